@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the kernel side and user space say to each other: record layouts, map keys and values.
+ * The only header that both sides include. Values on the wire are explicit and never reused;
+ * a change of any layout raises WIRE_VERSION, which the loader compares with the object's.
+ *
+ * Times are CLOCK_MONOTONIC nanoseconds, addresses are the target's, pids are those of the
+ * initial PID namespace.
+ */
+#ifndef SAFESCOPED_WIRE_H
+#define SAFESCOPED_WIRE_H
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define WIRE_VERSION 1
+
+#define WIRE_ASSERT_SIZE(type, size)                                                               \
+	_Static_assert(sizeof(type) == (size), #type " has changed its size on the wire")
+
+/* ── frames ──────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * A frame is one u64: the kind in the top byte, the rest is the address. User addresses on
+ * x86-64 with four-level tables stay below 2^47, so the top 16 bits are free.
+ */
+#define WIRE_FRAME_ADDR_MASK  0x0000ffffffffffffULL
+#define WIRE_FRAME_KIND_SHIFT 56
+
+enum wire_frame_kind {
+	WIRE_FRAME_HS_IP = 0,	 /* the program counter, in code that a Haskell thread runs */
+	WIRE_FRAME_HS_RET = 1,	 /* the info pointer of a stack frame (a return point's entry code) */
+	WIRE_FRAME_C_IP = 2,	 /* the program counter, in C code */
+	WIRE_FRAME_C_RET = 3,	 /* a return address in C code */
+	WIRE_FRAME_SITE = 4,	 /* a safe call's site: the return address of its suspendThread call */
+	WIRE_FRAME_UPDATEE = 5,	 /* info pointer of the thunk that the update frame before it updates */
+	WIRE_FRAME_ELIDED = 6,	 /* address part: how many stack chunks are left out here */
+	WIRE_FRAME_KERNEL = 7,	 /* a kernel address (low 48 bits) */
+	WIRE_FRAME_HS_CALL = 8,	 /* return address, into Haskell code, of a C function called from it */
+};
+
+/* How a stack ended. */
+enum wire_stack_end {
+	WIRE_END_NONE = 0,	/* no walk was tried */
+	WIRE_END_COMPLETE = 1,	/* STOP_FRAME, exactly at the end of its STACK object */
+	WIRE_END_TRUNCATED = 2, /* more frames than are kept or walked */
+	WIRE_END_BROKEN = 3,	/* see the cause */
+};
+
+/* Why a stack is broken; also the index into the array of counters. */
+enum wire_cause {
+	WIRE_CAUSE_NONE = 0,
+	WIRE_CAUSE_NO_SP = 1,	     /* no register and no word on the C stack points into the STACK */
+	WIRE_CAUSE_NO_FRAME = 2,     /* no return frame among the words looked at from Sp up */
+	WIRE_CAUSE_BAD_TYPE = 3,     /* in mid-stack, an info table of a type that is no frame */
+	WIRE_CAUSE_FAULT = 4,	     /* memory that could not be read */
+	WIRE_CAUSE_SP_RANGE = 5,     /* Sp left its STACK object */
+	WIRE_CAUSE_STOP_NOT_END = 6, /* STOP_FRAME, but not at the end of the STACK */
+	WIRE_CAUSE_BAD_SIZE = 7,     /* a frame larger than its STACK */
+	WIRE_CAUSE_GC_RACE = 8,	     /* the thread was resumed, or its stack moved, during the walk */
+	WIRE_CAUSE_NO_TSO = 9,	     /* no Haskell thread could be told */
+	WIRE_CAUSE_MAX = 16,
+};
+
+#define WIRE_FRAMES_LEAF 384 /* leafmost frames that are kept */
+#define WIRE_FRAMES_ROOT 64  /* rootmost frames that are kept besides, once frames were left out */
+#define WIRE_FRAMES_MAX	 (WIRE_FRAMES_LEAF + WIRE_FRAMES_ROOT + 8)
+#define WIRE_OFF_FRAMES	 192 /* frames kept in the thread's slot at switch-out */
+
+struct wire_stack {
+	__u16 nframes;	     /* of frames[], leaf first */
+	__u8 end;	     /* enum wire_stack_end */
+	__u8 cause;	     /* enum wire_cause */
+	__u8 resync;	     /* words skipped above Sp before the first frame */
+	__u8 elided;	     /* 1: there is a WIRE_FRAME_ELIDED frame */
+	__u16 _pad;
+};
+WIRE_ASSERT_SIZE(struct wire_stack, 8);
+
+/* ── what the runtime said of a thread ───────────────────────────────────────────────────── */
+
+/* Read from Task, InCall and Capability, not from registers (facts: rts/Task.h, rts/Schedule.c). */
+enum wire_where {
+	WIRE_WHERE_UNKNOWN = 0,	  /* not looked at, or memory unreadable */
+	WIRE_WHERE_FOREIGN = 1,	  /* the thread has no Task: ticker, foreign threads */
+	WIRE_WHERE_HASKELL = 2,	  /* holds a capability and is in Haskell, or in C called unsafely from it */
+	WIRE_WHERE_SAFE_CALL = 3, /* its InCall has a suspended TSO */
+	WIRE_WHERE_RESUMING = 4,  /* same, but resumeThread has been entered: waits for a capability */
+	WIRE_WHERE_RTS = 5,	  /* holds a capability, not in Haskell: scheduler or GC */
+	WIRE_WHERE_NO_CAP = 6,	  /* has a Task and holds nothing: idle worker, or waits to enter Haskell */
+	WIRE_WHERE_NOT_READY = 7, /* the runtime is not initialised yet */
+};
+
+#define WIRE_NO_CAP 0xffffffffu
+
+struct wire_rts {
+	__u64 cap;	/* address of the Capability held, or last held (safe call); 0: none */
+	__u64 tso;	/* address of the TSO that runs or is suspended; 0: none */
+	__u64 tso_id;	/* its id; 0: none */
+	__u64 cccs;	/* profiled: the current CostCentreStack; 0: none */
+	__u64 bound;	/* the TSO's `bound` InCall; 0: not bound */
+	__u32 cap_no;	/* Capability.no or WIRE_NO_CAP */
+	__u8 where;	/* enum wire_where */
+	__u8 in_kernel; /* 1: the sample or switch came in kernel mode */
+	__u16 why_blocked;
+};
+WIRE_ASSERT_SIZE(struct wire_rts, 48);
+
+/* ── records ─────────────────────────────────────────────────────────────────────────────── */
+
+enum wire_type {
+	WIRE_SAMPLE = 1,      /* struct wire_sample */
+	WIRE_OFF = 2,	      /* struct wire_off */
+	WIRE_CALL = 3,	      /* struct wire_call */
+	WIRE_TICK = 4,	      /* struct wire_tick */
+	WIRE_THREAD_NEW = 5,  /* struct wire_thread_event: a thread of a target was created */
+	WIRE_THREAD_EXIT = 6, /* struct wire_thread_event */
+	WIRE_EXEC = 7,	      /* struct wire_thread_event: the process runs another program now */
+	WIRE_PROC_EXIT = 8,   /* struct wire_thread_event: its last thread is gone */
+	WIRE_GC = 9,	      /* struct wire_gc: a probe on one end of a collection */
+};
+
+/* Every record starts with it. `size` is the whole record's, header included. */
+struct wire_hdr {
+	__u64 ns;
+	__u32 tgid;
+	__u32 tid;
+	__u16 type; /* enum wire_type */
+	__u16 cpu;
+	__u32 size;
+};
+WIRE_ASSERT_SIZE(struct wire_hdr, 24);
+
+/* One tick of the cpu clock while a thread of a target was on the CPU. */
+struct wire_sample {
+	struct wire_hdr h;
+	struct wire_rts rts;
+	__u64 ip;	     /* the user program counter, also if the kernel was entered from it */
+	__u64 site;	     /* innermost open safe call's site; 0: none */
+	__u64 call_start_ns; /* when it began; 0: none */
+	struct wire_stack stack;
+	__u64 frames[]; /* stack.nframes of them, leaf first */
+};
+WIRE_ASSERT_SIZE(struct wire_sample, 104);
+
+/* One stay off the CPU, sent when the thread is switched in again (h.ns). */
+struct wire_off {
+	struct wire_hdr h;
+	struct wire_rts rts; /* at switch-out */
+	__u64 out_ns;	     /* switch-out; 0: before the session saw the thread */
+	__u64 wake_ns;	     /* became runnable; equals out_ns if it was preempted; 0: not seen */
+	__u64 ip;	     /* user program counter at switch-out */
+	__u64 site;	     /* innermost open safe call's site; 0: none */
+	__u64 call_start_ns;
+	__u32 syscall;	     /* number of the system call it slept in; WIRE_NO_SYSCALL: none */
+	__u32 prev_state;    /* task state at switch-out; 0: it was still runnable */
+	struct wire_stack stack;
+	__u64 frames[];
+};
+WIRE_ASSERT_SIZE(struct wire_off, 128);
+
+#define WIRE_NO_SYSCALL 0xffffffffu
+
+enum wire_call_flag {
+	WIRE_CALL_INTERRUPTIBLE = 1,
+	WIRE_CALL_OPEN_AT_START = 2, /* begun before the session: times count from the attach */
+	WIRE_CALL_ABANDONED = 4,     /* it never came back: the thread ended or left it by a jump */
+	WIRE_CALL_UNMATCHED = 8,     /* resumeThread without a begin that was seen */
+	WIRE_CALL_OPEN_AT_END = 16,  /* made by user space when the session ends */
+};
+
+/* One safe call that lasted longer than the threshold, at resumeThread's entry (h.ns). */
+struct wire_call {
+	struct wire_hdr h;
+	struct wire_rts rts;
+	__u64 start_ns;
+	__u64 site;	   /* return address of the suspendThread call, or see WIRE_CALL_UNMATCHED */
+	__u64 blocked_ns;  /* off CPU and not runnable, inside the call */
+	__u64 runnable_ns; /* off CPU and runnable, inside the call */
+	__u32 flags;	   /* enum wire_call_flag */
+	__u16 depth;	   /* open calls of the thread below this one */
+	__u16 _pad;
+	struct wire_stack stack; /* Haskell part: of the suspended thread */
+	__u64 frames[];
+};
+WIRE_ASSERT_SIZE(struct wire_call, 120);
+
+#define WIRE_TICK_CAPS 64
+
+struct wire_tick_cap {
+	__u64 tso_id; /* 0: none */
+	__u64 cccs;
+	__u32 no;
+	__u8 in_haskell;
+	__u8 has_task; /* some Task holds it */
+	__u8 disabled;
+	__u8 _pad;
+};
+WIRE_ASSERT_SIZE(struct wire_tick_cap, 24);
+
+/* One tick of the RTS's own timer, with every capability as it was then. */
+struct wire_tick {
+	struct wire_hdr h;
+	__u32 ncaps;	/* entries in caps[] */
+	__u32 enabled;	/* capabilities that exist; more than ncaps: the rest was left out */
+	struct wire_tick_cap caps[];
+};
+WIRE_ASSERT_SIZE(struct wire_tick, 32);
+
+struct wire_thread_event {
+	struct wire_hdr h;
+	__u64 start_ns;	   /* THREAD_NEW: same as h.ns; THREAD_EXIT: of the stretch that ends */
+	__u64 on_cpu_ns;   /* sum_exec_runtime where it is known; else 0 */
+	__u32 open_calls;  /* safe calls open when the thread ended */
+	__u32 _pad;
+	char comm[16];
+};
+WIRE_ASSERT_SIZE(struct wire_thread_event, 64);
+
+enum wire_gc_point {
+	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
+	WIRE_GC_END = 2,   /* stat_endGC */
+};
+
+struct wire_gc {
+	struct wire_hdr h;
+	__u32 point; /* enum wire_gc_point */
+	__u32 _pad;
+};
+WIRE_ASSERT_SIZE(struct wire_gc, 32);
+
+/* ── maps ────────────────────────────────────────────────────────────────────────────────── */
+
+/* Offsets into the structs of one GHC's runtime, in bytes (source: the layout table). */
+struct wire_layout {
+	__u16 cap_r;		/* Capability.r, what BaseReg (r13) points at */
+	__u16 cap_no;
+	__u16 cap_running_task;
+	__u16 cap_in_haskell;
+	__u16 cap_disabled;
+	__u16 cap_current_tso;	/* Capability.r.rCurrentTSO */
+	__u16 cap_cccs;		/* Capability.r.rCCCS */
+	__u16 task_id;
+	__u16 task_cap;
+	__u16 task_incall;
+	__u16 incall_suspended_tso;
+	__u16 incall_suspended_cap;
+	__u16 incall_prev_stack;
+	__u16 incall_task;
+	__u16 tso_stackobj;
+	__u16 tso_why_blocked;
+	__u16 tso_flags;
+	__u16 tso_id;
+	__u16 tso_bound;
+	__u16 tso_cccs;		/* StgTSO.prof.cccs; 0 if not profiled */
+	__u16 stack_size;	/* StgStack.stack_size, u32, in words */
+	__u16 stack_sp;
+	__u16 stack_stack;	/* StgStack.stack */
+	__u16 bco_bitmap;
+	__u16 updframe_updatee;
+	__u8 tso_id_size;	/* 4 or 8 */
+	__u8 tso_why_size;	/* 2 or 4 */
+	__u16 cap_n_run_queue;
+	__u16 _pad[5];
+};
+WIRE_ASSERT_SIZE(struct wire_layout, 64);
+
+enum wire_target_flag {
+	WIRE_TARGET_THREADED = 1,	/* my_task is thread-local */
+	WIRE_TARGET_PROFILED = 2,	/* 24-byte closure headers, CCS */
+	WIRE_TARGET_CAPS_ARRAY = 4,	/* `capabilities` is the array, not a pointer to it */
+	WIRE_TARGET_UPDATEES = 8,	/* put WIRE_FRAME_UPDATEE frames after update frames */
+};
+
+/* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
+struct wire_target {
+	struct wire_layout layout;
+	__u32 flags;		 /* enum wire_target_flag */
+	__s32 my_task_tls;	 /* threaded: where my_task lies relative to the thread's fs base */
+	__u64 main_cap;		 /* non-threaded: the one Capability */
+	__u64 capabilities;	 /* the symbol's address */
+	__u64 n_capabilities;	 /* the symbol's address */
+	__u64 stgrun_ret;	 /* the return address of StgRun's call in schedule() */
+	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
+	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
+	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
+};
+WIRE_ASSERT_SIZE(struct wire_target, 128);
+
+/* Key of `call_sites`. */
+struct wire_site_key {
+	__u64 site;
+	__u32 tgid;
+	__u32 flags; /* WIRE_CALL_INTERRUPTIBLE or 0 */
+};
+WIRE_ASSERT_SIZE(struct wire_site_key, 16);
+
+/* Histogram: 8 steps for each power of two, from 2^WIRE_HIST_MIN_LOG2 ns; slot 0 holds all below. */
+#define WIRE_HIST_MIN_LOG2 4
+#define WIRE_HIST_MAX_LOG2 43 /* 2.4 hours; the last slot holds all above */
+#define WIRE_HIST_SLOTS	   ((WIRE_HIST_MAX_LOG2 - WIRE_HIST_MIN_LOG2) * 8 + 2)
+
+/* Value of `call_sites`; only ever added to. */
+struct wire_site {
+	__u64 calls; /* finished calls */
+	__u64 wall_ns;
+	__u64 blocked_ns;
+	__u64 runnable_ns;
+	__u64 cap_wait_ns; /* after the call, until the capability was held again; not in wall_ns */
+	__u64 min_ns;	   /* ~0 while there was none */
+	__u64 max_ns;
+	__u64 abandoned;
+	__u32 hist[WIRE_HIST_SLOTS];
+	__u32 _pad[2];
+};
+_Static_assert(sizeof(struct wire_site) % 8 == 0, "a map value is a multiple of 8");
+
+#define WIRE_OPEN_MAX 16
+
+/* One safe call that a thread is in. */
+struct wire_open {
+	__u64 start_ns;
+	__u64 site;
+	__u64 incall;	   /* its InCall's address: what resumeThread is matched by */
+	__u64 blocked_ns;  /* the thread's totals at the call's start */
+	__u64 runnable_ns;
+	__u32 flags;	   /* enum wire_call_flag */
+	__u32 cap_no;
+};
+WIRE_ASSERT_SIZE(struct wire_open, 48);
+
+/* Value of `threads`, keyed by tid. */
+struct wire_thread {
+	__u32 tgid;
+	__u32 depth;	       /* open calls */
+	__u64 off_since_ns;    /* 0: on CPU, or not seen yet */
+	__u64 wake_ns;
+	__u64 blocked_ns;      /* totals since first seen */
+	__u64 runnable_ns;
+	__u64 cap_wait_ns;
+	__u64 on_since_ns;     /* last switch-in; 0: not seen */
+	__u64 resume_incall;   /* the InCall that resumeThread was entered with; 0: not resuming */
+	__u64 resume_site;
+	__u32 resume_flags;
+	__u32 off_state;       /* prev_state at switch-out */
+	__u64 off_ip;
+	__u32 off_syscall;
+	__u32 has_stack;       /* 1: off_stacks has one of this stay */
+	struct wire_rts off_rts;
+	/* finished safe calls that were too short to become records */
+	__u64 short_calls;
+	__u64 short_wall_ns;
+	__u64 short_blocked_ns;
+	__u64 short_runnable_ns;
+	struct wire_open open[WIRE_OPEN_MAX];
+};
+_Static_assert(sizeof(struct wire_thread) % 8 == 0, "a map value is a multiple of 8");
+
+/* Value of `off_stacks`, keyed by tid. */
+struct wire_off_stack {
+	struct wire_stack stack;
+	__u64 frames[WIRE_OFF_FRAMES];
+};
+
+/* A call that was open when the session began, told by user space's snapshot; keyed by tid. */
+struct wire_open_at_start {
+	__u64 start_ns; /* the attach */
+	__u64 site;
+	__u64 incall;
+};
+WIRE_ASSERT_SIZE(struct wire_open_at_start, 24);
+
+/* Indices of `counters` (one u64 each, summed over the CPUs). */
+enum wire_counter {
+	WIRE_CNT_LOST_RING = 0,	       /* records lost: ring buffer full */
+	WIRE_CNT_LOST_SCRATCH = 1,     /* stacks lost: no scratch slot free */
+	WIRE_CNT_LOST_THREADS = 2,     /* threads not followed: `threads` full */
+	WIRE_CNT_LOST_SITES = 3,       /* calls not counted: `call_sites` full */
+	WIRE_CNT_CALL_OVERFLOW = 4,    /* calls nested deeper than WIRE_OPEN_MAX */
+	WIRE_CNT_CALL_UNMATCHED = 5,   /* resumeThread without a begin */
+	WIRE_CNT_CALL_ABANDONED = 6,   /* calls that never came back */
+	WIRE_CNT_CALL_FAULT = 7,       /* probe hits whose Task or InCall could not be read */
+	WIRE_CNT_SAMPLES = 8,	       /* samples in threads of targets */
+	WIRE_CNT_PROBE_HITS = 9,       /* hits of uprobes in targets */
+	WIRE_CNT_OFF_STACK_LIMIT = 10, /* stays off CPU without a stack: rate limit */
+	WIRE_CNT_RECORDS = 11,	       /* records sent */
+	WIRE_CNT_MAX = 16,
+};
+
+/* Value of `costs`, keyed by tgid: what the budget is held against. */
+struct wire_cost {
+	__u64 probe_hits;
+	__u64 off_tokens;    /* stacks at switch-out still allowed in this period */
+	__u64 off_period_ns; /* when the period began */
+};
+WIRE_ASSERT_SIZE(struct wire_cost, 24);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * base: what every room uses. Logging, growing arrays and buffers with a hard maximum, an
+ * intern table for strings.
+ *
+ * Conventions of the whole user side: functions return 0 or a negative errno; outputs called
+ * ret_… are set only on success; `__free` takes NULL; the message is printed where the decision
+ * is made.
+ */
+#ifndef SAFESCOPED_BASE_H
+#define SAFESCOPED_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX(a, b)     ((a) > (b) ? (a) : (b))
+
+/* ── log ─────────────────────────────────────────────────────────────────────────────────── */
+
+enum log_level { LOG_LVL_QUIET, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_VERBOSE, LOG_LVL_DEBUG };
+
+/* Set once, at start. The default is LOG_LVL_INFO. */
+void log__set_level(enum log_level level);
+enum log_level log__level(void);
+
+/*
+ * One line on standard error, `safescoped: ` in front, newline added; control bytes in the text
+ * (a target's path may hold any) are shown as `?`. log_error is never suppressed.
+ */
+void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ── growing arrays ──────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Makes room for `need` elements of `elem` bytes in *array, whose capacity is *cap elements.
+ * Never more than `max` elements: -E2BIG then, -ENOMEM without memory; *array is unchanged on
+ * failure. New room is not cleared.
+ */
+int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem);
+
+/* ── byte buffer (the caller's is zeroed, or buf__init'ed) ───────────────────────────────── */
+
+struct buf {
+	char *data; /* always NUL-terminated once something was added; NULL before */
+	size_t len;
+	size_t cap;
+	size_t max;  /* hard maximum of len */
+	int err;     /* first failure, kept: later calls do nothing and return it */
+};
+
+void buf__init(struct buf *b, size_t max);
+void buf__free(struct buf *b);
+void buf__reset(struct buf *b); /* len = 0, err = 0; keeps the memory */
+int buf__add(struct buf *b, const void *data, size_t len);
+int buf__adds(struct buf *b, const char *s);
+int buf__addc(struct buf *b, char c);
+int buf__addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ── interned strings ────────────────────────────────────────────────────────────────────── */
+
+/* Strings stored once; ids count from 0 in order of first use. id 0 is always "". */
+struct strtab;
+
+#define STRTAB_MAX_STRING 65536
+
+int strtab__new(struct strtab **ret_tab);
+void strtab__free(struct strtab *tab);
+/* -E2BIG for a string longer than STRTAB_MAX_STRING, or too many strings. */
+int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id);
+/* Valid while the table lives. "" for an id that was never given out. */
+const char *strtab__get(const struct strtab *tab, uint32_t id);
+uint32_t strtab__count(const struct strtab *tab);
+
+/* ── cleanup ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Closes *fd unless it is negative, and sets it to -1; errno is kept. */
+void fd__close(int *fd);
+
+/* CLOCK_MONOTONIC and CLOCK_REALTIME in nanoseconds. */
+uint64_t time__monotonic_ns(void);
+uint64_t time__realtime_ns(void);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * export: a finished timeline in one format a file. Exporters know the timeline and nothing else.
+ */
+#ifndef SAFESCOPED_EXPORT_H
+#define SAFESCOPED_EXPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+struct timeline;
+
+enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES };
+
+struct export_opts {
+	enum export_weight weight;
+	bool verbose;	/* -v: frames that are folded away by default, more rows */
+	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */
+	unsigned width; /* of the terminal, for text; 0: not a terminal */
+};
+
+/* One format. write returns 0 or a negative errno and leaves the stream open. */
+struct export_format {
+	const char *name;      /* "speedscope" */
+	const char *suffix;    /* ".speedscope.json" */
+	int (*write)(FILE *out, const struct timeline *tl, const struct export_opts *opts);
+};
+
+extern const struct export_format export_speedscope;
+extern const struct export_format export_folded;
+extern const struct export_format export_json;
+extern const struct export_format export_text;
+
+/* NULL if there is no such format. */
+const struct export_format *export__find(const char *name, size_t len);
+
+/*
+ * A file that appears whole or not at all: a temporary file in the same directory (O_EXCL,
+ * O_NOFOLLOW, 0600), fsync, rename; given to `owner`/`group` unless they are -1.
+ */
+struct outfile;
+int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **ret_out);
+FILE *outfile__stream(struct outfile *out);
+/* Flushes, syncs, renames and frees. On failure nothing is left behind and the errno is returned. */
+int outfile__commit(struct outfile *out);
+/* Removes the temporary file and frees. NULL is fine. */
+void outfile__abort(struct outfile *out);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * target: a process and the GHC runtime in it. Everything read here was written by somebody
+ * else: sizes are bounded, files are opened O_NOFOLLOW|O_NONBLOCK|O_CLOEXEC and must be regular
+ * (but for /proc's own links), the process is never stopped, never written to and never executed.
+ */
+#ifndef SAFESCOPED_TARGET_H
+#define SAFESCOPED_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire.h"
+
+/* ── one process ─────────────────────────────────────────────────────────────────────────── */
+
+struct target;
+
+/* How a thing was found; the contract's words are in target__found_name(). */
+enum target_found {
+	FOUND_NONE = 0,
+	FOUND_SYMTAB,
+	FOUND_DYNSYM,
+	FOUND_DEBUGFILE,
+	FOUND_CALLSITES,
+	FOUND_THREADS, /* through a thread's my_task */
+};
+const char *target__found_name(enum target_found found);
+
+/* A place for a uprobe: a file as this process maps it, and an offset into that file. */
+struct target_probe {
+	char path[64];	    /* opens the very file: /proc/PID/map_files/… or /proc/PID/exe */
+	uint64_t offset;    /* file offset of the instruction */
+	uint64_t addr;	    /* the same place in the process's memory */
+	uint64_t dev, ino;  /* the file's identity */
+	enum target_found found;
+	bool emulated;	    /* the kernel emulates the instruction instead of stepping it */
+	char insn[48];	    /* the instruction, disassembled */
+};
+
+/* What the finder learnt. Strings live as long as the target. */
+struct target_info {
+	pid_t pid;
+	pid_t ns_pid;		  /* in its innermost PID namespace */
+	uint64_t start_time_ns;	  /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
+	char comm[16];
+	const char *exe;	  /* path as /proc/PID/exe tells it */
+	const char *build_id;	  /* hex; "" if the executable has none */
+	const char *ghc_version;  /* "9.0.2" */
+	bool version_known;	  /* the layout table has it */
+	const char *way;	  /* "rts_thr_p" */
+	bool threaded, profiled, debug;
+	bool dynamic_rts;	  /* the RTS is a shared library */
+	bool layout_checked;	  /* all checks against the live process passed */
+	uint32_t capabilities;	  /* how many exist now */
+	enum target_found caps_found;
+	struct target_probe suspend, resume, tick, gc_start, gc_end; /* .found == FOUND_NONE: absent */
+	struct wire_target wire;  /* ready for the kernel's `targets` map */
+};
+
+enum target_verdict {
+	TARGET_OK = 0,
+	TARGET_NOT_READY, /* the runtime is not initialised yet: look again later */
+};
+
+struct target_opts {
+	const char *symbols_path; /* --symbols FILE, or NULL */
+	bool force;		  /* accept a build-id that does not match */
+};
+
+/*
+ * Opens pid (pidfd, start time), finds its GHC runtime, chooses the layout and checks it against
+ * the live process. Prints one line and returns
+ *   -ESRCH no such process · -ENOEXEC not a GHC program, or of another architecture ·
+ *   -EPERM/-EACCES may not look into it · -ENOTSUP a GHC whose layout could not be confirmed ·
+ *   another negative errno.
+ */
+int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_target,
+		 enum target_verdict *ret_verdict);
+void target__free(struct target *target);
+
+const struct target_info *target__info(const struct target *target);
+
+/* Readable (poll) when the process has exited. Owned by the target. */
+int target__pidfd(const struct target *target);
+
+/* True while the process of this pid is the one that was opened (pidfd alive, start time equal). */
+bool target__alive(const struct target *target);
+
+/* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
+int target__refresh_maps(struct target *target);
+
+/* ── names ───────────────────────────────────────────────────────────────────────────────── */
+
+enum name_source {
+	NAME_NONE = 0,	  /* [file]+0xoffset */
+	NAME_IPE,
+	NAME_DWARF,
+	NAME_EXACT,	  /* a symbol that covers the address */
+	NAME_NEAREST,	  /* the nearest symbol below it */
+	NAME_DESCRIPTION, /* a closure description of the profiled RTS */
+};
+
+enum code_class {
+	CODE_UNKNOWN = 0,
+	CODE_HASKELL, /* made by GHC's code generator, or the RTS's Cmm */
+	CODE_RTS,     /* C code of the RTS, the collector left out */
+	CODE_GC,      /* C code of the collector */
+	CODE_C,	      /* any other C code: foreign functions, libc, gmp */
+	CODE_KERNEL,
+};
+
+/* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
+struct code_name {
+	const char *name;    /* "fib", "$wgo", "usleep"; never NULL */
+	const char *module;  /* "Data.Map.Internal"; "" if none */
+	const char *package; /* "containers-0.6.4.1"; "" for the main package and for C */
+	const char *file;    /* base name of the ELF file that holds the code; "" if none */
+	const char *src;     /* source file:line; "" if not known */
+	enum name_source source;
+	enum code_class code;
+};
+
+/*
+ * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
+ * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
+ */
+void target__name(struct target *target, uint64_t frame, struct code_name *ret_name);
+
+/* A safe call's site, from the return address of its suspendThread or resumeThread call. */
+struct target_site {
+	const char *function; /* the foreign function; "[indirect]" if called through a register */
+	const char *library;  /* base name of the file that holds it; "" if not known */
+	struct code_name caller;
+	const char *file;     /* of the site */
+	uint64_t offset;      /* of the site in that file: with `file` stable from run to run */
+	uint64_t site;	      /* the suspendThread call's return address; 0 if it was not found */
+};
+int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
+
+/* ── snapshot ────────────────────────────────────────────────────────────────────────────── */
+
+/* One thread as the snapshot's helper process found it. */
+struct snap_thread {
+	pid_t tid;
+	char comm[16];
+	struct wire_rts rts;
+	uint64_t start_time_ns; /* CLOCK_MONOTONIC-ish: start in boot time, see target_info */
+	uint64_t site;		/* safe call: the suspendThread call's return address; 0: not found */
+	uint64_t incall;	/* Task.incall */
+	uint32_t syscall;	/* number, or WIRE_NO_SYSCALL */
+	char state;		/* of /proc/PID/task/TID/stat: R, S, D, … */
+	struct wire_stack stack;
+	uint64_t frames[WIRE_OFF_FRAMES];
+};
+
+struct snapshot {
+	struct snap_thread *threads;
+	size_t n;
+};
+
+/*
+ * Takes the snapshot in a child process that is killed after timeout_ms: reading a target's
+ * memory may hang (FUSE). -ETIMEDOUT then.
+ */
+int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret_snapshot);
+void snapshot__free(struct snapshot *snapshot);
+
+#endif
