@@ -49,6 +49,8 @@ int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t el
 
 /* ── byte buffer (the caller's is zeroed, or buf__init'ed) ───────────────────────────────── */
 
+#define BUF_DEFAULT_MAX (64U << 20) /* for a zeroed struct buf, whose max is 0 */
+
 struct buf {
 	char *data; /* always NUL-terminated once something was added; NULL before */
 	size_t len;
@@ -74,7 +76,7 @@ struct strtab;
 
 int strtab__new(struct strtab **ret_tab);
 void strtab__free(struct strtab *tab);
-/* -E2BIG for a string longer than STRTAB_MAX_STRING, or too many strings. */
+/* -E2BIG for a string longer than STRTAB_MAX_STRING, or too many strings. Ends at a NUL in s. */
 int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id);
 /* Valid while the table lives. "" for an id that was never given out. */
 const char *strtab__get(const struct strtab *tab, uint32_t id);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* array: room for more elements, never beyond a maximum that the caller names. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base.h"
+
+#define ARRAY_FIRST 16
+
+int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem)
+{
+	size_t want, bytes;
+	void *bigger;
+
+	if (need <= *cap)
+		return 0;
+	if (elem == 0)
+		return -EINVAL;
+	if (need > max)
+		return -E2BIG;
+
+	/* Half as much again: linear cost on the whole, and less waste than doubling. */
+	want = *cap + *cap / 2;
+	if (want < *cap || want > max)
+		want = max;
+	want = MAX(want, MIN((size_t)ARRAY_FIRST, max));
+	want = MAX(want, need);
+
+	if (__builtin_mul_overflow(want, elem, &bytes)) {
+		want = need;
+		if (__builtin_mul_overflow(want, elem, &bytes))
+			return -E2BIG;
+	}
+	bigger = realloc(*array, bytes);
+	if (!bigger)
+		return -ENOMEM;
+	*array = bigger;
+	*cap = want;
+	return 0;
+}

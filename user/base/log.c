@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* log: one line a message on standard error, safe to show on a terminal whatever the text holds. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base.h"
+
+#define LOG_PREFIX   "safescoped: "
+#define LOG_MAX_LINE 4096
+
+/* The one setting of the process: every room logs, none of them can be handed a context for it. */
+static _Atomic int log_level_now = LOG_LVL_INFO;
+
+void log__set_level(enum log_level level)
+{
+	atomic_store_explicit(&log_level_now, (int)level, memory_order_relaxed);
+}
+
+enum log_level log__level(void)
+{
+	return (enum log_level)atomic_load_explicit(&log_level_now, memory_order_relaxed);
+}
+
+/*
+ * How many bytes at s are one character of UTF-8 that a terminal shows; 0: a control character
+ * (C0, DEL, or C1, which some terminals obey as they obey ESC [) or no UTF-8 at all.
+ */
+static size_t printable(const unsigned char *s, size_t len)
+{
+	size_t n, i;
+
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f ? 1 : 0;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		n = 2;
+	else if (s[0] >= 0xe0 && s[0] <= 0xef)
+		n = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		n = 4;
+	else
+		return 0;
+	if (n > len)
+		return 0;
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if (s[0] == 0xc2 && s[1] < 0xa0)
+		return 0;
+	return n;
+}
+
+static void sanitise(char *text, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len) {
+		size_t n = printable((const unsigned char *)text + i, len - i);
+
+		if (n == 0) {
+			text[i] = '?';
+			n = 1;
+		}
+		i += n;
+	}
+}
+
+/* One write(2) where possible: lines of several threads or processes do not mix. */
+static void put(const char *line, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(STDERR_FILENO, line, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		line += n;
+		len -= (size_t)n;
+	}
+}
+
+static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list ap)
+{
+	const size_t prefix = sizeof(LOG_PREFIX) - 1;
+	char line[LOG_MAX_LINE];
+	int saved = errno;
+	size_t len;
+	int n;
+
+	memcpy(line, LOG_PREFIX, prefix);
+	errno = saved; /* for %m */
+	n = vsnprintf(line + prefix, sizeof(line) - prefix - 1, fmt, ap);
+	if (n < 0)
+		n = 0;
+	len = MIN((size_t)n, sizeof(line) - prefix - 2);
+	while (len > 0 && line[prefix + len - 1] == '\n')
+		len--;
+	sanitise(line + prefix, len);
+	line[prefix + len] = '\n';
+	put(line, prefix + len + 1);
+	errno = saved;
+}
+
+#define DEFINE_LOG(NAME, MIN_LEVEL)                                                                \
+	void NAME(const char *fmt, ...)                                                            \
+	{                                                                                          \
+		va_list ap;                                                                        \
+                                                                                                   \
+		if ((int)log__level() < (int)(MIN_LEVEL))                                          \
+			return;                                                                    \
+		va_start(ap, fmt);                                                                 \
+		vlog(fmt, ap);                                                                     \
+		va_end(ap);                                                                        \
+	}
+
+DEFINE_LOG(log_error, LOG_LVL_QUIET)
+DEFINE_LOG(log_warn, LOG_LVL_WARN)
+DEFINE_LOG(log_info, LOG_LVL_INFO)
+DEFINE_LOG(log_verbose, LOG_LVL_VERBOSE)
+DEFINE_LOG(log_debug, LOG_LVL_DEBUG)
