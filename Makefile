@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make             build/safescoped
+# make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
+# make fuzz        build and run each fuzzer for FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
+# make check       as root: everything there is to test
+# make lint        clang-format, clang-tidy, cppcheck
+# make install     PREFIX (/usr/local), DESTDIR
+#
+# SANITIZE=1 builds with address and undefined-behaviour sanitizers, in build/sanitize.
+# V=1 shows the commands. CC chooses the compiler of the user side (gcc, clang).
+# Nothing here needs the network; scripts/install-deps brings what is missing.
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+AR ?= ar
+BPF_CLANG ?= clang
+# Debian keeps bpftool in sbin, which is not on every user's path.
+BPFTOOL ?= $(or $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool),bpftool)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 20
+UNIT ?= *
+FUZZ ?= *
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n'
+endif
+
+BUILD := build
+ifeq ($(FUZZING),1)
+OUT := $(BUILD)/fuzz
+SANITIZERS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+else ifeq ($(SANITIZE),1)
+OUT := $(BUILD)/sanitize
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else
+OUT := $(BUILD)
+SANITIZERS :=
+endif
+
+CFLAGS ?= -O2 -g
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wundef -Werror
+INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf
+HARDENING := -fstack-protector-strong -fPIE
+ifeq ($(SANITIZERS),)
+# Fortified libc calls hide from the address sanitizer what it would check.
+HARDENING += -D_FORTIFY_SOURCE=2
+else
+SANITIZERS += -fno-omit-frame-pointer
+endif
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(HARDENING) $(SANITIZERS) $(INCLUDES)
+ALL_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(SANITIZERS) $(LDFLAGS)
+LIBS := -lbpf -lelf -lz -lcjson -lcapstone $(LDLIBS)
+
+# Debian keeps <asm/types.h> in the multiarch folder, which clang does not look into for bpf.
+BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibpf \
+	-idirafter /usr/include/x86_64-linux-gnu
+
+MAIN := user/cli/main.c
+LIB_SRCS := $(filter-out $(MAIN),$(wildcard user/*/*.c))
+LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o)
+MAIN_OBJ := $(MAIN:%.c=$(OUT)/obj/%.o)
+LIB := $(OUT)/libsafescoped.a
+PROGRAM := $(OUT)/safescoped
+BPF_SRC := bpf/safescope.bpf.c
+BPF_OBJ := $(BUILD)/bpf/safescope.bpf.o
+BPF_LINKED := $(BUILD)/bpf/safescope.linked.o
+SKEL := $(BUILD)/bpf/safescope.skel.h
+UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
+FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
+
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check lint install clean FORCE
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+all: $(PROGRAM)
+archive: $(LIB)
+bpf: $(SKEL)
+
+# Rewritten only when the flags change, so that a change of CC or CFLAGS rebuilds.
+$(OUT)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS))' | cmp -s - $@ || \
+		echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS))' > $@
+
+# ── the kernel side ──
+
+$(BPF_OBJ): $(BPF_SRC) Makefile
+	@mkdir -p $(@D)
+	$(say) BPF $@
+	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MF $@.d -c $< -o $@
+
+$(BPF_LINKED): $(BPF_OBJ)
+	$(say) BPFLINK $@
+	$(Q)$(BPFTOOL) gen object $@ $<
+
+$(SKEL): $(BPF_LINKED)
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name safescope_bpf > $@
+
+# ── the user side ──
+
+# The skeleton is generated: the files that may include it wait for it.
+$(filter $(OUT)/obj/user/kernel/%,$(LIB_OBJS)): $(if $(wildcard $(BPF_SRC)),| $(SKEL))
+
+$(OUT)/obj/%.o: %.c $(OUT)/flags
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# Removed first: ar would keep members whose source is gone.
+$(LIB): $(LIB_OBJS) $(OUT)/flags
+	@mkdir -p $(@D)
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(LIB_OBJS)
+
+$(PROGRAM): $(MAIN_OBJ) $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(MAIN_OBJ) $(LIB) $(LIBS) -o $@
+
+# ── tests ──
+
+$(OUT)/unit/%: tests/unit/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(say) UNIT $@
+	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) $(LIB) -lcmocka $(LIBS) -o $@
+
+unit-bins: $(UNIT_BINS)
+
+unit: unit-bins
+	$(Q)tests/run unit $(UNIT_BINS)
+
+# The fuzzers and what they drive are built by clang, whatever CC is.
+ifeq ($(FUZZING),1)
+$(OUT)/bin/%: tests/fuzz/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(say) FUZZER $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) -fsanitize=fuzzer $(LIB) $(LIBS) -o $@
+
+fuzz-bins: $(FUZZ_BINS)
+else
+fuzz-bins:
+	$(Q)$(MAKE) --no-print-directory FUZZING=1 CC=clang fuzz-bins
+endif
+
+fuzz: fuzz-bins
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz \
+		$(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
+
+check:
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo 'make check: needs root (it loads BPF programs and profiles live processes);' \
+			'run: sudo make check' >&2; exit 1; fi
+	$(Q)scripts/install-deps --test
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run
+
+# ── the rest ──
+
+FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch])
+
+# vmlinux_min.h repeats the kernel's own declarations.
+lint: $(if $(wildcard $(BPF_SRC)),$(SKEL))
+	$(say) FORMAT
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+	$(say) TIDY
+	$(Q)printf '%s\n' $(LIB_SRCS) $(wildcard $(MAIN)) | xargs -P 2 -n 4 sh -c \
+		'clang-tidy --quiet "$$@" -- -std=gnu11 -D_GNU_SOURCE $(INCLUDES) 2>/dev/null' tidy
+	$(say) CPPCHECK
+	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j 2 \
+		--enable=warning,performance,portability \
+		--suppress=missingIncludeSystem --suppress=unknownMacro \
+		-D_GNU_SOURCE -D__x86_64__ -Ibpf -Iuser $(wildcard user/*/)
+
+install: $(PROGRAM)
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 0755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/safescoped
+
+clean:
+	rm -rf $(BUILD)
+
+FORCE:
+
+-include $(LIB_OBJS:.o=.d) $(MAIN_OBJ:.o=.d) $(BPF_OBJ).d $(UNIT_BINS:=.d) $(FUZZ_BINS:=.d)
