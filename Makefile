@@ -16,8 +16,10 @@ CC := gcc
 endif
 AR ?= ar
 BPF_CLANG ?= clang
-# Debian keeps bpftool in sbin, which is not on every user's path.
-BPFTOOL ?= $(or $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool),bpftool)
+# Debian keeps bpftool in sbin, which is not on every user's path; Ubuntu's is a wrapper that
+# fails where the package of the running kernel's own is missing.
+BPFTOOL ?= $(firstword $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bpftool; \
+	do $$t version >/dev/null 2>&1 && echo $$t; done) bpftool)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 UNIT ?= *
