@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The base room: what a caller may rely on, and what happens at each maximum. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <fcntl.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+
+static void array_grows_and_keeps_its_content(void **state)
+{
+	uint32_t *a = NULL;
+	size_t cap = 0, i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		void *p = a;
+
+		assert_int_equal(array__reserve(&p, &cap, i + 1, 1000, sizeof(*a)), 0);
+		a = p;
+		a[i] = (uint32_t)i * 3;
+	}
+	assert_true(cap >= 1000);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(a[i], i * 3);
+	free(a);
+}
+
+static void array_stops_at_its_maximum(void **state)
+{
+	void *p = NULL;
+	void *before;
+	size_t cap = 0;
+
+	(void)state;
+	assert_int_equal(array__reserve(&p, &cap, 10, 10, 8), 0);
+	assert_int_equal(cap, 10);
+	before = p;
+	assert_int_equal(array__reserve(&p, &cap, 11, 10, 8), -E2BIG);
+	assert_ptr_equal(p, before);
+	assert_int_equal(cap, 10);
+	/* a product that wraps round */
+	assert_int_equal(array__reserve(&p, &cap, SIZE_MAX / 2, SIZE_MAX, 8), -E2BIG);
+	assert_int_equal(array__reserve(&p, &cap, 20, 30, 0), -EINVAL);
+	assert_ptr_equal(p, before);
+	free(p);
+}
+
+static void buf_collects(void **state)
+{
+	struct buf b;
+	char big[1000];
+
+	(void)state;
+	buf__init(&b, 4096);
+	assert_null(b.data);
+	assert_int_equal(buf__adds(&b, "ab"), 0);
+	assert_int_equal(buf__addc(&b, 'c'), 0);
+	assert_int_equal(buf__addf(&b, "%d", 42), 0);
+	assert_string_equal(b.data, "abc42");
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	assert_int_equal(buf__addf(&b, "<%s>", big), 0);
+	assert_int_equal(b.len, 5 + 2 + 999);
+	assert_int_equal(strlen(b.data), b.len);
+	buf__reset(&b);
+	assert_int_equal(b.len, 0);
+	assert_string_equal(b.data, "");
+	buf__free(&b);
+	assert_null(b.data);
+	buf__free(&b);
+	buf__free(NULL);
+}
+
+static void buf_keeps_its_first_failure(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf__init(&b, 4);
+	assert_int_equal(buf__adds(&b, "1234"), 0);
+	assert_int_equal(buf__addc(&b, '5'), -E2BIG);
+	assert_string_equal(b.data, "1234");
+	assert_int_equal(buf__add(&b, "", 0), -E2BIG);
+	assert_int_equal(buf__addf(&b, "x"), -E2BIG);
+	buf__reset(&b);
+	assert_int_equal(buf__addf(&b, "%s", "12345"), -E2BIG);
+	buf__reset(&b);
+	assert_int_equal(buf__adds(&b, "ok"), 0);
+	assert_string_equal(b.data, "ok");
+	buf__free(&b);
+}
+
+static void buf_zeroed_has_a_default_maximum(void **state)
+{
+	struct buf b = {0};
+	char *big = calloc(1, BUF_DEFAULT_MAX + 1);
+
+	(void)state;
+	assert_non_null(big);
+	assert_int_equal(buf__adds(&b, "x"), 0);
+	assert_int_equal(buf__add(&b, big, BUF_DEFAULT_MAX), -E2BIG);
+	assert_string_equal(b.data, "x");
+	buf__free(&b);
+	free(big);
+}
+
+static void strtab_interns(void **state)
+{
+	struct strtab *tab = NULL;
+	const char *first;
+	uint32_t a, b, c, i;
+
+	(void)state;
+	assert_int_equal(strtab__new(&tab), 0);
+	assert_int_equal(strtab__count(tab), 1);
+	assert_string_equal(strtab__get(tab, 0), "");
+	assert_int_equal(strtab__add(tab, "fib", 3, &a), 0);
+	assert_int_equal(a, 1);
+	first = strtab__get(tab, a);
+	assert_int_equal(strtab__add(tab, "fibre", 5, &b), 0);
+	assert_int_equal(strtab__add(tab, "fibre", 3, &c), 0); /* only the first three */
+	assert_int_equal(c, a);
+	assert_int_equal(strtab__add(tab, "", 0, &c), 0);
+	assert_int_equal(c, 0);
+	for (i = 0; i < 20000; i++) {
+		char s[16];
+		int n = snprintf(s, sizeof(s), "s%u", i);
+
+		assert_int_equal(strtab__add(tab, s, (size_t)n, &c), 0);
+		assert_int_equal(c, 3 + i);
+	}
+	assert_ptr_equal(strtab__get(tab, a), first);
+	assert_string_equal(strtab__get(tab, 3 + 777), "s777");
+	assert_string_equal(strtab__get(tab, 1u << 30), "");
+	assert_int_equal(strtab__count(tab), 3 + 20000);
+	strtab__free(tab);
+	strtab__free(NULL);
+}
+
+static void strtab_bounds_strings(void **state)
+{
+	struct strtab *tab = NULL;
+	char *big = malloc(STRTAB_MAX_STRING + 1);
+	uint32_t a, b;
+
+	(void)state;
+	assert_non_null(big);
+	memset(big, 'a', STRTAB_MAX_STRING + 1);
+	assert_int_equal(strtab__new(&tab), 0);
+	assert_int_equal(strtab__add(tab, big, STRTAB_MAX_STRING, &a), 0);
+	assert_int_equal(strlen(strtab__get(tab, a)), STRTAB_MAX_STRING);
+	assert_int_equal(strtab__add(tab, big, STRTAB_MAX_STRING + 1, &a), -E2BIG);
+	/* what stands behind a NUL does not tell two strings apart */
+	assert_int_equal(strtab__add(tab, "x\0y", 3, &a), 0);
+	assert_int_equal(strtab__add(tab, "x\0z", 3, &b), 0);
+	assert_int_equal(a, b);
+	strtab__free(tab);
+	free(big);
+}
+
+/* What one log call writes to standard error. */
+static size_t captured(void (*call)(void), char *out, size_t size)
+{
+	int fds[2], saved;
+	ssize_t n;
+
+	assert_int_equal(pipe(fds), 0);
+	saved = dup(STDERR_FILENO);
+	assert_true(saved >= 0);
+	dup2(fds[1], STDERR_FILENO);
+	close(fds[1]);
+	call();
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	n = read(fds[0], out, size - 1);
+	close(fds[0]);
+	assert_true(n >= 0);
+	out[n] = '\0';
+	return (size_t)n;
+}
+
+static void say_hostile(void)
+{
+	log_error("%s", "a\033[31mb\nc\x7f \xc2\x9b \xff \xc3\xa9\n");
+}
+
+static void say_long(void)
+{
+	log_error("%010000d", 1);
+}
+
+static void say_info(void)
+{
+	errno = ENOENT;
+	log_info("x %m");
+}
+
+static void say_warn(void)
+{
+	log_warn("w");
+}
+
+static void log_is_one_clean_line(void **state)
+{
+	char out[8192];
+	size_t n;
+
+	(void)state;
+	captured(say_hostile, out, sizeof(out));
+	assert_string_equal(out, "safescoped: a?[31mb?c? ?? ? \xc3\xa9\n");
+	n = captured(say_long, out, sizeof(out));
+	assert_true(n <= 4096);
+	assert_int_equal(out[n - 1], '\n');
+	assert_null(memchr(out, '\n', n - 1));
+	captured(say_info, out, sizeof(out));
+	assert_string_equal(out, "safescoped: x No such file or directory\n");
+	assert_int_equal(errno, ENOENT);
+}
+
+static void log_levels(void **state)
+{
+	char out[256];
+
+	(void)state;
+	assert_int_equal(log__level(), LOG_LVL_INFO);
+	log__set_level(LOG_LVL_WARN);
+	assert_int_equal(captured(say_info, out, sizeof(out)), 0);
+	assert_true(captured(say_warn, out, sizeof(out)) > 0);
+	log__set_level(LOG_LVL_QUIET);
+	assert_int_equal(captured(say_warn, out, sizeof(out)), 0);
+	assert_true(captured(say_hostile, out, sizeof(out)) > 0);
+	log__set_level(LOG_LVL_INFO);
+}
+
+static void fd_close_is_idempotent(void **state)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int copy = fd;
+
+	(void)state;
+	assert_true(fd >= 0);
+	errno = EAGAIN;
+	fd__close(&fd);
+	assert_int_equal(fd, -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(fcntl(copy, F_GETFD), -1);
+	fd__close(&fd);
+	assert_int_equal(fd, -1);
+}
+
+static void clocks_run(void **state)
+{
+	uint64_t a = time__monotonic_ns();
+	uint64_t b = time__monotonic_ns();
+
+	(void)state;
+	assert_true(a > 0 && b >= a);
+	assert_true(time__realtime_ns() > 1600000000ULL * 1000000000ULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(array_grows_and_keeps_its_content),
+		cmocka_unit_test(array_stops_at_its_maximum),
+		cmocka_unit_test(buf_collects),
+		cmocka_unit_test(buf_keeps_its_first_failure),
+		cmocka_unit_test(buf_zeroed_has_a_default_maximum),
+		cmocka_unit_test(strtab_interns),
+		cmocka_unit_test(strtab_bounds_strings),
+		cmocka_unit_test(log_is_one_clean_line),
+		cmocka_unit_test(log_levels),
+		cmocka_unit_test(fd_close_is_idempotent),
+		cmocka_unit_test(clocks_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
