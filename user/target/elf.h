@@ -3,8 +3,13 @@
  * A bounded reader of x86-64 ELF files that somebody else wrote. Private to the target room.
  *
  * The file is mapped, never copied; every offset and size is checked against the mapping before
- * it is used; whatever is damaged is left out. A file that shrinks while it is mapped would
- * raise SIGBUS: elf__open reads through MAP_PRIVATE and elf__guard turns that into -EIO.
+ * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
+ * while it is mapped would raise SIGBUS: see elf_map.h for how such pages become zeros instead
+ * (elf__shrank tells). The file may also be overwritten at any time: what is read from it twice
+ * may differ, so a caller checks the value that it uses, and a name is read before the next
+ * allocation depends on its length.
+ *
+ * One thread at a time may use an elf_file; different ones are independent.
  */
 #ifndef SAFESCOPED_TARGET_ELF_H
 #define SAFESCOPED_TARGET_ELF_H
@@ -32,6 +37,8 @@ void elf__free(struct elf_file *elf);
 int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class);
 
 const char *elf__name(const struct elf_file *elf);
+/* True once a part of the file turned out to be gone, and reads as zeros. */
+bool elf__shrank(const struct elf_file *elf);
 bool elf__is_pie_or_dso(const struct elf_file *elf); /* ET_DYN */
 /* Hex, at most 40 digits and NUL; false if there is none. */
 bool elf__build_id(const struct elf_file *elf, char out[41]);
@@ -65,7 +72,7 @@ int elf__section(const struct elf_file *elf, const char *name, struct elf_sectio
 enum elf_symtab { ELF_SYMTAB, ELF_DYNSYM };
 
 struct elf_sym {
-	const char *name; /* in the mapping, NUL-terminated within its string table */
+	const char *name; /* in the mapping, NUL-terminated; may be as long as its string table */
 	uint64_t value, size;
 	uint8_t type, bind;
 	uint16_t shndx;
@@ -74,7 +81,10 @@ struct elf_sym {
 int elf__symbols(const struct elf_file *elf, enum elf_symtab which,
 		 int (*fn)(void *ctx, const struct elf_sym *sym), void *ctx);
 size_t elf__n_symbols(const struct elf_file *elf, enum elf_symtab which);
-/* First defined symbol of that name, in which of the two tables it stands. -ENOENT. */
+/*
+ * The defined symbol of that name (a version suffix @… is ignored), .symtab first, in a table a
+ * global one first; ret_which (may be NULL) tells the table. -ENOENT.
+ */
 int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sym *ret_sym,
 		     enum elf_symtab *ret_which);
 

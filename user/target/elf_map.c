@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elf_map: mapped files that may shrink at any time; see elf_map.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "elf_map.h"
+
+#define MAP_SLOTS 1024
+
+/*
+ * A signal handler is given no context: what it may touch has to be found from a fixed place.
+ * `start` is written last when a slot is taken and cleared first when it is given back.
+ */
+struct map_slot {
+	_Atomic uintptr_t start; /* 0: not in use */
+	_Atomic uintptr_t end;
+	_Atomic bool taken;
+	_Atomic bool shrank;
+};
+
+static struct map_slot map_slots[MAP_SLOTS];
+static struct sigaction map_previous;
+static pthread_once_t map_once = PTHREAD_ONCE_INIT;
+static size_t map_page;
+static int map_install_err;
+
+/* Only async-signal-safe calls: mmap is a bare system call on Linux. */
+static bool patch(uintptr_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < MAP_SLOTS; i++) {
+		uintptr_t start = atomic_load(&map_slots[i].start);
+		uintptr_t end = atomic_load(&map_slots[i].end);
+		uintptr_t page = addr & ~(uintptr_t)(map_page - 1);
+
+		if (start == 0 || addr < start || addr >= end)
+			continue;
+		if (mmap((void *)page, end - page, PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return false;
+		atomic_store(&map_slots[i].shrank, true);
+		return true;
+	}
+	return false;
+}
+
+static void on_sigbus(int sig, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	/* si_code > 0: from the kernel, for a memory access; a sent signal has no address. */
+	if (info->si_code > 0 && patch((uintptr_t)info->si_addr)) {
+		errno = saved;
+		return;
+	}
+	if (map_previous.sa_flags & SA_SIGINFO) {
+		map_previous.sa_sigaction(sig, info, context);
+	} else if (map_previous.sa_handler != SIG_DFL && map_previous.sa_handler != SIG_IGN) {
+		map_previous.sa_handler(sig);
+	} else {
+		/* Back to the default; the access fails again, or the signal is sent again. */
+		signal(sig, SIG_DFL);
+		if (info->si_code <= 0)
+			raise(sig);
+	}
+	errno = saved;
+}
+
+static void install(void)
+{
+	struct sigaction action;
+	long page = sysconf(_SC_PAGESIZE);
+
+	map_page = page > 0 ? (size_t)page : 4096;
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = on_sigbus;
+	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+	sigemptyset(&action.sa_mask);
+	if (sigaction(SIGBUS, NULL, &map_previous) || sigaction(SIGBUS, &action, NULL))
+		map_install_err = -errno;
+}
+
+static int take_slot(uintptr_t start, uintptr_t end)
+{
+	int i;
+
+	for (i = 0; i < MAP_SLOTS; i++) {
+		bool expected = false;
+
+		if (!atomic_compare_exchange_strong(&map_slots[i].taken, &expected, true))
+			continue;
+		atomic_store(&map_slots[i].shrank, false);
+		atomic_store(&map_slots[i].end, end);
+		atomic_store(&map_slots[i].start, start);
+		return i;
+	}
+	return -1;
+}
+
+/* More files than slots: a copy needs no slot. What cannot be read stays zero. */
+static int copy(int fd, size_t size, void *to)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
+{
+	struct elf_map map = {.size = size, .slot = -1};
+	size_t pages;
+	void *at;
+	int err = 0;
+
+	pthread_once(&map_once, install);
+	if (map_install_err)
+		return map_install_err;
+	if (size == 0 || size > SIZE_MAX - 2 * map_page)
+		return -EINVAL;
+
+	/* Reserve the pages and one more: it stays anonymous, hence zero. */
+	pages = (size + map_page - 1) & ~(map_page - 1);
+	map.total = pages + map_page;
+	at = mmap(NULL, map.total, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	map.data = at;
+	map.slot = take_slot((uintptr_t)at, (uintptr_t)at + pages);
+	if (map.slot >= 0) {
+		if (mmap(at, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+			err = -errno;
+	} else {
+		if (mprotect(at, pages, PROT_READ | PROT_WRITE))
+			err = -errno;
+		else
+			err = copy(fd, size, at);
+		if (!err && mprotect(at, pages, PROT_READ))
+			err = -errno;
+	}
+	if (err) {
+		elf_map__free(&map);
+		return err;
+	}
+	*ret_map = map;
+	return 0;
+}
+
+void elf_map__free(struct elf_map *map)
+{
+	if (!map || map->total == 0)
+		return;
+	if (map->slot >= 0) {
+		atomic_store(&map_slots[map->slot].start, 0);
+		atomic_store(&map_slots[map->slot].taken, false);
+	}
+	munmap((void *)map->data, map->total);
+	memset(map, 0, sizeof(*map));
+	map->slot = -1;
+}
+
+bool elf_map__shrank(const struct elf_map *map)
+{
+	return map->total != 0 && map->slot >= 0 && atomic_load(&map_slots[map->slot].shrank);
+}
