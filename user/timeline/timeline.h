@@ -5,7 +5,17 @@
  * finished picture in which nothing tells where it came from.
  *
  * Life: timeline__new · timeline__add_target · any number of timeline__record / __snapshot ·
- * timeline__finish (sorts, closes lanes, resolves names) · read by exporters · timeline__free.
+ * __site_counters · __thread_state · timeline__finish (sorts, makes and closes lanes, adds up) ·
+ * read by exporters · timeline__free.
+ *
+ * What is exact and what is not. Stays off the CPU, recorded safe calls and a collection in the
+ * thread that does it have the boundaries that events gave them. The rest of the time on the CPU is
+ * split at the midpoints between its samples; a piece without any sample takes its state from
+ * what is known at its ends. Safe calls too short for a record are found by those same means, so
+ * their share in the stretches is an estimate. The kernel knows their CPU time exactly; the
+ * totals (tl_lane.states_ns), not the stretches, are put right with it: nanoseconds are moved
+ * between `haskell` and `safe_call_cpu`, never below zero, the sum unchanged. (For a thread that
+ * ended before its counters could be read there is nothing to correct with.)
  */
 #ifndef SAFESCOPED_TIMELINE_H
 #define SAFESCOPED_TIMELINE_H
@@ -14,6 +24,98 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "target/target.h"
+#include "wire.h"
+
+/* ── making it ───────────────────────────────────────────────────────────────────────────── */
+
+/* 0 in a field means its default. */
+struct timeline_opts {
+	uint32_t max_depth;    /* frames of a stack; default 1000 */
+	uint32_t frequency_hz; /* of the sampler; told in the report */
+	size_t max_stretches;  /* all lanes together; beyond it neighbours are merged; default 2^20
+				*/
+	size_t max_records; /* kept until finish; beyond it they are left out and counted; 2^21 */
+	size_t max_stacks;  /* distinct stacks; default 2^20 */
+	uint64_t start_ns;  /* CLOCK_MONOTONIC; default: now */
+	uint64_t start_unix_ns;
+};
+
+struct timeline;
+
+/* `version` is safescoped's, `mode` as in the contract's session.mode; both are copied. */
+int timeline__new(const struct timeline_opts *opts, const char *version, const char *mode,
+		  struct timeline **ret_timeline);
+void timeline__free(struct timeline *tl);
+
+/*
+ * Where frames get their names: callbacks, so that this room needs no live target. They are called
+ * as records come in, once for each distinct frame, while the process is most likely still there.
+ * Strings are copied. `site` returns a negative errno when nothing is known of the address.
+ */
+struct tl_namer {
+	void *ctx;
+	void (*name)(void *ctx, uint64_t frame, struct code_name *ret_name);
+	int (*site)(void *ctx, uint64_t ret_addr, struct target_site *ret_site);
+};
+
+/*
+ * A process joins. Its info is copied; namer->ctx must live until timeline__finish. A pid may be
+ * added again after its target has ended (exec): records go to the newest. -EEXIST while it lives.
+ */
+int timeline__add_target(struct timeline *tl, const struct target_info *info,
+			 const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns);
+
+/*
+ * One record as it came from the ring buffer; `size` bytes are readable. -EBADMSG: type, size,
+ * counts or times contradict each other (nothing was taken); -ENOENT: of a process that is not in
+ * the timeline; -ENOSPC: left out because max_records are kept (counted); -ENOMEM.
+ */
+int timeline__record(struct timeline *tl, const void *rec, size_t size);
+
+/* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
+int timeline__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot,
+		       uint64_t at_ns, bool at_end);
+
+/* The latest values replace earlier ones. */
+int timeline__site_counters(struct timeline *tl, const struct wire_site_key *key,
+			    const struct wire_site *site);
+
+/* A thread's entry in the kernel's map, read at the end: closes its lane. */
+int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state);
+/* The stack of the stay off the CPU that the thread is still in (has_stack). After thread_state. */
+int timeline__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
+			       const struct wire_off_stack *stack);
+
+/* What the session knows beside the records; may come before or after finish. */
+struct tl_cost {
+	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
+		probes_paused_ns;
+	bool bpf_ns_known;
+};
+int timeline__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost);
+int timeline__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n);
+int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share);
+int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text);
+void timeline__set_exit_code(struct timeline *tl, int exit_code);
+/* The process ended or left: "exited", "exec". The first end counts. */
+int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns);
+
+/* Makes the picture. Afterwards only the setters, the readers and timeline__free may be called. */
+int timeline__finish(struct timeline *tl, uint64_t end_ns);
+
+/* ── the histogram of wire_site.hist ─────────────────────────────────────────────────────── */
+
+/* Bounds of a slot: from *ret_low (included) to *ret_high (not included; UINT64_MAX for the last).
+ */
+void hist__bounds(unsigned slot, uint64_t *ret_low, uint64_t *ret_high);
+/*
+ * The q-quantile (0 < q <= 1): the middle of its slot, kept inside min…max. *ret_error is a bound
+ * of its relative error: 1/16 in the regular slots. UINT64_MAX if the histogram is empty.
+ */
+uint64_t hist__quantile(const uint32_t hist[WIRE_HIST_SLOTS], double q, uint64_t min_ns,
+			uint64_t max_ns, double *ret_error);
 
 /* ── the finished picture ────────────────────────────────────────────────────────────────── */
 
@@ -53,11 +155,13 @@ enum tl_frame_kind {
 
 /* One interned frame. Equal frames have equal indices. */
 struct tl_frame {
-	const char *name;   /* as shown, `~` in front where it is only the nearest symbol */
+	const char
+		*name; /* as shown: "Main.fib"; `~` in front where it is only the nearest symbol */
 	const char *module; /* "" if none */
 	const char *package;
-	const char *file;   /* what groups colours: the module, else the library; for states "state" */
-	const char *src;    /* file:line or "" */
+	const char
+		*file;	 /* what groups colours: the module, else the library; for states "state" */
+	const char *src; /* file:line or "" (no part of the identity: the first one seen) */
 	enum tl_frame_kind kind;
 	bool approximate;
 };
@@ -74,6 +178,7 @@ struct tl_stretch {
 	uint8_t state;		   /* enum tl_state */
 	uint8_t exact;		   /* both boundaries come from events, not from sampling */
 	uint16_t cap;		   /* capability held, 0xffff: none */
+	uint32_t samples;	   /* samples that fell into it */
 };
 
 struct tl_lane {
@@ -83,23 +188,28 @@ struct tl_lane {
 	uint64_t cpu_ns;
 	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
 	uint32_t sampled_states;    /* bit per state: some of its boundaries are sampled */
-	uint64_t short_calls;	    /* safe calls that are in the sums but have no stretch of their own */
-	const struct tl_stretch *stretches; /* disjoint, in time order, cover the lane without a gap */
+	uint64_t short_calls; /* safe calls that are in the sums but have no stretch of their own */
+	const struct tl_stretch
+		*stretches; /* disjoint, in time order, cover the lane without a gap */
 	size_t n_stretches;
+	bool coarse; /* beyond the budget: short neighbours were merged; states_ns are still right
+		      */
 };
 
 struct tl_call {
 	const char *function; /* foreign function */
 	const char *library;
-	const char *caller;   /* "Main.bar" */
+	const char *caller; /* "Main.bar" */
 	bool caller_approximate;
-	const char *site;     /* "FILE+0x123" */
+	const char *site; /* "FILE+0x123" */
 	bool interruptible;
-	uint64_t calls;	      /* finished */
+	uint64_t calls; /* finished */
 	uint64_t wall_ns, cpu_ns, blocked_ns, cap_wait_ns;
 	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
 	double quantile_error;
 	uint64_t open_at_start, open_at_end, abandoned;
+	uint64_t open_wall_ns; /* of the calls open at the end: what the session saw; not in wall_ns
+				*/
 	bool exact;
 	double observed_share;
 };
@@ -125,8 +235,11 @@ struct tl_function {
 
 struct tl_quality {
 	uint64_t samples, haskell_samples; /* the latter: program counter in Haskell code */
-	uint64_t complete, elided, resynchronised, truncated, none;
-	uint64_t haskell_complete; /* of haskell_samples: reached STOP_FRAME at its STACK's end */
+	/* how they ended, disjoint with broken[]; elided: complete, but for chunks left out; none:
+	 * no walk */
+	uint64_t complete, elided, truncated, none;
+	uint64_t resynchronised;    /* of all */
+	uint64_t haskell_complete;  /* of haskell_samples: reached STOP_FRAME at its STACK's end */
 	uint64_t broken[TL_CAUSES]; /* by enum wire_cause */
 };
 
@@ -137,7 +250,7 @@ struct tl_names {
 
 struct tl_gc {
 	bool known;
-	uint64_t count, pause_ns, max_pause_ns;
+	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
 };
 
 struct tl_target {
@@ -148,9 +261,9 @@ struct tl_target {
 	const char *found_suspend, *found_resume, *found_tick, *found_caps;
 	uint64_t start_time_ns;
 	uint32_t capabilities;
-	uint64_t attach_ns;  /* CLOCK_MONOTONIC, when the probes were on */
+	uint64_t attach_ns; /* CLOCK_MONOTONIC, when the probes were on */
 	uint64_t attach_took_ns;
-	const char *end;     /* "exited", "exec", "" while it lives */
+	const char *end; /* "exited", "exec", "" while it lives */
 
 	const struct tl_lane *lanes; /* heaviest (non-idle wall time) first */
 	size_t n_lanes;
@@ -166,26 +279,29 @@ struct tl_target {
 	uint64_t ticks;
 
 	/* losses by cause, own cost: filled in by the session before export */
-	struct { const char *cause; uint64_t n; } lost[16];
+	struct {
+		const char *cause;
+		uint64_t n;
+	} lost[16];
 	size_t n_lost;
 	double lost_share;
-	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes, probes_paused_ns;
+	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
+		probes_paused_ns;
 	bool bpf_ns_known;
 	const char **missing;
 	size_t n_missing;
 };
 
 struct tl_session {
-	const char *version; /* of safescoped */
-	const char *mode;    /* "pid", "system", … */
-	uint64_t start_ns, end_ns;   /* CLOCK_MONOTONIC */
+	const char *version;	   /* of safescoped */
+	const char *mode;	   /* "pid", "system", … */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint64_t start_unix_ns;
 	uint32_t frequency_hz;
 	int exit_code;
 };
 
-struct timeline;
-
+/* NULL, 0 or nothing before timeline__finish. */
 const struct tl_session *timeline__session(const struct timeline *tl);
 size_t timeline__n_targets(const struct timeline *tl);
 const struct tl_target *timeline__target(const struct timeline *tl, size_t i);
