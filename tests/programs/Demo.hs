@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: GPL-2.0-or-later
+{-# LANGUAGE ForeignFunctionInterface #-}
+--
+-- The sample program of scripts/demo: a made-up service on two capabilities, with Haskell work,
+-- safe and unsafe foreign calls (demo.c). Runs for as many seconds as its argument says.
+--
+-- Two threads handle requests: each asks the "database" (a safe call, asleep most of the time),
+-- counts words in Haskell, checks a sum (a short unsafe call) and compresses (a safe call, busy).
+-- A third rebuilds an index in Haskell and now and then takes a lock by an unsafe call that
+-- blocks: while it does, it holds its capability and holds up everybody's garbage collection.
+module Main (main) where
+
+import Control.Concurrent
+import Control.Exception
+import Control.Monad
+import qualified Data.Map.Strict as Map
+import Foreign.C.Types
+import GHC.Clock
+import System.Environment
+
+foreign import ccall safe "demo_query_database" queryDatabase :: CInt -> IO CInt
+foreign import ccall safe "demo_compress" compress :: CInt -> IO CInt
+foreign import ccall unsafe "demo_checksum" checksum :: CInt -> IO CInt
+foreign import ccall unsafe "demo_take_lock" takeLock :: IO ()
+
+type Index = Map.Map Int Int
+
+countWords :: Int -> Index
+countWords seed = go 4000 seed Map.empty
+  where
+    go :: Int -> Int -> Index -> Index
+    go 0 _ m = m
+    go n x m =
+      let x' = (x * 1103515245 + 12345) `mod` 2147483648
+       in go (n - 1) x' (Map.insertWith (+) (x' `div` 65536 `mod` 512) 1 m)
+{-# NOINLINE countWords #-}
+
+renderReply :: Index -> Int
+renderReply = length . concatMap (\(k, n) -> show k ++ "=" ++ show n ++ ";") . Map.toList
+{-# NOINLINE renderReply #-}
+
+handleRequest :: Int -> IO Int
+handleRequest n = do
+  row <- queryDatabase (fromIntegral (n `mod` 100))
+  size <- evaluate (renderReply (countWords (fromIntegral row + n)))
+  check <- checksum (fromIntegral size)
+  packed <- compress (fromIntegral size)
+  pure $! size + fromIntegral check + fromIntegral packed
+{-# NOINLINE handleRequest #-}
+
+longestChain :: Int -> Int
+longestChain limit = maximum (map chain [1 .. limit])
+  where
+    chain :: Int -> Int
+    chain 1 = 1
+    chain n = 1 + chain (if even n then n `div` 2 else 3 * n + 1)
+{-# NOINLINE longestChain #-}
+
+rebuildIndex :: Int -> IO Int
+rebuildIndex n = do
+  r <- evaluate (longestChain (3000 + n `mod` 10))
+  when (n `mod` 4 == 0) takeLock
+  threadDelay 2000
+  pure r
+{-# NOINLINE rebuildIndex #-}
+
+serve :: Double -> (Int -> IO Int) -> IO ()
+serve end act = go 0
+  where
+    go n = do
+      _ <- act n
+      now <- getMonotonicTime
+      when (now < end) (go (n + 1))
+
+main :: IO ()
+main = do
+  [seconds] <- getArgs
+  start <- getMonotonicTime
+  let end = start + read seconds
+  done <- forM [handleRequest, handleRequest, rebuildIndex] $ \act -> do
+    v <- newEmptyMVar
+    _ <- forkIO (serve end act `finally` putMVar v ())
+    pure v
+  mapM_ takeMVar done

@@ -1,0 +1,14 @@
+-- SPDX-License-Identifier: GPL-2.0-or-later
+--
+-- How a test program and its test keep step: the program says "ready", the test attaches and
+-- then says "go".
+module Ready (waitForGo) where
+
+import System.IO
+
+waitForGo :: IO ()
+waitForGo = do
+  putStrLn "ready"
+  hFlush stdout
+  _ <- getLine
+  pure ()
