@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Why stacks broke, in the words of the report and in those for people.
+ */
+#include "export_priv.h"
+#include "wire.h"
+
+struct words {
+	const char *name, *title;
+};
+
+static const struct words causes[] = {
+	[WIRE_CAUSE_NO_SP] = {"no_sp", "stack pointer not found"},
+	[WIRE_CAUSE_NO_FRAME] = {"no_frame", "no frame near the stack pointer"},
+	[WIRE_CAUSE_BAD_TYPE] = {"bad_type", "no frame in mid-stack"},
+	[WIRE_CAUSE_FAULT] = {"fault", "memory not readable"},
+	[WIRE_CAUSE_SP_RANGE] = {"sp_range", "left its stack"},
+	[WIRE_CAUSE_STOP_NOT_END] = {"stop_not_end", "ended before its stack's end"},
+	[WIRE_CAUSE_BAD_SIZE] = {"bad_size", "frame larger than its stack"},
+	[WIRE_CAUSE_GC_RACE] = {"gc_race", "moved during the walk"},
+	[WIRE_CAUSE_NO_TSO] = {"no_tso", "Haskell thread not known"},
+};
+
+const char *broken__name(unsigned cause)
+{
+	return cause < ARRAY_SIZE(causes) ? causes[cause].name : NULL;
+}
+
+const char *broken__title(unsigned cause)
+{
+	return cause < ARRAY_SIZE(causes) ? causes[cause].title : NULL;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the exporters share among themselves: text that is safe to print, weights added up by
+ * stack, frames told apart by what a format shows of them, numbers for people, tables.
+ */
+#ifndef SAFESCOPED_EXPORT_PRIV_H
+#define SAFESCOPED_EXPORT_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "timeline/timeline.h"
+
+/* The largest table that an exporter builds for itself. */
+#define EXPORT_MAX_ENTRIES ((size_t)1 << 28)
+
+/* ── text (text_safe.c) ──────────────────────────────────────────────────────────────────── */
+
+#define UTF8_REPLACEMENT 0xfffdu
+
+/*
+ * The next code point of a NUL-terminated string, and steps over it; 0 at its end. A byte that
+ * does not begin a valid sequence counts as one U+FFFD: names come from other people's files.
+ */
+uint32_t utf8__next(const char **s);
+/* Writes cp to out (at most 4 bytes, no NUL) and returns the number of bytes. */
+size_t utf8__put(char *out, uint32_t cp);
+/* C0, DEL and C1: what a terminal may take for a command. */
+bool utf8__is_control(uint32_t cp);
+/* The string as valid UTF-8; NULL without memory. The caller frees. */
+char *utf8__clean(const char *s);
+/* The string with its quotes, as JSON. NULL is written as "". */
+void json__put_string(FILE *out, const char *s);
+
+/* ── frames and stacks (aggregate.c) ─────────────────────────────────────────────────────── */
+
+/* Orders frames a and b as one format sees them; 0 if it cannot tell them apart. */
+typedef int (*frame_cmp)(uint32_t a, uint32_t b, void *ctx);
+
+/*
+ * Frames that a format cannot tell apart get one number: map[frame] counts from 0, in order of
+ * first use (by_use) or in the order of cmp. *ret_map (freed by the caller) has n elements.
+ */
+int frames__number(uint32_t n, frame_cmp cmp, void *ctx, bool by_use, uint32_t **ret_map,
+		   uint32_t *ret_distinct);
+
+/* Weight of one stack of one owner (a lane, a target: whatever the format keeps apart). */
+struct weighted {
+	uint32_t owner;
+	uint32_t stack;
+	uint64_t weight;
+};
+
+struct weights {
+	struct weighted *items;
+	size_t n, cap;
+};
+
+void weights__free(struct weights *w);
+int weights__add(struct weights *w, uint32_t owner, uint32_t stack, uint64_t weight);
+/* One item for each (owner, stack), in that order. */
+void weights__merge(struct weights *w);
+/* Compares two stacks frame by frame, root first, by the frames' numbers in map. */
+int stacks__cmp(struct tl_stack a, struct tl_stack b, const uint32_t *map);
+bool stacks__equal(struct tl_stack a, struct tl_stack b, const uint32_t *map);
+
+/* A stretch without a picture of its own: nothing ran and nothing was waited for. */
+bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch);
+
+/* ── broken stacks (broken.c) ────────────────────────────────────────────────────────────── */
+
+/* By enum wire_cause: "no_frame", and a phrase for people; NULL for a cause without a name. */
+const char *broken__name(unsigned cause);
+const char *broken__title(unsigned cause);
+
+/* ── numbers for people (human.c) ────────────────────────────────────────────────────────── */
+
+/* "1.23 ms", "45.6 µs", "12 min 3 s". */
+void human__duration(char *out, size_t size, uint64_t ns);
+/* Groups of three, parted by a space: "1 234 567". */
+void human__count(char *out, size_t size, uint64_t n);
+/* "12.3 MB" */
+void human__bytes(char *out, size_t size, uint64_t bytes);
+/* part of whole in percent; 0 if there is no whole. */
+double human__percent(uint64_t part, uint64_t whole);
+
+/* ── tables (table.c) ────────────────────────────────────────────────────────────────────── */
+
+enum { COL_LEFT = 0, COL_RIGHT = 1, COL_FLEX = 2 /* may be cut in the middle to fit */ };
+
+struct table;
+
+int table__new(size_t n_cols, struct table **ret_table);
+void table__free(struct table *t);
+/* A column's title, and a title over neighbouring columns of equal group ("" or NULL: none). */
+void table__column(struct table *t, size_t col, const char *title, const char *group, int flags);
+/* Cells are added from left to right, row by row. Errors are kept until table__print. */
+void table__cell(struct table *t, const char *text);
+void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Columns without a text in any row are left out. */
+int table__print(struct table *t, FILE *out, unsigned width, bool colour);
+
+#endif

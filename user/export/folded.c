@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Folded stacks: `COMM-PID;NAME-TID;root;…;leaf N`, read by flamegraph.pl, inferno, speedscope.
+ *
+ * N is in microseconds (samples with --weight samples). Idle time is left out: a flame graph in
+ * which sleeping worker threads are the widest tower hides all that happened.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export.h"
+#include "export_priv.h"
+
+struct writer {
+	FILE *out;
+	const struct timeline *tl;
+	char **names;	 /* of a timeline's frame: as printed */
+	uint32_t *map;	 /* of a timeline's frame: number, in the names' order */
+	char **prefixes; /* of an owner: "COMM-PID;NAME-TID" */
+	size_t n_prefixes, prefixes_cap;
+	struct weights weights;
+};
+
+/* ── names ───────────────────────────────────────────────────────────────────────────────── */
+
+static bool is_number(const char *s)
+{
+	size_t digits = strspn(s, "0123456789");
+
+	if (!digits)
+		return false;
+	s += digits;
+	if (*s == '.')
+		s += 1 + strspn(s + 1, "0123456789");
+	return !*s;
+}
+
+/*
+ * A name that a reader cannot take for anything else: no separator, no line end, no blank at the
+ * ends, and no number after the last blank (flamegraph.pl reads "leaf 12 34" as two columns, the
+ * mark of a differential profile). Spaces inside stay: all readers cut at the last one.
+ */
+static char *safe_name(const char *name, const char *suffix)
+{
+	size_t size, len = 0;
+	char *safe, *blank;
+	uint32_t cp;
+
+	if (!name || !*name)
+		name = "[unknown]";
+	size = strlen(name) * 3 + strlen(suffix) + 1;
+	safe = malloc(size);
+	if (!safe)
+		return NULL;
+	while ((cp = utf8__next(&name))) {
+		if (cp == ';')
+			cp = ':';
+		/* U+2028 and U+2029 end a line for readers in JavaScript. */
+		else if (utf8__is_control(cp) || cp == 0x2028 || cp == 0x2029)
+			cp = '_';
+		len += utf8__put(safe + len, cp);
+	}
+	safe[len] = '\0';
+	for (size_t i = 0; i < len && safe[i] == ' '; i++)
+		safe[i] = '_';
+	for (size_t i = len; i && safe[i - 1] == ' '; i--)
+		safe[i - 1] = '_';
+	strcat(safe, suffix);
+	blank = strrchr(safe, ' ');
+	if (blank && is_number(blank + 1))
+		*blank = '_';
+	return safe;
+}
+
+/* The first frames of a thread's stacks. stackcollapse-perf.pl writes blanks of a comm as `_`. */
+static char *thread_prefix(const struct tl_target *target, const struct tl_lane *lane)
+{
+	char *comm = safe_name(target->comm, ""), *name = NULL, *prefix = NULL;
+	char thread[sizeof(lane->name) + 1] = "";
+
+	memcpy(thread, lane->name, sizeof(lane->name));
+	name = safe_name(thread, "");
+	if (comm && name &&
+	    asprintf(&prefix, "%s-%d;%s-%d", comm, (int)target->pid, name, (int)lane->tid) < 0)
+		prefix = NULL;
+	for (char *p = prefix; p && *p; p++)
+		if (*p == ' ')
+			*p = '_';
+	free(comm);
+	free(name);
+	return prefix;
+}
+
+static int cmp_names(uint32_t a, uint32_t b, void *ctx)
+{
+	const struct writer *w = ctx;
+
+	return strcmp(w->names[a], w->names[b]);
+}
+
+static int name_frames(struct writer *w)
+{
+	uint32_t n = timeline__n_frames(w->tl), distinct;
+
+	w->names = calloc((size_t)n + 1, sizeof(*w->names));
+	if (!w->names)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct tl_frame *frame = timeline__frame(w->tl, i);
+
+		/* The mark that flamegraph.pl colours kernel frames by. */
+		w->names[i] = safe_name(frame->name, frame->kind == TF_KERNEL ? "_[k]" : "");
+		if (!w->names[i])
+			return -ENOMEM;
+	}
+	return frames__number(n, cmp_names, w, false, &w->map, &distinct);
+}
+
+/* ── weights ─────────────────────────────────────────────────────────────────────────────── */
+
+static bool counts(const struct tl_stretch *s, enum export_weight weight)
+{
+	if (s->end_ns <= s->start_ns || s->state == ST_IDLE)
+		return false;
+	return weight == WEIGHT_WALL || state__on_cpu(s->state);
+}
+
+static int collect_lane(struct writer *w, const struct tl_target *target,
+			const struct tl_lane *lane, enum export_weight weight)
+{
+	uint32_t owner = (uint32_t)w->n_prefixes;
+	int err = array__reserve((void **)&w->prefixes, &w->prefixes_cap, w->n_prefixes + 1,
+				 UINT32_MAX, sizeof(*w->prefixes));
+
+	if (err)
+		return err;
+	w->prefixes[owner] = thread_prefix(target, lane);
+	if (!w->prefixes[owner])
+		return -ENOMEM;
+	w->n_prefixes++;
+	for (size_t i = 0; i < lane->n_stretches && !err; i++) {
+		const struct tl_stretch *s = &lane->stretches[i];
+
+		if (counts(s, weight))
+			err = weights__add(&w->weights, owner, s->stack, s->end_ns - s->start_ns);
+	}
+	return err;
+}
+
+static int collect(struct writer *w, enum export_weight weight)
+{
+	for (size_t t = 0; t < timeline__n_targets(w->tl); t++) {
+		const struct tl_target *target = timeline__target(w->tl, t);
+
+		for (size_t i = 0; i < target->n_lanes; i++) {
+			int err = collect_lane(w, target, &target->lanes[i], weight);
+
+			if (err)
+				return err;
+		}
+	}
+	weights__merge(&w->weights);
+	return 0;
+}
+
+/* ── lines ───────────────────────────────────────────────────────────────────────────────── */
+
+static int cmp_lines(const void *pa, const void *pb, void *arg)
+{
+	const struct weighted *a = pa, *b = pb;
+	const struct writer *w = arg;
+	int diff = strcmp(w->prefixes[a->owner], w->prefixes[b->owner]);
+
+	return diff ? diff
+		    : stacks__cmp(timeline__stack(w->tl, a->stack),
+				  timeline__stack(w->tl, b->stack), w->map);
+}
+
+static void put_line(const struct writer *w, const struct weighted *item, uint64_t n)
+{
+	struct tl_stack stack = timeline__stack(w->tl, item->stack);
+
+	fputs(w->prefixes[item->owner], w->out);
+	for (uint32_t i = 0; i < stack.n; i++) {
+		fputc(';', w->out);
+		fputs(w->names[stack.frames[i]], w->out);
+	}
+	fprintf(w->out, " %" PRIu64 "\n", n);
+}
+
+/* What is left of a division goes to the next line, so that the sum of all lines stays right. */
+static void put_lines(struct writer *w, uint64_t unit_ns)
+{
+	struct weighted *items = w->weights.items;
+	uint64_t carry = unit_ns / 2; /* rounds the sum so far to the nearest unit */
+
+	if (w->weights.n)
+		qsort_r(items, w->weights.n, sizeof(*items), cmp_lines, w);
+	for (size_t i = 0; i < w->weights.n;) {
+		uint64_t ns = 0, n;
+		size_t k = i;
+
+		while (k < w->weights.n && !cmp_lines(&items[i], &items[k], w))
+			ns += items[k++].weight;
+		n = ns / unit_ns;
+		carry += ns % unit_ns;
+		if (carry >= unit_ns) {
+			n++;
+			carry -= unit_ns;
+		}
+		if (n)
+			put_line(w, &items[i], n);
+		i = k;
+	}
+}
+
+static int folded__write(FILE *out, const struct timeline *tl, const struct export_opts *opts)
+{
+	enum export_weight weight = opts ? opts->weight : WEIGHT_WALL;
+	struct writer w = {.out = out, .tl = tl};
+	uint64_t unit_ns = 1000;
+	int err;
+
+	if (weight == WEIGHT_SAMPLES) {
+		uint32_t hz = timeline__session(tl)->frequency_hz;
+
+		/* The sampler's clock counts time on the CPU: one sample a period. */
+		if (!hz) {
+			log_error("folded stacks by samples: nothing was sampled; "
+				  "use --weight wall or --weight cpu");
+			return -EINVAL;
+		}
+		unit_ns = MAX(UINT64_C(1000000000) / hz, UINT64_C(1));
+	}
+	err = name_frames(&w);
+	if (!err)
+		err = collect(&w, weight);
+	if (!err) {
+		put_lines(&w, unit_ns);
+		err = ferror(out) ? -EIO : 0;
+	}
+	for (uint32_t i = 0; w.names && i < timeline__n_frames(tl); i++)
+		free(w.names[i]);
+	for (size_t i = 0; i < w.n_prefixes; i++)
+		free(w.prefixes[i]);
+	free(w.names);
+	free(w.prefixes);
+	free(w.map);
+	weights__free(&w.weights);
+	return err;
+}
+
+const struct export_format export_folded = {
+	.name = "folded",
+	.suffix = ".folded",
+	.write = folded__write,
+};

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The report for programs. Every field of the contract is there; what was not measured is null.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "export.h"
+#include "export_priv.h"
+
+#define REPORT_SCHEMA 1
+
+/* ── values ──────────────────────────────────────────────────────────────────────────────── */
+
+/* A report is whole or it is none: the first failure is kept, and one look at the end is enough. */
+struct report {
+	bool failed;
+};
+
+static cJSON *add(struct report *r, cJSON *object, const char *key, cJSON *value)
+{
+	if (!value || !object ||
+	    !(key ? cJSON_AddItemToObject(object, key, value)
+		  : cJSON_AddItemToArray(object, value))) {
+		cJSON_Delete(value);
+		r->failed = true;
+		return NULL;
+	}
+	return value;
+}
+
+static void add_null(struct report *r, cJSON *object, const char *key)
+{
+	add(r, object, key, cJSON_CreateNull());
+}
+
+/* As text: cJSON's numbers are doubles and would round above 2^53. */
+static void add_u64(struct report *r, cJSON *object, const char *key, uint64_t n)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, n);
+	add(r, object, key, cJSON_CreateRaw(text));
+}
+
+/* UINT64_MAX stands for "none" in the timeline. */
+static void add_u64_or_null(struct report *r, cJSON *object, const char *key, uint64_t n)
+{
+	if (n == UINT64_MAX)
+		add_null(r, object, key);
+	else
+		add_u64(r, object, key, n);
+}
+
+static void add_int(struct report *r, cJSON *object, const char *key, int n)
+{
+	add(r, object, key, cJSON_CreateNumber(n));
+}
+
+static void add_double(struct report *r, cJSON *object, const char *key, double n)
+{
+	add(r, object, key, cJSON_CreateNumber(n));
+}
+
+static void add_bool(struct report *r, cJSON *object, const char *key, bool b)
+{
+	add(r, object, key, cJSON_CreateBool(b));
+}
+
+/* cJSON escapes control characters but passes bytes that are no UTF-8. NULL becomes null. */
+static void add_string(struct report *r, cJSON *object, const char *key, const char *s)
+{
+	char *clean;
+
+	if (!s) {
+		add_null(r, object, key);
+		return;
+	}
+	clean = utf8__clean(s);
+	add(r, object, key, clean ? cJSON_CreateString(clean) : NULL);
+	free(clean);
+}
+
+static void add_known_string(struct report *r, cJSON *object, const char *key, const char *s)
+{
+	add_string(r, object, key, s && *s ? s : NULL);
+}
+
+static cJSON *add_object(struct report *r, cJSON *object, const char *key)
+{
+	return add(r, object, key, cJSON_CreateObject());
+}
+
+static cJSON *add_array(struct report *r, cJSON *object, const char *key)
+{
+	return add(r, object, key, cJSON_CreateArray());
+}
+
+/* A CLOCK_MONOTONIC time, from the session's start. */
+static uint64_t since_start(const struct tl_session *session, uint64_t ns)
+{
+	return ns > session->start_ns ? ns - session->start_ns : 0;
+}
+
+/* ── parts of a target ───────────────────────────────────────────────────────────────────── */
+
+static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
+{
+	cJSON *ghc, *found;
+
+	add_int(r, o, "pid", t->pid);
+	add_int(r, o, "ns_pid", t->ns_pid);
+	add_u64(r, o, "start_time_ns", t->start_time_ns);
+	add_string(r, o, "comm", t->comm);
+	add_known_string(r, o, "exe", t->exe);
+	add_known_string(r, o, "build_id", t->build_id);
+	add_known_string(r, o, "end", t->end);
+	ghc = add_object(r, o, "ghc");
+	add_known_string(r, ghc, "version", t->ghc_version);
+	add_bool(r, ghc, "version_known", t->version_known);
+	add_known_string(r, ghc, "way", t->way);
+	add_bool(r, ghc, "threaded", t->threaded);
+	add_bool(r, ghc, "profiled", t->profiled);
+	add_bool(r, ghc, "layout_checked", t->layout_checked);
+	found = add_object(r, o, "found_by");
+	add_known_string(r, found, "suspendThread", t->found_suspend);
+	add_known_string(r, found, "resumeThread", t->found_resume);
+	add_known_string(r, found, "tick", t->found_tick);
+	add_known_string(r, found, "capabilities", t->found_caps);
+	add_u64_or_null(r, o, "capabilities", t->capabilities ? t->capabilities : UINT64_MAX);
+	add_u64(r, o, "attach_ns", t->attach_took_ns);
+	add_null(r, o, "findings");
+}
+
+static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
+		     const struct tl_lane *lane)
+{
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+	char name[sizeof(lane->name) + 1] = "";
+
+	memcpy(name, lane->name, sizeof(lane->name));
+	add_string(r, o, "kind", "thread");
+	add_int(r, o, "tid", lane->tid);
+	add_string(r, o, "name", name);
+	add_u64(r, o, "start_ns", since_start(session, lane->start_ns));
+	add_u64(r, o, "end_ns", since_start(session, lane->end_ns));
+	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
+	add_u64(r, o, "cpu_ns", lane->cpu_ns);
+	states = add_object(r, o, "states");
+	sampled = add_array(r, o, "sampled_states");
+	for (int s = 0; s < ST_MAX; s++) {
+		add_u64(r, states, state__name(s), lane->states_ns[s]);
+		if (lane->sampled_states >> s & 1)
+			add_string(r, sampled, NULL, state__name(s));
+	}
+	add_null(r, o, "off_cpu");
+	add_u64(r, o, "short_calls", lane->short_calls);
+}
+
+static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
+{
+	cJSON *o = add_object(r, calls, NULL);
+
+	add_string(r, o, "function", call->function);
+	add_known_string(r, o, "library", call->library);
+	add_known_string(r, o, "caller", call->caller);
+	add_bool(r, o, "caller_approximate", call->caller_approximate);
+	add_known_string(r, o, "site", call->site);
+	add_bool(r, o, "interruptible", call->interruptible);
+	add_u64(r, o, "calls", call->calls);
+	add_u64_or_null(r, o, "wall_ns", call->wall_ns);
+	add_u64_or_null(r, o, "cpu_ns", call->cpu_ns);
+	add_u64_or_null(r, o, "blocked_ns", call->blocked_ns);
+	add_u64_or_null(r, o, "cap_wait_ns", call->cap_wait_ns);
+	add_u64_or_null(r, o, "min_ns", call->min_ns);
+	add_u64_or_null(r, o, "p50_ns", call->p50_ns);
+	add_u64_or_null(r, o, "p99_ns", call->p99_ns);
+	add_u64_or_null(r, o, "max_ns", call->max_ns);
+	add_double(r, o, "quantile_error", call->quantile_error);
+	add_u64(r, o, "open_at_start", call->open_at_start);
+	add_u64(r, o, "open_at_end", call->open_at_end);
+	add_u64(r, o, "abandoned", call->abandoned);
+	add_bool(r, o, "exact", call->exact);
+	add_double(r, o, "observed_share", call->observed_share);
+}
+
+static void add_unsafe(struct report *r, cJSON *calls, const struct tl_unsafe *call)
+{
+	cJSON *o = add_object(r, calls, NULL);
+
+	add_string(r, o, "function", call->function);
+	add_known_string(r, o, "library", call->library);
+	add_known_string(r, o, "caller", call->caller);
+	add_bool(r, o, "caller_approximate", call->caller_approximate);
+	add_u64(r, o, "samples", call->samples);
+	add_u64(r, o, "cpu_ns", call->cpu_ns);
+	add_u64(r, o, "blocked_ns", call->blocked_ns);
+	add_null(r, o, "held_up_gc_ns");
+}
+
+static void add_function(struct report *r, cJSON *functions, const struct tl_function *f)
+{
+	static const char *const kinds[] = {
+		[TF_HASKELL] = "haskell", [TF_FOREIGN] = "foreign", [TF_RTS] = "rts",
+		[TF_GC] = "gc",		  [TF_KERNEL] = "kernel",   [TF_STATE] = "state",
+		[TF_MARK] = "mark",
+	};
+	cJSON *o = add_object(r, functions, NULL);
+
+	add_string(r, o, "name", f->name);
+	add_known_string(r, o, "module", f->module);
+	add_string(r, o, "kind", (size_t)f->kind < ARRAY_SIZE(kinds) ? kinds[f->kind] : NULL);
+	add_u64(r, o, "self_samples", f->self_samples);
+	add_u64(r, o, "total_samples", f->total_samples);
+	add_u64(r, o, "self_ns", f->self_ns);
+	add_u64(r, o, "total_ns", f->total_ns);
+	add_bool(r, o, "approximate", f->approximate);
+}
+
+static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
+{
+	cJSON *o = add_object(r, target, "gc");
+
+	add_u64_or_null(r, o, "count", gc->known ? gc->count : UINT64_MAX);
+	add_u64_or_null(r, o, "pause_ns", gc->known ? gc->pause_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "max_pause_ns", gc->known ? gc->max_pause_ns : UINT64_MAX);
+	add_null(r, o, "wait_ns");
+	/* What is known comes from probes on the collector's two ends, never from inference. */
+	if (gc->known)
+		add_bool(r, o, "exact", true);
+	else
+		add_null(r, o, "exact");
+}
+
+static void add_names(struct report *r, cJSON *target, const struct tl_names *names)
+{
+	cJSON *o = add_object(r, target, "names");
+
+	add_u64(r, o, "ipe", names->ipe);
+	add_u64(r, o, "dwarf", names->dwarf);
+	add_u64(r, o, "exact", names->exact);
+	add_u64(r, o, "nearest", names->nearest);
+	add_u64(r, o, "description", names->description);
+	add_u64(r, o, "none", names->none);
+}
+
+static void add_stacks(struct report *r, cJSON *target, const struct tl_quality *q)
+{
+	cJSON *o = add_object(r, target, "stacks"), *broken;
+
+	add_u64(r, o, "samples", q->samples);
+	add_u64(r, o, "complete", q->complete);
+	add_u64(r, o, "elided", q->elided);
+	add_u64(r, o, "resynchronised", q->resynchronised);
+	add_u64(r, o, "truncated", q->truncated);
+	add_u64(r, o, "none", q->none);
+	add_u64(r, o, "haskell_samples", q->haskell_samples);
+	add_u64(r, o, "haskell_complete", q->haskell_complete);
+	broken = add_object(r, o, "broken");
+	for (unsigned i = 0; i < TL_CAUSES; i++) {
+		char other[24];
+
+		if (!q->broken[i])
+			continue;
+		snprintf(other, sizeof(other), "cause_%u", i);
+		add_u64(r, broken, broken__name(i) ? broken__name(i) : other, q->broken[i]);
+	}
+}
+
+static void add_own_cost(struct report *r, cJSON *target, const struct tl_target *t)
+{
+	cJSON *lost = add_object(r, target, "lost"), *o;
+
+	for (size_t i = 0; i < t->n_lost; i++)
+		add_u64(r, lost, t->lost[i].cause, t->lost[i].n);
+	add_double(r, target, "lost_share", t->lost_share);
+	o = add_object(r, target, "cost");
+	add_u64(r, o, "probe_hits", t->probe_hits);
+	add_u64_or_null(r, o, "bpf_ns", t->bpf_ns_known ? t->bpf_ns : UINT64_MAX);
+	add_u64(r, o, "trap_ns_estimated", t->trap_ns_estimated);
+	add_u64(r, o, "user_cpu_ns", t->user_cpu_ns);
+	add_u64(r, o, "max_rss_bytes", t->max_rss_bytes);
+	add_u64(r, o, "probes_paused_ns", t->probes_paused_ns);
+}
+
+static void add_target(struct report *r, cJSON *targets, const struct tl_session *session,
+		       const struct tl_target *t)
+{
+	cJSON *o = add_object(r, targets, NULL), *list;
+
+	add_identity(r, o, t);
+	list = add_array(r, o, "lanes");
+	for (size_t i = 0; i < t->n_lanes; i++)
+		add_lane(r, list, session, &t->lanes[i]);
+	list = add_array(r, o, "safe_calls");
+	for (size_t i = 0; i < t->n_calls; i++)
+		add_call(r, list, &t->calls[i]);
+	list = add_array(r, o, "unsafe_calls");
+	for (size_t i = 0; i < t->n_unsafe_calls; i++)
+		add_unsafe(r, list, &t->unsafe_calls[i]);
+	add_gc(r, o, &t->gc);
+	list = add_array(r, o, "functions");
+	for (size_t i = 0; i < t->n_functions; i++)
+		add_function(r, list, &t->functions[i]);
+	add_null(r, o, "cost_centres");
+	add_names(r, o, &t->names);
+	add_stacks(r, o, &t->quality);
+	add_null(r, o, "eventlog");
+	add_own_cost(r, o, t);
+	list = add_array(r, o, "missing");
+	for (size_t i = 0; i < t->n_missing; i++)
+		add_string(r, list, NULL, t->missing[i]);
+}
+
+/* ── the report ──────────────────────────────────────────────────────────────────────────── */
+
+static void add_session(struct report *r, cJSON *root, const struct tl_session *session)
+{
+	cJSON *o = add_object(r, root, "safescope");
+
+	add_string(r, o, "version", session->version);
+	add_int(r, o, "schema", REPORT_SCHEMA);
+	o = add_object(r, root, "session");
+	add_string(r, o, "mode", session->mode);
+	add_u64(r, o, "start_unix_ns", session->start_unix_ns);
+	add_u64(r, o, "duration_ns", since_start(session, session->end_ns));
+	add_u64_or_null(r, o, "frequency_hz",
+			session->frequency_hz ? session->frequency_hz : UINT64_MAX);
+	add_int(r, o, "exit", session->exit_code);
+}
+
+static int json__write(FILE *out, const struct timeline *tl, const struct export_opts *opts)
+{
+	const struct tl_session *session = timeline__session(tl);
+	struct report report = {0};
+	cJSON *root = cJSON_CreateObject(), *targets;
+	char *text = NULL;
+	int err = -ENOMEM;
+
+	(void)opts;
+	add_session(&report, root, session);
+	targets = add_array(&report, root, "targets");
+	for (size_t i = 0; i < timeline__n_targets(tl); i++)
+		add_target(&report, targets, session, timeline__target(tl, i));
+	if (!report.failed)
+		text = cJSON_Print(root);
+	if (text) {
+		fputs(text, out);
+		fputc('\n', out);
+		err = ferror(out) ? -EIO : 0;
+	}
+	cJSON_free(text);
+	cJSON_Delete(root);
+	return err;
+}
+
+const struct export_format export_json = {
+	.name = "json",
+	.suffix = ".json",
+	.write = json__write,
+};

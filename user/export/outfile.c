@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Output files that appear whole or not at all. The daemon writes as root into directories that
+ * belong to others, so everything goes through one open directory, no link is followed and the
+ * temporary file's name cannot be guessed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "export.h"
+
+#define TEMP_ATTEMPTS 16
+
+struct outfile {
+	FILE *stream;
+	char *path;    /* as the user gave it, for messages */
+	char *base;    /* the destination's name in the directory */
+	char temp[48]; /* the temporary file's name; "" if there is none */
+	int dir;
+	uid_t owner;
+	gid_t group;
+};
+
+static void outfile__free(struct outfile *out)
+{
+	if (!out)
+		return;
+	if (out->stream)
+		fclose(out->stream);
+	if (out->temp[0])
+		unlinkat(out->dir, out->temp, 0);
+	fd__close(&out->dir);
+	free(out->path);
+	free(out->base);
+	free(out);
+}
+
+/* Parts path into an open directory and a name in it. */
+static int open_dir(struct outfile *out, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	char *dir = NULL;
+
+	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
+		return -EISDIR;
+	if (slash)
+		dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	else
+		dir = strdup(".");
+	out->path = strdup(path);
+	out->base = strdup(base);
+	if (!dir || !out->path || !out->base) {
+		free(dir);
+		return -ENOMEM;
+	}
+	out->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(dir);
+	return out->dir < 0 ? -errno : 0;
+}
+
+static int open_temp(struct outfile *out, int *ret_fd)
+{
+	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
+		unsigned long long noise[2];
+		int fd;
+
+		if (getrandom(noise, sizeof(noise), 0) != (ssize_t)sizeof(noise))
+			return -EIO;
+		snprintf(out->temp, sizeof(out->temp), ".safescoped-%016llx%016llx", noise[0],
+			 noise[1]);
+		fd = openat(out->dir, out->temp,
+			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd >= 0) {
+			*ret_fd = fd;
+			return 0;
+		}
+		/* Nothing was made, so there is nothing to remove. */
+		out->temp[0] = '\0';
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* /dev/null and its kind: nothing to rename, nothing to hand over. */
+static int open_device(struct outfile *out, int *ret_fd)
+{
+	struct stat st;
+	int fd = openat(out->dir, out->base, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISCHR(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int open_destination(struct outfile *out, const char *path, int *ret_fd,
+			    const char **ret_advice)
+{
+	struct stat st;
+	int err = open_dir(out, path);
+
+	if (err)
+		return err;
+	if (fstatat(out->dir, out->base, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (errno != ENOENT)
+			return -errno;
+		return open_temp(out, ret_fd);
+	}
+	if (S_ISREG(st.st_mode))
+		return open_temp(out, ret_fd);
+	if (S_ISCHR(st.st_mode))
+		return open_device(out, ret_fd);
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	/* Renaming over /dev/stdout would replace the link itself, for everybody. */
+	if (S_ISLNK(st.st_mode)) {
+		*ret_advice = "it is a link: name the file itself, or `-` for standard output";
+		return -ELOOP;
+	}
+	*ret_advice = "it is no regular file: use `-` and a pipe or a redirection";
+	return -EINVAL;
+}
+
+int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **ret_out)
+{
+	const char *advice = "choose another place with --output";
+	struct outfile *out = calloc(1, sizeof(*out));
+	int fd = -1, err;
+
+	if (!out)
+		return -ENOMEM;
+	out->dir = -1;
+	out->owner = owner;
+	out->group = group;
+	err = open_destination(out, path, &fd, &advice);
+	if (!err) {
+		out->stream = fdopen(fd, "w");
+		if (!out->stream)
+			err = -errno;
+	}
+	if (err) {
+		log_error("%s: cannot be written: %s; %s", path, strerror(-err), advice);
+		fd__close(&fd);
+		outfile__free(out);
+		return err;
+	}
+	*ret_out = out;
+	return 0;
+}
+
+FILE *outfile__stream(struct outfile *out)
+{
+	return out->stream;
+}
+
+/*
+ * Everything on the disk: a full one may show only here (delayed allocation). A stream's earlier
+ * failure leaves no errno of its own; the disk is then asked again.
+ */
+static int flush(struct outfile *out)
+{
+	bool failed = ferror(out->stream) != 0;
+	int fd = fileno(out->stream);
+
+	errno = 0;
+	if (fflush(out->stream))
+		return errno ? -errno : -EIO;
+	if (failed)
+		return -EIO;
+	/* Devices know no fsync (EINVAL) and need none. */
+	if (fsync(fd) && (errno != EINVAL || out->temp[0]))
+		return -errno;
+	return 0;
+}
+
+static int close_stream(struct outfile *out)
+{
+	FILE *stream = out->stream;
+
+	out->stream = NULL;
+	return fclose(stream) ? -errno : 0;
+}
+
+int outfile__commit(struct outfile *out)
+{
+	int err = flush(out);
+
+	if (!err && out->temp[0] && (out->owner != (uid_t)-1 || out->group != (gid_t)-1) &&
+	    fchown(fileno(out->stream), out->owner, out->group))
+		log_warn("%s: stays with its present owner: %s", out->path, strerror(errno));
+	if (!err)
+		err = close_stream(out);
+	if (!err && out->temp[0]) {
+		if (renameat(out->dir, out->temp, out->dir, out->base))
+			err = -errno;
+		else
+			out->temp[0] = '\0';
+		/* The file is whole and in its place; a directory that cannot sync changes neither.
+		 */
+		if (!err && fsync(out->dir) && errno != EINVAL)
+			log_warn("%s: written, but its directory could not be synced: %s",
+				 out->path, strerror(errno));
+	}
+	if (err)
+		log_error("%s: not written: %s; nothing was left there", out->path, strerror(-err));
+	outfile__free(out);
+	return err;
+}
+
+void outfile__abort(struct outfile *out)
+{
+	outfile__free(out);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Text from somebody else's file made safe to print: valid UTF-8, escaped for JSON.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "export_priv.h"
+
+/*
+ * Length of the valid sequence that s begins, 0 if there is none. Bounds of the second byte are
+ * Unicode's table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.
+ */
+static size_t sequence(const unsigned char *s)
+{
+	unsigned char lo = 0x80, hi = 0xbf;
+	size_t len;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		len = 2;
+	else if (s[0] >= 0xe0 && s[0] <= 0xef)
+		len = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+	if (s[0] == 0xe0)
+		lo = 0xa0;
+	else if (s[0] == 0xed)
+		hi = 0x9f;
+	else if (s[0] == 0xf0)
+		lo = 0x90;
+	else if (s[0] == 0xf4)
+		hi = 0x8f;
+	if (s[1] < lo || s[1] > hi)
+		return 0;
+	/* The NUL at the end is no continuation byte, so this never reads past it. */
+	for (size_t i = 2; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+uint32_t utf8__next(const char **s)
+{
+	static const unsigned char first_bits[5] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	const unsigned char *p = (const unsigned char *)*s;
+	uint32_t cp;
+	size_t len;
+
+	if (!*p)
+		return 0;
+	len = sequence(p);
+	if (!len) {
+		(*s)++;
+		return UTF8_REPLACEMENT;
+	}
+	cp = p[0] & first_bits[len];
+	for (size_t i = 1; i < len; i++)
+		cp = cp << 6 | (p[i] & 0x3f);
+	*s += len;
+	return cp;
+}
+
+size_t utf8__put(char *out, uint32_t cp)
+{
+	if (cp < 0x80) {
+		out[0] = (char)cp;
+		return 1;
+	}
+	if (cp < 0x800) {
+		out[0] = (char)(0xc0 | cp >> 6);
+		out[1] = (char)(0x80 | (cp & 0x3f));
+		return 2;
+	}
+	if (cp < 0x10000) {
+		out[0] = (char)(0xe0 | cp >> 12);
+		out[1] = (char)(0x80 | (cp >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (cp & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | (cp >> 18 & 0x07));
+	out[1] = (char)(0x80 | (cp >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (cp >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (cp & 0x3f));
+	return 4;
+}
+
+bool utf8__is_control(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0);
+}
+
+char *utf8__clean(const char *s)
+{
+	/* One bad byte becomes the three of U+FFFD. */
+	char *clean = malloc(strlen(s) * 3 + 1);
+	size_t len = 0;
+	uint32_t cp;
+
+	if (!clean)
+		return NULL;
+	while ((cp = utf8__next(&s)))
+		len += utf8__put(clean + len, cp);
+	clean[len] = '\0';
+	return clean;
+}
+
+void json__put_string(FILE *out, const char *s)
+{
+	uint32_t cp;
+
+	fputc('"', out);
+	while (s && (cp = utf8__next(&s))) {
+		char utf8[4];
+
+		if (cp == '"' || cp == '\\')
+			fprintf(out, "\\%c", (char)cp);
+		else if (utf8__is_control(cp))
+			fprintf(out, "\\u%04x", cp);
+		else
+			fwrite(utf8, 1, utf8__put(utf8, cp), out);
+	}
+	fputc('"', out);
+}
