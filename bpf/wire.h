@@ -29,15 +29,17 @@
 #define WIRE_FRAME_KIND_SHIFT 56
 
 enum wire_frame_kind {
-	WIRE_FRAME_HS_IP = 0,	 /* the program counter, in code that a Haskell thread runs */
-	WIRE_FRAME_HS_RET = 1,	 /* the info pointer of a stack frame (a return point's entry code) */
-	WIRE_FRAME_C_IP = 2,	 /* the program counter, in C code */
-	WIRE_FRAME_C_RET = 3,	 /* a return address in C code */
-	WIRE_FRAME_SITE = 4,	 /* a safe call's site: the return address of its suspendThread call */
-	WIRE_FRAME_UPDATEE = 5,	 /* info pointer of the thunk that the update frame before it updates */
-	WIRE_FRAME_ELIDED = 6,	 /* address part: how many stack chunks are left out here */
-	WIRE_FRAME_KERNEL = 7,	 /* a kernel address (low 48 bits) */
-	WIRE_FRAME_HS_CALL = 8,	 /* return address, into Haskell code, of a C function called from it */
+	WIRE_FRAME_HS_IP = 0,  /* the program counter, in code that a Haskell thread runs */
+	WIRE_FRAME_HS_RET = 1, /* the info pointer of a stack frame (a return point's entry code) */
+	WIRE_FRAME_C_IP = 2,   /* the program counter, in C code */
+	WIRE_FRAME_C_RET = 3,  /* a return address in C code */
+	WIRE_FRAME_SITE = 4, /* a safe call's site: the return address of its suspendThread call */
+	WIRE_FRAME_UPDATEE =
+		5, /* info pointer of the thunk that the update frame before it updates */
+	WIRE_FRAME_ELIDED = 6, /* address part: how many stack chunks are left out here */
+	WIRE_FRAME_KERNEL = 7, /* a kernel address (low 48 bits) */
+	WIRE_FRAME_HS_CALL =
+		8, /* return address, into Haskell code, of a C function called from it */
 };
 
 /* How a stack ended. */
@@ -51,30 +53,32 @@ enum wire_stack_end {
 /* Why a stack is broken; also the index into the array of counters. */
 enum wire_cause {
 	WIRE_CAUSE_NONE = 0,
-	WIRE_CAUSE_NO_SP = 1,	     /* no register and no word on the C stack points into the STACK */
-	WIRE_CAUSE_NO_FRAME = 2,     /* no return frame among the words looked at from Sp up */
-	WIRE_CAUSE_BAD_TYPE = 3,     /* in mid-stack, an info table of a type that is no frame */
-	WIRE_CAUSE_FAULT = 4,	     /* memory that could not be read */
-	WIRE_CAUSE_SP_RANGE = 5,     /* Sp left its STACK object */
+	WIRE_CAUSE_NO_SP = 1,	 /* no register and no word on the C stack points into the STACK */
+	WIRE_CAUSE_NO_FRAME = 2, /* no return frame among the words looked at from Sp up */
+	WIRE_CAUSE_BAD_TYPE = 3, /* in mid-stack, an info table of a type that is no frame */
+	WIRE_CAUSE_FAULT = 4,	 /* memory that could not be read */
+	WIRE_CAUSE_SP_RANGE = 5, /* Sp left its STACK object */
 	WIRE_CAUSE_STOP_NOT_END = 6, /* STOP_FRAME, but not at the end of the STACK */
 	WIRE_CAUSE_BAD_SIZE = 7,     /* a frame larger than its STACK */
-	WIRE_CAUSE_GC_RACE = 8,	     /* the thread was resumed, or its stack moved, during the walk */
-	WIRE_CAUSE_NO_TSO = 9,	     /* no Haskell thread could be told */
+	WIRE_CAUSE_GC_RACE = 8, /* the thread was resumed, or its stack moved, during the walk */
+	WIRE_CAUSE_NO_TSO = 9,	/* no Haskell thread could be told */
 	WIRE_CAUSE_MAX = 16,
 };
 
 #define WIRE_FRAMES_LEAF 384 /* leafmost frames that are kept */
 #define WIRE_FRAMES_ROOT 64  /* rootmost frames that are kept besides, once frames were left out */
 #define WIRE_FRAMES_MAX	 (WIRE_FRAMES_LEAF + WIRE_FRAMES_ROOT + 8)
-#define WIRE_OFF_FRAMES	 192 /* frames kept in the thread's slot at switch-out */
+#define WIRE_OFF_FRAMES	 192 /* frames kept in the thread's slot at switch-out, */
+#define WIRE_OFF_ROOT	 48  /* of them the rootmost of a deep stack */
 
 struct wire_stack {
-	__u16 nframes;	     /* of frames[], leaf first */
-	__u8 end;	     /* enum wire_stack_end */
-	__u8 cause;	     /* enum wire_cause */
-	__u8 resync;	     /* words skipped above Sp before the first frame */
-	__u8 elided;	     /* 1: there is a WIRE_FRAME_ELIDED frame */
-	__u16 _pad;
+	__u16 nframes; /* of frames[], leaf first */
+	__u8 end;      /* enum wire_stack_end */
+	__u8 cause;    /* enum wire_cause */
+	__u8 resync;   /* words skipped above Sp before the first frame */
+	__u8 elided;   /* bit 0: there is a WIRE_FRAME_ELIDED frame; bit 1: frames are left out */
+	__u16 turn;    /* the frames behind WIRE_FRAME_ELIDED are a ring that begins here; the
+			  drain turns it (wire_stack__straighten) and sets 0 */
 };
 WIRE_ASSERT_SIZE(struct wire_stack, 8);
 
@@ -82,13 +86,16 @@ WIRE_ASSERT_SIZE(struct wire_stack, 8);
 
 /* Read from Task, InCall and Capability, not from registers (facts: rts/Task.h, rts/Schedule.c). */
 enum wire_where {
-	WIRE_WHERE_UNKNOWN = 0,	  /* not looked at, or memory unreadable */
-	WIRE_WHERE_FOREIGN = 1,	  /* the thread has no Task: ticker, foreign threads */
-	WIRE_WHERE_HASKELL = 2,	  /* holds a capability and is in Haskell, or in C called unsafely from it */
+	WIRE_WHERE_UNKNOWN = 0, /* not looked at, or memory unreadable */
+	WIRE_WHERE_FOREIGN = 1, /* the thread has no Task: ticker, foreign threads */
+	WIRE_WHERE_HASKELL =
+		2, /* holds a capability and is in Haskell, or in C called unsafely from it */
 	WIRE_WHERE_SAFE_CALL = 3, /* its InCall has a suspended TSO */
-	WIRE_WHERE_RESUMING = 4,  /* same, but resumeThread has been entered: waits for a capability */
-	WIRE_WHERE_RTS = 5,	  /* holds a capability, not in Haskell: scheduler or GC */
-	WIRE_WHERE_NO_CAP = 6,	  /* has a Task and holds nothing: idle worker, or waits to enter Haskell */
+	WIRE_WHERE_RESUMING =
+		4,	    /* same, but resumeThread has been entered: waits for a capability */
+	WIRE_WHERE_RTS = 5, /* holds a capability, not in Haskell: scheduler or GC */
+	WIRE_WHERE_NO_CAP =
+		6, /* has a Task and holds nothing: idle worker, or waits to enter Haskell */
 	WIRE_WHERE_NOT_READY = 7, /* the runtime is not initialised yet */
 };
 
@@ -153,8 +160,8 @@ struct wire_off {
 	__u64 ip;	     /* user program counter at switch-out */
 	__u64 site;	     /* innermost open safe call's site; 0: none */
 	__u64 call_start_ns;
-	__u32 syscall;	     /* number of the system call it slept in; WIRE_NO_SYSCALL: none */
-	__u32 prev_state;    /* task state at switch-out; 0: it was still runnable */
+	__u32 syscall;	  /* number of the system call it slept in; WIRE_NO_SYSCALL: none */
+	__u32 prev_state; /* task state at switch-out; 0: it was still runnable */
 	struct wire_stack stack;
 	__u64 frames[];
 };
@@ -175,8 +182,8 @@ struct wire_call {
 	struct wire_hdr h;
 	struct wire_rts rts;
 	__u64 start_ns;
-	__u64 site;	   /* return address of the suspendThread call, or see WIRE_CALL_UNMATCHED */
-	__u64 blocked_ns;  /* off CPU and not runnable, inside the call */
+	__u64 site;	  /* return address of the suspendThread call, or see WIRE_CALL_UNMATCHED */
+	__u64 blocked_ns; /* off CPU and not runnable, inside the call */
 	__u64 runnable_ns; /* off CPU and runnable, inside the call */
 	__u32 flags;	   /* enum wire_call_flag */
 	__u16 depth;	   /* open calls of the thread below this one */
@@ -202,17 +209,17 @@ WIRE_ASSERT_SIZE(struct wire_tick_cap, 24);
 /* One tick of the RTS's own timer, with every capability as it was then. */
 struct wire_tick {
 	struct wire_hdr h;
-	__u32 ncaps;	/* entries in caps[] */
-	__u32 enabled;	/* capabilities that exist; more than ncaps: the rest was left out */
+	__u32 ncaps;   /* entries in caps[] */
+	__u32 enabled; /* capabilities that exist; more than ncaps: the rest was left out */
 	struct wire_tick_cap caps[];
 };
 WIRE_ASSERT_SIZE(struct wire_tick, 32);
 
 struct wire_thread_event {
 	struct wire_hdr h;
-	__u64 start_ns;	   /* THREAD_NEW: same as h.ns; THREAD_EXIT: of the stretch that ends */
-	__u64 on_cpu_ns;   /* sum_exec_runtime where it is known; else 0 */
-	__u32 open_calls;  /* safe calls open when the thread ended */
+	__u64 start_ns;	  /* THREAD_NEW: same as h.ns; THREAD_EXIT: of the stretch that ends */
+	__u64 on_cpu_ns;  /* sum_exec_runtime where it is known; else 0 */
+	__u32 open_calls; /* safe calls open when the thread ended */
 	__u32 _pad;
 	char comm[16];
 };
@@ -234,13 +241,13 @@ WIRE_ASSERT_SIZE(struct wire_gc, 32);
 
 /* Offsets into the structs of one GHC's runtime, in bytes (source: the layout table). */
 struct wire_layout {
-	__u16 cap_r;		/* Capability.r, what BaseReg (r13) points at */
+	__u16 cap_r; /* Capability.r, what BaseReg (r13) points at */
 	__u16 cap_no;
 	__u16 cap_running_task;
 	__u16 cap_in_haskell;
 	__u16 cap_disabled;
-	__u16 cap_current_tso;	/* Capability.r.rCurrentTSO */
-	__u16 cap_cccs;		/* Capability.r.rCCCS */
+	__u16 cap_current_tso; /* Capability.r.rCurrentTSO */
+	__u16 cap_cccs;	       /* Capability.r.rCCCS */
 	__u16 task_id;
 	__u16 task_cap;
 	__u16 task_incall;
@@ -253,24 +260,25 @@ struct wire_layout {
 	__u16 tso_flags;
 	__u16 tso_id;
 	__u16 tso_bound;
-	__u16 tso_cccs;		/* StgTSO.prof.cccs; 0 if not profiled */
-	__u16 stack_size;	/* StgStack.stack_size, u32, in words */
+	__u16 tso_cccs;	  /* StgTSO.prof.cccs; 0 if not profiled */
+	__u16 stack_size; /* StgStack.stack_size, u32, in words */
 	__u16 stack_sp;
-	__u16 stack_stack;	/* StgStack.stack */
+	__u16 stack_stack; /* StgStack.stack */
 	__u16 bco_bitmap;
 	__u16 updframe_updatee;
-	__u8 tso_id_size;	/* 4 or 8 */
-	__u8 tso_why_size;	/* 2 or 4 */
+	__u8 tso_id_size;  /* 4 or 8 */
+	__u8 tso_why_size; /* 2 or 4 */
 	__u16 cap_n_run_queue;
 	__u16 _pad[5];
 };
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
 enum wire_target_flag {
-	WIRE_TARGET_THREADED = 1,	/* my_task is thread-local */
-	WIRE_TARGET_PROFILED = 2,	/* 24-byte closure headers, CCS */
-	WIRE_TARGET_CAPS_ARRAY = 4,	/* `capabilities` is the array, not a pointer to it */
-	WIRE_TARGET_UPDATEES = 8,	/* put WIRE_FRAME_UPDATEE frames after update frames */
+	WIRE_TARGET_THREADED = 1,    /* my_task is thread-local */
+	WIRE_TARGET_PROFILED = 2,    /* 24-byte closure headers, CCS */
+	WIRE_TARGET_CAPS_ARRAY = 4,  /* `capabilities` is the array, not a pointer to it */
+	WIRE_TARGET_UPDATEES = 8,    /* put WIRE_FRAME_UPDATEE frames after update frames */
+	WIRE_TARGET_PROBES_OFF = 16, /* no call probes now: what threads' open[] says is stale */
 };
 
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
@@ -285,8 +293,10 @@ struct wire_target {
 	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
 	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
 	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
+	__u32 epoch;		 /* raised whenever the call probes come on again */
+	__u32 _pad;
 };
-WIRE_ASSERT_SIZE(struct wire_target, 128);
+WIRE_ASSERT_SIZE(struct wire_target, 136);
 
 /* Key of `call_sites`. */
 struct wire_site_key {
@@ -296,7 +306,8 @@ struct wire_site_key {
 };
 WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 
-/* Histogram: 8 steps for each power of two, from 2^WIRE_HIST_MIN_LOG2 ns; slot 0 holds all below. */
+/* Histogram: 8 steps for each power of two, from 2^WIRE_HIST_MIN_LOG2 ns; slot 0 holds all below.
+ */
 #define WIRE_HIST_MIN_LOG2 4
 #define WIRE_HIST_MAX_LOG2 43 /* 2.4 hours; the last slot holds all above */
 #define WIRE_HIST_SLOTS	   ((WIRE_HIST_MAX_LOG2 - WIRE_HIST_MIN_LOG2) * 8 + 2)
@@ -308,7 +319,7 @@ struct wire_site {
 	__u64 blocked_ns;
 	__u64 runnable_ns;
 	__u64 cap_wait_ns; /* after the call, until the capability was held again; not in wall_ns */
-	__u64 min_ns;	   /* ~0 while there was none */
+	__u64 min_ns;	   /* 0 while there was none */
 	__u64 max_ns;
 	__u64 abandoned;
 	__u32 hist[WIRE_HIST_SLOTS];
@@ -322,10 +333,10 @@ _Static_assert(sizeof(struct wire_site) % 8 == 0, "a map value is a multiple of 
 struct wire_open {
 	__u64 start_ns;
 	__u64 site;
-	__u64 incall;	   /* its InCall's address: what resumeThread is matched by */
-	__u64 blocked_ns;  /* the thread's totals at the call's start */
+	__u64 incall;	  /* its InCall's address: what resumeThread is matched by */
+	__u64 blocked_ns; /* the thread's totals at the call's start */
 	__u64 runnable_ns;
-	__u32 flags;	   /* enum wire_call_flag */
+	__u32 flags; /* enum wire_call_flag */
 	__u32 cap_no;
 };
 WIRE_ASSERT_SIZE(struct wire_open, 48);
@@ -333,20 +344,22 @@ WIRE_ASSERT_SIZE(struct wire_open, 48);
 /* Value of `threads`, keyed by tid. */
 struct wire_thread {
 	__u32 tgid;
-	__u32 depth;	       /* open calls */
-	__u64 off_since_ns;    /* 0: on CPU, or not seen yet */
+	__u32 depth;	    /* open calls */
+	__u64 off_since_ns; /* 0: on CPU, or not seen yet */
 	__u64 wake_ns;
-	__u64 blocked_ns;      /* totals since first seen */
+	__u64 blocked_ns; /* totals since first seen */
 	__u64 runnable_ns;
 	__u64 cap_wait_ns;
-	__u64 on_since_ns;     /* last switch-in; 0: not seen */
-	__u64 resume_incall;   /* the InCall that resumeThread was entered with; 0: not resuming */
+	__u64 on_since_ns;   /* last switch-in; 0: not seen */
+	__u64 resume_incall; /* the InCall that resumeThread was entered with; 0: not resuming */
 	__u64 resume_site;
 	__u32 resume_flags;
-	__u32 off_state;       /* prev_state at switch-out */
+	__u32 off_state; /* prev_state at switch-out */
 	__u64 off_ip;
 	__u32 off_syscall;
-	__u32 has_stack;       /* 1: off_stacks has one of this stay */
+	__u32 has_stack; /* 1: off_stacks has one of this stay */
+	__u32 epoch;	 /* of the target, when open[] was last right */
+	__u32 _pad;
 	struct wire_rts off_rts;
 	/* finished safe calls that were too short to become records */
 	__u64 short_calls;

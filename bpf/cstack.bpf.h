@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The C stack under and over Haskell code, as far as it takes to find Sp.
+ *
+ * StgRun reserves 16 kB of C stack and jumps into Haskell code, which never moves rsp between
+ * calls: at any instruction in Haskell code the return address into schedule() lies at
+ * rsp + 16432, and it is one constant for the whole process (GHC rts/StgCRun.c, x86-64: 48 bytes
+ * of saved registers + RESERVED_C_STACK_BYTES). In C code that Haskell called, the same word lies
+ * higher by what C has pushed since; what C saved of rbp, which is Sp in Haskell code, is in
+ * between.
+ */
+#ifndef SAFESCOPED_CSTACK_BPF_H
+#define SAFESCOPED_CSTACK_BPF_H
+
+#include "wire.h"
+#include "mem.bpf.h"
+
+#define CSTACK_STGRUN_FRAME 16432
+/* C frames above Haskell code are searched for StgRun's return address over this many bytes. */
+#define CSTACK_MAX_DEPTH 65536
+/* Without that landmark, so many bytes are searched for a saved Sp. */
+#define CSTACK_BLIND_DEPTH 8192
+#define CSTACK_STEP_WORDS  8
+
+struct cstack_scan {
+	u64 at; /* where the next step reads */
+	u64 limit;
+	u64 lo, hi; /* the range in which the word looked for lies */
+	u64 align;  /* bits that it has clear */
+	u64 found;  /* address of the word; 0 */
+	u64 value;
+	u64 keep_last; /* go on to the last hit instead of stopping at the first */
+};
+
+/* As with struct stg: the state lies in a map. */
+struct cstack_ctx {
+	struct mem *mem;
+	struct cstack_scan *scan;
+};
+
+static long cstack_step(u32 i, void *ctx)
+{
+	const struct cstack_ctx *c = ctx;
+	struct cstack_scan *s = c->scan;
+	u64 words[CSTACK_STEP_WORDS];
+	u32 k;
+
+	(void)i;
+	if (s->at >= s->limit || mem_read(c->mem, words, sizeof(words), s->at))
+		return 1;
+#pragma GCC unroll 8
+	for (k = 0; k < CSTACK_STEP_WORDS; k++) {
+		u64 v = words[k];
+
+		if (v < s->lo || v >= s->hi || (v & s->align) || s->at + 8 * k >= s->limit)
+			continue;
+		s->found = s->at + 8 * k;
+		s->value = v;
+		if (!s->keep_last)
+			return 1;
+	}
+	s->at += sizeof(words);
+	return 0;
+}
+
+/* What is known of the C stack at one moment. */
+struct cstack {
+	u64 hs_rsp;  /* rsp of the Haskell code that is running or has called C; 0: not found */
+	u64 call_ra; /* return address into that Haskell code, of the C function; 0: none */
+	u64 sp;	     /* Sp as C code saved it; 0: not found */
+};
+
+/* The bytes before a return address of a call: e8 rel32, or ff /2 with a register or memory. */
+SS_INLINE int cstack_after_call(struct mem *mem, u64 ra)
+{
+	u8 b[8] = {};
+
+	if (ra < 4096 || mem_read(mem, b, 7, ra - 7))
+		return 0;
+	return b[2] == 0xe8 || (b[5] == 0xff && (b[6] & 0x38) == 0x10) ||
+	       (b[1] == 0xff && (b[2] & 0x38) == 0x10) || (b[4] == 0xff && (b[5] & 0x38) == 0x10) ||
+	       (b[0] == 0xff && (b[1] & 0x38) == 0x10);
+}
+
+/* True if rsp is where Haskell code has it: the program counter is in Haskell code. */
+SS_INLINE int cstack_in_haskell(struct mem *mem, u64 rsp, u64 stgrun_ret)
+{
+	u64 w[2] = {};
+
+	if (mem_read(mem, w, sizeof(w), rsp + CSTACK_STGRUN_FRAME))
+		return 0;
+	/* the second word: between a call's `sub $8,%rsp` and the call itself */
+	return w[0] == stgrun_ret || w[1] == stgrun_ret;
+}
+
+/*
+ * From C code called by Haskell code back to where Haskell left off. [lo, hi) is the running
+ * thread's STACK, the only place where a saved Sp can point to.
+ */
+SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 stgrun_ret, u64 lo, u64 hi,
+			   struct cstack *out)
+{
+	struct cstack_scan *s = c->scan;
+	u64 ra[2] = {};
+
+	__builtin_memset(s, 0, sizeof(*s));
+	s->limit = rsp + CSTACK_BLIND_DEPTH;
+	if (stgrun_ret) {
+		s->at = rsp + CSTACK_STGRUN_FRAME;
+		s->limit = s->at + CSTACK_MAX_DEPTH;
+		s->lo = stgrun_ret;
+		s->hi = stgrun_ret + 1;
+		ss_loop(CSTACK_MAX_DEPTH / (8 * CSTACK_STEP_WORDS), cstack_step, (void *)c);
+		if (!s->found)
+			return;
+		out->hs_rsp = s->found - CSTACK_STGRUN_FRAME;
+		/* GHC aligns the stack for a call by `sub $8,%rsp`, or does not need to */
+		if (!mem_read(c->mem, ra, sizeof(ra), out->hs_rsp - 16)) {
+			if (cstack_after_call(c->mem, ra[0]))
+				out->call_ra = ra[0];
+			else if (cstack_after_call(c->mem, ra[1]))
+				out->call_ra = ra[1];
+		}
+		s->limit = out->hs_rsp;
+		s->keep_last = 1;
+	}
+	/* the saved rbp nearest to the Haskell code: the first C function that saved it */
+	s->at = rsp;
+	s->lo = lo;
+	s->hi = hi;
+	s->align = 7;
+	s->found = 0;
+	ss_loop(CSTACK_MAX_DEPTH / (8 * CSTACK_STEP_WORDS), cstack_step, (void *)c);
+	if (s->found)
+		out->sp = s->value;
+}
+
+#endif

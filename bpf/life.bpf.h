@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Threads and processes of targets that begin, end, or become another program. */
+#ifndef SAFESCOPED_LIFE_BPF_H
+#define SAFESCOPED_LIFE_BPF_H
+
+#include "maps.bpf.h"
+
+SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, u32 open_calls)
+{
+	struct wire_thread_event rec = {};
+
+	fill_header(&rec.h, type, now, task->tgid, task->pid);
+	rec.h.size = sizeof(rec);
+	rec.start_ns = now;
+	rec.on_cpu_ns = task->se.sum_exec_runtime;
+	rec.open_calls = open_calls;
+	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), task->comm);
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+}
+
+SS_INLINE void life_new(struct task_struct *parent, struct task_struct *child, u64 now)
+{
+	struct wire_target *t = target_of(parent);
+	struct wire_thread *th;
+
+	/* a child process is no target: it was never looked at */
+	if (child->tgid != parent->tgid || !t)
+		return;
+	th = thread_get(child->tgid, child->pid, t->epoch);
+	if (th) {
+		th->off_since_ns = now;
+		th->wake_ns = now;
+	}
+	life_send(child, WIRE_THREAD_NEW, now, 0);
+}
+
+SS_INLINE void life_forget(u32 tid)
+{
+	bpf_map_delete_elem(&threads, &tid);
+	bpf_map_delete_elem(&off_stacks, &tid);
+	bpf_map_delete_elem(&open_at_start, &tid);
+}
+
+SS_INLINE void life_exit(struct task_struct *task, u64 now)
+{
+	struct wire_thread *th;
+	u32 tgid = task->tgid, depth = 0;
+
+	if (!target_of(task))
+		return;
+	th = thread_find(task->pid);
+	if (th) {
+		depth = th->depth;
+		if (depth)
+			count_n(WIRE_CNT_CALL_ABANDONED, depth);
+	}
+	life_send(task, WIRE_THREAD_EXIT, now, depth);
+	life_forget(task->pid);
+	if (task->signal->live.counter == 0) {
+		life_send(task, WIRE_PROC_EXIT, now, 0);
+		bpf_map_delete_elem(&targets, &tgid);
+	}
+}
+
+/* The other threads of the process have exited by now; the thread that called it has the pid. */
+SS_INLINE void life_exec(struct task_struct *task, u32 old_tid, u64 now)
+{
+	u32 tgid = task->tgid;
+
+	if (!target_of(task))
+		return;
+	life_send(task, WIRE_EXEC, now, 0);
+	bpf_map_delete_elem(&targets, &tgid);
+	life_forget(old_tid);
+	life_forget(tgid);
+}
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The maps, the counters, and the look-ups by process and thread. Kernel only. */
+#ifndef SAFESCOPED_MAPS_BPF_H
+#define SAFESCOPED_MAPS_BPF_H
+
+#include "wire.h"
+#include "rts.bpf.h"
+#include "cstack.bpf.h"
+
+/* Set before load: what is off costs nothing. */
+const volatile __u32 wire_version = WIRE_VERSION;
+const volatile __u32 wakeup_bytes = 1 << 20;   /* unread bytes in the ring that wake user space */
+const volatile __u64 off_stacks_per_sec = 500; /* stacks at switch-out, for each target */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, struct wire_target);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, struct wire_cost);
+} costs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct wire_thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct wire_off_stack);
+} off_stacks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct wire_open_at_start);
+} open_at_start SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct wire_site_key);
+	__type(value, struct wire_site);
+} call_sites SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WIRE_CNT_MAX);
+	__type(key, u32);
+	__type(value, u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} ring SEC(".maps");
+
+/* Templates for new map values, too large for the stack. Never written to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wire_thread);
+} zero_thread SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wire_site);
+} zero_site SEC(".maps");
+
+/* A record in the making: a head of at most SCRATCH_HEAD bytes, then frames. */
+#define SCRATCH_HEAD 128
+
+struct scratch {
+	u32 busy;
+	u32 _pad;
+	struct rts_thread th;
+	struct stg_walk walk;
+	struct cstack_scan scan;
+	u8 rec[SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64)];
+};
+
+/*
+ * For programs that run with interrupts off (the sampler's timer interrupt and sched_switch) a slot
+ * for each CPU and each of the two is enough.
+ */
+enum cpu_slot { SLOT_SAMPLE = 0, SLOT_SWITCH = 1, SLOT_MAX = 2 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SLOT_MAX);
+	__type(key, u32);
+	__type(value, struct scratch);
+} cpu_scratch SEC(".maps");
+
+/* uprobe programs can be preempted and can nest: their slots are claimed by a flag. */
+#define CALL_SLOTS 64
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CALL_SLOTS);
+	__type(key, u32);
+	__type(value, struct scratch);
+} call_scratch SEC(".maps");
+
+SS_INLINE void count_n(u32 which, u64 n)
+{
+	u64 *c = bpf_map_lookup_elem(&counters, &which);
+
+	if (c)
+		__sync_fetch_and_add(c, n);
+}
+
+SS_INLINE void count(u32 which)
+{
+	count_n(which, 1);
+}
+
+/* The target that this process is, if it is still the one that user space looked at. */
+SS_INLINE struct wire_target *target_of(struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+	struct wire_target *t = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (!t)
+		return 0;
+	/* /proc tells the start in clock ticks: equal up to one of them */
+	if (t->start_boottime_ns) {
+		u64 start = task->group_leader->start_boottime;
+
+		if (start < t->start_boottime_ns || start - t->start_boottime_ns > 20000000)
+			return 0;
+	}
+	return t;
+}
+
+SS_INLINE struct wire_thread *thread_find(u32 tid)
+{
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+/* Not from the sampler: it may have interrupted an update of the same map. */
+SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
+{
+	struct wire_thread *th = thread_find(tid), *zero;
+	u32 key = 0;
+
+	if (th && th->tgid == tgid)
+		return th;
+	zero = bpf_map_lookup_elem(&zero_thread, &key);
+	if (!zero)
+		return 0;
+	bpf_map_update_elem(&threads, &tid, zero, BPF_ANY);
+	th = thread_find(tid);
+	if (!th) {
+		count(WIRE_CNT_LOST_THREADS);
+		return 0;
+	}
+	th->tgid = tgid;
+	th->epoch = epoch;
+	return th;
+}
+
+/* Calls that were open when the probes came off have ended unseen. */
+SS_INLINE void thread_sync(const struct wire_target *t, struct wire_thread *th)
+{
+	if (th->epoch != t->epoch) {
+		th->epoch = t->epoch;
+		th->depth = 0;
+		th->resume_incall = 0;
+	}
+}
+
+SS_INLINE void rts_thread_of(struct task_struct *task, struct rts_thread *th)
+{
+	th->fsbase = task->thread.fsbase;
+	th->tid = task->pid;
+	th->tgid = task->tgid;
+	th->task = 0;
+	th->incall = 0;
+}
+
+SS_INLINE void fill_header(struct wire_hdr *h, u32 type, u64 now, u32 tgid, u32 tid)
+{
+	h->ns = now;
+	h->tgid = tgid;
+	h->tid = tid;
+	h->type = type;
+	h->cpu = bpf_get_smp_processor_id();
+}
+
+SS_INLINE u64 ring_wakeup(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+									   : BPF_RB_NO_WAKEUP;
+}
+
+/* Sends a record of `head` bytes and nframes frames behind it. */
+SS_INLINE void ring_send(void *rec, u32 head, u32 nframes)
+{
+	u32 size;
+
+	nframes &= STG_FRAMES_ROOM - 1;
+	size = head + nframes * (u32)sizeof(u64);
+	ss_barrier(size);
+	if (size > SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64))
+		return;
+	((struct wire_hdr *)rec)->size = size;
+	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+}
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The uprobes on suspendThread and resumeThread, and on the RTS's timer. Short and cheap: the
+ * target's thread waits for them. A safe call costs two map updates; only one that lasted longer
+ * than the threshold walks the stack, at its end, when that is still as the call found it.
+ */
+#ifndef SAFESCOPED_PROBE_BPF_H
+#define SAFESCOPED_PROBE_BPF_H
+
+#include "maps.bpf.h"
+#include "walk.bpf.h"
+#include "calls.bpf.h"
+#include "hist.bpf.h"
+
+SS_INLINE void probe_hit(u32 tgid)
+{
+	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
+
+	count(WIRE_CNT_PROBE_HITS);
+	if (c)
+		__sync_fetch_and_add(&c->probe_hits, 1);
+}
+
+SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
+{
+	struct wire_site *site = bpf_map_lookup_elem(&call_sites, key), *zero;
+	u32 k = 0;
+
+	if (site)
+		return site;
+	zero = bpf_map_lookup_elem(&zero_site, &k);
+	if (!zero)
+		return 0;
+	bpf_map_update_elem(&call_sites, key, zero, BPF_NOEXIST);
+	site = bpf_map_lookup_elem(&call_sites, key);
+	if (!site)
+		count(WIRE_CNT_LOST_SITES);
+	return site;
+}
+
+/* Lets *slot become v where `less` (min) or more (max) than what is there. */
+SS_INLINE void site_bound(u64 *slot, u64 v, int less)
+{
+	u64 old = *slot, seen;
+
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		/* 0 as a minimum means that there was none */
+		if (less ? (old && old <= v) : old >= v)
+			return;
+		seen = __sync_val_compare_and_swap(slot, old, v);
+		if (seen == old)
+			return;
+		old = seen;
+	}
+}
+
+SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u64 wall)
+{
+	u32 slot = hist_slot(wall);
+
+	__sync_fetch_and_add(&site->calls, 1);
+	__sync_fetch_and_add(&site->wall_ns, wall);
+	__sync_fetch_and_add(&site->blocked_ns, call->blocked_ns);
+	__sync_fetch_and_add(&site->runnable_ns, call->runnable_ns);
+	site_bound(&site->min_ns, wall, 1);
+	site_bound(&site->max_ns, wall, 0);
+	ss_barrier(slot);
+	if (slot < WIRE_HIST_SLOTS)
+		__sync_fetch_and_add(&site->hist[slot], 1);
+}
+
+SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags)
+{
+	struct wire_site_key key = {
+		.site = site_addr, .tgid = tgid, .flags = flags & WIRE_CALL_INTERRUPTIBLE};
+	struct wire_site *site = site_get(&key);
+
+	if (site)
+		__sync_fetch_and_add(&site->abandoned, 1);
+}
+
+/* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
+SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+	u32 tgid = task->tgid, tid = task->pid, abandoned = 0, cap_no = WIRE_NO_CAP, flags;
+	u64 site = 0, cap, holder = 0, incall = 0;
+	struct wire_thread *seen;
+
+	if (!t)
+		return 0;
+	probe_hit(tgid);
+	cap = regs->di - t->layout.cap_r;
+	if (mem_u64(0, &site, regs->sp) || mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
+	    mem_u64(0, &incall, holder + t->layout.task_incall) || !incall) {
+		count(WIRE_CNT_CALL_FAULT);
+		return 0;
+	}
+	mem_read(0, &cap_no, sizeof(cap_no), cap + t->layout.cap_no);
+	seen = thread_get(tgid, tid, t->epoch);
+	if (!seen)
+		return 0;
+	thread_sync(t, seen);
+	seen->resume_incall = 0;
+	/* a call that was open when the session began must have ended unseen */
+	if (!seen->depth)
+		bpf_map_delete_elem(&open_at_start, &tid);
+	flags = (regs->si & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
+	if (calls_begin(seen, now, site, incall, cap_no, flags, &abandoned) == CALLS_OVERFLOW)
+		count(WIRE_CNT_CALL_OVERFLOW);
+	if (abandoned) {
+		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
+		site_abandoned(tgid, site, flags);
+	}
+	return 0;
+}
+
+/* A slot that no other program uses until it is given back. NULL: none free. */
+SS_INLINE struct scratch *scratch_claim(void)
+{
+	u32 first = bpf_get_smp_processor_id() * 4;
+
+#pragma GCC unroll 4
+	for (u32 i = 0; i < 4; i++) {
+		u32 k = (first + i) & (CALL_SLOTS - 1);
+		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
+
+		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
+			return s;
+	}
+	count(WIRE_CNT_LOST_SCRATCH);
+	return 0;
+}
+
+SS_INLINE void scratch_release(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->busy, 0);
+}
+
+SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u32 depth, u64 now,
+			 struct task_struct *task)
+{
+	struct scratch *s = scratch_claim();
+	struct wire_call *rec;
+	struct stg g = {};
+
+	if (!s)
+		return;
+	rec = (struct wire_call *)s->rec;
+	rts_thread_of(task, &s->th);
+	fill_header(&rec->h, WIRE_CALL, now, task->tgid, task->pid);
+	rts_read(0, t, &s->th, &rec->rts);
+	rec->start_ns = call->start_ns;
+	rec->site = call->site;
+	rec->blocked_ns = call->blocked_ns;
+	rec->runnable_ns = call->runnable_ns;
+	rec->flags = call->flags;
+	rec->depth = depth;
+	rec->_pad = 0;
+	g.w = &s->walk;
+	g.scan = &s->scan;
+	g.frames = (u64 *)(s->rec + sizeof(*rec));
+	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
+	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	stg_put(&g, WIRE_FRAME_SITE, call->site);
+	if (rec->rts.where == WIRE_WHERE_SAFE_CALL)
+		rts_walk_suspended(&g, t, s->th.incall, rec->rts.tso);
+	else
+		stg_fail(&g, WIRE_CAUSE_NO_TSO);
+	stg_result(&s->walk, &rec->stack);
+	ring_send(rec, sizeof(*rec), s->walk.n);
+	scratch_release(s);
+}
+
+/* The end of a call whose begin was not seen: one that was open when the session began? */
+SS_INLINE int call_from_before(struct wire_thread *seen, u32 tid, u64 incall, u64 resume_ra,
+			       struct wire_open *ret_call)
+{
+	struct wire_open_at_start *o = bpf_map_lookup_elem(&open_at_start, &tid);
+
+	if (seen->depth >= WIRE_OPEN_MAX)
+		return 0; /* counted as overflow when it began */
+	__builtin_memset(ret_call, 0, sizeof(*ret_call));
+	ret_call->blocked_ns = seen->blocked_ns;
+	ret_call->runnable_ns = seen->runnable_ns;
+	if (o && o->incall == incall) {
+		ret_call->start_ns = o->start_ns;
+		ret_call->site = o->site;
+		ret_call->flags = WIRE_CALL_OPEN_AT_START;
+		bpf_map_delete_elem(&open_at_start, &tid);
+	} else {
+		count(WIRE_CNT_CALL_UNMATCHED);
+		ret_call->site = resume_ra;
+		ret_call->flags = WIRE_CALL_UNMATCHED | WIRE_CALL_OPEN_AT_START;
+	}
+	return 1;
+}
+
+/* resumeThread(void *task), rts/Schedule.c */
+SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
+	struct wire_open call = {};
+	struct wire_site_key key = {};
+	struct wire_thread *seen;
+	struct wire_site *site;
+	u64 incall = 0, wall;
+
+	if (!t)
+		return 0;
+	probe_hit(tgid);
+	seen = thread_get(tgid, tid, t->epoch);
+	if (!seen)
+		return 0;
+	thread_sync(t, seen);
+	if (mem_u64(0, &incall, regs->di + t->layout.task_incall) || !incall) {
+		count(WIRE_CNT_CALL_FAULT);
+		return 0;
+	}
+	if (calls_end(seen, incall, &call, &abandoned) == CALLS_UNMATCHED) {
+		u64 ra = 0;
+
+		mem_u64(0, &ra, regs->sp);
+		if (call_from_before(seen, tid, incall, ra, &call))
+			call_send(t, &call, seen->depth, now, task);
+		return 0;
+	}
+	if (abandoned)
+		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
+	seen->resume_site = call.site;
+	seen->resume_flags = call.flags;
+	seen->resume_incall = incall;
+	wall = now - call.start_ns;
+	key.site = call.site;
+	key.tgid = tgid;
+	key.flags = call.flags & WIRE_CALL_INTERRUPTIBLE;
+	site = site_get(&key);
+	if (site)
+		site_add(site, &call, wall);
+	if (wall >= t->call_record_ns) {
+		call_send(t, &call, seen->depth, now, task);
+	} else if (!seen->depth) {
+		seen->short_calls++;
+		seen->short_wall_ns += wall;
+		seen->short_blocked_ns += call.blocked_ns;
+		seen->short_runnable_ns += call.runnable_ns;
+	}
+	return 0;
+}
+
+/* ── the RTS's timer ─────────────────────────────────────────────────────────────────────── */
+
+struct tick_ctx {
+	struct wire_target *t;
+	struct wire_tick_cap *caps;
+	u64 array;
+	u32 n;
+	u32 max;
+};
+
+static long tick_cap(u32 i, void *ctx)
+{
+	struct tick_ctx *c = ctx;
+	const struct wire_layout *l = &c->t->layout;
+	struct wire_tick_cap *out;
+	u64 cap = 0, tso = 0, id = 0, holder = 0;
+	u8 byte = 0;
+
+	if (i >= c->max || mem_u64(0, &cap, c->array + 8ULL * i) || !cap)
+		return 1;
+	i &= WIRE_TICK_CAPS - 1;
+	ss_barrier(i);
+	out = &c->caps[i & (WIRE_TICK_CAPS - 1)];
+	__builtin_memset(out, 0, sizeof(*out));
+	mem_read(0, &out->no, sizeof(out->no), cap + l->cap_no);
+	if (!mem_u64(0, &tso, cap + l->cap_current_tso) && tso &&
+	    !mem_uint(0, &id, tso + l->tso_id, l->tso_id_size))
+		out->tso_id = id;
+	if (c->t->flags & WIRE_TARGET_PROFILED)
+		mem_u64(0, &out->cccs, cap + l->cap_cccs);
+	if (!mem_read(0, &byte, 1, cap + l->cap_in_haskell))
+		out->in_haskell = byte;
+	if (!mem_read(0, &byte, 1, cap + l->cap_disabled))
+		out->disabled = byte;
+	if (!mem_u64(0, &holder, cap + l->cap_running_task))
+		out->has_task = !!holder;
+	c->n = i + 1;
+	return 0;
+}
+
+SS_INLINE int probe_tick(u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+	struct tick_ctx c = {};
+	struct wire_tick *rec;
+	struct scratch *s;
+	u32 n = 0, size;
+
+	if (!t)
+		return 0;
+	probe_hit(task->tgid);
+	s = scratch_claim();
+	if (!s)
+		return 0;
+	rec = (struct wire_tick *)s->rec;
+	fill_header(&rec->h, WIRE_TICK, now, task->tgid, task->pid);
+	c.t = t;
+	c.caps = (struct wire_tick_cap *)(s->rec + sizeof(*rec));
+	if (t->n_capabilities && t->capabilities)
+		mem_read(0, &n, sizeof(n), t->n_capabilities);
+	rec->enabled = n;
+	c.max = n < WIRE_TICK_CAPS ? n : WIRE_TICK_CAPS;
+	c.array = t->capabilities;
+	if (c.max && !(t->flags & WIRE_TARGET_CAPS_ARRAY) && mem_u64(0, &c.array, t->capabilities))
+		c.max = 0;
+	ss_loop(WIRE_TICK_CAPS, tick_cap, &c);
+	n = c.n;
+	if (n > WIRE_TICK_CAPS)
+		n = WIRE_TICK_CAPS;
+	rec->ncaps = n;
+	size = sizeof(*rec) + n * (u32)sizeof(struct wire_tick_cap);
+	rec->h.size = size;
+	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+	scratch_release(s);
+	return 0;
+}
+
+SS_INLINE int probe_gc(u32 point, u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_gc rec = {};
+
+	if (!target_of(task))
+		return 0;
+	probe_hit(task->tgid);
+	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);
+	rec.point = point;
+	rec.h.size = sizeof(rec);
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the runtime says of an OS thread: its Task, the capability that it holds, the Haskell
+ * thread that it runs or has suspended. Read from memory and never from registers alone: in a safe
+ * call r13 often still looks like a capability that somebody else runs by now.
+ *
+ * Sources: GHC rts/Task.h, rts/Capability.h, rts/Schedule.c (suspendThread, resumeThread), 8.10 to
+ * 9.14.
+ */
+#ifndef SAFESCOPED_RTS_BPF_H
+#define SAFESCOPED_RTS_BPF_H
+
+#include "wire.h"
+#include "stg.bpf.h"
+
+struct rts_thread {
+	u64 fsbase;
+	u32 tid, tgid;
+	u64 task;   /* out: 0 if the thread has none */
+	u64 incall; /* out: its current InCall; 0 between in-calls */
+};
+
+/* The TSO's own words: id, why_blocked, bound. What cannot be read stays 0. */
+SS_INLINE void rts_read_tso(struct mem *mem, const struct wire_target *t, u64 tso,
+			    struct wire_rts *out)
+{
+	const struct wire_layout *l = &t->layout;
+	u64 v = 0;
+
+	out->tso = tso;
+	if (!mem_uint(mem, &v, tso + l->tso_id, l->tso_id_size))
+		out->tso_id = v;
+	if (!mem_uint(mem, &v, tso + l->tso_why_blocked, l->tso_why_size))
+		out->why_blocked = v;
+	if (!mem_u64(mem, &v, tso + l->tso_bound))
+		out->bound = v;
+}
+
+/* The thread's Task. 0 or -1 (memory unreadable); *task is 0 where there is none. */
+SS_INLINE long rts_read_task(struct mem *mem, const struct wire_target *t, struct rts_thread *th)
+{
+	u64 id = 0;
+
+	th->task = 0;
+	if (!(t->flags & WIRE_TARGET_THREADED)) {
+		/* one Task, that of the thread which runs Haskell: the process's first */
+		if (th->tid != th->tgid || !t->main_cap)
+			return 0;
+		return mem_u64(mem, &th->task, t->main_cap + t->layout.cap_running_task);
+	}
+	if (!th->fsbase || mem_u64(mem, &th->task, th->fsbase + (s64)t->my_task_tls))
+		return -1;
+	if (!th->task)
+		return 0;
+	/* Task.id is the thread's pthread_t, which on x86-64 is its fs base: proves the pointer */
+	if (mem_u64(mem, &id, th->task + t->layout.task_id) || id != th->fsbase) {
+		th->task = 0;
+		return -1;
+	}
+	return 0;
+}
+
+SS_INLINE void rts_read_cap(struct mem *mem, const struct wire_target *t, u64 cap,
+			    struct wire_rts *out)
+{
+	u32 no = WIRE_NO_CAP;
+
+	out->cap = cap;
+	if (!mem_read(mem, &no, sizeof(no), cap + t->layout.cap_no))
+		out->cap_no = no;
+}
+
+/* The thread sits in a safe call: what its InCall keeps of it. */
+SS_INLINE void rts_read_suspended(struct mem *mem, const struct wire_target *t, u64 incall, u64 tso,
+				  struct wire_rts *out)
+{
+	u64 cap = 0;
+
+	out->where = WIRE_WHERE_SAFE_CALL;
+	if (!mem_u64(mem, &cap, incall + t->layout.incall_suspended_cap) && cap)
+		rts_read_cap(mem, t, cap, out);
+	tso = stg_unforward(mem, tso);
+	rts_read_tso(mem, t, tso, out);
+	if (t->flags & WIRE_TARGET_PROFILED)
+		mem_u64(mem, &out->cccs, tso + t->layout.tso_cccs);
+}
+
+/* Reads the whole state into *out (which is cleared), Task and InCall into *th. */
+SS_INLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			struct wire_rts *out)
+{
+	const struct wire_layout *l = &t->layout;
+	u64 cap = 0, holder = 0, tso = 0;
+	u8 in_haskell = 0;
+
+	__builtin_memset(out, 0, sizeof(*out));
+	out->cap_no = WIRE_NO_CAP;
+	th->incall = 0;
+	if (rts_read_task(mem, t, th)) {
+		out->where = WIRE_WHERE_UNKNOWN;
+		return;
+	}
+	if (!th->task) {
+		out->where = WIRE_WHERE_FOREIGN;
+		return;
+	}
+	if (mem_u64(mem, &th->incall, th->task + l->task_incall) ||
+	    mem_u64(mem, &cap, th->task + l->task_cap))
+		return;
+	if (th->incall && mem_u64(mem, &tso, th->incall + l->incall_suspended_tso))
+		return;
+	if (tso) {
+		rts_read_suspended(mem, t, th->incall, tso, out);
+		return;
+	}
+	out->where = WIRE_WHERE_NO_CAP;
+	if (!cap || mem_u64(mem, &holder, cap + l->cap_running_task) || holder != th->task)
+		return;
+	rts_read_cap(mem, t, cap, out);
+	mem_read(mem, &in_haskell, 1, cap + l->cap_in_haskell);
+	mem_u64(mem, &tso, cap + l->cap_current_tso);
+	if (tso)
+		rts_read_tso(mem, t, tso, out);
+	out->where = in_haskell && tso ? WIRE_WHERE_HASKELL : WIRE_WHERE_RTS;
+	if (t->flags & WIRE_TARGET_PROFILED)
+		mem_u64(mem, &out->cccs, cap + l->cap_cccs);
+}
+
+/*
+ * Walks the suspended thread of a safe call. The capability is free meanwhile, so a collection may
+ * move the stack during the walk: suspended_tso is read again after it.
+ */
+SS_INLINE void rts_walk_suspended(const struct stg *g, const struct wire_target *t, u64 incall,
+				  u64 tso)
+{
+	u64 stack = 0, again = 0;
+	u32 cause;
+
+	if (mem_u64(g->mem, &stack, tso + t->layout.tso_stackobj)) {
+		stg_fail(g, WIRE_CAUSE_FAULT);
+		return;
+	}
+	cause = stg_enter(g, stack);
+	if (cause) {
+		stg_fail(g, cause);
+		return;
+	}
+	stg_run(g, 1);
+	if (mem_u64(g->mem, &again, incall + t->layout.incall_suspended_tso) || !again ||
+	    (again != tso && g->w->end_state == WIRE_END_BROKEN))
+		stg_fail(g, WIRE_CAUSE_GC_RACE);
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sampler: what the thread on this CPU is doing now. Runs in the timer interrupt. */
+#ifndef SAFESCOPED_SAMPLE_BPF_H
+#define SAFESCOPED_SAMPLE_BPF_H
+
+#include "maps.bpf.h"
+#include "walk.bpf.h"
+#include "calls.bpf.h"
+
+/* The registers with which the kernel was entered. */
+SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
+{
+	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 ip = u->ip, sp = u->sp, bp = u->bp, r13 = u->r13;
+
+	ss_barrier(ip);
+	ss_barrier(sp);
+	ss_barrier(bp);
+	ss_barrier(r13);
+	*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
+}
+
+/* User registers: the interrupted ones, or those with which the kernel was entered. */
+SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *task,
+			   struct walk_regs *r, u8 *in_kernel)
+{
+	if ((ctx->regs.cs & 3) == 3) {
+		u64 ip = ctx->regs.ip, sp = ctx->regs.sp, bp = ctx->regs.bp, r13 = ctx->regs.r13;
+
+		/* or clang loads through one of two pointers, and the verifier wants ctx itself */
+		ss_barrier(ip);
+		ss_barrier(sp);
+		ss_barrier(bp);
+		ss_barrier(r13);
+		*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
+		*in_kernel = 0;
+	} else {
+		regs_of(task, r);
+		*in_kernel = 1;
+	}
+}
+
+/* The innermost open call, if what is known of it holds still. */
+SS_INLINE const struct wire_open *thread_call(const struct wire_target *t,
+					      const struct wire_thread *seen)
+{
+	if ((t->flags & WIRE_TARGET_PROBES_OFF) || seen->epoch != t->epoch)
+		return 0;
+	return calls_top(seen);
+}
+
+/*
+ * Between resumeThread's entry and the moment when the capability is held again, the InCall looks
+ * as in the call itself.
+ */
+SS_INLINE void thread_refine(const struct wire_thread *seen, const struct rts_thread *th,
+			     struct wire_rts *rts)
+{
+	if (seen && rts->where == WIRE_WHERE_SAFE_CALL && seen->resume_incall &&
+	    seen->resume_incall == th->incall)
+		rts->where = WIRE_WHERE_RESUMING;
+}
+
+SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+	struct wire_thread *seen;
+	const struct wire_open *open;
+	struct walk_regs regs = {};
+	struct stg g = {};
+	struct wire_sample *rec;
+	struct scratch *s;
+	u32 slot = SLOT_SAMPLE;
+	u8 in_kernel = 0;
+
+	if (!t)
+		return 0;
+	count(WIRE_CNT_SAMPLES);
+	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
+	if (!s)
+		return 0;
+	rec = (struct wire_sample *)s->rec;
+	rts_thread_of(task, &s->th);
+	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
+	sample_regs(ctx, task, &regs, &in_kernel);
+	rts_read(0, t, &s->th, &rec->rts);
+	rec->rts.in_kernel = in_kernel;
+	rec->ip = regs.ip;
+	rec->site = 0;
+	rec->call_start_ns = 0;
+	seen = thread_find(task->pid);
+	thread_refine(seen, &s->th, &rec->rts);
+	if (seen && (open = thread_call(t, seen)) != 0) {
+		rec->site = open->site;
+		rec->call_start_ns = open->start_ns;
+	}
+	g.w = &s->walk;
+	g.scan = &s->scan;
+	g.frames = (u64 *)(s->rec + sizeof(*rec));
+	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
+	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	walk_thread(&g, t, &s->th, &rec->rts, rec->site, &regs);
+	stg_result(&s->walk, &rec->stack);
+	ring_send(rec, sizeof(*rec), s->walk.n);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The STG walk: a Haskell thread's stack, frame by frame, from Sp to STOP_FRAME.
+ *
+ * A thread's stack is a list of STACK objects (chunks) in the heap; each frame begins with an info
+ * pointer, and the info table that lies just before that address tells the frame's type and size
+ * (GHC: rts/include/rts/storage/ClosureMacros.h, stack_frame_sizeW; InfoTables.h with tables next
+ * to code; the same in 8.10 to 9.14). Arriving at STOP_FRAME exactly at the STACK's end proves that
+ * every size on the way was right.
+ *
+ * The same C runs in BPF and natively; see mem.bpf.h.
+ */
+#ifndef SAFESCOPED_STG_BPF_H
+#define SAFESCOPED_STG_BPF_H
+
+#include "wire.h"
+#include "mem.bpf.h"
+
+/* rts/include/rts/storage/ClosureTypes.h: the same numbers from 8.10 on; ANN_FRAME since 9.14 */
+enum stg_type {
+	STG_RET_BCO = 29,
+	STG_RET_SMALL = 30,
+	STG_RET_BIG = 31,
+	STG_RET_FUN = 32,
+	STG_UPDATE_FRAME = 33,
+	STG_CATCH_FRAME = 34,
+	STG_UNDERFLOW_FRAME = 35,
+	STG_STOP_FRAME = 36,
+	STG_TSO = 52,
+	STG_STACK = 53,
+	STG_ATOMICALLY_FRAME = 55,
+	STG_CATCH_RETRY_FRAME = 56,
+	STG_CATCH_STM_FRAME = 57,
+	STG_ANN_FRAME = 65,
+};
+
+/* Words looked at above Sp for the first frame, when Sp itself points at none. */
+#define STG_RESYNC_WORDS 10
+/* Chunks hopped over at most; a chunk is 32 kB by default, so this is 64 MB of stack. */
+#define STG_MAX_HOPS 2048
+/* Frames walked at most in the last chunk, of which the rootmost are kept. */
+#define STG_MAX_TAIL 4096
+/* Room for frames: a power of two, so that an index can be masked for the verifier. */
+#define STG_FRAMES_ROOM 512
+/* A STACK larger than this is not believed (1 GiB). */
+#define STG_MAX_STACK_WORDS (1u << 27)
+
+_Static_assert(WIRE_FRAMES_MAX <= STG_FRAMES_ROOM, "the room for frames is too small");
+
+struct stg_walk {
+	u64 sp;	     /* the next frame */
+	u64 start;   /* of the chunk's words */
+	u64 end;     /* behind the chunk's last word */
+	u64 skipped; /* chunks left out */
+	u16 stack_size, stack_sp, stack_stack, bco_bitmap, updatee;
+	u16 n;	  /* frames written */
+	u16 leaf; /* frames kept before hopping starts */
+	u16 root; /* rootmost frames kept after it */
+	u16 base; /* tail: index of the first root frame */
+	u16 tail; /* tail: root frames seen so far, counted up to 2 * root */
+	u8 end_state, cause, resync;
+	u8 in_tail;
+	u8 lost; /* the ring went round: frames of the last chunk are left out too */
+	u8 updatees;
+};
+
+/*
+ * What a walk works on. In BPF the state lies in a map, not on the program's stack: the verifier
+ * then takes its fields for unknown numbers, and the loops' states converge at once.
+ */
+struct cstack_scan;
+
+struct stg {
+	struct mem *mem;
+	struct stg_walk *w;
+	u64 *frames;		  /* STG_FRAMES_ROOM of them */
+	struct cstack_scan *scan; /* for the walks that begin in C code */
+};
+
+SS_INLINE void stg_init(const struct stg *g, const struct wire_layout *l, u32 leaf, u32 root)
+{
+	struct stg_walk *w = g->w;
+
+	__builtin_memset(w, 0, sizeof(*w));
+	w->leaf = leaf;
+	w->root = root;
+	w->stack_size = l->stack_size;
+	w->stack_sp = l->stack_sp;
+	w->stack_stack = l->stack_stack;
+	w->bco_bitmap = l->bco_bitmap;
+	w->updatee = l->updframe_updatee;
+}
+
+SS_INLINE long stg_fail(const struct stg *g, u8 cause)
+{
+	g->w->end_state = WIRE_END_BROKEN;
+	g->w->cause = cause;
+	return 1;
+}
+
+SS_INLINE void stg_put(const struct stg *g, u64 kind, u64 addr)
+{
+	struct stg_walk *w = g->w;
+	u32 i = w->n;
+
+	if (w->in_tail) {
+		/* a ring of the last `root` frames; who reads the record turns it */
+		i = w->tail;
+		if (i >= w->root)
+			i -= w->root;
+		i += w->base;
+		w->tail++;
+		if (w->tail > w->root)
+			w->lost = 1;
+		if (w->tail >= 2 * w->root)
+			w->tail = w->root;
+		if (w->n < w->base + w->root)
+			w->n++;
+	} else {
+		w->n++;
+	}
+	i &= STG_FRAMES_ROOM - 1;
+	ss_barrier(i);
+	g->frames[i & (STG_FRAMES_ROOM - 1)] =
+		(addr & WIRE_FRAME_ADDR_MASK) | (kind << WIRE_FRAME_KIND_SHIFT);
+}
+
+/*
+ * Follows a forwarding pointer: a collection that runs meanwhile leaves one, marked by bit 0, in
+ * place of the info pointer of an object that it has moved (rts/sm/Evac.h, MK_FORWARDING_PTR).
+ */
+SS_INLINE u64 stg_unforward(struct mem *mem, u64 obj)
+{
+	u64 info = 0;
+
+	if (mem_u64(mem, &info, obj))
+		return obj;
+	return (info & 1) ? info & ~1ULL : obj;
+}
+
+/* Type of a heap object by its info table; 0 if it cannot be read. */
+SS_INLINE u32 stg_object_type(struct mem *mem, u64 obj)
+{
+	u64 info = 0;
+	u32 type = 0;
+
+	if (mem_u64(mem, &info, obj) || mem_read(mem, &type, sizeof(type), info - 8))
+		return 0;
+	return type;
+}
+
+/* Takes a STACK object as the chunk that is walked. 0, or an enum wire_cause. */
+SS_INLINE u32 stg_enter(const struct stg *g, u64 obj)
+{
+	struct stg_walk *w = g->w;
+	u64 sp = 0, start;
+	u32 size = 0;
+
+	obj = stg_unforward(g->mem, obj);
+	if (stg_object_type(g->mem, obj) != STG_STACK)
+		return WIRE_CAUSE_BAD_TYPE;
+	if (mem_read(g->mem, &size, sizeof(size), obj + w->stack_size) ||
+	    mem_u64(g->mem, &sp, obj + w->stack_sp))
+		return WIRE_CAUSE_FAULT;
+	start = obj + w->stack_stack;
+	if (size > STG_MAX_STACK_WORDS || sp < start || sp >= start + 8ULL * size || (sp & 7))
+		return WIRE_CAUSE_SP_RANGE;
+	w->start = start;
+	w->end = start + 8ULL * size;
+	w->sp = sp;
+	return WIRE_CAUSE_NONE;
+}
+
+struct stg_frame {
+	u64 info;
+	u64 bytes;
+	u32 type;
+};
+
+SS_INLINE int stg_type_is_frame(u32 type)
+{
+	return (type >= STG_RET_BCO && type <= STG_STOP_FRAME) ||
+	       (type >= STG_ATOMICALLY_FRAME && type <= STG_CATCH_STM_FRAME) ||
+	       type == STG_ANN_FRAME;
+}
+
+/* Reads the frame at sp. 0, or an enum wire_cause. */
+SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp, struct stg_frame *f)
+{
+	struct {
+		u64 layout;
+		u32 type;
+		u32 srt;
+	} table = {};
+	u64 words = 0, bco = 0;
+
+	if (mem_u64(g->mem, &f->info, sp))
+		return WIRE_CAUSE_FAULT;
+	if ((f->info & 7) || f->info < 4096)
+		return WIRE_CAUSE_BAD_TYPE;
+	if (mem_read(g->mem, &table, sizeof(table), f->info - 16))
+		return WIRE_CAUSE_FAULT;
+	f->type = table.type;
+	if (!stg_type_is_frame(table.type))
+		return WIRE_CAUSE_BAD_TYPE;
+
+	if (table.type == STG_RET_FUN) {
+		if (mem_u64(g->mem, &words, sp + 8))
+			return WIRE_CAUSE_FAULT;
+		words += 3;
+	} else if (table.type == STG_RET_BIG) {
+		/* the layout word is an offset to the large bitmap, whose first word is its size */
+		if (mem_u64(g->mem, &words, f->info + (s64)(s32)table.layout))
+			return WIRE_CAUSE_FAULT;
+		words += 1;
+	} else if (table.type == STG_RET_BCO) {
+		if (mem_u64(g->mem, &bco, sp + 8) ||
+		    mem_u64(g->mem, &words, bco + g->w->bco_bitmap))
+			return WIRE_CAUSE_FAULT;
+		words += 2;
+	} else {
+		words = 1 + (table.layout & 0x3f);
+	}
+	if (words == 0 || words > STG_MAX_STACK_WORDS || sp + 8 * words > g->w->end)
+		return WIRE_CAUSE_BAD_SIZE;
+	f->bytes = 8 * words;
+	return WIRE_CAUSE_NONE;
+}
+
+SS_INLINE void stg_put_updatee(const struct stg *g, u64 sp)
+{
+	u64 obj = 0, info = 0;
+
+	if (mem_u64(g->mem, &obj, sp + g->w->updatee) || mem_u64(g->mem, &info, obj & ~7ULL))
+		return;
+	if (!(info & 7))
+		stg_put(g, WIRE_FRAME_UPDATEE, info);
+}
+
+/* One frame; a callback of bpf_loop, so non-zero ends the walk. */
+static long stg_step(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+	struct stg_walk *w = g->w;
+	struct stg_frame f = {};
+	u64 next = 0;
+	u32 cause;
+
+	(void)i;
+	if (!w->in_tail && w->n >= w->leaf) {
+		w->end_state = WIRE_END_TRUNCATED;
+		return 1;
+	}
+	cause = stg_frame_at(g, w->sp, &f);
+	if (cause)
+		return stg_fail(g, cause);
+	if (f.type == STG_UNDERFLOW_FRAME) {
+		if (mem_u64(g->mem, &next, w->sp + 8))
+			return stg_fail(g, WIRE_CAUSE_FAULT);
+		cause = stg_enter(g, next);
+		return cause ? stg_fail(g, cause) : 0;
+	}
+	stg_put(g, WIRE_FRAME_HS_RET, f.info);
+	if (f.type == STG_UPDATE_FRAME && w->updatees && !w->in_tail)
+		stg_put_updatee(g, w->sp);
+	w->sp += f.bytes;
+	if (f.type == STG_STOP_FRAME) {
+		if (w->sp != w->end)
+			return stg_fail(g, WIRE_CAUSE_STOP_NOT_END);
+		w->end_state = WIRE_END_COMPLETE;
+		return 1;
+	}
+	if (w->sp >= w->end)
+		return stg_fail(g, WIRE_CAUSE_SP_RANGE);
+	return 0;
+}
+
+/* From chunk to chunk: the last two words of each but the last are its underflow frame. */
+static long stg_hop(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+	struct stg_walk *w = g->w;
+	u64 info = 0, next = 0;
+	u32 type = 0;
+
+	(void)i;
+	if (w->end - w->start < 16 || mem_u64(g->mem, &info, w->end - 16) || (info & 7) ||
+	    mem_read(g->mem, &type, sizeof(type), info - 8) || type != STG_UNDERFLOW_FRAME)
+		return 1;
+	if (mem_u64(g->mem, &next, w->end - 8) || stg_enter(g, next))
+		return 1;
+	w->skipped++;
+	return 0;
+}
+
+/*
+ * Looks for the first frame from Sp up. Between safe points Sp may point at arguments or at a
+ * frame that is being made; the first word that is a return frame, and whose successor is one too,
+ * is where the stack begins.
+ */
+static long stg_resync(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+	struct stg_walk *w = g->w;
+	struct stg_frame f = {}, after = {};
+	u64 sp = w->sp + 8ULL * i;
+
+	if (sp >= w->end)
+		return 1;
+	if (stg_frame_at(g, sp, &f))
+		return 0;
+	if (f.type != STG_STOP_FRAME && f.type != STG_UNDERFLOW_FRAME &&
+	    stg_frame_at(g, sp + f.bytes, &after))
+		return 0;
+	w->sp = sp;
+	w->resync = i;
+	w->cause = WIRE_CAUSE_NONE;
+	return 1;
+}
+
+/* Deep stacks: leaves out the middle, walks the last chunk. */
+SS_INLINE void stg_walk_tail(const struct stg *g)
+{
+	struct stg_walk *w = g->w;
+
+	ss_loop(STG_MAX_HOPS, stg_hop, (void *)g);
+	stg_put(g, WIRE_FRAME_ELIDED, w->skipped);
+	w->base = w->n;
+	w->in_tail = 1;
+	ss_loop(STG_MAX_TAIL, stg_step, (void *)g);
+}
+
+/*
+ * Walks from w->sp in the chunk that stg_enter took. `exact` says that Sp is known to be at a
+ * frame (a suspended thread's). The result is in w: frames, n, end_state, cause, resync.
+ */
+SS_INLINE void stg_run(const struct stg *g, int exact)
+{
+	struct stg_walk *w = g->w;
+
+	if (!exact) {
+		w->cause = WIRE_CAUSE_NO_FRAME;
+		ss_loop(STG_RESYNC_WORDS + 1, stg_resync, (void *)g);
+		if (w->cause != WIRE_CAUSE_NONE) {
+			w->end_state = WIRE_END_BROKEN;
+			return;
+		}
+	}
+	w->end_state = WIRE_END_NONE;
+	ss_loop(STG_FRAMES_ROOM, stg_step, (void *)g);
+	if (w->end_state == WIRE_END_TRUNCATED) {
+		w->end_state = WIRE_END_NONE;
+		stg_walk_tail(g);
+	}
+	if (w->end_state == WIRE_END_NONE)
+		w->end_state = WIRE_END_TRUNCATED;
+}
+
+/* The result as it goes into a record. */
+SS_INLINE void stg_result(const struct stg_walk *w, struct wire_stack *s)
+{
+	s->nframes = w->n;
+	s->end = w->end_state;
+	s->cause = w->cause;
+	s->resync = w->resync;
+	s->elided = w->in_tail ? 1 | ((w->skipped || w->lost) ? 2 : 0) : 0;
+	s->turn = w->tail > w->root ? w->tail - w->root : 0;
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sched_switch and the wake-ups: each stay off the CPU becomes one record, sent when the thread
+ * comes back. What it was doing is read when it leaves, because the memory of the next thread
+ * cannot be read at a switch.
+ */
+#ifndef SAFESCOPED_SWITCH_BPF_H
+#define SAFESCOPED_SWITCH_BPF_H
+
+#include "maps.bpf.h"
+#include "walk.bpf.h"
+#include "calls.bpf.h"
+#include "sample.bpf.h"
+
+/* 0 if this target has used up this second's stacks at switch-out. */
+SS_INLINE int off_stack_allowed(u32 tgid, u64 now)
+{
+	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
+
+	if (!c)
+		return 0;
+	if (now - c->off_period_ns >= 1000000000ULL) {
+		c->off_period_ns = now;
+		c->off_tokens = off_stacks_per_sec;
+	}
+	/* two CPUs may pass the test with one token left: a limit, not an account */
+	if ((s64)c->off_tokens <= 0) {
+		count(WIRE_CNT_OFF_STACK_LIMIT);
+		return 0;
+	}
+	__sync_fetch_and_add(&c->off_tokens, (u64)-1);
+	return 1;
+}
+
+/* Registers of a system call's entry: the instruction leaves rip in rcx and rflags in r11. */
+SS_INLINE u32 off_syscall(const struct pt_regs *u)
+{
+	return u->cx == u->ip && u->r11 == u->flags ? (u32)u->orig_ax : WIRE_NO_SYSCALL;
+}
+
+SS_INLINE void off_take_stack(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			      u32 tid, const struct walk_regs *regs)
+{
+	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
+	const struct wire_open *open = thread_call(t, seen);
+	struct stg g = {.w = &s->walk, .frames = o->frames, .scan = &s->scan};
+
+	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
+	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	walk_thread(&g, t, &s->th, &seen->off_rts, open ? open->site : 0, regs);
+	stg_result(&s->walk, &o->stack);
+	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);
+}
+
+SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
+{
+	struct wire_target *t = target_of(task);
+	u32 slot = SLOT_SWITCH;
+	struct wire_thread *seen;
+	struct walk_regs regs;
+	struct scratch *s;
+	struct pt_regs *u;
+
+	if (!t)
+		return;
+	seen = thread_get(task->tgid, task->pid, t->epoch);
+	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
+	if (!seen || !s)
+		return;
+	rts_thread_of(task, &s->th);
+	u = (struct pt_regs *)bpf_task_pt_regs(task);
+	regs_of(task, &regs);
+	rts_read(0, t, &s->th, &seen->off_rts);
+	/* zero suspended_tso: resumeThread has got its capability since */
+	thread_refine(seen, &s->th, &seen->off_rts);
+	if (seen->off_rts.where != WIRE_WHERE_RESUMING)
+		seen->resume_incall = 0;
+	seen->off_rts.in_kernel = 1;
+	seen->off_ip = regs.ip;
+	seen->off_syscall = off_syscall(u);
+	seen->off_state = state;
+	seen->has_stack = 0;
+	if (state &&
+	    (seen->off_rts.where == WIRE_WHERE_HASKELL ||
+	     seen->off_rts.where == WIRE_WHERE_SAFE_CALL) &&
+	    off_stack_allowed(task->tgid, now))
+		off_take_stack(t, seen, s, task->pid, &regs);
+	seen->wake_ns = state ? 0 : now;
+	seen->off_since_ns = now;
+}
+
+/* Adds a stay to the thread's totals, and to its site's if it waited for a capability. */
+SS_INLINE void off_account(struct wire_thread *seen, u64 now)
+{
+	u64 out = seen->off_since_ns, wake = seen->wake_ns;
+
+	if (wake < out || wake > now)
+		wake = seen->off_state ? now : out;
+	seen->blocked_ns += wake - out;
+	seen->runnable_ns += now - wake;
+	if (seen->off_rts.where == WIRE_WHERE_RESUMING) {
+		struct wire_site_key key = {
+			.site = seen->resume_site, .tgid = seen->tgid, .flags = seen->resume_flags};
+		struct wire_site *site = bpf_map_lookup_elem(&call_sites, &key);
+
+		seen->cap_wait_ns += now - out;
+		if (site)
+			__sync_fetch_and_add(&site->cap_wait_ns, now - out);
+	}
+}
+
+SS_INLINE void switch_in(struct task_struct *task, u64 now)
+{
+	struct wire_target *t = target_of(task);
+	u32 slot = SLOT_SWITCH, tid = task->pid, n = 0;
+	struct wire_off_stack *stack = 0;
+	const struct wire_open *open;
+	struct wire_thread *seen;
+	struct wire_off *rec;
+	struct scratch *s;
+
+	if (!t)
+		return;
+	seen = thread_get(task->tgid, tid, t->epoch);
+	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
+	if (!seen || !s)
+		return;
+	rec = (struct wire_off *)s->rec;
+	fill_header(&rec->h, WIRE_OFF, now, task->tgid, tid);
+	rec->rts = seen->off_rts;
+	rec->out_ns = seen->off_since_ns;
+	rec->wake_ns = seen->wake_ns;
+	rec->ip = seen->off_ip;
+	rec->syscall = seen->off_syscall;
+	rec->prev_state = seen->off_state;
+	open = thread_call(t, seen);
+	rec->site = open					 ? open->site
+		    : seen->off_rts.where == WIRE_WHERE_RESUMING ? seen->resume_site
+								 : 0;
+	rec->call_start_ns = open ? open->start_ns : 0;
+	__builtin_memset(&rec->stack, 0, sizeof(rec->stack));
+	if (seen->off_since_ns) {
+		off_account(seen, now);
+		if (seen->has_stack && now - seen->off_since_ns >= t->off_record_ns)
+			stack = bpf_map_lookup_elem(&off_stacks, &tid);
+	}
+	if (stack) {
+		n = stack->stack.nframes;
+		if (n <= WIRE_OFF_FRAMES) {
+			rec->stack = stack->stack;
+			bpf_probe_read_kernel(s->rec + sizeof(*rec), n * sizeof(u64),
+					      stack->frames);
+		} else {
+			n = 0;
+		}
+	}
+	seen->off_since_ns = 0;
+	seen->wake_ns = 0;
+	seen->on_since_ns = now;
+	ring_send(rec, sizeof(*rec), n);
+}
+
+SS_INLINE void woken(struct task_struct *task, u64 now)
+{
+	struct wire_thread *seen;
+
+	if (!target_of(task))
+		return;
+	seen = thread_find(task->pid);
+	if (seen && seen->off_since_ns && !seen->wake_ns)
+		seen->wake_ns = now;
+}
+
+#endif

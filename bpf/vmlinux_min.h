@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The few kernel structs that the programs read, with only the fields that they read. CO-RE
+ * relocates every access against the running kernel's BTF, so order and padding do not matter.
+ */
+#ifndef SAFESCOPED_VMLINUX_MIN_H
+#define SAFESCOPED_VMLINUX_MIN_H
+
+/* bpf_tracing.h: our struct pt_regs has the kernel's field names */
+#define __VMLINUX_H__
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+
+typedef _Bool bool;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long r15;
+	unsigned long r14;
+	unsigned long r13;
+	unsigned long r12;
+	unsigned long bp;
+	unsigned long bx;
+	unsigned long r11;
+	unsigned long r10;
+	unsigned long r9;
+	unsigned long r8;
+	unsigned long ax;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long cs;
+	unsigned long flags;
+	unsigned long sp;
+	unsigned long ss;
+};
+
+struct thread_struct {
+	unsigned long fsbase;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct task_struct {
+	int pid;
+	int tgid;
+	unsigned int flags;
+	__u64 start_boottime;
+	struct signal_struct *signal;
+	struct task_struct *group_leader;
+	struct sched_entity se;
+	struct thread_struct thread;
+	char comm[16];
+};
+
+#pragma clang attribute pop
+
+/* The context of a perf_event program is no BTF object: its layout is fixed (uapi). */
+struct user_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip,
+		cs, flags, sp, ss;
+};
+
+struct bpf_perf_event_data {
+	struct user_regs regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+#endif
