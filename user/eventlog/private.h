@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * private: what the reader's own files share. No other room includes this.
+ *
+ * header.c reads the list of event types · frame.c finds blocks · merge.c puts the capabilities'
+ * buffers in time order and runs over their events · decode.c makes a struct of one payload ·
+ * reader.c holds them together · input.c opens files, pipes and sockets.
+ */
+#ifndef SAFESCOPED_EVENTLOG_PRIVATE_H
+#define SAFESCOPED_EVENTLOG_PRIVATE_H
+
+#include <endian.h>
+#include <string.h>
+
+#include "eventlog.h"
+
+static inline uint16_t be16_at(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be16toh(v);
+}
+
+static inline uint32_t be32_at(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be32toh(v);
+}
+
+static inline uint64_t be64_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return be64toh(v);
+}
+
+#define EVENT_HEAD   10 /* u16 id, u64 time */
+#define EVENT_MAX    (EVENT_HEAD + 2 + 65535)
+#define MARKER_BYTES 24 /* a whole BLOCK_MARKER event */
+#define EVENT_END    0xffff
+
+/* GHC's buffers are 2 MB (EVENT_LOG_SIZE in rts/eventlog/EventLog.c); a block is one of them. */
+#define BLOCK_MAX (16u << 20)
+/* GHC's own limit is 256 (MAX_N_CAPABILITIES, rts/include/rts/Config.h). */
+#define CAPS_MAX    512
+#define HEADER_MAX  (1u << 20)
+#define EXTENTS_MAX (256u << 10)
+/*
+ * Events that carry a time taken before they were written (GC_START and GC_END, posted "at" the
+ * time that +RTS -s counts) may lie a little outside their block.
+ */
+#define TIME_SLACK 1000000000ull
+
+#define SIZE_VARIABLE (-1)
+#define SIZE_UNKNOWN  (-2)
+
+/* Neighbouring blocks of one buffer. */
+struct extent {
+	uint64_t off, len;
+	uint8_t *data; /* stream: own copy; NULL: in the file */
+};
+
+/* One capability's buffer, or the global one: its blocks in the order of the log. */
+struct cursor {
+	uint16_t cap;
+	bool started;	  /* the extent at `head` is being read */
+	bool queued;	  /* is in the merge heap */
+	struct extent *q; /* [head, n) are to be read */
+	size_t head, n, q_cap;
+	uint64_t last_end; /* end time of the last block seen */
+
+	uint64_t key;	    /* largest time so far: what the merge orders by */
+	const uint8_t *p;   /* next event */
+	const uint8_t *lim; /* end of what is in memory */
+	uint64_t ext_off;   /* file offset after what is in memory */
+	uint64_t ext_left;  /* bytes of the extent not in memory yet */
+	uint64_t blk_left;  /* bytes from p to the end of its block */
+	uint64_t lo, hi;    /* times that the block can hold */
+
+	uint8_t *buf;
+	size_t buf_size;
+};
+
+struct subscriber {
+	eventlog_fn fn;
+	void *ctx;
+};
+
+#define SUBSCRIBERS_MAX 16
+
+struct eventlog {
+	struct eventlog_opts opts;
+	struct eventlog_stats stats;
+	int err;
+	bool header_done, finished, framed_all;
+
+	int32_t size[65536];   /* payload size by id */
+	uint16_t want[EL_IDS]; /* bit per subscriber */
+	struct subscriber subs[SUBSCRIBERS_MAX];
+	unsigned n_subs;
+
+	/* where the bytes come from: fd of a seekable file, or what was fed */
+	int fd;
+	uint64_t avail; /* bytes of the log that exist so far */
+	uint64_t pos;	/* next byte to frame */
+	uint8_t *mem;	/* stream: [mem_off, avail) */
+	uint64_t mem_off;
+	size_t mem_cap;
+	uint8_t *win; /* file: window for framing */
+	uint64_t win_off;
+	size_t win_len;
+	bool searching;	   /* at pos is no block: looking for the next one */
+	uint64_t searched; /* from pos to here no block begins */
+
+	struct cursor *cursors[CAPS_MAX + 1];
+	struct cursor *heap[CAPS_MAX + 1];
+	unsigned n_cursors, n_heap;
+	size_t n_extents;
+	uint64_t held;	  /* bytes of stream extents in memory */
+	uint64_t emitted; /* largest key given out */
+};
+
+/* header.c: 1 done, 0 needs more bytes, negative: no eventlog. */
+int header__parse(struct eventlog *log);
+
+/* frame.c */
+/* [off, off+len) of the log in memory until the next call; NULL if not (all) there. */
+const uint8_t *frame__peek(struct eventlog *log, uint64_t off, size_t len);
+/* Cuts as many blocks as can be told apart; `last`: no more bytes will come. */
+int frame__run(struct eventlog *log, bool last);
+
+/* merge.c */
+int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
+		 const uint8_t *data, uint64_t end_time);
+enum merge_how {
+	MERGE_ALL,   /* everything that is queued */
+	MERGE_SAFE,  /* what no later block can come before */
+	MERGE_SHRINK /* until the memory held is half of what is allowed */
+};
+int merge__run(struct eventlog *log, enum merge_how how);
+void cursor__free(struct cursor *c);
+
+/* decode.c: false if the payload is too short for its type. */
+bool decode__event(struct el_event *ev);
+
+#endif
