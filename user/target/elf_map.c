@@ -26,9 +26,8 @@ struct map_slot {
 
 static struct map_slot map_slots[MAP_SLOTS];
 static struct sigaction map_previous;
-static pthread_once_t map_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
 static size_t map_page;
-static int map_install_err;
 
 /* Only async-signal-safe calls: mmap is a bare system call on Linux. */
 static bool patch(uintptr_t addr)
@@ -73,18 +72,28 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-static void install(void)
+/* Looks at every open whether the handler is still in place: a library may have set its own. */
+static int install(void)
 {
-	struct sigaction action;
+	struct sigaction action, now;
 	long page = sysconf(_SC_PAGESIZE);
+	int err = 0;
 
-	map_page = page > 0 ? (size_t)page : 4096;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = on_sigbus;
 	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 	sigemptyset(&action.sa_mask);
-	if (sigaction(SIGBUS, NULL, &map_previous) || sigaction(SIGBUS, &action, NULL))
-		map_install_err = -errno;
+	pthread_mutex_lock(&map_lock);
+	map_page = page > 0 ? (size_t)page : 4096;
+	if (sigaction(SIGBUS, NULL, &now)) {
+		err = -errno;
+	} else if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_sigbus) {
+		map_previous = now;
+		if (sigaction(SIGBUS, &action, NULL))
+			err = -errno;
+	}
+	pthread_mutex_unlock(&map_lock);
+	return err;
 }
 
 static int take_slot(uintptr_t start, uintptr_t end)
@@ -128,11 +137,11 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 	struct elf_map map = {.size = size, .slot = -1};
 	size_t pages;
 	void *at;
-	int err = 0;
+	int err;
 
-	pthread_once(&map_once, install);
-	if (map_install_err)
-		return map_install_err;
+	err = install();
+	if (err)
+		return err;
 	if (size == 0 || size > SIZE_MAX - 2 * map_page)
 		return -EINVAL;
 

@@ -3,8 +3,8 @@
  * A file's bytes as memory that can be read at any time, whatever happens to the file.
  *
  * Touching a mapped page that the file no longer has (truncated, I/O error) raises SIGBUS, which
- * would end the daemon at the will of whoever owns the file. The first elf_map__open installs one
- * SIGBUS handler for the process: if the address lies in a mapping of this module, the handler
+ * would end the daemon at the will of whoever owns the file. elf_map__open sees to it that
+ * the process has one SIGBUS handler: if the address lies in a mapping of this module, the handler
  * puts zeros over that mapping from the page that failed to its end, and the read goes on; any
  * other SIGBUS goes to the handler that was there before, or kills as it would have. Behind
  * every mapping stands one page of zeros, so a string that lost its NUL to a concurrent write

@@ -73,14 +73,19 @@ const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 const char *elf__plt_symbol(const struct elf_file *elf, uint64_t vaddr)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	uint8_t code[16];
-	const uint8_t *bytes = elf__at(elf, vaddr, sizeof(code));
-	size_t at = 0;
+	static const size_t lengths[] = {16, 8, 6}; /* the last entry may end its segment */
+	uint8_t code[16] = {0};
+	const uint8_t *bytes = NULL;
+	size_t at = 0, i;
 	int32_t rel;
 
+	for (i = 0; i < ARRAY_SIZE(lengths) && !bytes; i++) {
+		bytes = elf__at(elf, vaddr, lengths[i]);
+		if (bytes)
+			memcpy(code, bytes, lengths[i]);
+	}
 	if (!bytes)
 		return NULL;
-	memcpy(code, bytes, sizeof(code));
 	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
 		at += sizeof(endbr64);
 	if (code[at] == 0xf2)

@@ -64,12 +64,12 @@ static void read_dynamic(const struct elf_file *elf, struct dynamic *d)
 static void set_table(const struct elf_file *elf, struct elf_range syms, struct elf_range strs,
 		      struct elf_symtab_ref *tab)
 {
-	const char *s = (const char *)elf->data + strs.offset;
-	const char *last;
+	const char *s, *last;
 
 	memset(tab, 0, sizeof(*tab));
 	if (!elf_in_file(elf, syms.offset, syms.size) || !elf_in_file(elf, strs.offset, strs.size))
 		return;
+	s = (const char *)elf->data + strs.offset;
 	last = strs.size > 0 ? memrchr(s, '\0', strs.size) : NULL;
 	if (!last)
 		return;
