@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the live tests share: test programs compiled by the installed GHC, started and kept in
+step with a session of safescoped, and the report that it wrote.
+
+A test is a function `test_…(t)`; `t` is a Test. @cases makes one test for each of its values.
+A file runs its tests by run(globals()) and prints one line for each: `ok NAME`, `FAIL NAME: why`
+or `skip NAME: why`. What a test started is gone when it ends.
+"""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = ROOT / "tests" / "programs"
+BUILD = ROOT / "build"
+SAFESCOPED = Path(os.environ.get("SAFESCOPED", BUILD / "safescoped"))
+BPFTOOL = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "bpftool"
+
+ATTACHED = "safescoped: attached"
+
+WAYS = {
+    "v": [],
+    "thr": ["-threaded"],
+    "p": ["-prof", "-fprof-auto-top"],
+    "thr_p": ["-threaded", "-prof", "-fprof-auto-top"],
+    "dyn": ["-threaded", "-dynamic"],
+}
+
+
+class Failure(Exception):
+    """The program under test is wrong."""
+
+
+class Skip(Exception):
+    """This machine cannot run the test."""
+
+
+def check(condition, why):
+    if not condition:
+        raise Failure(why)
+
+
+def check_near(what, got, want, tolerance):
+    if got is None:
+        raise Failure(f"{what}: not measured, should be {want}")
+    if abs(got - want) > tolerance:
+        raise Failure(f"{what}: {got:.0f}, should be {want:.0f} ± {tolerance:.0f} (off by {got - want:+.0f})")
+
+
+def kernel_problem():
+    """Why the live tests cannot run here, or None."""
+    if os.geteuid() != 0:
+        return "no root"
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        return "the kernel has no BTF (/sys/kernel/btf/vmlinux)"
+    if not Path("/sys/bus/event_source/devices/uprobe/type").exists():
+        return "the kernel has no uprobes"
+    try:
+        done = subprocess.run([BPFTOOL, "prog", "list"], capture_output=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return f"bpftool: {e}"
+    if done.returncode != 0:
+        return "the bpf system call is not allowed: " + done.stderr.decode(errors="replace").strip()
+    return None
+
+
+# ── programs ──
+
+
+def _newer(target, sources):
+    return target.exists() and all(s.stat().st_mtime <= target.stat().st_mtime for s in sources)
+
+
+def _compile(command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
+
+
+def program(name, way="thr"):
+    """The path of a test program, compiled if need be. `name.c` or `name.S`: by the C compiler."""
+    sources = [p for p in PROGRAMS.iterdir() if p.suffix in (".hs", ".c", ".h", ".S")]
+    if name.endswith((".c", ".S")):
+        out = BUILD / "programs" / name.split(".")[0]
+        if not _newer(out, sources):
+            out.parent.mkdir(parents=True, exist_ok=True)
+            extra = ["-m32", "-nostdlib", "-static", "-no-pie"] if name == "plain32.S" else ["-O2"]
+            _compile(["gcc", *extra, "-o", out, PROGRAMS / name])
+        return out
+    folder = BUILD / "programs" / way
+    out = folder / name
+    if _newer(out, sources):
+        return out
+    objects = folder / f"{name}.o.d"
+    objects.mkdir(parents=True, exist_ok=True)
+    extra = []
+    # Apart from ghc's own run: it would put the object beside its source.
+    c = PROGRAMS / f"{name.lower()}.c"
+    if c.exists():
+        extra = [objects / f"{name.lower()}.c.o"]
+        _compile(["gcc", "-O2", "-fPIC", "-Wall", "-c", c, "-o", extra[0]])
+    _compile(["ghc", "-v0", "-O1", "-rtsopts", *WAYS[way], f"-i{PROGRAMS}", "-outputdir", objects,
+              "-o", out, PROGRAMS / f"{name}.hs", *extra])
+    return out
+
+
+class Lines:
+    """Lines of a pipe, with a time limit."""
+
+    def __init__(self, pipe):
+        self.fd = pipe.fileno()
+        self.rest = b""
+        self.seen = []
+        self.ended = False
+
+    def next(self, timeout):
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self.rest:
+            left = deadline - time.monotonic()
+            if self.ended:
+                if not self.rest:
+                    return None
+                break
+            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+                raise TimeoutError
+            data = os.read(self.fd, 65536)
+            if not data:
+                self.ended = True
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        text = line.decode(errors="replace")
+        self.seen.append(text)
+        return text
+
+    def until(self, wanted, timeout):
+        """The first line with `wanted` in it; None if the pipe ends before."""
+        deadline = time.monotonic() + timeout
+        while True:
+            line = self.next(max(0, deadline - time.monotonic()))
+            if line is None or wanted in line:
+                return line
+
+    def all(self, timeout):
+        deadline = time.monotonic() + timeout
+        while self.next(max(0, deadline - time.monotonic())) is not None:
+            pass
+        return self.seen
+
+
+class Target:
+    """A running test program. It has said `ready` and waits for go()."""
+
+    def __init__(self, command, ready="ready", nice=None, env=None):
+        self.process = subprocess.Popen(
+            [str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            preexec_fn=(lambda: os.setpriority(os.PRIO_PROCESS, 0, nice)) if nice is not None else None)
+        self.pid = self.process.pid
+        self.lines = Lines(self.process.stdout)
+        try:
+            if ready and self.lines.until(ready, 30) is None:
+                raise Failure(f"{command[0]} ended without saying {ready!r}")
+        except BaseException:
+            self.kill()
+            raise
+
+    def say(self, text):
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def go(self):
+        self.say("go")
+
+    def wait_for(self, text, timeout=30):
+        line = self.lines.until(text, timeout)
+        check(line is not None, f"the test program ended without saying {text!r}")
+        return line
+
+    def wait(self, timeout=120):
+        """Waits for its end; the exit code (negative: the signal)."""
+        self.lines.all(timeout)
+        return self.process.wait(timeout)
+
+    def result(self, timeout=120):
+        """Waits for a good end; the JSON of its last line."""
+        code = self.wait(timeout)
+        check(code == 0, f"the test program ended with {code}: {self.lines.seen[-3:]}")
+        return json.loads(self.lines.seen[-1])
+
+    def close_input(self):
+        self.process.stdin.close()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            try:
+                pipe.close()
+            except OSError:
+                pass
+
+
+class Session:
+    """A running safescoped."""
+
+    def __init__(self, args, prefix=(), env=None):
+        self.process = subprocess.Popen([*map(str, prefix), str(SAFESCOPED), *map(str, args)],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+        self.pid = self.process.pid
+        self.err = Lines(self.process.stderr)
+        self.out = Lines(self.process.stdout)
+
+    def wait_attached(self, timeout=60):
+        try:
+            line = self.err.until(ATTACHED, timeout)
+        except TimeoutError:
+            line = None
+        check(line is not None, f"safescoped did not attach: {self.err.seen}")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, timeout=60):
+        """Waits for its end; the exit code."""
+        try:
+            self.err.all(timeout)
+            self.out.all(timeout)
+            code = self.process.wait(timeout)
+        except (TimeoutError, subprocess.TimeoutExpired):
+            raise Failure(f"safescoped did not end within {timeout} s; it said: {self.err.seen}") from None
+        for report in ("AddressSanitizer", "LeakSanitizer", "runtime error:"):
+            found = [l for l in self.err.seen if report in l]
+            check(not found, f"the sanitizer reports: {found}")
+        return code
+
+    def complaint(self):
+        """What it said on standard error that is no progress line."""
+        return [l for l in self.err.seen if l.startswith("safescoped: ") and not l.startswith(ATTACHED)]
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+class Report:
+    """A JSON report; methods for what tests ask of it."""
+
+    def __init__(self, path):
+        try:
+            self.json = json.loads(Path(path).read_text())
+        except (OSError, ValueError) as e:
+            raise Failure(f"the report {path}: {e}") from None
+
+    def target(self, pid=None):
+        targets = [t for t in self.json["targets"] if pid is None or t["pid"] == pid]
+        check(len(targets) == 1, f"{len(targets)} targets in the report, should be one")
+        return targets[0]
+
+    def call(self, function, pid=None):
+        """The sums over all sites of a safe call's function."""
+        sites = [c for c in self.target(pid)["safe_calls"] if c["function"] == function]
+        check(sites, f"no safe call {function} in the report; there are: "
+              + ", ".join(sorted({c["function"] for c in self.target(pid)["safe_calls"]})))
+        total = {}
+        for key in ("calls", "wall_ns", "cpu_ns", "blocked_ns", "cap_wait_ns", "open_at_start",
+                    "open_at_end", "abandoned"):
+            values = [c.get(key) for c in sites]
+            total[key] = None if None in values else sum(values)
+        total["exact"] = all(c["exact"] for c in sites)
+        total["sites"] = sites
+        return total
+
+    def function(self, name, pid=None):
+        found = [f for f in self.target(pid)["functions"] if f["name"] == name]
+        check(found, f"no function {name} in the report")
+        return found[0]
+
+    def names(self, pid=None):
+        return {f["name"] for f in self.target(pid)["functions"]}
+
+
+class Test:
+    """What a test is given: its folder, and the start of things that end with it."""
+
+    def __init__(self, name):
+        self.name = name
+        self.dir = BUILD / "live" / name.replace("[", "-").replace("]", "")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.dir.mkdir(parents=True)
+        self.started = []
+        self.at_end = []
+
+    def target(self, name, *args, way="thr", rts=(), nice=None, ready="ready", env=None):
+        command = [program(name, way), *args]
+        if rts:
+            command += ["+RTS", *rts, "-RTS"]
+        t = Target(command, ready=ready, nice=nice, env=env)
+        self.started.append(t)
+        return t
+
+    def session(self, *args, prefix=(), env=None):
+        s = Session(args, prefix=prefix, env=env)
+        self.started.append(s)
+        return s
+
+    def attach(self, target, *args, formats="json,speedscope,folded"):
+        """A session on the target, attached; it writes to self.stem."""
+        s = self.session("--pid", target.pid, "-v", "-f", formats, "-o", self.stem, *args)
+        s.wait_attached()
+        return s
+
+    @property
+    def stem(self):
+        return self.dir / "p"
+
+    def report(self, stem=None):
+        return Report(f"{stem or self.stem}.json")
+
+    def finally_do(self, action):
+        self.at_end.append(action)
+
+    def end(self):
+        for thing in reversed(self.started):
+            thing.kill()
+        for action in reversed(self.at_end):
+            action()
+
+
+def profile_run(t, name, *args, way="thr", rts=(), options=(), nice=None, timeout=120):
+    """Attach, go, and wait until both have ended: (the program's own JSON, report, target)."""
+    target = t.target(name, *args, way=way, rts=rts, nice=nice)
+    session = t.attach(target, *options)
+    target.go()
+    truth = target.result(timeout)
+    code = session.wait()
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    return truth, t.report(), target
+
+
+# ── running ──
+
+
+def cases(*values):
+    def mark(function):
+        function.cases = values
+        return function
+    return mark
+
+
+def _run_one(name, function, args):
+    start = time.monotonic()
+    t = Test(name)
+    word, why = "ok", ""
+    try:
+        function(t, *args)
+    except Skip as e:
+        word, why = "skip", f": {e}"
+    except Failure as e:
+        word, why = "FAIL", f": {e}"
+    except Exception as e:  # a broken test is a failed test
+        traceback.print_exc()
+        word, why = "FAIL", f": {type(e).__name__}: {e}"
+    finally:
+        t.end()
+    why = why.replace("\n", " | ")
+    if word == "ok":
+        why = f" ({time.monotonic() - start:.1f} s)"
+    print(f"{word} {name}{why}", flush=True)
+    return word
+
+
+def run(module):
+    """Runs a file's tests, or those whose names contain one of the arguments."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    wanted = sys.argv[1:]
+    tests = []
+    for name, function in list(module.items()):
+        if name.startswith("test_") and callable(function):
+            for case in getattr(function, "cases", (None,)):
+                full = name[5:] if case is None else f"{name[5:]}[{case}]"
+                tests.append((full, function, () if case is None else (case,)))
+    if wanted:
+        tests = [x for x in tests if any(w in x[0] for w in wanted)]
+    if not SAFESCOPED.exists():
+        for full, _, _ in tests:
+            print(f"FAIL {full}: {SAFESCOPED} is not there; run make", flush=True)
+        sys.exit(1)
+    problem = kernel_problem()
+    if problem:
+        # A machine that is there to test must be able to.
+        word = "FAIL" if os.environ.get("CI") == "true" else "skip"
+        for full, _, _ in tests:
+            print(f"{word} {full}: {problem}", flush=True)
+        sys.exit(1 if word == "FAIL" else 0)
+    results = [_run_one(full, function, args) for full, function, args in tests]
+    sys.exit(1 if "FAIL" in results else 0)

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bad input and bad luck: one clear line, the contract's exit code, and nothing left behind."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import (BPFTOOL, SAFESCOPED, Failure, Skip, Target, cases, check, program, run)
+from test_calls import ALWAYS
+
+FAILED, USAGE = 2, 64
+
+
+def refused(t, code, *args, says=(), prefix=()):
+    """safescoped ends by itself with this code and one line, and writes nothing to stdout."""
+    session = t.session(*args, prefix=prefix)
+    got = session.wait(30)
+    check(got == code, f"exit code {got}, should be {code}; it said {session.err.seen}")
+    lines = [l for l in session.err.seen if l]
+    check(len(lines) == 1, f"not one line on standard error: {lines}")
+    check(lines[0].startswith("safescoped: "), f"the line does not say whose it is: {lines[0]}")
+    check(not session.out.seen, f"on standard output: {session.out.seen}")
+    for word in says:
+        check(re.search(word, lines[0], re.I), f"the line does not say {word!r}: {lines[0]}")
+    return lines[0]
+
+
+def output_of(t):
+    return sorted(p.name for p in t.dir.iterdir())
+
+
+# ── wrong input ──
+
+
+def test_no_such_process(t):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    refused(t, FAILED, "--pid", gone.pid, "-d", 1, "-o", t.stem, says=[str(gone.pid), "no such process"])
+    check(not output_of(t), f"left behind: {output_of(t)}")
+
+
+def test_not_ghc(t):
+    target = Target([program("not_ghc.c")])
+    t.started.append(target)
+    refused(t, FAILED, "--pid", target.pid, "-d", 1, "-o", t.stem, says=["not a GHC program"])
+    check(not output_of(t), f"left behind: {output_of(t)}")
+    check(target.process.poll() is None, "the refused process did not survive")
+
+
+def test_32_bit(t):
+    try:
+        target = Target([program("plain32.S")])
+    except (OSError, Failure) as e:
+        raise Skip(f"no 32-bit program runs here: {e}")
+    t.started.append(target)
+    refused(t, FAILED, "--pid", target.pid, "-d", 1, "-o", t.stem, says=[str(target.pid), "32"])
+
+
+def test_kernel_thread(t):
+    refused(t, FAILED, "--pid", 2, "-d", 1, "-o", t.stem, says=["pid 2"])
+
+
+def test_zombie(t):
+    zombie = subprocess.Popen(["true"])
+    time.sleep(0.2)
+    try:
+        refused(t, FAILED, "--pid", zombie.pid, "-d", 1, "-o", t.stem, says=[str(zombie.pid)])
+    finally:
+        zombie.wait()
+
+
+@cases("--pid=abc", "--pid=0", "--pid=-5", "--pid=99999999999999999999", "--frequency=0", "--frequency=10000",
+       "--frequency=x", "--duration=-1", "--duration=x", "--duration=nan", "--format=nosuch", "--max-overhead=x",
+       "--nosuch")
+def test_usage(t, option):
+    args = [option] if option.startswith("--pid") else ["--pid", os.getpid(), option]
+    session = t.session(*args, "-o", t.stem)
+    code = session.wait(30)
+    check(code == USAGE, f"exit code {code}, should be {USAGE}; it said {session.err.seen}")
+    check(session.err.seen and session.err.seen[0].startswith("safescoped: "), f"it said {session.err.seen}")
+    check(not session.out.seen, f"on standard output: {session.out.seen}")
+
+
+@cases("no-folder", "a-file-as-folder", "proc")
+def test_unwritable_output(t, where):
+    (t.dir / "file").write_text("")
+    out = {"no-folder": t.dir / "none" / "p", "a-file-as-folder": t.dir / "file" / "p",
+           "proc": Path("/proc/self/p")}[where]
+    target = t.target("Server", ready="waiting")
+    start = time.monotonic()
+    refused(t, FAILED, "--pid", target.pid, "-d", 20, "-o", out, "-f", "json", says=[re.escape(str(out.parent))])
+    check(time.monotonic() - start < 10, "it found out only at the session's end")
+    check(target.process.poll() is None, "the target did not survive")
+
+
+def test_no_privileges(t):
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    target = t.target("Server", ready="waiting")
+    # Where anyone may run it from, whatever the permissions of the source tree's folders.
+    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
+    t.finally_do(lambda: shutil.rmtree(folder))
+    folder.chmod(0o755)
+    copy = folder / "safescoped"
+    shutil.copy(SAFESCOPED, copy)
+    copy.chmod(0o755)
+    session = t.session("--pid", target.pid, "-d", 1, "-o", folder / "p",
+                        prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                "sh", "-c", f'shift; exec {copy} "$@"', "sh"])
+    code = session.wait(30)
+    check(code == FAILED, f"exit code {code}; it said {session.err.seen}")
+    lines = [l for l in session.err.seen if l]
+    check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it said {lines}")
+    check(re.search("root|sudo|CAP_", lines[0]), f"no word of what is missing: {lines[0]}")
+    check(target.process.poll() is None, "the target did not survive")
+
+
+def test_standard_output_is_data(t):
+    target = t.target("Server", ready="waiting")
+    session = t.session("--pid", target.pid, "-d", "0.5", "-f", "json", "-o", "-")
+    check(session.wait() == 0, f"it said {session.err.seen}")
+    report = json.loads("\n".join(session.out.seen))
+    check(report["targets"][0]["pid"] == target.pid, "another pid")
+
+
+# ── the target's end ──
+
+
+@cases("thr", "v")
+def test_target_killed(t, way):
+    target = t.target("Calls", 2, "safe_sleep_1ms=100000", way=way)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    time.sleep(1)
+    target.process.kill()
+    start = time.monotonic()
+    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(time.monotonic() - start < 5, "the session went on long after its target's end")
+    report = t.report()
+    check(report.call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
+    check((t.dir / "p.speedscope.json").stat().st_size > 100, "no speedscope file")
+
+
+def test_target_crashes(t):
+    target = t.target("Forky", "crash", 20)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    check(target.wait() == -signal.SIGSEGV, "the test program itself is wrong")
+    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the crash")
+
+
+def test_target_execs(t):
+    """Another program under the same pid is not the target any more."""
+    target = t.target("Forky", "exec", 20)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the exec")
+    check(target.wait() == 0, "what the target became did not end well")
+
+
+def test_target_execs_itself(t):
+    target = t.target("Forky", "self", 20)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    target.wait_for("ready")
+    target.go()
+    check(target.wait() == 0, "the target did not end well")
+    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    report = json.loads((t.dir / "p.json").read_text())
+    calls = sum(c["calls"] for x in report["targets"] for c in x["safe_calls"]
+                if c["function"] == "forky_fork_1ms")
+    check(20 <= calls <= 70, f"{calls} calls, should be 20 and up to 50 of the second life")
+
+
+# ── our own end ──
+
+
+def bpf_objects():
+    """Everything of BPF in the kernel: {(kind, id)}."""
+    found = set()
+    for kind in ("prog", "link", "map"):
+        done = subprocess.run([BPFTOOL, "-j", kind, "list"], capture_output=True, text=True)
+        if done.returncode == 0 and done.stdout.strip():
+            found |= {(kind, x["id"]) for x in json.loads(done.stdout)}
+    return found
+
+
+def wait_gone(objects, seconds=10):
+    deadline = time.monotonic() + seconds
+    while True:
+        left = objects & bpf_objects()
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.1)
+
+
+def changed_code(pid):
+    """Executable mappings of files whose bytes in memory are not the file's: breakpoints."""
+    changed = []
+    with open(f"/proc/{pid}/mem", "rb") as mem:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            span, perms, offset, _, inode, *path = line.split(None, 5)
+            if "x" not in perms or inode == "0":
+                continue
+            low, high = (int(x, 16) for x in span.split("-"))
+            with open(path[0], "rb") as file:
+                file.seek(int(offset, 16))
+                want = file.read(high - low)
+            mem.seek(low)
+            got = mem.read(high - low)
+            changed += [low + i for i, (a, b) in enumerate(zip(want, got)) if a != b]
+    return changed
+
+
+def test_sigkill_leaves_nothing(t):
+    before = bpf_objects()
+    target = t.target("Calls", 2, "safe_sleep_1ms=1500", "unsafe_spin_20us=1000")
+    session = t.attach(target, *ALWAYS)
+    ours = bpf_objects() - before
+    check(any(kind == "prog" for kind, _ in ours) and any(kind == "link" for kind, _ in ours),
+          f"no programs and links to be seen while attached: {ours}")
+    check(changed_code(target.pid), "no breakpoints to be seen while attached")
+    target.go()
+    time.sleep(0.7)
+    session.signal(signal.SIGKILL)
+    session.process.wait()
+    left = wait_gone(ours)
+    check(not left, f"still in the kernel after SIGKILL: {left}")
+    check(not changed_code(target.pid), "breakpoints are left in the target")
+    truth = target.result()
+    check(truth["safe_sleep_1ms"]["calls"] == 3000, "the target did not go on as before")
+    check(not [n for n in output_of(t) if not n.startswith("p.")], f"left behind: {output_of(t)}")
+
+
+def test_good_end_leaves_nothing(t):
+    before = bpf_objects()
+    target = t.target("Server", ready="waiting")
+    session = t.attach(target, "-d", "1")
+    ours = bpf_objects() - before
+    check(session.wait() == 0, f"it said {session.err.seen}")
+    check(not wait_gone(ours), "still in the kernel after a good end")
+    check(not changed_code(target.pid), "breakpoints are left in the target")
+    check(output_of(t) == ["p.folded", "p.json", "p.speedscope.json"], f"the files are {output_of(t)}")
+    for name in output_of(t):
+        mode = (t.dir / name).stat().st_mode & 0o777
+        check(mode == 0o600, f"{name} has mode {mode:o}, should be 600")
+
+
+@cases(0, 5, 20, 50, 100, 150, 200, 300, 500)
+def test_interrupt_at_once(t, milliseconds):
+    target = t.target("Calls", 1, "safe_sleep_1ms=300")
+    session = t.session("--pid", target.pid, "-f", "json", "-o", f"{t.stem}.json")
+    time.sleep(milliseconds / 1000)
+    session.signal(signal.SIGINT)
+    code = session.wait(20)
+    # Before it has set up its handling, the signal's own effect is its end.
+    check(code in (0, 1, FAILED, -signal.SIGINT, 130), f"exit code {code}; it said {session.err.seen}")
+    if code == 0:
+        t.report()
+    check(set(output_of(t)) <= {"p.json"}, f"left behind: {output_of(t)}")
+    check(not changed_code(target.pid), "breakpoints are left in the target")
+    target.go()
+    check(target.result()["safe_sleep_1ms"]["calls"] == 300, "the target did not go on as before")
+
+
+@cases("SIGINT", "SIGTERM")
+def test_interrupt_in_the_middle(t, name):
+    target = t.target("Calls", 2, "safe_sleep_1ms=100000")
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    time.sleep(1)
+    session.signal(getattr(signal, name))
+    start = time.monotonic()
+    check(session.wait(20) == 0, f"it said {session.err.seen}")
+    check(time.monotonic() - start < 5, "it took long to end")
+    check(t.report().call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
+    check(target.process.poll() is None, "the target did not survive")
+
+
+def test_disk_full(t):
+    """No half a file, no temporary file, and the code says so."""
+    disk = t.dir / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
+    t.finally_do(lambda: subprocess.run(["umount", disk], check=True))
+    (disk / "ballast").write_bytes(b"x" * 56 * 1024)
+    target = t.target("Work", "exc", 2)
+    session = t.session("--pid", target.pid, "-v", "-F", "499", "-f", "json,speedscope", "-o", disk / "p")
+    session.wait_attached()
+    target.go()
+    code = session.wait()
+    check(code == FAILED, f"exit code {code}; it said {session.err.seen}")
+    check(any(re.search("no space left", l, re.I) for l in session.err.seen), f"it said {session.err.seen}")
+    left = sorted(p.name for p in disk.iterdir())
+    check(left == ["ballast"], f"left behind: {left}")
+
+
+def test_two_at_a_time(t):
+    target = t.target("Calls", 1, "safe_spin_100us=2000", "safe_sleep_1ms=500", nice=-20)
+    first = t.attach(target, *ALWAYS)
+    second = t.session("--pid", target.pid, "-v", "-f", "json", "-o", t.dir / "q.json", *ALWAYS)
+    second.wait_attached()
+    target.go()
+    truth = target.result()
+    for session, stem in ((first, t.stem), (second, t.dir / "q")):
+        check(session.wait() == 0, f"it said {session.err.seen}")
+        report = t.report(stem)
+        for function, want in truth.items():
+            got = report.call(function)
+            check(got["calls"] == want["calls"], f"{stem.name}: {function}: {got['calls']} of {want['calls']}")
+
+
+if __name__ == "__main__":
+    run(globals())

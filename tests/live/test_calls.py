@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Safe calls against the truth: the test program's C functions count and time themselves."""
+
+from harness import cases, check, check_near, profile_run, run
+
+# The probes stay on whatever they cost: these tests ask for exact counts.
+ALWAYS = ("--max-overhead", "1000")
+
+WALL_PER_CALL_NS = 3000
+WALL_SHARE = 0.01
+# The program reads its thread's CPU clock inside of what it times; entering and leaving the
+# kernel for it, and the probes themselves, are CPU time that it does not see.
+CPU_PER_CALL_NS = 6000
+CPU_SHARE = 0.02
+
+
+def compare(truth, report):
+    for function, want in truth.items():
+        if function.startswith("unsafe"):
+            continue
+        got = report.call(function)
+        calls = want["calls"]
+        check(got["calls"] == calls, f"{function}: {got['calls']} calls, should be {calls}")
+        check(got["exact"], f"{function}: marked as not exact")
+        check(got["open_at_start"] == 0 and got["open_at_end"] == 0,
+              f"{function}: calls that were open at the session's start or end, there were none")
+        long_ones = want["wall_ns"] >= calls * 1000000
+        check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
+                   WALL_SHARE * want["wall_ns"] if long_ones else WALL_PER_CALL_NS * calls)
+        check_near(f"{function}: cpu", got["cpu_ns"], want["cpu_ns"],
+                   max(CPU_SHARE * want["cpu_ns"], CPU_PER_CALL_NS * calls))
+        check(got["blocked_ns"] <= got["wall_ns"] - got["cpu_ns"],
+              f"{function}: blocked {got['blocked_ns']} of wall {got['wall_ns']}, cpu {got['cpu_ns']}")
+        for site in got["sites"]:
+            check(site["min_ns"] <= site["p50_ns"] <= site["p99_ns"] <= site["max_ns"],
+                  f"{function}: min, p50, p99, max are not in order: {site}")
+            check(site["interruptible"] == function.startswith("interruptible"),
+                  f"{function}: interruptible is {site['interruptible']}")
+            check(site["max_ns"] <= got["wall_ns"], f"{function}: max is above the sum")
+            check(site["caller"], f"{function}: no caller")
+
+
+def check_unsafe_are_not_safe(truth, report):
+    named = {c["function"] for c in report.target()["safe_calls"]}
+    for function in truth:
+        check(not function.startswith("unsafe") or function not in named,
+              f"{function} is an unsafe call and stands among the safe ones")
+
+
+def check_lanes(report):
+    for lane in report.target()["lanes"]:
+        total = sum(lane["states"].values())
+        check(total == lane["wall_ns"],
+              f"{lane['kind']} lane {lane.get('tid')}: states add up to {total}, wall is {lane['wall_ns']}")
+
+
+@cases("thr", "v", "thr_p", "p", "dyn")
+def test_spin(t, way):
+    truth, report, _ = profile_run(
+        t, "Calls", 1, "safe_spin_5us=20000", "safe_spin_20us=10000", "safe_spin_100us=3000",
+        "safe_spin_1ms=300", "safe_spin_5ms=60", way=way, nice=-20, options=ALWAYS)
+    compare(truth, report)
+    check_lanes(report)
+    for function, ns in (("safe_spin_1ms", 1000000), ("safe_spin_5ms", 5000000)):
+        for site in report.call(function)["sites"]:
+            # Each call lasts what it is named for, to the histogram's error, if it is not preempted.
+            error = site["quantile_error"]
+            check(0 < error <= 0.13, f"quantile_error is {error}")
+            check(ns * (1 - error) <= site["p50_ns"] <= ns * (1 + error) + 50000,
+                  f"{function}: p50 is {site['p50_ns']}")
+            check(ns <= site["min_ns"] <= ns * 1.05, f"{function}: min is {site['min_ns']}")
+
+
+@cases("thr", "v", "thr_p", "p", "dyn")
+def test_sleep(t, way):
+    truth, report, _ = profile_run(
+        t, "Calls", 1, "safe_sleep_5us=5000", "safe_sleep_20us=5000", "safe_sleep_100us=3000",
+        "safe_sleep_1ms=300", "safe_sleep_20ms=30", "interruptible_sleep_1ms=200",
+        way=way, nice=-20, options=ALWAYS)
+    compare(truth, report)
+    check_lanes(report)
+    call = report.call("safe_sleep_20ms")
+    check(call["blocked_ns"] >= 0.95 * call["wall_ns"], f"a sleeping call was blocked for {call}")
+
+
+@cases("thr", "thr_p", "dyn")
+def test_threads_on_two_capabilities(t, way):
+    """Eight Haskell threads whose calls overlap."""
+    truth, report, _ = profile_run(
+        t, "Calls", 8, "safe_sleep_100us=1000", "safe_half_2ms=50", "safe_spin_20us=500",
+        "safe_sleep_20ms=20", "unsafe_spin_20us=500", way=way, rts=("-N2",), nice=-20, options=ALWAYS)
+    check(truth["safe_half_2ms"]["calls"] == 400, "the test program itself is wrong")
+    compare({f: v for f, v in truth.items() if f != "safe_spin_20us"}, report)
+    # With more threads than processors a call waits at its ends for one: outside of what it times.
+    calls = truth["safe_spin_20us"]["calls"]
+    check(report.call("safe_spin_20us")["calls"] == calls, "safe_spin_20us: the count is wrong")
+    check_unsafe_are_not_safe(truth, report)
+    check_lanes(report)
+    check(report.target()["capabilities"] == 2, "capabilities should be 2")
+
+
+def test_cpu_apart_from_wall(t):
+    """A call that is on the CPU for half of its time."""
+    truth, report, _ = profile_run(t, "Calls", 1, "safe_half_2ms=400", nice=-20, options=ALWAYS)
+    compare(truth, report)
+    call = report.call("safe_half_2ms")
+    share = call["cpu_ns"] / call["wall_ns"]
+    check(0.40 <= share <= 0.52, f"cpu is {share:.2f} of wall, should be just below a half")
+
+
+def test_unsafe_calls(t):
+    """They hold their capability: on the CPU and blocked are told apart, by name."""
+    truth, report, _ = profile_run(
+        t, "Calls", 1, "unsafe_spin_1ms=1500", "unsafe_sleep_1ms=1000",
+        options=(*ALWAYS, "-F", "999"))
+    unsafe = {}
+    for call in report.target()["unsafe_calls"]:
+        sums = unsafe.setdefault(call["function"], {"cpu_ns": 0, "blocked_ns": 0})
+        for key in sums:
+            sums[key] += call[key] or 0
+    for function, key, other in (("unsafe_spin_1ms", "cpu_ns", "blocked_ns"),
+                                 ("unsafe_sleep_1ms", "blocked_ns", "cpu_ns")):
+        check(function in unsafe, f"no unsafe call {function}; there are {sorted(unsafe)}")
+        want = truth[function]
+        wall = want["cpu_ns"] if key == "cpu_ns" else want["wall_ns"] - want["cpu_ns"]
+        check_near(f"{function}: {key}", unsafe[function][key], wall, 0.10 * wall)
+        check(unsafe[function][other] <= 0.25 * wall, f"{function}: {other} is {unsafe[function][other]}")
+    check_unsafe_are_not_safe(truth, report)
+    check_lanes(report)
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Safe calls that do not simply go in and come out: callbacks, exceptions, threads that end."""
+
+from harness import cases, check, check_near, profile_run, run
+from test_calls import ALWAYS, compare, check_lanes
+
+
+@cases("nest-thr", "export-thr", "nest-v", "export-v", "nest-thr_p", "nest-dyn")
+def test_callbacks(t, case):
+    """C calls back into Haskell, which makes the next safe call: six open calls at a time."""
+    mode, way = case.split("-")
+    truth, report, _ = profile_run(t, "Nest", mode, 5, 100, way=way, nice=-20, options=ALWAYS)
+    down = "nest_down" if mode == "nest" else "nest_down_export"
+    check(truth[down]["calls"] == 500, "the test program itself is wrong")
+    compare(truth, report)
+    check_lanes(report)
+
+
+def test_deeper_than_kept(t):
+    """20 calls and one at the bottom, of which 16 are kept; the rest is counted as lost."""
+    target = t.target("Nest", "nest", 20, 50)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    truth = target.result()
+    code = session.wait()
+    check(code in (0, 1), f"safescoped ended with {code}")
+    check(truth["nest_down"]["calls"] == 1000, "the test program itself is wrong")
+    report = t.report()
+    calls = report.call("nest_down")["calls"]
+    check(calls == 16 * 50, f"{calls} calls of nest_down, should be the outer 16 of 50 rounds")
+    lost = report.target()["lost"]
+    deep = sum(n for cause, n in lost.items() if "deep" in cause or "overflow" in cause or "nest" in cause)
+    check(deep == 5 * 50, f"the calls that were nested too deep are not counted: {lost}")
+
+
+def test_killed_interruptible(t):
+    """A call that killThread ends."""
+    truth, report, _ = profile_run(t, "Nest", "killed", 30, options=ALWAYS)
+    check(truth["nest_interruptible_10s"]["calls"] == 30, "the test program itself is wrong")
+    compare_some(truth, report, "nest_interruptible_10s")
+    check(all(s["interruptible"] for s in report.call("nest_interruptible_10s")["sites"]),
+          "not marked as interruptible")
+
+
+def compare_some(truth, report, function):
+    want, got = truth[function], report.call(function)
+    check(got["calls"] == want["calls"], f"{function}: {got['calls']} calls, should be {want['calls']}")
+    check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
+               max(0.01 * want["wall_ns"], 3000 * want["calls"]))
+
+
+@cases("thr", "v")
+def test_longjmp_inside(t, way):
+    truth, report, _ = profile_run(t, "Nest", "jump", 300, way=way, nice=-20, options=ALWAYS)
+    compare(truth, report)
+
+
+def test_exception_in_callback(t):
+    truth, report, _ = profile_run(t, "Nest", "throwback", 300, nice=-20, options=ALWAYS)
+    compare(truth, report)
+
+
+def test_foreign_threads(t):
+    """Threads that C made come into Haskell and make safe calls."""
+    truth, report, _ = profile_run(t, "Nest", "foreign", 200, options=ALWAYS)
+    for function in ("nest_foreign_thread", "nest_bottom_1ms"):
+        compare_some(truth, report, function)
+    check_lanes(report)
+
+
+def test_pthread_exit_inside(t):
+    """The thread ends in its safe call: the call never comes back."""
+    truth, report, _ = profile_run(t, "Nest", "threadexit", 100, options=ALWAYS)
+    compare_some(truth, report, "nest_foreign_thread")
+    call = report.call("nest_exit_thread")
+    check(call["calls"] == 0, f"{call['calls']} calls came back, there were none")
+    check(call["abandoned"] == 100, f"{call['abandoned']} abandoned calls, should be 100")
+    check(call["open_at_end"] == 0, f"{call['open_at_end']} calls are said to be open at the end")
+    check_lanes(report)
+
+
+def test_bound_threads(t):
+    truth, report, _ = profile_run(t, "Nest", "bound", 500, rts=("-N2",), nice=-20, options=ALWAYS)
+    calls = truth["nest_bound_100us"]["calls"]
+    check(calls == 2000, "the test program itself is wrong")
+    check(report.call("nest_bound_100us")["calls"] == calls, "the count is wrong")
+    check_lanes(report)
+
+
+@cases("thr", "v")
+def test_fork_inside(t, way):
+    """The child of a fork is not the target: its time and its end are none of it."""
+    truth, report, _ = profile_run(t, "Forky", "fork", 100, way=way, options=ALWAYS)
+    compare_some(truth, report, "forky_fork_1ms")
+    check_lanes(report)
+
+
+if __name__ == "__main__":
+    run(globals())

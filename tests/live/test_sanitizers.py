@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whole sessions of a build with address and undefined-behaviour sanitizers, which end a program
+that reads or writes where it must not; and of the ordinary build under valgrind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import harness
+from harness import BUILD, ROOT, Failure, Skip, cases, check, run
+from test_calls import ALWAYS
+
+SANITIZED = BUILD / "sanitize" / "safescoped"
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def sanitized():
+    done = subprocess.run(["make", "-s", "SANITIZE=1", str(SANITIZED.relative_to(ROOT))], cwd=ROOT,
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"make SANITIZE=1: {done.stderr[-500:]}")
+
+
+def session(t, program, pid, *args, formats="json,speedscope,folded,text", prefix=(), env=None):
+    saved = harness.SAFESCOPED
+    harness.SAFESCOPED = program
+    try:
+        return t.session("--pid", pid, "-v", "-f", formats, "-o", t.stem, *args, prefix=prefix, env=env)
+    finally:
+        harness.SAFESCOPED = saved
+
+
+@cases("alloc-thr", "exc-thr_p", "deep-v", "stm-dyn")
+def test_sanitized_samples(t, case):
+    sanitized()
+    mode, way = case.split("-")
+    target = t.target("Work", mode, 3, way=way)
+    s = session(t, SANITIZED, target.pid, "-F", "999", env=OPTIONS)
+    s.wait_attached()
+    target.go()
+    target.result()
+    check(s.wait() == 0, f"it said {s.err.seen}")
+    check(t.report().target()["stacks"]["haskell_samples"] > 100, "no session to speak of")
+
+
+@cases("end", "interrupt", "killed")
+def test_sanitized_calls(t, how):
+    sanitized()
+    target = t.target("Calls", 4, "safe_half_2ms=200", "safe_spin_5us=20000", "unsafe_spin_20us=1000",
+                      rts=("-N2",))
+    s = session(t, SANITIZED, target.pid, *ALWAYS, "-F", "999", env=OPTIONS)
+    s.wait_attached()
+    target.go()
+    if how == "end":
+        target.result()
+    else:
+        time.sleep(0.5)
+        if how == "interrupt":
+            s.signal(signal.SIGINT)
+        else:
+            target.process.kill()
+    check(s.wait() == 0, f"it said {s.err.seen}")
+
+
+def test_sanitized_failures(t):
+    sanitized()
+    for pid in (2, 99999999, os.getpid()):
+        s = session(t, SANITIZED, pid, "-d", "1", env=OPTIONS)
+        code = s.wait()
+        check(code in (2, 64), f"pid {pid}: exit code {code}; it said {s.err.seen}")
+
+
+def test_valgrind(t):
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind")
+    target = t.target("Calls", 2, "safe_half_2ms=1000", "safe_spin_20us=2000")
+    log = t.dir / "valgrind"
+    s = session(t, harness.SAFESCOPED, target.pid, *ALWAYS, "-d", "2", prefix=[
+        "valgrind", "--quiet", "--error-exitcode=98", "--leak-check=full", "--errors-for-leak-kinds=definite",
+        f"--log-file={log}"])
+    s.wait_attached(120)
+    target.go()
+    code = s.wait(120)
+    said = log.read_text()
+    check(code == 0, f"exit code {code}; valgrind: {said[-1500:]}; it said {s.err.seen[-3:]}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shares of the CPU against the truth: two functions, one of which does three times the work."""
+
+from harness import cases, check, profile_run, run
+
+
+@cases("thr", "v", "thr_p")
+def test_split(t, way):
+    truth, report, _ = profile_run(t, "Split", 12, way=way, options=("-F", "999"))
+    check(truth["workA"] == 3 * truth["workB"], "the test program itself is wrong")
+    # GHC's worker/wrapper split may put the loop into a `$w` twin: the module says whose it is.
+    functions = report.target()["functions"]
+    a = sum(f["self_samples"] for f in functions if f["module"] == "SplitA")
+    b = sum(f["self_samples"] for f in functions if f["module"] == "SplitB")
+    all_samples = sum(f["self_samples"] for f in functions)
+    check(all_samples >= 0.9 * 999 * 12 * 0.9, f"only {all_samples} samples in 12 s at 999 Hz")
+    check(a + b >= 0.95 * all_samples, f"{a} + {b} of {all_samples} samples are in the two functions")
+    share = 100 * a / (a + b)
+    check(72 <= share <= 78, f"SplitA has {share:.1f} % of the samples, should be 75 ± 3")
+    names = report.names()
+    for module, function in (("SplitA", "workA"), ("SplitB", "workB")):
+        check(any(n in names for n in (f"{module}.{function}", f"{module}.$w{function}")),
+              f"no {module}.{function} among {sorted(n for n in names if n.startswith(module))}")
+
+
+if __name__ == "__main__":
+    run(globals())
