@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads a process's files in /proc. The parsers of its texts are in proc_parse.c. */
+#include "proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+/* Reads a whole file of /proc; the text is NUL-terminated, the caller frees. */
+static int read_text(const char *path, size_t max, char **ret_text, size_t *ret_len)
+{
+	char *text = NULL;
+	size_t len = 0, cap = 0;
+	int fd, err = 0;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	for (;;) {
+		ssize_t got;
+
+		err = array__reserve((void **)&text, &cap, len + 4096, max, 1);
+		if (err < 0)
+			break;
+		got = read(fd, text + len, cap - len - 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			err = -errno;
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	fd__close(&fd);
+	if (err < 0) {
+		free(text);
+		return err;
+	}
+	text[len] = '\0';
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
+{
+	char path[64];
+	char *text;
+	size_t len;
+	int err;
+
+	if (tid > 0)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	err = read_text(path, 65536, &text, &len);
+	if (err < 0)
+		return err;
+	err = proc__parse_stat(text, len, ret_stat);
+	free(text);
+	return err;
+}
+
+uint64_t proc__ticks_to_ns(uint64_t ticks)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	uint64_t ns = 1000000000ULL / (uint64_t)(hz > 0 ? hz : 100);
+
+	return ticks > UINT64_MAX / ns ? UINT64_MAX : ticks * ns;
+}
+
+int proc__ns_pid(pid_t pid, pid_t *ret_pid)
+{
+	char path[64];
+	char *text;
+	size_t len;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = read_text(path, 1 << 20, &text, &len);
+	if (err < 0)
+		return err;
+	err = proc__parse_ns_pid(text, len, ret_pid);
+	free(text);
+	return err;
+}
+
+int proc__maps(pid_t pid, struct proc_maps *ret_maps)
+{
+	char path[64];
+	char *text;
+	size_t len;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	err = read_text(path, PROC_MAX_TEXT, &text, &len);
+	if (err < 0)
+		return err;
+	return proc__parse_maps(text, len, ret_maps);
+}
+
+int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
+{
+	char path[64];
+	char *text;
+	size_t len;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	err = read_text(path, 65536, &text, &len);
+	if (err < 0)
+		return err;
+	err = proc__parse_syscall(text, len, ret_syscall);
+	free(text);
+	return err;
+}
+
+static int open_regular(const char *path, int *ret_fd, struct stat *ret_st)
+{
+	int err;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, ret_st) < 0) {
+		err = -errno;
+		fd__close(&fd);
+		return err;
+	}
+	if (!S_ISREG(ret_st->st_mode)) {
+		fd__close(&fd);
+		return -EINVAL;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static bool is_map_file(const struct stat *st, const struct proc_map *map)
+{
+	return st->st_ino == map->ino && major(st->st_dev) == map->dev_major &&
+	       minor(st->st_dev) == map->dev_minor;
+}
+
+int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
+		   uint64_t *ret_dev, uint64_t *ret_ino)
+{
+	char link[PROC_PATH_LEN], path[4096 + PROC_PATH_LEN];
+	struct stat st;
+	int fd = -1, err;
+
+	/*
+	 * A map_files link leads to the mapped inode itself, whatever has become of its name, so
+	 * device and inode need no comparing; on btrfs and overlayfs stat() names another device
+	 * than maps does, and comparing would refuse good files.
+	 */
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
+		 (unsigned long long)map->start, (unsigned long long)map->end);
+	err = open_regular(link, &fd, &st);
+	if (err < 0) {
+		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+		err = open_regular(link, &fd, &st);
+		if (err == 0 && !is_map_file(&st, map)) {
+			fd__close(&fd);
+			err = -ESTALE;
+		}
+	}
+	if (err < 0) {
+		if (map->path[0] != '/' || map->deleted)
+			return err;
+		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", pid, map->path);
+		err = open_regular(path, &fd, &st);
+		if (err < 0)
+			return err;
+		if (!is_map_file(&st, map)) {
+			fd__close(&fd);
+			return -ESTALE;
+		}
+		/* The path may be too long to keep; the descriptor leads to the same file. */
+		snprintf(link, sizeof(link), "/proc/%d/fd/%d", getpid(), fd);
+	}
+	memcpy(ret_path, link, sizeof(link));
+	*ret_fd = fd;
+	*ret_dev = st.st_dev;
+	*ret_ino = st.st_ino;
+	return 0;
+}
+
+int proc__exe(pid_t pid, char *buf, size_t size)
+{
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	len = readlink(path, buf, size - 1);
+	if (len < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	buf[len] = '\0';
+	return 0;
+}
+
+int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
+{
+	char path[64];
+	pid_t *tids = NULL;
+	size_t n = 0, cap = 0;
+	struct dirent *ent;
+	int err = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((ent = readdir(dir))) {
+		long tid = strtol(ent->d_name, NULL, 10);
+
+		if (tid <= 0 || tid > INT32_MAX)
+			continue;
+		err = array__reserve((void **)&tids, &cap, n + 1, PROC_MAX_THREADS, sizeof(*tids));
+		if (err < 0)
+			break;
+		tids[n++] = (pid_t)tid;
+	}
+	closedir(dir);
+	if (err < 0) {
+		free(tids);
+		return err;
+	}
+	*ret_tids = tids;
+	*ret_n = n;
+	return 0;
+}
+
+int proc__pidfd(pid_t pid, int *ret_fd)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
