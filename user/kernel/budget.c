@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The budget: what the call probes cost a target, held against --max-overhead. The trap is most
+ * of a probe's cost, so filtering in the program would save nothing: a target over the budget loses
+ * its call probes, and goes on by sampling alone. While they are off there is no rate to see, so
+ * they are tried again for a moment at growing intervals.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+#define BUDGET_WINDOW_NS  100000000ULL
+#define BUDGET_FIRST_NS	  1000000000ULL
+#define BUDGET_LONGEST_NS 30000000000ULL
+/* One burst is no reason; so many windows in a row are. */
+#define BUDGET_WINDOWS_OVER 3
+
+static uint64_t hits_of(struct kernel *kernel, pid_t pid)
+{
+	struct wire_cost cost = {};
+	__u32 key = (__u32)pid;
+
+	bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.costs), &key, &cost);
+	return cost.probe_hits;
+}
+
+static bool run_time_of(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
+		return false;
+	*ret_ns = info.run_time_ns;
+	*ret_runs = info.run_cnt;
+	return true;
+}
+
+bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns)
+{
+	struct bpf_program *prog;
+	uint64_t sum = 0, ns, runs;
+
+	if (kernel->stats_fd < 0)
+		return false;
+	bpf_object__for_each_program(prog, kernel->skel->obj)
+	{
+		if (!run_time_of(prog, &ns, &runs))
+			return false;
+		sum += ns;
+	}
+	*ret_ns = sum;
+	return true;
+}
+
+/* What one hit of a call probe costs: the trap, and the programs' mean run time. */
+static uint64_t cost_per_hit(struct kernel *kernel)
+{
+	uint64_t ns1, runs1, ns2, runs2;
+
+	if (kernel->stats_fd < 0 || !run_time_of(kernel->skel->progs.on_suspend, &ns1, &runs1) ||
+	    !run_time_of(kernel->skel->progs.on_resume, &ns2, &runs2) || runs1 + runs2 == 0)
+		return kernel->trap_ns;
+	return kernel->trap_ns + (ns1 + ns2) / (runs1 + runs2);
+}
+
+static void enter(struct attached *a, enum probe_state state, uint64_t now)
+{
+	uint64_t spent = now > a->since_ns ? now - a->since_ns : 0;
+
+	if (a->state == PROBES_OFF)
+		a->off_ns += spent;
+	else
+		a->on_ns += spent;
+	a->state = state;
+	a->since_ns = now;
+	a->over = 0;
+}
+
+static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, double percent)
+{
+	if (!a->retry_ns) {
+		a->retry_ns = BUDGET_FIRST_NS;
+		log_warn("pid %d: the call probes cost %.1f %% of a CPU, more than --max-overhead "
+			 "%g: off for now, sampling goes on",
+			 a->pid, percent, kernel->max_overhead_percent);
+	} else {
+		a->retry_ns = MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
+	}
+	call_probes__off(kernel, a);
+	enter(a, PROBES_OFF, now);
+}
+
+static void check(struct kernel *kernel, struct attached *a, uint64_t now)
+{
+	uint64_t hits = hits_of(kernel, a->pid), window = now - a->checked_ns;
+	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)cost_per_hit(kernel) /
+			 (double)window;
+	bool over = percent > kernel->max_overhead_percent;
+
+	a->checked_ns = now;
+	a->checked_hits = hits;
+	a->over = over ? a->over + 1 : 0;
+	if (a->state == PROBES_TRIAL) {
+		if (over) {
+			take_off(kernel, a, now, percent);
+		} else {
+			a->retry_ns = BUDGET_FIRST_NS;
+			enter(a, PROBES_ON, now);
+		}
+	} else if (a->over >= BUDGET_WINDOWS_OVER) {
+		take_off(kernel, a, now, percent);
+	}
+}
+
+static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
+{
+	if (call_probes__on(kernel, a))
+		return;
+	enter(a, PROBES_TRIAL, now);
+	a->checked_ns = now;
+	a->checked_hits = hits_of(kernel, a->pid);
+}
+
+void kernel__budget(struct kernel *kernel, uint64_t now_ns)
+{
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		struct attached *a = &kernel->targets[i];
+
+		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
+			try_again(kernel, a, now_ns);
+		else if ((a->state == PROBES_ON || a->state == PROBES_TRIAL) &&
+			 now_ns - a->checked_ns >= BUDGET_WINDOW_NS)
+			check(kernel, a, now_ns);
+	}
+}
+
+void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost)
+{
+	struct attached *a = kernel__find(kernel, pid);
+	struct kernel_cost cost = {};
+
+	cost.bpf_known = kernel__run_time(kernel, &cost.bpf_ns);
+	if (a) {
+		uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0;
+
+		cost.probe_hits = hits_of(kernel, pid);
+		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
+		cost.paused_ns = a->off_ns + (a->state == PROBES_OFF ? spent : 0);
+		cost.observed_ns =
+			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
+	}
+	*ret_cost = cost;
+}
+
+uint64_t kernel__trap_ns(const struct kernel *kernel)
+{
+	return kernel->trap_ns;
+}

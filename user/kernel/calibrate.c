@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a trap costs here: a uprobe with an empty program on a function of our own, called in a
+ * loop. Its first instruction is a push, as suspendThread's is, so the kernel emulates it.
+ */
+#include <link.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+
+#define CALIBRATE_ROUNDS 8
+#define CALIBRATE_CALLS	 250
+
+__attribute__((naked, noinline, used)) static void calibrate_here(void)
+{
+	__asm__ volatile("push %rbp\n\tpop %rbp\n\tret");
+}
+
+struct own_text {
+	uintptr_t addr;
+	uint64_t offset;
+	bool found;
+};
+
+static int own_segment(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct own_text *own = ctx;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + ph->p_vaddr;
+
+		if (ph->p_type != PT_LOAD || own->addr < start || own->addr - start >= ph->p_filesz)
+			continue;
+		own->offset = own->addr - start + ph->p_offset;
+		own->found = true;
+		return 1;
+	}
+	return 0;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+/* The least of several rounds: what other programs on the machine add is no part of it. */
+static uint64_t least_per_call(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int round = 0; round < CALIBRATE_ROUNDS; round++) {
+		uint64_t start = cpu_ns(), took;
+
+		for (int i = 0; i < CALIBRATE_CALLS; i++)
+			calibrate_here();
+		took = cpu_ns() - start;
+		least = MIN(least, took);
+	}
+	return least / CALIBRATE_CALLS;
+}
+
+uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi)
+{
+	struct own_text own = {.addr = (uintptr_t)calibrate_here};
+	struct uprobe probe = {.fd = -1};
+	uint64_t with, without;
+	int err;
+
+	dl_iterate_phdr(own_segment, &own);
+	if (!own.found)
+		return 0;
+	without = least_per_call();
+	err = uprobe__attach(prog, multi, "/proc/self/exe", own.offset, getpid(), &probe);
+	if (err) {
+		log_verbose("a trap's cost cannot be measured: %s", strerror(-err));
+		return 0;
+	}
+	with = least_per_call();
+	uprobe__detach(&probe);
+	return with > without ? with - without : 0;
+}

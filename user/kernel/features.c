@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What this kernel and these privileges allow, found by trying. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+
+/* The first line of a small file, without its newline. */
+static bool read_line(const char *path, char *out, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = fgets(out, (int)size, f) != NULL;
+	fclose(f);
+	if (ok)
+		out[strcspn(out, "\n")] = '\0';
+	return ok;
+}
+
+static uint64_t effective_caps(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	unsigned long long caps = 0;
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	fclose(f);
+	return caps;
+}
+
+static bool has_cap(const struct kernel_features *f, int cap)
+{
+	return (f->caps >> cap) & 1 || (f->caps >> CAP_SYS_ADMIN) & 1;
+}
+
+/* The file's active word stands in brackets: "none [integrity] confidentiality". */
+static void read_lockdown(char out[32])
+{
+	char line[128] = "", *from, *to;
+
+	out[0] = '\0';
+	if (!read_line("/sys/kernel/security/lockdown", line, sizeof(line)))
+		return;
+	from = strchr(line, '[');
+	to = from ? strchr(from, ']') : NULL;
+	if (to)
+		snprintf(out, 32, "%.*s", (int)(to - from - 1), from + 1);
+}
+
+static int quiet_print(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	(void)fmt;
+	(void)args;
+	return 0;
+}
+
+void kernel__features(struct kernel_features *ret_features)
+{
+	struct kernel_features f = {.perf_paranoid = -100};
+	libbpf_print_fn_t old;
+	struct utsname uts;
+	char line[32];
+
+	if (!uname(&uts))
+		snprintf(f.release, sizeof(f.release), "%s", uts.release);
+	f.caps = effective_caps();
+	if (read_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line)))
+		f.perf_paranoid = atoi(line);
+	read_lockdown(f.lockdown);
+	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+	f.uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
+	if (has_cap(&f, CAP_BPF) && has_cap(&f, CAP_PERFMON)) {
+		old = libbpf_set_print(quiet_print);
+		f.ringbuf = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) == 1;
+		f.uprobe_multi = uprobe__has_multi();
+		libbpf_set_print(old);
+		f.perf_event = sampler__works();
+	}
+	f.uprobes = f.uprobes || f.uprobe_multi;
+	*ret_features = f;
+}
+
+int kernel__require(const struct kernel_features *f)
+{
+	static const struct {
+		int cap;
+		const char *name;
+	} needed[] = {{CAP_BPF, "CAP_BPF"},
+		      {CAP_PERFMON, "CAP_PERFMON"},
+		      {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}};
+	char missing[64] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		size_t len = strlen(missing);
+
+		if (!has_cap(f, needed[i].cap))
+			snprintf(missing + len, sizeof(missing) - len, "%s%s", len ? ", " : "",
+				 needed[i].name);
+	}
+	if (missing[0]) {
+		log_error("privileges: %s missing; run it as root (sudo safescoped …)", missing);
+		return -EPERM;
+	}
+	if (!f->btf) {
+		log_error("kernel %s: no BTF (/sys/kernel/btf/vmlinux); it needs one built with "
+			  "CONFIG_DEBUG_INFO_BTF, as every distribution's since 2021",
+			  f->release);
+		return -ENOTSUP;
+	}
+	if (!f->ringbuf) {
+		log_error("kernel %s: no BPF ring buffer; Linux 6.1 or later is needed",
+			  f->release);
+		return -ENOTSUP;
+	}
+	if (!f->uprobes) {
+		log_error("kernel %s: no uprobes; it needs one built with CONFIG_UPROBES",
+			  f->release);
+		return -ENOTSUP;
+	}
+	if (!f->perf_event) {
+		log_error("kernel %s: perf_event_open is refused (perf_event_paranoid %d); run it "
+			  "as root or lower kernel.perf_event_paranoid",
+			  f->release, f->perf_paranoid);
+		return -ENOTSUP;
+	}
+	return 0;
+}

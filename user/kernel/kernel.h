@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kernel: the BPF object's life: what this kernel allows, load, attach to targets, drain the ring,
+ * read the maps, keep the probes within their budget. Everything it holds is a file descriptor:
+ * a killed daemon leaves nothing behind.
+ */
+#ifndef SAFESCOPED_KERNEL_H
+#define SAFESCOPED_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire.h"
+#include "target/target.h"
+
+/* ── what this kernel and these privileges allow ─────────────────────────────────────────── */
+
+struct kernel_features {
+	bool btf; /* /sys/kernel/btf/vmlinux */
+	bool ringbuf;
+	bool uprobes;	   /* the uprobe PMU or uprobe_multi */
+	bool uprobe_multi; /* links that filter by process rightly (6.6.35, 6.9.5, 6.10) */
+	bool perf_event;   /* the cpu-clock sampler */
+	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
+	int perf_paranoid; /* -100: not readable */
+	char lockdown[32]; /* "none", "integrity", …; "" without the file */
+	char release[65];
+};
+
+/* Needs no privilege itself; what cannot be tried without one is false. */
+void kernel__features(struct kernel_features *ret_features);
+
+/*
+ * Prints one line about the first thing without which nothing works (privileges, BTF, ring buffer,
+ * perf events) and returns -EPERM or -ENOTSUP; 0 if all is there.
+ */
+int kernel__require(const struct kernel_features *features);
+
+/* ── life ────────────────────────────────────────────────────────────────────────────────── */
+
+struct kernel;
+
+struct kernel_opts {
+	uint32_t frequency_hz;	     /* samples per second and CPU */
+	double max_overhead_percent; /* of one CPU, for each target's call probes */
+	const struct kernel_features *features;
+};
+
+/* Loads and attaches what is not bound to a target: sampler, scheduler, process events. */
+int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel);
+void kernel__close(struct kernel *kernel);
+
+/*
+ * Follows a target from now on. Probe places that are FOUND_NONE are left out. On failure nothing
+ * of the target stays attached.
+ */
+int kernel__attach(struct kernel *kernel, const struct target_info *info);
+/* Forgets it; its map entries go too. No error if it is unknown. */
+void kernel__detach(struct kernel *kernel, pid_t pid);
+
+/* A safe call that a thread was in when the session began, as the snapshot found it. */
+int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint64_t site,
+		      uint64_t incall);
+
+/* ── records and maps ────────────────────────────────────────────────────────────────────── */
+
+typedef int (*kernel_record_fn)(void *ctx, const void *record, size_t size);
+
+/* Waits up to timeout_ms for records, hands over what there is; fn's first failure is returned. */
+int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx);
+/* Readable when there are enough records to be worth a drain. */
+int kernel__poll_fd(const struct kernel *kernel);
+
+int kernel__sites(struct kernel *kernel,
+		  int (*fn)(void *ctx, const struct wire_site_key *key,
+			    const struct wire_site *site),
+		  void *ctx);
+int kernel__threads(struct kernel *kernel,
+		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx);
+
+uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which);
+/* Name of a counter that means a loss, for the report; NULL for the others. */
+const char *kernel__loss_name(enum wire_counter which);
+
+/* ── cost and budget ─────────────────────────────────────────────────────────────────────── */
+
+struct kernel_cost {
+	uint64_t probe_hits;
+	uint64_t trap_ns; /* estimated: hits times one trap's cost */
+	uint64_t bpf_ns;  /* run time of all programs, all targets; see bpf_known */
+	bool bpf_known;
+	uint64_t paused_ns;   /* how long the call probes were off */
+	uint64_t observed_ns; /* how long they were on */
+};
+
+/*
+ * To be called about ten times a second: holds each target's probes against the budget, takes the
+ * call probes off one that exceeds it, tries them again for 100 ms at growing intervals.
+ */
+void kernel__budget(struct kernel *kernel, uint64_t now_ns);
+void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost);
+/* One trap's measured cost on this machine, ns; 0 if it could not be measured. */
+uint64_t kernel__trap_ns(const struct kernel *kernel);
+
+#endif

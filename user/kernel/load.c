@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Opening and closing: the object, the programs that are bound to no target, the ring. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	char line[2048];
+
+	if (level == LIBBPF_DEBUG || log__level() < LOG_LVL_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, args);
+	line[strcspn(line, "\n")] = '\0';
+	log_debug("%s", line);
+	return 0;
+}
+
+static int prepare_uprobes(struct safescope_bpf *skel, bool multi)
+{
+	struct bpf_program *progs[] = {
+		skel->progs.on_suspend,	 skel->progs.on_resume, skel->progs.on_tick,
+		skel->progs.on_gc_start, skel->progs.on_gc_end, skel->progs.on_calibrate,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		int err = uprobe__prepare(progs[i], multi);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int attach_always(struct safescope_bpf *skel)
+{
+	struct {
+		struct bpf_program *prog;
+		struct bpf_link **link;
+	} all[] = {
+		{skel->progs.on_switch, &skel->links.on_switch},
+		{skel->progs.on_wakeup, &skel->links.on_wakeup},
+		{skel->progs.on_wakeup_new, &skel->links.on_wakeup_new},
+		{skel->progs.on_fork, &skel->links.on_fork},
+		{skel->progs.on_exit, &skel->links.on_exit},
+		{skel->progs.on_exec, &skel->links.on_exec},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		*all[i].link = bpf_program__attach(all[i].prog);
+		if (!*all[i].link) {
+			int err = -errno;
+
+			log_error("%s: cannot attach: %s; Linux 6.1 or later with BTF is needed",
+				  bpf_program__name(all[i].prog), strerror(-err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int on_ring(void *ctx, void *data, size_t size);
+
+static int open_ring(struct kernel *kernel)
+{
+	kernel->record = malloc(65536);
+	if (!kernel->record)
+		return -ENOMEM;
+	kernel->ring =
+		ring_buffer__new(bpf_map__fd(kernel->skel->maps.ring), on_ring, kernel, NULL);
+	return kernel->ring ? 0 : -errno;
+}
+
+static int load_object(struct kernel *kernel)
+{
+	int err;
+
+	libbpf_set_print(print_libbpf);
+	kernel->skel = safescope_bpf__open();
+	if (!kernel->skel)
+		return -errno;
+	if (kernel->skel->rodata->wire_version != WIRE_VERSION)
+		return -EPROTO;
+	err = prepare_uprobes(kernel->skel, kernel->multi);
+	if (err)
+		return err;
+	err = safescope_bpf__load(kernel->skel);
+	if (err)
+		log_error("the kernel refuses the BPF programs: %s; -vv shows the verifier's words",
+			  strerror(-err));
+	return err;
+}
+
+int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
+{
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+	int err;
+
+	if (!kernel)
+		return -ENOMEM;
+	kernel->stats_fd = -1;
+	kernel->multi = opts->features->uprobe_multi;
+	kernel->max_overhead_percent = opts->max_overhead_percent;
+	err = load_object(kernel);
+	if (err)
+		goto fail;
+	/* without the statistics the budget knows the traps only, and the report says so */
+	kernel->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	err = open_ring(kernel);
+	if (err)
+		goto fail;
+	err = attach_always(kernel->skel);
+	if (err)
+		goto fail;
+	err = sampler__new(kernel->skel->progs.on_sample, opts->frequency_hz, &kernel->sampler);
+	if (err)
+		goto fail;
+	*ret_kernel = kernel;
+	return 0;
+fail:
+	kernel__close(kernel);
+	return err;
+}
+
+void kernel__close(struct kernel *kernel)
+{
+	if (!kernel)
+		return;
+	while (kernel->n_targets)
+		kernel__detach(kernel, kernel->targets[0].pid);
+	free(kernel->targets);
+	sampler__free(kernel->sampler);
+	ring_buffer__free(kernel->ring);
+	safescope_bpf__destroy(kernel->skel);
+	fd__close(&kernel->stats_fd);
+	free(kernel->record);
+	free(kernel);
+}
+
+/* ── the ring ────────────────────────────────────────────────────────────────────────────── */
+
+/* Where a record keeps its stack; NULL if it has none. */
+static struct wire_stack *stack_of(void *record, size_t size, uint64_t **ret_frames)
+{
+	const struct wire_hdr *h = record;
+	size_t head;
+	struct wire_stack *stack;
+
+	switch (h->type) {
+	case WIRE_SAMPLE:
+		head = sizeof(struct wire_sample);
+		stack = &((struct wire_sample *)record)->stack;
+		break;
+	case WIRE_OFF:
+		head = sizeof(struct wire_off);
+		stack = &((struct wire_off *)record)->stack;
+		break;
+	case WIRE_CALL:
+		head = sizeof(struct wire_call);
+		stack = &((struct wire_call *)record)->stack;
+		break;
+	default:
+		return NULL;
+	}
+	if (size < head || stack->nframes > (size - head) / sizeof(uint64_t))
+		return NULL;
+	*ret_frames = (uint64_t *)((char *)record + head);
+	return stack;
+}
+
+static void reverse(uint64_t *a, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		uint64_t t = a[i];
+
+		a[i] = a[n - 1 - i];
+		a[n - 1 - i] = t;
+	}
+}
+
+/*
+ * The rootmost frames of a deep stack come as a ring: turned here, so that nobody else needs to
+ * know. A mark behind which nothing is left out is taken away.
+ */
+static void straighten(struct wire_stack *stack, uint64_t *frames)
+{
+	size_t n = stack->nframes, mark = 0, tail;
+
+	if (!stack->elided)
+		return;
+	while (mark < n && frames[mark] >> WIRE_FRAME_KIND_SHIFT != WIRE_FRAME_ELIDED)
+		mark++;
+	if (mark == n)
+		return;
+	tail = n - mark - 1;
+	if (stack->turn && stack->turn < tail) {
+		reverse(frames + mark + 1, stack->turn);
+		reverse(frames + mark + 1 + stack->turn, tail - stack->turn);
+		reverse(frames + mark + 1, tail);
+	}
+	if (!(stack->elided & 2)) {
+		memmove(frames + mark, frames + mark + 1, tail * sizeof(*frames));
+		stack->nframes--;
+	}
+	stack->elided = (stack->elided & 2) ? 1 : 0;
+	stack->turn = 0;
+}
+
+static int on_ring(void *ctx, void *data, size_t size)
+{
+	struct kernel *kernel = ctx;
+	struct wire_stack *stack;
+	uint64_t *frames;
+
+	if (size < sizeof(struct wire_hdr) || size > 65536 || !kernel->fn || kernel->fn_err)
+		return 0;
+	memcpy(kernel->record, data, size);
+	stack = stack_of(kernel->record, size, &frames);
+	if (stack)
+		straighten(stack, frames);
+	kernel->fn_err = kernel->fn(kernel->fn_ctx, kernel->record, size);
+	return 0;
+}
+
+int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx)
+{
+	int err;
+
+	kernel->fn = fn;
+	kernel->fn_ctx = ctx;
+	kernel->fn_err = 0;
+	/* records come without a wake-up until there are many: consume after the wait, always */
+	err = timeout_ms ? ring_buffer__poll(kernel->ring, timeout_ms) : 0;
+	if (err >= 0 || err == -EINTR)
+		err = ring_buffer__consume(kernel->ring);
+	kernel->fn = NULL;
+	if (kernel->fn_err)
+		return kernel->fn_err;
+	return err < 0 ? err : 0;
+}
+
+int kernel__poll_fd(const struct kernel *kernel)
+{
+	return ring_buffer__epoll_fd(kernel->ring);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading what the programs keep in maps. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+int kernel__sites(struct kernel *kernel,
+		  int (*fn)(void *ctx, const struct wire_site_key *key,
+			    const struct wire_site *site),
+		  void *ctx)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.call_sites), err = 0;
+	struct wire_site_key key, next, *at = NULL;
+	struct wire_site *site = malloc(sizeof(*site));
+
+	if (!site)
+		return -ENOMEM;
+	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
+		if (bpf_map_lookup_elem(fd, &next, site) == 0)
+			err = fn(ctx, &next, site);
+		key = next;
+		at = &key;
+	}
+	free(site);
+	return err;
+}
+
+int kernel__threads(struct kernel *kernel,
+		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.threads), err = 0;
+	__u32 key, next, *at = NULL;
+	struct wire_thread thread;
+
+	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
+		if (bpf_map_lookup_elem(fd, &next, &thread) == 0)
+			err = fn(ctx, (pid_t)next, &thread);
+		key = next;
+		at = &key;
+	}
+	return err;
+}
+
+uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which)
+{
+	int cpus = libbpf_num_possible_cpus();
+	__u32 key = (__u32)which;
+	uint64_t sum = 0, *each;
+
+	if (cpus < 1)
+		return 0;
+	each = calloc((size_t)cpus, sizeof(*each));
+	if (!each)
+		return 0;
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.counters), &key, each) == 0)
+		for (int i = 0; i < cpus; i++)
+			sum += each[i];
+	free(each);
+	return sum;
+}
+
+const char *kernel__loss_name(enum wire_counter which)
+{
+	switch (which) {
+	case WIRE_CNT_LOST_RING:
+		return "ring_full";
+	case WIRE_CNT_LOST_SCRATCH:
+		return "no_scratch";
+	case WIRE_CNT_LOST_THREADS:
+		return "threads_full";
+	case WIRE_CNT_LOST_SITES:
+		return "sites_full";
+	case WIRE_CNT_CALL_OVERFLOW:
+		return "calls_too_deep";
+	case WIRE_CNT_CALL_FAULT:
+		return "call_unreadable";
+	default:
+		return NULL;
+	}
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Uprobes by file offset. uprobe_multi links where the kernel has them: attaching and detaching a
+ * hundred takes milliseconds and CAP_BPF + CAP_PERFMON are enough; perf uprobes else, of which a
+ * detach costs 100 ms each. libbpf 1.1 knows no multi links, so the raw system call makes them.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+
+/* include/uapi/linux/bpf.h, enum bpf_attach_type, since Linux 6.6 */
+#define ATTACH_TRACE_UPROBE_MULTI 48
+
+/* union bpf_attr, link_create.uprobe_multi (same file) */
+struct attr_link_uprobe_multi {
+	__u32 prog_fd;
+	__u32 target_fd;
+	__u32 attach_type;
+	__u32 flags;
+	__u64 path;
+	__u64 offsets;
+	__u64 ref_ctr_offsets;
+	__u64 cookies;
+	__u32 cnt;
+	__u32 multi_flags;
+	__u32 pid;
+	__u32 _pad;
+};
+
+static int multi_link(int prog_fd, const char *path, uint64_t offset, pid_t pid)
+{
+	struct attr_link_uprobe_multi attr = {
+		.prog_fd = (__u32)prog_fd,
+		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)&offset,
+		.cnt = 1,
+		.pid = (__u32)pid,
+	};
+	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * As libbpf's own probe does: a path that is no file must be refused with EBADF, and a pid of -1
+ * with EINVAL. Kernels whose filter was by thread instead of by process accept the latter.
+ */
+bool uprobe__has_multi(void)
+{
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)ATTACH_TRACE_UPROBE_MULTI);
+	int prog, err, err_pid;
+
+	prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, ARRAY_SIZE(insns), &opts);
+	if (prog < 0)
+		return false;
+	err = multi_link(prog, "/", 0, 0);
+	err_pid = multi_link(prog, "/", 0, -1);
+	if (err >= 0)
+		close(err);
+	if (err_pid >= 0)
+		close(err_pid);
+	close(prog);
+	return err == -EBADF && err_pid == -EINVAL;
+}
+
+int uprobe__prepare(struct bpf_program *prog, bool multi)
+{
+	if (!multi)
+		return 0;
+	return bpf_program__set_expected_attach_type(
+		prog, (enum bpf_attach_type)ATTACH_TRACE_UPROBE_MULTI);
+}
+
+int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint64_t offset,
+		   pid_t pid, struct uprobe *ret_probe)
+{
+	struct uprobe probe = {.fd = -1};
+
+	if (multi) {
+		probe.fd = multi_link(bpf_program__fd(prog), path, offset, pid);
+		if (probe.fd < 0)
+			return probe.fd;
+	} else {
+		/* with an offset and no function name libbpf does not open the file */
+		probe.link = bpf_program__attach_uprobe(prog, false, pid ? pid : -1, path, offset);
+		if (!probe.link)
+			return -errno;
+	}
+	*ret_probe = probe;
+	return 0;
+}
+
+void uprobe__detach(struct uprobe *probe)
+{
+	fd__close(&probe->fd);
+	if (probe->link)
+		bpf_link__destroy(probe->link);
+	probe->link = NULL;
+}
