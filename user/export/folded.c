@@ -122,6 +122,8 @@ static int name_frames(struct writer *w)
 
 static bool counts(const struct tl_stretch *s, enum export_weight weight)
 {
+	if (weight == WEIGHT_SAMPLES)
+		return true;
 	if (s->end_ns <= s->start_ns || s->state == ST_IDLE)
 		return false;
 	return weight == WEIGHT_WALL || state__on_cpu(s->state);
@@ -144,7 +146,9 @@ static int collect_lane(struct writer *w, const struct tl_target *target,
 		const struct tl_stretch *s = &lane->stretches[i];
 
 		if (counts(s, weight))
-			err = weights__add(&w->weights, owner, s->stack, s->end_ns - s->start_ns);
+			err = weights__add(&w->weights, owner, s->stack,
+					   weight == WEIGHT_SAMPLES ? s->samples
+								    : s->end_ns - s->start_ns);
 	}
 	return err;
 }
@@ -191,24 +195,24 @@ static void put_line(const struct writer *w, const struct weighted *item, uint64
 }
 
 /* What is left of a division goes to the next line, so that the sum of all lines stays right. */
-static void put_lines(struct writer *w, uint64_t unit_ns)
+static void put_lines(struct writer *w, uint64_t unit)
 {
 	struct weighted *items = w->weights.items;
-	uint64_t carry = unit_ns / 2; /* rounds the sum so far to the nearest unit */
+	uint64_t carry = unit / 2; /* rounds the sum so far to the nearest unit */
 
 	if (w->weights.n)
 		qsort_r(items, w->weights.n, sizeof(*items), cmp_lines, w);
 	for (size_t i = 0; i < w->weights.n;) {
-		uint64_t ns = 0, n;
+		uint64_t sum = 0, n;
 		size_t k = i;
 
 		while (k < w->weights.n && !cmp_lines(&items[i], &items[k], w))
-			ns += items[k++].weight;
-		n = ns / unit_ns;
-		carry += ns % unit_ns;
-		if (carry >= unit_ns) {
+			sum += items[k++].weight;
+		n = sum / unit;
+		carry += sum % unit;
+		if (carry >= unit) {
 			n++;
-			carry -= unit_ns;
+			carry -= unit;
 		}
 		if (n)
 			put_line(w, &items[i], n);
@@ -220,25 +224,15 @@ static int folded__write(FILE *out, const struct timeline *tl, const struct expo
 {
 	enum export_weight weight = opts ? opts->weight : WEIGHT_WALL;
 	struct writer w = {.out = out, .tl = tl};
-	uint64_t unit_ns = 1000;
 	int err;
 
-	if (weight == WEIGHT_SAMPLES) {
-		uint32_t hz = timeline__session(tl)->frequency_hz;
-
-		/* The sampler's clock counts time on the CPU: one sample a period. */
-		if (!hz) {
-			log_error("folded stacks by samples: nothing was sampled; "
-				  "use --weight wall or --weight cpu");
-			return -EINVAL;
-		}
-		unit_ns = MAX(UINT64_C(1000000000) / hz, UINT64_C(1));
-	}
+	if (!timeline__session(tl))
+		return -EINVAL;
 	err = name_frames(&w);
 	if (!err)
 		err = collect(&w, weight);
 	if (!err) {
-		put_lines(&w, unit_ns);
+		put_lines(&w, weight == WEIGHT_SAMPLES ? 1 : 1000);
 		err = ferror(out) ? -EIO : 0;
 	}
 	for (uint32_t i = 0; w.names && i < timeline__n_frames(tl); i++)

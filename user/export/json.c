@@ -159,6 +159,7 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 	}
 	add_null(r, o, "off_cpu");
 	add_u64(r, o, "short_calls", lane->short_calls);
+	add_bool(r, o, "coarse", lane->coarse);
 }
 
 static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
@@ -183,6 +184,7 @@ static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
 	add_double(r, o, "quantile_error", call->quantile_error);
 	add_u64(r, o, "open_at_start", call->open_at_start);
 	add_u64(r, o, "open_at_end", call->open_at_end);
+	add_u64(r, o, "open_wall_ns", call->open_wall_ns);
 	add_u64(r, o, "abandoned", call->abandoned);
 	add_bool(r, o, "exact", call->exact);
 	add_double(r, o, "observed_share", call->observed_share);
@@ -337,11 +339,14 @@ static int json__write(FILE *out, const struct timeline *tl, const struct export
 {
 	const struct tl_session *session = timeline__session(tl);
 	struct report report = {0};
-	cJSON *root = cJSON_CreateObject(), *targets;
+	cJSON *root, *targets;
 	char *text = NULL;
 	int err = -ENOMEM;
 
 	(void)opts;
+	if (!session)
+		return -EINVAL;
+	root = cJSON_CreateObject();
 	add_session(&report, root, session);
 	targets = add_array(&report, root, "targets");
 	for (size_t i = 0; i < timeline__n_targets(tl); i++)

@@ -464,6 +464,8 @@ static int speedscope__write(FILE *out, const struct timeline *tl, const struct 
 	int err;
 
 	(void)opts;
+	if (!timeline__session(tl))
+		return -EINVAL;
 	err = prepare(&w);
 	if (err)
 		goto out;

@@ -128,6 +128,25 @@ static void measure(struct table *t, size_t rows)
 	}
 }
 
+/* Columns are at least as wide together as the title over them. */
+static void measure_groups(struct table *t)
+{
+	for (size_t c = 0; c < t->n_cols;) {
+		const char *group = t->cols[c].group;
+		struct column *first = NULL;
+		size_t width = 0, need = code_points(group);
+
+		for (; c < t->n_cols && !strcmp(t->cols[c].group, group); c++) {
+			if (!t->cols[c].used)
+				continue;
+			width += t->cols[c].width + (first ? GAP : 0);
+			first = first ? first : &t->cols[c];
+		}
+		if (first && width < need)
+			first->width += need - width;
+	}
+}
+
 static size_t total_width(const struct table *t)
 {
 	size_t total = INDENT, used = 0;
@@ -207,7 +226,7 @@ static size_t put_group(const struct table *t, size_t c, FILE *out, size_t *due)
 {
 	const char *group = t->cols[c].group;
 	size_t width = 0, end = c;
-	struct column over = {.flags = COL_LEFT};
+	struct column over = {.flags = COL_RIGHT};
 
 	for (; end < t->n_cols && (!t->cols[end].used || !strcmp(t->cols[end].group, group)); end++)
 		if (t->cols[end].used)
@@ -263,6 +282,7 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour)
 	if (t->err)
 		return t->err;
 	measure(t, rows);
+	measure_groups(t);
 	fit(t, width);
 	put_head(t, out, colour);
 	for (size_t r = 0; r < rows; r++) {

@@ -59,6 +59,7 @@ static uint64_t session_ns(const struct tl_session *session)
 
 /* ── what was profiled ───────────────────────────────────────────────────────────────────── */
 
+/* How the probes' places were found; what was found otherwise than suspendThread is told apart. */
 static void put_found(const struct text *t)
 {
 	const struct {
@@ -69,23 +70,21 @@ static void put_found(const struct text *t)
 		{"ticks", t->target->found_tick},
 		{"capabilities", t->target->found_caps},
 	};
-	bool same = true;
+	const char *usual = found[0].how, *comma = " (";
 
-	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
-		if (!found[i].how || !*found[i].how)
-			return;
-		same = same && !strcmp(found[i].how, found[0].how);
-	}
-	if (same) {
-		fputs(" by ", t->out);
-		put_safe(t->out, found[0].how);
+	if (!usual || !*usual)
 		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
-		fprintf(t->out, "%s%s by ", i ? ", " : " (", found[i].what);
+	fputs(" by ", t->out);
+	put_safe(t->out, usual);
+	for (size_t i = 1; i < ARRAY_SIZE(found); i++) {
+		if (!found[i].how || !*found[i].how || !strcmp(found[i].how, usual))
+			continue;
+		fprintf(t->out, "%s%s by ", comma, found[i].what);
 		put_safe(t->out, found[i].how);
+		comma = ", ";
 	}
-	fputc(')', t->out);
+	if (*comma == ',')
+		fputc(')', t->out);
 }
 
 static void put_sampling(const struct text *t)
@@ -190,7 +189,7 @@ static void put_names(const struct text *t)
 static void put_stacks(const struct text *t)
 {
 	const struct tl_quality *q = &t->target->quality;
-	const char *comma = "; broken: ";
+	const char *comma = "\n  broken: ";
 
 	fputs("Stacks: ", t->out);
 	if (q->haskell_samples) {
@@ -323,6 +322,8 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 	size_t n = timeline__n_targets(tl);
 	int err = 0;
 
+	if (!t.session)
+		return -EINVAL;
 	t.width = t.opts->width ? MAX(t.opts->width, (unsigned)WIDTH_MIN) : WIDTH_OF_A_FILE;
 	t.rows = t.opts->verbose ? ROWS_VERBOSE : ROWS;
 	if (!n) {

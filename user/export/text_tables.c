@@ -68,25 +68,25 @@ static void put_more(const struct text *t, size_t n, const char *what)
 
 /* ── threads ─────────────────────────────────────────────────────────────────────────────── */
 
-/* In the order of the columns, under titles that say what the thread was in or waited for. */
+/* In the order of the columns: what the thread was in, or waited in or for. */
 static const struct {
 	enum tl_state state;
 	const char *title, *group;
 } state_columns[] = {
-	{ST_HASKELL, "Haskell", "on CPU in"},
-	{ST_UNSAFE_CALL_CPU, "unsafe", "on CPU in"},
-	{ST_SAFE_CALL_CPU, "safe", "on CPU in"},
-	{ST_GC_WORK, "GC", "on CPU in"},
-	{ST_RTS, "RTS", "on CPU in"},
-	{ST_FOREIGN_CPU, "other", "on CPU in"},
-	{ST_UNSAFE_CALL_BLOCKED, "unsafe", "waiting in"},
-	{ST_SAFE_CALL_BLOCKED, "safe", "waiting in"},
-	{ST_RTS_BLOCKED, "RTS", "waiting in"},
-	{ST_FOREIGN_BLOCKED, "other", "waiting in"},
-	{ST_CAP_WAIT, "cap", "waiting for"},
-	{ST_GC_WAIT, "GC", "waiting for"},
-	{ST_HASKELL_BLOCKED, "page", "waiting for"},
-	{ST_PREEMPTED, "CPU", "waiting for"},
+	{ST_HASKELL, "Haskell", "on CPU"},
+	{ST_UNSAFE_CALL_CPU, "unsafe", "on CPU"},
+	{ST_SAFE_CALL_CPU, "safe", "on CPU"},
+	{ST_GC_WORK, "GC", "on CPU"},
+	{ST_RTS, "RTS", "on CPU"},
+	{ST_FOREIGN_CPU, "other", "on CPU"},
+	{ST_UNSAFE_CALL_BLOCKED, "unsafe", "waiting"},
+	{ST_SAFE_CALL_BLOCKED, "safe", "waiting"},
+	{ST_CAP_WAIT, "cap", "waiting"},
+	{ST_GC_WAIT, "GC", "waiting"},
+	{ST_RTS_BLOCKED, "RTS", "waiting"},
+	{ST_FOREIGN_BLOCKED, "other", "waiting"},
+	{ST_HASKELL_BLOCKED, "page", "waiting"},
+	{ST_PREEMPTED, "CPU", "waiting"},
 	{ST_IDLE, "idle", ""},
 	{ST_UNKNOWN, "unknown", ""},
 };
@@ -107,10 +107,10 @@ static void add_thread(struct table *table, const char *name, uint64_t wall, uin
 	}
 }
 
-/* "sampled: Haskell, RTS": which of the numbers are estimates. */
-static void put_sampled(const struct text *t, uint32_t sampled)
+/* Which of the numbers are estimates: no event marks where these states begin and end. */
+static void put_sampled(const struct text *t, uint32_t sampled, size_t coarse)
 {
-	const char *comma = "  between samples: ";
+	const char *comma = "  sampled: ";
 
 	for (size_t c = 0; c < ARRAY_SIZE(state_columns); c++) {
 		if (!(sampled >> state_columns[c].state & 1))
@@ -119,7 +119,12 @@ static void put_sampled(const struct text *t, uint32_t sampled)
 		comma = ", ";
 	}
 	if (sampled)
-		fprintf(t->out, "; all else is exact\n");
+		fputs("; the rest is exact\n", t->out);
+	if (coarse)
+		fprintf(t->out,
+			"  short stretches of %zu %s were merged in the profiles; these shares are "
+			"right\n",
+			coarse, coarse == 1 ? "thread" : "threads");
 }
 
 int text__threads(const struct text *t)
@@ -127,6 +132,7 @@ int text__threads(const struct text *t)
 	const struct tl_target *target = t->target;
 	uint64_t total[ST_MAX] = {0}, wall = 0, cpu = 0;
 	uint32_t shown = 0, sampled = 0;
+	size_t coarse = 0;
 	struct table *table;
 	int err;
 
@@ -144,6 +150,7 @@ int text__threads(const struct text *t)
 		wall += lane_wall;
 		cpu += lane->cpu_ns;
 		sampled |= lane->sampled_states;
+		coarse += lane->coarse;
 	}
 	err = table__new(3 + ARRAY_SIZE(state_columns), &table);
 	if (err)
@@ -166,7 +173,7 @@ int text__threads(const struct text *t)
 	text__section(t, "Where the time went, in % of each thread's wall time");
 	err = print(table, t);
 	put_more(t, target->n_lanes, "threads");
-	put_sampled(t, sampled & shown);
+	put_sampled(t, sampled & shown, coarse);
 	return err;
 }
 
@@ -228,32 +235,41 @@ int text__functions(const struct text *t)
 
 /* ── calls ───────────────────────────────────────────────────────────────────────────────── */
 
+static void add_note(struct buf *notes, uint64_t n, const char *what)
+{
+	char count[32];
+
+	if (!n)
+		return;
+	human__count(count, sizeof(count), n);
+	buf__addf(notes, "%s%s %s", notes->len ? ", " : "", count, what);
+}
+
 static void cell_notes(struct table *table, const struct tl_call *call)
 {
-	char text[160] = "";
-	size_t len = 0;
+	struct buf notes;
+	char open[32];
 
-	if (call->open_at_end)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, ", %" PRIu64 " open",
-					call->open_at_end);
-	if (call->open_at_start)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					", %" PRIu64 " begun before", call->open_at_start);
-	if (call->abandoned)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, ", %" PRIu64 " abandoned",
-					call->abandoned);
+	buf__init(&notes, 1024);
+	add_note(&notes, call->open_at_end, "open");
+	if (call->open_at_end && call->open_wall_ns) {
+		human__duration(open, sizeof(open), call->open_wall_ns);
+		buf__addf(&notes, " for %s", open);
+	}
+	add_note(&notes, call->open_at_start, "begun before");
+	add_note(&notes, call->abandoned, "abandoned");
 	if (!call->exact && call->observed_share < 1)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					", seen %.0f %% of the time", 100 * call->observed_share);
+		buf__addf(&notes, "%sseen %.0f %% of the time", notes.len ? ", " : "",
+			  100 * call->observed_share);
 	if (call->interruptible)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, ", interruptible");
-	table__cell(table, len ? text + 2 : "");
+		buf__addf(&notes, "%sinterruptible", notes.len ? ", " : "");
+	table__cell(table, notes.data ? notes.data : "");
+	buf__free(&notes);
 }
 
 static void add_safe_call(struct table *table, const struct tl_call *call, bool verbose)
 {
 	const char *mark = call->exact ? "" : "≥ ";
-	bool open = call->open_at_start || call->open_at_end || call->abandoned;
 
 	cell_name(table, call->function, false);
 	table__cell(table, verbose && call->library ? call->library : "");
@@ -262,8 +278,7 @@ static void add_safe_call(struct table *table, const struct tl_call *call, bool 
 	cell_duration(table, mark, call->wall_ns);
 	cell_duration(table, mark, call->cpu_ns);
 	cell_duration(table, mark, call->blocked_ns);
-	/* The total has the open calls' time too, so that the mean of the finished is only near. */
-	cell_duration(table, open ? "~" : "",
+	cell_duration(table, "",
 		      call->calls && call->wall_ns != UINT64_MAX ? call->wall_ns / call->calls
 								 : UINT64_MAX);
 	cell_duration(table, "", call->p99_ns);

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The exporters byte for byte, against tests/data/export/, and what must hold of every output.
+ * With SAFESCOPED_UPDATE=1 in the environment the files are written anew: read the difference
+ * before committing it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+
+#include "export/export.h"
+#include "test_export_fake.h"
+
+static const struct export_opts plain = {.weight = WEIGHT_WALL};
+
+static char *render(const char *format, const struct timeline *tl, const struct export_opts *opts)
+{
+	const struct export_format *f = export__find(format, strlen(format));
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	assert_non_null(out);
+	assert_int_equal(f->write(out, tl, opts), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(strlen(text), len);
+	return text;
+}
+
+/* ── byte for byte ───────────────────────────────────────────────────────────────────────── */
+
+static FILE *open_golden(const char *name, const char *mode)
+{
+	const char *slash = strrchr(__FILE__, '/');
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%.*s/../data/export/%s", slash ? (int)(slash - __FILE__) : 1,
+		 slash ? __FILE__ : ".", name);
+	file = fopen(path, mode);
+	if (!file)
+		fail_msg("%s: cannot be opened", path);
+	return file;
+}
+
+static void assert_golden(const char *name, const char *format, const struct timeline *tl,
+			  const struct export_opts *opts)
+{
+	char *text = render(format, tl, opts), *expected;
+	size_t len = strlen(text), n;
+	FILE *file;
+
+	if (getenv("SAFESCOPED_UPDATE")) {
+		file = open_golden(name, "w");
+		assert_int_equal(fwrite(text, 1, len, file), len);
+		assert_int_equal(fclose(file), 0);
+	}
+	file = open_golden(name, "r");
+	expected = calloc(1, len + 2);
+	assert_non_null(expected);
+	n = fread(expected, 1, len + 1, file);
+	fclose(file);
+	if (n != len || memcmp(text, expected, len))
+		fail_msg("%s: expected\n%s\ngot\n%s", name, expected, text);
+	free(expected);
+	free(text);
+}
+
+static void test_golden_service(void **state)
+{
+	const struct export_opts cpu = {.weight = WEIGHT_CPU};
+	const struct export_opts samples = {.weight = WEIGHT_SAMPLES};
+	const struct export_opts terminal = {.verbose = true, .colour = true, .width = 100};
+
+	(void)state;
+	assert_golden("service.speedscope.json", "speedscope", &service, &plain);
+	assert_golden("service.folded", "folded", &service, &plain);
+	assert_golden("service.cpu.folded", "folded", &service, &cpu);
+	assert_golden("service.samples.folded", "folded", &service, &samples);
+	assert_golden("service.json", "json", &service, &plain);
+	assert_golden("service.txt", "text", &service, &plain);
+	assert_golden("service.colour.txt", "text", &service, &terminal);
+}
+
+static void test_golden_hostile(void **state)
+{
+	(void)state;
+	assert_golden("hostile.speedscope.json", "speedscope", &hostile, &plain);
+	assert_golden("hostile.folded", "folded", &hostile, &plain);
+	assert_golden("hostile.json", "json", &hostile, &plain);
+	assert_golden("hostile.txt", "text", &hostile, &plain);
+}
+
+static void test_golden_empty(void **state)
+{
+	(void)state;
+	assert_golden("empty.speedscope.json", "speedscope", &empty, &plain);
+	assert_golden("empty.folded", "folded", &empty, &plain);
+	assert_golden("empty.json", "json", &empty, &plain);
+	assert_golden("empty.txt", "text", &empty, &plain);
+}
+
+/* ── speedscope: what its importer insists on, and what is true ──────────────────────────── */
+
+/* The texts of an array of integers; cJSON's doubles would hide a rounded one. */
+static uint64_t sum_of(const char *text, const char *key, size_t nth)
+{
+	const char *p = text;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i <= nth; i++) {
+		p = strstr(p, key);
+		assert_non_null(p);
+		p += strlen(key);
+	}
+	for (assert_int_equal(*p, '['); *p != ']';) {
+		char *end;
+
+		p++;
+		if (*p == ']')
+			break;
+		sum += strtoull(p, &end, 10);
+		assert_ptr_not_equal(p, end);
+		p = end;
+	}
+	return sum;
+}
+
+static uint64_t end_value(const char *text, size_t nth)
+{
+	static const char key[] = "\"endValue\":";
+
+	for (size_t i = 0; i <= nth; i++) {
+		text = strstr(text, key);
+		assert_non_null(text);
+		text += strlen(key);
+	}
+	return strtoull(text, NULL, 10);
+}
+
+static void check_profile(const cJSON *profile, int n_frames)
+{
+	const cJSON *samples = cJSON_GetObjectItem(profile, "samples"), *sample, *frame;
+	const cJSON *weights = cJSON_GetObjectItem(profile, "weights"), *weight;
+
+	assert_string_equal(cJSON_GetObjectItem(profile, "type")->valuestring, "sampled");
+	assert_string_equal(cJSON_GetObjectItem(profile, "unit")->valuestring, "nanoseconds");
+	assert_true(cJSON_GetObjectItem(profile, "startValue")->valuedouble == 0);
+	assert_int_equal(cJSON_GetArraySize(samples), cJSON_GetArraySize(weights));
+	cJSON_ArrayForEach (weight, weights)
+		assert_true(weight->valuedouble > 0);
+	cJSON_ArrayForEach (sample, samples) {
+		/* Neighbours differ, else they were one. */
+		if (sample->next)
+			assert_false(cJSON_Compare(sample, sample->next, true));
+		cJSON_ArrayForEach (frame, sample)
+			assert_true(frame->valueint >= 0 && frame->valueint < n_frames);
+	}
+}
+
+static void check_frames(const cJSON *frames)
+{
+	const cJSON *frame, *other, *field;
+
+	cJSON_ArrayForEach (frame, frames) {
+		assert_true(cJSON_IsString(cJSON_GetObjectItem(frame, "name")));
+		cJSON_ArrayForEach (field, frame)
+			assert_false(cJSON_IsNull(field));
+		for (other = frame->next; other; other = other->next)
+			assert_false(cJSON_Compare(frame, other, true));
+	}
+}
+
+static void check_speedscope(const struct timeline *tl, size_t n_lanes)
+{
+	char *text = render("speedscope", tl, &plain);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *frames, *profiles, *profile;
+
+	assert_non_null(root);
+	frames = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "shared"), "frames");
+	check_frames(frames);
+	profiles = cJSON_GetObjectItem(root, "profiles");
+	assert_int_equal(cJSON_GetArraySize(profiles), 1 + n_lanes);
+	cJSON_ArrayForEach (profile, profiles)
+		check_profile(profile, cJSON_GetArraySize(frames));
+	for (size_t i = 0; i <= n_lanes; i++) {
+		assert_int_equal(sum_of(text, "\"weights\":", i), end_value(text, i));
+		if (i)
+			assert_int_equal(end_value(text, i),
+					 tl->session.end_ns - tl->session.start_ns);
+	}
+	cJSON_Delete(root);
+	free(text);
+}
+
+static uint64_t busy_ns(const struct timeline *tl, bool with_empty)
+{
+	uint64_t sum = 0;
+
+	for (size_t t = 0; t < tl->n_targets; t++)
+		for (size_t i = 0; i < tl->targets[t].n_lanes; i++) {
+			const struct tl_lane *lane = &tl->targets[t].lanes[i];
+
+			for (size_t k = 0; k < lane->n_stretches; k++) {
+				const struct tl_stretch *s = &lane->stretches[k];
+
+				if (s->state != ST_IDLE &&
+				    (with_empty || timeline__stack(tl, s->stack).n))
+					sum += s->end_ns - s->start_ns;
+			}
+		}
+	return sum;
+}
+
+static void test_speedscope(void **state)
+{
+	char *text;
+
+	(void)state;
+	check_speedscope(&service, 2);
+	check_speedscope(&hostile, 2);
+	check_speedscope(&empty, 0);
+	text = render("speedscope", &service, &plain);
+	assert_int_equal(end_value(text, 0), busy_ns(&service, false));
+	free(text);
+	text = render("speedscope", &hostile, &plain);
+	assert_int_equal(end_value(text, 0), busy_ns(&hostile, false));
+	free(text);
+}
+
+/* At every depth the heaviest branch first, whatever the order of the stacks' numbers. */
+static void test_speedscope_order(void **state)
+{
+	static const struct tl_frame frames[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+	static const uint32_t a_b[] = {0, 1}, a_c[] = {0, 2}, b_a[] = {1, 0};
+	static const struct tl_stack stacks[] = {
+		{0},
+		{.frames = a_b, .n = 2},
+		{.frames = a_b + 1, .n = 1},
+		{.frames = a_c, .n = 2},
+		{.frames = a_b, .n = 1},
+		{.frames = b_a, .n = 2},
+	};
+	static const struct tl_stretch stretches[] = {
+		STRETCH(0, 1, 1, ST_HASKELL, 0, 0),   STRETCH(1, 41, 2, ST_HASKELL, 0, 0),
+		STRETCH(41, 71, 3, ST_HASKELL, 0, 0), STRETCH(71, 91, 4, ST_HASKELL, 0, 0),
+		STRETCH(91, 92, 5, ST_HASKELL, 0, 0), STRETCH(92, 93, 1, ST_HASKELL, 0, 0),
+	};
+	static const struct tl_lane lane = {.end_ns = 93, .stretches = stretches, .n_stretches = 6};
+	static const struct tl_target target = {.comm = "t", .lanes = &lane, .n_lanes = 1};
+	static const struct timeline tl = {
+		.session = {.version = "1", .end_ns = 93},
+		.targets = &target,
+		.n_targets = 1,
+		.frames = frames,
+		.n_frames = 3,
+		.stacks = stacks,
+		.n_stacks = 6,
+	};
+	char *text = render("speedscope", &tl, &plain);
+
+	(void)state;
+	assert_non_null(strstr(text, "\"samples\":[[0,2],[0],[0,1],[1],[1,0]],\n"
+				     "\"weights\":[30,20,2,40,1]"));
+	free(text);
+}
+
+/* ── folded: every line is what its readers take it for ──────────────────────────────────── */
+
+static uint64_t folded_sum(const struct timeline *tl, enum export_weight weight)
+{
+	const struct export_opts opts = {.weight = weight};
+	char *text = render("folded", tl, &opts), *save = NULL;
+	uint64_t sum = 0;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *count = strrchr(line, ' '), *blank;
+
+		assert_non_null(count);
+		*count++ = '\0';
+		assert_int_equal(strspn(count, "0123456789"), strlen(count));
+		assert_true(strtoull(count, NULL, 10) > 0);
+		sum += strtoull(count, NULL, 10);
+		/* A second number would make flamegraph.pl draw a difference. */
+		blank = strrchr(line, ' ');
+		if (blank)
+			assert_true(strspn(blank + 1, "0123456789.") < strlen(blank + 1));
+		assert_null(strstr(line, ";;"));
+		for (char *c = line; *c; c++)
+			assert_true((unsigned char)*c >= ' ');
+	}
+	free(text);
+	return sum;
+}
+
+static void test_folded_totals(void **state)
+{
+	(void)state;
+	assert_int_equal(folded_sum(&service, WEIGHT_WALL), (busy_ns(&service, true) + 500) / 1000);
+	assert_int_equal(folded_sum(&hostile, WEIGHT_WALL), (busy_ns(&hostile, true) + 500) / 1000);
+	assert_int_equal(folded_sum(&service, WEIGHT_SAMPLES), 30 + 9 + 9 + 1 + 9);
+	assert_int_equal(folded_sum(&service, WEIGHT_CPU), 610000);
+}
+
+/* ── json: the contract's fields ─────────────────────────────────────────────────────────── */
+
+static void assert_fields(const cJSON *object, const char *fields)
+{
+	char *copy = strdup(fields), *save = NULL;
+
+	assert_non_null(object);
+	for (char *f = strtok_r(copy, " ", &save); f; f = strtok_r(NULL, " ", &save))
+		if (!cJSON_HasObjectItem(object, f))
+			fail_msg("no field \"%s\"", f);
+	free(copy);
+}
+
+static void check_json(const struct timeline *tl)
+{
+	static const struct {
+		const char *object, *fields;
+	} parts[] = {
+		{"ghc", "version version_known way threaded profiled layout_checked"},
+		{"found_by", "suspendThread resumeThread tick capabilities"},
+		{"gc", "count pause_ns max_pause_ns wait_ns exact"},
+		{"names", "ipe dwarf exact nearest description none"},
+		{"stacks", "samples complete elided resynchronised truncated broken"},
+		{"cost", "probe_hits bpf_ns trap_ns_estimated user_cpu_ns max_rss_bytes "
+			 "probes_paused_ns"},
+	};
+	static const struct {
+		const char *list, *fields;
+	} lists[] = {
+		{"lanes", "kind tid name start_ns end_ns wall_ns cpu_ns states sampled_states "
+			  "off_cpu"},
+		{"safe_calls", "function caller site interruptible calls wall_ns cpu_ns "
+			       "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "
+			       "quantile_error open_at_start open_at_end exact observed_share"},
+		{"unsafe_calls", "function caller samples cpu_ns blocked_ns held_up_gc_ns"},
+		{"functions", "name module self_samples total_samples approximate"},
+	};
+	char *text = render("json", tl, &plain);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *target, *item;
+
+	assert_non_null(root);
+	assert_fields(cJSON_GetObjectItem(root, "safescope"), "version schema");
+	assert_fields(cJSON_GetObjectItem(root, "session"),
+		      "mode start_unix_ns duration_ns frequency_hz exit");
+	cJSON_ArrayForEach (target, cJSON_GetObjectItem(root, "targets")) {
+		assert_fields(target, "pid ns_pid start_time_ns comm exe build_id capabilities "
+				      "attach_ns findings cost_centres eventlog lost lost_share "
+				      "missing");
+		for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+			assert_fields(cJSON_GetObjectItem(target, parts[i].object),
+				      parts[i].fields);
+		for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+			assert_true(cJSON_IsArray(cJSON_GetObjectItem(target, lists[i].list)));
+			cJSON_ArrayForEach (item, cJSON_GetObjectItem(target, lists[i].list))
+				assert_fields(item, lists[i].fields);
+		}
+	}
+	cJSON_Delete(root);
+	free(text);
+}
+
+static void test_json_fields(void **state)
+{
+	(void)state;
+	check_json(&service);
+	check_json(&hostile);
+	check_json(&empty);
+}
+
+/* ── text ────────────────────────────────────────────────────────────────────────────────── */
+
+static void test_text_is_safe_for_a_terminal(void **state)
+{
+	char *text = render("text", &hostile, &plain);
+
+	(void)state;
+	assert_null(strchr(text, '\033'));
+	for (char *c = text; *c; c++)
+		assert_true((unsigned char)*c >= ' ' || *c == '\n');
+	free(text);
+}
+
+static void test_text_no_blanks_at_the_ends(void **state)
+{
+	char *text = render("text", &service, &plain);
+
+	(void)state;
+	assert_null(strstr(text, " \n"));
+	free(text);
+}
+
+/* ── all of them ─────────────────────────────────────────────────────────────────────────── */
+
+static void test_a_full_disk_is_told(void **state)
+{
+	static const char *const formats[] = {"speedscope", "folded", "json", "text"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		const struct export_format *f = export__find(formats[i], strlen(formats[i]));
+		FILE *full = fopen("/dev/full", "w");
+
+		assert_non_null(full);
+		/* No buffer: a write fails when it is made. */
+		setvbuf(full, NULL, _IONBF, 0);
+		assert_true(f->write(full, &service, &plain) < 0);
+		fclose(full);
+	}
+}
+
+static void test_find(void **state)
+{
+	(void)state;
+	assert_ptr_equal(export__find("folded,json", 6), &export_folded);
+	assert_null(export__find("folde", 5));
+	assert_null(export__find("", 0));
+	assert_null(export__find("pprof2", 6));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden_service),
+		cmocka_unit_test(test_golden_hostile),
+		cmocka_unit_test(test_golden_empty),
+		cmocka_unit_test(test_speedscope),
+		cmocka_unit_test(test_speedscope_order),
+		cmocka_unit_test(test_folded_totals),
+		cmocka_unit_test(test_json_fields),
+		cmocka_unit_test(test_text_is_safe_for_a_terminal),
+		cmocka_unit_test(test_text_no_blanks_at_the_ends),
+		cmocka_unit_test(test_a_full_disk_is_told),
+		cmocka_unit_test(test_find),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
