@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Output files: whole or not at all, for their owner only, through no link.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "export/export.h"
+
+#define NOBODY ((uid_t)-1)
+
+/* A directory of its own for each test; the test runs in it. */
+static int enter(void **state)
+{
+	char *dir = strdup("/tmp/safescoped-test-XXXXXX");
+
+	if (!dir || !mkdtemp(dir) || chdir(dir))
+		return -1;
+	*state = dir;
+	return 0;
+}
+
+static int count_entries(void)
+{
+	DIR *dir = opendir(".");
+	struct dirent *entry;
+	int n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	closedir(dir);
+	return n;
+}
+
+static int leave(void **state)
+{
+	DIR *dir = opendir(".");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (unlink(entry->d_name))
+			rmdir(entry->d_name);
+	if (dir)
+		closedir(dir);
+	if (chdir("/") || rmdir(*state))
+		return -1;
+	free(*state);
+	return 0;
+}
+
+static void put_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void assert_file(const char *path, const char *expected)
+{
+	char text[64] = "";
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	assert_true(fread(text, 1, sizeof(text) - 1, file) <= sizeof(text) - 1);
+	fclose(file);
+	assert_string_equal(text, expected);
+}
+
+static void test_commit(void **state)
+{
+	struct outfile *out;
+	struct stat st;
+
+	(void)state;
+	umask(0);
+	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
+	fputs("whole", outfile__stream(out));
+	/* Before the commit only a file with another name is there. */
+	assert_int_equal(access("a", F_OK), -1);
+	assert_int_equal(count_entries(), 1);
+	assert_int_equal(outfile__commit(out), 0);
+	assert_file("a", "whole");
+	assert_int_equal(count_entries(), 1);
+	assert_int_equal(stat("a", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void test_abort(void **state)
+{
+	struct outfile *out;
+
+	(void)state;
+	put_file("a", "old");
+	assert_int_equal(outfile__open("./a", NOBODY, NOBODY, &out), 0);
+	fputs("new", outfile__stream(out));
+	outfile__abort(out);
+	outfile__abort(NULL);
+	assert_file("a", "old");
+	assert_int_equal(count_entries(), 1);
+}
+
+static void test_replaces(void **state)
+{
+	struct outfile *out;
+	char path[64];
+
+	put_file("a", "old, and longer than the new one");
+	snprintf(path, sizeof(path), "%s/a", (const char *)*state);
+	assert_int_equal(outfile__open(path, NOBODY, NOBODY, &out), 0);
+	fputs("new", outfile__stream(out));
+	/* The directory was opened: where the process goes afterwards does not matter. */
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(outfile__commit(out), 0);
+	assert_int_equal(chdir(*state), 0);
+	assert_file("a", "new");
+	assert_int_equal(count_entries(), 1);
+}
+
+static void test_refuses_what_is_no_file(void **state)
+{
+	struct outfile *out = NULL;
+
+	(void)state;
+	put_file("real", "kept");
+	assert_int_equal(symlink("real", "link"), 0);
+	assert_int_equal(symlink("nowhere", "dangling"), 0);
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(mkdir("dir", 0700), 0);
+	assert_int_equal(outfile__open("link", NOBODY, NOBODY, &out), -ELOOP);
+	assert_int_equal(outfile__open("dangling", NOBODY, NOBODY, &out), -ELOOP);
+	assert_int_equal(outfile__open("/dev/stdout", NOBODY, NOBODY, &out), -ELOOP);
+	assert_int_equal(outfile__open("fifo", NOBODY, NOBODY, &out), -EINVAL);
+	assert_int_equal(outfile__open("dir", NOBODY, NOBODY, &out), -EISDIR);
+	assert_int_equal(outfile__open("dir/", NOBODY, NOBODY, &out), -EISDIR);
+	assert_int_equal(outfile__open("", NOBODY, NOBODY, &out), -EISDIR);
+	assert_int_equal(outfile__open("..", NOBODY, NOBODY, &out), -EISDIR);
+	assert_int_equal(outfile__open("none/a", NOBODY, NOBODY, &out), -ENOENT);
+	assert_int_equal(outfile__open("real/a", NOBODY, NOBODY, &out), -ENOTDIR);
+	assert_null(out);
+	assert_file("real", "kept");
+	assert_int_equal(count_entries(), 5);
+}
+
+static void test_a_long_name(void **state)
+{
+	struct outfile *out = NULL;
+	char name[300];
+
+	(void)state;
+	/* As long as a name may be: the temporary one must not be longer. */
+	memset(name, 'x', 255);
+	name[255] = '\0';
+	assert_int_equal(outfile__open(name, NOBODY, NOBODY, &out), 0);
+	assert_int_equal(outfile__commit(out), 0);
+	assert_int_equal(access(name, F_OK), 0);
+	out = NULL;
+	memset(name, 'x', 256);
+	name[256] = '\0';
+	assert_int_equal(outfile__open(name, NOBODY, NOBODY, &out), -ENAMETOOLONG);
+	assert_null(out);
+	assert_int_equal(count_entries(), 1);
+}
+
+/* A link that appears where the destination will be is replaced, not followed. */
+static void test_a_link_put_there_meanwhile(void **state)
+{
+	struct outfile *out;
+	struct stat st;
+
+	(void)state;
+	put_file("victim", "kept");
+	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
+	fputs("new", outfile__stream(out));
+	assert_int_equal(symlink("victim", "a"), 0);
+	assert_int_equal(outfile__commit(out), 0);
+	assert_file("victim", "kept");
+	assert_int_equal(lstat("a", &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_file("a", "new");
+}
+
+static void test_a_directory_put_there_meanwhile(void **state)
+{
+	struct outfile *out;
+
+	(void)state;
+	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
+	fputs("new", outfile__stream(out));
+	assert_int_equal(mkdir("a", 0700), 0);
+	assert_int_equal(outfile__commit(out), -EISDIR);
+	assert_int_equal(count_entries(), 1);
+}
+
+static void test_owner(void **state)
+{
+	struct outfile *out;
+	struct stat st;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(outfile__open("a", 12345, 54321, &out), 0);
+	assert_int_equal(outfile__commit(out), 0);
+	assert_int_equal(stat("a", &st), 0);
+	assert_int_equal(st.st_uid, 12345);
+	assert_int_equal(st.st_gid, 54321);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void test_devices(void **state)
+{
+	struct stat before, after;
+	struct outfile *out;
+
+	(void)state;
+	assert_int_equal(stat("/dev/null", &before), 0);
+	assert_int_equal(outfile__open("/dev/null", 12345, 54321, &out), 0);
+	fputs("gone", outfile__stream(out));
+	assert_int_equal(outfile__commit(out), 0);
+	assert_int_equal(stat("/dev/null", &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(before.st_uid, after.st_uid);
+	assert_int_equal(before.st_mode, after.st_mode);
+
+	assert_int_equal(outfile__open("/dev/full", NOBODY, NOBODY, &out), 0);
+	fputs("too much", outfile__stream(out));
+	assert_int_equal(outfile__commit(out), -ENOSPC);
+}
+
+/* A write that fails in the middle leaves the old file and nothing else. */
+static void test_disk_full(void **state)
+{
+	struct rlimit old, tiny;
+	struct outfile *out;
+	int err;
+
+	(void)state;
+	put_file("a", "old");
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	tiny = old;
+	tiny.rlim_cur = 100000;
+	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tiny), 0);
+	for (int i = 0; i < 200000; i++)
+		fputc('x', outfile__stream(out));
+	err = outfile__commit(out);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_true(err < 0);
+	assert_file("a", "old");
+	assert_int_equal(count_entries(), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_commit, enter, leave),
+		cmocka_unit_test_setup_teardown(test_abort, enter, leave),
+		cmocka_unit_test_setup_teardown(test_replaces, enter, leave),
+		cmocka_unit_test_setup_teardown(test_refuses_what_is_no_file, enter, leave),
+		cmocka_unit_test_setup_teardown(test_a_long_name, enter, leave),
+		cmocka_unit_test_setup_teardown(test_a_link_put_there_meanwhile, enter, leave),
+		cmocka_unit_test_setup_teardown(test_a_directory_put_there_meanwhile, enter, leave),
+		cmocka_unit_test_setup_teardown(test_owner, enter, leave),
+		cmocka_unit_test_setup_teardown(test_devices, enter, leave),
+		cmocka_unit_test_setup_teardown(test_disk_full, enter, leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
