@@ -184,8 +184,9 @@ install: $(PROGRAM)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/safescoped
 
+# build/npm stays: it came over the network.
 clean:
-	rm -rf $(BUILD)
+	$(Q)! [ -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name npm -exec rm -rf {} +
 
 FORCE:
 
