@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The files of real sessions: loaded by the real tools, and in agreement with each other."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from harness import BUILD, Skip, cases, check, check_near, profile_run, run
+from test_calls import ALWAYS, check_lanes
+
+HERE = Path(__file__).resolve().parent
+
+PROGRAMS = {
+    "calls": ("Calls", (4, "safe_half_2ms=200", "safe_spin_20us=2000", "unsafe_spin_1ms=200")),
+    "alloc": ("Work", ("alloc", 3)),
+    "deep": ("Work", ("deep", 3)),
+}
+
+
+def session(t, what):
+    name, args = PROGRAMS[what]
+    truth, report, target = profile_run(t, name, *args, rts=("-N2",), options=(*ALWAYS, "-F", "499"))
+    check_lanes(report)
+    return report, target
+
+
+def tool(*command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300)
+    check(done.returncode == 0, f"{command[1].name}: {(done.stdout + done.stderr)[-800:]}")
+    return done.stdout
+
+
+def must_have(path, what):
+    """What `make check` installs; a machine that is there to test has it."""
+    if not Path(path).exists():
+        check(os.environ.get("CI") != "true", f"{what} is not installed")
+        raise Skip(f"{what} is not installed; run: scripts/install-deps --test")
+
+
+@cases(*PROGRAMS)
+def test_real_speedscope(t, what):
+    must_have(BUILD / "npm" / "node_modules" / "speedscope", "speedscope")
+    session(t, what)
+    tool("node", HERE / "import_speedscope.mjs", t.dir / "p.speedscope.json")
+
+
+@cases(*PROGRAMS)
+def test_real_flame_graph(t, what):
+    session(t, what)
+    tool("sh", HERE / "import_folded.sh", t.dir / "p.folded")
+
+
+@cases(*PROGRAMS)
+def test_speedscope_file(t, what):
+    report, target = session(t, what)
+    file = json.loads((t.dir / "p.speedscope.json").read_text())
+    check(file["$schema"] == "https://www.speedscope.app/file-format-schema.json", "another $schema")
+    frames = file["shared"]["frames"]
+    keys = [json.dumps(f, sort_keys=True) for f in frames]
+    check(len(set(keys)) == len(keys), "frames are not interned")
+    check(all(f["name"] for f in frames), "a frame without a name")
+    for profile in file["profiles"]:
+        name = profile["name"]
+        check(profile["type"] == "sampled" and profile["unit"] == "nanoseconds", f"{name}: type or unit")
+        check(len(profile["samples"]) == len(profile["weights"]), f"{name}: samples and weights differ in number")
+        check(all(0 <= i < len(frames) for s in profile["samples"] for i in s), f"{name}: a frame that is none")
+        check(all(w >= 0 for w in profile["weights"]), f"{name}: a negative weight")
+        span = profile["endValue"] - profile["startValue"]
+        check(span == sum(profile["weights"]), f"{name}: weights add up to {sum(profile['weights'])} of {span}")
+    lanes = {l["tid"]: l for l in report.target()["lanes"] if l["kind"] == "thread"}
+    first, *threads = file["profiles"]
+    check("all" in first["name"], f"the first profile is {first['name']}")
+    check_near("all threads", sum(first["weights"]), sum(l["wall_ns"] for l in lanes.values()), 1)
+    of_tid = {}
+    for profile in threads:
+        tid = re.search(r"\d+", profile["name"])
+        check(tid and int(tid.group()) in lanes, f"no lane for the profile {profile['name']}")
+        of_tid[int(tid.group())] = profile
+    check(set(of_tid) == set(lanes), f"profiles {sorted(of_tid)}, lanes {sorted(lanes)}")
+    for tid, lane in lanes.items():
+        check_near(f"tid {tid}", sum(of_tid[tid]["weights"]), lane["wall_ns"], 1)
+
+
+@cases(*PROGRAMS)
+def test_folded_file(t, what):
+    report, target = session(t, what)
+    lines = (t.dir / "p.folded").read_text().splitlines()
+    comm = report.target()["comm"]
+    stacks = set()
+    total = 0
+    for line in lines:
+        match = re.fullmatch(r"(.+) (\d+)", line)
+        check(match, f"not a folded stack: {line!r}")
+        frames = match.group(1).split(";")
+        check(frames[0] == f"{comm}-{target.pid}", f"the first frame is {frames[0]!r}")
+        check(len(frames) >= 3 and all(frames), f"an empty frame, or too few: {line!r}")
+        check(match.group(1) not in stacks, f"a stack twice: {line!r}")
+        stacks.add(match.group(1))
+        total += int(match.group(2))
+    wall = sum(l["wall_ns"] for l in report.target()["lanes"] if l["kind"] == "thread") / 1000
+    check_near("the folded stacks' sum in µs", total, wall, len(lines) + 1)
+
+
+if __name__ == "__main__":
+    run(globals())
