@@ -67,6 +67,15 @@ struct elf_section {
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
 
+struct elf_code {
+	uint64_t start, end;
+};
+/*
+ * Where there is code: the executable sections, or without a section table the executable
+ * segments; sorted, without overlap, at most `max`. Returns how many.
+ */
+size_t elf__code_ranges(const struct elf_file *elf, struct elf_code *ranges, size_t max);
+
 /* ── symbols ─────────────────────────────────────────────────────────────────────────────── */
 
 enum elf_symtab { ELF_SYMTAB, ELF_DYNSYM };
@@ -77,10 +86,14 @@ struct elf_sym {
 	uint8_t type, bind;
 	uint16_t shndx;
 };
-/* Calls fn for each defined or undefined symbol until it returns non-zero; returns that. 0 if none. */
+/* Calls fn for each defined or undefined symbol until it returns non-zero; returns that. 0 if none.
+ */
 int elf__symbols(const struct elf_file *elf, enum elf_symtab which,
 		 int (*fn)(void *ctx, const struct elf_sym *sym), void *ctx);
 size_t elf__n_symbols(const struct elf_file *elf, enum elf_symtab which);
+/* The symbol at an index of the table. -ENOENT: no such index, or it has no readable name. */
+int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
+		struct elf_sym *ret_sym);
 /*
  * The defined symbol of that name (a version suffix @… is ignored), .symtab first, in a table a
  * global one first; ret_which (may be NULL) tells the table. -ENOENT.

@@ -222,20 +222,6 @@ static uint8_t cie_encoding(const struct cursor *section, uint64_t at)
 	return c.err ? DW_EH_PE_OMIT : DW_EH_PE_ABSPTR;
 }
 
-static bool in_code(const struct elf_file *elf, uint64_t start, uint64_t len)
-{
-	size_t i;
-
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
-
-		if (seg->exec && start >= seg->vaddr && start - seg->vaddr < seg->memsz &&
-		    len <= seg->memsz - (start - seg->vaddr))
-			return true;
-	}
-	return false;
-}
-
 static int add_fde(struct elf_lazy *lazy, uint64_t start, uint64_t len)
 {
 	void *fdes = lazy->fdes;
@@ -278,7 +264,7 @@ static int collect(const struct elf_file *elf, const struct cursor *section)
 		start = take_address(&c, encoding);
 		len = take_format(&c, encoding);
 		/* A function that the linker discarded leaves an FDE for address 0. */
-		if (c.err || len == 0 || !in_code(elf, start, len))
+		if (c.err || len == 0 || !elf_in_code(elf, start, len))
 			continue;
 		err = add_fde(elf->lazy, start, len);
 		if (err)

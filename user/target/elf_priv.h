@@ -83,6 +83,9 @@ static inline bool elf_get(const struct elf_file *elf, uint64_t offset, void *ou
 	return true;
 }
 
+/* True if len bytes of memory from start on are in one executable segment. */
+bool elf_in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
+
 /* elf_symbols.c: finds both symbol tables and the relocations. */
 void elf_symbols__init(struct elf_file *elf);
 /* The symbol at an index; false if there is none or it has no readable name. */

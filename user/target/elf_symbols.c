@@ -221,6 +221,12 @@ size_t elf__n_symbols(const struct elf_file *elf, enum elf_symtab which)
 	return elf->symtabs[which].n;
 }
 
+int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
+		struct elf_sym *ret_sym)
+{
+	return elf_symbols__at(&elf->symtabs[which], index, ret_sym) ? 0 : -ENOENT;
+}
+
 static bool same_name(const char *symbol, const char *name, size_t len)
 {
 	/* "memcpy@@GLIBC_2.14": what .symtab calls a symbol that has a version */
