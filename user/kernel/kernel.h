@@ -79,6 +79,9 @@ int kernel__sites(struct kernel *kernel,
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx);
 
+/* The stack of the stay off the CPU that a thread is still in. -ENOENT. */
+int kernel__off_stack(struct kernel *kernel, pid_t tid, struct wire_off_stack *ret_stack);
+
 uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which);
 /* Name of a counter that means a loss, for the report; NULL for the others. */
 const char *kernel__loss_name(enum wire_counter which);

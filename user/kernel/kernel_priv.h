@@ -83,6 +83,9 @@ struct attached *kernel__find(struct kernel *kernel, pid_t pid);
 int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);
 
+/* Turns the ring of root frames of a deep stack; see wire.h, struct wire_stack. */
+void stack__straighten(struct wire_stack *stack, uint64_t *frames);
+
 /* Run time of all programs so far, ns; false without statistics. */
 bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns);
 

@@ -190,7 +190,7 @@ static void reverse(uint64_t *a, size_t n)
  * The rootmost frames of a deep stack come as a ring: turned here, so that nobody else needs to
  * know. A mark behind which nothing is left out is taken away.
  */
-static void straighten(struct wire_stack *stack, uint64_t *frames)
+void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 {
 	size_t n = stack->nframes, mark = 0, tail;
 
@@ -225,7 +225,7 @@ static int on_ring(void *ctx, void *data, size_t size)
 	memcpy(kernel->record, data, size);
 	stack = stack_of(kernel->record, size, &frames);
 	if (stack)
-		straighten(stack, frames);
+		stack__straighten(stack, frames);
 	kernel->fn_err = kernel->fn(kernel->fn_ctx, kernel->record, size);
 	return 0;
 }

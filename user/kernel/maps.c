@@ -47,6 +47,20 @@ int kernel__threads(struct kernel *kernel,
 	return err;
 }
 
+int kernel__off_stack(struct kernel *kernel, pid_t tid, struct wire_off_stack *ret_stack)
+{
+	__u32 key = (__u32)tid;
+	struct wire_off_stack stack;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.off_stacks), &key, &stack))
+		return -errno;
+	if (stack.stack.nframes > WIRE_OFF_FRAMES)
+		return -EBADMSG;
+	stack__straighten(&stack.stack, (uint64_t *)stack.frames);
+	*ret_stack = stack;
+	return 0;
+}
+
 uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which)
 {
 	int cpus = libbpf_num_possible_cpus();

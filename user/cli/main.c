@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* safescoped: where every moment of a running Haskell program went. */
+#include <locale.h>
+
+#include "base/base.h"
+#include "options.h"
+#include "session.h"
+
+int main(int argc, char **argv)
+{
+	struct options options;
+
+	setlocale(LC_CTYPE, "");
+	options__parse(argc, argv, &options);
+	if (options.quiet)
+		log__set_level(LOG_LVL_QUIET);
+	else if (options.verbose > 1)
+		log__set_level(LOG_LVL_DEBUG);
+	else if (options.verbose == 1)
+		log__set_level(LOG_LVL_VERBOSE);
+	return session__run(&options);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line, by glibc's argp. */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "options.h"
+
+const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
+
+static const char doc[] =
+	"Where every moment of a running Haskell program went: Haskell functions with their real "
+	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
+	"Attaches to processes compiled by GHC as they are.\v"
+	"Formats: speedscope, folded, json, text. PATH of -o is a file (one format), a directory, "
+	"a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard output.\n\n"
+	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
+	"Examples:\n"
+	"  safescoped --pid 1234 -d 10\n"
+	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/";
+
+enum { OPT_SYMBOLS = 1000, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WEIGHT };
+
+static const struct argp_option argp_options[] = {
+	{"pid", 'p', "PID[,PID...]", 0, "attach to these processes", 0},
+	{"duration", 'd', "SECONDS", 0,
+	 "stop after this long (default: Ctrl-C, or the last target's exit)", 0},
+	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
+	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
+	{"output", 'o', "PATH", 0,
+	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
+	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0, "what folded stacks count (default wall)", 1},
+	{"symbols", OPT_SYMBOLS, "FILE", 0, "an unstripped twin of the target's executable", 2},
+	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
+	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
+	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
+	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3},
+	{"verbose", 'v', NULL, 0, "say more (twice: debug)", 3},
+	{0},
+};
+
+static void parse_pids(struct argp_state *state, struct options *o, const char *arg)
+{
+	const char *p = arg;
+
+	do {
+		char *end;
+		long pid;
+
+		errno = 0;
+		pid = strtol(p, &end, 10);
+		if (errno || end == p || pid < 1 || pid > 0x3fffffff || (*end && *end != ','))
+			argp_error(state, "--pid %s: not a list of process ids", arg);
+		if (o->n_pids == OPTIONS_MAX_PIDS)
+			argp_error(state, "--pid: more than %d processes", OPTIONS_MAX_PIDS);
+		for (size_t i = 0; i < o->n_pids; i++)
+			if (o->pids[i] == pid)
+				pid = 0;
+		if (pid)
+			o->pids[o->n_pids++] = (pid_t)pid;
+		p = *end ? end + 1 : NULL;
+	} while (p);
+}
+
+static double parse_number(struct argp_state *state, const char *what, const char *arg, double min,
+			   double max)
+{
+	char *end;
+	double v;
+
+	errno = 0;
+	v = strtod(arg, &end);
+	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
+		argp_error(state, "%s %s: not a number from %g to %g", what, arg, min, max);
+	return v;
+}
+
+static void parse_formats(struct argp_state *state, struct options *o, const char *arg)
+{
+	const char *p = arg;
+
+	o->n_formats = 0;
+	for (;;) {
+		size_t len = strcspn(p, ",");
+		const struct export_format *format = export__find(p, len);
+
+		if (!format)
+			argp_error(state, "--format %.*s: no such format", (int)len, p);
+		for (size_t i = 0; i < o->n_formats; i++)
+			if (o->formats[i] == format)
+				format = NULL;
+		if (format && o->n_formats < OPTIONS_MAX_FORMATS)
+			o->formats[o->n_formats++] = format;
+		if (!p[len])
+			return;
+		p += len + 1;
+	}
+}
+
+static void parse_weight(struct argp_state *state, struct options *o, const char *arg)
+{
+	if (!strcmp(arg, "wall"))
+		o->weight = WEIGHT_WALL;
+	else if (!strcmp(arg, "cpu"))
+		o->weight = WEIGHT_CPU;
+	else if (!strcmp(arg, "samples"))
+		o->weight = WEIGHT_SAMPLES;
+	else
+		argp_error(state, "--weight %s: wall, cpu or samples", arg);
+}
+
+static void check(struct argp_state *state, struct options *o)
+{
+	if (!o->n_pids)
+		argp_error(state, "no process given: --pid PID");
+	if (!o->n_formats) {
+		o->formats[o->n_formats++] = &export_speedscope;
+		o->formats[o->n_formats++] = &export_text;
+	}
+	if (o->output && !strcmp(o->output, "-") && o->n_formats > 1)
+		argp_error(state, "-o -: takes one format; choose it with -f");
+	if (o->output && !o->output[0])
+		argp_error(state, "-o: an empty path");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'p':
+		parse_pids(state, o, arg);
+		break;
+	case 'd':
+		o->duration_ns =
+			(uint64_t)(parse_number(state, "--duration", arg, 0.001, 1e8) * 1e9);
+		break;
+	case 'F':
+		o->frequency_hz = (uint32_t)parse_number(state, "--frequency", arg, 1, 9999);
+		break;
+	case 'f':
+		parse_formats(state, o, arg);
+		break;
+	case 'o':
+		o->output = arg;
+		break;
+	case OPT_WEIGHT:
+		parse_weight(state, o, arg);
+		break;
+	case OPT_SYMBOLS:
+		o->symbols = arg;
+		break;
+	case OPT_FORCE:
+		o->force = true;
+		break;
+	case OPT_MAX_OVERHEAD:
+		o->max_overhead_percent = parse_number(state, "--max-overhead", arg, 0, 1e6);
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'v':
+		o->verbose++;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "%s: what is that? a process is given as --pid PID", arg);
+		break;
+	case ARGP_KEY_END:
+		check(state, o);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void options__parse(int argc, char **argv, struct options *ret_options)
+{
+	static const struct argp argp = {argp_options, parse_option, NULL, doc, NULL, NULL, NULL};
+
+	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
+	argp_parse(&argp, argc, argv, 0, NULL, ret_options);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line, checked. Private to the cli room. */
+#ifndef SAFESCOPED_CLI_OPTIONS_H
+#define SAFESCOPED_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "export/export.h"
+
+#define SAFESCOPED_VERSION "0.1.0"
+
+#define OPTIONS_MAX_PIDS    256
+#define OPTIONS_MAX_FORMATS 8
+
+/* Exit codes of the contract. */
+enum { EXIT_COMPLETE = 0, EXIT_PARTIAL = 1, EXIT_FAILED = 2 };
+
+struct options {
+	pid_t pids[OPTIONS_MAX_PIDS];
+	size_t n_pids;
+	uint64_t duration_ns; /* 0: until stopped */
+	uint32_t frequency_hz;
+	const struct export_format *formats[OPTIONS_MAX_FORMATS];
+	size_t n_formats;
+	const char *output; /* NULL: the default stem */
+	const char *symbols;
+	bool force;
+	double max_overhead_percent;
+	enum export_weight weight;
+	bool quiet;
+	int verbose;
+};
+
+/* Exits by itself on --help, --version and wrong usage (64). */
+void options__parse(int argc, char **argv, struct options *ret_options);
+
+#endif
