@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cover: when a thread was in which safe call, or collected. Calls come from their records, from
+ * the calls open at either end of the session, and from samples and stays off the CPU that name the
+ * call they fell into, where the call was too short for a record.
+ */
+#include "private.h"
+
+void cover__free(struct cover_list *list)
+{
+	free(list->v);
+	free(list->segs);
+	free(list->open);
+	memset(list, 0, sizeof(*list));
+}
+
+static int add(struct cover_list *list, const struct cover *cover)
+{
+	int err;
+
+	if (cover->end <= cover->start)
+		return 0;
+	err = TL_RESERVE(list->v, list->cap, list->n + 1, SIZE_MAX / sizeof(*cover));
+	if (!err)
+		list->v[list->n++] = *cover;
+	return err;
+}
+
+static int add_recorded(struct thread *th, uint64_t start, uint64_t end, struct cover_list *list)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < th->calls.n; i++) {
+		const struct ev *ev = &th->calls.v[i];
+		struct cover cover = {
+			.start = MAX(ev->t0, start),
+			.end = MIN(ev->t1, end),
+			.ev = ev,
+			.recorded = true,
+			.end_exact = true,
+		};
+
+		err = add(list, &cover);
+	}
+	return err;
+}
+
+static int add_gcs(const struct target_state *tg, const struct thread *th, uint64_t start,
+		   uint64_t end, struct cover_list *list)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < tg->n_gcs; i++) {
+		struct cover cover = {
+			.start = MAX(tg->gcs[i].start, start),
+			.end = MIN(tg->gcs[i].end, end),
+			.gc = true,
+			.recorded = true,
+			.end_exact = true,
+		};
+
+		if (tg->gcs[i].tid == th->tid)
+			err = add(list, &cover);
+	}
+	return err;
+}
+
+/* Calls that never came back before the end. Their stack, if any, is that of the innermost one. */
+static int add_open(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
+		    struct cover_list *list)
+{
+	uint32_t n = th->has_final && !th->end_ns ? th->final->depth : 0;
+	int err = 0;
+
+	if (!n)
+		return 0;
+	list->open = calloc(n, sizeof(*list->open));
+	if (!list->open)
+		return -ENOMEM;
+	for (uint32_t i = 0; !err && i < n; i++) {
+		const struct wire_open *open = &th->final->open[i];
+		struct ev *ev = &list->open[i];
+		struct site *site;
+		struct cover cover = {
+			.start = MAX(open->start_ns, start),
+			.end = end,
+			.ev = ev,
+			.recorded = true,
+			.end_exact = true,
+		};
+
+		*ev = (struct ev){.t0 = open->start_ns, .t1 = end, .where = WIRE_WHERE_SAFE_CALL};
+		ev->call_start_ns = open->start_ns;
+		ev->cap = TL_NO_CAP;
+		HASH_FIND(hh, tg->sites, &open->site, sizeof(open->site), site);
+		ev->site = site ? site->index + 1 : 0;
+		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)
+			ev->hs = th->final_off.hs;
+		if (i + 1 == n && !ev->hs && th->has_end &&
+		    th->at_end.where == WIRE_WHERE_SAFE_CALL)
+			ev->hs = th->at_end.hs;
+		err = add(list, &cover);
+	}
+	return err;
+}
+
+/* ── calls without a record ──────────────────────────────────────────────────────────────── */
+
+static int by_start(const void *pa, const void *pb)
+{
+	const struct cover *a = pa, *b = pb;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return (a->end < b->end) - (a->end > b->end);
+}
+
+/* The first of v[0…n) that starts after t. */
+static size_t first_after(const struct cover *v, size_t n, uint64_t t)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (v[mid].start > t)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+struct evidence {
+	const struct thread *th;
+	size_t sample, off;
+};
+
+static const struct ev *next_evidence(struct evidence *it)
+{
+	const struct thread *th = it->th;
+	const struct ev *s = it->sample < th->samples.n ? &th->samples.v[it->sample] : NULL;
+	const struct ev *o = it->off < th->offs.n ? &th->offs.v[it->off] : NULL;
+
+	if (s && (!o || s->t0 < o->t0)) {
+		it->sample++;
+		return s;
+	}
+	if (o)
+		it->off++;
+	return o;
+}
+
+/*
+ * The call was last seen at `seen`, and at `next` something else: it ended in between, and it did
+ * not last as long as a call with a record.
+ */
+static uint64_t guess_end(const struct target_state *tg, uint64_t call_start, uint64_t seen,
+			  uint64_t next)
+{
+	uint64_t guess = seen, limit = call_start + tg->call_record_ns;
+
+	if (next > seen)
+		guess += (next - seen) / 2;
+	if (tg->call_record_ns && guess > limit)
+		guess = MAX(seen, limit);
+	return guess;
+}
+
+struct guess {
+	const struct ev *ev; /* first evidence; NULL: none open */
+	uint64_t start, seen;
+};
+
+static int end_guess(const struct target_state *tg, struct guess *guess, uint64_t next,
+		     uint64_t lane_start, size_t n_known, struct cover_list *list)
+{
+	struct cover cover = {.ev = guess->ev};
+	size_t after;
+
+	if (!guess->ev)
+		return 0;
+	guess->ev = NULL;
+	after = first_after(list->v, n_known, guess->seen);
+	if (after < n_known)
+		next = MIN(next, list->v[after].start);
+	cover.start = MAX(guess->start, lane_start);
+	cover.end = guess_end(tg, guess->start, guess->seen, next);
+	return add(list, &cover);
+}
+
+static bool is_known(const struct cover *v, size_t n, uint64_t call_start, uint64_t lane_start)
+{
+	uint64_t start = MAX(call_start, lane_start);
+	size_t i = first_after(v, n, start);
+
+	while (i-- > 0 && v[i].start == start)
+		if (!v[i].gc)
+			return true;
+	return false;
+}
+
+static int add_guessed(const struct target_state *tg, const struct thread *th, uint64_t start,
+		       uint64_t end, struct cover_list *list)
+{
+	struct evidence it = {.th = th};
+	struct guess guess = {0};
+	size_t n_known = list->n;
+	const struct ev *ev;
+	int err = 0;
+
+	qsort(list->v, list->n, sizeof(*list->v), by_start);
+	while (!err && (ev = next_evidence(&it))) {
+		bool in_call = ev->where == WIRE_WHERE_SAFE_CALL && ev->call_start_ns;
+		uint64_t told = MAX(ev->t0, start);
+
+		if (in_call && guess.ev && ev->call_start_ns == guess.start) {
+			guess.seen = MAX(guess.seen, MIN(ev->t1, end));
+			continue;
+		}
+		if (ev->call_start_ns > guess.seen)
+			told = ev->call_start_ns;
+		err = end_guess(tg, &guess, told, start, n_known, list);
+		if (err || !in_call || is_known(list->v, n_known, ev->call_start_ns, start))
+			continue;
+		guess.ev = ev;
+		guess.start = ev->call_start_ns;
+		guess.seen = MIN(MAX(ev->t1, start), end);
+	}
+	return err ? err : end_guess(tg, &guess, end, start, n_known, list);
+}
+
+/* ── segments ────────────────────────────────────────────────────────────────────────────── */
+
+static int add_seg(struct cover_list *list, uint64_t start, int32_t cover, enum seg_kind kind,
+		   bool exact)
+{
+	int err = TL_RESERVE(list->segs, list->segs_cap, list->n_segs + 1,
+			     SIZE_MAX / sizeof(*list->segs));
+
+	if (!err)
+		list->segs[list->n_segs++] =
+			(struct seg){.start = start, .cover = cover, .kind = kind, .exact = exact};
+	return err;
+}
+
+static int pop_until(struct cover_list *list, int32_t *stack, size_t *depth, uint64_t t)
+{
+	int err = 0;
+
+	while (!err && *depth && list->v[stack[*depth - 1]].end <= t) {
+		const struct cover *top = &list->v[stack[--*depth]];
+
+		err = add_seg(list, top->end, *depth ? stack[*depth - 1] : -1,
+			      top->gc ? SEG_GC_END : SEG_CALL_END, top->end_exact);
+	}
+	return err;
+}
+
+static int make_segs(struct cover_list *list, uint64_t start)
+{
+	int32_t stack[TL_MAX_NESTED];
+	size_t depth = 0;
+	int err;
+
+	qsort(list->v, list->n, sizeof(*list->v), by_start);
+	err = add_seg(list, start, -1, SEG_BEGIN, true);
+	for (size_t i = 0; !err && i < list->n && i < INT32_MAX; i++) {
+		struct cover *c = &list->v[i];
+
+		err = pop_until(list, stack, &depth, c->start);
+		if (err || depth == TL_MAX_NESTED)
+			continue;
+		/* Calls lie within each other; an end that was only guessed may not. */
+		if (depth && c->end > list->v[stack[depth - 1]].end) {
+			c->end = list->v[stack[depth - 1]].end;
+			c->end_exact = list->v[stack[depth - 1]].end_exact;
+		}
+		stack[depth++] = (int32_t)i;
+		err = add_seg(list, c->start, (int32_t)i, c->gc ? SEG_GC_START : SEG_CALL_START,
+			      true);
+	}
+	return err ? err : pop_until(list, stack, &depth, UINT64_MAX);
+}
+
+/* The snapshot at the attach found the thread in a call that no record tells of. */
+static int add_at_start(const struct target_state *tg, const struct thread *th, uint64_t start,
+			uint64_t end, struct cover_list *list)
+{
+	struct evidence it = {.th = th};
+	struct cover cover = {.start = start, .ev = &th->at_start};
+	const struct ev *ev;
+
+	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || th->start_ns)
+		return 0;
+	for (size_t i = 0; i < list->n; i++)
+		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
+			return 0;
+	ev = next_evidence(&it);
+	if (ev && !ev->t0)
+		cover.end = MIN(ev->t1, end);
+	else
+		cover.end = guess_end(tg, start, start, ev ? MIN(ev->t0, end) : end);
+	return add(list, &cover);
+}
+
+int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
+		 struct cover_list *list)
+{
+	int err;
+
+	memset(list, 0, sizeof(*list));
+	err = add_recorded(th, start, end, list);
+	if (!err)
+		err = add_open(tg, th, start, end, list);
+	if (!err)
+		err = add_gcs(tg, th, start, end, list);
+	if (!err)
+		err = add_guessed(tg, th, start, end, list);
+	if (!err)
+		err = add_at_start(tg, th, start, end, list);
+	if (!err)
+		err = make_segs(list, start);
+	if (err)
+		cover__free(list);
+	return err;
+}

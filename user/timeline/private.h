@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the timeline room share. */
+#ifndef SAFESCOPED_TIMELINE_PRIVATE_H
+#define SAFESCOPED_TIMELINE_PRIVATE_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "base/base.h"
+#include "timeline.h"
+
+/* array__reserve for a typed pointer (through void *, as the aliasing rules want it). */
+#define TL_RESERVE(array, cap, need, max)                                                          \
+	({                                                                                         \
+		void *reserve_ptr_ = (array);                                                      \
+		int reserve_err_ =                                                                 \
+			array__reserve(&reserve_ptr_, &(cap), (need), (max), sizeof(*(array)));    \
+		(array) = reserve_ptr_;                                                            \
+		reserve_err_;                                                                      \
+	})
+
+#define TL_NO_CAP      0xffff
+#define TL_MAX_TARGETS 65536
+#define TL_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
+#define TL_MAX_SITES   (1U << 16) /* of one target */
+#define TL_MAX_FRAMES  (1U << 22)
+#define TL_MAX_ADDRS   (1U << 20) /* distinct addresses of one target that are named */
+#define TL_MAX_GCS     (1U << 20)
+#define TL_MAX_NESTED  64 /* safe calls within each other that a lane follows */
+
+/* ── frames and stacks (intern.c) ────────────────────────────────────────────────────────── */
+
+struct frame_key {
+	uint32_t name, module, package, file; /* in the string table */
+	uint32_t kind, approximate;
+};
+
+struct frame_entry {
+	UT_hash_handle hh;
+	struct frame_key key;
+	uint32_t id;
+};
+
+struct frame_table {
+	struct strtab *strings;
+	struct frame_entry *hash;
+	struct frame_entry **entries;
+	struct tl_frame *v;
+	size_t n, cap, entries_cap;
+};
+
+int frames__new(struct frame_table *tab);
+void frames__free(struct frame_table *tab);
+/* The strings of *frame are copied. */
+int frames__add(struct frame_table *tab, const struct tl_frame *frame, uint32_t *ret_id);
+/* A frame without code: kind TF_STATE or TF_MARK. */
+int frames__add_text(struct frame_table *tab, enum tl_frame_kind kind, const char *name,
+		     uint32_t *ret_id);
+
+struct stack_entry {
+	UT_hash_handle hh;
+	uint32_t id, n;
+	uint32_t frames[]; /* root first */
+};
+
+/* Number 0 is the empty stack. Beyond `max` everything becomes stack number `full`. */
+struct stack_table {
+	struct stack_entry *hash;
+	struct stack_entry **v;
+	size_t n, cap, max;
+	uint64_t left_out;
+	uint32_t full;
+};
+
+int stacks__new(struct stack_table *tab, size_t max, uint32_t full_frame);
+void stacks__free(struct stack_table *tab);
+int stacks__add(struct stack_table *tab, const uint32_t *frames, uint32_t n, uint32_t *ret_id);
+struct tl_stack stacks__get(const struct stack_table *tab, uint32_t id);
+
+/* ── what a record said, kept until finish ───────────────────────────────────────────────── */
+
+enum ev_flag {
+	EV_OUTER_RTS = 1, /* the outermost C function is the RTS's own */
+	EV_GC_CODE = 2,	  /* a C frame is the collector's */
+	EV_GC_SYNC = 4,	  /* a C frame is where the RTS waits for the others before a collection */
+	EV_RUNNABLE = 8,  /* switched out while it could run on */
+	EV_NEVER_SEEN = 16, /* the stay began before the thread was seen */
+	EV_SLEEPS = 32,	    /* snapshot: not running */
+};
+
+/* A sample (t0 == t1), a stay off the CPU, a safe call, or a thread in a snapshot. */
+struct ev {
+	uint64_t t0, t1, wake_ns, call_start_ns;
+	uint32_t hs;   /* the stack's Haskell part, and what is below; in `parts` */
+	uint32_t c;    /* its C part above; in `parts` */
+	uint32_t site; /* 1 + index of the target's site; 0: none */
+	uint32_t syscall;
+	uint16_t cap;
+	uint8_t where; /* enum wire_where */
+	uint8_t code;  /* enum code_class of the program counter */
+	uint8_t flags; /* enum ev_flag */
+	uint8_t call_flags;
+};
+
+struct evs {
+	struct ev *v;
+	size_t n, cap;
+};
+
+struct thread {
+	UT_hash_handle hh;   /* the newest of its tid */
+	struct thread *next; /* all of the target */
+	pid_t tid;
+	char name[16];
+	uint64_t start_ns; /* 0: before the attach */
+	uint64_t end_ns;   /* 0: still there */
+	bool born;	   /* its creation was seen */
+	bool has_start, has_end, has_final;
+	struct ev at_start, at_end; /* snapshots */
+	struct evs samples, offs, calls;
+	struct ev final_off; /* the stay that it is still in; hs and c if there was a stack */
+	struct wire_thread *final;
+};
+
+struct addr_name {
+	UT_hash_handle hh;
+	uint64_t key; /* a frame as in wire.h */
+	uint32_t frame;
+	uint8_t code; /* enum code_class */
+	bool fold;    /* a return frame of the RTS that tells nothing */
+	bool gc_sync;
+};
+
+struct site {
+	UT_hash_handle hh;
+	uint64_t addr;
+	uint32_t index;
+	uint32_t function, caller; /* frames; caller: UINT32_MAX if not known */
+	const char *function_name, *library, *caller_name, *place;
+	bool caller_approximate;
+	uint64_t open_at_start[2], open_at_end[2], open_wall_ns[2]; /* by interruptible */
+};
+
+struct site_counters {
+	UT_hash_handle hh;
+	struct wire_site_key key;
+	struct wire_site value;
+};
+
+struct gc_span {
+	uint64_t start, end; /* end 0: still open */
+	pid_t tid;
+};
+
+struct target_state {
+	struct tl_target pub;
+	struct tl_namer namer;
+	bool ended;
+	bool has_snapshot;
+	uint64_t end_ns;
+	uint64_t call_record_ns;
+	uint64_t left_out; /* records */
+	struct thread *threads, *thread_list;
+	size_t n_threads;
+	struct addr_name *addrs;
+	struct site *sites, **site_v;
+	size_t n_sites, sites_cap;
+	struct site_counters *counters;
+	struct gc_span *gcs;
+	size_t n_gcs, gcs_cap;
+
+	struct tl_lane *lanes;
+	struct tl_call *calls;
+	struct tl_unsafe *unsafes;
+	struct tl_function *functions;
+	const char **missing;
+	size_t missing_cap;
+};
+
+/* Frames that need no namer. */
+enum mark {
+	MARK_GC,
+	MARK_RTS,
+	MARK_FOREIGN,
+	MARK_NO_STACK,
+	MARK_NO_SAMPLE,
+	MARK_UNKNOWN,
+	MARK_TRUNCATED,
+	MARK_TOO_MANY,
+	MARK_MAX,
+};
+
+struct timeline {
+	struct timeline_opts opts;
+	struct tl_session session;
+	bool finished;
+	struct frame_table frames;
+	struct stack_table stacks; /* what stretches refer to */
+	struct stack_table parts;  /* what events refer to */
+	uint32_t marks[MARK_MAX];
+	uint32_t state_frames[ST_MAX];
+	struct target_state **targets;
+	size_t n_targets, targets_cap;
+	size_t n_records;
+};
+
+/* ── names and stacks (name.c, stack.c) ──────────────────────────────────────────────────── */
+
+const char *tl__string(struct timeline *tl, const char *s); /* copied; "" without memory */
+int name__addr(struct timeline *tl, struct target_state *tg, uint64_t frame,
+	       const struct addr_name **ret_name);
+int name__site(struct timeline *tl, struct target_state *tg, uint64_t addr, struct site **ret_site);
+
+/* The stack of a record, as it came, goes into ev (hs, c, site, code, flags). */
+struct raw_stack {
+	const struct wire_stack *head;
+	const uint64_t *frames; /* leaf first */
+	uint64_t ip;		/* 0: none */
+	uint64_t site;		/* 0: none */
+	const struct wire_rts *rts;
+};
+int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_stack *raw,
+		struct ev *ev);
+/* The whole stack that a stretch of that state shows. */
+int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
+		   const struct ev *ev, uint32_t *ret_stack);
+
+/* ── states (state.c) ────────────────────────────────────────────────────────────────────── */
+
+enum tl_state ev__state_on(const struct ev *ev, bool in_gc);
+enum tl_state ev__state_off(const struct ev *ev, bool in_gc);
+
+/* ── lanes (cover.c, lane.c) ─────────────────────────────────────────────────────────────── */
+
+enum seg_kind {
+	SEG_BEGIN, /* the lane's start */
+	SEG_CALL_START,
+	SEG_CALL_END,
+	SEG_GC_START,
+	SEG_GC_END,
+};
+
+/* A time in which the thread is known to be in a safe call, or collects. */
+struct cover {
+	uint64_t start, end;
+	const struct ev *ev; /* whose stack it is; NULL for a collection */
+	bool gc;
+	bool recorded;	/* its time is not in the short calls' sums */
+	bool end_exact; /* an event marked it */
+};
+
+/* From start to the next segment's start: the innermost cover. */
+struct seg {
+	uint64_t start;
+	int32_t cover; /* -1: none */
+	uint8_t kind;  /* what its start is */
+	bool exact;
+};
+
+struct cover_list {
+	struct cover *v;
+	size_t n, cap;
+	struct seg *segs;
+	size_t n_segs, segs_cap;
+	struct ev *open; /* events made up for the open calls */
+};
+
+void cover__free(struct cover_list *list);
+int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
+		 struct cover_list *list);
+
+/* What is added up while lanes are made. */
+struct unsafe_key {
+	uint32_t function, caller;
+};
+struct unsafe_entry {
+	UT_hash_handle hh;
+	struct unsafe_key key;
+	uint64_t samples, cpu_ns, blocked_ns;
+};
+struct sums {
+	struct unsafe_entry *unsafes;
+	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
+	size_t ns_cap, samples_cap, n_stacks;
+};
+
+void thread__sort(struct thread *th);
+int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
+		uint64_t session_end, size_t max_stretches, struct sums *sums,
+		struct tl_lane *lane);
+bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
+
+/* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
+
+int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
+int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
+		 uint64_t blocked_ns, uint64_t samples);
+int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
+int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
+void sums__free(struct sums *sums);
+int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── targets (timeline.c) ────────────────────────────────────────────────────────────────── */
+
+struct target_state *tl__find(const struct timeline *tl, pid_t pid);
+int thread__get(struct target_state *tg, pid_t tid, struct thread **ret_thread);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stack: from a record's frames to two interned parts (the C frames above, the Haskell frames and
+ * all that is below them), and from those parts to the stack that a stretch shows.
+ */
+#include <stdio.h>
+
+#include "private.h"
+
+#define MAX_PART (WIRE_FRAMES_MAX + 8)
+
+struct part {
+	uint32_t v[MAX_PART]; /* leaf first */
+	uint32_t n;
+};
+
+struct taker {
+	struct timeline *tl;
+	struct target_state *tg;
+	const struct raw_stack *raw;
+	struct ev *ev;
+	struct part hs, c;
+	bool in_hs;   /* the first Haskell frame was met: all further frames go there */
+	bool at_leaf; /* the last Haskell frame was a program counter: its own return frame may
+			 follow */
+	bool cut;     /* deeper than max_depth */
+	uint8_t outer_code; /* of the outermost C frame above the Haskell ones */
+};
+
+static unsigned kind_of(uint64_t frame)
+{
+	return (unsigned)(frame >> WIRE_FRAME_KIND_SHIFT);
+}
+
+static void push(struct taker *t, struct part *part, uint32_t frame)
+{
+	if (t->hs.n + t->c.n >= t->tl->opts.max_depth || part->n >= MAX_PART - 4)
+		t->cut = true;
+	else
+		part->v[part->n++] = frame;
+}
+
+/* An address of a too large target: one frame for all of them. */
+static int named(struct taker *t, uint64_t frame, struct addr_name *ret)
+{
+	const struct addr_name *name;
+	int err = name__addr(t->tl, t->tg, frame, &name);
+
+	if (err == -E2BIG) {
+		memset(ret, 0, sizeof(*ret));
+		ret->frame = t->tl->marks[MARK_TOO_MANY];
+		return 0;
+	}
+	if (!err)
+		*ret = *name;
+	return err;
+}
+
+static int take_c(struct taker *t, uint64_t frame)
+{
+	struct addr_name name;
+	int err = named(t, frame, &name);
+
+	if (err)
+		return err;
+	if (t->in_hs) {
+		push(t, &t->hs, name.frame);
+		return 0;
+	}
+	push(t, &t->c, name.frame);
+	if (kind_of(frame) == WIRE_FRAME_KERNEL)
+		return 0;
+	t->outer_code = name.code;
+	if (name.code == CODE_GC)
+		t->ev->flags |= EV_GC_CODE;
+	if (name.gc_sync)
+		t->ev->flags |= EV_GC_SYNC;
+	return 0;
+}
+
+static int take_hs(struct taker *t, uint64_t frame)
+{
+	unsigned kind = kind_of(frame);
+	struct addr_name name;
+	int err = named(t, frame, &name);
+
+	if (err)
+		return err;
+	/* The kernel side cannot always tell C code that Haskell called from Haskell code. */
+	if (kind == WIRE_FRAME_HS_IP && !t->in_hs && name.code >= CODE_RTS)
+		return take_c(t, frame);
+	t->in_hs = true;
+	if (name.fold)
+		return 0;
+	/* The leaf's own return frame, or the updated thunk's own code: the same function twice. */
+	if (t->hs.n && t->hs.v[t->hs.n - 1] == name.frame &&
+	    (t->at_leaf || kind == WIRE_FRAME_UPDATEE)) {
+		t->at_leaf = false;
+		return 0;
+	}
+	t->at_leaf = !t->hs.n && (kind == WIRE_FRAME_HS_IP || kind == WIRE_FRAME_HS_CALL);
+	push(t, &t->hs, name.frame);
+	return 0;
+}
+
+static int take_site(struct taker *t, uint64_t addr)
+{
+	struct site *site;
+	int err = name__site(t->tl, t->tg, addr, &site);
+
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	/* The innermost call's function is put in when the stack is composed. */
+	if (!t->in_hs) {
+		t->in_hs = true;
+		if (!t->ev->site)
+			t->ev->site = site->index + 1;
+		return 0;
+	}
+	push(t, &t->hs, site->function);
+	return 0;
+}
+
+static int push_mark(struct taker *t, const char *text)
+{
+	uint32_t frame;
+	int err = frames__add_text(&t->tl->frames, TF_MARK, text, &frame);
+
+	if (!err && t->hs.n < MAX_PART)
+		t->hs.v[t->hs.n++] = frame;
+	return err;
+}
+
+static int take_frame(struct taker *t, uint64_t frame)
+{
+	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
+	char text[48];
+
+	switch (kind_of(frame)) {
+	case WIRE_FRAME_C_IP:
+	case WIRE_FRAME_C_RET:
+	case WIRE_FRAME_KERNEL:
+		return take_c(t, frame);
+	case WIRE_FRAME_SITE:
+		return take_site(t, addr);
+	case WIRE_FRAME_ELIDED:
+		t->in_hs = true;
+		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
+		return t->cut ? 0 : push_mark(t, text);
+	default:
+		return take_hs(t, frame);
+	}
+}
+
+static const char *cause_text(uint8_t cause)
+{
+	static const char *const texts[] = {
+		[WIRE_CAUSE_NONE] = "[broken]",
+		[WIRE_CAUSE_NO_SP] = "[broken: no stack pointer]",
+		[WIRE_CAUSE_NO_FRAME] = "[broken: no frame found]",
+		[WIRE_CAUSE_BAD_TYPE] = "[broken: not a frame]",
+		[WIRE_CAUSE_FAULT] = "[broken: unreadable memory]",
+		[WIRE_CAUSE_SP_RANGE] = "[broken: outside the stack]",
+		[WIRE_CAUSE_STOP_NOT_END] = "[broken: ended too early]",
+		[WIRE_CAUSE_BAD_SIZE] = "[broken: frame too large]",
+		[WIRE_CAUSE_GC_RACE] = "[broken: the thread ran on]",
+		[WIRE_CAUSE_NO_TSO] = "[broken: no Haskell thread]",
+	};
+
+	return cause < ARRAY_SIZE(texts) ? texts[cause] : "[broken]";
+}
+
+static int take_end(struct taker *t)
+{
+	const struct wire_stack *head = t->raw->head;
+
+	if (t->cut || head->end == WIRE_END_TRUNCATED)
+		return push_mark(t, "[truncated]");
+	if (head->end == WIRE_END_BROKEN)
+		return push_mark(t, cause_text(head->cause));
+	return 0;
+}
+
+/* The program counter: the leaf, unless the stack begins with it. */
+static int take_ip(struct taker *t)
+{
+	const struct raw_stack *raw = t->raw;
+	unsigned first = raw->head->nframes ? kind_of(raw->frames[0]) : WIRE_FRAME_HS_RET;
+	bool hs = raw->rts->where == WIRE_WHERE_HASKELL || raw->rts->where == WIRE_WHERE_UNKNOWN;
+	uint64_t frame = raw->ip & WIRE_FRAME_ADDR_MASK;
+	struct addr_name name;
+	int err;
+
+	if (!raw->ip)
+		return 0;
+	frame |= (uint64_t)(hs ? WIRE_FRAME_HS_IP : WIRE_FRAME_C_IP) << WIRE_FRAME_KIND_SHIFT;
+	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP)
+		frame = (frame & WIRE_FRAME_ADDR_MASK) | (uint64_t)first << WIRE_FRAME_KIND_SHIFT;
+	err = named(t, frame, &name);
+	if (err)
+		return err;
+	t->ev->code = name.code;
+	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP || first == WIRE_FRAME_KERNEL)
+		return 0;
+	return take_frame(t, frame);
+}
+
+static int intern_part(struct timeline *tl, struct part *part, uint32_t *ret_id)
+{
+	for (uint32_t i = 0; i < part->n / 2; i++) {
+		uint32_t other = part->v[part->n - 1 - i];
+
+		part->v[part->n - 1 - i] = part->v[i];
+		part->v[i] = other;
+	}
+	return stacks__add(&tl->parts, part->v, part->n, ret_id);
+}
+
+int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_stack *raw,
+		struct ev *ev)
+{
+	struct taker *t = calloc(1, sizeof(*t));
+	struct site *site;
+	int err = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->tl = tl;
+	t->tg = tg;
+	t->raw = raw;
+	t->ev = ev;
+	if (raw->site) {
+		err = name__site(tl, tg, raw->site, &site);
+		if (!err)
+			ev->site = site->index + 1;
+		else if (err == -E2BIG)
+			err = 0;
+	}
+	if (!err)
+		err = take_ip(t);
+	for (uint32_t i = 0; !err && i < raw->head->nframes && !t->cut; i++)
+		err = take_frame(t, raw->frames[i]);
+	if (!err)
+		err = take_end(t);
+	if (t->c.n && t->outer_code == CODE_RTS)
+		ev->flags |= EV_OUTER_RTS;
+	if (!err)
+		err = intern_part(tl, &t->hs, &ev->hs);
+	if (!err)
+		err = intern_part(tl, &t->c, &ev->c);
+	free(t);
+	return err;
+}
+
+/* ── composing ───────────────────────────────────────────────────────────────────────────── */
+
+struct composer {
+	struct timeline *tl;
+	uint32_t v[2 * MAX_PART + 8];
+	uint32_t n;
+	enum mark no_stack; /* what stands where there is no Haskell part */
+};
+
+static void put(struct composer *c, uint32_t frame)
+{
+	if (c->n < ARRAY_SIZE(c->v))
+		c->v[c->n++] = frame;
+}
+
+static void put_part(struct composer *c, uint32_t part, uint32_t skip)
+{
+	struct tl_stack stack = stacks__get(&c->tl->parts, part);
+
+	for (uint32_t i = skip; i < stack.n; i++)
+		put(c, stack.frames[i]);
+}
+
+/* The Haskell part; the site's caller where the walk told nothing. */
+static void put_hs(struct composer *c, const struct ev *ev, const struct site *site)
+{
+	if (ev->hs) {
+		put_part(c, ev->hs, 0);
+		return;
+	}
+	if (site && site->caller != UINT32_MAX)
+		put(c, site->caller);
+	else if (!ev->c || site)
+		put(c, c->tl->marks[c->no_stack]);
+}
+
+static void put_call(struct composer *c, const struct ev *ev, const struct site *site, bool with_c)
+{
+	struct tl_stack stack = stacks__get(&c->tl->parts, ev->c);
+	uint32_t skip = 0;
+
+	put_hs(c, ev, site);
+	if (site) {
+		put(c, site->function);
+		if (stack.n && stack.frames[0] == site->function)
+			skip = 1;
+	}
+	if (with_c)
+		put_part(c, ev->c, skip);
+}
+
+static void put_rts(struct composer *c, enum mark mark, const struct ev *ev)
+{
+	put(c, c->tl->marks[mark]);
+	put_part(c, ev->c, 0);
+}
+
+/* A thread that was taken off the CPU: the stack of what it did. */
+static void put_place(struct composer *c, const struct ev *ev, const struct site *site)
+{
+	switch (ev->where) {
+	case WIRE_WHERE_SAFE_CALL:
+		put_call(c, ev, site, false);
+		break;
+	case WIRE_WHERE_RTS:
+	case WIRE_WHERE_NO_CAP:
+	case WIRE_WHERE_NOT_READY:
+		put_rts(c, MARK_RTS, ev);
+		break;
+	case WIRE_WHERE_FOREIGN:
+		put_part(c, ev->c, 0);
+		break;
+	case WIRE_WHERE_UNKNOWN:
+		put_part(c, ev->hs, 0);
+		put_part(c, ev->c, 0);
+		break;
+	default:
+		put_hs(c, ev, NULL);
+		put_part(c, ev->c, 0);
+		break;
+	}
+}
+
+static void put_state(struct composer *c, enum tl_state state, const struct ev *ev,
+		      const struct site *site)
+{
+	switch (state) {
+	case ST_HASKELL:
+	case ST_UNSAFE_CALL_CPU:
+	case ST_HASKELL_BLOCKED:
+	case ST_UNSAFE_CALL_BLOCKED:
+		put_hs(c, ev, NULL);
+		put_part(c, ev->c, 0);
+		break;
+	case ST_SAFE_CALL_CPU:
+		put_call(c, ev, site, true);
+		break;
+	case ST_SAFE_CALL_BLOCKED:
+		put_call(c, ev, site, false);
+		break;
+	case ST_CAP_WAIT:
+		put_hs(c, ev, site);
+		break;
+	case ST_GC_WORK:
+	case ST_GC_WAIT:
+		put_rts(c, MARK_GC, ev);
+		break;
+	case ST_RTS:
+	case ST_RTS_BLOCKED:
+		put_rts(c, MARK_RTS, ev);
+		break;
+	case ST_FOREIGN_CPU:
+		if (!ev->c)
+			put(c, c->tl->marks[MARK_FOREIGN]);
+		put_part(c, ev->c, 0);
+		break;
+	case ST_FOREIGN_BLOCKED:
+		put_part(c, ev->c, 0);
+		break;
+	case ST_PREEMPTED:
+		put_place(c, ev, site);
+		break;
+	default:
+		break;
+	}
+	if (c->tl->state_frames[state] != UINT32_MAX)
+		put(c, c->tl->state_frames[state]);
+}
+
+int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
+		   const struct ev *ev, uint32_t *ret_stack)
+{
+	static const struct ev none;
+	struct composer c = {.tl = tl};
+	const struct site *site;
+	uint32_t skip, max = tl->opts.max_depth;
+
+	if (state == ST_IDLE) {
+		*ret_stack = 0;
+		return 0;
+	}
+	c.no_stack = ev ? MARK_NO_STACK : MARK_NO_SAMPLE;
+	ev = ev ? ev : &none;
+	site = ev->site ? tg->site_v[ev->site - 1] : NULL;
+	put_state(&c, state, ev, site);
+	if (c.n > max) {
+		/* The leaf side is kept: it says what the thread was doing. */
+		skip = c.n - max;
+		c.v[skip] = tl->marks[MARK_TRUNCATED];
+		return stacks__add(&tl->stacks, c.v + skip, max, ret_stack);
+	}
+	return stacks__add(&tl->stacks, c.v, c.n, ret_stack);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sum: functions and unsafe calls, added up from the stretches on the CPU. */
+#include "private.h"
+
+/* Room for `stack` in one of the arrays by stack; new room is cleared. */
+static int room(uint64_t **array, size_t *cap, uint32_t stack)
+{
+	size_t old = *cap;
+	int err = TL_RESERVE(*array, *cap, (size_t)stack + 1, (size_t)UINT32_MAX + 1);
+
+	if (!err && *cap > old)
+		memset(*array + old, 0, (*cap - old) * sizeof(**array));
+	return err;
+}
+
+int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples)
+{
+	int err = room(&sums->stack_ns, &sums->ns_cap, stack);
+
+	if (!err)
+		err = room(&sums->stack_samples, &sums->samples_cap, stack);
+	if (err)
+		return err;
+	sums->n_stacks = MAX(sums->n_stacks, (size_t)stack + 1);
+	sums->stack_ns[stack] += ns;
+	sums->stack_samples[stack] += samples;
+	return 0;
+}
+
+void sums__free(struct sums *sums)
+{
+	struct unsafe_entry *entry, *next;
+
+	HASH_ITER (hh, sums->unsafes, entry, next) {
+		HASH_DEL(sums->unsafes, entry);
+		free(entry);
+	}
+	free(sums->stack_ns);
+	free(sums->stack_samples);
+	memset(sums, 0, sizeof(*sums));
+}
+
+/* ── functions ───────────────────────────────────────────────────────────────────────────── */
+
+static bool is_code(const struct tl_frame *frame)
+{
+	return frame->kind != TF_STATE && frame->kind != TF_MARK;
+}
+
+struct tally {
+	struct tl_function f;
+	uint32_t last_stack; /* 1 + the stack that was added last: a function counts once in each */
+};
+
+static void add_stack(const struct timeline *tl, struct tally *tallies, uint32_t id, uint64_t ns,
+		      uint64_t samples)
+{
+	struct tl_stack stack = stacks__get(&tl->stacks, id);
+
+	for (uint32_t i = 0; i < stack.n; i++) {
+		struct tally *tally = &tallies[stack.frames[i]];
+
+		if (!is_code(&tl->frames.v[stack.frames[i]]))
+			continue;
+		if (tally->last_stack != id + 1) {
+			tally->f.total_ns += ns;
+			tally->f.total_samples += samples;
+			tally->last_stack = id + 1;
+		}
+		if (i + 1 == stack.n) {
+			tally->f.self_ns += ns;
+			tally->f.self_samples += samples;
+		}
+	}
+}
+
+static int by_self(const void *pa, const void *pb)
+{
+	const struct tl_function *a = pa, *b = pb;
+
+	if (a->self_samples != b->self_samples)
+		return a->self_samples < b->self_samples ? 1 : -1;
+	if (a->total_samples != b->total_samples)
+		return a->total_samples < b->total_samples ? 1 : -1;
+	if (a->self_ns != b->self_ns)
+		return a->self_ns < b->self_ns ? 1 : -1;
+	if (a->total_ns != b->total_ns)
+		return a->total_ns < b->total_ns ? 1 : -1;
+	return strcmp(a->name, b->name);
+}
+
+int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums)
+{
+	size_t n_frames = tl->frames.n, n = 0, i;
+	struct tally *tallies = calloc(n_frames + 1, sizeof(*tallies));
+
+	if (!tallies)
+		return -ENOMEM;
+	for (i = 0; i < sums->n_stacks; i++)
+		if (sums->stack_ns[i] || sums->stack_samples[i])
+			add_stack(tl, tallies, (uint32_t)i, sums->stack_ns[i],
+				  sums->stack_samples[i]);
+	for (i = 0; i < n_frames; i++)
+		n += tallies[i].last_stack != 0;
+	tg->functions = calloc(n + 1, sizeof(*tg->functions));
+	if (!tg->functions) {
+		free(tallies);
+		return -ENOMEM;
+	}
+	for (i = 0; i < n_frames; i++) {
+		const struct tl_frame *frame = &tl->frames.v[i];
+		struct tl_function *f;
+
+		if (!tallies[i].last_stack)
+			continue;
+		f = &tg->functions[tg->pub.n_functions++];
+		*f = tallies[i].f;
+		f->name = frame->name;
+		f->module = frame->module;
+		f->kind = frame->kind;
+		f->approximate = frame->approximate;
+	}
+	free(tallies);
+	qsort(tg->functions, tg->pub.n_functions, sizeof(*tg->functions), by_self);
+	tg->pub.functions = tg->functions;
+	return 0;
+}
+
+/* ── unsafe calls ────────────────────────────────────────────────────────────────────────── */
+
+/* The outermost C function, which is the one that Haskell called, and the Haskell code around it.
+ */
+static struct unsafe_key key_of(const struct timeline *tl, const struct ev *ev)
+{
+	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
+	struct tl_stack c = stacks__get(&tl->parts, ev->c), hs = stacks__get(&tl->parts, ev->hs);
+	uint32_t i;
+
+	for (i = 0; i < c.n && key.function == UINT32_MAX; i++)
+		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL)
+			key.function = c.frames[i];
+	for (i = hs.n; i-- > 0 && key.caller == UINT32_MAX;)
+		if (tl->frames.v[hs.frames[i]].kind == TF_HASKELL)
+			key.caller = hs.frames[i];
+	return key;
+}
+
+int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
+		 uint64_t blocked_ns, uint64_t samples)
+{
+	struct unsafe_entry *entry;
+	struct unsafe_key key;
+
+	if (!ev)
+		return 0;
+	key = key_of(tl, ev);
+	HASH_FIND(hh, sums->unsafes, &key, sizeof(key), entry);
+	if (!entry) {
+		entry = calloc(1, sizeof(*entry));
+		if (!entry)
+			return -ENOMEM;
+		entry->key = key;
+		HASH_ADD(hh, sums->unsafes, key, sizeof(entry->key), entry);
+		if (!entry->hh.tbl) {
+			free(entry);
+			return -ENOMEM;
+		}
+	}
+	entry->samples += samples;
+	entry->cpu_ns += cpu_ns;
+	entry->blocked_ns += blocked_ns;
+	return 0;
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct tl_unsafe *a = pa, *b = pb;
+	uint64_t ta = a->cpu_ns + a->blocked_ns, tb = b->cpu_ns + b->blocked_ns;
+	int diff;
+
+	if (ta != tb)
+		return ta < tb ? 1 : -1;
+	diff = strcmp(a->function, b->function);
+	return diff ? diff : strcmp(a->caller, b->caller);
+}
+
+int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums)
+{
+	size_t n = HASH_COUNT(sums->unsafes);
+	struct unsafe_entry *entry, *next;
+
+	tg->unsafes = calloc(n + 1, sizeof(*tg->unsafes));
+	if (!tg->unsafes)
+		return -ENOMEM;
+	HASH_ITER (hh, sums->unsafes, entry, next) {
+		const struct tl_frame *f = timeline__frame(tl, entry->key.function);
+		const struct tl_frame *caller = timeline__frame(tl, entry->key.caller);
+
+		tg->unsafes[tg->pub.n_unsafe_calls++] = (struct tl_unsafe){
+			.function = f ? f->name : "[unknown function]",
+			.library = f ? f->file : "",
+			.caller = caller ? caller->name : "",
+			.caller_approximate = caller && caller->approximate,
+			.samples = entry->samples,
+			.cpu_ns = entry->cpu_ns,
+			.blocked_ns = entry->blocked_ns,
+		};
+	}
+	qsort(tg->unsafes, tg->pub.n_unsafe_calls, sizeof(*tg->unsafes), by_time);
+	tg->pub.unsafe_calls = tg->unsafes;
+	return 0;
+}
