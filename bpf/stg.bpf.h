@@ -192,7 +192,7 @@ SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp, struct stg_frame *f)
 		u32 type;
 		u32 srt;
 	} table = {};
-	u64 words = 0, bco = 0;
+	u64 words = 0, extra = 1, bco = 0;
 
 	if (mem_u64(g->mem, &f->info, sp))
 		return WIRE_CAUSE_FAULT;
@@ -207,21 +207,25 @@ SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp, struct stg_frame *f)
 	if (table.type == STG_RET_FUN) {
 		if (mem_u64(g->mem, &words, sp + 8))
 			return WIRE_CAUSE_FAULT;
-		words += 3;
+		extra = 3;
 	} else if (table.type == STG_RET_BIG) {
 		/* the layout word is an offset to the large bitmap, whose first word is its size */
 		if (mem_u64(g->mem, &words, f->info + (s64)(s32)table.layout))
 			return WIRE_CAUSE_FAULT;
-		words += 1;
+		extra = 1;
 	} else if (table.type == STG_RET_BCO) {
 		if (mem_u64(g->mem, &bco, sp + 8) ||
 		    mem_u64(g->mem, &words, bco + g->w->bco_bitmap))
 			return WIRE_CAUSE_FAULT;
-		words += 2;
+		extra = 2;
 	} else {
-		words = 1 + (table.layout & 0x3f);
+		words = table.layout & 0x3f;
 	}
-	if (words == 0 || words > STG_MAX_STACK_WORDS || sp + 8 * words > g->w->end)
+	/* before the sum: a size that somebody made up may wrap */
+	if (words > STG_MAX_STACK_WORDS)
+		return WIRE_CAUSE_BAD_SIZE;
+	words += extra;
+	if (sp + 8 * words > g->w->end)
 		return WIRE_CAUSE_BAD_SIZE;
 	f->bytes = 8 * words;
 	return WIRE_CAUSE_NONE;
