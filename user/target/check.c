@@ -17,10 +17,10 @@
 #define CLOSURE_STACK 53
 
 /* The process runs while it is read: a mismatch counts only if it shows again and again. */
-#define TRIES	  40
+#define TRIES	    40
 #define TRY_WAIT_NS 500000
 /* How far below the thread pointer a library's TLS block is looked for. */
-#define TLS_SCAN  4096
+#define TLS_SCAN 4096
 
 struct check_ctx {
 	pid_t pid;
@@ -297,7 +297,8 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 	if (err < 0)
 		return err;
 	result = out;
-	/* The child is our own program, but it read hostile memory: believe its numbers no further. */
+	/* The child is our own program, but it read hostile memory: believe its numbers no further.
+	 */
 	result->why[sizeof(result->why) - 1] = '\0';
 	if (result->n_caps > CHECK_MAX_CAPS)
 		result->n_caps = CHECK_MAX_CAPS;

@@ -29,12 +29,12 @@ struct check_result {
 	struct layout layout;
 	uint32_t n_caps;
 	uint64_t caps[CHECK_MAX_CAPS];
-	uint64_t capabilities;	 /* of the array or of the pointer to it; 0: not found */
+	uint64_t capabilities; /* of the array or of the pointer to it; 0: not found */
 	bool caps_array;
 	enum target_found caps_found;
-	bool tls_checked;	 /* my_task_tls is right for every Task looked at */
+	bool tls_checked; /* my_task_tls is right for every Task looked at */
 	int64_t my_task_tls;
-	uint32_t tasks, tsos;	 /* how many were confirmed */
+	uint32_t tasks, tsos; /* how many were confirmed */
 	char why[160];
 };
 

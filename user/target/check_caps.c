@@ -29,9 +29,10 @@ static bool is_cap(pid_t pid, const struct images *images, const struct layout *
 
 	return cap && (cap & 7) == 0 && mem__read_u32(pid, cap + l->wire.cap_no, &cap_no) == 0 &&
 	       cap_no == no && mem__read(pid, cap + l->wire.cap_in_haskell, &flag, 1) == 0 &&
-	       flag <= 1 && mem__read(pid, cap + l->wire.cap_disabled, &flag, 1) == 0 && flag <= 1 &&
-	       mem__read(pid, cap, code, sizeof(code)) == 0 && images__at(images, code[0]) &&
-	       images__at(images, code[1]) && images__at(images, code[2]);
+	       flag <= 1 && mem__read(pid, cap + l->wire.cap_disabled, &flag, 1) == 0 &&
+	       flag <= 1 && mem__read(pid, cap, code, sizeof(code)) == 0 &&
+	       images__at(images, code[0]) && images__at(images, code[1]) &&
+	       images__at(images, code[2]);
 }
 
 /* Reads the array; how many of its first entries are capabilities. */

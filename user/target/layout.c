@@ -72,10 +72,12 @@ int layout__find(const char *version, bool threaded, bool profiled, enum layout_
 			p += *p == ' ';
 			if (version__parse(p, &v) < 0)
 				return -EINVAL;
-			/* Rows of the other variant count too: they tell which release is nearest. */
+			/* Rows of the other variant count too: they tell which release is nearest.
+			 */
 			if (version__compare(&v, &want) <= 0 &&
 			    (!at_or_below || version__compare(&v, &below) > 0 ||
-			     (version__compare(&v, &below) == 0 && (int)row->noclk == (int)variant))) {
+			     (version__compare(&v, &below) == 0 &&
+			      (int)row->noclk == (int)variant))) {
 				at_or_below = row;
 				below = v;
 			}

@@ -120,7 +120,8 @@ int mem__guard(int timeout_ms, int (*fn)(void *ctx, void *out), void *ctx, size_
 		 * child of ours, and dies when the wait ends: better than to wait with it.
 		 */
 		if (wait_exit(child, pidfd, GUARD_KILL_WAIT_MS, &status) < 0)
-			log_warn("helper process %d: cannot be killed while it reads memory", child);
+			log_warn("helper process %d: cannot be killed while it reads memory",
+				 child);
 		err = -ETIMEDOUT;
 	} else if (err == 0) {
 		err = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ((int *)(base + 16))[-2]

@@ -63,8 +63,8 @@ int proc__exe(pid_t pid, char *buf, size_t size);
 int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n);
 
 struct proc_syscall {
-	bool running;	  /* on a CPU or runnable: nothing else is known then */
-	uint32_t nr;	  /* WIRE_NO_SYSCALL: stopped outside of a system call */
+	bool running; /* on a CPU or runnable: nothing else is known then */
+	uint32_t nr;  /* WIRE_NO_SYSCALL: stopped outside of a system call */
 	uint64_t sp, pc;
 };
 int proc__parse_syscall(const char *text, size_t len, struct proc_syscall *ret_syscall);

@@ -22,16 +22,16 @@ struct rts_place {
 };
 
 struct rts {
-	struct image *image;	      /* the file that holds the runtime */
-	char version[RTS_NAME_LEN];   /* "9.0.2"; "" if nothing tells it */
-	char way[RTS_NAME_LEN];	      /* "rts_thr_p"; "" if nothing tells it */
+	struct image *image;	    /* the file that holds the runtime */
+	char version[RTS_NAME_LEN]; /* "9.0.2"; "" if nothing tells it */
+	char way[RTS_NAME_LEN];	    /* "rts_thr_p"; "" if nothing tells it */
 	bool threaded, profiled, debug;
-	bool dynamic;		      /* a shared library */
+	bool dynamic; /* a shared library */
 	struct rts_place suspend, resume, tick, gc_start, gc_end, stgrun;
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
-	uint64_t stgrun_ret;	      /* the return address of StgRun's one call */
-	bool tls_known;		      /* my_task_tls is what the file says */
-	int64_t my_task_tls;	      /* my_task relative to a thread's fs base */
+	uint64_t stgrun_ret; /* the return address of StgRun's one call */
+	bool tls_known;	     /* my_task_tls is what the file says */
+	int64_t my_task_tls; /* my_task relative to a thread's fs base */
 };
 
 /* -ENOEXEC: none of the files holds a runtime. */

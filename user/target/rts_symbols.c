@@ -84,7 +84,8 @@ static void executable_tls(struct rts *rts, uint64_t value)
 		return;
 	if (align == 0)
 		align = 1;
-	if ((align & (align - 1)) != 0 || align > (1U << 20) || memsz > (1U << 30) || value >= memsz)
+	if ((align & (align - 1)) != 0 || align > (1U << 20) || memsz > (1U << 30) ||
+	    value >= memsz)
 		return;
 	size = (memsz + align - 1) & ~(align - 1);
 	rts->my_task_tls = (int64_t)value - (int64_t)size;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The ELF files whose code a process maps. Each file (device, inode) is opened once and kept as
+ * long as the target: names and offsets learnt from it stay valid when its mapping goes.
+ * Private to the target room.
+ */
+#ifndef SAFESCOPED_TARGET_IMAGE_H
+#define SAFESCOPED_TARGET_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf.h"
+#include "proc.h"
+
+struct symbols;
+
+struct image {
+	uint64_t dev, ino;	  /* as stat() tells them */
+	char path[PROC_PATH_LEN]; /* opens the file through /proc */
+	char *name;		  /* path as mapped */
+	const char *base;	  /* the last part of it */
+	struct elf_file *elf;	  /* NULL: no readable x86-64 ELF file */
+	int elf_err;		  /* why, if NULL */
+	uint64_t bias;		  /* address in the process − address in the file */
+	bool is_exe;
+	struct symbols *symbols; /* of names.c, made at first use */
+	bool symbols_tried;
+};
+
+/* One executable mapping of a file. */
+struct image_map {
+	uint64_t start, end;
+	uint64_t offset; /* in the file */
+	uint64_t bias;
+	struct image *image; /* NULL: no file ([vdso], JIT code) */
+	const char *special; /* "[vdso]"; NULL if image is set */
+};
+
+struct images {
+	struct image **images;
+	size_t n, cap;
+	struct image_map *maps; /* executable mappings, ascending */
+	size_t n_maps, cap_maps;
+	struct proc_maps proc; /* all mappings, as last read */
+};
+
+/* Reads the process's maps (again) and opens the files that are new. */
+int images__refresh(struct images *images, pid_t pid);
+void images__free(struct images *images);
+const struct image_map *images__at(const struct images *images, uint64_t addr);
+/* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */
+struct image *images__exe(const struct images *images);
+
+/* Maps addresses of the process to the file and back. */
+uint64_t image__addr(const struct image *image, uint64_t vaddr);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names addresses: which file, which symbol, what it means in Haskell, and what kind of code. */
+#include "names.h"
+
+#include <errno.h>
+#include <linux/elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "base/base.h"
+#include "rts_text.h"
+#include "symbols.h"
+#include "target_priv.h"
+#include "zname.h"
+
+/* Names kept: beyond that the table starts afresh, and names are looked up again. */
+#define MAX_CACHED (1U << 20)
+
+struct cached {
+	uint64_t frame;
+	struct code_name name;
+	UT_hash_handle hh;
+};
+
+struct names {
+	struct strtab *strings;
+	struct rts_text *rts_text;
+	struct cached *cache;
+};
+
+int names__new(struct target *target, struct names **ret_names)
+{
+	struct names *names = calloc(1, sizeof(*names));
+	int err;
+
+	if (!names)
+		return -ENOMEM;
+	err = strtab__new(&names->strings);
+	if (err == 0)
+		err = rts_text__new(&target->rts, &names->rts_text);
+	if (err < 0) {
+		names__free(names);
+		return err;
+	}
+	*ret_names = names;
+	return 0;
+}
+
+static void clear_cache(struct names *names)
+{
+	struct cached *c, *next;
+
+	HASH_ITER (hh, names->cache, c, next) {
+		HASH_DEL(names->cache, c);
+		free(c);
+	}
+}
+
+void names__free(struct names *names)
+{
+	if (!names)
+		return;
+	clear_cache(names);
+	rts_text__free(names->rts_text);
+	strtab__free(names->strings);
+	free(names);
+}
+
+const char *names__intern(struct names *names, const char *text, size_t len)
+{
+	uint32_t id;
+
+	if (strtab__add(names->strings, text, MIN(len, (size_t)STRTAB_MAX_STRING), &id) < 0)
+		return "";
+	return strtab__get(names->strings, id);
+}
+
+static const char *intern(struct names *names, const char *text)
+{
+	return names__intern(names, text, strlen(text));
+}
+
+static const struct symbols *symbols_of(struct image *image)
+{
+	if (!image->symbols_tried) {
+		image->symbols_tried = true;
+		if (symbols__new(image->elf, &image->symbols) < 0)
+			image->symbols = NULL;
+	}
+	return image->symbols;
+}
+
+/*
+ * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl): that
+ * is told by a function symbol that is no label of GHC's.
+ */
+static enum code_class classify(const struct target *target, struct image *image, uint64_t vaddr,
+				const struct symbols_hit *hit, bool ghc_label)
+{
+	enum code_class c = CODE_UNKNOWN;
+
+	if (image == target->rts.image) {
+		c = rts_text__class(target->names->rts_text, vaddr, hit ? hit->name : "");
+		if (c != CODE_UNKNOWN)
+			return c;
+	} else if (!image->is_exe && strncmp(image->base, "libHS", 5) != 0) {
+		return CODE_C;
+	} else if (elf__has_fde(image->elf, vaddr)) {
+		return CODE_C;
+	}
+	if (hit && hit->source == NAME_EXACT && hit->type == STT_FUNC && !ghc_label)
+		return CODE_C;
+	return CODE_HASKELL;
+}
+
+/* A place that no symbol names. */
+static void name_offset(struct names *names, const struct image *image, uint64_t vaddr,
+			struct code_name *n)
+{
+	uint64_t offset = vaddr;
+	char text[320];
+
+	elf__vaddr_to_offset(image->elf, vaddr, &offset);
+	snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, (unsigned long long)offset);
+	n->name = intern(names, text);
+	n->source = NAME_NONE;
+}
+
+static void name_in_image(struct target *target, const struct image_map *map, uint64_t addr,
+			  struct code_name *n)
+{
+	struct names *names = target->names;
+	struct image *image = map->image;
+	uint64_t vaddr = addr - map->bias;
+	const struct symbols *symbols;
+	struct symbols_hit hit;
+	struct zname z;
+	const char *plt;
+	bool label;
+
+	n->file = intern(names, image->base);
+	if (!image->elf) {
+		char text[320];
+
+		snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base,
+			 (unsigned long long)(addr - map->start + map->offset));
+		n->name = intern(names, text);
+		return;
+	}
+	symbols = symbols_of(image);
+	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
+		n->code = classify(target, image, vaddr, NULL, false);
+		plt = elf__plt_symbol(image->elf, vaddr);
+		if (plt && plt[0]) {
+			n->name = names__intern(names, plt, strcspn(plt, "@"));
+			n->source = NAME_EXACT;
+			n->code = CODE_C;
+		} else {
+			name_offset(names, image, vaddr, n);
+		}
+		return;
+	}
+	label = zname__decode(hit.name, &z) == 0;
+	n->code = classify(target, image, vaddr, &hit, label);
+	if (n->code == CODE_HASKELL && !label && hit.source == NAME_NEAREST) {
+		/* a module's first local closures, behind a C function of another file */
+		name_offset(names, image, vaddr, n);
+		return;
+	}
+	n->source = hit.source;
+	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
+	if (n->code != CODE_HASKELL && !z.is_rts) {
+		n->name = names__intern(names, hit.name, hit.name_len);
+		return;
+	}
+	n->name = intern(names, z.name);
+	n->module = intern(names, z.module);
+	n->package = intern(names, z.package);
+}
+
+/* Literals too: who compares names compares their addresses. */
+static void intern_all(struct names *names, struct code_name *n)
+{
+	n->name = intern(names, n->name);
+	n->module = intern(names, n->module);
+	n->package = intern(names, n->package);
+	n->file = intern(names, n->file);
+	n->src = intern(names, n->src);
+}
+
+void names__code(struct target *target, uint64_t addr, bool is_return, struct code_name *ret_name)
+{
+	struct code_name n = {
+		.name = "[unmapped]", .module = "", .package = "", .file = "", .src = ""};
+	/* A call may be a function's last instruction: its return address belongs to the next. */
+	uint64_t at = is_return && addr > 0 ? addr - 1 : addr;
+	const struct image_map *map = images__at(&target->images, at);
+
+	if (map && map->image) {
+		name_in_image(target, map, at, &n);
+	} else if (map) {
+		/* [vdso] is C code; code in anonymous memory is GHCi's or another JIT's */
+		n.name = intern(target->names, map->special[0] ? map->special : "[anonymous code]");
+		n.code = map->special[0] ? CODE_C : CODE_UNKNOWN;
+	}
+	intern_all(target->names, &n);
+	*ret_name = n;
+}
+
+static void name_frame(struct target *target, uint64_t frame, struct code_name *n)
+{
+	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
+	struct target_site site;
+	char text[64];
+
+	switch ((enum wire_frame_kind)(frame >> WIRE_FRAME_KIND_SHIFT)) {
+	case WIRE_FRAME_HS_IP:
+	case WIRE_FRAME_C_IP:
+	case WIRE_FRAME_HS_RET:
+	case WIRE_FRAME_UPDATEE:
+		names__code(target, addr, false, n);
+		return;
+	case WIRE_FRAME_C_RET:
+	case WIRE_FRAME_HS_CALL:
+		names__code(target, addr, true, n);
+		return;
+	case WIRE_FRAME_SITE:
+		if (target__site(target, addr, &site) == 0) {
+			n->name = site.function;
+			n->file = site.library;
+			n->source = site.function[0] == '[' ? NAME_NONE : NAME_EXACT;
+			n->code = CODE_C;
+		} else {
+			names__code(target, addr, true, n);
+		}
+		return;
+	case WIRE_FRAME_ELIDED:
+		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
+		n->name = intern(target->names, text);
+		return;
+	case WIRE_FRAME_KERNEL:
+		n->name = "[kernel]";
+		n->code = CODE_KERNEL;
+		return;
+	}
+	n->name = "[unknown frame]";
+}
+
+void target__name(struct target *target, uint64_t frame, struct code_name *ret_name)
+{
+	struct names *names = target->names;
+	struct code_name n = {.name = "", .module = "", .package = "", .file = "", .src = ""};
+	struct cached *c;
+
+	HASH_FIND(hh, names->cache, &frame, sizeof(frame), c);
+	if (c) {
+		*ret_name = c->name;
+		return;
+	}
+	name_frame(target, frame, &n);
+	intern_all(names, &n);
+	*ret_name = n;
+	/* What is not mapped yet may be later (dlopen): that name is not kept. */
+	if (strcmp(n.name, "[unmapped]") == 0)
+		return;
+	if (HASH_COUNT(names->cache) >= MAX_CACHED)
+		clear_cache(names);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return;
+	c->frame = frame;
+	c->name = n;
+	HASH_ADD(hh, names->cache, frame, sizeof(c->frame), c);
+	/* HASH_NONFATAL_OOM: an element that could not be added has no table */
+	if (!c->hh.tbl)
+		free(c);
+}

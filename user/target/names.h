@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of addresses: mapping, file, symbol, decoded and interned. Private to the target room. */
+#ifndef SAFESCOPED_TARGET_NAMES_H
+#define SAFESCOPED_TARGET_NAMES_H
+
+#include <stdint.h>
+
+#include "target.h"
+
+struct names;
+
+int names__new(struct target *target, struct names **ret_names);
+void names__free(struct names *names);
+
+/* The name of the code at addr; a return address is named by the call before it. */
+void names__code(struct target *target, uint64_t addr, bool is_return, struct code_name *ret_name);
+/* Interns text that lives as long as the target; "" without memory. */
+const char *names__intern(struct names *names, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tells the runtime's own C functions, and the collector's, from other C code in its file. */
+#include "rts_text.h"
+
+#include <errno.h>
+#include <linux/elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "rts_names_table.h"
+
+/* Functions in a row that no list knows and that still lie inside the runtime. */
+#define MAX_UNLISTED 24
+/* A name that is shorter may be anybody's ("copy", "sweep"): its neighbours must be listed too. */
+#define SPECIFIC_NAME 9
+#define NEIGHBOURS    4
+/* More than padding between two functions: code without unwind rows lies there. */
+#define MAX_PADDING 64
+
+struct rts_text {
+	const struct elf_fde *fdes;
+	size_t n;
+	uint8_t *class; /* enum code_class of each */
+	bool whole_file;
+};
+
+enum listed { UNLISTED = 0, LISTED_RTS, LISTED_GC };
+
+static int compare_name(const void *key, const void *element)
+{
+	return strcmp(key, *(const char *const *)element);
+}
+
+static enum listed listed(const char *name)
+{
+	if (bsearch(name, rts_names_gc, ARRAY_SIZE(rts_names_gc), sizeof(char *), compare_name))
+		return LISTED_GC;
+	if (bsearch(name, rts_names_mutator, ARRAY_SIZE(rts_names_mutator), sizeof(char *),
+		    compare_name))
+		return LISTED_RTS;
+	return UNLISTED;
+}
+
+/* Collector functions of versions that the list was not made from (rts/sm, 9.2 to 9.14). */
+static bool is_gc_name(const char *name)
+{
+	static const char *const prefixes[] = {"evacuate",   "scavenge",   "nonmoving", "traverse_",
+					       "alloc_todo", "todo_block", "gcThread",	"gcWorker"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+struct marks {
+	struct rts_text *text;
+	uint8_t *listed; /* enum listed of each FDE */
+	uint8_t *specific;
+	size_t n_listed;
+};
+
+/* The FDE that covers vaddr; n if there is none. */
+static size_t fde_at(const struct rts_text *text, uint64_t vaddr)
+{
+	size_t lo = 0, hi = text->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (vaddr < text->fdes[mid].start)
+			hi = mid;
+		else if (vaddr >= text->fdes[mid].end)
+			lo = mid + 1;
+		else
+			return mid;
+	}
+	return text->n;
+}
+
+static int on_symbol(void *ctx, const struct elf_sym *sym)
+{
+	struct marks *m = ctx;
+	char name[128];
+	size_t i, len;
+	enum listed l;
+
+	if (sym->shndx == SHN_UNDEF || (sym->type != STT_FUNC && sym->type != STT_NOTYPE))
+		return 0;
+	i = fde_at(m->text, sym->value);
+	if (i == m->text->n || m->text->fdes[i].start != sym->value)
+		return 0;
+	/* evacuate.part.0, scavenge_block.cold: compilers' parts of a function */
+	len = strcspn(sym->name, ".");
+	if (len == 0 || len >= sizeof(name))
+		return 0;
+	memcpy(name, sym->name, len);
+	name[len] = '\0';
+	l = listed(name);
+	if (l == UNLISTED)
+		return 0;
+	m->n_listed += m->listed[i] == UNLISTED;
+	if (l > m->listed[i])
+		m->listed[i] = (uint8_t)l;
+	m->specific[i] |= len >= SPECIFIC_NAME;
+	return 0;
+}
+
+static bool adjacent(const struct elf_fde *a, const struct elf_fde *b)
+{
+	return b->start - a->end <= MAX_PADDING;
+}
+
+/* A short name counts if the runtime is around it. */
+static bool is_anchor(const struct marks *m, size_t i)
+{
+	if (m->listed[i] == UNLISTED)
+		return false;
+	if (m->specific[i])
+		return true;
+	for (size_t d = 1; d <= NEIGHBOURS && i >= d; d++) {
+		if (!adjacent(&m->text->fdes[i - d], &m->text->fdes[i - d + 1]))
+			break;
+		if (m->specific[i - d])
+			return true;
+	}
+	for (size_t d = 1; d <= NEIGHBOURS && i + d < m->text->n; d++) {
+		if (!adjacent(&m->text->fdes[i + d - 1], &m->text->fdes[i + d]))
+			break;
+		if (m->specific[i + d])
+			return true;
+	}
+	return false;
+}
+
+static void classify(struct marks *m)
+{
+	struct rts_text *t = m->text;
+	size_t last = 0;
+	bool have_last = false;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (i > 0 && !adjacent(&t->fdes[i - 1], &t->fdes[i]))
+			have_last = false;
+		if (!is_anchor(m, i))
+			continue;
+		t->class[i] = m->listed[i] == LISTED_GC ? CODE_GC : CODE_RTS;
+		if (have_last && i - last - 1 <= MAX_UNLISTED) {
+			bool gc = t->class[last] == CODE_GC && t->class[i] == CODE_GC;
+
+			for (size_t k = last + 1; k < i; k++)
+				t->class[k] = gc ? CODE_GC : CODE_RTS;
+		}
+		last = i;
+		have_last = true;
+	}
+}
+
+/*
+ * Without any name (a stripped file): the functions around suspendThread, as far as C code
+ * follows C code.
+ */
+static void around(struct rts_text *t, uint64_t vaddr)
+{
+	size_t at = fde_at(t, vaddr);
+
+	if (at == t->n)
+		return;
+	for (size_t i = at; i < t->n; i++) {
+		if (i > at && !adjacent(&t->fdes[i - 1], &t->fdes[i]))
+			break;
+		t->class[i] = CODE_RTS;
+	}
+	for (size_t i = at; i > 0; i--) {
+		if (!adjacent(&t->fdes[i - 1], &t->fdes[i]))
+			break;
+		t->class[i - 1] = CODE_RTS;
+	}
+}
+
+int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
+{
+	struct rts_text *t = calloc(1, sizeof(*t));
+	struct marks m = {.text = t};
+	int err = -ENOMEM;
+
+	if (!t)
+		return -ENOMEM;
+	/* Without rows everything is unknown, which is no error. */
+	if (elf__fdes(rts->image->elf, &t->fdes, &t->n) < 0)
+		t->n = 0;
+	t->whole_file = strncmp(rts->image->base, "libHSrts", 8) == 0;
+	t->class = malloc(t->n + 1);
+	m.listed = calloc(t->n + 1, 1);
+	m.specific = calloc(t->n + 1, 1);
+	if (!t->class || !m.listed || !m.specific)
+		goto out;
+	memset(t->class, t->whole_file ? CODE_RTS : CODE_C, t->n + 1);
+	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
+	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
+	if (m.n_listed > 0)
+		classify(&m);
+	else if (rts->suspend.addr)
+		around(t, rts->suspend.addr - rts->image->bias);
+	*ret_text = t;
+	t = NULL;
+	err = 0;
+out:
+	free(m.listed);
+	free(m.specific);
+	rts_text__free(t);
+	return err;
+}
+
+void rts_text__free(struct rts_text *text)
+{
+	if (!text)
+		return;
+	free(text->class);
+	free(text);
+}
+
+enum code_class rts_text__class(const struct rts_text *text, uint64_t vaddr, const char *name)
+{
+	size_t i = fde_at(text, vaddr);
+
+	if (i == text->n)
+		return CODE_UNKNOWN;
+	if (text->class[i] == CODE_RTS && is_gc_name(name))
+		return CODE_GC;
+	return (enum code_class)text->class[i];
+}

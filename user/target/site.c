@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a safe call's site calls, and from where. GHC lowers every safe call to the same three
+ * calls in a row: suspendThread, the foreign function, resumeThread
+ * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall).
+ */
+#include "site.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "insn.h"
+#include "names.h"
+#include "zname.h"
+
+struct suspend_ctx {
+	const struct target *target;
+	const struct image_map *map; /* of the site */
+};
+
+/* The function of that name, or a PLT entry that leads to it. */
+static bool is_suspend(void *ctx, uint64_t addr)
+{
+	const struct suspend_ctx *c = ctx;
+	const char *name;
+
+	if (addr == c->target->rts.suspend.addr && addr != 0)
+		return true;
+	name = elf__plt_symbol(c->map->image->elf, addr - c->map->bias);
+	return name && strcmp(name, "suspendThread") == 0;
+}
+
+int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
+{
+	/* The byte before it is in the code for sure, the return address itself may be the end. */
+	const struct image_map *map = ret_addr ? images__at(&target->images, ret_addr - 1) : NULL;
+	struct suspend_ctx ctx = {.target = target, .map = map};
+	size_t len, before;
+	const uint8_t *code;
+
+	if (!map || !map->image || !map->image->elf)
+		return -ENOENT;
+	code = target__code(target, ret_addr - 1, &len, &before);
+	if (!code)
+		return -ENOENT;
+	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
+	return insn__site_back(target->insn, code + 1 - before, before, ret_addr, is_suspend, &ctx,
+			       ret_site);
+}
+
+/*
+ * A capi import calls a C function that GHC made: "ghczuwrapperZC1ZCmainZCMainZCusleep"
+ * (compiler/GHC/HsToCore/Foreign/Decl.hs). Its last part is what the program wrote.
+ */
+static const char *capi_name(const char *name, char *buf, size_t size)
+{
+	const char *last = NULL;
+
+	if (strncmp(name, "ghczuwrapperZC", 14) != 0)
+		return name;
+	for (const char *p = name; (p = strstr(p, "ZC")); p += 2)
+		last = p + 2;
+	if (!last || !*last)
+		return name;
+	zname__zdecode(last, strlen(last), buf, size);
+	return buf;
+}
+
+/* The file that defines a symbol which another one imports. */
+static const char *library_of(const struct target *target, const char *name,
+			      const struct image *not_this)
+{
+	for (size_t i = 0; i < target->images.n; i++) {
+		const struct image *image = target->images.images[i];
+		struct elf_sym sym;
+
+		if (image != not_this && image->elf &&
+		    elf__find_symbol(image->elf, name, &sym, NULL) == 0)
+			return image->base;
+	}
+	return "";
+}
+
+static const char *intern(struct target *target, const char *text)
+{
+	return names__intern(target->names, text, strlen(text));
+}
+
+static void imported(struct target *target, const struct image *image, const char *symbol,
+		     struct target_site *s)
+{
+	char plain[256], buf[256];
+	size_t len = strcspn(symbol, "@");
+
+	len = MIN(len, sizeof(plain) - 1);
+	memcpy(plain, symbol, len);
+	plain[len] = '\0';
+	s->library = intern(target, library_of(target, plain, image));
+	s->function = intern(target, capi_name(plain, buf, sizeof(buf)));
+}
+
+static void name_callee(struct target *target, const struct image_map *map,
+			const struct insn_call *call, struct target_site *s)
+{
+	const struct elf_file *elf = map->image->elf;
+	const char *symbol = NULL;
+	struct code_name name;
+	char buf[256];
+
+	s->function = "[indirect]";
+	s->library = "";
+	if (call->kind == INSN_CALL_DIRECT)
+		symbol = elf__plt_symbol(elf, call->target - map->bias);
+	else if (call->kind == INSN_CALL_SLOT)
+		symbol = elf__got_symbol(elf, call->target - map->bias);
+	if (symbol && symbol[0]) {
+		imported(target, map->image, symbol, s);
+	} else if (call->kind == INSN_CALL_DIRECT) {
+		names__code(target, call->target, false, &name);
+		s->function = intern(target, capi_name(name.name, buf, sizeof(buf)));
+		s->library = name.file;
+	}
+}
+
+int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)
+{
+	struct target_site s = {.library = "", .file = "", .function = "[indirect]"};
+	const struct image_map *map;
+	struct insn_call call;
+	size_t len, before;
+	const uint8_t *code;
+	uint64_t offset;
+	int err;
+
+	err = site__find(target, ret_addr, &s.site);
+	if (err < 0)
+		return err;
+	map = images__at(&target->images, s.site);
+	code = target__code(target, s.site, &len, &before);
+	if (!map || !code)
+		return -ENOENT;
+	if (insn__call_target(target->insn, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
+			      &call) == 0)
+		name_callee(target, map, &call, &s);
+	s.function = intern(target, s.function);
+	s.library = intern(target, s.library);
+	names__code(target, s.site, true, &s.caller);
+	s.file = names__intern(target->names, map->image->base, strlen(map->image->base));
+	if (elf__vaddr_to_offset(map->image->elf, s.site - map->bias, &offset))
+		s.offset = offset;
+	*ret_site = s;
+	return 0;
+}

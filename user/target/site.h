@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sites of safe calls in Haskell code. Private to the target room. */
+#ifndef SAFESCOPED_TARGET_SITE_H
+#define SAFESCOPED_TARGET_SITE_H
+
+#include <stdint.h>
+
+#include "target_priv.h"
+
+/*
+ * The site that a return address in Haskell code belongs to: of the call of suspendThread, of the
+ * foreign function or of resumeThread. *ret_site is the suspendThread call's return address.
+ * -ENOENT: not in a safe call's code.
+ */
+int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site);
+
+#endif

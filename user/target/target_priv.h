@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a target is made of. Private to the target room. */
+#ifndef SAFESCOPED_TARGET_PRIV_H
+#define SAFESCOPED_TARGET_PRIV_H
+
+#include "check.h"
+#include "image.h"
+#include "rts_find.h"
+#include "target.h"
+
+struct insn;
+struct names;
+
+struct target {
+	struct target_info info;
+	uint64_t start_ticks; /* tells a reused pid apart */
+	int pidfd;
+	char exe[4096];
+	char build_id[41];
+	char *symbols_path; /* --symbols, or NULL */
+	bool force;
+	struct images images;
+	struct rts rts;
+	struct check_result check;
+	struct insn *insn;
+	struct names *names; /* of names.c */
+};
+
+/*
+ * Chooses the instruction for a probe in the function at `place`; absent if it cannot be had.
+ * With `entry_state` the return address must still lie at rsp and the arguments in their
+ * registers there, as at the function's first instruction.
+ */
+void probe__place(const struct target *target, const struct rts_place *place, bool entry_state,
+		  struct target_probe *ret_probe);
+
+/*
+ * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,
+ * in *ret_before those of the same segment that lie before it. NULL if no file has them.
+ */
+const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *ret_len,
+			    size_t *ret_before);
+
+#endif
