@@ -4,9 +4,10 @@
  * in the file's mapping.
  *
  * GHC's code lies behind its info table (tables next to code), and the symbol X_info has the
- * code's address: an info pointer is found exactly. Local closures and return points have no
- * symbol (GHC's internalNamePrefix, 8.10 to 9.14), and GHC's symbols have no size: an address
- * behind one belongs to it or to a nameless neighbour, hence NAME_NEAREST.
+ * code's address: an info pointer is found exactly. Its size (GHC/CmmToAsm/X86/Ppr.hs, pprSizeDecl)
+ * takes in the return points of the same procedure. Local closures are procedures without a
+ * symbol (internalNamePrefix, 8.10 to 9.14): the symbol below one ends before it, and names it
+ * only roughly, hence NAME_NEAREST.
  */
 #ifndef SAFESCOPED_TARGET_SYMBOLS_H
 #define SAFESCOPED_TARGET_SYMBOLS_H

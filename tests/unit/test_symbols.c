@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The index of code symbols: on labels of this test's own making, tiny.elf, and a GHC program. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "target/elf.h"
+#include "target/symbols.h"
+
+#define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
+
+/* Symbols as compilers and assembly leave them. One nop is one byte. */
+__asm__(".text\n"
+	".type tsym_local, @function\n"
+	"tsym_local:\n\t.skip 8, 0x90\n"
+	".size tsym_local, 8\n"
+	".skip 8, 0x90\n" /* behind its end, in nobody's */
+	".globl tsym_Outer\n.type tsym_Outer, @function\n"
+	"tsym_Outer:\n\t.skip 8, 0x90\n"
+	"tsym_inner_label:\n\t.skip 8, 0x90\n" /* local: the function says more */
+	".globl tsym_Inner\n"
+	"tsym_Inner:\n\t.skip 8, 0x90\n" /* global, without size: like StgReturn */
+	".size tsym_Outer, . - tsym_Outer\n"
+	/* one address, four names; the size stands at another than the best */
+	".globl tsym_M_f_info, tsym_M_f_entry, _tsym_alias\n"
+	".type tsym_M_f_entry, @function\n.type _tsym_alias, @function\n"
+	"tsym_M_f_entry:\n_tsym_alias:\ntsym_M_f_info:\ntsym_a_local:\n\t.skip 8, 0x90\n"
+	".size tsym_M_f_entry, 8\n"
+	/* weak and global function of one address */
+	".globl _tsym_IO_puts\n.weak tsym_puts\n"
+	".type _tsym_IO_puts, @function\n.type tsym_puts, @function\n"
+	"_tsym_IO_puts:\ntsym_puts:\n\t.skip 8, 0x90\n"
+	".size _tsym_IO_puts, 8\n.size tsym_puts, 8\n"
+	/* a function without a size */
+	".globl tsym_sizeless\n.type tsym_sizeless, @function\n"
+	"tsym_sizeless:\n\t.skip 8, 0x90\n"
+	".globl tsym_end\ntsym_end:\n\tud2\n"
+	".section .tsym_alone, \"ax\", @progbits\n\t.skip 16, 0x90\n"
+	".globl tsym_in_alone\ntsym_in_alone:\n\t.skip 16, 0x90\n"
+	".section .tsym_far, \"ax\", @progbits\n"
+	".globl tsym_far\n.type tsym_far, @function\n"
+	"tsym_far:\n\t.skip 2097152, 0x90\n"
+	".size tsym_far, 16\n"
+	".text\n");
+
+static struct elf_file *open_path(const char *path)
+{
+	struct elf_file *elf = NULL;
+
+	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &elf), 0);
+	return elf;
+}
+
+static uint64_t address(const struct elf_file *elf, const char *name)
+{
+	struct elf_sym sym;
+
+	assert_int_equal(elf__find_symbol(elf, name, &sym, NULL), 0);
+	return sym.value;
+}
+
+static void expect(const struct symbols *s, uint64_t vaddr, const char *name,
+		   enum name_source source)
+{
+	struct symbols_hit hit = {0};
+
+	assert_int_equal(symbols__lookup(s, vaddr, &hit), 0);
+	assert_string_equal(hit.name, name);
+	assert_int_equal(hit.name_len, strlen(name));
+	assert_int_equal(hit.source, source);
+	assert_true(hit.start <= vaddr);
+}
+
+static void best_of_several(void **state)
+{
+	struct elf_file *elf = open_path("/proc/self/exe");
+	struct symbols *s = NULL;
+	struct symbols_hit hit;
+	uint64_t at;
+
+	(void)state;
+	assert_int_equal(symbols__new(elf, &s), 0);
+	assert_true(symbols__count(s) > 10);
+
+	at = address(elf, "tsym_local");
+	expect(s, at, "tsym_local", NAME_EXACT);
+	expect(s, at + 7, "tsym_local", NAME_EXACT);
+	expect(s, at + 8, "tsym_local", NAME_NEAREST);
+	expect(s, at + 15, "tsym_local", NAME_NEAREST);
+	at = address(elf, "tsym_Outer");
+	expect(s, at, "tsym_Outer", NAME_EXACT);
+	expect(s, at + 8, "tsym_inner_label", NAME_EXACT);
+	expect(s, at + 9, "tsym_Outer", NAME_EXACT);
+	expect(s, at + 16, "tsym_Inner", NAME_EXACT);
+	expect(s, at + 17, "tsym_Inner", NAME_EXACT);
+
+	at = address(elf, "tsym_M_f_entry");
+	expect(s, at, "tsym_M_f_info", NAME_EXACT);
+	expect(s, at + 7, "tsym_M_f_info", NAME_EXACT);
+	assert_int_equal(symbols__lookup(s, at + 7, &hit), 0);
+	assert_int_equal(hit.size, 8);
+	assert_int_equal(hit.start, at);
+	expect(s, address(elf, "_tsym_IO_puts"), "tsym_puts", NAME_EXACT);
+	expect(s, address(elf, "tsym_end") - 1, "tsym_sizeless", NAME_NEAREST);
+	expect(s, (uint64_t)(address(elf, "best_of_several") + 1), "best_of_several", NAME_EXACT);
+	symbols__free(s);
+	elf__free(elf);
+}
+
+static void not_across_sections(void **state)
+{
+	struct elf_file *elf = open_path("/proc/self/exe");
+	struct symbols *s = NULL;
+	struct symbols_hit hit;
+	struct elf_section sec;
+	uint64_t at;
+
+	(void)state;
+	assert_int_equal(symbols__new(elf, &s), 0);
+	at = address(elf, "tsym_in_alone");
+	assert_int_equal(symbols__lookup(s, at - 1, &hit), -ENOENT);
+	expect(s, at, "tsym_in_alone", NAME_EXACT);
+	expect(s, at + 15, "tsym_in_alone", NAME_NEAREST);
+	at = address(elf, "tsym_far");
+	expect(s, at + 16, "tsym_far", NAME_NEAREST);
+	expect(s, at + SYMBOLS_MAX_DISTANCE, "tsym_far", NAME_NEAREST);
+	assert_int_equal(symbols__lookup(s, at + SYMBOLS_MAX_DISTANCE + 1, &hit), -ENOENT);
+	/* no code: data, nothing at all */
+	assert_int_equal(elf__section(elf, ".data", &sec), 0);
+	assert_int_equal(symbols__lookup(s, sec.vaddr, &hit), -ENOENT);
+	assert_int_equal(symbols__lookup(s, 0, &hit), -ENOENT);
+	assert_int_equal(symbols__lookup(s, UINT64_MAX, &hit), -ENOENT);
+	symbols__free(s);
+	symbols__free(NULL);
+	elf__free(elf);
+}
+
+static void known_file(void **state)
+{
+	struct elf_file *elf = open_path(TINY);
+	struct symbols *s = NULL;
+	struct symbols_hit hit;
+
+	(void)state;
+	assert_int_equal(symbols__new(elf, &s), 0);
+	/* tiny_string and tiny_tls (0) are in the executable segment, but in no code */
+	assert_int_equal(symbols__count(s), 4);
+	expect(s, 0x480, "tiny_Haskell_info", NAME_EXACT);
+	expect(s, 0x482, "tiny_Haskell_info", NAME_NEAREST);
+	expect(s, 0x484, "tiny_local", NAME_EXACT);
+	expect(s, 0x4c3, "tiny_tls_sum", NAME_EXACT);
+	assert_int_equal(symbols__lookup(s, 0x470, &hit), -ENOENT); /* .plt */
+	assert_int_equal(symbols__lookup(s, 0x4c8, &hit), -ENOENT); /* .rodata */
+	symbols__free(s);
+	elf__free(elf);
+}
+
+/* The section table's .symtab entry made nameless: what `strip` leaves. */
+static void stripped_and_debug_file(void **state)
+{
+	struct elf_file *elf = NULL, *debug = open_path(TINY);
+	struct symbols *s = NULL;
+	static uint8_t copy[8192];
+	int fd = open(TINY, O_RDONLY | O_CLOEXEC);
+	ssize_t size = read(fd, copy, sizeof(copy));
+
+	(void)state;
+	close(fd);
+	assert_true(size > 0xa30 + 20 * 64);
+	copy[0xa30 + 19 * 64 + 4] = SHT_PROGBITS;
+	assert_int_equal(elf__open_bytes(copy, (size_t)size, "stripped", &elf), 0);
+	assert_int_equal(elf__n_symbols(elf, ELF_SYMTAB), 0);
+
+	assert_int_equal(symbols__new(elf, &s), 0);
+	assert_int_equal(symbols__count(s), 3);
+	expect(s, 0x484, "tiny_Haskell_info", NAME_NEAREST);
+	expect(s, 0x489, "tiny_calls", NAME_EXACT);
+	symbols__free(s);
+	assert_int_equal(symbols__new_debug(elf, debug, &s), 0);
+	assert_int_equal(symbols__count(s), 4);
+	expect(s, 0x484, "tiny_local", NAME_EXACT);
+	symbols__free(s);
+	elf__free(elf);
+	elf__free(debug);
+}
+
+static const char ghc_source[] =
+	"module Main (main, spin) where\n"
+	"import Foreign.C\n"
+	"foreign import ccall safe \"usleep\" c_usleep :: CUInt -> IO CInt\n"
+	"spin :: Int -> Int\n"
+	"spin 0 = 0\n"
+	"spin n = n + spin (n - 1)\n"
+	"{-# NOINLINE spin #-}\n"
+	"main :: IO ()\n"
+	"main = print (spin 10) >> c_usleep 1 >> return ()\n";
+
+/* A real GHC program: names as GHC gives them, unwind rows only where C code is. */
+static void ghc_program(void **state)
+{
+	char dir[] = "/tmp/test_symbols.XXXXXX", path[64], command[256];
+	struct elf_file *elf;
+	struct symbols *s = NULL;
+	uint64_t at;
+	FILE *f;
+	int failed;
+
+	(void)state;
+	if (system("command -v ghc >/dev/null 2>&1") != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/T.hs", dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(ghc_source, f);
+	fclose(f);
+	snprintf(command, sizeof(command), "cd %s && ghc -v0 -O -threaded T.hs -o T", dir);
+	failed = system(command);
+	snprintf(path, sizeof(path), "%s/T", dir);
+	elf = failed ? NULL : open_path(path);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0); /* the file stays open */
+	assert_int_equal(failed, 0);
+
+	assert_int_equal(symbols__new(elf, &s), 0);
+	at = address(elf, "Main_zdwspin_info");
+	expect(s, at, "Main_zdwspin_info", NAME_EXACT);
+	assert_false(elf__has_fde(elf, at));
+	at = address(elf, "base_GHCziBase_zpzp_info");
+	expect(s, at, "base_GHCziBase_zpzp_info", NAME_EXACT);
+	at = address(elf, "suspendThread");
+	expect(s, at + 5, "suspendThread", NAME_EXACT);
+	assert_true(elf__has_fde(elf, at));
+	/* a global label inside a local function that has a size */
+	at = address(elf, "StgReturn");
+	expect(s, at, "StgReturn", NAME_EXACT);
+	expect(s, at + 1, "StgReturn", NAME_EXACT);
+	assert_true(elf__has_fde(elf, at));
+	symbols__free(s);
+	elf__free(elf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(best_of_several), cmocka_unit_test(not_across_sections),
+		cmocka_unit_test(known_file),	   cmocka_unit_test(stripped_and_debug_file),
+		cmocka_unit_test(ghc_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
