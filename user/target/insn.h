@@ -36,8 +36,8 @@ struct insn_choice {
  *
  * Source: arch/x86/kernel/uprobes.c, branch_setup_xol_ops and push_setup_xol_ops: push of a
  * 64-bit register (50+r, 41 50+r), nop (90), call rel32, jmp rel, jcc rel. Multi-byte nops
- * (0f 1f) are left alone: before 6.16 they are stepped, and from 6.18 on a five-byte one is
- * rewritten into a call whose trampoline makes the target issue a system call.
+ * (0f 1f) are left alone: kernels older than 2025 step them, and 6.18 rewrites a five-byte one
+ * into a call whose trampoline makes the target issue a system call (ba2bfc97b462).
  */
 int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
 		       struct insn_choice *ret_choice);
