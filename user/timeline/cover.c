@@ -115,6 +115,12 @@ static int by_start(const void *pa, const void *pb)
 	return (a->end < b->end) - (a->end > b->end);
 }
 
+static void sort_covers(struct cover_list *list)
+{
+	if (list->n)
+		qsort(list->v, list->n, sizeof(*list->v), by_start);
+}
+
 /* The first of v[0…n) that starts after t. */
 static size_t first_after(const struct cover *v, size_t n, uint64_t t)
 {
@@ -209,7 +215,7 @@ static int add_guessed(const struct target_state *tg, const struct thread *th, u
 	const struct ev *ev;
 	int err = 0;
 
-	qsort(list->v, list->n, sizeof(*list->v), by_start);
+	sort_covers(list);
 	while (!err && (ev = next_evidence(&it))) {
 		bool in_call = ev->where == WIRE_WHERE_SAFE_CALL && ev->call_start_ns;
 		uint64_t told = MAX(ev->t0, start);
@@ -263,7 +269,7 @@ static int make_segs(struct cover_list *list, uint64_t start)
 	size_t depth = 0;
 	int err;
 
-	qsort(list->v, list->n, sizeof(*list->v), by_start);
+	sort_covers(list);
 	err = add_seg(list, start, -1, SEG_BEGIN, true);
 	for (size_t i = 0; !err && i < list->n && i < INT32_MAX; i++) {
 		struct cover *c = &list->v[i];

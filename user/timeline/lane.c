@@ -191,7 +191,7 @@ static int emit_samples(struct builder *b, uint64_t end, bool end_exact, size_t 
 
 static bool was_mutator(const struct builder *b, const struct seg *seg)
 {
-	if (b->cursor == seg->start && seg->kind == SEG_CALL_END)
+	if (b->cursor == seg->start && (seg->kind == SEG_CALL_END || seg->kind == SEG_GC_END))
 		return true;
 	return b->prev &&
 	       (b->prev->where == WIRE_WHERE_HASKELL || b->prev->where == WIRE_WHERE_RESUMING ||
@@ -248,8 +248,11 @@ static void by_past(const struct builder *b, const struct seg *seg, struct piece
 	else
 		return;
 	p->state = ev__state_on(ev, false);
+	/* A call has ended, and so has a collection, or it would cover this piece. */
+	if (p->state == ST_GC_WORK)
+		p->state = ST_RTS;
 	if (p->state == ST_SAFE_CALL_CPU || (p->state == ST_RTS && was_mutator(b, seg)))
-		p->state = ST_HASKELL; /* the call has ended, or it would cover this piece */
+		p->state = ST_HASKELL;
 }
 
 static bool is_callback(const struct builder *b, const struct seg *seg, const struct ev *off,

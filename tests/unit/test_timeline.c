@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The timeline's lanes: every nanosecond of a thread has a state. */
+#include "test_timeline_kit.h"
+
+/* A sample in the middle of a thread that was never off the CPU: one stretch. */
+static void test_one_sample(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+	const struct tl_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 100));
+	put(&kit, mk_sample(&r, 7, T0 + 500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)),
+			    RET(UPD), STOP));
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	assert_int_equal(lane->start_ns, T0 + 100);
+	assert_int_equal(lane->end_ns, END);
+	assert_int_equal(lane->n_stretches, 1);
+	check_stretch(kit.tl, lane, 0, T0 + 100, END, ST_HASKELL, "Main.h2;Main.h1");
+	assert_int_equal(lane->stretches[0].samples, 1);
+	assert_int_equal(lane->stretches[0].cap, 1);
+	assert_int_equal(lane->stretches[0].exact, 0);
+	assert_true(lane->sampled_states & 1U << ST_HASKELL);
+	assert_string_equal(lane->name, "t7");
+	assert_int_equal(lane->cpu_ns, END - T0 - 100);
+	timeline__free(kit.tl);
+}
+
+static void test_midpoints(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_off(&r, 7, 0, 0, T0 + 1000, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 2000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 4000, WIRE_WHERE_HASKELL, CFN(3), CIP(CFN(3)),
+			    CALLED(HS(1)), STOP));
+	/* Arrives late: it is put in its place. */
+	put(&kit, mk_sample(&r, 7, T0 + 3000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 5500, T0 + 6000, WIRE_WHERE_NO_CAP, STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 6500));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	assert_int_equal(lane->n_stretches, 6);
+	/* Nobody saw the thread before; its next stay tells what it most likely was. */
+	check_stretch(kit.tl, lane, 0, T0, T0 + 1000, ST_IDLE, "");
+	check_stretch(kit.tl, lane, 1, T0 + 1000, T0 + 3500, ST_HASKELL, "Main.h1");
+	assert_int_equal(lane->stretches[1].samples, 2);
+	check_stretch(kit.tl, lane, 2, T0 + 3500, T0 + 5000, ST_UNSAFE_CALL_CPU, "Main.h1;c3");
+	check_stretch(kit.tl, lane, 3, T0 + 5000, T0 + 5500, ST_IDLE, "");
+	assert_int_equal(lane->stretches[3].exact, 1);
+	check_stretch(kit.tl, lane, 4, T0 + 5500, T0 + 6000, ST_PREEMPTED, "[RTS];[preempted]");
+	assert_int_equal(lane->stretches[4].exact, 1);
+	assert_int_equal(lane->end_ns, T0 + 6500);
+	timeline__free(kit.tl);
+}
+
+/* A recorded call with a sleep inside: all its boundaries are exact. */
+static void test_recorded_call(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+	const struct tl_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	mk_off(&r, 7, T0 + 20000, T0 + 60000, T0 + 61000, WIRE_WHERE_SAFE_CALL, STOP);
+	r.off.site = SITE(1);
+	r.off.call_start_ns = T0 + 10000;
+	put(&kit, &r);
+	mk_sample(&r, 7, T0 + 65000, WIRE_WHERE_SAFE_CALL, CFN(9), CIP(CFN(9)), RET(HS(2)), STOP);
+	r.sample.site = SITE(1);
+	r.sample.call_start_ns = T0 + 10000;
+	put(&kit, &r);
+	put(&kit, mk_call(&r, 7, T0 + 10000, T0 + 70000, SITE(1), RET(HS(2)), STOP));
+	put(&kit,
+	    mk_off(&r, 7, T0 + 80000, T0 + 80000, T0 + 81000, WIRE_WHERE_HASKELL, IP(HS(2)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	/* A safe call is made by Haskell code: that is what came before it. */
+	check_stretch(kit.tl, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h2");
+	check_stretch(kit.tl, lane, 1, T0 + 10000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	assert_int_equal(lane->stretches[1].exact, 1);
+	check_stretch(kit.tl, lane, 2, T0 + 20000, T0 + 60000, ST_SAFE_CALL_BLOCKED,
+		      "Main.h2;c1;[safe call, blocked]");
+	assert_int_equal(lane->stretches[2].exact, 1);
+	check_stretch(kit.tl, lane, 3, T0 + 60000, T0 + 61000, ST_PREEMPTED,
+		      "Main.h2;c1;[preempted]");
+	check_stretch(kit.tl, lane, 4, T0 + 61000, T0 + 70000, ST_SAFE_CALL_CPU, "Main.h2;c1;c9");
+	check_stretch(kit.tl, lane, 5, T0 + 70000, T0 + 80000, ST_HASKELL, "Main.h2");
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 19000);
+	assert_false(lane->sampled_states & 1U << ST_SAFE_CALL_CPU);
+	assert_int_equal(lane->cpu_ns, 90000 - 41000 - 1000);
+	timeline__free(kit.tl);
+}
+
+/* C calls back into Haskell, which makes the next safe call. */
+static void test_nested_calls(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	mk_sample(&r, 7, T0 + 25000, WIRE_WHERE_HASKELL, HS(5), IP(HS(5)), STOP);
+	r.sample.site = SITE(1); /* the outer call is still open in the callback */
+	r.sample.call_start_ns = T0 + 10000;
+	put(&kit, &r);
+	put(&kit, mk_call(&r, 7, T0 + 30000, T0 + 40000, SITE(2), RET(HS(5)), STOP));
+	put(&kit, mk_call(&r, 7, T0 + 50000, T0 + 60000, SITE(2), RET(HS(5)), STOP));
+	put(&kit, mk_call(&r, 7, T0 + 10000, T0 + 90000, SITE(1), RET(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	check_stretch(kit.tl, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h1");
+	/* The sample says that the callback ran before the first inner call. */
+	check_stretch(kit.tl, lane, 1, T0 + 10000, T0 + 30000, ST_HASKELL, "Main.h5");
+	check_stretch(kit.tl, lane, 2, T0 + 30000, T0 + 40000, ST_SAFE_CALL_CPU, "Main.h5;c2");
+	/* Between two calls of one callback there is Haskell code. */
+	check_stretch(kit.tl, lane, 3, T0 + 40000, T0 + 50000, ST_HASKELL, "Main.h5");
+	check_stretch(kit.tl, lane, 4, T0 + 50000, T0 + 60000, ST_SAFE_CALL_CPU, "Main.h5;c2");
+	check_stretch(kit.tl, lane, 5, T0 + 60000, T0 + 90000, ST_SAFE_CALL_CPU, "Main.h1;c1");
+	assert_int_equal(lane->n_stretches, 7);
+	timeline__free(kit.tl);
+}
+
+/* Calls below the threshold have no record: stays off the CPU tell of them. */
+static void test_short_call(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	mk_off(&r, 7, T0 + 20000, T0 + 21000, T0 + 21000, WIRE_WHERE_SAFE_CALL, RET(HS(2)), STOP);
+	r.off.site = SITE(1);
+	r.off.call_start_ns = T0 + 18000;
+	put(&kit, &r);
+	mk_off(&r, 7, T0 + 50000, T0 + 51000, T0 + 51000, WIRE_WHERE_SAFE_CALL, RET(HS(2)), STOP);
+	r.off.site = SITE(1);
+	r.off.call_start_ns = T0 + 48000;
+	put(&kit, &r);
+	put(&kit, mk_off(&r, 7, T0 + 52000, T0 + 53000, T0 + 53000, WIRE_WHERE_RESUMING, RET(HS(2)),
+			 STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 60000));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	check_stretch(kit.tl, lane, 0, T0, T0 + 18000, ST_HASKELL, "Main.h2");
+	check_stretch(kit.tl, lane, 1, T0 + 18000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_stretch(kit.tl, lane, 2, T0 + 20000, T0 + 21000, ST_SAFE_CALL_BLOCKED,
+		      "Main.h2;c1;[safe call, blocked]");
+	/* It went on, but for no longer than a call without a record lasts (10 us here). */
+	check_stretch(kit.tl, lane, 3, T0 + 21000, T0 + 28000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	assert_int_equal(lane->stretches[3].exact, 0);
+	check_stretch(kit.tl, lane, 4, T0 + 28000, T0 + 48000, ST_HASKELL, "Main.h2");
+	check_stretch(kit.tl, lane, 5, T0 + 48000, T0 + 50000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_stretch(kit.tl, lane, 7, T0 + 51000, T0 + 51500, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_stretch(kit.tl, lane, 9, T0 + 52000, T0 + 53000, ST_CAP_WAIT,
+		      "Main.h2;[waiting for a capability]");
+	timeline__free(kit.tl);
+}
+
+/* The kernel's sums put the totals right, and never take more than there is. */
+static void test_short_sums(void **state)
+{
+	static const struct {
+		uint64_t wall, blocked, runnable, haskell, safe;
+	} cases[] = {
+		{300, 0, 0, 700, 300}, /* none of it was seen by sampling */
+		{500, 300, 100, 900, 100},
+		{5000, 0, 0, 0, 1000}, /* more than the thread ran */
+		{10, 20, 30, 1000, 0}, /* damaged: off the CPU for longer than it lasted */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct wire_thread th = {.tgid = PID};
+		const struct tl_lane *lane;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
+		put(&kit, mk_sample(&r, 7, END - 500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+		th.on_since_ns = END - 1000;
+		th.short_calls = 3;
+		th.short_wall_ns = cases[i].wall;
+		th.short_blocked_ns = cases[i].blocked;
+		th.short_runnable_ns = cases[i].runnable;
+		assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+		finish(&kit);
+		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		assert_int_equal(lane->states_ns[ST_HASKELL], cases[i].haskell);
+		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], cases[i].safe);
+		assert_int_equal(lane->short_calls, 3);
+		timeline__free(kit.tl);
+	}
+	{
+		/* Sampling found more of it than there was: the other way. */
+		struct wire_thread th = {.tgid = PID, .on_since_ns = END - 1000};
+		const struct tl_lane *lane;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
+		put(&kit, mk_sample(&r, 7, END - 500, WIRE_WHERE_SAFE_CALL, CFN(1), STOP));
+		th.short_wall_ns = 400;
+		assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+		finish(&kit);
+		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		assert_int_equal(lane->states_ns[ST_HASKELL], 600);
+		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 400);
+		timeline__free(kit.tl);
+	}
+}
+
+/* Threads that never did anything have the snapshot's state. */
+static void test_snapshot_only(void **state)
+{
+	struct snap_thread snaps[4] = {
+		kit_snap(1, WIRE_WHERE_SAFE_CALL, 'S'),
+		kit_snap(2, WIRE_WHERE_NO_CAP, 'S'),
+		kit_snap(3, WIRE_WHERE_FOREIGN, 'S'),
+		kit_snap(4, WIRE_WHERE_RESUMING, 'S'),
+	};
+	const struct tl_target *t;
+	const struct tl_lane *lane;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	snaps[0].site = SITE(1);
+	snaps[0].frames[0] = RET(HS(4));
+	snaps[0].stack.nframes = 1;
+	snaps[0].stack.end = WIRE_END_COMPLETE;
+	put_snap(&kit, snaps, 4, false);
+	put_snap(&kit, snaps, 4, true);
+	t = finish(&kit);
+	assert_int_equal(t->n_lanes, 4);
+	check_stretch(kit.tl, lane_of(t, 1), 0, T0, END, ST_SAFE_CALL_BLOCKED,
+		      "Main.h4;c1;[safe call, blocked]");
+	check_stretch(kit.tl, lane_of(t, 2), 0, T0, END, ST_IDLE, "");
+	lane = lane_of(t, 3);
+	check_stretch(kit.tl, lane, 0, T0, END, ST_FOREIGN_BLOCKED, "[foreign code, blocked]");
+	assert_string_equal(lane->name, "snap");
+	check_stretch(kit.tl, lane_of(t, 4), 0, T0, END, ST_CAP_WAIT,
+		      "[no stack];[waiting for a capability]");
+	/* The idle worker comes last. */
+	assert_int_equal(t->lanes[3].tid, 2);
+	/* The call that was open all the time is told with what was seen of it. */
+	assert_int_equal(t->n_calls, 1);
+	assert_string_equal(t->calls[0].function, "c1");
+	assert_int_equal(t->calls[0].calls, 0);
+	assert_int_equal(t->calls[0].open_at_start, 1);
+	assert_int_equal(t->calls[0].open_at_end, 1);
+	assert_int_equal(t->calls[0].open_wall_ns, END - T0);
+	assert_true(t->calls[0].p50_ns == UINT64_MAX);
+	timeline__free(kit.tl);
+}
+
+/* The first stay began before the session: the snapshot tells what it was. */
+static void test_first_stay(void **state)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	snap.site = SITE(3);
+	put_snap(&kit, &snap, 1, false);
+	put(&kit, mk_off(&r, 7, 0, T0 + 400, T0 + 500, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 600, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 700));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	check_stretch(kit.tl, lane, 0, T0, T0 + 400, ST_SAFE_CALL_BLOCKED,
+		      "Main.h3;c3;[safe call, blocked]");
+	check_stretch(kit.tl, lane, 1, T0 + 400, T0 + 500, ST_PREEMPTED, "Main.h3;c3;[preempted]");
+	assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
+	timeline__free(kit.tl);
+}
+
+/* The kernel's entry closes the lane: a stay and a call that have not ended. */
+static void test_still_off(void **state)
+{
+	struct wire_thread th = {.tgid = PID,
+				 .depth = 1,
+				 .off_since_ns = T0 + 5000,
+				 .on_since_ns = T0 + 1000,
+				 .off_state = 1,
+				 .off_syscall = 7};
+	struct wire_off_stack stack = {0};
+	const struct tl_target *t;
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	th.off_rts.where = WIRE_WHERE_SAFE_CALL;
+	th.open[0].start_ns = T0 + 3000;
+	th.open[0].site = SITE(2);
+	th.open[0].flags = WIRE_CALL_INTERRUPTIBLE;
+	assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+	stack.stack.nframes = 1;
+	stack.stack.end = WIRE_END_COMPLETE;
+	stack.frames[0] = RET(HS(6));
+	assert_int_equal(timeline__thread_off_stack(kit.tl, PID, 7, &stack), 0);
+	assert_int_equal(timeline__thread_off_stack(kit.tl, PID, 8, &stack), -ENOENT);
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	check_stretch(kit.tl, lane, 0, T0, T0 + 3000, ST_HASKELL, "Main.h6");
+	check_stretch(kit.tl, lane, 1, T0 + 3000, T0 + 5000, ST_SAFE_CALL_CPU, "Main.h6;c2");
+	check_stretch(kit.tl, lane, 2, T0 + 5000, END, ST_SAFE_CALL_BLOCKED,
+		      "Main.h6;c2;[safe call, blocked]");
+	assert_int_equal(t->n_calls, 1);
+	assert_true(t->calls[0].interruptible);
+	assert_int_equal(t->calls[0].open_at_end, 1);
+	assert_int_equal(t->calls[0].open_wall_ns, END - T0 - 3000);
+	timeline__free(kit.tl);
+}
+
+static void test_gc(void **state)
+{
+	const struct tl_target *t;
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 10)); /* began before the session */
+	put(&kit, mk_sample(&r, 7, T0 + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 1000));
+	put(&kit, mk_sample(&r, 7, T0 + 1500, WIRE_WHERE_RTS, GCFN(1), CIP(GCFN(1)), STOP));
+	put(&kit, mk_off(&r, 8, T0 + 1100, T0 + 1900, T0 + 1950, WIRE_WHERE_RTS, STOP));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 2000));
+	put(&kit,
+	    mk_off(&r, 8, T0 + 2500, T0 + 2600, T0 + 2600, WIRE_WHERE_RTS, CIP(RTS(9)), STOP));
+	put(&kit,
+	    mk_off(&r, 8, T0 + 2700, T0 + 2800, T0 + 2800, WIRE_WHERE_RTS, CIP(RTS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 3000));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 3000));
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	check_stretch(kit.tl, lane, 0, T0, T0 + 1000, ST_HASKELL, "Main.h1");
+	check_stretch(kit.tl, lane, 1, T0 + 1000, T0 + 2000, ST_GC_WORK, "[GC];g1");
+	assert_int_equal(lane->states_ns[ST_GC_WORK], 1000);
+	assert_false(lane->sampled_states & 1U << ST_GC_WORK);
+	lane = lane_of(t, 8);
+	assert_int_equal(lane->states_ns[ST_GC_WAIT], 800 + 100);
+	assert_int_equal(lane->states_ns[ST_RTS_BLOCKED], 100);
+	assert_true(t->gc.known);
+	assert_int_equal(t->gc.count, 1);
+	assert_int_equal(t->gc.pause_ns, 1000);
+	assert_int_equal(t->gc.max_pause_ns, 1000);
+	timeline__free(kit.tl);
+}
+
+/* What a thread does off the CPU, by where the runtime says it is. */
+static void test_off_states(void **state)
+{
+	static const struct {
+		unsigned where;
+		uint32_t syscall;
+		uint64_t ip;
+		enum tl_state expect;
+	} cases[] = {
+		{WIRE_WHERE_HASKELL, 35, CFN(1), ST_UNSAFE_CALL_BLOCKED},
+		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, CFN(1), ST_HASKELL_BLOCKED},
+		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, HS(1), ST_HASKELL_BLOCKED},
+		{WIRE_WHERE_HASKELL, 9, RTS(1), ST_RTS_BLOCKED},
+		{WIRE_WHERE_SAFE_CALL, 35, CFN(1), ST_SAFE_CALL_BLOCKED},
+		{WIRE_WHERE_RESUMING, 202, CFN(1), ST_CAP_WAIT},
+		{WIRE_WHERE_RTS, 202, RTS(1), ST_RTS_BLOCKED},
+		{WIRE_WHERE_RTS, 202, GCFN(1), ST_GC_WAIT},
+		{WIRE_WHERE_NO_CAP, 202, CFN(1), ST_IDLE},
+		{WIRE_WHERE_FOREIGN, 202, CFN(1), ST_FOREIGN_BLOCKED},
+		{WIRE_WHERE_NOT_READY, 202, CFN(1), ST_RTS_BLOCKED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct kit kit;
+		union rec r;
+		const struct tl_lane *lane;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+		mk_off(&r, 7, T0 + 100, T0 + 900, T0 + 1000, cases[i].where, STOP);
+		r.off.syscall = cases[i].syscall;
+		r.off.ip = cases[i].ip;
+		put(&kit, &r);
+		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 2000));
+		finish(&kit);
+		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		assert_int_equal(lane->states_ns[cases[i].expect], 800);
+		assert_int_equal(lane->states_ns[ST_PREEMPTED], 100);
+		assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
+		timeline__free(kit.tl);
+	}
+}
+
+/* What a thread does on the CPU, by where the runtime says it is and by the code it runs. */
+static void test_on_states(void **state)
+{
+	static const struct {
+		unsigned where;
+		uint64_t ip;
+		enum tl_state expect;
+	} cases[] = {
+		{WIRE_WHERE_HASKELL, HS(1), ST_HASKELL},
+		{WIRE_WHERE_HASKELL, RTS(1), ST_HASKELL},
+		{WIRE_WHERE_HASKELL, CFN(1), ST_UNSAFE_CALL_CPU},
+		{WIRE_WHERE_HASKELL, GCFN(1), ST_GC_WORK},
+		{WIRE_WHERE_SAFE_CALL, CFN(1), ST_SAFE_CALL_CPU},
+		{WIRE_WHERE_RESUMING, RTS(1), ST_RTS},
+		{WIRE_WHERE_RTS, RTS(1), ST_RTS},
+		{WIRE_WHERE_RTS, GCFN(1), ST_GC_WORK},
+		{WIRE_WHERE_NO_CAP, RTS(1), ST_RTS},
+		{WIRE_WHERE_NO_CAP, GCFN(1), ST_GC_WORK},
+		{WIRE_WHERE_FOREIGN, CFN(1), ST_FOREIGN_CPU},
+		{WIRE_WHERE_UNKNOWN, HS(1), ST_HASKELL},
+		{WIRE_WHERE_UNKNOWN, CFN(1), ST_UNKNOWN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct kit kit;
+		union rec r;
+		const struct tl_lane *lane;
+
+		kit_new(&kit);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
+		put(&kit, mk_sample(&r, 7, END - 10, cases[i].where, cases[i].ip, STOP));
+		finish(&kit);
+		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		assert_int_equal(lane->states_ns[cases[i].expect], 1000);
+		timeline__free(kit.tl);
+	}
+}
+
+/* A number that is used again is another thread; exec and exit end every lane. */
+static void test_births_and_deaths(void **state)
+{
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 100));
+	put(&kit, mk_off(&r, 7, 0, T0 + 100, T0 + 150, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 160, WIRE_WHERE_FOREIGN, CFN(1), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 200));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 300));
+	put(&kit, mk_sample(&r, 7, T0 + 360, WIRE_WHERE_HASKELL, HS(1), STOP));
+	put(&kit, mk_sample(&r, 9, T0 + 370, WIRE_WHERE_HASKELL, HS(1), STOP));
+	put(&kit, mk_event(&r, WIRE_EXEC, 9, T0 + 1000));
+	assert_int_equal(
+		timeline__record(kit.tl, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 1100), r.h.size),
+		-ENOENT);
+	/* The same process with another program is another target. */
+	kit_add(&kit, PID, T0 + 2000);
+	put(&kit, mk_sample(&r, 9, T0 + 3000, WIRE_WHERE_HASKELL, HS(1), STOP));
+	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 9, T0 + 4000));
+	t = finish(&kit);
+	assert_string_equal(t->end, "exec");
+	assert_int_equal(t->n_lanes, 3);
+	for (size_t i = 0; i < t->n_lanes; i++)
+		assert_true(t->lanes[i].end_ns <= T0 + 1000);
+	/* A new thread is ready at once, and waits for its first turn. */
+	for (size_t i = 0; i < t->n_lanes; i++)
+		if (t->lanes[i].start_ns == T0 + 100) {
+			assert_int_equal(t->lanes[i].states_ns[ST_PREEMPTED], 50);
+			assert_int_equal(t->lanes[i].states_ns[ST_FOREIGN_CPU], 50);
+		}
+	t = timeline__target(kit.tl, 1);
+	assert_string_equal(t->end, "exited");
+	assert_int_equal(t->n_lanes, 1);
+	assert_int_equal(t->lanes[0].end_ns, T0 + 4000);
+	timeline__free(kit.tl);
+}
+
+/* Off the CPU when the session ends, and only the snapshot knows. */
+static void test_end_snapshot(void **state)
+{
+	struct snap_thread snaps[2] = {kit_snap(7, WIRE_WHERE_NO_CAP, 'S'),
+				       kit_snap(8, WIRE_WHERE_NO_CAP, 'S')};
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put_snap(&kit, snaps, 1, false);
+	put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), STOP));
+	snaps[1].start_time_ns = T0 + 5000; /* came in between, and nobody told */
+	put_snap(&kit, snaps, 2, true);
+	t = finish(&kit);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_IDLE], END - T0 - 1000);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL], 1000);
+	assert_int_equal(lane_of(t, 8)->start_ns, T0 + 5000);
+	assert_int_equal(lane_of(t, 8)->states_ns[ST_IDLE], END - T0 - 5000);
+	timeline__free(kit.tl);
+}
+
+/* Beyond the budget of stretches the picture gets coarser, the totals stay right. */
+static void test_coarse(void **state)
+{
+	struct timeline_opts opts = {.max_stretches = 256};
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t t = T0 + 100 + i * 100;
+
+		put(&kit, mk_sample(&r, 7, t, WIRE_WHERE_HASKELL, HS(1), STOP));
+		put(&kit, mk_off(&r, 7, t + 10, t + 70, t + 80, WIRE_WHERE_NO_CAP, STOP));
+	}
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100080));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	assert_true(lane->coarse);
+	assert_true(lane->n_stretches <= 256);
+	assert_int_equal(lane->states_ns[ST_IDLE], 60000);
+	assert_int_equal(lane->states_ns[ST_PREEMPTED], 10000);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_sample),
+		cmocka_unit_test(test_midpoints),
+		cmocka_unit_test(test_recorded_call),
+		cmocka_unit_test(test_nested_calls),
+		cmocka_unit_test(test_short_call),
+		cmocka_unit_test(test_short_sums),
+		cmocka_unit_test(test_snapshot_only),
+		cmocka_unit_test(test_first_stay),
+		cmocka_unit_test(test_still_off),
+		cmocka_unit_test(test_gc),
+		cmocka_unit_test(test_off_states),
+		cmocka_unit_test(test_on_states),
+		cmocka_unit_test(test_births_and_deaths),
+		cmocka_unit_test(test_end_snapshot),
+		cmocka_unit_test(test_coarse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the timeline tests share: a namer over made-up addresses, records, and the checks. */
+#ifndef SAFESCOPED_TEST_TIMELINE_KIT_H
+#define SAFESCOPED_TEST_TIMELINE_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <errno.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "timeline/timeline.h"
+
+/* Made-up addresses: the class in the sixth hex digit, the function in the fourth and fifth. */
+#define HS(n)	(0x100000ULL + (n)*0x1000ULL)
+#define CFN(n)	(0x200000ULL + (n)*0x1000ULL)
+#define RTS(n)	(0x300000ULL + (n)*0x1000ULL)
+#define GCFN(n) (0x400000ULL + (n)*0x1000ULL)
+#define SITE(n) (0x500000ULL + (n)*0x1000ULL)
+#define UPD	0x600000ULL /* stg_upd_frame */
+#define NEAR(n) (0x700000ULL + (n)*0x1000ULL)
+#define NO_SITE 0x5ff000ULL /* nothing is known of it */
+
+#define FR(kind, addr) ((uint64_t)(kind) << WIRE_FRAME_KIND_SHIFT | (addr))
+#define IP(a)	       FR(WIRE_FRAME_HS_IP, a)
+#define RET(a)	       FR(WIRE_FRAME_HS_RET, a)
+#define CIP(a)	       FR(WIRE_FRAME_C_IP, a)
+#define CRET(a)	       FR(WIRE_FRAME_C_RET, a)
+#define CALLED(a)      FR(WIRE_FRAME_HS_CALL, a)
+
+#define PID 100
+#define T0  1000000ULL /* the attach */
+#define END 2000000ULL
+
+struct kit {
+	struct timeline *tl;
+	unsigned named; /* calls of the namer */
+	char strings[64][32];
+	unsigned n_strings;
+};
+
+static inline const char *kit_string(struct kit *kit, const char *fmt, unsigned n)
+{
+	char text[32];
+	unsigned i;
+
+	snprintf(text, sizeof(text), fmt, n);
+	for (i = 0; i < kit->n_strings; i++)
+		if (!strcmp(kit->strings[i], text))
+			return kit->strings[i];
+	assert_true(kit->n_strings < ARRAY_SIZE(kit->strings));
+	memcpy(kit->strings[kit->n_strings], text, sizeof(text));
+	return kit->strings[kit->n_strings++];
+}
+
+static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
+{
+	struct kit *kit = ctx;
+	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
+	unsigned n = (unsigned)(addr >> 12 & 0xff);
+
+	kit->named++;
+	*ret = (struct code_name){
+		.module = "", .package = "", .file = "prog", .src = "", .source = NAME_EXACT};
+	switch (addr >> 20) {
+	case 1:
+	case 7:
+		ret->name = kit_string(kit, "h%u", n);
+		ret->module = "Main";
+		ret->code = CODE_HASKELL;
+		ret->source = addr >> 20 == 7 ? NAME_NEAREST : NAME_EXACT;
+		break;
+	case 2:
+		ret->name = kit_string(kit, "c%u", n);
+		ret->file = "libc.so";
+		ret->code = CODE_C;
+		break;
+	case 3:
+		ret->name = n == 9 ? "requestSync" : kit_string(kit, "r%u", n);
+		ret->code = CODE_RTS;
+		break;
+	case 4:
+		ret->name = kit_string(kit, "g%u", n);
+		ret->code = CODE_GC;
+		break;
+	case 6:
+		ret->name = "stg_upd_frame";
+		ret->code = CODE_HASKELL;
+		break;
+	default:
+		ret->name = "[unmapped]";
+		ret->source = NAME_NONE;
+		break;
+	}
+}
+
+/* The call site n is in function h(n) and calls c(n) of libc.so. */
+static inline int kit_site(void *ctx, uint64_t addr, struct target_site *ret)
+{
+	struct kit *kit = ctx;
+	unsigned n = (unsigned)(addr >> 12 & 0xff);
+
+	if (addr >> 20 != 5 || addr == NO_SITE)
+		return -ENOENT;
+	*ret = (struct target_site){.library = "libc.so", .file = "prog", .site = addr};
+	ret->function = kit_string(kit, "c%u", n);
+	ret->offset = addr & 0xfffff;
+	kit_name(ctx, HS(n), &ret->caller);
+	return 0;
+}
+
+static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)
+{
+	struct tl_namer namer = {.ctx = kit, .name = kit_name, .site = kit_site};
+	struct target_info info = {.pid = pid,
+				   .ns_pid = 1,
+				   .comm = "prog",
+				   .exe = "/bin/prog",
+				   .build_id = "abcd",
+				   .ghc_version = "9.0.2",
+				   .way = "rts_thr",
+				   .threaded = true,
+				   .capabilities = 2};
+
+	info.wire.call_record_ns = 10000;
+	assert_int_equal(timeline__add_target(kit->tl, &info, &namer, attach_ns, 5), 0);
+}
+
+static inline void kit_new_opts(struct kit *kit, const struct timeline_opts *more)
+{
+	struct timeline_opts opts = more ? *more : (struct timeline_opts){0};
+
+	memset(kit, 0, sizeof(*kit));
+	opts.start_ns = T0;
+	opts.start_unix_ns = 1;
+	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &kit->tl), 0);
+	kit_add(kit, PID, T0);
+}
+
+static inline void kit_new(struct kit *kit)
+{
+	kit_new_opts(kit, NULL);
+}
+
+/* ── records ─────────────────────────────────────────────────────────────────────────────── */
+
+union rec {
+	struct wire_hdr h;
+	struct wire_sample sample;
+	struct wire_off off;
+	struct wire_call call;
+	struct wire_tick tick;
+	struct wire_thread_event event;
+	struct wire_gc gc;
+	uint8_t bytes[8192];
+};
+
+static inline void rec_head(union rec *r, unsigned type, pid_t tid, uint64_t ns, size_t size)
+{
+	memset(r, 0, sizeof(*r));
+	r->h.type = (uint16_t)type;
+	r->h.tgid = PID;
+	r->h.tid = (uint32_t)tid;
+	r->h.ns = ns;
+	r->h.size = (uint32_t)size;
+}
+
+/* Frames, leaf first, up to a 0; the stack is complete. */
+static inline void rec_frames(union rec *r, struct wire_stack *stack, size_t fixed, va_list args)
+{
+	uint64_t frame;
+	uint16_t n = 0;
+
+	while ((frame = va_arg(args, uint64_t))) {
+		memcpy(r->bytes + fixed + 8 * (size_t)n, &frame, sizeof(frame));
+		n++;
+	}
+	stack->nframes = n;
+	stack->end = n ? WIRE_END_COMPLETE : WIRE_END_NONE;
+	r->h.size = (uint32_t)(fixed + 8 * (size_t)n);
+}
+
+static inline union rec *mk_sample(union rec *r, pid_t tid, uint64_t ns, unsigned where,
+				   uint64_t ip, ...)
+{
+	va_list args;
+
+	rec_head(r, WIRE_SAMPLE, tid, ns, 0);
+	r->sample.rts.where = (uint8_t)where;
+	r->sample.rts.cap_no = 1;
+	r->sample.ip = ip;
+	va_start(args, ip);
+	rec_frames(r, &r->sample.stack, sizeof(r->sample), args);
+	va_end(args);
+	return r;
+}
+
+static inline union rec *mk_off(union rec *r, pid_t tid, uint64_t out, uint64_t wake, uint64_t in,
+				unsigned where, ...)
+{
+	va_list args;
+
+	rec_head(r, WIRE_OFF, tid, in, 0);
+	r->off.out_ns = out;
+	r->off.wake_ns = wake;
+	r->off.prev_state = 1;
+	r->off.syscall = WIRE_NO_SYSCALL;
+	r->off.rts.where = (uint8_t)where;
+	r->off.rts.cap_no = 1;
+	va_start(args, where);
+	rec_frames(r, &r->off.stack, sizeof(r->off), args);
+	va_end(args);
+	return r;
+}
+
+static inline union rec *mk_call(union rec *r, pid_t tid, uint64_t start, uint64_t end,
+				 uint64_t site, ...)
+{
+	va_list args;
+
+	rec_head(r, WIRE_CALL, tid, end, 0);
+	r->call.start_ns = start;
+	r->call.site = site;
+	r->call.rts.where = WIRE_WHERE_SAFE_CALL;
+	va_start(args, site);
+	rec_frames(r, &r->call.stack, sizeof(r->call), args);
+	va_end(args);
+	return r;
+}
+
+static inline union rec *mk_event(union rec *r, unsigned type, pid_t tid, uint64_t ns)
+{
+	rec_head(r, type, tid, ns, sizeof(r->event));
+	snprintf(r->event.comm, sizeof(r->event.comm), "t%d", tid);
+	return r;
+}
+
+static inline union rec *mk_gc(union rec *r, pid_t tid, unsigned point, uint64_t ns)
+{
+	rec_head(r, WIRE_GC, tid, ns, sizeof(r->gc));
+	r->gc.point = point;
+	return r;
+}
+
+static inline void put(struct kit *kit, const union rec *r)
+{
+	assert_int_equal(timeline__record(kit->tl, r, r->h.size), 0);
+}
+
+/* The va_list ends: the last argument of mk_sample, mk_off and mk_call. */
+#define STOP ((uint64_t)0)
+
+static inline struct snap_thread kit_snap(pid_t tid, unsigned where, char state)
+{
+	struct snap_thread t = {.tid = tid, .comm = "snap", .state = state};
+
+	t.rts.where = (uint8_t)where;
+	t.rts.cap_no = WIRE_NO_CAP;
+	t.syscall = WIRE_NO_SYSCALL;
+	return t;
+}
+
+static inline void put_snap(struct kit *kit, struct snap_thread *threads, size_t n, bool at_end)
+{
+	struct snapshot snapshot = {.threads = threads, .n = n};
+
+	assert_int_equal(timeline__snapshot(kit->tl, PID, &snapshot, at_end ? END : T0, at_end), 0);
+}
+
+/* ── checks ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Every nanosecond has a state, in the totals and in the stretches. */
+static inline void check_lane(const struct timeline *tl, const struct tl_lane *lane)
+{
+	uint64_t sum = 0, by_state[ST_MAX] = {0}, at = lane->start_ns, on_cpu = 0;
+	size_t i;
+
+	assert_true(lane->n_stretches > 0);
+	for (i = 0; i < lane->n_stretches; i++) {
+		const struct tl_stretch *s = &lane->stretches[i];
+
+		assert_int_equal(s->start_ns, at);
+		assert_true(s->end_ns > s->start_ns);
+		assert_true(s->state < ST_MAX);
+		if (s->state != ST_IDLE && s->state != ST_FOREIGN_BLOCKED)
+			assert_true(timeline__stack(tl, s->stack).n > 0);
+		by_state[s->state] += s->end_ns - s->start_ns;
+		at = s->end_ns;
+	}
+	assert_int_equal(at, lane->end_ns);
+	for (i = 0; i < ST_MAX; i++) {
+		sum += lane->states_ns[i];
+		if (state__on_cpu((enum tl_state)i))
+			on_cpu += lane->states_ns[i];
+		if (i != ST_HASKELL && i != ST_SAFE_CALL_CPU && !lane->coarse)
+			assert_int_equal(by_state[i], lane->states_ns[i]);
+	}
+	if (!lane->coarse)
+		assert_int_equal(by_state[ST_HASKELL] + by_state[ST_SAFE_CALL_CPU],
+				 lane->states_ns[ST_HASKELL] + lane->states_ns[ST_SAFE_CALL_CPU]);
+	assert_int_equal(sum, lane->end_ns - lane->start_ns);
+	if (!lane->states_ns[ST_UNKNOWN])
+		assert_int_equal(on_cpu, lane->cpu_ns);
+}
+
+static inline void check_all(const struct timeline *tl)
+{
+	for (size_t i = 0; i < timeline__n_targets(tl); i++) {
+		const struct tl_target *t = timeline__target(tl, i);
+
+		for (size_t j = 0; j < t->n_lanes; j++)
+			check_lane(tl, &t->lanes[j]);
+	}
+}
+
+static inline const struct tl_target *finish(struct kit *kit)
+{
+	assert_int_equal(timeline__finish(kit->tl, END), 0);
+	check_all(kit->tl);
+	return timeline__target(kit->tl, 0);
+}
+
+static inline const struct tl_lane *lane_of(const struct tl_target *t, pid_t tid)
+{
+	for (size_t i = 0; i < t->n_lanes; i++)
+		if (t->lanes[i].tid == tid)
+			return &t->lanes[i];
+	fail_msg("no lane of tid %d", tid);
+	return NULL;
+}
+
+/* "root;…;leaf" */
+static inline const char *stack_text(const struct timeline *tl, uint32_t id)
+{
+	static char text[4096];
+	struct tl_stack stack = timeline__stack(tl, id);
+	size_t len = 0;
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < stack.n && len < sizeof(text) - 64; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ";" : "",
+					timeline__frame(tl, stack.frames[i])->name);
+	return text;
+}
+
+static inline void check_stretch(const struct timeline *tl, const struct tl_lane *lane, size_t i,
+				 uint64_t start, uint64_t end, enum tl_state state,
+				 const char *stack)
+{
+	assert_true(i < lane->n_stretches);
+	assert_string_equal(state__name((enum tl_state)lane->stretches[i].state),
+			    state__name(state));
+	assert_int_equal(lane->stretches[i].start_ns, start);
+	assert_int_equal(lane->stretches[i].end_ns, end);
+	assert_string_equal(stack_text(tl, lane->stretches[i].stack), stack);
+}
+
+#endif
