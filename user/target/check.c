@@ -99,6 +99,22 @@ static void add_of_cap(pid_t pid, const struct layout *l, uint64_t cap, struct t
 	}
 }
 
+/*
+ * All Tasks are in one list, doubly linked (rts/Task.h: all_next, then all_prev): from any of
+ * them all others are reached, also where `all_tasks` has no symbol.
+ */
+static void add_neighbours(pid_t pid, const struct layout *l, struct task_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		uint64_t links[2];
+
+		if (mem__read(pid, list->tasks[i] + l->task_all_next, links, sizeof(links)) < 0)
+			continue;
+		add_task(list, links[0]);
+		add_task(list, links[1]);
+	}
+}
+
 void check__tasks(pid_t pid, const struct rts *rts, const struct layout *layout,
 		  const uint64_t *caps, uint32_t n_caps, struct task_list *ret_list)
 {
@@ -109,6 +125,7 @@ void check__tasks(pid_t pid, const struct rts *rts, const struct layout *layout,
 		add_list(pid, ret_list, head, layout->task_all_next);
 	for (uint32_t i = 0; i < n_caps; i++)
 		add_of_cap(pid, layout, caps[i], ret_list);
+	add_neighbours(pid, layout, ret_list);
 }
 
 /*

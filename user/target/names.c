@@ -117,6 +117,24 @@ static enum code_class classify(const struct target *target, struct image *image
 	return CODE_HASKELL;
 }
 
+/*
+ * A capi import calls a C function that GHC made: "ghczuwrapperZC1ZCmainZCMainZCusleep"
+ * (compiler/GHC/HsToCore/Foreign/Decl.hs). Its last part is what the program wrote.
+ */
+const char *names__capi(const char *name, char *buf, size_t size)
+{
+	const char *last = NULL;
+
+	if (strncmp(name, "ghczuwrapperZC", 14) != 0)
+		return name;
+	for (const char *p = name; (p = strstr(p, "ZC")); p += 2)
+		last = p + 2;
+	if (!last || !*last)
+		return name;
+	zname__zdecode(last, strlen(last), buf, size);
+	return buf;
+}
+
 /* A place that no symbol names. */
 static void name_offset(struct names *names, const struct image *image, uint64_t vaddr,
 			struct code_name *n)
@@ -175,6 +193,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
 		n->name = names__intern(names, hit.name, hit.name_len);
+		n->name = intern(names, names__capi(n->name, z.name, sizeof(z.name)));
 		return;
 	}
 	n->name = intern(names, z.name);

@@ -78,14 +78,17 @@ uint64_t proc__ticks_to_ns(uint64_t ticks)
 	return ticks > UINT64_MAX / ns ? UINT64_MAX : ticks * ns;
 }
 
-int proc__ns_pid(pid_t pid, pid_t *ret_pid)
+int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 {
 	char path[64];
 	char *text;
 	size_t len;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (tid > 0)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	err = read_text(path, 1 << 20, &text, &len);
 	if (err < 0)
 		return err;

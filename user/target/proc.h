@@ -29,7 +29,8 @@ uint64_t proc__ticks_to_ns(uint64_t ticks);
 
 /* The innermost pid in an NSpid line of a status file's text. -ENOENT. */
 int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);
-int proc__ns_pid(pid_t pid, pid_t *ret_pid);
+/* Of a thread; tid 0: of the process. */
+int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid);
 
 struct proc_map {
 	uint64_t start, end, offset, ino;

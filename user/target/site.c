@@ -12,7 +12,6 @@
 #include "base/base.h"
 #include "insn.h"
 #include "names.h"
-#include "zname.h"
 
 struct suspend_ctx {
 	const struct target *target;
@@ -49,24 +48,6 @@ int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
 			       ret_site);
 }
 
-/*
- * A capi import calls a C function that GHC made: "ghczuwrapperZC1ZCmainZCMainZCusleep"
- * (compiler/GHC/HsToCore/Foreign/Decl.hs). Its last part is what the program wrote.
- */
-static const char *capi_name(const char *name, char *buf, size_t size)
-{
-	const char *last = NULL;
-
-	if (strncmp(name, "ghczuwrapperZC", 14) != 0)
-		return name;
-	for (const char *p = name; (p = strstr(p, "ZC")); p += 2)
-		last = p + 2;
-	if (!last || !*last)
-		return name;
-	zname__zdecode(last, strlen(last), buf, size);
-	return buf;
-}
-
 /* The file that defines a symbol which another one imports. */
 static const char *library_of(const struct target *target, const char *name,
 			      const struct image *not_this)
@@ -97,7 +78,7 @@ static void imported(struct target *target, const struct image *image, const cha
 	memcpy(plain, symbol, len);
 	plain[len] = '\0';
 	s->library = intern(target, library_of(target, plain, image));
-	s->function = intern(target, capi_name(plain, buf, sizeof(buf)));
+	s->function = intern(target, names__capi(plain, buf, sizeof(buf)));
 }
 
 static void name_callee(struct target *target, const struct image_map *map,
@@ -118,7 +99,7 @@ static void name_callee(struct target *target, const struct image_map *map,
 		imported(target, map->image, symbol, s);
 	} else if (call->kind == INSN_CALL_DIRECT) {
 		names__code(target, call->target, false, &name);
-		s->function = intern(target, capi_name(name.name, buf, sizeof(buf)));
+		s->function = intern(target, names__capi(name.name, buf, sizeof(buf)));
 		s->library = name.file;
 	}
 }

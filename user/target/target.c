@@ -107,7 +107,7 @@ static int open_process(struct target *t, pid_t pid)
 	t->start_ticks = st.start_ticks;
 	t->info.start_time_ns = proc__ticks_to_ns(st.start_ticks);
 	memcpy(t->info.comm, st.comm, sizeof(t->info.comm));
-	if (proc__ns_pid(pid, &t->info.ns_pid) < 0)
+	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
 	if (st.state == 'Z') {
 		log_error("pid %d: has ended (a zombie); --list shows the GHC programs that run",

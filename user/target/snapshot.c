@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The snapshot: every thread of the process with its Task, InCall, state and, in a safe call, the
+ * Haskell stack and the call's site. What produces no event (a thread asleep in a call since
+ * before the attach, an idle worker) is seen by this alone. All of it runs in a killable child.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "mem.h"
+#include "site.h"
+#include "target_priv.h"
+
+/* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
+ */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wincompatible-pointer-types"
+#include "mem.bpf.h"
+#include "stg.bpf.h"
+#include "cstack.bpf.h"
+#include "rts.bpf.h"
+#pragma GCC diagnostic pop
+
+#define SNAPSHOT_MAX_THREADS 16384
+/* The TCB of glibc 2.36 has the tid at 720, that of musl 1.2 at 48: looked for, not known. */
+#define TCB_SCAN 1024
+/* Frames that fit a snap_thread: leaf, the mark of what is left out, root. */
+#define LEAF_FRAMES (WIRE_OFF_FRAMES - ROOT_FRAMES - 4)
+#define ROOT_FRAMES 32
+
+struct snap_mem {
+	struct mem mem; /* first: the walker's handle */
+	pid_t pid;
+};
+
+struct snap_out {
+	uint64_t n;
+	struct snap_thread threads[];
+};
+
+struct task_thread {
+	uint64_t task;
+	uint64_t id; /* its thread's fs base */
+	pid_t tid;   /* 0: not found */
+};
+
+/* A thread, by its number in the process's own PID namespace: that is what its TCB holds. */
+struct thread_id {
+	uint32_t ns_tid;
+	pid_t tid;
+};
+
+struct snap_ctx {
+	struct target *target;
+	size_t room;
+	struct snap_mem mem;
+	struct task_list *list;
+	struct task_thread *tasks;
+	size_t n_tasks;
+	struct thread_id *ids; /* ascending by ns_tid */
+	size_t n_ids;
+	uint64_t *frames; /* of the walker */
+};
+
+static int read_mem(struct mem *mem, void *dst, u32 size, u64 addr)
+{
+	return mem__read(((struct snap_mem *)mem)->pid, addr, dst, size);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = ((const struct thread_id *)a)->ns_tid,
+		 y = ((const struct thread_id *)b)->ns_tid;
+
+	return x < y ? -1 : x > y;
+}
+
+static int collect_threads(struct snap_ctx *c)
+{
+	bool shifted = c->target->info.ns_pid != c->mem.pid;
+	pid_t *tids, ns;
+	size_t n;
+	int err;
+
+	err = proc__threads(c->mem.pid, &tids, &n);
+	if (err < 0)
+		return err;
+	n = MIN(n, c->room);
+	c->ids = calloc(n + 1, sizeof(*c->ids));
+	for (size_t i = 0; c->ids && i < n; i++) {
+		ns = tids[i];
+		if (shifted && proc__ns_pid(c->mem.pid, tids[i], &ns) < 0)
+			continue;
+		c->ids[c->n_ids++] = (struct thread_id){.ns_tid = (uint32_t)ns, .tid = tids[i]};
+	}
+	free(tids);
+	if (!c->ids)
+		return -ENOMEM;
+	qsort(c->ids, c->n_ids, sizeof(*c->ids), compare_ids);
+	return 0;
+}
+
+static pid_t tid_of(const struct snap_ctx *c, uint32_t ns_tid)
+{
+	struct thread_id key = {.ns_tid = ns_tid};
+	const struct thread_id *id;
+
+	id = bsearch(&key, c->ids, c->n_ids, sizeof(key), compare_ids);
+	return id ? id->tid : 0;
+}
+
+/* The Tasks whose my_task points back at them: their threads live. */
+static int collect_tasks(struct snap_ctx *c)
+{
+	const struct wire_target *w = &c->target->info.wire;
+	const struct check_result *check = &c->target->check;
+
+	c->list = calloc(1, sizeof(*c->list));
+	c->tasks = calloc(CHECK_MAX_TASKS, sizeof(*c->tasks));
+	if (!c->list || !c->tasks)
+		return -ENOMEM;
+	if (!c->target->rts.threaded || !w->my_task_tls)
+		return 0;
+	check__tasks(c->mem.pid, &c->target->rts, &check->layout, check->caps, check->n_caps,
+		     c->list);
+	for (uint32_t i = 0; i < c->list->n; i++) {
+		struct task_thread t = {.task = c->list->tasks[i]};
+		uint64_t back;
+
+		if (mem__read_u64(c->mem.pid, t.task + w->layout.task_id, &t.id) < 0 || !t.id ||
+		    mem__read_u64(c->mem.pid, t.id + (uint64_t)(int64_t)w->my_task_tls, &back) <
+			    0 ||
+		    back != t.task)
+			continue;
+		c->tasks[c->n_tasks++] = t;
+	}
+	return 0;
+}
+
+/* True if the words at one offset of all TCBs are tids, no two the same; fills them in. */
+static bool take_tids(struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4], size_t word)
+{
+	for (size_t t = 0; t < c->n_tasks; t++) {
+		c->tasks[t].tid = tid_of(c, tcbs[t][word]);
+		if (!c->tasks[t].tid)
+			return false;
+	}
+	for (size_t t = 0; t < c->n_tasks; t++)
+		for (size_t before = 0; before < t; before++)
+			if (c->tasks[before].tid == c->tasks[t].tid)
+				return false;
+	return true;
+}
+
+/*
+ * Task.id is the thread's pthread_t, at which the C library keeps its TCB, and somewhere in that
+ * its tid. Where, differs between libraries and versions: it is the offset at which every Task
+ * has a tid of this process, and no two the same.
+ */
+static int match_tids(struct snap_ctx *c)
+{
+	uint32_t(*tcbs)[TCB_SCAN / 4] = calloc(c->n_tasks + 1, sizeof(*tcbs));
+	size_t kept = 0;
+	bool found = false;
+
+	if (!tcbs)
+		return -ENOMEM;
+	for (size_t t = 0; t < c->n_tasks; t++) {
+		/* A thread that ended meanwhile has no TCB any more. */
+		if (mem__read(c->mem.pid, c->tasks[t].id, tcbs[kept], TCB_SCAN) < 0)
+			continue;
+		c->tasks[kept++] = c->tasks[t];
+	}
+	c->n_tasks = kept;
+	for (size_t w = 0; kept > 0 && !found && w < TCB_SCAN / 4; w++)
+		found = take_tids(c, tcbs, w);
+	if (!found)
+		c->n_tasks = 0;
+	free(tcbs);
+	return 0;
+}
+
+/*
+ * The return address, into Haskell code, of the foreign function that the thread is in: it lies
+ * right below the frame that StgRun made (rts/StgCRun.c). The caller may or may not have aligned
+ * the stack by `sub $8,%rsp`.
+ */
+static uint64_t find_site(struct snap_ctx *c, uint64_t sp)
+{
+	uint64_t stgrun_ret = c->target->info.wire.stgrun_ret, words[512], at, end, ra[2], site;
+
+	if (!stgrun_ret || !sp || (sp & 7))
+		return 0;
+	end = sp + CSTACK_STGRUN_FRAME + CSTACK_MAX_DEPTH;
+	for (at = sp + CSTACK_STGRUN_FRAME; at < end; at += sizeof(words)) {
+		size_t n = ARRAY_SIZE(words);
+
+		while (n > 0 && mem__read(c->mem.pid, at, words, n * 8) < 0)
+			n /= 2;
+		for (size_t i = 0; i < n; i++) {
+			if (words[i] != stgrun_ret)
+				continue;
+			at += 8 * i - CSTACK_STGRUN_FRAME;
+			if (mem__read(c->mem.pid, at - 16, ra, sizeof(ra)) < 0)
+				return 0;
+			for (int k = 0; k < 2; k++)
+				if (site__find(c->target, ra[k], &site) == 0)
+					return site;
+			return 0;
+		}
+		if (n < ARRAY_SIZE(words))
+			return 0;
+	}
+	return 0;
+}
+
+static void walk_suspended(struct snap_ctx *c, struct snap_thread *th)
+{
+	const struct wire_target *w = &c->target->info.wire;
+	struct stg_walk walk;
+	struct stg g = {.mem = &c->mem.mem, .w = &walk, .frames = c->frames};
+
+	stg_init(&g, &w->layout, LEAF_FRAMES, ROOT_FRAMES);
+	if (th->site)
+		stg_put(&g, WIRE_FRAME_SITE, th->site);
+	rts_walk_suspended(&g, w, th->incall, th->rts.tso);
+	stg_result(&walk, &th->stack);
+	if (th->stack.nframes > WIRE_OFF_FRAMES)
+		th->stack.nframes = WIRE_OFF_FRAMES;
+	memcpy(th->frames, c->frames, th->stack.nframes * sizeof(th->frames[0]));
+}
+
+static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
+{
+	const struct wire_target *w = &c->target->info.wire;
+	struct rts_thread rt = {.tid = (u32)tid, .tgid = (u32)c->mem.pid};
+	struct proc_syscall sc = {.nr = WIRE_NO_SYSCALL};
+	struct proc_stat st = {.state = '?'};
+
+	th->tid = tid;
+	proc__stat(c->mem.pid, tid, &st);
+	memcpy(th->comm, st.comm, sizeof(th->comm));
+	th->state = st.state;
+	th->start_time_ns = proc__ticks_to_ns(st.start_ticks);
+	proc__syscall(c->mem.pid, tid, &sc);
+	th->syscall = sc.nr;
+	th->rts.cap_no = WIRE_NO_CAP;
+	th->rts.where = WIRE_WHERE_FOREIGN;
+
+	if (c->target->rts.threaded) {
+		for (size_t i = 0; i < c->n_tasks && !rt.fsbase; i++)
+			if (c->tasks[i].tid == tid)
+				rt.fsbase = c->tasks[i].id;
+		if (!rt.fsbase) {
+			/* Without any Task told, nothing can be said of any thread. */
+			if (c->n_tasks == 0)
+				th->rts.where = WIRE_WHERE_UNKNOWN;
+			return;
+		}
+	}
+	rts_read(&c->mem.mem, w, &rt, &th->rts);
+	th->incall = rt.incall;
+	if (th->rts.where == WIRE_WHERE_SAFE_CALL) {
+		th->site = find_site(c, sc.sp);
+		walk_suspended(c, th);
+	}
+}
+
+/* In the child. */
+static int run(void *ctx, void *out)
+{
+	struct snap_ctx *c = ctx;
+	struct snap_out *o = out;
+	int err;
+
+	c->frames = calloc(STG_FRAMES_ROOM, sizeof(*c->frames));
+	if (!c->frames)
+		return -ENOMEM;
+	err = collect_threads(c);
+	if (err == 0)
+		err = collect_tasks(c);
+	if (err == 0)
+		err = match_tids(c);
+	for (size_t i = 0; err == 0 && i < c->n_ids; i++) {
+		look_at(c, c->ids[i].tid, &o->threads[i]);
+		o->n = i + 1;
+	}
+	return err;
+}
+
+/* The child read hostile memory: what it wrote is bounded once more. */
+static void copy_thread(struct snap_thread *to, const struct snap_thread *from)
+{
+	*to = *from;
+	to->comm[sizeof(to->comm) - 1] = '\0';
+	if (to->stack.nframes > WIRE_OFF_FRAMES)
+		to->stack.nframes = WIRE_OFF_FRAMES;
+}
+
+int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret_snapshot)
+{
+	struct snap_ctx c = {
+		.target = target,
+		.mem = {.mem = {.read = read_mem}, .pid = target->info.pid},
+	};
+	struct snap_thread *threads;
+	size_t size, n;
+	pid_t *tids;
+	void *out;
+	int err;
+
+	if (!target->info.layout_checked)
+		return -EAGAIN;
+	err = proc__threads(target->info.pid, &tids, &n);
+	if (err < 0)
+		return err;
+	free(tids);
+	/* Threads may be born meanwhile: the probes see those. */
+	c.room = MIN(n + 64, (size_t)SNAPSHOT_MAX_THREADS);
+	size = sizeof(struct snap_out) + c.room * sizeof(struct snap_thread);
+	err = mem__guard(timeout_ms, run, &c, size, &out);
+	if (err < 0)
+		return err;
+	n = MIN(((struct snap_out *)out)->n, c.room);
+	threads = calloc(n + 1, sizeof(*threads));
+	if (threads)
+		for (size_t i = 0; i < n; i++)
+			copy_thread(&threads[i], &((struct snap_out *)out)->threads[i]);
+	mem__guard_free(out, size);
+	if (!threads)
+		return -ENOMEM;
+	ret_snapshot->threads = threads;
+	ret_snapshot->n = n;
+	return 0;
+}
+
+void snapshot__free(struct snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	free(snapshot->threads);
+	snapshot->threads = NULL;
+	snapshot->n = 0;
+}
