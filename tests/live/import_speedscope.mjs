@@ -4,7 +4,7 @@
 //
 //     node tests/live/import_speedscope.mjs FILE
 //
-// FILE is whatever speedscope reads: FILE.speedscope.json, FILE.folded, … Standard output gets
+// FILE is whatever speedscope reads: NAME.speedscope.json, NAME.folded, … Standard output gets
 // one JSON object:
 //
 //     { "speedscope": "1.25.0", "name": "…", "active": 0,
@@ -13,201 +13,171 @@
 //
 // `frames` are all of a profile's, heaviest total first, in the profile's unit. If the importer
 // refuses the file its message goes to standard error and the exit status is 1; if the test itself
-// cannot run (no browser, no package) it is 2.
+// cannot run (no package, no file) it is 2.
 //
-// speedscope has no library: its importer lives in its web page, so the page of the npm package
-// is opened in a headless Chromium and told to load the file, as a user would. The one thing
-// changed is that the page's variable with the finished profiles is made visible.
+// The npm package `speedscope` ships no library, only its web page. The page's script is run here
+// as far as the importer: what the page reads of its browser until then gets an answer without
+// content, and before it would draw anything it is left. Importing is all speedscope's own code.
 //
-// Needs: node 18 or newer, Debian's `chromium` (or $CHROMIUM), and the npm packages below in
-// $SAFESCOPED_NPM (default: build/npm); they are installed there if they are not yet.
+// Needs node 18 or newer and the npm package below in $SAFESCOPED_NPM (default: build/npm); it is
+// installed there if it is not yet.
 
 import { execFileSync } from "node:child_process";
-import { createRequire } from "node:module";
 import fs from "node:fs";
-import http from "node:http";
-import os from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import vm from "node:vm";
 
-const PACKAGES = ["speedscope@1.25.0", "playwright-core@1.65.1"];
-const DEADLINE_MS = 20000;
+const PACKAGE = "speedscope@1.25.0";
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const npmDir = path.resolve(process.env.SAFESCOPED_NPM || path.join(root, "build/npm"));
+const packageDir = path.join(npmDir, "node_modules/speedscope");
 
 class Refused extends Error {}
 
-function packageDir(name) {
-	return path.join(npmDir, "node_modules", name);
-}
-
-function installPackages() {
-	const missing = PACKAGES.filter(
-		(p) => !fs.existsSync(path.join(packageDir(p.split("@")[0]), "package.json")),
-	);
-	if (!missing.length) return;
+function installPackage() {
+	if (fs.existsSync(path.join(packageDir, "package.json"))) return;
 	fs.mkdirSync(npmDir, { recursive: true });
-	execFileSync("npm", ["install", "--prefix", npmDir, "--no-audit", "--no-fund", ...PACKAGES], {
+	execFileSync("npm", ["install", "--prefix", npmDir, "--no-audit", "--no-fund", PACKAGE], {
 		stdio: ["ignore", "ignore", "inherit"],
-		env: { ...process.env, PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: "1" },
 	});
 }
 
-function findChromium() {
-	const places = [
-		process.env.CHROMIUM,
-		"/usr/bin/chromium",
-		"/usr/bin/chromium-browser",
-		"/usr/bin/google-chrome",
-	];
-	const found = places.find((p) => p && fs.existsSync(p));
-	if (!found) throw new Error("no Chromium: install Debian's package chromium or set CHROMIUM");
-	return found;
+// Answers every question with itself: enough of a browser for a script that only looks at it.
+function nothing() {
+	return new Proxy(function () {}, {
+		get(target, key, self) {
+			if (key === Symbol.toPrimitive) return () => "";
+			if (key === "hash" || key === "protocol" || key === "href") return "";
+			if (key === "then") return undefined;
+			return key === "prototype" ? target.prototype : self;
+		},
+		apply: () => nothing(),
+		construct: () => nothing(),
+		set: () => true,
+	});
 }
 
-// The page's script with the atom of the finished profiles made visible as window.__profiles.
-function tapped(script) {
+// Runs the page's script up to the place where the importer's module is about to be used.
+async function loadImporter() {
+	const release = path.join(packageDir, "dist/release");
+	const name = fs.readdirSync(release).find((n) => /^speedscope-.*\.js$/.test(n));
+	const enough = new Error("the importer is there");
 	let taps = 0;
-	const text = script.replace(/new ([\w$]+)\(null,"profileGroup"\)/g, (atom) => {
-		taps++;
-		return `(window.__profiles=${atom})`;
+	const script = fs
+		.readFileSync(path.join(release, name), "utf8")
+		.replace(
+			/async function [\w$]+\([\w$,]+\)\{return\(await ([\w$]+)\)\.importProfilesFromArrayBuffer\(/,
+			(use, module) => {
+				taps++;
+				return `globalThis.__importer=${module};throw globalThis.__enough;${use}`;
+			},
+		);
+	if (taps !== 1) throw new Error(`${PACKAGE}: no place found where its page imports a file`);
+
+	// The page's chatter must not mix with the result.
+	const quiet = { log() {}, info() {}, warn() {}, error() {}, assert() {}, time() {}, timeEnd() {} };
+	const context = vm.createContext({
+		console: quiet,
+		TextDecoder,
+		TextEncoder,
+		URL,
+		setTimeout,
+		clearTimeout,
+		setInterval,
+		clearInterval,
+		performance,
+		atob,
+		btoa,
+		__enough: enough,
 	});
-	if (taps !== 1) throw new Error(`speedscope's page has changed: ${taps} places to look into`);
-	return text;
+	for (const key of [
+		"window",
+		"document",
+		"navigator",
+		"localStorage",
+		"matchMedia",
+		"requestAnimationFrame",
+		"HTMLElement",
+		"Node",
+	])
+		context[key] = nothing();
+	vm.runInContext("globalThis.self = globalThis", context);
+	try {
+		vm.runInContext(script, context, { filename: name });
+	} catch (error) {
+		if (error !== enough) throw new Error(`${PACKAGE}: its page cannot be run: ${error.message}`);
+	}
+	return [await context.__importer, context];
 }
 
-function serve(release, file) {
-	const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
-	const server = http.createServer((request, response) => {
-		const name = decodeURIComponent(new URL(request.url, "http://x").pathname);
-		const ext = path.extname(name);
-		try {
-			let body;
-			if (name.startsWith("/profile/")) {
-				body = fs.readFileSync(file);
-			} else {
-				body = fs.readFileSync(path.join(release, path.basename(name)));
-				if (/^\/speedscope-.*\.js$/.test(name)) body = tapped(body.toString("utf8"));
-			}
-			response.writeHead(200, {
-				"content-type": types[ext] || "application/octet-stream",
-			});
-			response.end(body);
-		} catch (error) {
-			response.writeHead(404);
-			response.end(String(error));
-		}
-	});
-	return new Promise((resolve) =>
-		server.listen(0, "127.0.0.1", () => resolve([server, server.address().port])),
-	);
-}
-
-// Runs in the page.
-function describe() {
-	const group = window.__profiles.get();
-	return {
-		name: group.name,
-		active: group.indexToView,
-		profiles: group.profiles.map(({ profile }) => {
-			const frames = [];
-			let maxDepth = 0;
-			let depth = 0;
-			profile.forEachFrame((frame) =>
-				frames.push({
-					name: frame.name,
-					file: frame.file ?? null,
-					line: frame.line ?? null,
-					self: frame.getSelfWeight(),
-					total: frame.getTotalWeight(),
-				}),
-			);
-			frames.sort((a, b) => b.total - a.total || b.self - a.self);
-			profile.forEachCall(
-				() => (maxDepth = Math.max(maxDepth, ++depth)),
-				() => depth--,
-			);
-			return {
-				name: profile.getName(),
-				unit: profile.getWeightUnit(),
-				totalWeight: profile.getTotalWeight(),
-				nonIdleWeight: profile.getTotalNonIdleWeight(),
-				nsamples: profile.samples.length,
-				nframes: frames.length,
-				maxDepth,
-				frames,
-			};
+function describe(profile) {
+	const frames = [];
+	let maxDepth = 0;
+	let depth = 0;
+	profile.forEachFrame((frame) =>
+		frames.push({
+			name: frame.name,
+			file: frame.file ?? null,
+			line: frame.line ?? null,
+			self: frame.getSelfWeight(),
+			total: frame.getTotalWeight(),
 		}),
+	);
+	frames.sort((a, b) => b.total - a.total || b.self - a.self);
+	profile.forEachCall(
+		() => (maxDepth = Math.max(maxDepth, ++depth)),
+		() => depth--,
+	);
+	return {
+		name: profile.getName(),
+		unit: profile.getWeightUnit(),
+		totalWeight: profile.getTotalWeight(),
+		nonIdleWeight: profile.getTotalNonIdleWeight(),
+		nsamples: profile.samples.length,
+		nframes: frames.length,
+		maxDepth,
+		frames,
 	};
 }
 
-async function load(context, port, file) {
-	const page = await context.newPage();
-	const refused = new Promise((_, reject) => {
-		page.on("dialog", (dialog) => {
-			reject(new Refused(dialog.message()));
-			dialog.dismiss().catch(() => {});
-		});
-		page.on("console", (message) => {
-			if (message.text().startsWith("Failed to load format"))
-				reject(new Refused(message.text()));
-		});
-		page.on("pageerror", (error) => reject(new Refused(error.message)));
-	});
-	const loaded = (async () => {
-		const url = `/profile/${encodeURIComponent(path.basename(file))}`;
-		await page.goto(`http://127.0.0.1:${port}/#profileURL=${encodeURIComponent(url)}`);
-		await page.waitForFunction(() => window.__profiles?.get(), null, { polling: 50 });
-		return page.evaluate(describe);
-	})();
-	loaded.catch(() => {});
-	return Promise.race([loaded, refused]);
-}
-
 async function main(file) {
-	if (!fs.statSync(file).isFile()) throw new Error(`${file}: not a file`);
-	installPackages();
+	const bytes = fs.readFileSync(file);
+	installPackage();
+	const version = JSON.parse(fs.readFileSync(path.join(packageDir, "package.json"))).version;
+	const [importer, context] = await loadImporter();
+	// The importer looks at its argument's class, so the buffer must be of its own world.
+	context.__length = bytes.length;
+	const buffer = vm.runInContext("new ArrayBuffer(__length)", context);
+	new Uint8Array(buffer).set(bytes);
 
-	const { chromium } = createRequire(path.join(npmDir, "package.json"))("playwright-core");
-	const speedscope = packageDir("speedscope");
-	const version = JSON.parse(fs.readFileSync(path.join(speedscope, "package.json"))).version;
-	const [server, port] = await serve(path.join(speedscope, "dist/release"), file);
-	const userData = fs.mkdtempSync(path.join(os.tmpdir(), "safescoped-chromium-"));
-	let context;
+	let group;
 	try {
-		context = await chromium.launchPersistentContext(userData, {
-			executablePath: findChromium(),
-			headless: true,
-			timeout: DEADLINE_MS,
-			args: [
-				"--headless",
-				"--no-sandbox",
-				"--disable-gpu",
-				"--disable-quic",
-				"--no-first-run",
-				"--disable-background-networking",
-				"--disable-component-update",
-				"--disable-sync",
-			],
-		});
-		context.setDefaultTimeout(DEADLINE_MS);
-		const profiles = await load(context, port, file);
-		process.stdout.write(JSON.stringify({ speedscope: version, ...profiles }) + "\n");
-	} finally {
-		await context?.close();
-		server.close();
-		server.closeAllConnections();
-		fs.rmSync(userData, { recursive: true, force: true, maxRetries: 5 });
+		group = await importer.importProfilesFromArrayBuffer(path.basename(file), buffer);
+	} catch (error) {
+		throw new Refused(error.message);
 	}
+	// What the page would say to a user (its two alerts).
+	if (!group) throw new Refused("Unrecognized format! See documentation about supported formats.");
+	if (!group.profiles.length) throw new Refused("Successfully imported profile, but it's empty!");
+	const result = {
+		speedscope: version,
+		name: group.name,
+		active: group.indexToView,
+		profiles: Array.from(group.profiles, describe),
+	};
+	await new Promise((written) => process.stdout.write(JSON.stringify(result) + "\n", written));
 }
 
 if (process.argv.length !== 3) {
 	process.stderr.write("usage: node import_speedscope.mjs FILE\n");
 	process.exit(2);
 }
-main(process.argv[2]).catch((error) => {
-	process.stderr.write(`${error.message}\n`);
-	process.exitCode = error instanceof Refused ? 1 : 2;
-});
+main(process.argv[2])
+	.then(() => process.exit(0))
+	.catch((error) => {
+		process.stderr.write(`${process.argv[2]}: ${error.message}\n`);
+		process.exit(error instanceof Refused ? 1 : 2);
+	});

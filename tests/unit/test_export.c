@@ -14,7 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "export/export.h"
-#include "test_export_fake.h"
+#include "test_export_pictures.h"
 
 static const struct export_opts plain = {.weight = WEIGHT_WALL};
 

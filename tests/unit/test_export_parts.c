@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the exporters share: safe text, numbers for people, tables, sums by stack.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+
+#include "export/export_priv.h"
+#include "test_export_fake.h"
+
+/* ── text ────────────────────────────────────────────────────────────────────────────────── */
+
+static void test_utf8_bounds(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t cp; /* of the first */
+	} cases[] = {
+		{"", 0},
+		{"\x7f", 0x7f},
+		{"\xc2\x80", 0x80},
+		{"\xdf\xbf", 0x7ff},
+		{"\xe0\xa0\x80", 0x800},
+		{"\xed\x9f\xbf", 0xd7ff},
+		{"\xee\x80\x80", 0xe000},
+		{"\xef\xbf\xbf", 0xffff},
+		{"\xf0\x90\x80\x80", 0x10000},
+		{"\xf4\x8f\xbf\xbf", 0x10ffff},
+		/* lone, overlong, surrogate, too high, cut off */
+		{"\x80", UTF8_REPLACEMENT},
+		{"\xc1\xbf", UTF8_REPLACEMENT},
+		{"\xe0\x9f\xbf", UTF8_REPLACEMENT},
+		{"\xed\xa0\x80", UTF8_REPLACEMENT},
+		{"\xf0\x8f\xbf\xbf", UTF8_REPLACEMENT},
+		{"\xf4\x90\x80\x80", UTF8_REPLACEMENT},
+		{"\xf5\x80\x80\x80", UTF8_REPLACEMENT},
+		{"\xc2", UTF8_REPLACEMENT},
+		{"\xe2\x82", UTF8_REPLACEMENT},
+		{"\xf0\x9f\x98", UTF8_REPLACEMENT},
+		{"\xff", UTF8_REPLACEMENT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *s = cases[i].text;
+
+		assert_int_equal(utf8__next(&s), cases[i].cp);
+		if (cases[i].cp && cases[i].cp != UTF8_REPLACEMENT) {
+			char out[4];
+
+			assert_int_equal(*s, '\0');
+			assert_int_equal(utf8__put(out, cases[i].cp), strlen(cases[i].text));
+			assert_memory_equal(out, cases[i].text, strlen(cases[i].text));
+		} else if (cases[i].cp) {
+			assert_ptr_equal(s, cases[i].text + 1);
+		}
+	}
+}
+
+/* All pairs of bytes, through the writer and back through a parser that is not ours. */
+static void test_json_strings(void **state)
+{
+	(void)state;
+	for (unsigned pair = 0x0101; pair <= 0xffff; pair++) {
+		char in[3] = {(char)(pair >> 8), (char)pair, '\0'}, *text = NULL, *clean;
+		cJSON *parsed;
+		size_t len;
+		FILE *out;
+
+		if (!in[0] || !in[1])
+			continue;
+		out = open_memstream(&text, &len);
+		json__put_string(out, in);
+		fclose(out);
+		parsed = cJSON_Parse(text);
+		clean = utf8__clean(in);
+		assert_non_null(clean);
+		assert_true(cJSON_IsString(parsed));
+		assert_string_equal(parsed->valuestring, clean);
+		for (size_t i = 0; i < len; i++)
+			assert_true((unsigned char)text[i] >= 0x20 && text[i] != 0x7f);
+		cJSON_Delete(parsed);
+		free(clean);
+		free(text);
+	}
+}
+
+/* ── numbers ─────────────────────────────────────────────────────────────────────────────── */
+
+static void test_durations(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} cases[] = {
+		{0, "0 s"},
+		{1, "1 ns"},
+		{999, "999 ns"},
+		{1000, "1.00 µs"},
+		{9994, "9.99 µs"},
+		{9996, "10.0 µs"},
+		{99960, "100 µs"},
+		{999499, "999 µs"},
+		{999500, "1.00 ms"},
+		{1234567, "1.23 ms"},
+		{999499999, "999 ms"},
+		{999500000, "1.00 s"},
+		{59999999999, "60.0 s"},
+		{599999999999, "600 s"},
+		{600000000000, "10 min 0 s"},
+		{5999999999999, "99 min 59 s"},
+		{6000000000000, "1 h 40 min"},
+		{360000000000000, "4 d 4 h"},
+		{UINT64_MAX, "213503 d 23 h"},
+	};
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		human__duration(text, sizeof(text), cases[i].ns);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+static void test_counts(void **state)
+{
+	char text[32], small[4];
+
+	(void)state;
+	human__count(text, sizeof(text), 0);
+	assert_string_equal(text, "0");
+	human__count(text, sizeof(text), 999);
+	assert_string_equal(text, "999");
+	human__count(text, sizeof(text), 1000);
+	assert_string_equal(text, "1 000");
+	human__count(text, sizeof(text), UINT64_MAX);
+	assert_string_equal(text, "18 446 744 073 709 551 615");
+	human__count(small, sizeof(small), 1234567);
+	assert_true(strlen(small) < sizeof(small));
+	human__bytes(text, sizeof(text), 33554432);
+	assert_string_equal(text, "33.6 MB");
+	human__bytes(text, sizeof(text), 999);
+	assert_string_equal(text, "999 B");
+	assert_true(human__percent(1, 0) == 0);
+	assert_true(human__percent(1, 4) == 25);
+}
+
+/* ── tables ──────────────────────────────────────────────────────────────────────────────── */
+
+static char *print_table(struct table *table, unsigned width)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_int_equal(table__print(table, out, width, false), 0);
+	fclose(out);
+	table__free(table);
+	return text;
+}
+
+static struct table *small_table(void)
+{
+	struct table *table;
+
+	assert_int_equal(table__new(3, &table), 0);
+	table__column(table, 0, "name", NULL, COL_FLEX);
+	table__column(table, 1, "never", NULL, COL_LEFT);
+	table__column(table, 2, "n", NULL, COL_RIGHT);
+	table__cell(table, "Data.Map.Internal.insertWithKey");
+	table__cell(table, "");
+	table__cell(table, "1");
+	table__cell(table, "λ\x1b");
+	table__cell(table, "");
+	table__cellf(table, "%d", 22);
+	return table;
+}
+
+static void test_table(void **state)
+{
+	char *text = print_table(small_table(), 80);
+
+	(void)state;
+	assert_string_equal(text, "  name                              n\n"
+				  "  Data.Map.Internal.insertWithKey   1\n"
+				  "  λ?                               22\n");
+	free(text);
+}
+
+static void test_table_cut(void **state)
+{
+	char *text = print_table(small_table(), 26);
+
+	(void)state;
+	assert_string_equal(text, "  name                   n\n"
+				  "  Data.Map.I…rtWithKey   1\n"
+				  "  λ?                    22\n");
+	free(text);
+	/* So narrow that nothing fits: the names keep what makes them names. */
+	text = print_table(small_table(), 3);
+	assert_string_equal(text, "  name           n\n"
+				  "  Data.M…thKey   1\n"
+				  "  λ?            22\n");
+	free(text);
+}
+
+/* ── sums ────────────────────────────────────────────────────────────────────────────────── */
+
+static void test_weights(void **state)
+{
+	struct weights w = {0};
+	uint64_t sums[2][7] = {0};
+
+	(void)state;
+	/* More than fits at first, so that it merges and grows on the way. */
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t owner = i / 3 % 2, stack = i * 7919 % 7;
+
+		assert_int_equal(weights__add(&w, owner, stack, i), 0);
+		sums[owner][stack] += i;
+	}
+	assert_true(w.n < 5000);
+	weights__merge(&w);
+	assert_int_equal(w.n, 14);
+	for (size_t i = 0; i < w.n; i++) {
+		assert_int_equal(w.items[i].owner, i / 7);
+		assert_int_equal(w.items[i].stack, i % 7);
+		assert_int_equal(w.items[i].weight, sums[i / 7][i % 7]);
+	}
+	weights__free(&w);
+	weights__merge(&w);
+	assert_int_equal(w.n, 0);
+}
+
+static int cmp_mod_3(uint32_t a, uint32_t b, void *ctx)
+{
+	(void)ctx;
+	return (a + 1) % 3 < (b + 1) % 3 ? -1 : (a + 1) % 3 > (b + 1) % 3;
+}
+
+static void test_frame_numbers(void **state)
+{
+	uint32_t *map, distinct;
+
+	(void)state;
+	assert_int_equal(frames__number(7, cmp_mod_3, NULL, true, &map, &distinct), 0);
+	assert_int_equal(distinct, 3);
+	for (uint32_t i = 0; i < 7; i++)
+		assert_int_equal(map[i], i % 3);
+	free(map);
+	assert_int_equal(frames__number(7, cmp_mod_3, NULL, false, &map, &distinct), 0);
+	assert_int_equal(distinct, 3);
+	for (uint32_t i = 0; i < 7; i++)
+		assert_int_equal(map[i], (i + 1) % 3);
+	free(map);
+	assert_int_equal(frames__number(0, cmp_mod_3, NULL, true, &map, &distinct), 0);
+	assert_int_equal(distinct, 0);
+	free(map);
+}
+
+/* Every cause that the kernel side can tell has its words. */
+static void test_causes(void **state)
+{
+	(void)state;
+	assert_null(broken__name(0));
+	for (unsigned cause = 1; cause <= 9; cause++) {
+		assert_non_null(broken__name(cause));
+		assert_non_null(broken__title(cause));
+	}
+	assert_null(broken__name(TL_CAUSES));
+	assert_null(broken__title(UINT32_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_utf8_bounds), cmocka_unit_test(test_json_strings),
+		cmocka_unit_test(test_durations),   cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_table),	    cmocka_unit_test(test_table_cut),
+		cmocka_unit_test(test_weights),	    cmocka_unit_test(test_frame_numbers),
+		cmocka_unit_test(test_causes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
