@@ -12,6 +12,12 @@ const volatile __u32 wire_version = WIRE_VERSION;
 const volatile __u32 wakeup_bytes = 1 << 20;   /* unread bytes in the ring that wake user space */
 const volatile __u64 off_stacks_per_sec = 500; /* stacks at switch-out, for each target */
 
+/*
+ * The one target's tgid while there is just one, else 0: spares every switch and wake-up of every
+ * other process on the machine the look-ups.
+ */
+__u32 only_tgid;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -136,9 +142,12 @@ SS_INLINE void count(u32 which)
 /* The target that this process is, if it is still the one that user space looked at. */
 SS_INLINE struct wire_target *target_of(struct task_struct *task)
 {
-	u32 tgid = task->tgid;
-	struct wire_target *t = bpf_map_lookup_elem(&targets, &tgid);
+	u32 tgid = task->tgid, only = only_tgid;
+	struct wire_target *t;
 
+	if (only && tgid != only)
+		return 0;
+	t = bpf_map_lookup_elem(&targets, &tgid);
 	if (!t)
 		return 0;
 	/* /proc tells the start in clock ticks: equal up to one of them */

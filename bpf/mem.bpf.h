@@ -64,9 +64,9 @@ SS_INLINE long ss_loop(u32 n, long (*fn)(u32, void *), void *ctx)
 
 #endif
 
-SS_INLINE long mem_u64(struct mem *mem, u64 *dst, u64 addr)
+SS_INLINE long mem_u64(struct mem *mem, void *dst, u64 addr)
 {
-	return mem_read(mem, dst, sizeof(*dst), addr);
+	return mem_read(mem, dst, sizeof(u64), addr);
 }
 
 /* An unsigned field of 1, 2, 4 or 8 bytes. */

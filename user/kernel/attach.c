@@ -87,6 +87,13 @@ static void init_attached(struct attached *a, const struct target_info *info)
 	a->suspend.fd = a->resume.fd = a->tick.fd = a->gc_start.fd = a->gc_end.fd = -1;
 }
 
+/* See only_tgid in bpf/maps.bpf.h. Set last when a target comes and first when one goes. */
+static void tell_only(struct kernel *kernel)
+{
+	kernel->skel->bss->only_tgid =
+		kernel->n_targets == 1 ? (__u32)kernel->targets[0].pid : 0;
+}
+
 int kernel__attach(struct kernel *kernel, const struct target_info *info)
 {
 	struct safescope_bpf *skel = kernel->skel;
@@ -109,6 +116,7 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info)
 		return err;
 	}
 	kernel->n_targets++;
+	tell_only(kernel);
 	if (call_probes__on(kernel, a) == 0)
 		a->state = PROBES_ON;
 	/* each of these only adds to the answer: a failure was said, and is no end */
@@ -134,6 +142,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	*a = kernel->targets[--kernel->n_targets];
+	tell_only(kernel);
 }
 
 int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint64_t site,

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The whole walk of a thread by its registers and the runtime's state, on memory images. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "image.h"
+#include "walk.bpf.h"
+
+#define FSBASE	   0x4200070000ULL
+#define STGRUN_RET 0x47a000ULL
+#define CSTACK_TOP 0x4200060000ULL
+
+struct fixture {
+	struct image im;
+	struct wire_target t;
+	struct rts_thread th;
+	struct wire_rts rts;
+	struct stg_walk w;
+	struct cstack_scan scan;
+	struct stg g;
+	u64 frames[STG_FRAMES_ROOM];
+	u64 cap, task, incall, tso, stack, stop, small;
+};
+
+static void put32(struct image *im, u64 addr, u32 v)
+{
+	memcpy((char *)im->words + (addr - im->base), &v, sizeof(v));
+}
+
+/* A threaded process: one capability, one Task with its InCall, one TSO with a STACK. */
+static struct fixture *make(void)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct image *im;
+	struct wire_layout *l;
+
+	assert_non_null(f);
+	im = &f->im;
+	l = &f->t.layout;
+	image_init(im, 0x4200000000);
+	*l = image_layout(0);
+	f->t.flags = WIRE_TARGET_THREADED;
+	f->t.my_task_tls = -8;
+	f->t.stgrun_ret = STGRUN_RET;
+	f->th = (struct rts_thread){.fsbase = FSBASE, .tid = 11, .tgid = 10};
+	f->stop = image_info(im, STG_STOP_FRAME, 0);
+	f->small = image_info(im, STG_RET_SMALL, 1);
+	f->stack = image_stack(im, l, 64);
+	image_push(im, l, f->stack, &f->stop, 1);
+	{
+		u64 words[2] = {f->small, 7};
+
+		image_push(im, l, f->stack, words, 2);
+	}
+	f->cap = image_alloc(im, 1024 / 8);
+	f->task = image_alloc(im, 32);
+	f->incall = image_alloc(im, 9);
+	f->tso = image_alloc(im, 16);
+	image_put(im, f->tso, image_info(im, STG_TSO, 0));
+	image_put(im, f->tso + l->tso_stackobj, f->stack);
+	image_put(im, f->tso + l->tso_id, 77);
+	image_put(im, FSBASE - 8, f->task);
+	image_put(im, f->task + l->task_id, FSBASE);
+	image_put(im, f->task + l->task_cap, f->cap);
+	image_put(im, f->task + l->task_incall, f->incall);
+	image_put(im, f->incall + l->incall_task, f->task);
+	image_put(im, f->cap + l->cap_running_task, f->task);
+	image_put(im, f->cap + l->cap_in_haskell, 1);
+	image_put(im, f->cap + l->cap_current_tso, f->tso);
+	put32(im, f->cap + l->cap_no, 5);
+	f->g = (struct stg){.mem = &im->mem, .w = &f->w, .frames = f->frames, .scan = &f->scan};
+	stg_init(&f->g, l, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
+	return f;
+}
+
+static void run(struct fixture *f, u64 site, const struct walk_regs *regs)
+{
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	walk_thread(&f->g, &f->t, &f->th, &f->rts, site, regs);
+}
+
+static u64 frame(u64 kind, u64 addr)
+{
+	return addr | (kind << WIRE_FRAME_KIND_SHIFT);
+}
+
+/* The C stack below Haskell code: StgRun's return address where it always is. */
+static u64 haskell_rsp(struct fixture *f)
+{
+	u64 rsp = CSTACK_TOP;
+
+	for (u64 a = rsp - 4096; a < rsp + 20000; a += 8)
+		image_put(&f->im, a, 0);
+	image_put(&f->im, rsp + CSTACK_STGRUN_FRAME, STGRUN_RET);
+	return rsp;
+}
+
+static void test_in_haskell(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = 0x40e6b8};
+
+	(void)state;
+	regs.sp = haskell_rsp(f);
+	regs.bp = image_sp(&f->im, &f->t.layout, f->stack);
+	regs.r13 = f->cap + 24;
+	run(f, 0, &regs);
+	assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
+	assert_int_equal(f->rts.cap_no, 5);
+	assert_int_equal(f->rts.tso_id, 77);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->w.n, 3);
+	assert_int_equal(f->frames[0], frame(WIRE_FRAME_HS_IP, 0x40e6b8));
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_HS_RET, f->small));
+	assert_int_equal(f->frames[2], frame(WIRE_FRAME_HS_RET, f->stop));
+	free(f);
+}
+
+/* C code that has pushed rbp and uses it for something else; the call left its address. */
+static void test_in_unsafe_call(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = 0x7f0000001000};
+	u64 code = image_alloc(&f->im, 4), rsp = haskell_rsp(f);
+
+	(void)state;
+	/* e8 rel32, then the return address */
+	image_put(&f->im, code, 0xe800000000000000ULL >> 8 << 8);
+	((u8 *)f->im.words)[code - f->im.base + 3] = 0xe8;
+	image_put(&f->im, rsp - 16, code + 8);
+	image_put(&f->im, rsp - 24, image_sp(&f->im, &f->t.layout, f->stack));
+	regs.sp = rsp - 400;
+	regs.bp = 0x1234;
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_HS_CALL, code + 8));
+	assert_int_equal(f->frames[2], frame(WIRE_FRAME_HS_RET, f->small));
+	assert_int_equal(f->w.n, 4);
+	free(f);
+}
+
+/* A leaf function that never touched rbp: the register still is Sp. */
+static void test_in_leaf_call(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = 0x7f0000001000};
+
+	(void)state;
+	regs.sp = haskell_rsp(f) - 8;
+	image_put(&f->im, regs.sp, 0x40e700);
+	regs.sp -= 32;
+	regs.bp = image_sp(&f->im, &f->t.layout, f->stack);
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
+	free(f);
+}
+
+static void test_no_sp(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = 0x7f0000001000};
+
+	(void)state;
+	regs.sp = haskell_rsp(f) - 400;
+	regs.bp = 0x1234;
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_BROKEN);
+	assert_int_equal(f->w.cause, WIRE_CAUSE_NO_SP);
+	free(f);
+}
+
+static void suspend(struct fixture *f)
+{
+	const struct wire_layout *l = &f->t.layout;
+
+	image_put(&f->im, f->incall + l->incall_suspended_tso, f->tso);
+	image_put(&f->im, f->incall + l->incall_suspended_cap, f->cap);
+	image_put(&f->im, f->cap + l->cap_current_tso, 0);
+	image_put(&f->im, f->cap + l->cap_running_task, 0);
+}
+
+/* In a safe call the Haskell part is the suspended thread's, whatever the registers hold. */
+static void test_in_safe_call(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = 0x7f0000001000, .bp = 0x42, .sp = 0x43, .r13 = f->cap + 24};
+
+	(void)state;
+	suspend(f);
+	run(f, 0x40f000, &regs);
+	assert_int_equal(f->rts.where, WIRE_WHERE_SAFE_CALL);
+	assert_int_equal(f->rts.cap_no, 5);
+	assert_int_equal(f->rts.tso_id, 77);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->w.n, 4);
+	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_SITE, 0x40f000));
+	free(f);
+}
+
+static void test_states(void **state)
+{
+	struct fixture *f = make();
+	const struct wire_layout *l = &f->t.layout;
+
+	(void)state;
+	image_put(&f->im, f->cap + l->cap_in_haskell, 0);
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_RTS);
+	image_put(&f->im, f->cap + l->cap_running_task, 0);
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_NO_CAP);
+	assert_int_equal(f->rts.cap_no, WIRE_NO_CAP);
+	/* a Task that is another thread's proves that the offset is wrong */
+	image_put(&f->im, f->task + l->task_id, FSBASE + 64);
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_UNKNOWN);
+	image_put(&f->im, FSBASE - 8, 0);
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_FOREIGN);
+	f->th.fsbase = 0x10;
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_UNKNOWN);
+	free(f);
+}
+
+/* The thread is resumed while it is walked: what was seen may be of another moment. */
+static void test_resumed_meanwhile(void **state)
+{
+	struct fixture *f = make();
+
+	(void)state;
+	stg_put(&f->g, WIRE_FRAME_C_IP, 1);
+	rts_walk_suspended(&f->g, &f->t, f->incall, f->tso);
+	assert_int_equal(f->w.end_state, WIRE_END_BROKEN);
+	assert_int_equal(f->w.cause, WIRE_CAUSE_GC_RACE);
+	free(f);
+}
+
+/* The non-threaded RTS has no thread-local Task: the process's first thread runs Haskell. */
+static void test_non_threaded(void **state)
+{
+	struct fixture *f = make();
+
+	(void)state;
+	f->t.flags = 0;
+	f->t.main_cap = f->cap;
+	f->th = (struct rts_thread){.tid = 10, .tgid = 10};
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
+	assert_int_equal(f->rts.tso_id, 77);
+	f->th = (struct rts_thread){.tid = 12, .tgid = 10};
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_FOREIGN);
+	free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_haskell),	  cmocka_unit_test(test_in_unsafe_call),
+		cmocka_unit_test(test_in_leaf_call),	  cmocka_unit_test(test_no_sp),
+		cmocka_unit_test(test_in_safe_call),	  cmocka_unit_test(test_states),
+		cmocka_unit_test(test_resumed_meanwhile), cmocka_unit_test(test_non_threaded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
