@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The timeline's stacks and sums: calls, functions, quality; records that cannot be right. */
+#include "test_timeline_kit.h"
+
+/* A thread that exists just long enough for one sample. */
+static const struct tl_lane *one(struct kit *kit, const union rec *sample)
+{
+	union rec r;
+
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
+	put(kit, sample);
+	finish(kit);
+	return lane_of(timeline__target(kit->tl, 0), 7);
+}
+
+static void check_stack(struct kit *kit, const union rec *sample, const char *expect)
+{
+	const struct tl_lane *lane = one(kit, sample);
+
+	assert_int_equal(lane->n_stretches, 1);
+	assert_string_equal(stack_text(kit->tl, lane->stretches[0].stack), expect);
+	timeline__free(kit->tl);
+}
+
+static void test_stacks(void **state)
+{
+	const uint64_t now = END - 500;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	/* The leaf's own return frame is the same function; recursion below it is not folded. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1) + 8, IP(HS(1) + 8), RET(HS(1) + 4),
+		  RET(HS(1) + 4), RET(HS(2)), STOP);
+	check_stack(&kit, &r, "Main.h2;Main.h1;Main.h1");
+
+	/* A program counter that is not among the frames is put on top. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(3), RET(HS(2)), STOP);
+	check_stack(&kit, &r, "Main.h2;Main.h3");
+
+	/* Folded frames, an updated thunk, chunks that were left out, the nearest symbol. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(UPD),
+		  FR(WIRE_FRAME_UPDATEE, HS(1)), RET(NEAR(4)), RET(UPD),
+		  FR(WIRE_FRAME_UPDATEE, HS(5)), FR(WIRE_FRAME_ELIDED, 12), RET(HS(6)), STOP);
+	check_stack(&kit, &r, "Main.h6;[12 chunks left out];Main.h5;~Main.h4;Main.h1");
+
+	/* An unsafe call with its C frames. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, CFN(2), CIP(CFN(2)), CRET(CFN(1)), CALLED(HS(1)),
+		  RET(HS(1)), RET(HS(2)), STOP);
+	check_stack(&kit, &r, "Main.h2;Main.h1;c1;c2");
+
+	/* A safe call: the site's function stands once, also if it was unwound. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_SAFE_CALL, CFN(2), CIP(CFN(2)), CRET(CFN(1)),
+		  FR(WIRE_FRAME_SITE, SITE(1)), RET(HS(2)), STOP);
+	check_stack(&kit, &r, "Main.h2;c1;c2");
+
+	/* A safe call of which only the site is known. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_SAFE_CALL, CFN(1), STOP);
+	r.sample.site = SITE(1);
+	check_stack(&kit, &r, "Main.h1;c1");
+
+	/* A site of which nothing is known. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_SAFE_CALL, CFN(1), STOP);
+	r.sample.site = NO_SITE;
+	check_stack(&kit, &r, "[no stack];[unknown function];c1");
+
+	/* C called back into Haskell. */
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), CRET(CFN(3)),
+		  FR(WIRE_FRAME_SITE, SITE(4)), RET(HS(5)), STOP);
+	check_stack(&kit, &r, "Main.h5;c4;c3;Main.h2;Main.h1");
+
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	r.sample.stack.end = WIRE_END_BROKEN;
+	r.sample.stack.cause = WIRE_CAUSE_FAULT;
+	check_stack(&kit, &r, "[broken: unreadable memory];Main.h1");
+
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	r.sample.stack.end = WIRE_END_TRUNCATED;
+	check_stack(&kit, &r, "[truncated];Main.h1");
+
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_RTS, RTS(2), CIP(RTS(2)), CRET(RTS(1)), STOP);
+	check_stack(&kit, &r, "[RTS];r1;r2");
+
+	kit_new(&kit);
+	mk_sample(&r, 7, now, WIRE_WHERE_RTS, CFN(2), CIP(CFN(2)), CRET(GCFN(1)), STOP);
+	check_stack(&kit, &r, "[GC];g1;c2");
+}
+
+static void test_depth_cap(void **state)
+{
+	struct timeline_opts opts = {.max_depth = 4};
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	mk_sample(&r, 7, END - 1, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), RET(HS(3)),
+		  RET(HS(4)), RET(HS(5)), STOP);
+	/* The leaf side stays, and a frame says that there was more. */
+	check_stack(&kit, &r, "[truncated];Main.h3;Main.h2;Main.h1");
+}
+
+static const struct tl_frame *frame_named(const struct timeline *tl, const char *name)
+{
+	for (uint32_t i = 0; i < timeline__n_frames(tl); i++)
+		if (!strcmp(timeline__frame(tl, i)->name, name))
+			return timeline__frame(tl, i);
+	fail_msg("no frame called %s", name);
+	return NULL;
+}
+
+static void test_frames(void **state)
+{
+	const struct tl_target *t;
+	const struct tl_frame *f;
+	struct kit kit;
+	unsigned named;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	mk_sample(&r, 7, T0 + 10, WIRE_WHERE_HASKELL, CFN(1), CIP(CFN(1)), CALLED(NEAR(2)),
+		  RET(HS(1)), STOP);
+	put(&kit, &r);
+	named = kit.named;
+	r.h.ns += 10;
+	put(&kit, &r);
+	assert_int_equal(kit.named, named); /* each address once */
+	t = finish(&kit);
+	f = frame_named(kit.tl, "~Main.h2");
+	assert_true(f->approximate);
+	assert_string_equal(f->module, "Main");
+	assert_string_equal(f->file, "Main");
+	assert_int_equal(f->kind, TF_HASKELL);
+	f = frame_named(kit.tl, "c1");
+	assert_string_equal(f->file, "libc.so");
+	assert_int_equal(f->kind, TF_FOREIGN);
+	f = frame_named(kit.tl, "[preempted]");
+	assert_string_equal(f->file, "state");
+	assert_int_equal(f->kind, TF_STATE);
+	assert_int_equal(t->names.nearest, 1);
+	assert_int_equal(t->names.exact, 2);
+	assert_null(timeline__frame(kit.tl, timeline__n_frames(kit.tl)));
+	assert_int_equal(timeline__stack(kit.tl, 0).n, 0);
+	assert_int_equal(timeline__stack(kit.tl, UINT32_MAX).n, 0);
+	timeline__free(kit.tl);
+}
+
+static void test_calls(void **state)
+{
+	struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	struct wire_site site = {.calls = 1, .min_ns = ~0ULL};
+	const struct tl_target *t;
+	struct tl_cost cost = {.probes_paused_ns = (END - T0) / 4};
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	site.calls = 100;
+	site.wall_ns = 100000;
+	site.blocked_ns = 60000;
+	site.runnable_ns = 10000;
+	site.cap_wait_ns = 5000;
+	site.min_ns = 900;
+	site.max_ns = 1100;
+	site.abandoned = 2;
+	site.hist[1 + (9 - 4) * 8 + 7] = 100; /* 960 … 1023 */
+	/* The later values replace the earlier ones. */
+	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	key.flags = WIRE_CALL_INTERRUPTIBLE;
+	site.wall_ns = 10;
+	site.blocked_ns = 1000; /* damaged: longer than the whole */
+	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	key.tgid = 1;
+	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), -ENOENT);
+	t = finish(&kit);
+	assert_int_equal(t->n_calls, 2);
+	assert_string_equal(t->calls[0].function, "c1");
+	assert_string_equal(t->calls[0].library, "libc.so");
+	assert_string_equal(t->calls[0].caller, "Main.h1");
+	assert_string_equal(t->calls[0].site, "prog+0x1000");
+	assert_false(t->calls[0].interruptible);
+	assert_int_equal(t->calls[0].calls, 100);
+	assert_int_equal(t->calls[0].wall_ns, 100000);
+	assert_int_equal(t->calls[0].cpu_ns, 30000);
+	assert_int_equal(t->calls[0].blocked_ns, 60000);
+	assert_int_equal(t->calls[0].cap_wait_ns, 5000);
+	assert_int_equal(t->calls[0].min_ns, 900);
+	assert_int_equal(t->calls[0].p50_ns, 992);
+	assert_int_equal(t->calls[0].p99_ns, 992);
+	assert_int_equal(t->calls[0].max_ns, 1100);
+	assert_true(t->calls[0].quantile_error == 1.0 / 16);
+	assert_int_equal(t->calls[0].abandoned, 2);
+	assert_true(t->calls[0].exact);
+	assert_true(t->calls[1].interruptible);
+	assert_int_equal(t->calls[1].cpu_ns, 0);
+	/* While the probes were off nothing was counted. */
+	assert_int_equal(timeline__set_cost(kit.tl, PID, &cost), 0);
+	assert_false(t->calls[0].exact);
+	assert_true(t->calls[0].observed_share == 0.75);
+	timeline__free(kit.tl);
+}
+
+static void test_unsafe_calls(void **state)
+{
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	/* memcpy inside the function that Haskell called counts for that function. */
+	put(&kit, mk_sample(&r, 7, T0 + 100, WIRE_WHERE_HASKELL, CFN(2), CIP(CFN(2)), CRET(CFN(1)),
+			    CALLED(HS(1)), RET(HS(2)), STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 200, WIRE_WHERE_HASKELL, CFN(1), IP(CFN(1)), RET(HS(1)),
+			    RET(HS(2)), STOP));
+	/* libc called by the RTS for the mutator is no unsafe call. */
+	put(&kit, mk_sample(&r, 7, T0 + 300, WIRE_WHERE_HASKELL, CFN(2), CIP(CFN(2)), CRET(RTS(1)),
+			    CALLED(HS(1)), STOP));
+	mk_off(&r, 7, T0 + 400, T0 + 500, T0 + 500, WIRE_WHERE_HASKELL, CIP(CFN(1)), CALLED(HS(1)),
+	       STOP);
+	r.off.syscall = 35;
+	r.off.ip = CFN(1);
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500));
+	t = finish(&kit);
+	assert_int_equal(t->n_unsafe_calls, 1);
+	assert_string_equal(t->unsafe_calls[0].function, "c1");
+	assert_string_equal(t->unsafe_calls[0].library, "libc.so");
+	assert_string_equal(t->unsafe_calls[0].caller, "Main.h1");
+	assert_int_equal(t->unsafe_calls[0].samples, 2);
+	assert_int_equal(t->unsafe_calls[0].cpu_ns, 250);
+	assert_int_equal(t->unsafe_calls[0].blocked_ns, 100);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL], 150);
+	timeline__free(kit.tl);
+}
+
+static void test_functions(void **state)
+{
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	/* Recursion counts once in each stack. */
+	put(&kit, mk_sample(&r, 7, T0 + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)),
+			    RET(HS(1)), RET(HS(3)), STOP));
+	put(&kit,
+	    mk_sample(&r, 7, T0 + 200, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(3)), STOP));
+	put(&kit,
+	    mk_sample(&r, 7, T0 + 300, WIRE_WHERE_HASKELL, HS(2), IP(HS(2)), RET(HS(3)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 400));
+	t = finish(&kit);
+	assert_int_equal(t->n_functions, 3);
+	assert_string_equal(t->functions[0].name, "Main.h1");
+	assert_string_equal(t->functions[0].module, "Main");
+	assert_int_equal(t->functions[0].self_samples, 2);
+	assert_int_equal(t->functions[0].total_samples, 2);
+	assert_int_equal(t->functions[0].self_ns, 250);
+	assert_int_equal(t->functions[0].total_ns, 250);
+	assert_string_equal(t->functions[1].name, "Main.h2");
+	assert_int_equal(t->functions[1].self_samples, 1);
+	assert_int_equal(t->functions[1].total_samples, 2);
+	assert_string_equal(t->functions[2].name, "Main.h3");
+	assert_int_equal(t->functions[2].self_samples, 0);
+	assert_int_equal(t->functions[2].total_samples, 3);
+	assert_int_equal(t->functions[2].total_ns, 400);
+	timeline__free(kit.tl);
+}
+
+static void test_quality(void **state)
+{
+	const struct tl_quality *q;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	mk_sample(&r, 7, T0 + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	put(&kit, &r);
+	r.sample.stack.elided = 1;
+	r.sample.stack.resync = 3;
+	put(&kit, &r);
+	r.sample.stack.end = WIRE_END_TRUNCATED;
+	put(&kit, &r);
+	r.sample.stack.end = WIRE_END_BROKEN;
+	r.sample.stack.cause = WIRE_CAUSE_GC_RACE;
+	put(&kit, &r);
+	r.sample.stack.cause = 200;
+	put(&kit, &r);
+	put(&kit, mk_sample(&r, 7, T0 + 100, WIRE_WHERE_RTS, RTS(1), STOP));
+	q = &finish(&kit)->quality;
+	assert_int_equal(q->samples, 6);
+	assert_int_equal(q->haskell_samples, 5);
+	assert_int_equal(q->complete, 1);
+	assert_int_equal(q->elided, 1);
+	assert_int_equal(q->haskell_complete, 2);
+	assert_int_equal(q->resynchronised, 4);
+	assert_int_equal(q->truncated, 1);
+	assert_int_equal(q->broken[WIRE_CAUSE_GC_RACE], 1);
+	assert_int_equal(q->broken[0], 1);
+	assert_int_equal(q->none, 1);
+	timeline__free(kit.tl);
+}
+
+static void test_session(void **state)
+{
+	struct timeline_opts opts = {.frequency_hz = 999};
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	rec_head(&r, WIRE_TICK, 7, T0 + 1, sizeof(r.tick));
+	r.tick.enabled = 4;
+	put(&kit, &r);
+	assert_int_equal(timeline__set_lost(kit.tl, PID, "ring", 3), 0);
+	assert_int_equal(timeline__set_lost(kit.tl, PID, "ring", 4), 0);
+	assert_int_equal(timeline__set_lost(kit.tl, 1, "ring", 4), -ENOENT);
+	assert_int_equal(timeline__set_lost_share(kit.tl, PID, 0.5), 0);
+	assert_int_equal(timeline__add_missing(kit.tl, PID, "tick"), 0);
+	timeline__set_exit_code(kit.tl, 1);
+	assert_int_equal(timeline__end_target(kit.tl, PID, "exited", T0 + 100), 0);
+	assert_int_equal(timeline__end_target(kit.tl, PID, "exec", T0 + 50), 0);
+	t = finish(&kit);
+	assert_int_equal(timeline__finish(kit.tl, END), -EINVAL);
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EINVAL);
+	assert_int_equal(t->ticks, 1);
+	assert_int_equal(t->capabilities, 4);
+	assert_int_equal(t->n_lost, 1);
+	assert_string_equal(t->lost[0].cause, "ring");
+	assert_int_equal(t->lost[0].n, 4);
+	assert_int_equal(t->n_missing, 1);
+	assert_string_equal(t->missing[0], "tick");
+	assert_string_equal(t->end, "exited");
+	assert_string_equal(t->comm, "prog");
+	assert_int_equal(t->attach_took_ns, 5);
+	assert_int_equal(timeline__session(kit.tl)->exit_code, 1);
+	assert_int_equal(timeline__session(kit.tl)->frequency_hz, 999);
+	assert_string_equal(timeline__session(kit.tl)->mode, "pid");
+	assert_int_equal(timeline__n_targets(kit.tl), 1);
+	assert_null(timeline__target(kit.tl, 1));
+	timeline__free(kit.tl);
+	timeline__free(NULL);
+}
+
+/* Beyond the limit records are left out, and the report says so. */
+static void test_record_limit(void **state)
+{
+	struct timeline_opts opts = {.max_records = 3};
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	for (unsigned i = 0; i < 5; i++) {
+		mk_sample(&r, 7, T0 + 100 * i, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+		assert_int_equal(timeline__record(kit.tl, &r, r.h.size), i < 3 ? 0 : -ENOSPC);
+	}
+	t = finish(&kit);
+	assert_int_equal(t->n_lost, 1);
+	assert_int_equal(t->lost[0].n, 2);
+	timeline__free(kit.tl);
+}
+
+static void test_stack_limit(void **state)
+{
+	struct timeline_opts opts = {.max_stacks = 2};
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < 6; i++)
+		put(&kit,
+		    mk_sample(&r, 7, T0 + 100 + i, WIRE_WHERE_HASKELL, HS(i), IP(HS(i)), STOP));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	check_stretch(kit.tl, lane, 2, T0 + 101, END, ST_HASKELL, "[too many different stacks]");
+	timeline__free(kit.tl);
+}
+
+/* ── records that cannot be right ────────────────────────────────────────────────────────── */
+
+static void test_hostile(void **state)
+{
+	struct wire_thread th = {.tgid = PID, .depth = WIRE_OPEN_MAX + 1};
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'S');
+	struct snapshot snapshot = {.threads = &snap, .n = 1};
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	mk_sample(&r, 7, T0 + 1, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
+	for (size_t size = 0; size < r.h.size; size++)
+		assert_int_equal(timeline__record(kit.tl, &r, size), -EBADMSG);
+	r.h.size -= 8; /* one frame more than there is room for */
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.h.size = sizeof(r) + 1;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.h.size = sizeof(r);
+	r.sample.stack.nframes = 65535;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.sample.stack.nframes = WIRE_FRAMES_MAX + 1;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.sample.stack.nframes = 1;
+	r.sample.stack.end = 77;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.sample.stack.end = WIRE_END_COMPLETE;
+	r.h.type = 0;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.h.type = 99;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	r.h.type = WIRE_SAMPLE;
+	r.h.tgid = PID + 1;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -ENOENT);
+	r.h.tgid = PID;
+	r.h.ns = UINT64_MAX;
+	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+
+	mk_off(&r, 7, T0 + 200, 0, T0 + 100, WIRE_WHERE_HASKELL, STOP);
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	mk_call(&r, 7, T0 + 200, T0 + 100, SITE(1), STOP);
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	mk_gc(&r, 7, 3, T0 + 100);
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 100));
+	mk_gc(&r, 7, WIRE_GC_END, T0 + 50);
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	rec_head(&r, WIRE_TICK, 7, T0, sizeof(r.tick));
+	r.tick.ncaps = 1;
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	r.tick.ncaps = 0xffffffff;
+	r.h.size = sizeof(r);
+	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+
+	assert_int_equal(timeline__thread_state(kit.tl, 7, &th), -EBADMSG);
+	snap.stack.nframes = WIRE_OFF_FRAMES + 1;
+	assert_int_equal(timeline__snapshot(kit.tl, PID, &snapshot, T0, false), -EBADMSG);
+	assert_int_equal(timeline__snapshot(kit.tl, 1, &snapshot, T0, false), -ENOENT);
+	finish(&kit);
+	timeline__free(kit.tl);
+}
+
+static uint64_t next(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+static uint64_t some_time(uint64_t *seed)
+{
+	uint64_t r = next(seed);
+
+	switch (r % 16) {
+	case 0:
+		return 0;
+	case 1:
+		return END + r % 5000;
+	case 2:
+		return r >> 3;
+	default:
+		return T0 - 2000 + (r >> 8) % (END - T0 + 4000);
+	}
+}
+
+static uint64_t some_frame(uint64_t *seed)
+{
+	uint64_t r = next(seed);
+
+	return FR(r % 11, (r >> 8 & 7) << 20 | (r >> 16 & 3) << 12);
+}
+
+/* Anything that passes the checks, in any order and with any times. */
+static void some_record(union rec *r, uint64_t *seed)
+{
+	uint64_t a = some_time(seed), b = some_time(seed);
+	pid_t tid = (pid_t)(next(seed) % 4);
+	unsigned where = (unsigned)(next(seed) % 9), kind = (unsigned)(next(seed) % 16);
+
+	if (a > b) {
+		uint64_t t = a;
+
+		a = b;
+		b = t;
+	}
+	if (kind < 5) {
+		mk_sample(r, tid, b, where, some_frame(seed) & WIRE_FRAME_ADDR_MASK,
+			  some_frame(seed), some_frame(seed), some_frame(seed), STOP);
+		r->sample.site = next(seed) % 2 ? SITE(next(seed) % 3) : 0;
+		r->sample.call_start_ns = next(seed) % 2 ? a : 0;
+	} else if (kind < 10) {
+		mk_off(r, tid, a, some_time(seed), b, where, some_frame(seed), some_frame(seed),
+		       STOP);
+		r->off.site = next(seed) % 2 ? SITE(next(seed) % 3) : 0;
+		r->off.call_start_ns = next(seed) % 2 ? a : 0;
+		r->off.prev_state = next(seed) % 3;
+		r->off.syscall = next(seed) % 2 ? 35 : WIRE_NO_SYSCALL;
+		r->off.ip = some_frame(seed) & WIRE_FRAME_ADDR_MASK;
+	} else if (kind < 13) {
+		mk_call(r, tid, a, b, SITE(next(seed) % 3), some_frame(seed), STOP);
+	} else if (kind < 14) {
+		mk_event(r, next(seed) % 2 ? WIRE_THREAD_NEW : WIRE_THREAD_EXIT, tid, b);
+	} else {
+		mk_gc(r, tid, 1 + next(seed) % 2, b);
+	}
+}
+
+static void some_state(struct wire_thread *th, uint64_t *seed)
+{
+	memset(th, 0, sizeof(*th));
+	th->tgid = PID;
+	th->depth = (uint32_t)(next(seed) % (WIRE_OPEN_MAX + 1));
+	th->off_since_ns = next(seed) % 2 ? some_time(seed) : 0;
+	th->wake_ns = some_time(seed);
+	th->on_since_ns = some_time(seed);
+	th->off_state = next(seed) % 2;
+	th->off_rts.where = (uint8_t)(next(seed) % 9);
+	th->off_ip = some_frame(seed) & WIRE_FRAME_ADDR_MASK;
+	th->short_wall_ns = some_time(seed);
+	th->short_blocked_ns = some_time(seed);
+	th->short_runnable_ns = some_time(seed);
+	for (unsigned i = 0; i < th->depth; i++) {
+		th->open[i].start_ns = some_time(seed);
+		th->open[i].site = SITE(i);
+	}
+}
+
+/* Whatever comes: every nanosecond of every lane has one state. */
+static void test_anything(void **state)
+{
+	uint64_t seed = 88172645463325252ULL;
+
+	(void)state;
+	for (unsigned round = 0; round < 3000; round++) {
+		unsigned n = (unsigned)(next(&seed) % 40);
+		struct wire_thread th;
+		struct snap_thread snaps[3];
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		for (pid_t i = 0; i < 3; i++) {
+			snaps[i] = kit_snap(i, next(&seed) % 9, next(&seed) % 2 ? 'R' : 'S');
+			snaps[i].site = next(&seed) % 2 ? SITE(1) : 0;
+			snaps[i].start_time_ns = some_time(&seed);
+		}
+		put_snap(&kit, snaps, next(&seed) % 4, false);
+		for (unsigned i = 0; i < n; i++) {
+			int err;
+
+			some_record(&r, &seed);
+			err = timeline__record(kit.tl, &r, r.h.size);
+			assert_true(err == 0 || err == -EBADMSG);
+		}
+		for (pid_t i = 0; i < 3; i++) {
+			int err;
+
+			some_state(&th, &seed);
+			err = next(&seed) % 2 ? timeline__thread_state(kit.tl, i, &th) : 0;
+			assert_true(err == 0 || err == -EBADMSG);
+		}
+		put_snap(&kit, snaps, next(&seed) % 4, true);
+		finish(&kit);
+		timeline__free(kit.tl);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stacks),	     cmocka_unit_test(test_depth_cap),
+		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_unsafe_calls), cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_session),
+		cmocka_unit_test(test_record_limit), cmocka_unit_test(test_stack_limit),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_anything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
