@@ -289,6 +289,11 @@ static int run(void *ctx, void *out)
 	}
 	for (int i = 0; i < TRIES; i++) {
 		look(c, r);
+		if (r->verdict == CHECK_OK) {
+			r->n_capabilities = c->rts->n_capabilities.addr;
+			if (!r->n_capabilities && c->rts->threaded)
+				r->n_capabilities = check__scan_n_caps(c->pid, c->rts, r);
+		}
 		if (r->verdict != CHECK_FAILED)
 			return 0;
 		nanosleep(&wait, NULL);

@@ -10,6 +10,7 @@
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
 	rts_symbols__find,
+	rts_callsites__find,
 	rts_stgrun__find,
 };
 
@@ -30,6 +31,11 @@ static bool is_rts(struct image *image, struct rts *rts)
 		return false;
 	memset(rts, 0, sizeof(*rts));
 	return rts_strings__read(image->elf, image->base, rts);
+}
+
+void rts__free(struct rts *rts)
+{
+	callsites__free(&rts->callsites);
 }
 
 int rts__find(const struct images *images, struct rts *ret_rts)

@@ -45,6 +45,7 @@ void target__free(struct target *target)
 		return;
 	names__free(target->names);
 	insn__free(target->insn);
+	rts__free(&target->rts);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
 	free(target->symbols_path);
@@ -213,7 +214,7 @@ static void fill_wire(struct target *t)
 	w->my_task_tls = (int32_t)c->my_task_tls;
 	w->main_cap = t->rts.threaded ? 0 : c->caps[0];
 	w->capabilities = c->capabilities;
-	w->n_capabilities = t->rts.n_capabilities.addr;
+	w->n_capabilities = c->n_capabilities;
 	w->stgrun_ret = t->rts.stgrun_ret;
 	w->start_boottime_ns = t->info.start_time_ns;
 }
