@@ -43,7 +43,7 @@ void rts__free(struct rts *rts);
 /* ── strategies and parts ────────────────────────────────────────────────────────────────── */
 
 /* Version and way from the strings that `strip` leaves; false if the file has none. */
-bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts *rts);
+bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts);
 /* "rts_thr_p" → threaded, profiled, debug. */
 void rts_strings__set_way(struct rts *rts, const char *way);
 
