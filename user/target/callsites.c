@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "insn.h"
+#include "layout.h"
 #include "rts_find.h"
 
 #define MAX_RANGES 64
@@ -276,24 +277,38 @@ const struct callsite *callsites__at(const struct callsites *sites, uint64_t sit
 	return NULL;
 }
 
+/* The table has this version's offsets: without that, the code's own are wanted too. */
+static bool is_known(const struct rts *rts)
+{
+	struct layout layout;
+	bool known = false;
+
+	return layout__find(rts->version, rts->threaded, rts->profiled, LAYOUT_CLK, &layout,
+			    &known) == 0 &&
+	       known;
+}
+
 void rts_callsites__find(struct rts *rts)
 {
 	struct callsites *c = &rts->callsites;
 	const struct elf_file *elf = rts->image->elf;
+	bool wanted = !rts->suspend.addr || !rts->resume.addr;
 
-	if (rts->suspend.addr && rts->resume.addr)
+	if (!wanted && is_known(rts))
 		return;
 	if (callsites__scan(rts->image->elf, c) < 0)
 		return;
 	if (!c->suspend) {
 		log_warn("%s: no clear majority among its safe calls (%u votes, the next has %u): "
-			 "they cannot be timed",
+			 "suspendThread and resumeThread are not known by them",
 			 elf__name(elf), c->votes, c->runner_up);
 		return;
 	}
 	log_debug("%s: suspendThread at 0x%llx, resumeThread at 0x%llx: %u votes, the next has %u",
 		  elf__name(elf), (unsigned long long)c->suspend, (unsigned long long)c->resume,
 		  c->votes, c->runner_up);
+	if (!wanted)
+		return;
 	rts->suspend.addr = image__addr(rts->image, c->suspend);
 	rts->resume.addr = image__addr(rts->image, c->resume);
 	rts->suspend.found = rts->resume.found = FOUND_CALLSITES;
