@@ -304,9 +304,6 @@ void rts_callsites__find(struct rts *rts)
 			 elf__name(elf), c->votes, c->runner_up);
 		return;
 	}
-	log_debug("%s: suspendThread at 0x%llx, resumeThread at 0x%llx: %u votes, the next has %u",
-		  elf__name(elf), (unsigned long long)c->suspend, (unsigned long long)c->resume,
-		  c->votes, c->runner_up);
 	if (!wanted)
 		return;
 	rts->suspend.addr = image__addr(rts->image, c->suspend);

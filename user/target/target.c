@@ -177,6 +177,26 @@ static int not_ghc(const struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
+/* For who wants to look for himself, by another tool. */
+static void say_place(const struct target *t, const char *what, const struct rts_place *place)
+{
+	const struct callsites *c = &t->rts.callsites;
+	uint64_t offset;
+
+	if (!place->addr ||
+	    !elf__vaddr_to_offset(t->rts.image->elf, place->addr - t->rts.image->bias, &offset))
+		return;
+	if (place->found == FOUND_CALLSITES && c->votes)
+		log_debug("pid %d: %s at file offset 0x%llx of %s: %u safe calls agree, at most %u "
+			  "on anything else",
+			  t->info.pid, what, (unsigned long long)offset, t->rts.image->base,
+			  c->votes, c->runner_up);
+	else
+		log_debug("pid %d: %s at file offset 0x%llx of %s, by %s", t->info.pid, what,
+			  (unsigned long long)offset, t->rts.image->base,
+			  target__found_name(place->found));
+}
+
 static void fill_info(struct target *t)
 {
 	struct target_info *info = &t->info;
@@ -192,6 +212,8 @@ static void fill_info(struct target *t)
 	info->profiled = t->rts.profiled;
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
+	say_place(t, "suspendThread", &t->rts.suspend);
+	say_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
