@@ -186,7 +186,7 @@ def hledger_web(t):
             time.sleep(0.2)
 
     def drive():
-        for _ in range(60):
+        for _ in range(400):
             get()
 
     return p, drive
@@ -232,8 +232,9 @@ def hledger(t):
     return p, drive
 
 
-PACKAGES = {"hledger-web": (hledger_web, "rts_thr"), "pandoc": (pandoc, "rts_thr"),
-            "shellcheck": (shellcheck, "rts_v"), "hledger": (hledger, "rts_thr")}
+# How to start and drive it, its RTS, and how many safe calls it makes at least.
+PACKAGES = {"hledger-web": (hledger_web, "rts_thr", 1000), "pandoc": (pandoc, "rts_thr", 30),
+            "shellcheck": (shellcheck, "rts_v", 1), "hledger": (hledger, "rts_thr", 100)}
 
 
 class Counter:
@@ -273,11 +274,11 @@ def vaddr_to_offset(path):
 def test_package(t, name):
     """Attached, version and way right, as many calls as bpftrace counts at the same address, and
     complete stacks. The target is stopped while both counters begin and end."""
-    start, way = PACKAGES[name]
+    start, way, enough = PACKAGES[name]
     package, drive = start(t)
     pid = package.target.pid
     os.kill(pid, signal.SIGSTOP)
-    session = t.session("--pid", pid, "-v", "-v", "-f", "json,folded", "-o", t.stem, "-F", "499", *ALWAYS)
+    session = t.session("--pid", pid, "-v", "-v", "-f", "json,folded", "-o", t.stem, "-F", "999", *ALWAYS)
     session.wait_attached()
     said = "\n".join(session.err.seen)
     m = re.search(r"suspendThread at file offset 0x([0-9a-f]+)", said)
@@ -301,16 +302,23 @@ def test_package(t, name):
     check(target["ghc"]["version"] == "9.0.2" and target["ghc"]["layout_checked"], f"{target['ghc']}")
     check_complete(target["stacks"], 20)
     delta = vaddr_to_offset(package.path)
-    got = {}
+    low, high = {}, {}
     for c in target["safe_calls"]:
         site = int(c["site"].rsplit("+", 1)[1], 16) + delta
-        # begun in the session: those that ended in it, less those that were open before
-        begun = c["calls"] + c["open_at_end"] - c["open_at_start"]
-        got[site] = got.get(site, 0) + begun
-    check(sum(counts.values()) >= 20, f"bpftrace saw hardly any call: {counts}")
-    wrong = {hex(s): (got.get(s, 0), counts.get(s, 0)) for s in {*got, *counts}
-             if got.get(s, 0) != counts.get(s, 0)}
-    check(not wrong, f"sites with (our, bpftrace's) numbers that differ: {wrong}")
+        # `calls` are those that both began and ended in the session. Of those that are open at
+        # its end, those that were open at its start already did not begin in it.
+        begun = c["calls"] + c["open_at_end"]
+        high[site] = high.get(site, 0) + begun
+        low[site] = low.get(site, 0) + begun - min(c["open_at_start"], c["open_at_end"])
+    check(sum(counts.values()) >= enough, f"bpftrace saw hardly any call: {counts}")
+    wrong = {hex(s): (low.get(s, 0), high.get(s, 0), counts.get(s, 0)) for s in {*low, *counts}
+             if not low.get(s, 0) <= counts.get(s, 0) <= high.get(s, 0)}
+    if not alive:
+        # A program ends inside of a safe call, shutdownHaskellAndExit, which never comes back.
+        last = [s for s in wrong if int(s, 16) not in low and counts[int(s, 16)] == 1]
+        for s in last[:1]:
+            del wrong[s]
+    check(not wrong, f"sites with (our lowest, highest, bpftrace's) numbers that differ: {wrong}")
 
 
 if __name__ == "__main__":
