@@ -288,13 +288,31 @@ static bool is_known(const struct rts *rts)
 	       known;
 }
 
+/*
+ * A debug file may be another build's (--force): a probe in the middle of an instruction would
+ * crash the target, so what it says must at least begin a function.
+ */
+static void drop_if_no_function(const struct rts *rts, struct rts_place *place)
+{
+	if (place->found == FOUND_DEBUGFILE &&
+	    !is_c_function(rts->image->elf, place->addr - rts->image->bias))
+		memset(place, 0, sizeof(*place));
+}
+
 void rts_callsites__find(struct rts *rts)
 {
 	struct callsites *c = &rts->callsites;
 	const struct elf_file *elf = rts->image->elf;
-	bool wanted = !rts->suspend.addr || !rts->resume.addr;
+	bool wanted;
 
-	if (!wanted && is_known(rts))
+	drop_if_no_function(rts, &rts->suspend);
+	drop_if_no_function(rts, &rts->resume);
+	drop_if_no_function(rts, &rts->tick);
+	drop_if_no_function(rts, &rts->gc_start);
+	drop_if_no_function(rts, &rts->gc_end);
+	drop_if_no_function(rts, &rts->stgrun);
+	wanted = !rts->suspend.addr || !rts->resume.addr;
+	if (!wanted && rts->suspend.found != FOUND_DEBUGFILE && is_known(rts))
 		return;
 	if (callsites__scan(rts->image->elf, c) < 0)
 		return;
@@ -303,6 +321,18 @@ void rts_callsites__find(struct rts *rts)
 			 "suspendThread and resumeThread are not known by them",
 			 elf__name(elf), c->votes, c->runner_up);
 		return;
+	}
+	if (!wanted && rts->suspend.found == FOUND_DEBUGFILE &&
+	    (rts->suspend.addr != image__addr(rts->image, c->suspend) ||
+	     rts->resume.addr != image__addr(rts->image, c->resume))) {
+		log_warn("%s: the debug file has suspendThread and resumeThread elsewhere than its "
+			 "code calls them (%u votes): it is not this file's",
+			 elf__name(elf), c->votes);
+		memset(&rts->tick, 0, sizeof(rts->tick));
+		memset(&rts->gc_start, 0, sizeof(rts->gc_start));
+		memset(&rts->gc_end, 0, sizeof(rts->gc_end));
+		memset(&rts->stgrun, 0, sizeof(rts->stgrun));
+		wanted = true;
 	}
 	if (!wanted)
 		return;

@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "rts_text.h"
 #include "symbols.h"
 #include "target_priv.h"
@@ -84,11 +85,12 @@ static const char *intern(struct names *names, const char *text)
 	return names__intern(names, text, strlen(text));
 }
 
-static const struct symbols *symbols_of(struct image *image)
+static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
 	if (!image->symbols_tried) {
 		image->symbols_tried = true;
-		if (symbols__new(image->elf, &image->symbols) < 0)
+		debugfile__look(target->info.pid, image);
+		if (symbols__new_debug(image->elf, image->debug, &image->symbols) < 0)
 			image->symbols = NULL;
 	}
 	return image->symbols;
@@ -169,7 +171,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		n->name = intern(names, text);
 		return;
 	}
-	symbols = symbols_of(image);
+	symbols = symbols_of(target, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
 		n->code = classify(target, image, vaddr, NULL, false);
 		plt = elf__plt_symbol(image->elf, vaddr);

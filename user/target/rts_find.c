@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
@@ -38,7 +39,7 @@ void rts__free(struct rts *rts)
 	callsites__free(&rts->callsites);
 }
 
-int rts__find(const struct images *images, struct rts *ret_rts)
+int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 {
 	struct rts rts;
 
@@ -49,6 +50,7 @@ int rts__find(const struct images *images, struct rts *ret_rts)
 			if (preference(image) != want || !is_rts(image, &rts))
 				continue;
 			rts.image = image;
+			debugfile__look(pid, image);
 			rts.dynamic = !image->is_exe;
 			for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
 				strategies[s](&rts);

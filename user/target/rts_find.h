@@ -37,7 +37,7 @@ struct rts {
 };
 
 /* -ENOEXEC: none of the files holds a runtime. */
-int rts__find(const struct images *images, struct rts *ret_rts);
+int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
 void rts__free(struct rts *rts);
 
 /* ── strategies and parts ────────────────────────────────────────────────────────────────── */
@@ -47,7 +47,7 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts);
 /* "rts_thr_p" → threaded, profiled, debug. */
 void rts_strings__set_way(struct rts *rts, const char *way);
 
-/* By .symtab and .dynsym. */
+/* By .symtab, a debug file and .dynsym. */
 void rts_symbols__find(struct rts *rts);
 
 /* suspendThread and resumeThread by the safe calls in Haskell code. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "insn.h"
 #include "names.h"
 #include "target_priv.h"
@@ -140,6 +141,21 @@ static int open_images(struct target *t, pid_t pid)
 		log_error("pid %d: cannot read its mappings: %s; is it still running?", pid,
 			  strerror(-err));
 	return err;
+}
+
+/* --symbols is for the executable, unless it has the build-id of another file of the process. */
+static int take_symbols(struct target *t)
+{
+	struct image *image = debugfile__image_of(t->symbols_path, &t->images);
+
+	if (!image)
+		image = images__exe(&t->images);
+	if (!image || !image->elf) {
+		log_error("--symbols %s: pid %d has no executable that can be read to go with it",
+			  t->symbols_path, t->info.pid);
+		return -EINVAL;
+	}
+	return debugfile__take(t->symbols_path, t->force, image);
 }
 
 static const char *machine_name(uint16_t machine, uint8_t class)
@@ -311,7 +327,10 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	err = open_images(t, pid);
 	if (err < 0)
 		goto out;
-	if (rts__find(&t->images, &t->rts) < 0) {
+	err = t->symbols_path ? take_symbols(t) : 0;
+	if (err < 0)
+		goto out;
+	if (rts__find(pid, &t->images, &t->rts) < 0) {
 		err = not_ghc(t, pid);
 		goto out;
 	}
