@@ -288,54 +288,67 @@ static bool is_known(const struct rts *rts)
 	       known;
 }
 
-/*
- * A debug file may be another build's (--force): a probe in the middle of an instruction would
- * crash the target, so what it says must at least begin a function.
- */
-static void drop_if_no_function(const struct rts *rts, struct rts_place *place)
+/* Where the code itself says suspendThread and resumeThread are; false: it says something else. */
+static bool code_confirms(const struct rts *rts)
 {
-	if (place->found == FOUND_DEBUGFILE &&
-	    !is_c_function(rts->image->elf, place->addr - rts->image->bias))
-		memset(place, 0, sizeof(*place));
+	const struct callsites *c = &rts->callsites;
+	struct elf_file *elf = rts->image->elf;
+
+	if (c->suspend)
+		return rts->suspend.addr == image__addr(rts->image, c->suspend) &&
+		       rts->resume.addr == image__addr(rts->image, c->resume);
+	return is_c_function(elf, rts->suspend.addr - rts->image->bias) &&
+	       is_c_function(elf, rts->resume.addr - rts->image->bias);
+}
+
+/*
+ * A debug file may be another build's (--force, a hostile .gnu_debuglink), and a probe in the
+ * middle of an instruction would crash the target.
+ */
+static void forget_debugfile(struct rts *rts)
+{
+	struct rts_place *places[] = {
+		&rts->suspend,	    &rts->resume,	  &rts->tick,	  &rts->gc_start,
+		&rts->gc_end,	    &rts->stgrun,	  &rts->main_cap, &rts->all_tasks,
+		&rts->capabilities, &rts->n_capabilities,
+	};
+
+	log_warn("%s: its debug file has suspendThread and resumeThread where its code has other "
+		 "things: nothing but names is taken from it",
+		 elf__name(rts->image->elf));
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (places[i]->found == FOUND_DEBUGFILE)
+			memset(places[i], 0, sizeof(*places[i]));
+	rts->tls_known = false;
+}
+
+static void say_unclear(const struct rts *rts)
+{
+	log_warn("%s: no clear majority among its safe calls (%u votes, the next has %u): "
+		 "suspendThread and resumeThread are not known by them",
+		 elf__name(rts->image->elf), rts->callsites.votes, rts->callsites.runner_up);
 }
 
 void rts_callsites__find(struct rts *rts)
 {
 	struct callsites *c = &rts->callsites;
-	const struct elf_file *elf = rts->image->elf;
-	bool wanted;
+	bool by_debug = rts->suspend.found == FOUND_DEBUGFILE;
+	bool wanted = !rts->suspend.addr || !rts->resume.addr;
+	bool scanned;
 
-	drop_if_no_function(rts, &rts->suspend);
-	drop_if_no_function(rts, &rts->resume);
-	drop_if_no_function(rts, &rts->tick);
-	drop_if_no_function(rts, &rts->gc_start);
-	drop_if_no_function(rts, &rts->gc_end);
-	drop_if_no_function(rts, &rts->stgrun);
-	wanted = !rts->suspend.addr || !rts->resume.addr;
-	if (!wanted && rts->suspend.found != FOUND_DEBUGFILE && is_known(rts))
+	if (!wanted && !by_debug && is_known(rts))
 		return;
-	if (callsites__scan(rts->image->elf, c) < 0)
-		return;
-	if (!c->suspend) {
-		log_warn("%s: no clear majority among its safe calls (%u votes, the next has %u): "
-			 "suspendThread and resumeThread are not known by them",
-			 elf__name(elf), c->votes, c->runner_up);
-		return;
-	}
-	if (!wanted && rts->suspend.found == FOUND_DEBUGFILE &&
-	    (rts->suspend.addr != image__addr(rts->image, c->suspend) ||
-	     rts->resume.addr != image__addr(rts->image, c->resume))) {
-		log_warn("%s: the debug file has suspendThread and resumeThread elsewhere than its "
-			 "code calls them (%u votes): it is not this file's",
-			 elf__name(elf), c->votes);
-		memset(&rts->tick, 0, sizeof(rts->tick));
-		memset(&rts->gc_start, 0, sizeof(rts->gc_start));
-		memset(&rts->gc_end, 0, sizeof(rts->gc_end));
-		memset(&rts->stgrun, 0, sizeof(rts->stgrun));
+	scanned = callsites__scan(rts->image->elf, c) == 0;
+	if (by_debug && !code_confirms(rts)) {
+		forget_debugfile(rts);
 		wanted = true;
 	}
-	if (!wanted)
+	if (!scanned || !wanted)
 		return;
+	if (!c->suspend) {
+		say_unclear(rts);
+		return;
+	}
 	rts->suspend.addr = image__addr(rts->image, c->suspend);
 	rts->resume.addr = image__addr(rts->image, c->resume);
 	rts->suspend.found = rts->resume.found = FOUND_CALLSITES;
