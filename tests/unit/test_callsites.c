@@ -19,6 +19,7 @@
 #include "target/callsites.h"
 #include "target/insn.h"
 #include "target/rts_find.h"
+#include "target/rts_text.h"
 
 /* ── one call, by its bytes ──────────────────────────────────────────────────────────────── */
 
@@ -327,6 +328,36 @@ static void stripped_programs(void **state)
 		skip();
 }
 
+/*
+ * The runtime's C functions: without names all of them but a few at the edges, and no other's.
+ * The collector's cannot be told from the rest then.
+ */
+static void check_classes(struct rts rts[2])
+{
+	size_t n, own = 0, missed = 0;
+	const struct elf_fde *fdes;
+	struct rts_text *text[2];
+
+	assert_int_equal(elf__fdes(rts[0].image->elf, &fdes, &n), 0);
+	for (size_t k = 0; k < 2; k++)
+		assert_int_equal(rts_text__new(&rts[k], &text[k]), 0);
+	for (size_t i = 0; i < n; i++) {
+		enum code_class by_name = rts_text__class(text[0], fdes[i].start, "");
+		enum code_class by_calls = rts_text__class(text[1], fdes[i].start, "");
+
+		if (by_name == CODE_RTS || by_name == CODE_GC) {
+			own++;
+			missed += by_calls != CODE_RTS;
+		} else {
+			assert_int_equal(by_calls, by_name);
+		}
+	}
+	assert_true(own > 300);
+	assert_true(missed * 50 <= own);
+	for (size_t k = 0; k < 2; k++)
+		rts_text__free(text[k]);
+}
+
 /* All that the finder learns of a file, without and with symbols. */
 static void same_with_and_without_symbols(void **state)
 {
@@ -364,6 +395,7 @@ static void same_with_and_without_symbols(void **state)
 		assert_int_equal(rts[0].stgrun.addr, rts[1].stgrun.addr);
 		assert_true(rts[0].stgrun_ret != 0);
 		assert_int_equal(rts[0].stgrun_ret, rts[1].stgrun_ret);
+		check_classes(rts);
 		for (size_t k = 0; k < 2; k++) {
 			rts__free(&rts[k]);
 			elf__free(image[k].elf);
