@@ -177,7 +177,7 @@ static int emit_samples(struct builder *b, uint64_t end, bool end_exact, size_t 
 			p.state = ev__state_on(b->prev, false);
 		if (cover && cover->gc)
 			p.state = ST_GC_WORK;
-		else if (cover && p.state == ST_UNKNOWN)
+		else if (cover && (!cover->callback || p.state == ST_UNKNOWN))
 			p.state = ST_SAFE_CALL_CPU;
 		p.recorded = cover && cover->recorded && (p.state == ST_SAFE_CALL_CPU || cover->gc);
 		p.sampled = !p.recorded;
@@ -205,6 +205,15 @@ static void by_off(const struct builder *b, const struct seg *seg, const struct 
 	*ev = *off;
 	p->ev = ev;
 	p->state = ev__state_on(off, gc__overlaps(b->tg, b->cursor, p->end));
+	if ((p->state == ST_RTS || p->state == ST_HASKELL || p->state == ST_UNSAFE_CALL_CPU) &&
+	    b->prev &&
+	    prior__state(b->tg, b->prev->where, off->where, p->end - b->cursor, &p->state)) {
+		if (p->state == ST_HASKELL && off->where == WIRE_WHERE_HASKELL)
+			ev->c = 0;
+		else
+			p->ev = NULL;
+		return;
+	}
 	switch (off->where) {
 	case WIRE_WHERE_HASKELL:
 		/* It went into C code, if at all, at the end. */
@@ -279,7 +288,7 @@ static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const
 	if (cover && cover->gc) {
 		p.state = ST_GC_WORK;
 		p.sampled = false;
-	} else if (cover && !is_callback(b, seg, off, call_next)) {
+	} else if (cover && !(cover->callback && is_callback(b, seg, off, call_next))) {
 		p.state = ST_SAFE_CALL_CPU;
 		p.recorded = cover->recorded;
 		p.sampled = !cover->recorded;

@@ -156,8 +156,20 @@ struct gc_span {
 	pid_t tid;
 };
 
+#define TL_WHERES (WIRE_WHERE_NOT_READY + 1)
+
+/*
+ * What samples say of the time on the CPU, by what the thread was doing off it before and after.
+ * Where a piece has no sample, it is given the state that is furthest behind its share.
+ */
+struct prior {
+	uint32_t samples[TL_WHERES][TL_WHERES][ST_MAX];
+	uint64_t given[TL_WHERES][TL_WHERES][ST_MAX];
+};
+
 struct target_state {
 	struct tl_target pub;
+	struct prior *prior; /* while lanes are made */
 	struct tl_namer namer;
 	bool ended;
 	bool has_snapshot;
@@ -251,6 +263,7 @@ struct cover {
 	bool gc;
 	bool recorded;	/* its time is not in the short calls' sums */
 	bool end_exact; /* an event marked it */
+	bool callback;	/* Haskell code was seen to run within it */
 };
 
 /* From start to the next segment's start: the innermost cover. */
@@ -289,6 +302,10 @@ struct sums {
 };
 
 void thread__sort(struct thread *th);
+void prior__learn(struct target_state *tg, const struct thread *th);
+/* False: too little is known. Before and after: enum wire_where. */
+bool prior__state(struct target_state *tg, unsigned before, unsigned after, uint64_t ns,
+		  enum tl_state *ret_state);
 int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
 		uint64_t session_end, size_t max_stretches, struct sums *sums,
 		struct tl_lane *lane);

@@ -145,7 +145,11 @@ static int take_frame(struct taker *t, uint64_t frame)
 		return take_site(t, addr);
 	case WIRE_FRAME_ELIDED:
 		t->in_hs = true;
-		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
+		if (addr)
+			snprintf(text, sizeof(text), "[%llu chunk%s left out]",
+				 (unsigned long long)addr, addr == 1 ? "" : "s");
+		else
+			snprintf(text, sizeof(text), "[frames left out]");
 		return t->cut ? 0 : push_mark(t, text);
 	default:
 		return take_hs(t, frame);

@@ -141,6 +141,7 @@ static void free_target(struct target_state *tg)
 	for (size_t i = 0; tg->lanes && i < tg->pub.n_lanes; i++)
 		free((void *)tg->lanes[i].stretches);
 	free(tg->lanes);
+	free(tg->prior);
 	free(tg->calls);
 	free(tg->unsafes);
 	free(tg->functions);
@@ -389,13 +390,17 @@ static int finish_lanes(struct timeline *tl, struct target_state *tg, uint64_t e
 	int err;
 
 	tg->lanes = calloc(tg->n_threads + 1, sizeof(*tg->lanes));
-	if (!tg->lanes)
+	tg->prior = calloc(1, sizeof(*tg->prior));
+	if (!tg->lanes || !tg->prior)
 		return -ENOMEM;
 	tg->pub.lanes = tg->lanes;
 	for (th = tg->thread_list; th; th = th->next) {
+		thread__sort(th);
+		prior__learn(tg, th);
+	}
+	for (th = tg->thread_list; th; th = th->next) {
 		struct tl_lane *lane = &tg->lanes[tg->pub.n_lanes];
 
-		thread__sort(th);
 		err = lane__build(tl, tg, th, end_ns, max_stretches, sums, lane);
 		if (err)
 			return err;
