@@ -12,8 +12,20 @@ static int keep(struct timeline *tl, struct target_state *tg, struct evs *evs, c
 {
 	int err;
 
+	if (tl->n_records >= tl->fold_at) {
+		err = tl__fold(tl);
+		if (err)
+			return err;
+		/* Not again for a handful of records, and never again if hardly any can go. */
+		if (tl->n_records > tl->opts.max_records - tl->opts.max_records / 8)
+			tl->fold_at = SIZE_MAX;
+		else
+			tl->fold_at = MIN(tl->n_records + MAX(tl->opts.max_records / 4, (size_t)1),
+					  tl->opts.max_records);
+	}
 	if (tl->n_records >= tl->opts.max_records) {
-		tg->left_out++;
+		if (!tg->left_out++)
+			tg->blind_ns = ev->t0 ? ev->t0 : ev->t1;
 		return -ENOSPC;
 	}
 	err = TL_RESERVE(evs->v, evs->cap, evs->n + 1, tl->opts.max_records);
@@ -342,8 +354,8 @@ static int snap_thread(struct timeline *tl, struct target_state *tg, const struc
 	if (err)
 		return err;
 	take_name(th, snap->comm);
-	if (at_end && !th->has_start && !th->born && !th->start_ns && tg->has_snapshot &&
-	    !th->samples.n && !th->offs.n && !th->calls.n)
+	if (at_end && !th->done && !th->has_start && !th->born && !th->start_ns &&
+	    tg->has_snapshot && !th->samples.n && !th->offs.n && !th->calls.n)
 		th->start_ns = MIN(MAX(snap->start_time_ns, tg->pub.attach_ns), at_ns);
 	err = take_snap(tl, tg, snap, at_ns, at_end ? &th->at_end : &th->at_start);
 	if (err)
