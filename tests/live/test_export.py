@@ -43,8 +43,20 @@ def must_have(path, what):
 @cases(*PROGRAMS)
 def test_real_speedscope(t, what):
     must_have(BUILD / "npm" / "node_modules" / "speedscope", "speedscope")
-    session(t, what)
-    tool("node", HERE / "import_speedscope.mjs", t.dir / "p.speedscope.json")
+    report, _ = session(t, what)
+    got = json.loads(tool("node", HERE / "import_speedscope.mjs", t.dir / "p.speedscope.json"))
+    lanes = [l for l in report.target()["lanes"] if l["kind"] == "thread"]
+    check(len(got["profiles"]) == 1 + len(lanes),
+          f"speedscope made {len(got['profiles'])} profiles of {len(lanes)} lanes and their sum")
+    first, *threads = got["profiles"]
+    check(first["unit"] == "nanoseconds", f"speedscope takes the unit for {first['unit']}")
+    check_near("speedscope's total of all threads", first["totalWeight"], sum(l["wall_ns"] for l in lanes), 1000)
+    for profile, lane in zip(sorted(threads, key=lambda p: p["totalWeight"]),
+                             sorted(lanes, key=lambda l: l["wall_ns"])):
+        check_near(f"speedscope's total of {profile['name']}", profile["totalWeight"], lane["wall_ns"], 1000)
+    shown = {f["name"] for f in first["frames"]}
+    heavy = report.target()["functions"][0]["name"]
+    check(any(heavy in name for name in shown), f"{heavy} is not among the frames that speedscope shows")
 
 
 @cases(*PROGRAMS)
