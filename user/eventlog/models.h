@@ -51,7 +51,7 @@ struct el_lane {
 	uint64_t unordered; /* began before the one before it ended: cut */
 };
 
-#define EL_LANE_MAX (1u << 20)
+#define EL_LANE_MAX (1u << 18)
 
 /* Continues the last stretch where it ends there and tells the same. */
 int el_lane__add(struct el_lane *lane, const struct el_stretch *s);
