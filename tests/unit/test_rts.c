@@ -229,7 +229,9 @@ static void check_snapshot(struct target *t)
 		assert_true(th->rts.tso_id > 0);
 		assert_int_equal(th->stack.end, WIRE_END_COMPLETE);
 		assert_true(th->incall != 0);
-		assert_true(th->site != 0);
+		if (!th->site)
+			fail_msg("tid %d (%s, state %c, system call %u): no site", th->tid,
+				 th->comm, th->state, th->syscall);
 		assert_int_equal(target__site(t, th->site, &site), 0);
 		if (strcmp(site.function, "test_sleep") != 0)
 			continue;
@@ -314,6 +316,7 @@ static void test_ways(void **state)
 			continue;
 		}
 		nanosleep(&settle, NULL);
+		print_message("way %s\n", ways[i].name);
 		check_way(&ways[i], pid);
 		done++;
 	}
