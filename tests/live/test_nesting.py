@@ -43,11 +43,11 @@ def test_killed_interruptible(t):
           "not marked as interruptible")
 
 
-def compare_some(truth, report, function):
+def compare_some(truth, report, function, per_call_ns=3000):
     want, got = truth[function], report.call(function)
     check(got["calls"] == want["calls"], f"{function}: {got['calls']} calls, should be {want['calls']}")
     check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
-               max(0.01 * want["wall_ns"], 3000 * want["calls"]))
+               max(0.01 * want["wall_ns"], per_call_ns * want["calls"]))
 
 
 @cases("thr", "v")
@@ -92,7 +92,8 @@ def test_bound_threads(t):
 def test_fork_inside(t, way):
     """The child of a fork is not the target: its time and its end are none of it."""
     truth, report, _ = profile_run(t, "Forky", "fork", 100, way=way, steady=True, options=ALWAYS)
-    compare_some(truth, report, "forky_fork_1ms")
+    # After a fork each page that the call's ends write to is copied first: outside of what C times.
+    compare_some(truth, report, "forky_fork_1ms", per_call_ns=100000)
     check_lanes(report)
 
 

@@ -14,11 +14,14 @@ def test_split(t, way):
     a = sum(f["self_samples"] for f in functions if f["module"] == "SplitA")
     b = sum(f["self_samples"] for f in functions if f["module"] == "SplitB")
     all_samples = sum(f["self_samples"] for f in functions)
-    check(all_samples >= 0.9 * 999 * 12 * 0.9, f"only {all_samples} samples in 12 s at 999 Hz")
+    # As many as the program was on the CPU, by its own clock, however busy the machine is.
+    want = 999 * truth["cpu_ns"] / 1e9
+    check(truth["cpu_ns"] > 4e9, "the machine is too busy: the test program got less than 4 s of 12")
+    check(all_samples >= 0.9 * want, f"{all_samples} samples at 999 Hz, should be {want:.0f}")
     check(a + b >= 0.95 * all_samples, f"{a} + {b} of {all_samples} samples are in the two functions")
     share = 100 * a / (a + b)
     check(72 <= share <= 78, f"SplitA has {share:.1f} % of the samples, should be 75 ± 3")
-    names = report.names()
+    names = {n.lstrip("~") for n in report.names()}
     for module, function in (("SplitA", "workA"), ("SplitB", "workB")):
         check(any(n in names for n in (f"{module}.{function}", f"{module}.$w{function}")),
               f"no {module}.{function} among {sorted(n for n in names if n.startswith(module))}")
