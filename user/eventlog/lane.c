@@ -80,15 +80,16 @@ static int make_room(struct el_lane *lane)
 		return 0;
 	span = lane->s[lane->n - 1].end - lane->s[0].start;
 	if (!lane->merged_ns)
-		lane->merged_ns = MAX(span / max, 1u);
-	while (lane->n > max / 2) {
+		lane->merged_ns = MAX(2 * (span / max), 2u);
+	for (;;) {
+		merge(lane, lane->merged_ns);
+		if (lane->n <= max / 2)
+			return 0;
 		/* Stretches with holes between them do not merge, however long the quantum. */
 		if (lane->merged_ns > span)
-			return -E2BIG;
+			return lane->n < max ? 0 : -E2BIG;
 		lane->merged_ns *= 2;
-		merge(lane, lane->merged_ns);
 	}
-	return 0;
 }
 
 int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
