@@ -361,6 +361,8 @@ struct wire_thread {
 	__u32 epoch;	 /* of the target, when open[] was last right */
 	__u32 _pad;
 	struct wire_rts off_rts;
+	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
+	__u64 stgrun_incall; /* of this InCall */
 	/* finished safe calls that were too short to become records */
 	__u64 short_calls;
 	__u64 short_wall_ns;

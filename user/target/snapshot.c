@@ -16,13 +16,10 @@
 
 /* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
  */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wincompatible-pointer-types"
 #include "mem.bpf.h"
 #include "stg.bpf.h"
 #include "cstack.bpf.h"
 #include "rts.bpf.h"
-#pragma GCC diagnostic pop
 
 #define SNAPSHOT_MAX_THREADS 16384
 /* The TCB of glibc 2.36 has the tid at 720, that of musl 1.2 at 48: looked for, not known. */
