@@ -440,15 +440,15 @@ static int walk(struct builder *b, uint64_t end, bool last_part)
 static void correct_short_calls(const struct thread *th, uint64_t short_cpu_ns,
 				struct tl_lane *lane)
 {
-	const struct wire_thread *final = th->final;
+	const struct short_calls *shorts = &th->shorts;
 	uint64_t *ns = lane->states_ns, wall, exact, off, move;
 
-	if (!th->has_final)
+	if (!shorts->known)
 		return;
-	lane->short_calls = final->short_calls;
-	wall = final->short_wall_ns;
-	off = MIN(wall, final->short_blocked_ns);
-	off += MIN(wall - off, final->short_runnable_ns);
+	lane->short_calls = shorts->calls;
+	wall = shorts->wall_ns;
+	off = MIN(wall, shorts->blocked_ns);
+	off += MIN(wall - off, shorts->runnable_ns);
 	exact = wall - off;
 	if (exact > short_cpu_ns) {
 		move = MIN(exact - short_cpu_ns, ns[ST_HASKELL]);
