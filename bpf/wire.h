@@ -222,8 +222,13 @@ struct wire_thread_event {
 	__u32 open_calls; /* safe calls open when the thread ended */
 	__u32 _pad;
 	char comm[16];
+	/* THREAD_EXIT: as in struct wire_thread */
+	__u64 short_calls;
+	__u64 short_wall_ns;
+	__u64 short_blocked_ns;
+	__u64 short_runnable_ns;
 };
-WIRE_ASSERT_SIZE(struct wire_thread_event, 64);
+WIRE_ASSERT_SIZE(struct wire_thread_event, 96);
 
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
@@ -361,6 +366,8 @@ struct wire_thread {
 	__u32 epoch;	 /* of the target, when open[] was last right */
 	__u32 _pad;
 	struct wire_rts off_rts;
+	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
+	__u64 stgrun_incall; /* of this InCall */
 	/* finished safe calls that were too short to become records */
 	__u64 short_calls;
 	__u64 short_wall_ns;

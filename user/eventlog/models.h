@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * models: what a log tells, put together. Part of the room's public face; include eventlog.h.
+ *
+ * Each model is made, attached to a reader before the first byte, and read after
+ * eventlog__finish. Times are the log's own (ns since the RTS started). Every model bounds what
+ * it keeps; what did not fit is counted. Models may outlive the reader.
+ */
+#ifndef SAFESCOPED_EVENTLOG_MODELS_H
+#define SAFESCOPED_EVENTLOG_MODELS_H
+
+#include "cctree.h"
+
+/* ── the part of the log that is wanted ──────────────────────────────────────────────────── */
+
+/*
+ * [from, to) by time, or from the first message or marker that begins with a text to the first
+ * such after it. Attach it before the models that use it. All zero: the whole log.
+ */
+struct el_window {
+	uint64_t from, to; /* 0: open */
+	const char *from_marker, *to_marker;
+	/* while reading: */
+	bool opened, closed; /* by their markers */
+	bool attached;
+};
+
+int el_window__attach(struct el_window *w, struct eventlog *log);
+/* Cuts a stretch to the window as it is known so far. False if nothing is left. */
+bool el_window__clip(const struct el_window *w, uint64_t *start, uint64_t *end);
+/* NULL: no window, all is inside. */
+bool el_window__has(const struct el_window *w, uint64_t time);
+
+/* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
+
+struct el_stretch {
+	uint64_t start, end;
+	uint32_t what; /* thread id, tree node, … */
+	uint16_t kind; /* enum of the model that made it */
+	uint16_t aux;
+};
+
+/*
+ * Disjoint stretches in time order. At its limit a lane merges neighbours: each group of them
+ * that spans less than merged_ns becomes one stretch of what took most of it.
+ */
+struct el_lane {
+	struct el_stretch *s;
+	size_t n, cap, max;
+	uint64_t merged_ns; /* 0: nothing was merged */
+	uint64_t unordered; /* began before the one before it ended: cut */
+	/* while it grows: what the last stretch's group is made of */
+	struct {
+		uint64_t ns;
+		uint32_t what;
+		uint16_t kind, aux;
+	} parts[4];
+	unsigned n_parts;
+};
+
+#define EL_LANE_MAX (1u << 17)
+
+/* Continues the last stretch where it ends there and tells the same. */
+int el_lane__add(struct el_lane *lane, const struct el_stretch *s);
+void el_lane__free(struct el_lane *lane);
+
+/* ── cost-centre samples ─────────────────────────────────────────────────────────────────── */
+
+struct el_profile;
+
+struct el_profile_lane {
+	uint16_t cap;
+	uint64_t ticks;
+	/* what: node of the tree; kind: enum cc_kind of its centre; aux: unused */
+	struct el_lane lane;
+};
+
+struct el_profile_info {
+	uint64_t interval_ns;	   /* PROF_BEGIN; 0: none */
+	uint64_t samples, outside; /* taken; outside the window */
+	uint64_t unknown_centres;  /* frames whose centre the log does not define */
+	uint64_t cut_stacks;	   /* 255 frames deep: the log leaves out their roots */
+	uint64_t dropped;
+	size_t n_lanes;
+};
+
+int el_profile__new(const struct el_window *window, struct el_profile **ret_p);
+void el_profile__free(struct el_profile *p);
+int el_profile__attach(struct el_profile *p, struct eventlog *log);
+/* Owned by the model. */
+struct cctree *el_profile__tree(struct el_profile *p);
+struct el_profile_info el_profile__info(const struct el_profile *p);
+/* In order of capability. */
+const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_t i);
+
+/* ── scheduler ───────────────────────────────────────────────────────────────────────────── */
+
+enum el_cap_state { ECS_IDLE, ECS_RUN, ECS_GC, ECS_DISABLED, ECS_MAX };
+
+/* Names as in the contract's Haskell thread lanes: el_thread_state__name. */
+enum el_thread_state {
+	ETS_UNKNOWN,
+	ETS_RUNNABLE,
+	ETS_RUNNING,
+	ETS_SAFE_CALL,
+	ETS_BLOCKED_MVAR,
+	ETS_BLOCKED_STM,
+	ETS_BLOCKED_BLACKHOLE,
+	ETS_BLOCKED_IO,
+	ETS_BLOCKED_DELAY,
+	ETS_BLOCKED_OTHER,
+	ETS_GC,
+	ETS_FINISHED,
+	ETS_MAX,
+};
+const char *el_thread_state__name(enum el_thread_state state);
+
+struct el_thread {
+	uint32_t tid;
+	uint16_t cap;		/* last seen on */
+	bool created, finished; /* seen in the log */
+	uint8_t state;		/* enum el_thread_state at the end */
+	uint64_t start, end;	/* first and last time it is heard of; `end` is its finish */
+	uint64_t since;		/* of `state` */
+	uint64_t state_ns[ETS_MAX];
+	uint64_t runs, safe_calls, migrations, wakeups;
+	uint64_t call_min_ns, call_max_ns; /* of safe calls that returned */
+	char *label;			   /* NULL: none */
+	struct el_lane *lane; /* what: capability; kind: el_thread_state; NULL: not kept */
+};
+
+struct el_cap {
+	uint16_t cap;
+	uint64_t state_ns[ECS_MAX];
+	uint64_t runs, gcs;
+	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status */
+	struct el_lane lane;
+};
+
+struct el_task {
+	uint64_t task, tid;  /* kernel thread id */
+	uint64_t start, end; /* end 0: not deleted */
+	uint16_t cap;	     /* last */
+	uint64_t migrations;
+};
+
+struct el_sched_info {
+	size_t n_caps, n_threads, n_tasks;
+	uint64_t gcs, gc_pause_ns, gc_max_pause_ns; /* of the capability that led each GC */
+	uint64_t stops[32];			    /* STOP_THREAD by status; 31: all above */
+	uint64_t odd;				    /* events that contradict what was known */
+	uint64_t dropped;     /* threads, tasks or stretches beyond the limits */
+	uint64_t first, last; /* times of the first and last scheduler event */
+	uint64_t sparks[7];   /* last counters, summed over capabilities */
+};
+
+struct el_sched_opts {
+	const struct el_window *window; /* NULL: all */
+	size_t thread_lanes; /* keep lanes of so many threads (the first ones); 0: totals only */
+	/* Each finished safe call; may be NULL. Not 0 ends the reading. */
+	int (*on_call)(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uint16_t cap,
+		       uint16_t cap_after);
+	void *ctx;
+};
+
+struct el_sched;
+int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s);
+void el_sched__free(struct el_sched *s);
+int el_sched__attach(struct el_sched *s, struct eventlog *log);
+/* After the log's end: closes what is open at `end` (0: at the last event seen). */
+int el_sched__finish(struct el_sched *s, uint64_t end);
+struct el_sched_info el_sched__info(const struct el_sched *s);
+const struct el_cap *el_sched__cap(const struct el_sched *s, size_t i);
+const struct el_thread *el_sched__thread(const struct el_sched *s, size_t i);
+const struct el_thread *el_sched__find_thread(const struct el_sched *s, uint32_t tid);
+const struct el_task *el_sched__task(const struct el_sched *s, size_t i);
+/* The thread that runs on a capability right now, while the log is read; 0: none. */
+uint32_t el_sched__running(const struct el_sched *s, uint16_t cap);
+
+/* ── annotations of hs-safescope and ghc-events-analyze ──────────────────────────────────── */
+
+/*
+ * START [n] label · STOP|END [n] label · ANN_CCS|ANN_SCC [n] label [list of stack strings] ·
+ * ANN_TH [n] label tid · ANN_CALL_TO fn site tid · ANN_CALL_RET fn site tid.
+ * An interval with a kernel thread id or a stack is a foreign call, any interval is a window.
+ */
+struct el_span {
+	uint64_t start, end;
+	uint32_t label; /* el_annot__string */
+	uint64_t n;
+	uint64_t tid;	 /* kernel thread; 0: not told */
+	uint32_t thread; /* Haskell thread that opened it; 0: not known */
+	uint32_t node;	 /* of the tree given; CC_NO_NODE: no stack told */
+	bool open_end;	 /* no STOP: ends where the log does */
+};
+
+/* Totals of one label, over all its numbers. */
+struct el_span_sum {
+	uint32_t label;
+	uint64_t count, total_ns, min_ns, max_ns, unfinished;
+};
+
+struct el_ccall {
+	uint64_t start, end, fn, site, tid;
+	uint32_t depth; /* of nesting on that thread */
+	bool open_end;
+};
+
+struct el_annot_info {
+	size_t n_spans, n_sums, n_ccalls;
+	uint64_t messages;  /* recognised */
+	uint64_t unmatched; /* STOP, END or ANN_ without START, RET without TO */
+	uint64_t overlaps;  /* spans of one kernel thread that overlap or nest */
+	uint64_t malformed, dropped;
+};
+
+struct el_annot;
+/* `tree`: where told stacks become nodes (may be NULL); `sched`: tells threads apart (may be). */
+int el_annot__new(const struct el_window *window, struct cctree *tree, const struct el_sched *sched,
+		  struct el_annot **ret_a);
+void el_annot__free(struct el_annot *a);
+int el_annot__attach(struct el_annot *a, struct eventlog *log);
+int el_annot__finish(struct el_annot *a, uint64_t end);
+struct el_annot_info el_annot__info(const struct el_annot *a);
+const struct el_span *el_annot__span(const struct el_annot *a, size_t i); /* by start */
+const struct el_span_sum *el_annot__sum(const struct el_annot *a, size_t i);
+const struct el_ccall *el_annot__ccall(const struct el_annot *a, size_t i);
+const char *el_annot__string(const struct el_annot *a, uint32_t id);
+
+/* ── counters: heap, heap profile, ticky ─────────────────────────────────────────────────── */
+
+struct el_point {
+	uint64_t time, value;
+};
+
+/* One curve. */
+struct el_series {
+	uint32_t name; /* el_heap__string: "heap size", "Main.fib", … */
+	uint16_t kind; /* enum el_series_kind */
+	uint64_t id;   /* capability; ticky counter; else 0 */
+	struct el_point *p;
+	size_t n, cap;
+	uint64_t max_value, last, every; /* every: one point in so many was kept */
+};
+
+enum el_series_kind {
+	ESK_HEAP_SIZE,
+	ESK_HEAP_LIVE,
+	ESK_BLOCKS,
+	ESK_ALLOCATED, /* by capability, cumulative */
+	ESK_PROFILE,   /* one band of the heap profile */
+	ESK_TICKY_ENTRIES,
+	ESK_TICKY_ALLOCS, /* bytes */
+};
+
+struct el_heap_info {
+	size_t n_series;
+	uint32_t breakdown; /* HEAP_PROF_BEGIN; 0: no heap profile */
+	uint64_t period_ns, samples, dropped;
+	uint64_t copied, slop, frag, gcs; /* of GC_STATS_GHC, summed */
+	uint64_t ticky_counters;
+};
+
+struct el_heap;
+/* `tree` names cost-centre bands; may be NULL. */
+int el_heap__new(const struct el_window *window, struct cctree *tree, struct el_heap **ret_h);
+void el_heap__free(struct el_heap *h);
+int el_heap__attach(struct el_heap *h, struct eventlog *log);
+struct el_heap_info el_heap__info(const struct el_heap *h);
+const struct el_series *el_heap__series(const struct el_heap *h, size_t i);
+const char *el_heap__string(const struct el_heap *h, uint32_t id);
+
+/* ── the process, its clock, its markers ─────────────────────────────────────────────────── */
+
+struct el_note {
+	uint64_t time;
+	uint32_t text; /* el_info__string */
+	uint16_t id;   /* USER_MARKER or USER_MSG */
+	uint16_t cap;
+	uint32_t thread; /* running there; 0: not known */
+};
+
+struct el_process {
+	uint32_t pid, ppid;
+	const char *rts;     /* "GHC-9.0.2 rts_thr_p"; "" if not told, like the rest */
+	const char *program; /* first argument */
+	const char *args;    /* joined by blanks */
+	bool wall_known;
+	uint64_t wall_time_ns; /* unix ns … */
+	uint64_t wall_at;      /* … at this time of the log */
+	size_t n_notes;
+	uint64_t dropped;
+};
+
+struct el_info;
+int el_info__new(const struct el_sched *sched, struct el_info **ret_i);
+void el_info__free(struct el_info *i);
+int el_info__attach(struct el_info *i, struct eventlog *log);
+struct el_process el_info__process(const struct el_info *i);
+const struct el_note *el_info__note(const struct el_info *i, size_t n);
+const char *el_info__string(const struct el_info *i, uint32_t id);
+
+#endif

@@ -34,6 +34,8 @@ bool utf8__is_control(uint32_t cp);
 char *utf8__clean(const char *s);
 /* The string with its quotes, as JSON. NULL is written as "". */
 void json__put_string(FILE *out, const char *s);
+/* A decimal number. Deep stacks make millions of them, which printf is too slow for. */
+void put_u64(FILE *out, uint64_t n);
 
 /* ── frames and stacks (aggregate.c) ─────────────────────────────────────────────────────── */
 

@@ -188,8 +188,8 @@ static void put_line(const struct writer *w, const struct weighted *item, uint64
 
 	fputs(w->prefixes[item->owner], w->out);
 	for (uint32_t i = 0; i < stack.n; i++) {
-		fputc(';', w->out);
-		fputs(w->names[stack.frames[i]], w->out);
+		fputc_unlocked(';', w->out);
+		fputs_unlocked(w->names[stack.frames[i]], w->out);
 	}
 	fprintf(w->out, " %" PRIu64 "\n", n);
 }

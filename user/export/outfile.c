@@ -16,12 +16,14 @@
 #include "export.h"
 
 #define TEMP_ATTEMPTS 16
+#define BUFFER_SIZE   ((size_t)256 << 10) /* files of a gigabyte are not rare */
 
 struct outfile {
 	FILE *stream;
 	char *path;    /* as the user gave it, for messages */
 	char *base;    /* the destination's name in the directory */
 	char temp[48]; /* the temporary file's name; "" if there is none */
+	char *buffer;  /* the stream's: glibc ignores a size that comes without memory */
 	int dir;
 	uid_t owner;
 	gid_t group;
@@ -36,6 +38,7 @@ static void outfile__free(struct outfile *out)
 	if (out->temp[0])
 		unlinkat(out->dir, out->temp, 0);
 	fd__close(&out->dir);
+	free(out->buffer);
 	free(out->path);
 	free(out->base);
 	free(out);
@@ -144,11 +147,14 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 	out->dir = -1;
 	out->owner = owner;
 	out->group = group;
-	err = open_destination(out, path, &fd, &advice);
+	out->buffer = malloc(BUFFER_SIZE);
+	err = out->buffer ? open_destination(out, path, &fd, &advice) : -ENOMEM;
 	if (!err) {
 		out->stream = fdopen(fd, "w");
 		if (!out->stream)
 			err = -errno;
+		else
+			setvbuf(out->stream, out->buffer, _IOFBF, BUFFER_SIZE);
 	}
 	if (err) {
 		log_error("%s: cannot be written: %s; %s", path, strerror(-err), advice);

@@ -130,18 +130,20 @@ static void put_profile_head(struct writer *w, const char *name, uint64_t end)
 /* process: the frame below the root, UINT32_MAX for none. */
 static void put_sample(struct writer *w, struct tl_stack stack, uint32_t process, bool first)
 {
-	const char *comma = "";
+	bool comma = false;
 
-	fputs(first ? "[" : ",[", w->out);
+	fputs_unlocked(first ? "[" : ",[", w->out);
 	if (process != UINT32_MAX) {
-		fprintf(w->out, "%" PRIu32, process);
-		comma = ",";
+		put_u64(w->out, process);
+		comma = true;
 	}
 	for (uint32_t i = 0; i < stack.n; i++) {
-		fprintf(w->out, "%s%" PRIu32, comma, w->map[stack.frames[i]]);
-		comma = ",";
+		if (comma)
+			fputc_unlocked(',', w->out);
+		put_u64(w->out, w->map[stack.frames[i]]);
+		comma = true;
 	}
-	fputc(']', w->out);
+	fputc_unlocked(']', w->out);
 }
 
 /* Neighbours with equal stacks, as one: the importer draws what it is given. */
@@ -196,7 +198,9 @@ static void emit_sample(struct writer *w, const struct run *run, bool first)
 
 static void emit_weight(struct writer *w, const struct run *run, bool first)
 {
-	fprintf(w->out, "%s%" PRIu64, first ? "" : ",", run->ns);
+	if (!first)
+		fputc_unlocked(',', w->out);
+	put_u64(w->out, run->ns);
 }
 
 static void put_thread(struct writer *w, const struct lane_ref *ref)

@@ -125,3 +125,15 @@ void json__put_string(FILE *out, const char *s)
 	}
 	fputc('"', out);
 }
+
+void put_u64(FILE *out, uint64_t n)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+}

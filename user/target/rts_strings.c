@@ -252,6 +252,7 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 	uint64_t message_at = 0, key_at = 0;
 	char way[RTS_NAME_LEN] = "";
 	size_t n = string_ranges(elf, ranges, STRING_RANGES);
+	struct elf_sym sym;
 
 	if (!search_all(ranges, n, message, sizeof(message), is_version, rts->version,
 			&message_at) &&
@@ -265,7 +266,12 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 	}
 	for (size_t i = 0; i < n; i++)
 		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
-	if (!message_at)
+	/*
+	 * A program may hold the format without being GHC's (ours does): only with its argument
+	 * beside it, or with the runtime's symbol, it is the runtime.
+	 */
+	if (!message_at ||
+	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))
 		return false;
 	if (way[0])
 		rts_strings__set_way(rts, way);

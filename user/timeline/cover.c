@@ -53,7 +53,7 @@ static int add_gcs(const struct target_state *tg, const struct thread *th, uint6
 	for (size_t i = 0; !err && i < tg->n_gcs; i++) {
 		struct cover cover = {
 			.start = MAX(tg->gcs[i].start, start),
-			.end = MIN(tg->gcs[i].end, end),
+			.end = tg->gcs[i].end ? MIN(tg->gcs[i].end, end) : end,
 			.gc = true,
 			.recorded = true,
 			.end_exact = true,
@@ -282,11 +282,46 @@ static int make_segs(struct cover_list *list, uint64_t start)
 			c->end = list->v[stack[depth - 1]].end;
 			c->end_exact = list->v[stack[depth - 1]].end_exact;
 		}
+		if (depth && !c->gc)
+			list->v[stack[depth - 1]].callback = true;
 		stack[depth++] = (int32_t)i;
 		err = add_seg(list, c->start, (int32_t)i, c->gc ? SEG_GC_START : SEG_CALL_START,
 			      true);
 	}
 	return err ? err : pop_until(list, stack, &depth, UINT64_MAX);
+}
+
+static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
+{
+	while (*seg + 1 < list->n_segs && list->segs[*seg + 1].start <= t)
+		++*seg;
+	if (list->segs[*seg].cover >= 0 && list->segs[*seg].start <= t)
+		list->v[list->segs[*seg].cover].callback = true;
+}
+
+/*
+ * Haskell code within a call is a callback. A thread still in suspendThread has its capability too,
+ * but runs the RTS's code; and in a callback that waits for a capability it has none and no
+ * suspended thread.
+ */
+static void mark_callbacks(const struct thread *th, struct cover_list *list)
+{
+	size_t seg = 0;
+
+	for (size_t i = 0; i < th->samples.n; i++) {
+		const struct ev *s = &th->samples.v[i];
+
+		if (s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL)
+			mark_callback(list, &seg, s->t0);
+	}
+	seg = 0;
+	for (size_t i = 0; i < th->offs.n; i++) {
+		const struct ev *off = &th->offs.v[i];
+
+		if ((off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
+		    off->where == WIRE_WHERE_NO_CAP)
+			mark_callback(list, &seg, off->t0);
+	}
 }
 
 /* The snapshot at the attach found the thread in a call that no record tells of. */
@@ -311,23 +346,25 @@ static int add_at_start(const struct target_state *tg, const struct thread *th, 
 }
 
 int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
-		 struct cover_list *list)
+		 bool last_part, struct cover_list *list)
 {
 	int err;
 
 	memset(list, 0, sizeof(*list));
 	err = add_recorded(th, start, end, list);
-	if (!err)
+	if (!err && last_part)
 		err = add_open(tg, th, start, end, list);
 	if (!err)
 		err = add_gcs(tg, th, start, end, list);
 	if (!err)
 		err = add_guessed(tg, th, start, end, list);
-	if (!err)
+	if (!err && !th->done)
 		err = add_at_start(tg, th, start, end, list);
 	if (!err)
 		err = make_segs(list, start);
 	if (err)
 		cover__free(list);
+	else
+		mark_callbacks(th, list);
 	return err;
 }

@@ -145,7 +145,11 @@ static int take_frame(struct taker *t, uint64_t frame)
 		return take_site(t, addr);
 	case WIRE_FRAME_ELIDED:
 		t->in_hs = true;
-		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
+		if (addr)
+			snprintf(text, sizeof(text), "[%llu chunk%s left out]",
+				 (unsigned long long)addr, addr == 1 ? "" : "s");
+		else
+			snprintf(text, sizeof(text), "[frames left out]");
 		return t->cut ? 0 : push_mark(t, text);
 	default:
 		return take_hs(t, frame);
@@ -319,7 +323,7 @@ static void put_place(struct composer *c, const struct ev *ev, const struct site
 	case WIRE_WHERE_RTS:
 	case WIRE_WHERE_NO_CAP:
 	case WIRE_WHERE_NOT_READY:
-		put_rts(c, MARK_RTS, ev);
+		put_rts(c, ev->code == CODE_GC ? MARK_GC : MARK_RTS, ev);
 		break;
 	case WIRE_WHERE_FOREIGN:
 		put_part(c, ev->c, 0);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Parsers of /proc's texts on what a hostile process can make them say, and reads of ourselves. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "target/mem.h"
+#include "target/proc.h"
+#include "wire.h"
+
+static void parse_stat(const char *text, int want_err, const char *want_comm, char want_state,
+		       uint64_t want_ticks)
+{
+	struct proc_stat st;
+	/* exactly as long as the text: a read beyond it is seen by the sanitizer */
+	char *copy = malloc(strlen(text) + 1);
+	int err;
+
+	assert_non_null(copy);
+	memcpy(copy, text, strlen(text));
+	err = proc__parse_stat(copy, strlen(text), &st);
+	free(copy);
+	assert_int_equal(err, want_err);
+	if (err < 0)
+		return;
+	assert_string_equal(st.comm, want_comm);
+	assert_int_equal(st.state, want_state);
+	assert_int_equal(st.start_ticks, want_ticks);
+}
+
+#define AFTER_STATE " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 424242 20 21\n"
+
+static void test_stat(void **state)
+{
+	(void)state;
+	parse_stat("1234 (cat) S" AFTER_STATE, 0, "cat", 'S', 424242);
+	parse_stat("1234 (a b) R 9 (x) S" AFTER_STATE, 0, "a b) R 9 (x", 'S', 424242);
+	parse_stat("1234 ()) Z" AFTER_STATE, 0, ")", 'Z', 424242);
+	parse_stat("1234 (\n(\t) D" AFTER_STATE, 0, "\n(\t", 'D', 424242);
+	parse_stat("1234 () S" AFTER_STATE, 0, "", 'S', 424242);
+	parse_stat("1234 (a name longer than fifteen) S" AFTER_STATE, 0, "a name longer t", 'S',
+		   424242);
+	parse_stat("", -EINVAL, NULL, 0, 0);
+	parse_stat("1234", -EINVAL, NULL, 0, 0);
+	parse_stat("1234 (cat", -EINVAL, NULL, 0, 0);
+	parse_stat("1234 )cat( S 1", -EINVAL, NULL, 0, 0);
+	parse_stat("1234 (cat)", -EINVAL, NULL, 0, 0);
+	parse_stat("1234 (cat) S 1 2 3", -EINVAL, NULL, 0, 0);
+	parse_stat("1 (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 99999999999999999999999",
+		   -EINVAL, NULL, 0, 0);
+	parse_stat("1 (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -1 ", -EINVAL, NULL, 0, 0);
+}
+
+static struct proc_maps parse_maps(const char *text, size_t len)
+{
+	struct proc_maps maps;
+	char *copy = malloc(len + 1);
+
+	assert_non_null(copy);
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	assert_int_equal(proc__parse_maps(copy, len, &maps), 0);
+	return maps;
+}
+
+static void test_maps(void **state)
+{
+	static const char text[] =
+		"00400000-004cc000 r-xp 00000000 fd:01 1234567                /usr/bin/thr\n"
+		"004cc000-004d9000 rw-p 000cb000 fd:01 1234567                /usr/bin/thr\n"
+		"004d9000-004dc000 rw-p 00000000 00:00 0 \n"
+		"7f0000000000-7f0000001000 r-xp 00001000 103:02 77            /tmp/a b (deleted)\n"
+		"7f0000001000-7f0000002000 r--s 00000000 00:05 18446744073709551615 /dev/x\\012y\n"
+		"7f0000002000-7f0000003000 r-xp 00000000 00:05 1 /back\\slash\\01\n"
+		"7ffe00000000-7ffe00001000 r-xp 00000000 00:00 0                          [vdso]\n";
+	struct proc_maps m = parse_maps(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(m.n, 7);
+	assert_int_equal(m.maps[0].start, 0x400000);
+	assert_int_equal(m.maps[0].end, 0x4cc000);
+	assert_true(m.maps[0].exec && m.maps[0].read && !m.maps[0].write);
+	assert_int_equal(m.maps[0].dev_major, 0xfd);
+	assert_int_equal(m.maps[0].dev_minor, 1);
+	assert_int_equal(m.maps[0].ino, 1234567);
+	assert_string_equal(m.maps[0].path, "/usr/bin/thr");
+	assert_int_equal(m.maps[1].offset, 0xcb000);
+	assert_string_equal(m.maps[2].path, "");
+	assert_true(m.maps[3].deleted);
+	assert_string_equal(m.maps[3].path, "/tmp/a b");
+	assert_string_equal(m.maps[4].path, "/dev/x\ny");
+	assert_true(m.maps[4].ino == UINT64_MAX);
+	assert_string_equal(m.maps[5].path, "/back\\slash\\01");
+	assert_string_equal(m.maps[6].path, "[vdso]");
+
+	assert_ptr_equal(proc_maps__at(&m, 0x400000), &m.maps[0]);
+	assert_ptr_equal(proc_maps__at(&m, 0x4cbfff), &m.maps[0]);
+	assert_ptr_equal(proc_maps__at(&m, 0x4cc000), &m.maps[1]);
+	assert_null(proc_maps__at(&m, 0x3fffff));
+	assert_null(proc_maps__at(&m, 0x500000));
+	assert_null(proc_maps__at(&m, UINT64_MAX));
+	proc_maps__free(&m);
+	proc_maps__free(&m);
+}
+
+/* Damaged lines are left out; what comes after them is kept. */
+static void test_maps_damaged(void **state)
+{
+	static const char text[] = "2000-1000 r-xp 0 00:00 0 /backwards\n"
+				   "1000-1000 r-xp 0 00:00 0 /empty\n"
+				   "fffffffffffffffff-1 r-xp 0 00:00 0 /too big\n"
+				   "1000-2000 r-x\n"
+				   "1000-2000\n"
+				   "\n"
+				   "1000-2000 r-xp 0 fffffffff:00 0 /device\n"
+				   "3000-4000 r-xp 0 00:00 5 /good\n"
+				   "3800-4800 r-xp 0 00:00 5 /overlaps\n"
+				   "5000-6000 r-xp 0 00:00 6 \0hidden\n"
+				   "7000-8000 r-xp 0 00:00 7 /cut off";
+	struct proc_maps m = parse_maps(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(m.n, 2);
+	assert_string_equal(m.maps[0].path, "/good");
+	assert_int_equal(m.maps[1].start, 0x5000);
+	proc_maps__free(&m);
+	m = parse_maps("", 0);
+	assert_int_equal(m.n, 0);
+	assert_null(proc_maps__at(&m, 0));
+	proc_maps__free(&m);
+}
+
+static void test_ns_pid(void **state)
+{
+	static const char text[] = "Name:\tx\\nNSpid:\t7\nPid:\t42\nNSpid:\t42\t9\t1\nVmPeak:\t1\n";
+	pid_t pid = 0;
+
+	(void)state;
+	assert_int_equal(proc__parse_ns_pid(text, sizeof(text) - 1, &pid), 0);
+	assert_int_equal(pid, 1);
+	assert_int_equal(proc__parse_ns_pid("a\nNSpid:\n", 9, &pid), -ENOENT);
+	assert_int_equal(proc__parse_ns_pid("a\nNSpid:\tx\n", 11, &pid), -ENOENT);
+	assert_int_equal(proc__parse_ns_pid("a\nNSpid:\t99999999999\n", 20, &pid), -ENOENT);
+	assert_int_equal(proc__parse_ns_pid("", 0, &pid), -ENOENT);
+}
+
+static void test_syscall(void **state)
+{
+	static const char in[] = "230 0x0 0x0 0x7ffc 0x0 0xffffffff 0x1 0x7ffd00 0x7fabc\n";
+	static const char cut[] = "230 0x0 0x0";
+	struct proc_syscall sc;
+
+	(void)state;
+	assert_int_equal(proc__parse_syscall(in, sizeof(in) - 1, &sc), 0);
+	assert_false(sc.running);
+	assert_int_equal(sc.nr, 230);
+	assert_int_equal(sc.sp, 0x7ffd00);
+	assert_int_equal(sc.pc, 0x7fabc);
+	assert_int_equal(proc__parse_syscall("running\n", 8, &sc), 0);
+	assert_true(sc.running);
+	assert_int_equal(proc__parse_syscall("-1 0x7ffd00 0x7fabc\n", 20, &sc), 0);
+	assert_int_equal(sc.nr, WIRE_NO_SYSCALL);
+	assert_int_equal(sc.sp, 0x7ffd00);
+	assert_int_equal(proc__parse_syscall(cut, sizeof(cut) - 1, &sc), -EINVAL);
+	assert_int_equal(proc__parse_syscall("", 0, &sc), -EINVAL);
+	assert_int_equal(proc__parse_syscall("x", 1, &sc), -EINVAL);
+}
+
+/* Ourselves, by a name that tries to break the parser. */
+static void test_self(void **state)
+{
+	struct proc_stat st;
+	struct proc_maps maps;
+	const struct proc_map *map;
+	char path[PROC_PATH_LEN], exe[4096];
+	uint64_t dev, ino, now;
+	struct timespec ts;
+	struct stat self;
+	pid_t *tids, ns;
+	size_t n;
+	int fd;
+
+	(void)state;
+	prctl(PR_SET_NAME, "x) R 1 (y", 0, 0, 0);
+	assert_int_equal(proc__stat(getpid(), 0, &st), 0);
+	assert_string_equal(st.comm, "x) R 1 (y");
+	assert_int_equal(st.state, 'R');
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+	assert_true(proc__ticks_to_ns(st.start_ticks) <= now);
+	assert_true(now - proc__ticks_to_ns(st.start_ticks) < 600ULL * 1000000000ULL);
+
+	assert_int_equal(proc__ns_pid(getpid(), 0, &ns), 0);
+	assert_int_equal(proc__threads(getpid(), &tids, &n), 0);
+	assert_true(n >= 1 && tids[0] > 0);
+	free(tids);
+	assert_int_equal(proc__exe(getpid(), exe, sizeof(exe)), 0);
+	assert_non_null(strstr(exe, "test_proc"));
+
+	assert_int_equal(proc__maps(getpid(), &maps), 0);
+	map = proc_maps__at(&maps, (uint64_t)(uintptr_t)test_self);
+	assert_non_null(map);
+	assert_true(map->exec);
+	assert_non_null(strstr(map->path, "test_proc"));
+	assert_int_equal(proc__open_map(getpid(), map, path, &fd, &dev, &ino), 0);
+	assert_int_equal(stat("/proc/self/exe", &self), 0);
+	assert_true(self.st_dev == dev && self.st_ino == ino);
+	close(fd);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	close(fd);
+	proc_maps__free(&maps);
+	assert_int_equal(proc__stat(999999999, 0, &st), -ESRCH);
+}
+
+static int fn_sum(void *ctx, void *out)
+{
+	*(int *)out = *(const int *)ctx + 1;
+	return 0;
+}
+
+static int fn_error(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	return -ENOEXEC;
+}
+
+static int fn_hang(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	for (;;)
+		pause();
+	return 0;
+}
+
+static int fn_crash(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	kill(getpid(), SIGKILL);
+	return 0;
+}
+
+static void test_guard(void **state)
+{
+	uint64_t start, took;
+	int value = 41;
+	void *out;
+
+	(void)state;
+	assert_int_equal(mem__guard(5000, fn_sum, &value, sizeof(int), &out), 0);
+	assert_int_equal(*(int *)out, 42);
+	mem__guard_free(out, sizeof(int));
+	assert_int_equal(mem__guard(5000, fn_error, NULL, 8, &out), -ENOEXEC);
+	assert_int_equal(mem__guard(5000, fn_crash, NULL, 8, &out), -EIO);
+	start = time__monotonic_ns();
+	assert_int_equal(mem__guard(100, fn_hang, NULL, 8, &out), -ETIMEDOUT);
+	took = time__monotonic_ns() - start;
+	assert_in_range(took, 100 * 1000000ULL, 3000 * 1000000ULL);
+	/* nothing is left behind: no child, not even a zombie */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void test_read(void **state)
+{
+	uint64_t here = 0x1122334455667788ULL, value = 0;
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char buf[16];
+
+	(void)state;
+	assert_true(page != MAP_FAILED);
+	assert_int_equal(munmap(page + 4096, 4096), 0);
+	assert_int_equal(mem__read_u64(getpid(), (uint64_t)(uintptr_t)&here, &value), 0);
+	assert_true(value == here);
+	/* all or nothing */
+	assert_int_equal(mem__read(getpid(), (uint64_t)(uintptr_t)page + 4088, buf, 16), -EFAULT);
+	assert_int_equal(mem__read(getpid(), (uint64_t)(uintptr_t)page + 4088, buf, 8), 0);
+	assert_int_equal(mem__read(getpid(), 0, buf, 8), -EFAULT);
+	assert_int_equal(mem__read(getpid(), UINT64_MAX - 3, buf, 8), -EFAULT);
+	munmap(page, 4096);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stat),	     cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_maps_damaged), cmocka_unit_test(test_ns_pid),
+		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_self),
+		cmocka_unit_test(test_guard),	     cmocka_unit_test(test_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

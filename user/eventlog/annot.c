@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * annot: intervals that a program marked by messages. They may nest, overlap, and lack an end;
+ * several threads may have the same label open at once: where the scheduler's events tell which
+ * thread speaks, its own interval is meant, else the newest.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "annot.h"
+#include "base/base.h"
+#include "u64map.h"
+
+#define SPANS_MAX  (1u << 20)
+#define OPEN_MAX   (1u << 18)
+#define SUMS_MAX   (1u << 16)
+#define CCALLS_MAX (1u << 20)
+#define TEXT_MAX   (64u << 20) /* of all strings kept */
+#define LOOK_BACK  64	       /* open intervals of one key that are looked at */
+#define RECENT	   64	       /* a program's annotated calls are few, and said again and again */
+#define NONE	   UINT32_MAX
+
+struct open_span {
+	struct el_span span;
+	uint32_t stack;	     /* string */
+	uint32_t key, below; /* older open one of the same key */
+};
+
+struct open_call {
+	struct el_ccall call;
+	uint32_t below; /* on the same thread */
+};
+
+/* A text that was seen before, found without hashing all of it. */
+struct recent {
+	uint32_t id, len; /* len 0: none */
+};
+
+struct el_annot {
+	const struct el_window *window;
+	struct cctree *tree;
+	const struct el_sched *sched;
+	struct strtab *strings;
+	size_t text;
+	struct recent recent[RECENT];
+	struct open_span *open;
+	struct open_call *calls;
+	size_t n_open, open_cap, n_calls, calls_cap;
+	uint32_t free_open, free_call; /* lists through `below` */
+	struct u64map open_by_key, call_by_tid, sum_by_label;
+	struct el_span *spans;
+	struct el_ccall *ccalls;
+	struct el_span_sum *sums;
+	uint32_t *stacks; /* string of the stack for each span, until finish */
+	size_t spans_cap, ccalls_cap, sums_cap, stacks_cap;
+	struct el_annot_info info;
+};
+
+int el_annot__new(const struct el_window *window, struct cctree *tree, const struct el_sched *sched,
+		  struct el_annot **ret_a)
+{
+	struct el_annot *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return -ENOMEM;
+	a->window = window;
+	a->tree = tree;
+	a->sched = sched;
+	a->free_open = a->free_call = NONE;
+	err = strtab__new(&a->strings);
+	if (err) {
+		free(a);
+		return err;
+	}
+	*ret_a = a;
+	return 0;
+}
+
+void el_annot__free(struct el_annot *a)
+{
+	if (!a)
+		return;
+	strtab__free(a->strings);
+	free(a->open);
+	free(a->calls);
+	u64map__free(&a->open_by_key);
+	u64map__free(&a->call_by_tid);
+	u64map__free(&a->sum_by_label);
+	free(a->spans);
+	free(a->ccalls);
+	free(a->sums);
+	free(a->stacks);
+	free(a);
+}
+
+static int intern(struct el_annot *a, const char *s, size_t len, uint32_t *ret_id)
+{
+	uint32_t before = strtab__count(a->strings);
+	int err;
+
+	if (a->text > TEXT_MAX)
+		return -E2BIG;
+	err = strtab__add(a->strings, s, strnlen(s, MIN(len, (size_t)STRTAB_MAX_STRING - 1)),
+			  ret_id);
+	if (!err && strtab__count(a->strings) != before)
+		a->text += len;
+	return err;
+}
+
+/* The same for a stack, which is long and mostly one that was told before. */
+static int intern_stack(struct el_annot *a, const char *s, uint32_t len, uint32_t *ret_id)
+{
+	uint64_t mix = len;
+	struct recent *r;
+	int err;
+
+	for (uint32_t i = 0; i < 16 && i < len; i++)
+		mix = mix * 31 + (uint8_t)s[len - 1 - i] + (uint8_t)s[len / 16 * i];
+	r = &a->recent[mix % RECENT];
+	if (r->len == len && !memcmp(strtab__get(a->strings, r->id), s, len)) {
+		*ret_id = r->id;
+		return 0;
+	}
+	err = intern(a, s, len, ret_id);
+	/* A text with a NUL in it, or too long, is kept only in part. */
+	if (!err && len < STRTAB_MAX_STRING && !memchr(s, 0, len))
+		*r = (struct recent){*ret_id, len};
+	return err;
+}
+
+/* Number and label as one string, so that one lookup finds an interval. */
+static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint32_t *ret_key)
+{
+	char key[4096];
+	int len = snprintf(key, sizeof(key), "%llu\n%.*s", (unsigned long long)n,
+			   (int)MIN(label.len, 4000u), label.s);
+
+	return intern(a, key, (size_t)len, ret_key);
+}
+
+/* ── intervals ───────────────────────────────────────────────────────────────────────────── */
+
+static int on_start(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
+{
+	uint32_t key, label, at;
+	struct open_span *o;
+	int err;
+
+	err = intern_key(a, w->n, w->label, &key);
+	if (!err)
+		err = intern(a, w->label.s, w->label.len, &label);
+	if (err)
+		return err;
+	if (a->free_open != NONE) {
+		at = a->free_open;
+		a->free_open = a->open[at].below;
+	} else {
+		err = array__reserve((void **)&a->open, &a->open_cap, a->n_open + 1, OPEN_MAX,
+				     sizeof(*a->open));
+		if (err)
+			return err;
+		at = (uint32_t)a->n_open++;
+	}
+	o = &a->open[at];
+	*o = (struct open_span){
+		.span = {.start = ev->time,
+			 .label = label,
+			 .n = w->n,
+			 .node = CC_NO_NODE,
+			 .thread = a->sched ? el_sched__running(a->sched, ev->cap) : 0},
+		.stack = NONE,
+		.key = key,
+		.below = u64map__get(&a->open_by_key, key),
+	};
+	return u64map__put(&a->open_by_key, key, at);
+}
+
+/* The open interval that a message means; *ret_above: the newer one of the same key, or NONE. */
+static uint32_t find_open(const struct el_annot *a, uint32_t key, uint16_t cap, uint32_t *ret_above)
+{
+	uint32_t top = u64map__get(&a->open_by_key, key), at = top, above = NONE;
+	uint32_t thread = a->sched ? el_sched__running(a->sched, cap) : 0;
+
+	*ret_above = NONE;
+	if (top == NONE || top == OPEN_MAX || !thread)
+		return top == OPEN_MAX ? NONE : top;
+	for (unsigned n = 0; n < LOOK_BACK && at != NONE && at != OPEN_MAX; n++) {
+		if (a->open[at].span.thread == thread) {
+			*ret_above = above;
+			return at;
+		}
+		above = at;
+		at = a->open[at].below;
+	}
+	return top;
+}
+
+/* By the whole text as label, else by its first word, as hs-safescope reads ANN_ lines. */
+static uint32_t find_said(struct el_annot *a, const struct annot_words *w, uint16_t cap)
+{
+	const char *blank = memchr(w->label.s, ' ', w->label.len);
+	struct el_str word = w->label;
+	uint32_t key, above, at;
+
+	if (intern_key(a, w->n, word, &key))
+		return NONE;
+	at = find_open(a, key, cap, &above);
+	if (at != NONE || !blank)
+		return at;
+	word.len = (uint32_t)(blank - word.s);
+	if (intern_key(a, w->n, word, &key))
+		return NONE;
+	return find_open(a, key, cap, &above);
+}
+
+static struct el_span_sum *sum_get(struct el_annot *a, uint32_t label)
+{
+	uint32_t at = u64map__get(&a->sum_by_label, label);
+
+	if (at != U64MAP_NONE)
+		return &a->sums[at];
+	if (array__reserve((void **)&a->sums, &a->sums_cap, a->info.n_sums + 1, SUMS_MAX,
+			   sizeof(*a->sums)) ||
+	    u64map__put(&a->sum_by_label, label, (uint32_t)a->info.n_sums))
+		return NULL;
+	a->sums[a->info.n_sums] = (struct el_span_sum){.label = label, .min_ns = UINT64_MAX};
+	return &a->sums[a->info.n_sums++];
+}
+
+static int close_span(struct el_annot *a, struct open_span *o, uint64_t end, bool open_end)
+{
+	struct el_span s = o->span;
+	struct el_span_sum *sum;
+	int err;
+
+	s.end = MAX(end, s.start);
+	s.open_end = open_end;
+	if (!el_window__clip(a->window, &s.start, &s.end))
+		return 0;
+	sum = sum_get(a, s.label);
+	if (sum) {
+		sum->count++;
+		sum->total_ns += s.end - s.start;
+		sum->min_ns = MIN(sum->min_ns, s.end - s.start);
+		sum->max_ns = MAX(sum->max_ns, s.end - s.start);
+		sum->unfinished += open_end;
+	} else {
+		a->info.dropped++;
+	}
+	err = array__reserve((void **)&a->spans, &a->spans_cap, a->info.n_spans + 1, SPANS_MAX,
+			     sizeof(*a->spans));
+	if (!err)
+		err = array__reserve((void **)&a->stacks, &a->stacks_cap, a->info.n_spans + 1,
+				     SPANS_MAX, sizeof(*a->stacks));
+	if (err)
+		return err;
+	/* Until finish, when all cost centres are known, the node is the number of its stack. */
+	s.node = (uint32_t)a->info.n_spans;
+	a->stacks[a->info.n_spans] = o->stack;
+	a->spans[a->info.n_spans++] = s;
+	return 0;
+}
+
+static int on_stop(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
+{
+	uint32_t key, above, at;
+	struct open_span *o;
+	int err;
+
+	err = intern_key(a, w->n, w->label, &key);
+	if (err)
+		return err;
+	at = find_open(a, key, ev->cap, &above);
+	if (at == NONE) {
+		a->info.unmatched++;
+		return 0;
+	}
+	o = &a->open[at];
+	err = close_span(a, o, ev->time, false);
+	if (above != NONE)
+		a->open[above].below = o->below;
+	else if (u64map__put(&a->open_by_key, key, o->below == NONE ? OPEN_MAX : o->below))
+		return -ENOMEM;
+	o->below = a->free_open;
+	o->key = NONE;
+	a->free_open = at;
+	return err;
+}
+
+/* ── C calls ─────────────────────────────────────────────────────────────────────────────── */
+
+static int on_call_to(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
+{
+	uint32_t below = u64map__get(&a->call_by_tid, w->tid), at;
+	struct open_call *o;
+	int err;
+
+	if (below == OPEN_MAX)
+		below = NONE;
+	if (a->free_call != NONE) {
+		at = a->free_call;
+		a->free_call = a->calls[at].below;
+	} else {
+		err = array__reserve((void **)&a->calls, &a->calls_cap, a->n_calls + 1, OPEN_MAX,
+				     sizeof(*a->calls));
+		if (err)
+			return err;
+		at = (uint32_t)a->n_calls++;
+	}
+	o = &a->calls[at];
+	*o = (struct open_call){
+		.call = {.start = ev->time, .fn = w->fn, .site = w->site, .tid = w->tid},
+		.below = below};
+	if (below != NONE)
+		o->call.depth = a->calls[below].call.depth + 1;
+	return u64map__put(&a->call_by_tid, w->tid, at);
+}
+
+static int close_call(struct el_annot *a, uint32_t at, uint64_t end, bool open_end)
+{
+	struct el_ccall c = a->calls[at].call;
+	int err;
+
+	c.end = MAX(end, c.start);
+	c.open_end = open_end;
+	if (!el_window__clip(a->window, &c.start, &c.end))
+		return 0;
+	err = array__reserve((void **)&a->ccalls, &a->ccalls_cap, a->info.n_ccalls + 1, CCALLS_MAX,
+			     sizeof(*a->ccalls));
+	if (!err)
+		a->ccalls[a->info.n_ccalls++] = c;
+	return err;
+}
+
+static int on_call_ret(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
+{
+	uint32_t top = u64map__get(&a->call_by_tid, w->tid), at = top, below;
+	int err = 0, first = 0;
+
+	if (top == OPEN_MAX)
+		top = at = NONE;
+	for (unsigned n = 0; n < LOOK_BACK && at != NONE && a->calls[at].call.fn != w->fn; n++)
+		at = a->calls[at].below;
+	if (at == NONE || a->calls[at].call.fn != w->fn) {
+		a->info.unmatched++;
+		return 0;
+	}
+	/* Calls above it never returned: longjmp, an exception. */
+	for (uint32_t c = top;; c = below) {
+		below = a->calls[c].below;
+		err = close_call(a, c, ev->time, c != at);
+		if (err && !first)
+			first = err;
+		a->calls[c].below = a->free_call;
+		a->free_call = c;
+		if (c == at)
+			break;
+	}
+	if (u64map__put(&a->call_by_tid, w->tid, below == NONE ? OPEN_MAX : below))
+		return -ENOMEM;
+	return first;
+}
+
+/* ── all of it ───────────────────────────────────────────────────────────────────────────── */
+
+static int on_message(struct el_annot *a, const struct el_event *ev)
+{
+	struct annot_words w;
+	enum annot_verb verb = annot__words(ev->text, &w);
+	uint32_t at;
+
+	if (verb == AV_NONE)
+		return 0;
+	if (verb == AV_MALFORMED) {
+		a->info.malformed++;
+		return 0;
+	}
+	a->info.messages++;
+	switch (verb) {
+	case AV_START:
+		return on_start(a, ev, &w);
+	case AV_STOP:
+		return on_stop(a, ev, &w);
+	case AV_CALL_TO:
+		return on_call_to(a, ev, &w);
+	case AV_CALL_RET:
+		return on_call_ret(a, ev, &w);
+	default:
+		break;
+	}
+	at = find_said(a, &w, ev->cap);
+	if (at == NONE) {
+		a->info.unmatched++;
+		return 0;
+	}
+	if (verb == AV_THREAD)
+		a->open[at].span.tid = w.tid;
+	else
+		return intern_stack(a, w.stack.s, w.stack.len, &a->open[at].stack);
+	return 0;
+}
+
+static int on_event(void *ctx, const struct el_event *ev)
+{
+	struct el_annot *a = ctx;
+	int err = on_message(a, ev);
+
+	if (err == -E2BIG) {
+		a->info.dropped++;
+		err = 0;
+	}
+	return err;
+}
+
+int el_annot__attach(struct el_annot *a, struct eventlog *log)
+{
+	static const uint16_t ids[] = {EL_USER_MSG};
+
+	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, a);
+}
+
+static int span_compare(const void *a, const void *b)
+{
+	const struct el_span *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end > y->end ? -1 : x->end < y->end;
+}
+
+static int ccall_compare(const void *a, const void *b)
+{
+	const struct el_ccall *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->depth < y->depth ? -1 : x->depth > y->depth;
+}
+
+/* Told stacks repeat: each text is taken apart once. */
+static int resolve_stacks(struct el_annot *a)
+{
+	struct u64map node_by_text = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < a->info.n_spans && !err; i++) {
+		uint32_t text = a->stacks[i], node;
+
+		a->spans[i].node = CC_NO_NODE;
+		if (text == NONE || !a->tree)
+			continue;
+		node = u64map__get(&node_by_text, text);
+		if (node == U64MAP_NONE) {
+			const char *list = strtab__get(a->strings, text);
+
+			err = annot__stack_node(a->tree, list, strlen(list), &node);
+			if (err == -E2BIG) {
+				a->info.dropped++;
+				err = 0;
+				continue;
+			}
+			if (!err)
+				err = u64map__put(&node_by_text, text, node);
+		}
+		if (!err)
+			a->spans[i].node = node;
+	}
+	u64map__free(&node_by_text);
+	return err;
+}
+
+/* Intervals on one kernel thread that begin before the one before them ended. */
+static int count_overlaps(struct el_annot *a)
+{
+	struct u64map last = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < a->info.n_spans && !err; i++) {
+		const struct el_span *s = &a->spans[i];
+		uint32_t at;
+
+		if (!s->tid)
+			continue;
+		at = u64map__get(&last, s->tid);
+		if (at != U64MAP_NONE && a->spans[at].end > s->start)
+			a->info.overlaps++;
+		if (at == U64MAP_NONE || a->spans[at].end < s->end)
+			err = u64map__put(&last, s->tid, (uint32_t)i);
+	}
+	u64map__free(&last);
+	return err;
+}
+
+int el_annot__finish(struct el_annot *a, uint64_t end)
+{
+	int err;
+
+	for (size_t i = 0; i < a->n_open; i++) {
+		if (a->open[i].key == NONE)
+			continue;
+		err = close_span(a, &a->open[i], end, true);
+		if (err == -E2BIG)
+			a->info.dropped++;
+		else if (err)
+			return err;
+	}
+	for (size_t i = 0; i < a->call_by_tid.size; i++) {
+		uint32_t at = a->call_by_tid.slots[i].value;
+
+		while (at != NONE && at != OPEN_MAX) {
+			err = close_call(a, at, end, true);
+			if (err == -E2BIG)
+				a->info.dropped++;
+			else if (err)
+				return err;
+			at = a->calls[at].below;
+		}
+	}
+	err = resolve_stacks(a);
+	if (err)
+		return err;
+	if (a->info.n_spans)
+		qsort(a->spans, a->info.n_spans, sizeof(*a->spans), span_compare);
+	if (a->info.n_ccalls)
+		qsort(a->ccalls, a->info.n_ccalls, sizeof(*a->ccalls), ccall_compare);
+	return count_overlaps(a);
+}
+
+struct el_annot_info el_annot__info(const struct el_annot *a)
+{
+	return a->info;
+}
+
+const struct el_span *el_annot__span(const struct el_annot *a, size_t i)
+{
+	return &a->spans[i];
+}
+
+const struct el_span_sum *el_annot__sum(const struct el_annot *a, size_t i)
+{
+	return &a->sums[i];
+}
+
+const struct el_ccall *el_annot__ccall(const struct el_annot *a, size_t i)
+{
+	return &a->ccalls[i];
+}
+
+const char *el_annot__string(const struct el_annot *a, uint32_t id)
+{
+	return strtab__get(a->strings, id);
+}

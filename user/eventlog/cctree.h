@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cctree: cost centres and the tree of their stacks, from a log or from GHC's own reports. Part
+ * of the room's public face; include eventlog.h.
+ */
+#ifndef SAFESCOPED_EVENTLOG_CCTREE_H
+#define SAFESCOPED_EVENTLOG_CCTREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The RTS's own centres are told by label and module (rts/Profiling.c). */
+enum cc_kind {
+	CCK_PROGRAM,
+	CCK_CAF, /* all of a module's CAFs */
+	CCK_MAIN,
+	CCK_IDLE,
+	CCK_GC,
+	CCK_SYSTEM,
+	CCK_OVERHEAD,
+	CCK_DONT_CARE,
+	CCK_PINNED,
+};
+
+/* Left out of GHC's totals under -p, -P and -pj (ignoreCC in rts/ProfilerReport.c). */
+bool cc_kind__ignored(enum cc_kind kind);
+const char *cc_kind__name(enum cc_kind kind); /* "program", "caf", "idle", … */
+
+struct cc {
+	uint32_t id; /* GHC's */
+	bool is_caf, known;
+	uint8_t kind;
+	const char *label, *module, *srcloc;
+};
+
+#define CC_NO_NODE UINT32_MAX
+#define CC_ROOT	   0 /* node of MAIN */
+
+struct cc_node {
+	uint32_t cc;			    /* index for cctree__cc */
+	uint32_t parent;		    /* CC_NO_NODE for the root */
+	uint32_t first_child, next_sibling; /* CC_NO_NODE at the end */
+	uint64_t ticks, entries, alloc;
+	/* by cctree__inherit, as GHC adds up: ignored centres are left out */
+	uint64_t inherited_ticks, inherited_alloc;
+	/* As printed in a .prof, where no ticks are told: tenths of a percent */
+	uint16_t permille_time, permille_alloc;
+	uint16_t permille_inherited_time, permille_inherited_alloc;
+};
+
+struct cctree_totals {
+	uint64_t ticks, alloc; /* ignored centres left out: GHC's 100 % */
+	uint64_t ignored_ticks;
+	uint64_t kind_ticks[CCK_PINNED + 1];
+};
+
+struct cctree;
+
+int cctree__new(struct cctree **ret_tree);
+void cctree__free(struct cctree *tree);
+
+/* Defines a cost centre, again if need be. -E2BIG beyond the limits. */
+int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t label_len,
+		   const char *module, size_t module_len, const char *srcloc, size_t srcloc_len,
+		   bool is_caf);
+/* Index of the centre with this id; an id that nothing defined becomes "cost centre ID". */
+int cctree__cc_by_id(struct cctree *tree, uint32_t id, uint32_t *ret_cc);
+/* A centre by its names, made without an id if there is none. */
+int cctree__cc_by_name(struct cctree *tree, const char *label, const char *module,
+		       const char *srcloc, uint32_t *ret_cc);
+/*
+ * A centre that is there already; any source location if `srcloc` is NULL. CC_NO_NODE if there is
+ * none.
+ */
+uint32_t cctree__find_cc(struct cctree *tree, const char *label, const char *module,
+			 const char *srcloc);
+/* The child of `parent` for a centre, made if there is none. */
+int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *ret_node);
+
+size_t cctree__n_ccs(const struct cctree *tree);
+size_t cctree__n_nodes(const struct cctree *tree);
+struct cc cctree__cc(const struct cctree *tree, uint32_t cc);
+/* The pointer is good until the next node is made. */
+struct cc_node *cctree__node(struct cctree *tree, uint32_t node);
+enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node);
+
+/*
+ * Fills inherited_ticks and inherited_alloc, and the totals. Percentages of GHC's table are
+ * ticks * 100 / totals.ticks, printed with one digit.
+ */
+int cctree__inherit(struct cctree *tree, struct cctree_totals *ret_totals);
+
+/*
+ * A tree without the centres that a glob of `hide` matches and, if there are any `only`, without
+ * those that none of these matches, by module, label, or Module.label. Their ticks go to the
+ * parent. MAIN, CAFs and the RTS's own centres stay. *ret_map (free it) has the new node for
+ * each old one. Patterns as in fnmatch(3).
+ */
+int cctree__filter(struct cctree *tree, const char *const *hide, size_t n_hide,
+		   const char *const *only, size_t n_only, struct cctree **ret_tree,
+		   uint32_t **ret_map);
+
+/* One line of GHC's table of centres: ticks of all nodes of a centre. */
+struct cc_sum {
+	uint32_t cc;
+	uint64_t ticks, alloc;
+};
+/* By ticks, then allocation, descending, as GHC sorts them; free the array. */
+int cctree__sums(struct cctree *tree, struct cc_sum **ret_sums, size_t *ret_n);
+
+/* ── GHC's own reports ───────────────────────────────────────────────────────────────────── */
+
+struct prof_info {
+	char program[4096];
+	double total_seconds;
+	uint64_t total_ticks, tick_interval_us, total_alloc;
+	uint32_t capabilities;
+	bool has_ticks;	  /* nodes have ticks (-P, -pj); else only permille_time */
+	uint64_t skipped; /* lines that made no sense */
+};
+
+/* Told by its first byte: `{` is -pj, else the text of -p or -P. -EBADMSG if it is neither. */
+int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct prof_info *ret_info);
+int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info);
+
+#endif

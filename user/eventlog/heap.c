@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * heap: curves over time: heap size and live bytes, allocation by capability, the bands of a
+ * heap profile, ticky counters. A curve that grows too long keeps every second point.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "eventlog.h"
+#include "u64map.h"
+
+#define SERIES_MAX   (16u << 10)
+#define POINTS_MAX   (32u << 10)
+#define POINTS_ALL   (8u << 20) /* of all curves */
+#define NAME_CENTRES 4		/* of a cost-centre band's stack */
+
+struct el_heap {
+	const struct el_window *window;
+	struct cctree *tree;
+	struct strtab *strings;
+	struct el_series *series;
+	size_t series_cap, points;
+	struct u64map by_key; /* kind << 56 | name or id */
+	struct u64map ticky_name;
+	struct el_heap_info info;
+	uint64_t sample_time; /* of the heap profile sample being read */
+	bool in_sample;
+};
+
+int el_heap__new(const struct el_window *window, struct cctree *tree, struct el_heap **ret_h)
+{
+	struct el_heap *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h)
+		return -ENOMEM;
+	h->window = window;
+	h->tree = tree;
+	err = strtab__new(&h->strings);
+	if (err) {
+		free(h);
+		return err;
+	}
+	*ret_h = h;
+	return 0;
+}
+
+void el_heap__free(struct el_heap *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->info.n_series; i++)
+		free(h->series[i].p);
+	free(h->series);
+	strtab__free(h->strings);
+	u64map__free(&h->by_key);
+	u64map__free(&h->ticky_name);
+	free(h);
+}
+
+static int series_get(struct el_heap *h, uint16_t kind, uint64_t id, uint32_t name,
+		      struct el_series **ret_s)
+{
+	/* Bands are told apart by name; ticky ids are addresses, below 2^56 in user space. */
+	uint64_t key = (uint64_t)kind << 56 | (kind == ESK_PROFILE ? name : id & (~0ull >> 8));
+	uint32_t at = u64map__get(&h->by_key, key);
+	int err;
+
+	if (at == U64MAP_NONE) {
+		err = array__reserve((void **)&h->series, &h->series_cap, h->info.n_series + 1,
+				     SERIES_MAX, sizeof(*h->series));
+		if (!err)
+			err = u64map__put(&h->by_key, key, (uint32_t)h->info.n_series);
+		if (err)
+			return err;
+		at = (uint32_t)h->info.n_series++;
+		h->series[at] =
+			(struct el_series){.name = name, .kind = kind, .id = id, .every = 1};
+	}
+	*ret_s = &h->series[at];
+	return 0;
+}
+
+static void thin(struct el_heap *h, struct el_series *s)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < s->n; i += 2)
+		s->p[out++] = s->p[i];
+	h->points -= s->n - out;
+	s->n = out;
+	s->every *= 2;
+}
+
+/* `add`: to what this series has at this time already (two stacks of one name). */
+static int series_add(struct el_heap *h, struct el_series *s, uint64_t time, uint64_t value,
+		      bool add)
+{
+	int err;
+
+	s->last = value;
+	if (s->n && s->p[s->n - 1].time == time) {
+		struct el_point *p = &s->p[s->n - 1];
+
+		p->value = add && p->value <= UINT64_MAX - value ? p->value + value : value;
+		s->last = p->value;
+		s->max_value = MAX(s->max_value, p->value);
+		return 0;
+	}
+	if (s->n >= POINTS_MAX || (h->points >= POINTS_ALL && s->n > 1))
+		thin(h, s);
+	if (h->points >= POINTS_ALL)
+		return -E2BIG;
+	err = array__reserve((void **)&s->p, &s->cap, s->n + 1, POINTS_MAX, sizeof(*s->p));
+	if (err)
+		return err;
+	s->p[s->n++] = (struct el_point){time, value};
+	s->max_value = MAX(s->max_value, value);
+	h->points++;
+	return 0;
+}
+
+static int add_point(struct el_heap *h, uint16_t kind, uint64_t id, const char *name, size_t len,
+		     uint64_t time, uint64_t value)
+{
+	struct el_series *s;
+	uint32_t str;
+	int err;
+
+	if (!el_window__has(h->window, time))
+		return 0;
+	err = strtab__add(h->strings, name, strnlen(name, MIN(len, 1024u)), &str);
+	if (!err)
+		err = series_get(h, kind, id, str, &s);
+	if (!err)
+		err = series_add(h, s, time, value, kind == ESK_PROFILE);
+	return err;
+}
+
+/* A band that the sample did not mention is at nothing. */
+static int sample_end(struct el_heap *h)
+{
+	int err = 0;
+
+	if (!h->in_sample)
+		return 0;
+	h->in_sample = false;
+	for (size_t i = 0; i < h->info.n_series && !err; i++) {
+		struct el_series *s = &h->series[i];
+
+		if (s->kind == ESK_PROFILE && s->last && s->n &&
+		    s->p[s->n - 1].time < h->sample_time)
+			err = series_add(h, s, h->sample_time, 0, false);
+	}
+	return err;
+}
+
+/* Innermost first, as GHC's own heap profiles name them. */
+static size_t stack_name(struct el_heap *h, struct el_u32s ccs, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ccs.n && n < size; i++) {
+		uint32_t cc;
+		struct cc c;
+
+		if (i == NAME_CENTRES) {
+			n += (size_t)snprintf(out + n, size - n, "/...");
+			break;
+		}
+		if (cctree__cc_by_id(h->tree, el_u32s__get(ccs, i), &cc))
+			break;
+		c = cctree__cc(h->tree, cc);
+		n += (size_t)snprintf(out + n, size - n, "%s%s%s%s", i ? "/" : "", c.module,
+				      *c.module ? "." : "", c.label);
+	}
+	return MIN(n, size - 1);
+}
+
+static int on_entry(struct el_heap *h, const struct el_event *ev)
+{
+	uint64_t time = h->in_sample ? h->sample_time : ev->time;
+	char name[1024] = "MAIN";
+	size_t len = 4;
+
+	if (ev->id == EL_HEAP_PROF_SAMPLE_STRING)
+		return add_point(h, ESK_PROFILE, 0, ev->heap_prof_entry.name.s,
+				 ev->heap_prof_entry.name.len, time, ev->heap_prof_entry.bytes);
+	if (!h->tree)
+		return 0;
+	if (ev->heap_prof_entry.ccs.n)
+		len = stack_name(h, ev->heap_prof_entry.ccs, name, sizeof(name));
+	return add_point(h, ESK_PROFILE, 0, name, len, time, ev->heap_prof_entry.bytes);
+}
+
+static int on_ticky(struct el_heap *h, const struct el_event *ev)
+{
+	uint32_t name = u64map__get(&h->ticky_name, ev->ticky.id);
+	struct el_series *s;
+	int err;
+
+	if (!el_window__has(h->window, ev->time))
+		return 0;
+	if (name == U64MAP_NONE)
+		name = 0;
+	err = series_get(h, ESK_TICKY_ENTRIES, ev->ticky.id, name, &s);
+	if (!err)
+		err = series_add(h, s, ev->time, ev->ticky.entries, false);
+	if (!err)
+		err = series_get(h, ESK_TICKY_ALLOCS, ev->ticky.id, name, &s);
+	if (!err)
+		err = series_add(h, s, ev->time, ev->ticky.allocs, false);
+	return err;
+}
+
+static int on_ticky_def(struct el_heap *h, const struct el_event *ev)
+{
+	const struct el_str *s = &ev->ticky_def.name;
+	uint32_t name;
+	int err;
+
+	if (h->ticky_name.n >= SERIES_MAX)
+		return -E2BIG;
+	err = strtab__add(h->strings, s->s, strnlen(s->s, MIN(s->len, 1024u)), &name);
+	if (!err)
+		err = u64map__put(&h->ticky_name, ev->ticky_def.id, name);
+	if (!err)
+		h->info.ticky_counters++;
+	return err;
+}
+
+static int on_stats(struct el_heap *h, const struct el_event *ev)
+{
+	if (!el_window__has(h->window, ev->time))
+		return 0;
+	h->info.gcs++;
+	h->info.copied += ev->gc_stats.copied;
+	h->info.slop += ev->gc_stats.slop;
+	h->info.frag += ev->gc_stats.frag;
+	return 0;
+}
+
+static int take(struct el_heap *h, const struct el_event *ev)
+{
+	char name[64];
+	int err;
+
+	switch (ev->id) {
+	case EL_HEAP_SIZE:
+		return add_point(h, ESK_HEAP_SIZE, 0, "heap size", 64, ev->time, ev->heap.bytes);
+	case EL_HEAP_LIVE:
+		return add_point(h, ESK_HEAP_LIVE, 0, "heap live", 64, ev->time, ev->heap.bytes);
+	case EL_BLOCKS_SIZE:
+		return add_point(h, ESK_BLOCKS, 0, "blocks", 64, ev->time, ev->heap.bytes);
+	case EL_HEAP_ALLOCATED:
+		snprintf(name, sizeof(name), "allocated, capability %u", ev->cap);
+		return add_point(h, ESK_ALLOCATED, ev->cap, name, 64, ev->time, ev->heap.bytes);
+	case EL_GC_STATS_GHC:
+		return on_stats(h, ev);
+	case EL_HEAP_PROF_BEGIN:
+		h->info.breakdown = ev->heap_prof_begin.breakdown;
+		h->info.period_ns = ev->heap_prof_begin.period;
+		return 0;
+	case EL_HEAP_PROF_SAMPLE_BEGIN:
+	case EL_HEAP_BIO_PROF_SAMPLE_BEGIN:
+		err = sample_end(h);
+		h->in_sample = true;
+		h->sample_time = ev->time;
+		/* Biographical samples are written at the end, each with its own time. */
+		if (ev->id == EL_HEAP_BIO_PROF_SAMPLE_BEGIN && ev->heap_prof_sample.time)
+			h->sample_time = ev->heap_prof_sample.time;
+		h->info.samples++;
+		return err;
+	case EL_HEAP_PROF_SAMPLE_END:
+		return sample_end(h);
+	case EL_HEAP_PROF_SAMPLE_COST_CENTRE:
+	case EL_HEAP_PROF_SAMPLE_STRING:
+		return on_entry(h, ev);
+	case EL_TICKY_COUNTER_DEF:
+		return on_ticky_def(h, ev);
+	case EL_TICKY_COUNTER_SAMPLE:
+		return on_ticky(h, ev);
+	default:
+		return 0;
+	}
+}
+
+static int on_event(void *ctx, const struct el_event *ev)
+{
+	struct el_heap *h = ctx;
+	int err = take(h, ev);
+
+	if (err == -E2BIG) {
+		h->info.dropped++;
+		err = 0;
+	}
+	return err;
+}
+
+int el_heap__attach(struct el_heap *h, struct eventlog *log)
+{
+	static const uint16_t ids[] = {
+		EL_HEAP_SIZE,
+		EL_HEAP_LIVE,
+		EL_BLOCKS_SIZE,
+		EL_HEAP_ALLOCATED,
+		EL_GC_STATS_GHC,
+		EL_HEAP_PROF_BEGIN,
+		EL_HEAP_PROF_SAMPLE_BEGIN,
+		EL_HEAP_BIO_PROF_SAMPLE_BEGIN,
+		EL_HEAP_PROF_SAMPLE_END,
+		EL_HEAP_PROF_SAMPLE_COST_CENTRE,
+		EL_HEAP_PROF_SAMPLE_STRING,
+		EL_TICKY_COUNTER_DEF,
+		EL_TICKY_COUNTER_SAMPLE,
+	};
+
+	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, h);
+}
+
+struct el_heap_info el_heap__info(const struct el_heap *h)
+{
+	return h->info;
+}
+
+const struct el_series *el_heap__series(const struct el_heap *h, size_t i)
+{
+	return &h->series[i];
+}
+
+const char *el_heap__string(const struct el_heap *h, uint32_t id)
+{
+	return strtab__get(h->strings, id);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * info: which process wrote the log, what time it was, and what it said.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "eventlog.h"
+
+#define NOTES_MAX (1u << 18)
+#define TEXT_MAX  (32u << 20)
+
+struct el_info {
+	const struct el_sched *sched;
+	struct strtab *strings;
+	size_t text;
+	struct el_note *notes;
+	size_t notes_cap;
+	struct el_process process;
+	uint32_t rts, program, args;
+};
+
+int el_info__new(const struct el_sched *sched, struct el_info **ret_i)
+{
+	struct el_info *i = calloc(1, sizeof(*i));
+	int err;
+
+	if (!i)
+		return -ENOMEM;
+	i->sched = sched;
+	err = strtab__new(&i->strings);
+	if (err) {
+		free(i);
+		return err;
+	}
+	*ret_i = i;
+	return 0;
+}
+
+void el_info__free(struct el_info *i)
+{
+	if (!i)
+		return;
+	strtab__free(i->strings);
+	free(i->notes);
+	free(i);
+}
+
+static int intern(struct el_info *i, const char *s, size_t len, uint32_t *ret_id)
+{
+	uint32_t before = strtab__count(i->strings);
+	int err;
+
+	if (i->text > TEXT_MAX)
+		return -E2BIG;
+	err = strtab__add(i->strings, s, strnlen(s, MIN(len, (size_t)STRTAB_MAX_STRING - 1)),
+			  ret_id);
+	if (!err && strtab__count(i->strings) != before)
+		i->text += len;
+	return err;
+}
+
+/* NUL-separated words, joined by blanks. */
+static int on_args(struct el_info *i, struct el_str text)
+{
+	char *joined;
+	int err;
+
+	err = intern(i, text.s, text.len, &i->program);
+	if (err)
+		return err;
+	while (text.len && !text.s[text.len - 1])
+		text.len--;
+	joined = malloc(text.len + 1);
+	if (!joined)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < text.len; k++)
+		joined[k] = text.s[k] ? text.s[k] : ' ';
+	joined[text.len] = 0;
+	err = intern(i, joined, text.len, &i->args);
+	free(joined);
+	return err;
+}
+
+static int on_note(struct el_info *i, const struct el_event *ev)
+{
+	uint32_t text;
+	int err;
+
+	err = intern(i, ev->text.s, ev->text.len, &text);
+	if (!err)
+		err = array__reserve((void **)&i->notes, &i->notes_cap, i->process.n_notes + 1,
+				     NOTES_MAX, sizeof(*i->notes));
+	if (err)
+		return err;
+	i->notes[i->process.n_notes++] = (struct el_note){
+		.time = ev->time,
+		.text = text,
+		.id = ev->id,
+		.cap = ev->cap,
+		.thread = i->sched ? el_sched__running(i->sched, ev->cap) : 0,
+	};
+	return 0;
+}
+
+static int on_event(void *ctx, const struct el_event *ev)
+{
+	struct el_info *i = ctx;
+	int err = 0;
+
+	switch (ev->id) {
+	case EL_OSPROCESS_PID:
+		i->process.pid = ev->process.pid;
+		break;
+	case EL_OSPROCESS_PPID:
+		i->process.ppid = ev->process.pid;
+		break;
+	case EL_RTS_IDENTIFIER:
+		err = intern(i, ev->capset_text.text.s, ev->capset_text.text.len, &i->rts);
+		break;
+	case EL_PROGRAM_ARGS:
+		err = on_args(i, ev->capset_text.text);
+		break;
+	case EL_WALL_CLOCK_TIME:
+		if (ev->wall.sec > UINT64_MAX / 1000000000 - 1 || ev->wall.ns >= 1000000000)
+			break;
+		i->process.wall_known = true;
+		i->process.wall_time_ns = ev->wall.sec * 1000000000 + ev->wall.ns;
+		i->process.wall_at = ev->time;
+		break;
+	default:
+		err = on_note(i, ev);
+		break;
+	}
+	if (err == -E2BIG) {
+		i->process.dropped++;
+		err = 0;
+	}
+	return err;
+}
+
+int el_info__attach(struct el_info *i, struct eventlog *log)
+{
+	static const uint16_t ids[] = {EL_OSPROCESS_PID, EL_OSPROCESS_PPID,  EL_RTS_IDENTIFIER,
+				       EL_PROGRAM_ARGS,	 EL_WALL_CLOCK_TIME, EL_USER_MSG,
+				       EL_USER_MARKER};
+
+	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, i);
+}
+
+struct el_process el_info__process(const struct el_info *i)
+{
+	struct el_process p = i->process;
+
+	p.rts = strtab__get(i->strings, i->rts);
+	p.program = strtab__get(i->strings, i->program);
+	p.args = strtab__get(i->strings, i->args);
+	return p;
+}
+
+const struct el_note *el_info__note(const struct el_info *i, size_t n)
+{
+	return &i->notes[n];
+}
+
+const char *el_info__string(const struct el_info *i, uint32_t id)
+{
+	return strtab__get(i->strings, id);
+}

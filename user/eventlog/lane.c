@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lane: stretches in time order in bounded memory, and the window that is wanted of a log.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "eventlog.h"
+
+/* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
+
+static bool same(const struct el_stretch *a, const struct el_stretch *b)
+{
+	return a->what == b->what && a->kind == b->kind && a->aux == b->aux;
+}
+
+/* What took most of s[0..n), told by the first eight different ones. */
+static const struct el_stretch *heaviest(const struct el_stretch *s, size_t n)
+{
+	const struct el_stretch *which[8];
+	uint64_t ns[8];
+	size_t n_which = 0, best = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0;
+
+		while (k < n_which && !same(which[k], &s[i]))
+			k++;
+		if (k == ARRAY_SIZE(which))
+			continue;
+		if (k == n_which) {
+			which[k] = &s[i];
+			ns[k] = 0;
+			n_which++;
+		}
+		ns[k] += s[i].end - s[i].start;
+	}
+	for (size_t k = 1; k < n_which; k++)
+		if (ns[k] > ns[best])
+			best = k;
+	return which[best];
+}
+
+/* Groups of touching stretches that span less than `quantum` become one each. */
+static void merge(struct el_lane *lane, uint64_t quantum)
+{
+	size_t out = 0, i = 0;
+
+	while (i < lane->n) {
+		struct el_stretch s = lane->s[i];
+		size_t k = i + 1;
+
+		while (k < lane->n && lane->s[k].start == lane->s[k - 1].end &&
+		       lane->s[k].end - s.start < quantum)
+			k++;
+		if (k > i + 1) {
+			uint64_t end = lane->s[k - 1].end, start = s.start;
+
+			s = *heaviest(&lane->s[i], k - i);
+			s.start = start;
+			s.end = end;
+		}
+		if (out && lane->s[out - 1].end == s.start && same(&lane->s[out - 1], &s))
+			lane->s[out - 1].end = s.end;
+		else
+			lane->s[out++] = s;
+		i = k;
+	}
+	lane->n = out;
+}
+
+static int make_room(struct el_lane *lane)
+{
+	size_t max = lane->max ? lane->max : EL_LANE_MAX;
+	uint64_t span;
+
+	if (lane->n < max)
+		return 0;
+	span = lane->s[lane->n - 1].end - lane->s[0].start;
+	if (!lane->merged_ns)
+		lane->merged_ns = MAX(4 * (span / max), 2u);
+	for (;;) {
+		merge(lane, lane->merged_ns);
+		if (lane->n <= max / 2)
+			return 0;
+		/* Stretches with holes between them do not merge, however long the quantum. */
+		if (lane->merged_ns > span)
+			return lane->n < max ? 0 : -E2BIG;
+		/* Steps of four: each pass over a full lane costs. */
+		lane->merged_ns *= 4;
+	}
+}
+
+static void part_add(struct el_lane *lane, const struct el_stretch *s)
+{
+	unsigned i = 0;
+
+	while (i < lane->n_parts &&
+	       (lane->parts[i].what != s->what || lane->parts[i].kind != s->kind ||
+		lane->parts[i].aux != s->aux))
+		i++;
+	if (i == ARRAY_SIZE(lane->parts))
+		return;
+	if (i == lane->n_parts) {
+		lane->n_parts++;
+		lane->parts[i].ns = 0;
+		lane->parts[i].what = s->what;
+		lane->parts[i].kind = s->kind;
+		lane->parts[i].aux = s->aux;
+	}
+	lane->parts[i].ns += s->end - s->start;
+}
+
+/* A lane that merges takes short neighbours in as they come, rather than storing them first. */
+static bool join(struct el_lane *lane, const struct el_stretch *s)
+{
+	struct el_stretch *last = &lane->s[lane->n - 1];
+	unsigned best = 0;
+
+	if (s->start != last->end || s->end - last->start >= lane->merged_ns)
+		return false;
+	if (!lane->n_parts)
+		part_add(lane, last);
+	part_add(lane, s);
+	for (unsigned i = 1; i < lane->n_parts; i++)
+		if (lane->parts[i].ns > lane->parts[best].ns)
+			best = i;
+	last->what = lane->parts[best].what;
+	last->kind = lane->parts[best].kind;
+	last->aux = lane->parts[best].aux;
+	last->end = s->end;
+	return true;
+}
+
+int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
+{
+	struct el_stretch s = *add;
+	int err;
+
+	if (lane->n) {
+		struct el_stretch *last = &lane->s[lane->n - 1];
+
+		if (s.start < last->end) {
+			lane->unordered++;
+			s.start = last->end;
+		}
+		if (s.end <= s.start)
+			return 0;
+		if (lane->merged_ns && join(lane, &s))
+			return 0;
+		if (s.start == last->end && same(last, &s)) {
+			last->end = s.end;
+			return 0;
+		}
+	}
+	if (s.end <= s.start)
+		return 0;
+	err = make_room(lane);
+	if (err)
+		return err;
+	err = array__reserve((void **)&lane->s, &lane->cap, lane->n + 1,
+			     lane->max ? lane->max : EL_LANE_MAX, sizeof(*lane->s));
+	if (err)
+		return err;
+	lane->s[lane->n++] = s;
+	lane->n_parts = 0;
+	return 0;
+}
+
+void el_lane__free(struct el_lane *lane)
+{
+	free(lane->s);
+	lane->s = NULL;
+	lane->n = lane->cap = 0;
+}
+
+/* ── window ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool starts_with(struct el_str text, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return text.len >= len && !memcmp(text.s, prefix, len);
+}
+
+static int on_message(void *ctx, const struct el_event *ev)
+{
+	struct el_window *w = ctx;
+
+	if (w->from_marker && !w->opened) {
+		if (starts_with(ev->text, w->from_marker)) {
+			w->opened = true;
+			w->from = MAX(w->from, ev->time);
+		}
+		return 0;
+	}
+	if (w->to_marker && !w->closed && starts_with(ev->text, w->to_marker)) {
+		w->closed = true;
+		w->to = w->to ? MIN(w->to, ev->time) : ev->time;
+	}
+	return 0;
+}
+
+int el_window__attach(struct el_window *w, struct eventlog *log)
+{
+	static const uint16_t ids[] = {EL_USER_MARKER, EL_USER_MSG};
+
+	w->attached = true;
+	if (!w->from_marker && !w->to_marker)
+		return 0;
+	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_message, w);
+}
+
+bool el_window__clip(const struct el_window *w, uint64_t *start, uint64_t *end)
+{
+	if (!w)
+		return *start < *end;
+	if (w->from_marker && !w->opened)
+		return false;
+	*start = MAX(*start, w->from);
+	if (w->to)
+		*end = MIN(*end, w->to);
+	return *start < *end;
+}
+
+bool el_window__has(const struct el_window *w, uint64_t time)
+{
+	if (!w)
+		return true;
+	if (w->from_marker && !w->opened)
+		return false;
+	return time >= w->from && (!w->to || time < w->to);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * profile: cost-centre samples as a tree with ticks and as one lane for each capability.
+ *
+ * The RTS samples every capability at each tick (rts/Proftimer.c). A tick stands for the time
+ * since the tick before it, but for no more than two intervals: a machine that was too busy to
+ * tick leaves a hole, not a long stretch of whatever came next.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "eventlog.h"
+
+#define LANES_MAX    1024
+#define INTERVAL_GHC 1000000 /* 1 ms: the profiled RTS's own, if the log does not say */
+#define DEPTH_MAX    255     /* rts/eventlog/EventLog.c writes the depth in one byte */
+
+struct lane {
+	struct el_profile_lane pub;
+	uint64_t last; /* time of the last tick */
+	bool ticked;
+	/* the last stack, root first, and its nodes: most ticks share most of it */
+	uint32_t depth;
+	uint8_t raw[4 * DEPTH_MAX]; /* as the log has it, if `depth` of it is known */
+	uint32_t ids[DEPTH_MAX];
+	uint32_t nodes[DEPTH_MAX];
+};
+
+struct el_profile {
+	const struct el_window *window;
+	struct cctree *tree;
+	struct lane **lanes; /* by capability */
+	size_t n_lanes, lanes_cap;
+	struct el_profile_info info;
+};
+
+int el_profile__new(const struct el_window *window, struct el_profile **ret_p)
+{
+	struct el_profile *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	p->window = window;
+	err = cctree__new(&p->tree);
+	if (err) {
+		free(p);
+		return err;
+	}
+	*ret_p = p;
+	return 0;
+}
+
+void el_profile__free(struct el_profile *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->n_lanes; i++) {
+		el_lane__free(&p->lanes[i]->pub.lane);
+		free(p->lanes[i]);
+	}
+	free(p->lanes);
+	cctree__free(p->tree);
+	free(p);
+}
+
+static struct lane *lane_get(struct el_profile *p, uint32_t cap)
+{
+	size_t i = 0;
+	struct lane *lane;
+
+	/* Capabilities count from 0 and appear in order: nearly always a direct hit. */
+	if (cap < p->n_lanes && p->lanes[cap]->pub.cap == cap)
+		return p->lanes[cap];
+	while (i < p->n_lanes && p->lanes[i]->pub.cap < cap)
+		i++;
+	if (i < p->n_lanes && p->lanes[i]->pub.cap == cap)
+		return p->lanes[i];
+	if (array__reserve((void **)&p->lanes, &p->lanes_cap, p->n_lanes + 1, LANES_MAX,
+			   sizeof(*p->lanes)))
+		return NULL;
+	lane = calloc(1, sizeof(*lane));
+	if (!lane)
+		return NULL;
+	lane->pub.cap = (uint16_t)cap;
+	memmove(&p->lanes[i + 1], &p->lanes[i], (p->n_lanes - i) * sizeof(*p->lanes));
+	p->lanes[i] = lane;
+	p->n_lanes++;
+	return lane;
+}
+
+/* The node of a stack; `ccs` is innermost first. */
+static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s ccs,
+		      uint32_t *ret_node)
+{
+	uint32_t node = CC_ROOT, cc, d = 0;
+	int err;
+
+	if (ccs.n && ccs.n == lane->depth && !memcmp(lane->raw, ccs.p, 4 * (size_t)ccs.n)) {
+		*ret_node = lane->nodes[ccs.n - 1];
+		return 0;
+	}
+	while (d < ccs.n && d < lane->depth && el_u32s__get(ccs, ccs.n - 1 - d) == lane->ids[d])
+		d++;
+	if (d)
+		node = lane->nodes[d - 1];
+	for (; d < ccs.n; d++) {
+		uint32_t id = el_u32s__get(ccs, ccs.n - 1 - d);
+
+		err = cctree__cc_by_id(p->tree, id, &cc);
+		if (!err)
+			err = cctree__child(p->tree, node, cc, &node);
+		if (err) {
+			lane->depth = 0;
+			return err;
+		}
+		if (!cctree__cc(p->tree, cc).known)
+			p->info.unknown_centres++;
+		lane->ids[d] = id;
+		lane->nodes[d] = node;
+	}
+	lane->depth = ccs.n;
+	if (ccs.n)
+		memcpy(lane->raw, ccs.p, 4 * (size_t)ccs.n);
+	*ret_node = node;
+	return 0;
+}
+
+static int on_sample(struct el_profile *p, const struct el_event *ev)
+{
+	uint64_t step = p->info.interval_ns ? p->info.interval_ns : INTERVAL_GHC;
+	uint64_t start = ev->time > step ? ev->time - step : 0, end = ev->time;
+	struct el_stretch s;
+	struct lane *lane;
+	uint32_t node;
+	int err;
+
+	if (!el_window__has(p->window, ev->time)) {
+		p->info.outside++;
+		return 0;
+	}
+	lane = ev->prof_sample.cap < EL_CAP_GLOBAL ? lane_get(p, ev->prof_sample.cap) : NULL;
+	if (!lane) {
+		p->info.dropped++;
+		return 0;
+	}
+	err = stack_node(p, lane, ev->prof_sample.ccs, &node);
+	if (err == -E2BIG) {
+		p->info.dropped++;
+		return 0;
+	}
+	if (err)
+		return err;
+	if (ev->prof_sample.ccs.n == DEPTH_MAX)
+		p->info.cut_stacks++;
+	cctree__node(p->tree, node)->ticks++;
+	lane->pub.ticks++;
+	p->info.samples++;
+	if (lane->ticked && ev->time >= lane->last && ev->time - lane->last <= 2 * step)
+		start = lane->last;
+	lane->last = ev->time;
+	lane->ticked = true;
+	if (!el_window__clip(p->window, &start, &end))
+		return 0;
+	s = (struct el_stretch){.start = start,
+				.end = end,
+				.what = node,
+				.kind = (uint16_t)cctree__kind(p->tree, node)};
+	err = el_lane__add(&lane->pub.lane, &s);
+	if (err == -E2BIG) {
+		p->info.dropped++;
+		err = 0;
+	}
+	return err;
+}
+
+static int on_event(void *ctx, const struct el_event *ev)
+{
+	struct el_profile *p = ctx;
+	int err = 0;
+
+	switch (ev->id) {
+	case EL_PROF_BEGIN:
+		p->info.interval_ns = ev->prof_interval;
+		break;
+	case EL_HEAP_PROF_COST_CENTRE:
+		err = cctree__define(p->tree, ev->cc.id, ev->cc.label.s, ev->cc.label.len,
+				     ev->cc.module.s, ev->cc.module.len, ev->cc.srcloc.s,
+				     ev->cc.srcloc.len, ev->cc.is_caf);
+		if (err == -E2BIG) {
+			p->info.dropped++;
+			err = 0;
+		}
+		break;
+	case EL_PROF_SAMPLE_COST_CENTRE:
+		err = on_sample(p, ev);
+		break;
+	default:
+		break;
+	}
+	return err;
+}
+
+int el_profile__attach(struct el_profile *p, struct eventlog *log)
+{
+	static const uint16_t ids[] = {EL_PROF_BEGIN, EL_HEAP_PROF_COST_CENTRE,
+				       EL_PROF_SAMPLE_COST_CENTRE};
+
+	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, p);
+}
+
+struct cctree *el_profile__tree(struct el_profile *p)
+{
+	return p->tree;
+}
+
+struct el_profile_info el_profile__info(const struct el_profile *p)
+{
+	struct el_profile_info info = p->info;
+
+	info.n_lanes = p->n_lanes;
+	return info;
+}
+
+const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_t i)
+{
+	return &p->lanes[i]->pub;
+}

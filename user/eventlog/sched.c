@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sched: what ran where, from the scheduler's events. A state machine for each capability (idle,
+ * a thread, GC, disabled) and for each Haskell thread; both only go forward in time.
+ *
+ * GC on a capability is between its own GC_START and GC_END: the RTS posts both on every
+ * capability that takes part. The one that leads also posts GC_GLOBAL_SYNC or GC_STATS_GHC in
+ * between (rts/sm/GC.c, rts/Stats.c); its stretch is the pause.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "eventlog.h"
+#include "sched.h"
+#include "u64map.h"
+
+/* ── finding and making ──────────────────────────────────────────────────────────────────── */
+
+static struct cap_state *cap_get(struct el_sched *s, uint16_t no)
+{
+	struct cap_state *c;
+
+	if (no >= SCHED_CAPS)
+		return NULL;
+	if (s->by_cap[no])
+		return s->by_cap[no];
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->pub.cap = no;
+	s->by_cap[no] = c;
+	s->caps[s->n_caps++] = c;
+	return c;
+}
+
+static struct thread_state *thread_at(const struct el_sched *s, size_t i)
+{
+	return &s->thread_chunks[i / THREAD_CHUNK][i % THREAD_CHUNK];
+}
+
+static struct thread_state *thread_find(const struct el_sched *s, uint32_t tid)
+{
+	uint32_t at = u64map__get(&s->by_tid, tid);
+
+	return at == U64MAP_NONE ? NULL : thread_at(s, at);
+}
+
+static struct thread_state *thread_get(struct el_sched *s, uint32_t tid, uint64_t time)
+{
+	struct thread_state *t;
+
+	if (s->last_thread && s->last_thread->pub.tid == tid)
+		return s->last_thread;
+	t = thread_find(s, tid);
+	if (t) {
+		s->last_thread = t;
+		return t;
+	}
+	if (s->n_threads == THREADS_MAX) {
+		s->info.dropped++;
+		return NULL;
+	}
+	if (s->n_threads % THREAD_CHUNK == 0) {
+		struct thread_state *chunk = calloc(THREAD_CHUNK, sizeof(*chunk));
+
+		if (!chunk)
+			return NULL;
+		s->thread_chunks[s->n_threads / THREAD_CHUNK] = chunk;
+	}
+	if (u64map__put(&s->by_tid, tid, (uint32_t)s->n_threads))
+		return NULL;
+	t = thread_at(s, s->n_threads);
+	t->pub.tid = tid;
+	t->pub.cap = EL_CAP_GLOBAL;
+	t->pub.start = t->pub.since = t->pub.end = time;
+	t->pub.call_min_ns = UINT64_MAX;
+	if (s->n_threads < s->opts.thread_lanes)
+		t->pub.lane = calloc(1, sizeof(*t->pub.lane));
+	s->n_threads++;
+	s->last_thread = t;
+	return t;
+}
+
+/* ── capabilities ────────────────────────────────────────────────────────────────────────── */
+
+static int cap_stretch(struct el_sched *s, struct cap_state *c, uint64_t end, uint16_t aux)
+{
+	struct el_stretch st = {.start = c->since,
+				.end = end,
+				.what = c->state == ECS_RUN ? c->thread : 0,
+				.kind = c->state,
+				.aux = aux};
+	int err;
+
+	if (!el_window__clip(s->opts.window, &st.start, &st.end))
+		return 0;
+	c->pub.state_ns[st.kind] += st.end - st.start;
+	err = el_lane__add(&c->pub.lane, &st);
+	if (err == -E2BIG) {
+		s->info.dropped++;
+		err = 0;
+	}
+	return err;
+}
+
+static int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t state, uint64_t time,
+		    uint16_t aux)
+{
+	int err = 0;
+
+	/* A buffer may hold an event slightly older than the one before it. */
+	if (time < c->since)
+		time = c->since;
+	if (c->seen)
+		err = cap_stretch(s, c, time, aux);
+	c->seen = true;
+	c->state = state;
+	c->since = time;
+	return err;
+}
+
+/* ── threads ─────────────────────────────────────────────────────────────────────────────── */
+
+static int thread_stretch(struct el_sched *s, struct thread_state *t, uint8_t state, uint64_t start,
+			  uint64_t end)
+{
+	struct el_stretch st = {.start = start, .end = end, .what = t->pub.cap, .kind = state};
+	int err;
+
+	if (!el_window__clip(s->opts.window, &st.start, &st.end))
+		return 0;
+	t->pub.state_ns[state] += st.end - st.start;
+	if (!t->pub.lane)
+		return 0;
+	err = el_lane__add(t->pub.lane, &st);
+	if (err == -E2BIG) {
+		s->info.dropped++;
+		err = 0;
+	}
+	return err;
+}
+
+/* A runnable thread whose capability collects garbage waits for that, not for its turn. */
+static int thread_waited(struct el_sched *s, struct thread_state *t, uint64_t end)
+{
+	const struct cap_state *c = t->pub.cap < SCHED_CAPS ? s->by_cap[t->pub.cap] : NULL;
+	uint64_t from = t->pub.since;
+	int err = 0;
+
+	for (unsigned i = 0; c && i < GC_RING && !err; i++) {
+		/* The oldest first. */
+		const struct gc_span *g = &c->gcs[(c->n_gcs + i) % GC_RING];
+
+		if (g->end <= from || g->start >= end)
+			continue;
+		if (g->start > from)
+			err = thread_stretch(s, t, ETS_RUNNABLE, from, g->start);
+		if (!err)
+			err = thread_stretch(s, t, ETS_GC, MAX(from, g->start), MIN(end, g->end));
+		from = MIN(end, g->end);
+	}
+	return err ? err : thread_stretch(s, t, ETS_RUNNABLE, from, end);
+}
+
+static int thread_goes(struct el_sched *s, struct thread_state *t, uint8_t state, uint64_t time)
+{
+	int err = 0;
+
+	/* Buffers of different capabilities may disagree by a little where a thread moves. */
+	if (time < t->pub.since)
+		time = t->pub.since;
+	if (t->pub.state == ETS_RUNNABLE)
+		err = thread_waited(s, t, time);
+	else if (t->pub.state != ETS_FINISHED)
+		err = thread_stretch(s, t, t->pub.state, t->pub.since, time);
+	t->pub.state = state;
+	t->pub.since = time;
+	t->pub.end = time;
+	return err;
+}
+
+/* ── events ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Another thread still counts as running here: its stop was lost. */
+static int run_lost(struct el_sched *s, struct cap_state *c, const struct thread_state *next,
+		    uint64_t time)
+{
+	struct thread_state *t;
+
+	if (!c->seen || c->state != ECS_RUN)
+		return 0;
+	s->info.odd++;
+	t = thread_find(s, c->thread);
+	if (!t || t == next || t->pub.state != ETS_RUNNING || t->pub.cap != c->pub.cap)
+		return 0;
+	return thread_goes(s, t, ETS_UNKNOWN, time);
+}
+
+static int on_run(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = cap_get(s, ev->cap);
+	struct thread_state *t = thread_get(s, ev->thread.tid, ev->time);
+	uint16_t before;
+	int err;
+
+	if (!c || !t)
+		return c ? 0 : -ENOMEM;
+	err = run_lost(s, c, t, ev->time);
+	if (err)
+		return err;
+	before = t->pub.cap;
+	if (t->pub.state == ETS_SAFE_CALL && ev->time >= t->pub.since) {
+		uint64_t ns = ev->time - t->pub.since;
+
+		t->pub.safe_calls++;
+		t->pub.call_min_ns = MIN(t->pub.call_min_ns, ns);
+		t->pub.call_max_ns = MAX(t->pub.call_max_ns, ns);
+		if (s->opts.on_call && el_window__has(s->opts.window, t->pub.since)) {
+			err = s->opts.on_call(s->opts.ctx, t->pub.tid, t->pub.since, ev->time,
+					      before, ev->cap);
+			if (err)
+				return err;
+		}
+	}
+	err = thread_goes(s, t, ETS_RUNNING, ev->time);
+	if (!err)
+		err = cap_goes(s, c, ECS_RUN, ev->time, 0);
+	if (before != EL_CAP_GLOBAL && before != ev->cap)
+		t->pub.migrations++;
+	t->pub.cap = ev->cap;
+	t->pub.runs++;
+	t->pub.finished = false;
+	c->pub.runs++;
+	c->thread = ev->thread.tid;
+	return err;
+}
+
+static uint8_t state_after(uint16_t status)
+{
+	switch (status) {
+	case EL_STOP_HEAP_OVERFLOW:
+	case EL_STOP_STACK_OVERFLOW:
+	case EL_STOP_YIELDING:
+	case EL_STOP_MIGRATING:
+		return ETS_RUNNABLE;
+	case EL_STOP_FINISHED:
+		return ETS_FINISHED;
+	case EL_STOP_FOREIGN_CALL:
+	case EL_STOP_CCALL:
+	case EL_STOP_CCALL_NO_UNBLOCK:
+		return ETS_SAFE_CALL;
+	case EL_STOP_MVAR:
+	case EL_STOP_MVAR_READ:
+		return ETS_BLOCKED_MVAR;
+	case EL_STOP_BLACKHOLE:
+		return ETS_BLOCKED_BLACKHOLE;
+	case EL_STOP_READ:
+	case EL_STOP_WRITE:
+	case EL_STOP_DO_PROC:
+		return ETS_BLOCKED_IO;
+	case EL_STOP_DELAY:
+		return ETS_BLOCKED_DELAY;
+	case EL_STOP_STM:
+		return ETS_BLOCKED_STM;
+	default:
+		return ETS_BLOCKED_OTHER;
+	}
+}
+
+static int on_stop(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = cap_get(s, ev->cap);
+	struct thread_state *t = thread_get(s, ev->stop.tid, ev->time);
+	int err;
+
+	s->info.stops[MIN(ev->stop.status, ARRAY_SIZE(s->info.stops) - 1)]++;
+	if (!c || !t)
+		return c ? 0 : -ENOMEM;
+	if (c->state != ECS_RUN || c->thread != ev->stop.tid) {
+		/* The start of the run was lost, or lies before the log's first event. */
+		s->info.odd++;
+		if (t->pub.state != ETS_RUNNING)
+			t->pub.since = MAX(t->pub.since, c->since);
+	}
+	t->pub.cap = ev->cap;
+	err = thread_goes(s, t, state_after(ev->stop.status), ev->time);
+	if (!err)
+		err = cap_goes(s, c, ECS_IDLE, ev->time, ev->stop.status);
+	c->thread = 0;
+	if (t->pub.state == ETS_FINISHED)
+		t->pub.finished = true;
+	return err;
+}
+
+static int on_gc(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = cap_get(s, ev->cap);
+	uint64_t ns;
+	int err;
+
+	if (ev->cap == EL_CAP_GLOBAL)
+		return 0;
+	if (!c)
+		return -ENOMEM;
+	switch (ev->id) {
+	case EL_GC_START:
+		c->leads = false;
+		c->gc_start = ev->time;
+		return cap_goes(s, c, ECS_GC, ev->time, 0);
+	case EL_GC_GLOBAL_SYNC:
+		c->leads = true;
+		return 0;
+	default:
+		break;
+	}
+	if (c->state != ECS_GC) {
+		s->info.odd++;
+		return 0;
+	}
+	err = cap_goes(s, c, ECS_IDLE, ev->time, 0);
+	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
+	if (!el_window__has(s->opts.window, c->gc_start))
+		return err;
+	c->pub.gcs++;
+	if (c->leads) {
+		ns = c->since - c->gc_start;
+		s->info.gcs++;
+		s->info.gc_pause_ns += ns;
+		s->info.gc_max_pause_ns = MAX(s->info.gc_max_pause_ns, ns);
+	}
+	return err;
+}
+
+static int on_thread(struct el_sched *s, const struct el_event *ev)
+{
+	struct thread_state *t;
+
+	if (ev->id == EL_THREAD_LABEL) {
+		t = thread_get(s, ev->label.tid, ev->time);
+		if (!t)
+			return 0;
+		free(t->pub.label);
+		t->pub.label = strndup(ev->label.label.s, MIN(ev->label.label.len, 4096u));
+		return t->pub.label ? 0 : -ENOMEM;
+	}
+	t = thread_get(s, ev->thread.tid, ev->time);
+	if (!t)
+		return 0;
+	switch (ev->id) {
+	case EL_CREATE_THREAD:
+		t->pub.created = true;
+		if (t->pub.cap == EL_CAP_GLOBAL)
+			t->pub.cap = ev->cap;
+		if (t->pub.state == ETS_UNKNOWN)
+			return thread_goes(s, t, ETS_RUNNABLE, ev->time);
+		return 0;
+	case EL_MIGRATE_THREAD:
+		if (t->pub.cap != ev->thread.cap)
+			t->pub.migrations++;
+		if (t->pub.state == ETS_RUNNABLE) {
+			/* What it waited for so far was the old capability. */
+			int err = thread_goes(s, t, ETS_RUNNABLE, ev->time);
+
+			t->pub.cap = ev->thread.cap;
+			return err;
+		}
+		t->pub.cap = ev->thread.cap;
+		return 0;
+	case EL_THREAD_WAKEUP:
+	case EL_THREAD_RUNNABLE:
+		/* GHC also posts these after a thread's end, and while it makes a call. */
+		if (ev->id == EL_THREAD_WAKEUP)
+			t->pub.wakeups++;
+		if (t->pub.state == ETS_FINISHED || t->pub.state == ETS_RUNNING ||
+		    t->pub.state == ETS_SAFE_CALL || t->pub.state == ETS_RUNNABLE)
+			return 0;
+		return thread_goes(s, t, ETS_RUNNABLE, ev->time);
+	default:
+		return 0;
+	}
+}
+
+static int on_cap(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = ev->cap_no < SCHED_CAPS ? cap_get(s, ev->cap_no) : NULL;
+
+	if (!c)
+		return 0;
+	switch (ev->id) {
+	case EL_CAP_DISABLE:
+	case EL_CAP_DELETE:
+		return cap_goes(s, c, ECS_DISABLED, ev->time, 0);
+	default:
+		return cap_goes(s, c, ECS_IDLE, ev->time, 0);
+	}
+}
+
+static int on_task(struct el_sched *s, const struct el_event *ev)
+{
+	uint32_t at = u64map__get(&s->by_task, ev->task.task);
+	struct el_task *t = at == U64MAP_NONE ? NULL : &s->tasks[at];
+	int err;
+
+	/* pthread_t values are used again: each creation is a task of its own. */
+	if (!t || ev->id == EL_TASK_CREATE) {
+		err = array__reserve((void **)&s->tasks, &s->tasks_cap, s->n_tasks + 1, TASKS_MAX,
+				     sizeof(*s->tasks));
+		if (!err)
+			err = u64map__put(&s->by_task, ev->task.task, (uint32_t)s->n_tasks);
+		if (err == -E2BIG) {
+			s->info.dropped++;
+			return 0;
+		}
+		if (err)
+			return err;
+		t = &s->tasks[s->n_tasks++];
+		*t = (struct el_task){.task = ev->task.task, .start = ev->time};
+	}
+	switch (ev->id) {
+	case EL_TASK_CREATE:
+		t->tid = ev->task.tid;
+		t->cap = ev->task.cap;
+		break;
+	case EL_TASK_MIGRATE:
+		t->cap = ev->task.new_cap;
+		t->migrations++;
+		break;
+	default:
+		t->end = ev->time;
+		break;
+	}
+	return 0;
+}
+
+static int on_event(void *ctx, const struct el_event *ev)
+{
+	struct el_sched *s = ctx;
+	struct cap_state *c;
+
+	if (!s->info.first)
+		s->info.first = ev->time;
+	s->info.last = MAX(s->info.last, ev->time);
+	switch (ev->id) {
+	case EL_RUN_THREAD:
+		return ev->cap == EL_CAP_GLOBAL ? 0 : on_run(s, ev);
+	case EL_STOP_THREAD:
+		return ev->cap == EL_CAP_GLOBAL ? 0 : on_stop(s, ev);
+	case EL_GC_START:
+	case EL_GC_END:
+	case EL_GC_GLOBAL_SYNC:
+		return on_gc(s, ev);
+	case EL_CAP_CREATE:
+	case EL_CAP_DELETE:
+	case EL_CAP_DISABLE:
+	case EL_CAP_ENABLE:
+		return on_cap(s, ev);
+	case EL_TASK_CREATE:
+	case EL_TASK_MIGRATE:
+	case EL_TASK_DELETE:
+		return on_task(s, ev);
+	case EL_SPARK_COUNTERS:
+		c = ev->cap < SCHED_CAPS ? cap_get(s, ev->cap) : NULL;
+		if (c)
+			memcpy(c->sparks, ev->sparks, sizeof(c->sparks));
+		return 0;
+	case EL_GC_STATS_GHC:
+		c = ev->cap < SCHED_CAPS ? cap_get(s, ev->cap) : NULL;
+		if (c)
+			c->leads = true;
+		return 0;
+	default:
+		return on_thread(s, ev);
+	}
+}
+
+int el_sched__attach(struct el_sched *s, struct eventlog *log)
+{
+	static const uint16_t ids[] = {
+		EL_CREATE_THREAD,  EL_RUN_THREAD,     EL_STOP_THREAD,	 EL_THREAD_RUNNABLE,
+		EL_MIGRATE_THREAD, EL_THREAD_WAKEUP,  EL_THREAD_LABEL,	 EL_GC_START,
+		EL_GC_END,	   EL_GC_GLOBAL_SYNC, EL_GC_STATS_GHC,	 EL_CAP_CREATE,
+		EL_CAP_DELETE,	   EL_CAP_DISABLE,    EL_CAP_ENABLE,	 EL_TASK_CREATE,
+		EL_TASK_MIGRATE,   EL_TASK_DELETE,    EL_SPARK_COUNTERS,
+	};
+
+	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, s);
+}
+
+int el_sched__finish(struct el_sched *s, uint64_t end)
+{
+	int err = 0;
+
+	end = MAX(end, s->info.last);
+	for (size_t i = 0; i < s->n_caps && !err; i++)
+		err = cap_goes(s, s->caps[i], ECS_IDLE, end, 0);
+	for (size_t i = 0; i < s->n_threads && !err; i++) {
+		struct thread_state *t = thread_at(s, i);
+		uint8_t state = t->pub.state;
+
+		if (state == ETS_FINISHED)
+			continue;
+		err = thread_goes(s, t, state, end);
+	}
+	return err;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sched: the scheduler model's own state; sched.c moves it, sched_read.c makes, frees and shows
+ * it. Not for other rooms.
+ */
+#ifndef SAFESCOPED_EVENTLOG_SCHED_H
+#define SAFESCOPED_EVENTLOG_SCHED_H
+
+#include "eventlog.h"
+#include "u64map.h"
+
+#define SCHED_CAPS   512
+#define THREADS_MAX  (1u << 20)
+#define THREAD_CHUNK 1024
+#define TASKS_MAX    (1u << 20)
+#define GC_RING	     8
+
+struct gc_span {
+	uint64_t start, end;
+};
+
+struct cap_state {
+	struct el_cap pub;
+	uint32_t thread; /* that runs; 0: none */
+	uint64_t since, gc_start;
+	uint8_t state; /* enum el_cap_state */
+	bool seen, leads;
+	struct gc_span gcs[GC_RING]; /* the last ones */
+	unsigned n_gcs;
+	uint64_t sparks[7];
+};
+
+struct thread_state {
+	struct el_thread pub;
+};
+
+struct el_sched {
+	struct el_sched_opts opts;
+	struct el_sched_info info;
+	struct cap_state *by_cap[SCHED_CAPS], *caps[SCHED_CAPS];
+	size_t n_caps;
+	struct thread_state *thread_chunks[THREADS_MAX / THREAD_CHUNK];
+	struct thread_state *last_thread;
+	size_t n_threads;
+	struct u64map by_tid, by_task;
+	struct el_task *tasks;
+	size_t n_tasks, tasks_cap;
+};
+
+#endif

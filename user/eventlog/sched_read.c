@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sched_read: making, freeing and reading the scheduler model.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "sched.h"
+
+const char *el_thread_state__name(enum el_thread_state state)
+{
+	static const char *const names[ETS_MAX] = {
+		[ETS_UNKNOWN] = "unknown",
+		[ETS_RUNNABLE] = "runnable",
+		[ETS_RUNNING] = "running",
+		[ETS_SAFE_CALL] = "safe_call",
+		[ETS_BLOCKED_MVAR] = "blocked_mvar",
+		[ETS_BLOCKED_STM] = "blocked_stm",
+		[ETS_BLOCKED_BLACKHOLE] = "blocked_blackhole",
+		[ETS_BLOCKED_IO] = "blocked_io",
+		[ETS_BLOCKED_DELAY] = "blocked_delay",
+		[ETS_BLOCKED_OTHER] = "blocked_other",
+		[ETS_GC] = "gc",
+		[ETS_FINISHED] = "finished",
+	};
+
+	return state < ETS_MAX ? names[state] : "unknown";
+}
+
+int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s)
+{
+	struct el_sched *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	if (opts)
+		s->opts = *opts;
+	*ret_s = s;
+	return 0;
+}
+
+static struct thread_state *thread_at(const struct el_sched *s, size_t i)
+{
+	return &s->thread_chunks[i / THREAD_CHUNK][i % THREAD_CHUNK];
+}
+
+void el_sched__free(struct el_sched *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n_caps; i++) {
+		el_lane__free(&s->caps[i]->pub.lane);
+		free(s->caps[i]);
+	}
+	for (size_t i = 0; i < s->n_threads; i++) {
+		struct el_thread *t = &thread_at(s, i)->pub;
+
+		free(t->label);
+		if (t->lane)
+			el_lane__free(t->lane);
+		free(t->lane);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(s->thread_chunks); i++)
+		free(s->thread_chunks[i]);
+	u64map__free(&s->by_tid);
+	u64map__free(&s->by_task);
+	free(s->tasks);
+	free(s);
+}
+
+struct el_sched_info el_sched__info(const struct el_sched *s)
+{
+	struct el_sched_info info = s->info;
+
+	info.n_caps = s->n_caps;
+	info.n_threads = s->n_threads;
+	info.n_tasks = s->n_tasks;
+	for (size_t i = 0; i < s->n_caps; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(info.sparks); k++)
+			info.sparks[k] += s->caps[i]->sparks[k];
+	return info;
+}
+
+const struct el_cap *el_sched__cap(const struct el_sched *s, size_t i)
+{
+	return &s->caps[i]->pub;
+}
+
+const struct el_thread *el_sched__thread(const struct el_sched *s, size_t i)
+{
+	return &thread_at(s, i)->pub;
+}
+
+const struct el_thread *el_sched__find_thread(const struct el_sched *s, uint32_t tid)
+{
+	uint32_t at = u64map__get(&s->by_tid, tid);
+
+	return at == U64MAP_NONE ? NULL : &thread_at(s, at)->pub;
+}
+
+const struct el_task *el_sched__task(const struct el_sched *s, size_t i)
+{
+	return &s->tasks[i];
+}
+
+uint32_t el_sched__running(const struct el_sched *s, uint16_t cap)
+{
+	const struct cap_state *c = cap < SCHED_CAPS ? s->by_cap[cap] : NULL;
+
+	return c && c->state == ECS_RUN ? c->thread : 0;
+}
