@@ -76,10 +76,10 @@ def installed_ghc():
                           check=True).stdout.strip()
 
 
-def run_stripped(t, name, *args, way, rts=(), options=(), nice=None):
+def run_stripped(t, name, *args, way, rts=(), options=(), steady=False):
     copy, twin = stripped(name, way)
     command = [copy, *args, *(("+RTS", *rts, "-RTS") if rts else ())]
-    target = Target(command, nice=nice)
+    target = Target(command, steady=steady)
     t.started.append(target)
     session = t.attach(target, *options)
     target.go()
@@ -91,7 +91,7 @@ def test_calls(t, way):
     """Every safe call of a stripped program is counted, by the right site."""
     target, session, twin = run_stripped(
         t, "Calls", 1, "safe_spin_20us=10000", "safe_spin_1ms=200", "safe_sleep_100us=2000",
-        "safe_sleep_20ms=30", "interruptible_sleep_1ms=200", way=way, options=ALWAYS, nice=-20)
+        "safe_sleep_20ms=30", "interruptible_sleep_1ms=200", way=way, options=ALWAYS, steady=True)
     truth = target.result()
     code = session.wait()
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
