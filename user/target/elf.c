@@ -262,6 +262,11 @@ bool elf__shrank(const struct elf_file *elf)
 	return elf_map__shrank(&elf->map);
 }
 
+bool elf__has_sections(const struct elf_file *elf)
+{
+	return elf->n_sections > 1;
+}
+
 bool elf__is_pie_or_dso(const struct elf_file *elf)
 {
 	return elf->type == ET_DYN;

@@ -69,6 +69,7 @@ struct elf_section {
 	const uint8_t *data; /* NULL: no bytes in the file (NOBITS) or compressed */
 	uint64_t size, vaddr, offset;
 };
+bool elf__has_sections(const struct elf_file *elf);
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
 

@@ -18,6 +18,8 @@
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS 2000
+/* Code that a packer unpacked is not less than this. */
+#define PACKED_MIN (64U << 10)
 
 const char *target__found_name(enum target_found found)
 {
@@ -169,7 +171,28 @@ static const char *machine_name(uint16_t machine, uint8_t class)
 	return "a program for another processor";
 }
 
-/* -ENOEXEC with its line. */
+/*
+ * A packer (UPX) unpacks the program into anonymous memory and runs it there: none of its code is
+ * in a file. A JIT's code is in such memory too, but that program's own is in its file.
+ */
+static bool is_packed(const struct target *t)
+{
+	const struct image *exe = images__exe(&t->images);
+	struct elf_code range;
+
+	if (exe && exe->elf && elf__has_sections(exe->elf) &&
+	    elf__code_ranges(exe->elf, &range, 1) > 0)
+		return false;
+	for (size_t i = 0; i < t->images.n_maps; i++) {
+		const struct image_map *map = &t->images.maps[i];
+
+		if (!map->image && !map->special[0] && map->end - map->start >= PACKED_MIN)
+			return true;
+	}
+	return false;
+}
+
+/* -ENOEXEC or -ENOTSUP with its line. */
 static int not_ghc(const struct target *t, pid_t pid)
 {
 	const struct image *exe = images__exe(&t->images);
@@ -187,6 +210,12 @@ static int not_ghc(const struct target *t, pid_t pid)
 		log_error("pid %d: %s is %s; only x86-64 programs can be profiled", pid, t->exe,
 			  machine_name(machine, class));
 		return -ENOEXEC;
+	}
+	if (is_packed(t)) {
+		log_error("pid %d: %s is packed (its code is in anonymous memory, not in a file): "
+			  "it cannot be looked into; unpack it (upx -d) and start it again",
+			  pid, t->exe);
+		return -ENOTSUP;
 	}
 	log_error("pid %d: not a GHC program (no RTS found in %s); --list shows those that are",
 		  pid, t->exe);
