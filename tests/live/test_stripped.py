@@ -127,6 +127,44 @@ def test_stacks(t, case):
     check_complete(got["stacks"], 300)
 
 
+@cases("option", "debuglink")
+def test_symbols_from_elsewhere(t, how):
+    """With its twin by --symbols, or a debug file by .gnu_debuglink, a stripped program has names,
+    ticks and collections again."""
+    copy, twin = stripped("Calls", "thr")
+    options = [*ALWAYS]
+    if how == "option":
+        options += ["--symbols", twin]
+    else:
+        linked = t.dir / "Calls"
+        (t.dir / ".debug").mkdir()
+        debug = t.dir / ".debug" / "Calls.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", twin, debug], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", copy, linked], check=True)
+        copy = linked
+    target = Target([copy, 1, "safe_sleep_1ms=300", "unsafe_spin_1ms=300"])
+    t.started.append(target)
+    session = t.attach(target, *options)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    got = report.call("safe_sleep_1ms")
+    check(got["calls"] == truth["safe_sleep_1ms"]["calls"], f"{got['calls']} calls")
+    found = report.target()["found_by"]
+    check(all(found[x] == "debugfile" for x in ("suspendThread", "resumeThread", "tick")), f"found by {found}")
+    check(not any(n.startswith("[Calls]+") for n in report.names()), f"no names: {sorted(report.names())}")
+
+
+def test_symbols_of_another_build(t):
+    copy, _ = stripped("Calls", "thr")
+    target = Target([copy, 1, "safe_sleep_1ms=10"])
+    t.started.append(target)
+    session = t.session("--pid", target.pid, "-d", "1", "--symbols", program("Work", "thr"))
+    check(session.wait() != 0, "safescoped took another build's symbols")
+    check(any("of another build" in l for l in session.err.seen), f"it said {session.err.seen}")
+
+
 def check_complete(stacks, enough):
     haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
     check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")

@@ -394,6 +394,11 @@ void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len)
 		elf_map__drop(&elf->map, (size_t)(at - elf->data), len);
 }
 
+void elf__done(const struct elf_file *elf)
+{
+	elf_map__drop(&elf->map, 0, elf->size);
+}
+
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align)
 {
 	if (!elf->has_tls)

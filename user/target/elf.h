@@ -60,6 +60,8 @@ const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len);
  * process's memory. What was returned before stays valid.
  */
 void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len);
+/* The same for all of the file. */
+void elf__done(const struct elf_file *elf);
 /* PT_TLS; false if there is none. */
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align);
 

@@ -49,6 +49,7 @@ int names__new(struct target *target, struct names **ret_names)
 		names__free(names);
 		return err;
 	}
+	elf__done(target->rts.image->elf);
 	*ret_names = names;
 	return 0;
 }
@@ -94,6 +95,10 @@ static const struct symbols *symbols_of(const struct target *target, struct imag
 		debugfile__look(target->info.pid, image);
 		if (symbols__new_debug(image->elf, image->debug, &image->symbols) < 0)
 			image->symbols = NULL;
+		/* Building it read all of the symbols; few are needed again. */
+		elf__done(image->elf);
+		if (image->debug)
+			elf__done(image->debug);
 	}
 	return image->symbols;
 }
@@ -145,8 +150,8 @@ const char *names__capi(const char *name, char *buf, size_t size)
  * is emitted before the code that allocates it), so the binding behind tells more than the one
  * before; a constructor's entry code is never meant. hit and z are put right where that holds.
  */
-static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr,
-			     struct symbols_hit *hit, struct zname *z)
+static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
+			     struct zname *z)
 {
 	struct symbols_hit after;
 	struct zname za;

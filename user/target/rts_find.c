@@ -54,6 +54,7 @@ int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 			rts.dynamic = !image->is_exe;
 			for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
 				strategies[s](&rts);
+			elf__done(image->elf);
 			*ret_rts = rts;
 			return 0;
 		}
