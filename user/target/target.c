@@ -329,6 +329,12 @@ static int check_live(struct target *t, pid_t pid, enum target_verdict *ret_verd
 			  pid, t->rts.version, t->rts.way);
 		return -ENOTSUP;
 	}
+	if (t->check.verdict == CHECK_OK && !t->info.version_known)
+		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
+			 "Tasks, "
+			 "%u Haskell threads and %u safe calls in its code)",
+			 pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
+			 t->rts.callsites.offset_votes);
 	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
 	return 0;
 }
