@@ -68,6 +68,8 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
+	if (seen->off_since_ns)
+		count(WIRE_CNT_NO_SWITCH_IN);
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
 	regs_of(task, &regs);
@@ -155,6 +157,8 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 			n = 0;
 		}
 	}
+	if (!seen->off_since_ns && seen->on_since_ns)
+		count(WIRE_CNT_NO_SWITCH_OUT);
 	seen->off_since_ns = 0;
 	seen->wake_ns = 0;
 	seen->on_since_ns = now;
