@@ -9,7 +9,7 @@
 
 /* Set before load: what is off costs nothing. */
 const volatile __u32 wire_version = WIRE_VERSION;
-const volatile __u32 wakeup_bytes = 1 << 20;   /* unread bytes in the ring that wake user space */
+const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wake user space */
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
 
 /*

@@ -10,6 +10,7 @@
 #include "maps.bpf.h"
 #include "walk.bpf.h"
 #include "calls.bpf.h"
+#include "stay.bpf.h"
 #include "hist.bpf.h"
 
 SS_INLINE void probe_hit(u32 tgid)
@@ -19,6 +20,43 @@ SS_INLINE void probe_hit(u32 tgid)
 	count(WIRE_CNT_PROBE_HITS);
 	if (c)
 		__sync_fetch_and_add(&c->probe_hits, 1);
+}
+
+/* A slot that no other program uses until it is given back. NULL: none free. */
+SS_INLINE struct scratch *scratch_claim(void)
+{
+	u32 first = bpf_get_smp_processor_id() * 4;
+
+#pragma GCC unroll 4
+	for (u32 i = 0; i < 4; i++) {
+		u32 k = (first + i) & (CALL_SLOTS - 1);
+		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
+
+		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
+			return s;
+	}
+	count(WIRE_CNT_LOST_SCRATCH);
+	return 0;
+}
+
+SS_INLINE void scratch_release(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->busy, 0);
+}
+
+/* A thread that hits a probe is on the CPU, whatever the switches told. */
+SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
+			    struct task_struct *task, u64 now)
+{
+	struct scratch *s;
+
+	if (!seen->off_since_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	scratch_release(s);
 }
 
 SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
@@ -103,6 +141,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	if (!seen)
 		return 0;
 	thread_sync(t, seen);
+	probe_on_cpu(t, seen, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */
 	if (!seen->depth)
@@ -115,28 +154,6 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 		site_abandoned(tgid, site, flags);
 	}
 	return 0;
-}
-
-/* A slot that no other program uses until it is given back. NULL: none free. */
-SS_INLINE struct scratch *scratch_claim(void)
-{
-	u32 first = bpf_get_smp_processor_id() * 4;
-
-#pragma GCC unroll 4
-	for (u32 i = 0; i < 4; i++) {
-		u32 k = (first + i) & (CALL_SLOTS - 1);
-		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
-
-		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
-			return s;
-	}
-	count(WIRE_CNT_LOST_SCRATCH);
-	return 0;
-}
-
-SS_INLINE void scratch_release(struct scratch *s)
-{
-	__sync_lock_test_and_set(&s->busy, 0);
 }
 
 SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u32 depth, u64 now,
@@ -217,6 +234,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	if (!seen)
 		return 0;
 	thread_sync(t, seen);
+	probe_on_cpu(t, seen, task, now);
 	if (mem_u64(0, &incall, regs->di + t->layout.task_incall) || !incall) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;

@@ -92,10 +92,6 @@ const char *kernel__loss_name(enum wire_counter which)
 		return "sites_full";
 	case WIRE_CNT_CALL_OVERFLOW:
 		return "calls_too_deep";
-	case WIRE_CNT_NO_SWITCH_OUT:
-		return "no_switch_out";
-	case WIRE_CNT_NO_SWITCH_IN:
-		return "no_switch_in";
 	case WIRE_CNT_CALL_FAULT:
 		return "call_unreadable";
 	default:
