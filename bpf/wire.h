@@ -327,7 +327,8 @@ struct wire_site {
 	__u64 cap_wait_ns; /* after the call, until the capability was held again; not in wall_ns */
 	__u64 min_ns;	   /* 0 while there was none */
 	__u64 max_ns;
-	__u64 abandoned;
+	__u64 abandoned;    /* the thread ended or jumped away, the process went on */
+	__u64 open_at_exit; /* the process ended */
 	__u32 hist[WIRE_HIST_SLOTS];
 	__u32 _pad[2];
 };
