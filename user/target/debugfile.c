@@ -146,7 +146,7 @@ static struct elf_file *by_link(int root, const struct image *image)
 	char name[DEBUGLINK_NAME], path[PATH_MAX + DEBUGLINK_NAME + 32];
 	const char *slash = strrchr(image->name, '/');
 	struct elf_section sec;
-	uint32_t want, crc;
+	uint32_t want = 0, crc = 0;
 
 	if (image->name[0] != '/' || !slash || slash - image->name >= PATH_MAX ||
 	    elf__section(image->elf, ".gnu_debuglink", &sec) < 0 || !sec.data ||

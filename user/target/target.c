@@ -87,7 +87,7 @@ int target__refresh_maps(struct target *target)
 
 static int open_process(struct target *t, pid_t pid)
 {
-	struct proc_stat st;
+	struct proc_stat st = {0};
 	int err;
 
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
