@@ -81,8 +81,8 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	seen->off_syscall = off_syscall(u);
 	seen->off_state = state;
 	seen->has_stack = 0;
-	if (state &&
-	    (seen->off_rts.where == WIRE_WHERE_HASKELL ||
+	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
+	if ((seen->off_rts.where == WIRE_WHERE_HASKELL ||
 	     seen->off_rts.where == WIRE_WHERE_SAFE_CALL) &&
 	    off_stack_allowed(task->tgid, now))
 		off_take_stack(t, seen, s, task->pid, &regs);

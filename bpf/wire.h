@@ -222,8 +222,13 @@ struct wire_thread_event {
 	__u32 open_calls; /* safe calls open when the thread ended */
 	__u32 _pad;
 	char comm[16];
+	/* THREAD_EXIT: as in struct wire_thread */
+	__u64 short_calls;
+	__u64 short_wall_ns;
+	__u64 short_blocked_ns;
+	__u64 short_runnable_ns;
 };
-WIRE_ASSERT_SIZE(struct wire_thread_event, 64);
+WIRE_ASSERT_SIZE(struct wire_thread_event, 96);
 
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */

@@ -8,6 +8,7 @@
 --   deep   recursion over many stack chunks
 --   gmp    powers of large Integers
 --   lazy   chains of thunks: update frames upon update frames
+--
 -- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
 module Main where
 

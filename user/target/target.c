@@ -216,6 +216,8 @@ static void fill_wire(struct target *t)
 	w->n_capabilities = t->rts.n_capabilities.addr;
 	w->stgrun_ret = t->rts.stgrun_ret;
 	w->start_boottime_ns = t->info.start_time_ns;
+	w->call_record_ns = TARGET_CALL_RECORD_NS;
+	w->off_record_ns = TARGET_OFF_RECORD_NS;
 }
 
 static int check_live(struct target *t, pid_t pid, enum target_verdict *ret_verdict)

@@ -132,6 +132,10 @@ static int emit(struct builder *b, const struct piece *p)
 	return err;
 }
 
+/* How far, in samples and in time, a piece without a sample looks for one. */
+#define NEAREST_SAMPLES 32
+#define NEAREST_MAX_NS	1000000000ULL
+
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
 static const struct cover *cover_of(const struct builder *b, size_t seg)
@@ -275,6 +279,47 @@ static bool is_callback(const struct builder *b, const struct seg *seg, const st
 	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
 }
 
+/*
+ * Between two collections the thread ran its Haskell code, or it would not have come to the next
+ * one. The sample nearest in time that it took there tells which. NULL: there is none.
+ */
+static const struct ev *nearest_mutator(const struct builder *b, uint64_t at)
+{
+	const struct evs *samples = &b->th->samples;
+	const struct ev *best = NULL;
+	uint64_t best_far = NEAREST_MAX_NS;
+
+	for (size_t k = 0; k < 2 * NEAREST_SAMPLES; k++) {
+		/* first those behind, then those before: b->sample is the first behind */
+		size_t i =
+			k < NEAREST_SAMPLES ? b->sample + k : b->sample - 1 - (k - NEAREST_SAMPLES);
+		const struct ev *s = i < samples->n ? &samples->v[i] : NULL;
+		uint64_t far = s ? (s->t0 > at ? s->t0 - at : at - s->t0) : UINT64_MAX;
+
+		if (far < best_far && s->where == WIRE_WHERE_HASKELL) {
+			best = s;
+			best_far = far;
+		}
+	}
+	return best;
+}
+
+/* About to collect; or back in a call, after a callback. */
+static void by_next(const struct builder *b, const struct seg *next, struct piece *p, struct ev *ev)
+{
+	const struct ev *near = next->kind == SEG_GC_START ? nearest_mutator(b, b->cursor) : NULL;
+
+	p->state = ST_RTS;
+	if (next->kind != SEG_GC_START)
+		return;
+	p->state = ST_HASKELL;
+	if (!near)
+		return;
+	*ev = *near;
+	p->ev = ev;
+	p->state = ev__state_on(near, false);
+}
+
 /* A piece without any sample; `off` is the stay that follows it, `next` the segment. */
 static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const struct ev *off,
 			  const struct seg *next)
@@ -303,7 +348,7 @@ static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const
 		ev.c = 0;
 		p.ev = &ev;
 	} else if (next) {
-		p.state = ST_RTS; /* about to collect, or back in a call after a callback */
+		by_next(b, next, &p, &ev);
 	} else if (off) {
 		by_off(b, seg, off, &p, &ev);
 	} else {
@@ -440,15 +485,15 @@ static int walk(struct builder *b, uint64_t end, bool last_part)
 static void correct_short_calls(const struct thread *th, uint64_t short_cpu_ns,
 				struct tl_lane *lane)
 {
-	const struct wire_thread *final = th->final;
+	const struct short_calls *shorts = &th->shorts;
 	uint64_t *ns = lane->states_ns, wall, exact, off, move;
 
-	if (!th->has_final)
+	if (!shorts->known)
 		return;
-	lane->short_calls = final->short_calls;
-	wall = final->short_wall_ns;
-	off = MIN(wall, final->short_blocked_ns);
-	off += MIN(wall - off, final->short_runnable_ns);
+	lane->short_calls = shorts->calls;
+	wall = shorts->wall_ns;
+	off = MIN(wall, shorts->blocked_ns);
+	off += MIN(wall - off, shorts->runnable_ns);
 	exact = wall - off;
 	if (exact > short_cpu_ns) {
 		move = MIN(exact - short_cpu_ns, ns[ST_HASKELL]);

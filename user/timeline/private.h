@@ -111,6 +111,12 @@ struct evs {
 	size_t n, cap;
 };
 
+/* Finished safe calls that were too short for a record, summed up (wire.h, short_…). */
+struct short_calls {
+	bool known;
+	uint64_t calls, wall_ns, blocked_ns, runnable_ns;
+};
+
 struct thread {
 	UT_hash_handle hh;   /* the newest of its tid */
 	struct thread *next; /* all of the target */
@@ -131,6 +137,7 @@ struct thread {
 	struct ev done_prev;   /* the last stay of that part */
 	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
+	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
 };
 
 struct addr_name {

@@ -224,6 +224,8 @@ static int take_event(struct timeline *tl, struct target_state *tg, struct threa
 	case WIRE_THREAD_EXIT:
 		th->end_ns = rec->h.ns;
 		take_name(th, rec->comm);
+		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
+						  rec->short_blocked_ns, rec->short_runnable_ns};
 		return 0;
 	case WIRE_EXEC:
 		return timeline__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
@@ -417,6 +419,8 @@ int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thr
 	if (!th->final)
 		return -ENOMEM;
 	*th->final = *state;
+	th->shorts = (struct short_calls){true, state->short_calls, state->short_wall_ns,
+					  state->short_blocked_ns, state->short_runnable_ns};
 	top = state->depth ? &state->open[state->depth - 1] : NULL;
 	if (top) {
 		ev.call_start_ns = top->start_ns;
