@@ -4,6 +4,10 @@
 #define SAFESCOPED_LIFE_BPF_H
 
 #include "maps.bpf.h"
+#include "site.bpf.h"
+
+/* include/linux/sched/signal.h: the whole process ends */
+#define SIGNAL_GROUP_EXIT 4
 
 /* `th` may be NULL. */
 SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const struct wire_thread *th)
@@ -59,8 +63,13 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 	if (!target_of(task))
 		return;
 	th = thread_find(task->pid);
-	if (th && th->depth)
-		count_n(WIRE_CNT_CALL_ABANDONED, th->depth);
+	if (th && th->depth) {
+		int exit = task->signal->flags & SIGNAL_GROUP_EXIT;
+
+		if (!exit)
+			count_n(WIRE_CNT_CALL_ABANDONED, th->depth);
+		site_thread_gone(th, exit);
+	}
 	life_send(task, WIRE_THREAD_EXIT, now, th);
 	life_forget(task->pid);
 	if (task->signal->live.counter == 0) {

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "rts_text.h"
+#include "site.h"
 #include "symbols.h"
 #include "target_priv.h"
 #include "zname.h"
@@ -290,6 +291,10 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 		} else {
 			names__code(target, addr, true, n);
 		}
+		return;
+	case WIRE_FRAME_CALLEE:
+		if (site__callee(target, addr, n) < 0)
+			n->name = "[indirect]";
 		return;
 	case WIRE_FRAME_ELIDED:
 		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
