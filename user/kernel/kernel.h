@@ -22,6 +22,8 @@ struct kernel_features {
 	bool uprobes;	   /* the uprobe PMU or uprobe_multi */
 	bool uprobe_multi; /* links that filter by process rightly (6.6.35, 6.9.5, 6.10) */
 	bool perf_event;   /* the cpu-clock sampler */
+	bool perf_uprobes; /* the uprobe PMU: what is used without uprobe_multi */
+	bool sched;	   /* BTF of the scheduler's and the process tracepoints */
 	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
 	int perf_paranoid; /* -100: not readable */
 	char lockdown[32]; /* "none", "integrity", …; "" without the file */
@@ -36,6 +38,9 @@ void kernel__features(struct kernel_features *ret_features);
  * perf events) and returns -EPERM or -ENOTSUP; 0 if all is there.
  */
 int kernel__require(const struct kernel_features *features);
+
+/* True if CAP_… (linux/capability.h) is there, or CAP_SYS_ADMIN, which stands for it. */
+bool kernel__has_cap(const struct kernel_features *features, int cap);
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 

@@ -28,24 +28,26 @@ struct cached {
 
 struct names {
 	struct strtab *strings;
-	struct rts_text *rts_text;
+	const struct rts_text *rts_text; /* the file's */
 	struct cached *cache;
 };
 
 int names__new(struct target *target, struct names **ret_names)
 {
 	struct names *names = calloc(1, sizeof(*names));
+	struct file *file = target->rts.image->file;
 	int err;
 
 	if (!names)
 		return -ENOMEM;
 	err = strtab__new(&names->strings);
-	if (err == 0)
-		err = rts_text__new(&target->rts, &names->rts_text);
+	if (err == 0 && !file->rts_text)
+		err = rts_text__new(&target->rts, &file->rts_text);
 	if (err < 0) {
 		names__free(names);
 		return err;
 	}
+	names->rts_text = file->rts_text;
 	*ret_names = names;
 	return 0;
 }
@@ -65,7 +67,6 @@ void names__free(struct names *names)
 	if (!names)
 		return;
 	clear_cache(names);
-	rts_text__free(names->rts_text);
 	strtab__free(names->strings);
 	free(names);
 }
@@ -86,12 +87,14 @@ static const char *intern(struct names *names, const char *text)
 
 static const struct symbols *symbols_of(struct image *image)
 {
-	if (!image->symbols_tried) {
-		image->symbols_tried = true;
-		if (symbols__new(image->elf, &image->symbols) < 0)
-			image->symbols = NULL;
+	struct file *file = image->file;
+
+	if (!file->symbols_tried) {
+		file->symbols_tried = true;
+		if (symbols__new(file->elf, &file->symbols) < 0)
+			file->symbols = NULL;
 	}
-	return image->symbols;
+	return file->symbols;
 }
 
 /*

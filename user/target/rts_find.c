@@ -3,6 +3,7 @@
 #include "rts_find.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -24,12 +25,59 @@ static int preference(const struct image *image)
 	return strncmp(image->base, "libHSrts", 8) == 0 ? 1 : 2;
 }
 
+static void shift(struct rts *rts, uint64_t by)
+{
+	struct rts_place *places[] = {
+		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
+		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
+		&rts->all_tasks, &rts->n_capabilities,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (places[i]->addr)
+			places[i]->addr += by;
+	if (rts->stgrun_ret)
+		rts->stgrun_ret += by;
+}
+
+static bool analyse(struct image *image, struct rts *rts)
+{
+	memset(rts, 0, sizeof(*rts));
+	if (!image->elf || !rts_strings__read(image->elf, image->base, rts))
+		return false;
+	rts->image = image;
+	rts->dynamic = !image->is_exe;
+	for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
+		strategies[s](rts);
+	return true;
+}
+
+/* What the file was found to hold before, moved to where this process has it. */
 static bool is_rts(struct image *image, struct rts *rts)
 {
-	if (!image->elf)
+	struct file *file = image->file;
+
+	/* where my_task lies is told for executables only */
+	if (!file->rts_tried || (file->rts && file->rts_as_exe != image->is_exe)) {
+		bool found = analyse(image, rts);
+
+		free(file->rts);
+		file->rts = found ? malloc(sizeof(*file->rts)) : NULL;
+		file->rts_tried = !found || file->rts;
+		file->rts_as_exe = image->is_exe;
+		if (file->rts) {
+			*file->rts = *rts;
+			file->rts->image = NULL;
+			shift(file->rts, -image->bias);
+		}
+		return found;
+	}
+	if (!file->rts)
 		return false;
-	memset(rts, 0, sizeof(*rts));
-	return rts_strings__read(image->elf, image->base, rts);
+	*rts = *file->rts;
+	rts->image = image;
+	shift(rts, image->bias);
+	return true;
 }
 
 int rts__find(const struct images *images, struct rts *ret_rts)
@@ -42,10 +90,6 @@ int rts__find(const struct images *images, struct rts *ret_rts)
 
 			if (preference(image) != want || !is_rts(image, &rts))
 				continue;
-			rts.image = image;
-			rts.dynamic = !image->is_exe;
-			for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
-				strategies[s](&rts);
 			*ret_rts = rts;
 			return 0;
 		}

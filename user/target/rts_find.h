@@ -41,6 +41,8 @@ int rts__find(const struct images *images, struct rts *ret_rts);
 
 /* Version and way from the strings that `strip` leaves; false if the file has none. */
 bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts *rts);
+/* Whether the bytes hold the string that every runtime has. */
+bool rts_strings__in(const void *data, size_t size);
 /* "rts_thr_p" → threaded, profiled, debug. */
 void rts_strings__set_way(struct rts *rts, const char *way);
 

@@ -12,8 +12,33 @@
 #include "base/base.h"
 #include "rts_find.h"
 
-static const char message[] = "    (GHC version %s for %s)\n";
+/* Four spaces stand before it. They are not here: safescoped itself is no GHC program. */
+static const char message[] = "(GHC version %s for %s)\n";
+#define MESSAGE_INDENT 4
 static const char way_key[] = "RTS way";
+
+/* The runtime's message, indent included; NULL if it is not there. */
+static const char *find_message(const char *data, size_t size)
+{
+	static const char indent[] = {' ', ' ', ' ', ' '};
+	size_t from = MESSAGE_INDENT;
+
+	while (from + sizeof(message) <= size) {
+		const char *hit = memmem(data + from, size - from, message, sizeof(message));
+
+		if (!hit)
+			return NULL;
+		if (memcmp(hit - MESSAGE_INDENT, indent, MESSAGE_INDENT) == 0)
+			return hit - MESSAGE_INDENT;
+		from = (size_t)(hit - data) + 1;
+	}
+	return NULL;
+}
+
+static const char *find_way_key(const char *data, size_t size)
+{
+	return memmem(data, size, way_key, sizeof(way_key));
+}
 
 static bool is_version(const char *s, size_t len)
 {
@@ -59,14 +84,15 @@ static bool string_before(const char *data, size_t at, bool (*good)(const char *
 	return true;
 }
 
-/* Looks for `anchor` and takes the good string before it. */
-static bool search(const char *data, size_t size, const char *anchor, size_t anchor_len,
+/* Looks for the anchor and takes the good string before it. */
+static bool search(const char *data, size_t size,
+		   const char *(*find)(const char *data, size_t size),
 		   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN], bool *ret_anchor)
 {
 	size_t from = 0;
 
-	while (from + anchor_len <= size) {
-		const char *hit = memmem(data + from, size - from, anchor, anchor_len);
+	while (from < size) {
+		const char *hit = find(data + from, size - from);
 
 		if (!hit)
 			break;
@@ -141,6 +167,11 @@ static void from_comment(const struct elf_file *elf, struct rts *rts)
 	}
 }
 
+bool rts_strings__in(const void *data, size_t size)
+{
+	return find_message(data, size) != NULL;
+}
+
 bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts *rts)
 {
 	bool message_seen = false, key_seen = false;
@@ -157,12 +188,11 @@ bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts 
 		if (!data)
 			continue;
 		if (!rts->version[0])
-			search(data, seg->filesz, message, sizeof(message), is_version,
-			       rts->version, &message_seen);
+			search(data, seg->filesz, find_message, is_version, rts->version,
+			       &message_seen);
 		/* The key is short: only with its terminating NULs on both sides is it the key. */
 		if (!way_found && message_seen)
-			way_found = search(data, seg->filesz, way_key, sizeof(way_key), is_way, way,
-					   &key_seen);
+			way_found = search(data, seg->filesz, find_way_key, is_way, way, &key_seen);
 	}
 	if (!message_seen)
 		return false;
@@ -175,8 +205,7 @@ bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts 
 			       ? NULL
 			       : (const char *)elf__at(elf, seg->vaddr, seg->filesz);
 		if (data)
-			way_found = search(data, seg->filesz, way_key, sizeof(way_key), is_way, way,
-					   &key_seen);
+			way_found = search(data, seg->filesz, find_way_key, is_way, way, &key_seen);
 	}
 	if (way_found)
 		rts_strings__set_way(rts, way);
