@@ -18,18 +18,22 @@
 #define CSTACK_STGRUN_FRAME 16432
 /* C frames above Haskell code are searched for StgRun's return address over this many bytes. */
 #define CSTACK_MAX_DEPTH 65536
-/* Without that landmark, so many bytes are searched for a saved Sp. */
-#define CSTACK_BLIND_DEPTH 8192
+/* From the Haskell code's end of them, or blindly from rsp, so many bytes are searched for Sp. */
+#define CSTACK_SAVED_DEPTH 4096
 #define CSTACK_STEP_WORDS  8
+#define CSTACK_STEP_BYTES  (8 * CSTACK_STEP_WORDS)
+/* RESERVED_STACK_WORDS, rts/include/rts/Constants.h: r15 in Haskell code is SpLim */
+#define CSTACK_SPLIM_BYTES (8 * 21)
 
 struct cstack_scan {
-	u64 at; /* where the next step reads */
-	u64 limit;
+	u64 at;	    /* where the next step reads */
+	u64 left;   /* steps */
 	u64 lo, hi; /* the range in which the word looked for lies */
 	u64 align;  /* bits that it has clear */
+	u64 except; /* a word that is not meant though it lies in the range */
 	u64 found;  /* address of the word; 0 */
 	u64 value;
-	u64 keep_last; /* go on to the last hit instead of stopping at the first */
+	s64 step; /* +64: upward, -64: downward */
 };
 
 /* As with struct stg: the state lies in a map. */
@@ -46,20 +50,22 @@ static long cstack_step(u32 i, void *ctx)
 	u32 k;
 
 	(void)i;
-	if (s->at >= s->limit || mem_read(c->mem, words, sizeof(words), s->at))
+	if (s->left == 0 || mem_read(c->mem, words, sizeof(words), s->at))
 		return 1;
+	s->left--;
 #pragma GCC unroll 8
 	for (k = 0; k < CSTACK_STEP_WORDS; k++) {
-		u64 v = words[k];
+		/* the nearest first, whichever way */
+		u32 j = s->step < 0 ? CSTACK_STEP_WORDS - 1 - k : k;
+		u64 v = s->step < 0 ? words[CSTACK_STEP_WORDS - 1 - k] : words[k];
 
-		if (v < s->lo || v >= s->hi || (v & s->align) || s->at + 8 * k >= s->limit)
+		if (v < s->lo || v >= s->hi || (v & s->align) || v == s->except)
 			continue;
-		s->found = s->at + 8 * k;
+		s->found = s->at + 8 * j;
 		s->value = v;
-		if (!s->keep_last)
-			return 1;
+		return 1;
 	}
-	s->at += sizeof(words);
+	s->at += s->step;
 	return 0;
 }
 
@@ -94,26 +100,47 @@ SS_INLINE int cstack_in_haskell(struct mem *mem, u64 rsp, u64 stgrun_ret)
 }
 
 /*
- * From C code called by Haskell code back to where Haskell left off. [lo, hi) is the running
- * thread's STACK, the only place where a saved Sp can point to.
+ * StgRun's return address on this thread's C stack, above rsp; 0 if it is not there. The place is
+ * the same all through an in-call, so the last one found (`known`) is tried before the search.
  */
-SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 stgrun_ret, u64 lo, u64 hi,
+SS_INLINE u64 cstack_landmark(const struct cstack_ctx *c, u64 rsp, u64 stgrun_ret, u64 known)
+{
+	struct cstack_scan *s = c->scan;
+	u64 word = 0;
+
+	if (known > rsp && !mem_u64(c->mem, &word, known) && word == stgrun_ret)
+		return known;
+	__builtin_memset(s, 0, sizeof(*s));
+	s->at = rsp + CSTACK_STGRUN_FRAME;
+	s->left = CSTACK_MAX_DEPTH / CSTACK_STEP_BYTES;
+	s->step = CSTACK_STEP_BYTES;
+	s->lo = stgrun_ret;
+	s->hi = stgrun_ret + 1;
+	ss_loop(CSTACK_MAX_DEPTH / CSTACK_STEP_BYTES, cstack_step, (void *)c);
+	return s->found;
+}
+
+/*
+ * From C code called by Haskell code back to where Haskell left off. [lo, hi) are the words of the
+ * running thread's STACK, the only place where a saved Sp can point to; SpLim, which C functions
+ * save as well, points there too. `landmark`: where StgRun's return address is, or 0.
+ */
+SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 landmark, u64 lo, u64 hi,
 			   struct cstack *out)
 {
 	struct cstack_scan *s = c->scan;
 	u64 ra[2] = {};
 
 	__builtin_memset(s, 0, sizeof(*s));
-	s->limit = rsp + CSTACK_BLIND_DEPTH;
-	if (stgrun_ret) {
-		s->at = rsp + CSTACK_STGRUN_FRAME;
-		s->limit = s->at + CSTACK_MAX_DEPTH;
-		s->lo = stgrun_ret;
-		s->hi = stgrun_ret + 1;
-		ss_loop(CSTACK_MAX_DEPTH / (8 * CSTACK_STEP_WORDS), cstack_step, (void *)c);
-		if (!s->found)
+	s->lo = lo;
+	s->hi = hi;
+	s->align = 7;
+	s->except = lo + CSTACK_SPLIM_BYTES;
+	s->left = CSTACK_SAVED_DEPTH / CSTACK_STEP_BYTES;
+	if (landmark) {
+		out->hs_rsp = landmark - CSTACK_STGRUN_FRAME;
+		if (out->hs_rsp < rsp)
 			return;
-		out->hs_rsp = s->found - CSTACK_STGRUN_FRAME;
 		/* GHC aligns the stack for a call by `sub $8,%rsp`, or does not need to */
 		if (!mem_read(c->mem, ra, sizeof(ra), out->hs_rsp - 16)) {
 			if (cstack_after_call(c->mem, ra[0]))
@@ -121,17 +148,20 @@ SS_INLINE void cstack_find(const struct cstack_ctx *c, u64 rsp, u64 stgrun_ret, 
 			else if (cstack_after_call(c->mem, ra[1]))
 				out->call_ra = ra[1];
 		}
-		s->limit = out->hs_rsp;
-		s->keep_last = 1;
+		/* the saved rbp nearest to the Haskell code: of the first C function that saved it
+		 */
+		s->at = out->hs_rsp - CSTACK_STEP_BYTES;
+		s->step = -CSTACK_STEP_BYTES;
+		s->left = (out->hs_rsp - rsp) / CSTACK_STEP_BYTES + 1;
+		if (s->left > CSTACK_SAVED_DEPTH / CSTACK_STEP_BYTES)
+			s->left = CSTACK_SAVED_DEPTH / CSTACK_STEP_BYTES;
+	} else {
+		s->at = rsp;
+		s->step = CSTACK_STEP_BYTES;
 	}
-	/* the saved rbp nearest to the Haskell code: the first C function that saved it */
-	s->at = rsp;
-	s->lo = lo;
-	s->hi = hi;
-	s->align = 7;
-	s->found = 0;
-	ss_loop(CSTACK_MAX_DEPTH / (8 * CSTACK_STEP_WORDS), cstack_step, (void *)c);
-	if (s->found)
+	ss_loop(CSTACK_SAVED_DEPTH / CSTACK_STEP_BYTES, cstack_step, (void *)c);
+	/* below rsp lies what is no longer there */
+	if (s->found >= rsp)
 		out->sp = s->value;
 }
 

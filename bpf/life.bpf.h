@@ -5,7 +5,8 @@
 
 #include "maps.bpf.h"
 
-SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, u32 open_calls)
+/* `th` may be NULL. */
+SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const struct wire_thread *th)
 {
 	struct wire_thread_event rec = {};
 
@@ -13,7 +14,13 @@ SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, u32 open_c
 	rec.h.size = sizeof(rec);
 	rec.start_ns = now;
 	rec.on_cpu_ns = task->se.sum_exec_runtime;
-	rec.open_calls = open_calls;
+	if (th) {
+		rec.open_calls = th->depth;
+		rec.short_calls = th->short_calls;
+		rec.short_wall_ns = th->short_wall_ns;
+		rec.short_blocked_ns = th->short_blocked_ns;
+		rec.short_runnable_ns = th->short_runnable_ns;
+	}
 	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), task->comm);
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
 		count(WIRE_CNT_LOST_RING);
@@ -47,17 +54,14 @@ SS_INLINE void life_forget(u32 tid)
 SS_INLINE void life_exit(struct task_struct *task, u64 now)
 {
 	struct wire_thread *th;
-	u32 tgid = task->tgid, depth = 0;
+	u32 tgid = task->tgid;
 
 	if (!target_of(task))
 		return;
 	th = thread_find(task->pid);
-	if (th) {
-		depth = th->depth;
-		if (depth)
-			count_n(WIRE_CNT_CALL_ABANDONED, depth);
-	}
-	life_send(task, WIRE_THREAD_EXIT, now, depth);
+	if (th && th->depth)
+		count_n(WIRE_CNT_CALL_ABANDONED, th->depth);
+	life_send(task, WIRE_THREAD_EXIT, now, th);
 	life_forget(task->pid);
 	if (task->signal->live.counter == 0) {
 		life_send(task, WIRE_PROC_EXIT, now, 0);

@@ -197,13 +197,24 @@ SS_INLINE void thread_sync(const struct wire_target *t, struct wire_thread *th)
 	}
 }
 
-SS_INLINE void rts_thread_of(struct task_struct *task, struct rts_thread *th)
+/* `seen` may be NULL. */
+SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread *seen,
+			     struct rts_thread *th)
 {
+	th->stgrun_at = seen ? seen->stgrun_at : 0;
+	th->stgrun_incall = seen ? seen->stgrun_incall : 0;
 	th->fsbase = task->thread.fsbase;
 	th->tid = task->pid;
 	th->tgid = task->tgid;
 	th->task = 0;
 	th->incall = 0;
+}
+
+/* What a walk learnt, for the next one. */
+SS_INLINE void rts_thread_keep(struct wire_thread *seen, const struct rts_thread *th)
+{
+	seen->stgrun_at = th->stgrun_at;
+	seen->stgrun_incall = th->stgrun_incall;
 }
 
 SS_INLINE void fill_header(struct wire_hdr *h, u32 type, u64 now, u32 tgid, u32 tid)

@@ -149,7 +149,7 @@ SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u3
 	if (!s)
 		return;
 	rec = (struct wire_call *)s->rec;
-	rts_thread_of(task, &s->th);
+	rts_thread_of(task, 0, &s->th);
 	fill_header(&rec->h, WIRE_CALL, now, task->tgid, task->pid);
 	rts_read(0, t, &s->th, &rec->rts);
 	rec->start_ns = call->start_ns;

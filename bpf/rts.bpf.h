@@ -16,8 +16,10 @@
 struct rts_thread {
 	u64 fsbase;
 	u32 tid, tgid;
-	u64 task;   /* out: 0 if the thread has none */
-	u64 incall; /* out: its current InCall; 0 between in-calls */
+	u64 task;	   /* out: 0 if the thread has none */
+	u64 incall;	   /* out: its current InCall; 0 between in-calls */
+	u64 stgrun_at;	   /* in and out: where StgRun's return address was, in the in-call … */
+	u64 stgrun_incall; /* … of this InCall */
 };
 
 /* The TSO's own words: id, why_blocked, bound. What cannot be read stays 0. */

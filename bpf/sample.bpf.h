@@ -81,7 +81,8 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	if (!s)
 		return 0;
 	rec = (struct wire_sample *)s->rec;
-	rts_thread_of(task, &s->th);
+	seen = thread_find(task->pid);
+	rts_thread_of(task, seen, &s->th);
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
 	sample_regs(ctx, task, &regs, &in_kernel);
 	rts_read(0, t, &s->th, &rec->rts);
@@ -89,7 +90,6 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	rec->ip = regs.ip;
 	rec->site = 0;
 	rec->call_start_ns = 0;
-	seen = thread_find(task->pid);
 	thread_refine(seen, &s->th, &rec->rts);
 	if (seen && (open = thread_call(t, seen)) != 0) {
 		rec->site = open->site;
@@ -101,6 +101,8 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
 	walk_thread(&g, t, &s->th, &rec->rts, rec->site, &regs);
+	if (seen)
+		rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &rec->stack);
 	ring_send(rec, sizeof(*rec), s->walk.n);
 	return 0;

@@ -48,6 +48,7 @@ SS_INLINE void off_take_stack(struct wire_target *t, struct wire_thread *seen, s
 	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
 	walk_thread(&g, t, &s->th, &seen->off_rts, open ? open->site : 0, regs);
+	rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &o->stack);
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);
 }
@@ -67,7 +68,7 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
-	rts_thread_of(task, &s->th);
+	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
 	regs_of(task, &regs);
 	rts_read(0, t, &s->th, &seen->off_rts);
@@ -80,8 +81,8 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	seen->off_syscall = off_syscall(u);
 	seen->off_state = state;
 	seen->has_stack = 0;
-	if (state &&
-	    (seen->off_rts.where == WIRE_WHERE_HASKELL ||
+	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
+	if ((seen->off_rts.where == WIRE_WHERE_HASKELL ||
 	     seen->off_rts.where == WIRE_WHERE_SAFE_CALL) &&
 	    off_stack_allowed(task->tgid, now))
 		off_take_stack(t, seen, s, task->pid, &regs);

@@ -22,7 +22,7 @@ SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
  * A thread that holds a capability and is in Haskell code, or in C code that Haskell code called
  * unsafely. The leaf is the program counter; in C the return address into Haskell code follows.
  */
-SS_INLINE void walk_running(const struct stg *g, const struct wire_target *t,
+SS_INLINE void walk_running(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
 			    const struct wire_rts *rts, const struct walk_regs *regs)
 {
 	const struct cstack_ctx c = {.mem = g->mem, .scan = g->scan};
@@ -44,8 +44,20 @@ SS_INLINE void walk_running(const struct stg *g, const struct wire_target *t,
 	}
 	if (in_haskell) {
 		sp = regs->bp;
+		if (t->stgrun_ret) {
+			th->stgrun_at = regs->sp + CSTACK_STGRUN_FRAME;
+			th->stgrun_incall = th->incall;
+		}
 	} else {
-		cstack_find(&c, regs->sp, t->stgrun_ret, g->w->start, g->w->end, &cs);
+		if (t->stgrun_ret) {
+			u64 known = th->stgrun_incall == th->incall ? th->stgrun_at : 0;
+
+			th->stgrun_at = cstack_landmark(&c, regs->sp, t->stgrun_ret, known);
+			th->stgrun_incall = th->incall;
+		} else {
+			th->stgrun_at = 0;
+		}
+		cstack_find(&c, regs->sp, th->stgrun_at, g->w->start, g->w->end, &cs);
 		if (cs.call_ra)
 			stg_put(g, WIRE_FRAME_HS_CALL, cs.call_ra);
 		sp = cs.sp ? cs.sp : regs->bp;
@@ -60,12 +72,11 @@ SS_INLINE void walk_running(const struct stg *g, const struct wire_target *t,
 }
 
 /* Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. */
-SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t,
-			   const struct rts_thread *th, const struct wire_rts *rts, u64 site,
-			   const struct walk_regs *regs)
+SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
+			   const struct wire_rts *rts, u64 site, const struct walk_regs *regs)
 {
 	if (rts->where == WIRE_WHERE_HASKELL) {
-		walk_running(g, t, rts, regs);
+		walk_running(g, t, th, rts, regs);
 		return;
 	}
 	stg_put(g, WIRE_FRAME_C_IP, regs->ip);

@@ -224,8 +224,13 @@ struct wire_thread_event {
 	__u32 open_calls; /* safe calls open when the thread ended */
 	__u32 _pad;
 	char comm[16];
+	/* THREAD_EXIT: as in struct wire_thread */
+	__u64 short_calls;
+	__u64 short_wall_ns;
+	__u64 short_blocked_ns;
+	__u64 short_runnable_ns;
 };
-WIRE_ASSERT_SIZE(struct wire_thread_event, 64);
+WIRE_ASSERT_SIZE(struct wire_thread_event, 96);
 
 enum wire_proc_flag {
 	WIRE_PROC_FORK = 1,   /* a target made it by fork; else by exec */
@@ -382,6 +387,8 @@ struct wire_thread {
 	__u32 epoch;	 /* of the target, when open[] was last right */
 	__u32 _pad;
 	struct wire_rts off_rts;
+	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
+	__u64 stgrun_incall; /* of this InCall */
 	/* finished safe calls that were too short to become records */
 	__u64 short_calls;
 	__u64 short_wall_ns;

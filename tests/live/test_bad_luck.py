@@ -305,7 +305,7 @@ def test_disk_full(t):
 
 
 def test_two_at_a_time(t):
-    target = t.target("Calls", 1, "safe_spin_100us=2000", "safe_sleep_1ms=500", nice=-20)
+    target = t.target("Calls", 1, "safe_spin_100us=2000", "safe_sleep_1ms=500", steady=True)
     first = t.attach(target, *ALWAYS)
     second = t.session("--pid", target.pid, "-v", "-f", "json", "-o", t.dir / "q.json", *ALWAYS)
     second.wait_attached()

@@ -10,9 +10,13 @@ ALWAYS = ("--max-overhead", "1000")
 WALL_PER_CALL_NS = 3000
 WALL_SHARE = 0.01
 # The program reads its thread's CPU clock inside of what it times; entering and leaving the
-# kernel for it, and the probes themselves, are CPU time that it does not see.
-CPU_PER_CALL_NS = 6000
-CPU_SHARE = 0.02
+# kernel for it, and the probes themselves, are CPU time that it does not see. A call that sleeps
+# pays for two context switches besides, which the scheduler charges to the thread from a little
+# earlier on than its tracepoint runs. What the hypervisor stole is in the time between two context
+# switches and not in a thread's CPU clock.
+CPU_PER_CALL_NS = 3000
+CPU_PER_SLEEP_NS = 12000
+CPU_SHARE_OF_WALL = 0.01
 
 
 def compare(truth, report):
@@ -28,8 +32,9 @@ def compare(truth, report):
         long_ones = want["wall_ns"] >= calls * 1000000
         check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
                    WALL_SHARE * want["wall_ns"] if long_ones else WALL_PER_CALL_NS * calls)
+        per_call = CPU_PER_CALL_NS if "spin" in function else CPU_PER_SLEEP_NS
         check_near(f"{function}: cpu", got["cpu_ns"], want["cpu_ns"],
-                   max(CPU_SHARE * want["cpu_ns"], CPU_PER_CALL_NS * calls))
+                   max(CPU_SHARE_OF_WALL * want["wall_ns"], per_call * calls) + report.stolen_ns)
         check(got["blocked_ns"] <= got["wall_ns"] - got["cpu_ns"],
               f"{function}: blocked {got['blocked_ns']} of wall {got['wall_ns']}, cpu {got['cpu_ns']}")
         for site in got["sites"]:
@@ -59,7 +64,7 @@ def check_lanes(report):
 def test_spin(t, way):
     truth, report, _ = profile_run(
         t, "Calls", 1, "safe_spin_5us=20000", "safe_spin_20us=10000", "safe_spin_100us=3000",
-        "safe_spin_1ms=300", "safe_spin_5ms=60", way=way, nice=-20, options=ALWAYS)
+        "safe_spin_1ms=300", "safe_spin_5ms=60", way=way, steady=True, options=ALWAYS)
     compare(truth, report)
     check_lanes(report)
     for function, ns in (("safe_spin_1ms", 1000000), ("safe_spin_5ms", 5000000)):
@@ -77,7 +82,7 @@ def test_sleep(t, way):
     truth, report, _ = profile_run(
         t, "Calls", 1, "safe_sleep_5us=5000", "safe_sleep_20us=5000", "safe_sleep_100us=3000",
         "safe_sleep_1ms=300", "safe_sleep_20ms=30", "interruptible_sleep_1ms=200",
-        way=way, nice=-20, options=ALWAYS)
+        way=way, steady=True, options=ALWAYS)
     compare(truth, report)
     check_lanes(report)
     call = report.call("safe_sleep_20ms")
@@ -89,12 +94,15 @@ def test_threads_on_two_capabilities(t, way):
     """Eight Haskell threads whose calls overlap."""
     truth, report, _ = profile_run(
         t, "Calls", 8, "safe_sleep_100us=1000", "safe_half_2ms=50", "safe_spin_20us=500",
-        "safe_sleep_20ms=20", "unsafe_spin_20us=500", way=way, rts=("-N2",), nice=-20, options=ALWAYS)
+        "safe_sleep_20ms=20", "unsafe_spin_20us=500", way=way, rts=("-N2",), steady=True, options=ALWAYS)
     check(truth["safe_half_2ms"]["calls"] == 400, "the test program itself is wrong")
-    compare({f: v for f, v in truth.items() if f != "safe_spin_20us"}, report)
-    # With more threads than processors a call waits at its ends for one: outside of what it times.
-    calls = truth["safe_spin_20us"]["calls"]
-    check(report.call("safe_spin_20us")["calls"] == calls, "safe_spin_20us: the count is wrong")
+    # With more threads than processors a call waits at its ends for one, outside of what it times:
+    # next to nothing for a long call, but not for a short one, of which the count is left.
+    short = ("safe_spin_20us", "safe_sleep_100us")
+    compare({f: v for f, v in truth.items() if f not in short}, report)
+    for function in short:
+        calls = report.call(function)["calls"]
+        check(calls == truth[function]["calls"], f"{function}: {calls} calls, should be {truth[function]['calls']}")
     check_unsafe_are_not_safe(truth, report)
     check_lanes(report)
     check(report.target()["capabilities"] == 2, "capabilities should be 2")
@@ -102,7 +110,7 @@ def test_threads_on_two_capabilities(t, way):
 
 def test_cpu_apart_from_wall(t):
     """A call that is on the CPU for half of its time."""
-    truth, report, _ = profile_run(t, "Calls", 1, "safe_half_2ms=400", nice=-20, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Calls", 1, "safe_half_2ms=400", steady=True, options=ALWAYS)
     compare(truth, report)
     call = report.call("safe_half_2ms")
     share = call["cpu_ns"] / call["wall_ns"]

@@ -27,6 +27,11 @@ def session(t, what):
     return report, target
 
 
+def busy(lane):
+    """Idle time is left out where threads are added up: it would dwarf all else."""
+    return lane["wall_ns"] - lane["states"]["idle"]
+
+
 def tool(*command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300)
     check(done.returncode == 0, f"{command[1].name}: {(done.stdout + done.stderr)[-800:]}")
@@ -43,8 +48,22 @@ def must_have(path, what):
 @cases(*PROGRAMS)
 def test_real_speedscope(t, what):
     must_have(BUILD / "npm" / "node_modules" / "speedscope", "speedscope")
-    session(t, what)
-    tool("node", HERE / "import_speedscope.mjs", t.dir / "p.speedscope.json")
+    report, _ = session(t, what)
+    got = json.loads(tool("node", HERE / "import_speedscope.mjs", t.dir / "p.speedscope.json"))
+    lanes = [l for l in report.target()["lanes"] if l["kind"] == "thread"]
+    check(len(got["profiles"]) == 1 + len(lanes),
+          f"speedscope made {len(got['profiles'])} profiles of {len(lanes)} lanes and their sum")
+    first, *threads = got["profiles"]
+    check(first["unit"] == "nanoseconds", f"speedscope takes the unit for {first['unit']}")
+    check_near("speedscope's total of all threads", first["totalWeight"], sum(map(busy, lanes)), 1000)
+    by_tid = {l["tid"]: l for l in lanes}
+    for profile in threads:
+        # On a thread's own time axis idleness is a gap.
+        lane = by_tid[int(re.search(r"\d+", profile["name"]).group())]
+        check_near(f"speedscope's total of {profile['name']}", profile["nonIdleWeight"], busy(lane), 1000)
+    shown = {f["name"] for f in first["frames"]}
+    heavy = report.target()["functions"][0]["name"]
+    check(any(heavy in name for name in shown), f"{heavy} is not among the frames that speedscope shows")
 
 
 @cases(*PROGRAMS)
@@ -73,7 +92,7 @@ def test_speedscope_file(t, what):
     lanes = {l["tid"]: l for l in report.target()["lanes"] if l["kind"] == "thread"}
     first, *threads = file["profiles"]
     check("all" in first["name"], f"the first profile is {first['name']}")
-    check_near("all threads", sum(first["weights"]), sum(l["wall_ns"] for l in lanes.values()), 1)
+    check_near("all threads", sum(first["weights"]), sum(map(busy, lanes.values())), 1)
     of_tid = {}
     for profile in threads:
         tid = re.search(r"\d+", profile["name"])
@@ -81,7 +100,10 @@ def test_speedscope_file(t, what):
         of_tid[int(tid.group())] = profile
     check(set(of_tid) == set(lanes), f"profiles {sorted(of_tid)}, lanes {sorted(lanes)}")
     for tid, lane in lanes.items():
-        check_near(f"tid {tid}", sum(of_tid[tid]["weights"]), lane["wall_ns"], 1)
+        profile = of_tid[tid]
+        # An empty stack is a gap: idle, or before the thread's start and after its end.
+        total = sum(w for s, w in zip(profile["samples"], profile["weights"]) if s)
+        check_near(f"tid {tid}", total, busy(lane), 1)
 
 
 @cases(*PROGRAMS)
@@ -100,7 +122,7 @@ def test_folded_file(t, what):
         check(match.group(1) not in stacks, f"a stack twice: {line!r}")
         stacks.add(match.group(1))
         total += int(match.group(2))
-    wall = sum(l["wall_ns"] for l in report.target()["lanes"] if l["kind"] == "thread") / 1000
+    wall = sum(busy(l) for l in report.target()["lanes"] if l["kind"] == "thread") / 1000
     check_near("the folded stacks' sum in µs", total, wall, len(lines) + 1)
 
 

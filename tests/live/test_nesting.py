@@ -10,7 +10,7 @@ from test_calls import ALWAYS, compare, check_lanes
 def test_callbacks(t, case):
     """C calls back into Haskell, which makes the next safe call: six open calls at a time."""
     mode, way = case.split("-")
-    truth, report, _ = profile_run(t, "Nest", mode, 5, 100, way=way, nice=-20, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Nest", mode, 5, 100, way=way, steady=True, options=ALWAYS)
     down = "nest_down" if mode == "nest" else "nest_down_export"
     check(truth[down]["calls"] == 500, "the test program itself is wrong")
     compare(truth, report)
@@ -43,27 +43,27 @@ def test_killed_interruptible(t):
           "not marked as interruptible")
 
 
-def compare_some(truth, report, function):
+def compare_some(truth, report, function, per_call_ns=3000):
     want, got = truth[function], report.call(function)
     check(got["calls"] == want["calls"], f"{function}: {got['calls']} calls, should be {want['calls']}")
     check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
-               max(0.01 * want["wall_ns"], 3000 * want["calls"]))
+               max(0.01 * want["wall_ns"], per_call_ns * want["calls"]))
 
 
 @cases("thr", "v")
 def test_longjmp_inside(t, way):
-    truth, report, _ = profile_run(t, "Nest", "jump", 300, way=way, nice=-20, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Nest", "jump", 300, way=way, steady=True, options=ALWAYS)
     compare(truth, report)
 
 
 def test_exception_in_callback(t):
-    truth, report, _ = profile_run(t, "Nest", "throwback", 300, nice=-20, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Nest", "throwback", 300, steady=True, options=ALWAYS)
     compare(truth, report)
 
 
 def test_foreign_threads(t):
     """Threads that C made come into Haskell and make safe calls."""
-    truth, report, _ = profile_run(t, "Nest", "foreign", 200, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Nest", "foreign", 200, steady=True, options=ALWAYS)
     for function in ("nest_foreign_thread", "nest_bottom_1ms"):
         compare_some(truth, report, function)
     check_lanes(report)
@@ -71,7 +71,7 @@ def test_foreign_threads(t):
 
 def test_pthread_exit_inside(t):
     """The thread ends in its safe call: the call never comes back."""
-    truth, report, _ = profile_run(t, "Nest", "threadexit", 100, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Nest", "threadexit", 100, steady=True, options=ALWAYS)
     compare_some(truth, report, "nest_foreign_thread")
     call = report.call("nest_exit_thread")
     check(call["calls"] == 0, f"{call['calls']} calls came back, there were none")
@@ -81,7 +81,7 @@ def test_pthread_exit_inside(t):
 
 
 def test_bound_threads(t):
-    truth, report, _ = profile_run(t, "Nest", "bound", 500, rts=("-N2",), nice=-20, options=ALWAYS)
+    truth, report, _ = profile_run(t, "Nest", "bound", 500, rts=("-N2",), steady=True, options=ALWAYS)
     calls = truth["nest_bound_100us"]["calls"]
     check(calls == 2000, "the test program itself is wrong")
     check(report.call("nest_bound_100us")["calls"] == calls, "the count is wrong")
@@ -91,8 +91,9 @@ def test_bound_threads(t):
 @cases("thr", "v")
 def test_fork_inside(t, way):
     """The child of a fork is not the target: its time and its end are none of it."""
-    truth, report, _ = profile_run(t, "Forky", "fork", 100, way=way, options=ALWAYS)
-    compare_some(truth, report, "forky_fork_1ms")
+    truth, report, _ = profile_run(t, "Forky", "fork", 100, way=way, steady=True, options=ALWAYS)
+    # After a fork each page that the call's ends write to is copied first: outside of what C times.
+    compare_some(truth, report, "forky_fork_1ms", per_call_ns=100000)
     check_lanes(report)
 
 

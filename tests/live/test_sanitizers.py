@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whole sessions of a build with address and undefined-behaviour sanitizers, which end a program
-that reads or writes where it must not; and of the ordinary build under valgrind."""
+that reads or writes where it must not."""
 
 import os
-import shutil
 import signal
 import subprocess
 import time
 
 import harness
-from harness import BUILD, ROOT, Failure, Skip, cases, check, run
+from harness import BUILD, ROOT, Failure, cases, check, run
 from test_calls import ALWAYS
 
 SANITIZED = BUILD / "sanitize" / "safescoped"
@@ -24,11 +23,11 @@ def sanitized():
         raise Failure(f"make SANITIZE=1: {done.stderr[-500:]}")
 
 
-def session(t, program, pid, *args, formats="json,speedscope,folded,text", prefix=(), env=None):
+def session(t, program, pid, *args, formats="json,speedscope,folded,text", env=None):
     saved = harness.SAFESCOPED
     harness.SAFESCOPED = program
     try:
-        return t.session("--pid", pid, "-v", "-f", formats, "-o", t.stem, *args, prefix=prefix, env=env)
+        return t.session("--pid", pid, "-v", "-f", formats, "-o", t.stem, *args, env=env)
     finally:
         harness.SAFESCOPED = saved
 
@@ -71,21 +70,6 @@ def test_sanitized_failures(t):
         s = session(t, SANITIZED, pid, "-d", "1", env=OPTIONS)
         code = s.wait()
         check(code in (2, 64), f"pid {pid}: exit code {code}; it said {s.err.seen}")
-
-
-def test_valgrind(t):
-    if not shutil.which("valgrind"):
-        raise Skip("no valgrind")
-    target = t.target("Calls", 2, "safe_half_2ms=1000", "safe_spin_20us=2000")
-    log = t.dir / "valgrind"
-    s = session(t, harness.SAFESCOPED, target.pid, *ALWAYS, "-d", "2", prefix=[
-        "valgrind", "--quiet", "--error-exitcode=98", "--leak-check=full", "--errors-for-leak-kinds=definite",
-        f"--log-file={log}"])
-    s.wait_attached(120)
-    target.go()
-    code = s.wait(120)
-    said = log.read_text()
-    check(code == 0, f"exit code {code}; valgrind: {said[-1500:]}; it said {s.err.seen[-3:]}")
 
 
 if __name__ == "__main__":

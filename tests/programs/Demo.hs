@@ -8,7 +8,10 @@
 -- counts words in Haskell, checks a sum (a short unsafe call) and compresses (a safe call, busy).
 -- A third rebuilds an index in Haskell and now and then takes a lock by an unsafe call that
 -- blocks: while it does, it holds its capability and holds up everybody's garbage collection.
-module Main (main) where
+--
+-- Everything is exported, and no loop is a local function: GHC gives those no symbol, and the
+-- profile would show a neighbour's name for them.
+module Main where
 
 import Control.Concurrent
 import Control.Exception
@@ -26,14 +29,15 @@ foreign import ccall unsafe "demo_take_lock" takeLock :: IO ()
 type Index = Map.Map Int Int
 
 countWords :: Int -> Index
-countWords seed = go 4000 seed Map.empty
-  where
-    go :: Int -> Int -> Index -> Index
-    go 0 _ m = m
-    go n x m =
-      let x' = (x * 1103515245 + 12345) `mod` 2147483648
-       in go (n - 1) x' (Map.insertWith (+) (x' `div` 65536 `mod` 512) 1 m)
+countWords seed = countInto 4000 seed Map.empty
 {-# NOINLINE countWords #-}
+
+countInto :: Int -> Int -> Index -> Index
+countInto 0 _ index = index
+countInto n x index = countInto (n - 1) x' (Map.insertWith (+) (x' `div` 65536 `mod` 512) 1 index)
+  where
+    x' = (x * 1103515245 + 12345) `mod` 2147483648
+{-# NOINLINE countInto #-}
 
 renderReply :: Index -> Int
 renderReply = length . concatMap (\(k, n) -> show k ++ "=" ++ show n ++ ";") . Map.toList
@@ -48,12 +52,13 @@ handleRequest n = do
   pure $! size + fromIntegral check + fromIntegral packed
 {-# NOINLINE handleRequest #-}
 
+collatzLength :: Int -> Int
+collatzLength 1 = 1
+collatzLength n = 1 + collatzLength (if even n then n `div` 2 else 3 * n + 1)
+{-# NOINLINE collatzLength #-}
+
 longestChain :: Int -> Int
-longestChain limit = maximum (map chain [1 .. limit])
-  where
-    chain :: Int -> Int
-    chain 1 = 1
-    chain n = 1 + chain (if even n then n `div` 2 else 3 * n + 1)
+longestChain limit = maximum (map collatzLength [1 .. limit])
 {-# NOINLINE longestChain #-}
 
 rebuildIndex :: Int -> IO Int

@@ -8,7 +8,9 @@
 --   deep   recursion over many stack chunks
 --   gmp    powers of large Integers
 --   lazy   chains of thunks: update frames upon update frames
-module Main (main) where
+--
+-- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
+module Main where
 
 import Control.Concurrent
 import Control.Exception

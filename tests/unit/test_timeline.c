@@ -552,6 +552,57 @@ static void test_coarse(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Wakes that hardly ever hold a sample share their time as the samples in such wakes say. */
+static void test_prior(void **state)
+{
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t t = T0 + 100 + i * 100;
+
+		if (i % 40 == 20) /* of 25 samples 20 in Haskell */
+			put(&kit, mk_sample(&r, 7, t - 20,
+					    i % 200 == 20 ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL,
+					    i % 200 == 20 ? RTS(1) : HS(1), STOP));
+		put(&kit, mk_off(&r, 7, t, t + 50, t + 50, WIRE_WHERE_NO_CAP, STOP));
+	}
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100050));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	assert_int_equal(lane->cpu_ns, 100 + 999 * 50);
+	assert_true(lane->states_ns[ST_HASKELL] > 39000 && lane->states_ns[ST_HASKELL] < 41000);
+	assert_int_equal(lane->states_ns[ST_HASKELL] + lane->states_ns[ST_RTS], lane->cpu_ns);
+	timeline__free(kit.tl);
+}
+
+/* A sample in suspendThread itself is no callback: the call stays whole. */
+static void test_no_callback(void **state)
+{
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	mk_sample(&r, 7, T0 + 10001, WIRE_WHERE_HASKELL, RTS(1), CIP(RTS(1)), STOP);
+	r.sample.site = SITE(1);
+	r.sample.call_start_ns = T0 + 10000;
+	put(&kit, &r);
+	put(&kit, mk_call(&r, 7, T0 + 10000, T0 + 70000, SITE(1), RET(HS(2)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 80000));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 60000);
+	assert_int_equal(lane->states_ns[ST_HASKELL], 20000);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -570,6 +621,8 @@ int main(void)
 		cmocka_unit_test(test_births_and_deaths),
 		cmocka_unit_test(test_end_snapshot),
 		cmocka_unit_test(test_coarse),
+		cmocka_unit_test(test_prior),
+		cmocka_unit_test(test_no_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,6 +380,49 @@ static void test_record_limit(void **state)
 	timeline__free(kit.tl);
 }
 
+static void record_cycles(struct kit *kit, unsigned n)
+{
+	union rec r;
+
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t t = T0; n--; t += 1000) {
+		put(kit, mk_sample(&r, 7, t + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+		mk_off(&r, 7, t + 300, t + 550, t + 600, WIRE_WHERE_SAFE_CALL, RET(HS(1)), STOP);
+		r.off.site = SITE(1);
+		r.off.call_start_ns = t + 200;
+		put(kit, &r);
+		put(kit, mk_call(&r, 7, t + 200, t + 800, SITE(1), RET(HS(1)), STOP));
+		put(kit, mk_off(&r, 7, t + 900, t + 950, t + 950, WIRE_WHERE_NO_CAP, STOP));
+	}
+}
+
+/* With little memory lanes are made in between, and come out the same. */
+static void test_folding(void **state)
+{
+	static const size_t limits[] = {0, 16, 17, 18, 19, 100};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct timeline_opts opts = {.max_records = limits[i]};
+		const struct tl_target *t;
+		const struct tl_lane *lane;
+		struct kit kit;
+
+		kit_new_opts(&kit, &opts);
+		record_cycles(&kit, 500);
+		t = finish(&kit);
+		lane = lane_of(t, 7);
+		assert_int_equal(t->n_lost, 0);
+		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 500 * 300);
+		assert_int_equal(lane->states_ns[ST_SAFE_CALL_BLOCKED], 500 * 250);
+		assert_int_equal(lane->states_ns[ST_PREEMPTED], 500 * 50);
+		assert_int_equal(lane->states_ns[ST_IDLE], 500 * 50);
+		assert_int_equal(t->functions[0].self_samples, 500);
+		assert_int_equal(lane->stretches[0].start_ns, T0);
+		timeline__free(kit.tl);
+	}
+}
+
 static void test_stack_limit(void **state)
 {
 	struct timeline_opts opts = {.max_stacks = 2};
@@ -555,13 +598,14 @@ static void test_anything(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
+		struct timeline_opts opts = {.max_records = round % 2 ? 8 : 0};
 		unsigned n = (unsigned)(next(&seed) % 40);
 		struct wire_thread th;
 		struct snap_thread snaps[3];
 		struct kit kit;
 		union rec r;
 
-		kit_new(&kit);
+		kit_new_opts(&kit, &opts);
 		for (pid_t i = 0; i < 3; i++) {
 			snaps[i] = kit_snap(i, next(&seed) % 9, next(&seed) % 2 ? 'R' : 'S');
 			snaps[i].site = next(&seed) % 2 ? SITE(1) : 0;
@@ -573,7 +617,8 @@ static void test_anything(void **state)
 
 			some_record(&r, &seed);
 			err = timeline__record(kit.tl, &r, r.h.size);
-			assert_true(err == 0 || err == -EBADMSG);
+			assert_true(err == 0 || err == -EBADMSG ||
+				    (err == -ENOSPC && opts.max_records));
 		}
 		for (pid_t i = 0; i < 3; i++) {
 			int err;
@@ -596,7 +641,8 @@ int main(void)
 		cmocka_unit_test(test_unsafe_calls), cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_session),
 		cmocka_unit_test(test_record_limit), cmocka_unit_test(test_stack_limit),
-		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_folding),	     cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,8 +55,8 @@ struct buf {
 	char *data; /* always NUL-terminated once something was added; NULL before */
 	size_t len;
 	size_t cap;
-	size_t max;  /* hard maximum of len */
-	int err;     /* first failure, kept: later calls do nothing and return it */
+	size_t max; /* hard maximum of len */
+	int err;    /* first failure, kept: later calls do nothing and return it */
 };
 
 void buf__init(struct buf *b, size_t max);

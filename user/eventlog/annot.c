@@ -19,6 +19,7 @@
 #define CCALLS_MAX (1u << 20)
 #define TEXT_MAX   (64u << 20) /* of all strings kept */
 #define LOOK_BACK  64	       /* open intervals of one key that are looked at */
+#define RECENT	   64	       /* a program's annotated calls are few, and said again and again */
 #define NONE	   UINT32_MAX
 
 struct open_span {
@@ -32,12 +33,18 @@ struct open_call {
 	uint32_t below; /* on the same thread */
 };
 
+/* A text that was seen before, found without hashing all of it. */
+struct recent {
+	uint32_t id, len; /* len 0: none */
+};
+
 struct el_annot {
 	const struct el_window *window;
 	struct cctree *tree;
 	const struct el_sched *sched;
 	struct strtab *strings;
 	size_t text;
+	struct recent recent[RECENT];
 	struct open_span *open;
 	struct open_call *calls;
 	size_t n_open, open_cap, n_calls, calls_cap;
@@ -100,6 +107,27 @@ static int intern(struct el_annot *a, const char *s, size_t len, uint32_t *ret_i
 			  ret_id);
 	if (!err && strtab__count(a->strings) != before)
 		a->text += len;
+	return err;
+}
+
+/* The same for a stack, which is long and mostly one that was told before. */
+static int intern_stack(struct el_annot *a, const char *s, uint32_t len, uint32_t *ret_id)
+{
+	uint64_t mix = len;
+	struct recent *r;
+	int err;
+
+	for (uint32_t i = 0; i < 16 && i < len; i++)
+		mix = mix * 31 + (uint8_t)s[len - 1 - i] + (uint8_t)s[len / 16 * i];
+	r = &a->recent[mix % RECENT];
+	if (r->len == len && !memcmp(strtab__get(a->strings, r->id), s, len)) {
+		*ret_id = r->id;
+		return 0;
+	}
+	err = intern(a, s, len, ret_id);
+	/* A text with a NUL in it, or too long, is kept only in part. */
+	if (!err && len < STRTAB_MAX_STRING && !memchr(s, 0, len))
+		*r = (struct recent){*ret_id, len};
 	return err;
 }
 
@@ -371,7 +399,7 @@ static int on_message(struct el_annot *a, const struct el_event *ev)
 	if (verb == AV_THREAD)
 		a->open[at].span.tid = w.tid;
 	else
-		return intern(a, w.stack.s, w.stack.len, &a->open[at].stack);
+		return intern_stack(a, w.stack.s, w.stack.len, &a->open[at].stack);
 	return 0;
 }
 

@@ -46,6 +46,7 @@ struct cc_node {
 	uint64_t inherited_ticks, inherited_alloc;
 	/* As printed in a .prof, where no ticks are told: tenths of a percent */
 	uint16_t permille_time, permille_alloc;
+	uint16_t permille_inherited_time, permille_inherited_alloc;
 };
 
 struct cctree_totals {

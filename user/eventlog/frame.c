@@ -262,7 +262,7 @@ static int take_block(struct eventlog *log, bool last)
 	p = NULL;
 	if (log->fd < 0)
 		p = log->mem + (log->pos - log->mem_off);
-	err = merge__queue(log, m.cap, log->pos, len, p, m.end);
+	err = merge__queue(log, m.cap, log->pos, len, p, m.end, len == m.size);
 	if (err)
 		return err;
 	log->stats.blocks++;

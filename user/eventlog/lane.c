@@ -80,15 +80,58 @@ static int make_room(struct el_lane *lane)
 		return 0;
 	span = lane->s[lane->n - 1].end - lane->s[0].start;
 	if (!lane->merged_ns)
-		lane->merged_ns = MAX(span / max, 1u);
-	while (lane->n > max / 2) {
+		lane->merged_ns = MAX(4 * (span / max), 2u);
+	for (;;) {
+		merge(lane, lane->merged_ns);
+		if (lane->n <= max / 2)
+			return 0;
 		/* Stretches with holes between them do not merge, however long the quantum. */
 		if (lane->merged_ns > span)
-			return -E2BIG;
-		lane->merged_ns *= 2;
-		merge(lane, lane->merged_ns);
+			return lane->n < max ? 0 : -E2BIG;
+		/* Steps of four: each pass over a full lane costs. */
+		lane->merged_ns *= 4;
 	}
-	return 0;
+}
+
+static void part_add(struct el_lane *lane, const struct el_stretch *s)
+{
+	unsigned i = 0;
+
+	while (i < lane->n_parts &&
+	       (lane->parts[i].what != s->what || lane->parts[i].kind != s->kind ||
+		lane->parts[i].aux != s->aux))
+		i++;
+	if (i == ARRAY_SIZE(lane->parts))
+		return;
+	if (i == lane->n_parts) {
+		lane->n_parts++;
+		lane->parts[i].ns = 0;
+		lane->parts[i].what = s->what;
+		lane->parts[i].kind = s->kind;
+		lane->parts[i].aux = s->aux;
+	}
+	lane->parts[i].ns += s->end - s->start;
+}
+
+/* A lane that merges takes short neighbours in as they come, rather than storing them first. */
+static bool join(struct el_lane *lane, const struct el_stretch *s)
+{
+	struct el_stretch *last = &lane->s[lane->n - 1];
+	unsigned best = 0;
+
+	if (s->start != last->end || s->end - last->start >= lane->merged_ns)
+		return false;
+	if (!lane->n_parts)
+		part_add(lane, last);
+	part_add(lane, s);
+	for (unsigned i = 1; i < lane->n_parts; i++)
+		if (lane->parts[i].ns > lane->parts[best].ns)
+			best = i;
+	last->what = lane->parts[best].what;
+	last->kind = lane->parts[best].kind;
+	last->aux = lane->parts[best].aux;
+	last->end = s->end;
+	return true;
 }
 
 int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
@@ -105,6 +148,8 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 		}
 		if (s.end <= s.start)
 			return 0;
+		if (lane->merged_ns && join(lane, &s))
+			return 0;
 		if (s.start == last->end && same(last, &s)) {
 			last->end = s.end;
 			return 0;
@@ -120,6 +165,7 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 	if (err)
 		return err;
 	lane->s[lane->n++] = s;
+	lane->n_parts = 0;
 	return 0;
 }
 

@@ -94,7 +94,7 @@ static void heap_push(struct eventlog *log, struct cursor *c)
 }
 
 int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
-		 const uint8_t *data, uint64_t end_time)
+		 const uint8_t *data, uint64_t end_time, bool exact)
 {
 	struct cursor *c = cursor_get(log, cap);
 	struct extent *e;
@@ -106,7 +106,7 @@ int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
 	/* Neighbours in the file become one, unless the first is being read already. */
 	if (!data && c->n > c->head + (c->started ? 1 : 0)) {
 		e = &c->q[c->n - 1];
-		if (e->off + e->len == off) {
+		if (exact && e->exact && e->off + e->len == off) {
 			e->len += len;
 			return 0;
 		}
@@ -122,7 +122,7 @@ int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
 	if (err)
 		return err;
 	e = &c->q[c->n];
-	*e = (struct extent){.off = off, .len = len};
+	*e = (struct extent){.off = off, .len = len, .exact = exact};
 	if (data) {
 		e->data = malloc(len);
 		if (!e->data)

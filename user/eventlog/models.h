@@ -49,9 +49,16 @@ struct el_lane {
 	size_t n, cap, max;
 	uint64_t merged_ns; /* 0: nothing was merged */
 	uint64_t unordered; /* began before the one before it ended: cut */
+	/* while it grows: what the last stretch's group is made of */
+	struct {
+		uint64_t ns;
+		uint32_t what;
+		uint16_t kind, aux;
+	} parts[4];
+	unsigned n_parts;
 };
 
-#define EL_LANE_MAX (1u << 20)
+#define EL_LANE_MAX (1u << 17)
 
 /* Continues the last stretch where it ends there and tells the same. */
 int el_lane__add(struct el_lane *lane, const struct el_stretch *s);

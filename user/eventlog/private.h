@@ -58,10 +58,11 @@ static inline uint64_t be64_at(const uint8_t *p)
 #define SIZE_VARIABLE (-1)
 #define SIZE_UNKNOWN  (-2)
 
-/* Neighbouring blocks of one buffer. */
+/* Neighbouring blocks of one buffer; one alone where its marker's size is not true. */
 struct extent {
 	uint64_t off, len;
 	uint8_t *data; /* stream: own copy; NULL: in the file */
+	bool exact;    /* the markers' sizes tell where each block ends */
 };
 
 /* One capability's buffer, or the global one: its blocks in the order of the log. */
@@ -135,7 +136,7 @@ int frame__run(struct eventlog *log, bool last);
 
 /* merge.c */
 int merge__queue(struct eventlog *log, uint16_t cap, uint64_t off, uint64_t len,
-		 const uint8_t *data, uint64_t end_time);
+		 const uint8_t *data, uint64_t end_time, bool exact);
 enum merge_how {
 	MERGE_ALL,   /* everything that is queued */
 	MERGE_SAFE,  /* what no later block can come before */

@@ -140,7 +140,7 @@ struct row {
 	size_t depth;
 	char label[1024], module[1024], srcloc[4096];
 	uint64_t no, entries, ticks, bytes;
-	uint16_t time, alloc;
+	uint16_t time, alloc, inherited_time, inherited_alloc;
 	bool has_ticks;
 };
 
@@ -165,6 +165,8 @@ static bool read_row(struct line l, struct row *r)
 	r->entries = grouped(col[1].p, col[1].p + col[1].len);
 	r->time = permille(col[2]);
 	r->alloc = permille(col[3]);
+	r->inherited_time = permille(col[4]);
+	r->inherited_alloc = permille(col[5]);
 	r->ticks = n == 8 ? grouped(col[6].p, col[6].p + col[6].len) : 0;
 	r->bytes = n == 8 ? grouped(col[7].p, col[7].p + col[7].len) : 0;
 	while (i < l.len && l.p[i] == ' ')
@@ -220,6 +222,8 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 	n->alloc += r->bytes;
 	n->permille_time = (uint16_t)(n->permille_time + r->time);
 	n->permille_alloc = (uint16_t)(n->permille_alloc + r->alloc);
+	n->permille_inherited_time = r->inherited_time;
+	n->permille_inherited_alloc = r->inherited_alloc;
 	return 0;
 }
 

@@ -23,6 +23,7 @@ struct lane {
 	bool ticked;
 	/* the last stack, root first, and its nodes: most ticks share most of it */
 	uint32_t depth;
+	uint8_t raw[4 * DEPTH_MAX]; /* as the log has it, if `depth` of it is known */
 	uint32_t ids[DEPTH_MAX];
 	uint32_t nodes[DEPTH_MAX];
 };
@@ -97,6 +98,10 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 	uint32_t node = CC_ROOT, cc, d = 0;
 	int err;
 
+	if (ccs.n && ccs.n == lane->depth && !memcmp(lane->raw, ccs.p, 4 * (size_t)ccs.n)) {
+		*ret_node = lane->nodes[ccs.n - 1];
+		return 0;
+	}
 	while (d < ccs.n && d < lane->depth && el_u32s__get(ccs, ccs.n - 1 - d) == lane->ids[d])
 		d++;
 	if (d)
@@ -108,7 +113,7 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 		if (!err)
 			err = cctree__child(p->tree, node, cc, &node);
 		if (err) {
-			lane->depth = d;
+			lane->depth = 0;
 			return err;
 		}
 		if (!cctree__cc(p->tree, cc).known)
@@ -117,6 +122,8 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 		lane->nodes[d] = node;
 	}
 	lane->depth = ccs.n;
+	if (ccs.n)
+		memcpy(lane->raw, ccs.p, 4 * (size_t)ccs.n);
 	*ret_node = node;
 	return 0;
 }

@@ -12,7 +12,7 @@ static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
 {
 	Elf64_Ehdr h;
 
-	if (!elf_get(elf, 0, h.e_ident, EI_NIDENT) || memcmp(h.e_ident, ELFMAG, SELFMAG))
+	if (!elf_get(elf, 0, h.e_ident, EI_NIDENT) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
 		return -ENOEXEC;
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -EMEDIUMTYPE;
@@ -242,7 +242,7 @@ int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	if ((size_t)n != sizeof(h) || memcmp(h, ELFMAG, SELFMAG))
+	if ((size_t)n != sizeof(h) || memcmp(h, ELFMAG, SELFMAG) != 0)
 		return -ENOEXEC;
 	if (h[EI_DATA] == ELFDATA2MSB)
 		*ret_machine = (uint16_t)(machine[0] << 8 | machine[1]);

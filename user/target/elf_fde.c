@@ -58,7 +58,7 @@ static uint64_t take_leb128(struct cursor *c, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned int shift = 0;
-	uint8_t byte;
+	uint8_t byte = 0;
 
 	do {
 		byte = take_u8(c);

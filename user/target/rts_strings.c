@@ -177,6 +177,7 @@ bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts 
 	bool message_seen = false, key_seen = false;
 	char way[RTS_NAME_LEN];
 	bool way_found = false;
+	struct elf_sym sym;
 
 	for (size_t i = 0; i < elf__n_segments(elf); i++) {
 		const struct elf_segment *seg = elf__segment(elf, i);
@@ -207,6 +208,13 @@ bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts 
 		if (data)
 			way_found = search(data, seg->filesz, find_way_key, is_way, way, &key_seen);
 	}
+	/*
+	 * A program may hold the format without being GHC's (ours does): only with its argument
+	 * beside it, or with the runtime's symbol, it is the runtime.
+	 */
+	if (!rts->version[0] && !way_found &&
+	    elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0)
+		return false;
 	if (way_found)
 		rts_strings__set_way(rts, way);
 	from_name(base, rts);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "mem.h"
@@ -15,13 +16,10 @@
 
 /* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
  */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wincompatible-pointer-types"
 #include "mem.bpf.h"
 #include "stg.bpf.h"
 #include "cstack.bpf.h"
 #include "rts.bpf.h"
-#pragma GCC diagnostic pop
 
 #define SNAPSHOT_MAX_THREADS 16384
 /* The TCB of glibc 2.36 has the tid at 720, that of musl 1.2 at 48: looked for, not known. */
@@ -29,6 +27,9 @@
 /* Frames that fit a snap_thread: leaf, the mark of what is left out, root. */
 #define LEAF_FRAMES (WIRE_OFF_FRAMES - ROOT_FRAMES - 4)
 #define ROOT_FRAMES 32
+/* How often and how long a thread in a safe call is waited for to leave the CPU. */
+#define RUNNING_TRIES	5
+#define RUNNING_WAIT_NS 200000
 
 struct snap_mem {
 	struct mem mem; /* first: the walker's handle */
@@ -238,6 +239,7 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 	struct rts_thread rt = {.tid = (u32)tid, .tgid = (u32)c->mem.pid};
 	struct proc_syscall sc = {.nr = WIRE_NO_SYSCALL};
 	struct proc_stat st = {.state = '?'};
+	struct timespec wait = {.tv_nsec = RUNNING_WAIT_NS};
 
 	th->tid = tid;
 	proc__stat(c->mem.pid, tid, &st);
@@ -263,6 +265,13 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 	rts_read(&c->mem.mem, w, &rt, &th->rts);
 	th->incall = rt.incall;
 	if (th->rts.where == WIRE_WHERE_SAFE_CALL) {
+		/* Only a thread that is off the CPU shows its stack pointer: a signal passes soon.
+		 */
+		for (int i = 0; sc.running && i < RUNNING_TRIES; i++) {
+			nanosleep(&wait, NULL);
+			proc__syscall(c->mem.pid, tid, &sc);
+			th->syscall = sc.nr;
+		}
 		th->site = find_site(c, sc.sp);
 		walk_suspended(c, th);
 	}

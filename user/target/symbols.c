@@ -246,6 +246,24 @@ static bool is_local(const struct symbols *s, const struct entry *entry)
 	return elf__symbol(s->source, s->which, entry->index, &sym) || sym.bind == STB_LOCAL;
 }
 
+int symbols__after(const struct symbols *s, uint64_t vaddr, size_t skip,
+		   struct symbols_hit *ret_hit)
+{
+	const struct elf_code *range = range_of(s, vaddr);
+	size_t i;
+
+	if (!range || vaddr - s->base > UINT32_MAX)
+		return -ENOENT;
+	i = count_up_to(s, (uint32_t)(vaddr - s->base));
+	if (skip >= s->n - i)
+		return -ENOENT;
+	i += skip;
+	if (s->base + s->entries[i].start >= range->end ||
+	    s->base + s->entries[i].start - vaddr > SYMBOLS_MAX_DISTANCE)
+		return -ENOENT;
+	return fill(s, &s->entries[i], NAME_NEAREST, ret_hit);
+}
+
 int symbols__lookup(const struct symbols *s, uint64_t vaddr, struct symbols_hit *ret_hit)
 {
 	const struct elf_code *range = range_of(s, vaddr);

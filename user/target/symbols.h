@@ -49,4 +49,8 @@ size_t symbols__count(const struct symbols *symbols);
  */
 int symbols__lookup(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *ret_hit);
 
+/* The symbol behind vaddr in the same section, `skip` of them passed over; always NAME_NEAREST. */
+int symbols__after(const struct symbols *symbols, uint64_t vaddr, size_t skip,
+		   struct symbols_hit *ret_hit);
+
 #endif

@@ -225,6 +225,8 @@ static void fill_wire(struct target *t)
 	w->n_capabilities = t->rts.n_capabilities.addr;
 	w->stgrun_ret = t->rts.stgrun_ret;
 	w->start_boottime_ns = t->info.start_time_ns;
+	w->call_record_ns = TARGET_CALL_RECORD_NS;
+	w->off_record_ns = TARGET_OFF_RECORD_NS;
 }
 
 /*
@@ -251,6 +253,8 @@ static void fill_wire_early(struct target *t)
 	w->flags = WIRE_TARGET_UNCONFIRMED | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0);
 	w->start_boottime_ns = t->info.start_time_ns;
+	w->call_record_ns = TARGET_CALL_RECORD_NS;
+	w->off_record_ns = TARGET_OFF_RECORD_NS;
 }
 
 /* 0 with a verdict, or a negative errno with its line. */

@@ -72,6 +72,13 @@ struct target_cache;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
 
+/*
+ * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
+ * most 2000 of them fit into a second of a thread; and a stay off the CPU from 100 us on a stack.
+ */
+#define TARGET_CALL_RECORD_NS 500000
+#define TARGET_OFF_RECORD_NS  100000
+
 struct target_opts {
 	const char *symbols_path;   /* --symbols FILE, or NULL */
 	bool force;		    /* accept a build-id that does not match */

@@ -87,8 +87,8 @@ static void count_open(struct target_state *tg, uint64_t end)
 			site = tg->site_v[th->at_end.site - 1];
 			site->open_at_end[flag_of(tg, site)]++;
 			/* Without any event since the attach it is still the same call. */
-			if (th->has_start && th->at_start.site == th->at_end.site && !th->offs.n &&
-			    !th->calls.n && end > tg->pub.attach_ns)
+			if (th->has_start && th->at_start.site == th->at_end.site && !th->done &&
+			    !th->offs.n && !th->calls.n && end > tg->pub.attach_ns)
 				site->open_wall_ns[flag_of(tg, site)] += end - tg->pub.attach_ns;
 		}
 	}

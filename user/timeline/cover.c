@@ -53,7 +53,7 @@ static int add_gcs(const struct target_state *tg, const struct thread *th, uint6
 	for (size_t i = 0; !err && i < tg->n_gcs; i++) {
 		struct cover cover = {
 			.start = MAX(tg->gcs[i].start, start),
-			.end = MIN(tg->gcs[i].end, end),
+			.end = tg->gcs[i].end ? MIN(tg->gcs[i].end, end) : end,
 			.gc = true,
 			.recorded = true,
 			.end_exact = true,
@@ -346,19 +346,19 @@ static int add_at_start(const struct target_state *tg, const struct thread *th, 
 }
 
 int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
-		 struct cover_list *list)
+		 bool last_part, struct cover_list *list)
 {
 	int err;
 
 	memset(list, 0, sizeof(*list));
 	err = add_recorded(th, start, end, list);
-	if (!err)
+	if (!err && last_part)
 		err = add_open(tg, th, start, end, list);
 	if (!err)
 		err = add_gcs(tg, th, start, end, list);
 	if (!err)
 		err = add_guessed(tg, th, start, end, list);
-	if (!err)
+	if (!err && !th->done)
 		err = add_at_start(tg, th, start, end, list);
 	if (!err)
 		err = make_segs(list, start);

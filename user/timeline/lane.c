@@ -75,7 +75,7 @@ static int append(struct builder *b, const struct piece *p, uint32_t stack, uint
 		last->exact = b->start_exact && end_exact;
 		return 0;
 	}
-	if (b->n >= b->max)
+	while (b->n >= b->max)
 		coarsen(b);
 	err = TL_RESERVE(b->v, b->cap, b->n + 1, b->max);
 	if (err)
@@ -131,6 +131,10 @@ static int emit(struct builder *b, const struct piece *p)
 	b->edge_exact = p->end_exact;
 	return err;
 }
+
+/* How far, in samples and in time, a piece without a sample looks for one. */
+#define NEAREST_SAMPLES 32
+#define NEAREST_MAX_NS	1000000000ULL
 
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
@@ -275,6 +279,47 @@ static bool is_callback(const struct builder *b, const struct seg *seg, const st
 	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
 }
 
+/*
+ * Between two collections the thread ran its Haskell code, or it would not have come to the next
+ * one. The sample nearest in time that it took there tells which. NULL: there is none.
+ */
+static const struct ev *nearest_mutator(const struct builder *b, uint64_t at)
+{
+	const struct evs *samples = &b->th->samples;
+	const struct ev *best = NULL;
+	uint64_t best_far = NEAREST_MAX_NS;
+
+	for (size_t k = 0; k < 2 * NEAREST_SAMPLES; k++) {
+		/* first those behind, then those before: b->sample is the first behind */
+		size_t i =
+			k < NEAREST_SAMPLES ? b->sample + k : b->sample - 1 - (k - NEAREST_SAMPLES);
+		const struct ev *s = i < samples->n ? &samples->v[i] : NULL;
+		uint64_t far = s ? (s->t0 > at ? s->t0 - at : at - s->t0) : UINT64_MAX;
+
+		if (far < best_far && s->where == WIRE_WHERE_HASKELL) {
+			best = s;
+			best_far = far;
+		}
+	}
+	return best;
+}
+
+/* About to collect; or back in a call, after a callback. */
+static void by_next(const struct builder *b, const struct seg *next, struct piece *p, struct ev *ev)
+{
+	const struct ev *near = next->kind == SEG_GC_START ? nearest_mutator(b, b->cursor) : NULL;
+
+	p->state = ST_RTS;
+	if (next->kind != SEG_GC_START)
+		return;
+	p->state = ST_HASKELL;
+	if (!near)
+		return;
+	*ev = *near;
+	p->ev = ev;
+	p->state = ev__state_on(near, false);
+}
+
 /* A piece without any sample; `off` is the stay that follows it, `next` the segment. */
 static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const struct ev *off,
 			  const struct seg *next)
@@ -303,7 +348,7 @@ static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const
 		ev.c = 0;
 		p.ev = &ev;
 	} else if (next) {
-		p.state = ST_RTS; /* about to collect, or back in a call after a callback */
+		by_next(b, next, &p, &ev);
 	} else if (off) {
 		by_off(b, seg, off, &p, &ev);
 	} else {
@@ -387,122 +432,7 @@ static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 	return err;
 }
 
-/* ── what the records leave open ─────────────────────────────────────────────────────────── */
-
-static void take_context(struct ev *ev, const struct ev *from)
-{
-	ev->where = from->where;
-	ev->hs = from->hs;
-	ev->c = from->c;
-	ev->site = from->site;
-	ev->code = from->code;
-	ev->cap = from->cap;
-	ev->syscall = from->syscall;
-	ev->flags |= from->flags & (EV_OUTER_RTS | EV_GC_CODE | EV_GC_SYNC);
-}
-
-/* A stay of which the kernel saw nothing takes what a snapshot or its neighbour tells. */
-static void fill_unknown(struct thread *th)
-{
-	for (size_t i = 0; i < th->offs.n; i++) {
-		struct ev *off = &th->offs.v[i];
-
-		if (off->where != WIRE_WHERE_UNKNOWN)
-			continue;
-		if (i == 0 && th->has_start)
-			take_context(off, &th->at_start);
-		else if (i && th->offs.v[i - 1].where != WIRE_WHERE_UNKNOWN)
-			take_context(off, &th->offs.v[i - 1]);
-	}
-	for (size_t i = th->offs.n; i-- > 0;) {
-		struct ev *off = &th->offs.v[i];
-
-		if (off->where != WIRE_WHERE_UNKNOWN || (off->flags & EV_RUNNABLE))
-			continue;
-		if (i + 1 < th->offs.n)
-			take_context(off, &th->offs.v[i + 1]);
-		else if (th->has_end)
-			take_context(off, &th->at_end);
-	}
-}
-
-static uint64_t last_evidence(const struct thread *th, uint64_t start)
-{
-	uint64_t t = start;
-
-	if (th->samples.n)
-		t = MAX(t, th->samples.v[th->samples.n - 1].t0);
-	if (th->offs.n)
-		t = MAX(t, th->offs.v[th->offs.n - 1].t1);
-	for (size_t i = 0; i < th->calls.n; i++)
-		t = MAX(t, th->calls.v[i].t1);
-	return t;
-}
-
-static uint64_t first_evidence(const struct thread *th, uint64_t otherwise)
-{
-	uint64_t t = UINT64_MAX;
-
-	if (th->samples.n)
-		t = MIN(t, th->samples.v[0].t0);
-	if (th->offs.n) {
-		const struct ev *off = &th->offs.v[0];
-
-		t = MIN(t, off->t0 ? off->t0 : off->wake_ns ? MIN(off->wake_ns, off->t1) : off->t1);
-	}
-	if (th->calls.n)
-		t = MIN(t, th->calls.v[0].t0);
-	return t == UINT64_MAX ? otherwise : t;
-}
-
-static void lane_bounds(const struct target_state *tg, const struct thread *th,
-			uint64_t session_end, uint64_t *ret_start, uint64_t *ret_end)
-{
-	uint64_t start = tg->pub.attach_ns, end = session_end;
-
-	if (th->start_ns)
-		start = MAX(start, th->start_ns);
-	else if (tg->has_snapshot && !th->has_start)
-		start = MAX(start, first_evidence(th, start));
-	if (th->end_ns)
-		end = MIN(end, th->end_ns);
-	*ret_start = start;
-	*ret_end = MAX(end, start);
-}
-
-/* The stay off the CPU that the thread is in when the session ends; false: none is known. */
-static bool last_stay(const struct builder *b, uint64_t start, uint64_t end, struct ev *ret_ev)
-{
-	/* A thread on the CPU would have been sampled. */
-	uint64_t silence = 5000000000ULL / MAX(b->tl->opts.frequency_hz, 1);
-	struct thread *th = b->th;
-	uint64_t last = last_evidence(th, start);
-
-	if (th->end_ns)
-		return false;
-	if (th->has_final && (th->final->off_since_ns || th->final->on_since_ns)) {
-		if (!th->final->off_since_ns)
-			return false;
-		*ret_ev = th->final_off;
-		if (ret_ev->where == WIRE_WHERE_UNKNOWN && th->has_end)
-			take_context(ret_ev, &th->at_end);
-		else if (!ret_ev->hs && !ret_ev->c && th->has_end &&
-			 th->at_end.where == ret_ev->where)
-			ret_ev->hs = th->at_end.hs;
-		return true;
-	}
-	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
-		*ret_ev = th->at_end;
-	else if (!th->has_end && th->offs.n && b->tl->opts.frequency_hz && end > last + silence)
-		*ret_ev = th->offs.v[th->offs.n - 1];
-	else
-		return false;
-	ret_ev->t0 = last;
-	ret_ev->t1 = UINT64_MAX;
-	ret_ev->wake_ns = 0;
-	ret_ev->flags &= (uint8_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
-	return true;
-}
+/* ── the whole lane ──────────────────────────────────────────────────────────────────────── */
 
 /* Nothing happened to the thread: it was all the time what the snapshot saw. */
 static int emit_snapshot_only(struct builder *b, uint64_t end)
@@ -520,14 +450,14 @@ static int emit_snapshot_only(struct builder *b, uint64_t end)
 	return emit(b, &p);
 }
 
-static int walk(struct builder *b, uint64_t end)
+static int walk(struct builder *b, uint64_t end, bool last_part)
 {
 	struct thread *th = b->th;
 	struct ev last;
-	bool has_last = last_stay(b, b->cursor, end, &last);
+	bool has_last = last_part && lane__last_stay(b->tl, th, b->cursor, end, &last);
 	int err = 0;
 
-	if (!th->samples.n && !th->offs.n && !th->calls.n &&
+	if (!th->done && !th->samples.n && !th->offs.n && !th->calls.n &&
 	    (!has_last || !th->has_final || !th->final->off_since_ns) &&
 	    (th->has_start || th->has_end || !th->has_final))
 		return emit_snapshot_only(b, end);
@@ -552,62 +482,130 @@ static int walk(struct builder *b, uint64_t end)
  * The kernel knows how long the finished short calls were on the CPU; the totals are put right with
  * it. Only time that was itself estimated is moved.
  */
-static void correct_short_calls(struct builder *b)
+static void correct_short_calls(const struct thread *th, uint64_t short_cpu_ns,
+				struct tl_lane *lane)
 {
-	const struct wire_thread *final = b->th->final;
-	uint64_t *ns = b->lane->states_ns, wall, exact, off, move;
+	const struct short_calls *shorts = &th->shorts;
+	uint64_t *ns = lane->states_ns, wall, exact, off, move;
 
-	if (!b->th->has_final)
+	if (!shorts->known)
 		return;
-	b->lane->short_calls = final->short_calls;
-	wall = final->short_wall_ns;
-	off = MIN(wall, final->short_blocked_ns);
-	off += MIN(wall - off, final->short_runnable_ns);
+	lane->short_calls = shorts->calls;
+	wall = shorts->wall_ns;
+	off = MIN(wall, shorts->blocked_ns);
+	off += MIN(wall - off, shorts->runnable_ns);
 	exact = wall - off;
-	if (exact > b->short_cpu_ns) {
-		move = MIN(exact - b->short_cpu_ns, ns[ST_HASKELL]);
+	if (exact > short_cpu_ns) {
+		move = MIN(exact - short_cpu_ns, ns[ST_HASKELL]);
 		ns[ST_HASKELL] -= move;
 		ns[ST_SAFE_CALL_CPU] += move;
 	} else {
-		move = MIN(b->short_cpu_ns - exact, ns[ST_SAFE_CALL_CPU]);
+		move = MIN(short_cpu_ns - exact, ns[ST_SAFE_CALL_CPU]);
 		ns[ST_SAFE_CALL_CPU] -= move;
 		ns[ST_HASKELL] += move;
 	}
 	if (move)
-		b->lane->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
+		lane->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
 }
 
-int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
-		uint64_t session_end, size_t max_stretches, struct sums *sums, struct tl_lane *lane)
+/* Adds the part of the lane up to `end` to what is done of it. */
+static int build_part(struct timeline *tl, struct target_state *tg, struct thread *th, uint64_t end,
+		      size_t max_stretches, bool last_part)
 {
 	struct builder b = {
 		.tl = tl,
 		.tg = tg,
 		.th = th,
-		.sums = sums,
-		.lane = lane,
+		.sums = &tg->sums,
+		.lane = &th->lane,
+		.v = th->stretches,
+		.n = th->lane.n_stretches,
+		.cap = th->stretches_cap,
 		.max = max_stretches,
+		.prev = th->done ? &th->done_prev : NULL,
 		.edge_exact = true,
+		.short_cpu_ns = th->short_cpu_ns,
+		.cursor = th->lane.end_ns,
 	};
 	int err;
 
-	memset(lane, 0, sizeof(*lane));
-	lane->tid = th->tid;
-	memcpy(lane->name, th->name, sizeof(lane->name));
-	lane_bounds(tg, th, session_end, &lane->start_ns, &lane->end_ns);
-	fill_unknown(th);
-	err = cover__build(tg, th, lane->start_ns, lane->end_ns, &b.covers);
+	lane__fill_unknown(th);
+	err = cover__build(tg, th, b.cursor, end, last_part, &b.covers);
 	if (err)
 		return err;
-	b.cursor = lane->start_ns;
-	err = walk(&b, lane->end_ns);
+	err = walk(&b, end, last_part);
 	cover__free(&b.covers);
-	if (err) {
-		free(b.v);
+	th->stretches = b.v;
+	th->stretches_cap = b.cap;
+	th->lane.n_stretches = b.n;
+	th->lane.end_ns = end;
+	th->short_cpu_ns = b.short_cpu_ns;
+	return err;
+}
+
+static void begin(struct target_state *tg, struct thread *th, uint64_t session_end)
+{
+	uint64_t start, end;
+
+	lane__bounds(tg, th, session_end, &start, &end);
+	th->lane.start_ns = th->lane.end_ns = start;
+}
+
+/* Leaves out of evs what ended by t. */
+static void forget(struct timeline *tl, struct evs *evs, uint64_t t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < evs->n; i++)
+		if (evs->v[i].t1 > t)
+			evs->v[kept++] = evs->v[i];
+	tl->n_records -= evs->n - kept;
+	evs->n = kept;
+}
+
+/* Up to the end of the last stay off the CPU everything is known that there is to know. */
+int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
+	       size_t max_stretches)
+{
+	uint64_t end;
+	int err;
+
+	if (!th->offs.n)
+		return 0;
+	end = th->offs.v[th->offs.n - 1].t1;
+	if (th->end_ns)
+		end = MIN(end, th->end_ns);
+	if (!th->done)
+		begin(tg, th, end);
+	if (end <= th->lane.end_ns)
+		return 0;
+	err = build_part(tl, tg, th, end, max_stretches, false);
+	if (err)
 		return err;
-	}
-	correct_short_calls(&b);
-	lane->stretches = b.v;
-	lane->n_stretches = b.n;
+	th->done = true;
+	th->done_prev = th->offs.v[th->offs.n - 1];
+	forget(tl, &th->samples, end);
+	forget(tl, &th->offs, end);
+	forget(tl, &th->calls, end);
+	return 0;
+}
+
+int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
+		uint64_t session_end, size_t max_stretches, struct tl_lane *lane)
+{
+	uint64_t start, end;
+	int err;
+
+	if (!th->done)
+		begin(tg, th, session_end);
+	lane__bounds(tg, th, session_end, &start, &end);
+	err = build_part(tl, tg, th, MAX(end, th->lane.end_ns), max_stretches, true);
+	if (err)
+		return err;
+	th->lane.tid = th->tid;
+	memcpy(th->lane.name, th->name, sizeof(th->lane.name));
+	correct_short_calls(th, th->short_cpu_ns, &th->lane);
+	th->lane.stretches = th->stretches;
+	*lane = th->lane;
 	return 0;
 }

@@ -37,7 +37,8 @@ bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end)
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (tg->gcs[mid].end > start)
+		/* Only the last can still be open. */
+		if (!tg->gcs[mid].end || tg->gcs[mid].end > start)
 			high = mid;
 		else
 			low = mid + 1;

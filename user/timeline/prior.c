@@ -23,6 +23,9 @@ void prior__learn(struct target_state *tg, const struct thread *th)
 		/* Safe calls have better evidence of their own. */
 		if (!next || next == th->offs.n || state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
 			continue;
+		/* The time of a collection is known, where there are probes on its ends. */
+		if (tg->pub.gc.known && state == ST_GC_WORK)
+			continue;
 		before = th->offs.v[next - 1].where;
 		after = th->offs.v[next].where;
 		tg->prior->samples[before][after][state]++;

@@ -111,6 +111,12 @@ struct evs {
 	size_t n, cap;
 };
 
+/* Finished safe calls that were too short for a record, summed up (wire.h, short_…). */
+struct short_calls {
+	bool known;
+	uint64_t calls, wall_ns, blocked_ns, runnable_ns;
+};
+
 struct thread {
 	UT_hash_handle hh;   /* the newest of its tid */
 	struct thread *next; /* all of the target */
@@ -122,8 +128,16 @@ struct thread {
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
 	struct evs samples, offs, calls;
-	struct ev final_off; /* the stay that it is still in; hs and c if there was a stack */
+	/* what is made of the lane already: up to lane.end_ns, all older records are gone */
+	bool done;
+	struct tl_lane lane;
+	struct tl_stretch *stretches;
+	size_t stretches_cap;
+	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
+	struct ev done_prev;   /* the last stay of that part */
+	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
+	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
 };
 
 struct addr_name {
@@ -156,6 +170,21 @@ struct gc_span {
 	pid_t tid;
 };
 
+/* What is added up while lanes are made. */
+struct unsafe_key {
+	uint32_t function, caller;
+};
+struct unsafe_entry {
+	UT_hash_handle hh;
+	struct unsafe_key key;
+	uint64_t samples, cpu_ns, blocked_ns;
+};
+struct sums {
+	struct unsafe_entry *unsafes;
+	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
+	size_t ns_cap, samples_cap, n_stacks;
+};
+
 #define TL_WHERES (WIRE_WHERE_NOT_READY + 1)
 
 /*
@@ -170,12 +199,14 @@ struct prior {
 struct target_state {
 	struct tl_target pub;
 	struct prior *prior; /* while lanes are made */
+	struct sums sums;
 	struct tl_namer namer;
 	bool ended;
 	bool has_snapshot;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
 	uint64_t left_out; /* records */
+	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
 	size_t n_threads;
 	struct addr_name *addrs;
@@ -200,7 +231,6 @@ enum mark {
 	MARK_FOREIGN,
 	MARK_NO_STACK,
 	MARK_NO_SAMPLE,
-	MARK_UNKNOWN,
 	MARK_TRUNCATED,
 	MARK_TOO_MANY,
 	MARK_MAX,
@@ -218,6 +248,7 @@ struct timeline {
 	struct target_state **targets;
 	size_t n_targets, targets_cap;
 	size_t n_records;
+	size_t fold_at; /* make room when so many are kept */
 };
 
 /* ── names and stacks (name.c, stack.c) ──────────────────────────────────────────────────── */
@@ -284,22 +315,7 @@ struct cover_list {
 
 void cover__free(struct cover_list *list);
 int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
-		 struct cover_list *list);
-
-/* What is added up while lanes are made. */
-struct unsafe_key {
-	uint32_t function, caller;
-};
-struct unsafe_entry {
-	UT_hash_handle hh;
-	struct unsafe_key key;
-	uint64_t samples, cpu_ns, blocked_ns;
-};
-struct sums {
-	struct unsafe_entry *unsafes;
-	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
-	size_t ns_cap, samples_cap, n_stacks;
-};
+		 bool last_part, struct cover_list *list);
 
 void thread__sort(struct thread *th);
 void prior__learn(struct target_state *tg, const struct thread *th);
@@ -307,8 +323,16 @@ void prior__learn(struct target_state *tg, const struct thread *th);
 bool prior__state(struct target_state *tg, unsigned before, unsigned after, uint64_t ns,
 		  enum tl_state *ret_state);
 int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
-		uint64_t session_end, size_t max_stretches, struct sums *sums,
-		struct tl_lane *lane);
+		uint64_t session_end, size_t max_stretches, struct tl_lane *lane);
+/* Makes the lane as far as possible and forgets the records that it needs no more. */
+int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
+	       size_t max_stretches);
+void lane__bounds(const struct target_state *tg, const struct thread *th, uint64_t session_end,
+		  uint64_t *ret_start, uint64_t *ret_end);
+void lane__fill_unknown(struct thread *th);
+/* The stay off the CPU that the thread is in when the session ends; false: none is known. */
+bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_t start,
+		     uint64_t end, struct ev *ret_ev);
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
 
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
@@ -323,6 +347,8 @@ int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_
 
 /* ── targets (timeline.c) ────────────────────────────────────────────────────────────────── */
 
+/* Room for more records, by making lanes of those there are. */
+int tl__fold(struct timeline *tl);
 struct target_state *tl__find(const struct timeline *tl, pid_t pid);
 int thread__get(struct target_state *tg, pid_t tid, struct thread **ret_thread);
 

@@ -12,8 +12,20 @@ static int keep(struct timeline *tl, struct target_state *tg, struct evs *evs, c
 {
 	int err;
 
+	if (tl->n_records >= tl->fold_at) {
+		err = tl__fold(tl);
+		if (err)
+			return err;
+		/* Not again for a handful of records, and never again if hardly any can go. */
+		if (tl->n_records > tl->opts.max_records - tl->opts.max_records / 8)
+			tl->fold_at = SIZE_MAX;
+		else
+			tl->fold_at = MIN(tl->n_records + MAX(tl->opts.max_records / 4, (size_t)1),
+					  tl->opts.max_records);
+	}
 	if (tl->n_records >= tl->opts.max_records) {
-		tg->left_out++;
+		if (!tg->left_out++)
+			tg->blind_ns = ev->t0 ? ev->t0 : ev->t1;
 		return -ENOSPC;
 	}
 	err = TL_RESERVE(evs->v, evs->cap, evs->n + 1, tl->opts.max_records);
@@ -212,6 +224,8 @@ static int take_event(struct timeline *tl, struct target_state *tg, struct threa
 	case WIRE_THREAD_EXIT:
 		th->end_ns = rec->h.ns;
 		take_name(th, rec->comm);
+		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
+						  rec->short_blocked_ns, rec->short_runnable_ns};
 		return 0;
 	case WIRE_EXEC:
 		return timeline__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
@@ -342,8 +356,8 @@ static int snap_thread(struct timeline *tl, struct target_state *tg, const struc
 	if (err)
 		return err;
 	take_name(th, snap->comm);
-	if (at_end && !th->has_start && !th->born && !th->start_ns && tg->has_snapshot &&
-	    !th->samples.n && !th->offs.n && !th->calls.n)
+	if (at_end && !th->done && !th->has_start && !th->born && !th->start_ns &&
+	    tg->has_snapshot && !th->samples.n && !th->offs.n && !th->calls.n)
 		th->start_ns = MIN(MAX(snap->start_time_ns, tg->pub.attach_ns), at_ns);
 	err = take_snap(tl, tg, snap, at_ns, at_end ? &th->at_end : &th->at_start);
 	if (err)
@@ -405,6 +419,8 @@ int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thr
 	if (!th->final)
 		return -ENOMEM;
 	*th->final = *state;
+	th->shorts = (struct short_calls){true, state->short_calls, state->short_wall_ns,
+					  state->short_blocked_ns, state->short_runnable_ns};
 	top = state->depth ? &state->open[state->depth - 1] : NULL;
 	if (top) {
 		ev.call_start_ns = top->start_ns;

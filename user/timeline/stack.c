@@ -323,7 +323,7 @@ static void put_place(struct composer *c, const struct ev *ev, const struct site
 	case WIRE_WHERE_RTS:
 	case WIRE_WHERE_NO_CAP:
 	case WIRE_WHERE_NOT_READY:
-		put_rts(c, MARK_RTS, ev);
+		put_rts(c, ev->code == CODE_GC ? MARK_GC : MARK_RTS, ev);
 		break;
 	case WIRE_WHERE_FOREIGN:
 		put_part(c, ev->c, 0);

@@ -23,7 +23,6 @@ static int make_marks(struct timeline *tl)
 		[MARK_FOREIGN] = {TF_STATE, "[foreign code]"},
 		[MARK_NO_STACK] = {TF_MARK, "[no stack]"},
 		[MARK_NO_SAMPLE] = {TF_MARK, "[no sample]"},
-		[MARK_UNKNOWN] = {TF_STATE, "[unknown]"},
 		[MARK_TRUNCATED] = {TF_MARK, "[truncated]"},
 		[MARK_TOO_MANY] = {TF_MARK, "[too many different frames]"},
 	};
@@ -80,6 +79,7 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 	if (opts)
 		tl->opts = *opts;
 	default_opts(&tl->opts);
+	tl->fold_at = tl->opts.max_records;
 	err = frames__new(&tl->frames);
 	if (!err)
 		err = make_marks(tl);
@@ -113,6 +113,7 @@ static void free_threads(struct target_state *tg)
 		free(th->offs.v);
 		free(th->calls.v);
 		free(th->final);
+		free(th->stretches);
 		free(th);
 	}
 }
@@ -138,10 +139,9 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
-	for (size_t i = 0; tg->lanes && i < tg->pub.n_lanes; i++)
-		free((void *)tg->lanes[i].stretches);
 	free(tg->lanes);
 	free(tg->prior);
+	sums__free(&tg->sums);
 	free(tg->calls);
 	free(tg->unsafes);
 	free(tg->functions);
@@ -242,6 +242,11 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	tg = calloc(1, sizeof(*tg));
 	if (!tg)
 		return -ENOMEM;
+	tg->prior = calloc(1, sizeof(*tg->prior));
+	if (!tg->prior) {
+		free(tg);
+		return -ENOMEM;
+	}
 	copy_info(tl, &tg->pub, info);
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
@@ -384,14 +389,13 @@ static int by_weight(const void *pa, const void *pb)
 }
 
 static int finish_lanes(struct timeline *tl, struct target_state *tg, uint64_t end_ns,
-			size_t max_stretches, struct sums *sums)
+			size_t max_stretches)
 {
 	struct thread *th;
 	int err;
 
 	tg->lanes = calloc(tg->n_threads + 1, sizeof(*tg->lanes));
-	tg->prior = calloc(1, sizeof(*tg->prior));
-	if (!tg->lanes || !tg->prior)
+	if (!tg->lanes)
 		return -ENOMEM;
 	tg->pub.lanes = tg->lanes;
 	for (th = tg->thread_list; th; th = th->next) {
@@ -401,7 +405,7 @@ static int finish_lanes(struct timeline *tl, struct target_state *tg, uint64_t e
 	for (th = tg->thread_list; th; th = th->next) {
 		struct tl_lane *lane = &tg->lanes[tg->pub.n_lanes];
 
-		err = lane__build(tl, tg, th, end_ns, max_stretches, sums, lane);
+		err = lane__build(tl, tg, th, end_ns, max_stretches, lane);
 		if (err)
 			return err;
 		if (lane->n_stretches)
@@ -414,20 +418,20 @@ static int finish_lanes(struct timeline *tl, struct target_state *tg, uint64_t e
 static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t end_ns,
 			 size_t max_stretches)
 {
-	struct sums sums = {0};
 	int err;
 
 	if (tg->ended)
 		end_ns = MIN(end_ns, tg->end_ns);
+	if (tg->blind_ns)
+		end_ns = MIN(end_ns, tg->blind_ns);
 	finish_gcs(tg);
-	err = finish_lanes(tl, tg, end_ns, max_stretches, &sums);
+	err = finish_lanes(tl, tg, end_ns, max_stretches);
 	if (!err)
-		err = sums__functions(tl, tg, &sums);
+		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
-		err = sums__unsafe_calls(tl, tg, &sums);
+		err = sums__unsafe_calls(tl, tg, &tg->sums);
 	if (!err)
 		err = calls__build(tl, tg, end_ns);
-	sums__free(&sums);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);
@@ -436,18 +440,46 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	return 0;
 }
 
+/* Stretches for each lane. */
+static size_t lane_budget(const struct timeline *tl)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < tl->n_targets; i++)
+		n += tl->targets[i]->n_threads;
+	return MAX(tl->opts.max_stretches / MAX(n, (size_t)1), MIN_LANE_STRETCHES);
+}
+
+int tl__fold(struct timeline *tl)
+{
+	size_t max = lane_budget(tl), before = tl->n_records;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < tl->n_targets; i++) {
+		struct target_state *tg = tl->targets[i];
+		struct thread *th;
+
+		for (th = tg->thread_list; th; th = th->next) {
+			thread__sort(th);
+			prior__learn(tg, th);
+		}
+		for (th = tg->thread_list; !err && th; th = th->next)
+			err = lane__fold(tl, tg, th, max);
+	}
+	log_debug("timeline: %zu of %zu records became stretches", before - tl->n_records, before);
+	return err;
+}
+
 int timeline__finish(struct timeline *tl, uint64_t end_ns)
 {
-	size_t n_threads = 0, max;
+	size_t max;
 	int err = 0;
 
 	if (tl->finished)
 		return -EINVAL;
 	tl->finished = true;
 	tl->session.end_ns = MAX(end_ns, tl->session.start_ns);
-	for (size_t i = 0; i < tl->n_targets; i++)
-		n_threads += tl->targets[i]->n_threads;
-	max = MAX(tl->opts.max_stretches / MAX(n_threads, (size_t)1), MIN_LANE_STRETCHES);
+	max = lane_budget(tl);
 	for (size_t i = 0; !err && i < tl->n_targets; i++)
 		err = finish_target(tl, tl->targets[i], tl->session.end_ns, max);
 	if (tl->stacks.left_out || tl->parts.left_out)

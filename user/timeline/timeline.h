@@ -11,11 +11,12 @@
  * What is exact and what is not. Stays off the CPU, recorded safe calls and a collection in the
  * thread that does it have the boundaries that events gave them. The rest of the time on the CPU is
  * split at the midpoints between its samples; a piece without any sample takes its state from
- * what is known at its ends. Safe calls too short for a record are found by those same means, so
- * their share in the stretches is an estimate. The kernel knows their CPU time exactly; the
- * totals (tl_lane.states_ns), not the stretches, are put right with it: nanoseconds are moved
- * between `haskell` and `safe_call_cpu`, never below zero, the sum unchanged. (For a thread that
- * ended before its counters could be read there is nothing to correct with.)
+ * what is known at its ends, and where samples in like pieces say more, its share from them (stack
+ * "[no sample]"). Safe calls too short for a record are found by those same means, so their share
+ * in the stretches is an estimate. The kernel knows their CPU time exactly; the totals
+ * (tl_lane.states_ns), not the stretches, are put right with it: nanoseconds are moved between
+ * `haskell` and `safe_call_cpu`, never below zero, the sum unchanged. (For a thread that ended
+ * before its counters could be read there is nothing to correct with.)
  */
 #ifndef SAFESCOPED_TIMELINE_H
 #define SAFESCOPED_TIMELINE_H
@@ -36,9 +37,9 @@ struct timeline_opts {
 	uint32_t frequency_hz; /* of the sampler; told in the report */
 	size_t max_stretches;  /* all lanes together; beyond it neighbours are merged; default 2^20
 				*/
-	size_t max_records; /* kept until finish; beyond it they are left out and counted; 2^21 */
-	size_t max_stacks;  /* distinct stacks; default 2^20 */
-	uint64_t start_ns;  /* CLOCK_MONOTONIC; default: now */
+	size_t max_records;    /* kept at once; then lanes are made of them; default 2^21 */
+	size_t max_stacks;     /* distinct stacks; default 2^20 */
+	uint64_t start_ns;     /* CLOCK_MONOTONIC; default: now */
 	uint64_t start_unix_ns;
 };
 
@@ -70,7 +71,8 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 /*
  * One record as it came from the ring buffer; `size` bytes are readable. -EBADMSG: type, size,
  * counts or times contradict each other (nothing was taken); -ENOENT: of a process that is not in
- * the timeline; -ENOSPC: left out because max_records are kept (counted); -ENOMEM.
+ * the timeline; -ENOSPC: left out because max_records are kept and none of them can go (counted;
+ * the lanes end there); -ENOMEM.
  */
 int timeline__record(struct timeline *tl, const void *rec, size_t size);
 
