@@ -195,6 +195,9 @@ static void tell_found(struct doctor *d, struct target *target)
 			     c.tls ? "proved by the Tasks' own ids"
 				   : "not proved: threads cannot be told apart");
 	}
+	if (c.votes)
+		tell(d, true, OPTIONAL, "call sites", "%u safe calls agree, %u on anything else",
+		     c.votes, c.runner_up);
 	tell_probe(d, "suspendThread", &info->suspend, c.rts_file, "safe calls are not counted");
 	tell_probe(d, "resumeThread", &info->resume, c.rts_file, "safe calls are not counted");
 	tell_probe(d, "tick", &info->tick, c.rts_file, "no ticks");

@@ -19,38 +19,10 @@
 #include "rts_find.h"
 #include "target.h"
 
-static bool section_holds(const struct elf_file *elf, const char *name, bool *ret_there)
-{
-	struct elf_section sec;
-
-	if (elf__section(elf, name, &sec) < 0 || !sec.data)
-		return false;
-	*ret_there = true;
-	return rts_strings__in(sec.data, (size_t)sec.size);
-}
-
-/* The runtime's strings are constants: with a section table only those are looked through. */
-static bool holds_runtime(const struct elf_file *elf)
-{
-	bool there = false;
-
-	if (section_holds(elf, ".rodata", &there))
-		return true;
-	for (size_t i = 0; !there && i < elf__n_segments(elf); i++) {
-		const struct elf_segment *seg = elf__segment(elf, i);
-		const uint8_t *data =
-			seg->write ? NULL : elf__at(elf, seg->vaddr, (size_t)seg->filesz);
-
-		if (data && rts_strings__in(data, (size_t)seg->filesz))
-			return true;
-	}
-	return false;
-}
-
 static bool file_is_runtime(struct file *file)
 {
 	if (!file->verdict)
-		file->verdict = file->elf && holds_runtime(file->elf) ? 1 : -1;
+		file->verdict = file->elf && rts_strings__maybe(file->elf) ? 1 : -1;
 	return file->verdict > 0;
 }
 

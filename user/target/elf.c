@@ -381,6 +381,14 @@ const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len)
 	return NULL;
 }
 
+void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len)
+{
+	const uint8_t *at = elf__at(elf, vaddr, len);
+
+	if (at)
+		elf_map__drop(&elf->map, (size_t)(at - elf->data), len);
+}
+
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align)
 {
 	if (!elf->has_tls)

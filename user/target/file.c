@@ -34,8 +34,9 @@ int target_cache__new(struct target_cache **ret_cache)
 static void file__free(struct file *file)
 {
 	rts_text__free(file->rts_text);
-	free(file->rts);
+	rts__free(file->rts);
 	symbols__free(file->symbols);
+	elf__free(file->debug);
 	elf__free(file->elf);
 	free(file);
 }

@@ -30,10 +30,12 @@ struct file {
 	struct elf_file *elf; /* NULL: no readable x86-64 ELF file */
 	int elf_err;	      /* why, if NULL */
 
+	struct elf_file *debug;	 /* of debugfile.c: has the symbols that `elf` lacks; NULL */
+	bool debug_tried, debug_given;
 	struct symbols *symbols; /* of names.c, made at first use */
 	bool symbols_tried;
 	struct rts *rts; /* of rts_find.c: its addresses as in the file; NULL: holds none */
-	bool rts_tried, rts_as_exe;
+	bool rts_tried;
 	struct rts_text *rts_text; /* of names.c */
 	int verdict;		   /* of discover.c: 0 not looked at, 1 holds a runtime, -1 none */
 

@@ -23,7 +23,7 @@ struct image {
 	const char *base;	  /* the last part of it */
 	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
 	int elf_err;		  /* why, if NULL */
-	uint64_t bias;		  /* address in the process − address in the file */
+	uint64_t bias; /* address in the process − address in the file */
 	bool is_exe;
 };
 

@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "rts_text.h"
 #include "symbols.h"
 #include "target_priv.h"
@@ -19,8 +20,6 @@
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
 #define MAX_CACHED (1U << 20)
-/* Labels looked at behind a local closure for the binding that holds it. */
-#define MAX_ENCLOSING 8
 
 struct cached {
 	uint64_t frame;
@@ -87,13 +86,14 @@ static const char *intern(struct names *names, const char *text)
 	return names__intern(names, text, strlen(text));
 }
 
-static const struct symbols *symbols_of(struct image *image)
+static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
 	struct file *file = image->file;
 
 	if (!file->symbols_tried) {
 		file->symbols_tried = true;
-		if (symbols__new(file->elf, &file->symbols) < 0)
+		debugfile__look(target->info.pid, image);
+		if (symbols__new_debug(file->elf, file->debug, &file->symbols) < 0)
 			file->symbols = NULL;
 	}
 	return file->symbols;
@@ -140,32 +140,6 @@ const char *names__capi(const char *name, char *buf, size_t size)
 	return buf;
 }
 
-/*
- * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
- * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding behind tells more than the one
- * before; a constructor's entry code is never meant. hit and z are put right where that holds.
- */
-static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr,
-			     struct symbols_hit *hit, struct zname *z)
-{
-	struct symbols_hit after;
-	struct zname za;
-
-	for (size_t skip = 0; skip < MAX_ENCLOSING; skip++) {
-		if (symbols__after(symbols, vaddr, skip, &after) < 0)
-			return;
-		if (zname__decode(after.name, &za) < 0 || !za.is_haskell ||
-		    strcmp(za.module, z->module) != 0 || strcmp(za.package, z->package) != 0)
-			return;
-		if (za.kind == ZNAME_INFO) {
-			*hit = after;
-			*z = za;
-			return;
-		}
-	}
-}
-
 /* A place that no symbol names. */
 static void name_offset(struct names *names, const struct image *image, uint64_t vaddr,
 			struct code_name *n)
@@ -200,7 +174,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		n->name = intern(names, text);
 		return;
 	}
-	symbols = symbols_of(image);
+	symbols = symbols_of(target, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
 		n->code = classify(target, image, vaddr, NULL, false);
 		plt = elf__plt_symbol(image->elf, vaddr);
@@ -220,8 +194,6 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		name_offset(names, image, vaddr, n);
 		return;
 	}
-	if (n->code == CODE_HASKELL && z.is_haskell && hit.source == NAME_NEAREST)
-		prefer_enclosing(symbols, vaddr, &hit, &z);
 	n->source = hit.source;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {

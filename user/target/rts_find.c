@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
 	rts_symbols__find,
+	rts_callsites__find,
 	rts_stgrun__find,
 };
 
@@ -40,47 +42,56 @@ static void shift(struct rts *rts, uint64_t by)
 		rts->stgrun_ret += by;
 }
 
-static bool analyse(struct image *image, struct rts *rts)
+/* NULL: the file holds no runtime, or there is no memory. */
+static struct rts *analyse(pid_t pid, struct image *image)
 {
-	memset(rts, 0, sizeof(*rts));
-	if (!image->elf || !rts_strings__read(image->elf, image->base, rts))
-		return false;
+	struct rts *rts = image->elf ? calloc(1, sizeof(*rts)) : NULL;
+
+	if (!rts)
+		return NULL;
+	if (!rts_strings__read(image->elf, image->base, rts)) {
+		free(rts);
+		return NULL;
+	}
 	rts->image = image;
-	rts->dynamic = !image->is_exe;
+	debugfile__look(pid, image);
 	for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
 		strategies[s](rts);
-	return true;
+	rts->image = NULL;
+	shift(rts, -image->bias);
+	return rts;
 }
 
-/* What the file was found to hold before, moved to where this process has it. */
-static bool is_rts(struct image *image, struct rts *rts)
+/* What the file was found to hold, now or before, moved to where this process has it. */
+static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 {
 	struct file *file = image->file;
 
-	/* where my_task lies is told for executables only */
-	if (!file->rts_tried || (file->rts && file->rts_as_exe != image->is_exe)) {
-		bool found = analyse(image, rts);
-
-		free(file->rts);
-		file->rts = found ? malloc(sizeof(*file->rts)) : NULL;
-		file->rts_tried = !found || file->rts;
-		file->rts_as_exe = image->is_exe;
-		if (file->rts) {
-			*file->rts = *rts;
-			file->rts->image = NULL;
-			shift(file->rts, -image->bias);
-		}
-		return found;
+	if (!file->rts_tried) {
+		file->rts = analyse(pid, image);
+		file->rts_tried = true;
 	}
 	if (!file->rts)
 		return false;
 	*rts = *file->rts;
 	rts->image = image;
+	rts->dynamic = !image->is_exe;
 	shift(rts, image->bias);
+	/* where a library's thread-local block lies the file does not tell */
+	if (rts->dynamic)
+		rts->tls_known = false;
 	return true;
 }
 
-int rts__find(const struct images *images, struct rts *ret_rts)
+void rts__free(struct rts *rts)
+{
+	if (!rts)
+		return;
+	callsites__free(&rts->callsites);
+	free(rts);
+}
+
+int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 {
 	struct rts rts;
 
@@ -88,7 +99,7 @@ int rts__find(const struct images *images, struct rts *ret_rts)
 		for (size_t i = 0; i < images->n; i++) {
 			struct image *image = images->images[i];
 
-			if (preference(image) != want || !is_rts(image, &rts))
+			if (preference(image) != want || !is_rts(pid, image, &rts))
 				continue;
 			*ret_rts = rts;
 			return 0;

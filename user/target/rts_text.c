@@ -199,6 +199,8 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	memset(t->class, t->whole_file ? CODE_RTS : CODE_C, t->n + 1);
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
+	if (rts->image->file->debug)
+		elf__symbols(rts->image->file->debug, ELF_SYMTAB, on_symbol, &m);
 	if (m.n_listed > 0)
 		classify(&m);
 	else if (rts->suspend.addr)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "insn.h"
 #include "names.h"
 #include "target_priv.h"
@@ -151,6 +152,21 @@ static int open_images(struct target *t, pid_t pid)
 	return err;
 }
 
+/* --symbols is for the executable, unless it has the build-id of another file of the process. */
+static int take_symbols(struct target *t)
+{
+	struct image *image = debugfile__image_of(t->symbols_path, &t->images);
+
+	if (!image)
+		image = images__exe(&t->images);
+	if (!image || !image->elf) {
+		log_error("--symbols %s: pid %d has no executable that can be read to go with it",
+			  t->symbols_path, t->info.pid);
+		return -EINVAL;
+	}
+	return debugfile__take(t->symbols_path, t->force, image);
+}
+
 static const char *machine_name(uint16_t machine, uint8_t class)
 {
 	if (class == ELFCLASS32 && (machine == EM_386 || machine == EM_X86_64))
@@ -185,6 +201,26 @@ static int not_ghc(struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
+/* For who wants to look for himself, by another tool. */
+static void say_place(const struct target *t, const char *what, const struct rts_place *place)
+{
+	const struct callsites *c = &t->rts.callsites;
+	uint64_t offset;
+
+	if (!place->addr ||
+	    !elf__vaddr_to_offset(t->rts.image->elf, place->addr - t->rts.image->bias, &offset))
+		return;
+	if (place->found == FOUND_CALLSITES && c->votes)
+		log_debug("pid %d: %s at file offset 0x%llx of %s: %u safe calls agree, at most %u "
+			  "on anything else",
+			  t->info.pid, what, (unsigned long long)offset, t->rts.image->base,
+			  c->votes, c->runner_up);
+	else
+		log_debug("pid %d: %s at file offset 0x%llx of %s, by %s", t->info.pid, what,
+			  (unsigned long long)offset, t->rts.image->base,
+			  target__found_name(place->found));
+}
+
 static void fill_info(struct target *t)
 {
 	struct target_info *info = &t->info;
@@ -200,6 +236,8 @@ static void fill_info(struct target *t)
 	info->profiled = t->rts.profiled;
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
+	say_place(t, "suspendThread", &t->rts.suspend);
+	say_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
@@ -222,7 +260,7 @@ static void fill_wire(struct target *t)
 	w->my_task_tls = (int32_t)c->my_task_tls;
 	w->main_cap = t->rts.threaded ? 0 : c->caps[0];
 	w->capabilities = c->capabilities;
-	w->n_capabilities = t->rts.n_capabilities.addr;
+	w->n_capabilities = c->n_capabilities;
 	w->stgrun_ret = t->rts.stgrun_ret;
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
@@ -362,7 +400,10 @@ static int find_runtime(struct target *t)
 	err = open_images(t, pid);
 	if (err < 0)
 		return err;
-	if (rts__find(&t->images, &t->rts) == 0)
+	err = t->symbols_path ? take_symbols(t) : 0;
+	if (err < 0)
+		return err;
+	if (rts__find(pid, &t->images, &t->rts) == 0)
 		return 0;
 	return t->starting && awaits_library(t) ? -EAGAIN : not_ghc(t, pid);
 }
@@ -448,8 +489,10 @@ int target__open_file(int fd, const char *path, const struct target_opts *opts,
 	snprintf(t->exe, sizeof(t->exe), "%s", path);
 	snprintf(link, sizeof(link), "/proc/%d/fd/%d", getpid(), fd);
 	err = images__of_file(&t->images, fd, link, path);
+	if (err == 0 && t->symbols_path)
+		err = take_symbols(t);
 	if (err == 0)
-		err = rts__find(&t->images, &t->rts);
+		err = rts__find(0, &t->images, &t->rts);
 	if (err == 0)
 		err = insn__new(&t->insn);
 	if (err == 0) {

@@ -60,25 +60,13 @@ static const char *linking_of(const struct target *t)
 	return holds(elf, "MUSL_LOCPATH") ? "static musl" : "static";
 }
 
-static bool debug_file_there(const char *build_id)
-{
-	char path[128];
-
-	if (strlen(build_id) < 3)
-		return false;
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id,
-		 build_id + 2);
-	return access(path, R_OK) == 0;
-}
-
 static const char *symbols_of(const struct target *t)
 {
 	const struct elf_file *elf = t->rts.image->elf;
 
 	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		return "full";
-	if (t->rts.suspend.found == FOUND_DEBUGFILE || t->symbols_path ||
-	    debug_file_there(t->build_id))
+	if (t->rts.image->file->debug)
 		return "debug file";
 	/* imports alone name nothing in the program */
 	return t->rts.suspend.found == FOUND_DYNSYM ? "dynamic only" : "none";
@@ -187,5 +175,7 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
 		.task_layout = c->variant == LAYOUT_CLK ? "with clock" : "without clock",
 		.stgrun_ret = target->rts.stgrun_ret,
 		.rts_file = target->rts.image->base,
+		.votes = target->rts.callsites.votes,
+		.runner_up = target->rts.callsites.runner_up,
 	};
 }
