@@ -58,6 +58,23 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct super_block {
+	unsigned int s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
 };
@@ -67,6 +84,7 @@ struct task_struct {
 	int tgid;
 	unsigned int flags;
 	__u64 start_boottime;
+	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 	struct sched_entity se;

@@ -305,6 +305,7 @@ enum wire_target_flag {
 	WIRE_TARGET_UNCONFIRMED = 32, /* its runtime is not initialised yet: calls are counted, all
 					 else waits until the layout is confirmed */
 	WIRE_TARGET_ARMED = 64,	      /* a child before its exec: the entry survives that */
+	WIRE_TARGET_CALLED = 128,     /* WIRE_READY was sent; set by the probe program */
 };
 
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
