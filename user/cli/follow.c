@@ -58,7 +58,8 @@ static bool is_other(const struct target_info *info, const struct command *c)
 /* Attaches the process if it is one to be profiled. -EAGAIN: too early to tell. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
-	bool armed = rec && (rec->flags & WIRE_PROC_TARGET) && s->options->mode == MODE_COMMAND;
+	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
+	bool armed = taken && s->options->mode == MODE_COMMAND;
 	char why[sizeof(s->why)] = "";
 	const struct target_opts opts = {
 		.symbols_path = s->options->symbols,
@@ -85,13 +86,14 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		target__free(target);
 		err = -EAGAIN;
 	}
-	if (armed && (err || is_other(target__info(target), &s->command))) {
+	if (err == -EAGAIN)
+		return err;
+	if (taken && (err || (armed && is_other(target__info(target), &s->command)))) {
 		kernel__detach(s->kernel, pid);
 		armed = false;
 	}
 	if (err) {
-		if (err != -EAGAIN)
-			refuse(s, pid, err, why);
+		refuse(s, pid, err, why);
 		return err;
 	}
 	err = members__add(s, target, verdict == TARGET_OK, &m);
@@ -151,6 +153,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now)
 		c->due_ns = now + LIBRARY_WAIT_NS * MIN(c->tries, 50U);
 		return true;
 	}
+	if (err == -EAGAIN)
+		kernel__detach(s->kernel, pid);
 	if (err != -ENOEXEC)
 		return false;
 	c->due_ns = now + DLOPEN_WAIT_NS;

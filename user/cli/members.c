@@ -145,14 +145,19 @@ int members__attach(struct session *s, struct member *m, bool armed)
 {
 	const struct target_info *info = target__info(m->target);
 	const struct tl_namer namer = {m->target, namer_name, namer_site};
-	uint64_t now;
+	uint64_t now, took;
 	int err;
 
 	members__sweep(s);
 	/* before the probes: no record shall find the timeline without its target */
-	now = m->program.h.ns ? m->program.h.ns : time__monotonic_ns();
-	err = timeline__add_target(s->tl, info, &namer, now,
-				   m->program.h.ns ? 0 : now - s->start_ns);
+	now = time__monotonic_ns();
+	took = now - (m->program.h.ns ? m->program.h.ns : s->start_ns);
+	/* its probes were there before its first instruction */
+	if (m->program.flags & WIRE_PROC_TARGET) {
+		now = m->program.h.ns;
+		took = 0;
+	}
+	err = timeline__add_target(s->tl, info, &namer, now, took);
 	if (err) {
 		log_error("pid %d: %s", info->pid, strerror(-err));
 		return err;

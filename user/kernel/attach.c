@@ -264,10 +264,11 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)pid;
 
-	if (!a)
-		return;
+	/* one that the programs took in by themselves has an entry only */
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
+	if (!a)
+		return;
 	hand_over(kernel, a);
 	for (int i = 0; i < PROBE_MAX; i++)
 		probes__put(kernel, &a->probes[i]);

@@ -225,7 +225,7 @@ int images__refresh(struct images *images, pid_t pid)
 	return err;
 }
 
-int images__of_file(struct images *images, int fd, const char *path, const char *name)
+int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe)
 {
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3), err;
 	struct image *image;
@@ -235,7 +235,7 @@ int images__of_file(struct images *images, int fd, const char *path, const char 
 	err = image__add(images, own, path, name, &image);
 	if (err < 0)
 		return err;
-	image->is_exe = true;
+	image->is_exe = is_exe;
 	for (size_t i = 0; image->elf && i < elf__n_segments(image->elf); i++) {
 		const struct elf_segment *seg = elf__segment(image->elf, i);
 

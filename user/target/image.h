@@ -23,7 +23,7 @@ struct image {
 	const char *base;	  /* the last part of it */
 	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
 	int elf_err;		  /* why, if NULL */
-	uint64_t bias; /* address in the process − address in the file */
+	uint64_t bias;		  /* address in the process − address in the file */
 	bool is_exe;
 };
 
@@ -48,10 +48,10 @@ struct images {
 /* Reads the process's maps (again) and opens the files that are new. */
 int images__refresh(struct images *images, pid_t pid);
 /*
- * A file that no process maps yet, as an executable at the addresses that the file itself says.
- * fd stays the caller's; `path` opens the same file.
+ * A file that no process maps yet, at the addresses that the file itself says. fd stays the
+ * caller's; `path` opens the same file.
  */
-int images__of_file(struct images *images, int fd, const char *path, const char *name);
+int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe);
 void images__free(struct images *images);
 const struct image_map *images__at(const struct images *images, uint64_t addr);
 /* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */

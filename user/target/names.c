@@ -29,26 +29,21 @@ struct cached {
 
 struct names {
 	struct strtab *strings;
-	const struct rts_text *rts_text; /* the file's */
 	struct cached *cache;
 };
 
-int names__new(struct target *target, struct names **ret_names)
+int names__new(struct names **ret_names)
 {
 	struct names *names = calloc(1, sizeof(*names));
-	struct file *file = target->rts.image->file;
 	int err;
 
 	if (!names)
 		return -ENOMEM;
 	err = strtab__new(&names->strings);
-	if (err == 0 && !file->rts_text)
-		err = rts_text__new(&target->rts, &file->rts_text);
 	if (err < 0) {
 		names__free(names);
 		return err;
 	}
-	names->rts_text = file->rts_text;
 	*ret_names = names;
 	return 0;
 }
@@ -99,6 +94,16 @@ static const struct symbols *symbols_of(const struct target *target, struct imag
 	return file->symbols;
 }
 
+/* Made at first use, once for a file: a target that has just begun is not held up by it. */
+static enum code_class rts_class(const struct target *target, uint64_t vaddr, const char *name)
+{
+	struct file *file = target->rts.image->file;
+
+	if (!file->rts_text && rts_text__new(&target->rts, &file->rts_text) < 0)
+		return CODE_UNKNOWN;
+	return rts_text__class(file->rts_text, vaddr, name);
+}
+
 /*
  * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl): that
  * is told by a function symbol that is no label of GHC's.
@@ -109,7 +114,7 @@ static enum code_class classify(const struct target *target, struct image *image
 	enum code_class c = CODE_UNKNOWN;
 
 	if (image == target->rts.image) {
-		c = rts_text__class(target->names->rts_text, vaddr, hit ? hit->name : "");
+		c = rts_class(target, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
 			return c;
 	} else if (!image->is_exe && strncmp(image->base, "libHS", 5) != 0) {

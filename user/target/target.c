@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -18,6 +19,7 @@
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS 2000
+#define RUNTIME_LIBRARY	 "libHSrts"
 
 const char *target__found_name(enum target_found found)
 {
@@ -353,12 +355,64 @@ static int check_live(struct target *t, bool last, enum target_verdict *ret_verd
 /* Whether the dynamic linker will bring a runtime: it runs after the exec. */
 static bool awaits_library(const struct target *t)
 {
-	static const char library[] = "libHSrts";
 	const struct image *exe = images__exe(&t->images);
 	struct elf_section strings;
 
 	return exe && exe->elf && elf__section(exe->elf, ".dynstr", &strings) == 0 &&
-	       strings.data && memmem(strings.data, strings.size, library, sizeof(library) - 1);
+	       strings.data &&
+	       memmem(strings.data, strings.size, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1);
+}
+
+/*
+ * Where the dynamic linker will find the runtime: the string table of the executable has both its
+ * name and the directories of its run path. A wrong guess does no harm: whoever uses it compares
+ * it with what the process maps.
+ */
+static void add_library_in(struct target *t, const char *dirs, const char *name)
+{
+	char path[4096], dir[4096];
+	const char *slash = strrchr(t->exe, '/');
+	struct stat st;
+
+	for (const char *p = dirs; *p;) {
+		size_t len = strcspn(p, ":");
+		bool origin = len >= 7 && strncmp(p, "$ORIGIN", 7) == 0;
+		int fd, n;
+
+		snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - t->exe) : 1,
+			 slash ? t->exe : ".");
+		n = snprintf(path, sizeof(path), "%s%.*s/%s", origin ? dir : "",
+			     (int)(len - (origin ? 7 : 0)), p + (origin ? 7 : 0), name);
+		p += len + (p[len] == ':');
+		if (n < 0 || n >= (int)sizeof(path))
+			continue;
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (fd < 0)
+			continue;
+		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+			images__of_file(&t->images, fd, path, path, false);
+		close(fd);
+		return;
+	}
+}
+
+static void add_runtime_library(struct target *t)
+{
+	const struct image *exe = images__exe(&t->images);
+	struct elf_section strings;
+	const char *name = NULL, *p, *end;
+
+	if (!exe || !exe->elf || !awaits_library(t) ||
+	    elf__section(exe->elf, ".dynstr", &strings) < 0)
+		return;
+	end = (const char *)strings.data + strings.size;
+	for (p = (const char *)strings.data; p < end; p += strnlen(p, (size_t)(end - p)) + 1)
+		if (strncmp(p, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1) == 0)
+			name = p;
+	for (p = (const char *)strings.data; name && p < end;
+	     p += strnlen(p, (size_t)(end - p)) + 1)
+		if (memchr(p, '/', strnlen(p, (size_t)(end - p))))
+			add_library_in(t, p, name);
 }
 
 static int new_target(pid_t pid, const struct target_opts *opts, struct target **ret_target)
@@ -423,7 +477,11 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	err = find_runtime(t);
 	if (err < 0)
 		goto out;
-	err = check_live(t, !t->starting, &verdict);
+	/* one that has just begun is attached first, and checked when it is ready */
+	if (t->starting)
+		verdict = TARGET_NOT_READY;
+	else
+		err = check_live(t, true, &verdict);
 	if (err < 0 && err != -ESRCH && err != -ENOMEM && t->reason) {
 		verdict = TARGET_REFUSED;
 		err = 0;
@@ -438,7 +496,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 		fill_wire(t);
 	else
 		fill_wire_early(t);
-	err = names__new(t, &t->names);
+	err = names__new(&t->names);
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {
@@ -488,7 +546,9 @@ int target__open_file(int fd, const char *path, const struct target_opts *opts,
 		return err;
 	snprintf(t->exe, sizeof(t->exe), "%s", path);
 	snprintf(link, sizeof(link), "/proc/%d/fd/%d", getpid(), fd);
-	err = images__of_file(&t->images, fd, link, path);
+	err = images__of_file(&t->images, fd, link, path, true);
+	if (err == 0)
+		add_runtime_library(t);
 	if (err == 0 && t->symbols_path)
 		err = take_symbols(t);
 	if (err == 0)
