@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "eventlog/u64map.h"
 #include "eventlog_writer.h"
 
 static struct eventlog *log_new(void)
@@ -226,6 +227,39 @@ static void t_kinds(void **state)
 	assert_int_equal(cctree__find_cc(tree, "late", "M", NULL), cc);
 	assert_int_equal(cctree__find_cc(tree, "late", "M", "other"), CC_NO_NODE);
 	cctree__free(tree);
+}
+
+/* ── the map under them ──────────────────────────────────────────────────────────────────── */
+
+/* Against an array, through growth and deletions in every order. */
+static void t_u64map(void **state)
+{
+	struct u64map m = {0};
+	uint32_t want[512], seed = 99;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		want[i] = U64MAP_NONE;
+	assert_int_equal(u64map__get(&m, 1), U64MAP_NONE);
+	u64map__del(&m, 1);
+	for (uint32_t round = 0; round < 50000; round++) {
+		uint32_t k;
+
+		seed = seed * 1664525u + 1013904223u;
+		k = (seed >> 8) % ARRAY_SIZE(want);
+		if (seed >> 31) {
+			assert_int_equal(u64map__put(&m, k * 0x100000001ull, round), 0);
+			want[k] = round;
+		} else {
+			u64map__del(&m, k * 0x100000001ull);
+			want[k] = U64MAP_NONE;
+		}
+		if (round % 500)
+			continue;
+		for (k = 0; k < ARRAY_SIZE(want); k++)
+			assert_int_equal(u64map__get(&m, k * 0x100000001ull), want[k]);
+	}
+	u64map__free(&m);
 }
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
@@ -810,19 +844,13 @@ static void t_prof_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_profile),
-		cmocka_unit_test(t_filter),
-		cmocka_unit_test(t_kinds),
-		cmocka_unit_test(t_lane_merges),
-		cmocka_unit_test(t_lane_order),
-		cmocka_unit_test(t_sched),
-		cmocka_unit_test(t_window),
-		cmocka_unit_test(t_annotations),
-		cmocka_unit_test(t_annotations_by_thread),
-		cmocka_unit_test(t_heap),
-		cmocka_unit_test(t_info),
-		cmocka_unit_test(t_prof_text),
-		cmocka_unit_test(t_prof_json),
+		cmocka_unit_test(t_profile),	 cmocka_unit_test(t_filter),
+		cmocka_unit_test(t_u64map),	 cmocka_unit_test(t_kinds),
+		cmocka_unit_test(t_lane_merges), cmocka_unit_test(t_lane_order),
+		cmocka_unit_test(t_sched),	 cmocka_unit_test(t_window),
+		cmocka_unit_test(t_annotations), cmocka_unit_test(t_annotations_by_thread),
+		cmocka_unit_test(t_heap),	 cmocka_unit_test(t_info),
+		cmocka_unit_test(t_prof_text),	 cmocka_unit_test(t_prof_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

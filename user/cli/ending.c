@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A session's end: what is left in the kernel, losses and cost, then the picture. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -58,6 +59,23 @@ static void tell_losses(struct session *s)
 	}
 	if (lost || s->bad_records || s->record_err)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
+/* Nothing is lost by it, but times next to it are inferred. */
+static void tell_inferred(struct session *s)
+{
+	uint64_t n = kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_IN) +
+		     kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_OUT);
+	char text[160];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text),
+		 "%llu context switches were not reported by the kernel; their times were inferred "
+		 "from wake-ups",
+		 (unsigned long long)n);
+	for (size_t i = 0; i < s->n_members; i++)
+		timeline__add_missing(s->tl, s->members[i].pid, text);
 }
 
 static uint64_t cpu_ns(const struct rusage *r)
@@ -126,6 +144,7 @@ int session__finish(struct session *s)
 		err = kernel__threads(s->kernel, on_thread, s);
 	tell_cost(s, end);
 	tell_losses(s);
+	tell_inferred(s);
 	for (size_t i = 0; i < s->n_members; i++)
 		kernel__detach(s->kernel, s->members[i].pid);
 	if (!err)

@@ -290,16 +290,13 @@ static int print(const struct list *list, const struct options *options)
 	}
 	outputs__owner(&owner, &group);
 	err = outfile__open(path, owner, group, &out);
-	if (!err) {
-		err = print_to(list, options, outfile__stream(out));
-		if (err)
-			outfile__abort(out);
-		else
-			err = outfile__commit(out);
-	}
 	if (err)
-		log_error("%s: cannot be written: %s; choose another place with -o", path,
-			  strerror(-err));
+		return err;
+	err = print_to(list, options, outfile__stream(out));
+	if (!err)
+		return outfile__commit(out);
+	log_error("%s: cannot be written: %s; nothing was left there", path, strerror(-err));
+	outfile__abort(out);
 	return err;
 }
 

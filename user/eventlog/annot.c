@@ -24,8 +24,10 @@
 
 struct open_span {
 	struct el_span span;
-	uint32_t stack;	     /* string */
-	uint32_t key, below; /* older open one of the same key */
+	uint32_t stack; /* string */
+	uint32_t below; /* older open one of the same key */
+	bool open;
+	uint64_t key;
 };
 
 struct open_call {
@@ -131,21 +133,32 @@ static int intern_stack(struct el_annot *a, const char *s, uint32_t len, uint32_
 	return err;
 }
 
-/* Number and label as one string, so that one lookup finds an interval. */
-static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint32_t *ret_key)
+/* What tells intervals apart: label, and number. Large numbers become part of a name. */
+static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint64_t *ret_key)
 {
 	char key[4096];
-	int len = snprintf(key, sizeof(key), "%llu\n%.*s", (unsigned long long)n,
-			   (int)MIN(label.len, 4000u), label.s);
+	uint32_t id;
+	int len, err;
 
-	return intern(a, key, (size_t)len, ret_key);
+	if (n < UINT32_MAX) {
+		err = intern(a, label.s, label.len, &id);
+	} else {
+		len = snprintf(key, sizeof(key), "%llu\n%.*s", (unsigned long long)n,
+			       (int)MIN(label.len, 4000u), label.s);
+		err = intern(a, key, (size_t)len, &id);
+		n = UINT32_MAX;
+	}
+	if (!err)
+		*ret_key = (uint64_t)id << 32 | n;
+	return err;
 }
 
 /* ── intervals ───────────────────────────────────────────────────────────────────────────── */
 
 static int on_start(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint32_t key, label, at;
+	uint64_t key;
+	uint32_t label, at;
 	struct open_span *o;
 	int err;
 
@@ -173,21 +186,22 @@ static int on_start(struct el_annot *a, const struct el_event *ev, const struct 
 			 .thread = a->sched ? el_sched__running(a->sched, ev->cap) : 0},
 		.stack = NONE,
 		.key = key,
+		.open = true,
 		.below = u64map__get(&a->open_by_key, key),
 	};
 	return u64map__put(&a->open_by_key, key, at);
 }
 
 /* The open interval that a message means; *ret_above: the newer one of the same key, or NONE. */
-static uint32_t find_open(const struct el_annot *a, uint32_t key, uint16_t cap, uint32_t *ret_above)
+static uint32_t find_open(const struct el_annot *a, uint64_t key, uint16_t cap, uint32_t *ret_above)
 {
 	uint32_t top = u64map__get(&a->open_by_key, key), at = top, above = NONE;
 	uint32_t thread = a->sched ? el_sched__running(a->sched, cap) : 0;
 
 	*ret_above = NONE;
-	if (top == NONE || top == OPEN_MAX || !thread)
-		return top == OPEN_MAX ? NONE : top;
-	for (unsigned n = 0; n < LOOK_BACK && at != NONE && at != OPEN_MAX; n++) {
+	if (top == NONE || !thread)
+		return top;
+	for (unsigned n = 0; n < LOOK_BACK && at != NONE; n++) {
 		if (a->open[at].span.thread == thread) {
 			*ret_above = above;
 			return at;
@@ -203,7 +217,8 @@ static uint32_t find_said(struct el_annot *a, const struct annot_words *w, uint1
 {
 	const char *blank = memchr(w->label.s, ' ', w->label.len);
 	struct el_str word = w->label;
-	uint32_t key, above, at;
+	uint64_t key;
+	uint32_t above, at;
 
 	if (intern_key(a, w->n, word, &key))
 		return NONE;
@@ -266,7 +281,8 @@ static int close_span(struct el_annot *a, struct open_span *o, uint64_t end, boo
 
 static int on_stop(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint32_t key, above, at;
+	uint64_t key;
+	uint32_t above, at;
 	struct open_span *o;
 	int err;
 
@@ -282,10 +298,13 @@ static int on_stop(struct el_annot *a, const struct el_event *ev, const struct a
 	err = close_span(a, o, ev->time, false);
 	if (above != NONE)
 		a->open[above].below = o->below;
-	else if (u64map__put(&a->open_by_key, key, o->below == NONE ? OPEN_MAX : o->below))
-		return -ENOMEM;
+	else if (o->below == NONE)
+		u64map__del(&a->open_by_key, key);
+	else
+		/* There already: cannot fail. */
+		u64map__place(&a->open_by_key, key, o->below);
 	o->below = a->free_open;
-	o->key = NONE;
+	o->open = false;
 	a->free_open = at;
 	return err;
 }
@@ -298,8 +317,6 @@ static int on_call_to(struct el_annot *a, const struct el_event *ev, const struc
 	struct open_call *o;
 	int err;
 
-	if (below == OPEN_MAX)
-		below = NONE;
 	if (a->free_call != NONE) {
 		at = a->free_call;
 		a->free_call = a->calls[at].below;
@@ -340,8 +357,6 @@ static int on_call_ret(struct el_annot *a, const struct el_event *ev, const stru
 	uint32_t top = u64map__get(&a->call_by_tid, w->tid), at = top, below;
 	int err = 0, first = 0;
 
-	if (top == OPEN_MAX)
-		top = at = NONE;
 	for (unsigned n = 0; n < LOOK_BACK && at != NONE && a->calls[at].call.fn != w->fn; n++)
 		at = a->calls[at].below;
 	if (at == NONE || a->calls[at].call.fn != w->fn) {
@@ -359,8 +374,10 @@ static int on_call_ret(struct el_annot *a, const struct el_event *ev, const stru
 		if (c == at)
 			break;
 	}
-	if (u64map__put(&a->call_by_tid, w->tid, below == NONE ? OPEN_MAX : below))
-		return -ENOMEM;
+	if (below == NONE)
+		u64map__del(&a->call_by_tid, w->tid);
+	else
+		u64map__place(&a->call_by_tid, w->tid, below);
 	return first;
 }
 
@@ -499,7 +516,7 @@ int el_annot__finish(struct el_annot *a, uint64_t end)
 	int err;
 
 	for (size_t i = 0; i < a->n_open; i++) {
-		if (a->open[i].key == NONE)
+		if (!a->open[i].open)
 			continue;
 		err = close_span(a, &a->open[i], end, true);
 		if (err == -E2BIG)
@@ -508,9 +525,9 @@ int el_annot__finish(struct el_annot *a, uint64_t end)
 			return err;
 	}
 	for (size_t i = 0; i < a->call_by_tid.size; i++) {
-		uint32_t at = a->call_by_tid.slots[i].value;
+		uint32_t at = u64map__slot(&a->call_by_tid, i);
 
-		while (at != NONE && at != OPEN_MAX) {
+		while (at != NONE) {
 			err = close_call(a, at, end, true);
 			if (err == -E2BIG)
 				a->info.dropped++;

@@ -19,7 +19,7 @@ static bool same(const struct el_stretch *a, const struct el_stretch *b)
 /* What took most of s[0..n), told by the first eight different ones. */
 static const struct el_stretch *heaviest(const struct el_stretch *s, size_t n)
 {
-	const struct el_stretch *which[8];
+	const struct el_stretch *which[8] = {s};
 	uint64_t ns[8];
 	size_t n_which = 0, best = 0;
 

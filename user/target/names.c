@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "debugfile.h"
 #include "rts_text.h"
+#include "site.h"
 #include "symbols.h"
 #include "target_priv.h"
 #include "zname.h"
@@ -266,6 +267,10 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 		} else {
 			names__code(target, addr, true, n);
 		}
+		return;
+	case WIRE_FRAME_CALLEE:
+		if (site__callee(target, addr, n) < 0)
+			n->name = "[indirect]";
 		return;
 	case WIRE_FRAME_ELIDED:
 		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);

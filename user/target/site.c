@@ -104,6 +104,42 @@ static void name_callee(struct target *target, const struct image_map *map,
 	}
 }
 
+int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name)
+{
+	const struct image_map *map = ret_addr ? images__at(&target->images, ret_addr - 1) : NULL;
+	struct target_site s = {.library = "", .function = ""};
+	struct insn_call call;
+	size_t len, before;
+	const uint8_t *code;
+	int err;
+
+	if (!map || !map->image || !map->image->elf)
+		return -ENOENT;
+	code = target__code(target, ret_addr - 1, &len, &before);
+	if (!code)
+		return -ENOENT;
+	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
+	err = insn__find_call_before(target->insn, code + 1 - before, before, ret_addr, &call);
+	if (err < 0)
+		return err;
+	if (call.kind == INSN_CALL_DIRECT &&
+	    !elf__plt_symbol(map->image->elf, call.target - map->bias)) {
+		names__code(target, call.target, false, ret_name);
+		return 0;
+	}
+	name_callee(target, map, &call, &s);
+	if (s.function[0] == '[')
+		return -ENOENT;
+	*ret_name = (struct code_name){.name = intern(target, s.function),
+				       .module = intern(target, ""),
+				       .package = intern(target, ""),
+				       .file = intern(target, s.library),
+				       .src = intern(target, ""),
+				       .source = NAME_EXACT,
+				       .code = CODE_C};
+	return 0;
+}
+
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)
 {
 	struct target_site s = {.library = "", .file = "", .function = "[indirect]"};

@@ -14,4 +14,10 @@
  */
 int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site);
 
+/*
+ * The C function that the call before a return address calls. -ENOENT: no call stands there, or it
+ * goes through a register.
+ */
+int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name);
+
 #endif

@@ -78,6 +78,26 @@ static int take_c(struct taker *t, uint64_t frame)
 	return 0;
 }
 
+/*
+ * The function that Haskell code called: C code on its way back to it is known by the call, also
+ * when the innermost function, all that a program counter tells, is libc's.
+ */
+static int take_callee(struct taker *t, uint64_t addr)
+{
+	struct addr_name name;
+	int err;
+
+	if (t->in_hs)
+		return 0;
+	err = named(t, addr | (uint64_t)WIRE_FRAME_CALLEE << WIRE_FRAME_KIND_SHIFT, &name);
+	if (err || name.code == CODE_UNKNOWN || name.code == CODE_HASKELL)
+		return err;
+	t->outer_code = name.code;
+	if (!t->c.n || t->c.v[t->c.n - 1] != name.frame)
+		push(t, &t->c, name.frame);
+	return 0;
+}
+
 static int take_hs(struct taker *t, uint64_t frame)
 {
 	unsigned kind = kind_of(frame);
@@ -135,6 +155,7 @@ static int take_frame(struct taker *t, uint64_t frame)
 {
 	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
 	char text[48];
+	int err;
 
 	switch (kind_of(frame)) {
 	case WIRE_FRAME_C_IP:
@@ -151,6 +172,9 @@ static int take_frame(struct taker *t, uint64_t frame)
 		else
 			snprintf(text, sizeof(text), "[frames left out]");
 		return t->cut ? 0 : push_mark(t, text);
+	case WIRE_FRAME_HS_CALL:
+		err = take_callee(t, addr);
+		return err ? err : take_hs(t, frame);
 	default:
 		return take_hs(t, frame);
 	}
