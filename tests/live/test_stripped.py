@@ -76,10 +76,10 @@ def installed_ghc():
                           check=True).stdout.strip()
 
 
-def run_stripped(t, name, *args, way, rts=(), options=(), nice=None):
+def run_stripped(t, name, *args, way, rts=(), options=(), steady=False):
     copy, twin = stripped(name, way)
     command = [copy, *args, *(("+RTS", *rts, "-RTS") if rts else ())]
-    target = Target(command, nice=nice)
+    target = Target(command, steady=steady)
     t.started.append(target)
     session = t.attach(target, *options)
     target.go()
@@ -91,7 +91,7 @@ def test_calls(t, way):
     """Every safe call of a stripped program is counted, by the right site."""
     target, session, twin = run_stripped(
         t, "Calls", 1, "safe_spin_20us=10000", "safe_spin_1ms=200", "safe_sleep_100us=2000",
-        "safe_sleep_20ms=30", "interruptible_sleep_1ms=200", way=way, options=ALWAYS, nice=-20)
+        "safe_sleep_20ms=30", "interruptible_sleep_1ms=200", way=way, options=ALWAYS, steady=True)
     truth = target.result()
     code = session.wait()
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
@@ -125,6 +125,44 @@ def test_stacks(t, case):
     check_identity(got, way)
     check(got["capabilities"] == (2 if rts else 1), f"{got['capabilities']} capabilities, RTS options {rts}")
     check_complete(got["stacks"], 300)
+
+
+@cases("option", "debuglink")
+def test_symbols_from_elsewhere(t, how):
+    """With its twin by --symbols, or a debug file by .gnu_debuglink, a stripped program has names,
+    ticks and collections again."""
+    copy, twin = stripped("Calls", "thr")
+    options = [*ALWAYS]
+    if how == "option":
+        options += ["--symbols", twin]
+    else:
+        linked = t.dir / "Calls"
+        (t.dir / ".debug").mkdir()
+        debug = t.dir / ".debug" / "Calls.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", twin, debug], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", copy, linked], check=True)
+        copy = linked
+    target = Target([copy, 1, "safe_sleep_1ms=300", "unsafe_spin_1ms=300"])
+    t.started.append(target)
+    session = t.attach(target, *options)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    got = report.call("safe_sleep_1ms")
+    check(got["calls"] == truth["safe_sleep_1ms"]["calls"], f"{got['calls']} calls")
+    found = report.target()["found_by"]
+    check(all(found[x] == "debugfile" for x in ("suspendThread", "resumeThread", "tick")), f"found by {found}")
+    check(not any(n.startswith("[Calls]+") for n in report.names()), f"no names: {sorted(report.names())}")
+
+
+def test_symbols_of_another_build(t):
+    copy, _ = stripped("Calls", "thr")
+    target = Target([copy, 1, "safe_sleep_1ms=10"])
+    t.started.append(target)
+    session = t.session("--pid", target.pid, "-d", "1", "--symbols", program("Work", "thr"))
+    check(session.wait() != 0, "safescoped took another build's symbols")
+    check(any("of another build" in l for l in session.err.seen), f"it said {session.err.seen}")
 
 
 def check_complete(stacks, enough):

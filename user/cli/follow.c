@@ -38,11 +38,11 @@ static void add_candidate(struct session *s, const struct wire_proc_new *rec, ui
 }
 
 /* What is no target, and why: in a host's session that is nothing to stop for. */
-static void refuse(struct session *s, pid_t pid, int err, const char *why)
+static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
 {
 	if (s->options->mode == MODE_COMMAND)
 		memcpy(s->why, why, sizeof(s->why));
-	if (err == -ESRCH || err == -ENOEXEC)
+	if (!ghc)
 		log_debug("pid %d: %s", pid, why);
 	else
 		log_warn("pid %d: left out: %s", pid, why);
@@ -69,7 +69,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		.reason_size = sizeof(why),
 		.starting = starting,
 	};
-	enum target_verdict verdict;
+	enum target_verdict verdict = TARGET_OK;
 	struct target *target;
 	struct member *m;
 	int err;
@@ -93,7 +93,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		armed = false;
 	}
 	if (err) {
-		refuse(s, pid, err, why);
+		refuse(s, pid, verdict == TARGET_REFUSED, why);
 		return err;
 	}
 	err = members__add(s, target, verdict == TARGET_OK, &m);

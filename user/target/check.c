@@ -253,7 +253,9 @@ static void look(struct check_ctx *c, struct check_result *r)
 		}
 	}
 	if (most == 0) {
-		r->verdict = CHECK_FAILED;
+		/* Amid hs_init: capabilities, but no thread yet that would run in them. */
+		r->verdict = c->list->n == 0 && !check__has_heap(c->images) ? CHECK_NOT_READY
+									    : CHECK_FAILED;
 		snprintf(r->why, sizeof(r->why),
 			 "no Task confirms the offsets (%u capabilities, %u Tasks looked at)",
 			 r->n_caps, c->list->n);

@@ -162,7 +162,8 @@ bool check__scan_caps(pid_t pid, const struct rts *rts, const struct images *ima
 	struct scan s = {.pid = pid, .rts = rts, .images = images, .l = l, .want = want};
 
 	scan_variables(&s, true);
-	if (!s.embedded && s.best.n_caps == 0)
+	/* Before there is a heap there is nothing to find, but much in .data to be mistaken. */
+	if (!s.embedded && s.best.n_caps == 0 && check__has_heap(images))
 		scan_variables(&s, false);
 	if (s.best.n_caps == 1 && s.embedded && s.best.caps[0] != s.embedded)
 		s.best.n_caps = 0;

@@ -146,7 +146,7 @@ static struct elf_file *by_link(int root, const struct image *image)
 	char name[DEBUGLINK_NAME], path[PATH_MAX + DEBUGLINK_NAME + 32];
 	const char *slash = strrchr(image->name, '/');
 	struct elf_section sec;
-	uint32_t want, crc;
+	uint32_t want = 0, crc = 0;
 
 	if (image->name[0] != '/' || !slash || slash - image->name >= PATH_MAX ||
 	    elf__section(image->elf, ".gnu_debuglink", &sec) < 0 || !sec.data ||
@@ -180,9 +180,15 @@ void debugfile__look(pid_t pid, struct image *image)
 	int roots[2] = {-1, -1};
 	struct stat st[2];
 
-	if (image->file->debug_tried || !image->elf)
+	if (image->debug_tried || !image->elf)
 		return;
-	image->file->debug_tried = true;
+	image->debug_tried = true;
+	if (image->file && image->file->debug_tried) {
+		image->debug = image->file->debug;
+		return;
+	}
+	if (image->file)
+		image->file->debug_tried = true;
 	if (elf__n_symbols(image->elf, ELF_SYMTAB) > 1)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
@@ -193,15 +199,17 @@ void debugfile__look(pid_t pid, struct image *image)
 	    fstat(roots[1], &st[1]) == 0 && st[0].st_dev == st[1].st_dev &&
 	    st[0].st_ino == st[1].st_ino)
 		fd__close(&roots[1]);
-	for (size_t i = 0; i < ARRAY_SIZE(roots) && !image->file->debug; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(roots) && !image->debug; i++) {
 		if (roots[i] < 0)
 			continue;
-		image->file->debug = by_build_id(roots[i], image);
-		if (!image->file->debug)
-			image->file->debug = by_link(roots[i], image);
+		image->debug = by_build_id(roots[i], image);
+		if (!image->debug)
+			image->debug = by_link(roots[i], image);
 	}
-	if (image->file->debug)
-		log_verbose("%s: symbols from %s", image->base, elf__name(image->file->debug));
+	if (image->file)
+		image->file->debug = image->debug;
+	if (image->debug)
+		log_verbose("%s: symbols from %s", image->base, elf__name(image->debug));
 	for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
 		fd__close(&roots[i]);
 }
@@ -250,10 +258,12 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	char want[41] = "", got[41] = "";
 	int fd, err;
 
+	image->debug_tried = true;
 	/* another process of the same program had it taken, and reads from it */
-	if (image->file->debug_given)
+	if (image->file && image->file->debug_given) {
+		image->debug = image->file->debug;
 		return 0;
-	image->file->debug_tried = true;
+	}
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	err = fd < 0 ? -errno : elf__open_fd(fd, path, &elf);
 	if (err < 0) {
@@ -284,8 +294,11 @@ int debugfile__take(const char *path, bool force, struct image *image)
 			 "wrong",
 			 path, got[0] ? got : "none", image->base, want[0] ? want : "none");
 	}
-	elf__free(image->file->debug);
-	image->file->debug = elf;
-	image->file->debug_given = true;
+	elf__free(image->debug);
+	image->debug = elf;
+	if (image->file) {
+		image->file->debug = elf;
+		image->file->debug_tried = image->file->debug_given = true;
+	}
 	return 0;
 }

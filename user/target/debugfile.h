@@ -15,8 +15,8 @@
 #include "image.h"
 
 /*
- * Looks for the debug file of an image that has no .symtab; image->file->debug is it, or stays NULL.
- * Looks once for each file.
+ * Looks for the debug file of an image that has no .symtab; image->debug is it, or stays NULL.
+ * Looks once for each image.
  */
 void debugfile__look(pid_t pid, struct image *image);
 

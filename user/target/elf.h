@@ -60,6 +60,8 @@ const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len);
  * process's memory. What was returned before stays valid.
  */
 void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len);
+/* The same for all of the file. */
+void elf__done(const struct elf_file *elf);
 /* PT_TLS; false if there is none. */
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align);
 
@@ -69,6 +71,7 @@ struct elf_section {
 	const uint8_t *data; /* NULL: no bytes in the file (NOBITS) or compressed */
 	uint64_t size, vaddr, offset;
 };
+bool elf__has_sections(const struct elf_file *elf);
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
 

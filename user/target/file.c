@@ -34,7 +34,9 @@ int target_cache__new(struct target_cache **ret_cache)
 static void file__free(struct file *file)
 {
 	rts_text__free(file->rts_text);
-	rts__free(file->rts);
+	if (file->rts)
+		rts__free(file->rts);
+	free(file->rts);
 	symbols__free(file->symbols);
 	elf__free(file->debug);
 	elf__free(file->elf);

@@ -23,6 +23,8 @@ struct image {
 	const char *base;	  /* the last part of it */
 	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
 	int elf_err;		  /* why, if NULL */
+	struct elf_file *debug;	  /* of debugfile.c, the file's: has the symbols that `elf` lacks */
+	bool debug_tried;
 	uint64_t bias;		  /* address in the process − address in the file */
 	bool is_exe;
 };

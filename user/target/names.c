@@ -21,6 +21,8 @@
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
 #define MAX_CACHED (1U << 20)
+/* Labels looked at behind a local closure for the binding that holds it. */
+#define MAX_ENCLOSING 8
 
 struct cached {
 	uint64_t frame;
@@ -91,6 +93,10 @@ static const struct symbols *symbols_of(const struct target *target, struct imag
 		debugfile__look(target->info.pid, image);
 		if (symbols__new_debug(file->elf, file->debug, &file->symbols) < 0)
 			file->symbols = NULL;
+		/* Building it read all of the symbols; few are needed again. */
+		elf__done(file->elf);
+		if (file->debug)
+			elf__done(file->debug);
 	}
 	return file->symbols;
 }
@@ -144,6 +150,32 @@ const char *names__capi(const char *name, char *buf, size_t size)
 		return name;
 	zname__zdecode(last, strlen(last), buf, size);
 	return buf;
+}
+
+/*
+ * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
+ * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
+ * is emitted before the code that allocates it), so the binding behind tells more than the one
+ * before; a constructor's entry code is never meant. hit and z are put right where that holds.
+ */
+static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
+			     struct zname *z)
+{
+	struct symbols_hit after;
+	struct zname za;
+
+	for (size_t skip = 0; skip < MAX_ENCLOSING; skip++) {
+		if (symbols__after(symbols, vaddr, skip, &after) < 0)
+			return;
+		if (zname__decode(after.name, &za) < 0 || !za.is_haskell ||
+		    strcmp(za.module, z->module) != 0 || strcmp(za.package, z->package) != 0)
+			return;
+		if (za.kind == ZNAME_INFO) {
+			*hit = after;
+			*z = za;
+			return;
+		}
+	}
 }
 
 /* A place that no symbol names. */
@@ -200,6 +232,8 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		name_offset(names, image, vaddr, n);
 		return;
 	}
+	if (n->code == CODE_HASKELL && z.is_haskell && hit.source == NAME_NEAREST)
+		prefer_enclosing(symbols, vaddr, &hit, &z);
 	n->source = hit.source;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {

@@ -57,6 +57,7 @@ static struct rts *analyse(pid_t pid, struct image *image)
 	debugfile__look(pid, image);
 	for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
 		strategies[s](rts);
+	elf__done(image->elf);
 	rts->image = NULL;
 	shift(rts, -image->bias);
 	return rts;
@@ -85,10 +86,7 @@ static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 
 void rts__free(struct rts *rts)
 {
-	if (!rts)
-		return;
 	callsites__free(&rts->callsites);
-	free(rts);
 }
 
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)

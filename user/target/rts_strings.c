@@ -280,13 +280,12 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 	}
 	for (size_t i = 0; i < n; i++)
 		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
-	if (!message_at)
-		return false;
 	/*
 	 * A program may hold the format without being GHC's (ours does): only with its argument
 	 * beside it, or with the runtime's symbol, it is the runtime.
 	 */
-	if (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0)
+	if (!message_at ||
+	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))
 		return false;
 	if (way[0])
 		rts_strings__set_way(rts, way);

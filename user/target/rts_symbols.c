@@ -98,8 +98,8 @@ void rts_symbols__find(struct rts *rts)
 
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DEBUGFILE;
-	if (rts->image->file->debug)
-		elf__symbols(rts->image->file->debug, ELF_SYMTAB, on_symbol, &c);
+	if (rts->image->debug)
+		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DYNSYM;
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &c);
 

@@ -20,6 +20,8 @@
 
 #define CHECK_TIMEOUT_MS 2000
 #define RUNTIME_LIBRARY	 "libHSrts"
+/* Code that a packer unpacked is not less than this. */
+#define PACKED_MIN (64U << 10)
 
 const char *target__found_name(enum target_found found)
 {
@@ -180,7 +182,28 @@ static const char *machine_name(uint16_t machine, uint8_t class)
 	return "a program for another processor";
 }
 
-/* -ENOEXEC with its line. */
+/*
+ * A packer (UPX) unpacks the program into anonymous memory and runs it there: none of its code is
+ * in a file. A JIT's code is in such memory too, but that program's own is in its file.
+ */
+static bool is_packed(const struct target *t)
+{
+	const struct image *exe = images__exe(&t->images);
+	struct elf_code range;
+
+	if (exe && exe->elf && elf__has_sections(exe->elf) &&
+	    elf__code_ranges(exe->elf, &range, 1) > 0)
+		return false;
+	for (size_t i = 0; i < t->images.n_maps; i++) {
+		const struct image_map *map = &t->images.maps[i];
+
+		if (!map->image && !map->special[0] && map->end - map->start >= PACKED_MIN)
+			return true;
+	}
+	return false;
+}
+
+/* -ENOEXEC or -ENOTSUP with its line. */
 static int not_ghc(struct target *t, pid_t pid)
 {
 	const struct image *exe = images__exe(&t->images);
@@ -198,6 +221,13 @@ static int not_ghc(struct target *t, pid_t pid)
 		refuse(t, "%s is %s; only x86-64 programs can be profiled", t->exe,
 		       machine_name(machine, class));
 		return -ENOEXEC;
+	}
+	if (is_packed(t)) {
+		refuse(t,
+		       "%s is packed (its code is in anonymous memory, not in a file): it cannot "
+		       "be looked into; unpack it (upx -d) and start it again",
+		       t->exe);
+		return -ENOTSUP;
 	}
 	refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are", t->exe);
 	return -ENOEXEC;
@@ -319,6 +349,11 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 		       t->rts.version, t->rts.way, t->check.why);
 		return -ENOTSUP;
 	}
+	if (t->check.verdict == CHECK_OK && !t->info.version_known && !t->reason)
+		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
+			 "Tasks, %u Haskell threads and %u safe calls in its code)",
+			 t->info.pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
+			 t->rts.callsites.offset_votes);
 	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
 	return 0;
 }
