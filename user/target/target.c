@@ -104,7 +104,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct target *t, const
 
 static int open_process(struct target *t, pid_t pid)
 {
-	struct proc_stat st;
+	struct proc_stat st = {0};
 	int err;
 
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
