@@ -54,20 +54,20 @@ __attribute__((format(printf, 5, 6))) static void tell(struct doctor *d, bool ok
 static void tell_caps(struct doctor *d, const struct kernel_features *f)
 {
 	static const struct {
+		const char *name, *use;
 		int cap;
-		const char *name;
 		enum need need;
-		const char *use;
 	} caps[] = {
-		{CAP_BPF, "CAP_BPF", NEEDED, "loads the BPF programs"},
-		{CAP_PERFMON, "CAP_PERFMON", NEEDED, "samples, and attaches to the scheduler"},
-		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", NEEDED, "reads other processes' memory"},
-		{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", OPTIONAL,
-		 "opens the files that a process maps whatever has become of their names"},
-		{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", OPTIONAL,
-		 "reads executables that only their owner may read"},
-		{CAP_SYSLOG, "CAP_SYSLOG", OPTIONAL, "names kernel functions"},
-		{CAP_SYS_ADMIN, "CAP_SYS_ADMIN", OPTIONAL, "measures the programs' own run time"},
+		{"CAP_BPF", "loads the BPF programs", CAP_BPF, NEEDED},
+		{"CAP_PERFMON", "samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
+		{"CAP_SYS_PTRACE", "reads other processes' memory", CAP_SYS_PTRACE, NEEDED},
+		{"CAP_CHECKPOINT_RESTORE",
+		 "opens the files that a process maps whatever has become of their names",
+		 CAP_CHECKPOINT_RESTORE, OPTIONAL},
+		{"CAP_DAC_READ_SEARCH", "reads executables that only their owner may read",
+		 CAP_DAC_READ_SEARCH, OPTIONAL},
+		{"CAP_SYSLOG", "names kernel functions", CAP_SYSLOG, OPTIONAL},
+		{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
@@ -84,7 +84,7 @@ static void tell_uprobes(struct doctor *d, const struct kernel_features *f)
 	     f->uprobes ? "count the safe calls"
 			: "a kernel built with CONFIG_UPROBES brings them");
 	tell(d, f->uprobe_multi, OPTIONAL, "uprobe_multi", "%s",
-	     f->uprobe_multi ? "used: a hundred targets attach and detach in under a second"
+	     f->uprobe_multi ? "used: attaching and detaching take milliseconds"
 	     : kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON)
 		     ? "perf uprobes are used, of which each costs 100 ms to detach; Linux 6.6.35, "
 		       "6.9.5 or later brings it"

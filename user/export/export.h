@@ -22,8 +22,8 @@ struct export_opts {
 
 /* One format. write returns 0 or a negative errno and leaves the stream open. */
 struct export_format {
-	const char *name;      /* "speedscope" */
-	const char *suffix;    /* ".speedscope.json" */
+	const char *name;   /* "speedscope" */
+	const char *suffix; /* ".speedscope.json" */
 	int (*write)(FILE *out, const struct timeline *tl, const struct export_opts *opts);
 };
 
@@ -45,7 +45,8 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 FILE *outfile__stream(struct outfile *out);
 /* Why writing to the stream failed; 0 while it has not. */
 int outfile__error(const struct outfile *out);
-/* Flushes, syncs, renames and frees. On failure nothing is left behind and the errno is returned. */
+/* Flushes, syncs, renames and frees. On failure nothing is left behind and the errno is returned.
+ */
 int outfile__commit(struct outfile *out);
 /* Removes the temporary file and frees. NULL is fine. */
 void outfile__abort(struct outfile *out);

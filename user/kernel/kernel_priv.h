@@ -4,8 +4,6 @@
 #define SAFESCOPED_KERNEL_PRIV_H
 
 #include <bpf/libbpf.h>
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 #include "kernel.h"
 
@@ -71,7 +69,6 @@ struct probe {
 	bool on;
 	uint32_t refs;
 	uint64_t last_used;
-	UT_hash_handle hh;
 };
 
 /* The probe at a place, attached now if it is new. at->found must not be FOUND_NONE. */
@@ -121,8 +118,8 @@ struct kernel {
 	int stats_fd;
 	bool multi;
 	bool all; /* every process of a file shares its probes, and execs are followed */
-	struct probe *probes; /* by key */
-	size_t n_unused;
+	struct probe **probes;
+	size_t n_probes, cap_probes, n_unused;
 	uint64_t probe_uses;
 	struct reaper *reaper;
 	double max_overhead_percent;

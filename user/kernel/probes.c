@@ -11,6 +11,8 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
+#define PROBES_MAX (5 * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
+
 struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind)
 {
 	switch (kind) {
@@ -49,50 +51,72 @@ void probe__off(struct probe *p)
 	p->on = false;
 }
 
-static void probe__free(struct kernel *kernel, struct probe *p)
+static void probe__free(struct kernel *kernel, size_t i)
 {
-	HASH_DEL(kernel->probes, p);
+	struct probe *p = kernel->probes[i];
+
+	kernel->probes[i] = kernel->probes[--kernel->n_probes];
 	reaper__add(kernel->reaper, &p->uprobe);
 	free(p);
+}
+
+static struct probe *find(struct kernel *kernel, const struct probe_key *key)
+{
+	for (size_t i = 0; i < kernel->n_probes; i++) {
+		const struct probe_key *k = &kernel->probes[i]->key;
+
+		if (k->ino == key->ino && k->offset == key->offset && k->dev == key->dev &&
+		    k->kind == key->kind && k->pid == key->pid)
+			return kernel->probes[i];
+	}
+	return NULL;
+}
+
+static int add(struct kernel *kernel, const struct probe_key *key, const struct target_probe *at,
+	       struct probe **ret_probe)
+{
+	struct probe *p;
+	int err = array__reserve((void **)&kernel->probes, &kernel->cap_probes,
+				 kernel->n_probes + 1, PROBES_MAX, sizeof(struct probe *));
+
+	if (err)
+		return err;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->key = *key;
+	p->at = *at;
+	p->uprobe.fd = -1;
+	err = probe__on(kernel, p);
+	if (err) {
+		free(p);
+		return err;
+	}
+	kernel->probes[kernel->n_probes++] = p;
+	*ret_probe = p;
+	return 0;
 }
 
 int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
 		pid_t pid, struct probe **ret_probe)
 {
-	struct probe_key key;
-	struct probe *p;
+	const struct probe_key key = {
+		.dev = at->dev, .ino = at->ino, .offset = at->offset, .kind = kind, .pid = pid};
+	struct probe *p = find(kernel, &key);
 	int err;
 
-	/* the hash is over all bytes */
-	memset(&key, 0, sizeof(key));
-	key.dev = at->dev;
-	key.ino = at->ino;
-	key.offset = at->offset;
-	key.kind = kind;
-	key.pid = pid;
-	HASH_FIND(hh, kernel->probes, &key, sizeof(key), p);
 	if (p) {
-		kernel->n_unused -= !p->refs;
 		/* the path of a process that has ended leads nowhere */
 		p->at = *at;
-	} else {
-		p = calloc(1, sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		p->key = key;
-		p->at = *at;
-		p->uprobe.fd = -1;
-		err = probe__on(kernel, p);
-		if (err) {
-			free(p);
+		/* one that the budget took off, and whose targets have ended since */
+		err = p->refs ? 0 : probe__on(kernel, p);
+		if (err)
 			return err;
-		}
-		HASH_ADD(hh, kernel->probes, key, sizeof(key), p);
-		if (!p->hh.tbl) {
-			probe__off(p);
-			free(p);
-			return -ENOMEM;
-		}
+		kernel->n_unused -= !p->refs;
+	} else {
+		err = add(kernel, &key, at, &p);
+		if (err)
+			return err;
 	}
 	p->refs++;
 	p->last_used = ++kernel->probe_uses;
@@ -102,12 +126,14 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 
 static void drop_oldest(struct kernel *kernel)
 {
-	struct probe *p, *next, *oldest = NULL;
+	size_t oldest = SIZE_MAX;
 
-	HASH_ITER (hh, kernel->probes, p, next)
-		if (!p->refs && (!oldest || p->last_used < oldest->last_used))
-			oldest = p;
-	if (!oldest)
+	for (size_t i = 0; i < kernel->n_probes; i++)
+		if (!kernel->probes[i]->refs &&
+		    (oldest == SIZE_MAX ||
+		     kernel->probes[i]->last_used < kernel->probes[oldest]->last_used))
+			oldest = i;
+	if (oldest == SIZE_MAX)
 		return;
 	probe__free(kernel, oldest);
 	kernel->n_unused--;
@@ -121,7 +147,9 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	if (!p || --p->refs)
 		return;
 	if (!kernel->all) {
-		probe__free(kernel, p);
+		for (size_t i = 0; i < kernel->n_probes; i++)
+			if (kernel->probes[i] == p)
+				probe__free(kernel, i);
 		return;
 	}
 	kernel->n_unused++;
@@ -131,10 +159,10 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 
 void probes__free(struct kernel *kernel)
 {
-	struct probe *p, *next;
-
-	HASH_ITER (hh, kernel->probes, p, next)
-		probe__free(kernel, p);
+	while (kernel->n_probes)
+		probe__free(kernel, kernel->n_probes - 1);
+	free(kernel->probes);
+	kernel->probes = NULL;
 	reaper__free(kernel->reaper);
 	kernel->reaper = NULL;
 }

@@ -30,7 +30,7 @@ struct file {
 	struct elf_file *elf; /* NULL: no readable x86-64 ELF file */
 	int elf_err;	      /* why, if NULL */
 
-	struct elf_file *debug;	 /* of debugfile.c: has the symbols that `elf` lacks; NULL */
+	struct elf_file *debug; /* of debugfile.c: has the symbols that `elf` lacks; NULL */
 	bool debug_tried, debug_given;
 	struct symbols *symbols; /* of names.c, made at first use */
 	bool symbols_tried;

@@ -25,7 +25,7 @@ struct image {
 	int elf_err;		  /* why, if NULL */
 	struct elf_file *debug;	  /* of debugfile.c, the file's: has the symbols that `elf` lacks */
 	bool debug_tried;
-	uint64_t bias;		  /* address in the process − address in the file */
+	uint64_t bias; /* address in the process − address in the file */
 	bool is_exe;
 };
 

@@ -554,7 +554,7 @@ out:
 
 int target__complete(struct target *target, bool last, enum target_verdict *ret_verdict)
 {
-	enum target_verdict verdict;
+	enum target_verdict verdict = TARGET_NOT_READY;
 	int err;
 
 	err = target__refresh_maps(target);

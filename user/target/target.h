@@ -155,8 +155,8 @@ struct target_confirmed {
 	const char *task_layout;	    /* "with clock", "without clock": see layout.h */
 	uint64_t stgrun_ret;		    /* 0: not found */
 	const char *rts_file;		    /* base name of the file that holds the runtime */
-	uint32_t votes, runner_up; /* call sites that agree on suspendThread and resumeThread, and on
-				      the second best pair; 0: they were not needed */
+	uint32_t votes, runner_up; /* call sites that agree on suspendThread and resumeThread, and
+				      on the second best pair; 0: they were not needed */
 };
 void target__confirmed(const struct target *target, struct target_confirmed *ret_confirmed);
 
