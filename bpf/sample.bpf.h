@@ -71,7 +71,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	struct stg g = {};
 	struct wire_sample *rec;
 	struct scratch *s;
-	u32 slot = SLOT_SAMPLE;
+	u32 slot = SLOT_SAMPLE, tgid = task->tgid;
 	u8 in_kernel = 0;
 
 	if (!t)
@@ -97,10 +97,14 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	}
 	g.w = &s->walk;
 	g.scan = &s->scan;
+	g.unw = &s->unw;
+	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
-	walk_thread(&g, t, &s->th, &rec->rts, rec->site, &regs);
+	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &regs);
+	if (s->state.differs)
+		count(WIRE_CNT_UNWIND_DIFFERS);
 	if (seen)
 		rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &rec->stack);

@@ -188,6 +188,8 @@ static int attach_member(struct session *s, struct member *m)
 		return err;
 	}
 	m->attach_ns = now;
+	if (kernel__unwind(s->kernel, m->target))
+		timeline__add_missing(s->tl, info->pid, "C frames: unwind rows could not be had");
 	err = kernel__attach(s->kernel, info);
 	if (err)
 		return err;

@@ -113,6 +113,7 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info)
 		err = put_target(kernel, a);
 	if (err) {
 		log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
+		unwind__forget(kernel, info->pid);
 		return err;
 	}
 	kernel->n_targets++;
@@ -139,6 +140,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	if (!a)
 		return;
 	detach_all(a);
+	unwind__forget(kernel, pid);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	*a = kernel->targets[--kernel->n_targets];

@@ -109,7 +109,9 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->stats_fd = -1;
 	kernel->multi = opts->features->uprobe_multi;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
-	err = load_object(kernel);
+	err = unwind__new(&kernel->unwind);
+	if (!err)
+		err = load_object(kernel);
 	if (err)
 		goto fail;
 	/* without the statistics the budget knows the traps only, and the report says so */
@@ -140,6 +142,7 @@ void kernel__close(struct kernel *kernel)
 	sampler__free(kernel->sampler);
 	ring_buffer__free(kernel->ring);
 	safescope_bpf__destroy(kernel->skel);
+	unwind__free(kernel->unwind);
 	fd__close(&kernel->stats_fd);
 	free(kernel->record);
 	free(kernel);
