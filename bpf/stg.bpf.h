@@ -76,7 +76,7 @@ struct unw_file;
 struct stg {
 	struct mem *mem;
 	struct stg_walk *w;
-	u64 *frames;		  /* STG_FRAMES_ROOM of them */
+	u64 *frames; /* STG_FRAMES_ROOM of them */
 	/* for the walks that begin in C code */
 	struct cstack_scan *scan;
 	struct unw *unw;

@@ -167,9 +167,8 @@ SS_INLINE int walk_caller(const struct walk_ctx *c)
 	u64 prev = 0, tso = 0;
 
 	s->tso = 0;
-	if (!s->incall ||
-	    mem_u64(c->g->mem, &prev, s->incall + c->t->layout.incall_prev_stack) || !prev ||
-	    mem_u64(c->g->mem, &tso, prev + c->t->layout.incall_suspended_tso) || !tso)
+	if (!s->incall || mem_u64(c->g->mem, &prev, s->incall + c->t->layout.incall_prev_stack) ||
+	    !prev || mem_u64(c->g->mem, &tso, prev + c->t->layout.incall_suspended_tso) || !tso)
 		return 0;
 	s->incall = prev;
 	s->tso = stg_unforward(c->g->mem, tso);

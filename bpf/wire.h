@@ -39,8 +39,10 @@ enum wire_frame_kind {
 	WIRE_FRAME_ELIDED = 6, /* address part: how many stack chunks are left out here */
 	WIRE_FRAME_KERNEL = 7, /* a kernel address (low 48 bits) */
 	WIRE_FRAME_HS_CALL =
-		8, /* return address, into Haskell code, of a C function called from it */
+		8,	    /* return address, into Haskell code, of a C function called from it */
 	WIRE_FRAME_GAP = 9, /* C frames could not be told from here; the address that had no row */
+	WIRE_FRAME_CALLEE =
+		10, /* made by user space: what the call before this return address calls */
 };
 
 /* How a stack ended. */
@@ -65,10 +67,10 @@ enum wire_cause {
 	WIRE_CAUSE_GC_RACE = 8, /* the thread was resumed, or its stack moved, during the walk */
 	WIRE_CAUSE_NO_TSO = 9,	/* no Haskell thread could be told */
 	/* C stacks of threads without Haskell below */
-	WIRE_CAUSE_C_NO_MAP = 10,  /* a program counter outside of the mappings that are known */
-	WIRE_CAUSE_C_NO_ROW = 11,  /* code without unwind rows that is no Haskell code */
-	WIRE_CAUSE_C_RULE = 12,	   /* an unwind rule that cannot be followed, or leads nowhere */
-	WIRE_CAUSE_C_FAULT = 13,   /* stack memory that could not be read */
+	WIRE_CAUSE_C_NO_MAP = 10,   /* a program counter outside of the mappings that are known */
+	WIRE_CAUSE_C_NO_ROW = 11,   /* code without unwind rows that is no Haskell code */
+	WIRE_CAUSE_C_RULE = 12,	    /* an unwind rule that cannot be followed, or leads nowhere */
+	WIRE_CAUSE_C_FAULT = 13,    /* stack memory that could not be read */
 	WIRE_CAUSE_C_TOO_DEEP = 14, /* more C frames than are walked */
 	WIRE_CAUSE_MAX = 16,
 };

@@ -197,7 +197,7 @@ void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 {
 	size_t n = stack->nframes, mark = 0, tail;
 
-	if (!stack->elided)
+	if (!(stack->elided & 1))
 		return;
 	while (mark < n && frames[mark] >> WIRE_FRAME_KIND_SHIFT != WIRE_FRAME_ELIDED)
 		mark++;
@@ -213,7 +213,7 @@ void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 		memmove(frames + mark, frames + mark + 1, tail * sizeof(*frames));
 		stack->nframes--;
 	}
-	stack->elided = (stack->elided & 2) ? 1 : 0;
+	stack->elided = (stack->elided & 4) | ((stack->elided & 2) ? 1 : 0);
 	stack->turn = 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "rts_text.h"
+#include "site.h"
 #include "symbols.h"
 #include "target_priv.h"
 #include "zname.h"
@@ -143,8 +144,8 @@ const char *names__capi(const char *name, char *buf, size_t size)
  * is emitted before the code that allocates it), so the binding behind tells more than the one
  * before; a constructor's entry code is never meant. hit and z are put right where that holds.
  */
-static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr,
-			     struct symbols_hit *hit, struct zname *z)
+static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
+			     struct zname *z)
 {
 	struct symbols_hit after;
 	struct zname za;
@@ -286,6 +287,10 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 		} else {
 			names__code(target, addr, true, n);
 		}
+		return;
+	case WIRE_FRAME_CALLEE:
+		if (site__callee(target, addr, &addr) == 0)
+			names__code(target, addr, false, n);
 		return;
 	case WIRE_FRAME_ELIDED:
 		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);

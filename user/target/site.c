@@ -104,6 +104,45 @@ static void name_callee(struct target *target, const struct image_map *map,
 	}
 }
 
+int site__callee(const struct target *target, uint64_t ret_addr, uint64_t *ret_callee)
+{
+	const struct image_map *map = ret_addr ? images__at(&target->images, ret_addr - 1) : NULL;
+	char plain[256] = "";
+	const char *symbol = NULL;
+	struct insn_call call;
+	size_t len, before;
+	const uint8_t *code;
+
+	if (!map || !map->image || !map->image->elf)
+		return -ENOENT;
+	code = target__code(target, ret_addr - 1, &len, &before);
+	if (!code)
+		return -ENOENT;
+	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
+	if (insn__find_call_before(target->insn, code + 1 - before, before, ret_addr, &call))
+		return -ENOENT;
+	if (call.kind == INSN_CALL_DIRECT)
+		symbol = elf__plt_symbol(map->image->elf, call.target - map->bias);
+	else if (call.kind == INSN_CALL_SLOT)
+		symbol = elf__got_symbol(map->image->elf, call.target - map->bias);
+	if (!symbol || !symbol[0]) {
+		*ret_callee = call.target;
+		return call.kind == INSN_CALL_DIRECT ? 0 : -ENOENT;
+	}
+	memcpy(plain, symbol, MIN(strcspn(symbol, "@"), sizeof(plain) - 1));
+	for (size_t i = 0; i < target->images.n; i++) {
+		const struct image *image = target->images.images[i];
+		struct elf_sym sym;
+
+		if (image == map->image || !image->elf ||
+		    elf__find_symbol(image->elf, plain, &sym, NULL) || !sym.value)
+			continue;
+		*ret_callee = image__addr(image, sym.value);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)
 {
 	struct target_site s = {.library = "", .file = "", .function = "[indirect]"};

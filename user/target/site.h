@@ -14,4 +14,10 @@
  */
 int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site);
 
+/*
+ * Where the function begins that the call before ret_addr calls. -ENOENT: no call, or one through
+ * a register, or to a symbol that no file defines.
+ */
+int site__callee(const struct target *target, uint64_t ret_addr, uint64_t *ret_callee);
+
 #endif

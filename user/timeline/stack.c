@@ -24,6 +24,7 @@ struct taker {
 	bool at_leaf; /* the last Haskell frame was a program counter: its own return frame may
 			 follow */
 	bool cut;     /* deeper than max_depth */
+	bool gap;     /* C frames are not known between the last one and what comes next */
 	uint8_t outer_code; /* of the outermost C frame above the Haskell ones */
 };
 
@@ -78,12 +79,54 @@ static int take_c(struct taker *t, uint64_t frame)
 	return 0;
 }
 
+/*
+ * Between the C frames that are known and the Haskell code some may be missing; the last one of
+ * them is what that code calls. `callee`: its frame, UINT32_MAX if it is not known.
+ */
+static int end_gap(struct taker *t, uint32_t callee, uint8_t code)
+{
+	uint32_t mark;
+	int err;
+
+	t->gap = false;
+	/* Haskell code called the very function that is known: nothing is missing. */
+	if (t->c.n && t->c.v[t->c.n - 1] == callee)
+		return 0;
+	err = frames__add_text(&t->tl->frames, TF_MARK, "[C frames not known]", &mark);
+	if (err)
+		return err;
+	push(t, t->in_hs ? &t->hs : &t->c, mark);
+	t->ev->flags |= EV_GAP;
+	if (callee == UINT32_MAX)
+		return 0;
+	push(t, t->in_hs ? &t->hs : &t->c, callee);
+	if (!t->in_hs)
+		t->outer_code = code;
+	return 0;
+}
+
+static int end_gap_at_call(struct taker *t, uint64_t addr)
+{
+	uint64_t frame = addr | (uint64_t)WIRE_FRAME_CALLEE << WIRE_FRAME_KIND_SHIFT;
+	struct addr_name name;
+	int err = named(t, frame, &name);
+
+	if (err)
+		return err;
+	return end_gap(t, name.code == CODE_UNKNOWN ? UINT32_MAX : name.frame, name.code);
+}
+
 static int take_hs(struct taker *t, uint64_t frame)
 {
 	unsigned kind = kind_of(frame);
 	struct addr_name name;
-	int err = named(t, frame, &name);
+	int err = 0;
 
+	if (t->gap)
+		err = kind == WIRE_FRAME_HS_CALL ? end_gap_at_call(t, frame & WIRE_FRAME_ADDR_MASK)
+						 : end_gap(t, UINT32_MAX, CODE_UNKNOWN);
+	if (!err)
+		err = named(t, frame, &name);
 	if (err)
 		return err;
 	/* The kernel side cannot always tell C code that Haskell called from Haskell code. */
@@ -110,6 +153,10 @@ static int take_site(struct taker *t, uint64_t addr)
 
 	if (err)
 		return err == -E2BIG ? 0 : err;
+	if (t->gap)
+		err = end_gap(t, site->function, CODE_C);
+	if (err)
+		return err;
 	/* The innermost call's function is put in when the stack is composed. */
 	if (!t->in_hs) {
 		t->in_hs = true;
@@ -143,6 +190,9 @@ static int take_frame(struct taker *t, uint64_t frame)
 		return take_c(t, frame);
 	case WIRE_FRAME_SITE:
 		return take_site(t, addr);
+	case WIRE_FRAME_GAP:
+		t->gap = true;
+		return 0;
 	case WIRE_FRAME_ELIDED:
 		t->in_hs = true;
 		if (addr)
@@ -169,6 +219,11 @@ static const char *cause_text(uint8_t cause)
 		[WIRE_CAUSE_BAD_SIZE] = "[broken: frame too large]",
 		[WIRE_CAUSE_GC_RACE] = "[broken: the thread ran on]",
 		[WIRE_CAUSE_NO_TSO] = "[broken: no Haskell thread]",
+		[WIRE_CAUSE_C_NO_MAP] = "[broken: code of no known file]",
+		[WIRE_CAUSE_C_NO_ROW] = "[broken: code without unwind rows]",
+		[WIRE_CAUSE_C_RULE] = "[broken: unknown unwind rule]",
+		[WIRE_CAUSE_C_FAULT] = "[broken: unreadable C stack]",
+		[WIRE_CAUSE_C_TOO_DEEP] = "[broken: too many C frames]",
 	};
 
 	return cause < ARRAY_SIZE(texts) ? texts[cause] : "[broken]";
@@ -307,8 +362,10 @@ static void put_call(struct composer *c, const struct ev *ev, const struct site 
 		put_part(c, ev->c, skip);
 }
 
+/* The Haskell part is below the RTS where C code called back into Haskell. */
 static void put_rts(struct composer *c, enum mark mark, const struct ev *ev)
 {
+	put_part(c, ev->hs, 0);
 	put(c, c->tl->marks[mark]);
 	put_part(c, ev->c, 0);
 }
