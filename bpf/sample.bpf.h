@@ -35,8 +35,14 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 		*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
 		*in_kernel = 0;
 	} else {
+		u8 before = 0;
+
 		regs_of(task, r);
 		*in_kernel = 1;
+		/* on its way into a breakpoint: the program counter is behind the int3 (0xcc) that
+		 * stands for the instruction's first byte, but nothing of it has been done */
+		if (!mem_read(0, &before, 1, r->ip - 1) && before == 0xcc)
+			r->ip--;
 	}
 }
 

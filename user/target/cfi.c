@@ -6,26 +6,69 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "cfi_asm.h"
 #include "cfi_run.h"
 #include "wire.h"
 
 /* Between functions there is padding up to the next 16 bytes, which nothing runs. */
 #define PADDING 15
 
+/* Functions without rows that are followed at most, of one file. */
+#define MAX_ASM 16384
+
+/* An FDE, or a function without one. */
 struct fde_ref {
 	uint64_t start;
-	uint64_t at; /* of its entry, in the section */
+	uint64_t at;  /* of its entry, in the section; IS_ASM */
+	uint64_t len; /* IS_ASM: of the function */
 };
+
+#define IS_ASM UINT64_MAX
 
 struct builder {
 	struct eh_cursor section;
+	struct elf_file *elf;
 	struct fde_ref *fdes;
 	size_t n_fdes, cap_fdes;
+	size_t n_asm;
+	struct cfi_asm *assembly; /* NULL: not needed */
 	uint64_t base;
 	uint64_t end; /* of the code that has rows so far; 0: none has */
 	uint64_t *rows;
 	size_t n, cap;
 };
+
+static int add_ref(struct builder *b, const struct fde_ref *ref)
+{
+	int err = array__reserve((void **)&b->fdes, &b->cap_fdes, b->n_fdes + 1, ELF_MAX_FDES,
+				 sizeof(*b->fdes));
+
+	if (!err)
+		b->fdes[b->n_fdes++] = *ref;
+	return err;
+}
+
+/* A function's symbol; a callback of elf__symbols. */
+static int on_symbol(void *ctx, const struct elf_sym *sym)
+{
+	struct fde_ref ref = {.start = sym->value, .at = IS_ASM, .len = sym->size};
+	struct builder *b = ctx;
+
+	if (sym->type != STT_FUNC || sym->shndx == SHN_UNDEF || !sym->size ||
+	    sym->size > CFI_ASM_MAX_LEN || elf__has_fde(b->elf, sym->value) ||
+	    !elf_in_code(b->elf, sym->value, sym->size))
+		return 0;
+	return b->n_asm++ < MAX_ASM ? add_ref(b, &ref) : 0;
+}
+
+static int collect_asm(struct builder *b)
+{
+	int err = elf__symbols(b->elf, ELF_SYMTAB, on_symbol, b);
+
+	if (!err)
+		err = elf__symbols(b->elf, ELF_DYNSYM, on_symbol, b);
+	return err || !b->n_asm ? err : cfi_asm__new(&b->assembly);
+}
 
 static int collect(struct builder *b, const struct elf_file *elf)
 {
@@ -40,11 +83,9 @@ static int collect(struct builder *b, const struct elf_file *elf)
 			break;
 		if (!eh_take_fde(elf, &b->section, &e, &cie, &fde))
 			continue;
-		err = array__reserve((void **)&b->fdes, &b->cap_fdes, b->n_fdes + 1, ELF_MAX_FDES,
-				     sizeof(*b->fdes));
+		err = add_ref(b, &(struct fde_ref){.start = fde.start, .at = at});
 		if (err)
 			return err;
-		b->fdes[b->n_fdes++] = (struct fde_ref){.start = fde.start, .at = at};
 	}
 	return 0;
 }
@@ -78,7 +119,7 @@ static int put(struct builder *b, uint64_t vaddr, uint32_t rule)
 	return 0;
 }
 
-static int on_row(void *ctx, uint64_t start, uint64_t end, const struct cfi_state *state)
+static int add_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 {
 	struct builder *b = ctx;
 	int err = 0;
@@ -90,9 +131,27 @@ static int on_row(void *ctx, uint64_t start, uint64_t end, const struct cfi_stat
 	if (b->end && start > b->end + PADDING)
 		err = put(b, b->end, WIRE_CFI_NONE);
 	if (!err)
-		err = put(b, start, cfi__pack(&b->section, state));
+		err = put(b, start, rule);
 	b->end = end;
 	return err;
+}
+
+static int on_row(void *ctx, uint64_t start, uint64_t end, const struct cfi_state *state)
+{
+	struct builder *b = ctx;
+
+	return add_range(b, start, end, cfi__pack(&b->section, state));
+}
+
+static int run_asm(struct builder *b, const struct fde_ref *ref)
+{
+	const uint8_t *code = elf__at(b->elf, ref->start, ref->len);
+	int err = -EILSEQ;
+
+	/* another symbol of the same function was first */
+	if (code && ref->start >= b->end)
+		err = cfi_asm__run(b->assembly, code, ref->len, ref->start, add_range, b);
+	return err == -EILSEQ ? 0 : err;
 }
 
 static int run_all(struct builder *b, const struct elf_file *elf)
@@ -103,6 +162,12 @@ static int run_all(struct builder *b, const struct elf_file *elf)
 	int err;
 
 	for (size_t i = 0; i < b->n_fdes; i++) {
+		if (b->fdes[i].at == IS_ASM) {
+			err = run_asm(b, &b->fdes[i]);
+			if (err)
+				return err;
+			continue;
+		}
 		/* the file may have changed since it was read first */
 		if (!eh_take_entry(&b->section, b->fdes[i].at, &e) ||
 		    !eh_take_fde(elf, &b->section, &e, &cie, &fde) || fde.start != b->fdes[i].start)
@@ -149,20 +214,23 @@ static uint64_t first_code_page(const struct elf_file *elf)
 	return base & ~((1ULL << WIRE_UNWIND_BUCKET_SHIFT) - 1);
 }
 
-int cfi__new(struct elf_file *elf, struct target_rows *ret_rows)
+int cfi__new(struct elf_file *elf, bool c_only, struct target_rows *ret_rows)
 {
-	struct builder b = {.base = first_code_page(elf)};
+	struct builder b = {.elf = elf, .base = first_code_page(elf)};
 	int err;
 
 	if (!eh_find(elf, &b.section))
 		return -ENOENT;
 	err = collect(&b, elf);
+	if (!err && c_only)
+		err = collect_asm(&b);
 	if (!err && b.n_fdes) {
 		qsort(b.fdes, b.n_fdes, sizeof(*b.fdes), by_start);
 		err = run_all(&b, elf);
 	}
 	if (!err)
 		err = b.n ? lay_out(&b, ret_rows) : -ENOENT;
+	cfi_asm__free(b.assembly);
 	free(b.fdes);
 	free(b.rows);
 	return err;

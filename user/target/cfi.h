@@ -10,6 +10,7 @@
 #ifndef SAFESCOPED_TARGET_CFI_H
 #define SAFESCOPED_TARGET_CFI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,8 +20,11 @@
 /* Of one file: 64 MB, far more than the largest library has. */
 #define CFI_MAX_ROWS (8U << 20)
 
-/* -ENOENT: the file has no rows; -ENOMEM; -E2BIG. */
-int cfi__new(struct elf_file *elf, struct target_rows *ret_rows);
+/*
+ * -ENOENT: the file has no rows; -ENOMEM; -E2BIG. `c_only`: there is no Haskell code in it, so that
+ * functions without rows are assembly, for which rows can be made.
+ */
+int cfi__new(struct elf_file *elf, bool c_only, struct target_rows *ret_rows);
 /* The rule for an address as in the file: WIRE_CFI_NONE if there is no row. */
 uint32_t cfi__rule(const struct target_rows *rows, uint64_t vaddr);
 

@@ -58,7 +58,7 @@ static int vdso_rows(const struct image_map *theirs, struct target_rows *ret_row
 	proc_maps__free(&maps);
 	if (err < 0)
 		return err;
-	err = cfi__new(elf, ret_rows);
+	err = cfi__new(elf, false, ret_rows);
 	elf__free(elf);
 	return err;
 }
@@ -71,5 +71,9 @@ int target__rows(const struct target *target, size_t i, struct target_rows *ret_
 		return vdso_rows(map, ret_rows);
 	if (!map->image || !map->image->elf)
 		return -ENOENT;
-	return cfi__new(map->image->elf, ret_rows);
+	/* GHC's code is in the executable and in libraries that are called libHS… */
+	return cfi__new(map->image->elf,
+			!map->image->is_exe && map->image != target->rts.image &&
+				strncmp(map->image->base, "libHS", 5) != 0,
+			ret_rows);
 }
