@@ -237,15 +237,33 @@ static int follow_all(struct cfi_asm *a)
 	return err;
 }
 
+/* The length of the no-operation at an offset: padding, if nothing leads there. 0: there is none.
+ */
+static size_t padding(struct cfi_asm *a, size_t at)
+{
+	const uint8_t *code = a->code + at;
+	size_t left = a->len - at;
+	uint64_t addr = a->addr + at;
+
+	if (!cs_disasm_iter(a->handle, &code, &left, &addr, a->one))
+		return 0;
+	return a->one->id == X86_INS_NOP ? a->one->size : 0;
+}
+
 static int analyse(struct cfi_asm *a)
 {
+	size_t skip;
+
 	int err = reach(a, 0, ENTRY);
 
 	if (!err)
 		err = follow_all(a);
 	for (size_t at = 0; !err && a->indirect && at < a->len; at++) {
-		if (a->state[at])
+		skip = a->state[at] ? 1 : padding(a, at);
+		if (skip) {
+			at += skip - 1;
 			continue;
+		}
 		err = reach(a, at, a->indirect);
 		if (!err)
 			err = follow_all(a);
