@@ -141,7 +141,7 @@ static int take_hs(struct taker *t, uint64_t frame)
 		t->at_leaf = false;
 		return 0;
 	}
-	t->at_leaf = !t->hs.n && (kind == WIRE_FRAME_HS_IP || kind == WIRE_FRAME_HS_CALL);
+	t->at_leaf = kind == WIRE_FRAME_HS_CALL || (!t->hs.n && kind == WIRE_FRAME_HS_IP);
 	push(t, &t->hs, name.frame);
 	return 0;
 }
@@ -295,6 +295,8 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 		else if (err == -E2BIG)
 			err = 0;
 	}
+	if (!raw->head->nframes)
+		ev->flags |= EV_NO_WALK;
 	if (!err)
 		err = take_ip(t);
 	for (uint32_t i = 0; !err && i < raw->head->nframes && !t->cut; i++)
@@ -343,8 +345,16 @@ static void put_hs(struct composer *c, const struct ev *ev, const struct site *s
 	}
 	if (site && site->caller != UINT32_MAX)
 		put(c, site->caller);
-	else if (!ev->c || site)
+	else if (!ev->c || site || (ev->flags & EV_NO_WALK))
 		put(c, c->tl->marks[c->no_stack]);
+}
+
+/* A stack of a thread without Haskell. */
+static void put_foreign(struct composer *c, const struct ev *ev)
+{
+	if (ev->c && (ev->flags & EV_NO_WALK))
+		put(c, c->tl->marks[MARK_NO_STACK]);
+	put_part(c, ev->c, 0);
 }
 
 static void put_call(struct composer *c, const struct ev *ev, const struct site *site, bool with_c)
@@ -352,6 +362,9 @@ static void put_call(struct composer *c, const struct ev *ev, const struct site 
 	struct tl_stack stack = stacks__get(&c->tl->parts, ev->c);
 	uint32_t skip = 0;
 
+	/* a callback runs: the call's function is among the C frames below its Haskell frames */
+	if (ev->where == WIRE_WHERE_HASKELL)
+		site = NULL;
 	put_hs(c, ev, site);
 	if (site) {
 		put(c, site->function);
@@ -383,7 +396,7 @@ static void put_place(struct composer *c, const struct ev *ev, const struct site
 		put_rts(c, ev->code == CODE_GC ? MARK_GC : MARK_RTS, ev);
 		break;
 	case WIRE_WHERE_FOREIGN:
-		put_part(c, ev->c, 0);
+		put_foreign(c, ev);
 		break;
 	case WIRE_WHERE_UNKNOWN:
 		put_part(c, ev->hs, 0);
@@ -427,10 +440,10 @@ static void put_state(struct composer *c, enum tl_state state, const struct ev *
 	case ST_FOREIGN_CPU:
 		if (!ev->c)
 			put(c, c->tl->marks[MARK_FOREIGN]);
-		put_part(c, ev->c, 0);
+		put_foreign(c, ev);
 		break;
 	case ST_FOREIGN_BLOCKED:
-		put_part(c, ev->c, 0);
+		put_foreign(c, ev);
 		break;
 	case ST_PREEMPTED:
 		put_place(c, ev, site);
