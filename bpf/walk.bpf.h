@@ -85,12 +85,14 @@ SS_INLINE void walk_gap(const struct stg *g)
 SS_INLINE void walk_learn(const struct walk_ctx *c, u64 landmark)
 {
 	struct walk_state *s = c->s;
+	u64 known = c->th->stgrun_at, word = 0;
 
 	s->landmark = landmark;
 	if (s->part || !landmark || !s->tso)
 		return;
-	if (c->th->stgrun_at && c->th->stgrun_incall == c->th->incall &&
-	    c->th->stgrun_at != landmark)
+	/* the runtime uses an InCall again for a later call, which may be elsewhere on the stack */
+	if (c->th->stgrun_incall == c->th->incall && known > s->rsp && known != landmark &&
+	    !mem_u64(c->g->mem, &word, known) && word == c->t->stgrun_ret)
 		s->differs = 1;
 	c->th->stgrun_at = landmark;
 	c->th->stgrun_incall = c->th->incall;

@@ -363,6 +363,7 @@ static void test_into_haskell(void **state)
 	assert_int_equal(f->state.differs, 0);
 	/* what was remembered of another place contradicts */
 	f->th.stgrun_at += 64;
+	image_put(&f->im, f->th.stgrun_at, STGRUN_RET);
 	stg_init(&f->g, &f->t.layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	run(f, CODE + 0x1050, sp, 0xbad);
 	assert_int_equal(f->state.differs, 1);
