@@ -4,6 +4,10 @@
 #define SAFESCOPED_LIFE_BPF_H
 
 #include "maps.bpf.h"
+#include "site.bpf.h"
+
+/* include/linux/sched/signal.h: the whole process ends */
+#define SIGNAL_GROUP_EXIT 4
 
 /* `th` may be NULL. */
 SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const struct wire_thread *th)
@@ -53,14 +57,24 @@ SS_INLINE void life_forget(u32 tid)
 
 SS_INLINE void life_exit(struct task_struct *task, u64 now)
 {
+	struct wire_open_at_start *before;
+	u32 tgid = task->tgid, tid = task->pid;
 	struct wire_thread *th;
-	u32 tgid = task->tgid;
+	int gone;
 
 	if (!target_of(task))
 		return;
 	th = thread_find(task->pid);
-	if (th && th->depth)
-		count_n(WIRE_CNT_CALL_ABANDONED, th->depth);
+	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
+	if (th && th->depth) {
+		if (!gone)
+			count_n(WIRE_CNT_CALL_ABANDONED, th->depth);
+		site_thread_gone(th, gone);
+	}
+	/* no event of its own since before the session: it never left the call */
+	before = bpf_map_lookup_elem(&open_at_start, &tid);
+	if (before)
+		site_abandoned(tgid, before->site, 0, gone);
 	life_send(task, WIRE_THREAD_EXIT, now, th);
 	life_forget(task->pid);
 	if (task->signal->live.counter == 0) {

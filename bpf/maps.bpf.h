@@ -10,8 +10,8 @@
 
 /* Set before load: what is off costs nothing. */
 const volatile __u32 wire_version = WIRE_VERSION;
-const volatile __u32 wakeup_bytes = 1 << 20;   /* unread bytes in the ring that wake user space */
-const volatile __u64 off_stacks_per_sec = 500; /* stacks at switch-out, for each target */
+const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wake user space */
+const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
 
 /*
  * The one target's tgid while there is just one, else 0: spares every switch and wake-up of every

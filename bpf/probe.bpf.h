@@ -10,7 +10,8 @@
 #include "maps.bpf.h"
 #include "walk.bpf.h"
 #include "calls.bpf.h"
-#include "hist.bpf.h"
+#include "stay.bpf.h"
+#include "site.bpf.h"
 
 SS_INLINE void probe_hit(u32 tgid)
 {
@@ -21,63 +22,41 @@ SS_INLINE void probe_hit(u32 tgid)
 		__sync_fetch_and_add(&c->probe_hits, 1);
 }
 
-SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
+/* A slot that no other program uses until it is given back. NULL: none free. */
+SS_INLINE struct scratch *scratch_claim(void)
 {
-	struct wire_site *site = bpf_map_lookup_elem(&call_sites, key), *zero;
-	u32 k = 0;
-
-	if (site)
-		return site;
-	zero = bpf_map_lookup_elem(&zero_site, &k);
-	if (!zero)
-		return 0;
-	bpf_map_update_elem(&call_sites, key, zero, BPF_NOEXIST);
-	site = bpf_map_lookup_elem(&call_sites, key);
-	if (!site)
-		count(WIRE_CNT_LOST_SITES);
-	return site;
-}
-
-/* Lets *slot become v where `less` (min) or more (max) than what is there. */
-SS_INLINE void site_bound(u64 *slot, u64 v, int less)
-{
-	u64 old = *slot, seen;
+	u32 first = bpf_get_smp_processor_id() * 4;
 
 #pragma GCC unroll 4
-	for (int i = 0; i < 4; i++) {
-		/* 0 as a minimum means that there was none */
-		if (less ? (old && old <= v) : old >= v)
-			return;
-		seen = __sync_val_compare_and_swap(slot, old, v);
-		if (seen == old)
-			return;
-		old = seen;
+	for (u32 i = 0; i < 4; i++) {
+		u32 k = (first + i) & (CALL_SLOTS - 1);
+		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
+
+		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
+			return s;
 	}
+	count(WIRE_CNT_LOST_SCRATCH);
+	return 0;
 }
 
-SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u64 wall)
+SS_INLINE void scratch_release(struct scratch *s)
 {
-	u32 slot = hist_slot(wall);
-
-	__sync_fetch_and_add(&site->calls, 1);
-	__sync_fetch_and_add(&site->wall_ns, wall);
-	__sync_fetch_and_add(&site->blocked_ns, call->blocked_ns);
-	__sync_fetch_and_add(&site->runnable_ns, call->runnable_ns);
-	site_bound(&site->min_ns, wall, 1);
-	site_bound(&site->max_ns, wall, 0);
-	ss_barrier(slot);
-	if (slot < WIRE_HIST_SLOTS)
-		__sync_fetch_and_add(&site->hist[slot], 1);
+	__sync_lock_test_and_set(&s->busy, 0);
 }
 
-SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags)
+/* A thread that hits a probe is on the CPU, whatever the switches told. */
+SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
+			    struct task_struct *task, u64 now)
 {
-	struct wire_site_key key = {
-		.site = site_addr, .tgid = tgid, .flags = flags & WIRE_CALL_INTERRUPTIBLE};
-	struct wire_site *site = site_get(&key);
+	struct scratch *s;
 
-	if (site)
-		__sync_fetch_and_add(&site->abandoned, 1);
+	if (!seen->off_since_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	scratch_release(s);
 }
 
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
@@ -103,6 +82,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	if (!seen)
 		return 0;
 	thread_sync(t, seen);
+	probe_on_cpu(t, seen, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */
 	if (!seen->depth)
@@ -112,31 +92,9 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 		count(WIRE_CNT_CALL_OVERFLOW);
 	if (abandoned) {
 		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
-		site_abandoned(tgid, site, flags);
+		site_abandoned(tgid, site, flags, 0);
 	}
 	return 0;
-}
-
-/* A slot that no other program uses until it is given back. NULL: none free. */
-SS_INLINE struct scratch *scratch_claim(void)
-{
-	u32 first = bpf_get_smp_processor_id() * 4;
-
-#pragma GCC unroll 4
-	for (u32 i = 0; i < 4; i++) {
-		u32 k = (first + i) & (CALL_SLOTS - 1);
-		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
-
-		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
-			return s;
-	}
-	count(WIRE_CNT_LOST_SCRATCH);
-	return 0;
-}
-
-SS_INLINE void scratch_release(struct scratch *s)
-{
-	__sync_lock_test_and_set(&s->busy, 0);
 }
 
 SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u32 depth, u64 now,
@@ -176,7 +134,7 @@ SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u3
 
 /* The end of a call whose begin was not seen: one that was open when the session began? */
 SS_INLINE int call_from_before(struct wire_thread *seen, u32 tid, u64 incall, u64 resume_ra,
-			       struct wire_open *ret_call)
+			       u64 now, struct wire_open *ret_call)
 {
 	struct wire_open_at_start *o = bpf_map_lookup_elem(&open_at_start, &tid);
 
@@ -189,6 +147,8 @@ SS_INLINE int call_from_before(struct wire_thread *seen, u32 tid, u64 incall, u6
 		ret_call->start_ns = o->start_ns;
 		ret_call->site = o->site;
 		ret_call->flags = WIRE_CALL_OPEN_AT_START;
+		/* counted with what was seen of it */
+		site_finished(seen->tgid, ret_call, now);
 		bpf_map_delete_elem(&open_at_start, &tid);
 	} else {
 		count(WIRE_CNT_CALL_UNMATCHED);
@@ -205,9 +165,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	struct wire_target *t = target_of(task);
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
 	struct wire_open call = {};
-	struct wire_site_key key = {};
 	struct wire_thread *seen;
-	struct wire_site *site;
 	u64 incall = 0, wall;
 
 	if (!t)
@@ -217,6 +175,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	if (!seen)
 		return 0;
 	thread_sync(t, seen);
+	probe_on_cpu(t, seen, task, now);
 	if (mem_u64(0, &incall, regs->di + t->layout.task_incall) || !incall) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
@@ -225,7 +184,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 		u64 ra = 0;
 
 		mem_u64(0, &ra, regs->sp);
-		if (call_from_before(seen, tid, incall, ra, &call))
+		if (call_from_before(seen, tid, incall, ra, now, &call))
 			call_send(t, &call, seen->depth, now, task);
 		return 0;
 	}
@@ -235,12 +194,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	seen->resume_flags = call.flags;
 	seen->resume_incall = incall;
 	wall = now - call.start_ns;
-	key.site = call.site;
-	key.tgid = tgid;
-	key.flags = call.flags & WIRE_CALL_INTERRUPTIBLE;
-	site = site_get(&key);
-	if (site)
-		site_add(site, &call, wall);
+	site_finished(tgid, &call, now);
 	if (wall >= t->call_record_ns) {
 		call_send(t, &call, seen->depth, now, task);
 	} else if (!seen->depth) {

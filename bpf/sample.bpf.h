@@ -5,7 +5,7 @@
 
 #include "maps.bpf.h"
 #include "walk.bpf.h"
-#include "calls.bpf.h"
+#include "stay.bpf.h"
 
 /* The registers with which the kernel was entered. */
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
@@ -46,15 +46,6 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 	}
 }
 
-/* The innermost open call, if what is known of it holds still. */
-SS_INLINE const struct wire_open *thread_call(const struct wire_target *t,
-					      const struct wire_thread *seen)
-{
-	if ((t->flags & WIRE_TARGET_PROBES_OFF) || seen->epoch != t->epoch)
-		return 0;
-	return calls_top(seen);
-}
-
 /*
  * Between resumeThread's entry and the moment when the capability is held again, the InCall looks
  * as in the call itself.
@@ -86,8 +77,10 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!s)
 		return 0;
-	rec = (struct wire_sample *)s->rec;
 	seen = thread_find(task->pid);
+	if (seen && seen->off_since_ns)
+		stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	rec = (struct wire_sample *)s->rec;
 	rts_thread_of(task, seen, &s->th);
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
 	sample_regs(ctx, task, &regs, &in_kernel);

@@ -9,7 +9,7 @@
 
 #include "maps.bpf.h"
 #include "walk.bpf.h"
-#include "calls.bpf.h"
+#include "stay.bpf.h"
 #include "sample.bpf.h"
 
 /* 0 if this target has used up this second's stacks at switch-out. */
@@ -70,6 +70,8 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
+	if (seen->off_since_ns)
+		stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
 	regs_of(task, &regs);
@@ -92,75 +94,22 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	seen->off_since_ns = now;
 }
 
-/* Adds a stay to the thread's totals, and to its site's if it waited for a capability. */
-SS_INLINE void off_account(struct wire_thread *seen, u64 now)
-{
-	u64 out = seen->off_since_ns, wake = seen->wake_ns;
-
-	if (wake < out || wake > now)
-		wake = seen->off_state ? now : out;
-	seen->blocked_ns += wake - out;
-	seen->runnable_ns += now - wake;
-	if (seen->off_rts.where == WIRE_WHERE_RESUMING) {
-		struct wire_site_key key = {
-			.site = seen->resume_site, .tgid = seen->tgid, .flags = seen->resume_flags};
-		struct wire_site *site = bpf_map_lookup_elem(&call_sites, &key);
-
-		seen->cap_wait_ns += now - out;
-		if (site)
-			__sync_fetch_and_add(&site->cap_wait_ns, now - out);
-	}
-}
-
 SS_INLINE void switch_in(struct task_struct *task, u64 now)
 {
 	struct wire_target *t = target_of(task);
-	u32 slot = SLOT_SWITCH, tid = task->pid, n = 0;
-	struct wire_off_stack *stack = 0;
-	const struct wire_open *open;
 	struct wire_thread *seen;
-	struct wire_off *rec;
+	u32 slot = SLOT_SWITCH;
 	struct scratch *s;
 
 	if (!t)
 		return;
-	seen = thread_get(task->tgid, tid, t->epoch);
+	seen = thread_get(task->tgid, task->pid, t->epoch);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
-	rec = (struct wire_off *)s->rec;
-	fill_header(&rec->h, WIRE_OFF, now, task->tgid, tid);
-	rec->rts = seen->off_rts;
-	rec->out_ns = seen->off_since_ns;
-	rec->wake_ns = seen->wake_ns;
-	rec->ip = seen->off_ip;
-	rec->syscall = seen->off_syscall;
-	rec->prev_state = seen->off_state;
-	open = thread_call(t, seen);
-	rec->site = open					 ? open->site
-		    : seen->off_rts.where == WIRE_WHERE_RESUMING ? seen->resume_site
-								 : 0;
-	rec->call_start_ns = open ? open->start_ns : 0;
-	__builtin_memset(&rec->stack, 0, sizeof(rec->stack));
-	if (seen->off_since_ns) {
-		off_account(seen, now);
-		if (seen->has_stack && now - seen->off_since_ns >= t->off_record_ns)
-			stack = bpf_map_lookup_elem(&off_stacks, &tid);
-	}
-	if (stack) {
-		n = stack->stack.nframes;
-		if (n <= WIRE_OFF_FRAMES) {
-			rec->stack = stack->stack;
-			bpf_probe_read_kernel(s->rec + sizeof(*rec), n * sizeof(u64),
-					      stack->frames);
-		} else {
-			n = 0;
-		}
-	}
-	seen->off_since_ns = 0;
-	seen->wake_ns = 0;
-	seen->on_since_ns = now;
-	ring_send(rec, sizeof(*rec), n);
+	if (!seen->off_since_ns && seen->on_since_ns)
+		count(WIRE_CNT_NO_SWITCH_OUT);
+	stay_end(t, seen, s, task->tgid, task->pid, now);
 }
 
 SS_INLINE void woken(struct task_struct *task, u64 now)

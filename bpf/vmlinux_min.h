@@ -56,6 +56,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live;
+	unsigned int flags;
 };
 
 struct sched_entity {

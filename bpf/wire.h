@@ -39,10 +39,9 @@ enum wire_frame_kind {
 	WIRE_FRAME_ELIDED = 6, /* address part: how many stack chunks are left out here */
 	WIRE_FRAME_KERNEL = 7, /* a kernel address (low 48 bits) */
 	WIRE_FRAME_HS_CALL =
-		8,	    /* return address, into Haskell code, of a C function called from it */
-	WIRE_FRAME_GAP = 9, /* C frames could not be told from here; the address that had no row */
-	WIRE_FRAME_CALLEE =
-		10, /* made by user space: what the call before this return address calls */
+		8, /* return address, into Haskell code, of a C function called from it */
+	WIRE_FRAME_CALLEE = 9, /* user space only: the C function called before this address */
+	WIRE_FRAME_GAP = 10, /* C frames are not known from here on; the address without a row */
 };
 
 /* How a stack ended. */
@@ -337,7 +336,8 @@ struct wire_site {
 	__u64 cap_wait_ns; /* after the call, until the capability was held again; not in wall_ns */
 	__u64 min_ns;	   /* 0 while there was none */
 	__u64 max_ns;
-	__u64 abandoned;
+	__u64 abandoned;    /* the thread ended or jumped away, the process went on */
+	__u64 open_at_exit; /* the process ended */
 	__u32 hist[WIRE_HIST_SLOTS];
 	__u32 _pad[2];
 };
@@ -481,7 +481,9 @@ enum wire_counter {
 	WIRE_CNT_PROBE_HITS = 9,       /* hits of uprobes in targets */
 	WIRE_CNT_OFF_STACK_LIMIT = 10, /* stays off CPU without a stack: rate limit */
 	WIRE_CNT_RECORDS = 11,	       /* records sent */
-	WIRE_CNT_UNWIND_DIFFERS = 12,  /* unwind rows and StgRun's return address disagreed */
+	WIRE_CNT_NO_SWITCH_OUT = 12,   /* switched in, though the switch-out was not seen */
+	WIRE_CNT_NO_SWITCH_IN = 13,    /* switched out, though the switch-in was not seen */
+	WIRE_CNT_UNWIND_DIFFERS = 14,  /* unwind rows and StgRun's return address disagreed */
 	WIRE_CNT_MAX = 16,
 };
 

@@ -349,7 +349,7 @@ static void t_damaged_at_random(void **state)
 static void t_lost_bytes(void **state)
 {
 	struct writer w = {0};
-	size_t second;
+	size_t second = 0;
 	struct seen a;
 	struct eventlog_stats st;
 
@@ -909,6 +909,31 @@ static void t_bounded_stream(void **state)
 	w_free(&w);
 }
 
+/* More blocks than are indexed at once: window by window, nothing lost. */
+static void t_many_blocks(void **state)
+{
+	const unsigned n = EVENTLOG_WINDOW_BLOCKS * 5 / 4;
+	struct writer w = {0};
+	struct eventlog_stats st;
+	static struct seen a;
+
+	(void)state;
+	w_header(&w);
+	for (unsigned i = 0; i < n; i++) {
+		w_block(&w, i % 2, i * 10);
+		w_event(&w, EL_GC_START, i * 10 + 1, "");
+		w_block_end(&w, i * 10 + 2);
+	}
+	w_end(&w);
+	st = read_file(w.data, w.len, &a);
+	assert_true(st.ended);
+	assert_int_equal(st.lost_bytes, 0);
+	assert_int_equal(st.blocks, n);
+	assert_int_equal(a.n, 2 * n);
+	assert_int_equal(st.late, 0);
+	w_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -925,6 +950,7 @@ int main(void)
 		cmocka_unit_test(t_ways_in),
 		cmocka_unit_test(t_growing_file),
 		cmocka_unit_test(t_bounded_stream),
+		cmocka_unit_test(t_many_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,12 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 	kit->named++;
 	*ret = (struct code_name){
 		.module = "", .package = "", .file = "prog", .src = "", .source = NAME_EXACT};
+	if (frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_CALLEE) {
+		/* a call through a register: what it calls cannot be told */
+		ret->name = "[indirect]";
+		ret->source = NAME_NONE;
+		return;
+	}
 	switch (addr >> 20) {
 	case 1:
 	case 7:

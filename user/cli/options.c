@@ -182,6 +182,12 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 {
 	static const struct argp argp = {argp_options, parse_option, NULL, doc, NULL, NULL, NULL};
 
+	/* messages begin with the program's name, wherever it lies */
+	static char name[] = "safescoped";
+
+	if (argc > 0)
+		argv[0] = name;
+	program_invocation_name = program_invocation_short_name = name;
 	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
 	argp_parse(&argp, argc, argv, 0, NULL, ret_options);
 }

@@ -99,11 +99,8 @@ static int try_path(const struct output *o, uid_t owner, gid_t group)
 	if (!strcmp(o->path, "-"))
 		return 0;
 	err = outfile__open(o->path, owner, group, &out);
-	if (err) {
-		log_error("%s: cannot be written: %s; choose another place with -o", o->path,
-			  strerror(-err));
+	if (err)
 		return err;
-	}
 	outfile__abort(out);
 	return 0;
 }
@@ -163,20 +160,22 @@ static int write_stdout(const struct output *o, const struct timeline *tl,
 static int write_file(const struct output *o, const struct outputs *all, const struct timeline *tl,
 		      const struct export_opts *opts, bool (*stop)(void *ctx), void *ctx)
 {
-	struct outfile *out = NULL;
+	struct outfile *out;
 	int err = outfile__open(o->path, all->owner, all->group, &out);
 
-	if (!err)
-		err = o->format->write(outfile__stream(out), tl, opts);
-	if (!err && stop(ctx))
+	if (err)
+		return err;
+	err = o->format->write(outfile__stream(out), tl, opts);
+	if (err && outfile__error(out))
+		err = outfile__error(out);
+	if (err)
+		log_error("%s: cannot be written: %s; nothing was left there", o->path,
+			  strerror(-err));
+	else if (stop(ctx))
 		err = -ECANCELED;
-	if (err) {
-		outfile__abort(out);
-	} else {
-		err = outfile__commit(out);
-	}
-	if (err && err != -ECANCELED)
-		log_error("%s: cannot be written: %s", o->path, strerror(-err));
+	else
+		return outfile__commit(out);
+	outfile__abort(out);
 	return err;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -390,6 +391,23 @@ static void tell_losses(struct session *s)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }
 
+/* Nothing is lost by it, but times next to it are inferred. */
+static void tell_inferred(struct session *s)
+{
+	uint64_t n = kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_IN) +
+		     kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_OUT);
+	char text[160];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text),
+		 "%llu context switches were not reported by the kernel; their times were inferred "
+		 "from wake-ups",
+		 (unsigned long long)n);
+	for (size_t i = 0; i < s->n_members; i++)
+		timeline__add_missing(s->tl, target__info(s->members[i].target)->pid, text);
+}
+
 static void tell_cost(struct session *s, uint64_t now)
 {
 	struct rusage self = {}, children = {};
@@ -437,6 +455,7 @@ static int finish(struct session *s)
 		err = kernel__threads(s->kernel, on_thread, s);
 	tell_cost(s, end);
 	tell_losses(s);
+	tell_inferred(s);
 	for (size_t i = 0; i < s->n_members; i++)
 		kernel__detach(s->kernel, target__info(s->members[i].target)->pid);
 	if (!err)

@@ -19,17 +19,25 @@
 #define CCALLS_MAX (1u << 20)
 #define TEXT_MAX   (64u << 20) /* of all strings kept */
 #define LOOK_BACK  64	       /* open intervals of one key that are looked at */
+#define RECENT	   64	       /* a program's annotated calls are few, and said again and again */
 #define NONE	   UINT32_MAX
 
 struct open_span {
 	struct el_span span;
-	uint32_t stack;	     /* string */
-	uint32_t key, below; /* older open one of the same key */
+	uint32_t stack; /* string */
+	uint32_t below; /* older open one of the same key */
+	bool open;
+	uint64_t key;
 };
 
 struct open_call {
 	struct el_ccall call;
 	uint32_t below; /* on the same thread */
+};
+
+/* A text that was seen before, found without hashing all of it. */
+struct recent {
+	uint32_t id, len; /* len 0: none */
 };
 
 struct el_annot {
@@ -38,6 +46,7 @@ struct el_annot {
 	const struct el_sched *sched;
 	struct strtab *strings;
 	size_t text;
+	struct recent recent[RECENT];
 	struct open_span *open;
 	struct open_call *calls;
 	size_t n_open, open_cap, n_calls, calls_cap;
@@ -103,21 +112,53 @@ static int intern(struct el_annot *a, const char *s, size_t len, uint32_t *ret_i
 	return err;
 }
 
-/* Number and label as one string, so that one lookup finds an interval. */
-static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint32_t *ret_key)
+/* The same for a stack, which is long and mostly one that was told before. */
+static int intern_stack(struct el_annot *a, const char *s, uint32_t len, uint32_t *ret_id)
+{
+	uint64_t mix = len;
+	struct recent *r;
+	int err;
+
+	for (uint32_t i = 0; i < 16 && i < len; i++)
+		mix = mix * 31 + (uint8_t)s[len - 1 - i] + (uint8_t)s[len / 16 * i];
+	r = &a->recent[mix % RECENT];
+	if (r->len == len && !memcmp(strtab__get(a->strings, r->id), s, len)) {
+		*ret_id = r->id;
+		return 0;
+	}
+	err = intern(a, s, len, ret_id);
+	/* A text with a NUL in it, or too long, is kept only in part. */
+	if (!err && len < STRTAB_MAX_STRING && !memchr(s, 0, len))
+		*r = (struct recent){*ret_id, len};
+	return err;
+}
+
+/* What tells intervals apart: label, and number. Large numbers become part of a name. */
+static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint64_t *ret_key)
 {
 	char key[4096];
-	int len = snprintf(key, sizeof(key), "%llu\n%.*s", (unsigned long long)n,
-			   (int)MIN(label.len, 4000u), label.s);
+	uint32_t id;
+	int len, err;
 
-	return intern(a, key, (size_t)len, ret_key);
+	if (n < UINT32_MAX) {
+		err = intern(a, label.s, label.len, &id);
+	} else {
+		len = snprintf(key, sizeof(key), "%llu\n%.*s", (unsigned long long)n,
+			       (int)MIN(label.len, 4000u), label.s);
+		err = intern(a, key, (size_t)len, &id);
+		n = UINT32_MAX;
+	}
+	if (!err)
+		*ret_key = (uint64_t)id << 32 | n;
+	return err;
 }
 
 /* ── intervals ───────────────────────────────────────────────────────────────────────────── */
 
 static int on_start(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint32_t key, label, at;
+	uint64_t key;
+	uint32_t label, at;
 	struct open_span *o;
 	int err;
 
@@ -145,21 +186,22 @@ static int on_start(struct el_annot *a, const struct el_event *ev, const struct 
 			 .thread = a->sched ? el_sched__running(a->sched, ev->cap) : 0},
 		.stack = NONE,
 		.key = key,
+		.open = true,
 		.below = u64map__get(&a->open_by_key, key),
 	};
 	return u64map__put(&a->open_by_key, key, at);
 }
 
 /* The open interval that a message means; *ret_above: the newer one of the same key, or NONE. */
-static uint32_t find_open(const struct el_annot *a, uint32_t key, uint16_t cap, uint32_t *ret_above)
+static uint32_t find_open(const struct el_annot *a, uint64_t key, uint16_t cap, uint32_t *ret_above)
 {
 	uint32_t top = u64map__get(&a->open_by_key, key), at = top, above = NONE;
 	uint32_t thread = a->sched ? el_sched__running(a->sched, cap) : 0;
 
 	*ret_above = NONE;
-	if (top == NONE || top == OPEN_MAX || !thread)
-		return top == OPEN_MAX ? NONE : top;
-	for (unsigned n = 0; n < LOOK_BACK && at != NONE && at != OPEN_MAX; n++) {
+	if (top == NONE || !thread)
+		return top;
+	for (unsigned n = 0; n < LOOK_BACK && at != NONE; n++) {
 		if (a->open[at].span.thread == thread) {
 			*ret_above = above;
 			return at;
@@ -175,7 +217,8 @@ static uint32_t find_said(struct el_annot *a, const struct annot_words *w, uint1
 {
 	const char *blank = memchr(w->label.s, ' ', w->label.len);
 	struct el_str word = w->label;
-	uint32_t key, above, at;
+	uint64_t key;
+	uint32_t above, at;
 
 	if (intern_key(a, w->n, word, &key))
 		return NONE;
@@ -238,7 +281,8 @@ static int close_span(struct el_annot *a, struct open_span *o, uint64_t end, boo
 
 static int on_stop(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint32_t key, above, at;
+	uint64_t key;
+	uint32_t above, at;
 	struct open_span *o;
 	int err;
 
@@ -254,10 +298,13 @@ static int on_stop(struct el_annot *a, const struct el_event *ev, const struct a
 	err = close_span(a, o, ev->time, false);
 	if (above != NONE)
 		a->open[above].below = o->below;
-	else if (u64map__put(&a->open_by_key, key, o->below == NONE ? OPEN_MAX : o->below))
-		return -ENOMEM;
+	else if (o->below == NONE)
+		u64map__del(&a->open_by_key, key);
+	else
+		/* There already: cannot fail. */
+		u64map__place(&a->open_by_key, key, o->below);
 	o->below = a->free_open;
-	o->key = NONE;
+	o->open = false;
 	a->free_open = at;
 	return err;
 }
@@ -270,8 +317,6 @@ static int on_call_to(struct el_annot *a, const struct el_event *ev, const struc
 	struct open_call *o;
 	int err;
 
-	if (below == OPEN_MAX)
-		below = NONE;
 	if (a->free_call != NONE) {
 		at = a->free_call;
 		a->free_call = a->calls[at].below;
@@ -312,8 +357,6 @@ static int on_call_ret(struct el_annot *a, const struct el_event *ev, const stru
 	uint32_t top = u64map__get(&a->call_by_tid, w->tid), at = top, below;
 	int err = 0, first = 0;
 
-	if (top == OPEN_MAX)
-		top = at = NONE;
 	for (unsigned n = 0; n < LOOK_BACK && at != NONE && a->calls[at].call.fn != w->fn; n++)
 		at = a->calls[at].below;
 	if (at == NONE || a->calls[at].call.fn != w->fn) {
@@ -331,8 +374,10 @@ static int on_call_ret(struct el_annot *a, const struct el_event *ev, const stru
 		if (c == at)
 			break;
 	}
-	if (u64map__put(&a->call_by_tid, w->tid, below == NONE ? OPEN_MAX : below))
-		return -ENOMEM;
+	if (below == NONE)
+		u64map__del(&a->call_by_tid, w->tid);
+	else
+		u64map__place(&a->call_by_tid, w->tid, below);
 	return first;
 }
 
@@ -371,7 +416,7 @@ static int on_message(struct el_annot *a, const struct el_event *ev)
 	if (verb == AV_THREAD)
 		a->open[at].span.tid = w.tid;
 	else
-		return intern(a, w.stack.s, w.stack.len, &a->open[at].stack);
+		return intern_stack(a, w.stack.s, w.stack.len, &a->open[at].stack);
 	return 0;
 }
 
@@ -471,7 +516,7 @@ int el_annot__finish(struct el_annot *a, uint64_t end)
 	int err;
 
 	for (size_t i = 0; i < a->n_open; i++) {
-		if (a->open[i].key == NONE)
+		if (!a->open[i].open)
 			continue;
 		err = close_span(a, &a->open[i], end, true);
 		if (err == -E2BIG)
@@ -480,9 +525,9 @@ int el_annot__finish(struct el_annot *a, uint64_t end)
 			return err;
 	}
 	for (size_t i = 0; i < a->call_by_tid.size; i++) {
-		uint32_t at = a->call_by_tid.slots[i].value;
+		uint32_t at = u64map__slot(&a->call_by_tid, i);
 
-		while (at != NONE && at != OPEN_MAX) {
+		while (at != NONE) {
 			err = close_call(a, at, end, true);
 			if (err == -E2BIG)
 				a->info.dropped++;

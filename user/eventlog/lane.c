@@ -19,7 +19,7 @@ static bool same(const struct el_stretch *a, const struct el_stretch *b)
 /* What took most of s[0..n), told by the first eight different ones. */
 static const struct el_stretch *heaviest(const struct el_stretch *s, size_t n)
 {
-	const struct el_stretch *which[8];
+	const struct el_stretch *which[8] = {s};
 	uint64_t ns[8];
 	size_t n_which = 0, best = 0;
 
@@ -80,7 +80,7 @@ static int make_room(struct el_lane *lane)
 		return 0;
 	span = lane->s[lane->n - 1].end - lane->s[0].start;
 	if (!lane->merged_ns)
-		lane->merged_ns = MAX(2 * (span / max), 2u);
+		lane->merged_ns = MAX(4 * (span / max), 2u);
 	for (;;) {
 		merge(lane, lane->merged_ns);
 		if (lane->n <= max / 2)
@@ -88,7 +88,8 @@ static int make_room(struct el_lane *lane)
 		/* Stretches with holes between them do not merge, however long the quantum. */
 		if (lane->merged_ns > span)
 			return lane->n < max ? 0 : -E2BIG;
-		lane->merged_ns *= 2;
+		/* Steps of four: each pass over a full lane costs. */
+		lane->merged_ns *= 4;
 	}
 }
 

@@ -58,7 +58,7 @@ struct el_lane {
 	unsigned n_parts;
 };
 
-#define EL_LANE_MAX (1u << 18)
+#define EL_LANE_MAX (1u << 17)
 
 /* Continues the last stretch where it ends there and tells the same. */
 int el_lane__add(struct el_lane *lane, const struct el_stretch *s);

@@ -207,7 +207,7 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 		*depth = d;
 	} else {
 		*depth = 0;
-		if (strcmp(r->label, "MAIN")) {
+		if (strcmp(r->label, "MAIN") != 0) {
 			err = cctree__cc_by_name(tree, r->label, r->module, r->srcloc, &cc);
 			if (!err)
 				err = cctree__child(tree, CC_ROOT, cc, &node);

@@ -79,13 +79,13 @@ static struct lane *lane_get(struct el_profile *p, uint32_t cap)
 	if (i < p->n_lanes && p->lanes[i]->pub.cap == cap)
 		return p->lanes[i];
 	if (array__reserve((void **)&p->lanes, &p->lanes_cap, p->n_lanes + 1, LANES_MAX,
-			   sizeof(*p->lanes)))
+			   sizeof(struct lane *)))
 		return NULL;
 	lane = calloc(1, sizeof(*lane));
 	if (!lane)
 		return NULL;
 	lane->pub.cap = (uint16_t)cap;
-	memmove(&p->lanes[i + 1], &p->lanes[i], (p->n_lanes - i) * sizeof(*p->lanes));
+	memmove(&p->lanes[i + 1], &p->lanes[i], (p->n_lanes - i) * sizeof(struct lane *));
 	p->lanes[i] = lane;
 	p->n_lanes++;
 	return lane;

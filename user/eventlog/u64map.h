@@ -16,7 +16,7 @@
 
 struct u64map_slot {
 	uint64_t key;
-	uint32_t value; /* U64MAP_NONE: empty */
+	uint32_t full; /* value + 1; 0: empty */
 };
 
 struct u64map {
@@ -40,10 +40,9 @@ static inline uint32_t u64map__get(const struct u64map *m, uint64_t key)
 
 	if (!m->size)
 		return U64MAP_NONE;
-	for (i = u64map__hash(m, key); m->slots[i].value != U64MAP_NONE;
-	     i = (i + 1) & (m->size - 1))
+	for (i = u64map__hash(m, key); m->slots[i].full; i = (i + 1) & (m->size - 1))
 		if (m->slots[i].key == key)
-			return m->slots[i].value;
+			return m->slots[i].full - 1;
 	return U64MAP_NONE;
 }
 
@@ -51,36 +50,63 @@ static inline void u64map__place(struct u64map *m, uint64_t key, uint32_t value)
 {
 	size_t i = u64map__hash(m, key);
 
-	while (m->slots[i].value != U64MAP_NONE && m->slots[i].key != key)
+	while (m->slots[i].full && m->slots[i].key != key)
 		i = (i + 1) & (m->size - 1);
-	if (m->slots[i].value == U64MAP_NONE)
+	if (!m->slots[i].full)
 		m->n++;
-	m->slots[i] = (struct u64map_slot){key, value};
+	m->slots[i] = (struct u64map_slot){key, value + 1};
 }
 
-/* Callers bound the number of entries. */
+/* For walks over all: the value at slot i < size, or U64MAP_NONE. */
+static inline uint32_t u64map__slot(const struct u64map *m, size_t i)
+{
+	return m->slots[i].full ? m->slots[i].full - 1 : U64MAP_NONE;
+}
+
+/* Callers bound the number of entries; a value is below U64MAP_NONE. */
 static inline int u64map__put(struct u64map *m, uint64_t key, uint32_t value)
 {
 	struct u64map old = *m;
 
 	if (2 * (m->n + 1) > m->size) {
 		size_t size = m->size ? 2 * m->size : 64;
-		struct u64map_slot *slots = malloc(size * sizeof(*slots));
+		struct u64map_slot *slots = calloc(size, sizeof(*slots));
 
 		if (!slots)
 			return -ENOMEM;
-		for (size_t i = 0; i < size; i++)
-			slots[i] = (struct u64map_slot){0, U64MAP_NONE};
 		if (!old.size && getrandom(&old.seed, sizeof(old.seed), GRND_NONBLOCK) < 0)
 			old.seed = (uint64_t)(uintptr_t)slots;
 		*m = (struct u64map){slots, 0, size, old.seed};
 		for (size_t i = 0; i < old.size; i++)
-			if (old.slots[i].value != U64MAP_NONE)
-				u64map__place(m, old.slots[i].key, old.slots[i].value);
+			if (old.slots[i].full)
+				u64map__place(m, old.slots[i].key, old.slots[i].full - 1);
 		free(old.slots);
 	}
 	u64map__place(m, key, value);
 	return 0;
+}
+
+/* Later entries of the same run move up, so that no look-up stops short of them. */
+static inline void u64map__del(struct u64map *m, uint64_t key)
+{
+	size_t i, k, mask = m->size - 1;
+
+	if (!m->size)
+		return;
+	for (i = u64map__hash(m, key); m->slots[i].key != key || !m->slots[i].full;
+	     i = (i + 1) & mask)
+		if (!m->slots[i].full)
+			return;
+	for (k = (i + 1) & mask; m->slots[k].full; k = (k + 1) & mask) {
+		size_t home = u64map__hash(m, m->slots[k].key);
+
+		if (((k - home) & mask) >= ((k - i) & mask)) {
+			m->slots[i] = m->slots[k];
+			i = k;
+		}
+	}
+	m->slots[i].full = 0;
+	m->n--;
 }
 
 static inline void u64map__free(struct u64map *m)

@@ -40,8 +40,11 @@ const struct export_format *export__find(const char *name, size_t len);
  * O_NOFOLLOW, 0600), fsync, rename; given to `owner`/`group` unless they are -1.
  */
 struct outfile;
+/* Prints one line on failure, and so does outfile__commit. */
 int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **ret_out);
 FILE *outfile__stream(struct outfile *out);
+/* Why writing to the stream failed; 0 while it has not. */
+int outfile__error(const struct outfile *out);
 /* Flushes, syncs, renames and frees. On failure nothing is left behind and the errno is returned. */
 int outfile__commit(struct outfile *out);
 /* Removes the temporary file and frees. NULL is fine. */

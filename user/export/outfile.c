@@ -25,6 +25,8 @@ struct outfile {
 	char temp[48]; /* the temporary file's name; "" if there is none */
 	char *buffer;  /* the stream's: glibc ignores a size that comes without memory */
 	int dir;
+	int fd;
+	int err; /* the first failure of a write: a stream only remembers that there was one */
 	uid_t owner;
 	gid_t group;
 };
@@ -37,11 +39,43 @@ static void outfile__free(struct outfile *out)
 		fclose(out->stream);
 	if (out->temp[0])
 		unlinkat(out->dir, out->temp, 0);
+	fd__close(&out->fd);
 	fd__close(&out->dir);
 	free(out->buffer);
 	free(out->path);
 	free(out->base);
 	free(out);
+}
+
+static ssize_t write_all(void *cookie, const char *data, size_t len)
+{
+	struct outfile *out = cookie;
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = write(out->fd, data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			if (!out->err)
+				out->err = n < 0 && errno ? -errno : -EIO;
+			return 0;
+		}
+		done += (size_t)n;
+	}
+	return (ssize_t)len;
+}
+
+static int open_stream(struct outfile *out)
+{
+	const cookie_io_functions_t io = {.write = write_all};
+
+	out->stream = fopencookie(out, "w", io);
+	if (!out->stream)
+		return -ENOMEM;
+	setvbuf(out->stream, out->buffer, _IOFBF, BUFFER_SIZE);
+	return 0;
 }
 
 /* Parts path into an open directory and a name in it. */
@@ -140,25 +174,19 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 {
 	const char *advice = "choose another place with --output";
 	struct outfile *out = calloc(1, sizeof(*out));
-	int fd = -1, err;
+	int err;
 
 	if (!out)
 		return -ENOMEM;
-	out->dir = -1;
+	out->dir = out->fd = -1;
 	out->owner = owner;
 	out->group = group;
 	out->buffer = malloc(BUFFER_SIZE);
-	err = out->buffer ? open_destination(out, path, &fd, &advice) : -ENOMEM;
-	if (!err) {
-		out->stream = fdopen(fd, "w");
-		if (!out->stream)
-			err = -errno;
-		else
-			setvbuf(out->stream, out->buffer, _IOFBF, BUFFER_SIZE);
-	}
+	err = out->buffer ? open_destination(out, path, &out->fd, &advice) : -ENOMEM;
+	if (!err)
+		err = open_stream(out);
 	if (err) {
 		log_error("%s: cannot be written: %s; %s", path, strerror(-err), advice);
-		fd__close(&fd);
 		outfile__free(out);
 		return err;
 	}
@@ -171,22 +199,18 @@ FILE *outfile__stream(struct outfile *out)
 	return out->stream;
 }
 
-/*
- * Everything on the disk: a full one may show only here (delayed allocation). A stream's earlier
- * failure leaves no errno of its own; the disk is then asked again.
- */
+int outfile__error(const struct outfile *out)
+{
+	return out->err;
+}
+
+/* Everything on the disk: a full one may show only here (delayed allocation). */
 static int flush(struct outfile *out)
 {
-	bool failed = ferror(out->stream) != 0;
-	int fd = fileno(out->stream);
-
-	errno = 0;
-	if (fflush(out->stream))
-		return errno ? -errno : -EIO;
-	if (failed)
-		return -EIO;
+	if (fflush(out->stream) || out->err)
+		return out->err ? out->err : -EIO;
 	/* Devices know no fsync (EINVAL) and need none. */
-	if (fsync(fd) && (errno != EINVAL || out->temp[0]))
+	if (fsync(out->fd) && (errno != EINVAL || out->temp[0]))
 		return -errno;
 	return 0;
 }
@@ -194,9 +218,12 @@ static int flush(struct outfile *out)
 static int close_stream(struct outfile *out)
 {
 	FILE *stream = out->stream;
+	int fd = out->fd;
 
 	out->stream = NULL;
-	return fclose(stream) ? -errno : 0;
+	out->fd = -1;
+	fclose(stream);
+	return close(fd) ? -errno : out->err;
 }
 
 int outfile__commit(struct outfile *out)
@@ -204,7 +231,7 @@ int outfile__commit(struct outfile *out)
 	int err = flush(out);
 
 	if (!err && out->temp[0] && (out->owner != (uid_t)-1 || out->group != (gid_t)-1) &&
-	    fchown(fileno(out->stream), out->owner, out->group))
+	    fchown(out->fd, out->owner, out->group))
 		log_warn("%s: stays with its present owner: %s", out->path, strerror(errno));
 	if (!err)
 		err = close_stream(out);

@@ -29,7 +29,8 @@ struct check_result {
 	struct layout layout;
 	uint32_t n_caps;
 	uint64_t caps[CHECK_MAX_CAPS];
-	uint64_t capabilities; /* of the array or of the pointer to it; 0: not found */
+	uint64_t capabilities;	 /* of the array or of the pointer to it; 0: not found */
+	uint64_t n_capabilities; /* of the variable; 0: not found */
 	bool caps_array;
 	enum target_found caps_found;
 	bool tls_checked; /* my_task_tls is right for every Task looked at */

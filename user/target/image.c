@@ -20,6 +20,7 @@ static void image__free(struct image *image)
 	if (!image)
 		return;
 	symbols__free(image->symbols);
+	elf__free(image->debug);
 	elf__free(image->elf);
 	free(image->name);
 	free(image);

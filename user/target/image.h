@@ -23,7 +23,9 @@ struct image {
 	const char *base;	  /* the last part of it */
 	struct elf_file *elf;	  /* NULL: no readable x86-64 ELF file */
 	int elf_err;		  /* why, if NULL */
-	uint64_t bias;		  /* address in the process − address in the file */
+	struct elf_file *debug;	  /* of debugfile.c: has the symbols that `elf` lacks; NULL */
+	bool debug_tried;
+	uint64_t bias; /* address in the process − address in the file */
 	bool is_exe;
 	struct symbols *symbols; /* of names.c, made at first use */
 	bool symbols_tried;

@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "rts_text.h"
 #include "site.h"
 #include "symbols.h"
@@ -49,6 +50,7 @@ int names__new(struct target *target, struct names **ret_names)
 		names__free(names);
 		return err;
 	}
+	elf__done(target->rts.image->elf);
 	*ret_names = names;
 	return 0;
 }
@@ -87,12 +89,17 @@ static const char *intern(struct names *names, const char *text)
 	return names__intern(names, text, strlen(text));
 }
 
-static const struct symbols *symbols_of(struct image *image)
+static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
 	if (!image->symbols_tried) {
 		image->symbols_tried = true;
-		if (symbols__new(image->elf, &image->symbols) < 0)
+		debugfile__look(target->info.pid, image);
+		if (symbols__new_debug(image->elf, image->debug, &image->symbols) < 0)
 			image->symbols = NULL;
+		/* Building it read all of the symbols; few are needed again. */
+		elf__done(image->elf);
+		if (image->debug)
+			elf__done(image->debug);
 	}
 	return image->symbols;
 }
@@ -198,7 +205,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		n->name = intern(names, text);
 		return;
 	}
-	symbols = symbols_of(image);
+	symbols = symbols_of(target, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
 		n->code = classify(target, image, vaddr, NULL, false);
 		plt = elf__plt_symbol(image->elf, vaddr);
@@ -289,8 +296,8 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 		}
 		return;
 	case WIRE_FRAME_CALLEE:
-		if (site__callee(target, addr, &addr) == 0)
-			names__code(target, addr, false, n);
+		if (site__callee(target, addr, n) < 0)
+			n->name = "[indirect]";
 		return;
 	case WIRE_FRAME_ELIDED:
 		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
 	rts_symbols__find,
+	rts_callsites__find,
 	rts_stgrun__find,
 };
 
@@ -32,7 +34,12 @@ static bool is_rts(struct image *image, struct rts *rts)
 	return rts_strings__read(image->elf, image->base, rts);
 }
 
-int rts__find(const struct images *images, struct rts *ret_rts)
+void rts__free(struct rts *rts)
+{
+	callsites__free(&rts->callsites);
+}
+
+int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 {
 	struct rts rts;
 
@@ -43,9 +50,11 @@ int rts__find(const struct images *images, struct rts *ret_rts)
 			if (preference(image) != want || !is_rts(image, &rts))
 				continue;
 			rts.image = image;
+			debugfile__look(pid, image);
 			rts.dynamic = !image->is_exe;
 			for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
 				strategies[s](&rts);
+			elf__done(image->elf);
 			*ret_rts = rts;
 			return 0;
 		}

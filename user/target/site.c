@@ -40,6 +40,12 @@ int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
 
 	if (!map || !map->image || !map->image->elf)
 		return -ENOENT;
+	/* The finder may have decoded it already. */
+	if (map->image == target->rts.image &&
+	    callsites__at(&target->rts.callsites, ret_addr - map->bias)) {
+		*ret_site = ret_addr;
+		return 0;
+	}
 	code = target__code(target, ret_addr - 1, &len, &before);
 	if (!code)
 		return -ENOENT;
@@ -104,14 +110,14 @@ static void name_callee(struct target *target, const struct image_map *map,
 	}
 }
 
-int site__callee(const struct target *target, uint64_t ret_addr, uint64_t *ret_callee)
+int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name)
 {
 	const struct image_map *map = ret_addr ? images__at(&target->images, ret_addr - 1) : NULL;
-	char plain[256] = "";
-	const char *symbol = NULL;
+	struct target_site s = {.library = "", .function = ""};
 	struct insn_call call;
 	size_t len, before;
 	const uint8_t *code;
+	int err;
 
 	if (!map || !map->image || !map->image->elf)
 		return -ENOENT;
@@ -119,28 +125,25 @@ int site__callee(const struct target *target, uint64_t ret_addr, uint64_t *ret_c
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	if (insn__find_call_before(target->insn, code + 1 - before, before, ret_addr, &call))
-		return -ENOENT;
-	if (call.kind == INSN_CALL_DIRECT)
-		symbol = elf__plt_symbol(map->image->elf, call.target - map->bias);
-	else if (call.kind == INSN_CALL_SLOT)
-		symbol = elf__got_symbol(map->image->elf, call.target - map->bias);
-	if (!symbol || !symbol[0]) {
-		*ret_callee = call.target;
-		return call.kind == INSN_CALL_DIRECT ? 0 : -ENOENT;
-	}
-	memcpy(plain, symbol, MIN(strcspn(symbol, "@"), sizeof(plain) - 1));
-	for (size_t i = 0; i < target->images.n; i++) {
-		const struct image *image = target->images.images[i];
-		struct elf_sym sym;
-
-		if (image == map->image || !image->elf ||
-		    elf__find_symbol(image->elf, plain, &sym, NULL) || !sym.value)
-			continue;
-		*ret_callee = image__addr(image, sym.value);
+	err = insn__find_call_before(target->insn, code + 1 - before, before, ret_addr, &call);
+	if (err < 0)
+		return err;
+	if (call.kind == INSN_CALL_DIRECT &&
+	    !elf__plt_symbol(map->image->elf, call.target - map->bias)) {
+		names__code(target, call.target, false, ret_name);
 		return 0;
 	}
-	return -ENOENT;
+	name_callee(target, map, &call, &s);
+	if (s.function[0] == '[')
+		return -ENOENT;
+	*ret_name = (struct code_name){.name = intern(target, s.function),
+				       .module = intern(target, ""),
+				       .package = intern(target, ""),
+				       .file = intern(target, s.library),
+				       .src = intern(target, ""),
+				       .source = NAME_EXACT,
+				       .code = CODE_C};
+	return 0;
 }
 
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)

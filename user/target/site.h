@@ -15,9 +15,9 @@
 int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site);
 
 /*
- * Where the function begins that the call before ret_addr calls. -ENOENT: no call, or one through
- * a register, or to a symbol that no file defines.
+ * The C function that the call before a return address calls. -ENOENT: no call stands there, or it
+ * goes through a register.
  */
-int site__callee(const struct target *target, uint64_t ret_addr, uint64_t *ret_callee);
+int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name);
 
 #endif

@@ -12,11 +12,14 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "insn.h"
 #include "names.h"
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS 2000
+/* Code that a packer unpacked is not less than this. */
+#define PACKED_MIN (64U << 10)
 
 const char *target__found_name(enum target_found found)
 {
@@ -45,6 +48,7 @@ void target__free(struct target *target)
 		return;
 	names__free(target->names);
 	insn__free(target->insn);
+	rts__free(&target->rts);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
 	free(target->symbols_path);
@@ -83,7 +87,7 @@ int target__refresh_maps(struct target *target)
 
 static int open_process(struct target *t, pid_t pid)
 {
-	struct proc_stat st;
+	struct proc_stat st = {0};
 	int err;
 
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
@@ -141,6 +145,21 @@ static int open_images(struct target *t, pid_t pid)
 	return err;
 }
 
+/* --symbols is for the executable, unless it has the build-id of another file of the process. */
+static int take_symbols(struct target *t)
+{
+	struct image *image = debugfile__image_of(t->symbols_path, &t->images);
+
+	if (!image)
+		image = images__exe(&t->images);
+	if (!image || !image->elf) {
+		log_error("--symbols %s: pid %d has no executable that can be read to go with it",
+			  t->symbols_path, t->info.pid);
+		return -EINVAL;
+	}
+	return debugfile__take(t->symbols_path, t->force, image);
+}
+
 static const char *machine_name(uint16_t machine, uint8_t class)
 {
 	if (class == ELFCLASS32 && (machine == EM_386 || machine == EM_X86_64))
@@ -152,7 +171,28 @@ static const char *machine_name(uint16_t machine, uint8_t class)
 	return "a program for another processor";
 }
 
-/* -ENOEXEC with its line. */
+/*
+ * A packer (UPX) unpacks the program into anonymous memory and runs it there: none of its code is
+ * in a file. A JIT's code is in such memory too, but that program's own is in its file.
+ */
+static bool is_packed(const struct target *t)
+{
+	const struct image *exe = images__exe(&t->images);
+	struct elf_code range;
+
+	if (exe && exe->elf && elf__has_sections(exe->elf) &&
+	    elf__code_ranges(exe->elf, &range, 1) > 0)
+		return false;
+	for (size_t i = 0; i < t->images.n_maps; i++) {
+		const struct image_map *map = &t->images.maps[i];
+
+		if (!map->image && !map->special[0] && map->end - map->start >= PACKED_MIN)
+			return true;
+	}
+	return false;
+}
+
+/* -ENOEXEC or -ENOTSUP with its line. */
 static int not_ghc(const struct target *t, pid_t pid)
 {
 	const struct image *exe = images__exe(&t->images);
@@ -171,9 +211,35 @@ static int not_ghc(const struct target *t, pid_t pid)
 			  machine_name(machine, class));
 		return -ENOEXEC;
 	}
+	if (is_packed(t)) {
+		log_error("pid %d: %s is packed (its code is in anonymous memory, not in a file): "
+			  "it cannot be looked into; unpack it (upx -d) and start it again",
+			  pid, t->exe);
+		return -ENOTSUP;
+	}
 	log_error("pid %d: not a GHC program (no RTS found in %s); --list shows those that are",
 		  pid, t->exe);
 	return -ENOEXEC;
+}
+
+/* For who wants to look for himself, by another tool. */
+static void say_place(const struct target *t, const char *what, const struct rts_place *place)
+{
+	const struct callsites *c = &t->rts.callsites;
+	uint64_t offset;
+
+	if (!place->addr ||
+	    !elf__vaddr_to_offset(t->rts.image->elf, place->addr - t->rts.image->bias, &offset))
+		return;
+	if (place->found == FOUND_CALLSITES && c->votes)
+		log_debug("pid %d: %s at file offset 0x%llx of %s: %u safe calls agree, at most %u "
+			  "on anything else",
+			  t->info.pid, what, (unsigned long long)offset, t->rts.image->base,
+			  c->votes, c->runner_up);
+	else
+		log_debug("pid %d: %s at file offset 0x%llx of %s, by %s", t->info.pid, what,
+			  (unsigned long long)offset, t->rts.image->base,
+			  target__found_name(place->found));
 }
 
 static void fill_info(struct target *t)
@@ -191,6 +257,8 @@ static void fill_info(struct target *t)
 	info->profiled = t->rts.profiled;
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
+	say_place(t, "suspendThread", &t->rts.suspend);
+	say_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
@@ -213,7 +281,7 @@ static void fill_wire(struct target *t)
 	w->my_task_tls = (int32_t)c->my_task_tls;
 	w->main_cap = t->rts.threaded ? 0 : c->caps[0];
 	w->capabilities = c->capabilities;
-	w->n_capabilities = t->rts.n_capabilities.addr;
+	w->n_capabilities = c->n_capabilities;
 	w->stgrun_ret = t->rts.stgrun_ret;
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
@@ -261,6 +329,12 @@ static int check_live(struct target *t, pid_t pid, enum target_verdict *ret_verd
 			  pid, t->rts.version, t->rts.way);
 		return -ENOTSUP;
 	}
+	if (t->check.verdict == CHECK_OK && !t->info.version_known)
+		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
+			 "Tasks, "
+			 "%u Haskell threads and %u safe calls in its code)",
+			 pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
+			 t->rts.callsites.offset_votes);
 	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
 	return 0;
 }
@@ -290,7 +364,10 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	err = open_images(t, pid);
 	if (err < 0)
 		goto out;
-	if (rts__find(&t->images, &t->rts) < 0) {
+	err = t->symbols_path ? take_symbols(t) : 0;
+	if (err < 0)
+		goto out;
+	if (rts__find(pid, &t->images, &t->rts) < 0) {
 		err = not_ghc(t, pid);
 		goto out;
 	}

@@ -31,33 +31,34 @@ const char *target__found_name(enum target_found found);
 
 /* A place for a uprobe: a file as this process maps it, and an offset into that file. */
 struct target_probe {
-	char path[64];	    /* opens the very file: /proc/PID/map_files/… or /proc/PID/exe */
-	uint64_t offset;    /* file offset of the instruction */
-	uint64_t addr;	    /* the same place in the process's memory */
-	uint64_t dev, ino;  /* the file's identity */
+	char path[64];	   /* opens the very file: /proc/PID/map_files/… or /proc/PID/exe */
+	uint64_t offset;   /* file offset of the instruction */
+	uint64_t addr;	   /* the same place in the process's memory */
+	uint64_t dev, ino; /* the file's identity */
 	enum target_found found;
-	bool emulated;	    /* the kernel emulates the instruction instead of stepping it */
-	char insn[48];	    /* the instruction, disassembled */
+	bool emulated; /* the kernel emulates the instruction instead of stepping it */
+	char insn[48]; /* the instruction, disassembled */
 };
 
 /* What the finder learnt. Strings live as long as the target. */
 struct target_info {
 	pid_t pid;
-	pid_t ns_pid;		  /* in its innermost PID namespace */
-	uint64_t start_time_ns;	  /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
+	pid_t ns_pid;		/* in its innermost PID namespace */
+	uint64_t start_time_ns; /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
 	char comm[16];
-	const char *exe;	  /* path as /proc/PID/exe tells it */
-	const char *build_id;	  /* hex; "" if the executable has none */
-	const char *ghc_version;  /* "9.0.2" */
-	bool version_known;	  /* the layout table has it */
-	const char *way;	  /* "rts_thr_p" */
+	const char *exe;	 /* path as /proc/PID/exe tells it */
+	const char *build_id;	 /* hex; "" if the executable has none */
+	const char *ghc_version; /* "9.0.2" */
+	bool version_known;	 /* the layout table has it */
+	const char *way;	 /* "rts_thr_p" */
 	bool threaded, profiled, debug;
-	bool dynamic_rts;	  /* the RTS is a shared library */
-	bool layout_checked;	  /* all checks against the live process passed */
-	uint32_t capabilities;	  /* how many exist now */
+	bool dynamic_rts;      /* the RTS is a shared library */
+	bool layout_checked;   /* all checks against the live process passed */
+	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
-	struct target_probe suspend, resume, tick, gc_start, gc_end; /* .found == FOUND_NONE: absent */
-	struct wire_target wire;  /* ready for the kernel's `targets` map */
+	struct target_probe suspend, resume, tick, gc_start,
+		gc_end;		 /* .found == FOUND_NONE: absent */
+	struct wire_target wire; /* ready for the kernel's `targets` map */
 };
 
 enum target_verdict {
@@ -102,7 +103,7 @@ int target__refresh_maps(struct target *target);
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 
 enum name_source {
-	NAME_NONE = 0,	  /* [file]+0xoffset */
+	NAME_NONE = 0, /* [file]+0xoffset */
 	NAME_IPE,
 	NAME_DWARF,
 	NAME_EXACT,	  /* a symbol that covers the address */
@@ -141,9 +142,9 @@ struct target_site {
 	const char *function; /* the foreign function; "[indirect]" if called through a register */
 	const char *library;  /* base name of the file that holds it; "" if not known */
 	struct code_name caller;
-	const char *file;     /* of the site */
-	uint64_t offset;      /* of the site in that file: with `file` stable from run to run */
-	uint64_t site;	      /* the suspendThread call's return address; 0 if it was not found */
+	const char *file; /* of the site */
+	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
+	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
 };
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
 
@@ -155,10 +156,10 @@ struct snap_thread {
 	char comm[16];
 	struct wire_rts rts;
 	uint64_t start_time_ns; /* CLOCK_MONOTONIC-ish: start in boot time, see target_info */
-	uint64_t site;		/* safe call: the suspendThread call's return address; 0: not found */
-	uint64_t incall;	/* Task.incall */
-	uint32_t syscall;	/* number, or WIRE_NO_SYSCALL */
-	char state;		/* of /proc/PID/task/TID/stat: R, S, D, … */
+	uint64_t site;	  /* safe call: the suspendThread call's return address; 0: not found */
+	uint64_t incall;  /* Task.incall */
+	uint32_t syscall; /* number, or WIRE_NO_SYSCALL */
+	char state;	  /* of /proc/PID/task/TID/stat: R, S, D, … */
 	struct wire_stack stack;
 	uint64_t frames[WIRE_OFF_FRAMES];
 };

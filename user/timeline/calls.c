@@ -140,7 +140,7 @@ static void add_row(struct target_state *tg, const struct site *site, int flag)
 		.p99_ns = UINT64_MAX,
 		.max_ns = UINT64_MAX,
 		.open_at_start = site->open_at_start[flag],
-		.open_at_end = site->open_at_end[flag],
+		.open_at_end = site->open_at_end[flag] + (entry ? entry->value.open_at_exit : 0),
 		.open_wall_ns = site->open_wall_ns[flag],
 		.exact = true,
 		.observed_share = 1.0,

@@ -21,6 +21,7 @@ struct builder {
 	bool edge_exact;       /* an event marked the cursor */
 	bool start_exact;      /* and the start of the last stretch */
 	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
+	struct mutator mutator;
 };
 
 struct piece {
@@ -122,6 +123,7 @@ static int emit(struct builder *b, const struct piece *p)
 	if (err || !ns)
 		return err;
 	b->lane->states_ns[p->state] += ns;
+	mutator__spent(&b->mutator, p->state, ns);
 	if (p->sampled)
 		b->lane->sampled_states |= 1U << p->state;
 	if (p->state == ST_SAFE_CALL_CPU && !p->recorded)
@@ -131,10 +133,6 @@ static int emit(struct builder *b, const struct piece *p)
 	b->edge_exact = p->end_exact;
 	return err;
 }
-
-/* How far, in samples and in time, a piece without a sample looks for one. */
-#define NEAREST_SAMPLES 32
-#define NEAREST_MAX_NS	1000000000ULL
 
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
@@ -279,45 +277,27 @@ static bool is_callback(const struct builder *b, const struct seg *seg, const st
 	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
 }
 
-/*
- * Between two collections the thread ran its Haskell code, or it would not have come to the next
- * one. The sample nearest in time that it took there tells which. NULL: there is none.
+/* Before a safe call or a collection: the Haskell thread ran; or back in a call, after a callback.
  */
-static const struct ev *nearest_mutator(const struct builder *b, uint64_t at)
-{
-	const struct evs *samples = &b->th->samples;
-	const struct ev *best = NULL;
-	uint64_t best_far = NEAREST_MAX_NS;
-
-	for (size_t k = 0; k < 2 * NEAREST_SAMPLES; k++) {
-		/* first those behind, then those before: b->sample is the first behind */
-		size_t i =
-			k < NEAREST_SAMPLES ? b->sample + k : b->sample - 1 - (k - NEAREST_SAMPLES);
-		const struct ev *s = i < samples->n ? &samples->v[i] : NULL;
-		uint64_t far = s ? (s->t0 > at ? s->t0 - at : at - s->t0) : UINT64_MAX;
-
-		if (far < best_far && s->where == WIRE_WHERE_HASKELL) {
-			best = s;
-			best_far = far;
-		}
-	}
-	return best;
-}
-
-/* About to collect; or back in a call, after a callback. */
 static void by_next(const struct builder *b, const struct seg *next, struct piece *p, struct ev *ev)
 {
-	const struct ev *near = next->kind == SEG_GC_START ? nearest_mutator(b, b->cursor) : NULL;
+	uint64_t ns = p->end - b->cursor;
+	const struct ev *near;
 
-	p->state = ST_RTS;
-	if (next->kind != SEG_GC_START)
+	if (next->kind != SEG_GC_START && next->kind != SEG_CALL_START) {
+		p->state = ST_RTS;
 		return;
-	p->state = ST_HASKELL;
-	if (!near)
-		return;
-	*ev = *near;
-	p->ev = ev;
-	p->state = ev__state_on(near, false);
+	}
+	p->state = mutator__choose(&b->mutator, b->tg, b->th, b->sample, b->cursor, ns, &near);
+	if (next->kind == SEG_CALL_START && p->state == ST_HASKELL) {
+		/* A safe call is made by Haskell code, and its stack is the caller's. */
+		*ev = *b->covers.v[next->cover].ev;
+		ev->c = 0;
+		p->ev = ev;
+	} else if (near) {
+		*ev = *near;
+		p->ev = ev;
+	}
 }
 
 /* A piece without any sample; `off` is the stay that follows it, `next` the segment. */
@@ -340,12 +320,6 @@ static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const
 		ev = *cover->ev;
 		ev.c = 0;
 		ev.cap = TL_NO_CAP;
-		p.ev = &ev;
-	} else if (call_next) {
-		/* A safe call is made by Haskell code, and its stack is the caller's. */
-		p.state = ST_HASKELL;
-		ev = *b->covers.v[next->cover].ev;
-		ev.c = 0;
 		p.ev = &ev;
 	} else if (next) {
 		by_next(b, next, &p, &ev);
@@ -533,6 +507,7 @@ static int build_part(struct timeline *tl, struct target_state *tg, struct threa
 	err = cover__build(tg, th, b.cursor, end, last_part, &b.covers);
 	if (err)
 		return err;
+	mutator__learn(&b.mutator, tg, th, &b.covers);
 	err = walk(&b, end, last_part);
 	cover__free(&b.covers);
 	th->stretches = b.v;

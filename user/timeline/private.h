@@ -319,6 +319,26 @@ void cover__free(struct cover_list *list);
 int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uint64_t end,
 		 bool last_part, struct cover_list *list);
 
+/* ── what ran without a sample (mutator.c) ───────────────────────────────────────────────── */
+
+enum { MUTATOR_HASKELL, MUTATOR_UNSAFE, MUTATOR_MAX };
+
+struct mutator {
+	uint64_t samples[MUTATOR_MAX]; /* of the thread, outside calls and collections */
+	uint64_t ns[MUTATOR_MAX];      /* put down so far */
+};
+
+void mutator__learn(struct mutator *m, const struct target_state *tg, const struct thread *th,
+		    const struct cover_list *covers);
+void mutator__spent(struct mutator *m, enum tl_state state, uint64_t ns);
+/*
+ * ST_HASKELL or ST_UNSAFE_CALL_CPU for a stretch of ns at `at`, before sample number next_sample.
+ * *ret_ev: a sample of that state nearby; NULL (then it is ST_HASKELL) if there is none.
+ */
+enum tl_state mutator__choose(const struct mutator *m, const struct target_state *tg,
+			      const struct thread *th, size_t next_sample, uint64_t at, uint64_t ns,
+			      const struct ev **ret_ev);
+
 void thread__sort(struct thread *th);
 void prior__learn(struct target_state *tg, const struct thread *th);
 /* False: too little is known. Before and after: enum wire_where. */

@@ -244,7 +244,9 @@ static int thread_of(struct target_state *tg, const struct wire_hdr *h, struct t
 	pid_t tid = (pid_t)h->tid;
 
 	HASH_FIND_INT(tg->threads, &tid, th);
-	if (th && h->type == WIRE_THREAD_NEW) {
+	/* The snapshot may have seen it before its record was read. */
+	if (th && h->type == WIRE_THREAD_NEW &&
+	    !(th->has_start && !th->born && th->at_start.t0 >= h->ns)) {
 		if (!th->end_ns)
 			th->end_ns = h->ns; /* its end was lost */
 		HASH_DEL(tg->threads, th);

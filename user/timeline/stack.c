@@ -113,7 +113,9 @@ static int end_gap_at_call(struct taker *t, uint64_t addr)
 
 	if (err)
 		return err;
-	return end_gap(t, name.code == CODE_UNKNOWN ? UINT32_MAX : name.frame, name.code);
+	if (name.code == CODE_UNKNOWN || name.code == CODE_HASKELL)
+		return end_gap(t, UINT32_MAX, CODE_UNKNOWN);
+	return end_gap(t, name.frame, name.code);
 }
 
 static int take_hs(struct taker *t, uint64_t frame)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The counters of each safe call's site. */
+#ifndef SAFESCOPED_SITE_BPF_H
+#define SAFESCOPED_SITE_BPF_H
+
+#include "maps.bpf.h"
+#include "calls.bpf.h"
+#include "hist.bpf.h"
+
+SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
+{
+	struct wire_site *site = bpf_map_lookup_elem(&call_sites, key), *zero;
+	u32 k = 0;
+
+	if (site)
+		return site;
+	zero = bpf_map_lookup_elem(&zero_site, &k);
+	if (!zero)
+		return 0;
+	bpf_map_update_elem(&call_sites, key, zero, BPF_NOEXIST);
+	site = bpf_map_lookup_elem(&call_sites, key);
+	if (!site)
+		count(WIRE_CNT_LOST_SITES);
+	return site;
+}
+
+/* Lets *slot become v where `less` (min) or more (max) than what is there. */
+SS_INLINE void site_bound(u64 *slot, u64 v, int less)
+{
+	u64 old = *slot, seen;
+
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		/* 0 as a minimum means that there was none */
+		if (less ? (old && old <= v) : old >= v)
+			return;
+		seen = __sync_val_compare_and_swap(slot, old, v);
+		if (seen == old)
+			return;
+		old = seen;
+	}
+}
+
+SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u64 wall)
+{
+	u32 slot = hist_slot(wall);
+
+	__sync_fetch_and_add(&site->calls, 1);
+	__sync_fetch_and_add(&site->wall_ns, wall);
+	__sync_fetch_and_add(&site->blocked_ns, call->blocked_ns);
+	__sync_fetch_and_add(&site->runnable_ns, call->runnable_ns);
+	site_bound(&site->min_ns, wall, 1);
+	site_bound(&site->max_ns, wall, 0);
+	ss_barrier(slot);
+	if (slot < WIRE_HIST_SLOTS)
+		__sync_fetch_and_add(&site->hist[slot], 1);
+}
+
+/* A call that will never come back. `exit`: because the process ends. */
+SS_INLINE void site_abandoned(u32 tgid, u64 site_addr, u32 flags, int exit)
+{
+	struct wire_site_key key = {
+		.site = site_addr, .tgid = tgid, .flags = flags & WIRE_CALL_INTERRUPTIBLE};
+	struct wire_site *site = site_get(&key);
+
+	if (site)
+		__sync_fetch_and_add(exit ? &site->open_at_exit : &site->abandoned, 1);
+}
+
+/* A call that came back, off-CPU times in place of the thread's totals. */
+SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
+{
+	struct wire_site_key key = {
+		.site = call->site, .tgid = tgid, .flags = call->flags & WIRE_CALL_INTERRUPTIBLE};
+	struct wire_site *site = site_get(&key);
+
+	if (site)
+		site_add(site, call, now - call->start_ns);
+}
+
+/* The thread is gone, and with it the calls that it was in. */
+SS_INLINE void site_thread_gone(const struct wire_thread *th, int exit)
+{
+	u32 i;
+
+#pragma GCC unroll 16
+	for (i = 0; i < WIRE_OPEN_MAX; i++)
+		if (i < th->depth)
+			site_abandoned(th->tgid, th->open[i].site, th->open[i].flags, exit);
+}
+
+#endif

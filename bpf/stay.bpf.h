@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The end of a stay off the CPU: its record, and the thread's totals. */
+#ifndef SAFESCOPED_STAY_BPF_H
+#define SAFESCOPED_STAY_BPF_H
+
+#include "maps.bpf.h"
+#include "calls.bpf.h"
+
+/* The innermost open call, if what is known of it holds still. */
+SS_INLINE const struct wire_open *thread_call(const struct wire_target *t,
+					      const struct wire_thread *seen)
+{
+	if ((t->flags & WIRE_TARGET_PROBES_OFF) || seen->epoch != t->epoch)
+		return 0;
+	return calls_top(seen);
+}
+
+/* Adds a stay to the thread's totals, and to its site's if it waited for a capability. */
+SS_INLINE void off_account(struct wire_thread *seen, u64 now)
+{
+	u64 out = seen->off_since_ns, wake = seen->wake_ns;
+
+	if (wake < out || wake > now)
+		wake = seen->off_state ? now : out;
+	seen->blocked_ns += wake - out;
+	seen->runnable_ns += now - wake;
+	if (seen->off_rts.where == WIRE_WHERE_RESUMING) {
+		struct wire_site_key key = {
+			.site = seen->resume_site, .tgid = seen->tgid, .flags = seen->resume_flags};
+		struct wire_site *site = bpf_map_lookup_elem(&call_sites, &key);
+
+		seen->cap_wait_ns += now - out;
+		if (site)
+			__sync_fetch_and_add(&site->cap_wait_ns, now - out);
+	}
+}
+
+/* The thread is on the CPU again since `now`. */
+SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			u32 tgid, u32 tid, u64 now)
+{
+	struct wire_off *rec = (struct wire_off *)s->rec;
+	const struct wire_open *open = thread_call(t, seen);
+	struct wire_off_stack *stack = 0;
+	u32 n = 0;
+
+	fill_header(&rec->h, WIRE_OFF, now, tgid, tid);
+	rec->rts = seen->off_rts;
+	rec->out_ns = seen->off_since_ns;
+	rec->wake_ns = seen->wake_ns;
+	rec->ip = seen->off_ip;
+	rec->syscall = seen->off_syscall;
+	rec->prev_state = seen->off_state;
+	rec->site = open					 ? open->site
+		    : seen->off_rts.where == WIRE_WHERE_RESUMING ? seen->resume_site
+								 : 0;
+	rec->call_start_ns = open ? open->start_ns : 0;
+	__builtin_memset(&rec->stack, 0, sizeof(rec->stack));
+	if (seen->off_since_ns) {
+		off_account(seen, now);
+		if (seen->has_stack && now - seen->off_since_ns >= t->off_record_ns)
+			stack = bpf_map_lookup_elem(&off_stacks, &tid);
+	}
+	if (stack) {
+		n = stack->stack.nframes;
+		if (n <= WIRE_OFF_FRAMES) {
+			rec->stack = stack->stack;
+			bpf_probe_read_kernel(s->rec + sizeof(*rec), n * sizeof(u64),
+					      stack->frames);
+		} else {
+			n = 0;
+		}
+	}
+	seen->off_since_ns = 0;
+	seen->wake_ns = 0;
+	seen->on_since_ns = now;
+	ring_send(rec, sizeof(*rec), n);
+}
+
+/*
+ * The thread runs, and no switch told so: some kernels leave out the sched_switch of certain
+ * threads that the CPU was taken from (seen on a 6.18 guest kernel). It was switched in between its
+ * wake-up and now; a CPU that waits for work takes up what wakes at once.
+ */
+SS_INLINE void stay_end_unseen(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			       u32 tgid, u32 tid, u64 now)
+{
+	u64 wake = seen->wake_ns;
+
+	count(WIRE_CNT_NO_SWITCH_IN);
+	stay_end(t, seen, s, tgid, tid, wake > seen->off_since_ns && wake < now ? wake : now);
+}
+
+#endif
