@@ -134,7 +134,7 @@ $(PROGRAM): $(MAIN_OBJ) $(LIB)
 $(OUT)/unit/%: tests/unit/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(say) UNIT $@
-	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) $(LIB) -lcmocka $(LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) $(LIB) -lcmocka -ldw $(LIBS) -o $@
 
 unit-bins: $(UNIT_BINS)
 

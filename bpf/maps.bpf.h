@@ -6,6 +6,7 @@
 #include "wire.h"
 #include "rts.bpf.h"
 #include "cstack.bpf.h"
+#include "walk.bpf.h"
 
 /* Set before load: what is off costs nothing. */
 const volatile __u32 wire_version = WIRE_VERSION;
@@ -112,6 +113,8 @@ struct scratch {
 	struct rts_thread th;
 	struct stg_walk walk;
 	struct cstack_scan scan;
+	struct unw unw;
+	struct walk_state state;
 	u8 rec[SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64)];
 };
 

@@ -35,8 +35,14 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 		*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
 		*in_kernel = 0;
 	} else {
+		u8 before = 0;
+
 		regs_of(task, r);
 		*in_kernel = 1;
+		/* on its way into a breakpoint: the program counter is behind the int3 (0xcc) that
+		 * stands for the instruction's first byte, but nothing of it has been done */
+		if (!mem_read(0, &before, 1, r->ip - 1) && before == 0xcc)
+			r->ip--;
 	}
 }
 
@@ -62,7 +68,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	struct stg g = {};
 	struct wire_sample *rec;
 	struct scratch *s;
-	u32 slot = SLOT_SAMPLE;
+	u32 slot = SLOT_SAMPLE, tgid = task->tgid;
 	u8 in_kernel = 0;
 
 	if (!t)
@@ -90,10 +96,14 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	}
 	g.w = &s->walk;
 	g.scan = &s->scan;
+	g.unw = &s->unw;
+	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
-	walk_thread(&g, t, &s->th, &rec->rts, rec->site, &regs);
+	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &regs);
+	if (s->state.differs)
+		count(WIRE_CNT_UNWIND_DIFFERS);
 	if (seen)
 		rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &rec->stack);

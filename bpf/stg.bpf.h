@@ -70,6 +70,7 @@ struct stg_walk {
 	u8 end_state, cause, resync;
 	u8 in_tail;
 	u8 lost; /* the ring went round: frames of the last chunk are left out too */
+	u8 gap;	 /* there is a WIRE_FRAME_GAP frame */
 	u8 updatees;
 };
 
@@ -78,12 +79,18 @@ struct stg_walk {
  * then takes its fields for unknown numbers, and the loops' states converge at once.
  */
 struct cstack_scan;
+struct unw;
+struct unw_file;
 
 struct stg {
 	struct mem *mem;
 	struct stg_walk *w;
-	u64 *frames;		  /* STG_FRAMES_ROOM of them */
-	struct cstack_scan *scan; /* for the walks that begin in C code */
+	u64 *frames; /* STG_FRAMES_ROOM of them */
+	/* for the walks that begin in C code */
+	struct cstack_scan *scan;
+	struct unw *unw;
+	const struct wire_unwind_maps *maps; /* of the process; NULL: no rows are known */
+	const struct unw_file *files;	     /* native only: WIRE_UNWIND_FILES of them */
 };
 
 SS_INLINE void stg_init(const struct stg *g, const struct wire_layout *l, u32 leaf, u32 root)
@@ -414,6 +421,7 @@ SS_INLINE void stg_result(const struct stg_walk *w, struct wire_stack *s)
 	s->cause = w->cause;
 	s->resync = w->resync;
 	s->elided = w->in_tail ? 1 | ((w->skipped || w->lost) ? 2 : 0) : 0;
+	s->elided |= w->gap ? 4 : 0;
 	s->turn = w->tail > w->root ? w->tail - w->root : 0;
 }
 

@@ -43,11 +43,13 @@ SS_INLINE void off_take_stack(struct wire_target *t, struct wire_thread *seen, s
 {
 	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
 	const struct wire_open *open = thread_call(t, seen);
-	struct stg g = {.w = &s->walk, .frames = o->frames, .scan = &s->scan};
+	struct stg g = {.w = &s->walk, .frames = o->frames, .scan = &s->scan, .unw = &s->unw};
+	u32 tgid = seen->tgid;
 
+	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
-	walk_thread(&g, t, &s->th, &seen->off_rts, open ? open->site : 0, regs);
+	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, regs);
 	rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &o->stack);
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The stack of a thread in whatever state it is: chooses Sp, then the STG walk. */
+/*
+ * The whole stack of a thread in whatever state it is: C frames by unwind rows, Haskell frames by
+ * the STG walk, C frames below those where Haskell was called back from C, and so on.
+ *
+ * A part of C frames ends at the thread's start, or at a return address in Haskell code: there
+ * StgRun's return address lies where it always is (cstack.bpf.h), and rbp, restored by the rows,
+ * is Sp. Where rows are missing (hand-written assembly), Sp is looked for in what C code saved on
+ * its stack, and WIRE_FRAME_GAP says that C frames are not known.
+ *
+ * Below the Haskell frames of a thread that was called from C (a foreign export), the C frames are
+ * those above which StgRun reserved its stack; the Haskell thread that made the call is the one
+ * that InCall.prev_stack has suspended (GHC rts/Task.h, newInCall).
+ */
 #ifndef SAFESCOPED_WALK_BPF_H
 #define SAFESCOPED_WALK_BPF_H
 
@@ -7,10 +19,36 @@
 #include "stg.bpf.h"
 #include "rts.bpf.h"
 #include "cstack.bpf.h"
+#include "unwind.bpf.h"
+
+/* Parts of Haskell frames walked at most, each with the C frames above it. */
+#define WALK_MAX_PARTS 8
+/* Words above rsp + CSTACK_STGRUN_FRAME that are looked at: a call's alignment and arguments. */
+#define WALK_CALL_WORDS 4
 
 /* The user registers that matter. */
 struct walk_regs {
 	u64 ip, sp, bp, r13;
+};
+
+/* State of one walk: in a map, as struct stg_walk is. */
+struct walk_state {
+	u64 incall;   /* of the Haskell part that comes next, or of the C part without one */
+	u64 tso;      /* that part's thread; 0: none is known */
+	u64 site;     /* of the safe call that the thread is in; 0: not known */
+	u64 landmark; /* where StgRun's return address is, under that part; 0: not known */
+	u64 rsp;      /* where the C part began */
+	u8 in_c;      /* the part has C frames above the Haskell ones */
+	u8 running;   /* the thread runs: its Sp is not in its STACK */
+	u8 part;
+	u8 differs; /* unwind rows led to another StgRun frame than the one known */
+};
+
+struct walk_ctx {
+	const struct stg *g;
+	const struct wire_target *t;
+	struct rts_thread *th;
+	struct walk_state *s;
 };
 
 SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
@@ -19,51 +57,94 @@ SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
 }
 
 /*
- * A thread that holds a capability and is in Haskell code, or in C code that Haskell code called
- * unsafely. The leaf is the program counter; in C the return address into Haskell code follows.
+ * Where StgRun's return address is if rsp is that of Haskell code about to call, or just called;
+ * 0 if it is not. A call's arguments on the stack lie between.
  */
-SS_INLINE void walk_running(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
-			    const struct wire_rts *rts, const struct walk_regs *regs)
+SS_INLINE u64 walk_landmark(struct mem *mem, u64 rsp, u64 stgrun_ret, u32 words)
 {
-	const struct cstack_ctx c = {.mem = g->mem, .scan = g->scan};
+	u64 w[WALK_CALL_WORDS] = {};
+	u64 found = 0;
+	u32 i;
+
+	if (!stgrun_ret || mem_read(mem, w, sizeof(w), rsp + CSTACK_STGRUN_FRAME))
+		return 0;
+#pragma GCC unroll 4
+	for (i = 0; i < WALK_CALL_WORDS; i++)
+		if (i < words && w[i] == stgrun_ret && !found)
+			found = rsp + CSTACK_STGRUN_FRAME + 8 * i;
+	return found;
+}
+
+SS_INLINE void walk_gap(const struct stg *g)
+{
+	stg_put(g, WIRE_FRAME_GAP, g->unw->pc);
+	g->w->gap = 1;
+}
+
+/* The innermost part's landmark: remembered for the thread, compared with what was known. */
+SS_INLINE void walk_learn(const struct walk_ctx *c, u64 landmark)
+{
+	struct walk_state *s = c->s;
+	u64 known = c->th->stgrun_at, word = 0;
+
+	s->landmark = landmark;
+	if (s->part || !landmark || !s->tso)
+		return;
+	/* the runtime uses an InCall again for a later call, which may be elsewhere on the stack */
+	if (c->th->stgrun_incall == c->th->incall && known > s->rsp && known != landmark &&
+	    !mem_u64(c->g->mem, &word, known) && word == c->t->stgrun_ret)
+		s->differs = 1;
+	c->th->stgrun_at = landmark;
+	c->th->stgrun_incall = c->th->incall;
+}
+
+/* Without rows, by what C code has saved on its stack: Sp of the running thread; 0: not found. */
+SS_INLINE u64 walk_saved_sp(const struct walk_ctx *c)
+{
+	const struct stg *g = c->g;
+	const struct cstack_ctx scan = {.mem = g->mem, .scan = g->scan};
+	struct rts_thread *th = c->th;
 	struct cstack cs = {};
-	u64 obj = 0, sp = 0;
-	int in_haskell;
+	u64 known;
 
-	in_haskell = t->stgrun_ret ? cstack_in_haskell(g->mem, regs->sp, t->stgrun_ret)
-				   : regs->r13 == rts->cap + t->layout.cap_r;
-	stg_put(g, in_haskell ? WIRE_FRAME_HS_IP : WIRE_FRAME_C_IP, regs->ip);
-	if (!rts->tso || mem_u64(g->mem, &obj, rts->tso + t->layout.tso_stackobj)) {
-		stg_fail(g, WIRE_CAUSE_NO_TSO);
-		return;
-	}
-	/* the STACK's own sp is stale while the thread runs, but its bounds are not */
-	if (stg_enter(g, obj)) {
-		stg_fail(g, WIRE_CAUSE_NO_TSO);
-		return;
-	}
-	if (in_haskell) {
-		sp = regs->bp;
-		if (t->stgrun_ret) {
-			th->stgrun_at = regs->sp + CSTACK_STGRUN_FRAME;
-			th->stgrun_incall = th->incall;
-		}
+	walk_gap(g);
+	if (c->t->stgrun_ret) {
+		known = th->stgrun_incall == th->incall ? th->stgrun_at : 0;
+		th->stgrun_at = cstack_landmark(&scan, c->s->rsp, c->t->stgrun_ret, known);
+		th->stgrun_incall = th->incall;
 	} else {
-		if (t->stgrun_ret) {
-			u64 known = th->stgrun_incall == th->incall ? th->stgrun_at : 0;
+		th->stgrun_at = 0;
+	}
+	c->s->landmark = th->stgrun_at;
+	cstack_find(&scan, c->s->rsp, th->stgrun_at, g->w->start, g->w->end, &cs);
+	if (cs.call_ra)
+		stg_put(g, WIRE_FRAME_HS_CALL, cs.call_ra);
+	return cs.sp;
+}
 
-			th->stgrun_at = cstack_landmark(&c, regs->sp, t->stgrun_ret, known);
-			th->stgrun_incall = th->incall;
+/* The Haskell part of a thread that runs. `arrived`: the unwinder has led to it. */
+SS_INLINE void walk_running(const struct walk_ctx *c, int arrived)
+{
+	const struct stg *g = c->g;
+	u64 obj = 0, sp = g->unw->bp;
+
+	/* the STACK's own sp is stale while the thread runs, but its bounds are not */
+	if (!c->s->tso || mem_u64(g->mem, &obj, c->s->tso + c->t->layout.tso_stackobj) ||
+	    stg_enter(g, obj)) {
+		stg_fail(g, WIRE_CAUSE_NO_TSO);
+		return;
+	}
+	if (c->s->in_c) {
+		if (arrived && g->unw->bp_known && walk_sp_ok(g, sp)) {
+			stg_put(g, WIRE_FRAME_HS_CALL, g->unw->ra);
 		} else {
-			th->stgrun_at = 0;
+			u64 saved = walk_saved_sp(c);
+
+			if (saved)
+				sp = saved;
 		}
-		cstack_find(&c, regs->sp, th->stgrun_at, g->w->start, g->w->end, &cs);
-		if (cs.call_ra)
-			stg_put(g, WIRE_FRAME_HS_CALL, cs.call_ra);
-		sp = cs.sp ? cs.sp : regs->bp;
 	}
 	if (!walk_sp_ok(g, sp)) {
-		/* code that used rbp for something else without a frame that we found */
 		stg_fail(g, WIRE_CAUSE_NO_SP);
 		return;
 	}
@@ -71,20 +152,156 @@ SS_INLINE void walk_running(const struct stg *g, const struct wire_target *t, st
 	stg_run(g, 0);
 }
 
-/* Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. */
-SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
-			   const struct wire_rts *rts, u64 site, const struct walk_regs *regs)
+/* The Haskell part of a thread that is suspended in a safe call. */
+SS_INLINE void walk_suspended(const struct walk_ctx *c, int arrived)
 {
-	if (rts->where == WIRE_WHERE_HASKELL) {
-		walk_running(g, t, th, rts, regs);
-		return;
+	if (c->s->site)
+		stg_put(c->g, WIRE_FRAME_SITE, c->s->site);
+	else if (arrived)
+		stg_put(c->g, WIRE_FRAME_HS_CALL, c->g->unw->ra);
+	rts_walk_suspended(c->g, c->t, c->s->incall, c->s->tso);
+}
+
+/* The Haskell thread that called what now runs in s->incall. False: there is none. */
+SS_INLINE int walk_caller(const struct walk_ctx *c)
+{
+	struct walk_state *s = c->s;
+	u64 prev = 0, tso = 0;
+
+	s->tso = 0;
+	if (!s->incall || mem_u64(c->g->mem, &prev, s->incall + c->t->layout.incall_prev_stack) ||
+	    !prev || mem_u64(c->g->mem, &tso, prev + c->t->layout.incall_suspended_tso) || !tso)
+		return 0;
+	s->incall = prev;
+	s->tso = stg_unforward(c->g->mem, tso);
+	s->running = 0;
+	s->site = 0;
+	return 1;
+}
+
+/*
+ * C frames, down to Haskell code or to the thread's start. 1: the unwinder has led to Haskell
+ * code; 0: it has not, and there must be some; -1: the walk is over.
+ */
+SS_INLINE int walk_c(const struct walk_ctx *c)
+{
+	const struct stg *g = c->g;
+	struct unw *u = g->unw;
+	u64 landmark;
+
+	unw_run(g);
+	if (u->result == UNW_END) {
+		/* about to enter Haskell code, or just back from it */
+		g->w->end_state = WIRE_END_COMPLETE;
+		return -1;
 	}
-	stg_put(g, WIRE_FRAME_C_IP, regs->ip);
-	if (rts->where != WIRE_WHERE_SAFE_CALL && rts->where != WIRE_WHERE_RESUMING)
-		return;
-	if (site)
-		stg_put(g, WIRE_FRAME_SITE, site);
-	rts_walk_suspended(g, t, th->incall, rts->tso);
+	if (u->result == UNW_NO_ROW && u->put) {
+		landmark = walk_landmark(g->mem, u->sp, c->t->stgrun_ret, WALK_CALL_WORDS);
+		walk_learn(c, landmark);
+		/* a runtime whose StgRun was not found: that Sp is in the STACK proves it later */
+		if (landmark || (!c->t->stgrun_ret && c->s->running)) {
+			if (c->s->tso || walk_caller(c))
+				return 1;
+			stg_put(g, WIRE_FRAME_HS_CALL, u->ra);
+			stg_fail(g, WIRE_CAUSE_NO_TSO);
+			return -1;
+		}
+	}
+	if (c->s->tso)
+		return 0;
+	stg_fail(g, u->cause);
+	return -1;
+}
+
+/* On to the C frames below StgRun, if a Haskell thread made the call that led here. */
+SS_INLINE int walk_below(const struct walk_ctx *c)
+{
+	const struct stg *g = c->g;
+	struct walk_state *s = c->s;
+	struct unw *u = g->unw;
+	u64 at = s->landmark;
+
+	if (!at || !walk_caller(c))
+		return 0;
+	if (mem_u64(g->mem, &u->bp, at - WIRE_CFI_STGRUN_IP + WIRE_CFI_STGRUN_BP))
+		return 0;
+	u->bp_known = 1;
+	u->sp = at + 8;
+	u->ra = c->t->stgrun_ret;
+	u->pc = u->ra - 1;
+	u->put = 1;
+	s->rsp = u->sp;
+	s->in_c = 1;
+	s->landmark = 0;
+	s->part++;
+	g->w->end_state = WIRE_END_NONE;
+	return 1;
+}
+
+/* C frames, then the Haskell frames below them; a callback of bpf_loop. */
+static long walk_part(u32 i, void *ctx)
+{
+	const struct walk_ctx *c = ctx;
+	int arrived = 0;
+
+	(void)i;
+	if (c->s->in_c) {
+		arrived = walk_c(c);
+		if (arrived < 0)
+			return 1;
+	}
+	if (c->s->running) {
+		walk_running(c, arrived);
+	} else {
+		if (!arrived)
+			walk_gap(c->g);
+		walk_suspended(c, arrived);
+	}
+	if (c->g->w->end_state != WIRE_END_COMPLETE)
+		return 1;
+	return !walk_below(c);
+}
+
+/*
+ * Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. *s needs no
+ * preparation; s->differs is for the caller.
+ */
+SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
+			   struct walk_state *s, const struct wire_rts *rts, u64 site,
+			   const struct walk_regs *regs)
+{
+	const struct walk_ctx c = {.g = g, .t = t, .th = th, .s = s};
+	struct unw *u = g->unw;
+	u64 landmark;
+
+	s->incall = th->incall;
+	s->tso = 0;
+	s->site = site;
+	s->landmark = 0;
+	s->rsp = regs->sp;
+	s->in_c = 1;
+	s->running = rts->where == WIRE_WHERE_HASKELL;
+	s->part = 0;
+	s->differs = 0;
+	u->pc = u->ra = regs->ip;
+	u->sp = regs->sp;
+	u->bp = regs->bp;
+	u->bp_known = 1;
+	u->put = 0;
+	if (s->running) {
+		s->tso = rts->tso;
+		landmark = walk_landmark(g->mem, regs->sp, t->stgrun_ret, 2);
+		if (landmark || (!t->stgrun_ret && regs->r13 == rts->cap + t->layout.cap_r)) {
+			s->in_c = 0;
+			walk_learn(&c, landmark);
+		}
+	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
+		s->tso = rts->tso;
+	}
+	stg_put(g, s->in_c ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
+	ss_loop(WALK_MAX_PARTS, walk_part, (void *)&c);
+	if (g->w->end_state == WIRE_END_NONE)
+		g->w->end_state = WIRE_END_TRUNCATED;
 }
 
 #endif

@@ -38,15 +38,17 @@ enum wire_frame_kind {
 		5, /* info pointer of the thunk that the update frame before it updates */
 	WIRE_FRAME_ELIDED = 6, /* address part: how many stack chunks are left out here */
 	WIRE_FRAME_KERNEL = 7, /* a kernel address (low 48 bits) */
-	WIRE_FRAME_CALLEE = 9, /* user space only: the C function called before this address */
 	WIRE_FRAME_HS_CALL =
 		8, /* return address, into Haskell code, of a C function called from it */
+	WIRE_FRAME_CALLEE = 9, /* user space only: the C function called before this address */
+	WIRE_FRAME_GAP = 10, /* C frames are not known from here on; the address without a row */
 };
 
 /* How a stack ended. */
 enum wire_stack_end {
 	WIRE_END_NONE = 0,	/* no walk was tried */
-	WIRE_END_COMPLETE = 1,	/* STOP_FRAME, exactly at the end of its STACK object */
+	WIRE_END_COMPLETE = 1,	/* STOP_FRAME, exactly at the end of its STACK object; without
+				   Haskell below: the C stack's end */
 	WIRE_END_TRUNCATED = 2, /* more frames than are kept or walked */
 	WIRE_END_BROKEN = 3,	/* see the cause */
 };
@@ -63,6 +65,12 @@ enum wire_cause {
 	WIRE_CAUSE_BAD_SIZE = 7,     /* a frame larger than its STACK */
 	WIRE_CAUSE_GC_RACE = 8, /* the thread was resumed, or its stack moved, during the walk */
 	WIRE_CAUSE_NO_TSO = 9,	/* no Haskell thread could be told */
+	/* C stacks of threads without Haskell below */
+	WIRE_CAUSE_C_NO_MAP = 10,   /* a program counter outside of the mappings that are known */
+	WIRE_CAUSE_C_NO_ROW = 11,   /* code without unwind rows that is no Haskell code */
+	WIRE_CAUSE_C_RULE = 12,	    /* an unwind rule that cannot be followed, or leads nowhere */
+	WIRE_CAUSE_C_FAULT = 13,    /* stack memory that could not be read */
+	WIRE_CAUSE_C_TOO_DEEP = 14, /* more C frames than are walked */
 	WIRE_CAUSE_MAX = 16,
 };
 
@@ -77,7 +85,8 @@ struct wire_stack {
 	__u8 end;      /* enum wire_stack_end */
 	__u8 cause;    /* enum wire_cause */
 	__u8 resync;   /* words skipped above Sp before the first frame */
-	__u8 elided;   /* bit 0: there is a WIRE_FRAME_ELIDED frame; bit 1: frames are left out */
+	__u8 elided;   /* bit 0: there is a WIRE_FRAME_ELIDED frame; bit 1: frames are left out;
+			  bit 2: there is a WIRE_FRAME_GAP frame */
 	__u16 turn;    /* the frames behind WIRE_FRAME_ELIDED are a ring that begins here; the
 			  drain turns it (wire_stack__straighten) and sets 0 */
 };
@@ -423,6 +432,71 @@ struct wire_open_at_start {
 };
 WIRE_ASSERT_SIZE(struct wire_open_at_start, 24);
 
+/* ── unwind rows of C code ───────────────────────────────────────────────────────────────── */
+
+/*
+ * What .eh_frame says of the code from an address on, up to the next row's: how to find the
+ * canonical frame address (CFA, what rsp was before the call), the return address and the caller's
+ * rbp. A row is one u64: the address relative to the file's first code page in the high half, the
+ * rule in the low half:
+ *   bits 0–3    enum wire_cfi
+ *   bits 4–19   an offset, in words of 8 bytes
+ *   bits 20–31  the caller's rbp: 0: unchanged; n: at CFA − 8 n; or WIRE_CFI_BP_…
+ */
+#define WIRE_CFI_KIND(rule)   ((rule)&15u)
+#define WIRE_CFI_OFFSET(rule) (8u * (((rule) >> 4) & 0xffffu))
+#define WIRE_CFI_BP(rule)     ((rule) >> 20)
+#define WIRE_CFI_MAX_OFFSET   (8u * 0xffffu)
+#define WIRE_CFI_BP_AT_BP     0xffeu /* at the address that rbp has: realigned frames */
+#define WIRE_CFI_BP_UNKNOWN   0xfffu
+#define WIRE_CFI_MAX_BP	      0xff0u
+
+enum wire_cfi {
+	WIRE_CFI_NONE = 0,	 /* no row covers this code */
+	WIRE_CFI_RSP = 1,	 /* CFA = rsp + offset */
+	WIRE_CFI_RBP = 2,	 /* CFA = rbp + offset */
+	WIRE_CFI_PLT = 3,	 /* CFA = rsp + 8, from offset / 8 on in a 16-byte entry + 16 */
+	WIRE_CFI_RBP_DEREF = 4,	 /* CFA = *(rbp − offset) */
+	WIRE_CFI_RSP_DEREF = 5,	 /* CFA = *(rsp + offset) */
+	WIRE_CFI_RSP_DEREF8 = 6, /* CFA = *(rsp + offset) + 8 */
+	WIRE_CFI_SIGNAL = 7,	 /* rsp + offset points at the registers of a ucontext */
+	WIRE_CFI_STGRUN = 8,	 /* rsp + offset points at StgRun's 16 kB of reserved stack */
+	WIRE_CFI_END = 9,	 /* the outermost frame */
+	WIRE_CFI_UNKNOWN = 10,	 /* a rule that none of these can say */
+};
+
+/* struct ucontext, x86-64: where a signal frame keeps registers, from its first byte on */
+#define WIRE_CFI_SIGNAL_BP 120
+#define WIRE_CFI_SIGNAL_SP 160
+#define WIRE_CFI_SIGNAL_IP 168
+/* GHC rts/StgCRun.c: from rsp in Haskell code */
+#define WIRE_CFI_STGRUN_BP 16392
+#define WIRE_CFI_STGRUN_IP 16432
+
+/*
+ * A file's rows are one array of u64: first the buckets (of 2^WIRE_UNWIND_BUCKET_SHIFT bytes of
+ * code; low half: index of the first row inside, high half: how many there are), then the rows.
+ */
+#define WIRE_UNWIND_BUCKET_SHIFT 12
+#define WIRE_UNWIND_FILES	 4096 /* file 0 has no rows */
+#define WIRE_UNWIND_MAPS	 256
+
+/* One executable mapping of a process. */
+struct wire_unwind_map {
+	__u64 start, end;
+	__u64 base; /* where the file's first code page would lie */
+	__u32 file;
+	__u32 buckets; /* 0: no rows */
+};
+WIRE_ASSERT_SIZE(struct wire_unwind_map, 32);
+
+/* Value of `unwind_maps`, keyed by tgid. */
+struct wire_unwind_maps {
+	__u32 n; /* of v[], ascending, none overlaps another */
+	__u32 _pad;
+	struct wire_unwind_map v[WIRE_UNWIND_MAPS];
+};
+
 /* Indices of `counters` (one u64 each, summed over the CPUs). */
 enum wire_counter {
 	WIRE_CNT_LOST_RING = 0,	       /* records lost: ring buffer full */
@@ -439,6 +513,7 @@ enum wire_counter {
 	WIRE_CNT_RECORDS = 11,	       /* records sent */
 	WIRE_CNT_NO_SWITCH_OUT = 12,   /* switched in, though the switch-out was not seen */
 	WIRE_CNT_NO_SWITCH_IN = 13,    /* switched out, though the switch-in was not seen */
+	WIRE_CNT_UNWIND_DIFFERS = 14,  /* unwind rows and StgRun's return address disagreed */
 	WIRE_CNT_MAX = 16,
 };
 

@@ -2,7 +2,7 @@
 /*
  * The walk over memory that an attacker chose: it must end, stay inside its room for frames, and
  * call a stack complete only at a STOP_FRAME. The input is the memory, from one base address up;
- * its first words are the registers.
+ * its first words are the registers. All code has unwind rows or none, as the input says.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,10 +35,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bytes b = {.mem = {bytes_read}, .data = data, .size = size};
 	struct wire_target t = {.flags = WIRE_TARGET_THREADED | WIRE_TARGET_UPDATEES,
 				.my_task_tls = -8};
-	u64 frames[STG_FRAMES_ROOM] = {}, regs[5];
+	u64 frames[STG_FRAMES_ROOM] = {}, regs[5], rows[16];
 	struct stg_walk w;
 	struct cstack_scan scan;
-	struct stg g = {.mem = &b.mem, .w = &w, .frames = frames, .scan = &scan};
+	static struct unw_file files[WIRE_UNWIND_FILES];
+	struct wire_unwind_maps maps = {.n = 1};
+	struct walk_state state;
+	struct unw unw = {};
+	struct stg g = {.mem = &b.mem,
+			.w = &w,
+			.frames = frames,
+			.scan = &scan,
+			.unw = &unw,
+			.maps = &maps,
+			.files = files};
 	struct rts_thread th = {.tid = 1, .tgid = 1};
 	struct wire_stack s = {};
 	struct wire_rts rts;
@@ -75,7 +85,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rts.tso = regs[1];
 	stg_init(&g, &t.layout, 1 + regs[1] % WIRE_FRAMES_LEAF, 1 + regs[2] % WIRE_FRAMES_ROOT);
 	w.updatees = 1;
-	walk_thread(&g, &t, &th, &rts, regs[3],
+	/* rows as the input has them, unordered and with buckets that point anywhere */
+	memset(rows, 0x5a, sizeof(rows));
+	memcpy(rows, data, size < sizeof(rows) ? size : sizeof(rows));
+	files[1] = (struct unw_file){.rows = rows, .n = 16};
+	maps.v[0] = (struct wire_unwind_map){.end = regs[4], .file = 1, .buckets = regs[2] % 16};
+	walk_thread(&g, &t, &th, &state, &rts, regs[3],
 		    &(struct walk_regs){.ip = regs[1], .sp = regs[2], .bp = regs[3]});
 	stg_result(&w, &s);
 	if (s.nframes > STG_FRAMES_ROOM)

@@ -34,7 +34,7 @@ def test_complete(t, case):
     enough = 5 if mode == "gmp" else 150
     check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
     check(complete >= 0.99 * haskell, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
-    parts = (stacks["complete"] + stacks["elided"] + stacks["truncated"] + stacks["none"]
+    parts = (stacks["complete"] + stacks["elided"] + stacks["gap"] + stacks["truncated"] + stacks["none"]
              + sum(stacks["broken"].values()))
     check(parts == stacks["samples"], f"the stacks' ends add up to {parts}: {stacks}")
     for function in FUNCTIONS[mode]:

@@ -331,7 +331,7 @@ static void check_json(const struct timeline *tl)
 		{"found_by", "suspendThread resumeThread tick capabilities"},
 		{"gc", "count pause_ns max_pause_ns wait_ns exact"},
 		{"names", "ipe dwarf exact nearest description none"},
-		{"stacks", "samples complete elided resynchronised truncated broken"},
+		{"stacks", "samples complete elided gap resynchronised truncated broken"},
 		{"cost", "probe_hits bpf_ns trap_ns_estimated user_cpu_ns max_rss_bytes "
 			 "probes_paused_ns"},
 	};

@@ -57,6 +57,10 @@ static void tell_losses(struct session *s)
 			timeline__set_lost(s->tl, pid, "bad_record", s->bad_records);
 		timeline__set_lost_share(s->tl, pid, share);
 	}
+	if (kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS))
+		log_verbose(
+			"%llu samples: unwind rows and StgRun's place in the C stack disagree",
+			(unsigned long long)kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS));
 	if (lost || s->bad_records || s->record_err)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }

@@ -128,6 +128,13 @@ static void note_missing(struct session *s, const struct target_info *info)
 	}
 }
 
+/* The unwind rows of what it maps: all of its libraries are there once the runtime is. */
+static void bring_rows(struct session *s, struct member *m)
+{
+	if (kernel__unwind(s->kernel, m->target))
+		timeline__add_missing(s->tl, m->pid, "C frames: unwind rows could not be had");
+}
+
 /* What waits until the runtime is initialised. */
 static void on_ready(struct session *s, struct member *m)
 {
@@ -163,6 +170,8 @@ int members__attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->attach_ns = now;
+	if (m->ready)
+		bring_rows(s, m);
 	/* the entry of an armed child is of the file: this one is of the process */
 	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
 	if (err) {
@@ -218,6 +227,7 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	if (err)
 		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
 	timeline__update_target(s->tl, info);
+	bring_rows(s, m);
 	on_ready(s, m);
 }
 

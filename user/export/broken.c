@@ -19,6 +19,11 @@ static const struct words causes[] = {
 	[WIRE_CAUSE_BAD_SIZE] = {"bad_size", "frame larger than its stack"},
 	[WIRE_CAUSE_GC_RACE] = {"gc_race", "moved during the walk"},
 	[WIRE_CAUSE_NO_TSO] = {"no_tso", "Haskell thread not known"},
+	[WIRE_CAUSE_C_NO_MAP] = {"c_no_map", "in code of no known file"},
+	[WIRE_CAUSE_C_NO_ROW] = {"c_no_row", "in code without unwind rows"},
+	[WIRE_CAUSE_C_RULE] = {"c_rule", "by an unknown unwind rule"},
+	[WIRE_CAUSE_C_FAULT] = {"c_fault", "C stack not readable"},
+	[WIRE_CAUSE_C_TOO_DEEP] = {"c_too_deep", "too many C frames"},
 };
 
 const char *broken__name(unsigned cause)

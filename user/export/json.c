@@ -257,6 +257,7 @@ static void add_stacks(struct report *r, cJSON *target, const struct tl_quality 
 	add_u64(r, o, "samples", q->samples);
 	add_u64(r, o, "complete", q->complete);
 	add_u64(r, o, "elided", q->elided);
+	add_u64(r, o, "gap", q->gap);
 	add_u64(r, o, "resynchronised", q->resynchronised);
 	add_u64(r, o, "truncated", q->truncated);
 	add_u64(r, o, "none", q->none);

@@ -192,13 +192,19 @@ static void put_stacks(const struct text *t)
 	const char *comma = "\n  broken: ";
 
 	fputs("Stacks: ", t->out);
-	if (q->haskell_samples) {
+	if (q->samples) {
 		fprintf(t->out, "%.1f %% of ",
+			human__percent(q->complete + q->elided + q->gap, q->samples));
+		put_count(t->out, q->samples);
+		fputs(" samples reach the stack's end", t->out);
+	} else {
+		fputs("no sample", t->out);
+	}
+	if (q->haskell_samples) {
+		fprintf(t->out, ", %.1f %% of ",
 			human__percent(q->haskell_complete, q->haskell_samples));
 		put_count(t->out, q->haskell_samples);
-		fputs(" samples in Haskell code reach the stack's end", t->out);
-	} else {
-		fputs("no sample in Haskell code", t->out);
+		fputs(" in Haskell code", t->out);
 	}
 	if (q->resynchronised)
 		fprintf(t->out, "; %.1f %% of all resynchronised",
@@ -206,6 +212,10 @@ static void put_stacks(const struct text *t)
 	if (q->elided) {
 		fputs("; with a gap in the middle: ", t->out);
 		put_count(t->out, q->elided);
+	}
+	if (q->gap) {
+		fputs("; with C frames that are not known: ", t->out);
+		put_count(t->out, q->gap);
 	}
 	if (q->truncated) {
 		fputs("; truncated: ", t->out);

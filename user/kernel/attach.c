@@ -174,6 +174,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 		err = put_target(kernel, a, BPF_ANY);
 	if (err) {
 		log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
+		unwind__forget(kernel, info->pid);
 		return err;
 	}
 	kernel->n_targets++;
@@ -265,6 +266,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	__u32 key = (__u32)pid;
 
 	/* one that the programs took in by themselves has an entry only */
+	unwind__forget(kernel, pid);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	if (!a)

@@ -8,6 +8,7 @@
 #include "kernel.h"
 
 struct safescope_bpf;
+struct unwind;
 struct ring_buffer;
 
 /* ── uprobe.c ────────────────────────────────────────────────────────────────────────────── */
@@ -130,10 +131,17 @@ struct kernel {
 	void *fn_ctx;
 	int fn_err;
 	uint64_t *record; /* scratch of the drain */
+	struct unwind *unwind;
 };
 
 struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind);
 struct attached *kernel__find(struct kernel *kernel, pid_t pid);
+
+/* ── unwind.c ────────────────────────────────────────────────────────────────────────────── */
+
+int unwind__new(struct unwind **ret_unwind);
+void unwind__free(struct unwind *unwind);
+void unwind__forget(struct kernel *kernel, pid_t pid);
 
 /* ── attach.c ────────────────────────────────────────────────────────────────────────────── */
 

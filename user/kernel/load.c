@@ -112,6 +112,8 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->max_overhead_percent = opts->max_overhead_percent;
 	err = reaper__new(&kernel->reaper);
 	if (!err)
+		err = unwind__new(&kernel->unwind);
+	if (!err)
 		err = load_object(kernel);
 	if (err)
 		goto fail;
@@ -147,6 +149,7 @@ void kernel__close(struct kernel *kernel)
 	sampler__free(kernel->sampler);
 	ring_buffer__free(kernel->ring);
 	safescope_bpf__destroy(kernel->skel);
+	unwind__free(kernel->unwind);
 	fd__close(&kernel->stats_fd);
 	free(kernel->record);
 	free(kernel);
@@ -201,7 +204,7 @@ void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 {
 	size_t n = stack->nframes, mark = 0, tail;
 
-	if (!stack->elided)
+	if (!(stack->elided & 1))
 		return;
 	while (mark < n && frames[mark] >> WIRE_FRAME_KIND_SHIFT != WIRE_FRAME_ELIDED)
 		mark++;
@@ -217,7 +220,7 @@ void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 		memmove(frames + mark, frames + mark + 1, tail * sizeof(*frames));
 		stack->nframes--;
 	}
-	stack->elided = (stack->elided & 2) ? 1 : 0;
+	stack->elided = (stack->elided & 4) | ((stack->elided & 2) ? 1 : 0);
 	stack->turn = 0;
 }
 

@@ -314,6 +314,9 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
 		n->name = intern(target->names, text);
 		return;
+	case WIRE_FRAME_GAP:
+		n->name = "[C frames not known]";
+		return;
 	case WIRE_FRAME_KERNEL:
 		n->name = "[kernel]";
 		n->code = CODE_KERNEL;

@@ -247,4 +247,26 @@ struct snapshot {
 int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret_snapshot);
 void snapshot__free(struct snapshot *snapshot);
 
+/* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
+
+/* One mapping of code with unwind rows, or that might have them. */
+struct target_code {
+	uint64_t start, end;
+	uint64_t bias;	   /* address in the process − address in the file */
+	uint64_t dev, ino; /* the file's identity; 0, 0: the vdso, the same for all processes */
+};
+size_t target__n_code(const struct target *target);
+/* -ENOENT: no file is known for this mapping. */
+int target__code_at(const struct target *target, size_t i, struct target_code *ret_code);
+
+/* A file's rows, as the kernel side searches them (wire.h, WIRE_UNWIND_BUCKET_SHIFT). */
+struct target_rows {
+	uint64_t base;	 /* address, as in the file, that the rows' addresses count from */
+	uint64_t *words; /* n_buckets buckets, then n_rows rows */
+	uint32_t n_buckets, n_rows;
+};
+/* Reads the rows of the file behind a mapping. -ENOENT: it has none. */
+int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows);
+void target_rows__free(struct target_rows *rows);
+
 #endif

@@ -90,6 +90,8 @@ enum ev_flag {
 	EV_RUNNABLE = 8,  /* switched out while it could run on */
 	EV_NEVER_SEEN = 16, /* the stay began before the thread was seen */
 	EV_SLEEPS = 32,	    /* snapshot: not running */
+	EV_GAP = 64,	    /* C frames are missing in mid-stack */
+	EV_NO_WALK = 128,   /* of the stack only the program counter is known */
 };
 
 /* A sample (t0 == t1), a stay off the CPU, a safe call, or a thread in a snapshot. */

@@ -71,7 +71,8 @@ static int stack_part(struct view *view, size_t fixed, const struct wire_stack *
 	return 0;
 }
 
-static void count_quality(struct tl_quality *q, const struct wire_stack *head, bool haskell)
+static void count_quality(struct tl_quality *q, const struct wire_stack *head, bool gap,
+			  bool haskell)
 {
 	q->samples++;
 	q->haskell_samples += haskell;
@@ -81,7 +82,9 @@ static void count_quality(struct tl_quality *q, const struct wire_stack *head, b
 		q->none++;
 		break;
 	case WIRE_END_COMPLETE:
-		if (head->elided)
+		if (gap)
+			q->gap++;
+		else if (head->elided & 1)
 			q->elided++;
 		else
 			q->complete++;
@@ -117,7 +120,7 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 	err = stack__take(tl, tg, &raw, &ev);
 	if (err)
 		return err;
-	count_quality(&tg->pub.quality, &rec.stack,
+	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP,
 		      ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL);
 	return keep(tl, tg, &th->samples, &ev);
 }

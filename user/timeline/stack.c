@@ -24,6 +24,7 @@ struct taker {
 	bool at_leaf; /* the last Haskell frame was a program counter: its own return frame may
 			 follow */
 	bool cut;     /* deeper than max_depth */
+	bool gap;     /* C frames are not known between the last one and what comes next */
 	uint8_t outer_code; /* of the outermost C frame above the Haskell ones */
 };
 
@@ -79,31 +80,55 @@ static int take_c(struct taker *t, uint64_t frame)
 }
 
 /*
- * The function that Haskell code called: C code on its way back to it is known by the call, also
- * when the innermost function, all that a program counter tells, is libc's.
+ * Between the C frames that are known and the Haskell code some may be missing; the last one of
+ * them is what that code calls. `callee`: its frame, UINT32_MAX if it is not known.
  */
-static int take_callee(struct taker *t, uint64_t addr)
+static int end_gap(struct taker *t, uint32_t callee, uint8_t code)
 {
-	struct addr_name name;
+	uint32_t mark;
 	int err;
 
-	if (t->in_hs)
+	t->gap = false;
+	/* Haskell code called the very function that is known: nothing is missing. */
+	if (t->c.n && t->c.v[t->c.n - 1] == callee)
 		return 0;
-	err = named(t, addr | (uint64_t)WIRE_FRAME_CALLEE << WIRE_FRAME_KIND_SHIFT, &name);
-	if (err || name.code == CODE_UNKNOWN || name.code == CODE_HASKELL)
+	err = frames__add_text(&t->tl->frames, TF_MARK, "[C frames not known]", &mark);
+	if (err)
 		return err;
-	t->outer_code = name.code;
-	if (!t->c.n || t->c.v[t->c.n - 1] != name.frame)
-		push(t, &t->c, name.frame);
+	push(t, t->in_hs ? &t->hs : &t->c, mark);
+	t->ev->flags |= EV_GAP;
+	if (callee == UINT32_MAX)
+		return 0;
+	push(t, t->in_hs ? &t->hs : &t->c, callee);
+	if (!t->in_hs)
+		t->outer_code = code;
 	return 0;
+}
+
+static int end_gap_at_call(struct taker *t, uint64_t addr)
+{
+	uint64_t frame = addr | (uint64_t)WIRE_FRAME_CALLEE << WIRE_FRAME_KIND_SHIFT;
+	struct addr_name name;
+	int err = named(t, frame, &name);
+
+	if (err)
+		return err;
+	if (name.code == CODE_UNKNOWN || name.code == CODE_HASKELL)
+		return end_gap(t, UINT32_MAX, CODE_UNKNOWN);
+	return end_gap(t, name.frame, name.code);
 }
 
 static int take_hs(struct taker *t, uint64_t frame)
 {
 	unsigned kind = kind_of(frame);
 	struct addr_name name;
-	int err = named(t, frame, &name);
+	int err = 0;
 
+	if (t->gap)
+		err = kind == WIRE_FRAME_HS_CALL ? end_gap_at_call(t, frame & WIRE_FRAME_ADDR_MASK)
+						 : end_gap(t, UINT32_MAX, CODE_UNKNOWN);
+	if (!err)
+		err = named(t, frame, &name);
 	if (err)
 		return err;
 	/* The kernel side cannot always tell C code that Haskell called from Haskell code. */
@@ -118,7 +143,7 @@ static int take_hs(struct taker *t, uint64_t frame)
 		t->at_leaf = false;
 		return 0;
 	}
-	t->at_leaf = !t->hs.n && (kind == WIRE_FRAME_HS_IP || kind == WIRE_FRAME_HS_CALL);
+	t->at_leaf = kind == WIRE_FRAME_HS_CALL || (!t->hs.n && kind == WIRE_FRAME_HS_IP);
 	push(t, &t->hs, name.frame);
 	return 0;
 }
@@ -130,6 +155,10 @@ static int take_site(struct taker *t, uint64_t addr)
 
 	if (err)
 		return err == -E2BIG ? 0 : err;
+	if (t->gap)
+		err = end_gap(t, site->function, CODE_C);
+	if (err)
+		return err;
 	/* The innermost call's function is put in when the stack is composed. */
 	if (!t->in_hs) {
 		t->in_hs = true;
@@ -155,7 +184,6 @@ static int take_frame(struct taker *t, uint64_t frame)
 {
 	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
 	char text[48];
-	int err;
 
 	switch (kind_of(frame)) {
 	case WIRE_FRAME_C_IP:
@@ -164,6 +192,9 @@ static int take_frame(struct taker *t, uint64_t frame)
 		return take_c(t, frame);
 	case WIRE_FRAME_SITE:
 		return take_site(t, addr);
+	case WIRE_FRAME_GAP:
+		t->gap = true;
+		return 0;
 	case WIRE_FRAME_ELIDED:
 		t->in_hs = true;
 		if (addr)
@@ -172,9 +203,6 @@ static int take_frame(struct taker *t, uint64_t frame)
 		else
 			snprintf(text, sizeof(text), "[frames left out]");
 		return t->cut ? 0 : push_mark(t, text);
-	case WIRE_FRAME_HS_CALL:
-		err = take_callee(t, addr);
-		return err ? err : take_hs(t, frame);
 	default:
 		return take_hs(t, frame);
 	}
@@ -193,6 +221,11 @@ static const char *cause_text(uint8_t cause)
 		[WIRE_CAUSE_BAD_SIZE] = "[broken: frame too large]",
 		[WIRE_CAUSE_GC_RACE] = "[broken: the thread ran on]",
 		[WIRE_CAUSE_NO_TSO] = "[broken: no Haskell thread]",
+		[WIRE_CAUSE_C_NO_MAP] = "[broken: code of no known file]",
+		[WIRE_CAUSE_C_NO_ROW] = "[broken: code without unwind rows]",
+		[WIRE_CAUSE_C_RULE] = "[broken: unknown unwind rule]",
+		[WIRE_CAUSE_C_FAULT] = "[broken: unreadable C stack]",
+		[WIRE_CAUSE_C_TOO_DEEP] = "[broken: too many C frames]",
 	};
 
 	return cause < ARRAY_SIZE(texts) ? texts[cause] : "[broken]";
@@ -264,6 +297,8 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 		else if (err == -E2BIG)
 			err = 0;
 	}
+	if (!raw->head->nframes)
+		ev->flags |= EV_NO_WALK;
 	if (!err)
 		err = take_ip(t);
 	for (uint32_t i = 0; !err && i < raw->head->nframes && !t->cut; i++)
@@ -312,8 +347,16 @@ static void put_hs(struct composer *c, const struct ev *ev, const struct site *s
 	}
 	if (site && site->caller != UINT32_MAX)
 		put(c, site->caller);
-	else if (!ev->c || site)
+	else if (!ev->c || site || (ev->flags & EV_NO_WALK))
 		put(c, c->tl->marks[c->no_stack]);
+}
+
+/* A stack of a thread without Haskell. */
+static void put_foreign(struct composer *c, const struct ev *ev)
+{
+	if (ev->c && (ev->flags & EV_NO_WALK))
+		put(c, c->tl->marks[MARK_NO_STACK]);
+	put_part(c, ev->c, 0);
 }
 
 static void put_call(struct composer *c, const struct ev *ev, const struct site *site, bool with_c)
@@ -321,6 +364,9 @@ static void put_call(struct composer *c, const struct ev *ev, const struct site 
 	struct tl_stack stack = stacks__get(&c->tl->parts, ev->c);
 	uint32_t skip = 0;
 
+	/* a callback runs: the call's function is among the C frames below its Haskell frames */
+	if (ev->where == WIRE_WHERE_HASKELL)
+		site = NULL;
 	put_hs(c, ev, site);
 	if (site) {
 		put(c, site->function);
@@ -331,8 +377,10 @@ static void put_call(struct composer *c, const struct ev *ev, const struct site 
 		put_part(c, ev->c, skip);
 }
 
+/* The Haskell part is below the RTS where C code called back into Haskell. */
 static void put_rts(struct composer *c, enum mark mark, const struct ev *ev)
 {
+	put_part(c, ev->hs, 0);
 	put(c, c->tl->marks[mark]);
 	put_part(c, ev->c, 0);
 }
@@ -350,7 +398,7 @@ static void put_place(struct composer *c, const struct ev *ev, const struct site
 		put_rts(c, ev->code == CODE_GC ? MARK_GC : MARK_RTS, ev);
 		break;
 	case WIRE_WHERE_FOREIGN:
-		put_part(c, ev->c, 0);
+		put_foreign(c, ev);
 		break;
 	case WIRE_WHERE_UNKNOWN:
 		put_part(c, ev->hs, 0);
@@ -394,10 +442,10 @@ static void put_state(struct composer *c, enum tl_state state, const struct ev *
 	case ST_FOREIGN_CPU:
 		if (!ev->c)
 			put(c, c->tl->marks[MARK_FOREIGN]);
-		put_part(c, ev->c, 0);
+		put_foreign(c, ev);
 		break;
 	case ST_FOREIGN_BLOCKED:
-		put_part(c, ev->c, 0);
+		put_foreign(c, ev);
 		break;
 	case ST_PREEMPTED:
 		put_place(c, ev, site);

@@ -137,7 +137,8 @@ static struct unsafe_key key_of(const struct timeline *tl, const struct ev *ev)
 	uint32_t i;
 
 	for (i = 0; i < c.n && key.function == UINT32_MAX; i++)
-		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL)
+		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL &&
+		    tl->frames.v[c.frames[i]].kind != TF_MARK)
 			key.function = c.frames[i];
 	for (i = hs.n; i-- > 0 && key.caller == UINT32_MAX;)
 		if (tl->frames.v[hs.frames[i]].kind == TF_HASKELL)

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The C stack, frame by frame, by the unwind rows that user space made of .eh_frame (wire.h).
+ *
+ * Haskell code has no rows: where a return address has none, the walk stops and whoever called
+ * looks whether that is Haskell code. Return addresses are looked up at the byte before them: the
+ * call may be its function's last instruction. An interrupted frame (below a signal handler) is
+ * looked up at its own address.
+ *
+ * The same C runs in BPF and natively; see mem.bpf.h.
+ */
+#ifndef SAFESCOPED_UNWIND_BPF_H
+#define SAFESCOPED_UNWIND_BPF_H
+
+#include "wire.h"
+#include "mem.bpf.h"
+#include "stg.bpf.h"
+
+/* C frames walked at most in one part of a stack. */
+#define UNW_MAX_FRAMES 64
+/* Steps of a binary search over WIRE_UNWIND_MAPS, and over the rows of one bucket. */
+#define UNW_MAP_STEPS 9
+#define UNW_ROW_STEPS 16
+
+enum unw_result {
+	UNW_GOING = 0,
+	UNW_END = 1,	/* the thread's start */
+	UNW_NO_ROW = 2, /* pc is in no code with rows; sp and bp are the caller's */
+	UNW_FAIL = 3,	/* see cause */
+};
+
+/* The state of one walk: in a map, as struct stg_walk is. */
+struct unw {
+	u64 pc;	    /* looked up next */
+	u64 ra;	    /* the return address that it came from */
+	u64 sp, bp; /* of the frame that pc is in */
+	u64 find;   /* the searches' */
+	u32 lo, hi;
+	u32 file, rows; /* the file in which is searched, and where its rows begin */
+	u32 map;	/* index of the mapping that had the last pc */
+	u32 rule;
+	u8 put;	     /* pc came from a return address: it becomes a frame once its row is found */
+	u8 bp_known; /* bp is right */
+	u8 result;   /* enum unw_result */
+	u8 cause;    /* enum wire_cause */
+};
+
+#ifdef __bpf__
+
+struct unw_rows {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, WIRE_UNWIND_FILES);
+	__type(key, u32);
+	__array(values, struct unw_rows);
+} unwind_files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, struct wire_unwind_maps);
+} unwind_maps SEC(".maps");
+
+SS_INLINE const u64 *unw_row(const struct stg *g, u32 file, u32 key)
+{
+	void *rows = bpf_map_lookup_elem(&unwind_files, &file);
+
+	(void)g;
+	return rows ? bpf_map_lookup_elem(rows, &key) : 0;
+}
+
+#else
+
+struct unw_file {
+	const u64 *rows;
+	u32 n;
+};
+
+SS_INLINE const u64 *unw_row(const struct stg *g, u32 file, u32 key)
+{
+	const struct unw_file *f = &g->files[file % WIRE_UNWIND_FILES];
+
+	return key < f->n ? &f->rows[key] : 0;
+}
+
+#endif
+
+/* Halves [lo, hi): in the end lo is the number of mappings that begin at or below `find`. */
+static long unw_map_step(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+	struct unw *u = g->unw;
+	u32 mid;
+
+	(void)i;
+	if (u->lo >= u->hi)
+		return 1;
+	mid = ((u->lo + u->hi) >> 1) & (WIRE_UNWIND_MAPS - 1);
+	ss_barrier(mid);
+	if (g->maps->v[mid & (WIRE_UNWIND_MAPS - 1)].start <= u->find)
+		u->lo = mid + 1;
+	else
+		u->hi = mid;
+	return 0;
+}
+
+/* The same over rows: the number of those, before hi, that begin at or below `find`. */
+static long unw_row_step(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+	struct unw *u = g->unw;
+	const u64 *row;
+	u32 mid;
+
+	(void)i;
+	if (u->lo >= u->hi)
+		return 1;
+	mid = u->lo + ((u->hi - u->lo) >> 1);
+	row = unw_row(g, u->file, u->rows + mid);
+	if (!row)
+		return 1;
+	if (*row >> 32 <= u->find)
+		u->lo = mid + 1;
+	else
+		u->hi = mid;
+	return 0;
+}
+
+/* The mapping that has pc; NULL. */
+SS_INLINE const struct wire_unwind_map *unw_map(const struct stg *g)
+{
+	const struct wire_unwind_map *map;
+	struct unw *u = g->unw;
+	u32 k = u->map & (WIRE_UNWIND_MAPS - 1);
+
+	if (!g->maps)
+		return 0;
+	ss_barrier(k);
+	map = &g->maps->v[k & (WIRE_UNWIND_MAPS - 1)];
+	if (u->pc >= map->start && u->pc < map->end)
+		return map;
+	u->find = u->pc;
+	u->lo = 0;
+	u->hi = g->maps->n;
+	ss_loop(UNW_MAP_STEPS, unw_map_step, (void *)g);
+	if (!u->lo)
+		return 0;
+	k = (u->lo - 1) & (WIRE_UNWIND_MAPS - 1);
+	ss_barrier(k);
+	map = &g->maps->v[k & (WIRE_UNWIND_MAPS - 1)];
+	if (u->pc < map->start || u->pc >= map->end)
+		return 0;
+	u->map = k;
+	return map;
+}
+
+/* Finds the rule for pc. WIRE_CFI_NONE: no row; u->cause tells whether there is a mapping. */
+SS_INLINE void unw_find(const struct stg *g)
+{
+	const struct wire_unwind_map *map = unw_map(g);
+	struct unw *u = g->unw;
+	const u64 *e;
+	u64 bucket;
+
+	u->rule = WIRE_CFI_NONE;
+	u->cause = WIRE_CAUSE_C_NO_MAP;
+	if (!map)
+		return;
+	u->cause = WIRE_CAUSE_C_NO_ROW;
+	u->find = u->pc - map->base;
+	bucket = u->find >> WIRE_UNWIND_BUCKET_SHIFT;
+	if (bucket >= map->buckets)
+		return;
+	u->file = map->file;
+	u->rows = map->buckets;
+	e = unw_row(g, u->file, (u32)bucket);
+	if (!e)
+		return;
+	u->lo = (u32)*e;
+	u->hi = u->lo + (u32)(*e >> 32);
+	ss_loop(UNW_ROW_STEPS, unw_row_step, (void *)g);
+	if (!u->lo)
+		return;
+	e = unw_row(g, u->file, u->rows + u->lo - 1);
+	if (e)
+		u->rule = (u32)*e;
+}
+
+SS_INLINE long unw_stop(struct unw *u, u8 result, u8 cause)
+{
+	u->result = result;
+	u->cause = cause;
+	return 1;
+}
+
+/* The CFA, or for the frames that keep their registers in a block of memory the block. 0: none. */
+SS_INLINE u64 unw_cfa(const struct stg *g, u32 kind, u32 off)
+{
+	struct unw *u = g->unw;
+	u64 base = u->sp + off, word = 0;
+
+	if (kind == WIRE_CFI_RBP || kind == WIRE_CFI_RBP_DEREF) {
+		if (!u->bp_known)
+			return 0;
+		base = kind == WIRE_CFI_RBP ? u->bp + off : u->bp - off;
+	} else if (kind == WIRE_CFI_PLT) {
+		/* an entry pushes its number on the way to the dynamic linker's resolver */
+		base = u->sp + 8 + ((u->pc & 15) >= (off >> 3) ? 8 : 0);
+	}
+	if (kind < WIRE_CFI_RBP_DEREF || kind > WIRE_CFI_RSP_DEREF8)
+		return base;
+	if (mem_u64(g->mem, &word, base))
+		return 0;
+	return kind == WIRE_CFI_RSP_DEREF8 ? word + 8 : word;
+}
+
+/* Frames whose return address does not lie below the CFA. */
+SS_INLINE long unw_block(const struct stg *g, u32 kind, u64 at)
+{
+	u64 sp = at + WIRE_CFI_STGRUN_IP + 8, bp = at + WIRE_CFI_STGRUN_BP,
+	    ip = at + WIRE_CFI_STGRUN_IP;
+	struct unw *u = g->unw;
+
+	if (kind == WIRE_CFI_SIGNAL) {
+		ip = at + WIRE_CFI_SIGNAL_IP;
+		bp = at + WIRE_CFI_SIGNAL_BP;
+		if (mem_u64(g->mem, &sp, at + WIRE_CFI_SIGNAL_SP))
+			return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_FAULT);
+	}
+	if (mem_u64(g->mem, &u->ra, ip) || mem_u64(g->mem, &u->bp, bp))
+		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_FAULT);
+	u->bp_known = 1;
+	u->sp = sp;
+	u->pc = u->ra - (kind != WIRE_CFI_SIGNAL);
+	return 0;
+}
+
+/* The caller's rbp. */
+SS_INLINE long unw_bp(const struct stg *g, u64 cfa, u32 slot, u64 below)
+{
+	struct unw *u = g->unw;
+	u64 at;
+
+	if (slot == 0)
+		return 0;
+	if (slot == 2) { /* by far the most frequent, and read already */
+		u->bp = below;
+		u->bp_known = 1;
+		return 0;
+	}
+	if (slot > WIRE_CFI_MAX_BP && (slot != WIRE_CFI_BP_AT_BP || !u->bp_known)) {
+		u->bp_known = 0;
+		return 0;
+	}
+	at = slot == WIRE_CFI_BP_AT_BP ? u->bp : cfa - 8 * slot;
+	u->bp_known = 1;
+	return mem_u64(g->mem, &u->bp, at);
+}
+
+/* One frame; a callback of bpf_loop. */
+static long unw_step(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+	struct unw *u = g->unw;
+	u64 words[2] = {}, cfa;
+	u32 kind;
+
+	(void)i;
+	unw_find(g);
+	kind = WIRE_CFI_KIND(u->rule);
+	if (kind == WIRE_CFI_NONE) {
+		u->result = UNW_NO_ROW;
+		return 1;
+	}
+	if (u->put)
+		stg_put(g, WIRE_FRAME_C_RET, u->ra);
+	u->put = 1;
+	if (kind == WIRE_CFI_END)
+		return unw_stop(u, UNW_END, 0);
+	/* not more than the record holds, with room for what stands below */
+	if (!g->w->in_tail && g->w->n >= g->w->leaf)
+		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_TOO_DEEP);
+	cfa = kind < WIRE_CFI_END ? unw_cfa(g, kind, WIRE_CFI_OFFSET(u->rule)) : 0;
+	if (!cfa)
+		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_RULE);
+	if (kind == WIRE_CFI_SIGNAL || kind == WIRE_CFI_STGRUN)
+		return unw_block(g, kind, cfa);
+	/* a stack grows downward: the caller's part lies above, or the rule is wrong */
+	if (cfa <= u->sp || (cfa & 7))
+		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_RULE);
+	if (mem_read(g->mem, words, sizeof(words), cfa - 16) ||
+	    unw_bp(g, cfa, WIRE_CFI_BP(u->rule), words[0]))
+		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_FAULT);
+	u->sp = cfa;
+	u->ra = words[1];
+	u->pc = u->ra - 1;
+	/* where there is nothing to return to: the C library's start code */
+	return u->ra ? 0 : unw_stop(u, UNW_END, 0);
+}
+
+/* From pc, sp and bp upward, as far as there are rows. The result is in g->unw. */
+SS_INLINE void unw_run(const struct stg *g)
+{
+	struct unw *u = g->unw;
+
+	u->result = UNW_GOING;
+	u->cause = 0;
+	ss_loop(UNW_MAX_FRAMES, unw_step, (void *)g);
+	if (u->result == UNW_GOING)
+		unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_TOO_DEEP);
+}
+
+#endif

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""C frames: every sample has its whole stack, and stacks of a known call tree are paths of it."""
+
+import re
+
+from harness import cases, check, profile_run, run
+
+MODES = ("alloc", "stm", "exc", "deep", "gmp", "lazy")
+WAYS = ("v", "thr", "thr_p", "dyn")
+# As often as not a sample would hit one of these between two instructions; elsewhere none may be.
+ENOUGH = 0.995
+
+
+def whole(report, enough=ENOUGH):
+    s = report.target()["stacks"]
+    parts = (s["complete"] + s["elided"] + s["gap"] + s["truncated"] + s["none"]
+             + sum(s["broken"].values()))
+    check(parts == s["samples"], f"the stacks' ends add up to {parts}: {s}")
+    check(s["samples"] >= 300, f"only {s['samples']} samples: {s}")
+    good = s["complete"] + s["elided"]
+    check(good >= enough * s["samples"], f"{good} of {s['samples']} samples are complete: {s}")
+
+
+def agrees(t, report):
+    """
+    Unwind rows lead to the return address of StgRun that is known. Once in a program's life, in
+    its last moments, they may differ: flushing its handles is another in-call.
+    """
+    said = [l for s in t.started if hasattr(s, "err") for l in s.err.seen if "disagree" in l]
+    n = sum(int(re.search(r"(\d+) samples", l).group(1)) for l in said)
+    check(n <= 1 or n <= 0.0005 * report.target()["stacks"]["samples"], f"unwind rows led elsewhere: {said}")
+
+
+@cases(*(f"{mode}-{way}" for mode in MODES for way in WAYS))
+def test_whole(t, case):
+    mode, way = case.split("-")
+    rts = ("-N2",) if way != "v" and mode in ("alloc", "stm") else ()
+    _, report, _ = profile_run(t, "Work", mode, 3, way=way, rts=rts, options=("-F", "499"))
+    whole(report)
+    agrees(t, report)
+
+
+# Below the thread's name, from the root; every frame of the program's own in between is one of
+# these. What stands in [] or () is a mark, a state or a file; RTS and libc are let through.
+OUTER = ["mix_outer", "mix_middle", "mix_inner"]
+TREES = {
+    "unsafe": ["mixLoop", *OUTER],
+    "safe": ["mixLoop", *OUTER],
+    "sort": ["mixLoop", "mix_sort", "qsort", "mix_compare"],
+    "callback": ["mixLoop", "mix_call", "mix_call_more", "mixBack", *OUTER],
+    "signal": ["mixLoop", "mix_raise", "mix_handler", *OUTER],
+}
+
+
+def path_of(stack, tree):
+    """The stack's frames that the tree knows, from the root, without repetitions."""
+    path = []
+    for frame in stack.split(";")[2:]:
+        for known in tree:
+            # a Haskell function's workers and locals, libc's internal names of its functions
+            exact = known.startswith("mix_")
+            if (frame == known) if exact else (known in frame):
+                if not path or path[-1] != known:
+                    path.append(known)
+                break
+    return path
+
+
+@cases(*(f"{mode}-{way}" for mode in TREES for way in ("thr", "v", "dyn", "thr_p")))
+def test_tree(t, case):
+    """Each sampled stack is a path of the tree from its root, and nearly all go down to its end."""
+    mode, way = case.split("-")
+    tree = TREES[mode]
+    _, report, _ = profile_run(t, "Mixed", mode, 3, way=way, options=("-F", "499", "--max-overhead", "1000"))
+    whole(report)
+    agrees(t, report)
+    wrong, whole_us, total_us = [], 0, 0
+    for line in (t.dir / "p.folded").read_text().splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        # Where a thread was preempted far from any sample only its program counter is known.
+        if "mix_" not in stack or "[no stack]" in stack:
+            continue
+        path = path_of(stack, tree)
+        total_us += int(weight)
+        if path != tree[:len(path)]:
+            wrong.append((line, path))
+        elif path == tree:
+            whole_us += int(weight)
+    check(total_us > 1000000, f"only {total_us} us in C code")
+    check(not wrong, f"{len(wrong)} stacks that cannot be: {wrong[:3]}")
+    # A safe call's own record, without a sample in it, ends at the function that was called.
+    share = 0.1 if mode in ("safe", "callback") else 0.9
+    check(whole_us >= share * total_us, f"{whole_us} of {total_us} us reach the tree's end")
+
+
+@cases("thr", "v")
+def test_foreign_thread(t, way):
+    """A thread that has nothing to do with Haskell: from where the C library started it."""
+    _, report, _ = profile_run(t, "Mixed", "thread", 3, way=way, options=("-F", "499"))
+    whole(report)
+    stacks = [l for l in (t.dir / "p.folded").read_text().splitlines() if ";mix_inner" in l
+              and "[no stack]" not in l]
+    check(stacks, "mix_inner is on no stack")
+    for line in stacks:
+        frames = [re.sub("^~", "", f) for f in line.rsplit(" ", 1)[0].split(";")]
+        at = frames.index("mix_thread") if "mix_thread" in frames else -1
+        check(at > 2 and frames[at:at + 4] == ["mix_thread", *OUTER],
+              f"not from the thread's start to mix_inner: {line}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The C side of Mixed.hs: functions that stay apart, and burn a millisecond at the innermost. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* No call becomes a jump, no function is merged into its caller or cloned. */
+#define APART	__attribute__((noinline, noclone, noipa))
+#define KEEP(x) __asm__ volatile("" : "+r"(x)::"memory")
+
+static volatile int sink;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+APART int mix_inner(int n)
+{
+	uint64_t end = now_ns() + 1000000;
+
+	while (now_ns() < end)
+		for (int i = 0; i < 2000; i++)
+			sink = sink * 3 + n;
+	n |= 1;
+	KEEP(n);
+	return n;
+}
+
+APART int mix_middle(int n)
+{
+	/* a frame whose size is known at run time only: the CFA hangs on rbp */
+	char room[64 + (n & 63)];
+	int x;
+
+	memset(room, n, sizeof(room));
+	__asm__ volatile("" ::"r"(room) : "memory");
+	x = mix_inner(n + room[n & 15]);
+	KEEP(x);
+	return x;
+}
+
+APART int mix_outer(int n)
+{
+	int x = mix_middle(n);
+
+	KEEP(x);
+	return x;
+}
+
+APART static int mix_compare(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	for (int i = 0; i < 200; i++)
+		sink = sink * 3 + i;
+	return (x > y) - (x < y);
+}
+
+APART int mix_sort(int n)
+{
+	int v[1000];
+
+	for (int i = 0; i < 1000; i++)
+		v[i] = (int)((unsigned)(i + n) * 2654435761u >> 8);
+	qsort(v, 1000, sizeof(v[0]), mix_compare);
+	n = v[0] | 1;
+	KEEP(n);
+	return n;
+}
+
+extern int mixBack(int n);
+
+APART int mix_call_more(int n)
+{
+	int x = mixBack(n);
+
+	KEEP(x);
+	return x;
+}
+
+APART int mix_call(int n)
+{
+	int x = mix_call_more(n);
+
+	KEEP(x);
+	return x;
+}
+
+APART static void mix_handler(int signal)
+{
+	int x = mix_outer(signal);
+
+	KEEP(x);
+}
+
+APART int mix_raise(int n)
+{
+	struct sigaction action = {.sa_handler = mix_handler, .sa_flags = SA_RESTART};
+
+	sigaction(SIGUSR2, &action, NULL);
+	raise(SIGUSR2);
+	n |= 1;
+	KEEP(n);
+	return n;
+}
+
+APART static void *mix_thread(void *arg)
+{
+	int x = *(int *)arg;
+
+	for (int i = 0; i < 50; i++)
+		x = mix_outer(x | 1);
+	KEEP(x);
+	return NULL;
+}
+
+APART int mix_start(int n)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, mix_thread, &n) == 0)
+		pthread_join(thread, NULL);
+	return n | 1;
+}

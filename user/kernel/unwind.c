@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind: the unwind rows in the kernel's maps. A file's rows are one array map, made when the
+ * first process that maps the file is followed, and shared by all others; what nobody uses any
+ * more goes when the room is needed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+/* For the rows of all files together: those of 300 MB of libraries. */
+#define UNWIND_MAX_BYTES (64ULL << 20)
+
+struct unwind_file {
+	uint64_t dev, ino;
+	uint64_t base;
+	uint64_t bytes;
+	uint32_t buckets; /* 0: the file has no rows, or there was no room */
+	uint32_t users;
+	bool known;
+};
+
+struct unwind_user {
+	pid_t pid;
+	uint32_t *files;
+	size_t n, cap;
+};
+
+struct unwind {
+	struct unwind_file files[WIRE_UNWIND_FILES]; /* by number; 0 is not used */
+	uint64_t bytes;
+	struct unwind_user *users;
+	size_t n_users, cap_users;
+};
+
+int unwind__new(struct unwind **ret_unwind)
+{
+	*ret_unwind = calloc(1, sizeof(**ret_unwind));
+	return *ret_unwind ? 0 : -ENOMEM;
+}
+
+void unwind__free(struct unwind *unwind)
+{
+	if (!unwind)
+		return;
+	for (size_t i = 0; i < unwind->n_users; i++)
+		free(unwind->users[i].files);
+	free(unwind->users);
+	free(unwind);
+}
+
+static struct unwind_user *find_user(struct unwind *u, pid_t pid)
+{
+	for (size_t i = 0; i < u->n_users; i++)
+		if (u->users[i].pid == pid)
+			return &u->users[i];
+	return NULL;
+}
+
+static int get_user(struct unwind *u, pid_t pid, struct unwind_user **ret_user)
+{
+	int err;
+
+	*ret_user = find_user(u, pid);
+	if (*ret_user)
+		return 0;
+	err = array__reserve((void **)&u->users, &u->cap_users, u->n_users + 1, KERNEL_MAX_TARGETS,
+			     sizeof(*u->users));
+	if (err)
+		return err;
+	*ret_user = &u->users[u->n_users++];
+	**ret_user = (struct unwind_user){.pid = pid};
+	return 0;
+}
+
+static void drop_files(struct unwind *u, const uint32_t *files, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		u->files[files[i]].users--;
+}
+
+void unwind__forget(struct kernel *kernel, pid_t pid)
+{
+	struct unwind *u = kernel->unwind;
+	struct unwind_user *user = find_user(u, pid);
+	__u32 key = (__u32)pid;
+
+	if (!user)
+		return;
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key);
+	drop_files(u, user->files, user->n);
+	free(user->files);
+	*user = u->users[--u->n_users];
+}
+
+/* ── files ───────────────────────────────────────────────────────────────────────────────── */
+
+static void evict(struct kernel *kernel, uint32_t id)
+{
+	struct unwind_file *f = &kernel->unwind->files[id];
+
+	if (f->buckets)
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.unwind_files), &id);
+	kernel->unwind->bytes -= f->bytes;
+	memset(f, 0, sizeof(*f));
+}
+
+/* Makes room among what nobody uses. */
+static bool make_room(struct kernel *kernel, uint64_t bytes)
+{
+	struct unwind *u = kernel->unwind;
+
+	for (uint32_t id = 1; id < WIRE_UNWIND_FILES && u->bytes + bytes > UNWIND_MAX_BYTES; id++)
+		if (u->files[id].known && !u->files[id].users)
+			evict(kernel, id);
+	return u->bytes + bytes <= UNWIND_MAX_BYTES;
+}
+
+static uint32_t find_file(const struct unwind *u, const struct target_code *code)
+{
+	for (uint32_t id = 1; id < WIRE_UNWIND_FILES; id++)
+		if (u->files[id].known && u->files[id].dev == code->dev &&
+		    u->files[id].ino == code->ino)
+			return id;
+	return 0;
+}
+
+static uint32_t free_file(struct kernel *kernel)
+{
+	struct unwind *u = kernel->unwind;
+
+	for (uint32_t id = 1; id < WIRE_UNWIND_FILES; id++)
+		if (!u->files[id].known)
+			return id;
+	for (uint32_t id = 1; id < WIRE_UNWIND_FILES; id++) {
+		if (!u->files[id].users) {
+			evict(kernel, id);
+			return id;
+		}
+	}
+	return 0;
+}
+
+/* The rows as a map of their own, put into the map of maps. */
+static int upload(struct kernel *kernel, uint32_t id, const struct target_rows *rows)
+{
+	/* as in bpf/unwind.bpf.h: the kernel compares */
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__u32 n = rows->n_buckets + rows->n_rows;
+	size_t bytes = n * sizeof(uint64_t);
+	void *mem;
+	int fd, err = 0;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(__u32), sizeof(__u64), n,
+			    &opts);
+	if (fd < 0)
+		return fd;
+	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED) {
+		err = -errno;
+	} else {
+		memcpy(mem, rows->words, bytes);
+		munmap(mem, bytes);
+		err = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_files), &id, &fd,
+					  BPF_ANY);
+	}
+	close(fd);
+	return err;
+}
+
+static int add_file(struct kernel *kernel, const struct target *target, size_t i,
+		    const struct target_code *code, uint32_t *ret_id)
+{
+	struct unwind *u = kernel->unwind;
+	uint32_t id = free_file(kernel);
+	struct unwind_file *f = &u->files[id];
+	struct target_rows rows = {0};
+	uint64_t bytes;
+	int err;
+
+	if (!id)
+		return -ENOSPC;
+	err = target__rows(target, i, &rows);
+	bytes = err ? 0 : 8ULL * (rows.n_buckets + rows.n_rows);
+	if (!err && !make_room(kernel, bytes))
+		err = -ENOSPC;
+	if (!err)
+		err = upload(kernel, id, &rows);
+	/* a file without rows is remembered too, one that could not be read is tried again */
+	if (!err || err == -ENOENT) {
+		*f = (struct unwind_file){.dev = code->dev, .ino = code->ino, .known = true};
+		if (!err) {
+			f->base = rows.base;
+			f->buckets = rows.n_buckets;
+			f->bytes = bytes;
+			u->bytes += bytes;
+		}
+		*ret_id = id;
+		err = 0;
+	}
+	target_rows__free(&rows);
+	return err;
+}
+
+/* ── processes ───────────────────────────────────────────────────────────────────────────── */
+
+static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
+{
+	int err;
+
+	for (size_t i = 0; i < user->n; i++)
+		if (user->files[i] == id)
+			return 0;
+	err = array__reserve((void **)&user->files, &user->cap, user->n + 1, WIRE_UNWIND_FILES,
+			     sizeof(*user->files));
+	if (err)
+		return err;
+	user->files[user->n++] = id;
+	u->files[id].users++;
+	return 0;
+}
+
+static int fill_maps(struct kernel *kernel, const struct target *target, struct unwind_user *user,
+		     struct wire_unwind_maps *maps)
+{
+	struct unwind *u = kernel->unwind;
+	size_t n = target__n_code(target);
+	int worst = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct wire_unwind_map *m = &maps->v[maps->n];
+		struct target_code code;
+		uint32_t id;
+		int err = 0;
+
+		if (target__code_at(target, i, &code))
+			continue;
+		if (maps->n == WIRE_UNWIND_MAPS)
+			return -E2BIG;
+		id = find_file(u, &code);
+		if (!id)
+			err = add_file(kernel, target, i, &code, &id);
+		if (!err)
+			err = use_file(u, user, id);
+		if (err) {
+			worst = err;
+			continue;
+		}
+		m->start = code.start;
+		m->end = code.end;
+		m->base = code.bias + u->files[id].base;
+		m->file = id;
+		m->buckets = u->files[id].buckets;
+		maps->n++;
+	}
+	return worst;
+}
+
+int kernel__unwind(struct kernel *kernel, const struct target *target)
+{
+	const struct target_info *info = target__info(target);
+	struct wire_unwind_maps *maps = calloc(1, sizeof(*maps));
+	struct unwind *u = kernel->unwind;
+	struct unwind_user *user, old;
+	__u32 key = (__u32)info->pid;
+	int err, err2;
+
+	if (!maps)
+		return -ENOMEM;
+	err = get_user(u, info->pid, &user);
+	if (err) {
+		free(maps);
+		return err;
+	}
+	/* what it used before is kept until the new list is made */
+	old = *user;
+	*user = (struct unwind_user){.pid = info->pid};
+	err = fill_maps(kernel, target, user, maps);
+	drop_files(u, old.files, old.n);
+	free(old.files);
+	err2 = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key, maps,
+				   BPF_ANY);
+	log_debug("pid %d: %u mappings with unwind rows, %llu bytes for all processes", info->pid,
+		  maps->n, (unsigned long long)u->bytes);
+	free(maps);
+	err = err ? err : err2;
+	if (err)
+		log_verbose("pid %d: unwind rows of some of its files could not be had: %s",
+			    info->pid, strerror(-err));
+	return err;
+}

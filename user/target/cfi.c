@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cfi: all FDEs of a file, sorted, run, and their rows merged into one table with buckets. */
+#include "cfi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "cfi_asm.h"
+#include "cfi_run.h"
+#include "wire.h"
+
+/* Between functions there is padding up to the next 16 bytes, which nothing runs. */
+#define PADDING 15
+
+/* Functions without rows that are followed at most, of one file. */
+#define MAX_ASM 16384
+
+/* An FDE, or a function without one. */
+struct fde_ref {
+	uint64_t start;
+	uint64_t at;  /* of its entry, in the section; IS_ASM */
+	uint64_t len; /* IS_ASM: of the function */
+};
+
+#define IS_ASM UINT64_MAX
+
+struct builder {
+	struct eh_cursor section;
+	struct elf_file *elf;
+	struct fde_ref *fdes;
+	size_t n_fdes, cap_fdes;
+	size_t n_asm;
+	struct cfi_asm *assembly; /* NULL: not needed */
+	uint64_t base;
+	uint64_t end; /* of the code that has rows so far; 0: none has */
+	uint64_t *rows;
+	size_t n, cap;
+};
+
+static int add_ref(struct builder *b, const struct fde_ref *ref)
+{
+	int err = array__reserve((void **)&b->fdes, &b->cap_fdes, b->n_fdes + 1, ELF_MAX_FDES,
+				 sizeof(*b->fdes));
+
+	if (!err)
+		b->fdes[b->n_fdes++] = *ref;
+	return err;
+}
+
+/* A function's symbol; a callback of elf__symbols. */
+static int on_symbol(void *ctx, const struct elf_sym *sym)
+{
+	struct fde_ref ref = {.start = sym->value, .at = IS_ASM, .len = sym->size};
+	struct builder *b = ctx;
+
+	if (sym->type != STT_FUNC || sym->shndx == SHN_UNDEF || !sym->size ||
+	    sym->size > CFI_ASM_MAX_LEN || elf__has_fde(b->elf, sym->value) ||
+	    !elf_in_code(b->elf, sym->value, sym->size))
+		return 0;
+	return b->n_asm++ < MAX_ASM ? add_ref(b, &ref) : 0;
+}
+
+static int collect_asm(struct builder *b)
+{
+	int err = elf__symbols(b->elf, ELF_SYMTAB, on_symbol, b);
+
+	if (!err)
+		err = elf__symbols(b->elf, ELF_DYNSYM, on_symbol, b);
+	return err || !b->n_asm ? err : cfi_asm__new(&b->assembly);
+}
+
+static int collect(struct builder *b, const struct elf_file *elf)
+{
+	struct eh_cie cie = {.at = UINT64_MAX};
+	uint64_t at = b->section.at;
+	struct eh_entry e;
+	struct eh_fde fde;
+	int err;
+
+	for (; b->section.end - at >= sizeof(uint32_t); at = e.end) {
+		if (!eh_take_entry(&b->section, at, &e))
+			break;
+		if (!eh_take_fde(elf, &b->section, &e, &cie, &fde))
+			continue;
+		err = add_ref(b, &(struct fde_ref){.start = fde.start, .at = at});
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct fde_ref *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static int put(struct builder *b, uint64_t vaddr, uint32_t rule)
+{
+	uint64_t rel = vaddr - b->base;
+	int err;
+
+	/* a file whose code lies further apart than 4 GB has rows for the first part */
+	if (vaddr < b->base || rel > UINT32_MAX)
+		return 0;
+	if (b->n && (uint32_t)b->rows[b->n - 1] == rule)
+		return 0;
+	/* no code in between: the later word is right */
+	if (b->n && b->rows[b->n - 1] >> 32 == rel)
+		b->n--;
+	err = array__reserve((void **)&b->rows, &b->cap, b->n + 1, CFI_MAX_ROWS, sizeof(*b->rows));
+	if (err)
+		return err;
+	b->rows[b->n++] = rel << 32 | rule;
+	return 0;
+}
+
+static int add_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
+{
+	struct builder *b = ctx;
+	int err = 0;
+
+	/* of two FDEs over the same code the first is believed */
+	start = MAX(start, b->end);
+	if (start >= end)
+		return 0;
+	if (b->end && start > b->end + PADDING)
+		err = put(b, b->end, WIRE_CFI_NONE);
+	if (!err)
+		err = put(b, start, rule);
+	b->end = end;
+	return err;
+}
+
+static int on_row(void *ctx, uint64_t start, uint64_t end, const struct cfi_state *state)
+{
+	struct builder *b = ctx;
+
+	return add_range(b, start, end, cfi__pack(&b->section, state));
+}
+
+static int run_asm(struct builder *b, const struct fde_ref *ref)
+{
+	const uint8_t *code = elf__at(b->elf, ref->start, ref->len);
+	int err = -EILSEQ;
+
+	/* another symbol of the same function was first */
+	if (code && ref->start >= b->end)
+		err = cfi_asm__run(b->assembly, code, ref->len, ref->start, add_range, b);
+	return err == -EILSEQ ? 0 : err;
+}
+
+static int run_all(struct builder *b, const struct elf_file *elf)
+{
+	struct eh_cie cie = {.at = UINT64_MAX};
+	struct eh_entry e;
+	struct eh_fde fde;
+	int err;
+
+	for (size_t i = 0; i < b->n_fdes; i++) {
+		if (b->fdes[i].at == IS_ASM) {
+			err = run_asm(b, &b->fdes[i]);
+			if (err)
+				return err;
+			continue;
+		}
+		/* the file may have changed since it was read first */
+		if (!eh_take_entry(&b->section, b->fdes[i].at, &e) ||
+		    !eh_take_fde(elf, &b->section, &e, &cie, &fde) || fde.start != b->fdes[i].start)
+			continue;
+		err = cfi__run(&b->section, &cie, &fde, on_row, b);
+		if (err == -ENOMEM || err == -E2BIG)
+			return err;
+	}
+	return b->end ? put(b, b->end, WIRE_CFI_NONE) : 0;
+}
+
+/* Buckets and rows in one array. */
+static int lay_out(const struct builder *b, struct target_rows *ret)
+{
+	uint32_t n_buckets = (uint32_t)((b->rows[b->n - 1] >> (32 + WIRE_UNWIND_BUCKET_SHIFT)) + 1);
+	uint64_t *words = calloc(n_buckets + b->n, sizeof(*words));
+	size_t row = 0;
+
+	if (!words)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < n_buckets; k++) {
+		size_t first = row;
+
+		while (row < b->n && b->rows[row] >> (32 + WIRE_UNWIND_BUCKET_SHIFT) == k)
+			row++;
+		words[k] = (uint64_t)(row - first) << 32 | first;
+	}
+	memcpy(words + n_buckets, b->rows, b->n * sizeof(*words));
+	*ret = (struct target_rows){
+		.base = b->base, .words = words, .n_buckets = n_buckets, .n_rows = (uint32_t)b->n};
+	return 0;
+}
+
+static uint64_t first_code_page(const struct elf_file *elf)
+{
+	uint64_t base = UINT64_MAX;
+
+	for (size_t i = 0; i < elf__n_segments(elf); i++) {
+		const struct elf_segment *seg = elf__segment(elf, i);
+
+		if (seg->exec)
+			base = MIN(base, seg->vaddr);
+	}
+	return base & ~((1ULL << WIRE_UNWIND_BUCKET_SHIFT) - 1);
+}
+
+int cfi__new(struct elf_file *elf, bool c_only, struct target_rows *ret_rows)
+{
+	struct builder b = {.elf = elf, .base = first_code_page(elf)};
+	int err;
+
+	if (!eh_find(elf, &b.section))
+		return -ENOENT;
+	err = collect(&b, elf);
+	if (!err && c_only)
+		err = collect_asm(&b);
+	if (!err && b.n_fdes) {
+		qsort(b.fdes, b.n_fdes, sizeof(*b.fdes), by_start);
+		err = run_all(&b, elf);
+	}
+	if (!err)
+		err = b.n ? lay_out(&b, ret_rows) : -ENOENT;
+	cfi_asm__free(b.assembly);
+	free(b.fdes);
+	free(b.rows);
+	return err;
+}
+
+void target_rows__free(struct target_rows *rows)
+{
+	free(rows->words);
+	memset(rows, 0, sizeof(*rows));
+}
+
+uint32_t cfi__rule(const struct target_rows *rows, uint64_t vaddr)
+{
+	uint64_t rel = vaddr - rows->base, bucket = rel >> WIRE_UNWIND_BUCKET_SHIFT;
+	const uint64_t *row = rows->words + rows->n_buckets;
+	size_t lo, hi;
+
+	if (vaddr < rows->base || bucket >= rows->n_buckets)
+		return WIRE_CFI_NONE;
+	lo = (uint32_t)rows->words[bucket];
+	hi = lo + (rows->words[bucket] >> 32);
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (row[mid] >> 32 <= rel)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? (uint32_t)row[lo - 1] : WIRE_CFI_NONE;
+}
