@@ -11,6 +11,12 @@
 
 #define SS_INLINE static __always_inline
 
+/*
+ * A function that the verifier looks at once, by itself, whatever the states of its callers: what
+ * keeps the walks' verification short. Its pointers are to plain memory and may be NULL.
+ */
+#define SS_GLOBAL __attribute__((noinline))
+
 struct mem;
 
 /* 0, or -EFAULT: never sleeps, never faults a page in. */
