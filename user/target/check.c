@@ -28,6 +28,7 @@ struct check_ctx {
 	const struct images *images;
 	struct layout layouts[LAYOUT_VARIANTS];
 	bool have[LAYOUT_VARIANTS];
+	bool patient;
 	struct task_list *list;
 };
 
@@ -252,7 +253,9 @@ static void look(struct check_ctx *c, struct check_result *r)
 		}
 	}
 	if (most == 0) {
-		r->verdict = CHECK_FAILED;
+		/* Amid hs_init: capabilities, but no thread yet that would run in them. */
+		r->verdict = c->list->n == 0 && !check__has_heap(c->images) ? CHECK_NOT_READY
+									    : CHECK_FAILED;
 		snprintf(r->why, sizeof(r->why),
 			 "no Task confirms the offsets (%u capabilities, %u Tasks looked at)",
 			 r->n_caps, c->list->n);
@@ -289,25 +292,59 @@ static int run(void *ctx, void *out)
 	}
 	for (int i = 0; i < TRIES; i++) {
 		look(c, r);
-		if (r->verdict != CHECK_FAILED)
+		if (r->verdict == CHECK_OK) {
+			r->n_capabilities = c->rts->n_capabilities.addr;
+			if (!r->n_capabilities && c->rts->threaded)
+				r->n_capabilities = check__scan_n_caps(c->pid, c->rts, r);
+		}
+		if (r->verdict != CHECK_FAILED || !c->patient)
 			return 0;
 		nanosleep(&wait, NULL);
 	}
 	return 0;
 }
 
-int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
-	       int timeout_ms, struct check_result *ret_result, bool *ret_version_known)
+/* What the code's own operands say of the layout, if anything. */
+static bool code_agrees(const struct rts *rts, const struct layout *l)
 {
-	struct check_ctx c = {.pid = pid, .rts = rts, .images = images};
+	const struct callsites_offsets *o = &rts->callsites.offsets;
+
+	return rts->callsites.offset_votes == 0 ||
+	       (o->current_tso == (uint32_t)(l->wire.cap_current_tso - l->wire.cap_r) &&
+		o->stackobj == l->wire.tso_stackobj && o->sp == l->wire.stack_sp);
+}
+
+int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
+	       int timeout_ms, bool patient, struct check_result *ret_result,
+	       bool *ret_version_known)
+{
+	struct check_ctx c = {.pid = pid, .rts = rts, .images = images, .patient = patient};
 	struct check_result *result;
-	bool known = false;
+	bool known = false, other = false;
 	void *out;
 	int err;
 
 	for (int v = 0; v < LAYOUT_VARIANTS; v++)
 		c.have[v] = layout__find(version, rts->threaded, rts->profiled,
 					 (enum layout_variant)v, &c.layouts[v], &known) == 0;
+	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
+		if (!c.have[v] || code_agrees(rts, &c.layouts[v]))
+			continue;
+		c.have[v] = false;
+		other = true;
+	}
+	if (other && !c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK]) {
+		const struct callsites_offsets *o = &rts->callsites.offsets;
+
+		memset(ret_result, 0, sizeof(*ret_result));
+		ret_result->verdict = CHECK_FAILED;
+		snprintf(ret_result->why, sizeof(ret_result->why),
+			 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u, the table "
+			 "has others",
+			 o->current_tso, o->stackobj, o->sp);
+		*ret_version_known = known;
+		return 0;
+	}
 	if (!c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK])
 		return -ENOTSUP;
 	err = mem__guard(timeout_ms, run, &c, sizeof(struct check_result), &out);

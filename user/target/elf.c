@@ -262,6 +262,11 @@ bool elf__shrank(const struct elf_file *elf)
 	return elf_map__shrank(&elf->map);
 }
 
+bool elf__has_sections(const struct elf_file *elf)
+{
+	return elf->n_sections > 1;
+}
+
 bool elf__is_pie_or_dso(const struct elf_file *elf)
 {
 	return elf->type == ET_DYN;
@@ -379,6 +384,19 @@ const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len)
 			return elf->data + seg->offset + (vaddr - seg->vaddr);
 	}
 	return NULL;
+}
+
+void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len)
+{
+	const uint8_t *at = elf__at(elf, vaddr, len);
+
+	if (at)
+		elf_map__drop(&elf->map, (size_t)(at - elf->data), len);
+}
+
+void elf__done(const struct elf_file *elf)
+{
+	elf_map__drop(&elf->map, 0, elf->size);
 }
 
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align)

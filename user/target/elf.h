@@ -55,6 +55,13 @@ bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *
 bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */
 const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len);
+/*
+ * A big part of the file has been read once and is not needed soon: its pages leave this
+ * process's memory. What was returned before stays valid.
+ */
+void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len);
+/* The same for all of the file. */
+void elf__done(const struct elf_file *elf);
 /* PT_TLS; false if there is none. */
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align);
 
@@ -64,6 +71,7 @@ struct elf_section {
 	const uint8_t *data; /* NULL: no bytes in the file (NOBITS) or compressed */
 	uint64_t size, vaddr, offset;
 };
+bool elf__has_sections(const struct elf_file *elf);
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
 

@@ -185,6 +185,19 @@ void elf_map__free(struct elf_map *map)
 	map->slot = -1;
 }
 
+void elf_map__drop(const struct elf_map *map, size_t offset, size_t len)
+{
+	size_t end;
+
+	/* A copy has nothing to be read again from. */
+	if (map->total == 0 || map->slot < 0 || offset > map->size || len > map->size - offset)
+		return;
+	end = (offset + len) & ~(map_page - 1);
+	offset = (offset + map_page - 1) & ~(map_page - 1);
+	if (offset < end)
+		madvise((void *)(map->data + offset), end - offset, MADV_DONTNEED);
+}
+
 bool elf_map__shrank(const struct elf_map *map)
 {
 	return map->total != 0 && map->slot >= 0 && atomic_load(&map_slots[map->slot].shrank);

@@ -27,6 +27,8 @@ struct elf_map {
 /* The descriptor stays the caller's. size > 0. */
 int elf_map__open(int fd, size_t size, struct elf_map *ret_map);
 void elf_map__free(struct elf_map *map);
+/* Gives the pages of a part back; they are read again when they are touched. */
+void elf_map__drop(const struct elf_map *map, size_t offset, size_t len);
 bool elf_map__shrank(const struct elf_map *map);
 
 #endif

@@ -87,10 +87,10 @@ static bool table_by_section(const struct elf_file *elf, uint32_t type, struct e
 		const Elf64_Shdr *s = &elf->sections[i], *strs;
 
 		if (s->sh_type != type || s->sh_entsize != sizeof(Elf64_Sym) ||
-		    s->sh_link >= elf->n_sections)
+		    (s->sh_flags & SHF_COMPRESSED) || s->sh_link >= elf->n_sections)
 			continue;
 		strs = &elf->sections[s->sh_link];
-		if (strs->sh_type != SHT_STRTAB)
+		if (strs->sh_type != SHT_STRTAB || (strs->sh_flags & SHF_COMPRESSED))
 			continue;
 		set_table(elf, (struct elf_range){s->sh_offset, s->sh_size},
 			  (struct elf_range){strs->sh_offset, strs->sh_size}, tab);

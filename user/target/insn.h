@@ -83,4 +83,30 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
 		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site);
 
+/* ── a safe foreign call ─────────────────────────────────────────────────────────────────── */
+
+#define INSN_SAFE_CALL_WINDOW 512 /* bytes of it that are looked at, at most */
+
+struct insn_safe_call {
+	uint64_t suspend;	  /* the first call's target: suspendThread */
+	uint64_t resume;	  /* the last call's target: resumeThread */
+	uint64_t site;		  /* the first call's return address */
+	struct insn_call foreign; /* the call between them */
+	bool interruptible;	  /* the second argument of the first call */
+	uint32_t current_tso;	  /* rCurrentTSO, from BaseReg */
+	uint32_t stackobj, sp;	  /* in the TSO, in its STACK */
+	uint32_t insns;		  /* how many were decoded; set on failure too */
+};
+
+/*
+ * Decodes the code of a safe foreign call as GHC emits it, from its `mov %r13,%rdi` on (`code`
+ * and addr are of that instruction):
+ *   suspendThread(BaseReg, 0 or 1); the call of the foreign function; resumeThread(its result),
+ *   whose result is BaseReg; then Sp is loaded from rCurrentTSO's stackobj
+ * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall; GHC/StgToCmm/Foreign.hs,
+ * loadThreadState; the same from 8.10 to 9.14). -ENOENT: it is something else.
+ */
+int insn__safe_call(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
+		    struct insn_safe_call *ret_call);
+
 #endif

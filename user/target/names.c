@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "debugfile.h"
 #include "rts_text.h"
 #include "site.h"
 #include "symbols.h"
@@ -31,11 +32,10 @@ struct cached {
 
 struct names {
 	struct strtab *strings;
-	struct rts_text *rts_text;
 	struct cached *cache;
 };
 
-int names__new(struct target *target, struct names **ret_names)
+int names__new(struct names **ret_names)
 {
 	struct names *names = calloc(1, sizeof(*names));
 	int err;
@@ -43,8 +43,6 @@ int names__new(struct target *target, struct names **ret_names)
 	if (!names)
 		return -ENOMEM;
 	err = strtab__new(&names->strings);
-	if (err == 0)
-		err = rts_text__new(&target->rts, &names->rts_text);
 	if (err < 0) {
 		names__free(names);
 		return err;
@@ -68,7 +66,6 @@ void names__free(struct names *names)
 	if (!names)
 		return;
 	clear_cache(names);
-	rts_text__free(names->rts_text);
 	strtab__free(names->strings);
 	free(names);
 }
@@ -87,14 +84,31 @@ static const char *intern(struct names *names, const char *text)
 	return names__intern(names, text, strlen(text));
 }
 
-static const struct symbols *symbols_of(struct image *image)
+static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
-	if (!image->symbols_tried) {
-		image->symbols_tried = true;
-		if (symbols__new(image->elf, &image->symbols) < 0)
-			image->symbols = NULL;
+	struct file *file = image->file;
+
+	if (!file->symbols_tried) {
+		file->symbols_tried = true;
+		debugfile__look(target->info.pid, image);
+		if (symbols__new_debug(file->elf, file->debug, &file->symbols) < 0)
+			file->symbols = NULL;
+		/* Building it read all of the symbols; few are needed again. */
+		elf__done(file->elf);
+		if (file->debug)
+			elf__done(file->debug);
 	}
-	return image->symbols;
+	return file->symbols;
+}
+
+/* Made at first use, once for a file: a target that has just begun is not held up by it. */
+static enum code_class rts_class(const struct target *target, uint64_t vaddr, const char *name)
+{
+	struct file *file = target->rts.image->file;
+
+	if (!file->rts_text && rts_text__new(&target->rts, &file->rts_text) < 0)
+		return CODE_UNKNOWN;
+	return rts_text__class(file->rts_text, vaddr, name);
 }
 
 /*
@@ -107,7 +121,7 @@ static enum code_class classify(const struct target *target, struct image *image
 	enum code_class c = CODE_UNKNOWN;
 
 	if (image == target->rts.image) {
-		c = rts_text__class(target->names->rts_text, vaddr, hit ? hit->name : "");
+		c = rts_class(target, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
 			return c;
 	} else if (!image->is_exe && strncmp(image->base, "libHS", 5) != 0) {
@@ -203,7 +217,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		n->name = intern(names, text);
 		return;
 	}
-	symbols = symbols_of(image);
+	symbols = symbols_of(target, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
 		n->code = classify(target, image, vaddr, NULL, false);
 		plt = elf__plt_symbol(image->elf, vaddr);

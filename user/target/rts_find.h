@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "callsites.h"
 #include "image.h"
 #include "target.h"
 
@@ -29,23 +30,30 @@ struct rts {
 	bool dynamic; /* a shared library */
 	struct rts_place suspend, resume, tick, gc_start, gc_end, stgrun;
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
-	uint64_t stgrun_ret; /* the return address of StgRun's one call */
-	bool tls_known;	     /* my_task_tls is what the file says */
-	int64_t my_task_tls; /* my_task relative to a thread's fs base */
+	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
+	bool tls_known;		    /* my_task_tls is what the file says */
+	int64_t my_task_tls;	    /* my_task relative to a thread's fs base */
+	struct callsites callsites; /* n 0, votes 0: not looked for, symbols said it */
 };
 
 /* -ENOEXEC: none of the files holds a runtime. */
-int rts__find(const struct images *images, struct rts *ret_rts);
+int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
+void rts__free(struct rts *rts);
 
 /* ── strategies and parts ────────────────────────────────────────────────────────────────── */
 
 /* Version and way from the strings that `strip` leaves; false if the file has none. */
-bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts *rts);
+bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts);
+/* A cheap look: whether the file holds the string that every runtime has. */
+bool rts_strings__maybe(const struct elf_file *elf);
 /* "rts_thr_p" → threaded, profiled, debug. */
 void rts_strings__set_way(struct rts *rts, const char *way);
 
-/* By .symtab and .dynsym. */
+/* By .symtab, a debug file and .dynsym. */
 void rts_symbols__find(struct rts *rts);
+
+/* suspendThread and resumeThread by the safe calls in Haskell code. */
+void rts_callsites__find(struct rts *rts);
 
 /* StgRun by its code where it has no symbol, and the return address of its call. */
 void rts_stgrun__find(struct rts *rts);

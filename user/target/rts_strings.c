@@ -12,6 +12,10 @@
 #include "base/base.h"
 #include "rts_find.h"
 
+#define STRING_RANGES 64
+/* Bytes of code between two arguments of one call. */
+#define REFERENCE_NEAR 48
+
 static const char message[] = "    (GHC version %s for %s)\n";
 static const char way_key[] = "RTS way";
 
@@ -59,21 +63,87 @@ static bool string_before(const char *data, size_t at, bool (*good)(const char *
 	return true;
 }
 
+struct elf_range_at {
+	const char *data;
+	uint64_t size, vaddr;
+};
+
 /* Looks for `anchor` and takes the good string before it. */
-static bool search(const char *data, size_t size, const char *anchor, size_t anchor_len,
-		   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN], bool *ret_anchor)
+static bool search(const struct elf_range_at *range, const char *anchor, size_t anchor_len,
+		   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN], uint64_t *ret_anchor)
 {
+	const char *data = range->data;
 	size_t from = 0;
 
-	while (from + anchor_len <= size) {
-		const char *hit = memmem(data + from, size - from, anchor, anchor_len);
+	while (from + anchor_len <= range->size) {
+		const char *hit = memmem(data + from, range->size - from, anchor, anchor_len);
 
 		if (!hit)
 			break;
-		*ret_anchor = true;
-		if (string_before(data, (size_t)(hit - data), good, out))
+		from = (size_t)(hit - data);
+		/* A string of its own, not the end of a longer one. */
+		if (from > 0 && hit[-1] == '\0' && !*ret_anchor)
+			*ret_anchor = range->vaddr + from;
+		if (string_before(data, from, good, out))
 			return true;
-		from = (size_t)(hit - data) + 1;
+		from++;
+	}
+	return false;
+}
+
+/* The good string that a four-byte operand refers to: absolute, or relative to its own end. */
+static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, uint64_t vaddr,
+			   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN])
+{
+	uint64_t targets[2];
+	int32_t value;
+
+	memcpy(&value, operand, sizeof(value));
+	targets[0] = (uint32_t)value;
+	targets[1] = vaddr + 4 + (uint64_t)(int64_t)value;
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		const char *s = (const char *)elf__at(elf, targets[i], RTS_NAME_LEN);
+		const char *end = s ? memchr(s, '\0', RTS_NAME_LEN) : NULL;
+
+		if (!end || !good(s, (size_t)(end - s)))
+			continue;
+		memcpy(out, s, (size_t)(end - s) + 1);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * A linker that merges equal strings puts the version beside another user of it (Debian's pandoc:
+ * beside base's System.Info). The function that loads the anchor's address loads its neighbour's
+ * within a few instructions.
+ */
+static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(const char *, size_t),
+			 char out[RTS_NAME_LEN])
+{
+	const struct elf_fde *fdes;
+	size_t n;
+
+	if (elf__fdes(elf, &fdes, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		size_t len = fdes[i].end - fdes[i].start;
+		const uint8_t *code = elf__at(elf, fdes[i].start, len);
+
+		for (size_t at = 0; code && at + 4 <= len; at++) {
+			size_t from = at > REFERENCE_NEAR ? at - REFERENCE_NEAR : 0;
+			size_t to = MIN(at + REFERENCE_NEAR, len - 4);
+			uint32_t value;
+
+			memcpy(&value, code + at, sizeof(value));
+			if (value != (uint32_t)anchor &&
+			    fdes[i].start + at + 4 + (uint64_t)(int64_t)(int32_t)value != anchor)
+				continue;
+			for (; from <= to; from++)
+				if (refers_to_good(elf, code + from, fdes[i].start + from, good,
+						   out))
+					return true;
+		}
 	}
 	return false;
 }
@@ -141,52 +211,83 @@ static void from_comment(const struct elf_file *elf, struct rts *rts)
 	}
 }
 
-bool rts_strings__read(const struct elf_file *elf, const char *base, struct rts *rts)
+/* Where the runtime's strings can be: .rodata, or without a section table all that is not written.
+ */
+static size_t string_ranges(const struct elf_file *elf, struct elf_range_at *ranges, size_t max)
 {
-	bool message_seen = false, key_seen = false;
-	char way[RTS_NAME_LEN];
-	bool way_found = false;
-	struct elf_sym sym;
+	struct elf_section sec;
+	size_t n = 0;
 
-	for (size_t i = 0; i < elf__n_segments(elf); i++) {
+	if (elf__section(elf, ".rodata", &sec) == 0 && sec.data) {
+		ranges[n++] = (struct elf_range_at){(const char *)sec.data, sec.size, sec.vaddr};
+		return n;
+	}
+	for (size_t i = 0; i < elf__n_segments(elf) && n < max; i++) {
 		const struct elf_segment *seg = elf__segment(elf, i);
 		const char *data;
 
 		if (seg->write || seg->filesz == 0)
 			continue;
 		data = (const char *)elf__at(elf, seg->vaddr, seg->filesz);
-		if (!data)
-			continue;
-		if (!rts->version[0])
-			search(data, seg->filesz, message, sizeof(message), is_version,
-			       rts->version, &message_seen);
-		/* The key is short: only with its terminating NULs on both sides is it the key. */
-		if (!way_found && message_seen)
-			way_found = search(data, seg->filesz, way_key, sizeof(way_key), is_way, way,
-					   &key_seen);
-	}
-	if (!message_seen)
-		return false;
-	/* The read-only segment with the way may come before the one with the message. */
-	for (size_t i = 0; !way_found && i < elf__n_segments(elf); i++) {
-		const struct elf_segment *seg = elf__segment(elf, i);
-		const char *data;
-
-		data = seg->write || seg->filesz == 0
-			       ? NULL
-			       : (const char *)elf__at(elf, seg->vaddr, seg->filesz);
 		if (data)
-			way_found = search(data, seg->filesz, way_key, sizeof(way_key), is_way, way,
-					   &key_seen);
+			ranges[n++] = (struct elf_range_at){data, seg->filesz, seg->vaddr};
 	}
+	return n;
+}
+
+/* Looks for `anchor` in all ranges and for the good string before it. */
+static bool search_all(const struct elf_range_at *ranges, size_t n, const char *anchor, size_t len,
+		       bool (*good)(const char *, size_t), char out[RTS_NAME_LEN],
+		       uint64_t *ret_anchor)
+{
+	for (size_t i = 0; i < n; i++)
+		if (search(&ranges[i], anchor, len, good, out, ret_anchor))
+			return true;
+	return false;
+}
+
+bool rts_strings__maybe(const struct elf_file *elf)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	size_t n = string_ranges(elf, ranges, STRING_RANGES);
+	bool found = false;
+
+	for (size_t i = 0; i < n; i++) {
+		found = found ||
+			memmem(ranges[i].data, ranges[i].size, message, sizeof(message)) != NULL;
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
+	}
+	return found;
+}
+
+bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	uint64_t message_at = 0, key_at = 0;
+	char way[RTS_NAME_LEN] = "";
+	size_t n = string_ranges(elf, ranges, STRING_RANGES);
+	struct elf_sym sym;
+
+	if (!search_all(ranges, n, message, sizeof(message), is_version, rts->version,
+			&message_at) &&
+	    message_at)
+		by_reference(elf, message_at, is_version, rts->version);
+	if (message_at) {
+		/* The key is short: only with its NUL on both sides is it the key. */
+		if (!search_all(ranges, n, way_key, sizeof(way_key), is_way, way, &key_at) &&
+		    key_at)
+			by_reference(elf, key_at, is_way, way);
+	}
+	for (size_t i = 0; i < n; i++)
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
 	/*
 	 * A program may hold the format without being GHC's (ours does): only with its argument
 	 * beside it, or with the runtime's symbol, it is the runtime.
 	 */
-	if (!rts->version[0] && !way_found &&
-	    elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0)
+	if (!message_at ||
+	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))
 		return false;
-	if (way_found)
+	if (way[0])
 		rts_strings__set_way(rts, way);
 	from_name(base, rts);
 	from_comment(elf, rts);

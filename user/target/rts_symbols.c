@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The finder's first strategy: the runtime's symbols. */
+/* The finder's first strategy: the runtime's symbols, of its file or of a separate debug file. */
 #include <linux/elf.h>
 #include <string.h>
 
@@ -97,6 +97,9 @@ void rts_symbols__find(struct rts *rts)
 	struct collect c = {.rts = rts, .found = FOUND_SYMTAB};
 
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &c);
+	c.found = FOUND_DEBUGFILE;
+	if (rts->image->debug)
+		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DYNSYM;
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &c);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "rts_graph.h"
 #include "rts_names_table.h"
 
 /* Functions in a row that no list knows and that still lie inside the runtime. */
@@ -157,26 +158,17 @@ static void classify(struct marks *m)
 	}
 }
 
-/*
- * Without any name (a stripped file): the functions around suspendThread, as far as C code
- * follows C code.
- */
-static void around(struct rts_text *t, uint64_t vaddr)
+/* Without any name (a stripped file): by who calls whom. */
+static int by_calls(struct rts_text *t, const struct rts *rts, uint8_t *mark)
 {
-	size_t at = fde_at(t, vaddr);
+	uint64_t bias = rts->image->bias;
+	const uint64_t seeds[] = {rts->suspend.addr - bias, rts->resume.addr - bias};
+	int err = rts_graph__mark(rts->image->elf, t->fdes, t->n, seeds, ARRAY_SIZE(seeds), mark);
 
-	if (at == t->n)
-		return;
-	for (size_t i = at; i < t->n; i++) {
-		if (i > at && !adjacent(&t->fdes[i - 1], &t->fdes[i]))
-			break;
-		t->class[i] = CODE_RTS;
-	}
-	for (size_t i = at; i > 0; i--) {
-		if (!adjacent(&t->fdes[i - 1], &t->fdes[i]))
-			break;
-		t->class[i - 1] = CODE_RTS;
-	}
+	for (size_t i = 0; i < t->n && err == 0; i++)
+		if (mark[i])
+			t->class[i] = CODE_RTS;
+	return err == -E2BIG ? 0 : err;
 }
 
 int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
@@ -199,10 +191,12 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	memset(t->class, t->whole_file ? CODE_RTS : CODE_C, t->n + 1);
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
+	if (rts->image->debug)
+		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &m);
 	if (m.n_listed > 0)
 		classify(&m);
-	else if (rts->suspend.addr)
-		around(t, rts->suspend.addr - rts->image->bias);
+	else if (rts->suspend.addr && rts->resume.addr && by_calls(t, rts, m.listed) < 0)
+		goto out;
 	*ret_text = t;
 	t = NULL;
 	err = 0;

@@ -40,6 +40,12 @@ int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
 
 	if (!map || !map->image || !map->image->elf)
 		return -ENOENT;
+	/* The finder may have decoded it already. */
+	if (map->image == target->rts.image &&
+	    callsites__at(&target->rts.callsites, ret_addr - map->bias)) {
+		*ret_site = ret_addr;
+		return 0;
+	}
 	code = target__code(target, ret_addr - 1, &len, &before);
 	if (!code)
 		return -ENOENT;

@@ -177,6 +177,7 @@ int symbols__new_debug(const struct elf_file *elf, const struct elf_file *debug,
 		symbols__free(s);
 		return err;
 	}
+	elf__done(s->source); /* a big table's names take more memory than its index */
 	if (s->n > 0) {
 		qsort(s->entries, s->n, sizeof(*s->entries), by_start);
 		drop_aliases(s);

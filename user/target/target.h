@@ -31,39 +31,47 @@ const char *target__found_name(enum target_found found);
 
 /* A place for a uprobe: a file as this process maps it, and an offset into that file. */
 struct target_probe {
-	char path[64];	    /* opens the very file: /proc/PID/map_files/… or /proc/PID/exe */
-	uint64_t offset;    /* file offset of the instruction */
-	uint64_t addr;	    /* the same place in the process's memory */
-	uint64_t dev, ino;  /* the file's identity */
+	char path[64];	   /* opens the very file: /proc/PID/map_files/… or /proc/PID/exe */
+	uint64_t offset;   /* file offset of the instruction */
+	uint64_t addr;	   /* the same place in the process's memory */
+	uint64_t dev, ino; /* the file's identity */
 	enum target_found found;
-	bool emulated;	    /* the kernel emulates the instruction instead of stepping it */
-	char insn[48];	    /* the instruction, disassembled */
+	bool emulated; /* the kernel emulates the instruction instead of stepping it */
+	char insn[48]; /* the instruction, disassembled */
 };
 
 /* What the finder learnt. Strings live as long as the target. */
 struct target_info {
 	pid_t pid;
-	pid_t ns_pid;		  /* in its innermost PID namespace */
-	uint64_t start_time_ns;	  /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
+	pid_t ns_pid;		/* in its innermost PID namespace */
+	uint64_t start_time_ns; /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
 	char comm[16];
-	const char *exe;	  /* path as /proc/PID/exe tells it */
-	const char *build_id;	  /* hex; "" if the executable has none */
-	const char *ghc_version;  /* "9.0.2" */
-	bool version_known;	  /* the layout table has it */
-	const char *way;	  /* "rts_thr_p" */
+	const char *exe;	 /* path as /proc/PID/exe tells it */
+	const char *build_id;	 /* hex; "" if the executable has none */
+	const char *ghc_version; /* "9.0.2" */
+	bool version_known;	 /* the layout table has it */
+	const char *way;	 /* "rts_thr_p" */
 	bool threaded, profiled, debug;
-	bool dynamic_rts;	  /* the RTS is a shared library */
-	bool layout_checked;	  /* all checks against the live process passed */
-	uint32_t capabilities;	  /* how many exist now */
+	bool dynamic_rts;      /* the RTS is a shared library */
+	bool layout_checked;   /* all checks against the live process passed */
+	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
-	struct target_probe suspend, resume, tick, gc_start, gc_end; /* .found == FOUND_NONE: absent */
-	struct wire_target wire;  /* ready for the kernel's `targets` map */
+	struct target_probe suspend, resume, tick, gc_start,
+		gc_end;		 /* .found == FOUND_NONE: absent */
+	struct wire_target wire; /* ready for the kernel's `targets` map */
 };
 
 enum target_verdict {
 	TARGET_OK = 0,
-	TARGET_NOT_READY, /* the runtime is not initialised yet: look again later */
+	TARGET_NOT_READY, /* the runtime is not initialised yet: target__complete() later */
+	TARGET_REFUSED,	  /* a GHC program that cannot be profiled: only with opts->reason */
 };
+
+/* What was learnt of files, shared by the targets that are opened with it. Outlives none of them:
+ * free it last. */
+struct target_cache;
+int target_cache__new(struct target_cache **ret_cache);
+void target_cache__free(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
@@ -73,8 +81,20 @@ enum target_verdict {
 #define TARGET_OFF_RECORD_NS  100000
 
 struct target_opts {
-	const char *symbols_path; /* --symbols FILE, or NULL */
-	bool force;		  /* accept a build-id that does not match */
+	const char *symbols_path;   /* --symbols FILE, or NULL */
+	bool force;		    /* accept a build-id that does not match */
+	struct target_cache *cache; /* NULL: nothing is shared */
+	/*
+	 * Takes the line about what is wrong, without "pid N: ", instead of standard error. Then a
+	 * GHC program that cannot be profiled is no failure but TARGET_REFUSED, to be looked at.
+	 */
+	char *reason;
+	size_t reason_size;
+	/*
+	 * The process has just been exec'd. -EAGAIN: its runtime is a library that is not mapped
+	 * yet; and what does not look right is taken for not initialised yet.
+	 */
+	bool starting;
 };
 
 /*
@@ -88,6 +108,23 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 		 enum target_verdict *ret_verdict);
 void target__free(struct target *target);
 
+/*
+ * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
+ * not ready. Fills in info.wire and what else only the live process tells. Errors as above.
+ *
+ * A target that is not ready can be attached already: its probes are known, and info.wire has
+ * WIRE_TARGET_UNCONFIRMED (no layout: it has not).
+ */
+int target__complete(struct target *target, bool last, enum target_verdict *ret_verdict);
+
+/*
+ * The executable of a process that is yet to be: where its probes go and its layout, as of a
+ * target that is not ready; info.pid is 0. Prints nothing. -ENOEXEC: it holds no runtime, or one
+ * of a version whose layout nobody knows.
+ */
+int target__open_file(int fd, const char *path, const struct target_opts *opts,
+		      struct target **ret_target);
+
 const struct target_info *target__info(const struct target *target);
 
 /* Readable (poll) when the process has exited. Owned by the target. */
@@ -99,10 +136,45 @@ bool target__alive(const struct target *target);
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
 int target__refresh_maps(struct target *target);
 
+/* ── what --list and --doctor tell beside ────────────────────────────────────────────────── */
+
+struct target_traits {
+	const char *linking; /* "dynamic", "static glibc", "static musl", "dynamic Haskell", … */
+	const char *symbols; /* "full", "dynamic only", "debug file", "none" */
+	uint32_t threads;
+	uid_t uid;
+	char eventlog[256]; /* path of the eventlog that it writes; "": none */
+};
+/* Takes at most timeout_ms. What cannot be told is "" or 0. */
+void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);
+
+/* How the live process confirmed the layout. */
+struct target_confirmed {
+	uint32_t capabilities, tasks, tsos; /* how many of each agreed */
+	bool tls;			    /* my_task's place was proved by the Tasks' own ids */
+	const char *task_layout;	    /* "with clock", "without clock": see layout.h */
+	uint64_t stgrun_ret;		    /* 0: not found */
+	const char *rts_file;		    /* base name of the file that holds the runtime */
+	uint32_t votes, runner_up; /* call sites that agree on suspendThread and resumeThread, and
+				      on the second best pair; 0: they were not needed */
+};
+void target__confirmed(const struct target *target, struct target_confirmed *ret_confirmed);
+
+/* ── discovery ───────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * A cheap look: 1 if the process maps a file that holds a GHC runtime, 0 if not (or it is gone, or
+ * may not be looked at). Each file is looked through once for a cache.
+ */
+int discover__process(struct target_cache *cache, pid_t pid);
+/* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
+ */
+int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
+
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 
 enum name_source {
-	NAME_NONE = 0,	  /* [file]+0xoffset */
+	NAME_NONE = 0, /* [file]+0xoffset */
 	NAME_IPE,
 	NAME_DWARF,
 	NAME_EXACT,	  /* a symbol that covers the address */
@@ -141,9 +213,9 @@ struct target_site {
 	const char *function; /* the foreign function; "[indirect]" if called through a register */
 	const char *library;  /* base name of the file that holds it; "" if not known */
 	struct code_name caller;
-	const char *file;     /* of the site */
-	uint64_t offset;      /* of the site in that file: with `file` stable from run to run */
-	uint64_t site;	      /* the suspendThread call's return address; 0 if it was not found */
+	const char *file; /* of the site */
+	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
+	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
 };
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
 
@@ -155,10 +227,10 @@ struct snap_thread {
 	char comm[16];
 	struct wire_rts rts;
 	uint64_t start_time_ns; /* CLOCK_MONOTONIC-ish: start in boot time, see target_info */
-	uint64_t site;		/* safe call: the suspendThread call's return address; 0: not found */
-	uint64_t incall;	/* Task.incall */
-	uint32_t syscall;	/* number, or WIRE_NO_SYSCALL */
-	char state;		/* of /proc/PID/task/TID/stat: R, S, D, … */
+	uint64_t site;	  /* safe call: the suspendThread call's return address; 0: not found */
+	uint64_t incall;  /* Task.incall */
+	uint32_t syscall; /* number, or WIRE_NO_SYSCALL */
+	char state;	  /* of /proc/PID/task/TID/stat: R, S, D, … */
 	struct wire_stack stack;
 	uint64_t frames[WIRE_OFF_FRAMES];
 };

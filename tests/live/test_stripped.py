@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs without symbols: test programs stripped of them, held to what they count themselves
+and to their twins, and Debian's own packages, held to a second, independent count."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+
+from harness import BUILD, Failure, Skip, Target, cases, check, check_near, program, run
+
+ALWAYS = ("--max-overhead", "1000")
+COMPLETE = 0.98
+STATIC_WAYS = ("v", "thr", "p", "thr_p")
+RTS_WAY = {"v": "rts_v", "thr": "rts_thr", "p": "rts_p", "thr_p": "rts_thr_p"}
+
+
+def stripped(name, way):
+    """(stripped copy, its twin with symbols)"""
+    twin = program(name, way)
+    folder = BUILD / "programs" / f"{way}-stripped"
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / name
+    subprocess.run(["strip", "-o", copy, twin], check=True)
+    listed = subprocess.run(["nm", copy], capture_output=True, text=True)
+    check("no symbols" in listed.stderr, f"{copy} still has symbols")
+    return copy, twin
+
+
+def function_offsets(path):
+    """{file offset: name} of a file's functions, by binutils."""
+    loads = []
+    text = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    for m in re.finditer(r"^\s+LOAD\s+(0x\w+)\s+(0x\w+)\s+0x\w+\s+(0x\w+)", text, re.M):
+        loads.append([int(x, 16) for x in m.groups()])
+    names = {}
+    for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        fields = line.split()
+        if len(fields) != 3 or fields[1] not in "tT":
+            continue
+        vaddr = int(fields[0], 16)
+        for offset, start, size in loads:
+            if start <= vaddr < start + size:
+                names[vaddr - start + offset] = fields[2]
+    return names
+
+
+def by_name(report, twin, pid):
+    """Safe calls by their function's name: the report has [FILE]+0xOFFSET for most."""
+    names, calls = function_offsets(twin), {}
+    for c in report.target(pid)["safe_calls"]:
+        m = re.fullmatch(r"\[.*\]\+0x([0-9a-f]+)", c["function"])
+        name = names.get(int(m.group(1), 16)) if m else c["function"]
+        calls.setdefault(name, []).append(c)
+    return calls
+
+
+def check_identity(target, way):
+    ghc = target["ghc"]
+    check(ghc["version"] == installed_ghc(), f"version {ghc['version']}")
+    check(ghc["way"] == RTS_WAY[way], f"way {ghc['way']}, should be {RTS_WAY[way]}")
+    check(ghc["layout_checked"] and ghc["version_known"], f"not checked: {ghc}")
+    check(target["found_by"]["suspendThread"] == "callsites"
+          and target["found_by"]["resumeThread"] == "callsites", f"found by {target['found_by']}")
+    check(target["found_by"]["capabilities"] in ("memory", "threads"), f"found by {target['found_by']}")
+
+
+def installed_ghc():
+    return subprocess.run(["ghc", "--numeric-version"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+
+
+def run_stripped(t, name, *args, way, rts=(), options=(), steady=False):
+    copy, twin = stripped(name, way)
+    command = [copy, *args, *(("+RTS", *rts, "-RTS") if rts else ())]
+    target = Target(command, steady=steady)
+    t.started.append(target)
+    session = t.attach(target, *options)
+    target.go()
+    return target, session, twin
+
+
+@cases(*STATIC_WAYS)
+def test_calls(t, way):
+    """Every safe call of a stripped program is counted, by the right site."""
+    target, session, twin = run_stripped(
+        t, "Calls", 1, "safe_spin_20us=10000", "safe_spin_1ms=200", "safe_sleep_100us=2000",
+        "safe_sleep_20ms=30", "interruptible_sleep_1ms=200", way=way, options=ALWAYS, steady=True)
+    truth = target.result()
+    code = session.wait()
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    report = t.report()
+    check_identity(report.target(target.pid), way)
+    calls = by_name(report, twin, target.pid)
+    for function, want in truth.items():
+        if not want["calls"]:
+            continue
+        check(function in calls, f"no safe call {function}; there are {sorted(map(str, calls))}")
+        sites = calls[function]
+        got = sum(c["calls"] for c in sites)
+        check(got == want["calls"], f"{function}: {got} calls, should be {want['calls']}")
+        check(all(c["exact"] for c in sites), f"{function}: not exact")
+        check(all(c["interruptible"] == function.startswith("interruptible") for c in sites),
+              f"{function}: interruptible is wrong")
+        wall = sum(c["wall_ns"] for c in sites)
+        check_near(f"{function}: wall", wall, want["wall_ns"],
+                   max(0.02 * want["wall_ns"], 5000 * want["calls"]))
+
+
+@cases(*(f"{mode}-{way}" for mode in ("alloc", "lazy") for way in STATIC_WAYS))
+def test_stacks(t, case):
+    mode, way = case.split("-")
+    rts = ("-N2",) if way in ("thr", "thr_p") and mode == "alloc" else ()
+    target, session, _ = run_stripped(t, "Work", mode, 4, way=way, rts=rts, options=("-F", "499"))
+    check(target.wait() == 0, "the test program failed")
+    code = session.wait()
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    got = t.report().target(target.pid)
+    check_identity(got, way)
+    check(got["capabilities"] == (2 if rts else 1), f"{got['capabilities']} capabilities, RTS options {rts}")
+    check_complete(got["stacks"], 300)
+
+
+@cases("option", "debuglink")
+def test_symbols_from_elsewhere(t, how):
+    """With its twin by --symbols, or a debug file by .gnu_debuglink, a stripped program has names,
+    ticks and collections again."""
+    copy, twin = stripped("Calls", "thr")
+    options = [*ALWAYS]
+    if how == "option":
+        options += ["--symbols", twin]
+    else:
+        linked = t.dir / "Calls"
+        (t.dir / ".debug").mkdir()
+        debug = t.dir / ".debug" / "Calls.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", twin, debug], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", copy, linked], check=True)
+        copy = linked
+    target = Target([copy, 1, "safe_sleep_1ms=300", "unsafe_spin_1ms=300"])
+    t.started.append(target)
+    session = t.attach(target, *options)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    got = report.call("safe_sleep_1ms")
+    check(got["calls"] == truth["safe_sleep_1ms"]["calls"], f"{got['calls']} calls")
+    found = report.target()["found_by"]
+    check(all(found[x] == "debugfile" for x in ("suspendThread", "resumeThread", "tick")), f"found by {found}")
+    check(not any(n.startswith("[Calls]+") for n in report.names()), f"no names: {sorted(report.names())}")
+
+
+def test_symbols_of_another_build(t):
+    copy, _ = stripped("Calls", "thr")
+    target = Target([copy, 1, "safe_sleep_1ms=10"])
+    t.started.append(target)
+    session = t.session("--pid", target.pid, "-d", "1", "--symbols", program("Work", "thr"))
+    check(session.wait() != 0, "safescoped took another build's symbols")
+    check(any("of another build" in l for l in session.err.seen), f"it said {session.err.seen}")
+
+
+def check_complete(stacks, enough):
+    haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
+    check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
+    check(complete >= COMPLETE * haskell, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
+
+
+# ── Debian's packages ──
+
+
+class Package:
+    """A program of a Debian package, running, with something to do."""
+
+    def __init__(self, t, name, args, stdin=True):
+        self.path = shutil.which(name)
+        if not self.path:
+            raise Skip(f"{name} IS NOT INSTALLED: scripts/install-deps --test brings it")
+        self.target = Target([self.path, *args], ready=None)
+        t.started.append(self.target)
+        # What it prints is read, so that it never waits for us.
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _drain(self):
+        try:
+            while os.read(self.target.process.stdout.fileno(), 65536):
+                pass
+        except (OSError, ValueError):
+            pass
+
+    def feed(self, text, times, pause):
+        stdin = self.target.process.stdin
+        for _ in range(times):
+            stdin.write(text)
+            stdin.flush()
+            time.sleep(pause)
+
+
+def hledger_web(t):
+    journal = t.dir / "test.journal"
+    journal.write_text("".join(f"2020-01-{d:02} shop\n  expenses:food  {d}.50\n  assets:cash\n\n"
+                               for d in range(1, 29)))
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    p = Package(t, "hledger-web", ["-f", journal, "--serve", "--port", str(port)])
+
+    def get():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/journal", timeout=30) as answer:
+            check(b"expenses:food" in answer.read(), "hledger-web answers something else")
+
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            get()
+            break
+        except OSError:
+            check(time.monotonic() < deadline, "hledger-web does not answer")
+            time.sleep(0.2)
+
+    def drive():
+        for _ in range(400):
+            get()
+
+    return p, drive
+
+
+def pandoc(t):
+    p = Package(t, "pandoc", ["-f", "markdown", "-t", "html"])
+    time.sleep(1)
+    text = b"# A heading\n\nSome *emphasised* text, a [link](http://example.org), `code`.\n\n- one\n- two\n\n"
+
+    def drive():
+        p.feed(text * 100, 30, 0.02)
+        p.target.close_input()
+        time.sleep(3)
+
+    return p, drive
+
+
+def shellcheck(t):
+    p = Package(t, "shellcheck", ["-"])
+    time.sleep(1)
+    text = b"if [ $x = \"1\" ]; then echo $y | grep foo; fi\nfor i in $(ls *.txt); do rm $i; done\n"
+
+    def drive():
+        p.feed(b"#!/bin/sh\n", 1, 0)
+        p.feed(text * 20, 30, 0.01)
+        p.target.close_input()
+        time.sleep(4)
+
+    return p, drive
+
+
+def hledger(t):
+    p = Package(t, "hledger", ["-f", "-", "balance"])
+    time.sleep(1)
+    text = b"2020-01-01 shop\n  expenses:food  1.50\n  assets:cash\n\n"
+
+    def drive():
+        p.feed(text * 500, 30, 0.01)
+        p.target.close_input()
+        time.sleep(4)
+
+    return p, drive
+
+
+# How to start and drive it, its RTS, and how many safe calls it makes at least.
+PACKAGES = {"hledger-web": (hledger_web, "rts_thr", 1000), "pandoc": (pandoc, "rts_thr", 30),
+            "shellcheck": (shellcheck, "rts_v", 1), "hledger": (hledger, "rts_thr", 100)}
+
+
+class Counter:
+    """Calls of suspendThread by return address, counted by bpftrace."""
+
+    def __init__(self, t, path, offset, pid):
+        if not shutil.which("bpftrace"):
+            raise Skip("bpftrace IS NOT INSTALLED: scripts/install-deps --test brings it")
+        script = (f"uprobe:{path}:{offset:#x} /pid == {pid}/ {{ @[*(uint64*)reg(\"sp\")] = count(); }}"
+                  " interval:ms:100 { printf(\"counting\\n\"); }")
+        # --unsafe: without symbols it cannot tell that this is an instruction's first byte.
+        self.target = Target(["bpftrace", "--unsafe", "-e", script], ready=None)
+        t.started.append(self.target)
+        for _ in range(3):
+            line = self.target.lines.until("counting", 30)
+            check(line is not None, "bpftrace ended before it counted")
+
+    def result(self):
+        self.target.process.send_signal(signal.SIGINT)
+        counts = {}
+        for line in self.target.lines.all(30):
+            m = re.fullmatch(r"@\[(\d+)\]: (\d+)", line)
+            if m:
+                counts[int(m.group(1))] = int(m.group(2))
+        return counts
+
+
+def vaddr_to_offset(path):
+    text = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    for m in re.finditer(r"^\s+LOAD\s+(0x\w+)\s+(0x\w+)\s+0x\w+\s+(0x\w+)\s+0x\w+\s+R E", text, re.M):
+        offset, vaddr, _ = [int(x, 16) for x in m.groups()]
+        return vaddr - offset
+    raise Failure(f"{path}: no executable segment")
+
+
+@cases(*PACKAGES)
+def test_package(t, name):
+    """Attached, version and way right, as many calls as bpftrace counts at the same address, and
+    complete stacks. The target is stopped while both counters begin and end."""
+    start, way, enough = PACKAGES[name]
+    package, drive = start(t)
+    pid = package.target.pid
+    os.kill(pid, signal.SIGSTOP)
+    session = t.session("--pid", pid, "-v", "-v", "-f", "json,folded", "-o", t.stem, "-F", "499", *ALWAYS)
+    session.wait_attached()
+    said = "\n".join(session.err.seen)
+    m = re.search(r"suspendThread at file offset 0x([0-9a-f]+)", said)
+    check(m, f"safescoped does not say where suspendThread is: {session.err.seen}")
+    offset = int(m.group(1), 16)
+    counter = Counter(t, package.path, offset, pid)
+    os.kill(pid, signal.SIGCONT)
+    drive()
+    alive = package.target.process.poll() is None
+    if alive:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.3)
+    counts = counter.result()
+    session.signal(signal.SIGINT)
+    code = session.wait()
+    if alive:
+        os.kill(pid, signal.SIGCONT)
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen[-3:]}")
+    target = t.report().target(pid)
+    check(target["ghc"]["way"] == way, f"way {target['ghc']['way']}, should be {way}")
+    check(target["ghc"]["version"] == "9.0.2" and target["ghc"]["layout_checked"], f"{target['ghc']}")
+    check_complete(target["stacks"], 20)
+    delta = vaddr_to_offset(package.path)
+    low, high = {}, {}
+    for c in target["safe_calls"]:
+        site = int(c["site"].rsplit("+", 1)[1], 16) + delta
+        # A call that was open at the start did not begin in the session: it is among those that
+        # ended, or those open at the end, or has gone with its thread.
+        begun = c["calls"] + c["open_at_end"]
+        high[site] = high.get(site, 0) + begun
+        low[site] = low.get(site, 0) + max(0, begun - c["open_at_start"])
+    check(sum(counts.values()) >= enough, f"bpftrace saw hardly any call: {counts}")
+    wrong = {hex(s): (low.get(s, 0), high.get(s, 0), counts.get(s, 0)) for s in {*low, *counts}
+             if not low.get(s, 0) <= counts.get(s, 0) <= high.get(s, 0)}
+    check(not wrong, f"sites with (our lowest, highest, bpftrace's) numbers that differ: {wrong}")
+
+
+if __name__ == "__main__":
+    run(globals())

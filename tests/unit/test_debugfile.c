@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Separate debug files: the debuglink section's bytes, and which file is taken and which is not. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "target/debugfile.h"
+
+static int parse(const char *bytes, size_t size, char name[DEBUGLINK_NAME], uint32_t *crc)
+{
+	uint8_t *copy = malloc(size ? size : 1); /* its end is the sanitizer's to watch */
+	int err;
+
+	assert_non_null(copy);
+	memcpy(copy, bytes, size);
+	err = debugfile__parse_link(copy, size, name, crc);
+	free(copy);
+	return err;
+}
+
+static void link_section(void **state)
+{
+	char name[DEBUGLINK_NAME], big[400];
+	uint32_t crc = 0;
+
+	(void)state;
+	assert_int_equal(parse("a.debug\0\x78\x56\x34\x12", 12, name, &crc), 0);
+	assert_string_equal(name, "a.debug");
+	assert_int_equal(crc, 0x12345678);
+	assert_int_equal(parse("ab\0\0\x01\0\0\0more", 12, name, &crc), 0);
+	assert_int_equal(crc, 1);
+
+	assert_int_equal(parse("", 0, name, &crc), -EINVAL);
+	assert_int_equal(parse("a.debug", 7, name, &crc), -EINVAL);		   /* no NUL */
+	assert_int_equal(parse("a.debug\0\x78\x56\x34", 11, name, &crc), -EINVAL); /* short */
+	assert_int_equal(parse("\0\0\0\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
+	assert_int_equal(parse("a/b\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
+	assert_int_equal(parse("/b\0\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
+	assert_int_equal(parse(".\0\0\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
+	assert_int_equal(parse("..\0\0\x78\x56\x34\x12", 8, name, &crc), -EINVAL);
+	memset(big, 'x', sizeof(big));
+	big[399] = 0;
+	assert_int_equal(parse(big, sizeof(big), name, &crc), -EINVAL);
+}
+
+/* ── files ───────────────────────────────────────────────────────────────────────────────── */
+
+struct files {
+	char dir[64];
+	bool have;
+};
+
+static int make_files(void **state)
+{
+	struct files *f = calloc(1, sizeof(*f));
+	char command[2048];
+
+	*state = f;
+	if (!f || system("command -v gcc strip objcopy >/dev/null 2>&1") != 0)
+		return f ? 0 : -1;
+	snprintf(f->dir, sizeof(f->dir), "/tmp/test_debugfile.XXXXXX");
+	if (!mkdtemp(f->dir))
+		return -1;
+	snprintf(command, sizeof(command),
+		 "cd %s && exec >/dev/null 2>&1\n"
+		 "echo 'int main(void) { return 0; }' >a.c\n"
+		 "echo 'int other; int main(void) { return other + 3; }' >b.c\n"
+		 "gcc -Wl,--build-id a.c -o a && gcc -Wl,--build-id b.c -o b\n"
+		 "gcc -Wl,--build-id=none a.c -o a0 && gcc -Wl,--build-id=none b.c -o b0\n"
+		 "strip -o a0.stripped a0 && strip -o a.stripped a\n"
+		 "objcopy --only-keep-debug a a.debug && cp a.debug b.debug && echo >>b.debug\n"
+		 "mkdir -p one/.debug two three\n"
+		 "strip -o one/a a && objcopy --add-gnu-debuglink=a.debug one/a\n"
+		 "cp one/a two/a && cp one/a three/a\n"
+		 "cp a.debug one/.debug/a.debug\n" /* beside, in .debug */
+		 "cp b.debug two/a.debug\n"	   /* another checksum */
+		 "mkfifo three/a.debug",	   /* must not hang */
+		 f->dir);
+	f->have = system(command) == 0;
+	return 0;
+}
+
+static int remove_files(void **state)
+{
+	struct files *f = *state;
+	char command[128];
+
+	if (f->dir[0]) {
+		snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+		assert_int_equal(system(command), 0);
+	}
+	free(f);
+	return 0;
+}
+
+static void open_image(const struct files *f, const char *name, struct image *image)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	memset(image, 0, sizeof(*image));
+	image->name = strdup(path);
+	assert_non_null(image->name);
+	image->base = strrchr(image->name, '/') + 1;
+	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &image->elf), 0);
+}
+
+static void close_image(struct image *image)
+{
+	elf__free(image->debug);
+	elf__free(image->elf);
+	free(image->name);
+}
+
+static bool finds(const struct files *f, const char *name)
+{
+	struct image image;
+	struct elf_sym sym;
+	bool found;
+
+	open_image(f, name, &image);
+	debugfile__look(getpid(), &image);
+	found = image.debug != NULL;
+	if (found)
+		assert_int_equal(elf__find_symbol(image.debug, "main", &sym, NULL), 0);
+	close_image(&image);
+	return found;
+}
+
+static void by_debuglink(void **state)
+{
+	const struct files *f = *state;
+
+	if (!f->have)
+		skip();
+	assert_true(finds(f, "one/a"));
+	assert_false(finds(f, "two/a"));
+	assert_false(finds(f, "three/a"));
+	assert_false(finds(f, "a")); /* has symbols of its own */
+	assert_false(finds(f, "a.stripped"));
+}
+
+static int take(const struct files *f, const char *name, const char *symbols, bool force)
+{
+	struct image image;
+	char path[160];
+	int err;
+
+	open_image(f, name, &image);
+	snprintf(path, sizeof(path), "%s/%s", f->dir, symbols);
+	err = debugfile__take(path, force, &image);
+	assert_true((err == 0) == (image.debug != NULL));
+	close_image(&image);
+	return err;
+}
+
+static void by_option(void **state)
+{
+	const struct files *f = *state;
+
+	if (!f->have)
+		skip();
+	assert_int_equal(take(f, "a.stripped", "a", false), 0);
+	assert_int_equal(take(f, "a.stripped", "a.debug", false), 0);
+	assert_int_equal(take(f, "a.stripped", "b", false), -EINVAL);
+	assert_int_equal(take(f, "a.stripped", "b", true), 0);
+	assert_int_equal(take(f, "a.stripped", "a.stripped", true), -EINVAL); /* no symbols */
+	assert_int_equal(take(f, "a.stripped", "a.c", true), -EINVAL);
+	assert_int_equal(take(f, "a.stripped", "absent", true), -EINVAL);
+	assert_int_equal(take(f, "a.stripped", "three/a.debug", true), -EINVAL);
+	/* without build-ids, by the code itself */
+	assert_int_equal(take(f, "a0.stripped", "a0", false), 0);
+	assert_int_equal(take(f, "a0.stripped", "b0", false), -EINVAL);
+	assert_int_equal(take(f, "a0.stripped", "a", false), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(link_section),
+		cmocka_unit_test(by_debuglink),
+		cmocka_unit_test(by_option),
+	};
+
+	return cmocka_run_group_tests(tests, make_files, remove_files);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds separate debug files. Every path in it is made of what the target's owner wrote. */
+#include "debugfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/base.h"
+
+#define DEBUG_DIR  "/usr/lib/debug"
+#define MAX_RANGES 64
+
+/* linux/magic.h has no name for it: fs/fuse/inode.c, FUSE_SUPER_MAGIC */
+#define FUSE_MAGIC 0x65735546
+
+/* O_PATH first: it opens no device and waits for no writer. */
+static int reopen(int path_fd)
+{
+	char link[64];
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
+		return -EINVAL;
+	/* Whoever serves a FUSE file can let a reader wait for ever. */
+	if (fstatfs(path_fd, &fs) || fs.f_type == FUSE_MAGIC)
+		return -EINVAL;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	return open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* Opens a path as the process that has this root would. */
+static int open_in(int root, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int path_fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	int fd;
+
+	if (path_fd < 0)
+		return -errno;
+	fd = reopen(path_fd);
+	fd__close(&path_fd);
+	return fd;
+}
+
+static bool same_build_id(const struct elf_file *a, const struct elf_file *b)
+{
+	char x[41], y[41];
+
+	return elf__build_id(a, x) && elf__build_id(b, y) && strcmp(x, y) == 0;
+}
+
+/* The whole file's checksum, as .gnu_debuglink has it. */
+static int checksum(int fd, uint32_t *ret_crc)
+{
+	static const size_t size = 1 << 16;
+	uint8_t buf[1 << 16];
+	uLong crc = crc32(0, NULL, 0);
+	uint64_t done = 0;
+
+	while (done <= ELF_MAX_FILE) {
+		ssize_t n = pread(fd, buf, size, (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0) {
+			*ret_crc = (uint32_t)crc;
+			return 0;
+		}
+		crc = crc32(crc, buf, (uInt)n);
+		done += (uint64_t)n;
+	}
+	return -EFBIG;
+}
+
+/* Takes fd over. NULL: no ELF file of use. */
+static struct elf_file *open_debug(int fd, const char *path)
+{
+	struct elf_file *elf;
+
+	if (elf__open_fd(fd, path, &elf) < 0)
+		return NULL;
+	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
+		return elf;
+	elf__free(elf);
+	return NULL;
+}
+
+static struct elf_file *by_build_id(int root, const struct image *image)
+{
+	char id[41], path[128];
+	struct elf_file *elf;
+	int fd;
+
+	if (!elf__build_id(image->elf, id) || strlen(id) < 4)
+		return NULL;
+	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", id, id + 2);
+	fd = open_in(root, path);
+	elf = fd >= 0 ? open_debug(fd, path) : NULL;
+	if (elf && !same_build_id(elf, image->elf)) {
+		elf__free(elf);
+		return NULL;
+	}
+	return elf;
+}
+
+int debugfile__parse_link(const uint8_t *data, uint64_t size, char ret_name[DEBUGLINK_NAME],
+			  uint32_t *ret_crc)
+{
+	char name[DEBUGLINK_NAME] = "";
+	uint64_t crc_at;
+	size_t len;
+
+	/* A copy: the file may change while it is looked at. */
+	if (size)
+		memcpy(name, data, MIN(size, (uint64_t)sizeof(name)));
+	len = strnlen(name, sizeof(name));
+	if (len == 0 || len == sizeof(name) || strchr(name, '/') || strcmp(name, ".") == 0 ||
+	    strcmp(name, "..") == 0)
+		return -EINVAL;
+	crc_at = (len + 4) & ~3ULL; /* behind the NUL, aligned to 4 */
+	if (crc_at > size || size - crc_at < sizeof(*ret_crc))
+		return -EINVAL;
+	memcpy(ret_crc, data + crc_at, sizeof(*ret_crc));
+	memcpy(ret_name, name, len + 1);
+	return 0;
+}
+
+static struct elf_file *by_link(int root, const struct image *image)
+{
+	static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIR "%.*s/%s"};
+	char name[DEBUGLINK_NAME], path[PATH_MAX + DEBUGLINK_NAME + 32];
+	const char *slash = strrchr(image->name, '/');
+	struct elf_section sec;
+	uint32_t want = 0, crc = 0;
+
+	if (image->name[0] != '/' || !slash || slash - image->name >= PATH_MAX ||
+	    elf__section(image->elf, ".gnu_debuglink", &sec) < 0 || !sec.data ||
+	    debugfile__parse_link(sec.data, sec.size, name, &want) < 0)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		struct elf_file *elf;
+		int fd;
+
+		snprintf(path, sizeof(path), forms[i], (int)(slash - image->name), image->name,
+			 name);
+		fd = open_in(root, path);
+		if (fd < 0)
+			continue;
+		if (checksum(fd, &crc) < 0 || crc != want) {
+			log_verbose("%s: its checksum is not the one in %s: not used", path,
+				    image->base);
+			fd__close(&fd);
+			continue;
+		}
+		elf = open_debug(fd, path);
+		if (elf)
+			return elf;
+	}
+	return NULL;
+}
+
+void debugfile__look(pid_t pid, struct image *image)
+{
+	char path[64];
+	int roots[2] = {-1, -1};
+	struct stat st[2];
+
+	if (image->debug_tried || !image->elf)
+		return;
+	image->debug_tried = true;
+	if (image->file && image->file->debug_tried) {
+		image->debug = image->file->debug;
+		return;
+	}
+	if (image->file)
+		image->file->debug_tried = true;
+	if (elf__n_symbols(image->elf, ELF_SYMTAB) > 1)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	roots[0] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* A container seldom has debug files; the host may have those of the same build. */
+	roots[1] = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (roots[0] >= 0 && roots[1] >= 0 && fstat(roots[0], &st[0]) == 0 &&
+	    fstat(roots[1], &st[1]) == 0 && st[0].st_dev == st[1].st_dev &&
+	    st[0].st_ino == st[1].st_ino)
+		fd__close(&roots[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(roots) && !image->debug; i++) {
+		if (roots[i] < 0)
+			continue;
+		image->debug = by_build_id(roots[i], image);
+		if (!image->debug)
+			image->debug = by_link(roots[i], image);
+	}
+	if (image->file)
+		image->file->debug = image->debug;
+	if (image->debug)
+		log_verbose("%s: symbols from %s", image->base, elf__name(image->debug));
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
+		fd__close(&roots[i]);
+}
+
+struct image *debugfile__image_of(const char *path, const struct images *images)
+{
+	struct elf_file *elf = NULL;
+	struct image *found = NULL;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 || elf__open_fd(fd, path, &elf) < 0)
+		return NULL;
+	for (size_t i = 0; i < images->n && !found; i++)
+		if (images->images[i]->elf && same_build_id(elf, images->images[i]->elf))
+			found = images->images[i];
+	elf__free(elf);
+	return found;
+}
+
+/* Both have code, and it is the same byte for byte. */
+static bool same_code(const struct elf_file *a, const struct elf_file *b)
+{
+	struct elf_code x[MAX_RANGES], y[MAX_RANGES];
+	size_t n = elf__code_ranges(a, x, MAX_RANGES);
+	bool any = false;
+
+	if (n != elf__code_ranges(b, y, MAX_RANGES))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		size_t len = x[i].end - x[i].start;
+		const uint8_t *p = elf__at(a, x[i].start, len), *q = elf__at(b, y[i].start, len);
+
+		if (x[i].start != y[i].start || x[i].end != y[i].end || !p || !q ||
+		    memcmp(p, q, len) != 0)
+			return false;
+		any = true;
+		elf__done_with(a, x[i].start, len);
+		elf__done_with(b, y[i].start, len);
+	}
+	return any;
+}
+
+int debugfile__take(const char *path, bool force, struct image *image)
+{
+	struct elf_file *elf = NULL;
+	char want[41] = "", got[41] = "";
+	int fd, err;
+
+	image->debug_tried = true;
+	/* another process of the same program had it taken, and reads from it */
+	if (image->file && image->file->debug_given) {
+		image->debug = image->file->debug;
+		return 0;
+	}
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	err = fd < 0 ? -errno : elf__open_fd(fd, path, &elf);
+	if (err < 0) {
+		log_error("--symbols %s: %s; give the unstripped twin of %s", path,
+			  err == -ENOEXEC || err == -EMEDIUMTYPE ? "no x86-64 ELF file"
+								 : strerror(-err),
+			  image->base);
+		return -EINVAL;
+	}
+	if (elf__n_symbols(elf, ELF_SYMTAB) <= 1) {
+		log_error("--symbols %s: it has no symbols; give the unstripped twin of %s", path,
+			  image->base);
+		elf__free(elf);
+		return -EINVAL;
+	}
+	elf__build_id(image->elf, want);
+	elf__build_id(elf, got);
+	if (strcmp(want, got) != 0 || (!want[0] && !same_code(elf, image->elf))) {
+		if (!force) {
+			log_error("--symbols %s: of another build (build-id %s, %s has %s); give "
+				  "its own, or --force",
+				  path, got[0] ? got : "none", image->base,
+				  want[0] ? want : "none");
+			elf__free(elf);
+			return -EINVAL;
+		}
+		log_warn("--symbols %s: of another build (build-id %s, %s has %s); names may be "
+			 "wrong",
+			 path, got[0] ? got : "none", image->base, want[0] ? want : "none");
+	}
+	elf__free(image->debug);
+	image->debug = elf;
+	if (image->file) {
+		image->file->debug = elf;
+		image->file->debug_tried = image->file->debug_given = true;
+	}
+	return 0;
+}
