@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, ROOT, Skip, cases, check, check_near, profile_run, run
+from harness import GHC_ROOT, cases, check, check_near, profile_run, run
 from test_calls import ALWAYS, check_lanes
 
 WAYS = ("v", "thr", "p", "thr_p", "dyn")
@@ -102,10 +102,8 @@ def function_offsets(path):
 @cases("v", "thr", "p", "thr_p")
 def test_stripped(t, way):
     """Without symbols: found by its call sites, and every safe call counted at its own."""
-    if not (ROOT / "user" / "target" / "callsites.c").exists():
-        raise Skip("this safescoped finds no runtime by its call sites")
     if not GHC_ROOT:
-        raise Skip("test_stripped.py does it for the installed GHC")
+        return  # test_stripped.py does it for the installed GHC
     twin = Path(GHC_ROOT) / "programs" / way / "Calls"
     names, calls = function_offsets(twin), {}
     truth, report, target = profile_run(
@@ -128,8 +126,8 @@ def test_stripped(t, way):
 
 @cases("v", "thr", "p", "thr_p")
 def test_stripped_stacks(t, way):
-    if not GHC_ROOT or not (ROOT / "user" / "target" / "callsites.c").exists():
-        raise Skip("see stripped")
+    if not GHC_ROOT:
+        return
     _, report, _ = profile_run(t, "Work", "alloc", 3, way=f"{way}.stripped", options=("-F", "499"))
     stacks = report.target()["stacks"]
     check(stacks["haskell_samples"] >= 150, f"only few samples: {stacks}")
