@@ -155,27 +155,32 @@ const char *names__capi(const char *name, char *buf, size_t size)
 /*
  * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding behind tells more than the one
- * before; a constructor's entry code is never meant. hit and z are put right where that holds.
+ * is emitted before the code that allocates it), so the binding behind tells more than the symbol
+ * before, which for a module's first closures is another module's or a C function; a
+ * constructor's entry code is never meant. hit and z are put right where there is such a binding.
  */
-static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
+static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
 			     struct zname *z)
 {
 	struct symbols_hit after;
-	struct zname za;
+	struct zname first, za;
 
 	for (size_t skip = 0; skip < MAX_ENCLOSING; skip++) {
 		if (symbols__after(symbols, vaddr, skip, &after) < 0)
-			return;
-		if (zname__decode(after.name, &za) < 0 || !za.is_haskell ||
-		    strcmp(za.module, z->module) != 0 || strcmp(za.package, z->package) != 0)
-			return;
+			return false;
+		if (zname__decode(after.name, &za) < 0 || !za.is_haskell)
+			return false;
+		if (skip == 0)
+			first = za;
+		if (strcmp(za.module, first.module) != 0 || strcmp(za.package, first.package) != 0)
+			return false;
 		if (za.kind == ZNAME_INFO) {
 			*hit = after;
 			*z = za;
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 /* A place that no symbol names. */
@@ -227,13 +232,12 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	}
 	label = zname__decode(hit.name, &z) == 0;
 	n->code = classify(target, image, vaddr, &hit, label);
-	if (n->code == CODE_HASKELL && !label && hit.source == NAME_NEAREST) {
-		/* a module's first local closures, behind a C function of another file */
+	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST &&
+	    !prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
+		/* behind a C function, and no module's symbol follows */
 		name_offset(names, image, vaddr, n);
 		return;
 	}
-	if (n->code == CODE_HASKELL && z.is_haskell && hit.source == NAME_NEAREST)
-		prefer_enclosing(symbols, vaddr, &hit, &z);
 	n->source = hit.source;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
