@@ -41,7 +41,7 @@ enum wire_frame_kind {
 	WIRE_FRAME_HS_CALL =
 		8, /* return address, into Haskell code, of a C function called from it */
 	WIRE_FRAME_CALLEE = 9, /* user space only: the C function called before this address */
-	WIRE_FRAME_GAP = 10, /* C frames are not known from here on; the address without a row */
+	WIRE_FRAME_GAP = 10,   /* C frames are not known from here on; the address without a row */
 };
 
 /* How a stack ended. */

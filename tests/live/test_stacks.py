@@ -31,7 +31,7 @@ def test_complete(t, case):
     stacks = target["stacks"]
     haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
     # Of gmp nearly all time is in libgmp's own code, which Haskell calls unsafely.
-    enough = 5 if mode == "gmp" else 150
+    enough = 1 if mode == "gmp" else 150
     check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
     check(complete >= 0.99 * haskell, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
     parts = (stacks["complete"] + stacks["elided"] + stacks["gap"] + stacks["truncated"] + stacks["none"]
