@@ -10,6 +10,8 @@
 #ifdef __bpf__
 
 #define SS_INLINE static __always_inline
+/* With a frame of its own: a program and what it calls share 512 bytes of stack. */
+#define SS_NOINLINE static __attribute__((noinline, unused))
 
 /*
  * A function that the verifier looks at once, by itself, whatever the states of its callers: what
@@ -43,7 +45,8 @@ typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
-#define SS_INLINE static inline __attribute__((unused))
+#define SS_INLINE   static inline __attribute__((unused))
+#define SS_NOINLINE static inline __attribute__((unused))
 
 /* Where a native walker reads from. read returns 0 if all of size could be read. */
 struct mem {

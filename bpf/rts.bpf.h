@@ -88,8 +88,8 @@ SS_INLINE void rts_read_suspended(struct mem *mem, const struct wire_target *t, 
 }
 
 /* Reads the whole state into *out (which is cleared), Task and InCall into *th. */
-SS_INLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
-			struct wire_rts *out)
+SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			  struct wire_rts *out)
 {
 	const struct wire_layout *l = &t->layout;
 	u64 cap = 0, holder = 0, tso = 0;

@@ -381,6 +381,22 @@ SS_INLINE int stg_again(const struct stg *g)
 	return 1;
 }
 
+/* A callback of bpf_loop: verified once. */
+static long stg_attempt(u32 i, void *ctx)
+{
+	const struct stg *g = ctx;
+
+	(void)i;
+	g->w->cause = WIRE_CAUSE_NO_FRAME;
+	ss_loop(STG_RESYNC_WORDS + 1, stg_resync, (void *)g);
+	if (g->w->cause != WIRE_CAUSE_NONE) {
+		g->w->end_state = WIRE_END_BROKEN;
+		return 1;
+	}
+	stg_walk_all(g);
+	return !stg_again(g);
+}
+
 /*
  * Walks from w->sp in the chunk that stg_enter took. `exact` says that Sp is known to be at a
  * frame (a suspended thread's). The result is in w: frames, n, end_state, cause, resync.
@@ -388,7 +404,6 @@ SS_INLINE int stg_again(const struct stg *g)
 SS_INLINE void stg_run_here(const struct stg *g, int exact)
 {
 	struct stg_walk *w = g->w;
-	u32 i;
 
 	if (exact) {
 		stg_walk_all(g);
@@ -398,19 +413,7 @@ SS_INLINE void stg_run_here(const struct stg *g, int exact)
 	w->sp0 = w->sp;
 	w->start0 = w->start;
 	w->end0 = w->end;
-#pragma GCC unroll 3
-	for (i = 0; i < STG_ATTEMPTS; i++) {
-		w->cause = WIRE_CAUSE_NO_FRAME;
-		ss_loop(STG_RESYNC_WORDS + 1, stg_resync, (void *)g);
-		if (w->cause != WIRE_CAUSE_NONE) {
-			w->end_state = WIRE_END_BROKEN;
-			return;
-		}
-		stg_walk_all(g);
-		if (!stg_again(g))
-			return;
-	}
-	w->end_state = WIRE_END_BROKEN;
+	ss_loop(STG_ATTEMPTS, stg_attempt, (void *)g);
 }
 
 #ifdef __bpf__

@@ -38,8 +38,10 @@ struct walk_state {
 	u64 site;     /* of the safe call that the thread is in; 0: not known */
 	u64 landmark; /* where StgRun's return address is, under that part; 0: not known */
 	u64 rsp;      /* where the C part began */
-	u8 in_c;      /* the part has C frames above the Haskell ones */
-	u8 running;   /* the thread runs: its Sp is not in its STACK */
+	struct cstack found;
+	u64 words[WALK_CALL_WORDS];
+	u8 in_c;    /* the part has C frames above the Haskell ones */
+	u8 running; /* the thread runs: its Sp is not in its STACK */
 	u8 part;
 	u8 differs; /* unwind rows led to another StgRun frame than the one known */
 };
@@ -60,13 +62,12 @@ SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
  * Where StgRun's return address is if rsp is that of Haskell code about to call, or just called;
  * 0 if it is not. A call's arguments on the stack lie between.
  */
-SS_INLINE u64 walk_landmark(struct mem *mem, u64 rsp, u64 stgrun_ret, u32 words)
+SS_INLINE u64 walk_landmark(const struct walk_ctx *c, u64 rsp, u32 words)
 {
-	u64 w[WALK_CALL_WORDS] = {};
-	u64 found = 0;
+	u64 *w = c->s->words, stgrun_ret = c->t->stgrun_ret, found = 0;
 	u32 i;
 
-	if (!stgrun_ret || mem_read(mem, w, sizeof(w), rsp + CSTACK_STGRUN_FRAME))
+	if (!stgrun_ret || mem_read(c->g->mem, w, sizeof(c->s->words), rsp + CSTACK_STGRUN_FRAME))
 		return 0;
 #pragma GCC unroll 4
 	for (i = 0; i < WALK_CALL_WORDS; i++)
@@ -82,13 +83,12 @@ SS_INLINE void walk_gap(const struct stg *g)
 }
 
 /* The innermost part's landmark: remembered for the thread, compared with what was known. */
-SS_INLINE void walk_learn(const struct walk_ctx *c, u64 landmark)
+SS_INLINE void walk_learn(const struct walk_ctx *c)
 {
 	struct walk_state *s = c->s;
-	u64 known = c->th->stgrun_at, word = 0;
+	u64 known = c->th->stgrun_at, landmark = s->landmark, word = 0;
 
-	s->landmark = landmark;
-	if (s->part || !landmark || !s->tso)
+	if (s->part || !landmark || s->incall != c->th->incall)
 		return;
 	/* the runtime uses an InCall again for a later call, which may be elsewhere on the stack */
 	if (c->th->stgrun_incall == c->th->incall && known > s->rsp && known != landmark &&
@@ -104,7 +104,7 @@ SS_INLINE u64 walk_saved_sp(const struct walk_ctx *c)
 	const struct stg *g = c->g;
 	const struct cstack_ctx scan = {.mem = g->mem, .scan = g->scan};
 	struct rts_thread *th = c->th;
-	struct cstack cs = {};
+	struct cstack *cs = &c->s->found;
 	u64 known;
 
 	walk_gap(g);
@@ -116,40 +116,11 @@ SS_INLINE u64 walk_saved_sp(const struct walk_ctx *c)
 		th->stgrun_at = 0;
 	}
 	c->s->landmark = th->stgrun_at;
-	cstack_find(&scan, c->s->rsp, th->stgrun_at, g->w->start, g->w->end, &cs);
-	if (cs.call_ra)
-		stg_put(g, WIRE_FRAME_HS_CALL, cs.call_ra);
-	return cs.sp;
-}
-
-/* The Haskell part of a thread that runs. `arrived`: the unwinder has led to it. */
-SS_INLINE void walk_running(const struct walk_ctx *c, int arrived)
-{
-	const struct stg *g = c->g;
-	u64 obj = 0, sp = g->unw->bp;
-
-	/* the STACK's own sp is stale while the thread runs, but its bounds are not */
-	if (!c->s->tso || mem_u64(g->mem, &obj, c->s->tso + c->t->layout.tso_stackobj) ||
-	    stg_enter(g, obj)) {
-		stg_fail(g, WIRE_CAUSE_NO_TSO);
-		return;
-	}
-	if (c->s->in_c) {
-		if (arrived && g->unw->bp_known && walk_sp_ok(g, sp)) {
-			stg_put(g, WIRE_FRAME_HS_CALL, g->unw->ra);
-		} else {
-			u64 saved = walk_saved_sp(c);
-
-			if (saved)
-				sp = saved;
-		}
-	}
-	if (!walk_sp_ok(g, sp)) {
-		stg_fail(g, WIRE_CAUSE_NO_SP);
-		return;
-	}
-	g->w->sp = sp;
-	stg_run(g, 0);
+	__builtin_memset(cs, 0, sizeof(*cs));
+	cstack_find(&scan, c->s->rsp, th->stgrun_at, g->w->start, g->w->end, cs);
+	if (cs->call_ra)
+		stg_put(g, WIRE_FRAME_HS_CALL, cs->call_ra);
+	return cs->sp;
 }
 
 /* The Haskell part of a thread that is suspended in a safe call. */
@@ -159,6 +130,8 @@ SS_INLINE void walk_suspended(const struct walk_ctx *c, int arrived)
 		stg_put(c->g, WIRE_FRAME_SITE, c->s->site);
 	else if (arrived)
 		stg_put(c->g, WIRE_FRAME_HS_CALL, c->g->unw->ra);
+	if (arrived)
+		walk_learn(c);
 	rts_walk_suspended(c->g, c->t, c->s->incall, c->s->tso);
 }
 
@@ -180,6 +153,69 @@ SS_INLINE int walk_caller(const struct walk_ctx *c)
 }
 
 /*
+ * In C code, but the Haskell code that the unwinder came to is not the running thread's: that is
+ * about to be entered, or was just left, and what was found has made the call that led here. Its
+ * rbp proves it. 1: it is walked.
+ */
+SS_INLINE int walk_outside(const struct walk_ctx *c)
+{
+	const struct stg *g = c->g;
+	u64 obj = 0;
+
+	if (!walk_caller(c) || mem_u64(g->mem, &obj, c->s->tso + c->t->layout.tso_stackobj) ||
+	    stg_enter(g, obj) || !walk_sp_ok(g, g->unw->bp))
+		return 0;
+	walk_suspended(c, 1);
+	return 1;
+}
+
+/* Sp of a thread that runs; 0: the walk is over. `arrived`: the unwinder has led to it. */
+SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
+{
+	const struct stg *g = c->g;
+	u64 incall = c->s->incall, saved;
+
+	if (!c->s->in_c)
+		return g->unw->bp;
+	if (arrived && g->unw->bp_known) {
+		if (walk_sp_ok(g, g->unw->bp)) {
+			stg_put(g, WIRE_FRAME_HS_CALL, g->unw->ra);
+			return g->unw->bp;
+		}
+		if (walk_outside(c))
+			return 0;
+		c->s->incall = incall;
+		stg_enter(g, obj);
+	}
+	saved = walk_saved_sp(c);
+	return saved ? saved : g->unw->bp;
+}
+
+/* The Haskell part of a thread that runs. */
+SS_INLINE void walk_running(const struct walk_ctx *c, int arrived)
+{
+	const struct stg *g = c->g;
+	u64 obj = 0, sp;
+
+	/* the STACK's own sp is stale while the thread runs, but its bounds are not */
+	if (!c->s->tso || mem_u64(g->mem, &obj, c->s->tso + c->t->layout.tso_stackobj) ||
+	    stg_enter(g, obj)) {
+		stg_fail(g, WIRE_CAUSE_NO_TSO);
+		return;
+	}
+	sp = walk_running_sp(c, arrived, obj);
+	if (!sp)
+		return;
+	if (!walk_sp_ok(g, sp)) {
+		stg_fail(g, WIRE_CAUSE_NO_SP);
+		return;
+	}
+	walk_learn(c);
+	g->w->sp = sp;
+	stg_run(g, 0);
+}
+
+/*
  * C frames, down to Haskell code or to the thread's start. 1: the unwinder has led to Haskell
  * code; 0: it has not, and there must be some; -1: the walk is over.
  */
@@ -196,8 +232,8 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 		return -1;
 	}
 	if (u->result == UNW_NO_ROW && u->put) {
-		landmark = walk_landmark(g->mem, u->sp, c->t->stgrun_ret, WALK_CALL_WORDS);
-		walk_learn(c, landmark);
+		landmark = walk_landmark(c, u->sp, WALK_CALL_WORDS);
+		c->s->landmark = landmark;
 		/* a runtime whose StgRun was not found: that Sp is in the STACK proves it later */
 		if (landmark || (!c->t->stgrun_ret && c->s->running)) {
 			if (c->s->tso || walk_caller(c))
@@ -290,10 +326,10 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	u->put = 0;
 	if (s->running) {
 		s->tso = rts->tso;
-		landmark = walk_landmark(g->mem, regs->sp, t->stgrun_ret, 2);
+		landmark = walk_landmark(&c, regs->sp, 2);
 		if (landmark || (!t->stgrun_ret && regs->r13 == rts->cap + t->layout.cap_r)) {
 			s->in_c = 0;
-			walk_learn(&c, landmark);
+			s->landmark = landmark;
 		}
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;

@@ -432,6 +432,37 @@ static void test_scheduler_of_callback(void **state)
 	free(f);
 }
 
+/*
+ * The capability says that the inner thread runs, but it is about to be entered: the C stack leads
+ * to the thread whose call made the in-call.
+ */
+static void test_before_entering(void **state)
+{
+	struct fixture *f = make();
+	const struct wire_layout *l = &f->t.layout;
+	u64 sp = STACK_TOP, inner_sp, outer_sp, outer, incall, prev;
+
+	(void)state;
+	f->rts.where = WIRE_WHERE_HASKELL;
+	f->rts.tso = make_tso(f, &inner_sp);
+	outer = make_tso(f, &outer_sp);
+	incall = image_alloc(&f->im, 16);
+	prev = image_alloc(&f->im, 16);
+	image_put(&f->im, incall + l->incall_prev_stack, prev);
+	image_put(&f->im, prev + l->incall_suspended_tso, outer);
+	f->th.incall = incall;
+	image_put(&f->im, sp + 24, outer_sp);
+	image_put(&f->im, sp + 32, HASKELL);
+	image_put(&f->im, sp + 40 + CSTACK_STGRUN_FRAME, STGRUN_RET);
+	run(f, CODE + 0x1050, sp, 0);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->w.n, 4);
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_HS_CALL, HASKELL));
+	/* what was found is not the inner in-call's */
+	assert_int_equal(f->th.stgrun_at, 0);
+	free(f);
+}
+
 /* From StgRun's own code, on the way in or out. */
 static void test_stgrun(void **state)
 {
@@ -464,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_into_haskell),
 		cmocka_unit_test(test_callback),
 		cmocka_unit_test(test_scheduler_of_callback),
+		cmocka_unit_test(test_before_entering),
 		cmocka_unit_test(test_stgrun),
 	};
 

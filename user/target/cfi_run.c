@@ -122,7 +122,7 @@ static int take_expr(struct run *r, struct cfi_expr *ret)
 static int set_expr(struct run *r, enum cfi_how how)
 {
 	uint64_t column = eh_take_leb128(&r->c, false);
-	struct cfi_place *p = place_of(r, &r->now, column), other;
+	struct cfi_place *p = place_of(r, &r->now, column), other = {0};
 
 	p = p ? p : &other;
 	*p = (struct cfi_place){.how = how};
