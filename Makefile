@@ -4,6 +4,8 @@
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
 # make fuzz        build and run each fuzzer for FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: everything there is to test
+# make check-ghc   as root: live tests against other GHCs, in roots that are made for them
+#                  (GHC_SUITES: the Debian releases, trixie and sid)
 # make lint        clang-format, clang-tidy, cppcheck
 # make install     PREFIX (/usr/local), DESTDIR
 #
@@ -22,6 +24,7 @@ BPFTOOL ?= $(firstword $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux
 	do $$t version >/dev/null 2>&1 && echo $$t; done) bpftool)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
+GHC_SUITES ?= trixie sid
 UNIT ?= *
 FUZZ ?= *
 
@@ -76,7 +79,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check lint install clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check check-ghc lint install clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -162,6 +165,14 @@ check:
 	$(Q)scripts/install-deps --test
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run
+
+check-ghc:
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo 'make check-ghc: needs root (chroot, BPF programs); run: sudo make check-ghc' >&2; exit 1; fi
+	$(Q)scripts/install-deps --test
+	$(Q)scripts/install-deps --roots || echo 'make check-ghc: WARNING: going on without debootstrap' >&2
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/run ghc $(GHC_SUITES)
 
 # ── the rest ──
 

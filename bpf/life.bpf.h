@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads and processes of targets that begin, end, or become another program. */
+/*
+ * Threads and processes of targets that begin, end, or become another program; and, where somebody
+ * follows them, processes that may become targets.
+ */
 #ifndef SAFESCOPED_LIFE_BPF_H
 #define SAFESCOPED_LIFE_BPF_H
 
@@ -32,14 +35,71 @@ SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const stru
 		count(WIRE_CNT_RECORDS);
 }
 
+SS_INLINE int life_followed(u32 tgid)
+{
+	return follow_tgid && (follow_tgid == FOLLOW_ALL || follow_tgid == tgid);
+}
+
+SS_INLINE void life_program(struct task_struct *task, struct wire_program_key *key)
+{
+	struct mm_struct *mm = task->mm;
+	struct inode *inode;
+
+	if (!mm || !mm->exe_file)
+		return;
+	inode = mm->exe_file->f_inode;
+	key->ino = inode->i_ino;
+	key->dev = inode->i_sb->s_dev;
+}
+
+/* Told at once: user space has to look at the process while it begins. */
+SS_INLINE void life_announce(struct task_struct *task, const struct wire_program_key *program,
+			     u32 flags, u64 now)
+{
+	struct wire_proc_new rec = {};
+
+	fill_header(&rec.h, WIRE_PROC_NEW, now, task->tgid, task->pid);
+	rec.h.size = sizeof(rec);
+	rec.start_boottime_ns = task->group_leader->start_boottime;
+	rec.ino = program->ino;
+	rec.dev = program->dev;
+	rec.flags = flags;
+	bpf_probe_read_kernel_str(rec.comm, sizeof(rec.comm), task->comm);
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+}
+
+/* A process that runs a program which was looked at before: true if it is a target now. */
+SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key *program)
+{
+	struct wire_target *known = bpf_map_lookup_elem(&programs, program), t;
+	struct wire_cost cost = {};
+	u32 tgid = task->tgid;
+
+	if (!known)
+		return 0;
+	t = *known;
+	t.start_boottime_ns = task->group_leader->start_boottime;
+	return !bpf_map_update_elem(&costs, &tgid, &cost, BPF_ANY) &&
+	       !bpf_map_update_elem(&targets, &tgid, &t, BPF_ANY);
+}
+
 SS_INLINE void life_new(struct task_struct *parent, struct task_struct *child, u64 now)
 {
 	struct wire_target *t = target_of(parent);
+	struct wire_program_key none = {};
 	struct wire_thread *th;
 
-	/* a child process is no target: it was never looked at */
-	if (child->tgid != parent->tgid || !t)
+	if (!t)
 		return;
+	/* a child process is no target: it was never looked at */
+	if (child->tgid != parent->tgid) {
+		if (follow_tgid == FOLLOW_ALL)
+			life_announce(child, &none, WIRE_PROC_FORK, now);
+		return;
+	}
 	th = thread_get(child->tgid, child->pid, t->epoch);
 	if (th) {
 		th->off_since_ns = now;
@@ -86,14 +146,27 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 /* The other threads of the process have exited by now; the thread that called it has the pid. */
 SS_INLINE void life_exec(struct task_struct *task, u32 old_tid, u64 now)
 {
-	u32 tgid = task->tgid;
+	struct wire_target *t = target_of(task);
+	struct wire_program_key program = {};
+	u32 tgid = task->tgid, flags = 0;
 
-	if (!target_of(task))
+	if (t && (t->flags & WIRE_TARGET_ARMED)) {
+		t->flags &= ~WIRE_TARGET_ARMED;
+		flags = WIRE_PROC_TARGET;
+	} else if (t) {
+		life_send(task, WIRE_EXEC, now, 0);
+		bpf_map_delete_elem(&targets, &tgid);
+		life_forget(old_tid);
+		life_forget(tgid);
+	}
+	if (!life_followed(tgid))
 		return;
-	life_send(task, WIRE_EXEC, now, 0);
-	bpf_map_delete_elem(&targets, &tgid);
-	life_forget(old_tid);
-	life_forget(tgid);
+	life_program(task, &program);
+	/* what a target becomes is left to user space: the counts of its first life are read first
+	 */
+	if (!t && follow_tgid == FOLLOW_ALL && life_adopt(task, &program))
+		flags = WIRE_PROC_TARGET;
+	life_announce(task, &program, flags, now);
 }
 
 #endif

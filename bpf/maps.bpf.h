@@ -14,10 +14,14 @@ const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wa
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
 
 /*
- * The one target's tgid while there is just one, else 0: spares every switch and wake-up of every
- * other process on the machine the look-ups.
+ * The one target's tgid while there is just one and no other can come by itself, else 0: spares
+ * every switch and wake-up of every other process on the machine the look-ups.
  */
 __u32 only_tgid;
+
+/* Whose execs are told: 0 nobody's, FOLLOW_ALL everybody's, else that process's. */
+#define FOLLOW_ALL 0xffffffffu
+__u32 follow_tgid;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -32,6 +36,14 @@ struct {
 	__type(key, u32);
 	__type(value, struct wire_cost);
 } costs SEC(".maps");
+
+/* Executables that were looked at: who runs one of them is a target from its first instruction. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct wire_program_key);
+	__type(value, struct wire_target);
+} programs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -59,6 +59,47 @@ SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 	scratch_release(s);
 }
 
+/* The InCall at task + at, if it says that it is this Task's. */
+SS_INLINE long probe_own_incall(const struct wire_target *t, u64 task, u16 at, u64 *ret_incall)
+{
+	u64 incall = 0, back = 0;
+
+	if (mem_u64(0, &incall, task + at) || !incall ||
+	    mem_u64(0, &back, incall + t->layout.incall_task) || back != task)
+		return -1;
+	*ret_incall = incall;
+	return 0;
+}
+
+/* Task.incall. A target that is not confirmed may have it in one of two places. */
+SS_INLINE long probe_incall(const struct wire_target *t, u64 task, u64 *ret_incall)
+{
+	const struct wire_layout *l = &t->layout;
+
+	if (!(t->flags & WIRE_TARGET_UNCONFIRMED))
+		return mem_u64(0, ret_incall, task + l->task_incall) || !*ret_incall ? -1 : 0;
+	if (!probe_own_incall(t, task, l->task_incall, ret_incall))
+		return 0;
+	return l->alt_task_incall ? probe_own_incall(t, task, l->alt_task_incall, ret_incall) : -1;
+}
+
+/* Its first safe call: the runtime is initialised, and user space may confirm the layout. */
+SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 now)
+{
+	struct wire_thread_event rec = {};
+
+	if ((t->flags & (WIRE_TARGET_UNCONFIRMED | WIRE_TARGET_CALLED)) != WIRE_TARGET_UNCONFIRMED)
+		return;
+	t->flags |= WIRE_TARGET_CALLED;
+	fill_header(&rec.h, WIRE_READY, now, task->tgid, task->pid);
+	rec.h.size = sizeof(rec);
+	rec.start_ns = now;
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+}
+
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
 SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 {
@@ -73,10 +114,11 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	probe_hit(tgid);
 	cap = regs->di - t->layout.cap_r;
 	if (mem_u64(0, &site, regs->sp) || mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
-	    mem_u64(0, &incall, holder + t->layout.task_incall) || !incall) {
+	    probe_incall(t, holder, &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
 	}
+	probe_ready(t, task, now);
 	mem_read(0, &cap_no, sizeof(cap_no), cap + t->layout.cap_no);
 	seen = thread_get(tgid, tid, t->epoch);
 	if (!seen)
@@ -176,7 +218,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 		return 0;
 	thread_sync(t, seen);
 	probe_on_cpu(t, seen, task, now);
-	if (mem_u64(0, &incall, regs->di + t->layout.task_incall) || !incall) {
+	if (probe_incall(t, regs->di, &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
 	}
@@ -255,7 +297,7 @@ SS_INLINE int probe_tick(u64 now)
 	struct scratch *s;
 	u32 n = 0, size;
 
-	if (!t)
+	if (!t || (t->flags & WIRE_TARGET_UNCONFIRMED))
 		return 0;
 	probe_hit(task->tgid);
 	s = scratch_claim();

@@ -98,6 +98,10 @@ SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct r
 	__builtin_memset(out, 0, sizeof(*out));
 	out->cap_no = WIRE_NO_CAP;
 	th->incall = 0;
+	if (t->flags & WIRE_TARGET_UNCONFIRMED) {
+		out->where = WIRE_WHERE_NOT_READY;
+		return;
+	}
 	if (rts_read_task(mem, t, th)) {
 		out->where = WIRE_WHERE_UNKNOWN;
 		return;

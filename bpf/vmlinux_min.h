@@ -59,6 +59,23 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct super_block {
+	unsigned int s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
 };
@@ -68,6 +85,7 @@ struct task_struct {
 	int tgid;
 	unsigned int flags;
 	__u64 start_boottime;
+	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 	struct sched_entity se;

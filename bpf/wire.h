@@ -136,6 +136,8 @@ enum wire_type {
 	WIRE_EXEC = 7,	      /* struct wire_thread_event: the process runs another program now */
 	WIRE_PROC_EXIT = 8,   /* struct wire_thread_event: its last thread is gone */
 	WIRE_GC = 9,	      /* struct wire_gc: a probe on one end of a collection */
+	WIRE_PROC_NEW = 10,   /* struct wire_proc_new: any process runs a new program */
+	WIRE_READY = 11,      /* struct wire_thread_event: an unconfirmed target's first call */
 };
 
 /* Every record starts with it. `size` is the whole record's, header included. */
@@ -240,6 +242,21 @@ struct wire_thread_event {
 };
 WIRE_ASSERT_SIZE(struct wire_thread_event, 96);
 
+enum wire_proc_flag {
+	WIRE_PROC_FORK = 1,   /* a target made it by fork; else by exec */
+	WIRE_PROC_TARGET = 2, /* its entry in `targets` is there already */
+};
+
+struct wire_proc_new {
+	struct wire_hdr h;
+	__u64 start_boottime_ns;
+	__u64 ino;   /* of the executable, as the kernel has it (not always as stat() tells) */
+	__u32 dev;   /* the kernel's dev_t */
+	__u32 flags; /* enum wire_proc_flag */
+	char comm[16];
+};
+WIRE_ASSERT_SIZE(struct wire_proc_new, 64);
+
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
 	WIRE_GC_END = 2,   /* stat_endGC */
@@ -284,16 +301,21 @@ struct wire_layout {
 	__u8 tso_id_size;  /* 4 or 8 */
 	__u8 tso_why_size; /* 2 or 4 */
 	__u16 cap_n_run_queue;
-	__u16 _pad[5];
+	__u16 alt_task_incall; /* unconfirmed targets: where task_incall may lie as well; 0: none */
+	__u16 _pad[4];
 };
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
 enum wire_target_flag {
-	WIRE_TARGET_THREADED = 1,    /* my_task is thread-local */
-	WIRE_TARGET_PROFILED = 2,    /* 24-byte closure headers, CCS */
-	WIRE_TARGET_CAPS_ARRAY = 4,  /* `capabilities` is the array, not a pointer to it */
-	WIRE_TARGET_UPDATEES = 8,    /* put WIRE_FRAME_UPDATEE frames after update frames */
-	WIRE_TARGET_PROBES_OFF = 16, /* no call probes now: what threads' open[] says is stale */
+	WIRE_TARGET_THREADED = 1,     /* my_task is thread-local */
+	WIRE_TARGET_PROFILED = 2,     /* 24-byte closure headers, CCS */
+	WIRE_TARGET_CAPS_ARRAY = 4,   /* `capabilities` is the array, not a pointer to it */
+	WIRE_TARGET_UPDATEES = 8,     /* put WIRE_FRAME_UPDATEE frames after update frames */
+	WIRE_TARGET_PROBES_OFF = 16,  /* no call probes now: what threads' open[] says is stale */
+	WIRE_TARGET_UNCONFIRMED = 32, /* its runtime is not initialised yet: calls are counted, all
+					 else waits until the layout is confirmed */
+	WIRE_TARGET_ARMED = 64,	      /* a child before its exec: the entry survives that */
+	WIRE_TARGET_CALLED = 128,     /* WIRE_READY was sent; set by the probe program */
 };
 
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
@@ -393,6 +415,14 @@ struct wire_off_stack {
 	struct wire_stack stack;
 	__u64 frames[WIRE_OFF_FRAMES];
 };
+
+/* Key of `programs`: an executable, as struct wire_proc_new has it. */
+struct wire_program_key {
+	__u64 ino;
+	__u32 dev;
+	__u32 _pad;
+};
+WIRE_ASSERT_SIZE(struct wire_program_key, 16);
 
 /* A call that was open when the session began, told by user space's snapshot; keyed by tid. */
 struct wire_open_at_start {

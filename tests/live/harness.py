@@ -26,6 +26,11 @@ BPFTOOL = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin:
 
 ATTACHED = "safescoped: attached"
 
+# A folder that scripts/ghc-root made: the tests' Haskell programs come from there and run there,
+# as in a container. With GHC_STRIPPED=1 they are the stripped ones.
+GHC_ROOT = os.environ.get("GHC_ROOT")
+GHC_STRIPPED = os.environ.get("GHC_STRIPPED") == "1"
+
 WAYS = {
     "v": [],
     "thr": ["-threaded"],
@@ -95,6 +100,8 @@ def program(name, way="thr"):
             extra = ["-m32", "-nostdlib", "-static", "-no-pie"] if name == "plain32.S" else ["-O2"]
             _compile(["gcc", *extra, "-o", out, PROGRAMS / name])
         return out
+    if GHC_ROOT:
+        return in_root(name, way)
     folder = BUILD / "programs" / way
     out = folder / name
     if _newer(out, sources):
@@ -110,6 +117,22 @@ def program(name, way="thr"):
     _compile(["ghc", "-v0", "-O1", "-rtsopts", *WAYS[way], f"-i{PROGRAMS}", "-outputdir", objects,
               "-o", out, PROGRAMS / f"{name}.hs", *extra])
     return out
+
+
+def in_root(name, way):
+    """The path inside of GHC_ROOT, where scripts/ghc-root compiled it."""
+    folder = way + (".stripped" if GHC_STRIPPED else "")
+    if not (Path(GHC_ROOT) / "programs" / folder / name).exists():
+        raise Skip(f"scripts/ghc-root made no {name} in way {folder}")
+    return Path("/programs") / folder / name
+
+
+def enter_root(command):
+    """What runs a command with GHC_ROOT as its root, in a mount namespace of its own: as in a
+    container, no path outside leads to its files by the names that it sees. The pid stays."""
+    enter = ('mount --rbind "$0" "$0" && cd "$0" && mount -t proc proc proc && '
+             'pivot_root . . && umount -l . && exec chroot . "$@"')
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", enter, GHC_ROOT, *command]
 
 
 class Lines:
@@ -323,6 +346,8 @@ class Test:
         command = [program(name, way), *args]
         if rts:
             command += ["+RTS", *rts, "-RTS"]
+        if GHC_ROOT and not name.endswith((".c", ".S")):
+            command = enter_root(command)
         t = Target(command, ready=ready, steady=steady, env=env)
         self.started.append(t)
         return t

@@ -212,7 +212,7 @@ def changed_code(pid):
             if "x" not in perms or inode == "0":
                 continue
             low, high = (int(x, 16) for x in span.split("-"))
-            with open(path[0], "rb") as file:
+            with open(f"/proc/{pid}/root{path[0]}", "rb") as file:
                 file.seek(int(offset, 16))
                 want = file.read(high - low)
             mem.seek(low)

@@ -3,6 +3,8 @@
 #include <locale.h>
 
 #include "base/base.h"
+#include "doctor.h"
+#include "list.h"
 #include "options.h"
 #include "session.h"
 
@@ -18,5 +20,12 @@ int main(int argc, char **argv)
 		log__set_level(LOG_LVL_DEBUG);
 	else if (options.verbose == 1)
 		log__set_level(LOG_LVL_VERBOSE);
-	return session__run(&options);
+	switch (options.mode) {
+	case MODE_LIST:
+		return list__run(&options);
+	case MODE_DOCTOR:
+		return doctor__run(&options);
+	default:
+		return session__run(&options);
+	}
 }

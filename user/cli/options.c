@@ -21,12 +21,17 @@ static const char doc[] =
 	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
 	"  safescoped --pid 1234 -d 10\n"
-	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/";
+	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/\n"
+	"  safescoped -d 60 -f json -o host.json\n"
+	"  safescoped -- hledger -f big.journal balance";
 
-enum { OPT_SYMBOLS = 1000, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WEIGHT };
+static const char args_doc[] = "\n-- COMMAND [ARG...]\n--list\n--doctor";
+
+enum { OPT_SYMBOLS = 1000, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WEIGHT, OPT_LIST, OPT_DOCTOR };
 
 static const struct argp_option argp_options[] = {
-	{"pid", 'p', "PID[,PID...]", 0, "attach to these processes", 0},
+	{"pid", 'p', "PID[,PID...]", 0,
+	 "attach to these processes (default: to every GHC process of this host)", 0},
 	{"duration", 'd', "SECONDS", 0,
 	 "stop after this long (default: Ctrl-C, or the last target's exit)", 0},
 	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
@@ -38,6 +43,11 @@ static const struct argp_option argp_options[] = {
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
 	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
+	{"list", OPT_LIST, NULL, 0,
+	 "the GHC processes of this host and what could be learnt of each (also -f json)", 4},
+	{"doctor", OPT_DOCTOR, NULL, 0,
+	 "what this kernel, these privileges and the process of --pid allow, and what is missing",
+	 4},
 	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3},
 	{"verbose", 'v', NULL, 0, "say more (twice: debug)", 3},
 	{0},
@@ -113,10 +123,33 @@ static void parse_weight(struct argp_state *state, struct options *o, const char
 		argp_error(state, "--weight %s: wall, cpu or samples", arg);
 }
 
+static void check_mode(struct argp_state *state, struct options *o)
+{
+	if (o->mode == MODE_LIST && (o->n_pids || o->command))
+		argp_error(state, "--list: takes no process and no command");
+	if (o->mode == MODE_DOCTOR && o->command)
+		argp_error(state, "--doctor: takes no command");
+	if (o->command && o->n_pids)
+		argp_error(state, "either --pid or a command");
+	if (o->mode == MODE_SYSTEM && o->command)
+		o->mode = MODE_COMMAND;
+	else if (o->mode == MODE_SYSTEM && o->n_pids)
+		o->mode = MODE_PID;
+	if (o->symbols && (o->mode == MODE_SYSTEM || o->mode == MODE_LIST))
+		argp_error(state, "--symbols: needs --pid or a command");
+	for (size_t i = 0; i < o->n_formats; i++)
+		if (o->mode == MODE_LIST && (o->n_formats > 1 || (o->formats[i] != &export_json &&
+								  o->formats[i] != &export_text)))
+			argp_error(state, "--list: has the formats text and json, one at a time");
+	if (o->mode == MODE_DOCTOR && (o->n_formats || o->output))
+		argp_error(state, "--doctor: prints to standard output, as text");
+}
+
 static void check(struct argp_state *state, struct options *o)
 {
-	if (!o->n_pids)
-		argp_error(state, "no process given: --pid PID");
+	check_mode(state, o);
+	if (!o->n_formats && o->mode == MODE_LIST)
+		o->formats[o->n_formats++] = &export_text;
 	if (!o->n_formats) {
 		o->formats[o->n_formats++] = &export_speedscope;
 		o->formats[o->n_formats++] = &export_text;
@@ -166,8 +199,22 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'v':
 		o->verbose++;
 		break;
+	case OPT_LIST:
+	case OPT_DOCTOR:
+		if (o->mode != MODE_SYSTEM)
+			argp_error(state, "either --list or --doctor");
+		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
+		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "%s: what is that? a process is given as --pid PID", arg);
+		/* the arguments behind -- come all at once */
+		if (state->quoted && state->next > state->quoted)
+			return ARGP_ERR_UNKNOWN;
+		argp_error(state,
+			   "%s: what is that? a process is given as --pid PID, a command after --",
+			   arg);
+		break;
+	case ARGP_KEY_ARGS:
+		o->command = state->argv + state->next;
 		break;
 	case ARGP_KEY_END:
 		check(state, o);
@@ -178,9 +225,20 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+const char *options__mode(enum mode mode)
+{
+	static const char *const names[] = {
+		[MODE_SYSTEM] = "system", [MODE_PID] = "pid",	    [MODE_COMMAND] = "command",
+		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor",
+	};
+
+	return names[mode];
+}
+
 void options__parse(int argc, char **argv, struct options *ret_options)
 {
-	static const struct argp argp = {argp_options, parse_option, NULL, doc, NULL, NULL, NULL};
+	static const struct argp argp = {argp_options, parse_option, args_doc, doc,
+					 NULL,	       NULL,	     NULL};
 
 	/* messages begin with the program's name, wherever it lies */
 	static char name[] = "safescoped";
@@ -189,5 +247,5 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
 	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
-	argp_parse(&argp, argc, argv, 0, NULL, ret_options);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

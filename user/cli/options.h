@@ -18,7 +18,12 @@
 /* Exit codes of the contract. */
 enum { EXIT_COMPLETE = 0, EXIT_PARTIAL = 1, EXIT_FAILED = 2 };
 
+/* What to do; session.mode is its name (options__mode). */
+enum mode { MODE_SYSTEM, MODE_PID, MODE_COMMAND, MODE_LIST, MODE_DOCTOR };
+
 struct options {
+	enum mode mode;
+	char **command; /* MODE_COMMAND: argv of what to start, NULL at its end */
 	pid_t pids[OPTIONS_MAX_PIDS];
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
@@ -33,6 +38,9 @@ struct options {
 	bool quiet;
 	int verbose;
 };
+
+/* "pid", "system", … */
+const char *options__mode(enum mode mode);
 
 /* Exits by itself on --help, --version and wrong usage (64). */
 void options__parse(int argc, char **argv, struct options *ret_options);

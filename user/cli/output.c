@@ -26,6 +26,12 @@ static uint32_t sudo_id(const char *variable)
 	return errno || *end || v >= (uint32_t)-1 ? (uint32_t)-1 : (uint32_t)v;
 }
 
+void outputs__owner(uid_t *ret_owner, gid_t *ret_group)
+{
+	*ret_owner = sudo_id("SUDO_UID");
+	*ret_group = sudo_id("SUDO_GID");
+}
+
 /* A process may call itself anything. */
 static void file_name_of(const char *comm, char *out, size_t size)
 {
@@ -113,8 +119,7 @@ int outputs__plan(const struct options *options, const char *comm, pid_t pid,
 	char stem[128];
 
 	memset(all, 0, sizeof(*all));
-	all->owner = sudo_id("SUDO_UID");
-	all->group = sudo_id("SUDO_GID");
+	outputs__owner(&all->owner, &all->group);
 	default_stem(comm, pid, stem, sizeof(stem));
 	for (size_t i = 0; i < options->n_formats; i++)
 		n_files += options->formats[i] != &export_text || options->n_formats == 1;
@@ -136,7 +141,7 @@ int outputs__plan(const struct options *options, const char *comm, pid_t pid,
 	return 0;
 }
 
-static unsigned terminal_width(int fd)
+unsigned output__terminal_width(int fd)
 {
 	struct winsize ws;
 
@@ -186,7 +191,7 @@ int outputs__write(const struct outputs *outputs, const struct options *options,
 	struct export_opts opts = {
 		.weight = options->weight,
 		.verbose = options->verbose > 0,
-		.width = terminal_width(STDOUT_FILENO),
+		.width = output__terminal_width(STDOUT_FILENO),
 	};
 	int err, first = 0;
 

@@ -19,6 +19,12 @@ struct outputs {
 	gid_t group;
 };
 
+/* Who files shall belong to: the user who ran sudo; -1: nobody did. */
+void outputs__owner(uid_t *ret_owner, gid_t *ret_group);
+
+/* Width of the terminal that fd is; 0: it is none. */
+unsigned output__terminal_width(int fd);
+
 /*
  * Decides the paths for a session of this program and pid (0: several), and tries whether each
  * can be written, before anything is attached. Prints a line on failure.

@@ -22,8 +22,8 @@ struct export_opts {
 
 /* One format. write returns 0 or a negative errno and leaves the stream open. */
 struct export_format {
-	const char *name;      /* "speedscope" */
-	const char *suffix;    /* ".speedscope.json" */
+	const char *name;   /* "speedscope" */
+	const char *suffix; /* ".speedscope.json" */
 	int (*write)(FILE *out, const struct timeline *tl, const struct export_opts *opts);
 };
 
@@ -45,9 +45,31 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 FILE *outfile__stream(struct outfile *out);
 /* Why writing to the stream failed; 0 while it has not. */
 int outfile__error(const struct outfile *out);
-/* Flushes, syncs, renames and frees. On failure nothing is left behind and the errno is returned. */
+/* Flushes, syncs, renames and frees. On failure nothing is left behind and the errno is returned.
+ */
 int outfile__commit(struct outfile *out);
 /* Removes the temporary file and frees. NULL is fine. */
 void outfile__abort(struct outfile *out);
+
+/* ── tables (table.c) ────────────────────────────────────────────────────────────────────── */
+
+enum { COL_LEFT = 0, COL_RIGHT = 1, COL_FLEX = 2 /* may be cut in the middle to fit */ };
+
+struct table;
+
+int table__new(size_t n_cols, struct table **ret_table);
+void table__free(struct table *t);
+/* A column's title, and a title over neighbouring columns of equal group ("" or NULL: none). */
+void table__column(struct table *t, size_t col, const char *title, const char *group, int flags);
+/* Cells are added from left to right, row by row. Errors are kept until table__print. */
+void table__cell(struct table *t, const char *text);
+void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Columns without a text in any row are left out. */
+int table__print(struct table *t, FILE *out, unsigned width, bool colour);
+
+/* ── text (text_safe.c) ──────────────────────────────────────────────────────────────────── */
+
+/* The string as valid UTF-8; NULL without memory. The caller frees. */
+char *utf8__clean(const char *s);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "export.h"
 #include "timeline/timeline.h"
 
 /* The largest table that an exporter builds for itself. */
@@ -30,8 +31,6 @@ uint32_t utf8__next(const char **s);
 size_t utf8__put(char *out, uint32_t cp);
 /* C0, DEL and C1: what a terminal may take for a command. */
 bool utf8__is_control(uint32_t cp);
-/* The string as valid UTF-8; NULL without memory. The caller frees. */
-char *utf8__clean(const char *s);
 /* The string with its quotes, as JSON. NULL is written as "". */
 void json__put_string(FILE *out, const char *s);
 /* A decimal number. Deep stacks make millions of them, which printf is too slow for. */
@@ -88,21 +87,5 @@ void human__count(char *out, size_t size, uint64_t n);
 void human__bytes(char *out, size_t size, uint64_t bytes);
 /* part of whole in percent; 0 if there is no whole. */
 double human__percent(uint64_t part, uint64_t whole);
-
-/* ── tables (table.c) ────────────────────────────────────────────────────────────────────── */
-
-enum { COL_LEFT = 0, COL_RIGHT = 1, COL_FLEX = 2 /* may be cut in the middle to fit */ };
-
-struct table;
-
-int table__new(size_t n_cols, struct table **ret_table);
-void table__free(struct table *t);
-/* A column's title, and a title over neighbouring columns of equal group ("" or NULL: none). */
-void table__column(struct table *t, size_t col, const char *title, const char *group, int flags);
-/* Cells are added from left to right, row by row. Errors are kept until table__print. */
-void table__cell(struct table *t, const char *text);
-void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Columns without a text in any row are left out. */
-int table__print(struct table *t, FILE *out, unsigned width, bool colour);
 
 #endif

@@ -10,6 +10,9 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
+/* bpf/maps.bpf.h, FOLLOW_ALL */
+#define FOLLOW_ALL 0xffffffffu
+
 struct attached *kernel__find(struct kernel *kernel, pid_t pid)
 {
 	for (size_t i = 0; i < kernel->n_targets; i++)
@@ -18,87 +21,138 @@ struct attached *kernel__find(struct kernel *kernel, pid_t pid)
 	return NULL;
 }
 
-static int put_target(struct kernel *kernel, struct attached *a)
+static int put_target(struct kernel *kernel, const struct attached *a, __u64 how)
 {
 	__u32 key = (__u32)a->pid;
 
-	return bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.targets), &key, &a->wire,
-				   BPF_ANY);
+	return bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.targets), &key, &a->wire, how);
 }
 
-static int attach_at(struct kernel *kernel, struct bpf_program *prog, pid_t pid,
-		     const struct target_probe *at, struct uprobe *probe, const char *what)
-{
-	int err;
+/* ── call probes ─────────────────────────────────────────────────────────────────────────── */
 
-	if (at->found == FOUND_NONE)
-		return 0;
-	err = uprobe__attach(prog, kernel->multi, at->path, at->offset, pid, probe);
-	if (err)
-		log_warn("pid %d: no probe on %s (%s+0x%llx): %s", pid, what, at->path,
-			 (unsigned long long)at->offset, strerror(-err));
-	return err;
+bool attached__share(const struct attached *a, const struct attached *b)
+{
+	return a == b ||
+	       (a->probes[PROBE_SUSPEND] && a->probes[PROBE_SUSPEND] == b->probes[PROBE_SUSPEND]);
+}
+
+/* A process that is gone has no entry any more, and shall not get one. */
+static void put_group(struct kernel *kernel, struct attached *a, bool on)
+{
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		struct attached *b = &kernel->targets[i];
+
+		if (!attached__share(a, b))
+			continue;
+		if (on) {
+			b->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
+			b->wire.epoch++;
+		} else {
+			b->wire.flags |= WIRE_TARGET_PROBES_OFF;
+		}
+		if (put_target(kernel, b, BPF_EXIST))
+			log_debug("pid %d: gone while its probes were changed", b->pid);
+	}
 }
 
 int call_probes__on(struct kernel *kernel, struct attached *a)
 {
+	struct probe *suspend = a->probes[PROBE_SUSPEND], *resume = a->probes[PROBE_RESUME];
 	int err;
 
-	if (a->suspend_at.found == FOUND_NONE || a->resume_at.found == FOUND_NONE)
+	if (!suspend || !resume)
 		return -ENOENT;
-	a->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
-	a->wire.epoch++;
-	err = put_target(kernel, a);
+	put_group(kernel, a, true);
+	err = probe__on(kernel, suspend);
 	if (!err)
-		err = attach_at(kernel, kernel->skel->progs.on_suspend, a->pid, &a->suspend_at,
-				&a->suspend, "suspendThread");
-	if (!err)
-		err = attach_at(kernel, kernel->skel->progs.on_resume, a->pid, &a->resume_at,
-				&a->resume, "resumeThread");
-	if (err)
+		err = probe__on(kernel, resume);
+	if (err) {
+		log_warn("pid %d: its call probes do not come on again: %s", a->pid,
+			 strerror(-err));
 		call_probes__off(kernel, a);
+	}
 	return err;
 }
 
 void call_probes__off(struct kernel *kernel, struct attached *a)
 {
-	uprobe__detach(&a->suspend);
-	uprobe__detach(&a->resume);
-	a->wire.flags |= WIRE_TARGET_PROBES_OFF;
-	if (put_target(kernel, a))
-		log_debug("pid %d: gone while its probes came off", a->pid);
+	if (a->probes[PROBE_SUSPEND])
+		probe__off(a->probes[PROBE_SUSPEND]);
+	if (a->probes[PROBE_RESUME])
+		probe__off(a->probes[PROBE_RESUME]);
+	put_group(kernel, a, false);
 }
 
-static void detach_all(struct attached *a)
-{
-	struct uprobe *probes[] = {&a->suspend, &a->resume, &a->tick, &a->gc_start, &a->gc_end};
-
-	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
-		uprobe__detach(probes[i]);
-}
-
-static void init_attached(struct attached *a, const struct target_info *info)
-{
-	memset(a, 0, sizeof(*a));
-	a->pid = info->pid;
-	a->suspend_at = info->suspend;
-	a->resume_at = info->resume;
-	a->wire = info->wire;
-	a->suspend.fd = a->resume.fd = a->tick.fd = a->gc_start.fd = a->gc_end.fd = -1;
-}
+/* ── a target ────────────────────────────────────────────────────────────────────────────── */
 
 /* See only_tgid in bpf/maps.bpf.h. Set last when a target comes and first when one goes. */
 static void tell_only(struct kernel *kernel)
 {
-	kernel->skel->bss->only_tgid =
-		kernel->n_targets == 1 ? (__u32)kernel->targets[0].pid : 0;
+	bool alone = kernel->n_targets == 1 && !kernel->all;
+
+	kernel->skel->bss->only_tgid = alone ? (__u32)kernel->targets[0].pid : 0;
 }
 
-int kernel__attach(struct kernel *kernel, const struct target_info *info)
+/* What others of the file went through already. */
+static void join_group(struct kernel *kernel, struct attached *a)
 {
-	struct safescope_bpf *skel = kernel->skel;
-	__u32 key = (__u32)info->pid;
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		const struct attached *b = &kernel->targets[i];
+
+		if (b == a || !attached__share(a, b) || b->state == PROBES_ABSENT)
+			continue;
+		a->state = b->state;
+		if (b->state == PROBES_OFF) {
+			a->wire.flags |= WIRE_TARGET_PROBES_OFF;
+			a->retry_ns = UINT64_MAX;
+		}
+		return;
+	}
+}
+
+static int add_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
+{
+	const struct {
+		const struct target_probe *at;
+		const char *what;
+	} all[PROBE_MAX] = {
+		[PROBE_SUSPEND] = {&info->suspend, "suspendThread"},
+		[PROBE_RESUME] = {&info->resume, "resumeThread"},
+		[PROBE_TICK] = {&info->tick, "the RTS's timer"},
+		[PROBE_GC_START] = {&info->gc_start, "GC start"},
+		[PROBE_GC_END] = {&info->gc_end, "GC end"},
+	};
+	bool calls = all[PROBE_SUSPEND].at->found != FOUND_NONE &&
+		     all[PROBE_RESUME].at->found != FOUND_NONE;
+	int err;
+
+	for (int i = 0; i < PROBE_MAX; i++) {
+		const struct target_probe *at = all[i].at;
+
+		/* the two are of use only together */
+		if (at->found == FOUND_NONE || (i <= PROBE_RESUME && !calls))
+			continue;
+		err = probes__get(kernel, (enum probe_kind)i, at, kernel->all ? 0 : info->pid,
+				  &a->probes[i]);
+		/* each of these only adds to the answer: a failure is said, and is no end */
+		if (err)
+			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
+				 at->path, (unsigned long long)at->offset, strerror(-err));
+		if (err && i <= PROBE_RESUME)
+			calls = false;
+	}
+	if (!calls) {
+		probes__put(kernel, &a->probes[PROBE_SUSPEND]);
+		probes__put(kernel, &a->probes[PROBE_RESUME]);
+	}
+	return calls ? 0 : -ENOENT;
+}
+
+static int attach(struct kernel *kernel, const struct target_info *info, __u32 flags)
+{
+	int costs = bpf_map__fd(kernel->skel->maps.costs);
 	struct wire_cost cost = {};
+	__u32 key = (__u32)info->pid;
 	struct attached *a;
 	int err;
 
@@ -107,10 +161,17 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info)
 	if (err)
 		return err;
 	a = &kernel->targets[kernel->n_targets];
-	init_attached(a, info);
-	err = bpf_map_update_elem(bpf_map__fd(skel->maps.costs), &key, &cost, BPF_ANY);
+	memset(a, 0, sizeof(*a));
+	a->pid = info->pid;
+	a->wire = info->wire;
+	a->wire.flags |= flags;
+	a->wire.epoch = 1;
+	/* one that was adopted has its entry, with hits in it, already */
+	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
+	if (err == -EEXIST)
+		err = 0;
 	if (!err)
-		err = put_target(kernel, a);
+		err = put_target(kernel, a, BPF_ANY);
 	if (err) {
 		log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
 		unwind__forget(kernel, info->pid);
@@ -118,18 +179,85 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info)
 	}
 	kernel->n_targets++;
 	tell_only(kernel);
-	if (call_probes__on(kernel, a) == 0)
+	if (add_probes(kernel, a, info) == 0) {
 		a->state = PROBES_ON;
-	/* each of these only adds to the answer: a failure was said, and is no end */
-	attach_at(kernel, skel->progs.on_tick, a->pid, &info->tick, &a->tick, "the RTS's timer");
-	attach_at(kernel, skel->progs.on_gc_start, a->pid, &info->gc_start, &a->gc_start,
-		  "GC start");
-	attach_at(kernel, skel->progs.on_gc_end, a->pid, &info->gc_end, &a->gc_end, "GC end");
+		join_group(kernel, a);
+		if (a->state == PROBES_OFF)
+			put_target(kernel, a, BPF_EXIST);
+	} else {
+		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
+		put_target(kernel, a, BPF_EXIST);
+	}
 	a->since_ns = a->checked_ns = time__monotonic_ns();
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
-		kernel->trap_ns = calibrate__trap_ns(skel->progs.on_calibrate, kernel->multi);
+		kernel->trap_ns =
+			calibrate__trap_ns(kernel->skel->progs.on_calibrate, kernel->multi);
 	return 0;
+}
+
+int kernel__attach(struct kernel *kernel, const struct target_info *info)
+{
+	return attach(kernel, info, 0);
+}
+
+void kernel__follow(struct kernel *kernel, pid_t pid)
+{
+	kernel->skel->bss->follow_tgid = kernel->all ? FOLLOW_ALL : (__u32)pid;
+}
+
+int kernel__arm(struct kernel *kernel, const struct target_info *info)
+{
+	kernel__follow(kernel, info->pid);
+	return attach(kernel, info, WIRE_TARGET_ARMED);
+}
+
+int kernel__update(struct kernel *kernel, const struct target_info *info)
+{
+	struct attached *a = kernel__find(kernel, info->pid);
+	__u32 epoch, off;
+
+	if (!a)
+		return -ENOENT;
+	epoch = a->wire.epoch;
+	off = a->wire.flags & WIRE_TARGET_PROBES_OFF;
+	a->wire = info->wire;
+	a->wire.epoch = epoch;
+	a->wire.flags |= off;
+	return put_target(kernel, a, BPF_EXIST);
+}
+
+void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
+		   const struct target_info *info)
+{
+	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
+	struct attached *a = kernel__find(kernel, info->pid);
+	struct wire_target wire = info->wire;
+
+	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON)
+		return;
+	/* addresses differ from process to process; offsets and the probes do not */
+	wire.flags &= WIRE_TARGET_THREADED | WIRE_TARGET_PROFILED | WIRE_TARGET_UPDATEES;
+	wire.flags |= WIRE_TARGET_UNCONFIRMED;
+	wire.main_cap = wire.capabilities = wire.n_capabilities = wire.stgrun_ret = 0;
+	wire.epoch = 1;
+	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire, BPF_ANY))
+		log_debug("%s: not learnt: %s", info->comm, strerror(errno));
+}
+
+/* Another one tries again for those that share the probes. */
+static void hand_over(struct kernel *kernel, const struct attached *a)
+{
+	if (a->state != PROBES_OFF || a->retry_ns == UINT64_MAX)
+		return;
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		struct attached *b = &kernel->targets[i];
+
+		if (b == a || !attached__share(a, b) || b->state != PROBES_OFF)
+			continue;
+		b->retry_ns = a->retry_ns;
+		return;
+	}
 }
 
 void kernel__detach(struct kernel *kernel, pid_t pid)
@@ -137,12 +265,15 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)pid;
 
-	if (!a)
-		return;
-	detach_all(a);
 	unwind__forget(kernel, pid);
+	/* one that the programs took in by themselves has an entry only */
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
+	if (!a)
+		return;
+	hand_over(kernel, a);
+	for (int i = 0; i < PROBE_MAX; i++)
+		probes__put(kernel, &a->probes[i]);
 	*a = kernel->targets[--kernel->n_targets];
 	tell_only(kernel);
 }

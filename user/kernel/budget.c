@@ -82,18 +82,43 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 	a->over = 0;
 }
 
+/* Who shares the probes goes the same way, and waits for the first to try again. */
+static void enter_group(struct kernel *kernel, struct attached *a, enum probe_state state,
+			uint64_t now)
+{
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		struct attached *b = &kernel->targets[i];
+
+		if (!attached__share(a, b) || b->state == PROBES_ABSENT)
+			continue;
+		enter(b, state, now);
+		if (b != a && state == PROBES_OFF)
+			b->retry_ns = UINT64_MAX;
+		b->checked_ns = now;
+		b->checked_hits = hits_of(kernel, b->pid);
+	}
+}
+
 static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, double percent)
 {
-	if (!a->retry_ns) {
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		const struct attached *b = &kernel->targets[i];
+
+		if (attached__share(a, b) && b->retry_ns != UINT64_MAX)
+			last = MAX(last, b->retry_ns);
+	}
+	if (!last) {
 		a->retry_ns = BUDGET_FIRST_NS;
 		log_warn("pid %d: the call probes cost %.1f %% of a CPU, more than --max-overhead "
 			 "%g: off for now, sampling goes on",
 			 a->pid, percent, kernel->max_overhead_percent);
 	} else {
-		a->retry_ns = MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
+		a->retry_ns = MIN(2 * last, BUDGET_LONGEST_NS);
 	}
 	call_probes__off(kernel, a);
-	enter(a, PROBES_OFF, now);
+	enter_group(kernel, a, PROBES_OFF, now);
 }
 
 static void check(struct kernel *kernel, struct attached *a, uint64_t now)
@@ -122,9 +147,7 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 {
 	if (call_probes__on(kernel, a))
 		return;
-	enter(a, PROBES_TRIAL, now);
-	a->checked_ns = now;
-	a->checked_hits = hits_of(kernel, a->pid);
+	enter_group(kernel, a, PROBES_TRIAL, now);
 }
 
 void kernel__budget(struct kernel *kernel, uint64_t now_ns)

@@ -43,7 +43,7 @@ static uint64_t effective_caps(void)
 	return caps;
 }
 
-static bool has_cap(const struct kernel_features *f, int cap)
+bool kernel__has_cap(const struct kernel_features *f, int cap)
 {
 	return (f->caps >> cap) & 1 || (f->caps >> CAP_SYS_ADMIN) & 1;
 }
@@ -70,6 +70,19 @@ static int quiet_print(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
+/* What tp_btf programs attach to. */
+static bool has_tracepoints(void)
+{
+	static const char *const names[] = {"sched_switch",	  "sched_wakeup",
+					    "sched_wakeup_new",	  "sched_process_fork",
+					    "sched_process_exit", "sched_process_exec"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (libbpf_find_vmlinux_btf_id(names[i], BPF_TRACE_RAW_TP) < 0)
+			return false;
+	return true;
+}
+
 void kernel__features(struct kernel_features *ret_features)
 {
 	struct kernel_features f = {.perf_paranoid = -100};
@@ -84,15 +97,16 @@ void kernel__features(struct kernel_features *ret_features)
 		f.perf_paranoid = atoi(line);
 	read_lockdown(f.lockdown);
 	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
-	f.uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
-	if (has_cap(&f, CAP_BPF) && has_cap(&f, CAP_PERFMON)) {
+	f.perf_uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
+	if (kernel__has_cap(&f, CAP_BPF) && kernel__has_cap(&f, CAP_PERFMON)) {
 		old = libbpf_set_print(quiet_print);
 		f.ringbuf = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) == 1;
 		f.uprobe_multi = uprobe__has_multi();
+		f.sched = f.btf && has_tracepoints();
 		libbpf_set_print(old);
 		f.perf_event = sampler__works();
 	}
-	f.uprobes = f.uprobes || f.uprobe_multi;
+	f.uprobes = f.perf_uprobes || f.uprobe_multi;
 	*ret_features = f;
 }
 
@@ -109,7 +123,7 @@ int kernel__require(const struct kernel_features *f)
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		size_t len = strlen(missing);
 
-		if (!has_cap(f, needed[i].cap))
+		if (!kernel__has_cap(f, needed[i].cap))
 			snprintf(missing + len, sizeof(missing) - len, "%s%s", len ? ", " : "",
 				 needed[i].name);
 	}

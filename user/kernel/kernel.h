@@ -22,6 +22,8 @@ struct kernel_features {
 	bool uprobes;	   /* the uprobe PMU or uprobe_multi */
 	bool uprobe_multi; /* links that filter by process rightly (6.6.35, 6.9.5, 6.10) */
 	bool perf_event;   /* the cpu-clock sampler */
+	bool perf_uprobes; /* the uprobe PMU: what is used without uprobe_multi */
+	bool sched;	   /* BTF of the scheduler's and the process tracepoints */
 	uint64_t caps;	   /* effective capabilities, bit by number (linux/capability.h) */
 	int perf_paranoid; /* -100: not readable */
 	char lockdown[32]; /* "none", "integrity", …; "" without the file */
@@ -37,6 +39,9 @@ void kernel__features(struct kernel_features *ret_features);
  */
 int kernel__require(const struct kernel_features *features);
 
+/* True if CAP_… (linux/capability.h) is there, or CAP_SYS_ADMIN, which stands for it. */
+bool kernel__has_cap(const struct kernel_features *features, int cap);
+
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 
 struct kernel;
@@ -45,6 +50,11 @@ struct kernel_opts {
 	uint32_t frequency_hz;	     /* samples per second and CPU */
 	double max_overhead_percent; /* of one CPU, for each target's call probes */
 	const struct kernel_features *features;
+	/*
+	 * For every GHC process of the host: targets of one file share its probes, and what execs
+	 * is told by WIRE_PROC_NEW.
+	 */
+	bool all;
 };
 
 /* Loads and attaches what is not bound to a target: sampler, scheduler, process events. */
@@ -61,6 +71,21 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info);
  * mappings have changed. Without them C frames are not known; a failure is no end.
  */
 int kernel__unwind(struct kernel *kernel, const struct target *target);
+/*
+ * The same of a child that waits to exec the program: info.pid is the child's, the probes are of
+ * the file. Its execs are told by WIRE_PROC_NEW from now on.
+ */
+int kernel__arm(struct kernel *kernel, const struct target_info *info);
+/* Only tells the process's execs. */
+void kernel__follow(struct kernel *kernel, pid_t pid);
+/* The target's layout is confirmed now: info.wire is new. -ENOENT. */
+int kernel__update(struct kernel *kernel, const struct target_info *info);
+/*
+ * Whoever execs this program (as WIRE_PROC_NEW named it) from now on is a target at once; told by
+ * WIRE_PROC_TARGET. Only with opts.all, and while its probes are attached.
+ */
+void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
+		   const struct target_info *info);
 /* Forgets it; its map entries go too. No error if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 
@@ -81,6 +106,11 @@ int kernel__sites(struct kernel *kernel,
 		  int (*fn)(void *ctx, const struct wire_site_key *key,
 			    const struct wire_site *site),
 		  void *ctx);
+/* Only those of processes for which `gone` says so, which are removed then. */
+int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t tgid),
+			int (*fn)(void *ctx, const struct wire_site_key *key,
+				  const struct wire_site *site),
+			void *ctx);
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx);
 

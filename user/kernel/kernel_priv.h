@@ -41,6 +41,57 @@ bool sampler__works(void);
 /* Measures one trap of a uprobe on a function of this program, in ns. 0 if it cannot be done. */
 uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi);
 
+/* ── probes.c: probes that targets share ─────────────────────────────────────────────────── */
+
+enum probe_kind {
+	PROBE_SUSPEND,
+	PROBE_RESUME,
+	PROBE_TICK,
+	PROBE_GC_START,
+	PROBE_GC_END,
+	PROBE_MAX
+};
+
+/* How many probes are kept in files that no target runs any more: the next one that does is
+ * covered from its first instruction. */
+#define PROBES_MAX_UNUSED 1024
+
+struct probe_key {
+	uint64_t dev, ino, offset;
+	uint32_t kind; /* enum probe_kind */
+	pid_t pid;     /* 0: every process that maps the file */
+};
+
+/* One instruction of one file, for all its targets or for one process. */
+struct probe {
+	struct probe_key key;
+	struct target_probe at;
+	struct uprobe uprobe;
+	bool on;
+	uint32_t refs;
+	uint64_t last_used;
+};
+
+/* The probe at a place, attached now if it is new. at->found must not be FOUND_NONE. */
+int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
+		pid_t pid, struct probe **ret_probe);
+/* *probe is NULL afterwards. Detaching goes on in the background. */
+void probes__put(struct kernel *kernel, struct probe **probe);
+int probe__on(struct kernel *kernel, struct probe *probe);
+void probe__off(struct probe *probe);
+/* Everything, and waits until the kernel is done. */
+void probes__free(struct kernel *kernel);
+
+/* ── reaper.c: detaching in the background ───────────────────────────────────────────────── */
+
+/* A perf uprobe's detach takes 100 ms: nobody shall wait for it. */
+struct reaper;
+int reaper__new(struct reaper **ret_reaper);
+/* Takes the uprobe over. */
+void reaper__add(struct reaper *reaper, struct uprobe *uprobe);
+/* Waits until all are detached. */
+void reaper__free(struct reaper *reaper);
+
 /* ── one target's probes ─────────────────────────────────────────────────────────────────── */
 
 #define KERNEL_MAX_TARGETS 4096
@@ -49,15 +100,15 @@ enum probe_state { PROBES_ABSENT, PROBES_ON, PROBES_OFF, PROBES_TRIAL };
 
 struct attached {
 	pid_t pid;
-	struct target_probe suspend_at, resume_at;
-	struct uprobe suspend, resume, tick, gc_start, gc_end;
+	struct probe *probes[PROBE_MAX]; /* NULL: none */
 	struct wire_target wire;
 	/* budget */
 	enum probe_state state;
 	uint64_t since_ns; /* of the state */
 	uint64_t checked_ns, checked_hits;
 	uint64_t on_ns, off_ns; /* of states that have ended */
-	uint64_t retry_ns;	/* how long the probes stay off this time */
+	uint64_t retry_ns;	/* how long the probes stay off this time; UINT64_MAX: as long as
+				   those of another target that shares them */
 	unsigned over;		/* checks in a row over the budget */
 };
 
@@ -67,6 +118,11 @@ struct kernel {
 	struct sampler *sampler;
 	int stats_fd;
 	bool multi;
+	bool all; /* every process of a file shares its probes, and execs are followed */
+	struct probe **probes;
+	size_t n_probes, cap_probes, n_unused;
+	uint64_t probe_uses;
+	struct reaper *reaper;
 	double max_overhead_percent;
 	uint64_t trap_ns;
 	struct attached *targets;
@@ -78,6 +134,7 @@ struct kernel {
 	struct unwind *unwind;
 };
 
+struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind);
 struct attached *kernel__find(struct kernel *kernel, pid_t pid);
 
 /* ── unwind.c ────────────────────────────────────────────────────────────────────────────── */
@@ -86,10 +143,13 @@ int unwind__new(struct unwind **ret_unwind);
 void unwind__free(struct unwind *unwind);
 void unwind__forget(struct kernel *kernel, pid_t pid);
 
-/* ── calls.c ─────────────────────────────────────────────────────────────────────────────── */
+/* ── attach.c ────────────────────────────────────────────────────────────────────────────── */
 
+/* Of the target and of all that share its call probes. */
 int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);
+/* Whether both have the same call probes; true for a target and itself. */
+bool attached__share(const struct attached *a, const struct attached *b);
 
 /* Turns the ring of root frames of a deep stack; see wire.h, struct wire_stack. */
 void stack__straighten(struct wire_stack *stack, uint64_t *frames);

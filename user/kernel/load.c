@@ -108,12 +108,17 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		return -ENOMEM;
 	kernel->stats_fd = -1;
 	kernel->multi = opts->features->uprobe_multi;
+	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
 	err = unwind__new(&kernel->unwind);
+	if (!err)
+		err = reaper__new(&kernel->reaper);
 	if (!err)
 		err = load_object(kernel);
 	if (err)
 		goto fail;
+	if (kernel->all)
+		kernel__follow(kernel, 0);
 	/* without the statistics the budget knows the traps only, and the report says so */
 	kernel->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	err = open_ring(kernel);
@@ -139,6 +144,8 @@ void kernel__close(struct kernel *kernel)
 	while (kernel->n_targets)
 		kernel__detach(kernel, kernel->targets[0].pid);
 	free(kernel->targets);
+	if (kernel->reaper)
+		probes__free(kernel);
 	sampler__free(kernel->sampler);
 	ring_buffer__free(kernel->ring);
 	safescope_bpf__destroy(kernel->skel);

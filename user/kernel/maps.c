@@ -31,6 +31,36 @@ int kernel__sites(struct kernel *kernel,
 	return err;
 }
 
+int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t tgid),
+			int (*fn)(void *ctx, const struct wire_site_key *key,
+				  const struct wire_site *site),
+			void *ctx)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.call_sites), err = 0;
+	struct wire_site_key key, *at = NULL, *swept = NULL;
+	struct wire_site *site = malloc(sizeof(*site));
+	size_t n = 0, cap = 0;
+
+	if (!site)
+		return -ENOMEM;
+	while (!err && bpf_map_get_next_key(fd, at, &key) == 0) {
+		at = &key;
+		if (!gone(ctx, key.tgid) || bpf_map_lookup_elem(fd, &key, site))
+			continue;
+		err = array__reserve((void **)&swept, &cap, n + 1, 1 << 20, sizeof(*swept));
+		if (!err)
+			err = fn(ctx, &key, site);
+		if (!err)
+			swept[n++] = key;
+	}
+	/* afterwards: a key that is gone has no next one */
+	for (size_t i = 0; i < n; i++)
+		bpf_map_delete_elem(fd, &swept[i]);
+	free(swept);
+	free(site);
+	return err;
+}
+
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx)
 {

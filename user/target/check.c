@@ -28,6 +28,7 @@ struct check_ctx {
 	const struct images *images;
 	struct layout layouts[LAYOUT_VARIANTS];
 	bool have[LAYOUT_VARIANTS];
+	bool patient;
 	struct task_list *list;
 };
 
@@ -296,7 +297,7 @@ static int run(void *ctx, void *out)
 			if (!r->n_capabilities && c->rts->threaded)
 				r->n_capabilities = check__scan_n_caps(c->pid, c->rts, r);
 		}
-		if (r->verdict != CHECK_FAILED)
+		if (r->verdict != CHECK_FAILED || !c->patient)
 			return 0;
 		nanosleep(&wait, NULL);
 	}
@@ -314,9 +315,10 @@ static bool code_agrees(const struct rts *rts, const struct layout *l)
 }
 
 int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
-	       int timeout_ms, struct check_result *ret_result, bool *ret_version_known)
+	       int timeout_ms, bool patient, struct check_result *ret_result,
+	       bool *ret_version_known)
 {
-	struct check_ctx c = {.pid = pid, .rts = rts, .images = images};
+	struct check_ctx c = {.pid = pid, .rts = rts, .images = images, .patient = patient};
 	struct check_result *result;
 	bool known = false, other = false;
 	void *out;

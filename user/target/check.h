@@ -40,11 +40,13 @@ struct check_result {
 };
 
 /*
- * Reads the process for at most timeout_ms. `version` chooses the layout. -ETIMEDOUT, -ESRCH,
- * -EPERM; a layout that does not hold is no error but CHECK_FAILED.
+ * Reads the process for at most timeout_ms. `version` chooses the layout. `patient`: what does not
+ * hold is looked at again and again before it is believed. -ETIMEDOUT, -ESRCH, -EPERM; a layout
+ * that does not hold is no error but CHECK_FAILED.
  */
 int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
-	       int timeout_ms, struct check_result *ret_result, bool *ret_version_known);
+	       int timeout_ms, bool patient, struct check_result *ret_result,
+	       bool *ret_version_known);
 
 /* ── parts that the snapshot uses too; only inside of mem__guard() ───────────────────────── */
 

@@ -183,6 +183,12 @@ void debugfile__look(pid_t pid, struct image *image)
 	if (image->debug_tried || !image->elf)
 		return;
 	image->debug_tried = true;
+	if (image->file && image->file->debug_tried) {
+		image->debug = image->file->debug;
+		return;
+	}
+	if (image->file)
+		image->file->debug_tried = true;
 	if (elf__n_symbols(image->elf, ELF_SYMTAB) > 1)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
@@ -200,6 +206,8 @@ void debugfile__look(pid_t pid, struct image *image)
 		if (!image->debug)
 			image->debug = by_link(roots[i], image);
 	}
+	if (image->file)
+		image->file->debug = image->debug;
 	if (image->debug)
 		log_verbose("%s: symbols from %s", image->base, elf__name(image->debug));
 	for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
@@ -251,6 +259,11 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	int fd, err;
 
 	image->debug_tried = true;
+	/* another process of the same program had it taken, and reads from it */
+	if (image->file && image->file->debug_given) {
+		image->debug = image->file->debug;
+		return 0;
+	}
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	err = fd < 0 ? -errno : elf__open_fd(fd, path, &elf);
 	if (err < 0) {
@@ -283,5 +296,9 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	}
 	elf__free(image->debug);
 	image->debug = elf;
+	if (image->file) {
+		image->file->debug = elf;
+		image->file->debug_tried = image->file->debug_given = true;
+	}
 	return 0;
 }

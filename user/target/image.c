@@ -3,13 +3,13 @@
 #include "image.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "symbols.h"
 
 #define IMAGES_MAX     8192
 #define IMAGE_MAPS_MAX (1U << 18)
@@ -19,9 +19,7 @@ static void image__free(struct image *image)
 {
 	if (!image)
 		return;
-	symbols__free(image->symbols);
-	elf__free(image->debug);
-	elf__free(image->elf);
+	file__put(image->file);
 	free(image->name);
 	free(image);
 }
@@ -33,7 +31,7 @@ void images__free(struct images *images)
 	free(images->images);
 	free(images->maps);
 	proc_maps__free(&images->proc);
-	memset(images, 0, sizeof(*images));
+	*images = (struct images){.cache = images->cache};
 }
 
 uint64_t image__addr(const struct image *image, uint64_t vaddr)
@@ -92,12 +90,49 @@ static struct image *find(const struct images *images, uint64_t dev, uint64_t in
 	return NULL;
 }
 
+/* Takes fd over (also on failure). */
+static int image__add(struct images *images, int fd, const char *path, const char *name,
+		      struct image **ret_image)
+{
+	struct image *image;
+	const char *slash;
+	int err;
+
+	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
+			     sizeof(*images->images));
+	image = err < 0 ? NULL : calloc(1, sizeof(*image));
+	if (!image) {
+		fd__close(&fd);
+		return err < 0 ? err : -ENOMEM;
+	}
+	image->name = strdup(name);
+	if (!image->name) {
+		fd__close(&fd);
+		free(image);
+		return -ENOMEM;
+	}
+	slash = strrchr(image->name, '/');
+	image->base = slash ? slash + 1 : image->name;
+	snprintf(image->path, sizeof(image->path), "%s", path);
+	err = file__get(images->cache, fd, image->base, &image->file);
+	if (err < 0) {
+		image__free(image);
+		return err;
+	}
+	image->dev = image->file->dev;
+	image->ino = image->file->ino;
+	image->elf = image->file->elf;
+	image->elf_err = image->file->elf_err;
+	images->images[images->n++] = image;
+	*ret_image = image;
+	return 0;
+}
+
 static int image__open(struct images *images, pid_t pid, const struct proc_map *map,
 		       struct image **ret_image)
 {
 	char path[PROC_PATH_LEN], exe[64];
 	struct image *image;
-	const char *slash;
 	uint64_t dev, ino;
 	struct stat st;
 	int fd, err;
@@ -111,28 +146,11 @@ static int image__open(struct images *images, pid_t pid, const struct proc_map *
 		*ret_image = image;
 		return 0;
 	}
-	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
-			     sizeof(*images->images));
-	image = err < 0 ? NULL : calloc(1, sizeof(*image));
-	if (!image) {
-		fd__close(&fd);
-		return err < 0 ? err : -ENOMEM;
-	}
-	image->name = strdup(map->path);
-	if (!image->name) {
-		fd__close(&fd);
-		free(image);
-		return -ENOMEM;
-	}
-	slash = strrchr(image->name, '/');
-	image->base = slash ? slash + 1 : image->name;
-	image->dev = dev;
-	image->ino = ino;
-	memcpy(image->path, path, sizeof(path));
+	err = image__add(images, fd, path, map->path, &image);
+	if (err < 0)
+		return err;
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
 	image->is_exe = stat(exe, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
-	image->elf_err = elf__open_fd(fd, image->base, &image->elf);
-	images->images[images->n++] = image;
 	*ret_image = image;
 	return 0;
 }
@@ -205,4 +223,34 @@ int images__refresh(struct images *images, pid_t pid)
 	free(old);
 	proc_maps__free(&old_proc);
 	return err;
+}
+
+int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3), err;
+	struct image *image;
+
+	if (own < 0)
+		return -errno;
+	err = image__add(images, own, path, name, &image);
+	if (err < 0)
+		return err;
+	image->is_exe = is_exe;
+	for (size_t i = 0; image->elf && i < elf__n_segments(image->elf); i++) {
+		const struct elf_segment *seg = elf__segment(image->elf, i);
+
+		if (!seg->exec || seg->vaddr + seg->filesz <= seg->vaddr)
+			continue;
+		err = array__reserve((void **)&images->maps, &images->cap_maps, images->n_maps + 1,
+				     IMAGE_MAPS_MAX, sizeof(*images->maps));
+		if (err < 0)
+			return err;
+		images->maps[images->n_maps++] = (struct image_map){
+			.start = seg->vaddr,
+			.end = seg->vaddr + seg->filesz,
+			.offset = seg->offset,
+			.image = image,
+		};
+	}
+	return 0;
 }

@@ -12,23 +12,21 @@
 #include <stdint.h>
 
 #include "elf.h"
+#include "file.h"
 #include "proc.h"
 
-struct symbols;
-
 struct image {
+	struct file *file;	  /* what all processes that map it share */
 	uint64_t dev, ino;	  /* as stat() tells them */
 	char path[PROC_PATH_LEN]; /* opens the file through /proc */
 	char *name;		  /* path as mapped */
 	const char *base;	  /* the last part of it */
-	struct elf_file *elf;	  /* NULL: no readable x86-64 ELF file */
+	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
 	int elf_err;		  /* why, if NULL */
-	struct elf_file *debug;	  /* of debugfile.c: has the symbols that `elf` lacks; NULL */
+	struct elf_file *debug;	  /* of debugfile.c, the file's: has the symbols that `elf` lacks */
 	bool debug_tried;
 	uint64_t bias; /* address in the process − address in the file */
 	bool is_exe;
-	struct symbols *symbols; /* of names.c, made at first use */
-	bool symbols_tried;
 };
 
 /* One executable mapping of a file. */
@@ -45,11 +43,17 @@ struct images {
 	size_t n, cap;
 	struct image_map *maps; /* executable mappings, ascending */
 	size_t n_maps, cap_maps;
-	struct proc_maps proc; /* all mappings, as last read */
+	struct proc_maps proc;	    /* all mappings, as last read */
+	struct target_cache *cache; /* where files come from; NULL: none is shared */
 };
 
 /* Reads the process's maps (again) and opens the files that are new. */
 int images__refresh(struct images *images, pid_t pid);
+/*
+ * A file that no process maps yet, at the addresses that the file itself says. fd stays the
+ * caller's; `path` opens the same file.
+ */
+int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe);
 void images__free(struct images *images);
 const struct image_map *images__at(const struct images *images, uint64_t addr);
 /* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */

@@ -32,11 +32,10 @@ struct cached {
 
 struct names {
 	struct strtab *strings;
-	struct rts_text *rts_text;
 	struct cached *cache;
 };
 
-int names__new(struct target *target, struct names **ret_names)
+int names__new(struct names **ret_names)
 {
 	struct names *names = calloc(1, sizeof(*names));
 	int err;
@@ -44,13 +43,10 @@ int names__new(struct target *target, struct names **ret_names)
 	if (!names)
 		return -ENOMEM;
 	err = strtab__new(&names->strings);
-	if (err == 0)
-		err = rts_text__new(&target->rts, &names->rts_text);
 	if (err < 0) {
 		names__free(names);
 		return err;
 	}
-	elf__done(target->rts.image->elf);
 	*ret_names = names;
 	return 0;
 }
@@ -70,7 +66,6 @@ void names__free(struct names *names)
 	if (!names)
 		return;
 	clear_cache(names);
-	rts_text__free(names->rts_text);
 	strtab__free(names->strings);
 	free(names);
 }
@@ -91,17 +86,29 @@ static const char *intern(struct names *names, const char *text)
 
 static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
-	if (!image->symbols_tried) {
-		image->symbols_tried = true;
+	struct file *file = image->file;
+
+	if (!file->symbols_tried) {
+		file->symbols_tried = true;
 		debugfile__look(target->info.pid, image);
-		if (symbols__new_debug(image->elf, image->debug, &image->symbols) < 0)
-			image->symbols = NULL;
+		if (symbols__new_debug(file->elf, file->debug, &file->symbols) < 0)
+			file->symbols = NULL;
 		/* Building it read all of the symbols; few are needed again. */
-		elf__done(image->elf);
-		if (image->debug)
-			elf__done(image->debug);
+		elf__done(file->elf);
+		if (file->debug)
+			elf__done(file->debug);
 	}
-	return image->symbols;
+	return file->symbols;
+}
+
+/* Made at first use, once for a file: a target that has just begun is not held up by it. */
+static enum code_class rts_class(const struct target *target, uint64_t vaddr, const char *name)
+{
+	struct file *file = target->rts.image->file;
+
+	if (!file->rts_text && rts_text__new(&target->rts, &file->rts_text) < 0)
+		return CODE_UNKNOWN;
+	return rts_text__class(file->rts_text, vaddr, name);
 }
 
 /*
@@ -114,7 +121,7 @@ static enum code_class classify(const struct target *target, struct image *image
 	enum code_class c = CODE_UNKNOWN;
 
 	if (image == target->rts.image) {
-		c = rts_text__class(target->names->rts_text, vaddr, hit ? hit->name : "");
+		c = rts_class(target, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
 			return c;
 	} else if (!image->is_exe && strncmp(image->base, "libHS", 5) != 0) {
@@ -148,27 +155,32 @@ const char *names__capi(const char *name, char *buf, size_t size)
 /*
  * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding behind tells more than the one
- * before; a constructor's entry code is never meant. hit and z are put right where that holds.
+ * is emitted before the code that allocates it), so the binding behind tells more than the symbol
+ * before, which for a module's first closures is another module's or a C function; a
+ * constructor's entry code is never meant. hit and z are put right where there is such a binding.
  */
-static void prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
+static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
 			     struct zname *z)
 {
 	struct symbols_hit after;
-	struct zname za;
+	struct zname first, za;
 
 	for (size_t skip = 0; skip < MAX_ENCLOSING; skip++) {
 		if (symbols__after(symbols, vaddr, skip, &after) < 0)
-			return;
-		if (zname__decode(after.name, &za) < 0 || !za.is_haskell ||
-		    strcmp(za.module, z->module) != 0 || strcmp(za.package, z->package) != 0)
-			return;
+			return false;
+		if (zname__decode(after.name, &za) < 0 || !za.is_haskell)
+			return false;
+		if (skip == 0)
+			first = za;
+		if (strcmp(za.module, first.module) != 0 || strcmp(za.package, first.package) != 0)
+			return false;
 		if (za.kind == ZNAME_INFO) {
 			*hit = after;
 			*z = za;
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 /* A place that no symbol names. */
@@ -220,13 +232,12 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	}
 	label = zname__decode(hit.name, &z) == 0;
 	n->code = classify(target, image, vaddr, &hit, label);
-	if (n->code == CODE_HASKELL && !label && hit.source == NAME_NEAREST) {
-		/* a module's first local closures, behind a C function of another file */
+	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST &&
+	    !prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
+		/* behind a C function, and no module's symbol follows */
 		name_offset(names, image, vaddr, n);
 		return;
 	}
-	if (n->code == CODE_HASKELL && z.is_haskell && hit.source == NAME_NEAREST)
-		prefer_enclosing(symbols, vaddr, &hit, &z);
 	n->source = hit.source;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {

@@ -9,7 +9,7 @@
 
 struct names;
 
-int names__new(struct target *target, struct names **ret_names);
+int names__new(struct names **ret_names);
 void names__free(struct names *names);
 
 /* The name of the code at addr; a return address is named by the call before it. */

@@ -3,6 +3,7 @@
 #include "rts_find.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -26,12 +27,61 @@ static int preference(const struct image *image)
 	return strncmp(image->base, "libHSrts", 8) == 0 ? 1 : 2;
 }
 
-static bool is_rts(struct image *image, struct rts *rts)
+static void shift(struct rts *rts, uint64_t by)
 {
-	if (!image->elf)
+	struct rts_place *places[] = {
+		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
+		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
+		&rts->all_tasks, &rts->n_capabilities,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (places[i]->addr)
+			places[i]->addr += by;
+	if (rts->stgrun_ret)
+		rts->stgrun_ret += by;
+}
+
+/* NULL: the file holds no runtime, or there is no memory. */
+static struct rts *analyse(pid_t pid, struct image *image)
+{
+	struct rts *rts = image->elf ? calloc(1, sizeof(*rts)) : NULL;
+
+	if (!rts)
+		return NULL;
+	if (!rts_strings__read(image->elf, image->base, rts)) {
+		free(rts);
+		return NULL;
+	}
+	rts->image = image;
+	debugfile__look(pid, image);
+	for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
+		strategies[s](rts);
+	elf__done(image->elf);
+	rts->image = NULL;
+	shift(rts, -image->bias);
+	return rts;
+}
+
+/* What the file was found to hold, now or before, moved to where this process has it. */
+static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
+{
+	struct file *file = image->file;
+
+	if (!file->rts_tried) {
+		file->rts = analyse(pid, image);
+		file->rts_tried = true;
+	}
+	if (!file->rts)
 		return false;
-	memset(rts, 0, sizeof(*rts));
-	return rts_strings__read(image->elf, image->base, rts);
+	*rts = *file->rts;
+	rts->image = image;
+	rts->dynamic = !image->is_exe;
+	shift(rts, image->bias);
+	/* where a library's thread-local block lies the file does not tell */
+	if (rts->dynamic)
+		rts->tls_known = false;
+	return true;
 }
 
 void rts__free(struct rts *rts)
@@ -47,14 +97,8 @@ int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts)
 		for (size_t i = 0; i < images->n; i++) {
 			struct image *image = images->images[i];
 
-			if (preference(image) != want || !is_rts(image, &rts))
+			if (preference(image) != want || !is_rts(pid, image, &rts))
 				continue;
-			rts.image = image;
-			debugfile__look(pid, image);
-			rts.dynamic = !image->is_exe;
-			for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
-				strategies[s](&rts);
-			elf__done(image->elf);
 			*ret_rts = rts;
 			return 0;
 		}

@@ -44,6 +44,8 @@ void rts__free(struct rts *rts);
 
 /* Version and way from the strings that `strip` leaves; false if the file has none. */
 bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts);
+/* A cheap look: whether the file holds the string that every runtime has. */
+bool rts_strings__maybe(const struct elf_file *elf);
 /* "rts_thr_p" → threaded, profiled, debug. */
 void rts_strings__set_way(struct rts *rts, const char *way);
 

@@ -246,6 +246,20 @@ static bool search_all(const struct elf_range_at *ranges, size_t n, const char *
 	return false;
 }
 
+bool rts_strings__maybe(const struct elf_file *elf)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	size_t n = string_ranges(elf, ranges, STRING_RANGES);
+	bool found = false;
+
+	for (size_t i = 0; i < n; i++) {
+		found = found ||
+			memmem(ranges[i].data, ranges[i].size, message, sizeof(message)) != NULL;
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
+	}
+	return found;
+}
+
 bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 {
 	struct elf_range_at ranges[STRING_RANGES];

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -18,6 +19,7 @@
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS 2000
+#define RUNTIME_LIBRARY	 "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -48,7 +50,6 @@ void target__free(struct target *target)
 		return;
 	names__free(target->names);
 	insn__free(target->insn);
-	rts__free(&target->rts);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
 	free(target->symbols_path);
@@ -85,6 +86,22 @@ int target__refresh_maps(struct target *target)
 	return err;
 }
 
+/* The line about what is wrong, with what can be done: to standard error, or to who asked for it.
+ */
+__attribute__((format(printf, 2, 3))) static void refuse(struct target *t, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (t->reason)
+		snprintf(t->reason, t->reason_size, "%s", text);
+	else
+		log_error("pid %d: %s", t->info.pid, text);
+}
+
 static int open_process(struct target *t, pid_t pid)
 {
 	struct proc_stat st = {0};
@@ -93,19 +110,18 @@ static int open_process(struct target *t, pid_t pid)
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
 	if (err == -EINVAL) {
 		/* pidfd_open() takes thread group leaders only */
-		log_error("pid %d: no such process (perhaps a thread's id); "
-			  "--list shows the GHC programs that run",
-			  pid);
+		refuse(t, "no such process (perhaps a thread's id); "
+			  "--list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	if (err < 0 && err != -ESRCH) {
-		log_error("pid %d: cannot open: %s; run as root", pid, strerror(-err));
+		refuse(t, "cannot open: %s; run as root", strerror(-err));
 		return err;
 	}
 	if (err == 0)
 		err = proc__stat(pid, 0, &st);
 	if (err < 0) {
-		log_error("pid %d: no such process; --list shows the GHC programs that run", pid);
+		refuse(t, "no such process; --list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	t->start_ticks = st.start_ticks;
@@ -114,8 +130,7 @@ static int open_process(struct target *t, pid_t pid)
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
 	if (st.state == 'Z') {
-		log_error("pid %d: has ended (a zombie); --list shows the GHC programs that run",
-			  pid);
+		refuse(t, "has ended (a zombie); --list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	return 0;
@@ -127,21 +142,17 @@ static int open_images(struct target *t, pid_t pid)
 
 	/* A kernel thread has no executable. */
 	if (err == -ESRCH && target__alive(t)) {
-		log_error(
-			"pid %d: not a GHC program (a kernel thread); --list shows those that are",
-			pid);
+		refuse(t, "not a GHC program (a kernel thread); --list shows those that are");
 		return -ENOEXEC;
 	}
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		log_error("pid %d: may not look into it: %s; run as root (CAP_SYS_PTRACE)", pid,
-			  strerror(-err));
+		refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)", strerror(-err));
 		return err;
 	}
 	if (err < 0)
-		log_error("pid %d: cannot read its mappings: %s; is it still running?", pid,
-			  strerror(-err));
+		refuse(t, "cannot read its mappings: %s; is it still running?", strerror(-err));
 	return err;
 }
 
@@ -193,7 +204,7 @@ static bool is_packed(const struct target *t)
 }
 
 /* -ENOEXEC or -ENOTSUP with its line. */
-static int not_ghc(const struct target *t, pid_t pid)
+static int not_ghc(struct target *t, pid_t pid)
 {
 	const struct image *exe = images__exe(&t->images);
 	char link[64];
@@ -207,18 +218,18 @@ static int not_ghc(const struct target *t, pid_t pid)
 		if (fd >= 0)
 			elf__peek(fd, &machine, &class);
 		fd__close(&fd);
-		log_error("pid %d: %s is %s; only x86-64 programs can be profiled", pid, t->exe,
-			  machine_name(machine, class));
+		refuse(t, "%s is %s; only x86-64 programs can be profiled", t->exe,
+		       machine_name(machine, class));
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
-		log_error("pid %d: %s is packed (its code is in anonymous memory, not in a file): "
-			  "it cannot be looked into; unpack it (upx -d) and start it again",
-			  pid, t->exe);
+		refuse(t,
+		       "%s is packed (its code is in anonymous memory, not in a file): it cannot "
+		       "be looked into; unpack it (upx -d) and start it again",
+		       t->exe);
 		return -ENOTSUP;
 	}
-	log_error("pid %d: not a GHC program (no RTS found in %s); --list shows those that are",
-		  pid, t->exe);
+	refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are", t->exe);
 	return -ENOEXEC;
 }
 
@@ -288,55 +299,202 @@ static void fill_wire(struct target *t)
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
 }
 
-static int check_live(struct target *t, pid_t pid, enum target_verdict *ret_verdict)
+/*
+ * What can be said before the runtime is initialised. Of the two Task layouts only the live
+ * process tells which one it is: the probe programs get both, and ask each Task themselves.
+ */
+static void fill_wire_early(struct target *t)
+{
+	struct wire_target *w = &t->info.wire;
+	struct layout l[LAYOUT_VARIANTS];
+	bool have[LAYOUT_VARIANTS], known = false;
+
+	for (int v = 0; v < LAYOUT_VARIANTS; v++)
+		have[v] = t->rts.version[0] &&
+			  layout__find(t->rts.version, t->rts.threaded, t->rts.profiled,
+				       (enum layout_variant)v, &l[v], &known) == 0;
+	t->info.version_known = known;
+	if (!known || (!have[LAYOUT_CLK] && !have[LAYOUT_NOCLK]))
+		return;
+	w->layout = l[have[LAYOUT_CLK] ? LAYOUT_CLK : LAYOUT_NOCLK].wire;
+	if (have[LAYOUT_CLK] && have[LAYOUT_NOCLK] &&
+	    l[LAYOUT_NOCLK].wire.task_incall != w->layout.task_incall)
+		w->layout.alt_task_incall = l[LAYOUT_NOCLK].wire.task_incall;
+	w->flags = WIRE_TARGET_UNCONFIRMED | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0);
+	w->start_boottime_ns = t->info.start_time_ns;
+	w->call_record_ns = TARGET_CALL_RECORD_NS;
+	w->off_record_ns = TARGET_OFF_RECORD_NS;
+}
+
+/* 0 with a verdict, or a negative errno with its line. */
+static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
+{
+	if (t->check.verdict == CHECK_OK && !t->info.version_known && t->check.tsos == 0) {
+		/* A version that nobody has measured must confirm more than one that is known. */
+		if (!last) {
+			*ret_verdict = TARGET_NOT_READY;
+			return 0;
+		}
+		refuse(t,
+		       "GHC %s (%s): unknown version, and no Haskell thread to confirm its offsets "
+		       "by; try again while it works",
+		       t->rts.version, t->rts.way);
+		return -ENOTSUP;
+	}
+	if (t->check.verdict == CHECK_FAILED && last) {
+		refuse(t,
+		       "GHC %s (%s): the live process does not confirm the layout: %s; nothing was "
+		       "attached",
+		       t->rts.version, t->rts.way, t->check.why);
+		return -ENOTSUP;
+	}
+	if (t->check.verdict == CHECK_OK && !t->info.version_known && !t->reason)
+		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
+			 "Tasks, %u Haskell threads and %u safe calls in its code)",
+			 t->info.pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
+			 t->rts.callsites.offset_votes);
+	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
+	return 0;
+}
+
+static int check_live(struct target *t, bool last, enum target_verdict *ret_verdict)
 {
 	int err;
 
 	if (!t->rts.version[0]) {
-		log_error("pid %d: a GHC program of unknown version (%s); its offsets cannot be "
-			  "known",
-			  pid, t->exe);
+		refuse(t, "a GHC program of unknown version (%s); its offsets cannot be known",
+		       t->exe);
 		return -ENOTSUP;
 	}
-	err = check__run(pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, &t->check,
-			 &t->info.version_known);
-	if (err == -EPERM || err == -EACCES) {
-		log_error("pid %d: may not read its memory: %s; run as root (CAP_SYS_PTRACE)", pid,
-			  strerror(-err));
-		return err;
+	err = check__run(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
+			 &t->check, &t->info.version_known);
+	if (err == 0)
+		return judge(t, last, ret_verdict);
+	if (err == -EPERM || err == -EACCES)
+		refuse(t, "may not read its memory: %s; run as root (CAP_SYS_PTRACE)",
+		       strerror(-err));
+	else if (err == -ENOTSUP)
+		refuse(t,
+		       "GHC %s (%s): no layout is known for it; see the README for the versions "
+		       "that are",
+		       t->rts.version, t->rts.way);
+	else if (err == -ETIMEDOUT)
+		refuse(t, "its runtime could not be checked within %d s; try again",
+		       CHECK_TIMEOUT_MS / 1000);
+	else
+		refuse(t, "cannot check its runtime: %s; is it still running?", strerror(-err));
+	return err;
+}
+
+/* Whether the dynamic linker will bring a runtime: it runs after the exec. */
+static bool awaits_library(const struct target *t)
+{
+	const struct image *exe = images__exe(&t->images);
+	struct elf_section strings;
+
+	return exe && exe->elf && elf__section(exe->elf, ".dynstr", &strings) == 0 &&
+	       strings.data &&
+	       memmem(strings.data, strings.size, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1);
+}
+
+/*
+ * Where the dynamic linker will find the runtime: the string table of the executable has both its
+ * name and the directories of its run path. A wrong guess does no harm: whoever uses it compares
+ * it with what the process maps.
+ */
+static void add_library_in(struct target *t, const char *dirs, const char *name)
+{
+	char path[4096], dir[4096];
+	const char *slash = strrchr(t->exe, '/');
+	struct stat st;
+
+	for (const char *p = dirs; *p;) {
+		size_t len = strcspn(p, ":");
+		bool origin = len >= 7 && strncmp(p, "$ORIGIN", 7) == 0;
+		int fd, n;
+
+		snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - t->exe) : 1,
+			 slash ? t->exe : ".");
+		n = snprintf(path, sizeof(path), "%s%.*s/%s", origin ? dir : "",
+			     (int)(len - (origin ? 7 : 0)), p + (origin ? 7 : 0), name);
+		p += len + (p[len] == ':');
+		if (n < 0 || n >= (int)sizeof(path))
+			continue;
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (fd < 0)
+			continue;
+		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+			images__of_file(&t->images, fd, path, path, false);
+		close(fd);
+		return;
 	}
-	if (err == -ENOTSUP) {
-		log_error("pid %d: GHC %s (%s): no layout is known for it; see the README for the "
-			  "versions that are",
-			  pid, t->rts.version, t->rts.way);
-		return err;
+}
+
+static void add_runtime_library(struct target *t)
+{
+	const struct image *exe = images__exe(&t->images);
+	struct elf_section strings;
+	const char *name = NULL, *p, *end;
+
+	if (!exe || !exe->elf || !awaits_library(t) ||
+	    elf__section(exe->elf, ".dynstr", &strings) < 0)
+		return;
+	end = (const char *)strings.data + strings.size;
+	for (p = (const char *)strings.data; p < end; p += strnlen(p, (size_t)(end - p)) + 1)
+		if (strncmp(p, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1) == 0)
+			name = p;
+	for (p = (const char *)strings.data; name && p < end;
+	     p += strnlen(p, (size_t)(end - p)) + 1)
+		if (memchr(p, '/', strnlen(p, (size_t)(end - p))))
+			add_library_in(t, p, name);
+}
+
+static int new_target(pid_t pid, const struct target_opts *opts, struct target **ret_target)
+{
+	struct target *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->pidfd = -1;
+	t->info.pid = pid;
+	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
+	if (opts) {
+		t->images.cache = opts->cache;
+		t->reason = opts->reason;
+		t->reason_size = opts->reason_size;
+		t->starting = opts->starting;
+		t->force = opts->force;
 	}
-	if (err < 0) {
-		log_error("pid %d: cannot check its runtime: %s; is it still running?", pid,
-			  strerror(-err));
-		return err;
+	if (opts && opts->symbols_path) {
+		t->symbols_path = strdup(opts->symbols_path);
+		if (!t->symbols_path) {
+			target__free(t);
+			return -ENOMEM;
+		}
 	}
-	if (t->check.verdict == CHECK_FAILED) {
-		log_error("pid %d: GHC %s (%s): the live process does not confirm the layout: %s; "
-			  "nothing was attached",
-			  pid, t->rts.version, t->rts.way, t->check.why);
-		return -ENOTSUP;
-	}
-	/* A version that nobody has measured must confirm more than one that is known. */
-	if (t->check.verdict == CHECK_OK && !t->info.version_known && t->check.tsos == 0) {
-		log_error("pid %d: GHC %s (%s): unknown version, and no Haskell thread to confirm "
-			  "its offsets by; try again while it works",
-			  pid, t->rts.version, t->rts.way);
-		return -ENOTSUP;
-	}
-	if (t->check.verdict == CHECK_OK && !t->info.version_known)
-		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
-			 "Tasks, "
-			 "%u Haskell threads and %u safe calls in its code)",
-			 pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
-			 t->rts.callsites.offset_votes);
-	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
+	*ret_target = t;
 	return 0;
+}
+
+/* The process and its runtime; then `rts` is found. */
+static int find_runtime(struct target *t)
+{
+	pid_t pid = t->info.pid;
+	int err;
+
+	err = open_process(t, pid);
+	if (err < 0)
+		return err;
+	err = open_images(t, pid);
+	if (err < 0)
+		return err;
+	err = t->symbols_path ? take_symbols(t) : 0;
+	if (err < 0)
+		return err;
+	if (rts__find(pid, &t->images, &t->rts) == 0)
+		return 0;
+	return t->starting && awaits_library(t) ? -EAGAIN : not_ghc(t, pid);
 }
 
 int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_target,
@@ -344,34 +502,25 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 {
 	enum target_verdict verdict = TARGET_OK;
 	struct target *t;
-	int err = -ENOMEM;
+	int err;
 
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		goto no_memory;
-	t->pidfd = -1;
-	t->info.pid = pid;
-	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
-	if (opts && opts->symbols_path) {
-		t->symbols_path = strdup(opts->symbols_path);
-		if (!t->symbols_path)
-			goto no_memory;
-		t->force = opts->force;
+	err = new_target(pid, opts, &t);
+	if (err < 0) {
+		log_error("pid %d: out of memory", pid);
+		return err;
 	}
-	err = open_process(t, pid);
+	err = find_runtime(t);
 	if (err < 0)
 		goto out;
-	err = open_images(t, pid);
-	if (err < 0)
-		goto out;
-	err = t->symbols_path ? take_symbols(t) : 0;
-	if (err < 0)
-		goto out;
-	if (rts__find(pid, &t->images, &t->rts) < 0) {
-		err = not_ghc(t, pid);
-		goto out;
+	/* one that has just begun is attached first, and checked when it is ready */
+	if (t->starting)
+		verdict = TARGET_NOT_READY;
+	else
+		err = check_live(t, true, &verdict);
+	if (err < 0 && err != -ESRCH && err != -ENOMEM && t->reason) {
+		verdict = TARGET_REFUSED;
+		err = 0;
 	}
-	err = check_live(t, pid, &verdict);
 	if (err < 0)
 		goto out;
 	err = insn__new(&t->insn);
@@ -380,22 +529,78 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	fill_info(t);
 	if (verdict == TARGET_OK)
 		fill_wire(t);
-	err = names__new(t, &t->names);
+	else
+		fill_wire_early(t);
+	err = names__new(&t->names);
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {
-		log_error("pid %d: has ended; --list shows the GHC programs that run", pid);
+		refuse(t, "has ended; --list shows the GHC programs that run");
 		err = -ESRCH;
 		goto out;
 	}
+	t->reason = NULL;
 	*ret_target = t;
 	*ret_verdict = verdict;
 	return 0;
 
 no_memory:
 	err = -ENOMEM;
-	log_error("pid %d: out of memory", pid);
+	refuse(t, "out of memory");
 out:
 	target__free(t);
 	return err;
+}
+
+int target__complete(struct target *target, bool last, enum target_verdict *ret_verdict)
+{
+	enum target_verdict verdict = TARGET_NOT_READY;
+	int err;
+
+	err = target__refresh_maps(target);
+	if (err < 0)
+		return err;
+	err = check_live(target, last, &verdict);
+	if (err < 0)
+		return err;
+	if (verdict == TARGET_OK)
+		fill_wire(target);
+	*ret_verdict = verdict;
+	return 0;
+}
+
+int target__open_file(int fd, const char *path, const struct target_opts *opts,
+		      struct target **ret_target)
+{
+	char link[PROC_PATH_LEN];
+	struct target *t;
+	int err;
+
+	err = new_target(0, opts, &t);
+	if (err < 0)
+		return err;
+	snprintf(t->exe, sizeof(t->exe), "%s", path);
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", getpid(), fd);
+	err = images__of_file(&t->images, fd, link, path, true);
+	if (err == 0)
+		add_runtime_library(t);
+	if (err == 0 && t->symbols_path)
+		err = take_symbols(t);
+	if (err == 0)
+		err = rts__find(0, &t->images, &t->rts);
+	if (err == 0)
+		err = insn__new(&t->insn);
+	if (err == 0) {
+		fill_info(t);
+		fill_wire_early(t);
+		if (!t->info.wire.flags)
+			err = -ENOEXEC;
+	}
+	if (err < 0) {
+		target__free(t);
+		return err;
+	}
+	t->reason = NULL;
+	*ret_target = t;
+	return 0;
 }

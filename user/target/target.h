@@ -63,8 +63,15 @@ struct target_info {
 
 enum target_verdict {
 	TARGET_OK = 0,
-	TARGET_NOT_READY, /* the runtime is not initialised yet: look again later */
+	TARGET_NOT_READY, /* the runtime is not initialised yet: target__complete() later */
+	TARGET_REFUSED,	  /* a GHC program that cannot be profiled: only with opts->reason */
 };
+
+/* What was learnt of files, shared by the targets that are opened with it. Outlives none of them:
+ * free it last. */
+struct target_cache;
+int target_cache__new(struct target_cache **ret_cache);
+void target_cache__free(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
@@ -74,8 +81,20 @@ enum target_verdict {
 #define TARGET_OFF_RECORD_NS  100000
 
 struct target_opts {
-	const char *symbols_path; /* --symbols FILE, or NULL */
-	bool force;		  /* accept a build-id that does not match */
+	const char *symbols_path;   /* --symbols FILE, or NULL */
+	bool force;		    /* accept a build-id that does not match */
+	struct target_cache *cache; /* NULL: nothing is shared */
+	/*
+	 * Takes the line about what is wrong, without "pid N: ", instead of standard error. Then a
+	 * GHC program that cannot be profiled is no failure but TARGET_REFUSED, to be looked at.
+	 */
+	char *reason;
+	size_t reason_size;
+	/*
+	 * The process has just been exec'd. -EAGAIN: its runtime is a library that is not mapped
+	 * yet; and what does not look right is taken for not initialised yet.
+	 */
+	bool starting;
 };
 
 /*
@@ -89,6 +108,23 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 		 enum target_verdict *ret_verdict);
 void target__free(struct target *target);
 
+/*
+ * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
+ * not ready. Fills in info.wire and what else only the live process tells. Errors as above.
+ *
+ * A target that is not ready can be attached already: its probes are known, and info.wire has
+ * WIRE_TARGET_UNCONFIRMED (no layout: it has not).
+ */
+int target__complete(struct target *target, bool last, enum target_verdict *ret_verdict);
+
+/*
+ * The executable of a process that is yet to be: where its probes go and its layout, as of a
+ * target that is not ready; info.pid is 0. Prints nothing. -ENOEXEC: it holds no runtime, or one
+ * of a version whose layout nobody knows.
+ */
+int target__open_file(int fd, const char *path, const struct target_opts *opts,
+		      struct target **ret_target);
+
 const struct target_info *target__info(const struct target *target);
 
 /* Readable (poll) when the process has exited. Owned by the target. */
@@ -99,6 +135,41 @@ bool target__alive(const struct target *target);
 
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
 int target__refresh_maps(struct target *target);
+
+/* ── what --list and --doctor tell beside ────────────────────────────────────────────────── */
+
+struct target_traits {
+	const char *linking; /* "dynamic", "static glibc", "static musl", "dynamic Haskell", … */
+	const char *symbols; /* "full", "dynamic only", "debug file", "none" */
+	uint32_t threads;
+	uid_t uid;
+	char eventlog[256]; /* path of the eventlog that it writes; "": none */
+};
+/* Takes at most timeout_ms. What cannot be told is "" or 0. */
+void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);
+
+/* How the live process confirmed the layout. */
+struct target_confirmed {
+	uint32_t capabilities, tasks, tsos; /* how many of each agreed */
+	bool tls;			    /* my_task's place was proved by the Tasks' own ids */
+	const char *task_layout;	    /* "with clock", "without clock": see layout.h */
+	uint64_t stgrun_ret;		    /* 0: not found */
+	const char *rts_file;		    /* base name of the file that holds the runtime */
+	uint32_t votes, runner_up; /* call sites that agree on suspendThread and resumeThread, and
+				      on the second best pair; 0: they were not needed */
+};
+void target__confirmed(const struct target *target, struct target_confirmed *ret_confirmed);
+
+/* ── discovery ───────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * A cheap look: 1 if the process maps a file that holds a GHC runtime, 0 if not (or it is gone, or
+ * may not be looked at). Each file is looked through once for a cache.
+ */
+int discover__process(struct target_cache *cache, pid_t pid);
+/* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
+ */
+int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -181,8 +252,9 @@ void snapshot__free(struct snapshot *snapshot);
 /* One mapping of code with unwind rows, or that might have them. */
 struct target_code {
 	uint64_t start, end;
-	uint64_t bias;	   /* address in the process − address in the file */
-	uint64_t dev, ino; /* the file's identity; 0, 0: the vdso, the same for all processes */
+	uint64_t bias;	     /* address in the process − address in the file */
+	uint64_t dev, ino;   /* the file's identity; 0, 0: the vdso, the same for all processes */
+	uint64_t changed_ns; /* when the file was changed last */
 };
 size_t target__n_code(const struct target *target);
 /* -ENOENT: no file is known for this mapping. */

@@ -19,6 +19,9 @@ struct target {
 	char build_id[41];
 	char *symbols_path; /* --symbols, or NULL */
 	bool force;
+	bool starting;
+	char *reason; /* during target__open: where the line about what is wrong goes */
+	size_t reason_size;
 	struct images images;
 	struct rts rts;
 	struct check_result check;

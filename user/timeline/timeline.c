@@ -256,6 +256,20 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	return 0;
 }
 
+int timeline__update_target(struct timeline *tl, const struct target_info *info)
+{
+	struct target_state *tg = tl__find(tl, info->pid);
+	const char *end;
+
+	if (!tg || tg->ended)
+		return -ENOENT;
+	end = tg->pub.end;
+	copy_info(tl, &tg->pub, info);
+	tg->pub.end = end;
+	tg->call_record_ns = info->wire.call_record_ns;
+	return 0;
+}
+
 /* ── what the session sets ───────────────────────────────────────────────────────────────── */
 
 /* While probes are off nothing is counted: what was, is not all. */

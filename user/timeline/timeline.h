@@ -69,6 +69,11 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 			 const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns);
 
 /*
+ * More is known of the process: its runtime was not initialised when it joined. -ENOENT.
+ */
+int timeline__update_target(struct timeline *tl, const struct target_info *info);
+
+/*
  * One record as it came from the ring buffer; `size` bytes are readable. -EBADMSG: type, size,
  * counts or times contradict each other (nothing was taken); -ENOENT: of a process that is not in
  * the timeline; -ENOSPC: left out because max_records are kept and none of them can go (counted;

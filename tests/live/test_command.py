@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""safescoped -- COMMAND: profiled from its first call to its end, as the user who ran sudo."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import SAFESCOPED, cases, check, program, run
+
+ALWAYS = ("--max-overhead", "1000", "-v")
+
+
+def start(t, command, *options, formats="json", env=None, prefix=()):
+    return subprocess.Popen([*map(str, prefix), str(SAFESCOPED), *ALWAYS, "-f", formats, "-o", str(t.stem) + ".json",
+                             *map(str, options), "--", *map(str, command)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+
+
+def finish(process, text="go\n", timeout=60):
+    out, err = process.communicate(text.encode() if text is not None else None, timeout)
+    return process.returncode, out.decode(), err.decode()
+
+
+def compare(report, truth, pid=None):
+    for function, want in truth.items():
+        if not function.startswith("unsafe"):
+            got = report.call(function, pid)["calls"]
+            check(got == want["calls"], f"{function}: {got} calls, the program made {want['calls']}")
+
+
+@cases("thr", "v", "thr_p", "p", "dyn")
+def test_from_the_start(t, way):
+    """Its first safe call is counted, and its last."""
+    code, out, err = finish(start(t, [program("Calls", way), 2, "safe_spin_20us=2000", "safe_sleep_1ms=100"]))
+    check(code == 0, f"ended with {code}: {err}")
+    compare(t.report(), json.loads(out.splitlines()[-1]))
+    report = t.report().json
+    check(report["session"]["mode"] == "command", f"mode is {report['session']['mode']}")
+    check(len(report["targets"]) == 1, f"{len(report['targets'])} targets")
+
+
+def test_stripped(t):
+    stripped = t.dir / "Bare"
+    shutil.copy(program("Calls", "thr"), stripped)
+    subprocess.run(["strip", stripped], check=True)
+    code, out, err = finish(start(t, [stripped, 1, "safe_spin_20us=2000"]))
+    check(code == 0, f"ended with {code}: {err}")
+    calls = sum(c["calls"] for c in t.report().target()["safe_calls"])
+    check(2000 <= calls <= 2020, f"{calls} calls, the program made 2000 and the runtime a few")
+
+
+def test_along_path(t):
+    name = program("Calls", "thr")
+    code, out, err = finish(start(t, [name.name, 1, "safe_sleep_1ms=50"],
+                                  env={"PATH": f"/nowhere:{name.parent}:{os.environ['PATH']}"}))
+    check(code == 0, f"ended with {code}: {err}")
+    compare(t.report(), json.loads(out.splitlines()[-1]))
+
+
+def test_behind_a_wrapper(t):
+    """A script that becomes the program: what nixpkgs makes of most Haskell programs."""
+    script = t.dir / "wrapper"
+    script.write_text(f"#!/bin/sh\nexec {program('Calls', 'thr')} \"$@\"\n")
+    script.chmod(0o755)
+    process = start(t, [script, 1, "safe_sleep_1ms=200"])
+    time.sleep(1)
+    code, out, err = finish(process)
+    check(code == 0, f"ended with {code}: {err}")
+    compare(t.report(), json.loads(out.splitlines()[-1]))
+
+
+def test_its_status_is_not_ours(t):
+    script = t.dir / "fails"
+    script.write_text(f"#!/bin/sh\nexec {program('Forky', 'thr')} crash 20\n")
+    script.chmod(0o755)
+    process = start(t, [script])
+    time.sleep(0.7)
+    code, out, err = finish(process)
+    check(code == 0, f"ended with {code}: {err}")
+    check("ended by signal 11" in err, f"how it ended is not said: {err}")
+    check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the crash")
+
+
+@cases(["/nonexistent/program"], ["no-such-program-anywhere"], ["/etc/passwd"])
+def test_cannot_be_started(t, command):
+    code, out, err = finish(start(t, command))
+    lines = [l for l in err.splitlines() if l]
+    check(code == 2, f"ended with {code}: {err}")
+    check(len(lines) == 1 and "cannot be started" in lines[0], f"it said {lines}")
+    check(not list(t.dir.glob("p*")), "files are left behind")
+
+
+def test_no_ghc_program(t):
+    code, out, err = finish(start(t, ["echo", "hello"]))
+    check(code == 2, f"ended with {code}: {err}")
+    check(out == "hello\n", f"its output is {out!r}")
+    check("not a GHC program" in err or "before its GHC runtime" in err, f"it said {err}")
+
+
+def test_as_the_user_of_sudo(t):
+    nobody = pwd.getpwnam("nobody")
+    env = {"SUDO_UID": str(nobody.pw_uid), "SUDO_GID": str(nobody.pw_gid)}
+    code, out, err = finish(start(t, ["sh", "-c", "id -u; id -g; id -G; echo $HOME; echo $USER"], env=env))
+    check(out.split()[:2] == [str(nobody.pw_uid), str(nobody.pw_gid)], f"it ran as {out.split()}")
+    check("0" not in out.split()[:3], f"it kept root's groups: {out.split()}")
+    check(out.splitlines()[-1] == "nobody" and nobody.pw_dir in out, f"its environment is {out.splitlines()[3:]}")
+
+
+def test_root_without_sudo(t):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
+    done = subprocess.run([SAFESCOPED, "-f", "json", "-o", t.stem, "--", "id", "-u"], capture_output=True, text=True, env=env)
+    check(done.stdout == "0\n", f"it ran as {done.stdout!r}")
+
+
+def child_of(process):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        for pid in open(f"/proc/{process.pid}/task/{process.pid}/children").read().split():
+            try:
+                if os.readlink(f"/proc/{pid}/exe") == str(program("Calls", "thr")):
+                    return int(pid)
+            except OSError:
+                pass
+        time.sleep(0.02)
+    check(False, "the program was not started")
+
+
+@cases("SIGINT", "SIGTERM", "SIGHUP")
+def test_signals_go_on_to_it(t, name):
+    process = start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=100000"])
+    child = child_of(process)
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+    time.sleep(1)
+    begun = time.monotonic()
+    process.send_signal(getattr(signal, name))
+    code, out, err = finish(process, None)
+    check(code == 0, f"ended with {code}: {err}")
+    check(time.monotonic() - begun < 10, "it took long to end")
+    check(not os.path.exists(f"/proc/{child}"), "the program did not get the signal")
+    check(t.report().call("safe_sleep_1ms")["calls"] >= 300, "the profile up to there is not whole")
+
+
+def test_two_signals_end_the_session(t):
+    """A program that does not mind: the second signal ends the session, and the program goes on."""
+    script = t.dir / "deaf"
+    script.write_text(f"#!/bin/sh\ntrap '' INT TERM\nexec {program('Calls', 'thr')} \"$@\"\n")
+    script.chmod(0o755)
+    process = start(t, [script, 1, "safe_sleep_1ms=5000"])
+    child = child_of(process)
+    t.finally_do(lambda: os.path.exists(f"/proc/{child}") and os.kill(child, signal.SIGKILL))
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+    time.sleep(0.7)
+    # GHC sets a handler of its own for SIGINT, but leaves SIGTERM as it is.
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    check(process.poll() is None, "one signal ended the session though the program goes on")
+    process.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + 10
+    while process.poll() is None:
+        check(time.monotonic() < deadline, "the second signal did not end the session")
+        time.sleep(0.05)
+    check(process.returncode == 0, f"ended with {process.returncode}")
+    check(os.path.exists(f"/proc/{child}"), "the program was ended")
+    check(t.report().call("safe_sleep_1ms")["calls"] >= 100, "the profile up to there is not whole")
+
+
+def test_duration(t):
+    process = start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=3000"], "-d", "1")
+    child = child_of(process)
+    t.finally_do(lambda: os.path.exists(f"/proc/{child}") and os.kill(child, signal.SIGKILL))
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 10
+    while process.poll() is None:
+        check(time.monotonic() < deadline, "the duration did not end the session")
+        time.sleep(0.05)
+    check(os.path.exists(f"/proc/{child}"), "the program was ended")
+    check(0 < t.report().call("safe_sleep_1ms")["calls"] < 1200, "not the calls of a second")
+
+
+def test_nothing_is_left(t):
+    """Descriptors, signal mask and ignored signals of the daemon are not the program's."""
+    done = subprocess.run([SAFESCOPED, "-q", "-f", "json", "-o", t.stem, "--", "sh", "-c",
+                           "ls /proc/self/fd; grep -E 'SigBlk|SigIgn' /proc/self/status"],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, restore_signals=True)
+    lines = done.stdout.split("\n")
+    fds = [int(l) for l in lines if l.isdigit()]
+    check(sorted(fds)[:3] == [0, 1, 2] and len(fds) <= 4, f"it has the descriptors {fds}")
+    masks = [int(l.split()[1], 16) for l in lines if l.startswith("Sig")]
+    check(masks == [0, 0], f"blocked and ignored: {[hex(m) for m in masks]}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--doctor: what is there, what is missing, and what was found in a process."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness import SAFESCOPED, Skip, Target, cases, check, program, run
+
+NAMES = ["kernel", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "BTF", "ring buffer", "uprobes", "uprobe_multi",
+         "perf_event", "tracepoints", "lockdown", "perf_event_paranoid"]
+
+
+def doctor(*args, prefix=(), binary=SAFESCOPED):
+    """(exit code, {name: (state, text)} of every line)."""
+    done = subprocess.run([*map(str, prefix), str(binary), "--doctor", *map(str, args)], capture_output=True,
+                          text=True, timeout=60)
+    found = {}
+    for line in done.stdout.splitlines():
+        m = re.match(r"(ok|missing|MISSING)\s+(.{22}) (.*)$", line)
+        check(m or not line or line.startswith("pid "), f"a line of no form: {line!r}")
+        if m:
+            found[m.group(2).strip()] = (m.group(1), m.group(3))
+    return done.returncode, found
+
+
+def test_this_kernel(t):
+    code, found = doctor()
+    for name in NAMES:
+        check(name in found, f"no word of {name}: {sorted(found)}")
+    check(os.uname().release in found["kernel"][1], f"another kernel: {found['kernel']}")
+    # The live tests run only where all is there.
+    check(code == 0, f"ended with {code}: {found}")
+    check(found["BPF programs"][0] == "ok", f"the programs: {found['BPF programs']}")
+    multi = found["uprobe_multi"][0] == "ok"
+    check(("not used" in found["perf uprobes"][1]) == multi or not multi, "which uprobes are used is not said")
+
+
+def test_without_privileges(t):
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
+    t.finally_do(lambda: shutil.rmtree(folder))
+    folder.chmod(0o755)
+    copy = folder / "safescoped"
+    shutil.copy(SAFESCOPED, copy)
+    copy.chmod(0o755)
+    code, found = doctor(prefix=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), binary=copy)
+    check(code == 2, f"ended with {code}")
+    for name in ("CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"):
+        state, text = found[name]
+        check(state == "MISSING" and "sudo" in text, f"{name}: {state} {text}")
+
+
+@cases("thr", "thr_p", "dyn")
+def test_a_process(t, way):
+    target = t.target("Server", way=way, ready="waiting", rts=("-N2",))
+    code, found = doctor("--pid", target.pid)
+    check(code == 0, f"ended with {code}: {found}")
+    for name in ("GHC runtime", "layout", "capabilities", "my_task", "suspendThread", "resumeThread", "StgRun"):
+        check(found[name][0] == "ok", f"{name}: {found.get(name)}")
+    check("2 capabilities" in found["layout"][1], f"layout: {found['layout']}")
+    file = program("Server", way)
+    if way == "dyn":
+        check("libHSrts" in found["suspendThread"][1], f"suspendThread: {found['suspendThread']}")
+        return
+    # The place is the symbol's own: looked up by another tool.
+    nm = subprocess.run(["nm", file], capture_output=True, text=True).stdout
+    want = int(re.search(r"^([0-9a-f]+) T suspendThread$", nm, re.M).group(1), 16)
+    offset = int(re.search(r"\+0x([0-9a-f]+)", found["suspendThread"][1]).group(1), 16)
+    segments = subprocess.run(["readelf", "-lW", file], capture_output=True, text=True).stdout
+    for m in re.finditer(r"LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", segments):
+        at, vaddr, size = (int(x, 16) for x in m.groups())
+        if vaddr <= want < vaddr + size:
+            want = want - vaddr + at
+            break
+    check(want <= offset <= want + 64, f"the probe is at {offset:#x}, suspendThread at {want:#x}")
+    check("emulates" in found["suspendThread"][1] or "single-steps" in found["suspendThread"][1],
+          f"no word on emulation: {found['suspendThread']}")
+
+
+def test_stripped(t):
+    stripped = t.dir / "Bare"
+    shutil.copy(program("Server", "thr"), stripped)
+    subprocess.run(["strip", stripped], check=True)
+    target = Target([stripped], ready="waiting")
+    t.started.append(target)
+    code, found = doctor("--pid", target.pid)
+    check(code == 0, f"ended with {code}: {found}")
+    m = re.match(r"(\d+) safe calls agree, (\d+) on anything else", found["call sites"][1])
+    check(m and int(m.group(1)) >= 10 * max(1, int(m.group(2))), f"votes: {found['call sites']}")
+    check("callsites" in found["suspendThread"][1], f"suspendThread: {found['suspendThread']}")
+    check(found["symbols"][0] == "missing" and "--symbols" in found["symbols"][1], f"symbols: {found['symbols']}")
+    check(found["tick"][0] == "missing", f"tick: {found['tick']}")
+
+
+def test_no_ghc_program(t):
+    target = Target([program("not_ghc.c")])
+    t.started.append(target)
+    code, found = doctor("--pid", target.pid)
+    check(code == 2, f"ended with {code}")
+    check(found["process"][0] == "MISSING" and "not a GHC program" in found["process"][1], f"{found['process']}")
+
+
+def test_pid_namespace(t):
+    target = Target(["unshare", "-pf", "--kill-child", "--mount-proc", program("Server", "thr")], ready="waiting")
+    t.started.append(target)
+    child = int(Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text().split()[0])
+    done = subprocess.run([SAFESCOPED, "--doctor", "--pid", str(child)], capture_output=True, text=True)
+    check(f"pid {child} (1 inside)" in done.stdout, f"both pids are not shown: {done.stdout}")
+    check(done.returncode == 0, f"ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What safescoped says of a GHC: version, way, capabilities, names. With GHC_ROOT of another
+release's, whose programs run in a mount namespace of their own (tests/run ghc)."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from harness import GHC_ROOT, cases, check, check_near, profile_run, run
+from test_calls import ALWAYS, check_lanes
+
+WAYS = ("v", "thr", "p", "thr_p", "dyn")
+RTS_WAY = {"dyn": "rts_thr_dyn"}
+
+
+def installed_ghc():
+    if GHC_ROOT:
+        return (Path(GHC_ROOT) / "programs" / "ghc-version").read_text().strip()
+    return subprocess.run(["ghc", "--numeric-version"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+
+
+@cases(*WAYS)
+def test_identity(t, way):
+    """On one capability and, where there can be, on three: MainCapability and the array's form."""
+    threaded = way in ("thr", "thr_p", "dyn")
+    for capabilities in (1, 3) if threaded else (1,):
+        truth, report, target = profile_run(
+            t, "Calls", 2, "safe_spin_1ms=100", "interruptible_sleep_1ms=50", "unsafe_spin_1ms=100", way=way,
+            rts=(f"-N{capabilities}",) if threaded else (), options=(*ALWAYS, "-F", "499"))
+        found = report.target(target.pid)
+        ghc = found["ghc"]
+        check(ghc["version"] == installed_ghc(), f"version {ghc['version']}, should be {installed_ghc()}")
+        check(ghc["way"] == RTS_WAY.get(way, "rts_" + way), f"way {way}, it says {ghc['way']}")
+        check(ghc["threaded"] == threaded and ghc["profiled"] == way.endswith("p"), f"way {way}: {ghc}")
+        check(ghc["layout_checked"] and ghc["version_known"], f"the layout was not checked: {ghc}")
+        check(found["capabilities"] == capabilities, f"{found['capabilities']} capabilities of {capabilities}")
+        compare_counts(truth, report)
+        check_lanes(report)
+        # A closure's name may be its neighbour's, but not another module's.
+        for function in ("safe_spin_1ms", "interruptible_sleep_1ms"):
+            for site in report.call(function)["sites"]:
+                check(site["caller"].lstrip("~").startswith("Main."), f"{function} is called by {site['caller']}")
+                check(site["library"] == "Calls", f"{function} is in {site['library']}")
+
+
+def compare_counts(truth, report):
+    for function, want in truth.items():
+        if not function.startswith("unsafe"):
+            got = report.call(function)
+            check(got["calls"] == want["calls"] and got["exact"],
+                  f"{function}: {got['calls']} calls, should be {want['calls']}")
+    named = {c["function"] for c in report.target()["unsafe_calls"]}
+    check("unsafe_spin_1ms" in named, f"no unsafe call unsafe_spin_1ms; there are {named}")
+
+
+def runtime_statistics(path):
+    """What `+RTS -t --machine-readable` wrote: the command line, then pairs of strings."""
+    text = path.read_text().split("\n", 1)[1]
+    return {key: float(value) for key, value in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
+
+
+@cases(*(f"alloc-{way}" for way in WAYS), "stm-thr")
+def test_collections(t, case):
+    """As many collections as the runtime counts, in as much time, and no time of unknown kind."""
+    mode, way = case.split("-")
+    rts = ("-N2", "-A1m") if way in ("thr", "thr_p", "dyn") else ("-A1m",)
+    inside = f"/tmp/statistics-{case}" if GHC_ROOT else str(t.dir / "statistics")
+    outside = Path(f"{GHC_ROOT or ''}{inside}")
+    t.finally_do(lambda: outside.unlink(missing_ok=True))
+    _, report, _ = profile_run(t, "Work", mode, 3, way=way, rts=(*rts, f"-t{inside}", "--machine-readable"),
+                               options=(*ALWAYS, "-F", "499"))
+    want, got = runtime_statistics(outside), report.target()["gc"]
+    if way != "dyn":
+        # Those at the program's start come before the session.
+        check(0 <= want["num_GCs"] - got["count"] <= 4, f"{got['count']} collections of {want['num_GCs']}")
+        check_near("time of collections", got["pause_ns"], 1e9 * want["GC_wall_seconds"],
+                   0.05 * 1e9 * want["GC_wall_seconds"] + 20000 * want["num_GCs"])
+    sums = {}
+    for lane in report.target()["lanes"]:
+        for state, ns in lane["states"].items():
+            sums[state] = sums.get(state, 0) + ns
+    check(sums["unknown"] <= 0.01 * sum(sums.values()), f"unknown time: {sums}")
+    check(way == "dyn" or sums["gc_work"] > 0, f"no collection: {sums}")
+
+
+if __name__ == "__main__":
+    run(globals())

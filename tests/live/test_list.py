@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--list: the GHC processes of the host, what was learnt of each, and nobody else."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from harness import SAFESCOPED, Skip, Target, cases, check, program, run
+
+WANT = {
+    "thr": dict(way="rts_thr", linking="dynamic", symbols="full"),
+    "v": dict(way="rts_v", linking="dynamic", symbols="full"),
+    "thr_p": dict(way="rts_thr_p", linking="dynamic", symbols="full"),
+    "p": dict(way="rts_p", linking="dynamic", symbols="full"),
+    "dyn": dict(way="rts_thr_dyn", linking="dynamic Haskell", symbols="dynamic only"),
+}
+
+
+def listing(*args):
+    done = subprocess.run([SAFESCOPED, "--list", *map(str, args)], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def rows(*args):
+    report = json.loads(listing("-f", "json", *args))
+    return {p["pid"]: p for p in report["processes"]}
+
+
+def ghc_version():
+    return subprocess.run(["ghc", "--numeric-version"], capture_output=True, text=True).stdout.strip()
+
+
+@cases(*WANT)
+def test_each_way(t, way):
+    rts = ("-N2",) if way != "v" and way != "p" else ()
+    # Without threads in the RTS nothing else runs while a safe call lasts.
+    name = "Calls" if way in ("v", "p") else "Server"
+    target = t.target(*((name, 1, "safe_sleep_1ms=1") if name == "Calls" else (name,)), way=way,
+                      ready="ready" if name == "Calls" else "waiting", rts=rts)
+    row = rows().get(target.pid)
+    check(row, "a GHC program is not in the list")
+    for key in ("linking", "symbols"):
+        check(row[key] == WANT[way][key], f"{key} is {row[key]!r}, should be {WANT[way][key]!r}")
+    check(row["ghc"]["way"] == WANT[way]["way"], f"the way is {row['ghc']['way']}")
+    check(row["ghc"]["version"] == ghc_version(), f"the version is {row['ghc']['version']}")
+    check(row["capabilities"] == (2 if rts else 1), f"capabilities: {row['capabilities']}")
+    threads = len(os.listdir(f"/proc/{target.pid}/task"))
+    check(row["threads"] == threads, f"{row['threads']} threads, there are {threads}")
+    check(row["user"] == "root" and row["comm"] == name, f"user and command: {row}")
+    check(row["profilable"] == "yes" and row["why"] is None, f"it cannot be profiled: {row}")
+    check(row["ns_pid"] == target.pid, f"ns_pid is {row['ns_pid']}")
+
+
+def test_stripped(t):
+    stripped = t.dir / "Bare"
+    shutil.copy(program("Server", "thr"), stripped)
+    subprocess.run(["strip", stripped], check=True)
+    target = Target([stripped], ready="waiting")
+    t.started.append(target)
+    row = rows()[target.pid]
+    check(row["symbols"] == "none", f"symbols are {row['symbols']!r}")
+    check(row["ghc"]["way"] == "rts_thr" and row["profilable"] == "yes", f"the row is {row}")
+
+
+def test_others_are_not_listed(t):
+    other = Target([program("not_ghc.c")])
+    t.started.append(other)
+    target = t.target("Server", ready="waiting")
+    session = t.session("--pid", target.pid, "-d", "20", "-v", "-f", "json", "-o", t.stem)
+    session.wait_attached()
+    all_rows = rows()
+    check(target.pid in all_rows, "the GHC program is not there")
+    check(other.pid not in all_rows, "a C program is listed")
+    check(session.pid not in all_rows, "safescoped itself is listed")
+    check(os.getpid() not in all_rows, "python is listed")
+
+
+def test_eventlog(t):
+    source = t.dir / "Wait.hs"
+    source.write_text("module Main (main) where\nmain :: IO ()\nmain = putStrLn \"ready\" >> getLine >> pure ()\n")
+    done = subprocess.run(["ghc", "-v0", "-threaded", "-eventlog", "-rtsopts", "-outputdir", t.dir / "o",
+                           "-o", t.dir / "Wait", source], capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    named = t.dir / "Wait.eventlog"
+    other = t.dir / "strange name"
+    for path in (named, other):
+        target = Target([t.dir / "Wait", "+RTS", "-l", f"-ol{path}", "-RTS"], ready=None)
+        t.started.append(target)
+        deadline = time.monotonic() + 10
+        while True:
+            row = rows().get(target.pid)
+            if row and row["eventlog"]:
+                break
+            check(time.monotonic() < deadline, f"the eventlog {path.name} is not seen: {row}")
+            time.sleep(0.2)
+        check(row["eventlog"] == str(path), f"the eventlog is {row['eventlog']}")
+
+
+def test_table(t):
+    target = t.target("Server", ready="waiting")
+    lines = listing().splitlines()
+    check(re.match(r"\s*PID\b", lines[0]), f"no heading: {lines[0]}")
+    row = [l for l in lines if l.split() and l.split()[0] == str(target.pid)]
+    check(len(row) == 1, f"not one line for the process: {row}")
+    for word in ("Server", "rts_thr", ghc_version(), "yes"):
+        check(word in row[0], f"{word} is not in {row[0]!r}")
+
+
+def test_output_file(t):
+    target = t.target("Server", ready="waiting")
+    out = t.dir / "list.json"
+    text = listing("-f", "json", "-o", out)
+    check(text == "", f"on standard output: {text}")
+    report = json.loads(out.read_text())
+    check(target.pid in {p["pid"] for p in report["processes"]}, "not in the file")
+    check(out.stat().st_mode & 0o777 == 0o600, "the file's mode")
+
+
+def test_pid_namespace(t):
+    if not shutil.which("unshare"):
+        raise Skip("no unshare")
+    target = Target(["unshare", "-pf", "--kill-child", "--mount-proc", program("Server", "thr")], ready="waiting")
+    t.started.append(target)
+    inside = [p for p in rows().values() if p["ns_pid"] != p["pid"] and p["ns_pid"] == 1 and p["comm"] == "Server"]
+    check(len(inside) == 1, f"not one process with a pid of its own: {inside}")
+    check(inside[0]["profilable"] == "yes", f"it cannot be profiled: {inside[0]}")
+
+
+def test_many_processes_are_quick(t):
+    """A hundred of the same program cost one analysis."""
+    others = [subprocess.Popen(["sleep", "60"]) for _ in range(100)]
+    targets = [Target([program("Server", "thr")], ready=None) for _ in range(20)]
+    try:
+        for target in targets:
+            target.wait_for("waiting", 60)
+        start = time.monotonic()
+        seen = rows()
+        took = time.monotonic() - start
+        check(all(target.pid in seen for target in targets), "not all are listed")
+        check(not any(o.pid in seen for o in others), "sleep is listed")
+        check(took < 5, f"it took {took:.1f} s")
+    finally:
+        for target in targets:
+            target.kill()
+        for o in others:
+            o.kill()
+            o.wait()
+
+
+@cases(("--list", "--pid", "1"), ("--list", "-f", "speedscope"), ("--list", "-f", "json,text"),
+       ("--list", "--doctor"), ("--list", "--", "true"), ("--pid", "1", "--", "true"), ("word",))
+def test_usage(t, args):
+    session = t.session(*args)
+    code = session.wait(30)
+    check(code == 64, f"exit code {code}, should be 64; it said {session.err.seen}")
+
+
+if __name__ == "__main__":
+    run(globals())

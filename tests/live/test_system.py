@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""safescoped without --pid: every GHC process of the host, those that begin and end meanwhile too."""
+
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import Target, cases, check, program, run
+
+ALWAYS = ("--max-overhead", "1000", "-v")
+
+
+def whole_host(t, *options):
+    session = t.session(*ALWAYS, "-f", "json", "-o", f"{t.stem}.json", *options)
+    line = session.err.until("processes", 60)
+    check(line is not None, f"safescoped did not begin: {session.err.seen}")
+    return session
+
+
+def stop(session):
+    session.signal(signal.SIGINT)
+    code = session.wait(60)
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+
+
+def ended(t, *args, way="thr", wait=0.0):
+    """Runs a program to its end: (pid, the calls that it counted itself)."""
+    target = Target([program(args[0], way), *map(str, args[1:])])
+    t.started.append(target)
+    time.sleep(wait)
+    target.go()
+    return target.pid, target.result()
+
+
+def compare(report, pid, truth):
+    for function, want in truth.items():
+        if function.startswith("unsafe"):
+            continue
+        got = report.call(function, pid)["calls"]
+        check(got == want["calls"], f"pid {pid}: {function}: {got} calls, the program made {want['calls']}")
+
+
+def test_ten_mixed(t):
+    """Some are there before, some begin and end meanwhile, some are there at the end."""
+    ways = ("thr", "v", "thr_p", "p", "dyn")
+    early = [t.target("Calls", 2, "safe_sleep_1ms=400", way=w) for w in ways]
+    servers = [t.target("Server", ready="waiting")]
+    session = whole_host(t)
+    late = []
+    for w in ways:
+        target = t.target("Calls", 1, "safe_spin_20us=1000", "safe_sleep_1ms=200", way=w)
+        late.append(target)
+    servers.append(t.target("Server", ready="waiting", way="dyn"))
+    time.sleep(1)
+    for target in early + late:
+        target.go()
+    truths = {target.pid: target.result() for target in early + late}
+    # What has ended begins again, as another process.
+    for w in ways:
+        pid, truth = ended(t, "Calls", 1, "safe_sleep_1ms=100", way=w)
+        truths[pid] = truth
+    stop(session)
+    report = t.report()
+    check(report.json["session"]["mode"] == "system", f"mode is {report.json['session']['mode']}")
+    for pid, truth in truths.items():
+        compare(report, pid, truth)
+    for server in servers:
+        check(report.target(server.pid)["lanes"], f"no lanes of pid {server.pid}")
+    for target in report.json["targets"]:
+        for lane in target["lanes"]:
+            check(sum(lane["states"].values()) == lane["wall_ns"], f"a lane of pid {target['pid']} does not add up")
+
+
+@cases("thr", "v", "p", "dyn")
+def test_short_programs_from_their_start(t, way):
+    """A program that was seen before is covered from its first instruction."""
+    session = whole_host(t)
+    ended(t, "Calls", 1, "safe_sleep_1ms=10", way=way, wait=0.5)
+    truths = dict(ended(t, "Calls", 1, "safe_spin_20us=2000", "safe_sleep_1ms=100", way=way) for _ in range(3))
+    stop(session)
+    report = t.report()
+    for pid, truth in truths.items():
+        compare(report, pid, truth)
+
+
+def test_new_program_within_a_second(t):
+    """One that nobody has seen before: attached within a part of a second of its exec."""
+    new = t.dir / "New"
+    shutil.copy(program("Calls", "thr"), new)
+    session = whole_host(t)
+    target = Target([new, "1", "safe_sleep_1ms=300"], ready=None)
+    t.started.append(target)
+    target.go()
+    truth = target.result()
+    stop(session)
+    got = t.report().call("safe_sleep_1ms", target.pid)["calls"]
+    check(got >= truth["safe_sleep_1ms"]["calls"] - 100, f"only {got} of 300 calls")
+    check(t.report().target(target.pid)["attach_ns"] < 500e6,
+          f"attached after {t.report().target(target.pid)['attach_ns']} ns")
+
+
+def test_exec(t):
+    """Each life of a process is a target of its own; the program that is not Haskell's is none."""
+    session = whole_host(t)
+    target = t.target("Forky", "self", 20)
+    time.sleep(0.5)
+    target.go()
+    target.wait_for("ready")
+    time.sleep(0.5)
+    target.go()
+    check(target.wait() == 0, "it did not end well")
+    other = t.target("Forky", "exec", 20)
+    time.sleep(0.5)
+    other.go()
+    check(other.wait() == 0, "the other did not end well")
+    stop(session)
+    report = t.report().json
+    lives = [x for x in report["targets"] if x["pid"] == target.pid]
+    calls = [sum(c["calls"] for c in x["safe_calls"] if c["function"] == "forky_fork_1ms") for x in lives]
+    check(calls[:1] == [20] and len(calls) == 2 and calls[1] >= 20, f"calls of its lives: {calls}")
+    once = [x for x in report["targets"] if x["pid"] == other.pid]
+    check(len(once) == 1, f"{len(once)} targets of the one that became another program")
+    calls = sum(c["calls"] for c in once[0]["safe_calls"] if c["function"] == "forky_fork_1ms")
+    check(calls == 20, f"{calls} calls before the exec")
+
+
+def test_children_of_a_fork_inherit_breakpoints(t):
+    """The parent's calls only; the children live."""
+    session = whole_host(t)
+    target = t.target("Forky", "fork", 50)
+    time.sleep(0.5)
+    target.go()
+    truth = target.result()
+    stop(session)
+    compare(t.report(), target.pid, truth)
+
+
+def test_one_that_fails_stops_nobody(t):
+    """A program that looks like Haskell's and is not."""
+    source = t.dir / "fake.c"
+    source.write_text('#include <stdio.h>\n#include <unistd.h>\n'
+                      'const char *way[] = {"rts_thr", "RTS way"};\n'
+                      'void suspendThread(void) {}\n'
+                      'int main(void) { printf("9.0.2"); printf("    (GHC version %s for %s)\\n\\n" + 0, way[0], way[1]);'
+                      ' puts("ready"); fflush(stdout); suspendThread(); sleep(60); }\n')
+    subprocess.run(["gcc", "-O1", "-o", t.dir / "fake", source], check=True)
+    fake = Target([t.dir / "fake"])
+    t.started.append(fake)
+    target = t.target("Calls", 1, "safe_sleep_1ms=100")
+    session = whole_host(t)
+    again = Target([t.dir / "fake"])
+    t.started.append(again)
+    target.go()
+    truth = target.result()
+    pid, truth2 = ended(t, "Calls", 1, "safe_sleep_1ms=100", wait=0.5)
+    stop(session)
+    report = t.report()
+    compare(report, target.pid, truth)
+    compare(report, pid, truth2)
+    check(fake.process.poll() is None, "the process that was refused did not survive")
+
+
+def test_pid_and_mount_namespace(t):
+    """A container: a root of its own, in which the program has another path."""
+    root = t.dir / "root"
+    root.mkdir()
+    script = (f"mount --bind {t.dir} /mnt && cp {program('Calls', 'thr')} /mnt/inside && mount -t tmpfs tmpfs /tmp && "
+              "cp /mnt/inside /tmp/Inside && exec /tmp/Inside 1 safe_sleep_1ms=200")
+    session = whole_host(t)
+    target = Target(["unshare", "-pfm", "--kill-child", "--mount-proc", "sh", "-c", script])
+    t.started.append(target)
+    time.sleep(0.5)
+    target.go()
+    truth = target.result()
+    stop(session)
+    inside = [x for x in t.report().json["targets"] if x["comm"] == "Inside"]
+    check(len(inside) == 1 and inside[0]["ns_pid"] == 1, f"not one target with pid 1 inside: {len(inside)}")
+    check(inside[0]["exe"] == "/tmp/Inside", f"its path is {inside[0]['exe']}")
+    compare(t.report(), inside[0]["pid"], truth)
+
+
+def test_output_has_no_name_of_a_process(t):
+    session = t.session("-d", "0.3", "-f", "json", prefix=("env", "-C", t.dir))
+    check(session.wait(60) in (0, 1), f"it said {session.err.seen}")
+    names = [p.name for p in t.dir.iterdir()]
+    check(len(names) == 1 and re.fullmatch(r"safescope-\d{8}-\d{6}\.json", names[0]), f"the files are {names}")
+
+
+def test_many(t):
+    """A hundred targets attach and detach in less than a second each, with a margin for the machine."""
+    targets = [Target([program("Calls", "thr"), "1", "safe_sleep_1ms=5"], ready=None) for _ in range(100)]
+    t.started.extend(targets)
+    for target in targets:
+        target.wait_for("ready", 120)
+    begun = time.monotonic()
+    session = whole_host(t)
+    attached = time.monotonic() - begun
+    for target in targets:
+        target.go()
+    truths = {target.pid: target.result() for target in targets}
+    begun = time.monotonic()
+    stop(session)
+    detached = time.monotonic() - begun
+    report = t.report()
+    for pid, truth in truths.items():
+        compare(report, pid, truth)
+    print(f"  a hundred targets: attached in {attached:.2f} s, ended in {detached:.2f} s", flush=True)
+    check(attached < 10, f"attaching took {attached:.1f} s")
+    check(detached < 10, f"ending took {detached:.1f} s")
+
+
+def test_nothing_is_left(t):
+    target = t.target("Server", ready="waiting")
+    session = whole_host(t)
+    stop(session)
+    check(target.process.poll() is None, "the target did not survive")
+    again = t.session("--pid", target.pid, "-d", "0.3", "-f", "json", "-o", t.dir / "q.json")
+    check(again.wait(60) == 0, f"it cannot be attached any more: {again.err.seen}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The files that targets share: the same one while it is the same, kept for a while, then freed. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "target/file.h"
+#include "target/target.h"
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/test_file.XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char command[96];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static void path_of(const char *name, char out[128])
+{
+	snprintf(out, 128, "%s/%s", dir, name);
+}
+
+static void copy_self(const char *name)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cp /proc/%d/exe %s/%s", getpid(), dir, name);
+	assert_int_equal(system(command), 0);
+}
+
+static struct file *get(struct target_cache *cache, const char *name)
+{
+	struct file *file;
+	char path[128];
+
+	path_of(name, path);
+	assert_int_equal(file__get(cache, open(path, O_RDONLY | O_CLOEXEC), name, &file), 0);
+	return file;
+}
+
+static void t_shared(void **state)
+{
+	struct target_cache *cache;
+	struct file *a, *b;
+
+	(void)state;
+	copy_self("one");
+	assert_int_equal(target_cache__new(&cache), 0);
+	a = get(cache, "one");
+	b = get(cache, "one");
+	assert_ptr_equal(a, b);
+	assert_non_null(a->elf);
+	assert_int_equal(a->refs, 2);
+	file__put(a);
+	file__put(b);
+	/* kept, though nobody has it now */
+	assert_ptr_equal(get(cache, "one"), a);
+	assert_int_equal(a->refs, 1);
+	file__put(a);
+	target_cache__free(cache);
+}
+
+static void t_no_cache(void **state)
+{
+	struct file *a, *b;
+
+	(void)state;
+	copy_self("one");
+	a = get(NULL, "one");
+	b = get(NULL, "one");
+	assert_ptr_not_equal(a, b);
+	file__put(a);
+	file__put(b);
+	file__put(NULL);
+}
+
+static void t_another_content(void **state)
+{
+	struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+	struct target_cache *cache;
+	struct file *a, *b;
+	char path[128];
+	int fd;
+
+	(void)state;
+	copy_self("changes");
+	path_of("changes", path);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_int_equal(target_cache__new(&cache), 0);
+	a = get(cache, "changes");
+	/* in place: the inode stays, and its modification time is set back */
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	close(fd);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	b = get(cache, "changes");
+	assert_ptr_not_equal(a, b);
+	assert_null(b->elf);
+	file__put(a);
+	file__put(b);
+	target_cache__free(cache);
+}
+
+static void t_another_file(void **state)
+{
+	struct target_cache *cache;
+	struct file *a, *b;
+	char path[128];
+
+	(void)state;
+	copy_self("replaced");
+	path_of("replaced", path);
+	assert_int_equal(target_cache__new(&cache), 0);
+	a = get(cache, "replaced");
+	assert_int_equal(unlink(path), 0);
+	copy_self("replaced");
+	b = get(cache, "replaced");
+	assert_ptr_not_equal(a, b);
+	file__put(a);
+	file__put(b);
+	target_cache__free(cache);
+}
+
+static void t_bounded(void **state)
+{
+	struct target_cache *cache;
+	struct file *first, *again;
+	char name[32], path[128];
+
+	(void)state;
+	assert_int_equal(target_cache__new(&cache), 0);
+	for (int i = 0; i < FILES_MAX_UNUSED + 8; i++) {
+		snprintf(name, sizeof(name), "many%d", i);
+		path_of(name, path);
+		close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	}
+	first = get(cache, "many0");
+	first->verdict = 1;
+	file__put(first);
+	for (int i = 1; i < FILES_MAX_UNUSED + 8; i++) {
+		snprintf(name, sizeof(name), "many%d", i);
+		file__put(get(cache, name));
+	}
+	/* the oldest had to go: what was learnt of it is not known any more */
+	again = get(cache, "many0");
+	assert_int_equal(again->verdict, 0);
+	file__put(again);
+	target_cache__free(cache);
+}
+
+static void t_outlives_its_cache(void **state)
+{
+	struct target_cache *cache;
+	struct file *file;
+
+	(void)state;
+	copy_self("one");
+	assert_int_equal(target_cache__new(&cache), 0);
+	file = get(cache, "one");
+	target_cache__free(cache);
+	assert_non_null(file->elf);
+	file__put(file);
+}
+
+static void t_bad_descriptor(void **state)
+{
+	struct file *file;
+
+	(void)state;
+	assert_true(file__get(NULL, -1, "none", &file) < 0);
+}
+
+/* This test is no GHC program, nor is a process that is not there. */
+static void t_discover_none(void **state)
+{
+	struct target_cache *cache;
+
+	(void)state;
+	assert_int_equal(target_cache__new(&cache), 0);
+	assert_int_equal(discover__process(cache, 0x3fffffff), 0);
+	assert_int_equal(discover__process(cache, 2), 0);
+	target_cache__free(cache);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t_shared),	     cmocka_unit_test(t_no_cache),
+		cmocka_unit_test(t_another_content), cmocka_unit_test(t_another_file),
+		cmocka_unit_test(t_bounded),	     cmocka_unit_test(t_outlives_its_cache),
+		cmocka_unit_test(t_bad_descriptor),  cmocka_unit_test(t_discover_none),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* --doctor: what this kernel, these privileges and a process allow, and what would bring the rest.
+ */
+#include "doctor.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "kernel/kernel.h"
+#include "target/target.h"
+
+#define TRAITS_TIMEOUT_MS 500
+
+enum need { NEEDED, OPTIONAL };
+
+struct doctor {
+	bool lacking; /* something that is needed is missing */
+};
+
+/* What a process calls itself or its files may hold what a terminal takes for a command. */
+static void print_safely(const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		putchar(c < 0x20 || c == 0x7f ? '?' : c);
+	}
+	putchar('\n');
+}
+
+__attribute__((format(printf, 5, 6))) static void tell(struct doctor *d, bool ok, enum need need,
+						       const char *what, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	printf("%-8s %-22s ", ok ? "ok" : need == NEEDED ? "MISSING" : "missing", what);
+	print_safely(text);
+	if (!ok && need == NEEDED)
+		d->lacking = true;
+}
+
+/* ── this kernel and these privileges ────────────────────────────────────────────────────── */
+
+static void tell_caps(struct doctor *d, const struct kernel_features *f)
+{
+	static const struct {
+		const char *name, *use;
+		int cap;
+		enum need need;
+	} caps[] = {
+		{"CAP_BPF", "loads the BPF programs", CAP_BPF, NEEDED},
+		{"CAP_PERFMON", "samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
+		{"CAP_SYS_PTRACE", "reads other processes' memory", CAP_SYS_PTRACE, NEEDED},
+		{"CAP_CHECKPOINT_RESTORE",
+		 "opens the files that a process maps whatever has become of their names",
+		 CAP_CHECKPOINT_RESTORE, OPTIONAL},
+		{"CAP_DAC_READ_SEARCH", "reads executables that only their owner may read",
+		 CAP_DAC_READ_SEARCH, OPTIONAL},
+		{"CAP_SYSLOG", "names kernel functions", CAP_SYSLOG, OPTIONAL},
+		{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		bool has = kernel__has_cap(f, caps[i].cap);
+
+		tell(d, has, caps[i].need, caps[i].name, "%s%s", caps[i].use,
+		     has ? "" : "; run as root (sudo safescoped …)");
+	}
+}
+
+static void tell_uprobes(struct doctor *d, const struct kernel_features *f)
+{
+	tell(d, f->uprobes, NEEDED, "uprobes", "%s",
+	     f->uprobes ? "count the safe calls"
+			: "a kernel built with CONFIG_UPROBES brings them");
+	tell(d, f->uprobe_multi, OPTIONAL, "uprobe_multi", "%s",
+	     f->uprobe_multi ? "used: attaching and detaching take milliseconds"
+	     : kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON)
+		     ? "perf uprobes are used, of which each costs 100 ms to detach; Linux 6.6.35, "
+		       "6.9.5 or later brings it"
+		     : "cannot be tried without CAP_BPF and CAP_PERFMON");
+	tell(d, f->perf_uprobes, OPTIONAL, "perf uprobes", "%s",
+	     f->perf_uprobes ? (f->uprobe_multi ? "not used: uprobe_multi is there" : "used")
+			     : "a kernel built with CONFIG_UPROBE_EVENTS brings them");
+}
+
+/* The one thing that tells for sure: the kernel's verifier. */
+static void tell_programs(struct doctor *d, const struct kernel_features *f)
+{
+	const struct kernel_opts opts = {
+		.frequency_hz = 1, .max_overhead_percent = 2, .features = f};
+	struct kernel *kernel;
+	int err = kernel__open(&opts, &kernel);
+
+	tell(d, !err, NEEDED, "BPF programs", "%s",
+	     err ? "the kernel refuses them (see above; -vv shows the verifier's words)"
+		 : "the kernel accepts them");
+	if (!err)
+		kernel__close(kernel);
+}
+
+static void tell_kernel(struct doctor *d, const struct kernel_features *f)
+{
+	bool can_try = kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON);
+	const char *untried = "cannot be tried without CAP_BPF and CAP_PERFMON";
+	bool locked = strcmp(f->lockdown, "confidentiality") == 0;
+
+	tell(d, f->release[0], NEEDED, "kernel", "Linux %s", f->release);
+	tell_caps(d, f);
+	tell(d, f->btf, NEEDED, "BTF", "%s",
+	     f->btf ? "/sys/kernel/btf/vmlinux"
+		    : "no /sys/kernel/btf/vmlinux; a kernel built with CONFIG_DEBUG_INFO_BTF has "
+		      "it, as every distribution's since 2021");
+	tell(d, f->ringbuf, NEEDED, "ring buffer", "%s",
+	     f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
+	     : can_try	? "Linux 6.1 or later is needed"
+			: untried);
+	tell_uprobes(d, f);
+	tell(d, f->perf_event, NEEDED, "perf_event", "%s",
+	     f->perf_event ? "the cpu clock samples"
+	     : can_try	   ? "perf_event_open is refused; run as root, or lower "
+			     "kernel.perf_event_paranoid"
+			   : untried);
+	tell(d, f->sched, NEEDED, "tracepoints", "%s",
+	     f->sched  ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
+	     : can_try ? "the kernel's BTF lacks the scheduler's; Linux 6.1 or later is needed"
+		       : untried);
+	tell(d, !locked, NEEDED, "lockdown", "%s%s",
+	     f->lockdown[0] ? f->lockdown : "none (not built in)",
+	     locked ? "; it forbids to read memory from BPF: boot without "
+		      "lockdown=confidentiality"
+		    : "");
+	if (f->perf_paranoid > -100)
+		tell(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
+		     kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON stands above it)" : "");
+	else
+		tell(d, true, OPTIONAL, "perf_event_paranoid", "cannot be read");
+	if (!d->lacking)
+		tell_programs(d, f);
+}
+
+/* ── a process ───────────────────────────────────────────────────────────────────────────── */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void tell_probe(struct doctor *d, const char *name, const struct target_probe *p,
+		       const char *file, const char *remedy)
+{
+	if (p->found == FOUND_NONE)
+		tell(d, false, OPTIONAL, name, "not found: %s; symbols would bring it (--symbols)",
+		     remedy);
+	else
+		tell(d, true, OPTIONAL, name, "by %s; probe at %s+0x%llx: %s, %s",
+		     target__found_name(p->found), file, (unsigned long long)p->offset, p->insn,
+		     p->emulated ? "which the kernel emulates"
+				 : "which the kernel single-steps: each hit is dearer");
+}
+
+static void tell_found(struct doctor *d, struct target *target)
+{
+	const struct target_info *info = target__info(target);
+	struct target_confirmed c;
+
+	target__confirmed(target, &c);
+	tell(d, true, NEEDED, "GHC runtime", "%s, %s, in %s",
+	     info->ghc_version[0] ? info->ghc_version : "version not known",
+	     info->way[0] ? info->way : "way not known", c.rts_file);
+	if (info->layout_checked) {
+		tell(d, true, NEEDED, "layout",
+		     "%s; confirmed live by %u capabilities, %u Tasks, "
+		     "%u Haskell threads; Task %s",
+		     info->version_known ? "of a known version"
+					 : "unknown version, offsets confirmed live",
+		     c.capabilities, c.tasks, c.tsos, c.task_layout);
+		tell(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
+		     info->capabilities, target__found_name(info->caps_found));
+		if (info->threaded)
+			tell(d, c.tls, OPTIONAL, "my_task", "at fs base %+d, %s",
+			     info->wire.my_task_tls,
+			     c.tls ? "proved by the Tasks' own ids"
+				   : "not proved: threads cannot be told apart");
+	}
+	if (c.votes)
+		tell(d, true, OPTIONAL, "call sites", "%u safe calls agree, %u on anything else",
+		     c.votes, c.runner_up);
+	tell_probe(d, "suspendThread", &info->suspend, c.rts_file, "safe calls are not counted");
+	tell_probe(d, "resumeThread", &info->resume, c.rts_file, "safe calls are not counted");
+	tell_probe(d, "tick", &info->tick, c.rts_file, "no ticks");
+	tell_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
+	tell_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
+	tell(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",
+	     c.stgrun_ret ? "found: C code called from Haskell is told apart for sure"
+			  : "not found: C code called from Haskell is told apart by registers");
+}
+
+static void tell_traits(struct doctor *d, struct target *target)
+{
+	struct target_traits traits;
+	bool named;
+
+	target__traits(target, TRAITS_TIMEOUT_MS, &traits);
+	named = strcmp(traits.symbols, "none") != 0;
+	tell(d, true, OPTIONAL, "linking", "%s", traits.linking[0] ? traits.linking : "not known");
+	tell(d, named, OPTIONAL, "symbols", "%s%s", traits.symbols,
+	     named ? "" : "; --symbols FILE or a debug file in /usr/lib/debug brings names");
+	tell(d, traits.eventlog[0], OPTIONAL, "eventlog", "%s",
+	     traits.eventlog[0] ? traits.eventlog : "none; +RTS -l makes the program write one");
+}
+
+static void tell_process(struct doctor *d, const struct options *options, pid_t pid)
+{
+	char why[512] = "";
+	const struct target_opts opts = {
+		.symbols_path = options->symbols,
+		.force = options->force,
+		.reason = why,
+		.reason_size = sizeof(why),
+	};
+	enum target_verdict verdict;
+	const struct target_info *info;
+	struct target *target;
+
+	printf("\n");
+	if (target__open(pid, &opts, &target, &verdict)) {
+		printf("pid %d\n", pid);
+		tell(d, false, NEEDED, "process", "%s", why);
+		return;
+	}
+	info = target__info(target);
+	printf("pid %d", pid);
+	if (info->ns_pid != pid)
+		printf(" (%d inside)", info->ns_pid);
+	printf("\n");
+	tell(d, true, NEEDED, "process", "%s, %s", info->comm, base_name(info->exe));
+	tell_found(d, target);
+	tell_traits(d, target);
+	tell(d, verdict != TARGET_REFUSED, NEEDED, "can be profiled", "%s",
+	     verdict == TARGET_OK	 ? "yes"
+	     : verdict == TARGET_REFUSED ? why
+					 : "as soon as its runtime is initialised");
+	target__free(target);
+}
+
+int doctor__run(const struct options *options)
+{
+	struct doctor d = {};
+	struct kernel_features f;
+
+	kernel__features(&f);
+	tell_kernel(&d, &f);
+	for (size_t i = 0; i < options->n_pids; i++)
+		tell_process(&d, options, options->pids[i]);
+	if (fflush(stdout) || ferror(stdout)) {
+		log_error("standard output: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	return d.lacking ? EXIT_FAILED : EXIT_COMPLETE;
+}

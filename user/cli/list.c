@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* --list: the GHC processes of this host, and what could be learnt of each from outside. */
+#include "list.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/base.h"
+#include "output.h"
+#include "target/target.h"
+
+#define LIST_MAX	  65536
+#define TRAITS_TIMEOUT_MS 500
+
+struct row {
+	pid_t pid, ns_pid;
+	char comm[16];
+	char *exe;
+	char user[32];
+	char ghc[32], way[32];
+	bool version_known;
+	uint32_t capabilities;
+	const char *linking, *symbols;
+	uint32_t threads;
+	char eventlog[256];
+	const char *profilable; /* "yes", "not yet", "no" */
+	char why[512];
+};
+
+struct list {
+	struct target_cache *cache;
+	struct row *rows;
+	size_t n, cap;
+};
+
+/* ── looking ─────────────────────────────────────────────────────────────────────────────── */
+
+static void name_user(uid_t uid, char *out, size_t size)
+{
+	struct passwd *pw = uid == (uid_t)-1 ? NULL : getpwuid(uid);
+
+	if (pw)
+		snprintf(out, size, "%s", pw->pw_name);
+	else if (uid != (uid_t)-1)
+		snprintf(out, size, "%u", uid);
+}
+
+static int describe(struct row *r, struct target *target, enum target_verdict verdict)
+{
+	const struct target_info *info = target__info(target);
+	struct target_traits traits;
+
+	target__traits(target, TRAITS_TIMEOUT_MS, &traits);
+	r->pid = info->pid;
+	r->ns_pid = info->ns_pid;
+	memcpy(r->comm, info->comm, sizeof(r->comm));
+	r->exe = strdup(info->exe);
+	if (!r->exe)
+		return -ENOMEM;
+	name_user(traits.uid, r->user, sizeof(r->user));
+	snprintf(r->ghc, sizeof(r->ghc), "%s", info->ghc_version);
+	snprintf(r->way, sizeof(r->way), "%s", info->way);
+	r->version_known = info->version_known;
+	r->capabilities = info->capabilities;
+	r->linking = traits.linking;
+	r->symbols = traits.symbols;
+	r->threads = traits.threads;
+	memcpy(r->eventlog, traits.eventlog, sizeof(r->eventlog));
+	r->profilable = verdict == TARGET_OK ? "yes" : verdict == TARGET_REFUSED ? "no" : "not yet";
+	if (verdict == TARGET_NOT_READY)
+		snprintf(r->why, sizeof(r->why), "its runtime is not initialised");
+	return 0;
+}
+
+/* A process of which nothing could be learnt is listed all the same, with the reason. */
+static int describe_refused(struct row *r, pid_t pid)
+{
+	r->pid = r->ns_pid = pid;
+	r->linking = r->symbols = "";
+	r->profilable = "no";
+	r->exe = strdup("");
+	return r->exe ? 0 : -ENOMEM;
+}
+
+static int on_process(void *ctx, pid_t pid)
+{
+	struct list *list = ctx;
+	struct target_opts opts = {.cache = list->cache};
+	enum target_verdict verdict;
+	struct target *target;
+	struct row *r;
+	int err;
+
+	err = array__reserve((void **)&list->rows, &list->cap, list->n + 1, LIST_MAX,
+			     sizeof(*list->rows));
+	if (err)
+		return err;
+	r = &list->rows[list->n];
+	memset(r, 0, sizeof(*r));
+	opts.reason = r->why;
+	opts.reason_size = sizeof(r->why);
+	err = target__open(pid, &opts, &target, &verdict);
+	/* it ended meanwhile, or became another program */
+	if (err == -ESRCH || err == -ENOEXEC)
+		return 0;
+	if (err) {
+		err = describe_refused(r, pid);
+	} else {
+		err = describe(r, target, verdict);
+		target__free(target);
+	}
+	list->n += !err;
+	return err;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* ── printing ────────────────────────────────────────────────────────────────────────────── */
+
+static void put_row(struct table *t, const struct row *r)
+{
+	table__cellf(t, "%d", r->pid);
+	if (r->ns_pid != r->pid)
+		table__cellf(t, "%d", r->ns_pid);
+	else
+		table__cell(t, "");
+	table__cell(t, r->user);
+	table__cell(t, r->comm);
+	table__cellf(t, "%s%s", r->ghc, r->version_known || !r->ghc[0] ? "" : "?");
+	table__cell(t, r->way);
+	if (r->capabilities)
+		table__cellf(t, "%u", r->capabilities);
+	else
+		table__cell(t, "");
+	table__cellf(t, "%u", r->threads);
+	table__cell(t, r->linking);
+	table__cell(t, r->symbols);
+	table__cell(t, r->eventlog[0] ? "yes" : "no");
+	table__cell(t, r->profilable);
+}
+
+/* Below the table: too long for a column. */
+static void put_reason(const struct row *r, FILE *out)
+{
+	fprintf(out, "\n  %d: ", r->pid);
+	for (const char *c = r->why; *c; c++)
+		putc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, out);
+	putc('\n', out);
+}
+
+static int print_table(const struct list *list, FILE *out)
+{
+	static const struct {
+		const char *title;
+		int flags;
+	} cols[] = {
+		{"PID", COL_RIGHT},    {"inside", COL_RIGHT},  {"user", COL_LEFT},
+		{"command", COL_LEFT}, {"GHC", COL_LEFT},      {"way", COL_LEFT},
+		{"caps", COL_RIGHT},   {"threads", COL_RIGHT}, {"linking", COL_LEFT},
+		{"symbols", COL_LEFT}, {"eventlog", COL_LEFT}, {"profile", COL_LEFT},
+
+	};
+	const char *no_colour = getenv("NO_COLOR");
+	unsigned width = out == stdout ? output__terminal_width(STDOUT_FILENO) : 0;
+	struct table *t;
+	int err;
+
+	if (!list->n) {
+		fputs("no GHC program runs here\n", out);
+		return 0;
+	}
+	err = table__new(ARRAY_SIZE(cols), &t);
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(cols); i++)
+		table__column(t, i, cols[i].title, NULL, cols[i].flags);
+	for (size_t i = 0; i < list->n; i++)
+		put_row(t, &list->rows[i]);
+	err = table__print(t, out, width, width && !(no_colour && no_colour[0]));
+	table__free(t);
+	for (size_t i = 0; !err && i < list->n; i++)
+		if (list->rows[i].why[0])
+			put_reason(&list->rows[i], out);
+	return err;
+}
+
+static bool put_string(cJSON *object, const char *key, const char *s, bool null_if_empty)
+{
+	char *clean;
+	bool ok;
+
+	if (null_if_empty && !s[0])
+		return cJSON_AddNullToObject(object, key);
+	clean = utf8__clean(s);
+	ok = clean && cJSON_AddStringToObject(object, key, clean);
+	free(clean);
+	return ok;
+}
+
+static bool put_number(cJSON *object, const char *key, uint32_t n, bool null_if_0)
+{
+	return null_if_0 && !n ? cJSON_AddNullToObject(object, key) != NULL
+			       : cJSON_AddNumberToObject(object, key, n) != NULL;
+}
+
+static bool put_process(cJSON *array, const struct row *r)
+{
+	cJSON *o = cJSON_CreateObject(), *ghc;
+
+	if (!o || !cJSON_AddItemToArray(array, o)) {
+		cJSON_Delete(o);
+		return false;
+	}
+	if (!put_number(o, "pid", (uint32_t)r->pid, false) ||
+	    !put_number(o, "ns_pid", (uint32_t)r->ns_pid, false) ||
+	    !put_string(o, "comm", r->comm, false) || !put_string(o, "exe", r->exe, true) ||
+	    !put_string(o, "user", r->user, true))
+		return false;
+	ghc = cJSON_AddObjectToObject(o, "ghc");
+	return ghc && put_string(ghc, "version", r->ghc, true) &&
+	       cJSON_AddBoolToObject(ghc, "version_known", r->version_known) &&
+	       put_string(ghc, "way", r->way, true) &&
+	       put_number(o, "capabilities", r->capabilities, true) &&
+	       put_number(o, "threads", r->threads, true) &&
+	       put_string(o, "linking", r->linking, true) &&
+	       put_string(o, "symbols", r->symbols, true) &&
+	       put_string(o, "eventlog", r->eventlog, true) &&
+	       put_string(o, "profilable", r->profilable, false) &&
+	       put_string(o, "why", r->why, true);
+}
+
+static int print_json(const struct list *list, FILE *out)
+{
+	cJSON *root = cJSON_CreateObject(), *about, *all;
+	char *text = NULL;
+	bool ok = root != NULL;
+
+	about = ok ? cJSON_AddObjectToObject(root, "safescope") : NULL;
+	ok = about && cJSON_AddStringToObject(about, "version", SAFESCOPED_VERSION) &&
+	     cJSON_AddNumberToObject(about, "schema", 1);
+	all = ok ? cJSON_AddArrayToObject(root, "processes") : NULL;
+	ok = all != NULL;
+	for (size_t i = 0; ok && i < list->n; i++)
+		ok = put_process(all, &list->rows[i]);
+	if (ok)
+		text = cJSON_Print(root);
+	cJSON_Delete(root);
+	if (!text)
+		return -ENOMEM;
+	fprintf(out, "%s\n", text);
+	cJSON_free(text);
+	return 0;
+}
+
+static int print_to(const struct list *list, const struct options *options, FILE *out)
+{
+	int err = options->formats[0] == &export_json ? print_json(list, out)
+						      : print_table(list, out);
+
+	if (!err && (fflush(out) || ferror(out)))
+		err = errno ? -errno : -EIO;
+	return err;
+}
+
+static int print(const struct list *list, const struct options *options)
+{
+	const char *path = options->output;
+	struct outfile *out;
+	uid_t owner;
+	gid_t group;
+	int err;
+
+	if (!path || !strcmp(path, "-")) {
+		err = print_to(list, options, stdout);
+		if (err)
+			log_error("standard output: %s", strerror(-err));
+		return err;
+	}
+	outputs__owner(&owner, &group);
+	err = outfile__open(path, owner, group, &out);
+	if (err)
+		return err;
+	err = print_to(list, options, outfile__stream(out));
+	if (!err)
+		return outfile__commit(out);
+	log_error("%s: cannot be written: %s; nothing was left there", path, strerror(-err));
+	outfile__abort(out);
+	return err;
+}
+
+int list__run(const struct options *options)
+{
+	struct list list = {};
+	int err = target_cache__new(&list.cache);
+
+	if (!err)
+		err = discover__all(list.cache, on_process, &list);
+	if (err) {
+		log_error("the processes cannot be listed: %s", strerror(-err));
+	} else {
+		if (geteuid() != 0)
+			log_info("without root only processes of this user are seen");
+		if (list.n)
+			qsort(list.rows, list.n, sizeof(*list.rows), by_pid);
+		err = print(&list, options);
+	}
+	for (size_t i = 0; i < list.n; i++)
+		free(list.rows[i].exe);
+	free(list.rows);
+	target_cache__free(list.cache);
+	return err ? EXIT_FAILED : EXIT_COMPLETE;
+}

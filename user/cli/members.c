@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The processes of a session: they join, become ready, and end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "session_priv.h"
+
+/* A process that has just been exec'd has no capabilities before hs_init. */
+#define READY_TIMEOUT_NS 10000000000ULL
+#define READY_RETRY_MS	 20
+/* How often one that began in the session is looked at: at once, then less and less. */
+#define COMPLETE_FIRST_NS   1000000ULL
+#define COMPLETE_LONGEST_NS 200000000ULL
+
+/* ── joining ─────────────────────────────────────────────────────────────────────────────── */
+
+int members__open_pid(struct session *s, pid_t pid)
+{
+	const struct target_opts opts = {
+		.symbols_path = s->options->symbols, .force = s->options->force, .cache = s->cache};
+	uint64_t deadline = time__monotonic_ns() + READY_TIMEOUT_NS;
+	enum target_verdict verdict;
+	struct target *target;
+
+	for (;;) {
+		struct pollfd p = {.fd = s->signal_fd, .events = POLLIN};
+		struct member *m;
+		int err = target__open(pid, &opts, &target, &verdict);
+
+		if (err)
+			return err;
+		if (verdict == TARGET_OK)
+			return members__add(s, target, true, &m);
+		target__free(target);
+		if (time__monotonic_ns() > deadline) {
+			log_error("pid %d: its GHC runtime is not initialised; try again when it "
+				  "runs Haskell code",
+				  pid);
+			return -ETIMEDOUT;
+		}
+		if (poll(&p, 1, READY_RETRY_MS) > 0)
+			return -ECANCELED;
+	}
+}
+
+int members__add(struct session *s, struct target *target, bool ready, struct member **ret_member)
+{
+	int err = array__reserve((void **)&s->members, &s->cap_members, s->n_members + 1,
+				 SESSION_MAX_MEMBERS, sizeof(*s->members));
+	struct member *m;
+
+	if (err) {
+		log_error("pid %d: left out: %s", target__info(target)->pid, strerror(-err));
+		target__free(target);
+		return err;
+	}
+	m = &s->members[s->n_members++];
+	*m = (struct member){.target = target, .pid = target__info(target)->pid, .ready = ready};
+	*ret_member = m;
+	return 0;
+}
+
+static void namer_name(void *ctx, uint64_t frame, struct code_name *ret_name)
+{
+	target__name(ctx, frame, ret_name);
+}
+
+static int namer_site(void *ctx, uint64_t ret_addr, struct target_site *ret_site)
+{
+	return target__site(ctx, ret_addr, ret_site);
+}
+
+/* What was going on before the probes: threads asleep in calls produce no event of their own. */
+void members__snapshot(struct session *s, struct member *m, bool at_end)
+{
+	const struct target_info *info = target__info(m->target);
+	struct snapshot snapshot;
+	uint64_t now = time__monotonic_ns();
+	int err = target__snapshot(m->target, SNAPSHOT_TIMEOUT_MS, &snapshot);
+
+	if (err) {
+		if (target__alive(m->target)) {
+			log_warn("pid %d: no snapshot of its threads: %s", info->pid,
+				 strerror(-err));
+			timeline__add_missing(s->tl, info->pid,
+					      "the snapshot of sleeping threads failed: their "
+					      "states before their first event are unknown");
+		}
+		return;
+	}
+	for (size_t i = 0; !at_end && i < snapshot.n; i++) {
+		const struct snap_thread *t = &snapshot.threads[i];
+
+		if (t->rts.where == WIRE_WHERE_SAFE_CALL)
+			kernel__open_call(s->kernel, t->tid, m->attach_ns, t->site, t->incall);
+	}
+	err = timeline__snapshot(s->tl, info->pid, &snapshot, now, at_end);
+	if (err)
+		log_warn("pid %d: the snapshot is left out: %s", info->pid, strerror(-err));
+	snapshot__free(&snapshot);
+}
+
+static void note_missing(struct session *s, const struct target_info *info)
+{
+	static const struct {
+		size_t at;
+		const char *text;
+	} needs[] = {
+		{offsetof(struct target_info, suspend), "safe calls are not counted: suspendThread "
+							"was not found; symbols would bring them"},
+		{offsetof(struct target_info, resume), "safe calls are not counted: resumeThread "
+						       "was not found; symbols would bring them"},
+		{offsetof(struct target_info, tick),
+		 "no ticks: the RTS's timer was not found; symbols would bring them"},
+		{offsetof(struct target_info, gc_start),
+		 "no exact GC pauses: the collector's begin was not found; symbols would bring "
+		 "them"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
+		const struct target_probe *p =
+			(const struct target_probe *)((const char *)info + needs[i].at);
+
+		if (p->found == FOUND_NONE)
+			timeline__add_missing(s->tl, info->pid, needs[i].text);
+	}
+}
+
+/* What waits until the runtime is initialised. */
+static void on_ready(struct session *s, struct member *m)
+{
+	const struct target_info *info = target__info(m->target);
+
+	m->ready = true;
+	members__snapshot(s, m, false);
+	note_missing(s, info);
+	kernel__learn(s->kernel, &m->program, info);
+	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
+		    info->way, info->capabilities);
+}
+
+/* Without them C frames are not known, and the report says so. */
+static void take_rows(struct session *s, const struct member *m)
+{
+	if (kernel__unwind(s->kernel, m->target))
+		timeline__add_missing(s->tl, m->pid,
+				      "C frames of some files: their unwind rows could not be had");
+}
+
+int members__attach(struct session *s, struct member *m, bool armed)
+{
+	const struct target_info *info = target__info(m->target);
+	const struct tl_namer namer = {m->target, namer_name, namer_site};
+	uint64_t now, took;
+	int err;
+
+	members__sweep(s);
+	/* before the probes: no record shall find the timeline without its target */
+	now = time__monotonic_ns();
+	took = now - (m->program.h.ns ? m->program.h.ns : s->start_ns);
+	/* its probes were there before its first instruction */
+	if (m->program.flags & WIRE_PROC_TARGET) {
+		now = m->program.h.ns;
+		took = 0;
+	}
+	err = timeline__add_target(s->tl, info, &namer, now, took);
+	if (err) {
+		log_error("pid %d: %s", info->pid, strerror(-err));
+		return err;
+	}
+	m->attach_ns = now;
+	take_rows(s, m);
+	/* the entry of an armed child is of the file: this one is of the process */
+	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
+	if (err) {
+		timeline__end_target(s->tl, m->pid, "left", now);
+		return err;
+	}
+	m->live = true;
+	s->n_live++;
+	if (m->ready) {
+		on_ready(s, m);
+	} else {
+		m->retry_ns = time__monotonic_ns() + COMPLETE_FIRST_NS;
+		m->give_up_ns = m->retry_ns + READY_TIMEOUT_NS;
+	}
+	return 0;
+}
+
+struct member *members__find_live(struct session *s, pid_t pid)
+{
+	for (size_t i = s->n_members; i-- > 0;)
+		if (s->members[i].live && s->members[i].pid == pid)
+			return &s->members[i];
+	return NULL;
+}
+
+/* ── becoming ready ──────────────────────────────────────────────────────────────────────── */
+
+static void complete(struct session *s, struct member *m, uint64_t now)
+{
+	const struct target_info *info = target__info(m->target);
+	uint64_t wait = COMPLETE_FIRST_NS << MIN(m->tries, 10U);
+	enum target_verdict verdict = TARGET_NOT_READY;
+	int err = target__complete(m->target, now >= m->give_up_ns, &verdict);
+
+	if (err || (verdict != TARGET_OK && now >= m->give_up_ns)) {
+		/* one that has ended is told by its pidfd */
+		if (!target__alive(m->target)) {
+			m->retry_ns = UINT64_MAX;
+			return;
+		}
+		if (!err)
+			log_warn("pid %d: its GHC runtime was not initialised in 10 s; left out",
+				 m->pid);
+		members__end(s, m, "left", now);
+		return;
+	}
+	if (verdict != TARGET_OK) {
+		m->tries++;
+		m->retry_ns = time__monotonic_ns() + MIN(wait, COMPLETE_LONGEST_NS);
+		return;
+	}
+	/* what it had not mapped before */
+	take_rows(s, m);
+	err = kernel__update(s->kernel, info);
+	if (err)
+		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
+	timeline__update_target(s->tl, info);
+	on_ready(s, m);
+}
+
+void members__complete(struct session *s, uint64_t now)
+{
+	for (size_t i = 0; i < s->n_members; i++) {
+		struct member *m = &s->members[i];
+
+		if (m->live && !m->ready && now >= m->retry_ns)
+			complete(s, m, now);
+	}
+}
+
+uint64_t members__next_due(const struct session *s)
+{
+	uint64_t due = 0;
+
+	for (size_t i = 0; i < s->n_members; i++) {
+		const struct member *m = &s->members[i];
+
+		if (m->live && !m->ready && m->retry_ns != UINT64_MAX &&
+		    (!due || m->retry_ns < due))
+			due = m->retry_ns;
+	}
+	return due;
+}
+
+/* ── ending ──────────────────────────────────────────────────────────────────────────────── */
+
+void members__end(struct session *s, struct member *m, const char *how, uint64_t at_ns)
+{
+	if (!m->live)
+		return;
+	m->live = false;
+	s->n_live--;
+	timeline__end_target(s->tl, m->pid, how, at_ns);
+	if (s->options->mode == MODE_PID)
+		return;
+	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
+	kernel__cost(s->kernel, m->pid, at_ns, &m->cost);
+	kernel__detach(s->kernel, m->pid);
+	if (array__reserve((void **)&s->gone, &s->cap_gone, s->n_gone + 1, SESSION_MAX_MEMBERS,
+			   sizeof(*s->gone)) == 0)
+		s->gone[s->n_gone++] = m->pid;
+	else if (!s->record_err)
+		s->record_err = -ENOMEM;
+}
+
+static bool is_gone(void *ctx, uint32_t tgid)
+{
+	const struct session *s = ctx;
+
+	for (size_t i = 0; i < s->n_gone; i++)
+		if (s->gone[i] == (pid_t)tgid)
+			return true;
+	return false;
+}
+
+void members__sweep(struct session *s)
+{
+	int err;
+
+	if (!s->n_gone)
+		return;
+	err = kernel__sweep_sites(s->kernel, is_gone, session__on_site, s);
+	if (err && !s->record_err)
+		s->record_err = err;
+	s->n_gone = 0;
+}

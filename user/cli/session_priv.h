@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of a session share: session.c, members.c, follow.c, command.c, ending.c. */
+#ifndef SAFESCOPED_CLI_SESSION_PRIV_H
+#define SAFESCOPED_CLI_SESSION_PRIV_H
+
+#include <poll.h>
+
+#include "command.h"
+#include "kernel/kernel.h"
+#include "options.h"
+#include "output.h"
+#include "progress.h"
+#include "target/target.h"
+#include "timeline/timeline.h"
+
+#define SNAPSHOT_TIMEOUT_MS 2000
+#define DRAIN_EVERY_MS	    50
+#define SESSION_MAX_MEMBERS 65536
+
+/* A process that was attached. Kept to the session's end: its names are read until then. */
+struct member {
+	struct target *target;
+	pid_t pid;
+	uint64_t attach_ns;
+	bool live;		 /* attached, and not seen to end */
+	bool ready;		 /* its layout is confirmed */
+	struct kernel_cost cost; /* of one that has ended and is detached */
+	/* until it is ready */
+	uint64_t retry_ns, give_up_ns;
+	unsigned tries;
+	struct wire_proc_new program; /* how it was told; ino 0: it was not */
+};
+
+/* A process that is to be looked at. */
+struct candidate {
+	pid_t pid;
+	uint64_t due_ns, give_up_ns;
+	unsigned tries;
+	struct wire_proc_new program;
+};
+
+struct session {
+	const struct options *options;
+	struct kernel_features features;
+	struct kernel *kernel;
+	struct timeline *tl;
+	struct target_cache *cache;
+	struct member *members;
+	size_t n_members, cap_members, n_live;
+	pid_t *gone; /* of members that have ended, whose counters are not read yet */
+	size_t n_gone, cap_gone;
+	struct candidate *candidates;
+	size_t n_candidates, cap_candidates;
+	struct command command;
+	struct pollfd
+		*fds; /* of one wait; those behind the first two are live members', in order */
+	size_t cap_fds;
+	struct outputs outputs;
+	struct progress progress;
+	uint64_t start_ns, swept_ns;
+	char why[512]; /* the command's last program could not be profiled */
+	int signal_fd;
+	unsigned signals;     /* how many came */
+	bool stopped;	      /* by a signal */
+	int record_err;	      /* the first record that the timeline refused for want of memory */
+	uint64_t bad_records; /* records that contradicted themselves */
+};
+
+/* ── session.c ───────────────────────────────────────────────────────────────────────────── */
+
+/* Asks the outputs too: true once a signal says that it is enough. */
+bool session__signal_came(void *ctx);
+int session__on_record(void *ctx, const void *record, size_t size);
+
+/* ── members.c ───────────────────────────────────────────────────────────────────────────── */
+
+/* --pid: opens the target; waits a while for a runtime that is not initialised yet. */
+int members__open_pid(struct session *s, pid_t pid);
+/* Takes the target over (also on failure); it is not attached yet. */
+int members__add(struct session *s, struct target *target, bool ready, struct member **ret_member);
+/* The timeline, the probes, the snapshot. `armed`: its probes are on already. */
+int members__attach(struct session *s, struct member *m, bool armed);
+struct member *members__find_live(struct session *s, pid_t pid);
+/* It is no target any more: "exited", "exec". */
+void members__end(struct session *s, struct member *m, const char *how, uint64_t at_ns);
+/* Looks again at those whose runtime was not initialised. */
+void members__complete(struct session *s, uint64_t now);
+/* When the next of them is due; 0: none. */
+uint64_t members__next_due(const struct session *s);
+/* Reads the counters of those that have ended, before their pids are used again. */
+void members__sweep(struct session *s);
+void members__snapshot(struct session *s, struct member *m, bool at_end);
+
+/* ── follow.c ────────────────────────────────────────────────────────────────────────────── */
+
+/* Attaches every GHC process that there is. */
+int follow__all_now(struct session *s);
+/* A process that began. */
+void follow__on_new(struct session *s, const struct wire_proc_new *rec);
+/* Looks at the candidates that are due. */
+void follow__look(struct session *s, uint64_t now);
+uint64_t follow__next_due(const struct session *s);
+
+/* ── ending.c ────────────────────────────────────────────────────────────────────────────── */
+
+uint64_t session__lost_records(struct session *s);
+/* Everything that is left in the kernel, then the picture. */
+int session__finish(struct session *s);
+int session__on_site(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Detaches uprobes in the background, several at a time. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+
+#define REAPER_THREADS 8
+#define REAPER_MAX     (1U << 20)
+
+struct reaper {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct uprobe *todo;
+	size_t n, cap;
+	bool last; /* no more will come */
+	pthread_t threads[REAPER_THREADS];
+	size_t n_threads, n_idle;
+};
+
+int reaper__new(struct reaper **ret_reaper)
+{
+	struct reaper *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->more, NULL);
+	*ret_reaper = r;
+	return 0;
+}
+
+static void *work(void *ctx)
+{
+	struct reaper *r = ctx;
+
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		struct uprobe u;
+
+		while (!r->n && !r->last) {
+			r->n_idle++;
+			pthread_cond_wait(&r->more, &r->lock);
+			r->n_idle--;
+		}
+		if (!r->n)
+			break;
+		u = r->todo[--r->n];
+		pthread_mutex_unlock(&r->lock);
+		uprobe__detach(&u);
+		pthread_mutex_lock(&r->lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+void reaper__add(struct reaper *r, struct uprobe *uprobe)
+{
+	bool taken = false;
+
+	if (uprobe->fd < 0 && !uprobe->link)
+		return;
+	pthread_mutex_lock(&r->lock);
+	if (array__reserve((void **)&r->todo, &r->cap, r->n + 1, REAPER_MAX, sizeof(*r->todo)) ==
+	    0) {
+		if (!r->n_idle && r->n_threads < REAPER_THREADS &&
+		    pthread_create(&r->threads[r->n_threads], NULL, work, r) == 0)
+			r->n_threads++;
+		if (r->n_threads) {
+			r->todo[r->n++] = *uprobe;
+			taken = true;
+			pthread_cond_signal(&r->more);
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (!taken)
+		uprobe__detach(uprobe);
+	*uprobe = (struct uprobe){.fd = -1};
+}
+
+void reaper__free(struct reaper *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->last = true;
+	pthread_cond_broadcast(&r->more);
+	pthread_mutex_unlock(&r->lock);
+	for (size_t i = 0; i < r->n_threads; i++)
+		pthread_join(r->threads[i], NULL);
+	pthread_cond_destroy(&r->more);
+	pthread_mutex_destroy(&r->lock);
+	free(r->todo);
+	free(r);
+}

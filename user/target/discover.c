@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which processes run a GHC runtime: a look at the files that each maps, cheap enough for every
+ * process of a host. Each file is looked through once; what it holds is kept by device and inode.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "file.h"
+#include "image.h"
+#include "proc.h"
+#include "rts_find.h"
+#include "target.h"
+
+static bool file_is_runtime(struct file *file)
+{
+	if (!file->verdict)
+		file->verdict = file->elf && rts_strings__maybe(file->elf) ? 1 : -1;
+	return file->verdict > 0;
+}
+
+static bool path_is_runtime(struct target_cache *cache, const char *path, const char *name)
+{
+	struct file *file;
+	struct stat st;
+	bool found;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return false;
+	}
+	if (file__get(cache, fd, name, &file) < 0)
+		return false;
+	found = file_is_runtime(file);
+	file__put(file);
+	return found;
+}
+
+static bool map_is_runtime(struct target_cache *cache, pid_t pid, const struct proc_map *map)
+{
+	char path[PROC_PATH_LEN];
+	struct file *file;
+	uint64_t dev, ino;
+	bool found;
+	int fd;
+
+	if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0 ||
+	    file__get(cache, fd, map->path, &file) < 0)
+		return false;
+	found = file_is_runtime(file);
+	file__put(file);
+	return found;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* GHC's own libraries first: they save looking at the others. */
+static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
+{
+	struct proc_maps maps;
+	int found = 0;
+
+	if (proc__maps(pid, &maps) < 0)
+		return 0;
+	for (int pass = 0; !found && pass < 2; pass++) {
+		uint64_t last = 0;
+
+		for (size_t i = 0; !found && i < maps.n; i++) {
+			const struct proc_map *m = &maps.maps[i];
+			bool named = strncmp(base_name(m->path), "libHSrts", 8) == 0;
+
+			if (!m->exec || !m->ino || m->ino == last || named != !pass)
+				continue;
+			last = m->ino;
+			found = map_is_runtime(cache, pid, m);
+		}
+	}
+	proc_maps__free(&maps);
+	return found;
+}
+
+int discover__process(struct target_cache *cache, pid_t pid)
+{
+	char exe[64];
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	/* a kernel thread has no executable, and no libraries either */
+	if (access(exe, F_OK) < 0)
+		return 0;
+	return path_is_runtime(cache, exe, exe) || libraries_hold_runtime(cache, pid);
+}
+
+int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+	struct dirent *ent;
+	int result = 0;
+	DIR *dir = opendir("/proc");
+
+	if (!dir)
+		return -errno;
+	while (!result && (ent = readdir(dir))) {
+		long pid = strtol(ent->d_name, NULL, 10);
+
+		if (pid <= 0 || pid > INT32_MAX || pid == getpid())
+			continue;
+		if (discover__process(cache, (pid_t)pid))
+			result = fn(ctx, (pid_t)pid);
+	}
+	closedir(dir);
+	return result;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What was learnt of one ELF file, shared by all targets that map it: the second process of a
+ * program costs no second analysis. Private to the target room.
+ *
+ * A file is the same while device, inode, size and both times of change are: a file that is kept
+ * stays mapped, so its inode number cannot pass to another one, but its contents may be replaced.
+ */
+#ifndef SAFESCOPED_TARGET_FILE_H
+#define SAFESCOPED_TARGET_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "elf.h"
+
+/* How many files are kept that no target maps any more. */
+#define FILES_MAX_UNUSED 64
+
+struct rts;
+struct rts_text;
+struct symbols;
+struct target_cache;
+
+struct file {
+	uint64_t dev, ino, size;
+	struct timespec mtime, ctime;
+	struct elf_file *elf; /* NULL: no readable x86-64 ELF file */
+	int elf_err;	      /* why, if NULL */
+
+	struct elf_file *debug; /* of debugfile.c: has the symbols that `elf` lacks; NULL */
+	bool debug_tried, debug_given;
+	struct symbols *symbols; /* of names.c, made at first use */
+	bool symbols_tried;
+	struct rts *rts; /* of rts_find.c: its addresses as in the file; NULL: holds none */
+	bool rts_tried;
+	struct rts_text *rts_text; /* of names.c */
+	int verdict;		   /* of discover.c: 0 not looked at, 1 holds a runtime, -1 none */
+
+	uint32_t refs;
+	uint64_t last_used;	    /* count of look-ups: the oldest goes first */
+	struct target_cache *cache; /* NULL: of one target alone */
+};
+
+/*
+ * Takes fd over (also on failure). cache NULL: the file is shared with nobody. -ENOMEM, or errno
+ * of fstat(); a file that is no ELF file is no error.
+ */
+int file__get(struct target_cache *cache, int fd, const char *name, struct file **ret_file);
+void file__put(struct file *file);
+
+#endif
