@@ -13,6 +13,12 @@
 /* With a frame of its own: a program and what it calls share 512 bytes of stack. */
 #define SS_NOINLINE static __attribute__((noinline, unused))
 
+/*
+ * A function that the verifier looks at once, by itself, whatever the states of its callers: what
+ * keeps the walks' verification short. Its pointers are to plain memory and may be NULL.
+ */
+#define SS_GLOBAL __attribute__((noinline))
+
 struct mem;
 
 /* 0, or -EFAULT: never sleeps, never faults a page in. */

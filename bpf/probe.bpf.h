@@ -112,6 +112,9 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	if (!t)
 		return 0;
 	probe_hit(tgid);
+	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
+	if (t->flags & WIRE_TARGET_PROBES_OFF)
+		return 0;
 	cap = regs->di - t->layout.cap_r;
 	if (mem_u64(0, &site, regs->sp) || mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
 	    probe_incall(t, holder, &incall)) {
@@ -213,6 +216,9 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	if (!t)
 		return 0;
 	probe_hit(tgid);
+	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
+	if (t->flags & WIRE_TARGET_PROBES_OFF)
+		return 0;
 	seen = thread_get(tgid, tid, t->epoch);
 	if (!seen)
 		return 0;

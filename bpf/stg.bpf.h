@@ -401,7 +401,7 @@ static long stg_attempt(u32 i, void *ctx)
  * Walks from w->sp in the chunk that stg_enter took. `exact` says that Sp is known to be at a
  * frame (a suspended thread's). The result is in w: frames, n, end_state, cause, resync.
  */
-SS_INLINE void stg_run(const struct stg *g, int exact)
+SS_INLINE void stg_run_here(const struct stg *g, int exact)
 {
 	struct stg_walk *w = g->w;
 
@@ -415,6 +415,38 @@ SS_INLINE void stg_run(const struct stg *g, int exact)
 	w->end0 = w->end;
 	ss_loop(STG_ATTEMPTS, stg_attempt, (void *)g);
 }
+
+#ifdef __bpf__
+
+struct stg_frames {
+	u64 v[STG_FRAMES_ROOM];
+};
+
+SS_GLOBAL int stg_run_alone(struct stg_walk *w, struct stg_frames *frames, int exact)
+{
+	struct stg g = {};
+
+	if (!w || !frames)
+		return 0;
+	g.w = w;
+	g.frames = frames->v;
+	stg_run_here(&g, exact);
+	return 0;
+}
+
+SS_INLINE void stg_run(const struct stg *g, int exact)
+{
+	stg_run_alone(g->w, (struct stg_frames *)g->frames, exact);
+}
+
+#else
+
+SS_INLINE void stg_run(const struct stg *g, int exact)
+{
+	stg_run_here(g, exact);
+}
+
+#endif
 
 /* The result as it goes into a record. */
 SS_INLINE void stg_result(const struct stg_walk *w, struct wire_stack *s)

@@ -308,7 +308,7 @@ static long unw_step(u32 i, void *ctx)
 }
 
 /* From pc, sp and bp upward, as far as there are rows. The result is in g->unw. */
-SS_INLINE void unw_run(const struct stg *g)
+SS_INLINE void unw_run_here(const struct stg *g)
 {
 	struct unw *u = g->unw;
 
@@ -318,5 +318,37 @@ SS_INLINE void unw_run(const struct stg *g)
 	if (u->result == UNW_GOING)
 		unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_TOO_DEEP);
 }
+
+#ifdef __bpf__
+
+/* `maps` may be NULL: then nothing has rows. */
+SS_GLOBAL int unw_run_alone(struct unw *u, const struct wire_unwind_maps *maps, struct stg_walk *w,
+			    struct stg_frames *frames)
+{
+	struct stg g = {};
+
+	if (!u || !w || !frames)
+		return 0;
+	g.unw = u;
+	g.maps = maps;
+	g.w = w;
+	g.frames = frames->v;
+	unw_run_here(&g);
+	return 0;
+}
+
+SS_INLINE void unw_run(const struct stg *g)
+{
+	unw_run_alone(g->unw, g->maps, g->w, (struct stg_frames *)g->frames);
+}
+
+#else
+
+SS_INLINE void unw_run(const struct stg *g)
+{
+	unw_run_here(g);
+}
+
+#endif
 
 #endif

@@ -27,9 +27,8 @@ BPFTOOL = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin:
 ATTACHED = "safescoped: attached"
 
 # A folder that scripts/ghc-root made: the tests' Haskell programs come from there and run there,
-# as in a container. With GHC_STRIPPED=1 they are the stripped ones.
+# as in a container.
 GHC_ROOT = os.environ.get("GHC_ROOT")
-GHC_STRIPPED = os.environ.get("GHC_STRIPPED") == "1"
 
 WAYS = {
     "v": [],
@@ -120,11 +119,10 @@ def program(name, way="thr"):
 
 
 def in_root(name, way):
-    """The path inside of GHC_ROOT, where scripts/ghc-root compiled it."""
-    folder = way + (".stripped" if GHC_STRIPPED else "")
-    if not (Path(GHC_ROOT) / "programs" / folder / name).exists():
-        raise Skip(f"scripts/ghc-root made no {name} in way {folder}")
-    return Path("/programs") / folder / name
+    """The path inside of GHC_ROOT, where scripts/ghc-root compiled it; WAY.stripped: without symbols."""
+    if not (Path(GHC_ROOT) / "programs" / way / name).exists():
+        raise Failure(f"scripts/ghc-root made no {name} in way {way}")
+    return Path("/programs") / way / name
 
 
 def enter_root(command):

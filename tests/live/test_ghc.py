@@ -85,5 +85,54 @@ def test_collections(t, case):
     check(way == "dyn" or sums["gc_work"] > 0, f"no collection: {sums}")
 
 
+def function_offsets(path):
+    """{file offset: name} of a file's functions, by binutils."""
+    text = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    loads = [[int(x, 16) for x in m.groups()]
+             for m in re.finditer(r"^\s+LOAD\s+(0x\w+)\s+(0x\w+)\s+0x\w+\s+(0x\w+)", text, re.M)]
+    names = {}
+    for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        fields = line.split()
+        for offset, start, size in loads:
+            if len(fields) == 3 and fields[1] in "tT" and start <= int(fields[0], 16) < start + size:
+                names[int(fields[0], 16) - start + offset] = fields[2]
+    return names
+
+
+@cases("v", "thr", "p", "thr_p")
+def test_stripped(t, way):
+    """Without symbols: found by its call sites, and every safe call counted at its own."""
+    if not GHC_ROOT:
+        return  # test_stripped.py does it for the installed GHC
+    twin = Path(GHC_ROOT) / "programs" / way / "Calls"
+    names, calls = function_offsets(twin), {}
+    truth, report, target = profile_run(
+        t, "Calls", 1, "safe_spin_20us=5000", "safe_sleep_1ms=200", "interruptible_sleep_1ms=100",
+        way=f"{way}.stripped", steady=True, options=ALWAYS)
+    found = report.target(target.pid)
+    ghc = found["ghc"]
+    check(ghc["version"] == installed_ghc() and ghc["way"] == "rts_" + way, f"it says {ghc}")
+    check(ghc["layout_checked"] and ghc["version_known"], f"the layout was not checked: {ghc}")
+    for function in ("suspendThread", "resumeThread"):
+        check(found["found_by"][function] == "callsites", f"found by {found['found_by']}")
+    for c in found["safe_calls"]:
+        m = re.fullmatch(r"\[.*\]\+0x([0-9a-f]+)", c["function"])
+        name = names.get(int(m.group(1), 16)) if m else c["function"]
+        calls[name] = calls.get(name, 0) + c["calls"]
+    for function, want in truth.items():
+        check(calls.get(function) == want["calls"],
+              f"{function}: {calls.get(function)} calls, should be {want['calls']}")
+
+
+@cases("v", "thr", "p", "thr_p")
+def test_stripped_stacks(t, way):
+    if not GHC_ROOT:
+        return
+    _, report, _ = profile_run(t, "Work", "alloc", 3, way=f"{way}.stripped", options=("-F", "499"))
+    stacks = report.target()["stacks"]
+    check(stacks["haskell_samples"] >= 150, f"only few samples: {stacks}")
+    check(stacks["haskell_complete"] >= 0.99 * stacks["haskell_samples"], f"incomplete: {stacks}")
+
+
 if __name__ == "__main__":
     run(globals())

@@ -30,10 +30,11 @@ def test_complete(t, case):
     target = report.target()
     stacks = target["stacks"]
     haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
-    # Of gmp nearly all time is in libgmp's own code, which Haskell calls unsafely.
-    enough = 1 if mode == "gmp" else 150
+    # Of gmp nearly all time is in libgmp's own code, which Haskell calls unsafely: of so few samples
+    # one may be in the way of the share.
+    enough, spare = (1, 1) if mode == "gmp" else (60, 0)
     check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
-    check(complete >= 0.99 * haskell, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
+    check(complete >= 0.99 * haskell - spare, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
     parts = (stacks["complete"] + stacks["elided"] + stacks["gap"] + stacks["truncated"] + stacks["none"]
              + sum(stacks["broken"].values()))
     check(parts == stacks["samples"], f"the stacks' ends add up to {parts}: {stacks}")

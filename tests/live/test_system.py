@@ -182,6 +182,29 @@ def test_pid_and_mount_namespace(t):
     compare(t.report(), inside[0]["pid"], truth)
 
 
+def test_budget_of_a_shared_program(t):
+    """One process makes too many calls: the probes come off for all of the file, and on again after it has ended."""
+    busy = t.target("Calls", 1, "safe_spin_5us=100000")
+    calm = t.target("Calls", 1, "safe_sleep_1ms=5000")
+    session = t.session("-v", "--max-overhead", "0.5", "-f", "json", "-o", f"{t.stem}.json")
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    busy.go()
+    busy.result()
+    calm.go()
+    calm.result()
+    stop(session)
+    said = [l for l in session.err.seen if "do not come on" in l]
+    check(not said, f"the probes did not come on again: {said[:2]}")
+    report = t.report()
+    call = report.call("safe_spin_5us", busy.pid)
+    check(not call["exact"] and 0 < call["calls"] < 100000, f"of the busy one: {call['calls']} calls, exact {call['exact']}")
+    call = report.call("safe_sleep_1ms", calm.pid)
+    check(0 < call["calls"] <= 5000, f"of the calm one: {call['calls']} calls")
+    abandoned = sum(c["abandoned"] for x in report.json["targets"] for c in x["safe_calls"]
+                    if x["pid"] in (busy.pid, calm.pid) and c["function"].startswith("safe_"))
+    check(abandoned <= 40, f"{abandoned} calls without an end: the two probes did not come and go as one")
+
+
 def test_output_has_no_name_of_a_process(t):
     session = t.session("-d", "0.3", "-f", "json", prefix=("env", "-C", t.dir))
     check(session.wait(60) in (0, 1), f"it said {session.err.seen}")

@@ -57,18 +57,12 @@ static void tell_losses(struct session *s)
 			timeline__set_lost(s->tl, pid, "bad_record", s->bad_records);
 		timeline__set_lost_share(s->tl, pid, share);
 	}
+	if (kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS))
+		log_verbose(
+			"%llu samples: unwind rows and StgRun's place in the C stack disagree",
+			(unsigned long long)kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS));
 	if (lost || s->bad_records || s->record_err)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
-}
-
-/* A check of ourselves: two ways to the Haskell code below C frames. */
-static void tell_unwind(struct session *s)
-{
-	uint64_t n = kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS);
-
-	if (n)
-		log_verbose("%llu samples: unwind rows and StgRun's place in the C stack disagree",
-			    (unsigned long long)n);
 }
 
 /* Nothing is lost by it, but times next to it are inferred. */
@@ -155,7 +149,6 @@ int session__finish(struct session *s)
 	tell_cost(s, end);
 	tell_losses(s);
 	tell_inferred(s);
-	tell_unwind(s);
 	for (size_t i = 0; i < s->n_members; i++)
 		kernel__detach(s->kernel, s->members[i].pid);
 	if (!err)

@@ -128,6 +128,13 @@ static void note_missing(struct session *s, const struct target_info *info)
 	}
 }
 
+/* The unwind rows of what it maps: all of its libraries are there once the runtime is. */
+static void bring_rows(struct session *s, struct member *m)
+{
+	if (kernel__unwind(s->kernel, m->target))
+		timeline__add_missing(s->tl, m->pid, "C frames: unwind rows could not be had");
+}
+
 /* What waits until the runtime is initialised. */
 static void on_ready(struct session *s, struct member *m)
 {
@@ -139,14 +146,6 @@ static void on_ready(struct session *s, struct member *m)
 	kernel__learn(s->kernel, &m->program, info);
 	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
 		    info->way, info->capabilities);
-}
-
-/* Without them C frames are not known, and the report says so. */
-static void take_rows(struct session *s, const struct member *m)
-{
-	if (kernel__unwind(s->kernel, m->target))
-		timeline__add_missing(s->tl, m->pid,
-				      "C frames of some files: their unwind rows could not be had");
 }
 
 int members__attach(struct session *s, struct member *m, bool armed)
@@ -171,7 +170,8 @@ int members__attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->attach_ns = now;
-	take_rows(s, m);
+	if (m->ready)
+		bring_rows(s, m);
 	/* the entry of an armed child is of the file: this one is of the process */
 	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
 	if (err) {
@@ -223,12 +223,11 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 		m->retry_ns = time__monotonic_ns() + MIN(wait, COMPLETE_LONGEST_NS);
 		return;
 	}
-	/* what it had not mapped before */
-	take_rows(s, m);
 	err = kernel__update(s->kernel, info);
 	if (err)
 		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
 	timeline__update_target(s->tl, info);
+	bring_rows(s, m);
 	on_ready(s, m);
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -388,6 +389,17 @@ static int run_to_end(struct session *s)
 	return err ? EXIT_FAILED : timeline__session(s->tl)->exit_code;
 }
 
+/* A host has more processes, and files, than the usual limit lets a program open. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int session__run(const struct options *options)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -402,6 +414,8 @@ int session__run(const struct options *options)
 	command__init(&s->command);
 	s->start_ns = time__monotonic_ns();
 	progress__init(&s->progress, options->quiet);
+	if (options->mode == MODE_SYSTEM)
+		raise_limit();
 	code = run_to_end(s);
 	close_all(s);
 	free(s);

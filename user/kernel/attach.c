@@ -62,10 +62,11 @@ int call_probes__on(struct kernel *kernel, struct attached *a)
 
 	if (!suspend || !resume)
 		return -ENOENT;
-	put_group(kernel, a, true);
 	err = probe__on(kernel, suspend);
 	if (!err)
 		err = probe__on(kernel, resume);
+	if (!err)
+		put_group(kernel, a, true);
 	if (err) {
 		log_warn("pid %d: its call probes do not come on again: %s", a->pid,
 			 strerror(-err));
@@ -76,11 +77,11 @@ int call_probes__on(struct kernel *kernel, struct attached *a)
 
 void call_probes__off(struct kernel *kernel, struct attached *a)
 {
+	put_group(kernel, a, false);
 	if (a->probes[PROBE_SUSPEND])
 		probe__off(a->probes[PROBE_SUSPEND]);
 	if (a->probes[PROBE_RESUME])
 		probe__off(a->probes[PROBE_RESUME]);
-	put_group(kernel, a, false);
 }
 
 /* ── a target ────────────────────────────────────────────────────────────────────────────── */
@@ -166,28 +167,24 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	a->wire = info->wire;
 	a->wire.flags |= flags;
 	a->wire.epoch = 1;
-	/* one that was adopted has its entry, with hits in it, already */
-	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
-	if (err == -EEXIST)
-		err = 0;
-	if (!err)
-		err = put_target(kernel, a, BPF_ANY);
-	if (err) {
-		log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
-		unwind__forget(kernel, info->pid);
-		return err;
-	}
 	kernel->n_targets++;
-	tell_only(kernel);
+	/* the probes first: counting begins at once with all of them, when the entry is there */
 	if (add_probes(kernel, a, info) == 0) {
 		a->state = PROBES_ON;
 		join_group(kernel, a);
-		if (a->state == PROBES_OFF)
-			put_target(kernel, a, BPF_EXIST);
 	} else {
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
-		put_target(kernel, a, BPF_EXIST);
 	}
+	/* one that was adopted has its entry, with hits in it, already */
+	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
+	if (!err || err == -EEXIST)
+		err = put_target(kernel, a, BPF_ANY);
+	if (err) {
+		log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
+		kernel__detach(kernel, info->pid);
+		return err;
+	}
+	tell_only(kernel);
 	a->since_ns = a->checked_ns = time__monotonic_ns();
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
@@ -265,8 +262,8 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)pid;
 
-	unwind__forget(kernel, pid);
 	/* one that the programs took in by themselves has an entry only */
+	unwind__forget(kernel, pid);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	if (!a)

@@ -145,8 +145,11 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 
 static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 {
-	if (call_probes__on(kernel, a))
+	if (call_probes__on(kernel, a)) {
+		a->retry_ns = MIN(2 * a->retry_ns, BUDGET_LONGEST_NS);
+		enter(a, PROBES_OFF, now);
 		return;
+	}
 	enter_group(kernel, a, PROBES_TRIAL, now);
 }
 

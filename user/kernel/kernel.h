@@ -67,11 +67,6 @@ void kernel__close(struct kernel *kernel);
  */
 int kernel__attach(struct kernel *kernel, const struct target_info *info);
 /*
- * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
- * mappings have changed. Without them C frames are not known; a failure is no end.
- */
-int kernel__unwind(struct kernel *kernel, const struct target *target);
-/*
  * The same of a child that waits to exec the program: info.pid is the child's, the probes are of
  * the file. Its execs are told by WIRE_PROC_NEW from now on.
  */
@@ -86,6 +81,11 @@ int kernel__update(struct kernel *kernel, const struct target_info *info);
  */
 void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 		   const struct target_info *info);
+/*
+ * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
+ * mappings have changed. Without them C frames are not known; a failure is no end.
+ */
+int kernel__unwind(struct kernel *kernel, const struct target *target);
 /* Forgets it; its map entries go too. No error if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 

@@ -65,7 +65,7 @@ struct probe_key {
 /* One instruction of one file, for all its targets or for one process. */
 struct probe {
 	struct probe_key key;
-	struct target_probe at;
+	int file; /* O_PATH: a target's own paths lead nowhere once it has ended */
 	struct uprobe uprobe;
 	bool on;
 	uint32_t refs;

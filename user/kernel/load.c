@@ -110,9 +110,9 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->multi = opts->features->uprobe_multi;
 	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
-	err = unwind__new(&kernel->unwind);
+	err = reaper__new(&kernel->reaper);
 	if (!err)
-		err = reaper__new(&kernel->reaper);
+		err = unwind__new(&kernel->unwind);
 	if (!err)
 		err = load_object(kernel);
 	if (err)

@@ -4,6 +4,8 @@
  * by the kernel; for a whole host each file has one, and the programs look the process up.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,12 +36,13 @@ struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind)
 
 int probe__on(struct kernel *kernel, struct probe *p)
 {
+	char path[32];
 	int err = 0;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file);
 	if (!p->on)
 		err = uprobe__attach(kernel__program(kernel, (enum probe_kind)p->key.kind),
-				     kernel->multi, p->at.path, p->at.offset, p->key.pid,
-				     &p->uprobe);
+				     kernel->multi, path, p->key.offset, p->key.pid, &p->uprobe);
 	p->on = !err;
 	return err;
 }
@@ -57,6 +60,7 @@ static void probe__free(struct kernel *kernel, size_t i)
 
 	kernel->probes[i] = kernel->probes[--kernel->n_probes];
 	reaper__add(kernel->reaper, &p->uprobe);
+	fd__close(&p->file);
 	free(p);
 }
 
@@ -72,7 +76,7 @@ static struct probe *find(struct kernel *kernel, const struct probe_key *key)
 	return NULL;
 }
 
-static int add(struct kernel *kernel, const struct probe_key *key, const struct target_probe *at,
+static int add(struct kernel *kernel, const struct probe_key *key, const char *path,
 	       struct probe **ret_probe)
 {
 	struct probe *p;
@@ -85,10 +89,11 @@ static int add(struct kernel *kernel, const struct probe_key *key, const struct 
 	if (!p)
 		return -ENOMEM;
 	p->key = *key;
-	p->at = *at;
 	p->uprobe.fd = -1;
-	err = probe__on(kernel, p);
+	p->file = open(path, O_PATH | O_CLOEXEC);
+	err = p->file < 0 ? -errno : probe__on(kernel, p);
 	if (err) {
+		fd__close(&p->file);
 		free(p);
 		return err;
 	}
@@ -106,15 +111,13 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 	int err;
 
 	if (p) {
-		/* the path of a process that has ended leads nowhere */
-		p->at = *at;
 		/* one that the budget took off, and whose targets have ended since */
 		err = p->refs ? 0 : probe__on(kernel, p);
 		if (err)
 			return err;
 		kernel->n_unused -= !p->refs;
 	} else {
-		err = add(kernel, &key, at, &p);
+		err = add(kernel, &key, at->path, &p);
 		if (err)
 			return err;
 	}

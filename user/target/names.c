@@ -241,7 +241,8 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	n->source = hit.source;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
-		n->name = names__intern(names, hit.name, hit.name_len);
+		/* without the version that .symtab writes behind it: clock_gettime@GLIBC_2.17 */
+		n->name = names__intern(names, hit.name, MIN(hit.name_len, strcspn(hit.name, "@")));
 		n->name = intern(names, names__capi(n->name, z.name, sizeof(z.name)));
 		return;
 	}

@@ -37,6 +37,11 @@ struct target {
 void probe__place(const struct target *target, const struct rts_place *place, bool entry_state,
 		  struct target_probe *ret_probe);
 
+/* info.wire and what goes with it, from what the check confirmed. */
+void target__fill_wire(struct target *target);
+/* The same while nothing is confirmed: WIRE_TARGET_UNCONFIRMED, or no layout at all. */
+void target__fill_wire_early(struct target *target);
+
 /*
  * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,
  * in *ret_before those of the same segment that lie before it. NULL if no file has them.

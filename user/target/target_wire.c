@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the kernel side is told of a target: confirmed, or before that can be. */
+#include "target_priv.h"
+
+void target__fill_wire(struct target *t)
+{
+	struct wire_target *w = &t->info.wire;
+	const struct check_result *c = &t->check;
+
+	t->info.capabilities = c->n_caps;
+	t->info.caps_found = c->caps_found;
+	t->info.layout_checked = true;
+	w->layout = c->layout.wire;
+	w->flags = (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |
+		   (c->caps_array ? WIRE_TARGET_CAPS_ARRAY : 0);
+	w->my_task_tls = (int32_t)c->my_task_tls;
+	w->main_cap = t->rts.threaded ? 0 : c->caps[0];
+	w->capabilities = c->capabilities;
+	w->n_capabilities = c->n_capabilities;
+	w->stgrun_ret = t->rts.stgrun_ret;
+	w->start_boottime_ns = t->info.start_time_ns;
+	w->call_record_ns = TARGET_CALL_RECORD_NS;
+	w->off_record_ns = TARGET_OFF_RECORD_NS;
+}
+
+/*
+ * What can be said before the runtime is initialised. Of the two Task layouts only the live
+ * process tells which one it is: the probe programs get both, and ask each Task themselves.
+ */
+void target__fill_wire_early(struct target *t)
+{
+	struct wire_target *w = &t->info.wire;
+	struct layout l[LAYOUT_VARIANTS];
+	bool have[LAYOUT_VARIANTS], known = false;
+
+	for (int v = 0; v < LAYOUT_VARIANTS; v++)
+		have[v] = t->rts.version[0] &&
+			  layout__find(t->rts.version, t->rts.threaded, t->rts.profiled,
+				       (enum layout_variant)v, &l[v], &known) == 0;
+	t->info.version_known = known;
+	if (!known || (!have[LAYOUT_CLK] && !have[LAYOUT_NOCLK]))
+		return;
+	w->layout = l[have[LAYOUT_CLK] ? LAYOUT_CLK : LAYOUT_NOCLK].wire;
+	if (have[LAYOUT_CLK] && have[LAYOUT_NOCLK] &&
+	    l[LAYOUT_NOCLK].wire.task_incall != w->layout.task_incall)
+		w->layout.alt_task_incall = l[LAYOUT_NOCLK].wire.task_incall;
+	w->flags = WIRE_TARGET_UNCONFIRMED | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0);
+	w->start_boottime_ns = t->info.start_time_ns;
+	w->call_record_ns = TARGET_CALL_RECORD_NS;
+	w->off_record_ns = TARGET_OFF_RECORD_NS;
+}
