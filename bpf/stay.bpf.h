@@ -35,6 +35,21 @@ SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 	}
 }
 
+/*
+ * A thread that has slept since before the session: of a call that it was in when the session began
+ * all the time so far was spent asleep.
+ */
+SS_INLINE void off_before(struct wire_thread *seen, u32 tid, u64 now)
+{
+	struct wire_open_at_start *o;
+
+	if (seen->on_since_ns)
+		return;
+	o = bpf_map_lookup_elem(&open_at_start, &tid);
+	if (o && o->start_ns < now)
+		seen->blocked_ns += now - o->start_ns;
+}
+
 /* The thread is on the CPU again since `now`. */
 SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
 			u32 tgid, u32 tid, u64 now)
@@ -60,6 +75,8 @@ SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct 
 		off_account(seen, now);
 		if (seen->has_stack && now - seen->off_since_ns >= t->off_record_ns)
 			stack = bpf_map_lookup_elem(&off_stacks, &tid);
+	} else {
+		off_before(seen, tid, now);
 	}
 	if (stack) {
 		n = stack->stack.nframes;

@@ -124,6 +124,8 @@ struct elf_fde {
 };
 /* All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. */
 int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n);
+/* The FDE that covers vaddr; false if there is none. */
+bool elf__find_fde(struct elf_file *elf, uint64_t vaddr, struct elf_fde *ret_fde);
 /* True if an FDE covers vaddr: C code and hand-written assembly have them, GHC's code has none. */
 bool elf__has_fde(struct elf_file *elf, uint64_t vaddr);
 

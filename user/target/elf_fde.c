@@ -73,7 +73,7 @@ int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret
 	return 0;
 }
 
-bool elf__has_fde(struct elf_file *elf, uint64_t vaddr)
+bool elf__find_fde(struct elf_file *elf, uint64_t vaddr, struct elf_fde *ret_fde)
 {
 	const struct elf_fde *fdes;
 	size_t n, low = 0, high;
@@ -89,5 +89,15 @@ bool elf__has_fde(struct elf_file *elf, uint64_t vaddr)
 		else
 			high = mid;
 	}
-	return low > 0 && vaddr < fdes[low - 1].end;
+	if (low == 0 || vaddr >= fdes[low - 1].end)
+		return false;
+	*ret_fde = fdes[low - 1];
+	return true;
+}
+
+bool elf__has_fde(struct elf_file *elf, uint64_t vaddr)
+{
+	struct elf_fde fde;
+
+	return elf__find_fde(elf, vaddr, &fde);
 }

@@ -188,8 +188,12 @@ static void name_offset(struct names *names, const struct image *image, uint64_t
 			struct code_name *n)
 {
 	uint64_t offset = vaddr;
+	struct elf_fde fde;
 	char text[320];
 
+	/* all of a C function is one name: its beginning */
+	if (elf__find_fde(image->elf, vaddr, &fde))
+		vaddr = fde.start;
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
 	snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, (unsigned long long)offset);
 	n->name = intern(names, text);
@@ -204,6 +208,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	uint64_t vaddr = addr - map->bias;
 	const struct symbols *symbols;
 	struct symbols_hit hit;
+	struct elf_fde fde;
 	struct zname z;
 	const char *plt;
 	bool label;
@@ -235,6 +240,12 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST &&
 	    !prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
 		/* behind a C function, and no module's symbol follows */
+		name_offset(names, image, vaddr, n);
+		return;
+	}
+	/* unwind rows tell that a nameless function begins behind the nearest symbol */
+	if (n->code != CODE_HASKELL && hit.source == NAME_NEAREST &&
+	    elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit.start) {
 		name_offset(names, image, vaddr, n);
 		return;
 	}
