@@ -20,7 +20,7 @@
 #define UNWIND_MAX_BYTES (64ULL << 20)
 
 struct unwind_file {
-	uint64_t dev, ino;
+	uint64_t dev, ino, changed_ns;
 	uint64_t base;
 	uint64_t bytes;
 	uint32_t buckets; /* 0: the file has no rows, or there was no room */
@@ -128,7 +128,7 @@ static uint32_t find_file(const struct unwind *u, const struct target_code *code
 {
 	for (uint32_t id = 1; id < WIRE_UNWIND_FILES; id++)
 		if (u->files[id].known && u->files[id].dev == code->dev &&
-		    u->files[id].ino == code->ino)
+		    u->files[id].ino == code->ino && u->files[id].changed_ns == code->changed_ns)
 			return id;
 	return 0;
 }
@@ -196,7 +196,10 @@ static int add_file(struct kernel *kernel, const struct target *target, size_t i
 		err = upload(kernel, id, &rows);
 	/* a file without rows is remembered too, one that could not be read is tried again */
 	if (!err || err == -ENOENT) {
-		*f = (struct unwind_file){.dev = code->dev, .ino = code->ino, .known = true};
+		*f = (struct unwind_file){.dev = code->dev,
+					  .ino = code->ino,
+					  .changed_ns = code->changed_ns,
+					  .known = true};
 		if (!err) {
 			f->base = rows.base;
 			f->buckets = rows.n_buckets;

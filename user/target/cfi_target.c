@@ -30,6 +30,9 @@ int target__code_at(const struct target *target, size_t i, struct target_code *r
 	} else if (map->image && map->image->elf) {
 		code.dev = map->image->dev;
 		code.ino = map->image->ino;
+		if (map->image->file)
+			code.changed_ns = (uint64_t)map->image->file->ctime.tv_sec * 1000000000ULL +
+					  (uint64_t)map->image->file->ctime.tv_nsec;
 	} else {
 		return -ENOENT;
 	}

@@ -252,8 +252,9 @@ void snapshot__free(struct snapshot *snapshot);
 /* One mapping of code with unwind rows, or that might have them. */
 struct target_code {
 	uint64_t start, end;
-	uint64_t bias;	   /* address in the process − address in the file */
-	uint64_t dev, ino; /* the file's identity; 0, 0: the vdso, the same for all processes */
+	uint64_t bias;	     /* address in the process − address in the file */
+	uint64_t dev, ino;   /* the file's identity; 0, 0: the vdso, the same for all processes */
+	uint64_t changed_ns; /* when the file was changed last */
 };
 size_t target__n_code(const struct target *target);
 /* -ENOENT: no file is known for this mapping. */
