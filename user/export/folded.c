@@ -67,7 +67,7 @@ static char *safe_name(const char *name, const char *suffix)
 		safe[i] = '_';
 	for (size_t i = len; i && safe[i - 1] == ' '; i--)
 		safe[i - 1] = '_';
-	strcat(safe, suffix);
+	memcpy(safe + len, suffix, strlen(suffix) + 1);
 	blank = strrchr(safe, ' ');
 	if (blank && is_number(blank + 1))
 		*blank = '_';

@@ -36,9 +36,12 @@ static uint64_t effective_caps(void)
 
 	if (!f)
 		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "CapEff:", 7) == 0) {
+			caps = strtoull(line + 7, NULL, 16);
 			break;
+		}
+	}
 	fclose(f);
 	return caps;
 }
@@ -94,7 +97,7 @@ void kernel__features(struct kernel_features *ret_features)
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
 	f.caps = effective_caps();
 	if (read_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line)))
-		f.perf_paranoid = atoi(line);
+		f.perf_paranoid = (int)strtol(line, NULL, 10);
 	read_lockdown(f.lockdown);
 	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
 	f.perf_uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;

@@ -50,7 +50,7 @@ int sampler__new(struct bpf_program *prog, uint32_t frequency_hz, struct sampler
 		err = -EINVAL;
 		goto fail;
 	}
-	sampler->links = calloc((size_t)cpus, sizeof(*sampler->links));
+	sampler->links = calloc((size_t)cpus, sizeof(struct bpf_link *));
 	if (!sampler->links) {
 		err = -ENOMEM;
 		goto fail;

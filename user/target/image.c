@@ -99,7 +99,7 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 	int err;
 
 	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
-			     sizeof(*images->images));
+			     sizeof(struct image *));
 	image = err < 0 ? NULL : calloc(1, sizeof(*image));
 	if (!image) {
 		fd__close(&fd);

@@ -56,6 +56,7 @@ static void clear_cache(struct names *names)
 	struct cached *c, *next;
 
 	HASH_ITER (hh, names->cache, c, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of next */
 		HASH_DEL(names->cache, c);
 		free(c);
 	}
@@ -124,9 +125,8 @@ static enum code_class classify(const struct target *target, struct image *image
 		c = rts_class(target, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
 			return c;
-	} else if (!image->is_exe && strncmp(image->base, "libHS", 5) != 0) {
-		return CODE_C;
-	} else if (elf__has_fde(image->elf, vaddr)) {
+	} else if ((!image->is_exe && strncmp(image->base, "libHS", 5) != 0) ||
+		   elf__has_fde(image->elf, vaddr)) {
 		return CODE_C;
 	}
 	if (hit && hit->source == NAME_EXACT && hit->type == STT_FUNC && !ghc_label)
@@ -215,10 +215,10 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 
 	n->file = intern(names, image->base);
 	if (!image->elf) {
+		unsigned long long offset = addr - map->start + map->offset;
 		char text[320];
 
-		snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base,
-			 (unsigned long long)(addr - map->start + map->offset));
+		snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, offset);
 		n->name = intern(names, text);
 		return;
 	}

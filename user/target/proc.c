@@ -29,7 +29,7 @@ static int read_text(const char *path, size_t max, char **ret_text, size_t *ret_
 		ssize_t got;
 
 		err = array__reserve((void **)&text, &cap, len + 4096, max, 1);
-		if (err < 0)
+		if (err)
 			break;
 		got = read(fd, text + len, cap - len - 1);
 		if (got < 0 && errno == EINTR)
@@ -41,7 +41,7 @@ static int read_text(const char *path, size_t max, char **ret_text, size_t *ret_
 		len += (size_t)got;
 	}
 	fd__close(&fd);
-	if (err < 0) {
+	if (err) {
 		free(text);
 		return err;
 	}
@@ -63,7 +63,7 @@ int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	err = read_text(path, 65536, &text, &len);
-	if (err < 0)
+	if (err)
 		return err;
 	err = proc__parse_stat(text, len, ret_stat);
 	free(text);
@@ -90,7 +90,7 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 	else
 		snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	err = read_text(path, 1 << 20, &text, &len);
-	if (err < 0)
+	if (err)
 		return err;
 	err = proc__parse_ns_pid(text, len, ret_pid);
 	free(text);
@@ -106,7 +106,7 @@ int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	err = read_text(path, PROC_MAX_TEXT, &text, &len);
-	if (err < 0)
+	if (err)
 		return err;
 	return proc__parse_maps(text, len, ret_maps);
 }
@@ -120,7 +120,7 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
 	err = read_text(path, 65536, &text, &len);
-	if (err < 0)
+	if (err)
 		return err;
 	err = proc__parse_syscall(text, len, ret_syscall);
 	free(text);
@@ -168,7 +168,7 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
 	err = open_regular(link, &fd, &st);
-	if (err < 0) {
+	if (err) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 		err = open_regular(link, &fd, &st);
 		if (err == 0 && !is_map_file(&st, map)) {
@@ -176,12 +176,12 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 			err = -ESTALE;
 		}
 	}
-	if (err < 0) {
+	if (err) {
 		if (map->path[0] != '/' || map->deleted)
 			return err;
 		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", pid, map->path);
 		err = open_regular(path, &fd, &st);
-		if (err < 0)
+		if (err)
 			return err;
 		if (!is_map_file(&st, map)) {
 			fd__close(&fd);
@@ -229,12 +229,12 @@ int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n)
 		if (tid <= 0 || tid > INT32_MAX)
 			continue;
 		err = array__reserve((void **)&tids, &cap, n + 1, PROC_MAX_THREADS, sizeof(*tids));
-		if (err < 0)
+		if (err)
 			break;
 		tids[n++] = (pid_t)tid;
 	}
 	closedir(dir);
-	if (err < 0) {
+	if (err) {
 		free(tids);
 		return err;
 	}
