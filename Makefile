@@ -184,7 +184,7 @@ lint: $(if $(wildcard $(BPF_SRC)),$(SKEL))
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(say) TIDY
 	$(Q)printf '%s\n' $(LIB_SRCS) $(wildcard $(MAIN)) | xargs -P 2 -n 4 sh -c \
-		'clang-tidy --quiet "$$@" -- -std=gnu11 -D_GNU_SOURCE $(INCLUDES) 2>/dev/null' tidy
+		'clang-tidy --quiet "$$@" -- -std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/bpf,-isystem $(BUILD)/bpf,$(INCLUDES)) 2>/dev/null' tidy
 	$(say) CPPCHECK
 	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j 2 \
 		--enable=warning,performance,portability \

@@ -54,8 +54,8 @@ static int read_text(const char *path, size_t max, char **ret_text, size_t *ret_
 int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
 {
 	char path[64];
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	int err;
 
 	if (tid > 0)
@@ -81,8 +81,8 @@ uint64_t proc__ticks_to_ns(uint64_t ticks)
 int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 {
 	char path[64];
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	int err;
 
 	if (tid > 0)
@@ -100,8 +100,8 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 {
 	char path[64];
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
@@ -114,8 +114,8 @@ int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
 {
 	char path[64];
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
@@ -157,7 +157,7 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 		   uint64_t *ret_dev, uint64_t *ret_ino)
 {
 	char link[PROC_PATH_LEN], path[4096 + PROC_PATH_LEN];
-	struct stat st;
+	struct stat st = {0};
 	int fd = -1, err;
 
 	/*

@@ -42,7 +42,7 @@ static void coarsen(struct builder *b)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < b->n; i += 2) {
+	for (size_t i = 0; b->v && i < b->n; i += 2) {
 		struct tl_stretch s = b->v[i];
 
 		if (i + 1 < b->n) {
@@ -449,7 +449,10 @@ static int walk(struct builder *b, uint64_t end, bool last_part)
 		if (!err)
 			err = emit_off(b, &last, end);
 	}
-	return err ? err : emit_on(b, end, NULL);
+	if (!err)
+		err = emit_on(b, end, NULL);
+	b->prev = NULL;
+	return err;
 }
 
 /*

@@ -29,7 +29,7 @@ static bool is_folded(const char *name)
 					     "stg_restore_cccs"};
 	size_t len = strlen(name), i;
 
-	if (strncmp(name, "stg_", 4))
+	if (strncmp(name, "stg_", 4) != 0)
 		return false;
 	if (len > 5 && !strcmp(name + len - 5, "_info"))
 		len -= 5;
