@@ -76,7 +76,7 @@ void table__cell(struct table *t, const char *text)
 		return;
 	t->cells[t->n_cells++] = t->text.len;
 	while ((cp = utf8__next(&text))) {
-		char utf8[4];
+		char utf8[4] = {0};
 
 		if (utf8__is_control(cp))
 			cp = '?';
@@ -195,7 +195,7 @@ static void put_cut(FILE *out, const char *s, size_t len, size_t width)
 	uint32_t cp;
 
 	for (size_t i = 0; (cp = utf8__next(&s)); i++) {
-		char utf8[4];
+		char utf8[4] = {0};
 
 		if (i == head)
 			fputs("…", out);

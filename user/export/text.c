@@ -28,7 +28,7 @@ static void put_safe(FILE *out, const char *s)
 	uint32_t cp;
 
 	while (s && (cp = utf8__next(&s))) {
-		char utf8[4];
+		char utf8[4] = {0};
 
 		if (utf8__is_control(cp))
 			cp = '?';

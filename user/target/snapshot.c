@@ -220,7 +220,7 @@ static uint64_t find_site(struct snap_ctx *c, uint64_t sp)
 static void walk_suspended(struct snap_ctx *c, struct snap_thread *th)
 {
 	const struct wire_target *w = &c->target->info.wire;
-	struct stg_walk walk;
+	struct stg_walk walk = {0};
 	struct stg g = {.mem = &c->mem.mem, .w = &walk, .frames = c->frames};
 
 	stg_init(&g, &w->layout, LEAF_FRAMES, ROOT_FRAMES);

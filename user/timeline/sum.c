@@ -194,6 +194,7 @@ int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums
 	if (!tg->unsafes)
 		return -ENOMEM;
 	HASH_ITER (hh, sums->unsafes, entry, next) {
+		/* cppcheck-suppress uninitvar ; set by the loop's head */
 		const struct tl_frame *f = timeline__frame(tl, entry->key.function);
 		const struct tl_frame *caller = timeline__frame(tl, entry->key.caller);
 
