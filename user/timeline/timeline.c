@@ -127,10 +127,12 @@ static void free_target(struct target_state *tg)
 		return;
 	free_threads(tg);
 	HASH_ITER (hh, tg->addrs, addr, next_addr) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 		HASH_DEL(tg->addrs, addr);
 		free(addr);
 	}
 	HASH_ITER (hh, tg->counters, counters, next_counters) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 		HASH_DEL(tg->counters, counters);
 		free(counters);
 	}
