@@ -45,13 +45,23 @@ struct {
 	__type(value, struct wire_target);
 } programs SEC(".maps");
 
+/*
+ * These two are allocated beforehand: an element that is made on demand may fail to be had with
+ * interrupts off, and a switch or a call would be lost for it.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 16384);
 	__type(key, u32);
 	__type(value, struct wire_thread);
 } threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct wire_site_key);
+	__type(value, struct wire_site);
+} call_sites SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -68,14 +78,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct wire_open_at_start);
 } open_at_start SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 32768);
-	__type(key, struct wire_site_key);
-	__type(value, struct wire_site);
-} call_sites SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
