@@ -22,6 +22,7 @@ struct builder {
 	bool start_exact;      /* and the start of the last stretch */
 	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
 	uint16_t held;	       /* the capability before the cursor */
+	uint64_t tso;	       /* and the Haskell thread */
 	struct mutator mutator;
 };
 
@@ -135,7 +136,8 @@ static uint16_t cap_of(struct builder *b, const struct piece *p)
 	return cap;
 }
 
-static uint64_t tso_of(const struct piece *p)
+/* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
+static uint64_t tso_of(struct builder *b, const struct piece *p)
 {
 	switch (p->state) {
 	case ST_HASKELL:
@@ -146,8 +148,11 @@ static uint64_t tso_of(const struct piece *p)
 	case ST_SAFE_CALL_BLOCKED:
 	case ST_CAP_WAIT:
 	case ST_PREEMPTED:
-		return p->ev ? p->ev->tso : 0;
+		if (p->ev && p->ev->tso)
+			b->tso = p->ev->tso;
+		return b->tso;
 	default:
+		b->tso = 0;
 		return 0;
 	}
 }
@@ -171,7 +176,7 @@ static int emit(struct builder *b, const struct piece *p)
 		b->lane->sampled_states |= 1U << p->state;
 	if (p->state == ST_SAFE_CALL_CPU && !p->recorded)
 		b->short_cpu_ns += ns;
-	err = append(b, p, stack, cap_of(b, p), tso_of(p));
+	err = append(b, p, stack, cap_of(b, p), tso_of(b, p));
 	b->cursor = p->end;
 	b->edge_exact = p->end_exact;
 	return err;
