@@ -72,6 +72,16 @@ static int namer_site(void *ctx, uint64_t ret_addr, struct target_site *ret_site
 	return target__site(ctx, ret_addr, ret_site);
 }
 
+static int namer_read_ccs(void *ctx, const uint64_t *addrs, size_t n)
+{
+	return target__read_ccs(ctx, addrs, n);
+}
+
+static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	return target__ccs(ctx, addr, ret_ccs);
+}
+
 /* What was going on before the probes: threads asleep in calls produce no event of their own. */
 void members__snapshot(struct session *s, struct member *m, bool at_end)
 {
@@ -151,7 +161,13 @@ static void on_ready(struct session *s, struct member *m)
 int members__attach(struct session *s, struct member *m, bool armed)
 {
 	const struct target_info *info = target__info(m->target);
-	const struct tl_namer namer = {m->target, namer_name, namer_site};
+	const struct tl_namer namer = {
+		.ctx = m->target,
+		.name = namer_name,
+		.site = namer_site,
+		.read_ccs = namer_read_ccs,
+		.ccs = namer_ccs,
+	};
 	uint64_t now, took;
 	int err;
 

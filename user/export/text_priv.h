@@ -22,6 +22,7 @@ void text__section(const struct text *t, const char *title);
 
 int text__threads(const struct text *t);
 int text__functions(const struct text *t);
+int text__cost_centres(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
 
