@@ -138,6 +138,21 @@ static void note_missing(struct session *s, const struct target_info *info)
 	}
 }
 
+/* --stacks asks for what only a profiled program has. In system mode it is asked of those that are.
+ */
+static void note_stacks(struct session *s, const struct target_info *info)
+{
+	bool asked = s->options->stacks == TL_STACKS_CCS || s->options->stacks == TL_STACKS_BOTH;
+
+	if (!asked || info->profiled)
+		return;
+	timeline__add_missing(s->tl, info->pid,
+			      "no cost centres: the program was not compiled for profiling; ghc "
+			      "-prof would bring them");
+	if (s->options->mode != MODE_SYSTEM)
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
 /* The unwind rows of what it maps: all of its libraries are there once the runtime is. */
 static void bring_rows(struct session *s, struct member *m)
 {
@@ -153,6 +168,7 @@ static void on_ready(struct session *s, struct member *m)
 	m->ready = true;
 	members__snapshot(s, m, false);
 	note_missing(s, info);
+	note_stacks(s, info);
 	kernel__learn(s->kernel, &m->program, info);
 	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
 		    info->way, info->capabilities);
