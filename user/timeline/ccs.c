@@ -243,8 +243,12 @@ static const char *kind_of(const struct cc_key *key)
 {
 	static const struct {
 		const char *label, *kind;
-	} built_in[] = {{"MAIN", "main"},	   {"SYSTEM", "system"}, {"GC", "gc"},
-			{"OVERHEAD_of", "overhead"},  {"IDLE", "idle"},	 {"PINNED", "pinned"},
+	} built_in[] = {{"MAIN", "main"},
+			{"SYSTEM", "system"},
+			{"GC", "gc"},
+			{"OVERHEAD_of", "overhead"},
+			{"IDLE", "idle"},
+			{"PINNED", "pinned"},
 			{"DONT_CARE", "dont_care"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(built_in); i++)
