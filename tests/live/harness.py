@@ -453,7 +453,10 @@ def _run_one(name, function, args):
     for attempt in range(1, tries + 1):
         start = time.monotonic()
         word, why = _try_one(name, function, args)
-            if word != "FAIL" or attempt == tries:
+        why = why.replace("\n", " | ")
+        if len(why) > MAX_WHY:
+            why = f"{why[:MAX_WHY // 2]} … {why[-MAX_WHY // 2:]}"
+        if word != "FAIL" or attempt == tries:
             break
         print(f"again {name}{why}", flush=True)
         time.sleep(attempt)
