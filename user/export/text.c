@@ -308,6 +308,8 @@ static int put_target(const struct text *t)
 	if (!err)
 		err = text__functions(t);
 	if (!err)
+		err = text__cost_centres(t);
+	if (!err)
 		err = text__safe_calls(t);
 	if (!err)
 		err = text__unsafe_calls(t);

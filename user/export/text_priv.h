@@ -33,6 +33,7 @@ void text__more(const struct text *t, size_t n, const char *what);
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);
 int text__functions(const struct text *t);
+int text__cost_centres(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
 

@@ -25,6 +25,7 @@ static int make_marks(struct timeline *tl)
 		[MARK_NO_SAMPLE] = {TF_MARK, "[no sample]"},
 		[MARK_TRUNCATED] = {TF_MARK, "[truncated]"},
 		[MARK_TOO_MANY] = {TF_MARK, "[too many different frames]"},
+		[MARK_STG] = {TF_MARK, "[Haskell stack]"},
 	};
 	static const char *const leaves[ST_MAX] = {
 		[ST_HASKELL_BLOCKED] = "[Haskell, blocked]",
@@ -149,6 +150,9 @@ static void free_target(struct target_state *tg)
 	free(tg->calls);
 	free(tg->unsafes);
 	free(tg->functions);
+	free(tg->cost_centres);
+	free(tg->cc_nodes);
+	ccs__free(&tg->ccs);
 	free(tg->missing);
 	free(tg);
 }
@@ -426,7 +430,9 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	if (tg->blind_ns)
 		end_ns = MIN(end_ns, tg->blind_ns);
 	gcs__close(tg);
-	err = finish_lanes(tl, tg, end_ns, max_stretches);
+	err = ccs__resolve(tl, tg);
+	if (!err)
+		err = finish_lanes(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = caps__build(tl, tg, end_ns, max_stretches);
 	if (!err)
@@ -437,6 +443,8 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		err = sums__unsafe_calls(tl, tg, &tg->sums);
 	if (!err)
 		err = calls__build(tl, tg, end_ns);
+	if (!err)
+		err = ccs__sum(tg);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);
@@ -464,6 +472,7 @@ int tl__fold(struct timeline *tl)
 		struct target_state *tg = tl->targets[i];
 		struct thread *th;
 
+		err = ccs__resolve(tl, tg);
 		for (th = tg->thread_list; th; th = th->next) {
 			thread__sort(th);
 			prior__learn(tg, th);
