@@ -212,7 +212,7 @@ static void put_extra_frame(struct speedscope *w, const struct extra_frame *extr
 		return;
 	}
 	target = timeline__target(w->tl, extra->key.target);
-	label = view__label(target, extra->key.what);
+	label = views__label(&w->views, extra->key.target, extra->key.what);
 	snprintf(name, sizeof(name), "thread %" PRIu64 "%s%.200s", extra->key.what,
 		 *label ? " " : "", label);
 	fputs("{\"name\":", w->out);

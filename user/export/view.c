@@ -2,9 +2,13 @@
 /*
  * Lanes of all kinds in one shape.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 #include "view.h"
 
@@ -40,6 +44,47 @@ const char *view__state_title(enum lane_kind kind, unsigned state)
 unsigned view__states(enum lane_kind kind)
 {
 	return kind == LANE_CAPABILITY ? CS_MAX : kind == LANE_HASKELL ? HS_MAX : ST_MAX;
+}
+
+/* ── labels ──────────────────────────────────────────────────────────────────────────────── */
+
+struct label_key {
+	uint64_t tso;
+	uint32_t target_no, pad;
+};
+
+struct view_label {
+	UT_hash_handle hh;
+	struct label_key key;
+	const char *text;
+};
+
+const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso)
+{
+	const struct label_key key = {.tso = tso, .target_no = target_no};
+	const struct view_label *label;
+
+	HASH_FIND(hh, views->labels, &key, sizeof(key), label);
+	return label ? label->text : "";
+}
+
+static int add_label(struct views *views, const struct tl_tso_lane *lane, uint32_t target_no)
+{
+	struct view_label *label;
+
+	if (!lane->label || !*lane->label || *views__label(views, target_no, lane->tso))
+		return 0;
+	label = calloc(1, sizeof(*label));
+	if (!label)
+		return -ENOMEM;
+	label->key = (struct label_key){.tso = lane->tso, .target_no = target_no};
+	label->text = lane->label;
+	HASH_ADD(hh, views->labels, key, sizeof(label->key), label);
+	if (!label->hh.tbl) {
+		free(label);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
@@ -94,6 +139,8 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 		view.n = view.tso->n_stretches;
 		view.busy_ns = view.tso->states_ns[HS_RUNNING];
 		err = add(views, &view);
+		if (!err)
+			err = add_label(views, view.tso, no);
 	}
 	return err;
 }
@@ -143,6 +190,13 @@ int views__collect(const struct timeline *tl, struct views *ret_views)
 
 void views__free(struct views *views)
 {
+	struct view_label *label, *next;
+
+	HASH_ITER (hh, views->labels, label, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(views->labels, label);
+		free(label);
+	}
 	free(views->v);
 	memset(views, 0, sizeof(*views));
 }
@@ -283,14 +337,6 @@ uint64_t views__grain(const struct timeline *tl, const struct views *views, uint
 static const char *text_or_empty(const char *s)
 {
 	return s ? s : "";
-}
-
-const char *view__label(const struct tl_target *target, uint64_t tso)
-{
-	for (size_t i = 0; i < target->n_tso_lanes; i++)
-		if (target->tso_lanes[i].tso == tso)
-			return text_or_empty(target->tso_lanes[i].label);
-	return "";
 }
 
 void view__name(const struct lane_view *view, bool several, char *out, size_t size)

@@ -23,11 +23,14 @@ struct lane_view {
 	const struct tl_tso_lane *tso;
 };
 
+struct view_label;
+
 /* Capabilities by number, then OS threads and Haskell threads, the busiest first. */
 struct views {
 	struct lane_view *v;
 	size_t n, cap;
 	uint64_t start_ns, end_ns; /* the axis that all share: the session, and what reaches out */
+	struct view_label *labels;
 };
 
 int views__collect(const struct timeline *tl, struct views *ret_views);
@@ -69,6 +72,6 @@ uint64_t views__grain(const struct timeline *tl, const struct views *views, uint
 /* "4242 worker", "capability 0", "thread 7 main"; several targets: with the process behind it. */
 void view__name(const struct lane_view *view, bool several, char *out, size_t size);
 /* Of a Haskell thread of the target; "" if it has none, or is not known. */
-const char *view__label(const struct tl_target *target, uint64_t tso);
+const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso);
 
 #endif
