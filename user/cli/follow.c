@@ -4,7 +4,10 @@
  * once its files tell what it is.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/base.h"
 #include "session_priv.h"
@@ -55,6 +58,24 @@ static bool is_other(const struct target_info *info, const struct command *c)
 	       info->suspend.ino != c->suspend.ino || info->suspend.offset != c->suspend.offset;
 }
 
+/*
+ * The executable of a process that nobody told, as the kernel would: who runs it next is a target
+ * at once. Where stat() and the kernel tell of different devices (btrfs, overlayfs) nothing
+ * matches.
+ */
+static void name_program(pid_t pid, struct wire_proc_new *program)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (stat(path, &st))
+		return;
+	program->ino = st.st_ino;
+	/* include/linux/kdev_t.h, MKDEV */
+	program->dev = major(st.st_dev) << 20 | minor(st.st_dev);
+}
+
 /* Attaches the process if it is one to be profiled. -EAGAIN: too early to tell. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
@@ -101,6 +122,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		return err;
 	if (rec)
 		m->program = *rec;
+	else if (!target__info(target)->dynamic_rts)
+		name_program(pid, &m->program);
 	return members__attach(s, m, armed);
 }
 

@@ -224,6 +224,9 @@ int members__attach(struct session *s, struct member *m, bool armed)
 	}
 	m->live = true;
 	s->n_live++;
+	/* not only when it is ready: the next one may begin before that */
+	if (!(m->program.flags & WIRE_PROC_TARGET))
+		kernel__learn(s->kernel, &m->program, info);
 	if (m->ready) {
 		on_ready(s, m);
 	} else {
@@ -262,6 +265,7 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 			m->retry_ns = now + COMPLETE_LONGEST_NS;
 			return;
 		}
+		kernel__unlearn(s->kernel, &m->program);
 		members__end(s, m, "left", now);
 		return;
 	}

@@ -256,6 +256,14 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 		log_debug("%s: not learnt: %s", info->comm, strerror(errno));
 }
 
+void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
+{
+	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
+
+	if (program->ino)
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key);
+}
+
 /* Another one tries again for those that share the probes. */
 static void hand_over(struct kernel *kernel, const struct attached *a)
 {

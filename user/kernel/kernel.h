@@ -83,6 +83,8 @@ int kernel__update(struct kernel *kernel, const struct target_info *info);
  */
 void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 		   const struct target_info *info);
+/* What was learnt of the program is wrong. */
+void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program);
 /*
  * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
  * mappings have changed. Without them C frames are not known; a failure is no end.
