@@ -20,6 +20,10 @@ struct text {
 /* A section's title, after an empty line. */
 void text__section(const struct text *t, const char *title);
 
+/* The text after the bullet, broken between words to the width. -ENOMEM. */
+int text__paragraph(const struct text *t, const char *bullet, const char *text);
+
+int text__findings(const struct text *t);
 int text__threads(const struct text *t);
 int text__functions(const struct text *t);
 int text__safe_calls(const struct text *t);

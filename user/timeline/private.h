@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "findings.h"
 #include "timeline.h"
 
 /* array__reserve for a typed pointer (through void *, as the aliasing rules want it). */
@@ -159,6 +160,7 @@ struct site {
 	const char *function_name, *library, *caller_name, *place;
 	bool caller_approximate;
 	uint64_t open_at_start[2], open_at_end[2], open_wall_ns[2]; /* by interruptible */
+	bool called_back; /* a sample found Haskell code running inside of the call */
 };
 
 struct site_counters {
@@ -224,6 +226,7 @@ struct target_state {
 	struct tl_function *functions;
 	const char **missing;
 	size_t missing_cap;
+	struct findings findings;
 };
 
 /* Frames that need no namer. */
