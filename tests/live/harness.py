@@ -109,7 +109,8 @@ def _compile(command):
 
 
 def program(name, way="thr"):
-    """The path of a test program, compiled if need be. `name.c` or `name.S`: by the C compiler."""
+    """The path of a test program, compiled if need be. `name.c` or `name.S`: by the C compiler;
+    `WAY.stripped`: without symbols."""
     sources = [p for p in PROGRAMS.iterdir() if p.suffix in (".hs", ".c", ".h", ".S")]
     if name.endswith((".c", ".S")):
         out = BUILD / "programs" / name.split(".")[0]
@@ -122,6 +123,12 @@ def program(name, way="thr"):
         return in_root(name, way)
     folder = BUILD / "programs" / way
     out = folder / name
+    if way.endswith(".stripped"):
+        twin = program(name, way.removesuffix(".stripped"))
+        if not _newer(out, [twin]):
+            folder.mkdir(parents=True, exist_ok=True)
+            _compile(["strip", "-o", out, twin])
+        return out
     if _newer(out, sources):
         return out
     objects = folder / f"{name}.o.d"

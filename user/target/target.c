@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "ccs.h"
 #include "debugfile.h"
 #include "insn.h"
 #include "names.h"
@@ -48,6 +49,7 @@ void target__free(struct target *target)
 {
 	if (!target)
 		return;
+	ccs_table__free(target->ccs);
 	names__free(target->names);
 	insn__free(target->insn);
 	images__free(&target->images);
