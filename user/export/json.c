@@ -115,7 +115,7 @@ static void add_finding(struct report *r, cJSON *findings, const struct tl_findi
 	add_string(r, o, "kind", finding->kind);
 	add_string(r, o, "text", finding->text);
 	add_u64(r, o, "ns", finding->ns);
-	add_known_string(r, o, "where", finding->where);
+	add_string(r, o, "where", finding->where);
 }
 
 static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)

@@ -65,15 +65,30 @@ int text__paragraph(const struct text *t, const char *bullet, const char *text)
 	return 0;
 }
 
-/* The text names the place already, unless there is a source line or an address to tell. */
+/* What the text does not say yet of the place: all of it, its source line, or nothing. */
+static const char *rest_of_place(const struct tl_finding *finding)
+{
+	const char *where = finding->where, *src = strstr(where, " (");
+	char *name;
+	bool said;
+
+	if (!src)
+		return strstr(finding->text, where) ? "" : where;
+	name = strndup(where, (size_t)(src - where));
+	said = name && strstr(finding->text, name);
+	free(name);
+	return said ? src + 1 : where;
+}
+
 static int put_finding(const struct text *t, const struct tl_finding *finding)
 {
+	const char *place = rest_of_place(finding);
 	char *text = NULL;
 	int err;
 
-	if (!*finding->where || strstr(finding->text, finding->where))
+	if (!*place)
 		return text__paragraph(t, "  · ", finding->text);
-	if (asprintf(&text, "%s [%s]", finding->text, finding->where) < 0)
+	if (asprintf(&text, *place == '(' ? "%s %s" : "%s [%s]", finding->text, place) < 0)
 		return -ENOMEM;
 	err = text__paragraph(t, "  · ", text);
 	free(text);

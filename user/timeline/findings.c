@@ -105,7 +105,7 @@ struct said said__count(uint64_t n, const char *one, const char *many)
 	char count[32];
 
 	human__count(count, sizeof(count), n);
-	snprintf(said.s, sizeof(said.s), "%.26s %.12s", count, n == 1 ? one : many);
+	snprintf(said.s, sizeof(said.s), "%.30s %.32s", count, n == 1 ? one : many);
 	return said;
 }
 

@@ -42,7 +42,7 @@ static const char *hint(const struct tl_gc *gc, uint64_t wall_ns)
 static void look_for_share(struct finder *f, uint64_t work_ns)
 {
 	const struct tl_gc *gc = &f->t->gc;
-	char pauses[160] = "";
+	char pauses[256] = "";
 
 	if (!finding__share(work_ns, f->cpu_ns, GC_CPU_PERCENT) ||
 	    !finding__share(work_ns, f->wall_ns, GC_WALL_PERCENT))
@@ -118,10 +118,10 @@ static void look_for_spin(struct finder *f, uint64_t work_ns)
 	    !finding__share(spin.ns, f->wall_ns, SPIN_WALL_PERCENT))
 		return;
 	finding__add(f, "gc_spin", spin.ns, spin.most,
-		     "Threads of the parallel collector spun without work for about %s: %s of %s "
-		     "in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) leave "
-		     "that CPU time to the program",
-		     said__ns(spin.ns).s, said__count(spin.samples, "sample", "samples").s,
+		     "Threads of the parallel collector spun without work for about %s: %" PRIu64
+		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
+		     "leave that CPU time to the program",
+		     said__ns(spin.ns).s, spin.samples,
 		     said__count(spin.all_samples, "sample", "samples").s, spin.most);
 }
 

@@ -21,7 +21,7 @@ void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *w
 
 /* Numbers in sentences: said(…).s is for one printf. */
 struct said {
-	char s[40];
+	char s[64];
 };
 struct said said__ns(uint64_t ns);
 struct said said__count(uint64_t n, const char *one, const char *many); /* "1 call", "2 calls" */

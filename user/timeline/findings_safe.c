@@ -26,6 +26,8 @@
 #define UNSAFE_MOST_NS 12000
 /* More work than this, and the overhead is small beside it. */
 #define CHEAP_MEAN_NS 1000
+/* What is left of a call after the probes' own time is no better known than to this. */
+#define RESOLUTION_NS 500
 /* The overhead's share of the program's own CPU time. */
 #define OVERHEAD_PERCENT 3
 /* Off the CPU and not preempted for less than this share of the wall time: it does not block. */
@@ -63,7 +65,7 @@ static void look_for_cheap(struct finder *f, const struct tl_call *call)
 {
 	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, mean, overhead;
 	uint64_t cpu, wall = (uint64_t)((double)f->wall_ns * call->observed_share);
-	char *from, mean_text[48];
+	char *from, mean_text[80];
 
 	if (!call->calls || !wall || call->called_back || call->p99_ns > UNSAFE_MOST_NS ||
 	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
@@ -81,8 +83,9 @@ static void look_for_cheap(struct finder *f, const struct tl_call *call)
 		f->err = -ENOMEM;
 		return;
 	}
-	if (mean < each)
-		snprintf(mean_text, sizeof(mean_text), "less than 0.1 µs");
+	/* the difference of two times of a microsecond or two */
+	if (mean < RESOLUTION_NS)
+		snprintf(mean_text, sizeof(mean_text), "less than 0.5 µs");
 	else
 		snprintf(mean_text, sizeof(mean_text), "about %s", said__ns(mean).s);
 	finding__add(f, "safe_call_overhead", overhead, call->site,

@@ -179,7 +179,7 @@ static bool blocked(const struct finder *f, const struct call *call)
 static void tell_held_up(struct finder *f, const struct call *call, const char *function,
 			 const char *caller, const char *place)
 {
-	char caps[64], longest[64] = "", slept[64] = "";
+	char caps[64], longest[96] = "", slept[96] = "";
 
 	say_caps(call, caps, sizeof(caps));
 	if (call->gcs > 1)
@@ -206,10 +206,15 @@ static void tell_blocked(struct finder *f, const struct call *call, const char *
 		     said__count(call->stays, "time", "times").s, said__ns(call->longest_ns).s);
 }
 
+static const struct tl_frame *frame_of(const struct finder *f, uint32_t id)
+{
+	return id == UINT32_MAX ? NULL : timeline__frame(f->tl, id);
+}
+
 static void tell(struct finder *f, const struct call *call)
 {
-	const struct tl_frame *function = timeline__frame(f->tl, call->key.function);
-	const struct tl_frame *caller = timeline__frame(f->tl, call->key.caller);
+	const struct tl_frame *function = frame_of(f, call->key.function);
+	const struct tl_frame *caller = frame_of(f, call->key.caller);
 	char *from, *place;
 
 	if (!held_up(f, call) && !blocked(f, call))
