@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "debugfile.h"
 #include "insn.h"
+#include "ipe.h"
 #include "names.h"
 #include "target_priv.h"
 
@@ -49,6 +50,7 @@ void target__free(struct target *target)
 	if (!target)
 		return;
 	names__free(target->names);
+	ipe__free(target->ipe);
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);

@@ -9,6 +9,7 @@
 #include "target.h"
 
 struct insn;
+struct ipe;
 struct names;
 
 struct target {
@@ -27,6 +28,9 @@ struct target {
 	struct check_result check;
 	struct insn *insn;
 	struct names *names; /* of names.c */
+	/* of names_source.c: read when the first Haskell frame is named, again with new files */
+	struct ipe *ipe;
+	size_t ipe_images; /* how many files there were then */
 };
 
 /*
