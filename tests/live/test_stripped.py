@@ -191,6 +191,18 @@ class Package:
         except (OSError, ValueError):
             pass
 
+    def wait_started(self):
+        """Until its main thread sleeps (it waits for its input) and the runtime has its ticker."""
+        task = Path(f"/proc/{self.target.pid}/task")
+        deadline = time.monotonic() + 60
+        while True:
+            names = {p.parent.name: p.read_text().strip() for p in task.glob("*/comm")}
+            state = (task / str(self.target.pid) / "stat").read_text().rpartition(")")[2].split()[0]
+            if state == "S" and "ghc_ticker" in names.values():
+                return
+            check(time.monotonic() < deadline, f"it does not begin: {state}, {names}")
+            time.sleep(0.1)
+
     def feed(self, text, times, pause):
         stdin = self.target.process.stdin
         for _ in range(times):
@@ -230,7 +242,7 @@ def hledger_web(t):
 
 def pandoc(t):
     p = Package(t, "pandoc", ["-f", "markdown", "-t", "html"])
-    time.sleep(1)
+    p.wait_started()
     text = b"# A heading\n\nSome *emphasised* text, a [link](http://example.org), `code`.\n\n- one\n- two\n\n"
 
     def drive():
@@ -243,7 +255,7 @@ def pandoc(t):
 
 def shellcheck(t):
     p = Package(t, "shellcheck", ["-"])
-    time.sleep(1)
+    p.wait_started()
     text = b"if [ $x = \"1\" ]; then echo $y | grep foo; fi\nfor i in $(ls *.txt); do rm $i; done\n"
 
     def drive():
@@ -257,7 +269,7 @@ def shellcheck(t):
 
 def hledger(t):
     p = Package(t, "hledger", ["-f", "-", "balance"])
-    time.sleep(1)
+    p.wait_started()
     text = b"2020-01-01 shop\n  expenses:food  1.50\n  assets:cash\n\n"
 
     def drive():

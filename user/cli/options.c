@@ -27,7 +27,15 @@ static const char doc[] =
 
 static const char args_doc[] = "\n-- COMMAND [ARG...]\n--list\n--doctor";
 
-enum { OPT_SYMBOLS = 1000, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WEIGHT, OPT_LIST, OPT_DOCTOR };
+enum {
+	OPT_SYMBOLS = 1000,
+	OPT_FORCE,
+	OPT_MAX_OVERHEAD,
+	OPT_WEIGHT,
+	OPT_STACKS,
+	OPT_LIST,
+	OPT_DOCTOR
+};
 
 static const struct argp_option argp_options[] = {
 	{"pid", 'p', "PID[,PID...]", 0,
@@ -39,6 +47,10 @@ static const struct argp_option argp_options[] = {
 	{"output", 'o', "PATH", 0,
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0, "what folded stacks count (default wall)", 1},
+	{"stacks", OPT_STACKS, "auto|stg|ccs|both", 0,
+	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
+	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",
+	 1},
 	{"symbols", OPT_SYMBOLS, "FILE", 0, "an unstripped twin of the target's executable", 2},
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
@@ -123,6 +135,20 @@ static void parse_weight(struct argp_state *state, struct options *o, const char
 		argp_error(state, "--weight %s: wall, cpu or samples", arg);
 }
 
+static void parse_stacks(struct argp_state *state, struct options *o, const char *arg)
+{
+	if (!strcmp(arg, "auto"))
+		o->stacks = TL_STACKS_AUTO;
+	else if (!strcmp(arg, "stg"))
+		o->stacks = TL_STACKS_STG;
+	else if (!strcmp(arg, "ccs"))
+		o->stacks = TL_STACKS_CCS;
+	else if (!strcmp(arg, "both"))
+		o->stacks = TL_STACKS_BOTH;
+	else
+		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
+}
+
 static void check_mode(struct argp_state *state, struct options *o)
 {
 	if (o->mode == MODE_LIST && (o->n_pids || o->command))
@@ -183,6 +209,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
+		break;
+	case OPT_STACKS:
+		parse_stacks(state, o, arg);
 		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;

@@ -32,11 +32,20 @@ static bool is_unique(const char *s)
 	return true;
 }
 
-/* These stand for no binding: only the unique tells one from another. */
-static bool is_anonymous(const char *stem)
+/* These stand for no binding: only the unique, or a number, tells one from another. */
+bool hs_name__is_anonymous(const char *name)
 {
-	return !strcmp(stem, "sat") || !strcmp(stem, "lvl") || !strcmp(stem, "ds") ||
-	       !strcmp(stem, "block");
+	static const char *const stems[] = {"sat", "lvl", "ds", "block"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stems); i++) {
+		size_t len = strlen(stems[i]);
+
+		if (strncmp(name, stems[i], len) == 0 &&
+		    (name[len] == '\0' || name[len] == '_' ||
+		     strspn(name + len, "0123456789") == strlen(name + len)))
+			return true;
+	}
+	return false;
 }
 
 static void cut_unique(char *s)
@@ -48,7 +57,8 @@ static void cut_unique(char *s)
 	    !strpbrk(last + 2, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 		return;
 	*last = '\0';
-	if (is_anonymous(s))
+	/* with a number of its own it needs no unique */
+	if (hs_name__is_anonymous(s) && !isdigit((unsigned char)last[-1]))
 		*last = '_';
 }
 

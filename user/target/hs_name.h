@@ -27,6 +27,9 @@ void hs_name__combine(const char *binding, const char *occurrence, char *out);
 /* A label that the code generator made up, in place of a name: "c1Tx", "L7133701809754869848". */
 bool hs_name__is_made_up(const char *name);
 
+/* A name that is no binding's: "sat_s3hx", "lvl12". */
+bool hs_name__is_anonymous(const char *name);
+
 /*
  * A closure description of a profiled program: "<Data.Map.$wgo_r3cX>", "<$wgo>". Splits off the
  * module ("" if there is none). False: it is none of a closure that GHC's code generator made.

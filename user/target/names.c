@@ -231,7 +231,7 @@ static void name_without_symbol(struct target *target, const struct image_map *m
 		return;
 	}
 	if (names__best(target, map, &(struct names_place){.addr = addr, .vaddr = vaddr}, n) ||
-	    names__described(target, image, vaddr, n))
+	    names__described(target, image, vaddr, false, n))
 		return;
 	name_offset(target->names, image, vaddr, n);
 }
@@ -273,9 +273,11 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 			n))
 		return;
 	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST) {
-		if (names__described(target, image, vaddr, n))
+		if (names__described(target, image, vaddr, true, n))
 			return;
 		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
+			if (names__described(target, image, vaddr, false, n))
+				return;
 			/* behind a C function, and no module's symbol follows */
 			name_offset(names, image, vaddr, n);
 			return;

@@ -238,7 +238,7 @@ bool names__best(struct target *target, const struct image_map *map,
 
 /* ── descriptions ────────────────────────────────────────────────────────────────────────── */
 
-bool names__described(struct target *target, struct image *image, uint64_t vaddr,
+bool names__described(struct target *target, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n)
 {
 	char module[256], name[HS_NAME_LEN];
@@ -247,7 +247,8 @@ bool names__described(struct target *target, struct image *image, uint64_t vaddr
 	if (n->code != CODE_HASKELL || !target->rts.profiled)
 		return false;
 	text = describe__closure(image->elf, vaddr);
-	if (!text || !hs_name__description(text, module, sizeof(module), name))
+	if (!text || !hs_name__description(text, module, sizeof(module), name) ||
+	    (binding && hs_name__is_anonymous(name)))
 		return false;
 	n->name = intern(target->names, name);
 	n->module = intern(target->names, module);

@@ -24,8 +24,11 @@ struct names_place {
 /* By provenance, else by DWARF. n->code and n->file are known. */
 bool names__best(struct target *target, const struct image_map *map,
 		 const struct names_place *place, struct code_name *n);
-/* By the description of the closure whose code it is. */
-bool names__described(struct target *target, struct image *image, uint64_t vaddr,
+/*
+ * By the description of the closure whose code it is. `binding`: only if that is a binding's name,
+ * and not "sat_s3hx", which says less than the nearest symbol.
+ */
+bool names__described(struct target *target, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n);
 
 /* names.c: a C function's symbol, demangled. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "ccs.h"
 #include "debugfile.h"
 #include "insn.h"
 #include "ipe.h"
@@ -49,6 +50,7 @@ void target__free(struct target *target)
 {
 	if (!target)
 		return;
+	ccs_table__free(target->ccs);
 	names__free(target->names);
 	ipe__free(target->ipe);
 	insn__free(target->insn);

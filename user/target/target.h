@@ -220,6 +220,23 @@ struct target_site {
 };
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
 
+/* ── cost-centre stacks ──────────────────────────────────────────────────────────────────── */
+
+/* One CostCentreStack of a profiled program: its innermost cost centre. Strings live as long as the
+ * target. */
+struct target_ccs {
+	uint64_t addr, parent; /* parent: the CostCentreStack around it; 0: this is the root */
+	const char *label, *module, *src_loc;
+};
+/*
+ * Reads the stacks at these addresses, what is around them and, now and then, the whole tree, in a
+ * child process that is killed when it takes longer than a second. -ENOTSUP: not a profiled
+ * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs.
+ */
+int target__read_ccs(struct target *target, const uint64_t *addrs, size_t n);
+/* What was read so far. -ENOENT. A stack's parents are there too, without a cycle. */
+int target__ccs(const struct target *target, uint64_t addr, struct target_ccs *ret_ccs);
+
 /* ── snapshot ────────────────────────────────────────────────────────────────────────────── */
 
 /* One thread as the snapshot's helper process found it. */

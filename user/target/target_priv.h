@@ -8,6 +8,7 @@
 #include "rts_find.h"
 #include "target.h"
 
+struct ccs_table;
 struct insn;
 struct ipe;
 struct names;
@@ -27,7 +28,8 @@ struct target {
 	struct rts rts;
 	struct check_result check;
 	struct insn *insn;
-	struct names *names; /* of names.c */
+	struct names *names;   /* of names.c */
+	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
 	size_t ipe_images; /* how many files there were then */

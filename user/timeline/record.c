@@ -39,9 +39,10 @@ static int keep(struct timeline *tl, struct target_state *tg, struct evs *evs, c
 static void take_rts(struct ev *ev, const struct wire_rts *rts)
 {
 	ev->where = rts->where <= WIRE_WHERE_NOT_READY ? rts->where : WIRE_WHERE_UNKNOWN;
-	ev->cap = rts->cap_no < TL_NO_CAP ? (uint16_t)rts->cap_no : TL_NO_CAP;
-	if (ev->where != WIRE_WHERE_HASKELL && ev->where != WIRE_WHERE_RTS)
-		ev->cap = TL_NO_CAP;
+	ev->left = rts->cap_no < TL_MAX_CAPS ? (uint16_t)rts->cap_no : TL_NO_CAP;
+	ev->cap = ev->where == WIRE_WHERE_HASKELL || ev->where == WIRE_WHERE_RTS ? ev->left
+										 : TL_NO_CAP;
+	ev->tso = rts->tso ? rts->tso_id : 0;
 }
 
 /* The fixed part of a record and its frames, once its sizes are known to agree. */
@@ -99,6 +100,24 @@ static void count_quality(struct tl_quality *q, const struct wire_stack *head, b
 	}
 }
 
+/*
+ * Where no timer ticks are seen: the samples of threads that hold a capability, as its cost-centre
+ * stack says what a tick would count. (Without -threaded a capability is held in safe calls, too.)
+ */
+static int count_cost(struct target_state *tg, const struct wire_rts *rts)
+{
+	uint32_t id;
+	int err;
+
+	if (rts->where != WIRE_WHERE_HASKELL && rts->where != WIRE_WHERE_RTS &&
+	    (rts->where != WIRE_WHERE_SAFE_CALL || tg->pub.threaded))
+		return 0;
+	err = ccs__get(tg, rts->cccs, &id);
+	if (!err)
+		ccs__count_sample(tg, id);
+	return err;
+}
+
 static int take_sample(struct timeline *tl, struct target_state *tg, struct thread *th,
 		       struct view *view)
 {
@@ -117,7 +136,9 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 	take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
 	raw.site = rec.site;
-	err = stack__take(tl, tg, &raw, &ev);
+	err = count_cost(tg, &rec.rts);
+	if (!err)
+		err = stack__take(tl, tg, &raw, &ev);
 	if (err)
 		return err;
 	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP,
@@ -173,6 +194,7 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	ev.call_start_ns = rec.start_ns;
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev.call_flags = (uint8_t)rec.flags;
+	take_rts(&ev, &rec.rts);
 	ev.where = WIRE_WHERE_SAFE_CALL;
 	ev.cap = TL_NO_CAP;
 	raw.site = rec.site;
@@ -272,18 +294,32 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 	       h->size >= least[h->type];
 }
 
+/* What GHC's profiler does at a tick: one for the cost-centre stack of each capability. */
 static int take_tick(struct target_state *tg, const struct view *view)
 {
+	struct wire_tick_cap cap;
 	struct wire_tick rec;
+	uint64_t disabled = 0;
+	uint32_t id;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
 	if (err || rec.ncaps > WIRE_TICK_CAPS ||
 	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
 		return -EBADMSG;
 	tg->pub.ticks++;
-	if (rec.enabled && rec.enabled < TL_NO_CAP)
-		tg->pub.capabilities = rec.enabled;
-	return 0;
+	for (uint32_t i = 0; i < rec.ncaps; i++) {
+		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
+		if (cap.disabled && cap.no < 64)
+			disabled |= 1ULL << cap.no;
+		err = ccs__get(tg, cap.cccs, &id);
+		if (err)
+			return err;
+		ccs__count_tick(tg, id);
+	}
+	if (!rec.enabled || rec.enabled >= TL_MAX_CAPS)
+		return 0;
+	tg->pub.capabilities = rec.enabled;
+	return caps__note(tg, rec.h.ns, rec.enabled, disabled);
 }
 
 int timeline__record(struct timeline *tl, const void *rec, size_t size)
@@ -307,6 +343,9 @@ int timeline__record(struct timeline *tl, const void *rec, size_t size)
 	tg = tl__find(tl, (pid_t)h.tgid);
 	if (!tg || tg->ended)
 		return -ENOENT;
+	err = ccs__resolve_at(tl, tg, h.ns);
+	if (err)
+		return err;
 	if (h.type == WIRE_TICK)
 		return take_tick(tg, &view);
 	if (h.type == WIRE_GC)

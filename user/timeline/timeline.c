@@ -25,6 +25,7 @@ static int make_marks(struct timeline *tl)
 		[MARK_NO_SAMPLE] = {TF_MARK, "[no sample]"},
 		[MARK_TRUNCATED] = {TF_MARK, "[truncated]"},
 		[MARK_TOO_MANY] = {TF_MARK, "[too many different frames]"},
+		[MARK_STG] = {TF_MARK, "[Haskell stack]"},
 	};
 	static const char *const leaves[ST_MAX] = {
 		[ST_HASKELL_BLOCKED] = "[Haskell, blocked]",
@@ -141,12 +142,16 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	caps__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
 	sums__free(&tg->sums);
 	free(tg->calls);
 	free(tg->unsafes);
 	free(tg->functions);
+	free(tg->cost_centres);
+	free(tg->cc_nodes);
+	ccs__free(&tg->ccs);
 	free(tg->missing);
 	free(tg);
 }
@@ -252,6 +257,7 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	copy_info(tl, &tg->pub, info);
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
+	tg->caps_at_attach = info->capabilities;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
 	tl->targets[tl->n_targets++] = tg;
@@ -268,6 +274,7 @@ int timeline__update_target(struct timeline *tl, const struct target_info *info)
 	end = tg->pub.end;
 	copy_info(tl, &tg->pub, info);
 	tg->pub.end = end;
+	tg->caps_at_attach = info->capabilities;
 	tg->call_record_ns = info->wire.call_record_ns;
 	return 0;
 }
@@ -441,13 +448,19 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	if (tg->blind_ns)
 		end_ns = MIN(end_ns, tg->blind_ns);
 	finish_gcs(tg);
-	err = finish_lanes(tl, tg, end_ns, max_stretches);
+	err = ccs__resolve(tl, tg);
+	if (!err)
+		err = finish_lanes(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = caps__build(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
 		err = sums__unsafe_calls(tl, tg, &tg->sums);
 	if (!err)
 		err = calls__build(tl, tg, end_ns);
+	if (!err)
+		err = ccs__sum(tg);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);
@@ -475,6 +488,7 @@ int tl__fold(struct timeline *tl)
 		struct target_state *tg = tl->targets[i];
 		struct thread *th;
 
+		err = ccs__resolve(tl, tg);
 		for (th = tg->thread_list; th; th = th->next) {
 			thread__sort(th);
 			prior__learn(tg, th);
