@@ -56,7 +56,7 @@ struct target_info {
 	bool layout_checked;   /* all checks against the live process passed */
 	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
-	struct target_probe suspend, resume, tick, gc_start,
+	struct target_probe suspend, resume, tick, gc_sync, gc_start,
 		gc_end;		 /* .found == FOUND_NONE: absent */
 	struct wire_target wire; /* ready for the kernel's `targets` map */
 };
@@ -167,6 +167,9 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  * may not be looked at). Each file is looked through once for a cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
+/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
+ * nothing can be said. */
+int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
  */
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
