@@ -76,7 +76,8 @@ static int open_kernel(struct session *s)
 		.all = s->options->mode == MODE_SYSTEM,
 	};
 	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz,
-					    .stacks = s->options->stacks};
+					    .stacks = s->options->stacks,
+					    .plumbing = s->options->verbose > 0};
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (err)
