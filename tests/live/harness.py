@@ -59,6 +59,8 @@ def check_near(what, got, want, tolerance):
         raise Failure(f"{what}: {got:.0f}, should be {want:.0f} ± {tolerance:.0f} (off by {got - want:+.0f})")
 
 
+MAX_WHY = 2000  # characters of a failure's reason
+
 # Two clocks read on two processors may differ by a little.
 CLOCKS_NS = 100
 # On a machine that is not ours alone a thread may be pushed off its processor between its own
@@ -452,6 +454,8 @@ def _run_one(name, function, args):
         start = time.monotonic()
         word, why = _try_one(name, function, args)
         why = why.replace("\n", " | ")
+        if len(why) > MAX_WHY:
+            why = f"{why[:MAX_WHY // 2]} … {why[-MAX_WHY // 2:]}"
         if word != "FAIL" or attempt == tries:
             break
         print(f"again {name}{why}", flush=True)

@@ -275,8 +275,11 @@ static void fill_info(struct target *t)
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
+	/* it has a meaning only between the threads of a threaded runtime */
+	if (t->rts.threaded)
+		probe__place(t, &t->rts.gc_sync, false, &info->gc_sync);
 	probe__place(t, &t->rts.gc_start, false, &info->gc_start);
-	probe__place(t, &t->rts.gc_end, false, &info->gc_end);
+	probe__place(t, &t->rts.gc_end, true, &info->gc_end);
 }
 
 /* 0 with a verdict, or a negative errno with its line. */

@@ -56,7 +56,7 @@ struct target_info {
 	bool layout_checked;   /* all checks against the live process passed */
 	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
-	struct target_probe suspend, resume, tick, gc_start,
+	struct target_probe suspend, resume, tick, gc_sync, gc_start,
 		gc_end;		 /* .found == FOUND_NONE: absent */
 	struct wire_target wire; /* ready for the kernel's `targets` map */
 };

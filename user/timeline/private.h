@@ -211,9 +211,14 @@ struct site_counters {
 	struct wire_site value;
 };
 
+/* A collection, from its first sign on. */
 struct gc_span {
 	uint64_t start, end; /* end 0: still open */
+	uint64_t work;	     /* all capabilities have stopped; 0: not yet */
+	uint64_t number;     /* UINT64_MAX: not known */
+	int32_t generation;  /* -1: not known */
 	pid_t tid;
+	bool synced; /* `start` is when the capabilities were asked to stop */
 };
 
 /* How many capabilities there were, and which of the first 64 were disabled, from `ns` on. */
@@ -229,9 +234,10 @@ struct unsafe_key {
 struct unsafe_entry {
 	UT_hash_handle hh;
 	struct unsafe_key key;
-	uint64_t samples, cpu_ns, blocked_ns;
+	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
 };
 struct sums {
+	bool gc_sync_known; /* held_up_gc_ns was looked for */
 	struct unsafe_entry *unsafes;
 	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
 	size_t ns_cap, samples_cap, n_stacks;
@@ -281,6 +287,7 @@ struct target_state {
 	const char **missing;
 	size_t missing_cap;
 	struct tl_cap_lane *cap_lanes;
+	struct tl_gc_event *gc_events;
 };
 
 /* Frames that need no namer. */
@@ -429,7 +436,17 @@ void lane__fill_unknown(struct thread *th);
 /* The stay off the CPU that the thread is in when the session ends; false: none is known. */
 bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_t start,
 		     uint64_t end, struct ev *ret_ev);
+
+/* ── collections (gcs.c) ─────────────────────────────────────────────────────────────────── */
+
+int gcs__record(struct target_state *tg, const struct wire_gc *rec);
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
+/* The first one that ends after t; NULL if there is none. */
+const struct gc_span *gc__at(const struct target_state *tg, uint64_t t);
+/* Before the lanes: those that are still open last for ever. */
+void gcs__close(struct target_state *tg);
+/* After the capabilities' lanes, before the unsafe calls' rows. */
+int gcs__build(struct timeline *tl, struct target_state *tg);
 
 /* ── capabilities (held.c, caps.c) ───────────────────────────────────────────────────────── */
 
@@ -447,6 +464,8 @@ void caps__free(struct target_state *tg);
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples);
+/* A collection waited so long for the unsafe call with this stack. */
+int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
 int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);

@@ -202,31 +202,12 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	return err ? err : keep(tl, tg, &th->calls, &ev);
 }
 
-static int take_gc(struct target_state *tg, pid_t tid, const struct view *view)
+static int take_gc(struct target_state *tg, const struct view *view)
 {
 	struct wire_gc rec;
-	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
-	if (err || (rec.point != WIRE_GC_START && rec.point != WIRE_GC_END))
-		return -EBADMSG;
-	if (last && (rec.h.ns < last->start || rec.h.ns < last->end))
-		return -EBADMSG;
-	tg->pub.gc.known = true;
-	if (rec.point == WIRE_GC_END) {
-		if (last && !last->end)
-			last->end = rec.h.ns;
-		return 0;
-	}
-	if (last && !last->end)
-		tg->n_gcs--; /* its end was lost: nothing is known of its length */
-	err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
-	if (err) {
-		tg->left_out++;
-		return err == -E2BIG ? -ENOSPC : err;
-	}
-	tg->gcs[tg->n_gcs++] = (struct gc_span){.start = rec.h.ns, .tid = tid};
-	return 0;
+	return err ? err : gcs__record(tg, &rec);
 }
 
 static void take_name(struct thread *th, const char comm[16])
@@ -349,7 +330,7 @@ int timeline__record(struct timeline *tl, const void *rec, size_t size)
 	if (h.type == WIRE_TICK)
 		return take_tick(tg, &view);
 	if (h.type == WIRE_GC)
-		return take_gc(tg, (pid_t)h.tid, &view);
+		return take_gc(tg, &view);
 	err = thread_of(tg, &h, &th);
 	if (err)
 		return err;

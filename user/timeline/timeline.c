@@ -142,6 +142,7 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	free(tg->gc_events);
 	caps__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
@@ -379,25 +380,6 @@ int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64
 
 /* ── finish ──────────────────────────────────────────────────────────────────────────────── */
 
-static void finish_gcs(struct target_state *tg)
-{
-	struct tl_gc *gc = &tg->pub.gc;
-
-	for (size_t i = 0; i < tg->n_gcs; i++) {
-		uint64_t pause;
-
-		if (!tg->gcs[i].end) {
-			/* Still collecting: the time counts for the lanes, not as a pause. */
-			tg->gcs[i].end = UINT64_MAX;
-			continue;
-		}
-		pause = tg->gcs[i].end - tg->gcs[i].start;
-		gc->count++;
-		gc->pause_ns += pause;
-		gc->max_pause_ns = MAX(gc->max_pause_ns, pause);
-	}
-}
-
 static int by_weight(const void *pa, const void *pb)
 {
 	const struct tl_lane *a = pa, *b = pb;
@@ -447,12 +429,14 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		end_ns = MIN(end_ns, tg->end_ns);
 	if (tg->blind_ns)
 		end_ns = MIN(end_ns, tg->blind_ns);
-	finish_gcs(tg);
+	gcs__close(tg);
 	err = ccs__resolve(tl, tg);
 	if (!err)
 		err = finish_lanes(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = caps__build(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = gcs__build(tl, tg);
 	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
