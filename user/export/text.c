@@ -302,7 +302,9 @@ static int put_target(const struct text *t)
 	int err;
 
 	put_header(t);
-	err = text__threads(t);
+	err = text__findings(t);
+	if (!err)
+		err = text__threads(t);
 	if (!err)
 		err = text__capabilities(t);
 	if (!err)

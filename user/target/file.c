@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "kallsyms.h"
+#include "target/dwarf.h"
 #include "rts_find.h"
 #include "rts_text.h"
 #include "symbols.h"
@@ -50,6 +51,7 @@ int target_cache__new(struct target_cache **ret_cache)
 
 static void file__free(struct file *file)
 {
+	dwarf__free(file->dwarf);
 	rts_text__free(file->rts_text);
 	if (file->rts)
 		rts__free(file->rts);

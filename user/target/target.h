@@ -172,6 +172,9 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  * may not be looked at). Each file is looked through once for a cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
+/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
+ * nothing can be said. */
+int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
  */
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
@@ -184,7 +187,7 @@ enum name_source {
 	NAME_DWARF,
 	NAME_EXACT,	  /* a symbol that covers the address */
 	NAME_NEAREST,	  /* the nearest symbol below it */
-	NAME_DESCRIPTION, /* a closure description of the profiled RTS */
+	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
 };
 
 enum code_class {
@@ -205,6 +208,7 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
+	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
 };
 
 /*
