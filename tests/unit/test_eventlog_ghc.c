@@ -120,7 +120,7 @@ static void all_read(struct all *a, const char *file)
 	assert_int_equal(el_sched__attach(a->sched, a->log), 0);
 	assert_int_equal(el_annot__attach(a->annot, a->log), 0);
 	assert_int_equal(el_info__attach(a->info, a->log), 0);
-	assert_int_equal(eventlog__read_path(a->log, path, NULL), 0);
+	assert_int_equal(eventlog__read_path(a->log, path), 0);
 	a->stats = *eventlog__stats(a->log);
 	assert_int_equal(el_sched__finish(a->sched, a->stats.last_time), 0);
 	assert_int_equal(el_annot__finish(a->annot, a->stats.last_time), 0);

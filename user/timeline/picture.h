@@ -31,6 +31,7 @@ enum tl_state {
 	ST_IDLE,
 	ST_FOREIGN_BLOCKED,
 	ST_PREEMPTED,
+	ST_SAFE_CALL, /* a log alone: running or blocked is not told */
 	ST_UNKNOWN,
 	ST_MAX,
 };
