@@ -120,9 +120,11 @@ SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct r
 		return;
 	}
 	out->where = WIRE_WHERE_NO_CAP;
-	if (!cap || mem_u64(mem, &holder, cap + l->cap_running_task) || holder != th->task)
+	if (!cap)
 		return;
 	rts_read_cap(mem, t, cap, out);
+	if (mem_u64(mem, &holder, cap + l->cap_running_task) || holder != th->task)
+		return;
 	mem_read(mem, &in_haskell, 1, cap + l->cap_in_haskell);
 	mem_u64(mem, &tso, cap + l->cap_current_tso);
 	if (tso)

@@ -112,7 +112,8 @@ enum wire_where {
 #define WIRE_NO_CAP 0xffffffffu
 
 struct wire_rts {
-	__u64 cap;	/* address of the Capability held, or last held (safe call); 0: none */
+	__u64 cap;	/* address of the Capability held, or last held (WIRE_WHERE_SAFE_CALL,
+			   _RESUMING, _NO_CAP); 0: none */
 	__u64 tso;	/* address of the TSO that runs or is suspended; 0: none */
 	__u64 tso_id;	/* its id; 0: none */
 	__u64 cccs;	/* profiled: the current CostCentreStack; 0: none */

@@ -157,7 +157,7 @@ static const struct tl_call service_calls[] = {
 };
 
 static const struct tl_unsafe service_unsafe[] = {
-	{"__gmpn_mul_1", "libgmp.so.10", "Data.Fib.fib", false, 12, 121 * MS, 0},
+	{"__gmpn_mul_1", "libgmp.so.10", "Data.Fib.fib", false, 12, 121 * MS, 0, UINT64_MAX},
 };
 
 static const struct tl_function service_functions[] = {

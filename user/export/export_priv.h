@@ -77,15 +77,4 @@ bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch
 const char *broken__name(unsigned cause);
 const char *broken__title(unsigned cause);
 
-/* ── numbers for people (human.c) ────────────────────────────────────────────────────────── */
-
-/* "1.23 ms", "45.6 µs", "12 min 3 s". */
-void human__duration(char *out, size_t size, uint64_t ns);
-/* Groups of three, parted by a space: "1 234 567". */
-void human__count(char *out, size_t size, uint64_t n);
-/* "12.3 MB" */
-void human__bytes(char *out, size_t size, uint64_t bytes);
-/* part of whole in percent; 0 if there is no whole. */
-double human__percent(uint64_t part, uint64_t whole);
-
 #endif

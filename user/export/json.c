@@ -67,6 +67,26 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 	add_bool(r, o, "coarse", lane->coarse);
 }
 
+static void add_cap_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
+			 const struct tl_cap_lane *lane)
+{
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+
+	add_string(r, o, "kind", "capability");
+	add_int(r, o, "no", (int)lane->no);
+	add_u64(r, o, "start_ns", since_start(session, lane->start_ns));
+	add_u64(r, o, "end_ns", since_start(session, lane->end_ns));
+	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
+	states = add_object(r, o, "states");
+	sampled = add_array(r, o, "sampled_states");
+	for (int s = 0; s < CS_MAX; s++) {
+		add_u64(r, states, cap_state__name(s), lane->states_ns[s]);
+		if (lane->sampled_states >> s & 1)
+			add_string(r, sampled, NULL, cap_state__name(s));
+	}
+	add_bool(r, o, "coarse", lane->coarse);
+}
+
 static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
 {
 	cJSON *o = add_object(r, calls, NULL);
@@ -106,7 +126,7 @@ static void add_unsafe(struct report *r, cJSON *calls, const struct tl_unsafe *c
 	add_u64(r, o, "samples", call->samples);
 	add_u64(r, o, "cpu_ns", call->cpu_ns);
 	add_u64(r, o, "blocked_ns", call->blocked_ns);
-	add_null(r, o, "held_up_gc_ns");
+	add_u64_or_null(r, o, "held_up_gc_ns", call->held_up_gc_ns);
 }
 
 static void add_function(struct report *r, cJSON *functions, const struct tl_function *f)
@@ -135,10 +155,9 @@ static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
 	add_u64_or_null(r, o, "count", gc->known ? gc->count : UINT64_MAX);
 	add_u64_or_null(r, o, "pause_ns", gc->known ? gc->pause_ns : UINT64_MAX);
 	add_u64_or_null(r, o, "max_pause_ns", gc->known ? gc->max_pause_ns : UINT64_MAX);
-	add_null(r, o, "wait_ns");
-	/* What is known comes from probes on the collector's two ends, never from inference. */
+	add_u64_or_null(r, o, "wait_ns", gc->known ? gc->wait_ns : UINT64_MAX);
 	if (gc->known)
-		add_bool(r, o, "exact", true);
+		add_bool(r, o, "exact", !gc->inferred);
 	else
 		add_null(r, o, "exact");
 }
@@ -204,6 +223,8 @@ static void add_target(struct report *r, cJSON *targets, const struct tl_session
 	list = add_array(r, o, "lanes");
 	for (size_t i = 0; i < t->n_lanes; i++)
 		add_lane(r, list, session, &t->lanes[i]);
+	for (size_t i = 0; i < t->n_cap_lanes; i++)
+		add_cap_lane(r, list, session, &t->cap_lanes[i]);
 	list = add_array(r, o, "safe_calls");
 	for (size_t i = 0; i < t->n_calls; i++)
 		add_call(r, list, &t->calls[i]);

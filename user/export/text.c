@@ -304,6 +304,8 @@ static int put_target(const struct text *t)
 	put_header(t);
 	err = text__threads(t);
 	if (!err)
+		err = text__capabilities(t);
+	if (!err)
 		err = text__functions(t);
 	if (!err)
 		err = text__safe_calls(t);

@@ -20,7 +20,18 @@ struct text {
 /* A section's title, after an empty line. */
 void text__section(const struct text *t, const char *title);
 
+#define TEXT_SHARE_SHOWN 0.05 /* percent: less is 0.0 in a table with one decimal */
+
+/* Cells and ends of tables. UINT64_MAX: not known. */
+void text__cell_duration(struct table *t, uint64_t ns);
+void text__cell_share(struct table *t, double percent);
+/* Prints and frees the table. */
+int text__print(struct table *table, const struct text *t);
+/* "… and N more things", if there are more than the table has rows. */
+void text__more(const struct text *t, size_t n, const char *what);
+
 int text__threads(const struct text *t);
+int text__capabilities(const struct text *t);
 int text__functions(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);

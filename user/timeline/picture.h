@@ -75,6 +75,7 @@ struct tl_stretch {
 	uint8_t exact;		   /* both boundaries come from events, not from sampling */
 	uint16_t cap;		   /* capability held, 0xffff: none */
 	uint32_t samples;	   /* samples that fell into it */
+	uint64_t tso;		   /* id of the Haskell thread; 0: none, or not known */
 };
 
 /* A thread's time off the CPU by what it waited for; sorted by ns. */

@@ -24,12 +24,15 @@
 	})
 
 #define TL_NO_CAP      0xffff
+#define TL_SOME_CAP    0xfffe /* one is held, and nothing tells which: until the lane is done */
+#define TL_MAX_CAPS    1024   /* GHC has room for 256 */
 #define TL_MAX_TARGETS 65536
 #define TL_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
 #define TL_MAX_SITES   (1U << 16) /* of one target */
 #define TL_MAX_FRAMES  (1U << 22)
 #define TL_MAX_ADDRS   (1U << 20) /* distinct addresses of one target that are named */
 #define TL_MAX_GCS     (1U << 20)
+#define TL_MAX_NOTES   (1U << 16)
 #define TL_MAX_NESTED  64 /* safe calls within each other that a lane follows */
 
 /* ── frames and stacks (intern.c) ────────────────────────────────────────────────────────── */
@@ -101,7 +104,9 @@ struct ev {
 	uint32_t c;    /* its C part above; in `parts` */
 	uint32_t site; /* 1 + index of the target's site; 0: none */
 	uint32_t syscall;
-	uint16_t cap;
+	uint64_t tso;  /* id of the Haskell thread; 0: none */
+	uint16_t cap;  /* that is held; TL_NO_CAP: none */
+	uint16_t left; /* that was held last: a safe call's, or a thread's without any */
 	uint8_t where; /* enum wire_where */
 	uint8_t code;  /* enum code_class of the program counter */
 	uint8_t flags; /* enum ev_flag */
@@ -136,6 +141,7 @@ struct thread {
 	struct tl_stretch *stretches;
 	size_t stretches_cap;
 	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
+	int64_t moved_ns;      /* put right in the sums: from `haskell` to `safe_call_cpu` */
 	struct ev done_prev;   /* the last stay of that part */
 	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
@@ -170,6 +176,12 @@ struct site_counters {
 struct gc_span {
 	uint64_t start, end; /* end 0: still open */
 	pid_t tid;
+};
+
+/* How many capabilities there were, and which of the first 64 were disabled, from `ns` on. */
+struct cap_note {
+	uint64_t ns, disabled;
+	uint32_t n;
 };
 
 /* What is added up while lanes are made. */
@@ -211,6 +223,7 @@ struct target_state {
 	bool has_snapshot;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
+	uint32_t caps_at_attach;
 	uint64_t left_out; /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
@@ -221,6 +234,8 @@ struct target_state {
 	struct site_counters *counters;
 	struct gc_span *gcs;
 	size_t n_gcs, gcs_cap;
+	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
+	size_t n_cap_notes, cap_notes_cap;
 
 	struct tl_lane *lanes;
 	struct tl_call *calls;
@@ -228,6 +243,7 @@ struct target_state {
 	struct tl_function *functions;
 	const char **missing;
 	size_t missing_cap;
+	struct tl_cap_lane *cap_lanes;
 };
 
 /* Frames that need no namer. */
@@ -360,6 +376,17 @@ void lane__fill_unknown(struct thread *th);
 bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_t start,
 		     uint64_t end, struct ev *ret_ev);
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
+
+/* ── capabilities (held.c, caps.c) ───────────────────────────────────────────────────────── */
+
+/* Which capability the thread holds in such a state; TL_SOME_CAP: one, it is not known which. */
+uint16_t held__cap(enum tl_state state, const struct ev *ev);
+/* Gives the stretches that hold one of unknown number that of their neighbours. */
+void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n);
+
+int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabled);
+int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
+void caps__free(struct target_state *tg);
 
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 

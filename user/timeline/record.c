@@ -39,9 +39,10 @@ static int keep(struct timeline *tl, struct target_state *tg, struct evs *evs, c
 static void take_rts(struct ev *ev, const struct wire_rts *rts)
 {
 	ev->where = rts->where <= WIRE_WHERE_NOT_READY ? rts->where : WIRE_WHERE_UNKNOWN;
-	ev->cap = rts->cap_no < TL_NO_CAP ? (uint16_t)rts->cap_no : TL_NO_CAP;
-	if (ev->where != WIRE_WHERE_HASKELL && ev->where != WIRE_WHERE_RTS)
-		ev->cap = TL_NO_CAP;
+	ev->left = rts->cap_no < TL_MAX_CAPS ? (uint16_t)rts->cap_no : TL_NO_CAP;
+	ev->cap = ev->where == WIRE_WHERE_HASKELL || ev->where == WIRE_WHERE_RTS ? ev->left
+										 : TL_NO_CAP;
+	ev->tso = rts->tso ? rts->tso_id : 0;
 }
 
 /* The fixed part of a record and its frames, once its sizes are known to agree. */
@@ -173,6 +174,7 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	ev.call_start_ns = rec.start_ns;
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev.call_flags = (uint8_t)rec.flags;
+	take_rts(&ev, &rec.rts);
 	ev.where = WIRE_WHERE_SAFE_CALL;
 	ev.cap = TL_NO_CAP;
 	raw.site = rec.site;
@@ -274,16 +276,24 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 
 static int take_tick(struct target_state *tg, const struct view *view)
 {
+	struct wire_tick_cap cap;
 	struct wire_tick rec;
+	uint64_t disabled = 0;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
 	if (err || rec.ncaps > WIRE_TICK_CAPS ||
 	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
 		return -EBADMSG;
 	tg->pub.ticks++;
-	if (rec.enabled && rec.enabled < TL_NO_CAP)
-		tg->pub.capabilities = rec.enabled;
-	return 0;
+	if (!rec.enabled || rec.enabled >= TL_MAX_CAPS)
+		return 0;
+	tg->pub.capabilities = rec.enabled;
+	for (uint32_t i = 0; i < rec.ncaps; i++) {
+		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
+		if (cap.disabled && cap.no < 64)
+			disabled |= 1ULL << cap.no;
+	}
+	return caps__note(tg, rec.h.ns, rec.enabled, disabled);
 }
 
 int timeline__record(struct timeline *tl, const void *rec, size_t size)

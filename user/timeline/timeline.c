@@ -142,6 +142,7 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	caps__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
 	sums__free(&tg->sums);
@@ -254,6 +255,7 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	copy_info(tl, &tg->pub, info);
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
+	tg->caps_at_attach = info->capabilities;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
 	tl->targets[tl->n_targets++] = tg;
@@ -270,6 +272,7 @@ int timeline__update_target(struct timeline *tl, const struct target_info *info)
 	end = tg->pub.end;
 	copy_info(tl, &tg->pub, info);
 	tg->pub.end = end;
+	tg->caps_at_attach = info->capabilities;
 	tg->call_record_ns = info->wire.call_record_ns;
 	return 0;
 }
@@ -444,6 +447,8 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		end_ns = MIN(end_ns, tg->blind_ns);
 	finish_gcs(tg);
 	err = finish_lanes(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = caps__build(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
