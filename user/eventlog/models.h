@@ -130,11 +130,13 @@ struct el_thread {
 	struct el_lane *lane; /* what: capability; kind: el_thread_state; NULL: not kept */
 };
 
+#define EL_CAP_LEAVES_GC 1 /* its OS thread has not noticed yet that a collection is over */
+
 struct el_cap {
 	uint16_t cap;
 	uint64_t state_ns[ECS_MAX];
 	uint64_t runs, gcs;
-	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status */
+	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status, IDLE's reason */
 	struct el_lane lane;
 };
 

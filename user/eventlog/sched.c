@@ -309,6 +309,33 @@ static int keep_gc(struct el_sched *s, const struct cap_state *c)
 	return err == -E2BIG ? 0 : err;
 }
 
+/*
+ * The world runs again when the collection's leader has ended it. Another capability's own end
+ * comes when its OS thread has noticed; what lies between is no collection any more.
+ */
+static void gc_over(struct el_sched *s, const struct cap_state *leader, uint64_t time)
+{
+	for (size_t i = 0; i < s->n_caps; i++) {
+		struct cap_state *c = s->caps[i];
+
+		if (c != leader && c->state == ECS_GC && !c->gc_over && c->gc_start <= time)
+			c->gc_over = time;
+	}
+}
+
+static int gc_leave(struct el_sched *s, struct cap_state *c, uint64_t time)
+{
+	uint64_t end = c->gc_over && c->gc_over < time ? c->gc_over : time;
+	int err = cap_goes(s, c, ECS_IDLE, end, 0);
+
+	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
+	if (!err && end < time)
+		err = cap_goes(s, c, ECS_IDLE, time, EL_CAP_LEAVES_GC);
+	else if (c->leads)
+		gc_over(s, c, c->since);
+	return err;
+}
+
 static int on_gc(struct el_sched *s, const struct el_event *ev)
 {
 	struct cap_state *c = cap_get(s, ev->cap);
@@ -323,6 +350,7 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	case EL_GC_START:
 		c->leads = false;
 		c->gen = EL_GC_NO_GEN;
+		c->gc_over = 0;
 		c->gc_start = ev->time;
 		c->gc_request = s->gc_request;
 		s->gc_request = 0;
@@ -337,8 +365,7 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 		s->info.odd++;
 		return 0;
 	}
-	err = cap_goes(s, c, ECS_IDLE, ev->time, 0);
-	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
+	err = gc_leave(s, c, ev->time);
 	if (!el_window__has(s->opts.window, c->gc_start))
 		return err;
 	c->pub.gcs++;

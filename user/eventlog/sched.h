@@ -24,7 +24,8 @@ struct cap_state {
 	struct el_cap pub;
 	uint32_t thread; /* that runs; 0: none */
 	uint64_t since, gc_start, gc_request;
-	uint8_t state; /* enum el_cap_state */
+	uint64_t gc_over; /* its leader ended the collection that this one is still in; 0 */
+	uint8_t state;	  /* enum el_cap_state */
 	bool seen, leads;
 	uint16_t gen;
 	struct gc_span gcs[GC_RING]; /* the last ones */

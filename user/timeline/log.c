@@ -90,11 +90,14 @@ static void take_process(struct timeline *tl, struct target_state *tg, const str
 {
 	struct el_process process = {.rts = "", .program = "", .args = ""};
 	struct tl_target *pub = &tg->pub;
-	const char *program;
+	char program[4096];
 
 	if (in->info)
 		process = el_info__process(in->info);
-	program = in->program ? in->program : process.program;
+	/* A report has the whole command line. */
+	snprintf(program, sizeof(program), "%s", in->program ? in->program : process.program);
+	if (in->program)
+		program[strcspn(program, " ")] = '\0';
 	pub->pid = (pid_t)MIN(process.pid, (uint32_t)INT32_MAX);
 	pub->comm = tl__string(tl, *program ? base_name(program) : base_name(in->path));
 	pub->exe = tl__string(tl, *program == '/' ? program : "");

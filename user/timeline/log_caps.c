@@ -224,7 +224,13 @@ struct cursor {
 	size_t i;		     /* the first that may reach into what comes */
 	uint64_t step;		     /* between ticks */
 	uint32_t left;		     /* ticks of ticks->s[i] that are in no stretch yet */
+	/* the last run that was ticked */
+	uint64_t ticked_at;
+	uint32_t ticked_thread, ticked_stack;
 };
+
+/* A run too short to be ticked has its thread's last stack, up to so many ticks later. */
+#define LAST_STACK_STEPS 20
 
 /* Does a tick of *p lie in [start, end)? Its last one is at its end, one more a step before. */
 static bool ticked_inside(const struct el_stretch *p, uint64_t start, uint64_t end, uint64_t step)
@@ -277,8 +283,16 @@ static int put_run(struct cap_builder *c, struct cursor *cur, const struct el_st
 		s.samples += cur->left;
 		cur->left = cur->i + 1 < cur->ticks->n ? cur->ticks->s[cur->i + 1].n : 0;
 	}
-	if (!found)
+	if (found) {
+		cur->ticked_at = run->end;
+		cur->ticked_thread = run->what;
+		cur->ticked_stack = s.stack;
+	} else if (cur->ticked_thread == run->what &&
+		   run->start - cur->ticked_at <= LAST_STACK_STEPS * cur->step) {
+		s.stack = cur->ticked_stack;
+	} else {
 		s.stack = c->no_sample;
+	}
 	s.end_ns = end;
 	return put(c, s);
 }
@@ -338,7 +352,8 @@ static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_
 		break;
 	default:
 		s.state = CS_IDLE;
-		if (before && before->end == p->start && scheduler_busy(before)) {
+		if (p->aux == EL_CAP_LEAVES_GC ||
+		    (before && before->end == p->start && scheduler_busy(before))) {
 			s.state = CS_RTS;
 			err = mark_stack(c, MARK_RTS, &s.stack);
 		}

@@ -61,23 +61,24 @@ static int make_stack(struct timeline *tl, struct log_build *b, uint32_t node, u
 	return stacks__add(&tl->stacks, frames + at, n, ret_stack);
 }
 
+/* The stack of a node of the tree that is shown. */
+static int shown_stack(struct timeline *tl, struct log_build *b, uint32_t node, uint32_t *ret_stack)
+{
+	int err = b->node_stacks[node] == UINT32_MAX
+			  ? make_stack(tl, b, node, &b->node_stacks[node])
+			  : 0;
+
+	*ret_stack = b->node_stacks[node];
+	return err;
+}
+
 int elog__node_stack(struct timeline *tl, struct log_build *b, uint32_t node, uint32_t *ret_stack)
 {
-	int err;
-
 	if (node == CC_NO_NODE) {
 		*ret_stack = 0;
 		return 0;
 	}
-	if (b->map)
-		node = b->map[node];
-	if (b->node_stacks[node] == UINT32_MAX) {
-		err = make_stack(tl, b, node, &b->node_stacks[node]);
-		if (err)
-			return err;
-	}
-	*ret_stack = b->node_stacks[node];
-	return 0;
+	return shown_stack(tl, b, b->map ? b->map[node] : node, ret_stack);
 }
 
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
@@ -95,14 +96,16 @@ static bool inside_itself(const struct log_build *b, uint32_t node)
 	return false;
 }
 
-static int fill_nodes(struct target_state *tg, struct log_build *b, struct tl_cost_centre *centres)
+static int fill_nodes(struct timeline *tl, struct target_state *tg, struct log_build *b,
+		      struct tl_cost_centre *centres)
 {
 	size_t n = cctree__n_nodes(b->tree);
 	struct tl_cc_node *nodes = elog__alloc(b, n, sizeof(*nodes));
+	int err = 0;
 
 	if (!nodes)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !err; i++) {
 		const struct cc_node *node = cctree__node(b->tree, (uint32_t)i);
 
 		nodes[i] = (struct tl_cc_node){
@@ -114,10 +117,11 @@ static int fill_nodes(struct target_state *tg, struct log_build *b, struct tl_co
 		centres[node->cc].self_ticks += node->ticks;
 		if (!inside_itself(b, (uint32_t)i))
 			centres[node->cc].total_ticks += node->inherited_ticks;
+		err = node->ticks ? shown_stack(tl, b, (uint32_t)i, &nodes[i].stack) : 0;
 	}
 	tg->pub.cc_nodes = nodes;
 	tg->pub.n_cc_nodes = n;
-	return 0;
+	return err;
 }
 
 static int by_self_ticks(const void *pa, const void *pb, void *arg)
@@ -213,7 +217,7 @@ static int fill_centres(struct timeline *tl, struct target_state *tg, struct log
 			.from_log = true,
 		};
 	}
-	err = fill_nodes(tg, b, centres);
+	err = fill_nodes(tl, tg, b, centres);
 	if (!err)
 		err = sort_centres(tg, b, centres, n);
 	free(centres);
@@ -230,6 +234,7 @@ int elog__centres(struct timeline *tl, struct target_state *tg, struct log_build
 		return 0;
 	if (b->in.profile)
 		b->in.interval_ns = el_profile__info(b->in.profile).interval_ns;
+	tg->pub.tick_ns = b->in.interval_ns;
 	b->tree = tree;
 	if (b->in.n_hide || b->in.n_only) {
 		err = cctree__filter(tree, b->in.hide, b->in.n_hide, b->in.only, b->in.n_only,

@@ -254,6 +254,7 @@ struct tl_cost_centre {
 struct tl_cc_node {
 	uint32_t centre; /* index into cost_centres */
 	uint32_t parent; /* UINT32_MAX: a root */
+	uint32_t stack;	 /* as in tl_stretch */
 	uint64_t ticks, inherited_ticks;
 };
 
@@ -387,6 +388,7 @@ struct tl_target {
 	size_t n_findings;
 	struct tl_eventlog eventlog;
 	uint64_t ticks;
+	uint64_t tick_ns; /* between ticks; 0: not known */
 
 	/* losses by cause, own cost: filled in by the session before export */
 	struct {
