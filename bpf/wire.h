@@ -261,14 +261,18 @@ WIRE_ASSERT_SIZE(struct wire_proc_new, 64);
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
 	WIRE_GC_END = 2,   /* stat_endGC */
+	WIRE_GC_SYNC = 3,  /* stat_startGCSync: the other capabilities are asked to stop */
 };
 
 struct wire_gc {
 	struct wire_hdr h;
-	__u32 point; /* enum wire_gc_point */
-	__u32 _pad;
+	__u32 point;	  /* enum wire_gc_point */
+	__u32 generation; /* WIRE_GC_END: the oldest one collected, as stat_endGC is told */
+	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
 };
-WIRE_ASSERT_SIZE(struct wire_gc, 32);
+WIRE_ASSERT_SIZE(struct wire_gc, 40);
+
+#define WIRE_GC_NO_NUMBER (~0ULL)
 
 /* ── maps ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -331,10 +335,11 @@ struct wire_target {
 	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
 	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
 	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
+	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
 	__u32 epoch;		 /* raised whenever the call probes come on again */
 	__u32 _pad;
 };
-WIRE_ASSERT_SIZE(struct wire_target, 136);
+WIRE_ASSERT_SIZE(struct wire_target, 144);
 
 /* Key of `call_sites`. */
 struct wire_site_key {

@@ -220,7 +220,7 @@ static uint32_t *map_nodes(struct cctree *prof, struct cctree *tree)
 	assert_non_null(map);
 	for (uint32_t i = 1; i < cctree__n_nodes(prof); i++) {
 		struct cc_node *n = cctree__node(prof, i);
-		struct cc c = cctree__cc(prof, n->cc);
+		struct cost_centre c = cctree__cc(prof, n->cc);
 		uint32_t cc = cctree__find_cc(tree, c.label, c.module, c.srcloc);
 
 		map[i] = CC_NO_NODE;

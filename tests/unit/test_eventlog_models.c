@@ -504,7 +504,7 @@ static void t_annotations(void **state)
 	struct el_annot_info info;
 	const struct el_span *s;
 	struct cctree *tree;
-	struct cc cc;
+	struct cost_centre cc;
 
 	(void)state;
 	w_header(&w);

@@ -201,6 +201,9 @@ static void tell_found(struct doctor *d, struct target *target)
 	tell_probe(d, "suspendThread", &info->suspend, c.rts_file, "safe calls are not counted");
 	tell_probe(d, "resumeThread", &info->resume, c.rts_file, "safe calls are not counted");
 	tell_probe(d, "tick", &info->tick, c.rts_file, "no ticks");
+	if (info->threaded)
+		tell_probe(d, "GC sync", &info->gc_sync, c.rts_file,
+			   "no waiting times before collections");
 	tell_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
 	tell_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
 	tell(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",

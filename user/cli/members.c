@@ -72,6 +72,16 @@ static int namer_site(void *ctx, uint64_t ret_addr, struct target_site *ret_site
 	return target__site(ctx, ret_addr, ret_site);
 }
 
+static int namer_read_ccs(void *ctx, const uint64_t *addrs, size_t n)
+{
+	return target__read_ccs(ctx, addrs, n);
+}
+
+static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	return target__ccs(ctx, addr, ret_ccs);
+}
+
 /* What was going on before the probes: threads asleep in calls produce no event of their own. */
 void members__snapshot(struct session *s, struct member *m, bool at_end)
 {
@@ -128,6 +138,21 @@ static void note_missing(struct session *s, const struct target_info *info)
 	}
 }
 
+/* --stacks asks for what only a profiled program has. In system mode it is asked of those that are.
+ */
+static void note_stacks(struct session *s, const struct target_info *info)
+{
+	bool asked = s->options->stacks == TL_STACKS_CCS || s->options->stacks == TL_STACKS_BOTH;
+
+	if (!asked || info->profiled)
+		return;
+	timeline__add_missing(s->tl, info->pid,
+			      "no cost centres: the program was not compiled for profiling; ghc "
+			      "-prof would bring them");
+	if (s->options->mode != MODE_SYSTEM)
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
 /* The unwind rows of what it maps: all of its libraries are there once the runtime is. */
 static void bring_rows(struct session *s, struct member *m)
 {
@@ -143,6 +168,7 @@ static void on_ready(struct session *s, struct member *m)
 	m->ready = true;
 	members__snapshot(s, m, false);
 	note_missing(s, info);
+	note_stacks(s, info);
 	kernel__learn(s->kernel, &m->program, info);
 	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
 		    info->way, info->capabilities);
@@ -151,7 +177,13 @@ static void on_ready(struct session *s, struct member *m)
 int members__attach(struct session *s, struct member *m, bool armed)
 {
 	const struct target_info *info = target__info(m->target);
-	const struct tl_namer namer = {m->target, namer_name, namer_site};
+	const struct tl_namer namer = {
+		.ctx = m->target,
+		.name = namer_name,
+		.site = namer_site,
+		.read_ccs = namer_read_ccs,
+		.ccs = namer_ccs,
+	};
 	uint64_t now, took;
 	int err;
 

@@ -16,7 +16,8 @@ static const char doc[] =
 	"Where every moment of a running Haskell program went: Haskell functions with their real "
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, folded, json, text. PATH of -o is a file (one format), a directory, "
+	"Formats: speedscope, chrome, folded, json, text. PATH of -o is a file (one format), a "
+	"directory, "
 	"a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard output.\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
@@ -33,6 +34,7 @@ enum {
 	OPT_FORCE,
 	OPT_MAX_OVERHEAD,
 	OPT_WEIGHT,
+	OPT_STACKS,
 	OPT_LIST,
 	OPT_DOCTOR,
 	OPT_FROM,
@@ -65,6 +67,10 @@ static const struct argp_option argp_options[] = {
 	 "cost centres (module, label, or Module.label) to leave out; their time is the caller's",
 	 2},
 	{"only", OPT_ONLY, "GLOB", 0, "leave all other cost centres out", 2},
+	{"stacks", OPT_STACKS, "auto|stg|ccs|both", 0,
+	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
+	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",
+	 1},
 	{"symbols", OPT_SYMBOLS, "FILE", 0, "an unstripped twin of the target's executable", 2},
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
@@ -214,6 +220,20 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		argp_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
 }
 
+static void parse_stacks(struct argp_state *state, struct options *o, const char *arg)
+{
+	if (!strcmp(arg, "auto"))
+		o->stacks = TL_STACKS_AUTO;
+	else if (!strcmp(arg, "stg"))
+		o->stacks = TL_STACKS_STG;
+	else if (!strcmp(arg, "ccs"))
+		o->stacks = TL_STACKS_CCS;
+	else if (!strcmp(arg, "both"))
+		o->stacks = TL_STACKS_BOTH;
+	else
+		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
+}
+
 static void check_mode(struct argp_state *state, struct options *o)
 {
 	if (o->mode == MODE_LIST && (o->n_pids || o->command))
@@ -275,6 +295,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
+		break;
+	case OPT_STACKS:
+		parse_stacks(state, o, arg);
 		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;

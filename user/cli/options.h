@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "export/export.h"
+#include "timeline/timeline.h"
 
 #define SAFESCOPED_VERSION "0.1.0"
 
@@ -42,6 +43,7 @@ struct options {
 	bool force;
 	double max_overhead_percent;
 	enum export_weight weight;
+	enum tl_stacks stacks;
 	bool quiet;
 	int verbose;
 };

@@ -75,7 +75,8 @@ static int open_kernel(struct session *s)
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
 	};
-	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz};
+	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz,
+					    .stacks = s->options->stacks};
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (err)

@@ -27,7 +27,7 @@ enum cc_kind {
 bool cc_kind__ignored(enum cc_kind kind);
 const char *cc_kind__name(enum cc_kind kind); /* "program", "caf", "idle", … */
 
-struct cc {
+struct cost_centre {
 	uint32_t id; /* GHC's */
 	bool is_caf, known;
 	uint8_t kind;
@@ -80,7 +80,7 @@ int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *r
 
 size_t cctree__n_ccs(const struct cctree *tree);
 size_t cctree__n_nodes(const struct cctree *tree);
-struct cc cctree__cc(const struct cctree *tree, uint32_t cc);
+struct cost_centre cctree__cc(const struct cctree *tree, uint32_t cc);
 /* The pointer is good until the next node is made. */
 struct cc_node *cctree__node(struct cctree *tree, uint32_t node);
 enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node);

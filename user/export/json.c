@@ -162,6 +162,31 @@ static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
 		add_null(r, o, "exact");
 }
 
+/* null: not a profiled program, or nothing of it was seen. */
+static void add_cost_centres(struct report *r, cJSON *target, const struct tl_target *t)
+{
+	cJSON *list;
+
+	if (!t->n_cost_centres) {
+		add_null(r, target, "cost_centres");
+		return;
+	}
+	list = add_array(r, target, "cost_centres");
+	for (size_t i = 0; i < t->n_cost_centres; i++) {
+		const struct tl_cost_centre *c = &t->cost_centres[i];
+		cJSON *o = add_object(r, list, NULL);
+
+		add_string(r, o, "label", c->label);
+		add_string(r, o, "module", c->module);
+		add_string(r, o, "src_loc", c->src_loc);
+		add_string(r, o, "kind", c->kind);
+		add_u64(r, o, "self_ticks", c->self_ticks);
+		add_u64(r, o, "total_ticks", c->total_ticks);
+		add_string(r, o, "source", c->from_log ? "eventlog" : "memory");
+		add_string(r, o, "counted", c->from_samples ? "samples" : "ticks");
+	}
+}
+
 static void add_names(struct report *r, cJSON *target, const struct tl_names *names)
 {
 	cJSON *o = add_object(r, target, "names");
@@ -235,7 +260,8 @@ static void add_target(struct report *r, cJSON *targets, const struct tl_session
 	list = add_array(r, o, "functions");
 	for (size_t i = 0; i < t->n_functions; i++)
 		add_function(r, list, &t->functions[i]);
-	json__cost_centres(r, o, t);
+	add_cost_centres(r, o, t);
+	json__cost_centre_stacks(r, o, t);
 	json__windows(r, o, session, t);
 	add_names(r, o, &t->names);
 	add_stacks(r, o, &t->quality);

@@ -18,10 +18,12 @@ static void begin_text(struct buf *text)
 	buf__addc(text, '[');
 }
 
-static void add_stacks(struct report *r, cJSON *target, const struct tl_target *t)
+void json__cost_centre_stacks(struct report *r, cJSON *target, const struct tl_target *t)
 {
 	struct buf text;
 
+	if (!t->n_cc_nodes)
+		return;
 	begin_text(&text);
 	for (size_t i = 0; i < t->n_cc_nodes; i++) {
 		const struct tl_cc_node *n = &t->cc_nodes[i];
@@ -36,31 +38,6 @@ static void add_stacks(struct report *r, cJSON *target, const struct tl_target *
 			  n->ticks, n->inherited_ticks);
 	}
 	add_text(r, target, "cost_centre_stacks", &text);
-}
-
-void json__cost_centres(struct report *r, cJSON *target, const struct tl_target *t)
-{
-	cJSON *list;
-
-	if (!t->n_cost_centres) {
-		add_null(r, target, "cost_centres");
-		return;
-	}
-	list = add_array(r, target, "cost_centres");
-	for (size_t i = 0; i < t->n_cost_centres; i++) {
-		const struct tl_cost_centre *c = &t->cost_centres[i];
-		cJSON *o = add_object(r, list, NULL);
-
-		add_string(r, o, "label", c->label);
-		add_string(r, o, "module", c->module);
-		add_known_string(r, o, "src_loc", c->src_loc);
-		add_string(r, o, "kind", c->kind);
-		add_u64(r, o, "self_ticks", c->self_ticks);
-		add_u64(r, o, "total_ticks", c->total_ticks);
-		add_string(r, o, "source", c->from_log ? "eventlog" : "memory");
-	}
-	if (t->n_cc_nodes)
-		add_stacks(r, target, t);
 }
 
 static void add_marks(struct report *r, cJSON *target, const struct tl_session *session,

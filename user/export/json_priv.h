@@ -104,8 +104,8 @@ static inline uint64_t since_start(const struct tl_session *session, uint64_t ns
 
 /* ── parts (json_log.c) ──────────────────────────────────────────────────────────────────── */
 
-/* cost_centres and cost_centre_stacks; null where none are known. */
-void json__cost_centres(struct report *r, cJSON *target, const struct tl_target *t);
+/* The tree of cost-centre stacks, by indices into cost_centres. */
+void json__cost_centre_stacks(struct report *r, cJSON *target, const struct tl_target *t);
 /* windows and markers that the program set itself. */
 void json__windows(struct report *r, cJSON *target, const struct tl_session *session,
 		   const struct tl_target *t);

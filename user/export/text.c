@@ -334,6 +334,8 @@ static int put_tables(const struct text *t)
 	if (!err)
 		err = text__cost_centres(t);
 	if (!err)
+		err = text__cost_centre_stacks(t);
+	if (!err)
 		err = text__safe_calls(t);
 	if (!err)
 		err = text__unsafe_calls(t);

@@ -47,81 +47,6 @@ static uint64_t counted_ticks(const struct tl_target *target)
 	return target->n_cc_nodes ? target->cc_nodes[0].inherited_ticks : 0;
 }
 
-static bool is_counted(const struct tl_cost_centre *c)
-{
-	static const char *const left_out[] = {"idle", "gc", "system", "overhead", "dont_care"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
-		if (!strcmp(c->kind, left_out[i]))
-			return false;
-	return true;
-}
-
-static void put_left_out(const struct text *t)
-{
-	const struct tl_target *target = t->target;
-	uint64_t all = 0, counted = counted_ticks(target);
-	const char *comma = "  besides: ";
-	char text[32];
-
-	for (size_t i = 0; i < target->n_cost_centres; i++)
-		all += target->cost_centres[i].self_ticks;
-	human__count(text, sizeof(text), counted);
-	fprintf(t->out, "  100 %% are %s ticks\n", text);
-	for (size_t i = 0; i < target->n_cost_centres; i++) {
-		const struct tl_cost_centre *c = &target->cost_centres[i];
-
-		if (is_counted(c) || !c->self_ticks)
-			continue;
-		human__count(text, sizeof(text), c->self_ticks);
-		fprintf(t->out, "%s%s %s ticks (%.1f %% of all)", comma, text, c->label,
-			human__percent(c->self_ticks, all));
-		comma = ", ";
-	}
-	if (*comma == ',')
-		fputc('\n', t->out);
-}
-
-static int put_flat(const struct text *t)
-{
-	const struct tl_target *target = t->target;
-	uint64_t counted = counted_ticks(target);
-	struct table *table;
-	size_t n = 0, shown = 0;
-	int err = table__new(5, &table);
-
-	if (err)
-		return err;
-	table__column(table, 0, "COST CENTRE", NULL, COL_FLEX);
-	table__column(table, 1, "MODULE", NULL, COL_FLEX);
-	table__column(table, 2, "SRC", NULL, COL_FLEX);
-	table__column(table, 3, "ticks", NULL, COL_RIGHT);
-	table__column(table, 4, "%time", NULL, COL_RIGHT);
-	for (size_t i = 0; i < target->n_cost_centres; i++) {
-		const struct tl_cost_centre *c = &target->cost_centres[i];
-
-		if (!c->self_ticks || !is_counted(c))
-			continue;
-		if (++n > t->rows)
-			continue;
-		shown++;
-		table__cell(table, c->label);
-		table__cell(table, c->module);
-		table__cell(table, c->src_loc);
-		table__cellf(table, "%" PRIu64, c->self_ticks);
-		table__cellf(table, "%.1f", human__percent(c->self_ticks, counted));
-	}
-	if (!shown) {
-		table__free(table);
-		return 0;
-	}
-	text__section(t, "Cost centres");
-	err = text__print(table, t);
-	text__more(t, n, "cost centres");
-	put_left_out(t);
-	return err;
-}
-
 /* First child and next sibling of each node, children by inherited ticks. */
 struct tree {
 	const struct tl_cc_node *nodes;
@@ -184,7 +109,7 @@ static bool worth_showing(const struct text *t, const struct tl_cc_node *n, uint
 {
 	const struct tl_cost_centre *c = &t->target->cost_centres[n->centre];
 
-	if (n->parent == 0 && !is_counted(c))
+	if (n->parent == 0 && cost_centre__is_overhead(c))
 		return false;
 	if (!n->inherited_ticks)
 		return false;
@@ -254,14 +179,10 @@ out:
 	return err;
 }
 
-int text__cost_centres(const struct text *t)
+int text__cost_centre_stacks(const struct text *t)
 {
-	int err;
-
-	if (!counted_ticks(t->target))
-		return 0;
-	err = put_flat(t);
-	return err ? err : put_stacks(t);
+	/* A tree that hangs together is the log's, or GHC's own. */
+	return t->log_alone && counted_ticks(t->target) ? put_stacks(t) : 0;
 }
 
 /* ── Haskell threads ─────────────────────────────────────────────────────────────────────── */

@@ -37,13 +37,14 @@ void text__put_safe(FILE *out, const char *s);
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);
 int text__functions(const struct text *t);
+int text__cost_centres(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
 
 /* ── of an eventlog (text_log.c) ─────────────────────────────────────────────────────────── */
 
 void text__eventlog(const struct text *t);
-int text__cost_centres(const struct text *t);
+int text__cost_centre_stacks(const struct text *t);
 int text__haskell_threads(const struct text *t);
 int text__windows(const struct text *t);
 int text__heap(const struct text *t);

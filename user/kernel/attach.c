@@ -120,6 +120,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		[PROBE_SUSPEND] = {&info->suspend, "suspendThread"},
 		[PROBE_RESUME] = {&info->resume, "resumeThread"},
 		[PROBE_TICK] = {&info->tick, "the RTS's timer"},
+		[PROBE_GC_SYNC] = {&info->gc_sync, "GC synchronisation"},
 		[PROBE_GC_START] = {&info->gc_start, "GC start"},
 		[PROBE_GC_END] = {&info->gc_end, "GC end"},
 	};

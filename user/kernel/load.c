@@ -27,8 +27,9 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 static int prepare_uprobes(struct safescope_bpf *skel, bool multi)
 {
 	struct bpf_program *progs[] = {
-		skel->progs.on_suspend,	 skel->progs.on_resume, skel->progs.on_tick,
-		skel->progs.on_gc_start, skel->progs.on_gc_end, skel->progs.on_calibrate,
+		skel->progs.on_suspend,	  skel->progs.on_resume,   skel->progs.on_tick,
+		skel->progs.on_gc_sync,	  skel->progs.on_gc_start, skel->progs.on_gc_end,
+		skel->progs.on_calibrate,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "ccs.h"
 #include "debugfile.h"
 #include "insn.h"
 #include "names.h"
@@ -48,6 +49,7 @@ void target__free(struct target *target)
 {
 	if (!target)
 		return;
+	ccs_table__free(target->ccs);
 	names__free(target->names);
 	insn__free(target->insn);
 	images__free(&target->images);
@@ -273,8 +275,11 @@ static void fill_info(struct target *t)
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
+	/* it has a meaning only between the threads of a threaded runtime */
+	if (t->rts.threaded)
+		probe__place(t, &t->rts.gc_sync, false, &info->gc_sync);
 	probe__place(t, &t->rts.gc_start, false, &info->gc_start);
-	probe__place(t, &t->rts.gc_end, false, &info->gc_end);
+	probe__place(t, &t->rts.gc_end, true, &info->gc_end);
 }
 
 /* 0 with a verdict, or a negative errno with its line. */

@@ -56,7 +56,7 @@ struct target_info {
 	bool layout_checked;   /* all checks against the live process passed */
 	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
-	struct target_probe suspend, resume, tick, gc_start,
+	struct target_probe suspend, resume, tick, gc_sync, gc_start,
 		gc_end;		 /* .found == FOUND_NONE: absent */
 	struct wire_target wire; /* ready for the kernel's `targets` map */
 };
@@ -218,6 +218,23 @@ struct target_site {
 	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
 };
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
+
+/* ── cost-centre stacks ──────────────────────────────────────────────────────────────────── */
+
+/* One CostCentreStack of a profiled program: its innermost cost centre. Strings live as long as the
+ * target. */
+struct target_ccs {
+	uint64_t addr, parent; /* parent: the CostCentreStack around it; 0: this is the root */
+	const char *label, *module, *src_loc;
+};
+/*
+ * Reads the stacks at these addresses, what is around them and, now and then, the whole tree, in a
+ * child process that is killed when it takes longer than a second. -ENOTSUP: not a profiled
+ * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs.
+ */
+int target__read_ccs(struct target *target, const uint64_t *addrs, size_t n);
+/* What was read so far. -ENOENT. A stack's parents are there too, without a cycle. */
+int target__ccs(const struct target *target, uint64_t addr, struct target_ccs *ret_ccs);
 
 /* ── snapshot ────────────────────────────────────────────────────────────────────────────── */
 

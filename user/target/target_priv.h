@@ -8,6 +8,7 @@
 #include "rts_find.h"
 #include "target.h"
 
+struct ccs_table;
 struct insn;
 struct names;
 
@@ -26,7 +27,8 @@ struct target {
 	struct rts rts;
 	struct check_result check;
 	struct insn *insn;
-	struct names *names; /* of names.c */
+	struct names *names;   /* of names.c */
+	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
 };
 
 /*

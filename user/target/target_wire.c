@@ -19,6 +19,7 @@ void target__fill_wire(struct target *t)
 	w->capabilities = c->capabilities;
 	w->n_capabilities = c->n_capabilities;
 	w->stgrun_ret = t->rts.stgrun_ret;
+	w->stats = t->rts.stats.addr;
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;

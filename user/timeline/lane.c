@@ -435,6 +435,22 @@ static uint64_t wake_time(const struct builder *b, const struct ev *off, uint64_
 	return MIN(MAX(wake, b->cursor), end);
 }
 
+/*
+ * A thread that gives its capability up for a collection (rts/Capability.c, yieldCapability) looks
+ * like an idle one; it waits for the collection to end.
+ */
+static int emit_given_up(struct builder *b, const struct ev *off, struct piece *p)
+{
+	const struct gc_span *gc = gc__at(b->tg, off->t0);
+	struct piece wait = *p;
+
+	if (p->state != ST_IDLE || b->held == TL_NO_CAP || !gc || gc->start > off->t0)
+		return 0;
+	wait.state = ST_GC_WAIT;
+	wait.end = MIN(gc->end, p->end);
+	return emit(b, &wait);
+}
+
 static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 {
 	uint64_t end = MIN(off->t1, lane_end);
@@ -452,7 +468,9 @@ static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 	p.state = ev__state_off(off, gc__overlaps(b->tg, b->cursor, p.end));
 	if (p.state == ST_UNKNOWN && cover)
 		p.state = ST_SAFE_CALL_BLOCKED;
-	err = emit(b, &p);
+	err = emit_given_up(b, off, &p);
+	if (!err)
+		err = emit(b, &p);
 	if (err)
 		return err;
 	p.end = end;

@@ -7,7 +7,7 @@
 /* ── stacks of the tree's nodes ──────────────────────────────────────────────────────────── */
 
 /* Late cost centres have names like $wgo, which tell nothing without their module. */
-static int centre_frame(struct timeline *tl, const struct cc *cc, uint32_t *ret_frame)
+static int centre_frame(struct timeline *tl, const struct cost_centre *cc, uint32_t *ret_frame)
 {
 	char name[2048];
 	struct tl_frame frame = {.name = name, .module = cc->module, .file = cc->module};
@@ -42,7 +42,7 @@ static int make_stack(struct timeline *tl, struct log_build *b, uint32_t node, u
 	int err;
 
 	for (uint32_t i = node; n < max; i = cctree__node(b->tree, i)->parent) {
-		struct cc cc = cctree__cc(b->tree, cctree__node(b->tree, i)->cc);
+		struct cost_centre cc = cctree__cc(b->tree, cctree__node(b->tree, i)->cc);
 
 		if (i == CC_ROOT && n)
 			break;
@@ -207,7 +207,7 @@ static int fill_centres(struct timeline *tl, struct target_state *tg, struct log
 	if (!centres)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		struct cc cc = cctree__cc(b->tree, (uint32_t)i);
+		struct cost_centre cc = cctree__cc(b->tree, (uint32_t)i);
 
 		centres[i] = (struct tl_cost_centre){
 			.label = tl__string(tl, cc.label),

@@ -247,8 +247,15 @@ struct tl_cost_centre {
 	const char *label, *module, *src_loc;
 	const char *kind; /* "program", "caf", "idle", "gc", "system", "overhead", … */
 	uint64_t self_ticks, total_ticks;
-	bool from_log; /* else from the process's memory */
+	bool from_log;	   /* else from the process's memory */
+	bool from_samples; /* no tick of the RTS's timer was seen: samples of ours were counted */
 };
+
+/*
+ * Of a kind that GHC's own reports leave out of the whole (rts/ProfilerReport.c, ignoreCC):
+ * nobody's cost centre, but what the runtime does.
+ */
+bool cost_centre__is_overhead(const struct tl_cost_centre *centre);
 
 /* A node of the tree of cost-centre stacks; parents come before their children. */
 struct tl_cc_node {

@@ -23,17 +23,19 @@
 		reserve_err_;                                                                      \
 	})
 
-#define TL_NO_CAP      0xffff
-#define TL_SOME_CAP    0xfffe /* one is held, and nothing tells which: until the lane is done */
-#define TL_MAX_CAPS    1024   /* GHC has room for 256 */
-#define TL_MAX_TARGETS 65536
-#define TL_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
-#define TL_MAX_SITES   (1U << 16) /* of one target */
-#define TL_MAX_FRAMES  (1U << 22)
-#define TL_MAX_ADDRS   (1U << 20) /* distinct addresses of one target that are named */
-#define TL_MAX_GCS     (1U << 20)
-#define TL_MAX_NOTES   (1U << 16)
-#define TL_MAX_NESTED  64 /* safe calls within each other that a lane follows */
+#define TL_NO_CAP	 0xffff
+#define TL_SOME_CAP	 0xfffe /* one is held, and nothing tells which: until the lane is done */
+#define TL_MAX_CAPS	 1024	/* GHC has room for 256 */
+#define TL_MAX_TARGETS	 65536
+#define TL_MAX_THREADS	 (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
+#define TL_MAX_SITES	 (1U << 16) /* of one target */
+#define TL_MAX_FRAMES	 (1U << 22)
+#define TL_MAX_ADDRS	 (1U << 20) /* distinct addresses of one target that are named */
+#define TL_MAX_GCS	 (1U << 20)
+#define TL_MAX_NOTES	 (1U << 16)
+#define TL_MAX_CCS	 (1U << 18) /* cost-centre stacks of one target */
+#define TL_MAX_CCS_DEPTH 1024
+#define TL_MAX_NESTED	 64 /* safe calls within each other that a lane follows */
 
 /* ── frames and stacks (intern.c) ────────────────────────────────────────────────────────── */
 
@@ -103,13 +105,15 @@ struct ev {
 	uint32_t hs;   /* the stack's Haskell part, and what is below; in `parts` */
 	uint32_t c;    /* its C part above; in `parts` */
 	uint32_t site; /* 1 + index of the target's site; 0: none */
+	uint32_t ccs;  /* number of the cost-centre stack; 0: none */
 	uint32_t syscall;
-	uint64_t tso;  /* id of the Haskell thread; 0: none */
-	uint16_t cap;  /* that is held; TL_NO_CAP: none */
-	uint16_t left; /* that was held last: a safe call's, or a thread's without any */
-	uint8_t where; /* enum wire_where */
-	uint8_t code;  /* enum code_class of the program counter */
-	uint8_t flags; /* enum ev_flag */
+	uint64_t tso;	 /* id of the Haskell thread; 0: none */
+	uint16_t cap;	 /* that is held; TL_NO_CAP: none */
+	uint16_t left;	 /* that was held last: a safe call's, or a thread's without any */
+	uint16_t hs_run; /* frames of hs, from the leaf, of the innermost Haskell thread */
+	uint8_t where;	 /* enum wire_where */
+	uint8_t code;	 /* enum code_class of the program counter */
+	uint8_t flags;	 /* enum ev_flag */
 	uint8_t call_flags;
 };
 
@@ -167,15 +171,54 @@ struct site {
 	uint64_t open_at_start[2], open_at_end[2], open_wall_ns[2]; /* by interruptible */
 };
 
+/* A cost centre: the same label in two places of the source is two of them. */
+struct cc_key {
+	const char *label, *module, *src_loc; /* in the string table: equal text, equal pointer */
+};
+struct cc {
+	UT_hash_handle hh;
+	struct cc_key key;
+	uint32_t frame, index;
+	uint64_t self, total;
+	size_t stamp;
+	bool shown;
+};
+
+/* A cost-centre stack of the target; what it means may not be known yet, or never. */
+struct ccs {
+	UT_hash_handle hh;
+	uint64_t addr;
+	uint32_t id; /* from 1 */
+	uint32_t parent;
+	uint32_t tries;
+	uint32_t node;	   /* 1 + its node in the picture */
+	struct cc *centre; /* NULL: not known */
+	uint64_t ticks, samples;
+};
+
+struct ccs_tree {
+	struct ccs *hash, **v;
+	size_t n, cap;
+	struct cc *centres;
+	size_t n_pending;
+	uint64_t resolved_ns;
+	bool ticked;
+};
+
 struct site_counters {
 	UT_hash_handle hh;
 	struct wire_site_key key;
 	struct wire_site value;
 };
 
+/* A collection, from its first sign on. */
 struct gc_span {
 	uint64_t start, end; /* end 0: still open */
+	uint64_t work;	     /* all capabilities have stopped; 0: not yet */
+	uint64_t number;     /* UINT64_MAX: not known */
+	int32_t generation;  /* -1: not known */
 	pid_t tid;
+	bool synced; /* `start` is when the capabilities were asked to stop */
 };
 
 /* How many capabilities there were, and which of the first 64 were disabled, from `ns` on. */
@@ -191,9 +234,10 @@ struct unsafe_key {
 struct unsafe_entry {
 	UT_hash_handle hh;
 	struct unsafe_key key;
-	uint64_t samples, cpu_ns, blocked_ns;
+	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
 };
 struct sums {
+	bool gc_sync_known; /* held_up_gc_ns was looked for */
 	struct unsafe_entry *unsafes;
 	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
 	size_t ns_cap, samples_cap, n_stacks;
@@ -232,6 +276,7 @@ struct target_state {
 	struct site *sites, **site_v;
 	size_t n_sites, sites_cap;
 	struct site_counters *counters;
+	struct ccs_tree ccs;
 	struct gc_span *gcs;
 	size_t n_gcs, gcs_cap;
 	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
@@ -241,9 +286,12 @@ struct target_state {
 	struct tl_call *calls;
 	struct tl_unsafe *unsafes;
 	struct tl_function *functions;
+	struct tl_cost_centre *cost_centres;
+	struct tl_cc_node *cc_nodes;
 	const char **missing;
 	size_t missing_cap;
 	struct tl_cap_lane *cap_lanes;
+	struct tl_gc_event *gc_events;
 };
 
 /* Frames that need no namer. */
@@ -255,6 +303,7 @@ enum mark {
 	MARK_NO_SAMPLE,
 	MARK_TRUNCATED,
 	MARK_TOO_MANY,
+	MARK_STG,
 	MARK_MAX,
 };
 
@@ -293,6 +342,22 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 /* The whole stack that a stretch of that state shows. */
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
+
+/* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
+
+/* *ret_id is 0 for none. */
+int ccs__get(struct target_state *tg, uint64_t addr, uint32_t *ret_id);
+/* Reads what those mean that are new. */
+int ccs__resolve(struct timeline *tl, struct target_state *tg);
+/* The same, but not too often. */
+int ccs__resolve_at(struct timeline *tl, struct target_state *tg, uint64_t now_ns);
+/* The path as frames, innermost centre first; how many. 0: not known. */
+uint32_t ccs__path(const struct target_state *tg, uint32_t id, uint32_t *ret_frames, uint32_t max);
+void ccs__count_tick(struct target_state *tg, uint32_t id);
+void ccs__count_sample(struct target_state *tg, uint32_t id);
+/* The picture's cost centres and their tree. */
+int ccs__sum(struct target_state *tg);
+void ccs__free(struct ccs_tree *tree);
 
 /* ── states (state.c) ────────────────────────────────────────────────────────────────────── */
 
@@ -375,7 +440,17 @@ void lane__fill_unknown(struct thread *th);
 /* The stay off the CPU that the thread is in when the session ends; false: none is known. */
 bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_t start,
 		     uint64_t end, struct ev *ret_ev);
+
+/* ── collections (gcs.c) ─────────────────────────────────────────────────────────────────── */
+
+int gcs__record(struct target_state *tg, const struct wire_gc *rec);
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
+/* The first one that ends after t; NULL if there is none. */
+const struct gc_span *gc__at(const struct target_state *tg, uint64_t t);
+/* Before the lanes: those that are still open last for ever. */
+void gcs__close(struct target_state *tg);
+/* After the capabilities' lanes, before the unsafe calls' rows. */
+int gcs__build(struct timeline *tl, struct target_state *tg);
 
 /* ── capabilities (held.c, caps.c) ───────────────────────────────────────────────────────── */
 
@@ -393,6 +468,8 @@ void caps__free(struct target_state *tg);
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples);
+/* A collection waited so long for the unsafe call with this stack. */
+int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
 int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);

@@ -26,6 +26,7 @@ static int make_marks(struct timeline *tl)
 		[MARK_NO_SAMPLE] = {TF_MARK, "[no sample]"},
 		[MARK_TRUNCATED] = {TF_MARK, "[truncated]"},
 		[MARK_TOO_MANY] = {TF_MARK, "[too many different frames]"},
+		[MARK_STG] = {TF_MARK, "[Haskell stack]"},
 	};
 	static const char *const leaves[ST_MAX] = {
 		[ST_HASKELL_BLOCKED] = "[Haskell, blocked]",
@@ -142,6 +143,7 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	free(tg->gc_events);
 	caps__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
@@ -149,6 +151,9 @@ static void free_target(struct target_state *tg)
 	free(tg->calls);
 	free(tg->unsafes);
 	free(tg->functions);
+	free(tg->cost_centres);
+	free(tg->cc_nodes);
+	ccs__free(&tg->ccs);
 	free(tg->missing);
 	elog__free(tg->log);
 	free(tg);
@@ -377,25 +382,6 @@ int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64
 
 /* ── finish ──────────────────────────────────────────────────────────────────────────────── */
 
-static void finish_gcs(struct target_state *tg)
-{
-	struct tl_gc *gc = &tg->pub.gc;
-
-	for (size_t i = 0; i < tg->n_gcs; i++) {
-		uint64_t pause;
-
-		if (!tg->gcs[i].end) {
-			/* Still collecting: the time counts for the lanes, not as a pause. */
-			tg->gcs[i].end = UINT64_MAX;
-			continue;
-		}
-		pause = tg->gcs[i].end - tg->gcs[i].start;
-		gc->count++;
-		gc->pause_ns += pause;
-		gc->max_pause_ns = MAX(gc->max_pause_ns, pause);
-	}
-}
-
 static int by_weight(const void *pa, const void *pb)
 {
 	const struct tl_lane *a = pa, *b = pb;
@@ -445,16 +431,22 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		end_ns = MIN(end_ns, tg->end_ns);
 	if (tg->blind_ns)
 		end_ns = MIN(end_ns, tg->blind_ns);
-	finish_gcs(tg);
-	err = finish_lanes(tl, tg, end_ns, max_stretches);
+	gcs__close(tg);
+	err = ccs__resolve(tl, tg);
+	if (!err)
+		err = finish_lanes(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = caps__build(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = gcs__build(tl, tg);
 	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
 		err = sums__unsafe_calls(tl, tg, &tg->sums);
 	if (!err)
 		err = calls__build(tl, tg, end_ns);
+	if (!err)
+		err = ccs__sum(tg);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);
@@ -482,6 +474,7 @@ int tl__fold(struct timeline *tl)
 		struct target_state *tg = tl->targets[i];
 		struct thread *th;
 
+		err = ccs__resolve(tl, tg);
 		for (th = tg->thread_list; th; th = th->next) {
 			thread__sort(th);
 			prior__learn(tg, th);
