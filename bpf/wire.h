@@ -326,10 +326,10 @@ enum wire_target_flag {
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
 struct wire_target {
 	struct wire_layout layout;
-	__u32 flags;		 /* enum wire_target_flag */
-	__s32 my_task_tls;	 /* threaded: where my_task lies relative to the thread's fs base */
-	__u64 main_cap;		 /* non-threaded: the one Capability */
-	__u64 capabilities;	 /* the symbol's address */
+	__u32 flags;	    /* enum wire_target_flag */
+	__s32 my_task_tls;  /* threaded: my_task's place relative to the thread's fs base, or … */
+	__u64 main_cap;	    /* non-threaded: the one Capability */
+	__u64 capabilities; /* the symbol's address */
 	__u64 n_capabilities;	 /* the symbol's address */
 	__u64 stgrun_ret;	 /* the return address of StgRun's call in schedule() */
 	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
@@ -337,7 +337,7 @@ struct wire_target {
 	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
 	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
 	__u32 epoch;		 /* raised whenever the call probes come on again */
-	__u32 _pad;
+	__u32 my_task_module;	 /* … not 0: inside of this block of the thread's DTV */
 };
 WIRE_ASSERT_SIZE(struct wire_target, 144);
 

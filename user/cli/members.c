@@ -160,12 +160,24 @@ static void bring_rows(struct session *s, struct member *m)
 		timeline__add_missing(s->tl, m->pid, "C frames: unwind rows could not be had");
 }
 
+void members__read_maps(struct session *s, struct member *m)
+{
+	int err = target__refresh_maps(m->target);
+
+	if (err)
+		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
+	else
+		bring_rows(s, m);
+}
+
 /* What waits until the runtime is initialised. */
 static void on_ready(struct session *s, struct member *m)
 {
 	const struct target_info *info = target__info(m->target);
 
 	m->ready = true;
+	/* what was mapped between the look at it and now */
+	m->maps_due_ns = time__monotonic_ns();
 	members__snapshot(s, m, false);
 	note_missing(s, info);
 	note_stacks(s, info);
@@ -212,6 +224,9 @@ int members__attach(struct session *s, struct member *m, bool armed)
 	}
 	m->live = true;
 	s->n_live++;
+	/* not only when it is ready: the next one may begin before that */
+	if (!(m->program.flags & WIRE_PROC_TARGET))
+		kernel__learn(s->kernel, &m->program, info);
 	if (m->ready) {
 		on_ready(s, m);
 	} else {
@@ -244,9 +259,13 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 			m->retry_ns = UINT64_MAX;
 			return;
 		}
-		if (!err)
-			log_warn("pid %d: its GHC runtime was not initialised in 10 s; left out",
-				 m->pid);
+		/* a library may be loaded long before hs_init is called */
+		if (!err) {
+			m->give_up_ns = now + READY_TIMEOUT_NS;
+			m->retry_ns = now + COMPLETE_LONGEST_NS;
+			return;
+		}
+		kernel__unlearn(s->kernel, &m->program);
 		members__end(s, m, "left", now);
 		return;
 	}

@@ -13,9 +13,19 @@
 
 /* ── parts of a target ───────────────────────────────────────────────────────────────────── */
 
+static void add_finding(struct report *r, cJSON *findings, const struct tl_finding *finding)
+{
+	cJSON *o = add_object(r, findings, NULL);
+
+	add_string(r, o, "kind", finding->kind);
+	add_string(r, o, "text", finding->text);
+	add_u64(r, o, "ns", finding->ns);
+	add_string(r, o, "where", finding->where);
+}
+
 static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 {
-	cJSON *ghc, *found;
+	cJSON *ghc, *found, *list;
 
 	add_int(r, o, "pid", t->pid);
 	add_int(r, o, "ns_pid", t->ns_pid);
@@ -38,7 +48,9 @@ static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 	add_known_string(r, found, "capabilities", t->found_caps);
 	add_u64_or_null(r, o, "capabilities", t->capabilities ? t->capabilities : UINT64_MAX);
 	add_u64(r, o, "attach_ns", t->attach_took_ns);
-	add_null(r, o, "findings");
+	list = add_array(r, o, "findings");
+	for (size_t i = 0; i < t->n_findings; i++)
+		add_finding(r, list, &t->findings[i]);
 }
 
 static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
@@ -113,6 +125,7 @@ static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
 	add_u64(r, o, "abandoned", call->abandoned);
 	add_bool(r, o, "exact", call->exact);
 	add_double(r, o, "observed_share", call->observed_share);
+	add_bool(r, o, "called_back", call->called_back);
 }
 
 static void add_unsafe(struct report *r, cJSON *calls, const struct tl_unsafe *call)

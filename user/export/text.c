@@ -322,8 +322,10 @@ static void put_missing(const struct text *t)
 
 static int put_tables(const struct text *t)
 {
-	int err = text__threads(t);
+	int err = text__findings(t);
 
+	if (!err)
+		err = text__threads(t);
 	if (!err)
 		err = text__capabilities(t);
 	if (!err)

@@ -21,6 +21,10 @@ struct text {
 /* A section's title, after an empty line. */
 void text__section(const struct text *t, const char *title);
 
+/* The text after the bullet, broken between words to the width. -ENOMEM. */
+int text__paragraph(const struct text *t, const char *bullet, const char *text);
+
+int text__findings(const struct text *t);
 #define TEXT_SHARE_SHOWN 0.05 /* percent: less is 0.0 in a table with one decimal */
 
 /* Cells and ends of tables. UINT64_MAX: not known. */

@@ -131,6 +131,10 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	err = sampler__new(kernel->skel->progs.on_sample, opts->frequency_hz, &kernel->sampler);
 	if (err)
 		goto fail;
+	/* without it what is dlopened is found late or not at all; everything else works */
+	err = mappings__new(&kernel->mappings);
+	if (err)
+		log_verbose("new mappings are not told by the kernel: %s", strerror(-err));
 	*ret_kernel = kernel;
 	return 0;
 fail:
@@ -148,6 +152,7 @@ void kernel__close(struct kernel *kernel)
 	if (kernel->reaper)
 		probes__free(kernel);
 	sampler__free(kernel->sampler);
+	mappings__free(kernel->mappings);
 	ring_buffer__free(kernel->ring);
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);

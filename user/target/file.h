@@ -37,6 +37,7 @@ struct file {
 	struct rts *rts; /* of rts_find.c: its addresses as in the file; NULL: holds none */
 	bool rts_tried;
 	struct rts_text *rts_text; /* of names.c */
+	int haskell;		   /* of names.c: 0 not looked at, 1 may hold GHC's code, -1 none */
 	int verdict;		   /* of discover.c: 0 not looked at, 1 holds a runtime, -1 none */
 
 	uint32_t refs;

@@ -113,6 +113,25 @@ static enum code_class rts_class(const struct target *target, uint64_t vaddr, co
 }
 
 /*
+ * Whether a library holds code of GHC's: one of its own, or one that another program is to load and
+ * that needs those (a foreign library, what GHCi links while it runs).
+ */
+static bool may_be_haskell(const struct image *image)
+{
+	struct file *file = image->file;
+	struct elf_section names;
+
+	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
+		return true;
+	if (!file->haskell)
+		file->haskell = elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
+						memmem(names.data, names.size, "libHS", 5)
+					? 1
+					: -1;
+	return file->haskell > 0;
+}
+
+/*
  * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl): that
  * is told by a function symbol that is no label of GHC's.
  */
@@ -125,8 +144,7 @@ static enum code_class classify(const struct target *target, struct image *image
 		c = rts_class(target, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
 			return c;
-	} else if ((!image->is_exe && strncmp(image->base, "libHS", 5) != 0) ||
-		   elf__has_fde(image->elf, vaddr)) {
+	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
 		return CODE_C;
 	}
 	if (hit && hit->source == NAME_EXACT && hit->type == STT_FUNC && !ghc_label)
@@ -278,7 +296,7 @@ void names__code(struct target *target, uint64_t addr, bool is_return, struct co
 		.name = "[unmapped]", .module = "", .package = "", .file = "", .src = ""};
 	/* A call may be a function's last instruction: its return address belongs to the next. */
 	uint64_t at = is_return && addr > 0 ? addr - 1 : addr;
-	const struct image_map *map = images__at(&target->images, at);
+	const struct image_map *map = images__ever_at(&target->images, at);
 
 	if (map && map->image) {
 		name_in_image(target, map, at, &n);
@@ -337,6 +355,13 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 	n->name = "[unknown frame]";
 }
 
+static bool kind_is_code(uint64_t frame)
+{
+	enum wire_frame_kind kind = (enum wire_frame_kind)(frame >> WIRE_FRAME_KIND_SHIFT);
+
+	return kind != WIRE_FRAME_ELIDED && kind != WIRE_FRAME_KERNEL;
+}
+
 void target__name(struct target *target, uint64_t frame, struct code_name *ret_name)
 {
 	struct names *names = target->names;
@@ -348,6 +373,8 @@ void target__name(struct target *target, uint64_t frame, struct code_name *ret_n
 		*ret_name = c->name;
 		return;
 	}
+	if (kind_is_code(frame))
+		target__want_mapped(target, frame & WIRE_FRAME_ADDR_MASK);
 	name_frame(target, frame, &n);
 	intern_all(names, &n);
 	*ret_name = n;

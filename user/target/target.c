@@ -19,8 +19,9 @@
 #include "names.h"
 #include "target_priv.h"
 
-#define CHECK_TIMEOUT_MS 2000
-#define RUNTIME_LIBRARY	 "libHSrts"
+#define CHECK_TIMEOUT_MS     2000
+#define MAPS_WANTED_EVERY_NS 50000000ULL
+#define RUNTIME_LIBRARY	     "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -80,12 +81,27 @@ bool target__alive(const struct target *target)
 
 int target__refresh_maps(struct target *target)
 {
-	int err = images__refresh(&target->images, target->info.pid);
+	/* not the maps of another process that has got the pid: asked before and after */
+	int err =
+		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
 	/* The maps may be those of another process that got the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	return err;
+}
+
+void target__want_mapped(struct target *target, uint64_t addr)
+{
+	uint64_t now;
+
+	if (!addr || !target->info.pid || images__ever_at(&target->images, addr - 1))
+		return;
+	now = time__monotonic_ns();
+	if (now - target->maps_wanted_ns < MAPS_WANTED_EVERY_NS)
+		return;
+	target->maps_wanted_ns = now;
+	target__refresh_maps(target);
 }
 
 /* The line about what is wrong, with what can be done: to standard error, or to who asked for it.

@@ -167,6 +167,9 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  * may not be looked at). Each file is looked through once for a cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
+/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
+ * nothing can be said. */
+int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
  */
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);

@@ -15,6 +15,7 @@ void target__fill_wire(struct target *t)
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |
 		   (c->caps_array ? WIRE_TARGET_CAPS_ARRAY : 0);
 	w->my_task_tls = (int32_t)c->my_task_tls;
+	w->my_task_module = c->my_task_module;
 	w->main_cap = t->rts.threaded ? 0 : c->caps[0];
 	w->capabilities = c->capabilities;
 	w->n_capabilities = c->n_capabilities;

@@ -144,6 +144,7 @@ static void add_row(struct target_state *tg, const struct site *site, int flag)
 		.open_wall_ns = site->open_wall_ns[flag],
 		.exact = true,
 		.observed_share = 1.0,
+		.called_back = site->called_back,
 	};
 	if (entry)
 		fill_counters(call, &entry->value);

@@ -302,6 +302,7 @@ struct tl_call {
 				*/
 	bool exact;
 	double observed_share;
+	bool called_back; /* Haskell code was seen to run inside of it */
 };
 
 struct tl_unsafe {

@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "findings.h"
 #include "timeline.h"
 
 /* array__reserve for a typed pointer (through void *, as the aliasing rules want it). */
@@ -169,6 +170,7 @@ struct site {
 	const char *function_name, *library, *caller_name, *place;
 	bool caller_approximate;
 	uint64_t open_at_start[2], open_at_end[2], open_wall_ns[2]; /* by interruptible */
+	bool called_back; /* a sample found Haskell code running inside of the call */
 };
 
 /* A cost centre: the same label in two places of the source is two of them. */
@@ -290,6 +292,7 @@ struct target_state {
 	struct tl_cc_node *cc_nodes;
 	const char **missing;
 	size_t missing_cap;
+	struct findings findings;
 	struct tl_cap_lane *cap_lanes;
 	struct tl_gc_event *gc_events;
 };

@@ -124,6 +124,7 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 	struct wire_sample rec;
 	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
 	struct ev ev = {0};
+	bool in_haskell;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
 	if (!err)
@@ -141,8 +142,10 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 		err = stack__take(tl, tg, &raw, &ev);
 	if (err)
 		return err;
-	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP,
-		      ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL);
+	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
+	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
+	if (in_haskell && ev.site)
+		tg->site_v[ev.site - 1]->called_back = true;
 	return keep(tl, tg, &th->samples, &ev);
 }
 

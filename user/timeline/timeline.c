@@ -156,6 +156,7 @@ static void free_target(struct target_state *tg)
 	ccs__free(&tg->ccs);
 	free(tg->missing);
 	elog__free(tg->log);
+	findings__free(&tg->findings);
 	free(tg);
 }
 
@@ -452,7 +453,10 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	mark_paused(tg, &tl->session);
 	if (tg->left_out)
 		set_lost(tl, tg, "records beyond the memory limit", tg->left_out);
-	return 0;
+	err = findings__make(tl, &tg->pub, &tg->findings);
+	tg->pub.findings = tg->findings.v;
+	tg->pub.n_findings = tg->findings.n;
+	return err;
 }
 
 /* Stretches for each lane. */
