@@ -182,7 +182,7 @@ enum name_source {
 	NAME_DWARF,
 	NAME_EXACT,	  /* a symbol that covers the address */
 	NAME_NEAREST,	  /* the nearest symbol below it */
-	NAME_DESCRIPTION, /* a closure description of the profiled RTS */
+	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
 };
 
 enum code_class {
@@ -203,6 +203,7 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
+	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
 };
 
 /*

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "findings.h"
+#include "tap.h"
 #include "timeline.h"
 
 /* array__reserve for a typed pointer (through void *, as the aliasing rules want it). */
@@ -262,7 +263,8 @@ struct target_state {
 	struct tl_target pub;
 	struct log_build *log; /* NULL: none */
 	bool log_alone;	       /* nothing but the log tells of it */
-	struct prior *prior; /* while lanes are made */
+	uint32_t no;	       /* counts from 0 */
+	struct prior *prior;   /* while lanes are made */
 	struct sums sums;
 	struct tl_namer namer;
 	bool ended;
@@ -323,6 +325,8 @@ struct timeline {
 	size_t n_targets, targets_cap;
 	size_t n_records;
 	size_t fold_at; /* make room when so many are kept */
+	tl_tap tap;
+	void *tap_ctx;
 };
 
 /* ── names and stacks (name.c, stack.c) ──────────────────────────────────────────────────── */
@@ -477,6 +481,35 @@ int sums__functions(struct timeline *tl, struct target_state *tg, const struct s
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── inputs (inputs.c tells what these took) ─────────────────────────────────────────────── */
+
+int input__add_target(struct timeline *tl, const struct target_info *info,
+		      const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns);
+int input__update_target(struct timeline *tl, const struct target_info *info);
+int input__record(struct timeline *tl, const void *rec, size_t size);
+int input__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
+		    bool at_end);
+int input__site_counters(struct timeline *tl, const struct wire_site_key *key,
+			 const struct wire_site *site);
+int input__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state);
+int input__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
+			    const struct wire_off_stack *stack);
+int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost);
+int input__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n);
+int input__set_lost_share(struct timeline *tl, pid_t pid, double share);
+int input__add_missing(struct timeline *tl, pid_t pid, const char *text);
+void input__set_exit_code(struct timeline *tl, int exit_code);
+int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns);
+int input__finish(struct timeline *tl, uint64_t end_ns);
+
+/* Questions to a target's namer. */
+void namer__name(struct timeline *tl, struct target_state *tg, uint64_t frame,
+		 struct code_name *ret_name);
+int namer__site(struct timeline *tl, struct target_state *tg, uint64_t addr,
+		struct target_site *ret_site);
+int namer__ccs(struct timeline *tl, struct target_state *tg, uint64_t addr,
+	       struct target_ccs *ret_ccs);
 
 /* ── targets (timeline.c) ────────────────────────────────────────────────────────────────── */
 

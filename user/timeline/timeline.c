@@ -237,8 +237,8 @@ static void copy_info(struct timeline *tl, struct tl_target *pub, const struct t
 	pub->end = "";
 }
 
-int timeline__add_target(struct timeline *tl, const struct target_info *info,
-			 const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns)
+int input__add_target(struct timeline *tl, const struct target_info *info,
+		      const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns)
 {
 	struct target_state *tg = tl__find(tl, info->pid);
 	int err;
@@ -264,11 +264,12 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	tg->caps_at_attach = info->capabilities;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
+	tg->no = (uint32_t)tl->n_targets;
 	tl->targets[tl->n_targets++] = tg;
 	return 0;
 }
 
-int timeline__update_target(struct timeline *tl, const struct target_info *info)
+int input__update_target(struct timeline *tl, const struct target_info *info)
 {
 	struct target_state *tg = tl__find(tl, info->pid);
 	const char *end;
@@ -298,7 +299,7 @@ static void mark_paused(struct target_state *tg, const struct tl_session *sessio
 	}
 }
 
-int timeline__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
+int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -330,14 +331,14 @@ static int set_lost(struct timeline *tl, struct target_state *tg, const char *ca
 	return 0;
 }
 
-int timeline__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n)
+int input__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
 	return tg ? set_lost(tl, tg, cause, n) : -ENOENT;
 }
 
-int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share)
+int input__set_lost_share(struct timeline *tl, pid_t pid, double share)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -347,7 +348,7 @@ int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share)
 	return 0;
 }
 
-int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text)
+int input__add_missing(struct timeline *tl, pid_t pid, const char *text)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	int err;
@@ -362,12 +363,12 @@ int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text)
 	return 0;
 }
 
-void timeline__set_exit_code(struct timeline *tl, int exit_code)
+void input__set_exit_code(struct timeline *tl, int exit_code)
 {
 	tl->session.exit_code = exit_code;
 }
 
-int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns)
+int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -490,7 +491,7 @@ int tl__fold(struct timeline *tl)
 	return err;
 }
 
-int timeline__finish(struct timeline *tl, uint64_t end_ns)
+int input__finish(struct timeline *tl, uint64_t end_ns)
 {
 	size_t max;
 	int err = 0;
