@@ -56,7 +56,7 @@ static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
 		     const struct tl_lane *lane)
 {
-	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled, *off;
 	char name[sizeof(lane->name) + 1] = "";
 
 	memcpy(name, lane->name, sizeof(lane->name));
@@ -74,7 +74,13 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 		if (lane->sampled_states >> s & 1)
 			add_string(r, sampled, NULL, state__name(s));
 	}
-	add_null(r, o, "off_cpu");
+	off = add_array(r, o, "off_cpu");
+	for (size_t i = 0; i < lane->n_off_cpu; i++) {
+		cJSON *reason = add_object(r, off, NULL);
+
+		add_string(r, reason, "reason", lane->off_cpu[i].reason);
+		add_u64(r, reason, "ns", lane->off_cpu[i].ns);
+	}
 	add_u64(r, o, "short_calls", lane->short_calls);
 	add_bool(r, o, "coarse", lane->coarse);
 }

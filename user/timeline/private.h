@@ -151,6 +151,8 @@ struct thread {
 	struct ev done_prev;   /* the last stay of that part */
 	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
+	struct off_reason *off_reasons;
+	struct tl_off_cpu *off_cpu;
 	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
 };
 
@@ -470,11 +472,23 @@ int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabl
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void caps__free(struct target_state *tg);
 
+/* ── why a thread was off the CPU (off.c) ────────────────────────────────────────────────── */
+
+/* NULL: no such system call. */
+const char *syscall__name(uint32_t nr);
+/* ev may be NULL. */
+int off__add(struct timeline *tl, const struct target_state *tg, struct thread *th,
+	     enum tl_state state, const struct ev *ev, uint64_t ns);
+int off__finish(struct timeline *tl, struct thread *th);
+void off__free(struct thread *th);
+
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples);
+/* The frame of the function that an unsafe call is to; UINT32_MAX: not known. */
+uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */
 int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
 int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);

@@ -116,6 +116,7 @@ static void free_threads(struct target_state *tg)
 		free(th->calls.v);
 		free(th->final);
 		free(th->stretches);
+		off__free(th);
 		free(th);
 	}
 }
