@@ -260,10 +260,14 @@ struct prior {
 	uint64_t given[TL_WHERES][TL_WHERES][ST_MAX];
 };
 
+struct log_build;
+
 struct target_state {
 	struct tl_target pub;
-	uint32_t no;	     /* counts from 0 */
-	struct prior *prior; /* while lanes are made */
+	struct log_build *log; /* NULL: none */
+	bool log_alone;	       /* nothing but the log tells of it */
+	uint32_t no;	       /* counts from 0 */
+	struct prior *prior;   /* while lanes are made */
 	struct sums sums;
 	struct tl_namer namer;
 	bool ended;
