@@ -164,6 +164,7 @@ struct addr_name {
 	uint8_t source; /* enum name_source */
 	bool fold;	/* a return frame of the RTS that tells nothing, and is not shown */
 	bool gc_sync;
+	uint8_t kernel; /* enum kernel_frame */
 };
 
 struct site {
@@ -260,10 +261,14 @@ struct prior {
 	uint64_t given[TL_WHERES][TL_WHERES][ST_MAX];
 };
 
+struct log_build;
+
 struct target_state {
 	struct tl_target pub;
-	uint32_t no;	     /* counts from 0 */
-	struct prior *prior; /* while lanes are made */
+	struct log_build *log; /* NULL: none */
+	bool log_alone;	       /* nothing but the log tells of it */
+	uint32_t no;	       /* counts from 0 */
+	struct prior *prior;   /* while lanes are made */
 	struct sums sums;
 	struct tl_namer namer;
 	bool ended;
@@ -350,6 +355,15 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 /* The whole stack that a stretch of that state shows. */
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
+
+/* ── kernel frames (kframe.c) ────────────────────────────────────────────────────────────── */
+
+enum kernel_frame {
+	KERNEL_PLAIN,
+	KERNEL_OURS,  /* it, and all that it called, is there for the probes */
+	KERNEL_PROBE, /* the same if it called such a one */
+};
+enum kernel_frame kframe__of(const char *name);
 
 /* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
 
