@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Safe calls against the truth: the test program's C functions count and time themselves."""
 
-from harness import cases, check, check_near, profile_run, run
+from harness import cases, check, check_near, check_wall, profile_run, run
 
 # The probes stay on whatever they cost: these tests ask for exact counts.
 ALWAYS = ("--max-overhead", "1000")
 
-WALL_PER_CALL_NS = 3000
-WALL_SHARE = 0.01
 # The program reads its thread's CPU clock inside of what it times; entering and leaving the
 # kernel for it, and the probes themselves, are CPU time that it does not see. A call that sleeps
 # pays for two context switches besides, which the scheduler charges to the thread from a little
@@ -29,9 +27,7 @@ def compare(truth, report):
         check(got["exact"], f"{function}: marked as not exact")
         check(got["open_at_start"] == 0 and got["open_at_end"] == 0,
               f"{function}: calls that were open at the session's start or end, there were none")
-        long_ones = want["wall_ns"] >= calls * 1000000
-        check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
-                   WALL_SHARE * want["wall_ns"] if long_ones else WALL_PER_CALL_NS * calls)
+        check_wall(function, got["wall_ns"], want)
         per_call = CPU_PER_CALL_NS if "spin" in function else CPU_PER_SLEEP_NS
         check_near(f"{function}: cpu", got["cpu_ns"], want["cpu_ns"],
                    max(CPU_SHARE_OF_WALL * want["wall_ns"], per_call * calls) + report.stolen_ns)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Safe calls that do not simply go in and come out: callbacks, exceptions, threads that end."""
 
-from harness import cases, check, check_near, profile_run, run
+from harness import PUSHED_OFF_NS, cases, check, check_wall, profile_run, run
 from test_calls import ALWAYS, compare, check_lanes
 
 
@@ -43,11 +43,10 @@ def test_killed_interruptible(t):
           "not marked as interruptible")
 
 
-def compare_some(truth, report, function, per_call_ns=3000):
+def compare_some(truth, report, function, per_call_ns=PUSHED_OFF_NS):
     want, got = truth[function], report.call(function)
     check(got["calls"] == want["calls"], f"{function}: {got['calls']} calls, should be {want['calls']}")
-    check_near(f"{function}: wall", got["wall_ns"], want["wall_ns"],
-               max(0.01 * want["wall_ns"], per_call_ns * want["calls"]))
+    check_wall(function, got["wall_ns"], want, per_call_ns)
 
 
 @cases("thr", "v")

@@ -5,7 +5,7 @@
 import time
 from pathlib import Path
 
-from harness import cases, check, check_near, run
+from harness import cases, check, check_near, check_wall, run
 from test_calls import ALWAYS, check_lanes
 
 
@@ -47,8 +47,7 @@ def test_open_at_start(t, way):
     check(all(s["caller"] for s in woken["sites"] + asleep["sites"]), "an open call has no caller")
     answer = report.call("server_answer_1ms")
     check(answer["calls"] == 5 and answer["open_at_start"] == 0, f"calls in the session: {answer}")
-    check_near("server_answer_1ms: wall", answer["wall_ns"], truth["server_answer_1ms"]["wall_ns"],
-               max(0.01 * truth["server_answer_1ms"]["wall_ns"], 15000))
+    check_wall("server_answer_1ms", answer["wall_ns"], truth["server_answer_1ms"])
     check_lanes(report)
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.request
 
-from harness import BUILD, Failure, Skip, Target, cases, check, check_near, program, run
+from harness import BUILD, Failure, Skip, Target, cases, check, check_wall, program, run
 
 ALWAYS = ("--max-overhead", "1000")
 COMPLETE = 0.98
@@ -108,9 +108,7 @@ def test_calls(t, way):
         check(all(c["exact"] for c in sites), f"{function}: not exact")
         check(all(c["interruptible"] == function.startswith("interruptible") for c in sites),
               f"{function}: interruptible is wrong")
-        wall = sum(c["wall_ns"] for c in sites)
-        check_near(f"{function}: wall", wall, want["wall_ns"],
-                   max(0.02 * want["wall_ns"], 5000 * want["calls"]))
+        check_wall(function, sum(c["wall_ns"] for c in sites), want)
 
 
 @cases(*(f"{mode}-{way}" for mode in ("alloc", "lazy") for way in STATIC_WAYS))

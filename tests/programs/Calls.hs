@@ -8,6 +8,8 @@ module Main (main) where
 
 import Control.Concurrent
 import Control.Monad
+import Data.Word
+import Foreign.C.Types
 import System.Environment
 import System.Exit
 
@@ -28,10 +30,13 @@ foreign import ccall interruptible "interruptible_sleep_1ms" interruptibleSleep1
 foreign import ccall unsafe "unsafe_spin_20us" unsafeSpin20us :: IO ()
 foreign import ccall unsafe "unsafe_spin_1ms" unsafeSpin1ms :: IO ()
 foreign import ccall unsafe "unsafe_sleep_1ms" unsafeSleep1ms :: IO ()
+foreign import ccall unsafe "calls_clock" callsClock :: IO Word64
+foreign import ccall unsafe "calls_outer" callsOuter :: CInt -> Word64 -> IO ()
 foreign import ccall unsafe "calls_print" callsPrint :: IO ()
 
+-- In the order of calls.c's enum.
 functions :: [(String, IO ())]
-functions =
+functions = zipWith (\i (name, call) -> (name, timed i call)) [0 ..]
   [ ("safe_spin_5us", safeSpin5us)
   , ("safe_spin_20us", safeSpin20us)
   , ("safe_spin_100us", safeSpin100us)
@@ -48,6 +53,14 @@ functions =
   , ("unsafe_spin_1ms", unsafeSpin1ms)
   , ("unsafe_sleep_1ms", unsafeSleep1ms)
   ]
+
+-- The call from outside: what any clock around it must stay below.
+timed :: CInt -> IO () -> IO ()
+timed which call = do
+  start <- callsClock
+  call
+  end <- callsClock
+  callsOuter which (end - start)
 
 plan :: String -> Either String (IO ())
 plan arg = case break (== '=') arg of

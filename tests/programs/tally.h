@@ -16,6 +16,7 @@ struct tally {
 	uint64_t calls;
 	uint64_t wall_ns;
 	uint64_t cpu_ns;
+	uint64_t outer_ns; /* as the caller's clock has it, around the whole call; 0: it has none */
 };
 
 struct tally_start {
@@ -50,7 +51,7 @@ static inline void tally__end(struct tally *t, struct tally_start s)
 	__atomic_fetch_add(&t->cpu_ns, cpu_ns, __ATOMIC_RELAXED);
 }
 
-/* One line of JSON: {"NAME": {"calls": …, "wall_ns": …, "cpu_ns": …}, …}; what was never called is
+/* One line of JSON: {"NAME": {"calls": …, "wall_ns": …, "cpu_ns": …, "outer_ns": …}, …}; what was never called is
  * left out. */
 static inline void tally__print(const struct tally *t, unsigned n)
 {
@@ -60,9 +61,11 @@ static inline void tally__print(const struct tally *t, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (!t[i].calls)
 			continue;
-		printf("%s\"%s\": {\"calls\": %llu, \"wall_ns\": %llu, \"cpu_ns\": %llu}", comma,
-		       t[i].name, (unsigned long long)t[i].calls, (unsigned long long)t[i].wall_ns,
-		       (unsigned long long)t[i].cpu_ns);
+		printf("%s\"%s\": {\"calls\": %llu, \"wall_ns\": %llu, \"cpu_ns\": %llu, "
+		       "\"outer_ns\": %llu}",
+		       comma, t[i].name, (unsigned long long)t[i].calls,
+		       (unsigned long long)t[i].wall_ns, (unsigned long long)t[i].cpu_ns,
+		       (unsigned long long)t[i].outer_ns);
 		comma = ", ";
 	}
 	printf("}\n");

@@ -207,6 +207,7 @@ int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums
 			.samples = entry->samples,
 			.cpu_ns = entry->cpu_ns,
 			.blocked_ns = entry->blocked_ns,
+			.held_up_gc_ns = UINT64_MAX,
 		};
 	}
 	qsort(tg->unsafes, tg->pub.n_unsafe_calls, sizeof(*tg->unsafes), by_time);

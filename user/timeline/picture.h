@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * picture: what a finished timeline holds, as exporters and tests read it. Plain structs; all that
+ * they point at belongs to the timeline. Part of the room's public face; include timeline.h.
+ * A pointer with a count of 0 may be NULL. What is not known is said so field by field.
+ */
+#ifndef SAFESCOPED_TIMELINE_PICTURE_H
+#define SAFESCOPED_TIMELINE_PICTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ── OS thread lanes ──────────────────────────────────────────────────────────────────────── */
+
+/* States of an OS thread's lane; names as in the contract (state__name). */
+enum tl_state {
+	ST_HASKELL,
+	ST_UNSAFE_CALL_CPU,
+	ST_SAFE_CALL_CPU,
+	ST_GC_WORK,
+	ST_RTS,
+	ST_FOREIGN_CPU,
+	ST_HASKELL_BLOCKED,
+	ST_UNSAFE_CALL_BLOCKED,
+	ST_SAFE_CALL_BLOCKED,
+	ST_CAP_WAIT,
+	ST_GC_WAIT,
+	ST_RTS_BLOCKED,
+	ST_IDLE,
+	ST_FOREIGN_BLOCKED,
+	ST_PREEMPTED,
+	ST_UNKNOWN,
+	ST_MAX,
+};
+const char *state__name(enum tl_state state);  /* "haskell" */
+const char *state__title(enum tl_state state); /* "waiting for a capability": for people */
+bool state__on_cpu(enum tl_state state);
+
+enum tl_frame_kind {
+	TF_HASKELL,
+	TF_FOREIGN, /* a foreign function, or C below one */
+	TF_RTS,
+	TF_GC,
+	TF_KERNEL,
+	TF_STATE, /* "[safe call, blocked]" and the like: no code */
+	TF_MARK,  /* "[12 chunks left out]", "[truncated]", "[broken: fault]" */
+};
+
+/* One interned frame. Equal frames have equal indices. */
+struct tl_frame {
+	const char
+		*name; /* as shown: "Main.fib"; `~` in front where it is only the nearest symbol */
+	const char *module; /* "" if none */
+	const char *package;
+	const char
+		*file;	 /* what groups colours: the module, else the library; for states "state" */
+	const char *src; /* file:line or "" (no part of the identity: the first one seen) */
+	enum tl_frame_kind kind;
+	bool approximate;
+};
+
+/* One interned stack: frame indices, root first. Stack 0 is empty. */
+struct tl_stack {
+	const uint32_t *frames;
+	uint32_t n;
+};
+
+struct tl_stretch {
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+	uint32_t stack;		   /* index of an interned stack, the state's frame at its leaf */
+	uint8_t state;		   /* enum tl_state */
+	uint8_t exact;		   /* both boundaries come from events, not from sampling */
+	uint16_t cap;		   /* capability held, 0xffff: none */
+	uint32_t samples;	   /* samples that fell into it */
+};
+
+/* A thread's time off the CPU by what it waited for; sorted by ns. */
+struct tl_off_cpu {
+	const char *reason; /* "futex", "epoll_wait", "waiting for a capability", "sleep_c", … */
+	uint64_t ns;
+};
+
+struct tl_lane {
+	pid_t tid;
+	char name[16];
+	uint64_t start_ns, end_ns; /* wall time: end - start */
+	uint64_t cpu_ns;
+	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
+	uint32_t sampled_states;    /* bit per state: some of its boundaries are sampled */
+	uint64_t short_calls; /* safe calls that are in the sums but have no stretch of their own */
+	const struct tl_stretch
+		*stretches; /* disjoint, in time order, cover the lane without a gap */
+	size_t n_stretches;
+	const struct tl_off_cpu *off_cpu;
+	size_t n_off_cpu;
+	bool coarse; /* beyond the budget: short neighbours were merged; states_ns are still right
+		      */
+};
+
+/* ── capability lanes ────────────────────────────────────────────────────────────────────── */
+
+enum tl_cap_state {
+	CS_HASKELL,
+	CS_UNSAFE_CALL,
+	CS_PREEMPTED, /* its OS thread is runnable, not running */
+	CS_GC,
+	CS_RTS,
+	CS_IDLE,
+	CS_DISABLED,
+	CS_UNKNOWN,
+	CS_MAX,
+};
+const char *cap_state__name(enum tl_cap_state state);
+const char *cap_state__title(enum tl_cap_state state);
+
+struct tl_cap_stretch {
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; of a log alone: ns since the RTS started */
+	uint64_t tso;		   /* the Haskell thread's id; 0: none, or not known */
+	pid_t tid;		   /* the OS thread that holds it; 0: none, or not known */
+	uint32_t stack;		   /* as in tl_stretch */
+	uint32_t samples;	   /* samples or cost-centre ticks that fell into it */
+	uint8_t state;		   /* enum tl_cap_state */
+	uint8_t exact;		   /* both boundaries come from events */
+};
+
+struct tl_cap_lane {
+	uint32_t no;
+	uint64_t start_ns, end_ns;
+	uint64_t states_ns[CS_MAX];		/* sums to end_ns - start_ns */
+	uint32_t sampled_states;		/* bit per state */
+	const struct tl_cap_stretch *stretches; /* disjoint, in time order, without a gap */
+	size_t n_stretches;
+	bool coarse;
+};
+
+/* ── Haskell thread lanes ────────────────────────────────────────────────────────────────── */
+
+enum tl_tso_state {
+	HS_RUNNING,
+	HS_UNSAFE_CALL,
+	HS_SAFE_CALL,
+	HS_RUNNABLE,
+	HS_BLOCKED_MVAR,
+	HS_BLOCKED_STM,
+	HS_BLOCKED_BLACKHOLE,
+	HS_BLOCKED_IO,
+	HS_BLOCKED_DELAY,
+	HS_BLOCKED_OTHER,
+	HS_GC,
+	HS_UNKNOWN,
+	HS_MAX,
+};
+const char *tso_state__name(enum tl_tso_state state);
+const char *tso_state__title(enum tl_tso_state state);
+
+struct tl_tso_stretch {
+	uint64_t start_ns, end_ns;
+	uint32_t stack; /* 0: none */
+	uint32_t cap;	/* the capability it runs on; UINT32_MAX: none */
+	pid_t tid;	/* the OS thread; 0: none */
+	uint8_t state;	/* enum tl_tso_state */
+	uint8_t exact;
+};
+
+struct tl_tso_lane {
+	uint64_t tso;	   /* its id */
+	const char *label; /* "" if none */
+	bool bound;
+	uint64_t start_ns, end_ns;
+	uint64_t states_ns[HS_MAX]; /* sums to end_ns - start_ns */
+	uint32_t sampled_states;
+	const struct tl_tso_stretch *stretches;
+	size_t n_stretches;
+	bool coarse;
+};
+
+/* ── collections, marks, flows, counters ─────────────────────────────────────────────────── */
+
+/* One collection whose both ends were seen, in time order. */
+struct tl_gc_event {
+	uint64_t start_ns, end_ns;
+	uint64_t sync_ns;   /* from the request to the start: the wait for the capabilities;
+			       UINT64_MAX: not known */
+	uint64_t number;    /* GHC's count; UINT64_MAX: not known */
+	int32_t generation; /* -1: not known */
+	pid_t tid;	    /* the OS thread that led it */
+	bool inferred;	    /* no probe and no log: from all capabilities stopping */
+};
+
+enum tl_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
+
+/* A point on the time axis that the program itself set, in time order. */
+struct tl_mark {
+	uint64_t ns;
+	const char *text;
+	uint64_t tso; /* 0: not known */
+	uint32_t cap; /* UINT32_MAX: not known */
+	uint8_t kind; /* enum tl_mark_kind */
+};
+
+/* A recorded safe call as a way from one capability to the next, in time order of start. */
+struct tl_flow {
+	uint64_t start_ns; /* the capability was left */
+	uint64_t end_ns;   /* resumeThread's entry */
+	uint64_t back_ns;  /* a capability is held again; 0: not seen */
+	uint64_t tso;
+	pid_t tid;
+	uint32_t cap_from, cap_to; /* UINT32_MAX: not known */
+	const char *function;
+};
+
+struct tl_point {
+	uint64_t ns, value;
+};
+
+enum tl_counter_kind {
+	TC_RUNNABLE,	 /* Haskell threads that could run, over all capabilities */
+	TC_SAFE_CALLS,	 /* in flight */
+	TC_HEAP,	 /* of the eventlog: heap size, live bytes, … */
+	TC_HEAP_PROFILE, /* one band of a heap profile */
+	TC_TICKY,
+};
+
+/* One curve. */
+struct tl_counter {
+	const char *name;
+	const char *unit; /* "bytes", "threads", … */
+	uint8_t kind;	  /* enum tl_counter_kind */
+	const struct tl_point *points;
+	size_t n_points;
+	uint64_t max_value, last_value;
+};
+
+/* A part of the program that it marked itself (START … STOP messages of the log). */
+struct tl_window {
+	const char *label;
+	uint64_t count, total_ns, min_ns, max_ns, unfinished;
+};
+
+/* ── cost centres, findings, the eventlog ────────────────────────────────────────────────── */
+
+struct tl_cost_centre {
+	const char *label, *module, *src_loc;
+	const char *kind; /* "program", "caf", "idle", "gc", "system", "overhead", … */
+	uint64_t self_ticks, total_ticks;
+	bool from_log; /* else from the process's memory */
+};
+
+/* A node of the tree of cost-centre stacks; parents come before their children. */
+struct tl_cc_node {
+	uint32_t centre; /* index into cost_centres */
+	uint32_t parent; /* UINT32_MAX: a root */
+	uint64_t ticks, inherited_ticks;
+};
+
+struct tl_finding {
+	const char *kind;  /* "unsafe_call_held_up_gc", … */
+	const char *text;  /* one sentence, with its numbers */
+	const char *where; /* the place in the code; "" if none */
+	uint64_t ns;	   /* the time it is about: findings are sorted by it */
+};
+
+struct tl_eventlog {
+	bool known; /* there is one in use */
+	const char *path;
+	uint64_t events, cost_centres, samples;
+	int64_t offset_ns;	  /* CLOCK_MONOTONIC − the log's time */
+	uint64_t offset_error_ns; /* UINT64_MAX: not known */
+	uint64_t reaches_ns;	  /* session time up to which the log was complete */
+	uint64_t damaged_bytes;
+	double agreement_safe_calls, agreement_ticks, agreement_caps; /* < 0: not compared */
+	double tick_centres_differ;				      /* < 0: not compared */
+};
+
+/* ── calls, functions, sums ───────────────────────────────────────────────────────────────── */
+
+struct tl_call {
+	const char *function; /* foreign function */
+	const char *library;
+	const char *caller; /* "Main.bar" */
+	bool caller_approximate;
+	const char *site; /* "FILE+0x123" */
+	bool interruptible;
+	uint64_t calls; /* finished */
+	uint64_t wall_ns, cpu_ns, blocked_ns, cap_wait_ns;
+	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
+	double quantile_error;
+	uint64_t open_at_start, open_at_end, abandoned;
+	uint64_t open_wall_ns; /* of the calls open at the end: what the session saw; not in wall_ns
+				*/
+	bool exact;
+	double observed_share;
+};
+
+struct tl_unsafe {
+	const char *function;
+	const char *library;
+	const char *caller;
+	bool caller_approximate;
+	uint64_t samples, cpu_ns, blocked_ns;
+	uint64_t held_up_gc_ns; /* collections waited so long for it; UINT64_MAX: not known */
+};
+
+struct tl_function {
+	const char *name; /* qualified: "Main.fib" */
+	const char *module;
+	enum tl_frame_kind kind;
+	uint64_t self_samples, total_samples;
+	uint64_t self_ns, total_ns; /* on CPU */
+	bool approximate;
+};
+
+#define TL_CAUSES 16
+
+struct tl_quality {
+	uint64_t samples, haskell_samples; /* the latter: program counter in Haskell code */
+	/* how they ended, disjoint with broken[]; elided: complete, but for chunks left out; none:
+	 * no walk */
+	uint64_t complete, elided, truncated, none;
+	uint64_t gap;		    /* complete, but for C frames between that are not known */
+	uint64_t resynchronised;    /* of all */
+	uint64_t haskell_complete;  /* of haskell_samples: reached STOP_FRAME at its STACK's end */
+	uint64_t broken[TL_CAUSES]; /* by enum wire_cause */
+};
+
+/* Distinct frames, by where their names came from. */
+struct tl_names {
+	uint64_t ipe, dwarf, exact, nearest, description, none;
+};
+
+struct tl_gc {
+	bool known;
+	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
+	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
+	bool inferred; /* from all capabilities stopping: nothing marked the ends */
+};
+
+/* ── a process, the session ───────────────────────────────────────────────────────────────── */
+
+struct tl_target {
+	pid_t pid, ns_pid;
+	const char *comm, *exe, *build_id;
+	const char *ghc_version, *way;
+	bool version_known, threaded, profiled, layout_checked;
+	const char *found_suspend, *found_resume, *found_tick, *found_caps;
+	uint64_t start_time_ns;
+	uint32_t capabilities;
+	uint64_t attach_ns; /* CLOCK_MONOTONIC, when the probes were on */
+	uint64_t attach_took_ns;
+	const char *end; /* "exited", "exec", "" while it lives */
+
+	const struct tl_lane *lanes; /* heaviest (non-idle wall time) first */
+	size_t n_lanes;
+	const struct tl_call *calls; /* by wall time, descending */
+	size_t n_calls;
+	const struct tl_unsafe *unsafe_calls; /* by cpu + blocked time, descending */
+	size_t n_unsafe_calls;
+	const struct tl_function *functions; /* by self samples, descending */
+	size_t n_functions;
+	struct tl_quality quality;
+	struct tl_names names;
+	struct tl_gc gc;
+
+	const struct tl_cap_lane *cap_lanes; /* by number */
+	size_t n_cap_lanes;
+	const struct tl_tso_lane *tso_lanes; /* by running time, descending; only when asked for */
+	size_t n_tso_lanes;
+	const struct tl_gc_event *gcs;
+	size_t n_gcs;
+	const struct tl_mark *marks;
+	size_t n_marks;
+	const struct tl_flow *flows;
+	size_t n_flows;
+	const struct tl_counter *counters;
+	size_t n_counters;
+	const struct tl_window *windows;
+	size_t n_windows;
+	const struct tl_cost_centre *cost_centres; /* by self ticks, descending */
+	size_t n_cost_centres;
+	const struct tl_cc_node *cc_nodes;
+	size_t n_cc_nodes;
+	const struct tl_finding *findings;
+	size_t n_findings;
+	struct tl_eventlog eventlog;
+	uint64_t ticks;
+
+	/* losses by cause, own cost: filled in by the session before export */
+	struct {
+		const char *cause;
+		uint64_t n;
+	} lost[16];
+	size_t n_lost;
+	double lost_share;
+	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
+		probes_paused_ns;
+	bool bpf_ns_known;
+	const char **missing;
+	size_t n_missing;
+};
+
+struct tl_session {
+	const char *version;	   /* of safescoped */
+	const char *mode;	   /* "pid", "system", … */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+	uint64_t start_unix_ns;
+	uint32_t frequency_hz;
+	int exit_code;
+};
+
+#endif
