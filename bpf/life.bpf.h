@@ -37,7 +37,8 @@ SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const stru
 
 SS_INLINE int life_followed(u32 tgid)
 {
-	return follow_tgid && (follow_tgid == FOLLOW_ALL || follow_tgid == tgid);
+	return follow == FOLLOW_ALL ||
+	       (follow == FOLLOW_FAMILY && bpf_map_lookup_elem(&family, &tgid));
 }
 
 SS_INLINE void life_program(struct task_struct *task, struct wire_program_key *key)
@@ -89,14 +90,18 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 SS_INLINE void life_new(struct task_struct *parent, struct task_struct *child, u64 now)
 {
 	struct wire_target *t = target_of(parent);
+	u32 tgid = child->tgid, one = 1;
 	struct wire_program_key none = {};
 	struct wire_thread *th;
 
+	if (follow == FOLLOW_FAMILY && child->tgid != parent->tgid && life_followed(parent->tgid) &&
+	    bpf_map_update_elem(&family, &tgid, &one, BPF_ANY))
+		count(WIRE_CNT_LOST_THREADS);
 	if (!t)
 		return;
 	/* a child process is no target: it was never looked at */
 	if (child->tgid != parent->tgid) {
-		if (follow_tgid == FOLLOW_ALL)
+		if (life_followed(child->tgid))
 			life_announce(child, &none, WIRE_PROC_FORK, now);
 		return;
 	}
@@ -122,6 +127,8 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 	struct wire_thread *th;
 	int gone;
 
+	if (follow == FOLLOW_FAMILY && task->signal->live.counter == 0)
+		bpf_map_delete_elem(&family, &tgid);
 	if (!target_of(task))
 		return;
 	th = thread_find(task->pid);
@@ -164,7 +171,7 @@ SS_INLINE void life_exec(struct task_struct *task, u32 old_tid, u64 now)
 	life_program(task, &program);
 	/* what a target becomes is left to user space: the counts of its first life are read first
 	 */
-	if (!t && follow_tgid == FOLLOW_ALL && life_adopt(task, &program))
+	if (!t && follow == FOLLOW_ALL && life_adopt(task, &program))
 		flags = WIRE_PROC_TARGET;
 	life_announce(task, &program, flags, now);
 }

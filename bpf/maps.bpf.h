@@ -19,9 +19,18 @@ const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for eac
  */
 __u32 only_tgid;
 
-/* Whose execs are told: 0 nobody's, FOLLOW_ALL everybody's, else that process's. */
-#define FOLLOW_ALL 0xffffffffu
-__u32 follow_tgid;
+/* Whose execs are told: nobody's, those of the processes in `family`, everybody's. */
+enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
+__u32 follow;
+
+/* A command and what it has started: user space puts the first in, forks bring the others. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} family SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -335,14 +335,20 @@ SS_INLINE int probe_tick(u64 now)
 	return 0;
 }
 
-SS_INLINE int probe_gc(u32 point, u64 now)
+SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
 	struct wire_gc rec = {};
+	u32 gcs = 0;
 
-	if (!target_of(task))
+	if (!t)
 		return 0;
 	probe_hit(task->tgid);
+	/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c of 8.10 to 9.14 */
+	rec.generation = regs->r9;
+	rec.number =
+		t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats) ? gcs : WIRE_GC_NO_NUMBER;
 	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);
 	rec.point = point;
 	rec.h.size = sizeof(rec);

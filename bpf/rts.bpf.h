@@ -38,6 +38,30 @@ SS_INLINE void rts_read_tso(struct mem *mem, const struct wire_target *t, u64 ts
 		out->bound = v;
 }
 
+/*
+ * The variable my_task of the thread with this fs base. That of a library lies in a block that the
+ * DTV leads to: glibc has its address at fs:8, an entry is two words, and the number of entries is
+ * in the one before the first (sysdeps/x86_64/nptl/tls.h). 0 or -1 (memory unreadable); *ret_task
+ * is 0 in a thread that has never used it.
+ */
+SS_INLINE long rts_my_task(struct mem *mem, const struct wire_target *t, u64 fsbase, u64 *ret_task)
+{
+	u64 block = fsbase, dtv = 0, len = 0;
+
+	if (t->my_task_module) {
+		if (mem_u64(mem, &dtv, fsbase + 8) || mem_u64(mem, &len, dtv - 16))
+			return -1;
+		*ret_task = 0;
+		if (t->my_task_module > len)
+			return 0;
+		if (mem_u64(mem, &block, dtv + 16ULL * t->my_task_module))
+			return -1;
+		if (!block || block == ~0ULL)
+			return 0;
+	}
+	return mem_u64(mem, ret_task, block + (s64)t->my_task_tls);
+}
+
 /* The thread's Task. 0 or -1 (memory unreadable); *task is 0 where there is none. */
 SS_INLINE long rts_read_task(struct mem *mem, const struct wire_target *t, struct rts_thread *th)
 {
@@ -50,7 +74,7 @@ SS_INLINE long rts_read_task(struct mem *mem, const struct wire_target *t, struc
 			return 0;
 		return mem_u64(mem, &th->task, t->main_cap + t->layout.cap_running_task);
 	}
-	if (!th->fsbase || mem_u64(mem, &th->task, th->fsbase + (s64)t->my_task_tls))
+	if (!th->fsbase || rts_my_task(mem, t, th->fsbase, &th->task))
 		return -1;
 	if (!th->task)
 		return 0;
@@ -120,9 +144,11 @@ SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct r
 		return;
 	}
 	out->where = WIRE_WHERE_NO_CAP;
-	if (!cap || mem_u64(mem, &holder, cap + l->cap_running_task) || holder != th->task)
+	if (!cap)
 		return;
 	rts_read_cap(mem, t, cap, out);
+	if (mem_u64(mem, &holder, cap + l->cap_running_task) || holder != th->task)
+		return;
 	mem_read(mem, &in_haskell, 1, cap + l->cap_in_haskell);
 	mem_u64(mem, &tso, cap + l->cap_current_tso);
 	if (tso)

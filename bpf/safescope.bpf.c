@@ -85,17 +85,21 @@ int on_tick(struct user_regs *ctx)
 }
 
 SEC("uprobe")
+int on_gc_sync(struct user_regs *ctx)
+{
+	return probe_gc(ctx, WIRE_GC_SYNC, bpf_ktime_get_ns());
+}
+
+SEC("uprobe")
 int on_gc_start(struct user_regs *ctx)
 {
-	(void)ctx;
-	return probe_gc(WIRE_GC_START, bpf_ktime_get_ns());
+	return probe_gc(ctx, WIRE_GC_START, bpf_ktime_get_ns());
 }
 
 SEC("uprobe")
 int on_gc_end(struct user_regs *ctx)
 {
-	(void)ctx;
-	return probe_gc(WIRE_GC_END, bpf_ktime_get_ns());
+	return probe_gc(ctx, WIRE_GC_END, bpf_ktime_get_ns());
 }
 
 /* Attached to a function of the daemon itself, to measure what a trap costs on this machine. */

@@ -12,8 +12,12 @@
 #include "stay.bpf.h"
 #include "sample.bpf.h"
 
-/* 0 if this target has used up this second's stacks at switch-out. */
-SS_INLINE int off_stack_allowed(u32 tgid, u64 now)
+/*
+ * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for those
+ * that `matter`: whoever sleeps with a capability in hand is in an unsafe call, and no other record
+ * tells in which. (A long safe call has a stack of its own, and a preempted thread has samples.)
+ */
+SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
 {
 	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
 
@@ -24,7 +28,7 @@ SS_INLINE int off_stack_allowed(u32 tgid, u64 now)
 		c->off_tokens = off_stacks_per_sec;
 	}
 	/* two CPUs may pass the test with one token left: a limit, not an account */
-	if ((s64)c->off_tokens <= 0) {
+	if ((s64)c->off_tokens <= (matters ? 0 : (s64)(off_stacks_per_sec / 2))) {
 		count(WIRE_CNT_OFF_STACK_LIMIT);
 		return 0;
 	}
@@ -88,7 +92,7 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
 	if ((seen->off_rts.where == WIRE_WHERE_HASKELL ||
 	     seen->off_rts.where == WIRE_WHERE_SAFE_CALL) &&
-	    off_stack_allowed(task->tgid, now))
+	    off_stack_allowed(task->tgid, now, state && seen->off_rts.where == WIRE_WHERE_HASKELL))
 		off_take_stack(t, seen, s, task->pid, &regs);
 	seen->wake_ns = state ? 0 : now;
 	seen->off_since_ns = now;

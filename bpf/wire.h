@@ -112,7 +112,8 @@ enum wire_where {
 #define WIRE_NO_CAP 0xffffffffu
 
 struct wire_rts {
-	__u64 cap;	/* address of the Capability held, or last held (safe call); 0: none */
+	__u64 cap;	/* address of the Capability held, or last held (WIRE_WHERE_SAFE_CALL,
+			   _RESUMING, _NO_CAP); 0: none */
 	__u64 tso;	/* address of the TSO that runs or is suspended; 0: none */
 	__u64 tso_id;	/* its id; 0: none */
 	__u64 cccs;	/* profiled: the current CostCentreStack; 0: none */
@@ -260,14 +261,18 @@ WIRE_ASSERT_SIZE(struct wire_proc_new, 64);
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
 	WIRE_GC_END = 2,   /* stat_endGC */
+	WIRE_GC_SYNC = 3,  /* stat_startGCSync: the other capabilities are asked to stop */
 };
 
 struct wire_gc {
 	struct wire_hdr h;
-	__u32 point; /* enum wire_gc_point */
-	__u32 _pad;
+	__u32 point;	  /* enum wire_gc_point */
+	__u32 generation; /* WIRE_GC_END: the oldest one collected, as stat_endGC is told */
+	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
 };
-WIRE_ASSERT_SIZE(struct wire_gc, 32);
+WIRE_ASSERT_SIZE(struct wire_gc, 40);
+
+#define WIRE_GC_NO_NUMBER (~0ULL)
 
 /* ── maps ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -321,19 +326,20 @@ enum wire_target_flag {
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
 struct wire_target {
 	struct wire_layout layout;
-	__u32 flags;		 /* enum wire_target_flag */
-	__s32 my_task_tls;	 /* threaded: where my_task lies relative to the thread's fs base */
-	__u64 main_cap;		 /* non-threaded: the one Capability */
-	__u64 capabilities;	 /* the symbol's address */
+	__u32 flags;	    /* enum wire_target_flag */
+	__s32 my_task_tls;  /* threaded: my_task's place relative to the thread's fs base, or … */
+	__u64 main_cap;	    /* non-threaded: the one Capability */
+	__u64 capabilities; /* the symbol's address */
 	__u64 n_capabilities;	 /* the symbol's address */
 	__u64 stgrun_ret;	 /* the return address of StgRun's call in schedule() */
 	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
 	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
 	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
+	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
 	__u32 epoch;		 /* raised whenever the call probes come on again */
-	__u32 _pad;
+	__u32 my_task_module;	 /* … not 0: inside of this block of the thread's DTV */
 };
-WIRE_ASSERT_SIZE(struct wire_target, 136);
+WIRE_ASSERT_SIZE(struct wire_target, 144);
 
 /* Key of `call_sites`. */
 struct wire_site_key {

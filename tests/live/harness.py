@@ -64,6 +64,8 @@ def check_near(what, got, want, tolerance):
         raise Failure(f"{what}: {got:.0f}, should be {want:.0f} ± {tolerance:.0f} (off by {got - want:+.0f})")
 
 
+MAX_WHY = 2000  # characters of a failure's reason
+
 # Two clocks read on two processors may differ by a little.
 CLOCKS_NS = 100
 # On a machine that is not ours alone a thread may be pushed off its processor between its own
@@ -114,7 +116,8 @@ def _compile(command):
 
 
 def program(name, way="thr"):
-    """The path of a test program, compiled if need be. `name.c` or `name.S`: by the C compiler."""
+    """The path of a test program, compiled if need be. `name.c` or `name.S`: by the C compiler;
+    `WAY.stripped`: without symbols."""
     sources = [p for p in PROGRAMS.iterdir() if p.suffix in (".hs", ".c", ".h", ".S")]
     if name.endswith((".c", ".S")):
         out = BUILD / "programs" / name.split(".")[0]
@@ -127,6 +130,12 @@ def program(name, way="thr"):
         return in_root(name, way)
     folder = BUILD / "programs" / way
     out = folder / name
+    if way.endswith(".stripped"):
+        twin = program(name, way.removesuffix(".stripped"))
+        if not _newer(out, [twin]):
+            folder.mkdir(parents=True, exist_ok=True)
+            _compile(["strip", "-o", out, twin])
+        return out
     if _newer(out, sources):
         return out
     objects = folder / f"{name}.o.d"
@@ -450,6 +459,8 @@ def _run_one(name, function, args):
         start = time.monotonic()
         word, why = _try_one(name, function, args)
         why = why.replace("\n", " | ")
+        if len(why) > MAX_WHY:
+            why = f"{why[:MAX_WHY // 2]} … {why[-MAX_WHY // 2:]}"
         if word != "FAIL" or attempt == tries:
             break
         print(f"again {name}{why}", flush=True)

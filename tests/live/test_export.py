@@ -20,9 +20,12 @@ PROGRAMS = {
 }
 
 
+FORMATS = "json,speedscope,folded,chrome"
+
+
 def session(t, what):
     name, args = PROGRAMS[what]
-    truth, report, target = profile_run(t, name, *args, rts=("-N2",), options=(*ALWAYS, "-F", "499"))
+    truth, report, target = profile_run(t, name, *args, rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", FORMATS))
     check_lanes(report)
     return report, target
 
@@ -45,15 +48,22 @@ def must_have(path, what):
         raise Skip(f"{what} is not installed; run: scripts/install-deps --test")
 
 
+def split(profiles):
+    """The sum of all threads, the OS threads' lanes, the other lanes."""
+    first, *lanes = profiles
+    threads = [p for p in lanes if re.match(r"\d+ ", p["name"])]
+    return first, threads, [p for p in lanes if p not in threads]
+
+
 @cases(*PROGRAMS)
 def test_real_speedscope(t, what):
     must_have(BUILD / "npm" / "node_modules" / "speedscope", "speedscope")
     report, _ = session(t, what)
     got = json.loads(tool("node", HERE / "import_speedscope.mjs", t.dir / "p.speedscope.json"))
     lanes = [l for l in report.target()["lanes"] if l["kind"] == "thread"]
-    check(len(got["profiles"]) == 1 + len(lanes),
-          f"speedscope made {len(got['profiles'])} profiles of {len(lanes)} lanes and their sum")
-    first, *threads = got["profiles"]
+    first, threads, others = split(got["profiles"])
+    check(len(threads) == len(lanes), f"speedscope made {len(threads)} profiles of {len(lanes)} threads")
+    check(len({round(p["totalWeight"]) for p in threads + others}) == 1, "lanes on different time axes")
     check(first["unit"] == "nanoseconds", f"speedscope takes the unit for {first['unit']}")
     check_near("speedscope's total of all threads", first["totalWeight"], sum(map(busy, lanes)), 1000)
     by_tid = {l["tid"]: l for l in lanes}
@@ -90,7 +100,10 @@ def test_speedscope_file(t, what):
         span = profile["endValue"] - profile["startValue"]
         check(span == sum(profile["weights"]), f"{name}: weights add up to {sum(profile['weights'])} of {span}")
     lanes = {l["tid"]: l for l in report.target()["lanes"] if l["kind"] == "thread"}
-    first, *threads = file["profiles"]
+    first, threads, others = split(file["profiles"])
+    check(all(p["startValue"] == 0 and p["endValue"] == threads[0]["endValue"] for p in threads + others),
+          "lanes on different time axes")
+    check(all(p["name"].startswith("capability ") for p in others), f"{[p['name'] for p in others]}")
     check("all" in first["name"], f"the first profile is {first['name']}")
     check_near("all threads", sum(first["weights"]), sum(map(busy, lanes.values())), 1)
     of_tid = {}
@@ -104,6 +117,77 @@ def test_speedscope_file(t, what):
         # An empty stack is a gap: idle, or before the thread's start and after its end.
         total = sum(w for s, w in zip(profile["samples"], profile["weights"]) if s)
         check_near(f"tid {tid}", total, busy(lane), 1)
+
+
+def ns(event):
+    return round(event["ts"] * 1000)
+
+
+def slices_of(track, events):
+    """[(row, begin, end)] of a track, whose slices must be closed inner first and none be empty."""
+    found, stack, at = [], [], 0
+    for e in events:
+        check(ns(e) >= at, f"{track}: {e['name']} goes back in time")
+        at = ns(e)
+        if e["ph"] == "B":
+            stack.append(e)
+            continue
+        check(stack and stack[-1]["name"] == e["name"], f"{track}: {e['name']} ends within {stack}")
+        begin = stack.pop()
+        check(ns(begin) < at, f"{track}: an empty slice {e['name']}")
+        found.append((len(stack), begin, e))
+    check(not stack, f"{track}: {len(stack)} slices have no end")
+    return found
+
+
+@cases(*PROGRAMS)
+def test_chrome_file(t, what):
+    report, target = session(t, what)
+    trace = json.loads((t.dir / "p.trace.json").read_text())
+    tracks, names, flows = {}, {}, {}
+    for e in trace["traceEvents"]:
+        check({"ph", "pid", "tid", "name"} <= set(e), f"an event without its fields: {e}")
+        track = (e["pid"], e["tid"])
+        check(e["ph"] in "MBEisfC", f"phase {e['ph']}")
+        if e["ph"] == "M":
+            names[(e["name"], *track)] = e["args"]
+            continue
+        check(e["ts"] >= 0, f"before the axis: {e}")
+        if e["ph"] in "BE":
+            tracks.setdefault(track, []).append(e)
+        elif e["ph"] in "sf":
+            flows.setdefault(e["id"], []).append(e)
+    slices = {track: slices_of(track, events) for track, events in tracks.items()}
+    check(all(("thread_name", *track) in names for track in tracks), "a track without a name")
+    for ends in flows.values():
+        check([e["ph"] for e in ends] == ["s", "f"] and ends[0]["ts"] <= ends[1]["ts"], f"a flow with {ends}")
+    for lane in report.target()["lanes"]:
+        if lane["kind"] != "thread":
+            continue
+        of_state = {}
+        for row, begin, end in slices.get((target.pid, lane["tid"]), []):
+            if row == 0:
+                state = end["args"]["state"]
+                of_state[state] = of_state.get(state, 0) + ns(end) - ns(begin)
+        check(sum(of_state.values()) == busy(lane),
+              f"tid {lane['tid']}: the slices add up to {sum(of_state.values())}, not {busy(lane)}")
+
+
+@cases("calls")
+def test_real_chrome_importer(t, what):
+    """speedscope has a reader of its own for Chrome's format: one profile for each track."""
+    must_have(BUILD / "npm" / "node_modules" / "speedscope", "speedscope")
+    report, _ = session(t, what)
+    trace = json.loads((t.dir / "p.trace.json").read_text())
+    states = {e["name"] for e in trace["traceEvents"] if e.get("cat") == "thread"}
+    got = json.loads(tool("node", HERE / "import_speedscope.mjs", t.dir / "p.trace.json"))
+    for lane in report.target()["lanes"]:
+        if lane["kind"] != "thread" or busy(lane) == 0:
+            continue
+        profile = [p for p in got["profiles"] if f" {lane['tid']} " in f" {p['name']} ".replace(")", " ")]
+        check(profile, f"no profile for thread {lane['tid']} in {[p['name'] for p in got['profiles']]}")
+        shown = sum(f["total"] for f in profile[0]["frames"] if f["name"] in states)
+        check_near(f"its total of thread {lane['tid']} in us", shown, busy(lane) / 1000, 1)
 
 
 @cases(*PROGRAMS)

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from pathlib import Path
 
 from harness import BUILD, Failure, Skip, Target, cases, check, check_wall, program, run
 
@@ -191,6 +192,17 @@ class Package:
         except (OSError, ValueError):
             pass
 
+    def wait_started(self):
+        """Until its main thread has slept for a second: it waits for its input."""
+        stat = Path(f"/proc/{self.target.pid}/stat")
+        deadline = time.monotonic() + 60
+        seen = []
+        while len(seen) < 11 or len(set(seen[-11:])) > 1 or seen[-1][0] != "S":
+            check(time.monotonic() < deadline, f"it does not begin: {seen[-3:]}")
+            fields = stat.read_text().rpartition(")")[2].split()
+            seen.append((fields[0], fields[11], fields[12]))  # state, utime, stime
+            time.sleep(0.1)
+
     def feed(self, text, times, pause):
         stdin = self.target.process.stdin
         for _ in range(times):
@@ -230,7 +242,7 @@ def hledger_web(t):
 
 def pandoc(t):
     p = Package(t, "pandoc", ["-f", "markdown", "-t", "html"])
-    time.sleep(1)
+    p.wait_started()
     text = b"# A heading\n\nSome *emphasised* text, a [link](http://example.org), `code`.\n\n- one\n- two\n\n"
 
     def drive():
@@ -243,7 +255,7 @@ def pandoc(t):
 
 def shellcheck(t):
     p = Package(t, "shellcheck", ["-"])
-    time.sleep(1)
+    p.wait_started()
     text = b"if [ $x = \"1\" ]; then echo $y | grep foo; fi\nfor i in $(ls *.txt); do rm $i; done\n"
 
     def drive():
@@ -257,7 +269,7 @@ def shellcheck(t):
 
 def hledger(t):
     p = Package(t, "hledger", ["-f", "-", "balance"])
-    time.sleep(1)
+    p.wait_started()
     text = b"2020-01-01 shop\n  expenses:food  1.50\n  assets:cash\n\n"
 
     def drive():

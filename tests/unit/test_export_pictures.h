@@ -157,7 +157,7 @@ static const struct tl_call service_calls[] = {
 };
 
 static const struct tl_unsafe service_unsafe[] = {
-	{"__gmpn_mul_1", "libgmp.so.10", "Data.Fib.fib", false, 12, 121 * MS, 0},
+	{"__gmpn_mul_1", "libgmp.so.10", "Data.Fib.fib", false, 12, 121 * MS, 0, UINT64_MAX},
 };
 
 static const struct tl_function service_functions[] = {
@@ -166,6 +166,15 @@ static const struct tl_function service_functions[] = {
 	{"hash_block", "", TF_FOREIGN, 9, 9, 90 * MS, 90 * MS, false},
 	{"Main.serve", "Main", TF_HASKELL, 0, 61, 0, 610 * MS, true},
 	{"[safe call]", "", TF_STATE, 9, 9, 90 * MS, 90 * MS, false},
+};
+
+static const struct tl_finding service_findings[] = {
+	{"unsafe_call_held_up_gc",
+	 "GC waited 300 ms in 2 collections for capability 1, inside the unsafe call take_lock, "
+	 "called from Main.serve: a candidate for `safe`",
+	 "Main.serve (app/Main.hs:30)", 300 * MS},
+	{"gc_share", "Garbage collection took 40 % of the program's CPU time (200 ms)", "",
+	 200 * MS},
 };
 
 static const char *service_missing[] = {
@@ -223,6 +232,8 @@ static const struct tl_target service_target = {
 	.probes_paused_ns = 570 * MS,
 	.missing = service_missing,
 	.n_missing = 1,
+	.findings = service_findings,
+	.n_findings = ARRAY_SIZE(service_findings),
 };
 
 static const struct timeline service = {
@@ -307,6 +318,12 @@ static const struct tl_call hostile_call = {
 	.observed_share = 1,
 };
 
+static const struct tl_finding hostile_finding = {
+	"kind\"",
+	"  the  call \x1b[31m\xff\xff of a\nb, which has a name that is much too long"
+	"_for_one_line_of_a_terminal_and_has_no_blank_in_it_at_all_and_goes_on_and_on_and_on_and",
+	"\x1b]0;", UINT64_MAX};
+
 static const struct tl_target hostile_targets[] = {
 	{
 		.pid = 1,
@@ -322,6 +339,8 @@ static const struct tl_target hostile_targets[] = {
 		.lost_share = 1,
 		.max_rss_bytes = UINT64_MAX,
 		.end = "exited",
+		.findings = &hostile_finding,
+		.n_findings = 1,
 	},
 	/* nothing is known of this one, and it has no lanes */
 	{.pid = 2},

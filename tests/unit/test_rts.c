@@ -288,7 +288,9 @@ static void check_way(const struct way *way, pid_t pid)
 		assert_int_equal(info->wire.n_capabilities, symbol(t, "n_capabilities"));
 	}
 	assert_true(info->wire.stgrun_ret != 0);
-	assert_int_equal(info->wire.my_task_tls < 0, way->threaded);
+	assert_int_equal(info->wire.my_task_tls < 0 || info->wire.my_task_module, way->threaded);
+	/* a library's block is reached through the DTV */
+	assert_int_equal(info->wire.my_task_module != 0, way->threaded && way->dynamic);
 	if (!way->threaded)
 		assert_int_equal(info->wire.main_cap, symbol(t, "MainCapability"));
 	assert_true(target__alive(t));

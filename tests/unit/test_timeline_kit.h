@@ -314,11 +314,37 @@ static inline void check_lane(const struct timeline *tl, const struct tl_lane *l
 		assert_int_equal(on_cpu, lane->cpu_ns);
 }
 
+static inline void check_cap_lane(const struct timeline *tl, const struct tl_cap_lane *lane)
+{
+	uint64_t sum = 0, by_state[CS_MAX] = {0}, at = lane->start_ns;
+
+	assert_true(lane->n_stretches > 0);
+	for (size_t i = 0; i < lane->n_stretches; i++) {
+		const struct tl_cap_stretch *s = &lane->stretches[i];
+
+		assert_int_equal(s->start_ns, at);
+		assert_true(s->end_ns > s->start_ns);
+		assert_true(s->state < CS_MAX);
+		assert_true(s->stack == 0 || timeline__stack(tl, s->stack).n > 0);
+		by_state[s->state] += s->end_ns - s->start_ns;
+		at = s->end_ns;
+	}
+	assert_int_equal(at, lane->end_ns);
+	for (size_t i = 0; i < CS_MAX; i++) {
+		sum += lane->states_ns[i];
+		if (i != CS_HASKELL && i != CS_IDLE && !lane->coarse)
+			assert_int_equal(by_state[i], lane->states_ns[i]);
+	}
+	assert_int_equal(sum, lane->end_ns - lane->start_ns);
+}
+
 static inline void check_all(const struct timeline *tl)
 {
 	for (size_t i = 0; i < timeline__n_targets(tl); i++) {
 		const struct tl_target *t = timeline__target(tl, i);
 
+		for (size_t j = 0; j < t->n_cap_lanes; j++)
+			check_cap_lane(tl, &t->cap_lanes[j]);
 		for (size_t j = 0; j < t->n_lanes; j++)
 			check_lane(tl, &t->lanes[j]);
 	}

@@ -485,7 +485,7 @@ static void test_hostile(void **state)
 	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
 	mk_call(&r, 7, T0 + 200, T0 + 100, SITE(1), STOP);
 	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
-	mk_gc(&r, 7, 3, T0 + 100);
+	mk_gc(&r, 7, 4, T0 + 100);
 	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 100));
 	mk_gc(&r, 7, WIRE_GC_END, T0 + 50);
@@ -567,7 +567,7 @@ static void some_record(union rec *r, uint64_t *seed)
 	} else if (kind < 14) {
 		mk_event(r, next(seed) % 2 ? WIRE_THREAD_NEW : WIRE_THREAD_EXIT, tid, b);
 	} else {
-		mk_gc(r, tid, 1 + next(seed) % 2, b);
+		mk_gc(r, tid, 1 + next(seed) % 3, b);
 	}
 }
 

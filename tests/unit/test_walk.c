@@ -222,6 +222,11 @@ static void test_states(void **state)
 	image_put(&f->im, f->cap + l->cap_running_task, 0);
 	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
 	assert_int_equal(f->rts.where, WIRE_WHERE_NO_CAP);
+	/* the one that it had last */
+	assert_int_equal(f->rts.cap_no, 5);
+	image_put(&f->im, f->task + l->task_cap, 0);
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	assert_int_equal(f->rts.where, WIRE_WHERE_NO_CAP);
 	assert_int_equal(f->rts.cap_no, WIRE_NO_CAP);
 	/* a Task that is another thread's proves that the offset is wrong */
 	image_put(&f->im, f->task + l->task_id, FSBASE + 64);

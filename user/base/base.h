@@ -82,6 +82,17 @@ int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id)
 const char *strtab__get(const struct strtab *tab, uint32_t id);
 uint32_t strtab__count(const struct strtab *tab);
 
+/* ── numbers for people (human.c) ────────────────────────────────────────────────────────── */
+
+/* "1.23 ms", "45.6 µs", "12 min 3 s". */
+void human__duration(char *out, size_t size, uint64_t ns);
+/* Groups of three, parted by a space: "1 234 567". */
+void human__count(char *out, size_t size, uint64_t n);
+/* "12.3 MB" */
+void human__bytes(char *out, size_t size, uint64_t bytes);
+/* part of whole in percent; 0 if there is no whole. */
+double human__percent(uint64_t part, uint64_t whole);
+
 /* ── cleanup ─────────────────────────────────────────────────────────────────────────────── */
 
 /* Closes *fd unless it is negative, and sets it to -1; errno is kept. */

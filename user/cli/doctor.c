@@ -171,6 +171,18 @@ static void tell_probe(struct doctor *d, const char *name, const struct target_p
 				 : "which the kernel single-steps: each hit is dearer");
 }
 
+static void tell_my_task(struct doctor *d, const struct target_info *info, bool proved)
+{
+	char place[64];
+
+	snprintf(place, sizeof(place), "at fs base %+d", info->wire.my_task_tls);
+	if (info->wire.my_task_module)
+		snprintf(place, sizeof(place), "%d bytes into block %u of the thread's DTV",
+			 info->wire.my_task_tls, info->wire.my_task_module);
+	tell(d, proved, OPTIONAL, "my_task", "%s, %s", proved ? place : "not found",
+	     proved ? "proved by the Tasks' own ids" : "threads cannot be told apart");
+}
+
 static void tell_found(struct doctor *d, struct target *target)
 {
 	const struct target_info *info = target__info(target);
@@ -190,10 +202,7 @@ static void tell_found(struct doctor *d, struct target *target)
 		tell(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
 		     info->capabilities, target__found_name(info->caps_found));
 		if (info->threaded)
-			tell(d, c.tls, OPTIONAL, "my_task", "at fs base %+d, %s",
-			     info->wire.my_task_tls,
-			     c.tls ? "proved by the Tasks' own ids"
-				   : "not proved: threads cannot be told apart");
+			tell_my_task(d, info, c.tls);
 	}
 	if (c.votes)
 		tell(d, true, OPTIONAL, "call sites", "%u safe calls agree, %u on anything else",
@@ -201,6 +210,9 @@ static void tell_found(struct doctor *d, struct target *target)
 	tell_probe(d, "suspendThread", &info->suspend, c.rts_file, "safe calls are not counted");
 	tell_probe(d, "resumeThread", &info->resume, c.rts_file, "safe calls are not counted");
 	tell_probe(d, "tick", &info->tick, c.rts_file, "no ticks");
+	if (info->threaded)
+		tell_probe(d, "GC sync", &info->gc_sync, c.rts_file,
+			   "no waiting times before collections");
 	tell_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
 	tell_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
 	tell(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",

@@ -4,7 +4,10 @@
  * once its files tell what it is.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/base.h"
 #include "session_priv.h"
@@ -40,7 +43,7 @@ static void add_candidate(struct session *s, const struct wire_proc_new *rec, ui
 /* What is no target, and why: in a host's session that is nothing to stop for. */
 static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
 {
-	if (s->options->mode == MODE_COMMAND)
+	if (s->options->mode == MODE_COMMAND && pid == s->command.pid)
 		memcpy(s->why, why, sizeof(s->why));
 	if (!ghc)
 		log_debug("pid %d: %s", pid, why);
@@ -55,11 +58,29 @@ static bool is_other(const struct target_info *info, const struct command *c)
 	       info->suspend.ino != c->suspend.ino || info->suspend.offset != c->suspend.offset;
 }
 
+/*
+ * The executable of a process that nobody told, as the kernel would: who runs it next is a target
+ * at once. Where stat() and the kernel tell of different devices (btrfs, overlayfs) nothing
+ * matches.
+ */
+static void name_program(pid_t pid, struct wire_proc_new *program)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (stat(path, &st))
+		return;
+	program->ino = st.st_ino;
+	/* include/linux/kdev_t.h, MKDEV */
+	program->dev = major(st.st_dev) << 20 | minor(st.st_dev);
+}
+
 /* Attaches the process if it is one to be profiled. -EAGAIN: too early to tell. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
 	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
-	bool armed = taken && s->options->mode == MODE_COMMAND;
+	bool armed = taken && s->options->mode == MODE_COMMAND && pid == s->command.pid;
 	char why[sizeof(s->why)] = "";
 	const struct target_opts opts = {
 		.symbols_path = s->options->symbols,
@@ -101,6 +122,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		return err;
 	if (rec)
 		m->program = *rec;
+	else if (!target__info(target)->dynamic_rts)
+		name_program(pid, &m->program);
 	return members__attach(s, m, armed);
 }
 
@@ -124,14 +147,28 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	uint64_t now = time__monotonic_ns();
 	int err = -EAGAIN;
 
-	if (s->options->mode == MODE_COMMAND && (pid_t)rec->h.tgid != s->command.pid)
-		return;
 	/* its records follow this one: it has to be in the timeline before them */
 	if (rec->flags & WIRE_PROC_TARGET)
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
 	if (err == -EAGAIN)
 		add_candidate(s, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			      now + LIBRARY_GIVE_UP_NS);
+}
+
+bool follow__wants(const struct session *s, pid_t pid)
+{
+	return s->options->mode != MODE_PID && kernel__follows(s->kernel, pid);
+}
+
+void follow__on_mapped(struct session *s, pid_t pid)
+{
+	const struct wire_proc_new rec = {
+		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
+
+	for (size_t i = 0; i < s->n_candidates; i++)
+		if (s->candidates[i].pid == pid)
+			return;
+	add_candidate(s, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
 }
 
 /* True if the candidate is to be kept, for another look. */
@@ -155,7 +192,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now)
 	}
 	if (err == -EAGAIN)
 		kernel__detach(s->kernel, pid);
-	if (err != -ENOEXEC)
+	/* a library that is loaded later is told when it is mapped */
+	if (err != -ENOEXEC || mapped__works(s))
 		return false;
 	c->due_ns = now + DLOPEN_WAIT_NS;
 	c->give_up_ns = 0;

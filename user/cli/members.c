@@ -72,6 +72,16 @@ static int namer_site(void *ctx, uint64_t ret_addr, struct target_site *ret_site
 	return target__site(ctx, ret_addr, ret_site);
 }
 
+static int namer_read_ccs(void *ctx, const uint64_t *addrs, size_t n)
+{
+	return target__read_ccs(ctx, addrs, n);
+}
+
+static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	return target__ccs(ctx, addr, ret_ccs);
+}
+
 /* What was going on before the probes: threads asleep in calls produce no event of their own. */
 void members__snapshot(struct session *s, struct member *m, bool at_end)
 {
@@ -128,11 +138,36 @@ static void note_missing(struct session *s, const struct target_info *info)
 	}
 }
 
+/* --stacks asks for what only a profiled program has. In system mode it is asked of those that are.
+ */
+static void note_stacks(struct session *s, const struct target_info *info)
+{
+	bool asked = s->options->stacks == TL_STACKS_CCS || s->options->stacks == TL_STACKS_BOTH;
+
+	if (!asked || info->profiled)
+		return;
+	timeline__add_missing(s->tl, info->pid,
+			      "no cost centres: the program was not compiled for profiling; ghc "
+			      "-prof would bring them");
+	if (s->options->mode != MODE_SYSTEM)
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
 /* The unwind rows of what it maps: all of its libraries are there once the runtime is. */
 static void bring_rows(struct session *s, struct member *m)
 {
 	if (kernel__unwind(s->kernel, m->target))
 		timeline__add_missing(s->tl, m->pid, "C frames: unwind rows could not be had");
+}
+
+void members__read_maps(struct session *s, struct member *m)
+{
+	int err = target__refresh_maps(m->target);
+
+	if (err)
+		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
+	else
+		bring_rows(s, m);
 }
 
 /* What waits until the runtime is initialised. */
@@ -141,8 +176,11 @@ static void on_ready(struct session *s, struct member *m)
 	const struct target_info *info = target__info(m->target);
 
 	m->ready = true;
+	/* what was mapped between the look at it and now */
+	m->maps_due_ns = time__monotonic_ns();
 	members__snapshot(s, m, false);
 	note_missing(s, info);
+	note_stacks(s, info);
 	kernel__learn(s->kernel, &m->program, info);
 	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
 		    info->way, info->capabilities);
@@ -151,7 +189,13 @@ static void on_ready(struct session *s, struct member *m)
 int members__attach(struct session *s, struct member *m, bool armed)
 {
 	const struct target_info *info = target__info(m->target);
-	const struct tl_namer namer = {m->target, namer_name, namer_site};
+	const struct tl_namer namer = {
+		.ctx = m->target,
+		.name = namer_name,
+		.site = namer_site,
+		.read_ccs = namer_read_ccs,
+		.ccs = namer_ccs,
+	};
 	uint64_t now, took;
 	int err;
 
@@ -180,6 +224,9 @@ int members__attach(struct session *s, struct member *m, bool armed)
 	}
 	m->live = true;
 	s->n_live++;
+	/* not only when it is ready: the next one may begin before that */
+	if (!(m->program.flags & WIRE_PROC_TARGET))
+		kernel__learn(s->kernel, &m->program, info);
 	if (m->ready) {
 		on_ready(s, m);
 	} else {
@@ -212,9 +259,13 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 			m->retry_ns = UINT64_MAX;
 			return;
 		}
-		if (!err)
-			log_warn("pid %d: its GHC runtime was not initialised in 10 s; left out",
-				 m->pid);
+		/* a library may be loaded long before hs_init is called */
+		if (!err) {
+			m->give_up_ns = now + READY_TIMEOUT_NS;
+			m->retry_ns = now + COMPLETE_LONGEST_NS;
+			return;
+		}
+		kernel__unlearn(s->kernel, &m->program);
 		members__end(s, m, "left", now);
 		return;
 	}

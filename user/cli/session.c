@@ -19,7 +19,7 @@
 
 #define SWEEP_EVERY_NS 2000000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS 3
+#define FIXED_FDS 4
 
 /* ── signals ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -75,7 +75,8 @@ static int open_kernel(struct session *s)
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
 	};
-	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz};
+	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz,
+					    .stacks = s->options->stacks};
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (err)
@@ -177,6 +178,8 @@ static int open_all(struct session *s)
 {
 	int err = target_cache__new(&s->cache);
 
+	if (!err)
+		err = mapped__new(&s->mapped);
 	if (err) {
 		log_error("no memory");
 		return err;
@@ -252,7 +255,8 @@ static void drop_ended(struct session *s, size_t n_fds)
 /* The earliest of now + DRAIN_EVERY_MS, the session's end, and what else is due; in ms from now. */
 static int time_to_wait(const struct session *s, uint64_t now, uint64_t end)
 {
-	const uint64_t dues[] = {end, members__next_due(s), follow__next_due(s)};
+	const uint64_t dues[] = {end, members__next_due(s), follow__next_due(s),
+				 mapped__next_due(s)};
 	uint64_t first = now + DRAIN_EVERY_MS * 1000000ULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
@@ -272,6 +276,7 @@ static size_t wait_for_something(struct session *s, uint64_t now, uint64_t end)
 	s->fds[n++] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
 	s->fds[n++] = (struct pollfd){.fd = kernel__poll_fd(s->kernel), .events = POLLIN};
 	s->fds[n++] = (struct pollfd){.fd = s->command.pidfd, .events = POLLIN};
+	s->fds[n++] = (struct pollfd){.fd = mapped__fd(s), .events = POLLIN};
 	for (size_t i = 0; i < s->n_members; i++)
 		if (s->members[i].live)
 			s->fds[n++] = (struct pollfd){.fd = target__pidfd(s->members[i].target),
@@ -320,6 +325,8 @@ static void run(struct session *s)
 		size_t n_fds = wait_for_something(s, now, end);
 
 		take_signal(s);
+		/* before the records of what was mapped */
+		mapped__drain(s, time__monotonic_ns());
 		kernel__drain(s->kernel, 0, session__on_record, s);
 		drop_ended(s, n_fds);
 		now = time__monotonic_ns();
@@ -362,6 +369,7 @@ static void close_all(struct session *s)
 	free(s->candidates);
 	free(s->gone);
 	free(s->fds);
+	mapped__free(s->mapped);
 	target_cache__free(s->cache);
 	fd__close(&s->signal_fd);
 }

@@ -28,6 +28,8 @@ struct member {
 	/* until it is ready */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries;
+	uint64_t maps_due_ns;	      /* it has mapped code: when to read its maps again; 0: not */
+	uint64_t maps_read_ns;	      /* when that was last done */
 	struct wire_proc_new program; /* how it was told; ino 0: it was not */
 };
 
@@ -38,6 +40,8 @@ struct candidate {
 	unsigned tries;
 	struct wire_proc_new program;
 };
+
+struct mapped;
 
 struct session {
 	const struct options *options;
@@ -51,6 +55,7 @@ struct session {
 	size_t n_gone, cap_gone;
 	struct candidate *candidates;
 	size_t n_candidates, cap_candidates;
+	struct mapped *mapped;
 	struct command command;
 	struct pollfd
 		*fds; /* of one wait; those behind the first two are live members', in order */
@@ -90,6 +95,8 @@ uint64_t members__next_due(const struct session *s);
 /* Reads the counters of those that have ended, before their pids are used again. */
 void members__sweep(struct session *s);
 void members__snapshot(struct session *s, struct member *m, bool at_end);
+/* Its maps have changed: names and unwind rows of what is new. */
+void members__read_maps(struct session *s, struct member *m);
 
 /* ── follow.c ────────────────────────────────────────────────────────────────────────────── */
 
@@ -100,6 +107,24 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec);
 /* Looks at the candidates that are due. */
 void follow__look(struct session *s, uint64_t now);
 uint64_t follow__next_due(const struct session *s);
+
+/* Whether a process that is no target yet may become one. */
+bool follow__wants(const struct session *s, pid_t pid);
+/* A process that is no target has mapped a library that holds a runtime. */
+void follow__on_mapped(struct session *s, pid_t pid);
+
+/* ── mapped.c ────────────────────────────────────────────────────────────────────────────── */
+
+int mapped__new(struct mapped **ret_mapped);
+void mapped__free(struct mapped *mapped);
+/* Whether the kernel tells what is mapped. */
+bool mapped__works(const struct session *s);
+/* What is readable when something was mapped; -1 while nobody needs to be woken for it. */
+int mapped__fd(const struct session *s);
+/* When to look for what was mapped; 0: the descriptor tells. */
+uint64_t mapped__next_due(const struct session *s);
+/* Takes in what was mapped since, and reads the maps of members that it concerns. */
+void mapped__drain(struct session *s, uint64_t now);
 
 /* ── ending.c ────────────────────────────────────────────────────────────────────────────── */
 

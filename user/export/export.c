@@ -10,10 +10,7 @@
 const struct export_format *export__find(const char *name, size_t len)
 {
 	static const struct export_format *const formats[] = {
-		&export_speedscope,
-		&export_folded,
-		&export_json,
-		&export_text,
+		&export_speedscope, &export_folded, &export_json, &export_text, &export_chrome,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)

@@ -31,6 +31,7 @@ extern const struct export_format export_speedscope;
 extern const struct export_format export_folded;
 extern const struct export_format export_json;
 extern const struct export_format export_text;
+extern const struct export_format export_chrome;
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);

@@ -68,6 +68,9 @@ void weights__merge(struct weights *w);
 int stacks__cmp(struct tl_stack a, struct tl_stack b, const uint32_t *map);
 bool stacks__equal(struct tl_stack a, struct tl_stack b, const uint32_t *map);
 
+/* There was no process: an eventlog, or a report that GHC wrote, is all there is. */
+bool session__log_alone(const struct timeline *tl);
+
 /* A stretch without a picture of its own: nothing ran and nothing was waited for. */
 bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch);
 
@@ -76,16 +79,5 @@ bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch
 /* By enum wire_cause: "no_frame", and a phrase for people; NULL for a cause without a name. */
 const char *broken__name(unsigned cause);
 const char *broken__title(unsigned cause);
-
-/* ── numbers for people (human.c) ────────────────────────────────────────────────────────── */
-
-/* "1.23 ms", "45.6 µs", "12 min 3 s". */
-void human__duration(char *out, size_t size, uint64_t ns);
-/* Groups of three, parted by a space: "1 234 567". */
-void human__count(char *out, size_t size, uint64_t n);
-/* "12.3 MB" */
-void human__bytes(char *out, size_t size, uint64_t bytes);
-/* part of whole in percent; 0 if there is no whole. */
-double human__percent(uint64_t part, uint64_t whole);
 
 #endif

@@ -7,110 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
-#include "export.h"
-#include "export_priv.h"
+#include "json_priv.h"
 
 #define REPORT_SCHEMA 1
 
-/* ── values ──────────────────────────────────────────────────────────────────────────────── */
-
-/* A report is whole or it is none: the first failure is kept, and one look at the end is enough. */
-struct report {
-	bool failed;
-};
-
-static cJSON *add(struct report *r, cJSON *object, const char *key, cJSON *value)
-{
-	if (!value || !object ||
-	    !(key ? cJSON_AddItemToObject(object, key, value)
-		  : cJSON_AddItemToArray(object, value))) {
-		cJSON_Delete(value);
-		r->failed = true;
-		return NULL;
-	}
-	return value;
-}
-
-static void add_null(struct report *r, cJSON *object, const char *key)
-{
-	add(r, object, key, cJSON_CreateNull());
-}
-
-/* As text: cJSON's numbers are doubles and would round above 2^53. */
-static void add_u64(struct report *r, cJSON *object, const char *key, uint64_t n)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRIu64, n);
-	add(r, object, key, cJSON_CreateRaw(text));
-}
-
-/* UINT64_MAX stands for "none" in the timeline. */
-static void add_u64_or_null(struct report *r, cJSON *object, const char *key, uint64_t n)
-{
-	if (n == UINT64_MAX)
-		add_null(r, object, key);
-	else
-		add_u64(r, object, key, n);
-}
-
-static void add_int(struct report *r, cJSON *object, const char *key, int n)
-{
-	add(r, object, key, cJSON_CreateNumber(n));
-}
-
-static void add_double(struct report *r, cJSON *object, const char *key, double n)
-{
-	add(r, object, key, cJSON_CreateNumber(n));
-}
-
-static void add_bool(struct report *r, cJSON *object, const char *key, bool b)
-{
-	add(r, object, key, cJSON_CreateBool(b));
-}
-
-/* cJSON escapes control characters but passes bytes that are no UTF-8. NULL becomes null. */
-static void add_string(struct report *r, cJSON *object, const char *key, const char *s)
-{
-	char *clean;
-
-	if (!s) {
-		add_null(r, object, key);
-		return;
-	}
-	clean = utf8__clean(s);
-	add(r, object, key, clean ? cJSON_CreateString(clean) : NULL);
-	free(clean);
-}
-
-static void add_known_string(struct report *r, cJSON *object, const char *key, const char *s)
-{
-	add_string(r, object, key, s && *s ? s : NULL);
-}
-
-static cJSON *add_object(struct report *r, cJSON *object, const char *key)
-{
-	return add(r, object, key, cJSON_CreateObject());
-}
-
-static cJSON *add_array(struct report *r, cJSON *object, const char *key)
-{
-	return add(r, object, key, cJSON_CreateArray());
-}
-
-/* A CLOCK_MONOTONIC time, from the session's start. */
-static uint64_t since_start(const struct tl_session *session, uint64_t ns)
-{
-	return ns > session->start_ns ? ns - session->start_ns : 0;
-}
-
 /* ── parts of a target ───────────────────────────────────────────────────────────────────── */
+
+static void add_finding(struct report *r, cJSON *findings, const struct tl_finding *finding)
+{
+	cJSON *o = add_object(r, findings, NULL);
+
+	add_string(r, o, "kind", finding->kind);
+	add_string(r, o, "text", finding->text);
+	add_u64(r, o, "ns", finding->ns);
+	add_string(r, o, "where", finding->where);
+}
 
 static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 {
-	cJSON *ghc, *found;
+	cJSON *ghc, *found, *list;
 
 	add_int(r, o, "pid", t->pid);
 	add_int(r, o, "ns_pid", t->ns_pid);
@@ -133,13 +48,15 @@ static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 	add_known_string(r, found, "capabilities", t->found_caps);
 	add_u64_or_null(r, o, "capabilities", t->capabilities ? t->capabilities : UINT64_MAX);
 	add_u64(r, o, "attach_ns", t->attach_took_ns);
-	add_null(r, o, "findings");
+	list = add_array(r, o, "findings");
+	for (size_t i = 0; i < t->n_findings; i++)
+		add_finding(r, list, &t->findings[i]);
 }
 
 static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
 		     const struct tl_lane *lane)
 {
-	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled, *off;
 	char name[sizeof(lane->name) + 1] = "";
 
 	memcpy(name, lane->name, sizeof(lane->name));
@@ -157,8 +74,34 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 		if (lane->sampled_states >> s & 1)
 			add_string(r, sampled, NULL, state__name(s));
 	}
-	add_null(r, o, "off_cpu");
+	off = add_array(r, o, "off_cpu");
+	for (size_t i = 0; i < lane->n_off_cpu; i++) {
+		cJSON *reason = add_object(r, off, NULL);
+
+		add_string(r, reason, "reason", lane->off_cpu[i].reason);
+		add_u64(r, reason, "ns", lane->off_cpu[i].ns);
+	}
 	add_u64(r, o, "short_calls", lane->short_calls);
+	add_bool(r, o, "coarse", lane->coarse);
+}
+
+static void add_cap_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
+			 const struct tl_cap_lane *lane)
+{
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+
+	add_string(r, o, "kind", "capability");
+	add_int(r, o, "no", (int)lane->no);
+	add_u64(r, o, "start_ns", since_start(session, lane->start_ns));
+	add_u64(r, o, "end_ns", since_start(session, lane->end_ns));
+	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
+	states = add_object(r, o, "states");
+	sampled = add_array(r, o, "sampled_states");
+	for (int s = 0; s < CS_MAX; s++) {
+		add_u64(r, states, cap_state__name(s), lane->states_ns[s]);
+		if (lane->sampled_states >> s & 1)
+			add_string(r, sampled, NULL, cap_state__name(s));
+	}
 	add_bool(r, o, "coarse", lane->coarse);
 }
 
@@ -188,6 +131,7 @@ static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
 	add_u64(r, o, "abandoned", call->abandoned);
 	add_bool(r, o, "exact", call->exact);
 	add_double(r, o, "observed_share", call->observed_share);
+	add_bool(r, o, "called_back", call->called_back);
 }
 
 static void add_unsafe(struct report *r, cJSON *calls, const struct tl_unsafe *call)
@@ -201,7 +145,7 @@ static void add_unsafe(struct report *r, cJSON *calls, const struct tl_unsafe *c
 	add_u64(r, o, "samples", call->samples);
 	add_u64(r, o, "cpu_ns", call->cpu_ns);
 	add_u64(r, o, "blocked_ns", call->blocked_ns);
-	add_null(r, o, "held_up_gc_ns");
+	add_u64_or_null(r, o, "held_up_gc_ns", call->held_up_gc_ns);
 }
 
 static void add_function(struct report *r, cJSON *functions, const struct tl_function *f)
@@ -230,12 +174,36 @@ static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
 	add_u64_or_null(r, o, "count", gc->known ? gc->count : UINT64_MAX);
 	add_u64_or_null(r, o, "pause_ns", gc->known ? gc->pause_ns : UINT64_MAX);
 	add_u64_or_null(r, o, "max_pause_ns", gc->known ? gc->max_pause_ns : UINT64_MAX);
-	add_null(r, o, "wait_ns");
-	/* What is known comes from probes on the collector's two ends, never from inference. */
+	add_u64_or_null(r, o, "wait_ns", gc->known ? gc->wait_ns : UINT64_MAX);
 	if (gc->known)
-		add_bool(r, o, "exact", true);
+		add_bool(r, o, "exact", !gc->inferred);
 	else
 		add_null(r, o, "exact");
+}
+
+/* null: not a profiled program, or nothing of it was seen. */
+static void add_cost_centres(struct report *r, cJSON *target, const struct tl_target *t)
+{
+	cJSON *list;
+
+	if (!t->n_cost_centres) {
+		add_null(r, target, "cost_centres");
+		return;
+	}
+	list = add_array(r, target, "cost_centres");
+	for (size_t i = 0; i < t->n_cost_centres; i++) {
+		const struct tl_cost_centre *c = &t->cost_centres[i];
+		cJSON *o = add_object(r, list, NULL);
+
+		add_string(r, o, "label", c->label);
+		add_string(r, o, "module", c->module);
+		add_string(r, o, "src_loc", c->src_loc);
+		add_string(r, o, "kind", c->kind);
+		add_u64(r, o, "self_ticks", c->self_ticks);
+		add_u64(r, o, "total_ticks", c->total_ticks);
+		add_string(r, o, "source", c->from_log ? "eventlog" : "memory");
+		add_string(r, o, "counted", c->from_samples ? "samples" : "ticks");
+	}
 }
 
 static void add_names(struct report *r, cJSON *target, const struct tl_names *names)
@@ -299,6 +267,8 @@ static void add_target(struct report *r, cJSON *targets, const struct tl_session
 	list = add_array(r, o, "lanes");
 	for (size_t i = 0; i < t->n_lanes; i++)
 		add_lane(r, list, session, &t->lanes[i]);
+	for (size_t i = 0; i < t->n_cap_lanes; i++)
+		add_cap_lane(r, list, session, &t->cap_lanes[i]);
 	list = add_array(r, o, "safe_calls");
 	for (size_t i = 0; i < t->n_calls; i++)
 		add_call(r, list, &t->calls[i]);
@@ -309,10 +279,12 @@ static void add_target(struct report *r, cJSON *targets, const struct tl_session
 	list = add_array(r, o, "functions");
 	for (size_t i = 0; i < t->n_functions; i++)
 		add_function(r, list, &t->functions[i]);
-	add_null(r, o, "cost_centres");
+	add_cost_centres(r, o, t);
+	json__cost_centre_stacks(r, o, t);
+	json__windows(r, o, session, t);
 	add_names(r, o, &t->names);
 	add_stacks(r, o, &t->quality);
-	add_null(r, o, "eventlog");
+	json__eventlog(r, o, session, t);
 	add_own_cost(r, o, t);
 	list = add_array(r, o, "missing");
 	for (size_t i = 0; i < t->n_missing; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * speedscope's own format (https://www.speedscope.app/file-format-schema.json): one profile of
- * all threads, added up by stack, and one profile for each OS thread in time order.
+ * all threads, added up by stack, and one profile for each capability, OS thread and Haskell thread
+ * in time order. In a lane's profile the top row is the state, with a colour of its own.
  *
  * All profiles are `sampled`. In speedscope an empty stack is a gap on the time axis, which is
  * what an idle thread is; samples of weight zero are dropped by its importer, so none is written.
@@ -12,28 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "export.h"
-#include "export_priv.h"
+#include "speedscope.h"
 
-struct writer {
-	FILE *out;
-	const struct timeline *tl;
-	const struct tl_session *session;
-	size_t n_targets;
-	uint32_t *map;		   /* of a timeline's frame: index in the file */
-	uint32_t n_frames;	   /* in the file */
-	uint32_t process_frame;	   /* several targets: index of the first one's frame */
-	uint64_t start_ns, end_ns; /* the time axis that all threads share */
-	struct lane_ref *lanes;
-	size_t n_lanes, lanes_cap;
-};
-
-struct lane_ref {
-	const struct tl_target *target;
-	const struct tl_lane *lane;
-	uint32_t target_no, lane_no;
-	uint64_t busy_ns;
-};
+/* Browsers hold a file as one string of at most 512 MB, and are sluggish long before. */
+#define MAX_BYTES (UINT64_C(160) << 20)
 
 /* ── frames ──────────────────────────────────────────────────────────────────────────────── */
 
@@ -72,7 +59,7 @@ static int cmp_frames(uint32_t a, uint32_t b, void *ctx)
 	return (line_x > line_y) - (line_x < line_y);
 }
 
-static void put_frame(struct writer *w, uint32_t index)
+static void put_frame(struct speedscope *w, uint32_t index)
 {
 	const struct tl_frame *frame = timeline__frame(w->tl, index);
 	uint32_t line = line_of(frame->src);
@@ -88,7 +75,7 @@ static void put_frame(struct writer *w, uint32_t index)
 	fputc('}', w->out);
 }
 
-static void put_process_frame(struct writer *w, const struct tl_target *target, bool first)
+static void put_process_frame(struct speedscope *w, const struct tl_target *target, bool first)
 {
 	char name[64];
 
@@ -98,7 +85,173 @@ static void put_process_frame(struct writer *w, const struct tl_target *target, 
 	fputs(",\"file\":\"process\"}", w->out);
 }
 
-static void put_frames(struct writer *w)
+/* ── frames that are no code: states, Haskell threads, capabilities ──────────────────────── */
+
+/*
+ * The row next to the top of a capability's lane is the Haskell thread, of a Haskell thread's the
+ * capability that it runs on.
+ */
+struct extra_key {
+	uint64_t what;	 /* TSO id, capability number */
+	uint32_t target; /* UINT32_MAX: a capability */
+	uint32_t pad;
+};
+
+struct extra_frame {
+	UT_hash_handle hh;
+	struct extra_key key;
+	uint32_t index;
+};
+
+/* Frames are what speedscope counts and colours by: a million threads are no help to anybody. */
+#define MAX_EXTRAS 65536
+
+static bool extra_of(const struct lane_view *view, const struct span *span, struct extra_key *ret)
+{
+	*ret = (struct extra_key){.what = span->tso, .target = view->target_no};
+	if (view->kind == LANE_CAPABILITY)
+		return span->tso != 0;
+	if (view->kind != LANE_HASKELL || span->cap == UINT32_MAX)
+		return false;
+	*ret = (struct extra_key){.what = span->cap, .target = UINT32_MAX};
+	return true;
+}
+
+static const struct extra_frame *find_extra(const struct speedscope *w, const struct extra_key *key)
+{
+	const struct extra_frame *extra;
+
+	HASH_FIND(hh, w->extras, key, sizeof(*key), extra);
+	return extra;
+}
+
+/* Numbers what the lane will show, in order of first use. */
+struct numbering {
+	struct speedscope *w;
+	const struct lane_view *view;
+	int err;
+};
+
+static void number_span(void *ctx, const struct span *span)
+{
+	struct numbering *n = ctx;
+	struct speedscope *w = n->w;
+	uint32_t *state = &w->state_frames[n->view->kind][span->state];
+	struct extra_frame *extra;
+	struct extra_key key;
+
+	if (span->idle)
+		return;
+	if (*state == UINT32_MAX)
+		*state = UINT32_MAX - 1;
+	if (n->err || !extra_of(n->view, span, &key) || find_extra(w, &key) ||
+	    HASH_COUNT(w->extras) >= MAX_EXTRAS)
+		return;
+	extra = calloc(1, sizeof(*extra));
+	if (!extra) {
+		n->err = -ENOMEM;
+		return;
+	}
+	extra->key = key;
+	HASH_ADD(hh, w->extras, key, sizeof(extra->key), extra);
+	if (!extra->hh.tbl) {
+		free(extra);
+		n->err = -ENOMEM;
+		return;
+	}
+	extra->index = w->next_frame++;
+}
+
+static bool same_state(enum lane_kind a, unsigned s, enum lane_kind b, unsigned t)
+{
+	return !strcmp(view__state_title(a, s), view__state_title(b, t)) &&
+	       !strcmp(view__state_name(a, s), view__state_name(b, t));
+}
+
+/* States that look alike in different kinds of lanes are one frame. */
+static void number_state(struct speedscope *w, enum lane_kind kind, unsigned state)
+{
+	for (unsigned k = 0; k <= (unsigned)kind; k++)
+		for (unsigned s = 0; s < view__states((enum lane_kind)k); s++) {
+			if (k == (unsigned)kind && s == state)
+				break;
+			if (w->state_frames[k][s] < UINT32_MAX - 1 &&
+			    same_state((enum lane_kind)k, s, kind, state)) {
+				w->state_frames[kind][state] = w->state_frames[k][s];
+				return;
+			}
+		}
+	w->state_frames[kind][state] = w->next_frame++;
+}
+
+static int number_extras(struct speedscope *w)
+{
+	struct numbering n = {.w = w};
+
+	memset(w->state_frames, 0xff, sizeof(w->state_frames));
+	for (size_t i = 0; i < w->views.n; i++) {
+		n.view = &w->views.v[i];
+		view__each(n.view, w->grain_ns, number_span, &n);
+	}
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		for (unsigned s = 0; s < view__states((enum lane_kind)k); s++)
+			if (w->state_frames[k][s] == UINT32_MAX - 1)
+				number_state(w, (enum lane_kind)k, s);
+	return n.err;
+}
+
+static void put_extra_frame(struct speedscope *w, const struct extra_frame *extra)
+{
+	const struct tl_target *target;
+	const char *label;
+	char name[256];
+
+	if (extra->key.target == UINT32_MAX) {
+		fprintf(w->out, "{\"name\":\"capability %" PRIu64 "\",\"file\":\"capability\"}",
+			extra->key.what);
+		return;
+	}
+	target = timeline__target(w->tl, extra->key.target);
+	label = views__label(&w->views, extra->key.target, extra->key.what);
+	snprintf(name, sizeof(name), "thread %" PRIu64 "%s%.200s", extra->key.what,
+		 *label ? " " : "", label);
+	fputs("{\"name\":", w->out);
+	json__put_string(w->out, name);
+	/* the same number in another process is another thread */
+	fprintf(w->out, ",\"file\":\"thread of %d\"}", (int)target->pid);
+}
+
+/* Each state has a `file` of its own, which is what speedscope makes its colours of. */
+static void put_state_frame(struct speedscope *w, enum lane_kind kind, unsigned state)
+{
+	fprintf(w->out, "{\"name\":\"[%s]\",\"file\":\"%s\"}", view__state_title(kind, state),
+		view__state_name(kind, state));
+}
+
+/* In the order of their indices. */
+static void put_extra_frames(struct speedscope *w, bool first)
+{
+	uint32_t next = w->process_frame + (w->n_targets > 1 ? (uint32_t)w->n_targets : 0);
+
+	for (const struct extra_frame *e = w->extras; e; e = e->hh.next) {
+		fputs(first ? "\n" : ",\n", w->out);
+		put_extra_frame(w, e);
+		first = false;
+		next++;
+	}
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		for (unsigned s = 0; s < view__states((enum lane_kind)k); s++) {
+			/* one that looked like another has that one's number */
+			if (w->state_frames[k][s] != next)
+				continue;
+			fputs(first ? "\n" : ",\n", w->out);
+			put_state_frame(w, (enum lane_kind)k, s);
+			first = false;
+			next++;
+		}
+}
+
+static void put_frames(struct speedscope *w)
 {
 	uint32_t n = timeline__n_frames(w->tl), written = 0;
 
@@ -112,12 +265,13 @@ static void put_frames(struct writer *w)
 	}
 	for (size_t i = 0; w->n_targets > 1 && i < w->n_targets; i++)
 		put_process_frame(w, timeline__target(w->tl, i), !written && !i);
+	put_extra_frames(w, !written && w->n_targets < 2);
 	fputs("\n]},\n", w->out);
 }
 
 /* ── profiles ────────────────────────────────────────────────────────────────────────────── */
 
-static void put_profile_head(struct writer *w, const char *name, uint64_t end)
+void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end)
 {
 	fputs("{\"type\":\"sampled\",\"name\":", w->out);
 	json__put_string(w->out, name);
@@ -127,328 +281,184 @@ static void put_profile_head(struct writer *w, const char *name, uint64_t end)
 		end);
 }
 
-/* process: the frame below the root, UINT32_MAX for none. */
-static void put_sample(struct writer *w, struct tl_stack stack, uint32_t process, bool first)
+void speedscope__put_stack(const struct speedscope *w, struct tl_stack stack, bool comma)
 {
-	bool comma = false;
-
-	fputs_unlocked(first ? "[" : ",[", w->out);
-	if (process != UINT32_MAX) {
-		put_u64(w->out, process);
-		comma = true;
-	}
 	for (uint32_t i = 0; i < stack.n; i++) {
 		if (comma)
 			fputc_unlocked(',', w->out);
 		put_u64(w->out, w->map[stack.frames[i]]);
 		comma = true;
 	}
-	fputc_unlocked(']', w->out);
 }
 
-/* Neighbours with equal stacks, as one: the importer draws what it is given. */
+/* What a sample shows: the state, the thread or the capability, the stack; n == 0: a gap. */
+struct look {
+	uint32_t top[2];
+	uint32_t n;
+	struct tl_stack stack;
+};
+
+/* Neighbours that look alike are one: the importer draws what it is given. */
 struct run {
-	struct tl_stack stack;
-	uint64_t ns;
+	struct speedscope *w;
+	const struct lane_view *view;
+	struct look look;
+	uint64_t ns, at;
+	bool weights; /* else the samples are written */
+	bool any;
 };
 
-/* Gives the lane's stretches, gaps included, to `emit`, merged and without a hole in the axis. */
-static void each_run(struct writer *w, const struct tl_lane *lane,
-		     void (*emit)(struct writer *w, const struct run *run, bool first))
+static struct look look_of(const struct speedscope *w, const struct lane_view *view,
+			   const struct span *span)
 {
-	const struct tl_stack empty = {0};
-	struct run run = {0};
-	uint64_t at = w->start_ns;
-	bool first = true;
+	struct look look = {.n = 0};
+	const struct extra_frame *extra;
+	struct extra_key key;
 
-	for (size_t i = 0; i <= lane->n_stretches; i++) {
-		const struct tl_stretch *s = i < lane->n_stretches ? &lane->stretches[i] : NULL;
-		uint64_t from = s ? MAX(s->start_ns, at) : w->end_ns;
-		uint64_t to = s ? MAX(s->end_ns, from) : w->end_ns;
-		struct run next[2] = {
-			{.stack = empty, .ns = from > at ? from - at : 0},
-			{.stack = s && !stretch__is_gap(w->tl, s) ? timeline__stack(w->tl, s->stack)
-								  : empty,
-			 .ns = to - from},
-		};
+	if (span->idle)
+		return look;
+	look.top[look.n++] = w->state_frames[view->kind][span->state];
+	extra = extra_of(view, span, &key) ? find_extra(w, &key) : NULL;
+	if (extra)
+		look.top[look.n++] = extra->index;
+	look.stack = timeline__stack(w->tl, span->stack);
+	/* the state is told at the top already */
+	if (look.stack.n &&
+	    timeline__frame(w->tl, look.stack.frames[look.stack.n - 1])->kind == TF_STATE)
+		look.stack.n--;
+	return look;
+}
 
-		at = to;
-		for (size_t k = 0; k < 2; k++) {
-			if (!next[k].ns)
-				continue;
-			if (run.ns && stacks__equal(run.stack, next[k].stack, w->map)) {
-				run.ns += next[k].ns;
-				continue;
-			}
-			if (run.ns) {
-				emit(w, &run, first);
-				first = false;
-			}
-			run = next[k];
-		}
+static bool same_look(const struct run *run, const struct look *look)
+{
+	return run->look.n == look->n &&
+	       !memcmp(run->look.top, look->top, look->n * sizeof(look->top[0])) &&
+	       stacks__equal(run->look.stack, look->stack, run->w->map);
+}
+
+static void put_run(struct run *run)
+{
+	FILE *out = run->w->out;
+
+	if (!run->ns)
+		return;
+	if (run->any)
+		fputc_unlocked(',', out);
+	run->any = true;
+	if (run->weights) {
+		put_u64(out, run->ns);
+		return;
 	}
-	if (run.ns)
-		emit(w, &run, first);
+	fputc_unlocked('[', out);
+	for (uint32_t i = 0; i < run->look.n; i++) {
+		if (i)
+			fputc_unlocked(',', out);
+		put_u64(out, run->look.top[i]);
+	}
+	speedscope__put_stack(run->w, run->look.stack, run->look.n > 0);
+	fputc_unlocked(']', out);
 }
 
-static void emit_sample(struct writer *w, const struct run *run, bool first)
+static void go_on(struct run *run, const struct look *look, uint64_t ns)
 {
-	put_sample(w, run->stack, UINT32_MAX, first);
+	if (!ns)
+		return;
+	if (!run->ns || !same_look(run, look)) {
+		put_run(run);
+		run->look = *look;
+		run->ns = 0;
+	}
+	run->ns += ns;
 }
 
-static void emit_weight(struct writer *w, const struct run *run, bool first)
+static void on_span(void *ctx, const struct span *span)
 {
-	if (!first)
-		fputc_unlocked(',', w->out);
-	put_u64(w->out, run->ns);
+	struct run *run = ctx;
+	const struct look gap = {.n = 0};
+	struct look look = look_of(run->w, run->view, span);
+
+	go_on(run, &gap, span->start_ns - run->at);
+	go_on(run, &look, span->end_ns - span->start_ns);
+	run->at = span->end_ns;
 }
 
-static void put_thread(struct writer *w, const struct lane_ref *ref)
+/* The lane's samples or weights, without a hole in the axis. */
+static void put_spans(struct speedscope *w, const struct lane_view *view, bool weights)
 {
-	char name[128];
+	struct run run = {.w = w, .view = view, .at = w->views.start_ns, .weights = weights};
+	const struct look gap = {.n = 0};
 
-	if (w->n_targets > 1)
-		snprintf(name, sizeof(name), "%d %.16s (%s)", (int)ref->lane->tid, ref->lane->name,
-			 text_or_empty(ref->target->comm));
-	else
-		snprintf(name, sizeof(name), "%d %.16s", (int)ref->lane->tid, ref->lane->name);
-	put_profile_head(w, name, w->end_ns - w->start_ns);
-	each_run(w, ref->lane, emit_sample);
+	view__each(view, w->grain_ns, on_span, &run);
+	go_on(&run, &gap, w->views.end_ns - run.at);
+	put_run(&run);
+}
+
+static void put_lane(struct speedscope *w, const struct lane_view *view)
+{
+	char name[224], grain[32];
+
+	view__name(view, w->n_targets > 1, name, sizeof(name));
+	if (w->grain_ns) {
+		size_t len = strlen(name);
+
+		human__duration(grain, sizeof(grain), w->grain_ns);
+		snprintf(name + len, sizeof(name) - len, ", under %s merged", grain);
+	}
+	speedscope__put_head(w, name, w->views.end_ns - w->views.start_ns);
+	put_spans(w, view, false);
 	fputs("],\n\"weights\":[", w->out);
-	each_run(w, ref->lane, emit_weight);
+	put_spans(w, view, true);
 	fputs("]}", w->out);
-}
-
-/* ── all threads ─────────────────────────────────────────────────────────────────────────── */
-
-static int cmp_by_stack(const void *pa, const void *pb, void *arg)
-{
-	const struct weighted *a = pa, *b = pb;
-	const struct writer *w = arg;
-
-	if (a->owner != b->owner)
-		return a->owner < b->owner ? -1 : 1;
-	return stacks__cmp(timeline__stack(w->tl, a->stack), timeline__stack(w->tl, b->stack),
-			   w->map);
-}
-
-/* A stretch of items that agree in all frames above some depth. */
-struct group {
-	size_t start, n;
-	uint64_t weight;
-};
-
-static int cmp_group(const void *pa, const void *pb)
-{
-	const struct group *a = pa, *b = pb;
-
-	if (a->weight != b->weight)
-		return a->weight > b->weight ? -1 : 1;
-	return (a->start > b->start) - (a->start < b->start);
-}
-
-/* What tells items apart at a depth: the owner first, then frame by frame; 0: the stack ended. */
-static uint64_t key_at(const struct writer *w, const struct weighted *item, uint32_t depth)
-{
-	struct tl_stack stack;
-
-	if (!depth)
-		return item->owner;
-	stack = timeline__stack(w->tl, item->stack);
-	return depth <= stack.n ? (uint64_t)w->map[stack.frames[depth - 1]] + 1 : 0;
-}
-
-static size_t group_end(const struct writer *w, const struct weighted *items, size_t start,
-			size_t n, uint32_t depth)
-{
-	uint64_t key = key_at(w, &items[start], depth);
-	size_t end = start + 1;
-
-	while (end < n && key_at(w, &items[end], depth) == key)
-		end++;
-	return end;
-}
-
-/*
- * Orders sorted items so that at every depth the heaviest branch comes first: then the first
- * profile reads like a flame graph as soon as it opens. tmp has room for n items. Recursion is as
- * deep as stacks branch, and the timeline caps their depth.
- */
-static int heaviest_first(const struct writer *w, struct weighted *items, size_t n, uint32_t depth,
-			  struct weighted *tmp)
-{
-	struct group *groups;
-	size_t n_groups = 0, at = 0;
-	int err = 0;
-
-	if (n < 2)
-		return 0;
-	/* Down to where they part. Items are distinct stacks, so they do. */
-	while (group_end(w, items, 0, n, depth) == n)
-		depth++;
-	for (size_t i = 0; i < n; i = group_end(w, items, i, n, depth))
-		n_groups++;
-	groups = calloc(n_groups, sizeof(*groups));
-	if (!groups)
-		return -ENOMEM;
-	for (size_t i = 0, g = 0; i < n; g++) {
-		groups[g].start = i;
-		groups[g].n = group_end(w, items, i, n, depth) - i;
-		for (size_t k = 0; k < groups[g].n; k++)
-			groups[g].weight += items[i + k].weight;
-		i += groups[g].n;
-	}
-	qsort(groups, n_groups, sizeof(*groups), cmp_group);
-	memcpy(tmp, items, n * sizeof(*items));
-	for (size_t g = 0; g < n_groups; g++) {
-		memcpy(items + at, tmp + groups[g].start, groups[g].n * sizeof(*items));
-		at += groups[g].n;
-	}
-	at = 0;
-	for (size_t g = 0; g < n_groups && !err; g++) {
-		err = heaviest_first(w, items + at, groups[g].n, depth + 1, tmp);
-		at += groups[g].n;
-	}
-	free(groups);
-	return err;
-}
-
-/* Different stacks of the timeline may look alike in the file: one item for each that is seen. */
-static void merge_alike(const struct writer *w, struct weights *weights)
-{
-	size_t kept = 0;
-
-	for (size_t i = 1; i < weights->n; i++) {
-		if (!cmp_by_stack(&weights->items[kept], &weights->items[i], (void *)w))
-			weights->items[kept].weight += weights->items[i].weight;
-		else
-			weights->items[++kept] = weights->items[i];
-	}
-	if (weights->n)
-		weights->n = kept + 1;
-}
-
-static int collect(struct writer *w, struct weights *weights)
-{
-	for (size_t i = 0; i < w->n_lanes; i++) {
-		const struct tl_lane *lane = w->lanes[i].lane;
-		uint32_t owner = w->n_targets > 1 ? w->lanes[i].target_no : 0;
-
-		for (size_t k = 0; k < lane->n_stretches; k++) {
-			const struct tl_stretch *s = &lane->stretches[k];
-			int err;
-
-			if (stretch__is_gap(w->tl, s) || s->end_ns <= s->start_ns)
-				continue;
-			err = weights__add(weights, owner, s->stack, s->end_ns - s->start_ns);
-			if (err)
-				return err;
-		}
-	}
-	weights__merge(weights);
-	if (weights->n)
-		qsort_r(weights->items, weights->n, sizeof(*weights->items), cmp_by_stack, w);
-	merge_alike(w, weights);
-	return 0;
-}
-
-static int put_all_threads(struct writer *w)
-{
-	struct weights weights = {0};
-	struct weighted *tmp = NULL;
-	uint64_t total = 0;
-	int err = collect(w, &weights);
-
-	if (!err && weights.n) {
-		tmp = calloc(weights.n, sizeof(*tmp));
-		err = tmp ? heaviest_first(w, weights.items, weights.n, 0, tmp) : -ENOMEM;
-		free(tmp);
-	}
-	if (err)
-		goto out;
-	for (size_t i = 0; i < weights.n; i++)
-		total += weights.items[i].weight;
-	put_profile_head(w, "all threads", total);
-	for (size_t i = 0; i < weights.n; i++)
-		put_sample(w, timeline__stack(w->tl, weights.items[i].stack),
-			   w->n_targets > 1 ? w->process_frame + weights.items[i].owner
-					    : UINT32_MAX,
-			   !i);
-	fputs("],\n\"weights\":[", w->out);
-	for (size_t i = 0; i < weights.n; i++)
-		fprintf(w->out, "%s%" PRIu64, i ? "," : "", weights.items[i].weight);
-	fputs("]}", w->out);
-out:
-	weights__free(&weights);
-	return err;
 }
 
 /* ── the file ────────────────────────────────────────────────────────────────────────────── */
 
-static int cmp_lanes(const void *pa, const void *pb)
+/* Digits and commas: frames have numbers of up to seven digits. */
+static uint64_t cost(const struct timeline *tl, const struct span *span)
 {
-	const struct lane_ref *a = pa, *b = pb;
-
-	if (a->busy_ns != b->busy_ns)
-		return a->busy_ns > b->busy_ns ? -1 : 1;
-	if (a->target_no != b->target_no)
-		return a->target_no < b->target_no ? -1 : 1;
-	return (a->lane_no > b->lane_no) - (a->lane_no < b->lane_no);
+	return 40 + (span->idle ? 0 : 6 * (uint64_t)timeline__stack(tl, span->stack).n);
 }
 
-static int add_lane(struct writer *w, const struct tl_target *target, size_t target_no,
-		    size_t lane_no)
+static int prepare(struct speedscope *w)
 {
-	const struct tl_lane *lane = &target->lanes[lane_no];
-	struct lane_ref ref = {
-		.target = target,
-		.lane = lane,
-		.target_no = (uint32_t)target_no,
-		.lane_no = (uint32_t)lane_no,
-	};
-	int err;
-
-	for (int s = 0; s < ST_MAX; s++)
-		if (s != ST_IDLE)
-			ref.busy_ns += lane->states_ns[s];
-	/* Snapshots may reach beyond the session's own ends by a little; the axis then does too. */
-	if (lane->n_stretches) {
-		w->start_ns = MIN(w->start_ns, lane->stretches[0].start_ns);
-		w->end_ns = MAX(w->end_ns, lane->stretches[lane->n_stretches - 1].end_ns);
-	}
-	err = array__reserve((void **)&w->lanes, &w->lanes_cap, w->n_lanes + 1, EXPORT_MAX_ENTRIES,
-			     sizeof(*w->lanes));
-	if (!err)
-		w->lanes[w->n_lanes++] = ref;
-	return err;
-}
-
-static int prepare(struct writer *w)
-{
+	char grain[32];
 	int err;
 
 	w->session = timeline__session(w->tl);
 	w->n_targets = timeline__n_targets(w->tl);
-	w->start_ns = w->session->start_ns;
-	w->end_ns = MAX(w->session->end_ns, w->start_ns);
-	for (size_t t = 0; t < w->n_targets; t++) {
-		const struct tl_target *target = timeline__target(w->tl, t);
-
-		for (size_t i = 0; i < target->n_lanes; i++) {
-			err = add_lane(w, target, t, i);
-			if (err)
-				return err;
-		}
+	err = views__collect(w->tl, &w->views);
+	if (!err)
+		err = frames__number(timeline__n_frames(w->tl), cmp_frames, (void *)w->tl, true,
+				     &w->map, &w->n_frames);
+	if (err)
+		return err;
+	w->grain_ns = views__grain(w->tl, &w->views, MAX_BYTES, cost);
+	if (w->grain_ns) {
+		human__duration(grain, sizeof(grain), w->grain_ns);
+		log_warn("speedscope: too many stretches for a file that opens: those under %s "
+			 "are merged in the lanes; sums and the first profile have all",
+			 grain);
 	}
-	if (w->n_lanes)
-		qsort(w->lanes, w->n_lanes, sizeof(*w->lanes), cmp_lanes);
-	err = frames__number(timeline__n_frames(w->tl), cmp_frames, (void *)w->tl, true, &w->map,
-			     &w->n_frames);
-	w->process_frame = w->n_frames;
-	return err;
+	w->process_frame = w->next_frame = w->n_frames;
+	if (w->n_targets > 1)
+		w->next_frame += (uint32_t)w->n_targets;
+	return number_extras(w);
 }
 
-static void put_name(struct writer *w)
+static void free_all(struct speedscope *w)
+{
+	struct extra_frame *extra, *next;
+
+	HASH_ITER (hh, w->extras, extra, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(w->extras, extra);
+		free(extra);
+	}
+	free(w->map);
+	views__free(&w->views);
+}
+
+static void put_name(struct speedscope *w)
 {
 	const struct tl_target *target = w->n_targets ? timeline__target(w->tl, 0) : NULL;
 	char name[96];
@@ -463,7 +473,7 @@ static void put_name(struct writer *w)
 
 static int speedscope__write(FILE *out, const struct timeline *tl, const struct export_opts *opts)
 {
-	struct writer w = {.out = out, .tl = tl};
+	struct speedscope w = {.out = out, .tl = tl};
 	char exporter[64];
 	int err;
 
@@ -483,17 +493,16 @@ static int speedscope__write(FILE *out, const struct timeline *tl, const struct 
 	fputs(",\n\"activeProfileIndex\":0,\n", out);
 	put_frames(&w);
 	fputs("\"profiles\":[\n", out);
-	err = put_all_threads(&w);
-	for (size_t i = 0; i < w.n_lanes && !err; i++) {
+	err = speedscope__put_sum(&w);
+	for (size_t i = 0; i < w.views.n && !err; i++) {
 		fputs(",\n", out);
-		put_thread(&w, &w.lanes[i]);
+		put_lane(&w, &w.views.v[i]);
 	}
 	fputs("\n]}\n", out);
 	if (!err && ferror(out))
 		err = -EIO;
 out:
-	free(w.map);
-	free(w.lanes);
+	free_all(&w);
 	return err;
 }
 

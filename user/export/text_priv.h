@@ -14,15 +14,43 @@ struct text {
 	const struct tl_session *session;
 	const struct tl_target *target;
 	unsigned width;
-	size_t rows; /* at most so many in a table */
+	size_t rows;	/* at most so many in a table */
+	bool log_alone; /* nothing was attached to: an eventlog, or a report, is all there is */
 };
 
 /* A section's title, after an empty line. */
 void text__section(const struct text *t, const char *title);
 
+/* The text after the bullet, broken between words to the width. -ENOMEM. */
+int text__paragraph(const struct text *t, const char *bullet, const char *text);
+
+int text__findings(const struct text *t);
+#define TEXT_SHARE_SHOWN 0.05 /* percent: less is 0.0 in a table with one decimal */
+
+/* Cells and ends of tables. UINT64_MAX: not known. */
+void text__cell_duration(struct table *t, uint64_t ns);
+void text__cell_share(struct table *t, double percent);
+/* Prints and frees the table. */
+int text__print(struct table *table, const struct text *t);
+/* "… and N more things", if there are more than the table has rows. */
+void text__more(const struct text *t, size_t n, const char *what);
+
+/* A string of the target's, without what a terminal could take for a command. */
+void text__put_safe(FILE *out, const char *s);
+
 int text__threads(const struct text *t);
+int text__capabilities(const struct text *t);
 int text__functions(const struct text *t);
+int text__cost_centres(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
+
+/* ── of an eventlog (text_log.c) ─────────────────────────────────────────────────────────── */
+
+void text__eventlog(const struct text *t);
+int text__cost_centre_stacks(const struct text *t);
+int text__haskell_threads(const struct text *t);
+int text__windows(const struct text *t);
+int text__heap(const struct text *t);
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "text_priv.h"
 
-#define SHARE_SHOWN 0.05 /* percent: less is 0.0 in a table with one decimal */
-
 /* ── cells ───────────────────────────────────────────────────────────────────────────────── */
 
 static void cell_duration(struct table *t, const char *mark, uint64_t ns)
@@ -23,6 +21,11 @@ static void cell_duration(struct table *t, const char *mark, uint64_t ns)
 	table__cellf(t, "%s%s", ns ? mark : "", ns ? text : "0");
 }
 
+void text__cell_duration(struct table *t, uint64_t ns)
+{
+	cell_duration(t, "", ns);
+}
+
 static void cell_count(struct table *t, const char *mark, uint64_t n)
 {
 	char text[32];
@@ -31,9 +34,9 @@ static void cell_count(struct table *t, const char *mark, uint64_t n)
 	table__cellf(t, "%s%s", mark, text);
 }
 
-static void cell_share(struct table *t, double percent)
+void text__cell_share(struct table *t, double percent)
 {
-	if (percent < SHARE_SHOWN)
+	if (percent < TEXT_SHARE_SHOWN)
 		table__cell(t, "·");
 	else
 		table__cellf(t, "%.1f", percent);
@@ -48,7 +51,7 @@ static void cell_name(struct table *t, const char *name, bool approximate)
 		table__cellf(t, "%s%s", approximate && *name != '~' ? "~" : "", name);
 }
 
-static int print(struct table *table, const struct text *t)
+int text__print(struct table *table, const struct text *t)
 {
 	int err = table__print(table, t->out, t->width, t->opts->colour);
 
@@ -56,7 +59,7 @@ static int print(struct table *table, const struct text *t)
 	return err;
 }
 
-static void put_more(const struct text *t, size_t n, const char *what)
+void text__more(const struct text *t, size_t n, const char *what)
 {
 	char count[32];
 
@@ -87,6 +90,7 @@ static const struct {
 	{ST_FOREIGN_BLOCKED, "other", "waiting"},
 	{ST_HASKELL_BLOCKED, "page", "waiting"},
 	{ST_PREEMPTED, "CPU", "waiting"},
+	{ST_SAFE_CALL, "safe call", ""},
 	{ST_IDLE, "idle", ""},
 	{ST_UNKNOWN, "unknown", ""},
 };
@@ -101,7 +105,7 @@ static void add_thread(struct table *table, const char *name, uint64_t wall, uin
 		enum tl_state state = state_columns[c].state;
 
 		if (shown >> state & 1)
-			cell_share(table, human__percent(states_ns[state], wall));
+			text__cell_share(table, human__percent(states_ns[state], wall));
 		else
 			table__cell(table, "");
 	}
@@ -144,7 +148,7 @@ int text__threads(const struct text *t)
 
 		for (int s = 0; s < ST_MAX; s++) {
 			total[s] += lane->states_ns[s];
-			if (human__percent(lane->states_ns[s], lane_wall) >= SHARE_SHOWN)
+			if (human__percent(lane->states_ns[s], lane_wall) >= TEXT_SHARE_SHOWN)
 				shown |= 1u << s;
 		}
 		wall += lane_wall;
@@ -171,8 +175,8 @@ int text__threads(const struct text *t)
 	}
 	add_thread(table, "all threads", wall, cpu, total, shown);
 	text__section(t, "Where the time went, in % of each thread's wall time");
-	err = print(table, t);
-	put_more(t, target->n_lanes, "threads");
+	err = text__print(table, t);
+	text__more(t, target->n_lanes, "threads");
 	put_sampled(t, sampled & shown, coarse);
 	return err;
 }
@@ -221,15 +225,15 @@ int text__functions(const struct text *t)
 
 		if (!is_code(f))
 			continue;
-		cell_share(table, human__percent(f->self_samples, samples));
-		cell_share(table, human__percent(f->total_samples, samples));
+		text__cell_share(table, human__percent(f->self_samples, samples));
+		text__cell_share(table, human__percent(f->total_samples, samples));
 		cell_name(table, f->name, f->approximate);
 		table__cell(table, module_of(f));
 		left--;
 	}
 	text__section(t, "Top functions, by samples on the CPU");
-	err = print(table, t);
-	put_more(t, n, "functions");
+	err = text__print(table, t);
+	text__more(t, n, "functions");
 	return err;
 }
 
@@ -312,8 +316,8 @@ int text__safe_calls(const struct text *t)
 	for (size_t i = 0; i < MIN(target->n_calls, t->rows); i++)
 		add_safe_call(table, &target->calls[i], t->opts->verbose);
 	text__section(t, "Safe calls, by wall time");
-	err = print(table, t);
-	put_more(t, target->n_calls, "call sites");
+	err = text__print(table, t);
+	text__more(t, target->n_calls, "call sites");
 	return err;
 }
 
@@ -346,7 +350,7 @@ int text__unsafe_calls(const struct text *t)
 		cell_duration(table, "~", call->blocked_ns);
 	}
 	text__section(t, "Unsafe calls, by time; each holds its capability, and GC waits for it");
-	err = print(table, t);
-	put_more(t, target->n_unsafe_calls, "unsafe calls");
+	err = text__print(table, t);
+	text__more(t, target->n_unsafe_calls, "unsafe calls");
 	return err;
 }

@@ -10,8 +10,9 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-/* bpf/maps.bpf.h, FOLLOW_ALL */
-#define FOLLOW_ALL 0xffffffffu
+/* bpf/maps.bpf.h, enum follow */
+#define FOLLOW_FAMILY 1
+#define FOLLOW_ALL    2
 
 struct attached *kernel__find(struct kernel *kernel, pid_t pid)
 {
@@ -120,6 +121,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		[PROBE_SUSPEND] = {&info->suspend, "suspendThread"},
 		[PROBE_RESUME] = {&info->resume, "resumeThread"},
 		[PROBE_TICK] = {&info->tick, "the RTS's timer"},
+		[PROBE_GC_SYNC] = {&info->gc_sync, "GC synchronisation"},
 		[PROBE_GC_START] = {&info->gc_start, "GC start"},
 		[PROBE_GC_END] = {&info->gc_end, "GC end"},
 	};
@@ -200,7 +202,20 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info)
 
 void kernel__follow(struct kernel *kernel, pid_t pid)
 {
-	kernel->skel->bss->follow_tgid = kernel->all ? FOLLOW_ALL : (__u32)pid;
+	__u32 key = (__u32)pid, one = 1;
+
+	if (!kernel->all &&
+	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.family), &key, &one, BPF_ANY))
+		log_warn("pid %d: what it starts is not followed: %s", pid, strerror(errno));
+	kernel->skel->bss->follow = kernel->all ? FOLLOW_ALL : FOLLOW_FAMILY;
+}
+
+bool kernel__follows(const struct kernel *kernel, pid_t pid)
+{
+	__u32 key = (__u32)pid, one;
+
+	return kernel->all ||
+	       bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.family), &key, &one) == 0;
 }
 
 int kernel__arm(struct kernel *kernel, const struct target_info *info)
@@ -240,6 +255,14 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	wire.epoch = 1;
 	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire, BPF_ANY))
 		log_debug("%s: not learnt: %s", info->comm, strerror(errno));
+}
+
+void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
+{
+	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
+
+	if (program->ino)
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key);
 }
 
 /* Another one tries again for those that share the probes. */

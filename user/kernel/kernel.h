@@ -71,8 +71,10 @@ int kernel__attach(struct kernel *kernel, const struct target_info *info);
  * the file. Its execs are told by WIRE_PROC_NEW from now on.
  */
 int kernel__arm(struct kernel *kernel, const struct target_info *info);
-/* Only tells the process's execs. */
+/* Only tells the execs of the process and of those that it starts. */
 void kernel__follow(struct kernel *kernel, pid_t pid);
+/* Whether a process's execs are told: it is one of those, or opts.all. */
+bool kernel__follows(const struct kernel *kernel, pid_t pid);
 /* The target's layout is confirmed now: info.wire is new. -ENOENT. */
 int kernel__update(struct kernel *kernel, const struct target_info *info);
 /*
@@ -81,6 +83,8 @@ int kernel__update(struct kernel *kernel, const struct target_info *info);
  */
 void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 		   const struct target_info *info);
+/* What was learnt of the program is wrong. */
+void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program);
 /*
  * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
  * mappings have changed. Without them C frames are not known; a failure is no end.
@@ -116,6 +120,23 @@ int kernel__threads(struct kernel *kernel,
 
 /* The stack of the stay off the CPU that a thread is still in. -ENOENT. */
 int kernel__off_stack(struct kernel *kernel, pid_t tid, struct wire_off_stack *ret_stack);
+
+/* Code that a process has mapped; addresses are its own, the file as the kernel names it. */
+struct kernel_mapping {
+	pid_t pid;
+	uint64_t start, end;
+	uint64_t ino, generation; /* ino 0: no file */
+	uint32_t dev_major, dev_minor;
+};
+/* NULL: some were lost. */
+typedef void (*kernel_mapping_fn)(void *ctx, const struct kernel_mapping *mapping);
+/*
+ * Hands over what all processes of the host have mapped since kernel__open() or the last call.
+ * -ENOTSUP: the kernel does not tell.
+ */
+/* Readable once there is something to hand over; -1: the kernel does not tell. */
+int kernel__mappings_fd(const struct kernel *kernel);
+int kernel__mappings(struct kernel *kernel, kernel_mapping_fn fn, void *ctx);
 
 uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which);
 /* Name of a counter that means a loss, for the report; NULL for the others. */

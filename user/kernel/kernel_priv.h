@@ -36,6 +36,12 @@ void sampler__free(struct sampler *sampler);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);
 
+/* ── mappings.c ──────────────────────────────────────────────────────────────────────────── */
+
+struct mappings;
+int mappings__new(struct mappings **ret_mappings);
+void mappings__free(struct mappings *mappings);
+
 /* ── calibrate.c ─────────────────────────────────────────────────────────────────────────── */
 
 /* Measures one trap of a uprobe on a function of this program, in ns. 0 if it cannot be done. */
@@ -47,6 +53,7 @@ enum probe_kind {
 	PROBE_SUSPEND,
 	PROBE_RESUME,
 	PROBE_TICK,
+	PROBE_GC_SYNC,
 	PROBE_GC_START,
 	PROBE_GC_END,
 	PROBE_MAX
@@ -132,6 +139,7 @@ struct kernel {
 	int fn_err;
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
+	struct mappings *mappings; /* NULL: the kernel does not tell them */
 };
 
 struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind);

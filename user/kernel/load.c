@@ -27,8 +27,9 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 static int prepare_uprobes(struct safescope_bpf *skel, bool multi)
 {
 	struct bpf_program *progs[] = {
-		skel->progs.on_suspend,	 skel->progs.on_resume, skel->progs.on_tick,
-		skel->progs.on_gc_start, skel->progs.on_gc_end, skel->progs.on_calibrate,
+		skel->progs.on_suspend,	  skel->progs.on_resume,   skel->progs.on_tick,
+		skel->progs.on_gc_sync,	  skel->progs.on_gc_start, skel->progs.on_gc_end,
+		skel->progs.on_calibrate,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
@@ -130,6 +131,10 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	err = sampler__new(kernel->skel->progs.on_sample, opts->frequency_hz, &kernel->sampler);
 	if (err)
 		goto fail;
+	/* without it what is dlopened is found late or not at all; everything else works */
+	err = mappings__new(&kernel->mappings);
+	if (err)
+		log_verbose("new mappings are not told by the kernel: %s", strerror(-err));
 	*ret_kernel = kernel;
 	return 0;
 fail:
@@ -147,6 +152,7 @@ void kernel__close(struct kernel *kernel)
 	if (kernel->reaper)
 		probes__free(kernel);
 	sampler__free(kernel->sampler);
+	mappings__free(kernel->mappings);
 	ring_buffer__free(kernel->ring);
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);

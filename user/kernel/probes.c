@@ -13,7 +13,7 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-#define PROBES_MAX (5 * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
+#define PROBES_MAX (PROBE_MAX * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
 
 struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind)
 {
@@ -24,6 +24,8 @@ struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind)
 		return kernel->skel->progs.on_resume;
 	case PROBE_TICK:
 		return kernel->skel->progs.on_tick;
+	case PROBE_GC_SYNC:
+		return kernel->skel->progs.on_gc_sync;
 	case PROBE_GC_START:
 		return kernel->skel->progs.on_gc_start;
 	case PROBE_GC_END:

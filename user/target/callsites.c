@@ -310,7 +310,7 @@ static void forget_debugfile(struct rts *rts)
 	struct rts_place *places[] = {
 		&rts->suspend,	    &rts->resume,	  &rts->tick,	  &rts->gc_start,
 		&rts->gc_end,	    &rts->stgrun,	  &rts->main_cap, &rts->all_tasks,
-		&rts->capabilities, &rts->n_capabilities,
+		&rts->capabilities, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
 	};
 
 	log_warn("%s: its debug file has suspendThread and resumeThread where its code has other "

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "check_caps.h"
+#include "check_tls.h"
 #include "mem.h"
 
 /* rts/include/rts/storage/ClosureTypes.h, the same numbers from 8.10 to 9.14 */
@@ -19,8 +20,6 @@
 /* The process runs while it is read: a mismatch counts only if it shows again and again. */
 #define TRIES	    40
 #define TRY_WAIT_NS 500000
-/* How far below the thread pointer a library's TLS block is looked for. */
-#define TLS_SCAN 4096
 
 struct check_ctx {
 	pid_t pid;
@@ -142,60 +141,26 @@ static bool task_agrees(pid_t pid, const struct layout *l, uint64_t task)
 	       back == task;
 }
 
-static bool tls_agrees(pid_t pid, const struct layout *l, uint64_t task, int64_t tls)
-{
-	uint64_t id, value;
-
-	return mem__read_u64(pid, task + l->wire.task_id, &id) == 0 && id && (id & 7) == 0 &&
-	       mem__read_u64(pid, id + (uint64_t)tls, &value) == 0 && value == task;
-}
-
-static bool tls_scan(pid_t pid, const struct layout *l, uint64_t task, int64_t *ret_tls)
-{
-	uint64_t id, words[TLS_SCAN / 8];
-	size_t len = sizeof(words);
-
-	if (mem__read_u64(pid, task + l->wire.task_id, &id) < 0 || !id || (id & 7))
-		return false;
-	/* The page below the thread pointer's own need not be mapped: try less and less. */
-	for (; len >= 8; len /= 2)
-		if (mem__read(pid, id - len, words, len) == 0)
-			break;
-	for (size_t n = len / 8; len >= 8 && n > 0; n--)
-		if (words[n - 1] == task) {
-			*ret_tls = (int64_t)((n - 1) * 8) - (int64_t)len;
-			return true;
-		}
-	return false;
-}
-
 /* How many Tasks this layout confirms; fills in the result if it is any. */
 static uint32_t try_tasks(struct check_ctx *c, const struct layout *l, struct check_result *r)
 {
 	struct task_list *list = c->list;
-	uint32_t agree = 0, by_tls = 0;
-	int64_t tls = c->rts->my_task_tls;
-	bool known = c->rts->tls_known;
+	struct check_tls tls = {0};
+	uint32_t agree = 0;
 
 	check__tasks(c->pid, c->rts, l, r->caps, r->n_caps, list);
-	for (uint32_t i = 0; i < list->n; i++) {
-		uint64_t task = list->tasks[i];
-
-		if (!task_agrees(c->pid, l, task))
-			continue;
-		agree++;
-		if (!c->rts->threaded)
-			continue;
-		if (!known)
-			known = tls_scan(c->pid, l, task, &tls);
-		if (known && tls_agrees(c->pid, l, task, tls))
-			by_tls++;
-	}
+	for (uint32_t i = 0; i < list->n; i++)
+		if (task_agrees(c->pid, l, list->tasks[i]))
+			list->tasks[agree++] = list->tasks[i];
+	list->n = agree;
+	if (c->rts->threaded)
+		check__tls(c->pid, c->rts, l, list->tasks, agree, &tls);
 	r->tasks = agree;
 	/* A Task whose thread has ended keeps its id: not every one has to agree. */
-	r->tls_checked = by_tls > 0 && by_tls * 2 > agree;
-	r->my_task_tls = r->tls_checked ? tls : 0;
-	return c->rts->threaded && known ? by_tls : agree;
+	r->tls_checked = tls.agree * 2 > agree;
+	r->my_task_tls = r->tls_checked ? tls.offset : 0;
+	r->my_task_module = r->tls_checked ? tls.module : 0;
+	return c->rts->threaded && (tls.agree || c->rts->tls_known) ? tls.agree : agree;
 }
 
 /* The Haskell threads that the capabilities and suspended calls know of: each must be one. */

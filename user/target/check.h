@@ -35,7 +35,8 @@ struct check_result {
 	enum target_found caps_found;
 	bool tls_checked; /* my_task_tls is right for every Task looked at */
 	int64_t my_task_tls;
-	uint32_t tasks, tsos; /* how many were confirmed */
+	uint32_t my_task_module; /* see wire.h */
+	uint32_t tasks, tsos;	 /* how many were confirmed */
 	char why[160];
 };
 

@@ -106,6 +106,43 @@ int discover__process(struct target_cache *cache, pid_t pid)
 	return path_is_runtime(cache, exe, exe) || libraries_hold_runtime(cache, pid);
 }
 
+/*
+ * The linker maps a whole library and then others of its parts over that: what is left of the
+ * mapping only /proc/PID/maps tells.
+ */
+static int open_mapping(pid_t pid, uint64_t start, uint64_t ino, int *ret_fd)
+{
+	char path[PROC_PATH_LEN];
+	const struct proc_map *map;
+	struct proc_maps maps;
+	uint64_t dev, ino2;
+	int err;
+
+	err = proc__maps(pid, &maps);
+	if (err < 0)
+		return err;
+	map = proc_maps__at(&maps, start);
+	err = map && map->ino == ino ? proc__open_map(pid, map, path, ret_fd, &dev, &ino2) : -ESRCH;
+	proc_maps__free(&maps);
+	return err;
+}
+
+int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino)
+{
+	struct file *file;
+	int fd, found, err;
+
+	err = open_mapping(pid, start, ino, &fd);
+	if (err < 0)
+		return err;
+	err = file__get(cache, fd, "", &file);
+	if (err < 0)
+		return err;
+	found = file_is_runtime(file);
+	file__put(file);
+	return found;
+}
+
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	struct dirent *ent;

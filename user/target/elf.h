@@ -65,6 +65,15 @@ void elf__done(const struct elf_file *elf);
 /* PT_TLS; false if there is none. */
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align);
 
+/* A word that the loader fills in for thread-local variables. */
+struct elf_tls_slot {
+	uint64_t vaddr;
+	bool module; /* the number of the file's block (R_X86_64_DTPMOD64); else the variable's
+			offset from the thread pointer (R_X86_64_TPOFF64) */
+};
+/* At most `max` of them; returns how many. */
+size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max);
+
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 
 struct elf_section {

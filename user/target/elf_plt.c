@@ -41,6 +41,26 @@ static int collect(const struct elf_file *elf, struct elf_range range)
 	return 0;
 }
 
+size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max)
+{
+	const struct elf_range range = elf->relocs[0];
+	uint64_t n = range.size / sizeof(Elf64_Rela), i;
+	size_t found = 0;
+
+	for (i = 0; i < n && found < max; i++) {
+		Elf64_Rela rela;
+		uint32_t type;
+
+		if (!elf_get(elf, range.offset + i * sizeof(rela), &rela, sizeof(rela)))
+			break;
+		type = ELF64_R_TYPE(rela.r_info);
+		if (type == R_X86_64_DTPMOD64 || type == R_X86_64_TPOFF64)
+			slots[found++] = (struct elf_tls_slot){.vaddr = rela.r_offset,
+							       .module = type == R_X86_64_DTPMOD64};
+	}
+	return found;
+}
+
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 {
 	struct elf_lazy *lazy = elf->lazy;

@@ -13,6 +13,7 @@
 
 #define IMAGES_MAX     8192
 #define IMAGE_MAPS_MAX (1U << 18)
+#define PAST_MAX       4096
 #define PAGE	       4096ULL
 
 static void image__free(struct image *image)
@@ -30,6 +31,7 @@ void images__free(struct images *images)
 		image__free(images->images[i]);
 	free(images->images);
 	free(images->maps);
+	free(images->past);
 	proc_maps__free(&images->proc);
 	*images = (struct images){.cache = images->cache};
 }
@@ -54,6 +56,17 @@ const struct image_map *images__at(const struct images *images, uint64_t addr)
 			return &images->maps[mid];
 	}
 	return NULL;
+}
+
+const struct image_map *images__ever_at(const struct images *images, uint64_t addr)
+{
+	const struct image_map *map = images__at(images, addr);
+
+	/* the last one that was there */
+	for (size_t i = images->n_past; !map && i-- > 0;)
+		if (addr >= images->past[i].start && addr < images->past[i].end)
+			map = &images->past[i];
+	return map;
 }
 
 struct image *images__exe(const struct images *images)
@@ -199,6 +212,21 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 	return 0;
 }
 
+/* What of the previous reading is not there any more. Only names are lost where it fails. */
+static void keep_past(struct images *images, const struct image_map *old, size_t n_old)
+{
+	for (size_t i = 0; i < n_old; i++) {
+		const struct image_map *now = images__at(images, old[i].start);
+
+		if (!old[i].image || (now && now->image == old[i].image))
+			continue;
+		if (array__reserve((void **)&images->past, &images->cap_past, images->n_past + 1,
+				   PAST_MAX, sizeof(*images->past)) < 0)
+			return;
+		images->past[images->n_past++] = old[i];
+	}
+}
+
 int images__refresh(struct images *images, pid_t pid)
 {
 	struct image_map *old = images->maps;
@@ -220,6 +248,7 @@ int images__refresh(struct images *images, pid_t pid)
 	for (size_t i = 0; i < proc.n && err == 0; i++)
 		if (proc.maps[i].exec)
 			err = add_map(images, pid, &proc.maps[i], old, n_old, &old_proc);
+	keep_past(images, old, n_old);
 	free(old);
 	proc_maps__free(&old_proc);
 	return err;

@@ -43,6 +43,8 @@ struct images {
 	size_t n, cap;
 	struct image_map *maps; /* executable mappings, ascending */
 	size_t n_maps, cap_maps;
+	struct image_map *past; /* of files, that are mapped no more and whose place is free */
+	size_t n_past, cap_past;
 	struct proc_maps proc;	    /* all mappings, as last read */
 	struct target_cache *cache; /* where files come from; NULL: none is shared */
 };
@@ -56,6 +58,8 @@ int images__refresh(struct images *images, pid_t pid);
 int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe);
 void images__free(struct images *images);
 const struct image_map *images__at(const struct images *images, uint64_t addr);
+/* The same, and of what was mapped there before: for names of frames seen then. */
+const struct image_map *images__ever_at(const struct images *images, uint64_t addr);
 /* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */
 struct image *images__exe(const struct images *images);
 

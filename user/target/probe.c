@@ -11,7 +11,7 @@
 const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *ret_len,
 			    size_t *ret_before)
 {
-	const struct image_map *map = images__at(&target->images, addr);
+	const struct image_map *map = images__ever_at(&target->images, addr);
 	const struct elf_file *elf;
 	uint64_t vaddr;
 

@@ -32,7 +32,7 @@ static void shift(struct rts *rts, uint64_t by)
 	struct rts_place *places[] = {
 		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
 		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
-		&rts->all_tasks, &rts->n_capabilities,
+		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)

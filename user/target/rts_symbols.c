@@ -11,6 +11,7 @@ enum wanted {
 	W_RESUME,
 	W_HANDLE_TICK,
 	W_HANDLE_PROF_TICK,
+	W_GC_SYNC,
 	W_GC_START,
 	W_GC_END,
 	W_STGRUN,
@@ -20,6 +21,7 @@ enum wanted {
 	W_ALL_TASKS,
 	W_MY_TASK,
 	W_CCS_MAIN,
+	W_STATS,
 	W_MAX,
 };
 
@@ -28,6 +30,7 @@ static const char *const wanted_names[W_MAX] = {
 	[W_RESUME] = "resumeThread",
 	[W_HANDLE_TICK] = "handle_tick",
 	[W_HANDLE_PROF_TICK] = "handleProfTick",
+	[W_GC_SYNC] = "stat_startGCSync",
 	[W_GC_START] = "stat_startGC",
 	[W_GC_END] = "stat_endGC",
 	[W_STGRUN] = "StgRun",
@@ -37,6 +40,7 @@ static const char *const wanted_names[W_MAX] = {
 	[W_ALL_TASKS] = "all_tasks",
 	[W_MY_TASK] = "my_task",
 	[W_CCS_MAIN] = "CCS_MAIN",
+	[W_STATS] = "stats",
 };
 
 struct collect {
@@ -107,6 +111,7 @@ void rts_symbols__find(struct rts *rts)
 	rts->resume = c.place[W_RESUME];
 	/* handle_tick calls handleProfTick first thing in every version (rts/Timer.c). */
 	rts->tick = c.place[c.place[W_HANDLE_TICK].addr ? W_HANDLE_TICK : W_HANDLE_PROF_TICK];
+	rts->gc_sync = c.place[W_GC_SYNC];
 	rts->gc_start = c.place[W_GC_START];
 	rts->gc_end = c.place[W_GC_END];
 	rts->stgrun = c.place[W_STGRUN];
@@ -114,6 +119,7 @@ void rts_symbols__find(struct rts *rts)
 	rts->n_capabilities = c.place[W_N_CAPABILITIES];
 	rts->main_cap = c.place[W_MAIN_CAP];
 	rts->all_tasks = c.place[W_ALL_TASKS];
+	rts->stats = c.place[W_STATS];
 	if (c.tls_found)
 		executable_tls(rts, c.tls_value);
 	if (!rts->way[0]) {

@@ -33,7 +33,8 @@ static bool is_suspend(void *ctx, uint64_t addr)
 int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
 {
 	/* The byte before it is in the code for sure, the return address itself may be the end. */
-	const struct image_map *map = ret_addr ? images__at(&target->images, ret_addr - 1) : NULL;
+	const struct image_map *map =
+		ret_addr ? images__ever_at(&target->images, ret_addr - 1) : NULL;
 	struct suspend_ctx ctx = {.target = target, .map = map};
 	size_t len, before;
 	const uint8_t *code;
@@ -112,7 +113,8 @@ static void name_callee(struct target *target, const struct image_map *map,
 
 int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name)
 {
-	const struct image_map *map = ret_addr ? images__at(&target->images, ret_addr - 1) : NULL;
+	const struct image_map *map =
+		ret_addr ? images__ever_at(&target->images, ret_addr - 1) : NULL;
 	struct target_site s = {.library = "", .function = ""};
 	struct insn_call call;
 	size_t len, before;
@@ -156,10 +158,11 @@ int target__site(struct target *target, uint64_t ret_addr, struct target_site *r
 	uint64_t offset;
 	int err;
 
+	target__want_mapped(target, ret_addr);
 	err = site__find(target, ret_addr, &s.site);
 	if (err < 0)
 		return err;
-	map = images__at(&target->images, s.site);
+	map = images__ever_at(&target->images, s.site);
 	code = target__code(target, s.site, &len, &before);
 	if (!map || !code)
 		return -ENOENT;

@@ -122,7 +122,7 @@ static int collect_tasks(struct snap_ctx *c)
 	c->tasks = calloc(CHECK_MAX_TASKS, sizeof(*c->tasks));
 	if (!c->list || !c->tasks)
 		return -ENOMEM;
-	if (!c->target->rts.threaded || !w->my_task_tls)
+	if (!c->target->rts.threaded || !check->tls_checked)
 		return 0;
 	check__tasks(c->mem.pid, &c->target->rts, &check->layout, check->caps, check->n_caps,
 		     c->list);
@@ -131,9 +131,7 @@ static int collect_tasks(struct snap_ctx *c)
 		uint64_t back;
 
 		if (mem__read_u64(c->mem.pid, t.task + w->layout.task_id, &t.id) < 0 || !t.id ||
-		    mem__read_u64(c->mem.pid, t.id + (uint64_t)(int64_t)w->my_task_tls, &back) <
-			    0 ||
-		    back != t.task)
+		    rts_my_task(&c->mem.mem, w, t.id, &back) || back != t.task)
 			continue;
 		c->tasks[c->n_tasks++] = t;
 	}

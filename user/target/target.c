@@ -13,13 +13,16 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "ccs.h"
 #include "debugfile.h"
 #include "insn.h"
+#include "ipe.h"
 #include "names.h"
 #include "target_priv.h"
 
-#define CHECK_TIMEOUT_MS 2000
-#define RUNTIME_LIBRARY	 "libHSrts"
+#define CHECK_TIMEOUT_MS     2000
+#define MAPS_WANTED_EVERY_NS 50000000ULL
+#define RUNTIME_LIBRARY	     "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -48,7 +51,9 @@ void target__free(struct target *target)
 {
 	if (!target)
 		return;
+	ccs_table__free(target->ccs);
 	names__free(target->names);
+	ipe__free(target->ipe);
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
@@ -78,12 +83,27 @@ bool target__alive(const struct target *target)
 
 int target__refresh_maps(struct target *target)
 {
-	int err = images__refresh(&target->images, target->info.pid);
+	/* not the maps of another process that has got the pid: asked before and after */
+	int err =
+		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
 	/* The maps may be those of another process that got the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	return err;
+}
+
+void target__want_mapped(struct target *target, uint64_t addr)
+{
+	uint64_t now;
+
+	if (!addr || !target->info.pid || images__ever_at(&target->images, addr - 1))
+		return;
+	now = time__monotonic_ns();
+	if (now - target->maps_wanted_ns < MAPS_WANTED_EVERY_NS)
+		return;
+	target->maps_wanted_ns = now;
+	target__refresh_maps(target);
 }
 
 /* The line about what is wrong, with what can be done: to standard error, or to who asked for it.
@@ -273,8 +293,11 @@ static void fill_info(struct target *t)
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
+	/* it has a meaning only between the threads of a threaded runtime */
+	if (t->rts.threaded)
+		probe__place(t, &t->rts.gc_sync, false, &info->gc_sync);
 	probe__place(t, &t->rts.gc_start, false, &info->gc_start);
-	probe__place(t, &t->rts.gc_end, false, &info->gc_end);
+	probe__place(t, &t->rts.gc_end, true, &info->gc_end);
 }
 
 /* 0 with a verdict, or a negative errno with its line. */

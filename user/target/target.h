@@ -56,7 +56,7 @@ struct target_info {
 	bool layout_checked;   /* all checks against the live process passed */
 	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
-	struct target_probe suspend, resume, tick, gc_start,
+	struct target_probe suspend, resume, tick, gc_sync, gc_start,
 		gc_end;		 /* .found == FOUND_NONE: absent */
 	struct wire_target wire; /* ready for the kernel's `targets` map */
 };
@@ -167,6 +167,9 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  * may not be looked at). Each file is looked through once for a cache.
  */
 int discover__process(struct target_cache *cache, pid_t pid);
+/* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
+ * nothing can be said. */
+int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
 /* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
  */
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
@@ -179,7 +182,7 @@ enum name_source {
 	NAME_DWARF,
 	NAME_EXACT,	  /* a symbol that covers the address */
 	NAME_NEAREST,	  /* the nearest symbol below it */
-	NAME_DESCRIPTION, /* a closure description of the profiled RTS */
+	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
 };
 
 enum code_class {
@@ -200,6 +203,7 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
+	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
 };
 
 /*
@@ -218,6 +222,23 @@ struct target_site {
 	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
 };
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
+
+/* ── cost-centre stacks ──────────────────────────────────────────────────────────────────── */
+
+/* One CostCentreStack of a profiled program: its innermost cost centre. Strings live as long as the
+ * target. */
+struct target_ccs {
+	uint64_t addr, parent; /* parent: the CostCentreStack around it; 0: this is the root */
+	const char *label, *module, *src_loc;
+};
+/*
+ * Reads the stacks at these addresses, what is around them and, now and then, the whole tree, in a
+ * child process that is killed when it takes longer than a second. -ENOTSUP: not a profiled
+ * program; -ESRCH: it has ended; -ETIMEDOUT: its memory hangs.
+ */
+int target__read_ccs(struct target *target, const uint64_t *addrs, size_t n);
+/* What was read so far. -ENOENT. A stack's parents are there too, without a cycle. */
+int target__ccs(const struct target *target, uint64_t addr, struct target_ccs *ret_ccs);
 
 /* ── snapshot ────────────────────────────────────────────────────────────────────────────── */
 
@@ -269,5 +290,18 @@ struct target_rows {
 /* Reads the rows of the file behind a mapping. -ENOENT: it has none. */
 int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows);
 void target_rows__free(struct target_rows *rows);
+
+/* ── names without a process ─────────────────────────────────────────────────────────────── */
+
+/* An executable that names the functions of a process that is gone (an eventlog's addresses). */
+struct symfile;
+
+/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
+int symfile__open(const char *path, struct symfile **ret_file);
+void symfile__free(struct symfile *file);
+/* How far the process had moved it: told by beginnings of functions in the process. */
+void symfile__place(struct symfile *file, const uint64_t *addrs, size_t n);
+/* False: no function there. The strings live as long as the file. */
+bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *ret_name);
 
 #endif

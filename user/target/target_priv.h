@@ -8,7 +8,9 @@
 #include "rts_find.h"
 #include "target.h"
 
+struct ccs_table;
 struct insn;
+struct ipe;
 struct names;
 
 struct target {
@@ -23,10 +25,15 @@ struct target {
 	char *reason; /* during target__open: where the line about what is wrong goes */
 	size_t reason_size;
 	struct images images;
+	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
 	struct rts rts;
 	struct check_result check;
 	struct insn *insn;
-	struct names *names; /* of names.c */
+	struct names *names;   /* of names.c */
+	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
+	/* of names_source.c: read when the first Haskell frame is named, again with new files */
+	struct ipe *ipe;
+	size_t ipe_images; /* how many files there were then */
 };
 
 /*
@@ -41,6 +48,12 @@ void probe__place(const struct target *target, const struct rts_place *place, bo
 void target__fill_wire(struct target *target);
 /* The same while nothing is confirmed: WIRE_TARGET_UNCONFIRMED, or no layout at all. */
 void target__fill_wire_early(struct target *target);
+
+/*
+ * Before an address is looked up: one in no mapping may have been mapped since (dlopen), and the
+ * maps are read again then, but not all the time.
+ */
+void target__want_mapped(struct target *target, uint64_t addr);
 
 /*
  * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,

@@ -15,10 +15,12 @@ void target__fill_wire(struct target *t)
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |
 		   (c->caps_array ? WIRE_TARGET_CAPS_ARRAY : 0);
 	w->my_task_tls = (int32_t)c->my_task_tls;
+	w->my_task_module = c->my_task_module;
 	w->main_cap = t->rts.threaded ? 0 : c->caps[0];
 	w->capabilities = c->capabilities;
 	w->n_capabilities = c->n_capabilities;
 	w->stgrun_ret = t->rts.stgrun_ret;
+	w->stats = t->rts.stats.addr;
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;

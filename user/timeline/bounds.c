@@ -10,6 +10,8 @@ static void take_context(struct ev *ev, const struct ev *from)
 	ev->site = from->site;
 	ev->code = from->code;
 	ev->cap = from->cap;
+	ev->left = from->left;
+	ev->tso = from->tso;
 	ev->syscall = from->syscall;
 	ev->flags |= from->flags & (EV_OUTER_RTS | EV_GC_CODE | EV_GC_SYNC);
 }

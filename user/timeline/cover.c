@@ -92,6 +92,9 @@ static int add_open(struct target_state *tg, struct thread *th, uint64_t start, 
 		*ev = (struct ev){.t0 = open->start_ns, .t1 = end, .where = WIRE_WHERE_SAFE_CALL};
 		ev->call_start_ns = open->start_ns;
 		ev->cap = TL_NO_CAP;
+		ev->left = open->cap_no < TL_MAX_CAPS ? (uint16_t)open->cap_no : TL_NO_CAP;
+		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)
+			ev->tso = th->final_off.tso;
 		HASH_FIND(hh, tg->sites, &open->site, sizeof(open->site), site);
 		ev->site = site ? site->index + 1 : 0;
 		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)

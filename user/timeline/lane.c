@@ -21,6 +21,8 @@ struct builder {
 	bool edge_exact;       /* an event marked the cursor */
 	bool start_exact;      /* and the start of the last stretch */
 	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
+	uint16_t held;	       /* the capability before the cursor */
+	uint64_t tso;	       /* and the Haskell thread */
 	struct mutator mutator;
 };
 
@@ -32,6 +34,8 @@ struct piece {
 	bool sampled; /* the state is known from sampling or context, not from an event */
 	bool end_exact;
 	bool recorded; /* in a call whose time is not among the short ones' */
+	bool cap_told; /* `cap` is known, or that there is none; else ev tells */
+	uint16_t cap;
 };
 
 /* ── putting stretches down ──────────────────────────────────────────────────────────────── */
@@ -63,15 +67,26 @@ static void coarsen(struct builder *b)
 	b->lane->coarse = true;
 }
 
-static int append(struct builder *b, const struct piece *p, uint32_t stack, uint16_t cap)
+static bool may_join(const struct tl_stretch *last, const struct piece *p, uint32_t stack,
+		     uint16_t cap, uint64_t tso)
+{
+	return last->state == p->state && last->stack == stack &&
+	       (last->cap == cap || last->cap == TL_SOME_CAP || cap == TL_SOME_CAP) &&
+	       (last->tso == tso || !last->tso || !tso);
+}
+
+static int append(struct builder *b, const struct piece *p, uint32_t stack, uint16_t cap,
+		  uint64_t tso)
 {
 	struct tl_stretch *last = b->n ? &b->v[b->n - 1] : NULL;
 	bool end_exact = p->end_exact && !p->sampled;
 	int err;
 
-	if (last && last->state == p->state && last->stack == stack && last->cap == cap) {
+	if (last && may_join(last, p, stack, cap, tso)) {
 		last->end_ns = p->end;
 		last->samples += p->samples;
+		last->cap = last->cap == TL_SOME_CAP ? cap : last->cap;
+		last->tso = last->tso ? last->tso : tso;
 		b->start_exact = b->start_exact && !p->sampled;
 		last->exact = b->start_exact && end_exact;
 		return 0;
@@ -90,6 +105,7 @@ static int append(struct builder *b, const struct piece *p, uint32_t stack, uint
 		.exact = b->start_exact && end_exact,
 		.cap = cap,
 		.samples = p->samples,
+		.tso = tso,
 	};
 	return 0;
 }
@@ -105,13 +121,47 @@ static int account(struct builder *b, const struct piece *p, uint32_t stack, uin
 		err = sums__unsafe(b->tl, b->sums, p->ev, 0, ns, 0);
 	if (!err && state__on_cpu(p->state))
 		err = sums__stack(b->sums, stack, ns, p->samples);
+	else if (!err && ns)
+		err = off__add(b->tl, b->tg, b->th, p->state, p->ev, ns);
 	return err;
+}
+
+static uint16_t cap_of(struct builder *b, const struct piece *p)
+{
+	uint16_t cap = held__cap(p->state, p->ev);
+
+	if (p->cap_told && (cap == TL_SOME_CAP || !p->ev))
+		cap = p->cap;
+	if (cap == TL_SOME_CAP && b->held != TL_NO_CAP)
+		cap = b->held;
+	b->held = cap;
+	return cap;
+}
+
+/* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
+static uint64_t tso_of(struct builder *b, const struct piece *p)
+{
+	switch (p->state) {
+	case ST_HASKELL:
+	case ST_UNSAFE_CALL_CPU:
+	case ST_SAFE_CALL_CPU:
+	case ST_HASKELL_BLOCKED:
+	case ST_UNSAFE_CALL_BLOCKED:
+	case ST_SAFE_CALL_BLOCKED:
+	case ST_CAP_WAIT:
+	case ST_PREEMPTED:
+		if (p->ev && p->ev->tso)
+			b->tso = p->ev->tso;
+		return b->tso;
+	default:
+		b->tso = 0;
+		return 0;
+	}
 }
 
 static int emit(struct builder *b, const struct piece *p)
 {
 	uint64_t ns = p->end > b->cursor ? p->end - b->cursor : 0;
-	uint16_t cap = p->ev ? p->ev->cap : TL_NO_CAP;
 	uint32_t stack;
 	int err;
 
@@ -128,7 +178,7 @@ static int emit(struct builder *b, const struct piece *p)
 		b->lane->sampled_states |= 1U << p->state;
 	if (p->state == ST_SAFE_CALL_CPU && !p->recorded)
 		b->short_cpu_ns += ns;
-	err = append(b, p, stack, cap);
+	err = append(b, p, stack, cap_of(b, p), tso_of(b, p));
 	b->cursor = p->end;
 	b->edge_exact = p->end_exact;
 	return err;
@@ -206,6 +256,8 @@ static void by_off(const struct builder *b, const struct seg *seg, const struct 
 {
 	*ev = *off;
 	p->ev = ev;
+	p->cap_told = true;
+	p->cap = off->left != TL_NO_CAP ? off->left : TL_SOME_CAP;
 	p->state = ev__state_on(off, gc__overlaps(b->tg, b->cursor, p->end));
 	if ((p->state == ST_RTS || p->state == ST_HASKELL || p->state == ST_UNSAFE_CALL_CPU) &&
 	    b->prev &&
@@ -214,6 +266,8 @@ static void by_off(const struct builder *b, const struct seg *seg, const struct 
 			ev->c = 0;
 		else
 			p->ev = NULL;
+		if (p->state == ST_RTS && !p->ev)
+			p->cap = off->cap;
 		return;
 	}
 	switch (off->where) {
@@ -284,10 +338,14 @@ static void by_next(const struct builder *b, const struct seg *next, struct piec
 	uint64_t ns = p->end - b->cursor;
 	const struct ev *near;
 
+	p->cap_told = true;
+	p->cap = b->held;
 	if (next->kind != SEG_GC_START && next->kind != SEG_CALL_START) {
 		p->state = ST_RTS;
 		return;
 	}
+	p->cap = next->kind == SEG_CALL_START ? b->covers.v[next->cover].ev->left : TL_SOME_CAP;
+	p->cap = p->cap == TL_NO_CAP ? TL_SOME_CAP : p->cap;
 	p->state = mutator__choose(&b->mutator, b->tg, b->th, b->sample, b->cursor, ns, &near);
 	if (next->kind == SEG_CALL_START && p->state == ST_HASKELL) {
 		/* A safe call is made by Haskell code, and its stack is the caller's. */
@@ -296,6 +354,7 @@ static void by_next(const struct builder *b, const struct seg *next, struct piec
 		p->ev = ev;
 	} else if (near) {
 		*ev = *near;
+		ev->cap = ev->left = TL_NO_CAP; /* that was then */
 		p->ev = ev;
 	}
 }
@@ -319,7 +378,6 @@ static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const
 		p.sampled = !cover->recorded;
 		ev = *cover->ev;
 		ev.c = 0;
-		ev.cap = TL_NO_CAP;
 		p.ev = &ev;
 	} else if (next) {
 		by_next(b, next, &p, &ev);
@@ -379,6 +437,22 @@ static uint64_t wake_time(const struct builder *b, const struct ev *off, uint64_
 	return MIN(MAX(wake, b->cursor), end);
 }
 
+/*
+ * A thread that gives its capability up for a collection (rts/Capability.c, yieldCapability) looks
+ * like an idle one; it waits for the collection to end.
+ */
+static int emit_given_up(struct builder *b, const struct ev *off, struct piece *p)
+{
+	const struct gc_span *gc = gc__at(b->tg, off->t0);
+	struct piece wait = *p;
+
+	if (p->state != ST_IDLE || b->held == TL_NO_CAP || !gc || gc->start > off->t0)
+		return 0;
+	wait.state = ST_GC_WAIT;
+	wait.end = MIN(gc->end, p->end);
+	return emit(b, &wait);
+}
+
 static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 {
 	uint64_t end = MIN(off->t1, lane_end);
@@ -396,7 +470,9 @@ static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 	p.state = ev__state_off(off, gc__overlaps(b->tg, b->cursor, p.end));
 	if (p.state == ST_UNKNOWN && cover)
 		p.state = ST_SAFE_CALL_BLOCKED;
-	err = emit(b, &p);
+	err = emit_given_up(b, off, &p);
+	if (!err)
+		err = emit(b, &p);
 	if (err)
 		return err;
 	p.end = end;
@@ -459,8 +535,7 @@ static int walk(struct builder *b, uint64_t end, bool last_part)
  * The kernel knows how long the finished short calls were on the CPU; the totals are put right with
  * it. Only time that was itself estimated is moved.
  */
-static void correct_short_calls(const struct thread *th, uint64_t short_cpu_ns,
-				struct tl_lane *lane)
+static void correct_short_calls(struct thread *th, uint64_t short_cpu_ns, struct tl_lane *lane)
 {
 	const struct short_calls *shorts = &th->shorts;
 	uint64_t *ns = lane->states_ns, wall, exact, off, move;
@@ -476,10 +551,12 @@ static void correct_short_calls(const struct thread *th, uint64_t short_cpu_ns,
 		move = MIN(exact - short_cpu_ns, ns[ST_HASKELL]);
 		ns[ST_HASKELL] -= move;
 		ns[ST_SAFE_CALL_CPU] += move;
+		th->moved_ns = (int64_t)move;
 	} else {
 		move = MIN(short_cpu_ns - exact, ns[ST_SAFE_CALL_CPU]);
 		ns[ST_SAFE_CALL_CPU] -= move;
 		ns[ST_HASKELL] += move;
+		th->moved_ns = -(int64_t)move;
 	}
 	if (move)
 		lane->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
@@ -503,6 +580,7 @@ static int build_part(struct timeline *tl, struct target_state *tg, struct threa
 		.edge_exact = true,
 		.short_cpu_ns = th->short_cpu_ns,
 		.cursor = th->lane.end_ns,
+		.held = TL_NO_CAP,
 	};
 	int err;
 
@@ -583,7 +661,12 @@ int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
 	th->lane.tid = th->tid;
 	memcpy(th->lane.name, th->name, sizeof(th->lane.name));
 	correct_short_calls(th, th->short_cpu_ns, &th->lane);
+	if (th->stretches)
+		held__resolve(tg, th->stretches, &th->lane.n_stretches);
 	th->lane.stretches = th->stretches;
+	err = off__finish(tl, th);
+	if (err)
+		return err;
 	*lane = th->lane;
 	return 0;
 }

@@ -31,6 +31,7 @@ enum tl_state {
 	ST_IDLE,
 	ST_FOREIGN_BLOCKED,
 	ST_PREEMPTED,
+	ST_SAFE_CALL, /* a log alone: running or blocked is not told */
 	ST_UNKNOWN,
 	ST_MAX,
 };
@@ -74,6 +75,7 @@ struct tl_stretch {
 	uint8_t exact;		   /* both boundaries come from events, not from sampling */
 	uint16_t cap;		   /* capability held, 0xffff: none */
 	uint32_t samples;	   /* samples that fell into it */
+	uint64_t tso;		   /* id of the Haskell thread; 0: none, or not known */
 };
 
 /* A thread's time off the CPU by what it waited for; sorted by ns. */
@@ -245,13 +247,21 @@ struct tl_cost_centre {
 	const char *label, *module, *src_loc;
 	const char *kind; /* "program", "caf", "idle", "gc", "system", "overhead", … */
 	uint64_t self_ticks, total_ticks;
-	bool from_log; /* else from the process's memory */
+	bool from_log;	   /* else from the process's memory */
+	bool from_samples; /* no tick of the RTS's timer was seen: samples of ours were counted */
 };
+
+/*
+ * Of a kind that GHC's own reports leave out of the whole (rts/ProfilerReport.c, ignoreCC):
+ * nobody's cost centre, but what the runtime does.
+ */
+bool cost_centre__is_overhead(const struct tl_cost_centre *centre);
 
 /* A node of the tree of cost-centre stacks; parents come before their children. */
 struct tl_cc_node {
 	uint32_t centre; /* index into cost_centres */
 	uint32_t parent; /* UINT32_MAX: a root */
+	uint32_t stack;	 /* as in tl_stretch */
 	uint64_t ticks, inherited_ticks;
 };
 
@@ -292,6 +302,7 @@ struct tl_call {
 				*/
 	bool exact;
 	double observed_share;
+	bool called_back; /* Haskell code was seen to run inside of it */
 };
 
 struct tl_unsafe {
@@ -385,6 +396,7 @@ struct tl_target {
 	size_t n_findings;
 	struct tl_eventlog eventlog;
 	uint64_t ticks;
+	uint64_t tick_ns; /* between ticks; 0: not known */
 
 	/* losses by cause, own cost: filled in by the session before export */
 	struct {

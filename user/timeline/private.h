@@ -11,6 +11,8 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "findings.h"
+#include "tap.h"
 #include "timeline.h"
 
 /* array__reserve for a typed pointer (through void *, as the aliasing rules want it). */
@@ -23,14 +25,19 @@
 		reserve_err_;                                                                      \
 	})
 
-#define TL_NO_CAP      0xffff
-#define TL_MAX_TARGETS 65536
-#define TL_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
-#define TL_MAX_SITES   (1U << 16) /* of one target */
-#define TL_MAX_FRAMES  (1U << 22)
-#define TL_MAX_ADDRS   (1U << 20) /* distinct addresses of one target that are named */
-#define TL_MAX_GCS     (1U << 20)
-#define TL_MAX_NESTED  64 /* safe calls within each other that a lane follows */
+#define TL_NO_CAP	 0xffff
+#define TL_SOME_CAP	 0xfffe /* one is held, and nothing tells which: until the lane is done */
+#define TL_MAX_CAPS	 1024	/* GHC has room for 256 */
+#define TL_MAX_TARGETS	 65536
+#define TL_MAX_THREADS	 (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
+#define TL_MAX_SITES	 (1U << 16) /* of one target */
+#define TL_MAX_FRAMES	 (1U << 22)
+#define TL_MAX_ADDRS	 (1U << 20) /* distinct addresses of one target that are named */
+#define TL_MAX_GCS	 (1U << 20)
+#define TL_MAX_NOTES	 (1U << 16)
+#define TL_MAX_CCS	 (1U << 18) /* cost-centre stacks of one target */
+#define TL_MAX_CCS_DEPTH 1024
+#define TL_MAX_NESTED	 64 /* safe calls within each other that a lane follows */
 
 /* ── frames and stacks (intern.c) ────────────────────────────────────────────────────────── */
 
@@ -100,11 +107,15 @@ struct ev {
 	uint32_t hs;   /* the stack's Haskell part, and what is below; in `parts` */
 	uint32_t c;    /* its C part above; in `parts` */
 	uint32_t site; /* 1 + index of the target's site; 0: none */
+	uint32_t ccs;  /* number of the cost-centre stack; 0: none */
 	uint32_t syscall;
-	uint16_t cap;
-	uint8_t where; /* enum wire_where */
-	uint8_t code;  /* enum code_class of the program counter */
-	uint8_t flags; /* enum ev_flag */
+	uint64_t tso;	 /* id of the Haskell thread; 0: none */
+	uint16_t cap;	 /* that is held; TL_NO_CAP: none */
+	uint16_t left;	 /* that was held last: a safe call's, or a thread's without any */
+	uint16_t hs_run; /* frames of hs, from the leaf, of the innermost Haskell thread */
+	uint8_t where;	 /* enum wire_where */
+	uint8_t code;	 /* enum code_class of the program counter */
+	uint8_t flags;	 /* enum ev_flag */
 	uint8_t call_flags;
 };
 
@@ -136,9 +147,12 @@ struct thread {
 	struct tl_stretch *stretches;
 	size_t stretches_cap;
 	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
+	int64_t moved_ns;      /* put right in the sums: from `haskell` to `safe_call_cpu` */
 	struct ev done_prev;   /* the last stay of that part */
 	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
+	struct off_reason *off_reasons;
+	struct tl_off_cpu *off_cpu;
 	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
 };
 
@@ -159,6 +173,41 @@ struct site {
 	const char *function_name, *library, *caller_name, *place;
 	bool caller_approximate;
 	uint64_t open_at_start[2], open_at_end[2], open_wall_ns[2]; /* by interruptible */
+	bool called_back; /* a sample found Haskell code running inside of the call */
+};
+
+/* A cost centre: the same label in two places of the source is two of them. */
+struct cc_key {
+	const char *label, *module, *src_loc; /* in the string table: equal text, equal pointer */
+};
+struct cc {
+	UT_hash_handle hh;
+	struct cc_key key;
+	uint32_t frame, index;
+	uint64_t self, total;
+	size_t stamp;
+	bool shown;
+};
+
+/* A cost-centre stack of the target; what it means may not be known yet, or never. */
+struct ccs {
+	UT_hash_handle hh;
+	uint64_t addr;
+	uint32_t id; /* from 1 */
+	uint32_t parent;
+	uint32_t tries;
+	uint32_t node;	   /* 1 + its node in the picture */
+	struct cc *centre; /* NULL: not known */
+	uint64_t ticks, samples;
+};
+
+struct ccs_tree {
+	struct ccs *hash, **v;
+	size_t n, cap;
+	struct cc *centres;
+	size_t n_pending;
+	uint64_t resolved_ns;
+	bool ticked;
 };
 
 struct site_counters {
@@ -167,9 +216,20 @@ struct site_counters {
 	struct wire_site value;
 };
 
+/* A collection, from its first sign on. */
 struct gc_span {
 	uint64_t start, end; /* end 0: still open */
+	uint64_t work;	     /* all capabilities have stopped; 0: not yet */
+	uint64_t number;     /* UINT64_MAX: not known */
+	int32_t generation;  /* -1: not known */
 	pid_t tid;
+	bool synced; /* `start` is when the capabilities were asked to stop */
+};
+
+/* How many capabilities there were, and which of the first 64 were disabled, from `ns` on. */
+struct cap_note {
+	uint64_t ns, disabled;
+	uint32_t n;
 };
 
 /* What is added up while lanes are made. */
@@ -179,9 +239,10 @@ struct unsafe_key {
 struct unsafe_entry {
 	UT_hash_handle hh;
 	struct unsafe_key key;
-	uint64_t samples, cpu_ns, blocked_ns;
+	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
 };
 struct sums {
+	bool gc_sync_known; /* held_up_gc_ns was looked for */
 	struct unsafe_entry *unsafes;
 	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
 	size_t ns_cap, samples_cap, n_stacks;
@@ -198,15 +259,21 @@ struct prior {
 	uint64_t given[TL_WHERES][TL_WHERES][ST_MAX];
 };
 
+struct log_build;
+
 struct target_state {
 	struct tl_target pub;
-	struct prior *prior; /* while lanes are made */
+	struct log_build *log; /* NULL: none */
+	bool log_alone;	       /* nothing but the log tells of it */
+	uint32_t no;	       /* counts from 0 */
+	struct prior *prior;   /* while lanes are made */
 	struct sums sums;
 	struct tl_namer namer;
 	bool ended;
 	bool has_snapshot;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
+	uint32_t caps_at_attach;
 	uint64_t left_out; /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
@@ -215,15 +282,23 @@ struct target_state {
 	struct site *sites, **site_v;
 	size_t n_sites, sites_cap;
 	struct site_counters *counters;
+	struct ccs_tree ccs;
 	struct gc_span *gcs;
 	size_t n_gcs, gcs_cap;
+	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
+	size_t n_cap_notes, cap_notes_cap;
 
 	struct tl_lane *lanes;
 	struct tl_call *calls;
 	struct tl_unsafe *unsafes;
 	struct tl_function *functions;
+	struct tl_cost_centre *cost_centres;
+	struct tl_cc_node *cc_nodes;
 	const char **missing;
 	size_t missing_cap;
+	struct findings findings;
+	struct tl_cap_lane *cap_lanes;
+	struct tl_gc_event *gc_events;
 };
 
 /* Frames that need no namer. */
@@ -235,6 +310,7 @@ enum mark {
 	MARK_NO_SAMPLE,
 	MARK_TRUNCATED,
 	MARK_TOO_MANY,
+	MARK_STG,
 	MARK_MAX,
 };
 
@@ -251,6 +327,8 @@ struct timeline {
 	size_t n_targets, targets_cap;
 	size_t n_records;
 	size_t fold_at; /* make room when so many are kept */
+	tl_tap tap;
+	void *tap_ctx;
 };
 
 /* ── names and stacks (name.c, stack.c) ──────────────────────────────────────────────────── */
@@ -273,6 +351,22 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 /* The whole stack that a stretch of that state shows. */
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
+
+/* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
+
+/* *ret_id is 0 for none. */
+int ccs__get(struct target_state *tg, uint64_t addr, uint32_t *ret_id);
+/* Reads what those mean that are new. */
+int ccs__resolve(struct timeline *tl, struct target_state *tg);
+/* The same, but not too often. */
+int ccs__resolve_at(struct timeline *tl, struct target_state *tg, uint64_t now_ns);
+/* The path as frames, innermost centre first; how many. 0: not known. */
+uint32_t ccs__path(const struct target_state *tg, uint32_t id, uint32_t *ret_frames, uint32_t max);
+void ccs__count_tick(struct target_state *tg, uint32_t id);
+void ccs__count_sample(struct target_state *tg, uint32_t id);
+/* The picture's cost centres and their tree. */
+int ccs__sum(struct target_state *tg);
+void ccs__free(struct ccs_tree *tree);
 
 /* ── states (state.c) ────────────────────────────────────────────────────────────────────── */
 
@@ -355,17 +449,81 @@ void lane__fill_unknown(struct thread *th);
 /* The stay off the CPU that the thread is in when the session ends; false: none is known. */
 bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_t start,
 		     uint64_t end, struct ev *ret_ev);
+
+/* ── collections (gcs.c) ─────────────────────────────────────────────────────────────────── */
+
+int gcs__record(struct target_state *tg, const struct wire_gc *rec);
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
+/* The first one that ends after t; NULL if there is none. */
+const struct gc_span *gc__at(const struct target_state *tg, uint64_t t);
+/* Before the lanes: those that are still open last for ever. */
+void gcs__close(struct target_state *tg);
+/* After the capabilities' lanes, before the unsafe calls' rows. */
+int gcs__build(struct timeline *tl, struct target_state *tg);
+
+/* ── capabilities (held.c, caps.c) ───────────────────────────────────────────────────────── */
+
+/* Which capability the thread holds in such a state; TL_SOME_CAP: one, it is not known which. */
+uint16_t held__cap(enum tl_state state, const struct ev *ev);
+/* Gives the stretches that hold one of unknown number that of their neighbours. */
+void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n);
+
+int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabled);
+int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
+void caps__free(struct target_state *tg);
+
+/* ── why a thread was off the CPU (off.c) ────────────────────────────────────────────────── */
+
+/* NULL: no such system call. */
+const char *syscall__name(uint32_t nr);
+/* ev may be NULL. */
+int off__add(struct timeline *tl, const struct target_state *tg, struct thread *th,
+	     enum tl_state state, const struct ev *ev, uint64_t ns);
+int off__finish(struct timeline *tl, struct thread *th);
+void off__free(struct thread *th);
 
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples);
+/* The frame of the function that an unsafe call is to; UINT32_MAX: not known. */
+uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
+/* A collection waited so long for the unsafe call with this stack. */
+int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
 int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── inputs (inputs.c tells what these took) ─────────────────────────────────────────────── */
+
+int input__add_target(struct timeline *tl, const struct target_info *info,
+		      const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns);
+int input__update_target(struct timeline *tl, const struct target_info *info);
+int input__record(struct timeline *tl, const void *rec, size_t size);
+int input__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
+		    bool at_end);
+int input__site_counters(struct timeline *tl, const struct wire_site_key *key,
+			 const struct wire_site *site);
+int input__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state);
+int input__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
+			    const struct wire_off_stack *stack);
+int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost);
+int input__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n);
+int input__set_lost_share(struct timeline *tl, pid_t pid, double share);
+int input__add_missing(struct timeline *tl, pid_t pid, const char *text);
+void input__set_exit_code(struct timeline *tl, int exit_code);
+int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns);
+int input__finish(struct timeline *tl, uint64_t end_ns);
+
+/* Questions to a target's namer. */
+void namer__name(struct timeline *tl, struct target_state *tg, uint64_t frame,
+		 struct code_name *ret_name);
+int namer__site(struct timeline *tl, struct target_state *tg, uint64_t addr,
+		struct target_site *ret_site);
+int namer__ccs(struct timeline *tl, struct target_state *tg, uint64_t addr,
+	       struct target_ccs *ret_ccs);
 
 /* ── targets (timeline.c) ────────────────────────────────────────────────────────────────── */
 

@@ -39,9 +39,10 @@ static int keep(struct timeline *tl, struct target_state *tg, struct evs *evs, c
 static void take_rts(struct ev *ev, const struct wire_rts *rts)
 {
 	ev->where = rts->where <= WIRE_WHERE_NOT_READY ? rts->where : WIRE_WHERE_UNKNOWN;
-	ev->cap = rts->cap_no < TL_NO_CAP ? (uint16_t)rts->cap_no : TL_NO_CAP;
-	if (ev->where != WIRE_WHERE_HASKELL && ev->where != WIRE_WHERE_RTS)
-		ev->cap = TL_NO_CAP;
+	ev->left = rts->cap_no < TL_MAX_CAPS ? (uint16_t)rts->cap_no : TL_NO_CAP;
+	ev->cap = ev->where == WIRE_WHERE_HASKELL || ev->where == WIRE_WHERE_RTS ? ev->left
+										 : TL_NO_CAP;
+	ev->tso = rts->tso ? rts->tso_id : 0;
 }
 
 /* The fixed part of a record and its frames, once its sizes are known to agree. */
@@ -99,12 +100,31 @@ static void count_quality(struct tl_quality *q, const struct wire_stack *head, b
 	}
 }
 
+/*
+ * Where no timer ticks are seen: the samples of threads that hold a capability, as its cost-centre
+ * stack says what a tick would count. (Without -threaded a capability is held in safe calls, too.)
+ */
+static int count_cost(struct target_state *tg, const struct wire_rts *rts)
+{
+	uint32_t id;
+	int err;
+
+	if (rts->where != WIRE_WHERE_HASKELL && rts->where != WIRE_WHERE_RTS &&
+	    (rts->where != WIRE_WHERE_SAFE_CALL || tg->pub.threaded))
+		return 0;
+	err = ccs__get(tg, rts->cccs, &id);
+	if (!err)
+		ccs__count_sample(tg, id);
+	return err;
+}
+
 static int take_sample(struct timeline *tl, struct target_state *tg, struct thread *th,
 		       struct view *view)
 {
 	struct wire_sample rec;
 	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
 	struct ev ev = {0};
+	bool in_haskell;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
 	if (!err)
@@ -117,11 +137,15 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 	take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
 	raw.site = rec.site;
-	err = stack__take(tl, tg, &raw, &ev);
+	err = count_cost(tg, &rec.rts);
+	if (!err)
+		err = stack__take(tl, tg, &raw, &ev);
 	if (err)
 		return err;
-	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP,
-		      ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL);
+	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
+	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
+	if (in_haskell && ev.site)
+		tg->site_v[ev.site - 1]->called_back = true;
 	return keep(tl, tg, &th->samples, &ev);
 }
 
@@ -173,6 +197,7 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	ev.call_start_ns = rec.start_ns;
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev.call_flags = (uint8_t)rec.flags;
+	take_rts(&ev, &rec.rts);
 	ev.where = WIRE_WHERE_SAFE_CALL;
 	ev.cap = TL_NO_CAP;
 	raw.site = rec.site;
@@ -180,31 +205,12 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	return err ? err : keep(tl, tg, &th->calls, &ev);
 }
 
-static int take_gc(struct target_state *tg, pid_t tid, const struct view *view)
+static int take_gc(struct target_state *tg, const struct view *view)
 {
 	struct wire_gc rec;
-	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
-	if (err || (rec.point != WIRE_GC_START && rec.point != WIRE_GC_END))
-		return -EBADMSG;
-	if (last && (rec.h.ns < last->start || rec.h.ns < last->end))
-		return -EBADMSG;
-	tg->pub.gc.known = true;
-	if (rec.point == WIRE_GC_END) {
-		if (last && !last->end)
-			last->end = rec.h.ns;
-		return 0;
-	}
-	if (last && !last->end)
-		tg->n_gcs--; /* its end was lost: nothing is known of its length */
-	err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
-	if (err) {
-		tg->left_out++;
-		return err == -E2BIG ? -ENOSPC : err;
-	}
-	tg->gcs[tg->n_gcs++] = (struct gc_span){.start = rec.h.ns, .tid = tid};
-	return 0;
+	return err ? err : gcs__record(tg, &rec);
 }
 
 static void take_name(struct thread *th, const char comm[16])
@@ -231,9 +237,9 @@ static int take_event(struct timeline *tl, struct target_state *tg, struct threa
 						  rec->short_blocked_ns, rec->short_runnable_ns};
 		return 0;
 	case WIRE_EXEC:
-		return timeline__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
+		return input__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
 	default:
-		return timeline__end_target(tl, tg->pub.pid, "exited", rec->h.ns);
+		return input__end_target(tl, tg->pub.pid, "exited", rec->h.ns);
 	}
 }
 
@@ -272,21 +278,35 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 	       h->size >= least[h->type];
 }
 
+/* What GHC's profiler does at a tick: one for the cost-centre stack of each capability. */
 static int take_tick(struct target_state *tg, const struct view *view)
 {
+	struct wire_tick_cap cap;
 	struct wire_tick rec;
+	uint64_t disabled = 0;
+	uint32_t id;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
 	if (err || rec.ncaps > WIRE_TICK_CAPS ||
 	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
 		return -EBADMSG;
 	tg->pub.ticks++;
-	if (rec.enabled && rec.enabled < TL_NO_CAP)
-		tg->pub.capabilities = rec.enabled;
-	return 0;
+	for (uint32_t i = 0; i < rec.ncaps; i++) {
+		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
+		if (cap.disabled && cap.no < 64)
+			disabled |= 1ULL << cap.no;
+		err = ccs__get(tg, cap.cccs, &id);
+		if (err)
+			return err;
+		ccs__count_tick(tg, id);
+	}
+	if (!rec.enabled || rec.enabled >= TL_MAX_CAPS)
+		return 0;
+	tg->pub.capabilities = rec.enabled;
+	return caps__note(tg, rec.h.ns, rec.enabled, disabled);
 }
 
-int timeline__record(struct timeline *tl, const void *rec, size_t size)
+int input__record(struct timeline *tl, const void *rec, size_t size)
 {
 	struct wire_thread_event event;
 	struct target_state *tg;
@@ -307,10 +327,13 @@ int timeline__record(struct timeline *tl, const void *rec, size_t size)
 	tg = tl__find(tl, (pid_t)h.tgid);
 	if (!tg || tg->ended)
 		return -ENOENT;
+	err = ccs__resolve_at(tl, tg, h.ns);
+	if (err)
+		return err;
 	if (h.type == WIRE_TICK)
 		return take_tick(tg, &view);
 	if (h.type == WIRE_GC)
-		return take_gc(tg, (pid_t)h.tid, &view);
+		return take_gc(tg, &view);
 	err = thread_of(tg, &h, &th);
 	if (err)
 		return err;
@@ -374,8 +397,8 @@ static int snap_thread(struct timeline *tl, struct target_state *tg, const struc
 	return 0;
 }
 
-int timeline__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot,
-		       uint64_t at_ns, bool at_end)
+int input__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
+		    bool at_end)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	int err;
@@ -394,7 +417,7 @@ int timeline__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *sn
 	return 0;
 }
 
-int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state)
+int input__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state)
 {
 	struct target_state *tg = tl__find(tl, (pid_t)state->tgid);
 	struct wire_stack no_frames = {0};
@@ -442,8 +465,8 @@ int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thr
 	return 0;
 }
 
-int timeline__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
-			       const struct wire_off_stack *stack)
+int input__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
+			    const struct wire_off_stack *stack)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	uint64_t frames[WIRE_OFF_FRAMES];

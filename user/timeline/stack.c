@@ -20,6 +20,7 @@ struct taker {
 	const struct raw_stack *raw;
 	struct ev *ev;
 	struct part hs, c;
+	uint32_t run; /* frames of hs that are the innermost Haskell thread's; UINT32_MAX: all */
 	bool in_hs;   /* the first Haskell frame was met: all further frames go there */
 	bool at_leaf; /* the last Haskell frame was a program counter: its own return frame may
 			 follow */
@@ -39,6 +40,13 @@ static void push(struct taker *t, struct part *part, uint32_t frame)
 		t->cut = true;
 	else
 		part->v[part->n++] = frame;
+}
+
+/* C code below Haskell frames: another Haskell thread made the call. */
+static void end_run(struct taker *t)
+{
+	if (t->run == UINT32_MAX)
+		t->run = t->hs.n;
 }
 
 /* An address of a too large target: one frame for all of them. */
@@ -65,6 +73,7 @@ static int take_c(struct taker *t, uint64_t frame)
 	if (err)
 		return err;
 	if (t->in_hs) {
+		end_run(t);
 		push(t, &t->hs, name.frame);
 		return 0;
 	}
@@ -95,6 +104,8 @@ static int end_gap(struct taker *t, uint32_t callee, uint8_t code)
 	err = frames__add_text(&t->tl->frames, TF_MARK, "[C frames not known]", &mark);
 	if (err)
 		return err;
+	if (t->in_hs)
+		end_run(t);
 	push(t, t->in_hs ? &t->hs : &t->c, mark);
 	t->ev->flags |= EV_GAP;
 	if (callee == UINT32_MAX)
@@ -166,6 +177,7 @@ static int take_site(struct taker *t, uint64_t addr)
 			t->ev->site = site->index + 1;
 		return 0;
 	}
+	end_run(t);
 	push(t, &t->hs, site->function);
 	return 0;
 }
@@ -266,6 +278,18 @@ static int take_ip(struct taker *t)
 	return take_frame(t, frame);
 }
 
+/* The cost-centre stack that goes with the Haskell part. */
+static int take_ccs(struct taker *t)
+{
+	const struct wire_rts *rts = t->raw->rts;
+
+	t->ev->hs_run = (uint16_t)MIN(t->run, t->hs.n);
+	if (rts->where != WIRE_WHERE_HASKELL && rts->where != WIRE_WHERE_SAFE_CALL &&
+	    rts->where != WIRE_WHERE_RESUMING)
+		return 0;
+	return ccs__get(t->tg, rts->cccs, &t->ev->ccs);
+}
+
 static int intern_part(struct timeline *tl, struct part *part, uint32_t *ret_id)
 {
 	for (uint32_t i = 0; i < part->n / 2; i++) {
@@ -290,6 +314,7 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 	t->tg = tg;
 	t->raw = raw;
 	t->ev = ev;
+	t->run = UINT32_MAX;
 	if (raw->site) {
 		err = name__site(tl, tg, raw->site, &site);
 		if (!err)
@@ -305,6 +330,8 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 		err = take_frame(t, raw->frames[i]);
 	if (!err)
 		err = take_end(t);
+	if (!err)
+		err = take_ccs(t);
 	if (t->c.n && t->outer_code == CODE_RTS)
 		ev->flags |= EV_OUTER_RTS;
 	if (!err)
@@ -319,7 +346,8 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 
 struct composer {
 	struct timeline *tl;
-	uint32_t v[2 * MAX_PART + 8];
+	const struct target_state *tg;
+	uint32_t v[3 * MAX_PART + 8];
 	uint32_t n;
 	enum mark no_stack; /* what stands where there is no Haskell part */
 };
@@ -338,9 +366,33 @@ static void put_part(struct composer *c, uint32_t part, uint32_t skip)
 		put(c, stack.frames[i]);
 }
 
+/* The cost centres' path instead of, or before, the frames of the innermost Haskell thread. */
+static bool put_ccs(struct composer *c, const struct ev *ev)
+{
+	struct tl_stack hs = stacks__get(&c->tl->parts, ev->hs);
+	uint32_t path[MAX_PART], n, below;
+
+	n = c->tl->opts.stacks == TL_STACKS_STG ? 0
+						: ccs__path(c->tg, ev->ccs, path, ARRAY_SIZE(path));
+	if (!n)
+		return false;
+	below = hs.n - MIN(ev->hs_run, hs.n);
+	for (uint32_t i = 0; i < below; i++)
+		put(c, hs.frames[i]);
+	while (n)
+		put(c, path[--n]);
+	if (c->tl->opts.stacks != TL_STACKS_BOTH)
+		return true;
+	put(c, c->tl->marks[MARK_STG]);
+	put_part(c, ev->hs, below);
+	return true;
+}
+
 /* The Haskell part; the site's caller where the walk told nothing. */
 static void put_hs(struct composer *c, const struct ev *ev, const struct site *site)
 {
+	if (put_ccs(c, ev))
+		return;
 	if (ev->hs) {
 		put_part(c, ev->hs, 0);
 		return;
@@ -461,7 +513,7 @@ int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_s
 		   const struct ev *ev, uint32_t *ret_stack)
 {
 	static const struct ev none;
-	struct composer c = {.tl = tl};
+	struct composer c = {.tl = tl, .tg = tg};
 	const struct site *site;
 	uint32_t skip, max = tl->opts.max_depth;
 

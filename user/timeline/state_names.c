@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* state_names: the names of capability and Haskell thread states, as in the contract, and for
- * people. */
+/* state_names: the names of capability and Haskell thread states, as in the contract and for
+ * people, and which cost centres are the runtime's own. */
+#include <string.h>
+
+#include "base/base.h"
 #include "timeline.h"
 
 struct state_text {
@@ -51,4 +54,14 @@ const char *tso_state__name(enum tl_tso_state state)
 const char *tso_state__title(enum tl_tso_state state)
 {
 	return (unsigned)state < HS_MAX ? tso_states[state].title : "unknown";
+}
+
+bool cost_centre__is_overhead(const struct tl_cost_centre *centre)
+{
+	static const char *const kinds[] = {"system", "gc", "overhead", "idle", "dont_care"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(centre->kind, kinds[i]))
+			return true;
+	return false;
 }

@@ -147,6 +147,11 @@ static struct unsafe_key key_of(const struct timeline *tl, const struct ev *ev)
 	return key;
 }
 
+uint32_t sums__function(const struct timeline *tl, const struct ev *ev)
+{
+	return key_of(tl, ev).function;
+}
+
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples)
 {
@@ -171,6 +176,30 @@ int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, ui
 	entry->samples += samples;
 	entry->cpu_ns += cpu_ns;
 	entry->blocked_ns += blocked_ns;
+	return 0;
+}
+
+/* Of a whole stack: the last Haskell frame is the caller, what it called comes next. */
+int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns)
+{
+	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
+	struct tl_stack frames = stacks__get(&tl->stacks, stack);
+	struct unsafe_entry *entry;
+	uint32_t i = frames.n;
+
+	while (i > 0 && tl->frames.v[frames.frames[i - 1]].kind != TF_HASKELL)
+		i--;
+	if (i)
+		key.caller = frames.frames[i - 1];
+	for (; i < frames.n && key.function == UINT32_MAX; i++) {
+		enum tl_frame_kind kind = tl->frames.v[frames.frames[i]].kind;
+
+		if (kind != TF_KERNEL && kind != TF_MARK && kind != TF_STATE)
+			key.function = frames.frames[i];
+	}
+	HASH_FIND(hh, sums->unsafes, &key, sizeof(key), entry);
+	if (entry)
+		entry->held_up_gc_ns += ns;
 	return 0;
 }
 
@@ -207,7 +236,7 @@ int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums
 			.samples = entry->samples,
 			.cpu_ns = entry->cpu_ns,
 			.blocked_ns = entry->blocked_ns,
-			.held_up_gc_ns = UINT64_MAX,
+			.held_up_gc_ns = sums->gc_sync_known ? entry->held_up_gc_ns : UINT64_MAX,
 		};
 	}
 	qsort(tg->unsafes, tg->pub.n_unsafe_calls, sizeof(*tg->unsafes), by_time);

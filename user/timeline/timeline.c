@@ -2,6 +2,7 @@
 /* timeline: its life, its targets and threads, what the session sets, and finish. */
 #include <stdio.h>
 
+#include "log_priv.h"
 #include "private.h"
 
 #define DEFAULT_DEPTH	   1000
@@ -25,6 +26,7 @@ static int make_marks(struct timeline *tl)
 		[MARK_NO_SAMPLE] = {TF_MARK, "[no sample]"},
 		[MARK_TRUNCATED] = {TF_MARK, "[truncated]"},
 		[MARK_TOO_MANY] = {TF_MARK, "[too many different frames]"},
+		[MARK_STG] = {TF_MARK, "[Haskell stack]"},
 	};
 	static const char *const leaves[ST_MAX] = {
 		[ST_HASKELL_BLOCKED] = "[Haskell, blocked]",
@@ -114,6 +116,7 @@ static void free_threads(struct target_state *tg)
 		free(th->calls.v);
 		free(th->final);
 		free(th->stretches);
+		off__free(th);
 		free(th);
 	}
 }
@@ -141,13 +144,20 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	free(tg->gc_events);
+	caps__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
 	sums__free(&tg->sums);
 	free(tg->calls);
 	free(tg->unsafes);
 	free(tg->functions);
+	free(tg->cost_centres);
+	free(tg->cc_nodes);
+	ccs__free(&tg->ccs);
 	free(tg->missing);
+	elog__free(tg->log);
+	findings__free(&tg->findings);
 	free(tg);
 }
 
@@ -228,8 +238,8 @@ static void copy_info(struct timeline *tl, struct tl_target *pub, const struct t
 	pub->end = "";
 }
 
-int timeline__add_target(struct timeline *tl, const struct target_info *info,
-			 const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns)
+int input__add_target(struct timeline *tl, const struct target_info *info,
+		      const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns)
 {
 	struct target_state *tg = tl__find(tl, info->pid);
 	int err;
@@ -252,13 +262,15 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	copy_info(tl, &tg->pub, info);
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
+	tg->caps_at_attach = info->capabilities;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
+	tg->no = (uint32_t)tl->n_targets;
 	tl->targets[tl->n_targets++] = tg;
 	return 0;
 }
 
-int timeline__update_target(struct timeline *tl, const struct target_info *info)
+int input__update_target(struct timeline *tl, const struct target_info *info)
 {
 	struct target_state *tg = tl__find(tl, info->pid);
 	const char *end;
@@ -268,6 +280,7 @@ int timeline__update_target(struct timeline *tl, const struct target_info *info)
 	end = tg->pub.end;
 	copy_info(tl, &tg->pub, info);
 	tg->pub.end = end;
+	tg->caps_at_attach = info->capabilities;
 	tg->call_record_ns = info->wire.call_record_ns;
 	return 0;
 }
@@ -287,7 +300,7 @@ static void mark_paused(struct target_state *tg, const struct tl_session *sessio
 	}
 }
 
-int timeline__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
+int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -319,14 +332,14 @@ static int set_lost(struct timeline *tl, struct target_state *tg, const char *ca
 	return 0;
 }
 
-int timeline__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n)
+int input__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
 	return tg ? set_lost(tl, tg, cause, n) : -ENOENT;
 }
 
-int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share)
+int input__set_lost_share(struct timeline *tl, pid_t pid, double share)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -336,7 +349,7 @@ int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share)
 	return 0;
 }
 
-int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text)
+int input__add_missing(struct timeline *tl, pid_t pid, const char *text)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	int err;
@@ -351,12 +364,12 @@ int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text)
 	return 0;
 }
 
-void timeline__set_exit_code(struct timeline *tl, int exit_code)
+void input__set_exit_code(struct timeline *tl, int exit_code)
 {
 	tl->session.exit_code = exit_code;
 }
 
-int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns)
+int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -371,25 +384,6 @@ int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64
 }
 
 /* ── finish ──────────────────────────────────────────────────────────────────────────────── */
-
-static void finish_gcs(struct target_state *tg)
-{
-	struct tl_gc *gc = &tg->pub.gc;
-
-	for (size_t i = 0; i < tg->n_gcs; i++) {
-		uint64_t pause;
-
-		if (!tg->gcs[i].end) {
-			/* Still collecting: the time counts for the lanes, not as a pause. */
-			tg->gcs[i].end = UINT64_MAX;
-			continue;
-		}
-		pause = tg->gcs[i].end - tg->gcs[i].start;
-		gc->count++;
-		gc->pause_ns += pause;
-		gc->max_pause_ns = MAX(gc->max_pause_ns, pause);
-	}
-}
 
 static int by_weight(const void *pa, const void *pb)
 {
@@ -440,20 +434,31 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		end_ns = MIN(end_ns, tg->end_ns);
 	if (tg->blind_ns)
 		end_ns = MIN(end_ns, tg->blind_ns);
-	finish_gcs(tg);
-	err = finish_lanes(tl, tg, end_ns, max_stretches);
+	gcs__close(tg);
+	err = ccs__resolve(tl, tg);
+	if (!err)
+		err = finish_lanes(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = caps__build(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = gcs__build(tl, tg);
 	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
 		err = sums__unsafe_calls(tl, tg, &tg->sums);
 	if (!err)
 		err = calls__build(tl, tg, end_ns);
+	if (!err)
+		err = ccs__sum(tg);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);
 	if (tg->left_out)
 		set_lost(tl, tg, "records beyond the memory limit", tg->left_out);
-	return 0;
+	err = findings__make(tl, &tg->pub, &tg->findings);
+	tg->pub.findings = tg->findings.v;
+	tg->pub.n_findings = tg->findings.n;
+	return err;
 }
 
 /* Stretches for each lane. */
@@ -475,6 +480,7 @@ int tl__fold(struct timeline *tl)
 		struct target_state *tg = tl->targets[i];
 		struct thread *th;
 
+		err = ccs__resolve(tl, tg);
 		for (th = tg->thread_list; th; th = th->next) {
 			thread__sort(th);
 			prior__learn(tg, th);
@@ -486,7 +492,7 @@ int tl__fold(struct timeline *tl)
 	return err;
 }
 
-int timeline__finish(struct timeline *tl, uint64_t end_ns)
+int input__finish(struct timeline *tl, uint64_t end_ns)
 {
 	size_t max;
 	int err = 0;
@@ -497,7 +503,9 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 	tl->session.end_ns = MAX(end_ns, tl->session.start_ns);
 	max = lane_budget(tl);
 	for (size_t i = 0; !err && i < tl->n_targets; i++)
-		err = finish_target(tl, tl->targets[i], tl->session.end_ns, max);
+		err = tl->targets[i]->log_alone
+			      ? elog__build(tl, tl->targets[i])
+			      : finish_target(tl, tl->targets[i], tl->session.end_ns, max);
 	if (tl->stacks.left_out || tl->parts.left_out)
 		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
 			 "lower --frequency or the duration");

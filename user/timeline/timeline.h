@@ -26,21 +26,33 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "log.h"
 #include "picture.h"
 #include "target/target.h"
 #include "wire.h"
 
 /* ── making it ───────────────────────────────────────────────────────────────────────────── */
 
+/* What the Haskell part of a stack is made of. */
+enum tl_stacks {
+	TL_STACKS_AUTO, /* cost centres in profiled programs, else what is on the Haskell stack */
+	TL_STACKS_STG,
+	TL_STACKS_CCS,
+	/* the cost centres' path from its root, then a mark, then the frames of the Haskell stack
+	 */
+	TL_STACKS_BOTH,
+};
+
 /* 0 in a field means its default. */
 struct timeline_opts {
 	uint32_t max_depth;    /* frames of a stack; default 1000 */
 	uint32_t frequency_hz; /* of the sampler; told in the report */
-	size_t max_stretches;  /* all lanes together; beyond it neighbours are merged; default 2^20
-				*/
-	size_t max_records;    /* kept at once; then lanes are made of them; default 2^21 */
-	size_t max_stacks;     /* distinct stacks; default 2^20 */
-	uint64_t start_ns;     /* CLOCK_MONOTONIC; default: now */
+	enum tl_stacks stacks;
+	size_t max_stretches; /* all lanes together; beyond it neighbours are merged; default 2^20
+			       */
+	size_t max_records;   /* kept at once; then lanes are made of them; default 2^21 */
+	size_t max_stacks;    /* distinct stacks; default 2^20 */
+	uint64_t start_ns;    /* CLOCK_MONOTONIC; default: now */
 	uint64_t start_unix_ns;
 };
 
@@ -60,6 +72,9 @@ struct tl_namer {
 	void *ctx;
 	void (*name)(void *ctx, uint64_t frame, struct code_name *ret_name);
 	int (*site)(void *ctx, uint64_t ret_addr, struct target_site *ret_site);
+	/* Both NULL: cost-centre stacks are not looked at. See target__read_ccs, target__ccs. */
+	int (*read_ccs)(void *ctx, const uint64_t *addrs, size_t n);
+	int (*ccs)(void *ctx, uint64_t addr, struct target_ccs *ret_ccs);
 };
 
 /*

@@ -3,9 +3,10 @@
  * Numbers as people read them: three digits that count, a unit that fits.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "export_priv.h"
+#include "base.h"
 
 /* With as many decimals as leave three digits. */
 static void three_digits(char *out, size_t size, double value, const char *unit)

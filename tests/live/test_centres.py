@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cost centres of profiled programs, against what GHC's own profiler counts at the same time."""
+
+import json
+from pathlib import Path
+
+from harness import GHC_ROOT, cases, check, profile_run, run
+
+# Points of a share. Where the same ticks are counted only those at the session's ends differ.
+TICKS, SAMPLES = 0.5, 2
+MANY = 10000
+TREE = {"churn": ("heavy", "middle"), "heavy": ("rounds",), "middle": ("rounds",), "light": ("rounds",),
+        "inner": ("rounds",), "rounds": ("main",), "main": ("MAIN", "CAF")}
+# What GHC leaves out of its shares (rts/ProfilerReport.c, ignoreCC).
+OVERHEAD = ("GC", "SYSTEM", "OVERHEAD_of", "IDLE", "DONT_CARE")
+
+
+def key(centre):
+    return centre["label"], centre["module"], centre["src_loc"]
+
+
+def ghc_ticks(path):
+    """{centre: ticks} of a profile that `-pj` wrote."""
+    profile = json.loads(path.read_text())
+    centres = {c["id"]: key(c) for c in profile["cost_centres"]}
+    ticks = {}
+
+    def add(node):
+        centre = centres[node["id"]]
+        ticks[centre] = ticks.get(centre, 0) + node["ticks"]
+        for child in node["children"]:
+            add(child)
+
+    add(profile["profile"])
+    return ticks
+
+
+def shares(ticks):
+    ticks = {c: n for c, n in ticks.items() if c[0] not in OVERHEAD}
+    whole = sum(ticks.values())
+    return {c: 100 * n / whole for c, n in ticks.items()}, whole
+
+
+def profiled(t, name, *args, way, rts, options):
+    """A run under both profilers: (what GHC counted, target of the report)."""
+    stem = f"/tmp/profile-{t.name.strip(']').split('[')[-1]}" if GHC_ROOT else str(t.dir / "ghc")
+    outside = Path(f"{GHC_ROOT or ''}{stem}.prof")
+    t.finally_do(lambda: GHC_ROOT and outside.unlink(missing_ok=True))
+    _, report, _ = profile_run(t, name, *args, way=way, rts=(*rts, "-pj", f"-po{stem}"),
+                               options=("--max-overhead", "100", *options), steady=True)
+    return ghc_ticks(outside), report.target()
+
+
+@cases("p", "thr_p", "p.stripped", "thr_p.stripped")
+def test_shares(t, way):
+    ticked = not way.endswith(".stripped")
+    want, target = profiled(t, "Centres", 3, way=way, rts=("-V0.0002",),
+                            options=("-F", "99" if ticked else "4999"))
+    centres = target["cost_centres"]
+    check(centres, "no cost centres")
+    check({c["source"] for c in centres} == {"memory"}, f"{centres[0]}")
+    check({c["counted"] for c in centres} == {"ticks" if ticked else "samples"}, f"{centres[0]}")
+    got, n = shares({key(c): c["self_ticks"] for c in centres})
+    want, of = shares(want)
+    check(n >= 0.9 * MANY and of >= 0.9 * MANY, f"only {n} and {of} ticks")
+    for centre in set(got) | set(want):
+        mine, theirs = got.get(centre, 0), want.get(centre, 0)
+        if max(mine, theirs) >= 5:
+            check(abs(mine - theirs) <= (TICKS if ticked else SAMPLES),
+                  f"{centre}: {mine:.1f} %, should be {theirs:.1f} %")
+    check(sum(x >= 5 for x in want.values()) >= 3, f"too simple a program: {sorted(want.values())[-5:]}")
+    total = {c["label"]: c["total_ticks"] for c in centres}
+    check(total["rounds"] == max(total.values()) or total["MAIN"] >= total["rounds"] > 0.95 * n,
+          f"what is around all the work has not all its ticks: {total} of {n}")
+
+
+def paths(t):
+    for line in (t.dir / "p.folded").read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        yield stack.split(";")[2:], int(weight)
+
+
+def centres_of(stack):
+    return [f for f in stack if f == "MAIN" or f.startswith("Main.") or f.endswith(".CAF")]
+
+
+@cases("p", "thr_p", "thr_p.stripped")
+def test_stacks(t, way):
+    """By default a profiled program's stacks are paths of its tree of cost centres."""
+    profiled(t, "Centres", 2, way=way, rts=(), options=("-F", "999", "--weight", "cpu"))
+    deepest = n = 0
+    for stack, weight in paths(t):
+        labels = [f.split(".")[-1] for f in centres_of(stack)]
+        if not labels or labels[0] not in ("MAIN", "CAF"):
+            continue
+        for outer, inner in zip(labels, labels[1:]):
+            check(outer in TREE.get(inner, ("MAIN", "CAF", "rounds", "main")), f"{inner} below {outer}: {stack}")
+        n += weight
+        deepest += weight if "churn" in labels else 0
+    check(deepest > 0.3 * n > 0, f"{deepest} of {n} in churn")
+
+
+@cases("stg", "both")
+def test_choice(t, stacks):
+    profiled(t, "Centres", 2, way="thr_p", rts=(), options=("-F", "499", "--stacks", stacks))
+    marks = sum("[Haskell stack]" in stack for stack, _ in paths(t))
+    check(marks == 0 if stacks == "stg" else marks > 0, f"--stacks {stacks}: {marks} stacks with the mark")
+    for stack, _ in paths(t):
+        check(stacks == "both" or stack[0] != "MAIN", f"--stacks stg: {stack}")
+        if "[Haskell stack]" in stack:
+            check("MAIN" in stack[:stack.index("[Haskell stack]")], f"{stack}")
+
+
+def test_safe_calls(t):
+    """In a safe call the cost centre is the suspended thread's, which the capability has lost."""
+    profiled(t, "Calls", 2, "safe_sleep_1ms=300", way="thr_p", rts=(), options=("-F", "99"))
+    inside = [stack for stack, _ in paths(t) if "safe_sleep_1ms" in stack]
+    check(inside, "no stack with the call")
+    for stack in inside:
+        before = stack[:stack.index("safe_sleep_1ms")]
+        check(before and before[0] == "MAIN" and before[-1].startswith("Main."), f"{stack}")
+
+
+if __name__ == "__main__":
+    run(globals())

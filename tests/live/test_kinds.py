@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every kind of program that holds a GHC runtime: ways of linking, ways of the runtime, libraries
+that programs of other languages load, GHC and GHCi themselves."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import BUILD, PROGRAMS, ROOT, Failure, Skip, Target, cases, check, program, run
+
+ALWAYS = ("--max-overhead", "1000")
+COMPLETE = 0.98
+# Flags for ghc, and the way that its runtime calls itself.
+KINDS = {
+    "static": (["-threaded", "-optl-static"], "rts_thr"),
+    "static_stripped": (["-threaded", "-optl-static", "-optl-s"], "rts_thr"),
+    "static_v": (["-optl-static"], "rts_v"),
+    "pie": (["-threaded", "-dynamic", "-fPIC", "-pie"], "rts_thr_dyn"),
+    "debug": (["-threaded", "-debug"], "rts_thr_debug"),
+    "debug_v": (["-debug"], "rts_debug"),
+    "debug_p": (["-threaded", "-debug", "-prof"], "rts_thr_debug_p"),
+    "debug_stripped": (["-threaded", "-debug", "-optl-s"], "rts_thr_debug"),
+    "eventlog": (["-threaded", "-eventlog"], "rts_thr_l"),
+    "eventlog_v_stripped": (["-eventlog", "-optl-s"], "rts_l"),
+}
+
+
+def newer(out, *sources):
+    return out.exists() and all(s.stat().st_mtime <= out.stat().st_mtime for s in sources)
+
+
+def compile_by(command, out, *sources):
+    """Unless it is there already. Another test process may look for it meanwhile."""
+    if newer(out, *sources):
+        return out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    fresh = out.with_name(f".{out.name}.{os.getpid()}")
+    done = subprocess.run([*map(str, command), "-o", str(fresh)], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
+    fresh.rename(out)
+    return out
+
+
+def calls_object():
+    return compile_by(["gcc", "-O2", "-fPIC", "-c", PROGRAMS / "calls.c"], BUILD / "programs" / "kinds" / "calls.o",
+                      PROGRAMS / "calls.c", PROGRAMS / "tally.h")
+
+
+def of_kind(kind, name):
+    flags, _ = KINDS[kind]
+    folder = BUILD / "programs" / "kinds" / kind
+    extra = [calls_object()] if name == "Calls" else []
+    return compile_by(["ghc", "-v0", "-O1", "-rtsopts", *flags, f"-i{PROGRAMS}", "-outputdir", folder / f"{name}.o.d",
+                       PROGRAMS / f"{name}.hs", *extra], folder / name, PROGRAMS / f"{name}.hs",
+                      PROGRAMS / "Ready.hs", *extra)
+
+
+def library():
+    """Embed.hs as a shared library that brings its runtime along."""
+    version = subprocess.run(["ghc", "--numeric-version"], capture_output=True, text=True, check=True).stdout.strip()
+    folder = BUILD / "programs" / "kinds" / "library"
+    return compile_by(["ghc", "-v0", "-O1", "-shared", "-dynamic", "-fPIC", "-threaded", "-outputdir", folder / "o.d",
+                       PROGRAMS / "Embed.hs", calls_object(), f"-lHSrts_thr-ghc{version}"],
+                      folder / "libembed.so", PROGRAMS / "Embed.hs", calls_object())
+
+
+def check_complete(stacks, enough):
+    haskell, complete = stacks["haskell_samples"], stacks["haskell_complete"]
+    check(haskell >= enough, f"only {haskell} samples in Haskell code: {stacks}")
+    check(complete >= COMPLETE * haskell, f"{complete} of {haskell} Haskell samples are complete: {stacks}")
+
+
+def check_linking(path, kind):
+    text = subprocess.run(["readelf", "-hlW", path], capture_output=True, text=True, check=True).stdout
+    check(("INTERP" in text) != kind.startswith("static"), f"{path} is not linked as it should be")
+    if kind == "pie":
+        check("DYN (" in text, f"{path} is no PIE")
+
+
+@cases(*KINDS)
+def test_calls(t, kind):
+    path = of_kind(kind, "Calls")
+    check_linking(path, kind)
+    target = Target([path, 1, "safe_spin_20us=500", "safe_sleep_1ms=200"])
+    t.started.append(target)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    got = report.target(target.pid)
+    check(got["ghc"]["way"] == KINDS[kind][1], f"way {got['ghc']['way']}")
+    check(got["ghc"]["layout_checked"] and got["ghc"]["version_known"], f"not checked: {got['ghc']}")
+    want = sorted(v["calls"] for v in truth.values() if v["calls"])
+    if kind.endswith("stripped"):
+        counts = sorted(c["calls"] for c in got["safe_calls"] if c["calls"] in want)
+    else:
+        counts = sorted(report.call(f)["calls"] for f, v in truth.items() if v["calls"])
+    check(counts == want, f"{counts} calls, should be {want}")
+
+
+@cases(*KINDS)
+def test_stacks(t, kind):
+    target = Target([of_kind(kind, "Work"), "alloc", 2])
+    t.started.append(target)
+    session = t.attach(target, *ALWAYS, "-F", "499")
+    target.go()
+    check(target.wait() == 0, "the test program failed")
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    # The debug way's own checks take most of the time.
+    check_complete(t.report().target(target.pid)["stacks"], 40)
+
+
+# ── libraries that are loaded when the program has run for long ──
+
+
+def whole_host(t, *options):
+    session = t.session(*ALWAYS, "-v", "-f", "json,folded", "-o", t.stem, *options)
+    line = session.err.until("processes", 60)
+    check(line is not None, f"safescoped did not begin: {session.err.seen}")
+    return session
+
+
+def check_library(t, pid, truth, spun):
+    report = t.report()
+    got = report.target(pid)
+    check(got["ghc"]["way"].startswith("rts_thr") and got["ghc"]["layout_checked"], f"not checked: {got['ghc']}")
+    call = report.call("safe_sleep_1ms", pid)
+    want = truth["safe_sleep_1ms"]["calls"]
+    check(call["calls"] == want, f"{call['calls']} calls, the library made {want}")
+    if spun:
+        check_complete(got["stacks"], 20)
+        names = report.names(pid)
+        check(any("Embed" in n for n in names), f"no function of the library has its name: {sorted(names)[:40]}")
+    return got
+
+
+@cases("host", "command", "pid")
+def test_loaded_by_c(t, how):
+    """dlopen() long after the exec: found when it is mapped, and nothing is missed."""
+    lib = library()
+    if how == "command":
+        session = t.session(*ALWAYS, "-v", "-f", "json,folded", "-o", t.stem, "--", "sh", "-c",
+                            f"(sleep 1.5; echo go; sleep 0.5; echo go) | exec {program('loader.c')} {lib} 300 600")
+        check(session.wait(60) == 0, f"safescoped failed: {session.err.seen}")
+        got = t.report().json["targets"]
+        check([x["comm"] for x in got] == ["loader"], f"targets: {[x['comm'] for x in got]}")
+        check_library(t, got[0]["pid"], json.loads(session.out.seen[-1]), True)
+        return
+    target = Target([program("loader.c"), lib, 300, 600])
+    t.started.append(target)
+    if how == "host":
+        session = whole_host(t)
+        time.sleep(1.2)
+    target.go()
+    target.wait_for("loaded")
+    if how == "pid":
+        session = t.attach(target, *ALWAYS)
+    time.sleep(0.3)
+    target.go()
+    truth = target.result()
+    if how == "host":
+        session.signal(signal.SIGINT)
+    check(session.wait(60) in ((0,) if how == "pid" else (0, 1)), f"safescoped failed: {session.err.seen}")
+    check_library(t, target.pid, truth, True)
+
+
+def test_loaded_by_python(t):
+    """ctypes: the interpreter is the command, the runtime comes seconds later."""
+    script = t.dir / "use.py"
+    script.write_text("import ctypes, sys, time\n"
+                      "time.sleep(1.2)\n"
+                      "lib = ctypes.CDLL(sys.argv[1])\n"
+                      "lib.hs_init(None, None)\n"
+                      "time.sleep(0.3)\n"
+                      "lib.embed_work(300)\n"
+                      "lib.embed_spin(600)\n"
+                      "lib.embed_print()\n"
+                      "sys.stdout.flush()\n"
+                      "lib.hs_exit()\n")
+    python = os.path.realpath(sys.executable)
+    session = t.session(*ALWAYS, "-v", "-f", "json,folded", "-o", t.stem, "--", python, script, library())
+    check(session.wait(60) == 0, f"safescoped failed: {session.err.seen}")
+    truth = json.loads(session.out.seen[-1])
+    got = t.report().json["targets"]
+    check(len(got) == 1, f"{len(got)} targets")
+    check_library(t, got[0]["pid"], truth, True)
+
+
+def test_children_of_the_command(t):
+    """GHC programs that a script starts, one after the other and at once; nobody else's."""
+    calls = program("Calls", "thr")
+    other = t.target("Calls", 1, "safe_sleep_1ms=2")
+    script = (f"(sleep 0.3; echo go) | {calls} 1 safe_sleep_1ms=300 & (sleep 0.3; echo go) | {calls} 1 safe_sleep_1ms=200; "
+              f"wait; (sleep 0.3; echo go) | sh -c 'exec {calls} 1 safe_sleep_1ms=100'")
+    session = t.session(*ALWAYS, "-v", "-f", "json", "-o", f"{t.stem}.json", "--", "sh", "-c", script)
+    time.sleep(0.5)
+    other.go()
+    other.result()
+    check(session.wait(60) == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    got = report.json["targets"]
+    check(len(got) == 3 and other.pid not in {x["pid"] for x in got}, f"targets: {[x['pid'] for x in got]}")
+    counts = sorted(report.call("safe_sleep_1ms", x["pid"])["calls"] for x in got)
+    check(counts == [100, 200, 300], f"calls: {counts}")
+
+
+def test_plain_programs_stay_plain(t):
+    """A C program that loads libraries without a runtime is no target, and is left alone."""
+    target = Target([program("loader.c"), "libm.so.6", 1, 1])
+    t.started.append(target)
+    session = whole_host(t)
+    target.go()
+    time.sleep(0.5)
+    session.signal(signal.SIGINT)
+    check(session.wait(60) in (0, 1), f"safescoped failed: {session.err.seen}")
+    check(target.pid not in {x["pid"] for x in t.report().json["targets"]}, "it is in the report")
+    check(not [l for l in session.err.seen if f"pid {target.pid}:" in l], f"it said {session.err.seen}")
+
+
+# ── GHC's own ──
+
+
+GHCI = """module Loaded where
+import Control.Monad
+import Foreign.C
+foreign import ccall safe "usleep" nap :: CUInt -> IO CInt
+naps :: Int -> IO ()
+naps n = replicateM_ n (nap 1000)
+spin :: Int -> Integer
+spin n = go n 0
+  where
+    go 0 acc = acc
+    go k acc = go (k - 1) ((acc * 31 + fromIntegral k) `mod` (10 ^ (400 :: Int)))
+"""
+
+
+@cases("-fbyte-code", "-fobject-code")
+def test_ghci(t, how):
+    """GHCi makes code while it runs: byte code that the runtime interprets, or a library."""
+    source = t.dir / "Loaded.hs"
+    source.write_text(GHCI)
+    target = Target(["ghci", "-v0", how, "-O1" if how == "-fobject-code" else "-O0", "-outputdir", t.dir / "o"],
+                    ready=None)
+    t.started.append(target)
+    target.say('putStrLn "ready"')
+    target.wait_for("ready")
+    session = t.attach(target, *ALWAYS, "-F", "499")
+    target.say(f":load {source}")
+    target.say("naps 300")
+    target.say(f"print (spin {600000 if how == '-fobject-code' else 60000} `mod` 1000)")
+    target.say(":quit")
+    check(target.wait() == 0, "ghci failed")
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    report = t.report()
+    got = report.target(target.pid)
+    check(got["ghc"]["way"] == "rts_thr_dyn" and got["ghc"]["layout_checked"], f"{got['ghc']}")
+    counts = [c["calls"] for c in got["safe_calls"]]
+    check(300 in counts, f"the 300 naps are not among the safe calls: {sorted(counts)[-10:]}")
+    stacks = got["stacks"]
+    check(stacks["samples"] >= 50 and stacks["complete"] + stacks["elided"] + stacks["truncated"]
+          >= 0.9 * stacks["samples"], f"stacks: {stacks}")
+    if how == "-fobject-code":
+        names = report.names()
+        check(any("Loaded" in n for n in names), f"no name of the new library: {sorted(names)[:60]}")
+
+
+def test_ghc_itself(t):
+    """The compiler compiles."""
+    session = t.session(*ALWAYS, "-v", "-F", "499", "-f", "json", "-o", f"{t.stem}.json", "--", "ghc", "-O1", "-v0",
+                        "-fforce-recomp", "-outputdir", t.dir / "o", f"-i{PROGRAMS}", "-c", PROGRAMS / "Ready.hs",
+                        PROGRAMS / "Work.hs")
+    check(session.wait(120) == 0, f"safescoped failed: {session.err.seen}")
+    got = t.report().json["targets"]
+    got = [x for x in got if x["comm"] == "ghc"]
+    check(len(got) == 1 and got[0]["ghc"]["layout_checked"], f"targets: {got}")
+    check((t.dir / "o" / "Main.o").exists(), "nothing was compiled")
+    check_complete(got[0]["stacks"], 50)
+
+
+def test_static_musl(t):
+    """A stripped program of another distribution, with another C library: the Elm compiler."""
+    elm = ROOT / "build" / "npm" / "node_modules" / "@elm_binaries" / "linux_x64" / "elm"
+    if not elm.exists():
+        raise Skip("elm IS NOT THERE: scripts/install-deps --test brings it")
+    target = Target([elm, "repl"], ready="Say :help", env={"ELM_HOME": str(t.dir / "home"), "HOME": str(t.dir)})
+    t.started.append(target)
+    session = t.attach(target, *ALWAYS)
+    target.say("1 + 1")
+    time.sleep(1)
+    target.close_input()
+    target.wait()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    got = t.report().target(target.pid)
+    check(got["ghc"]["layout_checked"] and got["ghc"]["way"] == "rts_thr", f"{got['ghc']}")
+    check(got["found_by"]["suspendThread"] == "callsites", f"found by {got['found_by']}")
+    check(sum(c["calls"] for c in got["safe_calls"]) > 0, "no safe call is counted")
+
+
+if __name__ == "__main__":
+    run(globals())

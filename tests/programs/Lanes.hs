@@ -1,0 +1,130 @@
+-- SPDX-License-Identifier: GPL-2.0-or-later
+{-# LANGUAGE ForeignFunctionInterface #-}
+--
+-- Lanes MODE SECONDS: who has which capability, and who waits for what (lanes.c times its calls).
+--
+--   busy      three Haskell threads that compute and allocate
+--   hold      one allocates, one sits in unsafe calls that sleep 500 ms
+--   together  four threads in safe calls that return all at once, each with some work to do then
+--   caps      three computing threads; setNumCapabilities 3, then 2, in equal parts of the time
+--   bound     two forkOS threads in safe calls, and one that computes
+--   callin    two C threads that call Haskell
+--   blocked   labelled threads: on an MVar, in STM, in threadDelay, on a black hole, and one that
+--             computes
+module Main where
+
+import Control.Concurrent
+import Control.Concurrent.STM
+import Control.Exception
+import Control.Monad
+import Foreign.C.Types
+import GHC.Clock
+import GHC.Conc (labelThread)
+import System.Environment
+import System.Exit
+import System.IO.Unsafe (unsafeInterleaveIO)
+
+import Ready
+
+foreign import ccall unsafe "lanes_hold" lanesHold :: CInt -> IO ()
+foreign import ccall safe "lanes_together" lanesTogether :: CInt -> IO ()
+foreign import ccall safe "lanes_pause" lanesPause :: CInt -> IO ()
+foreign import ccall safe "lanes_call_in" lanesCallIn :: CInt -> IO ()
+foreign import ccall unsafe "lanes_print" lanesPrint :: IO ()
+
+foreign export ccall lanesBack :: CInt -> IO CInt
+
+data Tree = Leaf | Node Tree !Int Tree
+
+growTree :: Int -> Int -> Tree
+growTree 0 _ = Leaf
+growTree d n = Node (growTree (d - 1) (2 * n)) n (growTree (d - 1) (2 * n + 1))
+{-# NOINLINE growTree #-}
+
+foldTree :: Tree -> Int
+foldTree Leaf = 0
+foldTree (Node l n r) = foldTree l + n + foldTree r
+{-# NOINLINE foldTree #-}
+
+-- | Computes, with garbage, until the time has come.
+compute :: Double -> IO ()
+compute end = do
+  forM_ [1 .. 20] $ \n -> evaluate (foldTree (growTree 10 n))
+  now <- getMonotonicTime
+  when (now < end) (compute end)
+{-# NOINLINE compute #-}
+
+until' :: Double -> IO () -> IO ()
+until' end act = do
+  now <- getMonotonicTime
+  when (now < end) (act >> until' end act)
+
+lanesBack :: CInt -> IO CInt
+lanesBack n = do
+  s <- evaluate (foldTree (growTree 11 (fromIntegral n)))
+  pure $! fromIntegral (s `mod` 7)
+{-# NOINLINE lanesBack #-}
+
+spawn :: (IO () -> IO ThreadId) -> String -> IO () -> IO (MVar ())
+spawn fork label act = do
+  done <- newEmptyMVar
+  _ <- fork $ do
+    me <- myThreadId
+    labelThread me label
+    act `finally` putMVar done ()
+  pure done
+
+together :: [IO (MVar ())] -> IO ()
+together starts = sequence starts >>= mapM_ takeMVar
+
+blocked :: Double -> Double -> IO ()
+blocked end seconds = do
+  never <- newEmptyMVar :: IO (MVar ())
+  shut <- newTVarIO False
+  slow <- unsafeInterleaveIO (compute end)
+  together
+    [ spawn forkIO "worker" (compute end)
+    , spawn forkIO "holder" (evaluate slow)
+    , spawn forkIO "black-hole" (threadDelay 200000 >> evaluate slow)
+    , spawn forkIO "on-mvar" (takeMVar never)
+    , spawn forkIO "in-stm" (atomically (readTVar shut >>= check))
+    , spawn forkIO "sleeper" (threadDelay (round (seconds * 1e6)) >> putMVar never ()
+                              >> atomically (writeTVar shut True))
+    ]
+
+run :: String -> Double -> IO ()
+run mode seconds = do
+  start <- getMonotonicTime
+  let end = start + seconds
+  case mode of
+    "busy" -> together [spawn forkIO ("busy" ++ show i) (compute end) | i <- [1 .. 3 :: Int]]
+    "hold" -> together
+      [ spawn forkIO "allocates" (compute end)
+      , spawn forkIO "holds" (until' (end - 0.6) (lanesHold 500 >> compute (0 :: Double)))
+      ]
+    "together" -> together
+      [ spawn forkIO ("together" ++ show i)
+          (until' end (lanesTogether 20 >> compute 0)) | i <- [1 .. 4 :: Int]]
+    "caps" -> together
+      [ spawn forkIO "sets" $ do
+          threadDelay (round (seconds * 1e6 / 3))
+          setNumCapabilities 3
+          threadDelay (round (seconds * 1e6 / 3))
+          setNumCapabilities 2
+      , spawn forkIO "a" (compute end), spawn forkIO "b" (compute end), spawn forkIO "c" (compute end)
+      ]
+    "bound" -> together
+      [ spawn forkOS "bound1" (until' end (lanesPause 5 >> compute 0))
+      , spawn forkOS "bound2" (until' end (lanesPause 5 >> compute 0))
+      , spawn forkIO "free" (compute end)
+      ]
+    "callin" -> lanesCallIn (round (seconds * 500))
+    "blocked" -> blocked end seconds
+    _ -> die "Lanes MODE SECONDS"
+
+main :: IO ()
+main = do
+  [mode, seconds] <- getArgs
+  waitForGo
+  run mode (read seconds)
+  lanesPrint

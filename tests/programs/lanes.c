@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The foreign functions of Lanes.hs. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "tally.h"
+
+enum { HOLD, TOGETHER, CALL_IN, PAUSE, N_TALLIES };
+
+static struct tally tallies[N_TALLIES] = {
+	[HOLD] = {.name = "lanes_hold"},
+	[TOGETHER] = {.name = "lanes_together"},
+	[CALL_IN] = {.name = "lanes_call_in"},
+	[PAUSE] = {.name = "lanes_pause"},
+};
+
+/* Sleeps, and whoever calls it unsafely keeps its capability. */
+void lanes_hold(int ms);
+void lanes_hold(int ms)
+{
+	struct tally_start s = tally__begin();
+
+	tally__sleep((uint64_t)ms * 1000000);
+	tally__end(&tallies[HOLD], s);
+}
+
+/* Sleeps up to the next whole multiple of a time, so that all callers come back together. */
+void lanes_together(int ms);
+void lanes_together(int ms)
+{
+	struct tally_start s = tally__begin();
+	uint64_t step = (uint64_t)ms * 1000000, at = (s.wall_ns / step + 1) * step;
+	struct timespec ts = {.tv_sec = (time_t)(at / 1000000000),
+			      .tv_nsec = (long)(at % 1000000000)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	tally__end(&tallies[TOGETHER], s);
+}
+
+void lanes_pause(int ms);
+void lanes_pause(int ms)
+{
+	struct tally_start s = tally__begin();
+
+	tally__sleep((uint64_t)ms * 1000000);
+	tally__end(&tallies[PAUSE], s);
+}
+
+extern int lanesBack(int n); /* Lanes.hs */
+
+struct caller {
+	pthread_t thread;
+	int n;
+};
+
+static void *call_in(void *arg)
+{
+	const struct caller *c = arg;
+
+	for (int i = 0; i < c->n; i++) {
+		struct tally_start s = tally__begin();
+
+		lanesBack(i);
+		tally__end(&tallies[CALL_IN], s);
+		tally__sleep(1000000);
+	}
+	return NULL;
+}
+
+/* Two threads of C's own that call Haskell n times each. */
+void lanes_call_in(int n);
+void lanes_call_in(int n)
+{
+	struct caller c[2] = {{.n = n}, {.n = n}};
+
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&c[i].thread, NULL, call_in, &c[i]))
+			abort();
+	for (int i = 0; i < 2; i++)
+		pthread_join(c[i].thread, NULL);
+}
+
+void lanes_print(void);
+void lanes_print(void)
+{
+	tally__print(tallies, N_TALLIES);
+}

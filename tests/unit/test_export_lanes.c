@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Formats with a time axis and lanes of all kinds: speedscope's and Chrome's, byte for byte
+ * against tests/data/export/ (SAFESCOPED_UPDATE=1 writes those anew), and by the rules of the
+ * trace event format; and files that would be too large.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+
+#include "export/view.h"
+#include "test_export_lanes.h"
+
+static const struct export_opts plain = {.weight = WEIGHT_WALL};
+
+static char *render(const char *format, const struct timeline *tl)
+{
+	const struct export_format *f = export__find(format, strlen(format));
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	assert_non_null(out);
+	assert_int_equal(f->write(out, tl, &plain), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(strlen(text), len);
+	return text;
+}
+
+static void assert_golden(const char *name, const char *format, const struct timeline *tl)
+{
+	const char *slash = strrchr(__FILE__, '/');
+	char *text = render(format, tl), *expected, path[512];
+	size_t len = strlen(text), n;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%.*s/../data/export/%s", slash ? (int)(slash - __FILE__) : 1,
+		 slash ? __FILE__ : ".", name);
+	if (getenv("SAFESCOPED_UPDATE")) {
+		file = fopen(path, "w");
+		assert_non_null(file);
+		assert_int_equal(fwrite(text, 1, len, file), len);
+		assert_int_equal(fclose(file), 0);
+	}
+	file = fopen(path, "r");
+	assert_non_null(file);
+	expected = calloc(1, len + 2);
+	assert_non_null(expected);
+	n = fread(expected, 1, len + 1, file);
+	fclose(file);
+	if (n != len || memcmp(text, expected, len))
+		fail_msg("%s: expected\n%s\ngot\n%s", name, expected, text);
+	free(expected);
+	free(text);
+}
+
+static void test_golden(void **state)
+{
+	(void)state;
+	assert_golden("lanes.speedscope.json", "speedscope", &lanes);
+	assert_golden("lanes.trace.json", "chrome", &lanes);
+}
+
+/* ── the rules of the trace event format ─────────────────────────────────────────────────── */
+
+static double number(const cJSON *event, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItem(event, key);
+
+	if (!cJSON_IsNumber(item))
+		fail_msg("no number %s", key);
+	return item->valuedouble;
+}
+
+static const char *string(const cJSON *event, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItem(event, key);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static bool same_track(const cJSON *a, const cJSON *b)
+{
+	return number(a, "pid") == number(b, "pid") && number(a, "tid") == number(b, "tid");
+}
+
+/* Nanoseconds: microseconds with three digits are exact as far as a double goes. */
+static int64_t ns_of(const cJSON *event, const char *key)
+{
+	return (int64_t)(number(event, key) * 1000 + 0.5);
+}
+
+/* The slices of an event's track that are open behind it, the outermost first. */
+static size_t open_slices(const cJSON *events, const cJSON *until, const cJSON *open[8])
+{
+	const cJSON *e;
+	size_t n = 0;
+	int64_t at = 0;
+
+	for (e = events->child; e; e = e->next) {
+		const char *ph = string(e, "ph");
+
+		if ((!strcmp(ph, "B") || !strcmp(ph, "E")) && same_track(e, until)) {
+			assert_true(ns_of(e, "ts") >= at);
+			at = ns_of(e, "ts");
+			if (*ph == 'B') {
+				assert_true(n < 8);
+				open[n++] = e;
+			} else {
+				/* the innermost one ends, and it was not empty */
+				assert_true(n > 0);
+				assert_string_equal(string(open[n - 1], "name"), string(e, "name"));
+				assert_true(ns_of(open[--n], "ts") < at);
+			}
+		}
+		if (e == until)
+			break;
+	}
+	return n;
+}
+
+/* What an arrow's end binds to: a slice that is open then. */
+static bool has_slice(const cJSON *events, const cJSON *flow)
+{
+	const cJSON *e, *begin = NULL;
+	int64_t ts = ns_of(flow, "ts");
+	int depth = 0;
+
+	cJSON_ArrayForEach (e, events) {
+		if (!same_track(e, flow) || !strcmp(string(e, "ph"), "M") || ns_of(e, "ts") > ts)
+			continue;
+		depth += !strcmp(string(e, "ph"), "B");
+		depth -= !strcmp(string(e, "ph"), "E");
+		begin = e;
+	}
+	return begin && depth > 0;
+}
+
+static void check_event(const cJSON *events, const cJSON *e)
+{
+	const char *ph = string(e, "ph");
+	const cJSON *open[8];
+
+	assert_true(number(e, "pid") > 0);
+	assert_true(cJSON_IsString(cJSON_GetObjectItem(e, "name")));
+	number(e, "tid");
+	if (!strcmp(ph, "M")) {
+		assert_non_null(cJSON_GetObjectItem(e, "args"));
+		return;
+	}
+	assert_true(number(e, "ts") >= 0);
+	if (!strcmp(ph, "B") || !strcmp(ph, "E")) {
+		open_slices(events, e, open);
+	} else if (!strcmp(ph, "s") || !strcmp(ph, "f")) {
+		assert_true(has_slice(events, e));
+		number(e, "id");
+	} else if (!strcmp(ph, "C")) {
+		assert_true(cJSON_IsNumber(cJSON_GetObjectItem(e, "args")->child));
+	} else if (!strcmp(ph, "i")) {
+		assert_int_equal(strlen(string(e, "s")), 1);
+	} else {
+		fail_msg("phase %s", ph);
+	}
+}
+
+static size_t count(const cJSON *events, const char *ph)
+{
+	const cJSON *e;
+	size_t n = 0;
+
+	cJSON_ArrayForEach (e, events)
+		n += !strcmp(string(e, "ph"), ph);
+	return n;
+}
+
+static void test_chrome_rules(void **state)
+{
+	char *text = render("chrome", &lanes);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *events = cJSON_GetObjectItem(root, "traceEvents"), *e;
+
+	(void)state;
+	assert_non_null(root);
+	cJSON_ArrayForEach (e, events) {
+		const cJSON *open[8];
+
+		check_event(events, e);
+		if (!e->next || !same_track(e, e->next))
+			assert_true(*string(e, "ph") != 'E' || !open_slices(events, e, open));
+	}
+	assert_int_equal(count(events, "B"), count(events, "E"));
+	/* of the flows only the first of the first process has both its ends */
+	assert_int_equal(count(events, "s"), 1);
+	assert_int_equal(count(events, "f"), 1);
+	/* collections, marks */
+	assert_int_equal(count(events, "i"), 2 + 2 + 2);
+	/* one before the axis moved to its start, one behind its end left out */
+	assert_int_equal(count(events, "C"), 3 + 1);
+	cJSON_Delete(root);
+	free(text);
+}
+
+/* The slices of a lane cover it, but for its idleness. */
+static void test_chrome_covers(void **state)
+{
+	char *text = render("chrome", &lanes);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *e;
+	int64_t ns = 0;
+
+	(void)state;
+	cJSON_ArrayForEach (e, cJSON_GetObjectItem(root, "traceEvents")) {
+		if (number(e, "pid") != 4242)
+			continue;
+		if (!strcmp(string(e, "cat"), "thread"))
+			ns -= ns_of(e, "ts");
+		if (cJSON_HasObjectItem(cJSON_GetObjectItem(e, "args"), "state"))
+			ns += ns_of(e, "ts");
+	}
+	assert_int_equal(ns, 90 * MS);
+	cJSON_Delete(root);
+	free(text);
+}
+
+/* ── a session of hours ──────────────────────────────────────────────────────────────────── */
+
+#define MANY 1500000
+
+static struct tl_stretch *make_many(void)
+{
+	struct tl_stretch *v = calloc(MANY, sizeof(*v));
+
+	assert_non_null(v);
+	for (size_t i = 0; i < MANY; i++)
+		v[i] = (struct tl_stretch){.start_ns = T0 + i * 1000,
+					   .end_ns = T0 + (i + 1) * 1000,
+					   .stack = i % 2 ? S_FIB : S_SLEEP,
+					   .state = i % 2 ? ST_HASKELL : ST_SAFE_CALL_BLOCKED};
+	/* one that is long stays as it is */
+	v[MANY - 1].end_ns += 5000 * MS;
+	return v;
+}
+
+struct seen {
+	uint64_t ns, at;
+	size_t n, merged;
+	uint64_t longest;
+};
+
+static void see(void *ctx, const struct span *span)
+{
+	struct seen *seen = ctx;
+
+	if (seen->n)
+		assert_int_equal(span->start_ns, seen->at);
+	seen->at = span->end_ns;
+	seen->ns += span->end_ns - span->start_ns;
+	seen->merged += span->merged;
+	seen->n++;
+	if (!span->merged)
+		seen->longest = MAX(seen->longest, span->end_ns - span->start_ns);
+}
+
+static void test_many_stretches(void **state)
+{
+	struct tl_stretch *stretches = make_many();
+	const struct tl_lane lane = {.tid = 1,
+				     .start_ns = T0,
+				     .end_ns = stretches[MANY - 1].end_ns,
+				     .stretches = stretches,
+				     .n_stretches = MANY};
+	const struct tl_target target = {.pid = 1, .comm = "t", .lanes = &lane, .n_lanes = 1};
+	const struct timeline tl = {
+		.session = {.version = "1", .start_ns = T0, .end_ns = lane.end_ns},
+		.targets = &target,
+		.n_targets = 1,
+		.frames = lanes_frames,
+		.n_frames = ARRAY_SIZE(lanes_frames),
+		.stacks = lanes_stacks,
+		.n_stacks = ARRAY_SIZE(lanes_stacks),
+	};
+	const struct lane_view view = {
+		.kind = LANE_THREAD, .target = &target, .n = MANY, .thread = &lane};
+	struct seen seen = {0};
+	char *text;
+
+	(void)state;
+	view__each(&view, 0, see, &seen);
+	assert_int_equal(seen.n, MANY);
+	seen = (struct seen){0};
+	view__each(&view, 65536, see, &seen);
+	assert_int_equal(seen.ns, lane.end_ns - T0);
+	assert_true(seen.n <= 2 + (uint64_t)MANY * 1000 / 65536);
+	assert_true(seen.merged + 1 == seen.n);
+	assert_int_equal(seen.longest, 5000 * MS + 1000);
+	text = render("chrome", &tl);
+	assert_true(strlen(text) < (size_t)180 << 20);
+	assert_null(strstr(text, "\"merged_under_ns\":\"0\""));
+	free(text);
+	free(stretches);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_chrome_rules),
+		cmocka_unit_test(test_chrome_covers),
+		cmocka_unit_test(test_many_stretches),
+	};
+
+	log__set_level(LOG_LVL_QUIET);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Capability lanes: a capability does what the thread that holds it does. */
+#include "test_timeline_kit.h"
+
+static const struct tl_cap_lane *cap_of(const struct tl_target *t, uint32_t no)
+{
+	for (size_t i = 0; i < t->n_cap_lanes; i++)
+		if (t->cap_lanes[i].no == no)
+			return &t->cap_lanes[i];
+	fail_msg("no lane of capability %u", no);
+	return NULL;
+}
+
+static void check_cap_stretch(const struct tl_cap_lane *lane, size_t i, uint64_t start,
+			      uint64_t end, enum tl_cap_state state, pid_t tid, uint64_t tso)
+{
+	assert_true(i < lane->n_stretches);
+	assert_string_equal(cap_state__name((enum tl_cap_state)lane->stretches[i].state),
+			    cap_state__name(state));
+	assert_int_equal(lane->stretches[i].start_ns, start);
+	assert_int_equal(lane->stretches[i].end_ns, end);
+	assert_int_equal(lane->stretches[i].tid, tid);
+	assert_int_equal(lane->stretches[i].tso, tso);
+}
+
+static union rec *with_cap(union rec *r, uint32_t cap, uint64_t tso)
+{
+	struct wire_rts *rts = r->h.type == WIRE_SAMPLE ? &r->sample.rts
+			       : r->h.type == WIRE_OFF	? &r->off.rts
+							: &r->call.rts;
+
+	rts->cap_no = cap;
+	rts->tso = tso ? 0x1000 : 0;
+	rts->tso_id = tso;
+	return r;
+}
+
+static union rec *mk_tick(union rec *r, uint64_t ns, uint32_t n, uint64_t disabled)
+{
+	rec_head(r, WIRE_TICK, 99, ns, sizeof(r->tick) + n * sizeof(struct wire_tick_cap));
+	r->tick.ncaps = r->tick.enabled = n;
+	for (uint32_t i = 0; i < n; i++) {
+		r->tick.caps[i].no = i;
+		r->tick.caps[i].disabled = disabled >> i & 1;
+	}
+	return r;
+}
+
+/* Thread 7 makes a recorded safe call; thread 8 has the capability meanwhile. */
+static void test_hand_over(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_cap_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   0, 3));
+	put(&kit, with_cap(mk_off(&r, 8, T0, T0 + 10000, T0 + 20000, WIRE_WHERE_NO_CAP, STOP),
+			   WIRE_NO_CAP, 0));
+	put(&kit,
+	    with_cap(mk_off(&r, 7, T0 + 10500, T0 + 90000, T0 + 90000, WIRE_WHERE_SAFE_CALL, STOP),
+		     0, 3));
+	put(&kit,
+	    with_cap(mk_call(&r, 7, T0 + 10000, T0 + 95000, SITE(1), RET(HS(1)), STOP), 0, 3));
+	put(&kit, with_cap(mk_off(&r, 8, T0 + 60000, T0 + 61000, T0 + 70000, WIRE_WHERE_HASKELL,
+				  RET(HS(2)), STOP),
+			   0, 4));
+	put(&kit, with_cap(mk_off(&r, 8, T0 + 80000, 0, END, WIRE_WHERE_NO_CAP, STOP), 0, 0));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	finish(&kit);
+	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	check_cap_stretch(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
+	check_cap_stretch(lane, 1, T0 + 10000, T0 + 20000, CS_IDLE, 0, 0);
+	/* 8 has it from its switch-in on: what it ran is known by where it was at its next stay */
+	check_cap_stretch(lane, 2, T0 + 20000, T0 + 60000, CS_HASKELL, 8, 4);
+	check_cap_stretch(lane, 3, T0 + 60000, T0 + 61000, CS_HASKELL, 8, 4); /* a page */
+	check_cap_stretch(lane, 4, T0 + 61000, T0 + 70000, CS_PREEMPTED, 8, 4);
+	/* and after it by the one that it had last */
+	check_cap_stretch(lane, 5, T0 + 70000, T0 + 80000, CS_HASKELL, 8, 4);
+	check_cap_stretch(lane, 6, T0 + 80000, T0 + 95000, CS_IDLE, 0, 0);
+	check_cap_stretch(lane, 7, T0 + 95000, T0 + 100000, CS_HASKELL, 7, 3);
+	check_cap_stretch(lane, 8, T0 + 100000, END, CS_IDLE, 0, 0);
+	assert_int_equal(lane->n_stretches, 9);
+	lane = cap_of(timeline__target(kit.tl, 0), 1);
+	assert_int_equal(lane->states_ns[CS_IDLE], END - T0);
+	timeline__free(kit.tl);
+}
+
+/* What a thread held between two events is found by its neighbours. */
+static void test_inferred(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_cap_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	/* no sample before the call: it gave capability 1 away */
+	put(&kit,
+	    with_cap(mk_call(&r, 7, T0 + 10000, T0 + 30000, SITE(1), RET(HS(1)), STOP), 1, 3));
+	/* nor after it: it ran on the one that the sample then shows */
+	put(&kit,
+	    with_cap(mk_call(&r, 7, T0 + 40000, T0 + 60000, SITE(1), RET(HS(1)), STOP), 0, 3));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 80000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   1, 3));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
+	finish(&kit);
+	lane = cap_of(timeline__target(kit.tl, 0), 1);
+	check_cap_stretch(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
+	check_cap_stretch(lane, 1, T0 + 10000, T0 + 60000, CS_IDLE, 0, 0);
+	check_cap_stretch(lane, 2, T0 + 60000, T0 + 90000, CS_HASKELL, 7, 3);
+	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	check_cap_stretch(lane, 1, T0 + 30000, T0 + 40000, CS_HASKELL, 7, 3);
+	timeline__free(kit.tl);
+}
+
+static void test_states(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_cap_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, CFN(3), CIP(CFN(3)),
+				     CALLED(HS(1)), STOP),
+			   0, 3));
+	mk_off(&r, 7, T0 + 10000, T0 + 20000, T0 + 20000, WIRE_WHERE_HASKELL, CIP(CFN(3)),
+	       CALLED(HS(1)), STOP);
+	r.off.syscall = 35;
+	r.off.ip = CFN(3);
+	put(&kit, with_cap(&r, 0, 3));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 30000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 45000, WIRE_WHERE_RTS, RTS(1), CIP(RTS(1)), STOP),
+			   0, 0));
+	put(&kit, with_cap(mk_off(&r, 7, T0 + 50000, 0, END, WIRE_WHERE_NO_CAP, STOP), 0, 0));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
+	finish(&kit);
+	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	assert_int_equal(lane->states_ns[CS_UNSAFE_CALL], 20000);
+	assert_int_equal(lane->states_ns[CS_GC], 10000);
+	assert_int_equal(lane->states_ns[CS_RTS], 10000);
+	/* nobody holds capability 1, but it is stopped for the collection */
+	lane = cap_of(timeline__target(kit.tl, 0), 1);
+	check_cap_stretch(lane, 0, T0, T0 + 30000, CS_IDLE, 0, 0);
+	check_cap_stretch(lane, 1, T0 + 30000, T0 + 40000, CS_GC, 0, 0);
+	check_cap_stretch(lane, 2, T0 + 40000, END, CS_IDLE, 0, 0);
+	timeline__free(kit.tl);
+}
+
+/* setNumCapabilities: a third one, then two again. */
+static void test_number_changes(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+	const struct tl_cap_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_tick(&r, T0 + 1000, 2, 0));
+	put(&kit, mk_tick(&r, T0 + 20000, 3, 0));
+	put(&kit, mk_tick(&r, T0 + 30000, 3, 0));
+	put(&kit, mk_tick(&r, T0 + 40000, 3, 4));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
+	t = finish(&kit);
+	assert_int_equal(t->n_cap_lanes, 3);
+	lane = cap_of(t, 2);
+	check_cap_stretch(lane, 0, T0 + 20000, T0 + 40000, CS_IDLE, 0, 0);
+	check_cap_stretch(lane, 1, T0 + 40000, END, CS_DISABLED, 0, 0);
+	assert_int_equal(cap_of(t, 1)->start_ns, T0);
+	assert_int_equal(t->capabilities, 3);
+	timeline__free(kit.tl);
+}
+
+/* In calls without a record the capability was free. */
+static void test_short_calls(void **state)
+{
+	struct wire_thread th = {.tgid = PID};
+	struct kit kit;
+	union rec r;
+	const struct tl_cap_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
+	put(&kit, with_cap(mk_sample(&r, 7, END - 500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   0, 3));
+	th.on_since_ns = END - 1000;
+	th.short_calls = 3;
+	th.short_wall_ns = 300;
+	assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+	finish(&kit);
+	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	assert_int_equal(lane->states_ns[CS_HASKELL], 700);
+	assert_int_equal(lane->states_ns[CS_IDLE], END - T0 - 700);
+	timeline__free(kit.tl);
+}
+
+/* Two that claim one capability: who is seen with it later has it, and the other again after him.
+ */
+static void test_overlap(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_cap_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	for (pid_t tid = 7; tid <= 8; tid++) {
+		uint64_t from = T0 + (tid == 7 ? 0 : 20000);
+
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, from));
+		put(&kit, with_cap(mk_sample(&r, tid, from + 1000, WIRE_WHERE_HASKELL, HS(1),
+					     IP(HS(1)), STOP),
+				   0, (uint64_t)tid));
+		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, tid, tid == 7 ? END : from + 10000));
+	}
+	finish(&kit);
+	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	check_cap_stretch(lane, 0, T0, T0 + 20000, CS_HASKELL, 7, 7);
+	check_cap_stretch(lane, 1, T0 + 20000, T0 + 30000, CS_HASKELL, 8, 8);
+	check_cap_stretch(lane, 2, T0 + 30000, END, CS_HASKELL, 7, 7);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hand_over),   cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_states),	    cmocka_unit_test(test_number_changes),
+		cmocka_unit_test(test_short_calls), cmocka_unit_test(test_overlap),
+	};
+
+	return cmocka_run_group_tests_name("timeline_caps", tests, NULL, NULL);
+}

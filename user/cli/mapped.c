@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Code that processes map while the session runs: a target's new libraries get names and unwind
+ * rows, and a process that maps a GHC runtime is looked at.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <uthash.h>
+
+#include "base/base.h"
+#include "session_priv.h"
+
+/* dlopen() maps a library, and what it needs, in several steps. */
+#define MAPS_SETTLE_NS 20000000ULL
+/* Who maps and unmaps all the time (a JIT) is read again this often. */
+#define MAPS_EVERY_NS	   200000000ULL
+#define MAPS_EVERY_ANON_NS 1000000000ULL
+/* A host that compiles starts thousands of programs a second, each of which maps several files. */
+#define WAKE_EVERY_NS 5000000ULL
+/* After a loss every process is looked at again, that often at most. */
+#define RESCAN_EVERY_NS 10000000000ULL
+/* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
+#define PLAIN_MAX     16384U
+#define PLAIN_KEEP_NS 30000000000ULL
+
+struct file_key {
+	uint64_t ino, generation;
+	uint32_t dev_major, dev_minor;
+};
+
+struct plain_file {
+	struct file_key key;
+	UT_hash_handle hh;
+};
+
+struct mapped {
+	struct plain_file *plain;
+	uint64_t plain_since_ns;
+	uint64_t now;
+	uint64_t rescan_ns; /* when it was done last */
+	bool lost, silent;
+	bool busy;	/* the last look found something: the next one waits a while */
+	pid_t last_pid; /* records of one process come together */
+	struct member *last;
+};
+
+int mapped__new(struct mapped **ret_mapped)
+{
+	*ret_mapped = calloc(1, sizeof(**ret_mapped));
+	return *ret_mapped ? 0 : -ENOMEM;
+}
+
+static void forget_plain(struct mapped *m)
+{
+	struct plain_file *f, *next;
+
+	HASH_ITER (hh, m->plain, f, next) {
+		HASH_DEL(m->plain, f);
+		free(f);
+	}
+}
+
+void mapped__free(struct mapped *m)
+{
+	if (m)
+		forget_plain(m);
+	free(m);
+}
+
+/* Without memory for it the file is only looked at again. */
+static void remember_plain(struct mapped *m, const struct file_key *key)
+{
+	struct plain_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return;
+	f->key = *key;
+	HASH_ADD(hh, m->plain, key, sizeof(f->key), f);
+}
+
+static bool is_plain(struct mapped *m, const struct file_key *key)
+{
+	struct plain_file *f;
+
+	if (HASH_COUNT(m->plain) >= PLAIN_MAX || m->now - m->plain_since_ns > PLAIN_KEEP_NS) {
+		forget_plain(m);
+		m->plain_since_ns = m->now;
+	}
+	HASH_FIND(hh, m->plain, key, sizeof(*key), f);
+	return f != NULL;
+}
+
+/* The exec itself is told by another record. */
+static bool is_exe(const struct kernel_mapping *map)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", map->pid);
+	return stat(path, &st) == 0 && st.st_ino == map->ino &&
+	       major(st.st_dev) == map->dev_major && minor(st.st_dev) == map->dev_minor;
+}
+
+static void look_at_other(struct session *s, const struct kernel_mapping *map)
+{
+	struct file_key key;
+	int found;
+
+	memset(&key, 0, sizeof(key));
+	key.ino = map->ino;
+	key.generation = map->generation;
+	key.dev_major = map->dev_major;
+	key.dev_minor = map->dev_minor;
+	if (!map->ino || is_plain(s->mapped, &key))
+		return;
+	found = discover__mapping(s->cache, map->pid, map->start, map->ino);
+	if (found == 0)
+		remember_plain(s->mapped, &key);
+	else if (found > 0 && !is_exe(map))
+		follow__on_mapped(s, map->pid);
+}
+
+static void member_mapped(struct mapped *all, struct member *m, const struct kernel_mapping *map)
+{
+	uint64_t every = map->ino ? MAPS_EVERY_NS : MAPS_EVERY_ANON_NS;
+	uint64_t due = MAX(all->now + MAPS_SETTLE_NS, m->maps_read_ns + every);
+
+	if (!m->maps_due_ns || due < m->maps_due_ns)
+		m->maps_due_ns = due;
+}
+
+static void on_mapping(void *ctx, const struct kernel_mapping *map)
+{
+	struct session *s = ctx;
+	struct mapped *m = s->mapped;
+
+	m->busy = true;
+	if (!map) {
+		m->lost = true;
+		return;
+	}
+	if (map->pid != m->last_pid) {
+		m->last_pid = map->pid;
+		m->last = members__find_live(s, map->pid);
+	}
+	if (m->last)
+		member_mapped(m, m->last, map);
+	else if (follow__wants(s, map->pid))
+		look_at_other(s, map);
+}
+
+static void after_loss(struct session *s, uint64_t now)
+{
+	for (size_t i = 0; i < s->n_members; i++)
+		if (s->members[i].live && !s->members[i].maps_due_ns)
+			s->members[i].maps_due_ns = now;
+	s->mapped->lost = false;
+	if (s->options->mode == MODE_SYSTEM && now - s->mapped->rescan_ns >= RESCAN_EVERY_NS) {
+		s->mapped->rescan_ns = now;
+		follow__all_now(s);
+	}
+}
+
+int mapped__fd(const struct session *s)
+{
+	return s->mapped->busy ? -1 : kernel__mappings_fd(s->kernel);
+}
+
+uint64_t mapped__next_due(const struct session *s)
+{
+	return s->mapped->busy ? s->mapped->now + WAKE_EVERY_NS : 0;
+}
+
+bool mapped__works(const struct session *s)
+{
+	return !s->mapped->silent;
+}
+
+void mapped__drain(struct session *s, uint64_t now)
+{
+	struct mapped *m = s->mapped;
+
+	m->now = now;
+	m->busy = false;
+	m->last_pid = 0;
+	m->last = NULL;
+	m->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
+	if (m->lost)
+		after_loss(s, now);
+	for (size_t i = 0; i < s->n_members; i++) {
+		struct member *member = &s->members[i];
+
+		if (!member->live || !member->maps_due_ns || now < member->maps_due_ns)
+			continue;
+		member->maps_due_ns = 0;
+		member->maps_read_ns = now;
+		members__read_maps(s, member);
+	}
+}

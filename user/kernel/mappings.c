@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Executable mappings of all processes, as the kernel makes them: perf's own MMAP2 records, in a
+ * small ring for each CPU. They need no program in the path of mmap() and no process is polled; it
+ * is how a library that is dlopened long after the exec is found.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+
+/* Data pages of a ring, a power of two: 64 KiB hold some 500 records. */
+#define RING_PAGES   16U
+#define RING_PAGE    4096U
+#define RING_BYTES   (RING_PAGES * RING_PAGE)
+#define RECORD_BYTES 65536U
+
+/* include/uapi/linux/perf_event.h, PERF_RECORD_MMAP2 without MMAP_BUILD_ID */
+struct record_mmap2 {
+	struct perf_event_header header;
+	__u32 pid, tid;
+	__u64 addr, len, pgoff;
+	__u32 maj, min;
+	__u64 ino, ino_generation;
+	__u32 prot, flags;
+};
+
+struct mapping_ring {
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+struct mappings {
+	struct mapping_ring *rings;
+	int n;
+	int epoll_fd; /* readable when there is a record */
+};
+
+static int open_events(int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_period = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.exclude_kernel = 1,
+		.watermark = 1,
+		.wakeup_watermark = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_ring(int cpu, struct mapping_ring *ring)
+{
+	void *mem;
+
+	ring->fd = open_events(cpu);
+	if (ring->fd < 0)
+		return ring->fd;
+	mem = mmap(NULL, RING_PAGE + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	if (mem == MAP_FAILED) {
+		int err = -errno;
+
+		fd__close(&ring->fd);
+		return err;
+	}
+	ring->page = mem;
+	return 0;
+}
+
+void mappings__free(struct mappings *m)
+{
+	if (!m)
+		return;
+	for (int i = 0; i < m->n; i++) {
+		munmap(m->rings[i].page, RING_PAGE + RING_BYTES);
+		fd__close(&m->rings[i].fd);
+	}
+	fd__close(&m->epoll_fd);
+	free(m->rings);
+	free(m);
+}
+
+static int watch(struct mappings *m, const struct mapping_ring *ring)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(m->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev) ? -errno : 0;
+}
+
+int mappings__new(struct mappings **ret_mappings)
+{
+	int cpus = libbpf_num_possible_cpus(), err = 0;
+	struct mappings *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (m->epoll_fd < 0)
+		err = -errno;
+	m->rings = cpus > 0 ? calloc((size_t)cpus, sizeof(*m->rings)) : NULL;
+	if (!m->rings)
+		err = -ENOMEM;
+	for (int cpu = 0; cpu < cpus && !err; cpu++) {
+		err = open_ring(cpu, &m->rings[m->n]);
+		if (!err)
+			err = watch(m, &m->rings[m->n++]);
+		else if (err == -ENODEV)
+			err = 0; /* offline */
+	}
+	if (err) {
+		mappings__free(m);
+		return err;
+	}
+	*ret_mappings = m;
+	return 0;
+}
+
+static void hand_over(const uint8_t *record, size_t size, kernel_mapping_fn fn, void *ctx)
+{
+	struct record_mmap2 r;
+	struct kernel_mapping m;
+
+	memcpy(&r.header, record, sizeof(r.header));
+	if (r.header.type == PERF_RECORD_LOST)
+		fn(ctx, NULL);
+	if (r.header.type != PERF_RECORD_MMAP2 || size < sizeof(r))
+		return;
+	memcpy(&r, record, sizeof(r));
+	m = (struct kernel_mapping){
+		.pid = (pid_t)r.pid,
+		.start = r.addr,
+		.end = r.addr + r.len,
+		.dev_major = r.maj,
+		.dev_minor = r.min,
+		.ino = r.ino,
+		.generation = r.ino_generation,
+	};
+	if (m.pid > 0 && m.end > m.start)
+		fn(ctx, &m);
+}
+
+static void drain_ring(struct mapping_ring *ring, uint8_t *buf, kernel_mapping_fn fn, void *ctx)
+{
+	const uint8_t *data = (const uint8_t *)ring->page + RING_PAGE;
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = ring->page->data_tail;
+
+	while (head - tail >= sizeof(struct perf_event_header)) {
+		struct perf_event_header h;
+		uint64_t at = tail % RING_BYTES, first;
+
+		/* records are multiples of 8 bytes: a header never goes round the ring's end */
+		memcpy(&h, data + at, sizeof(h));
+		if (h.size < sizeof(h) || h.size > head - tail)
+			break;
+		first = MIN((uint64_t)h.size, RING_BYTES - at);
+		memcpy(buf, data + at, first);
+		memcpy(buf + first, data, h.size - first);
+		hand_over(buf, h.size, fn, ctx);
+		tail += h.size;
+	}
+	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+int kernel__mappings_fd(const struct kernel *kernel)
+{
+	return kernel->mappings ? kernel->mappings->epoll_fd : -1;
+}
+
+int kernel__mappings(struct kernel *kernel, kernel_mapping_fn fn, void *ctx)
+{
+	struct mappings *m = kernel->mappings;
+	uint8_t *buf;
+
+	if (!m)
+		return -ENOTSUP;
+	buf = malloc(RECORD_BYTES);
+	if (!buf)
+		return -ENOMEM;
+	for (int i = 0; i < m->n; i++)
+		drain_ring(&m->rings[i], buf, fn, ctx);
+	free(buf);
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ccs_target: the cost-centre stacks of a target, read in a killable child and kept. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "base/base.h"
+#include "ccs.h"
+#include "mem.h"
+#include "names.h"
+#include "target_priv.h"
+
+#define MAX_KEPT	   (1U << 18)
+#define READ_TIMEOUT_MS	   1000
+#define WHOLE_TREE_NS	   100000000ULL	 /* the child's time for what was not asked for */
+#define WHOLE_TREE_EACH_NS 2000000000ULL /* how often */
+/* A target whose memory hangs costs so many time limits and no more. */
+#define MAX_TIMEOUTS 3
+
+struct kept {
+	struct target_ccs ccs;
+	UT_hash_handle hh;
+};
+
+struct ccs_table {
+	struct kept *kept;
+	uint64_t whole_ns; /* when the whole tree was read last */
+	uint32_t timeouts;
+};
+
+struct job {
+	pid_t pid;
+	const uint64_t *addrs;
+	size_t n;
+	bool whole;
+};
+
+void ccs_table__free(struct ccs_table *table)
+{
+	struct kept *k, *next;
+
+	if (!table)
+		return;
+	HASH_ITER (hh, table->kept, k, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of next */
+		HASH_DEL(table->kept, k);
+		free(k);
+	}
+	free(table);
+}
+
+static int read_target(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	return mem__read(((const struct job *)ctx)->pid, addr, buf, len);
+}
+
+static int collect(void *ctx, void *out)
+{
+	struct job *job = ctx;
+	const struct ccs_reader reader = {.read = read_target, .ctx = job};
+
+	return ccs__collect(&reader, job->addrs, job->n,
+			    job->whole ? time__monotonic_ns() + WHOLE_TREE_NS : 0, out);
+}
+
+static const char *text_at(struct target *t, const struct ccs_found *found, uint32_t at)
+{
+	const char *s = found->text + MIN(at, CCS_MAX_TEXT - 1);
+
+	return names__intern(t->names, s, strnlen(s, MIN(CCS_MAX_STRING, CCS_MAX_TEXT - at)));
+}
+
+static int keep(struct target *t, const struct ccs_found *found, const struct ccs_node *node)
+{
+	struct ccs_table *table = t->ccs;
+	const struct ccs_centre *c;
+	struct kept *k;
+
+	HASH_FIND(hh, table->kept, &node->addr, sizeof(node->addr), k);
+	if (k)
+		return 0;
+	if (node->centre >= found->n_centres || node->centre >= CCS_MAX_CENTRES ||
+	    HASH_COUNT(table->kept) >= MAX_KEPT)
+		return -ENOSPC;
+	c = &found->centres[node->centre];
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	k->ccs = (struct target_ccs){
+		.addr = node->addr,
+		.parent = node->parent,
+		.label = text_at(t, found, c->label),
+		.module = text_at(t, found, c->module),
+		.src_loc = text_at(t, found, c->src_loc),
+	};
+	HASH_ADD(hh, table->kept, ccs.addr, sizeof(k->ccs.addr), k);
+	if (!k->hh.tbl) {
+		free(k);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
+{
+	struct job job = {.pid = t->info.pid, .addrs = addrs, .n = n};
+	uint64_t now = time__monotonic_ns();
+	struct ccs_found *found;
+	void *out;
+	int err;
+
+	if (!t->info.profiled)
+		return -ENOTSUP;
+	if (!t->ccs)
+		t->ccs = calloc(1, sizeof(*t->ccs));
+	if (!t->ccs)
+		return -ENOMEM;
+	if (t->ccs->timeouts >= MAX_TIMEOUTS)
+		return -ETIMEDOUT;
+	if (!target__alive(t))
+		return -ESRCH;
+	job.whole = !t->ccs->whole_ns || now - t->ccs->whole_ns >= WHOLE_TREE_EACH_NS;
+	err = mem__guard(READ_TIMEOUT_MS, collect, &job, sizeof(struct ccs_found), &out);
+	if (err) {
+		t->ccs->timeouts += err == -ETIMEDOUT;
+		return err;
+	}
+	if (job.whole)
+		t->ccs->whole_ns = now;
+	found = out;
+	for (uint32_t i = 0; !err && i < MIN(found->n_nodes, CCS_MAX_NODES); i++)
+		err = keep(t, found, &found->nodes[i]);
+	mem__guard_free(out, sizeof(struct ccs_found));
+	return err == -ENOSPC ? 0 : err;
+}
+
+int target__ccs(const struct target *t, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	struct kept *k = NULL;
+
+	if (t->ccs)
+		HASH_FIND(hh, t->ccs->kept, &addr, sizeof(addr), k);
+	if (!k)
+		return -ENOENT;
+	*ret_ccs = k->ccs;
+	return 0;
+}

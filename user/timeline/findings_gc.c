@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* findings_gc: garbage collection that takes much of the CPU, and its threads that spin without
+ * work. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings_priv.h"
+
+/* A third of the CPU time is more than a generational collector needs with room enough. */
+#define GC_CPU_PERCENT	33
+#define GC_WALL_PERCENT 5
+
+/* Collections that come this often and are this short are the youngest generation's: their number
+ * follows from the size of the allocation area. */
+#define MANY_PER_SECOND 20
+#define SHORT_PAUSE_NS	20000000
+/* Longer ones are felt by whoever waits for an answer. */
+#define LONG_PAUSE_NS 100000000
+
+/* Of the collector's CPU time, and of the session. */
+#define SPIN_PERCENT	  25
+#define SPIN_WALL_PERCENT 2
+/* Fewer samples than this tell no share. */
+#define SPIN_LEAST_SAMPLES 20
+
+/* ── the share ───────────────────────────────────────────────────────────────────────────── */
+
+static const char *hint(const struct tl_gc *gc, uint64_t wall_ns)
+{
+	if (!gc->known || !gc->count)
+		return "";
+	if ((double)gc->count * 1e9 >= (double)MANY_PER_SECOND * (double)wall_ns &&
+	    gc->pause_ns / gc->count <= SHORT_PAUSE_NS)
+		return "; many and short: a larger allocation area (+RTS -A64m) makes fewer of "
+		       "them";
+	if (gc->max_pause_ns >= LONG_PAUSE_NS)
+		return "; long pauses: less live data, compact regions, or +RTS --nonmoving-gc";
+	return "";
+}
+
+static void look_for_share(struct finder *f, uint64_t work_ns)
+{
+	const struct tl_gc *gc = &f->t->gc;
+	char pauses[256] = "";
+
+	if (!finding__share(work_ns, f->cpu_ns, GC_CPU_PERCENT) ||
+	    !finding__share(work_ns, f->wall_ns, GC_WALL_PERCENT))
+		return;
+	if (gc->known && gc->count)
+		snprintf(pauses, sizeof(pauses), ": %s of %s on average, longest %s",
+			 said__count(gc->count, "collection", "collections").s,
+			 said__ns(gc->pause_ns / gc->count).s, said__ns(gc->max_pause_ns).s);
+	finding__add(f, "gc_share", work_ns, "",
+		     "Garbage collection took %.0f %% of the program's CPU time (%s)%s%s",
+		     human__percent(work_ns, f->cpu_ns), said__ns(work_ns).s, pauses,
+		     hint(gc, f->wall_ns));
+}
+
+/* ── spinning ────────────────────────────────────────────────────────────────────────────── */
+
+/* Where threads of a parallel collection are when they have nothing to scavenge: rts/sm/GC.c
+ * (gcWorkerThread, any_work, waitForGcThreads), rts/SpinLock.c, rts/posix/OSThreads.c. */
+static bool spins(const struct tl_frame *leaf)
+{
+	static const char *const names[] = {
+		"sched_yield",	       "__sched_yield",
+		"yieldThread",	       "any_work",
+		"gcWorkerThread",      "scavenge_until_all_done",
+		"waitForGcThreads",    "wakeup_gc_threads",
+		"shutdown_gc_threads", "acquire_spin_lock_slow_path",
+	};
+
+	for (size_t i = 0; leaf && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(leaf->name, names[i]))
+			return true;
+	return false;
+}
+
+struct spin {
+	uint64_t ns, samples, all_samples;
+	/* of those names, the one with most samples */
+	const char *most;
+	uint64_t most_samples;
+};
+
+static void look_at_lane(const struct finder *f, const struct tl_lane *lane, struct spin *spin)
+{
+	for (size_t i = 0; i < lane->n_stretches; i++) {
+		const struct tl_stretch *s = &lane->stretches[i];
+		const struct tl_frame *leaf;
+
+		if (s->state != ST_GC_WORK || !s->samples)
+			continue;
+		leaf = finding__leaf(f->tl, s->stack);
+		spin->all_samples += s->samples;
+		if (!spins(leaf))
+			continue;
+		spin->samples += s->samples;
+		if (s->samples > spin->most_samples) {
+			spin->most = leaf->name;
+			spin->most_samples = s->samples;
+		}
+	}
+}
+
+static void look_for_spin(struct finder *f, uint64_t work_ns)
+{
+	struct spin spin = {0};
+
+	for (size_t i = 0; i < f->t->n_lanes; i++)
+		look_at_lane(f, &f->t->lanes[i], &spin);
+	if (!spin.all_samples)
+		return;
+	spin.ns = (uint64_t)((double)work_ns * (double)spin.samples / (double)spin.all_samples);
+	if (spin.samples < SPIN_LEAST_SAMPLES ||
+	    !finding__share(spin.samples, spin.all_samples, SPIN_PERCENT) ||
+	    !finding__share(spin.ns, f->wall_ns, SPIN_WALL_PERCENT))
+		return;
+	finding__add(f, "gc_spin", spin.ns, spin.most,
+		     "Threads of the parallel collector spun without work for about %s: %" PRIu64
+		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
+		     "leave that CPU time to the program",
+		     said__ns(spin.ns).s, spin.samples,
+		     said__count(spin.all_samples, "sample", "samples").s, spin.most);
+}
+
+void findings__gc(struct finder *f)
+{
+	uint64_t work = 0;
+
+	for (size_t i = 0; i < f->t->n_lanes; i++)
+		work += f->t->lanes[i].states_ns[ST_GC_WORK];
+	look_for_share(f, work);
+	look_for_spin(f, work);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * findings_haskell: what Haskell threads wait for that they should not: thunks that others
+ * evaluate, and MVars and transactions that put them to sleep and wake them all the time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings_priv.h"
+
+#define BLACKHOLE_PERCENT  2
+#define BLACKHOLE_LEAST_NS 10000000
+/* A server's threads all sleep on MVars or in STM, and that is as it should be; going to sleep this
+ * often is what costs. */
+#define SLEEPS_PER_SECOND 5000
+
+struct waits {
+	uint64_t ns, times, longest_ns;
+	size_t threads;
+	const struct tl_tso_lane *most; /* the one that waited longest */
+	uint64_t most_ns;
+};
+
+static void look_at(const struct finder *f, enum tl_tso_state state, struct waits *w)
+{
+	memset(w, 0, sizeof(*w));
+	for (size_t i = 0; i < f->t->n_tso_lanes; i++) {
+		const struct tl_tso_lane *lane = &f->t->tso_lanes[i];
+
+		if (!lane->states_ns[state])
+			continue;
+		w->threads++;
+		w->ns += lane->states_ns[state];
+		if (lane->states_ns[state] > w->most_ns) {
+			w->most_ns = lane->states_ns[state];
+			w->most = lane;
+		}
+		for (size_t k = 0; k < lane->n_stretches; k++) {
+			const struct tl_tso_stretch *s = &lane->stretches[k];
+
+			if (s->state != state)
+				continue;
+			w->times++;
+			w->longest_ns = MAX(w->longest_ns, s->end_ns - s->start_ns);
+		}
+	}
+}
+
+/* "thread 12", "thread 12 (worker)" */
+static void say_thread(const struct tl_tso_lane *lane, char *out, size_t size)
+{
+	if (lane->label && *lane->label)
+		snprintf(out, size, "thread %" PRIu64 " (%.60s)", lane->tso, lane->label);
+	else
+		snprintf(out, size, "thread %" PRIu64, lane->tso);
+}
+
+static void look_for_black_holes(struct finder *f)
+{
+	struct waits w;
+	char most[96];
+
+	look_at(f, HS_BLOCKED_BLACKHOLE, &w);
+	if (w.ns < BLACKHOLE_LEAST_NS || !finding__share(w.ns, f->wall_ns, BLACKHOLE_PERCENT))
+		return;
+	say_thread(w.most, most, sizeof(most));
+	finding__add(f, "blocked_on_black_hole", w.ns, most,
+		     "%s waited %s for values that other threads were evaluating (black holes), "
+		     "%s, longest %s: evaluate what is shared before it is shared",
+		     said__count(w.threads, "Haskell thread", "Haskell threads").s,
+		     said__ns(w.ns).s, said__count(w.times, "time", "times").s,
+		     said__ns(w.longest_ns).s);
+}
+
+static void look_for_sleeps(struct finder *f, enum tl_tso_state state, const char *kind,
+			    const char *what)
+{
+	struct waits w;
+	char most[96];
+
+	look_at(f, state, &w);
+	if (!w.most || (double)w.times * 1e9 < (double)SLEEPS_PER_SECOND * (double)f->wall_ns)
+		return;
+	say_thread(w.most, most, sizeof(most));
+	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), most,
+		     "%s went to sleep %s %s, %s each on average",
+		     said__count(w.threads, "Haskell thread", "Haskell threads").s, what,
+		     said__rate(w.times, f->wall_ns).s, said__ns(w.ns / MAX(w.times, 1)).s);
+}
+
+void findings__haskell(struct finder *f)
+{
+	look_for_black_holes(f);
+	look_for_sleeps(f, HS_BLOCKED_MVAR, "blocked_on_mvar", "on MVars");
+	look_for_sleeps(f, HS_BLOCKED_STM, "blocked_in_stm", "in STM");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the findings share. They know the picture, and nothing of how it is made. */
+#ifndef SAFESCOPED_TIMELINE_FINDINGS_PRIV_H
+#define SAFESCOPED_TIMELINE_FINDINGS_PRIV_H
+
+#include "base/base.h"
+#include "findings.h"
+
+struct finder {
+	const struct timeline *tl;
+	const struct tl_target *t;
+	uint64_t wall_ns; /* what was seen of the process */
+	uint64_t cpu_ns;  /* of all its threads */
+	struct findings *out;
+	int err; /* the first; later findings are not made */
+};
+
+/* `where`: NULL or "" if there is no place. The text is one sentence without a full stop. */
+void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *where,
+		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Numbers in sentences: said(…).s is for one printf. */
+struct said {
+	char s[64];
+};
+struct said said__ns(uint64_t ns);
+struct said said__count(uint64_t n, const char *one, const char *many); /* "1 call", "2 calls" */
+/* per second of `ns` */
+struct said said__rate(uint64_t n, uint64_t ns);
+
+/* part / whole >= percent / 100, without overflow */
+bool finding__share(uint64_t part, uint64_t whole, unsigned percent);
+
+/* ", called from Foo.bar": NULL without memory; "" without a caller. The caller frees. */
+char *finding__caller(const char *caller);
+/* The frame's place: "Foo.bar (src/Foo.hs:12)", else its name. NULL without memory. */
+char *finding__place(const struct tl_frame *frame);
+
+/* The frames of a stretch in which C code was called from Haskell code; UINT32_MAX: none.
+ * *ret_function is the outermost C function, the one that Haskell called. */
+void finding__call_of(const struct timeline *tl, uint32_t stack, uint32_t *ret_function,
+		      uint32_t *ret_caller);
+/* The leaf frame that is code in user space; NULL: none. */
+const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t stack);
+
+void findings__unsafe(struct finder *f);       /* findings_unsafe.c */
+void findings__safe(struct finder *f);	       /* findings_safe.c */
+void findings__gc(struct finder *f);	       /* findings_gc.c */
+void findings__capabilities(struct finder *f); /* findings_caps.c */
+void findings__haskell(struct finder *f);      /* findings_haskell.c */
+
+#endif

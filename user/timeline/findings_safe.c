@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * findings_safe: safe calls that cost more in overhead than in work: those so short that giving up
+ * the capability and taking it back is most of them, and those after which threads wait for it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings_priv.h"
+
+/*
+ * What suspendThread and resumeThread themselves cost when nobody else wants the capability: the
+ * difference between a null safe call and a null unsafe call, the least of many rounds, as
+ * scripts/bench-safe-call measures it. On a 2-core EPYC guest, with GHC 9.0.2, 9.6.6 and 9.10.3,
+ * -threaded: 38 to 110 ns, median 70; without -threaded 30 to 60, median 48. The probes' cost is
+ * not in it.
+ */
+#define SAFE_CALL_NS		70
+#define SAFE_CALL_UNTHREADED_NS 48
+
+/* A call that may take longer is no candidate for `unsafe`, however short most are: while it
+ * lasts, no collection can begin. Users' rule is 10 µs; the probes add one or two. */
+#define UNSAFE_MOST_NS 12000
+/* More work than this, and the overhead is small beside it. */
+#define CHEAP_MEAN_NS 1000
+/* What is left of a call after the probes' own time is no better known than to this. */
+#define RESOLUTION_NS 500
+/* The overhead's share of the program's own CPU time. */
+#define OVERHEAD_PERCENT 3
+/* Off the CPU and not preempted for less than this share of the wall time: it does not block. */
+#define NEVER_BLOCKS_PERCENT 1
+/* Rarer calls than this cannot cost much. */
+#define CALLS_PER_SECOND 5000
+
+/* Time that threads waited for a capability: its share of the session, and of the threads' time in
+ * and after safe calls. */
+#define CAP_WAIT_PERCENT      5
+#define CAP_WAIT_CALL_PERCENT 10
+#define CAP_WAIT_LEAST_NS     20000000
+
+/* ── calls that are too short to be safe ─────────────────────────────────────────────────── */
+
+/* What the session's own probes add to each call's wall time: the return from suspendThread's trap
+ * and the way into resumeThread's, which is one trap, and the program that runs in it. */
+static uint64_t bias_ns(const struct tl_target *t, const struct tl_call *call)
+{
+	uint64_t trap = t->probe_hits ? t->trap_ns_estimated / t->probe_hits : 0;
+
+	return MIN(call->min_ns, 2 * trap);
+}
+
+/* The program's CPU time while calls were counted, without what the probes took of it. */
+static uint64_t own_cpu_ns(const struct finder *f, const struct tl_call *call)
+{
+	double seen = (double)f->cpu_ns * MIN(MAX(call->observed_share, 0), 1);
+	uint64_t probes = f->t->trap_ns_estimated + (f->t->bpf_ns_known ? f->t->bpf_ns : 0);
+
+	return (uint64_t)seen > probes ? (uint64_t)seen - probes : 0;
+}
+
+static void look_for_cheap(struct finder *f, const struct tl_call *call)
+{
+	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, mean, overhead;
+	uint64_t cpu, wall = (uint64_t)((double)f->wall_ns * call->observed_share);
+	char *from, mean_text[80];
+
+	if (!call->calls || !wall || call->called_back || call->p99_ns > UNSAFE_MOST_NS ||
+	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
+	    finding__share(call->blocked_ns, call->wall_ns, NEVER_BLOCKS_PERCENT))
+		return;
+	mean = call->cpu_ns / call->calls;
+	mean -= MIN(mean, bias_ns(f->t, call));
+	overhead = call->calls * each;
+	/* with the probes' share taken out roughly, no more than all that there was */
+	cpu = MAX(own_cpu_ns(f, call), overhead);
+	if (mean > CHEAP_MEAN_NS || !finding__share(overhead, cpu, OVERHEAD_PERCENT))
+		return;
+	from = finding__caller(call->caller);
+	if (!from) {
+		f->err = -ENOMEM;
+		return;
+	}
+	/* the difference of two times of a microsecond or two */
+	if (mean < RESOLUTION_NS)
+		snprintf(mean_text, sizeof(mean_text), "less than 0.5 µs");
+	else
+		snprintf(mean_text, sizeof(mean_text), "about %s", said__ns(mean).s);
+	finding__add(f, "safe_call_overhead", overhead, call->site,
+		     "%s%s to the safe call %s%s, of %s each: leaving and taking back the "
+		     "capability costs about %s each time (calibrated, not measured here), %.0f %% "
+		     "of the program's CPU time; it never blocked: a candidate for `unsafe` if it "
+		     "never calls back",
+		     call->exact ? "" : "At least ", said__rate(call->calls, wall).s,
+		     call->function, from, mean_text, said__ns(each).s,
+		     human__percent(overhead, cpu));
+	free(from);
+}
+
+/* ── waiting for a capability ────────────────────────────────────────────────────────────── */
+
+/* The site with the longest wait. */
+static const struct tl_call *most_waited(const struct tl_target *t)
+{
+	const struct tl_call *most = NULL;
+
+	for (size_t i = 0; i < t->n_calls; i++) {
+		const struct tl_call *call = &t->calls[i];
+
+		if (call->cap_wait_ns != UINT64_MAX && call->cap_wait_ns &&
+		    (!most || call->cap_wait_ns > most->cap_wait_ns))
+			most = call;
+	}
+	return most;
+}
+
+static void look_for_waits(struct finder *f)
+{
+	const struct tl_call *most = most_waited(f->t);
+	uint64_t wait = 0, calls = 0;
+	char *from;
+
+	for (size_t i = 0; i < f->t->n_lanes; i++) {
+		const uint64_t *ns = f->t->lanes[i].states_ns;
+
+		wait += ns[ST_CAP_WAIT];
+		calls += ns[ST_SAFE_CALL_CPU];
+	}
+	/* sleeping calls are left out: a server's threads sleep in them for most of the time */
+	if (wait < CAP_WAIT_LEAST_NS || !finding__share(wait, f->wall_ns, CAP_WAIT_PERCENT) ||
+	    !finding__share(wait, wait + calls, CAP_WAIT_CALL_PERCENT))
+		return;
+	if (!most) {
+		finding__add(f, "capability_wait", wait, "",
+			     "Threads waited %s for a capability after safe calls",
+			     said__ns(wait).s);
+		return;
+	}
+	from = finding__caller(most->caller);
+	if (!from) {
+		f->err = -ENOMEM;
+		return;
+	}
+	finding__add(f, "capability_wait", wait, most->site,
+		     "Threads waited %s for a capability after safe calls: more of them had "
+		     "Haskell code to run than there are capabilities (%" PRIu32
+		     "); %s of it after %s%s (%s)",
+		     said__ns(wait).s, f->t->capabilities, said__ns(MIN(most->cap_wait_ns, wait)).s,
+		     most->function, from, said__count(most->calls, "call", "calls").s);
+	free(from);
+}
+
+void findings__safe(struct finder *f)
+{
+	for (size_t i = 0; i < f->t->n_calls && !f->err; i++)
+		look_for_cheap(f, &f->t->calls[i]);
+	look_for_waits(f);
+}
