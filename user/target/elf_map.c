@@ -198,6 +198,13 @@ void elf_map__drop(const struct elf_map *map, size_t offset, size_t len)
 		madvise((void *)(map->data + offset), end - offset, MADV_DONTNEED);
 }
 
+int elf_map__make_writable(const struct elf_map *map)
+{
+	if (map->total == 0)
+		return -ENOTSUP;
+	return mprotect((void *)map->data, map->total, PROT_READ | PROT_WRITE) ? -errno : 0;
+}
+
 bool elf_map__shrank(const struct elf_map *map)
 {
 	return map->total != 0 && map->slot >= 0 && atomic_load(&map_slots[map->slot].shrank);

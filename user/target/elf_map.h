@@ -29,6 +29,11 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map);
 void elf_map__free(struct elf_map *map);
 /* Gives the pages of a part back; they are read again when they are touched. */
 void elf_map__drop(const struct elf_map *map, size_t offset, size_t len);
+/*
+ * Makes the bytes writable, for this process alone and without changing the file: for a library
+ * that notes in them what it has done. -ENOTSUP: they are not the mapping's.
+ */
+int elf_map__make_writable(const struct elf_map *map);
 bool elf_map__shrank(const struct elf_map *map);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "target/dwarf.h"
 #include "rts_find.h"
 #include "rts_text.h"
 #include "symbols.h"
@@ -33,6 +34,7 @@ int target_cache__new(struct target_cache **ret_cache)
 
 static void file__free(struct file *file)
 {
+	dwarf__free(file->dwarf);
 	rts_text__free(file->rts_text);
 	if (file->rts)
 		rts__free(file->rts);

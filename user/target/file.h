@@ -19,6 +19,7 @@
 /* How many files are kept that no target maps any more. */
 #define FILES_MAX_UNUSED 64
 
+struct dwarf;
 struct rts;
 struct rts_text;
 struct symbols;
@@ -34,6 +35,8 @@ struct file {
 	bool debug_tried, debug_given;
 	struct symbols *symbols; /* of names.c, made at first use */
 	bool symbols_tried;
+	struct dwarf *dwarf; /* of names_source.c, made at first use; NULL: there is none */
+	bool dwarf_tried;
 	struct rts *rts; /* of rts_find.c: its addresses as in the file; NULL: holds none */
 	bool rts_tried;
 	struct rts_text *rts_text; /* of names.c */

@@ -13,6 +13,9 @@
 
 #include "base/base.h"
 #include "debugfile.h"
+#include "demangle.h"
+#include "describe.h"
+#include "names_source.h"
 #include "rts_text.h"
 #include "site.h"
 #include "symbols.h"
@@ -218,6 +221,39 @@ static void name_offset(struct names *names, const struct image *image, uint64_t
 	n->source = NAME_NONE;
 }
 
+/* The name as it was written, without the version that .symtab has: clock_gettime@GLIBC_2.17 */
+void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n)
+{
+	char buf[1024], plain[512];
+	size_t len = MIN(hit->name_len, strcspn(hit->name, "@"));
+
+	n->name = names__intern(names, hit->name, len);
+	n->name = intern(names, names__capi(n->name, plain, sizeof(plain)));
+	n->name = intern(names, demangle(n->name, buf, sizeof(buf)));
+}
+
+static void name_without_symbol(struct target *target, const struct image_map *map, uint64_t addr,
+				struct code_name *n)
+{
+	struct image *image = map->image;
+	uint64_t vaddr = addr - map->bias;
+	const char *plt = elf__plt_symbol(image->elf, vaddr);
+	char buf[1024], symbol[512];
+
+	n->code = classify(target, image, vaddr, NULL, false);
+	if (plt && plt[0]) {
+		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
+		n->name = intern(target->names, demangle(symbol, buf, sizeof(buf)));
+		n->source = NAME_EXACT;
+		n->code = CODE_C;
+		return;
+	}
+	if (names__best(target, map, &(struct names_place){.addr = addr, .vaddr = vaddr}, n) ||
+	    names__described(target, image, vaddr, false, n))
+		return;
+	name_offset(target->names, image, vaddr, n);
+}
+
 static void name_in_image(struct target *target, const struct image_map *map, uint64_t addr,
 			  struct code_name *n)
 {
@@ -228,7 +264,6 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	struct symbols_hit hit;
 	struct elf_fde fde;
 	struct zname z;
-	const char *plt;
 	bool label;
 
 	n->file = intern(names, image->base);
@@ -242,24 +277,29 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	}
 	symbols = symbols_of(target, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
-		n->code = classify(target, image, vaddr, NULL, false);
-		plt = elf__plt_symbol(image->elf, vaddr);
-		if (plt && plt[0]) {
-			n->name = names__intern(names, plt, strcspn(plt, "@"));
-			n->source = NAME_EXACT;
-			n->code = CODE_C;
-		} else {
-			name_offset(names, image, vaddr, n);
-		}
+		name_without_symbol(target, map, addr, n);
 		return;
 	}
 	label = zname__decode(hit.name, &z) == 0;
 	n->code = classify(target, image, vaddr, &hit, label);
-	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST &&
-	    !prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
-		/* behind a C function, and no module's symbol follows */
-		name_offset(names, image, vaddr, n);
+	if (names__best(target, map,
+			&(struct names_place){.addr = addr,
+					      .vaddr = vaddr,
+					      .symbols = symbols,
+					      .hit = &hit,
+					      .label = label ? &z : NULL},
+			n))
 		return;
+	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST) {
+		if (names__described(target, image, vaddr, true, n))
+			return;
+		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
+			if (names__described(target, image, vaddr, false, n))
+				return;
+			/* behind a C function, and no module's symbol follows */
+			name_offset(names, image, vaddr, n);
+			return;
+		}
 	}
 	/* unwind rows tell that a nameless function begins behind the nearest symbol */
 	if (n->code != CODE_HASKELL && hit.source == NAME_NEAREST &&
@@ -270,9 +310,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	n->source = hit.source;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
-		/* without the version that .symtab writes behind it: clock_gettime@GLIBC_2.17 */
-		n->name = names__intern(names, hit.name, MIN(hit.name_len, strcspn(hit.name, "@")));
-		n->name = intern(names, names__capi(n->name, z.name, sizeof(z.name)));
+		names__c_symbol(names, &hit, n);
 		return;
 	}
 	n->name = intern(names, z.name);
@@ -309,6 +347,19 @@ void names__code(struct target *target, uint64_t addr, bool is_return, struct co
 	*ret_name = n;
 }
 
+/* By its info table: stripped programs have no other mark. */
+static bool is_plumbing(const struct target *target, uint64_t info, bool updatee)
+{
+	const struct image_map *map = images__at(&target->images, info);
+	uint32_t type;
+
+	if (!map || !map->image || !map->image->elf)
+		return updatee;
+	type = describe__type(map->image->elf, info - map->bias);
+	/* a black hole has its thunk's place, and does not tell which one it was */
+	return updatee ? !describe__is_thunk(type) : describe__is_plumbing(type);
+}
+
 static void name_frame(struct target *target, uint64_t frame, struct code_name *n)
 {
 	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
@@ -316,10 +367,14 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 	char text[64];
 
 	switch ((enum wire_frame_kind)(frame >> WIRE_FRAME_KIND_SHIFT)) {
-	case WIRE_FRAME_HS_IP:
-	case WIRE_FRAME_C_IP:
 	case WIRE_FRAME_HS_RET:
 	case WIRE_FRAME_UPDATEE:
+		names__code(target, addr, false, n);
+		n->plumbing = is_plumbing(target, addr,
+					  frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_UPDATEE);
+		return;
+	case WIRE_FRAME_HS_IP:
+	case WIRE_FRAME_C_IP:
 		names__code(target, addr, false, n);
 		return;
 	case WIRE_FRAME_C_RET:

@@ -16,6 +16,7 @@
 #include "ccs.h"
 #include "debugfile.h"
 #include "insn.h"
+#include "ipe.h"
 #include "names.h"
 #include "target_priv.h"
 
@@ -54,6 +55,7 @@ void target__free(struct target *target)
 		return;
 	ccs_table__free(target->ccs);
 	names__free(target->names);
+	ipe__free(target->ipe);
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);

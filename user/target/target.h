@@ -183,7 +183,7 @@ enum name_source {
 	NAME_DWARF,
 	NAME_EXACT,	  /* a symbol that covers the address */
 	NAME_NEAREST,	  /* the nearest symbol below it */
-	NAME_DESCRIPTION, /* a closure description of the profiled RTS */
+	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
 };
 
 enum code_class {
@@ -204,6 +204,7 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
+	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
 };
 
 /*
@@ -290,5 +291,18 @@ struct target_rows {
 /* Reads the rows of the file behind a mapping. -ENOENT: it has none. */
 int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows);
 void target_rows__free(struct target_rows *rows);
+
+/* ── names without a process ─────────────────────────────────────────────────────────────── */
+
+/* An executable that names the functions of a process that is gone (an eventlog's addresses). */
+struct symfile;
+
+/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
+int symfile__open(const char *path, struct symfile **ret_file);
+void symfile__free(struct symfile *file);
+/* How far the process had moved it: told by beginnings of functions in the process. */
+void symfile__place(struct symfile *file, const uint64_t *addrs, size_t n);
+/* False: no function there. The strings live as long as the file. */
+bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *ret_name);
 
 #endif

@@ -10,6 +10,7 @@
 
 struct ccs_table;
 struct insn;
+struct ipe;
 struct names;
 
 struct target {
@@ -30,6 +31,9 @@ struct target {
 	struct insn *insn;
 	struct names *names;   /* of names.c */
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
+	/* of names_source.c: read when the first Haskell frame is named, again with new files */
+	struct ipe *ipe;
+	size_t ipe_images; /* how many files there were then */
 };
 
 /*

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What DWARF says of functions of this program: the preprocessor knows their lines. And of files
+ * that somebody damaged: the helper process may die of them, and nothing else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "target/dwarf.h"
+#include "target/elf.h"
+
+#define SELF "/proc/self/exe"
+
+enum { LINE_OF_IT = __LINE__ + 1 };
+__attribute__((noinline, noclone, used)) static int dwarf_test_function(int x)
+{
+	return x * 3 + getpid();
+}
+
+static struct elf_file *open_self(void)
+{
+	struct elf_file *elf = NULL;
+
+	assert_int_equal(elf__open_fd(open(SELF, O_RDONLY | O_CLOEXEC), SELF, &elf), 0);
+	return elf;
+}
+
+static uint64_t vaddr_of(const struct elf_file *elf, const char *symbol)
+{
+	struct elf_sym sym;
+
+	assert_int_equal(elf__find_symbol(elf, symbol, &sym, NULL), 0);
+	return sym.value;
+}
+
+static void check_place(const struct dwarf_place *p)
+{
+	assert_string_equal(p->name, "dwarf_test_function");
+	assert_false(p->haskell);
+	assert_int_equal(p->proc_line, LINE_OF_IT);
+	assert_in_range(p->line, LINE_OF_IT, LINE_OF_IT + 3);
+	assert_non_null(strstr(p->file, "test_dwarf.c"));
+	assert_non_null(strstr(p->proc_file, "test_dwarf.c"));
+}
+
+static void by_helper(void **state)
+{
+	struct elf_file *elf = open_self();
+	struct dwarf_place place;
+	struct dwarf *dwarf;
+
+	(void)state;
+	assert_int_not_equal(dwarf_test_function(1), 0);
+	if (!dwarf__is_in(elf)) {
+		elf__free(elf);
+		skip();
+	}
+	assert_int_equal(dwarf__new(elf, &dwarf), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function") + (i > 1), &place),
+			0);
+		check_place(&place);
+	}
+	/* what no function covers is not there, and the next question is answered */
+	assert_int_equal(dwarf__find(dwarf, 0, &place), -ENOENT);
+	assert_int_equal(dwarf__find(dwarf, UINT64_MAX, &place), -ENOENT);
+	assert_int_equal(dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function"), &place), 0);
+	check_place(&place);
+	dwarf__free(dwarf);
+	dwarf__free(NULL);
+	elf__free(elf);
+}
+
+/* A copy of this program with bytes of its debug sections overwritten. */
+static void write_damaged(const struct elf_file *elf, const char *path, uint32_t seed)
+{
+	static const char *const names[] = {".debug_info", ".debug_abbrev", ".debug_line",
+					    ".debug_aranges", ".debug_rnglists"};
+	struct elf_section s;
+	struct stat st;
+	uint8_t *copy;
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	copy = malloc((size_t)st.st_size);
+	assert_non_null(copy);
+	assert_int_equal(read(fd, copy, (size_t)st.st_size), st.st_size);
+	close(fd);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (elf__section(elf, names[i], &s) || !s.size)
+			continue;
+		for (int k = 0; k < 64; k++) {
+			seed = seed * 1664525u + 1013904223u;
+			copy[s.offset + (seed >> 8) % s.size] = (uint8_t)(seed >> 3);
+		}
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, copy, (size_t)st.st_size), st.st_size);
+	close(fd);
+	free(copy);
+}
+
+static void damaged(void **state)
+{
+	struct elf_file *elf = open_self(), *bad = NULL;
+	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
+	struct dwarf_place place;
+	struct dwarf *dwarf;
+	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+
+	(void)state;
+	if (!dwarf__is_in(elf)) {
+		elf__free(elf);
+		skip();
+	}
+	close(mkstemp(path));
+	for (uint32_t seed = 1; seed <= 12; seed++) {
+		write_damaged(elf, path, seed);
+		assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &bad), 0);
+		assert_int_equal(dwarf__new(bad, &dwarf), 0);
+		for (uint64_t k = 0; k < 64; k++)
+			dwarf__find(dwarf, at + 16 * k, &place);
+		dwarf__free(dwarf);
+		elf__free(bad);
+	}
+	unlink(path);
+	elf__free(elf);
+}
+
+/* The file loses its end while the helper reads it. */
+static void shrinks(void **state)
+{
+	struct elf_file *elf = open_self(), *bad = NULL;
+	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
+	struct dwarf_place place;
+	struct dwarf *dwarf;
+
+	(void)state;
+	close(mkstemp(path));
+	write_damaged(elf, path, 1);
+	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &bad), 0);
+	assert_int_equal(dwarf__new(bad, &dwarf), 0);
+	assert_int_equal(truncate(path, 8192), 0);
+	for (uint64_t k = 0; k < 16; k++)
+		dwarf__find(dwarf, vaddr_of(elf, "dwarf_test_function") + k, &place);
+	dwarf__free(dwarf);
+	elf__free(bad);
+	unlink(path);
+	elf__free(elf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(by_helper),
+		cmocka_unit_test(damaged),
+		cmocka_unit_test(shrinks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Haskell names as provenance, DWARF and descriptions have them; C++ names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "target/demangle.h"
+#include "target/hs_name.h"
+
+/* Labels that GHC 9.6.6 and 9.10.3 wrote into their maps. */
+static void occurrences(void **state)
+{
+	static const char *const cases[][2] = {
+		{"outer_info", "outer"},
+		{"$wmiddle_r10Q_info", "$wmiddle"},
+		{"loop_r10O_info", "loop"},
+		{"$wpoly_create_r3cV_info", "$wpoly_create"},
+		{"$sfromList1_info", "$sfromList1"},
+		{"go3_s3fX_info", "go3"},
+		{"sat_s148_info", "sat_s148"},
+		{"lvl8_s13O_info", "lvl8"},
+		{"lvl_s13O_info", "lvl_s13O"},
+		{"block_c154_info", "block_c154"},
+		{"Foo_con_info", "Foo"},
+		/* no uniques: lower case to the end, or nothing before */
+		{"from_list_info", "from_list"},
+		{"$wpoly_go8_info", "$wpoly_go8"},
+		{"_x1_info", "_x1"},
+		{"", ""},
+		{"_info", "_info"},
+	};
+	char out[HS_NAME_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		hs_name__occurrence(cases[i][0], out);
+		assert_string_equal(out, cases[i][1]);
+	}
+}
+
+static void combinations(void **state)
+{
+	static const char *const cases[][3] = {
+		{"outer", "$wouter", "$wouter"},
+		{"main.go", "$wgo", "main.$wgo"},
+		{"main.go.x", "$wgo", "main.go.x"},
+		{"inner.loop", "sat_s148", "inner.loop"},
+		{"go", "$w$sgo", "$w$sgo"},
+		{"Foo.bar.+++", "$c+++", "Foo.bar.$c+++"},
+		{".", "$w.", "$w."},
+		{"", "poly_go2", "poly_go2"},
+		{"main", "", "main"},
+		{"", "", ""},
+	};
+	char out[HS_NAME_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		hs_name__combine(cases[i][0], cases[i][1], out);
+		assert_string_equal(out, cases[i][2]);
+	}
+}
+
+static void made_up(void **state)
+{
+	(void)state;
+	assert_true(hs_name__is_made_up("c1Tx"));
+	assert_true(hs_name__is_made_up("c4lv"));
+	assert_true(hs_name__is_made_up("L7133701809754869848"));
+	assert_false(hs_name__is_made_up("main"));
+	assert_false(hs_name__is_made_up("inner.loop"));
+	assert_false(hs_name__is_made_up("collect"));
+	assert_false(hs_name__is_made_up("L1"));
+	assert_false(hs_name__is_made_up("c"));
+	assert_false(hs_name__is_made_up(""));
+}
+
+static void descriptions(void **state)
+{
+	static const struct {
+		const char *text, *module, *name;
+	} cases[] = {
+		{"<TreeA.$wloop_r1M3>", "TreeA", "$wloop"},
+		{"<Data.Map.Internal.sat_s1P8>", "Data.Map.Internal", "sat_s1P8"},
+		{"<$wpoly_go8>", "", "$wpoly_go8"},
+		{"<main>", "", "main"},
+		{"<Data.Function..>", "Data.Function", "."},
+		{"<Main.D:Foo_s1a2>", "Main", "D:Foo"},
+		{"<.>", "", "."},
+		{"<Foo>", "", "Foo"},
+	};
+	static const char *const bad[] = {"", "<", "<>", "BLACKHOLE", "<a", "a>"};
+	char module[256], name[HS_NAME_LEN], lengthy[2 * HS_NAME_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_true(hs_name__description(cases[i].text, module, sizeof(module), name));
+		assert_string_equal(module, cases[i].module);
+		assert_string_equal(name, cases[i].name);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(hs_name__description(bad[i], module, sizeof(module), name));
+	memset(lengthy, 'x', sizeof(lengthy));
+	lengthy[0] = '<';
+	lengthy[sizeof(lengthy) - 2] = '>';
+	lengthy[sizeof(lengthy) - 1] = '\0';
+	assert_false(hs_name__description(lengthy, module, sizeof(module), name));
+	/* a module longer than its room is none */
+	assert_false(hs_name__description("<Data.Map.insert>", module, 4, name));
+}
+
+static void cxx(void **state)
+{
+	char buf[256], deep[4096];
+
+	(void)state;
+	assert_string_equal(demangle("_ZN3foo3barEi", buf, sizeof(buf)), "foo::bar(int)");
+	assert_string_equal(demangle("_ZNSt6vectorIiSaIiEE9push_backEOi", buf, sizeof(buf)),
+			    "std::vector<int, std::allocator<int> >::push_back(int&&)");
+	assert_string_equal(demangle("malloc", buf, sizeof(buf)), "malloc");
+	assert_string_equal(demangle("_start", buf, sizeof(buf)), "_start");
+	assert_string_equal(demangle("_Znonsense", buf, sizeof(buf)), "_Znonsense");
+	/* recursion that somebody made up ends */
+	memset(deep, 'P', sizeof(deep));
+	memcpy(deep, "_Z1fP", 5);
+	deep[2000] = 'i';
+	deep[2001] = '\0';
+	assert_non_null(demangle(deep, buf, sizeof(buf)));
+	deep[2000] = 'P';
+	deep[2001] = 'P';
+	deep[sizeof(deep) - 1] = '\0';
+	assert_string_equal(demangle(deep, buf, sizeof(buf)), deep);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(occurrences), cmocka_unit_test(combinations),
+		cmocka_unit_test(made_up),     cmocka_unit_test(descriptions),
+		cmocka_unit_test(cxx),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* hs_name: suffixes, uniques and modules of names as GHC writes them for people. */
+#include "hs_name.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static bool cut_suffix(char *s, const char *suffix)
+{
+	size_t len = strlen(s), n = strlen(suffix);
+
+	if (len <= n || strcmp(s + len - n, suffix) != 0)
+		return false;
+	s[len - n] = '\0';
+	return true;
+}
+
+/*
+ * GHC.Types.Unique: a letter that tells the origin, then base-62 digits. Of those that get into
+ * labels: top-level bindings (r), what the simplifier made (s), blocks (c).
+ */
+static bool is_unique(const char *s)
+{
+	if ((s[0] != 'r' && s[0] != 's' && s[0] != 'c') || !s[1] || !s[2])
+		return false;
+	for (s++; *s; s++)
+		if (!isalnum((unsigned char)*s))
+			return false;
+	return true;
+}
+
+/* These stand for no binding: only the unique, or a number, tells one from another. */
+bool hs_name__is_anonymous(const char *name)
+{
+	static const char *const stems[] = {"sat", "lvl", "ds", "block"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stems); i++) {
+		size_t len = strlen(stems[i]);
+
+		if (strncmp(name, stems[i], len) == 0 &&
+		    (name[len] == '\0' || name[len] == '_' ||
+		     strspn(name + len, "0123456789") == strlen(name + len)))
+			return true;
+	}
+	return false;
+}
+
+static void cut_unique(char *s)
+{
+	char *last = strrchr(s, '_');
+
+	/* digits at the end would make any word a unique: GHC's own have one, or a capital */
+	if (!last || last == s || !is_unique(last + 1) ||
+	    !strpbrk(last + 2, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+		return;
+	*last = '\0';
+	/* with a number of its own it needs no unique */
+	if (hs_name__is_anonymous(s) && !isdigit((unsigned char)last[-1]))
+		*last = '_';
+}
+
+void hs_name__occurrence(const char *label, char *out)
+{
+	snprintf(out, HS_NAME_LEN, "%s", label);
+	if (!cut_suffix(out, "_con_info") && !cut_suffix(out, "_info"))
+		cut_suffix(out, "_entry");
+	cut_unique(out);
+}
+
+static size_t word_length(const char *s)
+{
+	size_t len = 0;
+
+	while (isalnum((unsigned char)s[len]) || s[len] == '_' || s[len] == '\'' ||
+	       (unsigned char)s[len] >= 0x80)
+		len++;
+	return len;
+}
+
+/* The part behind the last dot that separates: an operator may hold dots itself. */
+static const char *last_part(const char *binding)
+{
+	size_t len;
+
+	while ((len = word_length(binding)) > 0 && binding[len] == '.' && binding[len + 1])
+		binding += len + 1;
+	return binding;
+}
+
+void hs_name__combine(const char *binding, const char *occurrence, char *out)
+{
+	const char *part = last_part(binding), *stem = NULL;
+
+	if (!binding[0]) {
+		snprintf(out, HS_NAME_LEN, "%s", occurrence);
+		return;
+	}
+	if (occurrence[0] == '$' && islower((unsigned char)occurrence[1]))
+		stem = occurrence + 2;
+	/* a worker of a specialisation: $w$sgo */
+	while (stem && stem[0] == '$' && islower((unsigned char)stem[1]) && strcmp(stem, part) != 0)
+		stem += 2;
+	if (stem && strcmp(stem, part) == 0)
+		snprintf(out, HS_NAME_LEN, "%.*s%s", (int)(part - binding), binding, occurrence);
+	else
+		snprintf(out, HS_NAME_LEN, "%s", binding);
+}
+
+bool hs_name__is_made_up(const char *name)
+{
+	size_t len = strlen(name), digits = strspn(name + (len > 0), "0123456789");
+
+	/* GHC.Cmm.CLabel's local block labels, and since 9.4 what their key prints as */
+	if (name[0] == 'L')
+		return digits >= 8 && digits == len - 1;
+	return name[0] == 'c' && len >= 3 && len <= 8 && is_unique(name) &&
+	       strpbrk(name + 1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+}
+
+static size_t module_length(const char *s)
+{
+	size_t len = 0;
+
+	while (isupper((unsigned char)s[len])) {
+		size_t i = len;
+
+		while (isalnum((unsigned char)s[i]) || s[i] == '_' || s[i] == '\'')
+			i++;
+		if (s[i] != '.' || !s[i + 1])
+			break;
+		len = i + 1;
+	}
+	return len;
+}
+
+bool hs_name__description(const char *text, char *ret_module, size_t module_size, char *ret_name)
+{
+	char plain[HS_NAME_LEN];
+	size_t len = strlen(text), module;
+
+	if (len < 3 || len >= sizeof(plain) || text[0] != '<' || text[len - 1] != '>')
+		return false;
+	memcpy(plain, text + 1, len - 2);
+	plain[len - 2] = '\0';
+	module = module_length(plain);
+	if (module > module_size)
+		return false;
+	snprintf(ret_module, module_size, "%.*s", module ? (int)module - 1 : 0, plain);
+	snprintf(ret_name, HS_NAME_LEN, "%s", plain + module);
+	/* what is exported has neither module nor unique */
+	if (module)
+		cut_unique(ret_name);
+	return true;
+}
