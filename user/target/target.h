@@ -73,6 +73,11 @@ enum target_verdict {
 struct target_cache;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
+/*
+ * False: the kernel shows no addresses of its functions, and WIRE_FRAME_KERNEL frames have no
+ * names. Reads them, so to be called when the kernel side is loaded: its programs have names too.
+ */
+bool target_cache__knows_kernel(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
