@@ -2,6 +2,7 @@
 /* timeline: its life, its targets and threads, what the session sets, and finish. */
 #include <stdio.h>
 
+#include "log_priv.h"
 #include "private.h"
 
 #define DEFAULT_DEPTH	   1000
@@ -115,6 +116,7 @@ static void free_threads(struct target_state *tg)
 		free(th->calls.v);
 		free(th->final);
 		free(th->stretches);
+		off__free(th);
 		free(th);
 	}
 }
@@ -154,6 +156,7 @@ static void free_target(struct target_state *tg)
 	free(tg->cc_nodes);
 	ccs__free(&tg->ccs);
 	free(tg->missing);
+	elog__free(tg->log);
 	findings__free(&tg->findings);
 	free(tg);
 }
@@ -500,7 +503,9 @@ int input__finish(struct timeline *tl, uint64_t end_ns)
 	tl->session.end_ns = MAX(end_ns, tl->session.start_ns);
 	max = lane_budget(tl);
 	for (size_t i = 0; !err && i < tl->n_targets; i++)
-		err = finish_target(tl, tl->targets[i], tl->session.end_ns, max);
+		err = tl->targets[i]->log_alone
+			      ? elog__build(tl, tl->targets[i])
+			      : finish_target(tl, tl->targets[i], tl->session.end_ns, max);
 	if (tl->stacks.left_out || tl->parts.left_out)
 		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
 			 "lower --frequency or the duration");
