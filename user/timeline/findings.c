@@ -172,6 +172,11 @@ void finding__call_of(const struct timeline *tl, uint32_t id, uint32_t *ret_func
 	}
 }
 
+const struct tl_frame *finding__frame(const struct timeline *tl, uint32_t id)
+{
+	return id == UINT32_MAX ? NULL : timeline__frame(tl, id);
+}
+
 const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t id)
 {
 	struct tl_stack stack = timeline__stack(tl, id);
@@ -183,4 +188,28 @@ const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t id)
 			return frame;
 	}
 	return NULL;
+}
+
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+uint64_t finding__requested_ns(const struct tl_gc_event *gc)
+{
+	return gc->sync_ns == UINT64_MAX || gc->sync_ns > gc->start_ns ? gc->start_ns
+								       : gc->start_ns - gc->sync_ns;
+}
+
+uint64_t finding__in_gc(const struct tl_target *t, size_t *at, uint64_t start, uint64_t end,
+			bool before_start)
+{
+	uint64_t ns = 0;
+
+	while (*at < t->n_gcs && t->gcs[*at].end_ns <= start)
+		(*at)++;
+	for (size_t i = *at; i < t->n_gcs && finding__requested_ns(&t->gcs[i]) < end; i++) {
+		uint64_t from = MAX(start, finding__requested_ns(&t->gcs[i]));
+		uint64_t to = MIN(end, before_start ? t->gcs[i].start_ns : t->gcs[i].end_ns);
+
+		ns += to > from ? to - from : 0;
+	}
+	return ns;
 }

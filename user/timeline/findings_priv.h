@@ -40,8 +40,19 @@ char *finding__place(const struct tl_frame *frame);
  * *ret_function is the outermost C function, the one that Haskell called. */
 void finding__call_of(const struct timeline *tl, uint32_t stack, uint32_t *ret_function,
 		      uint32_t *ret_caller);
+/* NULL for UINT32_MAX. */
+const struct tl_frame *finding__frame(const struct timeline *tl, uint32_t id);
 /* The leaf frame that is code in user space; NULL: none. */
 const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t stack);
+
+/* When the collection was asked for: its start, if that is not known. */
+uint64_t finding__requested_ns(const struct tl_gc_event *gc);
+/*
+ * So much of start…end is in a collection or in the wait for one; before_start: in the wait only.
+ * *at is 0 for the first of a row of calls whose starts do not decrease.
+ */
+uint64_t finding__in_gc(const struct tl_target *t, size_t *at, uint64_t start, uint64_t end,
+			bool before_start);
 
 void findings__unsafe(struct finder *f);       /* findings_unsafe.c */
 void findings__safe(struct finder *f);	       /* findings_safe.c */
