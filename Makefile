@@ -50,7 +50,7 @@ endif
 
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wundef -Werror
-INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf
+INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf -I$(BUILD)/gen
 HARDENING := -fstack-protector-strong -fPIE
 ifeq ($(SANITIZERS),)
 # Fortified libc calls hide from the address sanitizer what it would check.
@@ -110,6 +110,17 @@ $(SKEL): $(BPF_LINKED)
 		echo '/* NOLINTEND */'; } > $@
 
 # ── the user side ──
+
+# The names of system calls, from the kernel's own header.
+SYSCALLS := $(BUILD)/gen/syscall_names.h
+$(SYSCALLS): Makefile
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)echo '#include <asm/unistd_64.h>' | $(CC) -E -dM - | \
+		sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/[\2] = "\1",/p' | LC_ALL=C sort > $@
+	$(Q)test -s $@
+
+$(OUT)/obj/user/timeline/off.o: | $(SYSCALLS)
 
 # The skeleton is generated: the files that may include it wait for it.
 $(filter $(OUT)/obj/user/kernel/%,$(LIB_OBJS)): $(if $(wildcard $(BPF_SRC)),| $(SKEL))
@@ -180,7 +191,7 @@ check-ghc:
 FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch])
 
 # vmlinux_min.h repeats the kernel's own declarations.
-lint: $(if $(wildcard $(BPF_SRC)),$(SKEL))
+lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(SYSCALLS)
 	$(say) FORMAT
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(say) TIDY
@@ -190,7 +201,7 @@ lint: $(if $(wildcard $(BPF_SRC)),$(SKEL))
 	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j 2 \
 		--enable=warning,performance,portability \
 		--suppress=missingIncludeSystem --suppress=unknownMacro \
-		-D_GNU_SOURCE -D__x86_64__ -Ibpf -Iuser $(wildcard user/*/)
+		-D_GNU_SOURCE -D__x86_64__ -Ibpf -Iuser -I$(BUILD)/gen $(wildcard user/*/)
 
 install: $(PROGRAM)
 	install -d $(DESTDIR)$(PREFIX)/bin

@@ -120,7 +120,7 @@ static void all_read(struct all *a, const char *file)
 	assert_int_equal(el_sched__attach(a->sched, a->log), 0);
 	assert_int_equal(el_annot__attach(a->annot, a->log), 0);
 	assert_int_equal(el_info__attach(a->info, a->log), 0);
-	assert_int_equal(eventlog__read_path(a->log, path, NULL), 0);
+	assert_int_equal(eventlog__read_path(a->log, path), 0);
 	a->stats = *eventlog__stats(a->log);
 	assert_int_equal(el_sched__finish(a->sched, a->stats.last_time), 0);
 	assert_int_equal(el_annot__finish(a->annot, a->stats.last_time), 0);
@@ -220,7 +220,7 @@ static uint32_t *map_nodes(struct cctree *prof, struct cctree *tree)
 	assert_non_null(map);
 	for (uint32_t i = 1; i < cctree__n_nodes(prof); i++) {
 		struct cc_node *n = cctree__node(prof, i);
-		struct cc c = cctree__cc(prof, n->cc);
+		struct cost_centre c = cctree__cc(prof, n->cc);
 		uint32_t cc = cctree__find_cc(tree, c.label, c.module, c.srcloc);
 
 		map[i] = CC_NO_NODE;

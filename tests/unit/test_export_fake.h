@@ -37,6 +37,7 @@ static const struct {
 	[ST_IDLE] = {"idle", "idle"},
 	[ST_FOREIGN_BLOCKED] = {"foreign_blocked", "foreign code, blocked"},
 	[ST_PREEMPTED] = {"preempted", "preempted"},
+	[ST_SAFE_CALL] = {"safe_call", "safe call"},
 	[ST_UNKNOWN] = {"unknown", "unknown"},
 };
 

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "doctor.h"
 #include "list.h"
+#include "log_mode.h"
 #include "options.h"
 #include "session.h"
 
@@ -25,6 +26,8 @@ int main(int argc, char **argv)
 		return list__run(&options);
 	case MODE_DOCTOR:
 		return doctor__run(&options);
+	case MODE_EVENTLOG:
+		return log_mode__run(&options);
 	default:
 		return session__run(&options);
 	}

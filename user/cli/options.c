@@ -24,9 +24,10 @@ static const char doc[] =
 	"  safescoped --pid 1234 -d 10\n"
 	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/\n"
 	"  safescoped -d 60 -f json -o host.json\n"
+	"  safescoped -e prog.eventlog --from 'START load' --to 10s\n"
 	"  safescoped -- hledger -f big.journal balance";
 
-static const char args_doc[] = "\n-- COMMAND [ARG...]\n--list\n--doctor";
+static const char args_doc[] = "\n-- COMMAND [ARG...]\n--eventlog FILE\n--list\n--doctor";
 
 enum {
 	OPT_SYMBOLS = 1000,
@@ -34,8 +35,13 @@ enum {
 	OPT_MAX_OVERHEAD,
 	OPT_WEIGHT,
 	OPT_STACKS,
+	OPT_KERNEL_STACKS,
 	OPT_LIST,
-	OPT_DOCTOR
+	OPT_DOCTOR,
+	OPT_FROM,
+	OPT_TO,
+	OPT_HIDE,
+	OPT_ONLY
 };
 
 static const struct argp_option argp_options[] = {
@@ -48,10 +54,25 @@ static const struct argp_option argp_options[] = {
 	{"output", 'o', "PATH", 0,
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0, "what folded stacks count (default wall)", 1},
+	{"eventlog", 'e', "FILE|auto|none", 0,
+	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
+	 "or "
+	 "-pj report, alone",
+	 2},
+	{"from", OPT_FROM, "MARKER|TIME", 0,
+	 "with a log: only what comes after the first marker or message that begins so, or after a "
+	 "time (1.5s, 200ms)",
+	 2},
+	{"to", OPT_TO, "MARKER|TIME", 0, "with a log: only what comes before", 2},
+	{"hide", OPT_HIDE, "GLOB", 0,
+	 "cost centres (module, label, or Module.label) to leave out; their time is the caller's",
+	 2},
+	{"only", OPT_ONLY, "GLOB", 0, "leave all other cost centres out", 2},
 	{"stacks", OPT_STACKS, "auto|stg|ccs|both", 0,
 	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
 	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",
 	 1},
+	{"kernel-stacks", OPT_KERNEL_STACKS, NULL, 0, "kernel frames on top of stacks", 1},
 	{"symbols", OPT_SYMBOLS, "FILE", 0, "an unstripped twin of the target's executable", 2},
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
@@ -136,6 +157,71 @@ static void parse_weight(struct argp_state *state, struct options *o, const char
 		argp_error(state, "--weight %s: wall, cpu or samples", arg);
 }
 
+/* "1.5s", "200ms", "3us", "40ns"; a number alone is seconds. */
+static bool parse_time(const char *arg, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+	char *end;
+	double v;
+
+	if (*arg < '0' || *arg > '9')
+		return false;
+	errno = 0;
+	v = strtod(arg, &end);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].unit) != 0)
+			continue;
+		v *= units[i].ns;
+		if (errno || !isfinite(v) || v > 1e18)
+			return false;
+		*ret_ns = (uint64_t)(v + 0.5);
+		return true;
+	}
+	return false;
+}
+
+/* One end of the part of a log that is wanted. */
+static void parse_end(struct argp_state *state, const char *what, const char *arg, uint64_t *ns,
+		      const char **marker)
+{
+	if (!*arg)
+		argp_error(state, "%s: an empty text", what);
+	*ns = 0;
+	*marker = NULL;
+	if (!parse_time(arg, ns))
+		*marker = arg;
+}
+
+static void parse_glob(struct argp_state *state, const char *what, const char *arg,
+		       const char **globs, size_t *n)
+{
+	if (*n == OPTIONS_MAX_GLOBS)
+		argp_error(state, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
+	globs[(*n)++] = arg;
+}
+
+/* A log that is no process's own is looked at alone. */
+static void check_eventlog(struct argp_state *state, struct options *o)
+{
+	bool file =
+		o->eventlog && strcmp(o->eventlog, "auto") != 0 && strcmp(o->eventlog, "none") != 0;
+
+	if (o->eventlog && !*o->eventlog)
+		argp_error(state, "--eventlog: an empty path");
+	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
+		argp_error(state, "--eventlog FILE: not with --list or --doctor");
+	if (file && (o->n_pids || o->command))
+		argp_error(state, "--eventlog FILE: alone, without a process or a command");
+	if (file)
+		o->mode = MODE_EVENTLOG;
+	if (o->mode != MODE_EVENTLOG &&
+	    (o->from_ns || o->to_ns || o->from_marker || o->to_marker || o->n_hide || o->n_only))
+		argp_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
+}
+
 static void parse_stacks(struct argp_state *state, struct options *o, const char *arg)
 {
 	if (!strcmp(arg, "auto"))
@@ -174,6 +260,7 @@ static void check_mode(struct argp_state *state, struct options *o)
 
 static void check(struct argp_state *state, struct options *o)
 {
+	check_eventlog(state, o);
 	check_mode(state, o);
 	if (!o->n_formats && o->mode == MODE_LIST)
 		o->formats[o->n_formats++] = &export_text;
@@ -214,8 +301,26 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_STACKS:
 		parse_stacks(state, o, arg);
 		break;
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = true;
+		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;
+		break;
+	case 'e':
+		o->eventlog = arg;
+		break;
+	case OPT_FROM:
+		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
+		break;
+	case OPT_TO:
+		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
+		break;
+	case OPT_HIDE:
+		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
+		break;
+	case OPT_ONLY:
+		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	case OPT_FORCE:
 		o->force = true;
@@ -259,7 +364,7 @@ const char *options__mode(enum mode mode)
 {
 	static const char *const names[] = {
 		[MODE_SYSTEM] = "system", [MODE_PID] = "pid",	    [MODE_COMMAND] = "command",
-		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor",
+		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor", [MODE_EVENTLOG] = "eventlog",
 	};
 
 	return names[mode];

@@ -15,12 +15,13 @@
 
 #define OPTIONS_MAX_PIDS    256
 #define OPTIONS_MAX_FORMATS 8
+#define OPTIONS_MAX_GLOBS   64
 
 /* Exit codes of the contract. */
 enum { EXIT_COMPLETE = 0, EXIT_PARTIAL = 1, EXIT_FAILED = 2 };
 
 /* What to do; session.mode is its name (options__mode). */
-enum mode { MODE_SYSTEM, MODE_PID, MODE_COMMAND, MODE_LIST, MODE_DOCTOR };
+enum mode { MODE_SYSTEM, MODE_PID, MODE_COMMAND, MODE_LIST, MODE_DOCTOR, MODE_EVENTLOG };
 
 struct options {
 	enum mode mode;
@@ -33,10 +34,17 @@ struct options {
 	size_t n_formats;
 	const char *output; /* NULL: the default stem */
 	const char *symbols;
+	const char *eventlog; /* FILE, "auto", "none"; NULL: not said */
+	/* the part of a log that is wanted: times in it (0: open), or beginnings of messages */
+	uint64_t from_ns, to_ns;
+	const char *from_marker, *to_marker;
+	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */
+	size_t n_hide, n_only;
 	bool force;
 	double max_overhead_percent;
 	enum export_weight weight;
 	enum tl_stacks stacks;
+	bool kernel_stacks;
 	bool quiet;
 	int verbose;
 };

@@ -58,6 +58,8 @@ static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
 		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
 	if (pid)
 		snprintf(out, size, "safescope-%s-%d-%s", name[0] ? name : "x", pid, when);
+	else if (name[0])
+		snprintf(out, size, "safescope-%s-%s", name, when);
 	else
 		snprintf(out, size, "safescope-%s", when);
 }

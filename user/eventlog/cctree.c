@@ -305,17 +305,17 @@ size_t cctree__n_nodes(const struct cctree *tree)
 	return tree->n_nodes;
 }
 
-struct cc cctree__cc(const struct cctree *tree, uint32_t cc)
+struct cost_centre cctree__cc(const struct cctree *tree, uint32_t cc)
 {
 	const struct cc_entry *e = &tree->ccs[cc];
 
-	return (struct cc){.id = e->id,
-			   .is_caf = e->is_caf,
-			   .known = e->known,
-			   .kind = e->kind,
-			   .label = strtab__get(tree->strings, e->label),
-			   .module = strtab__get(tree->strings, e->module),
-			   .srcloc = strtab__get(tree->strings, e->srcloc)};
+	return (struct cost_centre){.id = e->id,
+				    .is_caf = e->is_caf,
+				    .known = e->known,
+				    .kind = e->kind,
+				    .label = strtab__get(tree->strings, e->label),
+				    .module = strtab__get(tree->strings, e->module),
+				    .srcloc = strtab__get(tree->strings, e->srcloc)};
 }
 
 struct cc_node *cctree__node(struct cctree *tree, uint32_t node)
@@ -363,7 +363,7 @@ int cctree__inherit(struct cctree *tree, struct cctree_totals *ret_totals)
 	return 0;
 }
 
-static bool globs_match(const char *const *globs, size_t n, const struct cc *cc)
+static bool globs_match(const char *const *globs, size_t n, const struct cost_centre *cc)
 {
 	char full[4096];
 
@@ -375,7 +375,7 @@ static bool globs_match(const char *const *globs, size_t n, const struct cc *cc)
 	return false;
 }
 
-static bool cc_kept(const struct cc *cc, const char *const *hide, size_t n_hide,
+static bool cc_kept(const struct cost_centre *cc, const char *const *hide, size_t n_hide,
 		    const char *const *only, size_t n_only)
 {
 	if (cc->kind != CCK_PROGRAM)
@@ -397,7 +397,7 @@ static int filter_into(struct cctree *tree, struct cctree *out, const uint8_t *k
 		} else if (!kept[n->cc]) {
 			map[i] = map[n->parent];
 		} else {
-			struct cc c = cctree__cc(tree, n->cc);
+			struct cost_centre c = cctree__cc(tree, n->cc);
 
 			err = cctree__cc_by_name(out, c.label, c.module, c.srcloc, &cc);
 			if (!err)
@@ -438,7 +438,7 @@ int cctree__filter(struct cctree *tree, const char *const *hide, size_t n_hide,
 	if (!map || !kept)
 		goto out;
 	for (size_t i = 0; i < tree->n_ccs; i++) {
-		struct cc c = cctree__cc(tree, (uint32_t)i);
+		struct cost_centre c = cctree__cc(tree, (uint32_t)i);
 
 		kept[i] = cc_kept(&c, hide, n_hide, only, n_only);
 	}

@@ -27,7 +27,7 @@ enum cc_kind {
 bool cc_kind__ignored(enum cc_kind kind);
 const char *cc_kind__name(enum cc_kind kind); /* "program", "caf", "idle", … */
 
-struct cc {
+struct cost_centre {
 	uint32_t id; /* GHC's */
 	bool is_caf, known;
 	uint8_t kind;
@@ -80,7 +80,7 @@ int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *r
 
 size_t cctree__n_ccs(const struct cctree *tree);
 size_t cctree__n_nodes(const struct cctree *tree);
-struct cc cctree__cc(const struct cctree *tree, uint32_t cc);
+struct cost_centre cctree__cc(const struct cctree *tree, uint32_t cc);
 /* The pointer is good until the next node is made. */
 struct cc_node *cctree__node(struct cctree *tree, uint32_t node);
 enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node);
@@ -122,6 +122,8 @@ struct prof_info {
 
 /* Told by its first byte: `{` is -pj, else the text of -p or -P. -EBADMSG if it is neither. */
 int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct prof_info *ret_info);
+struct el_input; /* eventlog.h */
+int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *ret_info);
 int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info);
 
 #endif

@@ -89,12 +89,29 @@ int eventlog__finish(struct eventlog *log);
 
 const struct eventlog_stats *eventlog__stats(const struct eventlog *log);
 
+/* ── where a log comes from ──────────────────────────────────────────────────────────────── */
+
 /*
- * Reads it all, and finishes: a file, gzip (told by its first bytes, in files as in streams), a
- * FIFO, "-" for standard input, a Unix socket to connect to. `stop` (may be NULL) is looked at
- * between reads; a true value ends the reading as if the log ended there.
+ * A file, gzip (told by its first bytes, in files as in streams), a FIFO, "-" for standard input,
+ * a Unix socket to connect to: opened, and its first bytes looked at. `stop` (may be NULL) is asked
+ * while nothing comes; true ends the reading as if the log ended there.
  */
-int eventlog__read_path(struct eventlog *log, const char *path, const volatile bool *stop);
+struct el_input;
+enum el_input_kind {
+	EL_INPUT_LOG,
+	EL_INPUT_REPORT, /* of GHC's own: prof__read takes it */
+	EL_INPUT_EMPTY,
+	EL_INPUT_OTHER,
+};
+int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
+void el_input__free(struct el_input *in);
+enum el_input_kind el_input__kind(const struct el_input *in);
+/* `stop` has ended it. */
+bool el_input__stopped(const struct el_input *in);
+
+/* Reads it all, and finishes. */
+int eventlog__read(struct eventlog *log, struct el_input *in);
+int eventlog__read_path(struct eventlog *log, const char *path);
 
 #include "models.h"
 

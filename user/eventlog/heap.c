@@ -165,7 +165,7 @@ static size_t stack_name(struct el_heap *h, struct el_u32s ccs, char *out, size_
 
 	for (uint32_t i = 0; i < ccs.n && n < size; i++) {
 		uint32_t cc;
-		struct cc c;
+		struct cost_centre c;
 
 		if (i == NAME_CENTRES) {
 			n += (size_t)snprintf(out + n, size - n, "/...");

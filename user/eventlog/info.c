@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "annot.h"
 #include "base/base.h"
 #include "eventlog.h"
 
@@ -86,9 +87,14 @@ static int on_args(struct el_info *i, struct el_str text)
 
 static int on_note(struct el_info *i, const struct el_event *ev)
 {
+	struct annot_words words;
 	uint32_t text;
 	int err;
 
+	if (ev->id == EL_USER_MSG && annot__words(ev->text, &words) != AV_NONE) {
+		i->process.annotations++;
+		return 0;
+	}
 	err = intern(i, ev->text.s, ev->text.len, &text);
 	if (!err)
 		err = array__reserve((void **)&i->notes, &i->notes_cap, i->process.n_notes + 1,

@@ -22,16 +22,25 @@
 #define WAIT_MS	     200
 #define GZIP_MAGIC_0 0x1f
 #define GZIP_MAGIC_1 0x8b
+#define HEAD	     4096
+#define HEAD_LEAST   256 /* bytes that tell what it is */
+#define TEXT_MAX     (1ull << 30)
 
-struct input {
-	struct eventlog *log;
-	const volatile bool *stop;
+struct el_input {
+	bool (*stop)(void *ctx);
+	void *ctx;
 	int fd;
-	uint8_t *in, *out;
+	bool plain;   /* a file that is no gzip: read where it lies */
+	bool ended;   /* nothing more comes from fd */
+	bool stopped; /* because it was told to */
+	bool gzip, told;
+	uint8_t *raw, *out; /* as read; unpacked */
+	size_t raw_at, raw_len;
 	z_stream z;
-	bool z_open, told, gzip;
-	uint8_t first[2]; /* until both are here it is not known what this is */
-	unsigned n_first;
+	bool z_open;
+	/* the beginning, which was looked at already */
+	uint8_t head[HEAD];
+	size_t head_len;
 };
 
 static int connect_unix(const char *path)
@@ -69,15 +78,17 @@ static int open_path(const char *path)
 }
 
 /* 1 readable, 0 told to stop, negative: error. */
-static int wait_readable(const struct input *in)
+static int wait_readable(struct el_input *in)
 {
 	struct pollfd pfd = {.fd = in->fd, .events = POLLIN};
 
 	for (;;) {
 		int n;
 
-		if (in->stop && *in->stop)
+		if (in->stop && in->stop(in->ctx)) {
+			in->stopped = true;
 			return 0;
+		}
 		n = poll(&pfd, 1, in->stop ? WAIT_MS : -1);
 		if (n > 0)
 			return 1;
@@ -86,125 +97,252 @@ static int wait_readable(const struct input *in)
 	}
 }
 
-/* A gzip file may have several members, one after another. */
-static int feed_gzip(struct input *in, const uint8_t *data, size_t len)
+/* The next bytes as they come, into raw. */
+static int fill_raw(struct el_input *in)
 {
-	int ret, err;
+	while (!in->ended && in->raw_at == in->raw_len) {
+		ssize_t n;
+		int err = wait_readable(in);
 
-	if (!in->z_open) {
-		if (inflateInit2(&in->z, 15 + 16) != Z_OK)
-			return -ENOMEM;
-		in->z_open = true;
-	}
-	in->z.next_in = data;
-	in->z.avail_in = (unsigned)len;
-	do {
-		in->z.next_out = in->out;
-		in->z.avail_out = PIECE;
-		ret = inflate(&in->z, Z_NO_FLUSH);
-		if (ret == Z_MEM_ERROR)
-			return -ENOMEM;
-		err = eventlog__feed(in->log, in->out, PIECE - in->z.avail_out);
-		if (err)
+		if (err <= 0) {
+			in->ended = true;
 			return err;
-		if (ret == Z_STREAM_END && inflateReset(&in->z) != Z_OK)
-			return -EBADMSG;
-		if (ret != Z_OK && ret != Z_STREAM_END && ret != Z_BUF_ERROR)
-			return -EILSEQ;
-	} while (in->z.avail_in || !in->z.avail_out);
+		}
+		n = read(in->fd, in->raw, PIECE);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		/* A peer that goes away is the end of the log. */
+		if (n < 0 && errno != ECONNRESET)
+			return -errno;
+		in->raw_at = 0;
+		in->raw_len = n > 0 ? (size_t)n : 0;
+		in->ended = n <= 0;
+	}
 	return 0;
 }
 
-static int feed(struct input *in, const uint8_t *data, size_t len)
+/* A gzip file may have several members, one after another. */
+static int unpack(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_len)
 {
-	int err;
+	int ret;
 
-	while (!in->told && len) {
-		in->first[in->n_first++] = *data++;
-		len--;
-		if (in->first[0] != GZIP_MAGIC_0 || in->n_first == 2) {
-			in->told = true;
-			in->gzip = in->n_first == 2 && in->first[0] == GZIP_MAGIC_0 &&
-				   in->first[1] == GZIP_MAGIC_1;
-			err = in->gzip ? feed_gzip(in, in->first, in->n_first)
-				       : eventlog__feed(in->log, in->first, in->n_first);
-			if (err)
-				return err;
+	in->z.next_out = buf;
+	in->z.avail_out = (unsigned)size;
+	while (in->z.avail_out == size) {
+		int err = fill_raw(in);
+
+		if (err)
+			return err;
+		if (in->raw_at == in->raw_len)
+			break;
+		in->z.next_in = in->raw + in->raw_at;
+		in->z.avail_in = (unsigned)(in->raw_len - in->raw_at);
+		ret = inflate(&in->z, Z_NO_FLUSH);
+		in->raw_at = in->raw_len - in->z.avail_in;
+		if (ret == Z_MEM_ERROR)
+			return -ENOMEM;
+		if (ret == Z_STREAM_END && inflateReset(&in->z) != Z_OK)
+			return -ENOMEM;
+		if (ret != Z_OK && ret != Z_STREAM_END && ret != Z_BUF_ERROR) {
+			log_warn("eventlog: damaged gzip data: read as far as it goes");
+			in->ended = true;
+			in->raw_at = in->raw_len;
+			break;
 		}
 	}
-	if (!len)
-		return 0;
-	return in->gzip ? feed_gzip(in, data, len) : eventlog__feed(in->log, data, len);
+	*ret_len = size - in->z.avail_out;
+	return 0;
 }
 
-static int read_stream(struct input *in)
+static int tell_gzip(struct el_input *in)
 {
-	int err = -ENOMEM;
+	int err = fill_raw(in);
 
-	in->in = malloc(PIECE);
-	in->out = malloc(PIECE);
-	if (!in->in || !in->out)
-		goto out;
-	for (;;) {
-		ssize_t n;
+	/* One byte alone is told apart only by the next. */
+	while (!err && !in->ended && in->raw_len == 1 && in->raw[0] == GZIP_MAGIC_0) {
+		ssize_t n = wait_readable(in) == 1 ? read(in->fd, in->raw + 1, PIECE - 1) : 0;
 
-		err = wait_readable(in);
-		if (err <= 0)
-			break;
-		n = read(in->fd, in->in, PIECE);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		if (n < 0 && errno == EINTR)
 			continue;
-		err = n < 0 ? -errno : 0;
-		/* A peer that goes away is the end of the log. */
-		if (err == -ECONNRESET)
-			err = 0;
 		if (n <= 0)
 			break;
-		err = feed(in, in->in, (size_t)n);
-		if (err)
-			break;
+		in->raw_len += (size_t)n;
 	}
-	if (err == -EILSEQ) {
-		log_warn("eventlog: damaged gzip data: read as far as it goes");
-		err = 0;
+	if (err)
+		return err;
+	in->told = true;
+	in->gzip = in->raw_len > 1 && in->raw[0] == GZIP_MAGIC_0 && in->raw[1] == GZIP_MAGIC_1;
+	if (!in->gzip)
+		return 0;
+	if (inflateInit2(&in->z, 15 + 16) != Z_OK)
+		return -ENOMEM;
+	in->z_open = true;
+	return 0;
+}
+
+/* Up to `size` of the next bytes, unpacked; *ret_len 0: the end. */
+static int pull(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_len)
+{
+	int err = in->told ? 0 : tell_gzip(in);
+
+	if (err)
+		return err;
+	if (in->gzip)
+		return unpack(in, buf, size, ret_len);
+	err = fill_raw(in);
+	if (err)
+		return err;
+	size = MIN(size, in->raw_len - in->raw_at);
+	memcpy(buf, in->raw + in->raw_at, size);
+	in->raw_at += size;
+	*ret_len = size;
+	return 0;
+}
+
+static int read_head(struct el_input *in)
+{
+	while (in->head_len < HEAD_LEAST) {
+		size_t len;
+		int err = pull(in, in->head + in->head_len, HEAD - in->head_len, &len);
+
+		if (err || !len)
+			return err;
+		in->head_len += len;
 	}
-	if (!err && !in->told && in->n_first)
-		err = eventlog__feed(in->log, in->first, in->n_first);
-out:
-	if (in->z_open)
-		inflateEnd(&in->z);
-	free(in->in);
-	free(in->out);
+	return 0;
+}
+
+static bool is_regular(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
+int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in)
+{
+	struct el_input *in = calloc(1, sizeof(*in));
+	int err = -ENOMEM;
+
+	if (!in)
+		return -ENOMEM;
+	in->stop = stop;
+	in->ctx = ctx;
+	in->fd = open_path(path);
+	if (in->fd < 0) {
+		err = in->fd;
+		goto fail;
+	}
+	in->raw = malloc(PIECE);
+	in->out = malloc(PIECE);
+	if (!in->raw || !in->out)
+		goto fail;
+	err = read_head(in);
+	if (err)
+		goto fail;
+	/* A file that is no gzip is read where it lies: the order is exact. */
+	in->plain = !in->gzip && is_regular(in->fd) && lseek(in->fd, 0, SEEK_CUR) >= 0;
+	*ret_in = in;
+	return 0;
+fail:
+	el_input__free(in);
 	return err;
 }
 
-/* A file that is no gzip is read where it lies: the order is exact. */
-static bool is_plain_file(int fd)
+void el_input__free(struct el_input *in)
 {
-	uint8_t magic[2] = {0, 0};
-	struct stat st;
-
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return false;
-	if (pread(fd, magic, 2, 0) != 2)
-		return true;
-	return magic[0] != GZIP_MAGIC_0 || magic[1] != GZIP_MAGIC_1;
+	if (!in)
+		return;
+	if (in->z_open)
+		inflateEnd(&in->z);
+	free(in->raw);
+	free(in->out);
+	fd__close(&in->fd);
+	free(in);
 }
 
-int eventlog__read_path(struct eventlog *log, const char *path, const volatile bool *stop)
+bool el_input__stopped(const struct el_input *in)
 {
-	struct input in = {.log = log, .stop = stop};
+	return in->stopped;
+}
+
+enum el_input_kind el_input__kind(const struct el_input *in)
+{
+	static const char title[] = "Time and Allocation Profiling Report";
+	size_t i = 0;
+
+	if (!in->head_len)
+		return EL_INPUT_EMPTY;
+	if (in->head_len < 4 ? !memcmp(in->head, "hdrb", in->head_len)
+			     : !memcmp(in->head, "hdrb", 4))
+		return EL_INPUT_LOG;
+	while (i < in->head_len && strchr(" \t\r\n", in->head[i]) && in->head[i])
+		i++;
+	if (i < in->head_len && in->head[i] == '{')
+		return EL_INPUT_REPORT;
+	return memmem(in->head, in->head_len, title, strlen(title)) ? EL_INPUT_REPORT
+								    : EL_INPUT_OTHER;
+}
+
+int eventlog__read(struct eventlog *log, struct el_input *in)
+{
+	size_t len = in->head_len;
 	int err;
 
-	in.fd = open_path(path);
-	if (in.fd < 0)
-		return in.fd;
-	if (is_plain_file(in.fd))
-		err = eventlog__open_fd(log, in.fd);
-	else
-		err = read_stream(&in);
+	if (in->plain) {
+		err = eventlog__open_fd(log, in->fd);
+		return err ? err : eventlog__finish(log);
+	}
+	err = eventlog__feed(log, in->head, len);
+	while (!err) {
+		err = pull(in, in->out, PIECE, &len);
+		if (err || !len)
+			break;
+		err = eventlog__feed(log, in->out, len);
+	}
+	return err ? err : eventlog__finish(log);
+}
+
+int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *ret_info)
+{
+	struct buf text;
+	size_t len = in->head_len;
+	int err;
+
+	buf__init(&text, TEXT_MAX);
+	err = buf__add(&text, in->head, len);
+	while (!err) {
+		err = pull(in, in->out, PIECE, &len);
+		if (err || !len)
+			break;
+		err = buf__add(&text, in->out, len);
+	}
 	if (!err)
-		err = eventlog__finish(log);
-	fd__close(&in.fd);
+		err = prof__parse(text.data ? text.data : "", text.len, ret_tree, ret_info);
+	buf__free(&text);
+	return err;
+}
+
+int eventlog__read_path(struct eventlog *log, const char *path)
+{
+	struct el_input *in;
+	int err = el_input__open(path, NULL, NULL, &in);
+
+	if (err)
+		return err;
+	err = eventlog__read(log, in);
+	el_input__free(in);
+	return err;
+}
+
+int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info)
+{
+	struct el_input *in;
+	int err = el_input__open(path, NULL, NULL, &in);
+
+	if (err)
+		return err;
+	err = prof__read(in, ret_tree, ret_info);
+	el_input__free(in);
 	return err;
 }

@@ -57,15 +57,21 @@ static void merge(struct el_lane *lane, uint64_t quantum)
 			k++;
 		if (k > i + 1) {
 			uint64_t end = lane->s[k - 1].end, start = s.start;
+			uint32_t all = 0;
 
+			for (size_t m = i; m < k; m++)
+				all += lane->s[m].n;
 			s = *heaviest(&lane->s[i], k - i);
 			s.start = start;
 			s.end = end;
+			s.n = all;
 		}
-		if (out && lane->s[out - 1].end == s.start && same(&lane->s[out - 1], &s))
+		if (out && lane->s[out - 1].end == s.start && same(&lane->s[out - 1], &s)) {
 			lane->s[out - 1].end = s.end;
-		else
+			lane->s[out - 1].n += s.n;
+		} else {
 			lane->s[out++] = s;
+		}
 		i = k;
 	}
 	lane->n = out;
@@ -131,6 +137,7 @@ static bool join(struct el_lane *lane, const struct el_stretch *s)
 	last->kind = lane->parts[best].kind;
 	last->aux = lane->parts[best].aux;
 	last->end = s->end;
+	last->n += s->n;
 	return true;
 }
 
@@ -152,6 +159,7 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 			return 0;
 		if (s.start == last->end && same(last, &s)) {
 			last->end = s.end;
+			last->n += s.n;
 			return 0;
 		}
 	}

@@ -38,6 +38,7 @@ struct el_stretch {
 	uint32_t what; /* thread id, tree node, … */
 	uint16_t kind; /* enum of the model that made it */
 	uint16_t aux;
+	uint32_t n; /* ticks, or runs, that it stands for; kept when stretches are merged */
 };
 
 /*
@@ -129,13 +130,24 @@ struct el_thread {
 	struct el_lane *lane; /* what: capability; kind: el_thread_state; NULL: not kept */
 };
 
+#define EL_CAP_LEAVES_GC 1 /* its OS thread has not noticed yet that a collection is over */
+
 struct el_cap {
 	uint16_t cap;
 	uint64_t state_ns[ECS_MAX];
 	uint64_t runs, gcs;
-	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status */
+	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status, IDLE's reason */
 	struct el_lane lane;
 };
+
+/* A collection, as the capability that led it told. */
+struct el_gc {
+	uint64_t start, end;
+	uint64_t request;  /* when it was asked for; 0: not told */
+	uint16_t cap, gen; /* gen EL_GC_NO_GEN: not told */
+};
+
+#define EL_GC_NO_GEN 0xffff
 
 struct el_task {
 	uint64_t task, tid;  /* kernel thread id */
@@ -147,8 +159,9 @@ struct el_task {
 struct el_sched_info {
 	size_t n_caps, n_threads, n_tasks;
 	uint64_t gcs, gc_pause_ns, gc_max_pause_ns; /* of the capability that led each GC */
-	uint64_t stops[32];			    /* STOP_THREAD by status; 31: all above */
-	uint64_t odd;				    /* events that contradict what was known */
+	size_t n_gcs;	      /* of them that el_sched__gc has: the first ones */
+	uint64_t stops[32];   /* STOP_THREAD by status; 31: all above */
+	uint64_t odd;	      /* events that contradict what was known */
 	uint64_t dropped;     /* threads, tasks or stretches beyond the limits */
 	uint64_t first, last; /* times of the first and last scheduler event */
 	uint64_t sparks[7];   /* last counters, summed over capabilities */
@@ -173,6 +186,7 @@ struct el_sched_info el_sched__info(const struct el_sched *s);
 const struct el_cap *el_sched__cap(const struct el_sched *s, size_t i);
 const struct el_thread *el_sched__thread(const struct el_sched *s, size_t i);
 const struct el_thread *el_sched__find_thread(const struct el_sched *s, uint32_t tid);
+const struct el_gc *el_sched__gc(const struct el_sched *s, size_t i);
 const struct el_task *el_sched__task(const struct el_sched *s, size_t i);
 /* The thread that runs on a capability right now, while the log is read; 0: none. */
 uint32_t el_sched__running(const struct el_sched *s, uint16_t cap);
@@ -290,6 +304,7 @@ struct el_process {
 	uint64_t wall_at;      /* … at this time of the log */
 	size_t n_notes;
 	uint64_t dropped;
+	uint64_t annotations; /* messages that are no notes, but words of el_annot */
 };
 
 struct el_info;

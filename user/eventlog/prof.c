@@ -7,12 +7,9 @@
  * both ends.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "cctree.h"
@@ -20,7 +17,6 @@
 
 #define DEPTH_MAX 65536
 #define COLUMNS	  8
-#define FILE_MAX  (1ull << 30)
 
 struct line {
 	const char *p;
@@ -307,34 +303,5 @@ int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct p
 out:
 	cctree__free(tree);
 	free(info);
-	return err;
-}
-
-int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), err = 0;
-	char *data = NULL;
-	size_t cap = 0, len = 0;
-
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		ssize_t n;
-
-		err = array__reserve((void **)&data, &cap, len + 65536, FILE_MAX, 1);
-		if (err)
-			break;
-		n = read(fd, data + len, cap - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		err = n < 0 ? -errno : 0;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	if (!err)
-		err = prof__parse(data, len, ret_tree, ret_info);
-	free(data);
-	fd__close(&fd);
 	return err;
 }

@@ -167,6 +167,7 @@ static int on_sample(struct el_profile *p, const struct el_event *ev)
 	s = (struct el_stretch){.start = start,
 				.end = end,
 				.what = node,
+				.n = 1,
 				.kind = (uint16_t)cctree__kind(p->tree, node)};
 	err = el_lane__add(&lane->pub.lane, &s);
 	if (err == -E2BIG) {

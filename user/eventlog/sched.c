@@ -294,6 +294,48 @@ static int on_stop(struct el_sched *s, const struct el_event *ev)
 	return err;
 }
 
+/* Beyond the limit only the sums go on. */
+static int keep_gc(struct el_sched *s, const struct cap_state *c)
+{
+	int err = array__reserve((void **)&s->all_gcs, &s->gcs_cap, s->info.n_gcs + 1, GCS_MAX,
+				 sizeof(*s->all_gcs));
+
+	if (!err)
+		s->all_gcs[s->info.n_gcs++] = (struct el_gc){.start = c->gc_start,
+							     .end = c->since,
+							     .request = c->gc_request,
+							     .cap = c->pub.cap,
+							     .gen = c->gen};
+	return err == -E2BIG ? 0 : err;
+}
+
+/*
+ * The world runs again when the collection's leader has ended it. Another capability's own end
+ * comes when its OS thread has noticed; what lies between is no collection any more.
+ */
+static void gc_over(struct el_sched *s, const struct cap_state *leader, uint64_t time)
+{
+	for (size_t i = 0; i < s->n_caps; i++) {
+		struct cap_state *c = s->caps[i];
+
+		if (c != leader && c->state == ECS_GC && !c->gc_over && c->gc_start <= time)
+			c->gc_over = time;
+	}
+}
+
+static int gc_leave(struct el_sched *s, struct cap_state *c, uint64_t time)
+{
+	uint64_t end = c->gc_over && c->gc_over < time ? c->gc_over : time;
+	int err = cap_goes(s, c, ECS_IDLE, end, 0);
+
+	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
+	if (!err && end < time)
+		err = cap_goes(s, c, ECS_IDLE, time, EL_CAP_LEAVES_GC);
+	else if (c->leads)
+		gc_over(s, c, c->since);
+	return err;
+}
+
 static int on_gc(struct el_sched *s, const struct el_event *ev)
 {
 	struct cap_state *c = cap_get(s, ev->cap);
@@ -307,7 +349,11 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	switch (ev->id) {
 	case EL_GC_START:
 		c->leads = false;
+		c->gen = EL_GC_NO_GEN;
+		c->gc_over = 0;
 		c->gc_start = ev->time;
+		c->gc_request = s->gc_request;
+		s->gc_request = 0;
 		return cap_goes(s, c, ECS_GC, ev->time, 0);
 	case EL_GC_GLOBAL_SYNC:
 		c->leads = true;
@@ -319,8 +365,7 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 		s->info.odd++;
 		return 0;
 	}
-	err = cap_goes(s, c, ECS_IDLE, ev->time, 0);
-	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
+	err = gc_leave(s, c, ev->time);
 	if (!el_window__has(s->opts.window, c->gc_start))
 		return err;
 	c->pub.gcs++;
@@ -329,6 +374,8 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 		s->info.gcs++;
 		s->info.gc_pause_ns += ns;
 		s->info.gc_max_pause_ns = MAX(s->info.gc_max_pause_ns, ns);
+		if (!err)
+			err = keep_gc(s, c);
 	}
 	return err;
 }
@@ -467,8 +514,14 @@ static int on_event(void *ctx, const struct el_event *ev)
 		return 0;
 	case EL_GC_STATS_GHC:
 		c = ev->cap < SCHED_CAPS ? cap_get(s, ev->cap) : NULL;
-		if (c)
+		if (c) {
 			c->leads = true;
+			c->gen = ev->gc_stats.gen;
+		}
+		return 0;
+	case EL_REQUEST_SEQ_GC:
+	case EL_REQUEST_PAR_GC:
+		s->gc_request = ev->time;
 		return 0;
 	default:
 		return on_thread(s, ev);
@@ -482,7 +535,8 @@ int el_sched__attach(struct el_sched *s, struct eventlog *log)
 		EL_MIGRATE_THREAD, EL_THREAD_WAKEUP,  EL_THREAD_LABEL,	 EL_GC_START,
 		EL_GC_END,	   EL_GC_GLOBAL_SYNC, EL_GC_STATS_GHC,	 EL_CAP_CREATE,
 		EL_CAP_DELETE,	   EL_CAP_DISABLE,    EL_CAP_ENABLE,	 EL_TASK_CREATE,
-		EL_TASK_MIGRATE,   EL_TASK_DELETE,    EL_SPARK_COUNTERS,
+		EL_TASK_MIGRATE,   EL_TASK_DELETE,    EL_SPARK_COUNTERS, EL_REQUEST_SEQ_GC,
+		EL_REQUEST_PAR_GC,
 	};
 
 	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, s);

@@ -14,6 +14,7 @@
 #define THREAD_CHUNK 1024
 #define TASKS_MAX    (1u << 20)
 #define GC_RING	     8
+#define GCS_MAX	     (1u << 17)
 
 struct gc_span {
 	uint64_t start, end;
@@ -22,9 +23,11 @@ struct gc_span {
 struct cap_state {
 	struct el_cap pub;
 	uint32_t thread; /* that runs; 0: none */
-	uint64_t since, gc_start;
-	uint8_t state; /* enum el_cap_state */
+	uint64_t since, gc_start, gc_request;
+	uint64_t gc_over; /* its leader ended the collection that this one is still in; 0 */
+	uint8_t state;	  /* enum el_cap_state */
 	bool seen, leads;
+	uint16_t gen;
 	struct gc_span gcs[GC_RING]; /* the last ones */
 	unsigned n_gcs;
 	uint64_t sparks[7];
@@ -45,6 +48,9 @@ struct el_sched {
 	struct u64map by_tid, by_task;
 	struct el_task *tasks;
 	size_t n_tasks, tasks_cap;
+	struct el_gc *all_gcs;
+	size_t gcs_cap;
+	uint64_t gc_request; /* not begun yet; 0: none */
 };
 
 #endif

@@ -66,6 +66,7 @@ void el_sched__free(struct el_sched *s)
 	u64map__free(&s->by_tid);
 	u64map__free(&s->by_task);
 	free(s->tasks);
+	free(s->all_gcs);
 	free(s);
 }
 
@@ -97,6 +98,11 @@ const struct el_thread *el_sched__find_thread(const struct el_sched *s, uint32_t
 	uint32_t at = u64map__get(&s->by_tid, tid);
 
 	return at == U64MAP_NONE ? NULL : &thread_at(s, at)->pub;
+}
+
+const struct el_gc *el_sched__gc(const struct el_sched *s, size_t i)
+{
+	return &s->all_gcs[i];
 }
 
 const struct el_task *el_sched__task(const struct el_sched *s, size_t i)

@@ -135,3 +135,10 @@ bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch
 {
 	return stretch->state == ST_IDLE || !timeline__stack(tl, stretch->stack).n;
 }
+
+bool session__log_alone(const struct timeline *tl)
+{
+	const struct tl_session *session = timeline__session(tl);
+
+	return session->mode && !strcmp(session->mode, "eventlog");
+}

@@ -68,6 +68,9 @@ void weights__merge(struct weights *w);
 int stacks__cmp(struct tl_stack a, struct tl_stack b, const uint32_t *map);
 bool stacks__equal(struct tl_stack a, struct tl_stack b, const uint32_t *map);
 
+/* There was no process: an eventlog, or a report that GHC wrote, is all there is. */
+bool session__log_alone(const struct timeline *tl);
+
 /* A stretch without a picture of its own: nothing ran and nothing was waited for. */
 bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch);
 

@@ -3,7 +3,9 @@
  * Folded stacks: `COMM-PID;NAME-TID;root;…;leaf N`, read by flamegraph.pl, inferno, speedscope.
  *
  * N is in microseconds (samples with --weight samples). Idle time is left out: a flame graph in
- * which sleeping worker threads are the widest tower hides all that happened.
+ * which sleeping worker threads are the widest tower hides all that happened. Of an eventlog alone
+ * the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that GHC wrote the
+ * cost centres' (`COMM-PID`): no OS thread's lane has them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +18,7 @@
 struct writer {
 	FILE *out;
 	const struct timeline *tl;
+	bool log_alone;	 /* no process: a log or a report is all there is */
 	char **names;	 /* of a timeline's frame: as printed */
 	uint32_t *map;	 /* of a timeline's frame: number, in the names' order */
 	char **prefixes; /* of an owner: "COMM-PID;NAME-TID" */
@@ -74,22 +77,27 @@ static char *safe_name(const char *name, const char *suffix)
 	return safe;
 }
 
-/* The first frames of a thread's stacks. stackcollapse-perf.pl writes blanks of a comm as `_`. */
-static char *thread_prefix(const struct tl_target *target, const struct tl_lane *lane)
+/*
+ * The first frames of a lane's stacks: the process, and what the lane is (NULL: none).
+ * stackcollapse-perf.pl writes blanks of a comm as `_`.
+ */
+static char *make_prefix(const struct tl_target *target, const char *name, long number)
 {
-	char *comm = safe_name(target->comm, ""), *name = NULL, *prefix = NULL;
-	char thread[sizeof(lane->name) + 1] = "";
+	char *comm = safe_name(target->comm, ""), *safe = name ? safe_name(name, "") : NULL;
+	char *prefix = NULL;
+	int n = -1;
 
-	memcpy(thread, lane->name, sizeof(lane->name));
-	name = safe_name(thread, "");
-	if (comm && name &&
-	    asprintf(&prefix, "%s-%d;%s-%d", comm, (int)target->pid, name, (int)lane->tid) < 0)
+	if (comm && safe)
+		n = asprintf(&prefix, "%s-%d;%s-%ld", comm, (int)target->pid, safe, number);
+	else if (comm && !name)
+		n = asprintf(&prefix, "%s-%d", comm, (int)target->pid);
+	if (n < 0)
 		prefix = NULL;
 	for (char *p = prefix; p && *p; p++)
 		if (*p == ' ')
 			*p = '_';
 	free(comm);
-	free(name);
+	free(safe);
 	return prefix;
 }
 
@@ -129,23 +137,35 @@ static bool counts(const struct tl_stretch *s, enum export_weight weight)
 	return weight == WEIGHT_WALL || state__on_cpu(s->state);
 }
 
+static int add_owner(struct writer *w, char *prefix, uint32_t *ret_owner)
+{
+	int err = prefix ? array__reserve((void **)&w->prefixes, &w->prefixes_cap,
+					  w->n_prefixes + 1, UINT32_MAX, sizeof(*w->prefixes))
+			 : -ENOMEM;
+
+	if (err) {
+		free(prefix);
+		return err;
+	}
+	*ret_owner = (uint32_t)w->n_prefixes;
+	w->prefixes[w->n_prefixes++] = prefix;
+	return 0;
+}
+
 static int collect_lane(struct writer *w, const struct tl_target *target,
 			const struct tl_lane *lane, enum export_weight weight)
 {
-	uint32_t owner = (uint32_t)w->n_prefixes;
-	int err = array__reserve((void **)&w->prefixes, &w->prefixes_cap, w->n_prefixes + 1,
-				 UINT32_MAX, sizeof(*w->prefixes));
+	char thread[sizeof(lane->name) + 1] = "";
+	uint32_t owner;
+	int err;
 
-	if (err)
-		return err;
-	w->prefixes[owner] = thread_prefix(target, lane);
-	if (!w->prefixes[owner])
-		return -ENOMEM;
-	w->n_prefixes++;
+	memcpy(thread, lane->name, sizeof(lane->name));
+	err = add_owner(w, make_prefix(target, thread, lane->tid), &owner);
 	for (size_t i = 0; i < lane->n_stretches && !err; i++) {
 		const struct tl_stretch *s = &lane->stretches[i];
 
-		if (counts(s, weight))
+		/* what a log alone does not tell has no stack at all */
+		if (counts(s, weight) && (s->state != ST_UNKNOWN || s->stack || !w->log_alone))
 			err = weights__add(&w->weights, owner, s->stack,
 					   weight == WEIGHT_SAMPLES ? s->samples
 								    : s->end_ns - s->start_ns);
@@ -153,20 +173,57 @@ static int collect_lane(struct writer *w, const struct tl_target *target,
 	return err;
 }
 
+static int collect_cap(struct writer *w, const struct tl_target *target,
+		       const struct tl_cap_lane *lane, enum export_weight weight)
+{
+	uint32_t owner;
+	int err = add_owner(w, make_prefix(target, "capability", lane->no), &owner);
+
+	for (size_t i = 0; i < lane->n_stretches && !err; i++) {
+		const struct tl_cap_stretch *s = &lane->stretches[i];
+
+		if (s->state != CS_IDLE && s->state != CS_DISABLED && s->stack)
+			err = weights__add(&w->weights, owner, s->stack,
+					   weight == WEIGHT_SAMPLES ? s->samples
+								    : s->end_ns - s->start_ns);
+	}
+	return err;
+}
+
+/* A report without times: its ticks, each worth the time between two. */
+static int collect_centres(struct writer *w, const struct tl_target *target,
+			   enum export_weight weight)
+{
+	uint64_t unit = weight == WEIGHT_SAMPLES ? 1 : target->tick_ns;
+	uint32_t owner;
+	int err = add_owner(w, make_prefix(target, NULL, 0), &owner);
+
+	for (size_t i = 0; i < target->n_cc_nodes && !err; i++)
+		if (target->cc_nodes[i].ticks && target->cc_nodes[i].stack)
+			err = weights__add(&w->weights, owner, target->cc_nodes[i].stack,
+					   target->cc_nodes[i].ticks * unit);
+	return err;
+}
+
 static int collect(struct writer *w, enum export_weight weight)
 {
-	for (size_t t = 0; t < timeline__n_targets(w->tl); t++) {
+	int err = 0;
+
+	for (size_t t = 0; t < timeline__n_targets(w->tl) && !err; t++) {
 		const struct tl_target *target = timeline__target(w->tl, t);
 
-		for (size_t i = 0; i < target->n_lanes; i++) {
-			int err = collect_lane(w, target, &target->lanes[i], weight);
-
-			if (err)
-				return err;
-		}
+		for (size_t i = 0; i < target->n_lanes && !err; i++)
+			err = collect_lane(w, target, &target->lanes[i], weight);
+		if (!w->log_alone)
+			continue;
+		for (size_t i = 0; i < target->n_cap_lanes && !err; i++)
+			err = collect_cap(w, target, &target->cap_lanes[i], weight);
+		if (!target->n_cap_lanes && !err)
+			err = collect_centres(w, target, weight);
 	}
-	weights__merge(&w->weights);
-	return 0;
+	if (!err)
+		weights__merge(&w->weights);
+	return err;
 }
 
 /* ── lines ───────────────────────────────────────────────────────────────────────────────── */
@@ -228,6 +285,7 @@ static int folded__write(FILE *out, const struct timeline *tl, const struct expo
 
 	if (!timeline__session(tl))
 		return -EINVAL;
+	w.log_alone = session__log_alone(tl);
 	err = name_frames(&w);
 	if (!err)
 		err = collect(&w, weight);

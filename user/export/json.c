@@ -7,104 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
-#include "export.h"
-#include "export_priv.h"
+#include "json_priv.h"
 
 #define REPORT_SCHEMA 1
-
-/* ── values ──────────────────────────────────────────────────────────────────────────────── */
-
-/* A report is whole or it is none: the first failure is kept, and one look at the end is enough. */
-struct report {
-	bool failed;
-};
-
-static cJSON *add(struct report *r, cJSON *object, const char *key, cJSON *value)
-{
-	if (!value || !object ||
-	    !(key ? cJSON_AddItemToObject(object, key, value)
-		  : cJSON_AddItemToArray(object, value))) {
-		cJSON_Delete(value);
-		r->failed = true;
-		return NULL;
-	}
-	return value;
-}
-
-static void add_null(struct report *r, cJSON *object, const char *key)
-{
-	add(r, object, key, cJSON_CreateNull());
-}
-
-/* As text: cJSON's numbers are doubles and would round above 2^53. */
-static void add_u64(struct report *r, cJSON *object, const char *key, uint64_t n)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRIu64, n);
-	add(r, object, key, cJSON_CreateRaw(text));
-}
-
-/* UINT64_MAX stands for "none" in the timeline. */
-static void add_u64_or_null(struct report *r, cJSON *object, const char *key, uint64_t n)
-{
-	if (n == UINT64_MAX)
-		add_null(r, object, key);
-	else
-		add_u64(r, object, key, n);
-}
-
-static void add_int(struct report *r, cJSON *object, const char *key, int n)
-{
-	add(r, object, key, cJSON_CreateNumber(n));
-}
-
-static void add_double(struct report *r, cJSON *object, const char *key, double n)
-{
-	add(r, object, key, cJSON_CreateNumber(n));
-}
-
-static void add_bool(struct report *r, cJSON *object, const char *key, bool b)
-{
-	add(r, object, key, cJSON_CreateBool(b));
-}
-
-/* cJSON escapes control characters but passes bytes that are no UTF-8. NULL becomes null. */
-static void add_string(struct report *r, cJSON *object, const char *key, const char *s)
-{
-	char *clean;
-
-	if (!s) {
-		add_null(r, object, key);
-		return;
-	}
-	clean = utf8__clean(s);
-	add(r, object, key, clean ? cJSON_CreateString(clean) : NULL);
-	free(clean);
-}
-
-static void add_known_string(struct report *r, cJSON *object, const char *key, const char *s)
-{
-	add_string(r, object, key, s && *s ? s : NULL);
-}
-
-static cJSON *add_object(struct report *r, cJSON *object, const char *key)
-{
-	return add(r, object, key, cJSON_CreateObject());
-}
-
-static cJSON *add_array(struct report *r, cJSON *object, const char *key)
-{
-	return add(r, object, key, cJSON_CreateArray());
-}
-
-/* A CLOCK_MONOTONIC time, from the session's start. */
-static uint64_t since_start(const struct tl_session *session, uint64_t ns)
-{
-	return ns > session->start_ns ? ns - session->start_ns : 0;
-}
 
 /* ── parts of a target ───────────────────────────────────────────────────────────────────── */
 
@@ -151,7 +56,7 @@ static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *session,
 		     const struct tl_lane *lane)
 {
-	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled, *off;
 	char name[sizeof(lane->name) + 1] = "";
 
 	memcpy(name, lane->name, sizeof(lane->name));
@@ -169,7 +74,13 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 		if (lane->sampled_states >> s & 1)
 			add_string(r, sampled, NULL, state__name(s));
 	}
-	add_null(r, o, "off_cpu");
+	off = add_array(r, o, "off_cpu");
+	for (size_t i = 0; i < lane->n_off_cpu; i++) {
+		cJSON *reason = add_object(r, off, NULL);
+
+		add_string(r, reason, "reason", lane->off_cpu[i].reason);
+		add_u64(r, reason, "ns", lane->off_cpu[i].ns);
+	}
 	add_u64(r, o, "short_calls", lane->short_calls);
 	add_bool(r, o, "coarse", lane->coarse);
 }
@@ -369,9 +280,11 @@ static void add_target(struct report *r, cJSON *targets, const struct tl_session
 	for (size_t i = 0; i < t->n_functions; i++)
 		add_function(r, list, &t->functions[i]);
 	add_cost_centres(r, o, t);
+	json__cost_centre_stacks(r, o, t);
+	json__windows(r, o, session, t);
 	add_names(r, o, &t->names);
 	add_stacks(r, o, &t->quality);
-	add_null(r, o, "eventlog");
+	json__eventlog(r, o, session, t);
 	add_own_cost(r, o, t);
 	list = add_array(r, o, "missing");
 	for (size_t i = 0; i < t->n_missing; i++)

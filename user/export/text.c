@@ -23,7 +23,7 @@ void text__section(const struct text *t, const char *title)
 }
 
 /* A string of the target's, without what a terminal could take for a command. */
-static void put_safe(FILE *out, const char *s)
+void text__put_safe(FILE *out, const char *s)
 {
 	uint32_t cp;
 
@@ -75,12 +75,12 @@ static void put_found(const struct text *t)
 	if (!usual || !*usual)
 		return;
 	fputs(" by ", t->out);
-	put_safe(t->out, usual);
+	text__put_safe(t->out, usual);
 	for (size_t i = 1; i < ARRAY_SIZE(found); i++) {
 		if (!found[i].how || !*found[i].how || !strcmp(found[i].how, usual))
 			continue;
 		fprintf(t->out, "%s%s by ", comma, found[i].what);
-		put_safe(t->out, found[i].how);
+		text__put_safe(t->out, found[i].how);
 		comma = ", ";
 	}
 	if (*comma == ',')
@@ -94,26 +94,10 @@ static void put_sampling(const struct text *t)
 		fprintf(t->out, " at %" PRIu32 " Hz", t->session->frequency_hz);
 }
 
-static void put_header(const struct text *t)
+static void put_attached(const struct text *t)
 {
 	const struct tl_target *target = t->target;
 
-	fputs("safescoped: ", t->out);
-	put_safe(t->out, target->comm);
-	fprintf(t->out, " (pid %d)", (int)target->pid);
-	if (target->ghc_version && *target->ghc_version) {
-		fputs(", GHC ", t->out);
-		put_safe(t->out, target->ghc_version);
-		if (!target->version_known)
-			fputs(" (not in the table of known layouts)", t->out);
-	}
-	if (target->way && *target->way) {
-		fputc(' ', t->out);
-		put_safe(t->out, target->way);
-	}
-	if (target->capabilities)
-		fprintf(t->out, ", %" PRIu32 " %s", target->capabilities,
-			target->capabilities == 1 ? "capability" : "capabilities");
 	fputs("\n  attached in ", t->out);
 	put_duration(t->out, target->attach_took_ns);
 	put_found(t);
@@ -126,11 +110,50 @@ static void put_header(const struct text *t)
 	fputs(target->n_lanes == 1 ? " thread" : " threads", t->out);
 	if (target->end && *target->end) {
 		fputs("; the program ended: ", t->out);
-		put_safe(t->out, target->end);
+		text__put_safe(t->out, target->end);
 	}
 	fputc('\n', t->out);
 	if (!target->layout_checked)
 		fputs("  the runtime's layout could not be checked against the process\n", t->out);
+}
+
+/* Without a process there is but its log, or a report of GHC's, which has no times. */
+static void put_log_span(const struct text *t)
+{
+	if (session_ns(t->session)) {
+		fputs("\n  from its eventlog alone: ", t->out);
+		put_duration(t->out, session_ns(t->session));
+	} else {
+		fputs("\n  from GHC's report alone", t->out);
+	}
+	fputc('\n', t->out);
+}
+
+static void put_header(const struct text *t)
+{
+	const struct tl_target *target = t->target;
+
+	fputs("safescoped: ", t->out);
+	text__put_safe(t->out, target->comm);
+	if (target->pid)
+		fprintf(t->out, " (pid %d)", (int)target->pid);
+	if (target->ghc_version && *target->ghc_version) {
+		fputs(", GHC ", t->out);
+		text__put_safe(t->out, target->ghc_version);
+		if (!target->version_known)
+			fputs(" (not in the table of known layouts)", t->out);
+	}
+	if (target->way && *target->way) {
+		fputc(' ', t->out);
+		text__put_safe(t->out, target->way);
+	}
+	if (target->capabilities)
+		fprintf(t->out, ", %" PRIu32 " %s", target->capabilities,
+			target->capabilities == 1 ? "capability" : "capabilities");
+	if (t->log_alone)
+		put_log_span(t);
+	else
+		put_attached(t);
 }
 
 /* ── how far it can be trusted ───────────────────────────────────────────────────────────── */
@@ -250,7 +273,7 @@ static void put_lost(const struct text *t)
 		fputs(put++ ? ", " : "", t->out);
 		put_count(t->out, target->lost[i].n);
 		fputc(' ', t->out);
-		put_safe(t->out, target->lost[i].cause);
+		text__put_safe(t->out, target->lost[i].cause);
 	}
 	fprintf(t->out, " (%.2f %% of all records)%s\n", 100 * target->lost_share,
 		t->opts->colour ? "\033[0m" : "");
@@ -290,39 +313,60 @@ static void put_missing(const struct text *t)
 	text__section(t, "Missing");
 	for (size_t i = 0; i < t->target->n_missing; i++) {
 		fputs("  · ", t->out);
-		put_safe(t->out, t->target->missing[i]);
+		text__put_safe(t->out, t->target->missing[i]);
 		fputc('\n', t->out);
 	}
 }
 
 /* ── the report ──────────────────────────────────────────────────────────────────────────── */
 
-static int put_target(const struct text *t)
+static int put_tables(const struct text *t)
 {
-	int err;
+	int err = text__findings(t);
 
-	put_header(t);
-	err = text__findings(t);
 	if (!err)
 		err = text__threads(t);
 	if (!err)
 		err = text__capabilities(t);
 	if (!err)
+		err = text__haskell_threads(t);
+	/* With a log alone functions are cost centres, which have a table of their own. */
+	if (!err && !t->log_alone)
 		err = text__functions(t);
 	if (!err)
 		err = text__cost_centres(t);
 	if (!err)
+		err = text__cost_centre_stacks(t);
+	if (!err)
 		err = text__safe_calls(t);
 	if (!err)
 		err = text__unsafe_calls(t);
+	if (!err)
+		err = text__windows(t);
+	if (!err)
+		err = text__heap(t);
+	return err;
+}
+
+static int put_target(const struct text *t)
+{
+	int err;
+
+	put_header(t);
+	err = put_tables(t);
 	if (err)
 		return err;
 	fputc('\n', t->out);
-	put_gc(t);
-	put_names(t);
-	put_stacks(t);
+	if (!t->log_alone || t->target->gc.known)
+		put_gc(t);
+	text__eventlog(t);
+	if (!t->log_alone) {
+		put_names(t);
+		put_stacks(t);
+	}
 	put_lost(t);
-	put_cost(t);
+	if (!t->log_alone)
+		put_cost(t);
 	put_missing(t);
 	return 0;
 }
@@ -340,6 +384,7 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 
 	if (!t.session)
 		return -EINVAL;
+	t.log_alone = session__log_alone(tl);
 	t.width = t.opts->width ? MAX(t.opts->width, (unsigned)WIDTH_MIN) : WIDTH_OF_A_FILE;
 	t.rows = t.opts->verbose ? ROWS_VERBOSE : ROWS;
 	if (!n) {

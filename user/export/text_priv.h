@@ -14,7 +14,8 @@ struct text {
 	const struct tl_session *session;
 	const struct tl_target *target;
 	unsigned width;
-	size_t rows; /* at most so many in a table */
+	size_t rows;	/* at most so many in a table */
+	bool log_alone; /* nothing was attached to: an eventlog, or a report, is all there is */
 };
 
 /* A section's title, after an empty line. */
@@ -34,11 +35,22 @@ int text__print(struct table *table, const struct text *t);
 /* "… and N more things", if there are more than the table has rows. */
 void text__more(const struct text *t, size_t n, const char *what);
 
+/* A string of the target's, without what a terminal could take for a command. */
+void text__put_safe(FILE *out, const char *s);
+
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);
 int text__functions(const struct text *t);
 int text__cost_centres(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
+
+/* ── of an eventlog (text_log.c) ─────────────────────────────────────────────────────────── */
+
+void text__eventlog(const struct text *t);
+int text__cost_centre_stacks(const struct text *t);
+int text__haskell_threads(const struct text *t);
+int text__windows(const struct text *t);
+int text__heap(const struct text *t);
 
 #endif

@@ -90,6 +90,7 @@ static const struct {
 	{ST_FOREIGN_BLOCKED, "other", "waiting"},
 	{ST_HASKELL_BLOCKED, "page", "waiting"},
 	{ST_PREEMPTED, "CPU", "waiting"},
+	{ST_SAFE_CALL, "safe call", ""},
 	{ST_IDLE, "idle", ""},
 	{ST_UNKNOWN, "unknown", ""},
 };

@@ -72,6 +72,11 @@ enum target_verdict {
 struct target_cache;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
+/*
+ * False: the kernel shows no addresses of its functions, and WIRE_FRAME_KERNEL frames have no
+ * names. Reads them, so to be called when the kernel side is loaded: its programs have names too.
+ */
+bool target_cache__knows_kernel(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
@@ -290,5 +295,18 @@ struct target_rows {
 /* Reads the rows of the file behind a mapping. -ENOENT: it has none. */
 int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows);
 void target_rows__free(struct target_rows *rows);
+
+/* ── names without a process ─────────────────────────────────────────────────────────────── */
+
+/* An executable that names the functions of a process that is gone (an eventlog's addresses). */
+struct symfile;
+
+/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
+int symfile__open(const char *path, struct symfile **ret_file);
+void symfile__free(struct symfile *file);
+/* How far the process had moved it: told by beginnings of functions in the process. */
+void symfile__place(struct symfile *file, const uint64_t *addrs, size_t n);
+/* False: no function there. The strings live as long as the file. */
+bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *ret_name);
 
 #endif

@@ -2,8 +2,8 @@
 /* calls: the safe calls of a target, one row for each call site, from the kernel's counters. */
 #include "private.h"
 
-int timeline__site_counters(struct timeline *tl, const struct wire_site_key *key,
-			    const struct wire_site *site)
+int input__site_counters(struct timeline *tl, const struct wire_site_key *key,
+			 const struct wire_site *site)
 {
 	struct target_state *tg = tl__find(tl, (pid_t)key->tgid);
 	struct site_counters *entry;

@@ -359,7 +359,7 @@ int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size
 
 void caps__free(struct target_state *tg)
 {
-	for (size_t i = 0; i < tg->pub.n_cap_lanes; i++)
+	for (size_t i = 0; tg->cap_lanes && i < tg->pub.n_cap_lanes; i++)
 		free((void *)tg->cap_lanes[i].stretches);
 	free(tg->cap_lanes);
 	free(tg->cap_notes);

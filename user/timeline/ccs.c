@@ -142,7 +142,7 @@ static int learn(struct timeline *tl, struct target_state *tg, struct ccs *ccs)
 	int err;
 
 	while (!ccs->centre) {
-		err = tg->namer.ccs(tg->namer.ctx, ccs->addr, &found);
+		err = namer__ccs(tl, tg, ccs->addr, &found);
 		if (err)
 			return err;
 		parent = NULL;

@@ -121,6 +121,8 @@ static int account(struct builder *b, const struct piece *p, uint32_t stack, uin
 		err = sums__unsafe(b->tl, b->sums, p->ev, 0, ns, 0);
 	if (!err && state__on_cpu(p->state))
 		err = sums__stack(b->sums, stack, ns, p->samples);
+	else if (!err && ns)
+		err = off__add(b->tl, b->tg, b->th, p->state, p->ev, ns);
 	return err;
 }
 
@@ -200,8 +202,12 @@ static struct ev with_stack(const struct ev *ev, const struct cover *cover)
 		return copy;
 	if (!copy.site)
 		copy.site = cover->ev->site;
-	if (!copy.hs && copy.site == cover->ev->site)
+	if (!copy.hs && copy.site == cover->ev->site) {
 		copy.hs = cover->ev->hs;
+		copy.hs_run = cover->ev->hs_run;
+	}
+	if (!copy.ccs)
+		copy.ccs = cover->ev->ccs;
 	return copy;
 }
 
@@ -662,6 +668,9 @@ int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
 	if (th->stretches)
 		held__resolve(tg, th->stretches, &th->lane.n_stretches);
 	th->lane.stretches = th->stretches;
+	err = off__finish(tl, th);
+	if (err)
+		return err;
 	*lane = th->lane;
 	return 0;
 }

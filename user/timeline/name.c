@@ -176,13 +176,15 @@ static int new_addr(struct timeline *tl, struct target_state *tg, uint64_t frame
 
 	if (!addr)
 		return -ENOMEM;
-	tg->namer.name(tg->namer.ctx, frame, &name);
+	namer__name(tl, tg, frame, &name);
 	complete_name(&name);
 	addr->key = frame;
 	addr->code = (uint8_t)name.code;
 	addr->fold =
 		(kind == WIRE_FRAME_HS_RET || kind == WIRE_FRAME_UPDATEE) && is_folded(name.name);
 	addr->gc_sync = is_gc_sync(name.name);
+	if (name.code == CODE_KERNEL)
+		addr->kernel = kframe__of(name.name);
 	err = add_named(tl, &name, kind, &addr->frame);
 	if (err) {
 		free(addr);
@@ -225,8 +227,7 @@ static int fill_site(struct timeline *tl, struct target_state *tg, struct site *
 	int err;
 
 	site->caller = UINT32_MAX;
-	if (!site->addr || !tg->namer.site ||
-	    tg->namer.site(tg->namer.ctx, site->addr, &found) < 0) {
+	if (!site->addr || namer__site(tl, tg, site->addr, &found) < 0) {
 		snprintf(place, sizeof(place), "0x%llx", (unsigned long long)site->addr);
 		site->place = tl__string(tl, place);
 		site->function_name = "[unknown function]";

@@ -31,6 +31,7 @@ enum tl_state {
 	ST_IDLE,
 	ST_FOREIGN_BLOCKED,
 	ST_PREEMPTED,
+	ST_SAFE_CALL, /* a log alone: running or blocked is not told */
 	ST_UNKNOWN,
 	ST_MAX,
 };
@@ -260,6 +261,7 @@ bool cost_centre__is_overhead(const struct tl_cost_centre *centre);
 struct tl_cc_node {
 	uint32_t centre; /* index into cost_centres */
 	uint32_t parent; /* UINT32_MAX: a root */
+	uint32_t stack;	 /* as in tl_stretch */
 	uint64_t ticks, inherited_ticks;
 };
 
@@ -394,6 +396,7 @@ struct tl_target {
 	size_t n_findings;
 	struct tl_eventlog eventlog;
 	uint64_t ticks;
+	uint64_t tick_ns; /* between ticks; 0: not known */
 
 	/* losses by cause, own cost: filled in by the session before export */
 	struct {

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "findings.h"
+#include "tap.h"
 #include "timeline.h"
 
 /* array__reserve for a typed pointer (through void *, as the aliasing rules want it). */
@@ -150,6 +151,8 @@ struct thread {
 	struct ev done_prev;   /* the last stay of that part */
 	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
+	struct off_reason *off_reasons;
+	struct tl_off_cpu *off_cpu;
 	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
 };
 
@@ -160,6 +163,7 @@ struct addr_name {
 	uint8_t code; /* enum code_class */
 	bool fold;    /* a return frame of the RTS that tells nothing */
 	bool gc_sync;
+	uint8_t kernel; /* enum kernel_frame */
 };
 
 struct site {
@@ -256,9 +260,14 @@ struct prior {
 	uint64_t given[TL_WHERES][TL_WHERES][ST_MAX];
 };
 
+struct log_build;
+
 struct target_state {
 	struct tl_target pub;
-	struct prior *prior; /* while lanes are made */
+	struct log_build *log; /* NULL: none */
+	bool log_alone;	       /* nothing but the log tells of it */
+	uint32_t no;	       /* counts from 0 */
+	struct prior *prior;   /* while lanes are made */
 	struct sums sums;
 	struct tl_namer namer;
 	bool ended;
@@ -319,6 +328,8 @@ struct timeline {
 	size_t n_targets, targets_cap;
 	size_t n_records;
 	size_t fold_at; /* make room when so many are kept */
+	tl_tap tap;
+	void *tap_ctx;
 };
 
 /* ── names and stacks (name.c, stack.c) ──────────────────────────────────────────────────── */
@@ -341,6 +352,15 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 /* The whole stack that a stretch of that state shows. */
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
+
+/* ── kernel frames (kframe.c) ────────────────────────────────────────────────────────────── */
+
+enum kernel_frame {
+	KERNEL_PLAIN,
+	KERNEL_OURS,  /* it, and all that it called, is there for the probes */
+	KERNEL_PROBE, /* the same if it called such a one */
+};
+enum kernel_frame kframe__of(const char *name);
 
 /* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
 
@@ -462,17 +482,58 @@ int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabl
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void caps__free(struct target_state *tg);
 
+/* ── why a thread was off the CPU (off.c) ────────────────────────────────────────────────── */
+
+/* NULL: no such system call. */
+const char *syscall__name(uint32_t nr);
+/* ev may be NULL. */
+int off__add(struct timeline *tl, const struct target_state *tg, struct thread *th,
+	     enum tl_state state, const struct ev *ev, uint64_t ns);
+int off__finish(struct timeline *tl, struct thread *th);
+void off__free(struct thread *th);
+
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples);
+/* The frame of the function that an unsafe call is to; UINT32_MAX: not known. */
+uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */
 int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
 int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── inputs (inputs.c tells what these took) ─────────────────────────────────────────────── */
+
+int input__add_target(struct timeline *tl, const struct target_info *info,
+		      const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns);
+int input__update_target(struct timeline *tl, const struct target_info *info);
+int input__record(struct timeline *tl, const void *rec, size_t size);
+int input__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
+		    bool at_end);
+int input__site_counters(struct timeline *tl, const struct wire_site_key *key,
+			 const struct wire_site *site);
+int input__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state);
+int input__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
+			    const struct wire_off_stack *stack);
+int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost);
+int input__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n);
+int input__set_lost_share(struct timeline *tl, pid_t pid, double share);
+int input__add_missing(struct timeline *tl, pid_t pid, const char *text);
+void input__set_exit_code(struct timeline *tl, int exit_code);
+int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns);
+int input__finish(struct timeline *tl, uint64_t end_ns);
+
+/* Questions to a target's namer. */
+void namer__name(struct timeline *tl, struct target_state *tg, uint64_t frame,
+		 struct code_name *ret_name);
+int namer__site(struct timeline *tl, struct target_state *tg, uint64_t addr,
+		struct target_site *ret_site);
+int namer__ccs(struct timeline *tl, struct target_state *tg, uint64_t addr,
+	       struct target_ccs *ret_ccs);
 
 /* ── targets (timeline.c) ────────────────────────────────────────────────────────────────── */
 

@@ -237,9 +237,9 @@ static int take_event(struct timeline *tl, struct target_state *tg, struct threa
 						  rec->short_blocked_ns, rec->short_runnable_ns};
 		return 0;
 	case WIRE_EXEC:
-		return timeline__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
+		return input__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
 	default:
-		return timeline__end_target(tl, tg->pub.pid, "exited", rec->h.ns);
+		return input__end_target(tl, tg->pub.pid, "exited", rec->h.ns);
 	}
 }
 
@@ -306,7 +306,7 @@ static int take_tick(struct target_state *tg, const struct view *view)
 	return caps__note(tg, rec.h.ns, rec.enabled, disabled);
 }
 
-int timeline__record(struct timeline *tl, const void *rec, size_t size)
+int input__record(struct timeline *tl, const void *rec, size_t size)
 {
 	struct wire_thread_event event;
 	struct target_state *tg;
@@ -397,8 +397,8 @@ static int snap_thread(struct timeline *tl, struct target_state *tg, const struc
 	return 0;
 }
 
-int timeline__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot,
-		       uint64_t at_ns, bool at_end)
+int input__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
+		    bool at_end)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	int err;
@@ -417,7 +417,7 @@ int timeline__snapshot(struct timeline *tl, pid_t pid, const struct snapshot *sn
 	return 0;
 }
 
-int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state)
+int input__thread_state(struct timeline *tl, pid_t tid, const struct wire_thread *state)
 {
 	struct target_state *tg = tl__find(tl, (pid_t)state->tgid);
 	struct wire_stack no_frames = {0};
@@ -465,8 +465,8 @@ int timeline__thread_state(struct timeline *tl, pid_t tid, const struct wire_thr
 	return 0;
 }
 
-int timeline__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
-			       const struct wire_off_stack *stack)
+int input__thread_off_stack(struct timeline *tl, pid_t pid, pid_t tid,
+			    const struct wire_off_stack *stack)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	uint64_t frames[WIRE_OFF_FRAMES];

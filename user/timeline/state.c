@@ -21,6 +21,7 @@ static const struct {
 	[ST_IDLE] = {"idle", "idle", false},
 	[ST_FOREIGN_BLOCKED] = {"foreign_blocked", "a thread without Haskell, blocked", false},
 	[ST_PREEMPTED] = {"preempted", "ready, but not running", false},
+	[ST_SAFE_CALL] = {"safe_call", "in a safe call", false},
 	[ST_UNKNOWN] = {"unknown", "unknown", false},
 };
 

@@ -147,6 +147,11 @@ static struct unsafe_key key_of(const struct timeline *tl, const struct ev *ev)
 	return key;
 }
 
+uint32_t sums__function(const struct timeline *tl, const struct ev *ev)
+{
+	return key_of(tl, ev).function;
+}
+
 int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
 		 uint64_t blocked_ns, uint64_t samples)
 {

@@ -2,6 +2,7 @@
 /* timeline: its life, its targets and threads, what the session sets, and finish. */
 #include <stdio.h>
 
+#include "log_priv.h"
 #include "private.h"
 
 #define DEFAULT_DEPTH	   1000
@@ -115,6 +116,7 @@ static void free_threads(struct target_state *tg)
 		free(th->calls.v);
 		free(th->final);
 		free(th->stretches);
+		off__free(th);
 		free(th);
 	}
 }
@@ -154,6 +156,7 @@ static void free_target(struct target_state *tg)
 	free(tg->cc_nodes);
 	ccs__free(&tg->ccs);
 	free(tg->missing);
+	elog__free(tg->log);
 	findings__free(&tg->findings);
 	free(tg);
 }
@@ -235,8 +238,8 @@ static void copy_info(struct timeline *tl, struct tl_target *pub, const struct t
 	pub->end = "";
 }
 
-int timeline__add_target(struct timeline *tl, const struct target_info *info,
-			 const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns)
+int input__add_target(struct timeline *tl, const struct target_info *info,
+		      const struct tl_namer *namer, uint64_t attach_ns, uint64_t attach_took_ns)
 {
 	struct target_state *tg = tl__find(tl, info->pid);
 	int err;
@@ -262,11 +265,12 @@ int timeline__add_target(struct timeline *tl, const struct target_info *info,
 	tg->caps_at_attach = info->capabilities;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
+	tg->no = (uint32_t)tl->n_targets;
 	tl->targets[tl->n_targets++] = tg;
 	return 0;
 }
 
-int timeline__update_target(struct timeline *tl, const struct target_info *info)
+int input__update_target(struct timeline *tl, const struct target_info *info)
 {
 	struct target_state *tg = tl__find(tl, info->pid);
 	const char *end;
@@ -296,7 +300,7 @@ static void mark_paused(struct target_state *tg, const struct tl_session *sessio
 	}
 }
 
-int timeline__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
+int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -328,14 +332,14 @@ static int set_lost(struct timeline *tl, struct target_state *tg, const char *ca
 	return 0;
 }
 
-int timeline__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n)
+int input__set_lost(struct timeline *tl, pid_t pid, const char *cause, uint64_t n)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
 	return tg ? set_lost(tl, tg, cause, n) : -ENOENT;
 }
 
-int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share)
+int input__set_lost_share(struct timeline *tl, pid_t pid, double share)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -345,7 +349,7 @@ int timeline__set_lost_share(struct timeline *tl, pid_t pid, double share)
 	return 0;
 }
 
-int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text)
+int input__add_missing(struct timeline *tl, pid_t pid, const char *text)
 {
 	struct target_state *tg = tl__find(tl, pid);
 	int err;
@@ -360,12 +364,12 @@ int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text)
 	return 0;
 }
 
-void timeline__set_exit_code(struct timeline *tl, int exit_code)
+void input__set_exit_code(struct timeline *tl, int exit_code)
 {
 	tl->session.exit_code = exit_code;
 }
 
-int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns)
+int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns)
 {
 	struct target_state *tg = tl__find(tl, pid);
 
@@ -488,7 +492,7 @@ int tl__fold(struct timeline *tl)
 	return err;
 }
 
-int timeline__finish(struct timeline *tl, uint64_t end_ns)
+int input__finish(struct timeline *tl, uint64_t end_ns)
 {
 	size_t max;
 	int err = 0;
@@ -499,7 +503,9 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 	tl->session.end_ns = MAX(end_ns, tl->session.start_ns);
 	max = lane_budget(tl);
 	for (size_t i = 0; !err && i < tl->n_targets; i++)
-		err = finish_target(tl, tl->targets[i], tl->session.end_ns, max);
+		err = tl->targets[i]->log_alone
+			      ? elog__build(tl, tl->targets[i])
+			      : finish_target(tl, tl->targets[i], tl->session.end_ns, max);
 	if (tl->stacks.left_out || tl->parts.left_out)
 		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
 			 "lower --frequency or the duration");

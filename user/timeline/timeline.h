@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "log.h"
 #include "picture.h"
 #include "target/target.h"
 #include "wire.h"

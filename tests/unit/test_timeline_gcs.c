@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Collections: their parts, who waits for them, and whom they wait for. */
+#include "test_timeline_kit.h"
+
+static void put_gc(struct kit *kit, pid_t tid, unsigned point, uint64_t ns)
+{
+	union rec r;
+
+	mk_gc(&r, tid, point, ns);
+	r.gc.generation = 1;
+	r.gc.number = 41;
+	put(kit, &r);
+}
+
+static void test_parts(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 10000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
+	/* the end of this one is lost, and of the next one the start */
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 40000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 41000);
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 50000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 51000);
+	/* a runtime without threads has nobody to wait for */
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 60000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 61000);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	t = finish(&kit);
+	assert_int_equal(t->n_gcs, 2);
+	assert_int_equal(t->gcs[0].start_ns, T0 + 15000);
+	assert_int_equal(t->gcs[0].end_ns, T0 + 35000);
+	assert_int_equal(t->gcs[0].sync_ns, 5000);
+	assert_int_equal(t->gcs[0].generation, 1);
+	assert_int_equal(t->gcs[0].number, 42);
+	assert_int_equal(t->gcs[0].tid, 7);
+	assert_true(t->gcs[1].sync_ns == UINT64_MAX);
+	assert_int_equal(t->gc.count, 2);
+	assert_int_equal(t->gc.pause_ns, 21000);
+	assert_int_equal(t->gc.max_pause_ns, 20000);
+	/* the leader works for the collection from the first moment on */
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_GC_WORK], 26000);
+	timeline__free(kit.tl);
+}
+
+/* Its worker gives the capability up, and waits for the end without being idle. */
+static void test_given_up(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	mk_sample(&r, 8, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	put(&kit, &r);
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 10000);
+	mk_off(&r, 8, T0 + 12000, T0 + 40000, T0 + 40000, WIRE_WHERE_NO_CAP, STOP);
+	put(&kit, &r);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 40000));
+	finish(&kit);
+	lane = lane_of(timeline__target(kit.tl, 0), 8);
+	check_stretch(kit.tl, lane, lane->n_stretches - 2, T0 + 12000, T0 + 35000, ST_GC_WAIT,
+		      "[GC];[waiting for GC]");
+	check_stretch(kit.tl, lane, lane->n_stretches - 1, T0 + 35000, T0 + 40000, ST_IDLE, "");
+	assert_int_equal(timeline__target(kit.tl, 0)->gc.wait_ns, 23000);
+	timeline__free(kit.tl);
+}
+
+/* Thread 8 is in an unsafe call when 7 wants to collect; so was 9, but it came back earlier. */
+static void held_up(bool synced, uint64_t want8, uint64_t want9)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+
+	kit_new(&kit);
+	for (pid_t tid = 8; tid <= 9; tid++) {
+		uint64_t back = T0 + (tid == 8 ? 60000 : 30000);
+
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+		mk_off(&r, tid, T0 + 2000, back, back, WIRE_WHERE_HASKELL, CIP(CFN(tid)),
+		       CALLED(HS(1)), STOP);
+		r.off.syscall = 35;
+		r.off.ip = CFN(tid);
+		r.off.rts.cap_no = (uint32_t)(tid - 8);
+		put(&kit, &r);
+		mk_off(&r, tid, back + 1000, T0 + 70000, T0 + 70000, WIRE_WHERE_RTS, STOP);
+		r.off.rts.cap_no = (uint32_t)(tid - 8);
+		put(&kit, &r);
+	}
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	if (synced)
+		put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 10000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 61000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 70000);
+	t = finish(&kit);
+	assert_int_equal(t->n_unsafe_calls, 2);
+	assert_string_equal(t->unsafe_calls[0].function, "c8");
+	assert_int_equal(t->unsafe_calls[0].held_up_gc_ns, want8);
+	assert_int_equal(t->unsafe_calls[1].held_up_gc_ns, want9);
+	timeline__free(kit.tl);
+}
+
+static void test_held_up(void **state)
+{
+	(void)state;
+	held_up(true, 50000, 0);
+	/* when the collection was asked for is not known */
+	held_up(false, UINT64_MAX, UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_held_up),
+	};
+
+	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);
+}

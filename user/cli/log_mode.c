@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* log_mode: `safescoped --eventlog FILE`: no kernel, no privilege, no process. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "log_mode.h"
+#include "log_models.h"
+#include "output.h"
+#include "target/target.h"
+
+#define ADDRS_MAX 64 /* functions by which the place of an executable is told */
+
+struct log_mode {
+	const struct options *options;
+	const char *path;
+	struct el_input *in;
+	struct log_models models;
+	struct symfile *symbols;
+	/* of a report */
+	struct cctree *tree;
+	struct prof_info prof;
+	struct timeline *tl;
+	struct outputs outputs;
+	int signal_fd;
+	bool partial; /* something that was asked for could not be had */
+};
+
+/* ── signals ─────────────────────────────────────────────────────────────────────────────── */
+
+static int open_signals(struct log_mode *m)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	signal(SIGPIPE, SIG_IGN);
+	m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return m->signal_fd < 0 ? -errno : 0;
+}
+
+static bool signal_came(void *ctx)
+{
+	const struct log_mode *m = ctx;
+	struct signalfd_siginfo info;
+
+	return read(m->signal_fd, &info, sizeof(info)) == sizeof(info);
+}
+
+/* A file is read to its end, whatever comes; a signal drops it. */
+static int on_block(void *ctx, const struct el_event *ev)
+{
+	(void)ev;
+	return signal_came(ctx) ? -ECANCELED : 0;
+}
+
+/* ── reading ─────────────────────────────────────────────────────────────────────────────── */
+
+static int tell_unreadable(const struct log_mode *m, int err)
+{
+	if (err == -ECANCELED)
+		log_error("interrupted: the log was not read to its end");
+	else if (err == -EBADMSG)
+		log_error("%s: damaged at its beginning: its list of event types cannot be read; "
+			  "nothing in it can be told",
+			  m->path);
+	else
+		log_error("%s: cannot be read: %s", m->path, strerror(-err));
+	return err;
+}
+
+static int open_input(struct log_mode *m)
+{
+	int err = el_input__open(m->path, signal_came, m, &m->in);
+
+	if (err)
+		return tell_unreadable(m, err);
+	switch (el_input__kind(m->in)) {
+	case EL_INPUT_EMPTY:
+		log_error("%s: is empty; GHC writes a log when its buffers are full, and at the "
+			  "program's end",
+			  m->path);
+		return -ENODATA;
+	case EL_INPUT_OTHER:
+		log_error("%s: neither an eventlog nor a .prof or -pj report of GHC's", m->path);
+		return -EINVAL;
+	default:
+		return 0;
+	}
+}
+
+static int read_log(struct log_mode *m)
+{
+	static const uint16_t ids[] = {EL_BLOCK_MARKER};
+	int err = log_models__new(&m->models, m->options);
+
+	if (!err)
+		err = eventlog__subscribe(m->models.log, ids, ARRAY_SIZE(ids), on_block, m);
+	if (!err)
+		err = eventlog__read(m->models.log, m->in);
+	if (!err)
+		err = log_models__finish(&m->models);
+	return err ? tell_unreadable(m, err) : 0;
+}
+
+/* What was asked for by --from and --to must be there. */
+static int check_window(struct log_mode *m)
+{
+	const struct el_window *w = &m->models.window;
+	uint64_t last = eventlog__stats(m->models.log)->last_time;
+
+	if (w->from_marker && !w->opened) {
+		log_error("--from %s: no marker or message of the log begins with it; "
+			  "nothing to show",
+			  w->from_marker);
+		return -ENOENT;
+	}
+	if (w->from > last) {
+		log_error("--from: the log ends at %.6f s; nothing to show", (double)last / 1e9);
+		return -ENOENT;
+	}
+	if (w->to && w->to <= w->from) {
+		log_error("--to: is not after --from; nothing to show");
+		return -ENOENT;
+	}
+	if (w->to_marker && !w->closed) {
+		log_warn("--to %s: no marker or message behind --from begins with it: shown up to "
+			 "the log's end",
+			 w->to_marker);
+		m->partial = true;
+	}
+	return 0;
+}
+
+static bool name_function(void *ctx, uint64_t addr, struct code_name *ret_name)
+{
+	const struct log_mode *m = ctx;
+
+	return symfile__name(m->symbols, addr, ret_name);
+}
+
+static int open_symbols(struct log_mode *m)
+{
+	size_t n = el_annot__info(m->models.annot).n_ccalls;
+	uint64_t addrs[ADDRS_MAX];
+	int err;
+
+	if (!m->options->symbols)
+		return 0;
+	err = symfile__open(m->options->symbols, &m->symbols);
+	if (err) {
+		log_error("--symbols %s: %s", m->options->symbols,
+			  err == -ENODATA ? "it has no symbols; give the unstripped executable"
+					  : strerror(-err));
+		return err;
+	}
+	for (size_t i = 0; i < MIN(n, (size_t)ADDRS_MAX); i++)
+		addrs[i] =
+			el_annot__ccall(m->models.annot, i * (n / MIN(n, (size_t)ADDRS_MAX)))->fn;
+	symfile__place(m->symbols, addrs, MIN(n, (size_t)ADDRS_MAX));
+	return 0;
+}
+
+static int read_report(struct log_mode *m)
+{
+	int err = prof__read(m->in, &m->tree, &m->prof);
+
+	if (err == -EBADMSG)
+		log_error("%s: begins like a report of GHC's, but cannot be read as one", m->path);
+	else if (err)
+		tell_unreadable(m, err);
+	else if (m->options->from_marker || m->options->from_ns || m->options->to_marker ||
+		 m->options->to_ns)
+		log_warn("--from, --to: a report has no times; all of it is shown");
+	return err;
+}
+
+/* ── the picture ─────────────────────────────────────────────────────────────────────────── */
+
+static void fill_common(struct log_mode *m, struct tl_log *log)
+{
+	const struct options *o = m->options;
+
+	log->path = m->path;
+	log->hide = o->hide;
+	log->n_hide = o->n_hide;
+	log->only = o->only;
+	log->n_only = o->n_only;
+}
+
+static void fill_report(struct log_mode *m, struct tl_log *log)
+{
+	const struct prof_info *p = &m->prof;
+	uint64_t ns = p->tick_interval_us ? p->tick_interval_us * 1000 : 1000000;
+
+	log->tree = m->tree;
+	log->interval_ns = ns;
+	log->capabilities = p->capabilities;
+	log->program = p->program;
+	log->no_ticks = !p->has_ticks;
+}
+
+static uint64_t own_cpu_ns(const struct rusage *r)
+{
+	return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000ULL +
+	       (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000ULL;
+}
+
+static void tell_cost_and_losses(struct log_mode *m, pid_t pid)
+{
+	const struct eventlog_stats *stats = m->models.log ? eventlog__stats(m->models.log) : NULL;
+	uint64_t dropped = m->models.log ? log_models__dropped(&m->models) : 0;
+	struct rusage self = {};
+	struct tl_cost cost;
+
+	getrusage(RUSAGE_SELF, &self);
+	cost = (struct tl_cost){.user_cpu_ns = own_cpu_ns(&self),
+				.max_rss_bytes = (uint64_t)self.ru_maxrss * 1024};
+	timeline__set_cost(m->tl, pid, &cost);
+	if (stats && stats->lost_bytes) {
+		timeline__set_lost(m->tl, pid, "damaged_bytes", stats->lost_bytes);
+		timeline__set_lost(m->tl, pid, "damaged_places", stats->damages);
+		timeline__set_lost_share(m->tl, pid,
+					 (double)stats->lost_bytes / (double)stats->bytes_in);
+		m->partial = true;
+	}
+	if (stats && stats->misfits)
+		timeline__set_lost(m->tl, pid, "events_of_wrong_size", stats->misfits);
+	if (dropped) {
+		timeline__set_lost(m->tl, pid, "beyond_the_memory_limit", dropped);
+		m->partial = true;
+	}
+	if (m->partial)
+		timeline__set_exit_code(m->tl, EXIT_PARTIAL);
+}
+
+static int make_picture(struct log_mode *m)
+{
+	struct timeline_opts opts = {.start_unix_ns = 1};
+	struct tl_log log = {0};
+	int err = timeline__new(&opts, SAFESCOPED_VERSION, options__mode(m->options->mode), &m->tl);
+
+	if (!err) {
+		fill_common(m, &log);
+		if (m->tree)
+			fill_report(m, &log);
+		else
+			log_models__tell(&m->models, &log);
+		if (m->symbols) {
+			log.function = name_function;
+			log.ctx = m;
+		}
+		err = timeline__add_log_target(m->tl, &log);
+	}
+	if (!err)
+		err = timeline__finish(m->tl, 0);
+	if (err)
+		log_error("the profile cannot be made: %s", strerror(-err));
+	else
+		tell_cost_and_losses(m, timeline__target(m->tl, 0)->pid);
+	return err;
+}
+
+/* ── the whole ───────────────────────────────────────────────────────────────────────────── */
+
+/* The output's default name: the log's own, without what it ends in. */
+static void name_of(const char *path, char *out, size_t size)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	static const char *const ends[] = {".gz", ".eventlog", ".prof"};
+	size_t len = strlen(base);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t n = strlen(ends[i]);
+
+		if (len > n && !strncmp(base + len - n, ends[i], n))
+			len -= n;
+	}
+	len = MIN(len, size - 1);
+	memcpy(out, base, len);
+	out[len] = '\0';
+	if (!strcmp(out, "-"))
+		memcpy(out, "stdin", MIN(sizeof("stdin"), size));
+}
+
+static int run(struct log_mode *m)
+{
+	char name[64];
+	int err;
+
+	err = open_signals(m);
+	if (err) {
+		log_error("signals: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	name_of(m->path, name, sizeof(name));
+	if (outputs__plan(m->options, name, 0, &m->outputs) || open_input(m))
+		return EXIT_FAILED;
+	if (el_input__kind(m->in) == EL_INPUT_REPORT)
+		err = read_report(m);
+	else if (!(err = read_log(m)) && !(err = check_window(m)))
+		err = open_symbols(m);
+	if (err || make_picture(m))
+		return EXIT_FAILED;
+	err = outputs__write(&m->outputs, m->options, m->tl, signal_came, m);
+	if (err == -ECANCELED)
+		log_error("interrupted: the rest of the output was dropped");
+	return err ? EXIT_FAILED : timeline__session(m->tl)->exit_code;
+}
+
+int log_mode__run(const struct options *options)
+{
+	struct log_mode *m = calloc(1, sizeof(*m));
+	int code;
+
+	if (!m) {
+		log_error("no memory");
+		return EXIT_FAILED;
+	}
+	m->options = options;
+	m->path = options->eventlog;
+	m->signal_fd = -1;
+	code = run(m);
+	timeline__free(m->tl);
+	log_models__free(&m->models);
+	cctree__free(m->tree);
+	symfile__free(m->symbols);
+	el_input__free(m->in);
+	fd__close(&m->signal_fd);
+	free(m);
+	return code;
+}

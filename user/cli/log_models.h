@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The models that are made of a log, all of them. Private to the cli room. */
+#ifndef SAFESCOPED_CLI_LOG_MODELS_H
+#define SAFESCOPED_CLI_LOG_MODELS_H
+
+#include "eventlog/eventlog.h"
+#include "options.h"
+#include "timeline/timeline.h"
+
+struct log_models {
+	struct eventlog *log;
+	struct el_window window;
+	struct el_info *info;
+	struct el_sched *sched;
+	struct el_profile *profile;
+	struct el_annot *annot;
+	struct el_heap *heap;
+};
+
+/* Makes them and attaches them to a reader of their own; `m` must not move afterwards. */
+int log_models__new(struct log_models *m, const struct options *options);
+void log_models__free(struct log_models *m);
+/* After the reading. */
+int log_models__finish(struct log_models *m);
+/* What the timeline takes; the rest of *ret_log is left as it is. */
+void log_models__tell(const struct log_models *m, struct tl_log *ret_log);
+/* What did not fit into the models. */
+uint64_t log_models__dropped(const struct log_models *m);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tap: what goes into a timeline, told as it goes in, so that it can be kept and put in again: the
+ * same inputs in the same order make the same picture. Part of the room's public face; include
+ * timeline.h.
+ *
+ * A new kind of input (a new function that feeds a timeline, or a new question to the namer):
+ *  1. give it a number at the end of enum tl_input_kind, and say which fields it uses;
+ *  2. tell it in inputs.c, after it was taken (an answer: where it was given);
+ *  3. put it in again in user/capture/replay.c (apply());
+ *  4. only if it brings a struct with pointers that no field of struct tl_input has yet: a field,
+ * and its members in user/capture/codec.c.
+ */
+#ifndef SAFESCOPED_TIMELINE_TAP_H
+#define SAFESCOPED_TIMELINE_TAP_H
+
+#include "timeline.h"
+
+/* The numbers are in files: none is ever used for something else. */
+enum tl_input_kind {
+	TI_NONE = 0,
+	TI_TARGET = 1,	      /* pid, info; a: attach_ns, b: attach_took_ns; n: the namer's parts */
+	TI_UPDATE_TARGET = 2, /* pid, info */
+	TI_RECORD = 3,	      /* data */
+	TI_SNAPSHOT = 4,      /* pid, snapshot; a: at_ns, n: at_end */
+	TI_SITE_COUNTERS = 5, /* data: the key, then the value */
+	TI_THREAD_STATE = 6,  /* tid, data */
+	TI_OFF_STACK = 7,     /* pid, tid, data */
+	TI_COST = 8,	      /* pid, data: struct tl_cost */
+	TI_LOST = 9,	      /* pid, text; a */
+	TI_LOST_SHARE = 10,   /* pid, share */
+	TI_MISSING = 11,      /* pid, text */
+	TI_EXIT_CODE = 12,    /* a */
+	TI_END_TARGET = 13,   /* pid, text; a: at_ns */
+	TI_FINISH = 14,	      /* a: end_ns */
+	/* answers of the namer of target number `target`; n: the error, negated */
+	TI_NAME = 15, /* a: the frame; name */
+	TI_SITE = 16, /* a: the address; site */
+	TI_CCS = 17,  /* a: the address; ccs */
+	TI_MAX,
+};
+
+/* "record", as a file's header tells its kinds. */
+const char *tl_input__name(enum tl_input_kind kind);
+
+/* TI_TARGET, n: which callbacks there are beside `name`. */
+enum tl_namer_part { TN_SITE = 1, TN_CCS = 2 };
+
+struct tl_input {
+	enum tl_input_kind kind;
+	pid_t pid, tid;
+	uint32_t target; /* counts the calls of timeline__add_target that succeeded, from 0 */
+	uint32_t n;
+	uint64_t a, b;
+	double share;
+	const char *text;
+	const void *data; /* without pointers, as it is in memory */
+	size_t size;
+	const struct target_info *info;
+	const struct snapshot *snapshot;
+	const struct code_name *name;
+	const struct target_site *site;
+	const struct target_ccs *ccs;
+};
+
+/*
+ * From now on everything that was taken is told; what was refused (-EINVAL, -ENOENT, -EBADMSG) is
+ * not. An answer of a namer is told before the input that it was asked for. Everything that *input
+ * points at lives during the call only.
+ */
+typedef void (*tl_tap)(void *ctx, const struct tl_input *input);
+void timeline__set_tap(struct timeline *tl, tl_tap tap, void *ctx);
+
+#endif
