@@ -26,7 +26,7 @@ def says(finding, *words):
         check(word in finding["text"], f"{word!r} is not in: {finding['text']}")
 
 
-@cases("thr", "thr_p", "dyn")
+@cases("thr", "thr_p")
 def test_gc_held_up(t, way):
     """One unsafe call blocks for 500 ms, twice, while a thread on the other capability allocates.
     How long that one stood still is known to the program."""
@@ -43,9 +43,9 @@ def test_gc_held_up(t, way):
     check_near("held_up_gc_ns", held, truth["waited_ns"], 0.05 * truth["waited_ns"])
 
 
-@cases("thr.stripped", "thr_p.stripped")
+@cases("thr.stripped", "thr_p.stripped", "dyn")
 def test_held_up_without_symbols(t, way):
-    """Nothing marks collections; that the call slept with its capability in hand is seen all the same."""
+    """Nothing marks collections (libHSrts.so does not export what would); that the call slept with its capability in hand is seen all the same."""
     truth, report, _ = profile_run(t, "Holdup", "hold", way=way, rts=("-N2",), options=ALWAYS)
     found = findings(report, "blocking_unsafe_call") + findings(report, "unsafe_call_held_up_gc")
     check(len(found) == 1, f"findings: {report.target()['findings']}")
@@ -63,7 +63,7 @@ def test_blocking_unsafe_call(t, way):
     finding = the_one(report, "blocking_unsafe_call")
     # less what it was ready and had no CPU
     check(0.70 * asleep <= finding["ns"] <= 1.02 * asleep, f"{finding['ns']}, should be up to {asleep}")
-    says(finding, "unsafe_sleep_1ms", "`safe`", "(400 times")
+    says(finding, "unsafe_sleep_1ms", "`safe`")
 
 
 @cases("thr", "v")

@@ -99,7 +99,7 @@ static void look_at_lane(const struct finder *f, const struct tl_lane *lane, str
 
 		if (s->state != ST_GC_WORK)
 			continue;
-		waiting = finding__in_gc(f->t, &at, s->start_ns, s->end_ns, true);
+		waiting = finding__in_sync(f->t, &at, s->start_ns, s->end_ns);
 		spin->waiting_ns += waiting;
 		if (!s->samples || waiting > ns / 2)
 			continue;
