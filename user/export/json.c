@@ -66,7 +66,7 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 	add_u64(r, o, "start_ns", since_start(session, lane->start_ns));
 	add_u64(r, o, "end_ns", since_start(session, lane->end_ns));
 	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
-	add_u64(r, o, "cpu_ns", lane->cpu_ns);
+	add_u64_or_null(r, o, "cpu_ns", lane->cpu_ns);
 	states = add_object(r, o, "states");
 	sampled = add_array(r, o, "sampled_states");
 	for (int s = 0; s < ST_MAX; s++) {
