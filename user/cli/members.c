@@ -153,6 +153,14 @@ static void note_stacks(struct session *s, const struct target_info *info)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }
 
+static void note_kernel(struct session *s, const struct target_info *info)
+{
+	if (s->options->kernel_stacks && !target_cache__knows_kernel(s->cache))
+		timeline__add_missing(s->tl, info->pid,
+				      "kernel frames have no names: /proc/kallsyms shows no "
+				      "addresses; kernel.kptr_restrict at 1 or below brings them");
+}
+
 /* The unwind rows of what it maps: all of its libraries are there once the runtime is. */
 static void bring_rows(struct session *s, struct member *m)
 {
@@ -181,6 +189,7 @@ static void on_ready(struct session *s, struct member *m)
 	members__snapshot(s, m, false);
 	note_missing(s, info);
 	note_stacks(s, info);
+	note_kernel(s, info);
 	kernel__learn(s->kernel, &m->program, info);
 	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
 		    info->way, info->capabilities);

@@ -35,6 +35,7 @@ enum {
 	OPT_MAX_OVERHEAD,
 	OPT_WEIGHT,
 	OPT_STACKS,
+	OPT_KERNEL_STACKS,
 	OPT_LIST,
 	OPT_DOCTOR,
 	OPT_FROM,
@@ -71,6 +72,7 @@ static const struct argp_option argp_options[] = {
 	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
 	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",
 	 1},
+	{"kernel-stacks", OPT_KERNEL_STACKS, NULL, 0, "kernel frames on top of stacks", 1},
 	{"symbols", OPT_SYMBOLS, "FILE", 0, "an unstripped twin of the target's executable", 2},
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
@@ -298,6 +300,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_STACKS:
 		parse_stacks(state, o, arg);
+		break;
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = true;
 		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;

@@ -44,6 +44,7 @@ struct options {
 	double max_overhead_percent;
 	enum export_weight weight;
 	enum tl_stacks stacks;
+	bool kernel_stacks;
 	bool quiet;
 	int verbose;
 };

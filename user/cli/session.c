@@ -74,6 +74,7 @@ static int open_kernel(struct session *s)
 		.max_overhead_percent = s->options->max_overhead_percent,
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
+		.kernel_stacks = s->options->kernel_stacks,
 	};
 	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz,
 					    .stacks = s->options->stacks};

@@ -25,6 +25,7 @@ enum target_found {
 	FOUND_DEBUGFILE,
 	FOUND_CALLSITES,
 	FOUND_THREADS, /* through a thread's my_task */
+	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
 	FOUND_MEMORY,  /* by looking through the runtime's variables */
 };
 const char *target__found_name(enum target_found found);
@@ -72,6 +73,11 @@ enum target_verdict {
 struct target_cache;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
+/*
+ * False: the kernel shows no addresses of its functions, and WIRE_FRAME_KERNEL frames have no
+ * names. Reads them, so to be called when the kernel side is loaded: its programs have names too.
+ */
+bool target_cache__knows_kernel(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at

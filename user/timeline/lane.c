@@ -202,8 +202,12 @@ static struct ev with_stack(const struct ev *ev, const struct cover *cover)
 		return copy;
 	if (!copy.site)
 		copy.site = cover->ev->site;
-	if (!copy.hs && copy.site == cover->ev->site)
+	if (!copy.hs && copy.site == cover->ev->site) {
 		copy.hs = cover->ev->hs;
+		copy.hs_run = cover->ev->hs_run;
+	}
+	if (!copy.ccs)
+		copy.ccs = cover->ev->ccs;
 	return copy;
 }
 

@@ -163,6 +163,7 @@ struct addr_name {
 	uint8_t code; /* enum code_class */
 	bool fold;    /* a return frame of the RTS that tells nothing */
 	bool gc_sync;
+	uint8_t kernel; /* enum kernel_frame */
 };
 
 struct site {
@@ -351,6 +352,15 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 /* The whole stack that a stretch of that state shows. */
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
+
+/* ── kernel frames (kframe.c) ────────────────────────────────────────────────────────────── */
+
+enum kernel_frame {
+	KERNEL_PLAIN,
+	KERNEL_OURS,  /* it, and all that it called, is there for the probes */
+	KERNEL_PROBE, /* the same if it called such a one */
+};
+enum kernel_frame kframe__of(const char *name);
 
 /* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
 
