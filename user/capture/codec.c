@@ -106,7 +106,7 @@ static void code_string(struct codec *c, const char **s)
 
 MEMBERS_OF(struct target_probe, 152);
 MEMBERS_OF(struct target_info, 1144);
-MEMBERS_OF(struct code_name, 64);
+MEMBERS_OF(struct code_name, 56);
 MEMBERS_OF(struct target_site, 96);
 MEMBERS_OF(struct target_ccs, 40);
 MEMBERS_OF(struct snap_thread, 1648);
