@@ -303,5 +303,47 @@ def test_static_musl(t):
     check(sum(c["calls"] for c in got["safe_calls"]) > 0, "no safe call is counted")
 
 
+def packed(path):
+    """As UPX packs: no section table, and the program runs in memory of no file."""
+    stub = compile_by(["gcc", "-O2", "-static-pie", PROGRAMS / "unpacker.c"], BUILD / "programs" / "kinds" / "unpacker",
+                      PROGRAMS / "unpacker.c")
+    out = BUILD / "programs" / "kinds" / "packed"
+    data = bytearray(stub.read_bytes())
+    data[0x28:0x30] = bytes(8)
+    data[0x3a:0x40] = bytes(6)
+    payload = path.read_bytes()
+    fresh = out.with_name(f".{out.name}.{os.getpid()}")
+    fresh.write_bytes(bytes(data) + payload + len(payload).to_bytes(8, "little"))
+    fresh.chmod(0o755)
+    fresh.rename(out)
+    return out
+
+
+def test_packed(t):
+    """Nothing of its code is in a file: only its threads' times can be told, and that is said."""
+    target = Target([packed(of_kind("static", "Calls")), 1, "safe_spin_1ms=400", "safe_sleep_1ms=200"])
+    t.started.append(target)
+    said = subprocess.run([os.environ.get("SAFESCOPED", BUILD / "safescoped"), "--doctor", "--pid", str(target.pid)],
+                          capture_output=True, text=True, timeout=60)
+    check("packed" in said.stdout and said.returncode != 0, f"--doctor says {said.stdout[-400:]}")
+    session = t.session("--pid", target.pid, "-F", "499", "-f", "json,folded,text", "-o", t.stem)
+    line = session.err.until("only sampled", 30)
+    check(line is not None and "packed" in line and "upx -d" in line, f"it said {session.err.seen}")
+    time.sleep(0.3)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    got = t.report().target(target.pid)
+    check(got["ghc"]["version"] is None and not got["safe_calls"], f"{got['ghc']}, {got['safe_calls']}")
+    check(any("packed" in m for m in got["missing"]), f"missing: {got['missing']}")
+    lanes = [l for l in got["lanes"] if l["kind"] == "thread"]
+    cpu = sum(l["cpu_ns"] for l in lanes)
+    want = truth["safe_spin_1ms"]["cpu_ns"]
+    check(want <= cpu <= 1.5 * want + 300e6, f"{cpu} ns of CPU, the program's calls had {want}")
+    states = {s for l in lanes for s, ns in l["states"].items() if ns}
+    check(states <= {"foreign_cpu", "foreign_blocked", "preempted"}, f"states: {states}")
+    check(got["stacks"]["samples"] >= 50, f"only {got['stacks']['samples']} samples")
+
+
 if __name__ == "__main__":
     run(globals())
