@@ -280,6 +280,7 @@ struct target_state {
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
 	size_t n_threads;
+	uint64_t dropped_threads, dropped_ns; /* had ended; have no lanes */
 	struct addr_name *addrs;
 	struct site *sites, **site_v;
 	size_t n_sites, sites_cap;
@@ -509,6 +510,17 @@ int sums__functions(struct timeline *tl, struct target_state *tg, const struct s
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── memory (bounded.c) ──────────────────────────────────────────────────────────────────── */
+
+void thread__free(struct thread *th);
+/* No more room than it needs: it has ended, or its records are gone. */
+void thread__fit(struct thread *th);
+/* Of ended threads beyond a number the lanes of those that did least; after folding. */
+int threads__drop(struct timeline *tl);
+int threads__tell_dropped(struct timeline *tl, struct target_state *tg);
+/* Its picture is made: what it was made of goes. */
+void target__made(struct target_state *tg);
 
 /* ── inputs (inputs.c tells what these took) ─────────────────────────────────────────────── */
 
