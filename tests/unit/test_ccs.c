@@ -334,6 +334,29 @@ static void test_not_known(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Of a thread that was taken off the CPU in C code only the program counter may be known. */
+static void test_no_walk(void **state)
+{
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	new_profiled(&kit, TL_STACKS_AUTO);
+	mk_off(&r, 1, T0 + 100, T0 + 100, T0 + 1000, WIRE_WHERE_HASKELL, STOP);
+	r.off.ip = CFN(1);
+	r.off.rts.cccs = 24;
+	r.off.prev_state = 0;
+	put_profiled(&kit, &r, 0);
+	lane = lane_of(finish_profiled(&kit), 1);
+	for (size_t i = 0; i < lane->n_stretches; i++)
+		if (lane->stretches[i].state == ST_PREEMPTED)
+			assert_string_equal(stack_text(kit.tl, lane->stretches[i].stack),
+					    "MAIN;Main.main;Main.work;[no stack];c1;[preempted]");
+	assert_true(lane->states_ns[ST_PREEMPTED] > 0);
+	timeline__free(kit.tl);
+}
+
 static void put_tick(struct kit *kit, uint64_t ns, const uint64_t *cccs, uint32_t n)
 {
 	struct wire_tick_cap cap = {0};
@@ -443,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_callback),
 		cmocka_unit_test(test_not_known),
+		cmocka_unit_test(test_no_walk),
 		cmocka_unit_test(test_ticks),
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_not_profiled),
