@@ -39,6 +39,8 @@ const char *target__found_name(enum target_found found)
 		return "callsites";
 	case FOUND_THREADS:
 		return "threads";
+	case FOUND_TICKER:
+		return "ghc_ticker";
 	case FOUND_MEMORY:
 		return "memory";
 	case FOUND_NONE:
