@@ -85,3 +85,13 @@ void target__fill_wire_early(struct target *t)
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
 }
+
+void target__fill_wire_sampled(struct target *t)
+{
+	t->info.only_sampled = t->why_sampled;
+	t->info.wire = (struct wire_target){
+		.start_boottime_ns = t->info.start_time_ns,
+		.call_record_ns = TARGET_CALL_RECORD_NS,
+		.off_record_ns = TARGET_OFF_RECORD_NS,
+	};
+}

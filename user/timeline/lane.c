@@ -116,9 +116,9 @@ static int account(struct builder *b, const struct piece *p, uint32_t stack, uin
 	int err = 0;
 
 	if (p->state == ST_UNSAFE_CALL_CPU)
-		err = sums__unsafe(b->tl, b->sums, p->ev, ns, 0, p->samples);
+		err = sums__unsafe(b->tl, b->sums, p->ev, stack, ns, 0, p->samples);
 	else if (p->state == ST_UNSAFE_CALL_BLOCKED)
-		err = sums__unsafe(b->tl, b->sums, p->ev, 0, ns, 0);
+		err = sums__unsafe(b->tl, b->sums, p->ev, stack, 0, ns, 0);
 	if (!err && state__on_cpu(p->state))
 		err = sums__stack(b->sums, stack, ns, p->samples);
 	else if (!err && ns)

@@ -495,8 +495,9 @@ void off__free(struct thread *th);
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
-int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
-		 uint64_t blocked_ns, uint64_t samples);
+/* stack: the whole one that the stretch shows. */
+int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint32_t stack,
+		 uint64_t cpu_ns, uint64_t blocked_ns, uint64_t samples);
 /* The frame of the function that an unsafe call is to; UINT32_MAX: not known. */
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */
