@@ -100,6 +100,25 @@ SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 
 		count(WIRE_CNT_RECORDS);
 }
 
+/* A Haskell thread that makes a call is one that runs. */
+SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 cap,
+			 struct task_struct *task, u64 now)
+{
+	u64 tso = 0;
+	struct scratch *s;
+
+	if (!follow_tsos || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
+	    mem_u64(0, &tso, cap + t->layout.cap_current_tso) || !tso)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	__builtin_memset(&s->rts, 0, sizeof(s->rts));
+	rts_read_tso(0, t, tso, &s->rts);
+	tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);
+	scratch_release(s);
+}
+
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
 SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 {
@@ -128,6 +147,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 		return 0;
 	thread_sync(t, seen);
 	probe_on_cpu(t, seen, task, now);
+	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */
 	if (!seen->depth)
@@ -270,6 +290,7 @@ static long tick_cap(u32 i, void *ctx)
 	const struct wire_layout *l = &c->t->layout;
 	struct wire_tick_cap *out;
 	u64 cap = 0, tso = 0, id = 0, holder = 0;
+	u32 queued = 0;
 	u8 byte = 0;
 
 	if (i >= c->max || mem_u64(0, &cap, c->array + 8ULL * i) || !cap)
@@ -290,6 +311,8 @@ static long tick_cap(u32 i, void *ctx)
 		out->disabled = byte;
 	if (!mem_u64(0, &holder, cap + l->cap_running_task))
 		out->has_task = !!holder;
+	if (!mem_read(0, &queued, sizeof(queued), cap + l->cap_n_run_queue))
+		out->queued = queued < 255 ? queued : 255;
 	c->n = i + 1;
 	return 0;
 }

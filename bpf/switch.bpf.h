@@ -94,6 +94,7 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	     seen->off_rts.where == WIRE_WHERE_SAFE_CALL) &&
 	    off_stack_allowed(task->tgid, now, state && seen->off_rts.where == WIRE_WHERE_HASKELL))
 		off_take_stack(t, seen, s, task->pid, &regs);
+	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
 	seen->wake_ns = state ? 0 : now;
 	seen->off_since_ns = now;
 }

@@ -43,6 +43,7 @@ struct options {
 	bool force;
 	double max_overhead_percent;
 	enum export_weight weight;
+	unsigned lanes; /* EXPORT_LANES_… */
 	enum tl_stacks stacks;
 	bool quiet;
 	int verbose;

@@ -74,9 +74,12 @@ static int open_kernel(struct session *s)
 		.max_overhead_percent = s->options->max_overhead_percent,
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
+		.tsos = s->options->lanes & EXPORT_LANES_HASKELL,
 	};
 	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz,
-					    .stacks = s->options->stacks};
+					    .stacks = s->options->stacks,
+					    .haskell_lanes =
+						    s->options->lanes & EXPORT_LANES_HASKELL};
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (err)

@@ -55,6 +55,7 @@ struct kernel_opts {
 	 * is told by WIRE_PROC_NEW.
 	 */
 	bool all;
+	bool tsos; /* tell which Haskell thread runs (WIRE_TSO) */
 };
 
 /* Loads and attaches what is not bound to a target: sampler, scheduler, process events. */
