@@ -6,6 +6,7 @@
 # make check       as root: everything there is to test
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
+# make check-vm    the live tests' core on other kernels, in virtual machines (VM_KERNELS: 6.1 6.12)
 # make lint        clang-format, clang-tidy, cppcheck
 # make install     PREFIX (/usr/local), DESTDIR
 #
@@ -25,6 +26,7 @@ BPFTOOL ?= $(firstword $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 GHC_SUITES ?= trixie sid
+VM_KERNELS ?= 6.1 6.12
 UNIT ?= *
 FUZZ ?= *
 
@@ -79,7 +81,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check check-ghc lint install clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check check-ghc check-vm lint install clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -185,6 +187,12 @@ check-ghc:
 	$(Q)scripts/install-deps --roots || echo 'make check-ghc: WARNING: going on without debootstrap' >&2
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/run ghc $(GHC_SUITES)
+
+# Needs no privilege but to install what is missing.
+check-vm:
+	$(Q)scripts/install-deps --test --vm
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/run vm $(VM_KERNELS)
 
 # ── the rest ──
 

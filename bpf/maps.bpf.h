@@ -12,6 +12,7 @@
 const volatile __u32 wire_version = WIRE_VERSION;
 const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wake user space */
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
+const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* tell which Haskell thread runs */
 
@@ -120,6 +121,8 @@ struct {
 /* A record in the making: a head of at most SCRATCH_HEAD bytes, then frames. */
 #define SCRATCH_HEAD 128
 
+#define KSTACK_FRAMES 32
+
 struct scratch {
 	u32 busy;
 	u32 _pad;
@@ -129,6 +132,7 @@ struct scratch {
 	struct unw unw;
 	struct walk_state state;
 	struct wire_rts rts; /* of a record that has been sent */
+	u64 kernel[KSTACK_FRAMES];
 	u8 rec[SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64)];
 };
 

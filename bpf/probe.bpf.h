@@ -12,6 +12,7 @@
 #include "calls.bpf.h"
 #include "stay.bpf.h"
 #include "site.bpf.h"
+#include "tick.bpf.h"
 
 SS_INLINE void probe_hit(u32 tgid)
 {
@@ -274,57 +275,11 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	return 0;
 }
 
-/* ── the RTS's timer ─────────────────────────────────────────────────────────────────────── */
-
-struct tick_ctx {
-	struct wire_target *t;
-	struct wire_tick_cap *caps;
-	u64 array;
-	u32 n;
-	u32 max;
-};
-
-static long tick_cap(u32 i, void *ctx)
-{
-	struct tick_ctx *c = ctx;
-	const struct wire_layout *l = &c->t->layout;
-	struct wire_tick_cap *out;
-	u64 cap = 0, tso = 0, id = 0, holder = 0;
-	u32 queued = 0;
-	u8 byte = 0;
-
-	if (i >= c->max || mem_u64(0, &cap, c->array + 8ULL * i) || !cap)
-		return 1;
-	i &= WIRE_TICK_CAPS - 1;
-	ss_barrier(i);
-	out = &c->caps[i & (WIRE_TICK_CAPS - 1)];
-	__builtin_memset(out, 0, sizeof(*out));
-	mem_read(0, &out->no, sizeof(out->no), cap + l->cap_no);
-	if (!mem_u64(0, &tso, cap + l->cap_current_tso) && tso &&
-	    !mem_uint(0, &id, tso + l->tso_id, l->tso_id_size))
-		out->tso_id = id;
-	if (c->t->flags & WIRE_TARGET_PROFILED)
-		mem_u64(0, &out->cccs, cap + l->cap_cccs);
-	if (!mem_read(0, &byte, 1, cap + l->cap_in_haskell))
-		out->in_haskell = byte;
-	if (!mem_read(0, &byte, 1, cap + l->cap_disabled))
-		out->disabled = byte;
-	if (!mem_u64(0, &holder, cap + l->cap_running_task))
-		out->has_task = !!holder;
-	if (!mem_read(0, &queued, sizeof(queued), cap + l->cap_n_run_queue))
-		out->queued = queued < 255 ? queued : 255;
-	c->n = i + 1;
-	return 0;
-}
-
 SS_INLINE int probe_tick(u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
-	struct tick_ctx c = {};
-	struct wire_tick *rec;
 	struct scratch *s;
-	u32 n = 0, size;
 
 	if (!t || (t->flags & WIRE_TARGET_UNCONFIRMED))
 		return 0;
@@ -332,28 +287,7 @@ SS_INLINE int probe_tick(u64 now)
 	s = scratch_claim();
 	if (!s)
 		return 0;
-	rec = (struct wire_tick *)s->rec;
-	fill_header(&rec->h, WIRE_TICK, now, task->tgid, task->pid);
-	c.t = t;
-	c.caps = (struct wire_tick_cap *)(s->rec + sizeof(*rec));
-	if (t->n_capabilities && t->capabilities)
-		mem_read(0, &n, sizeof(n), t->n_capabilities);
-	rec->enabled = n;
-	c.max = n < WIRE_TICK_CAPS ? n : WIRE_TICK_CAPS;
-	c.array = t->capabilities;
-	if (c.max && !(t->flags & WIRE_TARGET_CAPS_ARRAY) && mem_u64(0, &c.array, t->capabilities))
-		c.max = 0;
-	ss_loop(WIRE_TICK_CAPS, tick_cap, &c);
-	n = c.n;
-	if (n > WIRE_TICK_CAPS)
-		n = WIRE_TICK_CAPS;
-	rec->ncaps = n;
-	size = sizeof(*rec) + n * (u32)sizeof(struct wire_tick_cap);
-	rec->h.size = size;
-	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup()))
-		count(WIRE_CNT_LOST_RING);
-	else
-		count(WIRE_CNT_RECORDS);
+	tick_send(t, s, task->tgid, task->pid, now);
 	scratch_release(s);
 	return 0;
 }

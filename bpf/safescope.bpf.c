@@ -25,7 +25,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	u64 now = bpf_ktime_get_ns();
 
-	switch_out(prev, now, preempt ? 0 : prev_state);
+	switch_out(ctx, prev, now, preempt ? 0 : prev_state);
 	switch_in(next, now);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "walk.bpf.h"
 #include "stay.bpf.h"
 #include "tso.bpf.h"
+#include "kstack.bpf.h"
 
 /* The registers with which the kernel was entered. */
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
@@ -102,6 +103,8 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	if (kernel_stacks && in_kernel)
+		kstack_put(ctx, s, &g);
 	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &regs);
 	if (s->state.differs)
 		count(WIRE_CNT_UNWIND_DIFFERS);

@@ -11,6 +11,7 @@
 #include "walk.bpf.h"
 #include "stay.bpf.h"
 #include "sample.bpf.h"
+#include "tick.bpf.h"
 
 /*
  * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for those
@@ -42,8 +43,8 @@ SS_INLINE u32 off_syscall(const struct pt_regs *u)
 	return u->cx == u->ip && u->r11 == u->flags ? (u32)u->orig_ax : WIRE_NO_SYSCALL;
 }
 
-SS_INLINE void off_take_stack(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
-			      u32 tid, const struct walk_regs *regs)
+SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thread *seen,
+			      struct scratch *s, u32 tid, const struct walk_regs *regs)
 {
 	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
 	const struct wire_open *open = thread_call(t, seen);
@@ -53,13 +54,23 @@ SS_INLINE void off_take_stack(struct wire_target *t, struct wire_thread *seen, s
 	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	if (kernel_stacks)
+		kstack_put(ctx, s, &g);
 	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, regs);
 	rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &o->stack);
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);
 }
 
-SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
+/* Whether a stay off the CPU is worth a stack: an idle worker's is not. */
+SS_INLINE int off_wants_stack(u32 where)
+{
+	if (where == WIRE_WHERE_HASKELL || where == WIRE_WHERE_SAFE_CALL)
+		return 1;
+	return kernel_stacks && (where == WIRE_WHERE_RTS || where == WIRE_WHERE_FOREIGN);
+}
+
+SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 state)
 {
 	struct wire_target *t = target_of(task);
 	u32 slot = SLOT_SWITCH;
@@ -90,11 +101,11 @@ SS_INLINE void switch_out(struct task_struct *task, u64 now, u32 state)
 	seen->off_state = state;
 	seen->has_stack = 0;
 	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
-	if ((seen->off_rts.where == WIRE_WHERE_HASKELL ||
-	     seen->off_rts.where == WIRE_WHERE_SAFE_CALL) &&
+	if (off_wants_stack(seen->off_rts.where) &&
 	    off_stack_allowed(task->tgid, now, state && seen->off_rts.where == WIRE_WHERE_HASKELL))
-		off_take_stack(t, seen, s, task->pid, &regs);
+		off_take_stack(ctx, t, seen, s, task->pid, &regs);
 	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
+	tick_thread_out(t, seen, s, task, now);
 	seen->wake_ns = state ? 0 : now;
 	seen->off_since_ns = now;
 }

@@ -327,15 +327,16 @@ struct wire_layout {
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
 enum wire_target_flag {
-	WIRE_TARGET_THREADED = 1,     /* my_task is thread-local */
-	WIRE_TARGET_PROFILED = 2,     /* 24-byte closure headers, CCS */
-	WIRE_TARGET_CAPS_ARRAY = 4,   /* `capabilities` is the array, not a pointer to it */
-	WIRE_TARGET_UPDATEES = 8,     /* put WIRE_FRAME_UPDATEE frames after update frames */
-	WIRE_TARGET_PROBES_OFF = 16,  /* no call probes now: what threads' open[] says is stale */
-	WIRE_TARGET_UNCONFIRMED = 32, /* its runtime is not initialised yet: calls are counted, all
-					 else waits until the layout is confirmed */
-	WIRE_TARGET_ARMED = 64,	      /* a child before its exec: the entry survives that */
-	WIRE_TARGET_CALLED = 128,     /* WIRE_READY was sent; set by the probe program */
+	WIRE_TARGET_THREADED = 1,      /* my_task is thread-local */
+	WIRE_TARGET_PROFILED = 2,      /* 24-byte closure headers, CCS */
+	WIRE_TARGET_CAPS_ARRAY = 4,    /* `capabilities` is the array, not a pointer to it */
+	WIRE_TARGET_UPDATEES = 8,      /* put WIRE_FRAME_UPDATEE frames after update frames */
+	WIRE_TARGET_PROBES_OFF = 16,   /* no call probes now: what threads' open[] says is stale */
+	WIRE_TARGET_UNCONFIRMED = 32,  /* its runtime is not initialised yet: calls are counted, all
+					  else waits until the layout is confirmed */
+	WIRE_TARGET_ARMED = 64,	       /* a child before its exec: the entry survives that */
+	WIRE_TARGET_TICK_THREAD = 256, /* ticks by the timer's thread: it has no probe */
+	WIRE_TARGET_CALLED = 128,      /* WIRE_READY was sent; set by the probe program */
 };
 
 /* Value of `targets`, keyed by tgid. What is 0 is not known and not used. */
@@ -416,9 +417,9 @@ struct wire_thread {
 	__u32 off_state; /* prev_state at switch-out */
 	__u64 off_ip;
 	__u32 off_syscall;
-	__u32 has_stack; /* 1: off_stacks has one of this stay */
-	__u32 epoch;	 /* of the target, when open[] was last right */
-	__u32 _pad;
+	__u32 has_stack;  /* 1: off_stacks has one of this stay */
+	__u32 epoch;	  /* of the target, when open[] was last right */
+	__u32 tick_slept; /* the timer's thread last slept to wait for the next tick */
 	struct wire_rts off_rts;
 	__u64 last_tso, last_tso_id; /* of WIRE_TSO: the last one seen to run; 0: none */
 	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */

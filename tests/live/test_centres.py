@@ -52,27 +52,51 @@ def profiled(t, name, *args, way, rts, options):
     return ghc_ticks(outside), report.target()
 
 
-@cases("p", "thr_p", "p.stripped", "thr_p.stripped")
-def test_shares(t, way):
-    ticked = not way.endswith(".stripped")
-    want, target = profiled(t, "Centres", 3, way=way, rts=("-V0.0002",),
-                            options=("-F", "99" if ticked else "4999"))
+def compare(got, want, tolerance):
+    """The centres above 5 % whose shares differ by more, as text."""
+    got, want = shares(got)[0], shares(want)[0]
+    both = [(c, got.get(c, 0), want.get(c, 0)) for c in set(got) | set(want)]
+    check(sum(theirs >= 5 for _, _, theirs in both) >= 3, "too simple a program")
+    return ", ".join(f"{c}: {mine:.1f} %, should be {theirs:.1f} %" for c, mine, theirs in both
+                     if max(mine, theirs) >= 5 and abs(mine - theirs) > tolerance)
+
+
+def add(sum_, more):
+    for centre, n in more.items():
+        sum_[centre] = sum_.get(centre, 0) + n
+
+
+@cases("p", "thr_p")
+def test_ticks(t, way):
+    """The RTS's ticks are seen as it counts them itself."""
+    want, target = profiled(t, "Centres", 3, way=way, rts=("-V0.0002",), options=("-F", "99"))
     centres = target["cost_centres"]
-    check(centres, "no cost centres")
-    check({c["source"] for c in centres} == {"memory"}, f"{centres[0]}")
-    check({c["counted"] for c in centres} == {"ticks" if ticked else "samples"}, f"{centres[0]}")
-    got, n = shares({key(c): c["self_ticks"] for c in centres})
-    want, of = shares(want)
-    check(n >= 0.9 * MANY and of >= 0.9 * MANY, f"only {n} and {of} ticks")
-    for centre in set(got) | set(want):
-        mine, theirs = got.get(centre, 0), want.get(centre, 0)
-        if max(mine, theirs) >= 5:
-            check(abs(mine - theirs) <= (TICKS if ticked else SAMPLES),
-                  f"{centre}: {mine:.1f} %, should be {theirs:.1f} %")
-    check(sum(x >= 5 for x in want.values()) >= 3, f"too simple a program: {sorted(want.values())[-5:]}")
+    check({(c["source"], c["counted"]) for c in centres} == {("memory", "ticks")}, f"{centres[:1]}")
+    got = {key(c): c["self_ticks"] for c in centres}
+    check(min(shares(got)[1], shares(want)[1]) >= MANY / 2, f"only few ticks: {shares(got)[1]}")
+    wrong = compare(got, want, TICKS)
+    check(not wrong, wrong)
     total = {c["label"]: c["total_ticks"] for c in centres}
-    check(total["rounds"] == max(total.values()) or total["MAIN"] >= total["rounds"] > 0.95 * n,
-          f"what is around all the work has not all its ticks: {total} of {n}")
+    check(total["MAIN"] >= total["rounds"] > 0.95 * shares(got)[1],
+          f"what is around all the work has not all its ticks: {total}")
+
+
+@cases("p.stripped", "thr_p.stripped")
+def test_samples(t, way):
+    """Without the RTS's timer. GHC's ticks pass while the thread waits for a CPU, too: on a busy
+    machine that is many for one centre, and more runs are added until it is none's."""
+    got, want, wrong = {}, {}, None
+    for _ in range(4):
+        more, target = profiled(t, "Centres", 4, way=way, rts=("-V0.0005",), options=("-F", "1999"))
+        centres = target["cost_centres"]
+        check({(c["source"], c["counted"]) for c in centres} == {("memory", "samples")}, f"{centres[:1]}")
+        add(got, {key(c): c["self_ticks"] for c in centres})
+        add(want, more)
+        wrong = compare(got, want, SAMPLES)
+        if not wrong and min(shares(got)[1], shares(want)[1]) >= MANY:
+            return
+    check(not wrong, wrong)
+    check(shares(got)[1] >= MANY / 2, f"only few samples: {shares(got)[1]}")
 
 
 def paths(t):
@@ -95,7 +119,8 @@ def test_stacks(t, way):
         if not labels or labels[0] not in ("MAIN", "CAF"):
             continue
         for outer, inner in zip(labels, labels[1:]):
-            check(outer in TREE.get(inner, ("MAIN", "CAF", "rounds", "main")), f"{inner} below {outer}: {stack}")
+            # What GHC floats to the top is a CAF, and still of the centre that it was in.
+            check(outer in ("CAF", *TREE.get(inner, ("MAIN", "rounds", "main"))), f"{inner} below {outer}: {stack}")
         n += weight
         deepest += weight if "churn" in labels else 0
     check(deepest > 0.3 * n > 0, f"{deepest} of {n} in churn")

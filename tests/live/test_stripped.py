@@ -155,6 +155,33 @@ def test_symbols_from_elsewhere(t, how):
     check(not any(n.startswith("[Calls]+") for n in report.names()), f"no names: {sorted(report.names())}")
 
 
+@cases("alloc", "exc")
+def test_ticks_by_the_thread(t, mode):
+    """Without symbols the timer's thread tells the ticks: as many as a probe on its handler counts
+    in the same process at the same time."""
+    copy, twin = stripped("Work", "thr")
+    target = Target([copy, mode, 3])
+    t.started.append(target)
+    # The timer stops while nothing happens: what the first of them sees alone has no ticks.
+    time.sleep(1)
+    sessions = {}
+    for name, options in (("thread", ()), ("probe", ("--symbols", twin))):
+        sessions[name] = t.session("--pid", target.pid, "-v", *ALWAYS, "-f", "json", "-o", t.dir / f"{name}.json", *options)
+        sessions[name].wait_attached()
+    time.sleep(0.5)
+    target.go()
+    check(target.wait() == 0, "the test program failed")
+    got = {}
+    for name, session in sessions.items():
+        check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+        got[name] = t.report(t.dir / name).target(target.pid)
+    check(got["thread"]["found_by"]["tick"] == "ghc_ticker", f"found by {got['thread']['found_by']}")
+    check(got["probe"]["found_by"]["tick"] == "debugfile", f"found by {got['probe']['found_by']}")
+    ours, theirs = got["thread"]["ticks"], got["probe"]["ticks"]
+    check(theirs >= 100, f"only {theirs} ticks in 3 s")
+    check(abs(ours - theirs) <= 5 + 0.03 * theirs, f"{ours} ticks by the thread, {theirs} by the probe")
+
+
 def test_symbols_of_another_build(t):
     copy, _ = stripped("Calls", "thr")
     target = Target([copy, 1, "safe_sleep_1ms=10"])

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import Target, cases, check, program, run
+from harness import SLOWNESS, Target, cases, check, program, run
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -78,7 +78,7 @@ def test_ten_mixed(t):
 def test_short_programs_from_their_start(t, way):
     """A program that was seen before is covered from its first instruction."""
     session = whole_host(t)
-    ended(t, "Calls", 1, "safe_sleep_1ms=10", way=way, wait=0.5)
+    ended(t, "Calls", 1, "safe_sleep_1ms=10", way=way, wait=0.5 * min(SLOWNESS, 4))
     truths = dict(ended(t, "Calls", 1, "safe_spin_20us=2000", "safe_sleep_1ms=100", way=way) for _ in range(3))
     stop(session)
     report = t.report()

@@ -56,8 +56,8 @@ rounds end n = do
 
 main :: IO ()
 main = do
-  args <- getArgs
+  seconds <- read . unwords <$> getArgs
   waitForGo
   start <- getMonotonicTime
-  n <- rounds (start + read (head args)) 0
+  n <- rounds (start + seconds) 0
   putStrLn ("{\"rounds\": " ++ show n ++ "}")

@@ -282,19 +282,17 @@ static void test_overhead(void **state)
 	(void)state;
 	find_hot(&call, &found);
 	f = the_only(&found, "safe_call_overhead");
-	assert_int_equal(f->ns, 300000 * 70);
+	assert_int_equal(f->ns, 300000 * 60);
 	assert_string_equal(f->where, "prog+0x42");
-	assert_says(f, "300 000/s to the safe call null, called from Main.loop");
+	assert_says(f, "The safe call null, called from Main.loop was made 300 000 times a second");
 	assert_says(f, "less than 0.5 µs");
-	/* 21 ms of the 280 ms that the probes left to the program */
-	assert_says(f, "8 % of the program's CPU time");
 	findings__free(&found);
 
 	/* half of the time without probes: twice as often, and no more than a bound */
 	call.exact = false;
 	call.observed_share = 0.5;
 	find_hot(&call, &found);
-	assert_says(the_only(&found, "safe_call_overhead"), "At least 600 000/s");
+	assert_says(the_only(&found, "safe_call_overhead"), "at least 600 000 times");
 	findings__free(&found);
 }
 
@@ -497,7 +495,7 @@ static void test_black_holes_and_mvars(void **state)
 		naps[i].state = HS_BLOCKED_STM;
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "blocked_in_stm"),
-		    "1 Haskell thread went to sleep in STM 6 000/s, 25.0 µs each");
+		    "1 Haskell thread went to sleep in STM 6 000 times a second, 25.0 µs each");
 	findings__free(&found);
 }
 

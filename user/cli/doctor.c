@@ -161,7 +161,10 @@ static const char *base_name(const char *path)
 static void tell_probe(struct doctor *d, const char *name, const struct target_probe *p,
 		       const char *file, const char *remedy)
 {
-	if (p->found == FOUND_NONE)
+	if (p->found == FOUND_TICKER)
+		tell(d, true, OPTIONAL, name,
+		     "by the thread ghc_ticker's going to sleep, without a probe");
+	else if (p->found == FOUND_NONE)
 		tell(d, false, OPTIONAL, name, "not found: %s; symbols would bring it (--symbols)",
 		     remedy);
 	else

@@ -131,11 +131,6 @@ bool stacks__equal(struct tl_stack a, struct tl_stack b, const uint32_t *map)
 	return a.n == b.n && !stacks__cmp(a, b, map);
 }
 
-bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch)
-{
-	return stretch->state == ST_IDLE || !timeline__stack(tl, stretch->stack).n;
-}
-
 bool session__log_alone(const struct timeline *tl)
 {
 	const struct tl_session *session = timeline__session(tl);

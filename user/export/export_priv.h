@@ -71,9 +71,6 @@ bool stacks__equal(struct tl_stack a, struct tl_stack b, const uint32_t *map);
 /* There was no process: an eventlog, or a report that GHC wrote, is all there is. */
 bool session__log_alone(const struct timeline *tl);
 
-/* A stretch without a picture of its own: nothing ran and nothing was waited for. */
-bool stretch__is_gap(const struct timeline *tl, const struct tl_stretch *stretch);
-
 /* ── broken stacks (broken.c) ────────────────────────────────────────────────────────────── */
 
 /* By enum wire_cause: "no_frame", and a phrase for people; NULL for a cause without a name. */

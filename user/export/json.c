@@ -48,6 +48,9 @@ static void add_identity(struct report *r, cJSON *o, const struct tl_target *t)
 	add_known_string(r, found, "tick", t->found_tick);
 	add_known_string(r, found, "capabilities", t->found_caps);
 	add_u64_or_null(r, o, "capabilities", t->capabilities ? t->capabilities : UINT64_MAX);
+	add_u64_or_null(r, o, "ticks",
+			t->found_tick && strcmp(t->found_tick, "none") != 0 ? t->ticks
+									    : UINT64_MAX);
 	add_u64(r, o, "attach_ns", t->attach_took_ns);
 	list = add_array(r, o, "findings");
 	for (size_t i = 0; i < t->n_findings; i++)
@@ -67,7 +70,7 @@ static void add_lane(struct report *r, cJSON *lanes, const struct tl_session *se
 	add_u64(r, o, "start_ns", since_start(session, lane->start_ns));
 	add_u64(r, o, "end_ns", since_start(session, lane->end_ns));
 	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
-	add_u64(r, o, "cpu_ns", lane->cpu_ns);
+	add_u64_or_null(r, o, "cpu_ns", lane->cpu_ns);
 	states = add_object(r, o, "states");
 	sampled = add_array(r, o, "sampled_states");
 	for (int s = 0; s < ST_MAX; s++) {

@@ -116,28 +116,70 @@ static void merge_alike(const struct speedscope *w, struct weights *weights)
 		weights->n = kept + 1;
 }
 
+/* What the sum has of one stretch: OS threads' stretches, of a log alone the capabilities' too. */
+struct collecting {
+	struct weights *weights;
+	uint32_t owner;
+	int err;
+};
+
+static void add_span(void *ctx, const struct span *span)
+{
+	struct collecting *c = ctx;
+
+	if (!c->err && !span->idle && span->stack)
+		c->err = weights__add(c->weights, c->owner, span->stack,
+				      span->end_ns - span->start_ns);
+}
+
+static int collect_lanes(struct speedscope *w, struct weights *weights)
+{
+	struct collecting c = {.weights = weights};
+
+	for (size_t i = 0; i < w->views.n && !c.err; i++) {
+		const struct lane_view *view = &w->views.v[i];
+
+		c.owner = w->n_targets > 1 ? view->target_no : 0;
+		if (view->kind == LANE_THREAD ||
+		    (view->kind == LANE_CAPABILITY && session__log_alone(w->tl)))
+			view__each(view, 0, add_span, &c);
+	}
+	return c.err;
+}
+
+/* A report that GHC wrote has no lanes: its ticks, each worth the time between two. */
+static int collect_centres(struct speedscope *w, struct weights *weights)
+{
+	const struct tl_target *t = timeline__target(w->tl, 0);
+	int err = 0;
+
+	for (size_t i = 0; t && i < t->n_cc_nodes && !err; i++)
+		if (t->cc_nodes[i].ticks && t->cc_nodes[i].stack)
+			err = weights__add(weights, 0, t->cc_nodes[i].stack,
+					   t->cc_nodes[i].ticks * t->tick_ns);
+	return err;
+}
+
 static int collect(struct speedscope *w, struct weights *weights)
 {
-	for (size_t i = 0; i < w->views.n; i++) {
-		const struct tl_lane *lane = w->views.v[i].thread;
-		uint32_t owner = w->n_targets > 1 ? w->views.v[i].target_no : 0;
+	int err = collect_lanes(w, weights);
 
-		for (size_t k = 0; lane && k < lane->n_stretches; k++) {
-			const struct tl_stretch *s = &lane->stretches[k];
-			int err;
-
-			if (stretch__is_gap(w->tl, s) || s->end_ns <= s->start_ns)
-				continue;
-			err = weights__add(weights, owner, s->stack, s->end_ns - s->start_ns);
-			if (err)
-				return err;
-		}
-	}
+	if (!err && !w->views.n && session__log_alone(w->tl))
+		err = collect_centres(w, weights);
+	if (err)
+		return err;
 	weights__merge(weights);
 	if (weights->n)
 		qsort_r(weights->items, weights->n, sizeof(*weights->items), cmp_by_stack, w);
 	merge_alike(w, weights);
 	return 0;
+}
+
+static const char *title(const struct speedscope *w)
+{
+	if (!session__log_alone(w->tl))
+		return "all threads";
+	return w->views.n ? "all capabilities" : "all cost centres";
 }
 
 static void put_sample(const struct speedscope *w, const struct weighted *item, bool first)
@@ -168,7 +210,7 @@ int speedscope__put_sum(struct speedscope *w)
 		goto out;
 	for (size_t i = 0; i < weights.n; i++)
 		total += weights.items[i].weight;
-	speedscope__put_head(w, "all threads", total);
+	speedscope__put_head(w, title(w), total);
 	for (size_t i = 0; i < weights.n; i++)
 		put_sample(w, &weights.items[i], !i);
 	fputs("],\n\"weights\":[", w->out);

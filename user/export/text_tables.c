@@ -152,7 +152,8 @@ int text__threads(const struct text *t)
 				shown |= 1u << s;
 		}
 		wall += lane_wall;
-		cpu += lane->cpu_ns;
+		cpu = lane->cpu_ns == UINT64_MAX || cpu == UINT64_MAX ? UINT64_MAX
+								      : cpu + lane->cpu_ns;
 		sampled |= lane->sampled_states;
 		coarse += lane->coarse;
 	}

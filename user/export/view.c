@@ -140,7 +140,9 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 		view.lane_no = (uint32_t)i;
 		view.n = view.tso->n_stretches;
 		view.busy_ns = view.tso->states_ns[HS_RUNNING];
-		err = add(views, &view);
+		/* of most threads of a log there are sums only */
+		if (view.n)
+			err = add(views, &view);
 		if (!err)
 			err = add_label(views, view.tso, no);
 	}
@@ -239,7 +241,9 @@ static void get(const struct lane_view *view, size_t i, struct span *ret)
 				     .cap = s->cap == 0xffff ? UINT32_MAX : s->cap,
 				     .state = s->state,
 				     .exact = s->exact,
-				     .idle = s->state == ST_IDLE};
+				     /* without a stack: what a log does not tell of */
+				     .idle = s->state == ST_IDLE ||
+					     (s->state == ST_UNKNOWN && !s->stack)};
 	}
 }
 

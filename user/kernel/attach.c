@@ -133,7 +133,8 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		const struct target_probe *at = all[i].at;
 
 		/* the two are of use only together */
-		if (at->found == FOUND_NONE || (i <= PROBE_RESUME && !calls))
+		if (at->found == FOUND_NONE || at->found == FOUND_TICKER ||
+		    (i <= PROBE_RESUME && !calls))
 			continue;
 		err = probes__get(kernel, (enum probe_kind)i, at, kernel->all ? 0 : info->pid,
 				  &a->probes[i]);

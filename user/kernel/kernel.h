@@ -55,7 +55,8 @@ struct kernel_opts {
 	 * is told by WIRE_PROC_NEW.
 	 */
 	bool all;
-	bool tsos; /* tell which Haskell thread runs (WIRE_TSO) */
+	bool tsos;	    /* tell which Haskell thread runs (WIRE_TSO) */
+	bool kernel_stacks; /* kernel frames on top of stacks */
 };
 
 /* Loads and attaches what is not bound to a target: sampler, scheduler, process events. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "kallsyms.h"
 #include "target/dwarf.h"
 #include "rts_find.h"
 #include "rts_text.h"
@@ -20,7 +21,23 @@ struct target_cache {
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
+	struct kallsyms *kallsyms;
+	bool kallsyms_tried;
 };
+
+const struct kallsyms *cache__kallsyms(struct target_cache *cache)
+{
+	if (cache && !cache->kallsyms_tried) {
+		cache->kallsyms_tried = true;
+		kallsyms__open(&cache->kallsyms);
+	}
+	return cache ? cache->kallsyms : NULL;
+}
+
+bool target_cache__knows_kernel(struct target_cache *cache)
+{
+	return cache__kallsyms(cache) != NULL;
+}
 
 int target_cache__new(struct target_cache **ret_cache)
 {
@@ -57,6 +74,7 @@ void target_cache__free(struct target_cache *cache)
 			file__free(cache->files[i]);
 	}
 	free(cache->files);
+	kallsyms__free(cache->kallsyms);
 	free(cache);
 }
 

@@ -55,4 +55,8 @@ struct file {
 int file__get(struct target_cache *cache, int fd, const char *name, struct file **ret_file);
 void file__put(struct file *file);
 
+/* The kernel's functions, read at the first call; NULL: they cannot be had. */
+struct kallsyms;
+const struct kallsyms *cache__kallsyms(struct target_cache *cache);
+
 #endif

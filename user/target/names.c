@@ -15,6 +15,8 @@
 #include "debugfile.h"
 #include "demangle.h"
 #include "describe.h"
+#include "file.h"
+#include "kallsyms.h"
 #include "names_source.h"
 #include "rts_text.h"
 #include "site.h"
@@ -347,6 +349,20 @@ void names__code(struct target *target, uint64_t addr, bool is_return, struct co
 	*ret_name = n;
 }
 
+/* The upper bits, which a frame has no room for, are those of all kernel addresses. */
+static void name_kernel(struct target *target, uint64_t addr, struct code_name *n)
+{
+	const struct kallsyms *syms = cache__kallsyms(target->images.cache);
+	const char *name = NULL, *module = "";
+
+	if (syms)
+		name = kallsyms__find(syms, addr | ~WIRE_FRAME_ADDR_MASK, &module);
+	n->code = CODE_KERNEL;
+	n->name = name ? name : "[kernel]";
+	n->file = *module ? module : "kernel";
+	n->source = name ? NAME_EXACT : NAME_NONE;
+}
+
 /* By its info table: stripped programs have no other mark. */
 static bool is_plumbing(const struct target *target, uint64_t info, bool updatee)
 {
@@ -403,8 +419,7 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 		n->name = "[C frames not known]";
 		return;
 	case WIRE_FRAME_KERNEL:
-		n->name = "[kernel]";
-		n->code = CODE_KERNEL;
+		name_kernel(target, addr, n);
 		return;
 	}
 	n->name = "[unknown frame]";

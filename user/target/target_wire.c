@@ -1,6 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the kernel side is told of a target: confirmed, or before that can be. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proc.h"
 #include "target_priv.h"
+
+/* rts/posix/, the same in every version; the non-threaded runtime has one from 9.2 on */
+#define TICKER_NAME "ghc_ticker"
+
+static bool has_ticker(pid_t pid)
+{
+	struct proc_stat st;
+	bool found = false;
+	pid_t *tids;
+	size_t n;
+
+	if (proc__threads(pid, &tids, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n && !found; i++)
+		found = proc__stat(pid, tids[i], &st) == 0 && strcmp(st.comm, TICKER_NAME) == 0;
+	free(tids);
+	return found;
+}
+
+/* Ticks that no symbol tells come by the timer's thread, if there is one. */
+static void choose_ticks(struct target *t)
+{
+	if (t->info.tick.found == FOUND_NONE && has_ticker(t->info.pid))
+		t->info.tick.found = FOUND_TICKER;
+	if (t->info.tick.found == FOUND_TICKER)
+		t->info.wire.flags |= WIRE_TARGET_TICK_THREAD;
+}
 
 void target__fill_wire(struct target *t)
 {
@@ -24,6 +55,7 @@ void target__fill_wire(struct target *t)
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
+	choose_ticks(t);
 }
 
 /*
@@ -52,4 +84,14 @@ void target__fill_wire_early(struct target *t)
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
+}
+
+void target__fill_wire_sampled(struct target *t)
+{
+	t->info.only_sampled = t->why_sampled;
+	t->info.wire = (struct wire_target){
+		.start_boottime_ns = t->info.start_time_ns,
+		.call_record_ns = TARGET_CALL_RECORD_NS,
+		.off_record_ns = TARGET_OFF_RECORD_NS,
+	};
 }

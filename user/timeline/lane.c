@@ -116,9 +116,9 @@ static int account(struct builder *b, const struct piece *p, uint32_t stack, uin
 	int err = 0;
 
 	if (p->state == ST_UNSAFE_CALL_CPU)
-		err = sums__unsafe(b->tl, b->sums, p->ev, ns, 0, p->samples);
+		err = sums__unsafe(b->tl, b->sums, p->ev, stack, ns, 0, p->samples);
 	else if (p->state == ST_UNSAFE_CALL_BLOCKED)
-		err = sums__unsafe(b->tl, b->sums, p->ev, 0, ns, 0);
+		err = sums__unsafe(b->tl, b->sums, p->ev, stack, 0, ns, 0);
 	if (!err && state__on_cpu(p->state))
 		err = sums__stack(b->sums, stack, ns, p->samples);
 	else if (!err && ns)
@@ -202,8 +202,12 @@ static struct ev with_stack(const struct ev *ev, const struct cover *cover)
 		return copy;
 	if (!copy.site)
 		copy.site = cover->ev->site;
-	if (!copy.hs && copy.site == cover->ev->site)
+	if (!copy.hs && copy.site == cover->ev->site) {
 		copy.hs = cover->ev->hs;
+		copy.hs_run = cover->ev->hs_run;
+	}
+	if (!copy.ccs)
+		copy.ccs = cover->ev->ccs;
 	return copy;
 }
 

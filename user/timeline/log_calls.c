@@ -191,7 +191,8 @@ static int make_lane(struct sweep *sw, size_t first, size_t end, struct tl_lane 
 	qsort(sw->times, n_times, sizeof(*sw->times), by_value);
 	sw->n = sw->n_open = sw->n_c_open = 0;
 	lane->tid = (pid_t)MIN(sw->items[first].tid, (uint64_t)INT32_MAX);
-	snprintf(lane->name, sizeof(lane->name), "%s", lane->tid ? "" : "not told");
+	snprintf(lane->name, sizeof(lane->name), "%s", lane->tid ? "OS thread" : "not told");
+	lane->cpu_ns = UINT64_MAX;
 	lane->start_ns = sw->times[0];
 	lane->end_ns = sw->times[n_times - 1];
 	for (size_t i = 0; i + 1 < n_times && !err; i++) {

@@ -183,6 +183,8 @@ static int new_addr(struct timeline *tl, struct target_state *tg, uint64_t frame
 	addr->fold =
 		(kind == WIRE_FRAME_HS_RET || kind == WIRE_FRAME_UPDATEE) && is_folded(name.name);
 	addr->gc_sync = is_gc_sync(name.name);
+	if (name.code == CODE_KERNEL)
+		addr->kernel = kframe__of(name.name);
 	err = add_named(tl, &name, kind, &addr->frame);
 	if (err) {
 		free(addr);

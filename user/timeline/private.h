@@ -166,6 +166,7 @@ struct addr_name {
 	uint8_t code; /* enum code_class */
 	bool fold;    /* a return frame of the RTS that tells nothing */
 	bool gc_sync;
+	uint8_t kernel; /* enum kernel_frame */
 };
 
 struct site {
@@ -381,6 +382,15 @@ int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_s
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
 
+/* ── kernel frames (kframe.c) ────────────────────────────────────────────────────────────── */
+
+enum kernel_frame {
+	KERNEL_PLAIN,
+	KERNEL_OURS,  /* it, and all that it called, is there for the probes */
+	KERNEL_PROBE, /* the same if it called such a one */
+};
+enum kernel_frame kframe__of(const char *name);
+
 /* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
 
 /* *ret_id is 0 for none. */
@@ -526,8 +536,9 @@ void off__free(struct thread *th);
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
-int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
-		 uint64_t blocked_ns, uint64_t samples);
+/* stack: the whole one that the stretch shows. */
+int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint32_t stack,
+		 uint64_t cpu_ns, uint64_t blocked_ns, uint64_t samples);
 /* The frame of the function that an unsafe call is to; UINT32_MAX: not known. */
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */

@@ -21,6 +21,7 @@ struct taker {
 	struct ev *ev;
 	struct part hs, c;
 	uint32_t run; /* frames of hs that are the innermost Haskell thread's; UINT32_MAX: all */
+	bool probed;  /* the last frame was of the probes' own machinery */
 	bool in_hs;   /* the first Haskell frame was met: all further frames go there */
 	bool at_leaf; /* the last Haskell frame was a program counter: its own return frame may
 			 follow */
@@ -65,6 +66,22 @@ static int named(struct taker *t, uint64_t frame, struct addr_name *ret)
 	return err;
 }
 
+/* The kernel's frames come first. What the probes are the cause of is taken out again. */
+static int take_kernel(struct taker *t, uint64_t frame)
+{
+	struct addr_name name;
+	int err = named(t, frame, &name);
+
+	if (err)
+		return err;
+	t->probed = name.kernel == KERNEL_OURS || (t->probed && name.kernel == KERNEL_PROBE);
+	if (t->probed)
+		t->c.n = 0;
+	else
+		push(t, &t->c, name.frame);
+	return 0;
+}
+
 static int take_c(struct taker *t, uint64_t frame)
 {
 	struct addr_name name;
@@ -78,8 +95,6 @@ static int take_c(struct taker *t, uint64_t frame)
 		return 0;
 	}
 	push(t, &t->c, name.frame);
-	if (kind_of(frame) == WIRE_FRAME_KERNEL)
-		return 0;
 	t->outer_code = name.code;
 	if (name.code == CODE_GC)
 		t->ev->flags |= EV_GC_CODE;
@@ -200,8 +215,9 @@ static int take_frame(struct taker *t, uint64_t frame)
 	switch (kind_of(frame)) {
 	case WIRE_FRAME_C_IP:
 	case WIRE_FRAME_C_RET:
-	case WIRE_FRAME_KERNEL:
 		return take_c(t, frame);
+	case WIRE_FRAME_KERNEL:
+		return t->in_hs ? 0 : take_kernel(t, frame);
 	case WIRE_FRAME_SITE:
 		return take_site(t, addr);
 	case WIRE_FRAME_GAP:
@@ -411,6 +427,11 @@ static void put_foreign(struct composer *c, const struct ev *ev)
 	put_part(c, ev->c, 0);
 }
 
+static bool in_kernel(const struct composer *c, struct tl_stack stack)
+{
+	return stack.n && c->tl->frames.v[stack.frames[stack.n - 1]].kind == TF_KERNEL;
+}
+
 static void put_call(struct composer *c, const struct ev *ev, const struct site *site, bool with_c)
 {
 	struct tl_stack stack = stacks__get(&c->tl->parts, ev->c);
@@ -425,7 +446,8 @@ static void put_call(struct composer *c, const struct ev *ev, const struct site 
 		if (stack.n && stack.frames[0] == site->function)
 			skip = 1;
 	}
-	if (with_c)
+	/* blocked: what of C code is below the kernel's frames, if those are wanted */
+	if (with_c || in_kernel(c, stack))
 		put_part(c, ev->c, skip);
 }
 

@@ -129,38 +129,41 @@ int sums__functions(struct timeline *tl, struct target_state *tg, const struct s
 
 /* ── unsafe calls ────────────────────────────────────────────────────────────────────────── */
 
-/* The outermost C function, which is the one that Haskell called, and the Haskell code around it.
- */
-static struct unsafe_key key_of(const struct timeline *tl, const struct ev *ev)
-{
-	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
-	struct tl_stack c = stacks__get(&tl->parts, ev->c), hs = stacks__get(&tl->parts, ev->hs);
-	uint32_t i;
-
-	for (i = 0; i < c.n && key.function == UINT32_MAX; i++)
-		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL &&
-		    tl->frames.v[c.frames[i]].kind != TF_MARK)
-			key.function = c.frames[i];
-	for (i = hs.n; i-- > 0 && key.caller == UINT32_MAX;)
-		if (tl->frames.v[hs.frames[i]].kind == TF_HASKELL)
-			key.caller = hs.frames[i];
-	return key;
-}
-
+/* The outermost C function, which is the one that Haskell called. */
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev)
 {
-	return key_of(tl, ev).function;
+	struct tl_stack c = stacks__get(&tl->parts, ev->c);
+
+	for (uint32_t i = 0; i < c.n; i++)
+		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL &&
+		    tl->frames.v[c.frames[i]].kind != TF_MARK)
+			return c.frames[i];
+	return UINT32_MAX;
 }
 
-int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
-		 uint64_t blocked_ns, uint64_t samples)
+/* The Haskell code around it, as the whole stack shows it (cost centres, maybe). */
+static uint32_t caller_of(const struct timeline *tl, uint32_t stack, uint32_t *ret_index)
+{
+	struct tl_stack frames = stacks__get(&tl->stacks, stack);
+	uint32_t i = frames.n;
+
+	while (i > 0 && tl->frames.v[frames.frames[i - 1]].kind != TF_HASKELL)
+		i--;
+	*ret_index = i;
+	return i ? frames.frames[i - 1] : UINT32_MAX;
+}
+
+int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint32_t stack,
+		 uint64_t cpu_ns, uint64_t blocked_ns, uint64_t samples)
 {
 	struct unsafe_entry *entry;
 	struct unsafe_key key;
+	uint32_t index;
 
 	if (!ev)
 		return 0;
-	key = key_of(tl, ev);
+	key.function = sums__function(tl, ev);
+	key.caller = caller_of(tl, stack, &index);
 	HASH_FIND(hh, sums->unsafes, &key, sizeof(key), entry);
 	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
@@ -185,12 +188,9 @@ int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, 
 	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
 	struct tl_stack frames = stacks__get(&tl->stacks, stack);
 	struct unsafe_entry *entry;
-	uint32_t i = frames.n;
+	uint32_t i;
 
-	while (i > 0 && tl->frames.v[frames.frames[i - 1]].kind != TF_HASKELL)
-		i--;
-	if (i)
-		key.caller = frames.frames[i - 1];
+	key.caller = caller_of(tl, stack, &i);
 	for (; i < frames.n && key.function == UINT32_MAX; i++) {
 		enum tl_frame_kind kind = tl->frames.v[frames.frames[i]].kind;
 

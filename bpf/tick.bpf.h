@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Ticks of the RTS's timer: every capability as it is then. Told by a probe on the handler, or,
+ * where no symbol names that, by the timer thread's going back to sleep.
+ */
+#ifndef SAFESCOPED_TICK_BPF_H
+#define SAFESCOPED_TICK_BPF_H
+
+#include "maps.bpf.h"
+
+struct tick_ctx {
+	struct wire_target *t;
+	struct wire_tick_cap *caps;
+	u64 array;
+	u32 n;
+	u32 max;
+};
+
+static long tick_cap(u32 i, void *ctx)
+{
+	struct tick_ctx *c = ctx;
+	const struct wire_layout *l = &c->t->layout;
+	struct wire_tick_cap *out;
+	u64 cap = 0, tso = 0, id = 0, holder = 0;
+	u32 queued = 0;
+	u8 byte = 0;
+
+	if (i >= c->max || mem_u64(0, &cap, c->array + 8ULL * i) || !cap)
+		return 1;
+	i &= WIRE_TICK_CAPS - 1;
+	ss_barrier(i);
+	out = &c->caps[i & (WIRE_TICK_CAPS - 1)];
+	__builtin_memset(out, 0, sizeof(*out));
+	mem_read(0, &out->no, sizeof(out->no), cap + l->cap_no);
+	if (!mem_u64(0, &tso, cap + l->cap_current_tso) && tso &&
+	    !mem_uint(0, &id, tso + l->tso_id, l->tso_id_size))
+		out->tso_id = id;
+	if (c->t->flags & WIRE_TARGET_PROFILED)
+		mem_u64(0, &out->cccs, cap + l->cap_cccs);
+	if (!mem_read(0, &byte, 1, cap + l->cap_in_haskell))
+		out->in_haskell = byte;
+	if (!mem_read(0, &byte, 1, cap + l->cap_disabled))
+		out->disabled = byte;
+	if (!mem_u64(0, &holder, cap + l->cap_running_task))
+		out->has_task = !!holder;
+	if (!mem_read(0, &queued, sizeof(queued), cap + l->cap_n_run_queue))
+		out->queued = queued < 255 ? queued : 255;
+	c->n = i + 1;
+	return 0;
+}
+
+/* s->rec is used. */
+SS_INLINE void tick_send(struct wire_target *t, struct scratch *s, u32 tgid, u32 tid, u64 now)
+{
+	struct wire_tick *rec = (struct wire_tick *)s->rec;
+	struct tick_ctx c = {};
+	u32 n = 0, size;
+
+	fill_header(&rec->h, WIRE_TICK, now, tgid, tid);
+	c.t = t;
+	c.caps = (struct wire_tick_cap *)(s->rec + sizeof(*rec));
+	if (t->n_capabilities && t->capabilities)
+		mem_read(0, &n, sizeof(n), t->n_capabilities);
+	rec->enabled = n;
+	c.max = n < WIRE_TICK_CAPS ? n : WIRE_TICK_CAPS;
+	c.array = t->capabilities;
+	if (c.max && !(t->flags & WIRE_TARGET_CAPS_ARRAY) && mem_u64(0, &c.array, t->capabilities))
+		c.max = 0;
+	ss_loop(WIRE_TICK_CAPS, tick_cap, &c);
+	n = c.n;
+	if (n > WIRE_TICK_CAPS)
+		n = WIRE_TICK_CAPS;
+	rec->ncaps = n;
+	size = sizeof(*rec) + n * (u32)sizeof(struct wire_tick_cap);
+	rec->h.size = size;
+	if (bpf_ringbuf_output(&ring, rec, size, ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+}
+
+/* ── by the timer's thread ───────────────────────────────────────────────────────────────── */
+
+/* arch/x86/entry/syscalls/syscall_64.tbl: what the timer's thread waits for the next tick in. */
+#define TICK_SYS_READ		 0
+#define TICK_SYS_POLL		 7
+#define TICK_SYS_NANOSLEEP	 35
+#define TICK_SYS_CLOCK_NANOSLEEP 230
+#define TICK_SYS_PPOLL		 271
+
+SS_INLINE int tick_waits(u32 syscall)
+{
+	return syscall == TICK_SYS_READ || syscall == TICK_SYS_POLL ||
+	       syscall == TICK_SYS_NANOSLEEP || syscall == TICK_SYS_CLOCK_NANOSLEEP ||
+	       syscall == TICK_SYS_PPOLL;
+}
+
+/*
+ * The thread waits for the timer, handles the tick, waits again (GHC rts/posix/itimer/Pthread.c,
+ * later rts/posix/ticker/): from one such sleep to the next is one tick. While the timer is stopped
+ * it waits for a condition variable instead, and no tick is handled before its next sleep.
+ */
+SS_INLINE void tick_thread_out(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			       struct task_struct *task, u64 now)
+{
+	char name[16] __attribute__((aligned(8))) = {};
+	u32 slept;
+
+	if (!(t->flags & WIRE_TARGET_TICK_THREAD) || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
+	    !seen->off_state)
+		return;
+	bpf_probe_read_kernel(name, sizeof(name), task->comm);
+	/* rts/posix/: the name that the runtime gives this thread, "ghc_ticker" */
+	if (*(u64 *)name != 0x6b6369745f636867ULL || *(u32 *)(name + 8) != 0x7265)
+		return;
+	slept = seen->tick_slept;
+	seen->tick_slept = tick_waits(seen->off_syscall);
+	if (slept && seen->tick_slept)
+		tick_send(t, s, task->tgid, task->pid, now);
+}
+
+#endif
