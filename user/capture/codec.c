@@ -105,7 +105,7 @@ static void code_string(struct codec *c, const char **s)
 		       "a member of " #type " was added: list it below, then change the size")
 
 MEMBERS_OF(struct target_probe, 152);
-MEMBERS_OF(struct target_info, 1144);
+MEMBERS_OF(struct target_info, 1152);
 MEMBERS_OF(struct code_name, 56);
 MEMBERS_OF(struct target_site, 96);
 MEMBERS_OF(struct target_ccs, 40);
@@ -148,6 +148,7 @@ static void code_info(struct codec *c, struct target_info *i)
 	code_probe(c, &i->gc_start);
 	code_probe(c, &i->gc_end);
 	CODE(c, i->wire);
+	code_string(c, &i->only_sampled);
 }
 
 static void code_name(struct codec *c, struct code_name *n)
@@ -159,6 +160,7 @@ static void code_name(struct codec *c, struct code_name *n)
 	code_string(c, &n->src);
 	CODE_ENUM(c, n->source, NAME_DESCRIPTION);
 	CODE_ENUM(c, n->code, CODE_KERNEL);
+	code_bool(c, &n->plumbing);
 }
 
 static void code_site(struct codec *c, struct target_site *s)

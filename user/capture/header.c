@@ -45,6 +45,7 @@ static const struct {
 	}
 	OPTION(max_depth, 65536),
 	OPTION(frequency_hz, 1000000),
+	OPTION(plumbing, 1),
 	OPTION(stacks, TL_STACKS_BOTH),
 	OPTION(max_stretches, 1u << 22),
 	OPTION(max_records, 1u << 23),

@@ -83,6 +83,7 @@ static int open_kernel(struct session *s)
 		.frequency_hz = s->options->frequency_hz,
 		.stacks = s->options->stacks,
 		.haskell_lanes = s->options->lanes & EXPORT_LANES_HASKELL,
+		.plumbing = s->options->verbose > 0,
 		.start_ns = time__monotonic_ns(),
 		.start_unix_ns = time__realtime_ns(),
 	};
