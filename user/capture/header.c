@@ -72,7 +72,7 @@ static uint64_t get_option(const struct timeline_opts *opts, size_t i)
 	return v;
 }
 
-char *header__make(const struct timeline_opts *opts, const char *version, const char *mode)
+char *capture_header__make(const struct timeline_opts *opts, const char *version, const char *mode)
 {
 	cJSON *root = cJSON_CreateObject(), *part;
 	char *text;
@@ -137,7 +137,7 @@ static int parse(const cJSON *root, struct header *h)
 	return 0;
 }
 
-int header__parse(const char *json, struct header *ret_header)
+int capture_header__parse(const char *json, struct header *ret_header)
 {
 	cJSON *root = cJSON_Parse(json);
 	int err;
