@@ -76,11 +76,14 @@ static int open_kernel(struct session *s)
 		.max_overhead_percent = s->options->max_overhead_percent,
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
+		.tsos = s->options->lanes & EXPORT_LANES_HASKELL,
 		.kernel_stacks = s->options->kernel_stacks,
 	};
 	const struct timeline_opts topts = {
 		.frequency_hz = s->options->frequency_hz,
 		.stacks = s->options->stacks,
+		.haskell_lanes = s->options->lanes & EXPORT_LANES_HASKELL,
+		.plumbing = s->options->verbose > 0,
 		.start_ns = time__monotonic_ns(),
 		.start_unix_ns = time__realtime_ns(),
 	};
