@@ -160,6 +160,7 @@ static void code_name(struct codec *c, struct code_name *n)
 	code_string(c, &n->src);
 	CODE_ENUM(c, n->source, NAME_DESCRIPTION);
 	CODE_ENUM(c, n->code, CODE_KERNEL);
+	code_bool(c, &n->plumbing);
 }
 
 static void code_site(struct codec *c, struct target_site *s)

@@ -42,7 +42,7 @@ void target__fill_wire(struct target *t)
 	t->info.caps_found = c->caps_found;
 	t->info.layout_checked = true;
 	w->layout = c->layout.wire;
-	w->flags = (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+	w->flags = WIRE_TARGET_UPDATEES | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |
 		   (c->caps_array ? WIRE_TARGET_CAPS_ARRAY : 0);
 	w->my_task_tls = (int32_t)c->my_task_tls;
