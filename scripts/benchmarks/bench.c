@@ -7,8 +7,8 @@ int bench_nothing(int x)
 	return x;
 }
 
-/* `depth` frames, and at the bottom n rounds. */
-__attribute__((noinline)) uint64_t bench_down(int depth, uint64_t n)
+/* `depth` frames, and at the bottom n rounds. The compiler is not to make a loop of the frames. */
+__attribute__((noinline, optimize("O1"))) uint64_t bench_down(int depth, uint64_t n)
 {
 	volatile uint64_t sum = 0;
 
