@@ -19,7 +19,11 @@
 int members__open_pid(struct session *s, pid_t pid)
 {
 	const struct target_opts opts = {
-		.symbols_path = s->options->symbols, .force = s->options->force, .cache = s->cache};
+		.symbols_path = s->options->symbols,
+		.force = s->options->force,
+		.cache = s->cache,
+		.sample = true,
+	};
 	uint64_t deadline = time__monotonic_ns() + READY_TIMEOUT_NS;
 	enum target_verdict verdict;
 	struct target *target;
@@ -31,7 +35,7 @@ int members__open_pid(struct session *s, pid_t pid)
 
 		if (err)
 			return err;
-		if (verdict == TARGET_OK)
+		if (verdict == TARGET_OK || verdict == TARGET_SAMPLED)
 			return members__add(s, target, true, &m);
 		target__free(target);
 		if (time__monotonic_ns() > deadline) {
@@ -184,6 +188,11 @@ static void on_ready(struct session *s, struct member *m)
 	const struct target_info *info = target__info(m->target);
 
 	m->ready = true;
+	if (info->only_sampled) {
+		log_warn("pid %d: only sampled: %s", info->pid, info->only_sampled);
+		timeline__add_missing(s->tl, info->pid, info->only_sampled);
+		return;
+	}
 	/* what was mapped between the look at it and now */
 	m->maps_due_ns = time__monotonic_ns();
 	members__snapshot(s, m, false);

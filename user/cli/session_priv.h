@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include "capture/capture.h"
 #include "command.h"
 #include "kernel/kernel.h"
 #include "options.h"
@@ -48,6 +49,8 @@ struct session {
 	struct kernel_features features;
 	struct kernel *kernel;
 	struct timeline *tl;
+	struct capture *capture; /* --save; else NULL */
+	uint64_t flushed_ns, counted_ns;
 	struct target_cache *cache;
 	struct member *members;
 	size_t n_members, cap_members, n_live;

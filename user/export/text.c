@@ -201,7 +201,7 @@ static void put_names(const struct text *t)
 		return;
 	fputs("Names of ", t->out);
 	put_count(t->out, total);
-	fputs(total == 1 ? " frame" : " frames", t->out);
+	fputs(total == 1 ? " frame in stacks" : " frames in stacks", t->out);
 	for (size_t i = 0, put = 0; i < ARRAY_SIZE(sources); i++)
 		if (sources[i].n)
 			fprintf(t->out, "%s%.1f %% %s", put++ ? ", " : ": ",

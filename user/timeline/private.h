@@ -160,8 +160,9 @@ struct addr_name {
 	UT_hash_handle hh;
 	uint64_t key; /* a frame as in wire.h */
 	uint32_t frame;
-	uint8_t code; /* enum code_class */
-	bool fold;    /* a return frame of the RTS that tells nothing */
+	uint8_t code;	/* enum code_class */
+	uint8_t source; /* enum name_source */
+	bool fold;	/* a return frame of the RTS that tells nothing, and is not shown */
 	bool gc_sync;
 	uint8_t kernel; /* enum kernel_frame */
 };
@@ -337,6 +338,8 @@ struct timeline {
 const char *tl__string(struct timeline *tl, const char *s); /* copied; "" without memory */
 int name__addr(struct timeline *tl, struct target_state *tg, uint64_t frame,
 	       const struct addr_name **ret_name);
+/* A frame with a name from there is in a stack. */
+void name__count(struct tl_names *names, enum name_source source);
 int name__site(struct timeline *tl, struct target_state *tg, uint64_t addr, struct site **ret_site);
 
 /* The stack of a record, as it came, goes into ev (hs, c, site, code, flags). */

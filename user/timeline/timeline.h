@@ -47,6 +47,7 @@ enum tl_stacks {
 struct timeline_opts {
 	uint32_t max_depth;    /* frames of a stack; default 1000 */
 	uint32_t frequency_hz; /* of the sampler; told in the report */
+	bool plumbing; /* show the RTS's return frames that tell nothing: update, catch, stop */
 	enum tl_stacks stacks;
 	size_t max_stretches; /* all lanes together; beyond it neighbours are merged; default 2^20
 			       */
