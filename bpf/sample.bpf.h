@@ -6,6 +6,7 @@
 #include "maps.bpf.h"
 #include "walk.bpf.h"
 #include "stay.bpf.h"
+#include "tso.bpf.h"
 #include "kstack.bpf.h"
 
 /* The registers with which the kernel was entered. */
@@ -111,6 +112,10 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 		rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &rec->stack);
 	ring_send(rec, sizeof(*rec), s->walk.n);
+	if (seen && follow_tsos) {
+		s->rts = rec->rts;
+		tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);
+	}
 	return 0;
 }
 

@@ -104,6 +104,7 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 	if (off_wants_stack(seen->off_rts.where) &&
 	    off_stack_allowed(task->tgid, now, state && seen->off_rts.where == WIRE_WHERE_HASKELL))
 		off_take_stack(ctx, t, seen, s, task->pid, &regs);
+	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
 	tick_thread_out(t, seen, s, task, now);
 	seen->wake_ns = state ? 0 : now;
 	seen->off_since_ns = now;

@@ -14,7 +14,13 @@ struct timeline;
 
 enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES };
 
+/* Kinds of lanes. */
+#define EXPORT_LANES_THREAD	1U
+#define EXPORT_LANES_CAPABILITY 2U
+#define EXPORT_LANES_HASKELL	4U
+
 struct export_opts {
+	unsigned lanes; /* which are shown; 0: all that there are */
 	enum export_weight weight;
 	bool verbose;	/* -v: frames that are folded away by default, more rows */
 	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */

@@ -80,7 +80,7 @@ static int open_ring(struct kernel *kernel)
 	return kernel->ring ? 0 : -errno;
 }
 
-static int load_object(struct kernel *kernel, bool kernel_stacks)
+static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 {
 	int err;
 
@@ -90,7 +90,8 @@ static int load_object(struct kernel *kernel, bool kernel_stacks)
 		return -errno;
 	if (kernel->skel->rodata->wire_version != WIRE_VERSION)
 		return -EPROTO;
-	kernel->skel->rodata->kernel_stacks = kernel_stacks;
+	kernel->skel->rodata->follow_tsos = opts->tsos;
+	kernel->skel->rodata->kernel_stacks = opts->kernel_stacks;
 	err = prepare_uprobes(kernel->skel, kernel->multi);
 	if (err)
 		return err;
@@ -116,7 +117,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	if (!err)
 		err = unwind__new(&kernel->unwind);
 	if (!err)
-		err = load_object(kernel, opts->kernel_stacks);
+		err = load_object(kernel, opts);
 	if (err)
 		goto fail;
 	if (kernel->all)

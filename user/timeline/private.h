@@ -35,6 +35,9 @@
 #define TL_MAX_ADDRS	 (1U << 20) /* distinct addresses of one target that are named */
 #define TL_MAX_GCS	 (1U << 20)
 #define TL_MAX_NOTES	 (1U << 16)
+#define TL_MAX_TSOS	 (1U << 20)
+#define TL_MAX_FLOWS	 (1U << 18)
+#define TL_MAX_POINTS	 (1U << 18)
 #define TL_MAX_CCS	 (1U << 18) /* cost-centre stacks of one target */
 #define TL_MAX_CCS_DEPTH 1024
 #define TL_MAX_NESTED	 64 /* safe calls within each other that a lane follows */
@@ -234,6 +237,21 @@ struct cap_note {
 	uint32_t n;
 };
 
+/* A Haskell thread that was seen. */
+struct tso_info {
+	UT_hash_handle hh;
+	uint64_t id;
+	const char *label;
+	bool bound;
+};
+
+/* It was seen to run no more at `ns`, for that reason (why_blocked). */
+struct tso_note {
+	uint64_t tso, ns;
+	uint16_t why; /* WIRE_TSO_UNKNOWN */
+	bool ended;
+};
+
 /* What is added up while lanes are made. */
 struct unsafe_key {
 	uint32_t function, caller;
@@ -301,6 +319,17 @@ struct target_state {
 	struct findings findings;
 	struct tl_cap_lane *cap_lanes;
 	struct tl_gc_event *gc_events;
+	struct tso_info *tso_infos;
+	struct tso_note *tso_notes; /* while records come, in their order */
+	size_t n_tso_notes, tso_notes_cap;
+	struct tl_tso_lane *tso_lanes;
+	size_t n_tso_lanes;
+	struct tl_flow *flows;
+	size_t n_flows, flows_cap;
+	struct tl_point *queued; /* Haskell threads in run queues, at ticks */
+	size_t n_queued, queued_cap;
+	struct tl_point *in_flight;
+	struct tl_counter *counters_v;
 };
 
 /* Frames that need no namer. */
@@ -484,6 +513,18 @@ void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *
 int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabled);
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void caps__free(struct target_state *tg);
+
+/* ── Haskell threads (tsos.c), calls as ways (flow.c) ────────────────────────────────────── */
+
+int tsos__record(struct timeline *tl, struct target_state *tg, const struct wire_tso *rec);
+int tsos__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
+void tsos__free(struct target_state *tg);
+
+int flow__add(struct target_state *tg, pid_t tid, const struct ev *ev);
+int flow__queued(struct target_state *tg, uint64_t ns, uint64_t queued);
+/* After the threads' lanes. */
+int flow__build(struct target_state *tg);
+void flow__free(struct target_state *tg);
 
 /* ── why a thread was off the CPU (off.c) ────────────────────────────────────────────────── */
 

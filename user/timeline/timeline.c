@@ -146,6 +146,8 @@ static void free_target(struct target_state *tg)
 	free(tg->gcs);
 	free(tg->gc_events);
 	caps__free(tg);
+	tsos__free(tg);
+	flow__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
 	sums__free(&tg->sums);
@@ -442,6 +444,10 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		err = caps__build(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = gcs__build(tl, tg);
+	if (!err)
+		err = tsos__build(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = flow__build(tg);
 	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
