@@ -655,6 +655,8 @@ int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
 	forget(tl, &th->samples, end);
 	forget(tl, &th->offs, end);
 	forget(tl, &th->calls, end);
+	if (th->end_ns)
+		thread__fit(th);
 	return 0;
 }
 
