@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
+#include "lane_fast.h"
 #include "sched.h"
 #include "u64map.h"
 
@@ -94,10 +95,10 @@ static int cap_stretch(struct el_sched *s, struct cap_state *c, uint64_t end, ui
 				.aux = aux};
 	int err;
 
-	if (!el_window__clip(s->opts.window, &st.start, &st.end))
+	if (s->opts.window && !el_window__clip(s->opts.window, &st.start, &st.end))
 		return 0;
 	c->pub.state_ns[st.kind] += st.end - st.start;
-	err = el_lane__add(&c->pub.lane, &st);
+	err = lane_add(&c->pub.lane, &st);
 	if (err == -E2BIG) {
 		s->info.dropped++;
 		err = 0;
@@ -129,12 +130,12 @@ static int thread_stretch(struct el_sched *s, struct thread_state *t, uint8_t st
 	struct el_stretch st = {.start = start, .end = end, .what = t->pub.cap, .kind = state};
 	int err;
 
-	if (!el_window__clip(s->opts.window, &st.start, &st.end))
+	if (s->opts.window && !el_window__clip(s->opts.window, &st.start, &st.end))
 		return 0;
 	t->pub.state_ns[state] += st.end - st.start;
 	if (!t->pub.lane)
 		return 0;
-	err = el_lane__add(t->pub.lane, &st);
+	err = lane_add(t->pub.lane, &st);
 	if (err == -E2BIG) {
 		s->info.dropped++;
 		err = 0;
