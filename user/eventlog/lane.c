@@ -137,6 +137,22 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 	return 0;
 }
 
+int lane__put_apart(struct el_lane *lane, uint64_t start, uint64_t end, uint32_t what,
+		    uint16_t kind, uint16_t aux)
+{
+	struct el_stretch s = {.start = start, .end = end, .what = what, .kind = kind, .aux = aux};
+
+	/* Room and order as they mostly are. */
+	if (lane->merged_ns && lane->n && lane->n < lane->cap &&
+	    lane->n < (lane->max ? lane->max : EL_LANE_MAX) && end > start &&
+	    start >= lane->s[lane->n - 1].end && !same(&lane->s[lane->n - 1], &s)) {
+		lane->s[lane->n++] = s;
+		lane->n_parts = 0;
+		return 0;
+	}
+	return el_lane__add(lane, &s);
+}
+
 void el_lane__free(struct el_lane *lane)
 {
 	free(lane->s);

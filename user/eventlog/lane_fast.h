@@ -14,8 +14,9 @@ static inline uint64_t lane_key(uint32_t what, uint16_t kind, uint16_t aux)
 }
 
 /* Adds to what the last stretch's group is made of; the heaviest of four gives it its name. */
-static inline void lane_part(struct el_lane *lane, struct el_stretch *last, uint64_t key,
-			     uint64_t ns)
+static inline __attribute__((always_inline)) void lane_part(struct el_lane *lane,
+							    struct el_stretch *last, uint64_t key,
+							    uint64_t ns)
 {
 	unsigned i = 0;
 
@@ -38,8 +39,8 @@ static inline void lane_part(struct el_lane *lane, struct el_stretch *last, uint
 }
 
 /* A lane that merges takes a short neighbour into its last stretch. False: it is none. */
-static inline bool lane_join(struct el_lane *lane, uint64_t start, uint64_t end, uint64_t key,
-			     uint32_t n)
+static inline __attribute__((always_inline)) bool lane_join(struct el_lane *lane, uint64_t start,
+							    uint64_t end, uint64_t key, uint32_t n)
 {
 	struct el_stretch *last = lane->s + lane->n - 1;
 
@@ -57,12 +58,17 @@ static inline bool lane_join(struct el_lane *lane, uint64_t start, uint64_t end,
 	return true;
 }
 
-static inline int lane_add(struct el_lane *lane, const struct el_stretch *s)
+/* lane.c: where it does not join. */
+int lane__put_apart(struct el_lane *lane, uint64_t start, uint64_t end, uint32_t what,
+		    uint16_t kind, uint16_t aux);
+
+/* A stretch without ticks. */
+static inline int lane_put(struct el_lane *lane, uint64_t start, uint64_t end, uint32_t what,
+			   uint16_t kind, uint16_t aux)
 {
-	if (lane->merged_ns && lane->n &&
-	    lane_join(lane, s->start, s->end, lane_key(s->what, s->kind, s->aux), s->n))
+	if (lane->merged_ns && lane->n && lane_join(lane, start, end, lane_key(what, kind, aux), 0))
 		return 0;
-	return el_lane__add(lane, s);
+	return lane__put_apart(lane, start, end, what, kind, aux);
 }
 
 #endif

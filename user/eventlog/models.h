@@ -57,7 +57,7 @@ struct el_lane {
 	unsigned n_parts, best;
 };
 
-#define EL_LANE_MAX (1u << 17)
+#define EL_LANE_MAX (1u << 16)
 
 /* Continues the last stretch where it ends there and tells the same. */
 int el_lane__add(struct el_lane *lane, const struct el_stretch *s);
