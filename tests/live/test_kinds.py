@@ -3,6 +3,8 @@
 """Every kind of program that holds a GHC runtime: ways of linking, ways of the runtime, libraries
 that programs of other languages load, GHC and GHCi themselves."""
 
+import ctypes
+import errno
 import json
 import os
 import shutil
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, PROGRAMS, ROOT, Failure, Skip, Target, cases, check, program, run
+from harness import BUILD, PROGRAMS, ROOT, Failure, Lines, Skip, Target, cases, check, program, run
 
 ALWAYS = ("--max-overhead", "1000")
 COMPLETE = 0.98
@@ -301,6 +303,183 @@ def test_static_musl(t):
     check(got["ghc"]["layout_checked"] and got["ghc"]["way"] == "rts_thr", f"{got['ghc']}")
     check(got["found_by"]["suspendThread"] == "callsites", f"found by {got['found_by']}")
     check(sum(c["calls"] for c in got["safe_calls"]) > 0, "no safe call is counted")
+
+
+def packed(path):
+    """As UPX packs: no section table, and the program runs in memory of no file."""
+    stub = compile_by(["gcc", "-O2", "-static-pie", PROGRAMS / "unpacker.c"], BUILD / "programs" / "kinds" / "unpacker",
+                      PROGRAMS / "unpacker.c")
+    out = BUILD / "programs" / "kinds" / "packed"
+    data = bytearray(stub.read_bytes())
+    data[0x28:0x30] = bytes(8)
+    data[0x3a:0x40] = bytes(6)
+    payload = path.read_bytes()
+    fresh = out.with_name(f".{out.name}.{os.getpid()}")
+    fresh.write_bytes(bytes(data) + payload + len(payload).to_bytes(8, "little"))
+    fresh.chmod(0o755)
+    fresh.rename(out)
+    return out
+
+
+def test_packed(t):
+    """Nothing of its code is in a file: only its threads' times can be told, and that is said."""
+    target = Target([packed(of_kind("static", "Calls")), 1, "safe_spin_1ms=400", "safe_sleep_1ms=200"])
+    t.started.append(target)
+    said = subprocess.run([os.environ.get("SAFESCOPED", BUILD / "safescoped"), "--doctor", "--pid", str(target.pid)],
+                          capture_output=True, text=True, timeout=60)
+    check("packed" in said.stdout and said.returncode != 0, f"--doctor says {said.stdout[-400:]}")
+    session = t.session("--pid", target.pid, "-F", "499", "-f", "json,folded,text", "-o", t.stem)
+    line = session.err.until("only sampled", 30)
+    check(line is not None and "packed" in line and "upx -d" in line, f"it said {session.err.seen}")
+    time.sleep(0.3)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    got = t.report().target(target.pid)
+    check(got["ghc"]["version"] is None and not got["safe_calls"], f"{got['ghc']}, {got['safe_calls']}")
+    check(any("packed" in m for m in got["missing"]), f"missing: {got['missing']}")
+    lanes = [l for l in got["lanes"] if l["kind"] == "thread"]
+    cpu = sum(l["cpu_ns"] for l in lanes)
+    want = truth["safe_spin_1ms"]["cpu_ns"]
+    check(want <= cpu <= 1.5 * want + 300e6, f"{cpu} ns of CPU, the program's calls had {want}")
+    states = {s for l in lanes for s, ns in l["states"].items() if ns}
+    check(states <= {"foreign_cpu", "foreign_blocked", "preempted"}, f"states: {states}")
+    check(got["stacks"]["samples"] >= 50, f"only {got['stacks']['samples']} samples")
+
+
+# ── versions that nobody has measured ──
+
+
+def patched(t, name, way, *changes):
+    """A copy of a test program with strings of its runtime exchanged for others of the same length."""
+    data = program(name, way).read_bytes()
+    for old, new in changes:
+        check(len(old) == len(new) and old in data, f"{old} is not in the program")
+        data = data.replace(old, new)
+    copy = t.dir / name
+    copy.write_bytes(data)
+    copy.chmod(0o755)
+    return copy
+
+
+def installed_version():
+    return subprocess.run(["ghc", "--numeric-version"], capture_output=True, check=True).stdout.strip()
+
+
+def test_unknown_version(t):
+    """Used, because all that the live process tells agrees; and that is said."""
+    known = installed_version()
+    unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
+    target = Target([patched(t, "Calls", "thr", (known, unknown)), 1, "safe_sleep_1ms=200"])
+    t.started.append(target)
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    check(any("unknown version, offsets confirmed live" in l for l in session.err.seen), f"it said {session.err.seen}")
+    report = t.report()
+    ghc = report.target()["ghc"]
+    check(ghc["version"] == unknown.decode() and not ghc["version_known"] and ghc["layout_checked"], f"{ghc}")
+    got = report.call("safe_sleep_1ms")["calls"]
+    check(got == truth["safe_sleep_1ms"]["calls"], f"{got} calls")
+
+
+def test_unknown_version_refused(t):
+    """What it says of its way contradicts its code: nothing is attached, and what was seen is said."""
+    known = installed_version()
+    unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
+    target = Target([patched(t, "Calls", "thr_p", (known, unknown), (b"rts_thr_p", b"rts_thr_l")), 1, "safe_sleep_1ms=2"])
+    t.started.append(target)
+    session = t.session("--pid", target.pid, "-f", "json", "-o", f"{t.stem}.json")
+    check(session.wait(60) == 2, f"it was taken: {session.err.seen}")
+    said = session.complaint()
+    check(len(said) == 1 and "does not confirm the layout" in said[0] and "rCurrentTSO at" in said[0], f"it said {said}")
+    listed = subprocess.run([os.environ.get("SAFESCOPED", BUILD / "safescoped"), "--list", "-f", "json"],
+                            capture_output=True, text=True, timeout=60)
+    row = [p for p in json.loads(listed.stdout)["processes"] if p["pid"] == target.pid]
+    check(len(row) == 1 and row[0]["profilable"] == "no" and "does not confirm" in row[0]["why"], f"--list: {row}")
+    target.go()
+    target.result()
+
+
+# ── a pid that comes again ──
+
+
+def start_as(t, pid, command):
+    """A Target with this very pid (clone3 with set_tid)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    stdin, stdout = os.pipe(), os.pipe()
+    tid = ctypes.c_int(pid)
+    # struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, its size, cgroup
+    args = (ctypes.c_uint64 * 11)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(tid), 1, 0)
+    command = [str(c) for c in command]
+    got = libc.syscall(435, args, ctypes.sizeof(args))
+    if got == 0:
+        os.dup2(stdin[0], 0)
+        os.dup2(stdout[1], 1)
+        os.execv(command[0], command)
+    if got < 0 and ctypes.get_errno() == errno.EEXIST:
+        raise Failure(f"somebody else has pid {pid} already")
+    if got < 0:
+        raise Skip(f"clone3 with set_tid: {os.strerror(ctypes.get_errno())}")
+    os.close(stdin[0])
+    os.close(stdout[1])
+    target = Target.__new__(Target)
+    target.process = Child(got, os.fdopen(stdin[1], "wb", 0), os.fdopen(stdout[0], "rb", 0))
+    target.pid = got
+    target.lines = Lines(target.process.stdout)
+    t.started.append(target)
+    check(target.lines.until("ready", 30) is not None, "it ended at once")
+    return target
+
+
+class Child:
+    """As much of a Popen as a Target uses."""
+
+    def __init__(self, pid, stdin, stdout):
+        self.pid, self.stdin, self.stdout, self.code = pid, stdin, stdout, None
+
+    def poll(self):
+        if self.code is None:
+            got, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if got else None
+        return self.code
+
+    def wait(self, timeout=60):
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            check(time.monotonic() < end, f"pid {self.pid} does not end")
+            time.sleep(0.01)
+        return self.code
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+
+@cases("host", "pid")
+def test_pid_comes_again(t, how):
+    """Another program gets the pid of one that has ended: nothing of it is taken for the first's."""
+    first = t.target("Calls", 1, "safe_sleep_1ms=100")
+    stays = t.target("Server", ready="waiting")
+    if how == "host":
+        session = whole_host(t)
+    else:
+        session = t.session("--pid", f"{first.pid},{stays.pid}", "-v", *ALWAYS, "-f", "json", "-o", f"{t.stem}.json")
+        for _ in range(2):
+            session.wait_attached()
+    first.go()
+    first.result()
+    other = patched(t, "Calls", "thr", (b"safe_sleep_1ms", b"safe_sleep_1ms"))
+    second = start_as(t, first.pid, [other, 1, "safe_sleep_1ms=70"])
+    time.sleep(0.3)
+    second.go()
+    check(second.wait() == 0, "the second failed")
+    time.sleep(0.3)
+    session.signal(signal.SIGINT)
+    check(session.wait(60) in (0, 1), f"safescoped failed: {session.err.seen}")
+    got = [x for x in t.report().json["targets"] if x["pid"] == first.pid]
+    counts = [sum(c["calls"] for c in x["safe_calls"] if c["function"] == "safe_sleep_1ms") for x in got]
+    check(counts == ([100, 70] if how == "host" else [100]), f"calls of the processes with that pid: {counts}")
 
 
 if __name__ == "__main__":

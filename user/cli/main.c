@@ -7,6 +7,7 @@
 #include "list.h"
 #include "log_mode.h"
 #include "options.h"
+#include "replay_mode.h"
 #include "session.h"
 
 int main(int argc, char **argv)
@@ -28,6 +29,8 @@ int main(int argc, char **argv)
 		return doctor__run(&options);
 	case MODE_EVENTLOG:
 		return log_mode__run(&options);
+	case MODE_REPLAY:
+		return replay_mode__run(&options);
 	default:
 		return session__run(&options);
 	}

@@ -27,13 +27,15 @@ static const char doc[] =
 	"  safescoped -e prog.eventlog --from 'START load' --to 10s\n"
 	"  safescoped -- hledger -f big.journal balance";
 
-static const char args_doc[] = "\n-- COMMAND [ARG...]\n--eventlog FILE\n--list\n--doctor";
+static const char args_doc[] =
+	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
 
 enum {
 	OPT_SYMBOLS = 1000,
 	OPT_FORCE,
 	OPT_MAX_OVERHEAD,
 	OPT_WEIGHT,
+	OPT_LANES,
 	OPT_STACKS,
 	OPT_KERNEL_STACKS,
 	OPT_LIST,
@@ -41,7 +43,9 @@ enum {
 	OPT_FROM,
 	OPT_TO,
 	OPT_HIDE,
-	OPT_ONLY
+	OPT_ONLY,
+	OPT_SAVE,
+	OPT_REPLAY,
 };
 
 static const struct argp_option argp_options[] = {
@@ -53,6 +57,8 @@ static const struct argp_option argp_options[] = {
 	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
 	{"output", 'o', "PATH", 0,
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
+	{"lanes", OPT_LANES, "LIST", 0,
+	 "comma list of lanes to show: thread, capability, haskell (default thread,capability)", 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0, "what folded stacks count (default wall)", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
@@ -77,6 +83,9 @@ static const struct argp_option argp_options[] = {
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
 	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
+	{"save", OPT_SAVE, "FILE", 0, "also keep all that was seen, for --replay", 2},
+	{"replay", OPT_REPLAY, "FILE", 0,
+	 "make the output of a session that --save kept, here and without its processes", 4},
 	{"list", OPT_LIST, NULL, 0,
 	 "the GHC processes of this host and what could be learnt of each (also -f json)", 4},
 	{"doctor", OPT_DOCTOR, NULL, 0,
@@ -236,6 +245,46 @@ static void parse_stacks(struct argp_state *state, struct options *o, const char
 		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
 }
 
+static void parse_lanes(struct argp_state *state, struct options *o, const char *arg)
+{
+	static const struct {
+		const char *name;
+		unsigned bit;
+	} kinds[] = {
+		{"thread", EXPORT_LANES_THREAD},
+		{"capability", EXPORT_LANES_CAPABILITY},
+		{"haskell", EXPORT_LANES_HASKELL},
+	};
+	const char *p = arg;
+
+	o->lanes = 0;
+	for (;;) {
+		size_t len = strcspn(p, ",");
+		unsigned bit = 0;
+
+		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+			if (strlen(kinds[i].name) == len && !strncmp(kinds[i].name, p, len))
+				bit = kinds[i].bit;
+		if (!bit)
+			argp_error(state, "--lanes %.*s: thread, capability or haskell", (int)len,
+				   p);
+		o->lanes |= bit;
+		if (!p[len])
+			return;
+		p += len + 1;
+	}
+}
+
+static void check_capture(struct argp_state *state, struct options *o)
+{
+	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
+		argp_error(state, "--replay: alone, without a process, a command, a log or --save");
+	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
+		argp_error(state, "--save: needs a session");
+	if ((o->save && !*o->save) || (o->replay && !*o->replay))
+		argp_error(state, "--save, --replay: an empty path");
+}
+
 static void check_mode(struct argp_state *state, struct options *o)
 {
 	if (o->mode == MODE_LIST && (o->n_pids || o->command))
@@ -261,6 +310,7 @@ static void check_mode(struct argp_state *state, struct options *o)
 static void check(struct argp_state *state, struct options *o)
 {
 	check_eventlog(state, o);
+	check_capture(state, o);
 	check_mode(state, o);
 	if (!o->n_formats && o->mode == MODE_LIST)
 		o->formats[o->n_formats++] = &export_text;
@@ -294,6 +344,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'o':
 		o->output = arg;
+		break;
+	case OPT_LANES:
+		parse_lanes(state, o, arg);
 		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
@@ -334,10 +387,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'v':
 		o->verbose++;
 		break;
+	case OPT_SAVE:
+		o->save = arg;
+		break;
+	case OPT_REPLAY:
+		if (o->mode != MODE_SYSTEM)
+			argp_error(state, "one of --list, --doctor and --replay");
+		o->mode = MODE_REPLAY;
+		o->replay = arg;
+		break;
 	case OPT_LIST:
 	case OPT_DOCTOR:
 		if (o->mode != MODE_SYSTEM)
-			argp_error(state, "either --list or --doctor");
+			argp_error(state, "one of --list, --doctor and --replay");
 		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
 		break;
 	case ARGP_KEY_ARG:
@@ -365,6 +427,7 @@ const char *options__mode(enum mode mode)
 	static const char *const names[] = {
 		[MODE_SYSTEM] = "system", [MODE_PID] = "pid",	    [MODE_COMMAND] = "command",
 		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor", [MODE_EVENTLOG] = "eventlog",
+		[MODE_REPLAY] = "replay",
 	};
 
 	return names[mode];
@@ -381,6 +444,8 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
+	*ret_options = (struct options){.lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY,
+					.frequency_hz = 99,
+					.max_overhead_percent = 2};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

@@ -21,7 +21,15 @@
 enum { EXIT_COMPLETE = 0, EXIT_PARTIAL = 1, EXIT_FAILED = 2 };
 
 /* What to do; session.mode is its name (options__mode). */
-enum mode { MODE_SYSTEM, MODE_PID, MODE_COMMAND, MODE_LIST, MODE_DOCTOR, MODE_EVENTLOG };
+enum mode {
+	MODE_SYSTEM,
+	MODE_PID,
+	MODE_COMMAND,
+	MODE_LIST,
+	MODE_DOCTOR,
+	MODE_EVENTLOG,
+	MODE_REPLAY
+};
 
 struct options {
 	enum mode mode;
@@ -34,6 +42,8 @@ struct options {
 	size_t n_formats;
 	const char *output; /* NULL: the default stem */
 	const char *symbols;
+	const char *save;     /* NULL: the capture is not kept */
+	const char *replay;   /* MODE_REPLAY */
 	const char *eventlog; /* FILE, "auto", "none"; NULL: not said */
 	/* the part of a log that is wanted: times in it (0: open), or beginnings of messages */
 	uint64_t from_ns, to_ns;
@@ -43,6 +53,7 @@ struct options {
 	bool force;
 	double max_overhead_percent;
 	enum export_weight weight;
+	unsigned lanes; /* EXPORT_LANES_… */
 	enum tl_stacks stacks;
 	bool kernel_stacks;
 	bool quiet;

@@ -18,6 +18,8 @@
 #include "session_priv.h"
 
 #define SWEEP_EVERY_NS 2000000000ULL
+#define FLUSH_EVERY_NS 1000000000ULL
+#define COUNT_EVERY_NS 5000000000ULL
 /* Descriptors of a wait before those of the members. */
 #define FIXED_FDS 4
 
@@ -74,17 +76,33 @@ static int open_kernel(struct session *s)
 		.max_overhead_percent = s->options->max_overhead_percent,
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
+		.tsos = s->options->lanes & EXPORT_LANES_HASKELL,
 		.kernel_stacks = s->options->kernel_stacks,
 	};
-	const struct timeline_opts topts = {.frequency_hz = s->options->frequency_hz,
-					    .stacks = s->options->stacks};
+	const struct timeline_opts topts = {
+		.frequency_hz = s->options->frequency_hz,
+		.stacks = s->options->stacks,
+		.haskell_lanes = s->options->lanes & EXPORT_LANES_HASKELL,
+		.plumbing = s->options->verbose > 0,
+		.start_ns = time__monotonic_ns(),
+		.start_unix_ns = time__realtime_ns(),
+	};
+	const char *mode = options__mode(s->options->mode);
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (err)
 		return err;
-	err = timeline__new(&topts, SAFESCOPED_VERSION, options__mode(s->options->mode), &s->tl);
-	if (err)
+	err = timeline__new(&topts, SAFESCOPED_VERSION, mode, &s->tl);
+	if (err) {
 		log_error("no memory for the timeline");
+		return err;
+	}
+	if (!s->options->save)
+		return 0;
+	err = capture__create(s->options->save, s->outputs.owner, s->outputs.group, &topts,
+			      SAFESCOPED_VERSION, mode, &s->capture);
+	if (!err)
+		timeline__set_tap(s->tl, capture__take, s->capture);
 	return err;
 }
 
@@ -197,12 +215,21 @@ static int open_all(struct session *s)
 
 /* ── running ─────────────────────────────────────────────────────────────────────────────── */
 
+void session__take_record(struct session *s, const void *record, size_t size)
+{
+	int err = timeline__record(s->tl, record, size);
+
+	if (err == -EBADMSG)
+		s->bad_records++;
+	else if (err == -ENOMEM && !s->record_err)
+		s->record_err = err;
+}
+
 int session__on_record(void *ctx, const void *record, size_t size)
 {
 	const struct wire_hdr *h = record;
 	struct session *s = ctx;
 	struct member *m;
-	int err;
 
 	if (h->type == WIRE_PROC_NEW) {
 		if (size >= sizeof(struct wire_proc_new))
@@ -215,11 +242,14 @@ int session__on_record(void *ctx, const void *record, size_t size)
 			m->retry_ns = 0;
 		return 0;
 	}
-	err = timeline__record(s->tl, record, size);
-	if (err == -EBADMSG)
-		s->bad_records++;
-	else if (err == -ENOMEM && !s->record_err)
-		s->record_err = err;
+	if (held__take(s, record, size))
+		return 0;
+	if (h->type == WIRE_EXEC) {
+		m = members__find_live(s, (pid_t)h->tgid);
+		if (m)
+			held__give(s, m);
+	}
+	session__take_record(s, record, size);
 	if (h->type == WIRE_EXEC) {
 		m = members__find_live(s, (pid_t)h->tgid);
 		if (m && s->options->mode == MODE_PID)
@@ -317,6 +347,19 @@ static void look_after_members(struct session *s, uint64_t now)
 	}
 }
 
+/* What a daemon that is killed leaves is not much older than that. */
+static void look_after_capture(struct session *s, uint64_t now)
+{
+	if (!s->capture || now - s->flushed_ns < FLUSH_EVERY_NS)
+		return;
+	if (now - s->counted_ns >= COUNT_EVERY_NS) {
+		kernel__sites(s->kernel, session__on_site, s);
+		s->counted_ns = now;
+	}
+	capture__flush(s->capture);
+	s->flushed_ns = now;
+}
+
 static void run(struct session *s)
 {
 	uint64_t began = time__monotonic_ns(), now = began;
@@ -332,6 +375,7 @@ static void run(struct session *s)
 		drop_ended(s, n_fds);
 		now = time__monotonic_ns();
 		look_after_members(s, now);
+		look_after_capture(s, now);
 		kernel__budget(s->kernel, now);
 		show_progress(s, now, began);
 	}
@@ -362,10 +406,14 @@ static int judge_command(struct session *s)
 static void close_all(struct session *s)
 {
 	command__close(&s->command);
+	/* of a session that failed: what there is, if anything was attached */
+	capture__abort(s->capture, s->n_members > 0);
 	kernel__close(s->kernel);
 	timeline__free(s->tl);
-	for (size_t i = 0; i < s->n_members; i++)
+	for (size_t i = 0; i < s->n_members; i++) {
+		buf__free(&s->members[i].held);
 		target__free(s->members[i].target);
+	}
 	free(s->members);
 	free(s->candidates);
 	free(s->gone);
@@ -373,6 +421,17 @@ static void close_all(struct session *s)
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
 	fd__close(&s->signal_fd);
+}
+
+/* One that could not be had is told in the outputs, which follow. */
+static void finish_capture(struct session *s)
+{
+	if (!s->capture)
+		return;
+	timeline__set_tap(s->tl, NULL, NULL);
+	if (capture__finish(s->capture))
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+	s->capture = NULL;
 }
 
 static int run_to_end(struct session *s)
@@ -392,6 +451,7 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	if (session__finish(s))
 		return EXIT_FAILED;
+	finish_capture(s);
 	err = outputs__write(&s->outputs, s->options, s->tl, session__signal_came, s);
 	if (err == -ECANCELED)
 		log_error("interrupted: the rest of the output was dropped");

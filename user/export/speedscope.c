@@ -460,7 +460,7 @@ static uint64_t cost(const struct timeline *tl, const struct span *span)
 	return 40 + (span->idle ? 0 : 6 * (uint64_t)timeline__stack(tl, span->stack).n);
 }
 
-static int prepare(struct speedscope *w)
+static int prepare(struct speedscope *w, unsigned lanes)
 {
 	char grain[32];
 	int err;
@@ -468,7 +468,7 @@ static int prepare(struct speedscope *w)
 	w->texts = calloc(STACK_TEXTS, sizeof(*w->texts));
 	w->session = timeline__session(w->tl);
 	w->n_targets = timeline__n_targets(w->tl);
-	err = views__collect(w->tl, &w->views);
+	err = views__collect(w->tl, lanes, &w->views);
 	if (!err)
 		err = frames__number(timeline__n_frames(w->tl), cmp_frames, (void *)w->tl, true,
 				     &w->map, &w->n_frames);
@@ -522,10 +522,9 @@ static int speedscope__write(FILE *out, const struct timeline *tl, const struct 
 	char exporter[64];
 	int err;
 
-	(void)opts;
 	if (!timeline__session(tl))
 		return -EINVAL;
-	err = prepare(&w);
+	err = prepare(&w, opts->lanes);
 	if (err)
 		goto out;
 	snprintf(exporter, sizeof(exporter), "safescoped@%s", text_or_empty(w.session->version));

@@ -191,8 +191,8 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	a->since_ns = a->checked_ns = time__monotonic_ns();
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
-		kernel->trap_ns =
-			calibrate__trap_ns(kernel->skel->progs.on_calibrate, kernel->multi);
+		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
+						     kernel->multi, kernel->reaper);
 	return 0;
 }
 

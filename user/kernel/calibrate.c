@@ -67,7 +67,7 @@ static uint64_t least_per_call(void)
 	return least / CALIBRATE_CALLS;
 }
 
-uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi)
+uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi, struct reaper *reaper)
 {
 	struct own_text own = {.addr = (uintptr_t)calibrate_here};
 	struct uprobe probe = {.fd = -1};
@@ -84,6 +84,6 @@ uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi)
 		return 0;
 	}
 	with = least_per_call();
-	uprobe__detach(&probe);
+	reaper__add(reaper, &probe);
 	return with > without ? with - without : 0;
 }

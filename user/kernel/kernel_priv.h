@@ -9,6 +9,7 @@
 
 struct safescope_bpf;
 struct unwind;
+struct reaper;
 struct ring_buffer;
 
 /* ── uprobe.c ────────────────────────────────────────────────────────────────────────────── */
@@ -44,8 +45,11 @@ void mappings__free(struct mappings *mappings);
 
 /* ── calibrate.c ─────────────────────────────────────────────────────────────────────────── */
 
-/* Measures one trap of a uprobe on a function of this program, in ns. 0 if it cannot be done. */
-uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi);
+/*
+ * Measures one trap of a uprobe on a function of this program, in ns; the reaper takes the probe
+ * off. 0 if it cannot be done.
+ */
+uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi, struct reaper *reaper);
 
 /* ── probes.c: probes that targets share ─────────────────────────────────────────────────── */
 
@@ -92,7 +96,6 @@ void probes__free(struct kernel *kernel);
 /* ── reaper.c: detaching in the background ───────────────────────────────────────────────── */
 
 /* A perf uprobe's detach takes 100 ms: nobody shall wait for it. */
-struct reaper;
 int reaper__new(struct reaper **ret_reaper);
 /* Takes the uprobe over. */
 void reaper__add(struct reaper *reaper, struct uprobe *uprobe);

@@ -39,6 +39,10 @@ struct unwind {
 	uint64_t bytes;
 	struct unwind_user *users;
 	size_t n_users, cap_users;
+	/* files whose rows are in a map of their own, but not in the map of maps yet */
+	uint32_t new_ids[WIRE_UNWIND_FILES];
+	int new_fds[WIRE_UNWIND_FILES];
+	uint32_t n_new;
 };
 
 int unwind__new(struct unwind **ret_unwind)
@@ -149,16 +153,18 @@ static uint32_t free_file(struct kernel *kernel)
 	return 0;
 }
 
-/* The rows as a map of their own, put into the map of maps. */
-static int upload(struct kernel *kernel, uint32_t id, const struct target_rows *rows)
+/* The rows as a map of their own; put_new() puts it into the map of maps. */
+static int upload(struct unwind *u, uint32_t id, const struct target_rows *rows)
 {
 	/* as in bpf/unwind.bpf.h: the kernel compares */
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	__u32 n = rows->n_buckets + rows->n_rows;
 	size_t bytes = n * sizeof(uint64_t);
 	void *mem;
-	int fd, err = 0;
+	int fd, err;
 
+	if (u->n_new == WIRE_UNWIND_FILES)
+		return -ENOSPC;
 	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(__u32), sizeof(__u64), n,
 			    &opts);
 	if (fd < 0)
@@ -166,13 +172,35 @@ static int upload(struct kernel *kernel, uint32_t id, const struct target_rows *
 	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mem == MAP_FAILED) {
 		err = -errno;
-	} else {
-		memcpy(mem, rows->words, bytes);
-		munmap(mem, bytes);
-		err = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_files), &id, &fd,
-					  BPF_ANY);
+		close(fd);
+		return err;
 	}
-	close(fd);
+	memcpy(mem, rows->words, bytes);
+	munmap(mem, bytes);
+	u->new_ids[u->n_new] = id;
+	u->new_fds[u->n_new++] = fd;
+	return 0;
+}
+
+/*
+ * All at once: for each write to a map of maps the kernel waits until no program can use what was
+ * there before (maybe_wait_bpf_programs in kernel/bpf/syscall.c), which takes ten milliseconds and
+ * more.
+ */
+static int put_new(struct kernel *kernel)
+{
+	struct unwind *u = kernel->unwind;
+	int map = bpf_map__fd(kernel->skel->maps.unwind_files);
+	__u32 n = u->n_new;
+	int err = 0;
+
+	if (n && bpf_map_update_batch(map, u->new_ids, u->new_fds, &n, NULL)) {
+		for (uint32_t i = 0; i < u->n_new && !err; i++)
+			err = bpf_map_update_elem(map, &u->new_ids[i], &u->new_fds[i], BPF_ANY);
+	}
+	for (uint32_t i = 0; i < u->n_new; i++)
+		close(u->new_fds[i]);
+	u->n_new = 0;
 	return err;
 }
 
@@ -193,7 +221,7 @@ static int add_file(struct kernel *kernel, const struct target *target, size_t i
 	if (!err && !make_room(kernel, bytes))
 		err = -ENOSPC;
 	if (!err)
-		err = upload(kernel, id, &rows);
+		err = upload(u, id, &rows);
 	/* a file without rows is remembered too, one that could not be read is tried again */
 	if (!err || err == -ENOENT) {
 		*f = (struct unwind_file){.dev = code->dev,
@@ -274,7 +302,7 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 	struct unwind *u = kernel->unwind;
 	struct unwind_user *user, old;
 	__u32 key = (__u32)info->pid;
-	int err, err2;
+	int err, err2, err3;
 
 	if (!maps)
 		return -ENOMEM;
@@ -289,12 +317,13 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 	err = fill_maps(kernel, target, user, maps);
 	drop_files(u, old.files, old.n);
 	free(old.files);
+	err3 = put_new(kernel);
 	err2 = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key, maps,
 				   BPF_ANY);
 	log_debug("pid %d: %u mappings with unwind rows, %llu bytes for all processes", info->pid,
 		  maps->n, (unsigned long long)u->bytes);
 	free(maps);
-	err = err ? err : err2;
+	err = err ? err : err2 ? err2 : err3;
 	if (err)
 		log_verbose("pid %d: unwind rows of some of its files could not be had: %s",
 			    info->pid, strerror(-err));

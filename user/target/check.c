@@ -285,7 +285,8 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 {
 	struct check_ctx c = {.pid = pid, .rts = rts, .images = images, .patient = patient};
 	struct check_result *result;
-	bool known = false, other = false;
+	const struct layout *other = NULL;
+	bool known = false;
 	void *out;
 	int err;
 
@@ -296,17 +297,20 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 		if (!c.have[v] || code_agrees(rts, &c.layouts[v]))
 			continue;
 		c.have[v] = false;
-		other = true;
+		other = &c.layouts[v];
 	}
 	if (other && !c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK]) {
 		const struct callsites_offsets *o = &rts->callsites.offsets;
+		const struct layout *l = other;
 
 		memset(ret_result, 0, sizeof(*ret_result));
 		ret_result->verdict = CHECK_FAILED;
 		snprintf(ret_result->why, sizeof(ret_result->why),
 			 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u, the table "
-			 "has others",
-			 o->current_tso, o->stackobj, o->sp);
+			 "has %d, %u and %u",
+			 o->current_tso, o->stackobj, o->sp,
+			 l->wire.cap_current_tso - l->wire.cap_r, l->wire.tso_stackobj,
+			 l->wire.stack_sp);
 		*ret_version_known = known;
 		return 0;
 	}

@@ -30,7 +30,7 @@ struct rts {
 	bool dynamic; /* a shared library */
 	struct rts_place suspend, resume, tick, gc_sync, gc_start, gc_end, stgrun;
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
-	struct rts_place stats; /* rts/Stats.c: RTSStats, whose first word counts collections */
+	struct rts_place stats;	    /* rts/Stats.c: RTSStats, whose first word counts collections */
 	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
 	bool tls_known;		    /* my_task_tls is what the file says */
 	int64_t my_task_tls;	    /* my_task relative to a thread's fs base */

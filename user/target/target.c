@@ -245,10 +245,13 @@ static int not_ghc(struct target *t, pid_t pid)
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
-		refuse(t,
-		       "%s is packed (its code is in anonymous memory, not in a file): it cannot "
-		       "be looked into; unpack it (upx -d) and start it again",
-		       t->exe);
+		snprintf(t->why_sampled, sizeof(t->why_sampled),
+			 "%.100s is packed (its code is in anonymous memory, not in a file): it "
+			 "cannot be looked into; unpack it (upx -d) and start it again",
+			 t->exe);
+		if (t->sample)
+			return 0;
+		refuse(t, "%s", t->why_sampled);
 		return -ENOTSUP;
 	}
 	refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are", t->exe);
@@ -439,6 +442,7 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 		t->reason = opts->reason;
 		t->reason_size = opts->reason_size;
 		t->starting = opts->starting;
+		t->sample = opts->sample;
 		t->force = opts->force;
 	}
 	if (opts && opts->symbols_path) {
@@ -488,7 +492,9 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	if (err < 0)
 		goto out;
 	/* one that has just begun is attached first, and checked when it is ready */
-	if (t->starting)
+	if (t->why_sampled[0])
+		verdict = TARGET_SAMPLED;
+	else if (t->starting)
 		verdict = TARGET_NOT_READY;
 	else
 		err = check_live(t, true, &verdict);
@@ -504,6 +510,8 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	fill_info(t);
 	if (verdict == TARGET_OK)
 		target__fill_wire(t);
+	else if (verdict == TARGET_SAMPLED)
+		target__fill_wire_sampled(t);
 	else
 		target__fill_wire_early(t);
 	err = names__new(&t->names);

@@ -58,13 +58,15 @@ struct target_info {
 	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
 	struct target_probe suspend, resume, tick, gc_sync, gc_start,
-		gc_end;		 /* .found == FOUND_NONE: absent */
-	struct wire_target wire; /* ready for the kernel's `targets` map */
+		gc_end;		  /* .found == FOUND_NONE: absent */
+	const char *only_sampled; /* TARGET_SAMPLED: why; else NULL */
+	struct wire_target wire;  /* ready for the kernel's `targets` map */
 };
 
 enum target_verdict {
 	TARGET_OK = 0,
 	TARGET_NOT_READY, /* the runtime is not initialised yet: target__complete() later */
+	TARGET_SAMPLED,	  /* packed: only with opts->sample, see only_sampled */
 	TARGET_REFUSED,	  /* a GHC program that cannot be profiled: only with opts->reason */
 };
 
@@ -96,6 +98,11 @@ struct target_opts {
 	 */
 	char *reason;
 	size_t reason_size;
+	/*
+	 * A program whose code is in no file is no failure but TARGET_SAMPLED: its threads, when
+	 * they ran and where they waited can be told, and nothing of what they ran.
+	 */
+	bool sample;
 	/*
 	 * The process has just been exec'd. -EAGAIN: its runtime is a library that is not mapped
 	 * yet; and what does not look right is taken for not initialised yet.

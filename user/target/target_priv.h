@@ -21,8 +21,9 @@ struct target {
 	char build_id[41];
 	char *symbols_path; /* --symbols, or NULL */
 	bool force;
-	bool starting;
-	char *reason; /* during target__open: where the line about what is wrong goes */
+	bool starting, sample;
+	char why_sampled[256]; /* "": it can be profiled */
+	char *reason;	       /* during target__open: where the line about what is wrong goes */
 	size_t reason_size;
 	struct images images;
 	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
@@ -48,6 +49,8 @@ void probe__place(const struct target *target, const struct rts_place *place, bo
 void target__fill_wire(struct target *target);
 /* The same while nothing is confirmed: WIRE_TARGET_UNCONFIRMED, or no layout at all. */
 void target__fill_wire_early(struct target *target);
+/* Without a runtime: every thread is one without Haskell. */
+void target__fill_wire_sampled(struct target *target);
 
 /*
  * Before an address is looked up: one in no mapping may have been mapped since (dlopen), and the

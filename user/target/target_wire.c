@@ -42,7 +42,7 @@ void target__fill_wire(struct target *t)
 	t->info.caps_found = c->caps_found;
 	t->info.layout_checked = true;
 	w->layout = c->layout.wire;
-	w->flags = (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+	w->flags = WIRE_TARGET_UPDATEES | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |
 		   (c->caps_array ? WIRE_TARGET_CAPS_ARRAY : 0);
 	w->my_task_tls = (int32_t)c->my_task_tls;
@@ -84,4 +84,14 @@ void target__fill_wire_early(struct target *t)
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
+}
+
+void target__fill_wire_sampled(struct target *t)
+{
+	t->info.only_sampled = t->why_sampled;
+	t->info.wire = (struct wire_target){
+		.start_boottime_ns = t->info.start_time_ns,
+		.call_record_ns = TARGET_CALL_RECORD_NS,
+		.off_record_ns = TARGET_OFF_RECORD_NS,
+	};
 }

@@ -9,6 +9,7 @@
 #include "findings_priv.h"
 
 #define MAX_FINDINGS 256
+#define MAX_SPANS    ((size_t)1 << 26)
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
 
@@ -119,7 +120,7 @@ struct said said__rate(uint64_t n, uint64_t ns)
 	while (rate / unit >= 100)
 		unit *= 10;
 	human__count(count, sizeof(count), (uint64_t)(rate / unit + 0.5) * (uint64_t)unit);
-	snprintf(said.s, sizeof(said.s), "%.32s/s", count);
+	snprintf(said.s, sizeof(said.s), "%.32s", count);
 	return said;
 }
 
@@ -172,6 +173,11 @@ void finding__call_of(const struct timeline *tl, uint32_t id, uint32_t *ret_func
 	}
 }
 
+const struct tl_frame *finding__frame(const struct timeline *tl, uint32_t id)
+{
+	return id == UINT32_MAX ? NULL : timeline__frame(tl, id);
+}
+
 const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t id)
 {
 	struct tl_stack stack = timeline__stack(tl, id);
@@ -183,4 +189,73 @@ const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t id)
 			return frame;
 	}
 	return NULL;
+}
+
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+uint64_t finding__requested_ns(const struct tl_gc_event *gc)
+{
+	return gc->sync_ns == UINT64_MAX || gc->sync_ns > gc->start_ns ? gc->start_ns
+								       : gc->start_ns - gc->sync_ns;
+}
+
+uint64_t finding__in_sync(const struct tl_target *t, size_t *at, uint64_t start, uint64_t end)
+{
+	uint64_t ns = 0;
+
+	while (*at < t->n_gcs && t->gcs[*at].start_ns <= start)
+		(*at)++;
+	for (size_t i = *at; i < t->n_gcs && finding__requested_ns(&t->gcs[i]) < end; i++) {
+		uint64_t from = MAX(start, finding__requested_ns(&t->gcs[i]));
+		uint64_t to = MIN(end, t->gcs[i].start_ns);
+
+		ns += to > from ? to - from : 0;
+	}
+	return ns;
+}
+
+/* ── spans ───────────────────────────────────────────────────────────────────────────────── */
+
+int spans__add(struct spans *s, uint64_t start, uint64_t end)
+{
+	void *v = s->v;
+	int err = array__reserve(&v, &s->cap, s->n + 1, MAX_SPANS, sizeof(*s->v));
+
+	s->v = v;
+	if (!err)
+		s->v[s->n++] = (struct span){start, end};
+	return err;
+}
+
+static int by_start(const void *pa, const void *pb)
+{
+	const struct span *a = pa, *b = pb;
+
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+void spans__join(struct spans *s)
+{
+	size_t n = 0;
+
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), by_start);
+	for (size_t i = 0; i < s->n; i++) {
+		if (n && s->v[i].start <= s->v[n - 1].end)
+			s->v[n - 1].end = MAX(s->v[n - 1].end, s->v[i].end);
+		else
+			s->v[n++] = s->v[i];
+	}
+	s->n = n;
+}
+
+uint64_t spans__overlap(const struct spans *s, size_t *at, uint64_t start, uint64_t end)
+{
+	uint64_t ns = 0;
+
+	while (*at < s->n && s->v[*at].end <= start)
+		(*at)++;
+	for (size_t i = *at; i < s->n && s->v[i].start < end; i++)
+		ns += MIN(end, s->v[i].end) - MAX(start, s->v[i].start);
+	return ns;
 }

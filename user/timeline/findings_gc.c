@@ -77,7 +77,10 @@ static bool spins(const struct tl_frame *leaf)
 	return false;
 }
 
+/* The time in garbage collection on the CPU: all, and before the collection's start, where whoever
+ * asked for it waits for the other capabilities; that is the fault of whoever holds them. */
 struct spin {
+	uint64_t work_ns, waiting_ns;
 	uint64_t ns, samples, all_samples;
 	/* of those names, the one with most samples */
 	const char *most;
@@ -86,11 +89,19 @@ struct spin {
 
 static void look_at_lane(const struct finder *f, const struct tl_lane *lane, struct spin *spin)
 {
+	size_t at = 0;
+
+	spin->work_ns += lane->states_ns[ST_GC_WORK];
 	for (size_t i = 0; i < lane->n_stretches; i++) {
 		const struct tl_stretch *s = &lane->stretches[i];
+		uint64_t ns = s->end_ns - s->start_ns, waiting;
 		const struct tl_frame *leaf;
 
-		if (s->state != ST_GC_WORK || !s->samples)
+		if (s->state != ST_GC_WORK)
+			continue;
+		waiting = finding__in_sync(f->t, &at, s->start_ns, s->end_ns);
+		spin->waiting_ns += waiting;
+		if (!s->samples || waiting > ns / 2)
 			continue;
 		leaf = finding__leaf(f->tl, s->stack);
 		spin->all_samples += s->samples;
@@ -104,33 +115,31 @@ static void look_at_lane(const struct finder *f, const struct tl_lane *lane, str
 	}
 }
 
-static void look_for_spin(struct finder *f, uint64_t work_ns)
+static void look_for_spin(struct finder *f, const struct spin *spin)
 {
-	struct spin spin = {0};
-
-	for (size_t i = 0; i < f->t->n_lanes; i++)
-		look_at_lane(f, &f->t->lanes[i], &spin);
-	if (!spin.all_samples)
+	if (spin->samples < SPIN_LEAST_SAMPLES ||
+	    !finding__share(spin->samples, spin->all_samples, SPIN_PERCENT) ||
+	    !finding__share(spin->ns, f->wall_ns, SPIN_WALL_PERCENT))
 		return;
-	spin.ns = (uint64_t)((double)work_ns * (double)spin.samples / (double)spin.all_samples);
-	if (spin.samples < SPIN_LEAST_SAMPLES ||
-	    !finding__share(spin.samples, spin.all_samples, SPIN_PERCENT) ||
-	    !finding__share(spin.ns, f->wall_ns, SPIN_WALL_PERCENT))
-		return;
-	finding__add(f, "gc_spin", spin.ns, spin.most,
+	finding__add(f, "gc_spin", spin->ns, spin->most,
 		     "Threads of the parallel collector spun without work for about %s: %" PRIu64
 		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
 		     "leave that CPU time to the program",
-		     said__ns(spin.ns).s, spin.samples,
-		     said__count(spin.all_samples, "sample", "samples").s, spin.most);
+		     said__ns(spin->ns).s, spin->samples,
+		     said__count(spin->all_samples, "sample", "samples").s, spin->most);
 }
 
 void findings__gc(struct finder *f)
 {
-	uint64_t work = 0;
+	struct spin spin = {0};
+	uint64_t work;
 
 	for (size_t i = 0; i < f->t->n_lanes; i++)
-		work += f->t->lanes[i].states_ns[ST_GC_WORK];
+		look_at_lane(f, &f->t->lanes[i], &spin);
+	work = spin.work_ns - MIN(spin.work_ns, spin.waiting_ns);
+	if (spin.all_samples)
+		spin.ns =
+			(uint64_t)((double)work * (double)spin.samples / (double)spin.all_samples);
 	look_for_share(f, work);
-	look_for_spin(f, work);
+	look_for_spin(f, &spin);
 }

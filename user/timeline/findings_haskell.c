@@ -84,7 +84,7 @@ static void look_for_sleeps(struct finder *f, enum tl_tso_state state, const cha
 		return;
 	say_thread(w.most, most, sizeof(most));
 	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), most,
-		     "%s went to sleep %s %s, %s each on average",
+		     "%s went to sleep %s %s times a second, %s each on average",
 		     said__count(w.threads, "Haskell thread", "Haskell threads").s, what,
 		     said__rate(w.times, f->wall_ns).s, said__ns(w.ns / MAX(w.times, 1)).s);
 }

@@ -25,7 +25,7 @@ struct said {
 };
 struct said said__ns(uint64_t ns);
 struct said said__count(uint64_t n, const char *one, const char *many); /* "1 call", "2 calls" */
-/* per second of `ns` */
+/* "1 200": per second of `ns`, rounded */
 struct said said__rate(uint64_t n, uint64_t ns);
 
 /* part / whole >= percent / 100, without overflow */
@@ -40,8 +40,31 @@ char *finding__place(const struct tl_frame *frame);
  * *ret_function is the outermost C function, the one that Haskell called. */
 void finding__call_of(const struct timeline *tl, uint32_t stack, uint32_t *ret_function,
 		      uint32_t *ret_caller);
+/* NULL for UINT32_MAX. */
+const struct tl_frame *finding__frame(const struct timeline *tl, uint32_t id);
 /* The leaf frame that is code in user space; NULL: none. */
 const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t stack);
+
+/* When the collection was asked for: its start, if that is not known. */
+uint64_t finding__requested_ns(const struct tl_gc_event *gc);
+/*
+ * So much of start…end is in the wait for a collection, from its request to its start. *at is 0 for
+ * the first of a row of calls whose starts do not decrease.
+ */
+uint64_t finding__in_sync(const struct tl_target *t, size_t *at, uint64_t start, uint64_t end);
+
+/* Times that may overlap until they are joined; then they are in order. The caller frees v. */
+struct span {
+	uint64_t start, end;
+};
+struct spans {
+	struct span *v;
+	size_t n, cap;
+};
+int spans__add(struct spans *s, uint64_t start, uint64_t end);
+void spans__join(struct spans *s);
+/* Of joined ones; *at as above. */
+uint64_t spans__overlap(const struct spans *s, size_t *at, uint64_t start, uint64_t end);
 
 void findings__unsafe(struct finder *f);       /* findings_unsafe.c */
 void findings__safe(struct finder *f);	       /* findings_safe.c */

@@ -69,19 +69,15 @@ static struct call *call_get(struct looker *l, const struct tl_stretch *s)
 	return call;
 }
 
-static uint64_t requested_ns(const struct tl_gc_event *gc)
-{
-	return gc->sync_ns == UINT64_MAX || gc->sync_ns > gc->start_ns ? gc->start_ns
-								       : gc->start_ns - gc->sync_ns;
-}
-
 /* The part of the stretch that lies in this collection's wait. */
 static void blame(struct blame *b, struct call *call, const struct tl_stretch *s, size_t lane,
-		  const struct tl_gc_event *gc)
+		  pid_t tid, const struct tl_gc_event *gc)
 {
-	uint64_t from = MAX(s->start_ns, requested_ns(gc)), to = MIN(s->end_ns, gc->start_ns);
+	uint64_t from = MAX(s->start_ns, finding__requested_ns(gc)),
+		 to = MIN(s->end_ns, gc->start_ns);
 
-	if (from >= to)
+	/* whoever leads the collection waits for others, whatever its C frames look like */
+	if (from >= to || tid == gc->tid)
 		return;
 	if (b->call == call && b->lane == lane) {
 		b->ns += to - from;
@@ -92,26 +88,26 @@ static void blame(struct blame *b, struct call *call, const struct tl_stretch *s
 	}
 }
 
-static bool is_unsafe(const struct tl_stretch *s)
-{
-	return s->state == ST_UNSAFE_CALL_CPU || s->state == ST_UNSAFE_CALL_BLOCKED;
-}
-
 static int look_at_lane(struct looker *l, size_t lane)
 {
 	const struct tl_lane *v = &l->f->t->lanes[lane];
 	const struct tl_target *t = l->f->t;
+	struct call *call = NULL;
 	size_t gc = 0;
 
 	for (size_t i = 0; i < v->n_stretches; i++) {
 		const struct tl_stretch *s = &v->stretches[i];
-		struct call *call;
 
-		if (!is_unsafe(s))
-			continue;
-		call = call_get(l, s);
+		/* pushed off the CPU in the middle of an unsafe call: the capability is held on */
+		if (s->state == ST_UNSAFE_CALL_CPU || s->state == ST_UNSAFE_CALL_BLOCKED) {
+			call = call_get(l, s);
+			if (!call)
+				return -ENOMEM;
+		} else if (s->state != ST_PREEMPTED) {
+			call = NULL;
+		}
 		if (!call)
-			return -ENOMEM;
+			continue;
 		if (s->state == ST_UNSAFE_CALL_BLOCKED) {
 			call->blocked_ns += s->end_ns - s->start_ns;
 			call->longest_ns = MAX(call->longest_ns, s->end_ns - s->start_ns);
@@ -119,8 +115,9 @@ static int look_at_lane(struct looker *l, size_t lane)
 		}
 		while (gc < t->n_gcs && t->gcs[gc].start_ns <= s->start_ns)
 			gc++;
-		for (size_t k = gc; k < t->n_gcs && requested_ns(&t->gcs[k]) < s->end_ns; k++)
-			blame(&l->blames[k], call, s, lane, &t->gcs[k]);
+		for (size_t k = gc; k < t->n_gcs && finding__requested_ns(&t->gcs[k]) < s->end_ns;
+		     k++)
+			blame(&l->blames[k], call, s, lane, v->tid, &t->gcs[k]);
 	}
 	return 0;
 }
@@ -206,15 +203,10 @@ static void tell_blocked(struct finder *f, const struct call *call, const char *
 		     said__count(call->stays, "time", "times").s, said__ns(call->longest_ns).s);
 }
 
-static const struct tl_frame *frame_of(const struct finder *f, uint32_t id)
-{
-	return id == UINT32_MAX ? NULL : timeline__frame(f->tl, id);
-}
-
 static void tell(struct finder *f, const struct call *call)
 {
-	const struct tl_frame *function = frame_of(f, call->key.function);
-	const struct tl_frame *caller = frame_of(f, call->key.caller);
+	const struct tl_frame *function = finding__frame(f->tl, call->key.function);
+	const struct tl_frame *caller = finding__frame(f->tl, call->key.caller);
 	char *from, *place;
 
 	if (!held_up(f, call) && !blocked(f, call))

@@ -15,8 +15,8 @@ const char *tl__string(struct timeline *tl, const char *s)
 }
 
 /*
- * Return frames of the RTS's own Cmm code that say nothing of the program: updates, catch and
- * mask frames, the generic apply and return frames (rts/StgMiscClosures.cmm,
+ * Frames of the RTS's own Cmm code that say nothing of the program: updates, catch and mask
+ * frames, the generic apply, selector and return frames (rts/StgMiscClosures.cmm,
  * rts/Exception.cmm, rts/Apply.cmm, rts/StgStartup.cmm in GHC 9.0).
  */
 static bool is_folded(const char *name)
@@ -25,8 +25,9 @@ static bool is_folded(const char *name)
 		"stg_upd_frame",	"stg_bh_upd_frame", "stg_catch_frame",
 		"stg_marked_upd_frame", "stg_stop_thread",  "stg_enter",
 		"stg_forceIO",		"stg_noforceIO",    "stg_unmaskAsyncExceptionszh_ret"};
-	static const char *const prefix[] = {"stg_ap_", "stg_ret_", "stg_unmask", "stg_mask",
-					     "stg_restore_cccs"};
+	static const char *const prefix[] = {"stg_ap_",	 "stg_ret_",	     "stg_unmask",
+					     "stg_mask", "stg_restore_cccs", "stg_sel_",
+					     "stg_gc_"};
 	size_t len = strlen(name), i;
 
 	if (strncmp(name, "stg_", 4) != 0)
@@ -142,7 +143,7 @@ static int add_named(struct timeline *tl, const struct code_name *name, unsigned
 	return err;
 }
 
-static void count_source(struct tl_names *names, enum name_source source)
+void name__count(struct tl_names *names, enum name_source source)
 {
 	switch (source) {
 	case NAME_IPE:
@@ -180,8 +181,10 @@ static int new_addr(struct timeline *tl, struct target_state *tg, uint64_t frame
 	complete_name(&name);
 	addr->key = frame;
 	addr->code = (uint8_t)name.code;
-	addr->fold =
-		(kind == WIRE_FRAME_HS_RET || kind == WIRE_FRAME_UPDATEE) && is_folded(name.name);
+	addr->source = (uint8_t)name.source;
+	addr->fold = !tl->opts.plumbing &&
+		     (kind == WIRE_FRAME_HS_RET || kind == WIRE_FRAME_UPDATEE) &&
+		     (name.plumbing || is_folded(name.name));
 	addr->gc_sync = is_gc_sync(name.name);
 	if (name.code == CODE_KERNEL)
 		addr->kernel = kframe__of(name.name);
@@ -195,7 +198,6 @@ static int new_addr(struct timeline *tl, struct target_state *tg, uint64_t frame
 		free(addr);
 		return -ENOMEM;
 	}
-	count_source(&tg->pub.names, name.source);
 	*ret_addr = addr;
 	return 0;
 }

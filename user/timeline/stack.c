@@ -20,13 +20,14 @@ struct taker {
 	const struct raw_stack *raw;
 	struct ev *ev;
 	struct part hs, c;
-	uint32_t run; /* frames of hs that are the innermost Haskell thread's; UINT32_MAX: all */
-	bool probed;  /* the last frame was of the probes' own machinery */
-	bool in_hs;   /* the first Haskell frame was met: all further frames go there */
-	bool at_leaf; /* the last Haskell frame was a program counter: its own return frame may
-			 follow */
-	bool cut;     /* deeper than max_depth */
-	bool gap;     /* C frames are not known between the last one and what comes next */
+	uint32_t run;	 /* frames of hs that are the innermost Haskell thread's; UINT32_MAX: all */
+	bool probed;	 /* the last frame was of the probes' own machinery */
+	bool in_hs;	 /* the first Haskell frame was met: all further frames go there */
+	bool at_leaf;	 /* the last Haskell frame was a program counter: its own return frame may
+			    follow */
+	bool at_updatee; /* the last Haskell frame was a thunk under evaluation */
+	bool cut;	 /* deeper than max_depth */
+	bool gap;	 /* C frames are not known between the last one and what comes next */
 	uint8_t outer_code; /* of the outermost C frame above the Haskell ones */
 };
 
@@ -91,9 +92,11 @@ static int take_c(struct taker *t, uint64_t frame)
 		return err;
 	if (t->in_hs) {
 		end_run(t);
+		name__count(&t->tg->pub.names, (enum name_source)name.source);
 		push(t, &t->hs, name.frame);
 		return 0;
 	}
+	name__count(&t->tg->pub.names, (enum name_source)name.source);
 	push(t, &t->c, name.frame);
 	t->outer_code = name.code;
 	if (name.code == CODE_GC)
@@ -165,10 +168,12 @@ static int take_hs(struct taker *t, uint64_t frame)
 		return 0;
 	/* The leaf's own return frame, or the updated thunk's own code: the same function twice. */
 	if (t->hs.n && t->hs.v[t->hs.n - 1] == name.frame &&
-	    (t->at_leaf || kind == WIRE_FRAME_UPDATEE)) {
+	    (t->at_leaf || (kind == WIRE_FRAME_UPDATEE && !t->at_updatee))) {
 		t->at_leaf = false;
 		return 0;
 	}
+	t->at_updatee = kind == WIRE_FRAME_UPDATEE;
+	name__count(&t->tg->pub.names, (enum name_source)name.source);
 	t->at_leaf = kind == WIRE_FRAME_HS_CALL || (!t->hs.n && kind == WIRE_FRAME_HS_IP);
 	push(t, &t->hs, name.frame);
 	return 0;
@@ -397,6 +402,9 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 		put(c, hs.frames[i]);
 	while (n)
 		put(c, path[--n]);
+	/* C code whose callers are not known: the centre has not called the function that it is in */
+	if (ev->c && (ev->flags & EV_NO_WALK))
+		put(c, c->tl->marks[c->no_stack]);
 	if (c->tl->opts.stacks != TL_STACKS_BOTH)
 		return true;
 	put(c, c->tl->marks[MARK_STG]);

@@ -2,28 +2,51 @@
 /* sum: functions and unsafe calls, added up from the stretches on the CPU. */
 #include "private.h"
 
-/* Room for `stack` in one of the arrays by stack; new room is cleared. */
-static int room(uint64_t **array, size_t *cap, uint32_t stack)
+/*
+ * Sums of a stack are entries in no order, with repetitions that are merged when room is needed: a
+ * host has thousands of targets, each with few of all stacks.
+ */
+static int by_stack(const void *pa, const void *pb)
 {
-	size_t old = *cap;
-	int err = TL_RESERVE(*array, *cap, (size_t)stack + 1, (size_t)UINT32_MAX + 1);
+	const struct stack_sum *a = pa, *b = pb;
 
-	if (!err && *cap > old)
-		memset(*array + old, 0, (*cap - old) * sizeof(**array));
-	return err;
+	return (a->stack > b->stack) - (a->stack < b->stack);
+}
+
+static void merge_stacks(struct sums *sums)
+{
+	size_t kept = 0;
+
+	if (!sums->n_stacks)
+		return;
+	qsort(sums->stacks, sums->n_stacks, sizeof(*sums->stacks), by_stack);
+	for (size_t i = 1; i < sums->n_stacks; i++) {
+		struct stack_sum *last = &sums->stacks[kept], *s = &sums->stacks[i];
+
+		if (last->stack == s->stack) {
+			last->ns += s->ns;
+			last->samples += s->samples;
+		} else {
+			sums->stacks[++kept] = *s;
+		}
+	}
+	sums->n_stacks = kept + 1;
 }
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples)
 {
-	int err = room(&sums->stack_ns, &sums->ns_cap, stack);
+	int err;
 
-	if (!err)
-		err = room(&sums->stack_samples, &sums->samples_cap, stack);
-	if (err)
-		return err;
-	sums->n_stacks = MAX(sums->n_stacks, (size_t)stack + 1);
-	sums->stack_ns[stack] += ns;
-	sums->stack_samples[stack] += samples;
+	if (sums->n_stacks == sums->stacks_cap) {
+		merge_stacks(sums);
+		/* twice of what there is, so that merges are seldom */
+		err = TL_RESERVE(sums->stacks, sums->stacks_cap, MAX(2 * sums->n_stacks, 64),
+				 (size_t)UINT32_MAX);
+		if (err)
+			return err;
+	}
+	sums->stacks[sums->n_stacks++] =
+		(struct stack_sum){.stack = stack, .ns = ns, .samples = samples};
 	return 0;
 }
 
@@ -36,8 +59,7 @@ void sums__free(struct sums *sums)
 		HASH_DEL(sums->unsafes, entry);
 		free(entry);
 	}
-	free(sums->stack_ns);
-	free(sums->stack_samples);
+	free(sums->stacks);
 	memset(sums, 0, sizeof(*sums));
 }
 
@@ -90,17 +112,18 @@ static int by_self(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums)
+int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *sums)
 {
 	size_t n_frames = tl->frames.n, n = 0, i;
 	struct tally *tallies = calloc(n_frames + 1, sizeof(*tallies));
 
 	if (!tallies)
 		return -ENOMEM;
+	merge_stacks(sums);
 	for (i = 0; i < sums->n_stacks; i++)
-		if (sums->stack_ns[i] || sums->stack_samples[i])
-			add_stack(tl, tallies, (uint32_t)i, sums->stack_ns[i],
-				  sums->stack_samples[i]);
+		if (sums->stacks[i].ns || sums->stacks[i].samples)
+			add_stack(tl, tallies, sums->stacks[i].stack, sums->stacks[i].ns,
+				  sums->stacks[i].samples);
 	for (i = 0; i < n_frames; i++)
 		n += tallies[i].last_stack != 0;
 	tg->functions = calloc(n + 1, sizeof(*tg->functions));
@@ -129,38 +152,41 @@ int sums__functions(struct timeline *tl, struct target_state *tg, const struct s
 
 /* ── unsafe calls ────────────────────────────────────────────────────────────────────────── */
 
-/* The outermost C function, which is the one that Haskell called, and the Haskell code around it.
- */
-static struct unsafe_key key_of(const struct timeline *tl, const struct ev *ev)
-{
-	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
-	struct tl_stack c = stacks__get(&tl->parts, ev->c), hs = stacks__get(&tl->parts, ev->hs);
-	uint32_t i;
-
-	for (i = 0; i < c.n && key.function == UINT32_MAX; i++)
-		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL &&
-		    tl->frames.v[c.frames[i]].kind != TF_MARK)
-			key.function = c.frames[i];
-	for (i = hs.n; i-- > 0 && key.caller == UINT32_MAX;)
-		if (tl->frames.v[hs.frames[i]].kind == TF_HASKELL)
-			key.caller = hs.frames[i];
-	return key;
-}
-
+/* The outermost C function, which is the one that Haskell called. */
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev)
 {
-	return key_of(tl, ev).function;
+	struct tl_stack c = stacks__get(&tl->parts, ev->c);
+
+	for (uint32_t i = 0; i < c.n; i++)
+		if (tl->frames.v[c.frames[i]].kind != TF_KERNEL &&
+		    tl->frames.v[c.frames[i]].kind != TF_MARK)
+			return c.frames[i];
+	return UINT32_MAX;
 }
 
-int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint64_t cpu_ns,
-		 uint64_t blocked_ns, uint64_t samples)
+/* The Haskell code around it, as the whole stack shows it (cost centres, maybe). */
+static uint32_t caller_of(const struct timeline *tl, uint32_t stack, uint32_t *ret_index)
+{
+	struct tl_stack frames = stacks__get(&tl->stacks, stack);
+	uint32_t i = frames.n;
+
+	while (i > 0 && tl->frames.v[frames.frames[i - 1]].kind != TF_HASKELL)
+		i--;
+	*ret_index = i;
+	return i ? frames.frames[i - 1] : UINT32_MAX;
+}
+
+int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint32_t stack,
+		 uint64_t cpu_ns, uint64_t blocked_ns, uint64_t samples)
 {
 	struct unsafe_entry *entry;
 	struct unsafe_key key;
+	uint32_t index;
 
 	if (!ev)
 		return 0;
-	key = key_of(tl, ev);
+	key.function = sums__function(tl, ev);
+	key.caller = caller_of(tl, stack, &index);
 	HASH_FIND(hh, sums->unsafes, &key, sizeof(key), entry);
 	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
@@ -185,12 +211,9 @@ int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, 
 	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
 	struct tl_stack frames = stacks__get(&tl->stacks, stack);
 	struct unsafe_entry *entry;
-	uint32_t i = frames.n;
+	uint32_t i;
 
-	while (i > 0 && tl->frames.v[frames.frames[i - 1]].kind != TF_HASKELL)
-		i--;
-	if (i)
-		key.caller = frames.frames[i - 1];
+	key.caller = caller_of(tl, stack, &i);
 	for (; i < frames.n && key.function == UINT32_MAX; i++) {
 		enum tl_frame_kind kind = tl->frames.v[frames.frames[i]].kind;
 

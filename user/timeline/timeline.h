@@ -47,6 +47,7 @@ enum tl_stacks {
 struct timeline_opts {
 	uint32_t max_depth;    /* frames of a stack; default 1000 */
 	uint32_t frequency_hz; /* of the sampler; told in the report */
+	bool plumbing; /* show the RTS's return frames that tell nothing: update, catch, stop */
 	enum tl_stacks stacks;
 	size_t max_stretches; /* all lanes together; beyond it neighbours are merged; default 2^20
 			       */
@@ -54,6 +55,7 @@ struct timeline_opts {
 	size_t max_stacks;    /* distinct stacks; default 2^20 */
 	uint64_t start_ns;    /* CLOCK_MONOTONIC; default: now */
 	uint64_t start_unix_ns;
+	bool haskell_lanes; /* of Haskell threads, too */
 };
 
 struct timeline;

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--save and --replay: the same output again, without the process, the kernel and the privilege."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import SAFESCOPED, cases, check, run
+from test_calls import ALWAYS
+
+FORMATS = ("speedscope", "chrome", "folded", "json")
+SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "json": ".json"}
+CALLS = (4, "safe_half_2ms=200", "safe_spin_20us=2000", "unsafe_spin_1ms=100", "safe_sleep_1ms=100")
+
+
+def replay(t, capture, *options, formats=FORMATS, prefix=()):
+    """(exit code, what it said) of a replay into t.dir/again.*"""
+    done = subprocess.run([*prefix, SAFESCOPED, "--replay", capture, "-f", ",".join(formats),
+                           "-o", t.dir / "again", *options], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def same(t, formats=FORMATS):
+    for name in formats:
+        a, b = (t.dir / (stem + SUFFIXES[name]) for stem in ("p", "again"))
+        check(a.read_bytes() == b.read_bytes(), f"{name}: the replay's output is another")
+
+
+def save(t, name, *args, way="thr", options=()):
+    target = t.target(name, *args, way=way, rts=("-N2",) if way != "v" else ())
+    session = t.attach(target, *ALWAYS, "-F", "499", "--save", t.dir / "capture", *options, formats=",".join(FORMATS))
+    target.go()
+    target.result()
+    code = session.wait()
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    check(not (t.dir / "capture.partial").exists(), "capture.partial is still there")
+
+
+@cases("thr", "v", "thr_p", "dyn")
+def test_the_same_again(t, way):
+    save(t, "Calls", *CALLS, way=way)
+    code, said = replay(t, t.dir / "capture")
+    check(code == 0, f"the replay ended with {code}: {said}")
+    same(t)
+
+
+def test_stacks_again(t):
+    save(t, "Work", "alloc", 2)
+    code, said = replay(t, t.dir / "capture")
+    check(code == 0, f"the replay ended with {code}: {said}")
+    same(t)
+
+
+def test_by_anybody(t):
+    """No root, no BPF, and from a copy somewhere else."""
+    save(t, "Calls", *CALLS)
+    copy = t.dir / "elsewhere"
+    copy.mkdir()
+    shutil.copy(t.dir / "capture", copy / "x")
+    shutil.copy(SAFESCOPED, copy / "safescoped")
+    for path in (copy, copy / "x", copy / "safescoped"):
+        os.chown(path, 65534, 65534)
+    # the folders above may be closed to others
+    enter = f'mount --bind "{copy}" /mnt && cd /mnt && exec setpriv --reuid 65534 --regid 65534 --clear-groups ' \
+            './safescoped --replay x -f json -o again.json'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", enter], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"it ended with {done.returncode}: {done.stderr}")
+    check((copy / "again.json").read_bytes() == (t.dir / "p.json").read_bytes(), "another report")
+
+
+def test_whole_host(t):
+    """Processes that come and go, in a session of the host; the names are those of the time."""
+    session = t.session(*ALWAYS, "-f", ",".join(FORMATS), "-o", t.stem, "--save", t.dir / "capture")
+    time.sleep(2)
+    for _ in range(3):
+        target = t.target("Calls", 1, "safe_spin_20us=500")
+        target.go()
+        target.result()
+    time.sleep(0.3)
+    session.signal(signal.SIGINT)
+    code = session.wait()
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    again, said = replay(t, t.dir / "capture")
+    check(again == code, f"the replay ended with {again}: {said}")
+    same(t)
+
+
+def test_killed(t):
+    """What a daemon that was killed leaves can be replayed as far as it goes."""
+    target = t.target("Calls", 2, "safe_sleep_1ms=3000")
+    session = t.attach(target, *ALWAYS, "--save", t.dir / "capture")
+    target.go()
+    time.sleep(3)
+    session.signal(signal.SIGKILL)
+    session.process.wait()
+    check(not (t.dir / "capture").exists(), "a capture that was not finished has its final name")
+    code, said = replay(t, t.dir / "capture.partial", formats=("json", "folded"))
+    check(code == 1, f"the replay ended with {code}: {said}")
+    check("was not finished" in said, f"it said {said}")
+    report = json.loads((t.dir / "again.json").read_text())
+    duration = report["session"]["duration_ns"] / 1e9
+    check(1 < duration < 4, f"{duration} s of the session are in the capture")
+    (found,) = report["targets"]
+    check(found["pid"] == target.pid and any("not finished" in m for m in found["missing"]), f"{found['missing']}")
+    for lane in found["lanes"]:
+        check(sum(lane["states"].values()) == lane["wall_ns"], "a lane's states do not add up")
+
+
+def test_disk_full(t):
+    """The session goes on without its capture, and the exit code says so."""
+    disk = t.dir / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", disk], check=True)
+    t.finally_do(lambda: subprocess.run(["umount", disk], check=True))
+    target = t.target("Work", "alloc", 2)
+    session = t.attach(target, *ALWAYS, "-F", "999", "--save", disk / "capture")
+    target.go()
+    target.result()
+    code = session.wait()
+    check(code == 1, f"exit code {code}; it said {session.err.seen}")
+    check(any("the capture ends here" in l for l in session.err.seen), f"it said {session.err.seen}")
+    check(t.report().target()["stacks"]["samples"] > 100, "the session did not go on")
+    check([p.name for p in disk.iterdir()] == ["capture.partial"], f"{list(disk.iterdir())}")
+
+
+def test_refusals(t):
+    (t.dir / "text").write_text("hello\n")
+    (t.dir / "busy.partial").write_text("")
+    for args, code, word in (
+        (("--replay", t.dir / "text"), 2, "not a capture"),
+        (("--replay", t.dir / "none"), 2, "No such file"),
+        (("--replay", t.dir), 2, "regular file"),
+        (("--replay", t.dir / "text", "--pid", "1"), 64, "alone"),
+        (("--replay", t.dir / "text", "--save", "x"), 64, "alone"),
+        (("--replay", t.dir / "text", "--list"), 64, "one of"),
+        (("--save", "", "--", "true"), 64, "empty path"),
+        (("--save", t.dir / "busy", "--", "true"), 2, "is there already"),
+        (("--save", t.dir / "no" / "x", "--", "true"), 2, "cannot be written"),
+    ):
+        done = subprocess.run([SAFESCOPED, *map(str, args), "-f", "json", "-o", t.dir / "x.json"],
+                              capture_output=True, text=True, timeout=60)
+        check(done.returncode == code and word in done.stderr, f"{args}: {done.returncode}, {done.stderr}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Captures: what went in comes out again, and what damage, ends and hostile files do. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/codec.h"
+#include "export/export.h"
+#include "test_timeline_kit.h"
+
+static char folder[] = "/tmp/safescoped-capture-XXXXXX";
+static char path[128], partial[160];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/c", folder);
+	snprintf(partial, sizeof(partial), "%s/c.partial", folder);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(partial);
+	return rmdir(folder);
+}
+
+/* ── a session with everything in it ─────────────────────────────────────────────────────── */
+
+static const struct timeline_opts opts = {
+	.frequency_hz = 99, .start_ns = T0, .start_unix_ns = UINT64_C(1795270032155432149)};
+
+static void put_thread(struct kit *kit, pid_t tid, unsigned rounds)
+{
+	union rec r;
+
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0 + 10));
+	for (unsigned i = 0; i < rounds; i++) {
+		uint64_t at = T0 + 1000 + i * 100;
+
+		put(kit, mk_sample(&r, tid, at, WIRE_WHERE_HASKELL, HS(i % 7), IP(HS(i % 7)),
+				   RET(HS(3)), STOP));
+		put(kit, mk_off(&r, tid, at + 20, at + 30, at + 40, WIRE_WHERE_NO_CAP,
+				CIP(CFN(i % 3)), STOP));
+	}
+	put(kit, mk_call(&r, tid, T0 + 500, T0 + 900, SITE(2), RET(HS(4)), RET(UPD), STOP));
+}
+
+static void put_session(struct kit *kit, unsigned rounds)
+{
+	struct snap_thread snaps[2] = {kit_snap(11, WIRE_WHERE_SAFE_CALL, 'S'),
+				       kit_snap(12, WIRE_WHERE_NO_CAP, 'S')};
+	struct wire_site_key key = {.site = SITE(2), .tgid = PID};
+	struct wire_site site = {
+		.calls = 7, .wall_ns = 4000, .blocked_ns = 100, .min_ns = 100, .max_ns = 900};
+	struct wire_thread final = {.tgid = PID, .short_calls = 3, .short_wall_ns = 30};
+	struct wire_off_stack stack = {.stack = {.nframes = 1, .end = WIRE_END_COMPLETE},
+				       .frames = {RET(HS(5))}};
+	struct tl_cost cost = {.probe_hits = 5, .bpf_ns = 6, .bpf_ns_known = true};
+	struct target_info info = {.pid = PID,
+				   .comm = "prog",
+				   .exe = "/bin/prog",
+				   .way = "rts_thr",
+				   .ghc_version = "9.0.2",
+				   .build_id = "",
+				   .capabilities = 3};
+	union rec r;
+
+	snaps[0].stack = (struct wire_stack){.nframes = 2, .end = WIRE_END_COMPLETE};
+	snaps[0].frames[0] = RET(HS(1));
+	snaps[0].frames[1] = RET(NO_SITE);
+	snaps[0].site = SITE(1);
+	put_snap(kit, snaps, 2, false);
+	assert_int_equal(timeline__update_target(kit->tl, &info), 0);
+	put_thread(kit, 20, rounds);
+	put(kit, mk_gc(&r, 20, WIRE_GC_START, T0 + 600000));
+	put(kit, mk_gc(&r, 20, WIRE_GC_END, T0 + 600500));
+	put_thread(kit, 21, rounds);
+	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 21, T0 + 700000));
+	assert_int_equal(timeline__site_counters(kit->tl, &key, &site), 0);
+	final.off_since_ns = T0 + 800000;
+	final.has_stack = 1;
+	assert_int_equal(timeline__thread_state(kit->tl, 20, &final), 0);
+	assert_int_equal(timeline__thread_off_stack(kit->tl, PID, 20, &stack), 0);
+	put_snap(kit, snaps, 2, true);
+	assert_int_equal(timeline__set_cost(kit->tl, PID, &cost), 0);
+	assert_int_equal(timeline__set_lost(kit->tl, PID, "ring", 4), 0);
+	assert_int_equal(timeline__set_lost_share(kit->tl, PID, 0.25), 0);
+	assert_int_equal(timeline__add_missing(kit->tl, PID, "a thing"), 0);
+	timeline__set_exit_code(kit->tl, 1);
+}
+
+/* Makes the session while it is captured. *kit is what made the original. */
+static void record(struct kit *kit, unsigned rounds, bool finish)
+{
+	struct capture *capture;
+
+	unlink(path);
+	memset(kit, 0, sizeof(*kit));
+	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &kit->tl), 0);
+	assert_int_equal(
+		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
+	timeline__set_tap(kit->tl, capture__take, capture);
+	kit_add(kit, PID, T0);
+	put_session(kit, rounds);
+	if (finish) {
+		assert_int_equal(timeline__finish(kit->tl, END), 0);
+		assert_int_equal(capture__finish(capture), 0);
+		assert_int_equal(access(partial, F_OK), -1);
+	} else {
+		capture__abort(capture, true);
+		assert_int_equal(rename(partial, path), 0);
+	}
+}
+
+static int replay(struct replay **ret_replay)
+{
+	FILE *in = fopen(path, "r");
+	int err;
+
+	assert_non_null(in);
+	err = replay__read(in, "c", ret_replay);
+	fclose(in);
+	return err;
+}
+
+static void assert_same(const struct timeline *a, const struct timeline *b)
+{
+	static const char *const formats[] = {"speedscope", "folded", "json", "text", "chrome"};
+	const struct export_opts eopts = {.verbose = true};
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		const struct export_format *f = export__find(formats[i], strlen(formats[i]));
+		const struct timeline *tls[2] = {a, b};
+		char *text[2];
+		size_t len[2];
+
+		for (int k = 0; k < 2; k++) {
+			FILE *out = open_memstream(&text[k], &len[k]);
+
+			assert_non_null(out);
+			assert_int_equal(f->write(out, tls[k], &eopts), 0);
+			fclose(out);
+		}
+		assert_true(len[0] > 100);
+		assert_string_equal(text[0], text[1]);
+		free(text[0]);
+		free(text[1]);
+	}
+}
+
+/* ── tests ───────────────────────────────────────────────────────────────────────────────── */
+
+static void test_the_same_again(void **state)
+{
+	struct replay *r;
+	struct kit kit;
+	struct stat st;
+
+	(void)state;
+	record(&kit, 300, true);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(replay(&r), 0);
+	assert_true(replay__notes(r)->complete);
+	assert_int_equal(replay__notes(r)->damaged_blocks, 0);
+	assert_int_equal(replay__notes(r)->refused_inputs, 0);
+	assert_int_equal(replay__notes(r)->unknown_inputs, 0);
+	assert_same(kit.tl, replay__timeline(r));
+	replay__free(r);
+	timeline__free(kit.tl);
+}
+
+static void test_unfinished(void **state)
+{
+	const struct tl_target *target;
+	struct replay *r;
+	struct kit kit;
+
+	(void)state;
+	record(&kit, 300, false);
+	assert_int_equal(replay(&r), 0);
+	assert_false(replay__notes(r)->complete);
+	assert_int_equal(replay__notes(r)->damaged_blocks, 0);
+	target = timeline__target(replay__timeline(r), 0);
+	/* the latest record's time is where it ends */
+	assert_int_equal(timeline__session(replay__timeline(r))->end_ns, T0 + 700000);
+	assert_int_equal(timeline__session(replay__timeline(r))->exit_code, 1);
+	assert_int_equal(target->quality.samples, 600);
+	assert_string_equal(target->missing[1], "the capture was not finished: what came after "
+						"0.001 s is not in it");
+	for (size_t i = 0; i < target->n_lanes; i++)
+		check_lane(replay__timeline(r), &target->lanes[i]);
+	replay__free(r);
+	timeline__free(kit.tl);
+}
+
+static char *load(size_t *ret_size)
+{
+	FILE *in = fopen(path, "r");
+	char *data;
+
+	assert_non_null(in);
+	fseek(in, 0, SEEK_END);
+	*ret_size = (size_t)ftell(in);
+	rewind(in);
+	data = malloc(*ret_size + 1);
+	assert_non_null(data);
+	assert_int_equal(fread(data, 1, *ret_size, in), *ret_size);
+	fclose(in);
+	return data;
+}
+
+static int read_bytes(const char *data, size_t size, struct replay **ret_replay)
+{
+	FILE *in = fmemopen((void *)data, size ? size : 1, "r");
+	int err;
+
+	assert_non_null(in);
+	err = replay__read(in, "c", ret_replay);
+	fclose(in);
+	return err;
+}
+
+/* Wherever it is cut off: what came before is there. */
+static void test_truncated(void **state)
+{
+	uint64_t samples = 0;
+	size_t size, header;
+	struct kit kit;
+	char *data;
+
+	(void)state;
+	record(&kit, 3000, true);
+	data = load(&size);
+	header = (size_t)((char *)memmem(data, size, "SCBK", 4) - data);
+	for (size_t cut = size - 1; cut > header; cut -= MIN(cut - header, size / 40 + 1)) {
+		struct replay *r;
+		const struct tl_target *target;
+
+		assert_int_equal(read_bytes(data, cut, &r), 0);
+		assert_false(replay__notes(r)->complete);
+		target = timeline__target(replay__timeline(r), 0);
+		if (target)
+			samples = MAX(samples, target->quality.samples);
+		for (size_t i = 0; target && i < target->n_lanes; i++)
+			check_lane(replay__timeline(r), &target->lanes[i]);
+		replay__free(r);
+	}
+	/* all but the last block */
+	assert_in_range(samples, 3000, 6000);
+	free(data);
+	timeline__free(kit.tl);
+}
+
+static size_t find_block(const char *data, size_t size, unsigned n)
+{
+	const char *at = data - 1;
+
+	for (unsigned i = 0; i <= n; i++) {
+		at = memmem(at + 1, size - (size_t)(at + 1 - data), "SCBK", 4);
+		assert_non_null(at);
+	}
+	return (size_t)(at - data);
+}
+
+/* A block in the middle is left out, by its bytes or by its header; the rest is there. */
+static void test_damaged(void **state)
+{
+	static const size_t where[] = {4, 17, 60};
+	struct kit kit;
+	size_t size;
+	char *data;
+
+	(void)state;
+	record(&kit, 3000, true);
+	data = load(&size);
+	for (size_t i = 0; i < ARRAY_SIZE(where); i++) {
+		size_t at = find_block(data, size, 1) + where[i];
+		struct replay *r;
+
+		data[at] ^= 1;
+		assert_int_equal(read_bytes(data, size, &r), 0);
+		assert_true(replay__notes(r)->complete);
+		assert_int_equal(replay__notes(r)->damaged_blocks, 1);
+		assert_int_equal(timeline__session(replay__timeline(r))->exit_code, 1);
+		assert_string_equal(timeline__target(replay__timeline(r), 0)->missing[1],
+				    "the capture is damaged: 1 of its blocks are left out");
+		replay__free(r);
+		data[at] ^= 1;
+	}
+	free(data);
+	timeline__free(kit.tl);
+}
+
+static void test_no_capture(void **state)
+{
+	struct replay *r;
+	struct kit kit;
+	size_t size;
+	char *data, *sizes;
+
+	(void)state;
+	assert_int_equal(read_bytes("safescoped capture 2\n{}\n", 24, &r), -EBADMSG);
+	assert_int_equal(read_bytes("", 0, &r), -EBADMSG);
+	record(&kit, 1, true);
+	data = load(&size);
+	/* any bit of the header */
+	data[40] ^= 4;
+	assert_int_equal(read_bytes(data, size, &r), -EBADMSG);
+	free(data);
+	timeline__free(kit.tl);
+	/* made when a sample had another size */
+	data = capture_header__make(&opts, "9.9", "pid");
+	assert_non_null(data);
+	sizes = strstr(data, "\"sample\":");
+	assert_non_null(sizes);
+	sizes[9] ^= 1;
+	{
+		struct header header;
+
+		assert_int_equal(capture_header__parse(data, &header), -ENOTSUP);
+		assert_string_equal(header.version, "9.9");
+		sizes[9] ^= 1;
+		assert_int_equal(capture_header__parse(data, &header), 0);
+		assert_int_equal(header.opts.start_unix_ns, opts.start_unix_ns);
+		assert_int_equal(header.kinds[TI_RECORD], TI_RECORD);
+		assert_int_equal(capture_header__parse("[1", &header), -EBADMSG);
+	}
+	free(data);
+}
+
+static void test_one_at_a_time(void **state)
+{
+	struct capture *a, *b;
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "1", "pid", &a), 0);
+	assert_int_equal(capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "1", "pid", &b),
+			 -EEXIST);
+	capture__abort(a, false);
+	assert_int_equal(access(partial, F_OK), -1);
+	assert_int_equal(capture__create(folder, (uid_t)-1, (gid_t)-1, &opts, "1", "pid", &b),
+			 -EINVAL);
+	assert_int_equal(
+		capture__create("/nonexistent/x", (uid_t)-1, (gid_t)-1, &opts, "1", "pid", &b),
+		-ENOENT);
+}
+
+/* No room: the session goes on, and what is in the file can be replayed. */
+static void test_disk_full(void **state)
+{
+	struct rlimit old, small = {.rlim_cur = 40000};
+	struct capture *capture;
+	struct replay *r;
+	struct kit kit = {.tl = NULL};
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &old);
+	small.rlim_max = old.rlim_max;
+	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &kit.tl), 0);
+	assert_int_equal(
+		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	timeline__set_tap(kit.tl, capture__take, capture);
+	kit_add(&kit, PID, T0);
+	put_session(&kit, 4000);
+	assert_int_equal(timeline__finish(kit.tl, END), 0);
+	assert_int_equal(capture__finish(capture), -EFBIG);
+	setrlimit(RLIMIT_FSIZE, &old);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(rename(partial, path), 0);
+	assert_int_equal(replay(&r), 0);
+	assert_false(replay__notes(r)->complete);
+	assert_true(timeline__target(replay__timeline(r), 0)->quality.samples > 1000);
+	replay__free(r);
+	timeline__free(kit.tl);
+}
+
+/* Strings, numbers and structs as they were; one that is cut short is no input. */
+static void test_codec(void **state)
+{
+	const struct code_name name = {
+		.name = "n", .module = "", .source = NAME_EXACT, .code = CODE_C};
+	const struct tl_input in = {.kind = TI_NAME, .target = 3, .a = UINT64_MAX, .name = &name};
+	struct decoded d = {.data = NULL};
+	struct strtab *strings;
+	struct tl_input out;
+	struct codec c;
+	struct buf buf = {.max = 4096};
+	unsigned kind;
+
+	(void)state;
+	assert_int_equal(strtab__new(&strings), 0);
+	assert_int_equal(code__put(&buf, &in), 0);
+	c = (struct codec){.in = (const uint8_t *)buf.data,
+			   .left = buf.len,
+			   .strings = strings,
+			   .string_room = 100};
+	assert_int_equal(code__get(&c, &d, &kind, &out), 0);
+	assert_int_equal(kind, TI_NAME);
+	assert_int_equal(out.kind, TI_NAME);
+	assert_int_equal(out.target, 3);
+	assert_true(out.a == UINT64_MAX);
+	assert_string_equal(out.name->name, "n");
+	assert_string_equal(out.name->module, "");
+	assert_null(out.name->package);
+	assert_int_equal(out.name->code, CODE_C);
+	assert_int_equal(code__get(&c, &d, &kind, &out), -ENODATA);
+	for (size_t cut = 1; cut < buf.len; cut++) {
+		c.in = (const uint8_t *)buf.data;
+		c.left = cut;
+		assert_int_equal(code__get(&c, &d, &kind, &out), -EBADMSG);
+	}
+	/* an enum's value that there is not */
+	buf.data[buf.len - 1] = 99;
+	c.in = (const uint8_t *)buf.data;
+	c.left = buf.len;
+	assert_int_equal(code__get(&c, &d, &kind, &out), 0);
+	assert_int_equal(out.kind, TI_NONE);
+	buf__free(&buf);
+	decoded__free(&d);
+	strtab__free(strings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_same_again), cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_truncated),      cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_capture),     cmocka_unit_test(test_one_at_a_time),
+		cmocka_unit_test(test_disk_full),      cmocka_unit_test(test_codec),
+	};
+
+	log__set_level(LOG_LVL_QUIET);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

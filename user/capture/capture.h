@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capture: what goes into a timeline, kept in a file from which the same picture can be made again,
+ * on another machine and without the processes: records, names, mappings' answers, snapshots,
+ * counters, cost, what was missing.
+ *
+ * The file. Three lines of text: a magic word with the format's number; a JSON object that tells
+ * the program's version, the session's options, the kinds of inputs by name and the sizes of the
+ * kernel's structs; the CRC-32 of both. Then blocks:
+ *
+ *     u32 magic  u32 flags  u32 raw size  u32 stored size  u64 number  u32 CRC of the stored bytes
+ *     u32 CRC of this header's 28 bytes before it, then the stored bytes (zstd, or as they are)
+ *
+ * all little-endian. A block's raw bytes are inputs (codec.h), one after the other, in the order in
+ * which the timeline took them. Each block stands for itself: one that is damaged is left out, the
+ * reader goes on at the next magic. The last input is an end mark; without it the capture was not
+ * finished, and is used as far as it goes.
+ *
+ * How a new kind of input is kept: timeline/tap.h.
+ */
+#ifndef SAFESCOPED_CAPTURE_H
+#define SAFESCOPED_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "timeline/tap.h"
+
+/* ── writing ─────────────────────────────────────────────────────────────────────────────── */
+
+struct capture;
+
+/*
+ * Begins `path`: as PATH.partial (O_EXCL, O_NOFOLLOW, 0600, given to owner and group unless they
+ * are -1), which a session that is killed leaves behind, and which can be replayed. `opts`,
+ * `version` and `mode` are those of timeline__new; opts->start_ns and start_unix_ns must be set.
+ * Prints a line on failure.
+ */
+int capture__create(const char *path, uid_t owner, gid_t group, const struct timeline_opts *opts,
+		    const char *version, const char *mode, struct capture **ret_capture);
+/* A tl_tap; ctx: the capture. The first failure is printed, and ends the file there. */
+void capture__take(void *ctx, const struct tl_input *input);
+/* What was taken so far goes to the file. */
+void capture__flush(struct capture *capture);
+/*
+ * The end mark; PATH.partial becomes PATH. Frees. On failure the errno of the first one is
+ * returned; what was written stays as PATH.partial.
+ */
+int capture__finish(struct capture *capture);
+/* Closes and frees; PATH.partial stays if `keep`. NULL is fine. */
+void capture__abort(struct capture *capture, bool keep);
+
+/* ── reading ─────────────────────────────────────────────────────────────────────────────── */
+
+struct replay;
+
+struct replay_notes {
+	bool complete;		 /* the end mark was there */
+	uint64_t damaged_blocks; /* were left out; UINT64_MAX: some, it cannot be told how many */
+	uint64_t unknown_inputs; /* of kinds that this version does not know */
+	uint64_t refused_inputs; /* contradict themselves, or what came before */
+};
+
+/*
+ * Reads `in` (seekable, `name` is for messages) to its end and makes the finished timeline. Prints
+ * a line on failure: -EBADMSG no capture, or its beginning is damaged; -ENOTSUP made by a version
+ * with other records; others. What is damaged later is left out: see the notes, which are in the
+ * timeline's `missing` too.
+ */
+int replay__read(FILE *in, const char *name, struct replay **ret_replay);
+void replay__free(struct replay *replay);
+/* Lives as long as the replay. */
+struct timeline *replay__timeline(const struct replay *replay);
+const struct replay_notes *replay__notes(const struct replay *replay);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * codec: inputs of a timeline as bytes and back. Private to the capture room.
+ *
+ * One function for each struct names its members once, for both directions. An input is
+ *     u16 kind  u16 fields (bit n: field n of the list in code__input)  u32 bytes that follow
+ * and its fields. Integers are little-endian and as wide as in memory; strings and bytes have their
+ * length (u32) in front. A reader that knows fewer fields of an input skips it whole; members are
+ * only ever added at the end of a struct's list, and are 0 where the writer did not know them.
+ */
+#ifndef SAFESCOPED_CAPTURE_CODEC_H
+#define SAFESCOPED_CAPTURE_CODEC_H
+
+#include "base/base.h"
+#include "capture.h"
+
+#define CAPTURE_MAGIC	    "safescoped capture 1\n"
+#define CAPTURE_BLOCK_MAGIC 0x4b424353u /* "SCBK" */
+#define CAPTURE_MAX_BLOCK   (64u << 20) /* raw, and stored */
+#define CAPTURE_MAX_HEADER  65536
+#define CAPTURE_BLOCK_ZSTD  1u
+
+/* Kinds of the file's own, beside enum tl_input_kind. */
+#define CAPTURE_END_MARK 0xfffeu
+
+struct block_header {
+	uint32_t magic, flags, raw_size, stored_size;
+	uint64_t number;
+	uint32_t crc, header_crc;
+};
+_Static_assert(sizeof(struct block_header) == 32, "as in capture.h");
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "captures are little-endian, and so are the programs that are profiled"
+#endif
+
+struct codec {
+	struct buf *out;   /* NULL: reads */
+	const uint8_t *in; /* what is left of it */
+	size_t left;
+	struct strtab *strings; /* reading: where strings live */
+	size_t string_room;	/* bytes that may still be added to it */
+	bool bad;
+};
+
+/* What the pointers of a decoded input point at. Zero it first; holds until the next one. */
+struct decoded {
+	struct target_info info;
+	struct snapshot snapshot;
+	size_t threads_cap;
+	struct code_name name;
+	struct target_site site;
+	struct target_ccs ccs;
+	void *data; /* aligned for any struct */
+	size_t data_cap;
+};
+void decoded__free(struct decoded *d);
+
+/* -E2BIG: larger than a block may be. */
+int code__put(struct buf *out, const struct tl_input *input);
+/*
+ * The next input of c->in. 0, or -ENODATA at the end; -EBADMSG: what is left makes no sense. One
+ * whose own bytes make none is told by ret_input->kind TI_NONE, and reading can go on.
+ * *ret_kind: as the file has it.
+ */
+int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind, struct tl_input *ret_input);
+
+/* The header's JSON line. opts are checked and bounded when read. */
+char *capture_header__make(const struct timeline_opts *opts, const char *version, const char *mode);
+
+struct header {
+	struct timeline_opts opts;
+	char version[64], mode[32];
+	uint16_t kinds[TI_MAX]; /* the file's number of each kind; 0: it knows none such */
+};
+/* -EBADMSG, -ENOTSUP; prints nothing. ret_header->version is set if it could be read. */
+int capture_header__parse(const char *json, struct header *ret_header);
+
+#endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A capture's inputs put into a timeline again, with its answers for the timeline's questions. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "blocks.h"
+
+#define MAX_ANSWERS	 (1u << 22)
+#define MAX_STRING_BYTES ((size_t)512 << 20)
+#define MAX_CCS_DEPTH	 4096
+#define MAX_TIME	 (UINT64_C(1) << 62)
+
+/* What was answered to one question, in the order in which it was asked. */
+struct answer {
+	struct answer *next;
+	int err;
+	union {
+		struct code_name name;
+		struct target_site site;
+		struct target_ccs ccs;
+	};
+};
+
+struct question {
+	uint64_t what;
+	uint32_t target;
+	uint32_t kind; /* enum tl_input_kind */
+};
+
+struct answers {
+	UT_hash_handle hh;
+	struct question question;
+	struct answer *at, *last; /* what comes next; after the last one that one again */
+};
+
+struct replay_target {
+	struct replay *replay;
+	uint32_t no;
+};
+
+struct replay {
+	struct timeline *tl;
+	struct header header;
+	struct replay_notes notes;
+	struct strtab *strings;
+	struct answers *answers;
+	struct answer **all; /* answers, to be freed */
+	size_t n_all, all_cap;
+	struct replay_target **targets;
+	size_t n_targets, targets_cap;
+	uint64_t last_ns; /* the latest time that an input told */
+	bool finished;
+};
+
+/* ── answers ─────────────────────────────────────────────────────────────────────────────── */
+
+static struct answers *find(const struct replay *r, uint32_t target, unsigned kind, uint64_t what)
+{
+	const struct question question = {.what = what, .target = target, .kind = kind};
+	struct answers *answers;
+
+	HASH_FIND(hh, r->answers, &question, sizeof(question), answers);
+	return answers;
+}
+
+static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t what)
+{
+	struct answers *answers = find(t->replay, t->no, kind, what);
+	const struct answer *answer;
+
+	if (!answers)
+		return NULL;
+	answer = answers->at;
+	if (answer->next)
+		answers->at = answer->next;
+	return answer;
+}
+
+static void answer_name(void *ctx, uint64_t frame, struct code_name *ret_name)
+{
+	const struct answer *answer = ask(ctx, TI_NAME, frame);
+
+	*ret_name = (struct code_name){.name = "[not in the capture]",
+				       .module = "",
+				       .package = "",
+				       .file = "",
+				       .src = "",
+				       .source = NAME_NONE};
+	if (answer)
+		*ret_name = answer->name;
+}
+
+static int answer_site(void *ctx, uint64_t addr, struct target_site *ret_site)
+{
+	const struct answer *answer = ask(ctx, TI_SITE, addr);
+
+	if (!answer || answer->err)
+		return answer ? answer->err : -ENOENT;
+	*ret_site = answer->site;
+	return 0;
+}
+
+static int answer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	const struct answer *answer = ask(ctx, TI_CCS, addr);
+
+	if (!answer || answer->err)
+		return answer ? answer->err : -ENOENT;
+	*ret_ccs = answer->ccs;
+	return 0;
+}
+
+/* What was read then is answered one by one. */
+static int read_no_ccs(void *ctx, const uint64_t *addrs, size_t n)
+{
+	(void)ctx;
+	(void)addrs;
+	(void)n;
+	return 0;
+}
+
+/* A cost-centre stack that is its own ancestor, as no program makes it. */
+static bool is_own_ancestor(const struct replay *r, uint32_t target, const struct target_ccs *ccs)
+{
+	uint64_t addr = ccs->parent;
+
+	for (unsigned depth = 0; addr; depth++) {
+		const struct answers *answers;
+
+		if (addr == ccs->addr || depth == MAX_CCS_DEPTH)
+			return true;
+		answers = find(r, target, TI_CCS, addr);
+		addr = answers && !answers->last->err ? answers->last->ccs.parent : 0;
+	}
+	return false;
+}
+
+static int keep_answer(struct replay *r, const struct question *question, struct answer *answer)
+{
+	struct answers *answers = find(r, question->target, question->kind, question->what);
+
+	if (answers) {
+		/* all earlier ones were given already: only the last one may be asked for again */
+		answers->last->next = answer;
+		answers->last = answer;
+		return 0;
+	}
+	answers = calloc(1, sizeof(*answers));
+	if (!answers)
+		return -ENOMEM;
+	answers->question = *question;
+	answers->at = answers->last = answer;
+	HASH_ADD(hh, r->answers, question, sizeof(answers->question), answers);
+	if (!answers->hh.tbl) {
+		free(answers);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_answer(struct replay *r, const struct tl_input *in)
+{
+	const struct question question = {.what = in->a, .target = in->target, .kind = in->kind};
+	struct answer *answer;
+	int err = in->n ? -(int)MIN(in->n, 4095u) : 0;
+
+	if (in->target >= r->n_targets || r->n_all >= MAX_ANSWERS)
+		return -EBADMSG;
+	if (!err && !in->name && !in->site && !in->ccs)
+		return -EBADMSG;
+	if (array__reserve((void **)&r->all, &r->all_cap, r->n_all + 1, MAX_ANSWERS,
+			   sizeof(struct answer *)))
+		return -ENOMEM;
+	answer = calloc(1, sizeof(*answer));
+	if (!answer)
+		return -ENOMEM;
+	r->all[r->n_all++] = answer;
+	answer->err = err;
+	if (in->kind == TI_NAME && in->name)
+		answer->name = *in->name;
+	else if (in->kind == TI_SITE && in->site)
+		answer->site = *in->site;
+	else if (in->kind == TI_CCS && in->ccs)
+		answer->ccs = *in->ccs;
+	else if (!err)
+		return -EBADMSG;
+	if (in->kind == TI_CCS && !err) {
+		answer->ccs.addr = in->a;
+		if (is_own_ancestor(r, in->target, &answer->ccs))
+			return -EBADMSG;
+	}
+	return keep_answer(r, &question, answer);
+}
+
+/* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
+
+static int add_target(struct replay *r, const struct tl_input *in)
+{
+	struct replay_target *t;
+	struct tl_namer namer = {.name = answer_name};
+	int err;
+
+	if (!in->info || in->pid != in->info->pid)
+		return -EBADMSG;
+	err = array__reserve((void **)&r->targets, &r->targets_cap, r->n_targets + 1, 65536,
+			     sizeof(struct replay_target *));
+	if (err)
+		return err;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->replay = r;
+	t->no = (uint32_t)r->n_targets;
+	namer.ctx = t;
+	if (in->n & TN_SITE)
+		namer.site = answer_site;
+	if (in->n & TN_CCS) {
+		namer.read_ccs = read_no_ccs;
+		namer.ccs = answer_ccs;
+	}
+	err = timeline__add_target(r->tl, in->info, &namer, in->a, in->b);
+	if (err) {
+		free(t);
+		return err;
+	}
+	r->targets[r->n_targets++] = t;
+	return 0;
+}
+
+static int add_site_counters(struct replay *r, const struct tl_input *in)
+{
+	struct wire_site_key key;
+	struct wire_site site;
+
+	if (in->size != sizeof(key) + sizeof(site))
+		return -EBADMSG;
+	memcpy(&key, in->data, sizeof(key));
+	memcpy(&site, (const char *)in->data + sizeof(key), sizeof(site));
+	return timeline__site_counters(r->tl, &key, &site);
+}
+
+static int set_cost(struct replay *r, const struct tl_input *in)
+{
+	struct tl_cost cost;
+
+	if (in->size != sizeof(cost))
+		return -EBADMSG;
+	memcpy(&cost, in->data, sizeof(cost));
+	/* a byte of the file is no bool yet */
+	cost.bpf_ns_known =
+		((const unsigned char *)in->data)[offsetof(struct tl_cost, bpf_ns_known)] == 1;
+	return timeline__set_cost(r->tl, in->pid, &cost);
+}
+
+static int add_record(struct replay *r, const struct tl_input *in)
+{
+	const struct wire_hdr *h = in->data;
+	int err;
+
+	if (in->size < sizeof(*h))
+		return -EBADMSG;
+	err = timeline__record(r->tl, in->data, in->size);
+	if (!err && h->ns < MAX_TIME)
+		r->last_ns = MAX(r->last_ns, h->ns);
+	return err;
+}
+
+/* The functions of timeline.h, each as inputs.c told of it. */
+static int apply(struct replay *r, const struct tl_input *in)
+{
+	switch (in->kind) {
+	case TI_TARGET:
+		return add_target(r, in);
+	case TI_UPDATE_TARGET:
+		return in->info ? timeline__update_target(r->tl, in->info) : -EBADMSG;
+	case TI_RECORD:
+		return add_record(r, in);
+	case TI_SNAPSHOT:
+		return in->snapshot ? timeline__snapshot(r->tl, in->pid, in->snapshot, in->a, in->n)
+				    : -EBADMSG;
+	case TI_SITE_COUNTERS:
+		return add_site_counters(r, in);
+	case TI_THREAD_STATE:
+		return in->size == sizeof(struct wire_thread)
+			       ? timeline__thread_state(r->tl, in->tid, in->data)
+			       : -EBADMSG;
+	case TI_OFF_STACK:
+		return in->size == sizeof(struct wire_off_stack)
+			       ? timeline__thread_off_stack(r->tl, in->pid, in->tid, in->data)
+			       : -EBADMSG;
+	case TI_COST:
+		return set_cost(r, in);
+	case TI_LOST:
+		return in->text ? timeline__set_lost(r->tl, in->pid, in->text, in->a) : -EBADMSG;
+	case TI_LOST_SHARE:
+		return timeline__set_lost_share(r->tl, in->pid, in->share);
+	case TI_MISSING:
+		return in->text ? timeline__add_missing(r->tl, in->pid, in->text) : -EBADMSG;
+	case TI_EXIT_CODE:
+		timeline__set_exit_code(r->tl, (int)MIN(in->a, (uint64_t)255));
+		return 0;
+	case TI_END_TARGET:
+		return in->text ? timeline__end_target(r->tl, in->pid, in->text, in->a) : -EBADMSG;
+	case TI_FINISH:
+		r->finished = true;
+		return timeline__finish(r->tl, in->a);
+	case TI_NAME:
+	case TI_SITE:
+	case TI_CCS:
+		return take_answer(r, in);
+	case TI_NONE:
+	case TI_MAX:
+		break;
+	}
+	return -EBADMSG;
+}
+
+/* The kind by which this program knows it. */
+static enum tl_input_kind own_kind(const struct replay *r, unsigned kind)
+{
+	for (int k = TI_NONE + 1; k < TI_MAX; k++)
+		if (r->header.kinds[k] == kind)
+			return (enum tl_input_kind)k;
+	return TI_NONE;
+}
+
+static int take_block(struct replay *r, struct codec *c, struct decoded *d)
+{
+	struct tl_input in;
+	unsigned kind;
+	int err;
+
+	while (!(err = code__get(c, d, &kind, &in))) {
+		if (kind == CAPTURE_END_MARK) {
+			r->notes.complete = true;
+			continue;
+		}
+		if (own_kind(r, kind) == TI_NONE) {
+			r->notes.unknown_inputs++;
+			continue;
+		}
+		in.kind = in.kind == TI_NONE ? TI_NONE : own_kind(r, kind);
+		err = apply(r, &in);
+		if (err == -ENOMEM)
+			return err;
+		/* the one that took it told -ENOSPC then as well */
+		if (err && err != -ENOSPC)
+			r->notes.refused_inputs++;
+	}
+	if (err == -EBADMSG)
+		r->notes.refused_inputs++;
+	return 0;
+}
+
+static int take_blocks(struct replay *r, FILE *in)
+{
+	struct codec c = {.strings = r->strings, .string_room = MAX_STRING_BYTES};
+	struct blocks blocks = {.in = in};
+	struct decoded d = {.data = NULL};
+	int err;
+
+	while (!(err = blocks__next(&blocks, &c.in, &c.left))) {
+		err = take_block(r, &c, &d);
+		if (err)
+			break;
+	}
+	r->notes.damaged_blocks = blocks.lost;
+	/* what is behind the last good block cannot be counted; cut off, it is no damage */
+	if (blocks.damaged && !blocks.lost && r->notes.complete)
+		r->notes.damaged_blocks = UINT64_MAX;
+	blocks__free(&blocks);
+	decoded__free(&d);
+	return err == -ENODATA ? 0 : err;
+}
+
+/* ── the whole ───────────────────────────────────────────────────────────────────────────── */
+
+static void note(struct replay *r, const char *text)
+{
+	for (size_t i = 0; i < timeline__n_targets(r->tl); i++)
+		timeline__add_missing(r->tl, timeline__target(r->tl, i)->pid, text);
+	timeline__set_exit_code(r->tl, 1);
+}
+
+static void tell(struct replay *r)
+{
+	char text[160];
+
+	if (!r->notes.complete) {
+		snprintf(text, sizeof(text),
+			 "the capture was not finished: what came after %.3f s is not in it",
+			 (double)(r->last_ns > r->header.opts.start_ns
+					  ? r->last_ns - r->header.opts.start_ns
+					  : 0) /
+				 1e9);
+		note(r, text);
+	}
+	if (r->notes.damaged_blocks == UINT64_MAX)
+		note(r, "the capture is damaged");
+	else if (r->notes.damaged_blocks) {
+		snprintf(text, sizeof(text),
+			 "the capture is damaged: %" PRIu64 " of its blocks are left out",
+			 r->notes.damaged_blocks);
+		note(r, text);
+	}
+	if (r->notes.unknown_inputs) {
+		snprintf(text, sizeof(text),
+			 "the capture was made by safescoped %s: this one does not know %" PRIu64
+			 " of its records",
+			 r->header.version, r->notes.unknown_inputs);
+		note(r, text);
+	}
+}
+
+static int begin(struct replay *r, FILE *in, const char *name)
+{
+	char *json = NULL;
+	int err = blocks__header(in, &json);
+
+	if (!err)
+		err = capture_header__parse(json, &r->header);
+	free(json);
+	if (err == -ENOTSUP)
+		log_error("%s: made by safescoped %s, whose records are others; use that version",
+			  name, r->header.version);
+	else if (err == -EBADMSG)
+		log_error("%s: not a capture of safescoped --save, or its beginning is damaged",
+			  name);
+	else if (err)
+		log_error("%s: %s", name, strerror(-err));
+	if (err)
+		return err;
+	err = strtab__new(&r->strings);
+	if (!err)
+		err = timeline__new(&r->header.opts, r->header.version, r->header.mode, &r->tl);
+	return err;
+}
+
+int replay__read(FILE *in, const char *name, struct replay **ret_replay)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r) {
+		log_error("no memory");
+		return -ENOMEM;
+	}
+	err = begin(r, in, name);
+	if (err)
+		goto fail;
+	r->last_ns = r->header.opts.start_ns;
+	err = take_blocks(r, in);
+	if (!err) {
+		tell(r);
+		if (!r->finished)
+			err = timeline__finish(r->tl, r->last_ns);
+	}
+	if (err) {
+		log_error("%s: cannot be replayed: %s", name, strerror(-err));
+		goto fail;
+	}
+	*ret_replay = r;
+	return 0;
+fail:
+	replay__free(r);
+	return err;
+}
+
+void replay__free(struct replay *r)
+{
+	struct answers *answers, *next;
+
+	if (!r)
+		return;
+	timeline__free(r->tl);
+	HASH_ITER (hh, r->answers, answers, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(r->answers, answers);
+		free(answers);
+	}
+	for (size_t i = 0; i < r->n_all; i++)
+		free(r->all[i]);
+	for (size_t i = 0; i < r->n_targets; i++)
+		free(r->targets[i]);
+	free(r->all);
+	free(r->targets);
+	strtab__free(r->strings);
+	free(r);
+}
+
+struct timeline *replay__timeline(const struct replay *r)
+{
+	return r->tl;
+}
+
+const struct replay_notes *replay__notes(const struct replay *r)
+{
+	return &r->notes;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A capture as it grows: inputs gather in a block, blocks go to PATH.partial. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include "codec.h"
+
+/* A block is full from here on. */
+#define BLOCK_BYTES (256u << 10)
+#define ZSTD_LEVEL  3
+
+struct capture {
+	char *path, *partial;
+	int fd;
+	int err; /* the first failure: nothing more is written */
+	struct buf raw;
+	void *stored;
+	size_t stored_cap;
+	ZSTD_CCtx *zstd;
+	uint64_t blocks, bytes;
+};
+
+/* ── bytes ───────────────────────────────────────────────────────────────────────────────── */
+
+static void fail(struct capture *c, int err)
+{
+	if (c->err)
+		return;
+	c->err = err;
+	log_warn("%s: %s; the capture ends here, and what there is of it can be replayed",
+		 c->partial, strerror(-err));
+}
+
+static void put(struct capture *c, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size && !c->err) {
+		ssize_t n = write(c->fd, p, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			fail(c, n ? -errno : -EIO);
+			return;
+		}
+		p += n;
+		size -= (size_t)n;
+		c->bytes += (uint64_t)n;
+	}
+}
+
+void capture__flush(struct capture *c)
+{
+	struct block_header h = {.magic = CAPTURE_BLOCK_MAGIC, .number = c->blocks};
+	size_t bound = ZSTD_compressBound(c->raw.len), size;
+	const void *stored = c->raw.data;
+
+	if (!c->raw.len || c->err)
+		return;
+	h.raw_size = h.stored_size = (uint32_t)c->raw.len;
+	if (!array__reserve(&c->stored, &c->stored_cap, bound, 2 * CAPTURE_MAX_BLOCK, 1)) {
+		size = ZSTD_compressCCtx(c->zstd, c->stored, bound, c->raw.data, c->raw.len,
+					 ZSTD_LEVEL);
+		if (!ZSTD_isError(size) && size < c->raw.len) {
+			h.flags = CAPTURE_BLOCK_ZSTD;
+			h.stored_size = (uint32_t)size;
+			stored = c->stored;
+		}
+	}
+	h.crc = (uint32_t)crc32(0, stored, h.stored_size);
+	h.header_crc =
+		(uint32_t)crc32(0, (const void *)&h, offsetof(struct block_header, header_crc));
+	put(c, &h, sizeof(h));
+	put(c, stored, h.stored_size);
+	c->blocks++;
+	buf__reset(&c->raw);
+}
+
+/* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
+
+void capture__take(void *ctx, const struct tl_input *input)
+{
+	struct capture *c = ctx;
+	size_t before = c->raw.len;
+	int err;
+
+	if (c->err)
+		return;
+	err = code__put(&c->raw, input);
+	if (err) {
+		/* the block as it was before it */
+		c->raw.len = before;
+		c->raw.err = 0;
+		fail(c, err);
+		return;
+	}
+	if (c->raw.len >= BLOCK_BYTES)
+		capture__flush(c);
+}
+
+/* ── the file ────────────────────────────────────────────────────────────────────────────── */
+
+static int put_header(struct capture *c, const struct timeline_opts *opts, const char *version,
+		      const char *mode)
+{
+	char *json = capture_header__make(opts, version, mode), crc[16];
+	struct buf text;
+	int err;
+
+	if (!json)
+		return -ENOMEM;
+	buf__init(&text, CAPTURE_MAX_HEADER);
+	buf__adds(&text, CAPTURE_MAGIC);
+	buf__adds(&text, json);
+	err = buf__addc(&text, '\n');
+	free(json);
+	if (!err) {
+		snprintf(crc, sizeof(crc), "%08x\n",
+			 (unsigned)crc32(0, (const void *)text.data, (uInt)text.len));
+		err = buf__adds(&text, crc);
+	}
+	if (!err)
+		put(c, text.data, text.len);
+	buf__free(&text);
+	return err ? err : c->err;
+}
+
+static int open_partial(struct capture *c, uid_t owner, gid_t group)
+{
+	struct stat st;
+
+	/* the name that it will have: a folder there is found out now */
+	if (stat(c->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		log_error("%s: cannot be written: it is no regular file", c->path);
+		return -EINVAL;
+	}
+	c->fd = open(c->partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (c->fd < 0 && errno == EEXIST) {
+		log_error(
+			"%s: is there already: of a session that was killed, or still runs; replay "
+			"it or remove it",
+			c->partial);
+		return -EEXIST;
+	}
+	if (c->fd < 0 ||
+	    ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(c->fd, owner, group) < 0)) {
+		int err = -errno;
+
+		log_error("%s: cannot be written: %s", c->partial, strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+int capture__create(const char *path, uid_t owner, gid_t group, const struct timeline_opts *opts,
+		    const char *version, const char *mode, struct capture **ret_capture)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+	int err = -ENOMEM;
+
+	if (!c)
+		return -ENOMEM;
+	c->fd = -1;
+	buf__init(&c->raw, CAPTURE_MAX_BLOCK);
+	c->path = strdup(path);
+	c->zstd = ZSTD_createCCtx();
+	if (!c->path || !c->zstd || asprintf(&c->partial, "%s.partial", path) < 0) {
+		log_error("no memory for the capture");
+		goto fail;
+	}
+	err = open_partial(c, owner, group);
+	if (!err)
+		err = put_header(c, opts, version, mode);
+	if (err)
+		goto fail;
+	*ret_capture = c;
+	return 0;
+fail:
+	capture__abort(c, false);
+	return err;
+}
+
+void capture__abort(struct capture *c, bool keep)
+{
+	if (!c)
+		return;
+	if (keep)
+		capture__flush(c);
+	if (c->fd >= 0 && !keep)
+		unlink(c->partial);
+	fd__close(&c->fd);
+	ZSTD_freeCCtx(c->zstd);
+	buf__free(&c->raw);
+	free(c->stored);
+	free(c->path);
+	free(c->partial);
+	free(c);
+}
+
+int capture__finish(struct capture *c)
+{
+	const struct tl_input end = {.kind = (enum tl_input_kind)CAPTURE_END_MARK};
+	int err;
+
+	capture__take(c, &end);
+	capture__flush(c);
+	if (!c->err && fsync(c->fd) < 0 && errno != EINVAL && errno != EROFS)
+		fail(c, -errno);
+	if (!c->err && rename(c->partial, c->path) < 0)
+		fail(c, -errno);
+	err = c->err;
+	if (!err)
+		log_info("%s", c->path);
+	/* whether it is PATH now or still PATH.partial */
+	capture__abort(c, true);
+	return err;
+}

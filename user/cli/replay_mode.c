@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `safescoped --replay FILE`: the output of a session that was kept; no kernel, no privilege. */
+#include "replay_mode.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "capture/capture.h"
+#include "output.h"
+
+static int open_capture(const char *path, FILE **ret_in)
+{
+	/* a pipe that nobody writes to would be waited for */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), err = 0;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		err = -errno;
+	else if (!S_ISREG(st.st_mode))
+		err = -EINVAL;
+	if (!err) {
+		*ret_in = fdopen(fd, "r");
+		if (*ret_in)
+			return 0;
+		err = -errno;
+	}
+	log_error("%s: cannot be replayed: %s", path,
+		  err == -EINVAL ? "it is no regular file" : strerror(-err));
+	fd__close(&fd);
+	return err;
+}
+
+static bool never(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static int write_outputs(const struct options *options, const struct timeline *tl)
+{
+	size_t n = timeline__n_targets(tl);
+	const struct tl_target *first = n ? timeline__target(tl, 0) : NULL;
+	struct outputs outputs;
+
+	if (outputs__plan(options, first ? first->comm : "", n == 1 ? first->pid : 0, &outputs) ||
+	    outputs__write(&outputs, options, tl, never, NULL))
+		return EXIT_FAILED;
+	return timeline__session(tl)->exit_code;
+}
+
+int replay_mode__run(const struct options *options)
+{
+	struct replay *replay;
+	FILE *in;
+	int code, err;
+
+	/* a reader of our output that goes away is an error of a write, not our end */
+	signal(SIGPIPE, SIG_IGN);
+	if (open_capture(options->replay, &in))
+		return EXIT_FAILED;
+	err = replay__read(in, options->replay, &replay);
+	fclose(in);
+	if (err)
+		return EXIT_FAILED;
+	if (!replay__notes(replay)->complete)
+		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
+	if (replay__notes(replay)->damaged_blocks)
+		log_warn("%s: is damaged: what could not be read is left out", options->replay);
+	code = write_outputs(options, replay__timeline(replay));
+	replay__free(replay);
+	return code;
+}
