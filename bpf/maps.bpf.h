@@ -14,6 +14,8 @@ const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wa
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
 const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
 
+const volatile __u32 follow_tsos = 0; /* tell which Haskell thread runs */
+
 /*
  * The one target's tgid while there is just one and no other can come by itself, else 0: spares
  * every switch and wake-up of every other process on the machine the look-ups.
@@ -129,6 +131,8 @@ struct scratch {
 	struct cstack_scan scan;
 	struct unw unw;
 	struct walk_state state;
+	struct wire_rts rts;   /* of a record that has been sent */
+	struct walk_regs regs; /* here, for a program and all that it calls share 512 bytes */
 	u64 kernel[KSTACK_FRAMES];
 	u8 rec[SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64)];
 };

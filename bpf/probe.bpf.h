@@ -101,6 +101,25 @@ SS_INLINE void probe_ready(struct wire_target *t, struct task_struct *task, u64 
 		count(WIRE_CNT_RECORDS);
 }
 
+/* A Haskell thread that makes a call is one that runs. */
+SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 cap,
+			 struct task_struct *task, u64 now)
+{
+	u64 tso = 0;
+	struct scratch *s;
+
+	if (!follow_tsos || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
+	    mem_u64(0, &tso, cap + t->layout.cap_current_tso) || !tso)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	__builtin_memset(&s->rts, 0, sizeof(s->rts));
+	rts_read_tso(0, t, tso, &s->rts);
+	tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);
+	scratch_release(s);
+}
+
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
 SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 {
@@ -129,6 +148,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 		return 0;
 	thread_sync(t, seen);
 	probe_on_cpu(t, seen, task, now);
+	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */
 	if (!seen->depth)

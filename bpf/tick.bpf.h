@@ -22,6 +22,7 @@ static long tick_cap(u32 i, void *ctx)
 	const struct wire_layout *l = &c->t->layout;
 	struct wire_tick_cap *out;
 	u64 cap = 0, tso = 0, id = 0, holder = 0;
+	u32 queued = 0;
 	u8 byte = 0;
 
 	if (i >= c->max || mem_u64(0, &cap, c->array + 8ULL * i) || !cap)
@@ -42,6 +43,8 @@ static long tick_cap(u32 i, void *ctx)
 		out->disabled = byte;
 	if (!mem_u64(0, &holder, cap + l->cap_running_task))
 		out->has_task = !!holder;
+	if (!mem_read(0, &queued, sizeof(queued), cap + l->cap_n_run_queue))
+		out->queued = queued < 255 ? queued : 255;
 	c->n = i + 1;
 	return 0;
 }

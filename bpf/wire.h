@@ -139,6 +139,7 @@ enum wire_type {
 	WIRE_GC = 9,	      /* struct wire_gc: a probe on one end of a collection */
 	WIRE_PROC_NEW = 10,   /* struct wire_proc_new: any process runs a new program */
 	WIRE_READY = 11,      /* struct wire_thread_event: an unconfirmed target's first call */
+	WIRE_TSO = 14,	      /* struct wire_tso: an OS thread runs another Haskell thread */
 };
 
 /* Every record starts with it. `size` is the whole record's, header included. */
@@ -215,7 +216,7 @@ struct wire_tick_cap {
 	__u8 in_haskell;
 	__u8 has_task; /* some Task holds it */
 	__u8 disabled;
-	__u8 _pad;
+	__u8 queued; /* Haskell threads in its run queue; 255: or more */
 };
 WIRE_ASSERT_SIZE(struct wire_tick_cap, 24);
 
@@ -257,6 +258,19 @@ struct wire_proc_new {
 	char comm[16];
 };
 WIRE_ASSERT_SIZE(struct wire_proc_new, 64);
+
+#define WIRE_TSO_UNKNOWN 0xffffu
+
+struct wire_tso {
+	struct wire_hdr h;
+	__u64 id;	      /* that runs now, or is in a safe call; 0: none */
+	__u64 left_id;	      /* that did before; 0: none was seen */
+	__u16 left_why;	      /* its why_blocked; WIRE_TSO_UNKNOWN */
+	__u16 left_what_next; /* its what_next: 3 and 4: it has ended; 0: not known */
+	__u32 bound;	      /* 1: `id` is bound */
+	char label[64];	      /* of `id`; "" if none or not known */
+};
+WIRE_ASSERT_SIZE(struct wire_tso, 112);
 
 enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
@@ -307,7 +321,8 @@ struct wire_layout {
 	__u8 tso_why_size; /* 2 or 4 */
 	__u16 cap_n_run_queue;
 	__u16 alt_task_incall; /* unconfirmed targets: where task_incall may lie as well; 0: none */
-	__u16 _pad[4];
+	__u16 tso_label;       /* 0: this release has none */
+	__u16 _pad[3];
 };
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
@@ -406,6 +421,7 @@ struct wire_thread {
 	__u32 epoch;	  /* of the target, when open[] was last right */
 	__u32 tick_slept; /* the timer's thread last slept to wait for the next tick */
 	struct wire_rts off_rts;
+	__u64 last_tso, last_tso_id; /* of WIRE_TSO: the last one seen to run; 0: none */
 	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
 	__u64 stgrun_incall; /* of this InCall */
 	/* finished safe calls that were too short to become records */

@@ -29,7 +29,7 @@ static void put_file(FILE *file, const uint8_t *data, size_t size)
 {
 	const struct timeline_opts opts = {
 		.frequency_hz = 99, .start_ns = 1000000, .start_unix_ns = 1};
-	char *json = header__make(&opts, "0.1.0", "pid");
+	char *json = capture_header__make(&opts, "0.1.0", "pid");
 	uint32_t crc;
 
 	if (!json)

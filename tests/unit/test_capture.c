@@ -318,7 +318,7 @@ static void test_no_capture(void **state)
 	free(data);
 	timeline__free(kit.tl);
 	/* made when a sample had another size */
-	data = header__make(&opts, "9.9", "pid");
+	data = capture_header__make(&opts, "9.9", "pid");
 	assert_non_null(data);
 	sizes = strstr(data, "\"sample\":");
 	assert_non_null(sizes);
@@ -326,13 +326,13 @@ static void test_no_capture(void **state)
 	{
 		struct header header;
 
-		assert_int_equal(header__parse(data, &header), -ENOTSUP);
+		assert_int_equal(capture_header__parse(data, &header), -ENOTSUP);
 		assert_string_equal(header.version, "9.9");
 		sizes[9] ^= 1;
-		assert_int_equal(header__parse(data, &header), 0);
+		assert_int_equal(capture_header__parse(data, &header), 0);
 		assert_int_equal(header.opts.start_unix_ns, opts.start_unix_ns);
 		assert_int_equal(header.kinds[TI_RECORD], TI_RECORD);
-		assert_int_equal(header__parse("[1", &header), -EBADMSG);
+		assert_int_equal(capture_header__parse("[1", &header), -EBADMSG);
 	}
 	free(data);
 }

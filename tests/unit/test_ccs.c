@@ -273,12 +273,13 @@ static void test_stacks(void **state)
 {
 	static const struct {
 		enum tl_stacks stacks;
-		const char *want;
+		const char *want, *caller;
 	} cases[] = {
-		{TL_STACKS_AUTO, "MAIN;Main.main;Main.work;c1"},
-		{TL_STACKS_STG, "Main.h2;Main.h1;c1"},
-		{TL_STACKS_CCS, "MAIN;Main.main;Main.work;c1"},
-		{TL_STACKS_BOTH, "MAIN;Main.main;Main.work;[Haskell stack];Main.h2;Main.h1;c1"},
+		{TL_STACKS_AUTO, "MAIN;Main.main;Main.work;c1", "Main.work"},
+		{TL_STACKS_STG, "Main.h2;Main.h1;c1", "Main.h1"},
+		{TL_STACKS_CCS, "MAIN;Main.main;Main.work;c1", "Main.work"},
+		{TL_STACKS_BOTH, "MAIN;Main.main;Main.work;[Haskell stack];Main.h2;Main.h1;c1",
+		 "Main.h1"},
 	};
 
 	(void)state;
@@ -293,9 +294,9 @@ static void test_stacks(void **state)
 		put_profiled(&kit, &r, 24);
 		t = finish_profiled(&kit);
 		assert_string_equal(first_stack(&kit, t, 0), cases[i].want);
-		/* who called it is told by the stack, whatever is shown */
+		/* who called it is told by what the stack shows */
 		assert_int_equal(t->n_unsafe_calls, 1);
-		assert_string_equal(t->unsafe_calls[0].caller, "Main.h1");
+		assert_string_equal(t->unsafe_calls[0].caller, cases[i].caller);
 		timeline__free(kit.tl);
 	}
 }
@@ -331,6 +332,29 @@ static void test_not_known(void **state)
 	t = finish_profiled(&kit);
 	assert_string_equal(first_stack(&kit, t, 0), "Main.h2;Main.h1");
 	assert_int_equal(t->n_cost_centres, 0);
+	timeline__free(kit.tl);
+}
+
+/* Of a thread that was taken off the CPU in C code only the program counter may be known. */
+static void test_no_walk(void **state)
+{
+	const struct tl_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	new_profiled(&kit, TL_STACKS_AUTO);
+	mk_off(&r, 1, T0 + 100, T0 + 100, T0 + 1000, WIRE_WHERE_HASKELL, STOP);
+	r.off.ip = CFN(1);
+	r.off.rts.cccs = 24;
+	r.off.prev_state = 0;
+	put_profiled(&kit, &r, 0);
+	lane = lane_of(finish_profiled(&kit), 1);
+	for (size_t i = 0; i < lane->n_stretches; i++)
+		if (lane->stretches[i].state == ST_PREEMPTED)
+			assert_string_equal(stack_text(kit.tl, lane->stretches[i].stack),
+					    "MAIN;Main.main;Main.work;[no stack];c1;[preempted]");
+	assert_true(lane->states_ns[ST_PREEMPTED] > 0);
 	timeline__free(kit.tl);
 }
 
@@ -443,6 +467,7 @@ int main(void)
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_callback),
 		cmocka_unit_test(test_not_known),
+		cmocka_unit_test(test_no_walk),
 		cmocka_unit_test(test_ticks),
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_not_profiled),

@@ -338,6 +338,30 @@ static inline void check_cap_lane(const struct timeline *tl, const struct tl_cap
 	assert_int_equal(sum, lane->end_ns - lane->start_ns);
 }
 
+static inline void check_tso_lane(const struct timeline *tl, const struct tl_tso_lane *lane)
+{
+	uint64_t sum = 0, by_state[HS_MAX] = {0}, at = lane->start_ns;
+
+	assert_true(lane->n_stretches > 0);
+	for (size_t i = 0; i < lane->n_stretches; i++) {
+		const struct tl_tso_stretch *s = &lane->stretches[i];
+
+		assert_int_equal(s->start_ns, at);
+		assert_true(s->end_ns > s->start_ns);
+		assert_true(s->state < HS_MAX);
+		assert_true(s->stack == 0 || timeline__stack(tl, s->stack).n > 0);
+		by_state[s->state] += s->end_ns - s->start_ns;
+		at = s->end_ns;
+	}
+	assert_int_equal(at, lane->end_ns);
+	for (size_t i = 0; i < HS_MAX; i++) {
+		sum += lane->states_ns[i];
+		if (!lane->coarse)
+			assert_int_equal(by_state[i], lane->states_ns[i]);
+	}
+	assert_int_equal(sum, lane->end_ns - lane->start_ns);
+}
+
 static inline void check_all(const struct timeline *tl)
 {
 	for (size_t i = 0; i < timeline__n_targets(tl); i++) {
@@ -345,6 +369,8 @@ static inline void check_all(const struct timeline *tl)
 
 		for (size_t j = 0; j < t->n_cap_lanes; j++)
 			check_cap_lane(tl, &t->cap_lanes[j]);
+		for (size_t j = 0; j < t->n_tso_lanes; j++)
+			check_tso_lane(tl, &t->tso_lanes[j]);
 		for (size_t j = 0; j < t->n_lanes; j++)
 			check_lane(tl, &t->lanes[j]);
 	}

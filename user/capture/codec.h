@@ -66,7 +66,7 @@ int code__put(struct buf *out, const struct tl_input *input);
 int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind, struct tl_input *ret_input);
 
 /* The header's JSON line. opts are checked and bounded when read. */
-char *header__make(const struct timeline_opts *opts, const char *version, const char *mode);
+char *capture_header__make(const struct timeline_opts *opts, const char *version, const char *mode);
 
 struct header {
 	struct timeline_opts opts;
@@ -74,6 +74,6 @@ struct header {
 	uint16_t kinds[TI_MAX]; /* the file's number of each kind; 0: it knows none such */
 };
 /* -EBADMSG, -ENOTSUP; prints nothing. ret_header->version is set if it could be read. */
-int header__parse(const char *json, struct header *ret_header);
+int capture_header__parse(const char *json, struct header *ret_header);
 
 #endif

@@ -52,8 +52,9 @@ static const struct {
 	OPTION(max_stacks, 1u << 22),
 	OPTION(start_ns, UINT64_C(1) << 62),
 	OPTION(start_unix_ns, UINT64_MAX),
+	OPTION(haskell_lanes, 1),
 };
-_Static_assert(sizeof(struct timeline_opts) == 56, "an option was added: list it above");
+_Static_assert(sizeof(struct timeline_opts) == 64, "an option was added: list it above");
 
 static void add_u64(cJSON *object, const char *name, uint64_t v)
 {
@@ -71,7 +72,7 @@ static uint64_t get_option(const struct timeline_opts *opts, size_t i)
 	return v;
 }
 
-char *header__make(const struct timeline_opts *opts, const char *version, const char *mode)
+char *capture_header__make(const struct timeline_opts *opts, const char *version, const char *mode)
 {
 	cJSON *root = cJSON_CreateObject(), *part;
 	char *text;
@@ -136,7 +137,7 @@ static int parse(const cJSON *root, struct header *h)
 	return 0;
 }
 
-int header__parse(const char *json, struct header *ret_header)
+int capture_header__parse(const char *json, struct header *ret_header)
 {
 	cJSON *root = cJSON_Parse(json);
 	int err;

@@ -423,7 +423,7 @@ static int begin(struct replay *r, FILE *in, const char *name)
 	int err = blocks__header(in, &json);
 
 	if (!err)
-		err = header__parse(json, &r->header);
+		err = capture_header__parse(json, &r->header);
 	free(json);
 	if (err == -ENOTSUP)
 		log_error("%s: made by safescoped %s, whose records are others; use that version",

@@ -111,7 +111,7 @@ void capture__take(void *ctx, const struct tl_input *input)
 static int put_header(struct capture *c, const struct timeline_opts *opts, const char *version,
 		      const char *mode)
 {
-	char *json = header__make(opts, version, mode), crc[16];
+	char *json = capture_header__make(opts, version, mode), crc[16];
 	struct buf text;
 	int err;
 

@@ -143,6 +143,8 @@ int session__finish(struct session *s)
 	end = time__monotonic_ns();
 	members__sweep(s);
 	kernel__drain(s->kernel, 0, session__on_record, s);
+	for (size_t i = 0; i < s->n_members; i++)
+		held__give(s, &s->members[i]);
 	err = kernel__sites(s->kernel, session__on_site, s);
 	if (!err)
 		err = kernel__threads(s->kernel, on_thread, s);

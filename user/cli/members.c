@@ -232,8 +232,8 @@ int members__attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->attach_ns = now;
-	if (m->ready)
-		bring_rows(s, m);
+	/* of one that begins: those of its executable and of the dynamic linker */
+	bring_rows(s, m);
 	/* the entry of an armed child is of the file: this one is of the process */
 	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
 	if (err) {
@@ -242,6 +242,7 @@ int members__attach(struct session *s, struct member *m, bool armed)
 	}
 	m->live = true;
 	s->n_live++;
+	s->n_starting += !m->ready;
 	/* not only when it is ready: the next one may begin before that */
 	if (!(m->program.flags & WIRE_PROC_TARGET))
 		kernel__learn(s->kernel, &m->program, info);
@@ -297,6 +298,8 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
 	timeline__update_target(s->tl, info);
 	bring_rows(s, m);
+	s->n_starting--;
+	held__give(s, m);
 	on_ready(s, m);
 }
 
@@ -330,8 +333,10 @@ void members__end(struct session *s, struct member *m, const char *how, uint64_t
 {
 	if (!m->live)
 		return;
+	held__give(s, m);
 	m->live = false;
 	s->n_live--;
+	s->n_starting -= !m->ready;
 	timeline__end_target(s->tl, m->pid, how, at_ns);
 	if (s->options->mode == MODE_PID)
 		return;

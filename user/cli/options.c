@@ -35,6 +35,7 @@ enum {
 	OPT_FORCE,
 	OPT_MAX_OVERHEAD,
 	OPT_WEIGHT,
+	OPT_LANES,
 	OPT_STACKS,
 	OPT_KERNEL_STACKS,
 	OPT_LIST,
@@ -56,6 +57,8 @@ static const struct argp_option argp_options[] = {
 	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
 	{"output", 'o', "PATH", 0,
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
+	{"lanes", OPT_LANES, "LIST", 0,
+	 "comma list of lanes to show: thread, capability, haskell (default thread,capability)", 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0, "what folded stacks count (default wall)", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
@@ -242,6 +245,36 @@ static void parse_stacks(struct argp_state *state, struct options *o, const char
 		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
 }
 
+static void parse_lanes(struct argp_state *state, struct options *o, const char *arg)
+{
+	static const struct {
+		const char *name;
+		unsigned bit;
+	} kinds[] = {
+		{"thread", EXPORT_LANES_THREAD},
+		{"capability", EXPORT_LANES_CAPABILITY},
+		{"haskell", EXPORT_LANES_HASKELL},
+	};
+	const char *p = arg;
+
+	o->lanes = 0;
+	for (;;) {
+		size_t len = strcspn(p, ",");
+		unsigned bit = 0;
+
+		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+			if (strlen(kinds[i].name) == len && !strncmp(kinds[i].name, p, len))
+				bit = kinds[i].bit;
+		if (!bit)
+			argp_error(state, "--lanes %.*s: thread, capability or haskell", (int)len,
+				   p);
+		o->lanes |= bit;
+		if (!p[len])
+			return;
+		p += len + 1;
+	}
+}
+
 static void check_capture(struct argp_state *state, struct options *o)
 {
 	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
@@ -311,6 +344,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'o':
 		o->output = arg;
+		break;
+	case OPT_LANES:
+		parse_lanes(state, o, arg);
 		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
@@ -408,6 +444,8 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
+	*ret_options = (struct options){.lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY,
+					.frequency_hz = 99,
+					.max_overhead_percent = 2};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

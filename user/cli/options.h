@@ -53,6 +53,7 @@ struct options {
 	bool force;
 	double max_overhead_percent;
 	enum export_weight weight;
+	unsigned lanes; /* EXPORT_LANES_… */
 	enum tl_stacks stacks;
 	bool kernel_stacks;
 	bool quiet;

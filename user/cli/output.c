@@ -192,6 +192,7 @@ int outputs__write(const struct outputs *outputs, const struct options *options,
 	const char *no_colour = getenv("NO_COLOR");
 	struct export_opts opts = {
 		.weight = options->weight,
+		.lanes = options->lanes,
 		.verbose = options->verbose > 0,
 		.width = output__terminal_width(STDOUT_FILENO),
 	};

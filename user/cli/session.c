@@ -76,11 +76,13 @@ static int open_kernel(struct session *s)
 		.max_overhead_percent = s->options->max_overhead_percent,
 		.features = &s->features,
 		.all = s->options->mode == MODE_SYSTEM,
+		.tsos = s->options->lanes & EXPORT_LANES_HASKELL,
 		.kernel_stacks = s->options->kernel_stacks,
 	};
 	const struct timeline_opts topts = {
 		.frequency_hz = s->options->frequency_hz,
 		.stacks = s->options->stacks,
+		.haskell_lanes = s->options->lanes & EXPORT_LANES_HASKELL,
 		.plumbing = s->options->verbose > 0,
 		.start_ns = time__monotonic_ns(),
 		.start_unix_ns = time__realtime_ns(),
@@ -213,12 +215,21 @@ static int open_all(struct session *s)
 
 /* ── running ─────────────────────────────────────────────────────────────────────────────── */
 
+void session__take_record(struct session *s, const void *record, size_t size)
+{
+	int err = timeline__record(s->tl, record, size);
+
+	if (err == -EBADMSG)
+		s->bad_records++;
+	else if (err == -ENOMEM && !s->record_err)
+		s->record_err = err;
+}
+
 int session__on_record(void *ctx, const void *record, size_t size)
 {
 	const struct wire_hdr *h = record;
 	struct session *s = ctx;
 	struct member *m;
-	int err;
 
 	if (h->type == WIRE_PROC_NEW) {
 		if (size >= sizeof(struct wire_proc_new))
@@ -231,11 +242,14 @@ int session__on_record(void *ctx, const void *record, size_t size)
 			m->retry_ns = 0;
 		return 0;
 	}
-	err = timeline__record(s->tl, record, size);
-	if (err == -EBADMSG)
-		s->bad_records++;
-	else if (err == -ENOMEM && !s->record_err)
-		s->record_err = err;
+	if (held__take(s, record, size))
+		return 0;
+	if (h->type == WIRE_EXEC) {
+		m = members__find_live(s, (pid_t)h->tgid);
+		if (m)
+			held__give(s, m);
+	}
+	session__take_record(s, record, size);
 	if (h->type == WIRE_EXEC) {
 		m = members__find_live(s, (pid_t)h->tgid);
 		if (m && s->options->mode == MODE_PID)
@@ -396,8 +410,10 @@ static void close_all(struct session *s)
 	capture__abort(s->capture, s->n_members > 0);
 	kernel__close(s->kernel);
 	timeline__free(s->tl);
-	for (size_t i = 0; i < s->n_members; i++)
+	for (size_t i = 0; i < s->n_members; i++) {
+		buf__free(&s->members[i].held);
 		target__free(s->members[i].target);
+	}
 	free(s->members);
 	free(s->candidates);
 	free(s->gone);

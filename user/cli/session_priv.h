@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include "base/base.h"
 #include "capture/capture.h"
 #include "command.h"
 #include "kernel/kernel.h"
@@ -29,6 +30,8 @@ struct member {
 	/* until it is ready */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries;
+	struct buf held;	      /* its records until then */
+	bool held_over;		      /* none are held any more */
 	uint64_t maps_due_ns;	      /* it has mapped code: when to read its maps again; 0: not */
 	uint64_t maps_read_ns;	      /* when that was last done */
 	struct wire_proc_new program; /* how it was told; ino 0: it was not */
@@ -71,6 +74,7 @@ struct session {
 	unsigned signals;     /* how many came */
 	bool stopped;	      /* by a signal */
 	int record_err;	      /* the first record that the timeline refused for want of memory */
+	size_t n_starting;    /* live members that are not ready */
 	uint64_t bad_records; /* records that contradicted themselves */
 };
 
@@ -78,6 +82,7 @@ struct session {
 
 /* Asks the outputs too: true once a signal says that it is enough. */
 bool session__signal_came(void *ctx);
+void session__take_record(struct session *s, const void *record, size_t size);
 int session__on_record(void *ctx, const void *record, size_t size);
 
 /* ── members.c ───────────────────────────────────────────────────────────────────────────── */
@@ -128,6 +133,13 @@ int mapped__fd(const struct session *s);
 uint64_t mapped__next_due(const struct session *s);
 /* Takes in what was mapped since, and reads the maps of members that it concerns. */
 void mapped__drain(struct session *s, uint64_t now);
+
+/* ── held.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/* True: the record was taken, and is given on later. */
+bool held__take(struct session *s, const void *record, size_t size);
+/* Gives on what is held of the member; from now on nothing is. */
+void held__give(struct session *s, struct member *m);
 
 /* ── ending.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -368,10 +368,10 @@ static uint64_t cost(const struct timeline *tl, const struct span *span)
 	       (stack.n ? EVENT_BYTES + 24 * (uint64_t)MIN(stack.n, STACK_FRAMES) : 0);
 }
 
-static int prepare(struct chrome *w)
+static int prepare(struct chrome *w, unsigned lanes)
 {
 	char grain[32];
-	int err = views__collect(w->tl, &w->views);
+	int err = views__collect(w->tl, lanes, &w->views);
 
 	if (err)
 		return err;
@@ -406,10 +406,9 @@ static int chrome__write(FILE *out, const struct timeline *tl, const struct expo
 	uint32_t n_targets = (uint32_t)timeline__n_targets(tl);
 	int err;
 
-	(void)opts;
 	if (!timeline__session(tl))
 		return -EINVAL;
-	err = prepare(&w);
+	err = prepare(&w, opts->lanes);
 	if (err)
 		return err;
 	fputs("{\"traceEvents\":[", out);

@@ -6,6 +6,7 @@
 #define SAFESCOPED_EXPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -13,7 +14,13 @@ struct timeline;
 
 enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES };
 
+/* Kinds of lanes. */
+#define EXPORT_LANES_THREAD	1U
+#define EXPORT_LANES_CAPABILITY 2U
+#define EXPORT_LANES_HASKELL	4U
+
 struct export_opts {
+	unsigned lanes; /* which are shown; 0: all that there are */
 	enum export_weight weight;
 	bool verbose;	/* -v: frames that are folded away by default, more rows */
 	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */
@@ -62,6 +69,9 @@ int table__new(size_t n_cols, struct table **ret_table);
 void table__free(struct table *t);
 /* A column's title, and a title over neighbouring columns of equal group ("" or NULL: none). */
 void table__column(struct table *t, size_t col, const char *title, const char *group, int flags);
+/* A table that is too wide leaves out the columns that are worth least, and says which; those of
+ * which nothing was said stay. */
+void table__worth(struct table *t, size_t col, uint64_t worth);
 /* Cells are added from left to right, row by row. Errors are kept until table__print. */
 void table__cell(struct table *t, const char *text);
 void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,17 +285,17 @@ static void add_own_cost(struct report *r, cJSON *target, const struct tl_target
 }
 
 static void add_target(struct report *r, cJSON *targets, const struct tl_session *session,
-		       const struct tl_target *t)
+		       const struct tl_target *t, unsigned lanes)
 {
 	cJSON *o = add_object(r, targets, NULL), *list;
 
 	add_identity(r, o, t);
 	list = add_array(r, o, "lanes");
-	for (size_t i = 0; i < t->n_lanes; i++)
+	for (size_t i = 0; lanes & EXPORT_LANES_THREAD && i < t->n_lanes; i++)
 		add_lane(r, list, session, &t->lanes[i]);
-	for (size_t i = 0; i < t->n_cap_lanes; i++)
+	for (size_t i = 0; lanes & EXPORT_LANES_CAPABILITY && i < t->n_cap_lanes; i++)
 		add_cap_lane(r, list, session, &t->cap_lanes[i]);
-	for (size_t i = 0; i < t->n_tso_lanes; i++)
+	for (size_t i = 0; lanes & EXPORT_LANES_HASKELL && i < t->n_tso_lanes; i++)
 		add_tso_lane(r, list, session, &t->tso_lanes[i]);
 	list = add_array(r, o, "safe_calls");
 	for (size_t i = 0; i < t->n_calls; i++)
@@ -343,14 +344,14 @@ static int json__write(FILE *out, const struct timeline *tl, const struct export
 	char *text = NULL;
 	int err = -ENOMEM;
 
-	(void)opts;
 	if (!session)
 		return -EINVAL;
 	root = cJSON_CreateObject();
 	add_session(&report, root, session);
 	targets = add_array(&report, root, "targets");
 	for (size_t i = 0; i < timeline__n_targets(tl); i++)
-		add_target(&report, targets, session, timeline__target(tl, i));
+		add_target(&report, targets, session, timeline__target(tl, i),
+			   opts->lanes ? opts->lanes : UINT_MAX);
 	if (!report.failed)
 		text = cJSON_Print(root);
 	if (text) {

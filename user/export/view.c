@@ -109,13 +109,15 @@ static int add(struct views *views, const struct lane_view *view)
 	return err;
 }
 
-static int add_target(struct views *views, const struct tl_target *target, uint32_t no)
+static int add_target(struct views *views, const struct tl_target *target, uint32_t no,
+		      unsigned lanes)
 {
 	struct lane_view view = {.target = target, .target_no = no};
 	int err = 0;
 
 	view.kind = LANE_CAPABILITY;
-	for (size_t i = 0; !err && i < target->n_cap_lanes; i++) {
+	for (size_t i = 0; !err && lanes & EXPORT_LANES_CAPABILITY && i < target->n_cap_lanes;
+	     i++) {
 		view.cap = &target->cap_lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.cap->n_stretches;
@@ -124,7 +126,7 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 	}
 	view.cap = NULL;
 	view.kind = LANE_THREAD;
-	for (size_t i = 0; !err && i < target->n_lanes; i++) {
+	for (size_t i = 0; !err && lanes & EXPORT_LANES_THREAD && i < target->n_lanes; i++) {
 		view.thread = &target->lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.thread->n_stretches;
@@ -133,7 +135,7 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 	}
 	view.thread = NULL;
 	view.kind = LANE_HASKELL;
-	for (size_t i = 0; !err && i < target->n_tso_lanes; i++) {
+	for (size_t i = 0; !err && lanes & EXPORT_LANES_HASKELL && i < target->n_tso_lanes; i++) {
 		view.tso = &target->tso_lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.tso->n_stretches;
@@ -169,7 +171,7 @@ static void widen(void *ctx, const struct span *span)
 	views->end_ns = MAX(views->end_ns, span->end_ns);
 }
 
-int views__collect(const struct timeline *tl, struct views *ret_views)
+int views__collect(const struct timeline *tl, unsigned lanes, struct views *ret_views)
 {
 	const struct tl_session *session = timeline__session(tl);
 	struct views views = {.start_ns = session->start_ns, .end_ns = session->end_ns};
@@ -177,7 +179,7 @@ int views__collect(const struct timeline *tl, struct views *ret_views)
 
 	views.end_ns = MAX(views.end_ns, views.start_ns);
 	for (size_t t = 0; !err && t < timeline__n_targets(tl); t++)
-		err = add_target(&views, timeline__target(tl, t), (uint32_t)t);
+		err = add_target(&views, timeline__target(tl, t), (uint32_t)t, lanes ? lanes : ~0U);
 	if (err) {
 		views__free(&views);
 		return err;

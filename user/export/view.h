@@ -33,7 +33,8 @@ struct views {
 	struct view_label *labels;
 };
 
-int views__collect(const struct timeline *tl, struct views *ret_views);
+/* `lanes`: EXPORT_LANES_…; 0: all. */
+int views__collect(const struct timeline *tl, unsigned lanes, struct views *ret_views);
 void views__free(struct views *views);
 
 /* A stretch of any lane. */

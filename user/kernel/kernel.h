@@ -55,6 +55,7 @@ struct kernel_opts {
 	 * is told by WIRE_PROC_NEW.
 	 */
 	bool all;
+	bool tsos;	    /* tell which Haskell thread runs (WIRE_TSO) */
 	bool kernel_stacks; /* kernel frames on top of stacks */
 };
 

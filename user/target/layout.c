@@ -91,6 +91,9 @@ int layout__find(const char *version, bool threaded, bool profiled, enum layout_
 	if (!best || (int)best->noclk != (int)variant)
 		return -ENOENT;
 	*ret_layout = best->layout;
+	/* rts/include/rts/storage/TSO.h, 9.6 and later: bound, cap, trec, label */
+	if (version__compare(&want, &(struct version){{9, 6, 0, 0}}) >= 0)
+		ret_layout->wire.tso_label = best->layout.wire.tso_bound + 24;
 	*ret_known = at_or_below && version__compare(&below, &want) == 0;
 	return 0;
 }

@@ -35,6 +35,9 @@
 #define TL_MAX_ADDRS	 (1U << 20) /* distinct addresses of one target that are named */
 #define TL_MAX_GCS	 (1U << 20)
 #define TL_MAX_NOTES	 (1U << 16)
+#define TL_MAX_TSOS	 (1U << 20)
+#define TL_MAX_FLOWS	 (1U << 18)
+#define TL_MAX_POINTS	 (1U << 18)
 #define TL_MAX_CCS	 (1U << 18) /* cost-centre stacks of one target */
 #define TL_MAX_CCS_DEPTH 1024
 #define TL_MAX_NESTED	 64 /* safe calls within each other that a lane follows */
@@ -234,6 +237,21 @@ struct cap_note {
 	uint32_t n;
 };
 
+/* A Haskell thread that was seen. */
+struct tso_info {
+	UT_hash_handle hh;
+	uint64_t id;
+	const char *label;
+	bool bound;
+};
+
+/* It was seen to run no more at `ns`, for that reason (why_blocked). */
+struct tso_note {
+	uint64_t tso, ns;
+	uint16_t why; /* WIRE_TSO_UNKNOWN */
+	bool ended;
+};
+
 /* What is added up while lanes are made. */
 struct unsafe_key {
 	uint32_t function, caller;
@@ -243,11 +261,15 @@ struct unsafe_entry {
 	struct unsafe_key key;
 	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
 };
+struct stack_sum {
+	uint64_t ns, samples;
+	uint32_t stack;
+};
 struct sums {
 	bool gc_sync_known; /* held_up_gc_ns was looked for */
 	struct unsafe_entry *unsafes;
-	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
-	size_t ns_cap, samples_cap, n_stacks;
+	struct stack_sum *stacks; /* on the CPU only */
+	size_t n_stacks, stacks_cap;
 };
 
 #define TL_WHERES (WIRE_WHERE_NOT_READY + 1)
@@ -280,6 +302,7 @@ struct target_state {
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
 	size_t n_threads;
+	uint64_t dropped_threads, dropped_ns; /* had ended; have no lanes */
 	struct addr_name *addrs;
 	struct site *sites, **site_v;
 	size_t n_sites, sites_cap;
@@ -301,6 +324,17 @@ struct target_state {
 	struct findings findings;
 	struct tl_cap_lane *cap_lanes;
 	struct tl_gc_event *gc_events;
+	struct tso_info *tso_infos;
+	struct tso_note *tso_notes; /* while records come, in their order */
+	size_t n_tso_notes, tso_notes_cap;
+	struct tl_tso_lane *tso_lanes;
+	size_t n_tso_lanes;
+	struct tl_flow *flows;
+	size_t n_flows, flows_cap;
+	struct tl_point *queued; /* Haskell threads in run queues, at ticks */
+	size_t n_queued, queued_cap;
+	struct tl_point *in_flight;
+	struct tl_counter *counters_v;
 };
 
 /* Frames that need no namer. */
@@ -485,6 +519,18 @@ int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabl
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void caps__free(struct target_state *tg);
 
+/* ── Haskell threads (tsos.c), calls as ways (flow.c) ────────────────────────────────────── */
+
+int tsos__record(struct timeline *tl, struct target_state *tg, const struct wire_tso *rec);
+int tsos__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
+void tsos__free(struct target_state *tg);
+
+int flow__add(struct target_state *tg, pid_t tid, const struct ev *ev);
+int flow__queued(struct target_state *tg, uint64_t ns, uint64_t queued);
+/* After the threads' lanes. */
+int flow__build(struct target_state *tg);
+void flow__free(struct target_state *tg);
+
 /* ── why a thread was off the CPU (off.c) ────────────────────────────────────────────────── */
 
 /* NULL: no such system call. */
@@ -505,10 +551,21 @@ int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, ui
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */
 int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
-int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
+int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *sums);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── memory (bounded.c) ──────────────────────────────────────────────────────────────────── */
+
+void thread__free(struct thread *th);
+/* No more room than it needs: it has ended, or its records are gone. */
+void thread__fit(struct thread *th);
+/* Of ended threads beyond a number the lanes of those that did least; after folding. */
+int threads__drop(struct timeline *tl);
+int threads__tell_dropped(struct timeline *tl, struct target_state *tg);
+/* Its picture is made: what it was made of goes. */
+void target__made(struct target_state *tg);
 
 /* ── inputs (inputs.c tells what these took) ─────────────────────────────────────────────── */
 

@@ -202,6 +202,8 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	ev.cap = TL_NO_CAP;
 	raw.site = rec.site;
 	err = stack__take(tl, tg, &raw, &ev);
+	if (!err)
+		err = flow__add(tg, th->tid, &ev);
 	return err ? err : keep(tl, tg, &th->calls, &ev);
 }
 
@@ -211,6 +213,14 @@ static int take_gc(struct target_state *tg, const struct view *view)
 	int err = fixed_part(view, &rec, sizeof(rec));
 
 	return err ? err : gcs__record(tg, &rec);
+}
+
+static int take_tso(struct timeline *tl, struct target_state *tg, const struct view *view)
+{
+	struct wire_tso rec;
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	return err ? err : tsos__record(tl, tg, &rec);
 }
 
 static void take_name(struct thread *th, const char comm[16])
@@ -235,6 +245,7 @@ static int take_event(struct timeline *tl, struct target_state *tg, struct threa
 		take_name(th, rec->comm);
 		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
 						  rec->short_blocked_ns, rec->short_runnable_ns};
+		thread__fit(th);
 		return 0;
 	case WIRE_EXEC:
 		return input__end_target(tl, tg->pub.pid, "exec", rec->h.ns);
@@ -272,6 +283,7 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 		[WIRE_EXEC] = sizeof(struct wire_thread_event),
 		[WIRE_PROC_EXIT] = sizeof(struct wire_thread_event),
 		[WIRE_GC] = sizeof(struct wire_gc),
+		[WIRE_TSO] = sizeof(struct wire_tso),
 	};
 
 	return h->type < ARRAY_SIZE(least) && least[h->type] && h->size <= size &&
@@ -283,7 +295,7 @@ static int take_tick(struct target_state *tg, const struct view *view)
 {
 	struct wire_tick_cap cap;
 	struct wire_tick rec;
-	uint64_t disabled = 0;
+	uint64_t disabled = 0, queued = 0;
 	uint32_t id;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
@@ -295,6 +307,7 @@ static int take_tick(struct target_state *tg, const struct view *view)
 		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
 		if (cap.disabled && cap.no < 64)
 			disabled |= 1ULL << cap.no;
+		queued += cap.queued;
 		err = ccs__get(tg, cap.cccs, &id);
 		if (err)
 			return err;
@@ -303,7 +316,8 @@ static int take_tick(struct target_state *tg, const struct view *view)
 	if (!rec.enabled || rec.enabled >= TL_MAX_CAPS)
 		return 0;
 	tg->pub.capabilities = rec.enabled;
-	return caps__note(tg, rec.h.ns, rec.enabled, disabled);
+	err = flow__queued(tg, rec.h.ns, queued);
+	return err ? err : caps__note(tg, rec.h.ns, rec.enabled, disabled);
 }
 
 int input__record(struct timeline *tl, const void *rec, size_t size)
@@ -334,6 +348,8 @@ int input__record(struct timeline *tl, const void *rec, size_t size)
 		return take_tick(tg, &view);
 	if (h.type == WIRE_GC)
 		return take_gc(tg, &view);
+	if (h.type == WIRE_TSO)
+		return take_tso(tl, tg, &view);
 	err = thread_of(tg, &h, &th);
 	if (err)
 		return err;

@@ -111,13 +111,7 @@ static void free_threads(struct target_state *tg)
 	HASH_CLEAR(hh, tg->threads);
 	for (; th; th = next) {
 		next = th->next;
-		free(th->samples.v);
-		free(th->offs.v);
-		free(th->calls.v);
-		free(th->final);
-		free(th->stretches);
-		off__free(th);
-		free(th);
+		thread__free(th);
 	}
 }
 
@@ -146,6 +140,8 @@ static void free_target(struct target_state *tg)
 	free(tg->gcs);
 	free(tg->gc_events);
 	caps__free(tg);
+	tsos__free(tg);
+	flow__free(tg);
 	free(tg->lanes);
 	free(tg->prior);
 	sums__free(&tg->sums);
@@ -443,6 +439,10 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	if (!err)
 		err = gcs__build(tl, tg);
 	if (!err)
+		err = tsos__build(tl, tg, end_ns, max_stretches);
+	if (!err)
+		err = flow__build(tg);
+	if (!err)
 		err = sums__functions(tl, tg, &tg->sums);
 	if (!err)
 		err = sums__unsafe_calls(tl, tg, &tg->sums);
@@ -458,6 +458,9 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	err = findings__make(tl, &tg->pub, &tg->findings);
 	tg->pub.findings = tg->findings.v;
 	tg->pub.n_findings = tg->findings.n;
+	if (!err)
+		err = threads__tell_dropped(tl, tg);
+	target__made(tg);
 	return err;
 }
 
@@ -488,6 +491,8 @@ int tl__fold(struct timeline *tl)
 		for (th = tg->thread_list; !err && th; th = th->next)
 			err = lane__fold(tl, tg, th, max);
 	}
+	if (!err)
+		err = threads__drop(tl);
 	log_debug("timeline: %zu of %zu records became stretches", before - tl->n_records, before);
 	return err;
 }

@@ -55,6 +55,7 @@ struct timeline_opts {
 	size_t max_stacks;    /* distinct stacks; default 2^20 */
 	uint64_t start_ns;    /* CLOCK_MONOTONIC; default: now */
 	uint64_t start_unix_ns;
+	bool haskell_lanes; /* of Haskell threads, too */
 };
 
 struct timeline;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which Haskell thread an OS thread runs, told when that changes: the new one's label, and why the
+ * old one stopped. Only where somebody asks for Haskell threads. Between two samples, safe calls
+ * and switches an OS thread may run others that nobody sees.
+ */
+#ifndef SAFESCOPED_TSO_BPF_H
+#define SAFESCOPED_TSO_BPF_H
+
+#include "maps.bpf.h"
+
+/*
+ * The label, an StgArrBytes (header, bytes, words) without a NUL, since GHC 9.6
+ * (rts/include/rts/storage/TSO.h).
+ */
+SS_INLINE void tso_label(const struct wire_target *t, u64 tso, struct wire_tso *rec)
+{
+	u32 header = t->flags & WIRE_TARGET_PROFILED ? 24 : 8;
+	u64 label = 0, bytes = 0;
+	u32 n;
+
+	if (!t->layout.tso_label || mem_u64(0, &label, tso + t->layout.tso_label) || !label ||
+	    mem_u64(0, &bytes, label + header))
+		return;
+	n = bytes < sizeof(rec->label) - 1 ? bytes : sizeof(rec->label) - 1;
+	ss_barrier(n);
+	n &= sizeof(rec->label) - 1;
+	if (n)
+		mem_read(0, rec->label, n, label + header + 8);
+}
+
+/* What became of the one that ran before, as long as the collector has not moved it. */
+SS_INLINE void tso_left(const struct wire_target *t, const struct wire_thread *seen,
+			struct wire_tso *rec)
+{
+	const struct wire_layout *l = &t->layout;
+	u64 id = 0, why = 0, what = 0;
+
+	rec->left_id = seen->last_tso_id;
+	if (!rec->left_id || mem_uint(0, &id, seen->last_tso + l->tso_id, l->tso_id_size) ||
+	    id != rec->left_id ||
+	    mem_uint(0, &why, seen->last_tso + l->tso_why_blocked, l->tso_why_size) ||
+	    mem_uint(0, &what, seen->last_tso + l->tso_stackobj + 8, 2))
+		return;
+	rec->left_why = why;
+	rec->left_what_next = what;
+}
+
+/* `s`: a scratch slot that is the caller's. */
+SS_INLINE void tso_note(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			const struct wire_rts *rts, u32 tgid, u32 tid, u64 now)
+{
+	struct wire_tso *rec = (struct wire_tso *)s->rec;
+	u64 id = rts->tso ? rts->tso_id : 0;
+
+	if (!follow_tsos || id == seen->last_tso_id)
+		return;
+	__builtin_memset(rec, 0, sizeof(*rec));
+	fill_header(&rec->h, WIRE_TSO, now, tgid, tid);
+	rec->h.size = sizeof(*rec);
+	rec->id = id;
+	rec->bound = id && rts->bound;
+	rec->left_why = WIRE_TSO_UNKNOWN;
+	tso_left(t, seen, rec);
+	if (id)
+		tso_label(t, rts->tso, rec);
+	seen->last_tso = rts->tso;
+	seen->last_tso_id = id;
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+}
+
+#endif

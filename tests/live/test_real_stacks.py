@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whole stacks of real programs, stripped as Debian ships them: a web server under load and a
+converter at a large document."""
+
+import random
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+
+from harness import Skip, Target, check, run
+
+# Of all samples in threads of the target.
+WHOLE = 0.98
+
+
+def installed(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} IS NOT INSTALLED: scripts/install-deps --test brings it")
+    return path
+
+
+def whole(t, least, pid=None):
+    s = t.report().target(pid)["stacks"]
+    check(s["samples"] >= least, f"only {s['samples']} samples: {s}")
+    good = s["complete"] + s["elided"]
+    check(good >= WHOLE * s["samples"], f"{good} of {s['samples']} samples are complete: {s}")
+    check(s["haskell_complete"] >= 0.995 * s["haskell_samples"], f"{s}")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Client(threading.Thread):
+    """Asks for one page after the other."""
+
+    def __init__(self, url):
+        super().__init__(daemon=True)
+        self.url, self.stop, self.answers, self.failed = url, False, 0, None
+
+    def get(self):
+        with urllib.request.urlopen(self.url, timeout=30) as answer:
+            return answer.read()
+
+    def run(self):
+        try:
+            while not self.stop:
+                check(b"expenses:food" in self.get(), "hledger-web answers something else")
+                self.answers += 1
+        except Exception as e:  # for the test's own thread to tell
+            self.failed = e
+
+
+def test_hledger_web(t):
+    path = installed("hledger-web")
+    journal = t.dir / "test.journal"
+    journal.write_text("".join(f"2020-{m:02}-{d:02} shop\n  expenses:food  {d}.50\n  assets:cash\n\n"
+                               for m in range(1, 13) for d in range(1, 29)))
+    port = free_port()
+    server = Target([path, "-f", journal, "--serve", "--port", str(port)], ready=None)
+    t.started.append(server)
+    threading.Thread(target=lambda: server.lines.all(120), daemon=True).start()
+    clients = [Client(f"http://127.0.0.1:{port}/journal") for _ in range(2)]
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            clients[0].get()
+            break
+        except OSError:
+            check(time.monotonic() < deadline, "hledger-web does not answer")
+            time.sleep(0.2)
+    session = t.session("--pid", server.pid, "-d", "8", "-v", "-F", "499", "-f", "json,folded", "-o", t.stem)
+    session.wait_attached()
+    for client in clients:
+        client.start()
+    check(session.wait() == 0, f"{session.err.seen}")
+    for client in clients:
+        client.stop = True
+        client.join(40)
+        check(not client.failed and client.answers > 5, f"{client.answers} answers, then {client.failed}")
+    whole(t, 1000, server.pid)
+
+
+def document(path):
+    """Some megabytes of what makes a reader of Markdown work."""
+    chance = random.Random(1)
+    words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor".split()
+    with open(path, "w") as f:
+        for i in range(250):
+            extras = ["", "", "*x*", f" [l](http://e.org/{i})", " `c`", f"[^{i}]"]
+            f.write(f"# Heading {i}\n\n")
+            for _ in range(3):
+                f.write(" ".join(chance.choice(words) + chance.choice(extras) for _ in range(40)) + "\n\n")
+            f.write("| a | b |\n|---|---|\n| 1 | 2 |\n\n- one\n    - two\n\n"
+                    f"```haskell\nmain = print {i}\n```\n\n[^{i}]: a note\n\n")
+
+
+def test_pandoc(t):
+    path = installed("pandoc")
+    source = t.dir / "large.md"
+    document(source)
+    command = [path, "-f", "markdown", "-t", "html", "-o", t.dir / "large.html", source]
+    session = t.session("-v", "-F", "499", "-f", "json,folded", "-o", t.stem, "--", *command)
+    check(session.wait(120) == 0, f"{session.err.seen}")
+    check((t.dir / "large.html").stat().st_size > 100000, "pandoc made nothing")
+    whole(t, 1000)
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Haskell threads' lanes, safe calls as ways between capabilities, and the curves. */
+#include "test_timeline_kit.h"
+
+static void kit_tsos(struct kit *kit)
+{
+	const struct timeline_opts opts = {.haskell_lanes = true};
+
+	kit_new_opts(kit, &opts);
+}
+
+static const struct tl_tso_lane *tso_of(const struct tl_target *t, uint64_t tso)
+{
+	for (size_t i = 0; i < t->n_tso_lanes; i++)
+		if (t->tso_lanes[i].tso == tso)
+			return &t->tso_lanes[i];
+	fail_msg("no lane of Haskell thread %llu", (unsigned long long)tso);
+	return NULL;
+}
+
+static void check_tso_stretch(const struct tl_tso_lane *lane, size_t i, uint64_t start,
+			      uint64_t end, enum tl_tso_state state, uint32_t cap)
+{
+	assert_true(i < lane->n_stretches);
+	assert_string_equal(tso_state__name((enum tl_tso_state)lane->stretches[i].state),
+			    tso_state__name(state));
+	assert_int_equal(lane->stretches[i].start_ns, start);
+	assert_int_equal(lane->stretches[i].end_ns, end);
+	assert_int_equal(lane->stretches[i].cap, cap);
+}
+
+static union rec *of_tso(union rec *r, uint64_t tso)
+{
+	struct wire_rts *rts = r->h.type == WIRE_SAMPLE ? &r->sample.rts
+			       : r->h.type == WIRE_OFF	? &r->off.rts
+							: &r->call.rts;
+
+	rts->tso = 0x1000;
+	rts->tso_id = tso;
+	return r;
+}
+
+static void put_tso(struct kit *kit, pid_t tid, uint64_t ns, uint64_t id, const char *label,
+		    uint64_t left, unsigned why)
+{
+	union {
+		union rec r;
+		struct wire_tso tso;
+	} u;
+
+	rec_head(&u.r, WIRE_TSO, tid, ns, sizeof(u.tso));
+	u.tso.id = id;
+	u.tso.left_id = left;
+	u.tso.left_why = (uint16_t)why;
+	u.tso.bound = id == 5;
+	snprintf(u.tso.label, sizeof(u.tso.label), "%s", label);
+	put(kit, &u.r);
+}
+
+static void hs_sample(struct kit *kit, pid_t tid, uint64_t ns, uint64_t tso)
+{
+	union rec r;
+
+	put(kit, of_tso(mk_sample(&r, tid, ns, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP), tso));
+}
+
+/* 5 runs, blocks on an MVar, and runs again on another OS thread and capability. */
+static void test_states(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_tso_lane *lane;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0 + 50000));
+	put_tso(&kit, 7, T0 + 1000, 5, "five", 0, 0);
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	hs_sample(&kit, 7, T0 + 19000, 6);
+	put_tso(&kit, 7, T0 + 19000, 6, "", 5, 1);
+	put_tso(&kit, 8, T0 + 51000, 5, "five", 0, 0);
+	mk_sample(&r, 8, T0 + 51000, WIRE_WHERE_HASKELL, CFN(3), CIP(CFN(3)), CALLED(HS(1)), STOP);
+	r.sample.rts.cap_no = 0;
+	put(&kit, of_tso(&r, 5));
+	put(&kit, of_tso(mk_call(&r, 8, T0 + 60000, T0 + 80000, SITE(1), RET(HS(1)), STOP), 5));
+	mk_off(&r, 8, T0 + 81000, T0 + 85000, T0 + 85000, WIRE_WHERE_RESUMING, STOP);
+	put(&kit, of_tso(&r, 5));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 40000));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 85000));
+	finish(&kit);
+	lane = tso_of(timeline__target(kit.tl, 0), 5);
+	assert_string_equal(lane->label, "five");
+	assert_true(lane->bound);
+	check_tso_stretch(lane, 0, T0, T0 + 10000, HS_RUNNING, 1);
+	check_tso_stretch(lane, 1, T0 + 10000, T0 + 50000, HS_BLOCKED_MVAR, UINT32_MAX);
+	check_tso_stretch(lane, 2, T0 + 50000, T0 + 60000, HS_UNSAFE_CALL, 0);
+	check_tso_stretch(lane, 3, T0 + 60000, T0 + 80000, HS_SAFE_CALL, UINT32_MAX);
+	/* in resumeThread, and asleep in it */
+	assert_int_equal(lane->states_ns[HS_RUNNABLE], 5000);
+	assert_int_equal(lane->end_ns, T0 + 85000);
+	assert_string_equal(tso_of(timeline__target(kit.tl, 0), 6)->label, "");
+	timeline__free(kit.tl);
+}
+
+/* What nothing tells is not known; what its OS thread tells is used. */
+static void test_between(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_tso_lane *lane;
+
+	(void)state;
+	kit_tsos(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	hs_sample(&kit, 7, T0 + 3000, 6);
+	hs_sample(&kit, 7, T0 + 5000, 5);
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 6000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 8000));
+	hs_sample(&kit, 7, T0 + 9000, 5);
+	mk_off(&r, 7, T0 + 10000, T0 + 20000, T0 + 20000, WIRE_WHERE_NO_CAP, STOP);
+	put(&kit, &r);
+	hs_sample(&kit, 7, T0 + 21000, 5);
+	/* 5 blocks in STM, and that is how the session ends; 6 came to its end */
+	put_tso(&kit, 7, T0 + 22000, 0, "", 5, 6);
+	put(&kit, mk_off(&r, 7, T0 + 22000, 0, END, WIRE_WHERE_NO_CAP, STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
+	finish(&kit);
+	lane = tso_of(timeline__target(kit.tl, 0), 5);
+	check_tso_stretch(lane, 0, T0, T0 + 2000, HS_RUNNING, 1);
+	check_tso_stretch(lane, 1, T0 + 2000, T0 + 4000, HS_UNKNOWN, UINT32_MAX);
+	check_tso_stretch(lane, 2, T0 + 4000, T0 + 6000, HS_RUNNING, 1);
+	check_tso_stretch(lane, 3, T0 + 6000, T0 + 8000, HS_GC, UINT32_MAX);
+	check_tso_stretch(lane, 4, T0 + 8000, T0 + 10000, HS_RUNNING, 1);
+	check_tso_stretch(lane, 5, T0 + 10000, T0 + 20000, HS_BLOCKED_OTHER, UINT32_MAX);
+	check_tso_stretch(lane, 6, T0 + 20000, T0 + 22000, HS_RUNNING, 1);
+	check_tso_stretch(lane, 7, T0 + 22000, END, HS_BLOCKED_STM, UINT32_MAX);
+	assert_int_equal(tso_of(timeline__target(kit.tl, 0), 6)->end_ns, T0 + 4000);
+	timeline__free(kit.tl);
+}
+
+static void test_not_asked_for(void **state)
+{
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	hs_sample(&kit, 7, T0 + 1000, 5);
+	put_tso(&kit, 7, T0 + 1000, 5, "five", 4, 1);
+	assert_int_equal(finish(&kit)->n_tso_lanes, 0);
+	timeline__free(kit.tl);
+}
+
+static void test_flows(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+	const struct tl_counter *c;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	mk_call(&r, 7, T0 + 10000, T0 + 30000, SITE(1), RET(HS(1)), STOP);
+	r.call.rts.cap_no = 1;
+	put(&kit, of_tso(&r, 5));
+	put(&kit, mk_off(&r, 7, T0 + 31000, T0 + 35000, T0 + 36000, WIRE_WHERE_RESUMING, STOP));
+	hs_sample(&kit, 7, T0 + 38000, 5);
+	mk_call(&r, 8, T0 + 20000, T0 + 40000, SITE(2), RET(HS(1)), STOP);
+	r.call.rts.cap_no = 0;
+	put(&kit, of_tso(&r, 6));
+	rec_head(&r, WIRE_TICK, 99, T0 + 50000, sizeof(r.tick) + 2 * sizeof(struct wire_tick_cap));
+	r.tick.ncaps = r.tick.enabled = 2;
+	r.tick.caps[0].queued = 3;
+	r.tick.caps[1].queued = 4;
+	put(&kit, &r);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 40000));
+	t = finish(&kit);
+	assert_int_equal(t->n_flows, 2);
+	assert_int_equal(t->flows[0].tid, 7);
+	assert_int_equal(t->flows[0].tso, 5);
+	assert_string_equal(t->flows[0].function, "c1");
+	assert_int_equal(t->flows[0].cap_from, 1);
+	assert_int_equal(t->flows[0].cap_to, 1);
+	assert_int_equal(t->flows[0].start_ns, T0 + 10000);
+	assert_int_equal(t->flows[0].end_ns, T0 + 30000);
+	assert_int_equal(t->flows[0].back_ns, T0 + 36000);
+	assert_int_equal(t->flows[1].cap_from, 0);
+	assert_true(t->flows[1].cap_to == UINT32_MAX);
+	assert_int_equal(t->flows[1].back_ns, 0);
+	assert_int_equal(t->n_counters, 2);
+	c = &t->counters[0];
+	assert_int_equal(c->kind, TC_RUNNABLE);
+	assert_int_equal(c->n_points, 1);
+	assert_int_equal(c->points[0].value, 7);
+	c = &t->counters[1];
+	assert_int_equal(c->kind, TC_SAFE_CALLS);
+	assert_int_equal(c->max_value, 2);
+	assert_int_equal(c->last_value, 0);
+	assert_int_equal(c->n_points, 4);
+	assert_int_equal(c->points[1].ns, T0 + 20000);
+	assert_int_equal(c->points[1].value, 2);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_not_asked_for),
+		cmocka_unit_test(test_flows),
+	};
+
+	return cmocka_run_group_tests_name("timeline_tsos", tests, NULL, NULL);
+}
