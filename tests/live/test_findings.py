@@ -3,7 +3,7 @@
 """Findings: that a program's own mistakes are told, with numbers that the program itself measured,
 and that a program without any is told nothing."""
 
-from harness import cases, check, check_near, profile_run, run
+from harness import Skip, cases, check, check_near, profile_run, run
 
 ALWAYS = ("--max-overhead", "1000")
 # The truth of a machine that others load, and no fault of the program's.
@@ -43,6 +43,18 @@ def test_gc_held_up(t, way):
     check_near("held_up_gc_ns", held, truth["waited_ns"], 0.05 * truth["waited_ns"])
 
 
+def test_gc_held_up_by_a_loop(t):
+    """Haskell code that allocates nothing hears of no collection until it is done."""
+    truth, report, _ = profile_run(t, "Holdup", "loop", rts=("-N2",), options=ALWAYS)
+    check(truth["holds"] == 2, f"the test program itself is wrong: {truth}")
+    finding = the_one(report, "haskell_held_up_gc")
+    # The loop's time without a CPU is not its fault, and is left out; and it may have run for a
+    # while before a collection was asked for.
+    check(0.4 * truth["held_cpu_ns"] <= finding["ns"] <= 1.1 * truth["held_cpu_ns"],
+          f"GC waited {finding['ns']}, the program says {truth}")
+    says(finding, "for capability 1", "Main.", "-fno-omit-yields")
+
+
 @cases("thr.stripped", "thr_p.stripped", "dyn")
 def test_held_up_without_symbols(t, way):
     """Nothing marks collections (libHSrts.so does not export what would); that the call slept with its capability in hand is seen all the same."""
@@ -72,7 +84,7 @@ def test_hot_safe_call(t, way):
     calls = 300000
     truth, report, _ = profile_run(t, "NullCall", 20, calls, way=way, options=ALWAYS)
     finding = the_one(report, "safe_call_overhead")
-    says(finding, "null_call", "`unsafe`", "calibrated", "less than 0.5 µs")
+    says(finding, "null_call", "`unsafe`", "calibrated")
     # The constant is a machine's; this one's is measured by the program before the session.
     each = truth["safe_ns"] - truth["unsafe_ns"]
     check(0.2 * each * calls <= finding["ns"] <= 5 * each * calls,
@@ -83,6 +95,8 @@ def test_hot_safe_call(t, way):
 def test_hot_safe_call_within_the_budget(t):
     """The call probes come off, and are tried again now and then: what they saw is enough."""
     _, report, _ = profile_run(t, "NullCall", 20, 30000000)
+    if report.call("null_call")["calls"] < 60000:
+        raise Skip("the machine is so busy that the program hardly ran while its calls were counted")
     says(the_one(report, "safe_call_overhead"), "null_call", "at least")
 
 

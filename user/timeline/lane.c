@@ -162,11 +162,19 @@ static uint64_t tso_of(struct builder *b, const struct piece *p)
 static int emit(struct builder *b, const struct piece *p)
 {
 	uint64_t ns = p->end > b->cursor ? p->end - b->cursor : 0;
+	struct piece own;
 	uint32_t stack;
 	int err;
 
 	if (!ns && !p->samples)
 		return 0;
+	if (b->th->collects) {
+		own = *p;
+		own.state = p->state == ST_FOREIGN_CPU	     ? ST_GC_WORK
+			    : p->state == ST_FOREIGN_BLOCKED ? ST_GC_WAIT
+							     : p->state;
+		p = &own;
+	}
 	err = stack__compose(b->tl, b->tg, p->state, p->ev, &stack);
 	if (!err)
 		err = account(b, p, stack, ns);
@@ -429,12 +437,20 @@ static int emit_on(struct builder *b, uint64_t end, const struct ev *off)
 
 /* ── off the CPU ─────────────────────────────────────────────────────────────────────────── */
 
+static bool was_ready(const struct thread *th, const struct ev *off)
+{
+	return off == th->offs.v && !off->wake_ns && th->has_start &&
+	       !(th->at_start.flags & EV_SLEEPS);
+}
+
 static uint64_t wake_time(const struct builder *b, const struct ev *off, uint64_t end)
 {
 	uint64_t wake = off->wake_ns;
 
-	/* A new thread is ready from the first; a preempted one never ceased to be. */
-	if ((off->flags & EV_RUNNABLE) || ((off->flags & EV_NEVER_SEEN) && b->th->born))
+	/* A new thread is ready from the first; a preempted one never ceased to be, and so one that
+	 * the first snapshot found ready, whose next sign is that it is switched in. */
+	if ((off->flags & EV_RUNNABLE) ||
+	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b->th, off))))
 		return b->cursor;
 	if (!wake)
 		return end;
