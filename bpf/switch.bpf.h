@@ -54,6 +54,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	walk_unprobe(0, &s->regs);
 	if (kernel_stacks)
 		kstack_put(ctx, s, &g);
 	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, &s->regs);

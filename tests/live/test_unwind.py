@@ -7,19 +7,19 @@ import re
 from harness import SLOWNESS, cases, check, profile_run, run
 
 MODES = ("alloc", "stm", "exc", "deep", "gmp", "lazy")
-WAYS = ("v", "thr", "thr_p", "dyn")
+WAYS = ("v", "thr", "p", "thr_p", "dyn")
 # As often as not a sample would hit one of these between two instructions; elsewhere none may be.
 # An emulated processor is as long over a program's last moments as over many samples: the dynamic
 # linker's destructors have no unwind rows, and a process that exits has no memory to read any more.
 ENOUGH = 0.995 if SLOWNESS == 1 else 0.98
 
 
-def whole(report, enough=ENOUGH):
+def whole(report, enough=ENOUGH, samples=300):
     s = report.target()["stacks"]
     parts = (s["complete"] + s["elided"] + s["gap"] + s["truncated"] + s["none"]
              + sum(s["broken"].values()))
     check(parts == s["samples"], f"the stacks' ends add up to {parts}: {s}")
-    check(s["samples"] >= 300, f"only {s['samples']} samples: {s}")
+    check(s["samples"] >= samples, f"only {s['samples']} samples: {s}")
     good = s["complete"] + s["elided"]
     check(good >= enough * s["samples"], f"{good} of {s['samples']} samples are complete: {s}")
 
@@ -37,7 +37,7 @@ def agrees(t, report):
 @cases(*(f"{mode}-{way}" for mode in MODES for way in WAYS))
 def test_whole(t, case):
     mode, way = case.split("-")
-    rts = ("-N2",) if way != "v" and mode in ("alloc", "stm") else ()
+    rts = ("-N2",) if way not in ("v", "p") and mode in ("alloc", "stm") else ()
     _, report, _ = profile_run(t, "Work", mode, 3, way=way, rts=rts, options=("-F", "499"))
     whole(report)
     agrees(t, report)
@@ -94,6 +94,31 @@ def test_tree(t, case):
     # A safe call's own record, without a sample in it, ends at the function that was called.
     share = 0.1 if mode in ("safe", "callback") else 0.9
     check(whole_us >= share * total_us, f"{whole_us} of {total_us} us reach the tree's end")
+
+
+@cases("thr", "v", "thr_p", "dyn")
+def test_nested(t, way):
+    """A dozen Haskell threads on one C stack, each of which has called C that called the next."""
+    _, report, _ = profile_run(t, "Nest", "nest", 12, 100, way=way, options=("-F", "4999", "--max-overhead", "1000"))
+    # Few samples: nearly all of the time it sleeps at the bottom. One may hit a thread that ends.
+    whole(report, 0.98, 100)
+    deepest = max(line.count("nest_down;") for line in (t.dir / "p.folded").read_text().splitlines())
+    check(deepest >= 11, f"the deepest stack has {deepest} levels")
+
+
+@cases("thr", "dyn")
+def test_bound_threads(t, way):
+    _, report, _ = profile_run(t, "Nest", "bound", 1000, way=way, rts=("-N2",),
+                               options=("-F", "4999", "--max-overhead", "1000"))
+    whole(report)
+
+
+@cases("thr", "v", "p", "dyn")
+def test_many_short_calls(t, way):
+    """Half of the samples are in the few instructions around a safe call."""
+    _, report, _ = profile_run(t, "Calls", 1, "safe_spin_5us=60000", way=way,
+                               options=("-F", "4999", "--max-overhead", "1000"))
+    whole(report)
 
 
 @cases("thr", "v")
