@@ -11,7 +11,8 @@
 
 int log_models__new(struct log_models *m, const struct options *options)
 {
-	struct el_sched_opts sched = {.window = &m->window, .thread_lanes = THREAD_LANES};
+	struct el_sched_opts sched = {.thread_lanes = THREAD_LANES};
+	const struct el_window *window = NULL;
 	int err;
 
 	memset(m, 0, sizeof(*m));
@@ -19,17 +20,21 @@ int log_models__new(struct log_models *m, const struct options *options)
 				       .to = options->to_ns,
 				       .from_marker = options->from_marker,
 				       .to_marker = options->to_marker};
+	/* Without one nothing need be looked at. */
+	if (options->from_ns || options->to_ns || options->from_marker || options->to_marker)
+		window = &m->window;
+	sched.window = window;
 	err = eventlog__new(NULL, &m->log);
 	if (!err)
 		err = el_sched__new(&sched, &m->sched);
 	if (!err)
 		err = el_info__new(m->sched, &m->info);
 	if (!err)
-		err = el_profile__new(&m->window, &m->profile);
+		err = el_profile__new(window, &m->profile);
 	if (!err)
-		err = el_annot__new(&m->window, el_profile__tree(m->profile), m->sched, &m->annot);
+		err = el_annot__new(window, el_profile__tree(m->profile), m->sched, &m->annot);
 	if (!err)
-		err = el_heap__new(&m->window, el_profile__tree(m->profile), &m->heap);
+		err = el_heap__new(window, el_profile__tree(m->profile), &m->heap);
 	/* In this order each event meets them: the window opens before they look at it. */
 	if (!err)
 		err = el_window__attach(&m->window, m->log);

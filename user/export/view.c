@@ -89,13 +89,15 @@ static int add_label(struct views *views, const struct tl_tso_lane *lane, uint32
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
 
-static uint64_t busy_of(const uint64_t *states_ns, unsigned n, unsigned idle)
+/* What a thread did, or was kept from doing: not that it slept, or waited for the world. */
+static uint64_t busy_of(const struct tl_lane *lane)
 {
 	uint64_t sum = 0;
 
-	for (unsigned s = 0; s < n; s++)
-		if (s != idle)
-			sum += states_ns[s];
+	for (int s = 0; s < ST_MAX; s++)
+		if (s != ST_IDLE && s != ST_FOREIGN_BLOCKED && s != ST_SAFE_CALL_BLOCKED &&
+		    s != ST_RTS_BLOCKED)
+			sum += lane->states_ns[s];
 	return sum;
 }
 
@@ -121,7 +123,6 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 		view.cap = &target->cap_lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.cap->n_stretches;
-		view.busy_ns = busy_of(view.cap->states_ns, CS_MAX, CS_IDLE);
 		err = add(views, &view);
 	}
 	view.cap = NULL;
@@ -130,7 +131,7 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 		view.thread = &target->lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.thread->n_stretches;
-		view.busy_ns = busy_of(view.thread->states_ns, ST_MAX, ST_IDLE);
+		view.busy_ns = busy_of(view.thread);
 		err = add(views, &view);
 	}
 	view.thread = NULL;
@@ -217,6 +218,7 @@ static void get(const struct lane_view *view, size_t i, struct span *ret)
 				     .tso = s->tso,
 				     .stack = s->stack,
 				     .cap = view->cap->no,
+				     .samples = s->samples,
 				     .tid = s->tid,
 				     .state = s->state,
 				     .exact = s->exact,
@@ -239,6 +241,7 @@ static void get(const struct lane_view *view, size_t i, struct span *ret)
 				     .end_ns = s->end_ns,
 				     .stack = s->stack,
 				     .cap = s->cap == 0xffff ? UINT32_MAX : s->cap,
+				     .samples = s->samples,
 				     .state = s->state,
 				     .exact = s->exact,
 				     /* without a stack: what a log does not tell of */
@@ -267,6 +270,7 @@ static void flush(struct heap *heap, void (*fn)(void *ctx, const struct span *sp
 
 static void pile(struct heap *heap, const struct span *span)
 {
+	uint32_t samples = heap->n ? heap->span.samples + span->samples : span->samples;
 	uint64_t ns = span->end_ns - span->start_ns;
 
 	if (!heap->n || ns > heap->longest_ns) {
@@ -277,6 +281,7 @@ static void pile(struct heap *heap, const struct span *span)
 		heap->longest_ns = ns;
 	}
 	heap->span.end_ns = span->end_ns;
+	heap->span.samples = samples;
 	heap->n++;
 }
 

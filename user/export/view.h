@@ -15,7 +15,7 @@ struct lane_view {
 	enum lane_kind kind;
 	const struct tl_target *target;
 	uint32_t target_no, lane_no; /* as in timeline__target(), target->lanes[] and so on */
-	uint64_t busy_ns;	     /* what is not idleness */
+	uint64_t busy_ns;	     /* what lanes of a kind are in order of; capabilities: 0 */
 	size_t n;		     /* stretches */
 	/* the one of its kind */
 	const struct tl_lane *thread;
@@ -43,8 +43,9 @@ struct span {
 	uint64_t tso;	/* a capability's: the Haskell thread; 0: none, or not known */
 	uint32_t stack; /* of the timeline */
 	uint32_t cap;	/* UINT32_MAX: none */
-	pid_t tid;	/* 0: none, or the lane's own */
-	uint8_t state;	/* of the lane's kind */
+	uint32_t samples;
+	pid_t tid;     /* 0: none, or the lane's own */
+	uint8_t state; /* of the lane's kind */
 	bool exact;
 	bool idle;   /* nothing ran and nothing was waited for: drawn as a gap */
 	bool merged; /* several, of which this is the longest */
