@@ -9,6 +9,23 @@
 #include "tso.bpf.h"
 #include "kstack.bpf.h"
 
+/* XOL slots, kernel/events/uprobes.c */
+#define UPROBE_SLOT_BYTES 128
+
+/* An instruction with a probe that the kernel does not emulate runs as a copy in another place. */
+SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
+{
+	struct uprobe_task *utask = task->utask;
+	u64 in, slot;
+
+	if (!utask)
+		return;
+	slot = utask->xol_vaddr;
+	in = r->ip - slot;
+	if (slot && in < UPROBE_SLOT_BYTES)
+		r->ip = utask->vaddr + in;
+}
+
 /* The registers with which the kernel was entered. */
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 {
@@ -42,6 +59,7 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 		walk_unprobe(0, r);
 		*in_kernel = 1;
 	}
+	regs_unstep(task, r);
 }
 
 /*

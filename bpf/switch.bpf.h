@@ -90,6 +90,7 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
 	regs_of(task, &s->regs);
+	regs_unstep(task, &s->regs);
 	rts_read(0, t, &s->th, &seen->off_rts);
 	/* zero suspended_tso: resumeThread has got its capability since */
 	thread_refine(seen, &s->th, &seen->off_rts);
