@@ -87,8 +87,8 @@ struct tl_off_cpu {
 struct tl_lane {
 	pid_t tid;
 	char name[16];
-	uint64_t start_ns, end_ns; /* wall time: end - start */
-	uint64_t cpu_ns; /* UINT64_MAX: not known */
+	uint64_t start_ns, end_ns;  /* wall time: end - start */
+	uint64_t cpu_ns;	    /* UINT64_MAX: not known */
 	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
 	uint32_t sampled_states;    /* bit per state: some of its boundaries are sampled */
 	uint64_t short_calls; /* safe calls that are in the sums but have no stretch of their own */
