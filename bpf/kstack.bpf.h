@@ -28,7 +28,7 @@ static long kstack_frame(u32 i, void *ctx)
 }
 
 /* `ctx`: the program's own, which the helper takes registers from. */
-SS_INLINE void kstack_put(void *ctx, struct scratch *s, const struct stg *g)
+SS_NOINLINE void kstack_put(void *ctx, struct scratch *s, const struct stg *g)
 {
 	struct kstack_ctx c = {.g = g, .s = s};
 	long size = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);

@@ -131,7 +131,8 @@ struct scratch {
 	struct cstack_scan scan;
 	struct unw unw;
 	struct walk_state state;
-	struct wire_rts rts; /* of a record that has been sent */
+	struct wire_rts rts;   /* of a record that has been sent */
+	struct walk_regs regs; /* here, for a program and all that it calls share 512 bytes */
 	u64 kernel[KSTACK_FRAMES];
 	u8 rec[SCRATCH_HEAD + STG_FRAMES_ROOM * sizeof(u64)];
 };

@@ -66,7 +66,6 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	struct wire_target *t = target_of(task);
 	struct wire_thread *seen;
 	const struct wire_open *open;
-	struct walk_regs regs = {};
 	struct stg g = {};
 	struct wire_sample *rec;
 	struct scratch *s;
@@ -85,10 +84,10 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	rec = (struct wire_sample *)s->rec;
 	rts_thread_of(task, seen, &s->th);
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
-	sample_regs(ctx, task, &regs, &in_kernel);
+	sample_regs(ctx, task, &s->regs, &in_kernel);
 	rts_read(0, t, &s->th, &rec->rts);
 	rec->rts.in_kernel = in_kernel;
-	rec->ip = regs.ip;
+	rec->ip = s->regs.ip;
 	rec->site = 0;
 	rec->call_start_ns = 0;
 	thread_refine(seen, &s->th, &rec->rts);
@@ -105,7 +104,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
 	if (kernel_stacks && in_kernel)
 		kstack_put(ctx, s, &g);
-	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &regs);
+	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &s->regs);
 	if (s->state.differs)
 		count(WIRE_CNT_UNWIND_DIFFERS);
 	if (seen)

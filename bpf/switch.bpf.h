@@ -44,7 +44,7 @@ SS_INLINE u32 off_syscall(const struct pt_regs *u)
 }
 
 SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thread *seen,
-			      struct scratch *s, u32 tid, const struct walk_regs *regs)
+			      struct scratch *s, u32 tid)
 {
 	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
 	const struct wire_open *open = thread_call(t, seen);
@@ -56,7 +56,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
 	if (kernel_stacks)
 		kstack_put(ctx, s, &g);
-	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, regs);
+	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, &s->regs);
 	rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &o->stack);
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);
@@ -75,7 +75,6 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 	struct wire_target *t = target_of(task);
 	u32 slot = SLOT_SWITCH;
 	struct wire_thread *seen;
-	struct walk_regs regs;
 	struct scratch *s;
 	struct pt_regs *u;
 
@@ -89,21 +88,21 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 		stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
-	regs_of(task, &regs);
+	regs_of(task, &s->regs);
 	rts_read(0, t, &s->th, &seen->off_rts);
 	/* zero suspended_tso: resumeThread has got its capability since */
 	thread_refine(seen, &s->th, &seen->off_rts);
 	if (seen->off_rts.where != WIRE_WHERE_RESUMING)
 		seen->resume_incall = 0;
 	seen->off_rts.in_kernel = 1;
-	seen->off_ip = regs.ip;
+	seen->off_ip = s->regs.ip;
 	seen->off_syscall = off_syscall(u);
 	seen->off_state = state;
 	seen->has_stack = 0;
 	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
 	if (off_wants_stack(seen->off_rts.where) &&
 	    off_stack_allowed(task->tgid, now, state && seen->off_rts.where == WIRE_WHERE_HASKELL))
-		off_take_stack(ctx, t, seen, s, task->pid, &regs);
+		off_take_stack(ctx, t, seen, s, task->pid);
 	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
 	tick_thread_out(t, seen, s, task, now);
 	seen->wake_ns = state ? 0 : now;

@@ -3,7 +3,7 @@
 """Findings: that a program's own mistakes are told, with numbers that the program itself measured,
 and that a program without any is told nothing."""
 
-from harness import cases, check, check_near, profile_run, run
+from harness import Skip, cases, check, check_near, profile_run, run
 
 ALWAYS = ("--max-overhead", "1000")
 # The truth of a machine that others load, and no fault of the program's.
@@ -72,7 +72,7 @@ def test_hot_safe_call(t, way):
     calls = 300000
     truth, report, _ = profile_run(t, "NullCall", 20, calls, way=way, options=ALWAYS)
     finding = the_one(report, "safe_call_overhead")
-    says(finding, "null_call", "`unsafe`", "calibrated", "less than 0.5 µs")
+    says(finding, "null_call", "`unsafe`", "calibrated")
     # The constant is a machine's; this one's is measured by the program before the session.
     each = truth["safe_ns"] - truth["unsafe_ns"]
     check(0.2 * each * calls <= finding["ns"] <= 5 * each * calls,
@@ -83,6 +83,8 @@ def test_hot_safe_call(t, way):
 def test_hot_safe_call_within_the_budget(t):
     """The call probes come off, and are tried again now and then: what they saw is enough."""
     _, report, _ = profile_run(t, "NullCall", 20, 30000000)
+    if report.call("null_call")["calls"] < 60000:
+        raise Skip("the machine is so busy that the program hardly ran while its calls were counted")
     says(the_one(report, "safe_call_overhead"), "null_call", "at least")
 
 

@@ -298,6 +298,25 @@ static void test_first_stay(void **state)
 }
 
 /* The kernel's entry closes the lane: a stay and a call that have not ended. */
+/* Found ready by the snapshot, it waited for a CPU from then on; what it was in is known. */
+static void test_first_stay_was_ready(void **state)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'R');
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put_snap(&kit, &snap, 1, false);
+	put(&kit, mk_off(&r, 7, 0, 0, T0 + 500, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 600, WIRE_WHERE_HASKELL, HS(1), STOP));
+	t = finish(&kit);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_PREEMPTED], 500);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL_BLOCKED], 0);
+	timeline__free(kit.tl);
+}
+
 static void test_still_off(void **state)
 {
 	struct wire_thread th = {.tgid = PID,
@@ -614,6 +633,7 @@ int main(void)
 		cmocka_unit_test(test_short_sums),
 		cmocka_unit_test(test_snapshot_only),
 		cmocka_unit_test(test_first_stay),
+		cmocka_unit_test(test_first_stay_was_ready),
 		cmocka_unit_test(test_still_off),
 		cmocka_unit_test(test_gc),
 		cmocka_unit_test(test_off_states),

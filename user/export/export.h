@@ -6,6 +6,7 @@
 #define SAFESCOPED_EXPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -68,6 +69,9 @@ int table__new(size_t n_cols, struct table **ret_table);
 void table__free(struct table *t);
 /* A column's title, and a title over neighbouring columns of equal group ("" or NULL: none). */
 void table__column(struct table *t, size_t col, const char *title, const char *group, int flags);
+/* A table that is too wide leaves out the columns that are worth least, and says which; those of
+ * which nothing was said stay. */
+void table__worth(struct table *t, size_t col, uint64_t worth);
 /* Cells are added from left to right, row by row. Errors are kept until table__print. */
 void table__cell(struct table *t, const char *text);
 void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

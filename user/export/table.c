@@ -18,8 +18,9 @@
 struct column {
 	const char *title, *group;
 	int flags;
+	uint64_t worth; /* UINT64_MAX: never left out */
 	size_t width;
-	bool used;
+	bool used, left_out;
 };
 
 struct table {
@@ -63,6 +64,12 @@ void table__column(struct table *t, size_t col, const char *title, const char *g
 	t->cols[col].title = title;
 	t->cols[col].group = group ? group : "";
 	t->cols[col].flags = flags;
+	t->cols[col].worth = UINT64_MAX;
+}
+
+void table__worth(struct table *t, size_t col, uint64_t worth)
+{
+	t->cols[col].worth = worth;
 }
 
 void table__cell(struct table *t, const char *text)
@@ -160,10 +167,36 @@ static size_t total_width(const struct table *t)
 	return total + (used ? (used - 1) * GAP : 0);
 }
 
+/* Columns that are worth least are left out until the others have room, names at their shortest. */
+static void leave_out(struct table *t, unsigned width)
+{
+	for (;;) {
+		size_t total = total_width(t);
+		struct column *least = NULL;
+
+		for (size_t c = 0; c < t->n_cols; c++) {
+			struct column *col = &t->cols[c];
+
+			if (!col->used)
+				continue;
+			if ((col->flags & COL_FLEX) && col->width > FLEX_MIN)
+				total -= col->width - FLEX_MIN;
+			if (col->worth != UINT64_MAX && (!least || col->worth < least->worth))
+				least = col;
+		}
+		if (total <= width || !least)
+			return;
+		least->used = false;
+		least->left_out = true;
+	}
+}
+
 static void fit(struct table *t, unsigned width)
 {
-	size_t total = total_width(t);
+	size_t total;
 
+	leave_out(t, width);
+	total = total_width(t);
 	while (total > width) {
 		struct column *widest = NULL;
 
@@ -275,6 +308,21 @@ static void put_head(const struct table *t, FILE *out, bool colour)
 	fputc('\n', out);
 }
 
+static void put_left_out(const struct table *t, FILE *out)
+{
+	const char *comma = "  no room for: ";
+
+	for (size_t c = 0; c < t->n_cols; c++) {
+		if (!t->cols[c].left_out)
+			continue;
+		fprintf(out, "%s%s%s%s", comma, t->cols[c].group, *t->cols[c].group ? " " : "",
+			*t->cols[c].title ? t->cols[c].title : "notes");
+		comma = ", ";
+	}
+	if (*comma == ',')
+		fputc('\n', out);
+}
+
 int table__print(struct table *t, FILE *out, unsigned width, bool colour)
 {
 	size_t rows = t->n_cells / t->n_cols;
@@ -293,5 +341,6 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour)
 				put_cell(out, &t->cols[c], cell_at(t, r, c), &due);
 		fputc('\n', out);
 	}
+	put_left_out(t, out);
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 #define WIDTH_OF_A_FILE 160 /* not a terminal: long names matter more than a narrow page */
 #define WIDTH_MIN	60
-#define ROWS		20
+#define ROWS		15
 #define ROWS_VERBOSE	50
 
 void text__section(const struct text *t, const char *title)
@@ -36,7 +36,7 @@ void text__put_safe(FILE *out, const char *s)
 	}
 }
 
-static void put_duration(FILE *out, uint64_t ns)
+void text__put_duration(FILE *out, uint64_t ns)
 {
 	char text[32];
 
@@ -44,7 +44,7 @@ static void put_duration(FILE *out, uint64_t ns)
 	fputs(text, out);
 }
 
-static void put_count(FILE *out, uint64_t n)
+void text__put_count(FILE *out, uint64_t n)
 {
 	char text[32];
 
@@ -59,37 +59,9 @@ static uint64_t session_ns(const struct tl_session *session)
 
 /* ── what was profiled ───────────────────────────────────────────────────────────────────── */
 
-/* How the probes' places were found; what was found otherwise than suspendThread is told apart. */
-static void put_found(const struct text *t)
-{
-	const struct {
-		const char *what, *how;
-	} found[] = {
-		{"suspendThread", t->target->found_suspend},
-		{"resumeThread", t->target->found_resume},
-		{"ticks", t->target->found_tick},
-		{"capabilities", t->target->found_caps},
-	};
-	const char *usual = found[0].how, *comma = " (";
-
-	if (!usual || !*usual)
-		return;
-	fputs(" by ", t->out);
-	text__put_safe(t->out, usual);
-	for (size_t i = 1; i < ARRAY_SIZE(found); i++) {
-		if (!found[i].how || !*found[i].how || !strcmp(found[i].how, usual))
-			continue;
-		fprintf(t->out, "%s%s by ", comma, found[i].what);
-		text__put_safe(t->out, found[i].how);
-		comma = ", ";
-	}
-	if (*comma == ',')
-		fputc(')', t->out);
-}
-
 static void put_sampling(const struct text *t)
 {
-	put_duration(t->out, session_ns(t->session));
+	text__put_duration(t->out, t->wall_ns);
 	if (t->session->frequency_hz)
 		fprintf(t->out, " at %" PRIu32 " Hz", t->session->frequency_hz);
 }
@@ -97,17 +69,19 @@ static void put_sampling(const struct text *t)
 static void put_attached(const struct text *t)
 {
 	const struct tl_target *target = t->target;
+	uint64_t cpu = 0;
 
-	fputs("\n  attached in ", t->out);
-	put_duration(t->out, target->attach_took_ns);
-	put_found(t);
-	fputs("; ", t->out);
+	for (size_t i = 0; i < target->n_lanes; i++)
+		cpu += target->lanes[i].cpu_ns;
+	fputs("\n  ", t->out);
 	put_sampling(t);
-	fputs(", ", t->out);
-	put_count(t->out, target->quality.samples);
+	fputs(": ", t->out);
+	text__put_count(t->out, target->quality.samples);
 	fputs(target->quality.samples == 1 ? " sample, " : " samples, ", t->out);
-	put_count(t->out, target->n_lanes);
-	fputs(target->n_lanes == 1 ? " thread" : " threads", t->out);
+	text__put_count(t->out, target->n_lanes);
+	fputs(target->n_lanes == 1 ? " thread, " : " threads, ", t->out);
+	text__put_duration(t->out, cpu);
+	fputs(" of CPU time", t->out);
 	if (target->end && *target->end) {
 		fputs("; the program ended: ", t->out);
 		text__put_safe(t->out, target->end);
@@ -122,7 +96,7 @@ static void put_log_span(const struct text *t)
 {
 	if (session_ns(t->session)) {
 		fputs("\n  from its eventlog alone: ", t->out);
-		put_duration(t->out, session_ns(t->session));
+		text__put_duration(t->out, session_ns(t->session));
 	} else {
 		fputs("\n  from GHC's report alone", t->out);
 	}
@@ -156,168 +130,6 @@ static void put_header(const struct text *t)
 		put_attached(t);
 }
 
-/* ── how far it can be trusted ───────────────────────────────────────────────────────────── */
-
-static void put_gc(const struct text *t)
-{
-	const struct tl_gc *gc = &t->target->gc;
-
-	fputs("GC: ", t->out);
-	if (!gc->known) {
-		fputs("collections were not counted\n", t->out);
-		return;
-	}
-	put_count(t->out, gc->count);
-	fputs(gc->count == 1 ? " collection" : " collections", t->out);
-	if (gc->count) {
-		fputs(", ", t->out);
-		put_duration(t->out, gc->pause_ns);
-		fprintf(t->out, " paused (%.1f %% of the session), longest ",
-			human__percent(gc->pause_ns, session_ns(t->session)));
-		put_duration(t->out, gc->max_pause_ns);
-	}
-	fputc('\n', t->out);
-}
-
-static void put_names(const struct text *t)
-{
-	const struct tl_names *n = &t->target->names;
-	const struct {
-		const char *title;
-		uint64_t n;
-	} sources[] = {
-		{"info table map", n->ipe},
-		{"DWARF", n->dwarf},
-		{"symbol", n->exact},
-		{"nearest symbol (~)", n->nearest},
-		{"description", n->description},
-		{"no name", n->none},
-	};
-	uint64_t total = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
-		total += sources[i].n;
-	if (!total)
-		return;
-	fputs("Names of ", t->out);
-	put_count(t->out, total);
-	fputs(total == 1 ? " frame in stacks" : " frames in stacks", t->out);
-	for (size_t i = 0, put = 0; i < ARRAY_SIZE(sources); i++)
-		if (sources[i].n)
-			fprintf(t->out, "%s%.1f %% %s", put++ ? ", " : ": ",
-				human__percent(sources[i].n, total), sources[i].title);
-	fputc('\n', t->out);
-}
-
-static void put_stacks(const struct text *t)
-{
-	const struct tl_quality *q = &t->target->quality;
-	const char *comma = "\n  broken: ";
-
-	fputs("Stacks: ", t->out);
-	if (q->samples) {
-		fprintf(t->out, "%.1f %% of ",
-			human__percent(q->complete + q->elided + q->gap, q->samples));
-		put_count(t->out, q->samples);
-		fputs(" samples reach the stack's end", t->out);
-	} else {
-		fputs("no sample", t->out);
-	}
-	if (q->haskell_samples) {
-		fprintf(t->out, ", %.1f %% of ",
-			human__percent(q->haskell_complete, q->haskell_samples));
-		put_count(t->out, q->haskell_samples);
-		fputs(" in Haskell code", t->out);
-	}
-	if (q->resynchronised)
-		fprintf(t->out, "; %.1f %% of all resynchronised",
-			human__percent(q->resynchronised, q->samples));
-	if (q->elided) {
-		fputs("; with a gap in the middle: ", t->out);
-		put_count(t->out, q->elided);
-	}
-	if (q->gap) {
-		fputs("; with C frames that are not known: ", t->out);
-		put_count(t->out, q->gap);
-	}
-	if (q->truncated) {
-		fputs("; truncated: ", t->out);
-		put_count(t->out, q->truncated);
-	}
-	for (unsigned i = 0; i < TL_CAUSES; i++) {
-		if (!q->broken[i])
-			continue;
-		fputs(comma, t->out);
-		put_count(t->out, q->broken[i]);
-		fprintf(t->out, " %s", broken__title(i) ? broken__title(i) : "of unknown cause");
-		comma = ", ";
-	}
-	fputc('\n', t->out);
-}
-
-static void put_lost(const struct text *t)
-{
-	const struct tl_target *target = t->target;
-	bool warn = false;
-
-	for (size_t i = 0; i < target->n_lost; i++)
-		warn = warn || target->lost[i].n;
-	if (!warn) {
-		fputs("Lost: nothing\n", t->out);
-		return;
-	}
-	fprintf(t->out, "%sLost: ", t->opts->colour ? "\033[33m" : "");
-	for (size_t i = 0, put = 0; i < target->n_lost; i++) {
-		if (!target->lost[i].n)
-			continue;
-		fputs(put++ ? ", " : "", t->out);
-		put_count(t->out, target->lost[i].n);
-		fputc(' ', t->out);
-		text__put_safe(t->out, target->lost[i].cause);
-	}
-	fprintf(t->out, " (%.2f %% of all records)%s\n", 100 * target->lost_share,
-		t->opts->colour ? "\033[0m" : "");
-}
-
-static void put_cost(const struct text *t)
-{
-	const struct tl_target *target = t->target;
-	uint64_t total = target->trap_ns_estimated + target->user_cpu_ns;
-	char rss[32];
-
-	fputs("Own cost: ", t->out);
-	put_count(t->out, target->probe_hits);
-	fputs(" probe hits, about ", t->out);
-	put_duration(t->out, target->trap_ns_estimated);
-	fputs(" in their traps, ", t->out);
-	if (target->bpf_ns_known) {
-		total += target->bpf_ns;
-		put_duration(t->out, target->bpf_ns);
-		fputs(" in BPF, ", t->out);
-	}
-	put_duration(t->out, target->user_cpu_ns);
-	human__bytes(rss, sizeof(rss), target->max_rss_bytes);
-	fprintf(t->out, " of CPU and %s in safescoped; in all %.2f %% of one CPU\n", rss,
-		human__percent(total, session_ns(t->session)));
-	if (target->probes_paused_ns) {
-		fputs("  the call probes were off for ", t->out);
-		put_duration(t->out, target->probes_paused_ns);
-		fputs(", to stay below --max-overhead\n", t->out);
-	}
-}
-
-static void put_missing(const struct text *t)
-{
-	if (!t->target->n_missing)
-		return;
-	text__section(t, "Missing");
-	for (size_t i = 0; i < t->target->n_missing; i++) {
-		fputs("  · ", t->out);
-		text__put_safe(t->out, t->target->missing[i]);
-		fputc('\n', t->out);
-	}
-}
-
 /* ── the report ──────────────────────────────────────────────────────────────────────────── */
 
 static int put_tables(const struct text *t)
@@ -330,6 +142,8 @@ static int put_tables(const struct text *t)
 		err = text__capabilities(t);
 	if (!err)
 		err = text__haskell_threads(t);
+	if (!err)
+		err = text__gc(t);
 	/* With a log alone functions are cost centres, which have a table of their own. */
 	if (!err && !t->log_alone)
 		err = text__functions(t);
@@ -354,21 +168,20 @@ static int put_target(const struct text *t)
 
 	put_header(t);
 	err = put_tables(t);
-	if (err)
-		return err;
-	fputc('\n', t->out);
-	if (!t->log_alone || t->target->gc.known)
-		put_gc(t);
-	text__eventlog(t);
-	if (!t->log_alone) {
-		put_names(t);
-		put_stacks(t);
+	return err ? err : text__trust(t);
+}
+
+/* From the first to the last moment that any of its threads was seen: less than the session, which
+ * began before the probes were on, and may be without the process for most of its time. */
+static uint64_t seen_ns(const struct text *t)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+
+	for (size_t i = 0; i < t->target->n_lanes; i++) {
+		start = MIN(start, t->target->lanes[i].start_ns);
+		end = MAX(end, t->target->lanes[i].end_ns);
 	}
-	put_lost(t);
-	if (!t->log_alone)
-		put_cost(t);
-	put_missing(t);
-	return 0;
+	return end > start ? end - start : session_ns(t->session);
 }
 
 static int text__write(FILE *out, const struct timeline *tl, const struct export_opts *opts)
@@ -385,6 +198,7 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 	if (!t.session)
 		return -EINVAL;
 	t.log_alone = session__log_alone(tl);
+	t.wall_ns = session_ns(t.session);
 	t.width = t.opts->width ? MAX(t.opts->width, (unsigned)WIDTH_MIN) : WIDTH_OF_A_FILE;
 	t.rows = t.opts->verbose ? ROWS_VERBOSE : ROWS;
 	if (!n) {
@@ -396,6 +210,7 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 		if (i)
 			fputs("\n\n", out);
 		t.target = timeline__target(tl, i);
+		t.wall_ns = seen_ns(&t);
 		err = put_target(&t);
 	}
 	if (!err && ferror(out))

@@ -27,25 +27,12 @@ static void add_row(struct table *table, const char *name, uint64_t wall,
 	}
 }
 
-static void put_sampled(const struct text *t, uint32_t sampled)
-{
-	const char *comma = "  sampled: ";
-
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
-		if (!(sampled >> columns[c].state & 1))
-			continue;
-		fprintf(t->out, "%s%s", comma, cap_state__title(columns[c].state));
-		comma = ", ";
-	}
-	if (sampled)
-		fputs("; the rest is exact\n", t->out);
-}
-
 int text__capabilities(const struct text *t)
 {
 	const struct tl_target *target = t->target;
 	uint64_t total[CS_MAX] = {0}, wall = 0;
 	uint32_t shown = 0, sampled = 0;
+	char titles[ARRAY_SIZE(columns)][16];
 	struct table *table;
 	int err;
 
@@ -68,8 +55,12 @@ int text__capabilities(const struct text *t)
 		return err;
 	table__column(table, 0, "capability", "", COL_FLEX);
 	table__column(table, 1, "wall", "", COL_RIGHT);
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
-		table__column(table, 2 + c, columns[c].title, "", COL_RIGHT);
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
+		snprintf(titles[c], sizeof(titles[c]), "%s%s",
+			 sampled >> columns[c].state & 1 ? "~" : "", columns[c].title);
+		table__column(table, 2 + c, titles[c], "", COL_RIGHT);
+		table__worth(table, 2 + c, total[columns[c].state]);
+	}
 	for (size_t i = 0; i < MIN(target->n_cap_lanes, t->rows); i++) {
 		const struct tl_cap_lane *lane = &target->cap_lanes[i];
 		char name[16];
@@ -82,6 +73,6 @@ int text__capabilities(const struct text *t)
 	text__section(t, "What each capability was used for, in % of its wall time");
 	err = text__print(table, t);
 	text__more(t, target->n_cap_lanes, "capabilities");
-	put_sampled(t, sampled & shown);
+	text__sampled(t, sampled & shown);
 	return err;
 }

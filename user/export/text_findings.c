@@ -39,7 +39,8 @@ static char *printable(const char *s)
 
 int text__paragraph(const struct text *t, const char *bullet, const char *text)
 {
-	size_t indent = width_of(bullet, strlen(bullet)), at = indent;
+	size_t at = width_of(bullet, strlen(bullet)), indent = MAX(at, (size_t)2);
+	bool first = true;
 	char *clean = printable(text);
 	const char *s = clean;
 
@@ -49,13 +50,14 @@ int text__paragraph(const struct text *t, const char *bullet, const char *text)
 	while (*s) {
 		size_t len = strcspn(s, " "), width = width_of(s, len);
 
-		if (at > indent && at + 1 + width > t->width) {
+		if (!first && at + 1 + width > t->width) {
 			fprintf(t->out, "\n%*s", (int)indent, "");
 			at = indent;
-		} else if (at > indent) {
+		} else if (!first) {
 			fputc(' ', t->out);
 			at++;
 		}
+		first = false;
 		fwrite(s, 1, len, t->out);
 		at += width;
 		s += len + strspn(s + len, " ");

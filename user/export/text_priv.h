@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's two halves: text.c has its lines, text_tables.c its tables.
+ * What the files of the text report share: text.c has its order, text_trust.c its last lines, the
+ * others a table each.
  */
 #ifndef SAFESCOPED_TEXT_PRIV_H
 #define SAFESCOPED_TEXT_PRIV_H
@@ -13,6 +14,7 @@ struct text {
 	const struct export_opts *opts;
 	const struct tl_session *session;
 	const struct tl_target *target;
+	uint64_t wall_ns; /* what was seen of the process */
 	unsigned width;
 	size_t rows;	/* at most so many in a table */
 	bool log_alone; /* nothing was attached to: an eventlog, or a report, is all there is */
@@ -24,26 +26,35 @@ void text__section(const struct text *t, const char *title);
 /* The text after the bullet, broken between words to the width. -ENOMEM. */
 int text__paragraph(const struct text *t, const char *bullet, const char *text);
 
-int text__findings(const struct text *t);
 #define TEXT_SHARE_SHOWN 0.05 /* percent: less is 0.0 in a table with one decimal */
 
 /* Cells and ends of tables. UINT64_MAX: not known. */
 void text__cell_duration(struct table *t, uint64_t ns);
+void text__cell_count(struct table *t, uint64_t n);
 void text__cell_share(struct table *t, double percent);
 /* Prints and frees the table. */
 int text__print(struct table *table, const struct text *t);
 /* "… and N more things", if there are more than the table has rows. */
 void text__more(const struct text *t, size_t n, const char *what);
+/* What the mark of a table's columns means, if it has marked ones. */
+void text__sampled(const struct text *t, uint32_t sampled);
 
+void text__put_duration(FILE *out, uint64_t ns);
+void text__put_count(FILE *out, uint64_t n);
 /* A string of the target's, without what a terminal could take for a command. */
 void text__put_safe(FILE *out, const char *s);
 
+int text__findings(const struct text *t);
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);
+int text__gc(const struct text *t);
 int text__functions(const struct text *t);
 int text__cost_centres(const struct text *t);
 int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
+
+/* How the probes' places were found, names, stacks, losses, own cost, what is missing. */
+int text__trust(const struct text *t);
 
 /* ── of an eventlog (text_log.c) ─────────────────────────────────────────────────────────── */
 

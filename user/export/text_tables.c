@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's tables: threads by state, functions, safe calls, unsafe calls.
+ * The text report's tables of functions, safe calls and unsafe calls; cells of all tables.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "text_priv.h"
+
+#define UNSAFE_SHOWN 0.1 /* percent of the session */
 
 /* ── cells ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -32,6 +34,11 @@ static void cell_count(struct table *t, const char *mark, uint64_t n)
 
 	human__count(text, sizeof(text), n);
 	table__cellf(t, "%s%s", mark, text);
+}
+
+void text__cell_count(struct table *t, uint64_t n)
+{
+	cell_count(t, "", n);
 }
 
 void text__cell_share(struct table *t, double percent)
@@ -69,117 +76,10 @@ void text__more(const struct text *t, size_t n, const char *what)
 	fprintf(t->out, "  … and %s more %s\n", count, what);
 }
 
-/* ── threads ─────────────────────────────────────────────────────────────────────────────── */
-
-/* In the order of the columns: what the thread was in, or waited in or for. */
-static const struct {
-	enum tl_state state;
-	const char *title, *group;
-} state_columns[] = {
-	{ST_HASKELL, "Haskell", "on CPU"},
-	{ST_UNSAFE_CALL_CPU, "unsafe", "on CPU"},
-	{ST_SAFE_CALL_CPU, "safe", "on CPU"},
-	{ST_GC_WORK, "GC", "on CPU"},
-	{ST_RTS, "RTS", "on CPU"},
-	{ST_FOREIGN_CPU, "other", "on CPU"},
-	{ST_UNSAFE_CALL_BLOCKED, "unsafe", "waiting"},
-	{ST_SAFE_CALL_BLOCKED, "safe", "waiting"},
-	{ST_CAP_WAIT, "cap", "waiting"},
-	{ST_GC_WAIT, "GC", "waiting"},
-	{ST_RTS_BLOCKED, "RTS", "waiting"},
-	{ST_FOREIGN_BLOCKED, "other", "waiting"},
-	{ST_HASKELL_BLOCKED, "page", "waiting"},
-	{ST_PREEMPTED, "CPU", "waiting"},
-	{ST_SAFE_CALL, "safe call", ""},
-	{ST_IDLE, "idle", ""},
-	{ST_UNKNOWN, "unknown", ""},
-};
-
-static void add_thread(struct table *table, const char *name, uint64_t wall, uint64_t cpu,
-		       const uint64_t states_ns[ST_MAX], uint32_t shown)
+void text__sampled(const struct text *t, uint32_t sampled)
 {
-	table__cell(table, name);
-	cell_duration(table, "", wall);
-	cell_duration(table, "", cpu);
-	for (size_t c = 0; c < ARRAY_SIZE(state_columns); c++) {
-		enum tl_state state = state_columns[c].state;
-
-		if (shown >> state & 1)
-			text__cell_share(table, human__percent(states_ns[state], wall));
-		else
-			table__cell(table, "");
-	}
-}
-
-/* Which of the numbers are estimates: no event marks where these states begin and end. */
-static void put_sampled(const struct text *t, uint32_t sampled, size_t coarse)
-{
-	const char *comma = "  sampled: ";
-
-	for (size_t c = 0; c < ARRAY_SIZE(state_columns); c++) {
-		if (!(sampled >> state_columns[c].state & 1))
-			continue;
-		fprintf(t->out, "%s%s", comma, state__title(state_columns[c].state));
-		comma = ", ";
-	}
 	if (sampled)
-		fputs("; the rest is exact\n", t->out);
-	if (coarse)
-		fprintf(t->out,
-			"  short stretches of %zu %s were merged in the profiles; these shares are "
-			"right\n",
-			coarse, coarse == 1 ? "thread" : "threads");
-}
-
-int text__threads(const struct text *t)
-{
-	const struct tl_target *target = t->target;
-	uint64_t total[ST_MAX] = {0}, wall = 0, cpu = 0;
-	uint32_t shown = 0, sampled = 0;
-	size_t coarse = 0;
-	struct table *table;
-	int err;
-
-	if (!target->n_lanes)
-		return 0;
-	for (size_t i = 0; i < target->n_lanes; i++) {
-		const struct tl_lane *lane = &target->lanes[i];
-		uint64_t lane_wall = lane->end_ns - lane->start_ns;
-
-		for (int s = 0; s < ST_MAX; s++) {
-			total[s] += lane->states_ns[s];
-			if (human__percent(lane->states_ns[s], lane_wall) >= TEXT_SHARE_SHOWN)
-				shown |= 1u << s;
-		}
-		wall += lane_wall;
-		cpu = lane->cpu_ns == UINT64_MAX || cpu == UINT64_MAX ? UINT64_MAX
-								      : cpu + lane->cpu_ns;
-		sampled |= lane->sampled_states;
-		coarse += lane->coarse;
-	}
-	err = table__new(3 + ARRAY_SIZE(state_columns), &table);
-	if (err)
-		return err;
-	table__column(table, 0, "thread", "", COL_FLEX);
-	table__column(table, 1, "wall", "", COL_RIGHT);
-	table__column(table, 2, "CPU", "", COL_RIGHT);
-	for (size_t c = 0; c < ARRAY_SIZE(state_columns); c++)
-		table__column(table, 3 + c, state_columns[c].title, state_columns[c].group,
-			      COL_RIGHT);
-	for (size_t i = 0; i < MIN(target->n_lanes, t->rows); i++) {
-		const struct tl_lane *lane = &target->lanes[i];
-		char name[48];
-
-		snprintf(name, sizeof(name), "%d %.16s", (int)lane->tid, lane->name);
-		add_thread(table, name, lane->end_ns - lane->start_ns, lane->cpu_ns,
-			   lane->states_ns, shown);
-	}
-	add_thread(table, "all threads", wall, cpu, total, shown);
-	text__section(t, "Where the time went, in % of each thread's wall time");
-	err = text__print(table, t);
-	text__more(t, target->n_lanes, "threads");
-	put_sampled(t, sampled & shown, coarse);
-	return err;
+		fputs("  ~ sampled; the other columns are exact\n", t->out);
 }
 
 /* ── functions ───────────────────────────────────────────────────────────────────────────── */
@@ -297,11 +197,20 @@ int text__safe_calls(const struct text *t)
 	static const struct {
 		const char *title;
 		int flags;
+		uint64_t worth;
 	} columns[] = {
-		{"function", COL_FLEX}, {"library", COL_FLEX},	 {"called from", COL_FLEX},
-		{"calls", COL_RIGHT},	{"total", COL_RIGHT},	 {"CPU", COL_RIGHT},
-		{"blocked", COL_RIGHT}, {"mean", COL_RIGHT},	 {"p99", COL_RIGHT},
-		{"max", COL_RIGHT},	{"cap wait", COL_RIGHT}, {"", COL_LEFT},
+		{"function", COL_FLEX, UINT64_MAX},
+		{"library", COL_FLEX, 0},
+		{"called from", COL_FLEX, UINT64_MAX},
+		{"calls", COL_RIGHT, UINT64_MAX},
+		{"total", COL_RIGHT, UINT64_MAX},
+		{"CPU", COL_RIGHT, UINT64_MAX},
+		{"blocked", COL_RIGHT, 2},
+		{"mean", COL_RIGHT, 5},
+		{"p99", COL_RIGHT, 4},
+		{"max", COL_RIGHT, 3},
+		{"cap wait", COL_RIGHT, UINT64_MAX},
+		{"", COL_FLEX, 1},
 	};
 	const struct tl_target *target = t->target;
 	struct table *table;
@@ -312,8 +221,10 @@ int text__safe_calls(const struct text *t)
 	err = table__new(ARRAY_SIZE(columns), &table);
 	if (err)
 		return err;
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
 		table__column(table, c, columns[c].title, NULL, columns[c].flags);
+		table__worth(table, c, columns[c].worth);
+	}
 	for (size_t i = 0; i < MIN(target->n_calls, t->rows); i++)
 		add_safe_call(table, &target->calls[i], t->opts->verbose);
 	text__section(t, "Safe calls, by wall time");
@@ -322,26 +233,36 @@ int text__safe_calls(const struct text *t)
 	return err;
 }
 
+/* A moment that no sample saw tells nothing. */
+static bool is_small(const struct text *t, const struct tl_unsafe *call)
+{
+	return !t->opts->verbose && !call->samples &&
+	       human__percent(call->cpu_ns + call->blocked_ns, t->wall_ns) < UNSAFE_SHOWN;
+}
+
 int text__unsafe_calls(const struct text *t)
 {
+	static const char *const titles[] = {"function", "library", "called from", "samples",
+					     "CPU",	 "blocked", "GC waited"};
 	const struct tl_target *target = t->target;
+	size_t shown = 0;
 	struct table *table;
 	int err;
 
-	if (!target->n_unsafe_calls)
+	for (size_t i = 0; i < target->n_unsafe_calls; i++)
+		shown += !is_small(t, &target->unsafe_calls[i]);
+	if (!shown)
 		return 0;
-	err = table__new(6, &table);
+	err = table__new(ARRAY_SIZE(titles), &table);
 	if (err)
 		return err;
-	table__column(table, 0, "function", NULL, COL_FLEX);
-	table__column(table, 1, "library", NULL, COL_FLEX);
-	table__column(table, 2, "called from", NULL, COL_FLEX);
-	table__column(table, 3, "samples", NULL, COL_RIGHT);
-	table__column(table, 4, "CPU", NULL, COL_RIGHT);
-	table__column(table, 5, "blocked", NULL, COL_RIGHT);
-	for (size_t i = 0; i < MIN(target->n_unsafe_calls, t->rows); i++) {
+	for (size_t c = 0; c < ARRAY_SIZE(titles); c++)
+		table__column(table, c, titles[c], NULL, c < 3 ? COL_FLEX : COL_RIGHT);
+	for (size_t i = 0, left = t->rows; i < target->n_unsafe_calls && left; i++) {
 		const struct tl_unsafe *call = &target->unsafe_calls[i];
 
+		if (is_small(t, call))
+			continue;
 		cell_name(table, call->function, false);
 		table__cell(table, t->opts->verbose && call->library ? call->library : "");
 		cell_name(table, call->caller, call->caller_approximate);
@@ -349,9 +270,14 @@ int text__unsafe_calls(const struct text *t)
 		/* Sampled: an unsafe call has no event of its own. */
 		cell_duration(table, "~", call->cpu_ns);
 		cell_duration(table, "~", call->blocked_ns);
+		if (call->held_up_gc_ns == UINT64_MAX)
+			table__cell(table, "");
+		else
+			cell_duration(table, "", call->held_up_gc_ns);
+		left--;
 	}
 	text__section(t, "Unsafe calls, by time; each holds its capability, and GC waits for it");
 	err = text__print(table, t);
-	text__more(t, target->n_unsafe_calls, "unsafe calls");
+	text__more(t, shown, "unsafe calls");
 	return err;
 }

@@ -12,15 +12,31 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
+/* The verifier tells all that it did; why it stopped is at the end. */
+#define LINES_SHOWN 40
+
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
 {
-	char line[2048];
+	char *text, *line, *end, *next;
+	unsigned lines = 0;
 
 	if (level == LIBBPF_DEBUG || log__level() < LOG_LVL_DEBUG)
 		return 0;
-	vsnprintf(line, sizeof(line), fmt, args);
-	line[strcspn(line, "\n")] = '\0';
-	log_debug("%s", line);
+	if (vasprintf(&text, fmt, args) < 0)
+		return 0;
+	end = text + strlen(text);
+	while (end > text && end[-1] == '\n')
+		*--end = '\0';
+	for (line = end; line > text; line--)
+		if (line[-1] == '\n' && ++lines == LINES_SHOWN)
+			break;
+	for (; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		log_debug("%s", line);
+	}
+	free(text);
 	return 0;
 }
 

@@ -25,7 +25,7 @@
  * lasts, no collection can begin. Users' rule is 10 µs; the probes add one or two. */
 #define UNSAFE_MOST_NS 12000
 /* More work than this, and the overhead is small beside it. */
-#define CHEAP_MEAN_NS 1000
+#define CHEAP_NS 1000
 /* What is left of a call after the probes' own time is no better known than to this. */
 #define RESOLUTION_NS 500
 /* The overhead's share of the program's own CPU time. That time is what the probes' estimated cost
@@ -64,19 +64,19 @@ static uint64_t own_cpu_ns(const struct finder *f, const struct tl_call *call)
 
 static void look_for_cheap(struct finder *f, const struct tl_call *call)
 {
-	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, mean, overhead;
+	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, work, overhead;
 	uint64_t cpu, wall = (uint64_t)((double)f->wall_ns * call->observed_share);
-	char *from, mean_text[80];
+	char *from, work_text[80];
 
 	if (!call->calls || !wall || call->called_back || call->p99_ns > UNSAFE_MOST_NS ||
 	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
 	    finding__share(call->blocked_ns, call->wall_ns, NEVER_BLOCKS_PERCENT))
 		return;
-	mean = call->cpu_ns / call->calls;
-	mean -= MIN(mean, bias_ns(f->t, call));
+	/* the median: a machine's other load makes a few of them long */
+	work = call->p50_ns - MIN(call->p50_ns, bias_ns(f->t, call));
 	overhead = call->calls * each;
 	cpu = MAX(own_cpu_ns(f, call), overhead);
-	if (mean > CHEAP_MEAN_NS || !finding__share(overhead, cpu, OVERHEAD_PERCENT))
+	if (work > CHEAP_NS || !finding__share(overhead, cpu, OVERHEAD_PERCENT))
 		return;
 	from = finding__caller(call->caller);
 	if (!from) {
@@ -84,17 +84,18 @@ static void look_for_cheap(struct finder *f, const struct tl_call *call)
 		return;
 	}
 	/* the difference of two times of a microsecond or two */
-	if (mean < RESOLUTION_NS)
-		snprintf(mean_text, sizeof(mean_text), "less than 0.5 µs");
+	if (work < RESOLUTION_NS)
+		snprintf(work_text, sizeof(work_text), "less than 0.5 µs");
 	else
-		snprintf(mean_text, sizeof(mean_text), "about %s", said__ns(mean).s);
+		snprintf(work_text, sizeof(work_text), "about %s", said__ns(work).s);
 	finding__add(f, "safe_call_overhead", overhead, call->site,
 		     "The safe call %s%s was made %s%s times a second and took %s: leaving and "
 		     "taking back the capability costs about %s each time (calibrated, not "
-		     "measured here), of the order of the work itself; it never blocked: a "
+		     "measured here)%s; it never blocked: a "
 		     "candidate for `unsafe` if it never calls back into Haskell",
 		     call->function, from, call->exact ? "" : "at least ",
-		     said__rate(call->calls, wall).s, mean_text, said__ns(each).s);
+		     said__rate(call->calls, wall).s, work_text, said__ns(each).s,
+		     work < RESOLUTION_NS ? ", maybe as much as the work itself" : "");
 	free(from);
 }
 

@@ -429,12 +429,20 @@ static int emit_on(struct builder *b, uint64_t end, const struct ev *off)
 
 /* ── off the CPU ─────────────────────────────────────────────────────────────────────────── */
 
+static bool was_ready(const struct thread *th, const struct ev *off)
+{
+	return off == th->offs.v && !off->wake_ns && th->has_start &&
+	       !(th->at_start.flags & EV_SLEEPS);
+}
+
 static uint64_t wake_time(const struct builder *b, const struct ev *off, uint64_t end)
 {
 	uint64_t wake = off->wake_ns;
 
-	/* A new thread is ready from the first; a preempted one never ceased to be. */
-	if ((off->flags & EV_RUNNABLE) || ((off->flags & EV_NEVER_SEEN) && b->th->born))
+	/* A new thread is ready from the first; a preempted one never ceased to be, and so one that
+	 * the first snapshot found ready, whose next sign is that it is switched in. */
+	if ((off->flags & EV_RUNNABLE) ||
+	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b->th, off))))
 		return b->cursor;
 	if (!wake)
 		return end;
@@ -647,6 +655,8 @@ int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
 	forget(tl, &th->samples, end);
 	forget(tl, &th->offs, end);
 	forget(tl, &th->calls, end);
+	if (th->end_ns)
+		thread__fit(th);
 	return 0;
 }
 

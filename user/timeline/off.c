@@ -124,6 +124,17 @@ static int by_ns(const void *pa, const void *pb)
 	return strcmp(a->reason, b->reason);
 }
 
+static void forget_reasons(struct thread *th)
+{
+	struct off_reason *entry, *next;
+
+	HASH_ITER (hh, th->off_reasons, entry, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(th->off_reasons, entry);
+		free(entry);
+	}
+}
+
 int off__finish(struct timeline *tl, struct thread *th)
 {
 	struct off_reason *entry, *next;
@@ -138,17 +149,12 @@ int off__finish(struct timeline *tl, struct thread *th)
 			(struct tl_off_cpu){.reason = text_of(tl, &entry->key), .ns = entry->ns};
 	qsort(th->off_cpu, lane->n_off_cpu, sizeof(*th->off_cpu), by_ns);
 	lane->off_cpu = th->off_cpu;
+	forget_reasons(th);
 	return 0;
 }
 
 void off__free(struct thread *th)
 {
-	struct off_reason *entry, *next;
-
-	HASH_ITER (hh, th->off_reasons, entry, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-		HASH_DEL(th->off_reasons, entry);
-		free(entry);
-	}
+	forget_reasons(th);
 	free(th->off_cpu);
 }

@@ -262,11 +262,15 @@ struct unsafe_entry {
 	struct unsafe_key key;
 	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
 };
+struct stack_sum {
+	uint64_t ns, samples;
+	uint32_t stack;
+};
 struct sums {
 	bool gc_sync_known; /* held_up_gc_ns was looked for */
 	struct unsafe_entry *unsafes;
-	uint64_t *stack_ns, *stack_samples; /* by stack, on the CPU only */
-	size_t ns_cap, samples_cap, n_stacks;
+	struct stack_sum *stacks; /* on the CPU only */
+	size_t n_stacks, stacks_cap;
 };
 
 #define TL_WHERES (WIRE_WHERE_NOT_READY + 1)
@@ -306,6 +310,7 @@ struct target_state {
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
 	size_t n_threads;
+	uint64_t dropped_threads, dropped_ns; /* had ended; have no lanes */
 	struct addr_name *addrs;
 	struct site *sites, **site_v;
 	size_t n_sites, sites_cap;
@@ -560,10 +565,21 @@ int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, ui
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */
 int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
-int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums);
+int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *sums);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
+
+/* ── memory (bounded.c) ──────────────────────────────────────────────────────────────────── */
+
+void thread__free(struct thread *th);
+/* No more room than it needs: it has ended, or its records are gone. */
+void thread__fit(struct thread *th);
+/* Of ended threads beyond a number the lanes of those that did least; after folding. */
+int threads__drop(struct timeline *tl);
+int threads__tell_dropped(struct timeline *tl, struct target_state *tg);
+/* Its picture is made: what it was made of goes. */
+void target__made(struct target_state *tg);
 
 /* ── inputs (inputs.c tells what these took) ─────────────────────────────────────────────── */
 

@@ -245,6 +245,7 @@ static int take_event(struct timeline *tl, struct target_state *tg, struct threa
 		take_name(th, rec->comm);
 		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
 						  rec->short_blocked_ns, rec->short_runnable_ns};
+		thread__fit(th);
 		return 0;
 	case WIRE_EXEC:
 		return input__end_target(tl, tg->pub.pid, "exec", rec->h.ns);

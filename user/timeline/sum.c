@@ -2,28 +2,51 @@
 /* sum: functions and unsafe calls, added up from the stretches on the CPU. */
 #include "private.h"
 
-/* Room for `stack` in one of the arrays by stack; new room is cleared. */
-static int room(uint64_t **array, size_t *cap, uint32_t stack)
+/*
+ * Sums of a stack are entries in no order, with repetitions that are merged when room is needed: a
+ * host has thousands of targets, each with few of all stacks.
+ */
+static int by_stack(const void *pa, const void *pb)
 {
-	size_t old = *cap;
-	int err = TL_RESERVE(*array, *cap, (size_t)stack + 1, (size_t)UINT32_MAX + 1);
+	const struct stack_sum *a = pa, *b = pb;
 
-	if (!err && *cap > old)
-		memset(*array + old, 0, (*cap - old) * sizeof(**array));
-	return err;
+	return (a->stack > b->stack) - (a->stack < b->stack);
+}
+
+static void merge_stacks(struct sums *sums)
+{
+	size_t kept = 0;
+
+	if (!sums->n_stacks)
+		return;
+	qsort(sums->stacks, sums->n_stacks, sizeof(*sums->stacks), by_stack);
+	for (size_t i = 1; i < sums->n_stacks; i++) {
+		struct stack_sum *last = &sums->stacks[kept], *s = &sums->stacks[i];
+
+		if (last->stack == s->stack) {
+			last->ns += s->ns;
+			last->samples += s->samples;
+		} else {
+			sums->stacks[++kept] = *s;
+		}
+	}
+	sums->n_stacks = kept + 1;
 }
 
 int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples)
 {
-	int err = room(&sums->stack_ns, &sums->ns_cap, stack);
+	int err;
 
-	if (!err)
-		err = room(&sums->stack_samples, &sums->samples_cap, stack);
-	if (err)
-		return err;
-	sums->n_stacks = MAX(sums->n_stacks, (size_t)stack + 1);
-	sums->stack_ns[stack] += ns;
-	sums->stack_samples[stack] += samples;
+	if (sums->n_stacks == sums->stacks_cap) {
+		merge_stacks(sums);
+		/* twice of what there is, so that merges are seldom */
+		err = TL_RESERVE(sums->stacks, sums->stacks_cap, MAX(2 * sums->n_stacks, 64),
+				 (size_t)UINT32_MAX);
+		if (err)
+			return err;
+	}
+	sums->stacks[sums->n_stacks++] =
+		(struct stack_sum){.stack = stack, .ns = ns, .samples = samples};
 	return 0;
 }
 
@@ -36,8 +59,7 @@ void sums__free(struct sums *sums)
 		HASH_DEL(sums->unsafes, entry);
 		free(entry);
 	}
-	free(sums->stack_ns);
-	free(sums->stack_samples);
+	free(sums->stacks);
 	memset(sums, 0, sizeof(*sums));
 }
 
@@ -90,17 +112,18 @@ static int by_self(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-int sums__functions(struct timeline *tl, struct target_state *tg, const struct sums *sums)
+int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *sums)
 {
 	size_t n_frames = tl->frames.n, n = 0, i;
 	struct tally *tallies = calloc(n_frames + 1, sizeof(*tallies));
 
 	if (!tallies)
 		return -ENOMEM;
+	merge_stacks(sums);
 	for (i = 0; i < sums->n_stacks; i++)
-		if (sums->stack_ns[i] || sums->stack_samples[i])
-			add_stack(tl, tallies, (uint32_t)i, sums->stack_ns[i],
-				  sums->stack_samples[i]);
+		if (sums->stacks[i].ns || sums->stacks[i].samples)
+			add_stack(tl, tallies, sums->stacks[i].stack, sums->stacks[i].ns,
+				  sums->stacks[i].samples);
 	for (i = 0; i < n_frames; i++)
 		n += tallies[i].last_stack != 0;
 	tg->functions = calloc(n + 1, sizeof(*tg->functions));

@@ -111,13 +111,7 @@ static void free_threads(struct target_state *tg)
 	HASH_CLEAR(hh, tg->threads);
 	for (; th; th = next) {
 		next = th->next;
-		free(th->samples.v);
-		free(th->offs.v);
-		free(th->calls.v);
-		free(th->final);
-		free(th->stretches);
-		off__free(th);
-		free(th);
+		thread__free(th);
 	}
 }
 
@@ -467,6 +461,9 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	err = findings__make(tl, &tg->pub, &tg->findings);
 	tg->pub.findings = tg->findings.v;
 	tg->pub.n_findings = tg->findings.n;
+	if (!err)
+		err = threads__tell_dropped(tl, tg);
+	target__made(tg);
 	return err;
 }
 
@@ -497,6 +494,8 @@ int tl__fold(struct timeline *tl)
 		for (th = tg->thread_list; !err && th; th = th->next)
 			err = lane__fold(tl, tg, th, max);
 	}
+	if (!err)
+		err = threads__drop(tl);
 	log_debug("timeline: %zu of %zu records became stretches", before - tl->n_records, before);
 	return err;
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The text report's table of collections: by generation, how long they paused the program, and how
+ * long they had to wait before they could begin. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_priv.h"
+
+#define WAIT_SHOWN  1.0 /* percent of the session */
+#define GENERATIONS 8	/* GHC has two unless it is told otherwise; the last row holds all above */
+
+struct kind {
+	uint64_t count, pause_ns, max_pause_ns, sync_ns, max_sync_ns;
+	bool sync_known;
+};
+
+static void add(struct kind *k, const struct tl_gc_event *gc)
+{
+	uint64_t pause = gc->end_ns - gc->start_ns;
+
+	k->count++;
+	k->pause_ns += pause;
+	k->max_pause_ns = MAX(k->max_pause_ns, pause);
+	if (gc->sync_ns == UINT64_MAX)
+		return;
+	k->sync_known = true;
+	k->sync_ns += gc->sync_ns;
+	k->max_sync_ns = MAX(k->max_sync_ns, gc->sync_ns);
+}
+
+static void add_row(struct table *table, const char *name, const struct kind *k)
+{
+	table__cell(table, name);
+	text__cell_count(table, k->count);
+	text__cell_duration(table, k->pause_ns);
+	text__cell_duration(table, k->count ? k->pause_ns / k->count : 0);
+	text__cell_duration(table, k->max_pause_ns);
+	if (k->sync_known) {
+		text__cell_duration(table, k->sync_ns);
+		text__cell_duration(table, k->max_sync_ns);
+	} else {
+		table__cell(table, "");
+		table__cell(table, "");
+	}
+}
+
+/* One row for each generation that was collected, the last for those of which it is not known. */
+static int put_table(const struct text *t)
+{
+	struct kind kinds[GENERATIONS + 1] = {0};
+	struct table *table;
+	size_t rows = 0;
+	int err = table__new(7, &table);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < t->target->n_gcs; i++) {
+		int32_t generation = t->target->gcs[i].generation;
+
+		add(&kinds[generation < 0 ? GENERATIONS : MIN(generation, GENERATIONS - 1)],
+		    &t->target->gcs[i]);
+	}
+	for (size_t i = 0; i <= GENERATIONS; i++)
+		rows += kinds[i].count != 0;
+	table__column(table, 0, "generation", "", COL_LEFT);
+	table__column(table, 1, "collections", "", COL_RIGHT);
+	table__column(table, 2, "total", "paused", COL_RIGHT);
+	table__column(table, 3, "mean", "paused", COL_RIGHT);
+	table__column(table, 4, "longest", "paused", COL_RIGHT);
+	table__column(table, 5, "total", "waited before", COL_RIGHT);
+	table__column(table, 6, "longest", "waited before", COL_RIGHT);
+	for (size_t i = 0; i <= GENERATIONS; i++) {
+		char name[16];
+
+		if (!kinds[i].count)
+			continue;
+		snprintf(name, sizeof(name), "%zu", i);
+		add_row(table, i < GENERATIONS ? name : rows == 1 ? "all" : "not known", &kinds[i]);
+	}
+	return text__print(table, t);
+}
+
+int text__gc(const struct text *t)
+{
+	const struct tl_gc *gc = &t->target->gc;
+	char title[128], total[32], text[32];
+	int err = 0;
+
+	if (!gc->known)
+		return 0;
+	human__duration(total, sizeof(total), gc->pause_ns);
+	snprintf(title, sizeof(title),
+		 "Garbage collection: the program was paused for %s, %.1f %% of the session", total,
+		 human__percent(gc->pause_ns, t->wall_ns));
+	text__section(t, title);
+	if (t->target->n_gcs) {
+		err = put_table(t);
+	} else {
+		human__count(text, sizeof(text), gc->count);
+		fprintf(t->out, "  %s %s", text, gc->count == 1 ? "collection" : "collections");
+		human__duration(text, sizeof(text), gc->max_pause_ns);
+		fprintf(t->out, gc->count ? ", longest %s\n" : "\n", text);
+	}
+	if (human__percent(gc->wait_ns, t->wall_ns) >= WAIT_SHOWN) {
+		human__duration(text, sizeof(text), gc->wait_ns);
+		fprintf(t->out, "  threads slept for %s, all together, until collections ended\n",
+			text);
+	}
+	if (gc->inferred)
+		fputs("  inferred from all capabilities stopping: nothing marks collections in "
+		      "this program\n",
+		      t->out);
+	return err;
+}
