@@ -195,6 +195,7 @@ static void on_ready(struct session *s, struct member *m)
 	}
 	/* what was mapped between the look at it and now */
 	m->maps_due_ns = time__monotonic_ns();
+	logs__look(s, m);
 	members__snapshot(s, m, false);
 	note_missing(s, info);
 	note_stacks(s, info);

@@ -59,7 +59,7 @@ int el_match__on_call(void *ctx, uint32_t thread, uint64_t start, uint64_t end, 
 	int err;
 
 	m->info.calls++;
-	if (end < start || end - start < m->opts.least_call_ns)
+	if (end < start)
 		return 0;
 	err = room(m, &v, &m->cap_calls, m->info.n_calls, MAX_CALLS, sizeof(*m->calls));
 	m->calls = v;

@@ -29,7 +29,6 @@ struct el_match_tick {
 
 struct el_match_opts {
 	const struct el_window *window; /* NULL: all */
-	uint64_t least_call_ns;		/* calls shorter than this are only counted */
 };
 
 struct el_match_info {

@@ -31,6 +31,9 @@ static int sort_calls(struct join *j)
 	if (n)
 		memcpy(j->calls, el_match__calls(j->b->in.match), n * sizeof(*j->calls));
 	j->n_calls = n;
+	j->calls_until = UINT64_MAX;
+	if (n && el_match__info(j->b->in.match).calls > n)
+		j->calls_until = j->calls[n - 1].end;
 	qsort(j->calls, n, sizeof(*j->calls), by_thread);
 	return 0;
 }
@@ -49,20 +52,6 @@ size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns)
 			high = mid;
 	}
 	return low;
-}
-
-const struct el_match_call *join__call(const struct join *j, uint64_t tso, uint64_t at_ns)
-{
-	size_t after = join__first_call(j, tso, at_ns);
-	const struct el_match_call *next = NULL, *last = NULL;
-
-	if (after < j->n_calls && j->calls[after].thread == tso)
-		next = &j->calls[after];
-	if (after && j->calls[after - 1].thread == tso)
-		last = &j->calls[after - 1];
-	if (!next || !last)
-		return next ? next : last;
-	return next->start - at_ns < at_ns - last->start ? next : last;
 }
 
 /* ── what the log alone tells ────────────────────────────────────────────────────────────── */

@@ -6,7 +6,7 @@
 #include "log_priv.h"
 
 #define EDGE_NS	    2000000 /* left out at both ends of what both saw */
-#define NEAR_NS	    200000  /* the same event, with a thread pushed off its CPU in between */
+#define NEAR_NS	    20000   /* two clocks' readings of one event */
 #define BOUNDARY_NS 50000   /* a sample so near to a switch of threads may be told either way */
 
 struct share {
@@ -29,11 +29,6 @@ static uint64_t log_time(const struct log_build *b, uint64_t ns)
 static bool inside(const struct log_build *b, uint64_t start_ns, uint64_t end_ns)
 {
 	return start_ns >= b->from_ns + EDGE_NS && end_ns + EDGE_NS <= b->to_ns;
-}
-
-static bool near_by(uint64_t a, uint64_t b, uint64_t tolerance)
-{
-	return a > b ? a - b <= tolerance : b - a <= tolerance;
 }
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
@@ -61,21 +56,42 @@ static void compare_counts(const struct join *j, struct share *calls)
 	calls->same = calls->all - MIN(MAX(differ, one_by_one), calls->all);
 }
 
+/*
+ * suspendThread's entry comes before STOP_THREAD, resumeThread's entry between that and
+ * RUN_THREAD, however long the thread is off its CPU between any two of them.
+ */
+static const struct el_match_call *call_of(const struct join *j, const struct tl_flow *f)
+{
+	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
+	uint64_t start = log_time(j->b, f->start_ns), end = log_time(j->b, f->end_ns);
+	size_t at = join__first_call(j, f->tso, start > tolerance ? start - tolerance : 0);
+
+	for (; at < j->n_calls && j->calls[at].thread == f->tso; at++) {
+		const struct el_match_call *c = &j->calls[at];
+
+		if (c->start > end + tolerance)
+			return NULL;
+		if (c->end + tolerance >= end)
+			return c;
+	}
+	return NULL;
+}
+
 static void compare_calls(const struct join *j, struct share *calls, struct share *caps)
 {
 	const struct log_build *b = j->b;
-	uint64_t tolerance = NEAR_NS + b->in.offset_error_ns;
 
 	for (size_t i = 0; i < j->tg->n_flows; i++) {
 		const struct tl_flow *f = &j->tg->flows[i];
 		const struct el_match_call *c;
 
-		if (!f->tso || !inside(b, f->start_ns, f->end_ns))
+		/* What the log had beyond the model's limit is not known one by one. */
+		if (!f->tso || !inside(b, f->start_ns, f->end_ns) ||
+		    log_time(b, f->end_ns) > j->calls_until)
 			continue;
 		calls->all++;
-		c = join__call(j, f->tso, log_time(b, f->start_ns));
-		if (!c || !near_by(c->start, log_time(b, f->start_ns), tolerance) ||
-		    c->end + tolerance < log_time(b, f->end_ns))
+		c = call_of(j, f);
+		if (!c)
 			continue;
 		calls->same++;
 		if (f->cap_from == UINT32_MAX)

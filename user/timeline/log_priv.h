@@ -70,11 +70,10 @@ struct join {
 	struct log_build *b;
 	struct el_match_call *calls; /* the log's, by thread and start */
 	size_t n_calls;
+	uint64_t calls_until; /* log time up to which all calls are there */
 	uint64_t end_ns; /* of the target's part of the session */
 };
 
-/* The log's call of that thread that began nearest to at_ns (log time); NULL: it has none. */
-const struct el_match_call *join__call(const struct join *j, uint64_t tso, uint64_t at_ns);
 /* Index of the first call of that thread at or after at_ns (log time). */
 size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns);
 /* The clock offset from matched events: b->in.offset_ns and its error. */
