@@ -52,7 +52,7 @@ endif
 
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wundef -Werror
-INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf -I$(BUILD)/gen
+INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf -I$(BUILD)/gen -I$(BUILD)/gen
 HARDENING := -fstack-protector-strong -fPIE
 ifeq ($(SANITIZERS),)
 # Fortified libc calls hide from the address sanitizer what it would check.
@@ -62,7 +62,7 @@ SANITIZERS += -fno-omit-frame-pointer
 endif
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(HARDENING) $(SANITIZERS) $(INCLUDES)
 ALL_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(SANITIZERS) $(LDFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson -lcapstone -liberty $(LDLIBS)
+LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson -lcapstone -lprotobuf-c -liberty $(LDLIBS)
 
 # Debian keeps <asm/types.h> in the multiarch folder, which clang does not look into for bpf.
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibpf \
@@ -70,7 +70,8 @@ BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibp
 
 MAIN := user/cli/main.c
 LIB_SRCS := $(filter-out $(MAIN),$(wildcard user/*/*.c))
-LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o)
+PPROF := $(BUILD)/gen/pprof.pb-c
+LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o) $(OUT)/obj/gen/pprof.pb-c.o
 MAIN_OBJ := $(MAIN:%.c=$(OUT)/obj/%.o)
 LIB := $(OUT)/libsafescoped.a
 PROGRAM := $(OUT)/safescoped
@@ -126,6 +127,19 @@ $(OUT)/obj/user/timeline/off.o: | $(SYSCALLS)
 
 # The skeleton is generated: the files that may include it wait for it.
 $(filter $(OUT)/obj/user/kernel/%,$(LIB_OBJS)): $(if $(wildcard $(BPF_SRC)),| $(SKEL))
+
+# pprof's messages, by protobuf-c's compiler.
+$(PPROF).c $(PPROF).h &: user/export/pprof.proto
+	@mkdir -p $(@D)
+	$(say) PROTOC $@
+	$(Q)protoc-c --proto_path=$(<D) --c_out=$(BUILD)/gen $<
+
+$(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(OUT)/obj/user/export/pprof.o: | $(PPROF).h
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
@@ -199,12 +213,12 @@ check-vm:
 FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch])
 
 # vmlinux_min.h repeats the kernel's own declarations.
-lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(SYSCALLS)
+lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
 	$(say) FORMAT
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(say) TIDY
 	$(Q)printf '%s\n' $(LIB_SRCS) $(wildcard $(MAIN)) | xargs -P 2 -n 4 sh -c \
-		'clang-tidy --quiet "$$@" -- -std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/bpf,-isystem $(BUILD)/bpf,$(INCLUDES)) 2>/dev/null' tidy
+		'clang-tidy --quiet "$$@" -- -std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/,-isystem $(BUILD)/,$(INCLUDES)) 2>/dev/null' tidy
 	$(say) CPPCHECK
 	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j 2 \
 		--enable=warning,performance,portability \

@@ -44,7 +44,8 @@ static void put_file(FILE *file, const uint8_t *data, size_t size)
 
 static void write_all(const struct timeline *tl)
 {
-	static const char *const formats[] = {"speedscope", "folded", "json", "text", "chrome"};
+	static const char *const formats[] = {"speedscope", "folded", "json",
+					      "text",	    "chrome", "pprof"};
 	const struct export_opts opts = {.verbose = true};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {

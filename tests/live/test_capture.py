@@ -12,8 +12,8 @@ import time
 from harness import SAFESCOPED, cases, check, run
 from test_calls import ALWAYS
 
-FORMATS = ("speedscope", "chrome", "folded", "json")
-SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "json": ".json"}
+FORMATS = ("speedscope", "chrome", "folded", "pprof", "json")
+SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "pprof": ".pb.gz", "json": ".json"}
 CALLS = (4, "safe_half_2ms=200", "safe_spin_20us=2000", "unsafe_spin_1ms=100", "safe_sleep_1ms=100")
 
 

@@ -182,14 +182,22 @@ def by_path(rows):
     return found
 
 
+# The RTS reads a capability's cost centre twice at a tick, once for the report and once for the log
+# (handleProfTick in rts/Proftimer.c): now and then it has changed in between. Such a run proves nothing.
+TRIES = 5
+
+
 @cases(1, 2)
 def test_prof_table(t, caps):
     """GHC's own .prof of the same run has the same figures, to the printed digit."""
-    ran = logged(t, "thr_p", caps, rounds=150)
-    shown = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
-    want, got = by_path(prof_rows(ran.folder / "report.prof")), by_path(text_rows(shown))
-    check(len(want) >= 5, f"GHC's own report has but {want}")
-    check(got == want, f"differs from GHC's .prof: {sorted(set(got.items()) ^ set(want.items()))}")
+    for _ in range(TRIES):
+        ran = logged(t, "thr_p", caps)
+        shown = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
+        want, got = by_path(prof_rows(ran.folder / "report.prof")), by_path(text_rows(shown))
+        check(len(want) >= 5, f"GHC's own report has but {want}")
+        if got == want:
+            return
+    check(False, f"differs from GHC's .prof: {sorted(set(got.items()) ^ set(want.items()))}")
 
 
 def check_ticks(target, log):
@@ -226,28 +234,36 @@ def test_ticks_without_scheduler(t):
     target = report(t, ran.log).target()
     check_sums(target)
     check_ticks(target, ran.log)
-    busy = max(lane["states"]["haskell"] for lane in lanes(target, "capability"))
-    check(busy >= 0.6 * ran.own()["compute"]["inner_ns"], f"{busy} ns of Haskell, the program's clock says {ran.own()}")
+    _, events = truth.read(ran.log)
+    centres = truth.cost_centres(events)
+    own = [s for s in truth.samples(events) if not s[2] or centres[s[2][-1]][2] != "<built-in>"]
+    busy = sum(lane["states"]["haskell"] for lane in lanes(target, "capability"))
+    # A tick stands for a millisecond, and for as much as two where the machine was late.
+    check(0.9e6 * len(own) <= busy <= 2.1e6 * len(own), f"{busy} ns of Haskell in {len(own)} ticks")
     check(sum(lane["states"]["idle"] for lane in lanes(target, "capability")) > 0, "no idle time")
     check(any("scheduler events" in m for m in target["missing"]), f"missing: {target['missing']}")
+
+
+def agree(got, want, digit_only):
+    """Shares by path; with one printed digit the ticks that are made of it are as good as that."""
+    if not digit_only:
+        return got == want
+    return set(got) == set(want) and all(abs(float(got[k][1]) - float(want[k][1])) <= 1 for k in got)
 
 
 @cases("prof", "prof-P", "json")
 def test_report_of_ghc(t, kind):
     """A .prof and a -pj file are taken too, and have the shares that GHC printed."""
     flag = {"prof": "-p", "prof-P": "-P", "json": "-pj"}[kind]
-    ran = Run(t.dir / "logs", "Logged", (100,), "thr_p", ("-N1", flag))
-    path = ran.folder / "report.prof"
-    shown = safescoped("-e", path, "-v", "-f", "text", "-o", "-").stdout.decode()
-    log = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
-    got, want = by_path(text_rows(shown)), by_path(text_rows(log))
-    if kind == "prof":
-        # GHC printed one digit: ticks that are made of it are as good as that.
-        check(set(got) == set(want), f"{got}, the log of the same run has {want}")
-        for path_ in got:
-            check_near(f"{path_}", float(got[path_][1]), float(want[path_][1]), 1.0)
-    else:
-        check(got == want, f"{got}, the log of the same run has {want}")
+    for _ in range(TRIES):
+        ran = Run(t.dir / "logs", "Logged", (150,), "thr_p", ("-N1", flag))
+        path = ran.folder / "report.prof"
+        shown = safescoped("-e", path, "-v", "-f", "text", "-o", "-").stdout.decode()
+        log = safescoped("-e", ran.log, "-v", "-f", "text", "-o", "-").stdout.decode()
+        got, want = by_path(text_rows(shown)), by_path(text_rows(log))
+        if agree(got, want, kind == "prof"):
+            break
+    check(agree(got, want, kind == "prof"), f"{got}, the log of the same run has {want}")
     safescoped("-e", path, "-q", "-f", "speedscope,folded", "-o", t.dir / "p")
     file = json.loads((t.dir / "p.speedscope.json").read_text())
     ticks = file["profiles"][0]

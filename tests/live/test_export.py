@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def busy(lane):
 
 def tool(*command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300)
-    check(done.returncode == 0, f"{command[1].name}: {(done.stdout + done.stderr)[-800:]}")
+    check(done.returncode == 0, f"{command[0]} {command[1]}: {(done.stdout + done.stderr)[-800:]}")
     return done.stdout
 
 
@@ -188,6 +189,34 @@ def test_real_chrome_importer(t, what):
         check(profile, f"no profile for thread {lane['tid']} in {[p['name'] for p in got['profiles']]}")
         shown = sum(f["total"] for f in profile[0]["frames"] if f["name"] in states)
         check_near(f"its total of thread {lane['tid']} in us", shown, busy(lane) / 1000, 1)
+
+
+@cases("calls", "deep")
+def test_real_pprof(t, what):
+    """Go's own reader: the samples' time on the CPU is that of the folded stacks."""
+    if not shutil.which("go"):
+        must_have("/usr/bin/go", "go")
+    name, args = PROGRAMS[what]
+    _, report, target = profile_run(t, name, *args, rts=("-N2",),
+                                    options=(*ALWAYS, "-F", "499", "-f", "json,folded,pprof", "--weight", "cpu"))
+    raw = tool("go", "tool", "pprof", "-raw", t.dir / "p.pb.gz")
+    check("cpu/nanoseconds[dflt]" in raw, f"the sample types: {raw[:400]}")
+    samples, _, rest = raw.partition("Samples:\n")[2].partition("Locations\n")
+    cpu = count = 0
+    for line in samples.splitlines():
+        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+): ", line)
+        if match:
+            count += int(match.group(1))
+            cpu += int(match.group(2))
+    folded = sum(int(l.rsplit(" ", 1)[1]) for l in (t.dir / "p.folded").read_text().splitlines())
+    check_near("the time on the CPU in us", cpu / 1000, folded, 1)
+    # one at a lane's very end may be in none
+    taken = report.target()["stacks"]["samples"]
+    check(taken * 0.99 - 3 <= count <= taken, f"{count} samples, {taken} taken")
+    check(f"process_id:[{target.pid}]" in samples, "no label of the process")
+    heavy = report.target()["functions"][0]["name"]
+    top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
+    check(heavy in rest and heavy in top, f"{heavy} is not in it")
 
 
 @cases(*PROGRAMS)

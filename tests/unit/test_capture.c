@@ -133,7 +133,7 @@ static int replay(struct replay **ret_replay)
 
 static void assert_same(const struct timeline *a, const struct timeline *b)
 {
-	static const char *const formats[] = {"speedscope", "folded", "json", "text", "chrome"};
+	static const char *const formats[] = {"speedscope", "folded", "json", "text", "chrome", "pprof"};
 	const struct export_opts eopts = {.verbose = true};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
@@ -150,7 +150,8 @@ static void assert_same(const struct timeline *a, const struct timeline *b)
 			fclose(out);
 		}
 		assert_true(len[0] > 100);
-		assert_string_equal(text[0], text[1]);
+		assert_int_equal(len[0], len[1]);
+		assert_memory_equal(text[0], text[1], len[0]);
 		free(text[0]);
 		free(text[1]);
 	}

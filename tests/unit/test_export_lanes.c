@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 #include <cjson/cJSON.h>
+#include <zlib.h>
 
 #include "export/view.h"
+#include "pprof.pb-c.h"
 #include "test_export_lanes.h"
 
 static const struct export_opts plain = {.weight = WEIGHT_WALL};
@@ -228,6 +230,73 @@ static void test_chrome_covers(void **state)
 	free(text);
 }
 
+/* ── pprof ───────────────────────────────────────────────────────────────────────────────── */
+
+static Pprof__Profile *unzip_profile(const char *text, size_t len)
+{
+	z_stream z = {.next_in = (Bytef *)text, .avail_in = (uInt)len};
+	static uint8_t raw[65536];
+	Pprof__Profile *profile;
+
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	z.next_out = raw;
+	z.avail_out = sizeof(raw);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	profile = pprof__profile__unpack(NULL, sizeof(raw) - z.avail_out, raw);
+	inflateEnd(&z);
+	assert_non_null(profile);
+	return profile;
+}
+
+static void check_ids(const Pprof__Profile *p)
+{
+	for (size_t i = 0; i < p->n_location; i++) {
+		assert_int_equal(p->location[i]->id, i + 1);
+		assert_int_equal(p->function[i]->id, i + 1);
+		assert_in_range(p->location[i]->line[0]->function_id, 1, p->n_function);
+		assert_in_range(p->function[i]->name, 1, p->n_string_table - 1);
+	}
+	for (size_t i = 0; i < p->n_sample; i++) {
+		assert_int_equal(p->sample[i]->n_value, p->n_sample_type);
+		for (size_t k = 0; k < p->sample[i]->n_location_id; k++)
+			assert_in_range(p->sample[i]->location_id[k], 1, p->n_location);
+	}
+}
+
+static void test_pprof(void **state)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	Pprof__Profile *p;
+	int64_t wall = 0, cpu = 0;
+
+	(void)state;
+	assert_int_equal(export_pprof.write(out, &lanes, &plain), 0);
+	fclose(out);
+	p = unzip_profile(text, len);
+	assert_string_equal(p->string_table[0], "");
+	assert_int_equal(p->n_sample_type, 3);
+	assert_string_equal(p->string_table[p->default_sample_type], "wall");
+	assert_int_equal(p->duration_nanos, 100 * MS);
+	assert_int_equal(p->n_mapping, 2);
+	check_ids(p);
+	for (size_t i = 0; i < p->n_sample; i++) {
+		/* of the first process only */
+		if (p->sample[i]->label[3]->num != 42)
+			continue;
+		cpu += p->sample[i]->value[1];
+		wall += p->sample[i]->value[2];
+	}
+	assert_int_equal(cpu, 37 * MS);
+	assert_int_equal(wall, 90 * MS);
+	/* the leaf comes first */
+	assert_string_equal(p->string_table[p->function[p->sample[0]->location_id[0] - 1]->name],
+			    "Main.main");
+	pprof__profile__free_unpacked(p, NULL);
+	free(text);
+}
+
 /* ── a session of hours ──────────────────────────────────────────────────────────────────── */
 
 #define MANY 1500000
@@ -309,9 +378,8 @@ static void test_many_stretches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_chrome_rules),
-		cmocka_unit_test(test_chrome_covers),
+		cmocka_unit_test(test_golden),	       cmocka_unit_test(test_chrome_rules),
+		cmocka_unit_test(test_chrome_covers),  cmocka_unit_test(test_pprof),
 		cmocka_unit_test(test_many_stretches),
 	};
 

@@ -38,3 +38,15 @@ int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t el
 	*cap = want;
 	return 0;
 }
+
+void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, const void *b))
+{
+	const char *p = array;
+
+	for (size_t i = 1; i < n; i++) {
+		if (cmp(p + (i - 1) * elem, p + i * elem) > 0) {
+			qsort(array, n, elem, cmp);
+			return;
+		}
+	}
+}

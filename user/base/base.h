@@ -47,6 +47,9 @@ void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem);
 
+/* qsort, for what is mostly in order already. */
+void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, const void *b));
+
 /* ── byte buffer (the caller's is zeroed, or buf__init'ed) ───────────────────────────────── */
 
 #define BUF_DEFAULT_MAX (64U << 20) /* for a zeroed struct buf, whose max is 0 */

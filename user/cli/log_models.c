@@ -55,9 +55,10 @@ static int attach_all(struct log_models *m)
 	return err;
 }
 
-static int make_all(struct log_models *m)
+/* `window`: the models' own, or NULL: then nothing need be looked at. */
+static int make_all(struct log_models *m, const struct el_window *window)
 {
-	struct el_sched_opts sched = {.window = &m->window, .thread_lanes = THREAD_LANES};
+	struct el_sched_opts sched = {.window = window, .thread_lanes = THREAD_LANES};
 	int err;
 
 	if (m->match) {
@@ -70,11 +71,11 @@ static int make_all(struct log_models *m)
 	if (!err)
 		err = el_info__new(m->sched, &m->info);
 	if (!err)
-		err = el_profile__new(&m->window, &m->profile);
+		err = el_profile__new(window, &m->profile);
 	if (!err)
-		err = el_annot__new(&m->window, el_profile__tree(m->profile), m->sched, &m->annot);
+		err = el_annot__new(window, el_profile__tree(m->profile), m->sched, &m->annot);
 	if (!err)
-		err = el_heap__new(&m->window, el_profile__tree(m->profile), &m->heap);
+		err = el_heap__new(window, el_profile__tree(m->profile), &m->heap);
 	if (!err)
 		err = attach_all(m);
 	if (err)
@@ -89,7 +90,9 @@ int log_models__new(struct log_models *m, const struct options *options)
 				       .to = options->to_ns,
 				       .from_marker = options->from_marker,
 				       .to_marker = options->to_marker};
-	return make_all(m);
+	if (options->from_ns || options->to_ns || options->from_marker || options->to_marker)
+		return make_all(m, &m->window);
+	return make_all(m, NULL);
 }
 
 int log_models__new_joined(struct log_models *m, uint64_t session_ns)
@@ -102,7 +105,7 @@ int log_models__new_joined(struct log_models *m, uint64_t session_ns)
 	m->window.from = UINT64_MAX;
 	m->session_ns = session_ns;
 	err = el_match__new(&opts, &m->match);
-	return err ? err : make_all(m);
+	return err ? err : make_all(m, &m->window);
 }
 
 void log_models__free(struct log_models *m)

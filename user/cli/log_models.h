@@ -24,8 +24,7 @@ struct log_models {
 
 /* Makes them and attaches them to a reader of their own; `m` must not move afterwards. */
 int log_models__new(struct log_models *m, const struct options *options);
-/* The same for the part of a log from session_ns on.
- */
+/* The same for the part of a log from session_ns on. */
 int log_models__new_joined(struct log_models *m, uint64_t session_ns);
 void log_models__free(struct log_models *m);
 /* After the reading. */

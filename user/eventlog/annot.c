@@ -540,9 +540,9 @@ int el_annot__finish(struct el_annot *a, uint64_t end)
 	if (err)
 		return err;
 	if (a->info.n_spans)
-		qsort(a->spans, a->info.n_spans, sizeof(*a->spans), span_compare);
+		array__sort(a->spans, a->info.n_spans, sizeof(*a->spans), span_compare);
 	if (a->info.n_ccalls)
-		qsort(a->ccalls, a->info.n_ccalls, sizeof(*a->ccalls), ccall_compare);
+		array__sort(a->ccalls, a->info.n_ccalls, sizeof(*a->ccalls), ccall_compare);
 	return count_overlaps(a);
 }
 

@@ -116,38 +116,48 @@ static bool stack_words(struct el_str s, struct annot_words *w)
 	return true;
 }
 
-enum annot_verb annot__words(struct el_str text, struct annot_words *w)
+enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest)
 {
 	static const struct {
 		const char *word;
+		uint32_t len;
 		enum annot_verb verb;
 	} verbs[] = {
-		{"START", AV_START},
-		{"STOP", AV_STOP},
-		{"END", AV_STOP},
-		{"ANN_SCC", AV_STACK},
-		{"ANN_CCS", AV_STACK},
-		{"ANN_TH", AV_THREAD},
-		{"ANN_CALL_TO", AV_CALL_TO},
-		{"ANN_CALL_RET", AV_CALL_RET},
+		{"START", 5, AV_START},
+		{"STOP", 4, AV_STOP},
+		{"END", 3, AV_STOP},
+		{"ANN_SCC", 7, AV_STACK},
+		{"ANN_CCS", 7, AV_STACK},
+		{"ANN_TH", 6, AV_THREAD},
+		{"ANN_CALL_TO", 11, AV_CALL_TO},
+		{"ANN_CALL_RET", 12, AV_CALL_RET},
 	};
-	struct el_str word, rest;
-	bool good = true;
-	size_t i;
+	struct el_str word;
 
 	text = trim(text);
-	word = first_word(text);
-	for (i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (word.len == strlen(verbs[i].word) && !memcmp(word.s, verbs[i].word, word.len))
-			break;
-	if (i == ARRAY_SIZE(verbs))
+	if (!text.len || (text.s[0] != 'S' && text.s[0] != 'E' && text.s[0] != 'A'))
 		return AV_NONE;
-	rest = text;
-	rest.s += word.len;
-	rest.len -= word.len;
-	rest = trim(rest);
+	/* No verb is longer. */
+	word = first_word((struct el_str){text.s, MIN(text.len, 13u)});
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (word.len != verbs[i].len || memcmp(word.s, verbs[i].word, word.len) != 0)
+			continue;
+		*ret_rest = trim((struct el_str){text.s + word.len, text.len - word.len});
+		return verbs[i].verb;
+	}
+	return AV_NONE;
+}
+
+enum annot_verb annot__words(struct el_str text, struct annot_words *w)
+{
+	struct el_str rest;
+	enum annot_verb verb = annot__verb(text, &rest);
+	bool good = true;
+
+	if (verb == AV_NONE)
+		return AV_NONE;
 	*w = (struct annot_words){.label = rest};
-	switch (verbs[i].verb) {
+	switch (verb) {
 	case AV_CALL_TO:
 	case AV_CALL_RET:
 		good = call_words(rest, w);
@@ -163,7 +173,7 @@ enum annot_verb annot__words(struct el_str text, struct annot_words *w)
 		good = rest.len > 0;
 		break;
 	}
-	return good ? verbs[i].verb : AV_MALFORMED;
+	return good ? verb : AV_MALFORMED;
 }
 
 /* ── a stack as Haskell shows it ─────────────────────────────────────────────────────────── */

@@ -23,6 +23,12 @@ struct cc_entry {
 	uint8_t kind;
 };
 
+/* Ids seen lately: GHC numbers centres from 1, so most programs' all fit. */
+#define RECENT_IDS 4096
+struct recent_id {
+	uint32_t id, full; /* full: index + 1; 0: none */
+};
+
 struct cctree {
 	struct strtab *strings;
 	struct cc_entry *ccs;
@@ -30,6 +36,7 @@ struct cctree {
 	struct cc_node *nodes;
 	size_t n_nodes, nodes_cap;
 	struct u64map by_id, by_name, children;
+	struct recent_id recent[RECENT_IDS];
 };
 
 bool cc_kind__ignored(enum cc_kind kind)
@@ -199,6 +206,7 @@ int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t l
 	err = u64map__put(&tree->by_id, id, at);
 	if (err)
 		return err;
+	tree->recent[id % RECENT_IDS] = (struct recent_id){0, 0};
 	if (tree->ccs[at].label != e.label || tree->ccs[at].module != e.module) {
 		/* The list of its old name keeps it: looks there compare all of the name. */
 		uint32_t first = u64map__get(&tree->by_name, (uint64_t)e.label << 32 | e.module);
@@ -215,11 +223,18 @@ int cctree__define(struct cctree *tree, uint32_t id, const char *label, size_t l
 int cctree__cc_by_id(struct cctree *tree, uint32_t id, uint32_t *ret_cc)
 {
 	struct cc_entry e = {.id = id, .has_id = true};
-	uint32_t at = u64map__get(&tree->by_id, id);
+	struct recent_id *recent = &tree->recent[id % RECENT_IDS];
+	uint32_t at;
 	char name[40];
 	int err;
 
+	if (recent->id == id && recent->full) {
+		*ret_cc = recent->full - 1;
+		return 0;
+	}
+	at = u64map__get(&tree->by_id, id);
 	if (at != U64MAP_NONE) {
+		*recent = (struct recent_id){id, at + 1};
 		*ret_cc = at;
 		return 0;
 	}
@@ -284,15 +299,30 @@ int cctree__cc_by_name(struct cctree *tree, const char *label, const char *modul
 
 int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *ret_node)
 {
-	uint32_t at = u64map__get(&tree->children, (uint64_t)parent << 32 | cc);
+	uint32_t at;
 
+	/* Mostly the child that was asked for last. */
+	if (parent < tree->n_nodes) {
+		at = tree->nodes[parent].recent_child;
+		if (at && tree->nodes[at].cc == cc) {
+			*ret_node = at;
+			return 0;
+		}
+	}
+	at = u64map__get(&tree->children, (uint64_t)parent << 32 | cc);
 	if (at != U64MAP_NONE) {
+		tree->nodes[parent].recent_child = at;
 		*ret_node = at;
 		return 0;
 	}
 	if (parent >= tree->n_nodes || cc >= tree->n_ccs)
 		return -EINVAL;
 	return node_new(tree, parent, cc, ret_node);
+}
+
+bool cctree__known(const struct cctree *tree, uint32_t cc)
+{
+	return tree->ccs[cc].known;
 }
 
 size_t cctree__n_ccs(const struct cctree *tree)

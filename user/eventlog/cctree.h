@@ -41,6 +41,7 @@ struct cc_node {
 	uint32_t cc;			    /* index for cctree__cc */
 	uint32_t parent;		    /* CC_NO_NODE for the root */
 	uint32_t first_child, next_sibling; /* CC_NO_NODE at the end */
+	uint32_t recent_child;		    /* the tree's own; 0: none */
 	uint64_t ticks, entries, alloc;
 	/* by cctree__inherit, as GHC adds up: ignored centres are left out */
 	uint64_t inherited_ticks, inherited_alloc;
@@ -80,6 +81,8 @@ int cctree__child(struct cctree *tree, uint32_t parent, uint32_t cc, uint32_t *r
 
 size_t cctree__n_ccs(const struct cctree *tree);
 size_t cctree__n_nodes(const struct cctree *tree);
+/* A log, or a report, has defined it. */
+bool cctree__known(const struct cctree *tree, uint32_t cc);
 struct cost_centre cctree__cc(const struct cctree *tree, uint32_t cc);
 /* The pointer is good until the next node is made. */
 struct cc_node *cctree__node(struct cctree *tree, uint32_t node);

@@ -293,27 +293,11 @@ static void decode_intern(struct el_event *ev, struct rest *r)
 	ev->intern.id = take32(r);
 }
 
-bool decode__event(struct el_event *ev)
+bool decode__other(struct el_event *ev)
 {
 	struct rest r = {ev->payload, ev->payload + ev->len, false};
 
 	switch (ev->id) {
-	case EL_CREATE_THREAD:
-	case EL_RUN_THREAD:
-	case EL_THREAD_RUNNABLE:
-	case EL_CREATE_SPARK_THREAD:
-		if (ev->len < 4)
-			return false;
-		ev->thread.tid = be32_at(r.p);
-		ev->thread.cap = ev->cap;
-		return true;
-	case EL_STOP_THREAD:
-		if (ev->len < 10)
-			return false;
-		ev->stop.tid = be32_at(r.p);
-		ev->stop.status = be16_at(r.p + 4);
-		ev->stop.info = be32_at(r.p + 6);
-		return true;
 	case EL_MIGRATE_THREAD:
 	case EL_THREAD_WAKEUP:
 		ev->thread.tid = take32(&r);

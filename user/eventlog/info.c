@@ -87,11 +87,11 @@ static int on_args(struct el_info *i, struct el_str text)
 
 static int on_note(struct el_info *i, const struct el_event *ev)
 {
-	struct annot_words words;
+	struct el_str rest;
 	uint32_t text;
 	int err;
 
-	if (ev->id == EL_USER_MSG && annot__words(ev->text, &words) != AV_NONE) {
+	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE) {
 		i->process.annotations++;
 		return 0;
 	}

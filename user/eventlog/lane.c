@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
+#include "lane_fast.h"
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -99,48 +100,6 @@ static int make_room(struct el_lane *lane)
 	}
 }
 
-static void part_add(struct el_lane *lane, const struct el_stretch *s)
-{
-	unsigned i = 0;
-
-	while (i < lane->n_parts &&
-	       (lane->parts[i].what != s->what || lane->parts[i].kind != s->kind ||
-		lane->parts[i].aux != s->aux))
-		i++;
-	if (i == ARRAY_SIZE(lane->parts))
-		return;
-	if (i == lane->n_parts) {
-		lane->n_parts++;
-		lane->parts[i].ns = 0;
-		lane->parts[i].what = s->what;
-		lane->parts[i].kind = s->kind;
-		lane->parts[i].aux = s->aux;
-	}
-	lane->parts[i].ns += s->end - s->start;
-}
-
-/* A lane that merges takes short neighbours in as they come, rather than storing them first. */
-static bool join(struct el_lane *lane, const struct el_stretch *s)
-{
-	struct el_stretch *last = &lane->s[lane->n - 1];
-	unsigned best = 0;
-
-	if (s->start != last->end || s->end - last->start >= lane->merged_ns)
-		return false;
-	if (!lane->n_parts)
-		part_add(lane, last);
-	part_add(lane, s);
-	for (unsigned i = 1; i < lane->n_parts; i++)
-		if (lane->parts[i].ns > lane->parts[best].ns)
-			best = i;
-	last->what = lane->parts[best].what;
-	last->kind = lane->parts[best].kind;
-	last->aux = lane->parts[best].aux;
-	last->end = s->end;
-	last->n += s->n;
-	return true;
-}
-
 int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 {
 	struct el_stretch s = *add;
@@ -155,7 +114,8 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 		}
 		if (s.end <= s.start)
 			return 0;
-		if (lane->merged_ns && join(lane, &s))
+		if (lane->merged_ns &&
+		    lane_join(lane, s.start, s.end, lane_key(s.what, s.kind, s.aux), s.n))
 			return 0;
 		if (s.start == last->end && same(last, &s)) {
 			last->end = s.end;
@@ -175,6 +135,22 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 	lane->s[lane->n++] = s;
 	lane->n_parts = 0;
 	return 0;
+}
+
+int lane__put_apart(struct el_lane *lane, uint64_t start, uint64_t end, uint32_t what,
+		    uint16_t kind, uint16_t aux)
+{
+	struct el_stretch s = {.start = start, .end = end, .what = what, .kind = kind, .aux = aux};
+
+	/* Room and order as they mostly are. */
+	if (lane->merged_ns && lane->n && lane->n < lane->cap &&
+	    lane->n < (lane->max ? lane->max : EL_LANE_MAX) && end > start &&
+	    start >= lane->s[lane->n - 1].end && !same(&lane->s[lane->n - 1], &s)) {
+		lane->s[lane->n++] = s;
+		lane->n_parts = 0;
+		return 0;
+	}
+	return el_lane__add(lane, &s);
 }
 
 void el_lane__free(struct el_lane *lane)

@@ -52,14 +52,12 @@ struct el_lane {
 	uint64_t unordered; /* began before the one before it ended: cut */
 	/* while it grows: what the last stretch's group is made of */
 	struct {
-		uint64_t ns;
-		uint32_t what;
-		uint16_t kind, aux;
+		uint64_t ns, key;
 	} parts[4];
-	unsigned n_parts;
+	unsigned n_parts, best;
 };
 
-#define EL_LANE_MAX (1u << 17)
+#define EL_LANE_MAX (1u << 16)
 
 /* Continues the last stretch where it ends there and tells the same. */
 int el_lane__add(struct el_lane *lane, const struct el_stretch *s);

@@ -145,7 +145,32 @@ enum merge_how {
 int merge__run(struct eventlog *log, enum merge_how how);
 void cursor__free(struct cursor *c);
 
-/* decode.c: false if the payload is too short for its type. */
-bool decode__event(struct el_event *ev);
+/* decode.c: what is not decoded here. */
+bool decode__other(struct el_event *ev);
+
+/* False if the payload is too short for its type. The events that come by millions are inlined. */
+static inline bool decode__event(struct el_event *ev)
+{
+	switch (ev->id) {
+	case EL_CREATE_THREAD:
+	case EL_RUN_THREAD:
+	case EL_THREAD_RUNNABLE:
+	case EL_CREATE_SPARK_THREAD:
+		if (ev->len < 4)
+			return false;
+		ev->thread.tid = be32_at(ev->payload);
+		ev->thread.cap = ev->cap;
+		return true;
+	case EL_STOP_THREAD:
+		if (ev->len < 10)
+			return false;
+		ev->stop.tid = be32_at(ev->payload);
+		ev->stop.status = be16_at(ev->payload + 4);
+		ev->stop.info = be32_at(ev->payload + 6);
+		return true;
+	default:
+		return decode__other(ev);
+	}
+}
 
 #endif

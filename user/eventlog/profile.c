@@ -116,7 +116,7 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 			lane->depth = 0;
 			return err;
 		}
-		if (!cctree__cc(p->tree, cc).known)
+		if (!cctree__known(p->tree, cc))
 			p->info.unknown_centres++;
 		lane->ids[d] = id;
 		lane->nodes[d] = node;

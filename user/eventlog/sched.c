@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
+#include "lane_fast.h"
 #include "sched.h"
 #include "u64map.h"
 
@@ -51,11 +52,12 @@ static struct thread_state *thread_get(struct el_sched *s, uint32_t tid, uint64_
 {
 	struct thread_state *t;
 
-	if (s->last_thread && s->last_thread->pub.tid == tid)
-		return s->last_thread;
+	t = s->recent[tid % RECENT_THREADS];
+	if (t && t->pub.tid == tid)
+		return t;
 	t = thread_find(s, tid);
 	if (t) {
-		s->last_thread = t;
+		s->recent[tid % RECENT_THREADS] = t;
 		return t;
 	}
 	if (s->n_threads == THREADS_MAX) {
@@ -79,34 +81,36 @@ static struct thread_state *thread_get(struct el_sched *s, uint32_t tid, uint64_
 	if (s->n_threads < s->opts.thread_lanes)
 		t->pub.lane = calloc(1, sizeof(*t->pub.lane));
 	s->n_threads++;
-	s->last_thread = t;
+	s->recent[tid % RECENT_THREADS] = t;
 	return t;
 }
 
 /* ── capabilities ────────────────────────────────────────────────────────────────────────── */
 
-static int cap_stretch(struct el_sched *s, struct cap_state *c, uint64_t end, uint16_t aux)
+/* What did not fit is counted; anything else ends the reading. */
+static int lane_err(struct el_sched *s, int err)
 {
-	struct el_stretch st = {.start = c->since,
-				.end = end,
-				.what = c->state == ECS_RUN ? c->thread : 0,
-				.kind = c->state,
-				.aux = aux};
-	int err;
-
-	if (!el_window__clip(s->opts.window, &st.start, &st.end))
-		return 0;
-	c->pub.state_ns[st.kind] += st.end - st.start;
-	err = el_lane__add(&c->pub.lane, &st);
-	if (err == -E2BIG) {
-		s->info.dropped++;
-		err = 0;
-	}
-	return err;
+	if (err != -E2BIG)
+		return err;
+	s->info.dropped++;
+	return 0;
 }
 
-static int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t state, uint64_t time,
-		    uint16_t aux)
+static inline int cap_stretch(struct el_sched *s, struct cap_state *c, uint64_t end, uint16_t aux)
+{
+	uint64_t start = c->since;
+	int err;
+
+	if (s->opts.window && !el_window__clip(s->opts.window, &start, &end))
+		return 0;
+	c->pub.state_ns[c->state] += end - start;
+	err = lane_put(&c->pub.lane, start, end, c->state == ECS_RUN ? c->thread : 0, c->state,
+		       aux);
+	return err ? lane_err(s, err) : 0;
+}
+
+static inline int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t state, uint64_t time,
+			   uint16_t aux)
 {
 	int err = 0;
 
@@ -123,23 +127,18 @@ static int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t state, uint
 
 /* ── threads ─────────────────────────────────────────────────────────────────────────────── */
 
-static int thread_stretch(struct el_sched *s, struct thread_state *t, uint8_t state, uint64_t start,
-			  uint64_t end)
+static inline int thread_stretch(struct el_sched *s, struct thread_state *t, uint8_t state,
+				 uint64_t start, uint64_t end)
 {
-	struct el_stretch st = {.start = start, .end = end, .what = t->pub.cap, .kind = state};
 	int err;
 
-	if (!el_window__clip(s->opts.window, &st.start, &st.end))
+	if (s->opts.window && !el_window__clip(s->opts.window, &start, &end))
 		return 0;
-	t->pub.state_ns[state] += st.end - st.start;
+	t->pub.state_ns[state] += end - start;
 	if (!t->pub.lane)
 		return 0;
-	err = el_lane__add(t->pub.lane, &st);
-	if (err == -E2BIG) {
-		s->info.dropped++;
-		err = 0;
-	}
-	return err;
+	err = lane_put(t->pub.lane, start, end, t->pub.cap, state, 0);
+	return err ? lane_err(s, err) : 0;
 }
 
 /* A runnable thread whose capability collects garbage waits for that, not for its turn. */
@@ -164,7 +163,8 @@ static int thread_waited(struct el_sched *s, struct thread_state *t, uint64_t en
 	return err ? err : thread_stretch(s, t, ETS_RUNNABLE, from, end);
 }
 
-static int thread_goes(struct el_sched *s, struct thread_state *t, uint8_t state, uint64_t time)
+static inline int thread_goes(struct el_sched *s, struct thread_state *t, uint8_t state,
+			      uint64_t time)
 {
 	int err = 0;
 
@@ -198,7 +198,7 @@ static int run_lost(struct el_sched *s, struct cap_state *c, const struct thread
 	return thread_goes(s, t, ETS_UNKNOWN, time);
 }
 
-static int on_run(struct el_sched *s, const struct el_event *ev)
+static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_event *ev)
 {
 	struct cap_state *c = cap_get(s, ev->cap);
 	struct thread_state *t = thread_get(s, ev->thread.tid, ev->time);
@@ -269,7 +269,7 @@ static uint8_t state_after(uint16_t status)
 	}
 }
 
-static int on_stop(struct el_sched *s, const struct el_event *ev)
+static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el_event *ev)
 {
 	struct cap_state *c = cap_get(s, ev->cap);
 	struct thread_state *t = thread_get(s, ev->stop.tid, ev->time);
@@ -481,6 +481,75 @@ static int on_task(struct el_sched *s, const struct el_event *ev)
 	return 0;
 }
 
+/*
+ * The pair of events that a program with many safe calls is made of, where nothing is odd: what
+ * on_stop and on_run do then, in a fraction of the time. False: they must look.
+ */
+static inline bool quick(const struct el_sched *s, const struct cap_state *c,
+			 const struct thread_state *t, uint32_t tid, uint64_t time)
+{
+	return c && t && t->pub.tid == tid && t->pub.cap == c->pub.cap && t->pub.lane &&
+	       !s->opts.window && time >= c->since && time >= t->pub.since;
+}
+
+static inline void quick_goes(struct cap_state *c, uint8_t cap_state, struct thread_state *t,
+			      uint8_t thread_state, uint64_t time)
+{
+	c->pub.state_ns[c->state] += time - c->since;
+	t->pub.state_ns[t->pub.state] += time - t->pub.since;
+	c->state = cap_state;
+	t->pub.state = thread_state;
+	c->since = t->pub.since = t->pub.end = time;
+}
+
+static inline int quick_lanes(struct el_sched *s, struct cap_state *c, struct thread_state *t,
+			      uint64_t time, uint32_t what, uint16_t aux)
+{
+	int err = lane_put(&c->pub.lane, c->since, time, what, c->state, aux);
+
+	if (!err)
+		err = lane_put(t->pub.lane, t->pub.since, time, t->pub.cap, t->pub.state, 0);
+	return err ? lane_err(s, err) : 0;
+}
+
+static int on_stop_mostly(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
+	struct thread_state *t = s->recent[ev->stop.tid % RECENT_THREADS];
+	int err;
+
+	if (ev->stop.status != EL_STOP_FOREIGN_CALL || !quick(s, c, t, ev->stop.tid, ev->time) ||
+	    c->state != ECS_RUN || c->thread != ev->stop.tid || t->pub.state != ETS_RUNNING)
+		return on_stop(s, ev);
+	s->info.stops[EL_STOP_FOREIGN_CALL]++;
+	err = quick_lanes(s, c, t, ev->time, c->thread, EL_STOP_FOREIGN_CALL);
+	quick_goes(c, ECS_IDLE, t, ETS_SAFE_CALL, ev->time);
+	c->thread = 0;
+	return err;
+}
+
+static int on_run_mostly(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
+	struct thread_state *t = s->recent[ev->thread.tid % RECENT_THREADS];
+	uint64_t ns;
+	int err;
+
+	if (!quick(s, c, t, ev->thread.tid, ev->time) || c->state != ECS_IDLE || !c->seen ||
+	    t->pub.state != ETS_SAFE_CALL || s->opts.on_call)
+		return on_run(s, ev);
+	ns = ev->time - t->pub.since;
+	t->pub.safe_calls++;
+	t->pub.call_min_ns = MIN(t->pub.call_min_ns, ns);
+	t->pub.call_max_ns = MAX(t->pub.call_max_ns, ns);
+	err = quick_lanes(s, c, t, ev->time, 0, 0);
+	quick_goes(c, ECS_RUN, t, ETS_RUNNING, ev->time);
+	t->pub.runs++;
+	c->pub.runs++;
+	c->thread = ev->thread.tid;
+	return err;
+}
+
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_sched *s = ctx;
@@ -491,9 +560,9 @@ static int on_event(void *ctx, const struct el_event *ev)
 	s->info.last = MAX(s->info.last, ev->time);
 	switch (ev->id) {
 	case EL_RUN_THREAD:
-		return ev->cap == EL_CAP_GLOBAL ? 0 : on_run(s, ev);
+		return ev->cap == EL_CAP_GLOBAL ? 0 : on_run_mostly(s, ev);
 	case EL_STOP_THREAD:
-		return ev->cap == EL_CAP_GLOBAL ? 0 : on_stop(s, ev);
+		return ev->cap == EL_CAP_GLOBAL ? 0 : on_stop_mostly(s, ev);
 	case EL_GC_START:
 	case EL_GC_END:
 	case EL_GC_GLOBAL_SYNC:

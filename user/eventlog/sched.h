@@ -9,12 +9,13 @@
 #include "eventlog.h"
 #include "u64map.h"
 
-#define SCHED_CAPS   512
-#define THREADS_MAX  (1u << 20)
-#define THREAD_CHUNK 1024
-#define TASKS_MAX    (1u << 20)
-#define GC_RING	     8
-#define GCS_MAX	     (1u << 17)
+#define SCHED_CAPS     512
+#define THREADS_MAX    (1u << 20)
+#define THREAD_CHUNK   1024
+#define TASKS_MAX      (1u << 20)
+#define RECENT_THREADS 256
+#define GC_RING	       8
+#define GCS_MAX	       (1u << 17)
 
 struct gc_span {
 	uint64_t start, end;
@@ -43,7 +44,7 @@ struct el_sched {
 	struct cap_state *by_cap[SCHED_CAPS], *caps[SCHED_CAPS];
 	size_t n_caps;
 	struct thread_state *thread_chunks[THREADS_MAX / THREAD_CHUNK];
-	struct thread_state *last_thread;
+	struct thread_state *recent[RECENT_THREADS]; /* by tid, of those seen lately */
 	size_t n_threads;
 	struct u64map by_tid, by_task;
 	struct el_task *tasks;

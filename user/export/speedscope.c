@@ -281,8 +281,49 @@ void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end)
 		end);
 }
 
+static char *stack_text(const struct speedscope *w, struct tl_stack stack, uint32_t *ret_len)
+{
+	struct buf text;
+
+	buf__init(&text, BUF_DEFAULT_MAX);
+	for (uint32_t i = 0; i < stack.n; i++)
+		buf__addf(&text, ",%" PRIu32, w->map[stack.frames[i]]);
+	if (text.err) {
+		buf__free(&text);
+		return NULL;
+	}
+	*ret_len = (uint32_t)text.len;
+	return text.data;
+}
+
+/* NULL without memory: then it is written number by number. */
+static const struct stack_text *find_text(const struct speedscope *w, struct tl_stack stack)
+{
+	struct stack_text *t;
+
+	if (!w->texts || !stack.n)
+		return NULL;
+	t = &w->texts[((uintptr_t)stack.frames / 16 + stack.n) % STACK_TEXTS];
+	if (t->frames == stack.frames && t->n == stack.n)
+		return t;
+	free(t->text);
+	t->frames = NULL;
+	t->text = stack_text(w, stack, &t->len);
+	if (!t->text)
+		return NULL;
+	t->frames = stack.frames;
+	t->n = stack.n;
+	return t;
+}
+
 void speedscope__put_stack(const struct speedscope *w, struct tl_stack stack, bool comma)
 {
+	const struct stack_text *t = find_text(w, stack);
+
+	if (t) {
+		fwrite_unlocked(t->text + !comma, 1, t->len - !comma, w->out);
+		return;
+	}
 	for (uint32_t i = 0; i < stack.n; i++) {
 		if (comma)
 			fputc_unlocked(',', w->out);
@@ -424,6 +465,7 @@ static int prepare(struct speedscope *w, unsigned lanes)
 	char grain[32];
 	int err;
 
+	w->texts = calloc(STACK_TEXTS, sizeof(*w->texts));
 	w->session = timeline__session(w->tl);
 	w->n_targets = timeline__n_targets(w->tl);
 	err = views__collect(w->tl, lanes, &w->views);
@@ -454,6 +496,9 @@ static void free_all(struct speedscope *w)
 		HASH_DEL(w->extras, extra);
 		free(extra);
 	}
+	for (size_t i = 0; w->texts && i < STACK_TEXTS; i++)
+		free(w->texts[i].text);
+	free(w->texts);
 	free(w->map);
 	views__free(&w->views);
 }

@@ -7,6 +7,15 @@
 
 struct extra_frame;
 
+/* A stack as it is written. A lane's stacks come again and again, and are long. */
+#define STACK_TEXTS 512
+struct stack_text {
+	const uint32_t *frames; /* of the timeline's stack; NULL: none */
+	uint32_t n;
+	uint32_t len;
+	char *text; /* ",12,345": with a comma in front */
+};
+
 struct speedscope {
 	FILE *out;
 	const struct timeline *tl;
@@ -19,6 +28,7 @@ struct speedscope {
 	uint32_t process_frame; /* several targets: index of the first one's frame */
 	uint32_t next_frame;	/* after all that have an index already */
 	uint32_t state_frames[LANE_KINDS][ST_MAX];
+	struct stack_text *texts;   /* STACK_TEXTS of them, by where the stack lies; NULL: none */
 	struct extra_frame *extras; /* Haskell threads and capabilities within others' lanes */
 };
 

@@ -118,6 +118,7 @@ static void merge_alike(const struct speedscope *w, struct weights *weights)
 
 /* What the sum has of one stretch: OS threads' stretches, of a log alone the capabilities' too. */
 struct collecting {
+	const struct timeline *tl;
 	struct weights *weights;
 	uint32_t owner;
 	int err;
@@ -127,14 +128,14 @@ static void add_span(void *ctx, const struct span *span)
 {
 	struct collecting *c = ctx;
 
-	if (!c->err && !span->idle && span->stack)
+	if (!c->err && !span->idle && timeline__stack(c->tl, span->stack).n)
 		c->err = weights__add(c->weights, c->owner, span->stack,
 				      span->end_ns - span->start_ns);
 }
 
 static int collect_lanes(struct speedscope *w, struct weights *weights)
 {
-	struct collecting c = {.weights = weights};
+	struct collecting c = {.tl = w->tl, .weights = weights};
 
 	for (size_t i = 0; i < w->views.n && !c.err; i++) {
 		const struct lane_view *view = &w->views.v[i];

@@ -217,6 +217,7 @@ static void get(const struct lane_view *view, size_t i, struct span *ret)
 				     .tso = s->tso,
 				     .stack = s->stack,
 				     .cap = view->cap->no,
+				     .samples = s->samples,
 				     .tid = s->tid,
 				     .state = s->state,
 				     .exact = s->exact,
@@ -239,6 +240,7 @@ static void get(const struct lane_view *view, size_t i, struct span *ret)
 				     .end_ns = s->end_ns,
 				     .stack = s->stack,
 				     .cap = s->cap == 0xffff ? UINT32_MAX : s->cap,
+				     .samples = s->samples,
 				     .state = s->state,
 				     .exact = s->exact,
 				     /* without a stack: what a log does not tell of */
@@ -267,6 +269,7 @@ static void flush(struct heap *heap, void (*fn)(void *ctx, const struct span *sp
 
 static void pile(struct heap *heap, const struct span *span)
 {
+	uint32_t samples = heap->n ? heap->span.samples + span->samples : span->samples;
 	uint64_t ns = span->end_ns - span->start_ns;
 
 	if (!heap->n || ns > heap->longest_ns) {
@@ -277,6 +280,7 @@ static void pile(struct heap *heap, const struct span *span)
 		heap->longest_ns = ns;
 	}
 	heap->span.end_ns = span->end_ns;
+	heap->span.samples = samples;
 	heap->n++;
 }
 

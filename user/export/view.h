@@ -43,8 +43,9 @@ struct span {
 	uint64_t tso;	/* a capability's: the Haskell thread; 0: none, or not known */
 	uint32_t stack; /* of the timeline */
 	uint32_t cap;	/* UINT32_MAX: none */
-	pid_t tid;	/* 0: none, or the lane's own */
-	uint8_t state;	/* of the lane's kind */
+	uint32_t samples;
+	pid_t tid;     /* 0: none, or the lane's own */
+	uint8_t state; /* of the lane's kind */
 	bool exact;
 	bool idle;   /* nothing ran and nothing was waited for: drawn as a gap */
 	bool merged; /* several, of which this is the longest */

@@ -7,7 +7,8 @@
 #include "base/base.h"
 #include "kernel_priv.h"
 
-#define REAPER_THREADS 8
+/* Each waits for the kernel's grace periods, which all of them share: so it is as long for many. */
+#define REAPER_THREADS 128
 #define REAPER_MAX     (1U << 20)
 
 struct reaper {

@@ -24,6 +24,7 @@ struct unwind_file {
 	uint64_t base;
 	uint64_t bytes;
 	uint32_t buckets; /* 0: the file has no rows, or there was no room */
+	uint32_t rows;
 	uint32_t users;
 	bool known;
 };
@@ -36,7 +37,7 @@ struct unwind_user {
 
 struct unwind {
 	struct unwind_file files[WIRE_UNWIND_FILES]; /* by number; 0 is not used */
-	uint64_t bytes;
+	uint64_t bytes, rows;			     /* of all files */
 	struct unwind_user *users;
 	size_t n_users, cap_users;
 	/* files whose rows are in a map of their own, but not in the map of maps yet */
@@ -114,6 +115,7 @@ static void evict(struct kernel *kernel, uint32_t id)
 	if (f->buckets)
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.unwind_files), &id);
 	kernel->unwind->bytes -= f->bytes;
+	kernel->unwind->rows -= f->rows;
 	memset(f, 0, sizeof(*f));
 }
 
@@ -232,7 +234,9 @@ static int add_file(struct kernel *kernel, const struct target *target, size_t i
 			f->base = rows.base;
 			f->buckets = rows.n_buckets;
 			f->bytes = bytes;
+			f->rows = rows.n_rows;
 			u->bytes += bytes;
+			u->rows += rows.n_rows;
 		}
 		*ret_id = id;
 		err = 0;
@@ -320,8 +324,8 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 	err3 = put_new(kernel);
 	err2 = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key, maps,
 				   BPF_ANY);
-	log_debug("pid %d: %u mappings with unwind rows, %llu bytes for all processes", info->pid,
-		  maps->n, (unsigned long long)u->bytes);
+	log_debug("pid %d: %u mappings with unwind rows; of all processes %llu rows, %llu bytes",
+		  info->pid, maps->n, (unsigned long long)u->rows, (unsigned long long)u->bytes);
 	free(maps);
 	err = err ? err : err2 ? err2 : err3;
 	if (err)

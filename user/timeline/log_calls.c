@@ -33,6 +33,11 @@ struct sweep {
 	size_t n_c_open;
 	struct tl_stretch *v;
 	size_t n, cap, max;
+	/* the stack of the last call that had no C function told: most calls are alike */
+	struct {
+		uint32_t node, label, stack;
+		bool full;
+	} last;
 };
 
 static int by_thread(const void *pa, const void *pb)
@@ -83,7 +88,7 @@ static int collect(struct sweep *sw)
 		if ((!s || is_call(s)) && elog__clip(b, &item.start, &item.end))
 			sw->items[sw->n_items++] = item;
 	}
-	qsort(sw->items, sw->n_items, sizeof(*sw->items), by_thread);
+	array__sort(sw->items, sw->n_items, sizeof(*sw->items), by_thread);
 	return 0;
 }
 
@@ -131,6 +136,28 @@ static int compose(struct sweep *sw, uint32_t *ret_stack)
 	return err ? err : stacks__add(&sw->tl->stacks, frames, n, ret_stack);
 }
 
+static int stack_now(struct sweep *sw, uint32_t *ret_stack)
+{
+	const struct el_span *s =
+		sw->n_open
+			? el_annot__span(sw->b->in.annot, sw->items[sw->open[sw->n_open - 1]].index)
+			: NULL;
+	int err;
+
+	if (!s || sw->n_c_open)
+		return compose(sw, ret_stack);
+	if (!sw->last.full || sw->last.node != s->node || sw->last.label != s->label) {
+		err = compose(sw, &sw->last.stack);
+		if (err)
+			return err;
+		sw->last.full = true;
+		sw->last.node = s->node;
+		sw->last.label = s->label;
+	}
+	*ret_stack = sw->last.stack;
+	return 0;
+}
+
 static int put(struct sweep *sw, struct tl_lane *lane, uint64_t start, uint64_t end)
 {
 	struct tl_stretch s = {.start_ns = start, .end_ns = end, .exact = 1, .cap = TL_NO_CAP};
@@ -138,7 +165,7 @@ static int put(struct sweep *sw, struct tl_lane *lane, uint64_t start, uint64_t 
 	int err;
 
 	s.state = sw->n_open || sw->n_c_open ? ST_SAFE_CALL : ST_UNKNOWN;
-	err = compose(sw, &s.stack);
+	err = stack_now(sw, &s.stack);
 	if (err)
 		return err;
 	lane->states_ns[s.state] += end - start;
@@ -188,7 +215,7 @@ static int make_lane(struct sweep *sw, size_t first, size_t end, struct tl_lane 
 		sw->times[n_times++] = sw->items[i].start;
 		sw->times[n_times++] = sw->items[i].end;
 	}
-	qsort(sw->times, n_times, sizeof(*sw->times), by_value);
+	array__sort(sw->times, n_times, sizeof(*sw->times), by_value);
 	sw->n = sw->n_open = sw->n_c_open = 0;
 	lane->tid = (pid_t)MIN(sw->items[first].tid, (uint64_t)INT32_MAX);
 	snprintf(lane->name, sizeof(lane->name), "%s", lane->tid ? "OS thread" : "not told");
