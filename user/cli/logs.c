@@ -167,7 +167,7 @@ static void tell(struct session *s, struct member *m, uint64_t lost)
 static int join(struct session *s, struct member *m)
 {
 	struct member_log *log = m->log;
-	struct tl_log in = {.path = log->path};
+	struct tl_log in = {.path = log->path, .observed_ns = m->probed_ns};
 	uint64_t lost = 0;
 	int err = log_models__new_joined(&log->models, m->attach_ns);
 

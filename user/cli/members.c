@@ -241,6 +241,7 @@ int members__attach(struct session *s, struct member *m, bool armed)
 		timeline__end_target(s->tl, m->pid, "left", now);
 		return err;
 	}
+	m->probed_ns = time__monotonic_ns();
 	m->live = true;
 	s->n_live++;
 	s->n_starting += !m->ready;

@@ -24,6 +24,7 @@ struct member {
 	struct target *target;
 	pid_t pid;
 	uint64_t attach_ns;
+	uint64_t probed_ns;	 /* when the probes were on */
 	bool live;		 /* attached, and not seen to end */
 	bool ready;		 /* its layout is confirmed */
 	struct kernel_cost cost; /* of one that has ended and is detached */

@@ -28,7 +28,8 @@ static uint64_t log_time(const struct log_build *b, uint64_t ns)
 
 static bool inside(const struct log_build *b, uint64_t start_ns, uint64_t end_ns)
 {
-	return start_ns >= b->from_ns + EDGE_NS && end_ns + EDGE_NS <= b->to_ns;
+	return start_ns >= MAX(b->from_ns, b->in.observed_ns) + EDGE_NS &&
+	       end_ns + EDGE_NS <= b->to_ns;
 }
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
@@ -36,12 +37,13 @@ static bool inside(const struct log_build *b, uint64_t start_ns, uint64_t end_ns
 /* Of the whole session, if the log reaches its end: how often suspendThread was called. */
 static void compare_counts(const struct join *j, struct share *calls)
 {
-	uint64_t ours = 0, open = 0, theirs = el_match__info(j->b->in.match).calls, differ,
-		 one_by_one;
+	uint64_t ours = 0, open = 0, theirs = 0, differ, one_by_one;
 	const struct tl_target *pub = &j->tg->pub;
 
-	if (j->b->to_ns < j->end_ns || pub->probes_paused_ns)
+	if (j->b->to_ns < j->end_ns || pub->probes_paused_ns || j->calls_until != UINT64_MAX)
 		return;
+	for (size_t i = 0; i < j->n_calls; i++)
+		theirs += elog__time(j->b, j->calls[i].start) >= j->b->in.observed_ns;
 	for (size_t i = 0; i < pub->n_calls; i++) {
 		const struct tl_call *c = &pub->calls[i];
 
@@ -177,27 +179,42 @@ static bool same_centre(const struct join *j, const struct tick_note *ours,
 	return !strcmp(cc.label, key->label) && !strcmp(cc.module, key->module);
 }
 
-/* Of one capability: both lists are in time order. */
-static void compare_cap_ticks(const struct join *j, uint16_t cap, uint64_t tolerance,
-			      struct share *ticks, struct share *centres)
+/* Our time of the next tick on that capability. */
+static uint64_t next_tick(const struct target_state *tg, size_t i)
+{
+	uint16_t cap = tg->tick_notes[i].cap;
+
+	for (i++; i < tg->n_tick_notes; i++)
+		if (tg->tick_notes[i].cap == cap)
+			return tg->tick_notes[i].ns;
+	return UINT64_MAX / 2;
+}
+
+/*
+ * Of one capability; both lists are in time order. One thread makes all ticks: it hits the probe,
+ * writes the events, and comes to the next probe after that, however long it was off its CPU.
+ */
+static void compare_cap_ticks(const struct join *j, uint16_t cap, struct share *ticks,
+			      struct share *centres)
 {
 	const struct el_match_tick *theirs = el_match__ticks(j->b->in.match);
 	size_t n = el_match__info(j->b->in.match).n_ticks, k = 0;
 	uint64_t same = 0, ours = 0, others = 0;
+	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
 
 	for (size_t i = 0; i < n; i++)
 		others += theirs[i].cap == cap && inside(j->b, elog__time(j->b, theirs[i].time),
 							 elog__time(j->b, theirs[i].time));
 	for (size_t i = 0; i < j->tg->n_tick_notes; i++) {
 		const struct tick_note *note = &j->tg->tick_notes[i];
-		uint64_t at = log_time(j->b, note->ns);
 
 		if (note->cap != cap || !inside(j->b, note->ns, note->ns))
 			continue;
 		ours++;
-		while (k < n && (theirs[k].cap != cap || theirs[k].time + tolerance < at))
+		while (k < n && (theirs[k].cap != cap ||
+				 theirs[k].time + tolerance < log_time(j->b, note->ns)))
 			k++;
-		if (k == n || theirs[k].time > at + tolerance)
+		if (k == n || theirs[k].time > log_time(j->b, next_tick(j->tg, i)) + tolerance)
 			continue;
 		same++;
 		centres->all++;
@@ -210,15 +227,11 @@ static void compare_cap_ticks(const struct join *j, uint16_t cap, uint64_t toler
 
 static void compare_ticks(const struct join *j, struct share *ticks, struct share *centres)
 {
-	uint64_t tolerance;
-
 	if (!j->b->in.profile || !j->tg->n_tick_notes ||
 	    !el_profile__info(j->b->in.profile).samples)
 		return;
-	tolerance = el_profile__info(j->b->in.profile).interval_ns;
-	tolerance = (tolerance ? tolerance : 10000000) * 2 / 5;
 	for (uint32_t cap = 0; cap < j->tg->pub.n_cap_lanes; cap++)
-		compare_cap_ticks(j, (uint16_t)j->tg->cap_lanes[cap].no, tolerance, ticks, centres);
+		compare_cap_ticks(j, (uint16_t)j->tg->cap_lanes[cap].no, ticks, centres);
 }
 
 /* ── all of it ───────────────────────────────────────────────────────────────────────────── */

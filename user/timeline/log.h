@@ -47,6 +47,9 @@ struct tl_log {
 	int64_t offset_ns;
 	uint64_t offset_error_ns;
 
+	/* To join: CLOCK_MONOTONIC from which on every probe was hit; 0: since the attach */
+	uint64_t observed_ns;
+
 	/* Cost centres left out of stacks and tables, as cctree__filter takes them. */
 	const char *const *hide, *const *only;
 	size_t n_hide, n_only;
