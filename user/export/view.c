@@ -89,13 +89,15 @@ static int add_label(struct views *views, const struct tl_tso_lane *lane, uint32
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
 
-static uint64_t busy_of(const uint64_t *states_ns, unsigned n, unsigned idle)
+/* What a thread did, or was kept from doing: not that it slept, or waited for the world. */
+static uint64_t busy_of(const struct tl_lane *lane)
 {
 	uint64_t sum = 0;
 
-	for (unsigned s = 0; s < n; s++)
-		if (s != idle)
-			sum += states_ns[s];
+	for (int s = 0; s < ST_MAX; s++)
+		if (s != ST_IDLE && s != ST_FOREIGN_BLOCKED && s != ST_SAFE_CALL_BLOCKED &&
+		    s != ST_RTS_BLOCKED)
+			sum += lane->states_ns[s];
 	return sum;
 }
 
@@ -121,7 +123,6 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 		view.cap = &target->cap_lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.cap->n_stretches;
-		view.busy_ns = busy_of(view.cap->states_ns, CS_MAX, CS_IDLE);
 		err = add(views, &view);
 	}
 	view.cap = NULL;
@@ -130,7 +131,7 @@ static int add_target(struct views *views, const struct tl_target *target, uint3
 		view.thread = &target->lanes[i];
 		view.lane_no = (uint32_t)i;
 		view.n = view.thread->n_stretches;
-		view.busy_ns = busy_of(view.thread->states_ns, ST_MAX, ST_IDLE);
+		view.busy_ns = busy_of(view.thread);
 		err = add(views, &view);
 	}
 	view.thread = NULL;

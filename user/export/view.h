@@ -15,7 +15,7 @@ struct lane_view {
 	enum lane_kind kind;
 	const struct tl_target *target;
 	uint32_t target_no, lane_no; /* as in timeline__target(), target->lanes[] and so on */
-	uint64_t busy_ns;	     /* what is not idleness */
+	uint64_t busy_ns;	     /* what lanes of a kind are in order of; capabilities: 0 */
 	size_t n;		     /* stretches */
 	/* the one of its kind */
 	const struct tl_lane *thread;
