@@ -65,16 +65,17 @@ static void measure(struct finder *f)
 
 int findings__make(const struct timeline *tl, const struct tl_target *t, struct findings *out)
 {
+	static void (*const all[])(struct finder * f) = {
+		findings__unsafe, findings__loops,	  findings__safe,
+		findings__gc,	  findings__capabilities, findings__haskell,
+	};
 	struct finder f = {.tl = tl, .t = t, .out = out};
 
 	measure(&f);
 	if (!f.wall_ns)
 		return 0;
-	findings__unsafe(&f);
-	findings__safe(&f);
-	findings__gc(&f);
-	findings__capabilities(&f);
-	findings__haskell(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(all) && !f.err; i++)
+		all[i](&f);
 	if (!f.err && out->n)
 		qsort(out->v, out->n, sizeof(*out->v), by_time);
 	return f.err;

@@ -141,6 +141,7 @@ struct thread {
 	uint64_t start_ns; /* 0: before the attach */
 	uint64_t end_ns;   /* 0: still there */
 	bool born;	   /* its creation was seen */
+	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
 	struct evs samples, offs, calls;
@@ -298,7 +299,8 @@ struct target_state {
 	uint64_t end_ns;
 	uint64_t call_record_ns;
 	uint32_t caps_at_attach;
-	uint64_t left_out; /* records */
+	uint64_t gc_start_addr, gc_end_addr; /* of the probes; 0: there is none */
+	uint64_t left_out;		     /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
 	struct thread *threads, *thread_list;
 	size_t n_threads;
@@ -499,6 +501,7 @@ bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_
 
 /* ── collections (gcs.c) ─────────────────────────────────────────────────────────────────── */
 
+void gcs__stay(struct target_state *tg, const struct wire_off *rec);
 int gcs__record(struct target_state *tg, const struct wire_gc *rec);
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
 /* The first one that ends after t; NULL if there is none. */

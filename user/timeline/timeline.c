@@ -259,6 +259,8 @@ int input__add_target(struct timeline *tl, const struct target_info *info,
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
 	tg->caps_at_attach = info->capabilities;
+	tg->gc_start_addr = info->gc_start.found ? info->gc_start.addr : 0;
+	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
 	tg->no = (uint32_t)tl->n_targets;
@@ -277,6 +279,8 @@ int input__update_target(struct timeline *tl, const struct target_info *info)
 	copy_info(tl, &tg->pub, info);
 	tg->pub.end = end;
 	tg->caps_at_attach = info->capabilities;
+	tg->gc_start_addr = info->gc_start.found ? info->gc_start.addr : 0;
+	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->call_record_ns = info->wire.call_record_ns;
 	return 0;
 }
