@@ -16,7 +16,8 @@ static const char doc[] =
 	"Where every moment of a running Haskell program went: Haskell functions with their real "
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, chrome, folded, pprof, json, text. PATH of -o is a file (one format), a "
+	"Formats: speedscope, chrome, folded, pprof, json, text. PATH of -o is a file (one "
+	"format), a "
 	"directory, "
 	"a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard output.\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
@@ -222,9 +223,9 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		argp_error(state, "--eventlog: an empty path");
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
 		argp_error(state, "--eventlog FILE: not with --list or --doctor");
-	if (file && (o->n_pids || o->command))
-		argp_error(state, "--eventlog FILE: alone, without a process or a command");
-	if (file)
+	if (file && o->n_pids > 1)
+		argp_error(state, "--eventlog FILE: is of one process; more were given");
+	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG &&
 	    (o->from_ns || o->to_ns || o->from_marker || o->to_marker || o->n_hide || o->n_only))

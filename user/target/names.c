@@ -246,6 +246,7 @@ static void name_without_symbol(struct target *target, const struct image_map *m
 	if (plt && plt[0]) {
 		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
 		n->name = intern(target->names, demangle(symbol, buf, sizeof(buf)));
+		n->file = intern(target->names, site__library_of(target, symbol, image));
 		n->source = NAME_EXACT;
 		n->code = CODE_C;
 		return;
