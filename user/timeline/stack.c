@@ -419,6 +419,9 @@ static void put_hs(struct composer *c, const struct ev *ev, const struct site *s
 	if (put_ccs(c, ev))
 		return;
 	if (ev->hs) {
+		/* the program counter alone: what called it is not known */
+		if ((ev->flags & EV_NO_WALK) && !site)
+			put(c, c->tl->marks[MARK_NO_STACK]);
 		put_part(c, ev->hs, 0);
 		return;
 	}
