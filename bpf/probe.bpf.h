@@ -304,6 +304,8 @@ SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 	probe_hit(task->tgid);
 	/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c of 8.10 to 9.14 */
 	rec.generation = regs->r9;
+	if (t->n_capabilities)
+		mem_read(0, &rec.n_caps, sizeof(rec.n_caps), t->n_capabilities);
 	rec.number =
 		t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats) ? gcs : WIRE_GC_NO_NUMBER;
 	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);

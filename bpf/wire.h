@@ -283,8 +283,10 @@ struct wire_gc {
 	__u32 point;	  /* enum wire_gc_point */
 	__u32 generation; /* WIRE_GC_END: the oldest one collected, as stat_endGC is told */
 	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
+	__u32 n_caps;	  /* capabilities that exist; 0: not known */
+	__u32 _pad;
 };
-WIRE_ASSERT_SIZE(struct wire_gc, 40);
+WIRE_ASSERT_SIZE(struct wire_gc, 48);
 
 #define WIRE_GC_NO_NUMBER (~0ULL)
 

@@ -40,6 +40,8 @@ WAYS = {
     "p": ["-prof", "-fprof-auto-top"],
     "thr_p": ["-threaded", "-prof", "-fprof-auto-top"],
     "dyn": ["-threaded", "-dynamic"],
+    "g": ["-threaded", "-g"],
+    "ipe": ["-threaded", "-finfo-table-map"],
     # GHC 9.4 and later can always log.
     "thr_l": ["-threaded"] if GHC_ROOT else ["-threaded", "-eventlog"],
 }

@@ -43,6 +43,18 @@ def test_gc_held_up(t, way):
     check_near("held_up_gc_ns", held, truth["waited_ns"], 0.05 * truth["waited_ns"])
 
 
+def test_gc_held_up_by_a_loop(t):
+    """Haskell code that allocates nothing hears of no collection until it is done."""
+    truth, report, _ = profile_run(t, "Holdup", "loop", rts=("-N2",), options=ALWAYS)
+    check(truth["holds"] == 2, f"the test program itself is wrong: {truth}")
+    finding = the_one(report, "haskell_held_up_gc")
+    # The loop's time without a CPU is not its fault, and is left out; and it may have run for a
+    # while before a collection was asked for.
+    check(0.4 * truth["held_cpu_ns"] <= finding["ns"] <= 1.1 * truth["held_cpu_ns"],
+          f"GC waited {finding['ns']}, the program says {truth}")
+    says(finding, "for capability 1", "Main.", "-fno-omit-yields")
+
+
 @cases("thr.stripped", "thr_p.stripped", "dyn")
 def test_held_up_without_symbols(t, way):
     """Nothing marks collections (libHSrts.so does not export what would); that the call slept with its capability in hand is seen all the same."""
@@ -86,6 +98,16 @@ def test_hot_safe_call_within_the_budget(t):
     if report.call("null_call")["calls"] < 60000:
         raise Skip("the machine is so busy that the program hardly ran while its calls were counted")
     says(the_one(report, "safe_call_overhead"), "null_call", "at least")
+
+
+@cases("bound", "unbound")
+def test_bound_thread(t, mode):
+    """Hand-overs between main and another thread are switches of OS threads."""
+    _, report, _ = profile_run(t, "PingPong", mode, {"bound": 30000, "unbound": 300000}[mode], rts=("-N1",))
+    if mode == "bound":
+        says(the_one(report, "bound_thread"), "main thread", "forkIO")
+    else:
+        check(not findings(report, "bound_thread"), f"findings: {findings(report)}")
 
 
 @cases("Holdup", "Calls")

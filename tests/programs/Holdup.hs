@@ -5,6 +5,7 @@
 -- a thread on capability 0 allocates, and so asks for a collection that cannot begin. Prints, as
 -- holdup.c measured it, how long the unsafe calls lasted and how long the allocating thread stood
 -- still because of them.
+-- Holdup loop: the same, but what does not stop is a loop in Haskell that allocates nothing.
 -- Holdup clean: work, sleep, safe calls that sleep and unsafe calls that are short: nothing that
 -- anybody should be told of.
 module Main (main) where
@@ -19,6 +20,8 @@ import System.Environment
 import Ready
 
 foreign import ccall unsafe "holdup_take_lock" takeLock :: CInt -> IO ()
+foreign import ccall unsafe "holdup_begin" holdBegin :: IO ()
+foreign import ccall unsafe "holdup_end" holdEnd :: IO ()
 foreign import ccall unsafe "holdup_tick" tick :: IO ()
 foreign import ccall unsafe "holdup_checksum" checksum :: CInt -> IO CInt
 foreign import ccall safe "holdup_query" query :: CInt -> IO CInt
@@ -41,6 +44,19 @@ holdLock :: IO ()
 holdLock = replicateM_ 2 (takeLock 500 >> threadDelay 100000)
 {-# NOINLINE holdLock #-}
 
+tightLoop :: Int -> Int -> Int
+tightLoop 0 !x = x
+tightLoop n !x = tightLoop (n - 1) (x * 31 + n)
+{-# NOINLINE tightLoop #-}
+
+runLoop :: IO ()
+runLoop = forM_ [1, 2] $ \seed -> do
+  holdBegin
+  _ <- evaluate (tightLoop 400000000 seed)
+  holdEnd
+  threadDelay 100000
+{-# NOINLINE runLoop #-}
+
 work :: Int -> IO CInt
 work n = do
   _ <- evaluate (sum [allocate (n + i) | i <- [1 .. 20]])
@@ -50,17 +66,21 @@ work n = do
   pure c
 {-# NOINLINE work #-}
 
+against :: IO () -> MVar () -> IO ()
+against holder finished = do
+  done <- newIORef False
+  _ <- forkOn 0 (allocateUntil done 0 >> putMVar finished ())
+  _ <- forkOn 1 (threadDelay 50000 >> holder >> writeIORef done True)
+  takeMVar finished
+
 main :: IO ()
 main = do
   [mode] <- getArgs
   waitForGo
   finished <- newEmptyMVar
   case mode of
-    "hold" -> do
-      done <- newIORef False
-      _ <- forkOn 0 (allocateUntil done 0 >> putMVar finished ())
-      _ <- forkOn 1 (threadDelay 50000 >> holdLock >> writeIORef done True)
-      takeMVar finished
+    "hold" -> against holdLock finished
+    "loop" -> against runLoop finished
     _ -> do
       _ <- forkIO (mapM_ work [1 .. 200] >> putMVar finished ())
       takeMVar finished

@@ -4,7 +4,6 @@
 -- Lanes MODE SECONDS: who has which capability, and who waits for what (lanes.c times its calls).
 --
 --   busy      three Haskell threads that compute and allocate
---   hold      one allocates, one sits in unsafe calls that sleep 500 ms
 --   together  four threads in safe calls that return all at once, each with some work to do then
 --   caps      three computing threads; setNumCapabilities 3, then 2, in equal parts of the time
 --   bound     two forkOS threads in safe calls, and one that computes
@@ -26,8 +25,8 @@ import System.IO.Unsafe (unsafeInterleaveIO)
 
 import Ready
 
-foreign import ccall unsafe "lanes_hold" lanesHold :: CInt -> IO ()
 foreign import ccall safe "lanes_together" lanesTogether :: CInt -> IO ()
+foreign import ccall unsafe "lanes_spin" lanesSpin :: CInt -> IO ()
 foreign import ccall safe "lanes_pause" lanesPause :: CInt -> IO ()
 foreign import ccall safe "lanes_call_in" lanesCallIn :: CInt -> IO ()
 foreign import ccall unsafe "lanes_print" lanesPrint :: IO ()
@@ -92,25 +91,29 @@ blocked end seconds = do
                               >> atomically (writeTVar shut True))
     ]
 
+-- | Says when it began and when it was done.
+setAfter :: Double -> Int -> IO ()
+setAfter seconds n = do
+  threadDelay (round (seconds * 1e6))
+  begun <- getMonotonicTime
+  setNumCapabilities n
+  done <- getMonotonicTime
+  putStrLn (unwords ["capabilities", show n, show begun, show done])
+
 run :: String -> Double -> IO ()
 run mode seconds = do
   start <- getMonotonicTime
   let end = start + seconds
   case mode of
     "busy" -> together [spawn forkIO ("busy" ++ show i) (compute end) | i <- [1 .. 3 :: Int]]
-    "hold" -> together
-      [ spawn forkIO "allocates" (compute end)
-      , spawn forkIO "holds" (until' (end - 0.6) (lanesHold 500 >> compute (0 :: Double)))
-      ]
     "together" -> together
       [ spawn forkIO ("together" ++ show i)
-          (until' end (lanesTogether 20 >> compute 0)) | i <- [1 .. 4 :: Int]]
+          (until' end (lanesTogether 40 >> lanesSpin 3)) | i <- [1 .. 4 :: Int]]
     "caps" -> together
       [ spawn forkIO "sets" $ do
+          setAfter (seconds / 3) 3
+          setAfter (seconds / 3) 2
           threadDelay (round (seconds * 1e6 / 3))
-          setNumCapabilities 3
-          threadDelay (round (seconds * 1e6 / 3))
-          setNumCapabilities 2
       , spawn forkIO "a" (compute end), spawn forkIO "b" (compute end), spawn forkIO "c" (compute end)
       ]
     "bound" -> together
@@ -128,3 +131,5 @@ main = do
   waitForGo
   run mode (read seconds)
   lanesPrint
+  -- Whoever asks the kernel how long the threads ran does it while they are there and sleep.
+  void (try getLine :: IO (Either IOException String))

@@ -5,41 +5,49 @@
 /* The allocating thread stands still for less than this when nobody holds anything up. */
 #define STANDSTILL_NS 20000000
 
-static struct {
+static struct span {
 	uint64_t start, end;
-} holds[64];
-static unsigned n_holds, n_waited;
-static uint64_t last_tick, held_ns, waited_ns;
+} holds[64], gaps[64];
+static unsigned n_holds, n_gaps;
+static uint64_t last_tick, held_ns, begin_cpu_ns, held_cpu_ns;
 
-/* Sleeps for so many ms with its capability in hand. */
-void holdup_take_lock(int ms);
-void holdup_take_lock(int ms)
+void holdup_begin(void);
+void holdup_begin(void)
+{
+	__atomic_store_n(&holds[n_holds % 64].start, tally__clock(CLOCK_MONOTONIC),
+			 __ATOMIC_SEQ_CST);
+	begin_cpu_ns = tally__clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void holdup_end(void);
+void holdup_end(void)
 {
 	unsigned i = n_holds % 64;
 
-	__atomic_store_n(&holds[i].start, tally__clock(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
-	tally__sleep((uint64_t)ms * 1000000);
+	held_cpu_ns += tally__clock(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns;
 	holds[i].end = tally__clock(CLOCK_MONOTONIC);
 	held_ns += holds[i].end - holds[i].start;
 	__atomic_store_n(&n_holds, n_holds + 1, __ATOMIC_SEQ_CST);
 }
 
-/* The allocating thread is here again. Where it was away for long during a hold, it waited from
- * then, or from the hold's start, until the hold's end. */
+/* Sleeps for so many ms with its capability in hand. */
+void holdup_take_lock(int ms);
+void holdup_take_lock(int ms)
+{
+	holdup_begin();
+	tally__sleep((uint64_t)ms * 1000000);
+	holdup_end();
+}
+
+/* The allocating thread is here again. */
 void holdup_tick(void);
 void holdup_tick(void)
 {
 	uint64_t now = tally__clock(CLOCK_MONOTONIC);
-	unsigned n = __atomic_load_n(&n_holds, __ATOMIC_SEQ_CST);
 
-	if (last_tick && now - last_tick > STANDSTILL_NS && n) {
-		uint64_t start = holds[(n - 1) % 64].start, end = holds[(n - 1) % 64].end;
-
-		start = start > last_tick ? start : last_tick;
-		if (end > start) {
-			waited_ns += end - start;
-			n_waited++;
-		}
+	if (last_tick && now - last_tick > STANDSTILL_NS && n_gaps < 64) {
+		gaps[n_gaps].start = last_tick;
+		gaps[n_gaps++].end = now;
 	}
 	last_tick = now;
 }
@@ -62,7 +70,25 @@ int holdup_query(int ms)
 void holdup_print(void);
 void holdup_print(void)
 {
-	printf("{\"holds\": %u, \"held_ns\": %llu, \"waits\": %u, \"waited_ns\": %llu}\n", n_holds,
-	       (unsigned long long)held_ns, n_waited, (unsigned long long)waited_ns);
+	unsigned n_waited = 0;
+	uint64_t waited_ns = 0;
+
+	/* The standstill that ended with the hold is the wait for it; at others the machine was
+	 * busy. */
+	for (unsigned g = 0; g < n_gaps; g++)
+		for (unsigned h = 0; h < n_holds && h < 64; h++) {
+			uint64_t start =
+				gaps[g].start > holds[h].start ? gaps[g].start : holds[h].start;
+			uint64_t end = holds[h].end;
+
+			if (gaps[g].end >= end && end > start + STANDSTILL_NS) {
+				waited_ns += end - start;
+				n_waited++;
+			}
+		}
+	printf("{\"holds\": %u, \"held_ns\": %llu, \"held_cpu_ns\": %llu, \"waits\": %u, "
+	       "\"waited_ns\": %llu}\n",
+	       n_holds, (unsigned long long)held_ns, (unsigned long long)held_cpu_ns, n_waited,
+	       (unsigned long long)waited_ns);
 	fflush(stdout);
 }

@@ -6,24 +6,13 @@
 
 #include "tally.h"
 
-enum { HOLD, TOGETHER, CALL_IN, PAUSE, N_TALLIES };
+enum { TOGETHER, CALL_IN, PAUSE, N_TALLIES };
 
 static struct tally tallies[N_TALLIES] = {
-	[HOLD] = {.name = "lanes_hold"},
 	[TOGETHER] = {.name = "lanes_together"},
 	[CALL_IN] = {.name = "lanes_call_in"},
 	[PAUSE] = {.name = "lanes_pause"},
 };
-
-/* Sleeps, and whoever calls it unsafely keeps its capability. */
-void lanes_hold(int ms);
-void lanes_hold(int ms)
-{
-	struct tally_start s = tally__begin();
-
-	tally__sleep((uint64_t)ms * 1000000);
-	tally__end(&tallies[HOLD], s);
-}
 
 /* Sleeps up to the next whole multiple of a time, so that all callers come back together. */
 void lanes_together(int ms);
@@ -36,6 +25,13 @@ void lanes_together(int ms)
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 	tally__end(&tallies[TOGETHER], s);
+}
+
+/* Whoever calls it unsafely gives its capability to nobody meanwhile. */
+void lanes_spin(int ms);
+void lanes_spin(int ms)
+{
+	tally__spin((uint64_t)ms * 1000000);
 }
 
 void lanes_pause(int ms);

@@ -424,7 +424,8 @@ static void t_sched(void **state)
 	c = el_sched__cap(s, 0);
 	assert_int_equal(c->state_ns[ECS_RUN], 300);
 	assert_int_equal(c->state_ns[ECS_GC], 100);
-	assert_int_equal(c->state_ns[ECS_RUN] + c->state_ns[ECS_GC] + c->state_ns[ECS_IDLE],
+	assert_int_equal(c->state_ns[ECS_RUN] + c->state_ns[ECS_GC] + c->state_ns[ECS_IDLE] +
+				 c->state_ns[ECS_RTS],
 			 2000 - 2);
 	c = el_sched__cap(s, 1);
 	assert_int_equal(c->state_ns[ECS_RUN], 100);

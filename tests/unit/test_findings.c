@@ -74,7 +74,7 @@ static void add_up(struct tl_lane *lanes, size_t n)
 
 static void find(struct tl_target *t, struct tl_lane *lanes, size_t n, struct findings *found)
 {
-	struct timeline tl = {.session = {.start_ns = T0, .end_ns = AT(1000)},
+	struct timeline tl = {.session = {.start_ns = T0, .end_ns = AT(1000), .frequency_hz = 99},
 			      .targets = t,
 			      .n_targets = 1,
 			      .frames = frames,
@@ -94,7 +94,8 @@ static void find(struct tl_target *t, struct tl_lane *lanes, size_t n, struct fi
 static const struct tl_finding *the_only(const struct findings *found, const char *kind)
 {
 	if (found->n != 1)
-		fail_msg("%zu findings, should be 1", found->n);
+		fail_msg("%zu findings, should be 1; %s", found->n,
+			 found->n ? found->v[0].text : "");
 	assert_string_equal(found->v[0].kind, kind);
 	return &found->v[0];
 }
@@ -168,8 +169,8 @@ static void test_gc_was_held_up(void **state)
 		     STRETCH(200, 1000, S_EMPTY, ST_IDLE, 0xffff, 5)),
 	};
 	struct tl_gc_event gcs[] = {
-		{.start_ns = AT(400), .end_ns = AT(410), .sync_ns = 300 * MS},
-		{.start_ns = AT(550), .end_ns = AT(560), .sync_ns = 50 * MS},
+		{.start_ns = AT(400), .end_ns = AT(410), .sync_ns = 300 * MS, .tid = 1},
+		{.start_ns = AT(550), .end_ns = AT(560), .sync_ns = 50 * MS, .tid = 1},
 		{.start_ns = AT(700), .end_ns = AT(710), .sync_ns = UINT64_MAX},
 	};
 	struct tl_target t = {
@@ -221,6 +222,37 @@ static void test_several_capabilities(void **state)
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
 	assert_says(the_only(&found, "unsafe_call_held_up_gc"),
 		    "in 2 collections for capabilities 0 and 3 (longest 10.0 ms)");
+	findings__free(&found);
+}
+
+static void test_gc_waited_for_a_loop(void **state)
+{
+	struct tl_lane lanes[] = {
+		LANE(1, STRETCH(0, 100, S_HASKELL, ST_HASKELL, 0, 10),
+		     STRETCH(100, 400, S_SPIN, ST_GC_WORK, 0, 30),
+		     STRETCH(400, 1000, S_HASKELL, ST_HASKELL, 0, 60)),
+		LANE(2, STRETCH(0, 390, S_HASKELL, ST_HASKELL, 1, 39),
+		     STRETCH(390, 1000, S_EMPTY, ST_IDLE, 0xffff, 0)),
+	};
+	struct tl_gc_event gcs[] = {
+		{.start_ns = AT(400), .end_ns = AT(401), .sync_ns = 300 * MS, .tid = 1},
+		/* too short for samples to tell */
+		{.start_ns = AT(500), .end_ns = AT(501), .sync_ns = 5 * MS, .tid = 1},
+	};
+	struct tl_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
+	struct findings found;
+
+	(void)state;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	assert_int_equal(the_only(&found, "haskell_held_up_gc")->ns, 290 * MS);
+	assert_says(&found.v[0],
+		    "GC waited 290 ms in 1 collection for capability 1 while Main.load");
+	findings__free(&found);
+	/* it had no CPU for nearly all of the time: that is not its fault */
+	lanes[1] = (struct tl_lane)LANE(2, STRETCH(0, 110, S_HASKELL, ST_HASKELL, 1, 39),
+					STRETCH(110, 400, S_HASKELL, ST_PREEMPTED, 1, 0));
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	assert_int_equal(found.n, 0);
 	findings__free(&found);
 }
 
@@ -305,7 +337,7 @@ static void test_no_overhead(void **state)
 	calls[0].called_back = true;
 	calls[1].p99_ns = 50000; /* some take long */
 	calls[2].blocked_ns = 20 * MS;
-	calls[3].calls = 4000;		    /* too rare */
+	calls[3].calls = 4000;	/* too rare */
 	calls[4].p50_ns = 3500; /* it works for 2 µs, 1.4 are the probes' */
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		find_hot(&calls[i], &found);
@@ -423,15 +455,17 @@ static void test_idle_capability(void **state)
 		;
 	assert_true(i < found.n);
 	assert_int_equal(found.v[i].ns, 100 * MS);
-	assert_says(&found.v[i], "while a thread waited");
+	assert_says(&found.v[i], "while threads waited");
 	findings__free(&found);
 
-	/* nobody waits, but Haskell threads are ready: from 540 to 550 and from 700 to 800 */
+	/* nobody waits, but Haskell threads are ready: ticks at 540, 545 and 700 to 795 */
+	t.ticks = 200;
 	t.counters = &counter;
 	t.n_counters = 1;
 	find(&t, lanes + 1, 1, &found);
 	assert_int_equal(the_only(&found, "idle_capability")->ns, 110 * MS);
-	assert_says(&found.v[0], "up to 3 Haskell threads");
+	assert_says(&found.v[0], "For about 110 ms (22 ticks of the RTS's timer)");
+	assert_says(&found.v[0], "up to 3");
 	findings__free(&found);
 }
 
@@ -450,6 +484,42 @@ static void test_no_cpu(void **state)
 	find(&t, lanes, 1, &found);
 	assert_int_equal(the_only(&found, "capability_preempted")->ns, 300 * MS);
 	assert_says(&found.v[0], "50 % of their busy time");
+	findings__free(&found);
+}
+
+static void test_bound_thread(void **state)
+{
+	static struct tl_stretch turns[6000];
+	struct tl_lane lane = {.tid = 42,
+			       .start_ns = T0,
+			       .end_ns = AT(1000),
+			       .stretches = turns,
+			       .n_stretches = ARRAY_SIZE(turns)};
+	struct tl_target t = {.pid = 42, .threaded = true};
+	struct findings found;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
+		static const enum tl_state states[] = {ST_HASKELL, ST_RTS, ST_IDLE};
+
+		turns[i].start_ns = i ? turns[i - 1].end_ns : T0;
+		turns[i].end_ns = turns[i].start_ns + (i % 3 == 2 ? 450000 : 25000);
+		turns[i].state = states[i % 3];
+	}
+	find(&t, &lane, 1, &found);
+	assert_int_equal(the_only(&found, "bound_thread")->ns, 50 * MS);
+	assert_says(&found.v[0], "was run 2 000 times a second");
+	findings__free(&found);
+	/* another OS thread's */
+	lane.tid = 43;
+	find(&t, &lane, 1, &found);
+	assert_int_equal(found.n, 0);
+	findings__free(&found);
+	/* not often */
+	lane.tid = 42;
+	lane.n_stretches = 2000;
+	find(&t, &lane, 1, &found);
+	assert_int_equal(found.n, 0);
 	findings__free(&found);
 }
 
@@ -505,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_wrong),
 		cmocka_unit_test(test_gc_was_held_up),
 		cmocka_unit_test(test_several_capabilities),
+		cmocka_unit_test(test_gc_waited_for_a_loop),
 		cmocka_unit_test(test_no_stack),
 		cmocka_unit_test(test_overhead),
 		cmocka_unit_test(test_no_overhead),
@@ -512,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_gc_share_and_spin),
 		cmocka_unit_test(test_idle_capability),
 		cmocka_unit_test(test_no_cpu),
+		cmocka_unit_test(test_bound_thread),
 		cmocka_unit_test(test_black_holes_and_mvars),
 	};
 

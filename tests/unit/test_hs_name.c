@@ -88,6 +88,8 @@ static void descriptions(void **state)
 		{"<TreeA.$wloop_r1M3>", "TreeA", "$wloop"},
 		{"<Data.Map.Internal.sat_s1P8>", "Data.Map.Internal", "sat_s1P8"},
 		{"<$wpoly_go8>", "", "$wpoly_go8"},
+		{"<$walpha_r1M3>", "", "$walpha"},
+		{"<$l$wgo_g3FF>", "", "$l$wgo"},
 		{"<main>", "", "main"},
 		{"<Data.Function..>", "Data.Function", "."},
 		{"<Main.D:Foo_s1a2>", "Main", "D:Foo"},

@@ -222,9 +222,9 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		argp_error(state, "--eventlog: an empty path");
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
 		argp_error(state, "--eventlog FILE: not with --list or --doctor");
-	if (file && (o->n_pids || o->command))
-		argp_error(state, "--eventlog FILE: alone, without a process or a command");
-	if (file)
+	if (file && o->n_pids > 1)
+		argp_error(state, "--eventlog FILE: is of one process; more were given");
+	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG &&
 	    (o->from_ns || o->to_ns || o->from_marker || o->to_marker || o->n_hide || o->n_only))

@@ -94,7 +94,11 @@ const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_
 
 /* ── scheduler ───────────────────────────────────────────────────────────────────────────── */
 
-enum el_cap_state { ECS_IDLE, ECS_RUN, ECS_GC, ECS_DISABLED, ECS_MAX };
+/*
+ * RTS: a thread gave up its turn though it could run on, and the scheduler has work; or a
+ * collection is over, and the capability's OS thread has not noticed yet.
+ */
+enum el_cap_state { ECS_IDLE, ECS_RUN, ECS_GC, ECS_RTS, ECS_DISABLED, ECS_MAX };
 
 /* Names as in the contract's Haskell thread lanes: el_thread_state__name. */
 enum el_thread_state {
@@ -128,13 +132,11 @@ struct el_thread {
 	struct el_lane *lane; /* what: capability; kind: el_thread_state; NULL: not kept */
 };
 
-#define EL_CAP_LEAVES_GC 1 /* its OS thread has not noticed yet that a collection is over */
-
 struct el_cap {
 	uint16_t cap;
 	uint64_t state_ns[ECS_MAX];
 	uint64_t runs, gcs;
-	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status, IDLE's reason */
+	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status */
 	struct el_lane lane;
 };
 

@@ -287,7 +287,8 @@ static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el
 	t->pub.cap = ev->cap;
 	err = thread_goes(s, t, state_after(ev->stop.status), ev->time);
 	if (!err)
-		err = cap_goes(s, c, ECS_IDLE, ev->time, ev->stop.status);
+		err = cap_goes(s, c, t->pub.state == ETS_RUNNABLE ? ECS_RTS : ECS_IDLE, ev->time,
+			       ev->stop.status);
 	c->thread = 0;
 	if (t->pub.state == ETS_FINISHED)
 		t->pub.finished = true;
@@ -326,11 +327,11 @@ static void gc_over(struct el_sched *s, const struct cap_state *leader, uint64_t
 static int gc_leave(struct el_sched *s, struct cap_state *c, uint64_t time)
 {
 	uint64_t end = c->gc_over && c->gc_over < time ? c->gc_over : time;
-	int err = cap_goes(s, c, ECS_IDLE, end, 0);
+	int err = cap_goes(s, c, end < time ? ECS_RTS : ECS_IDLE, end, 0);
 
 	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
 	if (!err && end < time)
-		err = cap_goes(s, c, ECS_IDLE, time, EL_CAP_LEAVES_GC);
+		err = cap_goes(s, c, ECS_IDLE, time, 0);
 	else if (c->leads)
 		gc_over(s, c, c->since);
 	return err;

@@ -20,11 +20,13 @@ static bool cut_suffix(char *s, const char *suffix)
 
 /*
  * GHC.Types.Unique: a letter that tells the origin, then base-62 digits. Of those that get into
- * labels: top-level bindings (r), what the simplifier made (s), blocks (c).
+ * labels: top-level bindings (r, g since 9.4), what the simplifier made (s), blocks (c).
  */
 static bool is_unique(const char *s)
 {
-	if ((s[0] != 'r' && s[0] != 's' && s[0] != 'c') || !s[1] || !s[2])
+	size_t len = strlen(s);
+
+	if (!strchr("rscg", s[0]) || len < (s[0] == 'g' ? 4 : 3))
 		return false;
 	for (s++; *s; s++)
 		if (!isalnum((unsigned char)*s))
@@ -150,8 +152,6 @@ bool hs_name__description(const char *text, char *ret_module, size_t module_size
 		return false;
 	snprintf(ret_module, module_size, "%.*s", module ? (int)module - 1 : 0, plain);
 	snprintf(ret_name, HS_NAME_LEN, "%s", plain + module);
-	/* what is exported has neither module nor unique */
-	if (module)
-		cut_unique(ret_name);
+	cut_unique(ret_name);
 	return true;
 }

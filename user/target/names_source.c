@@ -2,8 +2,10 @@
 /* names_source: asks provenance, DWARF and closure descriptions for what they call an address. */
 #include "names_source.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -33,24 +35,46 @@ static const char *plain_path(const char *path)
 	return path;
 }
 
-static void set_src(struct names *names, const char *file, const char *where, struct code_name *n)
+static void set_line(struct names *names, const char *file, uint32_t line, struct code_name *n)
 {
 	char text[600];
 
 	if (!file[0])
 		return;
-	snprintf(text, sizeof(text), "%.400s%s%.100s", plain_path(file), where[0] ? ":" : "",
-		 where);
+	if (line)
+		snprintf(text, sizeof(text), "%.400s:%u", plain_path(file), line);
+	else
+		snprintf(text, sizeof(text), "%.400s", plain_path(file));
 	n->src = intern(names, text);
 }
 
-static void set_line(struct names *names, const char *file, uint32_t line, struct code_name *n)
+/* "7:25-39", "(6,1)-(7,47)"; 0 if it is neither. */
+static uint32_t line_of_span(const char *span)
 {
-	char text[16] = "";
+	bool many = span[0] == '(';
+	const char *digits = span + many;
+	unsigned long line;
+	char *end;
 
-	if (line)
-		snprintf(text, sizeof(text), "%u", line);
-	set_src(names, file, text, n);
+	if (!isdigit((unsigned char)digits[0]))
+		return 0;
+	line = strtoul(digits, &end, 10);
+	return *end == (many ? ',' : ':') && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+/* Before 9.6 the span is behind the file: "src/Foo.hs:7:25-39". */
+static void set_span(struct names *names, const char *file, const char *span, struct code_name *n)
+{
+	char plain[512];
+	uint32_t line = line_of_span(span);
+
+	snprintf(plain, sizeof(plain), "%s", file);
+	for (char *colon = plain; !line && (colon = strchr(colon, ':')); colon++) {
+		line = line_of_span(colon + 1);
+		if (line)
+			*colon = '\0';
+	}
+	set_line(names, plain, line, n);
 }
 
 /* ── provenance ──────────────────────────────────────────────────────────────────────────── */
@@ -102,7 +126,9 @@ static bool by_ipe(struct target *t, const struct names_place *p, struct code_na
 		n->package = "";
 	if (!e.unit[0] && p->label && p->label->is_haskell)
 		n->package = intern(t->names, p->label->package);
-	set_src(t->names, e.file[0] ? e.file : closure.file, e.file[0] ? e.span : closure.span, n);
+	if (!e.file[0])
+		e = closure;
+	set_span(t->names, e.file, e.span, n);
 	n->source = NAME_IPE;
 	return true;
 }

@@ -56,8 +56,8 @@ int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
 }
 
 /* The file that defines a symbol which another one imports. */
-static const char *library_of(const struct target *target, const char *name,
-			      const struct image *not_this)
+const char *site__library_of(const struct target *target, const char *name,
+			     const struct image *not_this)
 {
 	for (size_t i = 0; i < target->images.n; i++) {
 		const struct image *image = target->images.images[i];
@@ -84,7 +84,7 @@ static void imported(struct target *target, const struct image *image, const cha
 	len = MIN(len, sizeof(plain) - 1);
 	memcpy(plain, symbol, len);
 	plain[len] = '\0';
-	s->library = intern(target, library_of(target, plain, image));
+	s->library = intern(target, site__library_of(target, plain, image));
 	s->function = intern(target, names__capi(plain, buf, sizeof(buf)));
 }
 

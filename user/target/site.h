@@ -20,4 +20,8 @@ int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site);
  */
 int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name);
 
+/* The base name of the file that defines a symbol which `not_this` imports; "". */
+const char *site__library_of(const struct target *target, const char *name,
+			     const struct image *not_this);
+
 #endif

@@ -138,31 +138,38 @@ static int collect_tasks(struct snap_ctx *c)
 	return 0;
 }
 
-/* True if the words at one offset of all TCBs are tids, no two the same; fills them in. */
-static bool take_tids(struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4], size_t word)
+/*
+ * How many of the words at one offset of all TCBs are tids of this process, no two the same; the
+ * others must be 0, as the C library leaves them when a thread ends. 0: they are something else.
+ */
+static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4], size_t word)
 {
+	size_t n = 0;
+
 	for (size_t t = 0; t < c->n_tasks; t++) {
-		c->tasks[t].tid = tid_of(c, tcbs[t][word]);
-		if (!c->tasks[t].tid)
-			return false;
-	}
-	for (size_t t = 0; t < c->n_tasks; t++)
+		uint32_t v = tcbs[t][word];
+
+		if (!v)
+			continue;
+		if (!tid_of(c, v))
+			return 0;
 		for (size_t before = 0; before < t; before++)
-			if (c->tasks[before].tid == c->tasks[t].tid)
-				return false;
-	return true;
+			if (tcbs[before][word] == v)
+				return 0;
+		n++;
+	}
+	return n;
 }
 
 /*
  * Task.id is the thread's pthread_t, at which the C library keeps its TCB, and somewhere in that
- * its tid. Where, differs between libraries and versions: it is the offset at which every Task
- * has a tid of this process, and no two the same.
+ * its tid. Where, differs between libraries and versions: it is the offset at which the most Tasks
+ * have a tid of this process. A thread that has ended may have left its Task and its TCB behind.
  */
 static int match_tids(struct snap_ctx *c)
 {
 	uint32_t(*tcbs)[TCB_SCAN / 4] = calloc(c->n_tasks + 1, sizeof(*tcbs));
-	size_t kept = 0;
-	bool found = false;
+	size_t kept = 0, best = 0, at = 0;
 
 	if (!tcbs)
 		return -ENOMEM;
@@ -173,9 +180,17 @@ static int match_tids(struct snap_ctx *c)
 		c->tasks[kept++] = c->tasks[t];
 	}
 	c->n_tasks = kept;
-	for (size_t w = 0; kept > 0 && !found && w < TCB_SCAN / 4; w++)
-		found = take_tids(c, tcbs, w);
-	if (!found)
+	for (size_t w = 0; w < TCB_SCAN / 4; w++) {
+		size_t n = count_tids(c, tcbs, w);
+
+		if (n > best) {
+			best = n;
+			at = w;
+		}
+	}
+	for (size_t t = 0; t < c->n_tasks; t++)
+		c->tasks[t].tid = best ? tid_of(c, tcbs[t][at]) : 0;
+	if (!best)
 		c->n_tasks = 0;
 	free(tcbs);
 	return 0;

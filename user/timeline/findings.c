@@ -65,16 +65,17 @@ static void measure(struct finder *f)
 
 int findings__make(const struct timeline *tl, const struct tl_target *t, struct findings *out)
 {
+	static void (*const all[])(struct finder * f) = {
+		findings__unsafe, findings__loops,	  findings__safe,
+		findings__gc,	  findings__capabilities, findings__haskell,
+	};
 	struct finder f = {.tl = tl, .t = t, .out = out};
 
 	measure(&f);
 	if (!f.wall_ns)
 		return 0;
-	findings__unsafe(&f);
-	findings__safe(&f);
-	findings__gc(&f);
-	findings__capabilities(&f);
-	findings__haskell(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(all) && !f.err; i++)
+		all[i](&f);
 	if (!f.err && out->n)
 		qsort(out->v, out->n, sizeof(*out->v), by_time);
 	return f.err;
@@ -94,7 +95,7 @@ void findings__free(struct findings *f)
 
 struct said said__ns(uint64_t ns)
 {
-	struct said said;
+	struct said said = {.s = ""};
 
 	human__duration(said.s, sizeof(said.s), ns);
 	return said;
@@ -102,7 +103,7 @@ struct said said__ns(uint64_t ns)
 
 struct said said__count(uint64_t n, const char *one, const char *many)
 {
-	struct said said;
+	struct said said = {.s = ""};
 	char count[32];
 
 	human__count(count, sizeof(count), n);
@@ -113,7 +114,7 @@ struct said said__count(uint64_t n, const char *one, const char *many)
 struct said said__rate(uint64_t n, uint64_t ns)
 {
 	double rate = ns ? (double)n * 1e9 / (double)ns : 0, unit = 1;
-	struct said said;
+	struct said said = {.s = ""};
 	char count[32];
 
 	/* two digits: it is an average */

@@ -16,42 +16,22 @@
 /* Shorter waits are the time in which a thread is woken. */
 #define WAIT_LEAST_NS 200000
 
+/* Fewer ticks tell no share. */
+#define READY_LEAST_TICKS 20
+
 #define PREEMPTED_PERCENT 20
 
 /* ── idle while others waited ────────────────────────────────────────────────────────────── */
 
-/* At `ns` so many capabilities more are idle, so many threads or Haskell threads more wait. */
-struct change {
-	uint64_t ns;
-	int64_t idle, waiting, runnable;
+/*
+ * Three kinds of time, each joined over all lanes. While a capability is held by a thread without a
+ * CPU the machine has none to spare, and an idle capability would get none either.
+ */
+struct times {
+	struct spans idle, no_cpu, waiting;
 };
 
-struct changes {
-	struct change *v;
-	size_t n, cap;
-};
-
-#define MAX_CHANGES ((size_t)1 << 26)
-
-static int change(struct changes *c, uint64_t ns, int64_t idle, int64_t waiting, int64_t runnable)
-{
-	void *v = c->v;
-	int err = array__reserve(&v, &c->cap, c->n + 1, MAX_CHANGES, sizeof(*c->v));
-
-	c->v = v;
-	if (!err)
-		c->v[c->n++] = (struct change){ns, idle, waiting, runnable};
-	return err;
-}
-
-static int by_ns(const void *pa, const void *pb)
-{
-	const struct change *a = pa, *b = pb;
-
-	return (a->ns > b->ns) - (a->ns < b->ns);
-}
-
-static int idle_changes(const struct tl_target *t, struct changes *c)
+static int collect_caps(const struct tl_target *t, struct times *times)
 {
 	int err = 0;
 
@@ -61,17 +41,16 @@ static int idle_changes(const struct tl_target *t, struct changes *c)
 		for (size_t k = 0; k < lane->n_stretches && !err; k++) {
 			const struct tl_cap_stretch *s = &lane->stretches[k];
 
-			if (s->state != CS_IDLE)
-				continue;
-			err = change(c, s->start_ns, 1, 0, 0);
-			if (!err)
-				err = change(c, s->end_ns, -1, 0, 0);
+			if (s->state == CS_IDLE)
+				err = spans__add(&times->idle, s->start_ns, s->end_ns);
+			else if (s->state == CS_PREEMPTED)
+				err = spans__add(&times->no_cpu, s->start_ns, s->end_ns);
 		}
 	}
 	return err;
 }
 
-static int wait_changes(const struct tl_target *t, struct changes *c)
+static int collect_waits(const struct tl_target *t, struct times *times)
 {
 	int err = 0;
 
@@ -81,97 +60,110 @@ static int wait_changes(const struct tl_target *t, struct changes *c)
 		for (size_t k = 0; k < lane->n_stretches && !err; k++) {
 			const struct tl_stretch *s = &lane->stretches[k];
 
-			if (s->state != ST_CAP_WAIT || s->end_ns - s->start_ns < WAIT_LEAST_NS)
-				continue;
-			err = change(c, s->start_ns, 0, 1, 0);
-			if (!err)
-				err = change(c, s->end_ns, 0, -1, 0);
+			if (s->state == ST_CAP_WAIT && s->end_ns - s->start_ns >= WAIT_LEAST_NS)
+				err = spans__add(&times->waiting, s->start_ns, s->end_ns);
 		}
 	}
 	return err;
 }
 
-static int runnable_changes(const struct tl_target *t, struct changes *c)
+/* Idle and waited for, and no CPU was wanting. */
+static uint64_t waited_ns(const struct times *times)
 {
-	int err = 0;
+	size_t at = 0, at_no_cpu = 0;
+	uint64_t ns = 0;
 
-	for (size_t i = 0; i < t->n_counters; i++) {
-		const struct tl_counter *counter = &t->counters[i];
-		int64_t was = 0;
+	for (size_t i = 0; i < times->waiting.n; i++) {
+		const struct span *w = &times->waiting.v[i];
 
-		if (counter->kind != TC_RUNNABLE)
+		while (at < times->idle.n && times->idle.v[at].end <= w->start)
+			at++;
+		for (size_t k = at; k < times->idle.n && times->idle.v[k].start < w->end; k++) {
+			uint64_t from = MAX(w->start, times->idle.v[k].start);
+			uint64_t to = MIN(w->end, times->idle.v[k].end);
+
+			ns += to - from - spans__overlap(&times->no_cpu, &at_no_cpu, from, to);
+		}
+	}
+	return ns;
+}
+
+static bool is_in(const struct spans *s, size_t *at, uint64_t ns)
+{
+	while (*at < s->n && s->v[*at].end <= ns)
+		(*at)++;
+	return *at < s->n && s->v[*at].start <= ns;
+}
+
+/* How long the run queues are is known at the RTS's ticks; so is, then, whether a capability is
+ * idle at that moment. *ret_most: the most that were ready at such a tick. */
+static uint64_t ready_ticks(const struct tl_counter *c, const struct times *times, uint64_t step,
+			    uint64_t *ret_most)
+{
+	size_t at = 0, at_no_cpu = 0;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i + 1 < c->n_points; i++) {
+		if (!c->points[i].value)
 			continue;
-		for (size_t k = 0; k < counter->n_points && !err; k++) {
-			int64_t now = (int64_t)MIN(counter->points[k].value, (uint64_t)INT32_MAX);
-
-			err = change(c, counter->points[k].ns, 0, 0, now - was);
-			was = now;
+		for (uint64_t ns = c->points[i].ns; ns < c->points[i + 1].ns; ns += step) {
+			if (!is_in(&times->idle, &at, ns) || is_in(&times->no_cpu, &at_no_cpu, ns))
+				continue;
+			n++;
+			*ret_most = MAX(*ret_most, c->points[i].value);
 		}
 	}
-	return err;
+	return n;
 }
 
-struct overlap {
-	uint64_t waiting_ns, runnable_ns;
-	int64_t most_waiting, most_runnable;
-};
-
-static void sweep(struct changes *c, struct overlap *o)
+static void tell_ready(struct finder *f, const struct times *times)
 {
-	int64_t idle = 0, waiting = 0, runnable = 0;
+	uint64_t step = f->t->ticks ? f->wall_ns / f->t->ticks : 0, ticks = 0, most = 0, ns;
 
-	qsort(c->v, c->n, sizeof(*c->v), by_ns);
-	for (size_t i = 0; i < c->n; i++) {
-		uint64_t ns = i ? c->v[i].ns - c->v[i - 1].ns : 0;
-
-		if (idle > 0 && waiting > 0) {
-			o->waiting_ns += ns;
-			o->most_waiting = MAX(o->most_waiting, waiting);
-		}
-		if (idle > 0 && runnable > 0) {
-			o->runnable_ns += ns;
-			o->most_runnable = MAX(o->most_runnable, runnable);
-		}
-		idle += c->v[i].idle;
-		waiting += c->v[i].waiting;
-		runnable += c->v[i].runnable;
-	}
+	for (size_t i = 0; i < f->t->n_counters && step; i++)
+		if (f->t->counters[i].kind == TC_RUNNABLE)
+			ticks = ready_ticks(&f->t->counters[i], times, step, &most);
+	ns = ticks * step;
+	if (ticks < READY_LEAST_TICKS || !finding__share(ns, f->wall_ns, IDLE_PERCENT))
+		return;
+	finding__add(f, "idle_capability", ns, "",
+		     "For about %s (%s of the RTS's timer) a capability was idle while Haskell "
+		     "threads, up to %" PRIu64 ", were ready to run on others: forkOn pins them, "
+		     "and a capability in an unsafe call gives none away",
+		     said__ns(ns).s, said__count(ticks, "tick", "ticks").s, most);
 }
 
-static void tell_idle(struct finder *f, const struct overlap *o)
+static void tell_waiting(struct finder *f, const struct times *times)
 {
-	if (o->waiting_ns >= IDLE_LEAST_NS &&
-	    finding__share(o->waiting_ns, f->wall_ns, IDLE_PERCENT))
-		finding__add(f, "idle_capability", o->waiting_ns, "",
-			     "For %s a capability was idle while %s waited to get another one back "
-			     "after a safe call: a thread returns to the capability that it left",
-			     said__ns(o->waiting_ns).s,
-			     o->most_waiting == 1 ? "a thread" : "threads");
-	if (o->runnable_ns >= IDLE_LEAST_NS &&
-	    finding__share(o->runnable_ns, f->wall_ns, IDLE_PERCENT))
-		finding__add(f, "idle_capability", o->runnable_ns, "",
-			     "For %s a capability was idle while up to %" PRId64
-			     " Haskell threads were ready to run on others",
-			     said__ns(o->runnable_ns).s, o->most_runnable);
+	uint64_t ns = waited_ns(times);
+
+	if (ns >= IDLE_LEAST_NS && finding__share(ns, f->wall_ns, IDLE_PERCENT))
+		finding__add(f, "idle_capability", ns, "",
+			     "For %s a capability was idle while threads waited to get another one "
+			     "back after a safe call: a thread returns to the capability that it "
+			     "left",
+			     said__ns(ns).s);
 }
 
 static void look_for_idle(struct finder *f)
 {
-	struct changes c = {0};
-	struct overlap o = {0};
+	struct times times = {0};
 
 	if (f->t->n_cap_lanes < 2)
 		return;
-	f->err = idle_changes(f->t, &c);
+	f->err = collect_caps(f->t, &times);
 	if (!f->err)
-		f->err = wait_changes(f->t, &c);
-	if (!f->err)
-		f->err = runnable_changes(f->t, &c);
-	if (!f->err && c.n) {
-		sweep(&c, &o);
-		tell_idle(f, &o);
+		f->err = collect_waits(f->t, &times);
+	spans__join(&times.idle);
+	spans__join(&times.no_cpu);
+	spans__join(&times.waiting);
+	if (!f->err) {
+		tell_waiting(f, &times);
+		tell_ready(f, &times);
 	}
-	free(c.v);
+	free(times.idle.v);
+	free(times.no_cpu.v);
+	free(times.waiting.v);
 }
 
 /* ── without a CPU ───────────────────────────────────────────────────────────────────────── */

@@ -67,6 +67,7 @@ void spans__join(struct spans *s);
 uint64_t spans__overlap(const struct spans *s, size_t *at, uint64_t start, uint64_t end);
 
 void findings__unsafe(struct finder *f);       /* findings_unsafe.c */
+void findings__loops(struct finder *f);	       /* findings_loops.c */
 void findings__safe(struct finder *f);	       /* findings_safe.c */
 void findings__gc(struct finder *f);	       /* findings_gc.c */
 void findings__capabilities(struct finder *f); /* findings_caps.c */

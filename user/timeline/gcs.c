@@ -4,7 +4,17 @@
  * capabilities to stop (stat_startGCSync), works once all have (stat_startGC), and ends
  * (stat_endGC). A thread in an unsafe call does not hear of it before it returns.
  */
+#include <sys/syscall.h>
+
 #include "private.h"
+
+/* How far a thread can be behind a probe's instruction, and how long behind its time, at the trap.
+ */
+#define GC_PROBE_BYTES 16
+#define GC_PROBE_NS    200000
+/* From there to the runtime's own looks at the clocks (stat_startGC, stat_endGC), of which one is a
+ * system call. */
+#define GC_CLOCK_NS 30000
 
 /* ── records ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -45,6 +55,13 @@ int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 	if (last && (rec->h.ns < last->start || rec->h.ns < last->end || rec->h.ns < last->work))
 		return -EBADMSG;
 	tg->pub.gc.known = true;
+	if (rec->n_caps && rec->n_caps < TL_MAX_CAPS && tg->n_cap_notes) {
+		int err = caps__note(tg, rec->h.ns, rec->n_caps,
+				     tg->cap_notes[tg->n_cap_notes - 1].disabled);
+
+		if (err)
+			return err;
+	}
 	if (rec->point != WIRE_GC_END)
 		return begin(tg, rec);
 	if (!last || last->end)
@@ -60,6 +77,28 @@ int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 	if (rec->number != WIRE_GC_NO_NUMBER)
 		last->number = rec->number + 1;
 	return 0;
+}
+
+/*
+ * A trap into the kernel is where a thread is preempted rather than anywhere else, so the probes
+ * themselves bring it about that the leader is switched out at a collection's edge. It has not
+ * begun then, or is not over yet: what the runtime's own clock will say when it goes on.
+ */
+void gcs__stay(struct target_state *tg, const struct wire_off *rec)
+{
+	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
+	uint64_t *edge, addr, after;
+
+	if (!last || !last->work || rec->prev_state || last->tid != (pid_t)rec->h.tid)
+		return;
+	edge = last->end ? &last->end : &last->work;
+	addr = last->end ? tg->gc_end_addr : tg->gc_start_addr;
+	if (!addr || rec->out_ns < *edge)
+		return;
+	after = rec->out_ns - *edge;
+	if ((after < GC_CLOCK_NS && rec->syscall == SYS_clock_gettime) ||
+	    (after < GC_PROBE_NS && rec->ip >= addr && rec->ip - addr < GC_PROBE_BYTES))
+		*edge = rec->h.ns;
 }
 
 bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end)

@@ -162,11 +162,19 @@ static uint64_t tso_of(struct builder *b, const struct piece *p)
 static int emit(struct builder *b, const struct piece *p)
 {
 	uint64_t ns = p->end > b->cursor ? p->end - b->cursor : 0;
+	struct piece own;
 	uint32_t stack;
 	int err;
 
 	if (!ns && !p->samples)
 		return 0;
+	if (b->th->collects) {
+		own = *p;
+		own.state = p->state == ST_FOREIGN_CPU	     ? ST_GC_WORK
+			    : p->state == ST_FOREIGN_BLOCKED ? ST_GC_WAIT
+							     : p->state;
+		p = &own;
+	}
 	err = stack__compose(b->tl, b->tg, p->state, p->ev, &stack);
 	if (!err)
 		err = account(b, p, stack, ns);

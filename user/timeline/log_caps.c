@@ -311,17 +311,7 @@ static uint32_t skip_ticks(struct cursor *cur, uint64_t end)
 	return n;
 }
 
-/* A thread that gave up its turn can run on: until the next event the scheduler has work. */
-static bool scheduler_busy(const struct el_stretch *before)
-{
-	if (!before || before->kind != ECS_RUN)
-		return false;
-	return before->aux == EL_STOP_HEAP_OVERFLOW || before->aux == EL_STOP_STACK_OVERFLOW ||
-	       before->aux == EL_STOP_YIELDING;
-}
-
-static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_stretch *p,
-		     const struct el_stretch *before)
+static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_stretch *p)
 {
 	struct tl_cap_stretch s = {.start_ns = elog__time(c->b, p->start),
 				   .end_ns = elog__time(c->b, p->end),
@@ -350,13 +340,12 @@ static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_
 	case ECS_DISABLED:
 		s.state = CS_DISABLED;
 		break;
+	case ECS_RTS:
+		s.state = CS_RTS;
+		err = mark_stack(c, MARK_RTS, &s.stack);
+		break;
 	default:
 		s.state = CS_IDLE;
-		if (p->aux == EL_CAP_LEAVES_GC ||
-		    (before && before->end == p->start && scheduler_busy(before))) {
-			s.state = CS_RTS;
-			err = mark_stack(c, MARK_RTS, &s.stack);
-		}
 		break;
 	}
 	return err ? err : put(c, s);
@@ -372,7 +361,7 @@ static int lane_of_sched(struct cap_builder *c, const struct el_lane *sched,
 	if (cur.ticks)
 		cur.left = cur.ticks->s[0].n;
 	for (size_t i = 0; i < sched->n && !err; i++)
-		err = put_sched(c, &cur, &sched->s[i], i ? &sched->s[i - 1] : NULL);
+		err = put_sched(c, &cur, &sched->s[i]);
 	return err;
 }
 
@@ -388,7 +377,7 @@ static const struct el_lane *ticks_of(const struct log_build *b, uint16_t no)
 	return NULL;
 }
 
-static const struct el_lane *sched_of(const struct log_build *b, uint16_t no)
+static const struct el_cap *cap_of(const struct log_build *b, uint16_t no)
 {
 	size_t n = b->in.sched ? el_sched__info(b->in.sched).n_caps : 0;
 
@@ -397,7 +386,7 @@ static const struct el_lane *sched_of(const struct log_build *b, uint16_t no)
 
 		/* Without -l a capability's creation is all that is told of it. */
 		if (cap->cap == no)
-			return cap->runs || cap->gcs ? &cap->lane : NULL;
+			return cap->runs || cap->gcs ? cap : NULL;
 	}
 	return NULL;
 }
@@ -421,10 +410,33 @@ static size_t number_caps(const struct log_build *b, uint16_t *ret_nos)
 	return n;
 }
 
+/* Stretches that were merged tell what took most of them; the model's sums have all. */
+static void true_sums(struct tl_cap_lane *lane, const struct el_cap *cap)
+{
+	static const uint8_t states[ECS_MAX] = {[ECS_IDLE] = CS_IDLE,
+						[ECS_RUN] = CS_HASKELL,
+						[ECS_GC] = CS_GC,
+						[ECS_RTS] = CS_RTS,
+						[ECS_DISABLED] = CS_DISABLED};
+	uint64_t sum = 0, wall = lane->end_ns - lane->start_ns;
+
+	if (!cap->lane.merged_ns)
+		return;
+	for (int i = 0; i < ECS_MAX; i++)
+		sum += cap->state_ns[i];
+	if (sum > wall)
+		return;
+	memset(lane->states_ns, 0, sizeof(lane->states_ns));
+	for (int i = 0; i < ECS_MAX; i++)
+		lane->states_ns[states[i]] = cap->state_ns[i];
+	lane->states_ns[CS_UNKNOWN] = wall - sum;
+}
+
 static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size_t max,
 		     struct tl_cap_lane *lane)
 {
-	const struct el_lane *sched = sched_of(b, no), *ticks = ticks_of(b, no);
+	const struct el_cap *cap = cap_of(b, no);
+	const struct el_lane *sched = cap ? &cap->lane : NULL, *ticks = ticks_of(b, no);
 	struct cap_builder *c = calloc(1, sizeof(*c));
 	struct tl_cap_stretch *kept;
 	int err;
@@ -443,6 +455,8 @@ static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size
 		err = lane_of_ticks(c, ticks);
 	if (!err && c->at < b->to_ns)
 		err = put_unknown(c, b->to_ns);
+	if (!err && cap)
+		true_sums(lane, cap);
 	kept = err ? NULL : elog__alloc(b, c->n, sizeof(*kept));
 	if (kept) {
 		if (c->n)

@@ -25,9 +25,9 @@ static bool is_folded(const char *name)
 		"stg_upd_frame",	"stg_bh_upd_frame", "stg_catch_frame",
 		"stg_marked_upd_frame", "stg_stop_thread",  "stg_enter",
 		"stg_forceIO",		"stg_noforceIO",    "stg_unmaskAsyncExceptionszh_ret"};
-	static const char *const prefix[] = {"stg_ap_",	 "stg_ret_",	     "stg_unmask",
-					     "stg_mask", "stg_restore_cccs", "stg_sel_",
-					     "stg_gc_"};
+	static const char *const prefix[] = {"stg_ap_",	 "stg_ret_",	       "stg_unmask",
+					     "stg_mask", "stg_restore_cccs",   "stg_sel_",
+					     "stg_gc_",	 "stg_keepAlive_frame"};
 	size_t len = strlen(name), i;
 
 	if (strncmp(name, "stg_", 4) != 0)

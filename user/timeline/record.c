@@ -142,6 +142,9 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 		err = stack__take(tl, tg, &raw, &ev);
 	if (err)
 		return err;
+	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
+	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
+		th->collects = true;
 	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
 	count_quality(&tg->pub.quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
 	if (in_haskell && ev.site)
@@ -161,6 +164,7 @@ static int take_off(struct timeline *tl, struct target_state *tg, struct thread 
 		err = stack_part(view, sizeof(rec), &rec.stack);
 	if (err || rec.out_ns > rec.h.ns || rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
+	gcs__stay(tg, &rec);
 	ev.t0 = rec.out_ns;
 	ev.t1 = rec.h.ns;
 	ev.wake_ns = rec.wake_ns;
@@ -312,6 +316,9 @@ static int take_tick(struct target_state *tg, const struct view *view)
 		if (err)
 			return err;
 		ccs__count_tick(tg, id);
+		err = ccs__note_tick(tg, rec.h.ns, (uint16_t)MIN(cap.no, 0xffffU), id);
+		if (err)
+			return err;
 	}
 	if (!rec.enabled || rec.enabled >= TL_MAX_CAPS)
 		return 0;

@@ -138,6 +138,7 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	free(tg->tick_notes);
 	free(tg->gc_events);
 	caps__free(tg);
 	tsos__free(tg);
@@ -259,6 +260,8 @@ int input__add_target(struct timeline *tl, const struct target_info *info,
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
 	tg->caps_at_attach = info->capabilities;
+	tg->gc_start_addr = info->gc_start.found ? info->gc_start.addr : 0;
+	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
 	tg->no = (uint32_t)tl->n_targets;
@@ -277,6 +280,8 @@ int input__update_target(struct timeline *tl, const struct target_info *info)
 	copy_info(tl, &tg->pub, info);
 	tg->pub.end = end;
 	tg->caps_at_attach = info->capabilities;
+	tg->gc_start_addr = info->gc_start.found ? info->gc_start.addr : 0;
+	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->call_record_ns = info->wire.call_record_ns;
 	return 0;
 }
@@ -450,6 +455,8 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		err = calls__build(tl, tg, end_ns);
 	if (!err)
 		err = ccs__sum(tg);
+	if (!err)
+		err = join__make(tl, tg, end_ns);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lanes against the truth: the kernel's account of the threads, the program's own clocks, what the
+runtime reports of itself, its eventlog."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import eventlog_truth
+from harness import GHC_ROOT, Failure, cases, check, check_near, profile_run, run, stolen_ns
+
+ALWAYS = ("--max-overhead", "1000")
+ALL_LANES = ("--lanes", "thread,capability,haskell")
+UNKNOWN_SHARE = 0.01
+
+
+def lanes(report, kind):
+    return [l for l in report.target()["lanes"] if l["kind"] == kind]
+
+
+def total(lanes_of_a_kind, *states):
+    return sum(l["states"][s] for l in lanes_of_a_kind for s in states)
+
+
+def check_all_lanes(report):
+    """They add up, cover no more than they should, and next to nothing in them is unknown."""
+    for lane in report.target()["lanes"]:
+        what = f"{lane['kind']} lane {lane.get('tid', lane.get('no', lane.get('tso')))}"
+        check(sum(lane["states"].values()) == lane["wall_ns"], f"{what} does not add up: {lane}")
+        check(lane["wall_ns"] == lane["end_ns"] - lane["start_ns"], f"{what}: its ends: {lane}")
+        check(lane["kind"] == "haskell" or lane["states"]["unknown"] <= UNKNOWN_SHARE * lane["wall_ns"],
+              f"{what}: too much is unknown: {lane['states']}")
+        if lane["kind"] == "thread":
+            off = lane["wall_ns"] - lane["cpu_ns"] - lane["states"]["unknown"]
+            check_near(f"{what}: off-CPU reasons", sum(r["ns"] for r in lane["off_cpu"]
+                                                       if r["reason"] != "unknown"), off, 0)
+
+
+def account(pid):
+    """{tid: (name, ns on the CPU)} by the scheduler."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        task = Path(f"/proc/{pid}/task/{tid}")
+        found[int(tid)] = ((task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0]))
+    return found
+
+
+def profile_lanes(t, mode, seconds, way="thr", rts=(), options=(), steady=False):
+    """A run of Lanes, in which the kernel's account is read while all sleep: before and after.
+    (the program's JSON, the report, {tid: (name, ns)}, what was stolen, the target)"""
+    target = t.target("Lanes", mode, seconds, way=way, rts=rts, steady=steady)
+    session = t.attach(target, *ALWAYS, *options)
+    before, stolen = account(target.pid), stolen_ns()
+    target.go()
+    target.wait_for("}", 60)
+    truth = json.loads(target.lines.seen[-1])
+    after, stolen = account(target.pid), stolen_ns() - stolen
+    session.signal(signal.SIGINT)
+    code = session.wait()
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    target.say("end")
+    target.wait()
+    ran = {tid: (name, ns - before.get(tid, ("", 0))[1]) for tid, (name, ns) in after.items()}
+    return truth, t.report(), ran, stolen + 10000000, target
+
+
+# ── time on the CPU ──
+
+
+@cases("busy", "blocked")
+def test_cpu(t, mode):
+    """Two capabilities, three busy threads: thread lanes and capability lanes have the time that
+    the scheduler says the threads ran."""
+    _, report, ran, stolen, _ = profile_lanes(t, mode, 3, rts=("-N2",))
+    check_all_lanes(report)
+    all_ns = sum(ns for _, ns in ran.values())
+    ours = sum(l["cpu_ns"] for l in lanes(report, "thread"))
+    check_near("on CPU, thread lanes", ours, all_ns, 0.01 * all_ns + stolen)
+    by_tid = {l["tid"]: l["cpu_ns"] for l in lanes(report, "thread")}
+    for tid, (name, ns) in ran.items():
+        check_near(f"on CPU, {name} {tid}", by_tid.get(tid, 0), ns, 0.01 * all_ns + stolen)
+    # the timer's thread has no capability
+    haskell_ns = sum(ns for name, ns in ran.values() if name != "ghc_ticker")
+    caps = lanes(report, "capability")
+    check(len(caps) == 2, f"{len(caps)} capability lanes")
+    check_near("on CPU, capability lanes", total(caps, "haskell", "unsafe_call", "gc", "rts"),
+               haskell_ns, 0.01 * haskell_ns + stolen)
+
+
+@cases("thr", "v", "thr_p", "dyn")
+def test_ways(t, way):
+    """Nothing is unknown, and thread and capability lanes tell the same."""
+    rts = ("-N2",) if way != "v" else ()
+    _, report, _, stolen, _ = profile_lanes(t, "blocked", 2, way=way, rts=rts, options=("-F", "499"))
+    check_all_lanes(report)
+    threads, caps = lanes(report, "thread"), lanes(report, "capability")
+    check(len(caps) == (1 if way == "v" else 2), f"{len(caps)} capability lanes")
+    for cap_state, states in (("haskell", ("haskell", "haskell_blocked")),
+                              ("unsafe_call", ("unsafe_call_cpu", "unsafe_call_blocked"))):
+        want = total(threads, *states)
+        check_near(f"{cap_state} in capability lanes", total(caps, cap_state), want,
+                   0.01 * max(want, total(threads, "haskell")) + stolen)
+
+
+# ── safe calls ──
+
+
+def test_safe_calls(t):
+    """Calls that sleep and calls that spin, exactly so long."""
+    truth, report, _ = profile_run(t, "Calls", 1, "safe_sleep_20ms=60", "safe_spin_5ms=200", steady=True,
+                                   options=ALWAYS)
+    check_all_lanes(report)
+    threads = lanes(report, "thread")
+    slept = sum(r["ns"] for l in threads for r in l["off_cpu"] if r["reason"].startswith("safe_sleep_20ms"))
+    # no shorter than asked for, no longer than the function's own clock says
+    check(0.99 * 60 * 20000000 <= slept <= truth["safe_sleep_20ms"]["wall_ns"],
+          f"asleep in the call for {slept}: {truth['safe_sleep_20ms']}")
+    check(total(threads, "safe_call_blocked") >= slept, "safe_call_blocked is less than one call's part")
+    spun = truth["safe_spin_5ms"]["cpu_ns"] + truth["safe_sleep_20ms"]["cpu_ns"]
+    check_near("safe_call_cpu", total(threads, "safe_call_cpu"), spun, 0.01 * spun + report.stolen_ns)
+    # meanwhile nobody had the capability
+    caps = lanes(report, "capability")
+    free = truth["safe_sleep_20ms"]["wall_ns"] + truth["safe_spin_5ms"]["wall_ns"]
+    check(total(caps, "idle") >= 0.99 * free, f"idle: {total(caps, 'idle')}, the calls took {free}")
+
+
+def test_cap_wait(t):
+    """-N1, four threads come back from safe calls at once: what they wait for the capability is
+    what the eventlog has between stop and run, less what the function itself took."""
+    log = t.dir / "log"
+    way = "thr_l"
+    inside = "/tmp/lanes-log" if GHC_ROOT else log
+    truth, report, _, stolen, _ = profile_lanes(t, "together", 3, way=way, steady=True,
+                                                rts=("-N1", "-ls", f"-ol{inside}"), options=("--eventlog", "none"))
+    path = Path(f"{GHC_ROOT}{inside}") if GHC_ROOT else log
+    t.finally_do(lambda: path.unlink(missing_ok=True))
+    _, events = eventlog_truth.read(path)
+    calls = truth["lanes_together"]
+    logged = together(events)
+    check(len(logged) == calls["calls"], f"the log has {len(logged)} calls, there were {calls['calls']}")
+    waited = report.call("lanes_together")["cap_wait_ns"]
+    by_log = sum(end - start for _, start, end in logged) - calls["wall_ns"]
+    check(by_log > 1000000 * calls["calls"], f"hardly any waiting: {by_log} ns in {calls['calls']} calls")
+    check_near("cap_wait of the call", waited, by_log, 0.05 * by_log + stolen)
+    in_lanes = total(lanes(report, "thread"), "cap_wait")
+    check(in_lanes <= 1.05 * by_log + stolen, f"cap_wait in lanes: {in_lanes}, by the log {by_log}")
+    check_all_lanes(report)
+
+
+def together(events):
+    """The calls of those four threads: each made many of them."""
+    calls = eventlog_truth.foreign_calls(events)
+    n = {}
+    for thread, start, end in calls:
+        n[thread] = n.get(thread, 0) + (end - start > 100000)
+    return [c for c in calls if n[c[0]] >= 10]
+
+
+# ── collections ──
+
+
+def machine_readable(path):
+    text = path.read_text().split("\n", 1)[1]
+    return {k: float(v) for k, v in eval(text) if v.replace(".", "").isdigit()}  # a list of pairs
+
+
+@cases("thr", "v", "thr_p")
+def test_collections(t, way):
+    """From its first instruction to its last: as many as the runtime says, in as much time."""
+    from harness import program
+    stats = t.dir / "statistics"
+    inside = "/tmp/lanes-statistics" if GHC_ROOT else stats
+    if GHC_ROOT:
+        return  # a command's root is the session's own
+    rts = ("-N2",) if way != "v" else ()
+    session = t.session("-f", "json,folded", "-o", t.stem, *ALWAYS, "--", program("Work", way), "alloc", 2,
+                        "+RTS", *rts, "-A1m", f"-t{inside}", "--machine-readable", "-RTS",
+                        prefix=("sh", "-c", 'echo go | "$@"', "sh"))
+    code = session.wait(120)
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    want, got = machine_readable(stats), t.report().target()["gc"]
+    check(got["exact"], f"not exact: {got}")
+    check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
+    check_near("time of collections", got["pause_ns"], 1e9 * want["GC_wall_seconds"],
+               0.03 * 1e9 * want["GC_wall_seconds"] + 3000 * want["num_GCs"])
+
+
+# ── threads and capabilities that come and go ──
+
+
+def test_number_of_capabilities(t):
+    """setNumCapabilities, 2 to 3, and back to 2."""
+    _, report, _, _, target = profile_lanes(t, "caps", 3, rts=("-N2",))
+    check_all_lanes(report)
+    said = [l.split() for l in target.lines.seen if l.startswith("capabilities")]
+    (_, _, more, more_done), (_, _, less, less_done) = said
+    between = float(less_done) - float(more)
+    unsure = float(more_done) - float(more) + float(less_done) - float(less)
+    caps = {l["no"]: l for l in lanes(report, "capability")}
+    check(set(caps) == {0, 1, 2}, f"capabilities {set(caps)}")
+    late = caps[2]
+    # from tick to tick, and where the machine is busy those come late
+    check_near("the third one's life", late["wall_ns"] - late["states"]["disabled"],
+               1e9 * between, 1e9 * unsure + 0.1e9)
+    check(late["states"]["disabled"] > 0, f"it was never disabled: {late}")
+    check(late["states"]["haskell"] > 0, f"it did nothing: {late}")
+    check(all(caps[no]["states"]["disabled"] == 0 for no in (0, 1)), f"the others were disabled: {caps}")
+
+
+@cases("thr", "dyn")
+def test_bound_threads(t, way):
+    """forkOS: each has an OS thread of its own, in its calls and outside."""
+    truth, report, _, _, _ = profile_lanes(t, "bound", 2, way=way, rts=("-N2",), options=(*ALL_LANES, "-F", "499"))
+    check_all_lanes(report)
+    with_calls = [l for l in lanes(report, "thread")
+                  if any(r["reason"].startswith("lanes_pause") for r in l["off_cpu"])]
+    check(len(with_calls) == 2, f"{len(with_calls)} OS threads make the calls of two bound threads")
+    asleep = sum(r["ns"] for l in with_calls for r in l["off_cpu"] if r["reason"].startswith("lanes_pause"))
+    calls = truth["lanes_pause"]
+    check(0.95 * 5000000 * calls["calls"] <= asleep <= calls["wall_ns"], f"asleep for {asleep}: {calls}")
+    # and each has the Haskell thread that is bound to it
+    bound = [l for l in lanes(report, "haskell") if l["bound"] and l["states"]["safe_call"] > 0]
+    in_calls = total(bound, "safe_call")
+    check(len(bound) >= 2, f"bound Haskell threads: {lanes(report, 'haskell')}")
+    check(in_calls >= asleep, f"bound Haskell threads are in safe calls for {in_calls}, asleep {asleep}")
+
+
+@cases("thr", "dyn")
+def test_threads_that_call_in(t, way):
+    """Threads of C's own: Haskell while they call it, and foreign for the rest."""
+    _, report, ran, stolen, _ = profile_lanes(t, "callin", 2, way=way, rts=("-N2",), options=("-F", "999"))
+    check_all_lanes(report)
+    callers = [l for l in lanes(report, "thread")
+               if l["states"]["foreign_blocked"] + l["states"]["idle"] > 0.2e9
+               and l["states"]["haskell"] + l["states"]["gc_work"] > 1e6]
+    born = [l for l in callers if l["start_ns"] > 0]
+    check(len(born) >= 2, f"no two threads that call in: {[(l['name'], l['states']) for l in lanes(report, 'thread')]}")
+
+
+def test_haskell_threads(t):
+    """One that computes runs on a capability; blocked ones are told with what they wait for."""
+    _, report, ran, stolen, _ = profile_lanes(t, "busy", 2, rts=("-N2",), options=(*ALL_LANES, "-F", "999"))
+    check_all_lanes(report)
+    found = lanes(report, "haskell")
+    busy = [l for l in found if l["states"]["running"] > 5e6]
+    check(len(busy) == 3, f"{len(busy)} computing threads of three: {found}")
+    threads = lanes(report, "thread")
+    on = total(threads, "haskell", "haskell_blocked")
+    running = total(found, "running")
+    check(running >= 0.95 * on, f"running: {running} of {on}")
+    caps = lanes(report, "capability")
+    check(running <= 1.02 * total(caps, "haskell", "preempted") + stolen,
+          f"running: {running}, capabilities {total(caps, 'haskell', 'preempted')}")
+
+
+def test_nonmoving_collector(t):
+    """Its own thread collects, and is no foreign code."""
+    _, report, ran, _, _ = profile_lanes(t, "busy", 3, rts=("-N2", "-xn"), options=("-F", "999"))
+    check_all_lanes(report)
+    threads = lanes(report, "thread")
+    foreign = [l for l in threads if l["states"]["foreign_cpu"] > 0.02e9 and l["name"] != "ghc_ticker"]
+    check(not foreign, f"collecting was taken for foreign code: {[(l['tid'], l['states']) for l in foreign]}")
+    check(total(threads, "gc_work") > 0, "no collection")
+
+
+if __name__ == "__main__":
+    run(globals())
