@@ -324,6 +324,42 @@ static void check(struct argp_state *state, struct options *o)
 		argp_error(state, "-o: an empty path");
 }
 
+/* What is shown, and of what. */
+static error_t parse_view_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = true;
+		break;
+	case OPT_STACKS:
+		parse_stacks(state, o, arg);
+		break;
+	case OPT_LANES:
+		parse_lanes(state, o, arg);
+		break;
+	case 'e':
+		o->eventlog = arg;
+		break;
+	case OPT_FROM:
+		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
+		break;
+	case OPT_TO:
+		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
+		break;
+	case OPT_HIDE:
+		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
+		break;
+	case OPT_ONLY:
+		parse_glob(state, "--only", arg, o->only, &o->n_only);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -345,35 +381,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'o':
 		o->output = arg;
 		break;
-	case OPT_LANES:
-		parse_lanes(state, o, arg);
-		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
 		break;
-	case OPT_STACKS:
-		parse_stacks(state, o, arg);
-		break;
-	case OPT_KERNEL_STACKS:
-		o->kernel_stacks = true;
-		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;
-		break;
-	case 'e':
-		o->eventlog = arg;
-		break;
-	case OPT_FROM:
-		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
-		break;
-	case OPT_TO:
-		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
-		break;
-	case OPT_HIDE:
-		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
-		break;
-	case OPT_ONLY:
-		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	case OPT_FORCE:
 		o->force = true;
@@ -417,7 +429,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		check(state, o);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_view_option(key, arg, state);
 	}
 	return 0;
 }
