@@ -17,9 +17,8 @@ static const char doc[] =
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
 	"Formats: speedscope, chrome, folded, pprof, json, text. PATH of -o is a file (one "
-	"format), a "
-	"directory, "
-	"a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard output.\n\n"
+	"format), a directory, a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard "
+	"output.\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
 	"  safescoped --pid 1234 -d 10\n"
@@ -325,6 +324,42 @@ static void check(struct argp_state *state, struct options *o)
 		argp_error(state, "-o: an empty path");
 }
 
+/* What is shown, and of what. */
+static error_t parse_view_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = true;
+		break;
+	case OPT_STACKS:
+		parse_stacks(state, o, arg);
+		break;
+	case OPT_LANES:
+		parse_lanes(state, o, arg);
+		break;
+	case 'e':
+		o->eventlog = arg;
+		break;
+	case OPT_FROM:
+		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
+		break;
+	case OPT_TO:
+		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
+		break;
+	case OPT_HIDE:
+		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
+		break;
+	case OPT_ONLY:
+		parse_glob(state, "--only", arg, o->only, &o->n_only);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -346,35 +381,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'o':
 		o->output = arg;
 		break;
-	case OPT_LANES:
-		parse_lanes(state, o, arg);
-		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
 		break;
-	case OPT_STACKS:
-		parse_stacks(state, o, arg);
-		break;
-	case OPT_KERNEL_STACKS:
-		o->kernel_stacks = true;
-		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;
-		break;
-	case 'e':
-		o->eventlog = arg;
-		break;
-	case OPT_FROM:
-		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
-		break;
-	case OPT_TO:
-		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
-		break;
-	case OPT_HIDE:
-		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
-		break;
-	case OPT_ONLY:
-		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	case OPT_FORCE:
 		o->force = true;
@@ -418,7 +429,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		check(state, o);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_view_option(key, arg, state);
 	}
 	return 0;
 }
