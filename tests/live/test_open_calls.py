@@ -5,7 +5,7 @@
 import time
 from pathlib import Path
 
-from harness import cases, check, check_near, check_wall, run
+from harness import cases, check, check_wall, run
 from test_calls import ALWAYS, check_lanes
 
 
