@@ -402,7 +402,8 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 		put(c, hs.frames[i]);
 	while (n)
 		put(c, path[--n]);
-	/* C code whose callers are not known: the centre has not called the function that it is in */
+	/* C code whose callers are not known: the centre has not called the function that it is in
+	 */
 	if (ev->c && (ev->flags & EV_NO_WALK))
 		put(c, c->tl->marks[c->no_stack]);
 	if (c->tl->opts.stacks != TL_STACKS_BOTH)
