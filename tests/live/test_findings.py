@@ -100,6 +100,16 @@ def test_hot_safe_call_within_the_budget(t):
     says(the_one(report, "safe_call_overhead"), "null_call", "at least")
 
 
+@cases("bound", "unbound")
+def test_bound_thread(t, mode):
+    """Hand-overs between main and another thread are switches of OS threads."""
+    _, report, _ = profile_run(t, "PingPong", mode, {"bound": 30000, "unbound": 300000}[mode], rts=("-N1",))
+    if mode == "bound":
+        says(the_one(report, "bound_thread"), "main thread", "forkIO")
+    else:
+        check(not findings(report, "bound_thread"), f"findings: {findings(report)}")
+
+
 @cases("Holdup", "Calls")
 def test_nothing_wrong(t, program):
     args = {"Holdup": ("clean",),

@@ -487,6 +487,42 @@ static void test_no_cpu(void **state)
 	findings__free(&found);
 }
 
+static void test_bound_thread(void **state)
+{
+	static struct tl_stretch turns[6000];
+	struct tl_lane lane = {.tid = 42,
+			       .start_ns = T0,
+			       .end_ns = AT(1000),
+			       .stretches = turns,
+			       .n_stretches = ARRAY_SIZE(turns)};
+	struct tl_target t = {.pid = 42, .threaded = true};
+	struct findings found;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
+		static const enum tl_state states[] = {ST_HASKELL, ST_RTS, ST_IDLE};
+
+		turns[i].start_ns = i ? turns[i - 1].end_ns : T0;
+		turns[i].end_ns = turns[i].start_ns + (i % 3 == 2 ? 450000 : 25000);
+		turns[i].state = states[i % 3];
+	}
+	find(&t, &lane, 1, &found);
+	assert_int_equal(the_only(&found, "bound_thread")->ns, 50 * MS);
+	assert_says(&found.v[0], "was run 2 000 times a second");
+	findings__free(&found);
+	/* another OS thread's */
+	lane.tid = 43;
+	find(&t, &lane, 1, &found);
+	assert_int_equal(found.n, 0);
+	findings__free(&found);
+	/* not often */
+	lane.tid = 42;
+	lane.n_stretches = 2000;
+	find(&t, &lane, 1, &found);
+	assert_int_equal(found.n, 0);
+	findings__free(&found);
+}
+
 static void test_black_holes_and_mvars(void **state)
 {
 	static struct tl_tso_stretch naps[6000];
@@ -547,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_gc_share_and_spin),
 		cmocka_unit_test(test_idle_capability),
 		cmocka_unit_test(test_no_cpu),
+		cmocka_unit_test(test_bound_thread),
 		cmocka_unit_test(test_black_holes_and_mvars),
 	};
 

@@ -190,16 +190,16 @@ static void t_capability(void **state)
 	lane = &k.target->cap_lanes[0];
 	s = lane->stretches;
 	/* The run's first tick tells its time before; the next takes over where it began. */
-	check_stretch(&k, &s[1], 1 * MS, 3 * MS / 2, CS_HASKELL, "Main.main;Main.fib");
+	check_stretch(&k, &s[1], 1 * MS, 3 * MS / 2, CS_HASKELL, "MAIN;Main.main;Main.fib");
 	check_stretch(&k, &s[2], 3 * MS / 2, 3 * MS, CS_HASKELL,
-		      "Main.main;Main.fib;Data.Thing.$wgo");
+		      "MAIN;Main.main;Main.fib;Data.Thing.$wgo");
 	check_stretch(&k, &s[3], 3 * MS, 5 * MS, CS_IDLE, "");
-	check_stretch(&k, &s[4], 5 * MS, 6 * MS, CS_HASKELL, "Main.main;Main.fib");
+	check_stretch(&k, &s[4], 5 * MS, 6 * MS, CS_HASKELL, "MAIN;Main.main;Main.fib");
 	/* It gave up its turn to a collection: that is the scheduler's time, not idleness. */
 	check_stretch(&k, &s[5], 6 * MS, 6 * MS + MS / 2, CS_RTS, "[RTS]");
 	check_stretch(&k, &s[6], 6 * MS + MS / 2, 7 * MS + MS / 2, CS_GC, "[GC]");
 	check_stretch(&k, &s[7], 7 * MS + MS / 2, 8 * MS, CS_IDLE, "");
-	check_stretch(&k, &s[8], 8 * MS, 9 * MS, CS_HASKELL, "Main.main");
+	check_stretch(&k, &s[8], 8 * MS, 9 * MS, CS_HASKELL, "MAIN;Main.main");
 	assert_int_equal(lane->n_stretches, 9);
 	for (size_t i = 0; i < lane->n_stretches; i++)
 		samples += s[i].samples;
@@ -263,7 +263,7 @@ static void t_hide(void **state)
 	assert_int_equal(k.target->cost_centres[0].self_ticks, 3);
 	assert_string_equal(
 		stack_text(&k, k.target->cap_lanes[0].stretches[2].stack, text, sizeof(text)),
-		"Main.main;Data.Thing.$wgo");
+		"MAIN;Main.main;Data.Thing.$wgo");
 	kit_free(&k);
 	w_free(&w);
 }
@@ -331,11 +331,11 @@ static void t_calls(void **state)
 	assert_int_equal(k.target->n_lanes, 1);
 	assert_int_equal(k.target->lanes[0].tid, 77);
 	s = k.target->lanes[0].stretches;
-	check_call(&k, &s[0], 100, 150, "Main.main;Main.fib;foo");
-	check_call(&k, &s[1], 150, 170, "Main.main;Main.fib;foo;[0x1000]");
-	check_call(&k, &s[2], 170, 180, "Main.main;Main.fib;foo;[0x1000];[0x2000]");
-	check_call(&k, &s[3], 180, 190, "Main.main;Main.fib;foo;[0x1000]");
-	check_call(&k, &s[4], 190, 200, "Main.main;Main.fib;foo");
+	check_call(&k, &s[0], 100, 150, "MAIN;Main.main;Main.fib;foo");
+	check_call(&k, &s[1], 150, 170, "MAIN;Main.main;Main.fib;foo;[0x1000]");
+	check_call(&k, &s[2], 170, 180, "MAIN;Main.main;Main.fib;foo;[0x1000];[0x2000]");
+	check_call(&k, &s[3], 180, 190, "MAIN;Main.main;Main.fib;foo;[0x1000]");
+	check_call(&k, &s[4], 190, 200, "MAIN;Main.main;Main.fib;foo");
 	check_call(&k, &s[5], 200, 300, "");
 	check_call(&k, &s[6], 300, 350, "bar of many words");
 	check_call(&k, &s[7], 350, 450, "foo");
@@ -450,7 +450,8 @@ static void t_report(void **state)
 	assert_string_equal(k.target->comm, "prog");
 	assert_int_equal(k.target->n_cc_nodes, 2);
 	assert_int_equal(k.target->cc_nodes[0].inherited_ticks, 7);
-	assert_string_equal(stack_text(&k, k.target->cc_nodes[1].stack, text, sizeof(text)), "M.f");
+	assert_string_equal(stack_text(&k, k.target->cc_nodes[1].stack, text, sizeof(text)),
+			    "MAIN;M.f");
 	assert_int_equal(k.target->tick_ns, MS);
 	assert_int_equal(k.target->n_cap_lanes, 0);
 	timeline__free(k.tl);

@@ -154,7 +154,10 @@ int session__finish(struct session *s)
 	for (size_t i = 0; i < s->n_members; i++)
 		kernel__detach(s->kernel, s->members[i].pid);
 	if (!err)
+		logs__join(s);
+	if (!err)
 		err = timeline__finish(s->tl, end);
+	logs__free(s);
 	if (err)
 		log_error("the profile cannot be made: %s", strerror(-err));
 	return err;

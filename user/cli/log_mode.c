@@ -170,6 +170,19 @@ static int open_symbols(struct log_mode *m)
 	return 0;
 }
 
+/* Ticks without times: there is nothing to draw on a time axis. */
+static void tell_timeless(const struct log_mode *m)
+{
+	for (size_t i = 0; i < m->options->n_formats; i++) {
+		const char *name = m->options->formats[i]->name;
+
+		if (!strcmp(name, "chrome") || !strcmp(name, "pprof"))
+			log_warn("%s: a report of GHC's has no times: nothing to show in it; "
+				 "speedscope and folded have its stacks",
+				 name);
+	}
+}
+
 static int read_report(struct log_mode *m)
 {
 	int err = prof__read(m->in, &m->tree, &m->prof);
@@ -181,6 +194,8 @@ static int read_report(struct log_mode *m)
 	else if (m->options->from_marker || m->options->from_ns || m->options->to_marker ||
 		 m->options->to_ns)
 		log_warn("--from, --to: a report has no times; all of it is shown");
+	if (!err)
+		tell_timeless(m);
 	return err;
 }
 

@@ -15,10 +15,17 @@ struct log_models {
 	struct el_profile *profile;
 	struct el_annot *annot;
 	struct el_heap *heap;
+	/* of a log that is joined with a process's records */
+	struct el_match *match;
+	uint64_t session_ns; /* CLOCK_MONOTONIC: what is older is left out; 0: nothing is */
+	int64_t guess_ns;    /* CLOCK_MONOTONIC - the log's time, by its wall clock */
+	bool guessed;
 };
 
 /* Makes them and attaches them to a reader of their own; `m` must not move afterwards. */
 int log_models__new(struct log_models *m, const struct options *options);
+/* The same for the part of a log from session_ns on. */
+int log_models__new_joined(struct log_models *m, uint64_t session_ns);
 void log_models__free(struct log_models *m);
 /* After the reading. */
 int log_models__finish(struct log_models *m);

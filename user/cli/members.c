@@ -195,6 +195,7 @@ static void on_ready(struct session *s, struct member *m)
 	}
 	/* what was mapped between the look at it and now */
 	m->maps_due_ns = time__monotonic_ns();
+	logs__look(s, m);
 	members__snapshot(s, m, false);
 	note_missing(s, info);
 	note_stacks(s, info);
@@ -240,6 +241,7 @@ int members__attach(struct session *s, struct member *m, bool armed)
 		timeline__end_target(s->tl, m->pid, "left", now);
 		return err;
 	}
+	m->probed_ns = time__monotonic_ns();
 	m->live = true;
 	s->n_live++;
 	s->n_starting += !m->ready;

@@ -16,7 +16,8 @@ static const char doc[] =
 	"Where every moment of a running Haskell program went: Haskell functions with their real "
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, chrome, folded, pprof, json, text. PATH of -o is a file (one format), a "
+	"Formats: speedscope, chrome, folded, pprof, json, text. PATH of -o is a file (one "
+	"format), a "
 	"directory, "
 	"a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard output.\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
@@ -222,9 +223,9 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		argp_error(state, "--eventlog: an empty path");
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
 		argp_error(state, "--eventlog FILE: not with --list or --doctor");
-	if (file && (o->n_pids || o->command))
-		argp_error(state, "--eventlog FILE: alone, without a process or a command");
-	if (file)
+	if (file && o->n_pids > 1)
+		argp_error(state, "--eventlog FILE: is of one process; more were given");
+	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG &&
 	    (o->from_ns || o->to_ns || o->from_marker || o->to_marker || o->n_hide || o->n_only))
@@ -324,6 +325,42 @@ static void check(struct argp_state *state, struct options *o)
 		argp_error(state, "-o: an empty path");
 }
 
+/* What is shown, and of what. */
+static error_t parse_view_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = true;
+		break;
+	case OPT_STACKS:
+		parse_stacks(state, o, arg);
+		break;
+	case OPT_LANES:
+		parse_lanes(state, o, arg);
+		break;
+	case 'e':
+		o->eventlog = arg;
+		break;
+	case OPT_FROM:
+		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
+		break;
+	case OPT_TO:
+		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
+		break;
+	case OPT_HIDE:
+		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
+		break;
+	case OPT_ONLY:
+		parse_glob(state, "--only", arg, o->only, &o->n_only);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -345,35 +382,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'o':
 		o->output = arg;
 		break;
-	case OPT_LANES:
-		parse_lanes(state, o, arg);
-		break;
 	case OPT_WEIGHT:
 		parse_weight(state, o, arg);
 		break;
-	case OPT_STACKS:
-		parse_stacks(state, o, arg);
-		break;
-	case OPT_KERNEL_STACKS:
-		o->kernel_stacks = true;
-		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;
-		break;
-	case 'e':
-		o->eventlog = arg;
-		break;
-	case OPT_FROM:
-		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
-		break;
-	case OPT_TO:
-		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
-		break;
-	case OPT_HIDE:
-		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
-		break;
-	case OPT_ONLY:
-		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	case OPT_FORCE:
 		o->force = true;
@@ -417,7 +430,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		check(state, o);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_view_option(key, arg, state);
 	}
 	return 0;
 }

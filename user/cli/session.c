@@ -343,6 +343,9 @@ static void look_after_members(struct session *s, uint64_t now)
 	follow__look(s, now);
 	if (now - s->swept_ns >= SWEEP_EVERY_NS) {
 		members__sweep(s);
+		for (size_t i = 0; i < s->n_members; i++)
+			if (s->members[i].ready)
+				logs__look(s, &s->members[i]);
 		s->swept_ns = now;
 	}
 }
@@ -409,6 +412,7 @@ static void close_all(struct session *s)
 	/* of a session that failed: what there is, if anything was attached */
 	capture__abort(s->capture, s->n_members > 0);
 	kernel__close(s->kernel);
+	logs__free(s);
 	timeline__free(s->tl);
 	for (size_t i = 0; i < s->n_members; i++) {
 		buf__free(&s->members[i].held);

@@ -24,6 +24,7 @@ struct member {
 	struct target *target;
 	pid_t pid;
 	uint64_t attach_ns;
+	uint64_t probed_ns;	 /* when the probes were on */
 	bool live;		 /* attached, and not seen to end */
 	bool ready;		 /* its layout is confirmed */
 	struct kernel_cost cost; /* of one that has ended and is detached */
@@ -34,6 +35,8 @@ struct member {
 	bool held_over;		      /* none are held any more */
 	uint64_t maps_due_ns;	      /* it has mapped code: when to read its maps again; 0: not */
 	uint64_t maps_read_ns;	      /* when that was last done */
+	struct member_log *log;	      /* its eventlog; NULL: none was found */
+	unsigned log_looks;	      /* how often it was looked for */
 	struct wire_proc_new program; /* how it was told; ino 0: it was not */
 };
 
@@ -147,5 +150,14 @@ uint64_t session__lost_records(struct session *s);
 /* Everything that is left in the kernel, then the picture. */
 int session__finish(struct session *s);
 int session__on_site(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
+
+/* ── eventlogs (logs.c) ──────────────────────────────────────────────────────────────────── */
+
+/* Looks for the log that a member writes, and opens it; again at the next call if there is none. */
+void logs__look(struct session *s, struct member *m);
+/* Reads what the members' logs tell of the session, for the timeline; before it is finished. */
+void logs__join(struct session *s);
+/* After the timeline is finished. */
+void logs__free(struct session *s);
 
 #endif

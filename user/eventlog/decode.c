@@ -95,6 +95,47 @@ static struct el_str take_text(struct rest *r)
 	return s;
 }
 
+static void decode_counters(struct el_event *ev, struct rest *r)
+{
+	switch (ev->id) {
+	case EL_TICKY_COUNTER_DEF:
+		ev->ticky_def.id = take64(r);
+		ev->ticky_def.arity = take16(r);
+		ev->ticky_def.kinds = take_string(r);
+		ev->ticky_def.name = take_string(r);
+		/* From 9.4 on. */
+		ev->ticky_def.info = 0;
+		ev->ticky_def.json = (struct el_str){"", 0};
+		if (r->p < r->end) {
+			ev->ticky_def.info = take64(r);
+			ev->ticky_def.json = take_string(r);
+		}
+		break;
+	case EL_TICKY_COUNTER_SAMPLE:
+		ev->ticky.id = take64(r);
+		ev->ticky.entries = take64(r);
+		ev->ticky.allocs = take64(r);
+		ev->ticky.allocated = take64(r);
+		break;
+	case EL_NONMOVING_HEAP_CENSUS:
+		/* The size of the first field changed with 9.8.3. */
+		ev->census.block_size = ev->len >= 14 ? take16(r) : take8(r);
+		ev->census.active = take32(r);
+		ev->census.filled = take32(r);
+		ev->census.live = take32(r);
+		break;
+	case EL_NONMOVING_PRUNED_SEGMENTS:
+		ev->pruned.pruned = take32(r);
+		ev->pruned.freed = take32(r);
+		break;
+	case EL_CONC_MARK_END:
+		ev->marked = take32(r);
+		break;
+	default:
+		break;
+	}
+}
+
 static void decode_profile(struct el_event *ev, struct rest *r)
 {
 	switch (ev->id) {
@@ -150,40 +191,8 @@ static void decode_profile(struct el_event *ev, struct rest *r)
 		ev->ipe.module = take_string(r);
 		ev->ipe.src = take_string(r);
 		break;
-	case EL_TICKY_COUNTER_DEF:
-		ev->ticky_def.id = take64(r);
-		ev->ticky_def.arity = take16(r);
-		ev->ticky_def.kinds = take_string(r);
-		ev->ticky_def.name = take_string(r);
-		/* From 9.4 on. */
-		ev->ticky_def.info = 0;
-		ev->ticky_def.json = (struct el_str){"", 0};
-		if (r->p < r->end) {
-			ev->ticky_def.info = take64(r);
-			ev->ticky_def.json = take_string(r);
-		}
-		break;
-	case EL_TICKY_COUNTER_SAMPLE:
-		ev->ticky.id = take64(r);
-		ev->ticky.entries = take64(r);
-		ev->ticky.allocs = take64(r);
-		ev->ticky.allocated = take64(r);
-		break;
-	case EL_NONMOVING_HEAP_CENSUS:
-		/* The size of the first field changed with 9.8.3. */
-		ev->census.block_size = ev->len >= 14 ? take16(r) : take8(r);
-		ev->census.active = take32(r);
-		ev->census.filled = take32(r);
-		ev->census.live = take32(r);
-		break;
-	case EL_NONMOVING_PRUNED_SEGMENTS:
-		ev->pruned.pruned = take32(r);
-		ev->pruned.freed = take32(r);
-		break;
-	case EL_CONC_MARK_END:
-		ev->marked = take32(r);
-		break;
 	default:
+		decode_counters(ev, r);
 		break;
 	}
 }

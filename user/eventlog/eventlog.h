@@ -113,6 +113,7 @@ bool el_input__stopped(const struct el_input *in);
 int eventlog__read(struct eventlog *log, struct el_input *in);
 int eventlog__read_path(struct eventlog *log, const char *path);
 
+#include "match.h"
 #include "models.h"
 
 #endif

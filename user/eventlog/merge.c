@@ -339,6 +339,48 @@ static int dispatch(struct eventlog *log, struct el_event *ev)
 
 enum step { STEP_LIMIT, STEP_END, STEP_MORE, STEP_DAMAGE, STEP_ERROR };
 
+/* In registers where event_at is inlined: nothing else gets its address. */
+struct raw_event {
+	uint64_t time, len;
+	const uint8_t *body;
+	uint16_t id;
+};
+
+/*
+ * The event at p: its id and time, where its payload lies. STEP_LIMIT: there is one; else what
+ * keeps it from being one. `whole`: the block ends at `end`, else what is in memory does.
+ */
+static inline __attribute__((always_inline)) enum step event_at(const struct eventlog *log,
+								const uint8_t *p,
+								const uint8_t *end, bool whole,
+								struct raw_event *raw)
+{
+	const uint8_t *body = p + EVENT_HEAD;
+	uint64_t len;
+	int32_t size;
+
+	if (end - p < EVENT_HEAD)
+		return !whole ? STEP_MORE : p == end ? STEP_END : STEP_DAMAGE;
+	raw->id = be16_at(p);
+	raw->time = be64_at(p + 2);
+	size = log->size[raw->id];
+	if (size >= 0) {
+		len = (uint64_t)size;
+	} else {
+		if (size == SIZE_UNKNOWN)
+			return STEP_DAMAGE;
+		if (end - p < EVENT_HEAD + 2)
+			return whole ? STEP_DAMAGE : STEP_MORE;
+		len = be16_at(body);
+		body += 2;
+	}
+	raw->len = len;
+	raw->body = body;
+	if (len > (uint64_t)(end - body))
+		return whole ? STEP_DAMAGE : STEP_MORE;
+	return STEP_LIMIT;
+}
+
 /*
  * The loop over events in memory, up to the first that is younger than `limit`. Everything that
  * is not plain is left to the caller.
@@ -351,48 +393,22 @@ static enum step cursor_run(struct eventlog *log, struct cursor *c, uint64_t lim
 	uint64_t lo = c->lo, hi = c->hi, key = c->key, events = 0, backwards = 0, late = 0;
 	uint64_t emitted = log->emitted, last = 0;
 	enum step step;
+	struct raw_event raw;
 	struct el_event ev;
 
 	ev.cap = c->cap;
 	for (;;) {
-		const uint8_t *body = p + EVENT_HEAD;
-		uint64_t len, time;
-		int32_t size;
-		uint16_t id;
-
-		if (end - p < EVENT_HEAD + 2 && end - p < EVENT_HEAD) {
-			step = !whole ? STEP_MORE : p == end ? STEP_END : STEP_DAMAGE;
+		step = event_at(log, p, end, whole, &raw);
+		if (step != STEP_LIMIT)
 			break;
-		}
-		id = be16_at(p);
-		time = be64_at(p + 2);
-		size = log->size[id];
-		if (size >= 0) {
-			len = (uint64_t)size;
-		} else {
-			if (size == SIZE_UNKNOWN) {
-				step = STEP_DAMAGE;
-				break;
-			}
-			if (end - p < EVENT_HEAD + 2) {
-				step = whole ? STEP_DAMAGE : STEP_MORE;
-				break;
-			}
-			len = be16_at(body);
-			body += 2;
-		}
-		if (time < lo || time > hi) {
+		if (raw.time < lo || raw.time > hi) {
 			step = STEP_DAMAGE;
 			break;
 		}
-		if (len > (uint64_t)(end - body)) {
-			step = whole ? STEP_DAMAGE : STEP_MORE;
-			break;
-		}
-		if (time < key)
+		if (raw.time < key)
 			backwards++;
 		else
-			key = time;
+			key = raw.time;
 		if (key > limit) {
 			step = STEP_LIMIT;
 			break;
@@ -400,18 +416,18 @@ static enum step cursor_run(struct eventlog *log, struct cursor *c, uint64_t lim
 		late += key < emitted;
 		last = key;
 		events++;
-		p = body + len;
-		if (id >= EL_IDS) {
+		p = raw.body + raw.len;
+		if (raw.id >= EL_IDS) {
 			log->stats.unknown++;
 			continue;
 		}
-		log->stats.by_id[id]++;
-		if (!log->want[id])
+		log->stats.by_id[raw.id]++;
+		if (!log->want[raw.id])
 			continue;
-		ev.id = id;
-		ev.time = time;
-		ev.len = (uint32_t)len;
-		ev.payload = body;
+		ev.id = raw.id;
+		ev.time = raw.time;
+		ev.len = (uint32_t)raw.len;
+		ev.payload = raw.body;
 		log->err = dispatch(log, &ev);
 		if (log->err) {
 			step = STEP_ERROR;

@@ -17,74 +17,6 @@
 #include "sched.h"
 #include "u64map.h"
 
-/* ── finding and making ──────────────────────────────────────────────────────────────────── */
-
-static struct cap_state *cap_get(struct el_sched *s, uint16_t no)
-{
-	struct cap_state *c;
-
-	if (no >= SCHED_CAPS)
-		return NULL;
-	if (s->by_cap[no])
-		return s->by_cap[no];
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return NULL;
-	c->pub.cap = no;
-	s->by_cap[no] = c;
-	s->caps[s->n_caps++] = c;
-	return c;
-}
-
-static struct thread_state *thread_at(const struct el_sched *s, size_t i)
-{
-	return &s->thread_chunks[i / THREAD_CHUNK][i % THREAD_CHUNK];
-}
-
-static struct thread_state *thread_find(const struct el_sched *s, uint32_t tid)
-{
-	uint32_t at = u64map__get(&s->by_tid, tid);
-
-	return at == U64MAP_NONE ? NULL : thread_at(s, at);
-}
-
-static struct thread_state *thread_get(struct el_sched *s, uint32_t tid, uint64_t time)
-{
-	struct thread_state *t;
-
-	t = s->recent[tid % RECENT_THREADS];
-	if (t && t->pub.tid == tid)
-		return t;
-	t = thread_find(s, tid);
-	if (t) {
-		s->recent[tid % RECENT_THREADS] = t;
-		return t;
-	}
-	if (s->n_threads == THREADS_MAX) {
-		s->info.dropped++;
-		return NULL;
-	}
-	if (s->n_threads % THREAD_CHUNK == 0) {
-		struct thread_state *chunk = calloc(THREAD_CHUNK, sizeof(*chunk));
-
-		if (!chunk)
-			return NULL;
-		s->thread_chunks[s->n_threads / THREAD_CHUNK] = chunk;
-	}
-	if (u64map__put(&s->by_tid, tid, (uint32_t)s->n_threads))
-		return NULL;
-	t = thread_at(s, s->n_threads);
-	t->pub.tid = tid;
-	t->pub.cap = EL_CAP_GLOBAL;
-	t->pub.start = t->pub.since = t->pub.end = time;
-	t->pub.call_min_ns = UINT64_MAX;
-	if (s->n_threads < s->opts.thread_lanes)
-		t->pub.lane = calloc(1, sizeof(*t->pub.lane));
-	s->n_threads++;
-	s->recent[tid % RECENT_THREADS] = t;
-	return t;
-}
-
 /* ── capabilities ────────────────────────────────────────────────────────────────────────── */
 
 /* What did not fit is counted; anything else ends the reading. */
@@ -192,7 +124,7 @@ static int run_lost(struct el_sched *s, struct cap_state *c, const struct thread
 	if (!c->seen || c->state != ECS_RUN)
 		return 0;
 	s->info.odd++;
-	t = thread_find(s, c->thread);
+	t = sched__find(s, c->thread);
 	if (!t || t == next || t->pub.state != ETS_RUNNING || t->pub.cap != c->pub.cap)
 		return 0;
 	return thread_goes(s, t, ETS_UNKNOWN, time);
@@ -200,8 +132,8 @@ static int run_lost(struct el_sched *s, struct cap_state *c, const struct thread
 
 static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = cap_get(s, ev->cap);
-	struct thread_state *t = thread_get(s, ev->thread.tid, ev->time);
+	struct cap_state *c = sched__cap(s, ev->cap);
+	struct thread_state *t = sched__thread(s, ev->thread.tid, ev->time);
 	uint16_t before;
 	int err;
 
@@ -271,8 +203,8 @@ static uint8_t state_after(uint16_t status)
 
 static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = cap_get(s, ev->cap);
-	struct thread_state *t = thread_get(s, ev->stop.tid, ev->time);
+	struct cap_state *c = sched__cap(s, ev->cap);
+	struct thread_state *t = sched__thread(s, ev->stop.tid, ev->time);
 	int err;
 
 	s->info.stops[MIN(ev->stop.status, ARRAY_SIZE(s->info.stops) - 1)]++;
@@ -339,7 +271,7 @@ static int gc_leave(struct el_sched *s, struct cap_state *c, uint64_t time)
 
 static int on_gc(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = cap_get(s, ev->cap);
+	struct cap_state *c = sched__cap(s, ev->cap);
 	uint64_t ns;
 	int err;
 
@@ -386,14 +318,14 @@ static int on_thread(struct el_sched *s, const struct el_event *ev)
 	struct thread_state *t;
 
 	if (ev->id == EL_THREAD_LABEL) {
-		t = thread_get(s, ev->label.tid, ev->time);
+		t = sched__thread(s, ev->label.tid, ev->time);
 		if (!t)
 			return 0;
 		free(t->pub.label);
 		t->pub.label = strndup(ev->label.label.s, MIN(ev->label.label.len, 4096u));
 		return t->pub.label ? 0 : -ENOMEM;
 	}
-	t = thread_get(s, ev->thread.tid, ev->time);
+	t = sched__thread(s, ev->thread.tid, ev->time);
 	if (!t)
 		return 0;
 	switch (ev->id) {
@@ -432,7 +364,7 @@ static int on_thread(struct el_sched *s, const struct el_event *ev)
 
 static int on_cap(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = ev->cap_no < SCHED_CAPS ? cap_get(s, ev->cap_no) : NULL;
+	struct cap_state *c = ev->cap_no < SCHED_CAPS ? sched__cap(s, ev->cap_no) : NULL;
 
 	if (!c)
 		return 0;
@@ -578,12 +510,12 @@ static int on_event(void *ctx, const struct el_event *ev)
 	case EL_TASK_DELETE:
 		return on_task(s, ev);
 	case EL_SPARK_COUNTERS:
-		c = ev->cap < SCHED_CAPS ? cap_get(s, ev->cap) : NULL;
+		c = ev->cap < SCHED_CAPS ? sched__cap(s, ev->cap) : NULL;
 		if (c)
 			memcpy(c->sparks, ev->sparks, sizeof(c->sparks));
 		return 0;
 	case EL_GC_STATS_GHC:
-		c = ev->cap < SCHED_CAPS ? cap_get(s, ev->cap) : NULL;
+		c = ev->cap < SCHED_CAPS ? sched__cap(s, ev->cap) : NULL;
 		if (c) {
 			c->leads = true;
 			c->gen = ev->gc_stats.gen;
@@ -620,7 +552,7 @@ int el_sched__finish(struct el_sched *s, uint64_t end)
 	for (size_t i = 0; i < s->n_caps && !err; i++)
 		err = cap_goes(s, s->caps[i], ECS_IDLE, end, 0);
 	for (size_t i = 0; i < s->n_threads && !err; i++) {
-		struct thread_state *t = thread_at(s, i);
+		struct thread_state *t = sched__thread_at(s, i);
 		uint8_t state = t->pub.state;
 
 		if (state == ETS_FINISHED)

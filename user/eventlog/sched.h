@@ -54,4 +54,11 @@ struct el_sched {
 	uint64_t gc_request; /* not begun yet; 0: none */
 };
 
+/* sched_read.c: NULL beyond the limits, and without memory. */
+struct cap_state *sched__cap(struct el_sched *s, uint16_t no);
+/* Made if it is not there. */
+struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time);
+struct thread_state *sched__find(const struct el_sched *s, uint32_t tid);
+struct thread_state *sched__thread_at(const struct el_sched *s, size_t i);
+
 #endif

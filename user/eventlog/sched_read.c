@@ -8,6 +8,76 @@
 #include "base/base.h"
 #include "sched.h"
 
+/* ── finding and making ──────────────────────────────────────────────────────────────────── */
+
+struct cap_state *sched__cap(struct el_sched *s, uint16_t no)
+{
+	struct cap_state *c;
+
+	if (no >= SCHED_CAPS)
+		return NULL;
+	if (s->by_cap[no])
+		return s->by_cap[no];
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->pub.cap = no;
+	s->by_cap[no] = c;
+	s->caps[s->n_caps++] = c;
+	return c;
+}
+
+struct thread_state *sched__thread_at(const struct el_sched *s, size_t i)
+{
+	return &s->thread_chunks[i / THREAD_CHUNK][i % THREAD_CHUNK];
+}
+
+struct thread_state *sched__find(const struct el_sched *s, uint32_t tid)
+{
+	uint32_t at = u64map__get(&s->by_tid, tid);
+
+	return at == U64MAP_NONE ? NULL : sched__thread_at(s, at);
+}
+
+struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time)
+{
+	struct thread_state *t;
+
+	t = s->recent[tid % RECENT_THREADS];
+	if (t && t->pub.tid == tid)
+		return t;
+	t = sched__find(s, tid);
+	if (t) {
+		s->recent[tid % RECENT_THREADS] = t;
+		return t;
+	}
+	if (s->n_threads == THREADS_MAX) {
+		s->info.dropped++;
+		return NULL;
+	}
+	if (s->n_threads % THREAD_CHUNK == 0) {
+		struct thread_state *chunk = calloc(THREAD_CHUNK, sizeof(*chunk));
+
+		if (!chunk)
+			return NULL;
+		s->thread_chunks[s->n_threads / THREAD_CHUNK] = chunk;
+	}
+	if (u64map__put(&s->by_tid, tid, (uint32_t)s->n_threads))
+		return NULL;
+	t = sched__thread_at(s, s->n_threads);
+	t->pub.tid = tid;
+	t->pub.cap = EL_CAP_GLOBAL;
+	t->pub.start = t->pub.since = t->pub.end = time;
+	t->pub.call_min_ns = UINT64_MAX;
+	if (s->n_threads < s->opts.thread_lanes)
+		t->pub.lane = calloc(1, sizeof(*t->pub.lane));
+	s->n_threads++;
+	s->recent[tid % RECENT_THREADS] = t;
+	return t;
+}
+
+/* ── the public face ─────────────────────────────────────────────────────────────────────── */
+
 const char *el_thread_state__name(enum el_thread_state state)
 {
 	static const char *const names[ETS_MAX] = {
@@ -40,11 +110,6 @@ int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s)
 	return 0;
 }
 
-static struct thread_state *thread_at(const struct el_sched *s, size_t i)
-{
-	return &s->thread_chunks[i / THREAD_CHUNK][i % THREAD_CHUNK];
-}
-
 void el_sched__free(struct el_sched *s)
 {
 	if (!s)
@@ -54,7 +119,7 @@ void el_sched__free(struct el_sched *s)
 		free(s->caps[i]);
 	}
 	for (size_t i = 0; i < s->n_threads; i++) {
-		struct el_thread *t = &thread_at(s, i)->pub;
+		struct el_thread *t = &sched__thread_at(s, i)->pub;
 
 		free(t->label);
 		if (t->lane)
@@ -90,14 +155,14 @@ const struct el_cap *el_sched__cap(const struct el_sched *s, size_t i)
 
 const struct el_thread *el_sched__thread(const struct el_sched *s, size_t i)
 {
-	return &thread_at(s, i)->pub;
+	return &sched__thread_at(s, i)->pub;
 }
 
 const struct el_thread *el_sched__find_thread(const struct el_sched *s, uint32_t tid)
 {
 	uint32_t at = u64map__get(&s->by_tid, tid);
 
-	return at == U64MAP_NONE ? NULL : &thread_at(s, at)->pub;
+	return at == U64MAP_NONE ? NULL : &sched__thread_at(s, at)->pub;
 }
 
 const struct el_gc *el_sched__gc(const struct el_sched *s, size_t i)

@@ -142,7 +142,7 @@ static void add_span(void *ctx, const struct span *span)
 	w->entries[w->n++] = entry;
 }
 
-/* OS threads; of a log alone, which knows of none, capabilities. */
+/* OS threads; of a log alone, which knows of none but in annotated calls, capabilities too. */
 static int collect(struct writer *w)
 {
 	int err = views__collect(w->tl, 0, &w->views);
@@ -151,7 +151,8 @@ static int collect(struct writer *w)
 		const struct lane_view *view = &w->views.v[i];
 
 		if (view->kind == LANE_HASKELL ||
-		    (view->kind == LANE_CAPABILITY && view->target->n_lanes))
+		    (view->kind == LANE_CAPABILITY && view->target->n_lanes &&
+		     !session__log_alone(w->tl)))
 			continue;
 		w->view = (uint32_t)i;
 		view__each(view, 0, add_span, w);

@@ -177,7 +177,8 @@ static uint64_t seen_ns(const struct text *t)
 {
 	uint64_t start = UINT64_MAX, end = 0;
 
-	for (size_t i = 0; i < t->target->n_lanes; i++) {
+	/* A log tells of all its time, but of OS threads only in annotated calls. */
+	for (size_t i = 0; !t->log_alone && i < t->target->n_lanes; i++) {
 		start = MIN(start, t->target->lanes[i].start_ns);
 		end = MAX(end, t->target->lanes[i].end_ns);
 	}

@@ -15,6 +15,42 @@
 
 /* ── the log ─────────────────────────────────────────────────────────────────────────────── */
 
+static void put_clock(const struct text *t, const struct tl_eventlog *e)
+{
+	char text[32];
+
+	if (t->log_alone)
+		return;
+	if (e->offset_error_ns == UINT64_MAX) {
+		fputs("; placed by its wall clock", t->out);
+		return;
+	}
+	human__duration(text, sizeof(text), e->offset_error_ns);
+	fprintf(t->out, "; its clock is known to %s", text);
+}
+
+static void put_agreement(const struct text *t, const struct tl_eventlog *e)
+{
+	const struct {
+		const char *what;
+		double share;
+	} shares[] = {{"safe calls", e->agreement_safe_calls},
+		      {"threads on capabilities", e->agreement_caps},
+		      {"ticks", e->agreement_ticks}};
+	const char *comma = "; differs from the kernel's records in ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		if (shares[i].share < 0)
+			continue;
+		fprintf(t->out, "%s%.2f %% of %s", comma, 100 * (1 - shares[i].share),
+			shares[i].what);
+		comma = ", ";
+	}
+	if (e->tick_centres_differ >= 0)
+		fprintf(t->out, ", in the cost centre of %.1f %% of single ticks",
+			100 * e->tick_centres_differ);
+}
+
 void text__eventlog(const struct text *t)
 {
 	const struct tl_eventlog *e = &t->target->eventlog;
@@ -36,6 +72,8 @@ void text__eventlog(const struct text *t)
 		human__bytes(text, sizeof(text), e->damaged_bytes);
 		fprintf(t->out, "; %s damaged and left out", text);
 	}
+	put_clock(t, e);
+	put_agreement(t, e);
 	fputc('\n', t->out);
 }
 

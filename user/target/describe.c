@@ -10,11 +10,15 @@
 #define TYPE_FUN	  8
 #define TYPE_THUNK	  15
 #define TYPE_THUNK_LAST	  22 /* THUNK_SELECTOR */
+#define TYPE_RET_SMALL	  30
+#define TYPE_RET_BIG	  31
 #define TYPE_UPDATE_FRAME 33
 #define TYPE_CATCH_FRAME  34
 #define TYPE_STOP_FRAME	  36
 #define TYPE_LAST	  66
 #define MAX_TEXT	  400
+#define MAX_FIELDS	  1024
+#define BLOCK_MAX_BACK	  4096
 
 /* InfoTables.h, StgInfoTable with StgProfInfo and tables next to code, before the entry code */
 struct prof_table {
@@ -115,4 +119,39 @@ const char *describe__closure(struct elf_file *elf, uint64_t vaddr)
 		return parted_by_c(elf, at, vaddr) ? NULL : text;
 	}
 	return NULL;
+}
+
+/* The two words before entry code: layout; type and SRT (StgInfoTable with tables next to code). */
+static bool looks_like_table(const struct elf_file *elf, uint64_t vaddr)
+{
+	const uint8_t *p = elf__at(elf, vaddr - 16, 16);
+	uint64_t layout, size;
+	uint32_t type;
+	int32_t srt;
+
+	if (!p)
+		return false;
+	memcpy(&layout, p, sizeof(layout));
+	memcpy(&type, p + 8, sizeof(type));
+	memcpy(&srt, p + 12, sizeof(srt));
+	/* an SRT is a closure, hence aligned as info tables are */
+	if (srt & 7)
+		return false;
+	if (type >= TYPE_FUN && type <= TYPE_THUNK_LAST)
+		return (layout & 0xffffffff) < MAX_FIELDS && layout >> 32 < MAX_FIELDS;
+	if (type == TYPE_RET_BIG)
+		return layout && layout <= INT32_MAX;
+	if (type != TYPE_RET_SMALL && !describe__is_plumbing(type))
+		return false;
+	/* the bitmap: its size in the low six bits, nothing beyond that */
+	size = layout & 0x3f;
+	return size <= 58 && layout >> 6 >> size == 0;
+}
+
+uint64_t describe__block(struct elf_file *elf, uint64_t vaddr)
+{
+	for (uint64_t at = vaddr & ~7ULL; at + BLOCK_MAX_BACK > vaddr && at >= 64; at -= 8)
+		if (looks_like_table(elf, at))
+			return parted_by_c(elf, at, vaddr) ? vaddr : at;
+	return vaddr;
 }

@@ -25,4 +25,10 @@ bool describe__is_thunk(uint32_t type);
  */
 const char *describe__closure(struct elf_file *elf, uint64_t vaddr);
 
+/*
+ * Where the block of Haskell code begins that vaddr lies in: behind the nearest info table of a
+ * function, thunk or return frame. It is told by its looks; vaddr itself if there is none.
+ */
+uint64_t describe__block(struct elf_file *elf, uint64_t vaddr);
+
 #endif

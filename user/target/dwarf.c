@@ -256,7 +256,7 @@ static void end_strings(struct dwarf_place *p)
 
 int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 {
-	struct answer answer;
+	struct answer answer = {0};
 	int err = d->err;
 
 	if (!err && !d->child)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The forms of info-table provenance by GHC's version: rts/include/rts/IPE.h of each release. */
-#include <stdio.h>
+#include <ctype.h>
+#include <stdlib.h>
 
 #include "ipe_read.h"
 
 #define NONE UINT16_MAX
 
 static const struct row {
-	unsigned from; /* major * 10000 + minor * 100 + patch */
+	unsigned long from; /* major * 10000 + minor * 100 + patch */
 	struct ipe_layout layout;
 } rows[] = {
 	/* struct InfoProvEnt_ with `link` behind; its last string is "file:span" */
@@ -93,14 +94,29 @@ static const struct row {
 /* What comes after 9.14 has another form: nobody has seen a release of it. */
 #define KNOWN_BEFORE 91500
 
+/* "9.6.6" as 90606; 0: not a version. */
+static unsigned long number_of(const char *version)
+{
+	unsigned long part[3] = {0};
+
+	for (int i = 0; i < 3; i++) {
+		char *end;
+
+		if (!isdigit((unsigned char)*version))
+			return i < 2 ? 0 : part[0] * 10000 + part[1] * 100;
+		part[i] = strtoul(version, &end, 10);
+		if (part[i] > 99)
+			part[i] = 99;
+		version = *end == '.' ? end + 1 : end;
+	}
+	return part[0] * 10000 + part[1] * 100 + part[2];
+}
+
 const struct ipe_layout *ipe_layout__find(const char *ghc_version)
 {
-	unsigned major, minor, patch = 0, version;
+	unsigned long version = number_of(ghc_version);
 	const struct ipe_layout *found = NULL;
 
-	if (sscanf(ghc_version, "%3u.%2u.%8u", &major, &minor, &patch) < 2)
-		return NULL;
-	version = major * 10000 + minor * 100 + (patch > 99 ? 99 : patch);
 	if (version >= KNOWN_BEFORE)
 		return NULL;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

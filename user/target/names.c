@@ -214,9 +214,11 @@ static void name_offset(struct names *names, const struct image *image, uint64_t
 	struct elf_fde fde;
 	char text[320];
 
-	/* all of a C function is one name: its beginning */
+	/* all of a C function is one name, and all of a block of Haskell code: its beginning */
 	if (elf__find_fde(image->elf, vaddr, &fde))
 		vaddr = fde.start;
+	else if (n->code == CODE_HASKELL)
+		vaddr = describe__block(image->elf, vaddr);
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
 	snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, (unsigned long long)offset);
 	n->name = intern(names, text);

@@ -2,8 +2,10 @@
 /* names_source: asks provenance, DWARF and closure descriptions for what they call an address. */
 #include "names_source.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -49,9 +51,15 @@ static void set_line(struct names *names, const char *file, uint32_t line, struc
 /* "7:25-39", "(6,1)-(7,47)"; 0 if it is neither. */
 static uint32_t line_of_span(const char *span)
 {
-	unsigned line;
+	bool many = span[0] == '(';
+	const char *digits = span + many;
+	unsigned long line;
+	char *end;
 
-	return sscanf(span, "(%9u,", &line) == 1 || sscanf(span, "%9u:", &line) == 1 ? line : 0;
+	if (!isdigit((unsigned char)digits[0]))
+		return 0;
+	line = strtoul(digits, &end, 10);
+	return *end == (many ? ',' : ':') && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
 /* Before 9.6 the span is behind the file: "src/Foo.hs:7:25-39". */

@@ -230,6 +230,25 @@ void ccs__count_tick(struct target_state *tg, uint32_t id)
 	}
 }
 
+int ccs__note_tick(struct target_state *tg, uint64_t ns, uint16_t cap, uint32_t id)
+{
+	int err;
+
+	if (!tg->pub.profiled)
+		return 0;
+	err = TL_RESERVE(tg->tick_notes, tg->tick_notes_cap, tg->n_tick_notes + 1, TL_MAX_TICKS);
+	if (!err)
+		tg->tick_notes[tg->n_tick_notes++] = (struct tick_note){ns, id, cap};
+	return err == -E2BIG ? 0 : err;
+}
+
+const struct cc_key *ccs__centre(const struct target_state *tg, uint32_t id)
+{
+	const struct ccs *ccs = at(tg, id);
+
+	return ccs && ccs->centre ? &ccs->centre->key : NULL;
+}
+
 void ccs__count_sample(struct target_state *tg, uint32_t id)
 {
 	struct ccs *ccs = at(tg, id);

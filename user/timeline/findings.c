@@ -95,7 +95,7 @@ void findings__free(struct findings *f)
 
 struct said said__ns(uint64_t ns)
 {
-	struct said said;
+	struct said said = {.s = ""};
 
 	human__duration(said.s, sizeof(said.s), ns);
 	return said;
@@ -103,7 +103,7 @@ struct said said__ns(uint64_t ns)
 
 struct said said__count(uint64_t n, const char *one, const char *many)
 {
-	struct said said;
+	struct said said = {.s = ""};
 	char count[32];
 
 	human__count(count, sizeof(count), n);
@@ -114,7 +114,7 @@ struct said said__count(uint64_t n, const char *one, const char *many)
 struct said said__rate(uint64_t n, uint64_t ns)
 {
 	double rate = ns ? (double)n * 1e9 / (double)ns : 0, unit = 1;
-	struct said said;
+	struct said said = {.s = ""};
 	char count[32];
 
 	/* two digits: it is an average */

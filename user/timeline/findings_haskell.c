@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * findings_haskell: what Haskell threads wait for that they should not: thunks that others
- * evaluate, and MVars and transactions that put them to sleep and wake them all the time.
+ * evaluate, MVars and transactions that put them to sleep and wake them all the time, and an OS
+ * thread of their own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,11 @@
 /* A server's threads all sleep on MVars or in STM, and that is as it should be; going to sleep this
  * often is what costs. */
 #define SLEEPS_PER_SECOND 5000
+
+/* The main thread is bound to its OS thread: to run it after another, that OS thread has to be
+ * woken. So often, and with so much of the session's time on the CPU for it, it costs. */
+#define SWITCHES_PER_SECOND 1000
+#define SWITCHES_PERCENT    2
 
 struct waits {
 	uint64_t ns, times, longest_ns;
@@ -89,8 +95,48 @@ static void look_for_sleeps(struct finder *f, enum tl_tso_state state, const cha
 		     said__rate(w.times, f->wall_ns).s, said__ns(w.ns / MAX(w.times, 1)).s);
 }
 
+/* How often the thread went to sleep after it had run Haskell code. */
+static uint64_t switches(const struct tl_lane *lane)
+{
+	bool ran = false;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < lane->n_stretches; i++) {
+		enum tl_state state = (enum tl_state)lane->stretches[i].state;
+
+		n += ran && state == ST_IDLE;
+		if (state__on_cpu(state))
+			ran = true;
+		else if (state == ST_IDLE)
+			ran = false;
+	}
+	return n;
+}
+
+static void look_for_bound(struct finder *f)
+{
+	for (size_t i = 0; i < f->t->n_lanes; i++) {
+		const struct tl_lane *lane = &f->t->lanes[i];
+		uint64_t n;
+
+		if (lane->tid != f->t->pid || !f->t->threaded || !lane->states_ns[ST_HASKELL] ||
+		    !finding__share(lane->states_ns[ST_RTS], f->wall_ns, SWITCHES_PERCENT))
+			continue;
+		n = switches(lane);
+		if ((double)n * 1e9 < (double)SWITCHES_PER_SECOND * (double)f->wall_ns)
+			continue;
+		finding__add(f, "bound_thread", lane->states_ns[ST_RTS], "main",
+			     "The main thread, which is bound to its OS thread, was run %s times a "
+			     "second in turn with others: each time one OS thread goes to sleep "
+			     "and another one wakes, %s of CPU time in the runtime for this one "
+			     "alone; do the work in a forkIO thread",
+			     said__rate(n, f->wall_ns).s, said__ns(lane->states_ns[ST_RTS]).s);
+	}
+}
+
 void findings__haskell(struct finder *f)
 {
+	look_for_bound(f);
 	look_for_black_holes(f);
 	look_for_sleeps(f, HS_BLOCKED_MVAR, "blocked_on_mvar", "on MVars");
 	look_for_sleeps(f, HS_BLOCKED_STM, "blocked_in_stm", "in STM");

@@ -116,8 +116,9 @@ static const struct tl_call *most_waited(const struct tl_target *t)
 	return most;
 }
 
-/* Times in which no thread can be blamed for having no capability: collections, from their request
- * on, and unsafe calls that sleep with one, which are told of by themselves. */
+/* Times in which threads that wait for a capability do not tell of too few of them: collections,
+ * from their request on, unsafe calls that sleep with one, and capabilities whose threads have no
+ * CPU. Each is told of by itself. */
 static int excuses(const struct tl_target *t, struct spans *spans)
 {
 	int err = 0;
@@ -129,6 +130,14 @@ static int excuses(const struct tl_target *t, struct spans *spans)
 
 		for (size_t k = 0; k < lane->n_stretches && !err; k++)
 			if (lane->stretches[k].state == ST_UNSAFE_CALL_BLOCKED)
+				err = spans__add(spans, lane->stretches[k].start_ns,
+						 lane->stretches[k].end_ns);
+	}
+	for (size_t i = 0; i < t->n_cap_lanes; i++) {
+		const struct tl_cap_lane *lane = &t->cap_lanes[i];
+
+		for (size_t k = 0; k < lane->n_stretches && !err; k++)
+			if (lane->stretches[k].state == CS_PREEMPTED)
 				err = spans__add(spans, lane->stretches[k].start_ns,
 						 lane->stretches[k].end_ns);
 	}

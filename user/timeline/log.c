@@ -137,9 +137,26 @@ int timeline__add_log_target(struct timeline *tl, const struct tl_log *log)
 	return 0;
 }
 
+int timeline__join_log(struct timeline *tl, pid_t pid, const struct tl_log *log)
+{
+	struct target_state *tg = tl__find(tl, pid);
+
+	if (tl->finished)
+		return -EINVAL;
+	if (!tg)
+		return -ENOENT;
+	if (tg->log)
+		return -EEXIST;
+	tg->log = calloc(1, sizeof(*tg->log));
+	if (!tg->log)
+		return -ENOMEM;
+	tg->log->in = *log;
+	return 0;
+}
+
 /* ── the picture ─────────────────────────────────────────────────────────────────────────── */
 
-static void fill_eventlog(struct timeline *tl, struct target_state *tg, const struct log_build *b)
+void elog__fill(struct timeline *tl, struct target_state *tg, const struct log_build *b)
 {
 	const struct eventlog_stats *stats = b->in.stats;
 	struct tl_eventlog *e = &tg->pub.eventlog;
@@ -242,6 +259,6 @@ int elog__build(struct timeline *tl, struct target_state *tg)
 		return err;
 	tg->pub.ticks = all_ticks(b);
 	fill_gc_sums(tg, b);
-	fill_eventlog(tl, tg, b);
+	elog__fill(tl, tg, b);
 	return tell_missing(tl, tg, b);
 }

@@ -16,6 +16,7 @@ struct cctree;
 struct el_annot;
 struct el_heap;
 struct el_info;
+struct el_match;
 struct el_profile;
 struct el_sched;
 struct eventlog_stats;
@@ -31,6 +32,7 @@ struct tl_log {
 	const struct el_annot *annot; /* its nodes are of the profile's tree */
 	const struct el_heap *heap;
 	const struct el_info *info;
+	const struct el_match *match; /* only to join it with a process's records */
 
 	/* Instead of `profile`: the tree of a .prof, its interval and capabilities. */
 	struct cctree *tree;
@@ -44,6 +46,9 @@ struct tl_log {
 	/* CLOCK_MONOTONIC − the log's time; error UINT64_MAX: not known. Of a log alone: 0, 0 */
 	int64_t offset_ns;
 	uint64_t offset_error_ns;
+
+	/* To join: CLOCK_MONOTONIC from which on every probe was hit; 0: since the attach */
+	uint64_t observed_ns;
 
 	/* Cost centres left out of stacks and tables, as cctree__filter takes them. */
 	const char *const *hide, *const *only;
@@ -59,5 +64,12 @@ struct tl_log {
  * that is there already.
  */
 int timeline__add_log_target(struct timeline *tl, const struct tl_log *log);
+
+/*
+ * The eventlog of a process that is in the timeline: the two are joined when it is finished.
+ * offset_ns is a first guess, by the log's wall clock; the real one comes from what both have seen.
+ * *log is copied, not what it points at. -ENOENT, -EEXIST.
+ */
+int timeline__join_log(struct timeline *tl, pid_t pid, const struct tl_log *log);
 
 #endif

@@ -6,35 +6,37 @@
 
 /* ── stacks of the tree's nodes ──────────────────────────────────────────────────────────── */
 
-/* Late cost centres have names like $wgo, which tell nothing without their module. */
+/*
+ * Late cost centres have names like $wgo, which tell nothing without their module. Equal to the
+ * frames of cost centres that come from memory (ccs.c): one stack may have both.
+ */
 static int centre_frame(struct timeline *tl, const struct cost_centre *cc, uint32_t *ret_frame)
 {
 	char name[2048];
-	struct tl_frame frame = {.name = name, .module = cc->module, .file = cc->module};
+	struct tl_frame frame = {.name = name,
+				 .module = cc->module,
+				 .file = cc->module,
+				 .src = cc->srcloc,
+				 .kind = TF_HASKELL};
 
-	switch (cc->kind) {
-	case CCK_GC:
-		*ret_frame = tl->marks[MARK_GC];
+	if (cc->kind == CCK_GC || cc->kind == CCK_SYSTEM) {
+		*ret_frame = tl->marks[cc->kind == CCK_GC ? MARK_GC : MARK_RTS];
 		return 0;
-	case CCK_SYSTEM:
-		*ret_frame = tl->marks[MARK_RTS];
-		return 0;
-	case CCK_PROGRAM:
-	case CCK_CAF:
-		snprintf(name, sizeof(name), "%s%s%s", cc->module, *cc->module ? "." : "",
-			 cc->label);
-		frame.src = cc->srcloc;
-		break;
-	default:
-		snprintf(name, sizeof(name), "%s", cc->label);
-		frame.module = frame.file = "";
-		break;
 	}
-	frame.kind = TF_HASKELL;
+	if (!*cc->module || !strcmp(cc->module, cc->label))
+		snprintf(name, sizeof(name), "%s", cc->label);
+	else
+		snprintf(name, sizeof(name), "%s.%s", cc->module, cc->label);
 	return frames__add(&tl->frames, &frame, ret_frame);
 }
 
-/* Root first. MAIN, of which all are part, shows only where it is the leaf. */
+/* No work of the program's: MAIN is not below it. */
+static bool stands_alone(enum cc_kind kind)
+{
+	return kind == CCK_IDLE || kind == CCK_GC || kind == CCK_SYSTEM;
+}
+
+/* Root first: MAIN, of which all are part. Idleness has no frame, it is a gap on the time axis. */
 static int make_stack(struct timeline *tl, struct log_build *b, uint32_t node, uint32_t *ret_stack)
 {
 	uint32_t frames[1024], max = MIN(tl->opts.max_depth, (uint32_t)ARRAY_SIZE(frames));
@@ -44,9 +46,6 @@ static int make_stack(struct timeline *tl, struct log_build *b, uint32_t node, u
 	for (uint32_t i = node; n < max; i = cctree__node(b->tree, i)->parent) {
 		struct cost_centre cc = cctree__cc(b->tree, cctree__node(b->tree, i)->cc);
 
-		if (i == CC_ROOT && n)
-			break;
-		/* No frame for what is no work: it is a gap on the time axis. */
 		if (cc.kind == CCK_IDLE)
 			break;
 		err = n + 1 == max && i != CC_ROOT
@@ -55,7 +54,7 @@ static int make_stack(struct timeline *tl, struct log_build *b, uint32_t node, u
 		if (err)
 			return err;
 		n++;
-		if (i == CC_ROOT)
+		if (i == CC_ROOT || stands_alone(cc.kind))
 			break;
 	}
 	return stacks__add(&tl->stacks, frames + at, n, ret_stack);

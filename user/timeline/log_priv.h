@@ -58,5 +58,29 @@ int elog__counters(struct timeline *tl, struct target_state *tg, struct log_buil
 
 /* The picture of a target that nothing but its log tells of. */
 int elog__build(struct timeline *tl, struct target_state *tg);
+/* pub.eventlog, as far as the log alone tells. */
+void elog__fill(struct timeline *tl, struct target_state *tg, const struct log_build *b);
+
+/* ── the join (join*.c) ──────────────────────────────────────────────────────────────────── */
+
+/* What a process's records and its log have in common, while the picture is made. */
+struct join {
+	struct timeline *tl;
+	struct target_state *tg;
+	struct log_build *b;
+	struct el_match_call *calls; /* the log's, by thread and start */
+	size_t n_calls;
+	uint64_t calls_until; /* log time up to which all calls are there */
+	uint64_t end_ns; /* of the target's part of the session */
+};
+
+/* Index of the first call of that thread at or after at_ns (log time). */
+size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns);
+/* The clock offset from matched events: b->in.offset_ns and its error. */
+int join__clock(struct join *j);
+/* On how much of what both tell they agree. */
+int join__agree(struct join *j);
+/* Which Haskell thread ran when, as the log has it, in the capability lanes. */
+int join__caps(struct join *j);
 
 #endif

@@ -40,6 +40,7 @@
 #define TL_MAX_POINTS	 (1U << 18)
 #define TL_MAX_CCS	 (1U << 18) /* cost-centre stacks of one target */
 #define TL_MAX_CCS_DEPTH 1024
+#define TL_MAX_TICKS	 (1U << 22)
 #define TL_MAX_NESTED	 64 /* safe calls within each other that a lane follows */
 
 /* ── frames and stacks (intern.c) ────────────────────────────────────────────────────────── */
@@ -284,6 +285,13 @@ struct prior {
 	uint64_t given[TL_WHERES][TL_WHERES][ST_MAX];
 };
 
+/* What the profiler's timer found on one capability. */
+struct tick_note {
+	uint64_t ns;
+	uint32_t ccs; /* number of the cost-centre stack; 0: none */
+	uint16_t cap;
+};
+
 struct log_build;
 
 struct target_state {
@@ -311,6 +319,8 @@ struct target_state {
 	size_t n_sites, sites_cap;
 	struct site_counters *counters;
 	struct ccs_tree ccs;
+	struct tick_note *tick_notes; /* of profiled programs */
+	size_t n_tick_notes, tick_notes_cap;
 	struct gc_span *gcs;
 	size_t n_gcs, gcs_cap;
 	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
@@ -413,6 +423,10 @@ int ccs__resolve_at(struct timeline *tl, struct target_state *tg, uint64_t now_n
 /* The path as frames, innermost centre first; how many. 0: not known. */
 uint32_t ccs__path(const struct target_state *tg, uint32_t id, uint32_t *ret_frames, uint32_t max);
 void ccs__count_tick(struct target_state *tg, uint32_t id);
+/* Keeps what a tick found, up to a limit. */
+int ccs__note_tick(struct target_state *tg, uint64_t ns, uint16_t cap, uint32_t id);
+/* The innermost centre of a stack; NULL: not known. */
+const struct cc_key *ccs__centre(const struct target_state *tg, uint32_t id);
 void ccs__count_sample(struct target_state *tg, uint32_t id);
 /* The picture's cost centres and their tree. */
 int ccs__sum(struct target_state *tg);
@@ -601,6 +615,11 @@ int namer__site(struct timeline *tl, struct target_state *tg, uint64_t addr,
 		struct target_site *ret_site);
 int namer__ccs(struct timeline *tl, struct target_state *tg, uint64_t addr,
 	       struct target_ccs *ret_ccs);
+
+/* ── the join with an eventlog (join.c) ──────────────────────────────────────────────────── */
+
+/* After all that the records alone make; nothing if there is no log. */
+int join__make(struct timeline *tl, struct target_state *tg, uint64_t end_ns);
 
 /* ── targets (timeline.c) ────────────────────────────────────────────────────────────────── */
 

@@ -316,6 +316,9 @@ static int take_tick(struct target_state *tg, const struct view *view)
 		if (err)
 			return err;
 		ccs__count_tick(tg, id);
+		err = ccs__note_tick(tg, rec.h.ns, (uint16_t)MIN(cap.no, 0xffffU), id);
+		if (err)
+			return err;
 	}
 	if (!rec.enabled || rec.enabled >= TL_MAX_CAPS)
 		return 0;

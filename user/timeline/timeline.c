@@ -138,6 +138,7 @@ static void free_target(struct target_state *tg)
 		free(tg->site_v[i]);
 	free(tg->site_v);
 	free(tg->gcs);
+	free(tg->tick_notes);
 	free(tg->gc_events);
 	caps__free(tg);
 	tsos__free(tg);
@@ -456,6 +457,8 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 		err = calls__build(tl, tg, end_ns);
 	if (!err)
 		err = ccs__sum(tg);
+	if (!err)
+		err = join__make(tl, tg, end_ns);
 	if (err)
 		return err;
 	mark_paused(tg, &tl->session);

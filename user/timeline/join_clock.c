@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * join_clock: how far the log's clock is from ours. Both are CLOCK_MONOTONIC, the log counts from
+ * the runtime's start, so there is one offset. Every pair of events that could be the same one
+ * votes for the offset that would make it so; true pairs agree within microseconds, false ones are
+ * spread.
+ */
+#include "log_priv.h"
+
+#define GUESS_OFF_NS   100000000LL /* so far may the guess by the wall clock be off */
+#define VOTES_MAX      (1U << 18)
+#define SOURCE_MAX     4096  /* events of ours that vote */
+#define PAIRS_MAX      16    /* votes of one of them */
+#define AGREEMENT_NS   20000 /* votes so near to each other mean the same */
+#define LEAST_ERROR_NS 1000  /* the probe comes some hundred ns before the log's event */
+#define ENOUGH	       8
+
+struct votes {
+	int64_t *v;
+	size_t n;
+};
+
+static int by_value(const void *pa, const void *pb)
+{
+	int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
+
+	return (a > b) - (a < b);
+}
+
+static void vote(struct votes *votes, int64_t offset)
+{
+	if (votes->n < VOTES_MAX)
+		votes->v[votes->n++] = offset;
+}
+
+/* The votes' densest place: its middle, and the spread there. False: they do not agree. */
+static bool count(struct votes *votes, size_t voters, int64_t *ret_offset, uint64_t *ret_error)
+{
+	size_t best = 0, best_n = 0, to = 0;
+	int64_t middle;
+	uint64_t error;
+
+	qsort(votes->v, votes->n, sizeof(*votes->v), by_value);
+	for (size_t from = 0; from < votes->n; from++) {
+		while (to < votes->n && votes->v[to] - votes->v[from] <= AGREEMENT_NS)
+			to++;
+		if (to - from > best_n) {
+			best = from;
+			best_n = to - from;
+		}
+	}
+	if (best_n < ENOUGH || best_n < voters / 4)
+		return false;
+	middle = votes->v[best + best_n / 2];
+	error = (uint64_t)MAX(middle - votes->v[best + best_n / 10],
+			      votes->v[best + best_n - 1 - best_n / 10] - middle);
+	*ret_offset = middle;
+	*ret_error = MAX(error, (uint64_t)LEAST_ERROR_NS);
+	return true;
+}
+
+/* Every `step`th of n, so that at most SOURCE_MAX vote, from the whole session. */
+static size_t step_of(size_t n)
+{
+	return n / SOURCE_MAX + 1;
+}
+
+static int64_t guess_of(const struct join *j, uint64_t ns)
+{
+	return (int64_t)ns - j->b->in.offset_ns;
+}
+
+/* suspendThread's entry, and the STOP_THREAD event in it. */
+static size_t by_calls(const struct join *j, struct votes *votes)
+{
+	const struct target_state *tg = j->tg;
+	size_t voters = 0;
+
+	for (size_t i = 0; i < tg->n_flows; i += step_of(tg->n_flows)) {
+		const struct tl_flow *f = &tg->flows[i];
+		int64_t around = guess_of(j, f->start_ns);
+		size_t at, pairs = 0;
+
+		if (!f->tso || around < 0)
+			continue;
+		at = join__first_call(j, f->tso, (uint64_t)MAX(around - GUESS_OFF_NS, (int64_t)0));
+		for (; at < j->n_calls && pairs < PAIRS_MAX; at++) {
+			const struct el_match_call *c = &j->calls[at];
+
+			if (c->thread != f->tso || (int64_t)c->start > around + GUESS_OFF_NS)
+				break;
+			/* RUN_THREAD comes after resumeThread's entry. */
+			if (c->end - c->start + AGREEMENT_NS < f->end_ns - f->start_ns)
+				continue;
+			vote(votes, (int64_t)f->start_ns - (int64_t)c->start);
+			pairs++;
+		}
+		voters += pairs > 0;
+	}
+	return voters;
+}
+
+static size_t by_gcs(const struct join *j, struct votes *votes)
+{
+	const struct target_state *tg = j->tg;
+	const struct el_match *m = j->b->in.match;
+	size_t n = m ? el_match__info(m).n_gcs : 0, at = 0, voters = 0;
+	const uint64_t *gcs = m ? el_match__gcs(m) : NULL;
+
+	for (size_t i = 0; i < tg->n_gcs && voters < SOURCE_MAX; i++) {
+		uint64_t work = tg->gcs[i].work ? tg->gcs[i].work : tg->gcs[i].start;
+		int64_t around = guess_of(j, work);
+
+		while (at < n && (int64_t)gcs[at] < around - GUESS_OFF_NS)
+			at++;
+		voters += at < n && (int64_t)gcs[at] <= around + GUESS_OFF_NS;
+		for (size_t k = at; k < n && k < at + PAIRS_MAX; k++)
+			if ((int64_t)gcs[k] <= around + GUESS_OFF_NS)
+				vote(votes, (int64_t)work - (int64_t)gcs[k]);
+	}
+	return voters;
+}
+
+/* They come at equal steps: only those that the guess has within half a step can be the same. */
+static size_t by_ticks(const struct join *j, struct votes *votes)
+{
+	const struct target_state *tg = j->tg;
+	const struct el_match *m = j->b->in.match;
+	size_t n = m ? el_match__info(m).n_ticks : 0, at = 0, voters = 0;
+	const struct el_match_tick *ticks = m ? el_match__ticks(m) : NULL;
+	int64_t half = (int64_t)(el_profile__info(j->b->in.profile).interval_ns / 2);
+
+	if (!half)
+		half = 5000000;
+	for (size_t i = 0; i < tg->n_tick_notes && voters < SOURCE_MAX; i++) {
+		int64_t around = guess_of(j, tg->tick_notes[i].ns);
+
+		if (i && tg->tick_notes[i].ns == tg->tick_notes[i - 1].ns)
+			continue;
+		while (at < n && (int64_t)ticks[at].time < around - half)
+			at++;
+		if (at < n && (int64_t)ticks[at].time < around + half) {
+			vote(votes, (int64_t)tg->tick_notes[i].ns - (int64_t)ticks[at].time);
+			voters++;
+		}
+	}
+	return voters;
+}
+
+int join__clock(struct join *j)
+{
+	static size_t (*const sources[])(const struct join *, struct votes *) = {by_calls, by_gcs,
+										 by_ticks};
+	struct votes votes = {.v = calloc(VOTES_MAX, sizeof(int64_t))};
+
+	if (!votes.v)
+		return -ENOMEM;
+	j->b->in.offset_error_ns = UINT64_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		size_t voters;
+
+		if (sources[i] == by_ticks && !j->b->in.profile)
+			continue;
+		votes.n = 0;
+		voters = sources[i](j, &votes);
+		if (count(&votes, voters, &j->b->in.offset_ns, &j->b->in.offset_error_ns))
+			break;
+	}
+	free(votes.v);
+	return 0;
+}
