@@ -39,7 +39,8 @@ static bool stopped(struct caps_walk *w, uint64_t t, uint64_t *ret_end)
 			w->mutates[i] = true;
 		else if (s->state != CS_PREEMPTED)
 			w->mutates[i] = false;
-		works |= s->state == CS_RTS || s->state == CS_GC;
+		works |= s->state == CS_RTS || s->state == CS_GC ||
+			 (s->state == CS_PREEMPTED && !w->mutates[i]);
 		all &= !w->mutates[i] && s->state != CS_UNKNOWN;
 	}
 	*ret_end = end;
