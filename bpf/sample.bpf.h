@@ -9,17 +9,35 @@
 #include "tso.bpf.h"
 #include "kstack.bpf.h"
 
+/* XOL slots, kernel/events/uprobes.c */
+#define UPROBE_SLOT_BYTES 128
+
+/* An instruction with a probe that the kernel does not emulate runs as a copy in another place. */
+SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
+{
+	struct uprobe_task *utask = task->utask;
+	u64 in, slot;
+
+	if (!utask)
+		return;
+	slot = utask->xol_vaddr;
+	in = r->ip - slot;
+	if (slot && in < UPROBE_SLOT_BYTES)
+		r->ip = utask->vaddr + in;
+}
+
 /* The registers with which the kernel was entered. */
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 ip = u->ip, sp = u->sp, bp = u->bp, r13 = u->r13;
+	u64 ip = u->ip, sp = u->sp, bp = u->bp, r13 = u->r13, bx = u->bx;
 
+	ss_barrier(bx);
 	ss_barrier(ip);
 	ss_barrier(sp);
 	ss_barrier(bp);
 	ss_barrier(r13);
-	*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
+	*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13, .bx = bx};
 }
 
 /* User registers: the interrupted ones, or those with which the kernel was entered. */
@@ -37,15 +55,11 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 		*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
 		*in_kernel = 0;
 	} else {
-		u8 before = 0;
-
 		regs_of(task, r);
+		walk_unprobe(0, r);
 		*in_kernel = 1;
-		/* on its way into a breakpoint: the program counter is behind the int3 (0xcc) that
-		 * stands for the instruction's first byte, but nothing of it has been done */
-		if (!mem_read(0, &before, 1, r->ip - 1) && before == 0xcc)
-			r->ip--;
 	}
+	regs_unstep(task, r);
 }
 
 /*

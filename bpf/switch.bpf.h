@@ -54,6 +54,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	stg_init(&g, &t->layout, WIRE_OFF_FRAMES - WIRE_OFF_ROOT - 8, WIRE_OFF_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	walk_unprobe(0, &s->regs);
 	if (kernel_stacks)
 		kstack_put(ctx, s, &g);
 	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, &s->regs);
@@ -89,6 +90,7 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
 	regs_of(task, &s->regs);
+	regs_unstep(task, &s->regs);
 	rts_read(0, t, &s->th, &seen->off_rts);
 	/* zero suspended_tso: resumeThread has got its capability since */
 	thread_refine(seen, &s->th, &seen->off_rts);

@@ -80,6 +80,12 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
+/* of a thread that is at a uprobe whose instruction is stepped elsewhere */
+struct uprobe_task {
+	unsigned long vaddr;
+	unsigned long xol_vaddr;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -90,6 +96,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct sched_entity se;
 	struct thread_struct thread;
+	struct uprobe_task *utask;
 	char comm[16];
 };
 

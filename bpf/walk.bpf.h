@@ -22,13 +22,14 @@
 #include "unwind.bpf.h"
 
 /* Parts of Haskell frames walked at most, each with the C frames above it. */
-#define WALK_MAX_PARTS 8
+#define WALK_MAX_PARTS 32
 /* Words above rsp + CSTACK_STGRUN_FRAME that are looked at: a call's alignment and arguments. */
 #define WALK_CALL_WORDS 4
 
 /* The user registers that matter. */
 struct walk_regs {
 	u64 ip, sp, bp, r13;
+	u64 bx; /* for walk_unprobe alone */
 };
 
 /* State of one walk: in a map, as struct stg_walk is. */
@@ -52,6 +53,23 @@ struct walk_ctx {
 	struct rts_thread *th;
 	struct walk_state *s;
 };
+
+/*
+ * In a breakpoint's trap the program counter is behind the int3 (0xcc) that stands for the
+ * instruction's first byte, and nothing of it has been done: back to it. Unless it is a push in one
+ * byte, which the kernel has emulated by now: then what it pushed lies at rsp.
+ */
+SS_INLINE void walk_unprobe(struct mem *mem, struct walk_regs *r)
+{
+	u64 top = 0;
+	u8 before = 0;
+
+	if (mem_read(mem, &before, 1, r->ip - 1) || before != 0xcc)
+		return;
+	if (!mem_u64(mem, &top, r->sp) && (top == r->bp || top == r->bx))
+		return;
+	r->ip--;
+}
 
 SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
 {
@@ -169,6 +187,19 @@ SS_INLINE int walk_outside(const struct walk_ctx *c)
 	return 1;
 }
 
+/*
+ * Sp as the STACK has it. True where rbp is not Sp though the code is Haskell's, or was called by
+ * it: on the way in and out (stg_returnToStackTop, stg_returnToSched: GHC rts/StgStartup.cmm) and
+ * while the thread gets another chunk (threadStackOverflow, threadStackUnderflow: rts/Threads.c).
+ */
+SS_INLINE u64 walk_kept_sp(const struct walk_ctx *c, u64 obj)
+{
+	u64 sp = 0;
+
+	mem_u64(c->g->mem, &sp, obj + c->t->layout.stack_sp);
+	return sp;
+}
+
 /* Sp of a thread that runs; 0: the walk is over. `arrived`: the unwinder has led to it. */
 SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
 {
@@ -176,7 +207,7 @@ SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
 	u64 incall = c->s->incall, saved;
 
 	if (!c->s->in_c)
-		return g->unw->bp;
+		return walk_sp_ok(g, g->unw->bp) ? g->unw->bp : walk_kept_sp(c, obj);
 	if (arrived && g->unw->bp_known) {
 		if (walk_sp_ok(g, g->unw->bp)) {
 			stg_put(g, WIRE_FRAME_HS_CALL, g->unw->ra);
@@ -186,6 +217,11 @@ SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
 			return 0;
 		c->s->incall = incall;
 		stg_enter(g, obj);
+		saved = walk_kept_sp(c, obj);
+		if (walk_sp_ok(g, saved)) {
+			stg_put(g, WIRE_FRAME_HS_CALL, g->unw->ra);
+			return saved;
+		}
 	}
 	saved = walk_saved_sp(c);
 	return saved ? saved : g->unw->bp;
@@ -289,7 +325,7 @@ static long walk_part(u32 i, void *ctx)
 	if (c->s->running) {
 		walk_running(c, arrived);
 	} else {
-		if (!arrived)
+		if (!arrived && c->s->in_c)
 			walk_gap(c->g);
 		walk_suspended(c, arrived);
 	}
@@ -333,6 +369,12 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 		}
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;
+		/* between the foreign function and the runtime's, before it or behind it */
+		landmark = walk_landmark(&c, regs->sp, 2);
+		if (landmark) {
+			s->in_c = 0;
+			s->landmark = landmark;
+		}
 	}
 	stg_put(g, s->in_c ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
 	ss_loop(WALK_MAX_PARTS, walk_part, (void *)&c);

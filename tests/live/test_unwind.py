@@ -86,6 +86,31 @@ def test_tree(t, case):
     check(whole_us >= share * total_us, f"{whole_us} of {total_us} us reach the tree's end")
 
 
+@cases("thr", "v", "thr_p", "dyn")
+def test_nested(t, way):
+    """A dozen Haskell threads on one C stack, each of which has called C that called the next."""
+    _, report, _ = profile_run(t, "Nest", "nest", 12, 100, way=way, options=("-F", "4999", "--max-overhead", "1000"))
+    # Few samples: nearly all of the time it sleeps at the bottom. One may hit a thread that ends.
+    whole(report, 0.98)
+    deepest = max(line.count("nest_down;") for line in (t.dir / "p.folded").read_text().splitlines())
+    check(deepest >= 11, f"the deepest stack has {deepest} levels")
+
+
+@cases("thr", "dyn")
+def test_bound_threads(t, way):
+    _, report, _ = profile_run(t, "Nest", "bound", 1000, way=way, rts=("-N2",),
+                               options=("-F", "4999", "--max-overhead", "1000"))
+    whole(report)
+
+
+@cases("thr", "v", "p", "dyn")
+def test_many_short_calls(t, way):
+    """Half of the samples are in the few instructions around a safe call."""
+    _, report, _ = profile_run(t, "Calls", 1, "safe_spin_5us=60000", way=way,
+                               options=("-F", "4999", "--max-overhead", "1000"))
+    whole(report)
+
+
 @cases("thr", "v")
 def test_foreign_thread(t, way):
     """A thread that has nothing to do with Haskell: from where the C library started it."""

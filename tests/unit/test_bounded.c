@@ -6,6 +6,14 @@
 
 #include "test_timeline_kit.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
 /* A line of /proc/self/status in MB. */
 static size_t status_mb(const char *key)
 {
@@ -41,7 +49,7 @@ static void assert_bounded(size_t before, size_t limit_mb)
 	size_t now = status_mb("VmHWM:");
 
 	print_message("          %zu MB at most\n", now > before ? now - before : 0);
-#ifndef __SANITIZE_ADDRESS__
+#ifndef SANITIZED
 	assert_true(now < before + limit_mb);
 #else
 	(void)limit_mb;

@@ -35,7 +35,7 @@ int blocks__header(FILE *in, char **ret_json)
 
 	buf__init(&text, CAPTURE_MAX_HEADER);
 	err = get_line(in, &text);
-	if (!err && (text.len != magic || memcmp(text.data, CAPTURE_MAGIC, magic)))
+	if (!err && (text.len != magic || memcmp(text.data, CAPTURE_MAGIC, magic) != 0))
 		err = -EBADMSG;
 	if (!err)
 		err = get_line(in, &text);

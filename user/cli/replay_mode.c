@@ -47,7 +47,8 @@ static int write_outputs(const struct options *options, const struct timeline *t
 	const struct tl_target *first = n ? timeline__target(tl, 0) : NULL;
 	struct outputs outputs;
 
-	if (outputs__plan(options, first ? first->comm : "", n == 1 ? first->pid : 0, &outputs) ||
+	if (outputs__plan(options, first ? first->comm : "", first && n == 1 ? first->pid : 0,
+			  &outputs) ||
 	    outputs__write(&outputs, options, tl, never, NULL))
 		return EXIT_FAILED;
 	return timeline__session(tl)->exit_code;

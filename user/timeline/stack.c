@@ -147,6 +147,12 @@ static int end_gap_at_call(struct taker *t, uint64_t addr)
 	return end_gap(t, name.frame, name.code);
 }
 
+static bool in_safe_call(const struct taker *t)
+{
+	return t->raw->rts->where == WIRE_WHERE_SAFE_CALL ||
+	       t->raw->rts->where == WIRE_WHERE_RESUMING;
+}
+
 static int take_hs(struct taker *t, uint64_t frame)
 {
 	unsigned kind = kind_of(frame);
@@ -163,6 +169,10 @@ static int take_hs(struct taker *t, uint64_t frame)
 	/* The kernel side cannot always tell C code that Haskell called from Haskell code. */
 	if (kind == WIRE_FRAME_HS_IP && !t->in_hs && name.code >= CODE_RTS)
 		return take_c(t, frame);
+	/* between a safe call's function and the runtime's: in the call, as its Haskell caller says
+	 */
+	if (kind == WIRE_FRAME_HS_IP && !t->in_hs && in_safe_call(t))
+		return 0;
 	t->in_hs = true;
 	if (name.fold)
 		return 0;
@@ -294,7 +304,8 @@ static int take_ip(struct taker *t)
 	if (err)
 		return err;
 	t->ev->code = name.code;
-	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP || first == WIRE_FRAME_KERNEL)
+	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP || first == WIRE_FRAME_KERNEL ||
+	    (name.code == CODE_HASKELL && in_safe_call(t)))
 		return 0;
 	return take_frame(t, frame);
 }
@@ -436,6 +447,7 @@ static void put_foreign(struct composer *c, const struct ev *ev)
 {
 	if (ev->c && (ev->flags & EV_NO_WALK))
 		put(c, c->tl->marks[MARK_NO_STACK]);
+	put_part(c, ev->hs, 0); /* how it ended, where it is not whole */
 	put_part(c, ev->c, 0);
 }
 
