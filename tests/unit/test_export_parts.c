@@ -210,6 +210,30 @@ static void test_table_cut(void **state)
 	free(text);
 }
 
+/* Those that are worth least go first, names are cut as far as they can, and what went is said. */
+static void test_table_leaves_out(void **state)
+{
+	static const char *const titles[] = {"name", "one", "two", "three"};
+	struct table *t;
+	char *text;
+
+	(void)state;
+	assert_int_equal(table__new(4, &t), 0);
+	for (size_t c = 0; c < 4; c++) {
+		table__column(t, c, titles[c], c == 0 ? "" : "all of", c ? COL_RIGHT : COL_FLEX);
+		table__cell(t, c ? "12345" : "Data.Map.Internal.insertWithKey");
+	}
+	table__worth(t, 1, 7);
+	table__worth(t, 2, 0);
+	table__worth(t, 3, 8);
+	text = print_table(t, 30);
+	assert_string_equal(text, "                  ── all of ──\n"
+				  "  name              one  three\n"
+				  "  Data.Ma…ithKey  12345  12345\n"
+				  "  no room for: all of two\n");
+	free(text);
+}
+
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
 
 static void test_weights(void **state)
@@ -280,10 +304,15 @@ static void test_causes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_utf8_bounds), cmocka_unit_test(test_json_strings),
-		cmocka_unit_test(test_durations),   cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_table),	    cmocka_unit_test(test_table_cut),
-		cmocka_unit_test(test_weights),	    cmocka_unit_test(test_frame_numbers),
+		cmocka_unit_test(test_utf8_bounds),
+		cmocka_unit_test(test_json_strings),
+		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_table_cut),
+		cmocka_unit_test(test_table_leaves_out),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_frame_numbers),
 		cmocka_unit_test(test_causes),
 	};
 

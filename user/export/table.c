@@ -308,18 +308,33 @@ static void put_head(const struct table *t, FILE *out, bool colour)
 	fputc('\n', out);
 }
 
-static void put_left_out(const struct table *t, FILE *out)
+/* Titles, with their group's where that is a new one; broken where the line is full. */
+static void put_left_out(const struct table *t, FILE *out, unsigned width)
 {
-	const char *comma = "  no room for: ";
+	static const char head[] = "  no room for: ";
+	const char *group = "";
+	size_t at = 0;
 
 	for (size_t c = 0; c < t->n_cols; c++) {
-		if (!t->cols[c].left_out)
+		const struct column *col = &t->cols[c];
+		const char *title = *col->title ? col->title : "notes";
+		bool new_group = strcmp(group, col->group) != 0;
+		size_t len = code_points(title) + (new_group ? code_points(col->group) + 1 : 0);
+
+		if (!col->left_out)
 			continue;
-		fprintf(out, "%s%s%s%s", comma, t->cols[c].group, *t->cols[c].group ? " " : "",
-			*t->cols[c].title ? t->cols[c].title : "notes");
-		comma = ", ";
+		if (at && at + 2 + len > width) {
+			fputs(",\n    ", out);
+			at = 4;
+		} else {
+			fputs(at ? ", " : head, out);
+			at += at ? 2 : sizeof(head) - 1;
+		}
+		fprintf(out, "%s%s%s", new_group ? col->group : "", new_group ? " " : "", title);
+		group = col->group;
+		at += len;
 	}
-	if (*comma == ',')
+	if (at)
 		fputc('\n', out);
 }
 
@@ -341,6 +356,6 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour)
 				put_cell(out, &t->cols[c], cell_at(t, r, c), &due);
 		fputc('\n', out);
 	}
-	put_left_out(t, out);
+	put_left_out(t, out, width);
 	return 0;
 }

@@ -249,11 +249,17 @@ static struct reason *reasons(const struct row *rows, size_t awake, size_t *ret_
 	v = calloc(max + 1, sizeof(*v));
 	if (!v)
 		return NULL;
-	for (size_t i = 0; i < awake; i++)
-		for (size_t k = 0; k < rows[i].lane->n_off_cpu; k++)
-			if (!is_column(rows[i].lane->off_cpu[k].reason))
-				v[n++] = (struct reason){rows[i].lane->off_cpu[k].reason,
-							 rows[i].lane->off_cpu[k].ns, 1};
+	for (size_t i = 0; i < awake; i++) {
+		const struct tl_lane *lane = rows[i].lane;
+
+		/* where a thread without Haskell sleeps is nobody's question */
+		if (lane->states_ns[ST_FOREIGN_BLOCKED] > rows[i].wall / 2)
+			continue;
+		for (size_t k = 0; k < lane->n_off_cpu; k++)
+			if (!is_column(lane->off_cpu[k].reason))
+				v[n++] = (struct reason){lane->off_cpu[k].reason,
+							 lane->off_cpu[k].ns, 1};
+	}
 	qsort(v, n, sizeof(*v), by_text);
 	for (size_t i = 0; i < n; i++) {
 		if (merged && !strcmp(v[merged - 1].text, v[i].text)) {

@@ -138,26 +138,29 @@ static void put_lost(const struct text *t)
 		t->opts->colour ? "\033[0m" : "");
 }
 
+/* What the program waited for is told apart from what safescoped did besides, most of it once, when
+ * it read files at the attach. */
 static void put_cost(const struct text *t)
 {
 	const struct tl_target *target = t->target;
-	uint64_t total = target->trap_ns_estimated + target->user_cpu_ns;
+	uint64_t total = target->trap_ns_estimated + (target->bpf_ns_known ? target->bpf_ns : 0);
 	char rss[32];
 
 	fputs("Own cost: ", t->out);
 	text__put_count(t->out, target->probe_hits);
 	fputs(" probe hits, about ", t->out);
 	text__put_duration(t->out, target->trap_ns_estimated);
-	fputs(" in their traps, ", t->out);
+	fputs(" in their traps", t->out);
 	if (target->bpf_ns_known) {
-		total += target->bpf_ns;
+		fputs(" and ", t->out);
 		text__put_duration(t->out, target->bpf_ns);
-		fputs(" in BPF, ", t->out);
+		fputs(" in BPF", t->out);
 	}
+	fprintf(t->out,
+		", %.2f %% of one CPU; safescoped itself: ", human__percent(total, t->wall_ns));
 	text__put_duration(t->out, target->user_cpu_ns);
 	human__bytes(rss, sizeof(rss), target->max_rss_bytes);
-	fprintf(t->out, " of CPU and %s in safescoped; in all %.2f %% of one CPU\n", rss,
-		human__percent(total, t->wall_ns));
+	fprintf(t->out, " of CPU time, the attach included, and %s\n", rss);
 	if (target->probes_paused_ns) {
 		fputs("  the call probes were off for ", t->out);
 		text__put_duration(t->out, target->probes_paused_ns);

@@ -405,7 +405,7 @@ static void look_through(struct reader *r, const struct ipe_range *range)
 		size_t want = MIN((uint64_t)CHUNK + CHUNK_SLOP, range->end - at);
 		size_t have = get_some(r, at, r->chunk, want), scan;
 
-		memset(r->chunk + have, 0, CHUNK + CHUNK_SLOP - have);
+		memset(r->chunk + have, 0, MIN((size_t)CHUNK_SLOP, CHUNK + CHUNK_SLOP - have));
 		scan = MIN(have, (size_t)CHUNK);
 		for (size_t i = 0; i + 8 <= scan && !r->out->truncated; i += 8)
 			if (at + i >= r->skip_until)

@@ -181,8 +181,8 @@ static struct stopping look(const struct tl_cap_lane *lane, size_t *at, const st
 }
 
 /*
- * The collection waited until its last capability stopped. If that one was in an unsafe call for
- * most of the time, it was the call that was waited for.
+ * The collection waited until its last capability stopped. The time that that one was in an unsafe
+ * call meanwhile was waited for the call.
  */
 static int held_up(struct timeline *tl, struct target_state *tg)
 {
@@ -203,8 +203,8 @@ static int held_up(struct timeline *tl, struct target_state *tg)
 			if (s.busy_until > last.busy_until)
 				last = s;
 		}
-		if (last.longest_ns && last.unsafe_ns >= (last.busy_until - gc->start) / 2)
-			err = sums__held_up(tl, &tg->sums, last.stack, last.busy_until - gc->start);
+		if (last.longest_ns)
+			err = sums__held_up(tl, &tg->sums, last.stack, last.unsafe_ns);
 	}
 	free(at);
 	return err;
