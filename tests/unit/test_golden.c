@@ -55,7 +55,7 @@ static struct replay *replay(const char *name)
 	int err;
 
 	assert_non_null(in);
-	err = replay__read(in, name, &r);
+	err = replay__read(in, name, NULL, &r);
 	fclose(in);
 	if (err)
 		fail_msg("%s cannot be replayed: record it anew by tests/data/capture/record",
