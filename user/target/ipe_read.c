@@ -69,10 +69,10 @@ static int get(const struct reader *r, uint64_t addr, void *buf, size_t len)
 	return r->src->read(r->src->ctx, addr, buf, len);
 }
 
-/* Up to len bytes, as many pages as can be read; how many. */
+/* Up to len bytes, as many pages as can be read; how many. Mostly all of them, at once. */
 static size_t get_some(const struct reader *r, uint64_t addr, uint8_t *buf, size_t len)
 {
-	size_t done = 0;
+	size_t done = get(r, addr, buf, len) ? 0 : len;
 
 	while (done < len) {
 		size_t step = MIN(len - done, PAGE - ((addr + done) & (PAGE - 1)));
@@ -250,8 +250,10 @@ out:
 
 /* ── buffers with entries in them: 9.4.3 to 9.6 ──────────────────────────────────────────── */
 
-#define I_STRINGS 8
-#define I_COUNT	  16
+#define I_STRINGS	8
+#define I_COUNT		16
+#define INLINE_LOOK	8
+#define INLINE_MAX_SIZE 40
 
 static bool looks_like_inline(const struct reader *r, const uint8_t *p)
 {
@@ -295,13 +297,36 @@ static bool offsets_fit(const struct reader *r, const uint8_t *entries, size_t c
 	return true;
 }
 
+/*
+ * A few entries are looked at before all are read: closures in static data often look like a
+ * buffer's head.
+ */
+static bool begins_with_entries(const struct reader *r, const uint8_t *p, uint64_t addr)
+{
+	uint8_t few[INLINE_LOOK * INLINE_MAX_SIZE], text[2];
+	size_t n = MIN(word(p, I_COUNT), (uint64_t)INLINE_LOOK);
+	uint32_t table;
+
+	if (get(r, addr + r->l->node_size, few, n * r->l->size) ||
+	    highest_offset(r, few, n) >= MAX_BLOCK)
+		return false;
+	/* the name of the first info table is a string of its own */
+	table = half(few, r->l->table);
+	if (get(r, word(p, I_STRINGS) + table - 1, text, sizeof(text)))
+		return table == 0;
+	return (table == 0 || text[0] == '\0') && text[1] > ' ';
+}
+
 static void take_inline(struct reader *r, const uint8_t *p, uint64_t addr)
 {
 	size_t count = word(p, I_COUNT), bytes = count * r->l->size, len = 0;
-	uint8_t *entries = malloc(bytes), *text = NULL;
+	uint8_t *entries, *text = NULL;
 	struct strings s;
 	uint32_t highest;
 
+	if (!begins_with_entries(r, p, addr))
+		return;
+	entries = malloc(bytes);
 	if (!entries || get(r, addr + r->l->node_size, entries, bytes))
 		goto out;
 	highest = highest_offset(r, entries, count);
