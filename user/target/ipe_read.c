@@ -12,7 +12,7 @@
 
 #define NONE	   UINT16_MAX
 #define CHUNK	   (1U << 20)
-#define CHUNK_SLOP 128 /* bytes behind a chunk that its last words may need */
+#define CHUNK_SLOP 256 /* bytes behind a chunk that its last words may need */
 #define MAX_DATA   (1ULL << 30)
 #define MAX_BLOCK  (64U << 20) /* a module's strings or entries */
 #define MAX_STRING 1024
@@ -252,17 +252,25 @@ out:
 
 #define I_STRINGS	8
 #define I_COUNT		16
+#define INLINE_FIRST	4 /* as many as lie in the chunk for sure */
 #define INLINE_LOOK	8
 #define INLINE_MAX_SIZE 40
+#define INLINE_NAME	512
 
 static bool looks_like_inline(const struct reader *r, const uint8_t *p)
 {
-	const uint8_t *first = p + r->l->node_size;
+	const uint8_t *e = p + r->l->node_size;
 	uint64_t count = word(p, I_COUNT);
 
-	return count && count <= IPE_MAX_NODE && word(p, I_STRINGS) && is_code(r, word(first, 0)) &&
-	       half(first, r->l->table) < MAX_BLOCK && half(first, r->l->label) < MAX_BLOCK &&
-	       (r->l->padding == NONE || !half(first, r->l->padding));
+	if (!count || count > IPE_MAX_NODE || !word(p, I_STRINGS))
+		return false;
+	/* a constructor and its static link, 3, look so; the next closures have no such distance */
+	for (uint64_t i = 0; i < MIN(count, (uint64_t)INLINE_FIRST); i++, e += r->l->size)
+		if (!is_code(r, word(e, 0)) || half(e, r->l->table) >= MAX_BLOCK ||
+		    half(e, r->l->label) >= MAX_BLOCK ||
+		    (r->l->padding != NONE && half(e, r->l->padding)))
+			return false;
+	return true;
 }
 
 /* The highest offset into the strings that an entry has; UINT32_MAX: they are no entries. */
@@ -303,18 +311,18 @@ static bool offsets_fit(const struct reader *r, const uint8_t *entries, size_t c
  */
 static bool begins_with_entries(const struct reader *r, const uint8_t *p, uint64_t addr)
 {
-	uint8_t few[INLINE_LOOK * INLINE_MAX_SIZE], text[2];
-	size_t n = MIN(word(p, I_COUNT), (uint64_t)INLINE_LOOK);
-	uint32_t table;
+	uint8_t few[INLINE_LOOK * INLINE_MAX_SIZE];
+	size_t n = MIN(word(p, I_COUNT), (uint64_t)INLINE_LOOK), have;
+	char name[INLINE_NAME];
 
 	if (get(r, addr + r->l->node_size, few, n * r->l->size) ||
 	    highest_offset(r, few, n) >= MAX_BLOCK)
 		return false;
-	/* the name of the first info table is a string of its own */
-	table = half(few, r->l->table);
-	if (get(r, word(p, I_STRINGS) + table - 1, text, sizeof(text)))
-		return table == 0;
-	return (table == 0 || text[0] == '\0') && text[1] > ' ';
+	/* the first info table's name ends as all of them do */
+	have = get_some(r, word(p, I_STRINGS) + half(few, r->l->table), (uint8_t *)name,
+			sizeof(name));
+	have = have ? strnlen(name, have) : 0;
+	return have > 5 && memcmp(name + have - 5, "_info", 5) == 0;
 }
 
 static void take_inline(struct reader *r, const uint8_t *p, uint64_t addr)
