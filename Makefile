@@ -210,7 +210,7 @@ check-vm:
 
 # ── the rest ──
 
-FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch])
+FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch] scripts/benchmarks/*.[ch])
 
 # vmlinux_min.h repeats the kernel's own declarations.
 lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)

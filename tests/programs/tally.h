@@ -51,8 +51,8 @@ static inline void tally__end(struct tally *t, struct tally_start s)
 	__atomic_fetch_add(&t->cpu_ns, cpu_ns, __ATOMIC_RELAXED);
 }
 
-/* One line of JSON: {"NAME": {"calls": …, "wall_ns": …, "cpu_ns": …, "outer_ns": …}, …}; what was never called is
- * left out. */
+/* One line of JSON: {"NAME": {"calls": …, "wall_ns": …, "cpu_ns": …, "outer_ns": …}, …}; what was
+ * never called is left out. */
 static inline void tally__print(const struct tally *t, unsigned n)
 {
 	const char *comma = "";

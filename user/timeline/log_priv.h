@@ -71,7 +71,7 @@ struct join {
 	struct el_match_call *calls; /* the log's, by thread and start */
 	size_t n_calls;
 	uint64_t calls_until; /* log time up to which all calls are there */
-	uint64_t end_ns; /* of the target's part of the session */
+	uint64_t end_ns;      /* of the target's part of the session */
 };
 
 /* Index of the first call of that thread at or after at_ns (log time). */
