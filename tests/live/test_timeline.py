@@ -5,11 +5,12 @@ runtime reports of itself, its eventlog."""
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
 import eventlog_truth
-from harness import GHC_ROOT, Failure, cases, check, check_near, profile_run, run, stolen_ns
+from harness import GHC_ROOT, Failure, cases, check, check_near, profile_run, program, run, stolen_ns
 
 ALWAYS = ("--max-overhead", "1000")
 ALL_LANES = ("--lanes", "thread,capability,haskell")
@@ -163,13 +164,12 @@ def together(events):
 
 def machine_readable(path):
     text = path.read_text().split("\n", 1)[1]
-    return {k: float(v) for k, v in eval(text) if v.replace(".", "").isdigit()}  # a list of pairs
+    return {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
 
 
 @cases("thr", "v", "thr_p")
 def test_collections(t, way):
     """From its first instruction to its last: as many as the runtime says, in as much time."""
-    from harness import program
     stats = t.dir / "statistics"
     inside = "/tmp/lanes-statistics" if GHC_ROOT else stats
     if GHC_ROOT:
@@ -185,6 +185,20 @@ def test_collections(t, way):
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     check_near("time of collections", got["pause_ns"], 1e9 * want["GC_wall_seconds"],
                0.03 * 1e9 * want["GC_wall_seconds"] + 3000 * want["num_GCs"])
+
+
+def test_collections_without_symbols(t):
+    """Nothing marks them: their time is inferred, and said to be."""
+    stats = t.dir / "statistics"
+    inside = "/tmp/lanes-statistics" if GHC_ROOT else stats
+    outside = Path(f"{GHC_ROOT or ''}{inside}")
+    t.finally_do(lambda: outside.unlink(missing_ok=True))
+    _, report, _ = profile_run(t, "Work", "deep", 3, way="thr.stripped", options=("-F", "499"),
+                               rts=(f"-t{inside}", "--machine-readable"))
+    want, got = machine_readable(outside), report.target()["gc"]
+    check(got["exact"] is False and got["count"] is None, f"it says that it knows: {got}")
+    check(0.4e9 * want["GC_wall_seconds"] <= got["pause_ns"] <= 2.5e9 * want["GC_wall_seconds"],
+          f"paused for about {got['pause_ns']}, the runtime says {want['GC_wall_seconds']} s")
 
 
 # ── threads and capabilities that come and go ──

@@ -122,12 +122,54 @@ static void test_held_up(void **state)
 	held_up(false, UINT64_MAX, UINT64_MAX);
 }
 
+/* Without probes: nobody runs Haskell code, and the runtime is busy. */
+static void test_inferred(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	for (pid_t tid = 7; tid <= 8; tid++) {
+		static const struct {
+			uint64_t at;
+			unsigned where;
+		} samples[] = {{50000, WIRE_WHERE_HASKELL},
+			       {150000, WIRE_WHERE_RTS},
+			       {250000, WIRE_WHERE_RTS},
+			       {350000, WIRE_WHERE_RTS},
+			       {450000, WIRE_WHERE_HASKELL}};
+
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+		for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+			/* 8 runs on for a while */
+			uint64_t at = T0 + samples[i].at + (tid == 8 && i == 1 ? 40000 : 0);
+			uint64_t ip = samples[i].where == WIRE_WHERE_RTS ? RTS(1) : HS(1);
+
+			mk_sample(&r, tid, at, samples[i].where, ip, IP(ip), STOP);
+			r.sample.rts.cap_no = (uint32_t)(tid - 7);
+			put(&kit, &r);
+		}
+		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, tid, T0 + 500000));
+	}
+	t = finish(&kit);
+	assert_true(t->gc.known && t->gc.inferred);
+	assert_int_equal(t->n_gcs, 1);
+	assert_true(t->gcs[0].inferred);
+	assert_int_equal(t->gcs[0].start_ns, T0 + 120000);
+	assert_int_equal(t->gcs[0].end_ns, T0 + 400000);
+	assert_int_equal(t->gc.pause_ns, 280000);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_inferred),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

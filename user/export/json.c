@@ -197,9 +197,11 @@ static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
 {
 	cJSON *o = add_object(r, target, "gc");
 
-	add_u64_or_null(r, o, "count", gc->known ? gc->count : UINT64_MAX);
+	/* Collections that follow each other closely are one where they were inferred. */
+	add_u64_or_null(r, o, "count", gc->known && !gc->inferred ? gc->count : UINT64_MAX);
 	add_u64_or_null(r, o, "pause_ns", gc->known ? gc->pause_ns : UINT64_MAX);
-	add_u64_or_null(r, o, "max_pause_ns", gc->known ? gc->max_pause_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "max_pause_ns",
+			gc->known && !gc->inferred ? gc->max_pause_ns : UINT64_MAX);
 	add_u64_or_null(r, o, "wait_ns", gc->known ? gc->wait_ns : UINT64_MAX);
 	if (gc->known)
 		add_bool(r, o, "exact", !gc->inferred);

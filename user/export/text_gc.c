@@ -91,10 +91,14 @@ int text__gc(const struct text *t)
 		return 0;
 	human__duration(total, sizeof(total), gc->pause_ns);
 	snprintf(title, sizeof(title),
-		 "Garbage collection: the program was paused for %s, %.1f %% of the session", total,
-		 human__percent(gc->pause_ns, t->wall_ns));
+		 "Garbage collection: the program was paused for %s%s, %.1f %% of the session",
+		 gc->inferred ? "about " : "", total, human__percent(gc->pause_ns, t->wall_ns));
 	text__section(t, title);
-	if (t->target->n_gcs) {
+	if (gc->inferred) {
+		fputs("  inferred from all capabilities stopping: nothing marks collections in "
+		      "this program, and how many there were is not known\n",
+		      t->out);
+	} else if (t->target->n_gcs) {
 		err = put_table(t);
 	} else {
 		human__count(text, sizeof(text), gc->count);
@@ -107,9 +111,5 @@ int text__gc(const struct text *t)
 		fprintf(t->out, "  threads slept for %s, all together, until collections ended\n",
 			text);
 	}
-	if (gc->inferred)
-		fputs("  inferred from all capabilities stopping: nothing marks collections in "
-		      "this program\n",
-		      t->out);
 	return err;
 }

@@ -16,9 +16,26 @@ static void take_context(struct ev *ev, const struct ev *from)
 	ev->flags |= from->flags & (EV_OUTER_RTS | EV_GC_CODE | EV_GC_SYNC);
 }
 
+/*
+ * It began before the runtime could be looked into, and the thread still sleeps when a snapshot
+ * can: in one and the same sleep it does one and the same.
+ */
+static void fill_early(const struct thread *th, struct ev *off)
+{
+	const struct ev *snaps[] = {th->has_start ? &th->at_start : NULL,
+				    th->has_end ? &th->at_end : NULL};
+
+	for (size_t i = 0; i < ARRAY_SIZE(snaps) && off->where == WIRE_WHERE_NOT_READY; i++)
+		if (snaps[i] && snaps[i]->flags & EV_SLEEPS && off->t0 <= snaps[i]->t0 &&
+		    snaps[i]->t0 < off->t1 && snaps[i]->where != WIRE_WHERE_UNKNOWN)
+			take_context(off, snaps[i]);
+}
+
 /* A stay of which the kernel saw nothing takes what a snapshot or its neighbour tells. */
 void lane__fill_unknown(struct thread *th)
 {
+	for (size_t i = 0; i < th->offs.n; i++)
+		fill_early(th, &th->offs.v[i]);
 	for (size_t i = 0; i < th->offs.n; i++) {
 		struct ev *off = &th->offs.v[i];
 
@@ -101,6 +118,7 @@ bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_
 		if (!th->final->off_since_ns)
 			return false;
 		*ret_ev = th->final_off;
+		fill_early(th, ret_ev);
 		if (ret_ev->where == WIRE_WHERE_UNKNOWN && th->has_end)
 			take_context(ret_ev, &th->at_end);
 		else if (!ret_ev->hs && !ret_ev->c && th->has_end &&

@@ -28,7 +28,7 @@
 
 static const char *hint(const struct tl_gc *gc, uint64_t wall_ns)
 {
-	if (!gc->known || !gc->count)
+	if (!gc->known || !gc->count || gc->inferred)
 		return "";
 	if ((double)gc->count * 1e9 >= (double)MANY_PER_SECOND * (double)wall_ns &&
 	    gc->pause_ns / gc->count <= SHORT_PAUSE_NS)
@@ -47,7 +47,7 @@ static void look_for_share(struct finder *f, uint64_t work_ns)
 	if (!finding__share(work_ns, f->cpu_ns, GC_CPU_PERCENT) ||
 	    !finding__share(work_ns, f->wall_ns, GC_WALL_PERCENT))
 		return;
-	if (gc->known && gc->count)
+	if (gc->known && gc->count && !gc->inferred)
 		snprintf(pauses, sizeof(pauses), ": %s of %s on average, longest %s",
 			 said__count(gc->count, "collection", "collections").s,
 			 said__ns(gc->pause_ns / gc->count).s, said__ns(gc->max_pause_ns).s);

@@ -214,6 +214,8 @@ int gcs__build(struct timeline *tl, struct target_state *tg)
 {
 	for (size_t i = 0; i < tg->pub.n_lanes; i++)
 		tg->pub.gc.wait_ns += tg->lanes[i].states_ns[ST_GC_WAIT];
+	if (!tg->pub.gc.known)
+		return tg->has_gc_probes ? 0 : gc_infer__build(tg);
 	tg->gc_events = calloc(tg->n_gcs + 1, sizeof(*tg->gc_events));
 	if (!tg->gc_events)
 		return -ENOMEM;

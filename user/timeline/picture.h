@@ -345,7 +345,8 @@ struct tl_gc {
 	bool known;
 	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
 	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
-	bool inferred; /* from all capabilities stopping: nothing marked the ends */
+	bool inferred; /* from all capabilities stopping: nothing marked the ends; pause_ns is about
+			  right, count and max_pause_ns are of what could be told apart */
 };
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */

@@ -260,6 +260,7 @@ int input__add_target(struct timeline *tl, const struct target_info *info,
 	tg->namer = *namer;
 	tg->call_record_ns = info->wire.call_record_ns;
 	tg->caps_at_attach = info->capabilities;
+	tg->has_gc_probes = info->gc_start.found && info->gc_end.found;
 	tg->gc_start_addr = info->gc_start.found ? info->gc_start.addr : 0;
 	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->pub.attach_ns = attach_ns;
@@ -280,6 +281,7 @@ int input__update_target(struct timeline *tl, const struct target_info *info)
 	copy_info(tl, &tg->pub, info);
 	tg->pub.end = end;
 	tg->caps_at_attach = info->capabilities;
+	tg->has_gc_probes = info->gc_start.found && info->gc_end.found;
 	tg->gc_start_addr = info->gc_start.found ? info->gc_start.addr : 0;
 	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->call_record_ns = info->wire.call_record_ns;

@@ -8,6 +8,9 @@
 #include "private.h"
 
 #define MAX_OVERLAP 8
+/* What an OS thread does while its Haskell thread waits for the next turn. */
+#define SCHEDULER_STATES                                                                           \
+	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
 
 struct tso_claim {
 	uint64_t tso, start, end;
@@ -216,11 +219,42 @@ static int put_claim(struct tso_builder *b, const struct tso_claim *c, uint64_t 
 	return put(b, &s);
 }
 
+/* The capability that it ran on before had no work for most of the time up to `end`. */
+static bool cap_was_idle(const struct tso_builder *b, uint64_t end)
+{
+	uint32_t cap = b->n ? b->v[b->n - 1].cap : UINT32_MAX;
+	const struct tl_cap_lane *lane = NULL;
+	size_t low = 0, high;
+	uint64_t idle = 0;
+
+	for (size_t i = 0; i < b->tg->pub.n_cap_lanes && !lane; i++)
+		if (b->tg->cap_lanes[i].no == cap)
+			lane = &b->tg->cap_lanes[i];
+	high = lane ? lane->n_stretches : 0;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (lane->stretches[mid].end_ns > b->cursor)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	for (; lane && low < lane->n_stretches && lane->stretches[low].start_ns < end; low++)
+		if (lane->stretches[low].state == CS_IDLE)
+			idle += MIN(lane->stretches[low].end_ns, end) -
+				MAX(lane->stretches[low].start_ns, b->cursor);
+	return idle >= (end - b->cursor) / 2;
+}
+
 /* It is nowhere to be seen up to `end`. */
 static int put_gap(struct tso_builder *b, uint64_t end, enum tl_tso_state otherwise)
 {
 	enum tl_tso_state state = otherwise;
 	int err = 0;
+
+	/* else its OS thread had passed the capability on, and it may just have waited */
+	if (state == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
+		state = HS_UNKNOWN;
 
 	while (b->note < b->n_notes && b->notes[b->note].ns < b->cursor)
 		b->note++;
@@ -353,6 +387,8 @@ static size_t claims_of(const struct tl_lane *lane, struct tso_claim *claims)
 			/* An OS thread without work has no Haskell thread that could run. */
 			if (s->state == ST_IDLE)
 				gap = HS_BLOCKED_OTHER;
+			else if (!(1U << s->state & SCHEDULER_STATES) && gap == HS_RUNNABLE)
+				gap = HS_UNKNOWN;
 			continue;
 		}
 		if (claims)
