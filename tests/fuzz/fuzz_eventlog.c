@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fuzz_eventlog: any bytes as a log, in pieces and as a file, into every model; and as a report
- * of GHC's. The first byte chooses; half of the inputs get a true header and block in front,
- * since few would grow one by themselves.
+ * fuzz_eventlog: any bytes as a log, in pieces and as a file, into every model and the picture
+ * that is made of them; and as a report of GHC's. The first byte chooses; half of the inputs get a
+ * true header and block in front, since few would grow one by themselves.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../unit/eventlog_writer.h"
+#include "export/export.h"
+#include "timeline/timeline.h"
 
 struct models {
 	struct el_window window;
@@ -77,6 +79,56 @@ static void models_check(struct models *m, const struct eventlog *log)
 	free(map);
 }
 
+#define CHECK_LANE(lane, n_states)                                                                 \
+	do {                                                                                       \
+		uint64_t sum_ = 0, at_ = (lane)->start_ns;                                         \
+		for (int s_ = 0; s_ < (n_states); s_++)                                            \
+			sum_ += (lane)->states_ns[s_];                                             \
+		check(sum_ == (lane)->end_ns - (lane)->start_ns);                                  \
+		for (size_t i_ = 0; i_ < (lane)->n_stretches; i_++) {                              \
+			check((lane)->stretches[i_].start_ns == at_);                              \
+			check((lane)->stretches[i_].end_ns > at_);                                 \
+			at_ = (lane)->stretches[i_].end_ns;                                        \
+		}                                                                                  \
+		check(!(lane)->n_stretches || at_ == (lane)->end_ns);                              \
+	} while (0)
+
+static void picture_check(struct models *m, const struct eventlog *log)
+{
+	static const char *const hide[] = {"*b*"};
+	const struct timeline_opts opts = {.start_unix_ns = 1};
+	const struct tl_log in = {.path = "log",
+				  .stats = eventlog__stats(log),
+				  .sched = m->sched,
+				  .profile = m->profile,
+				  .annot = m->annot,
+				  .heap = m->heap,
+				  .info = m->info,
+				  .from_ns = m->window.from,
+				  .to_ns = eventlog__stats(log)->last_time,
+				  .hide = hide,
+				  .n_hide = m->window.from ? 1 : 0};
+	FILE *null = fopen("/dev/null", "w");
+	const struct tl_target *t;
+	struct timeline *tl;
+
+	check(null && !timeline__new(&opts, "0", "eventlog", &tl));
+	check(!timeline__add_log_target(tl, &in));
+	check(!timeline__finish(tl, 0));
+	t = timeline__target(tl, 0);
+	for (size_t i = 0; i < t->n_lanes; i++)
+		CHECK_LANE(&t->lanes[i], ST_MAX);
+	for (size_t i = 0; i < t->n_cap_lanes; i++)
+		CHECK_LANE(&t->cap_lanes[i], CS_MAX);
+	for (size_t i = 0; i < t->n_tso_lanes; i++)
+		CHECK_LANE(&t->tso_lanes[i], HS_MAX);
+	check(!export_json.write(null, tl, NULL));
+	check(!export_speedscope.write(null, tl, NULL));
+	check(!export_text.write(null, tl, NULL));
+	timeline__free(tl);
+	fclose(null);
+}
+
 static void models_free(struct models *m)
 {
 	el_profile__free(m->profile);
@@ -103,8 +155,10 @@ static void as_log(const uint8_t *data, size_t len, bool file, size_t piece)
 		err = eventlog__feed(log, data + at, len - at < piece ? len - at : piece);
 	if (!err)
 		err = eventlog__finish(log);
-	if (!err)
+	if (!err) {
 		models_check(&m, log);
+		picture_check(&m, log);
+	}
 	models_free(&m);
 	eventlog__free(log);
 	if (fd >= 0)

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	file = fmemopen(bytes, len, "r");
 	if (!file)
 		abort();
-	if (!replay__read(file, "fuzz", &replay)) {
+	if (!replay__read(file, "fuzz", NULL, &replay)) {
 		write_all(replay__timeline(replay));
 		replay__free(replay);
 	}

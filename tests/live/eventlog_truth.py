@@ -9,10 +9,10 @@ from collections import Counter
 
 
 class Event:
-    __slots__ = ("time", "id", "cap", "data")
+    __slots__ = ("time", "id", "cap", "data", "variable")
 
-    def __init__(self, time, number, cap, data):
-        self.time, self.id, self.cap, self.data = time, number, cap, data
+    def __init__(self, time, number, cap, data, variable):
+        self.time, self.id, self.cap, self.data, self.variable = time, number, cap, data, variable
 
     def u16(self, at):
         return struct.unpack_from(">H", self.data, at)[0]
@@ -56,7 +56,8 @@ def read(path):
             break
         time, = struct.unpack_from(">Q", raw, at + 2)
         body, size = at + 10, sizes[number]
-        if size == 0xffff:
+        variable = size == 0xffff
+        if variable:
             size, = struct.unpack_from(">H", raw, body)
             body += 2
         if number == BLOCK_MARKER:
@@ -64,7 +65,7 @@ def read(path):
             block_end = at + length
         elif at >= block_end:
             cap = 0xffff
-        events.append(Event(time, number, cap, raw[body:body + size]))
+        events.append(Event(time, number, cap, raw[body:body + size], variable))
         at = body + size
     events.sort(key=lambda e: e.time)
     return first, events

@@ -30,8 +30,8 @@ def same(t, formats=FORMATS):
         check(a.read_bytes() == b.read_bytes(), f"{name}: the replay's output is another")
 
 
-def save(t, name, *args, way="thr", options=()):
-    target = t.target(name, *args, way=way, rts=("-N2",) if way != "v" else ())
+def save(t, name, *args, way="thr", options=(), rts=()):
+    target = t.target(name, *args, way=way, rts=("-N2", *rts) if way != "v" else ())
     session = t.attach(target, *ALWAYS, "-F", "499", "--save", t.dir / "capture", *options, formats=",".join(FORMATS))
     target.go()
     target.result()
@@ -50,6 +50,18 @@ def test_the_same_again(t, way):
 
 def test_stacks_again(t):
     save(t, "Work", "alloc", 2)
+    code, said = replay(t, t.dir / "capture")
+    check(code == 0, f"the replay ended with {code}: {said}")
+    same(t)
+
+
+def test_eventlog_again(t):
+    """The log that the process writes is in the capture: it is gone when the capture is replayed."""
+    log = t.dir / "Calls.eventlog"
+    save(t, "Calls", *CALLS, way="thr_l", rts=("-l", f"-ol{log}"))
+    log.unlink()
+    joined = t.report().target()["eventlog"]
+    check(joined and joined["events"] > 1000, f"the session did not join the log: {joined}")
     code, said = replay(t, t.dir / "capture")
     check(code == 0, f"the replay ended with {code}: {said}")
     same(t)

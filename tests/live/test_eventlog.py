@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import threading
 from collections import Counter
@@ -430,10 +431,21 @@ def test_source(t, how):
     check(same(Report(t.dir / "s.json"), want), f"by {how} the report is another one")
 
 
+def without_blocks(t):
+    """A log as a tool might rewrite it: its events alone, in the order of time."""
+    log = logged(t, rounds=10).log
+    first, events = truth.read(log)
+    raw = log.read_bytes()
+    body = b"".join(struct.pack(">HQ", e.id, e.time) + (struct.pack(">H", len(e.data)) if e.variable else b"") + e.data
+                    for e in events if e.id != truth.BLOCK_MARKER)
+    return raw[:first] + body + b"\xff\xff"
+
+
 def test_bad_files(t):
     cases_ = {"empty": (b"", "is empty"), "text": (b"hello, this is no log\n" * 30, "neither an eventlog"),
               "elf": (Path("/bin/true").read_bytes(), "neither an eventlog"),
-              "header": (b"hdrbhetb" + b"\0" * 300, "damaged at its beginning")}
+              "header": (b"hdrbhetb" + b"\0" * 300, "damaged at its beginning"),
+             "no blocks": (without_blocks(t), "its events are in no blocks")}
     for name, (content, why) in cases_.items():
         path = t.dir / name
         path.write_bytes(content)

@@ -5,7 +5,7 @@
 import time
 from pathlib import Path
 
-from harness import cases, check, check_near, check_wall, run
+from harness import cases, check, check_wall, run
 from test_calls import ALWAYS, check_lanes
 
 
@@ -64,6 +64,7 @@ def test_nothing_happens(t, way):
         check(call["calls"] > 30, f"only {call['calls']} calls")
         check_lanes(t.report())
         return
+    begun = time.monotonic_ns()
     target, session = served(t, way, "-d", "2")
     tids = {int(p.name) for p in Path(f"/proc/{target.pid}/task").iterdir()}
     check(session.wait() == 0, f"safescoped: {session.err.seen}")
@@ -82,7 +83,7 @@ def test_nothing_happens(t, way):
         check(lane["states"]["unknown"] <= 0.01 * lane["wall_ns"],
               f"tid {lane['tid']} {lane['name']}: unknown for {lane['states']['unknown']} of {lane['wall_ns']} ns")
     session_ns = report.json["session"]["duration_ns"]
-    check_near("session: duration", session_ns, 2e9, 0.5e9)
+    check(1.99e9 <= session_ns <= time.monotonic_ns() - begun, f"the session lasted {session_ns} ns")
     check(target.process.poll() is None, "the target did not survive")
 
 

@@ -126,7 +126,7 @@ static int replay(struct replay **ret_replay)
 	int err;
 
 	assert_non_null(in);
-	err = replay__read(in, "c", ret_replay);
+	err = replay__read(in, "c", NULL, ret_replay);
 	fclose(in);
 	return err;
 }
@@ -226,7 +226,7 @@ static int read_bytes(const char *data, size_t size, struct replay **ret_replay)
 	int err;
 
 	assert_non_null(in);
-	err = replay__read(in, "c", ret_replay);
+	err = replay__read(in, "c", NULL, ret_replay);
 	fclose(in);
 	return err;
 }

@@ -57,6 +57,19 @@ void capture__abort(struct capture *capture, bool keep);
 
 struct replay;
 
+/* The bytes of a process's eventlog that a capture keeps at most, all logs together. */
+#define CAPTURE_MAX_LOG ((uint64_t)512 << 20)
+
+/*
+ * How the eventlog of a process is joined, given its bytes in a file, as it was when the capture
+ * was made; what *how points at lives during the call. What it makes lives until replay__free.
+ */
+struct replay_logs {
+	void *ctx;
+	int (*join)(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
+		    const struct tl_log_join *how);
+};
+
 struct replay_notes {
 	bool complete;		 /* the end mark was there */
 	uint64_t damaged_blocks; /* were left out; UINT64_MAX: some, it cannot be told how many */
@@ -68,9 +81,10 @@ struct replay_notes {
  * Reads `in` (seekable, `name` is for messages) to its end and makes the finished timeline. Prints
  * a line on failure: -EBADMSG no capture, or its beginning is damaged; -ENOTSUP made by a version
  * with other records; others. What is damaged later is left out: see the notes, which are in the
- * timeline's `missing` too.
+ * timeline's `missing` too. logs NULL: eventlogs are left out.
  */
-int replay__read(FILE *in, const char *name, struct replay **ret_replay);
+int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
+		 struct replay **ret_replay);
 void replay__free(struct replay *replay);
 /* Lives as long as the replay. */
 struct timeline *replay__timeline(const struct replay *replay);

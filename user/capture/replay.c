@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -54,6 +56,9 @@ struct replay {
 	struct replay_target **targets;
 	size_t n_targets, targets_cap;
 	uint64_t last_ns; /* the latest time that an input told */
+	const struct replay_logs *logs;
+	int log_fd; /* the bytes of the log that comes; -1: none yet */
+	uint64_t log_bytes;
 	bool finished;
 };
 
@@ -270,6 +275,46 @@ static int add_record(struct replay *r, const struct tl_input *in)
 	return err;
 }
 
+static int add_log_bytes(struct replay *r, const struct tl_input *in)
+{
+	const char *p = in->data;
+	size_t left = in->size;
+
+	if (!r->logs)
+		return 0;
+	if (in->size > CAPTURE_MAX_LOG - r->log_bytes)
+		return -EBADMSG;
+	if (r->log_fd < 0)
+		r->log_fd = memfd_create("eventlog", MFD_CLOEXEC);
+	if (r->log_fd < 0)
+		return -errno;
+	while (left) {
+		ssize_t n = write(r->log_fd, p, left);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		p += n;
+		left -= (size_t)n;
+	}
+	r->log_bytes += in->size;
+	return 0;
+}
+
+static int add_log(struct replay *r, const struct tl_input *in)
+{
+	struct tl_log_join how;
+	int err;
+
+	if (!r->logs)
+		return 0;
+	if (in->size != sizeof(how) || !in->text || r->log_fd < 0)
+		return -EBADMSG;
+	memcpy(&how, in->data, sizeof(how));
+	err = r->logs->join(r->logs->ctx, r->tl, in->pid, in->text, r->log_fd, &how);
+	fd__close(&r->log_fd);
+	return err;
+}
+
 /* The functions of timeline.h, each as inputs.c told of it. */
 static int apply(struct replay *r, const struct tl_input *in)
 {
@@ -313,6 +358,10 @@ static int apply(struct replay *r, const struct tl_input *in)
 	case TI_SITE:
 	case TI_CCS:
 		return take_answer(r, in);
+	case TI_LOG_BYTES:
+		return add_log_bytes(r, in);
+	case TI_LOG:
+		return add_log(r, in);
 	case TI_NONE:
 	case TI_MAX:
 		break;
@@ -441,7 +490,8 @@ static int begin(struct replay *r, FILE *in, const char *name)
 	return err;
 }
 
-int replay__read(FILE *in, const char *name, struct replay **ret_replay)
+int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
+		 struct replay **ret_replay)
 {
 	struct replay *r = calloc(1, sizeof(*r));
 	int err;
@@ -450,6 +500,8 @@ int replay__read(FILE *in, const char *name, struct replay **ret_replay)
 		log_error("no memory");
 		return -ENOMEM;
 	}
+	r->log_fd = -1;
+	r->logs = logs;
 	err = begin(r, in, name);
 	if (err)
 		goto fail;
@@ -487,6 +539,7 @@ void replay__free(struct replay *r)
 		free(r->all[i]);
 	for (size_t i = 0; i < r->n_targets; i++)
 		free(r->targets[i]);
+	fd__close(&r->log_fd);
 	free(r->all);
 	free(r->targets);
 	strtab__free(r->strings);

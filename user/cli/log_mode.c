@@ -12,8 +12,10 @@
 #include "log_mode.h"
 #include "log_models.h"
 #include "output.h"
+#include "progress.h"
 #include "target/target.h"
 
+#define MARKER	  24 /* bytes of a block marker */
 #define ADDRS_MAX 64 /* functions by which the place of an executable is told */
 
 struct log_mode {
@@ -27,6 +29,7 @@ struct log_mode {
 	struct prof_info prof;
 	struct timeline *tl;
 	struct outputs outputs;
+	struct progress progress;
 	int signal_fd;
 	bool partial; /* something that was asked for could not be had */
 };
@@ -59,7 +62,14 @@ static bool signal_came(void *ctx)
 /* A file is read to its end, whatever comes; a signal drops it. */
 static int on_block(void *ctx, const struct el_event *ev)
 {
+	struct log_mode *m = ctx;
+	const struct eventlog_stats *stats = eventlog__stats(m->models.log);
+
 	(void)ev;
+	if (m->progress.shown)
+		progress__bytes(&m->progress, time__monotonic_ns(),
+				stats->header_bytes + stats->event_bytes + stats->lost_bytes,
+				stats->bytes_in);
 	return signal_came(ctx) ? -ECANCELED : 0;
 }
 
@@ -102,6 +112,7 @@ static int read_log(struct log_mode *m)
 {
 	static const uint16_t ids[] = {EL_BLOCK_MARKER};
 	int err = log_models__new(&m->models, m->options);
+	const struct eventlog_stats *stats;
 
 	if (!err)
 		err = eventlog__subscribe(m->models.log, ids, ARRAY_SIZE(ids), on_block, m);
@@ -109,7 +120,17 @@ static int read_log(struct log_mode *m)
 		err = eventlog__read(m->models.log, m->in);
 	if (!err)
 		err = log_models__finish(&m->models);
-	return err ? tell_unreadable(m, err) : 0;
+	progress__end(&m->progress);
+	if (err)
+		return tell_unreadable(m, err);
+	stats = eventlog__stats(m->models.log);
+	if (!stats->blocks && stats->lost_bytes > MARKER) {
+		log_error("%s: its events are in no blocks, which GHC always makes; a tool has "
+			  "rewritten it, or it is damaged all over: give the log as GHC wrote it",
+			  m->path);
+		return -ENODATA;
+	}
+	return 0;
 }
 
 /* What was asked for by --from and --to must be there. */
@@ -344,6 +365,7 @@ int log_mode__run(const struct options *options)
 	m->options = options;
 	m->path = options->eventlog;
 	m->signal_fd = -1;
+	progress__init(&m->progress, options->quiet);
 	code = run(m);
 	timeline__free(m->tl);
 	log_models__free(&m->models);

@@ -16,7 +16,7 @@ static int on_wall_clock(void *ctx, const struct el_event *ev)
 {
 	struct log_models *m = ctx;
 	uint64_t wall = ev->wall.sec * 1000000000ULL + ev->wall.ns;
-	uint64_t now_wall = time__realtime_ns(), now = time__monotonic_ns(), at;
+	uint64_t now_wall = m->now_wall_ns, now = m->now_ns, at;
 
 	if (m->guessed || ev->wall.sec > UINT32_MAX || wall > now_wall || now_wall - wall > now)
 		return 0;
@@ -95,7 +95,7 @@ int log_models__new(struct log_models *m, const struct options *options)
 	return make_all(m, NULL);
 }
 
-int log_models__new_joined(struct log_models *m, uint64_t session_ns)
+int log_models__new_joined(struct log_models *m, const struct tl_log_join *how)
 {
 	struct el_match_opts opts = {.window = &m->window};
 	int err;
@@ -103,7 +103,9 @@ int log_models__new_joined(struct log_models *m, uint64_t session_ns)
 	memset(m, 0, sizeof(*m));
 	/* Nothing is inside until the log has told its wall clock. */
 	m->window.from = UINT64_MAX;
-	m->session_ns = session_ns;
+	m->session_ns = how->session_ns;
+	m->now_ns = how->now_ns;
+	m->now_wall_ns = how->now_wall_ns;
 	err = el_match__new(&opts, &m->match);
 	return err ? err : make_all(m, &m->window);
 }

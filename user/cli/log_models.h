@@ -5,6 +5,7 @@
 
 #include "eventlog/eventlog.h"
 #include "options.h"
+#include "timeline/tap.h"
 #include "timeline/timeline.h"
 
 struct log_models {
@@ -18,14 +19,15 @@ struct log_models {
 	/* of a log that is joined with a process's records */
 	struct el_match *match;
 	uint64_t session_ns; /* CLOCK_MONOTONIC: what is older is left out; 0: nothing is */
-	int64_t guess_ns;    /* CLOCK_MONOTONIC - the log's time, by its wall clock */
+	uint64_t now_ns, now_wall_ns; /* both clocks when it is read */
+	int64_t guess_ns;	      /* CLOCK_MONOTONIC - the log's time, by its wall clock */
 	bool guessed;
 };
 
 /* Makes them and attaches them to a reader of their own; `m` must not move afterwards. */
 int log_models__new(struct log_models *m, const struct options *options);
-/* The same for the part of a log from session_ns on. */
-int log_models__new_joined(struct log_models *m, uint64_t session_ns);
+/* The same for the part of a log from how->session_ns on. */
+int log_models__new_joined(struct log_models *m, const struct tl_log_join *how);
 void log_models__free(struct log_models *m);
 /* After the reading. */
 int log_models__finish(struct log_models *m);

@@ -17,9 +17,10 @@
 #include "log_models.h"
 #include "session_priv.h"
 
-#define SUFFIX	  ".eventlog"
-#define MAX_FDS	  4096
-#define MAX_LOOKS 5 /* one that begins later than that was begun by the program itself */
+#define SUFFIX	   ".eventlog"
+#define MAX_FDS	   4096
+#define KEEP_BYTES ((uint64_t)1 << 20)
+#define MAX_LOOKS  5 /* one that begins later than that was begun by the program itself */
 
 struct member_log {
 	int fd;
@@ -164,12 +165,49 @@ static void tell(struct session *s, struct member *m, uint64_t lost)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }
 
+/* The bytes that were read go into the capture: models cannot. */
+static void keep(struct session *s, struct member *m, const struct tl_log_join *how)
+{
+	uint64_t size = eventlog__stats(m->log->models.log)->bytes_in;
+	struct tl_input piece = {.kind = TI_LOG_BYTES, .pid = m->pid};
+	const struct tl_input log = {.kind = TI_LOG,
+				     .pid = m->pid,
+				     .text = m->log->path,
+				     .data = how,
+				     .size = sizeof(*how)};
+	void *bytes;
+
+	if (!s->capture)
+		return;
+	if (size > CAPTURE_MAX_LOG) {
+		log_warn("%s: too large for the capture: a replay will be without it",
+			 m->log->path);
+		return;
+	}
+	bytes = malloc(KEEP_BYTES);
+	for (uint64_t at = 0; bytes && at < size; at += piece.size) {
+		ssize_t n = pread(m->log->fd, bytes, MIN(KEEP_BYTES, size - at), (off_t)at);
+
+		if (n <= 0)
+			break;
+		piece.data = bytes;
+		piece.size = (size_t)n;
+		capture__take(s->capture, &piece);
+	}
+	free(bytes);
+	capture__take(s->capture, &log);
+}
+
 static int join(struct session *s, struct member *m)
 {
 	struct member_log *log = m->log;
 	struct tl_log in = {.path = log->path, .observed_ns = m->probed_ns};
+	const struct tl_log_join how = {.session_ns = m->attach_ns,
+					.observed_ns = m->probed_ns,
+					.now_ns = time__monotonic_ns(),
+					.now_wall_ns = time__realtime_ns()};
 	uint64_t lost = 0;
-	int err = log_models__new_joined(&log->models, m->attach_ns);
+	int err = log_models__new_joined(&log->models, &how);
 
 	if (err)
 		return err;
@@ -185,9 +223,11 @@ static int join(struct session *s, struct member *m)
 	}
 	log_models__tell(&log->models, &in);
 	err = timeline__join_log(s->tl, m->pid, &in);
-	if (!err)
-		tell(s, m, lost);
-	return err;
+	if (err)
+		return err;
+	keep(s, m, &how);
+	tell(s, m, lost);
+	return 0;
 }
 
 /* It was asked for by name, and this process has none. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "progress.h"
 
 #define PROGRESS_EVERY_NS 500000000ULL
@@ -34,6 +35,22 @@ void progress__update(struct progress *p, uint64_t now_ns, uint64_t elapsed_ns,
 	fprintf(stderr, " · %" PRIu64 " samples · %" PRIu64 " calls", samples, probe_hits / 2);
 	if (lost)
 		fprintf(stderr, " · %" PRIu64 " lost", lost);
+	fflush(stderr);
+}
+
+void progress__bytes(struct progress *p, uint64_t now_ns, uint64_t done, uint64_t total)
+{
+	char read[32], all[32];
+
+	if (!p->last_ns)
+		p->last_ns = now_ns;
+	if (!progress__due(p, now_ns))
+		return;
+	p->last_ns = now_ns;
+	p->on_screen = true;
+	human__bytes(read, sizeof(read), done);
+	human__bytes(all, sizeof(all), total);
+	fprintf(stderr, "\r\033[K%s of %s", read, all);
 	fflush(stderr);
 }
 

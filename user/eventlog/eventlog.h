@@ -21,6 +21,10 @@
  * buffer the log's order is always kept; an event there may be some ns older than the one before
  * it (GHC writes GC_END with a time that it took before), which counts as `backwards`.
  *
+ * Blocks. GHC begins whatever it writes with a block marker (postBlockMarker whenever a buffer is
+ * emptied, rts/eventlog/EventLog.c of 8.10 to 9.14, in the non-threaded RTS too). Only by it is
+ * told whose buffer events are from: a log without any (some tools rewrite logs so) is all damage.
+ *
  * Damage. Nothing in a log is trusted. A block must have a plausible marker and be followed by
  * one (or by the end); else the next such place is searched. Within a block, an event of an
  * unlisted type, one that leaves the block, or one whose time the block cannot hold is damage:

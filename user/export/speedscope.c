@@ -434,6 +434,14 @@ static void put_spans(struct speedscope *w, const struct lane_view *view, bool w
 	put_run(&run);
 }
 
+/* The timeline had to merge already. */
+static bool is_coarse(const struct lane_view *view)
+{
+	if (view->kind == LANE_CAPABILITY)
+		return view->cap->coarse;
+	return view->kind == LANE_THREAD ? view->thread->coarse : view->tso->coarse;
+}
+
 static void put_lane(struct speedscope *w, const struct lane_view *view)
 {
 	char name[224], grain[32];
@@ -444,6 +452,10 @@ static void put_lane(struct speedscope *w, const struct lane_view *view)
 
 		human__duration(grain, sizeof(grain), w->grain_ns);
 		snprintf(name + len, sizeof(name) - len, ", under %s merged", grain);
+	} else if (is_coarse(view)) {
+		size_t len = strlen(name);
+
+		snprintf(name + len, sizeof(name) - len, ", short stretches merged");
 	}
 	speedscope__put_head(w, name, w->views.end_ns - w->views.start_ns);
 	put_spans(w, view, false);

@@ -207,8 +207,14 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 		put_sampling(&t);
 		fputc('\n', out);
 	}
+	if (n > 1) {
+		fprintf(out, "safescoped: %zu Haskell processes; ", n);
+		put_sampling(&t);
+		fputc('\n', out);
+		err = text__targets(&t, tl);
+	}
 	for (size_t i = 0; i < n && !err; i++) {
-		if (i)
+		if (n > 1)
 			fputs("\n\n", out);
 		t.target = timeline__target(tl, i);
 		t.wall_ns = seen_ns(&t);

@@ -44,6 +44,8 @@ void text__put_count(FILE *out, uint64_t n);
 /* A string of the target's, without what a terminal could take for a command. */
 void text__put_safe(FILE *out, const char *s);
 
+/* Of a session with more than one process. */
+int text__targets(const struct text *t, const struct timeline *tl);
 int text__findings(const struct text *t);
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);

@@ -24,6 +24,8 @@ const char *tl_input__name(enum tl_input_kind kind)
 		[TI_NAME] = "name",
 		[TI_SITE] = "site",
 		[TI_CCS] = "ccs",
+		[TI_LOG_BYTES] = "log_bytes",
+		[TI_LOG] = "log",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";

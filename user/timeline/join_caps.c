@@ -18,6 +18,11 @@ static bool held(const struct tl_cap_stretch *s)
 	       s->state == CS_RTS;
 }
 
+static bool covered(const struct join *j, const struct tl_cap_stretch *s)
+{
+	return s->start_ns >= j->b->from_ns && s->end_ns <= j->b->to_ns;
+}
+
 static int put(struct overlay *o, const struct tl_cap_stretch *s)
 {
 	struct tl_cap_stretch *last = o->n ? &o->v[o->n - 1] : NULL;
@@ -105,13 +110,17 @@ static void sum_up(const struct join *j, struct tl_cap_lane *lane, const struct 
 		   size_t n)
 {
 	uint64_t before[CS_MAX] = {0}, after[CS_MAX] = {0}, move;
+	bool all = true;
 
-	for (size_t i = 0; i < lane->n_stretches; i++)
-		before[lane->stretches[i].state] +=
-			lane->stretches[i].end_ns - lane->stretches[i].start_ns;
+	for (size_t i = 0; i < lane->n_stretches; i++) {
+		const struct tl_cap_stretch *s = &lane->stretches[i];
+
+		before[s->state] += s->end_ns - s->start_ns;
+		all = all && (!held(s) || covered(j, s));
+	}
 	for (size_t i = 0; i < n; i++)
 		after[v[i].state] += v[i].end_ns - v[i].start_ns;
-	if (j->b->from_ns <= lane->start_ns && j->b->to_ns >= lane->end_ns) {
+	if (all) {
 		memcpy(lane->states_ns, after, sizeof(after));
 		return;
 	}
@@ -134,7 +143,7 @@ static int overlay_lane(struct join *j, struct tl_cap_lane *lane, const struct e
 	for (size_t i = 0; !err && i < lane->n_stretches; i++) {
 		const struct tl_cap_stretch *s = &lane->stretches[i];
 
-		if (held(s) && s->start_ns >= j->b->from_ns && s->end_ns <= j->b->to_ns)
+		if (held(s) && covered(j, s))
 			err = cut(j, &o, s, log, &at, rts_stack);
 		else
 			err = put(&o, s);

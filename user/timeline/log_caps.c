@@ -457,6 +457,11 @@ static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size
 		err = put_unknown(c, b->to_ns);
 	if (!err && cap)
 		true_sums(lane, cap);
+	if (lane->coarse) {
+		c->quantum = MAX(c->quantum, sched ? sched->merged_ns : 0);
+		c->quantum = MAX(c->quantum, ticks ? ticks->merged_ns : 0);
+		b->merged_ns = MAX(b->merged_ns, c->quantum);
+	}
 	kept = err ? NULL : elog__alloc(b, c->n, sizeof(*kept));
 	if (kept) {
 		if (c->n)
@@ -478,6 +483,7 @@ int elog__caps(struct timeline *tl, struct target_state *tg, struct log_build *b
 	size_t max = MAX(MIN(LANES_BUDGET / MAX(n, (size_t)1), (size_t)STRETCHES_MAX),
 			 (size_t)LANE_LEAST);
 	struct tl_cap_lane *lanes;
+	char text[32];
 	int err = 0;
 
 	tg->pub.capabilities = b->in.capabilities ? b->in.capabilities : (uint32_t)n;
@@ -490,5 +496,13 @@ int elog__caps(struct timeline *tl, struct target_state *tg, struct log_build *b
 		err = make_lane(tl, b, nos[i], max, &lanes[i]);
 	tg->pub.cap_lanes = lanes;
 	tg->pub.n_cap_lanes = n;
+	if (!err && b->merged_ns) {
+		human__duration(text, sizeof(text), b->merged_ns);
+		err = elog__missing(
+			tl, tg,
+			"stretches under %s in the lanes: so long a log has more than "
+			"can be opened; the sums have all, and --from and --to show a part",
+			text);
+	}
 	return err;
 }

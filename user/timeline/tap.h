@@ -8,6 +8,8 @@
  *  1. give it a number at the end of enum tl_input_kind, and say which fields it uses;
  *  2. tell it in inputs.c, after it was taken (an answer: where it was given);
  *  3. put it in again in user/capture/replay.c (apply());
+ *     (an input that is made of a file, as a log's models are: the file's bytes and how they were
+ * read);
  *  4. only if it brings a struct with pointers that no field of struct tl_input has yet: a field,
  * and its members in user/capture/codec.c.
  */
@@ -37,11 +39,20 @@ enum tl_input_kind {
 	TI_NAME = 15, /* a: the frame; name */
 	TI_SITE = 16, /* a: the address; site */
 	TI_CCS = 17,  /* a: the address; ccs */
+	/* told by who joins a process's eventlog: what was read of the file, in pieces, and how */
+	TI_LOG_BYTES = 18, /* pid, data */
+	TI_LOG = 19,	   /* pid, text: its path, data: struct tl_log_join */
 	TI_MAX,
 };
 
 /* "record", as a file's header tells its kinds. */
 const char *tl_input__name(enum tl_input_kind kind);
+
+/* What models of a log were made with, beside its bytes. */
+struct tl_log_join {
+	uint64_t session_ns, observed_ns; /* CLOCK_MONOTONIC */
+	uint64_t now_ns, now_wall_ns;	  /* both clocks when it was read */
+};
 
 /* TI_TARGET, n: which callbacks there are beside `name`. */
 enum tl_namer_part { TN_SITE = 1, TN_CCS = 2 };
