@@ -19,12 +19,15 @@ void kernel__keep_from_children(void)
 	size_t room = 0;
 
 	while (maps && getline(&line, &room, maps) > 0) {
-		unsigned long start, end;
+		unsigned long start, end = 0;
+		char *dash;
 
 		if (!strstr(line, "anon_inode:bpf-map") && !strstr(line, "anon_inode:[perf_event]"))
 			continue;
-		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && end > start &&
-		    madvise((void *)start, end - start, MADV_DONTFORK))
+		start = strtoul(line, &dash, 16);
+		if (*dash == '-')
+			end = strtoul(dash + 1, NULL, 16);
+		if (end > start && madvise((void *)start, end - start, MADV_DONTFORK))
 			log_debug("a ring is copied by each fork: %s", strerror(errno));
 	}
 	free(line);
