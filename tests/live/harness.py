@@ -163,12 +163,12 @@ def in_root(name, way):
     return Path("/programs") / way / name
 
 
-def enter_root(command):
+def enter_root(command, root=GHC_ROOT):
     """What runs a command with GHC_ROOT as its root, in a mount namespace of its own: as in a
     container, no path outside leads to its files by the names that it sees. The pid stays."""
     enter = ('mount --rbind "$0" "$0" && cd "$0" && mount -t proc proc proc && '
              'pivot_root . . && umount -l . && exec chroot . "$@"')
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", enter, GHC_ROOT, *command]
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", enter, str(root), *command]
 
 
 class Lines:

@@ -137,6 +137,19 @@ def test_choice(t, stacks):
             check("MAIN" in stack[:stack.index("[Haskell stack]")], f"{stack}")
 
 
+def test_not_profiled(t):
+    """Asked for what only a profiled program has: told, and the rest is there."""
+    target = t.target("Calls", 1, "safe_sleep_1ms=50", way="thr")
+    session = t.attach(target, "--stacks", "ccs")
+    target.go()
+    target.result()
+    check(session.wait() == 1, f"something that was asked for could not be had: {session.err.seen}")
+    found = t.report().target()
+    check(any("no cost centres" in m for m in found["missing"]), f"{found['missing']}")
+    check(found["cost_centres"] is None, f"{found['cost_centres']}")
+    check(any("safe_sleep_1ms" in stack for stack, _ in paths(t)), "no stack with the call")
+
+
 def test_safe_calls(t):
     """In a safe call the cost centre is the suspended thread's, which the capability has lost."""
     profiled(t, "Calls", 2, "safe_sleep_1ms=300", way="thr_p", rts=(), options=("-F", "99"))

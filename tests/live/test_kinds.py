@@ -16,6 +16,7 @@ import time
 from harness import BUILD, PROGRAMS, ROOT, Failure, Lines, Skip, Target, cases, check, program, run
 
 ALWAYS = ("--max-overhead", "1000")
+OFTEN = ("-F", "499")
 COMPLETE = 0.98
 # Flags for ghc, and the way that its runtime calls itself.
 KINDS = {
@@ -123,10 +124,16 @@ def test_stacks(t, kind):
 
 
 def whole_host(t, *options):
-    session = t.session(*ALWAYS, "-v", "-f", "json,folded", "-o", t.stem, *options)
+    session = t.session(*ALWAYS, *OFTEN, "-v", "-f", "json,folded", "-o", t.stem, *options)
     line = session.err.until("processes", 60)
     check(line is not None, f"safescoped did not begin: {session.err.seen}")
     return session
+
+
+def attached(session, pid):
+    """Waits until a process that began, or became Haskell's, is attached."""
+    line = session.err.until(f"attached: pid {pid},", 60)
+    check(line is not None, f"pid {pid} was not found: {session.err.seen}")
 
 
 def check_library(t, pid, truth, spun):
@@ -148,14 +155,21 @@ def test_loaded_by_c(t, how):
     """dlopen() long after the exec: found when it is mapped, and nothing is missed."""
     lib = library()
     if how == "command":
-        session = t.session(*ALWAYS, "-v", "-f", "json,folded", "-o", t.stem, "--", "sh", "-c",
-                            f"(sleep 1.5; echo go; sleep 0.5; echo go) | exec {program('loader.c')} {lib} 300 600")
+        fifo = t.dir / "fifo"
+        os.mkfifo(fifo)
+        session = t.session(*ALWAYS, *OFTEN, "-v", "-f", "json,folded", "-o", t.stem, "--", "sh", "-c",
+                            f"exec {program('loader.c')} {lib} 300 1000 < {fifo}")
+        with open(fifo, "wb", 0) as pipe:
+            time.sleep(1.2)
+            pipe.write(b"go\n")
+            check(session.err.until("attached: pid", 30) is not None, f"it was not found: {session.err.seen}")
+            pipe.write(b"go\n")
         check(session.wait(60) == 0, f"safescoped failed: {session.err.seen}")
         got = t.report().json["targets"]
         check([x["comm"] for x in got] == ["loader"], f"targets: {[x['comm'] for x in got]}")
         check_library(t, got[0]["pid"], json.loads(session.out.seen[-1]), True)
         return
-    target = Target([program("loader.c"), lib, 300, 600])
+    target = Target([program("loader.c"), lib, 300, 1000])
     t.started.append(target)
     if how == "host":
         session = whole_host(t)
@@ -163,8 +177,9 @@ def test_loaded_by_c(t, how):
     target.go()
     target.wait_for("loaded")
     if how == "pid":
-        session = t.attach(target, *ALWAYS)
-    time.sleep(0.3)
+        session = t.attach(target, *ALWAYS, *OFTEN)
+    else:
+        attached(session, target.pid)
     target.go()
     truth = target.result()
     if how == "host":
@@ -180,14 +195,14 @@ def test_loaded_by_python(t):
                       "time.sleep(1.2)\n"
                       "lib = ctypes.CDLL(sys.argv[1])\n"
                       "lib.hs_init(None, None)\n"
-                      "time.sleep(0.3)\n"
+                      "time.sleep(1)\n"
                       "lib.embed_work(300)\n"
-                      "lib.embed_spin(600)\n"
+                      "lib.embed_spin(1000)\n"
                       "lib.embed_print()\n"
                       "sys.stdout.flush()\n"
                       "lib.hs_exit()\n")
     python = os.path.realpath(sys.executable)
-    session = t.session(*ALWAYS, "-v", "-f", "json,folded", "-o", t.stem, "--", python, script, library())
+    session = t.session(*ALWAYS, *OFTEN, "-v", "-f", "json,folded", "-o", t.stem, "--", python, script, library())
     check(session.wait(60) == 0, f"safescoped failed: {session.err.seen}")
     truth = json.loads(session.out.seen[-1])
     got = t.report().json["targets"]
@@ -291,7 +306,8 @@ def test_static_musl(t):
     elm = ROOT / "build" / "npm" / "node_modules" / "@elm_binaries" / "linux_x64" / "elm"
     if not elm.exists():
         raise Skip("elm IS NOT THERE: scripts/install-deps --test brings it")
-    target = Target([elm, "repl"], ready="Say :help", env={"ELM_HOME": str(t.dir / "home"), "HOME": str(t.dir)})
+    command = f"exec {elm} repl 2>/dev/null"
+    target = Target(["sh", "-c", command], ready="Say :help", env={"ELM_HOME": str(t.dir / "home"), "HOME": str(t.dir)})
     t.started.append(target)
     session = t.attach(target, *ALWAYS)
     target.say("1 + 1")
@@ -460,6 +476,7 @@ class Child:
 def test_pid_comes_again(t, how):
     """Another program gets the pid of one that has ended: nothing of it is taken for the first's."""
     first = t.target("Calls", 1, "safe_sleep_1ms=100")
+    time.sleep(0.2)
     stays = t.target("Server", ready="waiting")
     if how == "host":
         session = whole_host(t)
@@ -471,7 +488,8 @@ def test_pid_comes_again(t, how):
     first.result()
     other = patched(t, "Calls", "thr", (b"safe_sleep_1ms", b"safe_sleep_1ms"))
     second = start_as(t, first.pid, [other, 1, "safe_sleep_1ms=70"])
-    time.sleep(0.3)
+    if how == "host":
+        attached(session, second.pid)
     second.go()
     check(second.wait() == 0, "the second failed")
     time.sleep(0.3)

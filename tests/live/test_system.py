@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """safescoped without --pid: every GHC process of the host, those that begin and end meanwhile too."""
 
+import os
 import re
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
-from harness import SLOWNESS, Target, cases, check, program, run
+import test_kinds
+from harness import SLOWNESS, Target, cases, check, enter_root, program, run
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -72,6 +75,66 @@ def test_ten_mixed(t):
     for target in report.json["targets"]:
         for lane in target["lanes"]:
             check(sum(lane["states"].values()) == lane["wall_ns"], f"a lane of pid {target['pid']} does not add up")
+
+
+def ghc_roots():
+    """Those that scripts/ghc-root has made: another GHC each, with the test programs."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "safescoped"
+    return [cache / suite / "root" for suite in ("trixie", "sid")
+            if (cache / suite / "root" / "programs" / "thr.stripped" / "Calls").exists()]
+
+
+def test_versions_mixed(t):
+    """Ten programs of several GHCs at once: stripped and not, static, dynamic, embedded, in containers."""
+    plan = ["1", "safe_spin_20us=300", "safe_sleep_1ms=200"]
+    commands = {f"here {way}": [program("Calls", way), *plan] for way in ("thr", "v", "p", "dyn")}
+    commands["static"] = [test_kinds.of_kind("static_stripped", "Calls"), *plan]
+    commands["eventlog"] = [test_kinds.of_kind("eventlog", "Calls"), *plan]
+    commands["embedded"] = [program("loader.c"), test_kinds.library(), "200", "50"]
+    roots = ghc_roots()
+    for root in roots:
+        for way in ("thr.stripped", "v.stripped", "dyn"):
+            commands[f"{root.parent.name} {way}"] = enter_root([Path("/programs") / way / "Calls", *plan], root)
+    started = []
+
+    def start(name):
+        started.append(Target(commands[name]))
+        t.started.append(started[-1])
+        return started[-1]
+
+    def work(target, name):
+        target.go()
+        if name == "embedded":
+            target.wait_for("loaded")
+            time.sleep(0.3)
+            target.go()
+
+    order = list(commands)
+    early = {name: start(name) for name in order[::2]}
+    session = whole_host(t)
+    running = {**early, **{name: start(name) for name in order[1::2]}}
+    time.sleep(1.5)
+    for name, target in running.items():
+        work(target, name)
+    for target in running.values():
+        target.result()
+    # and those that come when all the others have gone
+    for name in order[-3:]:
+        target = start(name)
+        time.sleep(0.5)
+        work(target, name)
+        target.result()
+    stop(session)
+    report = t.report()
+    for target in started:
+        got = report.target(target.pid)
+        check(got["ghc"]["layout_checked"], f"pid {target.pid}: not checked: {got['ghc']}")
+        counts = [c["calls"] for c in got["safe_calls"]]
+        # The names of those without symbols are not known; the program itself makes no other so often.
+        check(200 in counts, f"pid {target.pid} ({got['ghc']}): no function was called 200 times: {counts}")
+    ours = [report.target(target.pid)["ghc"] for target in started]
+    check(len({g["version"] for g in ours}) == 1 + len(roots), f"versions: {ours}, roots: {roots}")
+    check({"rts_thr", "rts_v", "rts_p", "rts_thr_l"} <= {g["way"] for g in ours}, f"ways: {ours}")
 
 
 @cases("thr", "v", "p", "dyn")

@@ -183,7 +183,10 @@ static inline void rec_frames(union rec *r, struct wire_stack *stack, size_t fix
 	uint16_t n = 0;
 
 	while ((frame = va_arg(args, uint64_t))) {
-		memcpy(r->bytes + fixed + 8 * (size_t)n, &frame, sizeof(frame));
+		uint8_t *to = &r->bytes[fixed + 8 * (size_t)n];
+
+		assert_true(to + sizeof(frame) <= r->bytes + sizeof(r->bytes));
+		memcpy(to, &frame, sizeof(frame));
 		n++;
 	}
 	stack->nframes = n;

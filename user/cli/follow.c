@@ -95,8 +95,12 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	struct member *m;
 	int err;
 
-	if (members__find_live(s, pid))
+	m = members__find_live(s, pid);
+	if (m && target__alive(m->target))
 		return 0;
+	/* another process has its pid, and its end is yet to be noticed */
+	if (m)
+		members__end(s, m, "exited", time__monotonic_ns());
 	err = target__open(pid, &opts, &target, &verdict);
 	if (!err && verdict == TARGET_REFUSED) {
 		target__free(target);

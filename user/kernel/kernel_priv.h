@@ -43,6 +43,11 @@ struct mappings;
 int mappings__new(struct mappings **ret_mappings);
 void mappings__free(struct mappings *mappings);
 
+/* ── fork.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/* The rings that are mapped now are not in children that are forked later. */
+void kernel__keep_from_children(void);
+
 /* ── calibrate.c ─────────────────────────────────────────────────────────────────────────── */
 
 /*

@@ -153,6 +153,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	err = mappings__new(&kernel->mappings);
 	if (err)
 		log_verbose("new mappings are not told by the kernel: %s", strerror(-err));
+	kernel__keep_from_children();
 	*ret_kernel = kernel;
 	return 0;
 fail:

@@ -28,20 +28,16 @@ struct target_cache;
 struct file {
 	uint64_t dev, ino, size;
 	struct timespec mtime, ctime;
-	struct elf_file *elf; /* NULL: no readable x86-64 ELF file */
-	int elf_err;	      /* why, if NULL */
-
-	struct elf_file *debug; /* of debugfile.c: has the symbols that `elf` lacks; NULL */
-	bool debug_tried, debug_given;
+	struct elf_file *elf;	 /* NULL: no readable x86-64 ELF file */
+	struct elf_file *debug;	 /* of debugfile.c: has the symbols that `elf` lacks; NULL */
 	struct symbols *symbols; /* of names.c, made at first use */
-	bool symbols_tried;
-	struct dwarf *dwarf; /* of names_source.c, made at first use; NULL: there is none */
-	bool dwarf_tried;
-	struct rts *rts; /* of rts_find.c: its addresses as in the file; NULL: holds none */
-	bool rts_tried;
+	struct dwarf *dwarf;	 /* of names_source.c, made at first use; NULL: there is none */
+	struct rts *rts;	 /* of rts_find.c: its addresses as in the file; NULL: holds none */
 	struct rts_text *rts_text; /* of names.c */
+	int elf_err;		   /* why, if there is no `elf` */
 	int haskell;		   /* of names.c: 0 not looked at, 1 may hold GHC's code, -1 none */
 	int verdict;		   /* of discover.c: 0 not looked at, 1 holds a runtime, -1 none */
+	bool debug_tried, debug_given, symbols_tried, dwarf_tried, rts_tried;
 
 	uint32_t refs;
 	uint64_t last_used;	    /* count of look-ups: the oldest goes first */

@@ -12,7 +12,7 @@
 
 #define NONE	   UINT16_MAX
 #define CHUNK	   (1U << 20)
-#define CHUNK_SLOP 128 /* bytes behind a chunk that its last words may need */
+#define CHUNK_SLOP 256 /* bytes behind a chunk that its last words may need */
 #define MAX_DATA   (1ULL << 30)
 #define MAX_BLOCK  (64U << 20) /* a module's strings or entries */
 #define MAX_STRING 1024
@@ -69,10 +69,10 @@ static int get(const struct reader *r, uint64_t addr, void *buf, size_t len)
 	return r->src->read(r->src->ctx, addr, buf, len);
 }
 
-/* Up to len bytes, as many pages as can be read; how many. */
+/* Up to len bytes, as many pages as can be read; how many. Mostly all of them, at once. */
 static size_t get_some(const struct reader *r, uint64_t addr, uint8_t *buf, size_t len)
 {
-	size_t done = 0;
+	size_t done = get(r, addr, buf, len) ? 0 : len;
 
 	while (done < len) {
 		size_t step = MIN(len - done, PAGE - ((addr + done) & (PAGE - 1)));
@@ -250,17 +250,27 @@ out:
 
 /* ── buffers with entries in them: 9.4.3 to 9.6 ──────────────────────────────────────────── */
 
-#define I_STRINGS 8
-#define I_COUNT	  16
+#define I_STRINGS	8
+#define I_COUNT		16
+#define INLINE_FIRST	4 /* as many as lie in the chunk for sure */
+#define INLINE_LOOK	8
+#define INLINE_MAX_SIZE 40
+#define INLINE_NAME	512
 
 static bool looks_like_inline(const struct reader *r, const uint8_t *p)
 {
-	const uint8_t *first = p + r->l->node_size;
+	const uint8_t *e = p + r->l->node_size;
 	uint64_t count = word(p, I_COUNT);
 
-	return count && count <= IPE_MAX_NODE && word(p, I_STRINGS) && is_code(r, word(first, 0)) &&
-	       half(first, r->l->table) < MAX_BLOCK && half(first, r->l->label) < MAX_BLOCK &&
-	       (r->l->padding == NONE || !half(first, r->l->padding));
+	if (!count || count > IPE_MAX_NODE || !word(p, I_STRINGS))
+		return false;
+	/* a constructor and its static link, 3, look so; the next closures have no such distance */
+	for (uint64_t i = 0; i < MIN(count, (uint64_t)INLINE_FIRST); i++, e += r->l->size)
+		if (!is_code(r, word(e, 0)) || half(e, r->l->table) >= MAX_BLOCK ||
+		    half(e, r->l->label) >= MAX_BLOCK ||
+		    (r->l->padding != NONE && half(e, r->l->padding)))
+			return false;
+	return true;
 }
 
 /* The highest offset into the strings that an entry has; UINT32_MAX: they are no entries. */
@@ -295,13 +305,36 @@ static bool offsets_fit(const struct reader *r, const uint8_t *entries, size_t c
 	return true;
 }
 
+/*
+ * A few entries are looked at before all are read: closures in static data often look like a
+ * buffer's head.
+ */
+static bool begins_with_entries(const struct reader *r, const uint8_t *p, uint64_t addr)
+{
+	uint8_t few[INLINE_LOOK * INLINE_MAX_SIZE];
+	size_t n = MIN(word(p, I_COUNT), (uint64_t)INLINE_LOOK), have;
+	char name[INLINE_NAME];
+
+	if (get(r, addr + r->l->node_size, few, n * r->l->size) ||
+	    highest_offset(r, few, n) >= MAX_BLOCK)
+		return false;
+	/* the first info table's name ends as all of them do */
+	have = get_some(r, word(p, I_STRINGS) + half(few, r->l->table), (uint8_t *)name,
+			sizeof(name));
+	have = have ? strnlen(name, have) : 0;
+	return have > 5 && memcmp(name + have - 5, "_info", 5) == 0;
+}
+
 static void take_inline(struct reader *r, const uint8_t *p, uint64_t addr)
 {
 	size_t count = word(p, I_COUNT), bytes = count * r->l->size, len = 0;
-	uint8_t *entries = malloc(bytes), *text = NULL;
+	uint8_t *entries, *text = NULL;
 	struct strings s;
 	uint32_t highest;
 
+	if (!begins_with_entries(r, p, addr))
+		return;
+	entries = malloc(bytes);
 	if (!entries || get(r, addr + r->l->node_size, entries, bytes))
 		goto out;
 	highest = highest_offset(r, entries, count);

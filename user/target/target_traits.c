@@ -147,8 +147,9 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 	void *out;
 	size_t n;
 
-	traits.linking = linking_of(target);
-	traits.symbols = symbols_of(target);
+	/* one that is only sampled has no file to tell by */
+	traits.linking = target->rts.image ? linking_of(target) : "";
+	traits.symbols = target->rts.image ? symbols_of(target) : "";
 	if (proc__threads(target->info.pid, &tids, &n) == 0) {
 		traits.threads = (uint32_t)n;
 		free(tids);
@@ -174,7 +175,7 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
 		.tls = c->tls_checked,
 		.task_layout = c->variant == LAYOUT_CLK ? "with clock" : "without clock",
 		.stgrun_ret = target->rts.stgrun_ret,
-		.rts_file = target->rts.image->base,
+		.rts_file = target->rts.image ? target->rts.image->base : "",
 		.votes = target->rts.callsites.votes,
 		.runner_up = target->rts.callsites.runner_up,
 	};

@@ -255,7 +255,7 @@ static int make_lanes(struct sweep *sw, struct target_state *tg)
 	for (size_t i = 0; i < sw->n_items; i++)
 		n += !i || sw->items[i].tid != sw->items[i - 1].tid;
 	n = MIN(n, (size_t)THREADS_MAX);
-	sw->max = MAX(LANE_MAX / n, (size_t)LANE_LEAST);
+	sw->max = MAX(LANE_MAX / MAX(n, (size_t)1), (size_t)LANE_LEAST);
 	tg->lanes = calloc(n + 1, sizeof(*tg->lanes));
 	sw->times = calloc(2 * sw->n_items + 1, sizeof(*sw->times));
 	sw->open = calloc(sw->n_items + 1, sizeof(*sw->open));

@@ -399,7 +399,7 @@ static void put_part(struct composer *c, uint32_t part, uint32_t skip)
 }
 
 /* The cost centres' path instead of, or before, the frames of the innermost Haskell thread. */
-static bool put_ccs(struct composer *c, const struct ev *ev)
+static bool put_ccs(struct composer *c, const struct ev *ev, const struct site *site)
 {
 	struct tl_stack hs = stacks__get(&c->tl->parts, ev->hs);
 	uint32_t path[MAX_PART], n, below;
@@ -415,7 +415,7 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 		put(c, path[--n]);
 	/* C code whose callers are not known: the centre has not called the function that it is in
 	 */
-	if (ev->c && (ev->flags & EV_NO_WALK))
+	if (ev->c && (ev->flags & EV_NO_WALK) && !site)
 		put(c, c->tl->marks[c->no_stack]);
 	if (c->tl->opts.stacks != TL_STACKS_BOTH)
 		return true;
@@ -427,7 +427,7 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 /* The Haskell part; the site's caller where the walk told nothing. */
 static void put_hs(struct composer *c, const struct ev *ev, const struct site *site)
 {
-	if (put_ccs(c, ev))
+	if (put_ccs(c, ev, site))
 		return;
 	if (ev->hs) {
 		/* the program counter alone: what called it is not known */
