@@ -2,7 +2,7 @@
 #
 # make             build/safescoped
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
-# make fuzz        build and run each fuzzer for FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
+# make fuzz        build and run each fuzzer, for 20 or 60 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: everything there is to test
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
@@ -24,7 +24,6 @@ BPF_CLANG ?= clang
 BPFTOOL ?= $(firstword $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bpftool; \
 	do $$t version >/dev/null 2>&1 && echo $$t; done) bpftool)
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 20
 GHC_SUITES ?= trixie sid
 VM_KERNELS ?= 6.1 6.12
 UNIT ?= *
@@ -183,7 +182,7 @@ fuzz-bins:
 endif
 
 fuzz: fuzz-bins
-	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz \
+	$(Q)tests/run fuzz \
 		$(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
 check:
@@ -192,7 +191,7 @@ check:
 			'run: sudo make check' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run
+	$(Q)tests/run
 
 check-ghc:
 	@if [ "$$(id -u)" != 0 ]; then \

@@ -406,6 +406,32 @@ static void test_gc_share_and_spin(void **state)
 	findings__free(&found);
 }
 
+static void test_gc_share_inferred(void **state)
+{
+	struct tl_lane lanes[] = {
+		LANE(1, STRETCH(0, 300, S_HASKELL, ST_HASKELL, 0, 30),
+		     STRETCH(300, 600, S_GC, ST_RTS, 0, 30),
+		     STRETCH(600, 1000, S_HASKELL, ST_HASKELL, 0, 30)),
+	};
+	struct tl_target t = {.gc = {.known = true, .inferred = true, .pause_ns = 400 * MS}};
+	struct findings found;
+
+	(void)state;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(found.n, 0);
+	findings__free(&found);
+	lanes[0].n_stretches = 2;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(the_only(&found, "gc_share")->ns, 300 * MS);
+	assert_says(&found.v[0], "took about 50 % of");
+	findings__free(&found);
+	/* the runtime was busy with other things */
+	t.gc.pause_ns = 20 * MS;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(found.n, 0);
+	findings__free(&found);
+}
+
 #define CAP(from, to, what)                                                                        \
 	{                                                                                          \
 		.start_ns = AT(from), .end_ns = AT(to), .state = (what)                            \
@@ -581,6 +607,7 @@ int main(void)
 		cmocka_unit_test(test_no_overhead),
 		cmocka_unit_test(test_capability_wait),
 		cmocka_unit_test(test_gc_share_and_spin),
+		cmocka_unit_test(test_gc_share_inferred),
 		cmocka_unit_test(test_idle_capability),
 		cmocka_unit_test(test_no_cpu),
 		cmocka_unit_test(test_bound_thread),

@@ -206,7 +206,7 @@ static int put_gap(struct cap_builder *b, uint64_t end)
  */
 static int walk(struct cap_builder *b, const struct claim *claims, size_t n)
 {
-	const struct claim *open[MAX_OVERLAP];
+	const struct claim *open[MAX_OVERLAP] = {0};
 	size_t depth = 0;
 	int err = 0;
 

@@ -280,7 +280,7 @@ static int put_gap(struct tso_builder *b, uint64_t end, enum tl_tso_state otherw
 
 static int walk(struct tso_builder *b, const struct tso_claim *claims, size_t n)
 {
-	const struct tso_claim *open[MAX_OVERLAP];
+	const struct tso_claim *open[MAX_OVERLAP] = {0};
 	size_t depth = 0;
 	int err = 0;
 
@@ -478,7 +478,7 @@ int tsos__build(struct timeline *tl, struct target_state *tg, uint64_t end, size
 		from = to;
 	}
 	free(claims);
-	if (tg->n_tso_lanes)
+	if (tg->tso_lanes && tg->n_tso_lanes)
 		qsort(tg->tso_lanes, tg->n_tso_lanes, sizeof(*tg->tso_lanes), by_running);
 	tg->pub.tso_lanes = tg->tso_lanes;
 	tg->pub.n_tso_lanes = tg->n_tso_lanes;
