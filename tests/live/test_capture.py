@@ -76,18 +76,6 @@ def test_eventlog_again(t, way):
     same(t)
 
 
-def test_eventlog_of_one_that_runs_on(t):
-    """What was read of it by the session's end is in the capture, and not what came later."""
-    joined = Joined(t, "thr_l", args=(100000,), options=("-d", "2", "--save", t.dir / "capture"),
-                    formats=",".join(FORMATS))
-    joined.target.go()
-    code = joined.session.wait()
-    check(code == 0, f"safescoped ended with {code}: {joined.session.err.seen[-5:]}")
-    code, said = replay(t, t.dir / "capture")
-    check(code == 0, f"the replay ended with {code}: {said}")
-    same(t)
-
-
 def test_by_anybody(t):
     """No root, no BPF, and from a copy somewhere else."""
     save(t, "Calls", *CALLS)
