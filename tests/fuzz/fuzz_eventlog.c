@@ -96,6 +96,7 @@ static void models_check(struct models *m, const struct eventlog *log)
 static void picture_check(struct models *m, const struct eventlog *log)
 {
 	static const char *const hide[] = {"*b*"};
+	const struct export_opts all = {.verbose = true};
 	const struct timeline_opts opts = {.start_unix_ns = 1};
 	const struct tl_log in = {.path = "log",
 				  .stats = eventlog__stats(log),
@@ -110,7 +111,7 @@ static void picture_check(struct models *m, const struct eventlog *log)
 				  .n_hide = m->window.from ? 1 : 0};
 	FILE *null = fopen("/dev/null", "w");
 	const struct tl_target *t;
-	struct timeline *tl;
+	struct timeline *tl = NULL;
 
 	check(null && !timeline__new(&opts, "0", "eventlog", &tl));
 	check(!timeline__add_log_target(tl, &in));
@@ -122,9 +123,9 @@ static void picture_check(struct models *m, const struct eventlog *log)
 		CHECK_LANE(&t->cap_lanes[i], CS_MAX);
 	for (size_t i = 0; i < t->n_tso_lanes; i++)
 		CHECK_LANE(&t->tso_lanes[i], HS_MAX);
-	check(!export_json.write(null, tl, NULL));
-	check(!export_speedscope.write(null, tl, NULL));
-	check(!export_text.write(null, tl, NULL));
+	check(!export_json.write(null, tl, &all));
+	check(!export_speedscope.write(null, tl, &all));
+	check(!export_text.write(null, tl, &all));
 	timeline__free(tl);
 	fclose(null);
 }

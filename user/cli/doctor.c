@@ -223,6 +223,24 @@ static void tell_found(struct doctor *d, struct target *target)
 			  : "not found: C code called from Haskell is told apart by registers");
 }
 
+/* A log that is joined with a session must have reached the disk by the session's end. */
+static void tell_eventlog(struct doctor *d, const char *path, const char *ghc)
+{
+	bool old = !strncmp(ghc, "8.", 2) || !strncmp(ghc, "9.0.", 4);
+
+	if (!path[0])
+		tell(d, false, OPTIONAL, "eventlog", "none; +RTS -l makes the program write one");
+	else if (old)
+		tell(d, true, OPTIONAL, "eventlog",
+		     "%s; it lags: this GHC writes a buffer when it is full; from 9.2 on "
+		     "+RTS --eventlog-flush-interval=1 writes every second",
+		     path);
+	else
+		tell(d, true, OPTIONAL, "eventlog",
+		     "%s; it lags unless the program runs with +RTS --eventlog-flush-interval=1",
+		     path);
+}
+
 static void tell_traits(struct doctor *d, struct target *target)
 {
 	struct target_traits traits;
@@ -233,8 +251,7 @@ static void tell_traits(struct doctor *d, struct target *target)
 	tell(d, true, OPTIONAL, "linking", "%s", traits.linking[0] ? traits.linking : "not known");
 	tell(d, named, OPTIONAL, "symbols", "%s%s", traits.symbols,
 	     named ? "" : "; --symbols FILE or a debug file in /usr/lib/debug brings names");
-	tell(d, traits.eventlog[0], OPTIONAL, "eventlog", "%s",
-	     traits.eventlog[0] ? traits.eventlog : "none; +RTS -l makes the program write one");
+	tell_eventlog(d, traits.eventlog, target__info(target)->ghc_version);
 }
 
 static void tell_process(struct doctor *d, const struct options *options, pid_t pid)

@@ -107,7 +107,7 @@ void logs__look(struct session *s, struct member *m)
 	const char *wanted = s->options->eventlog;
 	struct member_log *log;
 	char path[256];
-	int fd, err;
+	int fd = -1, err;
 
 	if (m->log || !m->live || m->log_looks >= MAX_LOOKS || (wanted && !strcmp(wanted, "none")))
 		return;
@@ -120,7 +120,7 @@ void logs__look(struct session *s, struct member *m)
 		if (err && m->log_looks == 1 && s->options->mode != MODE_SYSTEM)
 			err = find_by_content(m, path, sizeof(path), &fd);
 	}
-	if (err)
+	if (err || fd < 0)
 		return;
 	log = calloc(1, sizeof(*log));
 	if (!log) {

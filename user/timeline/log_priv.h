@@ -18,7 +18,7 @@ struct log_build {
 	uint32_t *node_stacks;	 /* stack of a node of `tree`; UINT32_MAX: not made yet */
 	size_t n_node_stacks;
 	uint64_t from_ns, to_ns; /* the part that is wanted, in the picture's time */
-	uint64_t merged_ns; /* capability lanes: shorter stretches were merged; 0: none were */
+	uint64_t merged_ns;	 /* capability lanes: shorter stretches were merged; 0: none were */
 	void **owned;
 	size_t n_owned, owned_cap;
 };
