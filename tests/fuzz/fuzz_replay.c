@@ -2,7 +2,7 @@
 /*
  * A capture from anybody: replayed, and written in every format. The first byte chooses between the
  * input as the whole file and the input as one block's raw bytes in a file that is right otherwise,
- * so that checksums do not keep the fuzzer out.
+ * so that checksums do not keep the fuzzer out; or as the eventlog of a process with some records.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "capture/codec.h"
+#include "cli/replay_logs.h"
 #include "export/export.h"
 
 static void put_block(FILE *file, const uint8_t *data, size_t size)
@@ -42,6 +43,63 @@ static void put_file(FILE *file, const uint8_t *data, size_t size)
 	free(json);
 }
 
+static void put_call(struct buf *block, pid_t tid, uint64_t start, uint64_t end)
+{
+	struct wire_call call = {.h = {.type = WIRE_CALL,
+				       .tgid = 7,
+				       .tid = (uint32_t)tid,
+				       .ns = end,
+				       .size = sizeof(call)},
+				 .start_ns = start};
+	const struct tl_input in = {.kind = TI_RECORD, .data = &call, .size = sizeof(call)};
+
+	call.rts.tso = 0x1000;
+	call.rts.tso_id = 1;
+	call.rts.where = WIRE_WHERE_SAFE_CALL;
+	if (code__put(block, &in))
+		abort();
+}
+
+/* A process that was seen for 1 s, and its log. */
+static void put_log(FILE *file, const uint8_t *data, size_t size)
+{
+	static const struct tl_log_join how = {.session_ns = 1000000,
+					       .observed_ns = 1000001,
+					       .now_ns = 1001000000,
+					       .now_wall_ns = 1795270033001000000};
+	const struct target_info info = {.pid = 7,
+					 .comm = "c",
+					 .exe = "",
+					 .build_id = "",
+					 .ghc_version = "9.0.2",
+					 .way = "rts_thr",
+					 .threaded = true,
+					 .capabilities = 2};
+	const struct tl_input inputs[] = {
+		{.kind = TI_LOG_BYTES, .pid = 7, .data = data, .size = size},
+		{.kind = TI_LOG,
+		 .pid = 7,
+		 .text = "l",
+		 .data = &how,
+		 .size = sizeof(how),
+		 .a = size},
+		{.kind = TI_FINISH, .a = 1001000000}};
+	const struct tl_input target = {
+		.kind = TI_TARGET, .pid = 7, .info = &info, .a = 1000000, .b = 1};
+	struct buf block;
+
+	buf__init(&block, CAPTURE_MAX_BLOCK);
+	if (code__put(&block, &target))
+		abort();
+	for (unsigned i = 0; i < 20; i++)
+		put_call(&block, 8, 2000000 + i * 50000, 2020000 + i * 50000);
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+		if (code__put(&block, &inputs[i]))
+			abort();
+	put_file(file, (const uint8_t *)block.data, block.len);
+	buf__free(&block);
+}
+
 static void write_all(const struct timeline *tl)
 {
 	static const char *const formats[] = {"speedscope", "folded", "json",
@@ -60,6 +118,8 @@ static void write_all(const struct timeline *tl)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct joined_logs logs = {.n = 0};
+	const struct replay_logs joiner = {.ctx = &logs, .join = joined_logs__join};
 	struct replay *replay;
 	char *bytes = NULL;
 	size_t len = 0;
@@ -71,7 +131,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	file = open_memstream(&bytes, &len);
 	if (!file)
 		abort();
-	if (data[0] & 1)
+	if (data[0] == 'L')
+		put_log(file, data + 1, size - 1);
+	else if (data[0] & 1)
 		put_file(file, data + 1, size - 1);
 	else
 		fwrite(data + 1, 1, size - 1, file);
@@ -79,11 +141,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	file = fmemopen(bytes, len, "r");
 	if (!file)
 		abort();
-	if (!replay__read(file, "fuzz", NULL, &replay)) {
+	if (!replay__read(file, "fuzz", &joiner, &replay)) {
 		write_all(replay__timeline(replay));
 		replay__free(replay);
 	}
 	fclose(file);
+	joined_logs__free(&logs);
 	free(bytes);
 	return 0;
 }

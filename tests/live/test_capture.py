@@ -11,6 +11,7 @@ import time
 
 from harness import SAFESCOPED, cases, check, run
 from test_calls import ALWAYS
+from test_join import ROUNDS, Joined
 
 FORMATS = ("speedscope", "chrome", "folded", "pprof", "json")
 SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "pprof": ".pb.gz", "json": ".json"}
@@ -55,15 +56,23 @@ def test_stacks_again(t):
     same(t)
 
 
-def test_eventlog_again(t):
+@cases("thr_l", "thr_p")
+def test_eventlog_again(t, way):
     """The log that the process writes is in the capture: it is gone when the capture is replayed."""
-    log = t.dir / "Calls.eventlog"
-    save(t, "Calls", *CALLS, way="thr_l", rts=("-l", f"-ol{log}"))
-    log.unlink()
-    joined = t.report().target()["eventlog"]
-    check(joined and joined["events"] > 1000, f"the session did not join the log: {joined}")
-    code, said = replay(t, t.dir / "capture")
+    joined = Joined(t, way, options=("--save", t.dir / "capture", "--lanes", "thread,capability,haskell", "-F", "499"),
+                    formats=",".join(FORMATS)).to_the_end()
+    (joined.outside / "own.eventlog").unlink()
+    code, said = replay(t, t.dir / "capture", "--lanes", "thread,capability,haskell")
     check(code == 0, f"the replay ended with {code}: {said}")
+    # What only the log tells is there to be compared.
+    again = json.loads((t.dir / "again.json").read_text())["targets"][0]
+    check(again["eventlog"]["events"] == len(joined.events), f"{again['eventlog']}, the log has {len(joined.events)} events")
+    check(again["eventlog"]["agreement"]["safe_calls"] is not None, f"{again['eventlog']}")
+    labels = {l["label"] for l in again["lanes"] if l["kind"] == "haskell"}
+    check({"caller one", "caller two", "computer"} <= labels, f"Haskell threads: {labels}")
+    trace = json.loads((t.dir / "again.trace.json").read_text())["traceEvents"]
+    marks = sum(1 for e in trace if e["ph"] in "iI" and e["name"].startswith("clock "))
+    check(marks == ROUNDS, f"{marks} marks, should be {ROUNDS}")
     same(t)
 
 

@@ -43,6 +43,15 @@ int capture__create(const char *path, uid_t owner, gid_t group, const struct tim
 		    const char *version, const char *mode, struct capture **ret_capture);
 /* A tl_tap; ctx: the capture. The first failure is printed, and ends the file there. */
 void capture__take(void *ctx, const struct tl_input *input);
+/* The bytes of eventlogs that a capture keeps at most, all logs together. */
+#define CAPTURE_MAX_LOG ((uint64_t)512 << 20)
+/*
+ * The eventlog of process `pid`, after it was joined as *how says: the first `size` bytes of `fd`,
+ * which were read (fd's position stays). If they are too many, or no longer there, the capture says
+ * that it is without them, and so does the log.
+ */
+void capture__take_log(struct capture *capture, pid_t pid, const char *path, int fd, uint64_t size,
+		       const struct tl_log_join *how);
 /* What was taken so far goes to the file. */
 void capture__flush(struct capture *capture);
 /*
@@ -57,12 +66,10 @@ void capture__abort(struct capture *capture, bool keep);
 
 struct replay;
 
-/* The bytes of a process's eventlog that a capture keeps at most, all logs together. */
-#define CAPTURE_MAX_LOG ((uint64_t)512 << 20)
-
 /*
  * How the eventlog of a process is joined, given its bytes in a file, as it was when the capture
- * was made; what *how points at lives during the call. What it makes lives until replay__free.
+ * was made; *how, whose times are below 2^62, and fd are there during the call. What it makes lives
+ * until replay__free.
  */
 struct replay_logs {
 	void *ctx;

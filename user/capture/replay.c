@@ -45,6 +45,13 @@ struct replay_target {
 	uint32_t no;
 };
 
+/* Of a log whose TI_LOG is still to come. */
+struct log_bytes {
+	int fd; /* -1: none */
+	pid_t pid;
+	uint64_t size;
+};
+
 struct replay {
 	struct timeline *tl;
 	struct header header;
@@ -57,8 +64,8 @@ struct replay {
 	size_t n_targets, targets_cap;
 	uint64_t last_ns; /* the latest time that an input told */
 	const struct replay_logs *logs;
-	int log_fd; /* the bytes of the log that comes; -1: none yet */
-	uint64_t log_bytes;
+	struct log_bytes log;
+	uint64_t log_bytes; /* of all logs */
 	bool finished;
 };
 
@@ -275,27 +282,34 @@ static int add_record(struct replay *r, const struct tl_input *in)
 	return err;
 }
 
+/* A piece that does not follow the one before is left out, and what follows it; TI_LOG finds it. */
 static int add_log_bytes(struct replay *r, const struct tl_input *in)
 {
+	struct log_bytes *log = &r->log;
 	const char *p = in->data;
 	size_t left = in->size;
 
 	if (!r->logs)
 		return 0;
-	if (in->size > CAPTURE_MAX_LOG - r->log_bytes)
+	if (!in->a) {
+		fd__close(&log->fd);
+		*log = (struct log_bytes){.fd = memfd_create("eventlog", MFD_CLOEXEC),
+					  .pid = in->pid};
+		if (log->fd < 0)
+			return -errno;
+	}
+	if (log->fd < 0 || in->pid != log->pid || in->a != log->size ||
+	    in->size > CAPTURE_MAX_LOG - r->log_bytes)
 		return -EBADMSG;
-	if (r->log_fd < 0)
-		r->log_fd = memfd_create("eventlog", MFD_CLOEXEC);
-	if (r->log_fd < 0)
-		return -errno;
 	while (left) {
-		ssize_t n = write(r->log_fd, p, left);
+		ssize_t n = write(log->fd, p, left);
 
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
 		p += n;
 		left -= (size_t)n;
 	}
+	log->size += in->size;
 	r->log_bytes += in->size;
 	return 0;
 }
@@ -303,15 +317,22 @@ static int add_log_bytes(struct replay *r, const struct tl_input *in)
 static int add_log(struct replay *r, const struct tl_input *in)
 {
 	struct tl_log_join how;
-	int err;
+	int err = -EBADMSG;
 
 	if (!r->logs)
 		return 0;
-	if (in->size != sizeof(how) || !in->text || r->log_fd < 0)
+	if (in->size != sizeof(how) || !in->text)
 		return -EBADMSG;
 	memcpy(&how, in->data, sizeof(how));
-	err = r->logs->join(r->logs->ctx, r->tl, in->pid, in->text, r->log_fd, &how);
-	fd__close(&r->log_fd);
+	if (how.session_ns > MAX_TIME || how.observed_ns > MAX_TIME || how.now_ns > MAX_TIME ||
+	    how.now_wall_ns > MAX_TIME)
+		return -EBADMSG;
+	if (r->log.fd >= 0 && in->pid == r->log.pid && in->a == r->log.size)
+		err = r->logs->join(r->logs->ctx, r->tl, in->pid, in->text, r->log.fd, &how);
+	fd__close(&r->log.fd);
+	if (err && err != -ENOMEM)
+		timeline__add_missing(r->tl, in->pid,
+				      "the eventlog: the capture does not have all of it");
 	return err;
 }
 
@@ -502,7 +523,7 @@ int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
 		log_error("no memory");
 		return -ENOMEM;
 	}
-	r->log_fd = -1;
+	r->log.fd = -1;
 	r->logs = logs;
 	err = begin(r, in, name);
 	if (err)
@@ -541,7 +562,7 @@ void replay__free(struct replay *r)
 		free(r->all[i]);
 	for (size_t i = 0; i < r->n_targets; i++)
 		free(r->targets[i]);
-	fd__close(&r->log_fd);
+	fd__close(&r->log.fd);
 	free(r->all);
 	free(r->targets);
 	strtab__free(r->strings);

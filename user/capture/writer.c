@@ -15,6 +15,8 @@
 /* A block is full from here on. */
 #define BLOCK_BYTES (256u << 10)
 #define ZSTD_LEVEL  3
+/* A log's bytes come in pieces of this, a block each. */
+#define LOG_PIECE ((uint64_t)1 << 20)
 
 struct capture {
 	char *path, *partial;
@@ -25,6 +27,7 @@ struct capture {
 	size_t stored_cap;
 	ZSTD_CCtx *zstd;
 	uint64_t blocks, bytes;
+	uint64_t log_bytes; /* of eventlogs */
 };
 
 /* ── bytes ───────────────────────────────────────────────────────────────────────────────── */
@@ -104,6 +107,60 @@ void capture__take(void *ctx, const struct tl_input *input)
 	}
 	if (c->raw.len >= BLOCK_BYTES)
 		capture__flush(c);
+}
+
+static int take_log_bytes(struct capture *c, pid_t pid, int fd, uint64_t size)
+{
+	struct tl_input piece = {.kind = TI_LOG_BYTES, .pid = pid};
+	void *bytes;
+	int err = 0;
+
+	if (size > CAPTURE_MAX_LOG - c->log_bytes)
+		return -EFBIG;
+	bytes = malloc(LOG_PIECE);
+	if (!bytes)
+		return -ENOMEM;
+	c->log_bytes += size;
+	while (piece.a < size && !c->err) {
+		ssize_t n = pread(fd, bytes, MIN(LOG_PIECE, size - piece.a), (off_t)piece.a);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			err = n ? -errno : -ENODATA;
+			break;
+		}
+		piece.data = bytes;
+		piece.size = (size_t)n;
+		capture__take(c, &piece);
+		piece.a += (uint64_t)n;
+	}
+	free(bytes);
+	return err;
+}
+
+void capture__take_log(struct capture *c, pid_t pid, const char *path, int fd, uint64_t size,
+		       const struct tl_log_join *how)
+{
+	const struct tl_input missing = {
+		.kind = TI_MISSING, .pid = pid, .text = "the eventlog: it is not in the capture"};
+	const struct tl_input log = {.kind = TI_LOG,
+				     .pid = pid,
+				     .text = path,
+				     .data = how,
+				     .size = sizeof(*how),
+				     .a = size};
+	int err = take_log_bytes(c, pid, fd, size);
+
+	if (err) {
+		log_warn("%s: %s; a replay of the capture will be without it", path,
+			 err == -EFBIG	   ? "too large for the capture"
+			 : err == -ENODATA ? "became shorter while it was kept"
+					   : strerror(-err));
+		capture__take(c, &missing);
+		return;
+	}
+	capture__take(c, &log);
 }
 
 /* ── the file ────────────────────────────────────────────────────────────────────────────── */

@@ -122,6 +122,21 @@ void log_models__free(struct log_models *m)
 	memset(m, 0, sizeof(*m));
 }
 
+int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost)
+{
+	const struct eventlog_stats *stats = eventlog__stats(m->log);
+	int err = eventlog__open_fd(m->log, fd);
+
+	if (!err)
+		err = eventlog__poll(m->log);
+	*ret_lost = stats->lost_bytes;
+	if (!err)
+		err = eventlog__finish(m->log);
+	if (!live)
+		*ret_lost = stats->lost_bytes;
+	return err ? err : log_models__finish(m);
+}
+
 int log_models__finish(struct log_models *m)
 {
 	uint64_t end = eventlog__stats(m->log)->last_time;

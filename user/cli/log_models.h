@@ -29,6 +29,11 @@ int log_models__new(struct log_models *m, const struct options *options);
 /* The same for the part of a log from how->session_ns on. */
 int log_models__new_joined(struct log_models *m, const struct tl_log_join *how);
 void log_models__free(struct log_models *m);
+/*
+ * Reads all of a joined log's file, and finishes. *ret_lost: the damaged bytes; what a program that
+ * is `live` is just writing, at the end, is none.
+ */
+int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost);
 /* After the reading. */
 int log_models__finish(struct log_models *m);
 /* What the timeline takes; the rest of *ret_log is left as it is. */

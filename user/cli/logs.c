@@ -17,10 +17,9 @@
 #include "log_models.h"
 #include "session_priv.h"
 
-#define SUFFIX	   ".eventlog"
-#define MAX_FDS	   4096
-#define KEEP_BYTES ((uint64_t)1 << 20)
-#define MAX_LOOKS  5 /* one that begins later than that was begun by the program itself */
+#define SUFFIX	  ".eventlog"
+#define MAX_FDS	  4096
+#define MAX_LOOKS 5 /* one that begins later than that was begun by the program itself */
 
 struct member_log {
 	int fd;
@@ -136,23 +135,6 @@ void logs__look(struct session *s, struct member *m)
 
 /* ── reading it ──────────────────────────────────────────────────────────────────────────── */
 
-static int read_all(struct member *m, uint64_t *ret_lost)
-{
-	struct member_log *log = m->log;
-	struct log_models *models = &log->models;
-	int err = eventlog__open_fd(models->log, log->fd);
-
-	if (!err)
-		err = eventlog__poll(models->log);
-	/* What a running program is just writing looks damaged at its end, and is not. */
-	*ret_lost = eventlog__stats(models->log)->lost_bytes;
-	if (!err)
-		err = eventlog__finish(models->log);
-	if (!m->live)
-		*ret_lost = eventlog__stats(models->log)->lost_bytes;
-	return err ? err : log_models__finish(models);
-}
-
 static void tell(struct session *s, struct member *m, uint64_t lost)
 {
 	uint64_t dropped = log_models__dropped(&m->log->models);
@@ -163,39 +145,6 @@ static void tell(struct session *s, struct member *m, uint64_t lost)
 		timeline__set_lost(s->tl, m->pid, "eventlog_beyond_the_memory_limit", dropped);
 	if (lost || dropped)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
-}
-
-/* The bytes that were read go into the capture: models cannot. */
-static void keep(struct session *s, struct member *m, const struct tl_log_join *how)
-{
-	uint64_t size = eventlog__stats(m->log->models.log)->bytes_in;
-	struct tl_input piece = {.kind = TI_LOG_BYTES, .pid = m->pid};
-	const struct tl_input log = {.kind = TI_LOG,
-				     .pid = m->pid,
-				     .text = m->log->path,
-				     .data = how,
-				     .size = sizeof(*how)};
-	void *bytes;
-
-	if (!s->capture)
-		return;
-	if (size > CAPTURE_MAX_LOG) {
-		log_warn("%s: too large for the capture: a replay will be without it",
-			 m->log->path);
-		return;
-	}
-	bytes = malloc(KEEP_BYTES);
-	for (uint64_t at = 0; bytes && at < size; at += piece.size) {
-		ssize_t n = pread(m->log->fd, bytes, MIN(KEEP_BYTES, size - at), (off_t)at);
-
-		if (n <= 0)
-			break;
-		piece.data = bytes;
-		piece.size = (size_t)n;
-		capture__take(s->capture, &piece);
-	}
-	free(bytes);
-	capture__take(s->capture, &log);
 }
 
 static int join(struct session *s, struct member *m)
@@ -212,7 +161,7 @@ static int join(struct session *s, struct member *m)
 	if (err)
 		return err;
 	log->read = true;
-	err = read_all(m, &lost);
+	err = log_models__read(&log->models, log->fd, m->live, &lost);
 	if (err)
 		return err;
 	if (!log->models.guessed) {
@@ -225,7 +174,9 @@ static int join(struct session *s, struct member *m)
 	err = timeline__join_log(s->tl, m->pid, &in);
 	if (err)
 		return err;
-	keep(s, m, &how);
+	if (s->capture)
+		capture__take_log(s->capture, m->pid, log->path, log->fd,
+				  eventlog__stats(log->models.log)->bytes_in, &how);
 	tell(s, m, lost);
 	return 0;
 }

@@ -12,8 +12,8 @@
 
 #include "base/base.h"
 #include "capture/capture.h"
-#include "log_models.h"
 #include "output.h"
+#include "replay_logs.h"
 
 static int open_capture(const char *path, FILE **ret_in)
 {
@@ -35,57 +35,6 @@ static int open_capture(const char *path, FILE **ret_in)
 		  err == -EINVAL ? "it is no regular file" : strerror(-err));
 	fd__close(&fd);
 	return err;
-}
-
-/* ── eventlogs ───────────────────────────────────────────────────────────────────────────── */
-
-#define MAX_LOGS 65536
-
-struct logs {
-	struct log_models **v; /* each may not move */
-	size_t n, cap;
-};
-
-static int join(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
-		const struct tl_log_join *how)
-{
-	struct logs *logs = ctx;
-	struct tl_log in = {.path = path, .observed_ns = how->observed_ns};
-	struct log_models *m;
-	int err = array__reserve((void **)&logs->v, &logs->cap, logs->n + 1, MAX_LOGS,
-				 sizeof(struct log_models *));
-
-	if (err)
-		return err;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	err = log_models__new_joined(m, how);
-	if (err) {
-		free(m);
-		return err;
-	}
-	logs->v[logs->n++] = m;
-	err = eventlog__open_fd(m->log, fd);
-	if (!err)
-		err = eventlog__poll(m->log);
-	if (!err)
-		err = eventlog__finish(m->log);
-	if (!err)
-		err = log_models__finish(m);
-	if (err)
-		return err;
-	log_models__tell(m, &in);
-	return timeline__join_log(tl, pid, &in);
-}
-
-static void free_logs(struct logs *logs)
-{
-	for (size_t i = 0; i < logs->n; i++) {
-		log_models__free(logs->v[i]);
-		free(logs->v[i]);
-	}
-	free(logs->v);
 }
 
 /* ── the mode ────────────────────────────────────────────────────────────────────────────── */
@@ -111,8 +60,8 @@ static int write_outputs(const struct options *options, const struct timeline *t
 
 int replay_mode__run(const struct options *options)
 {
-	struct logs logs = {.n = 0};
-	const struct replay_logs joiner = {.ctx = &logs, .join = join};
+	struct joined_logs logs = {.n = 0};
+	const struct replay_logs joiner = {.ctx = &logs, .join = joined_logs__join};
 	struct replay *replay;
 	FILE *in;
 	int code, err;
@@ -124,7 +73,7 @@ int replay_mode__run(const struct options *options)
 	err = replay__read(in, options->replay, &joiner, &replay);
 	fclose(in);
 	if (err) {
-		free_logs(&logs);
+		joined_logs__free(&logs);
 		return EXIT_FAILED;
 	}
 	if (!replay__notes(replay)->complete)
@@ -133,6 +82,6 @@ int replay_mode__run(const struct options *options)
 		log_warn("%s: is damaged: what could not be read is left out", options->replay);
 	code = write_outputs(options, replay__timeline(replay));
 	replay__free(replay);
-	free_logs(&logs);
+	joined_logs__free(&logs);
 	return code;
 }

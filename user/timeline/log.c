@@ -55,7 +55,8 @@ int elog__missing(struct timeline *tl, struct target_state *tg, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return timeline__add_missing(tl, tg->pub.pid, text);
+	/* no input: it follows from the log */
+	return input__add_missing(tl, tg->pub.pid, text);
 }
 
 /* ── which process it was ────────────────────────────────────────────────────────────────── */

@@ -174,7 +174,7 @@ static int put(struct sweep *sw, struct tl_lane *lane, uint64_t start, uint64_t 
 		return 0;
 	}
 	/* Past the limit the lane goes on in what it has. */
-	if (sw->n == sw->max) {
+	if (last && sw->n == sw->max) {
 		last->end_ns = end;
 		last->exact = 0;
 		lane->coarse = true;

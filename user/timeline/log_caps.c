@@ -93,7 +93,7 @@ static void make_room(struct cap_builder *c)
 	uint64_t span = c->v[c->n - 1].end_ns - c->v[0].start_ns;
 
 	if (!c->quantum)
-		c->quantum = MAX(span / c->max, 2u);
+		c->quantum = MAX(span / MAX(c->max, (size_t)1), 2u);
 	while (c->n > c->max / 2) {
 		c->quantum *= 4;
 		merge(c);

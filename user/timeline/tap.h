@@ -8,8 +8,9 @@
  *  1. give it a number at the end of enum tl_input_kind, and say which fields it uses;
  *  2. tell it in inputs.c, after it was taken (an answer: where it was given);
  *  3. put it in again in user/capture/replay.c (apply());
- *     (an input that is made of a file, as a log's models are: the file's bytes and how they were
- * read);
+ *     (one that is made of a file, as a log's models are: who reads the file tells its bytes, in
+ *     pieces, and what else the result depends on, the clocks too; at the replay the same code
+ *     reads them again: capture__take_log, struct replay_logs);
  *  4. only if it brings a struct with pointers that no field of struct tl_input has yet: a field,
  * and its members in user/capture/codec.c.
  */
@@ -40,8 +41,8 @@ enum tl_input_kind {
 	TI_SITE = 16, /* a: the address; site */
 	TI_CCS = 17,  /* a: the address; ccs */
 	/* told by who joins a process's eventlog: what was read of the file, in pieces, and how */
-	TI_LOG_BYTES = 18,     /* pid, data */
-	TI_LOG = 19,	       /* pid, text: its path, data: struct tl_log_join */
+	TI_LOG_BYTES = 18,     /* pid, data; a: how many bytes of it came before */
+	TI_LOG = 19,	       /* pid, text: its path, data: struct tl_log_join; a: its bytes */
 	TI_FORGET_TARGET = 20, /* pid */
 	TI_MAX,
 };
