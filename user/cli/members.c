@@ -274,8 +274,10 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	enum target_verdict verdict = TARGET_NOT_READY;
 	int err = target__complete(m->target, now >= m->give_up_ns, &verdict);
 
-	/* a machine that is busy, not a runtime that is wrong */
-	if (err == -ETIMEDOUT && now < m->give_up_ns)
+	/* A machine that is busy, not a runtime that is wrong; or a process that is about to end:
+	 * its memory goes before its pidfd tells.
+	 */
+	if ((err == -ETIMEDOUT || err == -ESRCH) && now < m->give_up_ns)
 		err = 0;
 	if (err || (verdict != TARGET_OK && now >= m->give_up_ns)) {
 		/* one that has ended is told by its pidfd */
