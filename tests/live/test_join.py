@@ -47,7 +47,7 @@ class Joined:
         return self
 
 
-def check_clock(joined):
+def check_clock(joined, rounds=ROUNDS):
     """The program's own clock, as its markers have it, against the log's times and the offset."""
     off = []
     for e in joined.events:
@@ -55,7 +55,7 @@ def check_clock(joined):
             # The event comes after the clock was read, and later still where the thread lost its CPU.
             off.append(e.time + joined.log["offset_ns"] - int(e.data[6:]))
     off.sort()
-    check(len(off) == ROUNDS, f"{len(off)} markers, should be {ROUNDS}")
+    check(len(off) == rounds, f"{len(off)} markers, should be {rounds}")
     middle = off[len(off) // 4]
     check(abs(middle) < CLOCK_NS, f"the clock is off by {middle} ns")
     check(joined.log["offset_error_ns"] < CLOCK_NS, f"offset_error_ns is {joined.log['offset_error_ns']}")
@@ -77,6 +77,14 @@ def test_clock_and_agreement(t, way):
     counted = sum(c["calls"] for c in target["safe_calls"])
     check(counted >= 3 * 2 * ROUNDS, f"{counted} safe calls")
     check(counted <= stops, f"{counted} safe calls, the log has {stops}")
+
+
+def test_clock_by_many_calls(t):
+    """Thousands of calls within what the wall clock may be off by."""
+    joined = Joined(t, "thr_l", args=(3000,)).to_the_end()
+    check_clock(joined, 3000)
+    agreement = joined.log["agreement"]
+    check(agreement["safe_calls"] is not None and agreement["safe_calls"] >= AGREE, f"safe calls: {agreement}")
 
 
 def test_marks_are_on_the_time_axis(t):

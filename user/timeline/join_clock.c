@@ -7,13 +7,18 @@
  */
 #include "log_priv.h"
 
-#define GUESS_OFF_NS   100000000LL /* so far may the guess by the wall clock be off */
 #define VOTES_MAX      (1U << 18)
 #define SOURCE_MAX     4096  /* events of ours that vote */
-#define PAIRS_MAX      16    /* votes of one of them */
+#define PAIRS_MAX      64    /* votes of one of them */
 #define AGREEMENT_NS   20000 /* votes so near to each other mean the same */
 #define LEAST_ERROR_NS 1000  /* the probe comes some hundred ns before the log's event */
 #define ENOUGH	       8
+
+/*
+ * So far may the guess by the wall clock be off: little, as a rule. Nearby first, since a program
+ * that calls often has more calls in the whole range than can vote.
+ */
+static const int64_t ranges[] = {100000, 1000000, 10000000, 100000000};
 
 struct votes {
 	int64_t *v;
@@ -33,9 +38,14 @@ static void vote(struct votes *votes, int64_t offset)
 		votes->v[votes->n++] = offset;
 }
 
-/* The votes' densest place: its middle, and the spread there. False: they do not agree. */
-static bool count(struct votes *votes, size_t voters, int64_t *ret_offset, uint64_t *ret_error)
+/*
+ * The votes' densest place: its middle, and the spread there. False: they do not agree, or hardly
+ * more than votes that are spread over the whole range would.
+ */
+static bool count(struct votes *votes, size_t voters, int64_t range, int64_t *ret_offset,
+		  uint64_t *ret_error)
 {
+	uint64_t by_chance = votes->n * (uint64_t)AGREEMENT_NS / (2 * (uint64_t)range);
 	size_t best = 0, best_n = 0, to = 0;
 	int64_t middle;
 	uint64_t error;
@@ -49,7 +59,7 @@ static bool count(struct votes *votes, size_t voters, int64_t *ret_offset, uint6
 			best_n = to - from;
 		}
 	}
-	if (best_n < ENOUGH || best_n < voters / 4)
+	if (best_n < ENOUGH || best_n < voters / 4 || best_n < 2 * by_chance)
 		return false;
 	middle = votes->v[best + best_n / 2];
 	error = (uint64_t)MAX(middle - votes->v[best + best_n / 10],
@@ -71,7 +81,7 @@ static int64_t guess_of(const struct join *j, uint64_t ns)
 }
 
 /* suspendThread's entry, and the STOP_THREAD event in it. */
-static size_t by_calls(const struct join *j, struct votes *votes)
+static size_t by_calls(const struct join *j, int64_t range, struct votes *votes)
 {
 	const struct target_state *tg = j->tg;
 	size_t voters = 0;
@@ -83,11 +93,11 @@ static size_t by_calls(const struct join *j, struct votes *votes)
 
 		if (!f->tso || around < 0)
 			continue;
-		at = join__first_call(j, f->tso, (uint64_t)MAX(around - GUESS_OFF_NS, (int64_t)0));
+		at = join__first_call(j, f->tso, (uint64_t)MAX(around - range, (int64_t)0));
 		for (; at < j->n_calls && pairs < PAIRS_MAX; at++) {
 			const struct el_match_call *c = &j->calls[at];
 
-			if (c->thread != f->tso || (int64_t)c->start > around + GUESS_OFF_NS)
+			if (c->thread != f->tso || (int64_t)c->start > around + range)
 				break;
 			/* RUN_THREAD comes after resumeThread's entry. */
 			if (c->end - c->start + AGREEMENT_NS < f->end_ns - f->start_ns)
@@ -100,7 +110,7 @@ static size_t by_calls(const struct join *j, struct votes *votes)
 	return voters;
 }
 
-static size_t by_gcs(const struct join *j, struct votes *votes)
+static size_t by_gcs(const struct join *j, int64_t range, struct votes *votes)
 {
 	const struct target_state *tg = j->tg;
 	const struct el_match *m = j->b->in.match;
@@ -111,18 +121,18 @@ static size_t by_gcs(const struct join *j, struct votes *votes)
 		uint64_t work = tg->gcs[i].work ? tg->gcs[i].work : tg->gcs[i].start;
 		int64_t around = guess_of(j, work);
 
-		while (at < n && (int64_t)gcs[at] < around - GUESS_OFF_NS)
+		while (at < n && (int64_t)gcs[at] < around - range)
 			at++;
-		voters += at < n && (int64_t)gcs[at] <= around + GUESS_OFF_NS;
+		voters += at < n && (int64_t)gcs[at] <= around + range;
 		for (size_t k = at; k < n && k < at + PAIRS_MAX; k++)
-			if ((int64_t)gcs[k] <= around + GUESS_OFF_NS)
+			if ((int64_t)gcs[k] <= around + range)
 				vote(votes, (int64_t)work - (int64_t)gcs[k]);
 	}
 	return voters;
 }
 
 /* They come at equal steps: only those that the guess has within half a step can be the same. */
-static size_t by_ticks(const struct join *j, struct votes *votes)
+static size_t by_ticks(const struct join *j, int64_t range, struct votes *votes)
 {
 	const struct target_state *tg = j->tg;
 	const struct el_match *m = j->b->in.match;
@@ -132,6 +142,7 @@ static size_t by_ticks(const struct join *j, struct votes *votes)
 
 	if (!half)
 		half = 5000000;
+	half = MIN(half, range);
 	for (size_t i = 0; i < tg->n_tick_notes && voters < SOURCE_MAX; i++) {
 		int64_t around = guess_of(j, tg->tick_notes[i].ns);
 
@@ -149,22 +160,25 @@ static size_t by_ticks(const struct join *j, struct votes *votes)
 
 int join__clock(struct join *j)
 {
-	static size_t (*const sources[])(const struct join *, struct votes *) = {by_calls, by_gcs,
-										 by_ticks};
+	static size_t (*const sources[])(const struct join *, int64_t,
+					 struct votes *) = {by_calls, by_gcs, by_ticks};
 	struct votes votes = {.v = calloc(VOTES_MAX, sizeof(int64_t))};
+	bool found = false;
 
 	if (!votes.v)
 		return -ENOMEM;
 	j->b->in.offset_error_ns = UINT64_MAX;
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+	for (size_t i = 0; !found && i < ARRAY_SIZE(sources) * ARRAY_SIZE(ranges); i++) {
+		size_t source = i / ARRAY_SIZE(ranges);
+		int64_t range = ranges[i % ARRAY_SIZE(ranges)];
 		size_t voters;
 
-		if (sources[i] == by_ticks && !j->b->in.profile)
+		if (sources[source] == by_ticks && !j->b->in.profile)
 			continue;
 		votes.n = 0;
-		voters = sources[i](j, &votes);
-		if (count(&votes, voters, &j->b->in.offset_ns, &j->b->in.offset_error_ns))
-			break;
+		voters = sources[source](j, range, &votes);
+		found = count(&votes, voters, range, &j->b->in.offset_ns,
+			      &j->b->in.offset_error_ns);
 	}
 	free(votes.v);
 	return 0;
