@@ -108,6 +108,9 @@ static void record(struct kit *kit, unsigned rounds, bool finish)
 	assert_int_equal(
 		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
 	timeline__set_tap(kit->tl, capture__take, capture);
+	/* what is told of a target is by its number, and one that is forgotten has had one */
+	kit_add(kit, PID, T0);
+	assert_int_equal(timeline__forget_target(kit->tl, PID), 0);
 	kit_add(kit, PID, T0);
 	put_session(kit, rounds);
 	if (finish) {

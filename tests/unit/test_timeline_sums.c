@@ -319,6 +319,32 @@ static void test_quality(void **state)
 	timeline__free(kit.tl);
 }
 
+/* One that was none leaves nothing, and what comes after it with the same pid is not mixed up. */
+static void test_forget(void **state)
+{
+	struct timeline_opts opts = {.frequency_hz = 999};
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	assert_int_equal(timeline__forget_target(kit.tl, 1), -ENOENT);
+	assert_int_equal(timeline__forget_target(kit.tl, PID), 0);
+	assert_int_equal(timeline__forget_target(kit.tl, PID), -ENOENT);
+	assert_int_equal(timeline__n_targets(kit.tl), 0);
+	kit_add(&kit, PID, T0);
+	rec_head(&r, WIRE_TICK, 7, T0 + 1, sizeof(r.tick));
+	r.tick.enabled = 4;
+	put(&kit, &r);
+	assert_int_equal(timeline__forget_target(kit.tl, PID), -EBUSY);
+	t = finish(&kit);
+	assert_int_equal(t->ticks, 1);
+	assert_int_equal(timeline__n_targets(kit.tl), 1);
+	assert_int_equal(timeline__forget_target(kit.tl, PID), -EINVAL);
+	timeline__free(kit.tl);
+}
+
 static void test_session(void **state)
 {
 	struct timeline_opts opts = {.frequency_hz = 999};
@@ -641,9 +667,9 @@ int main(void)
 		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_unsafe_calls), cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_session),
-		cmocka_unit_test(test_record_limit), cmocka_unit_test(test_stack_limit),
-		cmocka_unit_test(test_folding),	     cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_forget),	     cmocka_unit_test(test_record_limit),
+		cmocka_unit_test(test_stack_limit),  cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

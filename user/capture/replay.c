@@ -372,6 +372,8 @@ static int apply(struct replay *r, const struct tl_input *in)
 		return 0;
 	case TI_END_TARGET:
 		return in->text ? timeline__end_target(r->tl, in->pid, in->text, in->a) : -EBADMSG;
+	case TI_FORGET_TARGET:
+		return timeline__forget_target(r->tl, in->pid);
 	case TI_FINISH:
 		r->finished = true;
 		return timeline__finish(r->tl, in->a);

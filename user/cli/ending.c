@@ -46,6 +46,8 @@ static void tell_losses(struct session *s)
 	for (size_t k = 0; k < s->n_members; k++) {
 		pid_t pid = s->members[k].pid;
 
+		if (s->members[k].forgotten)
+			continue;
 		for (int i = 0; i < WIRE_CNT_MAX; i++) {
 			const char *name = kernel__loss_name((enum wire_counter)i);
 			uint64_t n = name ? kernel__counter(s->kernel, (enum wire_counter)i) : 0;
@@ -79,7 +81,8 @@ static void tell_inferred(struct session *s)
 		 "from wake-ups",
 		 (unsigned long long)n);
 	for (size_t i = 0; i < s->n_members; i++)
-		timeline__add_missing(s->tl, s->members[i].pid, text);
+		if (!s->members[i].forgotten)
+			timeline__add_missing(s->tl, s->members[i].pid, text);
 }
 
 static uint64_t cpu_ns(const struct rusage *r)
@@ -112,6 +115,8 @@ static void tell_cost(struct session *s, uint64_t now)
 		struct kernel_cost k;
 		struct tl_cost cost;
 
+		if (s->members[i].forgotten)
+			continue;
 		kernel__cost(s->kernel, pid, now, &k);
 		if (ended->bpf_known || ended->observed_ns) {
 			k.probe_hits = ended->probe_hits;

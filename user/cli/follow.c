@@ -76,6 +76,30 @@ static void name_program(pid_t pid, struct wire_proc_new *program)
 	program->dev = major(st.st_dev) << 20 | minor(st.st_dev);
 }
 
+/*
+ * Whether what was looked at is the program that the record tells of: an exec may have come in
+ * between, and what the one program has says nothing of the other. Asked after the look.
+ */
+static bool is_program(pid_t pid, const struct wire_proc_new *rec)
+{
+	char path[64], comm[sizeof(rec->comm) + 1] = "";
+	struct wire_proc_new now = {};
+	FILE *in;
+
+	name_program(pid, &now);
+	if (now.dev == rec->dev)
+		return now.ino == rec->ino;
+	/* stat() and the kernel may tell of different devices */
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	in = fopen(path, "re");
+	if (!in)
+		return false;
+	if (fgets(comm, sizeof(comm), in))
+		comm[strcspn(comm, "\n")] = '\0';
+	fclose(in);
+	return strncmp(comm, rec->comm, sizeof(rec->comm)) == 0;
+}
+
 /* Attaches the process if it is one to be profiled. -EAGAIN: too early to tell. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
@@ -124,10 +148,13 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	err = members__add(s, target, verdict == TARGET_OK, &m);
 	if (err)
 		return err;
-	if (rec)
+	if (rec) {
 		m->program = *rec;
-	else if (!target__info(target)->dynamic_rts)
+		if (!is_program(pid, rec))
+			m->program.ino = 0;
+	} else if (!target__info(target)->dynamic_rts) {
 		name_program(pid, &m->program);
+	}
 	return members__attach(s, m, armed);
 }
 

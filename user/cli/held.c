@@ -33,6 +33,12 @@ bool held__take(struct session *s, const void *record, size_t size)
 	return false;
 }
 
+void held__drop(struct member *m)
+{
+	m->held_over = true;
+	buf__free(&m->held);
+}
+
 void held__give(struct session *s, struct member *m)
 {
 	struct buf held = m->held;

@@ -299,6 +299,12 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 		return;
 	}
 	err = kernel__update(s->kernel, info);
+	/* What was confirmed is the program of an exec that took its entry away: that is told next.
+	 */
+	if (err == -ENOENT && now < m->give_up_ns && target__alive(m->target)) {
+		m->retry_ns = time__monotonic_ns() + COMPLETE_FIRST_NS;
+		return;
+	}
 	if (err)
 		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
 	timeline__update_target(s->tl, info);
@@ -334,15 +340,12 @@ uint64_t members__next_due(const struct session *s)
 
 /* ── ending ──────────────────────────────────────────────────────────────────────────────── */
 
-void members__end(struct session *s, struct member *m, const char *how, uint64_t at_ns)
+/* Nothing more comes of it; the kernel's part of it goes. */
+static void leave(struct session *s, struct member *m, uint64_t at_ns)
 {
-	if (!m->live)
-		return;
-	held__give(s, m);
 	m->live = false;
 	s->n_live--;
 	s->n_starting -= !m->ready;
-	timeline__end_target(s->tl, m->pid, how, at_ns);
 	if (s->options->mode == MODE_PID)
 		return;
 	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
@@ -353,6 +356,38 @@ void members__end(struct session *s, struct member *m, const char *how, uint64_t
 		s->gone[s->n_gone++] = m->pid;
 	else if (!s->record_err)
 		s->record_err = -ENOMEM;
+}
+
+void members__end(struct session *s, struct member *m, const char *how, uint64_t at_ns)
+{
+	if (!m->live)
+		return;
+	held__give(s, m);
+	timeline__end_target(s->tl, m->pid, how, at_ns);
+	leave(s, m, at_ns);
+}
+
+/*
+ * An exec changes what /proc shows some time before the kernel tells of it (fs/exec.c,
+ * begin_new_exec() and exec_binprm()): who looks in between has found the new program, and then
+ * learns that the process runs another one. No instruction of that program has run by then, so that
+ * its runtime was not initialised, and no probe was hit.
+ */
+bool members__forget(struct session *s, struct member *m)
+{
+	uint64_t now = time__monotonic_ns();
+	struct kernel_cost cost;
+
+	if (m->ready || m->held_over)
+		return false;
+	kernel__cost(s->kernel, m->pid, now, &cost);
+	if (cost.probe_hits || timeline__forget_target(s->tl, m->pid))
+		return false;
+	log_debug("pid %d: was looked at in the midst of its exec", m->pid);
+	held__drop(m);
+	m->forgotten = true;
+	leave(s, m, now);
+	return true;
 }
 
 static bool is_gone(void *ctx, uint32_t tgid)

@@ -246,6 +246,8 @@ int session__on_record(void *ctx, const void *record, size_t size)
 		return 0;
 	if (h->type == WIRE_EXEC) {
 		m = members__find_live(s, (pid_t)h->tgid);
+		if (m && members__forget(s, m))
+			return 0;
 		if (m)
 			held__give(s, m);
 	}

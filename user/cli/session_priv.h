@@ -27,6 +27,7 @@ struct member {
 	uint64_t probed_ns;	 /* when the probes were on */
 	bool live;		 /* attached, and not seen to end */
 	bool ready;		 /* its layout is confirmed */
+	bool forgotten;		 /* it was none: nothing of it is in the timeline */
 	struct kernel_cost cost; /* of one that has ended and is detached */
 	/* until it is ready */
 	uint64_t retry_ns, give_up_ns;
@@ -99,6 +100,11 @@ int members__attach(struct session *s, struct member *m, bool armed);
 struct member *members__find_live(struct session *s, pid_t pid);
 /* It is no target any more: "exited", "exec". */
 void members__end(struct session *s, struct member *m, const char *how, uint64_t at_ns);
+/*
+ * It runs another program: true if its life so far was none, and it is forgotten. Else it is to be
+ * ended.
+ */
+bool members__forget(struct session *s, struct member *m);
 /* Looks again at those whose runtime was not initialised. */
 void members__complete(struct session *s, uint64_t now);
 /* When the next of them is due; 0: none. */
@@ -143,6 +149,7 @@ void mapped__drain(struct session *s, uint64_t now);
 bool held__take(struct session *s, const void *record, size_t size);
 /* Gives on what is held of the member; from now on nothing is. */
 void held__give(struct session *s, struct member *m);
+void held__drop(struct member *m);
 
 /* ── ending.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -26,6 +26,7 @@ const char *tl_input__name(enum tl_input_kind kind)
 		[TI_CCS] = "ccs",
 		[TI_LOG_BYTES] = "log_bytes",
 		[TI_LOG] = "log",
+		[TI_FORGET_TARGET] = "forget_target",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";
@@ -197,6 +198,14 @@ int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64
 	struct tl_input input = {.kind = TI_END_TARGET, .pid = pid, .text = end, .a = at_ns};
 
 	return told(tl, input__end_target(tl, pid, end, at_ns), &input);
+}
+
+int timeline__forget_target(struct timeline *tl, pid_t pid)
+{
+	struct tl_input input = {.kind = TI_FORGET_TARGET, .pid = pid};
+	int err = input__forget_target(tl, pid);
+
+	return err ? err : told(tl, 0, &input);
 }
 
 int timeline__finish(struct timeline *tl, uint64_t end_ns)

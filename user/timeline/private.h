@@ -374,6 +374,7 @@ struct timeline {
 	uint32_t state_frames[ST_MAX];
 	struct target_state **targets;
 	size_t n_targets, targets_cap;
+	uint32_t n_added; /* targets that were ever added */
 	size_t n_records;
 	size_t fold_at; /* make room when so many are kept */
 	tl_tap tap;
@@ -606,6 +607,7 @@ int input__set_lost_share(struct timeline *tl, pid_t pid, double share);
 int input__add_missing(struct timeline *tl, pid_t pid, const char *text);
 void input__set_exit_code(struct timeline *tl, int exit_code);
 int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns);
+int input__forget_target(struct timeline *tl, pid_t pid);
 int input__finish(struct timeline *tl, uint64_t end_ns);
 
 /* Questions to a target's namer. */

@@ -41,8 +41,9 @@ enum tl_input_kind {
 	TI_SITE = 16, /* a: the address; site */
 	TI_CCS = 17,  /* a: the address; ccs */
 	/* told by who joins a process's eventlog: what was read of the file, in pieces, and how */
-	TI_LOG_BYTES = 18, /* pid, data; a: how many bytes of it came before */
-	TI_LOG = 19,	   /* pid, text: its path, data: struct tl_log_join; a: its bytes */
+	TI_LOG_BYTES = 18,     /* pid, data; a: how many bytes of it came before */
+	TI_LOG = 19,	       /* pid, text: its path, data: struct tl_log_join; a: its bytes */
+	TI_FORGET_TARGET = 20, /* pid */
 	TI_MAX,
 };
 

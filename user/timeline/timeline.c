@@ -265,7 +265,7 @@ int input__add_target(struct timeline *tl, const struct target_info *info,
 	tg->gc_end_addr = info->gc_end.found ? info->gc_end.addr : 0;
 	tg->pub.attach_ns = attach_ns;
 	tg->pub.attach_took_ns = attach_took_ns;
-	tg->no = (uint32_t)tl->n_targets;
+	tg->no = tl->n_added++;
 	tl->targets[tl->n_targets++] = tg;
 	return 0;
 }
@@ -383,6 +383,25 @@ int input__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t 
 	tg->ended = true;
 	tg->end_ns = at_ns;
 	tg->pub.end = tl__string(tl, end);
+	return 0;
+}
+
+int input__forget_target(struct timeline *tl, pid_t pid)
+{
+	struct target_state *tg = tl__find(tl, pid);
+	size_t i = 0;
+
+	if (tl->finished)
+		return -EINVAL;
+	if (!tg)
+		return -ENOENT;
+	if (tg->n_threads || tg->counters || tg->pub.ticks || tg->log)
+		return -EBUSY;
+	while (tl->targets[i] != tg)
+		i++;
+	tl->n_targets--;
+	memmove(&tl->targets[i], &tl->targets[i + 1], (tl->n_targets - i) * sizeof(*tl->targets));
+	free_target(tg);
 	return 0;
 }
 

@@ -126,6 +126,11 @@ int timeline__add_missing(struct timeline *tl, pid_t pid, const char *text);
 void timeline__set_exit_code(struct timeline *tl, int exit_code);
 /* The process ended or left: "exited", "exec". The first end counts. */
 int timeline__end_target(struct timeline *tl, pid_t pid, const char *end, uint64_t at_ns);
+/*
+ * The target that was added last with this pid was none: nothing of it is in the picture. -EBUSY:
+ * something was taken of it already, and it stays.
+ */
+int timeline__forget_target(struct timeline *tl, pid_t pid);
 
 /* Makes the picture. Afterwards only the setters, the readers and timeline__free may be called. */
 int timeline__finish(struct timeline *tl, uint64_t end_ns);
