@@ -53,7 +53,7 @@ static int put_part(struct overlay *o, const struct tl_cap_stretch *whole, uint6
 	/* its samples go where its beginning goes */
 	if (start != whole->start_ns)
 		s.samples = 0;
-	s.tso = runs ? run->what : 0;
+	s.tso = runs && run ? run->what : 0;
 	if (!runs && s.state == CS_HASKELL && run && run->aux == EL_STOP_FOREIGN_CALL) {
 		/* In a safe call too short for a record: nobody held it. */
 		s.state = CS_IDLE;

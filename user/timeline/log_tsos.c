@@ -64,7 +64,7 @@ static int fill_stretches(struct log_build *b, const struct el_thread *t, struct
 							 .cap = UINT32_MAX,
 							 .state = HS_UNKNOWN};
 		at = MAX(at, start);
-		if (end <= start)
+		if (!p || end <= start)
 			continue;
 		state = state_of(p->kind);
 		v[n++] = (struct tl_tso_stretch){
