@@ -91,8 +91,11 @@ static void descriptions(void **state)
 		{"<$walpha_r1M3>", "", "$walpha"},
 		{"<$l$wgo_g3FF>", "", "$l$wgo"},
 		{"<main>", "", "main"},
+		{"<main:Main.lvl3>", "Main", "lvl3"},
+		{"<ghc-prim:GHC.Types.:>", "GHC.Types", ":"},
 		{"<Data.Function..>", "Data.Function", "."},
 		{"<Main.D:Foo_s1a2>", "Main", "D:Foo"},
+		{"<D:Foo_s1a2>", "", "D:Foo"},
 		{"<.>", "", "."},
 		{"<Foo>", "", "Foo"},
 	};

@@ -138,20 +138,37 @@ static size_t module_length(const char *s)
 	return len;
 }
 
+/*
+ * "main:" in front of a qualified name: since 9.6 some have their package. Not the data constructor
+ * of a class, "Main.D:Show".
+ */
+static size_t package_length(const char *s)
+{
+	size_t len = strcspn(s, ":");
+
+	for (size_t i = 0; i < len; i++)
+		if ((!isalnum((unsigned char)s[i]) && !strchr("-._", s[i])) ||
+		    (s[i] == '.' && isupper((unsigned char)s[i + 1])))
+			return 0;
+	return len && s[len] == ':' && module_length(s + len + 1) ? len + 1 : 0;
+}
+
 bool hs_name__description(const char *text, char *ret_module, size_t module_size, char *ret_name)
 {
 	char plain[HS_NAME_LEN];
 	size_t len = strlen(text), module;
+	const char *inner;
 
 	if (len < 3 || len >= sizeof(plain) || text[0] != '<' || text[len - 1] != '>')
 		return false;
 	memcpy(plain, text + 1, len - 2);
 	plain[len - 2] = '\0';
-	module = module_length(plain);
+	inner = plain + package_length(plain);
+	module = module_length(inner);
 	if (module > module_size)
 		return false;
-	snprintf(ret_module, module_size, "%.*s", module ? (int)module - 1 : 0, plain);
-	snprintf(ret_name, HS_NAME_LEN, "%s", plain + module);
+	snprintf(ret_module, module_size, "%.*s", module ? (int)module - 1 : 0, inner);
+	snprintf(ret_name, HS_NAME_LEN, "%s", inner + module);
 	cut_unique(ret_name);
 	return true;
 }

@@ -79,6 +79,19 @@ static const struct el_match_call *call_of(const struct join *j, const struct tl
 	return NULL;
 }
 
+/* One that never came back for the log: at a program's end resumeThread is entered and not left. */
+static bool stays_in_call(const struct join *j, const struct tl_flow *f)
+{
+	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
+	uint64_t start = log_time(j->b, f->start_ns), end = log_time(j->b, f->end_ns);
+	const struct el_thread *t = NULL;
+
+	if (j->b->in.sched && f->tso <= UINT32_MAX)
+		t = el_sched__find_thread(j->b->in.sched, (uint32_t)f->tso);
+	return t && t->state == ETS_SAFE_CALL && t->since + tolerance >= start &&
+	       t->since <= end + tolerance;
+}
+
 static void compare_calls(const struct join *j, struct share *calls, struct share *caps)
 {
 	const struct log_build *b = j->b;
@@ -93,8 +106,10 @@ static void compare_calls(const struct join *j, struct share *calls, struct shar
 			continue;
 		calls->all++;
 		c = call_of(j, f);
-		if (!c)
+		if (!c) {
+			calls->same += stays_in_call(j, f);
 			continue;
+		}
 		calls->same++;
 		if (f->cap_from == UINT32_MAX)
 			continue;
