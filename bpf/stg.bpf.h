@@ -52,7 +52,16 @@ enum stg_type {
 /* A STACK larger than this is not believed (1 GiB). */
 #define STG_MAX_STACK_WORDS (1u << 27)
 
+/* A power of two. */
+#define STG_WINDOW_WORDS 8
+
 _Static_assert(WIRE_FRAMES_MAX <= STG_FRAMES_ROOM, "the room for frames is too small");
+
+struct stg_table {
+	u64 layout;
+	u32 type;
+	u32 srt;
+};
 
 struct stg_walk {
 	u64 sp;	     /* the next frame */
@@ -72,6 +81,11 @@ struct stg_walk {
 	u8 lost; /* the ring went round: frames of the last chunk are left out too */
 	u8 gap;	 /* there is a WIRE_FRAME_GAP frame */
 	u8 updatees;
+	struct stg_table table;	   /* of the frame that is looked at: not on the program's stack */
+	u64 owner;		   /* of info tables that may be remembered; 0: none may */
+	u64 win_at;		   /* address of win[]; 0: it is not filled */
+	u64 win[STG_WINDOW_WORDS]; /* words of the chunk, read at once: a read costs more than a
+				      frame */
 };
 
 /*
@@ -187,6 +201,79 @@ SS_INLINE u32 stg_enter(const struct stg *g, u64 obj)
 	return WIRE_CAUSE_NONE;
 }
 
+/* ── reading less often ──────────────────────────────────────────────────────────────────── */
+
+/* The word at sp, 8-aligned, of the chunk that is walked. */
+SS_INLINE long stg_word(const struct stg *g, u64 sp, u64 *ret_word)
+{
+	struct stg_walk *w = g->w;
+	u64 k = (sp - w->win_at) >> 3;
+
+	if (!w->win_at || k >= STG_WINDOW_WORDS) {
+		w->win_at = 0;
+		if (sp + sizeof(w->win) > w->end || mem_read(g->mem, w->win, sizeof(w->win), sp))
+			return mem_u64(g->mem, ret_word, sp);
+		w->win_at = sp;
+		k = 0;
+	}
+	k &= STG_WINDOW_WORDS - 1;
+	ss_barrier(k);
+	*ret_word = w->win[k & (STG_WINDOW_WORDS - 1)];
+	return 0;
+}
+
+#ifdef __bpf__
+
+/*
+ * Info tables that were read lately, by their address. They do not change while the code is mapped,
+ * and `owner` is of one process with one list of mappings. Only the sampler has one: it never comes
+ * in between itself on a CPU, so a slot is always whole.
+ */
+#define STG_TABLES 4096
+
+struct stg_slot {
+	u64 info;
+	u64 owner;
+	struct stg_table table;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STG_TABLES);
+	__type(key, u32);
+	__type(value, struct stg_slot);
+} stg_tables SEC(".maps");
+
+SS_INLINE long stg_read_table(const struct stg *g, u64 info)
+{
+	u32 key = (u32)((info >> 3) ^ (info >> 15)) & (STG_TABLES - 1);
+	struct stg_slot *slot = 0;
+	long err;
+
+	if (g->w->owner)
+		slot = bpf_map_lookup_elem(&stg_tables, &key);
+	if (slot && slot->info == info && slot->owner == g->w->owner) {
+		g->w->table = slot->table;
+		return 0;
+	}
+	err = mem_read(g->mem, &g->w->table, sizeof(g->w->table), info - 16);
+	if (!err && slot) {
+		slot->info = info;
+		slot->owner = g->w->owner;
+		slot->table = g->w->table;
+	}
+	return err;
+}
+
+#else
+
+SS_INLINE long stg_read_table(const struct stg *g, u64 info)
+{
+	return mem_read(g->mem, &g->w->table, sizeof(g->w->table), info - 16);
+}
+
+#endif
+
 struct stg_frame {
 	u64 info;
 	u64 bytes;
@@ -203,39 +290,35 @@ SS_INLINE int stg_type_is_frame(u32 type)
 /* Reads the frame at sp. 0, or an enum wire_cause. */
 SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp, struct stg_frame *f)
 {
-	struct {
-		u64 layout;
-		u32 type;
-		u32 srt;
-	} table = {};
+	const struct stg_table *table = &g->w->table;
 	u64 words = 0, extra = 1, bco = 0;
 
-	if (mem_u64(g->mem, &f->info, sp))
+	if (stg_word(g, sp, &f->info))
 		return WIRE_CAUSE_FAULT;
 	if ((f->info & 7) || f->info < 4096)
 		return WIRE_CAUSE_BAD_TYPE;
-	if (mem_read(g->mem, &table, sizeof(table), f->info - 16))
+	if (stg_read_table(g, f->info))
 		return WIRE_CAUSE_FAULT;
-	f->type = table.type;
-	if (!stg_type_is_frame(table.type))
+	f->type = table->type;
+	if (!stg_type_is_frame(table->type))
 		return WIRE_CAUSE_BAD_TYPE;
 
-	if (table.type == STG_RET_FUN) {
+	if (table->type == STG_RET_FUN) {
 		if (mem_u64(g->mem, &words, sp + 8))
 			return WIRE_CAUSE_FAULT;
 		extra = 3;
-	} else if (table.type == STG_RET_BIG) {
+	} else if (table->type == STG_RET_BIG) {
 		/* the layout word is an offset to the large bitmap, whose first word is its size */
-		if (mem_u64(g->mem, &words, f->info + (s64)(s32)table.layout))
+		if (mem_u64(g->mem, &words, f->info + (s64)(s32)table->layout))
 			return WIRE_CAUSE_FAULT;
 		extra = 1;
-	} else if (table.type == STG_RET_BCO) {
+	} else if (table->type == STG_RET_BCO) {
 		if (mem_u64(g->mem, &bco, sp + 8) ||
 		    mem_u64(g->mem, &words, bco + g->w->bco_bitmap))
 			return WIRE_CAUSE_FAULT;
 		extra = 2;
 	} else {
-		words = table.layout & 0x3f;
+		words = table->layout & 0x3f;
 	}
 	/* before the sum: a size that somebody made up may wrap */
 	if (words > STG_MAX_STACK_WORDS)
