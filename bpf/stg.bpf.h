@@ -63,6 +63,12 @@ struct stg_table {
 	u32 srt;
 };
 
+struct stg_frame {
+	u64 info;
+	u64 bytes;
+	u32 type;
+};
+
 struct stg_walk {
 	u64 sp;	     /* the next frame */
 	u64 start;   /* of the chunk's words */
@@ -81,7 +87,9 @@ struct stg_walk {
 	u8 lost; /* the ring went round: frames of the last chunk are left out too */
 	u8 gap;	 /* there is a WIRE_FRAME_GAP frame */
 	u8 updatees;
-	struct stg_table table;	   /* of the frame that is looked at: not on the program's stack */
+	/* the frame that is looked at: not on the program's stack, of which little is left */
+	struct stg_frame frame;
+	struct stg_table table;
 	u64 owner;		   /* of info tables that may be remembered; 0: none may */
 	u64 win_at;		   /* address of win[]; 0: it is not filled */
 	u64 win[STG_WINDOW_WORDS]; /* words of the chunk, read at once: a read costs more than a
@@ -274,12 +282,6 @@ SS_INLINE long stg_read_table(const struct stg *g, u64 info)
 
 #endif
 
-struct stg_frame {
-	u64 info;
-	u64 bytes;
-	u32 type;
-};
-
 SS_INLINE int stg_type_is_frame(u32 type)
 {
 	return (type >= STG_RET_BCO && type <= STG_STOP_FRAME) ||
@@ -287,10 +289,11 @@ SS_INLINE int stg_type_is_frame(u32 type)
 	       type == STG_ANN_FRAME;
 }
 
-/* Reads the frame at sp. 0, or an enum wire_cause. */
-SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp, struct stg_frame *f)
+/* Reads the frame at sp into w->frame. 0, or an enum wire_cause. */
+SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp)
 {
 	const struct stg_table *table = &g->w->table;
+	struct stg_frame *f = &g->w->frame;
 	u64 words = 0, extra = 1, bco = 0;
 
 	if (stg_word(g, sp, &f->info))
@@ -345,7 +348,7 @@ static long stg_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
 	struct stg_walk *w = g->w;
-	struct stg_frame f = {};
+	const struct stg_frame *f = &w->frame;
 	u64 next = 0;
 	u32 cause;
 
@@ -354,20 +357,20 @@ static long stg_step(u32 i, void *ctx)
 		w->end_state = WIRE_END_TRUNCATED;
 		return 1;
 	}
-	cause = stg_frame_at(g, w->sp, &f);
+	cause = stg_frame_at(g, w->sp);
 	if (cause)
 		return stg_fail(g, cause);
-	if (f.type == STG_UNDERFLOW_FRAME) {
+	if (f->type == STG_UNDERFLOW_FRAME) {
 		if (mem_u64(g->mem, &next, w->sp + 8))
 			return stg_fail(g, WIRE_CAUSE_FAULT);
 		cause = stg_enter(g, next);
 		return cause ? stg_fail(g, cause) : 0;
 	}
-	stg_put(g, WIRE_FRAME_HS_RET, f.info);
-	if (f.type == STG_UPDATE_FRAME && w->updatees && !w->in_tail)
+	stg_put(g, WIRE_FRAME_HS_RET, f->info);
+	if (f->type == STG_UPDATE_FRAME && w->updatees && !w->in_tail)
 		stg_put_updatee(g, w->sp);
-	w->sp += f.bytes;
-	if (f.type == STG_STOP_FRAME) {
+	w->sp += f->bytes;
+	if (f->type == STG_STOP_FRAME) {
 		if (w->sp != w->end)
 			return stg_fail(g, WIRE_CAUSE_STOP_NOT_END);
 		w->end_state = WIRE_END_COMPLETE;
@@ -405,16 +408,16 @@ static long stg_resync(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
 	struct stg_walk *w = g->w;
-	struct stg_frame f = {}, after = {};
+	const struct stg_frame *f = &w->frame;
 	u32 k = w->resync + i;
 	u64 sp = w->sp0 + 8ULL * k;
 
 	if (sp >= w->end || k > STG_RESYNC_WORDS)
 		return 1;
-	if (stg_frame_at(g, sp, &f))
+	if (stg_frame_at(g, sp))
 		return 0;
-	if (f.type != STG_STOP_FRAME && f.type != STG_UNDERFLOW_FRAME &&
-	    stg_frame_at(g, sp + f.bytes, &after))
+	if (f->type != STG_STOP_FRAME && f->type != STG_UNDERFLOW_FRAME &&
+	    stg_frame_at(g, sp + f->bytes))
 		return 0;
 	w->sp = sp;
 	w->resync = k;
