@@ -405,7 +405,8 @@ static void test_text_no_blanks_at_the_ends(void **state)
 
 static void test_a_full_disk_is_told(void **state)
 {
-	static const char *const formats[] = {"speedscope", "folded", "json", "text"};
+	static const char *const formats[] = {"speedscope", "chrome", "folded",
+					      "pprof",	    "json",   "text"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {

@@ -14,6 +14,12 @@
 #define END_FORMAT_TAIL "(Gen: %2d)\n"
 #define BELL		"\a"
 
+/* GarbageCollect has 5 to 8 kB, stat_startGC less than 200 bytes. */
+#define MAX_CALLER (64U << 10)
+#define MAX_BELL   1024
+/* Functions that ring it and are called by no other; more are not looked at. */
+#define MAX_RINGERS 8
+
 #define OP_CALL 0xe8
 #define OP_JMP	0xe9
 
@@ -136,15 +142,19 @@ static size_t starts_at(const struct code *c, uint64_t vaddr)
 /* The one function that is called by `caller`, and nowhere else, and rings the bell. */
 static size_t bell_of(const struct code *c, size_t caller)
 {
-	size_t found = c->n, len;
+	size_t found = c->n, len, ringers = 0;
 	const uint8_t *code = bytes(c, caller, &len);
 
-	for (size_t at = 0; code && at < len; at++) {
+	for (size_t at = 0; code && len <= MAX_CALLER && at < len; at++) {
 		uint64_t to = leads_to(&c->fdes[caller], code, at, len);
 		size_t i = to ? starts_at(c, to) : c->n;
 
-		if (i == c->n || i == found || !loads_string(c, i, BELL, sizeof(BELL)) ||
-		    caller_of(c, to) != caller)
+		if (i == c->n || i == found || c->fdes[i].end - to > MAX_BELL ||
+		    !loads_string(c, i, BELL, sizeof(BELL)))
+			continue;
+		if (++ringers > MAX_RINGERS)
+			return c->n;
+		if (caller_of(c, to) != caller)
 			continue;
 		if (found != c->n)
 			return c->n;

@@ -162,6 +162,9 @@ struct target_traits {
 /* Takes at most timeout_ms. What cannot be told is "" or 0. */
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);
 
+/* "full", "dynamic only", "debug file", "none"; "" if there is no runtime to tell it of. */
+const char *target__symbols(const struct target *target);
+
 /* How the live process confirmed the layout. */
 struct target_confirmed {
 	uint32_t capabilities, tasks, tsos; /* how many of each agreed */

@@ -408,6 +408,7 @@ struct tl_target {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
+	bool cost_known; /* false: a session whose end is not known; losses are not known either */
 	const char **missing;
 	size_t n_missing;
 };
@@ -419,6 +420,10 @@ struct tl_session {
 	uint64_t start_unix_ns;
 	uint32_t frequency_hz;
 	int exit_code;
+	/* The kernel side's run time, when there are several targets: which of them it was for
+	 * cannot be told, so that theirs are not known. */
+	uint64_t bpf_ns;
+	bool bpf_ns_known;
 };
 
 #endif
