@@ -14,6 +14,7 @@ static void (*const strategies[])(struct rts *rts) = {
 	rts_symbols__find,
 	rts_callsites__find,
 	rts_stgrun__find,
+	rts_gc__find,
 };
 
 /*

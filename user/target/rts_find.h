@@ -56,6 +56,15 @@ void rts_symbols__find(struct rts *rts);
 /* suspendThread and resumeThread by the safe calls in Haskell code. */
 void rts_callsites__find(struct rts *rts);
 
+/*
+ * The vaddr of the only string whose last `size` bytes, its NUL among them, are `tail`; 0: there is
+ * none, or more than one.
+ */
+uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, size_t size);
+
+/* The ends of a collection where they have no symbols. */
+void rts_gc__find(struct rts *rts);
+
 /* StgRun by its code where it has no symbol, and the return address of its call. */
 void rts_stgrun__find(struct rts *rts);
 

@@ -246,6 +246,41 @@ static bool search_all(const struct elf_range_at *ranges, size_t n, const char *
 	return false;
 }
 
+/* The first place in the range where the tail ends a string, from *at on; NULL: there is none. */
+static const char *next_tail(const struct elf_range_at *range, size_t *at, const char *tail,
+			     size_t size)
+{
+	const char *hit = NULL;
+
+	if (*at + size <= range->size)
+		hit = memmem(range->data + *at, range->size - *at, tail, size);
+	*at = hit ? (size_t)(hit - range->data) + 1 : range->size;
+	return hit;
+}
+
+uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, size_t size)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	size_t n = string_ranges(elf, ranges, STRING_RANGES), found = 0;
+	uint64_t vaddr = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *hit;
+		size_t at = 0;
+
+		while ((hit = next_tail(&ranges[i], &at, tail, size)) != NULL) {
+			size_t start = (size_t)(hit - ranges[i].data);
+
+			while (start > 0 && ranges[i].data[start - 1] != '\0')
+				start--;
+			vaddr = ranges[i].vaddr + start;
+			found++;
+		}
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
+	}
+	return found == 1 ? vaddr : 0;
+}
+
 bool rts_strings__maybe(const struct elf_file *elf)
 {
 	struct elf_range_at ranges[STRING_RANGES];

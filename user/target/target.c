@@ -43,6 +43,8 @@ const char *target__found_name(enum target_found found)
 		return "ghc_ticker";
 	case FOUND_MEMORY:
 		return "memory";
+	case FOUND_STRINGS:
+		return "strings";
 	case FOUND_NONE:
 		break;
 	}
