@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "ccs.h"
-#include "debugfile.h"
-#include "insn.h"
-#include "ipe.h"
+#include "names/ccs.h"
+#include "process/debugfile.h"
+#include "rts/insn.h"
+#include "names/ipe.h"
 #include "names.h"
 #include "target_priv.h"
 
