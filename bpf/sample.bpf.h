@@ -116,6 +116,9 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
+	/* without a list of mappings nothing tells when they change */
+	if (g.maps)
+		s->walk.owner = (u64)tgid << 32 | g.maps->generation;
 	if (kernel_stacks && in_kernel)
 		kstack_put(ctx, s, &g);
 	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &s->regs);

@@ -52,7 +52,22 @@ enum stg_type {
 /* A STACK larger than this is not believed (1 GiB). */
 #define STG_MAX_STACK_WORDS (1u << 27)
 
+/* A power of two. */
+#define STG_WINDOW_WORDS 8
+
 _Static_assert(WIRE_FRAMES_MAX <= STG_FRAMES_ROOM, "the room for frames is too small");
+
+struct stg_table {
+	u64 layout;
+	u32 type;
+	u32 srt;
+};
+
+struct stg_frame {
+	u64 info;
+	u64 bytes;
+	u32 type;
+};
 
 struct stg_walk {
 	u64 sp;	     /* the next frame */
@@ -72,6 +87,13 @@ struct stg_walk {
 	u8 lost; /* the ring went round: frames of the last chunk are left out too */
 	u8 gap;	 /* there is a WIRE_FRAME_GAP frame */
 	u8 updatees;
+	/* the frame that is looked at: not on the program's stack, of which little is left */
+	struct stg_frame frame;
+	struct stg_table table;
+	u64 owner;		   /* of info tables that may be remembered; 0: none may */
+	u64 win_at;		   /* address of win[]; 0: it is not filled */
+	u64 win[STG_WINDOW_WORDS]; /* words of the chunk, read at once: a read costs more than a
+				      frame */
 };
 
 /*
@@ -187,11 +209,78 @@ SS_INLINE u32 stg_enter(const struct stg *g, u64 obj)
 	return WIRE_CAUSE_NONE;
 }
 
-struct stg_frame {
+/* ── reading less often ──────────────────────────────────────────────────────────────────── */
+
+/* The word at sp, 8-aligned, of the chunk that is walked. */
+SS_INLINE long stg_word(const struct stg *g, u64 sp, u64 *ret_word)
+{
+	struct stg_walk *w = g->w;
+	u64 k = (sp - w->win_at) >> 3;
+
+	if (!w->win_at || k >= STG_WINDOW_WORDS) {
+		w->win_at = 0;
+		if (sp + sizeof(w->win) > w->end || mem_read(g->mem, w->win, sizeof(w->win), sp))
+			return mem_u64(g->mem, ret_word, sp);
+		w->win_at = sp;
+		k = 0;
+	}
+	k &= STG_WINDOW_WORDS - 1;
+	ss_barrier(k);
+	*ret_word = w->win[k & (STG_WINDOW_WORDS - 1)];
+	return 0;
+}
+
+#ifdef __bpf__
+
+/*
+ * Info tables that were read lately, by their address. They do not change while the code is mapped,
+ * and `owner` is of one process with one list of mappings. Only the sampler has one: it never comes
+ * in between itself on a CPU, so a slot is always whole.
+ */
+#define STG_TABLES 4096
+
+struct stg_slot {
 	u64 info;
-	u64 bytes;
-	u32 type;
+	u64 owner;
+	struct stg_table table;
 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STG_TABLES);
+	__type(key, u32);
+	__type(value, struct stg_slot);
+} stg_tables SEC(".maps");
+
+SS_INLINE long stg_read_table(const struct stg *g, u64 info)
+{
+	u32 key = (u32)((info >> 3) ^ (info >> 15)) & (STG_TABLES - 1);
+	struct stg_slot *slot = 0;
+	long err;
+
+	if (g->w->owner)
+		slot = bpf_map_lookup_elem(&stg_tables, &key);
+	if (slot && slot->info == info && slot->owner == g->w->owner) {
+		g->w->table = slot->table;
+		return 0;
+	}
+	err = mem_read(g->mem, &g->w->table, sizeof(g->w->table), info - 16);
+	if (!err && slot) {
+		slot->info = info;
+		slot->owner = g->w->owner;
+		slot->table = g->w->table;
+	}
+	return err;
+}
+
+#else
+
+SS_INLINE long stg_read_table(const struct stg *g, u64 info)
+{
+	return mem_read(g->mem, &g->w->table, sizeof(g->w->table), info - 16);
+}
+
+#endif
 
 SS_INLINE int stg_type_is_frame(u32 type)
 {
@@ -200,42 +289,39 @@ SS_INLINE int stg_type_is_frame(u32 type)
 	       type == STG_ANN_FRAME;
 }
 
-/* Reads the frame at sp. 0, or an enum wire_cause. */
-SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp, struct stg_frame *f)
+/* Reads the frame at sp into w->frame. 0, or an enum wire_cause. */
+SS_INLINE u32 stg_frame_at(const struct stg *g, u64 sp)
 {
-	struct {
-		u64 layout;
-		u32 type;
-		u32 srt;
-	} table = {};
+	const struct stg_table *table = &g->w->table;
+	struct stg_frame *f = &g->w->frame;
 	u64 words = 0, extra = 1, bco = 0;
 
-	if (mem_u64(g->mem, &f->info, sp))
+	if (stg_word(g, sp, &f->info))
 		return WIRE_CAUSE_FAULT;
 	if ((f->info & 7) || f->info < 4096)
 		return WIRE_CAUSE_BAD_TYPE;
-	if (mem_read(g->mem, &table, sizeof(table), f->info - 16))
+	if (stg_read_table(g, f->info))
 		return WIRE_CAUSE_FAULT;
-	f->type = table.type;
-	if (!stg_type_is_frame(table.type))
+	f->type = table->type;
+	if (!stg_type_is_frame(table->type))
 		return WIRE_CAUSE_BAD_TYPE;
 
-	if (table.type == STG_RET_FUN) {
+	if (table->type == STG_RET_FUN) {
 		if (mem_u64(g->mem, &words, sp + 8))
 			return WIRE_CAUSE_FAULT;
 		extra = 3;
-	} else if (table.type == STG_RET_BIG) {
+	} else if (table->type == STG_RET_BIG) {
 		/* the layout word is an offset to the large bitmap, whose first word is its size */
-		if (mem_u64(g->mem, &words, f->info + (s64)(s32)table.layout))
+		if (mem_u64(g->mem, &words, f->info + (s64)(s32)table->layout))
 			return WIRE_CAUSE_FAULT;
 		extra = 1;
-	} else if (table.type == STG_RET_BCO) {
+	} else if (table->type == STG_RET_BCO) {
 		if (mem_u64(g->mem, &bco, sp + 8) ||
 		    mem_u64(g->mem, &words, bco + g->w->bco_bitmap))
 			return WIRE_CAUSE_FAULT;
 		extra = 2;
 	} else {
-		words = table.layout & 0x3f;
+		words = table->layout & 0x3f;
 	}
 	/* before the sum: a size that somebody made up may wrap */
 	if (words > STG_MAX_STACK_WORDS)
@@ -262,7 +348,7 @@ static long stg_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
 	struct stg_walk *w = g->w;
-	struct stg_frame f = {};
+	const struct stg_frame *f = &w->frame;
 	u64 next = 0;
 	u32 cause;
 
@@ -271,20 +357,20 @@ static long stg_step(u32 i, void *ctx)
 		w->end_state = WIRE_END_TRUNCATED;
 		return 1;
 	}
-	cause = stg_frame_at(g, w->sp, &f);
+	cause = stg_frame_at(g, w->sp);
 	if (cause)
 		return stg_fail(g, cause);
-	if (f.type == STG_UNDERFLOW_FRAME) {
+	if (f->type == STG_UNDERFLOW_FRAME) {
 		if (mem_u64(g->mem, &next, w->sp + 8))
 			return stg_fail(g, WIRE_CAUSE_FAULT);
 		cause = stg_enter(g, next);
 		return cause ? stg_fail(g, cause) : 0;
 	}
-	stg_put(g, WIRE_FRAME_HS_RET, f.info);
-	if (f.type == STG_UPDATE_FRAME && w->updatees && !w->in_tail)
+	stg_put(g, WIRE_FRAME_HS_RET, f->info);
+	if (f->type == STG_UPDATE_FRAME && w->updatees && !w->in_tail)
 		stg_put_updatee(g, w->sp);
-	w->sp += f.bytes;
-	if (f.type == STG_STOP_FRAME) {
+	w->sp += f->bytes;
+	if (f->type == STG_STOP_FRAME) {
 		if (w->sp != w->end)
 			return stg_fail(g, WIRE_CAUSE_STOP_NOT_END);
 		w->end_state = WIRE_END_COMPLETE;
@@ -322,16 +408,16 @@ static long stg_resync(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
 	struct stg_walk *w = g->w;
-	struct stg_frame f = {}, after = {};
+	const struct stg_frame *f = &w->frame;
 	u32 k = w->resync + i;
 	u64 sp = w->sp0 + 8ULL * k;
 
 	if (sp >= w->end || k > STG_RESYNC_WORDS)
 		return 1;
-	if (stg_frame_at(g, sp, &f))
+	if (stg_frame_at(g, sp))
 		return 0;
-	if (f.type != STG_STOP_FRAME && f.type != STG_UNDERFLOW_FRAME &&
-	    stg_frame_at(g, sp + f.bytes, &after))
+	if (f->type != STG_STOP_FRAME && f->type != STG_UNDERFLOW_FRAME &&
+	    stg_frame_at(g, sp + f->bytes))
 		return 0;
 	w->sp = sp;
 	w->resync = k;

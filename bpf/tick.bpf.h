@@ -11,6 +11,7 @@
 struct tick_ctx {
 	struct wire_target *t;
 	struct wire_tick_cap *caps;
+	u64 only; /* the one there is, else they are in the array */
 	u64 array;
 	u32 n;
 	u32 max;
@@ -21,11 +22,11 @@ static long tick_cap(u32 i, void *ctx)
 	struct tick_ctx *c = ctx;
 	const struct wire_layout *l = &c->t->layout;
 	struct wire_tick_cap *out;
-	u64 cap = 0, tso = 0, id = 0, holder = 0;
+	u64 cap = c->only, tso = 0, id = 0, holder = 0;
 	u32 queued = 0;
 	u8 byte = 0;
 
-	if (i >= c->max || mem_u64(0, &cap, c->array + 8ULL * i) || !cap)
+	if (i >= c->max || (!cap && mem_u64(0, &cap, c->array + 8ULL * i)) || !cap)
 		return 1;
 	i &= WIRE_TICK_CAPS - 1;
 	ss_barrier(i);
@@ -59,12 +60,17 @@ SS_INLINE void tick_send(struct wire_target *t, struct scratch *s, u32 tgid, u32
 	fill_header(&rec->h, WIRE_TICK, now, tgid, tid);
 	c.t = t;
 	c.caps = (struct wire_tick_cap *)(s->rec + sizeof(*rec));
-	if (t->n_capabilities && t->capabilities)
+	/* Without -threaded; where it has no symbols nothing but its address is known. */
+	c.only = t->main_cap;
+	if (c.only)
+		n = 1;
+	else if (t->n_capabilities && t->capabilities)
 		mem_read(0, &n, sizeof(n), t->n_capabilities);
 	rec->enabled = n;
 	c.max = n < WIRE_TICK_CAPS ? n : WIRE_TICK_CAPS;
 	c.array = t->capabilities;
-	if (c.max && !(t->flags & WIRE_TARGET_CAPS_ARRAY) && mem_u64(0, &c.array, t->capabilities))
+	if (c.max && !c.only && !(t->flags & WIRE_TARGET_CAPS_ARRAY) &&
+	    mem_u64(0, &c.array, t->capabilities))
 		c.max = 0;
 	ss_loop(WIRE_TICK_CAPS, tick_cap, &c);
 	n = c.n;

@@ -163,8 +163,7 @@ SS_INLINE const struct wire_unwind_map *unw_map(const struct stg *g)
 	return map;
 }
 
-/* Finds the rule for pc. WIRE_CFI_NONE: no row; u->cause tells whether there is a mapping. */
-SS_INLINE void unw_find(const struct stg *g)
+SS_INLINE void unw_search(const struct stg *g)
 {
 	const struct wire_unwind_map *map = unw_map(g);
 	struct unw *u = g->unw;
@@ -194,6 +193,54 @@ SS_INLINE void unw_find(const struct stg *g)
 	if (e)
 		u->rule = (u32)*e;
 }
+
+#ifdef __bpf__
+
+/* Rules that were found lately, by program counter: as with info tables (stg.bpf.h). */
+#define UNW_RULES 4096
+
+struct unw_slot {
+	u64 pc;
+	u64 owner;
+	u64 rule;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, UNW_RULES);
+	__type(key, u32);
+	__type(value, struct unw_slot);
+} unw_rules SEC(".maps");
+
+/* Finds the rule for pc. WIRE_CFI_NONE: no row; u->cause tells whether there is a mapping. */
+SS_INLINE void unw_find(const struct stg *g)
+{
+	struct unw *u = g->unw;
+	u32 key = (u32)(u->pc ^ (u->pc >> 12)) & (UNW_RULES - 1);
+	struct unw_slot *slot = 0;
+
+	if (g->w->owner)
+		slot = bpf_map_lookup_elem(&unw_rules, &key);
+	if (slot && slot->pc == u->pc && slot->owner == g->w->owner) {
+		u->rule = (u32)slot->rule;
+		return;
+	}
+	unw_search(g);
+	if (slot && WIRE_CFI_KIND(u->rule) != WIRE_CFI_NONE) {
+		slot->pc = u->pc;
+		slot->owner = g->w->owner;
+		slot->rule = u->rule;
+	}
+}
+
+#else
+
+SS_INLINE void unw_find(const struct stg *g)
+{
+	unw_search(g);
+}
+
+#endif
 
 SS_INLINE long unw_stop(struct unw *u, u8 result, u8 cause)
 {

@@ -517,8 +517,8 @@ WIRE_ASSERT_SIZE(struct wire_unwind_map, 32);
 
 /* Value of `unwind_maps`, keyed by tgid. */
 struct wire_unwind_maps {
-	__u32 n; /* of v[], ascending, none overlaps another */
-	__u32 _pad;
+	__u32 n;	  /* of v[], ascending, none overlaps another */
+	__u32 generation; /* another one whenever the process's mappings were read again */
 	struct wire_unwind_map v[WIRE_UNWIND_MAPS];
 };
 

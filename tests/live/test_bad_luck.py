@@ -78,10 +78,12 @@ def test_zombie(t):
 
 @cases("--pid=abc", "--pid=0", "--pid=-5", "--pid=99999999999999999999", "--frequency=0", "--frequency=10000",
        "--frequency=x", "--duration=-1", "--duration=x", "--duration=nan", "--format=nosuch", "--max-overhead=x",
-       "--nosuch")
+       "--nosuch", "--")
 def test_usage(t, option):
     args = [option] if option.startswith("--pid") else ["--pid", os.getpid(), option]
-    session = t.session(*args, "-o", t.stem)
+    # "--" alone would be a session of the whole host
+    args = ["-o", t.stem, "--"] if option == "--" else [*args, "-o", t.stem]
+    session = t.session(*args)
     code = session.wait(30)
     check(code == USAGE, f"exit code {code}, should be {USAGE}; it said {session.err.seen}")
     check(session.err.seen and session.err.seen[0].startswith("safescoped: "), f"it said {session.err.seen}")

@@ -127,6 +127,7 @@ def test_killed(t):
     check(1 < duration < 4, f"{duration} s of the session are in the capture")
     (found,) = report["targets"]
     check(found["pid"] == target.pid and any("not finished" in m for m in found["missing"]), f"{found['missing']}")
+    check(found["lost"] is None and set(found["cost"].values()) == {None}, f"{found['lost']} {found['cost']}")
     for lane in found["lanes"]:
         check(sum(lane["states"].values()) == lane["wall_ns"], "a lane's states do not add up")
 

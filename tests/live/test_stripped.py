@@ -98,6 +98,9 @@ def test_calls(t, way):
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
     report = t.report()
     check_identity(report.target(target.pid), way)
+    missing = report.target(target.pid)["missing"]
+    check(any(m.startswith("no symbols") for m in missing), f"the symbols are not told to be missing: {missing}")
+    check(any(m.startswith("no eventlog") for m in missing), f"the eventlog is not told to be missing: {missing}")
     calls = by_name(report, twin, target.pid)
     for function, want in truth.items():
         if not want["calls"]:

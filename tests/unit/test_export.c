@@ -329,7 +329,7 @@ static void check_json(const struct timeline *tl)
 	} parts[] = {
 		{"ghc", "version version_known way threaded profiled layout_checked"},
 		{"found_by", "suspendThread resumeThread tick capabilities"},
-		{"gc", "count pause_ns max_pause_ns wait_ns exact"},
+		{"gc", "count pause_ns pause_at_most_ns max_pause_ns wait_ns exact"},
 		{"names", "ipe dwarf exact nearest description none"},
 		{"stacks", "samples complete elided gap resynchronised truncated broken"},
 		{"cost", "probe_hits bpf_ns trap_ns_estimated user_cpu_ns max_rss_bytes "
@@ -405,7 +405,8 @@ static void test_text_no_blanks_at_the_ends(void **state)
 
 static void test_a_full_disk_is_told(void **state)
 {
-	static const char *const formats[] = {"speedscope", "folded", "json", "text"};
+	static const char *const formats[] = {"speedscope", "chrome", "folded",
+					      "pprof",	    "json",   "text"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {

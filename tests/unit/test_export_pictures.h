@@ -226,6 +226,7 @@ static const struct tl_target service_target = {
 	.probe_hits = 2469144,
 	.bpf_ns = 1500000,
 	.bpf_ns_known = true,
+	.cost_known = true,
 	.trap_ns_estimated = 6 * MS,
 	.user_cpu_ns = 4 * MS,
 	.max_rss_bytes = 33554432,
@@ -338,6 +339,7 @@ static const struct tl_target hostile_targets[] = {
 		.n_lost = 1,
 		.lost_share = 1,
 		.max_rss_bytes = UINT64_MAX,
+		.cost_known = true,
 		.end = "exited",
 		.findings = &hostile_finding,
 		.n_findings = 1,
@@ -347,7 +349,12 @@ static const struct tl_target hostile_targets[] = {
 };
 
 static const struct timeline hostile = {
-	.session = {.version = "0\"1", .mode = "system", .start_ns = 1, .end_ns = 5000 + HUGE_NS},
+	.session = {.version = "0\"1",
+		    .mode = "system",
+		    .start_ns = 1,
+		    .end_ns = 5000 + HUGE_NS,
+		    .bpf_ns = 77,
+		    .bpf_ns_known = true},
 	.targets = hostile_targets,
 	.n_targets = ARRAY_SIZE(hostile_targets),
 	.frames = hostile_frames,

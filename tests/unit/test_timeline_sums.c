@@ -345,6 +345,37 @@ static void test_forget(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Which target the kernel side ran for cannot be told. */
+static void test_cost_of_several(void **state)
+{
+	const struct tl_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};
+	const struct tl_cost later = {.probe_hits = 4, .bpf_ns = 80, .bpf_ns_known = true};
+	const struct tl_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	assert_int_equal(timeline__set_cost(kit.tl, PID, &cost), 0);
+	t = finish(&kit);
+	assert_true(t->cost_known && t->bpf_ns_known);
+	assert_int_equal(t->bpf_ns, 70);
+	assert_false(timeline__session(kit.tl)->bpf_ns_known);
+	timeline__free(kit.tl);
+
+	kit_new(&kit);
+	kit_add(&kit, PID + 1, T0);
+	kit_add(&kit, PID + 2, T0);
+	assert_int_equal(timeline__set_cost(kit.tl, PID, &cost), 0);
+	assert_int_equal(timeline__set_cost(kit.tl, PID + 1, &later), 0);
+	t = finish(&kit);
+	assert_true(t->cost_known && !t->bpf_ns_known);
+	assert_int_equal(t->probe_hits, 3);
+	assert_false(timeline__target(kit.tl, 2)->cost_known);
+	assert_true(timeline__session(kit.tl)->bpf_ns_known);
+	assert_int_equal(timeline__session(kit.tl)->bpf_ns, 80);
+	timeline__free(kit.tl);
+}
+
 static void test_session(void **state)
 {
 	struct timeline_opts opts = {.frequency_hz = 999};
@@ -666,10 +697,11 @@ int main(void)
 		cmocka_unit_test(test_stacks),	     cmocka_unit_test(test_depth_cap),
 		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_unsafe_calls), cmocka_unit_test(test_functions),
-		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_session),
-		cmocka_unit_test(test_forget),	     cmocka_unit_test(test_record_limit),
-		cmocka_unit_test(test_stack_limit),  cmocka_unit_test(test_folding),
-		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_cost_of_several),
+		cmocka_unit_test(test_session),	     cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_record_limit), cmocka_unit_test(test_stack_limit),
+		cmocka_unit_test(test_folding),	     cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,7 +196,9 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 
 	/* the name that it will have: a folder there is found out now */
 	if (stat(c->path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		log_error("%s: cannot be written: it is no regular file", c->path);
+		log_error("%s: cannot be written: it is no regular file; choose another place with "
+			  "--save",
+			  c->path);
 		return -EINVAL;
 	}
 	c->fd = open(c->partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -211,7 +213,8 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 	    ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(c->fd, owner, group) < 0)) {
 		int err = -errno;
 
-		log_error("%s: cannot be written: %s", c->partial, strerror(-err));
+		log_error("%s: cannot be written: %s; choose another place with --save", c->partial,
+			  strerror(-err));
 		return err;
 	}
 	return 0;

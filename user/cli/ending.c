@@ -77,9 +77,9 @@ static void tell_inferred(struct session *s)
 	if (!n)
 		return;
 	snprintf(text, sizeof(text),
-		 "%llu context switches were not reported by the kernel; their times were inferred "
-		 "from wake-ups",
-		 (unsigned long long)n);
+		 "%llu context switch%s not reported by the kernel; %s inferred from wake-ups",
+		 (unsigned long long)n, n == 1 ? " was" : "es were",
+		 n == 1 ? "its time was" : "their times were");
 	for (size_t i = 0; i < s->n_members; i++)
 		if (!s->members[i].forgotten)
 			timeline__add_missing(s->tl, s->members[i].pid, text);

@@ -181,13 +181,21 @@ static int join(struct session *s, struct member *m)
 	return 0;
 }
 
-/* It was asked for by name, and this process has none. */
 static void tell_none(struct session *s, const struct member *m)
 {
 	const char *wanted = s->options->eventlog;
 
-	if (!wanted || !strcmp(wanted, "auto") || !strcmp(wanted, "none"))
+	if (wanted && !strcmp(wanted, "none"))
 		return;
+	if (!wanted || !strcmp(wanted, "auto")) {
+		if (m->ready && !target__info(m->target)->only_sampled)
+			timeline__add_missing(
+				s->tl, m->pid,
+				"no eventlog: the program writes none; +RTS -l would "
+				"bring its marks and the labels of its threads (before "
+				"GHC 9.4 it must be linked with -eventlog)");
+		return;
+	}
 	log_error("--eventlog %s: cannot be read as a regular file; the session goes on without it",
 		  wanted);
 	timeline__add_missing(s->tl, m->pid, "the eventlog that was asked for");
@@ -203,7 +211,7 @@ void logs__join(struct session *s)
 
 		for (size_t k = i + 1; newest && m->log && k < s->n_members; k++)
 			newest = s->members[k].pid != m->pid;
-		if (!m->log)
+		if (!m->log && !m->forgotten)
 			tell_none(s, m);
 		if (!m->log || !newest)
 			continue;

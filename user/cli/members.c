@@ -142,6 +142,27 @@ static void note_missing(struct session *s, const struct target_info *info)
 	}
 }
 
+/* With an unstripped twin the symbols are there, though not in the process. */
+static void note_symbols(struct session *s, const struct member *m)
+{
+	const char *have = target__symbols(m->target);
+
+	if (s->options->symbols)
+		return;
+	if (!strcmp(have, "none"))
+		timeline__add_missing(
+			s->tl, m->pid,
+			"no symbols: what else has no name is shown by its place in the "
+			"file; --symbols FILE, or a debug file in /usr/lib/debug, "
+			"would bring them");
+	else if (!strcmp(have, "dynamic only"))
+		timeline__add_missing(
+			s->tl, m->pid,
+			"only dynamic symbols: functions that are not exported have no "
+			"name, or that of a neighbour (~); --symbols FILE, or a debug "
+			"file in /usr/lib/debug, would bring them");
+}
+
 /* --stacks asks for what only a profiled program has. In system mode it is asked of those that are.
  */
 static void note_stacks(struct session *s, const struct target_info *info)
@@ -198,6 +219,7 @@ static void on_ready(struct session *s, struct member *m)
 	logs__look(s, m);
 	members__snapshot(s, m, false);
 	note_missing(s, info);
+	note_symbols(s, m);
 	note_stacks(s, info);
 	note_kernel(s, info);
 	kernel__learn(s->kernel, &m->program, info);

@@ -309,6 +309,9 @@ static void check_mode(struct argp_state *state, struct options *o)
 
 static void check(struct argp_state *state, struct options *o)
 {
+	/* else a script whose command is an empty variable would profile the whole host */
+	if (state->quoted && !o->command)
+		argp_error(state, "--: a command belongs after it");
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);

@@ -155,10 +155,16 @@ unsigned output__terminal_width(int fd)
 static int write_stdout(const struct output *o, const struct timeline *tl,
 			const struct export_opts *opts)
 {
-	int err = o->format->write(stdout, tl, opts);
+	int err, why;
 
+	/* a format tells only that writing failed; errno has kept why, unless nothing has set it */
+	errno = 0;
+	err = o->format->write(stdout, tl, opts);
+	why = errno;
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
+	else if (err == -EIO && ferror(stdout) && why)
+		err = -why;
 	if (err)
 		log_error("standard output: %s", strerror(-err));
 	return err;

@@ -196,15 +196,15 @@ static void add_function(struct report *r, cJSON *functions, const struct tl_fun
 static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
 {
 	cJSON *o = add_object(r, target, "gc");
+	bool exact = gc->known && !gc->inferred;
 
-	/* Collections that follow each other closely are one where they were inferred. */
-	add_u64_or_null(r, o, "count", gc->known && !gc->inferred ? gc->count : UINT64_MAX);
-	add_u64_or_null(r, o, "pause_ns", gc->known ? gc->pause_ns : UINT64_MAX);
-	add_u64_or_null(r, o, "max_pause_ns",
-			gc->known && !gc->inferred ? gc->max_pause_ns : UINT64_MAX);
-	add_u64_or_null(r, o, "wait_ns", gc->known ? gc->wait_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "count", exact ? gc->count : UINT64_MAX);
+	add_u64_or_null(r, o, "pause_ns", exact ? gc->pause_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "pause_at_most_ns", gc->known ? gc->pause_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "max_pause_ns", exact ? gc->max_pause_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "wait_ns", exact ? gc->wait_ns : UINT64_MAX);
 	if (gc->known)
-		add_bool(r, o, "exact", !gc->inferred);
+		add_bool(r, o, "exact", exact);
 	else
 		add_null(r, o, "exact");
 }
@@ -270,20 +270,34 @@ static void add_stacks(struct report *r, cJSON *target, const struct tl_quality 
 	}
 }
 
+/* Of a session whose end was not seen neither is known. */
 static void add_own_cost(struct report *r, cJSON *target, const struct tl_target *t)
 {
-	cJSON *lost = add_object(r, target, "lost"), *o;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} costs[] = {
+		{"probe_hits", t->probe_hits},
+		{"bpf_ns", t->bpf_ns_known ? t->bpf_ns : UINT64_MAX},
+		{"trap_ns_estimated", t->trap_ns_estimated},
+		{"user_cpu_ns", t->user_cpu_ns},
+		{"max_rss_bytes", t->max_rss_bytes},
+		{"probes_paused_ns", t->probes_paused_ns},
+	};
+	cJSON *o;
 
-	for (size_t i = 0; i < t->n_lost; i++)
-		add_u64(r, lost, t->lost[i].cause, t->lost[i].n);
-	add_double(r, target, "lost_share", t->lost_share);
+	if (t->cost_known) {
+		o = add_object(r, target, "lost");
+		for (size_t i = 0; i < t->n_lost; i++)
+			add_u64(r, o, t->lost[i].cause, t->lost[i].n);
+		add_double(r, target, "lost_share", t->lost_share);
+	} else {
+		add_null(r, target, "lost");
+		add_null(r, target, "lost_share");
+	}
 	o = add_object(r, target, "cost");
-	add_u64(r, o, "probe_hits", t->probe_hits);
-	add_u64_or_null(r, o, "bpf_ns", t->bpf_ns_known ? t->bpf_ns : UINT64_MAX);
-	add_u64(r, o, "trap_ns_estimated", t->trap_ns_estimated);
-	add_u64(r, o, "user_cpu_ns", t->user_cpu_ns);
-	add_u64(r, o, "max_rss_bytes", t->max_rss_bytes);
-	add_u64(r, o, "probes_paused_ns", t->probes_paused_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(costs); i++)
+		add_u64_or_null(r, o, costs[i].name, t->cost_known ? costs[i].value : UINT64_MAX);
 }
 
 static void add_target(struct report *r, cJSON *targets, const struct tl_session *session,
@@ -336,6 +350,8 @@ static void add_session(struct report *r, cJSON *root, const struct tl_session *
 	add_u64_or_null(r, o, "frequency_hz",
 			session->frequency_hz ? session->frequency_hz : UINT64_MAX);
 	add_int(r, o, "exit", session->exit_code);
+	if (session->bpf_ns_known)
+		add_u64(r, o, "bpf_ns", session->bpf_ns);
 }
 
 static int json__write(FILE *out, const struct timeline *tl, const struct export_opts *opts)

@@ -199,6 +199,7 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 	if (!t.session)
 		return -EINVAL;
 	t.log_alone = session__log_alone(tl);
+	t.several = n > 1;
 	t.wall_ns = session_ns(t.session);
 	t.width = t.opts->width ? MAX(t.opts->width, (unsigned)WIDTH_MIN) : WIDTH_OF_A_FILE;
 	t.rows = t.opts->verbose ? ROWS_VERBOSE : ROWS;
@@ -212,6 +213,8 @@ static int text__write(FILE *out, const struct timeline *tl, const struct export
 		put_sampling(&t);
 		fputc('\n', out);
 		err = text__targets(&t, tl);
+		if (!err)
+			err = text__common_cost(&t, tl);
 	}
 	for (size_t i = 0; i < n && !err; i++) {
 		if (n > 1)

@@ -92,11 +92,12 @@ int text__gc(const struct text *t)
 	human__duration(total, sizeof(total), gc->pause_ns);
 	snprintf(title, sizeof(title),
 		 "Garbage collection: the program was paused for %s%s, %.1f %% of the session",
-		 gc->inferred ? "about " : "", total, human__percent(gc->pause_ns, t->wall_ns));
+		 gc->inferred ? "at most about " : "", total,
+		 human__percent(gc->pause_ns, t->wall_ns));
 	text__section(t, title);
 	if (gc->inferred) {
-		fputs("  inferred from all capabilities stopping: nothing marks collections in "
-		      "this program, and how many there were is not known\n",
+		fputs("  inferred from the samples in the runtime: nothing marks collections in "
+		      "this program; how many there were, and how long each, is not known\n",
 		      t->out);
 	} else if (t->target->n_gcs) {
 		err = put_table(t);

@@ -17,6 +17,7 @@ struct text {
 	uint64_t wall_ns; /* what was seen of the process */
 	unsigned width;
 	size_t rows;	/* at most so many in a table */
+	bool several;	/* processes: what they have in common is told once */
 	bool log_alone; /* nothing was attached to: an eventlog, or a report, is all there is */
 };
 
@@ -46,6 +47,8 @@ void text__put_safe(FILE *out, const char *s);
 
 /* Of a session with more than one process. */
 int text__targets(const struct text *t, const struct timeline *tl);
+/* Its own cost, as far as that cannot be told apart by process. */
+int text__common_cost(const struct text *t, const struct timeline *tl);
 int text__findings(const struct text *t);
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);

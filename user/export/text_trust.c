@@ -22,15 +22,23 @@ static void put_found(const struct text *t)
 
 	if (!usual || !*usual)
 		return;
-	fputs("Probes: attached in ", t->out);
-	text__put_duration(t->out, t->target->attach_took_ns);
+	if (t->target->attach_took_ns) {
+		fputs("Probes: attached in ", t->out);
+		text__put_duration(t->out, t->target->attach_took_ns);
+	} else {
+		fputs("Probes: there before it began", t->out);
+	}
 	fputs(", places found by ", t->out);
 	text__put_safe(t->out, usual);
 	for (size_t i = 1; i < ARRAY_SIZE(found); i++) {
 		if (!found[i].how || !*found[i].how || !strcmp(found[i].how, usual))
 			continue;
-		fprintf(t->out, "%s%s by ", comma, found[i].what);
-		text__put_safe(t->out, found[i].how);
+		if (!strcmp(found[i].how, "none")) {
+			fprintf(t->out, "%s%s not found", comma, found[i].what);
+		} else {
+			fprintf(t->out, "%s%s by ", comma, found[i].what);
+			text__put_safe(t->out, found[i].how);
+		}
 		comma = ", ";
 	}
 	if (*comma == ',')
@@ -119,6 +127,10 @@ static void put_lost(const struct text *t)
 	const struct tl_target *target = t->target;
 	bool warn = false;
 
+	if (!target->cost_known) {
+		fputs("Lost: not known\n", t->out);
+		return;
+	}
 	for (size_t i = 0; i < target->n_lost; i++)
 		warn = warn || target->lost[i].n;
 	if (!warn) {
@@ -138,17 +150,28 @@ static void put_lost(const struct text *t)
 		t->opts->colour ? "\033[0m" : "");
 }
 
+static void put_own(const struct text *t, uint64_t user_cpu_ns, uint64_t max_rss_bytes)
+{
+	char rss[32];
+
+	fputs("safescoped itself: ", t->out);
+	text__put_duration(t->out, user_cpu_ns);
+	human__bytes(rss, sizeof(rss), max_rss_bytes);
+	fprintf(t->out, " of CPU time, the attach included, and %s\n", rss);
+}
+
 /* What the program waited for is told apart from what safescoped did besides, most of it once, when
  * it read files at the attach. */
 static void put_cost(const struct text *t)
 {
 	const struct tl_target *target = t->target;
 	uint64_t total = target->trap_ns_estimated + (target->bpf_ns_known ? target->bpf_ns : 0);
-	char rss[32];
 
+	if (!target->cost_known)
+		return;
 	fputs("Own cost: ", t->out);
 	text__put_count(t->out, target->probe_hits);
-	fputs(" probe hits, about ", t->out);
+	fputs(target->probe_hits == 1 ? " probe hit, about " : " probe hits, about ", t->out);
 	text__put_duration(t->out, target->trap_ns_estimated);
 	fputs(" in their traps", t->out);
 	if (target->bpf_ns_known) {
@@ -156,16 +179,32 @@ static void put_cost(const struct text *t)
 		text__put_duration(t->out, target->bpf_ns);
 		fputs(" in BPF", t->out);
 	}
-	fprintf(t->out,
-		", %.2f %% of one CPU; safescoped itself: ", human__percent(total, t->wall_ns));
-	text__put_duration(t->out, target->user_cpu_ns);
-	human__bytes(rss, sizeof(rss), target->max_rss_bytes);
-	fprintf(t->out, " of CPU time, the attach included, and %s\n", rss);
+	fprintf(t->out, ", %.2f %% of one CPU", human__percent(total, t->wall_ns));
+	if (t->several) {
+		fputc('\n', t->out);
+	} else {
+		fputs("; ", t->out);
+		put_own(t, target->user_cpu_ns, target->max_rss_bytes);
+	}
 	if (target->probes_paused_ns) {
 		fputs("  the call probes were off for ", t->out);
 		text__put_duration(t->out, target->probes_paused_ns);
 		fputs(", to stay below --max-overhead\n", t->out);
 	}
+}
+
+/* What cannot be told apart by process. */
+static void put_common_cost(const struct text *t)
+{
+	if (!t->target->cost_known)
+		return;
+	fputs("Own cost: ", t->out);
+	if (t->session->bpf_ns_known) {
+		text__put_duration(t->out, t->session->bpf_ns);
+		fprintf(t->out, " in BPF for all of them, %.2f %% of one CPU; ",
+			human__percent(t->session->bpf_ns, t->wall_ns));
+	}
+	put_own(t, t->target->user_cpu_ns, t->target->max_rss_bytes);
 }
 
 static int put_missing(const struct text *t)
@@ -199,6 +238,15 @@ static int put_wrapped(const struct text *t, void (*put)(const struct text *t))
 		err = text__paragraph(t, *line == ' ' ? "  " : "", line + strspn(line, " "));
 	free(lines);
 	return err;
+}
+
+int text__common_cost(const struct text *t, const struct timeline *tl)
+{
+	struct text of = *t;
+
+	of.target = timeline__target(tl, 0);
+	fputc('\n', t->out);
+	return put_wrapped(&of, put_common_cost);
 }
 
 int text__trust(const struct text *t)

@@ -36,6 +36,7 @@ struct unwind_user {
 };
 
 struct unwind {
+	uint32_t generation; /* of the lists of mappings, over all processes */
 	struct unwind_file files[WIRE_UNWIND_FILES]; /* by number; 0 is not used */
 	uint64_t bytes, rows;			     /* of all files */
 	struct unwind_user *users;
@@ -319,6 +320,7 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 	old = *user;
 	*user = (struct unwind_user){.pid = info->pid};
 	err = fill_maps(kernel, target, user, maps);
+	maps->generation = ++u->generation;
 	drop_files(u, old.files, old.n);
 	free(old.files);
 	err3 = put_new(kernel);

@@ -27,6 +27,7 @@ enum target_found {
 	FOUND_THREADS, /* through a thread's my_task */
 	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
 	FOUND_MEMORY,  /* by looking through the runtime's variables */
+	FOUND_STRINGS, /* by the strings that its code uses */
 };
 const char *target__found_name(enum target_found found);
 
@@ -160,6 +161,9 @@ struct target_traits {
 };
 /* Takes at most timeout_ms. What cannot be told is "" or 0. */
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);
+
+/* "full", "dynamic only", "debug file", "none"; "" if there is no runtime to tell it of. */
+const char *target__symbols(const struct target *target);
 
 /* How the live process confirmed the layout. */
 struct target_confirmed {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "mem.h"
+#include "process/mem.h"
 #include "target_priv.h"
 
 /* rts/EventLogFormat.h, EVENT_HEADER_BEGIN: "hdrb" */
@@ -60,10 +60,13 @@ static const char *linking_of(const struct target *t)
 	return holds(elf, "MUSL_LOCPATH") ? "static musl" : "static";
 }
 
-static const char *symbols_of(const struct target *t)
+const char *target__symbols(const struct target *t)
 {
-	const struct elf_file *elf = t->rts.image->elf;
+	const struct elf_file *elf;
 
+	if (!t->rts.image)
+		return "";
+	elf = t->rts.image->elf;
 	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		return "full";
 	if (t->rts.image->file->debug)
@@ -149,7 +152,7 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 
 	/* one that is only sampled has no file to tell by */
 	traits.linking = target->rts.image ? linking_of(target) : "";
-	traits.symbols = target->rts.image ? symbols_of(target) : "";
+	traits.symbols = target__symbols(target);
 	if (proc__threads(target->info.pid, &tids, &n) == 0) {
 		traits.threads = (uint32_t)n;
 		free(tids);

@@ -188,7 +188,6 @@ struct tl_gc_event {
 	uint64_t number;    /* GHC's count; UINT64_MAX: not known */
 	int32_t generation; /* -1: not known */
 	pid_t tid;	    /* the OS thread that led it */
-	bool inferred;	    /* no probe and no log: from all capabilities stopping */
 };
 
 enum tl_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
@@ -345,8 +344,8 @@ struct tl_gc {
 	bool known;
 	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
 	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
-	bool inferred; /* from all capabilities stopping: nothing marked the ends; pause_ns is about
-			  right, count and max_pause_ns are of what could be told apart */
+	bool inferred; /* from samples: nothing marked the ends. pause_ns is how long they took at
+			  most; count and max_pause_ns are 0, not known */
 };
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */
@@ -409,6 +408,7 @@ struct tl_target {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
+	bool cost_known; /* false: a session whose end is not known; losses are not known either */
 	const char **missing;
 	size_t n_missing;
 };
@@ -420,6 +420,10 @@ struct tl_session {
 	uint64_t start_unix_ns;
 	uint32_t frequency_hz;
 	int exit_code;
+	/* The kernel side's run time, when there are several targets: which of them it was for
+	 * cannot be told, so that theirs are not known. */
+	uint64_t bpf_ns;
+	bool bpf_ns_known;
 };
 
 #endif

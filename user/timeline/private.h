@@ -524,7 +524,7 @@ bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
 const struct gc_span *gc__at(const struct target_state *tg, uint64_t t);
 /* Before the lanes: those that are still open last for ever. */
 void gcs__close(struct target_state *tg);
-/* Where nothing marked them. */
+/* Where nothing marked them: how long they took at most. */
 int gc_infer__build(struct target_state *tg);
 /* After the capabilities' lanes, before the unsafe calls' rows. */
 int gcs__build(struct timeline *tl, struct target_state *tg);

@@ -312,6 +312,7 @@ int input__set_cost(struct timeline *tl, pid_t pid, const struct tl_cost *cost)
 	tg->pub.probe_hits = cost->probe_hits;
 	tg->pub.bpf_ns = cost->bpf_ns;
 	tg->pub.bpf_ns_known = cost->bpf_ns_known;
+	tg->pub.cost_known = true;
 	tg->pub.trap_ns_estimated = cost->trap_ns_estimated;
 	tg->pub.user_cpu_ns = cost->user_cpu_ns;
 	tg->pub.max_rss_bytes = cost->max_rss_bytes;
@@ -525,6 +526,20 @@ int tl__fold(struct timeline *tl)
 	return err;
 }
 
+/* Each target was told the run time of the whole kernel side, up to its end. */
+static void share_cost(struct timeline *tl)
+{
+	for (size_t i = 0; tl->n_targets > 1 && i < tl->n_targets; i++) {
+		struct tl_target *t = &tl->targets[i]->pub;
+
+		if (!t->bpf_ns_known)
+			continue;
+		tl->session.bpf_ns = MAX(tl->session.bpf_ns, t->bpf_ns);
+		tl->session.bpf_ns_known = true;
+		t->bpf_ns_known = false;
+	}
+}
+
 int input__finish(struct timeline *tl, uint64_t end_ns)
 {
 	size_t max;
@@ -535,6 +550,7 @@ int input__finish(struct timeline *tl, uint64_t end_ns)
 	tl->finished = true;
 	tl->session.end_ns = MAX(end_ns, tl->session.start_ns);
 	max = lane_budget(tl);
+	share_cost(tl);
 	for (size_t i = 0; !err && i < tl->n_targets; i++)
 		err = tl->targets[i]->log_alone
 			      ? elog__build(tl, tl->targets[i])
