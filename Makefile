@@ -140,6 +140,8 @@ $(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
 
 $(OUT)/obj/user/export/pprof.o: | $(PPROF).h
 
+$(OUT)/obj/user/export/html_page.o: user/export/html.css user/export/html.js
+
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(say) CC $@
