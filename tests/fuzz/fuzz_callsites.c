@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/callsites.h"
-#include "target/insn.h"
-#include "target/rts_find.h"
-#include "target/rts_text.h"
+#include "rts/callsites.h"
+#include "rts/insn.h"
+#include "rts/rts_find.h"
+#include "rts/rts_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

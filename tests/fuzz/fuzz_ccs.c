@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "target/ccs.h"
+#include "names/ccs.h"
 
 #define BASE	  0x1000ULL
 #define MAX_ADDRS 16

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/cfi.h"
-#include "target/cfi_asm.h"
+#include "unwind/cfi.h"
+#include "unwind/cfi_asm.h"
 #include "wire.h"
 
 static void check_rows(const struct target_rows *r)

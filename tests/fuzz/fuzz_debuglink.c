@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/debugfile.h"
+#include "process/debugfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "target/elf.h"
-#include "target/symbols.h"
+#include "elf/elf.h"
+#include "elf/symbols.h"
 
 #include "../unit/elf_exercise.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/elf.h"
+#include "elf/elf.h"
 
 struct elf_exercise {
 	const struct elf_file *elf;

@@ -16,10 +16,10 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/callsites.h"
-#include "target/insn.h"
-#include "target/rts_find.h"
-#include "target/rts_text.h"
+#include "rts/callsites.h"
+#include "rts/insn.h"
+#include "rts/rts_find.h"
+#include "rts/rts_text.h"
 
 /* ── one call, by its bytes ──────────────────────────────────────────────────────────────── */
 

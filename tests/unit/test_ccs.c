@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Cost-centre stacks: the reader over made-up memory, and what the timeline makes of them. */
-#include "target/ccs.h"
+#include "names/ccs.h"
 #include "test_timeline_kit.h"
 
 /* ── a memory ────────────────────────────────────────────────────────────────────────────── */

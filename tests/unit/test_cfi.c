@@ -15,8 +15,8 @@
 #include <elfutils/libdw.h>
 #include <cmocka.h>
 
-#include "target/cfi.h"
-#include "target/cfi_asm.h"
+#include "unwind/cfi.h"
+#include "unwind/cfi_asm.h"
 #include "wire.h"
 
 #define PCS 3000

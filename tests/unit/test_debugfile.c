@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/debugfile.h"
+#include "process/debugfile.h"
 
 static int parse(const char *bytes, size_t size, char name[DEBUGLINK_NAME], uint32_t *crc)
 {

@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/dwarf.h"
-#include "target/elf.h"
+#include "names/dwarf.h"
+#include "elf/elf.h"
 
 #define SELF "/proc/self/exe"
 

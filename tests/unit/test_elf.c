@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/elf.h"
+#include "elf/elf.h"
 
 #include "elf_exercise.h"
 

@@ -176,8 +176,7 @@ static const struct tl_gc_event lanes_gcs[] = {
 	 .end_ns = T0 + 30 * MS + 1,
 	 .sync_ns = UINT64_MAX,
 	 .number = UINT64_MAX,
-	 .generation = -1,
-	 .inferred = true},
+	 .generation = -1},
 };
 
 static const struct tl_mark lanes_marks[] = {

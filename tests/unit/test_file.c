@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "target/file.h"
+#include "process/file.h"
 #include "target/target.h"
 
 static char dir[64];

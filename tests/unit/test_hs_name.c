@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/demangle.h"
-#include "target/hs_name.h"
+#include "names/demangle.h"
+#include "names/hs_name.h"
 
 /* Labels that GHC 9.6.6 and 9.10.3 wrote into their maps. */
 static void occurrences(void **state)

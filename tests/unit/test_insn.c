@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/insn.h"
+#include "rts/insn.h"
 
 #define ADDR 0x475670
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The kernel's table of functions, and which of its frames are the probes' own. */
-#include "target/kallsyms.h"
+#include "names/kallsyms.h"
 #include "test_timeline_kit.h"
 #include "timeline/private.h"
 

@@ -13,7 +13,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/base.h"
-#include "target/layout.h"
+#include "rts/layout.h"
 
 #define JSON "scripts/ghc-layouts.json"
 

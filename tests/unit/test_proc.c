@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/mem.h"
-#include "target/proc.h"
+#include "process/mem.h"
+#include "process/proc.h"
 #include "wire.h"
 
 static void parse_stat(const char *text, int want_err, const char *want_comm, char want_state,

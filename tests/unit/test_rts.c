@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/image.h"
-#include "target/rts_find.h"
+#include "process/image.h"
+#include "rts/rts_find.h"
 #include "target/target.h"
 #include "target/target_priv.h"
 

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/elf.h"
-#include "target/symbols.h"
+#include "elf/elf.h"
+#include "elf/symbols.h"
 
 #define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
 

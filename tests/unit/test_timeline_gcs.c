@@ -122,54 +122,98 @@ static void test_held_up(void **state)
 	held_up(false, UINT64_MAX, UINT64_MAX);
 }
 
-/* Without probes: nobody runs Haskell code, and the runtime is busy. */
+/* 40 samples of each of two threads, `runtime` of them in the runtime; then it is over. */
+static const struct tl_target *without_probes(struct kit *kit, size_t runtime, size_t samples)
+{
+	union rec r;
+
+	kit_new(kit);
+	for (pid_t tid = 7; tid <= 8; tid++) {
+		put(kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
+		for (size_t i = 0; i < samples; i++) {
+			bool in = i < runtime;
+			uint64_t ip = in ? RTS(1) : HS(1);
+
+			mk_sample(&r, tid, T0 + 5000 + i * 10000,
+				  in ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL, ip, IP(ip), STOP);
+			r.sample.rts.cap_no = (uint32_t)(tid - 7);
+			put(kit, &r);
+		}
+		put(kit, mk_event(&r, WIRE_THREAD_EXIT, tid, T0 + 10000 * samples));
+	}
+	return finish(kit);
+}
+
+/* Without probes: how long it was at most, and nothing of how many there were. */
 static void test_inferred(void **state)
 {
+	const struct tl_target *t;
+	struct kit kit;
+	double share;
+
+	(void)state;
+	/* of two threads both stop, or it is one that waits and one that collects */
+	t = without_probes(&kit, 10, 40);
+	assert_true(t->gc.known && t->gc.inferred);
+	assert_int_equal(t->gc.count, 0);
+	assert_int_equal(t->gc.max_pause_ns, 0);
+	assert_int_equal(t->n_gcs, 0);
+	share = (double)t->gc.pause_ns / 400000;
+	assert_true(share > 0.4 && share < 0.62);
+	timeline__free(kit.tl);
+
+	/* no sample in the runtime: a short pause may still have been missed, a long one not */
+	t = without_probes(&kit, 0, 40);
+	assert_true(t->gc.known && t->gc.pause_ns > 0 && t->gc.pause_ns < 400000 / 10);
+	timeline__free(kit.tl);
+	/* in nothing but the runtime: the whole of it */
+	t = without_probes(&kit, 40, 40);
+	assert_int_equal(t->gc.pause_ns, 400000);
+	timeline__free(kit.tl);
+	/* too few samples to say anything */
+	t = without_probes(&kit, 2, 4);
+	assert_false(t->gc.known);
+	timeline__free(kit.tl);
+}
+
+/* The probes came off in the midst of a collection. */
+static void test_came_off(void **state)
+{
+	const struct tl_target *t;
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
 
 	(void)state;
 	kit_new(&kit);
-	for (pid_t tid = 7; tid <= 8; tid++) {
-		static const struct {
-			uint64_t at;
-			unsigned where;
-		} samples[] = {{50000, WIRE_WHERE_HASKELL},
-			       {150000, WIRE_WHERE_RTS},
-			       {250000, WIRE_WHERE_RTS},
-			       {350000, WIRE_WHERE_RTS},
-			       {450000, WIRE_WHERE_HASKELL}};
-
-		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, T0));
-		for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-			/* 8 runs on for a while */
-			uint64_t at = T0 + samples[i].at + (tid == 8 && i == 1 ? 40000 : 0);
-			uint64_t ip = samples[i].where == WIRE_WHERE_RTS ? RTS(1) : HS(1);
-
-			mk_sample(&r, tid, at, samples[i].where, ip, IP(ip), STOP);
-			r.sample.rts.cap_no = (uint32_t)(tid - 7);
-			put(&kit, &r);
-		}
-		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, tid, T0 + 500000));
-	}
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 40000);
+	put_gc(&kit, 7, WIRE_GC_OFF, T0 + 45000);
+	for (size_t i = 0; i < 40; i++)
+		put(&kit, mk_sample(&r, 7, T0 + 50000 + i * 1000,
+				    i % 2 ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL,
+				    i % 2 ? RTS(1) : HS(1), IP(i % 2 ? RTS(1) : HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
 	t = finish(&kit);
 	assert_true(t->gc.known && t->gc.inferred);
+	assert_int_equal(t->gc.count, 0);
+	assert_true(t->gc.pause_ns >= 50000 && t->gc.pause_ns <= 100000);
+	assert_int_equal(t->gc.observed_count, 1);
+	assert_int_equal(t->gc.observed_pause_ns, 20000);
+	assert_int_equal(t->gc.observed_ns, 45000);
 	assert_int_equal(t->n_gcs, 1);
-	assert_true(t->gcs[0].inferred);
-	assert_int_equal(t->gcs[0].start_ns, T0 + 120000);
-	assert_int_equal(t->gcs[0].end_ns, T0 + 400000);
-	assert_int_equal(t->gc.pause_ns, 280000);
+	/* those after it are not all one collection */
+	assert_true(lane_of(t, 7)->states_ns[ST_HASKELL] > 20000);
 	timeline__free(kit.tl);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_given_up),
-		cmocka_unit_test(test_held_up),
-		cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_held_up),	 cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_came_off),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

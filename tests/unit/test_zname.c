@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "target/zname.h"
+#include "names/zname.h"
 
 static void escapes(void **state)
 {

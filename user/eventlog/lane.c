@@ -143,9 +143,8 @@ int lane__put_apart(struct el_lane *lane, uint64_t start, uint64_t end, uint32_t
 	struct el_stretch s = {.start = start, .end = end, .what = what, .kind = kind, .aux = aux};
 
 	/* Room and order as they mostly are. */
-	if (lane->merged_ns && lane->n && lane->n < lane->cap &&
-	    lane->n < (lane->max ? lane->max : EL_LANE_MAX) && end > start &&
-	    start >= lane->s[lane->n - 1].end && !same(&lane->s[lane->n - 1], &s)) {
+	if (lane->n && lane->n < lane->cap && lane->n < (lane->max ? lane->max : EL_LANE_MAX) &&
+	    end > start && start >= lane->s[lane->n - 1].end && !same(&lane->s[lane->n - 1], &s)) {
 		lane->s[lane->n++] = s;
 		lane->n_parts = 0;
 		return 0;

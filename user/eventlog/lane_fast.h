@@ -38,6 +38,17 @@ static inline __attribute__((always_inline)) void lane_part(struct el_lane *lane
 	last->aux = (uint16_t)key;
 }
 
+/* The last stretch begins a group. */
+static inline void lane_parts_begin(struct el_lane *lane, const struct el_stretch *last)
+{
+	if (lane->n_parts)
+		return;
+	lane->parts[0].key = lane_key(last->what, last->kind, last->aux);
+	lane->parts[0].ns = last->end - last->start;
+	lane->n_parts = 1;
+	lane->best = 0;
+}
+
 /* A lane that merges takes a short neighbour into its last stretch. False: it is none. */
 static inline __attribute__((always_inline)) bool lane_join(struct el_lane *lane, uint64_t start,
 							    uint64_t end, uint64_t key, uint32_t n)
@@ -46,12 +57,7 @@ static inline __attribute__((always_inline)) bool lane_join(struct el_lane *lane
 
 	if (start != last->end || end <= start || end - last->start >= lane->merged_ns)
 		return false;
-	if (!lane->n_parts) {
-		lane->parts[0].key = lane_key(last->what, last->kind, last->aux);
-		lane->parts[0].ns = last->end - last->start;
-		lane->n_parts = 1;
-		lane->best = 0;
-	}
+	lane_parts_begin(lane, last);
 	lane_part(lane, last, key, end - start);
 	last->end = end;
 	last->n += n;

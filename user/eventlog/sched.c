@@ -15,6 +15,7 @@
 #include "eventlog.h"
 #include "lane_fast.h"
 #include "sched.h"
+#include "sched_pair.h"
 #include "u64map.h"
 
 /* ── capabilities ────────────────────────────────────────────────────────────────────────── */
@@ -111,6 +112,13 @@ static inline int thread_goes(struct el_sched *s, struct thread_state *t, uint8_
 	t->pub.since = time;
 	t->pub.end = time;
 	return err;
+}
+
+static void see_time(struct el_sched *s, uint64_t time)
+{
+	if (!s->info.first)
+		s->info.first = time;
+	s->info.last = MAX(s->info.last, time);
 }
 
 /* ── events ──────────────────────────────────────────────────────────────────────────────── */
@@ -483,19 +491,45 @@ static int on_run_mostly(struct el_sched *s, const struct el_event *ev)
 	return err;
 }
 
+/* An event of a pair that goes back and forth is one more of theirs; any other settles it. */
+static int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
+{
+	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
+	bool stop = ev->id == EL_STOP_THREAD;
+	/* The same field of both. */
+	uint32_t tid = ev->thread.tid;
+	struct thread_state *t;
+	uint64_t since;
+	int err;
+
+	if (c && (!stop || ev->stop.status == EL_STOP_FOREIGN_CALL) &&
+	    pair_goes(c, tid, stop, ev->time))
+		return 0;
+	see_time(s, ev->time);
+	if (ev->cap == EL_CAP_GLOBAL)
+		return 0;
+	if (c)
+		pair_settle(s, c);
+	t = sched__find(s, tid);
+	if (t && t->paired)
+		pair_settle(s, t->paired);
+	since = c ? MIN(c->since, ev->time) : 0;
+	err = stop ? on_stop_mostly(s, ev) : on_run_mostly(s, ev);
+	if (!err && c && t)
+		pair_begin(s, c, t, ev->time - since);
+	return err;
+}
+
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_sched *s = ctx;
 	struct cap_state *c;
 
-	if (!s->info.first)
-		s->info.first = ev->time;
-	s->info.last = MAX(s->info.last, ev->time);
+	if (ev->id == EL_RUN_THREAD || ev->id == EL_STOP_THREAD)
+		return on_run_or_stop(s, ev);
+	pair_settle_all(s);
+	see_time(s, ev->time);
 	switch (ev->id) {
-	case EL_RUN_THREAD:
-		return ev->cap == EL_CAP_GLOBAL ? 0 : on_run_mostly(s, ev);
-	case EL_STOP_THREAD:
-		return ev->cap == EL_CAP_GLOBAL ? 0 : on_stop_mostly(s, ev);
 	case EL_GC_START:
 	case EL_GC_END:
 	case EL_GC_GLOBAL_SYNC:
@@ -548,6 +582,7 @@ int el_sched__finish(struct el_sched *s, uint64_t end)
 {
 	int err = 0;
 
+	pair_settle_all(s);
 	end = MAX(end, s->info.last);
 	for (size_t i = 0; i < s->n_caps && !err; i++)
 		err = cap_goes(s, s->caps[i], ECS_IDLE, end, 0);

@@ -21,7 +21,18 @@ struct gc_span {
 	uint64_t start, end;
 };
 
+/* What a capability and a thread have done since they began to go back and forth: sched_pair.h. */
+struct pair {
+	struct thread_state *thread; /* NULL: they do not */
+	uint32_t tid;
+	bool in_call;
+	uint64_t since, until; /* their last event; no more of them from here on */
+	uint64_t stops, runs;
+	uint64_t run_ns, call_ns, call_min, call_max;
+};
+
 struct cap_state {
+	struct pair pair;
 	struct el_cap pub;
 	uint32_t thread; /* that runs; 0: none */
 	uint64_t since, gc_start, gc_request;
@@ -36,6 +47,7 @@ struct cap_state {
 
 struct thread_state {
 	struct el_thread pub;
+	struct cap_state *paired; /* whose pair's sums are to be added; NULL */
 };
 
 struct el_sched {

@@ -34,8 +34,12 @@ struct thread_state *sched__thread_at(const struct el_sched *s, size_t i)
 
 struct thread_state *sched__find(const struct el_sched *s, uint32_t tid)
 {
-	uint32_t at = u64map__get(&s->by_tid, tid);
+	struct thread_state *t = s->recent[tid % RECENT_THREADS];
+	uint32_t at;
 
+	if (t && t->pub.tid == tid)
+		return t;
+	at = u64map__get(&s->by_tid, tid);
 	return at == U64MAP_NONE ? NULL : sched__thread_at(s, at);
 }
 
@@ -43,9 +47,6 @@ struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t ti
 {
 	struct thread_state *t;
 
-	t = s->recent[tid % RECENT_THREADS];
-	if (t && t->pub.tid == tid)
-		return t;
 	t = sched__find(s, tid);
 	if (t) {
 		s->recent[tid % RECENT_THREADS] = t;
@@ -179,5 +180,7 @@ uint32_t el_sched__running(const struct el_sched *s, uint16_t cap)
 {
 	const struct cap_state *c = cap < SCHED_CAPS ? s->by_cap[cap] : NULL;
 
+	if (c && c->pair.thread)
+		return c->pair.in_call ? 0 : c->pair.tid;
 	return c && c->state == ECS_RUN ? c->thread : 0;
 }

@@ -62,11 +62,15 @@ static void put_gc_slice(struct chrome *w, uint64_t pid, const char *name, const
 
 static void put_gc_args(struct chrome *w, const struct tl_gc_event *gc)
 {
-	fprintf(w->out, ",\"args\":{\"inferred\":%s", gc->inferred ? "true" : "false");
-	if (gc->number != UINT64_MAX)
-		fprintf(w->out, ",\"number\":%" PRIu64, gc->number);
+	const char *comma = "";
+
+	fputs(",\"args\":{", w->out);
+	if (gc->number != UINT64_MAX) {
+		fprintf(w->out, "\"number\":%" PRIu64, gc->number);
+		comma = ",";
+	}
 	if (gc->tid)
-		fprintf(w->out, ",\"os_thread\":%d", (int)gc->tid);
+		fprintf(w->out, "%s\"os_thread\":%d", comma, (int)gc->tid);
 	fputc_unlocked('}', w->out);
 }
 

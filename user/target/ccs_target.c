@@ -8,8 +8,8 @@
 #include <uthash.h>
 
 #include "base/base.h"
-#include "ccs.h"
-#include "mem.h"
+#include "names/ccs.h"
+#include "process/mem.h"
 #include "names.h"
 #include "target_priv.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "cfi.h"
+#include "unwind/cfi.h"
 #include "target_priv.h"
 
 static bool is_vdso(const struct image_map *map)

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "file.h"
-#include "image.h"
-#include "proc.h"
-#include "rts_find.h"
+#include "process/file.h"
+#include "process/image.h"
+#include "process/proc.h"
+#include "rts/rts_find.h"
 #include "target.h"
 
 static bool file_is_runtime(struct file *file)

@@ -12,17 +12,17 @@
 #include <uthash.h>
 
 #include "base/base.h"
-#include "debugfile.h"
-#include "demangle.h"
-#include "describe.h"
-#include "file.h"
-#include "kallsyms.h"
+#include "process/debugfile.h"
+#include "names/demangle.h"
+#include "names/describe.h"
+#include "process/file.h"
+#include "names/kallsyms.h"
 #include "names_source.h"
-#include "rts_text.h"
+#include "rts/rts_text.h"
 #include "site.h"
-#include "symbols.h"
+#include "elf/symbols.h"
 #include "target_priv.h"
-#include "zname.h"
+#include "names/zname.h"
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
 #define MAX_CACHED (1U << 20)

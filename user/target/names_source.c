@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "demangle.h"
-#include "describe.h"
-#include "hs_name.h"
-#include "ipe.h"
-#include "target/dwarf.h"
+#include "names/demangle.h"
+#include "names/describe.h"
+#include "names/hs_name.h"
+#include "names/ipe.h"
+#include "names/dwarf.h"
 #include "target_priv.h"
 
 /* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */

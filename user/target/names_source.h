@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "image.h"
+#include "process/image.h"
 #include "names.h"
-#include "symbols.h"
-#include "zname.h"
+#include "elf/symbols.h"
+#include "names/zname.h"
 
 struct names_place {
 	uint64_t addr, vaddr;	       /* in the process, as in the file */

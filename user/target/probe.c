@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "insn.h"
+#include "rts/insn.h"
 #include "target_priv.h"
 
 const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *ret_len,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "insn.h"
+#include "rts/insn.h"
 #include "names.h"
 
 struct suspend_ctx {

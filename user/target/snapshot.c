@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "mem.h"
+#include "process/mem.h"
 #include "site.h"
 #include "target_priv.h"
 

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "ccs.h"
-#include "debugfile.h"
-#include "insn.h"
-#include "ipe.h"
+#include "names/ccs.h"
+#include "process/debugfile.h"
+#include "rts/insn.h"
+#include "names/ipe.h"
 #include "names.h"
 #include "target_priv.h"
 
@@ -43,6 +43,8 @@ const char *target__found_name(enum target_found found)
 		return "ghc_ticker";
 	case FOUND_MEMORY:
 		return "memory";
+	case FOUND_STRINGS:
+		return "strings";
 	case FOUND_NONE:
 		break;
 	}

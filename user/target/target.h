@@ -27,6 +27,7 @@ enum target_found {
 	FOUND_THREADS, /* through a thread's my_task */
 	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
 	FOUND_MEMORY,  /* by looking through the runtime's variables */
+	FOUND_STRINGS, /* by the strings that its code uses */
 };
 const char *target__found_name(enum target_found found);
 

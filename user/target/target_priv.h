@@ -3,9 +3,9 @@
 #ifndef SAFESCOPED_TARGET_PRIV_H
 #define SAFESCOPED_TARGET_PRIV_H
 
-#include "check.h"
-#include "image.h"
-#include "rts_find.h"
+#include "rts/check.h"
+#include "process/image.h"
+#include "rts/rts_find.h"
 #include "target.h"
 
 struct ccs_table;

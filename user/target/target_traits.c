@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "mem.h"
+#include "process/mem.h"
 #include "target_priv.h"
 
 /* rts/EventLogFormat.h, EVENT_HEADER_BEGIN: "hdrb" */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc.h"
+#include "process/proc.h"
 #include "target_priv.h"
 
 /* rts/posix/, the same in every version; the non-threaded runtime has one from 9.2 on */

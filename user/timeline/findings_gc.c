@@ -53,7 +53,7 @@ static void look_for_share(struct finder *f, uint64_t work_ns)
 			 said__ns(gc->pause_ns / gc->count).s, said__ns(gc->max_pause_ns).s);
 	finding__add(f, "gc_share", work_ns, "",
 		     "Garbage collection took %s%.0f %% of the program's CPU time (%s)%s%s",
-		     gc->inferred ? "about " : "", human__percent(work_ns, f->cpu_ns),
+		     gc->inferred ? "up to " : "", human__percent(work_ns, f->cpu_ns),
 		     said__ns(work_ns).s, pauses, hint(gc, f->wall_ns));
 }
 
@@ -141,7 +141,7 @@ void findings__gc(struct finder *f)
 		spin.ns =
 			(uint64_t)((double)work * (double)spin.samples / (double)spin.all_samples);
 	if (f->t->gc.inferred) {
-		/* nothing tells the collector from the rest of the runtime but that all stopped */
+		/* nothing tells the collector from the rest of the runtime */
 		for (size_t i = 0; i < f->t->n_lanes; i++)
 			work += f->t->lanes[i].states_ns[ST_RTS];
 		work = MIN(work, f->t->gc.pause_ns);

@@ -1,106 +1,102 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gc_infer: collections of a program without symbols, where no probe marks them. In a collection no
- * capability runs Haskell code and at least one thread works in the runtime; nothing else in it
- * takes long. Two that follow each other without a sample between them are one.
+ * gc_infer: collections of a program in which nothing marks them. What is the collector's and what
+ * is the rest of the runtime cannot be told apart there, and thousands of collections a second are
+ * shorter than the time between two samples. So no single collection is told; what the samples do
+ * bound is the time that the program was paused.
  */
+#include <math.h>
+
 #include "private.h"
 
-#define LEAST_NS 200000 /* what else the runtime does at once is shorter */
+/* Fewer say nothing. */
+#define LEAST_SAMPLES 20
+/* A share of n samples is off by more than this many times its deviation once in a thousand. */
+#define DEVIATIONS 3.0
 
-struct caps_walk {
-	const struct tl_cap_lane *lanes;
-	size_t n;
-	size_t *at;
-	bool *mutates; /* the last thing that it was seen to do itself */
-};
-
-/* What all of them do at t: 1: stopped, and somebody works in the runtime; *ret_end: up to when. */
-static bool stopped(struct caps_walk *w, uint64_t t, uint64_t *ret_end)
+static void count(const struct tl_lane *lane, uint64_t *ret_runtime, uint64_t *ret_mutator)
 {
-	bool all = true, works = false;
-	uint64_t end = UINT64_MAX;
+	for (size_t i = 0; i < lane->n_stretches; i++) {
+		const struct tl_stretch *s = &lane->stretches[i];
 
-	for (size_t i = 0; i < w->n; i++) {
-		const struct tl_cap_lane *lane = &w->lanes[i];
-		const struct tl_cap_stretch *s;
-
-		while (w->at[i] < lane->n_stretches && lane->stretches[w->at[i]].end_ns <= t)
-			w->at[i]++;
-		if (w->at[i] == lane->n_stretches)
-			continue;
-		s = &lane->stretches[w->at[i]];
-		if (s->start_ns > t) {
-			end = MIN(end, s->start_ns);
-			continue;
-		}
-		end = MIN(end, s->end_ns);
-		if (s->state == CS_HASKELL || s->state == CS_UNSAFE_CALL)
-			w->mutates[i] = true;
-		else if (s->state != CS_PREEMPTED)
-			w->mutates[i] = false;
-		works |= s->state == CS_RTS || s->state == CS_GC ||
-			 (s->state == CS_PREEMPTED && !w->mutates[i]);
-		all &= !w->mutates[i] && s->state != CS_UNKNOWN;
+		if (s->state == ST_RTS || s->state == ST_GC_WORK)
+			*ret_runtime += s->samples;
+		else if (s->state == ST_HASKELL || s->state == ST_UNSAFE_CALL_CPU)
+			*ret_mutator += s->samples;
 	}
-	*ret_end = end;
-	return all && works;
 }
 
-static int add(struct target_state *tg, size_t *cap, uint64_t start, uint64_t end)
+/* What the capability does at t, or that it is idle; *end: up to when, if that is before. */
+static bool busy(const struct tl_cap_lane *lane, size_t *at, uint64_t t, uint64_t *end)
 {
-	struct tl_gc *gc = &tg->pub.gc;
-	int err;
+	const struct tl_cap_stretch *s;
 
-	if (end - start < LEAST_NS)
-		return 0;
-	if (tg->pub.n_gcs >= TL_MAX_GCS)
-		return 0;
-	err = TL_RESERVE(tg->gc_events, *cap, tg->pub.n_gcs + 1, TL_MAX_GCS);
-	if (err)
-		return err;
-	tg->gc_events[tg->pub.n_gcs++] = (struct tl_gc_event){
-		.start_ns = start,
-		.end_ns = end,
-		.sync_ns = UINT64_MAX,
-		.number = UINT64_MAX,
-		.generation = -1,
-		.inferred = true,
-	};
-	gc->count++;
-	gc->pause_ns += end - start;
-	gc->max_pause_ns = MAX(gc->max_pause_ns, end - start);
+	while (*at < lane->n_stretches && lane->stretches[*at].end_ns <= t)
+		++*at;
+	if (*at == lane->n_stretches)
+		return false;
+	s = &lane->stretches[*at];
+	if (s->start_ns > t) {
+		*end = MIN(*end, s->start_ns);
+		return false;
+	}
+	*end = MIN(*end, s->end_ns);
+	return s->state != CS_IDLE && s->state != CS_DISABLED;
+}
+
+/* The time in which some capability did anything. */
+static int active(const struct target_state *tg, uint64_t *ret_ns)
+{
+	size_t n = tg->pub.n_cap_lanes, *at = calloc(n + 1, sizeof(*at));
+	uint64_t t = UINT64_MAX, end, sum = 0;
+
+	if (!at)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		t = MIN(t, tg->cap_lanes[i].start_ns);
+	for (; t != UINT64_MAX; t = end) {
+		bool any = false;
+
+		end = UINT64_MAX;
+		for (size_t i = 0; i < n; i++)
+			any |= busy(&tg->cap_lanes[i], &at[i], t, &end);
+		sum += any && end != UINT64_MAX ? end - t : 0;
+	}
+	free(at);
+	*ret_ns = sum;
 	return 0;
 }
 
+/*
+ * In a collection at least one thread is in the runtime's code, and none runs Haskell code, which
+ * else at most as many do as there are capabilities.
+ */
 int gc_infer__build(struct target_state *tg)
 {
-	struct caps_walk w = {.lanes = tg->cap_lanes, .n = tg->pub.n_cap_lanes};
-	uint64_t t = UINT64_MAX, start = 0, end;
-	size_t cap = 0;
-	bool in = false;
-	int err = 0;
+	uint64_t runtime = 0, mutator = 0, active_ns;
+	struct tl_gc *gc = &tg->pub.gc;
+	double weighed, n, share;
+	int err;
 
-	if (!w.n)
-		return 0;
-	w.at = calloc(w.n, sizeof(*w.at));
-	w.mutates = calloc(w.n, sizeof(*w.mutates));
-	if (!w.at || !w.mutates)
-		err = -ENOMEM;
-	for (size_t i = 0; i < w.n; i++)
-		t = MIN(t, w.lanes[i].start_ns);
-	for (; !err && t != UINT64_MAX; t = end) {
-		bool now = stopped(&w, t, &end);
-
-		if (now && !in)
-			start = t;
-		else if (!now && in)
-			err = add(tg, &cap, start, t);
-		in = now;
+	for (size_t i = 0; i < tg->pub.n_lanes; i++)
+		count(&tg->lanes[i], &runtime, &mutator);
+	if (tg->gc_off_ns) {
+		gc->observed_ns = tg->gc_off_ns - MIN(tg->gc_off_ns, tg->pub.attach_ns);
+		gc->observed_count = gc->count;
+		gc->observed_pause_ns = gc->pause_ns;
 	}
-	free(w.at);
-	free(w.mutates);
-	tg->pub.gcs = tg->gc_events;
-	tg->pub.gc.known = tg->pub.gc.inferred = tg->pub.n_gcs > 0;
-	return err;
+	gc->count = gc->pause_ns = gc->max_pause_ns = 0;
+	gc->known = false;
+	if (runtime + mutator < LEAST_SAMPLES || !tg->pub.n_cap_lanes)
+		return 0;
+	err = active(tg, &active_ns);
+	if (err)
+		return err;
+	n = (double)(runtime + mutator);
+	weighed = (double)runtime * (double)tg->pub.n_cap_lanes;
+	share = weighed / (weighed + (double)mutator);
+	share = MIN(1.0, share + DEVIATIONS * sqrt((share * (1 - share) + 1 / n) / n));
+	gc->known = gc->inferred = true;
+	gc->pause_ns = (uint64_t)(share * (double)active_ns);
+	return 0;
 }

@@ -188,7 +188,6 @@ struct tl_gc_event {
 	uint64_t number;    /* GHC's count; UINT64_MAX: not known */
 	int32_t generation; /* -1: not known */
 	pid_t tid;	    /* the OS thread that led it */
-	bool inferred;	    /* no probe and no log: from all capabilities stopping */
 };
 
 enum tl_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
@@ -345,8 +344,11 @@ struct tl_gc {
 	bool known;
 	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
 	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
-	bool inferred; /* from all capabilities stopping: nothing marked the ends; pause_ns is about
-			  right, count and max_pause_ns are of what could be told apart */
+	bool inferred; /* from samples: nothing marked the ends. pause_ns is how long they took at
+			  most; count and max_pause_ns are 0, not known */
+	uint64_t observed_ns; /* inferred: how long the marks were there; what there was of
+				 collections meanwhile is in the target's gcs, and in these two */
+	uint64_t observed_count, observed_pause_ns;
 };
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */

@@ -308,6 +308,7 @@ struct target_state {
 	uint64_t call_record_ns;
 	uint32_t caps_at_attach;
 	bool has_gc_probes;
+	uint64_t gc_off_ns; /* when they came off; 0: they did not */
 	uint64_t gc_start_addr, gc_end_addr; /* of the probes; 0: there is none */
 	uint64_t left_out;		     /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
@@ -524,7 +525,7 @@ bool gc__overlaps(const struct target_state *tg, uint64_t start, uint64_t end);
 const struct gc_span *gc__at(const struct target_state *tg, uint64_t t);
 /* Before the lanes: those that are still open last for ever. */
 void gcs__close(struct target_state *tg);
-/* Where nothing marked them. */
+/* Where nothing marked them: how long they took at most. */
 int gc_infer__build(struct target_state *tg);
 /* After the capabilities' lanes, before the unsafe calls' rows. */
 int gcs__build(struct timeline *tl, struct target_state *tg);

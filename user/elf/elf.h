@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A bounded reader of x86-64 ELF files that somebody else wrote. Private to the target room.
+ *
+ * The file is mapped, never copied; every offset and size is checked against the mapping before
+ * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
+ * while it is mapped would raise SIGBUS: see elf_map.h for how such pages become zeros instead
+ * (elf__shrank tells). The file may also be overwritten at any time: what is read from it twice
+ * may differ, so a caller checks the value that it uses, and a name is read before the next
+ * allocation depends on its length.
+ *
+ * One thread at a time may use an elf_file; different ones are independent.
+ */
+#ifndef SAFESCOPED_ELF_H
+#define SAFESCOPED_ELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ELF_MAX_FILE	(1ULL << 30)
+#define ELF_MAX_SYMBOLS (8U << 20)
+#define ELF_MAX_FDES	(4U << 20)
+
+struct elf_file;
+
+/*
+ * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
+ * -EMEDIUMTYPE: ELF, but not 64-bit x86-64 little-endian; -EFBIG; -EINVAL: damaged beyond use.
+ */
+int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
+/* The same over bytes that the caller keeps (tests, fuzzing). */
+int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf);
+void elf__free(struct elf_file *elf);
+
+/* Machine and class as found, for the message when elf__open_* says -EMEDIUMTYPE. */
+int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class);
+
+const char *elf__name(const struct elf_file *elf);
+/* True once a part of the file turned out to be gone, and reads as zeros. */
+bool elf__shrank(const struct elf_file *elf);
+bool elf__is_pie_or_dso(const struct elf_file *elf); /* ET_DYN */
+/* Hex, at most 40 digits and NUL; false if there is none. */
+bool elf__build_id(const struct elf_file *elf, char out[41]);
+
+/* ── addresses (as in the file, before relocation) ───────────────────────────────────────── */
+
+struct elf_segment {
+	uint64_t vaddr, offset, filesz, memsz;
+	bool exec, write;
+};
+size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 */
+const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
+bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
+bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
+/* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */
+const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len);
+/*
+ * A big part of the file has been read once and is not needed soon: its pages leave this
+ * process's memory. What was returned before stays valid.
+ */
+void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len);
+/* The same for all of the file. */
+void elf__done(const struct elf_file *elf);
+/* PT_TLS; false if there is none. */
+bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align);
+
+/* A word that the loader fills in for thread-local variables. */
+struct elf_tls_slot {
+	uint64_t vaddr;
+	bool module; /* the number of the file's block (R_X86_64_DTPMOD64); else the variable's
+			offset from the thread pointer (R_X86_64_TPOFF64) */
+};
+/* At most `max` of them; returns how many. */
+size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max);
+
+/* ── sections ────────────────────────────────────────────────────────────────────────────── */
+
+struct elf_section {
+	const uint8_t *data; /* NULL: no bytes in the file (NOBITS) or compressed */
+	uint64_t size, vaddr, offset;
+};
+bool elf__has_sections(const struct elf_file *elf);
+/* The first section of that name. -ENOENT. */
+int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
+
+struct elf_code {
+	uint64_t start, end;
+};
+/*
+ * Where there is code: the executable sections, or without a section table the executable
+ * segments; sorted, without overlap, at most `max`. Returns how many.
+ */
+size_t elf__code_ranges(const struct elf_file *elf, struct elf_code *ranges, size_t max);
+
+/* ── symbols ─────────────────────────────────────────────────────────────────────────────── */
+
+enum elf_symtab { ELF_SYMTAB, ELF_DYNSYM };
+
+struct elf_sym {
+	const char *name; /* in the mapping, NUL-terminated; may be as long as its string table */
+	uint64_t value, size;
+	uint8_t type, bind;
+	uint16_t shndx;
+};
+/* Calls fn for each defined or undefined symbol until it returns non-zero; returns that. 0 if none.
+ */
+int elf__symbols(const struct elf_file *elf, enum elf_symtab which,
+		 int (*fn)(void *ctx, const struct elf_sym *sym), void *ctx);
+size_t elf__n_symbols(const struct elf_file *elf, enum elf_symtab which);
+/* The symbol at an index of the table. -ENOENT: no such index, or it has no readable name. */
+int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
+		struct elf_sym *ret_sym);
+/*
+ * The defined symbol of that name (a version suffix @… is ignored), .symtab first, in a table a
+ * global one first; ret_which (may be NULL) tells the table. -ENOENT.
+ */
+int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sym *ret_sym,
+		     enum elf_symtab *ret_which);
+
+/*
+ * The name of the symbol that a PLT entry at vaddr, or a GOT slot at vaddr, is bound to through a
+ * relocation. NULL if there is none. Handles .plt, .plt.sec and .plt.got by decoding the entry's
+ * indirect jump.
+ */
+const char *elf__plt_symbol(const struct elf_file *elf, uint64_t vaddr);
+const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr);
+
+/* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
+
+struct elf_fde {
+	uint64_t start, end; /* code covered, as in the file */
+};
+/* All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. */
+int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n);
+/* The FDE that covers vaddr; false if there is none. */
+bool elf__find_fde(struct elf_file *elf, uint64_t vaddr, struct elf_fde *ret_fde);
+/* True if an FDE covers vaddr: C code and hand-written assembly have them, GHC's code has none. */
+bool elf__has_fde(struct elf_file *elf, uint64_t vaddr);
+
+#endif

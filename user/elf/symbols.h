@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symbols: the code symbols of one ELF file, sorted by address. Twelve bytes a symbol; names stay
+ * in the file's mapping.
+ *
+ * GHC's code lies behind its info table (tables next to code), and the symbol X_info has the
+ * code's address: an info pointer is found exactly. Its size (GHC/CmmToAsm/X86/Ppr.hs, pprSizeDecl)
+ * takes in the return points of the same procedure. Local closures are procedures without a
+ * symbol (internalNamePrefix, 8.10 to 9.14): the symbol below one ends before it, and names it
+ * only roughly, hence NAME_NEAREST.
+ */
+#ifndef SAFESCOPED_ELF_SYMBOLS_H
+#define SAFESCOPED_ELF_SYMBOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf.h"
+#include "target/target.h"
+
+#define SYMBOLS_MAX_DISTANCE (1U << 20) /* a symbol further below says nothing */
+
+struct symbols;
+
+struct symbols_hit {
+	const char *name;	 /* NUL-terminated, in the mapping: lives as long as the elf_file */
+	size_t name_len;	 /* at most 65535 */
+	uint64_t start;		 /* of the symbol, as in the file */
+	uint64_t size;		 /* 0: not known */
+	enum name_source source; /* NAME_EXACT: covers the address or begins there; NAME_NEAREST */
+	uint8_t type, bind;	 /* STT_…, STB_… */
+};
+
+/*
+ * Of .symtab where the file has one, else of the debug file's (NULL: none; its build-id is the
+ * caller's to check), else of .dynsym. Both files must outlive the result. A file without any
+ * symbol gives an empty index.
+ */
+int symbols__new(const struct elf_file *elf, struct symbols **ret_symbols);
+int symbols__new_debug(const struct elf_file *elf, const struct elf_file *debug,
+		       struct symbols **ret_symbols);
+void symbols__free(struct symbols *symbols);
+
+size_t symbols__count(const struct symbols *symbols);
+
+/*
+ * The best name for vaddr (as in the file). -ENOENT: vaddr is in no executable section, or no
+ * symbol of that section lies below it within SYMBOLS_MAX_DISTANCE.
+ */
+int symbols__lookup(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *ret_hit);
+
+/* The symbol behind vaddr in the same section, `skip` of them passed over; always NAME_NEAREST. */
+int symbols__after(const struct symbols *symbols, uint64_t vaddr, size_t skip,
+		   struct symbols_hit *ret_hit);
+
+#endif

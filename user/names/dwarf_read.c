@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* dwarf_read: an index of each compilation unit's blocks of code, and what libdw says of them. */
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "dwarf.h"
+
+#define MAX_CUS	   (1U << 20)
+#define MAX_BLOCKS (8U << 20) /* of one unit */
+#define MAX_DEPTH  32
+/* Blocks looked at below an address for one that holds it: C's may lie within each other. */
+#define MAX_BACK 64
+/* Notes of one function that are looked at. */
+#define MAX_NOTES 4096
+
+/* GHC/CmmToAsm/Dwarf/Constants.hs: a span of source that a block came from */
+#define TAG_GHC_SRC_NOTE     0x5b00
+#define AT_GHC_SPAN_FILE     0x2b00
+#define AT_GHC_SPAN_START    0x2b01
+#define LANG_HASKELL	     0x18
+#define AT_MIPS_LINKAGE_NAME 0x2007
+
+struct block {
+	uint64_t start, end;
+	uint64_t below; /* the highest end of all blocks before it: who looks back may stop */
+	Dwarf_Off proc; /* its function's entry */
+	Dwarf_Off die;	/* its own */
+};
+
+struct unit {
+	Dwarf_Off die;
+	uint64_t start, end; /* of all its code; end 0: not told */
+	struct block *blocks;
+	size_t n, cap;
+	bool indexed;
+};
+
+struct dwarf_reader {
+	Elf *elf;
+	Dwarf *dw;
+	struct unit *units;
+	size_t n, cap;
+};
+
+/* ── the index ───────────────────────────────────────────────────────────────────────────── */
+
+static int add_unit(struct dwarf_reader *r, Dwarf_Die *cu)
+{
+	ptrdiff_t at = 0;
+	Dwarf_Addr base, start, end;
+	struct unit u = {.die = dwarf_dieoffset(cu)};
+	int err = array__reserve((void **)&r->units, &r->cap, r->n + 1, MAX_CUS, sizeof(*r->units));
+
+	if (err)
+		return err;
+	u.start = UINT64_MAX;
+	while ((at = dwarf_ranges(cu, at, &base, &start, &end)) > 0) {
+		if (start >= end)
+			continue;
+		u.start = MIN(u.start, start);
+		u.end = MAX(u.end, end);
+	}
+	r->units[r->n++] = u;
+	return 0;
+}
+
+static int list_units(struct dwarf_reader *r)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	uint8_t type;
+	int err = 0;
+
+	while (!err && dwarf_get_units(r->dw, cu, &cu, NULL, &type, &die, NULL) == 0)
+		if (type == DW_UT_compile)
+			err = add_unit(r, &die);
+	return err;
+}
+
+static int add_blocks(struct unit *u, Dwarf_Die *die, Dwarf_Off proc)
+{
+	ptrdiff_t at = 0;
+	Dwarf_Addr base, start, end;
+
+	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		int err;
+
+		if (start >= end)
+			continue;
+		err = array__reserve((void **)&u->blocks, &u->cap, u->n + 1, MAX_BLOCKS,
+				     sizeof(*u->blocks));
+		if (err)
+			return err;
+		u->blocks[u->n++] = (struct block){
+			.start = start, .end = end, .proc = proc, .die = dwarf_dieoffset(die)};
+	}
+	return 0;
+}
+
+/* GHC's blocks lie outside of their function's own range, which is its first block's alone. */
+static int index_die(struct unit *u, Dwarf_Die *die, Dwarf_Off proc, unsigned depth)
+{
+	int tag = dwarf_tag(die), err = 0;
+	Dwarf_Die child;
+
+	if (tag == DW_TAG_subprogram)
+		proc = dwarf_dieoffset(die);
+	if (proc && (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block))
+		err = add_blocks(u, die, proc);
+	if (err || depth >= MAX_DEPTH || dwarf_child(die, &child))
+		return err;
+	do {
+		tag = dwarf_tag(&child);
+		if (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block ||
+		    tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
+		    tag == DW_TAG_structure_type)
+			err = index_die(u, &child, proc, depth + 1);
+	} while (!err && dwarf_siblingof(&child, &child) == 0);
+	return err;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct block *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	/* the outer one first */
+	return x->end > y->end ? -1 : x->end < y->end;
+}
+
+static int index_unit(struct dwarf_reader *r, struct unit *u)
+{
+	uint64_t below = 0;
+	Dwarf_Die cu;
+	int err;
+
+	if (u->indexed)
+		return 0;
+	u->indexed = true;
+	if (!dwarf_offdie(r->dw, u->die, &cu))
+		return 0;
+	err = index_die(u, &cu, 0, 0);
+	if (u->n)
+		qsort(u->blocks, u->n, sizeof(*u->blocks), by_start);
+	for (size_t i = 0; i < u->n; i++) {
+		u->blocks[i].below = below;
+		below = MAX(below, u->blocks[i].end);
+	}
+	return err;
+}
+
+static const struct block *find_block(const struct unit *u, uint64_t vaddr)
+{
+	size_t low = 0, high = u->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (u->blocks[mid].start <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (size_t i = low; i > 0 && low - i < MAX_BACK; i--) {
+		const struct block *b = &u->blocks[i - 1];
+
+		if (b->end > vaddr)
+			return b;
+		if (b->below <= vaddr)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* ── one address ─────────────────────────────────────────────────────────────────────────── */
+
+static void copy(char *to, size_t size, const char *from)
+{
+	size_t len = from ? strnlen(from, size - 1) : 0;
+
+	memcpy(to, from ? from : "", len);
+	to[len] = '\0';
+}
+
+static const char *string_attr(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, name, &attr));
+}
+
+static uint32_t number_attr(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, name, &attr) || dwarf_formudata(&attr, &value))
+		return 0;
+	return value > UINT32_MAX ? 0 : (uint32_t)value;
+}
+
+/* The first note below an entry, which for GHC is its innermost span. */
+static bool first_note(Dwarf_Die *die, unsigned depth, unsigned *left, Dwarf_Die *ret_note)
+{
+	Dwarf_Die child;
+
+	if (depth >= MAX_DEPTH || dwarf_child(die, &child))
+		return false;
+	do {
+		if (!*left)
+			return false;
+		--*left;
+		if (dwarf_tag(&child) == TAG_GHC_SRC_NOTE) {
+			*ret_note = child;
+			return true;
+		}
+		if (dwarf_tag(&child) == DW_TAG_lexical_block &&
+		    first_note(&child, depth + 1, left, ret_note))
+			return true;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/* The path as the compiler was given it. */
+static void copy_path(Dwarf_Die *cu, char *to, size_t size, const char *path)
+{
+	const char *dir = string_attr(cu, DW_AT_comp_dir);
+	size_t len = dir ? strlen(dir) : 0;
+
+	if (len && path && strncmp(path, dir, len) == 0 &&
+	    (path[len] == '/' || dir[len - 1] == '/'))
+		for (path += len; *path == '/';)
+			path++;
+	copy(to, size, path);
+}
+
+static uint32_t line_at(Dwarf_Die *cu, uint64_t vaddr, const char **ret_file)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(cu, vaddr);
+	int no;
+
+	if (!line || dwarf_lineno(line, &no) || no <= 0)
+		return 0;
+	*ret_file = dwarf_linesrc(line, NULL, NULL);
+	return *ret_file ? (uint32_t)no : 0;
+}
+
+static void tell_line(Dwarf_Die *cu, Dwarf_Die *die, uint64_t vaddr, struct dwarf_place *p)
+{
+	unsigned left = 1;
+	const char *file;
+	Dwarf_Die note;
+
+	p->line = line_at(cu, vaddr, &file);
+	if (p->line) {
+		copy_path(cu, p->file, sizeof(p->file), file);
+		return;
+	}
+	/* the block's own note comes before the blocks in it */
+	if (p->haskell && first_note(die, 0, &left, &note)) {
+		p->line = number_attr(&note, AT_GHC_SPAN_START);
+		copy(p->file, sizeof(p->file), string_attr(&note, AT_GHC_SPAN_FILE));
+	}
+}
+
+/* The first line of any of a function's blocks: GHC writes notes into few of its releases' files.
+ */
+static void lowest_line(Dwarf_Die *cu, const struct unit *u, Dwarf_Off proc, struct dwarf_place *p)
+{
+	const char *file = NULL, *first = NULL;
+	unsigned left = MAX_NOTES;
+
+	for (size_t i = 0; i < u->n && left; i++) {
+		uint32_t line;
+
+		if (u->blocks[i].proc != proc)
+			continue;
+		left--;
+		/* since 9.4 a block begins one byte before its code */
+		line = line_at(cu, u->blocks[i].start + 1, &file);
+		first = first ? first : line ? file : NULL;
+		if (line && strcmp(file, first) == 0 && (!p->proc_line || line < p->proc_line))
+			p->proc_line = line;
+	}
+	if (p->proc_line)
+		copy_path(cu, p->proc_file, sizeof(p->proc_file), first);
+}
+
+static void tell_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, struct dwarf_place *p)
+{
+	const char *linkage = string_attr(proc, DW_AT_linkage_name);
+	unsigned left = MAX_NOTES;
+	Dwarf_Addr low = 0;
+	Dwarf_Die note;
+	int no;
+
+	if (!linkage)
+		linkage = string_attr(proc, AT_MIPS_LINKAGE_NAME);
+	copy(p->name, sizeof(p->name), string_attr(proc, DW_AT_name));
+	copy(p->linkage, sizeof(p->linkage), linkage);
+	if (dwarf_lowpc(proc, &low) == 0)
+		p->proc = low;
+	if (p->haskell && first_note(proc, 0, &left, &note)) {
+		p->proc_line = number_attr(&note, AT_GHC_SPAN_START);
+		copy(p->proc_file, sizeof(p->proc_file), string_attr(&note, AT_GHC_SPAN_FILE));
+	} else if (dwarf_decl_line(proc, &no) == 0 && no > 0) {
+		p->proc_line = (uint32_t)no;
+		copy_path(cu, p->proc_file, sizeof(p->proc_file), dwarf_decl_file(proc));
+	} else if (p->haskell) {
+		lowest_line(cu, u, dwarf_dieoffset(proc), p);
+	}
+}
+
+static int tell(struct dwarf_reader *r, const struct unit *u, const struct block *b, uint64_t vaddr,
+		struct dwarf_place *p)
+{
+	Dwarf_Die cu, proc, die;
+
+	if (!dwarf_offdie(r->dw, u->die, &cu) || !dwarf_offdie(r->dw, b->proc, &proc) ||
+	    !dwarf_offdie(r->dw, b->die, &die))
+		return -ENOENT;
+	memset(p, 0, sizeof(*p));
+	p->start = b->start;
+	p->end = b->end;
+	p->haskell = dwarf_srclang(&cu) == LANG_HASKELL;
+	if (u->end) {
+		p->cu_start = u->start;
+		p->cu_end = u->end;
+	}
+	tell_proc(&cu, u, &proc, p);
+	tell_line(&cu, &die, vaddr, p);
+	return 0;
+}
+
+int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_place *ret_place)
+{
+	/* Units that do not tell where their code is are looked through last. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < r->n; i++) {
+			struct unit *u = &r->units[i];
+			const struct block *b;
+			int err;
+
+			if (pass == 0 ? (!u->end || vaddr < u->start || vaddr >= u->end) : u->end)
+				continue;
+			err = index_unit(r, u);
+			if (err)
+				return err;
+			b = find_block(u, vaddr);
+			if (b)
+				return tell(r, u, b, vaddr, ret_place);
+		}
+	}
+	return -ENOENT;
+}
+
+int dwarf_reader__new(void *data, size_t size, struct dwarf_reader **ret_reader)
+{
+	struct dwarf_reader *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	elf_version(EV_CURRENT);
+	r->elf = elf_memory(data, size);
+	r->dw = r->elf ? dwarf_begin_elf(r->elf, DWARF_C_READ, NULL) : NULL;
+	err = r->dw ? list_units(r) : -ENOENT;
+	if (err) {
+		dwarf_reader__free(r);
+		return err;
+	}
+	*ret_reader = r;
+	return 0;
+}
+
+void dwarf_reader__free(struct dwarf_reader *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		free(r->units[i].blocks);
+	free(r->units);
+	dwarf_end(r->dw);
+	elf_end(r->elf);
+	free(r);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The ELF files whose code a process maps. Each file (device, inode) is opened once and kept as
+ * long as the target: names and offsets learnt from it stay valid when its mapping goes.
+ * Private to the target room.
+ */
+#ifndef SAFESCOPED_PROCESS_IMAGE_H
+#define SAFESCOPED_PROCESS_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/elf.h"
+#include "file.h"
+#include "proc.h"
+
+struct image {
+	struct file *file;	  /* what all processes that map it share */
+	uint64_t dev, ino;	  /* as stat() tells them */
+	char path[PROC_PATH_LEN]; /* opens the file through /proc */
+	char *name;		  /* path as mapped */
+	const char *base;	  /* the last part of it */
+	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
+	int elf_err;		  /* why, if NULL */
+	struct elf_file *debug;	  /* of debugfile.c, the file's: has the symbols that `elf` lacks */
+	bool debug_tried;
+	uint64_t bias; /* address in the process − address in the file */
+	bool is_exe;
+};
+
+/* One executable mapping of a file. */
+struct image_map {
+	uint64_t start, end;
+	uint64_t offset; /* in the file */
+	uint64_t bias;
+	struct image *image; /* NULL: no file ([vdso], JIT code) */
+	const char *special; /* "[vdso]"; NULL if image is set */
+};
+
+struct images {
+	struct image **images;
+	size_t n, cap;
+	struct image_map *maps; /* executable mappings, ascending */
+	size_t n_maps, cap_maps;
+	struct image_map *past; /* of files, that are mapped no more and whose place is free */
+	size_t n_past, cap_past;
+	struct proc_maps proc;	    /* all mappings, as last read */
+	struct target_cache *cache; /* where files come from; NULL: none is shared */
+};
+
+/* Reads the process's maps (again) and opens the files that are new. */
+int images__refresh(struct images *images, pid_t pid);
+/*
+ * A file that no process maps yet, at the addresses that the file itself says. fd stays the
+ * caller's; `path` opens the same file.
+ */
+int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe);
+void images__free(struct images *images);
+const struct image_map *images__at(const struct images *images, uint64_t addr);
+/* The same, and of what was mapped there before: for names of frames seen then. */
+const struct image_map *images__ever_at(const struct images *images, uint64_t addr);
+/* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */
+struct image *images__exe(const struct images *images);
+
+/* Maps addresses of the process to the file and back. */
+uint64_t image__addr(const struct image *image, uint64_t vaddr);
+
+#endif

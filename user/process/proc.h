@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What /proc tells of a process. Its texts hold bytes that the process chose (its name, the
+ * paths it maps), so every parser here takes any bytes. Private to the target room.
+ */
+#ifndef SAFESCOPED_PROCESS_PROC_H
+#define SAFESCOPED_PROCESS_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PROC_MAX_MAPS	 (1U << 20)
+#define PROC_MAX_THREADS (1U << 20)
+#define PROC_MAX_TEXT	 (128U << 20)
+#define PROC_PATH_LEN	 64 /* room for "/proc/PID/map_files/START-END" */
+
+struct proc_stat {
+	char comm[16];
+	char state;
+	uint64_t start_ticks; /* since boot, in clock ticks */
+};
+/* The text of a stat file. -EINVAL. */
+int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat);
+/* Of a thread; tid 0: of the process. -ESRCH if it is gone. */
+int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat);
+uint64_t proc__ticks_to_ns(uint64_t ticks);
+
+/* The innermost pid in an NSpid line of a status file's text. -ENOENT. */
+int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);
+/* Of a thread; tid 0: of the process. */
+int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid);
+
+struct proc_map {
+	uint64_t start, end, offset, ino;
+	uint32_t dev_major, dev_minor;
+	bool read, write, exec, deleted;
+	const char *path; /* in proc_maps.text; "" for anonymous memory */
+};
+struct proc_maps {
+	struct proc_map *maps; /* ascending, none overlaps another */
+	size_t n, cap;
+	char *text;
+};
+/* Takes the malloc'ed text over (also on failure); lines that are damaged are left out. */
+int proc__parse_maps(char *text, size_t len, struct proc_maps *ret_maps);
+int proc__maps(pid_t pid, struct proc_maps *ret_maps);
+void proc_maps__free(struct proc_maps *maps);
+const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr);
+
+/*
+ * Opens the very file behind a mapping: by map_files, else (when it is not allowed) by exe or the
+ * path in the process's root, then only if device and inode are those of the mapping. The file
+ * must be regular. ret_path opens the same file again.
+ */
+int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
+		   uint64_t *ret_dev, uint64_t *ret_ino);
+
+/* What /proc/PID/exe points at; NUL-terminated. */
+int proc__exe(pid_t pid, char *buf, size_t size);
+
+/* All thread ids; the caller frees. */
+int proc__threads(pid_t pid, pid_t **ret_tids, size_t *ret_n);
+
+struct proc_syscall {
+	bool running; /* on a CPU or runnable: nothing else is known then */
+	uint32_t nr;  /* WIRE_NO_SYSCALL: stopped outside of a system call */
+	uint64_t sp, pc;
+};
+int proc__parse_syscall(const char *text, size_t len, struct proc_syscall *ret_syscall);
+int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall);
+
+int proc__pidfd(pid_t pid, int *ret_fd);
+
+#endif

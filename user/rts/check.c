@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Confirms the finder's addresses and the layout on the live process. */
+#include "check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "check_caps.h"
+#include "check_tls.h"
+#include "process/mem.h"
+
+/* rts/include/rts/storage/ClosureTypes.h, the same numbers from 8.10 to 9.14 */
+#define CLOSURE_TSO   52
+#define CLOSURE_STACK 53
+
+/* The process runs while it is read: a mismatch counts only if it shows again and again. */
+#define TRIES	    40
+#define TRY_WAIT_NS 500000
+
+struct check_ctx {
+	pid_t pid;
+	const struct rts *rts;
+	const struct images *images;
+	struct layout layouts[LAYOUT_VARIANTS];
+	bool have[LAYOUT_VARIANTS];
+	bool patient;
+	struct task_list *list;
+};
+
+/* Type of the closure at addr; -1 if it or its info table cannot be read (or it is forwarded). */
+static int closure_type(pid_t pid, uint64_t addr)
+{
+	uint64_t info;
+	uint32_t type;
+
+	if (!addr || (addr & 7) || mem__read_u64(pid, addr, &info) < 0)
+		return -1;
+	if (!info || (info & 7) || mem__read_u32(pid, info - 8, &type) < 0)
+		return -1;
+	return (int)type;
+}
+
+bool check__tso(pid_t pid, const struct layout *l, uint64_t tso)
+{
+	uint64_t stack, sp, low;
+	uint32_t words;
+
+	if (closure_type(pid, tso) != CLOSURE_TSO ||
+	    mem__read_u64(pid, tso + l->wire.tso_stackobj, &stack) < 0 ||
+	    closure_type(pid, stack) != CLOSURE_STACK ||
+	    mem__read_u32(pid, stack + l->wire.stack_size, &words) < 0 ||
+	    mem__read_u64(pid, stack + l->wire.stack_sp, &sp) < 0)
+		return false;
+	low = stack + l->wire.stack_stack;
+	return sp >= low && sp <= low + 8ULL * words && (sp & 7) == 0;
+}
+
+static void add_task(struct task_list *list, uint64_t task)
+{
+	if (!task || (task & 7) || list->n == CHECK_MAX_TASKS)
+		return;
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->tasks[i] == task)
+			return;
+	list->tasks[list->n++] = task;
+}
+
+/* Follows a list through `next` bytes into each element; the length is bounded by the room. */
+static void add_list(pid_t pid, struct task_list *list, uint64_t head, uint16_t next)
+{
+	for (uint32_t i = 0; head && i < CHECK_MAX_TASKS; i++) {
+		add_task(list, head);
+		if (mem__read_u64(pid, head + next, &head) < 0)
+			return;
+	}
+}
+
+static void add_of_cap(pid_t pid, const struct layout *l, uint64_t cap, struct task_list *list)
+{
+	uint64_t value, incall;
+
+	if (mem__read_u64(pid, cap + l->wire.cap_running_task, &value) == 0)
+		add_task(list, value);
+	if (l->cap_spare_workers && mem__read_u64(pid, cap + l->cap_spare_workers, &value) == 0)
+		add_list(pid, list, value, l->task_next);
+	if (l->cap_returning_tasks && mem__read_u64(pid, cap + l->cap_returning_tasks, &value) == 0)
+		add_list(pid, list, value, l->task_next);
+	if (mem__read_u64(pid, cap + l->cap_suspended_ccalls, &incall) < 0)
+		return;
+	for (uint32_t i = 0; incall && i < CHECK_MAX_TASKS; i++) {
+		if (mem__read_u64(pid, incall + l->wire.incall_task, &value) == 0)
+			add_task(list, value);
+		if (mem__read_u64(pid, incall + l->incall_next, &incall) < 0)
+			break;
+	}
+}
+
+/*
+ * All Tasks are in one list, doubly linked (rts/Task.h: all_next, then all_prev): from any of
+ * them all others are reached, also where `all_tasks` has no symbol.
+ */
+static void add_neighbours(pid_t pid, const struct layout *l, struct task_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		uint64_t links[2];
+
+		if (mem__read(pid, list->tasks[i] + l->task_all_next, links, sizeof(links)) < 0)
+			continue;
+		add_task(list, links[0]);
+		add_task(list, links[1]);
+	}
+}
+
+void check__tasks(pid_t pid, const struct rts *rts, const struct layout *layout,
+		  const uint64_t *caps, uint32_t n_caps, struct task_list *ret_list)
+{
+	uint64_t head;
+
+	ret_list->n = 0;
+	if (rts->all_tasks.addr && mem__read_u64(pid, rts->all_tasks.addr, &head) == 0)
+		add_list(pid, ret_list, head, layout->task_all_next);
+	for (uint32_t i = 0; i < n_caps; i++)
+		add_of_cap(pid, layout, caps[i], ret_list);
+	add_neighbours(pid, layout, ret_list);
+}
+
+/*
+ * Task.incall.task is the Task. A Task may have no InCall at the moment: that neither confirms
+ * nor refutes.
+ */
+static bool task_agrees(pid_t pid, const struct layout *l, uint64_t task)
+{
+	uint64_t incall, back;
+
+	return mem__read_u64(pid, task + l->wire.task_incall, &incall) == 0 && incall &&
+	       (incall & 7) == 0 && mem__read_u64(pid, incall + l->wire.incall_task, &back) == 0 &&
+	       back == task;
+}
+
+/* How many Tasks this layout confirms; fills in the result if it is any. */
+static uint32_t try_tasks(struct check_ctx *c, const struct layout *l, struct check_result *r)
+{
+	struct task_list *list = c->list;
+	struct check_tls tls = {0};
+	uint32_t agree = 0;
+
+	check__tasks(c->pid, c->rts, l, r->caps, r->n_caps, list);
+	for (uint32_t i = 0; i < list->n; i++)
+		if (task_agrees(c->pid, l, list->tasks[i]))
+			list->tasks[agree++] = list->tasks[i];
+	list->n = agree;
+	if (c->rts->threaded)
+		check__tls(c->pid, c->rts, l, list->tasks, agree, &tls);
+	r->tasks = agree;
+	/* A Task whose thread has ended keeps its id: not every one has to agree. */
+	r->tls_checked = tls.agree * 2 > agree;
+	r->my_task_tls = r->tls_checked ? tls.offset : 0;
+	r->my_task_module = r->tls_checked ? tls.module : 0;
+	return c->rts->threaded && (tls.agree || c->rts->tls_known) ? tls.agree : agree;
+}
+
+/* The Haskell threads that the capabilities and suspended calls know of: each must be one. */
+static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check_result *r)
+{
+	r->tsos = 0;
+	for (uint32_t i = 0; i < r->n_caps; i++) {
+		uint64_t slot = r->caps[i] + l->wire.cap_current_tso, before, after, incall;
+
+		if (mem__read_u64(c->pid, slot, &before) < 0)
+			return false;
+		if (before && !check__tso(c->pid, l, before)) {
+			/* It may have moved in between, if the capability holds another one now. */
+			if (mem__read_u64(c->pid, slot, &after) < 0 || after == before)
+				return false;
+		} else if (before) {
+			r->tsos++;
+		}
+		if (mem__read_u64(c->pid, r->caps[i] + l->cap_suspended_ccalls, &incall) < 0)
+			return false;
+		for (uint32_t n = 0; incall && n < 64; n++) {
+			slot = incall + l->wire.incall_suspended_tso;
+			if (mem__read_u64(c->pid, slot, &before) == 0 && before &&
+			    check__tso(c->pid, l, before))
+				r->tsos++;
+			if (mem__read_u64(c->pid, incall + l->incall_next, &incall) < 0)
+				break;
+		}
+	}
+	return true;
+}
+
+/* One look at the process. */
+static void look(struct check_ctx *c, struct check_result *r)
+{
+	struct check_result best = {.verdict = CHECK_FAILED};
+	uint32_t most = 0;
+
+	snprintf(r->why, sizeof(r->why), "no layout for this way");
+	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
+		const struct layout *l = &c->layouts[v];
+		uint32_t n;
+
+		if (!c->have[v])
+			continue;
+		r->verdict = check__caps(c->pid, c->rts, c->images, l, r);
+		if (r->verdict != CHECK_OK)
+			return;
+		n = try_tasks(c, l, r);
+		if (n > most) {
+			most = n;
+			best = *r;
+			best.variant = (enum layout_variant)v;
+			best.layout = *l;
+		}
+	}
+	if (most == 0) {
+		/* Amid hs_init: capabilities, but no thread yet that would run in them. */
+		r->verdict = c->list->n == 0 && !check__has_heap(c->images) ? CHECK_NOT_READY
+									    : CHECK_FAILED;
+		snprintf(r->why, sizeof(r->why),
+			 "no Task confirms the offsets (%u capabilities, %u Tasks looked at)",
+			 r->n_caps, c->list->n);
+		return;
+	}
+	*r = best;
+	r->verdict = CHECK_OK;
+	if (!check_tsos(c, &r->layout, r)) {
+		r->verdict = CHECK_FAILED;
+		snprintf(r->why, sizeof(r->why),
+			 "rCurrentTSO of a capability is no TSO with a STACK");
+	}
+}
+
+/* In the child. */
+static int run(void *ctx, void *out)
+{
+	struct check_ctx *c = ctx;
+	struct check_result *r = out;
+	struct timespec wait = {.tv_nsec = TRY_WAIT_NS};
+	uint64_t word;
+	int err;
+
+	c->list = calloc(1, sizeof(*c->list));
+	if (!c->list)
+		return -ENOMEM;
+	/* May we read it at all? Any mapping will do. */
+	for (size_t i = 0; i < c->images->n_maps; i++) {
+		err = mem__read_u64(c->pid, c->images->maps[i].start, &word);
+		if (err == -EPERM || err == -ESRCH)
+			return err;
+		if (err == 0)
+			break;
+	}
+	for (int i = 0; i < TRIES; i++) {
+		look(c, r);
+		if (r->verdict == CHECK_OK) {
+			r->n_capabilities = c->rts->n_capabilities.addr;
+			if (!r->n_capabilities && c->rts->threaded)
+				r->n_capabilities = check__scan_n_caps(c->pid, c->rts, r);
+		}
+		if (r->verdict != CHECK_FAILED || !c->patient)
+			return 0;
+		nanosleep(&wait, NULL);
+	}
+	return 0;
+}
+
+/* What the code's own operands say of the layout, if anything. */
+static bool code_agrees(const struct rts *rts, const struct layout *l)
+{
+	const struct callsites_offsets *o = &rts->callsites.offsets;
+
+	return rts->callsites.offset_votes == 0 ||
+	       (o->current_tso == (uint32_t)(l->wire.cap_current_tso - l->wire.cap_r) &&
+		o->stackobj == l->wire.tso_stackobj && o->sp == l->wire.stack_sp);
+}
+
+int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
+	       int timeout_ms, bool patient, struct check_result *ret_result,
+	       bool *ret_version_known)
+{
+	struct check_ctx c = {.pid = pid, .rts = rts, .images = images, .patient = patient};
+	struct check_result *result;
+	const struct layout *other = NULL;
+	bool known = false;
+	void *out;
+	int err;
+
+	for (int v = 0; v < LAYOUT_VARIANTS; v++)
+		c.have[v] = layout__find(version, rts->threaded, rts->profiled,
+					 (enum layout_variant)v, &c.layouts[v], &known) == 0;
+	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
+		if (!c.have[v] || code_agrees(rts, &c.layouts[v]))
+			continue;
+		c.have[v] = false;
+		other = &c.layouts[v];
+	}
+	if (other && !c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK]) {
+		const struct callsites_offsets *o = &rts->callsites.offsets;
+		const struct layout *l = other;
+
+		memset(ret_result, 0, sizeof(*ret_result));
+		ret_result->verdict = CHECK_FAILED;
+		snprintf(ret_result->why, sizeof(ret_result->why),
+			 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u, the table "
+			 "has %d, %u and %u",
+			 o->current_tso, o->stackobj, o->sp,
+			 l->wire.cap_current_tso - l->wire.cap_r, l->wire.tso_stackobj,
+			 l->wire.stack_sp);
+		*ret_version_known = known;
+		return 0;
+	}
+	if (!c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK])
+		return -ENOTSUP;
+	err = mem__guard(timeout_ms, run, &c, sizeof(struct check_result), &out);
+	if (err < 0)
+		return err;
+	result = out;
+	/* The child is our own program, but it read hostile memory: believe its numbers no further.
+	 */
+	result->why[sizeof(result->why) - 1] = '\0';
+	if (result->n_caps > CHECK_MAX_CAPS)
+		result->n_caps = CHECK_MAX_CAPS;
+	*ret_result = *result;
+	*ret_version_known = known;
+	mem__guard_free(out, sizeof(struct check_result));
+	return 0;
+}

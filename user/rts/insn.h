@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * insn: what the finder must know of single x86-64 instructions. Decodes bytes that somebody else
+ * wrote; every walk has an end. One thread at a time may use a struct insn.
+ */
+#ifndef SAFESCOPED_RTS_INSN_H
+#define SAFESCOPED_RTS_INSN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct insn;
+
+int insn__new(struct insn **ret_insn);
+void insn__free(struct insn *insn);
+
+/* ── where to probe a function ───────────────────────────────────────────────────────────── */
+
+#define INSN_PROBE_WINDOW 64   /* how far into a function a probe may go */
+#define INSN_PROBE_CODE	  4096 /* how much of `code` is looked at for jumps back */
+
+struct insn_choice {
+	size_t offset;	  /* bytes from the function's start */
+	bool emulated;	  /* the kernel emulates the instruction: no single step */
+	uint32_t stack;	  /* bytes pushed before it: the return address lies at rsp + stack */
+	bool args_intact; /* rdi, rsi, rdx and rcx still hold the arguments there */
+	char text[48];	  /* "push %r15" */
+};
+
+/*
+ * Chooses the first instruction that Linux's uprobes emulate and that every call of the function
+ * passes exactly once: in its first straight-line block, at most INSN_PROBE_WINDOW bytes in, and
+ * not behind a place that `code` (the function's bytes, as many as are known) jumps back to.
+ * Offset 0, single-stepped, if there is none. -EILSEQ if the first bytes are no instruction.
+ *
+ * Source: arch/x86/kernel/uprobes.c, branch_setup_xol_ops and push_setup_xol_ops: push of a
+ * 64-bit register (50+r, 41 50+r), nop (90), call rel32, jmp rel, jcc rel. Multi-byte nops
+ * (0f 1f) are left alone: kernels older than 2025 step them, and 6.18 rewrites a five-byte one
+ * into a call whose trampoline makes the target issue a system call (ba2bfc97b462).
+ */
+int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
+		       struct insn_choice *ret_choice);
+
+/* ── calls ───────────────────────────────────────────────────────────────────────────────── */
+
+enum insn_call_kind {
+	INSN_CALL_DIRECT = 1, /* target: the address called */
+	INSN_CALL_SLOT,	      /* target: the address of the pointer, as call *slot(%rip) has it */
+	INSN_CALL_REGISTER, /* through a register, or memory that a register points at: no target */
+};
+
+struct insn_call {
+	enum insn_call_kind kind;
+	uint64_t target;
+	uint64_t at;   /* the call's address */
+	uint64_t next; /* the address behind it: its return address */
+};
+
+/*
+ * The next call from addr (whose bytes are `code`) on, in a straight line. -ENOENT if a jump, a
+ * return, something that is no instruction or the end of the code comes first.
+ */
+int insn__call_target(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
+		      struct insn_call *ret_call);
+
+/*
+ * The call that ret_addr is the return address of; `code` holds the len bytes just before it (8
+ * are enough). -ENOENT if they do not end in a call.
+ */
+int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
+			   struct insn_call *ret_call);
+
+#define INSN_SITE_WINDOW 256
+
+/*
+ * A safe call's site from the return address of the call of the foreign function, of
+ * resumeThread, or of suspendThread itself: the nearest `call rel32` before it whose target
+ * is_suspend() accepts, from which decoding forward in a straight line lands exactly on ret_addr.
+ * `code` holds the len bytes just before ret_addr; the last INSN_SITE_WINDOW of them are looked
+ * at. ret_site: the return address of the suspendThread call. -ENOENT.
+ */
+int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
+		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site);
+
+/* ── a safe foreign call ─────────────────────────────────────────────────────────────────── */
+
+#define INSN_SAFE_CALL_WINDOW 512 /* bytes of it that are looked at, at most */
+
+struct insn_safe_call {
+	uint64_t suspend;	  /* the first call's target: suspendThread */
+	uint64_t resume;	  /* the last call's target: resumeThread */
+	uint64_t site;		  /* the first call's return address */
+	struct insn_call foreign; /* the call between them */
+	bool interruptible;	  /* the second argument of the first call */
+	uint32_t current_tso;	  /* rCurrentTSO, from BaseReg */
+	uint32_t stackobj, sp;	  /* in the TSO, in its STACK */
+	uint32_t insns;		  /* how many were decoded; set on failure too */
+};
+
+/*
+ * Decodes the code of a safe foreign call as GHC emits it, from its `mov %r13,%rdi` on (`code`
+ * and addr are of that instruction):
+ *   suspendThread(BaseReg, 0 or 1); the call of the foreign function; resumeThread(its result),
+ *   whose result is BaseReg; then Sp is loaded from rCurrentTSO's stackobj
+ * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall; GHC/StgToCmm/Foreign.hs,
+ * loadThreadState; the same from 8.10 to 9.14). -ENOENT: it is something else.
+ */
+int insn__safe_call(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
+		    struct insn_safe_call *ret_call);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Version and way of a GHC runtime from its strings. rts/RtsMessages.c has the version as the
+ * argument before its message's format, rts/RtsUtils.c (printRtsInfo) the way before the key "RTS
+ * way"; compilers emit the strings of one function side by side (seen with gold, bfd and lld, from
+ * 9.0 to 9.10), and `strip` leaves them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "rts_find.h"
+
+#define STRING_RANGES 64
+/* Bytes of code between two arguments of one call. */
+#define REFERENCE_NEAR 48
+
+static const char message[] = "    (GHC version %s for %s)\n";
+static const char way_key[] = "RTS way";
+
+static bool is_version(const char *s, size_t len)
+{
+	size_t dots = 0;
+
+	if (len < 3 || len >= RTS_NAME_LEN || s[0] < '0' || s[0] > '9')
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] == '.')
+			dots++;
+		else if (s[i] < '0' || s[i] > '9')
+			return false;
+	}
+	return dots >= 1 && dots <= 3 && s[len - 1] != '.';
+}
+
+static bool is_way(const char *s, size_t len)
+{
+	if (len < 5 || len >= RTS_NAME_LEN || memcmp(s, "rts_", 4) != 0)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((s[i] < 'a' || s[i] > 'z') && s[i] != '_')
+			return false;
+	return true;
+}
+
+/* The string that ends right before `at`, if it is a good one. */
+static bool string_before(const char *data, size_t at, bool (*good)(const char *, size_t),
+			  char out[RTS_NAME_LEN])
+{
+	size_t start, len;
+
+	if (at < 2 || data[at - 1] != '\0')
+		return false;
+	for (start = at - 1; start > 0 && at - start <= RTS_NAME_LEN; start--)
+		if (data[start - 1] == '\0')
+			break;
+	len = at - 1 - start;
+	if (!good(data + start, len))
+		return false;
+	memcpy(out, data + start, len);
+	out[len] = '\0';
+	return true;
+}
+
+struct elf_range_at {
+	const char *data;
+	uint64_t size, vaddr;
+};
+
+/* Looks for `anchor` and takes the good string before it. */
+static bool search(const struct elf_range_at *range, const char *anchor, size_t anchor_len,
+		   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN], uint64_t *ret_anchor)
+{
+	const char *data = range->data;
+	size_t from = 0;
+
+	while (from + anchor_len <= range->size) {
+		const char *hit = memmem(data + from, range->size - from, anchor, anchor_len);
+
+		if (!hit)
+			break;
+		from = (size_t)(hit - data);
+		/* A string of its own, not the end of a longer one. */
+		if (from > 0 && hit[-1] == '\0' && !*ret_anchor)
+			*ret_anchor = range->vaddr + from;
+		if (string_before(data, from, good, out))
+			return true;
+		from++;
+	}
+	return false;
+}
+
+/* The good string that a four-byte operand refers to: absolute, or relative to its own end. */
+static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, uint64_t vaddr,
+			   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN])
+{
+	uint64_t targets[2];
+	int32_t value;
+
+	memcpy(&value, operand, sizeof(value));
+	targets[0] = (uint32_t)value;
+	targets[1] = vaddr + 4 + (uint64_t)(int64_t)value;
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		const char *s = (const char *)elf__at(elf, targets[i], RTS_NAME_LEN);
+		const char *end = s ? memchr(s, '\0', RTS_NAME_LEN) : NULL;
+
+		if (!end || !good(s, (size_t)(end - s)))
+			continue;
+		memcpy(out, s, (size_t)(end - s) + 1);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * A linker that merges equal strings puts the version beside another user of it (Debian's pandoc:
+ * beside base's System.Info). The function that loads the anchor's address loads its neighbour's
+ * within a few instructions.
+ */
+static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(const char *, size_t),
+			 char out[RTS_NAME_LEN])
+{
+	const struct elf_fde *fdes;
+	size_t n;
+
+	if (elf__fdes(elf, &fdes, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		size_t len = fdes[i].end - fdes[i].start;
+		const uint8_t *code = elf__at(elf, fdes[i].start, len);
+
+		for (size_t at = 0; code && at + 4 <= len; at++) {
+			size_t from = at > REFERENCE_NEAR ? at - REFERENCE_NEAR : 0;
+			size_t to = MIN(at + REFERENCE_NEAR, len - 4);
+			uint32_t value;
+
+			memcpy(&value, code + at, sizeof(value));
+			if (value != (uint32_t)anchor &&
+			    fdes[i].start + at + 4 + (uint64_t)(int64_t)(int32_t)value != anchor)
+				continue;
+			for (; from <= to; from++)
+				if (refers_to_good(elf, code + from, fdes[i].start + from, good,
+						   out))
+					return true;
+		}
+	}
+	return false;
+}
+
+void rts_strings__set_way(struct rts *rts, const char *way)
+{
+	snprintf(rts->way, sizeof(rts->way), "%s", way);
+	rts->threaded = strstr(way, "_thr") != NULL;
+	rts->debug = strstr(way, "_debug") != NULL;
+	rts->profiled = false;
+	/* "p" is a part of its own: rts_p, rts_thr_p, rts_thr_debug_p */
+	for (const char *p = strchr(way, '_'); p; p = strchr(p + 1, '_'))
+		if (strncmp(p, "_p", 2) == 0 && (p[2] == '\0' || p[2] == '_'))
+			rts->profiled = true;
+}
+
+/* libHSrts_thr-ghc9.0.2.so (up to 9.2), libHSrts-1.0.2_thr-ghc9.6.6.so */
+static void from_name(const char *base, struct rts *rts)
+{
+	const char *ghc = strstr(base, "-ghc"), *under = strchr(base, '_');
+	char way[RTS_NAME_LEN];
+	size_t len;
+
+	if (strncmp(base, "libHSrts", 8) != 0 || !ghc)
+		return;
+	if (!rts->version[0]) {
+		len = strspn(ghc + 4, "0123456789.");
+		if (len > 0 && ghc[4 + len - 1] == '.')
+			len--;
+		if (is_version(ghc + 4, len)) {
+			memcpy(rts->version, ghc + 4, len);
+			rts->version[len] = '\0';
+		}
+	}
+	if (!rts->way[0]) {
+		if (under && under < ghc && (size_t)(ghc - under) < sizeof(way) - 4)
+			snprintf(way, sizeof(way), "rts%.*s", (int)(ghc - under), under);
+		else
+			snprintf(way, sizeof(way), "rts_v");
+		if (is_way(way, strlen(way)))
+			rts_strings__set_way(rts, way);
+	}
+}
+
+/* "GHC: (GNU…" strings of gcc stand beside "GHC 9.0.2" in .comment; objects may be mixed. */
+static void from_comment(const struct elf_file *elf, struct rts *rts)
+{
+	struct elf_section sec;
+	const char *p, *end;
+
+	if (rts->version[0] || elf__section(elf, ".comment", &sec) < 0 || !sec.data)
+		return;
+	p = (const char *)sec.data;
+	end = p + sec.size;
+	while (p < end) {
+		const char *nul = memchr(p, '\0', (size_t)(end - p));
+		size_t len = (size_t)((nul ? nul : end) - p);
+
+		if (len > 4 && memcmp(p, "GHC ", 4) == 0 && is_version(p + 4, len - 4)) {
+			memcpy(rts->version, p + 4, len - 4);
+			rts->version[len - 4] = '\0';
+			return;
+		}
+		p += len + 1;
+	}
+}
+
+/* Where the runtime's strings can be: .rodata, or without a section table all that is not written.
+ */
+static size_t string_ranges(const struct elf_file *elf, struct elf_range_at *ranges, size_t max)
+{
+	struct elf_section sec;
+	size_t n = 0;
+
+	if (elf__section(elf, ".rodata", &sec) == 0 && sec.data) {
+		ranges[n++] = (struct elf_range_at){(const char *)sec.data, sec.size, sec.vaddr};
+		return n;
+	}
+	for (size_t i = 0; i < elf__n_segments(elf) && n < max; i++) {
+		const struct elf_segment *seg = elf__segment(elf, i);
+		const char *data;
+
+		if (seg->write || seg->filesz == 0)
+			continue;
+		data = (const char *)elf__at(elf, seg->vaddr, seg->filesz);
+		if (data)
+			ranges[n++] = (struct elf_range_at){data, seg->filesz, seg->vaddr};
+	}
+	return n;
+}
+
+/* Looks for `anchor` in all ranges and for the good string before it. */
+static bool search_all(const struct elf_range_at *ranges, size_t n, const char *anchor, size_t len,
+		       bool (*good)(const char *, size_t), char out[RTS_NAME_LEN],
+		       uint64_t *ret_anchor)
+{
+	for (size_t i = 0; i < n; i++)
+		if (search(&ranges[i], anchor, len, good, out, ret_anchor))
+			return true;
+	return false;
+}
+
+/* The first place in the range where the tail ends a string, from *at on; NULL: there is none. */
+static const char *next_tail(const struct elf_range_at *range, size_t *at, const char *tail,
+			     size_t size)
+{
+	const char *hit = NULL;
+
+	if (*at + size <= range->size)
+		hit = memmem(range->data + *at, range->size - *at, tail, size);
+	*at = hit ? (size_t)(hit - range->data) + 1 : range->size;
+	return hit;
+}
+
+uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, size_t size)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	size_t n = string_ranges(elf, ranges, STRING_RANGES), found = 0;
+	uint64_t vaddr = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *hit;
+		size_t at = 0;
+
+		while ((hit = next_tail(&ranges[i], &at, tail, size)) != NULL) {
+			size_t start = (size_t)(hit - ranges[i].data);
+
+			while (start > 0 && ranges[i].data[start - 1] != '\0')
+				start--;
+			vaddr = ranges[i].vaddr + start;
+			found++;
+		}
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
+	}
+	return found == 1 ? vaddr : 0;
+}
+
+bool rts_strings__maybe(const struct elf_file *elf)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	size_t n = string_ranges(elf, ranges, STRING_RANGES);
+	bool found = false;
+
+	for (size_t i = 0; i < n; i++) {
+		found = found ||
+			memmem(ranges[i].data, ranges[i].size, message, sizeof(message)) != NULL;
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
+	}
+	return found;
+}
+
+bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	uint64_t message_at = 0, key_at = 0;
+	char way[RTS_NAME_LEN] = "";
+	size_t n = string_ranges(elf, ranges, STRING_RANGES);
+	struct elf_sym sym;
+
+	if (!search_all(ranges, n, message, sizeof(message), is_version, rts->version,
+			&message_at) &&
+	    message_at)
+		by_reference(elf, message_at, is_version, rts->version);
+	if (message_at) {
+		/* The key is short: only with its NUL on both sides is it the key. */
+		if (!search_all(ranges, n, way_key, sizeof(way_key), is_way, way, &key_at) &&
+		    key_at)
+			by_reference(elf, key_at, is_way, way);
+	}
+	for (size_t i = 0; i < n; i++)
+		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
+	/*
+	 * A program may hold the format without being GHC's (ours does): only with its argument
+	 * beside it, or with the runtime's symbol, it is the runtime.
+	 */
+	if (!message_at ||
+	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))
+		return false;
+	if (way[0])
+		rts_strings__set_way(rts, way);
+	from_name(base, rts);
+	from_comment(elf, rts);
+	return true;
+}
