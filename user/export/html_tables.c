@@ -241,7 +241,11 @@ static void put_functions(struct table_out *t, const struct tl_target *target)
 
 static void put_cost_centres(struct table_out *t, const struct tl_target *target)
 {
-	if (!target->n_cost_centres)
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->n_cost_centres; i++)
+		n += target->cost_centres[i].total_ticks != 0;
+	if (!n)
 		return;
 	begin(t, "Cost centres");
 	column(t, "cost centre", "text", NOT_A_STATE);
@@ -252,13 +256,15 @@ static void put_cost_centres(struct table_out *t, const struct tl_target *target
 	for (size_t i = 0; i < target->n_cost_centres && t->rows < ROWS; i++) {
 		const struct tl_cost_centre *c = &target->cost_centres[i];
 
+		if (!c->total_ticks)
+			continue;
 		text(t, c->label);
 		text(t, c->module);
 		text(t, c->src_loc);
 		number(t, c->self_ticks);
 		number(t, c->total_ticks);
 	}
-	end(t, target->n_cost_centres);
+	end(t, n);
 }
 
 /* ── a process ───────────────────────────────────────────────────────────────────────────── */
@@ -281,7 +287,8 @@ static void put_name(FILE *out, const struct tl_target *target)
 	json__put_in_html(out, name);
 }
 
-static void put_target(FILE *out, const struct tl_target *target, const struct views *views)
+static void put_target(FILE *out, const struct tl_target *target, const struct views *views,
+		       bool log_alone)
 {
 	struct table_out t = {.out = out};
 
@@ -302,7 +309,9 @@ static void put_target(FILE *out, const struct tl_target *target, const struct v
 	put_lanes(&t, views, LANE_HASKELL);
 	put_safe_calls(&t, target);
 	put_unsafe_calls(&t, target);
-	put_functions(&t, target);
+	/* With a log alone functions are cost centres, which have a table of their own. */
+	if (!log_alone)
+		put_functions(&t, target);
 	put_cost_centres(&t, target);
 	fputs("]}", out);
 }
@@ -337,7 +346,7 @@ int html__put_targets(FILE *out, const struct timeline *tl, unsigned lanes)
 		struct views mine = views_of(&all, (uint32_t)i, room);
 
 		fputs(i ? ",\n" : "\n", out);
-		put_target(out, timeline__target(tl, i), &mine);
+		put_target(out, timeline__target(tl, i), &mine, session__log_alone(tl));
 	}
 	fprintf(out, "],\"more_targets\":%zu", n > TARGETS ? n - TARGETS : 0);
 	free(room);
