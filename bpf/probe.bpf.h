@@ -14,13 +14,21 @@
 #include "site.bpf.h"
 #include "tick.bpf.h"
 
-SS_INLINE void probe_hit(u32 tgid)
+SS_INLINE void probe_hit_of(u32 tgid, u32 gc)
 {
 	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
 
 	count(WIRE_CNT_PROBE_HITS);
-	if (c)
-		__sync_fetch_and_add(&c->probe_hits, 1);
+	if (!c)
+		return;
+	__sync_fetch_and_add(&c->probe_hits, 1);
+	if (gc)
+		__sync_fetch_and_add(&c->gc_hits, 1);
+}
+
+SS_INLINE void probe_hit(u32 tgid)
+{
+	probe_hit_of(tgid, 0);
 }
 
 /* A slot that no other program uses until it is given back. NULL: none free. */
@@ -301,7 +309,7 @@ SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 
 	if (!t)
 		return 0;
-	probe_hit(task->tgid);
+	probe_hit_of(task->tgid, 1);
 	/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c of 8.10 to 9.14 */
 	rec.generation = regs->r9;
 	if (t->n_capabilities)

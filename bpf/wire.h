@@ -276,6 +276,7 @@ enum wire_gc_point {
 	WIRE_GC_START = 1, /* stat_startGC: all capabilities are held */
 	WIRE_GC_END = 2,   /* stat_endGC */
 	WIRE_GC_SYNC = 3,  /* stat_startGCSync: the other capabilities are asked to stop */
+	WIRE_GC_OFF = 4, /* made in user space: these probes cost too much, no more of them come */
 };
 
 struct wire_gc {
@@ -547,7 +548,8 @@ struct wire_cost {
 	__u64 probe_hits;
 	__u64 off_tokens;    /* stacks at switch-out still allowed in this period */
 	__u64 off_period_ns; /* when the period began */
+	__u64 gc_hits;	     /* those of probe_hits that were on a collection's ends */
 };
-WIRE_ASSERT_SIZE(struct wire_cost, 24);
+WIRE_ASSERT_SIZE(struct wire_cost, 32);
 
 #endif

@@ -206,6 +206,21 @@ def test_many_collections(t):
           f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
 
 
+def test_collections_beyond_the_budget(t):
+    """So many that the probes on them come off: of those before all is told, and the rest is
+    bounded. The safe calls, which are few, are counted to the end."""
+    if GHC_ROOT:
+        return
+    want, got = collect(t, program("Work", "thr"), "-A64k", options=("--max-overhead", "0.5", "-F", "199"))
+    check(got["exact"] is False and got["count"] is None and got["pause_ns"] is None, f"not so many: {got}")
+    paused, wall = 1e9 * want["GC_wall_seconds"], 1e9 * want["total_wall_seconds"]
+    check(0.97 * paused <= got["pause_at_most_ns"] <= 1.05 * wall,
+          f"at most {got['pause_at_most_ns']}, the runtime says {paused}")
+    check(0 < got["observed_count"] < want["num_GCs"] and 0 < got["observed_pause_ns"] < got["observed_ns"] < wall,
+          f"observed: {got}, the runtime says {want}")
+    check(all(c["exact"] for c in t.report().target()["safe_calls"]), "the call probes came off")
+
+
 @cases("-A64k", "-A1m")
 def test_collections_without_marks(t, area):
     """A runtime in which the collections' ends cannot be found: the report tells no more than how

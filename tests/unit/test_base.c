@@ -267,7 +267,7 @@ static void clocks_run(void **state)
 }
 
 /* Against a plain insertion, which keeps equal ones in their order too. */
-static void test_keyed_sort(void **state)
+static void keyed_sorts_and_keeps_order(void **state)
 {
 	static const uint64_t masks[] = {0, 0xff, 0x3ff, 0xff00ff, UINT64_MAX};
 	struct keyed v[500], tmp[500], want[500];
@@ -307,7 +307,7 @@ int main(void)
 		cmocka_unit_test(log_levels),
 		cmocka_unit_test(fd_close_is_idempotent),
 		cmocka_unit_test(clocks_run),
-		cmocka_unit_test(test_keyed_sort),
+		cmocka_unit_test(keyed_sorts_and_keeps_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

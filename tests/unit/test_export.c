@@ -329,7 +329,8 @@ static void check_json(const struct timeline *tl)
 	} parts[] = {
 		{"ghc", "version version_known way threaded profiled layout_checked"},
 		{"found_by", "suspendThread resumeThread tick capabilities"},
-		{"gc", "count pause_ns pause_at_most_ns max_pause_ns wait_ns exact"},
+		{"gc", "count pause_ns pause_at_most_ns max_pause_ns observed_ns observed_count "
+		       "observed_pause_ns wait_ns exact"},
 		{"names", "ipe dwarf exact nearest description none"},
 		{"stacks", "samples complete elided gap resynchronised truncated broken"},
 		{"cost", "probe_hits bpf_ns trap_ns_estimated user_cpu_ns max_rss_bytes "

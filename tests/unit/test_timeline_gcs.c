@@ -176,13 +176,44 @@ static void test_inferred(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The probes came off in the midst of a collection. */
+static void test_came_off(void **state)
+{
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 15000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 40000);
+	put_gc(&kit, 7, WIRE_GC_OFF, T0 + 45000);
+	for (size_t i = 0; i < 40; i++)
+		put(&kit, mk_sample(&r, 7, T0 + 50000 + i * 1000,
+				    i % 2 ? WIRE_WHERE_RTS : WIRE_WHERE_HASKELL,
+				    i % 2 ? RTS(1) : HS(1), IP(i % 2 ? RTS(1) : HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	t = finish(&kit);
+	assert_true(t->gc.known && t->gc.inferred);
+	assert_int_equal(t->gc.count, 0);
+	assert_true(t->gc.pause_ns >= 50000 && t->gc.pause_ns <= 100000);
+	assert_int_equal(t->gc.observed_count, 1);
+	assert_int_equal(t->gc.observed_pause_ns, 20000);
+	assert_int_equal(t->gc.observed_ns, 45000);
+	assert_int_equal(t->n_gcs, 1);
+	/* those after it are not all one collection */
+	assert_true(lane_of(t, 7)->states_ns[ST_HASKELL] > 20000);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_given_up),
-		cmocka_unit_test(test_held_up),
-		cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_held_up),	 cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_came_off),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

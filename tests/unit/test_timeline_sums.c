@@ -543,7 +543,7 @@ static void test_hostile(void **state)
 	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
 	mk_call(&r, 7, T0 + 200, T0 + 100, SITE(1), STOP);
 	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
-	mk_gc(&r, 7, 4, T0 + 100);
+	mk_gc(&r, 7, 5, T0 + 100);
 	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 100));
 	mk_gc(&r, 7, WIRE_GC_END, T0 + 50);

@@ -148,6 +148,7 @@ int session__finish(struct session *s)
 	end = time__monotonic_ns();
 	members__sweep(s);
 	kernel__drain(s->kernel, 0, session__on_record, s);
+	session__gc_off(s);
 	for (size_t i = 0; i < s->n_members; i++)
 		held__give(s, &s->members[i]);
 	err = kernel__sites(s->kernel, session__on_site, s);

@@ -263,6 +263,25 @@ int session__on_record(void *ctx, const void *record, size_t size)
 	return 0;
 }
 
+/* After a drain: what the probes told before they came off is known. */
+void session__gc_off(struct session *s)
+{
+	for (pid_t pid = kernel__next_gc_off(s->kernel); pid;
+	     pid = kernel__next_gc_off(s->kernel)) {
+		struct wire_gc rec = {.point = WIRE_GC_OFF, .number = WIRE_GC_NO_NUMBER};
+
+		rec.h.type = WIRE_GC;
+		rec.h.size = sizeof(rec);
+		rec.h.tgid = rec.h.tid = (__u32)pid;
+		rec.h.ns = time__monotonic_ns();
+		session__on_record(s, &rec, sizeof(rec));
+		timeline__add_missing(s->tl, pid,
+				      "no exact GC pauses: the collections were so many that the "
+				      "probes on them cost too much and came off; a larger "
+				      "--max-overhead keeps them on");
+	}
+}
+
 /* Those whose pidfd says that they are gone. */
 static void drop_ended(struct session *s, size_t n_fds)
 {
@@ -377,6 +396,7 @@ static void run(struct session *s)
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());
 		kernel__drain(s->kernel, 0, session__on_record, s);
+		session__gc_off(s);
 		drop_ended(s, n_fds);
 		now = time__monotonic_ns();
 		look_after_members(s, now);

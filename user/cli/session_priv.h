@@ -88,6 +88,8 @@ struct session {
 bool session__signal_came(void *ctx);
 void session__take_record(struct session *s, const void *record, size_t size);
 int session__on_record(void *ctx, const void *record, size_t size);
+/* Tells the timeline of targets whose probes on collections came off. */
+void session__gc_off(struct session *s);
 
 /* ── members.c ───────────────────────────────────────────────────────────────────────────── */
 

@@ -202,6 +202,10 @@ static void add_gc(struct report *r, cJSON *target, const struct tl_gc *gc)
 	add_u64_or_null(r, o, "pause_ns", exact ? gc->pause_ns : UINT64_MAX);
 	add_u64_or_null(r, o, "pause_at_most_ns", gc->known ? gc->pause_ns : UINT64_MAX);
 	add_u64_or_null(r, o, "max_pause_ns", exact ? gc->max_pause_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "observed_ns", gc->observed_ns ? gc->observed_ns : UINT64_MAX);
+	add_u64_or_null(r, o, "observed_count", gc->observed_ns ? gc->observed_count : UINT64_MAX);
+	add_u64_or_null(r, o, "observed_pause_ns",
+			gc->observed_ns ? gc->observed_pause_ns : UINT64_MAX);
 	add_u64_or_null(r, o, "wait_ns", exact ? gc->wait_ns : UINT64_MAX);
 	if (gc->known)
 		add_bool(r, o, "exact", exact);

@@ -81,6 +81,22 @@ static int put_table(const struct text *t)
 	return text__print(table, t);
 }
 
+/* There were so many that the probes on them came off. */
+static int put_observed(const struct text *t)
+{
+	const struct tl_gc *gc = &t->target->gc;
+	char span[32], pause[32];
+
+	human__duration(span, sizeof(span), gc->observed_ns);
+	human__duration(pause, sizeof(pause), gc->observed_pause_ns);
+	fprintf(t->out,
+		"  in the first %s, before the probes on them came off (--max-overhead), the "
+		"program "
+		"was paused for %s, %.1f %% of that time\n",
+		span, pause, human__percent(gc->observed_pause_ns, gc->observed_ns));
+	return t->target->n_gcs ? put_table(t) : 0;
+}
+
 int text__gc(const struct text *t)
 {
 	const struct tl_gc *gc = &t->target->gc;
@@ -96,9 +112,12 @@ int text__gc(const struct text *t)
 		 human__percent(gc->pause_ns, t->wall_ns));
 	text__section(t, title);
 	if (gc->inferred) {
-		fputs("  inferred from the samples in the runtime: nothing marks collections in "
-		      "this program; how many there were, and how long each, is not known\n",
+		fputs("  inferred from the samples in the runtime: how many collections there "
+		      "were, "
+		      "and how long each, is not known\n",
 		      t->out);
+		if (gc->observed_ns)
+			err = put_observed(t);
 	} else if (t->target->n_gcs) {
 		err = put_table(t);
 	} else {

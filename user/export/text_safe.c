@@ -108,7 +108,7 @@ char *utf8__clean(const char *s)
 	return clean;
 }
 
-void json__put_string(FILE *out, const char *s)
+static void put_json(FILE *out, const char *s, bool in_html)
 {
 	uint32_t cp;
 
@@ -118,12 +118,22 @@ void json__put_string(FILE *out, const char *s)
 
 		if (cp == '"' || cp == '\\')
 			fprintf(out, "\\%c", (char)cp);
-		else if (utf8__is_control(cp))
+		else if (utf8__is_control(cp) || (in_html && (cp == '<' || cp == '>' || cp == '&')))
 			fprintf(out, "\\u%04x", cp);
 		else
 			fwrite(utf8, 1, utf8__put(utf8, cp), out);
 	}
 	fputc('"', out);
+}
+
+void json__put_string(FILE *out, const char *s)
+{
+	put_json(out, s, false);
+}
+
+void json__put_in_html(FILE *out, const char *s)
+{
+	put_json(out, s, true);
 }
 
 char *u64__put(char *out, uint64_t n)

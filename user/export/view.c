@@ -41,6 +41,18 @@ const char *view__state_title(enum lane_kind kind, unsigned state)
 	}
 }
 
+bool view__on_cpu(enum lane_kind kind, unsigned state)
+{
+	switch (kind) {
+	case LANE_CAPABILITY:
+		return state == CS_HASKELL || state == CS_GC || state == CS_RTS;
+	case LANE_HASKELL:
+		return state == HS_RUNNING;
+	default:
+		return state__on_cpu((enum tl_state)state);
+	}
+}
+
 unsigned view__states(enum lane_kind kind)
 {
 	return kind == LANE_CAPABILITY ? CS_MAX : kind == LANE_HASKELL ? HS_MAX : ST_MAX;

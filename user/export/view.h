@@ -54,6 +54,7 @@ struct span {
 /* "haskell" and "Haskell", "cap_wait" and "waiting for a capability", … */
 const char *view__state_name(enum lane_kind kind, unsigned state);
 const char *view__state_title(enum lane_kind kind, unsigned state);
+bool view__on_cpu(enum lane_kind kind, unsigned state);
 /* How many states the kind has. */
 unsigned view__states(enum lane_kind kind);
 

@@ -85,6 +85,29 @@ void call_probes__off(struct kernel *kernel, struct attached *a)
 		probe__off(a->probes[PROBE_RESUME]);
 }
 
+/* ── the probes on collections' ends ─────────────────────────────────────────────────────── */
+
+bool attached__has_gc(const struct attached *a)
+{
+	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
+		if (a->probes[i] && a->probes[i]->on)
+			return true;
+	return false;
+}
+
+void gc_probes__off(struct kernel *kernel, struct attached *a)
+{
+	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
+		if (a->probes[i])
+			probe__off(a->probes[i]);
+	/* whoever shares them has none either */
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		struct attached *b = &kernel->targets[i];
+
+		b->gc_off |= b->probes[PROBE_GC_END] && !b->probes[PROBE_GC_END]->on;
+	}
+}
+
 /* ── a target ────────────────────────────────────────────────────────────────────────────── */
 
 /* See only_tgid in bpf/maps.bpf.h. Set last when a target comes and first when one goes. */
@@ -188,7 +211,9 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 		return err;
 	}
 	tell_only(kernel);
-	a->since_ns = a->checked_ns = time__monotonic_ns();
+	a->since_ns = a->checked_ns = a->gc_checked_ns = time__monotonic_ns();
+	/* it shares them with one that they cost too much */
+	a->gc_off = a->probes[PROBE_GC_END] && !a->probes[PROBE_GC_END]->on;
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The budget: what the call probes cost a target, held against --max-overhead. The trap is most
+ * The budget: what the probes cost a target, held against --max-overhead. The trap is most
  * of a probe's cost, so filtering in the program would save nothing: a target over the budget loses
  * its call probes, and goes on by sampling alone. While they are off there is no rate to see, so
  * they are tried again for a moment at growing intervals.
@@ -20,13 +20,21 @@
 /* One burst is no reason; so many windows in a row are. */
 #define BUDGET_WINDOWS_OVER 3
 
-static uint64_t hits_of(struct kernel *kernel, pid_t pid)
+static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
 {
 	struct wire_cost cost = {};
 	__u32 key = (__u32)pid;
 
 	bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.costs), &key, &cost);
-	return cost.probe_hits;
+	return cost;
+}
+
+/* Of all probes but those on collections' ends. */
+static uint64_t hits_of(struct kernel *kernel, pid_t pid)
+{
+	struct wire_cost cost = cost_of(kernel, pid);
+
+	return cost.probe_hits - MIN(cost.gc_hits, cost.probe_hits);
 }
 
 static bool run_time_of(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
@@ -58,13 +66,14 @@ bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns)
 	return true;
 }
 
-/* What one hit of a call probe costs: the trap, and the programs' mean run time. */
-static uint64_t cost_per_hit(struct kernel *kernel)
+/* What one hit costs: the trap, and the two programs' mean run time. */
+static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *one,
+			     struct bpf_program *other)
 {
 	uint64_t ns1, runs1, ns2, runs2;
 
-	if (kernel->stats_fd < 0 || !run_time_of(kernel->skel->progs.on_suspend, &ns1, &runs1) ||
-	    !run_time_of(kernel->skel->progs.on_resume, &ns2, &runs2) || runs1 + runs2 == 0)
+	if (kernel->stats_fd < 0 || !run_time_of(one, &ns1, &runs1) ||
+	    !run_time_of(other, &ns2, &runs2) || runs1 + runs2 == 0)
 		return kernel->trap_ns;
 	return kernel->trap_ns + (ns1 + ns2) / (runs1 + runs2);
 }
@@ -124,8 +133,9 @@ static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, do
 static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 {
 	uint64_t hits = hits_of(kernel, a->pid), window = now - a->checked_ns;
-	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)cost_per_hit(kernel) /
-			 (double)window;
+	uint64_t each =
+		cost_per_hit(kernel, kernel->skel->progs.on_suspend, kernel->skel->progs.on_resume);
+	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
 
 	a->checked_ns = now;
@@ -141,6 +151,39 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 	} else if (a->over >= BUDGET_WINDOWS_OVER) {
 		take_off(kernel, a, now, percent);
 	}
+}
+
+static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
+{
+	uint64_t hits = cost_of(kernel, a->pid).gc_hits, window = now - a->gc_checked_ns;
+	uint64_t each = cost_per_hit(kernel, kernel->skel->progs.on_gc_start,
+				     kernel->skel->progs.on_gc_end);
+	double percent =
+		100.0 * (double)(hits - a->gc_checked_hits) * (double)each / (double)window;
+	bool over = percent > kernel->max_overhead_percent;
+
+	a->gc_checked_ns = now;
+	a->gc_checked_hits = hits;
+	a->gc_over = over ? a->gc_over + 1 : 0;
+	if (a->gc_over < BUDGET_WINDOWS_OVER)
+		return;
+	log_warn("pid %d: so many collections that their probes cost %.1f %% of a CPU, more than "
+		 "--max-overhead %g: off from now on",
+		 a->pid, percent, kernel->max_overhead_percent);
+	gc_probes__off(kernel, a);
+}
+
+pid_t kernel__next_gc_off(struct kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->n_targets; i++) {
+		struct attached *a = &kernel->targets[i];
+
+		if (!a->gc_off || a->gc_off_told)
+			continue;
+		a->gc_off_told = true;
+		return a->pid;
+	}
+	return 0;
 }
 
 static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
@@ -163,6 +206,8 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 		else if ((a->state == PROBES_ON || a->state == PROBES_TRIAL) &&
 			 now_ns - a->checked_ns >= BUDGET_WINDOW_NS)
 			check(kernel, a, now_ns);
+		if (now_ns - a->gc_checked_ns >= BUDGET_WINDOW_NS && attached__has_gc(a))
+			check_gc(kernel, a, now_ns);
 	}
 }
 
@@ -175,7 +220,7 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 	if (a) {
 		uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0;
 
-		cost.probe_hits = hits_of(kernel, pid);
+		cost.probe_hits = cost_of(kernel, pid).probe_hits;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
 		cost.paused_ns = a->off_ns + (a->state == PROBES_OFF ? spent : 0);
 		cost.observed_ns =

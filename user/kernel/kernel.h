@@ -157,9 +157,15 @@ struct kernel_cost {
 
 /*
  * To be called about ten times a second: holds each target's probes against the budget, takes the
- * call probes off one that exceeds it, tries them again for 100 ms at growing intervals.
+ * call probes off one that exceeds it, tries them again for 100 ms at growing intervals. The probes
+ * on collections' ends are held against it by themselves, and come off for good.
  */
 void kernel__budget(struct kernel *kernel, uint64_t now_ns);
+/*
+ * A target whose probes on collections' ends came off, because they cost more than the budget; each
+ * is told once. 0: none.
+ */
+pid_t kernel__next_gc_off(struct kernel *kernel);
 void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost);
 /* One trap's measured cost on this machine, ns; 0 if it could not be measured. */
 uint64_t kernel__trap_ns(const struct kernel *kernel);

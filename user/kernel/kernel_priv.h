@@ -125,6 +125,10 @@ struct attached {
 	uint64_t retry_ns;	/* how long the probes stay off this time; UINT64_MAX: as long as
 				   those of another target that shares them */
 	unsigned over;		/* checks in a row over the budget */
+	/* the same of the probes on collections' ends, which do not come back */
+	uint64_t gc_checked_ns, gc_checked_hits;
+	unsigned gc_over;
+	bool gc_off, gc_off_told;
 };
 
 struct kernel {
@@ -164,6 +168,9 @@ void unwind__forget(struct kernel *kernel, pid_t pid);
 /* Of the target and of all that share its call probes. */
 int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);
+/* Those on collections' ends, for good. */
+void gc_probes__off(struct kernel *kernel, struct attached *a);
+bool attached__has_gc(const struct attached *a);
 /* Whether both have the same call probes; true for a target and itself. */
 bool attached__share(const struct attached *a, const struct attached *b);
 

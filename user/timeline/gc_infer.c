@@ -80,6 +80,13 @@ int gc_infer__build(struct target_state *tg)
 
 	for (size_t i = 0; i < tg->pub.n_lanes; i++)
 		count(&tg->lanes[i], &runtime, &mutator);
+	if (tg->gc_off_ns) {
+		gc->observed_ns = tg->gc_off_ns - MIN(tg->gc_off_ns, tg->pub.attach_ns);
+		gc->observed_count = gc->count;
+		gc->observed_pause_ns = gc->pause_ns;
+	}
+	gc->count = gc->pause_ns = gc->max_pause_ns = 0;
+	gc->known = false;
 	if (runtime + mutator < LEAST_SAMPLES || !tg->pub.n_cap_lanes)
 		return 0;
 	err = active(tg, &active_ns);

@@ -50,6 +50,12 @@ int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 {
 	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
 
+	if (rec->point == WIRE_GC_OFF) {
+		/* the last one's end will never be told */
+		tg->n_gcs -= last && !last->end;
+		tg->gc_off_ns = rec->h.ns;
+		return 0;
+	}
 	if (rec->point != WIRE_GC_SYNC && rec->point != WIRE_GC_START && rec->point != WIRE_GC_END)
 		return -EBADMSG;
 	if (last && (rec->h.ns < last->start || rec->h.ns < last->end || rec->h.ns < last->work))
@@ -215,11 +221,18 @@ int gcs__build(struct timeline *tl, struct target_state *tg)
 	for (size_t i = 0; i < tg->pub.n_lanes; i++)
 		tg->pub.gc.wait_ns += tg->lanes[i].states_ns[ST_GC_WAIT];
 	if (!tg->pub.gc.known)
-		return tg->has_gc_probes ? 0 : gc_infer__build(tg);
+		return tg->has_gc_probes && !tg->gc_off_ns ? 0 : gc_infer__build(tg);
 	tg->gc_events = calloc(tg->n_gcs + 1, sizeof(*tg->gc_events));
 	if (!tg->gc_events)
 		return -ENOMEM;
 	tg->pub.gcs = tg->gc_events;
+	if (tg->gc_off_ns) {
+		/* of some, all is known; of the others, only the bound */
+		int err = gc_infer__build(tg);
+
+		if (err)
+			return err;
+	}
 	for (size_t i = 0; i < tg->n_gcs; i++) {
 		const struct gc_span *gc = &tg->gcs[i];
 

@@ -346,6 +346,9 @@ struct tl_gc {
 	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
 	bool inferred; /* from samples: nothing marked the ends. pause_ns is how long they took at
 			  most; count and max_pause_ns are 0, not known */
+	uint64_t observed_ns; /* inferred: how long the marks were there; what there was of
+				 collections meanwhile is in the target's gcs, and in these two */
+	uint64_t observed_count, observed_pause_ns;
 };
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */

@@ -24,7 +24,7 @@ void prior__learn(struct target_state *tg, const struct thread *th)
 		if (!next || next == th->offs.n || state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
 			continue;
 		/* The time of a collection is known, where there are probes on its ends. */
-		if (tg->pub.gc.known && state == ST_GC_WORK)
+		if (tg->pub.gc.known && !tg->gc_off_ns && state == ST_GC_WORK)
 			continue;
 		before = th->offs.v[next - 1].where;
 		after = th->offs.v[next].where;
