@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "html.h"
+#include "view_each.h"
 
 #define SUMS	  64	/* graphs of a process's threads */
 #define LANES	  24	/* graphs of lanes of each kind */

@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "pprof.pb-c.h"
-#include "view.h"
+#include "view_each.h"
 
 /* ── gzip ────────────────────────────────────────────────────────────────────────────────── */
 

@@ -136,7 +136,7 @@ void json__put_in_html(FILE *out, const char *s)
 	put_json(out, s, true);
 }
 
-void put_u64(FILE *out, uint64_t n)
+char *u64__put(char *out, uint64_t n)
 {
 	char digits[20];
 	size_t at = sizeof(digits);
@@ -145,5 +145,13 @@ void put_u64(FILE *out, uint64_t n)
 		digits[--at] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n);
-	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+	memcpy(out, digits + at, sizeof(digits) - at);
+	return out + sizeof(digits) - at;
+}
+
+void put_u64(FILE *out, uint64_t n)
+{
+	char digits[20];
+
+	fwrite_unlocked(digits, 1, (size_t)(u64__put(digits, n) - digits), out);
 }
