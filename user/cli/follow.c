@@ -169,7 +169,9 @@ static int look_at_running(void *ctx, pid_t pid)
 	look_at(s, pid, NULL, false);
 	/* what began meanwhile has its records in the ring */
 	kernel__drain(s->kernel, 0, session__on_record, s);
-	return session__signal_came(s) ? -ECANCELED : 0;
+	/* it is taken by that: nobody else is told */
+	s->stopped = session__signal_came(s);
+	return s->stopped ? -ECANCELED : 0;
 }
 
 int follow__all_now(struct session *s)
