@@ -20,9 +20,10 @@ endif
 AR ?= ar
 BPF_CLANG ?= clang
 # Debian keeps bpftool in sbin, which is not on every user's path; Ubuntu's is a wrapper that
-# fails where the package of the running kernel's own is missing.
+# fails where the package of the running kernel's own is missing. (Without the exit status of 0 make
+# would take one that is not found for the end of them all.)
 BPFTOOL ?= $(firstword $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bpftool; \
-	do $$t version >/dev/null 2>&1 && echo $$t; done) bpftool)
+	do $$t version >/dev/null 2>&1 && echo $$t; done; exit 0) bpftool)
 PREFIX ?= /usr/local
 GHC_SUITES ?= trixie sid
 VM_KERNELS ?= 6.1 6.12
@@ -51,7 +52,7 @@ endif
 
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wundef -Werror
-INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf -I$(BUILD)/gen -I$(BUILD)/gen
+INCLUDES := -Ibpf -Iuser -I$(BUILD)/bpf -I$(BUILD)/gen
 HARDENING := -fstack-protector-strong -fPIE
 ifeq ($(SANITIZERS),)
 # Fortified libc calls hide from the address sanitizer what it would check.
@@ -139,6 +140,8 @@ $(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 $(OUT)/obj/user/export/pprof.o: | $(PPROF).h
+
+$(OUT)/obj/user/export/html_page.o: user/export/html.css user/export/html.js
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)

@@ -126,6 +126,7 @@ static void picture_check(struct models *m, const struct eventlog *log)
 	check(!export_json.write(null, tl, &all));
 	check(!export_speedscope.write(null, tl, &all));
 	check(!export_text.write(null, tl, &all));
+	check(!export_html.write(null, tl, &all));
 	timeline__free(tl);
 	fclose(null);
 }

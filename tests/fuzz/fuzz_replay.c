@@ -102,8 +102,8 @@ static void put_log(FILE *file, const uint8_t *data, size_t size)
 
 static void write_all(const struct timeline *tl)
 {
-	static const char *const formats[] = {"speedscope", "folded", "json",
-					      "text",	    "chrome", "pprof"};
+	static const char *const formats[] = {"speedscope", "folded", "json", "text",
+					      "chrome",	    "pprof",  "html"};
 	const struct export_opts opts = {.verbose = true};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {

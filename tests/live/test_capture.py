@@ -13,8 +13,9 @@ from harness import SAFESCOPED, cases, check, run
 from test_calls import ALWAYS
 from test_join import ROUNDS, Joined
 
-FORMATS = ("speedscope", "chrome", "folded", "pprof", "json")
-SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "pprof": ".pb.gz", "json": ".json"}
+FORMATS = ("speedscope", "chrome", "folded", "pprof", "html", "json")
+SUFFIXES = {"speedscope": ".speedscope.json", "chrome": ".trace.json", "folded": ".folded", "pprof": ".pb.gz", "html": ".html",
+            "json": ".json"}
 CALLS = (4, "safe_half_2ms=200", "safe_spin_20us=2000", "unsafe_spin_1ms=100", "safe_sleep_1ms=100")
 
 

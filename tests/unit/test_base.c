@@ -266,6 +266,33 @@ static void clocks_run(void **state)
 	assert_true(time__realtime_ns() > 1600000000ULL * 1000000000ULL);
 }
 
+/* Against a plain insertion, which keeps equal ones in their order too. */
+static void keyed_sorts_and_keeps_order(void **state)
+{
+	static const uint64_t masks[] = {0, 0xff, 0x3ff, 0xff00ff, UINT64_MAX};
+	struct keyed v[500], tmp[500], want[500];
+	uint64_t seed = 42;
+
+	(void)state;
+	keyed__sort(v, tmp, 0);
+	for (size_t m = 0; m < ARRAY_SIZE(masks); m++) {
+		for (uint32_t i = 0; i < ARRAY_SIZE(v); i++) {
+			uint32_t at = i;
+
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			v[i] = (struct keyed){.key = (seed ^ seed >> 29) & masks[m], .index = i};
+			for (; at && want[at - 1].key > v[i].key; at--)
+				want[at] = want[at - 1];
+			want[at] = v[i];
+		}
+		keyed__sort(v, tmp, ARRAY_SIZE(v));
+		for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
+			assert_int_equal(v[i].key, want[i].key);
+			assert_int_equal(v[i].index, want[i].index);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +307,7 @@ int main(void)
 		cmocka_unit_test(log_levels),
 		cmocka_unit_test(fd_close_is_idempotent),
 		cmocka_unit_test(clocks_run),
+		cmocka_unit_test(keyed_sorts_and_keeps_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,8 +136,8 @@ static int replay(struct replay **ret_replay)
 
 static void assert_same(const struct timeline *a, const struct timeline *b)
 {
-	static const char *const formats[] = {"speedscope", "folded", "json",
-					      "text",	    "chrome", "pprof"};
+	static const char *const formats[] = {"speedscope", "folded", "json", "text",
+					      "chrome",	    "pprof",  "html"};
 	const struct export_opts eopts = {.verbose = true};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {

@@ -14,7 +14,7 @@
 #include <cjson/cJSON.h>
 #include <zlib.h>
 
-#include "export/view.h"
+#include "export/view_each.h"
 #include "pprof.pb-c.h"
 #include "test_export_lanes.h"
 

@@ -2,6 +2,7 @@
 /* array: room for more elements, never beyond a maximum that the caller names. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base.h"
 
@@ -49,4 +50,34 @@ void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, c
 			return;
 		}
 	}
+}
+
+/* Byte by byte from the lowest; a byte that all keys have in common costs nothing. */
+void keyed__sort(struct keyed *v, struct keyed *tmp, size_t n)
+{
+	size_t count[8][256] = {0};
+	struct keyed *from = v, *to = tmp;
+
+	for (size_t i = 0; i < n; i++)
+		for (unsigned b = 0; b < 8; b++)
+			count[b][v[i].key >> (8 * b) & 0xff]++;
+	for (unsigned b = 0; b < 8 && n; b++) {
+		struct keyed *swap = from;
+		size_t at = 0;
+
+		if (count[b][from[0].key >> (8 * b) & 0xff] == n)
+			continue;
+		for (unsigned d = 0; d < 256; d++) {
+			size_t here = count[b][d];
+
+			count[b][d] = at;
+			at += here;
+		}
+		for (size_t i = 0; i < n; i++)
+			to[count[b][from[i].key >> (8 * b) & 0xff]++] = from[i];
+		from = to;
+		to = swap;
+	}
+	if (from != v)
+		memcpy(v, tmp, n * sizeof(*v));
 }

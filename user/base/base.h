@@ -47,6 +47,13 @@ void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem);
 
+/* In order of their keys; equal ones keep theirs. Linear time; `tmp` has room for n too. */
+struct keyed {
+	uint64_t key;
+	uint32_t index; /* of what it is the key of */
+};
+void keyed__sort(struct keyed *v, struct keyed *tmp, size_t n);
+
 /* qsort, for what is mostly in order already. */
 void array__sort(void *array, size_t n, size_t elem, int (*cmp)(const void *a, const void *b));
 

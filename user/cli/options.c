@@ -16,7 +16,7 @@ static const char doc[] =
 	"Where every moment of a running Haskell program went: Haskell functions with their real "
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, chrome, folded, pprof, json, text. PATH of -o is a file (one "
+	"Formats: speedscope, chrome, html, folded, pprof, json, text. PATH of -o is a file (one "
 	"format), a directory, a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard "
 	"output.\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"

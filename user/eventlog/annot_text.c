@@ -46,9 +46,9 @@ static bool number(struct el_str s, unsigned base, uint64_t *ret)
 			     : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
 						    : 16;
 
-		if (d >= base || n > (UINT64_MAX - d) / base)
+		if (d >= base || __builtin_mul_overflow(n, base, &n) ||
+		    __builtin_add_overflow(n, d, &n))
 			return false;
-		n = n * base + d;
 	}
 	*ret = n;
 	return true;
@@ -140,7 +140,10 @@ enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest)
 	/* No verb is longer. */
 	word = first_word((struct el_str){text.s, MIN(text.len, 13u)});
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (word.len != verbs[i].len || memcmp(word.s, verbs[i].word, word.len) != 0)
+		/* The last letter tells nearly all of one length apart. */
+		if (word.len != verbs[i].len ||
+		    word.s[word.len - 1] != verbs[i].word[word.len - 1] ||
+		    memcmp(word.s, verbs[i].word, word.len) != 0)
 			continue;
 		*ret_rest = trim((struct el_str){text.s + word.len, text.len - word.len});
 		return verbs[i].verb;

@@ -383,15 +383,17 @@ static inline __attribute__((always_inline)) enum step event_at(const struct eve
 
 /*
  * The loop over events in memory, up to the first that is younger than `limit`. Everything that
- * is not plain is left to the caller.
+ * is not plain is left to the caller. On its own, and with few things to remember, so that these
+ * stay in registers.
  */
-static enum step cursor_run(struct eventlog *log, struct cursor *c, uint64_t limit)
+static __attribute__((noinline)) enum step cursor_run(struct eventlog *log, struct cursor *c,
+						      uint64_t limit)
 {
 	const uint8_t *p = c->p, *start = c->p;
 	bool whole = c->blk_left <= (uint64_t)(c->lim - p);
 	const uint8_t *end = whole ? p + c->blk_left : c->lim;
-	uint64_t lo = c->lo, hi = c->hi, key = c->key, events = 0, backwards = 0, late = 0;
-	uint64_t emitted = log->emitted, last = 0;
+	uint64_t lo = c->lo, span = c->hi - c->lo, key = c->key, emitted = log->emitted, next;
+	uint64_t events = 0;
 	enum step step;
 	struct raw_event raw;
 	struct el_event ev;
@@ -401,20 +403,20 @@ static enum step cursor_run(struct eventlog *log, struct cursor *c, uint64_t lim
 		step = event_at(log, p, end, whole, &raw);
 		if (step != STEP_LIMIT)
 			break;
-		if (raw.time < lo || raw.time > hi) {
+		if (raw.time - lo > span) {
 			step = STEP_DAMAGE;
 			break;
 		}
+		next = MAX(key, raw.time);
 		if (raw.time < key)
-			backwards++;
-		else
-			key = raw.time;
-		if (key > limit) {
-			step = STEP_LIMIT;
+			log->stats.backwards++;
+		if (next > limit) {
+			c->key = next;
 			break;
 		}
-		late += key < emitted;
-		last = key;
+		key = next;
+		if (key < emitted)
+			log->stats.late++;
 		events++;
 		p = raw.body + raw.len;
 		if (raw.id >= EL_IDS) {
@@ -436,12 +438,12 @@ static enum step cursor_run(struct eventlog *log, struct cursor *c, uint64_t lim
 	}
 	c->p = p;
 	c->blk_left -= (uint64_t)(p - start);
-	c->key = key;
-	log->emitted = MAX(emitted, last);
+	if (events) {
+		c->key = MAX(c->key, key);
+		log->emitted = MAX(emitted, key);
+	}
 	log->stats.events += events;
 	log->stats.event_bytes += (uint64_t)(p - start);
-	log->stats.backwards += backwards;
-	log->stats.late += late;
 	return step;
 }
 

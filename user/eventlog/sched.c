@@ -491,8 +491,7 @@ static int on_run_mostly(struct el_sched *s, const struct el_event *ev)
 	return err;
 }
 
-/* An event of a pair that goes back and forth is one more of theirs; any other settles it. */
-static int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
+static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
 {
 	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
 	bool stop = ev->id == EL_STOP_THREAD;
@@ -502,9 +501,6 @@ static int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
 	uint64_t since;
 	int err;
 
-	if (c && (!stop || ev->stop.status == EL_STOP_FOREIGN_CALL) &&
-	    pair_goes(c, tid, stop, ev->time))
-		return 0;
 	see_time(s, ev->time);
 	if (ev->cap == EL_CAP_GLOBAL)
 		return 0;
@@ -520,13 +516,10 @@ static int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
 	return err;
 }
 
-static int on_event(void *ctx, const struct el_event *ev)
+static __attribute__((noinline)) int on_other(struct el_sched *s, const struct el_event *ev)
 {
-	struct el_sched *s = ctx;
 	struct cap_state *c;
 
-	if (ev->id == EL_RUN_THREAD || ev->id == EL_STOP_THREAD)
-		return on_run_or_stop(s, ev);
 	pair_settle_all(s);
 	see_time(s, ev->time);
 	switch (ev->id) {
@@ -562,6 +555,17 @@ static int on_event(void *ctx, const struct el_event *ev)
 	default:
 		return on_thread(s, ev);
 	}
+}
+
+/* The few instructions that nearly every event takes; what it is not settles its pair. */
+static int on_event(void *ctx, const struct el_event *ev)
+{
+	struct el_sched *s = ctx;
+	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
+
+	if (ev->id != EL_RUN_THREAD && ev->id != EL_STOP_THREAD)
+		return on_other(s, ev);
+	return c && pair_goes(&c->pair, ev) ? 0 : on_run_or_stop(s, ev);
 }
 
 int el_sched__attach(struct el_sched *s, struct eventlog *log)

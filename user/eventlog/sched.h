@@ -25,8 +25,8 @@ struct gc_span {
 struct pair {
 	struct thread_state *thread; /* NULL: they do not */
 	uint32_t tid;
-	bool in_call;
-	uint64_t since, until; /* their last event; no more of them from here on */
+	uint16_t next;	       /* RUN_THREAD or STOP_THREAD */
+	uint64_t since, until; /* their last event; no more of them from here on, or 0 */
 	uint64_t stops, runs;
 	uint64_t run_ns, call_ns, call_min, call_max;
 };

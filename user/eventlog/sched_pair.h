@@ -46,33 +46,36 @@ static inline void pair_begin(struct el_sched *s, struct cap_state *c, struct th
 		return;
 	c->pair = (struct pair){.thread = t,
 				.tid = t->pub.tid,
-				.in_call = calls,
+				.next = calls ? EL_RUN_THREAD : EL_STOP_THREAD,
 				.since = c->since,
 				.until = until,
 				.call_min = UINT64_MAX};
 	t->paired = c;
 }
 
-/* A STOP_THREAD for a foreign call (`stop`) or a RUN_THREAD. False: it is none of the pair's. */
-static inline bool pair_goes(struct cap_state *c, uint32_t tid, bool stop, uint64_t time)
+/* One more event of the pair: RUN_THREAD, or STOP_THREAD for a foreign call. False: it is none. */
+static inline bool pair_goes(struct pair *p, const struct el_event *ev)
 {
-	struct pair *p = &c->pair;
-	uint64_t ns = time - p->since;
+	uint64_t ns = ev->time - p->since;
 
-	if (!p->thread || p->tid != tid || p->in_call == stop || time <= p->since ||
-	    time >= p->until)
+	/* The thread's number is the same field of both events. */
+	if (ev->id != p->next || ev->thread.tid != p->tid || ev->time <= p->since ||
+	    ev->time >= p->until)
 		return false;
-	p->since = time;
-	p->in_call = stop;
-	if (stop) {
+	if (ev->id == EL_STOP_THREAD) {
+		if (ev->stop.status != EL_STOP_FOREIGN_CALL)
+			return false;
+		p->next = EL_RUN_THREAD;
 		p->stops++;
 		p->run_ns += ns;
 	} else {
+		p->next = EL_STOP_THREAD;
 		p->runs++;
 		p->call_ns += ns;
 		p->call_min = MIN(p->call_min, ns);
 		p->call_max = MAX(p->call_max, ns);
 	}
+	p->since = ev->time;
 	return true;
 }
 
@@ -84,7 +87,8 @@ static inline void lane_join_pair(struct el_lane *lane, const struct pair *p, ui
 				  uint64_t call_key)
 {
 	const uint64_t key[] = {run_key, call_key}, ns[] = {p->run_ns, p->call_ns};
-	unsigned latest = p->in_call ? 0 : 1, first = p->stops == p->runs ? !latest : latest;
+	unsigned latest = p->next == EL_RUN_THREAD ? 0 : 1,
+		 first = p->stops == p->runs ? !latest : latest;
 	struct el_stretch *last = lane->s + lane->n - 1;
 
 	lane_parts_begin(lane, last);
@@ -103,12 +107,14 @@ static inline void pair_settle(struct el_sched *s, struct cap_state *c)
 	struct pair *p = &c->pair;
 	struct thread_state *t = p->thread;
 	struct el_thread *pub;
+	bool in_call = p->next == EL_RUN_THREAD;
 
 	if (!t)
 		return;
 	pub = &t->pub;
 	t->paired = NULL;
 	p->thread = NULL;
+	p->until = 0;
 	if (!p->stops && !p->runs)
 		return;
 	lane_join_pair(&c->pub.lane, p, lane_key(p->tid, ECS_RUN, EL_STOP_FOREIGN_CALL),
@@ -118,8 +124,8 @@ static inline void pair_settle(struct el_sched *s, struct cap_state *c)
 	c->pub.state_ns[ECS_RUN] += p->run_ns;
 	c->pub.state_ns[ECS_IDLE] += p->call_ns;
 	c->pub.runs += p->runs;
-	c->state = p->in_call ? ECS_IDLE : ECS_RUN;
-	c->thread = p->in_call ? 0 : p->tid;
+	c->state = in_call ? ECS_IDLE : ECS_RUN;
+	c->thread = in_call ? 0 : p->tid;
 	c->since = p->since;
 	pub->state_ns[ETS_RUNNING] += p->run_ns;
 	pub->state_ns[ETS_SAFE_CALL] += p->call_ns;
@@ -127,7 +133,7 @@ static inline void pair_settle(struct el_sched *s, struct cap_state *c)
 	pub->safe_calls += p->runs;
 	pub->call_min_ns = MIN(pub->call_min_ns, p->call_min);
 	pub->call_max_ns = MAX(pub->call_max_ns, p->call_max);
-	pub->state = p->in_call ? ETS_SAFE_CALL : ETS_RUNNING;
+	pub->state = in_call ? ETS_SAFE_CALL : ETS_RUNNING;
 	pub->since = pub->end = p->since;
 	s->info.stops[EL_STOP_FOREIGN_CALL] += p->stops;
 	s->info.last = MAX(s->info.last, p->since);

@@ -181,6 +181,6 @@ uint32_t el_sched__running(const struct el_sched *s, uint16_t cap)
 	const struct cap_state *c = cap < SCHED_CAPS ? s->by_cap[cap] : NULL;
 
 	if (c && c->pair.thread)
-		return c->pair.in_call ? 0 : c->pair.tid;
+		return c->pair.next == EL_RUN_THREAD ? 0 : c->pair.tid;
 	return c && c->state == ECS_RUN ? c->thread : 0;
 }

@@ -65,12 +65,14 @@ void weights__free(struct weights *w)
 
 int weights__add(struct weights *w, uint32_t owner, uint32_t stack, uint64_t weight)
 {
+	uint32_t *recent = &w->recent[stack % ARRAY_SIZE(w->recent)];
 	int err;
 
 	if (!weight)
 		return 0;
-	if (w->n && w->items[w->n - 1].owner == owner && w->items[w->n - 1].stack == stack) {
-		w->items[w->n - 1].weight += weight;
+	if (*recent < w->n && w->items[*recent].owner == owner &&
+	    w->items[*recent].stack == stack) {
+		w->items[*recent].weight += weight;
 		return 0;
 	}
 	/*
@@ -84,6 +86,7 @@ int weights__add(struct weights *w, uint32_t owner, uint32_t stack, uint64_t wei
 		if (err)
 			return err;
 	}
+	*recent = (uint32_t)w->n;
 	w->items[w->n++] = (struct weighted){.owner = owner, .stack = stack, .weight = weight};
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "view_each.h"
 
 /* What viewers open in seconds. */
 #define MAX_BYTES (UINT64_C(160) << 20)

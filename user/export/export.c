@@ -10,8 +10,8 @@
 const struct export_format *export__find(const char *name, size_t len)
 {
 	static const struct export_format *const formats[] = {
-		&export_speedscope, &export_folded, &export_json,
-		&export_text,	    &export_chrome, &export_pprof,
+		&export_speedscope, &export_folded, &export_json, &export_text,
+		&export_chrome,	    &export_pprof,  &export_html,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)

@@ -40,6 +40,7 @@ extern const struct export_format export_json;
 extern const struct export_format export_text;
 extern const struct export_format export_chrome;
 extern const struct export_format export_pprof;
+extern const struct export_format export_html;
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);

@@ -33,8 +33,12 @@ size_t utf8__put(char *out, uint32_t cp);
 bool utf8__is_control(uint32_t cp);
 /* The string with its quotes, as JSON. NULL is written as "". */
 void json__put_string(FILE *out, const char *s);
+/* The same within a <script> of a page, which nothing in it can end. */
+void json__put_in_html(FILE *out, const char *s);
 /* A decimal number. Deep stacks make millions of them, which printf is too slow for. */
 void put_u64(FILE *out, uint64_t n);
+/* The same into memory, at most 20 bytes without a NUL; returns where it ends. */
+char *u64__put(char *out, uint64_t n);
 
 /* ── frames and stacks (aggregate.c) ─────────────────────────────────────────────────────── */
 
@@ -58,6 +62,7 @@ struct weighted {
 struct weights {
 	struct weighted *items;
 	size_t n, cap;
+	uint32_t recent[256]; /* by stack: where it may be */
 };
 
 void weights__free(struct weights *w);

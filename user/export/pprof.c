@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "pprof.pb-c.h"
-#include "view.h"
+#include "view_each.h"
 
 /* ── gzip ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -112,13 +112,6 @@ static void merge(struct writer *w)
 	w->n = kept + 1;
 }
 
-static bool on_cpu(enum lane_kind kind, unsigned state)
-{
-	if (kind == LANE_CAPABILITY)
-		return state == CS_HASKELL || state == CS_GC || state == CS_RTS;
-	return state__on_cpu((enum tl_state)state);
-}
-
 static void add_span(void *ctx, const struct span *span)
 {
 	struct writer *w = ctx;
@@ -130,7 +123,7 @@ static void add_span(void *ctx, const struct span *span)
 		return;
 	if (!span->idle)
 		entry.values[VALUE_WALL] = ns;
-	if (!span->idle && on_cpu(w->views.v[w->view].kind, span->state))
+	if (!span->idle && view__on_cpu(w->views.v[w->view].kind, span->state))
 		entry.values[VALUE_CPU] = ns;
 	if (w->n == w->cap) {
 		merge(w);

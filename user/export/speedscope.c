@@ -18,6 +18,7 @@
 
 #include "export.h"
 #include "speedscope.h"
+#include "view_each.h"
 
 /* Browsers hold a file as one string of at most 512 MB, and are sluggish long before. */
 #define MAX_BYTES (UINT64_C(160) << 20)
@@ -345,8 +346,7 @@ struct run {
 	const struct lane_view *view;
 	struct look look;
 	uint64_t ns, at;
-	bool weights; /* else the samples are written */
-	bool any;
+	struct buf weights; /* of the samples that are written already, as they will be */
 };
 
 static struct look look_of(const struct speedscope *w, const struct lane_view *view,
@@ -379,25 +379,27 @@ static bool same_look(const struct run *run, const struct look *look)
 
 static void put_run(struct run *run)
 {
-	FILE *out = run->w->out;
+	bool first = !run->weights.len;
+	char weight[1 + 20], top[2 + 2 * 21], *p = weight;
 
 	if (!run->ns)
 		return;
-	if (run->any)
-		fputc_unlocked(',', out);
-	run->any = true;
-	if (run->weights) {
-		put_u64(out, run->ns);
-		return;
-	}
-	fputc_unlocked('[', out);
+	if (!first)
+		*p++ = ',';
+	p = u64__put(p, run->ns);
+	buf__add(&run->weights, weight, (size_t)(p - weight));
+	p = top;
+	if (!first)
+		*p++ = ',';
+	*p++ = '[';
 	for (uint32_t i = 0; i < run->look.n; i++) {
 		if (i)
-			fputc_unlocked(',', out);
-		put_u64(out, run->look.top[i]);
+			*p++ = ',';
+		p = u64__put(p, run->look.top[i]);
 	}
+	fwrite_unlocked(top, 1, (size_t)(p - top), run->w->out);
 	speedscope__put_stack(run->w, run->look.stack, run->look.n > 0);
-	fputc_unlocked(']', out);
+	fputc_unlocked(']', run->w->out);
 }
 
 static void go_on(struct run *run, const struct look *look, uint64_t ns)
@@ -423,15 +425,23 @@ static void on_span(void *ctx, const struct span *span)
 	run->at = span->end_ns;
 }
 
-/* The lane's samples or weights, without a hole in the axis. */
-static void put_spans(struct speedscope *w, const struct lane_view *view, bool weights)
+/* The lane's samples and their weights, without a hole in the axis. */
+static int put_spans(struct speedscope *w, const struct lane_view *view)
 {
-	struct run run = {.w = w, .view = view, .at = w->views.start_ns, .weights = weights};
+	struct run run = {.w = w, .view = view, .at = w->views.start_ns};
 	const struct look gap = {.n = 0};
+	int err;
 
+	buf__init(&run.weights, MAX_BYTES);
 	view__each(view, w->grain_ns, on_span, &run);
 	go_on(&run, &gap, w->views.end_ns - run.at);
 	put_run(&run);
+	fputs("],\n\"weights\":[", w->out);
+	if (run.weights.len)
+		fwrite_unlocked(run.weights.data, 1, run.weights.len, w->out);
+	err = run.weights.err;
+	buf__free(&run.weights);
+	return err;
 }
 
 /* The timeline had to merge already. */
@@ -442,9 +452,10 @@ static bool is_coarse(const struct lane_view *view)
 	return view->kind == LANE_THREAD ? view->thread->coarse : view->tso->coarse;
 }
 
-static void put_lane(struct speedscope *w, const struct lane_view *view)
+static int put_lane(struct speedscope *w, const struct lane_view *view)
 {
 	char name[224], grain[32];
+	int err;
 
 	view__name(view, w->n_targets > 1, name, sizeof(name));
 	if (w->grain_ns) {
@@ -458,10 +469,9 @@ static void put_lane(struct speedscope *w, const struct lane_view *view)
 		snprintf(name + len, sizeof(name) - len, ", short stretches merged");
 	}
 	speedscope__put_head(w, name, w->views.end_ns - w->views.start_ns);
-	put_spans(w, view, false);
-	fputs("],\n\"weights\":[", w->out);
-	put_spans(w, view, true);
+	err = put_spans(w, view);
 	fputs("]}", w->out);
+	return err;
 }
 
 /* ── the file ────────────────────────────────────────────────────────────────────────────── */
@@ -552,7 +562,7 @@ static int speedscope__write(FILE *out, const struct timeline *tl, const struct 
 	err = speedscope__put_sum(&w);
 	for (size_t i = 0; i < w.views.n && !err; i++) {
 		fputs(",\n", out);
-		put_lane(&w, &w.views.v[i]);
+		err = put_lane(&w, &w.views.v[i]);
 	}
 	fputs("\n]}\n", out);
 	if (!err && ferror(out))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "speedscope.h"
+#include "view_each.h"
 
 static int cmp_by_stack(const void *pa, const void *pb, void *arg)
 {

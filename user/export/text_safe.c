@@ -108,7 +108,7 @@ char *utf8__clean(const char *s)
 	return clean;
 }
 
-void json__put_string(FILE *out, const char *s)
+static void put_json(FILE *out, const char *s, bool in_html)
 {
 	uint32_t cp;
 
@@ -118,7 +118,7 @@ void json__put_string(FILE *out, const char *s)
 
 		if (cp == '"' || cp == '\\')
 			fprintf(out, "\\%c", (char)cp);
-		else if (utf8__is_control(cp))
+		else if (utf8__is_control(cp) || (in_html && (cp == '<' || cp == '>' || cp == '&')))
 			fprintf(out, "\\u%04x", cp);
 		else
 			fwrite(utf8, 1, utf8__put(utf8, cp), out);
@@ -126,7 +126,17 @@ void json__put_string(FILE *out, const char *s)
 	fputc('"', out);
 }
 
-void put_u64(FILE *out, uint64_t n)
+void json__put_string(FILE *out, const char *s)
+{
+	put_json(out, s, false);
+}
+
+void json__put_in_html(FILE *out, const char *s)
+{
+	put_json(out, s, true);
+}
+
+char *u64__put(char *out, uint64_t n)
 {
 	char digits[20];
 	size_t at = sizeof(digits);
@@ -135,5 +145,13 @@ void put_u64(FILE *out, uint64_t n)
 		digits[--at] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n);
-	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+	memcpy(out, digits + at, sizeof(digits) - at);
+	return out + sizeof(digits) - at;
+}
+
+void put_u64(FILE *out, uint64_t n)
+{
+	char digits[20];
+
+	fwrite_unlocked(digits, 1, (size_t)(u64__put(digits, n) - digits), out);
 }

@@ -10,7 +10,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "view.h"
+#include "view_each.h"
 
 /* Coarser than this no lane is: a session has at least some stretches left. */
 #define MAX_GRAIN_NS (UINT64_C(1) << 40)
@@ -38,6 +38,18 @@ const char *view__state_title(enum lane_kind kind, unsigned state)
 		return tso_state__title((enum tl_tso_state)state);
 	default:
 		return state__title((enum tl_state)state);
+	}
+}
+
+bool view__on_cpu(enum lane_kind kind, unsigned state)
+{
+	switch (kind) {
+	case LANE_CAPABILITY:
+		return state == CS_HASKELL || state == CS_GC || state == CS_RTS;
+	case LANE_HASKELL:
+		return state == HS_RUNNING;
+	default:
+		return state__on_cpu((enum tl_state)state);
 	}
 }
 
@@ -207,111 +219,6 @@ void views__free(struct views *views)
 }
 
 /* ── stretches ───────────────────────────────────────────────────────────────────────────── */
-
-static void get(const struct lane_view *view, size_t i, struct span *ret)
-{
-	if (view->kind == LANE_CAPABILITY) {
-		const struct tl_cap_stretch *s = &view->cap->stretches[i];
-
-		*ret = (struct span){.start_ns = s->start_ns,
-				     .end_ns = s->end_ns,
-				     .tso = s->tso,
-				     .stack = s->stack,
-				     .cap = view->cap->no,
-				     .samples = s->samples,
-				     .tid = s->tid,
-				     .state = s->state,
-				     .exact = s->exact,
-				     .idle = s->state == CS_IDLE};
-	} else if (view->kind == LANE_HASKELL) {
-		const struct tl_tso_stretch *s = &view->tso->stretches[i];
-
-		*ret = (struct span){.start_ns = s->start_ns,
-				     .end_ns = s->end_ns,
-				     .tso = view->tso->tso,
-				     .stack = s->stack,
-				     .cap = s->cap,
-				     .tid = s->tid,
-				     .state = s->state,
-				     .exact = s->exact};
-	} else {
-		const struct tl_stretch *s = &view->thread->stretches[i];
-
-		*ret = (struct span){.start_ns = s->start_ns,
-				     .end_ns = s->end_ns,
-				     .stack = s->stack,
-				     .cap = s->cap == 0xffff ? UINT32_MAX : s->cap,
-				     .samples = s->samples,
-				     .state = s->state,
-				     .exact = s->exact,
-				     /* without a stack: what a log does not tell of */
-				     .idle = s->state == ST_IDLE ||
-					     (s->state == ST_UNKNOWN && !s->stack)};
-	}
-}
-
-/* Neighbours that are becoming one. */
-struct heap {
-	struct span span;
-	uint64_t longest_ns;
-	unsigned n;
-};
-
-static void flush(struct heap *heap, void (*fn)(void *ctx, const struct span *span), void *ctx)
-{
-	if (!heap->n)
-		return;
-	heap->span.merged = heap->n > 1;
-	if (heap->span.merged)
-		heap->span.exact = false;
-	fn(ctx, &heap->span);
-	heap->n = 0;
-}
-
-static void pile(struct heap *heap, const struct span *span)
-{
-	uint32_t samples = heap->n ? heap->span.samples + span->samples : span->samples;
-	uint64_t ns = span->end_ns - span->start_ns;
-
-	if (!heap->n || ns > heap->longest_ns) {
-		uint64_t start = heap->n ? heap->span.start_ns : span->start_ns;
-
-		heap->span = *span;
-		heap->span.start_ns = start;
-		heap->longest_ns = ns;
-	}
-	heap->span.end_ns = span->end_ns;
-	heap->span.samples = samples;
-	heap->n++;
-}
-
-void view__each(const struct lane_view *view, uint64_t grain_ns,
-		void (*fn)(void *ctx, const struct span *span), void *ctx)
-{
-	struct heap heap = {.n = 0};
-	uint64_t at = 0;
-
-	for (size_t i = 0; i < view->n; i++) {
-		struct span span;
-
-		get(view, i, &span);
-		span.start_ns = MAX(span.start_ns, at);
-		if (span.end_ns <= span.start_ns)
-			continue;
-		/* time without a stretch is no stretch's */
-		if (span.start_ns != at || span.end_ns - span.start_ns >= grain_ns)
-			flush(&heap, fn, ctx);
-		at = span.end_ns;
-		if (span.end_ns - span.start_ns >= grain_ns) {
-			fn(ctx, &span);
-			continue;
-		}
-		pile(&heap, &span);
-		if (heap.span.end_ns - heap.span.start_ns >= grain_ns)
-			flush(&heap, fn, ctx);
-	}
-	flush(&heap, fn, ctx);
-}
 
 struct bill {
 	const struct timeline *tl;

@@ -54,15 +54,11 @@ struct span {
 /* "haskell" and "Haskell", "cap_wait" and "waiting for a capability", … */
 const char *view__state_name(enum lane_kind kind, unsigned state);
 const char *view__state_title(enum lane_kind kind, unsigned state);
+bool view__on_cpu(enum lane_kind kind, unsigned state);
 /* How many states the kind has. */
 unsigned view__states(enum lane_kind kind);
 
-/*
- * The lane's stretches in time order, none empty, none before the one before it. Neighbours
- * shorter than grain_ns become one, which looks like the longest of them; 0: none does.
- */
-void view__each(const struct lane_view *view, uint64_t grain_ns,
-		void (*fn)(void *ctx, const struct span *span), void *ctx);
+/* view__each walks over them: view_each.h. */
 
 /*
  * The smallest grain (0, or a power of two of ns) with which the spans of all lanes cost no more

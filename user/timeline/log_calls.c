@@ -280,20 +280,35 @@ struct called {
 	bool open_end;
 };
 
-static int by_name(const void *pa, const void *pb)
+/* By function and caller, then by duration. */
+static int order_calls(const struct called *v, size_t n, struct keyed **ret_order)
 {
-	const struct called *a = pa, *b = pb;
+	struct keyed *order = calloc(n + 1, sizeof(*order)), *tmp = calloc(n + 1, sizeof(*tmp));
 
-	if (a->label != b->label)
-		return a->label < b->label ? -1 : 1;
-	if (a->caller != b->caller)
-		return a->caller < b->caller ? -1 : 1;
-	return (a->ns > b->ns) - (a->ns < b->ns);
+	if (!order || !tmp) {
+		free(order);
+		free(tmp);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct keyed){.key = v[i].ns, .index = (uint32_t)i};
+	keyed__sort(order, tmp, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct called *c = &v[order[i].index];
+
+		order[i].key = (uint64_t)c->label << 32 | c->caller;
+	}
+	keyed__sort(order, tmp, n);
+	free(tmp);
+	*ret_order = order;
+	return 0;
 }
 
-/* The calls v[0..n) of one function by one caller, by duration. */
-static void add_up(struct sweep *sw, const struct called *v, size_t n, struct tl_call *call)
+/* The n calls of one function by one caller, by duration. */
+static void add_up(struct sweep *sw, const struct called *all, const struct keyed *order, size_t n,
+		   struct tl_call *call)
 {
+	const struct called *v = &all[order->index];
 	uint64_t no_time = UINT64_MAX;
 	size_t done = 0;
 
@@ -313,24 +328,26 @@ static void add_up(struct sweep *sw, const struct called *v, size_t n, struct tl
 		.observed_share = 1,
 	};
 	for (size_t i = 0; i < n; i++) {
-		if (v[i].open_end) {
+		v = &all[order[i].index];
+		if (v->open_end) {
 			call->open_at_end++;
-			call->open_wall_ns += v[i].ns;
+			call->open_wall_ns += v->ns;
 			continue;
 		}
 		call->calls++;
-		call->wall_ns += v[i].ns;
-		call->min_ns = MIN(call->min_ns, v[i].ns);
-		call->max_ns = v[i].ns;
+		call->wall_ns += v->ns;
+		call->min_ns = MIN(call->min_ns, v->ns);
+		call->max_ns = v->ns;
 	}
 	/* Finished ones in order: the durations are all here, so quantiles are exact. */
 	for (size_t i = 0; i < n; i++) {
-		if (v[i].open_end)
+		v = &all[order[i].index];
+		if (v->open_end)
 			continue;
 		if (done == (call->calls - 1) / 2)
-			call->p50_ns = v[i].ns;
+			call->p50_ns = v->ns;
 		if (done == (call->calls * 99 + 99) / 100 - 1)
-			call->p99_ns = v[i].ns;
+			call->p99_ns = v->ns;
 		done++;
 	}
 }
@@ -347,6 +364,7 @@ static int by_wall(const void *pa, const void *pb)
 static int add_calls(struct sweep *sw, struct target_state *tg)
 {
 	struct called *v = calloc(sw->n_items + 1, sizeof(*v));
+	struct keyed *order = NULL;
 	size_t n = 0, groups = 0, k;
 	int err = v ? 0 : -ENOMEM;
 
@@ -367,25 +385,26 @@ static int add_calls(struct sweep *sw, struct target_state *tg)
 		stack = stacks__get(&sw->tl->stacks, id);
 		v[n++].caller = stack.n ? stack.frames[stack.n - 1] : UINT32_MAX;
 	}
+	if (!err)
+		err = order_calls(v, n, &order);
 	if (err)
 		goto out;
-	qsort(v, n, sizeof(*v), by_name);
 	for (size_t i = 0; i < n; i++)
-		groups += !i || v[i].label != v[i - 1].label || v[i].caller != v[i - 1].caller;
+		groups += !i || order[i].key != order[i - 1].key;
 	tg->calls = calloc(groups + 1, sizeof(*tg->calls));
 	if (!tg->calls) {
 		err = -ENOMEM;
 		goto out;
 	}
 	for (size_t i = 0; i < n; i = k) {
-		for (k = i + 1; k < n && v[k].label == v[i].label && v[k].caller == v[i].caller;
-		     k++)
+		for (k = i + 1; k < n && order[k].key == order[i].key; k++)
 			;
-		add_up(sw, &v[i], k - i, &tg->calls[tg->pub.n_calls++]);
+		add_up(sw, v, &order[i], k - i, &tg->calls[tg->pub.n_calls++]);
 	}
 	qsort(tg->calls, tg->pub.n_calls, sizeof(*tg->calls), by_wall);
 	tg->pub.calls = tg->calls;
 out:
+	free(order);
 	free(v);
 	return err;
 }
