@@ -63,7 +63,7 @@ static const struct argp_option argp_options[] = {
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
 	 "or "
-	 "-pj report, alone",
+	 "-pj report, alone; with one: the log to join with it, also a FIFO or a Unix socket",
 	 2},
 	{"from", OPT_FROM, "MARKER|TIME", 0,
 	 "with a log: only what comes after the first marker or message that begins so, or after a "
