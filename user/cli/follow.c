@@ -137,6 +137,10 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	}
 	if (err == -EAGAIN)
 		return err;
+	/* a child that does not exec has its parent's runtime, which works already */
+	if (!err && verdict == TARGET_NOT_READY && rec && (rec->flags & WIRE_PROC_FORK) &&
+	    target__complete(target, false, &verdict))
+		verdict = TARGET_NOT_READY;
 	if (taken && (err || (armed && is_other(target__info(target), &s->command)))) {
 		kernel__detach(s->kernel, pid);
 		armed = false;
@@ -165,7 +169,9 @@ static int look_at_running(void *ctx, pid_t pid)
 	look_at(s, pid, NULL, false);
 	/* what began meanwhile has its records in the ring */
 	kernel__drain(s->kernel, 0, session__on_record, s);
-	return session__signal_came(s) ? -ECANCELED : 0;
+	/* it is taken by that: nobody else is told */
+	s->stopped = session__signal_came(s);
+	return s->stopped ? -ECANCELED : 0;
 }
 
 int follow__all_now(struct session *s)

@@ -135,10 +135,8 @@ static int open_system(struct session *s)
 		return err;
 	/* the kernel tells of execs from now on: what this look misses comes by them */
 	err = follow__all_now(s);
-	if (err == -ECANCELED) {
-		s->stopped = true;
+	if (err == -ECANCELED)
 		return 0;
-	}
 	if (err)
 		log_error("/proc: %s", strerror(-err));
 	else

@@ -10,14 +10,16 @@
 
 #include "html.h"
 
-#define ROWS	    200
+#define ROWS	    200	 /* of a table, and */
+#define ROWS_OF_ALL 1600 /* of the tables of a kind, but no less than */
+#define ROWS_LEAST  25
 #define TARGETS	    256
 #define PARAGRAPHS  64
 #define NOT_A_STATE NULL
 
 struct table_out {
 	FILE *out;
-	size_t columns, cells, rows;
+	size_t columns, cells, rows, most;
 	bool any; /* another table is before it */
 };
 
@@ -84,7 +86,7 @@ static void end(struct table_out *t, size_t n)
 {
 	if (!t->rows)
 		fputs("],\"rows\":[", t->out);
-	fprintf(t->out, "],\"more\":%zu}", n > ROWS ? n - ROWS : 0);
+	fprintf(t->out, "],\"more\":%zu}", n > t->most ? n - t->most : 0);
 }
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
@@ -151,7 +153,7 @@ static void put_lanes(struct table_out *t, const struct views *views, enum lane_
 	for (unsigned s = 0; s < view__states(kind); s++)
 		if (shown >> s & 1)
 			column(t, view__state_title(kind, s), "share", view__state_name(kind, s));
-	for (size_t i = 0; i < views->n && t->rows < ROWS; i++)
+	for (size_t i = 0; i < views->n && t->rows < t->most; i++)
 		if (views->v[i].kind == kind)
 			put_lane_row(t, &views->v[i], shown);
 	end(t, n);
@@ -175,7 +177,7 @@ static void put_safe_calls(struct table_out *t, const struct tl_target *target)
 	column(t, "max", "ns", NOT_A_STATE);
 	column(t, "then waited for a capability", "ns", NOT_A_STATE);
 	column(t, "seen", "text", NOT_A_STATE);
-	for (size_t i = 0; i < target->n_calls && t->rows < ROWS; i++) {
+	for (size_t i = 0; i < target->n_calls && t->rows < t->most; i++) {
 		const struct tl_call *c = &target->calls[i];
 		char seen[32] = "all";
 
@@ -208,7 +210,7 @@ static void put_unsafe_calls(struct table_out *t, const struct tl_target *target
 	column(t, "CPU", "ns", NOT_A_STATE);
 	column(t, "blocked", "ns", NOT_A_STATE);
 	column(t, "GC waited for it", "ns", NOT_A_STATE);
-	for (size_t i = 0; i < target->n_unsafe_calls && t->rows < ROWS; i++) {
+	for (size_t i = 0; i < target->n_unsafe_calls && t->rows < t->most; i++) {
 		const struct tl_unsafe *c = &target->unsafe_calls[i];
 
 		text(t, c->function);
@@ -229,7 +231,7 @@ static void put_functions(struct table_out *t, const struct tl_target *target)
 	column(t, "function", "text", NOT_A_STATE);
 	column(t, "self", "count", NOT_A_STATE);
 	column(t, "with what it calls", "count", NOT_A_STATE);
-	for (size_t i = 0; i < target->n_functions && t->rows < ROWS; i++) {
+	for (size_t i = 0; i < target->n_functions && t->rows < t->most; i++) {
 		const struct tl_function *f = &target->functions[i];
 
 		text(t, f->name);
@@ -253,7 +255,7 @@ static void put_cost_centres(struct table_out *t, const struct tl_target *target
 	column(t, "source", "text", NOT_A_STATE);
 	column(t, "self ticks", "count", NOT_A_STATE);
 	column(t, "total ticks", "count", NOT_A_STATE);
-	for (size_t i = 0; i < target->n_cost_centres && t->rows < ROWS; i++) {
+	for (size_t i = 0; i < target->n_cost_centres && t->rows < t->most; i++) {
 		const struct tl_cost_centre *c = &target->cost_centres[i];
 
 		if (!c->total_ticks)
@@ -288,9 +290,9 @@ static void put_name(FILE *out, const struct tl_target *target)
 }
 
 static void put_target(FILE *out, const struct tl_target *target, const struct views *views,
-		       bool log_alone)
+		       bool log_alone, size_t rows)
 {
-	struct table_out t = {.out = out};
+	struct table_out t = {.out = out, .most = rows};
 
 	put_name(out, target);
 	fputs(",\"findings\":[", out);
@@ -346,7 +348,8 @@ int html__put_targets(FILE *out, const struct timeline *tl, unsigned lanes)
 		struct views mine = views_of(&all, (uint32_t)i, room);
 
 		fputs(i ? ",\n" : "\n", out);
-		put_target(out, timeline__target(tl, i), &mine, session__log_alone(tl));
+		put_target(out, timeline__target(tl, i), &mine, session__log_alone(tl),
+			   MIN(MAX(ROWS_OF_ALL / n, (size_t)ROWS_LEAST), (size_t)ROWS));
 	}
 	fprintf(out, "],\"more_targets\":%zu", n > TARGETS ? n - TARGETS : 0);
 	free(room);

@@ -217,8 +217,9 @@ static void tell(struct finder *f, const struct call *call)
 		f->err = -ENOMEM;
 	else if (held_up(f, call))
 		tell_held_up(f, call, function ? function->name : "[not known]", from, place);
-	else
-		tell_blocked(f, call, function ? function->name : "[not known]", from, place);
+	/* one that slept since before the session: there is no advice for what has no name */
+	else if (function)
+		tell_blocked(f, call, function->name, from, place);
 	free(from);
 	free(place);
 }
