@@ -273,6 +273,60 @@ static void test_snapshot_only(void **state)
 	timeline__free(kit.tl);
 }
 
+/*
+ * A call that was open at the attach and never ends: no record tells of it, and none of the time
+ * that the thread is on the CPU in it is Haskell's, though the kernel has seen no short calls
+ * either.
+ */
+static void first_call(bool leaves, size_t max_records)
+{
+	struct timeline_opts opts = {.max_records = max_records};
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	const struct tl_lane *lane;
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	kit_new_opts(&kit, &opts);
+	snap.site = SITE(1);
+	snap.frames[0] = RET(HS(4));
+	snap.stack.nframes = 1;
+	snap.stack.end = WIRE_END_COMPLETE;
+	put_snap(&kit, &snap, 1, false);
+	for (uint64_t at = T0; at < T0 + 100000; at += 10000) {
+		/* 4 us asleep, 6 on the CPU, a sample in some of them */
+		put(&kit, mk_off(&r, 7, at, at + 4000, at + 4000, WIRE_WHERE_SAFE_CALL, STOP));
+		if (at % 20000)
+			put(&kit, mk_sample(&r, 7, at + 7000, WIRE_WHERE_SAFE_CALL, CFN(1),
+					    CIP(CFN(1)), STOP));
+	}
+	if (leaves)
+		put(&kit,
+		    mk_sample(&r, 7, T0 + 105000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 120000));
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_BLOCKED], 40000);
+	assert_int_equal(t->calls[0].open_at_start, 1);
+	if (leaves) {
+		assert_true(lane->states_ns[ST_HASKELL] >= 15000);
+		assert_int_equal(t->calls[0].open_wall_ns, 0);
+	} else {
+		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 80000);
+		assert_int_equal(t->calls[0].open_wall_ns, 120000);
+	}
+	timeline__free(kit.tl);
+}
+
+static void test_first_call(void **state)
+{
+	(void)state;
+	first_call(false, 0);
+	first_call(true, 0);
+	/* made part by part */
+	first_call(false, 6);
+}
+
 /* The first stay began before the session: the snapshot tells what it was. */
 static void test_first_stay(void **state)
 {
@@ -632,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_short_call),
 		cmocka_unit_test(test_short_sums),
 		cmocka_unit_test(test_snapshot_only),
+		cmocka_unit_test(test_first_call),
 		cmocka_unit_test(test_first_stay),
 		cmocka_unit_test(test_first_stay_was_ready),
 		cmocka_unit_test(test_still_off),

@@ -137,6 +137,10 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	}
 	if (err == -EAGAIN)
 		return err;
+	/* a child that does not exec has its parent's runtime, which works already */
+	if (!err && verdict == TARGET_NOT_READY && rec && (rec->flags & WIRE_PROC_FORK) &&
+	    target__complete(target, false, &verdict))
+		verdict = TARGET_NOT_READY;
 	if (taken && (err || (armed && is_other(target__info(target), &s->command)))) {
 		kernel__detach(s->kernel, pid);
 		armed = false;

@@ -68,6 +68,15 @@ static int flag_of(const struct target_state *tg, const struct site *site)
 	return entry ? 1 : 0;
 }
 
+/* One that was open at the attach, and until the thread's end or the session's. */
+static void count_never_left(struct target_state *tg, const struct thread *th, uint64_t end)
+{
+	struct site *site = th->at_start.site ? tg->site_v[th->at_start.site - 1] : NULL;
+
+	if (site && end > tg->pub.attach_ns)
+		site->open_wall_ns[flag_of(tg, site)] += end - tg->pub.attach_ns;
+}
+
 static void count_open(struct target_state *tg, uint64_t end)
 {
 	for (const struct thread *th = tg->thread_list; th; th = th->next) {
@@ -78,6 +87,8 @@ static void count_open(struct target_state *tg, uint64_t end)
 			site = tg->site_v[th->at_start.site - 1];
 			site->open_at_start[flag_of(tg, site)]++;
 		}
+		if (th->in_first_call)
+			count_never_left(tg, th, th->end_ns ? MIN(th->end_ns, end) : end);
 		if (th->end_ns)
 			continue;
 		if (th->has_final && th->final->depth) {
@@ -88,8 +99,8 @@ static void count_open(struct target_state *tg, uint64_t end)
 			site->open_at_end[flag_of(tg, site)]++;
 			/* Without any event since the attach it is still the same call. */
 			if (th->has_start && th->at_start.site == th->at_end.site && !th->done &&
-			    !th->offs.n && !th->calls.n && end > tg->pub.attach_ns)
-				site->open_wall_ns[flag_of(tg, site)] += end - tg->pub.attach_ns;
+			    !th->in_first_call && !th->offs.n && !th->calls.n)
+				count_never_left(tg, th, end);
 		}
 	}
 }

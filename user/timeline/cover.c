@@ -327,24 +327,52 @@ static void mark_callbacks(const struct thread *th, struct cover_list *list)
 	}
 }
 
-/* The snapshot at the attach found the thread in a call that no record tells of. */
-static int add_at_start(const struct target_state *tg, const struct thread *th, uint64_t start,
+/*
+ * In the call of the snapshot at the attach: a call, and none whose begin the kernel saw. The same
+ * one again after a callback if it has the same place and Haskell thread.
+ */
+static bool in_first_call(const struct thread *th, const struct ev *ev, bool again)
+{
+	if (ev->where != WIRE_WHERE_SAFE_CALL || ev->call_start_ns)
+		return false;
+	return !again || (ev->site && ev->site == th->at_start.site && ev->tso == th->at_start.tso);
+}
+
+/*
+ * The snapshot at the attach found the thread in a call that no record tells of. A call that has
+ * ended has a record, if it was not short: as long as nothing else is seen, it goes on.
+ */
+static int add_at_start(const struct target_state *tg, struct thread *th, uint64_t start,
 			uint64_t end, struct cover_list *list)
 {
 	struct evidence it = {.th = th};
 	struct cover cover = {.start = start, .ev = &th->at_start};
-	const struct ev *ev;
+	const struct ev *ev, *other = NULL;
+	bool seen = th->in_first_call;
+	uint64_t last = start;
 
-	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || th->start_ns)
+	th->in_first_call = false;
+	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || th->start_ns ||
+	    (th->done && !seen))
 		return 0;
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
 			return 0;
-	ev = next_evidence(&it);
-	if (ev && !ev->t0)
-		cover.end = MIN(ev->t1, end);
-	else
-		cover.end = guess_end(tg, start, start, ev ? MIN(ev->t0, end) : end);
+	while ((ev = next_evidence(&it)) != NULL) {
+		if (in_first_call(th, ev, other)) {
+			last = MAX(last, MIN(ev->t1, end));
+			seen = true;
+			other = NULL;
+		} else if (!other && ev->where != WIRE_WHERE_UNKNOWN &&
+			   ev->where != WIRE_WHERE_NOT_READY) {
+			other = ev;
+		}
+	}
+	th->in_first_call = seen && !other;
+	cover.end = th->in_first_call
+			    ? end
+			    : guess_end(tg, start, last, other ? MIN(other->t0, end) : end);
+	cover.recorded = cover.end_exact = th->in_first_call;
 	return add(list, &cover);
 }
 
@@ -361,7 +389,7 @@ int cover__build(struct target_state *tg, struct thread *th, uint64_t start, uin
 		err = add_gcs(tg, th, start, end, list);
 	if (!err)
 		err = add_guessed(tg, th, start, end, list);
-	if (!err && !th->done)
+	if (!err)
 		err = add_at_start(tg, th, start, end, list);
 	if (!err)
 		err = make_segs(list, start);

@@ -145,6 +145,7 @@ struct thread {
 	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
+	bool in_first_call;	    /* up to lane.end_ns it never left the call of at_start */
 	struct evs samples, offs, calls;
 	/* what is made of the lane already: up to lane.end_ns, all older records are gone */
 	bool done;
