@@ -95,6 +95,28 @@ bool attached__has_gc(const struct attached *a)
 	return false;
 }
 
+bool gc_probes__light(const struct attached *a)
+{
+	return a->probes[PROBE_GC_START] && !a->probes[PROBE_GC_START]->on;
+}
+
+void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
+{
+	int err = 0;
+
+	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_START; i++) {
+		struct probe *p = a->probes[i];
+
+		if (p && light)
+			probe__off(p);
+		else if (p && !err)
+			err = probe__on(kernel, p);
+	}
+	if (err)
+		log_debug("pid %d: probes on collections do not come on again: %s", a->pid,
+			  strerror(-err));
+}
+
 void gc_probes__off(struct kernel *kernel, struct attached *a)
 {
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
