@@ -64,8 +64,8 @@ static const struct argp_option argp_options[] = {
 	 "what folded stacks and the html page count (default wall)", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
-	 "or -pj report, alone; with a process: the log to join; auto (default): the one that it "
-	 "writes",
+	 "or -pj report, alone; with a process: the log to join with it, also a FIFO or a Unix "
+	 "socket; auto (default): the one that it writes",
 	 2},
 	{"from", OPT_FROM, "MARKER|TIME", 0,
 	 "with a log: only what comes after the first marker or message that begins so, or after a "
