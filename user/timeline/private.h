@@ -146,6 +146,9 @@ struct thread {
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
 	bool in_first_call;	    /* up to lane.end_ns it never left the call of at_start */
+	/* of calls from the place of at_start's: one that was open at the attach has ended; the
+	 * begin of one was seen */
+	bool ended_before_call, began_same_call;
 	struct evs samples, offs, calls;
 	/* what is made of the lane already: up to lane.end_ns, all older records are gone */
 	bool done;
