@@ -310,12 +310,18 @@ SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 	if (!t)
 		return 0;
 	probe_hit_of(task->tgid, 1);
-	/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c of 8.10 to 9.14 */
-	rec.generation = regs->r9;
-	if (t->n_capabilities)
-		mem_read(0, &rec.n_caps, sizeof(rec.n_caps), t->n_capabilities);
-	rec.number =
-		t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats) ? gcs : WIRE_GC_NO_NUMBER;
+	rec.number = WIRE_GC_NO_NUMBER;
+	if (point == WIRE_GC_END) {
+		/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c, 8.10 to 9.14 */
+		rec.generation = regs->r9;
+		if (t->n_capabilities)
+			mem_read(0, &rec.n_caps, sizeof(rec.n_caps), t->n_capabilities);
+		if (t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats))
+			rec.number = gcs;
+		if (t->gct_clock &&
+		    mem_read(0, &rec.sync_ns, 2 * sizeof(u64), regs->si + t->gct_clock))
+			rec.sync_ns = rec.start_ns = 0;
+	}
 	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);
 	rec.point = point;
 	rec.h.size = sizeof(rec);

@@ -284,10 +284,13 @@ struct wire_gc {
 	__u32 point;	  /* enum wire_gc_point */
 	__u32 generation; /* WIRE_GC_END: the oldest one collected, as stat_endGC is told */
 	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
-	__u32 n_caps;	  /* capabilities that exist; 0: not known */
+	__u32 n_caps;	  /* WIRE_GC_END: capabilities that exist; 0: not known */
 	__u32 _pad;
+	/* WIRE_GC_END: by the runtime's own clock, which is h.ns's, too; 0: not known */
+	__u64 sync_ns;	/* stat_startGCSync; may be an older collection's */
+	__u64 start_ns; /* stat_startGC */
 };
-WIRE_ASSERT_SIZE(struct wire_gc, 48);
+WIRE_ASSERT_SIZE(struct wire_gc, 64);
 
 #define WIRE_GC_NO_NUMBER (~0ULL)
 
@@ -357,8 +360,10 @@ struct wire_target {
 	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
 	__u32 epoch;		 /* raised whenever the call probes come on again */
 	__u32 my_task_module;	 /* … not 0: inside of this block of the thread's DTV */
+	__u32 gct_clock;	 /* gc_sync_start_elapsed, then gc_start_elapsed, in a gc_thread */
+	__u32 _pad;
 };
-WIRE_ASSERT_SIZE(struct wire_target, 144);
+WIRE_ASSERT_SIZE(struct wire_target, 152);
 
 /* Key of `call_sites`. */
 struct wire_site_key {

@@ -206,6 +206,21 @@ def test_many_collections(t):
           f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
 
 
+@cases("thr", "thr_p.stripped")
+def test_collections_by_their_ends(t, way):
+    """Where the probes on them cost a part of the budget, that on their ends alone is left, and tells as much."""
+    if GHC_ROOT:
+        return
+    want, got = collect(t, program("Work", way), "-A64k", options=("--max-overhead", "20", "-F", "199"))
+    hits = t.report().target()["cost"]["probe_hits"]
+    check(hits < 2 * want["num_GCs"], f"{hits} probes were hit in {want['num_GCs']} collections")
+    check(got["exact"], f"not exact: {got}")
+    check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
+    by_rts = 1e9 * want["GC_wall_seconds"]
+    check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts,
+          f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
+
+
 def test_collections_beyond_the_budget(t):
     """So many that the probes on them come off: of those before all is told, and the rest is
     bounded. The safe calls, which are few, are counted to the end."""

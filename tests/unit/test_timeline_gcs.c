@@ -51,6 +51,52 @@ static void test_parts(void **state)
 	timeline__free(kit.tl);
 }
 
+static void put_end(struct kit *kit, pid_t tid, uint64_t sync, uint64_t start, uint64_t end)
+{
+	union rec r;
+
+	mk_gc(&r, tid, WIRE_GC_END, end);
+	r.gc.sync_ns = sync;
+	r.gc.start_ns = start;
+	put(kit, &r);
+}
+
+/* With a probe on the end alone: the runtime's own notes tell of the rest. */
+static void test_by_ends(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put_end(&kit, 7, T0 + 10000, T0 + 15000, T0 + 35000);
+	/* the clock's time, also where the start was seen */
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 40000);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + 45000);
+	put_end(&kit, 7, T0 + 40000, T0 + 46000, T0 + 50000);
+	/* a note of an older collection's; and of none that can be */
+	put_end(&kit, 7, T0 + 40000, T0 + 60000, T0 + 61000);
+	put_end(&kit, 7, T0 + 40000, T0 + 60500, T0 + 62000);
+	put_end(&kit, 7, 0, T0 + 64000, T0 + 63000);
+	/* its start was seen, and then the probe on that came off */
+	put_gc(&kit, 7, WIRE_GC_SYNC, T0 + 70000);
+	put_end(&kit, 7, T0 + 70000, T0 + 71000, T0 + 75000);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
+	t = finish(&kit);
+	assert_int_equal(t->n_gcs, 4);
+	assert_int_equal(t->gcs[0].start_ns, T0 + 15000);
+	assert_int_equal(t->gcs[0].sync_ns, 5000);
+	assert_int_equal(t->gcs[1].start_ns, T0 + 46000);
+	assert_true(t->gcs[2].sync_ns == UINT64_MAX);
+	assert_int_equal(t->gcs[3].sync_ns, 1000);
+	assert_int_equal(t->gc.count, 4);
+	assert_int_equal(t->gc.pause_ns, 20000 + 4000 + 1000 + 4000);
+	timeline__free(kit.tl);
+}
+
 /* Its worker gives the capability up, and waits for the end without being idle. */
 static void test_given_up(void **state)
 {
@@ -211,9 +257,9 @@ static void test_came_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_given_up),
-		cmocka_unit_test(test_held_up),	 cmocka_unit_test(test_inferred),
-		cmocka_unit_test(test_came_off),
+		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_by_ends),
+		cmocka_unit_test(test_given_up), cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_inferred), cmocka_unit_test(test_came_off),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

@@ -105,7 +105,7 @@ static void code_string(struct codec *c, const char **s)
 		       "a member of " #type " was added: list it below, then change the size")
 
 MEMBERS_OF(struct target_probe, 152);
-MEMBERS_OF(struct target_info, 1152);
+MEMBERS_OF(struct target_info, 1160);
 MEMBERS_OF(struct code_name, 56);
 MEMBERS_OF(struct target_site, 96);
 MEMBERS_OF(struct target_ccs, 40);

@@ -95,6 +95,28 @@ bool attached__has_gc(const struct attached *a)
 	return false;
 }
 
+bool gc_probes__light(const struct attached *a)
+{
+	return a->probes[PROBE_GC_START] && !a->probes[PROBE_GC_START]->on;
+}
+
+void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
+{
+	int err = 0;
+
+	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_START; i++) {
+		struct probe *p = a->probes[i];
+
+		if (p && light)
+			probe__off(p);
+		else if (p && !err)
+			err = probe__on(kernel, p);
+	}
+	if (err)
+		log_debug("pid %d: probes on collections do not come on again: %s", a->pid,
+			  strerror(-err));
+}
+
 void gc_probes__off(struct kernel *kernel, struct attached *a)
 {
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
@@ -329,7 +351,11 @@ int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint6
 {
 	struct wire_open_at_start open = {.start_ns = start_ns, .site = site, .incall = incall};
 	__u32 key = (__u32)tid;
+	struct wire_thread thread;
 
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &thread) == 0 &&
+	    thread.depth)
+		return -EEXIST;
 	return bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key, &open,
 				   BPF_ANY);
 }

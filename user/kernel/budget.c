@@ -19,6 +19,11 @@
 #define BUDGET_LONGEST_NS 30000000000ULL
 /* One burst is no reason; so many windows in a row are. */
 #define BUDGET_WINDOWS_OVER 3
+/* Of the budget: what three probes for each collection may cost before there is one … */
+#define GC_LIGHT_SHARE 0.25
+#define GC_PROBES      3
+/* … and how long it must have been half of that before there are three again. */
+#define GC_WINDOWS_CALM 20
 
 static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
 {
@@ -153,6 +158,33 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 	}
 }
 
+/*
+ * Collections so many are short, and then the probe on their end alone tells as much for a third of
+ * the cost: the runtime itself notes when each began. `percent` is what they cost now.
+ */
+static void lighten(struct kernel *kernel, struct attached *a, double percent)
+{
+	bool light = gc_probes__light(a);
+	double all = light ? GC_PROBES * percent : percent;
+
+	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
+		return;
+	a->gc_calm = all > GC_LIGHT_SHARE / 2 * kernel->max_overhead_percent ? 0 : a->gc_calm + 1;
+	if (!light && all > GC_LIGHT_SHARE * kernel->max_overhead_percent) {
+		gc_probes__set_light(kernel, a, true);
+		return;
+	}
+	for (size_t i = 0; light && i < kernel->n_targets; i++) {
+		const struct attached *b = &kernel->targets[i];
+
+		if (b->probes[PROBE_GC_START] == a->probes[PROBE_GC_START] &&
+		    b->gc_calm < GC_WINDOWS_CALM)
+			return;
+	}
+	if (light)
+		gc_probes__set_light(kernel, a, false);
+}
+
 static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
 {
 	uint64_t hits = cost_of(kernel, a->pid).gc_hits, window = now - a->gc_checked_ns;
@@ -162,6 +194,7 @@ static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
 		100.0 * (double)(hits - a->gc_checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
 
+	lighten(kernel, a, percent);
 	a->gc_checked_ns = now;
 	a->gc_checked_hits = hits;
 	a->gc_over = over ? a->gc_over + 1 : 0;

@@ -66,7 +66,8 @@ void reaper__add(struct reaper *r, struct uprobe *uprobe)
 	pthread_mutex_lock(&r->lock);
 	if (array__reserve((void **)&r->todo, &r->cap, r->n + 1, REAPER_MAX, sizeof(*r->todo)) ==
 	    0) {
-		/* a thread that was woken is idle until it runs, and may have been meant for others */
+		/* a thread that was woken is idle until it runs, and may have been meant for others
+		 */
 		if (r->n >= r->n_idle && r->n_threads < REAPER_THREADS &&
 		    pthread_create(&r->threads[r->n_threads], NULL, work, r) == 0)
 			r->n_threads++;

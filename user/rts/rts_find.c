@@ -11,10 +11,7 @@
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
-	rts_symbols__find,
-	rts_callsites__find,
-	rts_stgrun__find,
-	rts_gc__find,
+	rts_symbols__find, rts_callsites__find, rts_stgrun__find, rts_gc__find, rts_gc__clock,
 };
 
 /*

@@ -32,6 +32,8 @@ struct rts {
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
 	struct rts_place stats;	    /* rts/Stats.c: RTSStats, whose first word counts collections */
 	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
+	uint32_t gct_clock;	    /* where a gc_thread has gc_sync_start_elapsed, and behind it
+				       gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
 	bool tls_known;		    /* my_task_tls is what the file says */
 	int64_t my_task_tls;	    /* my_task relative to a thread's fs base */
 	struct callsites callsites; /* n 0, votes 0: not looked for, symbols said it */
@@ -64,6 +66,8 @@ uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, si
 
 /* The ends of a collection where they have no symbols. */
 void rts_gc__find(struct rts *rts);
+/* gct_clock, by the code of the functions that note the clock. */
+void rts_gc__clock(struct rts *rts);
 
 /* StgRun by its code where it has no symbol, and the return address of its call. */
 void rts_stgrun__find(struct rts *rts);

@@ -20,6 +20,9 @@
 /* Functions that ring it and are called by no other; more are not looked at. */
 #define MAX_RINGERS 8
 
+/* A gc_thread is about 700 bytes, and as many again for each generation. */
+#define MAX_FIELD 4096
+
 #define OP_CALL 0xe8
 #define OP_JMP	0xe9
 
@@ -174,26 +177,38 @@ static bool calls(const struct code *c, size_t i, uint64_t vaddr)
 	return false;
 }
 
-/* push %rbx; mov %rdi,%rbx; call CLOCK; mov %rax,FIELD(%rbx); pop %rbx; ret. 0, or the clock. */
-static uint64_t notes_clock(const struct code *c, size_t i)
+/* What stat_startGCSync does, and no more. */
+struct note {
+	uint64_t clock; /* the function that it asks for the time */
+	uint32_t field; /* of the gc_thread, where it puts that */
+};
+
+/* push %rbx; mov %rdi,%rbx; call CLOCK; mov %rax,FIELD(%rbx); pop %rbx; ret. Its length, or 0. */
+static size_t notes_clock(uint64_t vaddr, const uint8_t *code, size_t len, struct note *ret_note)
 {
 	static const uint8_t head[] = {0x53, 0x48, 0x89, 0xfb, OP_CALL};
 	static const uint8_t store8[] = {0x48, 0x89, 0x43}, store32[] = {0x48, 0x89, 0x83};
 	static const uint8_t tail[] = {0x5b, 0xc3};
-	size_t len, at = sizeof(head) + 4;
-	const uint8_t *code = bytes(c, i, &len);
+	const struct elf_fde at_all = {.start = vaddr};
+	size_t at = sizeof(head) + 4;
+	struct note note = {0};
 
-	if (!code || len < at + 4 + sizeof(tail) || memcmp(code, head, sizeof(head)) != 0)
+	if (!code || len < at + 7 + sizeof(tail) || memcmp(code, head, sizeof(head)) != 0)
 		return 0;
-	if (memcmp(code + at, store8, sizeof(store8)) == 0)
+	if (memcmp(code + at, store8, sizeof(store8)) == 0) {
+		note.field = code[at + 3];
 		at += 4;
-	else if (memcmp(code + at, store32, sizeof(store32)) == 0)
+	} else if (memcmp(code + at, store32, sizeof(store32)) == 0) {
+		memcpy(&note.field, code + at + 3, sizeof(note.field));
 		at += 7;
-	else
+	} else {
 		return 0;
-	if (len != at + sizeof(tail) || memcmp(code + at, tail, sizeof(tail)) != 0)
+	}
+	if (memcmp(code + at, tail, sizeof(tail)) != 0)
 		return 0;
-	return leads_to(&c->fdes[i], code, sizeof(head) - 1, len);
+	note.clock = leads_to(&at_all, code, sizeof(head) - 1, len);
+	*ret_note = note;
+	return at + sizeof(tail);
 }
 
 /* The one function that only notes the clock that `start` reads too; n if none or several. */
@@ -202,9 +217,12 @@ static size_t sync_of(const struct code *c, size_t start)
 	size_t found = c->n;
 
 	for (size_t i = 0; i < c->n; i++) {
-		uint64_t clock = notes_clock(c, i);
+		size_t len;
+		const uint8_t *code = bytes(c, i, &len);
+		struct note note;
 
-		if (!clock || i == start || !calls(c, start, clock))
+		if (i == start || notes_clock(c->fdes[i].start, code, len, &note) != len ||
+		    !calls(c, start, note.clock))
 			continue;
 		if (found != c->n)
 			return c->n;
@@ -242,4 +260,42 @@ void rts_gc__find(struct rts *rts)
 	sync = sync_of(&c, start);
 	if (sync != c.n)
 		take(rts, &rts->gc_sync, c.fdes[sync].start);
+}
+
+/* stat_startGC notes the clock that stat_startGCSync reads, in the field behind that one's. */
+static bool notes_start(const uint8_t *code, size_t len, uint32_t field)
+{
+	/* mov %rax,disp32(REG); of the registers any but rsp, which needs another form */
+	for (size_t at = 0; code && at + 7 <= len; at++) {
+		uint32_t disp;
+
+		memcpy(&disp, code + at + 3, sizeof(disp));
+		if ((code[at] == 0x48 || code[at] == 0x49) && code[at + 1] == 0x89 &&
+		    (code[at + 2] & 0xf8) == 0x80 && disp == field)
+			return true;
+	}
+	return false;
+}
+
+void rts_gc__clock(struct rts *rts)
+{
+	struct code c = {.elf = rts->image->elf};
+	uint64_t bias = rts->image->bias;
+	struct note note;
+	size_t sync, start, len;
+	const uint8_t *code;
+
+	if (!rts->gc_sync.addr || !rts->gc_start.addr || elf__fdes(c.elf, &c.fdes, &c.n) < 0)
+		return;
+	sync = starts_at(&c, rts->gc_sync.addr - bias);
+	start = starts_at(&c, rts->gc_start.addr - bias);
+	if (sync == c.n || start == c.n)
+		return;
+	code = bytes(&c, sync, &len);
+	if (!notes_clock(c.fdes[sync].start, code, len, &note) || !calls(&c, start, note.clock) ||
+	    note.field > MAX_FIELD)
+		return;
+	code = bytes(&c, start, &len);
+	if (notes_start(code, len, note.field + 8))
+		rts->gct_clock = note.field;
 }

@@ -46,6 +46,43 @@ static int begin(struct target_state *tg, const struct wire_gc *rec)
 	return 0;
 }
 
+/*
+ * A collection of which only the end was seen: its start was lost, or the probe on that is off
+ * where they are many. The runtime's own notes tell of it. -ENOENT: they do not.
+ */
+static int by_end(struct target_state *tg, const struct wire_gc *rec)
+{
+	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
+	struct gc_span span = {.start = rec->start_ns,
+			       .work = rec->start_ns,
+			       .tid = (pid_t)rec->h.tid,
+			       .number = UINT64_MAX,
+			       .generation = -1};
+	uint64_t before;
+	int err;
+
+	if (last && !last->end)
+		tg->n_gcs--;
+	last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
+	before = last ? tg->gc_ended_ns : 0;
+	if (!rec->start_ns || rec->start_ns < before || rec->start_ns > rec->h.ns)
+		return -ENOENT;
+	/* it was at the end of this one that the thread stayed, not of that before */
+	if (last && last->end > rec->start_ns)
+		last->end = before;
+	if (rec->sync_ns >= MAX(before, 1) && rec->sync_ns <= rec->start_ns) {
+		span.start = rec->sync_ns;
+		span.synced = true;
+	}
+	err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
+	if (err) {
+		tg->left_out++;
+		return err == -E2BIG ? -ENOSPC : err;
+	}
+	tg->gcs[tg->n_gcs++] = span;
+	return 0;
+}
+
 int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 {
 	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
@@ -70,13 +107,17 @@ int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 	}
 	if (rec->point != WIRE_GC_END)
 		return begin(tg, rec);
-	if (!last || last->end)
-		return 0;
-	if (!last->work) {
-		tg->n_gcs--; /* its start was lost */
-		return 0;
+	if (last && !last->end && last->work) {
+		if (rec->start_ns >= last->start && rec->start_ns <= rec->h.ns)
+			last->work = rec->start_ns;
+	} else {
+		int err = by_end(tg, rec);
+
+		if (err)
+			return err == -ENOENT ? 0 : err;
+		last = &tg->gcs[tg->n_gcs - 1];
 	}
-	last->end = rec->h.ns;
+	last->end = tg->gc_ended_ns = rec->h.ns;
 	/* GHC has a handful of generations; the count is that of those before. */
 	if (rec->generation < 256)
 		last->generation = (int32_t)rec->generation;

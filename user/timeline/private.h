@@ -146,6 +146,9 @@ struct thread {
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
 	bool in_first_call;	    /* up to lane.end_ns it never left the call of at_start */
+	/* of calls from the place of at_start's: one that was open at the attach has ended; the
+	 * begin of one was seen */
+	bool ended_before_call, began_same_call;
 	struct evs samples, offs, calls;
 	/* what is made of the lane already: up to lane.end_ns, all older records are gone */
 	bool done;
@@ -309,7 +312,8 @@ struct target_state {
 	uint64_t call_record_ns;
 	uint32_t caps_at_attach;
 	bool has_gc_probes;
-	uint64_t gc_off_ns; /* when they came off; 0: they did not */
+	uint64_t gc_ended_ns;		     /* the last one, as the probe said */
+	uint64_t gc_off_ns;		     /* when they came off; 0: they did not */
 	uint64_t gc_start_addr, gc_end_addr; /* of the probes; 0: there is none */
 	uint64_t left_out;		     /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */

@@ -206,6 +206,12 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	ev.cap = TL_NO_CAP;
 	raw.site = rec.site;
 	err = stack__take(tl, tg, &raw, &ev);
+	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
+		if (rec.flags & WIRE_CALL_OPEN_AT_START)
+			th->ended_before_call = true;
+		else
+			th->began_same_call = true;
+	}
 	if (!err)
 		err = flow__add(tg, th->tid, &ev);
 	return err ? err : keep(tl, tg, &th->calls, &ev);
