@@ -142,7 +142,8 @@ static void look_for_bound(struct finder *f)
 		const struct tl_lane *lane = &f->t->lanes[i];
 		uint64_t n;
 
-		if (lane->tid != f->t->pid || !f->t->threaded || !lane->states_ns[ST_HASKELL] ||
+		/* what it runs between two switches may be too short for any sample */
+		if (lane->tid != f->t->pid || !f->t->threaded ||
 		    !finding__share(lane->states_ns[ST_RTS], f->wall_ns, SWITCHES_PERCENT))
 			continue;
 		n = switches(lane);
