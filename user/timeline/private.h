@@ -352,6 +352,8 @@ struct target_state {
 	size_t n_flows, flows_cap;
 	struct tl_point *queued; /* Haskell threads in run queues, at ticks */
 	size_t n_queued, queued_cap;
+	struct tl_point *starved; /* as in pub */
+	size_t starved_cap;
 	struct tl_point *in_flight;
 	struct tl_counter *counters_v;
 };
@@ -554,6 +556,7 @@ void tsos__free(struct target_state *tg);
 
 int flow__add(struct target_state *tg, pid_t tid, const struct ev *ev);
 int flow__queued(struct target_state *tg, uint64_t ns, uint64_t queued);
+int flow__starved(struct target_state *tg, uint64_t ns, uint64_t queued);
 /* After the threads' lanes. */
 int flow__build(struct target_state *tg);
 void flow__free(struct target_state *tg);
