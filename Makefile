@@ -224,7 +224,7 @@ lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
 	$(say) CPPCHECK
 	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j 2 \
 		--enable=warning,performance,portability \
-		--suppress=missingIncludeSystem --suppress=unknownMacro \
+		--suppress=missingIncludeSystem --suppress=unknownMacro --suppress='*:*/pprof.pb-c.h' \
 		-D_GNU_SOURCE -D__x86_64__ -Ibpf -Iuser -I$(BUILD)/gen $(wildcard user/*/)
 
 install: $(PROGRAM)

@@ -35,8 +35,8 @@ try {
 	Object.assign(seen, await page.evaluate(() => ({
 		title: document.title,
 		heading: document.querySelector("h1").textContent,
-		elements: Object.entries(Object.groupBy([...document.querySelectorAll("*")], (e) => e.localName))
-			.reduce((all, [name, list]) => ({ ...all, [name]: list.length }), {}),
+		elements: [...document.querySelectorAll("*")].reduce(
+			(all, e) => ({ ...all, [e.localName]: (all[e.localName] || 0) + 1 }), {}),
 		tables: [...document.querySelectorAll("table")].map((t) => ({
 			title: t.parentNode.previousElementSibling.textContent,
 			columns: [...t.querySelectorAll("th")].map((c) => c.textContent),

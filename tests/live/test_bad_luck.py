@@ -90,6 +90,15 @@ def test_usage(t, option):
     check(not session.out.seen, f"on standard output: {session.out.seen}")
 
 
+@cases("-h", "--help", "--usage", "-V", "--version")
+def test_help(t, option):
+    session = t.session(option)
+    code = session.wait(30)
+    check(code == 0 and not session.err.seen, f"exit code {code}; it said {session.err.seen}")
+    check(re.match(r"safescoped \d" if "V" in option.upper() else "Usage: safescoped", session.out.seen[0]),
+          f"on standard output: {session.out.seen[:3]}")
+
+
 @cases("no-folder", "a-file-as-folder", "proc")
 def test_unwritable_output(t, where):
     (t.dir / "file").write_text("")

@@ -3,6 +3,9 @@
 """Findings: that a program's own mistakes are told, with numbers that the program itself measured,
 and that a program without any is told nothing."""
 
+import os
+import re
+
 from harness import Skip, cases, check, check_near, profile_run, run
 
 ALWAYS = ("--max-overhead", "1000")
@@ -100,6 +103,152 @@ def test_bound_thread(t, mode):
         says(the_one(report, "bound_thread"), "main thread", "forkIO")
     else:
         check(not findings(report, "bound_thread"), f"findings: {findings(report)}")
+
+
+# ── Haskell threads that wait ──
+
+ALL_LANES = ("--lanes", "thread,capability,haskell", "-F", "199")
+
+
+def with_log(t):
+    """RTS options: the log tells each wait of each Haskell thread, also those that nobody sees."""
+    log = t.dir / "log"
+    return ("-l", f"-ol{log}"), (*ALWAYS, *ALL_LANES, "--eventlog", log)
+
+
+@cases("blackhole", "apart")
+def test_black_holes(t, mode):
+    """Three threads want what a fourth one evaluates: how long they waited they know themselves."""
+    rts, options = with_log(t)
+    truth, report, _ = profile_run(t, "Waits", mode, 1000, way="thr_l", rts=("-N2", *rts), options=options, steady=True)
+    if mode == "apart":
+        check(not findings(report, "blocked_on_black_hole"), f"findings: {findings(report)}")
+        return
+    finding = the_one(report, "blocked_on_black_hole")
+    check_near("blocked on black holes", finding["ns"], truth["waited_ns"], 0.05 * truth["waited_ns"])
+    says(finding, "3 Haskell threads", "3 times")
+
+
+def test_black_holes_without_a_log(t):
+    """Seen by what was left in memory when another thread ran: not of all, and of none too much."""
+    truth, report, _ = profile_run(t, "Waits", "blackhole", 1000, rts=("-N2", "-A256m"), steady=True,
+                                   options=(*ALWAYS, "--lanes", "thread,capability,haskell", "-F", "999"))
+    finding = the_one(report, "blocked_on_black_hole")
+    check(0.2 * truth["waited_ns"] <= finding["ns"] <= 1.05 * truth["waited_ns"],
+          f"{finding['text']}; the program says {truth['waited_ns']}")
+
+
+def sleeps(finding):
+    """As the text has it, to two digits: how often a second."""
+    m = re.search(r"([\d  ]+) times a second", finding["text"])
+    check(m, f"no rate in: {finding['text']}")
+    return float(re.sub(r"\D", "", m[1]))
+
+
+def wall_s(report):
+    """Of the target, as findings have it."""
+    return max(l["wall_ns"] for l in report.target()["lanes"] if l["kind"] == "capability") / 1e9
+
+
+def test_sleeps_on_mvars(t):
+    """Two threads hand a token to each other: each hand-over is a sleep, and each is in the log."""
+    rounds = 5000
+    rts, options = with_log(t)
+    _, report, _ = profile_run(t, "PingPong", "unbound", rounds, way="thr_l", rts=("-N1", *rts), options=options)
+    finding = the_one(report, "blocked_on_mvar")
+    says(finding, "2 Haskell threads")
+    n = sleeps(finding) * wall_s(report)
+    # the rate has two digits, and so has the text
+    check_near("sleeps", n, 2 * rounds, 0.1 * 2 * rounds)
+
+
+@cases("stm", "seldom")
+def test_sleeps_in_stm(t, mode):
+    rts, options = with_log(t)
+    truth, report, _ = profile_run(t, "Waits", mode, 500, way="thr_l", rts=("-N2", *rts), options=options, steady=True)
+    if mode == "seldom":
+        check(not findings(report), f"findings: {findings(report)}")
+        return
+    finding = the_one(report, "blocked_in_stm")
+    says(finding, "2 Haskell threads")
+    n = sleeps(finding) * wall_s(report)
+    check(0.3 * truth["turns"] <= n <= 1.2 * truth["turns"], f"{finding['text']}: {n:.0f} sleeps, {truth}")
+
+
+# ── capabilities ──
+
+
+@cases("pinned", "even")
+def test_idle_capability(t, mode):
+    """Three busy threads pinned to one of two capabilities: the other has nothing to do meanwhile."""
+    truth, report, _ = profile_run(t, "Waits", mode, 1000, rts=("-N2", "-A64m", "-qg"), options=ALWAYS, steady=True)
+    if mode == "even":
+        check(not findings(report, "idle_capability"), f"findings: {findings(report)}")
+        return
+    finding = the_one(report, "idle_capability")
+    each = truth["took_ns"] / 3
+    check(0.4 * each <= finding["ns"] <= 1.1 * each + 50e6, f"{finding['ns']}, the program says {each}: {finding}")
+    says(finding, "forkOn")
+
+
+def test_waits_for_a_capability(t):
+    """Threads come back from safe calls to a capability that others have, and another one is idle."""
+    _, report, _ = profile_run(t, "Waits", "return", 1500, rts=("-N2", "-A64m", "-qg"), options=ALWAYS, steady=True)
+    call = report.call("poll")
+    finding = the_one(report, "capability_wait")
+    in_lanes = sum(l["states"]["cap_wait"] for l in report.target()["lanes"] if l["kind"] == "thread")
+    check(0.5 * call["cap_wait_ns"] <= finding["ns"] <= 1.01 * in_lanes + 1e6,
+          f"{finding['ns']}, of the call {call['cap_wait_ns']}, in the lanes {in_lanes}")
+    says(finding, "poll", "1 " if call["calls"] >= 1000 else "", "calls)")
+    idle = [f for f in findings(report, "idle_capability") if "back after a safe call" in f["text"]]
+    check(len(idle) == 1, f"findings: {findings(report)}")
+    check(idle[0]["ns"] <= 1.01 * in_lanes + 1e6, f"{idle[0]}, waited for {in_lanes}")
+
+
+def test_capability_without_a_cpu(t):
+    """Two busy capabilities on one CPU: half of their time each."""
+    cpu = min(os.sched_getaffinity(0))
+    target = t.target("Waits", "even", 1000, rts=("-N2", "-A64m", "-qg"))
+    for tid in os.listdir(f"/proc/{target.pid}/task"):
+        os.sched_setaffinity(int(tid), {cpu})
+    session = t.attach(target, *ALWAYS)
+    target.go()
+    target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    found = [f for f in t.report().target()["findings"] if f["kind"] == MACHINE]
+    check(len(found) == 1, f"findings: {t.report().target()['findings']}")
+    # of two seconds, some one
+    check(0.5e9 <= found[0]["ns"] <= 1.5e9, f"{found[0]}")
+
+
+# ── collections ──
+
+
+def test_gc_share(t):
+    """With a tiny allocation area most of the CPU time is the collector's, as the runtime says."""
+    stats = t.dir / "statistics"
+    _, report, _ = profile_run(t, "Work", "alloc", 2, rts=("-A64k", f"-t{stats}", "--machine-readable"),
+                               options=(*ALWAYS, "-F", "499"))
+    want = {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', stats.read_text())}
+    finding = the_one(report, "gc_share")
+    check(0.6 * 1e9 * want["GC_cpu_seconds"] <= finding["ns"] <= 1.3 * 1e9 * want["GC_cpu_seconds"],
+          f"{finding['ns']}, the runtime says {want['GC_cpu_seconds']} s")
+    says(finding, "-A64m")
+
+
+@cases("parallel", "-qg")
+def test_gc_spin(t, how):
+    """One deep stack is one piece of work, which two threads cannot share: one of them has none and
+    spins. Where one thread collects alone, none does."""
+    rts = ("-N2", "-A1m") + (() if how == "parallel" else (how,))
+    _, report, _ = profile_run(t, "Work", "deep", 2, rts=rts, options=(*ALWAYS, "-F", "499"), steady=True)
+    if how == "-qg":
+        check(not findings(report, "gc_spin"), f"findings: {findings(report)}")
+        return
+    finding = the_one(report, "gc_spin")
+    work = sum(l["states"]["gc_work"] for l in report.target()["lanes"] if l["kind"] == "thread")
+    check(0.2 * work <= finding["ns"] <= work, f"{finding['ns']} of {work} in collections")
+    says(finding, "samples in garbage collection")
 
 
 @cases("Holdup", "Calls")

@@ -7,6 +7,8 @@
 import json
 import os
 import shutil
+import socket
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -35,7 +37,7 @@ class Joined:
         self.session = t.attach(self.target, *ALWAYS, *options, formats=formats)
         self.t = t
 
-    def to_the_end(self):
+    def to_the_end(self, log="own.eventlog"):
         self.target.go()
         self.target.wait()
         code = self.session.wait()
@@ -43,8 +45,62 @@ class Joined:
         self.report = self.t.report()
         self.log = self.report.target()["eventlog"]
         check(self.log, f"no eventlog in the report: {self.report.target()['missing']}")
-        self.first, self.events = truth.read(self.outside / "own.eventlog")
+        self.first, self.events = truth.read(self.outside / log)
         return self
+
+
+class Forwarder(threading.Thread):
+    """Takes the log from the FIFO into which the program writes it, keeps a copy, and sends it on."""
+
+    def __init__(self, source, copy, where, how):
+        super().__init__(daemon=True)
+        self.source, self.copy, self.where, self.how = source, copy, where, how
+        os.mkfifo(source)
+        if how == "fifo":
+            os.mkfifo(where)
+        else:
+            self.server = socket.socket(socket.AF_UNIX)
+            self.server.bind(str(where))
+            self.server.listen(1)
+        self.start()
+
+    def sink(self):
+        if self.how == "fifo":
+            return open(self.where, "wb", 0)
+        return self.server.accept()[0].makefile("wb", 0)
+
+    def run(self):
+        source = os.open(self.source, os.O_RDONLY)
+        with open(self.copy, "wb") as copy, self.sink() as sink:
+            while piece := os.read(source, 1 << 16):
+                copy.write(piece)
+                while piece:
+                    piece = piece[sink.write(piece):]
+        os.close(source)
+
+
+@cases("fifo", "socket")
+def test_stream(t, how):
+    """A log that comes by a FIFO or a socket while the session runs is as good as a file."""
+    inside = Path("/tmp") / f"join-{os.getpid()}" if GHC_ROOT else t.dir
+    outside = Path(f"{GHC_ROOT}{inside}") if GHC_ROOT else t.dir
+    outside.mkdir(parents=True, exist_ok=True)
+    if GHC_ROOT:
+        t.finally_do(lambda: shutil.rmtree(outside, ignore_errors=True))
+    where = t.dir / "sent"
+    forwarder = Forwarder(outside / "pipe.eventlog", t.dir / "copy.eventlog", where, how)
+    joined = Joined.__new__(Joined)
+    joined.t, joined.outside = t, t.dir
+    joined.target = t.target("Joined", ROUNDS, way="thr_l", rts=("-l", f"-ol{inside}/pipe.eventlog", "-N2"))
+    joined.session = t.attach(joined.target, *ALWAYS, "--eventlog", str(where), formats="json,folded")
+    joined.to_the_end(log="copy.eventlog")
+    forwarder.join(10)
+    check(not forwarder.is_alive(), "the log was not taken to its end")
+    check_clock(joined)
+    check(joined.log["events"] == len(joined.events), f"{joined.log['events']} events, the log has {len(joined.events)}")
+    check(joined.log["damaged_bytes"] == 0, f"damaged: {joined.log}")
+    agreement = joined.log["agreement"]
+    check(agreement["safe_calls"] is not None and agreement["safe_calls"] >= AGREE, f"safe calls: {agreement}")
 
 
 def check_clock(joined, rounds=ROUNDS):

@@ -451,7 +451,7 @@ static void test_idle_capability(void **state)
 	const struct tl_cap_stretch busy[] = {CAP(0, 1000, CS_HASKELL)};
 	const struct tl_cap_stretch half[] = {CAP(0, 450, CS_HASKELL), CAP(450, 550, CS_IDLE),
 					      CAP(550, 700, CS_HASKELL), CAP(700, 1000, CS_IDLE)};
-	const struct tl_point points[] = {{AT(0), 0}, {AT(540), 3}, {AT(800), 0}};
+	struct tl_point starved[30];
 	const struct tl_cap_lane caps[] = {
 		{.no = 0,
 		 .start_ns = T0,
@@ -466,11 +466,6 @@ static void test_idle_capability(void **state)
 		 .stretches = half,
 		 .n_stretches = ARRAY_SIZE(half)},
 	};
-	const struct tl_counter counter = {.name = "runnable",
-					   .unit = "threads",
-					   .kind = TC_RUNNABLE,
-					   .points = points,
-					   .n_points = ARRAY_SIZE(points)};
 	struct tl_target t = {.capabilities = 2, .cap_lanes = caps, .n_cap_lanes = 2};
 	struct findings found;
 	size_t i;
@@ -484,10 +479,12 @@ static void test_idle_capability(void **state)
 	assert_says(&found.v[i], "while threads waited");
 	findings__free(&found);
 
-	/* nobody waits, but Haskell threads are ready: ticks at 540, 545 and 700 to 795 */
+	/* nobody waits, but Haskell threads are ready */
+	for (i = 0; i < ARRAY_SIZE(starved); i++)
+		starved[i] = (struct tl_point){AT(700 + 5 * i), i == 7 ? 3 : 2};
 	t.ticks = 200;
-	t.counters = &counter;
-	t.n_counters = 1;
+	t.starved = starved;
+	t.n_starved = 22;
 	find(&t, lanes + 1, 1, &found);
 	assert_int_equal(the_only(&found, "idle_capability")->ns, 110 * MS);
 	assert_says(&found.v[0], "For about 110 ms (22 ticks of the RTS's timer)");

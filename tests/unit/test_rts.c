@@ -302,6 +302,70 @@ static void check_way(const struct way *way, pid_t pid)
 	target__free(t);
 }
 
+static struct target *open_file(const char *way, const char *suffix)
+{
+	struct target *t = NULL;
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s%s", dir, way, suffix);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(target__open_file(fd, path, NULL, &t), 0);
+	close(fd);
+	return t;
+}
+
+static void same_place(const struct target_probe *want, const struct target_probe *got)
+{
+	assert_int_equal(want->found, FOUND_SYMTAB);
+	assert_int_equal(got->found, FOUND_STRINGS);
+	assert_int_equal(got->offset, want->offset);
+}
+
+/* Without symbols a collection's ends are where the symbols had them; after test_ways. */
+static void test_gc_without_symbols(void **state)
+{
+	static const char *const names[] = {"v", "thr", "p", "thr_p"};
+	char command[1024];
+	size_t done = 0;
+
+	(void)state;
+	if (!have_ghc())
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct target *whole, *bare;
+
+		snprintf(command, sizeof(command), "cd %s && strip -o %s.bare %s 2>/dev/null", dir,
+			 names[i], names[i]);
+		if (!run(command))
+			continue;
+		whole = open_file(names[i], "");
+		bare = open_file(names[i], ".bare");
+		same_place(&target__info(whole)->gc_start, &target__info(bare)->gc_start);
+		same_place(&target__info(whole)->gc_end, &target__info(bare)->gc_end);
+		/* only between the threads of a threaded runtime */
+		if (target__info(whole)->threaded)
+			same_place(&target__info(whole)->gc_sync, &target__info(bare)->gc_sync);
+		target__free(bare);
+		target__free(whole);
+		done++;
+	}
+	assert_true(done >= 2);
+	/* another string: nothing is taken for what it is not */
+	snprintf(command, sizeof(command),
+		 "cd %s && sed 's/(Gen: %%2d)/(gen: %%2d)/' thr.bare >thr.other", dir);
+	assert_true(run(command));
+	{
+		struct target *other = open_file("thr", ".other");
+
+		assert_int_equal(target__info(other)->gc_start.found, FOUND_NONE);
+		assert_int_equal(target__info(other)->gc_end.found, FOUND_NONE);
+		assert_int_equal(target__info(other)->gc_sync.found, FOUND_NONE);
+		target__free(other);
+	}
+}
+
 static void test_ways(void **state)
 {
 	struct timespec settle = {.tv_nsec = 100000000};
@@ -377,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_way_names),
 		cmocka_unit_test(test_not_ghc),
 		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_gc_without_symbols),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

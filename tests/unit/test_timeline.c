@@ -273,6 +273,48 @@ static void test_snapshot_only(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The snapshot comes somewhat later than the probes: the kernel may have seen the call begin. */
+static void test_open_at_start(void **state)
+{
+	struct snap_thread snaps[] = {
+		kit_snap(1, WIRE_WHERE_SAFE_CALL, 'S'), kit_snap(2, WIRE_WHERE_SAFE_CALL, 'S'),
+		kit_snap(3, WIRE_WHERE_SAFE_CALL, 'S'), kit_snap(4, WIRE_WHERE_SAFE_CALL, 'S'),
+		kit_snap(5, WIRE_WHERE_SAFE_CALL, 'S'),
+	};
+	struct wire_thread final = {.tgid = PID, .depth = 1, .open = {{.site = SITE(4)}}};
+	const struct tl_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	for (size_t i = 0; i < ARRAY_SIZE(snaps); i++)
+		snaps[i].site = SITE(i + 1);
+	put_snap(&kit, snaps, ARRAY_SIZE(snaps), false);
+	/* 1 began after the attach, 2 before it, 3 too and then made the same call again */
+	put(&kit, mk_call(&r, 1, T0 + 100, T0 + 5000, SITE(1), RET(HS(4)), STOP));
+	mk_call(&r, 2, T0, T0 + 5000, SITE(2), RET(HS(4)), STOP);
+	r.call.flags = WIRE_CALL_OPEN_AT_START;
+	put(&kit, &r);
+	mk_call(&r, 3, T0, T0 + 5000, SITE(3), RET(HS(4)), STOP);
+	r.call.flags = WIRE_CALL_OPEN_AT_START;
+	put(&kit, &r);
+	put(&kit, mk_call(&r, 3, T0 + 6000, T0 + 9000, SITE(3), RET(HS(4)), STOP));
+	/* 4 is in a call at the end that the kernel has seen begin; of 5 nothing was seen */
+	final.open[0].start_ns = T0 + 50;
+	assert_int_equal(timeline__thread_state(kit.tl, 4, &final), 0);
+	t = finish(&kit);
+	assert_int_equal(t->n_calls, 4);
+	for (size_t i = 0; i < t->n_calls; i++) {
+		unsigned no = (unsigned)strtoul(t->calls[i].function + 1, NULL, 10);
+
+		assert_in_range(no, 2, 5);
+		assert_int_equal(t->calls[i].open_at_start, no != 4);
+		assert_int_equal(t->calls[i].open_at_end, no == 4);
+	}
+	timeline__free(kit.tl);
+}
+
 /*
  * A call that was open at the attach and never ends: no record tells of it, and none of the time
  * that the thread is on the CPU in it is Haskell's, though the kernel has seen no short calls
@@ -686,6 +728,7 @@ int main(void)
 		cmocka_unit_test(test_short_call),
 		cmocka_unit_test(test_short_sums),
 		cmocka_unit_test(test_snapshot_only),
+		cmocka_unit_test(test_open_at_start),
 		cmocka_unit_test(test_first_call),
 		cmocka_unit_test(test_first_stay),
 		cmocka_unit_test(test_first_stay_was_ready),

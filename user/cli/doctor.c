@@ -197,11 +197,12 @@ static void tell_found(struct doctor *d, struct target *target)
 	     info->way[0] ? info->way : "way not known", c.rts_file);
 	if (info->layout_checked) {
 		tell(d, true, NEEDED, "layout",
-		     "%s; confirmed live by %u capabilities, %u Tasks, "
-		     "%u Haskell threads; Task %s",
+		     "%s; confirmed live by %u capabilit%s, %u Task%s, "
+		     "%u Haskell thread%s; Task %s",
 		     info->version_known ? "of a known version"
 					 : "unknown version, offsets confirmed live",
-		     c.capabilities, c.tasks, c.tsos, c.task_layout);
+		     c.capabilities, c.capabilities == 1 ? "y" : "ies", c.tasks,
+		     c.tasks == 1 ? "" : "s", c.tsos, c.tsos == 1 ? "" : "s", c.task_layout);
 		tell(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
 		     info->capabilities, target__found_name(info->caps_found));
 		if (info->threaded)

@@ -67,22 +67,40 @@ static void tell_losses(struct session *s)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }
 
-/* Nothing is lost by it, but times next to it are inferred. */
-static void tell_inferred(struct session *s)
+/* What the kernel side counts for all of them together. */
+static void tell_all(struct session *s, const char *text)
 {
-	uint64_t n = kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_IN) +
-		     kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_OUT);
-	char text[160];
+	char all[224];
 
-	if (!n)
-		return;
-	snprintf(text, sizeof(text),
-		 "%llu context switch%s not reported by the kernel; %s inferred from wake-ups",
-		 (unsigned long long)n, n == 1 ? " was" : "es were",
-		 n == 1 ? "its time was" : "their times were");
+	snprintf(all, sizeof(all), "%s%s", text,
+		 s->n_members > 1 ? " (in all processes together)" : "");
 	for (size_t i = 0; i < s->n_members; i++)
 		if (!s->members[i].forgotten)
-			timeline__add_missing(s->tl, s->members[i].pid, text);
+			timeline__add_missing(s->tl, s->members[i].pid, all);
+}
+
+/* No record is lost by it, but something is inferred, or not counted. */
+static void tell_inferred(struct session *s)
+{
+	unsigned long long switches = kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_IN) +
+				      kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_OUT);
+	unsigned long long returns = kernel__counter(s->kernel, WIRE_CNT_CALL_UNMATCHED);
+	char text[160];
+
+	if (switches) {
+		snprintf(text, sizeof(text),
+			 "%llu context switch%s not reported by the kernel; %s inferred from "
+			 "wake-ups",
+			 switches, switches == 1 ? " was" : "es were",
+			 switches == 1 ? "its time was" : "their times were");
+		tell_all(s, text);
+	}
+	if (returns) {
+		snprintf(text, sizeof(text),
+			 "%llu safe call%s of which only the end was seen: not counted", returns,
+			 returns == 1 ? "" : "s");
+		tell_all(s, text);
+	}
 }
 
 static uint64_t cpu_ns(const struct rusage *r)

@@ -143,7 +143,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		verdict = TARGET_NOT_READY;
 	if (taken && (err || (armed && is_other(target__info(target), &s->command)))) {
 		kernel__detach(s->kernel, pid);
-		armed = false;
+		armed = taken = false;
 	}
 	if (err) {
 		refuse(s, pid, verdict == TARGET_REFUSED, why);
@@ -154,6 +154,9 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		return err;
 	if (rec) {
 		m->program = *rec;
+		/* its probes are still to come */
+		if (!taken)
+			m->program.flags &= ~WIRE_PROC_TARGET;
 		if (!is_program(pid, rec))
 			m->program.ino = 0;
 	} else if (!target__info(target)->dynamic_rts) {

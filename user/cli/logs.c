@@ -2,7 +2,8 @@
 /*
  * logs: the eventlogs that the members of a session write. One is opened while its process lives,
  * so that it can be read after its end, under whatever name; it is read when the session ends,
- * and then only what is of the session goes further.
+ * and then only what is of the session goes further. One that comes by a FIFO or a socket is put
+ * into a file until then.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 
 #include "base/base.h"
 #include "log_models.h"
+#include "log_stream.h"
 #include "session_priv.h"
 
 #define SUFFIX	  ".eventlog"
@@ -23,6 +25,7 @@
 
 struct member_log {
 	int fd;
+	struct log_stream *stream; /* that brings it; NULL: it is a file */
 	char path[256];
 	struct log_models models;
 	bool read;
@@ -102,9 +105,20 @@ static int find_by_content(struct member *m, char *ret_path, size_t size, int *r
 	return open_regular(path, ret_fd);
 }
 
+/* What a stream brings can be had once: the first member of the session has it. */
+static int open_stream(const struct session *s, const char *path, struct log_stream **ret_stream,
+		       int *ret_fd)
+{
+	for (size_t i = 0; i < s->n_members; i++)
+		if (s->members[i].log && s->members[i].log->stream)
+			return -EBUSY;
+	return log_stream__open(path, ret_stream, ret_fd);
+}
+
 void logs__look(struct session *s, struct member *m)
 {
 	const char *wanted = s->options->eventlog;
+	struct log_stream *stream = NULL;
 	struct member_log *log;
 	char path[256];
 	int fd = -1, err;
@@ -115,6 +129,8 @@ void logs__look(struct session *s, struct member *m)
 	if (wanted && strcmp(wanted, "auto") != 0) {
 		snprintf(path, sizeof(path), "%s", wanted);
 		err = open_regular(wanted, &fd);
+		if (err == -EINVAL)
+			err = open_stream(s, wanted, &stream, &fd);
 	} else {
 		err = find(m->pid, path, sizeof(path), &fd);
 		if (err && m->log_looks == 1 && s->options->mode != MODE_SYSTEM)
@@ -124,10 +140,12 @@ void logs__look(struct session *s, struct member *m)
 		return;
 	log = calloc(1, sizeof(*log));
 	if (!log) {
+		log_stream__finish(stream, false);
 		close(fd);
 		return;
 	}
 	log->fd = fd;
+	log->stream = stream;
 	memcpy(log->path, path, sizeof(log->path));
 	m->log = log;
 	log_verbose("pid %d: writes the eventlog %s", m->pid, path);
@@ -156,8 +174,11 @@ static int join(struct session *s, struct member *m)
 					.now_ns = time__monotonic_ns(),
 					.now_wall_ns = time__realtime_ns()};
 	uint64_t lost = 0;
-	int err = log_models__new_joined(&log->models, &how);
+	int err;
 
+	log_stream__finish(log->stream, !m->live);
+	log->stream = NULL;
+	err = log_models__new_joined(&log->models, &how);
 	if (err)
 		return err;
 	log->read = true;
@@ -196,7 +217,8 @@ static void tell_none(struct session *s, const struct member *m)
 				"GHC 9.4 it must be linked with -eventlog)");
 		return;
 	}
-	log_error("--eventlog %s: cannot be read as a regular file; the session goes on without it",
+	log_error("--eventlog %s: neither a file nor a FIFO or Unix socket that can be read; the "
+		  "session goes on without it",
 		  wanted);
 	timeline__add_missing(s->tl, m->pid, "the eventlog that was asked for");
 	timeline__set_exit_code(s->tl, EXIT_PARTIAL);
@@ -231,6 +253,7 @@ void logs__free(struct session *s)
 
 		if (!log)
 			continue;
+		log_stream__finish(log->stream, false);
 		if (log->read)
 			log_models__free(&log->models);
 		fd__close(&log->fd);

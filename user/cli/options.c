@@ -19,7 +19,8 @@ static const char doc[] =
 	"Formats: speedscope, chrome, html, folded, pprof, json, text. PATH of -o is a file (one "
 	"format), a directory, a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard "
 	"output.\n\n"
-	"Exit codes: 0 complete, 1 finished but records were lost, 2 failed, 64 wrong usage.\n\n"
+	"Exit codes: 0 complete, 1 finished but records were lost or something that was asked for "
+	"could not be had, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
 	"  safescoped --pid 1234 -d 10\n"
 	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/\n"
@@ -59,11 +60,12 @@ static const struct argp_option argp_options[] = {
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
 	{"lanes", OPT_LANES, "LIST", 0,
 	 "comma list of lanes to show: thread, capability, haskell (default thread,capability)", 1},
-	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0, "what folded stacks count (default wall)", 1},
+	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
+	 "what folded stacks and the html page count (default wall)", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
-	 "or "
-	 "-pj report, alone",
+	 "or -pj report, alone; with a process: the log to join with it, also a FIFO or a Unix "
+	 "socket; auto (default): the one that it writes",
 	 2},
 	{"from", OPT_FROM, "MARKER|TIME", 0,
 	 "with a log: only what comes after the first marker or message that begins so, or after a "
@@ -79,7 +81,10 @@ static const struct argp_option argp_options[] = {
 	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",
 	 1},
 	{"kernel-stacks", OPT_KERNEL_STACKS, NULL, 0, "kernel frames on top of stacks", 1},
-	{"symbols", OPT_SYMBOLS, "FILE", 0, "an unstripped twin of the target's executable", 2},
+	{"symbols", OPT_SYMBOLS, "FILE", 0,
+	 "an unstripped twin of the target's executable (default: debug files by build-id and "
+	 "debuglink)",
+	 2},
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
 	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
@@ -91,6 +96,7 @@ static const struct argp_option argp_options[] = {
 	{"doctor", OPT_DOCTOR, NULL, 0,
 	 "what this kernel, these privileges and the process of --pid allow, and what is missing",
 	 4},
+	{NULL, 'h', NULL, 0, "as --help", -1},
 	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3},
 	{"verbose", 'v', NULL, 0, "say more (twice: debug)", 3},
 	{0},
@@ -395,6 +401,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_MAX_OVERHEAD:
 		o->max_overhead_percent = parse_number(state, "--max-overhead", arg, 0, 1e6);
+		break;
+	case 'h':
+		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
 		break;
 	case 'q':
 		o->quiet = true;

@@ -112,17 +112,38 @@ static int intern(struct el_annot *a, const char *s, size_t len, uint32_t *ret_i
 	return err;
 }
 
-/* The same for a stack, which is long and mostly one that was told before. */
-static int intern_stack(struct el_annot *a, const char *s, uint32_t len, uint32_t *ret_id)
+static uint64_t some_bytes(const char *s)
 {
-	uint64_t mix = len;
-	struct recent *r;
+	uint64_t v;
+
+	memcpy(&v, s, sizeof(v));
+	return v;
+}
+
+/* Of a text's length and a few places in it: good enough where a miss costs time only. */
+static uint64_t mix(const char *s, uint32_t len)
+{
+	uint64_t sum = len;
+
+	if (len < sizeof(sum)) {
+		for (uint32_t i = 0; i < len; i++)
+			sum = sum * 31 + (uint8_t)s[i];
+		return sum ^ sum >> 13;
+	}
+	for (uint32_t i = 0; i < 8; i++)
+		sum = (sum ^ some_bytes(s + (len - sizeof(sum)) / 8 * i)) * 0x9e3779b97f4a7c15ull;
+	sum = (sum ^ some_bytes(s + len - sizeof(sum))) * 0x9e3779b97f4a7c15ull;
+	return sum >> 32;
+}
+
+/* The same for a text that is mostly one that was seen before: a label, or a stack, which is long.
+ */
+static int intern_again(struct el_annot *a, const char *s, uint32_t len, uint32_t *ret_id)
+{
+	struct recent *r = &a->recent[mix(s, len) % RECENT];
 	int err;
 
-	for (uint32_t i = 0; i < 16 && i < len; i++)
-		mix = mix * 31 + (uint8_t)s[len - 1 - i] + (uint8_t)s[len / 16 * i];
-	r = &a->recent[mix % RECENT];
-	if (r->len == len && !memcmp(strtab__get(a->strings, r->id), s, len)) {
+	if (len && r->len == len && !memcmp(strtab__get(a->strings, r->id), s, len)) {
 		*ret_id = r->id;
 		return 0;
 	}
@@ -141,7 +162,7 @@ static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint6
 	int len, err;
 
 	if (n < UINT32_MAX) {
-		err = intern(a, label.s, label.len, &id);
+		err = intern_again(a, label.s, label.len, &id);
 	} else {
 		len = snprintf(key, sizeof(key), "%llu\n%.*s", (unsigned long long)n,
 			       (int)MIN(label.len, 4000u), label.s);
@@ -164,7 +185,7 @@ static int on_start(struct el_annot *a, const struct el_event *ev, const struct 
 
 	err = intern_key(a, w->n, w->label, &key);
 	if (!err)
-		err = intern(a, w->label.s, w->label.len, &label);
+		err = intern_again(a, w->label.s, w->label.len, &label);
 	if (err)
 		return err;
 	if (a->free_open != NONE) {
@@ -416,7 +437,7 @@ static int on_message(struct el_annot *a, const struct el_event *ev)
 	if (verb == AV_THREAD)
 		a->open[at].span.tid = w.tid;
 	else
-		return intern_stack(a, w.stack.s, w.stack.len, &a->open[at].stack);
+		return intern_again(a, w.stack.s, w.stack.len, &a->open[at].stack);
 	return 0;
 }
 

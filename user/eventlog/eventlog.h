@@ -109,6 +109,8 @@ enum el_input_kind {
 };
 int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
 void el_input__free(struct el_input *in);
+/* A descriptor connected to the Unix socket at `path`, the caller's; or negative. */
+int el_input__connect(const char *path);
 enum el_input_kind el_input__kind(const struct el_input *in);
 /* `stop` has ended it. */
 bool el_input__stopped(const struct el_input *in);

@@ -43,7 +43,7 @@ struct el_input {
 	size_t head_len;
 };
 
-static int connect_unix(const char *path)
+int el_input__connect(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, err;
@@ -72,7 +72,7 @@ static int open_path(const char *path)
 		return fd < 0 ? -errno : fd;
 	}
 	if (!stat(path, &st) && S_ISSOCK(st.st_mode))
-		return connect_unix(path);
+		return el_input__connect(path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
 }

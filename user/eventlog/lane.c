@@ -141,10 +141,18 @@ int lane__put_apart(struct el_lane *lane, uint64_t start, uint64_t end, uint32_t
 		    uint16_t kind, uint16_t aux)
 {
 	struct el_stretch s = {.start = start, .end = end, .what = what, .kind = kind, .aux = aux};
+	struct el_stretch *last = lane->n ? &lane->s[lane->n - 1] : NULL;
 
+	if (!last || end <= start || start < last->end)
+		return el_lane__add(lane, &s);
 	/* Room and order as they mostly are. */
-	if (lane->n && lane->n < lane->cap && lane->n < (lane->max ? lane->max : EL_LANE_MAX) &&
-	    end > start && start >= lane->s[lane->n - 1].end && !same(&lane->s[lane->n - 1], &s)) {
+	if (same(last, &s)) {
+		if (start != last->end)
+			return el_lane__add(lane, &s);
+		last->end = end;
+		return 0;
+	}
+	if (lane->n < lane->cap && lane->n < (lane->max ? lane->max : EL_LANE_MAX)) {
 		lane->s[lane->n++] = s;
 		lane->n_parts = 0;
 		return 0;

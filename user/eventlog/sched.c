@@ -506,7 +506,9 @@ static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const st
 		return 0;
 	if (c)
 		pair_settle(s, c);
-	t = sched__find(s, tid);
+	t = s->recent[tid % RECENT_THREADS];
+	if (!t || t->pub.tid != tid)
+		t = sched__find(s, tid);
 	if (t && t->paired)
 		pair_settle(s, t->paired);
 	since = c ? MIN(c->since, ev->time) : 0;

@@ -399,7 +399,7 @@ static void put_run(struct run *run)
 	}
 	fwrite_unlocked(top, 1, (size_t)(p - top), run->w->out);
 	speedscope__put_stack(run->w, run->look.stack, run->look.n > 0);
-	fputc_unlocked(']', run->w->out);
+	putc_unlocked(']', run->w->out);
 }
 
 static void go_on(struct run *run, const struct look *look, uint64_t ns)

@@ -351,7 +351,11 @@ int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint6
 {
 	struct wire_open_at_start open = {.start_ns = start_ns, .site = site, .incall = incall};
 	__u32 key = (__u32)tid;
+	struct wire_thread thread;
 
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &thread) == 0 &&
+	    thread.depth)
+		return -EEXIST;
 	return bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key, &open,
 				   BPF_ANY);
 }

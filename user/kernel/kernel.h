@@ -95,7 +95,8 @@ int kernel__unwind(struct kernel *kernel, const struct target *target);
 /* Forgets it; its map entries go too. No error if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 
-/* A safe call that a thread was in when the session began, as the snapshot found it. */
+/* A safe call that a thread was in when the session began, as the snapshot found it. -EEXIST: the
+ * kernel side has seen it begin. */
 int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall);
 

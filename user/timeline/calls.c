@@ -77,13 +77,36 @@ static void count_never_left(struct target_state *tg, const struct thread *th, u
 		site->open_wall_ns[flag_of(tg, site)] += end - tg->pub.attach_ns;
 }
 
+/*
+ * Whether the call that the snapshot at the attach found was there before the probes, which come on
+ * somewhat earlier. One that was has a record of its own when it ends; the kernel has seen others
+ * begin.
+ */
+static bool was_before(const struct target_state *tg, const struct thread *th)
+{
+	const struct site *site;
+
+	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || !th->at_start.site)
+		return false;
+	/* its probes were there before its first instruction */
+	if (!tg->pub.attach_took_ns)
+		return false;
+	if (th->ended_before_call || th->began_same_call)
+		return th->ended_before_call;
+	site = tg->site_v[th->at_start.site - 1];
+	for (uint32_t i = 0; th->has_final && i < MIN(th->final->depth, (uint32_t)WIRE_OPEN_MAX);
+	     i++)
+		if (th->final->open[i].site == site->addr)
+			return false;
+	return true;
+}
+
 static void count_open(struct target_state *tg, uint64_t end)
 {
 	for (const struct thread *th = tg->thread_list; th; th = th->next) {
 		struct site *site = NULL;
 
-		if (th->has_start && th->at_start.where == WIRE_WHERE_SAFE_CALL &&
-		    th->at_start.site) {
+		if (was_before(tg, th)) {
 			site = tg->site_v[th->at_start.site - 1];
 			site->open_at_start[flag_of(tg, site)]++;
 		}

@@ -95,34 +95,18 @@ static bool is_in(const struct spans *s, size_t *at, uint64_t ns)
 	return *at < s->n && s->v[*at].start <= ns;
 }
 
-/* How long the run queues are is known at the RTS's ticks; so is, then, whether a capability is
- * idle at that moment. *ret_most: the most that were ready at such a tick. */
-static uint64_t ready_ticks(const struct tl_counter *c, const struct times *times, uint64_t step,
-			    uint64_t *ret_most)
-{
-	size_t at = 0, at_no_cpu = 0;
-	uint64_t n = 0;
-
-	for (size_t i = 0; i + 1 < c->n_points; i++) {
-		if (!c->points[i].value)
-			continue;
-		for (uint64_t ns = c->points[i].ns; ns < c->points[i + 1].ns; ns += step) {
-			if (!is_in(&times->idle, &at, ns) || is_in(&times->no_cpu, &at_no_cpu, ns))
-				continue;
-			n++;
-			*ret_most = MAX(*ret_most, c->points[i].value);
-		}
-	}
-	return n;
-}
-
+/* What was queued, and who was idle, is known at the RTS's ticks. */
 static void tell_ready(struct finder *f, const struct times *times)
 {
 	uint64_t step = f->t->ticks ? f->wall_ns / f->t->ticks : 0, ticks = 0, most = 0, ns;
+	size_t at = 0;
 
-	for (size_t i = 0; i < f->t->n_counters && step; i++)
-		if (f->t->counters[i].kind == TC_RUNNABLE)
-			ticks = ready_ticks(&f->t->counters[i], times, step, &most);
+	for (size_t i = 0; i < f->t->n_starved; i++) {
+		if (is_in(&times->no_cpu, &at, f->t->starved[i].ns))
+			continue;
+		ticks++;
+		most = MAX(most, f->t->starved[i].value);
+	}
 	ns = ticks * step;
 	if (ticks < READY_LEAST_TICKS || !finding__share(ns, f->wall_ns, IDLE_PERCENT))
 		return;

@@ -15,6 +15,8 @@
 /* A server's threads all sleep on MVars or in STM, and that is as it should be; going to sleep this
  * often is what costs. */
 #define SLEEPS_PER_SECOND 5000
+/* Of one thread; those that sleep less often have no part in it. */
+#define OWN_SLEEPS_PER_SECOND 100
 
 /* The main thread is bound to its OS thread: to run it after another, that OS thread has to be
  * woken. So often, and with so much of the session's time on the CPU for it, it costs. */
@@ -24,31 +26,49 @@
 struct waits {
 	uint64_t ns, times, longest_ns;
 	size_t threads;
+	bool coarse;			/* there were more times than are known */
 	const struct tl_tso_lane *most; /* the one that waited longest */
 	uint64_t most_ns;
 };
 
-static void look_at(const struct finder *f, enum tl_tso_state state, struct waits *w)
+/* How often the thread was in the state; *ret_longest_ns: not less than it was. */
+static uint64_t times_in(const struct tl_tso_lane *lane, enum tl_tso_state state,
+			 uint64_t *ret_longest_ns)
+{
+	uint64_t times = 0;
+
+	for (size_t k = 0; k < lane->n_stretches; k++) {
+		const struct tl_tso_stretch *s = &lane->stretches[k];
+
+		if (s->state != state)
+			continue;
+		times++;
+		*ret_longest_ns = MAX(*ret_longest_ns, s->end_ns - s->start_ns);
+	}
+	return times;
+}
+
+/* Of threads that were in the state so often. */
+static void look_at(const struct finder *f, enum tl_tso_state state, double per_second,
+		    struct waits *w)
 {
 	memset(w, 0, sizeof(*w));
 	for (size_t i = 0; i < f->t->n_tso_lanes; i++) {
 		const struct tl_tso_lane *lane = &f->t->tso_lanes[i];
+		uint64_t longest_ns = w->longest_ns;
+		uint64_t times = times_in(lane, state, &longest_ns);
 
-		if (!lane->states_ns[state])
+		if (!lane->states_ns[state] ||
+		    (double)times * 1e9 < per_second * (double)f->wall_ns)
 			continue;
 		w->threads++;
+		w->times += times;
+		w->coarse |= lane->coarse;
+		w->longest_ns = longest_ns;
 		w->ns += lane->states_ns[state];
 		if (lane->states_ns[state] > w->most_ns) {
 			w->most_ns = lane->states_ns[state];
 			w->most = lane;
-		}
-		for (size_t k = 0; k < lane->n_stretches; k++) {
-			const struct tl_tso_stretch *s = &lane->stretches[k];
-
-			if (s->state != state)
-				continue;
-			w->times++;
-			w->longest_ns = MAX(w->longest_ns, s->end_ns - s->start_ns);
 		}
 	}
 }
@@ -67,7 +87,7 @@ static void look_for_black_holes(struct finder *f)
 	struct waits w;
 	char most[96];
 
-	look_at(f, HS_BLOCKED_BLACKHOLE, &w);
+	look_at(f, HS_BLOCKED_BLACKHOLE, 0, &w);
 	if (w.ns < BLACKHOLE_LEAST_NS || !finding__share(w.ns, f->wall_ns, BLACKHOLE_PERCENT))
 		return;
 	say_thread(w.most, most, sizeof(most));
@@ -83,16 +103,19 @@ static void look_for_sleeps(struct finder *f, enum tl_tso_state state, const cha
 			    const char *what)
 {
 	struct waits w;
-	char most[96];
+	char most[96], each[96] = "";
 
-	look_at(f, state, &w);
+	look_at(f, state, OWN_SLEEPS_PER_SECOND, &w);
 	if (!w.most || (double)w.times * 1e9 < (double)SLEEPS_PER_SECOND * (double)f->wall_ns)
 		return;
 	say_thread(w.most, most, sizeof(most));
+	if (!w.coarse)
+		snprintf(each, sizeof(each), ", %s each on average",
+			 said__ns(w.ns / MAX(w.times, 1)).s);
 	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), most,
-		     "%s went to sleep %s %s times a second, %s each on average",
+		     "%s went to sleep %s %s%s times a second%s",
 		     said__count(w.threads, "Haskell thread", "Haskell threads").s, what,
-		     said__rate(w.times, f->wall_ns).s, said__ns(w.ns / MAX(w.times, 1)).s);
+		     w.coarse ? "at least " : "", said__rate(w.times, f->wall_ns).s, each);
 }
 
 /* How often the thread went to sleep after it had run Haskell code. */
@@ -119,7 +142,8 @@ static void look_for_bound(struct finder *f)
 		const struct tl_lane *lane = &f->t->lanes[i];
 		uint64_t n;
 
-		if (lane->tid != f->t->pid || !f->t->threaded || !lane->states_ns[ST_HASKELL] ||
+		/* what it runs between two switches may be too short for any sample */
+		if (lane->tid != f->t->pid || !f->t->threaded ||
 		    !finding__share(lane->states_ns[ST_RTS], f->wall_ns, SWITCHES_PERCENT))
 			continue;
 		n = switches(lane);

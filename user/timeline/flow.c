@@ -42,6 +42,20 @@ int flow__queued(struct target_state *tg, uint64_t ns, uint64_t queued)
 	return 0;
 }
 
+int flow__starved(struct target_state *tg, uint64_t ns, uint64_t queued)
+{
+	size_t n = tg->pub.n_starved;
+
+	if (n >= TL_MAX_POINTS || (n && tg->starved[n - 1].ns >= ns))
+		return 0;
+	if (TL_RESERVE(tg->starved, tg->starved_cap, n + 1, TL_MAX_POINTS))
+		return -ENOMEM;
+	tg->starved[n] = (struct tl_point){.ns = ns, .value = queued};
+	tg->pub.starved = tg->starved;
+	tg->pub.n_starved = n + 1;
+	return 0;
+}
+
 /* ── where a call got its capability back ────────────────────────────────────────────────── */
 
 static int by_thread(const void *pa, const void *pb)
@@ -206,6 +220,7 @@ void flow__free(struct target_state *tg)
 {
 	free(tg->flows);
 	free(tg->queued);
+	free(tg->starved);
 	free(tg->in_flight);
 	free(tg->counters_v);
 }

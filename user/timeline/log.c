@@ -18,6 +18,19 @@ void *elog__alloc(struct log_build *b, size_t n, size_t size)
 	return p;
 }
 
+void *elog__keep(struct log_build *b, void *array, size_t n, size_t size)
+{
+	void *p;
+
+	if (TL_RESERVE(b->owned, b->owned_cap, b->n_owned + 1, OWNED_MAX))
+		return NULL;
+	/* It shrinks, or at worst stays as it is. */
+	p = realloc(array, (n ? n : 1) * size);
+	if (p)
+		b->owned[b->n_owned++] = p;
+	return p;
+}
+
 void elog__free(struct log_build *b)
 {
 	if (!b)

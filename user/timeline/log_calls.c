@@ -228,11 +228,11 @@ static int make_lane(struct sweep *sw, size_t first, size_t end, struct tl_lane 
 		begin_and_end(sw, &next, end, sw->times[i]);
 		err = put(sw, lane, sw->times[i], sw->times[i + 1]);
 	}
-	kept = err ? NULL : elog__alloc(sw->b, sw->n, sizeof(*kept));
+	kept = err ? NULL : elog__keep(sw->b, sw->v, sw->n, sizeof(*kept));
 	if (!kept)
 		return err ? err : -ENOMEM;
-	if (sw->n)
-		memcpy(kept, sw->v, sw->n * sizeof(*kept));
+	sw->v = NULL;
+	sw->cap = 0;
 	lane->stretches = kept;
 	lane->n_stretches = sw->n;
 	return 0;

@@ -462,10 +462,9 @@ static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size
 		c->quantum = MAX(c->quantum, ticks ? ticks->merged_ns : 0);
 		b->merged_ns = MAX(b->merged_ns, c->quantum);
 	}
-	kept = err ? NULL : elog__alloc(b, c->n, sizeof(*kept));
+	kept = err ? NULL : elog__keep(b, c->v, c->n, sizeof(*kept));
 	if (kept) {
-		if (c->n)
-			memcpy(kept, c->v, c->n * sizeof(*kept));
+		c->v = NULL;
 		lane->stretches = kept;
 		lane->n_stretches = c->n;
 	} else if (!err) {

@@ -25,6 +25,8 @@ struct log_build {
 
 /* Zeroed memory that lives as long as the target; NULL without memory. */
 void *elog__alloc(struct log_build *b, size_t n, size_t size);
+/* Takes over an array that array__reserve has made, without what is behind n; NULL as above. */
+void *elog__keep(struct log_build *b, void *array, size_t n, size_t size);
 void elog__free(struct log_build *b);
 /* The log's time in the picture's. */
 uint64_t elog__time(const struct log_build *b, uint64_t log_ns);

@@ -399,6 +399,10 @@ struct tl_target {
 	size_t n_findings;
 	struct tl_eventlog eventlog;
 	uint64_t ticks;
+	/* Ticks at which a capability had nothing to do while Haskell threads were queued at
+	 * others, in time order; how many were. */
+	const struct tl_point *starved;
+	size_t n_starved;
 	uint64_t tick_ns; /* between ticks; 0: not known */
 
 	/* losses by cause, own cost: filled in by the session before export */

@@ -146,6 +146,9 @@ struct thread {
 	bool has_start, has_end, has_final;
 	struct ev at_start, at_end; /* snapshots */
 	bool in_first_call;	    /* up to lane.end_ns it never left the call of at_start */
+	/* of calls from the place of at_start's: one that was open at the attach has ended; the
+	 * begin of one was seen */
+	bool ended_before_call, began_same_call;
 	struct evs samples, offs, calls;
 	/* what is made of the lane already: up to lane.end_ns, all older records are gone */
 	bool done;
@@ -349,6 +352,8 @@ struct target_state {
 	size_t n_flows, flows_cap;
 	struct tl_point *queued; /* Haskell threads in run queues, at ticks */
 	size_t n_queued, queued_cap;
+	struct tl_point *starved; /* as in pub */
+	size_t starved_cap;
 	struct tl_point *in_flight;
 	struct tl_counter *counters_v;
 };
@@ -551,6 +556,7 @@ void tsos__free(struct target_state *tg);
 
 int flow__add(struct target_state *tg, pid_t tid, const struct ev *ev);
 int flow__queued(struct target_state *tg, uint64_t ns, uint64_t queued);
+int flow__starved(struct target_state *tg, uint64_t ns, uint64_t queued);
 /* After the threads' lanes. */
 int flow__build(struct target_state *tg);
 void flow__free(struct target_state *tg);

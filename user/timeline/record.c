@@ -206,6 +206,12 @@ static int take_call(struct timeline *tl, struct target_state *tg, struct thread
 	ev.cap = TL_NO_CAP;
 	raw.site = rec.site;
 	err = stack__take(tl, tg, &raw, &ev);
+	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
+		if (rec.flags & WIRE_CALL_OPEN_AT_START)
+			th->ended_before_call = true;
+		else
+			th->began_same_call = true;
+	}
 	if (!err)
 		err = flow__add(tg, th->tid, &ev);
 	return err ? err : keep(tl, tg, &th->calls, &ev);
@@ -299,7 +305,8 @@ static int take_tick(struct target_state *tg, const struct view *view)
 {
 	struct wire_tick_cap cap;
 	struct wire_tick rec;
-	uint64_t disabled = 0, queued = 0;
+	uint64_t disabled = 0, queued = 0, others = 0;
+	bool idle = false;
 	uint32_t id;
 	int err = fixed_part(view, &rec, sizeof(rec));
 
@@ -312,6 +319,10 @@ static int take_tick(struct target_state *tg, const struct view *view)
 		if (cap.disabled && cap.no < 64)
 			disabled |= 1ULL << cap.no;
 		queued += cap.queued;
+		idle |= !cap.disabled && !cap.has_task && !cap.queued;
+		/* at a tick the one that runs may just have been queued, behind the others */
+		if (cap.has_task && cap.queued)
+			others += cap.queued - !cap.tso_id;
 		err = ccs__get(tg, cap.cccs, &id);
 		if (err)
 			return err;
@@ -324,6 +335,8 @@ static int take_tick(struct target_state *tg, const struct view *view)
 		return 0;
 	tg->pub.capabilities = rec.enabled;
 	err = flow__queued(tg, rec.h.ns, queued);
+	if (!err && idle && others)
+		err = flow__starved(tg, rec.h.ns, others);
 	return err ? err : caps__note(tg, rec.h.ns, rec.enabled, disabled);
 }
 

@@ -8,6 +8,10 @@
 #include "private.h"
 
 #define MAX_OVERLAP 8
+/* A capability takes up what is ready in less. */
+#define READY_IDLE_NS 1000000
+/* Stretches back in which the capability that it ran on is looked for. */
+#define LAST_CAP_LOOKS 64
 /* What an OS thread does while its Haskell thread waits for the next turn. */
 #define SCHEDULER_STATES                                                                           \
 	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
@@ -219,26 +223,65 @@ static int put_claim(struct tso_builder *b, const struct tso_claim *c, uint64_t 
 	return put(b, &s);
 }
 
-/* The capability that it ran on before had no work for most of the time up to `end`. */
-static bool cap_was_idle(const struct tso_builder *b, uint64_t end)
+/* The lane of a capability, and its first stretch that ends after t; NULL: none. */
+static const struct tl_cap_lane *cap_at(const struct target_state *tg, uint32_t cap, uint64_t t,
+					size_t *ret_at)
 {
-	uint32_t cap = b->n ? b->v[b->n - 1].cap : UINT32_MAX;
 	const struct tl_cap_lane *lane = NULL;
 	size_t low = 0, high;
-	uint64_t idle = 0;
 
-	for (size_t i = 0; i < b->tg->pub.n_cap_lanes && !lane; i++)
-		if (b->tg->cap_lanes[i].no == cap)
-			lane = &b->tg->cap_lanes[i];
+	for (size_t i = 0; i < tg->pub.n_cap_lanes && !lane; i++)
+		if (tg->cap_lanes[i].no == cap)
+			lane = &tg->cap_lanes[i];
 	high = lane ? lane->n_stretches : 0;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (lane->stretches[mid].end_ns > b->cursor)
+		if (lane->stretches[mid].end_ns > t)
 			high = mid;
 		else
 			low = mid + 1;
 	}
+	*ret_at = low;
+	return lane;
+}
+
+/*
+ * One that is ready does not stay so while its capability has nothing to do: from when on, at the
+ * latest, it had run unseen; `end` if the capability was busy so long.
+ */
+static uint64_t ready_until(const struct target_state *tg, uint32_t cap, uint64_t from,
+			    uint64_t end)
+{
+	size_t at;
+	const struct tl_cap_lane *lane = cap_at(tg, cap, from, &at);
+
+	for (; lane && at < lane->n_stretches && lane->stretches[at].start_ns < end; at++) {
+		const struct tl_cap_stretch *s = &lane->stretches[at];
+		uint64_t start = MAX(s->start_ns, from);
+
+		if (s->state == CS_IDLE && MIN(s->end_ns, end) - start >= READY_IDLE_NS)
+			return start;
+	}
+	return end;
+}
+
+/* That it ran on last; UINT32_MAX: not known. */
+static uint32_t last_cap(const struct tso_builder *b)
+{
+	for (size_t i = b->n; i-- > 0 && b->n - i <= LAST_CAP_LOOKS;)
+		if (b->v[i].cap != UINT32_MAX)
+			return b->v[i].cap;
+	return UINT32_MAX;
+}
+
+/* The capability that it ran on before had no work for most of the time up to `end`. */
+static bool cap_was_idle(const struct tso_builder *b, uint64_t end)
+{
+	uint64_t idle = 0;
+	size_t low;
+	const struct tl_cap_lane *lane = cap_at(b->tg, last_cap(b), b->cursor, &low);
+
 	for (; lane && low < lane->n_stretches && lane->stretches[low].start_ns < end; low++)
 		if (lane->stretches[low].state == CS_IDLE)
 			idle += MIN(lane->stretches[low].end_ns, end) -
@@ -250,6 +293,7 @@ static bool cap_was_idle(const struct tso_builder *b, uint64_t end)
 static int put_gap(struct tso_builder *b, uint64_t end, enum tl_tso_state otherwise)
 {
 	enum tl_tso_state state = otherwise;
+	uint64_t ready = UINT64_MAX;
 	int err = 0;
 
 	/* else its OS thread had passed the capability on, and it may just have waited */
@@ -262,16 +306,22 @@ static int put_gap(struct tso_builder *b, uint64_t end, enum tl_tso_state otherw
 	if (b->note < b->n_notes && b->notes[b->note].ns <= end &&
 	    b->notes[b->note].why != WIRE_TSO_UNKNOWN)
 		state = blocked_state(b->notes[b->note].why);
+	if (state == HS_RUNNABLE)
+		ready = ready_until(b->tg, last_cap(b), b->cursor, end);
 	while (!err && b->cursor < end) {
 		const struct gc_span *gc = gc__at(b->tg, b->cursor);
 		struct tl_tso_stretch s = {.start_ns = b->cursor, .end_ns = end, .cap = UINT32_MAX};
 
+		if (b->cursor >= ready)
+			state = HS_UNKNOWN;
 		s.state = (uint8_t)state;
+		if (state == HS_RUNNABLE)
+			s.end_ns = MIN(end, ready);
 		if (gc && gc->start <= b->cursor && state == HS_RUNNABLE) {
 			s.state = HS_GC;
 			s.end_ns = MIN(gc->end, end);
 		} else if (gc && state == HS_RUNNABLE) {
-			s.end_ns = MIN(gc->start, end);
+			s.end_ns = MIN(gc->start, s.end_ns);
 		}
 		err = put(b, &s);
 	}
@@ -306,13 +356,16 @@ static int walk(struct tso_builder *b, const struct tso_claim *claims, size_t n)
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
 
 /* Where its lane ends: where it did, or with the session if what it waits for is known. */
-static uint64_t end_of(const struct tso_builder *b, uint64_t last, uint64_t end)
+static uint64_t end_of(const struct tso_builder *b, uint64_t last, uint32_t cap, uint64_t end)
 {
 	for (size_t i = 0; i < b->n_notes; i++) {
 		const struct tso_note *note = &b->notes[i];
 
-		if (note->ns >= last && !note->ended && note->why != WIRE_TSO_UNKNOWN)
-			return end;
+		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
+			continue;
+		/* one that was ready has run again, and ended maybe, where nobody saw it */
+		return blocked_state(note->why) == HS_RUNNABLE ? ready_until(b->tg, cap, last, end)
+							       : end;
 	}
 	return last;
 }
@@ -330,17 +383,23 @@ static int build_one(struct timeline *tl, struct target_state *tg, uint64_t end,
 				.n_notes = n_notes,
 				.cursor = claims[0].start};
 	struct tso_info *info;
+	uint32_t cap = UINT32_MAX;
 	uint64_t last = 0;
 	int err;
 
-	for (size_t i = 0; i < n; i++)
-		last = MAX(last, claims[i].end);
+	for (size_t i = 0; i < n; i++) {
+		if (claims[i].end <= last)
+			continue;
+		last = claims[i].end;
+		if (claims[i].s->cap < TL_MAX_CAPS)
+			cap = claims[i].s->cap;
+	}
 	HASH_FIND(hh, tg->tso_infos, &claims[0].tso, sizeof(claims[0].tso), info);
 	lane->tso = claims[0].tso;
 	lane->label = info ? info->label : "";
 	lane->bound = info && info->bound;
 	lane->start_ns = claims[0].start;
-	lane->end_ns = end_of(&b, last, end);
+	lane->end_ns = end_of(&b, last, cap, end);
 	err = walk(&b, claims, n);
 	lane->stretches = b.v;
 	lane->n_stretches = b.n;
