@@ -422,85 +422,16 @@ static int on_task(struct el_sched *s, const struct el_event *ev)
 	return 0;
 }
 
-/*
- * The pair of events that a program with many safe calls is made of, where nothing is odd: what
- * on_stop and on_run do then, in a fraction of the time. False: they must look.
- */
-static inline bool quick(const struct el_sched *s, const struct cap_state *c,
-			 const struct thread_state *t, uint32_t tid, uint64_t time)
-{
-	return c && t && t->pub.tid == tid && t->pub.cap == c->pub.cap && t->pub.lane &&
-	       !s->opts.window && time >= c->since && time >= t->pub.since;
-}
-
-static inline void quick_goes(struct cap_state *c, uint8_t cap_state, struct thread_state *t,
-			      uint8_t thread_state, uint64_t time)
-{
-	c->pub.state_ns[c->state] += time - c->since;
-	t->pub.state_ns[t->pub.state] += time - t->pub.since;
-	c->state = cap_state;
-	t->pub.state = thread_state;
-	c->since = t->pub.since = t->pub.end = time;
-}
-
-static inline int quick_lanes(struct el_sched *s, struct cap_state *c, struct thread_state *t,
-			      uint64_t time, uint32_t what, uint16_t aux)
-{
-	int err = lane_put(&c->pub.lane, c->since, time, what, c->state, aux);
-
-	if (!err)
-		err = lane_put(t->pub.lane, t->pub.since, time, t->pub.cap, t->pub.state, 0);
-	return err ? lane_err(s, err) : 0;
-}
-
-static int on_stop_mostly(struct el_sched *s, const struct el_event *ev)
-{
-	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
-	struct thread_state *t = s->recent[ev->stop.tid % RECENT_THREADS];
-	int err;
-
-	if (ev->stop.status != EL_STOP_FOREIGN_CALL || !quick(s, c, t, ev->stop.tid, ev->time) ||
-	    c->state != ECS_RUN || c->thread != ev->stop.tid || t->pub.state != ETS_RUNNING)
-		return on_stop(s, ev);
-	s->info.stops[EL_STOP_FOREIGN_CALL]++;
-	err = quick_lanes(s, c, t, ev->time, c->thread, EL_STOP_FOREIGN_CALL);
-	quick_goes(c, ECS_IDLE, t, ETS_SAFE_CALL, ev->time);
-	c->thread = 0;
-	return err;
-}
-
-static int on_run_mostly(struct el_sched *s, const struct el_event *ev)
-{
-	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
-	struct thread_state *t = s->recent[ev->thread.tid % RECENT_THREADS];
-	uint64_t ns;
-	int err;
-
-	if (!quick(s, c, t, ev->thread.tid, ev->time) || c->state != ECS_IDLE || !c->seen ||
-	    t->pub.state != ETS_SAFE_CALL || s->opts.on_call)
-		return on_run(s, ev);
-	ns = ev->time - t->pub.since;
-	t->pub.safe_calls++;
-	t->pub.call_min_ns = MIN(t->pub.call_min_ns, ns);
-	t->pub.call_max_ns = MAX(t->pub.call_max_ns, ns);
-	err = quick_lanes(s, c, t, ev->time, 0, 0);
-	quick_goes(c, ECS_RUN, t, ETS_RUNNING, ev->time);
-	t->pub.runs++;
-	c->pub.runs++;
-	c->thread = ev->thread.tid;
-	return err;
-}
-
 static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
 {
 	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
-	bool stop = ev->id == EL_STOP_THREAD;
 	/* The same field of both. */
 	uint32_t tid = ev->thread.tid;
 	struct thread_state *t;
-	uint64_t since;
 	int err;
 
+	if (c && pair_has(&c->pair, ev))
+		return pair_turn(&c->pair, ev, &s->info.dropped);
 	see_time(s, ev->time);
 	if (ev->cap == EL_CAP_GLOBAL)
 		return 0;
@@ -511,10 +442,9 @@ static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const st
 		t = sched__find(s, tid);
 	if (t && t->paired)
 		pair_settle(s, t->paired);
-	since = c ? MIN(c->since, ev->time) : 0;
-	err = stop ? on_stop_mostly(s, ev) : on_run_mostly(s, ev);
+	err = ev->id == EL_STOP_THREAD ? on_stop(s, ev) : on_run(s, ev);
 	if (!err && c && t)
-		pair_begin(s, c, t, ev->time - since);
+		pair_begin(s, c, t);
 	return err;
 }
 
@@ -567,7 +497,10 @@ static int on_event(void *ctx, const struct el_event *ev)
 
 	if (ev->id != EL_RUN_THREAD && ev->id != EL_STOP_THREAD)
 		return on_other(s, ev);
-	return c && pair_goes(&c->pair, ev) ? 0 : on_run_or_stop(s, ev);
+	if (!c || ev->time >= c->pair.until || !pair_has(&c->pair, ev))
+		return on_run_or_stop(s, ev);
+	pair_add(&c->pair, ev);
+	return 0;
 }
 
 int el_sched__attach(struct el_sched *s, struct eventlog *log)

@@ -22,13 +22,22 @@ struct gc_span {
 };
 
 /* What a capability and a thread have done since they began to go back and forth: sched_pair.h. */
+struct pair_sums {
+	uint64_t stops, runs, run_ns, call_ns;
+};
+
 struct pair {
 	struct thread_state *thread; /* NULL: they do not */
 	uint32_t tid;
 	uint16_t next;	       /* RUN_THREAD or STOP_THREAD */
-	uint64_t since, until; /* their last event; no more of them from here on, or 0 */
-	uint64_t stops, runs;
-	uint64_t run_ns, call_ns, call_min, call_max;
+	uint64_t since, until; /* their last event; from here on a lane begins a new stretch */
+	struct pair_sums sums;
+	uint64_t call_min, call_max;
+	struct pair_lane {
+		struct el_lane *lane;
+		uint64_t run_key, call_key, until;
+		struct pair_sums in; /* of the sums: what the lane has already */
+	} lanes[2];
 };
 
 struct cap_state {
