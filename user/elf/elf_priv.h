@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "elf.h"
+#include "elf/elf.h"
 #include "elf_map.h"
 
 #define ELF_MAX_SEGMENTS 64

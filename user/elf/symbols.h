@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "elf.h"
+#include "elf/elf.h"
 #include "target/target.h"
 
 #define SYMBOLS_MAX_DISTANCE (1U << 20) /* a symbol further below says nothing */

@@ -108,6 +108,7 @@ int el_lane__add(struct el_lane *lane, const struct el_stretch *add)
 	if (lane->n) {
 		struct el_stretch *last = &lane->s[lane->n - 1];
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): n of them are there */
 		if (s.start < last->end) {
 			lane->unordered++;
 			s.start = last->end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dwarf: the helper process that reads a file's DWARF, and how it is asked. */
-#include "dwarf.h"
+#include "names/dwarf.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "dwarf.h"
+#include "names/dwarf.h"
 
 #define MAX_CUS	   (1U << 20)
 #define MAX_BLOCKS (8U << 20) /* of one unit */
