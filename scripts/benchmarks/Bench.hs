@@ -4,6 +4,8 @@
 -- CPU time and the wall time that the work took, in ns.
 --
 --   work   N rounds of an ordinary mixture: trees, Integers, C code; the same work each time
+--   parts  such work without end, in parts of N rounds; of each the time when it ended (the
+--          monotonic clock) and its CPU time
 --   calls  N safe calls of a C function that does nothing
 --   mixed  N seconds at the bottom of 30 Haskell and 30 C frames
 module Main where
@@ -38,6 +40,14 @@ work n = forM_ [1 .. n] $ \i -> do
   _ <- evaluate (product [toInteger i .. toInteger i + 300] `mod` 1000003)
   benchDown 10 5000
 
+parts :: Int -> IO ()
+parts n = forever $ do
+  cpu <- getCPUTime
+  work n
+  cpu' <- getCPUTime
+  now <- getMonotonicTimeNSec
+  putStrLn (show now ++ " " ++ show ((cpu' - cpu) `div` 1000))
+
 calls :: Int -> IO ()
 calls 0 = pure ()
 calls n = benchNothing 1 >> calls (n - 1)
@@ -68,6 +78,7 @@ main = do
   wall <- getMonotonicTimeNSec
   case mode of
     "work" -> work (read n)
+    "parts" -> parts (read n)
     "calls" -> calls (read n)
     "mixed" -> mixed (read n)
     _ -> ioError (userError "no such mode")
