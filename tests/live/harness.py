@@ -480,6 +480,10 @@ def run(module, kernel=True):
     """Runs a file's tests, or those whose names contain one of the arguments. `kernel`: they need
     to load BPF programs."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # What nohup, or a shell in the background, ignores would be ignored by all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for ignored in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(ignored, signal.SIG_DFL)
     wanted = sys.argv[1:]
     tests = []
     for name, function in list(module.items()):
