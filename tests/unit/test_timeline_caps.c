@@ -46,6 +46,33 @@ static union rec *mk_tick(union rec *r, uint64_t ns, uint32_t n, uint64_t disabl
 	return r;
 }
 
+/* Beyond the budget of stretches the collections that were swallowed still count. */
+static void test_coarse(void **state)
+{
+	struct timeline_opts opts = {.max_stretches = 256};
+	const struct tl_cap_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new_opts(&kit, &opts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t t = T0 + i * 1000;
+
+		put(&kit,
+		    with_cap(mk_sample(&r, 7, t + 500, WIRE_WHERE_HASKELL, HS(1), STOP), 0, 3));
+		put(&kit, mk_gc(&r, 7, WIRE_GC_START, t + 800));
+		put(&kit, mk_gc(&r, 7, WIRE_GC_END, t + 1000));
+	}
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 1000000));
+	lane = cap_of(finish(&kit), 0);
+	assert_true(lane->coarse);
+	assert_int_equal(lane->states_ns[CS_GC], 200000);
+	assert_int_equal(lane->states_ns[CS_HASKELL], 800000);
+	timeline__free(kit.tl);
+}
+
 /* Thread 7 makes a recorded safe call; thread 8 has the capability meanwhile. */
 static void test_hand_over(void **state)
 {
@@ -235,9 +262,10 @@ static void test_overlap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hand_over),   cmocka_unit_test(test_inferred),
-		cmocka_unit_test(test_states),	    cmocka_unit_test(test_number_changes),
-		cmocka_unit_test(test_short_calls), cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_coarse),	       cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_inferred),       cmocka_unit_test(test_states),
+		cmocka_unit_test(test_number_changes), cmocka_unit_test(test_short_calls),
+		cmocka_unit_test(test_overlap),
 	};
 
 	return cmocka_run_group_tests_name("timeline_caps", tests, NULL, NULL);

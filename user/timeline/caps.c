@@ -327,6 +327,38 @@ static void correct_by(struct target_state *tg, const struct thread *th)
 	}
 }
 
+static bool any_coarse(const struct target_state *tg)
+{
+	for (size_t i = 0; i < tg->pub.n_lanes; i++)
+		if (tg->lanes[i].coarse)
+			return true;
+	return false;
+}
+
+/*
+ * Collections are mostly shorter than what is around them: threads' stretches that were merged have
+ * swallowed them. But they are known by themselves, and pause each capability.
+ */
+static void correct_gc(struct target_state *tg, struct tl_cap_lane *lane)
+{
+	uint64_t paused = 0, missing;
+
+	for (size_t i = 0; i < tg->n_gcs; i++) {
+		uint64_t from = MAX(tg->gcs[i].work, lane->start_ns),
+			 to = MIN(tg->gcs[i].end, lane->end_ns);
+
+		paused += tg->gcs[i].work && to > from ? to - from : 0;
+	}
+	missing = paused > lane->states_ns[CS_GC] ? paused - lane->states_ns[CS_GC] : 0;
+	missing = MIN(missing, lane->states_ns[CS_HASKELL]);
+	if (!missing)
+		return;
+	lane->states_ns[CS_HASKELL] -= missing;
+	lane->states_ns[CS_GC] += missing;
+	lane->sampled_states |= 1U << CS_HASKELL | 1U << CS_GC;
+	lane->coarse = true;
+}
+
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches)
 {
 	uint32_t n_caps = tg->pub.capabilities;
@@ -354,6 +386,8 @@ int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size
 	tg->pub.cap_lanes = tg->cap_lanes;
 	for (const struct thread *th = tg->thread_list; !err && th; th = th->next)
 		correct_by(tg, th);
+	for (size_t i = 0; !err && any_coarse(tg) && i < tg->pub.n_cap_lanes; i++)
+		correct_gc(tg, &tg->cap_lanes[i]);
 	return err;
 }
 
