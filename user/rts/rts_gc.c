@@ -84,8 +84,12 @@ static bool loads_string(const struct code *c, size_t i, const char *string, siz
 	return false;
 }
 
-/* The one function that loads the string at vaddr; n if there is none or several. */
-static size_t user_of(const struct code *c, uint64_t vaddr)
+/* What an instruction refers to: leads_to() or loads(). */
+typedef uint64_t (*refers_fn)(const struct elf_fde *fde, const uint8_t *code, size_t at,
+			      size_t len);
+
+/* The one function that refers to vaddr, or does so at one place only; n if none or several. */
+static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, bool at_one_place)
 {
 	size_t found = c->n;
 
@@ -94,9 +98,9 @@ static size_t user_of(const struct code *c, uint64_t vaddr)
 		const uint8_t *code = bytes(c, i, &len);
 
 		for (size_t at = 0; code && at < len; at++) {
-			if (loads(&c->fdes[i], code, at, len) != vaddr)
+			if (refers(&c->fdes[i], code, at, len) != vaddr)
 				continue;
-			if (found != c->n && found != i)
+			if (found != c->n && (found != i || at_one_place))
 				return c->n;
 			found = i;
 		}
@@ -104,24 +108,16 @@ static size_t user_of(const struct code *c, uint64_t vaddr)
 	return found;
 }
 
-/* The one function that calls that at vaddr, at one place; n if there is none or several. */
+/* The one function that loads the string at vaddr. */
+static size_t user_of(const struct code *c, uint64_t vaddr)
+{
+	return only_one(c, loads, vaddr, false);
+}
+
+/* The one function that calls that at vaddr, at one place. */
 static size_t caller_of(const struct code *c, uint64_t vaddr)
 {
-	size_t found = c->n;
-
-	for (size_t i = 0; i < c->n; i++) {
-		size_t len;
-		const uint8_t *code = bytes(c, i, &len);
-
-		for (size_t at = 0; code && at < len; at++) {
-			if (leads_to(&c->fdes[i], code, at, len) != vaddr)
-				continue;
-			if (found != c->n)
-				return c->n;
-			found = i;
-		}
-	}
-	return found;
+	return only_one(c, leads_to, vaddr, true);
 }
 
 /* The function that starts at vaddr; n if there is none. */

@@ -386,9 +386,11 @@ int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size
 	tg->pub.cap_lanes = tg->cap_lanes;
 	for (const struct thread *th = tg->thread_list; !err && th; th = th->next)
 		correct_by(tg, th);
-	for (size_t i = 0; !err && any_coarse(tg) && i < tg->pub.n_cap_lanes; i++)
+	if (err || !any_coarse(tg))
+		return err;
+	for (size_t i = 0; i < tg->pub.n_cap_lanes; i++)
 		correct_gc(tg, &tg->cap_lanes[i]);
-	return err;
+	return 0;
 }
 
 void caps__free(struct target_state *tg)

@@ -18,14 +18,26 @@
 
 /* ── records ─────────────────────────────────────────────────────────────────────────────── */
 
+static int add(struct target_state *tg, const struct gc_span *span)
+{
+	int err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
+
+	if (err) {
+		tg->left_out++;
+		return err == -E2BIG ? -ENOSPC : err;
+	}
+	tg->gcs[tg->n_gcs++] = *span;
+	return 0;
+}
+
 static int begin(struct target_state *tg, const struct wire_gc *rec)
 {
 	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
-	struct gc_span span = {.start = rec->h.ns, .tid = (pid_t)rec->h.tid};
-	int err;
+	struct gc_span span = {.start = rec->h.ns,
+			       .tid = (pid_t)rec->h.tid,
+			       .number = UINT64_MAX,
+			       .generation = -1};
 
-	span.number = UINT64_MAX;
-	span.generation = -1;
 	if (rec->point == WIRE_GC_SYNC)
 		span.synced = true;
 	else
@@ -37,13 +49,7 @@ static int begin(struct target_state *tg, const struct wire_gc *rec)
 		}
 		tg->n_gcs--; /* its end was lost: nothing is known of its length */
 	}
-	err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
-	if (err) {
-		tg->left_out++;
-		return err == -E2BIG ? -ENOSPC : err;
-	}
-	tg->gcs[tg->n_gcs++] = span;
-	return 0;
+	return add(tg, &span);
 }
 
 /*
@@ -59,7 +65,6 @@ static int by_end(struct target_state *tg, const struct wire_gc *rec)
 			       .number = UINT64_MAX,
 			       .generation = -1};
 	uint64_t before;
-	int err;
 
 	if (last && !last->end)
 		tg->n_gcs--;
@@ -74,13 +79,7 @@ static int by_end(struct target_state *tg, const struct wire_gc *rec)
 		span.start = rec->sync_ns;
 		span.synced = true;
 	}
-	err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
-	if (err) {
-		tg->left_out++;
-		return err == -E2BIG ? -ENOSPC : err;
-	}
-	tg->gcs[tg->n_gcs++] = span;
-	return 0;
+	return add(tg, &span);
 }
 
 int gcs__record(struct target_state *tg, const struct wire_gc *rec)

@@ -4,197 +4,11 @@
  * them was on the CPU and is cut at the calls' boundaries, and between those at the midpoints of
  * its samples.
  */
-#include "private.h"
-
-struct builder {
-	struct timeline *tl;
-	struct target_state *tg;
-	struct thread *th;
-	struct sums *sums;
-	struct tl_lane *lane;
-	struct cover_list covers;
-	struct tl_stretch *v;
-	size_t n, cap, max;
-	uint64_t cursor;       /* all before it is done */
-	size_t seg, sample;    /* next of each */
-	const struct ev *prev; /* the stay off the CPU before the cursor */
-	bool edge_exact;       /* an event marked the cursor */
-	bool start_exact;      /* and the start of the last stretch */
-	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
-	uint16_t held;	       /* the capability before the cursor */
-	uint64_t tso;	       /* and the Haskell thread */
-	struct mutator mutator;
-};
-
-struct piece {
-	uint64_t end;
-	enum tl_state state;
-	const struct ev *ev; /* whose stack; NULL: none */
-	uint32_t samples;
-	bool sampled; /* the state is known from sampling or context, not from an event */
-	bool end_exact;
-	bool recorded; /* in a call whose time is not among the short ones' */
-	bool cap_told; /* `cap` is known, or that there is none; else ev tells */
-	uint16_t cap;
-};
-
-/* ── putting stretches down ──────────────────────────────────────────────────────────────── */
-
-/* Beyond the budget: halves the number of stretches; of two neighbours the longer gives its face.
- */
-static void coarsen(struct builder *b)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; b->v && i < b->n; i += 2) {
-		struct tl_stretch s = b->v[i];
-
-		if (i + 1 < b->n) {
-			const struct tl_stretch *next = &b->v[i + 1];
-			uint32_t samples = s.samples + next->samples;
-			uint64_t start = s.start_ns;
-
-			if (next->end_ns - next->start_ns > s.end_ns - s.start_ns)
-				s = *next;
-			s.start_ns = start;
-			s.end_ns = next->end_ns;
-			s.samples = samples;
-			s.exact = 0;
-		}
-		b->v[kept++] = s;
-	}
-	b->n = kept;
-	b->lane->coarse = true;
-}
-
-static bool may_join(const struct tl_stretch *last, const struct piece *p, uint32_t stack,
-		     uint16_t cap, uint64_t tso)
-{
-	return last->state == p->state && last->stack == stack &&
-	       (last->cap == cap || last->cap == TL_SOME_CAP || cap == TL_SOME_CAP) &&
-	       (last->tso == tso || !last->tso || !tso);
-}
-
-static int append(struct builder *b, const struct piece *p, uint32_t stack, uint16_t cap,
-		  uint64_t tso)
-{
-	struct tl_stretch *last = b->n ? &b->v[b->n - 1] : NULL;
-	bool end_exact = p->end_exact && !p->sampled;
-	int err;
-
-	if (last && may_join(last, p, stack, cap, tso)) {
-		last->end_ns = p->end;
-		last->samples += p->samples;
-		last->cap = last->cap == TL_SOME_CAP ? cap : last->cap;
-		last->tso = last->tso ? last->tso : tso;
-		b->start_exact = b->start_exact && !p->sampled;
-		last->exact = b->start_exact && end_exact;
-		return 0;
-	}
-	while (b->n >= b->max)
-		coarsen(b);
-	err = TL_RESERVE(b->v, b->cap, b->n + 1, b->max);
-	if (err)
-		return err;
-	b->start_exact = b->edge_exact && !p->sampled;
-	b->v[b->n++] = (struct tl_stretch){
-		.start_ns = b->cursor,
-		.end_ns = p->end,
-		.stack = stack,
-		.state = (uint8_t)p->state,
-		.exact = b->start_exact && end_exact,
-		.cap = cap,
-		.samples = p->samples,
-		.tso = tso,
-	};
-	return 0;
-}
-
-/* What the unsafe call's row and the functions' table get. */
-static int account(struct builder *b, const struct piece *p, uint32_t stack, uint64_t ns)
-{
-	int err = 0;
-
-	if (p->state == ST_UNSAFE_CALL_CPU)
-		err = sums__unsafe(b->tl, b->sums, p->ev, stack, ns, 0, p->samples);
-	else if (p->state == ST_UNSAFE_CALL_BLOCKED)
-		err = sums__unsafe(b->tl, b->sums, p->ev, stack, 0, ns, 0);
-	if (!err && state__on_cpu(p->state))
-		err = sums__stack(b->sums, stack, ns, p->samples);
-	else if (!err && ns)
-		err = off__add(b->tl, b->tg, b->th, p->state, p->ev, ns);
-	return err;
-}
-
-static uint16_t cap_of(struct builder *b, const struct piece *p)
-{
-	uint16_t cap = held__cap(p->state, p->ev);
-
-	if (p->cap_told && (cap == TL_SOME_CAP || !p->ev))
-		cap = p->cap;
-	if (cap == TL_SOME_CAP && b->held != TL_NO_CAP)
-		cap = b->held;
-	b->held = cap;
-	return cap;
-}
-
-/* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
-static uint64_t tso_of(struct builder *b, const struct piece *p)
-{
-	switch (p->state) {
-	case ST_HASKELL:
-	case ST_UNSAFE_CALL_CPU:
-	case ST_SAFE_CALL_CPU:
-	case ST_HASKELL_BLOCKED:
-	case ST_UNSAFE_CALL_BLOCKED:
-	case ST_SAFE_CALL_BLOCKED:
-	case ST_CAP_WAIT:
-	case ST_PREEMPTED:
-		if (p->ev && p->ev->tso)
-			b->tso = p->ev->tso;
-		return b->tso;
-	default:
-		b->tso = 0;
-		return 0;
-	}
-}
-
-static int emit(struct builder *b, const struct piece *p)
-{
-	uint64_t ns = p->end > b->cursor ? p->end - b->cursor : 0;
-	struct piece own;
-	uint32_t stack;
-	int err;
-
-	if (!ns && !p->samples)
-		return 0;
-	if (b->th->collects) {
-		own = *p;
-		own.state = p->state == ST_FOREIGN_CPU	     ? ST_GC_WORK
-			    : p->state == ST_FOREIGN_BLOCKED ? ST_GC_WAIT
-							     : p->state;
-		p = &own;
-	}
-	err = stack__compose(b->tl, b->tg, p->state, p->ev, &stack);
-	if (!err)
-		err = account(b, p, stack, ns);
-	if (err || !ns)
-		return err;
-	b->lane->states_ns[p->state] += ns;
-	mutator__spent(&b->mutator, p->state, ns);
-	if (p->sampled)
-		b->lane->sampled_states |= 1U << p->state;
-	if (p->state == ST_SAFE_CALL_CPU && !p->recorded)
-		b->short_cpu_ns += ns;
-	err = append(b, p, stack, cap_of(b, p), tso_of(b, p));
-	b->cursor = p->end;
-	b->edge_exact = p->end_exact;
-	return err;
-}
+#include "lane_priv.h"
 
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
-static const struct cover *cover_of(const struct builder *b, size_t seg)
+static const struct cover *cover_of(const struct lane_builder *b, size_t seg)
 {
 	int32_t i = seg < b->covers.n_segs ? b->covers.segs[seg].cover : -1;
 
@@ -225,7 +39,7 @@ static uint64_t midpoint(uint64_t a, uint64_t b)
 }
 
 /* The piece up to `end`, which holds the samples up to number `last`. */
-static int emit_samples(struct builder *b, uint64_t end, bool end_exact, size_t last,
+static int emit_samples(struct lane_builder *b, uint64_t end, bool end_exact, size_t last,
 			const struct cover *cover)
 {
 	int err = 0;
@@ -234,7 +48,7 @@ static int emit_samples(struct builder *b, uint64_t end, bool end_exact, size_t 
 		const struct ev *s = &b->th->samples.v[b->sample];
 		struct ev ev = with_stack(s, cover);
 		bool more = b->sample + 1 < last;
-		struct piece p = {.ev = &ev, .samples = 1};
+		struct lane_piece p = {.ev = &ev, .samples = 1};
 
 		p.state = ev__state_on(s, gc__overlaps(b->tg, s->t0, s->t0));
 		if (p.state == ST_UNKNOWN && b->prev)
@@ -248,12 +62,12 @@ static int emit_samples(struct builder *b, uint64_t end, bool end_exact, size_t 
 		p.end = more ? midpoint(s->t0, s[1].t0) : end;
 		p.end = MIN(MAX(p.end, b->cursor), end);
 		p.end_exact = !more && end_exact;
-		err = emit(b, &p);
+		err = lane__emit(b, &p);
 	}
 	return err;
 }
 
-static bool was_mutator(const struct builder *b, const struct seg *seg)
+static bool was_mutator(const struct lane_builder *b, const struct seg *seg)
 {
 	if (b->cursor == seg->start && (seg->kind == SEG_CALL_END || seg->kind == SEG_GC_END))
 		return true;
@@ -263,8 +77,8 @@ static bool was_mutator(const struct builder *b, const struct seg *seg)
 }
 
 /* No sample, no call: what the thread did just before it left the CPU tells the most. */
-static void by_off(const struct builder *b, const struct seg *seg, const struct ev *off,
-		   struct piece *p, struct ev *ev)
+static void by_off(const struct lane_builder *b, const struct seg *seg, const struct ev *off,
+		   struct lane_piece *p, struct ev *ev)
 {
 	*ev = *off;
 	p->ev = ev;
@@ -308,7 +122,8 @@ static void by_off(const struct builder *b, const struct seg *seg, const struct 
 }
 
 /* The same at the lane's end, where no stay off the CPU follows. */
-static void by_past(const struct builder *b, const struct seg *seg, struct piece *p, struct ev *ev)
+static void by_past(const struct lane_builder *b, const struct seg *seg, struct lane_piece *p,
+		    struct ev *ev)
 {
 	const struct thread *th = b->th;
 
@@ -332,7 +147,7 @@ static void by_past(const struct builder *b, const struct seg *seg, struct piece
 		p->state = ST_HASKELL;
 }
 
-static bool is_callback(const struct builder *b, const struct seg *seg, const struct ev *off,
+static bool is_callback(const struct lane_builder *b, const struct seg *seg, const struct ev *off,
 			bool call_next)
 {
 	if (off)
@@ -345,7 +160,8 @@ static bool is_callback(const struct builder *b, const struct seg *seg, const st
 
 /* Before a safe call or a collection: the Haskell thread ran; or back in a call, after a callback.
  */
-static void by_next(const struct builder *b, const struct seg *next, struct piece *p, struct ev *ev)
+static void by_next(const struct lane_builder *b, const struct seg *next, struct lane_piece *p,
+		    struct ev *ev)
 {
 	uint64_t ns = p->end - b->cursor;
 	const struct ev *near;
@@ -372,13 +188,13 @@ static void by_next(const struct builder *b, const struct seg *next, struct piec
 }
 
 /* A piece without any sample; `off` is the stay that follows it, `next` the segment. */
-static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const struct ev *off,
-			  const struct seg *next)
+static int emit_unsampled(struct lane_builder *b, uint64_t end, bool end_exact,
+			  const struct ev *off, const struct seg *next)
 {
 	const struct seg *seg = &b->covers.segs[b->seg];
 	const struct cover *cover = cover_of(b, b->seg);
 	bool call_next = next && next->kind == SEG_CALL_START;
-	struct piece p = {.end = end, .end_exact = end_exact, .sampled = true};
+	struct lane_piece p = {.end = end, .end_exact = end_exact, .sampled = true};
 	struct ev ev = {0};
 
 	if (cover && cover->gc) {
@@ -398,11 +214,11 @@ static int emit_unsampled(struct builder *b, uint64_t end, bool end_exact, const
 	} else {
 		by_past(b, seg, &p, &ev);
 	}
-	return emit(b, &p);
+	return lane__emit(b, &p);
 }
 
 /* On the CPU up to `end`; there `off` begins (NULL: the lane ends). */
-static int emit_on(struct builder *b, uint64_t end, const struct ev *off)
+static int emit_on(struct lane_builder *b, uint64_t end, const struct ev *off)
 {
 	const struct cover_list *list = &b->covers;
 	const struct evs *samples = &b->th->samples;
@@ -443,7 +259,7 @@ static bool was_ready(const struct thread *th, const struct ev *off)
 	       !(th->at_start.flags & EV_SLEEPS);
 }
 
-static uint64_t wake_time(const struct builder *b, const struct ev *off, uint64_t end)
+static uint64_t wake_time(const struct lane_builder *b, const struct ev *off, uint64_t end)
 {
 	uint64_t wake = off->wake_ns;
 
@@ -461,23 +277,23 @@ static uint64_t wake_time(const struct builder *b, const struct ev *off, uint64_
  * A thread that gives its capability up for a collection (rts/Capability.c, yieldCapability) looks
  * like an idle one; it waits for the collection to end.
  */
-static int emit_given_up(struct builder *b, const struct ev *off, struct piece *p)
+static int emit_given_up(struct lane_builder *b, const struct ev *off, struct lane_piece *p)
 {
 	const struct gc_span *gc = gc__at(b->tg, off->t0);
-	struct piece wait = *p;
+	struct lane_piece wait = *p;
 
 	if (p->state != ST_IDLE || b->held == TL_NO_CAP || !gc || gc->start > off->t0)
 		return 0;
 	wait.state = ST_GC_WAIT;
 	wait.end = MIN(gc->end, p->end);
-	return emit(b, &wait);
+	return lane__emit(b, &wait);
 }
 
-static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
+static int emit_off(struct lane_builder *b, const struct ev *off, uint64_t lane_end)
 {
 	uint64_t end = MIN(off->t1, lane_end);
 	const struct cover *cover;
-	struct piece p = {.end_exact = true};
+	struct lane_piece p = {.end_exact = true};
 	struct ev ev;
 	int err;
 
@@ -492,12 +308,12 @@ static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 		p.state = ST_SAFE_CALL_BLOCKED;
 	err = emit_given_up(b, off, &p);
 	if (!err)
-		err = emit(b, &p);
+		err = lane__emit(b, &p);
 	if (err)
 		return err;
 	p.end = end;
 	p.state = ST_PREEMPTED;
-	err = emit(b, &p);
+	err = lane__emit(b, &p);
 	b->prev = off;
 	return err;
 }
@@ -505,10 +321,10 @@ static int emit_off(struct builder *b, const struct ev *off, uint64_t lane_end)
 /* ── the whole lane ──────────────────────────────────────────────────────────────────────── */
 
 /* Nothing happened to the thread: it was all the time what the snapshot saw. */
-static int emit_snapshot_only(struct builder *b, uint64_t end)
+static int emit_snapshot_only(struct lane_builder *b, uint64_t end)
 {
 	const struct thread *th = b->th;
-	struct piece p = {.end = end, .end_exact = true, .state = ST_UNKNOWN};
+	struct lane_piece p = {.end = end, .end_exact = true, .state = ST_UNKNOWN};
 
 	p.ev = th->has_start ? &th->at_start : th->has_end ? &th->at_end : NULL;
 	if (p.ev)
@@ -517,10 +333,10 @@ static int emit_snapshot_only(struct builder *b, uint64_t end)
 	p.sampled = state__on_cpu(p.state);
 	if (p.sampled)
 		b->lane->cpu_ns += end - b->cursor;
-	return emit(b, &p);
+	return lane__emit(b, &p);
 }
 
-static int walk(struct builder *b, uint64_t end, bool last_part)
+static int walk(struct lane_builder *b, uint64_t end, bool last_part)
 {
 	struct thread *th = b->th;
 	struct ev last;
@@ -586,7 +402,7 @@ static void correct_short_calls(struct thread *th, uint64_t short_cpu_ns, struct
 static int build_part(struct timeline *tl, struct target_state *tg, struct thread *th, uint64_t end,
 		      size_t max_stretches, bool last_part)
 {
-	struct builder b = {
+	struct lane_builder b = {
 		.tl = tl,
 		.tg = tg,
 		.th = th,
