@@ -97,6 +97,37 @@ static void test_by_ends(void **state)
 	timeline__free(kit.tl);
 }
 
+/* More of them than there is room for: as if the probes had come off, and said. */
+static void test_too_many(void **state)
+{
+	const uint64_t room = 1 << 20, n = room + 5;
+	struct kit kit;
+	union rec r;
+	const struct tl_target *t;
+	bool said = false;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 50, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	for (uint64_t i = 1; i <= n; i++)
+		put_end(&kit, 7, 0, T0 + i * 1000, T0 + i * 1000 + 100);
+	put_gc(&kit, 7, WIRE_GC_START, T0 + (n + 1) * 1000);
+	put_gc(&kit, 7, WIRE_GC_END, T0 + (n + 1) * 1000 + 100);
+	put_gc(&kit, 7, WIRE_GC_OFF, T0 + (n + 2) * 1000);
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + (n + 3) * 1000));
+	t = finish(&kit);
+	assert_int_equal(t->n_gcs, room);
+	assert_false(t->gc.known);
+	assert_int_equal(t->gc.observed_count, room);
+	assert_int_equal(t->gc.observed_pause_ns, 100 * room);
+	assert_int_equal(t->gc.observed_ns, 1000 * (room + 1));
+	for (size_t i = 0; i < t->n_missing; i++)
+		said |= strstr(t->missing[i], "more than a million") != NULL;
+	assert_true(said);
+	timeline__free(kit.tl);
+}
+
 /* Its worker gives the capability up, and waits for the end without being idle. */
 static void test_given_up(void **state)
 {
@@ -258,8 +289,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_by_ends),
-		cmocka_unit_test(test_given_up), cmocka_unit_test(test_held_up),
-		cmocka_unit_test(test_inferred), cmocka_unit_test(test_came_off),
+		cmocka_unit_test(test_too_many), cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_held_up),	 cmocka_unit_test(test_inferred),
+		cmocka_unit_test(test_came_off),
 	};
 
 	return cmocka_run_group_tests_name("timeline_gcs", tests, NULL, NULL);

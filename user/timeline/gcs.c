@@ -18,13 +18,19 @@
 
 /* ── records ─────────────────────────────────────────────────────────────────────────────── */
 
+/* -ENOENT: there is no room for more, and from here on it is as if the probes had come off. */
 static int add(struct target_state *tg, const struct gc_span *span)
 {
 	int err = TL_RESERVE(tg->gcs, tg->gcs_cap, tg->n_gcs + 1, TL_MAX_GCS);
 
+	if (err == -E2BIG) {
+		tg->gcs_full = true;
+		tg->gc_off_ns = span->start;
+		return -ENOENT;
+	}
 	if (err) {
 		tg->left_out++;
-		return err == -E2BIG ? -ENOSPC : err;
+		return err;
 	}
 	tg->gcs[tg->n_gcs++] = *span;
 	return 0;
@@ -86,6 +92,8 @@ int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 {
 	struct gc_span *last = tg->n_gcs ? &tg->gcs[tg->n_gcs - 1] : NULL;
 
+	if (rec->point == WIRE_GC_OFF && tg->gcs_full)
+		return 0;
 	if (rec->point == WIRE_GC_OFF) {
 		/* the last one's end will never be told */
 		tg->n_gcs -= last && !last->end;
@@ -104,8 +112,13 @@ int gcs__record(struct target_state *tg, const struct wire_gc *rec)
 		if (err)
 			return err;
 	}
-	if (rec->point != WIRE_GC_END)
-		return begin(tg, rec);
+	if (tg->gcs_full)
+		return 0;
+	if (rec->point != WIRE_GC_END) {
+		int err = begin(tg, rec);
+
+		return err == -ENOENT ? 0 : err;
+	}
 	if (last && !last->end && last->work) {
 		if (rec->start_ns >= last->start && rec->start_ns <= rec->h.ns)
 			last->work = rec->start_ns;
@@ -258,6 +271,9 @@ static int held_up(struct timeline *tl, struct target_state *tg)
 
 int gcs__build(struct timeline *tl, struct target_state *tg)
 {
+	static const char full[] = "no exact GC pauses: there were more than a million "
+				   "collections; a shorter session has room for all of them";
+
 	for (size_t i = 0; i < tg->pub.n_lanes; i++)
 		tg->pub.gc.wait_ns += tg->lanes[i].states_ns[ST_GC_WAIT];
 	if (!tg->pub.gc.known)
@@ -266,6 +282,12 @@ int gcs__build(struct timeline *tl, struct target_state *tg)
 	if (!tg->gc_events)
 		return -ENOMEM;
 	tg->pub.gcs = tg->gc_events;
+	if (tg->gcs_full) {
+		int err = input__add_missing(tl, tg->pub.pid, full);
+
+		if (err)
+			return err;
+	}
 	if (tg->gc_off_ns) {
 		/* of some, all is known; of the others, only the bound */
 		int err = gc_infer__build(tg);

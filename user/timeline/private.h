@@ -312,8 +312,9 @@ struct target_state {
 	uint64_t call_record_ns;
 	uint32_t caps_at_attach;
 	bool has_gc_probes;
-	uint64_t gc_ended_ns;		     /* the last one, as the probe said */
-	uint64_t gc_off_ns;		     /* when they came off; 0: they did not */
+	bool gcs_full;	      /* as if they had come off: there is no room for more */
+	uint64_t gc_ended_ns; /* the last one, as the probe said */
+	uint64_t gc_off_ns;   /* when they came off; 0: they did not */
 	uint64_t gc_start_addr, gc_end_addr; /* of the probes; 0: there is none */
 	uint64_t left_out;		     /* records */
 	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
