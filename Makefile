@@ -4,6 +4,7 @@
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
 # make fuzz        build and run each fuzzer, for 20 or 60 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: everything there is to test
+# make check-hostile  as root: the attacks of other users, in tests/hostile
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
 # make check-vm    the live tests' core on other kernels, in virtual machines (VM_KERNELS: 6.1 6.12)
@@ -82,7 +83,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check check-ghc check-vm lint install clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check check-hostile check-ghc check-vm lint install clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -196,6 +197,13 @@ check:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/run
 
+check-hostile:
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo 'make check-hostile: needs root (BPF programs, mounts); run: sudo make check-hostile' >&2; exit 1; fi
+	$(Q)scripts/install-deps --test
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/run hostile
+
 check-ghc:
 	@if [ "$$(id -u)" != 0 ]; then \
 		echo 'make check-ghc: needs root (chroot, BPF programs); run: sudo make check-ghc' >&2; exit 1; fi
@@ -212,7 +220,7 @@ check-vm:
 
 # ── the rest ──
 
-FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch] scripts/benchmarks/*.[ch])
+FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch] tests/hostile/*.[ch] scripts/benchmarks/*.[ch])
 
 # vmlinux_min.h repeats the kernel's own declarations.
 lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)

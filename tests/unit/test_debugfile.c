@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -105,12 +106,16 @@ static int remove_files(void **state)
 static void open_image(const struct files *f, const char *name, struct image *image)
 {
 	char path[160];
+	struct stat st;
 
 	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
 	memset(image, 0, sizeof(*image));
 	image->name = strdup(path);
 	assert_non_null(image->name);
 	image->base = strrchr(image->name, '/') + 1;
+	assert_int_equal(stat(path, &st), 0);
+	image->dev = st.st_dev;
+	image->uid = st.st_uid;
 	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &image->elf), 0);
 }
 

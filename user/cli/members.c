@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The processes of a session: they join, become ready, and end. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,6 +134,16 @@ static void note_missing(struct session *s, const struct target_info *info)
 		 "them"},
 	};
 
+	if (info->no_probes) {
+		char text[400];
+
+		snprintf(text, sizeof(text),
+			 "no probes: %s; safe calls are not counted, and collections and ticks "
+			 "not seen",
+			 info->no_probes);
+		timeline__add_missing(s->tl, info->pid, text);
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
 		const struct target_probe *p =
 			(const struct target_probe *)((const char *)info + needs[i].at);

@@ -172,6 +172,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 	};
 	bool calls = all[PROBE_SUSPEND].at->found != FOUND_NONE &&
 		     all[PROBE_RESUME].at->found != FOUND_NONE;
+	pid_t pid = kernel->all && info->reach == ORIGIN_OWNED ? 0 : info->pid;
 	int err;
 
 	for (int i = 0; i < PROBE_MAX; i++) {
@@ -181,7 +182,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		if (at->found == FOUND_NONE || at->found == FOUND_TICKER ||
 		    (i <= PROBE_RESUME && !calls))
 			continue;
-		err = probes__get(kernel, (enum probe_kind)i, at, kernel->all ? 0 : info->pid,
+		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
 				  &a->probes[i]);
 		/* each of these only adds to the answer: a failure is said, and is no end */
 		if (err)
@@ -195,6 +196,31 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		probes__put(kernel, &a->probes[PROBE_RESUME]);
 	}
 	return calls ? 0 : -ENOENT;
+}
+
+/* The probes, and what the entry says of them. */
+static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
+{
+	if (add_probes(kernel, a, info) == 0) {
+		a->state = PROBES_ON;
+		a->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
+		join_group(kernel, a);
+	} else {
+		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
+	}
+	/* it shares them with one that they cost too much */
+	a->gc_off = a->probes[PROBE_GC_END] && !a->probes[PROBE_GC_END]->on;
+	a->since_ns = a->checked_ns = a->gc_checked_ns = time__monotonic_ns();
+}
+
+/*
+ * A file that its user may have written any time is probed only once the process has shown that
+ * there is a runtime in it. Our own child is stopped at its exec, and is not asked.
+ */
+static bool must_wait(const struct target_info *info, __u32 flags)
+{
+	return info->wire.flags & WIRE_TARGET_UNCONFIRMED && info->reach != ORIGIN_OWNED &&
+	       !(flags & WIRE_TARGET_ARMED);
 }
 
 static int attach(struct kernel *kernel, const struct target_info *info, __u32 flags)
@@ -217,12 +243,11 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	a->wire.epoch = 1;
 	kernel->n_targets++;
 	/* the probes first: counting begins at once with all of them, when the entry is there */
-	if (add_probes(kernel, a, info) == 0) {
-		a->state = PROBES_ON;
-		join_group(kernel, a);
-	} else {
+	a->waits = must_wait(info, flags);
+	if (a->waits)
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
-	}
+	else
+		begin_probes(kernel, a, info);
 	/* one that was adopted has its entry, with hits in it, already */
 	err = bpf_map_update_elem(costs, &key, &cost, BPF_NOEXIST);
 	if (!err || err == -EEXIST)
@@ -233,9 +258,6 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 		return err;
 	}
 	tell_only(kernel);
-	a->since_ns = a->checked_ns = a->gc_checked_ns = time__monotonic_ns();
-	/* it shares them with one that they cost too much */
-	a->gc_off = a->probes[PROBE_GC_END] && !a->probes[PROBE_GC_END]->on;
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
@@ -284,6 +306,11 @@ int kernel__update(struct kernel *kernel, const struct target_info *info)
 	a->wire = info->wire;
 	a->wire.epoch = epoch;
 	a->wire.flags |= off;
+	if (a->waits && !must_wait(info, 0)) {
+		a->waits = false;
+		a->wire.epoch++;
+		begin_probes(kernel, a, info);
+	}
 	return put_target(kernel, a, BPF_EXIST);
 }
 
@@ -294,7 +321,8 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	struct attached *a = kernel__find(kernel, info->pid);
 	struct wire_target wire = info->wire;
 
-	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON)
+	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON ||
+	    info->reach != ORIGIN_OWNED)
 		return;
 	/* addresses differ from process to process; offsets and the probes do not */
 	wire.flags &= WIRE_TARGET_THREADED | WIRE_TARGET_PROFILED | WIRE_TARGET_UPDATEES;

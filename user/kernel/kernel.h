@@ -65,7 +65,9 @@ void kernel__close(struct kernel *kernel);
 
 /*
  * Follows a target from now on. Probe places that are FOUND_NONE are left out. On failure nothing
- * of the target stays attached.
+ * of the target stays attached. Until its layout is confirmed (WIRE_TARGET_UNCONFIRMED) it gets
+ * probes only if its file is one that nobody can have forged (ORIGIN_OWNED); kernel__update()
+ * brings the others.
  */
 int kernel__attach(struct kernel *kernel, const struct target_info *info);
 /*

@@ -88,9 +88,10 @@ struct probe {
 	uint64_t last_used;
 };
 
-/* The probe at a place, attached now if it is new. at->found must not be FOUND_NONE. */
+/* The probe at a place of `file` (O_PATH, stays the caller's), attached now if it is new. at->found
+ * must not be FOUND_NONE. */
 int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
-		pid_t pid, struct probe **ret_probe);
+		int file, pid_t pid, struct probe **ret_probe);
 /* *probe is NULL afterwards. Detaching goes on in the background. */
 void probes__put(struct kernel *kernel, struct probe **probe);
 int probe__on(struct kernel *kernel, struct probe *probe);
@@ -117,6 +118,7 @@ struct attached {
 	pid_t pid;
 	struct probe *probes[PROBE_MAX]; /* NULL: none */
 	struct wire_target wire;
+	bool waits; /* for its layout to be confirmed, before there are probes */
 	/* budget */
 	enum probe_state state;
 	uint64_t since_ns; /* of the state */

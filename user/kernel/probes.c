@@ -78,7 +78,7 @@ static struct probe *find(struct kernel *kernel, const struct probe_key *key)
 	return NULL;
 }
 
-static int add(struct kernel *kernel, const struct probe_key *key, const char *path,
+static int add(struct kernel *kernel, const struct probe_key *key, int file,
 	       struct probe **ret_probe)
 {
 	struct probe *p;
@@ -92,7 +92,7 @@ static int add(struct kernel *kernel, const struct probe_key *key, const char *p
 		return -ENOMEM;
 	p->key = *key;
 	p->uprobe.fd = -1;
-	p->file = open(path, O_PATH | O_CLOEXEC);
+	p->file = fcntl(file, F_DUPFD_CLOEXEC, 3);
 	err = p->file < 0 ? -errno : probe__on(kernel, p);
 	if (err) {
 		fd__close(&p->file);
@@ -105,7 +105,7 @@ static int add(struct kernel *kernel, const struct probe_key *key, const char *p
 }
 
 int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
-		pid_t pid, struct probe **ret_probe)
+		int file, pid_t pid, struct probe **ret_probe)
 {
 	const struct probe_key key = {
 		.dev = at->dev, .ino = at->ino, .offset = at->offset, .kind = kind, .pid = pid};
@@ -119,7 +119,7 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 			return err;
 		kernel->n_unused -= !p->refs;
 	} else {
-		err = add(kernel, &key, at->path, &p);
+		err = add(kernel, &key, file, &p);
 		if (err)
 			return err;
 	}

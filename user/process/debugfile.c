@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds separate debug files. Every path in it is made of what the target's owner wrote. */
+/* Finds separate debug files. Every path here is made of what the target's owner wrote. */
 #include "debugfile.h"
 
 #include <errno.h>
@@ -10,47 +10,59 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/base.h"
+#include "origin.h"
 
 #define DEBUG_DIR  "/usr/lib/debug"
 #define MAX_RANGES 64
 
-/* linux/magic.h has no name for it: fs/fuse/inode.c, FUSE_SUPER_MAGIC */
-#define FUSE_MAGIC 0x65735546
+/* Where a debug file is looked for. */
+struct place {
+	int root;     /* the directory that its paths begin at */
+	pid_t mounts; /* the process whose mounts those are; 0: our own */
+	const struct image *image;
+};
 
-/* O_PATH first: it opens no device and waits for no writer. */
-static int reopen(int path_fd)
+/*
+ * Whether a debug file may speak for the image. By our own paths: if nobody can have written it
+ * who could not have written the image's file. By the process's: its names are for it alone, but
+ * its file system must answer.
+ */
+static bool may_speak(const struct place *p, int path_fd)
 {
-	char link[64];
-	struct statfs fs;
+	struct origin origin;
 	struct stat st;
 
-	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	/* Whoever serves a FUSE file can let a reader wait for ever. */
-	if (fstatfs(path_fd, &fs) || fs.f_type == FUSE_MAGIC)
-		return -EINVAL;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	return open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	origin__of(p->mounts, path_fd, p->image->uid, &origin);
+	if (origin.reach == ORIGIN_FOREIGN || fstat(path_fd, &st) || !S_ISREG(st.st_mode))
+		return false;
+	if (p->mounts || origin.reach == ORIGIN_OWNED)
+		return true;
+	return st.st_dev == p->image->dev && (st.st_uid == 0 || st.st_uid == p->image->uid) &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* Opens a path as the process that has this root would. */
-static int open_in(int root, const char *path)
+static int open_in(const struct place *p, const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	int path_fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	int fd;
+	/* O_PATH first: it opens no device and waits for no writer */
+	int path_fd = (int)syscall(SYS_openat2, p->root, path, &how, sizeof(how));
+	char link[64];
+	int fd = -EACCES;
 
 	if (path_fd < 0)
 		return -errno;
-	fd = reopen(path_fd);
+	if (may_speak(p, path_fd)) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+		fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	}
 	fd__close(&path_fd);
 	return fd;
 }
@@ -100,8 +112,9 @@ static struct elf_file *open_debug(int fd, const char *path)
 	return NULL;
 }
 
-static struct elf_file *by_build_id(int root, const struct image *image)
+static struct elf_file *by_build_id(const struct place *p)
 {
+	const struct image *image = p->image;
 	char id[41], path[128];
 	struct elf_file *elf;
 	int fd;
@@ -109,7 +122,7 @@ static struct elf_file *by_build_id(int root, const struct image *image)
 	if (!elf__build_id(image->elf, id) || strlen(id) < 4)
 		return NULL;
 	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", id, id + 2);
-	fd = open_in(root, path);
+	fd = open_in(p, path);
 	elf = fd >= 0 ? open_debug(fd, path) : NULL;
 	if (elf && !same_build_id(elf, image->elf)) {
 		elf__free(elf);
@@ -140,8 +153,9 @@ int debugfile__parse_link(const uint8_t *data, uint64_t size, char ret_name[DEBU
 	return 0;
 }
 
-static struct elf_file *by_link(int root, const struct image *image)
+static struct elf_file *by_link(const struct place *p)
 {
+	const struct image *image = p->image;
 	static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIR "%.*s/%s"};
 	char name[DEBUGLINK_NAME], path[PATH_MAX + DEBUGLINK_NAME + 32];
 	const char *slash = strrchr(image->name, '/');
@@ -158,7 +172,7 @@ static struct elf_file *by_link(int root, const struct image *image)
 
 		snprintf(path, sizeof(path), forms[i], (int)(slash - image->name), image->name,
 			 name);
-		fd = open_in(root, path);
+		fd = open_in(p, path);
 		if (fd < 0)
 			continue;
 		if (checksum(fd, &crc) < 0 || crc != want) {
@@ -174,44 +188,74 @@ static struct elf_file *by_link(int root, const struct image *image)
 	return NULL;
 }
 
+static struct elf_file *look_in(const struct place *p)
+{
+	struct elf_file *elf = p->root < 0 ? NULL : by_build_id(p);
+
+	return elf || p->root < 0 ? elf : by_link(p);
+}
+
+/* By the host's paths, once for a file. */
+static struct elf_file *look_at_host(const struct image *image)
+{
+	struct place p = {.image = image};
+	struct elf_file *debug;
+
+	if (image->file && image->file->debug_tried)
+		return image->file->debug;
+	p.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	debug = look_in(&p);
+	fd__close(&p.root);
+	if (image->file) {
+		image->file->debug_tried = true;
+		image->file->debug = debug;
+	}
+	return debug;
+}
+
+/* Whether the process sees other mounts than we do. */
+static bool has_own_mounts(pid_t pid)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	if (stat("/proc/self/ns/mnt", &own) || stat(path, &its))
+		return false;
+	if (own.st_ino != its.st_ino)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	return stat("/", &own) == 0 && stat(path, &its) == 0 &&
+	       (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
+}
+
+static struct elf_file *look_at_its_own(pid_t pid, const struct image *image)
+{
+	struct place p = {.image = image, .mounts = pid};
+	struct elf_file *debug;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	p.root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	debug = look_in(&p);
+	fd__close(&p.root);
+	return debug;
+}
+
 void debugfile__look(pid_t pid, struct image *image)
 {
-	char path[64];
-	int roots[2] = {-1, -1};
-	struct stat st[2];
-
 	if (image->debug_tried || !image->elf)
 		return;
 	image->debug_tried = true;
-	if (image->file && image->file->debug_tried) {
-		image->debug = image->file->debug;
+	if (elf__n_symbols(image->elf, ELF_SYMTAB) > 1 && !(image->file && image->file->debug))
 		return;
+	image->debug = look_at_host(image);
+	if (!image->debug && pid && has_own_mounts(pid)) {
+		image->debug = look_at_its_own(pid, image);
+		image->debug_is_own = image->debug != NULL;
 	}
-	if (image->file)
-		image->file->debug_tried = true;
-	if (elf__n_symbols(image->elf, ELF_SYMTAB) > 1)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	roots[0] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* A container seldom has debug files; the host may have those of the same build. */
-	roots[1] = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (roots[0] >= 0 && roots[1] >= 0 && fstat(roots[0], &st[0]) == 0 &&
-	    fstat(roots[1], &st[1]) == 0 && st[0].st_dev == st[1].st_dev &&
-	    st[0].st_ino == st[1].st_ino)
-		fd__close(&roots[1]);
-	for (size_t i = 0; i < ARRAY_SIZE(roots) && !image->debug; i++) {
-		if (roots[i] < 0)
-			continue;
-		image->debug = by_build_id(roots[i], image);
-		if (!image->debug)
-			image->debug = by_link(roots[i], image);
-	}
-	if (image->file)
-		image->file->debug = image->debug;
 	if (image->debug)
 		log_verbose("%s: symbols from %s", image->base, elf__name(image->debug));
-	for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
-		fd__close(&roots[i]);
 }
 
 struct image *debugfile__image_of(const char *path, const struct images *images)
@@ -296,6 +340,7 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	}
 	elf__free(image->debug);
 	image->debug = elf;
+	image->debug_is_own = false;
 	if (image->file) {
 		image->file->debug = elf;
 		image->file->debug_tried = image->file->debug_given = true;

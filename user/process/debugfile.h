@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The separate file with a stripped file's symbols: given by --symbols, or found by build-id or by
- * .gnu_debuglink, as GDB does ("Debugging Information in Separate Files"), in the target's own
- * root. Private to the target room.
+ * .gnu_debuglink, as GDB does ("Debugging Information in Separate Files"). First by the host's own
+ * paths, for all processes that map the file; then, where a process has a root or mounts of its
+ * own, by these: whoever made them may have put anything there, so that this one is for the names
+ * of that process and for nothing else. Private to the target room.
  */
 #ifndef SAFESCOPED_PROCESS_DEBUGFILE_H
 #define SAFESCOPED_PROCESS_DEBUGFILE_H
@@ -15,8 +17,8 @@
 #include "image.h"
 
 /*
- * Looks for the debug file of an image that has no .symtab; image->debug is it, or stays NULL.
- * Looks once for each image.
+ * Looks for the debug file of an image that has no .symtab; image->debug is it, or stays NULL, and
+ * image->debug_is_own says whose. Looks once for each image.
  */
 void debugfile__look(pid_t pid, struct image *image);
 

@@ -143,6 +143,7 @@ int file__get(struct target_cache *cache, int fd, const char *name, struct file 
 	file->dev = st.st_dev;
 	file->ino = st.st_ino;
 	file->size = (uint64_t)st.st_size;
+	file->uid = st.st_uid;
 	file->mtime = st.st_mtim;
 	file->ctime = st.st_ctim;
 	file->refs = 1;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "elf/elf.h"
@@ -27,9 +28,12 @@ struct target_cache;
 
 struct file {
 	uint64_t dev, ino, size;
+	uid_t uid;
 	struct timespec mtime, ctime;
 	struct elf_file *elf;	 /* NULL: no readable x86-64 ELF file */
-	struct elf_file *debug;	 /* of debugfile.c: has the symbols that `elf` lacks; NULL */
+	struct elf_file *debug;	 /* of debugfile.c: has the symbols that `elf` lacks; NULL. Found by
+				    the host's own paths, and by nobody who could not have
+				    written the file itself */
 	struct symbols *symbols; /* of names.c, made at first use */
 	struct dwarf *dwarf;	 /* of names_source.c, made at first use; NULL: there is none */
 	struct rts *rts;	 /* of rts_find.c: its addresses as in the file; NULL: holds none */

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "elf/symbols.h"
+#include "names/dwarf.h"
 
 #define IMAGES_MAX     8192
 #define IMAGE_MAPS_MAX (1U << 18)
@@ -20,6 +22,10 @@ static void image__free(struct image *image)
 {
 	if (!image)
 		return;
+	symbols__free(image->own_symbols);
+	dwarf__free(image->own_dwarf);
+	if (image->debug_is_own)
+		elf__free(image->debug);
 	file__put(image->file);
 	free(image->name);
 	free(image);
@@ -134,6 +140,7 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 	}
 	image->dev = image->file->dev;
 	image->ino = image->file->ino;
+	image->uid = image->file->uid;
 	image->elf = image->file->elf;
 	image->elf_err = image->file->elf_err;
 	images->images[images->n++] = image;

@@ -15,6 +15,9 @@
 #include "file.h"
 #include "proc.h"
 
+struct dwarf;
+struct symbols;
+
 struct image {
 	struct file *file;	  /* what all processes that map it share */
 	uint64_t dev, ino;	  /* as stat() tells them */
@@ -23,8 +26,17 @@ struct image {
 	const char *base;	  /* the last part of it */
 	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
 	int elf_err;		  /* why, if NULL */
-	struct elf_file *debug;	  /* of debugfile.c, the file's: has the symbols that `elf` lacks */
-	bool debug_tried;
+	uid_t uid;		  /* of the file's owner */
+	/*
+	 * Of debugfile.c: has the symbols that `elf` lacks. The file's, which all processes share,
+	 * or one that only this process's own root has: that gives names, to this process alone.
+	 */
+	struct elf_file *debug;
+	bool debug_tried, debug_is_own;
+	struct symbols
+		*own_symbols; /* of names.c and names_source.c, with a debug file of its own */
+	struct dwarf *own_dwarf;
+	bool own_symbols_tried, own_dwarf_tried;
 	uint64_t bias; /* address in the process − address in the file */
 	bool is_exe;
 };

@@ -15,8 +15,7 @@
 
 #include "base/base.h"
 
-/* Reads a whole file of /proc; the text is NUL-terminated, the caller frees. */
-static int read_text(const char *path, size_t max, char **ret_text, size_t *ret_len)
+int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {
 	char *text = NULL;
 	size_t len = 0, cap = 0;
@@ -62,7 +61,7 @@ int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	err = read_text(path, 65536, &text, &len);
+	err = proc__text(path, 65536, &text, &len);
 	if (err)
 		return err;
 	err = proc__parse_stat(text, len, ret_stat);
@@ -89,7 +88,7 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = read_text(path, 1 << 20, &text, &len);
+	err = proc__text(path, 1 << 20, &text, &len);
 	if (err)
 		return err;
 	err = proc__parse_ns_pid(text, len, ret_pid);
@@ -105,7 +104,7 @@ int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	err = read_text(path, PROC_MAX_TEXT, &text, &len);
+	err = proc__text(path, PROC_MAX_TEXT, &text, &len);
 	if (err)
 		return err;
 	return proc__parse_maps(text, len, ret_maps);
@@ -119,7 +118,7 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-	err = read_text(path, 65536, &text, &len);
+	err = proc__text(path, 65536, &text, &len);
 	if (err)
 		return err;
 	err = proc__parse_syscall(text, len, ret_syscall);

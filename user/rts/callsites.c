@@ -311,6 +311,7 @@ static void forget_debugfile(struct rts *rts)
 		&rts->suspend,	    &rts->resume,	  &rts->tick,	  &rts->gc_start,
 		&rts->gc_end,	    &rts->stgrun,	  &rts->main_cap, &rts->all_tasks,
 		&rts->capabilities, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
+		&rts->prof_tick,
 	};
 
 	log_warn("%s: its debug file has suspendThread and resumeThread where its code has other "

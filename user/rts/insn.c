@@ -272,6 +272,60 @@ int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint6
 	return 0;
 }
 
+/* ── what a function does ────────────────────────────────────────────────────────────────── */
+
+static void describe_seen(const struct insn *insn, const cs_insn *i, struct insn_seen *seen)
+{
+	const cs_x86 *x86 = &i->detail->x86;
+	bool flow = in_group(insn, i, X86_GRP_JUMP) || is_call(insn, i);
+
+	memset(seen, 0, sizeof(*seen));
+	seen->call = is_call(insn, i);
+	seen->branch = flow && !seen->call;
+	if (flow) {
+		relative_target(i, &seen->target);
+		return;
+	}
+	for (uint8_t n = 0; n < x86->op_count; n++) {
+		const cs_x86_op *op = &x86->operands[n];
+
+		if (op->type == X86_OP_IMM && i->id == X86_INS_MOV)
+			seen->refers = (uint64_t)op->imm;
+		if (op->type != X86_OP_MEM)
+			continue;
+		if (op->mem.base == X86_REG_RIP) {
+			seen->refers = i->address + i->size + (uint64_t)op->mem.disp;
+		} else if (op->mem.base != X86_REG_INVALID) {
+			seen->has_disp = true;
+			seen->disp = (uint32_t)op->mem.disp;
+		}
+	}
+}
+
+void insn__each(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
+		bool (*fn)(void *ctx, const struct insn_seen *seen), void *ctx)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		size_t skip = endbr64_size(code + at, len - at);
+		struct insn_seen seen;
+		const cs_insn *i;
+
+		if (skip > 0) {
+			at += skip;
+			continue;
+		}
+		i = decode(insn, code + at, len - at, addr + at);
+		if (!i)
+			return;
+		describe_seen(insn, i, &seen);
+		if (!fn(ctx, &seen))
+			return;
+		at += i->size;
+	}
+}
+
 /* ── calls ───────────────────────────────────────────────────────────────────────────────── */
 
 static void describe_call(const cs_insn *i, struct insn_call *call)

@@ -42,6 +42,24 @@ struct insn_choice {
 int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
 		       struct insn_choice *ret_choice);
 
+/* ── what a function does ────────────────────────────────────────────────────────────────── */
+
+/* What one instruction has to do with other places. */
+struct insn_seen {
+	bool call;     /* target: of a direct one; else 0 */
+	bool branch;   /* a jump, conditional or not */
+	bool has_disp; /* of a memory operand with a base register */
+	uint32_t disp;
+	uint64_t target;
+	uint64_t
+		refers; /* an address that it loads or reads, relative to rip or as a constant; 0 */
+};
+
+/* Calls fn for each instruction, in a straight line from addr on, until it returns false, the code
+ * ends, or something is no instruction. */
+void insn__each(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
+		bool (*fn)(void *ctx, const struct insn_seen *seen), void *ctx);
+
 /* ── calls ───────────────────────────────────────────────────────────────────────────────── */
 
 enum insn_call_kind {

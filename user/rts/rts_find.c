@@ -11,7 +11,8 @@
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
-	rts_symbols__find, rts_callsites__find, rts_stgrun__find, rts_gc__find, rts_gc__clock,
+	rts_symbols__find, rts_callsites__find, rts_shape__check,
+	rts_stgrun__find,  rts_gc__find,	rts_gc__clock,
 };
 
 /*
@@ -31,6 +32,7 @@ static void shift(struct rts *rts, uint64_t by)
 		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
 		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
 		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
+		&rts->prof_tick,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)

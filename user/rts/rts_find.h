@@ -29,6 +29,7 @@ struct rts {
 	bool threaded, profiled, debug;
 	bool dynamic; /* a shared library */
 	struct rts_place suspend, resume, tick, gc_sync, gc_start, gc_end, stgrun;
+	struct rts_place prof_tick; /* what `tick` calls first */
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
 	struct rts_place stats;	    /* rts/Stats.c: RTSStats, whose first word counts collections */
 	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
@@ -54,6 +55,9 @@ void rts_strings__set_way(struct rts *rts, const char *way);
 
 /* By .symtab, a debug file and .dynsym. */
 void rts_symbols__find(struct rts *rts);
+
+/* Forgets places that symbols gave and whose code is another function's. */
+void rts_shape__check(struct rts *rts);
 
 /* suspendThread and resumeThread by the safe calls in Haskell code. */
 void rts_callsites__find(struct rts *rts);

@@ -102,15 +102,16 @@ void rts_symbols__find(struct rts *rts)
 
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DEBUGFILE;
-	if (rts->image->debug)
+	/* what is found is for all processes of the file, and for probes */
+	if (rts->image->debug && !rts->image->debug_is_own)
 		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &c);
 	c.found = FOUND_DYNSYM;
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &c);
 
 	rts->suspend = c.place[W_SUSPEND];
 	rts->resume = c.place[W_RESUME];
-	/* handle_tick calls handleProfTick first thing in every version (rts/Timer.c). */
-	rts->tick = c.place[c.place[W_HANDLE_TICK].addr ? W_HANDLE_TICK : W_HANDLE_PROF_TICK];
+	rts->tick = c.place[W_HANDLE_TICK];
+	rts->prof_tick = c.place[W_HANDLE_PROF_TICK];
 	rts->gc_sync = c.place[W_GC_SYNC];
 	rts->gc_start = c.place[W_GC_START];
 	rts->gc_end = c.place[W_GC_END];

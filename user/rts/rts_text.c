@@ -191,7 +191,7 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	memset(t->class, t->whole_file ? CODE_RTS : CODE_C, t->n + 1);
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
-	if (rts->image->debug)
+	if (rts->image->debug && !rts->image->debug_is_own)
 		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &m);
 	if (m.n_listed > 0)
 		classify(&m);

@@ -90,20 +90,33 @@ static const char *intern(struct names *names, const char *text)
 	return names__intern(names, text, strlen(text));
 }
 
+static struct symbols *read_symbols(const struct elf_file *elf, const struct elf_file *debug)
+{
+	struct symbols *symbols;
+
+	if (symbols__new_debug(elf, debug, &symbols) < 0)
+		symbols = NULL;
+	/* Building it read all of the symbols; few are needed again. */
+	elf__done(elf);
+	if (debug)
+		elf__done(debug);
+	return symbols;
+}
+
 static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
 	struct file *file = image->file;
 
-	if (!file->symbols_tried) {
-		file->symbols_tried = true;
-		debugfile__look(target->info.pid, image);
-		if (symbols__new_debug(file->elf, file->debug, &file->symbols) < 0)
-			file->symbols = NULL;
-		/* Building it read all of the symbols; few are needed again. */
-		elf__done(file->elf);
-		if (file->debug)
-			elf__done(file->debug);
+	debugfile__look(target->info.pid, image);
+	if (image->debug_is_own) {
+		if (!image->own_symbols_tried)
+			image->own_symbols = read_symbols(image->elf, image->debug);
+		image->own_symbols_tried = true;
+		return image->own_symbols;
 	}
+	if (!file->symbols_tried)
+		file->symbols = read_symbols(file->elf, file->debug);
+	file->symbols_tried = true;
 	return file->symbols;
 }
 

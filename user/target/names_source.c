@@ -135,21 +135,26 @@ static bool by_ipe(struct target *t, const struct names_place *p, struct code_na
 
 /* ── DWARF ───────────────────────────────────────────────────────────────────────────────── */
 
+static struct dwarf *read_dwarf(const struct elf_file *elf)
+{
+	struct dwarf *dwarf = NULL;
+
+	return dwarf__is_in(elf) && dwarf__new(elf, &dwarf) == 0 ? dwarf : NULL;
+}
+
 static struct dwarf *dwarf_of(struct image *image)
 {
 	struct file *file = image->file;
-	const struct elf_file *elf = NULL;
 
-	if (!file->dwarf_tried) {
-		file->dwarf_tried = true;
-		if (dwarf__is_in(file->elf))
-			elf = file->elf;
-		else if (dwarf__is_in(file->debug))
-			elf = file->debug;
-		if (elf && dwarf__new(elf, &file->dwarf))
-			file->dwarf = NULL;
-	}
-	return file->dwarf;
+	if (!file->dwarf_tried)
+		file->dwarf = read_dwarf(dwarf__is_in(file->elf) ? file->elf : file->debug);
+	file->dwarf_tried = true;
+	if (file->dwarf || !image->debug_is_own)
+		return file->dwarf;
+	if (!image->own_dwarf_tried)
+		image->own_dwarf = read_dwarf(image->debug);
+	image->own_dwarf_tried = true;
+	return image->own_dwarf;
 }
 
 /* GHC makes one compilation unit for each module: any of its symbols tells it. */

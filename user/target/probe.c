@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Code bytes of a process, from its files, and the place of a probe in a function. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "rts/insn.h"
@@ -32,28 +35,102 @@ const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *
 	return NULL;
 }
 
-/* The path by which the file is opened, for as long as this mapping lasts. */
-static const struct image_map *map_of(const struct target *target, const struct rts_place *place)
+/*
+ * By now another file may be where the path led: what is opened must be the one that was analysed,
+ * and that is asked only of a file system that answers.
+ */
+void probe__open_file(struct target *target)
 {
+	const struct image *image = target->rts.image;
+	struct target_info *info = &target->info;
+	struct origin origin = {0};
+	char process[64];
+	struct stat st;
+	uid_t uid = 0;
+	int fd;
+
+	info->reach = ORIGIN_FOREIGN;
+	fd = image ? open(image->path, O_PATH | O_CLOEXEC) : -1;
+	if (fd < 0) {
+		info->no_probes =
+			"its executable, or the library that holds the runtime, cannot be "
+			"opened again";
+		return;
+	}
+	snprintf(process, sizeof(process), "/proc/%d", info->pid ? info->pid : getpid());
+	if (stat(process, &st) == 0)
+		uid = st.st_uid;
+	origin__of(info->pid, fd, uid, &origin);
+	if (origin.reach == ORIGIN_FOREIGN) {
+		snprintf(
+			target->why_no_probes, sizeof(target->why_no_probes),
+			"its runtime is in a file on a file system that is not known to be a local "
+			"one (%s): while a probe is placed its server could hold up the host",
+			origin.fs[0] ? origin.fs : "of a mount that is not to be seen");
+		info->no_probes = target->why_no_probes;
+	} else if (fstat(fd, &st) || st.st_dev != image->dev || st.st_ino != image->ino) {
+		info->no_probes = "the file that holds its runtime was replaced";
+	} else {
+		info->reach = origin.reach;
+		info->probe_file = fd;
+		return;
+	}
+	close(fd);
+}
+
+/*
+ * The place's address in the file. It counts from where the runtime's image is, and never from what
+ * is mapped at the address: a program can map any file there.
+ */
+static bool place_in_file(const struct target *target, const struct rts_place *place,
+			  uint64_t *ret_vaddr)
+{
+	const struct image *image = target->rts.image;
 	const struct image_map *map = place->addr ? images__at(&target->images, place->addr) : NULL;
 
-	return map && map->image && map->image->elf ? map : NULL;
+	if (!map || map->image != image || map->bias != image->bias || !image->elf)
+		return false;
+	*ret_vaddr = place->addr - image->bias;
+	return true;
+}
+
+/*
+ * The whole function that begins at vaddr. Only C functions of the runtime are probed, and their
+ * unwind rows begin where they do.
+ */
+static const uint8_t *function_code(struct elf_file *elf, uint64_t vaddr, size_t *ret_len,
+				    uint64_t *ret_offset)
+{
+	struct elf_fde fde;
+
+	if (!elf__find_fde(elf, vaddr, &fde) || fde.start != vaddr)
+		return NULL;
+	for (size_t i = 0; i < elf__n_segments(elf); i++) {
+		const struct elf_segment *seg = elf__segment(elf, i);
+
+		if (!seg->exec || vaddr < seg->vaddr || fde.end > seg->vaddr + seg->filesz)
+			continue;
+		*ret_len = fde.end - vaddr;
+		*ret_offset = seg->offset + (vaddr - seg->vaddr);
+		return elf__at(elf, vaddr, *ret_len);
+	}
+	return NULL;
 }
 
 void probe__place(const struct target *target, const struct rts_place *place, bool entry_state,
 		  struct target_probe *ret_probe)
 {
-	const struct image_map *map = map_of(target, place);
+	const struct image *image = target->rts.image;
 	struct insn_choice choice;
 	struct target_probe p = {0};
-	size_t len, before;
+	uint64_t vaddr, offset;
 	const uint8_t *code;
-	uint64_t offset;
+	size_t len;
 
 	memset(ret_probe, 0, sizeof(*ret_probe));
-	if (!map)
+	if (target->info.probe_file < 0 || !place_in_file(target, place, &vaddr))
 		return;
-	code = target__code(target, place->addr, &len, &before);
+	code = function_code(image->elf, vaddr, &len, &offset);
 	if (!code || insn__choose_probe(target->insn, code, MIN(len, (size_t)INSN_PROBE_CODE),
 					place->addr, &choice) < 0)
 		return;
@@ -63,14 +140,12 @@ void probe__place(const struct target *target, const struct rts_place *place, bo
 		snprintf(choice.text, sizeof(choice.text), "(first instruction)");
 	}
 	p.addr = place->addr + choice.offset;
-	if (!elf__vaddr_to_offset(map->image->elf, p.addr - map->bias, &offset))
-		return;
-	p.offset = offset;
-	p.dev = map->image->dev;
-	p.ino = map->image->ino;
+	p.offset = offset + choice.offset;
+	p.dev = image->dev;
+	p.ino = image->ino;
 	p.found = place->found;
 	p.emulated = choice.emulated;
-	memcpy(p.path, map->image->path, sizeof(p.path));
+	memcpy(p.path, image->path, sizeof(p.path));
 	memcpy(p.insn, choice.text, sizeof(p.insn));
 	*ret_probe = p;
 }

@@ -61,6 +61,7 @@ void target__free(struct target *target)
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
+	fd__close(&target->info.probe_file);
 	free(target->symbols_path);
 	free(target);
 }
@@ -295,6 +296,7 @@ static void fill_info(struct target *t)
 	info->profiled = t->rts.profiled;
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
+	probe__open_file(t);
 	say_place(t, "suspendThread", &t->rts.suspend);
 	say_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
@@ -436,7 +438,7 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 
 	if (!t)
 		return -ENOMEM;
-	t->pidfd = -1;
+	t->pidfd = t->info.probe_file = -1;
 	t->info.pid = pid;
 	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
 	if (opts) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "process/origin.h"
 #include "wire.h"
 
 /* ── one process ─────────────────────────────────────────────────────────────────────────── */
@@ -31,11 +32,11 @@ enum target_found {
 };
 const char *target__found_name(enum target_found found);
 
-/* A place for a uprobe: a file as this process maps it, and an offset into that file. */
+/* A place for a uprobe: an offset into the file that holds the runtime (target_info.probe_file). */
 struct target_probe {
-	char path[64];	   /* opens the very file: /proc/PID/map_files/… or /proc/PID/exe */
-	uint64_t offset;   /* file offset of the instruction */
-	uint64_t addr;	   /* the same place in the process's memory */
+	char path[64];	 /* where the file was found, for messages: it may lead elsewhere by now */
+	uint64_t offset; /* file offset of the instruction */
+	uint64_t addr;	 /* the same place in the process's memory */
 	uint64_t dev, ino; /* the file's identity */
 	enum target_found found;
 	bool emulated; /* the kernel emulates the instruction instead of stepping it */
@@ -59,7 +60,14 @@ struct target_info {
 	uint32_t capabilities; /* how many exist now */
 	enum target_found caps_found;
 	struct target_probe suspend, resume, tick, gc_sync, gc_start,
-		gc_end;		  /* .found == FOUND_NONE: absent */
+		gc_end; /* .found == FOUND_NONE: absent */
+	/*
+	 * The file that all probes go into: O_PATH, owned by the target; -1: there is none. How far
+	 * probes in it may reach, see process/origin.h.
+	 */
+	int probe_file;
+	enum origin_reach reach;
+	const char *no_probes;	  /* why there are none, though there are places; else NULL */
 	const char *only_sampled; /* TARGET_SAMPLED: why; else NULL */
 	struct wire_target wire;  /* ready for the kernel's `targets` map */
 };

@@ -22,8 +22,9 @@ struct target {
 	char *symbols_path; /* --symbols, or NULL */
 	bool force;
 	bool starting, sample;
-	char why_sampled[256]; /* "": it can be profiled */
-	char *reason;	       /* during target__open: where the line about what is wrong goes */
+	char why_sampled[256];	 /* "": it can be profiled */
+	char why_no_probes[256]; /* see info.no_probes */
+	char *reason;		 /* during target__open: where the line about what is wrong goes */
 	size_t reason_size;
 	struct images images;
 	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
@@ -37,10 +38,14 @@ struct target {
 	size_t ipe_images; /* how many files there were then */
 };
 
+/* Sets info.probe_file and info.reach, for the image that holds the runtime. */
+void probe__open_file(struct target *target);
+
 /*
- * Chooses the instruction for a probe in the function at `place`; absent if it cannot be had.
- * With `entry_state` the return address must still lie at rsp and the arguments in their
- * registers there, as at the function's first instruction.
+ * Chooses the instruction for a probe in the function at `place`; absent if it cannot be had, or if
+ * the place is not in the image that holds the runtime. With `entry_state` the return address must
+ * still lie at rsp and the arguments in their registers there, as at the function's first
+ * instruction.
  */
 void probe__place(const struct target *target, const struct rts_place *place, bool entry_state,
 		  struct target_probe *ret_probe);

@@ -69,7 +69,7 @@ const char *target__symbols(const struct target *t)
 	elf = t->rts.image->elf;
 	if (elf__n_symbols(elf, ELF_SYMTAB) > 1)
 		return "full";
-	if (t->rts.image->file->debug)
+	if (t->rts.image->debug)
 		return "debug file";
 	/* imports alone name nothing in the program */
 	return t->rts.suspend.found == FOUND_DYNSYM ? "dynamic only" : "none";

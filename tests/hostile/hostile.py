@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the hostile tests share. An attacker here is an ordinary user, its victims are other users'
+processes; a test carries the attack out and asserts that nobody but the attacker notices."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "live"))
+
+from harness import BUILD, PROGRAMS, Failure, Skip, Target, cases, check, program, run  # noqa: E402,F401
+
+NOBODY = 65534
+OUT = BUILD / "hostile"
+
+
+def build(name, *args, sources=(), flags=()):
+    """Compiles a C program of this folder, unless it is there already."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    out = OUT / name
+    files = [HERE / s for s in sources]
+    if out.exists() and all(f.stat().st_mtime <= out.stat().st_mtime for f in [*files, HERE / "hostile.py"]):
+        return out
+    done = subprocess.run(["gcc", "-O2", *flags, "-o", out, *files, *args], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"{name}: {done.stderr}")
+    return out
+
+
+def as_nobody(command):
+    """What runs a command as a user without any rights."""
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", *map(str, command)]
+
+
+def start(t, command, ready="ready", env=None):
+    target = Target(command, ready=ready, env=env)
+    t.started.append(target)
+    return target
+
+
+def symbol_offset(path, name):
+    """File offset of a symbol."""
+    table = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout
+    value = next(int(line.split()[1], 16) for line in table.splitlines()
+                 if line.split()[7:8] and line.split()[7].split("@")[0] == name)
+    return value - bias(path, value)
+
+
+def bias(path, vaddr):
+    """Address − file offset, for the segment that holds an address."""
+    heads = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    for line in heads.splitlines():
+        found = re.match(r"\s+LOAD\s+(\w+) (\w+) \w+ (\w+)", line)
+        if found:
+            offset, start, size = (int(x, 16) for x in found.groups())
+            if start <= vaddr < start + size:
+                return start - offset
+    raise Failure(f"{path} has no segment at {vaddr:#x}")
+
+
+def changed_code(pid):
+    """[(path, file offset)] of the bytes in which the process's code differs from its files."""
+    changed = []
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            where, rights, offset, _, inode, *path = line.split(None, 5)
+            if "x" not in rights or inode == "0" or not path:
+                continue
+            first, last = (int(x, 16) for x in where.split("-"))
+            memory.seek(first)
+            now = memory.read(last - first)
+            with open(f"/proc/{pid}/map_files/{first:x}-{last:x}", "rb") as file:
+                file.seek(int(offset, 16))
+                was = file.read(last - first).ljust(last - first, b"\0")
+            if now != was:
+                changed += [(path[0], int(offset, 16) + i) for i in range(len(now)) if now[i] != was[i]]
+    return changed
+
+
+def check_untouched(process, what):
+    check(process.process.poll() is None, f"{what} ended with {process.process.poll()}: {process.lines.seen[-2:]}")
+    changed = changed_code(process.pid)
+    check(not changed, f"code of {what} was changed: {[(p, hex(o)) for p, o in changed]}")
+
+
+# What is probed, and how far into it a probe may be.
+PROBED = ("suspendThread", "resumeThread", "handle_tick", "stat_startGCSync", "stat_startGC", "stat_endGC")
+PROBE_WINDOW = 64
+
+
+def check_only_probed(process, path, twin=None):
+    """A program that is a target itself: nothing else of its code is changed than what is probed.
+    `twin`: has its symbols."""
+    places = [symbol_offset(twin or path, name) for name in PROBED]
+    wrong = [(p, hex(o)) for p, o in changed_code(process.pid)
+             if p != str(path) or not any(x <= o < x + PROBE_WINDOW for x in places)]
+    check(not wrong, f"code of {path} was changed: {wrong}")
+
+
+def whole_host(t, *options):
+    """A session of the whole host that has begun."""
+    session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json", *options)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    return session

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program on a file system whose server may hold its pages back. While a uprobe is registered the
+kernel reads the page with every fork of the host waiting, so that none may be placed there."""
+
+import signal
+import subprocess
+import time
+
+from hostile import OUT, Skip, as_nobody, build, cases, changed_code, check, program, run, start, whole_host
+
+# A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
+# its file system an overlay then.
+OVERLAY = ('ls -ld "$1" >/dev/null; mount -t overlay overlay -o lowerdir="$1:$2" "$3" && cd "$3" && exec ./program "$4" "$5"')
+
+
+def mounted(t):
+    """The server's mount point, with `program` in it."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
+    if flags.returncode != 0:
+        raise Skip("no libfuse3")
+    server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
+    point = t.dir / "fuse"
+    point.mkdir()
+    t.finally_do(lambda: subprocess.run(["umount", "-l", point], capture_output=True))
+    start(t, [server, program("Calls"), point])
+    return point
+
+
+def target_on(t, point, kind):
+    plan = ["1", "safe_sleep_1ms=3000"]
+    if kind == "plain":
+        return start(t, as_nobody([point / "program", *plan]))
+    places = [OUT / f"overlay-{name}" for name in ("lower", "point")]
+    for place in places:
+        place.mkdir(parents=True, exist_ok=True)
+    return start(t, as_nobody(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OVERLAY, "sh",
+                               point, *places, *plan]))
+
+
+@cases("plain host", "plain pid", "overlay host", "overlay pid")
+def test_served_program(t, case):
+    kind, mode = case.split()
+    target = target_on(t, mounted(t), kind)
+    if mode == "host":
+        session = whole_host(t)
+    else:
+        session = t.session("--pid", target.pid, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
+        session.wait_attached()
+    target.go()
+    for _ in range(10):
+        time.sleep(0.1)
+        changed = changed_code(target.pid)
+        check(not changed, f"probes in a file of the server's: {changed}")
+        began = time.monotonic()
+        subprocess.run(["true"], check=True)
+        check(time.monotonic() - began < 2, "a fork had to wait")
+    session.signal(signal.SIGINT)
+    code = session.wait()
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
+    got = t.report().target(target.pid)
+    told = [m for m in got["missing"] if "file system" in m]
+    check(told, f"the report does not say why there are no probes: {got['missing']}")
+    check(got["lanes"] and got["stacks"]["samples"] > 0, "it was not even sampled")
+
+
+if __name__ == "__main__":
+    run(globals())
