@@ -154,7 +154,12 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 	map.data = at;
 	map.slot = take_slot((uintptr_t)at, (uintptr_t)at + pages);
 	if (map.slot >= 0) {
-		if (mmap(at, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		/*
+		 * Shared: uprobes, ours and others', are put into every private mapping of the
+		 * file, whatever its protection (kernel/events/uprobes.c, valid_vma()), and the
+		 * code would be read with breakpoints in it.
+		 */
+		if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 			err = -errno;
 	} else {
 		if (mprotect(at, pages, PROT_READ | PROT_WRITE))
