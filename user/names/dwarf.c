@@ -171,9 +171,9 @@ static void helper(const struct dwarf *d, int fd)
 	uint64_t vaddr;
 	int err;
 
+	err = elf_map__make_writable(&d->elf->map);
 	if (drop_all(&fd))
 		_exit(1);
-	err = elf_map__make_writable(&d->elf->map);
 	if (!err)
 		err = dwarf_reader__new((void *)d->elf->data, d->elf->size, &reader);
 	while (read(fd, &vaddr, sizeof(vaddr)) == (ssize_t)sizeof(vaddr)) {
