@@ -8,17 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/base.h"
 #include "export/export.h"
 #include "timeline/timeline.h"
-
-#define SAFESCOPED_VERSION "0.1.0"
 
 #define OPTIONS_MAX_PIDS    256
 #define OPTIONS_MAX_FORMATS 8
 #define OPTIONS_MAX_GLOBS   64
-
-/* Exit codes of the contract. */
-enum { EXIT_COMPLETE = 0, EXIT_PARTIAL = 1, EXIT_FAILED = 2 };
 
 /* What to do; session.mode is its name (options__mode). */
 enum mode {
