@@ -13,6 +13,7 @@
 static int run_session(const struct options *o, enum session_kind kind)
 {
 	const char *log = o->eventlog;
+	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
 	const struct session_opts opts = {
 		.kind = kind,
 		.mode = options__mode(o->mode),
@@ -27,8 +28,8 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.plumbing = o->verbose > 0,
 		.symbols = o->symbols,
 		.force = o->force,
-		.no_eventlogs = log && !strcmp(log, "none"),
-		.eventlog = log && strcmp(log, "none") && strcmp(log, "auto") ? log : NULL,
+		.no_eventlogs = none,
+		.eventlog = none || automatic ? NULL : log,
 		.save = o->save,
 		.output = &o->output,
 		.quiet = o->quiet,

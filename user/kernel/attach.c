@@ -22,6 +22,11 @@ struct attached *kernel__find(const struct kernel *kernel, pid_t pid)
 	return a;
 }
 
+struct attached *kernel__next(const struct kernel *kernel, const struct attached *prev)
+{
+	return prev ? prev->hh.next : kernel->targets;
+}
+
 static int put_target(struct kernel *kernel, const struct attached *a, __u64 how)
 {
 	__u32 key = (__u32)a->pid;
@@ -40,9 +45,9 @@ bool attached__share(const struct attached *a, const struct attached *b)
 /* A process that is gone has no entry any more, and shall not get one. */
 static void put_group(struct kernel *kernel, struct attached *a, bool on)
 {
-	struct attached *b, *next;
+	struct attached *b = NULL;
 
-	HASH_ITER (hh, kernel->targets, b, next) {
+	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b))
 			continue;
 		if (on) {
@@ -119,13 +124,13 @@ void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
 
 void gc_probes__off(struct kernel *kernel, struct attached *a)
 {
-	struct attached *b, *next;
+	struct attached *b = NULL;
 
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
 		if (a->probes[i])
 			probe__off(a->probes[i]);
 	/* whoever shares them has none either */
-	HASH_ITER (hh, kernel->targets, b, next)
+	while ((b = kernel__next(kernel, b)))
 		b->gc_off |= b->probes[PROBE_GC_END] && !b->probes[PROBE_GC_END]->on;
 }
 
@@ -142,9 +147,9 @@ static void set_only(struct kernel *kernel)
 /* What others of the file went through already. */
 static void join_group(struct kernel *kernel, struct attached *a)
 {
-	const struct attached *b, *next;
+	const struct attached *b = NULL;
 
-	HASH_ITER (hh, kernel->targets, b, next) {
+	while ((b = kernel__next(kernel, b))) {
 		if (b == a || !attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
 		a->state = b->state;
@@ -246,11 +251,11 @@ static int add_target(struct kernel *kernel, const struct target_info *info,
 /* Another one tries again for those that share the probes. */
 static void hand_over(struct kernel *kernel, const struct attached *a)
 {
-	struct attached *b, *next;
+	struct attached *b = NULL;
 
 	if (a->state != PROBES_OFF || a->retry_ns == UINT64_MAX)
 		return;
-	HASH_ITER (hh, kernel->targets, b, next) {
+	while ((b = kernel__next(kernel, b))) {
 		if (b == a || !attached__share(a, b) || b->state != PROBES_OFF)
 			continue;
 		b->retry_ns = a->retry_ns;

@@ -100,9 +100,9 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 static void enter_group(struct kernel *kernel, struct attached *a, enum probe_state state,
 			uint64_t now)
 {
-	struct attached *b, *next;
+	struct attached *b = NULL;
 
-	HASH_ITER (hh, kernel->targets, b, next) {
+	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
 		enter(b, state, now);
@@ -115,10 +115,10 @@ static void enter_group(struct kernel *kernel, struct attached *a, enum probe_st
 
 static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, double percent)
 {
-	const struct attached *b, *next;
+	const struct attached *b = NULL;
 	uint64_t last = 0;
 
-	HASH_ITER (hh, kernel->targets, b, next)
+	while ((b = kernel__next(kernel, b)))
 		if (attached__share(a, b) && b->retry_ns != UINT64_MAX)
 			last = MAX(last, b->retry_ns);
 	if (!last) {
@@ -164,7 +164,7 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 {
 	bool light = gc_probes__light(a);
 	double all = light ? GC_PROBES * percent : percent;
-	const struct attached *b, *next;
+	const struct attached *b = NULL;
 
 	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
 		return;
@@ -175,7 +175,7 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 	}
 	if (!light)
 		return;
-	HASH_ITER (hh, kernel->targets, b, next)
+	while ((b = kernel__next(kernel, b)))
 		if (b->probes[PROBE_GC_START] == a->probes[PROBE_GC_START] &&
 		    b->gc_calm < GC_WINDOWS_CALM)
 			return;
@@ -205,9 +205,9 @@ static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
 
 pid_t kernel__next_gc_off(struct kernel *kernel)
 {
-	struct attached *a, *next;
+	struct attached *a = NULL;
 
-	HASH_ITER (hh, kernel->targets, a, next) {
+	while ((a = kernel__next(kernel, a))) {
 		if (!a->gc_off || a->gc_off_told)
 			continue;
 		a->gc_off_told = true;
@@ -228,9 +228,9 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 
 void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 {
-	struct attached *a, *next;
+	struct attached *a = NULL;
 
-	HASH_ITER (hh, kernel->targets, a, next) {
+	while ((a = kernel__next(kernel, a))) {
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
 			try_again(kernel, a, now_ns);
 		else if ((a->state == PROBES_ON || a->state == PROBES_TRIAL) &&

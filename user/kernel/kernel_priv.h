@@ -167,6 +167,8 @@ struct kernel {
 struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind);
 /* NULL: it is not attached. */
 struct attached *kernel__find(const struct kernel *kernel, pid_t pid);
+/* The target after `prev`, in the order in which they were attached; prev NULL: the first one. */
+struct attached *kernel__next(const struct kernel *kernel, const struct attached *prev);
 
 /* ── unwind.c ────────────────────────────────────────────────────────────────────────────── */
 

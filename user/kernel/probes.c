@@ -58,10 +58,15 @@ void probe__off(struct probe *p)
 
 static void probe__free(struct kernel *kernel, struct probe *p)
 {
-	HASH_DEL(kernel->probes, p);
 	reaper__add(kernel->reaper, &p->uprobe);
 	fd__close(&p->file);
 	free(p);
+}
+
+static void remove_probe(struct kernel *kernel, struct probe *p)
+{
+	HASH_DEL(kernel->probes, p);
+	probe__free(kernel, p);
 }
 
 static struct probe *find(const struct kernel *kernel, const struct probe_key *key)
@@ -129,14 +134,14 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 
 static void drop_oldest(struct kernel *kernel)
 {
-	struct probe *p, *next, *oldest = NULL;
+	struct probe *p, *oldest = NULL;
 
-	HASH_ITER (hh, kernel->probes, p, next)
+	for (p = kernel->probes; p; p = p->hh.next)
 		if (!p->refs && (!oldest || p->last_used < oldest->last_used))
 			oldest = p;
 	if (!oldest)
 		return;
-	probe__free(kernel, oldest);
+	remove_probe(kernel, oldest);
 	kernel->n_unused--;
 }
 
@@ -148,7 +153,7 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	if (!p || --p->refs)
 		return;
 	if (!kernel->all) {
-		probe__free(kernel, p);
+		remove_probe(kernel, p);
 		return;
 	}
 	kernel->n_unused++;
@@ -158,8 +163,14 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 
 void probes__free(struct kernel *kernel)
 {
-	while (kernel->probes)
-		probe__free(kernel, kernel->probes);
+	struct probe *p = kernel->probes, *next;
+
+	/* the list of them stays */
+	HASH_CLEAR(hh, kernel->probes);
+	for (; p; p = next) {
+		next = p->hh.next;
+		probe__free(kernel, p);
+	}
 	reaper__free(kernel->reaper);
 	kernel->reaper = NULL;
 }

@@ -53,20 +53,18 @@ int follow__new(struct follow **ret_follow)
 	return 0;
 }
 
-static void drop(struct follow *f, struct candidate *c)
-{
-	HASH_DEL(f->candidates, c);
-	free(c);
-}
-
 void follow__free(struct follow *f)
 {
-	struct candidate *c, *next;
+	struct candidate *c = f ? f->candidates : NULL, *next;
 
 	if (!f)
 		return;
-	HASH_ITER (hh, f->candidates, c, next)
-		drop(f, c);
+	/* the list of them stays */
+	HASH_CLEAR(hh, f->candidates);
+	for (; c; c = next) {
+		next = c->hh.next;
+		free(c);
+	}
 	free(f);
 }
 
@@ -99,6 +97,12 @@ static struct candidate *add(struct follow *f, pid_t pid)
 		return NULL;
 	}
 	return c;
+}
+
+static void drop(struct follow *f, struct candidate *c)
+{
+	HASH_DEL(f->candidates, c);
+	free(c);
 }
 
 /* In place of an earlier one of the process. */
@@ -356,17 +360,19 @@ void follow__look(struct session *s, uint64_t now, bool maps_reported)
 {
 	struct candidate *c, *next;
 
-	HASH_ITER (hh, s->follow->candidates, c, next)
+	for (c = s->follow->candidates; c; c = next) {
+		next = c->hh.next;
 		if (now >= c->due_ns && !look_again(s, c, now, maps_reported))
 			drop(s->follow, c);
+	}
 }
 
 uint64_t follow__next_due(const struct session *s)
 {
-	const struct candidate *c, *next;
+	const struct candidate *c;
 	uint64_t due = 0;
 
-	HASH_ITER (hh, s->follow->candidates, c, next)
+	for (c = s->follow->candidates; c; c = c->hh.next)
 		if (!due || c->due_ns < due)
 			due = c->due_ns;
 	return due;

@@ -55,11 +55,12 @@ int mapped__new(struct mapped **ret_mapped)
 
 static void forget_plain(struct mapped *m)
 {
-	struct plain_file *f, *next;
+	struct plain_file *f = m->plain, *next;
 
-	HASH_ITER (hh, m->plain, f, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-		HASH_DEL(m->plain, f);
+	/* the list of them stays */
+	HASH_CLEAR(hh, m->plain);
+	for (; f; f = next) {
+		next = f->hh.next;
 		free(f);
 	}
 }
@@ -92,7 +93,6 @@ static bool is_plain(struct mapped *m, const struct file_key *key)
 		forget_plain(m);
 		m->plain_since_ns = m->now;
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	HASH_FIND(hh, m->plain, key, sizeof(*key), f);
 	return f != NULL;
 }
