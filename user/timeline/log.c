@@ -95,13 +95,6 @@ int elog__missing(struct timeline *tl, struct target_state *tg, const char *fmt,
 
 /* ── which process it was ────────────────────────────────────────────────────────────────── */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "GHC-9.0.2 rts_thr_p" */
 static void take_rts(struct timeline *tl, struct tl_target *pub, const char *rts)
 {
@@ -134,7 +127,7 @@ static void take_process(struct timeline *tl, struct target_state *tg, const str
 	if (in->program)
 		program[strcspn(program, " ")] = '\0';
 	pub->pid = (pid_t)MIN(process.pid, (uint32_t)INT32_MAX);
-	pub->comm = tl__string(tl, *program ? base_name(program) : base_name(in->path));
+	pub->comm = tl__string(tl, *program ? path__base(program) : path__base(in->path));
 	pub->exe = tl__string(tl, *program == '/' ? program : "");
 	pub->build_id = pub->ghc_version = pub->way = pub->end = "";
 	pub->found_suspend = pub->found_resume = pub->found_tick = pub->found_caps = "";
