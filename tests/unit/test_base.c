@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/search.h"
 
 static void array_grows_and_keeps_its_content(void **state)
 {
@@ -293,6 +294,24 @@ static void keyed_sorts_and_keeps_order(void **state)
 	}
 }
 
+static void search_finds_the_first(void **state)
+{
+	static const uint32_t v[] = {2, 4, 4, 4, 9, 11};
+
+	(void)state;
+	for (size_t n = 0; n <= ARRAY_SIZE(v); n++) {
+		for (uint32_t want = 0; want < 14; want++) {
+			size_t first = 0;
+
+			while (first < n && v[first] < want)
+				first++;
+			assert_int_equal(search__first(n, i, v[i] >= want), first);
+		}
+	}
+	/* nothing is read that is not there */
+	assert_int_equal(search__first(0, i, *(volatile uint32_t *)(i + 1) > 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +327,7 @@ int main(void)
 		cmocka_unit_test(fd_close_is_idempotent),
 		cmocka_unit_test(clocks_run),
 		cmocka_unit_test(keyed_sorts_and_keeps_order),
+		cmocka_unit_test(search_finds_the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

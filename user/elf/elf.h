@@ -133,6 +133,8 @@ struct elf_fde {
 };
 /* All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. */
 int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n);
+/* The index of the first of these, sorted by start, that starts at vaddr; n: none does. */
+size_t elf_fdes__starting_at(const struct elf_fde *fdes, size_t n, uint64_t vaddr);
 /* The FDE that covers vaddr; false if there is none. */
 bool elf__find_fde(struct elf_file *elf, uint64_t vaddr, struct elf_fde *ret_fde);
 /* True if an FDE covers vaddr: C code and hand-written assembly have them, GHC's code has none. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "elf_priv.h"
 
 static int by_slot(const void *a, const void *b)
@@ -64,8 +65,8 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 {
 	struct elf_lazy *lazy = elf->lazy;
-	struct elf_got key = {.slot = vaddr}, *got;
 	struct elf_sym sym;
+	size_t at;
 
 	if (!lazy->got_done) {
 		lazy->got_done = true;
@@ -75,10 +76,9 @@ const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 		if (lazy->n_got > 0)
 			qsort(lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
 	}
-	if (lazy->n_got == 0)
-		return NULL;
-	got = bsearch(&key, lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
-	if (!got || !elf_symbols__at(&elf->symtabs[ELF_DYNSYM], got->sym, &sym) ||
+	at = search__first(lazy->n_got, i, lazy->got[i].slot >= vaddr);
+	if (at == lazy->n_got || lazy->got[at].slot != vaddr ||
+	    !elf_symbols__at(&elf->symtabs[ELF_DYNSYM], lazy->got[at].sym, &sym) ||
 	    sym.name[0] == '\0')
 		return NULL;
 	return sym.name;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "symbols.h"
 
 #define MAX_RANGES   64
@@ -210,17 +211,7 @@ size_t symbols__count(const struct symbols *symbols)
 /* How many entries begin at or below `at`. */
 static size_t count_up_to(const struct symbols *s, uint32_t at)
 {
-	size_t low = 0, high = s->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->entries[mid].start <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return search__first(s->n, i, s->entries[i].start > at);
 }
 
 static int fill(const struct symbols *s, const struct entry *entry, enum name_source source,

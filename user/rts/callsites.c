@@ -12,6 +12,7 @@
 #endif
 
 #include "base/base.h"
+#include "base/search.h"
 #include "insn.h"
 #include "layout.h"
 #include "rts_find.h"
@@ -64,21 +65,9 @@ static const uint8_t *find_pattern(const uint8_t *p, const uint8_t *end)
 static bool is_c_function(struct elf_file *elf, uint64_t vaddr)
 {
 	const struct elf_fde *fdes;
-	size_t n, lo = 0, hi;
+	size_t n;
 
-	if (elf__fdes(elf, &fdes, &n) < 0)
-		return false;
-	for (hi = n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (fdes[mid].start == vaddr)
-			return true;
-		if (fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return false;
+	return elf__fdes(elf, &fdes, &n) == 0 && elf_fdes__starting_at(fdes, n, vaddr) < n;
 }
 
 static int consider(struct scan *s, const uint8_t *code, size_t len, uint64_t addr)
@@ -262,19 +251,9 @@ void callsites__free(struct callsites *sites)
 
 const struct callsite *callsites__at(const struct callsites *sites, uint64_t site)
 {
-	size_t lo = 0, hi = sites->n;
+	size_t at = search__first(sites->n, i, sites->sites[i].site >= site);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (sites->sites[mid].site == site)
-			return &sites->sites[mid];
-		if (sites->sites[mid].site < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	return at < sites->n && sites->sites[at].site == site ? &sites->sites[at] : NULL;
 }
 
 /* The table has this version's offsets: without that, the code's own are wanted too. */

@@ -123,19 +123,7 @@ static size_t caller_of(const struct code *c, uint64_t vaddr)
 /* The function that starts at vaddr; n if there is none. */
 static size_t starts_at(const struct code *c, uint64_t vaddr)
 {
-	size_t lo = 0, hi = c->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->fdes[mid].start == vaddr)
-			return mid;
-		if (c->fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return c->n;
+	return elf_fdes__starting_at(c->fdes, c->n, vaddr);
 }
 
 /* The one function that is called by `caller`, and nowhere else, and rings the bell. */

@@ -36,19 +36,7 @@ struct graph {
 /* The function that starts at vaddr; n if there is none. */
 static size_t starts_at(const struct graph *g, uint64_t vaddr)
 {
-	size_t lo = 0, hi = g->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g->fdes[mid].start == vaddr)
-			return mid;
-		if (g->fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return g->n;
+	return elf_fdes__starting_at(g->fdes, g->n, vaddr);
 }
 
 /* call rel32, jmp rel32, jcc rel32 to a function's start; any other bytes seldom look like one. */

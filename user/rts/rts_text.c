@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "rts_graph.h"
 #include "rts_names_table.h"
 
@@ -65,19 +66,9 @@ struct marks {
 /* The FDE that covers vaddr; n if there is none. */
 static size_t fde_at(const struct rts_text *text, uint64_t vaddr)
 {
-	size_t lo = 0, hi = text->n;
+	size_t i = search__first(text->n, k, text->fdes[k].start > vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (vaddr < text->fdes[mid].start)
-			hi = mid;
-		else if (vaddr >= text->fdes[mid].end)
-			lo = mid + 1;
-		else
-			return mid;
-	}
-	return text->n;
+	return i && vaddr < text->fdes[i - 1].end ? i - 1 : text->n;
 }
 
 static int on_symbol(void *ctx, const struct elf_sym *sym)

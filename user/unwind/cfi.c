@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "cfi_asm.h"
 #include "cfi_run.h"
 #include "wire.h"
@@ -246,19 +247,13 @@ uint32_t cfi__rule(const struct target_rows *rows, uint64_t vaddr)
 {
 	uint64_t rel = vaddr - rows->base, bucket = rel >> WIRE_UNWIND_BUCKET_SHIFT;
 	const uint64_t *row = rows->words + rows->n_buckets;
-	size_t lo, hi;
+	size_t first, n;
 
 	if (vaddr < rows->base || bucket >= rows->n_buckets)
 		return WIRE_CFI_NONE;
-	lo = (uint32_t)rows->words[bucket];
-	hi = lo + (rows->words[bucket] >> 32);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (row[mid] >> 32 <= rel)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? (uint32_t)row[lo - 1] : WIRE_CFI_NONE;
+	/* the row before the bucket's first may reach into it */
+	first = (uint32_t)rows->words[bucket];
+	n = rows->words[bucket] >> 32;
+	first += search__first(n, i, row[first + i] >> 32 > rel);
+	return first ? (uint32_t)row[first - 1] : WIRE_CFI_NONE;
 }
