@@ -169,7 +169,7 @@ static void tell_probe(struct doctor *d, const char *name, const struct target_p
 		     remedy);
 	else
 		tell(d, true, OPTIONAL, name, "by %s; probe at %s+0x%llx: %s, %s",
-		     target__found_name(p->found), file, (unsigned long long)p->offset, p->insn,
+		     rts_found__name(p->found), file, (unsigned long long)p->offset, p->insn,
 		     p->emulated ? "which the kernel emulates"
 				 : "which the kernel single-steps: each hit is dearer");
 }
@@ -204,7 +204,7 @@ static void tell_found(struct doctor *d, struct target *target)
 		     c.capabilities, c.capabilities == 1 ? "y" : "ies", c.tasks,
 		     c.tasks == 1 ? "" : "s", c.tsos, c.tsos == 1 ? "" : "s", c.task_layout);
 		tell(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
-		     info->capabilities, target__found_name(info->caps_found));
+		     info->capabilities, rts_found__name(info->caps_found));
 		if (info->threaded)
 			tell_my_task(d, info, c.tls);
 	}

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "log_mode.h"
 #include "log_models.h"
+#include "names/symfile.h"
 #include "output.h"
 #include "progress.h"
 #include "target/target.h"

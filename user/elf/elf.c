@@ -257,6 +257,17 @@ const char *elf__name(const struct elf_file *elf)
 	return elf->name;
 }
 
+int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size)
+{
+	int err = elf_map__make_writable(&elf->map);
+
+	if (err < 0)
+		return err;
+	*ret_data = (void *)elf->data;
+	*ret_size = elf->size;
+	return 0;
+}
+
 bool elf__shrank(const struct elf_file *elf)
 {
 	return elf_map__shrank(&elf->map);

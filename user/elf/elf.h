@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A bounded reader of x86-64 ELF files that somebody else wrote. Private to the target room.
+ * elf: a bounded reader of ELF files that somebody else wrote. symbols.h finds the symbol of an
+ * address, elf_eh.h reads the entries of .eh_frame.
  *
  * The file is mapped, never copied; every offset and size is checked against the mapping before
  * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
- * while it is mapped would raise SIGBUS: see elf_map.h for how such pages become zeros instead
+ * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros instead
  * (elf__shrank tells). The file may also be overwritten at any time: what is read from it twice
  * may differ, so a caller checks the value that it uses, and a name is read before the next
  * allocation depends on its length.
@@ -53,6 +54,8 @@ size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
 bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
 bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
+/* True if len bytes of memory from start on are in one executable segment. */
+bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */
 const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len);
 /*
@@ -73,6 +76,12 @@ struct elf_tls_slot {
 };
 /* At most `max` of them; returns how many. */
 size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max);
+
+/*
+ * All bytes of the file, made writable for this process alone and without changing the file: for
+ * a library that notes in them what it has done. -ENOTSUP: they are the caller's own.
+ */
+int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size);
 
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * .eh_frame, entry by entry. Format: Linux Standard Base Core 5.0, "Exception Frames", and DWARF's
- * Common and Frame Description Entries. Private to the target room's readers of unwind rows.
+ * Common and Frame Description Entries.
  */
 #ifndef SAFESCOPED_ELF_EH_H
 #define SAFESCOPED_ELF_EH_H
 
-#include "elf_priv.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf.h"
 
 #define DW_EH_PE_ABSPTR	  0x00
 #define DW_EH_PE_ULEB128  0x01

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/search.h"
 #include "elf_eh.h"
+#include "elf_priv.h"
 
 static int add_fde(struct elf_lazy *lazy, uint64_t start, uint64_t len)
 {

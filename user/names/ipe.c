@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "base/search.h"
-#include "ipe_read.h"
+#include "ipe_read_priv.h"
 #include "process/mem.h"
 
 #define MAX_RANGES 4096

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "ipe_read.h"
+#include "ipe_read_priv.h"
 
 #define NONE UINT16_MAX
 

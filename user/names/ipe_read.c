@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ipe_read: looks through data for provenance buffers, word by word, and takes them apart. */
-#include "ipe_read.h"
+#include "ipe_read_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

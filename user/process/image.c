@@ -11,8 +11,6 @@
 
 #include "base/base.h"
 #include "base/search.h"
-#include "elf/symbols.h"
-#include "names/dwarf.h"
 
 #define IMAGES_MAX     8192
 #define IMAGE_MAPS_MAX (1U << 18)
@@ -23,8 +21,7 @@ static void image__free(struct image *image)
 {
 	if (!image)
 		return;
-	symbols__free(image->own_symbols);
-	dwarf__free(image->own_dwarf);
+	slots__free(&image->slots);
 	if (image->debug_is_own)
 		elf__free(image->debug);
 	file__put(image->file);

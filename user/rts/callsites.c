@@ -15,7 +15,7 @@
 #include "base/search.h"
 #include "insn.h"
 #include "layout.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #define MAX_RANGES 64
 /* Looked at in one go; what has been read is given back, so that a big file takes little memory. */

@@ -2,7 +2,6 @@
 /*
  * Offsets into the structs of GHC's runtime, by release and way. The table is generated
  * (scripts/gen-layouts); what it says of a process is used only after check.c has confirmed it.
- * Private to the target room.
  */
 #ifndef SAFESCOPED_RTS_LAYOUT_H
 #define SAFESCOPED_RTS_LAYOUT_H

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #define END_FORMAT_TAIL "(Gen: %2d)\n"
 #define BELL		"\a"

@@ -7,7 +7,7 @@
  * the runtime is the runtime's; libraries are called and do not call back, users of the runtime
  * call it and are not called.
  */
-#include "rts_graph.h"
+#include "rts_graph_priv.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 /*
  * rts/StgCRun.c reserves RESERVED_C_STACK_BYTES (16384): sub $0x4000,%rsp on the way in, add

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #define STRING_RANGES 64
 /* Bytes of code between two arguments of one call. */
@@ -281,7 +281,7 @@ uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, si
 	return found == 1 ? vaddr : 0;
 }
 
-bool rts_strings__maybe(const struct elf_file *elf)
+bool rts__maybe_in(const struct elf_file *elf)
 {
 	struct elf_range_at ranges[STRING_RANGES];
 	size_t n = string_ranges(elf, ranges, STRING_RANGES);

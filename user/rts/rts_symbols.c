@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 enum wanted {
 	W_SUSPEND,
@@ -48,7 +48,7 @@ struct collect {
 	struct rts_place place[W_MAX];
 	uint64_t tls_value;
 	bool tls_found;
-	enum target_found found;
+	enum rts_found found;
 };
 
 static int on_symbol(void *ctx, const struct elf_sym *sym)

@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "base/search.h"
 #include "process/mem.h"
-#include "site.h"
+#include "site_priv.h"
 #include "target_priv.h"
 
 /* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.

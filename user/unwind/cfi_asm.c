@@ -8,7 +8,7 @@
  * nothing else leads to is taken to be entered with the depth that all indirect jumps of the
  * function have, and must then agree with everything else as above.
  */
-#include "cfi_asm.h"
+#include "cfi_asm_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cfi_rule: what call frame instructions said, as one of the few rules that the kernel follows. */
-#include "cfi_run.h"
+#include "cfi_run_priv.h"
+
+#include <string.h>
+
 #include "wire.h"
 
 #define OP_DEREF       0x06

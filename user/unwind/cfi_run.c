@@ -5,9 +5,10 @@
  * the stack of remembered states is an array.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/base.h"
-#include "cfi_run.h"
+#include "cfi_run_priv.h"
 
 #define OP_ADVANCE	       0x40 /* the low six bits are an operand */
 #define OP_OFFSET	       0x80

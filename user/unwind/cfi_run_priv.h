@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call frame instructions of one FDE: what they say of CFA, return address and rbp. Private
- * to cfi*.c.
+ * The call frame instructions of one FDE: what they say of CFA, return address and rbp. Shared
+ * by the files of this room only.
  */
-#ifndef SAFESCOPED_UNWIND_CFI_RUN_H
-#define SAFESCOPED_UNWIND_CFI_RUN_H
+#ifndef SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
+#define SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
 
 #include "elf/elf_eh.h"
 

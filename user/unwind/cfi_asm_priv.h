@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rows for hand-written assembly that has none (gmp's inner loops): the stack's depth at each
- * instruction, by following the code. Private to cfi*.c.
+ * instruction, by following the code. Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_UNWIND_CFI_ASM_H
-#define SAFESCOPED_UNWIND_CFI_ASM_H
+#ifndef SAFESCOPED_UNWIND_CFI_ASM_PRIV_H
+#define SAFESCOPED_UNWIND_CFI_ASM_PRIV_H
 
 #include <stddef.h>
 #include <stdint.h>
