@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "kernel/kernel.h"
+#include "rts/ghc_version.h"
 #include "target/target.h"
 
 #define TRAITS_TIMEOUT_MS 500
@@ -227,7 +228,7 @@ static void tell_found(struct doctor *d, struct target *target)
 /* A log that is joined with a session must have reached the disk by the session's end. */
 static void tell_eventlog(struct doctor *d, const char *path, const char *ghc)
 {
-	bool old = !strncmp(ghc, "8.", 2) || !strncmp(ghc, "9.0.", 4);
+	bool old = ghc[0] && ghc_version__of(ghc) < GHC_VERSION(9, 2, 0);
 
 	if (!path[0])
 		tell(d, false, OPTIONAL, "eventlog", "none; +RTS -l makes the program write one");

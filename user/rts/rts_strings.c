@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "ghc_version.h"
 #include "rts_find_priv.h"
 
 #define STRING_RANGES 64
@@ -21,17 +22,9 @@ static const char way_key[] = "RTS way";
 
 static bool is_version(const char *s, size_t len)
 {
-	size_t dots = 0;
+	ghc_version_t version;
 
-	if (len < 3 || len >= RTS_NAME_LEN || s[0] < '0' || s[0] > '9')
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] == '.')
-			dots++;
-		else if (s[i] < '0' || s[i] > '9')
-			return false;
-	}
-	return dots >= 1 && dots <= 3 && s[len - 1] != '.';
+	return len < RTS_NAME_LEN && ghc_version__parse(s, len, &version) == 0;
 }
 
 static bool is_way(const char *s, size_t len)
