@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "arch.h"
 #include "elf_priv.h"
 
 static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
@@ -18,7 +19,7 @@ static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
 		return -EMEDIUMTYPE;
 	if (!elf_get(elf, 0, &h, sizeof(h)))
 		return -EINVAL;
-	if (h.e_machine != EM_X86_64)
+	if (!elf_arch__is_ours(h.e_machine))
 		return -EMEDIUMTYPE;
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
 		return -EINVAL;

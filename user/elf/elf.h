@@ -27,7 +27,8 @@ struct elf_file;
 
 /*
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
- * -EMEDIUMTYPE: ELF, but not 64-bit x86-64 little-endian; -EFBIG; -EINVAL: damaged beyond use.
+ * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG;
+ * -EINVAL: damaged beyond use.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */
@@ -71,8 +72,8 @@ bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_ali
 /* A word that the loader fills in for thread-local variables. */
 struct elf_tls_slot {
 	uint64_t vaddr;
-	bool module; /* the number of the file's block (R_X86_64_DTPMOD64); else the variable's
-			offset from the thread pointer (R_X86_64_TPOFF64) */
+	bool module; /* the number of the file's block; else the variable's offset from the thread
+			pointer */
 };
 /* At most `max` of them; returns how many. */
 size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max);

@@ -85,7 +85,7 @@ uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding)
 	}
 }
 
-/* An address: absolute or relative to its own place, as code addresses on x86-64 always are. */
+/* An address: absolute or relative to its own place, as code addresses always are. */
 uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding)
 {
 	uint64_t base = c->vaddr + c->at, value;

@@ -39,7 +39,7 @@ uint8_t eh_take_u8(struct eh_cursor *c);
 uint64_t eh_take_leb128(struct eh_cursor *c, bool is_signed);
 /* The bare value, without its base. */
 uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding);
-/* An address: absolute or relative to its own place, as code addresses on x86-64 always are. */
+/* An address: absolute or relative to its own place, as code addresses always are. */
 uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding);
 
 struct eh_entry {

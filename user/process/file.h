@@ -31,7 +31,7 @@ struct file {
 	uint64_t dev, ino, size;
 	uid_t uid;
 	struct timespec mtime, ctime;
-	struct elf_file *elf;	/* NULL: no readable x86-64 ELF file */
+	struct elf_file *elf;	/* NULL: no readable ELF file of this processor */
 	struct elf_file *debug; /* of debugfile.c: has the symbols that `elf` lacks; NULL. Found by
 				   the host's own paths, and by nobody who could not have
 				   written the file itself */

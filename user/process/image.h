@@ -22,7 +22,7 @@ struct image {
 	char path[PROC_PATH_LEN]; /* opens the file through /proc */
 	char *name;		  /* path as mapped */
 	const char *base;	  /* the last part of it */
-	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
+	struct elf_file *elf;	  /* the file's; NULL: no readable ELF file of this processor */
 	int elf_err;		  /* why, if NULL */
 	uid_t uid;		  /* of the file's owner */
 	/*

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "elf/arch.h"
 #include "process/debugfile.h"
 #include "rts/insn.h"
 #include "names/ipe.h"
@@ -217,8 +218,8 @@ static int not_ghc(struct target *t, pid_t pid)
 		if (fd >= 0)
 			elf__peek(fd, &machine, &class);
 		fd__close(&fd);
-		refuse(t, "%s is %s; only x86-64 programs can be profiled", t->exe,
-		       machine_name(machine, class));
+		refuse(t, "%s is %s; only %s programs can be profiled", t->exe,
+		       machine_name(machine, class), elf_arch_name);
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
