@@ -38,7 +38,8 @@ bool elf_arch__plt_slot(const uint8_t code[ELF_ARCH_PLT_MAX], uint64_t vaddr, ui
 
 /*
  * Where a thread-local variable of the executable lies, relative to the thread pointer: `value` of
- * its symbol, in a block of `memsz` bytes with this alignment, a power of two.
+ * its symbol, in a block of `memsz` bytes with this alignment, a power of two. What looks for a
+ * variable without a symbol (rts/check_tls.c) takes it that the block ends at the thread pointer.
  */
 int64_t elf_arch__tls_offset(uint64_t value, uint64_t memsz, uint64_t align);
 

@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
+#include "arch.h"
 #include "base/base.h"
 #include "base/search.h"
 #include "insn.h"
@@ -26,9 +23,6 @@
  */
 #define MAX_DECODED (2U << 20)
 
-/* mov %r13,%rdi: BaseReg becomes suspendThread's first argument. Rare: 750 in 90 MB of code. */
-static const uint8_t pattern[] = {0x4c, 0x89, 0xef};
-
 struct scan {
 	struct elf_file *elf;
 	struct insn *insn;
@@ -36,30 +30,6 @@ struct scan {
 	size_t n, cap;
 	uint32_t decoded;
 };
-
-/* The first place at or behind p where the pattern stands; end if there is none. */
-static const uint8_t *find_pattern(const uint8_t *p, const uint8_t *end)
-{
-#ifdef __SSE2__
-	const __m128i b0 = _mm_set1_epi8((char)pattern[0]);
-	const __m128i b2 = _mm_set1_epi8((char)pattern[2]);
-
-	for (; end - p >= 16 + 2; p += 16) {
-		__m128i first = _mm_cmpeq_epi8(_mm_loadu_si128((const void *)p), b0);
-		__m128i third = _mm_cmpeq_epi8(_mm_loadu_si128((const void *)(p + 2)), b2);
-		unsigned int hits = (unsigned int)_mm_movemask_epi8(_mm_and_si128(first, third));
-
-		for (; hits; hits &= hits - 1) {
-			const uint8_t *at = p + __builtin_ctz(hits);
-
-			if (at[1] == pattern[1])
-				return at;
-		}
-	}
-#endif
-	p = memmem(p, (size_t)(end - p), pattern, sizeof(pattern));
-	return p ? p : end;
-}
 
 /* suspendThread and resumeThread are C functions, whose unwind rows begin where they do. */
 static bool is_c_function(struct elf_file *elf, uint64_t vaddr)
@@ -80,7 +50,7 @@ static int consider(struct scan *s, const uint8_t *code, size_t len, uint64_t ad
 	s->decoded += call.insns;
 	if (err < 0 || !is_c_function(s->elf, call.suspend) || !is_c_function(s->elf, call.resume))
 		return 0;
-	/* A second mov %r13,%rdi before the same call is the same site. */
+	/* A second such instruction before the same call is the same site. */
 	if (s->n > 0 && s->sites[s->n - 1].site == call.site)
 		return 0;
 	err = array__reserve((void **)&s->sites, &s->cap, s->n + 1, CALLSITES_MAX,
@@ -113,9 +83,10 @@ static int scan_range(struct scan *s, const struct elf_code *range)
 		if (!chunk)
 			return 0;
 		/* A pattern that begins in this chunk may end in the next. */
-		end = chunk + MIN(len + sizeof(pattern) - 1, rest);
-		for (p = find_pattern(chunk, end); p != end && err == 0 && s->decoded < MAX_DECODED;
-		     p = find_pattern(p + 1, end)) {
+		end = chunk + MIN(len + RTS_ARCH_SAFE_CALL - 1, rest);
+		for (p = rts_arch__find_safe_call(chunk, end);
+		     p != end && err == 0 && s->decoded < MAX_DECODED;
+		     p = rts_arch__find_safe_call(p + 1, end)) {
 			size_t before = (size_t)(p - chunk);
 
 			err = consider(s, p, rest - before, at + before);

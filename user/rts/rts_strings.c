@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch.h"
 #include "base/base.h"
 #include "ghc_version.h"
 #include "rts_find_priv.h"
@@ -84,16 +85,13 @@ static bool search(const struct elf_range_at *range, const char *anchor, size_t 
 	return false;
 }
 
-/* The good string that a four-byte operand refers to: absolute, or relative to its own end. */
+/* The good string that an operand refers to. */
 static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, uint64_t vaddr,
 			   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN])
 {
 	uint64_t targets[2];
-	int32_t value;
 
-	memcpy(&value, operand, sizeof(value));
-	targets[0] = (uint32_t)value;
-	targets[1] = vaddr + 4 + (uint64_t)(int64_t)value;
+	rts_arch__operand(operand, vaddr, targets);
 	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
 		const char *s = (const char *)elf__at(elf, targets[i], RTS_NAME_LEN);
 		const char *end = s ? memchr(s, '\0', RTS_NAME_LEN) : NULL;
@@ -123,15 +121,14 @@ static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(con
 		size_t len = fdes[i].end - fdes[i].start;
 		const uint8_t *code = elf__at(elf, fdes[i].start, len);
 
-		for (size_t at = 0; code && at + 4 <= len; at++) {
-			size_t from = at > REFERENCE_NEAR ? at - REFERENCE_NEAR : 0;
-			size_t to = MIN(at + REFERENCE_NEAR, len - 4);
-			uint32_t value;
+		for (size_t at = 0; code; at++) {
+			size_t from, to;
 
-			memcpy(&value, code + at, sizeof(value));
-			if (value != (uint32_t)anchor &&
-			    fdes[i].start + at + 4 + (uint64_t)(int64_t)(int32_t)value != anchor)
-				continue;
+			at = rts_arch__find_operand(code, len, fdes[i].start, anchor, at);
+			if (at == len)
+				break;
+			from = at > REFERENCE_NEAR ? at - REFERENCE_NEAR : 0;
+			to = MIN(at + REFERENCE_NEAR, len - RTS_ARCH_OPERAND);
 			for (; from <= to; from++)
 				if (refers_to_good(elf, code + from, fdes[i].start + from, good,
 						   out))
