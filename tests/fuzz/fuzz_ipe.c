@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "names/demangle.h"
 #include "names/hs_name.h"
-#include "names/ipe_read.h"
+#include "names/ipe_read_priv.h"
 
 #define CODE	    0x10000000ULL
 #define DATA	    0x20000000ULL

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "arch.h"
 #include "elf_priv.h"
 
 static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
@@ -18,7 +19,7 @@ static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
 		return -EMEDIUMTYPE;
 	if (!elf_get(elf, 0, &h, sizeof(h)))
 		return -EINVAL;
-	if (h.e_machine != EM_X86_64)
+	if (!elf_arch__is_ours(h.e_machine))
 		return -EMEDIUMTYPE;
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
 		return -EINVAL;
@@ -268,6 +269,17 @@ int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class)
 const char *elf__name(const struct elf_file *elf)
 {
 	return elf->name;
+}
+
+int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size)
+{
+	int err = elf_map__make_writable(&elf->map);
+
+	if (err < 0)
+		return err;
+	*ret_data = (void *)elf->data;
+	*ret_size = elf->size;
+	return 0;
 }
 
 bool elf__shrank(const struct elf_file *elf)

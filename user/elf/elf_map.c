@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_map: mapped files that may shrink at any time; see elf_map.h. */
+/* elf_map: mapped files that may shrink at any time; see elf_map_priv.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "elf_map.h"
+#include "elf_map_priv.h"
 
 #define MAP_SLOTS 1024
 

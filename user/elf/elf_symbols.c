@@ -159,7 +159,7 @@ static void set_relocs(const struct elf_file *elf, uint64_t vaddr, uint64_t size
 	if (vaddr == 0 || !elf__vaddr_to_offset(elf, vaddr, &offset) ||
 	    !elf_in_file(elf, offset, size))
 		return;
-	/* DT_RELACOUNT: the first ones are R_X86_64_RELATIVE and name no symbol. */
+	/* DT_RELACOUNT: the first ones are relative and name no symbol. */
 	if (skip > size / sizeof(Elf64_Rela))
 		skip = 0;
 	ret_range->offset = offset + skip * sizeof(Elf64_Rela);

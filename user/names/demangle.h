@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* C++ (and Rust) symbols as they were written. Private to the target room. */
+/* C++ (and Rust) symbols as they were written. */
 #ifndef SAFESCOPED_NAMES_DEMANGLE_H
 #define SAFESCOPED_NAMES_DEMANGLE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the info tables in a program's code tell by themselves, symbols or not: a frame's type, and
- * in profiled programs the description of each closure. Private to the target room.
+ * in profiled programs the description of each closure.
  */
 #ifndef SAFESCOPED_NAMES_DESCRIBE_H
 #define SAFESCOPED_NAMES_DESCRIBE_H

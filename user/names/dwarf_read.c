@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "names/dwarf.h"
 
 #define MAX_CUS	   (1U << 20)
@@ -156,17 +157,9 @@ static int index_unit(struct dwarf_reader *r, struct unit *u)
 
 static const struct block *find_block(const struct unit *u, uint64_t vaddr)
 {
-	size_t low = 0, high = u->n;
+	size_t after = search__first(u->n, k, u->blocks[k].start > vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (u->blocks[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (size_t i = low; i > 0 && low - i < MAX_BACK; i--) {
+	for (size_t i = after; i > 0 && after - i < MAX_BACK; i--) {
 		const struct block *b = &u->blocks[i - 1];
 
 		if (b->end > vaddr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Haskell names that are no linker symbols: what provenance, DWARF and closure descriptions call
- * a closure, brought to one form. Private to the target room.
+ * a closure, brought to one form.
  */
 #ifndef SAFESCOPED_NAMES_HS_NAME_H
 #define SAFESCOPED_NAMES_HS_NAME_H

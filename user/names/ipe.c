@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "ipe_read.h"
+#include "base/search.h"
+#include "ipe_read_priv.h"
 #include "process/mem.h"
 
 #define MAX_RANGES 4096
@@ -250,22 +251,14 @@ int ipe__find(const struct ipe *ipe, uint64_t addr, uint64_t symbol, struct ipe_
 	      struct ipe_entry *ret_closure)
 {
 	const struct ipe_raw *e = ipe->entries;
-	size_t low = 0, high = ipe->n, i, holder;
+	size_t after = search__first(ipe->n, k, e[k].info > addr), i, holder;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e[mid].info <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == 0)
+	if (after == 0)
 		return -ENOENT;
-	i = low - 1;
+	i = after - 1;
 	/* behind a module's last info table other code follows */
 	if (symbol ? e[i].info < symbol
-		   : e[i].info != addr && (low == ipe->n || e[low].node != e[i].node))
+		   : e[i].info != addr && (after == ipe->n || e[after].node != e[i].node))
 		return -ENOENT;
 	for (holder = i; e[holder].is_return && holder > 0 && e[holder - 1].node == e[i].node;)
 		holder--;

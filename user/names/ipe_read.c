@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ipe_read: looks through data for provenance buffers, word by word, and takes them apart. */
-#include "ipe_read.h"
+#include "ipe_read_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <zstd.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "ipe.h"
 
 #define NONE	   UINT16_MAX
@@ -46,17 +47,9 @@ static uint32_t half(const uint8_t *p, size_t at)
 
 static bool in_ranges(const struct ipe_range *ranges, size_t n, uint64_t addr)
 {
-	size_t low = 0, high = n;
+	size_t at = search__first(n, i, ranges[i].end > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ranges[mid].end <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < n && ranges[low].start <= addr;
+	return at < n && ranges[at].start <= addr;
 }
 
 static bool is_code(const struct reader *r, uint64_t addr)

@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "elf/elf.h"
 #include "elf/symbols.h"
-#include "target/target.h"
+#include "symfile.h"
 
 #define PAGE	      4096
 #define PROBES_MAX    64
@@ -120,7 +120,7 @@ bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *
 		.package = "",
 		.file = file->name,
 		.src = "",
-		.source = hit.source,
+		.source = hit.exact ? NAME_EXACT : NAME_NEAREST,
 	};
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What /proc tells of a process. Its texts hold bytes that the process chose (its name, the
- * paths it maps), so every parser here takes any bytes. Private to the target room.
+ * paths it maps), so every parser here takes any bytes.
  */
 #ifndef SAFESCOPED_PROCESS_PROC_H
 #define SAFESCOPED_PROCESS_PROC_H

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "check_caps.h"
-#include "check_tls.h"
+#include "check_caps_priv.h"
+#include "check_tls_priv.h"
 #include "process/mem.h"
 
 /* rts/include/rts/storage/ClosureTypes.h, the same numbers from 8.10 to 9.14 */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "check_caps.h"
+#include "check_caps_priv.h"
 #include "process/mem.h"
 
 #define SCAN_BUF 65536

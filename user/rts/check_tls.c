@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "check_tls.h"
+#include "check_tls_priv.h"
 #include "process/mem.h"
 
 #include "mem.bpf.h"

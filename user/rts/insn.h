@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * insn: what the finder must know of single x86-64 instructions. Decodes bytes that somebody else
- * wrote; every walk has an end. One thread at a time may use a struct insn.
+ * insn: what the finder must know of single instructions. Decodes bytes that somebody else wrote;
+ * every walk has an end. One thread at a time may use a struct insn. Like arch.h, this is made anew
+ * for each processor; what is said of registers and bytes below is said of x86-64.
  */
 #ifndef SAFESCOPED_RTS_INSN_H
 #define SAFESCOPED_RTS_INSN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names addresses: which file, which symbol, what it means in Haskell, and what kind of code. */
-#include "names.h"
+#include "names_priv.h"
 
 #include <errno.h>
 #include <linux/elf.h>
@@ -17,9 +17,9 @@
 #include "names/describe.h"
 #include "process/file.h"
 #include "names/kallsyms.h"
-#include "names_source.h"
+#include "names_source_priv.h"
 #include "rts/rts_text.h"
-#include "site.h"
+#include "site_priv.h"
 #include "elf/symbols.h"
 #include "target_priv.h"
 #include "names/zname.h"
@@ -90,6 +90,21 @@ static const char *intern(struct names *names, const char *text)
 	return names__intern(names, text, strlen(text));
 }
 
+static void free_symbols(void *symbols)
+{
+	symbols__free(symbols);
+}
+
+static void free_rts_text(void *text)
+{
+	rts_text__free(text);
+}
+
+/* What is kept with a file; symbols and DWARF also with an image whose debug file is its own. */
+static const struct slot_key symbols_key = {.free = free_symbols};
+static const struct slot_key rts_text_key = {.free = free_rts_text};
+static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
+
 static struct symbols *read_symbols(const struct elf_file *elf, const struct elf_file *debug)
 {
 	struct symbols *symbols;
@@ -105,29 +120,42 @@ static struct symbols *read_symbols(const struct elf_file *elf, const struct elf
 
 static const struct symbols *symbols_of(const struct target *target, struct image *image)
 {
-	struct file *file = image->file;
+	struct slots *slots;
+	void *symbols;
 
 	debugfile__look(target->info.pid, image);
-	if (image->debug_is_own) {
-		if (!image->own_symbols_tried)
-			image->own_symbols = read_symbols(image->elf, image->debug);
-		image->own_symbols_tried = true;
-		return image->own_symbols;
-	}
-	if (!file->symbols_tried)
-		file->symbols = read_symbols(file->elf, file->debug);
-	file->symbols_tried = true;
-	return file->symbols;
+	slots = image->debug_is_own ? &image->slots : &image->file->slots;
+	if (!slots__get(slots, &symbols_key, &symbols))
+		symbols = slots__put(slots, &symbols_key,
+				     read_symbols(image->elf, image->debug_is_own
+								      ? image->debug
+								      : image->file->debug));
+	return symbols;
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */
 static enum code_class rts_class(const struct target *target, uint64_t vaddr, const char *name)
 {
-	struct file *file = target->rts.image->file;
+	struct slots *slots = &target->rts.image->file->slots;
+	struct rts_text *made;
+	void *text;
 
-	if (!file->rts_text && rts_text__new(&target->rts, &file->rts_text) < 0)
-		return CODE_UNKNOWN;
-	return rts_text__class(file->rts_text, vaddr, name);
+	if (!slots__get(slots, &rts_text_key, &text)) {
+		if (rts_text__new(&target->rts, &made) < 0)
+			return CODE_UNKNOWN;
+		text = slots__put(slots, &rts_text_key, made);
+	}
+	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
+	case RTS_PART_C:
+		return CODE_C;
+	case RTS_PART_RTS:
+		return CODE_RTS;
+	case RTS_PART_GC:
+		return CODE_GC;
+	case RTS_PART_UNKNOWN:
+		break;
+	}
+	return CODE_UNKNOWN;
 }
 
 /*
@@ -136,17 +164,20 @@ static enum code_class rts_class(const struct target *target, uint64_t vaddr, co
  */
 static bool may_be_haskell(const struct image *image)
 {
-	struct file *file = image->file;
+	struct slots *slots = &image->file->slots;
 	struct elf_section names;
+	void *may_be;
 
 	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
 		return true;
-	if (!file->haskell)
-		file->haskell = elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
-						memmem(names.data, names.size, "libHS", 5)
-					? 1
-					: -1;
-	return file->haskell > 0;
+	if (!slots__get(slots, &haskell_key, &may_be))
+		may_be =
+			slots__put(slots, &haskell_key,
+				   elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
+						   memmem(names.data, names.size, "libHS", 5)
+					   ? image->file
+					   : NULL);
+	return may_be != NULL;
 }
 
 /*
@@ -165,7 +196,7 @@ static enum code_class classify(const struct target *target, struct image *image
 	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
 		return CODE_C;
 	}
-	if (hit && hit->source == NAME_EXACT && hit->type == STT_FUNC && !ghc_label)
+	if (hit && hit->exact && hit->type == STT_FUNC && !ghc_label)
 		return CODE_C;
 	return CODE_HASKELL;
 }
@@ -308,7 +339,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 					      .label = label ? &z : NULL},
 			n))
 		return;
-	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && hit.source == NAME_NEAREST) {
+	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && !hit.exact) {
 		if (names__described(target, image, vaddr, true, n))
 			return;
 		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
@@ -320,12 +351,12 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		}
 	}
 	/* unwind rows tell that a nameless function begins behind the nearest symbol */
-	if (n->code != CODE_HASKELL && hit.source == NAME_NEAREST &&
-	    elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit.start) {
+	if (n->code != CODE_HASKELL && !hit.exact && elf__find_fde(image->elf, vaddr, &fde) &&
+	    fde.start > hit.start) {
 		name_offset(names, image, vaddr, n);
 		return;
 	}
-	n->source = hit.source;
+	n->source = hit.exact ? NAME_EXACT : NAME_NEAREST;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
 		names__c_symbol(names, &hit, n);
@@ -368,7 +399,7 @@ void names__code(struct target *target, uint64_t addr, bool is_return, struct co
 /* The upper bits, which a frame has no room for, are those of all kernel addresses. */
 static void name_kernel(struct target *target, uint64_t addr, struct code_name *n)
 {
-	const struct kallsyms *syms = cache__kallsyms(target->images.cache);
+	const struct kallsyms *syms = target_cache__kallsyms(target->cache);
 	const char *name = NULL, *module = "";
 
 	if (syms)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* names_source: asks provenance, DWARF and closure descriptions for what they call an address. */
-#include "names_source.h"
+#include "names_source_priv.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -110,7 +110,7 @@ static bool by_ipe(struct target *t, const struct names_place *p, struct code_na
 
 	if (!ipe)
 		return false;
-	if (p->hit && p->hit->source == NAME_EXACT)
+	if (p->hit && p->hit->exact)
 		symbol = p->addr - p->vaddr + p->hit->start;
 	if (ipe__find(ipe, p->addr, symbol, &e, &closure))
 		return false;
@@ -135,26 +135,34 @@ static bool by_ipe(struct target *t, const struct names_place *p, struct code_na
 
 /* ── DWARF ───────────────────────────────────────────────────────────────────────────────── */
 
-static struct dwarf *read_dwarf(const struct elf_file *elf)
+static void free_dwarf(void *dwarf)
 {
-	struct dwarf *dwarf = NULL;
+	dwarf__free(dwarf);
+}
 
-	return dwarf__is_in(elf) && dwarf__new(elf, &dwarf) == 0 ? dwarf : NULL;
+static const struct slot_key dwarf_key = {.free = free_dwarf};
+
+static struct dwarf *read_dwarf(struct slots *slots, const struct elf_file *elf)
+{
+	struct dwarf *made;
+	void *dwarf;
+
+	if (slots__get(slots, &dwarf_key, &dwarf))
+		return dwarf;
+	if (!dwarf__is_in(elf) || dwarf__new(elf, &made) < 0)
+		made = NULL;
+	return slots__put(slots, &dwarf_key, made);
 }
 
 static struct dwarf *dwarf_of(struct image *image)
 {
 	struct file *file = image->file;
+	struct dwarf *dwarf =
+		read_dwarf(&file->slots, dwarf__is_in(file->elf) ? file->elf : file->debug);
 
-	if (!file->dwarf_tried)
-		file->dwarf = read_dwarf(dwarf__is_in(file->elf) ? file->elf : file->debug);
-	file->dwarf_tried = true;
-	if (file->dwarf || !image->debug_is_own)
-		return file->dwarf;
-	if (!image->own_dwarf_tried)
-		image->own_dwarf = read_dwarf(image->debug);
-	image->own_dwarf_tried = true;
-	return image->own_dwarf;
+	if (dwarf || !image->debug_is_own)
+		return dwarf;
+	return read_dwarf(&image->slots, image->debug);
 }
 
 /* GHC makes one compilation unit for each module: any of its symbols tells it. */
@@ -223,7 +231,7 @@ static bool c_by_dwarf(struct target *t, const struct names_place *p, const stru
 	const char *symbol = d->linkage[0] ? d->linkage : d->name;
 	char buf[1024];
 
-	if (p->hit && p->hit->source == NAME_EXACT)
+	if (p->hit && p->hit->exact)
 		names__c_symbol(t->names, p->hit, n);
 	else if (symbol[0])
 		n->name = intern(t->names, demangle(symbol, buf, sizeof(buf)));
@@ -257,7 +265,7 @@ bool names__best(struct target *target, const struct image_map *map,
 		 const struct names_place *place, struct code_name *n)
 {
 	/* the runtime's own Cmm code is in no map, and its labels tell all there is */
-	if (place->label && place->label->is_rts && place->hit->source == NAME_EXACT)
+	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
 	if (n->code == CODE_HASKELL && by_ipe(target, place, n))
 		return true;

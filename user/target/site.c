@@ -4,14 +4,14 @@
  * calls in a row: suspendThread, the foreign function, resumeThread
  * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall).
  */
-#include "site.h"
+#include "site_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "rts/insn.h"
-#include "names.h"
+#include "names_priv.h"
 
 struct suspend_ctx {
 	const struct target *target;

@@ -10,8 +10,9 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "process/mem.h"
-#include "site.h"
+#include "site_priv.h"
 #include "target_priv.h"
 
 /* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
@@ -105,11 +106,9 @@ static int collect_threads(struct snap_ctx *c)
 
 static pid_t tid_of(const struct snap_ctx *c, uint32_t ns_tid)
 {
-	struct thread_id key = {.ns_tid = ns_tid};
-	const struct thread_id *id;
+	size_t at = search__first(c->n_ids, i, c->ids[i].ns_tid >= ns_tid);
 
-	id = bsearch(&key, c->ids, c->n_ids, sizeof(key), compare_ids);
-	return id ? id->tid : 0;
+	return at < c->n_ids && c->ids[at].ns_tid == ns_tid ? c->ids[at].tid : 0;
 }
 
 /* The Tasks whose my_task points back at them: their threads live. */

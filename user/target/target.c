@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "names/ccs.h"
+#include "elf/arch.h"
 #include "process/debugfile.h"
 #include "rts/insn.h"
 #include "names/ipe.h"
-#include "names.h"
+#include "names_priv.h"
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS     2000
@@ -25,31 +25,6 @@
 #define RUNTIME_LIBRARY	     "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
-
-const char *target__found_name(enum target_found found)
-{
-	switch (found) {
-	case FOUND_SYMTAB:
-		return "symtab";
-	case FOUND_DYNSYM:
-		return "dynsym";
-	case FOUND_DEBUGFILE:
-		return "debugfile";
-	case FOUND_CALLSITES:
-		return "callsites";
-	case FOUND_THREADS:
-		return "threads";
-	case FOUND_TICKER:
-		return "ghc_ticker";
-	case FOUND_MEMORY:
-		return "memory";
-	case FOUND_STRINGS:
-		return "strings";
-	case FOUND_NONE:
-		break;
-	}
-	return "none";
-}
 
 void target__free(struct target *target)
 {
@@ -243,8 +218,8 @@ static int not_ghc(struct target *t, pid_t pid)
 		if (fd >= 0)
 			elf__peek(fd, &machine, &class);
 		fd__close(&fd);
-		refuse(t, "%s is %s; only x86-64 programs can be profiled", t->exe,
-		       machine_name(machine, class));
+		refuse(t, "%s is %s; only %s programs can be profiled", t->exe,
+		       machine_name(machine, class), elf_arch_name);
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
@@ -278,7 +253,7 @@ static void say_place(const struct target *t, const char *what, const struct rts
 	else
 		log_debug("pid %d: %s at file offset 0x%llx of %s, by %s", t->info.pid, what,
 			  (unsigned long long)offset, t->rts.image->base,
-			  target__found_name(place->found));
+			  rts_found__name(place->found));
 }
 
 static void fill_info(struct target *t)
@@ -442,7 +417,8 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 	t->info.pid = pid;
 	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
 	if (opts) {
-		t->images.cache = opts->cache;
+		t->cache = opts->cache;
+		t->images.cache = target_cache__files(opts->cache);
 		t->reason = opts->reason;
 		t->reason_size = opts->reason_size;
 		t->starting = opts->starting;

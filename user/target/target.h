@@ -11,26 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "names/code_name.h"
 #include "process/origin.h"
+#include "rts/found.h"
 #include "wire.h"
 
 /* ── one process ─────────────────────────────────────────────────────────────────────────── */
 
 struct target;
-
-/* How a thing was found; the contract's words are in target__found_name(). */
-enum target_found {
-	FOUND_NONE = 0,
-	FOUND_SYMTAB,
-	FOUND_DYNSYM,
-	FOUND_DEBUGFILE,
-	FOUND_CALLSITES,
-	FOUND_THREADS, /* through a thread's my_task */
-	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
-	FOUND_MEMORY,  /* by looking through the runtime's variables */
-	FOUND_STRINGS, /* by the strings that its code uses */
-};
-const char *target__found_name(enum target_found found);
 
 /* A place for a uprobe: an offset into the file that holds the runtime (target_info.probe_file). */
 struct target_probe {
@@ -38,7 +26,7 @@ struct target_probe {
 	uint64_t offset; /* file offset of the instruction */
 	uint64_t addr;	 /* the same place in the process's memory */
 	uint64_t dev, ino; /* the file's identity */
-	enum target_found found;
+	enum rts_found found;
 	bool emulated; /* the kernel emulates the instruction instead of stepping it */
 	char insn[48]; /* the instruction, disassembled */
 };
@@ -58,7 +46,7 @@ struct target_info {
 	bool dynamic_rts;      /* the RTS is a shared library */
 	bool layout_checked;   /* all checks against the live process passed */
 	uint32_t capabilities; /* how many exist now */
-	enum target_found caps_found;
+	enum rts_found caps_found;
 	struct target_probe suspend, resume, tick, gc_sync, gc_start,
 		gc_end; /* .found == FOUND_NONE: absent */
 	/*
@@ -201,36 +189,6 @@ int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), v
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 
-enum name_source {
-	NAME_NONE = 0, /* [file]+0xoffset */
-	NAME_IPE,
-	NAME_DWARF,
-	NAME_EXACT,	  /* a symbol that covers the address */
-	NAME_NEAREST,	  /* the nearest symbol below it */
-	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
-};
-
-enum code_class {
-	CODE_UNKNOWN = 0,
-	CODE_HASKELL, /* made by GHC's code generator, or the RTS's Cmm */
-	CODE_RTS,     /* C code of the RTS, the collector left out */
-	CODE_GC,      /* C code of the collector */
-	CODE_C,	      /* any other C code: foreign functions, libc, gmp */
-	CODE_KERNEL,
-};
-
-/* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
-struct code_name {
-	const char *name;    /* "fib", "$wgo", "usleep"; never NULL */
-	const char *module;  /* "Data.Map.Internal"; "" if none */
-	const char *package; /* "containers-0.6.4.1"; "" for the main package and for C */
-	const char *file;    /* base name of the ELF file that holds the code; "" if none */
-	const char *src;     /* source file:line; "" if not known */
-	enum name_source source;
-	enum code_class code;
-	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
-};
-
 /*
  * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
  * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
@@ -295,6 +253,8 @@ void snapshot__free(struct snapshot *snapshot);
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
 
+struct cfi_rows; /* unwind/cfi.h */
+
 /* One mapping of code with unwind rows, or that might have them. */
 struct target_code {
 	uint64_t start, end;
@@ -306,27 +266,7 @@ size_t target__n_code(const struct target *target);
 /* -ENOENT: no file is known for this mapping. */
 int target__code_at(const struct target *target, size_t i, struct target_code *ret_code);
 
-/* A file's rows, as the kernel side searches them (wire.h, WIRE_UNWIND_BUCKET_SHIFT). */
-struct target_rows {
-	uint64_t base;	 /* address, as in the file, that the rows' addresses count from */
-	uint64_t *words; /* n_buckets buckets, then n_rows rows */
-	uint32_t n_buckets, n_rows;
-};
-/* Reads the rows of the file behind a mapping. -ENOENT: it has none. */
-int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows);
-void target_rows__free(struct target_rows *rows);
-
-/* ── names without a process ─────────────────────────────────────────────────────────────── */
-
-/* An executable that names the functions of a process that is gone (an eventlog's addresses). */
-struct symfile;
-
-/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
-int symfile__open(const char *path, struct symfile **ret_file);
-void symfile__free(struct symfile *file);
-/* How far the process had moved it: told by beginnings of functions in the process. */
-void symfile__place(struct symfile *file, const uint64_t *addrs, size_t n);
-/* False: no function there. The strings live as long as the file. */
-bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *ret_name);
+/* Reads the rows of a mapping's file; free them with cfi_rows__free(). -ENOENT: it has none. */
+int target__rows(const struct target *target, size_t i, struct cfi_rows *ret_rows);
 
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a target is made of. Private to the target room. */
+/* What a target is made of. Shared by the files of this room only. */
 #ifndef SAFESCOPED_TARGET_PRIV_H
 #define SAFESCOPED_TARGET_PRIV_H
 
-#include "rts/check.h"
 #include "process/image.h"
-#include "rts/rts_find.h"
+#include "rts/check.h"
+#include "rts/rts.h"
 #include "target.h"
 
 struct ccs_table;
+struct file_cache;
 struct insn;
 struct ipe;
+struct kallsyms;
 struct names;
 
 struct target {
@@ -26,6 +28,7 @@ struct target {
 	char why_no_probes[256]; /* see info.no_probes */
 	char *reason;		 /* during target__open: where the line about what is wrong goes */
 	size_t reason_size;
+	struct target_cache *cache; /* NULL: nothing is shared */
 	struct images images;
 	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
 	struct rts rts;
@@ -37,6 +40,14 @@ struct target {
 	struct ipe *ipe;
 	size_t ipe_images; /* how many files there were then */
 };
+
+/* cache.c: NULL for no cache. */
+struct file_cache *target_cache__files(const struct target_cache *cache);
+/* The kernel's functions, read at the first call; NULL: their addresses are not shown. */
+const struct kallsyms *target_cache__kallsyms(struct target_cache *cache);
+
+/* ccs_target.c: what was read of the target's cost-centre stacks. */
+void ccs_table__free(struct ccs_table *table);
 
 /* Sets info.probe_file and info.reach, for the image that holds the runtime. */
 void probe__open_file(struct target *target);

@@ -229,10 +229,10 @@ static void copy_info(struct timeline *tl, struct tl_target *pub, const struct t
 	pub->threaded = info->threaded;
 	pub->profiled = info->profiled;
 	pub->layout_checked = info->layout_checked;
-	pub->found_suspend = target__found_name(info->suspend.found);
-	pub->found_resume = target__found_name(info->resume.found);
-	pub->found_tick = target__found_name(info->tick.found);
-	pub->found_caps = target__found_name(info->caps_found);
+	pub->found_suspend = rts_found__name(info->suspend.found);
+	pub->found_resume = rts_found__name(info->resume.found);
+	pub->found_tick = rts_found__name(info->tick.found);
+	pub->found_caps = rts_found__name(info->caps_found);
 	pub->start_time_ns = info->start_time_ns;
 	pub->capabilities = info->capabilities;
 	pub->end = "";

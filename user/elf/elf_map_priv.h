@@ -8,10 +8,10 @@
  * puts zeros over that mapping from the page that failed to its end, and the read goes on; any
  * other SIGBUS goes to the handler that was there before, or kills as it would have. Behind
  * every mapping stands one page of zeros, so a string that lost its NUL to a concurrent write
- * still ends.
+ * still ends. Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_ELF_MAP_H
-#define SAFESCOPED_ELF_MAP_H
+#ifndef SAFESCOPED_ELF_MAP_PRIV_H
+#define SAFESCOPED_ELF_MAP_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call frame instructions of one FDE: what they say of CFA, return address and rbp. Private
- * to cfi*.c.
+ * The call frame instructions of one FDE: what they say of CFA, return address and frame pointer.
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_UNWIND_CFI_RUN_H
-#define SAFESCOPED_UNWIND_CFI_RUN_H
+#ifndef SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
+#define SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
 
 #include "elf/elf_eh.h"
 
-/* The columns that are followed (System V ABI, x86-64, figure 3.36). */
-enum cfi_reg { CFI_RBP, CFI_RSP, CFI_RA, CFI_REGS };
+/* What is followed: frame pointer, stack pointer, return address. */
+enum cfi_reg { CFI_FP, CFI_SP, CFI_RA, CFI_REGS };
 
 enum cfi_how {
 	CFI_UNSAID,	/* no instruction said anything: unchanged */
@@ -34,7 +34,7 @@ struct cfi_place {
 
 struct cfi_state {
 	bool by_expr; /* CFA is what `expr` gives, else register + offset */
-	uint64_t reg;
+	uint64_t reg; /* DWARF number */
 	int64_t offset;
 	struct cfi_expr expr;
 	struct cfi_place regs[CFI_REGS];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Finds and reads info-table provenance through a callback that reads memory. Runs in a child:
- * what it reads may be anything. Private to ipe*.c.
+ * what it reads may be anything. Shared by the files of this room
+ * only.
  */
-#ifndef SAFESCOPED_NAMES_IPE_READ_H
-#define SAFESCOPED_NAMES_IPE_READ_H
+#ifndef SAFESCOPED_NAMES_IPE_READ_PRIV_H
+#define SAFESCOPED_NAMES_IPE_READ_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>

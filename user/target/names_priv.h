@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of addresses: mapping, file, symbol, decoded and interned. Private to the target room. */
-#ifndef SAFESCOPED_TARGET_NAMES_H
-#define SAFESCOPED_TARGET_NAMES_H
+/*
+ * Names of addresses: mapping, file, symbol, decoded and interned. Shared by the files of this
+ * room only.
+ */
+#ifndef SAFESCOPED_TARGET_NAMES_PRIV_H
+#define SAFESCOPED_TARGET_NAMES_PRIV_H
 
 #include <stdint.h>
 

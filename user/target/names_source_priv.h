@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Better names than symbols are: info-table provenance, DWARF, closure descriptions. Private to
- * names*.c.
+ * Better names than symbols are: info-table provenance, DWARF, closure descriptions. Shared by
+ * the files of this room only.
  */
-#ifndef SAFESCOPED_TARGET_NAMES_SOURCE_H
-#define SAFESCOPED_TARGET_NAMES_SOURCE_H
+#ifndef SAFESCOPED_TARGET_NAMES_SOURCE_PRIV_H
+#define SAFESCOPED_TARGET_NAMES_SOURCE_PRIV_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "process/image.h"
-#include "names.h"
+#include "names_priv.h"
 #include "elf/symbols.h"
 #include "names/zname.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rows for hand-written assembly that has none (gmp's inner loops): the stack's depth at each
- * instruction, by following the code. Private to cfi*.c.
+ * instruction, by following the code. Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_UNWIND_CFI_ASM_H
-#define SAFESCOPED_UNWIND_CFI_ASM_H
+#ifndef SAFESCOPED_UNWIND_CFI_ASM_PRIV_H
+#define SAFESCOPED_UNWIND_CFI_ASM_PRIV_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ typedef int (*cfi_asm_fn)(void *ctx, uint64_t start, uint64_t end, uint32_t rule
 /*
  * Calls fn for each stretch of the function whose rule is known, ascending. Nothing is told
  * (-EILSEQ) unless every path through the code agrees: the same depth wherever paths meet, and
- * rsp and rbp as they were at every return and tail call.
+ * stack and frame pointer as they were at every return and tail call.
  */
 int cfi_asm__run(struct cfi_asm *a, const uint8_t *code, size_t len, uint64_t addr, cfi_asm_fn fn,
 		 void *ctx);

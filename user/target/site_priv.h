@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sites of safe calls in Haskell code. Private to the target room. */
-#ifndef SAFESCOPED_TARGET_SITE_H
-#define SAFESCOPED_TARGET_SITE_H
+/* The sites of safe calls in Haskell code. Shared by the files of this room only. */
+#ifndef SAFESCOPED_TARGET_SITE_PRIV_H
+#define SAFESCOPED_TARGET_SITE_PRIV_H
 
 #include <stdint.h>
 

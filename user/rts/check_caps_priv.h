@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The capabilities of a live process. Only inside of mem__guard(). Private to the target room. */
-#ifndef SAFESCOPED_RTS_CHECK_CAPS_H
-#define SAFESCOPED_RTS_CHECK_CAPS_H
+/*
+ * The capabilities of a live process. Only inside of mem__guard(). Shared by the files of this room
+ * only.
+ */
+#ifndef SAFESCOPED_RTS_CHECK_CAPS_PRIV_H
+#define SAFESCOPED_RTS_CHECK_CAPS_PRIV_H
 
 #include "check.h"
 

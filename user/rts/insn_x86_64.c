@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* insn: probe places and calls, by capstone. */
+/* insn for x86-64: probe places and calls, by capstone. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <capstone/capstone.h>
 
 #include "base/base.h"
-#include "insn.h"
+#include "insn_x86_64_priv.h"
 
 #define MAX_CALL_BYTES	  8
 #define MAX_INSNS_TO_CALL 64
 #define PROBE_TEXT	  sizeof(((struct insn_choice *)0)->text)
-
-struct insn {
-	csh handle;
-	bool open;
-	cs_insn *one; /* reused for every instruction */
-};
 
 int insn__new(struct insn **ret_insn)
 {
@@ -51,8 +44,7 @@ void insn__free(struct insn *insn)
 	free(insn);
 }
 
-/* Decodes the instruction at code; NULL if there is none within len bytes. */
-static const cs_insn *decode(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr)
+const cs_insn *insn_x86__decode(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr)
 {
 	return cs_disasm_iter(insn->handle, &code, &len, &addr, insn->one) ? insn->one : NULL;
 }
@@ -62,13 +54,12 @@ static bool in_group(const struct insn *insn, const cs_insn *i, unsigned int gro
 	return cs_insn_group(insn->handle, i, group);
 }
 
-static bool is_call(const struct insn *insn, const cs_insn *i)
+bool insn_x86__is_call(const struct insn *insn, const cs_insn *i)
 {
 	return in_group(insn, i, X86_GRP_CALL) && i->id == X86_INS_CALL;
 }
 
-/* Control does not simply go on to the next instruction (a call comes back, but much later). */
-static bool ends_block(const struct insn *insn, const cs_insn *i)
+bool insn_x86__ends_block(const struct insn *insn, const cs_insn *i)
 {
 	switch (i->id) {
 	case X86_INS_UD2:
@@ -126,7 +117,7 @@ static size_t first_jumped_to(struct insn *insn, const uint8_t *code, size_t len
 	size_t at = 0;
 
 	while (at < len) {
-		const cs_insn *i = decode(insn, code + at, len - at, addr + at);
+		const cs_insn *i = insn_x86__decode(insn, code + at, len - at, addr + at);
 		uint64_t target;
 
 		if (!i)
@@ -205,7 +196,7 @@ static void print(struct insn *insn, const uint8_t *code, size_t len, uint64_t a
 	size_t m, n;
 
 	cs_option(insn->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
-	i = decode(insn, code, len, addr);
+	i = insn_x86__decode(insn, code, len, addr);
 	cs_option(insn->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_INTEL);
 	if (!i) {
 		snprintf(out, PROBE_TEXT, "(bad)");
@@ -241,12 +232,12 @@ int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint6
 
 	len = MIN(len, (size_t)INSN_PROBE_CODE);
 	at = endbr64_size(code, len);
-	if (len == 0 || (at == 0 && !decode(insn, code, len, addr)))
+	if (len == 0 || (at == 0 && !insn_x86__decode(insn, code, len, addr)))
 		return -EILSEQ;
 	limit = first_jumped_to(insn, code, len, addr, MIN(len, (size_t)INSN_PROBE_WINDOW));
 
 	while (at < limit && !found) {
-		const cs_insn *i = decode(insn, code + at, len - at, addr + at);
+		const cs_insn *i = insn_x86__decode(insn, code + at, len - at, addr + at);
 
 		if (!i)
 			break;
@@ -257,7 +248,7 @@ int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint6
 			choice.args_intact = args_intact;
 			found = true;
 		} else {
-			if (ends_block(insn, i) || !follow_stack(insn, i, &stack))
+			if (insn_x86__ends_block(insn, i) || !follow_stack(insn, i, &stack))
 				break;
 			args_intact = args_intact && !writes_argument(insn, i);
 			at += i->size;
@@ -277,10 +268,10 @@ int insn__choose_probe(struct insn *insn, const uint8_t *code, size_t len, uint6
 static void describe_seen(const struct insn *insn, const cs_insn *i, struct insn_seen *seen)
 {
 	const cs_x86 *x86 = &i->detail->x86;
-	bool flow = in_group(insn, i, X86_GRP_JUMP) || is_call(insn, i);
+	bool flow = in_group(insn, i, X86_GRP_JUMP) || insn_x86__is_call(insn, i);
 
 	memset(seen, 0, sizeof(*seen));
-	seen->call = is_call(insn, i);
+	seen->call = insn_x86__is_call(insn, i);
 	seen->branch = flow && !seen->call;
 	if (flow) {
 		relative_target(i, &seen->target);
@@ -316,7 +307,7 @@ void insn__each(struct insn *insn, const uint8_t *code, size_t len, uint64_t add
 			at += skip;
 			continue;
 		}
-		i = decode(insn, code + at, len - at, addr + at);
+		i = insn_x86__decode(insn, code + at, len - at, addr + at);
 		if (!i)
 			return;
 		describe_seen(insn, i, &seen);
@@ -328,7 +319,7 @@ void insn__each(struct insn *insn, const uint8_t *code, size_t len, uint64_t add
 
 /* ── calls ───────────────────────────────────────────────────────────────────────────────── */
 
-static void describe_call(const cs_insn *i, struct insn_call *call)
+void insn_x86__describe_call(const cs_insn *i, struct insn_call *call)
 {
 	const cs_x86 *x86 = &i->detail->x86;
 	const cs_x86_op *op = x86->operands;
@@ -368,14 +359,14 @@ int insn__call_target(struct insn *insn, const uint8_t *code, size_t len, uint64
 			at += skip;
 			continue;
 		}
-		i = decode(insn, code + at, len - at, addr + at);
+		i = insn_x86__decode(insn, code + at, len - at, addr + at);
 		if (!i)
 			return -ENOENT;
-		if (is_call(insn, i)) {
-			describe_call(i, ret_call);
+		if (insn_x86__is_call(insn, i)) {
+			insn_x86__describe_call(i, ret_call);
 			return 0;
 		}
-		if (ends_block(insn, i))
+		if (insn_x86__ends_block(insn, i))
 			return -ENOENT;
 		at += i->size;
 	}
@@ -399,10 +390,10 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 
 		if (size > len || size > ret_addr)
 			continue;
-		i = decode(insn, code + len - size, size, ret_addr - size);
-		if (!i || i->size != size || !is_call(insn, i))
+		i = insn_x86__decode(insn, code + len - size, size, ret_addr - size);
+		if (!i || i->size != size || !insn_x86__is_call(insn, i))
 			continue;
-		describe_call(i, ret_call);
+		insn_x86__describe_call(i, ret_call);
 		return 0;
 	}
 	return -ENOENT;
@@ -414,9 +405,9 @@ static bool leads_to_end(struct insn *insn, const uint8_t *code, size_t len, uin
 	size_t at = 0;
 
 	while (at < len) {
-		const cs_insn *i = decode(insn, code + at, len - at, addr + at);
+		const cs_insn *i = insn_x86__decode(insn, code + at, len - at, addr + at);
 
-		if (!i || (ends_block(insn, i) && !is_call(insn, i)))
+		if (!i || (insn_x86__ends_block(insn, i) && !insn_x86__is_call(insn, i)))
 			return false;
 		at += i->size;
 	}
@@ -442,164 +433,6 @@ int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t
 			continue;
 		*ret_site = next;
 		return 0;
-	}
-	return -ENOENT;
-}
-
-/* ── a safe foreign call ─────────────────────────────────────────────────────────────────── */
-
-#define SAFE_CALL_INSNS 96 /* a foreign function's arguments are set up in between */
-#define RELOAD_INSNS	12
-
-/* What is known while a safe call is decoded. */
-struct safe_walk {
-	struct insn_safe_call call;
-	unsigned int calls; /* seen so far */
-	uint32_t since;	    /* instructions since the last of them */
-	bool rdi_is_base, esi_known;
-	uint64_t esi;
-	unsigned int tso, stack; /* the registers that hold them; 0: none yet */
-	bool base_loaded;
-};
-
-static bool writes(const cs_insn *i, unsigned int reg64, unsigned int reg32)
-{
-	const cs_x86_op *op = &i->detail->x86.operands[0];
-
-	if (i->detail->x86.op_count == 0 || op->type != X86_OP_REG || i->id == X86_INS_CMP ||
-	    i->id == X86_INS_TEST || i->id == X86_INS_PUSH)
-		return false;
-	return op->reg == reg64 || op->reg == reg32;
-}
-
-/* The arguments of suspendThread: BaseReg is in rdi, and esi is set to a constant. */
-static void track_arguments(const cs_insn *i, struct safe_walk *w)
-{
-	const cs_x86 *x86 = &i->detail->x86;
-	const cs_x86_op *op = x86->operands;
-
-	if (writes(i, X86_REG_RDI, X86_REG_EDI))
-		w->rdi_is_base = i->id == X86_INS_MOV && op[1].type == X86_OP_REG &&
-				 op[1].reg == X86_REG_R13;
-	if (!writes(i, X86_REG_RSI, X86_REG_ESI))
-		return;
-	w->esi_known = false;
-	if (x86->op_count != 2)
-		return;
-	if (i->id == X86_INS_XOR && op[1].type == X86_OP_REG && op[1].reg == op[0].reg) {
-		w->esi = 0;
-		w->esi_known = true;
-	} else if (i->id == X86_INS_MOV && op[1].type == X86_OP_IMM) {
-		w->esi = (uint64_t)op[1].imm;
-		w->esi_known = true;
-	}
-}
-
-/* mov disp(%base),%reg; the register or 0. */
-static unsigned int loads_from(const cs_insn *i, unsigned int base, uint32_t *ret_disp)
-{
-	const cs_x86_op *op = i->detail->x86.operands;
-
-	if (i->id != X86_INS_MOV || i->detail->x86.op_count != 2 || op[0].type != X86_OP_REG ||
-	    op[0].size != 8 || op[1].type != X86_OP_MEM || op[1].mem.base != base ||
-	    op[1].mem.index != X86_REG_INVALID || op[1].mem.segment != X86_REG_INVALID ||
-	    op[1].mem.disp < 0 || op[1].mem.disp > UINT16_MAX)
-		return 0;
-	*ret_disp = (uint32_t)op[1].mem.disp;
-	return op[0].reg;
-}
-
-/* After resumeThread. True when Sp has been loaded. */
-static bool track_reload(const cs_insn *i, struct safe_walk *w)
-{
-	const cs_x86_op *op = i->detail->x86.operands;
-	uint32_t disp;
-	unsigned int reg;
-
-	if (!w->base_loaded) {
-		w->base_loaded = i->id == X86_INS_MOV && i->detail->x86.op_count == 2 &&
-				 op[0].type == X86_OP_REG && op[0].reg == X86_REG_R13 &&
-				 op[1].type == X86_OP_REG && op[1].reg == X86_REG_RAX;
-		return false;
-	}
-	if (!w->tso) {
-		w->tso = loads_from(i, X86_REG_R13, &disp);
-		if (w->tso)
-			w->call.current_tso = disp;
-		return false;
-	}
-	if (!w->stack) {
-		w->stack = loads_from(i, w->tso, &disp);
-		if (w->stack)
-			w->call.stackobj = disp;
-		return false;
-	}
-	reg = loads_from(i, w->stack, &disp);
-	if (reg != X86_REG_RBP)
-		return false;
-	w->call.sp = disp;
-	return true;
-}
-
-/* False if this call cannot be the next of the three. */
-static bool take_call(const cs_insn *i, struct safe_walk *w)
-{
-	struct insn_call call;
-
-	describe_call(i, &call);
-	w->since = 0;
-	switch (w->calls++) {
-	case 0:
-		w->call.suspend = call.target;
-		w->call.site = call.next;
-		w->call.interruptible = w->esi == 1;
-		return call.kind == INSN_CALL_DIRECT && w->rdi_is_base && w->esi_known &&
-		       w->esi <= 1;
-	case 1:
-		w->call.foreign = call;
-		return true;
-	case 2:
-		w->call.resume = call.target;
-		return call.kind == INSN_CALL_DIRECT && call.target != w->call.suspend;
-	default:
-		return false;
-	}
-}
-
-int insn__safe_call(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
-		    struct insn_safe_call *ret_call)
-{
-	struct safe_walk w = {0};
-	size_t at = 0;
-
-	ret_call->insns = 0;
-	len = MIN(len, (size_t)INSN_SAFE_CALL_WINDOW);
-	while (at < len && ret_call->insns < SAFE_CALL_INSNS) {
-		const cs_insn *i = decode(insn, code + at, len - at, addr + at);
-
-		ret_call->insns++;
-		w.since++;
-		if (!i)
-			return -ENOENT;
-		at += i->size;
-		if (is_call(insn, i)) {
-			if (!take_call(i, &w))
-				return -ENOENT;
-		} else if (ends_block(insn, i)) {
-			return -ENOENT;
-		} else if (w.calls == 0) {
-			track_arguments(i, &w);
-			if (!w.rdi_is_base)
-				return -ENOENT;
-		} else if (w.calls == 3) {
-			if (w.since > RELOAD_INSNS)
-				return -ENOENT;
-			if (track_reload(i, &w)) {
-				w.call.insns = ret_call->insns;
-				*ret_call = w.call;
-				return 0;
-			}
-		}
 	}
 	return -ENOENT;
 }

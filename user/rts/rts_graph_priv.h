@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The runtime's own C functions in a file without symbols, told by who calls whom. Private to the
- * target room.
+ * The runtime's own C functions in a file without symbols, found by who calls whom. Shared by
+ * the files of this room only.
  */
-#ifndef SAFESCOPED_RTS_GRAPH_H
-#define SAFESCOPED_RTS_GRAPH_H
+#ifndef SAFESCOPED_RTS_GRAPH_PRIV_H
+#define SAFESCOPED_RTS_GRAPH_PRIV_H
 
 #include <stddef.h>
 #include <stdint.h>

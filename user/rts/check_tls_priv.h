@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the threads keep my_task. Private to the target room; only inside of mem__guard(). */
-#ifndef SAFESCOPED_RTS_CHECK_TLS_H
-#define SAFESCOPED_RTS_CHECK_TLS_H
+/*
+ * Where the threads keep my_task. Only inside of mem__guard(). Shared by the files of this room
+ * only.
+ */
+#ifndef SAFESCOPED_RTS_CHECK_TLS_PRIV_H
+#define SAFESCOPED_RTS_CHECK_TLS_PRIV_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "layout.h"
-#include "rts_find.h"
+#include "rts.h"
 
 struct check_tls {
 	uint32_t agree;	 /* Tasks that prove it */
