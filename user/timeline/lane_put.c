@@ -103,7 +103,10 @@ static uint16_t cap_of(struct lane_builder *b, const struct lane_piece *p)
 /* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
 static uint64_t tso_of(struct lane_builder *b, const struct lane_piece *p)
 {
-	switch (p->state) {
+	/* in the runtime, but for the call that it makes */
+	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
+
+	switch (handover ? ST_SAFE_CALL_BLOCKED : p->state) {
 	case ST_HASKELL:
 	case ST_UNSAFE_CALL_CPU:
 	case ST_SAFE_CALL_CPU:

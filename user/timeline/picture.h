@@ -292,8 +292,10 @@ struct tl_call {
 	bool caller_approximate;
 	const char *site; /* "FILE+0x123" */
 	bool interruptible;
-	uint64_t calls; /* finished */
-	uint64_t wall_ns, cpu_ns, blocked_ns, cap_wait_ns;
+	uint64_t calls;	  /* finished */
+	uint64_t wall_ns; /* from the foreign function's begin, as far as context switches tell */
+	uint64_t handover_ns; /* off the CPU before that, in suspendThread; not in wall_ns */
+	uint64_t cpu_ns, blocked_ns, cap_wait_ns;
 	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
 	double quantile_error;
 	uint64_t open_at_start, open_at_end, abandoned;
