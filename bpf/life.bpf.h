@@ -122,14 +122,16 @@ SS_INLINE void life_forget(u32 tid)
 }
 
 /*
- * Whether open[] says what a thread that ends was in. Where it has run while the probes were off,
- * it does if that was no further than out of the sleep in which it was killed.
+ * Whether open[] says what a thread that ends was in; `th` may be NULL. Where it has run while the
+ * probes were off, it does if that was no further than out of the sleep in which it was killed.
  */
 SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_thread *th,
 			       struct task_struct *task)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
 
+	if (!th)
+		return !(t->flags & WIRE_TARGET_PROBES_OFF);
 	if (calls_known(t, th))
 		return 1;
 	return th->off_ip && th->off_ip == u->ip && !(th->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
@@ -141,7 +143,7 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 	struct wire_open_at_start *before;
 	u32 tgid = task->tgid, tid = task->pid, open = 0;
 	struct wire_thread *th;
-	int gone;
+	int gone, known;
 
 	if (follow == FOLLOW_FAMILY && task->signal->live.counter == 0)
 		bpf_map_delete_elem(&family, &tgid);
@@ -149,7 +151,8 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 		return;
 	th = thread_find(task->pid);
 	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
-	if (th && life_calls_known(t, th, task))
+	known = life_calls_known(t, th, task);
+	if (th && known)
 		open = th->depth;
 	if (open) {
 		if (!gone)
@@ -158,7 +161,7 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 	}
 	/* no event of its own since before the session: it never left the call */
 	before = bpf_map_lookup_elem(&open_at_start, &tid);
-	if (before && before->epoch == t->epoch && !(t->flags & WIRE_TARGET_PROBES_OFF))
+	if (before && known && before->epoch == t->epoch)
 		site_abandoned(tgid, before->site, 0, gone);
 	life_send(task, WIRE_THREAD_EXIT, now, th, open);
 	life_forget(task->pid);

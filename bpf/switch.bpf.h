@@ -130,6 +130,7 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 	struct wire_thread *seen;
 	u32 slot = SLOT_SWITCH;
 	struct scratch *s;
+	int first;
 
 	if (!t)
 		return;
@@ -139,7 +140,11 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 		return;
 	if (!seen->off_since_ns && seen->on_since_ns)
 		count(WIRE_CNT_NO_SWITCH_OUT);
+	first = !seen->off_since_ns && !seen->on_since_ns;
 	stay_end(t, seen, s, task->tgid, task->pid, now);
+	/* not for its record, in which nothing is known of the place */
+	if (first)
+		seen->off_ip = ((struct pt_regs *)bpf_task_pt_regs(task))->ip;
 }
 
 SS_INLINE void woken(struct task_struct *task, u64 now)

@@ -370,6 +370,8 @@ static int add_at_start(const struct target_state *tg, struct thread *th, uint64
 			other = ev;
 		}
 	}
+	/* the same, since the last record */
+	lost |= th->has_final && !th->final->epoch;
 	th->in_first_call = seen && !other && !lost;
 	cover.end = th->in_first_call
 			    ? end
