@@ -69,9 +69,17 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 SS_INLINE void thread_refine(const struct wire_thread *seen, const struct rts_thread *th,
 			     struct wire_rts *rts)
 {
-	if (seen && rts->where == WIRE_WHERE_SAFE_CALL && seen->resume_incall &&
+	if (rts->where == WIRE_WHERE_SAFE_CALL && seen->resume_incall &&
 	    seen->resume_incall == th->incall)
 		rts->where = WIRE_WHERE_RESUMING;
+}
+
+/* As calls_known(); a thread without an entry has not been seen since the session's begin. */
+SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread *seen)
+{
+	if (seen)
+		return calls_known(t, seen);
+	return !(t->flags & WIRE_TARGET_PROBES_OFF) && t->epoch == 1;
 }
 
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
@@ -100,14 +108,21 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
 	sample_regs(ctx, task, &s->regs, &in_kernel);
 	rts_read(0, t, &s->th, &rec->rts);
-	rec->rts.in_kernel = in_kernel;
+	rec->rts.flags = in_kernel ? WIRE_RTS_IN_KERNEL : 0;
 	rec->ip = s->regs.ip;
 	rec->site = 0;
 	rec->call_start_ns = 0;
-	thread_refine(seen, &s->th, &rec->rts);
-	if (seen && (open = thread_call(t, seen)) != 0) {
-		rec->site = open->site;
-		rec->call_start_ns = open->start_ns;
+	rec->short_cpu_ns = seen ? calls_short_cpu(seen) : 0;
+	/* nothing is changed here: a probe of this very thread may have been interrupted */
+	if (!sample_known(t, seen)) {
+		rec->rts.flags |= WIRE_RTS_CALLS_UNKNOWN;
+	} else if (seen) {
+		thread_refine(seen, &s->th, &rec->rts);
+		open = calls_top(seen);
+		if (open) {
+			rec->site = open->site;
+			rec->call_start_ns = open->start_ns;
+		}
 	}
 	g.w = &s->walk;
 	g.scan = &s->scan;

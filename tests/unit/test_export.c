@@ -341,9 +341,10 @@ static void check_json(const struct timeline *tl)
 	} lists[] = {
 		{"lanes", "kind tid name start_ns end_ns wall_ns cpu_ns states sampled_states "
 			  "off_cpu"},
-		{"safe_calls", "function caller site interruptible calls wall_ns cpu_ns "
-			       "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "
-			       "quantile_error open_at_start open_at_end exact observed_share"},
+		{"safe_calls",
+		 "function caller site interruptible calls wall_ns handover_ns cpu_ns "
+		 "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "
+		 "quantile_error open_at_start open_at_end exact observed_share"},
 		{"unsafe_calls", "function caller samples cpu_ns blocked_ns held_up_gc_ns"},
 		{"functions", "name module self_samples total_samples approximate"},
 	};

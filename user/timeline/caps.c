@@ -16,7 +16,15 @@ struct claim {
 	uint32_t stack, samples;
 	uint16_t cap;
 	uint8_t state; /* enum tl_state */
+	uint8_t class; /* enum ledger_class */
 	bool exact;
+};
+
+/* Of a thread's time in Haskell code on a capability so much was in short calls, and is idle. */
+struct moved {
+	pid_t tid;
+	uint32_t cap;
+	int64_t ns;
 };
 
 struct cap_builder {
@@ -27,7 +35,6 @@ struct cap_builder {
 	size_t n, room, max;
 	uint64_t cursor;
 	uint64_t idle_ns, haskell_ns; /* booked so far; of the latter what ran */
-	int64_t moved_ns;	      /* of the latter that it was idle in truth, not booked yet */
 	uint32_t gc_stack;
 	size_t gc, note; /* next of each */
 	bool begun;
@@ -38,6 +45,8 @@ struct caps {
 	size_t n, cap;
 	struct claim *claims; /* that reach beyond done_ns */
 	size_t n_claims, claims_cap;
+	struct moved *moved; /* not booked yet */
+	size_t n_moved, moved_cap;
 };
 
 /* ── how many there are ──────────────────────────────────────────────────────────────────── */
@@ -102,22 +111,25 @@ static void coarsen(struct cap_builder *b)
 	b->lane.coarse = true;
 }
 
-static struct ledger_place place_of(const struct cap_builder *b, uint8_t state)
+/* The classes of each thread that holds it, so that both divide the same time by the same samples.
+ */
+static struct ledger_place place_of(const struct cap_builder *b, pid_t tid, uint8_t class)
 {
-	return (struct ledger_place){.owner = b->lane.no, .class = LEDGER_RUN, .detail = state};
+	return (struct ledger_place){
+		.owner = b->lane.no, .detail = (uint32_t)tid, .class = (enum ledger_class) class};
 }
 
-/* Time of a capability; `on_cpu`: its thread ran. */
-static int book(struct cap_builder *b, const struct tl_cap_stretch *s, bool on_cpu)
+/* Time of a capability; class: of time on the CPU, LEDGER_CLASSES for any other. */
+static int book(struct cap_builder *b, const struct tl_cap_stretch *s, uint8_t class)
 {
-	struct ledger_place place = place_of(b, s->state);
+	struct ledger_place place = place_of(b, s->tid, class);
 	int64_t ns = (int64_t)(s->end_ns - s->start_ns);
 	uint32_t unsampled;
 	int err;
 
-	if (s->state == CS_HASKELL && on_cpu)
+	if (s->state == CS_HASKELL && class == LEDGER_RUN)
 		b->haskell_ns += (uint64_t)ns;
-	if (!on_cpu)
+	if (class == LEDGER_CLASSES)
 		return ledger__off(b->tg->cap_ledger, b->lane.no, s->state, s->stack, ns);
 	err = ledger__time(b->tg->cap_ledger, &place, ns);
 	if (!err && s->samples)
@@ -128,10 +140,10 @@ static int book(struct cap_builder *b, const struct tl_cap_stretch *s, bool on_c
 	return err ? err : ledger__guess(b->tg->cap_ledger, &place, s->state, unsampled, ns);
 }
 
-static int put(struct cap_builder *b, const struct tl_cap_stretch *s, bool on_cpu)
+static int put(struct cap_builder *b, const struct tl_cap_stretch *s, uint8_t class)
 {
 	struct tl_cap_stretch *last = b->n ? &b->v[b->n - 1] : NULL;
-	int err = book(b, s, on_cpu);
+	int err = book(b, s, class);
 
 	if (err)
 		return err;
@@ -170,6 +182,11 @@ static enum tl_cap_state state_of(enum tl_state state)
 	}
 }
 
+static uint8_t class_of(const struct claim *c)
+{
+	return state__on_cpu((enum tl_state)c->state) ? c->class : LEDGER_CLASSES;
+}
+
 static int put_claim(struct cap_builder *b, const struct claim *c, uint64_t end)
 {
 	struct tl_cap_stretch s = {
@@ -187,7 +204,7 @@ static int put_claim(struct cap_builder *b, const struct claim *c, uint64_t end)
 	s.samples = s.start_ns == c->start ? c->samples : 0;
 	if (!c->exact)
 		b->lane.sampled_states |= 1U << s.state;
-	return put(b, &s, state__on_cpu((enum tl_state)c->state));
+	return put(b, &s, class_of(c));
 }
 
 /* The next place where what an unheld capability is may change, and what it is up to there. */
@@ -236,7 +253,7 @@ static int put_gap(struct cap_builder *b, uint64_t end)
 			b->lane.sampled_states |= 1U << CS_DISABLED;
 		if (s.state == CS_IDLE)
 			b->idle_ns += s.end_ns - s.start_ns;
-		err = put(b, &s, false);
+		err = put(b, &s, LEDGER_CLASSES);
 	}
 	return err;
 }
@@ -284,6 +301,7 @@ static int book_late(struct cap_builder *b, const struct claim *c)
 	struct tl_cap_stretch s = {
 		.start_ns = MAX(c->start, b->lane.start_ns),
 		.end_ns = MIN(c->end, b->cursor),
+		.tid = c->tid,
 		.stack = c->stack,
 		.samples = c->samples,
 		.state = (uint8_t)state_of((enum tl_state)c->state),
@@ -295,7 +313,7 @@ static int book_late(struct cap_builder *b, const struct claim *c)
 	s.end_ns = MIN(s.end_ns, s.start_ns + b->idle_ns);
 	b->idle_ns -= s.end_ns - s.start_ns;
 	b->lane.coarse = true; /* its slices do not show it */
-	err = book(b, &s, state__on_cpu((enum tl_state)c->state));
+	err = book(b, &s, class_of(c));
 	return err ? err
 		   : ledger__off(b->tg->cap_ledger, b->lane.no, CS_IDLE, 0,
 				 -(int64_t)(s.end_ns - s.start_ns));
@@ -360,6 +378,7 @@ int caps__claim(struct target_state *tg, pid_t tid, const struct tl_stretch *v, 
 				.samples = v[i].samples,
 				.cap = v[i].cap,
 				.state = v[i].state,
+				.class = v[i].class,
 				.exact = v[i].exact,
 			};
 	}
@@ -383,16 +402,15 @@ static void keep_rest(struct caps *caps, size_t *kept, size_t from, size_t to, u
 }
 
 /* Short calls, in which the capability was free: never more than what there is. */
-static int book_moved(struct cap_builder *b)
+static int book_moved(struct cap_builder *b, const struct moved *m)
 {
-	struct ledger_place place = place_of(b, CS_HASKELL);
-	int64_t ns = MIN(b->moved_ns, (int64_t)b->haskell_ns);
+	struct ledger_place place = place_of(b, m->tid, LEDGER_RUN);
+	int64_t ns = MIN(m->ns, (int64_t)b->haskell_ns);
 	int err;
 
 	ns = MAX(ns, -(int64_t)b->idle_ns);
 	if (!ns)
 		return 0;
-	b->moved_ns -= ns;
 	b->haskell_ns -= (uint64_t)ns;
 	b->idle_ns += (uint64_t)ns;
 	b->lane.sampled_states |= 1U << CS_HASKELL | 1U << CS_IDLE;
@@ -419,7 +437,7 @@ static int advance_one(struct timeline *tl, struct target_state *tg, uint32_t no
 	}
 	if (!err && b->cursor < until)
 		err = walk(b, claims + from, to - from, until);
-	return err ? err : book_moved(b);
+	return err;
 }
 
 int caps__advance(struct timeline *tl, struct target_state *tg, uint64_t until,
@@ -448,12 +466,17 @@ int caps__advance(struct timeline *tl, struct target_state *tg, uint64_t until,
 		from = to;
 	}
 	caps->n_claims = kept;
+	for (size_t i = 0; !err && i < caps->n_moved; i++)
+		if (caps->moved[i].cap < caps->n)
+			err = book_moved(&caps->v[caps->moved[i].cap], &caps->moved[i]);
+	caps->n_moved = 0;
 	return err;
 }
 
-int caps__moved(struct timeline *tl, struct target_state *tg, const struct tl_stretch *v, size_t n,
+int caps__moved(struct target_state *tg, pid_t tid, const struct tl_stretch *v, size_t n,
 		int64_t ns)
 {
+	struct caps *caps = tg->caps;
 	uint64_t held[TL_MAX_CAPS] = {0}, sum = 0;
 	int err = 0;
 
@@ -466,11 +489,13 @@ int caps__moved(struct timeline *tl, struct target_state *tg, const struct tl_st
 		sum += v[i].end_ns - v[i].start_ns;
 	}
 	for (uint32_t no = 0; !err && sum && no < TL_MAX_CAPS; no++) {
-		if (!held[no])
+		struct moved m = {tid, no, (int64_t)((__int128)ns * held[no] / sum)};
+
+		if (!m.ns)
 			continue;
-		err = begin(tl, tg, no, v[0].start_ns);
+		err = TL_RESERVE(caps->moved, caps->moved_cap, caps->n_moved + 1, MAX_CLAIMS);
 		if (!err)
-			tg->caps->v[no].moved_ns += (int64_t)((__int128)ns * held[no] / sum);
+			caps->moved[caps->n_moved++] = m;
 	}
 	return err;
 }
@@ -517,6 +542,7 @@ void caps__free(struct target_state *tg)
 	if (tg->caps) {
 		free(tg->caps->v);
 		free(tg->caps->claims);
+		free(tg->caps->moved);
 	}
 	free(tg->caps);
 	free(tg->cap_lanes);

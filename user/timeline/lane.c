@@ -431,7 +431,7 @@ static int build_part(struct timeline *tl, struct target_state *tg, struct threa
 	if (!err)
 		err = take_part(tg, th, &b, max_stretches);
 	if (!err && last_part)
-		err = caps__moved(tl, tg, b.v, b.n,
+		err = caps__moved(tg, th->tid, b.v, b.n,
 				  (int64_t)(th->short_booked_ns - th->short_guess_ns));
 	th->lane.end_ns = end;
 	free(b.v);

@@ -32,7 +32,7 @@ struct lane_piece {
 	bool end_exact;
 	enum ledger_class class;   /* that its time is booked to, if it was on the CPU */
 	const struct cover *cover; /* the call or collection; NULL: none */
-	bool cap_told; /* `cap` is known, or that there is none; else ev tells */
+	bool cap_told;		   /* `cap` is known, or that there is none; else ev tells */
 	uint16_t cap;
 };
 

@@ -60,7 +60,7 @@ int lane__append(struct thread *th, const struct tl_stretch *v, size_t n, size_t
 static bool may_join(const struct tl_stretch *last, const struct lane_piece *p, uint32_t stack,
 		     uint16_t cap, uint64_t tso)
 {
-	return last->state == p->state && last->stack == stack &&
+	return last->state == p->state && last->stack == stack && last->class == p->class &&
 	       (last->cap == cap || last->cap == TL_SOME_CAP || cap == TL_SOME_CAP) &&
 	       (last->tso == tso || !last->tso || !tso);
 }
@@ -92,6 +92,7 @@ static int add_slice(struct lane_builder *b, const struct lane_piece *p, uint32_
 		.state = (uint8_t)p->state,
 		.exact = b->start_exact && end_exact,
 		.cap = cap,
+		.class = (uint8_t)p->class,
 		.samples = p->samples,
 		.tso = tso,
 	};
@@ -198,7 +199,10 @@ static uint16_t cap_of(struct lane_builder *b, const struct lane_piece *p)
 /* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
 static uint64_t tso_of(struct lane_builder *b, const struct lane_piece *p)
 {
-	switch (p->state) {
+	/* in the runtime, but for the call that it makes */
+	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
+
+	switch (handover ? ST_SAFE_CALL_BLOCKED : p->state) {
 	case ST_HASKELL:
 	case ST_UNSAFE_CALL_CPU:
 	case ST_SAFE_CALL_CPU:

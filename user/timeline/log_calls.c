@@ -330,6 +330,7 @@ static void add_up(struct sweep *sw, const struct called *all, const struct keye
 		.library = "",
 		.caller = v->caller == UINT32_MAX ? "" : sw->tl->frames.v[v->caller].name,
 		.site = "",
+		.handover_ns = no_time,
 		.cpu_ns = no_time,
 		.blocked_ns = no_time,
 		.cap_wait_ns = no_time,

@@ -76,6 +76,7 @@ struct tl_stretch {
 	uint8_t state;		   /* enum tl_state */
 	uint8_t exact;		   /* both boundaries come from events, not from sampling */
 	uint16_t cap;		   /* capability held, 0xffff: none */
+	uint8_t class;		   /* enum ledger_class of its time, if it is on the CPU */
 	uint32_t samples;	   /* samples that fell into it */
 	uint64_t tso;		   /* id of the Haskell thread; 0: none, or not known */
 };
@@ -90,7 +91,7 @@ struct tl_lane {
 	pid_t tid; /* 0: of `threads` threads that ended and have no lanes of their own: without
 		      slices, and as long as all of them together */
 	char name[16];
-	uint64_t threads; /* how many it is of; else 1 */
+	uint64_t threads;	    /* how many it is of; else 1 */
 	uint64_t start_ns, end_ns;  /* wall time: end - start */
 	uint64_t cpu_ns;	    /* UINT64_MAX: not known */
 	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
@@ -302,8 +303,10 @@ struct tl_call {
 	bool caller_approximate;
 	const char *site; /* "FILE+0x123" */
 	bool interruptible;
-	uint64_t calls; /* finished */
-	uint64_t wall_ns, cpu_ns, blocked_ns, cap_wait_ns;
+	uint64_t calls;	  /* finished */
+	uint64_t wall_ns; /* from the foreign function's begin, as far as context switches tell */
+	uint64_t handover_ns; /* off the CPU before that, in suspendThread; not in wall_ns */
+	uint64_t cpu_ns, blocked_ns, cap_wait_ns;
 	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
 	double quantile_error;
 	uint64_t open_at_start, open_at_end, abandoned;

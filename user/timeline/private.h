@@ -100,19 +100,22 @@ enum ev_flag {
 	EV_GC_CODE = 2,	  /* a C frame is the collector's */
 	EV_GC_SYNC = 4,	  /* a C frame is where the RTS waits for the others before a collection */
 	EV_RUNNABLE = 8,  /* switched out while it could run on */
-	EV_NEVER_SEEN = 16, /* the stay began before the thread was seen */
-	EV_SLEEPS = 32,	    /* snapshot: not running */
-	EV_GAP = 64,	    /* C frames are missing in mid-stack */
-	EV_NO_WALK = 128,   /* of the stack only the program counter is known */
+	EV_NEVER_SEEN = 16,	/* the stay began before the thread was seen */
+	EV_SLEEPS = 32,		/* snapshot: not running */
+	EV_GAP = 64,		/* C frames are missing in mid-stack */
+	EV_NO_WALK = 128,	/* of the stack only the program counter is known */
+	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
+	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
 };
 
 /* A sample (t0 == t1), a stay off the CPU, a safe call, or a thread in a snapshot. */
 struct ev {
 	uint64_t t0, t1, wake_ns, call_start_ns;
-	uint32_t hs;   /* the stack's Haskell part, and what is below; in `parts` */
-	uint32_t c;    /* its C part above; in `parts` */
-	uint32_t site; /* 1 + index of the target's site; 0: none */
-	uint32_t ccs;  /* number of the cost-centre stack; 0: none */
+	uint64_t short_cpu_ns; /* sample, off-CPU interval: see struct wire_sample */
+	uint32_t hs;	       /* the stack's Haskell part, and what is below; in `parts` */
+	uint32_t c;	       /* its C part above; in `parts` */
+	uint32_t site;	       /* 1 + index of the target's site; 0: none */
+	uint32_t ccs;	       /* number of the cost-centre stack; 0: none */
 	uint32_t syscall;
 	uint64_t tso;	 /* id of the Haskell thread; 0: none */
 	uint16_t cap;	 /* that is held; TL_NO_CAP: none */
@@ -120,8 +123,8 @@ struct ev {
 	uint16_t hs_run; /* frames of hs, from the leaf, of the innermost Haskell thread */
 	uint8_t where;	 /* enum wire_where */
 	uint8_t code;	 /* enum code_class of the program counter */
-	uint8_t flags;	 /* enum ev_flag */
 	uint8_t call_flags;
+	uint16_t flags; /* enum ev_flag */
 };
 
 struct evs {
@@ -162,8 +165,8 @@ struct thread {
 	uint64_t short_guess_ns;  /* what the slices show of them */
 	uint64_t run_ns;	  /* booked to LEDGER_RUN */
 	uint64_t idle_ns;
-	struct ev done_prev;	  /* the last stay of that part */
-	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
+	struct ev done_prev; /* the last stay of that part */
+	struct ev final_off; /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
 	struct tl_off_cpu *off_cpu;
 	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
@@ -560,8 +563,8 @@ uint16_t held__cap(enum tl_state state, const struct ev *ev);
  * slice right before them holds; *known: what the thread is known to have held last, before them
  * and then after them. TL_NO_CAP: none.
  */
-void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n,
-		   uint16_t before, uint16_t *known);
+void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n, uint16_t before,
+		   uint16_t *known);
 
 int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabled);
 int caps__new(struct caps **ret_caps);
@@ -574,7 +577,7 @@ int caps__advance(struct timeline *tl, struct target_state *tg, uint64_t until,
  * In these slices of a thread ns were spent in safe calls that do not show (negative: less than
  * shows): the capability was free meanwhile.
  */
-int caps__moved(struct timeline *tl, struct target_state *tg, const struct tl_stretch *v, size_t n,
+int caps__moved(struct target_state *tg, pid_t tid, const struct tl_stretch *v, size_t n,
 		int64_t ns);
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void caps__free(struct target_state *tg);

@@ -476,6 +476,10 @@ static void put_rts(struct composer *c, enum mark mark, const struct ev *ev)
 /* A thread that was taken off the CPU: the stack of what it did. */
 static void put_place(struct composer *c, const struct ev *ev, const struct site *site)
 {
+	if (ev->flags & EV_HANDOVER) {
+		put_rts(c, MARK_RTS, ev);
+		return;
+	}
 	switch (ev->where) {
 	case WIRE_WHERE_SAFE_CALL:
 		put_call(c, ev, site, false);

@@ -110,6 +110,9 @@ static enum tl_state mutator_off(const struct ev *ev)
 
 enum tl_state ev__state_off(const struct ev *ev, bool in_gc)
 {
+	/* it waits for the runtime's locks, not for anything of the call */
+	if (ev->flags & EV_HANDOVER)
+		return ST_RTS_BLOCKED;
 	switch (ev->where) {
 	case WIRE_WHERE_HASKELL:
 		return mutator_off(ev);

@@ -144,6 +144,7 @@ static enum tl_tso_state state_of(const struct tl_stretch *s, const struct tl_st
 		return HS_UNSAFE_CALL;
 	case ST_SAFE_CALL_CPU:
 	case ST_SAFE_CALL_BLOCKED:
+	case ST_RTS_BLOCKED: /* of a call's hand-over: no other one has a Haskell thread */
 		return HS_SAFE_CALL;
 	case ST_CAP_WAIT:
 		return HS_RUNNABLE;
