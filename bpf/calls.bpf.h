@@ -25,9 +25,12 @@ SS_INLINE int calls_find(const struct wire_thread *th, u64 incall)
 	u32 i;
 
 #pragma GCC unroll 16
-	for (i = 0; i < WIRE_OPEN_MAX; i++)
-		if (i < th->depth && th->open[i].incall == incall)
+	for (i = 0; i < WIRE_OPEN_MAX; i++) {
+		if (i >= th->depth)
+			break;
+		if (th->open[i].incall == incall)
 			found = i;
+	}
 	return found;
 }
 

@@ -170,7 +170,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */
-	if (!seen->depth)
+	if (!seen->depth && bpf_map_lookup_elem(&open_at_start, &tid))
 		bpf_map_delete_elem(&open_at_start, &tid);
 	flags = (regs->si & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
 	if (calls_begin(seen, now, site, regs->sp, incall, cap_no, flags, &abandoned) ==
