@@ -10,6 +10,15 @@
  * may differ, so a caller checks the value that it uses, and a name is read before the next
  * allocation depends on its length.
  *
+ * Not through libelf, though it is at hand (libdw reads DWARF with it, in a helper process, see
+ * names/dwarf.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
+ * (elf_memory(): elf64_getehdr(), elf64_getphdr(), elf64_getshdr() and elf_getdata() return
+ * pointers into it) and reads them again after it has checked them: a section header whose size
+ * grows after elf_getdata() makes elf_strptr() read outside of the file, which a test of that ended
+ * with SIGSEGV. Only what is copied before it is checked is safe from a file that is being
+ * rewritten. And a call for each symbol is slow: all 413 000 of pandoc take gelf_getsym() and
+ * elf_strptr() 33 ms, and elf__symbols() 12 ms.
+ *
  * One thread at a time may use an elf_file; different ones are independent.
  */
 #ifndef SAFESCOPED_ELF_H
