@@ -14,7 +14,7 @@
  * names/dwarf.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
  * (elf_memory(): elf64_getehdr(), elf64_getphdr(), elf64_getshdr() and elf_getdata() return
  * pointers into it) and reads them again after it has checked them: a section header whose size
- * grows after elf_getdata() makes elf_strptr() read outside of the file, which a test of that ended
+ * grows after elf_getdata() makes elf_strptr() read outside of the file, and a test that does so ends
  * with SIGSEGV. Only what is copied before it is checked is safe from a file that is being
  * rewritten. And a call for each symbol is slow: all 413 000 of pandoc take gelf_getsym() and
  * elf_strptr() 33 ms, and elf__symbols() 12 ms.
@@ -63,7 +63,6 @@ struct elf_segment {
 size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 */
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
 bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
-bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
 /* True if len bytes of memory from start on are in one executable segment. */
 bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */

@@ -50,9 +50,3 @@ int layout__find(const char *version, bool threaded, bool profiled, enum layout_
 	*ret_known = at_or_below && below == want;
 	return 0;
 }
-
-const struct layout_row *layout__rows(size_t *ret_n)
-{
-	*ret_n = ARRAY_SIZE(layout_rows);
-	return layout_rows;
-}

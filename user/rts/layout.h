@@ -46,7 +46,4 @@ struct layout_row {
 int layout__find(const char *version, bool threaded, bool profiled, enum layout_variant variant,
 		 struct layout *ret_layout, bool *ret_known);
 
-/* The rows, for the test that compares them with the JSON. */
-const struct layout_row *layout__rows(size_t *ret_n);
-
 #endif
