@@ -253,7 +253,7 @@ static void test_speedscope_order(void **state)
 		STRETCH(41, 71, 3, ST_HASKELL, 0, 0), STRETCH(71, 91, 4, ST_HASKELL, 0, 0),
 		STRETCH(91, 92, 5, ST_HASKELL, 0, 0), STRETCH(92, 93, 1, ST_HASKELL, 0, 0),
 	};
-	static const struct tl_lane lane = {.end_ns = 93, .stretches = stretches, .n_stretches = 6};
+	static struct tl_lane lane = {.end_ns = 93, .stretches = stretches, .n_stretches = 6};
 	static const struct tl_target target = {.comm = "t", .lanes = &lane, .n_lanes = 1};
 	static const struct timeline tl = {
 		.session = {.version = "1", .end_ns = 93},

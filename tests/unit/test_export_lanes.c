@@ -339,7 +339,7 @@ static void see(void *ctx, const struct span *span)
 static void test_many_stretches(void **state)
 {
 	struct tl_stretch *stretches = make_many();
-	const struct tl_lane lane = {.tid = 1,
+	struct tl_lane lane = {.tid = 1,
 				     .start_ns = T0,
 				     .end_ns = stretches[MANY - 1].end_ns,
 				     .stretches = stretches,

@@ -85,7 +85,7 @@ static const struct tl_stretch service_worker[] = {
 	STRETCH(T0 + 610 * MS, T0 + 800 * MS, S_IDLE, ST_IDLE, 1, 0xffff),
 };
 
-static const struct tl_lane service_lanes[] = {
+static struct tl_lane service_lanes[] = {
 	{
 		.tid = 4242,
 		.name = "service",
@@ -280,7 +280,7 @@ static const struct tl_stretch hostile_stretches[] = {
 	STRETCH(1901 + HUGE_NS, 5000 + HUGE_NS, 5, ST_RTS, 1, 0),
 };
 
-static const struct tl_lane hostile_lanes[] = {
+static struct tl_lane hostile_lanes[] = {
 	{
 		.tid = 2147483647,
 		/* fills its array: no NUL */

@@ -144,7 +144,7 @@ static int new_elf(const char *name, struct elf_file **ret_elf)
 
 	if (!elf)
 		return -ENOMEM;
-	elf->map.slot = -1;
+	elf->map.slot = elf->map.fd = -1;
 	elf->name = strndup(name ? name : "", ELF_MAX_NAME);
 	elf->lazy = calloc(1, sizeof(*elf->lazy));
 	if (!elf->name || !elf->lazy) {
@@ -153,6 +153,14 @@ static int new_elf(const char *name, struct elf_file **ret_elf)
 	}
 	*ret_elf = elf;
 	return 0;
+}
+
+static bool has_debug_info(const struct elf_file *elf)
+{
+	struct elf_section section;
+
+	return elf__section(elf, ".debug_info", &section) == 0 ||
+	       elf__section(elf, ".zdebug_info", &section) == 0;
 }
 
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
@@ -188,6 +196,11 @@ int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
 	err = parse(elf);
+	/* who reads DWARF changes it, in a copy */
+	if (!err && has_debug_info(elf)) {
+		elf->map.fd = fd;
+		fd = -1;
+	}
 out:
 	fd__close(&fd);
 	if (err)

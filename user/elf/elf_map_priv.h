@@ -22,16 +22,17 @@ struct elf_map {
 	size_t size;  /* the file's, when it was opened */
 	size_t total; /* reserved, in whole pages; 0: nothing is mapped */
 	int slot;     /* in the handler's table; -1: a copy, which needs no handler */
+	int fd;	      /* of the file, for elf_map__make_writable(); -1: closed */
 };
 
-/* The descriptor stays the caller's. size > 0. */
+/* The descriptor stays the caller's, who may put it into ret_map->fd. size > 0. */
 int elf_map__open(int fd, size_t size, struct elf_map *ret_map);
 void elf_map__free(struct elf_map *map);
 /* Gives the pages of a part back; they are read again when they are touched. */
 void elf_map__drop(const struct elf_map *map, size_t offset, size_t len);
 /*
  * Makes the bytes writable, for this process alone and without changing the file: for a library
- * that notes in them what it has done. -ENOTSUP: they are not the mapping's.
+ * that notes in them what it has done. -ENOTSUP: they are not the mapping's, or its file is closed.
  */
 int elf_map__make_writable(const struct elf_map *map);
 bool elf_map__shrank(const struct elf_map *map);

@@ -100,9 +100,9 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 static void enter_group(struct kernel *kernel, struct attached *a, enum probe_state state,
 			uint64_t now)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *b = &kernel->targets[i];
+	struct attached *b = NULL;
 
+	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
 		enter(b, state, now);
@@ -115,14 +115,12 @@ static void enter_group(struct kernel *kernel, struct attached *a, enum probe_st
 
 static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, double percent)
 {
+	const struct attached *b = NULL;
 	uint64_t last = 0;
 
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		const struct attached *b = &kernel->targets[i];
-
+	while ((b = kernel__next(kernel, b)))
 		if (attached__share(a, b) && b->retry_ns != UINT64_MAX)
 			last = MAX(last, b->retry_ns);
-	}
 	if (!last) {
 		a->retry_ns = BUDGET_FIRST_NS;
 		log_warn("pid %d: the call probes cost %.1f %% of a CPU, more than --max-overhead "
@@ -166,6 +164,7 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 {
 	bool light = gc_probes__light(a);
 	double all = light ? GC_PROBES * percent : percent;
+	const struct attached *b = NULL;
 
 	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
 		return;
@@ -174,15 +173,13 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 		gc_probes__set_light(kernel, a, true);
 		return;
 	}
-	for (size_t i = 0; light && i < kernel->n_targets; i++) {
-		const struct attached *b = &kernel->targets[i];
-
+	if (!light)
+		return;
+	while ((b = kernel__next(kernel, b)))
 		if (b->probes[PROBE_GC_START] == a->probes[PROBE_GC_START] &&
 		    b->gc_calm < GC_WINDOWS_CALM)
 			return;
-	}
-	if (light)
-		gc_probes__set_light(kernel, a, false);
+	gc_probes__set_light(kernel, a, false);
 }
 
 static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
@@ -208,9 +205,9 @@ static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
 
 pid_t kernel__next_gc_off(struct kernel *kernel)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *a = &kernel->targets[i];
+	struct attached *a = NULL;
 
+	while ((a = kernel__next(kernel, a))) {
 		if (!a->gc_off || a->gc_off_told)
 			continue;
 		a->gc_off_told = true;
@@ -231,9 +228,9 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 
 void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *a = &kernel->targets[i];
+	struct attached *a = NULL;
 
+	while ((a = kernel__next(kernel, a))) {
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
 			try_again(kernel, a, now_ns);
 		else if ((a->state == PROBES_ON || a->state == PROBES_TRIAL) &&

@@ -146,6 +146,8 @@ int kernel__mappings(struct kernel *kernel, kernel_mapping_fn fn, void *ctx);
 uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which);
 /* Name of a counter that means a loss, for the report; NULL for the others. */
 const char *kernel__loss_name(enum wire_counter which);
+/* The sum of those. */
+uint64_t kernel__lost_records(struct kernel *kernel);
 
 /* ── cost and budget ─────────────────────────────────────────────────────────────────────── */
 

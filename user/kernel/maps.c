@@ -128,3 +128,13 @@ const char *kernel__loss_name(enum wire_counter which)
 		return NULL;
 	}
 }
+
+uint64_t kernel__lost_records(struct kernel *kernel)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < WIRE_CNT_MAX; i++)
+		if (kernel__loss_name((enum wire_counter)i))
+			lost += kernel__counter(kernel, (enum wire_counter)i);
+	return lost;
+}

@@ -173,9 +173,10 @@ static void helper(const struct dwarf *d, int fd)
 	void *data;
 	int err;
 
+	/* the file is mapped anew, by its descriptor */
+	err = elf__writable(d->elf, &data, &size);
 	if (drop_all(&fd))
 		_exit(1);
-	err = elf__writable(d->elf, &data, &size);
 	if (!err)
 		err = dwarf_reader__new(data, size, &reader);
 	while (read(fd, &vaddr, sizeof(vaddr)) == (ssize_t)sizeof(vaddr)) {

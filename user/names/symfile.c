@@ -39,9 +39,7 @@ int symfile__open(const char *path, struct symfile **ret_file)
 	if (!err && !symbols__count(file->symbols))
 		err = -ENODATA;
 	if (!err) {
-		const char *slash = strrchr(path, '/');
-
-		file->name = strdup(slash ? slash + 1 : path);
+		file->name = strdup(path__base(path));
 		err = file->name ? 0 : -ENOMEM;
 	}
 	if (err) {

@@ -102,7 +102,6 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 		      struct image **ret_image)
 {
 	struct image *image;
-	const char *slash;
 	int err;
 
 	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
@@ -118,8 +117,7 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 		free(image);
 		return -ENOMEM;
 	}
-	slash = strrchr(image->name, '/');
-	image->base = slash ? slash + 1 : image->name;
+	image->base = path__base(image->name);
 	snprintf(image->path, sizeof(image->path), "%s", path);
 	err = file__get(images->cache, fd, image->base, &image->file);
 	if (err < 0) {

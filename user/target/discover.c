@@ -69,13 +69,6 @@ static bool map_is_runtime(struct target_cache *cache, pid_t pid, const struct p
 	return found;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* GHC's own libraries first: they save looking at the others. */
 static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
 {
@@ -89,7 +82,7 @@ static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
 
 		for (size_t i = 0; !found && i < maps.n; i++) {
 			const struct proc_map *m = &maps.maps[i];
-			bool named = strncmp(base_name(m->path), "libHSrts", 8) == 0;
+			bool named = strncmp(path__base(m->path), "libHSrts", 8) == 0;
 
 			if (!m->exec || !m->ino || m->ino == last || named != !pass)
 				continue;

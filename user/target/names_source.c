@@ -192,10 +192,7 @@ static void name_by_place(const struct dwarf_place *d, char *out)
 	char label[HS_NAME_LEN];
 
 	if (d->proc_line && d->proc_file[0]) {
-		const char *slash = strrchr(d->proc_file, '/');
-
-		snprintf(out, HS_NAME_LEN, "<%.200s:%u>", slash ? slash + 1 : d->proc_file,
-			 d->proc_line);
+		snprintf(out, HS_NAME_LEN, "<%.200s:%u>", path__base(d->proc_file), d->proc_line);
 		return;
 	}
 	hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ledger/ledger.h"
+
 /* ── OS thread lanes ──────────────────────────────────────────────────────────────────────── */
 
 /* States of an OS thread's lane; names as in the contract (state__name). */
@@ -85,8 +87,10 @@ struct tl_off_cpu {
 };
 
 struct tl_lane {
-	pid_t tid;
+	pid_t tid; /* 0: of `threads` threads that ended and have no lanes of their own: without
+		      slices, and as long as all of them together */
 	char name[16];
+	uint64_t threads; /* how many it is of; else 1 */
 	uint64_t start_ns, end_ns;  /* wall time: end - start */
 	uint64_t cpu_ns;	    /* UINT64_MAX: not known */
 	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
@@ -95,6 +99,8 @@ struct tl_lane {
 	const struct tl_stretch
 		*stretches; /* disjoint, in time order, cover the lane without a gap */
 	size_t n_stretches;
+	const struct ledger_row *rows; /* its account: the sums of all formats come from it */
+	size_t n_rows;
 	const struct tl_off_cpu *off_cpu;
 	size_t n_off_cpu;
 	bool coarse; /* beyond the budget: short neighbours were merged; states_ns are still right
@@ -134,6 +140,8 @@ struct tl_cap_lane {
 	uint32_t sampled_states;		/* bit per state */
 	const struct tl_cap_stretch *stretches; /* disjoint, in time order, without a gap */
 	size_t n_stretches;
+	const struct ledger_row *rows; /* its account, as a thread's */
+	size_t n_rows;
 	bool coarse;
 };
 
@@ -175,6 +183,8 @@ struct tl_tso_lane {
 	uint32_t sampled_states;
 	const struct tl_tso_stretch *stretches;
 	size_t n_stretches;
+	const struct ledger_row *rows; /* its account */
+	size_t n_rows;
 	bool coarse;
 };
 

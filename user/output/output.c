@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which format goes where, and writing them. */
+#include "output.h"
+
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +13,21 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "output.h"
 
-/* sudo tells who it was run by; files made for that user shall be theirs. */
+struct output {
+	const struct export_format *format;
+	char path[PATH_MAX]; /* "-": standard output */
+};
+
+struct outputs {
+	const struct output_opts *opts;
+	uid_t owner;
+	gid_t group;
+	size_t n;
+	struct output each[OUTPUT_MAX_FORMATS];
+};
+
+/* The user who ran sudo owns the files that are made for them. */
 static uint32_t sudo_id(const char *variable)
 {
 	const char *s = geteuid() == 0 ? getenv(variable) : NULL;
@@ -26,7 +41,7 @@ static uint32_t sudo_id(const char *variable)
 	return errno || *end || v >= (uint32_t)-1 ? (uint32_t)-1 : (uint32_t)v;
 }
 
-void outputs__owner(uid_t *ret_owner, gid_t *ret_group)
+void output__owner(uid_t *ret_owner, gid_t *ret_group)
 {
 	*ret_owner = sudo_id("SUDO_UID");
 	*ret_group = sudo_id("SUDO_GID");
@@ -81,16 +96,16 @@ static int set_path(struct output *o, const char *dir, const char *stem, const c
 	return n < 0 || (size_t)n >= sizeof(o->path) ? -ENAMETOOLONG : 0;
 }
 
-static int choose_path(const struct options *options, size_t n_files, const char *stem,
+static int choose_path(const struct output_opts *opts, size_t n_files, const char *stem,
 		       struct output *o)
 {
-	const char *to = options->output;
+	const char *to = opts->path;
 	bool text = o->format == &export_text;
 
 	if (to && !strcmp(to, "-"))
 		return set_path(o, "", "-", "");
 	/* text is for reading now, unless it is all that was asked for */
-	if (text && (!to || options->n_formats > 1))
+	if (text && (!to || opts->n_formats > 1))
 		return set_path(o, "", "-", "");
 	if (!to)
 		return set_path(o, "", stem, o->format->suffix);
@@ -113,26 +128,21 @@ static int try_path(const struct output *o, uid_t owner, gid_t group)
 	return 0;
 }
 
-int outputs__plan(const struct options *options, const char *comm, pid_t pid,
-		  struct outputs *ret_outputs)
+static int plan(struct outputs *all, const char *stem)
 {
-	struct outputs *all = ret_outputs;
+	const struct output_opts *opts = all->opts;
 	size_t n_files = 0;
-	char stem[128];
 
-	memset(all, 0, sizeof(*all));
-	outputs__owner(&all->owner, &all->group);
-	default_stem(comm, pid, stem, sizeof(stem));
-	for (size_t i = 0; i < options->n_formats; i++)
-		n_files += options->formats[i] != &export_text || options->n_formats == 1;
-	for (size_t i = 0; i < options->n_formats; i++) {
-		struct output *o = &all->each[all->n];
+	for (size_t i = 0; i < opts->n_formats; i++)
+		n_files += opts->formats[i] != &export_text || opts->n_formats == 1;
+	for (size_t i = 0; i < opts->n_formats; i++) {
+		struct output *o = &all->each[i];
 		int err;
 
-		o->format = options->formats[i];
-		err = choose_path(options, n_files, stem, o);
+		o->format = opts->formats[i];
+		err = choose_path(opts, n_files, stem, o);
 		if (err) {
-			log_error("%s: cannot be written: %s", options->output, strerror(-err));
+			log_error("%s: cannot be written: %s", opts->path, strerror(-err));
 			return err;
 		}
 		err = try_path(o, all->owner, all->group);
@@ -141,6 +151,34 @@ int outputs__plan(const struct options *options, const char *comm, pid_t pid,
 		all->n++;
 	}
 	return 0;
+}
+
+int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
+		  struct outputs **ret_outputs)
+{
+	struct outputs *all = calloc(1, sizeof(*all));
+	char stem[128];
+	int err;
+
+	if (!all) {
+		log_error("no memory");
+		return -ENOMEM;
+	}
+	all->opts = opts;
+	output__owner(&all->owner, &all->group);
+	default_stem(comm, pid, stem, sizeof(stem));
+	err = plan(all, stem);
+	if (err) {
+		outputs__free(all);
+		return err;
+	}
+	*ret_outputs = all;
+	return 0;
+}
+
+void outputs__free(struct outputs *outputs)
+{
+	free(outputs);
 }
 
 unsigned output__terminal_width(int fd)
@@ -152,17 +190,31 @@ unsigned output__terminal_width(int fd)
 	return ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
+bool output__has_colour(unsigned width)
+{
+	const char *no_colour = getenv("NO_COLOR");
+
+	return width && !(no_colour && no_colour[0]);
+}
+
+int output__flush(FILE *out)
+{
+	if (!fflush(out) && !ferror(out))
+		return 0;
+	return errno ? -errno : -EIO;
+}
+
 static int write_stdout(const struct output *o, const struct timeline *tl,
 			const struct export_opts *opts)
 {
 	int err, why;
 
-	/* a format tells only that writing failed; errno has kept why, unless nothing has set it */
+	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
 	errno = 0;
 	err = o->format->write(stdout, tl, opts);
 	why = errno;
-	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = errno ? -errno : -EIO;
+	if (!err)
+		err = output__flush(stdout);
 	else if (err == -EIO && ferror(stdout) && why)
 		err = -why;
 	if (err)
@@ -184,7 +236,7 @@ static int write_file(const struct output *o, const struct outputs *all, const s
 	if (err)
 		log_error("%s: cannot be written: %s; nothing was left there", o->path,
 			  strerror(-err));
-	else if (stop(ctx))
+	else if (stop && stop(ctx))
 		err = -ECANCELED;
 	else
 		return outfile__commit(out);
@@ -192,34 +244,34 @@ static int write_file(const struct output *o, const struct outputs *all, const s
 	return err;
 }
 
-int outputs__write(const struct outputs *outputs, const struct options *options,
-		   const struct timeline *tl, bool (*stop)(void *ctx), void *ctx)
+int outputs__write(const struct outputs *outputs, const struct timeline *tl,
+		   bool (*stop)(void *ctx), void *ctx)
 {
-	const char *no_colour = getenv("NO_COLOR");
 	struct export_opts opts = {
-		.weight = options->weight,
-		.lanes = options->lanes,
-		.verbose = options->verbose > 0,
+		.weight = outputs->opts->weight,
+		.lanes = outputs->opts->lanes,
+		.verbose = outputs->opts->verbose,
 		.width = output__terminal_width(STDOUT_FILENO),
 	};
-	int err, first = 0;
+	int err = 0, first = 0;
 
-	opts.colour = opts.width && !(no_colour && no_colour[0]);
-	for (size_t i = 0; i < outputs->n; i++) {
+	opts.colour = output__has_colour(opts.width);
+	for (size_t i = 0; i < outputs->n && err != -ECANCELED; i++) {
 		const struct output *o = &outputs->each[i];
 
-		if (stop(ctx))
-			return -ECANCELED;
-		if (!strcmp(o->path, "-")) {
+		if (stop && stop(ctx)) {
+			err = -ECANCELED;
+		} else if (!strcmp(o->path, "-")) {
 			err = write_stdout(o, tl, &opts);
 		} else {
 			err = write_file(o, outputs, tl, &opts, stop, ctx);
 			if (!err)
 				log_info("%s", o->path);
 		}
-		/* one that fails does not keep the others from being written */
 		if (err && !first)
 			first = err;
 	}
+	if (err == -ECANCELED)
+		log_error("interrupted: the rest of the output was dropped");
 	return first;
 }

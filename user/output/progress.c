@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The line that tells on a terminal how the session goes. */
+/* The line on a terminal that shows how far the work has come. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "progress.h"
+#include "output.h"
 
 #define PROGRESS_EVERY_NS 500000000ULL
 
@@ -14,6 +14,11 @@ void progress__init(struct progress *p, bool quiet)
 {
 	memset(p, 0, sizeof(*p));
 	p->shown = !quiet && isatty(STDERR_FILENO);
+}
+
+bool progress__shown(const struct progress *p)
+{
+	return p->shown;
 }
 
 bool progress__due(const struct progress *p, uint64_t now_ns)

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code that processes map while the session runs: a target's new libraries get names and unwind
- * rows, and a process that maps a GHC runtime is looked at.
+ * mapped: code that processes map while the session runs. A member's new libraries get names and
+ * unwind rows, and another process that maps a GHC runtime is looked at.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "base/base.h"
 #include "session_priv.h"
 
 /* dlopen() maps a library, and what it needs, in several steps. */
 #define MAPS_SETTLE_NS 20000000ULL
-/* Who maps and unmaps all the time (a JIT) is read again this often. */
+/* The maps of a process that maps and unmaps all the time (a JIT) are read again this often. */
 #define MAPS_EVERY_NS	   200000000ULL
 #define MAPS_EVERY_ANON_NS 1000000000ULL
 /* A host that compiles starts thousands of programs a second, each of which maps several files. */
 #define WAKE_EVERY_NS 5000000ULL
-/* After a loss every process is looked at again, that often at most. */
+/* After a loss every process is looked at again, this often at most. */
 #define RESCAN_EVERY_NS 10000000000ULL
 /* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
 #define PLAIN_MAX     16384U
@@ -42,11 +39,12 @@ struct mapped {
 	struct plain_file *plain;
 	uint64_t plain_since_ns;
 	uint64_t now;
-	uint64_t rescan_ns; /* when it was done last */
-	bool lost, silent;
-	bool busy;	/* the last look found something: the next one waits a while */
-	pid_t last_pid; /* records of one process come together */
-	struct member *last;
+	uint64_t rescan_ns;  /* when every process was last looked at */
+	bool lost;	     /* some mappings were not reported */
+	bool silent;	     /* none is */
+	bool busy;	     /* the last look found something: the next one waits a while */
+	pid_t last_pid;	     /* records of one process come together */
+	struct member *last; /* NULL: it is not a member */
 };
 
 int mapped__new(struct mapped **ret_mapped)
@@ -57,11 +55,12 @@ int mapped__new(struct mapped **ret_mapped)
 
 static void forget_plain(struct mapped *m)
 {
-	struct plain_file *f, *next;
+	struct plain_file *f = m->plain, *next;
 
-	HASH_ITER (hh, m->plain, f, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-		HASH_DEL(m->plain, f);
+	/* the list of them stays */
+	HASH_CLEAR(hh, m->plain);
+	for (; f; f = next) {
+		next = f->hh.next;
 		free(f);
 	}
 }
@@ -82,6 +81,8 @@ static void remember_plain(struct mapped *m, const struct file_key *key)
 		return;
 	f->key = *key;
 	HASH_ADD(hh, m->plain, key, sizeof(f->key), f);
+	if (!f->hh.tbl) /* uthash found no memory */
+		free(f);
 }
 
 static bool is_plain(struct mapped *m, const struct file_key *key)
@@ -92,20 +93,19 @@ static bool is_plain(struct mapped *m, const struct file_key *key)
 		forget_plain(m);
 		m->plain_since_ns = m->now;
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	HASH_FIND(hh, m->plain, key, sizeof(*key), f);
 	return f != NULL;
 }
 
-/* The exec itself is told by another record. */
+/* The exec itself is reported by another record. */
 static bool is_exe(const struct kernel_mapping *map)
 {
-	char path[64];
-	struct stat st;
+	uint64_t ino;
+	uint32_t dev;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", map->pid);
-	return stat(path, &st) == 0 && st.st_ino == map->ino &&
-	       major(st.st_dev) == map->dev_major && minor(st.st_dev) == map->dev_minor;
+	/* include/linux/kdev_t.h, MKDEV */
+	return follow__exe(map->pid, &ino, &dev) && ino == map->ino &&
+	       dev == (map->dev_major << 20 | map->dev_minor);
 }
 
 static void look_at_other(struct session *s, const struct kernel_mapping *map)
@@ -148,7 +148,7 @@ static void on_mapping(void *ctx, const struct kernel_mapping *map)
 	}
 	if (map->pid != m->last_pid) {
 		m->last_pid = map->pid;
-		m->last = members__find_live(s, map->pid);
+		m->last = members__find_live(s->members, map->pid);
 	}
 	if (m->last)
 		member_mapped(m, m->last, map);
@@ -158,13 +158,16 @@ static void on_mapping(void *ctx, const struct kernel_mapping *map)
 
 static void after_loss(struct session *s, uint64_t now)
 {
-	for (size_t i = 0; i < s->n_members; i++)
-		if (s->members[i].live && !s->members[i].maps_due_ns)
-			s->members[i].maps_due_ns = now;
-	s->mapped->lost = false;
-	if (s->options->mode == MODE_SYSTEM && now - s->mapped->rescan_ns >= RESCAN_EVERY_NS) {
-		s->mapped->rescan_ns = now;
-		follow__all_now(s);
+	struct mapped *all = s->mapped;
+	struct member *m = NULL;
+
+	while ((m = members__next_live(s->members, m)))
+		if (!m->maps_due_ns)
+			m->maps_due_ns = now;
+	all->lost = false;
+	if (s->opts->kind == SESSION_SYSTEM && now - all->rescan_ns >= RESCAN_EVERY_NS) {
+		all->rescan_ns = now;
+		records__scan(s);
 	}
 }
 
@@ -185,22 +188,21 @@ bool mapped__works(const struct session *s)
 
 void mapped__drain(struct session *s, uint64_t now)
 {
-	struct mapped *m = s->mapped;
+	struct mapped *all = s->mapped;
+	struct member *m = NULL;
 
-	m->now = now;
-	m->busy = false;
-	m->last_pid = 0;
-	m->last = NULL;
-	m->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
-	if (m->lost)
+	all->now = now;
+	all->busy = false;
+	all->last_pid = 0;
+	all->last = NULL;
+	all->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
+	if (all->lost)
 		after_loss(s, now);
-	for (size_t i = 0; i < s->n_members; i++) {
-		struct member *member = &s->members[i];
-
-		if (!member->live || !member->maps_due_ns || now < member->maps_due_ns)
+	while ((m = members__next_live(s->members, m))) {
+		if (!m->maps_due_ns || now < m->maps_due_ns)
 			continue;
-		member->maps_due_ns = 0;
-		member->maps_read_ns = now;
-		members__read_maps(s, member);
+		m->maps_due_ns = 0;
+		m->maps_read_ns = now;
+		member__read_maps(s, m);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log_stream: a thread between a FIFO or a socket and a file. */
-#include "log_stream.h"
+/* The thread between a FIFO or a socket and a file. */
+#include "logs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,17 +18,17 @@
 #include "eventlog/eventlog.h"
 
 #define PIECE (256u << 10)
-/* An eventlog of 10 GB is read in half a minute; what writes more is no program's log. */
+/* An eventlog of 10 GB takes half a minute to read; nobody means to have more of it read. */
 #define SPOOL_MAX (UINT64_C(16) << 30)
-/* For what somebody in between, who sends the log on, still has in his hands. */
-#define LAST_WORDS_MS 2000
-#define LAST_ALL_NS   UINT64_C(5000000000)
+/* After the end: for what a process in between, which forwards the log, has not sent yet. */
+#define LAST_WAIT_MS 2000
+#define LAST_ALL_NS  UINT64_C(5000000000)
 
 struct log_stream {
 	pthread_t thread;
 	char path[256];
-	int in, out, told; /* told: an eventfd */
-	uint64_t wait_ms;  /* after it was told: for the next bytes */
+	int in, out, asked; /* asked: an eventfd, by which log_stream__finish() asks for the end */
+	uint64_t wait_ms;   /* once it was asked: how long to wait for the next bytes */
 	uint64_t taken;
 	uint8_t piece[PIECE];
 };
@@ -57,31 +57,31 @@ static bool put(struct log_stream *s, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* Goes on without keeping anything: a program must not wait for a reader that has given up. */
+/* Reads on even when nothing is kept any more: the program must not wait for us. */
 static void *run(void *arg)
 {
 	struct log_stream *s = arg;
-	struct pollfd fds[] = {{.fd = s->in, .events = POLLIN}, {.fd = s->told, .events = POLLIN}};
-	bool kept = true, told = false;
+	struct pollfd fds[] = {{.fd = s->in, .events = POLLIN}, {.fd = s->asked, .events = POLLIN}};
+	bool kept = true, asked = false;
 	uint64_t end = UINT64_MAX;
 
 	for (;;) {
 		ssize_t n;
-		int ready = poll(fds, told ? 1 : 2, told ? (int)s->wait_ms : -1);
+		int ready = poll(fds, asked ? 1 : 2, asked ? (int)s->wait_ms : -1);
 
 		if (ready < 0 && errno != EINTR)
 			return NULL;
 		if (ready < 0)
 			continue;
-		if (!told && fds[1].revents) {
+		if (!asked && fds[1].revents) {
 			uint64_t ms;
 
-			told = read(s->told, &ms, sizeof(ms)) == sizeof(ms);
+			asked = read(s->asked, &ms, sizeof(ms)) == sizeof(ms);
 			s->wait_ms = ms - 1;
 			end = time__monotonic_ns() + LAST_ALL_NS;
 			continue;
 		}
-		if (told && (!ready || time__monotonic_ns() > end))
+		if (asked && (!ready || time__monotonic_ns() > end))
 			return NULL;
 		n = read(s->in, s->piece, sizeof(s->piece));
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -92,7 +92,7 @@ static void *run(void *arg)
 	}
 }
 
-/* Without waiting for somebody who writes. */
+/* Does not wait for a writer. */
 static int open_stream(const char *path)
 {
 	struct stat st;
@@ -121,7 +121,7 @@ static int start(struct log_stream *s)
 	sigset_t all, before;
 	int err;
 
-	/* Signals are the session's. */
+	/* signals are for the session's thread */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&s->thread, NULL, run, s);
@@ -132,7 +132,7 @@ static int start(struct log_stream *s)
 static void stream_free(struct log_stream *s)
 {
 	fd__close(&s->in);
-	fd__close(&s->told);
+	fd__close(&s->asked);
 	free(s);
 }
 
@@ -144,7 +144,7 @@ int log_stream__open(const char *path, struct log_stream **ret_stream, int *ret_
 	if (!s)
 		return -ENOMEM;
 	snprintf(s->path, sizeof(s->path), "%s", path);
-	s->told = s->out = -1;
+	s->asked = s->out = -1;
 	s->in = open_stream(path);
 	err = MIN(s->in, 0);
 	if (!err) {
@@ -152,8 +152,8 @@ int log_stream__open(const char *path, struct log_stream **ret_stream, int *ret_
 		err = MIN(s->out, 0);
 	}
 	if (!err) {
-		s->told = eventfd(0, EFD_CLOEXEC);
-		err = s->told < 0 ? -errno : start(s);
+		s->asked = eventfd(0, EFD_CLOEXEC);
+		err = s->asked < 0 ? -errno : start(s);
 	}
 	if (err) {
 		fd__close(&s->out);
@@ -167,11 +167,11 @@ int log_stream__open(const char *path, struct log_stream **ret_stream, int *ret_
 
 void log_stream__finish(struct log_stream *s, bool ended)
 {
-	uint64_t ms = 1 + (ended ? LAST_WORDS_MS : 0);
+	uint64_t ms = 1 + (ended ? LAST_WAIT_MS : 0);
 
 	if (!s)
 		return;
-	if (write(s->told, &ms, sizeof(ms)) != sizeof(ms))
+	if (write(s->asked, &ms, sizeof(ms)) != sizeof(ms))
 		pthread_cancel(s->thread);
 	pthread_join(s->thread, NULL);
 	stream_free(s);

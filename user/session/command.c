@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Starts the program of `safescoped -- COMMAND`. */
-#include "command.h"
-
+/* The child that becomes the command's program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/base.h"
-#include "output.h"
+#include "session_priv.h"
 
-void command__init(struct command *c)
-{
-	*c = (struct command){.pidfd = -1, .go_fd = -1, .failed_fd = -1, .file_fd = -1};
-}
+struct command {
+	const char *name; /* as the user gave it */
+	pid_t pid;	  /* 0: the fork failed */
+	int pidfd;
+	int go_fd; /* closing it without a word ends a child that still waits */
+	int failed_fd;
+	int file_fd;
+	char path[PATH_MAX];
+	bool ended;
+	int status;
+	struct rusage usage;
+};
 
 /* ── the program ─────────────────────────────────────────────────────────────────────────── */
 
@@ -33,7 +39,7 @@ static bool can_run(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
-/* As execvp() looks: a name with a slash is a path, any other is looked for along PATH. */
+/* As execvp() does: a name with a slash is a path, any other is searched for along PATH. */
 static int find_program(const char *name, char out[PATH_MAX])
 {
 	const char *path = getenv("PATH"), *end;
@@ -85,13 +91,13 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 	char word;
 	int err = 0;
 
-	/* the daemon blocks its signals and ignores SIGPIPE: the program shall not inherit that */
+	/* the program does not inherit our blocked signals and our ignored SIGPIPE */
 	sigaction(SIGPIPE, &dfl, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (read(go, &word, 1) != 1)
 		_exit(0);
-	outputs__owner(&uid, &gid);
+	output__owner(&uid, &gid);
 	if (uid != (uid_t)-1)
 		err = become_user(uid, gid == (gid_t)-1 ? uid : gid);
 	if (!err) {
@@ -103,20 +109,17 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 	_exit(127);
 }
 
-int command__start(char *const *argv, struct command *c)
+static int start(struct command *c, char *const *argv)
 {
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, err;
 
-	err = find_program(argv[0], c->path);
-	if (err) {
-		log_error("%s: cannot be started: %s", argv[0], strerror(-err));
+	err = find_program(c->name, c->path);
+	if (err)
 		return err;
-	}
 	c->file_fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (c->pid = fork()) < 0) {
 		err = -errno;
 		c->pid = 0;
-		log_error("%s: cannot be started: %s", argv[0], strerror(-err));
 	} else if (c->pid == 0) {
 		fd__close(&go[1]);
 		fd__close(&failed[0]);
@@ -134,7 +137,26 @@ int command__start(char *const *argv, struct command *c)
 	return err;
 }
 
-int command__go(struct command *c, const char *name)
+int command__start(char *const *argv, struct command **ret_command)
+{
+	struct command *c = calloc(1, sizeof(*c));
+	int err = -ENOMEM;
+
+	if (c) {
+		c->name = argv[0];
+		c->pidfd = c->go_fd = c->failed_fd = c->file_fd = -1;
+		err = start(c, argv);
+	}
+	if (err) {
+		log_error("%s: cannot be started: %s", argv[0], strerror(-err));
+		command__free(c);
+		return err;
+	}
+	*ret_command = c;
+	return 0;
+}
+
+int command__go(struct command *c)
 {
 	char word = 'g';
 	int err = 0;
@@ -147,25 +169,62 @@ int command__go(struct command *c, const char *name)
 		err = 0;
 	fd__close(&c->failed_fd);
 	if (err)
-		log_error("%s: cannot be started: %s", name, strerror(-err));
+		log_error("%s: cannot be started: %s", c->name, strerror(-err));
 	return err;
 }
 
-bool command__ended(struct command *c)
+static bool collect(struct command *c, int flags)
 {
-	if (c->pid && !c->ended && wait4(c->pid, &c->status, WNOHANG, &c->usage) == c->pid)
+	if (c->pid && !c->ended && wait4(c->pid, &c->status, flags, &c->usage) == c->pid)
 		c->ended = true;
 	return c->ended;
 }
 
-void command__close(struct command *c)
+bool command__ended(struct command *c)
 {
-	bool waiting = c->go_fd >= 0;
+	return c && collect(c, WNOHANG);
+}
 
+void command__free(struct command *c)
+{
+	bool waits;
+
+	if (!c)
+		return;
+	waits = c->go_fd >= 0;
 	fd__close(&c->go_fd);
 	fd__close(&c->failed_fd);
 	fd__close(&c->file_fd);
 	fd__close(&c->pidfd);
-	if (c->pid && !c->ended && waiting && wait4(c->pid, &c->status, 0, &c->usage) == c->pid)
-		c->ended = true;
+	if (waits)
+		collect(c, 0);
+	free(c);
+}
+
+pid_t command__pid(const struct command *c)
+{
+	return c ? c->pid : 0;
+}
+
+int command__pidfd(const struct command *c)
+{
+	return c ? c->pidfd : -1;
+}
+
+int command__file(const struct command *c, const char **ret_path)
+{
+	if (!c)
+		return -1;
+	*ret_path = c->path;
+	return c->file_fd;
+}
+
+int command__status(const struct command *c)
+{
+	return c && c->ended ? c->status : 0;
+}
+
+uint64_t command__cpu_ns(const struct command *c)
+{
+	return c && c->ended ? usage__cpu_ns(&c->usage) : 0;
 }

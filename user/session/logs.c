@@ -1,59 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * logs: the eventlogs that the members of a session write. One is opened while its process lives,
- * so that it can be read after its end, under whatever name; it is read when the session ends,
- * and then only what is of the session goes further. One that comes by a FIFO or a socket is put
- * into a file until then.
+ * so that it can be read after the process's end, whatever has become of its name; it is read when
+ * the session ends, and only what falls into the session goes further. A log that comes by a FIFO
+ * or a socket is put into a file until then.
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base.h"
-#include "log_models.h"
-#include "log_stream.h"
+#include "eventlog/eventlog.h"
+#include "logs/logs.h"
 #include "session_priv.h"
 
 #define SUFFIX	  ".eventlog"
 #define MAX_FDS	  4096
-#define MAX_LOOKS 5 /* one that begins later than that was begun by the program itself */
+#define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
 
 struct member_log {
 	int fd;
-	struct log_stream *stream; /* that brings it; NULL: it is a file */
+	struct log_stream *stream; /* by which it comes; NULL: it is a file */
 	char path[256];
-	struct log_models models;
-	bool read;
+	struct log_models *models; /* NULL: it has not been read */
 };
 
 /* ── finding it ──────────────────────────────────────────────────────────────────────────── */
-
-/* A regular file, opened to read without doing anything to what else it may be. */
-static int open_regular(const char *path, int *ret_fd)
-{
-	char again[32];
-	struct stat st;
-	int fd = open(path, O_PATH | O_CLOEXEC), real;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EINVAL;
-	}
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-	real = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	close(fd);
-	if (real < 0)
-		return -errno;
-	*ret_fd = real;
-	return 0;
-}
 
 static bool ends_as_log(const char *path)
 {
@@ -85,13 +59,13 @@ static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
 			continue;
 		ret_path[len] = '\0';
 		if (ends_as_log(ret_path))
-			err = open_regular(link, ret_fd);
+			err = fd__open_regular(link, ret_fd);
 	}
 	closedir(dir);
 	return err;
 }
 
-/* A log by any name: its first bytes tell it. That may take a child's time. */
+/* A log of any name, known by its first bytes. A child process reads them, which takes time. */
 static int find_by_content(struct member *m, char *ret_path, size_t size, int *ret_fd)
 {
 	struct target_traits traits;
@@ -102,38 +76,41 @@ static int find_by_content(struct member *m, char *ret_path, size_t size, int *r
 		return -ENOENT;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", m->pid, traits.eventlog);
 	snprintf(ret_path, size, "%s", traits.eventlog);
-	return open_regular(path, ret_fd);
+	return fd__open_regular(path, ret_fd);
 }
 
-/* What a stream brings can be had once: the first member of the session has it. */
+/* A stream can be read only once: its log is the session's first member's. */
 static int open_stream(const struct session *s, const char *path, struct log_stream **ret_stream,
 		       int *ret_fd)
 {
-	for (size_t i = 0; i < s->n_members; i++)
-		if (s->members[i].log && s->members[i].log->stream)
+	for (size_t i = 0; i < members__count(s->members); i++) {
+		const struct member_log *log = members__at(s->members, i)->log;
+
+		if (log && log->stream)
 			return -EBUSY;
+	}
 	return log_stream__open(path, ret_stream, ret_fd);
 }
 
 void logs__look(struct session *s, struct member *m)
 {
-	const char *wanted = s->options->eventlog;
+	const char *wanted = s->opts->eventlog;
 	struct log_stream *stream = NULL;
 	struct member_log *log;
 	char path[256];
 	int fd = -1, err;
 
-	if (m->log || !m->live || m->log_looks >= MAX_LOOKS || (wanted && !strcmp(wanted, "none")))
+	if (m->log || !m->live || m->log_looks >= MAX_LOOKS || s->opts->no_eventlogs)
 		return;
 	m->log_looks++;
-	if (wanted && strcmp(wanted, "auto") != 0) {
+	if (wanted) {
 		snprintf(path, sizeof(path), "%s", wanted);
-		err = open_regular(wanted, &fd);
+		err = fd__open_regular(wanted, &fd);
 		if (err == -EINVAL)
 			err = open_stream(s, wanted, &stream, &fd);
 	} else {
 		err = find(m->pid, path, sizeof(path), &fd);
-		if (err && m->log_looks == 1 && s->options->mode != MODE_SYSTEM)
+		if (err && m->log_looks == 1 && s->opts->kind != SESSION_SYSTEM)
 			err = find_by_content(m, path, sizeof(path), &fd);
 	}
 	if (err || fd < 0)
@@ -153,15 +130,15 @@ void logs__look(struct session *s, struct member *m)
 
 /* ── reading it ──────────────────────────────────────────────────────────────────────────── */
 
-static void tell(struct session *s, struct member *m, uint64_t lost)
+static void set_losses(struct session *s, const struct member *m, uint64_t damaged)
 {
-	uint64_t dropped = log_models__dropped(&m->log->models);
+	uint64_t dropped = log_models__dropped(m->log->models);
 
-	if (lost)
-		timeline__set_lost(s->tl, m->pid, "eventlog_damaged_bytes", lost);
+	if (damaged)
+		timeline__set_lost(s->tl, m->pid, "eventlog_damaged_bytes", damaged);
 	if (dropped)
 		timeline__set_lost(s->tl, m->pid, "eventlog_beyond_the_memory_limit", dropped);
-	if (lost || dropped)
+	if (damaged || dropped)
 		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }
 
@@ -178,43 +155,40 @@ static int join(struct session *s, struct member *m)
 
 	log_stream__finish(log->stream, !m->live);
 	log->stream = NULL;
-	err = log_models__new_joined(&log->models, &how);
+	err = log_models__new_joined(&how, &log->models);
+	if (!err)
+		err = log_models__read(log->models, log->fd, m->live, &lost);
 	if (err)
 		return err;
-	log->read = true;
-	err = log_models__read(&log->models, log->fd, m->live, &lost);
-	if (err)
-		return err;
-	if (!log->models.guessed) {
+	if (!log_models__has_clock(log->models)) {
 		timeline__add_missing(s->tl, m->pid,
-				      "the eventlog: nothing in it tells its clock (it is empty: "
+				      "the eventlog: it has no wall-clock event yet (it is empty: "
 				      "GHC writes a buffer when it is full)");
 		return 0;
 	}
-	log_models__tell(&log->models, &in);
+	log_models__fill(log->models, &in);
 	err = timeline__join_log(s->tl, m->pid, &in);
 	if (err)
 		return err;
 	if (s->capture)
 		capture__take_log(s->capture, m->pid, log->path, log->fd,
-				  eventlog__stats(log->models.log)->bytes_in, &how);
-	tell(s, m, lost);
+				  eventlog__stats(log_models__reader(log->models))->bytes_in, &how);
+	set_losses(s, m, lost);
 	return 0;
 }
 
-static void tell_none(struct session *s, const struct member *m)
+static void note_none(struct session *s, const struct member *m)
 {
-	const char *wanted = s->options->eventlog;
+	const char *wanted = s->opts->eventlog;
 
-	if (wanted && !strcmp(wanted, "none"))
+	if (s->opts->no_eventlogs)
 		return;
-	if (!wanted || !strcmp(wanted, "auto")) {
+	if (!wanted) {
 		if (m->ready && !target__info(m->target)->only_sampled)
-			timeline__add_missing(
-				s->tl, m->pid,
-				"no eventlog: the program writes none; +RTS -l would "
-				"bring its marks and the labels of its threads (before "
-				"GHC 9.4 it must be linked with -eventlog)");
+			timeline__add_missing(s->tl, m->pid,
+					      "no eventlog: the program writes none; +RTS -l would "
+					      "add its marks and the labels of its threads (before "
+					      "GHC 9.4 it must be linked with -eventlog)");
 		return;
 	}
 	log_error("--eventlog %s: neither a file nor a FIFO or Unix socket that can be read; the "
@@ -224,18 +198,26 @@ static void tell_none(struct session *s, const struct member *m)
 	timeline__set_exit_code(s->tl, EXIT_PARTIAL);
 }
 
+/* Whether a later member has the same pid: after an exec, or because the pid was used again. */
+static bool is_succeeded(const struct session *s, size_t i)
+{
+	pid_t pid = members__at(s->members, i)->pid;
+
+	for (size_t k = i + 1; k < members__count(s->members); k++)
+		if (members__at(s->members, k)->pid == pid)
+			return true;
+	return false;
+}
+
 void logs__join(struct session *s)
 {
-	for (size_t i = 0; i < s->n_members; i++) {
-		struct member *m = &s->members[i];
-		bool newest = true;
+	for (size_t i = 0; i < members__count(s->members); i++) {
+		struct member *m = members__at(s->members, i);
 		int err;
 
-		for (size_t k = i + 1; newest && m->log && k < s->n_members; k++)
-			newest = s->members[k].pid != m->pid;
 		if (!m->log && !m->forgotten)
-			tell_none(s, m);
-		if (!m->log || !newest)
+			note_none(s, m);
+		if (!m->log || is_succeeded(s, i))
 			continue;
 		err = join(s, m);
 		if (!err)
@@ -248,16 +230,16 @@ void logs__join(struct session *s)
 
 void logs__free(struct session *s)
 {
-	for (size_t i = 0; i < s->n_members; i++) {
-		struct member_log *log = s->members[i].log;
+	for (size_t i = 0; s->members && i < members__count(s->members); i++) {
+		struct member *m = members__at(s->members, i);
+		struct member_log *log = m->log;
 
+		m->log = NULL;
 		if (!log)
 			continue;
 		log_stream__finish(log->stream, false);
-		if (log->read)
-			log_models__free(&log->models);
+		log_models__free(log->models);
 		fd__close(&log->fd);
 		free(log);
-		s->members[i].log = NULL;
 	}
 }
