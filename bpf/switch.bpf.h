@@ -37,10 +37,9 @@ SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
 	return 1;
 }
 
-/* Registers of a system call's entry: the instruction leaves rip in rcx and rflags in r11. */
 SS_INLINE u32 off_syscall(const struct pt_regs *u)
 {
-	return u->cx == u->ip && u->r11 == u->flags ? (u32)u->orig_ax : WIRE_NO_SYSCALL;
+	return ARCH_IN_SYSCALL(u) ? ARCH_SYSCALL(u) : WIRE_NO_SYSCALL;
 }
 
 SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thread *seen,
