@@ -6,7 +6,7 @@
  * The file is mapped, never copied; every offset and size is checked against the mapping before
  * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
  * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros instead
- * (elf__shrank tells). The file may also be overwritten at any time: what is read from it twice
+ * (elf__shrank shows it). The file may also be overwritten at any time: what is read from it twice
  * may differ, so a caller checks the value that it uses, and a name is read before the next
  * allocation depends on its length.
  *
@@ -14,8 +14,8 @@
  * names/dwarf.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
  * (elf_memory(): elf64_getehdr(), elf64_getphdr(), elf64_getshdr() and elf_getdata() return
  * pointers into it) and reads them again after it has checked them: a section header whose size
- * grows after elf_getdata() makes elf_strptr() read outside of the file, and a test that does so ends
- * with SIGSEGV. Only what is copied before it is checked is safe from a file that is being
+ * grows after elf_getdata() makes elf_strptr() read outside of the file, and a test that does so
+ * ends with SIGSEGV. Only what is copied before it is checked is safe from a file that is being
  * rewritten. And a call for each symbol is slow: all 413 000 of pandoc take gelf_getsym() and
  * elf_strptr() 33 ms, and elf__symbols() 12 ms.
  *
@@ -131,7 +131,7 @@ int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 		struct elf_sym *ret_sym);
 /*
  * The defined symbol of that name (a version suffix @… is ignored), .symtab first, in a table a
- * global one first; ret_which (may be NULL) tells the table. -ENOENT.
+ * global one first; ret_which (may be NULL) is the table. -ENOENT.
  */
 int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sym *ret_sym,
 		     enum elf_symtab *ret_which);

@@ -37,7 +37,8 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
-	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
+	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
+			  reader */
 };
 
 #endif

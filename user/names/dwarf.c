@@ -37,7 +37,7 @@ struct dwarf {
 	pid_t child; /* 0: not started */
 	int fd;
 	uint64_t waited_ns;
-	int err; /* it says nothing any more */
+	int err; /* it gives no answers any more */
 };
 
 bool dwarf__is_in(const struct elf_file *elf)

@@ -51,7 +51,7 @@ size_t ipe__count(const struct ipe *ipe);
 bool ipe__truncated(const struct ipe *ipe);
 
 /*
- * The info table whose code addr lies in: the last one at or below addr, if the one behind it is
+ * The info table whose code addr lies in: the last one at or below addr, if the one after it is
  * of the same module too. `symbol`: where the symbol begins that is known to cover addr; 0: none.
  * It settles what is not between two info tables of a module, and what a module has besides.
  * `closure`: the info table of the closure that holds it, the same one unless it is a return

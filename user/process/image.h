@@ -18,7 +18,7 @@
 
 struct image {
 	struct file *file;	  /* what all processes that map it share */
-	uint64_t dev, ino;	  /* as stat() tells them */
+	uint64_t dev, ino;	  /* as stat() has them */
 	char path[PROC_PATH_LEN]; /* opens the file through /proc */
 	char *name;		  /* path as mapped */
 	const char *base;	  /* the last part of it */

@@ -26,7 +26,7 @@
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
 #define MAX_CACHED (1U << 20)
-/* Labels looked at behind a local closure for the binding that holds it. */
+/* Labels looked at after a local closure for the binding that holds it. */
 #define MAX_ENCLOSING 8
 
 struct cached {
@@ -182,7 +182,7 @@ static bool may_be_haskell(const struct image *image)
 
 /*
  * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl): that
- * is told by a function symbol that is no label of GHC's.
+ * is recognised by a function symbol that is no label of GHC's.
  */
 static enum code_class classify(const struct target *target, struct image *image, uint64_t vaddr,
 				const struct symbols_hit *hit, bool ghc_label)
@@ -222,7 +222,7 @@ const char *names__capi(const char *name, char *buf, size_t size)
 /*
  * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding behind tells more than the symbol
+ * is emitted before the code that allocates it), so the binding after it says more than the symbol
  * before, which for a module's first closures is another module's or a C function; a
  * constructor's entry code is never meant. hit and z are put right where there is such a binding.
  */
@@ -345,12 +345,12 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
 			if (names__described(target, image, vaddr, false, n))
 				return;
-			/* behind a C function, and no module's symbol follows */
+			/* after a C function, and no module's symbol follows */
 			name_offset(names, image, vaddr, n);
 			return;
 		}
 	}
-	/* unwind rows tell that a nameless function begins behind the nearest symbol */
+	/* unwind rows show that a nameless function begins after the nearest symbol */
 	if (n->code != CODE_HASKELL && !hit.exact && elf__find_fde(image->elf, vaddr, &fde) &&
 	    fde.start > hit.start) {
 		name_offset(names, image, vaddr, n);
@@ -367,7 +367,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	n->package = intern(names, z.package);
 }
 
-/* Literals too: who compares names compares their addresses. */
+/* Literals too: names are compared by their addresses. */
 static void intern_all(struct names *names, struct code_name *n)
 {
 	n->name = intern(names, n->name);
@@ -419,7 +419,7 @@ static bool is_plumbing(const struct target *target, uint64_t info, bool updatee
 	if (!map || !map->image || !map->image->elf)
 		return updatee;
 	type = describe__type(map->image->elf, info - map->bias);
-	/* a black hole has its thunk's place, and does not tell which one it was */
+	/* a black hole has its thunk's place, and does not show which one it was */
 	return updatee ? !describe__is_thunk(type) : describe__is_plumbing(type);
 }
 

@@ -20,7 +20,7 @@ void names__code(struct target *target, uint64_t addr, bool is_return, struct co
 /* Interns text that lives as long as the target; "" without memory. */
 const char *names__intern(struct names *names, const char *text, size_t len);
 
-/* The C function behind a capi import's wrapper, in buf; any other name unchanged. */
+/* The C function that a capi import's wrapper calls, in buf; any other name unchanged. */
 const char *names__capi(const char *name, char *buf, size_t size);
 
 #endif

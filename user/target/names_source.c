@@ -62,7 +62,7 @@ static uint32_t line_of_span(const char *span)
 	return *end == (many ? ',' : ':') && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* Before 9.6 the span is behind the file: "src/Foo.hs:7:25-39". */
+/* Before 9.6 the span follows the file: "src/Foo.hs:7:25-39". */
 static void set_span(struct names *names, const char *file, const char *span, struct code_name *n)
 {
 	char plain[512];
@@ -165,7 +165,7 @@ static struct dwarf *dwarf_of(struct image *image)
 	return read_dwarf(&image->slots, image->debug);
 }
 
-/* GHC makes one compilation unit for each module: any of its symbols tells it. */
+/* GHC makes one compilation unit for each module: any of its symbols has it. */
 static void set_module(struct names *names, const struct symbols *symbols,
 		       const struct dwarf_place *d, struct code_name *n)
 {
@@ -186,7 +186,7 @@ static void set_module(struct names *names, const struct symbols *symbols,
 	}
 }
 
-/* A procedure that only its place tells from others. */
+/* A procedure that only its place distinguishes from others. */
 static void name_by_place(const struct dwarf_place *d, char *out)
 {
 	char label[HS_NAME_LEN];
@@ -264,7 +264,7 @@ static bool by_dwarf(struct target *t, struct image *image, const struct names_p
 bool names__best(struct target *target, const struct image_map *map,
 		 const struct names_place *place, struct code_name *n)
 {
-	/* the runtime's own Cmm code is in no map, and its labels tell all there is */
+	/* the runtime's own Cmm code is in no map, and its labels say all there is */
 	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
 	if (n->code == CODE_HASKELL && by_ipe(target, place, n))

@@ -163,7 +163,7 @@ static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4
 /*
  * Task.id is the thread's pthread_t, at which the C library keeps its TCB, and somewhere in that
  * its tid. Where, differs between libraries and versions: it is the offset at which the most Tasks
- * have a tid of this process. A thread that has ended may have left its Task and its TCB behind.
+ * have a tid of this process. A thread that has ended may have left its Task and its TCB.
  */
 static int match_tids(struct snap_ctx *c)
 {
@@ -268,7 +268,7 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 			if (c->tasks[i].tid == tid)
 				rt.fsbase = c->tasks[i].id;
 		if (!rt.fsbase) {
-			/* Without any Task told, nothing can be said of any thread. */
+			/* Without any Task nothing is known of any thread. */
 			if (c->n_tasks == 0)
 				th->rts.where = WIRE_WHERE_UNKNOWN;
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opens a process, finds and checks its GHC runtime, and says in one line what is wrong. */
+/* Opens a process, finds and checks its GHC runtime, and reports in one line what is wrong. */
 #include "target.h"
 
 #include <errno.h>
@@ -63,11 +63,11 @@ bool target__alive(const struct target *target)
 
 int target__refresh_maps(struct target *target)
 {
-	/* not the maps of another process that has got the pid: asked before and after */
+	/* not the maps of another process that has reused the pid: asked before and after */
 	int err =
 		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
-	/* The maps may be those of another process that got the pid meanwhile. */
+	/* The maps may be those of another process that has reused the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	return err;
@@ -86,7 +86,8 @@ void target__want_mapped(struct target *target, uint64_t addr)
 	target__refresh_maps(target);
 }
 
-/* The line about what is wrong, with what can be done: to standard error, or to who asked for it.
+/* The line about what is wrong, with what can be done: to standard error, or to the caller that
+ * asked for it.
  */
 __attribute__((format(printf, 2, 3))) static void refuse(struct target *t, const char *fmt, ...)
 {
@@ -236,8 +237,8 @@ static int not_ghc(struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
-/* For who wants to look for himself, by another tool. */
-static void say_place(const struct target *t, const char *what, const struct rts_place *place)
+/* For a user who wants to look with another tool. */
+static void log_place(const struct target *t, const char *what, const struct rts_place *place)
 {
 	const struct callsites *c = &t->rts.callsites;
 	uint64_t offset;
@@ -272,8 +273,8 @@ static void fill_info(struct target *t)
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
 	probe__open_file(t);
-	say_place(t, "suspendThread", &t->rts.suspend);
-	say_place(t, "resumeThread", &t->rts.resume);
+	log_place(t, "suspendThread", &t->rts.suspend);
+	log_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);

@@ -17,7 +17,7 @@ struct names;
 
 struct target {
 	struct target_info info;
-	uint64_t start_ticks; /* tells a reused pid apart */
+	uint64_t start_ticks; /* distinguishes a reused pid */
 	int pidfd;
 	char exe[4096];
 	char build_id[41];
@@ -53,7 +53,7 @@ void ccs_table__free(struct ccs_table *table);
 void probe__open_file(struct target *target);
 
 /*
- * Chooses the instruction for a probe in the function at `place`; absent if it cannot be had, or if
+ * Chooses the instruction for a probe in the function at `place`; absent if there is none, or if
  * the place is not in the image that holds the runtime. With `entry_state` the return address must
  * still lie at rsp and the arguments in their registers there, as at the function's first
  * instruction.
