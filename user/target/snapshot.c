@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "base/search.h"
 #include "process/mem.h"
-#include "site_priv.h"
+#include "names/names.h"
 #include "target_priv.h"
 
 /* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
@@ -219,7 +219,7 @@ static uint64_t find_site(struct snap_ctx *c, uint64_t sp)
 			if (mem__read(c->mem.pid, at - 16, ra, sizeof(ra)) < 0)
 				return 0;
 			for (int k = 0; k < 2; k++)
-				if (site__find(c->target, ra[k], &site) == 0)
+				if (names__find_site(c->target->names, ra[k], &site) == 0)
 					return site;
 			return 0;
 		}

@@ -16,13 +16,11 @@
 #include "elf/arch.h"
 #include "process/debugfile.h"
 #include "rts/insn.h"
-#include "names/ipe.h"
-#include "names_priv.h"
+#include "names/names.h"
 #include "target_priv.h"
 
-#define CHECK_TIMEOUT_MS     2000
-#define MAPS_WANTED_EVERY_NS 50000000ULL
-#define RUNTIME_LIBRARY	     "libHSrts"
+#define CHECK_TIMEOUT_MS 2000
+#define RUNTIME_LIBRARY	 "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -32,7 +30,6 @@ void target__free(struct target *target)
 		return;
 	ccs_table__free(target->ccs);
 	names__free(target->names);
-	ipe__free(target->ipe);
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
@@ -71,19 +68,6 @@ int target__refresh_maps(struct target *target)
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	return err;
-}
-
-void target__want_mapped(struct target *target, uint64_t addr)
-{
-	uint64_t now;
-
-	if (!addr || !target->info.pid || images__ever_at(&target->images, addr - 1))
-		return;
-	now = time__monotonic_ns();
-	if (now - target->maps_wanted_ns < MAPS_WANTED_EVERY_NS)
-		return;
-	target->maps_wanted_ns = now;
-	target__refresh_maps(target);
 }
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
@@ -495,7 +479,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 		target__fill_wire_sampled(t);
 	else
 		target__fill_wire_early(t);
-	err = names__new(&t->names);
+	err = target__open_names(t);
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {

@@ -197,14 +197,6 @@ int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), v
 void target__name(struct target *target, uint64_t frame, struct code_name *ret_name);
 
 /* A safe call's site, from the return address of its suspendThread or resumeThread call. */
-struct target_site {
-	const char *function; /* the foreign function; "[indirect]" if called through a register */
-	const char *library;  /* base name of the file that holds it; "" if not known */
-	struct code_name caller;
-	const char *file; /* of the site */
-	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
-	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
-};
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
 
 /* ── cost-centre stacks ──────────────────────────────────────────────────────────────────── */

@@ -11,7 +11,6 @@
 struct ccs_table;
 struct file_cache;
 struct insn;
-struct ipe;
 struct kallsyms;
 struct names;
 
@@ -34,11 +33,8 @@ struct target {
 	struct rts rts;
 	struct check_result check;
 	struct insn *insn;
-	struct names *names;   /* of names.c */
+	struct names *names;
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
-	/* of names_source.c: read when the first Haskell frame is named, again with new files */
-	struct ipe *ipe;
-	size_t ipe_images; /* how many files there were then */
 };
 
 /* cache.c: NULL for no cache. */
@@ -68,17 +64,7 @@ void target__fill_wire_early(struct target *target);
 /* Without a runtime: every thread is one without Haskell. */
 void target__fill_wire_sampled(struct target *target);
 
-/*
- * Before an address is looked up: one in no mapping may have been mapped since (dlopen), and the
- * maps are read again then, but not all the time.
- */
-void target__want_mapped(struct target *target, uint64_t addr);
-
-/*
- * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,
- * in *ret_before those of the same segment that lie before it. NULL if no file has them.
- */
-const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *ret_len,
-			    size_t *ret_before);
+/* target_names.c: makes target->names. */
+int target__open_names(struct target *target);
 
 #endif
