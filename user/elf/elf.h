@@ -11,7 +11,7 @@
  * allocation depends on its length.
  *
  * Not through libelf, though it is at hand (libdw reads DWARF with it, in a helper process, see
- * names/dwarf.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
+ * names/dwarf_priv.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
  * (elf_memory(): elf64_getehdr(), elf64_getphdr(), elf64_getshdr() and elf_getdata() return
  * pointers into it) and reads them again after it has checked them: a section header whose size
  * grows after elf_getdata() makes elf_strptr() read outside of the file, and a test that does so

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* describe: reads info tables out of a file's code. */
-#include "describe.h"
+#include "describe_priv.h"
 
 #include <string.h>
 

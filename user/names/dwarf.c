@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dwarf: the helper process that reads a file's DWARF, and how it is asked. */
-#include "names/dwarf.h"
+#include "names/dwarf_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "base/search.h"
-#include "names/dwarf.h"
+#include "names/dwarf_priv.h"
 
 #define MAX_CUS	   (1U << 20)
 #define MAX_BLOCKS (8U << 20) /* of one unit */

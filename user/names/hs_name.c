@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* hs_name: suffixes, uniques and modules of names as GHC writes them for people. */
-#include "hs_name.h"
+#include "hs_name_priv.h"
 
 #include <ctype.h>
 #include <stdio.h>

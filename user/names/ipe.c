@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ipe: has a child read the provenance, checks what it hands over, and looks addresses up. */
-#include "ipe.h"
+#include "ipe_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

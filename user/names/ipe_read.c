@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "base/search.h"
-#include "ipe.h"
+#include "ipe_priv.h"
 
 #define NONE	   UINT16_MAX
 #define CHUNK	   (1U << 20)

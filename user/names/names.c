@@ -12,9 +12,9 @@
 #include <uthash.h>
 
 #include "base/base.h"
-#include "demangle.h"
-#include "describe.h"
-#include "ipe.h"
+#include "demangle_priv.h"
+#include "describe_priv.h"
+#include "ipe_priv.h"
 #include "kallsyms.h"
 #include "names_priv.h"
 #include "process/debugfile.h"

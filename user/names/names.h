@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * names: what code is called. One struct names is made for a process and names its frames and the
- * sites of its safe calls: mapping, file, symbol, decoded and interned. The parts (demangle.h,
- * describe.h, dwarf.h, hs_name.h, ipe.h, kallsyms.h, zname.h) each read one source of names; ccs.h
- * reads cost-centre stacks, symfile.h names the functions of a process that is gone.
+ * sites of its safe calls: mapping, file, symbol, decoded and interned.
+ * kallsyms.h has the kernel's functions, ccs.h reads cost-centre stacks, symfile.h names the
+ * functions of a process that is gone.
  */
 #ifndef SAFESCOPED_NAMES_H
 #define SAFESCOPED_NAMES_H

@@ -10,7 +10,7 @@
 #include "names.h"
 #include "process/image.h"
 #include "rts/rts.h"
-#include "zname.h"
+#include "zname_priv.h"
 
 struct cached;
 struct ipe;

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "demangle.h"
-#include "describe.h"
-#include "dwarf.h"
-#include "hs_name.h"
-#include "ipe.h"
+#include "demangle_priv.h"
+#include "describe_priv.h"
+#include "dwarf_priv.h"
+#include "hs_name_priv.h"
+#include "ipe_priv.h"
 
 /* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */
 #define IPE_TIMEOUT_MS 3000

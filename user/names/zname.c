@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "zname.h"
+#include "zname_priv.h"
 
 #define MAX_SYMBOL 8192 /* the rest is not looked at */
 #define MAX_TOKENS 8

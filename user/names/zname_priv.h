@@ -3,9 +3,11 @@
  * GHC's linker symbols taken apart: `base_GHCziBase_zpzp_info` is `++` of GHC.Base in base.
  * Source: GHC's libraries/ghc-boot/GHC/Utils/Encoding.hs (zEncodeString) and
  * compiler/GHC/Cmm/CLabel.hs (pprCLabel), 8.10 to 9.14.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_ZNAME_H
-#define SAFESCOPED_NAMES_ZNAME_H
+#ifndef SAFESCOPED_NAMES_ZNAME_PRIV_H
+#define SAFESCOPED_NAMES_ZNAME_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,11 @@
 /*
  * What the info tables in a program's code show by themselves, symbols or not: a frame's type, and
  * in profiled programs the description of each closure.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_DESCRIBE_H
-#define SAFESCOPED_NAMES_DESCRIBE_H
+#ifndef SAFESCOPED_NAMES_DESCRIBE_PRIV_H
+#define SAFESCOPED_NAMES_DESCRIBE_PRIV_H
 
 #include <stdbool.h>
 #include <stdint.h>

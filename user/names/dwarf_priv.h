@@ -7,9 +7,11 @@
  * libdw reads it, in a helper process for each file: a damaged or malicious file may crash or
  * stall that, and no more. The helper has the file's mapping and a socket, may call nothing but
  * what memory and that socket need (seccomp), and is killed when it takes too long.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_DWARF_H
-#define SAFESCOPED_NAMES_DWARF_H
+#ifndef SAFESCOPED_NAMES_DWARF_PRIV_H
+#define SAFESCOPED_NAMES_DWARF_PRIV_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,9 +9,11 @@
  * through the runtime's list: that is empty as soon as the program itself has asked for a
  * provenance, and its head is a static variable, which no stripped program names. The process's
  * memory is read, and not the file: in a position-independent program only memory has addresses.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_IPE_H
-#define SAFESCOPED_NAMES_IPE_H
+#ifndef SAFESCOPED_NAMES_IPE_PRIV_H
+#define SAFESCOPED_NAMES_IPE_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>
