@@ -230,7 +230,7 @@ SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread 
 {
 	th->stgrun_at = seen ? seen->stgrun_at : 0;
 	th->stgrun_incall = seen ? seen->stgrun_incall : 0;
-	th->fsbase = task->thread.fsbase;
+	th->fsbase = ARCH_THREAD_POINTER(task);
 	th->tid = task->pid;
 	th->tgid = task->tgid;
 	th->task = 0;

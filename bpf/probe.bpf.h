@@ -155,8 +155,9 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
 		return 0;
-	cap = regs->di - t->layout.cap_r;
-	if (mem_u64(0, &site, regs->sp) || mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
+	cap = ARCH_ARG1(regs) - t->layout.cap_r;
+	if (mem_u64(0, &site, ARCH_SP(regs)) ||
+	    mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
 	    probe_incall(t, holder, &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
@@ -172,8 +173,8 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	/* a call that was open when the session began must have ended unseen */
 	if (!seen->depth && bpf_map_lookup_elem(&open_at_start, &tid))
 		bpf_map_delete_elem(&open_at_start, &tid);
-	flags = (regs->si & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
-	if (calls_begin(seen, now, site, regs->sp, incall, cap_no, flags, &abandoned) ==
+	flags = (ARCH_ARG2(regs) & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
+	if (calls_begin(seen, now, site, ARCH_SP(regs), incall, cap_no, flags, &abandoned) ==
 	    CALLS_OVERFLOW)
 		count(WIRE_CNT_CALL_OVERFLOW);
 	if (abandoned) {
@@ -265,14 +266,14 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	if (!seen)
 		return 0;
 	probe_on_cpu(t, seen, task, now);
-	if (probe_incall(t, regs->di, &incall)) {
+	if (probe_incall(t, ARCH_ARG1(regs), &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
 	}
 	if (calls_end(seen, incall, &call, &abandoned) == CALLS_UNMATCHED) {
 		u64 ra = 0;
 
-		mem_u64(0, &ra, regs->sp);
+		mem_u64(0, &ra, ARCH_SP(regs));
 		if (call_from_before(t, seen, tid, incall, ra, now, &call))
 			call_send(t, &call, seen->depth, now, task);
 		return 0;
@@ -324,13 +325,13 @@ SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 	rec.number = WIRE_GC_NO_NUMBER;
 	if (point == WIRE_GC_END) {
 		/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c, 8.10 to 9.14 */
-		rec.generation = regs->r9;
+		rec.generation = ARCH_ARG6(regs);
 		if (t->n_capabilities)
 			mem_read(0, &rec.n_caps, sizeof(rec.n_caps), t->n_capabilities);
 		if (t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats))
 			rec.number = gcs;
 		if (t->gct_clock &&
-		    mem_read(0, &rec.sync_ns, 2 * sizeof(u64), regs->si + t->gct_clock))
+		    mem_read(0, &rec.sync_ns, 2 * sizeof(u64), ARCH_ARG2(regs) + t->gct_clock))
 			rec.sync_ns = rec.start_ns = 0;
 	}
 	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);

@@ -30,29 +30,31 @@ SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 ip = u->ip, sp = u->sp, bp = u->bp, r13 = u->r13, bx = u->bx;
+	u64 ip = ARCH_IP(u), sp = ARCH_SP(u), fp = ARCH_FP(u), base = ARCH_BASE(u);
+	u64 saved = ARCH_SAVED(u);
 
-	ss_barrier(bx);
+	ss_barrier(saved);
 	ss_barrier(ip);
 	ss_barrier(sp);
-	ss_barrier(bp);
-	ss_barrier(r13);
-	*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13, .bx = bx};
+	ss_barrier(fp);
+	ss_barrier(base);
+	*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base, .saved = saved};
 }
 
 /* User registers: the interrupted ones, or those with which the kernel was entered. */
 SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *task,
 			   struct walk_regs *r, u8 *in_kernel)
 {
-	if ((ctx->regs.cs & 3) == 3) {
-		u64 ip = ctx->regs.ip, sp = ctx->regs.sp, bp = ctx->regs.bp, r13 = ctx->regs.r13;
+	if (ARCH_FROM_USER(&ctx->regs)) {
+		u64 ip = ARCH_IP(&ctx->regs), sp = ARCH_SP(&ctx->regs);
+		u64 fp = ARCH_FP(&ctx->regs), base = ARCH_BASE(&ctx->regs);
 
 		/* or clang loads through one of two pointers, and the verifier wants ctx itself */
 		ss_barrier(ip);
 		ss_barrier(sp);
-		ss_barrier(bp);
-		ss_barrier(r13);
-		*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
+		ss_barrier(fp);
+		ss_barrier(base);
+		*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base};
 		*in_kernel = 0;
 	} else {
 		regs_of(task, r);

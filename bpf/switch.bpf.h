@@ -37,10 +37,9 @@ SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
 	return 1;
 }
 
-/* Registers of a system call's entry: the instruction leaves rip in rcx and rflags in r11. */
 SS_INLINE u32 off_syscall(const struct pt_regs *u)
 {
-	return u->cx == u->ip && u->r11 == u->flags ? (u32)u->orig_ax : WIRE_NO_SYSCALL;
+	return ARCH_IN_SYSCALL(u) ? ARCH_SYSCALL(u) : WIRE_NO_SYSCALL;
 }
 
 SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thread *seen,
@@ -144,7 +143,7 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 	stay_end(t, seen, s, task->tgid, task->pid, now);
 	/* not for its record, in which nothing is known of the place */
 	if (first)
-		seen->off_ip = ((struct pt_regs *)bpf_task_pt_regs(task))->ip;
+		seen->off_ip = ARCH_IP((struct pt_regs *)bpf_task_pt_regs(task));
 }
 
 SS_INLINE void woken(struct task_struct *task, u64 now)

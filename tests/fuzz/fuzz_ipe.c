@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "names/demangle.h"
-#include "names/hs_name.h"
+#include "names/demangle_priv.h"
+#include "names/hs_name_priv.h"
 #include "names/ipe_read_priv.h"
 
 #define CODE	    0x10000000ULL

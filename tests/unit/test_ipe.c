@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/ipe.h"
+#include "names/ipe_priv.h"
 #include "names/ipe_read_priv.h"
 
 #define CODE 0x400000ULL

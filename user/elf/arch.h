@@ -32,7 +32,7 @@ enum elf_reloc elf_arch__reloc(uint32_t type);
 #define ELF_ARCH_PLT_MIN 6
 /*
  * The slot that the PLT entry at vaddr jumps through; `code` has ELF_ARCH_PLT_MAX bytes of it,
- * zeros behind what is known. False: it is no PLT entry.
+ * zeros after what is known. False: it is no PLT entry.
  */
 bool elf_arch__plt_slot(const uint8_t code[ELF_ARCH_PLT_MAX], uint64_t vaddr, uint64_t *ret_slot);
 

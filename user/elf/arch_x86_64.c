@@ -29,7 +29,7 @@ enum elf_reloc elf_arch__reloc(uint32_t type)
 
 /*
  * The entries that GNU ld, gold, lld and mold make all reach their slot by one instruction:
- * `jmp *rel32(%rip)` (ff 25), in .plt.sec behind `endbr64` (f3 0f 1e fa), with MPX's `bnd` (f2)
+ * `jmp *rel32(%rip)` (ff 25), in .plt.sec after `endbr64` (f3 0f 1e fa), with MPX's `bnd` (f2)
  * before it in files of some years. mold and lld may load the slot with `mov rel32(%rip),%r11`
  * (4c 8b 1d) or jump at once.
  */

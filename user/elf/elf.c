@@ -196,7 +196,7 @@ int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
 	err = parse(elf);
-	/* who reads DWARF changes it, in a copy */
+	/* the reader of DWARF changes it, in a copy */
 	if (!err && has_debug_info(elf)) {
 		elf->map.fd = fd;
 		fd = -1;
@@ -346,7 +346,7 @@ bool elf__build_id(const struct elf_file *elf, char out[41])
 		if (find_build_id(elf, elf->notes[i], elf->note_aligns[i], out))
 			return true;
 	}
-	/* A separate debug file's segments may point anywhere: its sections tell. */
+	/* A separate debug file's segments may point anywhere: its sections have it. */
 	for (i = 0; i < elf->n_sections; i++) {
 		const Elf64_Shdr *s = &elf->sections[i];
 
@@ -376,21 +376,6 @@ bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *
 
 		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz) {
 			*ret_offset = seg->offset + (vaddr - seg->vaddr);
-			return true;
-		}
-	}
-	return false;
-}
-
-bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr)
-{
-	size_t i;
-
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
-
-		if (offset >= seg->offset && offset - seg->offset < seg->filesz) {
-			*ret_vaddr = seg->vaddr + (offset - seg->offset);
 			return true;
 		}
 	}

@@ -6,9 +6,18 @@
  * The file is mapped, never copied; every offset and size is checked against the mapping before
  * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
  * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros instead
- * (elf__shrank tells). The file may also be overwritten at any time: what is read from it twice
+ * (elf__shrank shows it). The file may also be overwritten at any time: what is read from it twice
  * may differ, so a caller checks the value that it uses, and a name is read before the next
  * allocation depends on its length.
+ *
+ * Not through libelf, though it is at hand (libdw reads DWARF with it, in a helper process, see
+ * names/dwarf_priv.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
+ * (elf_memory(): elf64_getehdr(), elf64_getphdr(), elf64_getshdr() and elf_getdata() return
+ * pointers into it) and reads them again after it has checked them: a section header whose size
+ * grows after elf_getdata() makes elf_strptr() read outside of the file, and a test that does so
+ * ends with SIGSEGV. Only what is copied before it is checked is safe from a file that is being
+ * rewritten. And a call for each symbol is slow: all 413 000 of pandoc take gelf_getsym() and
+ * elf_strptr() 33 ms, and elf__symbols() 12 ms.
  *
  * One thread at a time may use an elf_file; different ones are independent.
  */
@@ -54,7 +63,6 @@ struct elf_segment {
 size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 */
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
 bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
-bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
 /* True if len bytes of memory from start on are in one executable segment. */
 bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */
@@ -123,7 +131,7 @@ int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 		struct elf_sym *ret_sym);
 /*
  * The defined symbol of that name (a version suffix @… is ignored), .symtab first, in a table a
- * global one first; ret_which (may be NULL) tells the table. -ENOENT.
+ * global one first; ret_which (may be NULL) is the table. -ENOENT.
  */
 int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sym *ret_sym,
 		     enum elf_symtab *ret_which);

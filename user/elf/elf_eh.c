@@ -132,7 +132,7 @@ bool eh_take_entry(const struct eh_cursor *section, uint64_t at, struct eh_entry
 	return !c.err;
 }
 
-/* What the letters behind 'z' say. False: a letter that nobody knows. */
+/* What the letters after 'z' mean. False: an unknown letter. */
 static bool take_augmentation(struct eh_cursor *c, const char *letters, struct eh_cie *cie)
 {
 	uint8_t personality;

@@ -45,7 +45,7 @@ uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding);
 struct eh_entry {
 	uint64_t id_at; /* offset of the id field */
 	uint32_t id;	/* 0: a CIE; else how far before id_at its CIE begins */
-	uint64_t body;	/* offset behind the id */
+	uint64_t body;	/* offset after the id */
 	uint64_t end;
 	bool terminator;
 };

@@ -3,7 +3,7 @@
  * symbols: the code symbols of one ELF file, sorted by address. Twelve bytes a symbol; names stay
  * in the file's mapping.
  *
- * GHC's code lies behind its info table (tables next to code), and the symbol X_info has the
+ * GHC's code follows its info table (tables next to code), and the symbol X_info has the
  * code's address: an info pointer is found exactly. Its size (GHC/CmmToAsm/X86/Ppr.hs, pprSizeDecl)
  * takes in the return points of the same procedure. Local closures are procedures without a
  * symbol (internalNamePrefix, 8.10 to 9.14): the symbol below one ends before it, and names it
@@ -18,7 +18,7 @@
 
 #include "elf/elf.h"
 
-#define SYMBOLS_MAX_DISTANCE (1U << 20) /* a symbol further below says nothing */
+#define SYMBOLS_MAX_DISTANCE (1U << 20) /* a symbol further below means nothing */
 
 struct symbols;
 
@@ -49,7 +49,7 @@ size_t symbols__count(const struct symbols *symbols);
  */
 int symbols__lookup(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *ret_hit);
 
-/* The symbol behind vaddr in the same section, `skip` of them passed over; never exact. */
+/* The next symbol after vaddr in the same section, `skip` of them passed over; never exact. */
 int symbols__after(const struct symbols *symbols, uint64_t vaddr, size_t skip,
 		   struct symbols_hit *ret_hit);
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * names: what code is called, and where that is read from: the labels of GHC's code generator
- * (zname.h, hs_name.h), info-table provenance (ipe.h), DWARF (dwarf.h), info tables (describe.h),
- * cost centres (ccs.h), the kernel (kallsyms.h), a file without its process (symfile.h). This
- * header has what a name is made of.
- */
+/* What a name of code is made of, and a safe call's site. */
 #ifndef SAFESCOPED_NAMES_CODE_NAME_H
 #define SAFESCOPED_NAMES_CODE_NAME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum name_source {
 	NAME_NONE = 0, /* [file]+0xoffset */
@@ -37,7 +33,18 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
-	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
+	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
+			  reader */
+};
+
+/* A safe call's site. */
+struct target_site {
+	const char *function; /* the foreign function; "[indirect]" if called through a register */
+	const char *library;  /* base name of the file that holds it; "" if not known */
+	struct code_name caller;
+	const char *file; /* of the site */
+	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
+	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
 };
 
 #endif

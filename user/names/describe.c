@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* describe: reads info tables out of a file's code. */
-#include "describe.h"
+#include "describe_priv.h"
 
 #include <string.h>
 
@@ -107,7 +107,7 @@ const char *describe__closure(struct elf_file *elf, uint64_t vaddr)
 
 		if (!text)
 			continue;
-		/* the runtime's own closures have no brackets, and what is behind is its own */
+		/* the runtime's own closures have no brackets, and what follows is its own */
 		if (text[0] != '<' || type < TYPE_FUN || type > TYPE_THUNK_LAST)
 			return NULL;
 		return parted_by_c(elf, at, vaddr) ? NULL : text;

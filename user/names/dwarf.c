@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dwarf: the helper process that reads a file's DWARF, and how it is asked. */
-#include "names/dwarf.h"
+#include "names/dwarf_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct dwarf {
 	pid_t child; /* 0: not started */
 	int fd;
 	uint64_t waited_ns;
-	int err; /* it says nothing any more */
+	int err; /* it gives no answers any more */
 };
 
 bool dwarf__is_in(const struct elf_file *elf)

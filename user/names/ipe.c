@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ipe: has a child read the provenance, checks what it hands over, and looks addresses up. */
-#include "ipe.h"
+#include "ipe_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct job {
 	struct ranges data, code, strings;
 };
 
-/* At the beginning of what the child shares; behind it the entries, then the strings. */
+/* At the beginning of what the child shares; the entries follow, then the strings. */
 struct shared {
 	uint32_t n, strings_len;
 	uint32_t truncated;
@@ -256,7 +256,7 @@ int ipe__find(const struct ipe *ipe, uint64_t addr, uint64_t symbol, struct ipe_
 	if (after == 0)
 		return -ENOENT;
 	i = after - 1;
-	/* behind a module's last info table other code follows */
+	/* after a module's last info table other code follows */
 	if (symbol ? e[i].info < symbol
 		   : e[i].info != addr && (after == ipe->n || e[after].node != e[i].node))
 		return -ENOENT;

@@ -10,7 +10,7 @@ static const struct row {
 	ghc_version_t from;
 	struct ipe_layout layout;
 } rows[] = {
-	/* struct InfoProvEnt_ with `link` behind; its last string is "file:span" */
+	/* struct InfoProvEnt_ with `link` at its end; its last string is "file:span" */
 	{GHC_VERSION(9, 2, 0),
 	 {.form = IPE_ENTS,
 	  .size = 64,

@@ -58,7 +58,7 @@ static int add_module(struct kallsyms *syms, const char *s, size_t len, uint32_t
 	return add_text(syms, s, len, ret_at);
 }
 
-/* "ffffffff81000000 T name", and behind a tab "[module]". */
+/* "ffffffff81000000 T name", and after a tab "[module]". */
 static int add_line(struct kallsyms *syms, const char *line, size_t len, uint32_t *last_module)
 {
 	struct symbol s = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symfile: names of functions by their addresses in a process that is gone, from the unstripped
- * executable. How far a position-independent one was moved is not told anywhere: it is the
+ * executable. How far a position-independent one was moved is not recorded anywhere: it is the
  * distance, in whole pages, at which every address is the beginning of a function.
  */
 #include <errno.h>

@@ -145,7 +145,7 @@ int debugfile__parse_link(const uint8_t *data, uint64_t size, char ret_name[DEBU
 	if (len == 0 || len == sizeof(name) || strchr(name, '/') || strcmp(name, ".") == 0 ||
 	    strcmp(name, "..") == 0)
 		return -EINVAL;
-	crc_at = (len + 4) & ~3ULL; /* behind the NUL, aligned to 4 */
+	crc_at = (len + 4) & ~3ULL; /* after the NUL, aligned to 4 */
 	if (crc_at > size || size - crc_at < sizeof(*ret_crc))
 		return -EINVAL;
 	memcpy(ret_crc, data + crc_at, sizeof(*ret_crc));

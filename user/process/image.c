@@ -63,6 +63,30 @@ const struct image_map *images__ever_at(const struct images *images, uint64_t ad
 	return map;
 }
 
+const uint8_t *images__code(const struct images *images, uint64_t addr, size_t *ret_len,
+			    size_t *ret_before)
+{
+	const struct image_map *map = images__ever_at(images, addr);
+	const struct elf_file *elf;
+	uint64_t vaddr;
+
+	if (!map || !map->image || !map->image->elf)
+		return NULL;
+	elf = map->image->elf;
+	vaddr = addr - map->bias;
+	for (size_t i = 0; i < elf__n_segments(elf); i++) {
+		const struct elf_segment *seg = elf__segment(elf, i);
+		uint64_t at = vaddr - seg->vaddr;
+
+		if (vaddr < seg->vaddr || at >= seg->filesz || !seg->exec)
+			continue;
+		*ret_len = seg->filesz - at;
+		*ret_before = at;
+		return elf__at(elf, vaddr, seg->filesz - at);
+	}
+	return NULL;
+}
+
 struct image *images__exe(const struct images *images)
 {
 	for (size_t i = 0; i < images->n_maps; i++)

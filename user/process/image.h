@@ -18,7 +18,7 @@
 
 struct image {
 	struct file *file;	  /* what all processes that map it share */
-	uint64_t dev, ino;	  /* as stat() tells them */
+	uint64_t dev, ino;	  /* as stat() has them */
 	char path[PROC_PATH_LEN]; /* opens the file through /proc */
 	char *name;		  /* path as mapped */
 	const char *base;	  /* the last part of it */
@@ -67,6 +67,12 @@ void images__free(struct images *images);
 const struct image_map *images__at(const struct images *images, uint64_t addr);
 /* The same, and of what was mapped there before: for names of frames seen then. */
 const struct image_map *images__ever_at(const struct images *images, uint64_t addr);
+/*
+ * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,
+ * in *ret_before those of the same segment that lie before it. NULL if no file has them.
+ */
+const uint8_t *images__code(const struct images *images, uint64_t addr, size_t *ret_len,
+			    size_t *ret_before);
 /* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */
 struct image *images__exe(const struct images *images);
 

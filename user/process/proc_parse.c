@@ -9,7 +9,7 @@
 #include "proc.h"
 #include "wire.h"
 
-/* One unsigned number; moves *p behind it. False if there is none or it does not fit. */
+/* One unsigned number; moves *p past it. False if there is none or it does not fit. */
 static bool take_number(const char **p, const char *end, unsigned int base, uint64_t *ret_value)
 {
 	const char *start = *p;

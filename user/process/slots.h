@@ -13,7 +13,7 @@
 /* More than there are keys in the program. */
 #define SLOTS_MAX 8
 
-/* A constant of the module that makes the thing; its address is what tells it from others. */
+/* A constant of the module that makes the thing; its address distinguishes it from others. */
 struct slot_key {
 	void (*free)(void *what); /* NULL: nothing is to be freed */
 };

@@ -14,7 +14,7 @@
 
 /* ── who refers to what ──────────────────────────────────────────────────────────────────── */
 
-/* The kind of branch whose four-byte operand stands behind code[at]; 0: none. */
+/* The kind of branch whose four-byte operand follows code[at]; 0: none. */
 static unsigned int branch_at(const uint8_t *code, size_t at)
 {
 	if (code[at] == OP_CALL)

@@ -238,7 +238,7 @@ static bool is_known(const struct rts *rts)
 	       known;
 }
 
-/* Where the code itself says suspendThread and resumeThread are; false: it says something else. */
+/* Where the code itself has suspendThread and resumeThread; false: somewhere else. */
 static bool code_confirms(const struct rts *rts)
 {
 	const struct callsites *c = &rts->callsites;

@@ -269,7 +269,7 @@ static int run(void *ctx, void *out)
 	return 0;
 }
 
-/* What the code's own operands say of the layout, if anything. */
+/* What the code's own operands show of the layout, if anything. */
 static bool code_agrees(const struct rts *rts, const struct layout *l)
 {
 	const struct callsites_offsets *o = &rts->callsites.offsets;

@@ -27,7 +27,7 @@ uint32_t check__take_array(pid_t pid, const struct images *images, const struct 
 /* By looking through the runtime's variables. `want`: how many there are, 0 if not known. */
 bool check__scan_caps(pid_t pid, const struct rts *rts, const struct images *images,
 		      const struct layout *layout, uint32_t want, struct check_result *r);
-/* The address of n_capabilities, told by its value and its use; 0: not found. */
+/* The address of n_capabilities, found by its value and its use; 0: not found. */
 uint64_t check__scan_n_caps(pid_t pid, const struct rts *rts, const struct check_result *r);
 /* True once the process has a Haskell heap, which it gets after its capabilities. */
 bool check__has_heap(const struct images *images);

@@ -108,7 +108,7 @@ static bool relative_target(const cs_insn *i, uint64_t *ret_target)
 }
 
 /*
- * The lowest offset behind the start that a jump in the code leads back to, `limit` if none: from
+ * The lowest offset after the start that a jump in the code leads back to, `limit` if none: from
  * there on an instruction may run more than once in one call of the function.
  */
 static size_t first_jumped_to(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr,
@@ -130,7 +130,7 @@ static size_t first_jumped_to(struct insn *insn, const uint8_t *code, size_t len
 	return limit;
 }
 
-/* How an instruction moves rsp: *stack grows by what it pushes. False if that cannot be told. */
+/* How an instruction moves rsp: *stack grows by what it pushes. False if that is not known. */
 static bool follow_stack(struct insn *insn, const cs_insn *i, uint32_t *stack)
 {
 	const cs_x86 *x86 = &i->detail->x86;

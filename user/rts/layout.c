@@ -30,7 +30,7 @@ int layout__find(const char *version, bool threaded, bool profiled, enum layout_
 			if (ghc_version__parse(p, len, &v) < 0)
 				return -EINVAL;
 			p += len;
-			/* Rows of the other variant count too: they tell which release is nearest.
+			/* Rows of the other variant count too: they show which release is nearest.
 			 */
 			if (v <= want && (!at_or_below || v > below ||
 					  (v == below && (int)row->noclk == (int)variant))) {
@@ -49,10 +49,4 @@ int layout__find(const char *version, bool threaded, bool profiled, enum layout_
 	*ret_layout = best->layout;
 	*ret_known = at_or_below && below == want;
 	return 0;
-}
-
-const struct layout_row *layout__rows(size_t *ret_n)
-{
-	*ret_n = ARRAY_SIZE(layout_rows);
-	return layout_rows;
 }

@@ -28,7 +28,7 @@ struct layout {
 /*
  * rts/include/rts/OSThreads.h (9.2 and later): a Condition holds a clockid_t only where configure
  * found pthread_condattr_setclock. Without it every Task field after `cond` lies 8 bytes lower,
- * and nothing in the file tells which of the two a runtime was built with.
+ * and nothing in the file shows which of the two a runtime was built with.
  */
 enum layout_variant { LAYOUT_CLK = 0, LAYOUT_NOCLK = 1, LAYOUT_VARIANTS = 2 };
 
@@ -45,8 +45,5 @@ struct layout_row {
  */
 int layout__find(const char *version, bool threaded, bool profiled, enum layout_variant variant,
 		 struct layout *ret_layout, bool *ret_known);
-
-/* The rows, for the test that compares them with the JSON. */
-const struct layout_row *layout__rows(size_t *ret_n);
 
 #endif

@@ -25,8 +25,8 @@ struct rts_place {
 
 struct rts {
 	struct image *image;	    /* the file that holds the runtime */
-	char version[RTS_NAME_LEN]; /* "9.0.2"; "" if nothing tells it */
-	char way[RTS_NAME_LEN];	    /* "rts_thr_p"; "" if nothing tells it */
+	char version[RTS_NAME_LEN]; /* "9.0.2"; "" if it is not known */
+	char way[RTS_NAME_LEN];	    /* "rts_thr_p"; "" if it is not known */
 	bool threaded, profiled, debug;
 	bool dynamic; /* a shared library */
 	struct rts_place suspend, resume, tick, gc_sync, gc_start, gc_end, stgrun;
@@ -34,11 +34,11 @@ struct rts {
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
 	struct rts_place stats;	    /* rts/Stats.c: RTSStats, whose first word counts collections */
 	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
-	uint32_t gct_clock;	    /* where a gc_thread has gc_sync_start_elapsed, and behind it
+	uint32_t gct_clock;	    /* where a gc_thread has gc_sync_start_elapsed, and after it
 				       gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
 	bool tls_known;		    /* my_task_tls is what the file says */
 	int64_t my_task_tls;	    /* my_task relative to a thread's fs base */
-	struct callsites callsites; /* n 0, votes 0: not looked for, symbols said it */
+	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */
 };
 
 /* -ENOEXEC: none of the files holds a runtime. */

@@ -113,7 +113,7 @@ static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 	rts->image = image;
 	rts->dynamic = !image->is_exe;
 	shift(rts, image->bias);
-	/* where a library's thread-local block lies the file does not tell */
+	/* where a library's thread-local block lies is not in the file */
 	if (rts->dynamic)
 		rts->tls_known = false;
 	return true;

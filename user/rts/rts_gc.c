@@ -4,7 +4,7 @@
  * prints the line of `+RTS -S`, whose format nothing else has; GarbageCollect alone calls it, and
  * also stat_startGC, which rings the bell of `+RTS -B` ("\a"). stat_startGCSync does no more than
  * to note the clock that stat_startGC reads. All of that must be so, or nothing is taken: a probe
- * in another function would tell of collections that there are none.
+ * in another function would report collections that never were.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tells the runtime's functions from other C code without names. The linker keeps most of an
- * archive's code together, beside suspendThread, but hot, cold and exit code goes elsewhere
- * (gcc's .text.hot has the collector's evacuate and scavenge), and beside the runtime may lie the
+ * Distinguishes the runtime's functions from other C code without names. The linker keeps most of
+ * an archive's code together, next to suspendThread, but hot, cold and exit code goes elsewhere
+ * (gcc's .text.hot has the collector's evacuate and scavenge), and next to the runtime may lie the
  * code of other archives (libffi, gmp, a package's cbits). What the runtime calls and what calls
  * the runtime is the runtime's; libraries are called and do not call back, users of the runtime
  * call it and are not called.

@@ -105,8 +105,8 @@ static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, u
 }
 
 /*
- * A linker that merges equal strings puts the version beside another user of it (Debian's pandoc:
- * beside base's System.Info). The function that loads the anchor's address loads its neighbour's
+ * A linker that merges equal strings puts the version next to another user of it (Debian's pandoc:
+ * next to base's System.Info). The function that loads the anchor's address loads its neighbour's
  * within a few instructions.
  */
 static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(const char *, size_t),
@@ -178,7 +178,7 @@ static void from_name(const char *base, struct rts *rts)
 	}
 }
 
-/* "GHC: (GNU…" strings of gcc stand beside "GHC 9.0.2" in .comment; objects may be mixed. */
+/* "GHC: (GNU…" strings of gcc are next to "GHC 9.0.2" in .comment; objects may be mixed. */
 static void from_comment(const struct elf_file *elf, struct rts *rts)
 {
 	struct elf_section sec;
@@ -307,7 +307,7 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
 	/*
 	 * A program may hold the format without being GHC's (ours does): only with its argument
-	 * beside it, or with the runtime's symbol, it is the runtime.
+	 * next to it, or with the runtime's symbol, it is the runtime.
 	 */
 	if (!message_at ||
 	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))

@@ -3,7 +3,7 @@
  * Which code is the runtime's own C, and which of that the collector's.
  *
  * Code that GHC makes has no unwind rows, C code has. The C code of the file that holds the
- * runtime may also be a program's own (cbits), gmp, libffi or a static libc: the runtime's is told
+ * runtime may also be a program's own (cbits), gmp, libffi or a static libc: the runtime's is found
  * by the names of its functions, and what lies between two of them is its own too, since the
  * linker keeps an archive's members together.
  */

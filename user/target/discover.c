@@ -107,7 +107,7 @@ int discover__process(struct target_cache *cache, pid_t pid)
 
 /*
  * The linker maps a whole library and then others of its parts over that: what is left of the
- * mapping only /proc/PID/maps tells.
+ * mapping is only in /proc/PID/maps.
  */
 static int open_mapping(pid_t pid, uint64_t start, uint64_t ino, int *ret_fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opens a process, finds and checks its GHC runtime, and says in one line what is wrong. */
+/* Opens a process, finds and checks its GHC runtime, and reports in one line what is wrong. */
 #include "target.h"
 
 #include <errno.h>
@@ -16,13 +16,11 @@
 #include "elf/arch.h"
 #include "process/debugfile.h"
 #include "rts/insn.h"
-#include "names/ipe.h"
-#include "names_priv.h"
+#include "names/names.h"
 #include "target_priv.h"
 
-#define CHECK_TIMEOUT_MS     2000
-#define MAPS_WANTED_EVERY_NS 50000000ULL
-#define RUNTIME_LIBRARY	     "libHSrts"
+#define CHECK_TIMEOUT_MS 2000
+#define RUNTIME_LIBRARY	 "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -32,7 +30,6 @@ void target__free(struct target *target)
 		return;
 	ccs_table__free(target->ccs);
 	names__free(target->names);
-	ipe__free(target->ipe);
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
@@ -63,30 +60,18 @@ bool target__alive(const struct target *target)
 
 int target__refresh_maps(struct target *target)
 {
-	/* not the maps of another process that has got the pid: asked before and after */
+	/* not the maps of another process that has reused the pid: asked before and after */
 	int err =
 		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
-	/* The maps may be those of another process that got the pid meanwhile. */
+	/* The maps may be those of another process that has reused the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	return err;
 }
 
-void target__want_mapped(struct target *target, uint64_t addr)
-{
-	uint64_t now;
-
-	if (!addr || !target->info.pid || images__ever_at(&target->images, addr - 1))
-		return;
-	now = time__monotonic_ns();
-	if (now - target->maps_wanted_ns < MAPS_WANTED_EVERY_NS)
-		return;
-	target->maps_wanted_ns = now;
-	target__refresh_maps(target);
-}
-
-/* The line about what is wrong, with what can be done: to standard error, or to who asked for it.
+/* The line about what is wrong, with what can be done: to standard error, or to the caller that
+ * asked for it.
  */
 __attribute__((format(printf, 2, 3))) static void refuse(struct target *t, const char *fmt, ...)
 {
@@ -236,8 +221,8 @@ static int not_ghc(struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
-/* For who wants to look for himself, by another tool. */
-static void say_place(const struct target *t, const char *what, const struct rts_place *place)
+/* For a user who wants to look with another tool. */
+static void log_place(const struct target *t, const char *what, const struct rts_place *place)
 {
 	const struct callsites *c = &t->rts.callsites;
 	uint64_t offset;
@@ -272,8 +257,8 @@ static void fill_info(struct target *t)
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
 	probe__open_file(t);
-	say_place(t, "suspendThread", &t->rts.suspend);
-	say_place(t, "resumeThread", &t->rts.resume);
+	log_place(t, "suspendThread", &t->rts.suspend);
+	log_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
@@ -494,7 +479,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 		target__fill_wire_sampled(t);
 	else
 		target__fill_wire_early(t);
-	err = names__new(&t->names);
+	err = target__open_names(t);
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {

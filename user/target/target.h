@@ -37,7 +37,7 @@ struct target_info {
 	pid_t ns_pid;		/* in its innermost PID namespace */
 	uint64_t start_time_ns; /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
 	char comm[16];
-	const char *exe;	 /* path as /proc/PID/exe tells it */
+	const char *exe;	 /* path as /proc/PID/exe has it */
 	const char *build_id;	 /* hex; "" if the executable has none */
 	const char *ghc_version; /* "9.0.2" */
 	bool version_known;	 /* the layout table has it */
@@ -80,7 +80,7 @@ bool target_cache__knows_kernel(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
- * most 2000 of them fit into a second of a thread; and a stay off the CPU from 100 us on a stack.
+ * most 2000 of them fit into a second of a thread; and an off-CPU interval from 100 us on a stack.
  */
 #define TARGET_CALL_RECORD_NS 500000
 #define TARGET_OFF_RECORD_NS  100000
@@ -97,7 +97,7 @@ struct target_opts {
 	size_t reason_size;
 	/*
 	 * A program whose code is in no file is no failure but TARGET_SAMPLED: its threads, when
-	 * they ran and where they waited can be told, and nothing of what they ran.
+	 * they ran and where they waited can be reported, and nothing of what they ran.
 	 */
 	bool sample;
 	/*
@@ -120,7 +120,7 @@ void target__free(struct target *target);
 
 /*
  * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
- * not ready. Fills in info.wire and what else only the live process tells. Errors as above.
+ * not ready. Fills in info.wire and what else only the live process can show. Errors as above.
  *
  * A target that is not ready can be attached already: its probes are known, and info.wire has
  * WIRE_TARGET_UNCONFIRMED (no layout: it has not).
@@ -146,7 +146,7 @@ bool target__alive(const struct target *target);
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
 int target__refresh_maps(struct target *target);
 
-/* ── what --list and --doctor tell beside ────────────────────────────────────────────────── */
+/* ── what --list and --doctor report besides ─────────────────────────────────────────────── */
 
 struct target_traits {
 	const char *linking; /* "dynamic", "static glibc", "static musl", "dynamic Haskell", … */
@@ -155,10 +155,10 @@ struct target_traits {
 	uid_t uid;
 	char eventlog[256]; /* path of the eventlog that it writes; "": none */
 };
-/* Takes at most timeout_ms. What cannot be told is "" or 0. */
+/* Takes at most timeout_ms. What is not known is "" or 0. */
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);
 
-/* "full", "dynamic only", "debug file", "none"; "" if there is no runtime to tell it of. */
+/* "full", "dynamic only", "debug file", "none"; "" if there is no runtime. */
 const char *target__symbols(const struct target *target);
 
 /* How the live process confirmed the layout. */
@@ -181,9 +181,10 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  */
 int discover__process(struct target_cache *cache, pid_t pid);
 /* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
- * nothing can be said. */
+ * nothing is known. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
-/* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
+/* Calls fn for every process for which the above returns 1, until fn returns non-zero: returns
+ * that.
  */
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
 
@@ -196,14 +197,6 @@ int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), v
 void target__name(struct target *target, uint64_t frame, struct code_name *ret_name);
 
 /* A safe call's site, from the return address of its suspendThread or resumeThread call. */
-struct target_site {
-	const char *function; /* the foreign function; "[indirect]" if called through a register */
-	const char *library;  /* base name of the file that holds it; "" if not known */
-	struct code_name caller;
-	const char *file; /* of the site */
-	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
-	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
-};
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
 
 /* ── cost-centre stacks ──────────────────────────────────────────────────────────────────── */

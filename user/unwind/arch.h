@@ -15,11 +15,25 @@
 
 #include "cfi_run_priv.h"
 
+/* DWARF register numbers. */
+#if defined(__x86_64__)
+/* System V ABI, figure 3.36: rbp, rsp */
+#define CFI_ARCH_COLUMN_FP 6
+#define CFI_ARCH_COLUMN_SP 7
+#else
+#error "no unwind/arch_NAME.c for this processor"
+#endif
+
 /*
- * The frame pointer or the stack pointer by its DWARF register number; CFI_REGS: another. The
- * return address has a column of its own, which each CIE names.
+ * CFI_REGS: neither frame nor stack pointer. (The return address has a column of its own, which
+ * each CIE names.) Inline: it is asked for each instruction of all rows.
  */
-enum cfi_reg cfi_arch__reg(uint64_t column);
+static inline enum cfi_reg cfi_arch__reg(uint64_t column)
+{
+	if (column == CFI_ARCH_COLUMN_FP)
+		return CFI_FP;
+	return column == CFI_ARCH_COLUMN_SP ? CFI_SP : CFI_REGS;
+}
 
 /* Where a call has put the return address, relative to the CFA. */
 #define CFI_ARCH_RA_AT (-8)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* x86-64: System V ABI, figure 3.36, for the registers; capstone for the instructions. */
+/* x86-64: the expressions by their bytes, the instructions by capstone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,6 @@
 #define OP_BREG_RBP    0x76
 #define OP_BREG_RSP    0x77
 
-#define COLUMN_RBP 6
-#define COLUMN_RSP 7
-
 /* A stack pointer that an instruction moves further than this is taken for lost. */
 #define MAX_MOVE (8LL * 4096)
 
@@ -22,13 +19,6 @@ struct cfi_arch {
 	csh handle;
 	cs_insn *one;
 };
-
-enum cfi_reg cfi_arch__reg(uint64_t column)
-{
-	if (column == COLUMN_RBP)
-		return CFI_FP;
-	return column == COLUMN_RSP ? CFI_SP : CFI_REGS;
-}
 
 bool cfi_arch__shape(const struct eh_cursor *section, const struct cfi_expr *expr,
 		     struct cfi_shape *ret_shape)

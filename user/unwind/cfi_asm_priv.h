@@ -20,7 +20,7 @@ void cfi_asm__free(struct cfi_asm *a);
 typedef int (*cfi_asm_fn)(void *ctx, uint64_t start, uint64_t end, uint32_t rule);
 
 /*
- * Calls fn for each stretch of the function whose rule is known, ascending. Nothing is told
+ * Calls fn for each range of the function whose rule is known, ascending. Nothing is reported
  * (-EILSEQ) unless every path through the code agrees: the same depth wherever paths meet, and
  * stack and frame pointer as they were at every return and tail call.
  */

@@ -128,7 +128,7 @@ static int set_expr(struct run *r, enum cfi_how how)
 	return take_expr(r, &p->expr);
 }
 
-/* The state holds up to here; behind it the next one will. */
+/* The state holds up to here; the next one holds from here on. */
 static int advance(struct run *r, uint64_t to)
 {
 	int err = 0;

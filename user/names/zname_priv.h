@@ -3,9 +3,11 @@
  * GHC's linker symbols taken apart: `base_GHCziBase_zpzp_info` is `++` of GHC.Base in base.
  * Source: GHC's libraries/ghc-boot/GHC/Utils/Encoding.hs (zEncodeString) and
  * compiler/GHC/Cmm/CLabel.hs (pprCLabel), 8.10 to 9.14.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_ZNAME_H
-#define SAFESCOPED_NAMES_ZNAME_H
+#ifndef SAFESCOPED_NAMES_ZNAME_PRIV_H
+#define SAFESCOPED_NAMES_ZNAME_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +33,7 @@ enum zname_kind {
 };
 
 struct zname {
-	bool is_haskell; /* package, module and name were told apart */
+	bool is_haskell; /* package, module and name could be separated */
 	bool is_rts;	 /* a Cmm label of the RTS: stg_ap_p_info */
 	bool truncated;	 /* a part was longer than its buffer */
 	enum zname_kind kind;
@@ -43,7 +45,8 @@ struct zname {
 
 /*
  * Always fills *out. 0: a label that GHC made (is_haskell or is_rts); -ENOENT: any other symbol,
- * whose name is kept. A C symbol that looks like a label (Foo_bar_info) cannot be told from one.
+ * whose name is kept. A C symbol that looks like a label (Foo_bar_info) cannot be distinguished
+ * from one.
  */
 int zname__decode(const char *sym, struct zname *out);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the info tables in a program's code tell by themselves, symbols or not: a frame's type, and
+ * What the info tables in a program's code show by themselves, symbols or not: a frame's type, and
  * in profiled programs the description of each closure.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_DESCRIBE_H
-#define SAFESCOPED_NAMES_DESCRIBE_H
+#ifndef SAFESCOPED_NAMES_DESCRIBE_PRIV_H
+#define SAFESCOPED_NAMES_DESCRIBE_PRIV_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +17,7 @@
 
 /* The closure type of the info table at vaddr (of its entry code); 0: none can be read. */
 uint32_t describe__type(const struct elf_file *elf, uint64_t vaddr);
-/* A return frame that every program has and that tells nothing of it: update, catch, stop. */
+/* A return frame that every program has and that says nothing about it: update, catch, stop. */
 bool describe__is_plumbing(uint32_t type);
 bool describe__is_thunk(uint32_t type);
 
@@ -26,8 +28,8 @@ bool describe__is_thunk(uint32_t type);
 const char *describe__closure(struct elf_file *elf, uint64_t vaddr);
 
 /*
- * Where the block of Haskell code begins that vaddr lies in: behind the nearest info table of a
- * function, thunk or return frame. It is told by its looks; vaddr itself if there is none.
+ * Where the block of Haskell code begins that vaddr lies in: after the nearest info table of a
+ * function, thunk or return frame. It is recognised by its shape; vaddr itself if there is none.
  */
 uint64_t describe__block(struct elf_file *elf, uint64_t vaddr);
 

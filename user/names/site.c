@@ -4,17 +4,17 @@
  * calls in a row: suspendThread, the foreign function, resumeThread
  * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall).
  */
-#include "site_priv.h"
+#include "names.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "rts/insn.h"
 #include "names_priv.h"
+#include "rts/insn.h"
 
 struct suspend_ctx {
-	const struct target *target;
+	const struct names *names;
 	const struct image_map *map; /* of the site */
 };
 
@@ -24,43 +24,43 @@ static bool is_suspend(void *ctx, uint64_t addr)
 	const struct suspend_ctx *c = ctx;
 	const char *name;
 
-	if (addr == c->target->rts.suspend.addr && addr != 0)
+	if (addr == c->names->of.rts->suspend.addr && addr != 0)
 		return true;
 	name = elf__plt_symbol(c->map->image->elf, addr - c->map->bias);
 	return name && strcmp(name, "suspendThread") == 0;
 }
 
-int site__find(struct target *target, uint64_t ret_addr, uint64_t *ret_site)
+int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site)
 {
 	/* The byte before it is in the code for sure, the return address itself may be the end. */
 	const struct image_map *map =
-		ret_addr ? images__ever_at(&target->images, ret_addr - 1) : NULL;
-	struct suspend_ctx ctx = {.target = target, .map = map};
+		ret_addr ? images__ever_at(names->of.images, ret_addr - 1) : NULL;
+	struct suspend_ctx ctx = {.names = names, .map = map};
 	size_t len, before;
 	const uint8_t *code;
 
 	if (!map || !map->image || !map->image->elf)
 		return -ENOENT;
 	/* The finder may have decoded it already. */
-	if (map->image == target->rts.image &&
-	    callsites__at(&target->rts.callsites, ret_addr - map->bias)) {
+	if (map->image == names->of.rts->image &&
+	    callsites__at(&names->of.rts->callsites, ret_addr - map->bias)) {
 		*ret_site = ret_addr;
 		return 0;
 	}
-	code = target__code(target, ret_addr - 1, &len, &before);
+	code = images__code(names->of.images, ret_addr - 1, &len, &before);
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	return insn__site_back(target->insn, code + 1 - before, before, ret_addr, is_suspend, &ctx,
-			       ret_site);
+	return insn__site_back(names->of.insn, code + 1 - before, before, ret_addr, is_suspend,
+			       &ctx, ret_site);
 }
 
 /* The file that defines a symbol which another one imports. */
-const char *site__library_of(const struct target *target, const char *name,
-			     const struct image *not_this)
+const char *names__library_of(const struct names *names, const char *name,
+			      const struct image *not_this)
 {
-	for (size_t i = 0; i < target->images.n; i++) {
-		const struct image *image = target->images.images[i];
+	for (size_t i = 0; i < names->of.images->n; i++) {
+		const struct image *image = names->of.images->images[i];
 		struct elf_sym sym;
 
 		if (image != not_this && image->elf &&
@@ -70,12 +70,12 @@ const char *site__library_of(const struct target *target, const char *name,
 	return "";
 }
 
-static const char *intern(struct target *target, const char *text)
+static const char *intern(struct names *names, const char *text)
 {
-	return names__intern(target->names, text, strlen(text));
+	return names__intern(names, text, strlen(text));
 }
 
-static void imported(struct target *target, const struct image *image, const char *symbol,
+static void imported(struct names *names, const struct image *image, const char *symbol,
 		     struct target_site *s)
 {
 	char plain[256], buf[256];
@@ -84,11 +84,11 @@ static void imported(struct target *target, const struct image *image, const cha
 	len = MIN(len, sizeof(plain) - 1);
 	memcpy(plain, symbol, len);
 	plain[len] = '\0';
-	s->library = intern(target, site__library_of(target, plain, image));
-	s->function = intern(target, names__capi(plain, buf, sizeof(buf)));
+	s->library = intern(names, names__library_of(names, plain, image));
+	s->function = intern(names, names__capi(plain, buf, sizeof(buf)));
 }
 
-static void name_callee(struct target *target, const struct image_map *map,
+static void name_callee(struct names *names, const struct image_map *map,
 			const struct insn_call *call, struct target_site *s)
 {
 	const struct elf_file *elf = map->image->elf;
@@ -103,18 +103,18 @@ static void name_callee(struct target *target, const struct image_map *map,
 	else if (call->kind == INSN_CALL_SLOT)
 		symbol = elf__got_symbol(elf, call->target - map->bias);
 	if (symbol && symbol[0]) {
-		imported(target, map->image, symbol, s);
+		imported(names, map->image, symbol, s);
 	} else if (call->kind == INSN_CALL_DIRECT) {
-		names__code(target, call->target, false, &name);
-		s->function = intern(target, names__capi(name.name, buf, sizeof(buf)));
+		names__code(names, call->target, false, &name);
+		s->function = intern(names, names__capi(name.name, buf, sizeof(buf)));
 		s->library = name.file;
 	}
 }
 
-int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret_name)
+int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_name)
 {
 	const struct image_map *map =
-		ret_addr ? images__ever_at(&target->images, ret_addr - 1) : NULL;
+		ret_addr ? images__ever_at(names->of.images, ret_addr - 1) : NULL;
 	struct target_site s = {.library = "", .function = ""};
 	struct insn_call call;
 	size_t len, before;
@@ -123,32 +123,32 @@ int site__callee(struct target *target, uint64_t ret_addr, struct code_name *ret
 
 	if (!map || !map->image || !map->image->elf)
 		return -ENOENT;
-	code = target__code(target, ret_addr - 1, &len, &before);
+	code = images__code(names->of.images, ret_addr - 1, &len, &before);
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	err = insn__find_call_before(target->insn, code + 1 - before, before, ret_addr, &call);
+	err = insn__find_call_before(names->of.insn, code + 1 - before, before, ret_addr, &call);
 	if (err < 0)
 		return err;
 	if (call.kind == INSN_CALL_DIRECT &&
 	    !elf__plt_symbol(map->image->elf, call.target - map->bias)) {
-		names__code(target, call.target, false, ret_name);
+		names__code(names, call.target, false, ret_name);
 		return 0;
 	}
-	name_callee(target, map, &call, &s);
+	name_callee(names, map, &call, &s);
 	if (s.function[0] == '[')
 		return -ENOENT;
-	*ret_name = (struct code_name){.name = intern(target, s.function),
-				       .module = intern(target, ""),
-				       .package = intern(target, ""),
-				       .file = intern(target, s.library),
-				       .src = intern(target, ""),
+	*ret_name = (struct code_name){.name = intern(names, s.function),
+				       .module = intern(names, ""),
+				       .package = intern(names, ""),
+				       .file = intern(names, s.library),
+				       .src = intern(names, ""),
 				       .source = NAME_EXACT,
 				       .code = CODE_C};
 	return 0;
 }
 
-int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)
+int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_site)
 {
 	struct target_site s = {.library = "", .file = "", .function = "[indirect]"};
 	const struct image_map *map;
@@ -158,21 +158,21 @@ int target__site(struct target *target, uint64_t ret_addr, struct target_site *r
 	uint64_t offset;
 	int err;
 
-	target__want_mapped(target, ret_addr);
-	err = site__find(target, ret_addr, &s.site);
+	names__want_mapped(names, ret_addr);
+	err = names__find_site(names, ret_addr, &s.site);
 	if (err < 0)
 		return err;
-	map = images__ever_at(&target->images, s.site);
-	code = target__code(target, s.site, &len, &before);
+	map = images__ever_at(names->of.images, s.site);
+	code = images__code(names->of.images, s.site, &len, &before);
 	if (!map || !code)
 		return -ENOENT;
-	if (insn__call_target(target->insn, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
+	if (insn__call_target(names->of.insn, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
 			      &call) == 0)
-		name_callee(target, map, &call, &s);
-	s.function = intern(target, s.function);
-	s.library = intern(target, s.library);
-	names__code(target, s.site, true, &s.caller);
-	s.file = names__intern(target->names, map->image->base, strlen(map->image->base));
+		name_callee(names, map, &call, &s);
+	s.function = intern(names, s.function);
+	s.library = intern(names, s.library);
+	names__code(names, s.site, true, &s.caller);
+	s.file = names__intern(names, map->image->base, strlen(map->image->base));
 	if (elf__vaddr_to_offset(map->image->elf, s.site - map->bias, &offset))
 		s.offset = offset;
 	*ret_site = s;

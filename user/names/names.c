@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names addresses: which file, which symbol, what it means in Haskell, and what kind of code. */
-#include "names_priv.h"
+#include "names.h"
 
 #include <errno.h>
 #include <linux/elf.h>
@@ -12,21 +12,19 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "demangle_priv.h"
+#include "describe_priv.h"
+#include "ipe_priv.h"
+#include "kallsyms.h"
+#include "names_priv.h"
 #include "process/debugfile.h"
-#include "names/demangle.h"
-#include "names/describe.h"
 #include "process/file.h"
-#include "names/kallsyms.h"
-#include "names_source_priv.h"
 #include "rts/rts_text.h"
-#include "site_priv.h"
-#include "elf/symbols.h"
-#include "target_priv.h"
-#include "names/zname.h"
+#include "wire.h"
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
 #define MAX_CACHED (1U << 20)
-/* Labels looked at behind a local closure for the binding that holds it. */
+/* Labels looked at after a local closure for the binding that holds it. */
 #define MAX_ENCLOSING 8
 
 struct cached {
@@ -35,18 +33,14 @@ struct cached {
 	UT_hash_handle hh;
 };
 
-struct names {
-	struct strtab *strings;
-	struct cached *cache;
-};
-
-int names__new(struct names **ret_names)
+int names__new(const struct names_of *of, struct names **ret_names)
 {
 	struct names *names = calloc(1, sizeof(*names));
 	int err;
 
 	if (!names)
 		return -ENOMEM;
+	names->of = *of;
 	err = strtab__new(&names->strings);
 	if (err < 0) {
 		names__free(names);
@@ -72,6 +66,7 @@ void names__free(struct names *names)
 	if (!names)
 		return;
 	clear_cache(names);
+	ipe__free(names->ipe);
 	strtab__free(names->strings);
 	free(names);
 }
@@ -118,12 +113,12 @@ static struct symbols *read_symbols(const struct elf_file *elf, const struct elf
 	return symbols;
 }
 
-static const struct symbols *symbols_of(const struct target *target, struct image *image)
+static const struct symbols *symbols_of(const struct names *names, struct image *image)
 {
 	struct slots *slots;
 	void *symbols;
 
-	debugfile__look(target->info.pid, image);
+	debugfile__look(names->of.pid, image);
 	slots = image->debug_is_own ? &image->slots : &image->file->slots;
 	if (!slots__get(slots, &symbols_key, &symbols))
 		symbols = slots__put(slots, &symbols_key,
@@ -134,14 +129,14 @@ static const struct symbols *symbols_of(const struct target *target, struct imag
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */
-static enum code_class rts_class(const struct target *target, uint64_t vaddr, const char *name)
+static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
 {
-	struct slots *slots = &target->rts.image->file->slots;
+	struct slots *slots = &names->of.rts->image->file->slots;
 	struct rts_text *made;
 	void *text;
 
 	if (!slots__get(slots, &rts_text_key, &text)) {
-		if (rts_text__new(&target->rts, &made) < 0)
+		if (rts_text__new(names->of.rts, &made) < 0)
 			return CODE_UNKNOWN;
 		text = slots__put(slots, &rts_text_key, made);
 	}
@@ -182,15 +177,15 @@ static bool may_be_haskell(const struct image *image)
 
 /*
  * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl): that
- * is told by a function symbol that is no label of GHC's.
+ * is recognised by a function symbol that is no label of GHC's.
  */
-static enum code_class classify(const struct target *target, struct image *image, uint64_t vaddr,
+static enum code_class classify(const struct names *names, struct image *image, uint64_t vaddr,
 				const struct symbols_hit *hit, bool ghc_label)
 {
 	enum code_class c = CODE_UNKNOWN;
 
-	if (image == target->rts.image) {
-		c = rts_class(target, vaddr, hit ? hit->name : "");
+	if (image == names->of.rts->image) {
+		c = rts_class(names, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
 			return c;
 	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
@@ -222,7 +217,7 @@ const char *names__capi(const char *name, char *buf, size_t size)
 /*
  * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding behind tells more than the symbol
+ * is emitted before the code that allocates it), so the binding after it says more than the symbol
  * before, which for a module's first closures is another module's or a C function; a
  * constructor's entry code is never meant. hit and z are put right where there is such a binding.
  */
@@ -280,7 +275,7 @@ void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct 
 	n->name = intern(names, demangle(n->name, buf, sizeof(buf)));
 }
 
-static void name_without_symbol(struct target *target, const struct image_map *map, uint64_t addr,
+static void name_without_symbol(struct names *names, const struct image_map *map, uint64_t addr,
 				struct code_name *n)
 {
 	struct image *image = map->image;
@@ -288,25 +283,24 @@ static void name_without_symbol(struct target *target, const struct image_map *m
 	const char *plt = elf__plt_symbol(image->elf, vaddr);
 	char buf[1024], symbol[512];
 
-	n->code = classify(target, image, vaddr, NULL, false);
+	n->code = classify(names, image, vaddr, NULL, false);
 	if (plt && plt[0]) {
 		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
-		n->name = intern(target->names, demangle(symbol, buf, sizeof(buf)));
-		n->file = intern(target->names, site__library_of(target, symbol, image));
+		n->name = intern(names, demangle(symbol, buf, sizeof(buf)));
+		n->file = intern(names, names__library_of(names, symbol, image));
 		n->source = NAME_EXACT;
 		n->code = CODE_C;
 		return;
 	}
-	if (names__best(target, map, &(struct names_place){.addr = addr, .vaddr = vaddr}, n) ||
-	    names__described(target, image, vaddr, false, n))
+	if (names__best(names, map, &(struct names_place){.addr = addr, .vaddr = vaddr}, n) ||
+	    names__described(names, image, vaddr, false, n))
 		return;
-	name_offset(target->names, image, vaddr, n);
+	name_offset(names, image, vaddr, n);
 }
 
-static void name_in_image(struct target *target, const struct image_map *map, uint64_t addr,
+static void name_in_image(struct names *names, const struct image_map *map, uint64_t addr,
 			  struct code_name *n)
 {
-	struct names *names = target->names;
 	struct image *image = map->image;
 	uint64_t vaddr = addr - map->bias;
 	const struct symbols *symbols;
@@ -324,14 +318,14 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 		n->name = intern(names, text);
 		return;
 	}
-	symbols = symbols_of(target, image);
+	symbols = symbols_of(names, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
-		name_without_symbol(target, map, addr, n);
+		name_without_symbol(names, map, addr, n);
 		return;
 	}
 	label = zname__decode(hit.name, &z) == 0;
-	n->code = classify(target, image, vaddr, &hit, label);
-	if (names__best(target, map,
+	n->code = classify(names, image, vaddr, &hit, label);
+	if (names__best(names, map,
 			&(struct names_place){.addr = addr,
 					      .vaddr = vaddr,
 					      .symbols = symbols,
@@ -340,17 +334,17 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 			n))
 		return;
 	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && !hit.exact) {
-		if (names__described(target, image, vaddr, true, n))
+		if (names__described(names, image, vaddr, true, n))
 			return;
 		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
-			if (names__described(target, image, vaddr, false, n))
+			if (names__described(names, image, vaddr, false, n))
 				return;
-			/* behind a C function, and no module's symbol follows */
+			/* after a C function, and no module's symbol follows */
 			name_offset(names, image, vaddr, n);
 			return;
 		}
 	}
-	/* unwind rows tell that a nameless function begins behind the nearest symbol */
+	/* unwind rows show that a nameless function begins after the nearest symbol */
 	if (n->code != CODE_HASKELL && !hit.exact && elf__find_fde(image->elf, vaddr, &fde) &&
 	    fde.start > hit.start) {
 		name_offset(names, image, vaddr, n);
@@ -367,7 +361,7 @@ static void name_in_image(struct target *target, const struct image_map *map, ui
 	n->package = intern(names, z.package);
 }
 
-/* Literals too: who compares names compares their addresses. */
+/* Literals too: names are compared by their addresses. */
 static void intern_all(struct names *names, struct code_name *n)
 {
 	n->name = intern(names, n->name);
@@ -377,29 +371,29 @@ static void intern_all(struct names *names, struct code_name *n)
 	n->src = intern(names, n->src);
 }
 
-void names__code(struct target *target, uint64_t addr, bool is_return, struct code_name *ret_name)
+void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)
 {
 	struct code_name n = {
 		.name = "[unmapped]", .module = "", .package = "", .file = "", .src = ""};
 	/* A call may be a function's last instruction: its return address belongs to the next. */
 	uint64_t at = is_return && addr > 0 ? addr - 1 : addr;
-	const struct image_map *map = images__ever_at(&target->images, at);
+	const struct image_map *map = images__ever_at(names->of.images, at);
 
 	if (map && map->image) {
-		name_in_image(target, map, at, &n);
+		name_in_image(names, map, at, &n);
 	} else if (map) {
 		/* [vdso] is C code; code in anonymous memory is GHCi's or another JIT's */
-		n.name = intern(target->names, map->special[0] ? map->special : "[anonymous code]");
+		n.name = intern(names, map->special[0] ? map->special : "[anonymous code]");
 		n.code = map->special[0] ? CODE_C : CODE_UNKNOWN;
 	}
-	intern_all(target->names, &n);
+	intern_all(names, &n);
 	*ret_name = n;
 }
 
 /* The upper bits, which a frame has no room for, are those of all kernel addresses. */
-static void name_kernel(struct target *target, uint64_t addr, struct code_name *n)
+static void name_kernel(struct names *names, uint64_t addr, struct code_name *n)
 {
-	const struct kallsyms *syms = target_cache__kallsyms(target->cache);
+	const struct kallsyms *syms = names->of.kernel ? names->of.kernel(names->of.ctx) : NULL;
 	const char *name = NULL, *module = "";
 
 	if (syms)
@@ -411,19 +405,19 @@ static void name_kernel(struct target *target, uint64_t addr, struct code_name *
 }
 
 /* By its info table: stripped programs have no other mark. */
-static bool is_plumbing(const struct target *target, uint64_t info, bool updatee)
+static bool is_plumbing(const struct names *names, uint64_t info, bool updatee)
 {
-	const struct image_map *map = images__at(&target->images, info);
+	const struct image_map *map = images__at(names->of.images, info);
 	uint32_t type;
 
 	if (!map || !map->image || !map->image->elf)
 		return updatee;
 	type = describe__type(map->image->elf, info - map->bias);
-	/* a black hole has its thunk's place, and does not tell which one it was */
+	/* a black hole has its thunk's place, and does not show which one it was */
 	return updatee ? !describe__is_thunk(type) : describe__is_plumbing(type);
 }
 
-static void name_frame(struct target *target, uint64_t frame, struct code_name *n)
+static void name_frame(struct names *names, uint64_t frame, struct code_name *n)
 {
 	uint64_t addr = frame & WIRE_FRAME_ADDR_MASK;
 	struct target_site site;
@@ -432,41 +426,41 @@ static void name_frame(struct target *target, uint64_t frame, struct code_name *
 	switch ((enum wire_frame_kind)(frame >> WIRE_FRAME_KIND_SHIFT)) {
 	case WIRE_FRAME_HS_RET:
 	case WIRE_FRAME_UPDATEE:
-		names__code(target, addr, false, n);
-		n->plumbing = is_plumbing(target, addr,
+		names__code(names, addr, false, n);
+		n->plumbing = is_plumbing(names, addr,
 					  frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_UPDATEE);
 		return;
 	case WIRE_FRAME_HS_IP:
 	case WIRE_FRAME_C_IP:
-		names__code(target, addr, false, n);
+		names__code(names, addr, false, n);
 		return;
 	case WIRE_FRAME_C_RET:
 	case WIRE_FRAME_HS_CALL:
-		names__code(target, addr, true, n);
+		names__code(names, addr, true, n);
 		return;
 	case WIRE_FRAME_SITE:
-		if (target__site(target, addr, &site) == 0) {
+		if (names__site(names, addr, &site) == 0) {
 			n->name = site.function;
 			n->file = site.library;
 			n->source = site.function[0] == '[' ? NAME_NONE : NAME_EXACT;
 			n->code = CODE_C;
 		} else {
-			names__code(target, addr, true, n);
+			names__code(names, addr, true, n);
 		}
 		return;
 	case WIRE_FRAME_CALLEE:
-		if (site__callee(target, addr, n) < 0)
+		if (names__callee(names, addr, n) < 0)
 			n->name = "[indirect]";
 		return;
 	case WIRE_FRAME_ELIDED:
 		snprintf(text, sizeof(text), "[%llu chunks left out]", (unsigned long long)addr);
-		n->name = intern(target->names, text);
+		n->name = intern(names, text);
 		return;
 	case WIRE_FRAME_GAP:
 		n->name = "[C frames not known]";
 		return;
 	case WIRE_FRAME_KERNEL:
-		name_kernel(target, addr, n);
+		name_kernel(names, addr, n);
 		return;
 	}
 	n->name = "[unknown frame]";
@@ -479,9 +473,8 @@ static bool kind_is_code(uint64_t frame)
 	return kind != WIRE_FRAME_ELIDED && kind != WIRE_FRAME_KERNEL;
 }
 
-void target__name(struct target *target, uint64_t frame, struct code_name *ret_name)
+void names__frame(struct names *names, uint64_t frame, struct code_name *ret_name)
 {
-	struct names *names = target->names;
 	struct code_name n = {.name = "", .module = "", .package = "", .file = "", .src = ""};
 	struct cached *c;
 
@@ -491,8 +484,8 @@ void target__name(struct target *target, uint64_t frame, struct code_name *ret_n
 		return;
 	}
 	if (kind_is_code(frame))
-		target__want_mapped(target, frame & WIRE_FRAME_ADDR_MASK);
-	name_frame(target, frame, &n);
+		names__want_mapped(names, frame & WIRE_FRAME_ADDR_MASK);
+	name_frame(names, frame, &n);
 	intern_all(names, &n);
 	*ret_name = n;
 	/* What is not mapped yet may be later (dlopen): that name is not kept. */

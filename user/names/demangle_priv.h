@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* C++ (and Rust) symbols as they were written. */
-#ifndef SAFESCOPED_NAMES_DEMANGLE_H
-#define SAFESCOPED_NAMES_DEMANGLE_H
+/* C++ (and Rust) symbols as they were written. Shared by the files of this room only. */
+#ifndef SAFESCOPED_NAMES_DEMANGLE_PRIV_H
+#define SAFESCOPED_NAMES_DEMANGLE_PRIV_H
 
 #include <stddef.h>
 

@@ -2,9 +2,11 @@
 /*
  * Haskell names that are no linker symbols: what provenance, DWARF and closure descriptions call
  * a closure, brought to one form.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_HS_NAME_H
-#define SAFESCOPED_NAMES_HS_NAME_H
+#ifndef SAFESCOPED_NAMES_HS_NAME_PRIV_H
+#define SAFESCOPED_NAMES_HS_NAME_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>

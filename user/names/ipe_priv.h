@@ -9,9 +9,11 @@
  * through the runtime's list: that is empty as soon as the program itself has asked for a
  * provenance, and its head is a static variable, which no stripped program names. The process's
  * memory is read, and not the file: in a position-independent program only memory has addresses.
+ *
+ * Shared by the files of this room only.
  */
-#ifndef SAFESCOPED_NAMES_IPE_H
-#define SAFESCOPED_NAMES_IPE_H
+#ifndef SAFESCOPED_NAMES_IPE_PRIV_H
+#define SAFESCOPED_NAMES_IPE_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,7 +53,7 @@ size_t ipe__count(const struct ipe *ipe);
 bool ipe__truncated(const struct ipe *ipe);
 
 /*
- * The info table whose code addr lies in: the last one at or below addr, if the one behind it is
+ * The info table whose code addr lies in: the last one at or below addr, if the one after it is
  * of the same module too. `symbol`: where the symbol begins that is known to cover addr; 0: none.
  * It settles what is not between two info tables of a module, and what a module has besides.
  * `closure`: the info table of the closure that holds it, the same one unless it is a return

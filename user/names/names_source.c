@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* names_source: asks provenance, DWARF and closure descriptions for what they call an address. */
-#include "names_source_priv.h"
+#include "names_priv.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,12 +9,11 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "names/demangle.h"
-#include "names/describe.h"
-#include "names/hs_name.h"
-#include "names/ipe.h"
-#include "names/dwarf.h"
-#include "target_priv.h"
+#include "demangle_priv.h"
+#include "describe_priv.h"
+#include "dwarf_priv.h"
+#include "hs_name_priv.h"
+#include "ipe_priv.h"
 
 /* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */
 #define IPE_TIMEOUT_MS 3000
@@ -62,7 +61,7 @@ static uint32_t line_of_span(const char *span)
 	return *end == (many ? ',' : ':') && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* Before 9.6 the span is behind the file: "src/Foo.hs:7:25-39". */
+/* Before 9.6 the span follows the file: "src/Foo.hs:7:25-39". */
 static void set_span(struct names *names, const char *file, const char *span, struct code_name *n)
 {
 	char plain[512];
@@ -79,29 +78,29 @@ static void set_span(struct names *names, const char *file, const char *span, st
 
 /* ── provenance ──────────────────────────────────────────────────────────────────────────── */
 
-static const struct ipe *ipe_of(struct target *t)
+static const struct ipe *ipe_of(struct names *t)
 {
 	struct ipe *ipe;
 	int err;
 
-	if (t->ipe_images == t->images.n || !t->info.pid)
+	if (t->ipe_images == t->of.images->n || !t->of.pid)
 		return t->ipe;
-	t->ipe_images = t->images.n;
-	err = ipe__new(t->info.pid, t->rts.version, &t->images, IPE_TIMEOUT_MS, &ipe);
+	t->ipe_images = t->of.images->n;
+	err = ipe__new(t->of.pid, t->of.rts->version, t->of.images, IPE_TIMEOUT_MS, &ipe);
 	if (err && err != -ENOENT)
-		log_verbose("pid %d: its info table map cannot be read: %s", t->info.pid,
+		log_verbose("pid %d: its info table map cannot be read: %s", t->of.pid,
 			    strerror(-err));
 	if (err)
 		return t->ipe;
 	if (ipe__truncated(ipe))
-		log_verbose("pid %d: of its info table map only %zu entries are used", t->info.pid,
+		log_verbose("pid %d: of its info table map only %zu entries are used", t->of.pid,
 			    ipe__count(ipe));
 	ipe__free(t->ipe);
 	t->ipe = ipe;
 	return ipe;
 }
 
-static bool by_ipe(struct target *t, const struct names_place *p, struct code_name *n)
+static bool by_ipe(struct names *t, const struct names_place *p, struct code_name *n)
 {
 	const struct ipe *ipe = ipe_of(t);
 	char occurrence[HS_NAME_LEN], name[HS_NAME_LEN];
@@ -118,17 +117,17 @@ static bool by_ipe(struct target *t, const struct names_place *p, struct code_na
 	hs_name__combine(e.label[0] ? e.label : closure.label, occurrence, name);
 	if (!name[0])
 		return false;
-	n->name = intern(t->names, name);
-	n->module = intern(t->names, e.module);
+	n->name = intern(t, name);
+	n->module = intern(t, e.module);
 	if (strcmp(e.unit, "main") != 0)
-		n->package = intern(t->names, e.unit);
+		n->package = intern(t, e.unit);
 	else
 		n->package = "";
 	if (!e.unit[0] && p->label && p->label->is_haskell)
-		n->package = intern(t->names, p->label->package);
+		n->package = intern(t, p->label->package);
 	if (!e.file[0])
 		e = closure;
-	set_span(t->names, e.file, e.span, n);
+	set_span(t, e.file, e.span, n);
 	n->source = NAME_IPE;
 	return true;
 }
@@ -165,7 +164,7 @@ static struct dwarf *dwarf_of(struct image *image)
 	return read_dwarf(&image->slots, image->debug);
 }
 
-/* GHC makes one compilation unit for each module: any of its symbols tells it. */
+/* GHC makes one compilation unit for each module: any of its symbols has it. */
 static void set_module(struct names *names, const struct symbols *symbols,
 		       const struct dwarf_place *d, struct code_name *n)
 {
@@ -186,7 +185,7 @@ static void set_module(struct names *names, const struct symbols *symbols,
 	}
 }
 
-/* A procedure that only its place tells from others. */
+/* A procedure that only its place distinguishes from others. */
 static void name_by_place(const struct dwarf_place *d, char *out)
 {
 	char label[HS_NAME_LEN];
@@ -199,7 +198,7 @@ static void name_by_place(const struct dwarf_place *d, char *out)
 	snprintf(out, HS_NAME_LEN, "%s", label);
 }
 
-static bool haskell_by_dwarf(struct target *t, const struct names_place *p,
+static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
 			     const struct dwarf_place *d, struct code_name *n)
 {
 	char name[HS_NAME_LEN];
@@ -208,12 +207,12 @@ static bool haskell_by_dwarf(struct target *t, const struct names_place *p,
 
 	if (zname__decode(d->linkage, &z) == 0 && z.is_haskell) {
 		hs_name__combine(made_up ? "" : d->name, z.name, name);
-		n->module = intern(t->names, z.module);
-		n->package = intern(t->names, z.package);
+		n->module = intern(t, z.module);
+		n->package = intern(t, z.package);
 	} else if (z.is_rts) {
 		return false;
 	} else {
-		set_module(t->names, p->symbols, d, n);
+		set_module(t, p->symbols, d, n);
 		if (made_up)
 			name_by_place(d, name);
 		else
@@ -221,26 +220,26 @@ static bool haskell_by_dwarf(struct target *t, const struct names_place *p,
 	}
 	if (!name[0])
 		return false;
-	n->name = intern(t->names, name);
+	n->name = intern(t, name);
 	return true;
 }
 
-static bool c_by_dwarf(struct target *t, const struct names_place *p, const struct dwarf_place *d,
+static bool c_by_dwarf(struct names *t, const struct names_place *p, const struct dwarf_place *d,
 		       struct code_name *n)
 {
 	const char *symbol = d->linkage[0] ? d->linkage : d->name;
 	char buf[1024];
 
 	if (p->hit && p->hit->exact)
-		names__c_symbol(t->names, p->hit, n);
+		names__c_symbol(t, p->hit, n);
 	else if (symbol[0])
-		n->name = intern(t->names, demangle(symbol, buf, sizeof(buf)));
+		n->name = intern(t, demangle(symbol, buf, sizeof(buf)));
 	else
 		return false;
 	return true;
 }
 
-static bool by_dwarf(struct target *t, struct image *image, const struct names_place *p,
+static bool by_dwarf(struct names *t, struct image *image, const struct names_place *p,
 		     struct code_name *n)
 {
 	struct dwarf *dwarf = dwarf_of(image);
@@ -254,40 +253,40 @@ static bool by_dwarf(struct target *t, struct image *image, const struct names_p
 	if (d.haskell ? !haskell_by_dwarf(t, p, &d, n) : !c_by_dwarf(t, p, &d, n))
 		return false;
 	if (d.line)
-		set_line(t->names, d.file, d.line, n);
+		set_line(t, d.file, d.line, n);
 	else
-		set_line(t->names, d.proc_file, d.proc_line, n);
+		set_line(t, d.proc_file, d.proc_line, n);
 	n->source = NAME_DWARF;
 	return true;
 }
 
-bool names__best(struct target *target, const struct image_map *map,
-		 const struct names_place *place, struct code_name *n)
+bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
+		 struct code_name *n)
 {
-	/* the runtime's own Cmm code is in no map, and its labels tell all there is */
+	/* the runtime's own Cmm code is in no map, and its labels say all there is */
 	if (place->label && place->label->is_rts && place->hit->exact)
 		return false;
-	if (n->code == CODE_HASKELL && by_ipe(target, place, n))
+	if (n->code == CODE_HASKELL && by_ipe(names, place, n))
 		return true;
-	return by_dwarf(target, map->image, place, n);
+	return by_dwarf(names, map->image, place, n);
 }
 
 /* ── descriptions ────────────────────────────────────────────────────────────────────────── */
 
-bool names__described(struct target *target, struct image *image, uint64_t vaddr, bool binding,
+bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n)
 {
 	char module[256], name[HS_NAME_LEN];
 	const char *text;
 
-	if (n->code != CODE_HASKELL || !target->rts.profiled)
+	if (n->code != CODE_HASKELL || !names->of.rts->profiled)
 		return false;
 	text = describe__closure(image->elf, vaddr);
 	if (!text || !hs_name__description(text, module, sizeof(module), name) ||
 	    (binding && hs_name__is_anonymous(name)))
 		return false;
-	n->name = intern(target->names, name);
-	n->module = intern(target->names, module);
+	n->name = intern(names, name);
+	n->module = intern(names, module);
 	n->package = "";
 	n->source = NAME_DESCRIPTION;
 	return true;
