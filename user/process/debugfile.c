@@ -312,8 +312,9 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	err = fd < 0 ? -errno : elf__open_fd(fd, path, &elf);
 	if (err < 0) {
 		log_error("--symbols %s: %s; give the unstripped twin of %s", path,
-			  err == -ENOEXEC || err == -EMEDIUMTYPE ? "no x86-64 ELF file"
-								 : strerror(-err),
+			  err == -ENOEXEC || err == -EMEDIUMTYPE
+				  ? "not an ELF file of this processor"
+				  : strerror(-err),
 			  image->base);
 		return -EINVAL;
 	}
