@@ -2,7 +2,6 @@
 """What the hostile tests share. An attacker here is an ordinary user, its victims are other users'
 processes; a test carries the attack out and asserts that nobody but the attacker notices."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "live"))
 
-from harness import BUILD, PROGRAMS, Failure, Skip, Target, cases, check, program, run  # noqa: E402,F401
+from harness import BUILD, Failure, Target, check  # noqa: E402
 
 NOBODY = 65534
 OUT = BUILD / "hostile"
