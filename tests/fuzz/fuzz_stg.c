@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wire_target t = {.flags = WIRE_TARGET_THREADED | WIRE_TARGET_UPDATEES,
 				.my_task_tls = -8};
 	u64 frames[STG_FRAMES_ROOM] = {}, regs[5], rows[16];
-	struct stg_walk w;
+	struct stg_walk w = {};
 	struct cstack_scan scan;
 	static struct unw_file files[WIRE_UNWIND_FILES];
 	struct wire_unwind_maps maps = {.n = 1};

@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "live"))
 
-from harness import BUILD, PROGRAMS, Failure, Skip, Target, cases, check, program, run  # noqa: E402,F401
+from harness import Failure, Target, check, program  # noqa: E402
 
 NOBODY = 65534
 # Where anyone may run programs from, whatever the permissions of the source tree's folders.

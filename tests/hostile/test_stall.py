@@ -7,7 +7,8 @@ import signal
 import subprocess
 import time
 
-from hostile import OUT, Skip, as_nobody, build, cases, changed_code, check, program, run, start, whole_host
+from hostile import OUT, as_nobody, build, changed_code, start, whole_host
+from harness import Skip, cases, check, program, run
 
 # A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
 # its file system an overlay then.

@@ -274,7 +274,7 @@ static void clocks_run(void **state)
 static void keyed_sorts_and_keeps_order(void **state)
 {
 	static const uint64_t masks[] = {0, 0xff, 0x3ff, 0xff00ff, UINT64_MAX};
-	struct keyed v[500], tmp[500], want[500];
+	struct keyed v[500], tmp[500], want[500] = {{0}};
 	uint64_t seed = 42;
 
 	(void)state;

@@ -294,7 +294,7 @@ static void stripped_programs(void **state)
 	bool any = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-		char path[160];
+		char path[160], stripped[176];
 		struct elf_file *elf, *twin;
 		struct callsites c = {0};
 		size_t interruptible = 0;
@@ -304,8 +304,8 @@ static void stripped_programs(void **state)
 		any = true;
 		snprintf(path, sizeof(path), "%s/%s", p->dir, ways[i].name);
 		twin = open_file(path);
-		strcat(path, ".stripped");
-		elf = open_file(path);
+		snprintf(stripped, sizeof(stripped), "%s.stripped", path);
+		elf = open_file(stripped);
 		assert_int_equal(elf__n_symbols(elf, ELF_SYMTAB), 0);
 		assert_int_equal(callsites__scan(elf, &c), 0);
 		assert_int_equal(c.suspend, address(twin, "suspendThread"));

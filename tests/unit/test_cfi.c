@@ -74,6 +74,27 @@ static uint64_t reg_value(unsigned long reg)
 	return reg == 7 ? RSP : reg == 6 ? RBP : BAD;
 }
 
+/* An operation of two values. */
+static bool combine(uint8_t atom, uint64_t *a, uint64_t b)
+{
+	switch (atom) {
+	case DW_OP_and:
+		*a &= b;
+		return true;
+	case DW_OP_ge:
+		*a = (int64_t)*a >= (int64_t)b;
+		return true;
+	case DW_OP_shl:
+		*a <<= b & 63;
+		return true;
+	case DW_OP_plus:
+		*a += b;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* A location expression's value: an address, or with *ret_is_value a value. BAD: not ours. */
 static uint64_t evaluate(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cfa,
 			 bool *ret_is_value)
@@ -105,22 +126,12 @@ static uint64_t evaluate(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cf
 			s[d++] = cfa;
 		} else if (op->atom == DW_OP_stack_value) {
 			*ret_is_value = true;
-		} else if (d < 1) {
-			return BAD;
-		} else if (op->atom == DW_OP_plus_uconst) {
+		} else if (d >= 1 && op->atom == DW_OP_plus_uconst) {
 			s[d - 1] += op->number;
-		} else if (op->atom == DW_OP_deref) {
+		} else if (d >= 1 && op->atom == DW_OP_deref) {
 			s[d - 1] = memory(s[d - 1]);
-		} else if (d < 2) {
-			return BAD;
-		} else if (op->atom == DW_OP_and) {
-			d--, s[d - 1] &= s[d];
-		} else if (op->atom == DW_OP_ge) {
-			d--, s[d - 1] = (int64_t)s[d - 1] >= (int64_t)s[d];
-		} else if (op->atom == DW_OP_shl) {
-			d--, s[d - 1] <<= s[d] & 63;
-		} else if (op->atom == DW_OP_plus) {
-			d--, s[d - 1] += s[d];
+		} else if (d >= 2 && combine(op->atom, &s[d - 2], s[d - 1])) {
+			d--;
 		} else {
 			return BAD;
 		}

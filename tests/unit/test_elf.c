@@ -40,17 +40,24 @@ static int load_tiny(void **state)
 {
 	struct tiny *tiny = calloc(1, sizeof(*tiny));
 	int fd = open(TINY, O_RDONLY | O_CLOEXEC);
+	bool good = false;
 	struct stat st;
 
-	if (!tiny || fd < 0 || fstat(fd, &st))
-		return -1;
-	tiny->size = (size_t)st.st_size;
-	tiny->data = malloc(tiny->size);
-	if (!tiny->data || read(fd, tiny->data, tiny->size) != st.st_size)
-		return -1;
-	close(fd);
-	*state = tiny;
-	return 0;
+	if (tiny && fd >= 0 && !fstat(fd, &st)) {
+		tiny->size = (size_t)st.st_size;
+		tiny->data = malloc(tiny->size);
+		good = tiny->data && read(fd, tiny->data, tiny->size) == st.st_size;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (good) {
+		*state = tiny;
+		return 0;
+	}
+	if (tiny)
+		free(tiny->data);
+	free(tiny);
+	return -1;
 }
 
 static int free_tiny(void **state)

@@ -56,7 +56,7 @@ static void assert_golden(const char *name, const char *format, const struct tim
 	assert_non_null(expected);
 	n = fread(expected, 1, len + 1, file);
 	fclose(file);
-	if (n != len || memcmp(text, expected, len))
+	if (n != len || memcmp(text, expected, len) != 0)
 		fail_msg("%s: expected\n%s\ngot\n%s", name, expected, text);
 	free(expected);
 	free(text);
