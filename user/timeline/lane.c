@@ -174,7 +174,8 @@ static bool is_callback(const struct lane_builder *b, const struct seg *seg, con
 static void by_next(const struct lane_builder *b, const struct seg *next, struct lane_piece *p,
 		    struct ev *ev)
 {
-	const struct ev *call = next->kind == SEG_CALL_START ? b->covers.v[next->cover].ev : NULL;
+	const struct cover *begun = cover_of(b, (size_t)(next - b->covers.segs));
+	const struct ev *call = begun && next->kind == SEG_CALL_START ? begun->ev : NULL;
 	uint64_t ns = p->end - b->cursor;
 	const struct ev *near;
 
