@@ -64,6 +64,15 @@ const char *path__base(const char *path);
  * failure. New room is not cleared.
  */
 int array__reserve(void **array, size_t *cap, size_t need, size_t max, size_t elem);
+/* The same of a typed pointer, through void * as the aliasing rules want it. */
+#define ARRAY_RESERVE(array, cap, need, max)                                                       \
+	({                                                                                         \
+		void *reserve_ptr_ = (array);                                                      \
+		int reserve_err_ =                                                                 \
+			array__reserve(&reserve_ptr_, &(cap), (need), (max), sizeof(*(array)));    \
+		(array) = reserve_ptr_;                                                            \
+		reserve_err_;                                                                      \
+	})
 
 /* In order of their keys; equal ones keep theirs. Linear time; `tmp` has room for n too. */
 struct keyed {

@@ -32,7 +32,7 @@ static int by_key(const void *pa, const void *pb)
 	return booking__compare(&((const struct line *)pa)->key, &((const struct line *)pb)->key);
 }
 
-static int add_row(struct ledger_account *a, size_t *cap, const struct ledger_row *row)
+static int add_row(struct ledger_account *a, size_t *cap, const struct pic_row *row)
 {
 	int err;
 
@@ -63,10 +63,10 @@ static int divide(struct divider *d, const struct class_lines *c, enum booking_k
 
 	for (size_t i = 0; !err && i < c->n; i++) {
 		const struct line *l = &c->v[i];
-		struct ledger_row row = {.stack = l->key.stack,
-					 .state = l->key.state,
-					 .on_cpu = true,
-					 .unsampled = kind == BOOKING_GUESS};
+		struct pic_row row = {.stack = l->key.stack,
+				      .state = l->key.state,
+				      .on_cpu = true,
+				      .unsampled = kind == BOOKING_GUESS};
 
 		if (l->key.kind != kind || l->n <= 0)
 			continue;
@@ -79,10 +79,10 @@ static int divide(struct divider *d, const struct class_lines *c, enum booking_k
 	}
 	if (!err && given < ns) {
 		/* nothing says what it was */
-		struct ledger_row row = {.stack = d->ledger->opts.full_stack,
-					 .ns = ns - given,
-					 .on_cpu = true,
-					 .unsampled = true};
+		struct pic_row row = {.stack = d->ledger->opts.full_stack,
+				      .ns = ns - given,
+				      .on_cpu = true,
+				      .unsampled = true};
 
 		err = add_row(d->account, &d->rows_cap, &row);
 	}
@@ -166,7 +166,7 @@ static void settle_off(struct line *v, size_t n, enum booking_kind kind)
 static int take_off(struct divider *d, const struct line *l)
 {
 	struct ledger_account *a = d->account;
-	struct ledger_row row = {.stack = l->key.stack, .state = l->key.state};
+	struct pic_row row = {.stack = l->key.stack, .state = l->key.state};
 	int err;
 
 	if (l->n <= 0)
@@ -266,11 +266,11 @@ void ledger_accounts__free(struct ledger_account *accounts, uint32_t n_owners)
 	free(accounts);
 }
 
-int ledger_rows__fit(const struct ledger_row *rows, size_t n, const uint64_t *states_ns,
-		     uint32_t stack, struct ledger_row **ret_rows, size_t *ret_n)
+int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *states_ns,
+		     uint32_t stack, struct pic_row **ret_rows, size_t *ret_n)
 {
 	uint64_t have[LEDGER_STATES] = {0}, seen[LEDGER_STATES] = {0}, given[LEDGER_STATES] = {0};
-	struct ledger_row *v = calloc(n + LEDGER_STATES, sizeof(*v));
+	struct pic_row *v = calloc(n + LEDGER_STATES, sizeof(*v));
 	size_t kept = 0;
 
 	if (!v)
@@ -290,7 +290,7 @@ int ledger_rows__fit(const struct ledger_row *rows, size_t n, const uint64_t *st
 	}
 	for (unsigned s = 0; s < LEDGER_STATES; s++)
 		if (!have[s] && states_ns[s])
-			v[kept++] = (struct ledger_row){
+			v[kept++] = (struct pic_row){
 				.stack = stack, .state = (uint8_t)s, .ns = states_ns[s]};
 	*ret_rows = v;
 	*ret_n = kept;

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "picture/picture.h"
+
 /* Rows that one ledger keeps. */
 #define LEDGER_MAX_ROWS ((size_t)1 << 22)
 
@@ -95,16 +97,6 @@ int ledger__add(struct ledger *ledger, const struct ledger *other, int sign);
 /* Whether both hold the same, line by line. */
 bool ledger__equal(const struct ledger *a, const struct ledger *b);
 
-/* A line as reports have it. */
-struct ledger_row {
-	uint64_t ns;
-	uint64_t samples;
-	uint32_t stack;
-	uint8_t state;
-	bool on_cpu;
-	bool unsampled; /* time that no sample stands for */
-};
-
 struct ledger_reason {
 	uint64_t ns;
 	uint32_t state, syscall, function;
@@ -112,7 +104,7 @@ struct ledger_reason {
 
 /* What one owner did. */
 struct ledger_account {
-	struct ledger_row *rows; /* by state and stack, those on the CPU first */
+	struct pic_row *rows; /* by state and stack, those on the CPU first */
 	size_t n;
 	struct ledger_reason *reasons;
 	size_t n_reasons;
@@ -132,8 +124,8 @@ void ledger_accounts__free(struct ledger_account *accounts, uint32_t n_owners);
  * another sum now each has its share, and a state without rows gets one with `stack`. The caller
  * frees *ret_rows.
  */
-int ledger_rows__fit(const struct ledger_row *rows, size_t n, const uint64_t *states_ns,
-		     uint32_t stack, struct ledger_row **ret_rows, size_t *ret_n);
+int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *states_ns,
+		     uint32_t stack, struct pic_row **ret_rows, size_t *ret_n);
 
 /* Bookings that found no room, and went to full_stack. */
 uint64_t ledger__left_out(const struct ledger *ledger);

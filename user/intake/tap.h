@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tap: what goes into a timeline, told as it goes in, so that it can be kept and put in again: the
- * same inputs in the same order make the same picture. Part of the room's public face; include
- * timeline.h.
+ * tap: reports everything that comes in, so that it can be kept and put in again: the same inputs
+ * in the same order make the same picture. Part of the intake room's public face.
  *
- * A new kind of input (a new function that feeds a timeline, or a new question to the namer):
- *  1. give it a number at the end of enum tl_input_kind, and say which fields it uses;
- *  2. tell it in inputs.c, after it was taken (an answer: where it was given);
+ * A new kind of input (a new function of intake.h, or a new question to the namer):
+ *  1. give it a number at the end of enum intake_input_kind, and say which fields it uses;
+ *  2. report it (tap__report) after it was taken; an answer: where it was given;
  *  3. put it in again in user/capture/replay.c (apply());
- *     (one that is made of a file, as a log's models are: who reads the file tells its bytes, in
+ *     (one that is made of a file, as a log's models are: who reads the file reports its bytes, in
  *     pieces, and what else the result depends on, the clocks too; at the replay the same code
  *     reads them again: capture__take_log, struct replay_logs);
- *  4. only if it brings a struct with pointers that no field of struct tl_input has yet: a field,
- * and its members in user/capture/codec.c.
+ *  4. only if it brings a struct with pointers that no field of struct intake_input has yet: a
+ *     field, and its members in user/capture/codec.c.
  */
-#ifndef SAFESCOPED_TIMELINE_TAP_H
-#define SAFESCOPED_TIMELINE_TAP_H
+#ifndef SAFESCOPED_INTAKE_TAP_H
+#define SAFESCOPED_INTAKE_TAP_H
 
-#include "timeline.h"
+#include "intake.h"
 
 /* The numbers are in files: none is ever used for something else. */
-enum tl_input_kind {
+enum intake_input_kind {
 	TI_NONE = 0,
 	TI_TARGET = 1,	      /* pid, info; a: attach_ns, b: attach_took_ns; n: the namer's parts */
 	TI_UPDATE_TARGET = 2, /* pid, info */
@@ -29,7 +28,7 @@ enum tl_input_kind {
 	TI_SITE_COUNTERS = 5, /* data: the key, then the value */
 	TI_THREAD_STATE = 6,  /* tid, data */
 	TI_OFF_STACK = 7,     /* pid, tid, data */
-	TI_COST = 8,	      /* pid, data: struct tl_cost */
+	TI_COST = 8,	      /* pid, data: struct intake_cost */
 	TI_LOST = 9,	      /* pid, text; a */
 	TI_LOST_SHARE = 10,   /* pid, share */
 	TI_MISSING = 11,      /* pid, text */
@@ -40,29 +39,29 @@ enum tl_input_kind {
 	TI_NAME = 15, /* a: the frame; name */
 	TI_SITE = 16, /* a: the address; site */
 	TI_CCS = 17,  /* a: the address; ccs */
-	/* told by who joins a process's eventlog: what was read of the file, in pieces, and how */
+	/* reported by who joins a process's eventlog: what was read of the file, and how */
 	TI_LOG_BYTES = 18,     /* pid, data; a: how many bytes of it came before */
-	TI_LOG = 19,	       /* pid, text: its path, data: struct tl_log_join; a: its bytes */
+	TI_LOG = 19,	       /* pid, text: its path, data: struct intake_log_join; a: its bytes */
 	TI_FORGET_TARGET = 20, /* pid */
 	TI_MAX,
 };
 
-/* "record", as a file's header tells its kinds. */
-const char *tl_input__name(enum tl_input_kind kind);
+/* "record", as a file's header names its kinds. */
+const char *intake_input__name(enum intake_input_kind kind);
 
 /* What models of a log were made with, beside its bytes. */
-struct tl_log_join {
+struct intake_log_join {
 	uint64_t session_ns, observed_ns; /* CLOCK_MONOTONIC */
 	uint64_t now_ns, now_wall_ns;	  /* both clocks when it was read */
 };
 
 /* TI_TARGET, n: which callbacks there are beside `name`. */
-enum tl_namer_part { TN_SITE = 1, TN_CCS = 2 };
+enum intake_namer_part { TN_SITE = 1, TN_CCS = 2 };
 
-struct tl_input {
-	enum tl_input_kind kind;
+struct intake_input {
+	enum intake_input_kind kind;
 	pid_t pid, tid;
-	uint32_t target; /* counts the calls of timeline__add_target that succeeded, from 0 */
+	uint32_t target; /* counts the calls of intake__add_target that succeeded, from 0 */
 	uint32_t n;
 	uint64_t a, b;
 	double share;
@@ -77,11 +76,11 @@ struct tl_input {
 };
 
 /*
- * From now on everything that was taken is told; what was refused (-EINVAL, -ENOENT, -EBADMSG) is
- * not. An answer of a namer is told before the input that it was asked for. Everything that *input
+ * From now on everything that was taken is reported; what was refused (-EINVAL, -ENOENT, -EBADMSG)
+ * is not. An answer of a namer comes before the input that it was asked for. Everything that *input
  * points at lives during the call only.
  */
-typedef void (*tl_tap)(void *ctx, const struct tl_input *input);
-void timeline__set_tap(struct timeline *tl, tl_tap tap, void *ctx);
+typedef void (*intake_tap)(void *ctx, const struct intake_input *input);
+void intake__set_tap(struct intake *in, intake_tap tap, void *ctx);
 
 #endif

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* intern: frames and stacks stored once, known by number. */
-#include "private.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "intern.h"
+
+#define MAX_FRAMES (1U << 22)
 
 static const char *text(const char *s)
 {
@@ -34,13 +40,13 @@ static int insert_frame(struct frame_table *tab, const struct frame_key *key, co
 			uint32_t *ret_id)
 {
 	struct frame_entry *entry;
-	struct tl_frame *frame;
+	struct pic_frame *frame;
 	uint32_t src_id;
 	int err;
 
-	err = TL_RESERVE(tab->v, tab->cap, tab->n + 1, TL_MAX_FRAMES);
+	err = ARRAY_RESERVE(tab->v, tab->cap, tab->n + 1, MAX_FRAMES);
 	if (!err)
-		err = TL_RESERVE(tab->entries, tab->entries_cap, tab->n + 1, TL_MAX_FRAMES);
+		err = ARRAY_RESERVE(tab->entries, tab->entries_cap, tab->n + 1, MAX_FRAMES);
 	if (!err)
 		err = add_string(tab->strings, src, &src_id);
 	if (err)
@@ -50,25 +56,23 @@ static int insert_frame(struct frame_table *tab, const struct frame_key *key, co
 		return -ENOMEM;
 	entry->key = *key;
 	entry->id = (uint32_t)tab->n;
-	HASH_ADD(hh, tab->hash, key, sizeof(entry->key), entry);
-	if (!entry->hh.tbl) {
-		free(entry);
-		return -ENOMEM;
-	}
+	err = HASH_INSERT(tab->hash, key, sizeof(entry->key), entry);
+	if (err)
+		return err;
 	frame = &tab->v[tab->n];
 	frame->name = strtab__get(tab->strings, key->name);
 	frame->module = strtab__get(tab->strings, key->module);
 	frame->package = strtab__get(tab->strings, key->package);
 	frame->file = strtab__get(tab->strings, key->file);
 	frame->src = strtab__get(tab->strings, src_id);
-	frame->kind = (enum tl_frame_kind)key->kind;
+	frame->kind = (enum pic_frame_kind)key->kind;
 	frame->approximate = key->approximate;
 	tab->entries[tab->n++] = entry;
 	*ret_id = entry->id;
 	return 0;
 }
 
-int frames__add(struct frame_table *tab, const struct tl_frame *frame, uint32_t *ret_id)
+int frames__add(struct frame_table *tab, const struct pic_frame *frame, uint32_t *ret_id)
 {
 	struct frame_key key = {.kind = frame->kind, .approximate = frame->approximate};
 	struct frame_entry *entry;
@@ -91,18 +95,6 @@ int frames__add(struct frame_table *tab, const struct tl_frame *frame, uint32_t 
 	return insert_frame(tab, &key, frame->src, ret_id);
 }
 
-int frames__add_text(struct frame_table *tab, enum tl_frame_kind kind, const char *name,
-		     uint32_t *ret_id)
-{
-	struct tl_frame frame = {
-		.name = name,
-		.file = kind == TF_STATE ? "state" : "",
-		.kind = kind,
-	};
-
-	return frames__add(tab, &frame, ret_id);
-}
-
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
 static int insert_stack(struct stack_table *tab, const uint32_t *frames, uint32_t n,
@@ -113,7 +105,7 @@ static int insert_stack(struct stack_table *tab, const uint32_t *frames, uint32_
 	int err;
 
 	/* Two more than the caller's limit: the empty stack and the one that says "full". */
-	err = TL_RESERVE(tab->v, tab->cap, tab->n + 1, tab->max + 2);
+	err = ARRAY_RESERVE(tab->v, tab->cap, tab->n + 1, tab->max + 2);
 	if (err)
 		return err;
 	entry = calloc(1, sizeof(*entry) + bytes);
@@ -178,9 +170,9 @@ int stacks__add(struct stack_table *tab, const uint32_t *frames, uint32_t n, uin
 	return insert_stack(tab, frames, n, ret_id);
 }
 
-struct tl_stack stacks__get(const struct stack_table *tab, uint32_t id)
+struct pic_stack stacks__get(const struct stack_table *tab, uint32_t id)
 {
-	struct tl_stack stack = {0};
+	struct pic_stack stack = {0};
 
 	if (id < tab->n) {
 		stack.frames = tab->v[id]->frames;

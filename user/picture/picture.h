@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * picture: what a finished timeline holds, as exporters and tests read it. Plain structs; all that
- * they point at belongs to the timeline. Part of the room's public face; include timeline.h.
- * A pointer with a count of 0 may be NULL. What is not known is said so field by field.
+ * picture: a finished session as exporters, findings and tests read it: processes with their lanes,
+ * calls, functions, collections, curves and findings. Plain structs; all that they point at belongs
+ * to the picture and lives as long as it. A pointer with a count of 0 may be NULL. What is not
+ * known is said so field by field. make.h is for those who make one.
+ *
+ * What is exact and what is not. Off-CPU intervals, recorded safe calls and a collection in the
+ * thread that leads it have the boundaries that events gave them. The rest of the time on the CPU
+ * is cut at the midpoints between samples, and a piece without any sample shows what is known at
+ * its ends: slices are for drawing. Totals come from rows, which are read from the ledger
+ * (ledger/ledger.h), and from nothing else.
  */
-#ifndef SAFESCOPED_TIMELINE_PICTURE_H
-#define SAFESCOPED_TIMELINE_PICTURE_H
+#ifndef SAFESCOPED_PICTURE_H
+#define SAFESCOPED_PICTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "ledger/ledger.h"
+/* ── lanes and their states ──────────────────────────────────────────────────────────────── */
 
-/* ── OS thread lanes ──────────────────────────────────────────────────────────────────────── */
+enum lane_kind { LANE_CAPABILITY, LANE_THREAD, LANE_HASKELL, LANE_KINDS };
 
-/* States of an OS thread's lane; names as in the contract (state__name). */
-enum tl_state {
+/* Of an OS thread. Names as in the contract (state__name). */
+enum thread_state {
 	ST_HASKELL,
 	ST_UNSAFE_CALL_CPU,
 	ST_SAFE_CALL_CPU,
@@ -33,84 +40,12 @@ enum tl_state {
 	ST_IDLE,
 	ST_FOREIGN_BLOCKED,
 	ST_PREEMPTED,
-	ST_SAFE_CALL, /* a log alone: running or blocked is not told */
+	ST_SAFE_CALL, /* a log alone: it does not say whether the thread ran or was blocked */
 	ST_UNKNOWN,
 	ST_MAX,
 };
-const char *state__name(enum tl_state state);  /* "haskell" */
-const char *state__title(enum tl_state state); /* "waiting for a capability": for people */
-bool state__on_cpu(enum tl_state state);
 
-enum tl_frame_kind {
-	TF_HASKELL,
-	TF_FOREIGN, /* a foreign function, or C below one */
-	TF_RTS,
-	TF_GC,
-	TF_KERNEL,
-	TF_STATE, /* "[safe call, blocked]" and the like: no code */
-	TF_MARK,  /* "[12 chunks left out]", "[truncated]", "[broken: fault]" */
-};
-
-/* One interned frame. Equal frames have equal indices. */
-struct tl_frame {
-	const char
-		*name; /* as shown: "Main.fib"; `~` in front where it is only the nearest symbol */
-	const char *module; /* "" if none */
-	const char *package;
-	const char
-		*file;	 /* what groups colours: the module, else the library; for states "state" */
-	const char *src; /* file:line or "" (no part of the identity: the first one seen) */
-	enum tl_frame_kind kind;
-	bool approximate;
-};
-
-/* One interned stack: frame indices, root first. Stack 0 is empty. */
-struct tl_stack {
-	const uint32_t *frames;
-	uint32_t n;
-};
-
-struct tl_stretch {
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
-	uint32_t stack;		   /* index of an interned stack, the state's frame at its leaf */
-	uint8_t state;		   /* enum tl_state */
-	uint8_t exact;		   /* both boundaries come from events, not from sampling */
-	uint16_t cap;		   /* capability held, 0xffff: none */
-	uint8_t class;		   /* enum ledger_class of its time, if it is on the CPU */
-	uint32_t samples;	   /* samples that fell into it */
-	uint64_t tso;		   /* id of the Haskell thread; 0: none, or not known */
-};
-
-/* A thread's time off the CPU by what it waited for; sorted by ns. */
-struct tl_off_cpu {
-	const char *reason; /* "futex", "epoll_wait", "waiting for a capability", "sleep_c", … */
-	uint64_t ns;
-};
-
-struct tl_lane {
-	pid_t tid; /* 0: of `threads` threads that ended and have no lanes of their own: without
-		      slices, and as long as all of them together */
-	char name[16];
-	uint64_t threads;	    /* how many it is of; else 1 */
-	uint64_t start_ns, end_ns;  /* wall time: end - start */
-	uint64_t cpu_ns;	    /* UINT64_MAX: not known */
-	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
-	uint32_t sampled_states;    /* bit per state: some of its boundaries are sampled */
-	uint64_t short_calls; /* safe calls that are in the sums but have no stretch of their own */
-	const struct tl_stretch
-		*stretches; /* disjoint, in time order, cover the lane without a gap */
-	size_t n_stretches;
-	const struct ledger_row *rows; /* its account: the sums of all formats come from it */
-	size_t n_rows;
-	const struct tl_off_cpu *off_cpu;
-	size_t n_off_cpu;
-	bool coarse; /* beyond the budget: short neighbours were merged; states_ns are still right
-		      */
-};
-
-/* ── capability lanes ────────────────────────────────────────────────────────────────────── */
-
-enum tl_cap_state {
+enum cap_state {
 	CS_HASKELL,
 	CS_UNSAFE_CALL,
 	CS_PREEMPTED, /* its OS thread is runnable, not running */
@@ -121,34 +56,9 @@ enum tl_cap_state {
 	CS_UNKNOWN,
 	CS_MAX,
 };
-const char *cap_state__name(enum tl_cap_state state);
-const char *cap_state__title(enum tl_cap_state state);
 
-struct tl_cap_stretch {
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; of a log alone: ns since the RTS started */
-	uint64_t tso;		   /* the Haskell thread's id; 0: none, or not known */
-	pid_t tid;		   /* the OS thread that holds it; 0: none, or not known */
-	uint32_t stack;		   /* as in tl_stretch */
-	uint32_t samples;	   /* samples or cost-centre ticks that fell into it */
-	uint8_t state;		   /* enum tl_cap_state */
-	uint8_t exact;		   /* both boundaries come from events */
-};
-
-struct tl_cap_lane {
-	uint32_t no;
-	uint64_t start_ns, end_ns;
-	uint64_t states_ns[CS_MAX];		/* sums to end_ns - start_ns */
-	uint32_t sampled_states;		/* bit per state */
-	const struct tl_cap_stretch *stretches; /* disjoint, in time order, without a gap */
-	size_t n_stretches;
-	const struct ledger_row *rows; /* its account, as a thread's */
-	size_t n_rows;
-	bool coarse;
-};
-
-/* ── Haskell thread lanes ────────────────────────────────────────────────────────────────── */
-
-enum tl_tso_state {
+/* Of a Haskell thread. */
+enum haskell_state {
 	HS_RUNNING,
 	HS_UNSAFE_CALL,
 	HS_SAFE_CALL,
@@ -163,36 +73,111 @@ enum tl_tso_state {
 	HS_UNKNOWN,
 	HS_MAX,
 };
-const char *tso_state__name(enum tl_tso_state state);
-const char *tso_state__title(enum tl_tso_state state);
 
-struct tl_tso_stretch {
-	uint64_t start_ns, end_ns;
-	uint32_t stack; /* 0: none */
-	uint32_t cap;	/* the capability it runs on; UINT32_MAX: none */
-	pid_t tid;	/* the OS thread; 0: none */
-	uint8_t state;	/* enum tl_tso_state */
-	uint8_t exact;
+#define LANE_STATES ST_MAX /* no kind has more */
+
+/* Of the kind's states; "unknown" for others. */
+const char *state__name(enum lane_kind kind, unsigned state);  /* "cap_wait" */
+const char *state__title(enum lane_kind kind, unsigned state); /* "waiting for a capability" */
+/* The OS thread, or the Haskell thread, or one for the capability, runs. */
+bool state__on_cpu(enum lane_kind kind, unsigned state);
+/* Nothing ran and nothing was waited for. */
+bool state__is_idle(enum lane_kind kind, unsigned state);
+unsigned state__count(enum lane_kind kind);
+
+enum pic_frame_kind {
+	TF_HASKELL,
+	TF_FOREIGN, /* a foreign function, or C below one */
+	TF_RTS,
+	TF_GC,
+	TF_KERNEL,
+	TF_STATE, /* "[safe call, blocked]" and the like: no code */
+	TF_MARK,  /* "[12 chunks left out]", "[truncated]", "[broken: fault]" */
 };
 
-struct tl_tso_lane {
-	uint64_t tso;	   /* its id */
-	const char *label; /* "" if none */
-	bool bound;
-	uint64_t start_ns, end_ns;
-	uint64_t states_ns[HS_MAX]; /* sums to end_ns - start_ns */
-	uint32_t sampled_states;
-	const struct tl_tso_stretch *stretches;
-	size_t n_stretches;
-	const struct ledger_row *rows; /* its account */
+/* One interned frame. Equal frames have equal indices. */
+struct pic_frame {
+	const char
+		*name; /* as shown: "Main.fib"; `~` in front where it is only the nearest symbol */
+	const char *module; /* "" if none */
+	const char *package;
+	const char
+		*file;	 /* what groups colours: the module, else the library; for states "state" */
+	const char *src; /* file:line or "" (no part of the identity: the first one seen) */
+	enum pic_frame_kind kind;
+	bool approximate;
+};
+
+/* One interned stack: frame indices, root first. Stack 0 is empty. */
+struct pic_stack {
+	const uint32_t *frames;
+	uint32_t n;
+};
+
+#define NO_CAP 0xffff /* in a slice: no capability */
+
+/* A part of a lane with one face, for drawing. */
+struct pic_slice {
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; of a log alone: ns since the RTS started */
+	uint64_t tso;		   /* id of the Haskell thread; 0: none, or not known */
+	pid_t tid;		   /* the OS thread; 0: none, or not known */
+	uint32_t stack;	  /* index of an interned stack; a thread's has its state at the leaf */
+	uint32_t samples; /* samples, or cost-centre ticks, that fell into it */
+	uint16_t cap;	  /* the capability; NO_CAP: none */
+	uint8_t state;	  /* of the lane's kind */
+	uint8_t exact;	  /* both boundaries come from events, not from sampling */
+};
+
+/* A line of a lane's account. */
+struct pic_row {
+	uint64_t ns;
+	uint64_t samples;
+	uint32_t stack;
+	uint8_t state;
+	bool on_cpu;
+	bool unsampled; /* time that no sample stands for */
+};
+
+/* A thread's time off the CPU by what it waited for. */
+struct pic_off_cpu {
+	const char *reason; /* "futex", "epoll_wait", "waiting for a capability", "sleep_c", … */
+	uint64_t ns;
+};
+
+/* An OS thread, a capability or a Haskell thread. */
+struct pic_lane {
+	enum lane_kind kind;
+	bool bound;   /* Haskell thread: to an OS thread */
+	uint32_t cap; /* capability: its number */
+	pid_t tid;    /* OS thread; 0: of `threads` threads that ended and have no lanes of their
+			 own: without slices, and as long as all of them together */
+	uint64_t tso; /* Haskell thread: its id */
+	const char *name;	   /* OS thread: its name; Haskell thread: its label, "" if none */
+	uint64_t threads;	   /* OS thread: how many it is of; else 1 */
+	uint64_t start_ns, end_ns; /* wall time: end - start */
+	uint64_t cpu_ns;	   /* OS thread; UINT64_MAX: not known */
+	uint64_t states_ns[LANE_STATES]; /* sums to end_ns - start_ns */
+	uint32_t sampled_states;	 /* bit per state: some of its boundaries are sampled */
+	uint64_t short_calls;		/* safe calls in the sums that have no slice of their own */
+	const struct pic_slice *slices; /* disjoint, in time order, without a gap */
+	size_t n_slices;
+	const struct pic_row *rows; /* its account: the sums of all formats come from it */
 	size_t n_rows;
-	bool coarse;
+	const struct pic_off_cpu *off_cpu; /* OS thread; by ns, descending */
+	size_t n_off_cpu;
+	uint64_t merged_ns; /* so many slices that neighbours shorter than this became one; 0: none
+			     */
+};
+
+struct pic_lanes {
+	const struct pic_lane *v;
+	size_t n;
 };
 
 /* ── collections, marks, flows, counters ─────────────────────────────────────────────────── */
 
 /* One collection whose both ends were seen, in time order. */
-struct tl_gc_event {
+struct pic_gc_event {
 	uint64_t start_ns, end_ns;
 	uint64_t sync_ns;   /* from the request to the start: the wait for the capabilities;
 			       UINT64_MAX: not known */
@@ -201,19 +186,19 @@ struct tl_gc_event {
 	pid_t tid;	    /* the OS thread that led it */
 };
 
-enum tl_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
+enum pic_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
 
 /* A point on the time axis that the program itself set, in time order. */
-struct tl_mark {
+struct pic_mark {
 	uint64_t ns;
 	const char *text;
 	uint64_t tso; /* 0: not known */
 	uint32_t cap; /* UINT32_MAX: not known */
-	uint8_t kind; /* enum tl_mark_kind */
+	uint8_t kind; /* enum pic_mark_kind */
 };
 
-/* A recorded safe call as a way from one capability to the next, in time order of start. */
-struct tl_flow {
+/* A recorded safe call, from the capability that was left to the one that was got back. */
+struct pic_flow {
 	uint64_t start_ns; /* the capability was left */
 	uint64_t end_ns;   /* resumeThread's entry */
 	uint64_t back_ns;  /* a capability is held again; 0: not seen */
@@ -223,11 +208,11 @@ struct tl_flow {
 	const char *function;
 };
 
-struct tl_point {
+struct pic_point {
 	uint64_t ns, value;
 };
 
-enum tl_counter_kind {
+enum pic_counter_kind {
 	TC_RUNNABLE,	 /* Haskell threads that could run, over all capabilities */
 	TC_SAFE_CALLS,	 /* in flight */
 	TC_HEAP,	 /* of the eventlog: heap size, live bytes, … */
@@ -236,24 +221,24 @@ enum tl_counter_kind {
 };
 
 /* One curve. */
-struct tl_counter {
+struct pic_counter {
 	const char *name;
 	const char *unit; /* "bytes", "threads", … */
-	uint8_t kind;	  /* enum tl_counter_kind */
-	const struct tl_point *points;
+	uint8_t kind;	  /* enum pic_counter_kind */
+	const struct pic_point *points;
 	size_t n_points;
 	uint64_t max_value, last_value;
 };
 
 /* A part of the program that it marked itself (START … STOP messages of the log). */
-struct tl_window {
+struct pic_window {
 	const char *label;
 	uint64_t count, total_ns, min_ns, max_ns, unfinished;
 };
 
 /* ── cost centres, findings, the eventlog ────────────────────────────────────────────────── */
 
-struct tl_cost_centre {
+struct pic_cost_centre {
 	const char *label, *module, *src_loc;
 	const char *kind; /* "program", "caf", "idle", "gc", "system", "overhead", … */
 	uint64_t self_ticks, total_ticks;
@@ -265,24 +250,24 @@ struct tl_cost_centre {
  * Of a kind that GHC's own reports leave out of the whole (rts/ProfilerReport.c, ignoreCC):
  * nobody's cost centre, but what the runtime does.
  */
-bool cost_centre__is_overhead(const struct tl_cost_centre *centre);
+bool cost_centre__is_overhead(const struct pic_cost_centre *centre);
 
 /* A node of the tree of cost-centre stacks; parents come before their children. */
-struct tl_cc_node {
+struct pic_cc_node {
 	uint32_t centre; /* index into cost_centres */
 	uint32_t parent; /* UINT32_MAX: a root */
-	uint32_t stack;	 /* as in tl_stretch */
+	uint32_t stack;	 /* as in pic_slice */
 	uint64_t ticks, inherited_ticks;
 };
 
-struct tl_finding {
+struct pic_finding {
 	const char *kind;  /* "unsafe_call_held_up_gc", … */
 	const char *text;  /* one sentence, with its numbers */
 	const char *where; /* the place in the code; "" if none */
 	uint64_t ns;	   /* the time it is about: findings are sorted by it */
 };
 
-struct tl_eventlog {
+struct pic_eventlog {
 	bool known; /* there is one in use */
 	const char *path;
 	uint64_t events, cost_centres, samples;
@@ -296,7 +281,7 @@ struct tl_eventlog {
 
 /* ── calls, functions, sums ───────────────────────────────────────────────────────────────── */
 
-struct tl_call {
+struct pic_call {
 	const char *function; /* foreign function */
 	const char *library;
 	const char *caller; /* "Main.bar" */
@@ -317,7 +302,7 @@ struct tl_call {
 	bool called_back; /* Haskell code was seen to run inside of it */
 };
 
-struct tl_unsafe {
+struct pic_unsafe {
 	const char *function;
 	const char *library;
 	const char *caller;
@@ -326,10 +311,10 @@ struct tl_unsafe {
 	uint64_t held_up_gc_ns; /* collections waited so long for it; UINT64_MAX: not known */
 };
 
-struct tl_function {
+struct pic_function {
 	const char *name; /* qualified: "Main.fib" */
 	const char *module;
-	enum tl_frame_kind kind;
+	enum pic_frame_kind kind;
 	uint64_t self_samples, total_samples;
 	uint64_t self_ns, total_ns; /* on CPU */
 	bool approximate;
@@ -337,7 +322,7 @@ struct tl_function {
 
 #define TL_CAUSES 16
 
-struct tl_quality {
+struct pic_quality {
 	uint64_t samples, haskell_samples; /* the latter: program counter in Haskell code */
 	/* how they ended, disjoint with broken[]; elided: complete, but for chunks left out; none:
 	 * no walk */
@@ -349,11 +334,11 @@ struct tl_quality {
 };
 
 /* Distinct frames, by where their names came from. */
-struct tl_names {
+struct pic_names {
 	uint64_t ipe, dwarf, exact, nearest, description, none;
 };
 
-struct tl_gc {
+struct pic_gc {
 	bool known;
 	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
 	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
@@ -366,7 +351,7 @@ struct tl_gc {
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */
 
-struct tl_target {
+struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
 	const char *ghc_version, *way;
@@ -378,43 +363,40 @@ struct tl_target {
 	uint64_t attach_took_ns;
 	const char *end; /* "exited", "exec", "" while it lives */
 
-	const struct tl_lane *lanes; /* heaviest (non-idle wall time) first */
-	size_t n_lanes;
-	const struct tl_call *calls; /* by wall time, descending */
+	struct pic_lanes lanes[LANE_KINDS]; /* OS threads: most non-idle wall time first;
+					       capabilities by number; Haskell threads, only when
+					       asked for: most running time first */
+	const struct pic_call *calls;	    /* by wall time, descending */
 	size_t n_calls;
-	const struct tl_unsafe *unsafe_calls; /* by cpu + blocked time, descending */
+	const struct pic_unsafe *unsafe_calls; /* by cpu + blocked time, descending */
 	size_t n_unsafe_calls;
-	const struct tl_function *functions; /* by self samples, descending */
+	const struct pic_function *functions; /* by self samples, descending */
 	size_t n_functions;
-	struct tl_quality quality;
-	struct tl_names names;
-	struct tl_gc gc;
+	struct pic_quality quality;
+	struct pic_names names;
+	struct pic_gc gc;
 
-	const struct tl_cap_lane *cap_lanes; /* by number */
-	size_t n_cap_lanes;
-	const struct tl_tso_lane *tso_lanes; /* by running time, descending; only when asked for */
-	size_t n_tso_lanes;
-	const struct tl_gc_event *gcs;
+	const struct pic_gc_event *gcs;
 	size_t n_gcs;
-	const struct tl_mark *marks;
+	const struct pic_mark *marks;
 	size_t n_marks;
-	const struct tl_flow *flows;
+	const struct pic_flow *flows;
 	size_t n_flows;
-	const struct tl_counter *counters;
+	const struct pic_counter *counters;
 	size_t n_counters;
-	const struct tl_window *windows;
+	const struct pic_window *windows;
 	size_t n_windows;
-	const struct tl_cost_centre *cost_centres; /* by self ticks, descending */
+	const struct pic_cost_centre *cost_centres; /* by self ticks, descending */
 	size_t n_cost_centres;
-	const struct tl_cc_node *cc_nodes;
+	const struct pic_cc_node *cc_nodes;
 	size_t n_cc_nodes;
-	const struct tl_finding *findings;
+	const struct pic_finding *findings;
 	size_t n_findings;
-	struct tl_eventlog eventlog;
+	struct pic_eventlog eventlog;
 	uint64_t ticks;
 	/* Ticks at which a capability had nothing to do while Haskell threads were queued at
 	 * others, in time order; how many were. */
-	const struct tl_point *starved;
+	const struct pic_point *starved;
 	size_t n_starved;
 	uint64_t tick_ns; /* between ticks; 0: not known */
 
@@ -433,7 +415,7 @@ struct tl_target {
 	size_t n_missing;
 };
 
-struct tl_session {
+struct pic_session {
 	const char *version;	   /* of safescoped */
 	const char *mode;	   /* "pid", "system", … */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
@@ -445,5 +427,19 @@ struct tl_session {
 	uint64_t bpf_ns;
 	bool bpf_ns_known;
 };
+
+/* ── readers ─────────────────────────────────────────────────────────────────────────────── */
+
+struct picture;
+
+const struct pic_session *picture__session(const struct picture *pic);
+size_t picture__n_targets(const struct picture *pic);
+/* NULL beyond the last one. */
+const struct pic_target *picture__target(const struct picture *pic, size_t i);
+/* NULL for an index that no frame has, UINT32_MAX for one. */
+const struct pic_frame *picture__frame(const struct picture *pic, uint32_t index);
+uint32_t picture__n_frames(const struct picture *pic);
+/* An empty one for an index that no stack has. */
+struct pic_stack picture__stack(const struct picture *pic, uint32_t index);
 
 #endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* compose: the whole stack that a slice shows, made of the parts that a record brought. */
+#include "intake_priv.h"
+
+struct composer {
+	struct intake *in;
+	const struct seen *s;
+	uint32_t v[3 * MAX_PART + 8];
+	uint32_t n;
+	enum pic_fixed_frame no_stack; /* what stands where there is no Haskell part */
+};
+
+static void put(struct composer *c, uint32_t frame)
+{
+	if (c->n < ARRAY_SIZE(c->v))
+		c->v[c->n++] = frame;
+}
+
+static void put_part(struct composer *c, uint32_t part, uint32_t skip)
+{
+	struct pic_stack stack = intake__part(c->in, part);
+
+	for (uint32_t i = skip; i < stack.n; i++)
+		put(c, stack.frames[i]);
+}
+
+/* The cost centres' path instead of, or before, the frames of the innermost Haskell thread. */
+static bool put_ccs(struct composer *c, const struct ev *ev)
+{
+	struct pic_stack hs = intake__part(c->in, ev->hs);
+	uint32_t path[MAX_PART], n, below;
+
+	n = c->in->opts.stacks == STACKS_STG ? 0 : ccs__path(c->s, ev->ccs, path, ARRAY_SIZE(path));
+	if (!n)
+		return false;
+	below = hs.n - MIN(ev->hs_run, hs.n);
+	for (uint32_t i = 0; i < below; i++)
+		put(c, hs.frames[i]);
+	while (n)
+		put(c, path[--n]);
+	if (c->in->opts.stacks != STACKS_BOTH)
+		return true;
+	put(c, picture__mark(c->in->pic, MARK_STG));
+	put_part(c, ev->hs, below);
+	return true;
+}
+
+/* The Haskell part; the site's caller where the walk found nothing. A mark stands alone: what is
+ * known is shown without one, and was called by nobody who is known. */
+static void put_hs(struct composer *c, const struct ev *ev, const struct seen_site *site)
+{
+	if (put_ccs(c, ev))
+		return;
+	if (ev->hs)
+		put_part(c, ev->hs, 0);
+	else if (site && site->caller != UINT32_MAX)
+		put(c, site->caller);
+	else if (!ev->c && !site)
+		put(c, picture__mark(c->in->pic, c->no_stack));
+}
+
+/* A stack of a thread without Haskell. */
+static void put_foreign(struct composer *c, const struct ev *ev)
+{
+	put_part(c, ev->hs, 0); /* how it ended, where it is not whole */
+	put_part(c, ev->c, 0);
+}
+
+static bool in_kernel(const struct composer *c, struct pic_stack stack)
+{
+	return stack.n && picture__frame(c->in->pic, stack.frames[stack.n - 1])->kind == TF_KERNEL;
+}
+
+static void put_call(struct composer *c, const struct ev *ev, const struct seen_site *site,
+		     bool with_c)
+{
+	struct pic_stack stack = intake__part(c->in, ev->c);
+	uint32_t skip = 0;
+
+	/* a callback runs: the call's function is among the C frames below its Haskell frames */
+	if (ev->where == WIRE_WHERE_HASKELL)
+		site = NULL;
+	put_hs(c, ev, site);
+	if (site) {
+		put(c, site->function);
+		if (stack.n && stack.frames[0] == site->function)
+			skip = 1;
+	}
+	/* blocked: what of C code is below the kernel's frames, if those are wanted */
+	if (with_c || in_kernel(c, stack))
+		put_part(c, ev->c, skip);
+}
+
+/* The Haskell part is below the RTS where C code called back into Haskell. */
+static void put_rts(struct composer *c, enum pic_fixed_frame mark, const struct ev *ev)
+{
+	put_part(c, ev->hs, 0);
+	put(c, picture__mark(c->in->pic, mark));
+	put_part(c, ev->c, 0);
+}
+
+/* A thread that was taken off the CPU: the stack of what it did. */
+static void put_place(struct composer *c, const struct ev *ev, const struct seen_site *site)
+{
+	if (ev->flags & EV_HANDOVER) {
+		put_rts(c, MARK_RTS, ev);
+		return;
+	}
+	switch (ev->where) {
+	case WIRE_WHERE_SAFE_CALL:
+		put_call(c, ev, site, false);
+		break;
+	case WIRE_WHERE_RTS:
+	case WIRE_WHERE_NO_CAP:
+	case WIRE_WHERE_NOT_READY:
+		put_rts(c, ev->code == CODE_GC ? MARK_GC : MARK_RTS, ev);
+		break;
+	case WIRE_WHERE_FOREIGN:
+		put_foreign(c, ev);
+		break;
+	case WIRE_WHERE_UNKNOWN:
+		put_part(c, ev->hs, 0);
+		put_part(c, ev->c, 0);
+		break;
+	default:
+		put_hs(c, ev, NULL);
+		put_part(c, ev->c, 0);
+		break;
+	}
+}
+
+static void put_state(struct composer *c, enum thread_state state, const struct ev *ev,
+		      const struct seen_site *site)
+{
+	switch (state) {
+	case ST_HASKELL:
+	case ST_UNSAFE_CALL_CPU:
+	case ST_HASKELL_BLOCKED:
+	case ST_UNSAFE_CALL_BLOCKED:
+		put_hs(c, ev, NULL);
+		put_part(c, ev->c, 0);
+		break;
+	case ST_SAFE_CALL_CPU:
+		put_call(c, ev, site, true);
+		break;
+	case ST_SAFE_CALL_BLOCKED:
+		put_call(c, ev, site, false);
+		break;
+	case ST_CAP_WAIT:
+		put_hs(c, ev, site);
+		break;
+	case ST_GC_WORK:
+	case ST_GC_WAIT:
+		put_rts(c, MARK_GC, ev);
+		break;
+	case ST_RTS:
+	case ST_RTS_BLOCKED:
+		put_rts(c, MARK_RTS, ev);
+		break;
+	case ST_FOREIGN_CPU:
+		if (!ev->c)
+			put(c, picture__mark(c->in->pic, MARK_FOREIGN));
+		put_foreign(c, ev);
+		break;
+	case ST_FOREIGN_BLOCKED:
+		put_foreign(c, ev);
+		break;
+	case ST_PREEMPTED:
+		put_place(c, ev, site);
+		break;
+	default:
+		break;
+	}
+	if (picture__state_frame(c->in->pic, state) != UINT32_MAX)
+		put(c, picture__state_frame(c->in->pic, state));
+}
+
+/* The leaf side of one that is too deep is kept: it says what the thread was doing. */
+static int add_composed(struct composer *c, uint32_t *ret_stack)
+{
+	uint32_t max = c->in->opts.max_depth, skip = c->n > max ? c->n - max : 0;
+
+	if (skip)
+		c->v[skip] = picture__mark(c->in->pic, MARK_TRUNCATED);
+	return picture__add_stack(c->in->pic, c->v + skip, c->n - skip, ret_stack);
+}
+
+int stack__unsampled_call(struct intake *in, const struct seen *s, const struct ev *ev,
+			  uint32_t *ret_stack)
+{
+	const struct seen_site *site = seen__site(s, ev->site);
+	struct composer c = {.in = in, .s = s, .no_stack = MARK_NO_STACK};
+
+	if (!site)
+		return picture__unsampled(in->pic, state__title(LANE_THREAD, ST_SAFE_CALL_CPU),
+					  ret_stack);
+	put_hs(&c, ev, site);
+	put(&c, site->function);
+	put(&c, picture__mark(in->pic, MARK_NO_SAMPLE));
+	return add_composed(&c, ret_stack);
+}
+
+int stack__compose(struct intake *in, const struct seen *s, enum thread_state state,
+		   const struct ev *ev, uint32_t *ret_stack)
+{
+	static const struct ev none;
+	struct composer c = {.in = in, .s = s};
+	const struct seen_site *site;
+
+	if (state == ST_IDLE) {
+		*ret_stack = 0;
+		return 0;
+	}
+	c.no_stack = ev ? MARK_NO_STACK : MARK_NO_SAMPLE;
+	ev = ev ? ev : &none;
+	site = seen__site(s, ev->site);
+	put_state(&c, state, ev, site);
+	return add_composed(&c, ret_stack);
+}

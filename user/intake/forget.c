@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* forget: what intake lets go of, so that a session of any length fits into memory. */
+#include "intake_priv.h"
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct ev *a = pa, *b = pb;
+
+	if (a->t0 != b->t0)
+		return a->t0 < b->t0 ? -1 : 1;
+	return (a->t1 > b->t1) - (a->t1 < b->t1);
+}
+
+void seen__sort(struct seen_thread *th)
+{
+	array__sort(th->samples.v, th->samples.n, sizeof(struct ev), by_time);
+	array__sort(th->offs.v, th->offs.n, sizeof(struct ev), by_time);
+	array__sort(th->calls.v, th->calls.n, sizeof(struct ev), by_time);
+}
+
+/* Leaves out of evs what ended by t. */
+static void forget(struct intake *in, struct evs *evs, uint64_t t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < evs->n; i++)
+		if (evs->v[i].t1 > t)
+			evs->v[kept++] = evs->v[i];
+	in->n_records -= evs->n - kept;
+	evs->n = kept;
+}
+
+void seen__forget(struct intake *in, struct seen_thread *th, uint64_t t)
+{
+	forget(in, &th->samples, t);
+	forget(in, &th->offs, t);
+	forget(in, &th->calls, t);
+}
+
+void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct tso_note *note),
+			    void *ctx)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n_tso_notes; i++)
+		if (keep(ctx, &s->tso_notes[i]))
+			s->tso_notes[kept++] = s->tso_notes[i];
+	s->n_tso_notes = kept;
+}
+
+static void fit(struct evs *evs)
+{
+	struct ev *smaller = NULL;
+
+	if (!evs->n) {
+		free(evs->v);
+		memset(evs, 0, sizeof(*evs));
+		return;
+	}
+	if (evs->cap > evs->n)
+		smaller = realloc(evs->v, evs->n * sizeof(*evs->v));
+	if (!smaller)
+		return;
+	evs->v = smaller;
+	evs->cap = evs->n;
+}
+
+void seen__fit(struct seen_thread *th)
+{
+	fit(&th->samples);
+	fit(&th->offs);
+	fit(&th->calls);
+}
+
+static void drop(struct intake *in, struct seen *s, struct seen_thread *th)
+{
+	struct seen_thread *newest;
+
+	s->free_numbers[s->n_free_numbers++] = th->no;
+	HASH_FIND_INT(s->threads, &th->tid, newest);
+	if (newest == th)
+		HASH_DEL(s->threads, th);
+	s->n_threads--;
+	in->n_records -= th->samples.n + th->offs.n + th->calls.n;
+	free(th->samples.v);
+	free(th->offs.v);
+	free(th->calls.v);
+	free(th->final);
+	free(th);
+}
+
+int seen__drop_threads(struct intake *in, struct seen *s,
+		       int (*drops)(void *ctx, struct seen_thread *th), void *ctx)
+{
+	struct seen_thread **link = &s->thread_list, *th;
+
+	while ((th = *link)) {
+		int err = drops(ctx, th);
+
+		if (err > 0)
+			err = ARRAY_RESERVE(s->free_numbers, s->free_numbers_cap,
+					    s->n_free_numbers + 1, SEEN_MAX_THREADS);
+		else if (!err)
+			err = 1;
+		if (err < 0)
+			return err;
+		if (err) {
+			link = &th->next;
+			continue;
+		}
+		*link = th->next;
+		drop(in, s, th);
+	}
+	return 0;
+}
+
+void seen__made(struct intake *in, struct seen *s)
+{
+	for (struct seen_thread *th = s->thread_list; th; th = th->next) {
+		seen__forget(in, th, UINT64_MAX);
+		seen__fit(th);
+	}
+	HASH_FREE(s->addrs);
+}

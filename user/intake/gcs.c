@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * gcs: collections, from the probes on their ends. A collection asks the capabilities to stop
+ * (stat_startGCSync), works once all have (stat_startGC), and ends (stat_endGC).
+ */
+#include <sys/syscall.h>
+
+#include "base/search.h"
+#include "intake_priv.h"
+
+#define MAX_GCS (1U << 20)
+
+/* How far a thread can be behind a probe's instruction, and how long behind its time, at the trap.
+ */
+#define GC_PROBE_BYTES 16
+#define GC_PROBE_NS    200000
+/* From there to the runtime's own looks at the clocks (stat_startGC, stat_endGC), of which one is a
+ * system call. */
+#define GC_CLOCK_NS 30000
+
+/* ── records ─────────────────────────────────────────────────────────────────────────────── */
+
+/* -ENOENT: there is no room for more, and from here on it is as if the probes had come off. */
+static int add(struct seen *s, const struct gc_span *span)
+{
+	int err = ARRAY_RESERVE(s->gcs.v, s->gcs.cap, s->gcs.n + 1, MAX_GCS);
+
+	if (err == -E2BIG) {
+		s->gcs.full = true;
+		s->gcs.off_ns = span->start;
+		return -ENOENT;
+	}
+	if (err) {
+		s->left_out++;
+		return err;
+	}
+	s->gcs.v[s->gcs.n++] = *span;
+	return 0;
+}
+
+static int begin(struct seen *s, const struct wire_gc *rec)
+{
+	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	struct gc_span span = {.start = rec->h.ns,
+			       .tid = (pid_t)rec->h.tid,
+			       .number = UINT64_MAX,
+			       .generation = -1};
+
+	if (rec->point == WIRE_GC_SYNC)
+		span.synced = true;
+	else
+		span.work = rec->h.ns;
+	if (last && !last->end) {
+		if (span.work && last->synced && !last->work && last->tid == span.tid) {
+			last->work = span.work;
+			return 0;
+		}
+		s->gcs.n--; /* its end was lost: nothing is known of its length */
+	}
+	return add(s, &span);
+}
+
+/*
+ * A collection of which only the end was seen: its start was lost, or the probe on that is off
+ * where they are many. The runtime's own notes tell of it. -ENOENT: they do not.
+ */
+static int by_end(struct seen *s, const struct wire_gc *rec)
+{
+	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	struct gc_span span = {.start = rec->start_ns,
+			       .work = rec->start_ns,
+			       .tid = (pid_t)rec->h.tid,
+			       .number = UINT64_MAX,
+			       .generation = -1};
+	uint64_t before;
+
+	if (last && !last->end)
+		s->gcs.n--;
+	last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	before = last ? s->gcs.ended_ns : 0;
+	if (!rec->start_ns || rec->start_ns < before || rec->start_ns > rec->h.ns)
+		return -ENOENT;
+	/* it was at the end of this one that the thread stayed, not of that before */
+	if (last && last->end > rec->start_ns)
+		last->end = before;
+	if (rec->sync_ns >= MAX(before, 1) && rec->sync_ns <= rec->start_ns) {
+		span.start = rec->sync_ns;
+		span.synced = true;
+	}
+	return add(s, &span);
+}
+
+int gcs__record(struct seen *s, const struct wire_gc *rec)
+{
+	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+
+	if (rec->point == WIRE_GC_OFF && s->gcs.full)
+		return 0;
+	if (rec->point == WIRE_GC_OFF) {
+		/* the last one's end will never be told */
+		s->gcs.n -= last && !last->end;
+		s->gcs.off_ns = rec->h.ns;
+		return 0;
+	}
+	if (rec->point != WIRE_GC_SYNC && rec->point != WIRE_GC_START && rec->point != WIRE_GC_END)
+		return -EBADMSG;
+	if (last && (rec->h.ns < last->start || rec->h.ns < last->end || rec->h.ns < last->work))
+		return -EBADMSG;
+	s->gcs.known = true;
+	if (rec->n_caps && rec->n_caps < MAX_CAPS && s->n_cap_notes) {
+		int err = notes__caps(s, rec->h.ns, rec->n_caps,
+				      s->cap_notes[s->n_cap_notes - 1].disabled);
+
+		if (err)
+			return err;
+	}
+	if (s->gcs.full)
+		return 0;
+	if (rec->point != WIRE_GC_END) {
+		int err = begin(s, rec);
+
+		return err == -ENOENT ? 0 : err;
+	}
+	if (last && !last->end && last->work) {
+		if (rec->start_ns >= last->start && rec->start_ns <= rec->h.ns)
+			last->work = rec->start_ns;
+	} else {
+		int err = by_end(s, rec);
+
+		if (err)
+			return err == -ENOENT ? 0 : err;
+		last = &s->gcs.v[s->gcs.n - 1];
+	}
+	last->end = s->gcs.ended_ns = rec->h.ns;
+	/* GHC has a handful of generations; the count is that of those before. */
+	if (rec->generation < 256)
+		last->generation = (int32_t)rec->generation;
+	if (rec->number != WIRE_GC_NO_NUMBER)
+		last->number = rec->number + 1;
+	return 0;
+}
+
+/*
+ * A trap into the kernel is where a thread is preempted rather than anywhere else, so the probes
+ * themselves bring it about that the leader is switched out at a collection's edge. It has not
+ * begun then, or is not over yet: what the runtime's own clock will say when it goes on.
+ */
+void gcs__off(struct seen *s, const struct wire_off *rec)
+{
+	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	uint64_t *edge, addr, after;
+
+	if (!last || !last->work || rec->prev_state || last->tid != (pid_t)rec->h.tid)
+		return;
+	edge = last->end ? &last->end : &last->work;
+	addr = last->end ? s->gcs.end_addr : s->gcs.start_addr;
+	if (!addr || rec->out_ns < *edge)
+		return;
+	after = rec->out_ns - *edge;
+	if ((after < GC_CLOCK_NS && rec->syscall == SYS_clock_gettime) ||
+	    (after < GC_PROBE_NS && rec->ip >= addr && rec->ip - addr < GC_PROBE_BYTES))
+		*edge = rec->h.ns;
+}
+
+/* ── questions ───────────────────────────────────────────────────────────────────────────── */
+
+const struct gc_span *seen__gc_at(const struct seen *s, uint64_t t)
+{
+	size_t i = search__first(s->gcs.n, k, gc__end(&s->gcs.v[k]) > t);
+
+	return i < s->gcs.n ? &s->gcs.v[i] : NULL;
+}
+
+bool seen__in_gc(const struct seen *s, uint64_t start, uint64_t end)
+{
+	const struct gc_span *gc = seen__gc_at(s, start);
+
+	return gc && gc->start <= end;
+}

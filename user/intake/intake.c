@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* intake: its life, its targets, and what the session sets. */
+#include "intake_priv.h"
+#include "rts/found.h"
+
+#define MAX_TARGETS 65536
+
+/* ── its life ────────────────────────────────────────────────────────────────────────────── */
+
+int intake__new(const struct intake_opts *opts, struct picture *pic, struct intake **ret_intake)
+{
+	struct intake *in = calloc(1, sizeof(*in));
+	uint32_t full;
+	int err;
+
+	if (!in)
+		return -ENOMEM;
+	in->opts = *opts;
+	in->pic = pic;
+	in->room_at = opts->max_records;
+	err = picture__add_text(pic, TF_MARK, "[too many different stacks]", &full);
+	if (!err)
+		err = stacks__new(&in->parts, opts->max_stacks, full);
+	if (err) {
+		intake__free(in);
+		return err;
+	}
+	*ret_intake = in;
+	return 0;
+}
+
+static void free_target(struct seen *s)
+{
+	struct seen_thread *th, *next;
+
+	HASH_CLEAR(hh, s->threads);
+	for (th = s->thread_list; th; th = next) {
+		next = th->next;
+		free(th->samples.v);
+		free(th->offs.v);
+		free(th->calls.v);
+		free(th->final);
+		free(th);
+	}
+	HASH_FREE(s->addrs);
+	HASH_FREE(s->counters);
+	HASH_FREE(s->tso_infos);
+	HASH_CLEAR(hh, s->sites);
+	for (size_t i = 0; i < s->n_sites; i++)
+		free(s->site_v[i]);
+	free(s->site_v);
+	ccs__free(&s->ccs);
+	free(s->free_numbers);
+	free(s->ticks);
+	free(s->gcs.v);
+	free(s->cap_notes);
+	free(s->tso_notes);
+	free(s->flows);
+	free(s->queued.v);
+	free(s->starved.v);
+	free(s);
+}
+
+void intake__free(struct intake *in)
+{
+	if (!in)
+		return;
+	HASH_CLEAR(hh, in->by_pid);
+	for (size_t i = 0; i < in->n_targets; i++)
+		free_target(in->targets[i]);
+	free(in->targets);
+	stacks__free(&in->parts);
+	free(in);
+}
+
+int intake__close(struct intake *in, uint64_t end_ns)
+{
+	struct pic_session *session = picture__edit_session(in->pic);
+	const struct intake_input input = {.kind = TI_FINISH, .a = end_ns};
+
+	if (in->closed)
+		return -EINVAL;
+	in->closed = true;
+	session->end_ns = MAX(end_ns, session->start_ns);
+	return tap__report(in, 0, &input);
+}
+
+struct seen *intake__find(const struct intake *in, pid_t pid)
+{
+	struct seen *s;
+
+	HASH_FIND_INT(in->by_pid, &pid, s);
+	return s;
+}
+
+size_t intake__n_targets(const struct intake *in)
+{
+	return in->n_targets;
+}
+
+struct seen *intake__target(const struct intake *in, size_t i)
+{
+	return in->targets[i];
+}
+
+struct picture *intake__picture(const struct intake *in)
+{
+	return in->pic;
+}
+
+size_t intake__n_records(const struct intake *in)
+{
+	return in->n_records;
+}
+
+bool intake__stacks_full(const struct intake *in)
+{
+	return in->parts.left_out != 0;
+}
+
+struct pic_stack intake__part(const struct intake *in, uint32_t part)
+{
+	return stacks__get(&in->parts, part);
+}
+
+/* ── targets ─────────────────────────────────────────────────────────────────────────────── */
+
+static void take_info(struct intake *in, struct seen *s, const struct target_info *info)
+{
+	char comm[sizeof(info->comm) + 1] = {0};
+	struct pic_target *pub = s->pub;
+
+	memcpy(comm, info->comm, sizeof(info->comm));
+	pub->pid = info->pid;
+	pub->ns_pid = info->ns_pid;
+	pub->comm = picture__string(in->pic, comm);
+	pub->exe = picture__string(in->pic, info->exe);
+	pub->build_id = picture__string(in->pic, info->build_id);
+	pub->ghc_version = picture__string(in->pic, info->ghc_version);
+	pub->way = picture__string(in->pic, info->way);
+	pub->version_known = info->version_known;
+	pub->threaded = info->threaded;
+	pub->profiled = info->profiled;
+	pub->layout_checked = info->layout_checked;
+	pub->found_suspend = rts_found__name(info->suspend.found);
+	pub->found_resume = rts_found__name(info->resume.found);
+	pub->found_tick = rts_found__name(info->tick.found);
+	pub->found_caps = rts_found__name(info->caps_found);
+	pub->start_time_ns = info->start_time_ns;
+	pub->capabilities = info->capabilities;
+	s->caps_at_attach = info->capabilities;
+	s->call_record_ns = info->wire.call_record_ns;
+	s->gcs.has_probes = info->gc_start.found && info->gc_end.found;
+	s->gcs.start_addr = info->gc_start.found ? info->gc_start.addr : 0;
+	s->gcs.end_addr = info->gc_end.found ? info->gc_end.addr : 0;
+}
+
+/* The newest of a pid is the one that is found. */
+static int add_target(struct intake *in, struct seen *s)
+{
+	struct seen *before = intake__find(in, s->pid);
+	int err = ARRAY_RESERVE(in->targets, in->targets_cap, in->n_targets + 1, MAX_TARGETS);
+
+	if (err)
+		return err;
+	if (before)
+		HASH_DEL(in->by_pid, before);
+	HASH_ADD_INT(in->by_pid, pid, s);
+	if (!s->hh.tbl) {
+		if (before)
+			HASH_ADD_INT(in->by_pid, pid, before);
+		return -ENOMEM;
+	}
+	s->no = in->n_added++;
+	in->targets[in->n_targets++] = s;
+	return 0;
+}
+
+int intake__add_target(struct intake *in, const struct target_info *info, const struct namer *namer,
+		       uint64_t attach_ns, uint64_t attach_took_ns)
+{
+	const struct intake_input input = {
+		.kind = TI_TARGET,
+		.pid = info->pid,
+		.info = info,
+		.a = attach_ns,
+		.b = attach_took_ns,
+		.n = (namer->site ? TN_SITE : 0u) | (namer->ccs ? TN_CCS : 0u),
+	};
+	struct seen *s = intake__find(in, info->pid);
+	int err;
+
+	if (in->closed || !namer->name)
+		return -EINVAL;
+	if (s && !s->ended)
+		return -EEXIST;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->pid = info->pid;
+	s->namer = *namer;
+	s->n_numbers = 1;
+	err = picture__add_target(in->pic, &s->pub);
+	if (!err)
+		err = add_target(in, s);
+	if (err) {
+		if (s->pub)
+			picture__remove_target(in->pic, s->pub);
+		free(s);
+		return err;
+	}
+	take_info(in, s, info);
+	s->pub->end = "";
+	s->pub->attach_ns = attach_ns;
+	s->pub->attach_took_ns = attach_took_ns;
+	return tap__report(in, 0, &input);
+}
+
+int intake__update_target(struct intake *in, const struct target_info *info)
+{
+	const struct intake_input input = {
+		.kind = TI_UPDATE_TARGET, .pid = info->pid, .info = info};
+	struct seen *s = intake__find(in, info->pid);
+
+	if (!s || s->ended)
+		return -ENOENT;
+	take_info(in, s, info);
+	return tap__report(in, 0, &input);
+}
+
+int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns)
+{
+	if (s->ended)
+		return 0;
+	s->ended = true;
+	s->end_ns = at_ns;
+	s->pub->end = picture__string(in->pic, end);
+	return 0;
+}
+
+int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t at_ns)
+{
+	const struct intake_input input = {
+		.kind = TI_END_TARGET, .pid = pid, .text = end, .a = at_ns};
+	struct seen *s = intake__find(in, pid);
+
+	return tap__report(in, s ? target__end(in, s, end, at_ns) : -ENOENT, &input);
+}
+
+/* One that had the pid before, and has ended, is found again. */
+static int find_older(struct intake *in, pid_t pid)
+{
+	for (size_t i = in->n_targets; i-- > 0;) {
+		struct seen *s = in->targets[i];
+
+		if (s->pid != pid)
+			continue;
+		HASH_ADD_INT(in->by_pid, pid, s);
+		return s->hh.tbl ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
+int intake__forget_target(struct intake *in, pid_t pid)
+{
+	const struct intake_input input = {.kind = TI_FORGET_TARGET, .pid = pid};
+	struct seen *s = intake__find(in, pid);
+	size_t i = 0;
+	int err;
+
+	if (in->closed)
+		return -EINVAL;
+	if (!s)
+		return -ENOENT;
+	if (s->n_threads || s->counters || s->pub->ticks || s->pub->eventlog.known)
+		return -EBUSY;
+	while (in->targets[i] != s)
+		i++;
+	in->n_targets--;
+	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
+	HASH_DEL(in->by_pid, s);
+	picture__remove_target(in->pic, s->pub);
+	free_target(s);
+	err = find_older(in, pid);
+	return err ? err : tap__report(in, 0, &input);
+}
+
+/* ── threads ─────────────────────────────────────────────────────────────────────────────── */
+
+int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread)
+{
+	struct seen_thread *th;
+	int err;
+
+	HASH_FIND_INT(s->threads, &tid, th);
+	if (th) {
+		*ret_thread = th;
+		return 0;
+	}
+	if (s->n_threads >= SEEN_MAX_THREADS) {
+		s->left_out++;
+		return -ENOSPC;
+	}
+	th = calloc(1, sizeof(*th));
+	if (!th)
+		return -ENOMEM;
+	th->tid = tid;
+	err = HASH_INSERT(s->threads, tid, sizeof(th->tid), th);
+	if (err)
+		return err;
+	th->no = s->n_free_numbers ? s->free_numbers[--s->n_free_numbers] : s->n_numbers++;
+	th->next = s->thread_list;
+	s->thread_list = th;
+	s->n_threads++;
+	*ret_thread = th;
+	return 0;
+}
+
+/* ── what the session sets ───────────────────────────────────────────────────────────────── */
+
+int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost)
+{
+	const struct intake_input input = {
+		.kind = TI_COST, .pid = pid, .data = cost, .size = sizeof(*cost)};
+	struct seen *s = intake__find(in, pid);
+
+	if (!s)
+		return -ENOENT;
+	s->pub->probe_hits = cost->probe_hits;
+	s->pub->bpf_ns = cost->bpf_ns;
+	s->pub->bpf_ns_known = cost->bpf_ns_known;
+	s->pub->cost_known = true;
+	s->pub->trap_ns_estimated = cost->trap_ns_estimated;
+	s->pub->user_cpu_ns = cost->user_cpu_ns;
+	s->pub->max_rss_bytes = cost->max_rss_bytes;
+	s->pub->probes_paused_ns = cost->probes_paused_ns;
+	picture__mark_paused(in->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
+	return tap__report(in, 0, &input);
+}
+
+int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n)
+{
+	const struct intake_input input = {.kind = TI_LOST, .pid = pid, .text = cause, .a = n};
+	struct seen *s = intake__find(in, pid);
+
+	return tap__report(in, s ? picture__set_lost(in->pic, s->pub, cause, n) : -ENOENT, &input);
+}
+
+int intake__set_lost_share(struct intake *in, pid_t pid, double share)
+{
+	const struct intake_input input = {.kind = TI_LOST_SHARE, .pid = pid, .share = share};
+	struct seen *s = intake__find(in, pid);
+
+	if (!s)
+		return -ENOENT;
+	s->pub->lost_share = share;
+	return tap__report(in, 0, &input);
+}
+
+int intake__add_missing(struct intake *in, pid_t pid, const char *text)
+{
+	const struct intake_input input = {.kind = TI_MISSING, .pid = pid, .text = text};
+	struct seen *s = intake__find(in, pid);
+
+	return tap__report(in, s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT,
+			   &input);
+}
+
+void intake__set_exit_code(struct intake *in, int exit_code)
+{
+	const struct intake_input input = {.kind = TI_EXIT_CODE, .a = (uint32_t)exit_code};
+
+	picture__edit_session(in->pic)->exit_code = exit_code;
+	tap__report(in, 0, &input);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * intake: everything that a session gets to know comes in here: kernel records in the order in
+ * which they arrive, snapshots, what the session sets. Each is checked, its addresses are named,
+ * its stacks interned, and it is kept until lanes are made of it (seen.h). Makes no lanes and adds
+ * nothing up.
+ */
+#ifndef SAFESCOPED_INTAKE_H
+#define SAFESCOPED_INTAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "target/target.h"
+#include "wire.h"
+
+struct intake;
+struct picture;
+
+/* What the Haskell part of a stack is made of. */
+enum intake_stacks {
+	STACKS_AUTO, /* cost centres in profiled programs, else what is on the Haskell stack */
+	STACKS_STG,
+	STACKS_CCS,
+	/* the cost centres' path from its root, then a mark, then the frames of the Haskell stack
+	 */
+	STACKS_BOTH,
+};
+
+struct intake_opts {
+	uint32_t max_depth; /* frames of a stack */
+	bool plumbing;	    /* keep the RTS's return frames that say nothing: update, catch, stop */
+	bool haskell;	    /* what records say of Haskell threads is wanted */
+	enum intake_stacks stacks;
+	size_t max_records; /* kept at once */
+	size_t max_stacks;  /* distinct parts of stacks */
+	/* Asked when many records are kept: makes lanes of them, and lets go of what they are made
+	 * of (seen__forget). 0 or a negative errno, which the record's taker returns. */
+	int (*make_room)(void *ctx);
+	void *ctx;
+};
+
+/* What is seen goes into *pic too, which must live longer. */
+int intake__new(const struct intake_opts *opts, struct picture *pic, struct intake **ret_intake);
+void intake__free(struct intake *in);
+
+/*
+ * Where frames get their names: callbacks, so that this room needs no live target. They are called
+ * as records come in, once for each distinct frame, while the process is most likely still there.
+ * Strings are copied. `site` returns a negative errno when nothing is known of the address.
+ */
+struct namer {
+	void *ctx;
+	void (*name)(void *ctx, uint64_t frame, struct code_name *ret_name);
+	int (*site)(void *ctx, uint64_t ret_addr, struct target_site *ret_site);
+	/* Both NULL: cost-centre stacks are not looked at. See target__read_ccs, target__ccs. */
+	int (*read_ccs)(void *ctx, const uint64_t *addrs, size_t n);
+	int (*ccs)(void *ctx, uint64_t addr, struct target_ccs *ret_ccs);
+};
+
+/* All of these: -EINVAL after intake__close, but where it is said; -ENOENT: no such process. */
+
+/*
+ * A process joins. Its info is copied; namer->ctx must live until the end. A pid may be added again
+ * after its target has ended (exec): records go to the newest. -EEXIST while it lives.
+ */
+int intake__add_target(struct intake *in, const struct target_info *info, const struct namer *namer,
+		       uint64_t attach_ns, uint64_t attach_took_ns);
+/* More is known of the process: its runtime was not initialised when it joined. */
+int intake__update_target(struct intake *in, const struct target_info *info);
+/*
+ * One record as it came from the ring buffer; `size` bytes are readable. -EBADMSG: type, size,
+ * counts or times contradict each other (nothing was taken); -ENOSPC: left out because max_records
+ * are kept and none of them can go (counted; the lanes end there); -ENOMEM.
+ */
+int intake__record(struct intake *in, const void *rec, size_t size);
+/* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
+int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
+		     bool at_end);
+/* The latest values replace earlier ones. */
+int intake__site_counters(struct intake *in, const struct wire_site_key *key,
+			  const struct wire_site *site);
+/* A thread's entry in the kernel's map, read at the end: closes its lane. */
+int intake__thread_state(struct intake *in, pid_t tid, const struct wire_thread *state);
+/* The stack of the off-CPU interval that the thread is still in. After its state. */
+int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire_off_stack *stack);
+/* The process ended or left: "exited", "exec". The first end counts. Also after intake__close. */
+int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t at_ns);
+/*
+ * The target that was added last with this pid was none: nothing of it is in the picture. -EBUSY:
+ * something was taken of it already, and it stays.
+ */
+int intake__forget_target(struct intake *in, pid_t pid);
+
+/* What the session knows beside the records; also after intake__close. */
+struct intake_cost {
+	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
+		probes_paused_ns;
+	bool bpf_ns_known;
+};
+int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);
+int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);
+int intake__set_lost_share(struct intake *in, pid_t pid, double share);
+int intake__add_missing(struct intake *in, pid_t pid, const char *text);
+void intake__set_exit_code(struct intake *in, int exit_code);
+
+/* Nothing more comes: the session ended at end_ns. */
+int intake__close(struct intake *in, uint64_t end_ns);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of the intake room only. */
+#ifndef SAFESCOPED_INTAKE_PRIV_H
+#define SAFESCOPED_INTAKE_PRIV_H
+
+#include "picture/intern.h"
+#include "seen.h"
+#include "tap.h"
+
+#define MAX_FLOWS  (1U << 18)
+#define MAX_POINTS (1U << 18)
+/* Far more than 2^32 seconds: a time beyond it is damaged, and sums below it cannot overflow. */
+#define MAX_TIME (1ULL << 62)
+
+struct intake {
+	struct intake_opts opts;
+	struct picture *pic;
+	struct stack_table parts; /* what events refer to */
+	struct seen **targets, *by_pid;
+	size_t n_targets, targets_cap;
+	uint32_t n_added; /* targets that were ever added */
+	size_t n_records;
+	size_t room_at; /* ask for room when so many are kept */
+	bool closed;
+	intake_tap tap;
+	void *tap_ctx;
+};
+
+/* Reports an input to the tap unless it was refused; returns err. */
+int tap__report(struct intake *in, int err, const struct intake_input *input);
+
+int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread);
+int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns);
+
+/* ── names and stacks (name.c, stack.c, kframe.c) ────────────────────────────────────────── */
+
+/* -E2BIG: the target has too many. */
+int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name);
+/* A frame with a name from there is in a stack. */
+void name__count(struct pic_names *names, enum name_source source);
+int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_site **ret_site);
+
+#define MAX_PART (WIRE_FRAMES_MAX + 8) /* frames of a part of a stack */
+
+/* The stack of a record, as it came, goes into ev (hs, c, site, code, flags). */
+struct raw_stack {
+	const struct wire_stack *head;
+	const uint64_t *frames; /* leaf first */
+	uint64_t ip;		/* 0: none */
+	uint64_t site;		/* 0: none */
+	const struct wire_rts *rts;
+};
+int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev);
+
+enum kernel_frame {
+	KERNEL_PLAIN,
+	KERNEL_OURS,  /* it, and all that it called, is there for the probes */
+	KERNEL_PROBE, /* the same if it called such a one */
+};
+enum kernel_frame kframe__of(const char *name);
+
+/* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
+
+/* *ret_id is 0 for none. */
+int ccs__get(struct seen *s, uint64_t addr, uint32_t *ret_id);
+/* As ccs__resolve, but not too often. */
+int ccs__resolve_at(struct intake *in, struct seen *s, uint64_t now_ns);
+void ccs__count_tick(struct seen *s, uint32_t id);
+void ccs__count_sample(struct seen *s, uint32_t id);
+/* Keeps what a tick found, up to a limit. */
+int ccs__note_tick(struct seen *s, uint64_t ns, uint16_t cap, uint32_t id);
+void ccs__free(struct seen_centres *centres);
+
+/* ── what records say beside threads' lanes (gcs.c, notes.c) ─────────────────────────────── */
+
+int gcs__record(struct seen *s, const struct wire_gc *rec);
+/* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
+void gcs__off(struct seen *s, const struct wire_off *rec);
+int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled);
+int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec);
+int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
+int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
+int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
+
+/* What a record says of the runtime's state. */
+void ev__take_rts(struct ev *ev, const struct wire_rts *rts);
+void thread__take_name(struct seen_thread *th, const char comm[16]);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * record: takes the kernel's records, one at a time. Everything is checked before it is used: sizes
+ * against counts, times against each other.
+ */
+#include "intake_priv.h"
+
+/* Not again for a handful of records, and never again if hardly any can go. */
+static int make_room(struct intake *in)
+{
+	size_t max = in->opts.max_records;
+	int err = in->opts.make_room ? in->opts.make_room(in->opts.ctx) : 0;
+
+	if (err)
+		return err;
+	in->room_at = in->n_records > max - max / 8
+			      ? SIZE_MAX
+			      : MIN(in->n_records + MAX(max / 4, (size_t)1), max);
+	return 0;
+}
+
+static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struct evs *evs,
+		const struct ev *ev)
+{
+	int err = in->n_records >= in->room_at ? make_room(in) : 0;
+
+	if (err)
+		return err;
+	if (in->n_records >= in->opts.max_records) {
+		if (!s->left_out++)
+			s->blind_ns = ev->t0 ? ev->t0 : ev->t1;
+		return -ENOSPC;
+	}
+	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, in->opts.max_records);
+	if (err)
+		return err;
+	evs->v[evs->n++] = *ev;
+	in->n_records++;
+	th->had_records = true;
+	return 0;
+}
+
+void ev__take_rts(struct ev *ev, const struct wire_rts *rts)
+{
+	ev->where = rts->where <= WIRE_WHERE_NOT_READY ? rts->where : WIRE_WHERE_UNKNOWN;
+	ev->left = rts->cap_no < MAX_CAPS ? (uint16_t)rts->cap_no : NO_CAP;
+	ev->cap =
+		ev->where == WIRE_WHERE_HASKELL || ev->where == WIRE_WHERE_RTS ? ev->left : NO_CAP;
+	ev->tso = rts->tso ? rts->tso_id : 0;
+	if (rts->flags & WIRE_RTS_CALLS_UNKNOWN)
+		ev->flags |= EV_CALLS_UNKNOWN;
+	if (rts->flags & WIRE_RTS_SUSPENDING)
+		ev->flags |= EV_HANDOVER;
+}
+
+/* The fixed part of a record and its frames, once its sizes are known to agree. */
+struct view {
+	const uint8_t *rec;
+	size_t size;
+	uint64_t frames[WIRE_FRAMES_MAX];
+};
+
+static int fixed_part(const struct view *view, void *ret, size_t size)
+{
+	if (view->size < size)
+		return -EBADMSG;
+	memcpy(ret, view->rec, size);
+	return 0;
+}
+
+static int stack_part(struct view *view, size_t fixed, const struct wire_stack *head)
+{
+	size_t bytes = (size_t)head->nframes * sizeof(uint64_t);
+
+	if (head->nframes > WIRE_FRAMES_MAX || view->size - fixed < bytes ||
+	    head->end > WIRE_END_BROKEN)
+		return -EBADMSG;
+	if (bytes)
+		memcpy(view->frames, view->rec + fixed, bytes);
+	return 0;
+}
+
+static void count_quality(struct pic_quality *q, const struct wire_stack *head, bool gap,
+			  bool haskell)
+{
+	q->samples++;
+	q->haskell_samples += haskell;
+	q->resynchronised += head->resync > 0;
+	switch (head->end) {
+	case WIRE_END_NONE:
+		q->none++;
+		break;
+	case WIRE_END_COMPLETE:
+		if (gap)
+			q->gap++;
+		else if (head->elided & 1)
+			q->elided++;
+		else
+			q->complete++;
+		q->haskell_complete += haskell;
+		break;
+	case WIRE_END_TRUNCATED:
+		q->truncated++;
+		break;
+	default:
+		q->broken[head->cause < TL_CAUSES ? head->cause : 0]++;
+		break;
+	}
+}
+
+/*
+ * Where no timer ticks are seen: the samples of threads that hold a capability, as its cost-centre
+ * stack says what a tick would count. (Without -threaded a capability is held in safe calls, too.)
+ */
+static int count_cost(struct seen *s, const struct wire_rts *rts)
+{
+	uint32_t id;
+	int err;
+
+	if (rts->where != WIRE_WHERE_HASKELL && rts->where != WIRE_WHERE_RTS &&
+	    (rts->where != WIRE_WHERE_SAFE_CALL || s->pub->threaded))
+		return 0;
+	err = ccs__get(s, rts->cccs, &id);
+	if (!err)
+		ccs__count_sample(s, id);
+	return err;
+}
+
+static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
+{
+	struct wire_sample rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	bool in_haskell;
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	if (!err)
+		err = stack_part(view, sizeof(rec), &rec.stack);
+	if (err || rec.call_start_ns > rec.h.ns)
+		return -EBADMSG;
+	ev.t0 = ev.t1 = rec.h.ns;
+	ev.call_start_ns = rec.call_start_ns;
+	ev.short_cpu_ns = rec.short_cpu_ns;
+	ev.syscall = WIRE_NO_SYSCALL;
+	ev__take_rts(&ev, &rec.rts);
+	raw.ip = rec.ip;
+	raw.site = rec.site;
+	err = count_cost(s, &rec.rts);
+	if (!err)
+		err = stack__take(in, s, &raw, &ev);
+	if (err)
+		return err;
+	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
+	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
+		th->collects = true;
+	in_haskell = ev.where == WIRE_WHERE_HASKELL && ev.code == CODE_HASKELL;
+	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
+	if (in_haskell && ev.site)
+		s->site_v[ev.site - 1]->called_back = true;
+	return keep(in, s, th, &th->samples, &ev);
+}
+
+static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
+{
+	struct wire_off rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	if (!err)
+		err = stack_part(view, sizeof(rec), &rec.stack);
+	if (err || rec.out_ns > rec.h.ns || rec.call_start_ns > rec.h.ns)
+		return -EBADMSG;
+	gcs__off(s, &rec);
+	ev.t0 = rec.out_ns;
+	ev.t1 = rec.h.ns;
+	ev.wake_ns = rec.wake_ns;
+	ev.call_start_ns = rec.call_start_ns;
+	ev.short_cpu_ns = rec.short_cpu_ns;
+	ev.syscall = rec.syscall;
+	if (!rec.out_ns)
+		ev.flags |= EV_NEVER_SEEN;
+	else if (!rec.prev_state)
+		ev.flags |= EV_RUNNABLE;
+	ev__take_rts(&ev, &rec.rts);
+	raw.ip = rec.ip;
+	raw.site = rec.site;
+	err = stack__take(in, s, &raw, &ev);
+	return err ? err : keep(in, s, th, &th->offs, &ev);
+}
+
+static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
+{
+	struct wire_call rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	if (!err)
+		err = stack_part(view, sizeof(rec), &rec.stack);
+	if (err || rec.start_ns > rec.h.ns)
+		return -EBADMSG;
+	/* Without a begin there is no call, only a return; the kernel counts those. */
+	if (rec.flags & WIRE_CALL_UNMATCHED)
+		return 0;
+	ev.t0 = rec.start_ns;
+	ev.t1 = rec.h.ns;
+	ev.call_start_ns = rec.start_ns;
+	ev.syscall = WIRE_NO_SYSCALL;
+	ev.call_flags = (uint8_t)rec.flags;
+	ev__take_rts(&ev, &rec.rts);
+	ev.where = WIRE_WHERE_SAFE_CALL;
+	ev.cap = NO_CAP;
+	raw.site = rec.site;
+	err = stack__take(in, s, &raw, &ev);
+	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
+		if (rec.flags & WIRE_CALL_OPEN_AT_START)
+			th->ended_before_call = true;
+		else
+			th->began_same_call = true;
+	}
+	if (!err)
+		err = notes__flow(s, th->tid, &ev);
+	return err ? err : keep(in, s, th, &th->calls, &ev);
+}
+
+static int take_gc(struct seen *s, const struct view *view)
+{
+	struct wire_gc rec;
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	return err ? err : gcs__record(s, &rec);
+}
+
+static int take_tso(struct intake *in, struct seen *s, const struct view *view)
+{
+	struct wire_tso rec;
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	return err ? err : notes__tso(in, s, &rec);
+}
+
+void thread__take_name(struct seen_thread *th, const char comm[16])
+{
+	if (!comm[0])
+		return;
+	memcpy(th->name, comm, sizeof(th->name));
+	th->name[sizeof(th->name) - 1] = 0;
+}
+
+static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
+		      const struct wire_thread_event *rec)
+{
+	switch (rec->h.type) {
+	case WIRE_THREAD_NEW:
+		th->born = true;
+		th->start_ns = rec->h.ns;
+		thread__take_name(th, rec->comm);
+		return 0;
+	case WIRE_THREAD_EXIT:
+		th->end_ns = rec->h.ns;
+		thread__take_name(th, rec->comm);
+		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
+						  rec->short_blocked_ns, rec->short_runnable_ns};
+		seen__fit(th);
+		return 0;
+	case WIRE_EXEC:
+		return target__end(in, s, "exec", rec->h.ns);
+	default:
+		return target__end(in, s, "exited", rec->h.ns);
+	}
+}
+
+/* The thread that a record is of. A new thread may have the number of one that ended. */
+static int thread_of(struct seen *s, const struct wire_hdr *h, struct seen_thread **ret_thread)
+{
+	struct seen_thread *th;
+	pid_t tid = (pid_t)h->tid;
+
+	HASH_FIND_INT(s->threads, &tid, th);
+	/* The snapshot may have seen it before its record was read. */
+	if (th && h->type == WIRE_THREAD_NEW &&
+	    !(th->has_start && !th->born && th->at_start.t0 >= h->ns)) {
+		if (!th->end_ns)
+			th->end_ns = h->ns; /* its end was lost */
+		HASH_DEL(s->threads, th);
+	}
+	return target__thread(s, tid, ret_thread);
+}
+
+static bool size_fits(const struct wire_hdr *h, size_t size)
+{
+	static const uint16_t least[] = {
+		[WIRE_SAMPLE] = sizeof(struct wire_sample),
+		[WIRE_OFF] = sizeof(struct wire_off),
+		[WIRE_CALL] = sizeof(struct wire_call),
+		[WIRE_TICK] = sizeof(struct wire_tick),
+		[WIRE_THREAD_NEW] = sizeof(struct wire_thread_event),
+		[WIRE_THREAD_EXIT] = sizeof(struct wire_thread_event),
+		[WIRE_EXEC] = sizeof(struct wire_thread_event),
+		[WIRE_PROC_EXIT] = sizeof(struct wire_thread_event),
+		[WIRE_GC] = sizeof(struct wire_gc),
+		[WIRE_TSO] = sizeof(struct wire_tso),
+	};
+
+	return h->type < ARRAY_SIZE(least) && least[h->type] && h->size <= size &&
+	       h->size >= least[h->type];
+}
+
+/* What GHC's profiler does at a tick: one for the cost-centre stack of each capability. */
+static int take_tick(struct seen *s, const struct view *view)
+{
+	struct wire_tick_cap cap;
+	struct wire_tick rec;
+	uint64_t disabled = 0, queued = 0, others = 0;
+	bool idle = false;
+	uint32_t id;
+	int err = fixed_part(view, &rec, sizeof(rec));
+
+	if (err || rec.ncaps > WIRE_TICK_CAPS ||
+	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
+		return -EBADMSG;
+	s->pub->ticks++;
+	for (uint32_t i = 0; i < rec.ncaps; i++) {
+		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
+		if (cap.disabled && cap.no < 64)
+			disabled |= 1ULL << cap.no;
+		queued += cap.queued;
+		idle |= !cap.disabled && !cap.has_task && !cap.queued;
+		/* at a tick the one that runs may just have been queued, after the others */
+		if (cap.has_task && cap.queued)
+			others += cap.queued - !cap.tso_id;
+		err = ccs__get(s, cap.cccs, &id);
+		if (err)
+			return err;
+		ccs__count_tick(s, id);
+		err = ccs__note_tick(s, rec.h.ns, (uint16_t)MIN(cap.no, 0xffffU), id);
+		if (err)
+			return err;
+	}
+	if (!rec.enabled || rec.enabled >= MAX_CAPS)
+		return 0;
+	s->pub->capabilities = rec.enabled;
+	err = notes__queued(s, rec.h.ns, queued);
+	if (!err && idle && others)
+		err = notes__starved(s, rec.h.ns, others);
+	return err ? err : notes__caps(s, rec.h.ns, rec.enabled, disabled);
+}
+
+static int take_record(struct intake *in, const void *rec, size_t size)
+{
+	struct wire_thread_event event;
+	struct seen *s;
+	struct seen_thread *th;
+	struct wire_hdr h;
+	struct view view;
+	int err;
+
+	if (in->closed)
+		return -EINVAL;
+	if (size < sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, rec, sizeof(h));
+	if (!size_fits(&h, size) || h.ns > MAX_TIME || h.tid > INT32_MAX || h.tgid > INT32_MAX)
+		return -EBADMSG;
+	view.rec = rec;
+	view.size = h.size;
+	s = intake__find(in, (pid_t)h.tgid);
+	if (!s || s->ended)
+		return -ENOENT;
+	err = ccs__resolve_at(in, s, h.ns);
+	if (err)
+		return err;
+	if (h.type == WIRE_TICK)
+		return take_tick(s, &view);
+	if (h.type == WIRE_GC)
+		return take_gc(s, &view);
+	if (h.type == WIRE_TSO)
+		return take_tso(in, s, &view);
+	err = thread_of(s, &h, &th);
+	if (err)
+		return err;
+	switch (h.type) {
+	case WIRE_SAMPLE:
+		return take_sample(in, s, th, &view);
+	case WIRE_OFF:
+		return take_off(in, s, th, &view);
+	case WIRE_CALL:
+		return take_call(in, s, th, &view);
+	default:
+		err = fixed_part(&view, &event, sizeof(event));
+		return err ? err : take_event(in, s, th, &event);
+	}
+}
+
+int intake__record(struct intake *in, const void *rec, size_t size)
+{
+	const struct intake_input input = {.kind = TI_RECORD, .data = rec, .size = size};
+
+	return tap__report(in, take_record(in, rec, size), &input);
+}

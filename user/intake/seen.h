@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * seen: what intake has of a process, for the rooms that make lanes and bring logs together with
+ * it. They change nothing in it but by the functions here: the same may be read again and again.
+ */
+#ifndef SAFESCOPED_INTAKE_SEEN_H
+#define SAFESCOPED_INTAKE_SEEN_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/hash.h"
+#include "intake.h"
+#include "picture/make.h"
+
+#define SOME_CAP 0xfffe /* one is held, and nothing says which: until the lane is done */
+#define MAX_CAPS 1024	/* GHC has room for 256 */
+
+#define SEEN_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
+
+/* ── what a record said ──────────────────────────────────────────────────────────────────── */
+
+enum ev_flag {
+	EV_OUTER_RTS = 1,	/* the outermost C function is the RTS's own */
+	EV_GC_CODE = 2,		/* a C frame is the collector's */
+	EV_GC_SYNC = 4,		/* a C frame is where the RTS waits for the others before a
+				   collection */
+	EV_RUNNABLE = 8,	/* switched out while it could run on */
+	EV_NEVER_SEEN = 16,	/* the off-CPU interval began before the thread was seen */
+	EV_SLEEPS = 32,		/* snapshot: not running */
+	EV_GAP = 64,		/* C frames are missing in mid-stack */
+	EV_NO_WALK = 128,	/* of the stack only the program counter is known */
+	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
+	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
+};
+
+/* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */
+struct ev {
+	uint64_t t0, t1, wake_ns, call_start_ns;
+	uint64_t short_cpu_ns; /* sample, off-CPU interval: see struct wire_sample */
+	uint32_t hs;	       /* the stack's Haskell part, and what is below; one of the parts */
+	uint32_t c;	       /* its C part above */
+	uint32_t site;	       /* 1 + index of the target's site; 0: none */
+	uint32_t ccs;	       /* number of the cost-centre stack; 0: none */
+	uint32_t syscall;
+	uint64_t tso;	 /* id of the Haskell thread; 0: none */
+	uint16_t cap;	 /* that is held; NO_CAP: none */
+	uint16_t left;	 /* that was held last: a safe call's, or a thread's without any */
+	uint16_t hs_run; /* frames of hs, from the leaf, of the innermost Haskell thread */
+	uint8_t where;	 /* enum wire_where */
+	uint8_t code;	 /* enum code_class of the program counter */
+	uint8_t call_flags;
+	uint16_t flags; /* enum ev_flag */
+};
+
+struct evs {
+	struct ev *v;
+	size_t n, cap;
+};
+
+/* Finished safe calls that were too short for a record, summed up (wire.h, short_…). */
+struct short_calls {
+	bool known;
+	uint64_t calls, wall_ns, blocked_ns, runnable_ns;
+};
+
+struct seen_thread {
+	UT_hash_handle hh;	  /* the newest of its tid */
+	struct seen_thread *next; /* all of the target */
+	pid_t tid;
+	uint32_t no; /* from 1, below the target's n_numbers: one that is gone leaves its own */
+	char name[16];
+	uint64_t start_ns; /* 0: before the attach */
+	uint64_t end_ns;   /* 0: still there */
+	bool born;	   /* its creation was seen */
+	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
+	bool had_records;
+	bool has_start, has_end, has_final;
+	struct ev at_start, at_end; /* snapshots */
+	/* of calls from the place of at_start's: one that was open at the attach has ended; the
+	 * begin of one was seen */
+	bool ended_before_call, began_same_call;
+	struct evs samples, offs, calls; /* in time order after seen__sort */
+	struct ev final_off; /* the interval that it is still in; hs and c if there was a stack */
+	struct wire_thread *final; /* its state in the kernel's map; NULL: none */
+	struct short_calls shorts; /* as the thread's end, or the kernel's map, has them */
+};
+
+/* ── places ──────────────────────────────────────────────────────────────────────────────── */
+
+struct seen_addr {
+	UT_hash_handle hh;
+	uint64_t key; /* a frame as in wire.h */
+	uint32_t frame;
+	uint8_t code;	/* enum code_class */
+	uint8_t source; /* enum name_source */
+	bool fold;	/* a return frame of the RTS that says nothing, and is not shown */
+	bool gc_sync;
+	uint8_t kernel; /* enum kernel_frame */
+};
+
+/* Where safe calls are made. */
+struct seen_site {
+	UT_hash_handle hh;
+	uint64_t addr;
+	uint32_t index;
+	uint32_t function, caller; /* frames; caller: UINT32_MAX if not known */
+	const char *function_name, *library, *caller_name, *place;
+	bool caller_approximate;
+	bool manager;	  /* the code of an event manager of GHC's made the call */
+	bool called_back; /* a sample found Haskell code running inside of the call */
+};
+
+struct seen_counters {
+	UT_hash_handle hh;
+	struct wire_site_key key;
+	struct wire_site value;
+};
+
+/* ── cost centres ────────────────────────────────────────────────────────────────────────── */
+
+/* A cost centre: the same label in two places of the source is two of them. */
+struct cc_key {
+	const char *label, *module, *src_loc; /* of the picture: equal text, equal pointer */
+};
+struct seen_cc {
+	UT_hash_handle hh;
+	struct cc_key key;
+	uint32_t frame;
+	uint32_t index; /* from 0 */
+};
+
+/* A cost-centre stack; what it means may not be known yet, or never. */
+struct seen_ccs {
+	UT_hash_handle hh;
+	uint64_t addr;
+	uint32_t id; /* from 1 */
+	uint32_t parent;
+	uint32_t tries;
+	const struct seen_cc *centre; /* NULL: not known */
+	uint64_t ticks, samples;
+};
+
+struct seen_centres {
+	struct seen_ccs *hash, **v;
+	size_t n, cap;
+	struct seen_cc *centres;
+	size_t n_pending;
+	uint64_t resolved_ns;
+	bool ticked;
+};
+
+/* What the profiler's timer found on one capability. */
+struct tick_note {
+	uint64_t ns;
+	uint32_t ccs; /* number of the cost-centre stack; 0: none */
+	uint16_t cap;
+};
+
+/* ── collections, capabilities, Haskell threads ──────────────────────────────────────────── */
+
+/* A collection, from its first sign on. */
+struct gc_span {
+	uint64_t start, end; /* end 0: still open */
+	uint64_t work;	     /* all capabilities have stopped; 0: not yet */
+	uint64_t number;     /* UINT64_MAX: not known */
+	int32_t generation;  /* -1: not known */
+	pid_t tid;
+	bool synced; /* `start` is when the capabilities were asked to stop */
+};
+
+struct seen_gcs {
+	struct gc_span *v; /* in time order, disjoint; only the last can be open */
+	size_t n, cap;
+	bool known; /* a probe has reported */
+	bool has_probes;
+	bool full;		       /* as if they had come off: there is no room for more */
+	uint64_t ended_ns;	       /* the last one, as the probe said */
+	uint64_t off_ns;	       /* when they came off; 0: they did not */
+	uint64_t start_addr, end_addr; /* of the probes; 0: there is none */
+};
+
+/* How many capabilities there were, and which of the first 64 were disabled, from `ns` on. */
+struct cap_note {
+	uint64_t ns, disabled;
+	uint32_t n;
+};
+
+/* A Haskell thread that was seen. */
+struct tso_info {
+	UT_hash_handle hh;
+	uint64_t id;
+	const char *label;
+	bool bound;
+};
+
+/* It was seen to run no more at `ns`, for that reason (why_blocked). */
+struct tso_note {
+	uint64_t tso, ns;
+	uint16_t why; /* WIRE_TSO_UNKNOWN */
+	bool ended;
+};
+
+struct seen_points {
+	struct pic_point *v;
+	size_t n, cap;
+};
+
+/* ── a process ───────────────────────────────────────────────────────────────────────────── */
+
+struct seen {
+	UT_hash_handle hh; /* the newest of its pid */
+	pid_t pid;
+	uint32_t no;		/* counts from 0 */
+	struct pic_target *pub; /* what the picture has of it */
+	struct namer namer;
+	bool ended;
+	bool has_snapshot;
+	uint64_t end_ns;
+	uint64_t call_record_ns;
+	uint32_t caps_at_attach;
+	uint64_t left_out; /* records */
+	uint64_t blind_ns; /* the first of them; 0: none. Nothing is known from there on */
+
+	struct seen_thread *threads, *thread_list;
+	size_t n_threads;
+	uint32_t n_numbers; /* of threads: one more than the highest */
+	uint32_t *free_numbers;
+	size_t n_free_numbers, free_numbers_cap;
+
+	struct seen_addr *addrs;
+	struct seen_site *sites, **site_v;
+	size_t n_sites, sites_cap;
+	struct seen_counters *counters;
+	struct seen_centres ccs;
+	struct tick_note *ticks; /* of profiled programs */
+	size_t n_ticks, ticks_cap;
+
+	struct seen_gcs gcs;
+	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
+	size_t n_cap_notes, cap_notes_cap;
+	struct tso_info *tso_infos;
+	struct tso_note *tso_notes; /* in the order in which they came */
+	size_t n_tso_notes, tso_notes_cap;
+	struct pic_flow *flows; /* recorded safe calls; their ends are not known yet */
+	size_t n_flows, flows_cap;
+	struct seen_points queued;  /* Haskell threads in run queues, at ticks */
+	struct seen_points starved; /* as in pic_target */
+};
+
+/* The process that was added last with that pid; NULL: none. */
+struct seen *intake__find(const struct intake *in, pid_t pid);
+/* In the order in which they were added. */
+size_t intake__n_targets(const struct intake *in);
+struct seen *intake__target(const struct intake *in, size_t i);
+struct picture *intake__picture(const struct intake *in);
+size_t intake__n_records(const struct intake *in);
+/* More different parts of stacks came than max_stacks. */
+bool intake__stacks_full(const struct intake *in);
+
+/* Brings a thread's records into the order of time; the ring buffer keeps nearly all of them so. */
+void seen__sort(struct seen_thread *th);
+/* Lets go of the thread's records that end by t. */
+void seen__forget(struct intake *in, struct seen_thread *th, uint64_t t);
+/* Of the notes of Haskell threads those stay of which `keep` says so. */
+void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct tso_note *note),
+			    void *ctx);
+/*
+ * Lets go of the threads of which drops() returns 1 (0: it stays; a negative errno ends it, and is
+ * returned). A thread's number goes to the next new one.
+ */
+int seen__drop_threads(struct intake *in, struct seen *s,
+		       int (*drops)(void *ctx, struct seen_thread *th), void *ctx);
+/* Gives back the room that growing took; for an ended thread. */
+void seen__fit(struct seen_thread *th);
+/* Lets go of all records, and of what only they need: the picture is made. */
+void seen__made(struct intake *in, struct seen *s);
+
+/* The first collection that ends after t; NULL if there is none. */
+const struct gc_span *seen__gc_at(const struct seen *s, uint64_t t);
+bool seen__in_gc(const struct seen *s, uint64_t start, uint64_t end);
+/* When it ended; UINT64_MAX: it goes on. */
+static inline uint64_t gc__end(const struct gc_span *gc)
+{
+	return gc->end ? gc->end : UINT64_MAX;
+}
+
+/* NULL for number 0 and for one that is not known. */
+const struct seen_site *seen__site(const struct seen *s, uint32_t no);
+const struct seen_site *seen__site_at(const struct seen *s, uint64_t addr);
+const struct seen_counters *seen__counters(const struct seen *s, uint64_t site, bool interruptible);
+const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
+
+/* ── stacks (compose.c) ──────────────────────────────────────────────────────────────────── */
+
+/* A part as ev.hs and ev.c number them. */
+struct pic_stack intake__part(const struct intake *in, uint32_t part);
+/* The whole stack that a slice of that state shows; ev may be NULL: nothing is known. */
+int stack__compose(struct intake *in, const struct seen *s, enum thread_state state,
+		   const struct ev *ev, uint32_t *ret_stack);
+/* For time in a safe call of which there is no sample: its caller and function, "[no sample]". */
+int stack__unsampled_call(struct intake *in, const struct seen *s, const struct ev *ev,
+			  uint32_t *ret_stack);
+
+/* ── cost-centre stacks (ccs.c) ──────────────────────────────────────────────────────────── */
+
+/* Reads what those mean that are new. */
+int ccs__resolve(struct intake *in, struct seen *s);
+/* NULL for number 0. */
+const struct seen_ccs *ccs__at(const struct seen *s, uint32_t id);
+/* The path as frames, innermost centre first; how many. 0: not known. */
+uint32_t ccs__path(const struct seen *s, uint32_t id, uint32_t *ret_frames, uint32_t max);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * agree: where the log and the records say the same thing, the share of events in which they
+ * agree. Events at the edges of what both saw are left out: one of the two may have missed them.
+ */
+#include "base/search.h"
+#include "join_priv.h"
+
+#define EDGE_NS	    2000000 /* left out at both ends of what both saw */
+#define NEAR_NS	    20000   /* two clocks' readings of one event */
+#define BOUNDARY_NS 50000   /* a sample so near to a switch of threads may be either's */
+
+struct share {
+	uint64_t same, all;
+};
+
+static double value(const struct share *s)
+{
+	return s->all ? (double)s->same / (double)s->all : -1;
+}
+
+/* ours - offset; 0 for what the log's clock does not know */
+static uint64_t log_time(const struct log_build *b, uint64_t ns)
+{
+	int64_t t = (int64_t)ns - b->in.offset_ns;
+
+	return t > 0 ? (uint64_t)t : 0;
+}
+
+static bool inside(const struct log_build *b, uint64_t start_ns, uint64_t end_ns)
+{
+	return start_ns >= MAX(b->from_ns, b->in.observed_ns) + EDGE_NS &&
+	       end_ns + EDGE_NS <= b->to_ns;
+}
+
+/* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
+
+/* Of the whole session, if the log reaches its end: how often suspendThread was called. */
+static void compare_counts(const struct join *j, struct share *calls)
+{
+	uint64_t ours = 0, open = 0, theirs = 0, differ, one_by_one;
+	const struct pic_target *pub = j->b->pub;
+
+	if (j->b->to_ns < j->end_ns || pub->probes_paused_ns || j->calls_until != UINT64_MAX)
+		return;
+	for (size_t i = 0; i < j->n_calls; i++)
+		theirs += elog__time(j->b, j->calls[i].start) >= j->b->in.observed_ns;
+	for (size_t i = 0; i < pub->n_calls; i++) {
+		const struct pic_call *c = &pub->calls[i];
+
+		ours += c->calls;
+		open += c->open_at_start + c->open_at_end + c->abandoned;
+	}
+	differ = ours > theirs ? ours - theirs : theirs - ours;
+	differ = differ > open ? differ - open : 0;
+	/* Those that were compared one by one are among them. */
+	one_by_one = calls->all - calls->same;
+	calls->all = MAX(MAX(ours, theirs), calls->all);
+	calls->same = calls->all - MIN(MAX(differ, one_by_one), calls->all);
+}
+
+/*
+ * suspendThread's entry comes before STOP_THREAD, resumeThread's entry between that and
+ * RUN_THREAD, however long the thread is off its CPU between any two of them.
+ */
+static const struct el_match_call *call_of(const struct join *j, const struct pic_flow *f)
+{
+	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
+	uint64_t start = log_time(j->b, f->start_ns), end = log_time(j->b, f->end_ns);
+	size_t at = join__first_call(j, f->tso, start > tolerance ? start - tolerance : 0);
+
+	for (; at < j->n_calls && j->calls[at].thread == f->tso; at++) {
+		const struct el_match_call *c = &j->calls[at];
+
+		if (c->start > end + tolerance)
+			return NULL;
+		if (c->end + tolerance >= end)
+			return c;
+	}
+	return NULL;
+}
+
+/* One that never came back for the log: at a program's end resumeThread is entered and not left. */
+static bool stays_in_call(const struct join *j, const struct pic_flow *f)
+{
+	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
+	uint64_t start = log_time(j->b, f->start_ns), end = log_time(j->b, f->end_ns);
+	const struct el_thread *t = NULL;
+
+	if (j->b->in.sched && f->tso <= UINT32_MAX)
+		t = el_sched__find_thread(j->b->in.sched, (uint32_t)f->tso);
+	return t && t->state == ETS_SAFE_CALL && t->since + tolerance >= start &&
+	       t->since <= end + tolerance;
+}
+
+static void compare_calls(const struct join *j, struct share *calls, struct share *caps)
+{
+	const struct log_build *b = j->b;
+
+	for (size_t i = 0; i < j->b->pub->n_flows; i++) {
+		const struct pic_flow *f = &j->b->pub->flows[i];
+		const struct el_match_call *c;
+
+		/* What the log had beyond the model's limit is not known one by one. */
+		if (!f->tso || !inside(b, f->start_ns, f->end_ns) ||
+		    log_time(b, f->end_ns) > j->calls_until)
+			continue;
+		calls->all++;
+		c = call_of(j, f);
+		if (!c) {
+			calls->same += stays_in_call(j, f);
+			continue;
+		}
+		calls->same++;
+		if (f->cap_from == UINT32_MAX)
+			continue;
+		caps->all++;
+		caps->same += c->cap == f->cap_from;
+	}
+}
+
+/* ── which thread ran on a capability ────────────────────────────────────────────────────── */
+
+static const struct el_stretch *slice_at(const struct el_lane *lane, uint64_t at)
+{
+	size_t i = search__first(lane->n, k, lane->s[k].end > at);
+
+	return i < lane->n && lane->s[i].start <= at ? &lane->s[i] : NULL;
+}
+
+static const struct el_cap *cap_of(const struct join *j, uint16_t no)
+{
+	size_t n = el_sched__info(j->b->in.sched).n_caps;
+
+	for (size_t i = 0; i < n; i++)
+		if (el_sched__cap(j->b->in.sched, i)->cap == no)
+			return el_sched__cap(j->b->in.sched, i);
+	return NULL;
+}
+
+static void compare_sample(const struct join *j, const struct ev *ev, struct share *caps)
+{
+	const struct el_cap *cap;
+	const struct el_stretch *s;
+	uint64_t at = log_time(j->b, ev->t0);
+
+	if (ev->where != WIRE_WHERE_HASKELL || !ev->tso || ev->cap == NO_CAP ||
+	    !inside(j->b, ev->t0, ev->t0))
+		return;
+	cap = cap_of(j, ev->cap);
+	if (!cap || cap->lane.merged_ns)
+		return;
+	s = slice_at(&cap->lane, at);
+	/* The log's thread changes a little before or after rCurrentTSO does. */
+	if (s && (at - s->start < BOUNDARY_NS || s->end - at < BOUNDARY_NS))
+		return;
+	caps->all++;
+	caps->same += s && s->kind == ECS_RUN && s->what == ev->tso;
+}
+
+static void compare_caps(const struct join *j, struct share *caps)
+{
+	if (!j->b->in.sched)
+		return;
+	for (const struct seen_thread *th = j->seen->thread_list; th; th = th->next)
+		for (size_t i = 0; i < th->samples.n; i++)
+			compare_sample(j, &th->samples.v[i], caps);
+}
+
+/* ── ticks ───────────────────────────────────────────────────────────────────────────────── */
+
+static bool same_centre(const struct join *j, const struct tick_note *ours,
+			const struct el_match_tick *theirs)
+{
+	const struct seen_ccs *ccs = ccs__at(j->seen, ours->ccs);
+	const struct cc_key *key = ccs && ccs->centre ? &ccs->centre->key : NULL;
+	struct cctree *tree = el_profile__tree(j->b->in.profile);
+	struct cost_centre cc;
+	uint32_t at;
+
+	if (!key)
+		return false;
+	if (theirs->centre == EL_MATCH_MAIN)
+		return !strcmp(key->label, "MAIN");
+	if (cctree__cc_by_id(tree, theirs->centre, &at))
+		return false;
+	cc = cctree__cc(tree, at);
+	return !strcmp(cc.label, key->label) && !strcmp(cc.module, key->module);
+}
+
+/* Our time of the next tick on that capability. */
+static uint64_t next_tick(const struct seen *seen, size_t i)
+{
+	uint16_t cap = seen->ticks[i].cap;
+
+	for (i++; i < seen->n_ticks; i++)
+		if (seen->ticks[i].cap == cap)
+			return seen->ticks[i].ns;
+	return UINT64_MAX / 2;
+}
+
+/*
+ * Of one capability; both lists are in time order. One thread makes all ticks: it hits the probe,
+ * writes the events, and comes to the next probe after that, however long it was off its CPU.
+ */
+static void compare_cap_ticks(const struct join *j, uint16_t cap, struct share *ticks,
+			      struct share *centres)
+{
+	const struct el_match_tick *theirs = el_match__ticks(j->b->in.match);
+	size_t n = el_match__info(j->b->in.match).n_ticks, k = 0;
+	uint64_t same = 0, ours = 0, others = 0;
+	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
+
+	for (size_t i = 0; i < n; i++)
+		others += theirs[i].cap == cap && inside(j->b, elog__time(j->b, theirs[i].time),
+							 elog__time(j->b, theirs[i].time));
+	for (size_t i = 0; i < j->seen->n_ticks; i++) {
+		const struct tick_note *note = &j->seen->ticks[i];
+
+		if (note->cap != cap || !inside(j->b, note->ns, note->ns))
+			continue;
+		ours++;
+		while (k < n && (theirs[k].cap != cap ||
+				 theirs[k].time + tolerance < log_time(j->b, note->ns)))
+			k++;
+		if (k == n || theirs[k].time > log_time(j->b, next_tick(j->seen, i)) + tolerance)
+			continue;
+		same++;
+		centres->all++;
+		centres->same += same_centre(j, note, &theirs[k]);
+		k++;
+	}
+	ticks->same += same;
+	ticks->all += MAX(ours, others);
+}
+
+static void compare_ticks(const struct join *j, struct share *ticks, struct share *centres)
+{
+	if (!j->b->in.profile || !j->seen->n_ticks || !el_profile__info(j->b->in.profile).samples)
+		return;
+	for (size_t i = 0; i < j->b->pub->lanes[LANE_CAPABILITY].n; i++)
+		compare_cap_ticks(j, (uint16_t)j->b->pub->lanes[LANE_CAPABILITY].v[i].cap, ticks,
+				  centres);
+}
+
+/* ── all of it ───────────────────────────────────────────────────────────────────────────── */
+
+int join__agree(struct join *j)
+{
+	struct pic_eventlog *e = &j->b->pub->eventlog;
+	struct share calls = {0}, caps = {0}, ticks = {0}, centres = {0};
+
+	if (!j->b->in.match || e->offset_error_ns == UINT64_MAX)
+		return 0;
+	if (j->b->in.stats->by_id[EL_RUN_THREAD]) {
+		compare_calls(j, &calls, &caps);
+		compare_counts(j, &calls);
+		compare_caps(j, &caps);
+	}
+	compare_ticks(j, &ticks, &centres);
+	e->agreement_safe_calls = value(&calls);
+	e->agreement_caps = value(&caps);
+	e->agreement_ticks = value(&ticks);
+	e->tick_centres_differ = centres.all ? 1 - value(&centres) : -1;
+	return 0;
+}

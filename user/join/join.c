@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * join: a process that the kernel's records know, and its eventlog. The clocks are brought together
+ * first; then what both say is compared, and where only the log says something, it goes into the
+ * picture: which Haskell thread ran when, labels, marks, windows, heap curves, and what kept
+ * Haskell threads waiting.
+ */
+#include "base/search.h"
+#include "join_priv.h"
+
+/* Of the session, that a log must reach for its Haskell threads' lanes to stand for it. */
+#define NEAR_THE_END_NS 20000000ULL
+
+static int by_thread(const void *pa, const void *pb)
+{
+	const struct el_match_call *a = pa, *b = pb;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+static int sort_calls(struct join *j)
+{
+	size_t n = j->b->in.match ? el_match__info(j->b->in.match).n_calls : 0;
+
+	j->calls = calloc(n + 1, sizeof(*j->calls));
+	if (!j->calls)
+		return -ENOMEM;
+	if (n)
+		memcpy(j->calls, el_match__calls(j->b->in.match), n * sizeof(*j->calls));
+	j->n_calls = n;
+	j->calls_until = UINT64_MAX;
+	if (n && el_match__info(j->b->in.match).calls > n)
+		j->calls_until = j->calls[n - 1].end;
+	qsort(j->calls, n, sizeof(*j->calls), by_thread);
+	return 0;
+}
+
+size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns)
+{
+	return search__first(j->n_calls, i,
+			     j->calls[i].thread > tso ||
+				     (j->calls[i].thread == tso && j->calls[i].start >= at_ns));
+}
+
+/* ── what the log alone says ─────────────────────────────────────────────────────────────── */
+
+/* The records' own curves, and the log's after them. */
+static int add_counters(struct join *j)
+{
+	struct pic_target *pub = j->b->pub;
+	const struct pic_counter *own = pub->counters;
+	size_t n_own = pub->n_counters, n_log;
+	struct pic_counter *all;
+	int err;
+
+	pub->n_counters = 0;
+	err = elog__counters(j->b);
+	n_log = pub->n_counters;
+	all = err ? NULL : picture__alloc(j->b->pic, n_own + n_log, sizeof(*all));
+	if (!all)
+		return err ? err : -ENOMEM;
+	if (n_own)
+		memcpy(all, own, n_own * sizeof(*all));
+	if (n_log)
+		memcpy(all + n_own, pub->counters, n_log * sizeof(*all));
+	pub->counters = all;
+	pub->n_counters = n_own + n_log;
+	return 0;
+}
+
+/* Lanes by the log where it reaches the end: it knows why each thread waited. Else its labels. */
+static int add_threads(struct join *j)
+{
+	const struct el_sched *sched = j->b->in.sched;
+	struct pic_lanes *own = &j->b->pub->lanes[LANE_HASKELL];
+
+	if (!sched)
+		return 0;
+	if (j->b->opts.haskell && j->b->to_ns + NEAR_THE_END_NS >= j->end_ns)
+		return elog__haskell(j->b);
+	for (size_t i = 0; i < own->n; i++) {
+		struct pic_lane *lane = (struct pic_lane *)&own->v[i];
+		const struct el_thread *t = NULL;
+
+		if (lane->tso <= UINT32_MAX)
+			t = el_sched__find_thread(sched, (uint32_t)lane->tso);
+		if (t && t->label && !lane->name[0])
+			lane->name = picture__string(j->b->pic, t->label);
+	}
+	return 0;
+}
+
+/* Where no probe saw collections. */
+static int add_gcs(struct join *j)
+{
+	struct pic_target *pub = j->b->pub;
+	int err;
+
+	if (pub->gc.known && !pub->gc.inferred)
+		return 0;
+	err = elog__gcs(j->b);
+	if (err || !pub->n_gcs)
+		return err;
+	pub->gc.count = 0;
+	pub->gc.pause_ns = pub->gc.max_pause_ns = 0;
+	for (size_t i = 0; i < pub->n_gcs; i++) {
+		uint64_t pause = pub->gcs[i].end_ns - pub->gcs[i].start_ns;
+
+		pub->gc.count++;
+		pub->gc.pause_ns += pause;
+		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, pause);
+	}
+	pub->gc.known = true;
+	pub->gc.inferred = false;
+	return 0;
+}
+
+/* Where no tick and no sample says anything of cost centres. */
+static int add_centres(struct join *j)
+{
+	struct pic_target *pub = j->b->pub;
+	const struct pic_function *functions = pub->functions;
+	size_t n_functions = pub->n_functions;
+	int err;
+
+	if (pub->n_cost_centres || !j->b->in.profile || !el_profile__info(j->b->in.profile).samples)
+		return 0;
+	err = elog__centres(j->b);
+	pub->functions = functions;
+	pub->n_functions = n_functions;
+	return err;
+}
+
+/* ── all of it ───────────────────────────────────────────────────────────────────────────── */
+
+static int report_missing(struct join *j)
+{
+	struct log_build *b = j->b;
+	const struct pic_eventlog *e = &b->pub->eventlog;
+	double lag = j->end_ns > e->reaches_ns ? (double)(j->end_ns - e->reaches_ns) / 1e9 : 0;
+	int err = 0;
+
+	if (lag > 0.1 && !b->in.stats->ended)
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"the last %.1f s of the session in the eventlog: GHC writes a "
+			"buffer when it is full; from 9.2 on "
+			"+RTS --eventlog-flush-interval=SECONDS writes more often",
+			lag);
+	if (!err && e->offset_error_ns == UINT64_MAX)
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"events that both the eventlog and the kernel saw: the log's "
+			"times are placed by its wall clock alone");
+	return err;
+}
+
+static int add_all(struct join *j)
+{
+	struct log_build *b = j->b;
+	int err = join__agree(j);
+
+	if (!err)
+		err = join__caps(j);
+	if (!err)
+		err = add_threads(j);
+	if (!err)
+		err = add_gcs(j);
+	if (!err)
+		err = add_centres(j);
+	if (!err)
+		err = elog__marks(b);
+	if (!err)
+		err = elog__windows(b);
+	return err ? err : add_counters(j);
+}
+
+int log_build__join(struct log_build *b, uint64_t end_ns)
+{
+	struct join j = {.b = b, .seen = b->seen};
+	int err;
+
+	if (!b->in.stats || !b->in.stats->header)
+		return 0;
+	j.end_ns = end_ns;
+	err = sort_calls(&j);
+	if (!err)
+		err = join__clock(&j);
+	if (!err) {
+		elog__fill(b);
+		if (b->in.profile)
+			b->pub->eventlog.cost_centres =
+				cctree__n_ccs(el_profile__tree(b->in.profile));
+		b->from_ns = b->pub->attach_ns;
+		b->to_ns = MIN(b->pub->eventlog.reaches_ns, j.end_ns);
+		if (b->to_ns > b->from_ns)
+			err = add_all(&j);
+	}
+	if (!err)
+		err = report_missing(&j);
+	free(j.calls);
+	return err;
+}

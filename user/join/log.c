@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* log: a process whose picture is made of its eventlog, or of a report that GHC wrote. */
+#include <stdio.h>
+
+#include "join_priv.h"
+
+/* ── which process it was ────────────────────────────────────────────────────────────────── */
+
+/* "GHC-9.0.2 rts_thr_p" */
+static void take_rts(struct log_build *b, const char *rts)
+{
+	struct pic_target *pub = b->pub;
+	char version[64];
+	const char *blank = strchr(rts, ' ');
+
+	if (strncmp(rts, "GHC-", 4) != 0)
+		return;
+	snprintf(version, sizeof(version), "%.*s", blank ? (int)MIN(blank - rts - 4, 63) : 63,
+		 rts + 4);
+	pub->ghc_version = picture__string(b->pic, version);
+	pub->version_known = true;
+	if (!blank)
+		return;
+	pub->way = pic__string(blank + 1);
+	pub->threaded = strstr(pub->way, "_thr") != NULL;
+	pub->profiled = strlen(pub->way) > 2 && strstr(pub->way + 3, "_p") != NULL;
+}
+
+static void take_process(struct log_build *b)
+{
+	struct el_process process = {.rts = "", .program = "", .args = ""};
+	struct pic_session *session = picture__edit_session(b->pic);
+	const struct join_log *in = &b->in;
+	struct pic_target *pub = b->pub;
+	char program[4096];
+
+	if (in->info)
+		process = el_info__process(in->info);
+	/* A report has the whole command line. */
+	snprintf(program, sizeof(program), "%s", in->program ? in->program : process.program);
+	if (in->program)
+		program[strcspn(program, " ")] = '\0';
+	pub->pid = (pid_t)MIN(process.pid, (uint32_t)INT32_MAX);
+	pub->comm = picture__string(b->pic, *program ? path__base(program) : path__base(in->path));
+	pub->exe = picture__string(b->pic, *program == '/' ? program : "");
+	pub->build_id = pub->ghc_version = pub->way = pub->end = "";
+	pub->found_suspend = pub->found_resume = pub->found_tick = pub->found_caps = "";
+	take_rts(b, process.rts);
+	if (in->tree)
+		pub->profiled = true;
+	session->start_unix_ns = 0;
+	if (process.wall_known && process.wall_time_ns + in->from_ns >= process.wall_at)
+		session->start_unix_ns = process.wall_time_ns + in->from_ns - process.wall_at;
+	session->start_ns = elog__time(b, in->from_ns);
+}
+
+/* ── life ────────────────────────────────────────────────────────────────────────────────── */
+
+int log_build__new(const struct join_opts *opts, const struct join_log *log, struct picture *pic,
+		   const struct seen *seen, struct log_build **ret_build)
+{
+	const struct ledger_opts books = {.full_stack = picture__full_stack(pic),
+					  .frequency_hz = opts->frequency_hz};
+	struct log_build *b = calloc(1, sizeof(*b));
+	int err = 0;
+
+	if (!b)
+		return -ENOMEM;
+	b->opts = *opts;
+	b->in = *log;
+	b->pic = pic;
+	b->seen = seen;
+	b->pub = seen ? seen->pub : NULL;
+	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
+		err = ledger__new(&books, &b->ledger[k]);
+	if (!err && !seen)
+		err = picture__add_target(pic, &b->pub);
+	if (err) {
+		log_build__free(b);
+		return err;
+	}
+	/* there is one: its process is not forgotten any more */
+	b->pub->eventlog.known = true;
+	if (!seen)
+		take_process(b);
+	*ret_build = b;
+	return 0;
+}
+
+void log_build__free(struct log_build *b)
+{
+	if (!b)
+		return;
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		ledger__free(b->ledger[k]);
+	free(b->map);
+	free(b->node_stacks);
+	cctree__free(b->filtered);
+	free(b);
+}
+
+/* ── time, and what lanes are made of ────────────────────────────────────────────────────── */
+
+uint64_t elog__time(const struct log_build *b, uint64_t log_ns)
+{
+	int64_t offset = b->in.offset_ns;
+
+	if (offset < 0)
+		return log_ns > -(uint64_t)offset ? log_ns - -(uint64_t)offset : 0;
+	return log_ns > UINT64_MAX - (uint64_t)offset ? UINT64_MAX : log_ns + (uint64_t)offset;
+}
+
+bool elog__clip(const struct log_build *b, uint64_t *start_ns, uint64_t *end_ns)
+{
+	*start_ns = MAX(*start_ns, b->from_ns);
+	*end_ns = MIN(*end_ns, b->to_ns);
+	return *start_ns < *end_ns;
+}
+
+int elog__take_slices(struct log_build *b, struct slices *slices, struct pic_lane *lane)
+{
+	struct pic_slice *fit = NULL;
+
+	/* it shrinks, or at worst stays as it is */
+	if (slices->n)
+		fit = realloc(slices->v, slices->n * sizeof(*slices->v));
+	if (fit)
+		slices->v = fit;
+	if (slices->n && !picture__keep(b->pic, slices->v))
+		return -ENOMEM;
+	lane->slices = slices->v;
+	lane->n_slices = slices->n;
+	lane->merged_ns = MAX(lane->merged_ns, slices->merged_ns);
+	if (!slices->n)
+		free(slices->v);
+	*slices = (struct slices){0};
+	return 0;
+}
+
+int elog__fit_rows(struct log_build *b, const struct pic_row *rows, size_t n,
+		   const uint32_t *stacks, struct pic_lane *lane)
+{
+	struct pic_row *fit;
+	size_t n_fit;
+	int err = ledger_rows__fit(rows, n, lane->states_ns, LANE_STATES, stacks, &fit, &n_fit);
+
+	if (err)
+		return err;
+	if (!picture__keep(b->pic, fit)) {
+		free(fit);
+		return -ENOMEM;
+	}
+	lane->rows = fit;
+	lane->n_rows = n_fit;
+	return 0;
+}
+
+int elog__fill_rows(struct log_build *b, enum lane_kind kind, struct pic_lane *lanes, size_t n)
+{
+	static const uint32_t none[LANE_STATES];
+	struct ledger_account *accounts;
+	int err = ledger__accounts(b->ledger[kind], (uint32_t)n, &accounts);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < n && !err; i++)
+		err = elog__fit_rows(b, accounts[i].rows, accounts[i].n, none, &lanes[i]);
+	ledger_accounts__free(accounts, (uint32_t)n);
+	return err;
+}
+
+/* ── the picture ─────────────────────────────────────────────────────────────────────────── */
+
+void elog__fill(struct log_build *b)
+{
+	const struct eventlog_stats *stats = b->in.stats;
+	struct pic_eventlog *e = &b->pub->eventlog;
+
+	e->known = true;
+	e->path = pic__string(b->in.path);
+	e->cost_centres = b->tree ? cctree__n_ccs(b->tree) : 0;
+	e->samples = b->in.profile ? el_profile__info(b->in.profile).samples : 0;
+	e->offset_ns = b->in.offset_ns;
+	e->offset_error_ns = b->in.offset_error_ns;
+	e->agreement_safe_calls = e->agreement_ticks = e->agreement_caps = -1;
+	e->tick_centres_differ = -1;
+	if (!stats)
+		return;
+	e->events = stats->events;
+	e->damaged_bytes = stats->lost_bytes;
+	/* A log that is whole reaches its last event; another, what all its buffers reach. */
+	e->reaches_ns = elog__time(b, stats->ended ? stats->last_time : stats->reaches);
+}
+
+/* What the log lacks, and what would bring it. */
+static int report_missing(struct log_build *b)
+{
+	const struct eventlog_stats *stats = b->in.stats;
+	struct pic_target *pub = b->pub;
+	int err = 0;
+
+	if (!stats)
+		return b->in.no_ticks
+			       ? picture__add_missing(b->pic, b->pub,
+						      "ticks: the report has percentages only, to "
+						      "one digit; +RTS -P or -pj writes ticks")
+			       : 0;
+	if (!stats->ended)
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"the log has no end mark: its program was killed, or runs on");
+	if (!err && !stats->by_id[EL_RUN_THREAD])
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"scheduler events (which thread ran when, safe calls): the "
+			"program was not run with +RTS -l");
+	if (!err && !stats->by_id[EL_PROF_SAMPLE_COST_CENTRE])
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"cost centres: the program was not built with -prof, or not run "
+			"with +RTS -p -l");
+	if (!err && stats->by_id[EL_RUN_THREAD] && pub->n_calls)
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"waiting for a capability after a safe call: a log alone does "
+			"not tell it from the call");
+	return err;
+}
+
+static void fill_gc_sums(struct log_build *b)
+{
+	const struct eventlog_stats *stats = b->in.stats;
+	struct el_sched_info info;
+
+	if (!b->in.sched || !stats || !stats->by_id[EL_GC_START])
+		return;
+	info = el_sched__info(b->in.sched);
+	b->pub->gc.known = true;
+	b->pub->gc.count = info.gcs;
+	b->pub->gc.pause_ns = info.gc_pause_ns;
+	b->pub->gc.max_pause_ns = info.gc_max_pause_ns;
+}
+
+static uint64_t all_ticks(const struct log_build *b)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; b->tree && i < cctree__n_nodes(b->tree); i++)
+		n += cctree__node(b->tree, (uint32_t)i)->ticks;
+	return n;
+}
+
+int log_build__alone(struct log_build *b)
+{
+	struct pic_session *session = picture__edit_session(b->pic);
+	int err;
+
+	b->from_ns = elog__time(b, b->in.from_ns);
+	b->to_ns = MAX(elog__time(b, b->in.to_ns), b->from_ns);
+	session->start_ns = b->from_ns;
+	session->end_ns = b->to_ns;
+	err = elog__centres(b);
+	if (!err)
+		err = elog__caps(b);
+	if (!err)
+		err = elog__haskell(b);
+	if (!err)
+		err = elog__calls(b);
+	if (!err)
+		err = elog__gcs(b);
+	if (!err)
+		err = elog__marks(b);
+	if (!err)
+		err = elog__windows(b);
+	if (!err)
+		err = elog__counters(b);
+	if (err)
+		return err;
+	b->pub->ticks = all_ticks(b);
+	fill_gc_sums(b);
+	elog__fill(b);
+	return report_missing(b);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* log_points: collections, markers, windows and curves of a log. */
+#include <stdio.h>
+
+#include "join_priv.h"
+
+int elog__gcs(struct log_build *b)
+{
+	size_t n = b->in.sched ? el_sched__info(b->in.sched).n_gcs : 0;
+	struct pic_gc_event *gcs;
+
+	if (!n)
+		return 0;
+	gcs = picture__alloc(b->pic, n, sizeof(*gcs));
+	if (!gcs)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct el_gc *gc = el_sched__gc(b->in.sched, i);
+
+		gcs[i] = (struct pic_gc_event){
+			.start_ns = elog__time(b, gc->start),
+			.end_ns = elog__time(b, gc->end),
+			.sync_ns = gc->request && gc->request <= gc->start ? gc->start - gc->request
+									   : UINT64_MAX,
+			.number = UINT64_MAX,
+			.generation = gc->gen == EL_GC_NO_GEN ? -1 : gc->gen,
+		};
+	}
+	b->pub->gcs = gcs;
+	b->pub->n_gcs = n;
+	return 0;
+}
+
+int elog__marks(struct log_build *b)
+{
+	size_t all = b->in.info ? el_info__process(b->in.info).n_notes : 0, n = 0;
+	struct pic_mark *marks;
+
+	if (!all)
+		return 0;
+	marks = picture__alloc(b->pic, all, sizeof(*marks));
+	if (!marks)
+		return -ENOMEM;
+	for (size_t i = 0; i < all; i++) {
+		const struct el_note *note = el_info__note(b->in.info, i);
+		uint64_t at = elog__time(b, note->time);
+
+		if (at < b->from_ns || at > b->to_ns)
+			continue;
+		marks[n++] = (struct pic_mark){
+			.ns = at,
+			.text = picture__string(b->pic, el_info__string(b->in.info, note->text)),
+			.tso = note->thread,
+			.cap = note->cap == EL_CAP_GLOBAL ? UINT32_MAX : note->cap,
+			.kind = note->id == EL_USER_MARKER ? MK_USER_MARKER : MK_USER_MESSAGE,
+		};
+	}
+	b->pub->marks = marks;
+	b->pub->n_marks = n;
+	return 0;
+}
+
+static int by_total(const void *pa, const void *pb)
+{
+	const struct pic_window *a = pa, *b = pb;
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns < b->total_ns ? 1 : -1;
+	return strcmp(a->label, b->label);
+}
+
+int elog__windows(struct log_build *b)
+{
+	size_t n = b->in.annot ? el_annot__info(b->in.annot).n_sums : 0;
+	struct pic_window *windows;
+
+	if (!n)
+		return 0;
+	windows = picture__alloc(b->pic, n, sizeof(*windows));
+	if (!windows)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct el_span_sum *sum = el_annot__sum(b->in.annot, i);
+
+		windows[i] = (struct pic_window){
+			.label = picture__string(b->pic, el_annot__string(b->in.annot, sum->label)),
+			.count = sum->count,
+			.total_ns = sum->total_ns,
+			.min_ns = sum->min_ns,
+			.max_ns = sum->max_ns,
+			.unfinished = sum->unfinished,
+		};
+	}
+	qsort(windows, n, sizeof(*windows), by_total);
+	b->pub->windows = windows;
+	b->pub->n_windows = n;
+	return 0;
+}
+
+/* ── curves ──────────────────────────────────────────────────────────────────────────────── */
+
+static void describe(const struct el_series *s, struct pic_counter *ret_counter)
+{
+	ret_counter->unit = s->kind == ESK_TICKY_ENTRIES ? "entries" : "bytes";
+	switch (s->kind) {
+	case ESK_PROFILE:
+		ret_counter->kind = TC_HEAP_PROFILE;
+		break;
+	case ESK_TICKY_ENTRIES:
+	case ESK_TICKY_ALLOCS:
+		ret_counter->kind = TC_TICKY;
+		break;
+	default:
+		ret_counter->kind = TC_HEAP;
+		break;
+	}
+}
+
+static int by_kind_and_size(const void *pa, const void *pb)
+{
+	const struct pic_counter *a = pa, *b = pb;
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->max_value != b->max_value)
+		return a->max_value < b->max_value ? 1 : -1;
+	return strcmp(a->name, b->name);
+}
+
+int elog__counters(struct log_build *b)
+{
+	size_t n = b->in.heap ? el_heap__info(b->in.heap).n_series : 0;
+	struct pic_counter *counters;
+
+	if (!n)
+		return 0;
+	counters = picture__alloc(b->pic, n, sizeof(*counters));
+	if (!counters)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct el_series *s = el_heap__series(b->in.heap, i);
+		struct pic_point *points = picture__alloc(b->pic, s->n, sizeof(*points));
+
+		if (!points)
+			return -ENOMEM;
+		for (size_t k = 0; k < s->n; k++)
+			points[k] = (struct pic_point){elog__time(b, s->p[k].time), s->p[k].value};
+		counters[i].name = picture__string(b->pic, el_heap__string(b->in.heap, s->name));
+		counters[i].points = points;
+		counters[i].n_points = s->n;
+		counters[i].max_value = s->max_value;
+		counters[i].last_value = s->last;
+		describe(s, &counters[i]);
+	}
+	qsort(counters, n, sizeof(*counters), by_kind_and_size);
+	b->pub->counters = counters;
+	b->pub->n_counters = n;
+	return 0;
+}

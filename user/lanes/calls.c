@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* calls: the safe calls of a target, one row for each call site, from the kernel's counters. */
+#include "hist.h"
+#include "lanes_priv.h"
+
+/* Of one site, by whether its calls are interruptible. */
+struct open_calls {
+	uint64_t at_start[2], at_end[2], wall_ns[2];
+};
+
+struct call_counter {
+	const struct lanes *l;
+	struct open_calls *open; /* by site */
+	uint64_t end;
+};
+
+/* ── calls open at either end ────────────────────────────────────────────────────────────── */
+
+static void count_open_at_end(struct call_counter *c, const struct seen_thread *th)
+{
+	for (uint32_t i = 0; i < th->final->depth; i++) {
+		const struct wire_open *open = &th->final->open[i];
+		int flag = open->flags & WIRE_CALL_INTERRUPTIBLE;
+		uint64_t start = MAX(open->start_ns, c->l->seen->pub->attach_ns);
+		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
+
+		if (!site)
+			continue;
+		c->open[site->index].at_end[flag]++;
+		c->open[site->index].wall_ns[flag] += c->end > start ? c->end - start : 0;
+	}
+}
+
+/* The snapshot does not say whether a call is interruptible; the site's counters do. */
+static int flag_of(const struct call_counter *c, const struct seen_site *site)
+{
+	return seen__counters(c->l->seen, site->addr, true) ? 1 : 0;
+}
+
+/* One that was open at the attach, and until the thread's end or the session's. */
+static void count_never_left(struct call_counter *c, const struct seen_thread *th, uint64_t end)
+{
+	const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+	uint64_t attach = c->l->seen->pub->attach_ns;
+
+	if (site && end > attach)
+		c->open[site->index].wall_ns[flag_of(c, site)] += end - attach;
+}
+
+/*
+ * Whether the call that the snapshot at the attach found was there before the probes, which come on
+ * somewhat earlier. One that was has a record of its own when it ends; the kernel has seen others
+ * begin.
+ */
+static bool was_before(const struct seen *s, const struct seen_thread *th)
+{
+	const struct seen_site *site = seen__site(s, th->at_start.site);
+
+	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || !site)
+		return false;
+	/* its probes were there before its first instruction */
+	if (!s->pub->attach_took_ns)
+		return false;
+	if (th->ended_before_call || th->began_same_call)
+		return th->ended_before_call;
+	for (uint32_t i = 0; th->has_final && i < MIN(th->final->depth, (uint32_t)WIRE_OPEN_MAX);
+	     i++)
+		if (th->final->open[i].site == site->addr)
+			return false;
+	return true;
+}
+
+/*
+ * The snapshot at the end finds the thread in a call, and the kernel knows of none: it has seen all
+ * that began since the probes were on, unless they were off while the thread ran.
+ */
+static bool is_open_at_end(const struct thread_lane *lane)
+{
+	const struct seen_thread *th = lane->seen;
+	bool known = th->has_final && th->final->epoch;
+
+	return th->has_end && th->at_end.where == WIRE_WHERE_SAFE_CALL && th->at_end.site &&
+	       (!known || lane->in_first_call);
+}
+
+static void count_unseen_begin(struct call_counter *c, const struct thread_lane *lane)
+{
+	const struct seen_thread *th = lane->seen;
+	const struct seen_site *site = seen__site(c->l->seen, th->at_end.site);
+	int flag = flag_of(c, site);
+
+	c->open[site->index].at_end[flag]++;
+	/* what was seen of it is counted by the first snapshot's */
+	if (lane->in_first_call)
+		return;
+	/* Without any event since the attach it is still the same call. */
+	if (!th->has_final && th->has_start && th->at_start.site == th->at_end.site &&
+	    !lane->has_prev && !th->offs.n && !th->calls.n)
+		count_never_left(c, th, c->end);
+	else if (th->has_final && th->final->off_since_ns &&
+		 th->final_off.where == WIRE_WHERE_SAFE_CALL && c->end > th->final->off_since_ns)
+		/* it has slept in it since then, at least */
+		c->open[site->index].wall_ns[flag] +=
+			c->end - MAX(th->final->off_since_ns, c->l->seen->pub->attach_ns);
+}
+
+static void count_open(struct call_counter *c)
+{
+	for (size_t i = 0; i < c->l->n_threads; i++) {
+		const struct thread_lane *lane = &c->l->threads[i];
+		const struct seen_thread *th = lane->seen;
+
+		if (!th)
+			continue;
+		if (was_before(c->l->seen, th)) {
+			const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+
+			c->open[site->index].at_start[flag_of(c, site)]++;
+		}
+		if (lane->in_first_call)
+			count_never_left(c, th, th->end_ns ? MIN(th->end_ns, c->end) : c->end);
+		if (th->end_ns)
+			continue;
+		if (th->has_final && th->final->depth)
+			count_open_at_end(c, th);
+		else if (is_open_at_end(lane))
+			count_unseen_begin(c, lane);
+	}
+}
+
+/* ── rows ────────────────────────────────────────────────────────────────────────────────── */
+
+static void fill_counters(struct pic_call *call, const struct wire_site *v)
+{
+	uint64_t off = MIN(v->wall_ns, v->blocked_ns);
+	double e50 = 0, e99 = 0;
+
+	off += MIN(v->wall_ns - off, v->runnable_ns);
+	call->calls = v->calls;
+	call->wall_ns = v->wall_ns;
+	call->handover_ns = v->handover_ns;
+	call->blocked_ns = v->blocked_ns;
+	call->cpu_ns = v->wall_ns - off;
+	call->cap_wait_ns = v->cap_wait_ns;
+	call->abandoned = v->abandoned;
+	if (!v->calls)
+		return;
+	call->min_ns = v->min_ns;
+	call->max_ns = v->max_ns;
+	call->p50_ns = hist__quantile(v->hist, 0.50, v->min_ns, v->max_ns, &e50);
+	call->p99_ns = hist__quantile(v->hist, 0.99, v->min_ns, v->max_ns, &e99);
+	call->quantile_error = MAX(e50, e99);
+}
+
+/* False: there was none. */
+static bool fill_row(const struct call_counter *c, const struct seen_site *site, int flag,
+		     struct pic_call *call)
+{
+	const struct seen_counters *entry = seen__counters(c->l->seen, site->addr, flag);
+	const struct open_calls *open = &c->open[site->index];
+
+	if (!entry && !open->at_start[flag] && !open->at_end[flag])
+		return false;
+	*call = (struct pic_call){
+		.function = site->function_name,
+		.library = site->library,
+		.caller = site->caller_name,
+		.caller_approximate = site->caller_approximate,
+		.site = site->place,
+		.interruptible = flag,
+		.min_ns = UINT64_MAX,
+		.p50_ns = UINT64_MAX,
+		.p99_ns = UINT64_MAX,
+		.max_ns = UINT64_MAX,
+		.open_at_start = open->at_start[flag],
+		.open_at_end = open->at_end[flag] + (entry ? entry->value.open_at_exit : 0),
+		.open_wall_ns = open->wall_ns[flag],
+		.exact = true,
+		.observed_share = 1.0,
+		.called_back = site->called_back,
+	};
+	if (entry)
+		fill_counters(call, &entry->value);
+	return true;
+}
+
+static int by_wall(const void *pa, const void *pb)
+{
+	const struct pic_call *a = pa, *b = pb;
+	int diff;
+
+	if (a->wall_ns != b->wall_ns)
+		return a->wall_ns < b->wall_ns ? 1 : -1;
+	if (a->open_wall_ns != b->open_wall_ns)
+		return a->open_wall_ns < b->open_wall_ns ? 1 : -1;
+	diff = strcmp(a->function, b->function);
+	return diff ? diff : strcmp(a->site, b->site);
+}
+
+int calls__fill(struct lanes *l, uint64_t session_end)
+{
+	const struct seen *seen = l->seen;
+	struct call_counter c = {.l = l, .end = session_end};
+	struct pic_call *calls = picture__alloc(l->pic, 2 * seen->n_sites, sizeof(*calls));
+	size_t n = 0;
+
+	c.open = calloc(seen->n_sites + 1, sizeof(*c.open));
+	if (!calls || !c.open) {
+		free(c.open);
+		return -ENOMEM;
+	}
+	count_open(&c);
+	for (size_t i = 0; i < seen->n_sites; i++)
+		for (int flag = 0; flag < 2; flag++)
+			n += fill_row(&c, seen->site_v[i], flag, &calls[n]);
+	free(c.open);
+	qsort(calls, n, sizeof(*calls), by_wall);
+	seen->pub->calls = calls;
+	seen->pub->n_calls = n;
+	return 0;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * caps: the lanes of capabilities. One that no thread holds is idle, or stopped for a collection,
+ * or disabled. Threads' pieces claim it as they are made, before any are merged, so that its
+ * account has all of them.
+ */
+#include "base/search.h"
+#include "lanes_priv.h"
+
+#define MAX_MOVED ((size_t)1 << 24)
+
+/* Of a thread's time in Haskell code on a capability so much was in short calls, and is idle. */
+struct moved {
+	pid_t tid;
+	uint32_t cap;
+	int64_t ns;
+};
+
+struct cap_lane {
+	struct slices slices;
+	uint64_t start_ns, cursor;
+	uint64_t idle_ns, haskell_ns; /* booked so far; of the latter what ran */
+	uint32_t sampled_states;
+	uint32_t no, gc_stack;
+	size_t gc, note; /* next of each */
+	bool begun;
+};
+
+struct caps {
+	struct cap_lane *v; /* by number */
+	size_t n, cap;
+	struct claims claims; /* that are not put down yet */
+	struct moved *moved;
+	size_t n_moved, moved_cap;
+};
+
+struct cap_builder {
+	struct lanes *l;
+	struct cap_lane *lane;
+	uint64_t *cursor;
+};
+
+int caps__new(struct caps **ret_caps)
+{
+	*ret_caps = calloc(1, sizeof(**ret_caps));
+	return *ret_caps ? 0 : -ENOMEM;
+}
+
+void caps__free(struct caps *caps)
+{
+	if (!caps)
+		return;
+	for (size_t i = 0; i < caps->n; i++)
+		slices__free(&caps->v[i].slices);
+	free(caps->v);
+	claims__free(&caps->claims);
+	free(caps->moved);
+	free(caps);
+}
+
+/* Without what is drawn. */
+int caps__copy(const struct caps *caps, struct caps **ret_copy)
+{
+	struct caps *copy;
+	int err = caps__new(&copy);
+
+	if (err)
+		return err;
+	err = ARRAY_RESERVE(copy->v, copy->cap, caps->n, MAX_CAPS);
+	if (!err)
+		err = claims__copy(&caps->claims, &copy->claims);
+	if (!err)
+		err = ARRAY_RESERVE(copy->moved, copy->moved_cap, caps->n_moved, MAX_MOVED);
+	if (!err && caps->n_moved) {
+		memcpy(copy->moved, caps->moved, caps->n_moved * sizeof(*copy->moved));
+		copy->n_moved = caps->n_moved;
+	}
+	for (size_t i = 0; !err && i < caps->n; i++) {
+		copy->v[copy->n] = caps->v[i];
+		copy->v[copy->n++].slices = (struct slices){0};
+	}
+	if (err)
+		caps__free(copy);
+	else
+		*ret_copy = copy;
+	return err;
+}
+
+/* When it was made; the session's begin for those that were there before. */
+static uint64_t born(const struct seen *s, uint32_t no, uint64_t first_claim)
+{
+	uint64_t attach = s->pub->attach_ns, made = first_claim;
+
+	if (!s->n_cap_notes || s->cap_notes[0].n > no || no < s->caps_at_attach)
+		return attach;
+	for (size_t i = 0; i < s->n_cap_notes; i++) {
+		if (s->cap_notes[i].n > no) {
+			made = MIN(made, s->cap_notes[i].ns);
+			break;
+		}
+	}
+	return MAX(made, attach);
+}
+
+/* ── putting it down ─────────────────────────────────────────────────────────────────────── */
+
+static int put(struct cap_builder *b, const struct claim *c, const struct pic_slice *s)
+{
+	int err = claim__book(b->l, LANE_CAPABILITY, b->lane->no, c, s);
+
+	if (s->state == CS_HASKELL && c->class == LEDGER_RUN)
+		b->lane->haskell_ns += s->end_ns - s->start_ns;
+	return err || b->l->reading ? err : slices__put(&b->lane->slices, s, b->l->max_slices);
+}
+
+static enum cap_state state_of(enum thread_state state)
+{
+	switch (state) {
+	case ST_HASKELL:
+	case ST_HASKELL_BLOCKED:
+		return CS_HASKELL;
+	case ST_UNSAFE_CALL_CPU:
+	case ST_UNSAFE_CALL_BLOCKED:
+		return CS_UNSAFE_CALL;
+	case ST_GC_WORK:
+	case ST_GC_WAIT:
+		return CS_GC;
+	case ST_PREEMPTED:
+		return CS_PREEMPTED;
+	default:
+		return CS_RTS;
+	}
+}
+
+static int put_claim(void *ctx, const struct claim *c, uint64_t end)
+{
+	struct cap_builder *b = ctx;
+	struct pic_slice s = c->s;
+
+	s.start_ns = *b->cursor;
+	s.end_ns = end;
+	s.state = c->state;
+	s.exact = s.exact && s.start_ns == c->s.start_ns && s.end_ns == c->s.end_ns;
+	s.samples = s.start_ns == c->s.start_ns ? s.samples : 0;
+	if (!c->s.exact)
+		b->lane->sampled_states |= 1U << s.state;
+	return put(b, c, &s);
+}
+
+/* What it is while nobody holds it, and up to when, before `end`. */
+static void unheld(struct cap_builder *b, uint64_t end, struct pic_slice *ret)
+{
+	const struct seen *s = b->l->seen;
+	struct cap_lane *lane = b->lane;
+	const struct cap_note *note = NULL;
+	uint64_t at = ret->start_ns;
+
+	while (lane->gc < s->gcs.n && gc__end(&s->gcs.v[lane->gc]) <= at)
+		lane->gc++;
+	while (lane->note + 1 < s->n_cap_notes && s->cap_notes[lane->note + 1].ns <= at)
+		lane->note++;
+	if (lane->note + 1 < s->n_cap_notes)
+		end = MIN(end, s->cap_notes[lane->note + 1].ns);
+	if (lane->note < s->n_cap_notes && s->cap_notes[lane->note].ns <= at)
+		note = &s->cap_notes[lane->note];
+	ret->end_ns = end;
+	ret->exact = 1;
+	ret->state = CS_IDLE;
+	if (lane->gc < s->gcs.n && s->gcs.v[lane->gc].start <= at) {
+		ret->state = CS_GC;
+		ret->stack = lane->gc_stack;
+		ret->end_ns = MIN(end, gc__end(&s->gcs.v[lane->gc]));
+		return;
+	}
+	if (lane->gc < s->gcs.n)
+		ret->end_ns = MIN(end, s->gcs.v[lane->gc].start);
+	if (lane->no < 64 && note && note->disabled >> lane->no & 1) {
+		ret->state = CS_DISABLED;
+		ret->exact = 0;
+	}
+}
+
+static int put_gap(void *ctx, uint64_t end, const struct claim *next)
+{
+	static const struct claim nobody = {.class = LEDGER_CLASSES};
+	struct cap_builder *b = ctx;
+	uint64_t at = *b->cursor;
+	int err = 0;
+
+	(void)next;
+	while (!err && at < end) {
+		struct pic_slice s = {.start_ns = at, .cap = (uint16_t)b->lane->no};
+
+		unheld(b, end, &s);
+		if (s.state == CS_DISABLED)
+			b->lane->sampled_states |= 1U << CS_DISABLED;
+		if (s.state == CS_IDLE)
+			b->lane->idle_ns += s.end_ns - s.start_ns;
+		at = s.end_ns;
+		err = put(b, &nobody, &s);
+	}
+	return err;
+}
+
+/* ── one capability ──────────────────────────────────────────────────────────────────────── */
+
+/*
+ * What is known only now of time that is done already: a thread that slept then had run for a
+ * while before. The capability was taken for idle. Its slices do not show it.
+ */
+static int book_late(struct cap_builder *b, const struct claim *c)
+{
+	struct cap_lane *lane = b->lane;
+	struct pic_slice s = c->s;
+	uint64_t ns;
+	int err;
+
+	s.start_ns = MAX(s.start_ns, lane->start_ns);
+	s.end_ns = MIN(s.end_ns, lane->cursor);
+	if (s.end_ns <= s.start_ns)
+		return 0;
+	ns = MIN(s.end_ns - s.start_ns, lane->idle_ns);
+	s.end_ns = s.start_ns + ns;
+	s.state = c->state;
+	lane->idle_ns -= ns;
+	err = claim__book(b->l, LANE_CAPABILITY, lane->no, c, &s);
+	return err ? err
+		   : ledger__off(b->l->ledger[LANE_CAPABILITY], lane->no, CS_IDLE, 0, -(int64_t)ns);
+}
+
+static int begin(struct lanes *l, uint32_t no, uint64_t first_claim)
+{
+	struct caps *caps = l->caps;
+	struct cap_lane *lane;
+	uint32_t mark = picture__mark(l->pic, MARK_GC);
+	int err = ARRAY_RESERVE(caps->v, caps->cap, no + 1, MAX_CAPS);
+
+	if (err)
+		return err;
+	while (caps->n <= no)
+		caps->v[caps->n++] = (struct cap_lane){0};
+	lane = &caps->v[no];
+	if (lane->begun)
+		return 0;
+	lane->begun = true;
+	lane->no = no;
+	lane->start_ns = lane->cursor = born(l->seen, no, first_claim);
+	return picture__add_stack(l->pic, &mark, 1, &lane->gc_stack);
+}
+
+static int advance_one(struct lanes *l, uint32_t no, struct claim *v, size_t n, uint64_t until)
+{
+	int err = begin(l, no, n ? v[0].s.start_ns : until);
+	struct cap_builder b = {.l = l};
+	struct claim_walk walk = {.put = put_claim, .gap = put_gap, .to_the_end = true, .ctx = &b};
+
+	if (err)
+		return err;
+	b.lane = &l->caps->v[no];
+	b.cursor = &walk.cursor;
+	walk.cursor = b.lane->cursor;
+	for (size_t i = 0; !err && i < n && v[i].s.start_ns < walk.cursor; i++) {
+		err = book_late(&b, &v[i]);
+		/* it may go on */
+		v[i].s.start_ns = walk.cursor;
+		v[i].s.samples = 0;
+	}
+	if (!err && walk.cursor < until)
+		err = claims__walk(&walk, v, n, until);
+	b.lane->cursor = walk.cursor;
+	return err;
+}
+
+/* ── all of them ─────────────────────────────────────────────────────────────────────────── */
+
+int caps__claim(struct lanes *l, const struct piece *v, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		enum thread_state state = (enum thread_state)v[i].s.state;
+		struct claim c = {.s = v[i].s, .state = (uint8_t)state_of(state)};
+
+		if (v[i].s.cap >= MAX_CAPS)
+			continue;
+		c.class = thread__on_cpu(state) ? v[i].class : LEDGER_CLASSES;
+		err = claims__add(&l->caps->claims, &c);
+	}
+	return err;
+}
+
+static int by_cap(const void *pa, const void *pb)
+{
+	const struct claim *a = pa, *b = pb;
+
+	if (a->s.cap != b->s.cap)
+		return a->s.cap < b->s.cap ? -1 : 1;
+	return claims__by_start(a, b);
+}
+
+/* Short calls, in which the capability was free: never more than what there is so far. */
+static int book_moved(struct lanes *l, struct cap_lane *lane, struct moved *m)
+{
+	const struct ledger_place place = {
+		.owner = lane->no, .detail = (uint32_t)m->tid, .class = LEDGER_RUN};
+	int64_t ns = MIN(m->ns, (int64_t)lane->haskell_ns);
+	int err;
+
+	ns = MAX(ns, -(int64_t)lane->idle_ns);
+	m->ns -= ns;
+	if (!ns)
+		return 0;
+	lane->haskell_ns -= (uint64_t)ns;
+	lane->idle_ns += (uint64_t)ns;
+	lane->sampled_states |= 1U << CS_HASKELL | 1U << CS_IDLE;
+	err = ledger__time(l->ledger[LANE_CAPABILITY], &place, -ns);
+	return err ? err : ledger__off(l->ledger[LANE_CAPABILITY], lane->no, CS_IDLE, 0, ns);
+}
+
+static size_t end_of_cap(const struct claims *claims, size_t from, uint32_t no)
+{
+	while (from < claims->n && claims->v[from].s.cap == no)
+		from++;
+	return from;
+}
+
+int caps__advance(struct lanes *l, uint64_t until)
+{
+	struct caps *caps = l->caps;
+	struct claims *claims = &caps->claims;
+	uint32_t n_caps = MAX(l->seen->pub->capabilities, (uint32_t)caps->n);
+	size_t from = 0, kept = 0;
+	int err = 0;
+
+	array__sort(claims->v, claims->n, sizeof(*claims->v), by_cap);
+	if (claims->n)
+		n_caps = MAX(n_caps, claims->v[claims->n - 1].s.cap + 1U);
+	for (uint32_t no = 0; !err && no < MIN(n_caps, (uint32_t)MAX_CAPS); no++) {
+		size_t to = end_of_cap(claims, from, no);
+
+		err = advance_one(l, no, claims->v + from, to - from, until);
+		claims__keep_rest(claims, &kept, from, to, until);
+		from = to;
+	}
+	claims->n = kept;
+	kept = 0;
+	for (size_t i = 0; !err && i < caps->n_moved; i++) {
+		struct moved *m = &caps->moved[i];
+
+		if (m->cap < caps->n)
+			err = book_moved(l, &caps->v[m->cap], m);
+		if (m->ns)
+			caps->moved[kept++] = *m;
+	}
+	caps->n_moved = kept;
+	return err;
+}
+
+int caps__moved(struct lanes *l, const struct piece *v, size_t n, int64_t ns)
+{
+	struct caps *caps = l->caps;
+	uint64_t held[MAX_CAPS] = {0}, sum = 0;
+	int err = 0;
+
+	for (size_t i = 0; ns && i < n; i++) {
+		if (v[i].s.state != ST_HASKELL || v[i].s.cap >= MAX_CAPS)
+			continue;
+		held[v[i].s.cap] += v[i].s.end_ns - v[i].s.start_ns;
+		sum += v[i].s.end_ns - v[i].s.start_ns;
+	}
+	for (uint32_t no = 0; !err && sum && no < MAX_CAPS; no++) {
+		struct moved m = {v[0].s.tid, no, (int64_t)((__int128)ns * held[no] / sum)};
+
+		if (!m.ns)
+			continue;
+		err = ARRAY_RESERVE(caps->moved, caps->moved_cap, caps->n_moved + 1, MAX_MOVED);
+		if (!err)
+			caps->moved[caps->n_moved++] = m;
+	}
+	return err;
+}
+
+/* ── the picture ─────────────────────────────────────────────────────────────────────────── */
+
+static int fill(struct lanes *l, struct cap_lane *lane, struct ledger_account *account,
+		uint64_t end, struct pic_lane *ret)
+{
+	int err;
+
+	*ret = (struct pic_lane){
+		.kind = LANE_CAPABILITY,
+		.cap = lane->no,
+		.name = "",
+		.start_ns = lane->start_ns,
+		.end_ns = MAX(end, lane->cursor),
+		.sampled_states = lane->sampled_states,
+	};
+	err = lane__take_slices(l, &lane->slices, ret);
+	return err ? err : lane__take_account(l, account, ret);
+}
+
+const struct slices *caps__slices(const struct lanes *l, uint32_t cap)
+{
+	return cap < l->caps->n ? &l->caps->v[cap].slices : NULL;
+}
+
+int caps__fill(struct lanes *l, uint64_t end)
+{
+	struct caps *caps = l->caps;
+	struct pic_lanes *pub = &l->seen->pub->lanes[LANE_CAPABILITY];
+	struct pic_lane *lanes = picture__alloc(l->pic, caps->n, sizeof(*lanes));
+	struct ledger_account *accounts;
+	int err = lanes ? ledger__accounts(l->ledger[LANE_CAPABILITY], (uint32_t)caps->n, &accounts)
+			: -ENOMEM;
+
+	if (err)
+		return err;
+	pub->v = lanes;
+	for (size_t i = 0; !err && i < caps->n; i++)
+		if (caps->v[i].start_ns < end)
+			err = fill(l, &caps->v[i], &accounts[i], end, &lanes[pub->n++]);
+	ledger_accounts__free(accounts, (uint32_t)caps->n);
+	return err;
+}

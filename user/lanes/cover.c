@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cover: when a thread was in which safe call, or collected. Calls come from their records, from
+ * the calls open at either end of the session, and from samples and off-CPU intervals that name the
+ * call they fell into, where the call was too short for a record.
+ */
+#include "base/search.h"
+#include "lanes_priv.h"
+
+void cover__free(struct cover_list *list)
+{
+	free(list->v);
+	free(list->segs);
+	free(list->open);
+	memset(list, 0, sizeof(*list));
+}
+
+static int add(struct cover_list *list, const struct cover *cover)
+{
+	int err;
+
+	if (cover->end <= cover->start)
+		return 0;
+	err = ARRAY_RESERVE(list->v, list->cap, list->n + 1, SIZE_MAX / sizeof(*cover));
+	if (!err)
+		list->v[list->n++] = *cover;
+	return err;
+}
+
+static int add_recorded(const struct seen_thread *th, uint64_t start, uint64_t end,
+			struct cover_list *list)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < th->calls.n; i++) {
+		const struct ev *ev = &th->calls.v[i];
+		struct cover cover = {
+			.start = MAX(ev->t0, start),
+			.end = MIN(ev->t1, end),
+			.ev = ev,
+			.recorded = true,
+			.end_exact = true,
+		};
+
+		err = add(list, &cover);
+	}
+	return err;
+}
+
+static int add_gcs(const struct seen *seen, const struct seen_thread *th, uint64_t start,
+		   uint64_t end, struct cover_list *list)
+{
+	const struct gc_span *gc = seen__gc_at(seen, start);
+	const struct gc_span *last = seen->gcs.v + seen->gcs.n;
+	int err = 0;
+
+	for (; !err && gc && gc < last && gc->start < end; gc++) {
+		struct cover cover = {
+			.start = MAX(gc->start, start),
+			.end = MIN(gc__end(gc), end),
+			.gc = true,
+			.recorded = true,
+			.end_exact = true,
+		};
+
+		if (gc->tid == th->tid)
+			err = add(list, &cover);
+	}
+	return err;
+}
+
+/* Calls that never came back before the end. Their stack, if any, is that of the innermost one. */
+static int add_open(const struct seen *seen, const struct seen_thread *th, uint64_t start,
+		    uint64_t end, struct cover_list *list)
+{
+	uint32_t n = th->has_final && !th->end_ns ? th->final->depth : 0;
+	int err = 0;
+
+	if (!n)
+		return 0;
+	list->open = calloc(n, sizeof(*list->open));
+	if (!list->open)
+		return -ENOMEM;
+	for (uint32_t i = 0; !err && i < n; i++) {
+		const struct wire_open *open = &th->final->open[i];
+		struct ev *ev = &list->open[i];
+		const struct seen_site *site = seen__site_at(seen, open->site);
+		struct cover cover = {
+			.start = MAX(open->start_ns, start),
+			.end = end,
+			.ev = ev,
+			.recorded = true,
+			.end_exact = true,
+		};
+
+		*ev = (struct ev){.t0 = open->start_ns, .t1 = end, .where = WIRE_WHERE_SAFE_CALL};
+		ev->call_start_ns = open->start_ns;
+		ev->cap = NO_CAP;
+		ev->left = open->cap_no < MAX_CAPS ? (uint16_t)open->cap_no : NO_CAP;
+		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)
+			ev->tso = th->final_off.tso;
+		ev->site = site ? site->index + 1 : 0;
+		if (i + 1 == n && th->final_off.where == WIRE_WHERE_SAFE_CALL)
+			ev->hs = th->final_off.hs;
+		if (i + 1 == n && !ev->hs && th->has_end &&
+		    th->at_end.where == WIRE_WHERE_SAFE_CALL)
+			ev->hs = th->at_end.hs;
+		err = add(list, &cover);
+	}
+	return err;
+}
+
+/* ── calls without a record ──────────────────────────────────────────────────────────────── */
+
+static int by_start(const void *pa, const void *pb)
+{
+	const struct cover *a = pa, *b = pb;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return (a->end < b->end) - (a->end > b->end);
+}
+
+static void sort_covers(struct cover_list *list)
+{
+	if (list->n)
+		qsort(list->v, list->n, sizeof(*list->v), by_start);
+}
+
+/* The first of v[0…n) that starts after t. */
+static size_t first_after(const struct cover *v, size_t n, uint64_t t)
+{
+	return search__first(n, i, v[i].start > t);
+}
+
+struct evidence {
+	const struct seen_thread *th;
+	size_t sample, off;
+};
+
+static const struct ev *next_evidence(struct evidence *it)
+{
+	const struct seen_thread *th = it->th;
+	const struct ev *s = it->sample < th->samples.n ? &th->samples.v[it->sample] : NULL;
+	const struct ev *o = it->off < th->offs.n ? &th->offs.v[it->off] : NULL;
+
+	if (s && (!o || s->t0 < o->t0)) {
+		it->sample++;
+		return s;
+	}
+	if (o)
+		it->off++;
+	return o;
+}
+
+/*
+ * The call was last seen at `seen`, and at `next` something else: it ended in between, and it did
+ * not last as long as a call with a record.
+ */
+static uint64_t guess_end(const struct seen *s, uint64_t call_start, uint64_t seen, uint64_t next)
+{
+	uint64_t guess = seen, limit = call_start + s->call_record_ns;
+
+	if (next > seen)
+		guess += (next - seen) / 2;
+	if (s->call_record_ns && guess > limit)
+		guess = MAX(seen, limit);
+	return guess;
+}
+
+struct guess {
+	const struct ev *ev; /* first evidence; NULL: none open */
+	uint64_t start, seen;
+};
+
+static int end_guess(const struct seen *seen, struct guess *guess, uint64_t next,
+		     uint64_t lane_start, size_t n_known, struct cover_list *list)
+{
+	struct cover cover = {.ev = guess->ev};
+	size_t after;
+
+	if (!guess->ev)
+		return 0;
+	guess->ev = NULL;
+	after = first_after(list->v, n_known, guess->seen);
+	if (after < n_known)
+		next = MIN(next, list->v[after].start);
+	/* it lasts long enough for a record, which comes when it ends */
+	cover.recorded = seen->call_record_ns &&
+			 guess->seen - MIN(guess->start, guess->seen) >= seen->call_record_ns;
+	cover.start = MAX(guess->start, lane_start);
+	cover.end = guess_end(seen, guess->start, guess->seen, next);
+	return add(list, &cover);
+}
+
+static bool is_known(const struct cover *v, size_t n, uint64_t call_start, uint64_t lane_start)
+{
+	uint64_t start = MAX(call_start, lane_start);
+	size_t i = first_after(v, n, start);
+
+	while (i-- > 0 && v[i].start == start)
+		if (!v[i].gc)
+			return true;
+	return false;
+}
+
+static int add_guessed(const struct seen *seen, const struct seen_thread *th, uint64_t start,
+		       uint64_t end, struct cover_list *list)
+{
+	struct evidence it = {.th = th};
+	struct guess guess = {0};
+	size_t n_known = list->n;
+	const struct ev *ev;
+	int err = 0;
+
+	sort_covers(list);
+	while (!err && (ev = next_evidence(&it))) {
+		bool in_call = ev->where == WIRE_WHERE_SAFE_CALL && ev->call_start_ns;
+		uint64_t told = MAX(ev->t0, start);
+
+		if (in_call && guess.ev && ev->call_start_ns == guess.start) {
+			guess.seen = MAX(guess.seen, MIN(ev->t1, end));
+			continue;
+		}
+		if (ev->call_start_ns > guess.seen)
+			told = ev->call_start_ns;
+		err = end_guess(seen, &guess, told, start, n_known, list);
+		if (err || !in_call || is_known(list->v, n_known, ev->call_start_ns, start))
+			continue;
+		guess.ev = ev;
+		guess.start = ev->call_start_ns;
+		guess.seen = MIN(MAX(ev->t1, start), end);
+	}
+	return err ? err : end_guess(seen, &guess, end, start, n_known, list);
+}
+
+/* ── segments ────────────────────────────────────────────────────────────────────────────── */
+
+static int add_seg(struct cover_list *list, uint64_t start, int32_t cover, enum seg_kind kind,
+		   bool exact)
+{
+	int err = ARRAY_RESERVE(list->segs, list->segs_cap, list->n_segs + 1,
+				SIZE_MAX / sizeof(*list->segs));
+
+	if (!err)
+		list->segs[list->n_segs++] =
+			(struct seg){.start = start, .cover = cover, .kind = kind, .exact = exact};
+	return err;
+}
+
+static int pop_until(struct cover_list *list, int32_t *stack, size_t *depth, uint64_t t)
+{
+	int err = 0;
+
+	while (!err && *depth && list->v[stack[*depth - 1]].end <= t) {
+		const struct cover *top = &list->v[stack[--*depth]];
+
+		err = add_seg(list, top->end, *depth ? stack[*depth - 1] : -1,
+			      top->gc ? SEG_GC_END : SEG_CALL_END, top->end_exact);
+	}
+	return err;
+}
+
+static int make_segs(struct cover_list *list, uint64_t start)
+{
+	int32_t stack[MAX_NESTED];
+	size_t depth = 0;
+	int err;
+
+	sort_covers(list);
+	err = add_seg(list, start, -1, SEG_BEGIN, true);
+	for (size_t i = 0; !err && i < list->n && i < INT32_MAX; i++) {
+		struct cover *c = &list->v[i];
+
+		err = pop_until(list, stack, &depth, c->start);
+		if (err || depth == MAX_NESTED)
+			continue;
+		/* Calls lie within each other; an end that was only guessed may not. */
+		if (depth && c->end > list->v[stack[depth - 1]].end) {
+			c->end = list->v[stack[depth - 1]].end;
+			c->end_exact = list->v[stack[depth - 1]].end_exact;
+		}
+		if (depth && !c->gc)
+			list->v[stack[depth - 1]].callback = true;
+		stack[depth++] = (int32_t)i;
+		err = add_seg(list, c->start, (int32_t)i, c->gc ? SEG_GC_START : SEG_CALL_START,
+			      true);
+	}
+	return err ? err : pop_until(list, stack, &depth, UINT64_MAX);
+}
+
+static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
+{
+	while (*seg + 1 < list->n_segs && list->segs[*seg + 1].start <= t)
+		++*seg;
+	if (list->segs[*seg].cover >= 0 && list->segs[*seg].start <= t)
+		list->v[list->segs[*seg].cover].callback = true;
+}
+
+/*
+ * Haskell code within a call is a callback. A thread still in suspendThread has its capability too,
+ * but runs the RTS's code; and in a callback that waits for a capability it has none and no
+ * suspended thread.
+ */
+static void mark_callbacks(const struct seen_thread *th, struct cover_list *list)
+{
+	size_t seg = 0;
+
+	for (size_t i = 0; i < th->samples.n; i++) {
+		const struct ev *s = &th->samples.v[i];
+
+		if (s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL)
+			mark_callback(list, &seg, s->t0);
+	}
+	seg = 0;
+	for (size_t i = 0; i < th->offs.n; i++) {
+		const struct ev *off = &th->offs.v[i];
+
+		if ((off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
+		    off->where == WIRE_WHERE_NO_CAP)
+			mark_callback(list, &seg, off->t0);
+	}
+}
+
+/*
+ * In the call of the snapshot at the attach: a call, and none whose begin the kernel saw. The same
+ * one again after a callback if it has the same place and Haskell thread.
+ */
+static bool in_first_call(const struct seen_thread *th, const struct ev *ev, bool again)
+{
+	if (ev->where != WIRE_WHERE_SAFE_CALL || ev->call_start_ns || ev->flags & EV_CALLS_UNKNOWN)
+		return false;
+	return !again || (ev->site && ev->site == th->at_start.site && ev->tso == th->at_start.tso);
+}
+
+/*
+ * The snapshot at the attach found the thread in a call that no record tells of. A call that has
+ * ended has a record, if it was not short: as long as nothing else is seen, it goes on.
+ */
+static int add_at_start(const struct seen *seen, struct thread_lane *lane, uint64_t start,
+			uint64_t end, struct cover_list *list)
+{
+	const struct seen_thread *th = lane->seen;
+	struct evidence it = {.th = th};
+	struct cover cover = {.start = start, .ev = &th->at_start};
+	const struct ev *ev, *other = NULL;
+	bool was_seen = lane->in_first_call, lost = false;
+	uint64_t last = start;
+
+	lane->in_first_call = false;
+	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || th->start_ns ||
+	    (lane->has_prev && !was_seen))
+		return 0;
+	for (size_t i = 0; i < list->n; i++)
+		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
+			return 0;
+	while ((ev = next_evidence(&it)) != NULL) {
+		/* it may have ended, and others like it, while no probe was on */
+		lost |= (ev->flags & EV_CALLS_UNKNOWN) != 0;
+		if (!lost && in_first_call(th, ev, other)) {
+			last = MAX(last, MIN(ev->t1, end));
+			was_seen = true;
+			other = NULL;
+		} else if (!other && ev->where != WIRE_WHERE_UNKNOWN &&
+			   ev->where != WIRE_WHERE_NOT_READY) {
+			other = ev;
+		}
+	}
+	/* the same, since the last record */
+	lost |= th->has_final && !th->final->epoch;
+	lane->in_first_call = was_seen && !other && !lost;
+	cover.end = lane->in_first_call
+			    ? end
+			    : guess_end(seen, start, last, other ? MIN(other->t0, end) : end);
+	cover.recorded = cover.end_exact = lane->in_first_call;
+	return add(list, &cover);
+}
+
+int cover__build(const struct seen *seen, struct thread_lane *lane, uint64_t start, uint64_t end,
+		 bool last_part, struct cover_list *list)
+{
+	const struct seen_thread *th = lane->seen;
+	int err;
+
+	memset(list, 0, sizeof(*list));
+	err = add_recorded(th, start, end, list);
+	if (!err && last_part)
+		err = add_open(seen, th, start, end, list);
+	if (!err)
+		err = add_gcs(seen, th, start, end, list);
+	if (!err)
+		err = add_guessed(seen, th, start, end, list);
+	if (!err)
+		err = add_at_start(seen, lane, start, end, list);
+	if (!err)
+		err = make_segs(list, start);
+	if (err)
+		cover__free(list);
+	else
+		mark_callbacks(th, list);
+	return err;
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * haskell: the lanes of Haskell threads. Where one runs, and in which call, is what the pieces of
+ * OS threads say of it. Between two of them it is off: why, is known where its memory could be read
+ * when another one was seen in its place (struct wire_tso), else from what the OS thread did
+ * meanwhile.
+ */
+#include "base/search.h"
+#include "lanes_priv.h"
+
+#define MAX_LANES (1U << 20)
+/* A capability takes up what is ready in less. */
+#define READY_IDLE_NS 1000000
+/* What an OS thread does while its Haskell thread waits for the next turn. */
+#define SCHEDULER_STATES                                                                           \
+	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
+
+struct haskell_lane {
+	UT_hash_handle hh;
+	uint64_t tso;
+	uint32_t no; /* of its account */
+	uint32_t sampled_states;
+	uint32_t last_cap; /* that it ran on; UINT32_MAX: not known */
+	uint64_t start_ns, cursor;
+	struct slices slices;
+};
+
+struct haskell {
+	struct haskell_lane *hash, **v;
+	size_t n, cap;
+	struct claims claims;	/* that are not put down yet */
+	struct tso_note *notes; /* while lanes advance: what was seen, by thread and time */
+	size_t n_notes;
+};
+
+struct haskell_builder {
+	struct lanes *l;
+	struct haskell_lane *lane;
+	const struct tso_note *notes; /* of this one, in time order */
+	size_t n_notes, note;
+	uint64_t *cursor;
+};
+
+int haskell__new(struct haskell **ret_haskell)
+{
+	*ret_haskell = calloc(1, sizeof(**ret_haskell));
+	return *ret_haskell ? 0 : -ENOMEM;
+}
+
+void haskell__free(struct haskell *h)
+{
+	if (!h)
+		return;
+	HASH_CLEAR(hh, h->hash);
+	for (size_t i = 0; i < h->n; i++) {
+		slices__free(&h->v[i]->slices);
+		free(h->v[i]);
+	}
+	free(h->v);
+	free(h->notes);
+	claims__free(&h->claims);
+	free(h);
+}
+
+static int get_lane(struct haskell *h, uint64_t tso, uint64_t start_ns,
+		    struct haskell_lane **ret_lane)
+{
+	struct haskell_lane *lane;
+	int err;
+
+	HASH_FIND(hh, h->hash, &tso, sizeof(tso), lane);
+	if (lane) {
+		*ret_lane = lane;
+		return 0;
+	}
+	err = ARRAY_RESERVE(h->v, h->cap, h->n + 1, MAX_LANES);
+	if (err)
+		return err;
+	lane = calloc(1, sizeof(*lane));
+	if (!lane)
+		return -ENOMEM;
+	lane->tso = tso;
+	lane->no = (uint32_t)h->n;
+	lane->last_cap = UINT32_MAX;
+	lane->start_ns = lane->cursor = start_ns;
+	err = HASH_INSERT(h->hash, tso, sizeof(lane->tso), lane);
+	if (err)
+		return err;
+	h->v[h->n++] = lane;
+	*ret_lane = lane;
+	return 0;
+}
+
+/* Without what is drawn. */
+int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
+{
+	struct haskell *copy;
+	int err = haskell__new(&copy);
+
+	if (err)
+		return err;
+	err = claims__copy(&h->claims, &copy->claims);
+	for (size_t i = 0; !err && i < h->n; i++) {
+		struct haskell_lane *lane;
+
+		err = get_lane(copy, h->v[i]->tso, h->v[i]->start_ns, &lane);
+		if (err)
+			break;
+		lane->cursor = h->v[i]->cursor;
+		lane->last_cap = h->v[i]->last_cap;
+	}
+	if (err)
+		haskell__free(copy);
+	else
+		*ret_copy = copy;
+	return err;
+}
+
+/* ── states ──────────────────────────────────────────────────────────────────────────────── */
+
+/* why_blocked, rts/include/rts/Constants.h, 8.10 to 9.14. */
+static enum haskell_state blocked_state(uint16_t why)
+{
+	switch (why) {
+	case 0:	 /* NotBlocked */
+	case 13: /* ThreadMigrating */
+		return HS_RUNNABLE;
+	case 1:	 /* BlockedOnMVar */
+	case 14: /* BlockedOnMVarRead */
+		return HS_BLOCKED_MVAR;
+	case 2:
+		return HS_BLOCKED_BLACKHOLE;
+	case 3:
+	case 4:
+	case 15:
+		return HS_BLOCKED_IO;
+	case 5:
+		return HS_BLOCKED_DELAY;
+	case 6:
+		return HS_BLOCKED_STM;
+	case 10: /* BlockedOnCCall, …_Interruptible */
+	case 11:
+		return HS_SAFE_CALL;
+	case WIRE_TSO_UNKNOWN:
+		return HS_UNKNOWN;
+	default:
+		return HS_BLOCKED_OTHER;
+	}
+}
+
+/* `before`: its OS thread's state in the last piece that it was in; ST_MAX: there is none. */
+static enum haskell_state state_of(const struct pic_slice *s, enum thread_state before)
+{
+	switch ((enum thread_state)s->state) {
+	case ST_UNSAFE_CALL_CPU:
+	case ST_UNSAFE_CALL_BLOCKED:
+		return HS_UNSAFE_CALL;
+	case ST_SAFE_CALL_CPU:
+	case ST_SAFE_CALL_BLOCKED:
+	case ST_RTS_BLOCKED: /* of a call's hand-over: no other one has a Haskell thread */
+		return HS_SAFE_CALL;
+	case ST_CAP_WAIT:
+		return HS_RUNNABLE;
+	case ST_PREEMPTED:
+		/* Its OS thread is; it itself is where it was. */
+		if (s->cap < MAX_CAPS)
+			return before == ST_UNSAFE_CALL_CPU ? HS_UNSAFE_CALL : HS_RUNNING;
+		return before == ST_CAP_WAIT ? HS_RUNNABLE : HS_SAFE_CALL;
+	default:
+		return HS_RUNNING;
+	}
+}
+
+/* ── claims ──────────────────────────────────────────────────────────────────────────────── */
+
+static int claim(struct lanes *l, struct thread_lane *lane, const struct piece *p)
+{
+	enum thread_state before = lane->tso ? (enum thread_state)lane->tso_state : ST_MAX;
+	struct claim c = {
+		.s = p->s,
+		.class = LEDGER_CLASSES,
+		.before = p->s.tso == lane->tso ? lane->tso_gap : HS_UNKNOWN,
+		.state = (uint8_t)state_of(&p->s, before),
+	};
+
+	if (p->s.state == ST_HASKELL || p->s.state == ST_UNSAFE_CALL_CPU)
+		c.class = p->class;
+	lane->tso = p->s.tso;
+	lane->tso_state = p->s.state;
+	lane->tso_gap = HS_RUNNABLE;
+	return claims__add(&l->haskell->claims, &c);
+}
+
+int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		if (v[i].s.tso)
+			err = claim(l, lane, &v[i]);
+		else if (v[i].s.state == ST_IDLE)
+			/* An OS thread without work has no Haskell thread that could run. */
+			lane->tso_gap = HS_BLOCKED_OTHER;
+		else if (!(1U << v[i].s.state & SCHEDULER_STATES) && lane->tso_gap == HS_RUNNABLE)
+			lane->tso_gap = HS_UNKNOWN;
+	}
+	return err;
+}
+
+/* ── putting it down ─────────────────────────────────────────────────────────────────────── */
+
+static int put(struct haskell_builder *b, const struct claim *c, const struct pic_slice *s)
+{
+	int err = claim__book(b->l, LANE_HASKELL, b->lane->no, c, s);
+
+	if (!s->exact)
+		b->lane->sampled_states |= 1U << s->state;
+	return err || b->l->reading ? err : slices__put(&b->lane->slices, s, b->l->max_slices);
+}
+
+static int put_claim(void *ctx, const struct claim *c, uint64_t end)
+{
+	struct haskell_builder *b = ctx;
+	struct pic_slice s = c->s;
+
+	s.start_ns = *b->cursor;
+	s.end_ns = end;
+	s.state = c->state;
+	s.cap = s.cap < MAX_CAPS ? s.cap : NO_CAP;
+	s.exact = s.exact && s.start_ns == c->s.start_ns && s.end_ns == c->s.end_ns;
+	s.samples = s.start_ns == c->s.start_ns ? s.samples : 0;
+	if (s.cap != NO_CAP)
+		b->lane->last_cap = s.cap;
+	return put(b, c, &s);
+}
+
+/*
+ * One that is ready does not stay so while its capability has nothing to do: from when on, at the
+ * latest, it had run unseen; `end` if the capability was busy so long.
+ */
+static uint64_t ready_until(const struct lanes *l, uint32_t cap, uint64_t from, uint64_t end)
+{
+	const struct slices *slices = caps__slices(l, cap);
+	size_t at = slices ? slices__after(slices->v, slices->n, from) : 0;
+
+	for (; slices && at < slices->n && slices->v[at].start_ns < end; at++) {
+		uint64_t start = MAX(slices->v[at].start_ns, from);
+
+		if (slices->v[at].state == CS_IDLE &&
+		    MIN(slices->v[at].end_ns, end) - start >= READY_IDLE_NS)
+			return start;
+	}
+	return end;
+}
+
+/* The capability that it ran on before had no work for most of the time up to `end`. */
+static bool cap_was_idle(const struct haskell_builder *b, uint64_t end)
+{
+	const struct slices *slices = caps__slices(b->l, b->lane->last_cap);
+	size_t at = slices ? slices__after(slices->v, slices->n, *b->cursor) : 0;
+	uint64_t idle = 0;
+
+	for (; slices && at < slices->n && slices->v[at].start_ns < end; at++)
+		if (slices->v[at].state == CS_IDLE)
+			idle += MIN(slices->v[at].end_ns, end) -
+				MAX(slices->v[at].start_ns, *b->cursor);
+	return idle >= (end - *b->cursor) / 2;
+}
+
+/* What it waited for up to `end`, and in `otherwise` what its OS thread says of that. */
+static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
+				       enum haskell_state otherwise)
+{
+	/* The first sign of another one in its place. */
+	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
+		b->note++;
+	if (b->note < b->n_notes && b->notes[b->note].ns <= end &&
+	    b->notes[b->note].why != WIRE_TSO_UNKNOWN)
+		return blocked_state(b->notes[b->note].why);
+	/* else its OS thread had passed the capability on, and it may just have waited */
+	if (otherwise == HS_BLOCKED_OTHER && !cap_was_idle(b, end))
+		return HS_UNKNOWN;
+	return otherwise;
+}
+
+static int put_gap(void *ctx, uint64_t end, const struct claim *next)
+{
+	static const struct claim nobody = {.class = LEDGER_CLASSES};
+	struct haskell_builder *b = ctx;
+	enum haskell_state state =
+		state_in_gap(b, end, next ? (enum haskell_state)next->before : HS_UNKNOWN);
+	uint64_t at = *b->cursor, ready = UINT64_MAX;
+	int err = 0;
+
+	if (state == HS_RUNNABLE)
+		ready = ready_until(b->l, b->lane->last_cap, at, end);
+	while (!err && at < end) {
+		const struct gc_span *gc = seen__gc_at(b->l->seen, at);
+		struct pic_slice s = {
+			.start_ns = at, .end_ns = end, .tso = b->lane->tso, .cap = NO_CAP};
+
+		if (at >= ready)
+			state = HS_UNKNOWN;
+		s.state = (uint8_t)state;
+		if (state == HS_RUNNABLE)
+			s.end_ns = MIN(end, ready);
+		if (gc && gc->start <= at && state == HS_RUNNABLE) {
+			s.state = HS_GC;
+			s.end_ns = MIN(gc__end(gc), end);
+		} else if (gc && state == HS_RUNNABLE) {
+			s.end_ns = MIN(gc->start, s.end_ns);
+		}
+		at = s.end_ns;
+		err = put(b, &nobody, &s);
+	}
+	return err;
+}
+
+/* ── one thread ──────────────────────────────────────────────────────────────────────────── */
+
+/* Where its lane ends: where it did, or with the session if what it waits for is known. */
+static uint64_t end_of(const struct haskell_builder *b, uint64_t end)
+{
+	uint64_t last = *b->cursor;
+
+	for (size_t i = 0; i < b->n_notes; i++) {
+		const struct tso_note *note = &b->notes[i];
+
+		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
+			continue;
+		/* one that was ready has run again, and ended maybe, where nobody saw it */
+		return blocked_state(note->why) == HS_RUNNABLE
+			       ? ready_until(b->l, b->lane->last_cap, last, end)
+			       : end;
+	}
+	return last;
+}
+
+static void notes_of(const struct haskell *h, uint64_t tso, struct haskell_builder *b)
+{
+	size_t from = search__first(h->n_notes, i, h->notes[i].tso >= tso);
+	size_t to = search__first(h->n_notes, k, h->notes[k].tso > tso);
+
+	b->notes = h->notes + from;
+	b->n_notes = to - from;
+}
+
+static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct claim *v, size_t n,
+		       uint64_t until, bool last)
+{
+	struct haskell_builder b = {.l = l, .lane = lane};
+	struct claim_walk walk = {
+		.cursor = lane->cursor, .put = put_claim, .gap = put_gap, .ctx = &b};
+	int err;
+
+	b.cursor = &walk.cursor;
+	notes_of(l->haskell, lane->tso, &b);
+	err = claims__walk(&walk, v, n, until);
+	if (!err && last) {
+		uint64_t end = end_of(&b, until);
+
+		err = end > walk.cursor ? put_gap(&b, end, NULL) : 0;
+		walk.cursor = MAX(walk.cursor, end);
+	}
+	lane->cursor = walk.cursor;
+	return err;
+}
+
+/* ── all of them ─────────────────────────────────────────────────────────────────────────── */
+
+static int by_tso(const void *pa, const void *pb)
+{
+	const struct claim *a = pa, *b = pb;
+
+	if (a->s.tso != b->s.tso)
+		return a->s.tso < b->s.tso ? -1 : 1;
+	return claims__by_start(a, b);
+}
+
+static int by_note(const void *pa, const void *pb)
+{
+	const struct tso_note *a = pa, *b = pb;
+
+	if (a->tso != b->tso)
+		return a->tso < b->tso ? -1 : 1;
+	return (a->ns > b->ns) - (a->ns < b->ns);
+}
+
+static int sort_notes(struct haskell *h, const struct seen *s)
+{
+	free(h->notes);
+	h->n_notes = 0;
+	h->notes = malloc((s->n_tso_notes + 1) * sizeof(*h->notes));
+	if (!h->notes)
+		return -ENOMEM;
+	if (s->n_tso_notes)
+		memcpy(h->notes, s->tso_notes, s->n_tso_notes * sizeof(*h->notes));
+	h->n_notes = s->n_tso_notes;
+	qsort(h->notes, h->n_notes, sizeof(*h->notes), by_note);
+	return 0;
+}
+
+/* One that is not of the past of its thread's lane. */
+static bool is_needed(void *ctx, const struct tso_note *note)
+{
+	const struct haskell *h = ctx;
+	const struct haskell_lane *lane;
+
+	HASH_FIND(hh, h->hash, &note->tso, sizeof(note->tso), lane);
+	return !lane || note->ns >= lane->cursor;
+}
+
+int haskell__advance(struct lanes *l, uint64_t until, bool last)
+{
+	struct haskell *h = l->haskell;
+	struct claims *claims = &h->claims;
+	size_t kept = 0, to;
+	int err = sort_notes(h, l->seen);
+
+	array__sort(claims->v, claims->n, sizeof(*claims->v), by_tso);
+	for (size_t from = 0; !err && from < claims->n; from = to) {
+		const struct claim *v = &claims->v[from];
+		struct haskell_lane *lane;
+
+		for (to = from; to < claims->n && claims->v[to].s.tso == v->s.tso;)
+			to++;
+		if (v->s.start_ns < until) {
+			err = get_lane(h, v->s.tso, v->s.start_ns, &lane);
+			if (!err)
+				err = advance_one(l, lane, v, to - from, until, false);
+		}
+		claims__keep_rest(claims, &kept, from, to, until);
+	}
+	claims->n = kept;
+	for (size_t i = 0; !err && last && i < h->n; i++)
+		err = advance_one(l, h->v[i], NULL, 0, until, true);
+	if (!l->reading)
+		seen__forget_tso_notes(l->seen, is_needed, h);
+	return err;
+}
+
+static int by_running(const void *pa, const void *pb)
+{
+	const struct pic_lane *a = pa, *b = pb;
+	uint64_t ra = a->states_ns[HS_RUNNING], rb = b->states_ns[HS_RUNNING];
+
+	if (ra != rb)
+		return ra < rb ? 1 : -1;
+	return (a->tso > b->tso) - (a->tso < b->tso);
+}
+
+static int fill(struct lanes *l, struct haskell_lane *lane, struct ledger_account *account,
+		struct pic_lane *ret)
+{
+	const struct tso_info *info = seen__tso(l->seen, lane->tso);
+	int err;
+
+	*ret = (struct pic_lane){
+		.kind = LANE_HASKELL,
+		.tso = lane->tso,
+		.name = info ? info->label : "",
+		.bound = info && info->bound,
+		.start_ns = lane->start_ns,
+		.end_ns = lane->cursor,
+		.sampled_states = lane->sampled_states,
+	};
+	err = lane__take_slices(l, &lane->slices, ret);
+	return err ? err : lane__take_account(l, account, ret);
+}
+
+int haskell__fill(struct lanes *l)
+{
+	struct haskell *h = l->haskell;
+	struct pic_lanes *pub = &l->seen->pub->lanes[LANE_HASKELL];
+	struct pic_lane *lanes = picture__alloc(l->pic, h->n, sizeof(*lanes));
+	struct ledger_account *accounts;
+	int err = lanes ? ledger__accounts(l->ledger[LANE_HASKELL], (uint32_t)h->n, &accounts)
+			: -ENOMEM;
+
+	if (err)
+		return err;
+	for (size_t i = 0; !err && i < h->n; i++)
+		err = fill(l, h->v[i], &accounts[i], &lanes[i]);
+	ledger_accounts__free(accounts, (uint32_t)h->n);
+	qsort(lanes, h->n, sizeof(*lanes), by_running);
+	pub->v = lanes;
+	pub->n = h->n;
+	return err;
+}

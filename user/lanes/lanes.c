@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lanes: their life: grown, read, and put into the picture. */
+#include "ledger/sums.h"
+#include "lanes_priv.h"
+
+/* ── life ────────────────────────────────────────────────────────────────────────────────── */
+
+int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *seen,
+	       struct lanes **ret_lanes)
+{
+	struct lanes *l = calloc(1, sizeof(*l));
+	struct ledger_opts books = {.frequency_hz = opts->frequency_hz};
+	int err = 0;
+
+	if (!l)
+		return -ENOMEM;
+	l->opts = *opts;
+	l->in = in;
+	l->pic = intake__picture(in);
+	l->seen = seen;
+	books.full_stack = picture__full_stack(l->pic);
+	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
+		err = ledger__new(&books, &l->ledger[k]);
+	l->prior = calloc(1, sizeof(*l->prior));
+	if (!err)
+		err = l->prior ? caps__new(&l->caps) : -ENOMEM;
+	if (!err)
+		err = haskell__new(&l->haskell);
+	if (err)
+		lanes__free(l);
+	else
+		*ret_lanes = l;
+	return err;
+}
+
+void lanes__free(struct lanes *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n_threads; i++)
+		slices__free(&l->threads[i].slices);
+	free(l->threads);
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		ledger__free(l->ledger[k]);
+	free(l->prior);
+	caps__free(l->caps);
+	haskell__free(l->haskell);
+	free(l);
+}
+
+/* A lane for each thread that there is. */
+static int take_threads(struct lanes *l)
+{
+	int err =
+		ARRAY_RESERVE(l->threads, l->threads_cap, l->seen->n_numbers, SEEN_MAX_THREADS + 1);
+
+	if (err)
+		return err;
+	while (l->n_threads < l->seen->n_numbers)
+		l->threads[l->n_threads++] = (struct thread_lane){0};
+	for (struct seen_thread *th = l->seen->thread_list; th; th = th->next) {
+		struct thread_lane *lane = &l->threads[th->no];
+
+		if (lane->seen)
+			continue;
+		*lane = (struct thread_lane){
+			.seen = th, .held = NO_CAP, .last_cap = NO_CAP, .tso_gap = HS_UNKNOWN};
+	}
+	return 0;
+}
+
+static int prepare(struct lanes *l)
+{
+	int err = take_threads(l);
+
+	for (struct seen_thread *th = l->seen->thread_list; !err && th; th = th->next) {
+		seen__sort(th);
+		prior__learn(l, th);
+	}
+	return err;
+}
+
+int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack)
+{
+	uint32_t *stack = &l->unsampled[kind][state];
+	int err = *stack ? 0 : picture__unsampled(l->pic, state__title(kind, state), stack);
+
+	*ret_stack = *stack;
+	return err;
+}
+
+/* ── growing ─────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Up to when it is known who had what: threads of which there are records still go on where their
+ * lanes end; of others nothing has been seen since they left the CPU.
+ */
+static uint64_t known_until(const struct lanes *l)
+{
+	const struct seen_gcs *gcs = &l->seen->gcs;
+	uint64_t until = UINT64_MAX, latest = 0;
+
+	for (size_t i = 0; i < l->n_threads; i++) {
+		const struct thread_lane *lane = &l->threads[i];
+		const struct seen_thread *th = lane->seen;
+
+		if (!th)
+			continue;
+		if (th->samples.n || th->offs.n || th->calls.n)
+			until = MIN(until, lane->begun ? lane->end_ns : l->seen->pub->attach_ns);
+		latest = MAX(latest, lane->end_ns);
+	}
+	/* one that is still open has no end yet */
+	if (gcs->n && !gcs->v[gcs->n - 1].end)
+		until = MIN(until, gcs->v[gcs->n - 1].start);
+	return MIN(until, latest);
+}
+
+int lanes__fold(struct lanes *l, size_t max_slices)
+{
+	uint64_t until;
+	int err = ccs__resolve(l->in, l->seen);
+
+	l->max_slices = max_slices;
+	if (!err)
+		err = prepare(l);
+	for (size_t i = 0; !err && i < l->n_threads; i++)
+		if (l->threads[i].seen)
+			err = thread__fold(l, &l->threads[i]);
+	until = known_until(l);
+	if (!err)
+		err = caps__advance(l, until);
+	if (!err && l->opts.haskell)
+		err = haskell__advance(l, until, false);
+	return err;
+}
+
+static int complete(struct lanes *l, uint64_t end_ns)
+{
+	int err = prepare(l);
+
+	for (size_t i = 0; !err && i < l->n_threads; i++)
+		if (l->threads[i].seen)
+			err = thread__complete(l, &l->threads[i], end_ns);
+	if (!err)
+		err = caps__advance(l, end_ns);
+	if (!err && l->opts.haskell)
+		err = haskell__advance(l, end_ns, true);
+	return err;
+}
+
+/* ── reading ─────────────────────────────────────────────────────────────────────────────── */
+
+static int copy_threads(const struct lanes *l, struct lanes *copy)
+{
+	int err =
+		ARRAY_RESERVE(copy->threads, copy->threads_cap, l->n_threads, SEEN_MAX_THREADS + 1);
+
+	for (size_t i = 0; !err && i < l->n_threads; i++) {
+		copy->threads[i] = l->threads[i];
+		copy->threads[i].slices = (struct slices){0};
+	}
+	copy->n_threads = err ? 0 : l->n_threads;
+	return err;
+}
+
+/* One that draws nothing. */
+static int copy_of(const struct lanes *l, struct lanes **ret_copy)
+{
+	struct lanes *copy = calloc(1, sizeof(*copy));
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	copy->opts = l->opts;
+	copy->in = l->in;
+	copy->pic = l->pic;
+	copy->seen = l->seen;
+	copy->reading = true;
+	err = copy_threads(l, copy);
+	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
+		err = ledger__copy(l->ledger[k], &copy->ledger[k]);
+	copy->prior = malloc(sizeof(*copy->prior));
+	if (!err && !copy->prior)
+		err = -ENOMEM;
+	if (!err)
+		err = caps__copy(l->caps, &copy->caps);
+	if (!err)
+		err = haskell__copy(l->haskell, &copy->haskell);
+	if (err) {
+		lanes__free(copy);
+		return err;
+	}
+	*copy->prior = *l->prior;
+	*ret_copy = copy;
+	return 0;
+}
+
+/* Of what is known of the process nothing counts after its own end. */
+static uint64_t end_of(const struct seen *s, uint64_t end_ns)
+{
+	if (s->ended)
+		end_ns = MIN(end_ns, s->end_ns);
+	if (s->blind_ns)
+		end_ns = MIN(end_ns, s->blind_ns);
+	return end_ns;
+}
+
+int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading)
+{
+	struct lanes *copy;
+	int err = copy_of(l, &copy);
+
+	if (err)
+		return err;
+	err = complete(copy, end_of(l->seen, at_ns));
+	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
+		ret_reading->of[k] = copy->ledger[k];
+		copy->ledger[k] = NULL;
+	}
+	lanes__free(copy);
+	return err;
+}
+
+void reading__free(struct reading *r)
+{
+	for (unsigned k = 0; k < LANE_KINDS; k++) {
+		ledger__free(r->of[k]);
+		r->of[k] = NULL;
+	}
+}
+
+/* ── threads that have ended ─────────────────────────────────────────────────────────────── */
+
+static uint64_t weight(const struct thread_lane *lane)
+{
+	const struct seen_thread *th = lane->seen;
+	uint64_t wall = th->end_ns > th->start_ns ? th->end_ns - th->start_ns : 0;
+
+	return wall > lane->idle_ns ? wall - lane->idle_ns : 0;
+}
+
+static bool has_ended(const struct lanes *l, const struct thread_lane *lane)
+{
+	return lane->seen && (lane->seen->end_ns || l->seen->ended);
+}
+
+size_t lanes__ended(const struct lanes *l, uint64_t *ret_weights)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_threads; i++) {
+		if (!has_ended(l, &l->threads[i]))
+			continue;
+		if (ret_weights)
+			ret_weights[n] = weight(&l->threads[i]);
+		n++;
+	}
+	return n;
+}
+
+struct dropping {
+	struct lanes *l;
+	uint64_t most;
+	size_t *left;
+	uint32_t *to; /* by number: the account that takes what the thread's has */
+};
+
+static int drops(void *ctx, struct seen_thread *th)
+{
+	struct dropping *d = ctx;
+	struct thread_lane *lane = &d->l->threads[th->no];
+	int err;
+
+	if (!*d->left || !has_ended(d->l, lane) || weight(lane) > d->most)
+		return 0;
+	err = thread__complete(d->l, lane, th->end_ns ? th->end_ns : d->l->seen->end_ns);
+	if (err)
+		return err;
+	d->to[th->no] = 0;
+	d->l->dropped++;
+	d->l->dropped_ns += weight(lane);
+	--*d->left;
+	slices__free(&lane->slices);
+	lane->seen = NULL;
+	return 1;
+}
+
+int lanes__drop_ended(struct lanes *l, uint64_t most, size_t *left)
+{
+	struct dropping d = {.l = l, .most = most, .left = left};
+	int err;
+
+	if (!l->n_threads)
+		return 0;
+	d.to = malloc(l->n_threads * sizeof(*d.to));
+	if (!d.to)
+		return -ENOMEM;
+	memset(d.to, 0xff, l->n_threads * sizeof(*d.to));
+	err = seen__drop_threads(l->in, l->seen, drops, &d);
+	if (!err)
+		err = ledger__merge_owners(l->ledger[LANE_THREAD], d.to, (uint32_t)l->n_threads);
+	free(d.to);
+	return err;
+}
+
+/* ── the picture ─────────────────────────────────────────────────────────────────────────── */
+
+int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane)
+{
+	for (size_t i = 0; i < account->n; i++)
+		lane->states_ns[account->rows[i].state] += account->rows[i].ns;
+	if (account->n && !picture__keep(l->pic, account->rows))
+		return -ENOMEM;
+	lane->rows = account->rows;
+	lane->n_rows = account->n;
+	account->rows = NULL;
+	return 0;
+}
+
+int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *lane)
+{
+	if (slices->n && !picture__keep(l->pic, slices->v))
+		return -ENOMEM;
+	lane->slices = slices->v;
+	lane->n_slices = slices->n;
+	lane->merged_ns = slices->merged_ns;
+	if (!slices->n)
+		slices__free(slices);
+	*slices = (struct slices){0};
+	return 0;
+}
+
+static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
+		       struct pic_lane *ret)
+{
+	const struct short_calls *shorts = &lane->seen->shorts;
+	int err;
+
+	*ret = (struct pic_lane){
+		.kind = LANE_THREAD,
+		.tid = lane->seen->tid,
+		.name = picture__string(l->pic, lane->seen->name),
+		.threads = 1,
+		.start_ns = lane->start_ns,
+		.end_ns = lane->end_ns,
+		.cpu_ns = lane->cpu_ns,
+		.sampled_states = lane->sampled_states,
+		.short_calls = shorts->known ? shorts->calls : 0,
+	};
+	if (lane->short_booked_ns != lane->short_guess_ns)
+		ret->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
+	err = lane__take_slices(l, &lane->slices, ret);
+	if (!err)
+		err = off__fill(l, account, ret);
+	return err ? err : lane__take_account(l, account, ret);
+}
+
+/* All threads that ended and have no lanes of their own. */
+static int fill_dropped(struct lanes *l, struct ledger_account *account, struct pic_lane *ret)
+{
+	uint64_t start = l->seen->pub->attach_ns;
+	int err;
+
+	*ret = (struct pic_lane){
+		.kind = LANE_THREAD,
+		.name = "[ended threads]",
+		.threads = l->dropped,
+		.start_ns = start,
+		.end_ns = start + account->on_ns + account->off_ns,
+		.cpu_ns = account->on_ns,
+	};
+	err = off__fill(l, account, ret);
+	if (!err)
+		err = lane__take_account(l, account, ret);
+	return err ? err
+		   : picture__add_missing(
+			     l->pic, l->seen->pub,
+			     "the lanes of %llu threads that ended, in all %.3f s long: there were "
+			     "too many, and others did more; their samples and calls are in the "
+			     "tables",
+			     (unsigned long long)l->dropped, (double)l->dropped_ns / 1e9);
+}
+
+static int by_weight(const void *pa, const void *pb)
+{
+	const struct pic_lane *a = pa, *b = pb;
+	uint64_t wa = a->end_ns - a->start_ns - a->states_ns[ST_IDLE];
+	uint64_t wb = b->end_ns - b->start_ns - b->states_ns[ST_IDLE];
+
+	if (wa != wb)
+		return wa < wb ? 1 : -1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static int fill_threads(struct lanes *l)
+{
+	struct pic_lanes *pub = &l->seen->pub->lanes[LANE_THREAD];
+	struct pic_lane *lanes = picture__alloc(l->pic, l->n_threads + 1, sizeof(*lanes));
+	struct ledger_account *accounts;
+	int err = lanes ? ledger__accounts(l->ledger[LANE_THREAD], (uint32_t)l->n_threads + 1,
+					   &accounts)
+			: -ENOMEM;
+
+	if (err)
+		return err;
+	pub->v = lanes;
+	if (l->dropped)
+		err = fill_dropped(l, &accounts[0], &lanes[pub->n++]);
+	for (size_t i = 0; !err && i < l->n_threads; i++)
+		if (l->threads[i].seen && l->threads[i].slices.n)
+			err = fill_thread(l, &l->threads[i], &accounts[i], &lanes[pub->n++]);
+	ledger_accounts__free(accounts, (uint32_t)l->n_threads + 1);
+	qsort(lanes, pub->n, sizeof(*lanes), by_weight);
+	return err;
+}
+
+int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
+{
+	struct seen *s = l->seen;
+	int err = ccs__resolve(l->in, s);
+
+	end_ns = end_of(s, end_ns);
+	l->max_slices = max_slices;
+	if (!err)
+		err = complete(l, end_ns);
+	if (!err)
+		err = fill_threads(l);
+	if (!err)
+		err = caps__fill(l, end_ns);
+	if (!err && l->opts.haskell)
+		err = haskell__fill(l);
+	if (!err)
+		err = flow__fill(l);
+	if (!err)
+		err = calls__fill(l, end_ns);
+	if (!err)
+		err = gcs__fill(l);
+	if (!err)
+		err = functions__fill(l->pic, s->pub);
+	if (!err)
+		err = centres__fill(l->pic, s);
+	if (!err && s->left_out)
+		picture__set_lost(l->pic, s->pub, "records beyond the memory limit", s->left_out);
+	picture__mark_paused(l->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
+	return err;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of the lanes room only. */
+#ifndef SAFESCOPED_LANES_PRIV_H
+#define SAFESCOPED_LANES_PRIV_H
+
+#include "intake/seen.h"
+#include "lanes.h"
+#include "ledger/ledger.h"
+#include "slices.h"
+
+#define MAX_NESTED 64 /* safe calls within each other that a lane follows */
+
+#define WHERES (WIRE_WHERE_NOT_READY + 1)
+
+/*
+ * What samples say of the time on the CPU, by what the thread was doing off it before and after.
+ * Where a piece has no sample, it is given the state that is furthest below its share.
+ */
+struct prior {
+	uint32_t samples[WHERES][WHERES][ST_MAX];
+	uint64_t given[WHERES][WHERES][ST_MAX];
+};
+
+/* An OS thread's lane in the making. */
+struct thread_lane {
+	struct seen_thread *seen; /* NULL: the number is free */
+	bool begun, complete;
+	bool sampled_edge; /* no event marked end_ns */
+	bool in_first_call; /* up to end_ns it never left the call of seen->at_start */
+	bool has_prev;
+	struct ev prev;		   /* the last off-CPU interval of what is made */
+	uint64_t start_ns, end_ns; /* what is made of it */
+	uint64_t cpu_ns;
+	uint32_t sampled_states;
+	struct slices slices;
+	uint16_t held;		  /* the capability that it is known to have held last */
+	uint16_t last_cap;	  /* that the last piece holds */
+	uint64_t short_booked_ns; /* CPU time of short calls that is in the ledger */
+	uint64_t short_guess_ns;  /* what the slices show of them */
+	uint64_t run_ns;	  /* booked to LEDGER_RUN */
+	uint64_t idle_ns;
+	/* for the Haskell threads' lanes: what was last on it, and what it has done since */
+	uint64_t tso;
+	uint8_t tso_state; /* enum thread_state */
+	uint8_t tso_gap;   /* enum haskell_state */
+};
+
+struct lanes {
+	struct lanes_opts opts;
+	struct intake *in;
+	struct picture *pic;
+	struct seen *seen;
+	struct ledger *ledger[LANE_KINDS];
+	struct thread_lane *threads; /* by number */
+	size_t n_threads, threads_cap;
+	struct prior *prior;
+	struct caps *caps;
+	struct haskell *haskell;
+	size_t max_slices; /* of one lane */
+	bool reading;	   /* a copy of which only the ledgers are wanted: nothing is drawn */
+	uint64_t dropped, dropped_ns; /* threads that had ended and have no lanes any more */
+	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
+};
+
+/* A thread's time with one face, as it is put down: what capabilities and Haskell threads did. */
+struct piece {
+	struct pic_slice s; /* state: enum thread_state */
+	uint8_t class;	    /* enum ledger_class of its time, if it is on the CPU */
+};
+
+/* ── states (state_of.c) ─────────────────────────────────────────────────────────────────── */
+
+static inline bool thread__on_cpu(enum thread_state state)
+{
+	return state <= ST_FOREIGN_CPU;
+}
+enum thread_state ev__state_on(const struct ev *ev, bool in_gc);
+enum thread_state ev__state_off(const struct ev *ev, bool in_gc);
+
+/* ── when a thread was in which call (cover.c) ───────────────────────────────────────────── */
+
+enum seg_kind {
+	SEG_BEGIN, /* the lane's start */
+	SEG_CALL_START,
+	SEG_CALL_END,
+	SEG_GC_START,
+	SEG_GC_END,
+};
+
+/* A time in which the thread is known to be in a safe call, or collects. */
+struct cover {
+	uint64_t start, end;
+	const struct ev *ev; /* whose stack it is; NULL for a collection */
+	bool gc;
+	bool recorded;	/* its time is not in the short calls' sums */
+	bool end_exact; /* an event marked it */
+	bool callback;	/* Haskell code was seen to run within it */
+};
+
+/* From start to the next segment's start: the innermost cover. */
+struct seg {
+	uint64_t start;
+	int32_t cover; /* -1: none */
+	uint8_t kind;  /* what its start is */
+	bool exact;
+};
+
+struct cover_list {
+	struct cover *v;
+	size_t n, cap;
+	struct seg *segs;
+	size_t n_segs, segs_cap;
+	struct ev *open; /* events made up for the open calls */
+};
+
+void cover__free(struct cover_list *list);
+int cover__build(const struct seen *seen, struct thread_lane *lane, uint64_t start, uint64_t end,
+		 bool last_part, struct cover_list *list);
+
+/* ── what ran without a sample (mutator.c, prior.c) ──────────────────────────────────────── */
+
+enum { MUTATOR_HASKELL, MUTATOR_UNSAFE, MUTATOR_MAX };
+
+struct mutator {
+	uint64_t samples[MUTATOR_MAX]; /* of the thread, outside calls and collections */
+	uint64_t ns[MUTATOR_MAX];      /* put down so far */
+};
+
+void mutator__learn(struct mutator *m, const struct seen *seen, const struct seen_thread *th,
+		    const struct cover_list *covers);
+void mutator__spent(struct mutator *m, enum thread_state state, uint64_t ns);
+/*
+ * ST_HASKELL or ST_UNSAFE_CALL_CPU for a piece of ns at `at`, before sample number next_sample.
+ * *ret_ev: a sample of that state nearby; NULL (then it is ST_HASKELL) if there is none.
+ */
+enum thread_state mutator__choose(const struct mutator *m, const struct seen *seen,
+				  const struct seen_thread *th, size_t next_sample, uint64_t at,
+				  uint64_t ns, const struct ev **ret_ev);
+
+void prior__learn(struct lanes *l, const struct seen_thread *th);
+/* False: too little is known. Before and after: enum wire_where. */
+bool prior__state(struct prior *prior, unsigned before, unsigned after, uint64_t ns,
+		  enum thread_state *ret_state);
+
+/* ── OS threads (thread.c, piece.c, bounds.c) ────────────────────────────────────────────── */
+
+struct thread_builder {
+	struct lanes *l;
+	struct thread_lane *lane;
+	const struct seen_thread *th;
+	struct cover_list covers;
+	struct piece *v; /* of this part, none merged */
+	size_t n, cap;
+	uint64_t cursor;       /* all before it is done */
+	size_t seg, sample;    /* next of each */
+	const struct ev *prev; /* the off-CPU interval before the cursor */
+	bool edge_exact;       /* an event marked the cursor */
+	bool start_exact;      /* and the start of the last piece */
+	uint16_t held;	       /* the capability before the cursor */
+	uint64_t tso;	       /* and the Haskell thread */
+	struct mutator mutator;
+};
+
+/* What the thread did up to `end`, as it is found out. */
+struct finding_out {
+	uint64_t end;
+	enum thread_state state;
+	const struct ev *ev; /* whose stack; NULL: none */
+	uint32_t samples;
+	bool sampled; /* the state is known from sampling or context, not from an event */
+	bool end_exact;
+	enum ledger_class class;   /* that its time is booked to, if it was on the CPU */
+	const struct cover *cover; /* the call or collection; NULL: none */
+	bool cap_known;		   /* `cap` is it, or there is none; else ev says */
+	uint16_t cap;
+};
+
+/* The time from the cursor to its end: a piece, and its bookings. */
+int thread__emit(struct thread_builder *b, const struct finding_out *found);
+/*
+ * Books that short_cpu_ns of the thread's time so far were safe calls too short for a record, as
+ * the kernel has counted them.
+ */
+int thread__book_shorts(struct lanes *l, struct thread_lane *lane, uint64_t short_cpu_ns);
+
+/* Makes what is decided, and lets go of its records. */
+int thread__fold(struct lanes *l, struct thread_lane *lane);
+/* Makes all of it. */
+int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session_end);
+
+void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t session_end,
+		uint64_t *ret_start, uint64_t *ret_end);
+/*
+ * Off-CPU interval number i, with what a snapshot or a neighbour says where the kernel saw nothing
+ * of it.
+ */
+struct ev bounds__off(const struct thread_lane *lane, size_t i);
+/* The off-CPU interval that the thread is in when the session ends; false: none is known. */
+bool bounds__last_off(const struct lanes *l, const struct thread_lane *lane, uint64_t start,
+		      uint64_t end, struct ev *ret_ev);
+
+/* ── which capability a thread holds (held.c) ────────────────────────────────────────────── */
+
+/* In such a state; SOME_CAP: one, it is not known which. */
+uint16_t held__cap(enum thread_state state, const struct ev *ev);
+/*
+ * Gives the pieces that hold one of unknown number that of their neighbours. `before`: what the
+ * piece right before them holds; *known: what the thread is known to have held last, before them
+ * and then after them. NO_CAP: none.
+ */
+void held__resolve(const struct seen *seen, struct piece *v, size_t n, uint16_t before,
+		   uint16_t *known);
+
+/* ── what threads' pieces say of others (claim.c) ────────────────────────────────────────── */
+
+/* A thread has a capability, or runs a Haskell thread. */
+struct claim {
+	struct pic_slice s;
+	uint8_t class;	/* enum ledger_class; LEDGER_CLASSES: off the CPU */
+	uint8_t state;	/* of the lane that is claimed */
+	uint8_t before; /* Haskell threads: what it was before, as far as its OS thread says */
+};
+
+struct claims {
+	struct claim *v;
+	size_t n, cap;
+};
+
+int claims__add(struct claims *claims, const struct claim *claim);
+void claims__free(struct claims *claims);
+int claims__copy(const struct claims *from, struct claims *ret_to);
+
+struct claim_walk {
+	uint64_t cursor; /* all before it is put down: put and gap see it, and it moves with them */
+	/* The claim has it from the cursor to `end`. */
+	int (*put)(void *ctx, const struct claim *c, uint64_t end);
+	/* Nobody has it up to `end`, where `next` begins; NULL: after the last claim. */
+	int (*gap)(void *ctx, uint64_t end, const struct claim *next);
+	bool to_the_end; /* the gap after the last claim, too */
+	void *ctx;
+};
+/*
+ * Of one owner, by start, the longer first; what is before the cursor is left out. Two threads
+ * cannot have it at once, but where a claim's ends are sampled two may overlap: who begins later
+ * has it, since there an event or a sample showed it in his hands.
+ */
+int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until);
+/* Of claims v[from…to) what lies beyond `until` moves to v[*kept…]. */
+void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until);
+/* By start, the longer first, then by OS thread. */
+int claims__by_start(const struct claim *a, const struct claim *b);
+
+/* Books a claim's time to the account `owner` of a ledger. */
+int claim__book(struct lanes *l, enum lane_kind kind, uint32_t owner, const struct claim *c,
+		const struct pic_slice *as);
+
+/* ── capabilities and Haskell threads (caps.c, haskell.c) ────────────────────────────────── */
+
+int caps__new(struct caps **ret_caps);
+void caps__free(struct caps *caps);
+int caps__copy(const struct caps *caps, struct caps **ret_copy);
+int caps__claim(struct lanes *l, const struct piece *v, size_t n);
+/* Makes the lanes up to `until`: all claims before it are there. */
+int caps__advance(struct lanes *l, uint64_t until);
+/*
+ * In these pieces of a thread ns were spent in safe calls that do not show (negative: less than
+ * shows): the capability was free meanwhile.
+ */
+int caps__moved(struct lanes *l, const struct piece *v, size_t n, int64_t ns);
+int caps__fill(struct lanes *l, uint64_t end);
+/* What a capability's lane is drawn with so far, until caps__fill; NULL: it has none. */
+const struct slices *caps__slices(const struct lanes *l, uint32_t cap);
+
+int haskell__new(struct haskell **ret_haskell);
+void haskell__free(struct haskell *h);
+int haskell__copy(const struct haskell *h, struct haskell **ret_copy);
+int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece *v, size_t n);
+/* `last`: nothing comes after `until`, which is where the lanes end. */
+int haskell__advance(struct lanes *l, uint64_t until, bool last);
+int haskell__fill(struct lanes *l);
+
+/* ── the rest of the picture ─────────────────────────────────────────────────────────────── */
+
+/* Collections, and what they waited for; after the threads' and capabilities' lanes. */
+int gcs__fill(struct lanes *l);
+/* Where nothing marked them: how long they took at most. */
+int gc_infer__fill(struct lanes *l);
+/* Recorded safe calls from one capability to the next, and curves. */
+int flow__fill(struct lanes *l);
+int calls__fill(struct lanes *l, uint64_t session_end);
+
+/* Books what a thread waited for in an off-CPU interval; ev may be NULL. */
+int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state state,
+	      const struct ev *ev, uint64_t ns);
+/* The account's reasons as the lane shows them. */
+int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_lane *lane);
+
+/* What stands for time in a state without a sample. */
+int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack);
+/* Rows, and the sums of states, of an account; the rows become the picture's. */
+int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane);
+/* The slices become the picture's. */
+int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *lane);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * mutator: what the Haskell thread did in pieces without a sample of their own, before a safe call
+ * or a collection: Haskell code, or C code called unsafely. Each alone is too short to decide;
+ * together they are a large part of a thread that makes many calls. The thread's samples outside
+ * calls and collections say how its time is divided, so each such piece goes to what is below its
+ * share, with the stack of the sample of that kind that is nearest in time.
+ */
+#include "lanes_priv.h"
+
+/* Fewer samples say nothing. */
+#define LEAST_SAMPLES 8
+/* How far, in samples and in time, one is looked for. */
+#define NEAREST_SAMPLES 64
+#define NEAREST_MAX_NS	1000000000ULL
+
+static int kind_of(enum thread_state state)
+{
+	if (state == ST_HASKELL)
+		return MUTATOR_HASKELL;
+	return state == ST_UNSAFE_CALL_CPU ? MUTATOR_UNSAFE : -1;
+}
+
+void mutator__learn(struct mutator *m, const struct seen *seen, const struct seen_thread *th,
+		    const struct cover_list *covers)
+{
+	size_t seg = 0;
+
+	memset(m, 0, sizeof(*m));
+	for (size_t i = 0; i < th->samples.n; i++) {
+		const struct ev *s = &th->samples.v[i];
+		const struct cover *cover;
+		int kind;
+
+		while (seg + 1 < covers->n_segs && covers->segs[seg + 1].start <= s->t0)
+			seg++;
+		cover = seg < covers->n_segs && covers->segs[seg].cover >= 0
+				? &covers->v[covers->segs[seg].cover]
+				: NULL;
+		if (s->where != WIRE_WHERE_HASKELL || (cover && !cover->callback))
+			continue;
+		kind = kind_of(ev__state_on(s, seen__in_gc(seen, s->t0, s->t0)));
+		if (kind >= 0)
+			m->samples[kind]++;
+	}
+}
+
+void mutator__spent(struct mutator *m, enum thread_state state, uint64_t ns)
+{
+	int kind = kind_of(state);
+
+	if (kind >= 0)
+		m->ns[kind] += ns;
+}
+
+/* The sample of that state that is nearest to `at`; `next` is the first sample after it. */
+static const struct ev *nearest(const struct seen *seen, const struct seen_thread *th, size_t next,
+				uint64_t at, enum thread_state state)
+{
+	const struct ev *best = NULL;
+	uint64_t best_far = NEAREST_MAX_NS;
+
+	for (size_t k = 0; k < 2 * NEAREST_SAMPLES; k++) {
+		/* first those after, then those before; an index that wraps is out of range */
+		size_t i = k < NEAREST_SAMPLES ? next + k : next - 1 - (k - NEAREST_SAMPLES);
+		const struct ev *s = i < th->samples.n ? &th->samples.v[i] : NULL;
+		uint64_t far = s ? (s->t0 > at ? s->t0 - at : at - s->t0) : UINT64_MAX;
+
+		if (far >= best_far || s->where != WIRE_WHERE_HASKELL ||
+		    ev__state_on(s, seen__in_gc(seen, s->t0, s->t0)) != state)
+			continue;
+		best = s;
+		best_far = far;
+	}
+	return best;
+}
+
+enum thread_state mutator__choose(const struct mutator *m, const struct seen *seen,
+				  const struct seen_thread *th, size_t next_sample, uint64_t at,
+				  uint64_t ns, const struct ev **ret_ev)
+{
+	uint64_t samples = m->samples[MUTATOR_HASKELL] + m->samples[MUTATOR_UNSAFE];
+	enum thread_state state = ST_HASKELL;
+
+	if (samples >= LEAST_SAMPLES) {
+		double total = (double)(m->ns[MUTATOR_HASKELL] + m->ns[MUTATOR_UNSAFE] + ns);
+		double share = (double)m->samples[MUTATOR_UNSAFE] / (double)samples;
+
+		/* below its share by more than half of this piece: it is nearer the truth with it
+		 */
+		if (share * total - (double)m->ns[MUTATOR_UNSAFE] > (double)ns / 2)
+			state = ST_UNSAFE_CALL_CPU;
+	}
+	*ret_ev = nearest(seen, th, next_sample, at, state);
+	return *ret_ev ? state : ST_HASKELL;
+}

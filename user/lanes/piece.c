@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* piece: puts a thread's time down, as pieces of its lane and as bookings in the ledger. */
+#include <sys/syscall.h>
+
+#include "lanes_priv.h"
+
+/* ── pieces ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool may_join(const struct piece *last, const struct finding_out *p, uint32_t stack,
+		     uint16_t cap, uint64_t tso)
+{
+	return last->s.state == p->state && last->s.stack == stack && last->class == p->class &&
+	       (last->s.cap == cap || last->s.cap == SOME_CAP || cap == SOME_CAP) &&
+	       (last->s.tso == tso || !last->s.tso || !tso);
+}
+
+static int add_piece(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
+		     uint16_t cap, uint64_t tso)
+{
+	struct piece *last = b->n ? &b->v[b->n - 1] : NULL;
+	bool end_exact = p->end_exact && !p->sampled;
+	int err;
+
+	if (last && may_join(last, p, stack, cap, tso)) {
+		last->s.end_ns = p->end;
+		last->s.samples += p->samples;
+		last->s.cap = last->s.cap == SOME_CAP ? cap : last->s.cap;
+		last->s.tso = last->s.tso ? last->s.tso : tso;
+		b->start_exact = b->start_exact && !p->sampled;
+		last->s.exact = b->start_exact && end_exact;
+		return 0;
+	}
+	err = ARRAY_RESERVE(b->v, b->cap, b->n + 1, SIZE_MAX / sizeof(*b->v));
+	if (err)
+		return err;
+	b->start_exact = b->edge_exact && !p->sampled;
+	b->v[b->n++] = (struct piece){
+		.s = {.start_ns = b->cursor,
+		      .end_ns = p->end,
+		      .tso = tso,
+		      .tid = b->th->tid,
+		      .stack = stack,
+		      .samples = p->samples,
+		      .cap = cap,
+		      .state = (uint8_t)p->state,
+		      .exact = b->start_exact && end_exact},
+		.class = (uint8_t)p->class,
+	};
+	return 0;
+}
+
+/* ── the ledger ──────────────────────────────────────────────────────────────────────────── */
+
+static struct ledger_place place_of(const struct seen_thread *th, enum ledger_class class,
+				    const struct cover *cover)
+{
+	return (struct ledger_place){
+		.owner = th->no,
+		.class = class,
+		.detail = class == LEDGER_CALL && cover->ev->site ? cover->ev->site : 0,
+	};
+}
+
+/*
+ * What the time most likely was, where no sample will stand for it. Short calls have a class of
+ * their own, whose time the kernel counts; what the slices show of them is a guess.
+ */
+static int guess(struct thread_builder *b, const struct finding_out *p, int64_t ns)
+{
+	bool in_short = p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN;
+	struct ledger_place place = place_of(b->th, in_short ? LEDGER_SHORT : p->class, p->cover);
+	uint32_t stack;
+	int err;
+
+	if (p->class == LEDGER_CALL && p->cover)
+		err = stack__unsampled_call(b->l->in, b->l->seen, p->cover->ev, &stack);
+	else
+		err = lane__unsampled(b->l, LANE_THREAD, p->state, &stack);
+	return err ? err : ledger__guess(b->l->ledger[LANE_THREAD], &place, p->state, stack, ns);
+}
+
+static int book_on(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
+		   int64_t ns)
+{
+	bool in_short = p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN;
+	struct ledger_place place = place_of(b->th, p->class, p->cover);
+	int err = ledger__time(b->l->ledger[LANE_THREAD], &place, ns);
+
+	if (!err)
+		err = guess(b, p, ns);
+	if (p->class == LEDGER_RUN)
+		b->lane->run_ns += (uint64_t)ns;
+	if (in_short) {
+		b->lane->short_guess_ns += (uint64_t)ns;
+		place.class = LEDGER_SHORT;
+	}
+	if (!err && p->samples)
+		err = ledger__sample(b->l->ledger[LANE_THREAD], &place, p->state, stack,
+				     p->samples);
+	return err;
+}
+
+static int book_off(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
+		    int64_t ns)
+{
+	int err = ledger__off(b->l->ledger[LANE_THREAD], b->th->no, p->state, stack, ns);
+
+	if (p->state == ST_IDLE)
+		b->lane->idle_ns += (uint64_t)ns;
+	return err ? err : off__book(b->l, b->lane, p->state, p->ev, (uint64_t)ns);
+}
+
+int thread__book_shorts(struct lanes *l, struct thread_lane *lane, uint64_t short_cpu_ns)
+{
+	struct ledger *ledger = l->ledger[LANE_THREAD];
+	struct ledger_place place = place_of(lane->seen, LEDGER_SHORT, NULL);
+	uint64_t ns, unseen;
+	uint32_t stack;
+	int err;
+
+	if (short_cpu_ns <= lane->short_booked_ns)
+		return 0;
+	/* never more than there is */
+	ns = MIN(short_cpu_ns - lane->short_booked_ns, lane->run_ns);
+	lane->short_booked_ns += ns;
+	lane->run_ns -= ns;
+	err = ledger__time(ledger, &place, (int64_t)ns);
+	/* where most of them were nobody knows */
+	unseen = lane->short_booked_ns > lane->short_guess_ns
+			 ? MIN(ns, lane->short_booked_ns - lane->short_guess_ns)
+			 : 0;
+	if (!err && unseen)
+		err = lane__unsampled(l, LANE_THREAD, ST_SAFE_CALL_CPU, &stack);
+	if (!err && unseen)
+		err = ledger__guess(ledger, &place, ST_SAFE_CALL_CPU, stack, (int64_t)unseen);
+	place.class = LEDGER_RUN;
+	return err ? err : ledger__time(ledger, &place, -(int64_t)ns);
+}
+
+/* ── all of it ────────────────────────────────────────────────────────────────────────────── */
+
+static uint16_t cap_of(struct thread_builder *b, const struct finding_out *p)
+{
+	uint16_t cap = held__cap(p->state, p->ev);
+
+	if (p->cap_known && (cap == SOME_CAP || !p->ev))
+		cap = p->cap;
+	if (cap == SOME_CAP && b->held != NO_CAP)
+		cap = b->held;
+	b->held = cap;
+	return cap;
+}
+
+/* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
+static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
+{
+	/* in the runtime, but for the call that it makes */
+	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
+
+	switch (handover ? ST_SAFE_CALL_BLOCKED : p->state) {
+	case ST_HASKELL:
+	case ST_UNSAFE_CALL_CPU:
+	case ST_SAFE_CALL_CPU:
+	case ST_HASKELL_BLOCKED:
+	case ST_UNSAFE_CALL_BLOCKED:
+	case ST_SAFE_CALL_BLOCKED:
+	case ST_CAP_WAIT:
+	case ST_PREEMPTED:
+		if (p->ev && p->ev->tso)
+			b->tso = p->ev->tso;
+		return b->tso;
+	default:
+		b->tso = 0;
+		return 0;
+	}
+}
+
+static bool waits_for_events(uint32_t syscall)
+{
+	switch (syscall) {
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* GHC.Event.Manager and TimerManager label their threads so (base, GHC.Event.Thread, since 9.6). */
+static bool is_managers_label(const struct seen *seen, uint64_t tso)
+{
+	const struct tso_info *info = seen__tso(seen, tso);
+
+	return info && (strncmp(info->label, "IOManager", 9) == 0 ||
+			strcmp(info->label, "TimerManager") == 0);
+}
+
+/* An event manager that waits for events has nothing to do. A program's own poll() has. */
+static bool is_managers_wait(const struct thread_builder *b, const struct ev *ev)
+{
+	const struct seen_site *site = ev ? seen__site(b->l->seen, ev->site) : NULL;
+
+	return ev && waits_for_events(ev->syscall) &&
+	       ((site && site->manager) || (ev->tso && is_managers_label(b->l->seen, ev->tso)));
+}
+
+/* By what the thread is, and not by the moment. */
+static enum thread_state settled(const struct thread_builder *b, const struct finding_out *p)
+{
+	switch (p->state) {
+	case ST_FOREIGN_CPU:
+		return b->th->collects ? ST_GC_WORK : p->state;
+	case ST_FOREIGN_BLOCKED:
+		/* rts/posix/ticker: the thread of the runtime's timer, which waits for the next
+		 * tick */
+		if (strcmp(b->th->name, "ghc_ticker") == 0)
+			return ST_IDLE;
+		return b->th->collects ? ST_GC_WAIT : p->state;
+	case ST_SAFE_CALL_BLOCKED:
+		return is_managers_wait(b, p->ev) ? ST_IDLE : p->state;
+	default:
+		return p->state;
+	}
+}
+
+int thread__emit(struct thread_builder *b, const struct finding_out *found)
+{
+	uint64_t ns = found->end > b->cursor ? found->end - b->cursor : 0;
+	struct finding_out p = *found;
+	uint32_t stack;
+	int err;
+
+	if (!ns && !p.samples)
+		return 0;
+	p.state = settled(b, &p);
+	err = stack__compose(b->l->in, b->l->seen, p.state, p.ev, &stack);
+	if (!err)
+		err = thread__on_cpu(p.state) ? book_on(b, &p, stack, (int64_t)ns)
+					      : book_off(b, &p, stack, (int64_t)ns);
+	if (err || !ns)
+		return err;
+	mutator__spent(&b->mutator, p.state, ns);
+	if (p.sampled)
+		b->lane->sampled_states |= 1U << p.state;
+	err = add_piece(b, &p, stack, cap_of(b, &p), tso_of(b, &p));
+	b->cursor = p.end;
+	b->edge_exact = p.end_exact;
+	return err;
+}

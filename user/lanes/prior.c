@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * prior: the state of time on the CPU that no sample fell into. A server that wakes a thousand
+ * times a second for 100 us each is on the CPU for a tenth of the time, yet hardly one of its wakes
+ * holds a sample. What the samples in such wakes say, all of them together, is the best estimate of
+ * the rest.
+ */
+#include "lanes_priv.h"
+
+#define LEAST_SAMPLES 8 /* fewer say nothing */
+
+void prior__learn(struct lanes *l, const struct seen_thread *th)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < th->samples.n; i++) {
+		const struct ev *s = &th->samples.v[i];
+		enum thread_state state = ev__state_on(s, seen__in_gc(l->seen, s->t0, s->t0));
+		unsigned before, after;
+
+		while (next < th->offs.n && th->offs.v[next].t1 <= s->t0)
+			next++;
+		/* Safe calls have better evidence of their own. */
+		if (!next || next == th->offs.n || state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
+			continue;
+		/* The time of a collection is known, where there are probes on its ends. */
+		if (l->seen->gcs.known && !l->seen->gcs.off_ns && state == ST_GC_WORK)
+			continue;
+		before = th->offs.v[next - 1].where;
+		after = th->offs.v[next].where;
+		l->prior->samples[before][after][state]++;
+	}
+}
+
+bool prior__state(struct prior *prior, unsigned before, unsigned after, uint64_t ns,
+		  enum thread_state *ret_state)
+{
+	const uint32_t *samples = prior->samples[before][after];
+	uint64_t *given = prior->given[before][after];
+	double n = 0, sum = (double)ns, best = 0;
+	int state, chosen = -1;
+
+	for (state = 0; state < ST_MAX; state++) {
+		n += samples[state];
+		sum += (double)given[state];
+	}
+	if (n < LEAST_SAMPLES)
+		return false;
+	for (state = 0; state < ST_MAX; state++) {
+		double missing = samples[state] / n * sum - (double)given[state];
+
+		if (samples[state] && (chosen < 0 || missing > best)) {
+			best = missing;
+			chosen = state;
+		}
+	}
+	given[chosen] += ns;
+	*ret_state = (enum thread_state)chosen;
+	return true;
+}

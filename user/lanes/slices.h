@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * slices: what a lane of any kind is drawn with: slices in time order in bounded memory. At the
+ * limit neighbours are merged: each group of them that spans less than merged_ns becomes one slice
+ * of what took most of it. Nothing is ever added up from them.
+ */
+#ifndef SAFESCOPED_LANES_SLICES_H
+#define SAFESCOPED_LANES_SLICES_H
+
+#include "picture/picture.h"
+
+struct slices {
+	struct pic_slice *v;
+	size_t n, cap;
+	uint64_t merged_ns; /* 0: none were merged */
+};
+
+/*
+ * Adds one after the others, at most `max` of them; it continues the last one where that looks the
+ * same. -ENOMEM; -E2BIG: with holes between them they cannot be merged far enough.
+ */
+int slices__put(struct slices *s, const struct pic_slice *slice, size_t max);
+void slices__free(struct slices *s);
+/* The index of the first one that ends after t; n: none. */
+size_t slices__after(const struct pic_slice *v, size_t n, uint64_t t);
+
+#endif

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * thread: one thread's time, cut into pieces. Walks along its off-CPU intervals; what is between
+ * them was on the CPU and is cut at the calls' boundaries, and between those at the midpoints of
+ * its samples.
+ */
+#include "base/search.h"
+#include "lanes_priv.h"
+
+/* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
+
+static const struct cover *cover_of(const struct thread_builder *b, size_t seg)
+{
+	int32_t i = seg < b->covers.n_segs ? b->covers.segs[seg].cover : -1;
+
+	return i < 0 ? NULL : &b->covers.v[i];
+}
+
+/* A copy of what an event said, with the call's own stack where the event has none. */
+static struct ev with_stack(const struct ev *ev, const struct cover *cover)
+{
+	struct ev copy = *ev;
+
+	if (ev->where != WIRE_WHERE_SAFE_CALL || !cover || cover->gc)
+		return copy;
+	if (!copy.site)
+		copy.site = cover->ev->site;
+	if (!copy.hs && copy.site == cover->ev->site) {
+		copy.hs = cover->ev->hs;
+		copy.hs_run = cover->ev->hs_run;
+	}
+	if (!copy.ccs)
+		copy.ccs = cover->ev->ccs;
+	return copy;
+}
+
+static uint64_t midpoint(uint64_t a, uint64_t b)
+{
+	return a < b ? a + (b - a) / 2 : a;
+}
+
+/* Calls without a record are counted by the kernel: their time is taken out of LEDGER_RUN's. */
+static void set_class(struct finding_out *p, const struct cover *cover)
+{
+	p->cover = cover;
+	p->class = LEDGER_RUN;
+	if (cover && cover->gc)
+		p->class = LEDGER_GC;
+	else if (cover && cover->recorded && p->state == ST_SAFE_CALL_CPU)
+		p->class = LEDGER_CALL;
+}
+
+/* The piece up to `end`, which holds the samples up to number `last`. */
+static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, size_t last,
+			const struct cover *cover)
+{
+	int err = 0;
+
+	for (; !err && b->sample < last; b->sample++) {
+		const struct ev *s = &b->th->samples.v[b->sample];
+		struct ev ev = with_stack(s, cover);
+		bool more = b->sample + 1 < last;
+		struct finding_out p = {.ev = &ev, .samples = 1};
+
+		p.state = ev__state_on(s, seen__in_gc(b->l->seen, s->t0, s->t0));
+		if (p.state == ST_UNKNOWN && b->prev)
+			p.state = ev__state_on(b->prev, false);
+		if (cover && cover->gc)
+			p.state = ST_GC_WORK;
+		else if (cover && (!cover->callback || p.state == ST_UNKNOWN))
+			p.state = ST_SAFE_CALL_CPU;
+		set_class(&p, cover);
+		p.sampled = p.class == LEDGER_RUN;
+		p.end = more ? midpoint(s->t0, s[1].t0) : end;
+		p.end = MIN(MAX(p.end, b->cursor), end);
+		p.end_exact = !more && end_exact;
+		err = thread__emit(b, &p);
+	}
+	return err;
+}
+
+static bool was_mutator(const struct thread_builder *b, const struct seg *seg)
+{
+	if (b->cursor == seg->start && (seg->kind == SEG_CALL_END || seg->kind == SEG_GC_END))
+		return true;
+	return b->prev &&
+	       (b->prev->where == WIRE_WHERE_HASKELL || b->prev->where == WIRE_WHERE_RESUMING ||
+		b->prev->where == WIRE_WHERE_SAFE_CALL);
+}
+
+/* No sample, no call: what the thread did just before it left the CPU says the most. */
+static void by_off(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
+		   struct finding_out *p, struct ev *ev)
+{
+	*ev = *off;
+	p->ev = ev;
+	p->cap_known = true;
+	p->cap = off->left != NO_CAP ? off->left : SOME_CAP;
+	p->state = ev__state_on(off, seen__in_gc(b->l->seen, b->cursor, p->end));
+	if ((p->state == ST_RTS || p->state == ST_HASKELL || p->state == ST_UNSAFE_CALL_CPU) &&
+	    b->prev &&
+	    prior__state(b->l->prior, b->prev->where, off->where, p->end - b->cursor, &p->state)) {
+		if (p->state == ST_HASKELL && off->where == WIRE_WHERE_HASKELL)
+			ev->c = 0;
+		else
+			p->ev = NULL;
+		if (p->state == ST_RTS && !p->ev)
+			p->cap = off->cap;
+		return;
+	}
+	switch (off->where) {
+	case WIRE_WHERE_HASKELL:
+		/* It went into C code, if at all, at the end. */
+		p->state = ST_HASKELL;
+		ev->c = 0;
+		break;
+	case WIRE_WHERE_RESUMING:
+		if (b->cursor == seg->start && seg->kind == SEG_CALL_END)
+			break;
+		p->state = ST_HASKELL;
+		ev->c = 0;
+		break;
+	case WIRE_WHERE_RTS:
+	case WIRE_WHERE_NO_CAP:
+		/* The Haskell thread ran until it gave way to the scheduler. */
+		if (p->state == ST_RTS && was_mutator(b, seg)) {
+			p->state = ST_HASKELL;
+			p->ev = NULL;
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* The same at the lane's end, where no off-CPU interval follows. */
+static void by_past(const struct thread_builder *b, const struct seg *seg, struct finding_out *p,
+		    struct ev *ev)
+{
+	const struct seen_thread *th = b->th;
+
+	p->ev = NULL;
+	p->state = ST_UNKNOWN;
+	if (th->has_end && !(th->at_end.flags & EV_SLEEPS))
+		*ev = th->at_end;
+	else if (b->sample)
+		*ev = th->samples.v[b->sample - 1];
+	else if (b->prev)
+		*ev = *b->prev;
+	else if (th->has_start)
+		*ev = th->at_start;
+	else
+		return;
+	p->state = ev__state_on(ev, false);
+	/* A call has ended, and so has a collection, or it would cover this piece. */
+	if (p->state == ST_GC_WORK)
+		p->state = ST_RTS;
+	if (p->state == ST_SAFE_CALL_CPU || (p->state == ST_RTS && was_mutator(b, seg)))
+		p->state = ST_HASKELL;
+}
+
+static bool is_callback(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
+			bool call_next)
+{
+	if (off)
+		return off->where != WIRE_WHERE_SAFE_CALL && off->where != WIRE_WHERE_UNKNOWN;
+	if (!call_next)
+		return false;
+	return (b->cursor == seg->start && seg->kind == SEG_CALL_END) ||
+	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
+}
+
+/* Before a safe call or a collection: the Haskell thread ran; or back in a call, after a callback.
+ */
+static void by_next(const struct thread_builder *b, const struct seg *next, struct finding_out *p,
+		    struct ev *ev)
+{
+	const struct cover *begun = cover_of(b, (size_t)(next - b->covers.segs));
+	const struct ev *call = begun && next->kind == SEG_CALL_START ? begun->ev : NULL;
+	uint64_t ns = p->end - b->cursor;
+	const struct ev *near;
+
+	p->cap_known = true;
+	p->cap = b->held;
+	if (next->kind != SEG_GC_START && next->kind != SEG_CALL_START) {
+		p->state = ST_RTS;
+		return;
+	}
+	p->cap = call && call->left != NO_CAP ? call->left : SOME_CAP;
+	p->state = mutator__choose(&b->mutator, b->l->seen, b->th, b->sample, b->cursor, ns, &near);
+	if (call && p->state == ST_HASKELL) {
+		/* A safe call is made by Haskell code, and its stack is the caller's. */
+		*ev = *call;
+		ev->c = 0;
+		p->ev = ev;
+	} else if (near) {
+		*ev = *near;
+		ev->cap = ev->left = NO_CAP; /* that was then */
+		p->ev = ev;
+	}
+}
+
+/* A piece without any sample; `off` is the interval that follows it, `next` the segment. */
+static int emit_unsampled(struct thread_builder *b, uint64_t end, bool end_exact,
+			  const struct ev *off, const struct seg *next)
+{
+	const struct seg *seg = &b->covers.segs[b->seg];
+	const struct cover *cover = cover_of(b, b->seg);
+	bool call_next = next && next->kind == SEG_CALL_START;
+	struct finding_out p = {.end = end, .end_exact = end_exact, .sampled = true};
+	struct ev ev = {0};
+
+	if (cover && cover->gc) {
+		p.state = ST_GC_WORK;
+		p.sampled = false;
+	} else if (cover && !(cover->callback && is_callback(b, seg, off, call_next))) {
+		p.state = ST_SAFE_CALL_CPU;
+		p.sampled = !cover->recorded;
+		ev = *cover->ev;
+		ev.c = 0;
+		p.ev = &ev;
+	} else if (next) {
+		by_next(b, next, &p, &ev);
+	} else if (off) {
+		by_off(b, seg, off, &p, &ev);
+	} else {
+		by_past(b, seg, &p, &ev);
+	}
+	set_class(&p, cover);
+	return thread__emit(b, &p);
+}
+
+/* On the CPU up to `end`; there `off` begins (NULL: the lane ends). */
+static int emit_on(struct thread_builder *b, uint64_t end, const struct ev *off)
+{
+	const struct cover_list *list = &b->covers;
+	const struct evs *samples = &b->th->samples;
+	int err = 0;
+
+	if (end > b->cursor)
+		b->lane->cpu_ns += end - b->cursor;
+	while (!err && b->cursor < end) {
+		const struct seg *next = NULL;
+		uint64_t stop = end;
+		bool exact = true;
+		size_t last;
+
+		while (b->seg + 1 < list->n_segs && list->segs[b->seg + 1].start <= b->cursor)
+			b->seg++;
+		if (b->seg + 1 < list->n_segs && list->segs[b->seg + 1].start < end) {
+			next = &list->segs[b->seg + 1];
+			stop = next->start;
+			exact = next->exact;
+		}
+		last = b->sample;
+		while (last < samples->n &&
+		       (samples->v[last].t0 < stop || (!next && samples->v[last].t0 == stop)))
+			last++;
+		if (last > b->sample)
+			err = emit_samples(b, stop, exact, last, cover_of(b, b->seg));
+		else
+			err = emit_unsampled(b, stop, exact, next ? NULL : off, next);
+	}
+	return err;
+}
+
+/* ── off the CPU ─────────────────────────────────────────────────────────────────────────── */
+
+static bool was_ready(const struct seen_thread *th, const struct ev *off)
+{
+	return th->offs.n && off->t0 == th->offs.v[0].t0 && !off->wake_ns && th->has_start &&
+	       !(th->at_start.flags & EV_SLEEPS);
+}
+
+static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, uint64_t end)
+{
+	uint64_t wake = off->wake_ns;
+
+	/* A new thread is ready from the first; a preempted one never ceased to be, and so one that
+	 * the first snapshot found ready, whose next sign is that it is switched in. */
+	if ((off->flags & EV_RUNNABLE) ||
+	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b->th, off))))
+		return b->cursor;
+	if (!wake)
+		return end;
+	return MIN(MAX(wake, b->cursor), end);
+}
+
+/*
+ * A thread that gives its capability up for a collection (rts/Capability.c, yieldCapability) looks
+ * like an idle one; it waits for the collection to end.
+ */
+static int emit_given_up(struct thread_builder *b, const struct ev *off, struct finding_out *p)
+{
+	const struct gc_span *gc = seen__gc_at(b->l->seen, off->t0);
+	struct finding_out wait = *p;
+
+	if (p->state != ST_IDLE || b->held == NO_CAP || !gc || gc->start > off->t0)
+		return 0;
+	wait.state = ST_GC_WAIT;
+	wait.end = MIN(gc->end, p->end);
+	return thread__emit(b, &wait);
+}
+
+static int emit_off(struct thread_builder *b, const struct ev *off, uint64_t lane_end)
+{
+	uint64_t end = MIN(off->t1, lane_end);
+	const struct cover *cover;
+	struct finding_out p = {.end_exact = true};
+	struct ev ev;
+	int err;
+
+	while (b->seg + 1 < b->covers.n_segs && b->covers.segs[b->seg + 1].start <= b->cursor)
+		b->seg++;
+	cover = cover_of(b, b->seg);
+	ev = with_stack(off, cover);
+	p.ev = &ev;
+	p.end = wake_time(b, off, end);
+	p.state = ev__state_off(off, seen__in_gc(b->l->seen, b->cursor, p.end));
+	if (p.state == ST_UNKNOWN && cover)
+		p.state = ST_SAFE_CALL_BLOCKED;
+	err = emit_given_up(b, off, &p);
+	if (!err)
+		err = thread__emit(b, &p);
+	if (err)
+		return err;
+	p.end = end;
+	p.state = ST_PREEMPTED;
+	err = thread__emit(b, &p);
+	b->prev = off;
+	return err;
+}
+
+/* ── a part of the lane ──────────────────────────────────────────────────────────────────── */
+
+/* Nothing happened to the thread: it was all the time what the snapshot saw. */
+static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
+{
+	const struct seen_thread *th = b->th;
+	struct finding_out p = {.end = end, .end_exact = true, .state = ST_UNKNOWN};
+
+	p.ev = th->has_start ? &th->at_start : th->has_end ? &th->at_end : NULL;
+	if (p.ev)
+		p.state = p.ev->flags & EV_SLEEPS ? ev__state_off(p.ev, false)
+						  : ev__state_on(p.ev, false);
+	p.sampled = thread__on_cpu(p.state);
+	if (p.sampled)
+		b->lane->cpu_ns += end - b->cursor;
+	return thread__emit(b, &p);
+}
+
+static int walk(struct thread_builder *b, uint64_t end, bool last_part)
+{
+	const struct seen_thread *th = b->th;
+	struct ev offs[2], last; /* the one before the cursor stays while the next is looked at */
+	unsigned k = 0;
+	bool has_last = last_part && bounds__last_off(b->l, b->lane, b->cursor, end, &last);
+	int err = 0;
+
+	if (b->lane->end_ns == b->lane->start_ns && !th->samples.n && !th->offs.n && !th->calls.n &&
+	    (!has_last || !th->has_final || !th->final->off_since_ns) &&
+	    (th->has_start || th->has_end || !th->has_final))
+		return emit_snapshot_only(b, end);
+	for (size_t i = 0; !err && i < th->offs.n; i++) {
+		struct ev *next = &offs[k];
+
+		if (th->offs.v[i].t1 <= b->cursor)
+			continue;
+		*next = bounds__off(b->lane, i);
+		k ^= 1;
+		err = emit_on(b, MIN(next->t0, end), next);
+		if (!err)
+			err = emit_off(b, next, end);
+	}
+	if (!err && has_last) {
+		err = emit_on(b, MIN(last.t0, end), &last);
+		if (!err)
+			err = emit_off(b, &last, end);
+	}
+	if (!err)
+		err = emit_on(b, end, NULL);
+	b->prev = NULL;
+	return err;
+}
+
+/* How long the finished short calls were on the CPU; what the slices show if nobody knows. */
+static uint64_t short_cpu(const struct thread_lane *lane)
+{
+	const struct short_calls *shorts = &lane->seen->shorts;
+	uint64_t off;
+
+	if (!shorts->known)
+		return lane->short_guess_ns;
+	off = MIN(shorts->wall_ns, shorts->blocked_ns);
+	off += MIN(shorts->wall_ns - off, shorts->runnable_ns);
+	return shorts->wall_ns - off;
+}
+
+/* The same as the kernel had counted it by then. */
+static uint64_t short_cpu_by(const struct seen_thread *th, uint64_t t)
+{
+	size_t samples = search__first(th->samples.n, i, th->samples.v[i].t0 > t);
+	size_t offs = search__first(th->offs.n, k, th->offs.v[k].t1 > t);
+	uint64_t ns = samples ? th->samples.v[samples - 1].short_cpu_ns : 0;
+
+	return offs ? MAX(ns, th->offs.v[offs - 1].short_cpu_ns) : ns;
+}
+
+static int draw(struct lanes *l, struct thread_lane *lane, const struct thread_builder *b)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < b->n; i++)
+		err = slices__put(&lane->slices, &b->v[i].s, l->max_slices);
+	return err;
+}
+
+/* What is made of the part goes into the lane, and to the capabilities and Haskell threads. */
+static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_builder *b,
+		     uint16_t before, int64_t moved)
+{
+	int err;
+
+	held__resolve(l->seen, b->v, b->n, before, &lane->held);
+	err = caps__claim(l, b->v, b->n);
+	if (!err && l->opts.haskell)
+		err = haskell__claim(l, lane, b->v, b->n);
+	if (!err)
+		err = caps__moved(l, b->v, b->n, moved);
+	if (!err && b->n)
+		lane->last_cap = b->v[b->n - 1].s.cap;
+	return err || l->reading ? err : draw(l, lane, b);
+}
+
+/* Adds the part of the lane up to `end` to what is made of it. */
+static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, bool last_part)
+{
+	struct thread_builder b = {
+		.l = l,
+		.lane = lane,
+		.th = lane->seen,
+		.prev = lane->has_prev ? &lane->prev : NULL,
+		.edge_exact = !lane->sampled_edge,
+		.cursor = lane->end_ns,
+		.held = NO_CAP,
+	};
+	int64_t moved = (int64_t)(lane->short_guess_ns - lane->short_booked_ns);
+	int err = cover__build(l->seen, lane, b.cursor, end, last_part, &b.covers);
+
+	if (err)
+		return err;
+	mutator__learn(&b.mutator, l->seen, lane->seen, &b.covers);
+	err = walk(&b, end, last_part);
+	cover__free(&b.covers);
+	if (!err)
+		err = thread__book_shorts(
+			l, lane, last_part ? short_cpu(lane) : short_cpu_by(lane->seen, end));
+	moved += (int64_t)(lane->short_booked_ns - lane->short_guess_ns);
+	if (!err)
+		err = take_part(l, lane, &b, lane->last_cap, moved);
+	lane->sampled_edge = !b.edge_exact;
+	lane->end_ns = end;
+	free(b.v);
+	return err;
+}
+
+/* ── the lane as it grows ────────────────────────────────────────────────────────────────── */
+
+static void begin(struct lanes *l, struct thread_lane *lane, uint64_t session_end)
+{
+	uint64_t end;
+
+	if (lane->begun)
+		return;
+	lane->begun = true;
+	bounds__of(l->seen, lane->seen, session_end, &lane->start_ns, &end);
+	lane->end_ns = lane->start_ns;
+}
+
+int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session_end)
+{
+	uint64_t start, end;
+	int err;
+
+	if (lane->complete)
+		return 0;
+	begin(l, lane, session_end);
+	bounds__of(l->seen, lane->seen, session_end, &start, &end);
+	err = build_part(l, lane, MAX(end, lane->end_ns), true);
+	lane->complete = !err;
+	return err;
+}
+
+static bool has_record(const struct seen_thread *th, uint64_t call_start_ns)
+{
+	size_t i = search__first(th->calls.n, k, th->calls.v[k].t0 >= call_start_ns);
+
+	return i < th->calls.n && th->calls.v[i].t0 == call_start_ns;
+}
+
+/*
+ * Up to when nothing that is still to come changes anything: the thread's last sign. If that is in
+ * a call that may get a record yet, or may turn out to be too short for one: up to the call.
+ */
+static uint64_t decided(const struct lanes *l, const struct seen_thread *th)
+{
+	const struct ev *off = th->offs.n ? &th->offs.v[th->offs.n - 1] : NULL;
+	const struct ev *sample = th->samples.n ? &th->samples.v[th->samples.n - 1] : NULL;
+	const struct ev *last = off;
+
+	if (sample && (!off || sample->t0 > off->t1))
+		last = sample;
+	if (!last)
+		return 0;
+	if (last->where == WIRE_WHERE_SAFE_CALL && last->call_start_ns &&
+	    last->t1 - MIN(last->call_start_ns, last->t1) < l->seen->call_record_ns &&
+	    !has_record(th, last->call_start_ns))
+		return last->call_start_ns;
+	return last->t1;
+}
+
+int thread__fold(struct lanes *l, struct thread_lane *lane)
+{
+	struct seen_thread *th = lane->seen;
+	uint64_t end = th->end_ns ? th->end_ns : l->seen->ended ? l->seen->end_ns : 0;
+	size_t offs;
+	int err;
+
+	if (lane->complete)
+		return 0;
+	if (end) {
+		err = thread__complete(l, lane, end);
+		if (err)
+			return err;
+		seen__forget(l->in, th, UINT64_MAX - 1);
+		seen__fit(th);
+		return 0;
+	}
+	end = decided(l, th);
+	begin(l, lane, end);
+	if (end <= lane->end_ns)
+		return 0;
+	err = build_part(l, lane, end, false);
+	if (err)
+		return err;
+	offs = search__first(th->offs.n, i, th->offs.v[i].t1 > end);
+	if (offs) {
+		lane->prev = bounds__off(lane, offs - 1);
+		lane->has_prev = true;
+	}
+	seen__forget(l->in, th, end);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* intern: frames and stacks stored once and known by number. Part of the picture room. */
+#ifndef SAFESCOPED_PICTURE_INTERN_H
+#define SAFESCOPED_PICTURE_INTERN_H
+
+#include "base/base.h"
+#include "base/hash.h"
+#include "picture.h"
+
+struct frame_key {
+	uint32_t name, module, package, file; /* in the string table */
+	uint32_t kind, approximate;
+};
+
+struct frame_entry {
+	UT_hash_handle hh;
+	struct frame_key key;
+	uint32_t id;
+};
+
+struct frame_table {
+	struct strtab *strings;
+	struct frame_entry *hash;
+	struct frame_entry **entries;
+	struct pic_frame *v;
+	size_t n, cap, entries_cap;
+};
+
+int frames__new(struct frame_table *tab);
+void frames__free(struct frame_table *tab);
+/* The strings of *frame are copied. -E2BIG: too many frames. */
+int frames__add(struct frame_table *tab, const struct pic_frame *frame, uint32_t *ret_id);
+
+struct stack_entry {
+	UT_hash_handle hh;
+	uint32_t id, n;
+	uint32_t frames[]; /* root first */
+};
+
+/* Number 0 is the empty stack. Beyond `max` everything becomes stack number `full`. */
+struct stack_table {
+	struct stack_entry *hash;
+	struct stack_entry **v;
+	size_t n, cap, max;
+	uint64_t left_out;
+	uint32_t full;
+};
+
+int stacks__new(struct stack_table *tab, size_t max, uint32_t full_frame);
+void stacks__free(struct stack_table *tab);
+int stacks__add(struct stack_table *tab, const uint32_t *frames, uint32_t n, uint32_t *ret_id);
+struct pic_stack stacks__get(const struct stack_table *tab, uint32_t id);
+
+#endif
