@@ -7,7 +7,6 @@
 #include "join_priv.h"
 
 #define EDGE_NS	    2000000 /* left out at both ends of what both saw */
-#define NEAR_NS	    20000   /* two clocks' readings of one event */
 #define BOUNDARY_NS 50000   /* a sample so near to a switch of threads may be either's */
 
 struct share {
@@ -128,16 +127,6 @@ static const struct el_stretch *slice_at(const struct el_lane *lane, uint64_t at
 	return i < lane->n && lane->s[i].start <= at ? &lane->s[i] : NULL;
 }
 
-static const struct el_cap *cap_of(const struct join *j, uint16_t no)
-{
-	size_t n = el_sched__info(j->b->in.sched).n_caps;
-
-	for (size_t i = 0; i < n; i++)
-		if (el_sched__cap(j->b->in.sched, i)->cap == no)
-			return el_sched__cap(j->b->in.sched, i);
-	return NULL;
-}
-
 static void compare_sample(const struct join *j, const struct ev *ev, struct share *caps)
 {
 	const struct el_cap *cap;
@@ -147,7 +136,7 @@ static void compare_sample(const struct join *j, const struct ev *ev, struct sha
 	if (ev->where != WIRE_WHERE_HASKELL || !ev->tso || ev->cap == NO_CAP ||
 	    !inside(j->b, ev->t0, ev->t0))
 		return;
-	cap = cap_of(j, ev->cap);
+	cap = elog__cap(j->b, ev->cap);
 	if (!cap || cap->lane.merged_ns)
 		return;
 	s = slice_at(&cap->lane, at);

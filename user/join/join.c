@@ -78,7 +78,7 @@ static int add_threads(struct join *j)
 
 	if (!sched)
 		return 0;
-	if (j->b->opts.haskell && j->b->to_ns + NEAR_THE_END_NS >= j->end_ns)
+	if (j->b->to_ns + NEAR_THE_END_NS >= j->end_ns)
 		return elog__haskell(j->b);
 	for (size_t i = 0; i < own->n; i++) {
 		struct pic_lane *lane = (struct pic_lane *)&own->v[i];

@@ -9,6 +9,8 @@
 #include "lanes/slices.h"
 #include "ledger/ledger.h"
 
+#define NEAR_NS 20000 /* two clocks' readings of one event */
+
 /* The log of a process while its picture is made. */
 struct log_build {
 	struct join_opts opts;
@@ -50,7 +52,9 @@ int elog__node_stack(struct log_build *b, uint32_t node, uint32_t *ret_stack);
 /* ── lanes (log_caps.c, log_haskell.c, log_calls.c) ──────────────────────────────────────── */
 
 int elog__caps(struct log_build *b);
-/* Lanes of Haskell threads; those that the picture has already keep their stacks and calls. */
+/* What the scheduler's events say of a capability; NULL: nothing. */
+const struct el_cap *elog__cap(const struct log_build *b, uint32_t no);
+/* Lanes of Haskell threads, if wanted; those that there are already keep their stacks and calls. */
 int elog__haskell(struct log_build *b);
 /* OS threads and safe calls by hs-safescope's annotations. */
 int elog__calls(struct log_build *b);

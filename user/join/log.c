@@ -21,7 +21,7 @@ static void take_rts(struct log_build *b, const char *rts)
 	pub->version_known = true;
 	if (!blank)
 		return;
-	pub->way = pic__string(blank + 1);
+	pub->way = picture__string(b->pic, blank + 1);
 	pub->threaded = strstr(pub->way, "_thr") != NULL;
 	pub->profiled = strlen(pub->way) > 2 && strstr(pub->way + 3, "_p") != NULL;
 }
@@ -128,11 +128,11 @@ int elog__take_slices(struct log_build *b, struct slices *slices, struct pic_lan
 		slices->v = fit;
 	if (slices->n && !picture__keep(b->pic, slices->v))
 		return -ENOMEM;
+	if (!slices->n)
+		slices__free(slices);
 	lane->slices = slices->v;
 	lane->n_slices = slices->n;
 	lane->merged_ns = MAX(lane->merged_ns, slices->merged_ns);
-	if (!slices->n)
-		free(slices->v);
 	*slices = (struct slices){0};
 	return 0;
 }
@@ -140,12 +140,18 @@ int elog__take_slices(struct log_build *b, struct slices *slices, struct pic_lan
 int elog__fit_rows(struct log_build *b, const struct pic_row *rows, size_t n,
 		   const uint32_t *stacks, struct pic_lane *lane)
 {
+	bool had[LEDGER_STATES] = {false};
 	struct pic_row *fit;
 	size_t n_fit;
 	int err = ledger_rows__fit(rows, n, lane->states_ns, LANE_STATES, stacks, &fit, &n_fit);
 
 	if (err)
 		return err;
+	for (size_t i = 0; i < n; i++)
+		had[rows[i].state % LEDGER_STATES] |= rows[i].ns != 0;
+	for (size_t i = 0; i < n_fit; i++)
+		if (!had[fit[i].state % LEDGER_STATES])
+			fit[i].on_cpu = state__on_cpu(lane->kind, fit[i].state);
 	if (!picture__keep(b->pic, fit)) {
 		free(fit);
 		return -ENOMEM;
@@ -177,7 +183,7 @@ void elog__fill(struct log_build *b)
 	struct pic_eventlog *e = &b->pub->eventlog;
 
 	e->known = true;
-	e->path = pic__string(b->in.path);
+	e->path = picture__string(b->pic, b->in.path);
 	e->cost_centres = b->tree ? cctree__n_ccs(b->tree) : 0;
 	e->samples = b->in.profile ? el_profile__info(b->in.profile).samples : 0;
 	e->offset_ns = b->in.offset_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * log_calls: OS thread lanes of the foreign calls that hs-safescope's annotations tell, and the
- * calls added up. Calls of one OS thread may nest and overlap (an interval also holds Haskell
- * code before and after the C function's): the one that began last is shown until it ends.
+ * log_calls: OS thread lanes of the foreign calls that hs-safescope annotates, and the calls added
+ * up. Calls of one OS thread may nest and overlap (an interval also holds Haskell code before and
+ * after the C function's): the one that began last is shown until it ends.
  */
 #include <stdio.h>
 
@@ -22,8 +22,6 @@ struct item {
 };
 
 struct sweep {
-	struct timeline *tl;
-	struct target_state *tg;
 	struct log_build *b;
 	uint32_t owner;	    /* of the account: the lane's index */
 	struct item *items; /* by thread, then start; outer before inner */
@@ -33,9 +31,9 @@ struct sweep {
 	size_t n_open;
 	uint32_t c_open[C_DEPTH_MAX]; /* C functions, outermost first */
 	size_t n_c_open;
-	struct pic_slice *v;
-	size_t n, cap, max;
-	/* the stack of the last call that had no C function told: most calls are alike */
+	struct slices slices;
+	size_t max;
+	/* the stack of the last call without C functions: most calls are alike */
 	struct {
 		uint32_t node, label, stack;
 		bool full;
@@ -123,9 +121,10 @@ static int compose(struct sweep *sw, uint32_t *ret_stack)
 	if (sw->n_open) {
 		const struct el_span *s =
 			el_annot__span(a, sw->items[sw->open[sw->n_open - 1]].index);
-		struct pic_frame label = {.name = el_annot__string(a, s->label), .kind = TF_FOREIGN};
+		struct pic_frame label = {.name = el_annot__string(a, s->label),
+					  .kind = TF_FOREIGN};
 
-		err = elog__node_stack(sw->tl, sw->b, s->node, &stack);
+		err = elog__node_stack(sw->b, s->node, &stack);
 		if (err)
 			return err;
 		haskell = picture__stack(sw->b->pic, stack);
@@ -162,33 +161,22 @@ static int stack_now(struct sweep *sw, uint32_t *ret_stack)
 
 static int put(struct sweep *sw, struct pic_lane *lane, uint64_t start, uint64_t end)
 {
-	struct pic_slice s = {.start_ns = start, .end_ns = end, .exact = 1, .cap = NO_CAP};
-	struct pic_slice *last = sw->n ? &sw->v[sw->n - 1] : NULL;
-	int err;
+	struct pic_slice s = {
+		.start_ns = start,
+		.end_ns = end,
+		.tid = lane->tid,
+		.cap = NO_CAP,
+		.state = sw->n_open || sw->n_c_open ? ST_SAFE_CALL : ST_UNKNOWN,
+		.exact = 1,
+	};
+	int err = stack_now(sw, &s.stack);
 
-	s.state = sw->n_open || sw->n_c_open ? ST_SAFE_CALL : ST_UNKNOWN;
-	err = stack_now(sw, &s.stack);
 	if (err)
 		return err;
 	lane->states_ns[s.state] += end - start;
-	err = ledger__off(sw->b->ledger[LANE_THREAD], sw->owner, s.state, s.stack, (int64_t)(end - start));
-	if (err)
-		return err;
-	if (last && last->stack == s.stack && last->state == s.state) {
-		last->end_ns = end;
-		return 0;
-	}
-	/* Past the limit the lane goes on in what it has. */
-	if (last && sw->n == sw->max) {
-		last->end_ns = end;
-		last->exact = 0;
-		lane->coarse = true;
-		return 0;
-	}
-	err = ARRAY_RESERVE(sw->v, sw->cap, sw->n + 1, sw->max);
-	if (!err)
-		sw->v[sw->n++] = s;
-	return err;
+	err = ledger__off(sw->b->ledger[LANE_THREAD], sw->owner, s.state, s.stack,
+			  (int64_t)(end - start));
+	return err ? err : slices__put(&sw->slices, &s, sw->max);
 }
 
 static void begin_and_end(struct sweep *sw, size_t *next, size_t end, uint64_t now)
@@ -213,7 +201,6 @@ static void begin_and_end(struct sweep *sw, size_t *next, size_t end, uint64_t n
 static int make_lane(struct sweep *sw, size_t first, size_t end, struct pic_lane *lane)
 {
 	size_t n_times = 0, next = first;
-	struct pic_slice *kept;
 	int err = 0;
 
 	for (size_t i = first; i < end; i++) {
@@ -221,26 +208,23 @@ static int make_lane(struct sweep *sw, size_t first, size_t end, struct pic_lane
 		sw->times[n_times++] = sw->items[i].end;
 	}
 	array__sort(sw->times, n_times, sizeof(*sw->times), by_value);
-	sw->n = sw->n_open = sw->n_c_open = 0;
-	lane->tid = (pid_t)MIN(sw->items[first].tid, (uint64_t)INT32_MAX);
-	snprintf(lane->name, sizeof(lane->name), "%s", lane->tid ? "OS thread" : "not told");
-	lane->cpu_ns = UINT64_MAX;
-	lane->start_ns = sw->times[0];
-	lane->end_ns = sw->times[n_times - 1];
+	sw->n_open = sw->n_c_open = 0;
+	*lane = (struct pic_lane){
+		.kind = LANE_THREAD,
+		.tid = (pid_t)MIN(sw->items[first].tid, (uint64_t)INT32_MAX),
+		.name = sw->items[first].tid ? "OS thread" : "thread not known",
+		.threads = 1,
+		.start_ns = sw->times[0],
+		.end_ns = sw->times[n_times - 1],
+		.cpu_ns = UINT64_MAX,
+	};
 	for (size_t i = 0; i + 1 < n_times && !err; i++) {
 		if (sw->times[i] == sw->times[i + 1])
 			continue;
 		begin_and_end(sw, &next, end, sw->times[i]);
 		err = put(sw, lane, sw->times[i], sw->times[i + 1]);
 	}
-	kept = err ? NULL : elog__keep(sw->b, sw->v, sw->n, sizeof(*kept));
-	if (!kept)
-		return err ? err : -ENOMEM;
-	sw->v = NULL;
-	sw->cap = 0;
-	lane->slices = kept;
-	lane->n_slices = sw->n;
-	return 0;
+	return err ? err : elog__take_slices(sw->b, &sw->slices, lane);
 }
 
 static int by_busy(const void *pa, const void *pb)
@@ -252,8 +236,10 @@ static int by_busy(const void *pa, const void *pb)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-static int make_lanes(struct sweep *sw, struct target_state *tg)
+static int make_lanes(struct sweep *sw)
 {
+	struct pic_lanes *pub = &sw->b->pub->lanes[LANE_THREAD];
+	struct pic_lane *lanes;
 	size_t n = 0, k;
 	int err = 0;
 
@@ -261,26 +247,21 @@ static int make_lanes(struct sweep *sw, struct target_state *tg)
 		n += !i || sw->items[i].tid != sw->items[i - 1].tid;
 	n = MIN(n, (size_t)THREADS_MAX);
 	sw->max = MAX(LANE_MAX / MAX(n, (size_t)1), (size_t)LANE_LEAST);
-	tg->lanes = calloc(n + 1, sizeof(*tg->lanes));
+	lanes = picture__alloc(sw->b->pic, n, sizeof(*lanes));
 	sw->times = calloc(2 * sw->n_items + 1, sizeof(*sw->times));
 	sw->open = calloc(sw->n_items + 1, sizeof(*sw->open));
-	if (!tg->lanes || !sw->times || !sw->open)
+	if (!lanes || !sw->times || !sw->open)
 		return -ENOMEM;
-	for (size_t i = 0; i < sw->n_items && b->pub->n_lanes < n && !err; i = k) {
+	for (size_t i = 0; i < sw->n_items && sw->owner < n && !err; i = k) {
 		for (k = i + 1; k < sw->n_items && sw->items[k].tid == sw->items[i].tid; k++)
 			;
-		sw->owner = (uint32_t)b->pub->n_lanes;
-		err = make_lane(sw, i, k, &tg->lanes[b->pub->n_lanes++]);
+		err = make_lane(sw, i, k, &lanes[sw->owner]);
+		sw->owner++;
 	}
-	tg->n_accounts = (uint32_t)b->pub->n_lanes;
 	if (!err)
-		err = ledger__accounts(b->ledger[LANE_THREAD], tg->n_accounts, &tg->accounts);
-	for (size_t i = 0; i < b->pub->n_lanes && !err; i++) {
-		tg->lanes[i].rows = tg->accounts[i].rows;
-		tg->lanes[i].n_rows = tg->accounts[i].n;
-	}
-	qsort(tg->lanes, b->pub->n_lanes, sizeof(*tg->lanes), by_busy);
-	b->pub->lanes = tg->lanes;
+		err = elog__fill_rows(sw->b, LANE_THREAD, lanes, n);
+	qsort(lanes, n, sizeof(*lanes), by_busy);
+	*pub = (struct pic_lanes){.v = lanes, .n = n};
 	return err;
 }
 
@@ -288,7 +269,7 @@ static int make_lanes(struct sweep *sw, struct target_state *tg)
 
 struct called {
 	uint32_t label;
-	uint32_t caller; /* frame; UINT32_MAX: not told */
+	uint32_t caller; /* frame; UINT32_MAX: not known */
 	uint64_t ns;
 	bool open_end;
 };
@@ -326,9 +307,11 @@ static void add_up(struct sweep *sw, const struct called *all, const struct keye
 	size_t done = 0;
 
 	*call = (struct pic_call){
-		.function = picture__string(sw->b->pic, el_annot__string(sw->b->in.annot, v->label)),
+		.function =
+			picture__string(sw->b->pic, el_annot__string(sw->b->in.annot, v->label)),
 		.library = "",
-		.caller = v->caller == UINT32_MAX ? "" : sw->tl->frames.v[v->caller].name,
+		.caller =
+			v->caller == UINT32_MAX ? "" : picture__frame(sw->b->pic, v->caller)->name,
 		.site = "",
 		.handover_ns = no_time,
 		.cpu_ns = no_time,
@@ -375,10 +358,12 @@ static int by_wall(const void *pa, const void *pb)
 	return strcmp(a->function, b->function);
 }
 
-static int add_calls(struct sweep *sw, struct target_state *tg)
+static int add_calls(struct sweep *sw)
 {
+	struct pic_target *pub = sw->b->pub;
 	struct called *v = calloc(sw->n_items + 1, sizeof(*v));
 	struct keyed *order = NULL;
+	struct pic_call *calls;
 	size_t n = 0, groups = 0, k;
 	int err = v ? 0 : -ENOMEM;
 
@@ -393,7 +378,7 @@ static int add_calls(struct sweep *sw, struct target_state *tg)
 		v[n] = (struct called){.label = s->label,
 				       .ns = sw->items[i].end - sw->items[i].start,
 				       .open_end = s->open_end};
-		err = elog__node_stack(sw->tl, sw->b, s->node, &id);
+		err = elog__node_stack(sw->b, s->node, &id);
 		if (err)
 			break;
 		stack = picture__stack(sw->b->pic, id);
@@ -405,18 +390,18 @@ static int add_calls(struct sweep *sw, struct target_state *tg)
 		goto out;
 	for (size_t i = 0; i < n; i++)
 		groups += !i || order[i].key != order[i - 1].key;
-	tg->calls = calloc(groups + 1, sizeof(*tg->calls));
-	if (!tg->calls) {
+	calls = picture__alloc(sw->b->pic, groups, sizeof(*calls));
+	if (!calls) {
 		err = -ENOMEM;
 		goto out;
 	}
 	for (size_t i = 0; i < n; i = k) {
 		for (k = i + 1; k < n && order[k].key == order[i].key; k++)
 			;
-		add_up(sw, v, &order[i], k - i, &tg->calls[b->pub->n_calls++]);
+		add_up(sw, v, &order[i], k - i, &calls[pub->n_calls++]);
 	}
-	qsort(tg->calls, b->pub->n_calls, sizeof(*tg->calls), by_wall);
-	b->pub->calls = tg->calls;
+	qsort(calls, pub->n_calls, sizeof(*calls), by_wall);
+	pub->calls = calls;
 out:
 	free(order);
 	free(v);
@@ -424,47 +409,49 @@ out:
 }
 
 /* What of the annotations makes no sense, or less than it could. */
-static int tell_odd(struct log_build *b, const struct el_annot_info *info)
+static int report_odd(struct log_build *b, const struct el_annot_info *info)
 {
 	int err = 0;
 
 	if (info->overlaps)
-		err = elog__missing(
-			tl, tg,
+		err = picture__add_missing(
+			b->pic, b->pub,
 			"%llu annotated calls overlap or nest on one OS thread: the one "
 			"that began last is shown",
 			(unsigned long long)info->overlaps);
 	if (!err && info->unmatched)
-		err = elog__missing(b, "%llu annotations without their other end",
-				    (unsigned long long)info->unmatched);
+		err = picture__add_missing(b->pic, b->pub,
+					   "%llu annotations without their other end",
+					   (unsigned long long)info->unmatched);
 	if (!err && info->malformed)
-		err = elog__missing(b, "%llu annotations that make no sense",
-				    (unsigned long long)info->malformed);
+		err = picture__add_missing(b->pic, b->pub, "%llu annotations that make no sense",
+					   (unsigned long long)info->malformed);
 	if (!err && info->dropped)
-		err = elog__missing(b, "%llu annotations beyond the memory limit",
-				    (unsigned long long)info->dropped);
+		err = picture__add_missing(b->pic, b->pub,
+					   "%llu annotations beyond the memory limit",
+					   (unsigned long long)info->dropped);
 	return err;
 }
 
 int elog__calls(struct log_build *b)
 {
-	struct sweep sw = {.tl = tl, .tg = tg, .b = b};
+	struct sweep sw = {.b = b};
 	struct el_annot_info info;
 	int err;
 
 	if (!b->in.annot)
 		return 0;
 	info = el_annot__info(b->in.annot);
-	err = tell_odd(b, &info);
+	err = report_odd(b, &info);
 	if (!err)
 		err = collect(&sw);
 	if (!err && sw.n_items)
-		err = make_lanes(&sw, tg);
+		err = make_lanes(&sw);
 	if (!err && sw.n_items)
-		err = add_calls(&sw, tg);
+		err = add_calls(&sw);
 	free(sw.items);
 	free(sw.times);
 	free(sw.open);
-	free(sw.v);
+	slices__free(&sw.slices);
 	return err;
 }

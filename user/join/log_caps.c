@@ -8,101 +8,27 @@
 
 #include "join_priv.h"
 
-#define SLICES_MAX (1u << 17) /* of one lane */
-#define LANES_BUDGET  (1u << 18) /* all lanes; beyond it the files are too big to open well */
-#define LANE_LEAST    4096
-#define LANES_MAX     1024
-#define PARTS	      8
+#define SLICES_MAX   (1u << 17) /* of one lane */
+#define LANES_BUDGET (1u << 18) /* all lanes; beyond it the files are too big to open well */
+#define LANE_LEAST   4096
+#define LANES_MAX    1024
 
-/* A lane in the making; past `max` slices neighbours are merged, in steps of four. */
+/* A lane in the making. */
 struct cap_builder {
-	struct timeline *tl;
 	struct log_build *b;
-	struct target_state *tg;
 	struct pic_lane *lane;
-	uint32_t owner; /* of the account in cap_ledger: the lane's index */
+	uint32_t owner; /* of the account in the ledger: the lane's index */
 	bool ticked;	/* there are ticks: they say what ran */
-	struct pic_slice *v;
-	size_t n, cap, max;
-	uint64_t quantum; /* groups of neighbours that span less become one; 0: none */
-	uint64_t at;	  /* end of the last one */
-	uint32_t no_sample;
+	struct slices slices;
+	size_t max;
+	uint64_t at; /* end of the last one */
+	uint32_t no_sample, unsampled, gc_stack, rts_stack;
 	struct {
 		uint32_t thread, stack;
 	} threads[256]; /* stacks of threads seen lately */
 };
 
-/* ── a lane that merges ──────────────────────────────────────────────────────────────────── */
-
-static bool alike(const struct pic_slice *a, const struct pic_slice *b)
-{
-	return a->state == b->state && a->stack == b->stack && a->tso == b->tso;
-}
-
-/* What took most of v[0..n), told by the first few different ones. */
-static size_t heaviest(const struct pic_slice *v, size_t n)
-{
-	size_t which[PARTS] = {0}, n_which = 0, best = 0;
-	uint64_t ns[PARTS] = {0};
-
-	for (size_t i = 0; i < n; i++) {
-		size_t k = 0;
-
-		while (k < n_which && !alike(&v[which[k]], &v[i]))
-			k++;
-		if (k == PARTS)
-			continue;
-		if (k == n_which)
-			which[n_which++] = i;
-		ns[k] += v[i].end_ns - v[i].start_ns;
-	}
-	for (size_t k = 1; k < n_which; k++)
-		if (ns[k] > ns[best])
-			best = k;
-	return which[best];
-}
-
-static void merge(struct cap_builder *c)
-{
-	size_t out = 0, k;
-
-	for (size_t i = 0; i < c->n; i = k) {
-		struct pic_slice s;
-		uint32_t samples = 0;
-
-		for (k = i + 1; k < c->n && c->v[k].end_ns - c->v[i].start_ns < c->quantum; k++)
-			;
-		s = c->v[i + heaviest(&c->v[i], k - i)];
-		for (size_t m = i; m < k; m++)
-			samples += c->v[m].samples;
-		if (k > i + 1)
-			s.exact = 0;
-		s.samples = samples;
-		s.start_ns = c->v[i].start_ns;
-		s.end_ns = c->v[k - 1].end_ns;
-		if (out && alike(&c->v[out - 1], &s)) {
-			c->v[out - 1].end_ns = s.end_ns;
-			c->v[out - 1].samples += s.samples;
-		} else {
-			c->v[out++] = s;
-		}
-	}
-	c->n = out;
-}
-
-/* Neighbours touch always: merging far enough makes room without fail. */
-static void make_room(struct cap_builder *c)
-{
-	uint64_t span = c->v[c->n - 1].end_ns - c->v[0].start_ns;
-
-	if (!c->quantum)
-		c->quantum = MAX(span / MAX(c->max, (size_t)1), 2u);
-	while (c->n > c->max / 2) {
-		c->quantum *= 4;
-		merge(c);
-	}
-	c->lane->coarse = true;
-}
+/* ── putting it down ─────────────────────────────────────────────────────────────────────── */
 
 /*
  * Where there are ticks, a run's time is divided among them; else what ran is known by the
@@ -113,25 +39,16 @@ static int book(struct cap_builder *c, const struct pic_slice *s)
 	struct ledger_place place = {.owner = c->owner, .class = LEDGER_RUN, .detail = s->state};
 	struct ledger *ledger = c->b->ledger[LANE_CAPABILITY];
 	int64_t ns = (int64_t)(s->end_ns - s->start_ns);
-	uint32_t unsampled;
 	int err;
 
 	c->lane->states_ns[s->state] += (uint64_t)ns;
-	switch ((enum cap_state)s->state) {
-	case CS_HASKELL:
-	case CS_GC:
-	case CS_RTS:
-		break;
-	default:
+	if (!state__on_cpu(LANE_CAPABILITY, s->state))
 		return ledger__off(ledger, c->owner, s->state, s->stack, ns);
-	}
 	if (s->state != CS_HASKELL || !c->ticked)
 		return ledger__on(ledger, c->owner, s->state, s->stack, ns);
 	err = ledger__time(ledger, &place, ns);
 	if (!err)
-		err = stack__unsampled(c->tl, state__title(LANE_CAPABILITY, CS_HASKELL), &unsampled);
-	if (!err)
-		err = ledger__guess(ledger, &place, s->state, unsampled, ns);
+		err = ledger__guess(ledger, &place, s->state, c->unsampled, ns);
 	return err || !s->samples ? err
 				  : ledger__sample(ledger, &place, s->state, s->stack, s->samples);
 }
@@ -140,10 +57,11 @@ static int put(struct cap_builder *c, struct pic_slice s)
 {
 	int err;
 
+	s.cap = (uint16_t)c->lane->cap;
 	s.start_ns = MAX(s.start_ns, c->at);
 	if (s.end_ns <= s.start_ns) {
-		if (c->n)
-			c->v[c->n - 1].samples += s.samples;
+		if (c->slices.n)
+			c->slices.v[c->slices.n - 1].samples += s.samples;
 		return 0;
 	}
 	err = book(c, &s);
@@ -152,30 +70,18 @@ static int put(struct cap_builder *c, struct pic_slice s)
 	c->at = s.end_ns;
 	if (!s.exact)
 		c->lane->sampled_states |= 1u << s.state;
-	if (c->n && alike(&c->v[c->n - 1], &s)) {
-		c->v[c->n - 1].end_ns = s.end_ns;
-		c->v[c->n - 1].samples += s.samples;
-		c->v[c->n - 1].exact &= s.exact;
-		return 0;
-	}
-	if (c->n == c->max)
-		make_room(c);
-	err = ARRAY_RESERVE(c->v, c->cap, c->n + 1, c->max);
-	if (!err)
-		c->v[c->n++] = s;
-	return err;
+	return slices__put(&c->slices, &s, c->max);
 }
 
 /* What nothing is known of, up to `until`. */
 static int put_unknown(struct cap_builder *c, uint64_t until)
 {
-	return put(c, (struct pic_slice){
-			      .start_ns = c->at, .end_ns = until, .state = CS_UNKNOWN});
+	return put(c, (struct pic_slice){.start_ns = c->at, .end_ns = until, .state = CS_UNKNOWN});
 }
 
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Without cost centres it is the thread that is told of. */
+/* Without cost centres all that is known of a run is its thread. */
 static int thread_stack(struct cap_builder *c, uint32_t tid, uint32_t *ret_stack)
 {
 	unsigned slot = tid % ARRAY_SIZE(c->threads);
@@ -204,9 +110,24 @@ static int thread_stack(struct cap_builder *c, uint32_t tid, uint32_t *ret_stack
 	return 0;
 }
 
-static int mark_stack(struct cap_builder *c, enum mark mark, uint32_t *ret_stack)
+static int mark_stack(struct log_build *b, enum pic_fixed_frame mark, uint32_t *ret_stack)
 {
-	return picture__add_stack(c->b->pic, &c->tl->marks[mark], 1, ret_stack);
+	uint32_t frame = picture__mark(b->pic, mark);
+
+	return picture__add_stack(b->pic, &frame, 1, ret_stack);
+}
+
+static int make_stacks(struct cap_builder *c)
+{
+	int err = mark_stack(c->b, MARK_NO_SAMPLE, &c->no_sample);
+
+	if (!err)
+		err = mark_stack(c->b, MARK_GC, &c->gc_stack);
+	if (!err)
+		err = mark_stack(c->b, MARK_RTS, &c->rts_stack);
+	return err ? err
+		   : picture__unsampled(c->b->pic, state__title(LANE_CAPABILITY, CS_HASKELL),
+					&c->unsampled);
 }
 
 /* ── from ticks alone ────────────────────────────────────────────────────────────────────── */
@@ -241,7 +162,7 @@ static int put_tick(struct cap_builder *c, const struct el_stretch *p)
 	if (s.start_ns > c->at)
 		err = put_unknown(c, s.start_ns);
 	if (!err)
-		err = elog__node_stack(c->tl, c->b, p->what, &s.stack);
+		err = elog__node_stack(c->b, p->what, &s.stack);
 	return err ? err : put(c, s);
 }
 
@@ -260,7 +181,7 @@ struct cursor {
 	const struct el_lane *ticks; /* NULL: none */
 	size_t i;		     /* the first that may reach into what comes */
 	uint64_t step;		     /* between ticks */
-	uint32_t left;		     /* ticks of ticks->s[i] that are in no stretch yet */
+	uint32_t left;		     /* ticks of ticks->s[i] that are in no slice yet */
 	/* the last run that was ticked */
 	uint64_t ticked_at;
 	uint32_t ticked_thread, ticked_stack;
@@ -283,9 +204,9 @@ static bool ticked_inside(const struct el_stretch *p, uint64_t start, uint64_t e
 static int put_run(struct cap_builder *c, struct cursor *cur, const struct el_stretch *run)
 {
 	struct pic_slice s = {.start_ns = elog__time(c->b, run->start),
-				   .tso = run->what,
-				   .state = CS_HASKELL,
-				   .exact = 1};
+			      .tso = run->what,
+			      .state = CS_HASKELL,
+			      .exact = 1};
 	uint64_t end = elog__time(c->b, run->end), from;
 	bool found = false;
 	uint32_t stack;
@@ -297,7 +218,7 @@ static int put_run(struct cap_builder *c, struct cursor *cur, const struct el_st
 		if (p->start >= run->end)
 			break;
 		if (ticked_inside(p, run->start, run->end, cur->step)) {
-			err = elog__node_stack(c->tl, c->b, p->what, &stack);
+			err = elog__node_stack(c->b, p->what, &stack);
 			if (err)
 				return err;
 			/* Time before the run's first tick has that tick's stack. */
@@ -334,7 +255,7 @@ static int put_run(struct cap_builder *c, struct cursor *cur, const struct el_st
 	return put(c, s);
 }
 
-/* Ticks that ended in a stretch which is no run: they count, but change nothing. */
+/* Ticks that ended in what is no run: they count, but change nothing. */
 static uint32_t skip_ticks(struct cursor *cur, uint64_t end)
 {
 	uint32_t n = 0;
@@ -351,8 +272,8 @@ static uint32_t skip_ticks(struct cursor *cur, uint64_t end)
 static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_stretch *p)
 {
 	struct pic_slice s = {.start_ns = elog__time(c->b, p->start),
-				   .end_ns = elog__time(c->b, p->end),
-				   .exact = 1};
+			      .end_ns = elog__time(c->b, p->end),
+			      .exact = 1};
 	int err = 0;
 
 	if (!elog__clip(c->b, &s.start_ns, &s.end_ns))
@@ -372,14 +293,14 @@ static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_
 		break;
 	case ECS_GC:
 		s.state = CS_GC;
-		err = mark_stack(c, MARK_GC, &s.stack);
+		s.stack = c->gc_stack;
 		break;
 	case ECS_DISABLED:
 		s.state = CS_DISABLED;
 		break;
 	case ECS_RTS:
 		s.state = CS_RTS;
-		err = mark_stack(c, MARK_RTS, &s.stack);
+		s.stack = c->rts_stack;
 		break;
 	default:
 		s.state = CS_IDLE;
@@ -414,17 +335,13 @@ static const struct el_lane *ticks_of(const struct log_build *b, uint16_t no)
 	return NULL;
 }
 
-static const struct el_cap *cap_of(const struct log_build *b, uint16_t no)
+const struct el_cap *elog__cap(const struct log_build *b, uint32_t no)
 {
 	size_t n = b->in.sched ? el_sched__info(b->in.sched).n_caps : 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct el_cap *cap = el_sched__cap(b->in.sched, i);
-
-		/* Without -l a capability's creation is all that is told of it. */
-		if (cap->cap == no)
-			return cap->runs || cap->gcs ? cap : NULL;
-	}
+	for (size_t i = 0; i < n; i++)
+		if (el_sched__cap(b->in.sched, i)->cap == no)
+			return el_sched__cap(b->in.sched, i);
 	return NULL;
 }
 
@@ -447,7 +364,7 @@ static size_t number_caps(const struct log_build *b, uint16_t *ret_nos)
 	return n;
 }
 
-/* Stretches that were merged tell what took most of them; the model's sums have all. */
+/* The model's slices that were merged show what took most of them; its sums have all. */
 static void true_sums(struct pic_lane *lane, const struct el_cap *cap)
 {
 	static const uint8_t states[ECS_MAX] = {[ECS_IDLE] = CS_IDLE,
@@ -469,68 +386,49 @@ static void true_sums(struct pic_lane *lane, const struct el_cap *cap)
 	lane->states_ns[CS_UNKNOWN] = wall - sum;
 }
 
-static int make_lane(struct log_build *b, uint16_t no, size_t max,
-		     uint32_t owner, struct pic_lane *lane)
+static int make_lane(struct log_build *b, uint16_t no, size_t max, uint32_t owner,
+		     struct pic_lane *lane)
 {
-	struct log_build *b = tg->log;
-	const struct el_cap *cap = cap_of(b, no);
-	const struct el_lane *sched = cap ? &cap->lane : NULL, *ticks = ticks_of(b, no);
+	const struct el_cap *cap = elog__cap(b, no);
+	const struct el_lane *ticks = ticks_of(b, no), *sched;
 	struct cap_builder *c = calloc(1, sizeof(*c));
-	struct pic_slice *kept;
 	int err;
 
 	if (!c)
 		return -ENOMEM;
-	*c = (struct cap_builder){.tl = tl,
-				  .tg = tg,
-				  .b = b,
-				  .lane = lane,
-				  .owner = owner,
-				  .ticked = ticks && ticks->n,
-				  .max = max,
-				  .at = b->from_ns};
-	lane->no = no;
-	lane->start_ns = b->from_ns;
-	lane->end_ns = b->to_ns;
-	lane->coarse = (sched && sched->merged_ns) || (ticks && ticks->merged_ns);
-	err = mark_stack(c, MARK_NO_SAMPLE, &c->no_sample);
+	/* Without -l a capability's creation is all that the log has of it. */
+	if (cap && !cap->runs && !cap->gcs)
+		cap = NULL;
+	sched = cap ? &cap->lane : NULL;
+	c->b = b;
+	c->lane = lane;
+	c->owner = owner;
+	c->ticked = ticks && ticks->n;
+	c->max = max;
+	c->at = b->from_ns;
+	*lane = (struct pic_lane){
+		.kind = LANE_CAPABILITY,
+		.cap = no,
+		.name = "",
+		.threads = 1,
+		.start_ns = b->from_ns,
+		.end_ns = b->to_ns,
+		.merged_ns = MAX(sched ? sched->merged_ns : 0, ticks ? ticks->merged_ns : 0),
+	};
+	err = make_stacks(c);
 	if (!err && sched)
 		err = lane_of_sched(c, sched, ticks);
 	else if (!err && ticks)
 		err = lane_of_ticks(c, ticks);
-	if (!err && c->at < b->to_ns)
+	if (!err)
 		err = put_unknown(c, b->to_ns);
 	if (!err && cap)
 		true_sums(lane, cap);
-	if (lane->coarse) {
-		c->quantum = MAX(c->quantum, sched ? sched->merged_ns : 0);
-		c->quantum = MAX(c->quantum, ticks ? ticks->merged_ns : 0);
-		b->merged_ns = MAX(b->merged_ns, c->quantum);
-	}
-	kept = err ? NULL : elog__keep(b, c->v, c->n, sizeof(*kept));
-	if (kept) {
-		c->v = NULL;
-		lane->slices = kept;
-		lane->n_slices = c->n;
-	} else if (!err) {
-		err = -ENOMEM;
-	}
-	free(c->v);
+	if (!err)
+		err = elog__take_slices(b, &c->slices, lane);
+	b->merged_ns = MAX(b->merged_ns, lane->merged_ns);
+	slices__free(&c->slices);
 	free(c);
-	return err;
-}
-
-/* The accounts, brought to the lanes' sums where those are truer. */
-static int fill_rows(struct target_state *tg, struct pic_lane *lanes, size_t n)
-{
-	struct log_build *b = tg->log;
-	int err = ledger__accounts(b->ledger[LANE_CAPABILITY], (uint32_t)n, &tg->cap_accounts);
-
-	if (err)
-		return err;
-	tg->n_cap_accounts = (uint32_t)n;
-	for (size_t i = 0; i < n && !err; i++)
-		err = elog__fit_rows(b, &tg->cap_accounts[i], &lanes[i]);
 	return err;
 }
 
@@ -538,10 +436,9 @@ int elog__caps(struct log_build *b)
 {
 	uint16_t nos[LANES_MAX];
 	size_t n = number_caps(b, nos);
-	size_t max = MAX(MIN(LANES_BUDGET / MAX(n, (size_t)1), (size_t)SLICES_MAX),
-			 (size_t)LANE_LEAST);
+	size_t max =
+		MAX(MIN(LANES_BUDGET / MAX(n, (size_t)1), (size_t)SLICES_MAX), (size_t)LANE_LEAST);
 	struct pic_lane *lanes;
-	char text[32];
 	int err = 0;
 
 	b->pub->capabilities = b->in.capabilities ? b->in.capabilities : (uint32_t)n;
@@ -552,17 +449,15 @@ int elog__caps(struct log_build *b)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !err; i++)
 		err = make_lane(b, nos[i], max, (uint32_t)i, &lanes[i]);
+	/* brought to the lanes' sums where those are truer */
 	if (!err)
-		err = fill_rows(tg, lanes, n);
-	b->pub->cap_lanes = lanes;
-	b->pub->n_cap_lanes = n;
-	if (!err && b->merged_ns) {
-		human__duration(text, sizeof(text), b->merged_ns);
-		err = elog__missing(
-			tl, tg,
-			"slices under %s in the lanes: so long a log has more than "
-			"can be opened; the sums have all, and --from and --to show a part",
-			text);
-	}
-	return err;
+		err = elog__fill_rows(b, LANE_CAPABILITY, lanes, n);
+	b->pub->lanes[LANE_CAPABILITY] = (struct pic_lanes){.v = lanes, .n = n};
+	if (err || !b->merged_ns)
+		return err;
+	return picture__add_missing(
+		b->pic, b->pub,
+		"slices under %s in the lanes: so long a log has more than "
+		"can be opened; the sums have all, and --from and --to show a part",
+		human__duration(b->merged_ns).s);
 }

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log_tsos: Haskell thread lanes of a log. */
+/*
+ * log_haskell: Haskell threads' lanes of a log. The log decides when a thread ran and what it
+ * waited for. One that the records know, too, keeps its own slices as far as they say the same:
+ * with which stack it ran, and in which unsafe call.
+ */
 #include <stdio.h>
 
+#include "base/search.h"
 #include "join_priv.h"
 
-#define LANES_MAX 4096 /* threads in the picture: those that ran longest */
+#define LANES_MAX 4096 /* that the log adds: of the threads that ran longest */
+
+/* What a lane is drawn with. */
+struct drawing {
+	struct log_build *b;
+	const struct el_thread *log;
+	const struct pic_lane *own; /* of the records; without slices: they know nothing of it */
+	const uint32_t *stacks;	    /* by state, where nothing else is known */
+	bool exact;		    /* the log has all boundaries: none of its slices were merged */
+	size_t at;		    /* the first own slice that may reach into what comes */
+	size_t counted;		    /* own slices before it have had their samples put down */
+	struct slices slices;
+	size_t max;
+};
 
 static enum haskell_state state_of(unsigned state)
 {
@@ -26,7 +44,7 @@ static enum haskell_state state_of(unsigned state)
 	return (enum haskell_state)(state < ETS_MAX ? states[state] : HS_UNKNOWN);
 }
 
-static int state_stack(struct timeline *tl, enum haskell_state state, uint32_t *ret_stack)
+static int state_stack(struct log_build *b, enum haskell_state state, uint32_t *ret_stack)
 {
 	char name[64];
 	uint32_t frame;
@@ -37,80 +55,183 @@ static int state_stack(struct timeline *tl, enum haskell_state state, uint32_t *
 	return err ? err : picture__add_stack(b->pic, &frame, 1, ret_stack);
 }
 
-/* The lane's slices, without a hole from `at` to the lane's end. */
-static int fill_slices(struct log_build *b, const struct el_thread *t, struct pic_lane *lane,
-			  const uint32_t stacks[HS_MAX])
+/* ── slices ──────────────────────────────────────────────────────────────────────────────── */
+
+/* An own slice says the same as the log, and more; the log's merged slices say little. */
+static bool stays(const struct drawing *d, const struct pic_slice *own, enum haskell_state state)
 {
-	struct pic_slice *v;
-	uint64_t at = lane->start_ns;
-	size_t n = 0;
-
-	if (!t->lane || !t->lane->n)
-		return 0;
-	v = picture__alloc(b->pic, 2 * t->lane->n + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	for (size_t i = 0; i <= t->lane->n; i++) {
-		const struct el_stretch *p = i < t->lane->n ? &t->lane->s[i] : NULL;
-		uint64_t start = p ? MAX(elog__time(b, p->start), at) : lane->end_ns;
-		uint64_t end = p ? MIN(elog__time(b, p->end), lane->end_ns) : lane->end_ns;
-		enum haskell_state state;
-
-		start = MIN(start, lane->end_ns);
-		if (start > at)
-			v[n++] = (struct pic_slice){.start_ns = at,
-							 .end_ns = start,
-							 .stack = stacks[HS_UNKNOWN],
-							 .cap = UINT32_MAX,
-							 .state = HS_UNKNOWN};
-		at = MAX(at, start);
-		if (!p || end <= start)
-			continue;
-		state = state_of(p->kind);
-		v[n++] = (struct pic_slice){
-			.start_ns = start,
-			.end_ns = end,
-			.stack = stacks[state],
-			.cap = state == HS_RUNNING ? p->what : UINT32_MAX,
-			.state = (uint8_t)state,
-			.exact = !t->lane->merged_ns,
-		};
-		at = end;
-	}
-	lane->slices = v;
-	lane->n_slices = n;
-	lane->coarse = t->lane->merged_ns != 0;
-	return 0;
+	if (own->state == HS_UNKNOWN || !d->exact)
+		return own->state != HS_UNKNOWN;
+	return own->stack &&
+	       (own->state == state || (own->state == HS_UNSAFE_CALL && state == HS_RUNNING));
 }
 
-static int fill_lane(struct log_build *b, const struct el_thread *t,
-		     uint32_t owner, struct pic_lane *lane, const uint32_t stacks[HS_MAX])
+/* *s, which is the log's, as own slice number d->at has it. `whole`: all of the log's slice. */
+static void take_own(struct drawing *d, bool whole, struct pic_slice *s)
 {
-	struct log_build *b = tg->log;
-	uint64_t start = elog__time(b, t->start), end = elog__time(b, t->end), sum = 0;
+	const struct pic_slice *own = &d->own->slices[d->at];
+	struct pic_slice taken = *own;
+
+	taken.start_ns = s->start_ns;
+	taken.end_ns = s->end_ns;
+	taken.exact = s->exact && (whole || own->exact);
+	if (!own->stack)
+		taken.stack = d->stacks[own->state];
+	if (d->counted > d->at)
+		taken.samples = 0;
+	d->counted = d->at + 1;
+	*s = taken;
+}
+
+/* [start, end) as the log has it; NULL: it has nothing of that. */
+static int put(struct drawing *d, uint64_t start, uint64_t end, const struct el_stretch *p)
+{
+	enum haskell_state state = p ? state_of(p->kind) : HS_UNKNOWN;
+	const struct pic_lane *own = d->own;
+	const uint64_t begin = start;
 	int err = 0;
 
-	if (!elog__clip(b, &start, &end))
-		end = start;
-	lane->tso = t->tid;
-	lane->label = t->label ? picture__string(b->pic, t->label) : "";
-	lane->start_ns = start;
-	lane->end_ns = end;
-	for (unsigned i = 0; i < ETS_MAX; i++) {
-		lane->states_ns[state_of(i)] += t->state_ns[i];
-		sum += t->state_ns[i];
+	while (!err && start < end) {
+		bool late = false;
+		struct pic_slice s = {
+			.start_ns = start,
+			.end_ns = end,
+			.tso = d->log->tid,
+			.stack = d->stacks[state],
+			.cap = state == HS_RUNNING ? (uint16_t)p->what : NO_CAP,
+			.state = (uint8_t)state,
+			.exact = p && d->exact,
+		};
+
+		while (d->at < own->n_slices && own->slices[d->at].end_ns <= start)
+			d->at++;
+		if (d->at < own->n_slices && own->slices[d->at].start_ns > start) {
+			s.end_ns = MIN(end, own->slices[d->at].start_ns);
+		} else if (d->at < own->n_slices) {
+			s.end_ns = MIN(end, own->slices[d->at].end_ns);
+			if (stays(d, &own->slices[d->at], state))
+				take_own(d, start == begin && s.end_ns == end, &s);
+			else
+				late = start > begin && s.end_ns - start < NEAR_NS;
+		}
+		/* both saw one event: the probe comes a little before the log */
+		if (late)
+			d->slices.v[d->slices.n - 1].end_ns = s.end_ns;
+		else
+			err = slices__put(&d->slices, &s, d->max);
+		start = s.end_ns;
 	}
-	/* What the log contradicts itself about. */
-	if (sum < end - start)
-		lane->states_ns[HS_UNKNOWN] += end - start - sum;
-	else
-		lane->end_ns = start + sum;
-	for (unsigned s = 0; s < HS_MAX && !err; s++)
-		err = s == HS_RUNNING ? ledger__on(b->ledger[LANE_HASKELL], owner, s, stacks[s],
-						   (int64_t)lane->states_ns[s])
-				      : ledger__off(b->ledger[LANE_HASKELL], owner, s, stacks[s],
-						    (int64_t)lane->states_ns[s]);
-	return err ? err : fill_slices(b, t, lane, stacks);
+	return err;
+}
+
+/* Without a hole from the lane's start to its end. */
+static int draw(struct drawing *d, struct pic_lane *lane)
+{
+	const struct el_lane *log = d->log->lane;
+	uint64_t at = lane->start_ns;
+	int err = 0;
+
+	for (size_t i = 0; log && i < log->n && !err; i++) {
+		uint64_t start = MAX(elog__time(d->b, log->s[i].start), at);
+		uint64_t end = MIN(elog__time(d->b, log->s[i].end), lane->end_ns);
+
+		if (end <= start)
+			continue;
+		err = put(d, at, start, NULL);
+		if (!err)
+			err = put(d, start, end, &log->s[i]);
+		at = end;
+	}
+	if (!err)
+		err = put(d, at, lane->end_ns, NULL);
+	return err ? err : elog__take_slices(d->b, &d->slices, lane);
+}
+
+/* ── sums ────────────────────────────────────────────────────────────────────────────────── */
+
+/* By the log's slices if it has all of them, else by its sums, which may begin before the lane. */
+static void sum_up(const struct drawing *d, struct pic_lane *lane)
+{
+	const uint64_t span = lane->end_ns - lane->start_ns;
+	uint64_t *ns = lane->states_ns, sum = 0, run = 0, given = 0;
+
+	memset(ns, 0, sizeof(lane->states_ns));
+	for (size_t i = 0; d->exact && i < d->log->lane->n; i++) {
+		const struct el_stretch *p = &d->log->lane->s[i];
+		uint64_t start = elog__time(d->b, p->start), end = elog__time(d->b, p->end);
+
+		if (elog__clip(d->b, &start, &end))
+			ns[state_of(p->kind)] += end - start;
+	}
+	for (unsigned i = 0; !d->exact && i < ETS_MAX; i++)
+		ns[state_of(i)] += d->log->state_ns[i];
+	for (unsigned s = 0; s < HS_MAX; s++)
+		sum += ns[s];
+	for (unsigned s = 0; s < HS_MAX && sum > span; s++) {
+		run += ns[s];
+		ns[s] = (uint64_t)((unsigned __int128)span * run / sum) - given;
+		given += ns[s];
+	}
+	/* where the log contradicts itself */
+	if (sum < span)
+		ns[HS_UNKNOWN] += span - sum;
+}
+
+/* Unsafe calls are part of what runs: which, only the records know. */
+static void split_running(const struct pic_lane *own, struct pic_lane *lane)
+{
+	const uint64_t unsafe = own->states_ns[HS_UNSAFE_CALL];
+	uint64_t *ns = lane->states_ns;
+
+	lane->sampled_states = 0;
+	if (!unsafe)
+		return;
+	ns[HS_UNSAFE_CALL] = (uint64_t)((unsigned __int128)ns[HS_RUNNING] * unsafe /
+					(own->states_ns[HS_RUNNING] + unsafe));
+	ns[HS_RUNNING] -= ns[HS_UNSAFE_CALL];
+	lane->sampled_states = own->sampled_states & (1U << HS_RUNNING | 1U << HS_UNSAFE_CALL);
+}
+
+/* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
+
+/* `lane` is the records' own, or empty. */
+static int fill_lane(struct log_build *b, const struct el_thread *t, const uint32_t *stacks,
+		     struct pic_lane *lane)
+{
+	const struct pic_lane own = *lane;
+	struct pic_row *rows = (struct pic_row *)own.rows; /* the picture's own */
+	size_t n = t->lane ? t->lane->n : 0;
+	struct drawing d = {
+		.b = b,
+		.log = t,
+		.own = &own,
+		.stacks = stacks,
+		.exact = n && !t->lane->merged_ns,
+		.max = 2 * (n + own.n_slices) + 2,
+	};
+	int err;
+
+	lane->kind = LANE_HASKELL;
+	lane->tso = t->tid;
+	lane->threads = 1;
+	if (t->label || !lane->name)
+		lane->name = picture__string(b->pic, t->label);
+	lane->start_ns = elog__time(b, t->start);
+	lane->end_ns = elog__time(b, t->end);
+	if (!elog__clip(b, &lane->start_ns, &lane->end_ns))
+		lane->end_ns = lane->start_ns;
+	if (t->lane)
+		lane->merged_ns = MAX(lane->merged_ns, t->lane->merged_ns);
+	sum_up(&d, lane);
+	split_running(&own, lane);
+	for (size_t i = 0; i < own.n_rows; i++)
+		if (!rows[i].stack)
+			rows[i].stack = stacks[rows[i].state];
+	err = elog__fit_rows(b, rows, own.n_rows, stacks, lane);
+	if (!err && (n || own.n_slices))
+		err = draw(&d, lane);
+	slices__free(&d.slices);
+	return err;
 }
 
 static int by_running(const void *pa, const void *pb)
@@ -123,45 +244,101 @@ static int by_running(const void *pa, const void *pb)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-static bool is_there(const struct log_build *b, const struct el_thread *t)
+static int by_tso(const void *pa, const void *pb)
 {
-	uint64_t start = elog__time(b, t->start), end = elog__time(b, t->end);
+	const struct pic_lane *a = pa, *b = pb;
 
-	return start < b->to_ns && end >= b->from_ns;
+	return (a->tso > b->tso) - (a->tso < b->tso);
 }
 
-int elog__tsos(struct log_build *b)
+static int lane_by_running(const void *pa, const void *pb)
 {
-	size_t all = b->in.sched ? el_sched__info(b->in.sched).n_threads : 0, n = 0;
-	const struct el_thread **order = calloc(all + 1, sizeof(*order));
-	struct pic_lane *lanes = NULL;
-	uint32_t stacks[HS_MAX];
-	int err = order ? 0 : -ENOMEM;
+	const struct pic_lane *a = pa, *b = pb;
+	uint64_t ra = a->states_ns[HS_RUNNING], rb = b->states_ns[HS_RUNNING];
 
-	for (int s = 0; s < HS_MAX && !err; s++)
-		err = state_stack(tl, (enum haskell_state)s, &stacks[s]);
-	for (size_t i = 0; i < all && !err; i++)
-		if (is_there(b, el_sched__thread(b->in.sched, i)))
-			order[n++] = el_sched__thread(b->in.sched, i);
-	if (!err && n) {
-		qsort(order, n, sizeof(*order), by_running);
-		if (n > LANES_MAX)
-			err = elog__missing(b,
-					    "%zu Haskell threads: only the %u that ran longest are "
-					    "told one by one",
-					    n, LANES_MAX);
-		n = MIN(n, (size_t)LANES_MAX);
-		lanes = picture__alloc(b->pic, n, sizeof(*lanes));
-		err = err ? err : lanes ? 0 : -ENOMEM;
+	if (ra != rb)
+		return ra < rb ? 1 : -1;
+	return by_tso(pa, pb);
+}
+
+/* Those that the log alone knows; own lanes by thread. */
+static size_t find_added(const struct log_build *b, const struct pic_lanes *own,
+			 const struct el_thread **ret_threads)
+{
+	size_t all = el_sched__info(b->in.sched).n_threads, n = 0;
+
+	for (size_t i = 0; i < all; i++) {
+		const struct el_thread *t = el_sched__thread(b->in.sched, i);
+		size_t at = search__first(own->n, k, own->v[k].tso >= t->tid);
+
+		if ((at == own->n || own->v[at].tso != t->tid) &&
+		    elog__time(b, t->start) < b->to_ns && elog__time(b, t->end) >= b->from_ns)
+			ret_threads[n++] = t;
 	}
+	qsort(ret_threads, n, sizeof(struct el_thread *), by_running);
+	return n;
+}
+
+/* NULL: the log has no time of it. */
+static const struct el_thread *find_logged(const struct log_build *b, const struct pic_lane *own)
+{
+	const struct el_thread *t = NULL;
+	uint64_t start, end;
+
+	if (own->tso <= UINT32_MAX)
+		t = el_sched__find_thread(b->in.sched, (uint32_t)own->tso);
+	start = t ? elog__time(b, t->start) : 0;
+	end = t ? elog__time(b, t->end) : 0;
+	return elog__clip(b, &start, &end) ? t : NULL;
+}
+
+static int fill_lanes(struct log_build *b, const struct el_thread *const *added, size_t n,
+		      const struct pic_lanes *own)
+{
+	struct pic_lane *lanes = picture__alloc(b->pic, n + own->n, sizeof(*lanes));
+	uint32_t stacks[LANE_STATES] = {0};
+	int err = lanes ? 0 : -ENOMEM;
+
+	for (unsigned s = 0; s < HS_MAX && !err; s++)
+		err = state_stack(b, (enum haskell_state)s, &stacks[s]);
 	for (size_t i = 0; i < n && !err; i++)
-		err = fill_lane(b, order[i], (uint32_t)i, &lanes[i], stacks);
-	if (!err && lanes)
-		err = tsos__fill(tg, lanes, n);
-	if (!err && lanes) {
-		b->pub->tso_lanes = lanes;
-		b->pub->n_tso_lanes = n;
+		err = fill_lane(b, added[i], stacks, &lanes[i]);
+	for (size_t i = 0; i < own->n && !err; i++) {
+		const struct el_thread *t = find_logged(b, &own->v[i]);
+
+		lanes[n + i] = own->v[i];
+		if (t)
+			err = fill_lane(b, t, stacks, &lanes[n + i]);
 	}
-	free(order);
+	if (err)
+		return err;
+	qsort(lanes, n + own->n, sizeof(*lanes), lane_by_running);
+	b->pub->lanes[LANE_HASKELL] = (struct pic_lanes){.v = lanes, .n = n + own->n};
+	return 0;
+}
+
+int elog__haskell(struct log_build *b)
+{
+	const struct pic_lanes own = b->pub->lanes[LANE_HASKELL];
+	size_t all = b->in.sched ? el_sched__info(b->in.sched).n_threads : 0, n;
+	const struct el_thread **added;
+	int err = 0;
+
+	if (!b->opts.haskell || !all)
+		return 0;
+	added = calloc(all, sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	if (own.n)
+		qsort((void *)own.v, own.n, sizeof(*own.v), by_tso);
+	n = find_added(b, &own, added);
+	if (n > LANES_MAX)
+		err = picture__add_missing(
+			b->pic, b->pub,
+			"%zu Haskell threads: only the %u that ran longest have lanes", n,
+			LANES_MAX);
+	if (!err)
+		err = fill_lanes(b, added, MIN(n, (size_t)LANES_MAX), &own);
+	free(added);
 	return err;
 }

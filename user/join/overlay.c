@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * join_caps: the log knows to the microsecond when which Haskell thread ran on a capability; the
- * records know it at samples and at calls. Within a stretch in which an OS thread holds the
+ * overlay: the log knows to the microsecond when which Haskell thread ran on a capability; the
+ * records know it at samples and at calls. Within a slice in which an OS thread holds the
  * capability the log's runs are put in. What kind of work it was, and on which CPU or not, stays as
  * the records have it.
  */
 #include "join_priv.h"
 
 struct overlay {
-	struct pic_slice *v;
-	size_t n, cap, max;
+	struct join *j;
+	struct slices slices;
+	size_t max;
+	uint32_t stacks[LANE_STATES];
+	uint64_t idle_ns;		/* what the records' slices show as idle */
+	uint64_t moved_ns[LANE_STATES]; /* was Haskell there, and is that now */
 };
 
 static bool held(const struct pic_slice *s)
@@ -23,167 +27,130 @@ static bool covered(const struct join *j, const struct pic_slice *s)
 	return s->start_ns >= j->b->from_ns && s->end_ns <= j->b->to_ns;
 }
 
-static int put(struct overlay *o, const struct pic_slice *s)
-{
-	struct pic_slice *last = o->n ? &o->v[o->n - 1] : NULL;
-	int err;
-
-	if (s->end_ns <= s->start_ns)
-		return 0;
-	if (last && last->state == s->state && last->tso == s->tso && last->tid == s->tid &&
-	    last->stack == s->stack) {
-		last->end_ns = s->end_ns;
-		last->samples += s->samples;
-		return 0;
-	}
-	err = ARRAY_RESERVE(o->v, o->cap, o->n + 1, o->max);
-	if (!err)
-		o->v[o->n++] = *s;
-	return err;
-}
-
-/* A part of a stretch: in the log's `run`, or (`runs` is false) after it, before the next. */
-static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t start,
-		    uint64_t end, const struct el_stretch *run, bool runs, uint32_t rts_stack)
+/* A part of a slice: in the log's `run`, or (`runs` is false) after it, before the next. */
+static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t start, uint64_t end,
+		    const struct el_stretch *run, bool runs)
 {
 	struct pic_slice s = *whole;
 
+	if (end <= start)
+		return 0;
 	s.start_ns = start;
 	s.end_ns = end;
 	/* its samples go where its beginning goes */
 	if (start != whole->start_ns)
 		s.samples = 0;
-	s.tso = runs && run ? run->what : 0;
-	if (!runs && s.state == CS_HASKELL && run && run->aux == EL_STOP_FOREIGN_CALL) {
-		/* In a safe call too short for a record: nobody held it. */
-		s.state = CS_IDLE;
-		s.stack = 0;
-		s.tid = 0;
-	} else if (!runs && s.state == CS_HASKELL) {
-		/* Between two threads it is the scheduler's. */
-		s.state = CS_RTS;
-		s.stack = rts_stack;
+	s.tso = runs ? run->what : 0;
+	if (!runs && s.state == CS_HASKELL) {
+		/*
+		 * In a safe call too short for a record nobody held it; else it is the scheduler's
+		 * between two threads.
+		 */
+		bool call = run && run->aux == EL_STOP_FOREIGN_CALL;
+
+		s.state = call ? CS_IDLE : CS_RTS;
+		s.stack = o->stacks[s.state];
+		if (call)
+			s.tid = 0;
+		o->moved_ns[s.state] += end - start;
 	}
-	return put(o, &s);
+	return slices__put(&o->slices, &s, o->max);
 }
 
-/* Cuts one stretch at the log's boundaries. *at: the first of the log's that may reach into it. */
-static int cut(struct join *j, struct overlay *o, const struct pic_slice *s,
-	       const struct el_lane *log, size_t *at, uint32_t rts_stack)
+/* Cuts one slice at the log's boundaries. *at: the first of the log's that may reach into it. */
+static int cut(struct overlay *o, const struct pic_slice *s, const struct el_lane *log, size_t *at)
 {
+	const struct log_build *b = o->j->b;
 	const struct el_stretch *last = NULL;
 	uint64_t pos = s->start_ns;
 	int err = 0;
 
-	while (*at < log->n && elog__time(j->b, log->s[*at].end) <= s->start_ns)
+	while (*at < log->n && elog__time(b, log->s[*at].end) <= s->start_ns)
 		++*at;
 	for (size_t i = *at; !last && i-- > 0;)
 		last = log->s[i].kind == ECS_RUN ? &log->s[i] : NULL;
 	for (size_t i = *at; !err && i < log->n && pos < s->end_ns; i++) {
 		const struct el_stretch *p = &log->s[i];
-		uint64_t start = elog__time(j->b, p->start), end = elog__time(j->b, p->end);
+		uint64_t start = elog__time(b, p->start);
+		uint64_t end = MIN(elog__time(b, p->end), s->end_ns);
 
 		if (p->kind != ECS_RUN || end <= pos)
 			continue;
 		if (start >= s->end_ns)
 			break;
-		if (start > pos) {
-			err = put_part(o, s, pos, start, last, false, rts_stack);
-			pos = start;
-		}
-		end = MIN(end, s->end_ns);
+		start = MAX(start, pos);
+		err = put_part(o, s, pos, start, last, false);
 		if (!err)
-			err = put_part(o, s, pos, end, p, true, rts_stack);
+			err = put_part(o, s, start, end, p, true);
 		pos = end;
 		last = p;
 	}
-	if (!err && pos < s->end_ns)
-		err = put_part(o, s, pos, s->end_ns, last, false, rts_stack);
-	return err;
+	return err ? err : put_part(o, s, pos, s->end_ns, last, false);
+}
+
+static void move(struct pic_lane *lane, enum cap_state to, uint64_t ns)
+{
+	ns = MIN(ns, lane->states_ns[CS_HASKELL]);
+	lane->states_ns[CS_HASKELL] -= ns;
+	lane->states_ns[to] += ns;
 }
 
 /*
- * The sums were put right by what the kernel counted of short calls. The log has each of them: if
- * it tells of the whole lane its boundaries stand, else only what they changed is added.
+ * The sums move by what the log changed. But the safe calls too short for a record are idleness in
+ * them already, as the kernel counted them, while the slices do not show it: what the sums have
+ * more than these (none of them were merged) does not move again.
  */
-static void sum_up(const struct join *j, struct pic_lane *lane, const struct pic_slice *v,
-		   size_t n)
+static void move_sums(const struct overlay *o, struct pic_lane *lane)
 {
-	uint64_t before[CS_MAX] = {0}, after[CS_MAX] = {0}, move;
-	bool all = true;
+	uint64_t idle = lane->states_ns[CS_IDLE], moved = o->moved_ns[CS_IDLE];
+	uint64_t counted = idle > o->idle_ns ? idle - o->idle_ns : 0;
 
-	for (size_t i = 0; i < lane->n_slices; i++) {
-		const struct pic_slice *s = &lane->slices[i];
-
-		before[s->state] += s->end_ns - s->start_ns;
-		all = all && (!held(s) || covered(j, s));
-	}
-	for (size_t i = 0; i < n; i++)
-		after[v[i].state] += v[i].end_ns - v[i].start_ns;
-	if (all) {
-		memcpy(lane->states_ns, after, sizeof(after));
-		return;
-	}
-	for (int state = 0; state < CS_MAX; state++) {
-		if (after[state] <= before[state])
-			continue;
-		move = MIN(after[state] - before[state], lane->states_ns[CS_HASKELL]);
-		lane->states_ns[CS_HASKELL] -= move;
-		lane->states_ns[state] += move;
-	}
-}
-
-static int fit_rows(struct join *j, struct pic_lane *lane)
-{
-	struct ledger_account account = {.rows = (struct pic_row *)lane->rows,
-					 .n = lane->n_rows};
-
-	return elog__fit_rows(j->b, &account, lane);
+	move(lane, CS_IDLE, moved > counted ? moved - counted : 0);
+	move(lane, CS_RTS, o->moved_ns[CS_RTS]);
 }
 
 static int overlay_lane(struct join *j, struct pic_lane *lane, const struct el_lane *log,
 			uint32_t rts_stack)
 {
-	struct overlay o = {.max = lane->n_slices + 2 * log->n + 1};
+	struct overlay o = {.j = j, .max = lane->n_slices + 2 * log->n + 1};
 	size_t at = 0;
 	int err = 0;
 
+	o.stacks[CS_RTS] = rts_stack;
 	for (size_t i = 0; !err && i < lane->n_slices; i++) {
 		const struct pic_slice *s = &lane->slices[i];
 
-		if (held(s) && covered(j, s))
-			err = cut(j, &o, s, log, &at, rts_stack);
-		else
-			err = put(&o, s);
+		if (s->state == CS_IDLE)
+			o.idle_ns += s->end_ns - s->start_ns;
+		err = held(s) && covered(j, s) ? cut(&o, s, log, &at)
+					       : slices__put(&o.slices, s, o.max);
 	}
-	if (err) {
-		free(o.v);
-		return err;
+	if (!err) {
+		move_sums(&o, lane);
+		err = elog__fit_rows(j->b, lane->rows, lane->n_rows, o.stacks, lane);
 	}
-	sum_up(j, lane, o.v, o.n);
-	free((void *)lane->slices);
-	lane->slices = o.v;
-	lane->n_slices = o.n;
-	return fit_rows(j, lane);
+	if (!err)
+		err = elog__take_slices(j->b, &o.slices, lane);
+	slices__free(&o.slices);
+	return err;
 }
 
 int join__caps(struct join *j)
 {
-	size_t n = j->b->in.sched ? el_sched__info(j->b->in.sched).n_caps : 0;
-	uint32_t rts_stack;
+	const struct pic_lanes *lanes = &j->b->pub->lanes[LANE_CAPABILITY];
+	uint32_t rts = picture__mark(j->b->pic, MARK_RTS), rts_stack;
 	int err;
 
-	if (j->b->pub->eventlog.offset_error_ns == UINT64_MAX || !n)
+	if (j->b->pub->eventlog.offset_error_ns == UINT64_MAX)
 		return 0;
-	err = picture__add_stack(j->b->pic, &j->tl->marks[MARK_RTS], 1, &rts_stack);
-	for (size_t i = 0; !err && i < j->b->pub->n_cap_lanes; i++)
-		for (size_t k = 0; !err && k < n; k++) {
-			const struct el_cap *cap = el_sched__cap(j->b->in.sched, k);
+	err = picture__add_stack(j->b->pic, &rts, 1, &rts_stack);
+	for (size_t i = 0; !err && i < lanes->n; i++) {
+		struct pic_lane *lane = (struct pic_lane *)&lanes->v[i]; /* the picture's own */
+		const struct el_cap *cap = elog__cap(j->b, lane->cap);
 
-			/* a lane that was merged tells of no boundary */
-			if (cap->cap == j->tg->cap_lanes[i].no && cap->runs &&
-			    !cap->lane.merged_ns && !j->tg->cap_lanes[i].coarse)
-				err = overlay_lane(j, &j->tg->cap_lanes[i], &cap->lane, rts_stack);
-		}
+		/* a lane that was merged has no boundaries */
+		if (cap && cap->runs && !cap->lane.merged_ns && !lane->merged_ns)
+			err = overlay_lane(j, lane, &cap->lane, rts_stack);
+	}
 	return err;
 }

@@ -267,14 +267,18 @@ void ledger_accounts__free(struct ledger_account *accounts, uint32_t n_owners)
 }
 
 int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *states_ns,
-		     uint32_t stack, struct pic_row **ret_rows, size_t *ret_n)
+		     unsigned n_states, const uint32_t *stacks, struct pic_row **ret_rows,
+		     size_t *ret_n)
 {
-	uint64_t have[LEDGER_STATES] = {0}, seen[LEDGER_STATES] = {0}, given[LEDGER_STATES] = {0};
+	uint64_t want[LEDGER_STATES] = {0}, have[LEDGER_STATES] = {0};
+	uint64_t seen[LEDGER_STATES] = {0}, given[LEDGER_STATES] = {0};
 	struct pic_row *v = calloc(n + LEDGER_STATES, sizeof(*v));
 	size_t kept = 0;
 
 	if (!v)
 		return -ENOMEM;
+	n_states = MIN(n_states, (unsigned)LEDGER_STATES);
+	memcpy(want, states_ns, n_states * sizeof(*want));
 	for (size_t i = 0; i < n; i++)
 		have[rows[i].state % LEDGER_STATES] += rows[i].ns;
 	for (size_t i = 0; i < n; i++) {
@@ -283,15 +287,14 @@ int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *state
 		v[kept] = rows[i];
 		seen[s] += rows[i].ns;
 		if (have[s])
-			v[kept].ns =
-				share(states_ns[s], (int64_t)seen[s], (int64_t)have[s]) - given[s];
+			v[kept].ns = share(want[s], (int64_t)seen[s], (int64_t)have[s]) - given[s];
 		given[s] += v[kept].ns;
 		kept += v[kept].ns || v[kept].samples;
 	}
-	for (unsigned s = 0; s < LEDGER_STATES; s++)
-		if (!have[s] && states_ns[s])
+	for (unsigned s = 0; s < n_states; s++)
+		if (!have[s] && want[s])
 			v[kept++] = (struct pic_row){
-				.stack = stack, .state = (uint8_t)s, .ns = states_ns[s]};
+				.stack = stacks[s], .state = (uint8_t)s, .ns = want[s]};
 	*ret_rows = v;
 	*ret_n = kept;
 	return 0;

@@ -120,12 +120,13 @@ int ledger__accounts(const struct ledger *ledger, uint32_t n_owners,
 void ledger_accounts__free(struct ledger_account *accounts, uint32_t n_owners);
 
 /*
- * Rows whose sums by state are `states_ns` (LEDGER_STATES of them): of the rows of a state that has
- * another sum now each has its share, and a state without rows gets one with `stack`. The caller
- * frees *ret_rows.
+ * Rows whose sums by state are `states_ns` (n_states of them, at most LEDGER_STATES; 0 for others):
+ * of the rows of a state that has another sum now each has its share, and a state without rows gets
+ * one with its stack in `stacks`, of which there are as many. The caller frees *ret_rows.
  */
 int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *states_ns,
-		     uint32_t stack, struct pic_row **ret_rows, size_t *ret_n);
+		     unsigned n_states, const uint32_t *stacks, struct pic_row **ret_rows,
+		     size_t *ret_n);
 
 /* Bookings that found no room, and went to full_stack. */
 uint64_t ledger__left_out(const struct ledger *ledger);
