@@ -16,7 +16,7 @@
  * reader goes on at the next magic. The last input is an end mark; without it the capture was not
  * finished, and is used as far as it goes.
  *
- * How a new kind of input is kept: timeline/tap.h.
+ * How a new kind of input is kept: intake/tap.h.
  */
 #ifndef SAFESCOPED_CAPTURE_H
 #define SAFESCOPED_CAPTURE_H
@@ -27,7 +27,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "timeline/tap.h"
+#include "intake/tap.h"
+
+struct timeline;
+struct timeline_opts;
 
 /* ── writing ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -41,8 +44,8 @@ struct capture;
  */
 int capture__create(const char *path, uid_t owner, gid_t group, const struct timeline_opts *opts,
 		    const char *version, const char *mode, struct capture **ret_capture);
-/* A tl_tap; ctx: the capture. The first failure is printed, and ends the file there. */
-void capture__take(void *ctx, const struct tl_input *input);
+/* An intake_tap; ctx: the capture. The first failure is printed, and ends the file there. */
+void capture__take(void *ctx, const struct intake_input *input);
 /* The bytes of eventlogs that a capture keeps at most, all logs together. */
 #define CAPTURE_MAX_LOG ((uint64_t)512 << 20)
 /*
@@ -51,7 +54,7 @@ void capture__take(void *ctx, const struct tl_input *input);
  * that it is without them, and so does the log.
  */
 void capture__take_log(struct capture *capture, pid_t pid, const char *path, int fd, uint64_t size,
-		       const struct tl_log_join *how);
+		       const struct intake_log_join *how);
 /* What was taken so far goes to the file. */
 void capture__flush(struct capture *capture);
 /*
@@ -66,15 +69,21 @@ void capture__abort(struct capture *capture, bool keep);
 
 struct replay;
 
-/*
- * How the eventlog of a process is joined, given its bytes in a file, as it was when the capture
- * was made; *how, whose times are below 2^62, and fd are there during the call. What it makes lives
- * until replay__free.
- */
-struct replay_logs {
+/* What a replay's caller does himself. Either function may be NULL. */
+struct replay_hooks {
 	void *ctx;
+	/*
+	 * How the eventlog of a process is joined, given its bytes in a file, as it was when the
+	 * capture was made; *how, whose times are below 2^62, and fd are there during the call.
+	 * What it makes lives until replay__free. NULL: eventlogs are left out.
+	 */
 	int (*join)(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
-		    const struct tl_log_join *how);
+		    const struct intake_log_join *how);
+	/*
+	 * After each record, and before the end: the session has come to `ns`; no record so far is
+	 * later.
+	 */
+	void (*at)(void *ctx, struct timeline *tl, uint64_t ns);
 };
 
 struct replay_notes {
@@ -88,9 +97,9 @@ struct replay_notes {
  * Reads `in` (seekable, `name` is for messages) to its end and makes the finished timeline. Prints
  * a line on failure: -EBADMSG no capture, or its beginning is damaged; -ENOTSUP made by a version
  * with other records; others. What is damaged later is left out: see the notes, which are in the
- * timeline's `missing` too. logs NULL: eventlogs are left out.
+ * timeline's `missing` too. hooks NULL: there are none.
  */
-int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
+int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		 struct replay **ret_replay);
 void replay__free(struct replay *replay);
 /* Lives as long as the replay. */

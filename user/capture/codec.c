@@ -231,7 +231,7 @@ static void code_snapshot(struct codec *c, struct snapshot *s, struct decoded *d
 		code_thread(c, &s->threads[i]);
 }
 
-static void code_data(struct codec *c, struct tl_input *in, struct decoded *d)
+static void code_data(struct codec *c, struct intake_input *in, struct decoded *d)
 {
 	uint32_t size = (uint32_t)in->size;
 
@@ -278,7 +278,7 @@ struct entry_head {
 };
 
 /* What is 0 is not written. */
-static uint16_t fields_of(const struct tl_input *in)
+static uint16_t fields_of(const struct intake_input *in)
 {
 	const bool there[FIELDS] = {
 		[FIELD_PID] = in->pid,
@@ -304,7 +304,7 @@ static uint16_t fields_of(const struct tl_input *in)
 }
 
 /* d has what the pointers point at: copies when writing, so that one function does both. */
-static void code_input(struct codec *c, uint16_t fields, struct tl_input *in, struct decoded *d)
+static void code_input(struct codec *c, uint16_t fields, struct intake_input *in, struct decoded *d)
 {
 #define HAS(field) (fields >> (field)&1)
 	if (HAS(FIELD_PID))
@@ -345,10 +345,10 @@ static void code_input(struct codec *c, uint16_t fields, struct tl_input *in, st
 #undef HAS
 }
 
-int code__put(struct buf *out, const struct tl_input *input)
+int code__put(struct buf *out, const struct intake_input *input)
 {
 	struct codec c = {.out = out};
-	struct tl_input in = *input;
+	struct intake_input in = *input;
 	struct decoded d = {.data = NULL};
 	struct entry_head head = {.kind = (uint16_t)input->kind, .fields = fields_of(input)};
 	size_t at = out->len;
@@ -374,7 +374,8 @@ int code__put(struct buf *out, const struct tl_input *input)
 	return 0;
 }
 
-int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind, struct tl_input *ret_input)
+int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind,
+	      struct intake_input *ret_input)
 {
 	struct codec inner = *c;
 	struct entry_head head;

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "capture.h"
+#include "timeline/timeline.h"
 
 #define CAPTURE_MAGIC	    "safescoped capture 1\n"
 #define CAPTURE_BLOCK_MAGIC 0x4b424353u /* "SCBK" */
@@ -20,7 +21,7 @@
 #define CAPTURE_MAX_HEADER  65536
 #define CAPTURE_BLOCK_ZSTD  1u
 
-/* Kinds of the file's own, beside enum tl_input_kind. */
+/* Kinds of the file's own, beside enum intake_input_kind. */
 #define CAPTURE_END_MARK 0xfffeu
 
 struct block_header {
@@ -57,13 +58,14 @@ struct decoded {
 void decoded__free(struct decoded *d);
 
 /* -E2BIG: larger than a block may be. */
-int code__put(struct buf *out, const struct tl_input *input);
+int code__put(struct buf *out, const struct intake_input *input);
 /*
  * The next input of c->in. 0, or -ENODATA at the end; -EBADMSG: what is left makes no sense. One
  * whose own bytes make none is told by ret_input->kind TI_NONE, and reading can go on.
  * *ret_kind: as the file has it.
  */
-int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind, struct tl_input *ret_input);
+int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind,
+	      struct intake_input *ret_input);
 
 /* The header's JSON line. opts are checked and bounded when read. */
 char *capture_header__make(const struct timeline_opts *opts, const char *version, const char *mode);

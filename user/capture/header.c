@@ -29,7 +29,7 @@ static const struct {
 	{"thread", sizeof(struct wire_thread)},
 	{"off_stack", sizeof(struct wire_off_stack)},
 	{"target", sizeof(struct wire_target)},
-	{"cost", sizeof(struct tl_cost)},
+	{"cost", sizeof(struct intake_cost)},
 };
 
 /* A session's options; `max`: larger ones are for no memory that there is. */
@@ -46,8 +46,8 @@ static const struct {
 	OPTION(max_depth, 65536),
 	OPTION(frequency_hz, 1000000),
 	OPTION(plumbing, 1),
-	OPTION(stacks, TL_STACKS_BOTH),
-	OPTION(max_stretches, 1u << 22),
+	OPTION(stacks, STACKS_BOTH),
+	OPTION(max_slices, 1u << 22),
 	OPTION(max_records, 1u << 23),
 	OPTION(max_stacks, 1u << 22),
 	OPTION(start_ns, UINT64_C(1) << 62),
@@ -84,7 +84,8 @@ char *capture_header__make(const struct timeline_opts *opts, const char *version
 		add_u64(part, options[i].name, get_option(opts, i));
 	part = cJSON_AddObjectToObject(root, "inputs");
 	for (int kind = TI_NONE + 1; kind < TI_MAX; kind++)
-		cJSON_AddNumberToObject(part, tl_input__name((enum tl_input_kind)kind), kind);
+		cJSON_AddNumberToObject(part, intake_input__name((enum intake_input_kind)kind),
+					kind);
 	cJSON_AddNumberToObject(part, "end", CAPTURE_END_MARK);
 	part = cJSON_AddObjectToObject(root, "sizes");
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
@@ -123,8 +124,8 @@ static int parse(const cJSON *root, struct header *h)
 	}
 	part = cJSON_GetObjectItemCaseSensitive(root, "inputs");
 	for (int kind = TI_NONE + 1; kind < TI_MAX; kind++) {
-		item = cJSON_GetObjectItemCaseSensitive(part,
-							tl_input__name((enum tl_input_kind)kind));
+		item = cJSON_GetObjectItemCaseSensitive(
+			part, intake_input__name((enum intake_input_kind)kind));
 		if (cJSON_IsNumber(item) && item->valuedouble > 0 && item->valuedouble < 0xffff)
 			h->kinds[kind] = (uint16_t)item->valuedouble;
 	}

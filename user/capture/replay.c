@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "blocks.h"
+#include "picture/picture.h"
 
 #define MAX_ANSWERS	 (1u << 22)
 #define MAX_STRING_BYTES ((size_t)512 << 20)
@@ -31,7 +32,7 @@ struct answer {
 struct question {
 	uint64_t what;
 	uint32_t target;
-	uint32_t kind; /* enum tl_input_kind */
+	uint32_t kind; /* enum intake_input_kind */
 };
 
 struct answers {
@@ -54,6 +55,7 @@ struct log_bytes {
 
 struct replay {
 	struct timeline *tl;
+	struct intake *in; /* its own */
 	struct header header;
 	struct replay_notes notes;
 	struct strtab *strings;
@@ -63,7 +65,7 @@ struct replay {
 	struct replay_target **targets;
 	size_t n_targets, targets_cap;
 	uint64_t last_ns; /* the latest time that an input told */
-	const struct replay_logs *logs;
+	struct replay_hooks hooks;
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
 	bool finished;
@@ -175,7 +177,7 @@ static int keep_answer(struct replay *r, const struct question *question, struct
 	return 0;
 }
 
-static int take_answer(struct replay *r, const struct tl_input *in)
+static int take_answer(struct replay *r, const struct intake_input *in)
 {
 	const struct question question = {.what = in->a, .target = in->target, .kind = in->kind};
 	struct answer *answer;
@@ -211,10 +213,10 @@ static int take_answer(struct replay *r, const struct tl_input *in)
 
 /* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
 
-static int add_target(struct replay *r, const struct tl_input *in)
+static int add_target(struct replay *r, const struct intake_input *in)
 {
 	struct replay_target *t;
-	struct tl_namer namer = {.name = answer_name};
+	struct namer namer = {.name = answer_name};
 	int err;
 
 	if (!in->info || in->pid != in->info->pid)
@@ -235,7 +237,7 @@ static int add_target(struct replay *r, const struct tl_input *in)
 		namer.read_ccs = read_no_ccs;
 		namer.ccs = answer_ccs;
 	}
-	err = timeline__add_target(r->tl, in->info, &namer, in->a, in->b);
+	err = intake__add_target(r->in, in->info, &namer, in->a, in->b);
 	if (err) {
 		free(t);
 		return err;
@@ -244,7 +246,7 @@ static int add_target(struct replay *r, const struct tl_input *in)
 	return 0;
 }
 
-static int add_site_counters(struct replay *r, const struct tl_input *in)
+static int add_site_counters(struct replay *r, const struct intake_input *in)
 {
 	struct wire_site_key key;
 	struct wire_site site;
@@ -253,43 +255,58 @@ static int add_site_counters(struct replay *r, const struct tl_input *in)
 		return -EBADMSG;
 	memcpy(&key, in->data, sizeof(key));
 	memcpy(&site, (const char *)in->data + sizeof(key), sizeof(site));
-	return timeline__site_counters(r->tl, &key, &site);
+	return intake__site_counters(r->in, &key, &site);
 }
 
-static int set_cost(struct replay *r, const struct tl_input *in)
+static int set_cost(struct replay *r, const struct intake_input *in)
 {
-	struct tl_cost cost;
+	struct intake_cost cost;
 
 	if (in->size != sizeof(cost))
 		return -EBADMSG;
 	memcpy(&cost, in->data, sizeof(cost));
 	/* a byte of the file is no bool yet */
 	cost.bpf_ns_known =
-		((const unsigned char *)in->data)[offsetof(struct tl_cost, bpf_ns_known)] == 1;
-	return timeline__set_cost(r->tl, in->pid, &cost);
+		((const unsigned char *)in->data)[offsetof(struct intake_cost, bpf_ns_known)] == 1;
+	return intake__set_cost(r->in, in->pid, &cost);
 }
 
-static int add_record(struct replay *r, const struct tl_input *in)
+static void has_come_to(struct replay *r, uint64_t ns)
+{
+	if (r->hooks.at)
+		r->hooks.at(r->hooks.ctx, r->tl, ns);
+}
+
+static int finish(struct replay *r, uint64_t end_ns)
+{
+	has_come_to(r, end_ns);
+	r->finished = true;
+	return timeline__finish(r->tl, end_ns);
+}
+
+static int add_record(struct replay *r, const struct intake_input *in)
 {
 	const struct wire_hdr *h = in->data;
 	int err;
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
-	err = timeline__record(r->tl, in->data, in->size);
-	if (!err && h->ns < MAX_TIME)
+	err = intake__record(r->in, in->data, in->size);
+	if (!err && h->ns < MAX_TIME) {
 		r->last_ns = MAX(r->last_ns, h->ns);
+		has_come_to(r, r->last_ns);
+	}
 	return err;
 }
 
 /* A piece that does not follow the one before is left out, and what follows it; TI_LOG finds it. */
-static int add_log_bytes(struct replay *r, const struct tl_input *in)
+static int add_log_bytes(struct replay *r, const struct intake_input *in)
 {
 	struct log_bytes *log = &r->log;
 	const char *p = in->data;
 	size_t left = in->size;
 
-	if (!r->logs)
+	if (!r->hooks.join)
 		return 0;
 	if (!in->a) {
 		fd__close(&log->fd);
@@ -314,12 +331,12 @@ static int add_log_bytes(struct replay *r, const struct tl_input *in)
 	return 0;
 }
 
-static int add_log(struct replay *r, const struct tl_input *in)
+static int add_log(struct replay *r, const struct intake_input *in)
 {
-	struct tl_log_join how;
+	struct intake_log_join how;
 	int err = -EBADMSG;
 
-	if (!r->logs)
+	if (!r->hooks.join)
 		return 0;
 	if (in->size != sizeof(how) || !in->text)
 		return -EBADMSG;
@@ -328,55 +345,54 @@ static int add_log(struct replay *r, const struct tl_input *in)
 	    how.now_wall_ns > MAX_TIME)
 		return -EBADMSG;
 	if (r->log.fd >= 0 && in->pid == r->log.pid && in->a == r->log.size)
-		err = r->logs->join(r->logs->ctx, r->tl, in->pid, in->text, r->log.fd, &how);
+		err = r->hooks.join(r->hooks.ctx, r->tl, in->pid, in->text, r->log.fd, &how);
 	fd__close(&r->log.fd);
 	if (err && err != -ENOMEM)
-		timeline__add_missing(r->tl, in->pid,
-				      "the eventlog: the capture does not have all of it");
+		intake__add_missing(r->in, in->pid,
+				    "the eventlog: the capture does not have all of it");
 	return err;
 }
 
-/* The functions of timeline.h, each as inputs.c told of it. */
-static int apply(struct replay *r, const struct tl_input *in)
+/* The functions of intake.h, each as it was reported to the tap. */
+static int apply(struct replay *r, const struct intake_input *in)
 {
 	switch (in->kind) {
 	case TI_TARGET:
 		return add_target(r, in);
 	case TI_UPDATE_TARGET:
-		return in->info ? timeline__update_target(r->tl, in->info) : -EBADMSG;
+		return in->info ? intake__update_target(r->in, in->info) : -EBADMSG;
 	case TI_RECORD:
 		return add_record(r, in);
 	case TI_SNAPSHOT:
-		return in->snapshot ? timeline__snapshot(r->tl, in->pid, in->snapshot, in->a, in->n)
+		return in->snapshot ? intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n)
 				    : -EBADMSG;
 	case TI_SITE_COUNTERS:
 		return add_site_counters(r, in);
 	case TI_THREAD_STATE:
 		return in->size == sizeof(struct wire_thread)
-			       ? timeline__thread_state(r->tl, in->tid, in->data)
+			       ? intake__thread_state(r->in, in->tid, in->data)
 			       : -EBADMSG;
 	case TI_OFF_STACK:
 		return in->size == sizeof(struct wire_off_stack)
-			       ? timeline__thread_off_stack(r->tl, in->pid, in->tid, in->data)
+			       ? intake__off_stack(r->in, in->pid, in->tid, in->data)
 			       : -EBADMSG;
 	case TI_COST:
 		return set_cost(r, in);
 	case TI_LOST:
-		return in->text ? timeline__set_lost(r->tl, in->pid, in->text, in->a) : -EBADMSG;
+		return in->text ? intake__set_lost(r->in, in->pid, in->text, in->a) : -EBADMSG;
 	case TI_LOST_SHARE:
-		return timeline__set_lost_share(r->tl, in->pid, in->share);
+		return intake__set_lost_share(r->in, in->pid, in->share);
 	case TI_MISSING:
-		return in->text ? timeline__add_missing(r->tl, in->pid, in->text) : -EBADMSG;
+		return in->text ? intake__add_missing(r->in, in->pid, in->text) : -EBADMSG;
 	case TI_EXIT_CODE:
-		timeline__set_exit_code(r->tl, (int)MIN(in->a, (uint64_t)255));
+		intake__set_exit_code(r->in, (int)MIN(in->a, (uint64_t)255));
 		return 0;
 	case TI_END_TARGET:
-		return in->text ? timeline__end_target(r->tl, in->pid, in->text, in->a) : -EBADMSG;
+		return in->text ? intake__end_target(r->in, in->pid, in->text, in->a) : -EBADMSG;
 	case TI_FORGET_TARGET:
-		return timeline__forget_target(r->tl, in->pid);
+		return intake__forget_target(r->in, in->pid);
 	case TI_FINISH:
-		r->finished = true;
-		return timeline__finish(r->tl, in->a);
+		return r->finished ? -EINVAL : finish(r, in->a);
 	case TI_NAME:
 	case TI_SITE:
 	case TI_CCS:
@@ -393,17 +409,17 @@ static int apply(struct replay *r, const struct tl_input *in)
 }
 
 /* The kind by which this program knows it. */
-static enum tl_input_kind own_kind(const struct replay *r, unsigned kind)
+static enum intake_input_kind own_kind(const struct replay *r, unsigned kind)
 {
 	for (int k = TI_NONE + 1; k < TI_MAX; k++)
 		if (r->header.kinds[k] == kind)
-			return (enum tl_input_kind)k;
+			return (enum intake_input_kind)k;
 	return TI_NONE;
 }
 
 static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 {
-	struct tl_input in;
+	struct intake_input in;
 	unsigned kind;
 	int err;
 
@@ -454,9 +470,11 @@ static int take_blocks(struct replay *r, FILE *in)
 
 static void note(struct replay *r, const char *text)
 {
-	for (size_t i = 0; i < timeline__n_targets(r->tl); i++)
-		timeline__add_missing(r->tl, timeline__target(r->tl, i)->pid, text);
-	timeline__set_exit_code(r->tl, 1);
+	const struct picture *pic = timeline__picture(r->tl);
+
+	for (size_t i = 0; i < picture__n_targets(pic); i++)
+		intake__add_missing(r->in, picture__target(pic, i)->pid, text);
+	intake__set_exit_code(r->in, 1);
 }
 
 static void tell(struct replay *r)
@@ -510,10 +528,12 @@ static int begin(struct replay *r, FILE *in, const char *name)
 	err = strtab__new(&r->strings);
 	if (!err)
 		err = timeline__new(&r->header.opts, r->header.version, r->header.mode, &r->tl);
+	if (!err)
+		r->in = timeline__intake(r->tl);
 	return err;
 }
 
-int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
+int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		 struct replay **ret_replay)
 {
 	struct replay *r = calloc(1, sizeof(*r));
@@ -524,7 +544,8 @@ int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
 		return -ENOMEM;
 	}
 	r->log.fd = -1;
-	r->logs = logs;
+	if (hooks)
+		r->hooks = *hooks;
 	err = begin(r, in, name);
 	if (err)
 		goto fail;
@@ -533,7 +554,7 @@ int replay__read(FILE *in, const char *name, const struct replay_logs *logs,
 	if (!err) {
 		tell(r);
 		if (!r->finished)
-			err = timeline__finish(r->tl, r->last_ns);
+			err = finish(r, r->last_ns);
 	}
 	if (err) {
 		log_error("%s: cannot be replayed: %s", name, strerror(-err));

@@ -89,7 +89,7 @@ void capture__flush(struct capture *c)
 
 /* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
 
-void capture__take(void *ctx, const struct tl_input *input)
+void capture__take(void *ctx, const struct intake_input *input)
 {
 	struct capture *c = ctx;
 	size_t before = c->raw.len;
@@ -111,7 +111,7 @@ void capture__take(void *ctx, const struct tl_input *input)
 
 static int take_log_bytes(struct capture *c, pid_t pid, int fd, uint64_t size)
 {
-	struct tl_input piece = {.kind = TI_LOG_BYTES, .pid = pid};
+	struct intake_input piece = {.kind = TI_LOG_BYTES, .pid = pid};
 	void *bytes;
 	int err = 0;
 
@@ -140,16 +140,16 @@ static int take_log_bytes(struct capture *c, pid_t pid, int fd, uint64_t size)
 }
 
 void capture__take_log(struct capture *c, pid_t pid, const char *path, int fd, uint64_t size,
-		       const struct tl_log_join *how)
+		       const struct intake_log_join *how)
 {
-	const struct tl_input missing = {
+	const struct intake_input missing = {
 		.kind = TI_MISSING, .pid = pid, .text = "the eventlog: it is not in the capture"};
-	const struct tl_input log = {.kind = TI_LOG,
-				     .pid = pid,
-				     .text = path,
-				     .data = how,
-				     .size = sizeof(*how),
-				     .a = size};
+	const struct intake_input log = {.kind = TI_LOG,
+					 .pid = pid,
+					 .text = path,
+					 .data = how,
+					 .size = sizeof(*how),
+					 .a = size};
 	int err = take_log_bytes(c, pid, fd, size);
 
 	if (err) {
@@ -267,7 +267,7 @@ void capture__abort(struct capture *c, bool keep)
 
 int capture__finish(struct capture *c)
 {
-	const struct tl_input end = {.kind = (enum tl_input_kind)CAPTURE_END_MARK};
+	const struct intake_input end = {.kind = (enum intake_input_kind)CAPTURE_END_MARK};
 	int err;
 
 	capture__take(c, &end);

@@ -8,8 +8,11 @@
 
 #include "base/base.h"
 #include "eventlog/eventlog.h"
+#include "join/join.h"
 #include "logs/logs.h"
 #include "names/symfile.h"
+#include "picture/picture.h"
+#include "timeline/timeline.h"
 
 #define MARKER	  24 /* bytes of a block marker */
 #define ADDRS_MAX 64 /* functions by which it is found where an executable was mapped */
@@ -196,18 +199,19 @@ static int read_report(struct log_mode *m)
 
 /* ── the picture ─────────────────────────────────────────────────────────────────────────── */
 
-static void fill_common(struct log_mode *m, struct tl_log *log)
+static void fill_common(struct log_mode *m, struct join_log *log)
 {
 	const struct options *o = m->options;
 
 	log->path = m->path;
+	log->own_cost = true;
 	log->hide = o->hide;
 	log->n_hide = o->n_hide;
 	log->only = o->only;
 	log->n_only = o->n_only;
 }
 
-static void fill_report(struct log_mode *m, struct tl_log *log)
+static void fill_report(struct log_mode *m, struct join_log *log)
 {
 	const struct prof_info *p = &m->prof;
 	uint64_t ns = p->tick_interval_us ? p->tick_interval_us * 1000 : 1000000;
@@ -219,36 +223,17 @@ static void fill_report(struct log_mode *m, struct tl_log *log)
 	log->no_ticks = !p->has_ticks;
 }
 
-static void set_cost_and_losses(struct log_mode *m, pid_t pid)
+/* Whether something of the log is missing. */
+static bool has_losses(const struct log_mode *m)
 {
-	const struct eventlog_stats *stats =
-		m->models ? eventlog__stats(log_models__reader(m->models)) : NULL;
-	uint64_t dropped = m->models ? log_models__dropped(m->models) : 0;
-	struct tl_cost cost = {0};
-
-	usage__own(&cost.user_cpu_ns, &cost.max_rss_bytes);
-	timeline__set_cost(m->tl, pid, &cost);
-	if (stats && stats->lost_bytes) {
-		timeline__set_lost(m->tl, pid, "damaged_bytes", stats->lost_bytes);
-		timeline__set_lost(m->tl, pid, "damaged_places", stats->damages);
-		timeline__set_lost_share(m->tl, pid,
-					 (double)stats->lost_bytes / (double)stats->bytes_in);
-		m->partial = true;
-	}
-	if (stats && stats->misfits)
-		timeline__set_lost(m->tl, pid, "events_of_wrong_size", stats->misfits);
-	if (dropped) {
-		timeline__set_lost(m->tl, pid, "beyond_the_memory_limit", dropped);
-		m->partial = true;
-	}
-	if (m->partial)
-		timeline__set_exit_code(m->tl, EXIT_PARTIAL);
+	return m->models && (eventlog__stats(log_models__reader(m->models))->lost_bytes ||
+			     log_models__dropped(m->models));
 }
 
 static int make_picture(struct log_mode *m)
 {
 	struct timeline_opts opts = {.start_unix_ns = 1};
-	struct tl_log log = {0};
+	struct join_log log = {0};
 	int err = timeline__new(&opts, SAFESCOPED_VERSION, options__mode(m->options->mode), &m->tl);
 
 	if (!err) {
@@ -267,8 +252,8 @@ static int make_picture(struct log_mode *m)
 		err = timeline__finish(m->tl, 0);
 	if (err)
 		log_error("the profile cannot be made: %s", strerror(-err));
-	else
-		set_cost_and_losses(m, timeline__target(m->tl, 0)->pid);
+	else if (m->partial || has_losses(m))
+		intake__set_exit_code(timeline__intake(m->tl), EXIT_PARTIAL);
 	return err;
 }
 
@@ -296,6 +281,7 @@ static void name_of(const char *path, char *out, size_t size)
 
 static int run(struct log_mode *m)
 {
+	const struct picture *pic;
 	char name[64];
 	int err;
 
@@ -313,8 +299,9 @@ static int run(struct log_mode *m)
 		err = open_symbols(m);
 	if (err || make_picture(m))
 		return EXIT_FAILED;
-	err = outputs__write(m->outputs, m->tl, signals__came, &m->signal_fd);
-	return err ? EXIT_FAILED : timeline__session(m->tl)->exit_code;
+	pic = timeline__picture(m->tl);
+	err = outputs__write(m->outputs, pic, signals__came, &m->signal_fd);
+	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
 
 int log_mode__run(const struct options *options)

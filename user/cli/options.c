@@ -241,13 +241,13 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 static void parse_stacks(struct argp_state *state, struct options *o, const char *arg)
 {
 	if (!strcmp(arg, "auto"))
-		o->stacks = TL_STACKS_AUTO;
+		o->stacks = STACKS_AUTO;
 	else if (!strcmp(arg, "stg"))
-		o->stacks = TL_STACKS_STG;
+		o->stacks = STACKS_STG;
 	else if (!strcmp(arg, "ccs"))
-		o->stacks = TL_STACKS_CCS;
+		o->stacks = STACKS_CCS;
 	else if (!strcmp(arg, "both"))
-		o->stacks = TL_STACKS_BOTH;
+		o->stacks = STACKS_BOTH;
 	else
 		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
 }

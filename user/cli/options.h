@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "intake/intake.h"
 #include "logs/logs.h"
 #include "output/output.h"
-#include "timeline/timeline.h"
 
 #define OPTIONS_MAX_PIDS  256
 #define OPTIONS_MAX_GLOBS 64
@@ -43,7 +43,7 @@ struct options {
 	size_t n_hide, n_only;
 	bool force;
 	double max_overhead_percent;
-	enum tl_stacks stacks;
+	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool quiet;
 	int verbose; /* how many times -v was given */

@@ -9,6 +9,8 @@
 #include "base/base.h"
 #include "capture/capture.h"
 #include "logs/logs.h"
+#include "picture/picture.h"
+#include "timeline/timeline.h"
 
 static int open_capture(const char *path, FILE **ret_in)
 {
@@ -26,25 +28,25 @@ static int open_capture(const char *path, FILE **ret_in)
 	return err;
 }
 
-static int write_outputs(const struct options *options, const struct timeline *tl)
+static int write_outputs(const struct options *options, const struct picture *pic)
 {
-	size_t n = timeline__n_targets(tl);
-	const struct tl_target *first = n ? timeline__target(tl, 0) : NULL;
+	size_t n = picture__n_targets(pic);
+	const struct pic_target *first = picture__target(pic, 0);
 	struct outputs *outputs;
 	int err;
 
 	if (outputs__plan(&options->output, first ? first->comm : "",
 			  first && n == 1 ? first->pid : 0, &outputs))
 		return EXIT_FAILED;
-	err = outputs__write(outputs, tl, NULL, NULL);
+	err = outputs__write(outputs, pic, NULL, NULL);
 	outputs__free(outputs);
-	return err ? EXIT_FAILED : timeline__session(tl)->exit_code;
+	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
 
 int replay_mode__run(const struct options *options)
 {
 	struct joined_logs logs = {.n = 0};
-	const struct replay_logs joiner = {.ctx = &logs, .join = joined_logs__join};
+	const struct replay_hooks hooks = {.ctx = &logs, .join = joined_logs__join};
 	struct replay *replay;
 	FILE *in;
 	int code, err;
@@ -52,7 +54,7 @@ int replay_mode__run(const struct options *options)
 	signals__ignore_pipe();
 	if (open_capture(options->replay, &in))
 		return EXIT_FAILED;
-	err = replay__read(in, options->replay, &joiner, &replay);
+	err = replay__read(in, options->replay, &hooks, &replay);
 	fclose(in);
 	if (err) {
 		joined_logs__free(&logs);
@@ -62,7 +64,7 @@ int replay_mode__run(const struct options *options)
 		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
 	if (replay__notes(replay)->damaged_blocks)
 		log_warn("%s: is damaged: what could not be read is left out", options->replay);
-	code = write_outputs(options, replay__timeline(replay));
+	code = write_outputs(options, timeline__picture(replay__timeline(replay)));
 	replay__free(replay);
 	joined_logs__free(&logs);
 	return code;

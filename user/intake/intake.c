@@ -77,12 +77,24 @@ int intake__close(struct intake *in, uint64_t end_ns)
 {
 	struct pic_session *session = picture__edit_session(in->pic);
 	const struct intake_input input = {.kind = TI_FINISH, .a = end_ns};
+	int err = 0;
 
 	if (in->closed)
 		return -EINVAL;
 	in->closed = true;
 	session->end_ns = MAX(end_ns, session->start_ns);
-	return tap__report(in, 0, &input);
+	for (size_t i = 0; !err && i < in->n_targets; i++)
+		err = ccs__resolve(in, in->targets[i]);
+	return tap__report(in, err, &input);
+}
+
+uint64_t seen__end(const struct seen *s, uint64_t end_ns)
+{
+	if (s->ended)
+		end_ns = MIN(end_ns, s->end_ns);
+	if (s->blind_ns)
+		end_ns = MIN(end_ns, s->blind_ns);
+	return end_ns;
 }
 
 struct seen *intake__find(const struct intake *in, pid_t pid)

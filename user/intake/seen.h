@@ -260,6 +260,8 @@ size_t intake__n_records(const struct intake *in);
 /* More different parts of stacks came than max_stacks. */
 bool intake__stacks_full(const struct intake *in);
 
+/* When what is known of the process ends, in a session that ends at end_ns. */
+uint64_t seen__end(const struct seen *s, uint64_t end_ns);
 /* Brings a thread's records into the order of time; the ring buffer keeps nearly all of them so. */
 void seen__sort(struct seen_thread *th);
 /* Lets go of the thread's records that end by t. */

@@ -9,7 +9,7 @@
  *  3. put it in again in user/capture/replay.c (apply());
  *     (one that is made of a file, as a log's models are: who reads the file reports its bytes, in
  *     pieces, and what else the result depends on, the clocks too; at the replay the same code
- *     reads them again: capture__take_log, struct replay_logs);
+ *     reads them again: capture__take_log, struct replay_hooks);
  *  4. only if it brings a struct with pointers that no field of struct intake_input has yet: a
  *     field, and its members in user/capture/codec.c.
  */

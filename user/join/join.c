@@ -182,8 +182,10 @@ int log_build__join(struct log_build *b, uint64_t end_ns)
 	struct join j = {.b = b, .seen = b->seen};
 	int err;
 
-	if (!b->in.stats || !b->in.stats->header)
+	if (!b->in.stats || !b->in.stats->header) {
+		b->pub->eventlog.known = false;
 		return 0;
+	}
 	j.end_ns = end_ns;
 	err = sort_calls(&j);
 	if (!err)

@@ -41,6 +41,8 @@ struct join_log {
 	uint32_t capabilities;
 	const char *program; /* NULL: as the log says */
 	bool no_ticks;	     /* the report has percentages only: its ticks are rounded */
+	uint64_t left_out;   /* items that did not fit into the models */
+	bool own_cost;	     /* of a log alone: to read it is all that this program has done */
 
 	/* The part of the log that is wanted, in its own time. */
 	uint64_t from_ns, to_ns;

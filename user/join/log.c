@@ -233,6 +233,37 @@ static int report_missing(struct log_build *b)
 	return err;
 }
 
+static int fill_losses(struct log_build *b)
+{
+	const struct eventlog_stats *stats = b->in.stats;
+	struct pic_target *pub = b->pub;
+	const struct {
+		const char *cause;
+		uint64_t n;
+	} losses[] = {
+		{"damaged_bytes", stats ? stats->lost_bytes : 0},
+		{"damaged_places", stats && stats->lost_bytes ? stats->damages : 0},
+		{"events_of_wrong_size", stats ? stats->misfits : 0},
+		{"beyond_the_memory_limit", b->in.left_out},
+	};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < ARRAY_SIZE(losses); i++)
+		if (losses[i].n)
+			err = picture__set_lost(b->pic, pub, losses[i].cause, losses[i].n);
+	if (stats && stats->bytes_in)
+		pub->lost_share = (double)stats->lost_bytes / (double)stats->bytes_in;
+	return err;
+}
+
+static void fill_cost(struct log_build *b)
+{
+	if (!b->in.own_cost)
+		return;
+	usage__own(&b->pub->user_cpu_ns, &b->pub->max_rss_bytes);
+	b->pub->cost_known = true;
+}
+
 static void fill_gc_sums(struct log_build *b)
 {
 	const struct eventlog_stats *stats = b->in.stats;
@@ -285,5 +316,7 @@ int log_build__alone(struct log_build *b)
 	b->pub->ticks = all_ticks(b);
 	fill_gc_sums(b);
 	elog__fill(b);
-	return report_missing(b);
+	fill_cost(b);
+	err = fill_losses(b);
+	return err ? err : report_missing(b);
 }

@@ -196,16 +196,6 @@ static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 	return 0;
 }
 
-/* Of what is known of the process nothing counts after its own end. */
-static uint64_t end_of(const struct seen *s, uint64_t end_ns)
-{
-	if (s->ended)
-		end_ns = MIN(end_ns, s->end_ns);
-	if (s->blind_ns)
-		end_ns = MIN(end_ns, s->blind_ns);
-	return end_ns;
-}
-
 int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading)
 {
 	struct lanes *copy;
@@ -213,7 +203,7 @@ int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_readi
 
 	if (err)
 		return err;
-	err = complete(copy, end_of(l->seen, at_ns));
+	err = complete(copy, seen__end(l->seen, at_ns));
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
 		ret_reading->of[k] = copy->ledger[k];
 		copy->ledger[k] = NULL;
@@ -420,12 +410,11 @@ static int fill_threads(struct lanes *l)
 int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
 {
 	struct seen *s = l->seen;
-	int err = ccs__resolve(l->in, s);
+	int err;
 
-	end_ns = end_of(s, end_ns);
+	end_ns = seen__end(s, end_ns);
 	l->max_slices = max_slices;
-	if (!err)
-		err = complete(l, end_ns);
+	err = complete(l, end_ns);
 	if (!err)
 		err = fill_threads(l);
 	if (!err)

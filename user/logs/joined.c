@@ -6,12 +6,14 @@
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "timeline/tap.h"
+#include "intake/tap.h"
+#include "join/join.h"
 #include "timeline/timeline.h"
 
 #define MAX_LOGS 65536
 
-static int add(struct joined_logs *logs, const struct tl_log_join *how, struct log_models **ret_m)
+static int add(struct joined_logs *logs, const struct intake_log_join *how,
+	       struct log_models **ret_m)
 {
 	int err = array__reserve((void **)&logs->v, &logs->cap, logs->n + 1, MAX_LOGS,
 				 sizeof(struct log_models *));
@@ -24,9 +26,9 @@ static int add(struct joined_logs *logs, const struct tl_log_join *how, struct l
 }
 
 int joined_logs__join(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
-		      const struct tl_log_join *how)
+		      const struct intake_log_join *how)
 {
-	struct tl_log in = {.path = path, .observed_ns = how->observed_ns};
+	struct join_log in = {.path = path, .observed_ns = how->observed_ns};
 	struct log_models *m;
 	uint64_t lost; /* the capture has it as an input of its own */
 	int err = add(ctx, how, &m);

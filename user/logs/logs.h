@@ -15,8 +15,8 @@ struct el_annot;
 struct el_window;
 struct eventlog;
 struct timeline;
-struct tl_log;
-struct tl_log_join;
+struct join_log;
+struct intake_log_join;
 
 /* ── models (models.c) ───────────────────────────────────────────────────────────────────── */
 
@@ -34,7 +34,7 @@ int log_models__new(const struct log_part *part, struct log_models **ret_models)
  * For the log of a process that is in a timeline, to be joined with its records: only what is from
  * how->session_ns on, by the log's wall clock, is modelled.
  */
-int log_models__new_joined(const struct tl_log_join *how, struct log_models **ret_models);
+int log_models__new_joined(const struct intake_log_join *how, struct log_models **ret_models);
 void log_models__free(struct log_models *models);
 
 /* The reader: feed it, or have it read an input; then log_models__finish(). */
@@ -55,7 +55,7 @@ const struct el_annot *log_models__annot(const struct log_models *models);
 /* How many items did not fit into the models. */
 uint64_t log_models__dropped(const struct log_models *models);
 /* Sets what comes of the models in *log, for the timeline. They must outlive the timeline's end. */
-void log_models__fill(const struct log_models *models, struct tl_log *log);
+void log_models__fill(const struct log_models *models, struct join_log *log);
 
 /* ── streams (stream.c) ──────────────────────────────────────────────────────────────────── */
 
@@ -81,10 +81,10 @@ struct joined_logs {
 	size_t n, cap;
 };
 
-/* The join of struct replay_logs (capture.h), the same as the session's; ctx: struct joined_logs.
+/* The join of struct replay_hooks (capture.h), the same as the session's; ctx: struct joined_logs.
  */
 int joined_logs__join(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
-		      const struct tl_log_join *how);
+		      const struct intake_log_join *how);
 /* After the timeline is freed or finished. */
 void joined_logs__free(struct joined_logs *logs);
 

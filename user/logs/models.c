@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 #include "eventlog/eventlog.h"
-#include "timeline/tap.h"
-#include "timeline/timeline.h"
+#include "intake/tap.h"
+#include "join/join.h"
 
 /* Haskell threads whose lanes are kept; of the others only sums are. */
 #define THREAD_LANES 256
@@ -122,7 +122,7 @@ int log_models__new(const struct log_part *part, struct log_models **ret_models)
 	return err;
 }
 
-int log_models__new_joined(const struct tl_log_join *how, struct log_models **ret_models)
+int log_models__new_joined(const struct intake_log_join *how, struct log_models **ret_models)
 {
 	struct log_models *m = calloc(1, sizeof(*m));
 	struct el_match_opts opts;
@@ -210,7 +210,7 @@ uint64_t log_models__dropped(const struct log_models *m)
 	       el_heap__info(m->heap).dropped;
 }
 
-void log_models__fill(const struct log_models *m, struct tl_log *log)
+void log_models__fill(const struct log_models *m, struct join_log *log)
 {
 	uint64_t last = eventlog__stats(m->log)->last_time;
 
@@ -221,6 +221,7 @@ void log_models__fill(const struct log_models *m, struct tl_log *log)
 	log->annot = m->annot;
 	log->heap = m->heap;
 	log->match = m->match;
+	log->left_out = log_models__dropped(m);
 	log->offset_ns = m->guess_ns;
 	log->from_ns = m->window.from;
 	log->to_ns = m->window.to ? MIN(m->window.to, last) : last;

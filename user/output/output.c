@@ -204,14 +204,14 @@ int output__flush(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
-static int write_stdout(const struct output *o, const struct timeline *tl,
+static int write_stdout(const struct output *o, const struct picture *pic,
 			const struct export_opts *opts)
 {
 	int err, why;
 
 	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
 	errno = 0;
-	err = o->format->write(stdout, tl, opts);
+	err = o->format->write(stdout, pic, opts);
 	why = errno;
 	if (!err)
 		err = output__flush(stdout);
@@ -222,7 +222,7 @@ static int write_stdout(const struct output *o, const struct timeline *tl,
 	return err;
 }
 
-static int write_file(const struct output *o, const struct outputs *all, const struct timeline *tl,
+static int write_file(const struct output *o, const struct outputs *all, const struct picture *pic,
 		      const struct export_opts *opts, bool (*stop)(void *ctx), void *ctx)
 {
 	struct outfile *out;
@@ -230,7 +230,7 @@ static int write_file(const struct output *o, const struct outputs *all, const s
 
 	if (err)
 		return err;
-	err = o->format->write(outfile__stream(out), tl, opts);
+	err = o->format->write(outfile__stream(out), pic, opts);
 	if (err && outfile__error(out))
 		err = outfile__error(out);
 	if (err)
@@ -244,7 +244,7 @@ static int write_file(const struct output *o, const struct outputs *all, const s
 	return err;
 }
 
-int outputs__write(const struct outputs *outputs, const struct timeline *tl,
+int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx)
 {
 	struct export_opts opts = {
@@ -262,9 +262,9 @@ int outputs__write(const struct outputs *outputs, const struct timeline *tl,
 		if (stop && stop(ctx)) {
 			err = -ECANCELED;
 		} else if (!strcmp(o->path, "-")) {
-			err = write_stdout(o, tl, &opts);
+			err = write_stdout(o, pic, &opts);
 		} else {
-			err = write_file(o, outputs, tl, &opts, stop, ctx);
+			err = write_file(o, outputs, pic, &opts, stop, ctx);
 			if (!err)
 				log_info("%s", o->path);
 		}

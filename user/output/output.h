@@ -43,7 +43,7 @@ void outputs__free(struct outputs *outputs);
  * returned. `stop` (may be NULL) is asked before each, and before a file takes its name:
  * -ECANCELED if it says so. Prints a line on failure.
  */
-int outputs__write(const struct outputs *outputs, const struct timeline *tl,
+int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
 
 /* Who files are given to: the user who ran sudo; -1: nobody did. */

@@ -11,9 +11,9 @@ static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
 	struct session *s = ctx;
 	struct wire_off_stack stack;
 
-	if (timeline__thread_state(s->tl, tid, thread) == 0 && thread->off_since_ns &&
+	if (intake__thread_state(s->in, tid, thread) == 0 && thread->off_since_ns &&
 	    thread->has_stack && kernel__off_stack(s->kernel, tid, &stack) == 0)
-		timeline__thread_off_stack(s->tl, (pid_t)thread->tgid, tid, &stack);
+		intake__off_stack(s->in, (pid_t)thread->tgid, tid, &stack);
 	return 0;
 }
 
@@ -40,11 +40,11 @@ static void set_losses_of(struct session *s, pid_t pid, double share)
 		uint64_t n = name ? kernel__counter(s->kernel, (enum wire_counter)i) : 0;
 
 		if (n)
-			timeline__set_lost(s->tl, pid, name, n);
+			intake__set_lost(s->in, pid, name, n);
 	}
 	if (bad)
-		timeline__set_lost(s->tl, pid, "bad_record", bad);
-	timeline__set_lost_share(s->tl, pid, share);
+		intake__set_lost(s->in, pid, "bad_record", bad);
+	intake__set_lost_share(s->in, pid, share);
 }
 
 static void set_losses(struct session *s)
@@ -61,7 +61,7 @@ static void set_losses(struct session *s)
 		log_verbose("%llu samples: unwind rows and StgRun's place in the C stack disagree",
 			    (unsigned long long)differ);
 	if (lost || feed__bad_records(s->feed) || feed__error(s->feed))
-		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
 /* What the kernel side counts for all processes together. */
@@ -73,7 +73,7 @@ static void add_missing_to_all(struct session *s, const char *text)
 	snprintf(all, sizeof(all), "%s%s", text,
 		 members__count(s->members) > 1 ? " (in all processes together)" : "");
 	for (size_t at = 0; (m = next_shown(s, &at));)
-		timeline__add_missing(s->tl, m->pid, all);
+		intake__add_missing(s->in, m->pid, all);
 }
 
 /* No record is lost by it, but something is inferred, or not counted. */
@@ -120,7 +120,7 @@ static void set_cost(struct session *s, uint64_t now)
 	for (size_t at = 0; (m = next_shown(s, &at));) {
 		const struct kernel_cost *ended = &m->cost;
 		struct kernel_cost k;
-		struct tl_cost cost;
+		struct intake_cost cost;
 
 		kernel__cost(s->kernel, m->pid, now, &k);
 		if (ended->bpf_known || ended->observed_ns) {
@@ -128,7 +128,7 @@ static void set_cost(struct session *s, uint64_t now)
 			k.trap_ns = ended->trap_ns;
 			k.paused_ns = ended->paused_ns;
 		}
-		cost = (struct tl_cost){
+		cost = (struct intake_cost){
 			.probe_hits = k.probe_hits,
 			.bpf_ns = k.bpf_ns,
 			.bpf_ns_known = k.bpf_known,
@@ -137,7 +137,7 @@ static void set_cost(struct session *s, uint64_t now)
 			.max_rss_bytes = max_rss,
 			.user_cpu_ns = user_cpu,
 		};
-		timeline__set_cost(s->tl, m->pid, &cost);
+		intake__set_cost(s->in, m->pid, &cost);
 	}
 }
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* feed: what the timeline takes from the kernel side, and what it refuses. */
+/* feed: what the intake takes from the kernel side, and what it refuses. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "session_priv.h"
 
 struct feed {
-	struct timeline *tl;
+	struct intake *in;
 	int err; /* the first one */
 	uint64_t bad_records;
 };
 
-int feed__new(struct timeline *tl, struct feed **ret_feed)
+int feed__new(struct intake *in, struct feed **ret_feed)
 {
 	struct feed *feed = calloc(1, sizeof(*feed));
 
 	if (!feed)
 		return -ENOMEM;
-	feed->tl = tl;
+	feed->in = in;
 	*ret_feed = feed;
 	return 0;
 }
@@ -35,7 +35,7 @@ void feed__failed(struct feed *feed, int err)
 
 void feed__record(struct feed *feed, const void *record, size_t size)
 {
-	int err = timeline__record(feed->tl, record, size);
+	int err = intake__record(feed->in, record, size);
 
 	if (err == -EBADMSG)
 		feed->bad_records++;
@@ -46,7 +46,7 @@ void feed__record(struct feed *feed, const void *record, size_t size)
 int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_site *site)
 {
 	struct feed *feed = ctx;
-	int err = timeline__site_counters(feed->tl, key, site);
+	int err = intake__site_counters(feed->in, key, site);
 
 	return err == -ENOMEM ? err : 0;
 }

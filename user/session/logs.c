@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "eventlog/eventlog.h"
+#include "join/join.h"
 #include "logs/logs.h"
 #include "session_priv.h"
 
@@ -135,21 +136,21 @@ static void set_losses(struct session *s, const struct member *m, uint64_t damag
 	uint64_t dropped = log_models__dropped(m->log->models);
 
 	if (damaged)
-		timeline__set_lost(s->tl, m->pid, "eventlog_damaged_bytes", damaged);
+		intake__set_lost(s->in, m->pid, "eventlog_damaged_bytes", damaged);
 	if (dropped)
-		timeline__set_lost(s->tl, m->pid, "eventlog_beyond_the_memory_limit", dropped);
+		intake__set_lost(s->in, m->pid, "eventlog_beyond_the_memory_limit", dropped);
 	if (damaged || dropped)
-		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
 static int join(struct session *s, struct member *m)
 {
 	struct member_log *log = m->log;
-	struct tl_log in = {.path = log->path, .observed_ns = m->probed_ns};
-	const struct tl_log_join how = {.session_ns = m->attach_ns,
-					.observed_ns = m->probed_ns,
-					.now_ns = time__monotonic_ns(),
-					.now_wall_ns = time__realtime_ns()};
+	struct join_log in = {.path = log->path, .observed_ns = m->probed_ns};
+	const struct intake_log_join how = {.session_ns = m->attach_ns,
+					    .observed_ns = m->probed_ns,
+					    .now_ns = time__monotonic_ns(),
+					    .now_wall_ns = time__realtime_ns()};
 	uint64_t lost = 0;
 	int err;
 
@@ -161,9 +162,9 @@ static int join(struct session *s, struct member *m)
 	if (err)
 		return err;
 	if (!log_models__has_clock(log->models)) {
-		timeline__add_missing(s->tl, m->pid,
-				      "the eventlog: it has no wall-clock event yet (it is empty: "
-				      "GHC writes a buffer when it is full)");
+		intake__add_missing(s->in, m->pid,
+				    "the eventlog: it has no wall-clock event yet (it is empty: "
+				    "GHC writes a buffer when it is full)");
 		return 0;
 	}
 	log_models__fill(log->models, &in);
@@ -185,17 +186,17 @@ static void note_none(struct session *s, const struct member *m)
 		return;
 	if (!wanted) {
 		if (m->ready && !target__info(m->target)->only_sampled)
-			timeline__add_missing(s->tl, m->pid,
-					      "no eventlog: the program writes none; +RTS -l would "
-					      "add its marks and the labels of its threads (before "
-					      "GHC 9.4 it must be linked with -eventlog)");
+			intake__add_missing(s->in, m->pid,
+					    "no eventlog: the program writes none; +RTS -l would "
+					    "add its marks and the labels of its threads (before "
+					    "GHC 9.4 it must be linked with -eventlog)");
 		return;
 	}
 	log_error("--eventlog %s: neither a file nor a FIFO or Unix socket that can be read; the "
 		  "session goes on without it",
 		  wanted);
-	timeline__add_missing(s->tl, m->pid, "the eventlog that was asked for");
-	timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+	intake__add_missing(s->in, m->pid, "the eventlog that was asked for");
+	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
 /* Whether a later member has the same pid: after an exec, or because the pid was used again. */
@@ -224,7 +225,7 @@ void logs__join(struct session *s)
 			continue;
 		log_warn("pid %d: its eventlog %s cannot be joined: %s", m->pid, m->log->path,
 			 err == -EBADMSG ? "its beginning cannot be read" : strerror(-err));
-		timeline__add_missing(s->tl, m->pid, "the eventlog: it cannot be read");
+		intake__add_missing(s->in, m->pid, "the eventlog: it cannot be read");
 	}
 }
 

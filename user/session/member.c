@@ -43,9 +43,9 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 		if (target__alive(m->target)) {
 			log_warn("pid %d: no snapshot of its threads: %s", info->pid,
 				 strerror(-err));
-			timeline__add_missing(s->tl, info->pid,
-					      "the snapshot of sleeping threads failed: their "
-					      "states before their first event are unknown");
+			intake__add_missing(s->in, info->pid,
+					    "the snapshot of sleeping threads failed: their "
+					    "states before their first event are unknown");
 		}
 		return;
 	}
@@ -56,7 +56,7 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 			kernel__open_call(s->kernel, info->pid, t->tid, m->attach_ns, t->site,
 					  t->incall);
 	}
-	err = timeline__snapshot(s->tl, info->pid, &snapshot, now, at_end);
+	err = intake__snapshot(s->in, info->pid, &snapshot, now, at_end);
 	if (err)
 		log_warn("pid %d: the snapshot is left out: %s", info->pid, strerror(-err));
 	snapshot__free(&snapshot);
@@ -66,8 +66,7 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 static void load_rows(struct session *s, struct member *m)
 {
 	if (kernel__unwind(s->kernel, m->target))
-		timeline__add_missing(s->tl, m->pid,
-				      "C frames: its unwind rows could not be loaded");
+		intake__add_missing(s->in, m->pid, "C frames: its unwind rows could not be loaded");
 }
 
 void member__read_maps(struct session *s, struct member *m)
@@ -88,7 +87,7 @@ static void on_ready(struct session *s, struct member *m)
 	members__set_ready(s->members, m);
 	if (info->only_sampled) {
 		log_warn("pid %d: only sampled: %s", info->pid, info->only_sampled);
-		timeline__add_missing(s->tl, info->pid, info->only_sampled);
+		intake__add_missing(s->in, info->pid, info->only_sampled);
 		return;
 	}
 	/* for what it has mapped since it was looked at */
@@ -104,7 +103,7 @@ static void on_ready(struct session *s, struct member *m)
 int member__attach(struct session *s, struct member *m, bool armed)
 {
 	const struct target_info *info = target__info(m->target);
-	const struct tl_namer namer = {
+	const struct namer namer = {
 		.ctx = m->target,
 		.name = namer_name,
 		.site = namer_site,
@@ -123,7 +122,7 @@ int member__attach(struct session *s, struct member *m, bool armed)
 		now = m->program.h.ns;
 		took = 0;
 	}
-	err = timeline__add_target(s->tl, info, &namer, now, took);
+	err = intake__add_target(s->in, info, &namer, now, took);
 	if (err) {
 		log_error("pid %d: %s", info->pid, strerror(-err));
 		return err;
@@ -139,7 +138,7 @@ int member__attach(struct session *s, struct member *m, bool armed)
 			kernel__detach(s->kernel, m->pid);
 	}
 	if (err) {
-		timeline__end_target(s->tl, m->pid, "left", now);
+		intake__end_target(s->in, m->pid, "left", now);
 		return err;
 	}
 	m->probed_ns = time__monotonic_ns();
@@ -206,7 +205,7 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	}
 	if (err)
 		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
-	timeline__update_target(s->tl, info);
+	intake__update_target(s->in, info);
 	load_rows(s, m);
 	held__give(m->held, s->feed);
 	on_ready(s, m);
@@ -260,7 +259,7 @@ void member__end(struct session *s, struct member *m, const char *how, uint64_t 
 	if (!m->live)
 		return;
 	held__give(m->held, s->feed);
-	timeline__end_target(s->tl, m->pid, how, at_ns);
+	intake__end_target(s->in, m->pid, how, at_ns);
 	leave(s, m, at_ns);
 }
 
@@ -278,7 +277,7 @@ bool member__forget(struct session *s, struct member *m)
 	if (m->ready || held__is_over(m->held))
 		return false;
 	kernel__cost(s->kernel, m->pid, now, &cost);
-	if (cost.probe_hits || timeline__forget_target(s->tl, m->pid))
+	if (cost.probe_hits || intake__forget_target(s->in, m->pid))
 		return false;
 	log_debug("pid %d: was looked at in the middle of its exec", m->pid);
 	held__drop(m->held);

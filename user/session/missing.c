@@ -7,7 +7,7 @@
 
 static void add(struct session *s, const struct member *m, const char *text)
 {
-	timeline__add_missing(s->tl, m->pid, text);
+	intake__add_missing(s->in, m->pid, text);
 }
 
 static void note_probes(struct session *s, const struct member *m)
@@ -61,14 +61,13 @@ static void note_symbols(struct session *s, const struct member *m)
 /* --stacks can ask for what only a profiled program has; of a host's programs only some are. */
 static void note_stacks(struct session *s, const struct member *m)
 {
-	enum tl_stacks stacks = s->opts->stacks;
+	enum intake_stacks stacks = s->opts->stacks;
 
-	if ((stacks != TL_STACKS_CCS && stacks != TL_STACKS_BOTH) ||
-	    target__info(m->target)->profiled)
+	if ((stacks != STACKS_CCS && stacks != STACKS_BOTH) || target__info(m->target)->profiled)
 		return;
 	add(s, m, "no cost centres: the program was not compiled for profiling (ghc -prof)");
 	if (s->opts->kind != SESSION_SYSTEM)
-		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
 static void note_kernel(struct session *s, const struct member *m)

@@ -24,8 +24,10 @@ static int open_timeline(struct session *s)
 	gid_t group;
 	int err = timeline__new(&opts, SAFESCOPED_VERSION, o->mode, &s->tl);
 
-	if (!err)
-		err = feed__new(s->tl, &s->feed);
+	if (!err) {
+		s->in = timeline__intake(s->tl);
+		err = feed__new(s->in, &s->feed);
+	}
 	if (err) {
 		log_error("no memory for the timeline");
 		return err;
@@ -36,7 +38,7 @@ static int open_timeline(struct session *s)
 	err = capture__create(o->save, owner, group, &opts, SAFESCOPED_VERSION, o->mode,
 			      &s->capture);
 	if (!err)
-		timeline__set_tap(s->tl, capture__take, s->capture);
+		intake__set_tap(s->in, capture__take, s->capture);
 	return err;
 }
 

@@ -75,10 +75,10 @@ void records__gc_off(struct session *s)
 		rec.h.tgid = rec.h.tid = (__u32)pid;
 		rec.h.ns = time__monotonic_ns();
 		on_record(s, &rec, sizeof(rec));
-		timeline__add_missing(s->tl, pid,
-				      "no exact GC pauses: the collections were so many that the "
-				      "probes on them cost too much and came off; a larger "
-				      "--max-overhead keeps them on");
+		intake__add_missing(s->in, pid,
+				    "no exact GC pauses: the collections were so many that the "
+				    "probes on them cost too much and came off; a larger "
+				    "--max-overhead keeps them on");
 	}
 }
 

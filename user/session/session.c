@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "picture/picture.h"
 #include "session_priv.h"
 
 /* A command that was no Haskell program is a failure, and how it ended is reported. */
@@ -29,14 +30,15 @@ static void finish_capture(struct session *s)
 {
 	if (!s->capture)
 		return;
-	timeline__set_tap(s->tl, NULL, NULL);
+	intake__set_tap(s->in, NULL, NULL);
 	if (capture__finish(s->capture))
-		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
 	s->capture = NULL;
 }
 
 static int run_to_end(struct session *s)
 {
+	const struct picture *pic;
 	int err;
 
 	err = signals__open(&s->signal_fd);
@@ -53,8 +55,9 @@ static int run_to_end(struct session *s)
 	if (ending__finish(s))
 		return EXIT_FAILED;
 	finish_capture(s);
-	err = outputs__write(s->outputs, s->tl, signals__came, &s->signal_fd);
-	return err ? EXIT_FAILED : timeline__session(s->tl)->exit_code;
+	pic = timeline__picture(s->tl);
+	err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
+	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
 
 static void close_all(struct session *s)

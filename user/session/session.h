@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "intake/intake.h"
 #include "output/output.h"
-#include "timeline/timeline.h"
 
 /* Whom the session is about, and when it ends by itself. */
 enum session_kind {
@@ -34,9 +34,9 @@ struct session_opts {
 
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;
-	enum tl_stacks stacks;
+	enum intake_stacks stacks;
 	bool kernel_stacks;
-	bool plumbing; /* see struct timeline_opts */
+	bool plumbing; /* see struct intake_opts */
 
 	const char *symbols;  /* an unstripped twin of the executable; NULL: none */
 	bool force;	      /* a twin with another build-id is accepted */

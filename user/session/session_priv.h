@@ -12,6 +12,7 @@
 #include "capture/capture.h"
 #include "kernel/kernel.h"
 #include "target/target.h"
+#include "timeline/timeline.h"
 
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
@@ -25,6 +26,7 @@ struct session {
 	struct kernel *kernel;
 	struct target_cache *cache;
 	struct timeline *tl;
+	struct intake *in;	 /* the timeline's */
 	struct capture *capture; /* NULL: nothing is saved */
 	struct feed *feed;
 	struct members *members;
@@ -64,12 +66,12 @@ int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
 
-/* ── feed.c: what the timeline takes from the kernel side ────────────────────────────────── */
+/* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 
-/* Passes on records and counters, and counts what the timeline refuses. */
+/* Passes on records and counters, and counts what the intake refuses. */
 struct feed;
 
-int feed__new(struct timeline *tl, struct feed **ret_feed);
+int feed__new(struct intake *in, struct feed **ret_feed);
 void feed__free(struct feed *feed);
 void feed__record(struct feed *feed, const void *record, size_t size);
 /* A callback of kernel__sites(); ctx: the feed. */
