@@ -10,6 +10,8 @@
 
 #include "../unit/eventlog_writer.h"
 #include "export/export.h"
+#include "join/join.h"
+#include "picture/picture.h"
 #include "timeline/timeline.h"
 
 struct models {
@@ -85,48 +87,50 @@ static void models_check(struct models *m, const struct eventlog *log)
 		for (int s_ = 0; s_ < (n_states); s_++)                                            \
 			sum_ += (lane)->states_ns[s_];                                             \
 		check(sum_ == (lane)->end_ns - (lane)->start_ns);                                  \
-		for (size_t i_ = 0; i_ < (lane)->n_stretches; i_++) {                              \
-			check((lane)->stretches[i_].start_ns == at_);                              \
-			check((lane)->stretches[i_].end_ns > at_);                                 \
-			at_ = (lane)->stretches[i_].end_ns;                                        \
+		for (size_t i_ = 0; i_ < (lane)->n_slices; i_++) {                                 \
+			check((lane)->slices[i_].start_ns == at_);                                 \
+			check((lane)->slices[i_].end_ns > at_);                                    \
+			at_ = (lane)->slices[i_].end_ns;                                           \
 		}                                                                                  \
-		check(!(lane)->n_stretches || at_ == (lane)->end_ns);                              \
+		check(!(lane)->n_slices || at_ == (lane)->end_ns);                                 \
 	} while (0)
 
 static void picture_check(struct models *m, const struct eventlog *log)
 {
 	static const char *const hide[] = {"*b*"};
 	const struct export_opts all = {.verbose = true};
-	const struct timeline_opts opts = {.start_unix_ns = 1};
-	const struct tl_log in = {.path = "log",
-				  .stats = eventlog__stats(log),
-				  .sched = m->sched,
-				  .profile = m->profile,
-				  .annot = m->annot,
-				  .heap = m->heap,
-				  .info = m->info,
-				  .from_ns = m->window.from,
-				  .to_ns = eventlog__stats(log)->last_time,
-				  .hide = hide,
-				  .n_hide = m->window.from ? 1 : 0};
+	const struct timeline_opts opts = {.start_unix_ns = 1, .haskell_lanes = true};
+	const struct join_log in = {.path = "log",
+				    .stats = eventlog__stats(log),
+				    .sched = m->sched,
+				    .profile = m->profile,
+				    .annot = m->annot,
+				    .heap = m->heap,
+				    .info = m->info,
+				    .from_ns = m->window.from,
+				    .to_ns = eventlog__stats(log)->last_time,
+				    .hide = hide,
+				    .n_hide = m->window.from ? 1 : 0};
 	FILE *null = fopen("/dev/null", "w");
-	const struct tl_target *t;
+	const struct picture *pic;
+	const struct pic_target *t;
 	struct timeline *tl = NULL;
 
 	check(null && !timeline__new(&opts, "0", "eventlog", &tl));
 	check(!timeline__add_log_target(tl, &in));
 	check(!timeline__finish(tl, 0));
-	t = timeline__target(tl, 0);
-	for (size_t i = 0; i < t->n_lanes; i++)
-		CHECK_LANE(&t->lanes[i], ST_MAX);
-	for (size_t i = 0; i < t->n_cap_lanes; i++)
-		CHECK_LANE(&t->cap_lanes[i], CS_MAX);
-	for (size_t i = 0; i < t->n_tso_lanes; i++)
-		CHECK_LANE(&t->tso_lanes[i], HS_MAX);
-	check(!export_json.write(null, tl, &all));
-	check(!export_speedscope.write(null, tl, &all));
-	check(!export_text.write(null, tl, &all));
-	check(!export_html.write(null, tl, &all));
+	pic = timeline__picture(tl);
+	t = picture__target(pic, 0);
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++)
+		CHECK_LANE(&t->lanes[LANE_THREAD].v[i], ST_MAX);
+	for (size_t i = 0; i < t->lanes[LANE_CAPABILITY].n; i++)
+		CHECK_LANE(&t->lanes[LANE_CAPABILITY].v[i], CS_MAX);
+	for (size_t i = 0; i < t->lanes[LANE_HASKELL].n; i++)
+		CHECK_LANE(&t->lanes[LANE_HASKELL].v[i], HS_MAX);
+	check(!export_json.write(null, pic, &all));
+	check(!export_speedscope.write(null, pic, &all));
+	check(!export_text.write(null, pic, &all));
+	check(!export_html.write(null, pic, &all));
 	timeline__free(tl);
 	fclose(null);
 }

@@ -51,7 +51,7 @@ static void put_call(struct buf *block, pid_t tid, uint64_t start, uint64_t end)
 				       .ns = end,
 				       .size = sizeof(call)},
 				 .start_ns = start};
-	const struct tl_input in = {.kind = TI_RECORD, .data = &call, .size = sizeof(call)};
+	const struct intake_input in = {.kind = TI_RECORD, .data = &call, .size = sizeof(call)};
 
 	call.rts.tso = 0x1000;
 	call.rts.tso_id = 1;
@@ -63,10 +63,10 @@ static void put_call(struct buf *block, pid_t tid, uint64_t start, uint64_t end)
 /* A process that was seen for 1 s, and its log. */
 static void put_log(FILE *file, const uint8_t *data, size_t size)
 {
-	static const struct tl_log_join how = {.session_ns = 1000000,
-					       .observed_ns = 1000001,
-					       .now_ns = 1001000000,
-					       .now_wall_ns = 1795270033001000000};
+	static const struct intake_log_join how = {.session_ns = 1000000,
+						   .observed_ns = 1000001,
+						   .now_ns = 1001000000,
+						   .now_wall_ns = 1795270033001000000};
 	const struct target_info info = {.pid = 7,
 					 .comm = "c",
 					 .exe = "",
@@ -75,7 +75,7 @@ static void put_log(FILE *file, const uint8_t *data, size_t size)
 					 .way = "rts_thr",
 					 .threaded = true,
 					 .capabilities = 2};
-	const struct tl_input inputs[] = {
+	const struct intake_input inputs[] = {
 		{.kind = TI_LOG_BYTES, .pid = 7, .data = data, .size = size},
 		{.kind = TI_LOG,
 		 .pid = 7,
@@ -84,7 +84,7 @@ static void put_log(FILE *file, const uint8_t *data, size_t size)
 		 .size = sizeof(how),
 		 .a = size},
 		{.kind = TI_FINISH, .a = 1001000000}};
-	const struct tl_input target = {
+	const struct intake_input target = {
 		.kind = TI_TARGET, .pid = 7, .info = &info, .a = 1000000, .b = 1};
 	struct buf block;
 
@@ -100,7 +100,7 @@ static void put_log(FILE *file, const uint8_t *data, size_t size)
 	buf__free(&block);
 }
 
-static void write_all(const struct timeline *tl)
+static void write_all(const struct picture *pic)
 {
 	static const char *const formats[] = {"speedscope", "folded", "json", "text",
 					      "chrome",	    "pprof",  "html"};
@@ -110,7 +110,7 @@ static void write_all(const struct timeline *tl)
 		const struct export_format *f = export__find(formats[i], strlen(formats[i]));
 		FILE *out = fopen("/dev/null", "w");
 
-		if (!out || f->write(out, tl, &opts))
+		if (!out || f->write(out, pic, &opts))
 			abort();
 		fclose(out);
 	}
@@ -119,7 +119,7 @@ static void write_all(const struct timeline *tl)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct joined_logs logs = {.n = 0};
-	const struct replay_logs joiner = {.ctx = &logs, .join = joined_logs__join};
+	const struct replay_hooks hooks = {.ctx = &logs, .join = joined_logs__join};
 	struct replay *replay;
 	char *bytes = NULL;
 	size_t len = 0;
@@ -141,8 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	file = fmemopen(bytes, len, "r");
 	if (!file)
 		abort();
-	if (!replay__read(file, "fuzz", &joiner, &replay)) {
-		write_all(replay__timeline(replay));
+	if (!replay__read(file, "fuzz", &hooks, &replay)) {
+		write_all(replay__picture(replay));
 		replay__free(replay);
 	}
 	fclose(file);

@@ -62,14 +62,14 @@ static void put_of(struct kit *kit, pid_t pid, union rec *r)
 	put(kit, r);
 }
 
-static uint64_t wall_of(const struct tl_target *t, uint64_t *ret_unknown)
+static uint64_t wall_of(const struct pic_target *t, uint64_t *ret_unknown)
 {
 	uint64_t wall = 0;
 
 	*ret_unknown = 0;
-	for (size_t i = 0; i < t->n_lanes; i++) {
-		wall += t->lanes[i].end_ns - t->lanes[i].start_ns;
-		*ret_unknown += t->lanes[i].states_ns[ST_UNKNOWN];
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++) {
+		wall += t->lanes[LANE_THREAD].v[i].end_ns - t->lanes[LANE_THREAD].v[i].start_ns;
+		*ret_unknown += t->lanes[LANE_THREAD].v[i].states_ns[ST_UNKNOWN];
 	}
 	return wall;
 }
@@ -82,7 +82,7 @@ static void test_hours(void **state)
 	const unsigned rounds = getenv("SAFESCOPED_LONG") ? 2000000 : 200000;
 	const uint64_t step = 2 * HOUR / rounds;
 	size_t before = begin();
-	const struct tl_target *t;
+	const struct pic_target *t;
 	uint64_t unknown;
 	struct kit kit;
 	union rec r;
@@ -102,10 +102,10 @@ static void test_hours(void **state)
 				   WIRE_WHERE_HASKELL, IP(HS(i % 3)), STOP));
 		}
 	assert_int_equal(timeline__finish(kit.tl, T0 + 2 * HOUR), 0);
-	t = timeline__target(kit.tl, 0);
-	assert_int_equal(t->n_lanes, 16);
+	t = picture__target(kit.pic, 0);
+	assert_int_equal(t->lanes[LANE_THREAD].n, 16);
 	assert_int_equal(t->n_lost, 0);
-	check_all(kit.tl);
+	check_all(kit.pic);
 	assert_true(wall_of(t, &unknown) > 31 * HOUR);
 	assert_true(unknown < HOUR / 100);
 	assert_bounded(before, 500);
@@ -117,7 +117,7 @@ static void test_threads_that_end(void **state)
 {
 	const unsigned n = 300000;
 	size_t before = begin();
-	const struct tl_target *t;
+	const struct pic_target *t;
 	uint64_t samples = 0;
 	struct kit kit;
 	union rec r;
@@ -138,10 +138,10 @@ static void test_threads_that_end(void **state)
 		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, tid, at + 6000));
 	}
 	assert_int_equal(timeline__finish(kit.tl, T0 + n * 10000ULL + 5000), 0);
-	check_all(kit.tl);
-	t = timeline__target(kit.tl, 0);
+	check_all(kit.pic);
+	t = picture__target(kit.pic, 0);
 	/* not all have a lane, which is told; what they did is in the sums */
-	assert_true(t->n_lanes > 20000 && t->n_lanes < 150000);
+	assert_true(t->lanes[LANE_THREAD].n > 20000 && t->lanes[LANE_THREAD].n < 150000);
 	assert_int_equal(t->n_missing, 1);
 	assert_non_null(strstr(t->missing[0], "threads that ended"));
 	assert_int_equal(t->quality.samples, n * 4);
@@ -178,8 +178,8 @@ static void test_processes_that_end(void **state)
 		put_of(&kit, pid, mk_event(&r, WIRE_PROC_EXIT, pid, at + 900000));
 	}
 	assert_int_equal(timeline__finish(kit.tl, T0 + n * 1000000ULL + 5000), 0);
-	assert_int_equal(timeline__n_targets(kit.tl), n + 1);
-	check_all(kit.tl);
+	assert_int_equal(picture__n_targets(kit.pic), n + 1);
+	check_all(kit.pic);
 	assert_bounded(before, 500);
 	timeline__free(kit.tl);
 }

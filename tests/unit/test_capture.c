@@ -63,7 +63,7 @@ static void put_session(struct kit *kit, unsigned rounds)
 	struct wire_thread final = {.tgid = PID, .short_calls = 3, .short_wall_ns = 30};
 	struct wire_off_stack stack = {.stack = {.nframes = 1, .end = WIRE_END_COMPLETE},
 				       .frames = {RET(HS(5))}};
-	struct tl_cost cost = {.probe_hits = 5, .bpf_ns = 6, .bpf_ns_known = true};
+	struct intake_cost cost = {.probe_hits = 5, .bpf_ns = 6, .bpf_ns_known = true};
 	struct target_info info = {.pid = PID,
 				   .comm = "prog",
 				   .exe = "/bin/prog",
@@ -78,23 +78,23 @@ static void put_session(struct kit *kit, unsigned rounds)
 	snaps[0].frames[1] = RET(NO_SITE);
 	snaps[0].site = SITE(1);
 	put_snap(kit, snaps, 2, false);
-	assert_int_equal(timeline__update_target(kit->tl, &info), 0);
+	assert_int_equal(intake__update_target(kit->in, &info), 0);
 	put_thread(kit, 20, rounds);
 	put(kit, mk_gc(&r, 20, WIRE_GC_START, T0 + 600000));
 	put(kit, mk_gc(&r, 20, WIRE_GC_END, T0 + 600500));
 	put_thread(kit, 21, rounds);
 	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 21, T0 + 700000));
-	assert_int_equal(timeline__site_counters(kit->tl, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
 	final.off_since_ns = T0 + 800000;
 	final.has_stack = 1;
-	assert_int_equal(timeline__thread_state(kit->tl, 20, &final), 0);
-	assert_int_equal(timeline__thread_off_stack(kit->tl, PID, 20, &stack), 0);
+	assert_int_equal(intake__thread_state(kit->in, 20, &final), 0);
+	assert_int_equal(intake__off_stack(kit->in, PID, 20, &stack), 0);
 	put_snap(kit, snaps, 2, true);
-	assert_int_equal(timeline__set_cost(kit->tl, PID, &cost), 0);
-	assert_int_equal(timeline__set_lost(kit->tl, PID, "ring", 4), 0);
-	assert_int_equal(timeline__set_lost_share(kit->tl, PID, 0.25), 0);
-	assert_int_equal(timeline__add_missing(kit->tl, PID, "a thing"), 0);
-	timeline__set_exit_code(kit->tl, 1);
+	assert_int_equal(intake__set_cost(kit->in, PID, &cost), 0);
+	assert_int_equal(intake__set_lost(kit->in, PID, "ring", 4), 0);
+	assert_int_equal(intake__set_lost_share(kit->in, PID, 0.25), 0);
+	assert_int_equal(intake__add_missing(kit->in, PID, "a thing"), 0);
+	intake__set_exit_code(kit->in, 1);
 }
 
 /* Makes the session while it is captured. *kit is what made the original. */
@@ -103,14 +103,13 @@ static void record(struct kit *kit, unsigned rounds, bool finish)
 	struct capture *capture;
 
 	unlink(path);
-	memset(kit, 0, sizeof(*kit));
-	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &kit->tl), 0);
+	kit_new_timeline(kit, &opts);
 	assert_int_equal(
 		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
-	timeline__set_tap(kit->tl, capture__take, capture);
+	intake__set_tap(kit->in, capture__take, capture);
 	/* what is told of a target is by its number, and one that is forgotten has had one */
 	kit_add(kit, PID, T0);
-	assert_int_equal(timeline__forget_target(kit->tl, PID), 0);
+	assert_int_equal(intake__forget_target(kit->in, PID), 0);
 	kit_add(kit, PID, T0);
 	put_session(kit, rounds);
 	if (finish) {
@@ -134,7 +133,7 @@ static int replay(struct replay **ret_replay)
 	return err;
 }
 
-static void assert_same(const struct timeline *a, const struct timeline *b)
+static void assert_same(const struct picture *a, const struct picture *b)
 {
 	static const char *const formats[] = {"speedscope", "folded", "json", "text",
 					      "chrome",	    "pprof",  "html"};
@@ -142,7 +141,7 @@ static void assert_same(const struct timeline *a, const struct timeline *b)
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 		const struct export_format *f = export__find(formats[i], strlen(formats[i]));
-		const struct timeline *tls[2] = {a, b};
+		const struct picture *pics[2] = {a, b};
 		char *text[2];
 		size_t len[2];
 
@@ -150,7 +149,7 @@ static void assert_same(const struct timeline *a, const struct timeline *b)
 			FILE *out = open_memstream(&text[k], &len[k]);
 
 			assert_non_null(out);
-			assert_int_equal(f->write(out, tls[k], &eopts), 0);
+			assert_int_equal(f->write(out, pics[k], &eopts), 0);
 			fclose(out);
 		}
 		assert_true(len[0] > 100);
@@ -178,14 +177,14 @@ static void test_the_same_again(void **state)
 	assert_int_equal(replay__notes(r)->damaged_blocks, 0);
 	assert_int_equal(replay__notes(r)->refused_inputs, 0);
 	assert_int_equal(replay__notes(r)->unknown_inputs, 0);
-	assert_same(kit.tl, replay__timeline(r));
+	assert_same(kit.pic, replay__picture(r));
 	replay__free(r);
 	timeline__free(kit.tl);
 }
 
 static void test_unfinished(void **state)
 {
-	const struct tl_target *target;
+	const struct pic_target *target;
 	struct replay *r;
 	struct kit kit;
 
@@ -194,15 +193,15 @@ static void test_unfinished(void **state)
 	assert_int_equal(replay(&r), 0);
 	assert_false(replay__notes(r)->complete);
 	assert_int_equal(replay__notes(r)->damaged_blocks, 0);
-	target = timeline__target(replay__timeline(r), 0);
+	target = picture__target(replay__picture(r), 0);
 	/* the latest record's time is where it ends */
-	assert_int_equal(timeline__session(replay__timeline(r))->end_ns, T0 + 700000);
-	assert_int_equal(timeline__session(replay__timeline(r))->exit_code, 1);
+	assert_int_equal(picture__session(replay__picture(r))->end_ns, T0 + 700000);
+	assert_int_equal(picture__session(replay__picture(r))->exit_code, 1);
 	assert_int_equal(target->quality.samples, 600);
 	assert_string_equal(target->missing[1], "the capture was not finished: what came after "
 						"0.001 s is not in it");
-	for (size_t i = 0; i < target->n_lanes; i++)
-		check_lane(replay__timeline(r), &target->lanes[i]);
+	for (size_t i = 0; i < target->lanes[LANE_THREAD].n; i++)
+		check_lane(replay__picture(r), &target->lanes[LANE_THREAD].v[i]);
 	replay__free(r);
 	timeline__free(kit.tl);
 }
@@ -248,15 +247,15 @@ static void test_truncated(void **state)
 	header = (size_t)((char *)memmem(data, size, "SCBK", 4) - data);
 	for (size_t cut = size - 1; cut > header; cut -= MIN(cut - header, size / 40 + 1)) {
 		struct replay *r;
-		const struct tl_target *target;
+		const struct pic_target *target;
 
 		assert_int_equal(read_bytes(data, cut, &r), 0);
 		assert_false(replay__notes(r)->complete);
-		target = timeline__target(replay__timeline(r), 0);
+		target = picture__target(replay__picture(r), 0);
 		if (target)
 			samples = MAX(samples, target->quality.samples);
-		for (size_t i = 0; target && i < target->n_lanes; i++)
-			check_lane(replay__timeline(r), &target->lanes[i]);
+		for (size_t i = 0; target && i < target->lanes[LANE_THREAD].n; i++)
+			check_lane(replay__picture(r), &target->lanes[LANE_THREAD].v[i]);
 		replay__free(r);
 	}
 	/* all but the last block */
@@ -295,8 +294,8 @@ static void test_damaged(void **state)
 		assert_int_equal(read_bytes(data, size, &r), 0);
 		assert_true(replay__notes(r)->complete);
 		assert_int_equal(replay__notes(r)->damaged_blocks, 1);
-		assert_int_equal(timeline__session(replay__timeline(r))->exit_code, 1);
-		assert_string_equal(timeline__target(replay__timeline(r), 0)->missing[1],
+		assert_int_equal(picture__session(replay__picture(r))->exit_code, 1);
+		assert_string_equal(picture__target(replay__picture(r), 0)->missing[1],
 				    "the capture is damaged: 1 of its blocks are left out");
 		replay__free(r);
 		data[at] ^= 1;
@@ -372,11 +371,11 @@ static void test_disk_full(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &old);
 	small.rlim_max = old.rlim_max;
-	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &kit.tl), 0);
+	kit_new_timeline(&kit, &opts);
 	assert_int_equal(
 		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	timeline__set_tap(kit.tl, capture__take, capture);
+	intake__set_tap(kit.in, capture__take, capture);
 	kit_add(&kit, PID, T0);
 	put_session(&kit, 4000);
 	assert_int_equal(timeline__finish(kit.tl, END), 0);
@@ -386,7 +385,7 @@ static void test_disk_full(void **state)
 	assert_int_equal(rename(partial, path), 0);
 	assert_int_equal(replay(&r), 0);
 	assert_false(replay__notes(r)->complete);
-	assert_true(timeline__target(replay__timeline(r), 0)->quality.samples > 1000);
+	assert_true(picture__target(replay__picture(r), 0)->quality.samples > 1000);
 	replay__free(r);
 	timeline__free(kit.tl);
 }
@@ -396,10 +395,11 @@ static void test_codec(void **state)
 {
 	const struct code_name name = {
 		.name = "n", .module = "", .source = NAME_EXACT, .code = CODE_C};
-	const struct tl_input in = {.kind = TI_NAME, .target = 3, .a = UINT64_MAX, .name = &name};
+	const struct intake_input in = {
+		.kind = TI_NAME, .target = 3, .a = UINT64_MAX, .name = &name};
 	struct decoded d = {.data = NULL};
 	struct strtab *strings;
-	struct tl_input out;
+	struct intake_input out;
 	struct codec c;
 	struct buf buf = {.max = 4096};
 	unsigned kind;

@@ -16,7 +16,7 @@
 
 static const struct timeline_opts opts = {
 	.frequency_hz = 99, .start_ns = T0, .start_unix_ns = WALL + T0, .haskell_lanes = true};
-static const struct tl_log_join how = {
+static const struct intake_log_join how = {
 	.session_ns = T0, .observed_ns = T0 + 1, .now_ns = END, .now_wall_ns = WALL + END};
 
 static char folder[] = "/tmp/safescoped-capture-log-XXXXXX";
@@ -93,10 +93,10 @@ static void session__begin(struct session *s, unsigned marks)
 
 	unlink(path);
 	memset(s, 0, sizeof(*s));
-	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &s->kit.tl), 0);
+	kit_new_timeline(&s->kit, &opts);
 	assert_int_equal(
 		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &s->capture), 0);
-	timeline__set_tap(s->kit.tl, capture__take, s->capture);
+	intake__set_tap(s->kit.in, capture__take, s->capture);
 	kit_add(&s->kit, PID, T0);
 	s->fd = make_log(marks);
 	assert_int_equal(fstat(s->fd, &st), 0);
@@ -122,9 +122,9 @@ static void session__free(struct session *s)
 
 struct again {
 	struct joined_logs logs;
-	struct replay_logs joiner;
+	struct replay_hooks hooks;
 	struct replay *replay;
-	const struct tl_target *target;
+	const struct pic_target *target;
 };
 
 static void replay(struct again *a)
@@ -133,10 +133,10 @@ static void replay(struct again *a)
 
 	assert_non_null(in);
 	memset(a, 0, sizeof(*a));
-	a->joiner = (struct replay_logs){.ctx = &a->logs, .join = joined_logs__join};
-	assert_int_equal(replay__read(in, "c", &a->joiner, &a->replay), 0);
+	a->hooks = (struct replay_hooks){.ctx = &a->logs, .join = joined_logs__join};
+	assert_int_equal(replay__read(in, "c", &a->hooks, &a->replay), 0);
 	fclose(in);
-	a->target = timeline__target(replay__timeline(a->replay), 0);
+	a->target = picture__target(replay__picture(a->replay), 0);
 	assert_non_null(a->target);
 }
 
@@ -154,7 +154,7 @@ static bool is_missing(const struct again *a, const char *text)
 	return false;
 }
 
-static char *render(const struct timeline *tl, const char *format)
+static char *render(const struct picture *pic, const char *format)
 {
 	const struct export_opts eopts = {.verbose = true};
 	const struct export_format *f = export__find(format, strlen(format));
@@ -163,12 +163,12 @@ static char *render(const struct timeline *tl, const char *format)
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	assert_int_equal(f->write(out, tl, &eopts), 0);
+	assert_int_equal(f->write(out, pic, &eopts), 0);
 	fclose(out);
 	return text;
 }
 
-static void assert_same(const struct timeline *a, const struct timeline *b)
+static void assert_same(const struct picture *a, const struct picture *b)
 {
 	static const char *const formats[] = {"json", "chrome", "speedscope", "folded", "text"};
 
@@ -183,7 +183,7 @@ static void assert_same(const struct timeline *a, const struct timeline *b)
 
 /* ── tests ───────────────────────────────────────────────────────────────────────────────── */
 
-static void check_joined(const struct tl_target *t, unsigned marks)
+static void check_joined(const struct pic_target *t, unsigned marks)
 {
 	assert_true(t->eventlog.known);
 	assert_true(t->eventlog.events > marks);
@@ -191,8 +191,8 @@ static void check_joined(const struct tl_target *t, unsigned marks)
 	assert_int_equal(t->eventlog.damaged_bytes, 0);
 	assert_int_equal(t->n_marks, marks);
 	assert_int_equal(t->marks[0].ns, T0 + 100000);
-	assert_int_equal(t->n_tso_lanes, 1);
-	assert_string_equal(t->tso_lanes[0].label, "the thread");
+	assert_int_equal(t->lanes[LANE_HASKELL].n, 1);
+	assert_string_equal(t->lanes[LANE_HASKELL].v[0].name, "the thread");
 }
 
 static void test_the_same_again(void **state)
@@ -207,12 +207,12 @@ static void test_the_same_again(void **state)
 		session__begin(&s, sizes[i]);
 		capture__take_log(s.capture, PID, "/l.eventlog", s.fd, s.size, &how);
 		session__finish(&s);
-		check_joined(timeline__target(s.kit.tl, 0), sizes[i]);
+		check_joined(picture__target(s.kit.pic, 0), sizes[i]);
 		replay(&a);
 		assert_true(replay__notes(a.replay)->complete);
 		assert_int_equal(replay__notes(a.replay)->refused_inputs, 0);
 		check_joined(a.target, sizes[i]);
-		assert_same(s.kit.tl, replay__timeline(a.replay));
+		assert_same(s.kit.pic, replay__picture(a.replay));
 		again_free(&a);
 		session__free(&s);
 	}
@@ -232,7 +232,7 @@ static void test_not_kept(void **state)
 		assert_true(s.size < sizes[i]);
 		capture__take_log(s.capture, PID, "/l.eventlog", s.fd, sizes[i], &how);
 		session__finish(&s);
-		assert_true(timeline__target(s.kit.tl, 0)->eventlog.known);
+		assert_true(picture__target(s.kit.pic, 0)->eventlog.known);
 		replay(&a);
 		assert_int_equal(a.target->n_missing, 1);
 		assert_true(replay__notes(a.replay)->complete);
@@ -294,14 +294,15 @@ static void test_damaged(void **state)
 /* Pieces without their end, then a whole log: they do not mix. Nor does a time that is none. */
 static void test_wrong(void **state)
 {
-	const struct tl_input piece = {.kind = TI_LOG_BYTES, .pid = PID, .data = "hdrb", .size = 4};
-	struct tl_log_join wrong = how;
-	struct tl_input log = {.kind = TI_LOG,
-			       .pid = PID,
-			       .text = "/l.eventlog",
-			       .data = &wrong,
-			       .size = sizeof(wrong),
-			       .a = 4};
+	const struct intake_input piece = {
+		.kind = TI_LOG_BYTES, .pid = PID, .data = "hdrb", .size = 4};
+	struct intake_log_join wrong = how;
+	struct intake_input log = {.kind = TI_LOG,
+				   .pid = PID,
+				   .text = "/l.eventlog",
+				   .data = &wrong,
+				   .size = sizeof(wrong),
+				   .a = 4};
 	struct session s;
 	struct again a;
 
@@ -319,7 +320,7 @@ static void test_wrong(void **state)
 	replay(&a);
 	check_joined(a.target, 3);
 	assert_int_equal(replay__notes(a.replay)->refused_inputs, 2);
-	assert_same(s.kit.tl, replay__timeline(a.replay));
+	assert_same(s.kit.pic, replay__picture(a.replay));
 	again_free(&a);
 	session__free(&s);
 }
@@ -327,21 +328,21 @@ static void test_wrong(void **state)
 /* Both kinds through the codec. */
 static void test_codec(void **state)
 {
-	const struct tl_input in[2] = {{.kind = TI_LOG_BYTES,
-					.pid = PID,
-					.data = "\0bytes",
-					.size = 6,
-					.a = UINT64_C(1) << 40},
-				       {.kind = TI_LOG,
-					.pid = PID,
-					.text = "/l.eventlog",
-					.data = &how,
-					.size = sizeof(how),
-					.a = 6}};
+	const struct intake_input in[2] = {{.kind = TI_LOG_BYTES,
+					    .pid = PID,
+					    .data = "\0bytes",
+					    .size = 6,
+					    .a = UINT64_C(1) << 40},
+					   {.kind = TI_LOG,
+					    .pid = PID,
+					    .text = "/l.eventlog",
+					    .data = &how,
+					    .size = sizeof(how),
+					    .a = 6}};
 	struct decoded d = {.data = NULL};
 	struct buf buf = {.max = 4096};
 	struct strtab *strings;
-	struct tl_input out;
+	struct intake_input out;
 	struct codec c;
 	unsigned kind;
 

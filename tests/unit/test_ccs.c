@@ -239,16 +239,16 @@ static int kit_ccs(void *ctx, uint64_t addr, struct target_ccs *ret)
 	return -ENOENT;
 }
 
-static void new_profiled(struct kit *kit, enum tl_stacks stacks)
+static void new_profiled(struct kit *kit, enum intake_stacks stacks)
 {
 	struct timeline_opts opts = {.stacks = stacks};
 	struct target_info info = {.pid = PID + 1, .profiled = true, .threaded = true};
-	struct tl_namer namer;
+	struct namer namer;
 
 	reads = 0;
 	kit_new_opts(kit, &opts);
-	namer = (struct tl_namer){kit, kit_name, kit_site, kit_read_ccs, kit_ccs};
-	assert_int_equal(timeline__add_target(kit->tl, &info, &namer, T0, 0), 0);
+	namer = (struct namer){kit, kit_name, kit_site, kit_read_ccs, kit_ccs};
+	assert_int_equal(intake__add_target(kit->in, &info, &namer, T0, 0), 0);
 }
 
 static void put_profiled(struct kit *kit, union rec *r, uint64_t cccs)
@@ -259,33 +259,33 @@ static void put_profiled(struct kit *kit, union rec *r, uint64_t cccs)
 	put(kit, r);
 }
 
-static const struct tl_target *finish_profiled(struct kit *kit)
+static const struct pic_target *finish_profiled(struct kit *kit)
 {
 	finish(kit);
-	return timeline__target(kit->tl, 1);
+	return picture__target(kit->pic, 1);
 }
 
-static const char *first_stack(struct kit *kit, const struct tl_target *t, size_t i)
+static const char *first_stack(struct kit *kit, const struct pic_target *t, size_t i)
 {
-	return stack_text(kit->tl, lane_of(t, 1)->stretches[i].stack);
+	return stack_text(kit->pic, lane_of(t, 1)->slices[i].stack);
 }
 
 static void test_stacks(void **state)
 {
 	static const struct {
-		enum tl_stacks stacks;
+		enum intake_stacks stacks;
 		const char *want, *caller;
 	} cases[] = {
-		{TL_STACKS_AUTO, "MAIN;Main.main;Main.work;c1", "Main.work"},
-		{TL_STACKS_STG, "Main.h2;Main.h1;c1", "Main.h1"},
-		{TL_STACKS_CCS, "MAIN;Main.main;Main.work;c1", "Main.work"},
-		{TL_STACKS_BOTH, "MAIN;Main.main;Main.work;[Haskell stack];Main.h2;Main.h1;c1",
+		{STACKS_AUTO, "MAIN;Main.main;Main.work;c1", "Main.work"},
+		{STACKS_STG, "Main.h2;Main.h1;c1", "Main.h1"},
+		{STACKS_CCS, "MAIN;Main.main;Main.work;c1", "Main.work"},
+		{STACKS_BOTH, "MAIN;Main.main;Main.work;[Haskell stack];Main.h2;Main.h1;c1",
 		 "Main.h1"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct tl_target *t;
+		const struct pic_target *t;
 		struct kit kit;
 		union rec r;
 
@@ -305,12 +305,12 @@ static void test_stacks(void **state)
 /* Below a callback another Haskell thread waits: its frames stay what they are. */
 static void test_callback(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
-	new_profiled(&kit, TL_STACKS_AUTO);
+	new_profiled(&kit, STACKS_AUTO);
 	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), CRET(CFN(3)),
 		  FR(WIRE_FRAME_SITE, SITE(4)), RET(HS(5)), STOP);
 	put_profiled(&kit, &r, 24);
@@ -322,12 +322,12 @@ static void test_callback(void **state)
 /* What could not be read is no reason to show nothing. */
 static void test_not_known(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
-	new_profiled(&kit, TL_STACKS_CCS);
+	new_profiled(&kit, STACKS_CCS);
 	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
 	put_profiled(&kit, &r, 48);
 	t = finish_profiled(&kit);
@@ -339,22 +339,22 @@ static void test_not_known(void **state)
 /* Of a thread that was taken off the CPU in C code only the program counter may be known. */
 static void test_no_walk(void **state)
 {
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
-	new_profiled(&kit, TL_STACKS_AUTO);
+	new_profiled(&kit, STACKS_AUTO);
 	mk_off(&r, 1, T0 + 100, T0 + 100, T0 + 1000, WIRE_WHERE_HASKELL, STOP);
 	r.off.ip = CFN(1);
 	r.off.rts.cccs = 24;
 	r.off.prev_state = 0;
 	put_profiled(&kit, &r, 0);
 	lane = lane_of(finish_profiled(&kit), 1);
-	for (size_t i = 0; i < lane->n_stretches; i++)
-		if (lane->stretches[i].state == ST_PREEMPTED)
-			assert_string_equal(stack_text(kit.tl, lane->stretches[i].stack),
-					    "MAIN;Main.main;Main.work;c1;[preempted]");
+	for (size_t i = 0; i < lane->n_slices; i++)
+		if (lane->slices[i].state == ST_PREEMPTED)
+			assert_string_equal(stack_text(kit.pic, lane->slices[i].stack),
+					    "MAIN;Main.main;Main.work;c1;[no stack];[preempted]");
 	assert_true(lane->states_ns[ST_PREEMPTED] > 0);
 	timeline__free(kit.tl);
 }
@@ -374,7 +374,7 @@ static void put_tick(struct kit *kit, uint64_t ns, const uint64_t *cccs, uint32_
 	put_profiled(kit, &r, 0);
 }
 
-static const struct tl_cost_centre *cc_of(const struct tl_target *t, const char *label)
+static const struct pic_cost_centre *cc_of(const struct pic_target *t, const char *label)
 {
 	for (size_t i = 0; i < t->n_cost_centres; i++)
 		if (!strcmp(t->cost_centres[i].label, label))
@@ -387,12 +387,12 @@ static const struct tl_cost_centre *cc_of(const struct tl_target *t, const char 
 static void test_ticks(void **state)
 {
 	const uint64_t one[] = {24, 32}, two[] = {56, 40}, three[] = {24, 48};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
-	new_profiled(&kit, TL_STACKS_AUTO);
+	new_profiled(&kit, STACKS_AUTO);
 	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
 	put_profiled(&kit, &r, 16);
 	put_tick(&kit, T0 + 100, one, 2);
@@ -420,12 +420,12 @@ static void test_ticks(void **state)
 
 static void test_samples(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
-	new_profiled(&kit, TL_STACKS_AUTO);
+	new_profiled(&kit, STACKS_AUTO);
 	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
 	put_profiled(&kit, &r, 24);
 	/* in a safe call the capability is somebody else's */
@@ -440,17 +440,17 @@ static void test_samples(void **state)
 /* Of a program that is not profiled the word means nothing. */
 static void test_not_profiled(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
-	new_profiled(&kit, TL_STACKS_CCS);
+	new_profiled(&kit, STACKS_CCS);
 	mk_sample(&r, 1, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
 	r.sample.rts.cccs = 24;
 	put(&kit, &r);
 	finish(&kit);
-	t = timeline__target(kit.tl, 0);
+	t = picture__target(kit.pic, 0);
 	assert_string_equal(first_stack(&kit, t, 0), "Main.h1");
 	assert_int_equal(reads, 0);
 	timeline__free(kit.tl);

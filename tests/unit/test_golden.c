@@ -34,7 +34,7 @@ static FILE *open_data(const char *name, const char *suffix, const char *mode)
 	return fopen(path, mode);
 }
 
-static char *render(const char *format, const struct timeline *tl, size_t *ret_len)
+static char *render(const char *format, const struct picture *pic, size_t *ret_len)
 {
 	const struct export_format *f = export__find(format, strlen(format));
 	const struct export_opts opts = {.weight = WEIGHT_WALL};
@@ -43,7 +43,7 @@ static char *render(const char *format, const struct timeline *tl, size_t *ret_l
 
 	assert_non_null(f);
 	assert_non_null(out);
-	assert_int_equal(f->write(out, tl, &opts), 0);
+	assert_int_equal(f->write(out, pic, &opts), 0);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -91,7 +91,7 @@ static void test_folded(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(captures); i++) {
 		struct replay *r = replay(captures[i]);
 		size_t len;
-		char *got = render("folded", replay__timeline(r), &len);
+		char *got = render("folded", replay__picture(r), &len);
 		char *want = expected(captures[i], ".folded", got, len);
 
 		assert_true(len > 200);
@@ -114,7 +114,7 @@ static void test_digests(void **state)
 
 		for (size_t k = 0; k < ARRAY_SIZE(formats); k++) {
 			size_t len;
-			char *text = render(formats[k], replay__timeline(r), &len);
+			char *text = render(formats[k], replay__picture(r), &len);
 
 			buf__addf(&digests, "%s %s %zu %08lx\n", captures[i], formats[k], len,
 				  crc32(0, (const void *)text, (uInt)len));

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "hist.bpf.h"
-#include "timeline/timeline.h"
+#include "lanes/hist.h"
 
 static void check(uint64_t ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The kernel's table of functions, and which of its frames are the probes' own. */
+#include "intake/intake_priv.h"
 #include "names/kallsyms.h"
 #include "test_timeline_kit.h"
-#include "timeline/private.h"
 
 static int read_text(const char *text, struct kallsyms **ret_syms)
 {
@@ -145,17 +145,17 @@ static void name_kernel(void *ctx, uint64_t frame, struct code_name *ret)
 
 static void test_stacks(void **state)
 {
-	struct tl_namer namer = {.name = name_kernel, .site = kit_site};
+	struct namer namer = {.name = name_kernel, .site = kit_site};
 	struct target_info info = {.pid = PID + 1};
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
 	kit_new(&kit);
 	namer.ctx = &kit;
-	assert_int_equal(timeline__add_target(kit.tl, &info, &namer, T0, 0), 0);
+	assert_int_equal(intake__add_target(kit.in, &info, &namer, T0, 0), 0);
 	/* asleep in a safe call: what the tracepoint called is not seen */
 	mk_off(&r, 1, T0 + 100, T0 + 900, T0 + 1000, WIRE_WHERE_SAFE_CALL, KERNEL(5), KERNEL(3),
 	       KERNEL(4), KERNEL(1), KERNEL(2), CIP(CFN(4)), FR(WIRE_FRAME_SITE, SITE(4)),
@@ -170,17 +170,17 @@ static void test_stacks(void **state)
 	r.h.tgid = PID + 1;
 	put(&kit, &r);
 	finish(&kit);
-	t = timeline__target(kit.tl, 1);
+	t = picture__target(kit.pic, 1);
 	lane = lane_of(t, 1);
 	assert_true(lane->states_ns[ST_SAFE_CALL_BLOCKED] > 0);
-	for (size_t i = 0; i < lane->n_stretches; i++) {
-		const char *text = stack_text(kit.tl, lane->stretches[i].stack);
+	for (size_t i = 0; i < lane->n_slices; i++) {
+		const char *text = stack_text(kit.pic, lane->slices[i].stack);
 
-		if (lane->stretches[i].state == ST_SAFE_CALL_BLOCKED)
+		if (lane->slices[i].state == ST_SAFE_CALL_BLOCKED)
 			assert_string_equal(
 				text, "Main.h4;c4;do_nanosleep;__schedule;[safe call, blocked]");
-		if (lane->stretches[i].samples) {
-			assert_int_equal(lane->stretches[i].state, ST_HASKELL);
+		if (lane->slices[i].samples) {
+			assert_int_equal(lane->slices[i].state, ST_HASKELL);
 			assert_string_equal(text, "Main.h2;Main.h1;__schedule;bpf_trace_run4");
 		}
 	}

@@ -2,7 +2,7 @@
 /* The session room's parts that need no kernel: the set of members, records that are held back. */
 #include "session/session_priv.h"
 #include "test_timeline_kit.h"
-#include "timeline/tap.h"
+#include "intake/tap.h"
 
 /* ── the set of members ──────────────────────────────────────────────────────────────────── */
 
@@ -141,7 +141,7 @@ struct tapped {
 };
 
 /* What the timeline took: records in the order of their times. */
-static void on_input(void *ctx, const struct tl_input *input)
+static void on_input(void *ctx, const struct intake_input *input)
 {
 	struct tapped *t = ctx;
 	struct wire_hdr h;
@@ -158,8 +158,8 @@ static void tapped_new(struct tapped *t)
 {
 	memset(t, 0, sizeof(*t));
 	kit_new(&t->kit);
-	timeline__set_tap(t->kit.tl, on_input, t);
-	assert_int_equal(feed__new(t->kit.tl, &t->feed), 0);
+	intake__set_tap(t->kit.in, on_input, t);
+	assert_int_equal(feed__new(t->kit.in, &t->feed), 0);
 	assert_int_equal(held__new(&t->held), 0);
 }
 

@@ -7,8 +7,8 @@ static void test_one_sample(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -19,11 +19,11 @@ static void test_one_sample(void **state)
 	lane = lane_of(t, 7);
 	assert_int_equal(lane->start_ns, T0 + 100);
 	assert_int_equal(lane->end_ns, END);
-	assert_int_equal(lane->n_stretches, 1);
-	check_stretch(kit.tl, lane, 0, T0 + 100, END, ST_HASKELL, "Main.h2;Main.h1");
-	assert_int_equal(lane->stretches[0].samples, 1);
-	assert_int_equal(lane->stretches[0].cap, 1);
-	assert_int_equal(lane->stretches[0].exact, 0);
+	assert_int_equal(lane->n_slices, 1);
+	check_slice(kit.pic, lane, 0, T0 + 100, END, ST_HASKELL, "Main.h2;Main.h1");
+	assert_int_equal(lane->slices[0].samples, 1);
+	assert_int_equal(lane->slices[0].cap, 1);
+	assert_int_equal(lane->slices[0].exact, 0);
 	assert_true(lane->sampled_states & 1U << ST_HASKELL);
 	assert_string_equal(lane->name, "t7");
 	assert_int_equal(lane->cpu_ns, END - T0 - 100);
@@ -34,7 +34,7 @@ static void test_midpoints(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -47,17 +47,17 @@ static void test_midpoints(void **state)
 	put(&kit, mk_off(&r, 7, T0 + 5000, T0 + 5500, T0 + 6000, WIRE_WHERE_NO_CAP, STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 6500));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
-	assert_int_equal(lane->n_stretches, 6);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	assert_int_equal(lane->n_slices, 6);
 	/* Nobody saw the thread before; its next stay tells what it most likely was. */
-	check_stretch(kit.tl, lane, 0, T0, T0 + 1000, ST_IDLE, "");
-	check_stretch(kit.tl, lane, 1, T0 + 1000, T0 + 3500, ST_HASKELL, "Main.h1");
-	assert_int_equal(lane->stretches[1].samples, 2);
-	check_stretch(kit.tl, lane, 2, T0 + 3500, T0 + 5000, ST_UNSAFE_CALL_CPU, "Main.h1;c3");
-	check_stretch(kit.tl, lane, 3, T0 + 5000, T0 + 5500, ST_IDLE, "");
-	assert_int_equal(lane->stretches[3].exact, 1);
-	check_stretch(kit.tl, lane, 4, T0 + 5500, T0 + 6000, ST_PREEMPTED, "[RTS];[preempted]");
-	assert_int_equal(lane->stretches[4].exact, 1);
+	check_slice(kit.pic, lane, 0, T0, T0 + 1000, ST_IDLE, "");
+	check_slice(kit.pic, lane, 1, T0 + 1000, T0 + 3500, ST_HASKELL, "Main.h1");
+	assert_int_equal(lane->slices[1].samples, 2);
+	check_slice(kit.pic, lane, 2, T0 + 3500, T0 + 5000, ST_UNSAFE_CALL_CPU, "Main.h1;c3");
+	check_slice(kit.pic, lane, 3, T0 + 5000, T0 + 5500, ST_IDLE, "");
+	assert_int_equal(lane->slices[3].exact, 1);
+	check_slice(kit.pic, lane, 4, T0 + 5500, T0 + 6000, ST_PREEMPTED, "[RTS];[preempted]");
+	assert_int_equal(lane->slices[4].exact, 1);
 	assert_int_equal(lane->end_ns, T0 + 6500);
 	timeline__free(kit.tl);
 }
@@ -67,8 +67,8 @@ static void test_recorded_call(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -88,16 +88,16 @@ static void test_recorded_call(void **state)
 	t = finish(&kit);
 	lane = lane_of(t, 7);
 	/* A safe call is made by Haskell code: that is what came before it. */
-	check_stretch(kit.tl, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h2");
-	check_stretch(kit.tl, lane, 1, T0 + 10000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
-	assert_int_equal(lane->stretches[1].exact, 1);
-	check_stretch(kit.tl, lane, 2, T0 + 20000, T0 + 60000, ST_SAFE_CALL_BLOCKED,
-		      "Main.h2;c1;[safe call, blocked]");
-	assert_int_equal(lane->stretches[2].exact, 1);
-	check_stretch(kit.tl, lane, 3, T0 + 60000, T0 + 61000, ST_PREEMPTED,
-		      "Main.h2;c1;[preempted]");
-	check_stretch(kit.tl, lane, 4, T0 + 61000, T0 + 70000, ST_SAFE_CALL_CPU, "Main.h2;c1;c9");
-	check_stretch(kit.tl, lane, 5, T0 + 70000, T0 + 80000, ST_HASKELL, "Main.h2");
+	check_slice(kit.pic, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h2");
+	check_slice(kit.pic, lane, 1, T0 + 10000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	assert_int_equal(lane->slices[1].exact, 1);
+	check_slice(kit.pic, lane, 2, T0 + 20000, T0 + 60000, ST_SAFE_CALL_BLOCKED,
+		    "Main.h2;c1;[safe call, blocked]");
+	assert_int_equal(lane->slices[2].exact, 1);
+	check_slice(kit.pic, lane, 3, T0 + 60000, T0 + 61000, ST_PREEMPTED,
+		    "Main.h2;c1;[preempted]");
+	check_slice(kit.pic, lane, 4, T0 + 61000, T0 + 70000, ST_SAFE_CALL_CPU, "Main.h2;c1;c9");
+	check_slice(kit.pic, lane, 5, T0 + 70000, T0 + 80000, ST_HASKELL, "Main.h2");
 	assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 19000);
 	assert_false(lane->sampled_states & 1U << ST_SAFE_CALL_CPU);
 	assert_int_equal(lane->cpu_ns, 90000 - 41000 - 1000);
@@ -109,7 +109,7 @@ static void test_nested_calls(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -123,16 +123,16 @@ static void test_nested_calls(void **state)
 	put(&kit, mk_call(&r, 7, T0 + 10000, T0 + 90000, SITE(1), RET(HS(1)), STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
-	check_stretch(kit.tl, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h1");
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	check_slice(kit.pic, lane, 0, T0, T0 + 10000, ST_HASKELL, "Main.h1");
 	/* The sample says that the callback ran before the first inner call. */
-	check_stretch(kit.tl, lane, 1, T0 + 10000, T0 + 30000, ST_HASKELL, "Main.h5");
-	check_stretch(kit.tl, lane, 2, T0 + 30000, T0 + 40000, ST_SAFE_CALL_CPU, "Main.h5;c2");
+	check_slice(kit.pic, lane, 1, T0 + 10000, T0 + 30000, ST_HASKELL, "Main.h5");
+	check_slice(kit.pic, lane, 2, T0 + 30000, T0 + 40000, ST_SAFE_CALL_CPU, "Main.h5;c2");
 	/* Between two calls of one callback there is Haskell code. */
-	check_stretch(kit.tl, lane, 3, T0 + 40000, T0 + 50000, ST_HASKELL, "Main.h5");
-	check_stretch(kit.tl, lane, 4, T0 + 50000, T0 + 60000, ST_SAFE_CALL_CPU, "Main.h5;c2");
-	check_stretch(kit.tl, lane, 5, T0 + 60000, T0 + 90000, ST_SAFE_CALL_CPU, "Main.h1;c1");
-	assert_int_equal(lane->n_stretches, 7);
+	check_slice(kit.pic, lane, 3, T0 + 40000, T0 + 50000, ST_HASKELL, "Main.h5");
+	check_slice(kit.pic, lane, 4, T0 + 50000, T0 + 60000, ST_SAFE_CALL_CPU, "Main.h5;c2");
+	check_slice(kit.pic, lane, 5, T0 + 60000, T0 + 90000, ST_SAFE_CALL_CPU, "Main.h1;c1");
+	assert_int_equal(lane->n_slices, 7);
 	timeline__free(kit.tl);
 }
 
@@ -141,7 +141,7 @@ static void test_short_call(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -158,19 +158,19 @@ static void test_short_call(void **state)
 			 STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 60000));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
-	check_stretch(kit.tl, lane, 0, T0, T0 + 18000, ST_HASKELL, "Main.h2");
-	check_stretch(kit.tl, lane, 1, T0 + 18000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
-	check_stretch(kit.tl, lane, 2, T0 + 20000, T0 + 21000, ST_SAFE_CALL_BLOCKED,
-		      "Main.h2;c1;[safe call, blocked]");
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	check_slice(kit.pic, lane, 0, T0, T0 + 18000, ST_HASKELL, "Main.h2");
+	check_slice(kit.pic, lane, 1, T0 + 18000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_slice(kit.pic, lane, 2, T0 + 20000, T0 + 21000, ST_SAFE_CALL_BLOCKED,
+		    "Main.h2;c1;[safe call, blocked]");
 	/* It went on, but for no longer than a call without a record lasts (10 us here). */
-	check_stretch(kit.tl, lane, 3, T0 + 21000, T0 + 28000, ST_SAFE_CALL_CPU, "Main.h2;c1");
-	assert_int_equal(lane->stretches[3].exact, 0);
-	check_stretch(kit.tl, lane, 4, T0 + 28000, T0 + 48000, ST_HASKELL, "Main.h2");
-	check_stretch(kit.tl, lane, 5, T0 + 48000, T0 + 50000, ST_SAFE_CALL_CPU, "Main.h2;c1");
-	check_stretch(kit.tl, lane, 7, T0 + 51000, T0 + 51500, ST_SAFE_CALL_CPU, "Main.h2;c1");
-	check_stretch(kit.tl, lane, 9, T0 + 52000, T0 + 53000, ST_CAP_WAIT,
-		      "Main.h2;[waiting for a capability]");
+	check_slice(kit.pic, lane, 3, T0 + 21000, T0 + 28000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	assert_int_equal(lane->slices[3].exact, 0);
+	check_slice(kit.pic, lane, 4, T0 + 28000, T0 + 48000, ST_HASKELL, "Main.h2");
+	check_slice(kit.pic, lane, 5, T0 + 48000, T0 + 50000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_slice(kit.pic, lane, 7, T0 + 51000, T0 + 51500, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_slice(kit.pic, lane, 9, T0 + 52000, T0 + 53000, ST_CAP_WAIT,
+		    "Main.h2;[waiting for a capability]");
 	timeline__free(kit.tl);
 }
 
@@ -189,7 +189,7 @@ static void test_short_sums(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct wire_thread th = {.tgid = PID};
-		const struct tl_lane *lane;
+		const struct pic_lane *lane;
 		struct kit kit;
 		union rec r;
 
@@ -201,9 +201,9 @@ static void test_short_sums(void **state)
 		th.short_wall_ns = cases[i].wall;
 		th.short_blocked_ns = cases[i].blocked;
 		th.short_runnable_ns = cases[i].runnable;
-		assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+		assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
 		finish(&kit);
-		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		lane = lane_of(picture__target(kit.pic, 0), 7);
 		assert_int_equal(lane->states_ns[ST_HASKELL], cases[i].haskell);
 		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], cases[i].safe);
 		assert_int_equal(lane->short_calls, 3);
@@ -212,7 +212,7 @@ static void test_short_sums(void **state)
 	{
 		/* Sampling found more of it than there was: the other way. */
 		struct wire_thread th = {.tgid = PID, .on_since_ns = END - 1000};
-		const struct tl_lane *lane;
+		const struct pic_lane *lane;
 		struct kit kit;
 		union rec r;
 
@@ -220,9 +220,9 @@ static void test_short_sums(void **state)
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
 		put(&kit, mk_sample(&r, 7, END - 500, WIRE_WHERE_SAFE_CALL, CFN(1), STOP));
 		th.short_wall_ns = 400;
-		assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+		assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
 		finish(&kit);
-		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		lane = lane_of(picture__target(kit.pic, 0), 7);
 		assert_int_equal(lane->states_ns[ST_HASKELL], 600);
 		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 400);
 		timeline__free(kit.tl);
@@ -238,8 +238,8 @@ static void test_snapshot_only(void **state)
 		kit_snap(3, WIRE_WHERE_FOREIGN, 'S'),
 		kit_snap(4, WIRE_WHERE_RESUMING, 'S'),
 	};
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 	struct kit kit;
 
 	(void)state;
@@ -251,17 +251,17 @@ static void test_snapshot_only(void **state)
 	put_snap(&kit, snaps, 4, false);
 	put_snap(&kit, snaps, 4, true);
 	t = finish(&kit);
-	assert_int_equal(t->n_lanes, 4);
-	check_stretch(kit.tl, lane_of(t, 1), 0, T0, END, ST_SAFE_CALL_BLOCKED,
-		      "Main.h4;c1;[safe call, blocked]");
-	check_stretch(kit.tl, lane_of(t, 2), 0, T0, END, ST_IDLE, "");
+	assert_int_equal(t->lanes[LANE_THREAD].n, 4);
+	check_slice(kit.pic, lane_of(t, 1), 0, T0, END, ST_SAFE_CALL_BLOCKED,
+		    "Main.h4;c1;[safe call, blocked]");
+	check_slice(kit.pic, lane_of(t, 2), 0, T0, END, ST_IDLE, "");
 	lane = lane_of(t, 3);
-	check_stretch(kit.tl, lane, 0, T0, END, ST_FOREIGN_BLOCKED, "[foreign code, blocked]");
+	check_slice(kit.pic, lane, 0, T0, END, ST_FOREIGN_BLOCKED, "[foreign code, blocked]");
 	assert_string_equal(lane->name, "snap");
-	check_stretch(kit.tl, lane_of(t, 4), 0, T0, END, ST_CAP_WAIT,
-		      "[no stack];[waiting for a capability]");
+	check_slice(kit.pic, lane_of(t, 4), 0, T0, END, ST_CAP_WAIT,
+		    "[no stack];[waiting for a capability]");
 	/* The idle worker comes last. */
-	assert_int_equal(t->lanes[3].tid, 2);
+	assert_int_equal(t->lanes[LANE_THREAD].v[3].tid, 2);
 	/* The call that was open all the time is told with what was seen of it. */
 	assert_int_equal(t->n_calls, 1);
 	assert_string_equal(t->calls[0].function, "c1");
@@ -282,7 +282,7 @@ static void test_open_at_start(void **state)
 		kit_snap(5, WIRE_WHERE_SAFE_CALL, 'S'),
 	};
 	struct wire_thread final = {.tgid = PID, .depth = 1, .open = {{.site = SITE(4)}}};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -302,7 +302,7 @@ static void test_open_at_start(void **state)
 	put(&kit, mk_call(&r, 3, T0 + 6000, T0 + 9000, SITE(3), RET(HS(4)), STOP));
 	/* 4 is in a call at the end that the kernel has seen begin; of 5 nothing was seen */
 	final.open[0].start_ns = T0 + 50;
-	assert_int_equal(timeline__thread_state(kit.tl, 4, &final), 0);
+	assert_int_equal(intake__thread_state(kit.in, 4, &final), 0);
 	t = finish(&kit);
 	assert_int_equal(t->n_calls, 4);
 	for (size_t i = 0; i < t->n_calls; i++) {
@@ -324,8 +324,8 @@ static void first_call(bool leaves, size_t max_records)
 {
 	struct timeline_opts opts = {.max_records = max_records};
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
-	const struct tl_lane *lane;
-	const struct tl_target *t;
+	const struct pic_lane *lane;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -373,7 +373,7 @@ static void test_first_call(void **state)
 static void test_first_stay(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -385,10 +385,10 @@ static void test_first_stay(void **state)
 	put(&kit, mk_sample(&r, 7, T0 + 600, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 700));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
-	check_stretch(kit.tl, lane, 0, T0, T0 + 400, ST_SAFE_CALL_BLOCKED,
-		      "Main.h3;c3;[safe call, blocked]");
-	check_stretch(kit.tl, lane, 1, T0 + 400, T0 + 500, ST_PREEMPTED, "Main.h3;c3;[preempted]");
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	check_slice(kit.pic, lane, 0, T0, T0 + 400, ST_SAFE_CALL_BLOCKED,
+		    "Main.h3;c3;[safe call, blocked]");
+	check_slice(kit.pic, lane, 1, T0 + 400, T0 + 500, ST_PREEMPTED, "Main.h3;c3;[preempted]");
 	assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
 	timeline__free(kit.tl);
 }
@@ -398,7 +398,7 @@ static void test_first_stay(void **state)
 static void test_first_stay_was_ready(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'R');
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -422,8 +422,8 @@ static void test_still_off(void **state)
 				 .off_state = 1,
 				 .off_syscall = 7};
 	struct wire_off_stack stack = {0};
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -434,18 +434,18 @@ static void test_still_off(void **state)
 	th.open[0].start_ns = T0 + 3000;
 	th.open[0].site = SITE(2);
 	th.open[0].flags = WIRE_CALL_INTERRUPTIBLE;
-	assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+	assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
 	stack.stack.nframes = 1;
 	stack.stack.end = WIRE_END_COMPLETE;
 	stack.frames[0] = RET(HS(6));
-	assert_int_equal(timeline__thread_off_stack(kit.tl, PID, 7, &stack), 0);
-	assert_int_equal(timeline__thread_off_stack(kit.tl, PID, 8, &stack), -ENOENT);
+	assert_int_equal(intake__off_stack(kit.in, PID, 7, &stack), 0);
+	assert_int_equal(intake__off_stack(kit.in, PID, 8, &stack), -ENOENT);
 	t = finish(&kit);
 	lane = lane_of(t, 7);
-	check_stretch(kit.tl, lane, 0, T0, T0 + 3000, ST_HASKELL, "Main.h6");
-	check_stretch(kit.tl, lane, 1, T0 + 3000, T0 + 5000, ST_SAFE_CALL_CPU, "Main.h6;c2");
-	check_stretch(kit.tl, lane, 2, T0 + 5000, END, ST_SAFE_CALL_BLOCKED,
-		      "Main.h6;c2;[safe call, blocked]");
+	check_slice(kit.pic, lane, 0, T0, T0 + 3000, ST_HASKELL, "Main.h6");
+	check_slice(kit.pic, lane, 1, T0 + 3000, T0 + 5000, ST_SAFE_CALL_CPU, "Main.h6;c2");
+	check_slice(kit.pic, lane, 2, T0 + 5000, END, ST_SAFE_CALL_BLOCKED,
+		    "Main.h6;c2;[safe call, blocked]");
 	assert_int_equal(t->n_calls, 1);
 	assert_true(t->calls[0].interruptible);
 	assert_int_equal(t->calls[0].open_at_end, 1);
@@ -455,8 +455,8 @@ static void test_still_off(void **state)
 
 static void test_gc(void **state)
 {
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -478,8 +478,8 @@ static void test_gc(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 3000));
 	t = finish(&kit);
 	lane = lane_of(t, 7);
-	check_stretch(kit.tl, lane, 0, T0, T0 + 1000, ST_HASKELL, "Main.h1");
-	check_stretch(kit.tl, lane, 1, T0 + 1000, T0 + 2000, ST_GC_WORK, "[GC];g1");
+	check_slice(kit.pic, lane, 0, T0, T0 + 1000, ST_HASKELL, "Main.h1");
+	check_slice(kit.pic, lane, 1, T0 + 1000, T0 + 2000, ST_GC_WORK, "[GC];g1");
 	assert_int_equal(lane->states_ns[ST_GC_WORK], 1000);
 	assert_false(lane->sampled_states & 1U << ST_GC_WORK);
 	lane = lane_of(t, 8);
@@ -499,7 +499,7 @@ static void test_off_states(void **state)
 		unsigned where;
 		uint32_t syscall;
 		uint64_t ip;
-		enum tl_state expect;
+		enum thread_state expect;
 	} cases[] = {
 		{WIRE_WHERE_HASKELL, 35, CFN(1), ST_UNSAFE_CALL_BLOCKED},
 		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, CFN(1), ST_HASKELL_BLOCKED},
@@ -518,7 +518,7 @@ static void test_off_states(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct kit kit;
 		union rec r;
-		const struct tl_lane *lane;
+		const struct pic_lane *lane;
 
 		kit_new(&kit);
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
@@ -528,7 +528,7 @@ static void test_off_states(void **state)
 		put(&kit, &r);
 		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 2000));
 		finish(&kit);
-		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		lane = lane_of(picture__target(kit.pic, 0), 7);
 		assert_int_equal(lane->states_ns[cases[i].expect], 800);
 		assert_int_equal(lane->states_ns[ST_PREEMPTED], 100);
 		assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
@@ -542,7 +542,7 @@ static void test_on_states(void **state)
 	static const struct {
 		unsigned where;
 		uint64_t ip;
-		enum tl_state expect;
+		enum thread_state expect;
 	} cases[] = {
 		{WIRE_WHERE_HASKELL, HS(1), ST_HASKELL},
 		{WIRE_WHERE_HASKELL, RTS(1), ST_HASKELL},
@@ -563,13 +563,13 @@ static void test_on_states(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct kit kit;
 		union rec r;
-		const struct tl_lane *lane;
+		const struct pic_lane *lane;
 
 		kit_new(&kit);
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
 		put(&kit, mk_sample(&r, 7, END - 10, cases[i].where, cases[i].ip, STOP));
 		finish(&kit);
-		lane = lane_of(timeline__target(kit.tl, 0), 7);
+		lane = lane_of(picture__target(kit.pic, 0), 7);
 		assert_int_equal(lane->states_ns[cases[i].expect], 1000);
 		timeline__free(kit.tl);
 	}
@@ -578,7 +578,7 @@ static void test_on_states(void **state)
 /* A number that is used again is another thread; exec and exit end every lane. */
 static void test_births_and_deaths(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -593,7 +593,7 @@ static void test_births_and_deaths(void **state)
 	put(&kit, mk_sample(&r, 9, T0 + 370, WIRE_WHERE_HASKELL, HS(1), STOP));
 	put(&kit, mk_event(&r, WIRE_EXEC, 9, T0 + 1000));
 	assert_int_equal(
-		timeline__record(kit.tl, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 1100), r.h.size),
+		intake__record(kit.in, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 1100), r.h.size),
 		-ENOENT);
 	/* The same process with another program is another target. */
 	kit_add(&kit, PID, T0 + 2000);
@@ -601,19 +601,19 @@ static void test_births_and_deaths(void **state)
 	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 9, T0 + 4000));
 	t = finish(&kit);
 	assert_string_equal(t->end, "exec");
-	assert_int_equal(t->n_lanes, 3);
-	for (size_t i = 0; i < t->n_lanes; i++)
-		assert_true(t->lanes[i].end_ns <= T0 + 1000);
+	assert_int_equal(t->lanes[LANE_THREAD].n, 3);
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++)
+		assert_true(t->lanes[LANE_THREAD].v[i].end_ns <= T0 + 1000);
 	/* A new thread is ready at once, and waits for its first turn. */
-	for (size_t i = 0; i < t->n_lanes; i++)
-		if (t->lanes[i].start_ns == T0 + 100) {
-			assert_int_equal(t->lanes[i].states_ns[ST_PREEMPTED], 50);
-			assert_int_equal(t->lanes[i].states_ns[ST_FOREIGN_CPU], 50);
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++)
+		if (t->lanes[LANE_THREAD].v[i].start_ns == T0 + 100) {
+			assert_int_equal(t->lanes[LANE_THREAD].v[i].states_ns[ST_PREEMPTED], 50);
+			assert_int_equal(t->lanes[LANE_THREAD].v[i].states_ns[ST_FOREIGN_CPU], 50);
 		}
-	t = timeline__target(kit.tl, 1);
+	t = picture__target(kit.pic, 1);
 	assert_string_equal(t->end, "exited");
-	assert_int_equal(t->n_lanes, 1);
-	assert_int_equal(t->lanes[0].end_ns, T0 + 4000);
+	assert_int_equal(t->lanes[LANE_THREAD].n, 1);
+	assert_int_equal(t->lanes[LANE_THREAD].v[0].end_ns, T0 + 4000);
 	timeline__free(kit.tl);
 }
 
@@ -622,7 +622,7 @@ static void test_end_snapshot(void **state)
 {
 	struct snap_thread snaps[2] = {kit_snap(7, WIRE_WHERE_NO_CAP, 'S'),
 				       kit_snap(8, WIRE_WHERE_NO_CAP, 'S')};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -643,8 +643,8 @@ static void test_end_snapshot(void **state)
 /* Beyond the budget of stretches the picture gets coarser, the totals stay right. */
 static void test_coarse(void **state)
 {
-	struct timeline_opts opts = {.max_stretches = 256};
-	const struct tl_lane *lane;
+	struct timeline_opts opts = {.max_slices = 256};
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -659,9 +659,9 @@ static void test_coarse(void **state)
 	}
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100080));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
-	assert_true(lane->coarse);
-	assert_true(lane->n_stretches <= 256);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	assert_true(lane->merged_ns);
+	assert_true(lane->n_slices <= 256);
 	assert_int_equal(lane->states_ns[ST_IDLE], 60000);
 	assert_int_equal(lane->states_ns[ST_PREEMPTED], 10000);
 	timeline__free(kit.tl);
@@ -670,7 +670,7 @@ static void test_coarse(void **state)
 /* Wakes that hardly ever hold a sample share their time as the samples in such wakes say. */
 static void test_prior(void **state)
 {
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -688,7 +688,7 @@ static void test_prior(void **state)
 	}
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100050));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
 	assert_int_equal(lane->cpu_ns, 100 + 999 * 50);
 	assert_true(lane->states_ns[ST_HASKELL] > 39000 && lane->states_ns[ST_HASKELL] < 41000);
 	assert_int_equal(lane->states_ns[ST_HASKELL] + lane->states_ns[ST_RTS], lane->cpu_ns);
@@ -698,7 +698,7 @@ static void test_prior(void **state)
 /* A sample in suspendThread itself is no callback: the call stays whole. */
 static void test_no_callback(void **state)
 {
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -712,7 +712,7 @@ static void test_no_callback(void **state)
 	put(&kit, mk_call(&r, 7, T0 + 10000, T0 + 70000, SITE(1), RET(HS(2)), STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 80000));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
 	assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 60000);
 	assert_int_equal(lane->states_ns[ST_HASKELL], 20000);
 	timeline__free(kit.tl);

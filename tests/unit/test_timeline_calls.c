@@ -6,8 +6,8 @@
 /* In suspendThread: its waits are the runtime's, and its function has not begun. */
 static void test_handover(void **state)
 {
-	const struct tl_target *t;
-	const struct tl_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -28,12 +28,12 @@ static void test_handover(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
 	t = finish(&kit);
 	lane = lane_of(t, 7);
-	check_stretch(kit.tl, lane, 1, T0 + 10000, T0 + 11000, ST_SAFE_CALL_CPU, "Main.h2;c1");
-	check_stretch(kit.tl, lane, 2, T0 + 11000, T0 + 13000, ST_RTS_BLOCKED,
-		      "Main.h2;[RTS];r1;[RTS, blocked]");
-	check_stretch(kit.tl, lane, 3, T0 + 13000, T0 + 14000, ST_PREEMPTED,
-		      "Main.h2;[RTS];r1;[preempted]");
-	check_stretch(kit.tl, lane, 4, T0 + 14000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_slice(kit.pic, lane, 1, T0 + 10000, T0 + 11000, ST_SAFE_CALL_CPU, "Main.h2;c1");
+	check_slice(kit.pic, lane, 2, T0 + 11000, T0 + 13000, ST_RTS_BLOCKED,
+		    "Main.h2;[RTS];r1;[RTS, blocked]");
+	check_slice(kit.pic, lane, 3, T0 + 13000, T0 + 14000, ST_PREEMPTED,
+		    "Main.h2;[RTS];r1;[preempted]");
+	check_slice(kit.pic, lane, 4, T0 + 14000, T0 + 20000, ST_SAFE_CALL_CPU, "Main.h2;c1");
 	assert_int_equal(lane->states_ns[ST_SAFE_CALL_BLOCKED], 40000);
 	timeline__free(kit.tl);
 }
@@ -46,7 +46,7 @@ static void paused(bool at_end, bool asleep, uint64_t want_open, uint64_t want_w
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
 	struct wire_thread final = {.tgid = PID, .on_since_ns = T0 + 50000, .off_state = 1};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -64,11 +64,11 @@ static void paused(bool at_end, bool asleep, uint64_t want_open, uint64_t want_w
 		final.off_rts.where = WIRE_WHERE_SAFE_CALL;
 		final.off_rts.flags = WIRE_RTS_CALLS_UNKNOWN;
 	}
-	assert_int_equal(timeline__thread_state(kit.tl, 7, &final), 0);
+	assert_int_equal(intake__thread_state(kit.in, 7, &final), 0);
 	if (at_end)
 		put_snap(&kit, &snap, 1, true);
 	t = finish(&kit);
-	check_lane(kit.tl, lane_of(t, 7));
+	check_lane(kit.pic, lane_of(t, 7));
 	assert_int_equal(t->n_calls, 1);
 	assert_int_equal(t->calls[0].open_at_start, 1);
 	assert_int_equal(t->calls[0].open_at_end, want_open);
@@ -93,7 +93,7 @@ static void test_known_at_end(void **state)
 
 	(void)state;
 	for (uint32_t epoch = 0; epoch < 2; epoch++) {
-		const struct tl_target *t;
+		const struct pic_target *t;
 		struct kit kit;
 		union rec r;
 
@@ -101,7 +101,7 @@ static void test_known_at_end(void **state)
 		snap.site = SITE(1);
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 		final.epoch = epoch;
-		assert_int_equal(timeline__thread_state(kit.tl, 7, &final), 0);
+		assert_int_equal(intake__thread_state(kit.in, 7, &final), 0);
 		put_snap(&kit, &snap, 1, true);
 		t = finish(&kit);
 		assert_int_equal(t->n_calls, !epoch);
@@ -122,12 +122,12 @@ static void test_row(void **state)
 				 .runnable_ns = 1000,
 				 .min_ns = 2000,
 				 .max_ns = 4000};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 
 	(void)state;
 	kit_new(&kit);
-	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
 	t = finish(&kit);
 	assert_int_equal(t->n_calls, 1);
 	assert_int_equal(t->calls[0].wall_ns, 9000);

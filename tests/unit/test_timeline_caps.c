@@ -2,25 +2,21 @@
 /* Capability lanes: a capability does what the thread that holds it does. */
 #include "test_timeline_kit.h"
 
-static const struct tl_cap_lane *cap_of(const struct tl_target *t, uint32_t no)
+static const struct pic_lane *cap_of(const struct pic_target *t, uint32_t no)
 {
-	for (size_t i = 0; i < t->n_cap_lanes; i++)
-		if (t->cap_lanes[i].no == no)
-			return &t->cap_lanes[i];
-	fail_msg("no lane of capability %u", no);
-	return NULL;
+	return lane_by(t, LANE_CAPABILITY, no);
 }
 
-static void check_cap_stretch(const struct tl_cap_lane *lane, size_t i, uint64_t start,
-			      uint64_t end, enum tl_cap_state state, pid_t tid, uint64_t tso)
+static void check_cap_slice(const struct pic_lane *lane, size_t i, uint64_t start, uint64_t end,
+			    enum cap_state state, pid_t tid, uint64_t tso)
 {
-	assert_true(i < lane->n_stretches);
-	assert_string_equal(cap_state__name((enum tl_cap_state)lane->stretches[i].state),
-			    cap_state__name(state));
-	assert_int_equal(lane->stretches[i].start_ns, start);
-	assert_int_equal(lane->stretches[i].end_ns, end);
-	assert_int_equal(lane->stretches[i].tid, tid);
-	assert_int_equal(lane->stretches[i].tso, tso);
+	assert_true(i < lane->n_slices);
+	assert_string_equal(state__name(LANE_CAPABILITY, lane->slices[i].state),
+			    state__name(LANE_CAPABILITY, state));
+	assert_int_equal(lane->slices[i].start_ns, start);
+	assert_int_equal(lane->slices[i].end_ns, end);
+	assert_int_equal(lane->slices[i].tid, tid);
+	assert_int_equal(lane->slices[i].tso, tso);
 }
 
 static union rec *with_cap(union rec *r, uint32_t cap, uint64_t tso)
@@ -49,8 +45,8 @@ static union rec *mk_tick(union rec *r, uint64_t ns, uint32_t n, uint64_t disabl
 /* Beyond the budget of stretches the collections that were swallowed still count. */
 static void test_coarse(void **state)
 {
-	struct timeline_opts opts = {.max_stretches = 256};
-	const struct tl_cap_lane *lane;
+	struct timeline_opts opts = {.max_slices = 256};
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -67,7 +63,7 @@ static void test_coarse(void **state)
 	}
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 1000000));
 	lane = cap_of(finish(&kit), 0);
-	assert_true(lane->coarse);
+	assert_true(lane->merged_ns);
 	assert_int_equal(lane->states_ns[CS_GC], 200000);
 	assert_int_equal(lane->states_ns[CS_HASKELL], 800000);
 	timeline__free(kit.tl);
@@ -78,7 +74,7 @@ static void test_hand_over(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_cap_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -99,20 +95,20 @@ static void test_hand_over(void **state)
 	put(&kit, with_cap(mk_off(&r, 8, T0 + 80000, 0, END, WIRE_WHERE_NO_CAP, STOP), 0, 0));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 100000));
 	finish(&kit);
-	lane = cap_of(timeline__target(kit.tl, 0), 0);
-	check_cap_stretch(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
-	check_cap_stretch(lane, 1, T0 + 10000, T0 + 20000, CS_IDLE, 0, 0);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
+	check_cap_slice(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
+	check_cap_slice(lane, 1, T0 + 10000, T0 + 20000, CS_IDLE, 0, 0);
 	/* 8 has it from its switch-in on: what it ran is known by where it was at its next stay */
-	check_cap_stretch(lane, 2, T0 + 20000, T0 + 60000, CS_HASKELL, 8, 4);
-	check_cap_stretch(lane, 3, T0 + 60000, T0 + 61000, CS_HASKELL, 8, 4); /* a page */
-	check_cap_stretch(lane, 4, T0 + 61000, T0 + 70000, CS_PREEMPTED, 8, 4);
+	check_cap_slice(lane, 2, T0 + 20000, T0 + 60000, CS_HASKELL, 8, 4);
+	check_cap_slice(lane, 3, T0 + 60000, T0 + 61000, CS_HASKELL, 8, 4); /* a page */
+	check_cap_slice(lane, 4, T0 + 61000, T0 + 70000, CS_PREEMPTED, 8, 4);
 	/* and after it by the one that it had last */
-	check_cap_stretch(lane, 5, T0 + 70000, T0 + 80000, CS_HASKELL, 8, 4);
-	check_cap_stretch(lane, 6, T0 + 80000, T0 + 95000, CS_IDLE, 0, 0);
-	check_cap_stretch(lane, 7, T0 + 95000, T0 + 100000, CS_HASKELL, 7, 3);
-	check_cap_stretch(lane, 8, T0 + 100000, END, CS_IDLE, 0, 0);
-	assert_int_equal(lane->n_stretches, 9);
-	lane = cap_of(timeline__target(kit.tl, 0), 1);
+	check_cap_slice(lane, 5, T0 + 70000, T0 + 80000, CS_HASKELL, 8, 4);
+	check_cap_slice(lane, 6, T0 + 80000, T0 + 95000, CS_IDLE, 0, 0);
+	check_cap_slice(lane, 7, T0 + 95000, T0 + 100000, CS_HASKELL, 7, 3);
+	check_cap_slice(lane, 8, T0 + 100000, END, CS_IDLE, 0, 0);
+	assert_int_equal(lane->n_slices, 9);
+	lane = cap_of(picture__target(kit.pic, 0), 1);
 	assert_int_equal(lane->states_ns[CS_IDLE], END - T0);
 	timeline__free(kit.tl);
 }
@@ -122,7 +118,7 @@ static void test_inferred(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_cap_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -137,12 +133,12 @@ static void test_inferred(void **state)
 			   1, 3));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
 	finish(&kit);
-	lane = cap_of(timeline__target(kit.tl, 0), 1);
-	check_cap_stretch(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
-	check_cap_stretch(lane, 1, T0 + 10000, T0 + 60000, CS_IDLE, 0, 0);
-	check_cap_stretch(lane, 2, T0 + 60000, T0 + 90000, CS_HASKELL, 7, 3);
-	lane = cap_of(timeline__target(kit.tl, 0), 0);
-	check_cap_stretch(lane, 1, T0 + 30000, T0 + 40000, CS_HASKELL, 7, 3);
+	lane = cap_of(picture__target(kit.pic, 0), 1);
+	check_cap_slice(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
+	check_cap_slice(lane, 1, T0 + 10000, T0 + 60000, CS_IDLE, 0, 0);
+	check_cap_slice(lane, 2, T0 + 60000, T0 + 90000, CS_HASKELL, 7, 3);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
+	check_cap_slice(lane, 1, T0 + 30000, T0 + 40000, CS_HASKELL, 7, 3);
 	timeline__free(kit.tl);
 }
 
@@ -150,7 +146,7 @@ static void test_states(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_cap_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -170,16 +166,16 @@ static void test_states(void **state)
 	put(&kit, with_cap(mk_off(&r, 7, T0 + 50000, 0, END, WIRE_WHERE_NO_CAP, STOP), 0, 0));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
 	finish(&kit);
-	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
 	/* the 30 us outside the collection and the sleep are divided between the two samples */
 	assert_int_equal(lane->states_ns[CS_UNSAFE_CALL], 15000 + 10000);
 	assert_int_equal(lane->states_ns[CS_GC], 10000);
 	assert_int_equal(lane->states_ns[CS_RTS], 15000);
 	/* nobody holds capability 1, but it is stopped for the collection */
-	lane = cap_of(timeline__target(kit.tl, 0), 1);
-	check_cap_stretch(lane, 0, T0, T0 + 30000, CS_IDLE, 0, 0);
-	check_cap_stretch(lane, 1, T0 + 30000, T0 + 40000, CS_GC, 0, 0);
-	check_cap_stretch(lane, 2, T0 + 40000, END, CS_IDLE, 0, 0);
+	lane = cap_of(picture__target(kit.pic, 0), 1);
+	check_cap_slice(lane, 0, T0, T0 + 30000, CS_IDLE, 0, 0);
+	check_cap_slice(lane, 1, T0 + 30000, T0 + 40000, CS_GC, 0, 0);
+	check_cap_slice(lane, 2, T0 + 40000, END, CS_IDLE, 0, 0);
 	timeline__free(kit.tl);
 }
 
@@ -188,8 +184,8 @@ static void test_number_changes(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
-	const struct tl_cap_lane *lane;
+	const struct pic_target *t;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -200,10 +196,10 @@ static void test_number_changes(void **state)
 	put(&kit, mk_tick(&r, T0 + 40000, 3, 4));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
 	t = finish(&kit);
-	assert_int_equal(t->n_cap_lanes, 3);
+	assert_int_equal(t->lanes[LANE_CAPABILITY].n, 3);
 	lane = cap_of(t, 2);
-	check_cap_stretch(lane, 0, T0 + 20000, T0 + 40000, CS_IDLE, 0, 0);
-	check_cap_stretch(lane, 1, T0 + 40000, END, CS_DISABLED, 0, 0);
+	check_cap_slice(lane, 0, T0 + 20000, T0 + 40000, CS_IDLE, 0, 0);
+	check_cap_slice(lane, 1, T0 + 40000, END, CS_DISABLED, 0, 0);
 	assert_int_equal(cap_of(t, 1)->start_ns, T0);
 	assert_int_equal(t->capabilities, 3);
 	timeline__free(kit.tl);
@@ -215,7 +211,7 @@ static void test_short_calls(void **state)
 	struct wire_thread th = {.tgid = PID};
 	struct kit kit;
 	union rec r;
-	const struct tl_cap_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -225,9 +221,9 @@ static void test_short_calls(void **state)
 	th.on_since_ns = END - 1000;
 	th.short_calls = 3;
 	th.short_wall_ns = 300;
-	assert_int_equal(timeline__thread_state(kit.tl, 7, &th), 0);
+	assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
 	finish(&kit);
-	lane = cap_of(timeline__target(kit.tl, 0), 0);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
 	assert_int_equal(lane->states_ns[CS_HASKELL], 700);
 	assert_int_equal(lane->states_ns[CS_IDLE], END - T0 - 700);
 	timeline__free(kit.tl);
@@ -239,7 +235,7 @@ static void test_overlap(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_cap_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -253,10 +249,10 @@ static void test_overlap(void **state)
 		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, tid, tid == 7 ? END : from + 10000));
 	}
 	finish(&kit);
-	lane = cap_of(timeline__target(kit.tl, 0), 0);
-	check_cap_stretch(lane, 0, T0, T0 + 20000, CS_HASKELL, 7, 7);
-	check_cap_stretch(lane, 1, T0 + 20000, T0 + 30000, CS_HASKELL, 8, 8);
-	check_cap_stretch(lane, 2, T0 + 30000, END, CS_HASKELL, 7, 7);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
+	check_cap_slice(lane, 0, T0, T0 + 20000, CS_HASKELL, 7, 7);
+	check_cap_slice(lane, 1, T0 + 20000, T0 + 30000, CS_HASKELL, 8, 8);
+	check_cap_slice(lane, 2, T0 + 30000, END, CS_HASKELL, 7, 7);
 	timeline__free(kit.tl);
 }
 

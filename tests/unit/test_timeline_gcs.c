@@ -16,7 +16,7 @@ static void test_parts(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
+	const struct pic_target *t;
 
 	(void)state;
 	kit_new(&kit);
@@ -66,7 +66,7 @@ static void test_by_ends(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
+	const struct pic_target *t;
 
 	(void)state;
 	kit_new(&kit);
@@ -103,7 +103,7 @@ static void test_too_many(void **state)
 	const uint64_t room = 1 << 20, n = room + 5;
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
+	const struct pic_target *t;
 	bool said = false;
 
 	(void)state;
@@ -133,7 +133,7 @@ static void test_given_up(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_new(&kit);
@@ -148,11 +148,11 @@ static void test_given_up(void **state)
 	put_gc(&kit, 7, WIRE_GC_END, T0 + 35000);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 40000));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 8);
-	check_stretch(kit.tl, lane, lane->n_stretches - 2, T0 + 12000, T0 + 35000, ST_GC_WAIT,
-		      "[GC];[waiting for GC]");
-	check_stretch(kit.tl, lane, lane->n_stretches - 1, T0 + 35000, T0 + 40000, ST_IDLE, "");
-	assert_int_equal(timeline__target(kit.tl, 0)->gc.wait_ns, 23000);
+	lane = lane_of(picture__target(kit.pic, 0), 8);
+	check_slice(kit.pic, lane, lane->n_slices - 2, T0 + 12000, T0 + 35000, ST_GC_WAIT,
+		    "[GC];[waiting for GC]");
+	check_slice(kit.pic, lane, lane->n_slices - 1, T0 + 35000, T0 + 40000, ST_IDLE, "");
+	assert_int_equal(picture__target(kit.pic, 0)->gc.wait_ns, 23000);
 	timeline__free(kit.tl);
 }
 
@@ -161,7 +161,7 @@ static void held_up(bool synced, uint64_t want8, uint64_t want9)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
+	const struct pic_target *t;
 
 	kit_new(&kit);
 	for (pid_t tid = 8; tid <= 9; tid++) {
@@ -200,7 +200,7 @@ static void test_held_up(void **state)
 }
 
 /* 40 samples of each of two threads, `runtime` of them in the runtime; then it is over. */
-static const struct tl_target *without_probes(struct kit *kit, size_t runtime, size_t samples)
+static const struct pic_target *without_probes(struct kit *kit, size_t runtime, size_t samples)
 {
 	union rec r;
 
@@ -224,7 +224,7 @@ static const struct tl_target *without_probes(struct kit *kit, size_t runtime, s
 /* Without probes: how long it was at most, and nothing of how many there were. */
 static void test_inferred(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	double share;
 
@@ -256,7 +256,7 @@ static void test_inferred(void **state)
 /* The probes came off in the midst of a collection. */
 static void test_came_off(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "picture/picture.h"
 #include "timeline/timeline.h"
 
 /* Made-up addresses: the class in the sixth hex digit, the function in the fourth and fifth. */
@@ -39,7 +40,9 @@
 
 struct kit {
 	struct timeline *tl;
-	unsigned named; /* calls of the namer */
+	struct intake *in;	   /* the timeline's */
+	const struct picture *pic; /* the timeline's */
+	unsigned named;		   /* calls of the namer */
 	char strings[64][32];
 	unsigned n_strings;
 };
@@ -122,7 +125,7 @@ static inline int kit_site(void *ctx, uint64_t addr, struct target_site *ret)
 
 static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)
 {
-	struct tl_namer namer = {.ctx = kit, .name = kit_name, .site = kit_site};
+	struct namer namer = {.ctx = kit, .name = kit_name, .site = kit_site};
 	struct target_info info = {.pid = pid,
 				   .ns_pid = 1,
 				   .comm = "prog",
@@ -134,17 +137,24 @@ static inline void kit_add(struct kit *kit, pid_t pid, uint64_t attach_ns)
 				   .capabilities = 2};
 
 	info.wire.call_record_ns = 10000;
-	assert_int_equal(timeline__add_target(kit->tl, &info, &namer, attach_ns, 5), 0);
+	assert_int_equal(intake__add_target(kit->in, &info, &namer, attach_ns, 5), 0);
+}
+
+static inline void kit_new_timeline(struct kit *kit, const struct timeline_opts *opts)
+{
+	memset(kit, 0, sizeof(*kit));
+	assert_int_equal(timeline__new(opts, "0.1.0", "pid", &kit->tl), 0);
+	kit->in = timeline__intake(kit->tl);
+	kit->pic = timeline__picture(kit->tl);
 }
 
 static inline void kit_new_opts(struct kit *kit, const struct timeline_opts *more)
 {
 	struct timeline_opts opts = more ? *more : (struct timeline_opts){0};
 
-	memset(kit, 0, sizeof(*kit));
 	opts.start_ns = T0;
 	opts.start_unix_ns = 1;
-	assert_int_equal(timeline__new(&opts, "0.1.0", "pid", &kit->tl), 0);
+	kit_new_timeline(kit, &opts);
 	kit_add(kit, PID, T0);
 }
 
@@ -258,7 +268,7 @@ static inline union rec *mk_gc(union rec *r, pid_t tid, unsigned point, uint64_t
 
 static inline void put(struct kit *kit, const union rec *r)
 {
-	assert_int_equal(timeline__record(kit->tl, r, r->h.size), 0);
+	assert_int_equal(intake__record(kit->in, r, r->h.size), 0);
 }
 
 /* The va_list ends: the last argument of mk_sample, mk_off and mk_call. */
@@ -278,159 +288,137 @@ static inline void put_snap(struct kit *kit, struct snap_thread *threads, size_t
 {
 	struct snapshot snapshot = {.threads = threads, .n = n};
 
-	assert_int_equal(timeline__snapshot(kit->tl, PID, &snapshot, at_end ? END : T0, at_end), 0);
+	assert_int_equal(intake__snapshot(kit->in, PID, &snapshot, at_end ? END : T0, at_end), 0);
 }
 
 /* ── checks ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Every nanosecond has a state, in the totals and in the stretches. */
-static inline void check_lane(const struct timeline *tl, const struct tl_lane *lane)
+/* Every nanosecond has a state, in the totals and in the slices. */
+static inline void check_slices(const struct picture *pic, const struct pic_lane *lane,
+				uint64_t *ret_by_state)
 {
-	uint64_t sum = 0, by_state[ST_MAX] = {0}, at = lane->start_ns, on_cpu = 0;
-	uint64_t by_row[ST_MAX] = {0};
-	size_t i;
+	uint64_t at = lane->start_ns;
 
-	for (i = 0; i < lane->n_rows; i++)
-		by_row[lane->rows[i].state] += lane->rows[i].ns;
-	for (i = 0; i < ST_MAX; i++)
-		assert_int_equal(by_row[i], lane->states_ns[i]);
-	/* of many threads there is an account only */
-	if (!lane->tid)
-		return;
-	assert_true(lane->n_stretches > 0);
-	for (i = 0; i < lane->n_stretches; i++) {
-		const struct tl_stretch *s = &lane->stretches[i];
+	assert_true(lane->n_slices > 0);
+	for (size_t i = 0; i < lane->n_slices; i++) {
+		const struct pic_slice *s = &lane->slices[i];
 
 		assert_int_equal(s->start_ns, at);
 		assert_true(s->end_ns > s->start_ns);
-		assert_true(s->state < ST_MAX);
-		if (s->state != ST_IDLE && s->state != ST_FOREIGN_BLOCKED)
-			assert_true(timeline__stack(tl, s->stack).n > 0);
-		by_state[s->state] += s->end_ns - s->start_ns;
+		assert_true(s->state < state__count(lane->kind));
+		if (lane->kind == LANE_THREAD
+			    ? s->state != ST_IDLE && s->state != ST_FOREIGN_BLOCKED
+			    : s->stack != 0)
+			assert_true(picture__stack(pic, s->stack).n > 0);
+		ret_by_state[s->state] += s->end_ns - s->start_ns;
 		at = s->end_ns;
 	}
 	assert_int_equal(at, lane->end_ns);
-	for (i = 0; i < ST_MAX; i++) {
+}
+
+/* Whether a state's slices are as long as its time: what ran is divided by samples. */
+static inline bool is_drawn_exactly(enum lane_kind kind, unsigned state)
+{
+	switch (kind) {
+	case LANE_THREAD:
+		return !state__on_cpu(kind, state);
+	case LANE_CAPABILITY:
+		return state == CS_PREEMPTED || state == CS_DISABLED;
+	default:
+		return true;
+	}
+}
+
+static inline void check_lane(const struct picture *pic, const struct pic_lane *lane)
+{
+	uint64_t by_state[LANE_STATES] = {0}, by_row[LANE_STATES] = {0}, sum = 0, on_cpu = 0;
+
+	for (size_t i = 0; i < lane->n_rows; i++)
+		by_row[lane->rows[i].state] += lane->rows[i].ns;
+	for (size_t i = 0; i < LANE_STATES; i++) {
+		assert_int_equal(by_row[i], lane->states_ns[i]);
 		sum += lane->states_ns[i];
-		if (state__on_cpu((enum tl_state)i))
+		if (state__on_cpu(lane->kind, (unsigned)i))
 			on_cpu += lane->states_ns[i];
-		/* what ran is divided by samples: the slices may show it otherwise */
-		if (!state__on_cpu((enum tl_state)i) && !lane->coarse)
-			assert_int_equal(by_state[i], lane->states_ns[i]);
 	}
 	assert_int_equal(sum, lane->end_ns - lane->start_ns);
-	if (!lane->states_ns[ST_UNKNOWN])
+	/* of many threads there is an account only */
+	if (lane->kind == LANE_THREAD && !lane->tid)
+		return;
+	check_slices(pic, lane, by_state);
+	for (unsigned i = 0; i < LANE_STATES && !lane->merged_ns; i++)
+		if (is_drawn_exactly(lane->kind, i))
+			assert_int_equal(by_state[i], lane->states_ns[i]);
+	if (lane->kind == LANE_THREAD && !lane->states_ns[ST_UNKNOWN])
 		assert_int_equal(on_cpu, lane->cpu_ns);
 }
 
-static inline void check_cap_lane(const struct timeline *tl, const struct tl_cap_lane *lane)
+static inline void check_all(const struct picture *pic)
 {
-	uint64_t sum = 0, by_state[CS_MAX] = {0}, by_row[CS_MAX], at = lane->start_ns;
+	for (size_t i = 0; i < picture__n_targets(pic); i++)
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++) {
+			const struct pic_lanes *lanes = &picture__target(pic, i)->lanes[kind];
 
-	assert_true(lane->n_stretches > 0);
-	for (size_t i = 0; i < lane->n_stretches; i++) {
-		const struct tl_cap_stretch *s = &lane->stretches[i];
-
-		assert_int_equal(s->start_ns, at);
-		assert_true(s->end_ns > s->start_ns);
-		assert_true(s->state < CS_MAX);
-		assert_true(s->stack == 0 || timeline__stack(tl, s->stack).n > 0);
-		by_state[s->state] += s->end_ns - s->start_ns;
-		at = s->end_ns;
-	}
-	assert_int_equal(at, lane->end_ns);
-	for (size_t i = 0; i < CS_MAX; i++) {
-		sum += lane->states_ns[i];
-		by_row[i] = lane->states_ns[i];
-		/* what ran is divided by samples, as in the thread's lane */
-		if ((i == CS_PREEMPTED || i == CS_DISABLED) && !lane->coarse)
-			assert_int_equal(by_state[i], lane->states_ns[i]);
-	}
-	for (size_t i = 0; i < lane->n_rows; i++)
-		by_row[lane->rows[i].state] -= lane->rows[i].ns;
-	for (size_t i = 0; i < CS_MAX; i++)
-		assert_int_equal(by_row[i], 0);
-	assert_int_equal(sum, lane->end_ns - lane->start_ns);
+			for (size_t j = 0; j < lanes->n; j++)
+				check_lane(pic, &lanes->v[j]);
+		}
 }
 
-static inline void check_tso_lane(const struct timeline *tl, const struct tl_tso_lane *lane)
-{
-	uint64_t sum = 0, by_state[HS_MAX] = {0}, at = lane->start_ns;
-
-	assert_true(lane->n_stretches > 0);
-	for (size_t i = 0; i < lane->n_stretches; i++) {
-		const struct tl_tso_stretch *s = &lane->stretches[i];
-
-		assert_int_equal(s->start_ns, at);
-		assert_true(s->end_ns > s->start_ns);
-		assert_true(s->state < HS_MAX);
-		assert_true(s->stack == 0 || timeline__stack(tl, s->stack).n > 0);
-		by_state[s->state] += s->end_ns - s->start_ns;
-		at = s->end_ns;
-	}
-	assert_int_equal(at, lane->end_ns);
-	for (size_t i = 0; i < HS_MAX; i++) {
-		sum += lane->states_ns[i];
-		if (!lane->coarse)
-			assert_int_equal(by_state[i], lane->states_ns[i]);
-	}
-	assert_int_equal(sum, lane->end_ns - lane->start_ns);
-}
-
-static inline void check_all(const struct timeline *tl)
-{
-	for (size_t i = 0; i < timeline__n_targets(tl); i++) {
-		const struct tl_target *t = timeline__target(tl, i);
-
-		for (size_t j = 0; j < t->n_cap_lanes; j++)
-			check_cap_lane(tl, &t->cap_lanes[j]);
-		for (size_t j = 0; j < t->n_tso_lanes; j++)
-			check_tso_lane(tl, &t->tso_lanes[j]);
-		for (size_t j = 0; j < t->n_lanes; j++)
-			check_lane(tl, &t->lanes[j]);
-	}
-}
-
-static inline const struct tl_target *finish(struct kit *kit)
+static inline const struct pic_target *finish(struct kit *kit)
 {
 	assert_int_equal(timeline__finish(kit->tl, END), 0);
-	check_all(kit->tl);
-	return timeline__target(kit->tl, 0);
+	check_all(kit->pic);
+	return picture__target(kit->pic, 0);
 }
 
-static inline const struct tl_lane *lane_of(const struct tl_target *t, pid_t tid)
+/* By tid, number of the capability, id of the Haskell thread. */
+static inline const struct pic_lane *lane_by(const struct pic_target *t, enum lane_kind kind,
+					     uint64_t id)
 {
-	for (size_t i = 0; i < t->n_lanes; i++)
-		if (t->lanes[i].tid == tid)
-			return &t->lanes[i];
-	fail_msg("no lane of tid %d", tid);
+	const struct pic_lanes *lanes = &t->lanes[kind];
+
+	for (size_t i = 0; i < lanes->n; i++) {
+		const struct pic_lane *lane = &lanes->v[i];
+		uint64_t own = kind == LANE_THREAD	 ? (uint64_t)lane->tid
+			       : kind == LANE_CAPABILITY ? lane->cap
+							 : lane->tso;
+
+		if (own == id)
+			return lane;
+	}
+	fail_msg("no lane %llu of kind %u", (unsigned long long)id, kind);
 	return NULL;
 }
 
+static inline const struct pic_lane *lane_of(const struct pic_target *t, pid_t tid)
+{
+	return lane_by(t, LANE_THREAD, (uint64_t)tid);
+}
+
 /* "root;…;leaf" */
-static inline const char *stack_text(const struct timeline *tl, uint32_t id)
+static inline const char *stack_text(const struct picture *pic, uint32_t id)
 {
 	static char text[4096];
-	struct tl_stack stack = timeline__stack(tl, id);
+	struct pic_stack stack = picture__stack(pic, id);
 	size_t len = 0;
 
 	text[0] = 0;
 	for (uint32_t i = 0; i < stack.n && len < sizeof(text) - 64; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ";" : "",
-					timeline__frame(tl, stack.frames[i])->name);
+					picture__frame(pic, stack.frames[i])->name);
 	return text;
 }
 
-static inline void check_stretch(const struct timeline *tl, const struct tl_lane *lane, size_t i,
-				 uint64_t start, uint64_t end, enum tl_state state,
-				 const char *stack)
+static inline void check_slice(const struct picture *pic, const struct pic_lane *lane, size_t i,
+			       uint64_t start, uint64_t end, enum thread_state state,
+			       const char *stack)
 {
-	assert_true(i < lane->n_stretches);
-	assert_string_equal(state__name((enum tl_state)lane->stretches[i].state),
-			    state__name(state));
-	assert_int_equal(lane->stretches[i].start_ns, start);
-	assert_int_equal(lane->stretches[i].end_ns, end);
-	assert_string_equal(stack_text(tl, lane->stretches[i].stack), stack);
+	assert_true(i < lane->n_slices);
+	assert_string_equal(state__name(LANE_THREAD, lane->slices[i].state),
+			    state__name(LANE_THREAD, state));
+	assert_int_equal(lane->slices[i].start_ns, start);
+	assert_int_equal(lane->slices[i].end_ns, end);
+	assert_string_equal(stack_text(pic, lane->slices[i].stack), stack);
 }
 
 #endif

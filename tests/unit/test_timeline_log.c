@@ -9,6 +9,8 @@
 #include "base/base.h"
 #include "eventlog_writer.h"
 #include "logs/logs.h"
+#include "join/join.h"
+#include "picture/picture.h"
 #include "timeline/timeline.h"
 
 #define MS UINT64_C(1000000)
@@ -17,9 +19,10 @@ struct kit {
 	const char *hide[1];
 	size_t n_hide;
 	struct log_models *models;
-	struct tl_log log;
+	struct join_log log;
 	struct timeline *tl;
-	const struct tl_target *target;
+	const struct picture *pic; /* the timeline's */
+	const struct pic_target *target;
 };
 
 static void kit_new(struct kit *k)
@@ -31,7 +34,7 @@ static void kit_new(struct kit *k)
 
 static void kit_picture(struct kit *k)
 {
-	const struct timeline_opts opts = {.start_unix_ns = 1};
+	const struct timeline_opts opts = {.start_unix_ns = 1, .haskell_lanes = true};
 
 	assert_int_equal(log_models__finish(k->models), 0);
 	log_models__fill(k->models, &k->log);
@@ -41,7 +44,8 @@ static void kit_picture(struct kit *k)
 	assert_int_equal(timeline__new(&opts, "0", "eventlog", &k->tl), 0);
 	assert_int_equal(timeline__add_log_target(k->tl, &k->log), 0);
 	assert_int_equal(timeline__finish(k->tl, 0), 0);
-	k->target = timeline__target(k->tl, 0);
+	k->pic = timeline__picture(k->tl);
+	k->target = picture__target(k->pic, 0);
 	assert_non_null(k->target);
 }
 
@@ -62,13 +66,13 @@ static void kit_free(struct kit *k)
 /* "a;b;c", root first. */
 static const char *stack_text(const struct kit *k, uint32_t stack, char *out, size_t size)
 {
-	struct tl_stack s = timeline__stack(k->tl, stack);
+	struct pic_stack s = picture__stack(k->pic, stack);
 	size_t n = 0;
 
 	out[0] = 0;
 	for (uint32_t i = 0; i < s.n; i++)
 		n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ";" : "",
-				      timeline__frame(k->tl, s.frames[i])->name);
+				      picture__frame(k->pic, s.frames[i])->name);
 	return out;
 }
 
@@ -80,25 +84,25 @@ static const char *stack_text(const struct kit *k, uint32_t stack, char *out, si
 		for (int s_ = 0; s_ < (n_states); s_++)                                            \
 			sum_ += (lane)->states_ns[s_];                                             \
 		assert_int_equal(sum_, (lane)->end_ns - (lane)->start_ns);                         \
-		for (size_t i_ = 0; i_ < (lane)->n_stretches; i_++) {                              \
-			assert_int_equal((lane)->stretches[i_].start_ns, at_);                     \
-			assert_true((lane)->stretches[i_].end_ns > at_);                           \
-			at_ = (lane)->stretches[i_].end_ns;                                        \
+		for (size_t i_ = 0; i_ < (lane)->n_slices; i_++) {                                 \
+			assert_int_equal((lane)->slices[i_].start_ns, at_);                        \
+			assert_true((lane)->slices[i_].end_ns > at_);                              \
+			at_ = (lane)->slices[i_].end_ns;                                           \
 		}                                                                                  \
-		if ((lane)->n_stretches)                                                           \
+		if ((lane)->n_slices)                                                              \
 			assert_int_equal(at_, (lane)->end_ns);                                     \
 	} while (0)
 
 static void check_picture(const struct kit *k)
 {
-	const struct tl_target *t = k->target;
+	const struct pic_target *t = k->target;
 
-	for (size_t i = 0; i < t->n_lanes; i++)
-		CHECK_LANE(&t->lanes[i], ST_MAX);
-	for (size_t i = 0; i < t->n_cap_lanes; i++)
-		CHECK_LANE(&t->cap_lanes[i], CS_MAX);
-	for (size_t i = 0; i < t->n_tso_lanes; i++)
-		CHECK_LANE(&t->tso_lanes[i], HS_MAX);
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++)
+		CHECK_LANE(&t->lanes[LANE_THREAD].v[i], ST_MAX);
+	for (size_t i = 0; i < t->lanes[LANE_CAPABILITY].n; i++)
+		CHECK_LANE(&t->lanes[LANE_CAPABILITY].v[i], CS_MAX);
+	for (size_t i = 0; i < t->lanes[LANE_HASKELL].n; i++)
+		CHECK_LANE(&t->lanes[LANE_HASKELL].v[i], HS_MAX);
 	for (size_t i = 1; i < t->n_cc_nodes; i++)
 		assert_true(t->cc_nodes[i].parent < i);
 }
@@ -167,8 +171,8 @@ static void write_log(struct writer *w)
 	w_end(w);
 }
 
-static void check_stretch(const struct kit *k, const struct tl_cap_stretch *s, uint64_t start,
-			  uint64_t end, enum tl_cap_state state, const char *stack)
+static void check_stretch(const struct kit *k, const struct pic_slice *s, uint64_t start,
+			  uint64_t end, enum cap_state state, const char *stack)
 {
 	char text[512];
 
@@ -182,17 +186,17 @@ static void t_capability(void **state)
 {
 	struct writer w = {0};
 	struct kit k = {0};
-	const struct tl_cap_lane *lane;
-	const struct tl_cap_stretch *s;
+	const struct pic_lane *lane;
+	const struct pic_slice *s;
 	uint32_t samples = 0;
 
 	(void)state;
 	write_log(&w);
 	kit_read(&k, &w);
 	check_picture(&k);
-	assert_int_equal(k.target->n_cap_lanes, 1);
-	lane = &k.target->cap_lanes[0];
-	s = lane->stretches;
+	assert_int_equal(k.target->lanes[LANE_CAPABILITY].n, 1);
+	lane = &k.target->lanes[LANE_CAPABILITY].v[0];
+	s = lane->slices;
 	/* The run's first tick tells its time before; the next takes over where it began. */
 	check_stretch(&k, &s[1], 1 * MS, 3 * MS / 2, CS_HASKELL, "MAIN;Main.main;Main.fib");
 	check_stretch(&k, &s[2], 3 * MS / 2, 3 * MS, CS_HASKELL,
@@ -204,8 +208,8 @@ static void t_capability(void **state)
 	check_stretch(&k, &s[6], 6 * MS + MS / 2, 7 * MS + MS / 2, CS_GC, "[GC]");
 	check_stretch(&k, &s[7], 7 * MS + MS / 2, 8 * MS, CS_IDLE, "");
 	check_stretch(&k, &s[8], 8 * MS, 9 * MS, CS_HASKELL, "MAIN;Main.main");
-	assert_int_equal(lane->n_stretches, 9);
-	for (size_t i = 0; i < lane->n_stretches; i++)
+	assert_int_equal(lane->n_slices, 9);
+	for (size_t i = 0; i < lane->n_slices; i++)
 		samples += s[i].samples;
 	assert_int_equal(samples, 6);
 	assert_int_equal(s[1].tso, 1);
@@ -217,8 +221,8 @@ static void t_the_rest(void **state)
 {
 	struct writer w = {0};
 	struct kit k = {0};
-	const struct tl_target *t;
-	const struct tl_tso_lane *tso;
+	const struct pic_target *t;
+	const struct pic_lane *tso;
 
 	(void)state;
 	write_log(&w);
@@ -235,9 +239,9 @@ static void t_the_rest(void **state)
 	assert_int_equal(t->n_marks, 1);
 	assert_string_equal(t->marks[0].text, "half way");
 	assert_int_equal(t->marks[0].tso, 1);
-	assert_int_equal(t->n_tso_lanes, 1);
-	tso = &t->tso_lanes[0];
-	assert_string_equal(tso->label, "main thread");
+	assert_int_equal(t->lanes[LANE_HASKELL].n, 1);
+	tso = &t->lanes[LANE_HASKELL].v[0];
+	assert_string_equal(tso->name, "main thread");
 	assert_int_equal(tso->states_ns[HS_RUNNING], 4 * MS);
 	assert_int_equal(tso->states_ns[HS_SAFE_CALL], 2 * MS);
 	assert_int_equal(tso->states_ns[HS_GC], MS);
@@ -248,7 +252,7 @@ static void t_the_rest(void **state)
 	/* GHC's 100 %: without the two ticks of SYSTEM. */
 	assert_int_equal(t->cc_nodes[0].inherited_ticks, 4);
 	assert_int_equal(t->eventlog.samples, 6);
-	assert_int_equal(timeline__session(k.tl)->end_ns, 9 * MS);
+	assert_int_equal(picture__session(k.pic)->end_ns, 9 * MS);
 	kit_free(&k);
 	w_free(&w);
 }
@@ -265,9 +269,9 @@ static void t_hide(void **state)
 	check_picture(&k);
 	assert_string_equal(k.target->cost_centres[0].label, "main");
 	assert_int_equal(k.target->cost_centres[0].self_ticks, 3);
-	assert_string_equal(
-		stack_text(&k, k.target->cap_lanes[0].stretches[2].stack, text, sizeof(text)),
-		"MAIN;Main.main;Data.Thing.$wgo");
+	assert_string_equal(stack_text(&k, k.target->lanes[LANE_CAPABILITY].v[0].slices[2].stack,
+				       text, sizeof(text)),
+			    "MAIN;Main.main;Data.Thing.$wgo");
 	kit_free(&k);
 	w_free(&w);
 }
@@ -287,8 +291,8 @@ static void say(struct writer *w, uint64_t time, const char *text)
 	w_event(w, EL_USER_MSG, time, "t", text);
 }
 
-static void check_call(const struct kit *k, const struct tl_stretch *s, uint64_t start,
-		       uint64_t end, const char *stack)
+static void check_call(const struct kit *k, const struct pic_slice *s, uint64_t start, uint64_t end,
+		       const char *stack)
 {
 	char text[512];
 
@@ -302,7 +306,7 @@ static void t_calls(void **state)
 {
 	struct writer w = {0};
 	struct kit k = {0};
-	const struct tl_stretch *s;
+	const struct pic_slice *s;
 
 	(void)state;
 	w_header(&w);
@@ -332,9 +336,9 @@ static void t_calls(void **state)
 	w_end(&w);
 	kit_read(&k, &w);
 	check_picture(&k);
-	assert_int_equal(k.target->n_lanes, 1);
-	assert_int_equal(k.target->lanes[0].tid, 77);
-	s = k.target->lanes[0].stretches;
+	assert_int_equal(k.target->lanes[LANE_THREAD].n, 1);
+	assert_int_equal(k.target->lanes[LANE_THREAD].v[0].tid, 77);
+	s = k.target->lanes[LANE_THREAD].v[0].slices;
 	check_call(&k, &s[0], 100, 150, "MAIN;Main.main;Main.fib;foo");
 	check_call(&k, &s[1], 150, 170, "MAIN;Main.main;Main.fib;foo;[0x1000]");
 	check_call(&k, &s[2], 170, 180, "MAIN;Main.main;Main.fib;foo;[0x1000];[0x2000]");
@@ -343,7 +347,7 @@ static void t_calls(void **state)
 	check_call(&k, &s[5], 200, 300, "");
 	check_call(&k, &s[6], 300, 350, "bar of many words");
 	check_call(&k, &s[7], 350, 450, "foo");
-	assert_int_equal(k.target->lanes[0].n_stretches, 8);
+	assert_int_equal(k.target->lanes[LANE_THREAD].v[0].n_slices, 8);
 	assert_int_equal(k.target->n_calls, 3);
 	/* All took 100 ns: by name. */
 	assert_string_equal(k.target->calls[0].function, "bar of many words");
@@ -380,7 +384,7 @@ static void t_cut_everywhere(void **state)
 			assert_int_equal(err, 0);
 			kit_picture(&k);
 			check_picture(&k);
-			pictures += k.target->n_cap_lanes;
+			pictures += k.target->lanes[LANE_CAPABILITY].n;
 			kit_free(&k);
 			fd__close(&fd);
 		}
@@ -395,7 +399,7 @@ static void t_merged(void **state)
 {
 	struct writer w = {0};
 	struct kit k = {0};
-	const struct tl_cap_lane *lane;
+	const struct pic_lane *lane;
 	uint64_t t = 1000, ran = 0;
 
 	(void)state;
@@ -415,9 +419,9 @@ static void t_merged(void **state)
 	w_end(&w);
 	kit_read(&k, &w);
 	check_picture(&k);
-	lane = &k.target->cap_lanes[0];
-	assert_true(lane->coarse);
-	assert_true(lane->n_stretches < 140000);
+	lane = &k.target->lanes[LANE_CAPABILITY].v[0];
+	assert_true(lane->merged_ns);
+	assert_true(lane->n_slices < 140000);
 	/* The sums are those of what was merged. */
 	assert_int_equal(lane->states_ns[CS_HASKELL], ran);
 	kit_free(&k);
@@ -443,22 +447,23 @@ static void t_report(void **state)
 
 	(void)state;
 	assert_int_equal(prof__parse(json, strlen(json), &tree, &info), 0);
-	k.log = (struct tl_log){.path = "x.prof",
-				.tree = tree,
-				.interval_ns = MS,
-				.capabilities = 1,
-				.program = "prog +RTS -p"};
+	k.log = (struct join_log){.path = "x.prof",
+				  .tree = tree,
+				  .interval_ns = MS,
+				  .capabilities = 1,
+				  .program = "prog +RTS -p"};
 	assert_int_equal(timeline__new(NULL, "0", "eventlog", &k.tl), 0);
 	assert_int_equal(timeline__add_log_target(k.tl, &k.log), 0);
 	assert_int_equal(timeline__finish(k.tl, 0), 0);
-	k.target = timeline__target(k.tl, 0);
+	k.pic = timeline__picture(k.tl);
+	k.target = picture__target(k.pic, 0);
 	assert_string_equal(k.target->comm, "prog");
 	assert_int_equal(k.target->n_cc_nodes, 2);
 	assert_int_equal(k.target->cc_nodes[0].inherited_ticks, 7);
 	assert_string_equal(stack_text(&k, k.target->cc_nodes[1].stack, text, sizeof(text)),
 			    "MAIN;M.f");
 	assert_int_equal(k.target->tick_ns, MS);
-	assert_int_equal(k.target->n_cap_lanes, 0);
+	assert_int_equal(k.target->lanes[LANE_CAPABILITY].n, 0);
 	timeline__free(k.tl);
 	cctree__free(tree);
 }

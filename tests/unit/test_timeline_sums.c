@@ -3,22 +3,22 @@
 #include "test_timeline_kit.h"
 
 /* A thread that exists just long enough for one sample. */
-static const struct tl_lane *one(struct kit *kit, const union rec *sample)
+static const struct pic_lane *one(struct kit *kit, const union rec *sample)
 {
 	union rec r;
 
 	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
 	put(kit, sample);
 	finish(kit);
-	return lane_of(timeline__target(kit->tl, 0), 7);
+	return lane_of(picture__target(kit->pic, 0), 7);
 }
 
 static void check_stack(struct kit *kit, const union rec *sample, const char *expect)
 {
-	const struct tl_lane *lane = one(kit, sample);
+	const struct pic_lane *lane = one(kit, sample);
 
-	assert_int_equal(lane->n_stretches, 1);
-	assert_string_equal(stack_text(kit->tl, lane->stretches[0].stack), expect);
+	assert_int_equal(lane->n_slices, 1);
+	assert_string_equal(stack_text(kit->pic, lane->slices[0].stack), expect);
 	timeline__free(kit->tl);
 }
 
@@ -111,19 +111,19 @@ static void test_depth_cap(void **state)
 	check_stack(&kit, &r, "[truncated];Main.h3;Main.h2;Main.h1");
 }
 
-static const struct tl_frame *frame_named(const struct timeline *tl, const char *name)
+static const struct pic_frame *frame_named(const struct picture *pic, const char *name)
 {
-	for (uint32_t i = 0; i < timeline__n_frames(tl); i++)
-		if (!strcmp(timeline__frame(tl, i)->name, name))
-			return timeline__frame(tl, i);
+	for (uint32_t i = 0; i < picture__n_frames(pic); i++)
+		if (!strcmp(picture__frame(pic, i)->name, name))
+			return picture__frame(pic, i);
 	fail_msg("no frame called %s", name);
 	return NULL;
 }
 
 static void test_frames(void **state)
 {
-	const struct tl_target *t;
-	const struct tl_frame *f;
+	const struct pic_target *t;
+	const struct pic_frame *f;
 	struct kit kit;
 	unsigned named;
 	union rec r;
@@ -138,23 +138,23 @@ static void test_frames(void **state)
 	put(&kit, &r);
 	assert_int_equal(kit.named, named); /* each address once */
 	t = finish(&kit);
-	f = frame_named(kit.tl, "~Main.h2");
+	f = frame_named(kit.pic, "~Main.h2");
 	assert_true(f->approximate);
 	assert_string_equal(f->module, "Main");
 	assert_string_equal(f->file, "Main");
 	assert_int_equal(f->kind, TF_HASKELL);
-	f = frame_named(kit.tl, "c1");
+	f = frame_named(kit.pic, "c1");
 	assert_string_equal(f->file, "libc.so");
 	assert_int_equal(f->kind, TF_FOREIGN);
-	f = frame_named(kit.tl, "[preempted]");
+	f = frame_named(kit.pic, "[preempted]");
 	assert_string_equal(f->file, "state");
 	assert_int_equal(f->kind, TF_STATE);
 	/* of two stacks; what is folded away does not count */
 	assert_int_equal(t->names.nearest, 2);
 	assert_int_equal(t->names.exact, 4);
-	assert_null(timeline__frame(kit.tl, timeline__n_frames(kit.tl)));
-	assert_int_equal(timeline__stack(kit.tl, 0).n, 0);
-	assert_int_equal(timeline__stack(kit.tl, UINT32_MAX).n, 0);
+	assert_null(picture__frame(kit.pic, picture__n_frames(kit.pic)));
+	assert_int_equal(picture__stack(kit.pic, 0).n, 0);
+	assert_int_equal(picture__stack(kit.pic, UINT32_MAX).n, 0);
 	timeline__free(kit.tl);
 }
 
@@ -162,13 +162,13 @@ static void test_calls(void **state)
 {
 	struct wire_site_key key = {.site = SITE(1), .tgid = PID};
 	struct wire_site site = {.calls = 1, .min_ns = ~0ULL};
-	const struct tl_target *t;
-	struct tl_cost cost = {.probes_paused_ns = (END - T0) / 4};
+	const struct pic_target *t;
+	struct intake_cost cost = {.probes_paused_ns = (END - T0) / 4};
 	struct kit kit;
 
 	(void)state;
 	kit_new(&kit);
-	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
 	site.calls = 100;
 	site.wall_ns = 100000;
 	site.blocked_ns = 60000;
@@ -179,13 +179,13 @@ static void test_calls(void **state)
 	site.abandoned = 2;
 	site.hist[1 + (9 - 4) * 8 + 7] = 100; /* 960 … 1023 */
 	/* The later values replace the earlier ones. */
-	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
 	key.flags = WIRE_CALL_INTERRUPTIBLE;
 	site.wall_ns = 10;
 	site.blocked_ns = 1000; /* damaged: longer than the whole */
-	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), 0);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), 0);
 	key.tgid = 1;
-	assert_int_equal(timeline__site_counters(kit.tl, &key, &site), -ENOENT);
+	assert_int_equal(intake__site_counters(kit.in, &key, &site), -ENOENT);
 	t = finish(&kit);
 	assert_int_equal(t->n_calls, 2);
 	assert_string_equal(t->calls[0].function, "c1");
@@ -208,7 +208,7 @@ static void test_calls(void **state)
 	assert_true(t->calls[1].interruptible);
 	assert_int_equal(t->calls[1].cpu_ns, 0);
 	/* While the probes were off nothing was counted. */
-	assert_int_equal(timeline__set_cost(kit.tl, PID, &cost), 0);
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	assert_false(t->calls[0].exact);
 	assert_true(t->calls[0].observed_share == 0.75);
 	timeline__free(kit.tl);
@@ -216,7 +216,7 @@ static void test_calls(void **state)
 
 static void test_unsafe_calls(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -251,7 +251,7 @@ static void test_unsafe_calls(void **state)
 
 static void test_functions(void **state)
 {
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -286,7 +286,7 @@ static void test_functions(void **state)
 
 static void test_quality(void **state)
 {
-	const struct tl_quality *q;
+	const struct pic_quality *q;
 	struct kit kit;
 	union rec r;
 
@@ -323,63 +323,63 @@ static void test_quality(void **state)
 static void test_forget(void **state)
 {
 	struct timeline_opts opts = {.frequency_hz = 999};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
 	(void)state;
 	kit_new_opts(&kit, &opts);
-	assert_int_equal(timeline__forget_target(kit.tl, 1), -ENOENT);
-	assert_int_equal(timeline__forget_target(kit.tl, PID), 0);
-	assert_int_equal(timeline__forget_target(kit.tl, PID), -ENOENT);
-	assert_int_equal(timeline__n_targets(kit.tl), 0);
+	assert_int_equal(intake__forget_target(kit.in, 1), -ENOENT);
+	assert_int_equal(intake__forget_target(kit.in, PID), 0);
+	assert_int_equal(intake__forget_target(kit.in, PID), -ENOENT);
+	assert_int_equal(picture__n_targets(kit.pic), 0);
 	kit_add(&kit, PID, T0);
 	rec_head(&r, WIRE_TICK, 7, T0 + 1, sizeof(r.tick));
 	r.tick.enabled = 4;
 	put(&kit, &r);
-	assert_int_equal(timeline__forget_target(kit.tl, PID), -EBUSY);
+	assert_int_equal(intake__forget_target(kit.in, PID), -EBUSY);
 	t = finish(&kit);
 	assert_int_equal(t->ticks, 1);
-	assert_int_equal(timeline__n_targets(kit.tl), 1);
-	assert_int_equal(timeline__forget_target(kit.tl, PID), -EINVAL);
+	assert_int_equal(picture__n_targets(kit.pic), 1);
+	assert_int_equal(intake__forget_target(kit.in, PID), -EINVAL);
 	timeline__free(kit.tl);
 }
 
 /* Which target the kernel side ran for cannot be told. */
 static void test_cost_of_several(void **state)
 {
-	const struct tl_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};
-	const struct tl_cost later = {.probe_hits = 4, .bpf_ns = 80, .bpf_ns_known = true};
-	const struct tl_target *t;
+	const struct intake_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};
+	const struct intake_cost later = {.probe_hits = 4, .bpf_ns = 80, .bpf_ns_known = true};
+	const struct pic_target *t;
 	struct kit kit;
 
 	(void)state;
 	kit_new(&kit);
-	assert_int_equal(timeline__set_cost(kit.tl, PID, &cost), 0);
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
 	t = finish(&kit);
 	assert_true(t->cost_known && t->bpf_ns_known);
 	assert_int_equal(t->bpf_ns, 70);
-	assert_false(timeline__session(kit.tl)->bpf_ns_known);
+	assert_false(picture__session(kit.pic)->bpf_ns_known);
 	timeline__free(kit.tl);
 
 	kit_new(&kit);
 	kit_add(&kit, PID + 1, T0);
 	kit_add(&kit, PID + 2, T0);
-	assert_int_equal(timeline__set_cost(kit.tl, PID, &cost), 0);
-	assert_int_equal(timeline__set_cost(kit.tl, PID + 1, &later), 0);
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_int_equal(intake__set_cost(kit.in, PID + 1, &later), 0);
 	t = finish(&kit);
 	assert_true(t->cost_known && !t->bpf_ns_known);
 	assert_int_equal(t->probe_hits, 3);
-	assert_false(timeline__target(kit.tl, 2)->cost_known);
-	assert_true(timeline__session(kit.tl)->bpf_ns_known);
-	assert_int_equal(timeline__session(kit.tl)->bpf_ns, 80);
+	assert_false(picture__target(kit.pic, 2)->cost_known);
+	assert_true(picture__session(kit.pic)->bpf_ns_known);
+	assert_int_equal(picture__session(kit.pic)->bpf_ns, 80);
 	timeline__free(kit.tl);
 }
 
 static void test_session(void **state)
 {
 	struct timeline_opts opts = {.frequency_hz = 999};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
@@ -388,17 +388,17 @@ static void test_session(void **state)
 	rec_head(&r, WIRE_TICK, 7, T0 + 1, sizeof(r.tick));
 	r.tick.enabled = 4;
 	put(&kit, &r);
-	assert_int_equal(timeline__set_lost(kit.tl, PID, "ring", 3), 0);
-	assert_int_equal(timeline__set_lost(kit.tl, PID, "ring", 4), 0);
-	assert_int_equal(timeline__set_lost(kit.tl, 1, "ring", 4), -ENOENT);
-	assert_int_equal(timeline__set_lost_share(kit.tl, PID, 0.5), 0);
-	assert_int_equal(timeline__add_missing(kit.tl, PID, "tick"), 0);
-	timeline__set_exit_code(kit.tl, 1);
-	assert_int_equal(timeline__end_target(kit.tl, PID, "exited", T0 + 100), 0);
-	assert_int_equal(timeline__end_target(kit.tl, PID, "exec", T0 + 50), 0);
+	assert_int_equal(intake__set_lost(kit.in, PID, "ring", 3), 0);
+	assert_int_equal(intake__set_lost(kit.in, PID, "ring", 4), 0);
+	assert_int_equal(intake__set_lost(kit.in, 1, "ring", 4), -ENOENT);
+	assert_int_equal(intake__set_lost_share(kit.in, PID, 0.5), 0);
+	assert_int_equal(intake__add_missing(kit.in, PID, "tick"), 0);
+	intake__set_exit_code(kit.in, 1);
+	assert_int_equal(intake__end_target(kit.in, PID, "exited", T0 + 100), 0);
+	assert_int_equal(intake__end_target(kit.in, PID, "exec", T0 + 50), 0);
 	t = finish(&kit);
 	assert_int_equal(timeline__finish(kit.tl, END), -EINVAL);
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EINVAL);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EINVAL);
 	assert_int_equal(t->ticks, 1);
 	assert_int_equal(t->capabilities, 4);
 	assert_int_equal(t->n_lost, 1);
@@ -409,33 +409,44 @@ static void test_session(void **state)
 	assert_string_equal(t->end, "exited");
 	assert_string_equal(t->comm, "prog");
 	assert_int_equal(t->attach_took_ns, 5);
-	assert_int_equal(timeline__session(kit.tl)->exit_code, 1);
-	assert_int_equal(timeline__session(kit.tl)->frequency_hz, 999);
-	assert_string_equal(timeline__session(kit.tl)->mode, "pid");
-	assert_int_equal(timeline__n_targets(kit.tl), 1);
-	assert_null(timeline__target(kit.tl, 1));
+	assert_int_equal(picture__session(kit.pic)->exit_code, 1);
+	assert_int_equal(picture__session(kit.pic)->frequency_hz, 999);
+	assert_string_equal(picture__session(kit.pic)->mode, "pid");
+	assert_int_equal(picture__n_targets(kit.pic), 1);
+	assert_null(picture__target(kit.pic, 1));
 	timeline__free(kit.tl);
 	timeline__free(NULL);
 }
 
-/* Beyond the limit records are left out, and the report says so. */
-static void test_record_limit(void **state)
+/*
+ * Beyond the limit records are left out, and the report says so: those of a call that may get a
+ * record of its own yet cannot go. Of a thread that runs all but the last can.
+ */
+static void record_limit(unsigned where, unsigned n_lost)
 {
 	struct timeline_opts opts = {.max_records = 3};
-	const struct tl_target *t;
+	const struct pic_target *t;
 	struct kit kit;
 	union rec r;
 
-	(void)state;
 	kit_new_opts(&kit, &opts);
 	for (unsigned i = 0; i < 5; i++) {
-		mk_sample(&r, 7, T0 + 100 * i, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
-		assert_int_equal(timeline__record(kit.tl, &r, r.h.size), i < 3 ? 0 : -ENOSPC);
+		mk_sample(&r, 7, T0 + 100 * i, where, HS(1), IP(HS(1)), STOP);
+		r.sample.call_start_ns = where == WIRE_WHERE_SAFE_CALL ? T0 : 0;
+		assert_int_equal(intake__record(kit.in, &r, r.h.size),
+				 i < 5 - n_lost ? 0 : -ENOSPC);
 	}
 	t = finish(&kit);
-	assert_int_equal(t->n_lost, 1);
-	assert_int_equal(t->lost[0].n, 2);
+	assert_int_equal(t->n_lost, n_lost != 0);
+	assert_int_equal(t->lost[0].n, n_lost);
 	timeline__free(kit.tl);
+}
+
+static void test_record_limit(void **state)
+{
+	(void)state;
+	record_limit(WIRE_WHERE_SAFE_CALL, 2);
+	record_limit(WIRE_WHERE_HASKELL, 0);
 }
 
 static void record_cycles(struct kit *kit, unsigned n)
@@ -462,8 +473,8 @@ static void test_folding(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct timeline_opts opts = {.max_records = limits[i]};
-		const struct tl_target *t;
-		const struct tl_lane *lane;
+		const struct pic_target *t;
+		const struct pic_lane *lane;
 		struct kit kit;
 
 		kit_new_opts(&kit, &opts);
@@ -476,7 +487,7 @@ static void test_folding(void **state)
 		assert_int_equal(lane->states_ns[ST_PREEMPTED], 500 * 50);
 		assert_int_equal(lane->states_ns[ST_IDLE], 500 * 50);
 		assert_int_equal(t->functions[0].self_samples, 500);
-		assert_int_equal(lane->stretches[0].start_ns, T0);
+		assert_int_equal(lane->slices[0].start_ns, T0);
 		timeline__free(kit.tl);
 	}
 }
@@ -484,7 +495,7 @@ static void test_folding(void **state)
 static void test_stack_limit(void **state)
 {
 	struct timeline_opts opts = {.max_stacks = 3};
-	const struct tl_lane *lane;
+	const struct pic_lane *lane;
 	struct kit kit;
 	union rec r;
 
@@ -495,8 +506,8 @@ static void test_stack_limit(void **state)
 		put(&kit,
 		    mk_sample(&r, 7, T0 + 100 + i, WIRE_WHERE_HASKELL, HS(i), IP(HS(i)), STOP));
 	finish(&kit);
-	lane = lane_of(timeline__target(kit.tl, 0), 7);
-	check_stretch(kit.tl, lane, 2, T0 + 101, END, ST_HASKELL, "[too many different stacks]");
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	check_slice(kit.pic, lane, 2, T0 + 101, END, ST_HASKELL, "[too many different stacks]");
 	timeline__free(kit.tl);
 }
 
@@ -514,51 +525,51 @@ static void test_hostile(void **state)
 	kit_new(&kit);
 	mk_sample(&r, 7, T0 + 1, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), RET(HS(2)), STOP);
 	for (size_t size = 0; size < r.h.size; size++)
-		assert_int_equal(timeline__record(kit.tl, &r, size), -EBADMSG);
+		assert_int_equal(intake__record(kit.in, &r, size), -EBADMSG);
 	r.h.size -= 8; /* one frame more than there is room for */
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.h.size = sizeof(r) + 1;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.h.size = sizeof(r);
 	r.sample.stack.nframes = 65535;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.sample.stack.nframes = WIRE_FRAMES_MAX + 1;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.sample.stack.nframes = 1;
 	r.sample.stack.end = 77;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.sample.stack.end = WIRE_END_COMPLETE;
 	r.h.type = 0;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.h.type = 99;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 	r.h.type = WIRE_SAMPLE;
 	r.h.tgid = PID + 1;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -ENOENT);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -ENOENT);
 	r.h.tgid = PID;
 	r.h.ns = UINT64_MAX;
-	assert_int_equal(timeline__record(kit.tl, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
 
 	mk_off(&r, 7, T0 + 200, 0, T0 + 100, WIRE_WHERE_HASKELL, STOP);
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EBADMSG);
 	mk_call(&r, 7, T0 + 200, T0 + 100, SITE(1), STOP);
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EBADMSG);
 	mk_gc(&r, 7, 5, T0 + 100);
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EBADMSG);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 100));
 	mk_gc(&r, 7, WIRE_GC_END, T0 + 50);
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EBADMSG);
 	rec_head(&r, WIRE_TICK, 7, T0, sizeof(r.tick));
 	r.tick.ncaps = 1;
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EBADMSG);
 	r.tick.ncaps = 0xffffffff;
 	r.h.size = sizeof(r);
-	assert_int_equal(timeline__record(kit.tl, &r, r.h.size), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, r.h.size), -EBADMSG);
 
-	assert_int_equal(timeline__thread_state(kit.tl, 7, &th), -EBADMSG);
+	assert_int_equal(intake__thread_state(kit.in, 7, &th), -EBADMSG);
 	snap.stack.nframes = WIRE_OFF_FRAMES + 1;
-	assert_int_equal(timeline__snapshot(kit.tl, PID, &snapshot, T0, false), -EBADMSG);
-	assert_int_equal(timeline__snapshot(kit.tl, 1, &snapshot, T0, false), -ENOENT);
+	assert_int_equal(intake__snapshot(kit.in, PID, &snapshot, T0, false), -EBADMSG);
+	assert_int_equal(intake__snapshot(kit.in, 1, &snapshot, T0, false), -ENOENT);
 	finish(&kit);
 	timeline__free(kit.tl);
 }
@@ -656,7 +667,8 @@ static void test_anything(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
-		struct timeline_opts opts = {.max_records = round % 2 ? 8 : 0};
+		struct timeline_opts opts = {.max_records = round % 2 ? 8 : 0,
+					     .haskell_lanes = round % 4 > 1};
 		unsigned n = (unsigned)(next(&seed) % 40);
 		struct wire_thread th;
 		struct snap_thread snaps[3];
@@ -674,7 +686,7 @@ static void test_anything(void **state)
 			int err;
 
 			some_record(&r, &seed);
-			err = timeline__record(kit.tl, &r, r.h.size);
+			err = intake__record(kit.in, &r, r.h.size);
 			assert_true(err == 0 || err == -EBADMSG ||
 				    (err == -ENOSPC && opts.max_records));
 		}
@@ -682,7 +694,7 @@ static void test_anything(void **state)
 			int err;
 
 			some_state(&th, &seed);
-			err = next(&seed) % 2 ? timeline__thread_state(kit.tl, i, &th) : 0;
+			err = next(&seed) % 2 ? intake__thread_state(kit.in, i, &th) : 0;
 			assert_true(err == 0 || err == -EBADMSG);
 		}
 		put_snap(&kit, snaps, next(&seed) % 4, true);

@@ -9,24 +9,20 @@ static void kit_tsos(struct kit *kit)
 	kit_new_opts(kit, &opts);
 }
 
-static const struct tl_tso_lane *tso_of(const struct tl_target *t, uint64_t tso)
+static const struct pic_lane *tso_of(const struct pic_target *t, uint64_t tso)
 {
-	for (size_t i = 0; i < t->n_tso_lanes; i++)
-		if (t->tso_lanes[i].tso == tso)
-			return &t->tso_lanes[i];
-	fail_msg("no lane of Haskell thread %llu", (unsigned long long)tso);
-	return NULL;
+	return lane_by(t, LANE_HASKELL, tso);
 }
 
-static void check_tso_stretch(const struct tl_tso_lane *lane, size_t i, uint64_t start,
-			      uint64_t end, enum tl_tso_state state, uint32_t cap)
+static void check_tso_slice(const struct pic_lane *lane, size_t i, uint64_t start, uint64_t end,
+			    enum haskell_state state, uint32_t cap)
 {
-	assert_true(i < lane->n_stretches);
-	assert_string_equal(tso_state__name((enum tl_tso_state)lane->stretches[i].state),
-			    tso_state__name(state));
-	assert_int_equal(lane->stretches[i].start_ns, start);
-	assert_int_equal(lane->stretches[i].end_ns, end);
-	assert_int_equal(lane->stretches[i].cap, cap);
+	assert_true(i < lane->n_slices);
+	assert_string_equal(state__name(LANE_HASKELL, lane->slices[i].state),
+			    state__name(LANE_HASKELL, state));
+	assert_int_equal(lane->slices[i].start_ns, start);
+	assert_int_equal(lane->slices[i].end_ns, end);
+	assert_int_equal(lane->slices[i].cap, cap);
 }
 
 static union rec *of_tso(union rec *r, uint64_t tso)
@@ -69,7 +65,7 @@ static void test_states(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_tso_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_tsos(&kit);
@@ -89,17 +85,17 @@ static void test_states(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 40000));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 85000));
 	finish(&kit);
-	lane = tso_of(timeline__target(kit.tl, 0), 5);
-	assert_string_equal(lane->label, "five");
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	assert_string_equal(lane->name, "five");
 	assert_true(lane->bound);
-	check_tso_stretch(lane, 0, T0, T0 + 10000, HS_RUNNING, 1);
-	check_tso_stretch(lane, 1, T0 + 10000, T0 + 50000, HS_BLOCKED_MVAR, UINT32_MAX);
-	check_tso_stretch(lane, 2, T0 + 50000, T0 + 60000, HS_UNSAFE_CALL, 0);
-	check_tso_stretch(lane, 3, T0 + 60000, T0 + 80000, HS_SAFE_CALL, UINT32_MAX);
+	check_tso_slice(lane, 0, T0, T0 + 10000, HS_RUNNING, 1);
+	check_tso_slice(lane, 1, T0 + 10000, T0 + 50000, HS_BLOCKED_MVAR, NO_CAP);
+	check_tso_slice(lane, 2, T0 + 50000, T0 + 60000, HS_UNSAFE_CALL, 0);
+	check_tso_slice(lane, 3, T0 + 60000, T0 + 80000, HS_SAFE_CALL, NO_CAP);
 	/* in resumeThread, and asleep in it */
 	assert_int_equal(lane->states_ns[HS_RUNNABLE], 5000);
 	assert_int_equal(lane->end_ns, T0 + 85000);
-	assert_string_equal(tso_of(timeline__target(kit.tl, 0), 6)->label, "");
+	assert_string_equal(tso_of(picture__target(kit.pic, 0), 6)->name, "");
 	timeline__free(kit.tl);
 }
 
@@ -108,7 +104,7 @@ static void test_between(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_tso_lane *lane;
+	const struct pic_lane *lane;
 
 	(void)state;
 	kit_tsos(&kit);
@@ -127,16 +123,16 @@ static void test_between(void **state)
 	put(&kit, mk_off(&r, 7, T0 + 22000, 0, END, WIRE_WHERE_NO_CAP, STOP));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
 	finish(&kit);
-	lane = tso_of(timeline__target(kit.tl, 0), 5);
-	check_tso_stretch(lane, 0, T0, T0 + 2000, HS_RUNNING, 1);
-	check_tso_stretch(lane, 1, T0 + 2000, T0 + 4000, HS_UNKNOWN, UINT32_MAX);
-	check_tso_stretch(lane, 2, T0 + 4000, T0 + 6000, HS_RUNNING, 1);
-	check_tso_stretch(lane, 3, T0 + 6000, T0 + 8000, HS_GC, UINT32_MAX);
-	check_tso_stretch(lane, 4, T0 + 8000, T0 + 10000, HS_RUNNING, 1);
-	check_tso_stretch(lane, 5, T0 + 10000, T0 + 20000, HS_BLOCKED_OTHER, UINT32_MAX);
-	check_tso_stretch(lane, 6, T0 + 20000, T0 + 22000, HS_RUNNING, 1);
-	check_tso_stretch(lane, 7, T0 + 22000, END, HS_BLOCKED_STM, UINT32_MAX);
-	assert_int_equal(tso_of(timeline__target(kit.tl, 0), 6)->end_ns, T0 + 4000);
+	lane = tso_of(picture__target(kit.pic, 0), 5);
+	check_tso_slice(lane, 0, T0, T0 + 2000, HS_RUNNING, 1);
+	check_tso_slice(lane, 1, T0 + 2000, T0 + 4000, HS_UNKNOWN, NO_CAP);
+	check_tso_slice(lane, 2, T0 + 4000, T0 + 6000, HS_RUNNING, 1);
+	check_tso_slice(lane, 3, T0 + 6000, T0 + 8000, HS_GC, NO_CAP);
+	check_tso_slice(lane, 4, T0 + 8000, T0 + 10000, HS_RUNNING, 1);
+	check_tso_slice(lane, 5, T0 + 10000, T0 + 20000, HS_BLOCKED_OTHER, NO_CAP);
+	check_tso_slice(lane, 6, T0 + 20000, T0 + 22000, HS_RUNNING, 1);
+	check_tso_slice(lane, 7, T0 + 22000, END, HS_BLOCKED_STM, NO_CAP);
+	assert_int_equal(tso_of(picture__target(kit.pic, 0), 6)->end_ns, T0 + 4000);
 	timeline__free(kit.tl);
 }
 
@@ -150,7 +146,7 @@ static void test_not_asked_for(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	hs_sample(&kit, 7, T0 + 1000, 5);
 	put_tso(&kit, 7, T0 + 1000, 5, "five", 4, 1);
-	assert_int_equal(finish(&kit)->n_tso_lanes, 0);
+	assert_int_equal(finish(&kit)->lanes[LANE_HASKELL].n, 0);
 	timeline__free(kit.tl);
 }
 
@@ -158,8 +154,8 @@ static void test_flows(void **state)
 {
 	struct kit kit;
 	union rec r;
-	const struct tl_target *t;
-	const struct tl_counter *c;
+	const struct pic_target *t;
+	const struct pic_counter *c;
 
 	(void)state;
 	kit_new(&kit);

@@ -29,6 +29,7 @@
 
 #include "intake/tap.h"
 
+struct picture;
 struct timeline;
 struct timeline_opts;
 
@@ -80,10 +81,10 @@ struct replay_hooks {
 	int (*join)(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
 		    const struct intake_log_join *how);
 	/*
-	 * After each record, and before the end: the session has come to `ns`; no record so far is
-	 * later.
+	 * After each record, and (last) when all has come in: the session has come to `ns`; no
+	 * record so far is later.
 	 */
-	void (*at)(void *ctx, struct timeline *tl, uint64_t ns);
+	void (*at)(void *ctx, struct timeline *tl, uint64_t ns, bool last);
 };
 
 struct replay_notes {
@@ -103,7 +104,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		 struct replay **ret_replay);
 void replay__free(struct replay *replay);
 /* Lives as long as the replay. */
-struct timeline *replay__timeline(const struct replay *replay);
+const struct picture *replay__picture(const struct replay *replay);
 const struct replay_notes *replay__notes(const struct replay *replay);
 
 #endif

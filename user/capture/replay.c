@@ -271,15 +271,15 @@ static int set_cost(struct replay *r, const struct intake_input *in)
 	return intake__set_cost(r->in, in->pid, &cost);
 }
 
-static void has_come_to(struct replay *r, uint64_t ns)
+static void has_come_to(struct replay *r, uint64_t ns, bool last)
 {
 	if (r->hooks.at)
-		r->hooks.at(r->hooks.ctx, r->tl, ns);
+		r->hooks.at(r->hooks.ctx, r->tl, ns, last);
 }
 
 static int finish(struct replay *r, uint64_t end_ns)
 {
-	has_come_to(r, end_ns);
+	has_come_to(r, end_ns, true);
 	r->finished = true;
 	return timeline__finish(r->tl, end_ns);
 }
@@ -294,7 +294,7 @@ static int add_record(struct replay *r, const struct intake_input *in)
 	err = intake__record(r->in, in->data, in->size);
 	if (!err && h->ns < MAX_TIME) {
 		r->last_ns = MAX(r->last_ns, h->ns);
-		has_come_to(r, r->last_ns);
+		has_come_to(r, r->last_ns, false);
 	}
 	return err;
 }
@@ -590,9 +590,9 @@ void replay__free(struct replay *r)
 	free(r);
 }
 
-struct timeline *replay__timeline(const struct replay *r)
+const struct picture *replay__picture(const struct replay *r)
 {
-	return r->tl;
+	return timeline__picture(r->tl);
 }
 
 const struct replay_notes *replay__notes(const struct replay *r)

@@ -232,7 +232,10 @@ static bool has_losses(const struct log_mode *m)
 
 static int make_picture(struct log_mode *m)
 {
-	struct timeline_opts opts = {.start_unix_ns = 1};
+	const struct timeline_opts opts = {
+		.start_unix_ns = 1,
+		.haskell_lanes = m->options->output.lanes & EXPORT_LANES_HASKELL,
+	};
 	struct join_log log = {0};
 	int err = timeline__new(&opts, SAFESCOPED_VERSION, options__mode(m->options->mode), &m->tl);
 

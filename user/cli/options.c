@@ -59,7 +59,9 @@ static const struct argp_option argp_options[] = {
 	{"output", 'o', "PATH", 0,
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
 	{"lanes", OPT_LANES, "LIST", 0,
-	 "comma list of lanes to show: thread, capability, haskell (default thread,capability)", 1},
+	 "comma list of lanes to show: thread, capability, haskell (default thread,capability; of an "
+	 "eventlog without a process all)",
+	 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
 	 "what folded stacks and the html page count (default wall)", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
@@ -333,6 +335,9 @@ static void check(struct argp_state *state, struct options *o)
 		out->formats[out->n_formats++] = &export_speedscope;
 		out->formats[out->n_formats++] = &export_text;
 	}
+	if (!out->lanes)
+		out->lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY |
+			     (o->mode == MODE_EVENTLOG ? EXPORT_LANES_HASKELL : 0);
 	if (out->path && !strcmp(out->path, "-") && out->n_formats > 1)
 		argp_error(state, "-o -: takes one format; choose it with -f");
 	if (out->path && !out->path[0])
@@ -475,9 +480,6 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options =
-		(struct options){.output.lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY,
-				 .frequency_hz = 99,
-				 .max_overhead_percent = 2};
+	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

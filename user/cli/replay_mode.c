@@ -10,7 +10,6 @@
 #include "capture/capture.h"
 #include "logs/logs.h"
 #include "picture/picture.h"
-#include "timeline/timeline.h"
 
 static int open_capture(const char *path, FILE **ret_in)
 {
@@ -64,7 +63,7 @@ int replay_mode__run(const struct options *options)
 		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
 	if (replay__notes(replay)->damaged_blocks)
 		log_warn("%s: is damaged: what could not be read is left out", options->replay);
-	code = write_outputs(options, timeline__picture(replay__timeline(replay)));
+	code = write_outputs(options, replay__picture(replay));
 	replay__free(replay);
 	joined_logs__free(&logs);
 	return code;

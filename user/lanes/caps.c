@@ -20,6 +20,7 @@ struct cap_lane {
 	struct slices slices;
 	uint64_t start_ns, cursor;
 	uint64_t idle_ns, haskell_ns; /* booked so far; of the latter what ran */
+	uint64_t late_ns;	      /* the longest time that came too late for the slices */
 	uint32_t sampled_states;
 	uint32_t no, gc_stack;
 	size_t gc, note; /* next of each */
@@ -206,7 +207,7 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 
 /*
  * What is known only now of time that is done already: a thread that slept then had run for a
- * while before. The capability was taken for idle. Its slices do not show it.
+ * while before. The capability was taken for idle, and is drawn so.
  */
 static int book_late(struct cap_builder *b, const struct claim *c)
 {
@@ -223,6 +224,7 @@ static int book_late(struct cap_builder *b, const struct claim *c)
 	s.end_ns = s.start_ns + ns;
 	s.state = c->state;
 	lane->idle_ns -= ns;
+	lane->late_ns = MAX(lane->late_ns, ns);
 	err = claim__book(b->l, LANE_CAPABILITY, lane->no, c, &s);
 	return err ? err
 		   : ledger__off(b->l->ledger[LANE_CAPABILITY], lane->no, CS_IDLE, 0, -(int64_t)ns);
@@ -396,6 +398,7 @@ static int fill(struct lanes *l, struct cap_lane *lane, struct ledger_account *a
 		.sampled_states = lane->sampled_states,
 	};
 	err = lane__take_slices(l, &lane->slices, ret);
+	ret->merged_ns = MAX(ret->merged_ns, lane->late_ns);
 	return err ? err : lane__take_account(l, account, ret);
 }
 

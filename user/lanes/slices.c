@@ -85,6 +85,8 @@ static int make_room(struct slices *s, size_t max)
 
 	if (!s->merged_ns)
 		s->merged_ns = MAX(span / max, (uint64_t)2);
+	/* those that came since the last time may be enough */
+	merge(s);
 	/* in steps of four: each pass over all of them costs */
 	while (s->n > max / 2 && s->merged_ns <= span) {
 		s->merged_ns *= 4;

@@ -165,8 +165,9 @@ struct pic_lane {
 	size_t n_rows;
 	const struct pic_off_cpu *off_cpu; /* OS thread; by ns, descending */
 	size_t n_off_cpu;
-	uint64_t merged_ns; /* so many slices that neighbours shorter than this became one; 0: none
-			     */
+	/* So many slices that neighbours shorter than this became one, or something as long was
+	 * known too late to be drawn; 0: the slices show all. */
+	uint64_t merged_ns;
 };
 
 struct pic_lanes {
