@@ -121,12 +121,16 @@ uint32_t strtab__count(const struct strtab *tab);
 
 /* ── numbers for people (human.c) ────────────────────────────────────────────────────────── */
 
+/* For one printf: human__duration(ns).s lives as long as the expression that it is in. */
+struct human {
+	char s[32];
+};
 /* "1.23 ms", "45.6 µs", "12 min 3 s". */
-void human__duration(char *out, size_t size, uint64_t ns);
+struct human human__duration(uint64_t ns);
 /* Groups of three, parted by a space: "1 234 567". */
-void human__count(char *out, size_t size, uint64_t n);
+struct human human__count(uint64_t n);
 /* "12.3 MB" */
-void human__bytes(char *out, size_t size, uint64_t bytes);
+struct human human__bytes(uint64_t bytes);
 /* part of whole in percent; 0 if there is no whole. */
 double human__percent(uint64_t part, uint64_t whole);
 

@@ -9,59 +9,68 @@
 #include "base.h"
 
 /* With as many decimals as leave three digits. */
-static void three_digits(char *out, size_t size, double value, const char *unit)
+static void three_digits(struct human *out, double value, const char *unit)
 {
 	/* 9.995 would be printed as "10.00" with two decimals: choose by the rounded value. */
 	int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 
-	snprintf(out, size, "%.*f %s", decimals, value, unit);
+	snprintf(out->s, sizeof(out->s), "%.*f %s", decimals, value, unit);
 }
 
-void human__duration(char *out, size_t size, uint64_t ns)
+struct human human__duration(uint64_t ns)
 {
 	uint64_t s = ns / 1000000000;
+	struct human out;
 
 	if (!ns)
-		snprintf(out, size, "0 s");
+		snprintf(out.s, sizeof(out.s), "0 s");
 	else if (ns < 1000)
-		snprintf(out, size, "%" PRIu64 " ns", ns);
+		snprintf(out.s, sizeof(out.s), "%" PRIu64 " ns", ns);
 	else if (ns < 999500)
-		three_digits(out, size, (double)ns / 1e3, "µs");
+		three_digits(&out, (double)ns / 1e3, "µs");
 	else if (ns < 999500000)
-		three_digits(out, size, (double)ns / 1e6, "ms");
+		three_digits(&out, (double)ns / 1e6, "ms");
 	else if (s < 600)
-		three_digits(out, size, (double)ns / 1e9, "s");
+		three_digits(&out, (double)ns / 1e9, "s");
 	else if (s < 6000)
-		snprintf(out, size, "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
+		snprintf(out.s, sizeof(out.s), "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
 	else if (s < 360000)
-		snprintf(out, size, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
+		snprintf(out.s, sizeof(out.s), "%" PRIu64 " h %" PRIu64 " min", s / 3600,
+			 s / 60 % 60);
 	else
-		snprintf(out, size, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
+		snprintf(out.s, sizeof(out.s), "%" PRIu64 " d %" PRIu64 " h", s / 86400,
+			 s / 3600 % 24);
+	return out;
 }
 
-void human__count(char *out, size_t size, uint64_t n)
+struct human human__count(uint64_t n)
 {
 	char digits[24];
 	size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n), at = 0;
+	struct human out;
 
-	for (size_t i = 0; i < len && at + 2 < size; i++) {
+	for (size_t i = 0; i < len; i++) {
 		if (i && (len - i) % 3 == 0)
-			out[at++] = ' ';
-		out[at++] = digits[i];
+			out.s[at++] = ' ';
+		out.s[at++] = digits[i];
 	}
-	out[at] = '\0';
+	out.s[at] = '\0';
+	return out;
 }
 
-void human__bytes(char *out, size_t size, uint64_t bytes)
+struct human human__bytes(uint64_t bytes)
 {
+	struct human out;
+
 	if (bytes < 1000)
-		snprintf(out, size, "%" PRIu64 " B", bytes);
+		snprintf(out.s, sizeof(out.s), "%" PRIu64 " B", bytes);
 	else if (bytes < 999500)
-		three_digits(out, size, (double)bytes / 1e3, "kB");
+		three_digits(&out, (double)bytes / 1e3, "kB");
 	else if (bytes < 999500000)
-		three_digits(out, size, (double)bytes / 1e6, "MB");
+		three_digits(&out, (double)bytes / 1e6, "MB");
 	else
-		three_digits(out, size, (double)bytes / 1e9, "GB");
+		three_digits(&out, (double)bytes / 1e9, "GB");
+	return out;
 }
 
 double human__percent(uint64_t part, uint64_t whole)

@@ -45,17 +45,13 @@ void progress__update(struct progress *p, uint64_t now_ns, uint64_t elapsed_ns,
 
 void progress__bytes(struct progress *p, uint64_t now_ns, uint64_t done, uint64_t total)
 {
-	char read[32], all[32];
-
 	if (!p->last_ns)
 		p->last_ns = now_ns;
 	if (!progress__due(p, now_ns))
 		return;
 	p->last_ns = now_ns;
 	p->on_screen = true;
-	human__bytes(read, sizeof(read), done);
-	human__bytes(all, sizeof(all), total);
-	fprintf(stderr, "\r\033[K%s of %s", read, all);
+	fprintf(stderr, "\r\033[K%s of %s", human__bytes(done).s, human__bytes(total).s);
 	fflush(stderr);
 }
 

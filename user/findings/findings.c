@@ -1,50 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* findings: the list, its order, and the words that all findings use. */
+/* findings: the list, its order, and what all families use. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "findings_priv.h"
 
-#define MAX_FINDINGS 256
-#define MAX_SPANS    ((size_t)1 << 26)
+#define MAX_SPANS ((size_t)1 << 26)
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
+
+static const char *keep(struct finder *f, const char *fmt, va_list args)
+{
+	const char *kept = "";
+	char *text;
+	int len = vasprintf(&text, fmt, args);
+
+	if (len >= 0) {
+		kept = picture__string(f->strings, text);
+		free(text);
+	}
+	if (len && !*kept && !f->err)
+		f->err = -ENOMEM;
+	return kept;
+}
+
+const char *finding__text(struct finder *f, const char *fmt, ...)
+{
+	const char *text;
+	va_list args;
+
+	va_start(args, fmt);
+	text = keep(f, fmt, args);
+	va_end(args);
+	return text;
+}
 
 void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *where,
 		  const char *fmt, ...)
 {
-	struct findings *out = f->out;
-	void *v = out->v;
-	char *text = NULL, *place;
+	struct pic_finding finding = {.kind = kind, .ns = ns};
 	va_list args;
 
-	if (f->err || out->n >= MAX_FINDINGS)
-		return;
-	f->err = array__reserve(&v, &out->cap, out->n + 1, MAX_FINDINGS, sizeof(*out->v));
-	out->v = v;
-	if (f->err)
+	if (f->err || f->n == MAX_FINDINGS)
 		return;
 	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		text = NULL;
+	finding.text = keep(f, fmt, args);
 	va_end(args);
-	place = strdup(where ? where : "");
-	if (!text || !place) {
-		free(text);
-		free(place);
-		f->err = -ENOMEM;
-		return;
-	}
-	out->v[out->n++] =
-		(struct tl_finding){.kind = kind, .text = text, .where = place, .ns = ns};
+	finding.where = finding__text(f, "%s", where ? where : "");
+	if (!f->err)
+		f->v[f->n++] = finding;
 }
 
 static int by_time(const void *pa, const void *pb)
 {
-	const struct tl_finding *a = pa, *b = pb;
+	const struct pic_finding *a = pa, *b = pb;
 
 	if (a->ns != b->ns)
 		return a->ns < b->ns ? 1 : -1;
@@ -55,74 +67,65 @@ static void measure(struct finder *f)
 {
 	uint64_t start = UINT64_MAX, end = 0;
 
-	for (size_t i = 0; i < f->t->n_lanes; i++) {
-		start = MIN(start, f->t->lanes[i].start_ns);
-		end = MAX(end, f->t->lanes[i].end_ns);
-		f->cpu_ns += f->t->lanes[i].cpu_ns;
+	for (size_t i = 0; i < f->threads->n; i++) {
+		start = MIN(start, f->threads->v[i].start_ns);
+		end = MAX(end, f->threads->v[i].end_ns);
+		f->cpu_ns += f->threads->v[i].cpu_ns;
 	}
 	f->wall_ns = end > start ? end - start : 0;
 }
 
-int findings__make(const struct timeline *tl, const struct tl_target *t, struct findings *out)
+int findings__make(struct picture *pic, struct pic_target *target)
 {
 	static void (*const all[])(struct finder * f) = {
 		findings__unsafe, findings__loops,	  findings__safe,
 		findings__gc,	  findings__capabilities, findings__haskell,
 	};
-	struct finder f = {.tl = tl, .t = t, .out = out};
+	struct finder f = {
+		.pic = pic,
+		.t = target,
+		.threads = &target->lanes[LANE_THREAD],
+		.caps = &target->lanes[LANE_CAPABILITY],
+		.haskell = &target->lanes[LANE_HASKELL],
+		.strings = pic,
+	};
+	struct pic_finding *v;
 
 	measure(&f);
 	if (!f.wall_ns)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(all) && !f.err; i++)
 		all[i](&f);
-	if (!f.err && out->n)
-		qsort(out->v, out->n, sizeof(*out->v), by_time);
-	return f.err;
-}
-
-void findings__free(struct findings *f)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		free((void *)(uintptr_t)f->v[i].text);
-		free((void *)(uintptr_t)f->v[i].where);
-	}
-	free(f->v);
-	memset(f, 0, sizeof(*f));
+	if (f.err || !f.n)
+		return f.err;
+	qsort(f.v, f.n, sizeof(*f.v), by_time);
+	v = picture__alloc(pic, f.n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	memcpy(v, f.v, f.n * sizeof(*v));
+	target->findings = v;
+	target->n_findings = f.n;
+	return 0;
 }
 
 /* ── words ───────────────────────────────────────────────────────────────────────────────── */
 
-struct said said__ns(uint64_t ns)
+struct counted counted(uint64_t n, const char *one, const char *many)
 {
-	struct said said = {.s = ""};
+	struct counted text;
 
-	human__duration(said.s, sizeof(said.s), ns);
-	return said;
+	snprintf(text.s, sizeof(text.s), "%s %.30s", human__count(n).s, n == 1 ? one : many);
+	return text;
 }
 
-struct said said__count(uint64_t n, const char *one, const char *many)
-{
-	struct said said = {.s = ""};
-	char count[32];
-
-	human__count(count, sizeof(count), n);
-	snprintf(said.s, sizeof(said.s), "%.30s %.32s", count, n == 1 ? one : many);
-	return said;
-}
-
-struct said said__rate(uint64_t n, uint64_t ns)
+struct human per_second(uint64_t n, uint64_t ns)
 {
 	double rate = ns ? (double)n * 1e9 / (double)ns : 0, unit = 1;
-	struct said said = {.s = ""};
-	char count[32];
 
 	/* two digits: it is an average */
 	while (rate / unit >= 100)
 		unit *= 10;
-	human__count(count, sizeof(count), (uint64_t)(rate / unit + 0.5) * (uint64_t)unit);
-	snprintf(said.s, sizeof(said.s), "%.32s", count);
-	return said;
+	return human__count((uint64_t)(rate / unit + 0.5) * (uint64_t)unit);
 }
 
 bool finding__share(uint64_t part, uint64_t whole, unsigned percent)
@@ -130,77 +133,64 @@ bool finding__share(uint64_t part, uint64_t whole, unsigned percent)
 	return whole && (double)part * 100 >= (double)whole * percent;
 }
 
-char *finding__caller(const char *caller)
+const char *finding__caller(struct finder *f, const char *caller)
 {
-	char *text = NULL;
-
-	if (!caller || !*caller)
-		return strdup("");
-	return asprintf(&text, ", called from %s", caller) < 0 ? NULL : text;
+	return caller && *caller ? finding__text(f, ", called from %s", caller) : "";
 }
 
-char *finding__place(const struct tl_frame *frame)
+const char *finding__place(struct finder *f, const struct pic_frame *frame)
 {
-	char *text = NULL;
-
 	if (!frame)
-		return strdup("");
-	if (!frame->src || !*frame->src)
-		return strdup(frame->name);
-	return asprintf(&text, "%s (%s)", frame->name, frame->src) < 0 ? NULL : text;
+		return "";
+	return *frame->src ? finding__text(f, "%s (%s)", frame->name, frame->src) : frame->name;
 }
 
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool is_c(const struct tl_frame *frame)
+static bool is_c(const struct pic_frame *frame)
 {
 	return frame->kind == TF_FOREIGN || frame->kind == TF_RTS || frame->kind == TF_GC;
 }
 
-void finding__call_of(const struct timeline *tl, uint32_t id, uint32_t *ret_function,
+void finding__call_of(const struct picture *pic, uint32_t id, uint32_t *ret_function,
 		      uint32_t *ret_caller)
 {
-	struct tl_stack stack = timeline__stack(tl, id);
+	struct pic_stack stack = picture__stack(pic, id);
 
 	*ret_function = UINT32_MAX;
 	*ret_caller = UINT32_MAX;
 	for (uint32_t i = stack.n; i-- > 0 && *ret_caller == UINT32_MAX;) {
-		const struct tl_frame *frame = timeline__frame(tl, stack.frames[i]);
+		const struct pic_frame *frame = picture__frame(pic, stack.frames[i]);
 
-		if (frame && frame->kind == TF_HASKELL)
+		if (frame->kind == TF_HASKELL)
 			*ret_caller = stack.frames[i];
-		else if (frame && is_c(frame))
+		else if (is_c(frame))
 			*ret_function = stack.frames[i];
 	}
 }
 
-const struct tl_frame *finding__frame(const struct timeline *tl, uint32_t id)
+uint32_t finding__leaf(const struct picture *pic, uint32_t id, bool c)
 {
-	return id == UINT32_MAX ? NULL : timeline__frame(tl, id);
-}
-
-const struct tl_frame *finding__leaf(const struct timeline *tl, uint32_t id)
-{
-	struct tl_stack stack = timeline__stack(tl, id);
+	struct pic_stack stack = picture__stack(pic, id);
 
 	for (uint32_t i = stack.n; i-- > 0;) {
-		const struct tl_frame *frame = timeline__frame(tl, stack.frames[i]);
+		const struct pic_frame *frame = picture__frame(pic, stack.frames[i]);
 
-		if (frame && (is_c(frame) || frame->kind == TF_HASKELL))
-			return frame;
+		if (frame->kind == TF_HASKELL || (c && is_c(frame)))
+			return stack.frames[i];
 	}
-	return NULL;
+	return UINT32_MAX;
 }
 
 /* ── collections ─────────────────────────────────────────────────────────────────────────── */
 
-uint64_t finding__requested_ns(const struct tl_gc_event *gc)
+uint64_t finding__requested_ns(const struct pic_gc_event *gc)
 {
 	return gc->sync_ns == UINT64_MAX || gc->sync_ns > gc->start_ns ? gc->start_ns
 								       : gc->start_ns - gc->sync_ns;
 }
 
-uint64_t finding__in_sync(const struct tl_target *t, size_t *at, uint64_t start, uint64_t end)
+uint64_t finding__in_sync(const struct pic_target *t, size_t *at, uint64_t start, uint64_t end)
 {
 	uint64_t ns = 0;
 
@@ -219,12 +209,27 @@ uint64_t finding__in_sync(const struct tl_target *t, size_t *at, uint64_t start,
 
 int spans__add(struct spans *s, uint64_t start, uint64_t end)
 {
-	void *v = s->v;
-	int err = array__reserve(&v, &s->cap, s->n + 1, MAX_SPANS, sizeof(*s->v));
+	int err = ARRAY_RESERVE(s->v, s->cap, s->n + 1, MAX_SPANS);
 
-	s->v = v;
 	if (!err)
 		s->v[s->n++] = (struct span){start, end};
+	return err;
+}
+
+int spans__add_state(struct spans *s, const struct pic_lanes *lanes, unsigned state, uint64_t least)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < lanes->n; i++) {
+		const struct pic_lane *lane = &lanes->v[i];
+
+		for (size_t k = 0; k < lane->n_slices && !err; k++) {
+			const struct pic_slice *slice = &lane->slices[k];
+
+			if (slice->state == state && slice->end_ns - slice->start_ns >= least)
+				err = spans__add(s, slice->start_ns, slice->end_ns);
+		}
+	}
 	return err;
 }
 

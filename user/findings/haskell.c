@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings_haskell: what Haskell threads wait for that they should not: thunks that others
+ * findings: what Haskell threads wait for that they should not: thunks that others
  * evaluate, MVars and transactions that put them to sleep and wake them all the time, and an OS
  * thread of their own.
  */
@@ -26,19 +26,19 @@
 struct waits {
 	uint64_t ns, times, longest_ns;
 	size_t threads;
-	bool coarse;			/* there were more times than are known */
-	const struct tl_tso_lane *most; /* the one that waited longest */
+	bool merged;		     /* there were more times than are known */
+	const struct pic_lane *most; /* the one that waited longest */
 	uint64_t most_ns;
 };
 
 /* How often the thread was in the state; *ret_longest_ns: not less than it was. */
-static uint64_t times_in(const struct tl_tso_lane *lane, enum tl_tso_state state,
+static uint64_t times_in(const struct pic_lane *lane, enum haskell_state state,
 			 uint64_t *ret_longest_ns)
 {
 	uint64_t times = 0;
 
-	for (size_t k = 0; k < lane->n_stretches; k++) {
-		const struct tl_tso_stretch *s = &lane->stretches[k];
+	for (size_t k = 0; k < lane->n_slices; k++) {
+		const struct pic_slice *s = &lane->slices[k];
 
 		if (s->state != state)
 			continue;
@@ -49,12 +49,12 @@ static uint64_t times_in(const struct tl_tso_lane *lane, enum tl_tso_state state
 }
 
 /* Of threads that were in the state so often. */
-static void look_at(const struct finder *f, enum tl_tso_state state, double per_second,
+static void look_at(const struct finder *f, enum haskell_state state, double per_second,
 		    struct waits *w)
 {
 	memset(w, 0, sizeof(*w));
-	for (size_t i = 0; i < f->t->n_tso_lanes; i++) {
-		const struct tl_tso_lane *lane = &f->t->tso_lanes[i];
+	for (size_t i = 0; i < f->haskell->n; i++) {
+		const struct pic_lane *lane = &f->haskell->v[i];
 		uint64_t longest_ns = w->longest_ns;
 		uint64_t times = times_in(lane, state, &longest_ns);
 
@@ -63,7 +63,7 @@ static void look_at(const struct finder *f, enum tl_tso_state state, double per_
 			continue;
 		w->threads++;
 		w->times += times;
-		w->coarse |= lane->coarse;
+		w->merged |= lane->merged_ns != 0;
 		w->longest_ns = longest_ns;
 		w->ns += lane->states_ns[state];
 		if (lane->states_ns[state] > w->most_ns) {
@@ -74,61 +74,57 @@ static void look_at(const struct finder *f, enum tl_tso_state state, double per_
 }
 
 /* "thread 12", "thread 12 (worker)" */
-static void say_thread(const struct tl_tso_lane *lane, char *out, size_t size)
+static const char *thread_name(struct finder *f, const struct pic_lane *lane)
 {
-	if (lane->label && *lane->label)
-		snprintf(out, size, "thread %" PRIu64 " (%.60s)", lane->tso, lane->label);
-	else
-		snprintf(out, size, "thread %" PRIu64, lane->tso);
+	if (*lane->name)
+		return finding__text(f, "thread %" PRIu64 " (%.60s)", lane->tso, lane->name);
+	return finding__text(f, "thread %" PRIu64, lane->tso);
 }
 
 static void look_for_black_holes(struct finder *f)
 {
 	struct waits w;
-	char most[96];
 
 	look_at(f, HS_BLOCKED_BLACKHOLE, 0, &w);
 	if (w.ns < BLACKHOLE_LEAST_NS || !finding__share(w.ns, f->wall_ns, BLACKHOLE_PERCENT))
 		return;
-	say_thread(w.most, most, sizeof(most));
-	finding__add(f, "blocked_on_black_hole", w.ns, most,
+	finding__add(f, "blocked_on_black_hole", w.ns, thread_name(f, w.most),
 		     "%s waited %s for values that other threads were evaluating (black holes), "
 		     "%s, longest %s: evaluate what is shared before it is shared",
-		     said__count(w.threads, "Haskell thread", "Haskell threads").s,
-		     said__ns(w.ns).s, said__count(w.times, "time", "times").s,
-		     said__ns(w.longest_ns).s);
+		     counted(w.threads, "Haskell thread", "Haskell threads").s,
+		     human__duration(w.ns).s, counted(w.times, "time", "times").s,
+		     human__duration(w.longest_ns).s);
 }
 
-static void look_for_sleeps(struct finder *f, enum tl_tso_state state, const char *kind,
+static void look_for_sleeps(struct finder *f, enum haskell_state state, const char *kind,
 			    const char *what)
 {
 	struct waits w;
-	char most[96], each[96] = "";
+	const char *each = "";
 
 	look_at(f, state, OWN_SLEEPS_PER_SECOND, &w);
 	if (!w.most || (double)w.times * 1e9 < (double)SLEEPS_PER_SECOND * (double)f->wall_ns)
 		return;
-	say_thread(w.most, most, sizeof(most));
-	if (!w.coarse)
-		snprintf(each, sizeof(each), ", %s each on average",
-			 said__ns(w.ns / MAX(w.times, 1)).s);
-	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), most,
+	if (!w.merged)
+		each = finding__text(f, ", %s each on average",
+				     human__duration(w.ns / MAX(w.times, 1)).s);
+	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), thread_name(f, w.most),
 		     "%s went to sleep %s %s%s times a second%s",
-		     said__count(w.threads, "Haskell thread", "Haskell threads").s, what,
-		     w.coarse ? "at least " : "", said__rate(w.times, f->wall_ns).s, each);
+		     counted(w.threads, "Haskell thread", "Haskell threads").s, what,
+		     w.merged ? "at least " : "", per_second(w.times, f->wall_ns).s, each);
 }
 
 /* How often the thread went to sleep after it had run Haskell code. */
-static uint64_t switches(const struct tl_lane *lane)
+static uint64_t switches(const struct pic_lane *lane)
 {
 	bool ran = false;
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < lane->n_stretches; i++) {
-		enum tl_state state = (enum tl_state)lane->stretches[i].state;
+	for (size_t i = 0; i < lane->n_slices; i++) {
+		enum thread_state state = (enum thread_state)lane->slices[i].state;
 
 		n += ran && state == ST_IDLE;
-		if (state__on_cpu(state))
+		if (state__on_cpu(LANE_THREAD, state))
 			ran = true;
 		else if (state == ST_IDLE)
 			ran = false;
@@ -138,8 +134,8 @@ static uint64_t switches(const struct tl_lane *lane)
 
 static void look_for_bound(struct finder *f)
 {
-	for (size_t i = 0; i < f->t->n_lanes; i++) {
-		const struct tl_lane *lane = &f->t->lanes[i];
+	for (size_t i = 0; i < f->threads->n; i++) {
+		const struct pic_lane *lane = &f->threads->v[i];
 		uint64_t n;
 
 		/* what it runs between two switches may be too short for any sample */
@@ -154,7 +150,8 @@ static void look_for_bound(struct finder *f)
 			     "second in turn with others: each time one OS thread goes to sleep "
 			     "and another one wakes, %s of CPU time in the runtime for this one "
 			     "alone; do the work in a forkIO thread",
-			     said__rate(n, f->wall_ns).s, said__ns(lane->states_ns[ST_RTS]).s);
+			     per_second(n, f->wall_ns).s,
+			     human__duration(lane->states_ns[ST_RTS]).s);
 	}
 }
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings_caps: capabilities that were idle while there was something to run, and those whose OS
- * thread had no CPU.
+ * findings: capabilities that were idle while there was something to run, and those whose OS thread
+ * had no CPU.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "findings_priv.h"
 
@@ -16,7 +13,7 @@
 /* Shorter waits are the time in which a thread is woken. */
 #define WAIT_LEAST_NS 200000
 
-/* Fewer ticks tell no share. */
+/* Fewer ticks give no share. */
 #define READY_LEAST_TICKS 20
 
 #define PREEMPTED_PERCENT 20
@@ -30,42 +27,6 @@
 struct times {
 	struct spans idle, no_cpu, waiting;
 };
-
-static int collect_caps(const struct tl_target *t, struct times *times)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < t->n_cap_lanes; i++) {
-		const struct tl_cap_lane *lane = &t->cap_lanes[i];
-
-		for (size_t k = 0; k < lane->n_stretches && !err; k++) {
-			const struct tl_cap_stretch *s = &lane->stretches[k];
-
-			if (s->state == CS_IDLE)
-				err = spans__add(&times->idle, s->start_ns, s->end_ns);
-			else if (s->state == CS_PREEMPTED)
-				err = spans__add(&times->no_cpu, s->start_ns, s->end_ns);
-		}
-	}
-	return err;
-}
-
-static int collect_waits(const struct tl_target *t, struct times *times)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < t->n_lanes; i++) {
-		const struct tl_lane *lane = &t->lanes[i];
-
-		for (size_t k = 0; k < lane->n_stretches && !err; k++) {
-			const struct tl_stretch *s = &lane->stretches[k];
-
-			if (s->state == ST_CAP_WAIT && s->end_ns - s->start_ns >= WAIT_LEAST_NS)
-				err = spans__add(&times->waiting, s->start_ns, s->end_ns);
-		}
-	}
-	return err;
-}
 
 /* Idle and waited for, and no CPU was wanting. */
 static uint64_t waited_ns(const struct times *times)
@@ -88,24 +49,19 @@ static uint64_t waited_ns(const struct times *times)
 	return ns;
 }
 
-static bool is_in(const struct spans *s, size_t *at, uint64_t ns)
-{
-	while (*at < s->n && s->v[*at].end <= ns)
-		(*at)++;
-	return *at < s->n && s->v[*at].start <= ns;
-}
-
 /* What was queued, and who was idle, is known at the RTS's ticks. */
-static void tell_ready(struct finder *f, const struct times *times)
+static void report_ready(struct finder *f, const struct times *times)
 {
 	uint64_t step = f->t->ticks ? f->wall_ns / f->t->ticks : 0, ticks = 0, most = 0, ns;
 	size_t at = 0;
 
 	for (size_t i = 0; i < f->t->n_starved; i++) {
-		if (is_in(&times->no_cpu, &at, f->t->starved[i].ns))
+		const struct pic_point *p = &f->t->starved[i];
+
+		if (spans__overlap(&times->no_cpu, &at, p->ns, p->ns + 1))
 			continue;
 		ticks++;
-		most = MAX(most, f->t->starved[i].value);
+		most = MAX(most, p->value);
 	}
 	ns = ticks * step;
 	if (ticks < READY_LEAST_TICKS || !finding__share(ns, f->wall_ns, IDLE_PERCENT))
@@ -114,10 +70,10 @@ static void tell_ready(struct finder *f, const struct times *times)
 		     "For about %s (%s of the RTS's timer) a capability was idle while Haskell "
 		     "threads, up to %" PRIu64 ", were ready to run on others: forkOn pins them, "
 		     "and a capability in an unsafe call gives none away",
-		     said__ns(ns).s, said__count(ticks, "tick", "ticks").s, most);
+		     human__duration(ns).s, counted(ticks, "tick", "ticks").s, most);
 }
 
-static void tell_waiting(struct finder *f, const struct times *times)
+static void report_waiting(struct finder *f, const struct times *times)
 {
 	uint64_t ns = waited_ns(times);
 
@@ -126,24 +82,26 @@ static void tell_waiting(struct finder *f, const struct times *times)
 			     "For %s a capability was idle while threads waited to get another one "
 			     "back after a safe call: a thread returns to the capability that it "
 			     "left",
-			     said__ns(ns).s);
+			     human__duration(ns).s);
 }
 
 static void look_for_idle(struct finder *f)
 {
 	struct times times = {0};
 
-	if (f->t->n_cap_lanes < 2)
+	if (f->caps->n < 2)
 		return;
-	f->err = collect_caps(f->t, &times);
+	f->err = spans__add_state(&times.idle, f->caps, CS_IDLE, 0);
 	if (!f->err)
-		f->err = collect_waits(f->t, &times);
+		f->err = spans__add_state(&times.no_cpu, f->caps, CS_PREEMPTED, 0);
+	if (!f->err)
+		f->err = spans__add_state(&times.waiting, f->threads, ST_CAP_WAIT, WAIT_LEAST_NS);
 	spans__join(&times.idle);
 	spans__join(&times.no_cpu);
 	spans__join(&times.waiting);
 	if (!f->err) {
-		tell_waiting(f, &times);
-		tell_ready(f, &times);
+		report_waiting(f, &times);
+		report_ready(f, &times);
 	}
 	free(times.idle.v);
 	free(times.no_cpu.v);
@@ -156,12 +114,12 @@ static void look_for_preempted(struct finder *f)
 {
 	uint64_t preempted = 0, busy = 0;
 
-	for (size_t i = 0; i < f->t->n_cap_lanes; i++) {
-		const uint64_t *ns = f->t->cap_lanes[i].states_ns;
+	for (size_t i = 0; i < f->caps->n; i++) {
+		const uint64_t *ns = f->caps->v[i].states_ns;
 
 		preempted += ns[CS_PREEMPTED];
-		for (int s = 0; s < CS_MAX; s++)
-			busy += s == CS_IDLE || s == CS_DISABLED || s == CS_UNKNOWN ? 0 : ns[s];
+		for (unsigned s = 0; s < CS_MAX; s++)
+			busy += state__is_idle(LANE_CAPABILITY, s) || s == CS_UNKNOWN ? 0 : ns[s];
 	}
 	/* of what the capabilities had to do, and enough of it to matter */
 	if (finding__share(preempted, busy, PREEMPTED_PERCENT) &&
@@ -171,7 +129,7 @@ static void look_for_preempted(struct finder *f)
 			"Capabilities were held for %s (%.0f %% of their busy time) by threads "
 			"that had no CPU: the machine is busy with other things, or there are "
 			"more capabilities (%zu) than CPUs",
-			said__ns(preempted).s, human__percent(preempted, busy), f->t->n_cap_lanes);
+			human__duration(preempted).s, human__percent(preempted, busy), f->caps->n);
 }
 
 void findings__capabilities(struct finder *f)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* findings_gc: garbage collection that takes much of the CPU, and its threads that spin without
+/* findings: garbage collection that takes much of the CPU, and its threads that spin without
  * work. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,12 +21,12 @@
 /* Of the collector's CPU time, and of the session. */
 #define SPIN_PERCENT	  25
 #define SPIN_WALL_PERCENT 2
-/* Fewer samples than this tell no share. */
+/* Fewer samples than this give no share. */
 #define SPIN_LEAST_SAMPLES 20
 
 /* ── the share ───────────────────────────────────────────────────────────────────────────── */
 
-static const char *hint(const struct tl_gc *gc, uint64_t wall_ns)
+static const char *hint(const struct pic_gc *gc, uint64_t wall_ns)
 {
 	if (!gc->known || !gc->count || gc->inferred)
 		return "";
@@ -41,7 +41,7 @@ static const char *hint(const struct tl_gc *gc, uint64_t wall_ns)
 
 static void look_for_share(struct finder *f, uint64_t work_ns)
 {
-	const struct tl_gc *gc = &f->t->gc;
+	const struct pic_gc *gc = &f->t->gc;
 	char pauses[256] = "";
 
 	if (!finding__share(work_ns, f->cpu_ns, GC_CPU_PERCENT) ||
@@ -49,19 +49,20 @@ static void look_for_share(struct finder *f, uint64_t work_ns)
 		return;
 	if (gc->known && gc->count && !gc->inferred)
 		snprintf(pauses, sizeof(pauses), ": %s of %s on average, longest %s",
-			 said__count(gc->count, "collection", "collections").s,
-			 said__ns(gc->pause_ns / gc->count).s, said__ns(gc->max_pause_ns).s);
+			 counted(gc->count, "collection", "collections").s,
+			 human__duration(gc->pause_ns / gc->count).s,
+			 human__duration(gc->max_pause_ns).s);
 	finding__add(f, "gc_share", work_ns, "",
 		     "Garbage collection took %s%.0f %% of the program's CPU time (%s)%s%s",
 		     gc->inferred ? "up to " : "", human__percent(work_ns, f->cpu_ns),
-		     said__ns(work_ns).s, pauses, hint(gc, f->wall_ns));
+		     human__duration(work_ns).s, pauses, hint(gc, f->wall_ns));
 }
 
 /* ── spinning ────────────────────────────────────────────────────────────────────────────── */
 
 /* Where threads of a parallel collection are when they have nothing to scavenge: rts/sm/GC.c
  * (gcWorkerThread, any_work, waitForGcThreads), rts/SpinLock.c, rts/posix/OSThreads.c. */
-static bool spins(const struct tl_frame *leaf)
+static bool spins(const struct pic_frame *leaf)
 {
 	static const char *const names[] = {
 		"sched_yield",	       "__sched_yield",
@@ -87,15 +88,15 @@ struct spin {
 	uint64_t most_samples;
 };
 
-static void look_at_lane(const struct finder *f, const struct tl_lane *lane, struct spin *spin)
+static void look_at_lane(const struct finder *f, const struct pic_lane *lane, struct spin *spin)
 {
 	size_t at = 0;
 
 	spin->work_ns += lane->states_ns[ST_GC_WORK];
-	for (size_t i = 0; i < lane->n_stretches; i++) {
-		const struct tl_stretch *s = &lane->stretches[i];
+	for (size_t i = 0; i < lane->n_slices; i++) {
+		const struct pic_slice *s = &lane->slices[i];
 		uint64_t ns = s->end_ns - s->start_ns, waiting;
-		const struct tl_frame *leaf;
+		const struct pic_frame *leaf;
 
 		if (s->state != ST_GC_WORK)
 			continue;
@@ -103,7 +104,7 @@ static void look_at_lane(const struct finder *f, const struct tl_lane *lane, str
 		spin->waiting_ns += waiting;
 		if (!s->samples || waiting > ns / 2)
 			continue;
-		leaf = finding__leaf(f->tl, s->stack);
+		leaf = picture__frame(f->pic, finding__leaf(f->pic, s->stack, true));
 		spin->all_samples += s->samples;
 		if (!spins(leaf))
 			continue;
@@ -125,8 +126,8 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 		     "Threads of the parallel collector spun without work for about %s: %" PRIu64
 		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
 		     "leave that CPU time to the program",
-		     said__ns(spin->ns).s, spin->samples,
-		     said__count(spin->all_samples, "sample", "samples").s, spin->most);
+		     human__duration(spin->ns).s, spin->samples,
+		     counted(spin->all_samples, "sample", "samples").s, spin->most);
 }
 
 void findings__gc(struct finder *f)
@@ -134,16 +135,16 @@ void findings__gc(struct finder *f)
 	struct spin spin = {0};
 	uint64_t work;
 
-	for (size_t i = 0; i < f->t->n_lanes; i++)
-		look_at_lane(f, &f->t->lanes[i], &spin);
+	for (size_t i = 0; i < f->threads->n; i++)
+		look_at_lane(f, &f->threads->v[i], &spin);
 	work = spin.work_ns - MIN(spin.work_ns, spin.waiting_ns);
 	if (spin.all_samples)
 		spin.ns =
 			(uint64_t)((double)work * (double)spin.samples / (double)spin.all_samples);
 	if (f->t->gc.inferred) {
-		/* nothing tells the collector from the rest of the runtime */
-		for (size_t i = 0; i < f->t->n_lanes; i++)
-			work += f->t->lanes[i].states_ns[ST_RTS];
+		/* nothing sets the collector apart from the rest of the runtime */
+		for (size_t i = 0; i < f->threads->n; i++)
+			work += f->threads->v[i].states_ns[ST_RTS];
 		work = MIN(work, f->t->gc.pause_ns);
 	}
 	look_for_share(f, work);

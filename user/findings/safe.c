@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings_safe: safe calls that cost more in overhead than in work: those so short that giving up
+ * findings: safe calls that cost more in overhead than in work: those so short that giving up
  * the capability and taking it back is most of them, and those after which threads wait for it.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "findings_priv.h"
 
@@ -46,7 +43,7 @@
 
 /* What the session's own probes add to each call's wall time: the return from suspendThread's trap
  * and the way into resumeThread's, which is one trap, and the program that runs in it. */
-static uint64_t bias_ns(const struct tl_target *t, const struct tl_call *call)
+static uint64_t bias_ns(const struct pic_target *t, const struct pic_call *call)
 {
 	uint64_t trap = t->probe_hits ? t->trap_ns_estimated / t->probe_hits : 0;
 
@@ -54,7 +51,7 @@ static uint64_t bias_ns(const struct tl_target *t, const struct tl_call *call)
 }
 
 /* The program's CPU time while calls were counted, without what the probes took of it. */
-static uint64_t own_cpu_ns(const struct finder *f, const struct tl_call *call)
+static uint64_t own_cpu_ns(const struct finder *f, const struct pic_call *call)
 {
 	double seen = (double)f->cpu_ns * MIN(MAX(call->observed_share, 0), 1);
 	uint64_t probes = f->t->trap_ns_estimated + (f->t->bpf_ns_known ? f->t->bpf_ns : 0);
@@ -62,11 +59,11 @@ static uint64_t own_cpu_ns(const struct finder *f, const struct tl_call *call)
 	return (uint64_t)seen > probes ? (uint64_t)seen - probes : 0;
 }
 
-static void look_for_cheap(struct finder *f, const struct tl_call *call)
+static void look_for_cheap(struct finder *f, const struct pic_call *call)
 {
 	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, work, overhead;
 	uint64_t cpu, wall = (uint64_t)((double)f->wall_ns * call->observed_share);
-	char *from, work_text[80];
+	const char *took = "less than 0.5 µs";
 
 	if (!call->calls || !wall || call->called_back || call->p99_ns > UNSAFE_MOST_NS ||
 	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
@@ -78,36 +75,29 @@ static void look_for_cheap(struct finder *f, const struct tl_call *call)
 	cpu = MAX(own_cpu_ns(f, call), overhead);
 	if (work > CHEAP_NS || !finding__share(overhead, cpu, OVERHEAD_PERCENT))
 		return;
-	from = finding__caller(call->caller);
-	if (!from) {
-		f->err = -ENOMEM;
-		return;
-	}
 	/* the difference of two times of a microsecond or two */
-	if (work < RESOLUTION_NS)
-		snprintf(work_text, sizeof(work_text), "less than 0.5 µs");
-	else
-		snprintf(work_text, sizeof(work_text), "about %s", said__ns(work).s);
+	if (work >= RESOLUTION_NS)
+		took = finding__text(f, "about %s", human__duration(work).s);
 	finding__add(f, "safe_call_overhead", overhead, call->site,
 		     "The safe call %s%s was made %s%s times a second and took %s: leaving and "
 		     "taking back the capability costs about %s each time (calibrated, not "
 		     "measured here)%s; it never blocked: a "
 		     "candidate for `unsafe` if it never calls back into Haskell",
-		     call->function, from, call->exact ? "" : "at least ",
-		     said__rate(call->calls, wall).s, work_text, said__ns(each).s,
+		     call->function, finding__caller(f, call->caller),
+		     call->exact ? "" : "at least ", per_second(call->calls, wall).s, took,
+		     human__duration(each).s,
 		     work < RESOLUTION_NS ? ", maybe as much as the work itself" : "");
-	free(from);
 }
 
 /* ── waiting for a capability ────────────────────────────────────────────────────────────── */
 
 /* The site with the longest wait. */
-static const struct tl_call *most_waited(const struct tl_target *t)
+static const struct pic_call *most_waited(const struct pic_target *t)
 {
-	const struct tl_call *most = NULL;
+	const struct pic_call *most = NULL;
 
 	for (size_t i = 0; i < t->n_calls; i++) {
-		const struct tl_call *call = &t->calls[i];
+		const struct pic_call *call = &t->calls[i];
 
 		if (call->cap_wait_ns != UINT64_MAX && call->cap_wait_ns &&
 		    (!most || call->cap_wait_ns > most->cap_wait_ns))
@@ -116,42 +106,30 @@ static const struct tl_call *most_waited(const struct tl_target *t)
 	return most;
 }
 
-/* Times in which threads that wait for a capability do not tell of too few of them: collections,
+/* Times in which threads that wait for a capability are no sign of too few of them: collections,
  * from their request on, unsafe calls that sleep with one, and capabilities whose threads have no
- * CPU. Each is told of by itself. */
-static int excuses(const struct tl_target *t, struct spans *spans)
+ * CPU. Each has findings of its own. */
+static int excuses(const struct finder *f, struct spans *spans)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < t->n_gcs && !err; i++)
-		err = spans__add(spans, finding__requested_ns(&t->gcs[i]), t->gcs[i].end_ns);
-	for (size_t i = 0; i < t->n_lanes; i++) {
-		const struct tl_lane *lane = &t->lanes[i];
-
-		for (size_t k = 0; k < lane->n_stretches && !err; k++)
-			if (lane->stretches[k].state == ST_UNSAFE_CALL_BLOCKED)
-				err = spans__add(spans, lane->stretches[k].start_ns,
-						 lane->stretches[k].end_ns);
-	}
-	for (size_t i = 0; i < t->n_cap_lanes; i++) {
-		const struct tl_cap_lane *lane = &t->cap_lanes[i];
-
-		for (size_t k = 0; k < lane->n_stretches && !err; k++)
-			if (lane->stretches[k].state == CS_PREEMPTED)
-				err = spans__add(spans, lane->stretches[k].start_ns,
-						 lane->stretches[k].end_ns);
-	}
+	for (size_t i = 0; i < f->t->n_gcs && !err; i++)
+		err = spans__add(spans, finding__requested_ns(&f->t->gcs[i]), f->t->gcs[i].end_ns);
+	if (!err)
+		err = spans__add_state(spans, f->threads, ST_UNSAFE_CALL_BLOCKED, 0);
+	if (!err)
+		err = spans__add_state(spans, f->caps, CS_PREEMPTED, 0);
 	spans__join(spans);
 	return err;
 }
 
-static uint64_t waited_ns(const struct tl_lane *lane, const struct spans *excused)
+static uint64_t waited_ns(const struct pic_lane *lane, const struct spans *excused)
 {
 	uint64_t ns = lane->states_ns[ST_CAP_WAIT], less = 0;
 	size_t at = 0;
 
-	for (size_t i = 0; i < lane->n_stretches; i++) {
-		const struct tl_stretch *s = &lane->stretches[i];
+	for (size_t i = 0; i < lane->n_slices; i++) {
+		const struct pic_slice *s = &lane->slices[i];
 
 		if (s->state == ST_CAP_WAIT)
 			less += spans__overlap(excused, &at, s->start_ns, s->end_ns);
@@ -161,15 +139,14 @@ static uint64_t waited_ns(const struct tl_lane *lane, const struct spans *excuse
 
 static void look_for_waits(struct finder *f)
 {
-	const struct tl_call *most = most_waited(f->t);
+	const struct pic_call *most = most_waited(f->t);
 	uint64_t wait = 0, calls = 0;
 	struct spans excused = {0};
-	char *from;
 
-	f->err = excuses(f->t, &excused);
-	for (size_t i = 0; i < f->t->n_lanes && !f->err; i++) {
-		wait += waited_ns(&f->t->lanes[i], &excused);
-		calls += f->t->lanes[i].states_ns[ST_SAFE_CALL_CPU];
+	f->err = excuses(f, &excused);
+	for (size_t i = 0; i < f->threads->n && !f->err; i++) {
+		wait += waited_ns(&f->threads->v[i], &excused);
+		calls += f->threads->v[i].states_ns[ST_SAFE_CALL_CPU];
 	}
 	free(excused.v);
 	/* sleeping calls are left out: a server's threads sleep in them for most of the time */
@@ -179,21 +156,16 @@ static void look_for_waits(struct finder *f)
 	if (!most) {
 		finding__add(f, "capability_wait", wait, "",
 			     "Threads waited %s for a capability after safe calls",
-			     said__ns(wait).s);
-		return;
-	}
-	from = finding__caller(most->caller);
-	if (!from) {
-		f->err = -ENOMEM;
+			     human__duration(wait).s);
 		return;
 	}
 	finding__add(f, "capability_wait", wait, most->site,
 		     "Threads waited %s for a capability after safe calls: more of them had "
 		     "Haskell code to run than there are capabilities (%" PRIu32
 		     "); %s of it after %s%s (%s)",
-		     said__ns(wait).s, f->t->capabilities, said__ns(MIN(most->cap_wait_ns, wait)).s,
-		     most->function, from, said__count(most->calls, "call", "calls").s);
-	free(from);
+		     human__duration(wait).s, f->t->capabilities,
+		     human__duration(MIN(most->cap_wait_ns, wait)).s, most->function,
+		     finding__caller(f, most->caller), counted(most->calls, "call", "calls").s);
 }
 
 void findings__safe(struct finder *f)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the families of findings share. They know the picture, and nothing of how it was made. */
+#ifndef SAFESCOPED_FINDINGS_PRIV_H
+#define SAFESCOPED_FINDINGS_PRIV_H
+
+#include "base/base.h"
+#include "findings.h"
+
+#define MAX_FINDINGS 256
+
+struct finder {
+	const struct picture *pic;
+	const struct pic_target *t;
+	const struct pic_lanes *threads, *caps, *haskell; /* the target's */
+	uint64_t wall_ns;				  /* what was seen of the process */
+	uint64_t cpu_ns;				  /* of all its threads */
+	struct picture *strings;			  /* where texts are kept */
+	struct pic_finding v[MAX_FINDINGS];
+	size_t n;
+	int err; /* the first; later findings are not made */
+};
+
+/* Text that lives as long as the picture; "" without memory, and f->err is set. */
+const char *finding__text(struct finder *f, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* `where`: NULL or "" if there is no place. The text is one sentence without a full stop. */
+void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *where,
+		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* "1 call", "2 calls" */
+struct counted {
+	char s[64];
+};
+struct counted counted(uint64_t n, const char *one, const char *many);
+/* "1 200": per second of `ns`, rounded */
+struct human per_second(uint64_t n, uint64_t ns);
+
+/* part / whole >= percent / 100, without overflow */
+bool finding__share(uint64_t part, uint64_t whole, unsigned percent);
+
+/* ", called from Foo.bar"; "" without a caller. */
+const char *finding__caller(struct finder *f, const char *caller);
+/* The frame's place: "Foo.bar (src/Foo.hs:12)", else its name; "" without a frame. */
+const char *finding__place(struct finder *f, const struct pic_frame *frame);
+
+/* The frames of a slice in which C code was called from Haskell code; UINT32_MAX: none.
+ * *ret_function is the outermost C function, the one that Haskell called. */
+void finding__call_of(const struct picture *pic, uint32_t stack, uint32_t *ret_function,
+		      uint32_t *ret_caller);
+/* The leafmost frame that is Haskell code, or (c) C code in user space; UINT32_MAX: none. */
+uint32_t finding__leaf(const struct picture *pic, uint32_t stack, bool c);
+
+/* When the collection was requested: its start, if that is not known. */
+uint64_t finding__requested_ns(const struct pic_gc_event *gc);
+/*
+ * So much of start…end is in the wait for a collection, from its request to its start. *at is 0 for
+ * the first of a row of calls whose starts do not decrease.
+ */
+uint64_t finding__in_sync(const struct pic_target *t, size_t *at, uint64_t start, uint64_t end);
+
+/* Times that may overlap until they are joined; then they are in order. The caller frees v. */
+struct span {
+	uint64_t start, end;
+};
+struct spans {
+	struct span *v;
+	size_t n, cap;
+};
+int spans__add(struct spans *s, uint64_t start, uint64_t end);
+/* All slices of the lanes that are in the state and no shorter than `least`. */
+int spans__add_state(struct spans *s, const struct pic_lanes *lanes, unsigned state,
+		     uint64_t least);
+void spans__join(struct spans *s);
+/* Of joined ones; *at as above. */
+uint64_t spans__overlap(const struct spans *s, size_t *at, uint64_t start, uint64_t end);
+
+void findings__unsafe(struct finder *f);       /* unsafe.c */
+void findings__loops(struct finder *f);	       /* loops.c */
+void findings__safe(struct finder *f);	       /* safe.c */
+void findings__gc(struct finder *f);	       /* gc.c */
+void findings__capabilities(struct finder *f); /* caps.c */
+void findings__haskell(struct finder *f);      /* haskell.c */
+
+#endif
