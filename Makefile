@@ -70,7 +70,8 @@ BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibp
 	-idirafter /usr/include/x86_64-linux-gnu
 
 MAIN := user/cli/main.c
-LIB_SRCS := $(filter-out $(MAIN),$(wildcard user/*/*.c))
+# A room may have folders (user/export has one for each large format).
+LIB_SRCS := $(filter-out $(MAIN),$(wildcard user/*/*.c user/*/*/*.c))
 PPROF := $(BUILD)/gen/pprof.pb-c
 LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o) $(OUT)/obj/gen/pprof.pb-c.o
 MAIN_OBJ := $(MAIN:%.c=$(OUT)/obj/%.o)
@@ -142,7 +143,7 @@ $(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
 
 $(OUT)/obj/user/export/pprof.o: | $(PPROF).h
 
-$(OUT)/obj/user/export/html_page.o: user/export/html.css user/export/html.js
+$(OUT)/obj/user/export/html/source.o: user/export/html/page.css user/export/html/page.js
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)

@@ -161,15 +161,13 @@ static void put_reason(const struct row *r, FILE *out)
 
 static int print_table(const struct list *list, FILE *out)
 {
-	static const struct {
-		const char *title;
-		int flags;
-	} cols[] = {
-		{"PID", COL_RIGHT},    {"inside", COL_RIGHT},  {"user", COL_LEFT},
-		{"command", COL_LEFT}, {"GHC", COL_LEFT},      {"way", COL_LEFT},
-		{"caps", COL_RIGHT},   {"threads", COL_RIGHT}, {"linking", COL_LEFT},
-		{"symbols", COL_LEFT}, {"eventlog", COL_LEFT}, {"profile", COL_LEFT},
-
+	static const struct table_column cols[] = {
+		{"PID", COL_RIGHT, NULL, 0},	 {"inside", COL_RIGHT, NULL, 0},
+		{"user", COL_LEFT, NULL, 0},	 {"command", COL_LEFT, NULL, 0},
+		{"GHC", COL_LEFT, NULL, 0},	 {"way", COL_LEFT, NULL, 0},
+		{"caps", COL_RIGHT, NULL, 0},	 {"threads", COL_RIGHT, NULL, 0},
+		{"linking", COL_LEFT, NULL, 0},	 {"symbols", COL_LEFT, NULL, 0},
+		{"eventlog", COL_LEFT, NULL, 0}, {"profile", COL_LEFT, NULL, 0},
 	};
 	unsigned width = out == stdout ? output__terminal_width(STDOUT_FILENO) : 0;
 	struct table *t;
@@ -179,11 +177,9 @@ static int print_table(const struct list *list, FILE *out)
 		fputs("no GHC program runs here\n", out);
 		return 0;
 	}
-	err = table__new(ARRAY_SIZE(cols), &t);
+	err = table__new(cols, ARRAY_SIZE(cols), &t);
 	if (err)
 		return err;
-	for (size_t i = 0; i < ARRAY_SIZE(cols); i++)
-		table__column(t, i, cols[i].title, NULL, cols[i].flags);
 	for (size_t i = 0; i < list->n; i++)
 		put_row(t, &list->rows[i]);
 	err = table__print(t, out, width, output__has_colour(width));

@@ -4,8 +4,16 @@
  */
 #include <string.h>
 
-#include "base/base.h"
-#include "export.h"
+#include "export_priv.h"
+
+const struct export_format export_speedscope = {"speedscope", ".speedscope.json",
+						speedscope__write};
+const struct export_format export_folded = {"folded", ".folded", folded__write};
+const struct export_format export_json = {"json", ".json", json__write};
+const struct export_format export_text = {"text", ".txt", text__write};
+const struct export_format export_chrome = {"chrome", ".trace.json", chrome__write};
+const struct export_format export_pprof = {"pprof", ".pb.gz", pprof__write};
+const struct export_format export_html = {"html", ".html", html__write};
 
 const struct export_format *export__find(const char *name, size_t len)
 {

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * export: a finished timeline in one format a file. Exporters know the timeline and nothing else.
+ * export: a picture in one format a file. Exporters know the picture and nothing else.
  */
 #ifndef SAFESCOPED_EXPORT_H
 #define SAFESCOPED_EXPORT_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
-struct timeline;
+#include "picture/picture.h"
 
-enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES };
+enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES, WEIGHTS };
 
 /* Kinds of lanes. */
-#define EXPORT_LANES_THREAD	1U
-#define EXPORT_LANES_CAPABILITY 2U
-#define EXPORT_LANES_HASKELL	4U
+#define EXPORT_LANES_THREAD	(1U << LANE_THREAD)
+#define EXPORT_LANES_CAPABILITY (1U << LANE_CAPABILITY)
+#define EXPORT_LANES_HASKELL	(1U << LANE_HASKELL)
 
 struct export_opts {
-	unsigned lanes; /* which are shown; 0: all that there are */
+	/* Which are shown, in all formats alike; 0, the default: all that there are. Those of
+	 * Haskell threads are made only when asked for, but of a log alone always. */
+	unsigned lanes;
 	enum export_weight weight;
 	bool verbose;	/* -v: frames that are folded away by default, more rows */
 	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */
@@ -31,7 +30,7 @@ struct export_opts {
 struct export_format {
 	const char *name;   /* "speedscope" */
 	const char *suffix; /* ".speedscope.json" */
-	int (*write)(FILE *out, const struct timeline *tl, const struct export_opts *opts);
+	int (*write)(FILE *out, const struct picture *pic, const struct export_opts *opts);
 };
 
 extern const struct export_format export_speedscope;
@@ -63,24 +62,33 @@ void outfile__abort(struct outfile *out);
 
 /* ── tables (table.c) ────────────────────────────────────────────────────────────────────── */
 
-enum { COL_LEFT = 0, COL_RIGHT = 1, COL_FLEX = 2 /* may be cut in the middle to fit */ };
+enum {
+	COL_LEFT = 0,
+	COL_RIGHT = 1,
+	COL_FLEX = 2,	 /* may be cut in the middle to fit */
+	COL_SPARE = 4,	 /* may be left out to fit, those that are worth least first; it is said */
+	COL_SAMPLED = 8, /* `~` in front of the title */
+};
+
+struct table_column {
+	const char *title;
+	int flags;
+	const char *group; /* a title over neighbouring columns that have the same; NULL: none */
+	uint64_t worth;
+};
 
 struct table;
 
-int table__new(size_t n_cols, struct table **ret_table);
+/* `columns` must live as long as the table. */
+int table__new(const struct table_column *columns, size_t n, struct table **ret_table);
 void table__free(struct table *t);
-/* A column's title, and a title over neighbouring columns of equal group ("" or NULL: none). */
-void table__column(struct table *t, size_t col, const char *title, const char *group, int flags);
-/* A table that is too wide leaves out the columns that are worth least, and says which; those of
- * which nothing was said stay. */
-void table__worth(struct table *t, size_t col, uint64_t worth);
 /* Cells are added from left to right, row by row. Errors are kept until table__print. */
 void table__cell(struct table *t, const char *text);
 void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Columns without a text in any row are left out. */
 int table__print(struct table *t, FILE *out, unsigned width, bool colour);
 
-/* ── text (text_safe.c) ──────────────────────────────────────────────────────────────────── */
+/* ── text (utf8.c) ───────────────────────────────────────────────────────────────────────── */
 
 /* The string as valid UTF-8; NULL without memory. The caller frees. */
 char *utf8__clean(const char *s);

@@ -1,24 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the exporters share among themselves: text that is safe to print, weights added up by
- * stack, frames told apart by what a format shows of them, numbers for people, tables.
+ * What the exporters share among themselves: text that is safe to print, what accounts add up to by
+ * stack, frames numbered by what a format shows of them, columns of tables.
  */
 #ifndef SAFESCOPED_EXPORT_PRIV_H
 #define SAFESCOPED_EXPORT_PRIV_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <errno.h>
 
 #include "base/base.h"
 #include "export.h"
-#include "timeline/timeline.h"
 
 /* The largest table that an exporter builds for itself. */
 #define EXPORT_MAX_ENTRIES ((size_t)1 << 28)
 
-/* ── text (text_safe.c) ──────────────────────────────────────────────────────────────────── */
+/* The formats' writers, for export.c. */
+typedef int export_write(FILE *out, const struct picture *pic, const struct export_opts *opts);
+export_write chrome__write, folded__write, html__write, json__write, pprof__write,
+	speedscope__write, text__write;
+
+static inline bool export__shows(const struct export_opts *opts, enum lane_kind kind)
+{
+	return !opts->lanes || opts->lanes >> kind & 1;
+}
+
+/* What a writer ends with. */
+static inline int export__result(FILE *out, int err)
+{
+	return err ? err : ferror(out) ? -EIO : 0;
+}
+
+/* There was no process: an eventlog, or a report that GHC wrote, is all there is. */
+bool session__log_alone(const struct picture *pic);
+
+/* ── text (utf8.c) ───────────────────────────────────────────────────────────────────────── */
 
 #define UTF8_REPLACEMENT 0xfffdu
 
@@ -29,8 +44,12 @@
 uint32_t utf8__next(const char **s);
 /* Writes cp to out (at most 4 bytes, no NUL) and returns the number of bytes. */
 size_t utf8__put(char *out, uint32_t cp);
+/* How many code points valid UTF-8 has. */
+size_t utf8__count(const char *s, size_t len);
 /* C0, DEL and C1: what a terminal may take for a command. */
 bool utf8__is_control(uint32_t cp);
+/* As utf8__clean, with `?` for control characters. */
+char *utf8__printable(const char *s);
 /* The string with its quotes, as JSON. NULL is written as "". */
 void json__put_string(FILE *out, const char *s);
 /* The same within a <script> of a page, which nothing in it can end. */
@@ -40,7 +59,24 @@ void put_u64(FILE *out, uint64_t n);
 /* The same into memory, at most 20 bytes without a NUL; returns where it ends. */
 char *u64__put(char *out, uint64_t n);
 
-/* ── frames and stacks (aggregate.c) ─────────────────────────────────────────────────────── */
+static inline const char *or_empty(const char *s)
+{
+	return s ? s : "";
+}
+/* As it is shown. */
+static inline const char *frame__name(const struct pic_frame *frame)
+{
+	return *frame->name ? frame->name : "[unknown]";
+}
+/* "src/Data/Fib.hs:7": the line, and *ret_len of the file's name; 0: no line. */
+uint32_t src__line(const char *src, size_t *ret_len);
+/* "demo (pid 42)" */
+struct target_name {
+	char s[96];
+};
+struct target_name target__name(const struct pic_target *target);
+
+/* ── frames and stacks (frames.c) ────────────────────────────────────────────────────────── */
 
 /* Orders frames a and b as one format sees them; 0 if it cannot tell them apart. */
 typedef int (*frame_cmp)(uint32_t a, uint32_t b, void *ctx);
@@ -51,30 +87,17 @@ typedef int (*frame_cmp)(uint32_t a, uint32_t b, void *ctx);
  */
 int frames__number(uint32_t n, frame_cmp cmp, void *ctx, bool by_use, uint32_t **ret_map,
 		   uint32_t *ret_distinct);
-
-/* Weight of one stack of one owner (a lane, a target: whatever the format keeps apart). */
-struct weighted {
-	uint32_t owner;
-	uint32_t stack;
-	uint64_t weight;
-};
-
-struct weights {
-	struct weighted *items;
-	size_t n, cap;
-	uint32_t recent[256]; /* by stack: where it may be */
-};
-
-void weights__free(struct weights *w);
-int weights__add(struct weights *w, uint32_t owner, uint32_t stack, uint64_t weight);
-/* One item for each (owner, stack), in that order. */
-void weights__merge(struct weights *w);
+/* So for frames that are equal in name and file, and in their line, or in all of `src`, if a format
+ * shows those. */
+enum frame_detail { FRAME_FILE, FRAME_LINE, FRAME_SRC };
+int frames__number_alike(const struct picture *pic, enum frame_detail detail, uint32_t **ret_map,
+			 uint32_t *ret_distinct);
 /* Compares two stacks frame by frame, root first, by the frames' numbers in map. */
-int stacks__cmp(struct tl_stack a, struct tl_stack b, const uint32_t *map);
-bool stacks__equal(struct tl_stack a, struct tl_stack b, const uint32_t *map);
-
-/* There was no process: an eventlog, or a report that GHC wrote, is all there is. */
-bool session__log_alone(const struct timeline *tl);
+int stacks__cmp(struct pic_stack a, struct pic_stack b, const uint32_t *map);
+static inline bool stacks__equal(struct pic_stack a, struct pic_stack b, const uint32_t *map)
+{
+	return a.n == b.n && !stacks__cmp(a, b, map);
+}
 
 /* ── broken stacks (broken.c) ────────────────────────────────────────────────────────────── */
 

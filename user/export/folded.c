@@ -7,23 +7,21 @@
  * the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that GHC wrote the
  * cost centres' (`COMM-PID`): no OS thread's lane has them.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "export.h"
-#include "view.h"
+#include "sums.h"
 
 struct writer {
 	FILE *out;
-	const struct timeline *tl;
-	bool log_alone;	 /* no process: a log or a report is all there is */
-	char **names;	 /* of a timeline's frame: as printed */
-	uint32_t *map;	 /* of a timeline's frame: number, in the names' order */
+	const struct picture *pic;
+	enum export_weight weight;
+	char **names;	 /* of a picture's frame: as printed */
+	uint32_t *map;	 /* of a picture's frame: number, in the names' order */
 	char **prefixes; /* of an owner: "COMM-PID;NAME-TID" */
-	size_t n_prefixes, prefixes_cap;
-	struct weights weights;
+	size_t n_prefixes;
+	struct sums sums;
 	struct views views;
 };
 
@@ -52,8 +50,6 @@ static char *safe_name(const char *name, const char *suffix)
 	char *safe, *blank;
 	uint32_t cp;
 
-	if (!name || !*name)
-		name = "[unknown]";
 	size = strlen(name) * 3 + strlen(suffix) + 1;
 	safe = malloc(size);
 	if (!safe)
@@ -82,15 +78,17 @@ static char *safe_name(const char *name, const char *suffix)
  * The first frames of a lane's stacks: the process, and what the lane is (NULL: none).
  * stackcollapse-perf.pl writes blanks of a comm as `_`.
  */
-static char *make_prefix(const struct tl_target *target, const char *name, long number)
+static char *make_prefix(const struct pic_target *target, const struct pic_lane *lane)
 {
-	char *comm = safe_name(target->comm, ""), *safe = name ? safe_name(name, "") : NULL;
+	const char *name = lane && lane->kind == LANE_THREAD ? or_empty(lane->name) : "capability";
+	char *comm = safe_name(or_empty(target->comm), ""), *safe = safe_name(name, "");
 	char *prefix = NULL;
 	int n = -1;
 
-	if (comm && safe)
-		n = asprintf(&prefix, "%s-%d;%s-%ld", comm, (int)target->pid, safe, number);
-	else if (comm && !name)
+	if (comm && safe && lane)
+		n = asprintf(&prefix, "%s-%d;%s-%ld", comm, (int)target->pid, safe,
+			     lane->kind == LANE_THREAD ? (long)lane->tid : (long)lane->cap);
+	else if (comm && safe)
 		n = asprintf(&prefix, "%s-%d", comm, (int)target->pid);
 	if (n < 0)
 		prefix = NULL;
@@ -111,117 +109,59 @@ static int cmp_names(uint32_t a, uint32_t b, void *ctx)
 
 static int name_frames(struct writer *w)
 {
-	uint32_t n = timeline__n_frames(w->tl), distinct;
+	uint32_t n = picture__n_frames(w->pic), distinct;
 
 	w->names = calloc((size_t)n + 1, sizeof(*w->names));
 	if (!w->names)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct tl_frame *frame = timeline__frame(w->tl, i);
+		const struct pic_frame *frame = picture__frame(w->pic, i);
 
 		/* The mark that flamegraph.pl colours kernel frames by. */
-		w->names[i] = safe_name(frame->name, frame->kind == TF_KERNEL ? "_[k]" : "");
+		w->names[i] = safe_name(frame__name(frame), frame->kind == TF_KERNEL ? "_[k]" : "");
 		if (!w->names[i])
 			return -ENOMEM;
 	}
 	return frames__number(n, cmp_names, w, false, &w->map, &distinct);
 }
 
-/* ── weights ─────────────────────────────────────────────────────────────────────────────── */
-
-static int add_owner(struct writer *w, char *prefix, uint32_t *ret_owner)
+/* Of all lanes, and then of the processes. */
+static int name_owners(struct writer *w)
 {
-	int err = prefix ? array__reserve((void **)&w->prefixes, &w->prefixes_cap,
-					  w->n_prefixes + 1, UINT32_MAX, sizeof(*w->prefixes))
-			 : -ENOMEM;
+	size_t lanes = w->views.n, n = lanes + picture__n_targets(w->pic);
 
-	if (err) {
-		free(prefix);
-		return err;
+	w->prefixes = calloc(n + 1, sizeof(*w->prefixes));
+	if (!w->prefixes)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		char *prefix = i < lanes ? make_prefix(w->views.v[i].target, w->views.v[i].lane)
+					 : make_prefix(picture__target(w->pic, i - lanes), NULL);
+
+		if (!prefix)
+			return -ENOMEM;
+		w->prefixes[w->n_prefixes++] = prefix;
 	}
-	*ret_owner = (uint32_t)w->n_prefixes;
-	w->prefixes[w->n_prefixes++] = prefix;
 	return 0;
-}
-
-/* OS threads; of a log alone capabilities, too: no OS thread's lane has their stacks. */
-static int collect_view(struct writer *w, const struct lane_view *view, enum export_weight weight)
-{
-	char thread[sizeof(view->thread->name) + 1] = "";
-	const struct ledger_row *rows;
-	uint32_t owner;
-	char *prefix;
-	size_t n;
-	int err;
-
-	if (view->kind == LANE_HASKELL || (view->kind == LANE_CAPABILITY && !w->log_alone))
-		return 0;
-	rows = view__rows(view, &n);
-	if (view->kind == LANE_THREAD) {
-		memcpy(thread, view->thread->name, sizeof(view->thread->name));
-		prefix = make_prefix(view->target, thread, view->thread->tid);
-	} else {
-		prefix = make_prefix(view->target, "capability", view->cap->no);
-	}
-	err = add_owner(w, prefix, &owner);
-	for (size_t i = 0; i < n && !err; i++)
-		/* what a log alone does not tell has no stack at all */
-		if (rows[i].stack || !w->log_alone)
-			err = weights__add(&w->weights, owner, rows[i].stack,
-					   view__weight(view, &rows[i], weight));
-	return err;
-}
-
-/* A report without times: its ticks, each worth the time between two. */
-static int collect_centres(struct writer *w, const struct tl_target *target,
-			   enum export_weight weight)
-{
-	uint64_t unit = weight == WEIGHT_SAMPLES ? 1 : target->tick_ns;
-	uint32_t owner;
-	int err = add_owner(w, make_prefix(target, NULL, 0), &owner);
-
-	for (size_t i = 0; i < target->n_cc_nodes && !err; i++)
-		if (target->cc_nodes[i].ticks && target->cc_nodes[i].stack)
-			err = weights__add(&w->weights, owner, target->cc_nodes[i].stack,
-					   target->cc_nodes[i].ticks * unit);
-	return err;
-}
-
-static int collect(struct writer *w, enum export_weight weight)
-{
-	int err = views__collect(w->tl, EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY, &w->views);
-
-	for (size_t i = 0; i < w->views.n && !err; i++)
-		err = collect_view(w, &w->views.v[i], weight);
-	for (size_t t = 0; t < timeline__n_targets(w->tl) && !err; t++) {
-		const struct tl_target *target = timeline__target(w->tl, t);
-
-		if (w->log_alone && !target->n_cap_lanes)
-			err = collect_centres(w, target, weight);
-	}
-	if (!err)
-		weights__merge(&w->weights);
-	return err;
 }
 
 /* ── lines ───────────────────────────────────────────────────────────────────────────────── */
 
 static int cmp_lines(const void *pa, const void *pb, void *arg)
 {
-	const struct weighted *a = pa, *b = pb;
+	const struct sum *a = pa, *b = pb;
 	const struct writer *w = arg;
 	int diff = strcmp(w->prefixes[a->owner], w->prefixes[b->owner]);
 
 	return diff ? diff
-		    : stacks__cmp(timeline__stack(w->tl, a->stack),
-				  timeline__stack(w->tl, b->stack), w->map);
+		    : stacks__cmp(picture__stack(w->pic, a->stack),
+				  picture__stack(w->pic, b->stack), w->map);
 }
 
-static void put_line(const struct writer *w, const struct weighted *item, uint64_t n)
+static void put_line(const struct writer *w, const struct sum *sum, uint64_t n)
 {
-	struct tl_stack stack = timeline__stack(w->tl, item->stack);
+	struct pic_stack stack = picture__stack(w->pic, sum->stack);
 
-	fputs(w->prefixes[item->owner], w->out);
+	fputs(w->prefixes[sum->owner], w->out);
 	for (uint32_t i = 0; i < stack.n; i++) {
 		fputc_unlocked(';', w->out);
 		fputs_unlocked(w->names[stack.frames[i]], w->out);
@@ -230,61 +170,53 @@ static void put_line(const struct writer *w, const struct weighted *item, uint64
 }
 
 /* What is left of a division goes to the next line, so that the sum of all lines stays right. */
-static void put_lines(struct writer *w, uint64_t unit)
+static void put_lines(struct writer *w)
 {
-	struct weighted *items = w->weights.items;
+	uint64_t unit = w->weight == WEIGHT_SAMPLES ? 1 : 1000;
 	uint64_t carry = unit / 2; /* rounds the sum so far to the nearest unit */
+	bool log_alone = session__log_alone(w->pic);
+	struct sum *v = w->sums.v;
 
-	if (w->weights.n)
-		qsort_r(items, w->weights.n, sizeof(*items), cmp_lines, w);
-	for (size_t i = 0; i < w->weights.n;) {
-		uint64_t sum = 0, n;
+	if (w->sums.n)
+		qsort_r(v, w->sums.n, sizeof(*v), cmp_lines, w);
+	for (size_t i = 0; i < w->sums.n;) {
+		uint64_t ns = 0, n;
 		size_t k = i;
 
-		while (k < w->weights.n && !cmp_lines(&items[i], &items[k], w))
-			sum += items[k++].weight;
-		n = sum / unit;
-		carry += sum % unit;
-		if (carry >= unit) {
-			n++;
-			carry -= unit;
-		}
+		for (; k < w->sums.n && !cmp_lines(&v[i], &v[k], w); k++)
+			/* what a log alone does not tell has no stack at all */
+			if (v[k].stack || !log_alone)
+				ns += v[k].by[w->weight];
+		n = (ns + carry) / unit;
+		carry = (ns + carry) % unit;
 		if (n)
-			put_line(w, &items[i], n);
+			put_line(w, &v[i], n);
 		i = k;
 	}
 }
 
-static int folded__write(FILE *out, const struct timeline *tl, const struct export_opts *opts)
+int folded__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	enum export_weight weight = opts ? opts->weight : WEIGHT_WALL;
-	struct writer w = {.out = out, .tl = tl};
-	int err;
+	struct writer w = {.out = out, .pic = pic, .weight = opts->weight};
+	const char *title;
+	int err = views__collect(pic, &w.views);
 
-	if (!timeline__session(tl))
-		return -EINVAL;
-	w.log_alone = session__log_alone(tl);
-	err = name_frames(&w);
 	if (!err)
-		err = collect(&w, weight);
-	if (!err) {
-		put_lines(&w, weight == WEIGHT_SAMPLES ? 1 : 1000);
-		err = ferror(out) ? -EIO : 0;
-	}
-	for (uint32_t i = 0; w.names && i < timeline__n_frames(tl); i++)
+		err = sums__collect(pic, &w.views, SUMS_BY_LANE, &w.sums, &title);
+	if (!err)
+		err = name_frames(&w);
+	if (!err)
+		err = name_owners(&w);
+	if (!err)
+		put_lines(&w);
+	for (uint32_t i = 0; w.names && i < picture__n_frames(pic); i++)
 		free(w.names[i]);
 	for (size_t i = 0; i < w.n_prefixes; i++)
 		free(w.prefixes[i]);
 	free(w.names);
 	free(w.prefixes);
 	free(w.map);
-	weights__free(&w.weights);
+	sums__free(&w.sums);
 	views__free(&w.views);
-	return err;
+	return export__result(out, err);
 }
-
-const struct export_format export_folded = {
-	.name = "folded",
-	.suffix = ".folded",
-	.write = folded__write,
-};

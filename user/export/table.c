@@ -3,7 +3,6 @@
  * Aligned columns that fit a terminal. Columns that may be cut give way evenly, the widest first,
  * and are cut in the middle: both ends of a Haskell name tell more than its module path does.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,35 +15,49 @@
 #define GAP		2
 
 struct column {
-	const char *title, *group;
+	char title[32];
+	const char *group;
 	int flags;
-	uint64_t worth; /* UINT64_MAX: never left out */
-	size_t width;
-	bool used, left_out;
+	uint64_t worth;
+	size_t no, width;
+	bool left_out;
 };
 
 struct table {
 	struct column *cols;
 	size_t n_cols;
+	struct column **used; /* those that are printed */
+	size_t n_used;
 	size_t *cells; /* offsets into text */
 	size_t n_cells, cap;
 	struct buf text;
 	int err;
 };
 
-int table__new(size_t n_cols, struct table **ret_table)
+int table__new(const struct table_column *columns, size_t n, struct table **ret_table)
 {
 	struct table *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
-	t->cols = calloc(n_cols, sizeof(*t->cols));
-	if (!t->cols) {
-		free(t);
+	buf__init(&t->text, TABLE_MAX_BYTES);
+	t->n_cols = n;
+	t->cols = calloc(n, sizeof(*t->cols));
+	t->used = calloc(n, sizeof(struct column *));
+	if (!t->cols || !t->used) {
+		table__free(t);
 		return -ENOMEM;
 	}
-	t->n_cols = n_cols;
-	buf__init(&t->text, TABLE_MAX_BYTES);
+	for (size_t i = 0; i < n; i++) {
+		struct column *col = &t->cols[i];
+
+		*col = (struct column){.group = or_empty(columns[i].group),
+				       .flags = columns[i].flags,
+				       .worth = columns[i].worth,
+				       .no = i};
+		snprintf(col->title, sizeof(col->title), "%s%s",
+			 col->flags & COL_SAMPLED ? "~" : "", columns[i].title);
+	}
 	*ret_table = t;
 	return 0;
 }
@@ -55,42 +68,22 @@ void table__free(struct table *t)
 		return;
 	buf__free(&t->text);
 	free(t->cells);
+	free(t->used);
 	free(t->cols);
 	free(t);
 }
 
-void table__column(struct table *t, size_t col, const char *title, const char *group, int flags)
-{
-	t->cols[col].title = title;
-	t->cols[col].group = group ? group : "";
-	t->cols[col].flags = flags;
-	t->cols[col].worth = UINT64_MAX;
-}
-
-void table__worth(struct table *t, size_t col, uint64_t worth)
-{
-	t->cols[col].worth = worth;
-}
-
 void table__cell(struct table *t, const char *text)
 {
-	uint32_t cp;
+	char *printable = utf8__printable(text);
 
 	if (!t->err)
-		t->err = array__reserve((void **)&t->cells, &t->cap, t->n_cells + 1,
-					TABLE_MAX_CELLS, sizeof(*t->cells));
-	if (t->err)
-		return;
-	t->cells[t->n_cells++] = t->text.len;
-	while ((cp = utf8__next(&text))) {
-		char utf8[4] = {0};
-
-		if (utf8__is_control(cp))
-			cp = '?';
-		buf__add(&t->text, utf8, utf8__put(utf8, cp));
+		t->err = ARRAY_RESERVE(t->cells, t->cap, t->n_cells + 1, TABLE_MAX_CELLS);
+	if (!t->err) {
+		t->cells[t->n_cells++] = t->text.len;
+		t->err = printable ? buf__add(&t->text, printable, strlen(printable) + 1) : -ENOMEM;
 	}
-	buf__addc(&t->text, '\0');
-	t->err = t->text.err;
+	free(printable);
 }
 
 void table__cellf(struct table *t, const char *fmt, ...)
@@ -108,18 +101,14 @@ void table__cellf(struct table *t, const char *fmt, ...)
 	free(text);
 }
 
-static size_t code_points(const char *s)
+static size_t width_of(const char *s)
 {
-	size_t n = 0;
-
-	while (utf8__next(&s))
-		n++;
-	return n;
+	return utf8__count(s, strlen(s));
 }
 
-static const char *cell_at(const struct table *t, size_t row, size_t col)
+static const char *cell_at(const struct table *t, size_t row, const struct column *col)
 {
-	return t->text.data + t->cells[row * t->n_cols + col];
+	return t->text.data + t->cells[row * t->n_cols + col->no];
 }
 
 static void measure(struct table *t, size_t rows)
@@ -128,90 +117,84 @@ static void measure(struct table *t, size_t rows)
 		struct column *col = &t->cols[c];
 
 		for (size_t r = 0; r < rows; r++)
-			col->width = MAX(col->width, code_points(cell_at(t, r, c)));
-		col->used = col->width > 0;
-		if (col->used)
-			col->width = MAX(col->width, code_points(col->title));
+			col->width = MAX(col->width, width_of(cell_at(t, r, col)));
+		if (!col->width)
+			continue;
+		col->width = MAX(col->width, width_of(col->title));
+		t->used[t->n_used++] = col;
 	}
+}
+
+/* The column after those of the same group, and how wide they are together. */
+static size_t group_end(const struct table *t, size_t c, size_t *ret_width)
+{
+	const char *group = t->used[c]->group;
+
+	for (*ret_width = 0; c < t->n_used && !strcmp(t->used[c]->group, group); c++)
+		*ret_width += t->used[c]->width + GAP;
+	*ret_width -= GAP;
+	return c;
 }
 
 /* Columns are at least as wide together as the title over them. */
 static void measure_groups(struct table *t)
 {
-	for (size_t c = 0; c < t->n_cols;) {
-		const char *group = t->cols[c].group;
-		struct column *first = NULL;
-		size_t width = 0, need = code_points(group);
+	for (size_t c = 0, end, width; c < t->n_used; c = end) {
+		size_t need = width_of(t->used[c]->group);
 
-		for (; c < t->n_cols && !strcmp(t->cols[c].group, group); c++) {
-			if (!t->cols[c].used)
-				continue;
-			width += t->cols[c].width + (first ? GAP : 0);
-			first = first ? first : &t->cols[c];
-		}
-		if (first && width < need)
-			first->width += need - width;
+		end = group_end(t, c, &width);
+		t->used[c]->width += need > width ? need - width : 0;
 	}
 }
 
 static size_t total_width(const struct table *t)
 {
-	size_t total = INDENT, used = 0;
+	size_t total = t->n_used ? INDENT + (t->n_used - 1) * GAP : INDENT;
 
-	for (size_t c = 0; c < t->n_cols; c++) {
-		if (!t->cols[c].used)
-			continue;
-		total += t->cols[c].width;
-		used++;
-	}
-	return total + (used ? (used - 1) * GAP : 0);
+	for (size_t c = 0; c < t->n_used; c++)
+		total += t->used[c]->width;
+	return total;
+}
+
+static bool gives_way(const struct column *col)
+{
+	return (col->flags & COL_FLEX) && col->width > FLEX_MIN;
 }
 
 /* Columns that are worth least are left out until the others have room, names at their shortest. */
 static void leave_out(struct table *t, unsigned width)
 {
 	for (;;) {
-		size_t total = total_width(t);
-		struct column *least = NULL;
+		size_t total = total_width(t), least = SIZE_MAX;
 
-		for (size_t c = 0; c < t->n_cols; c++) {
-			struct column *col = &t->cols[c];
-
-			if (!col->used)
-				continue;
-			if ((col->flags & COL_FLEX) && col->width > FLEX_MIN)
-				total -= col->width - FLEX_MIN;
-			if (col->worth != UINT64_MAX && (!least || col->worth < least->worth))
-				least = col;
+		for (size_t c = 0; c < t->n_used; c++) {
+			if (gives_way(t->used[c]))
+				total -= t->used[c]->width - FLEX_MIN;
+			if (t->used[c]->flags & COL_SPARE &&
+			    (least == SIZE_MAX || t->used[c]->worth < t->used[least]->worth))
+				least = c;
 		}
-		if (total <= width || !least)
+		if (total <= width || least == SIZE_MAX)
 			return;
-		least->used = false;
-		least->left_out = true;
+		t->used[least]->left_out = true;
+		t->n_used--;
+		memmove(&t->used[least], &t->used[least + 1],
+			(t->n_used - least) * sizeof(struct column *));
 	}
 }
 
 static void fit(struct table *t, unsigned width)
 {
-	size_t total;
-
 	leave_out(t, width);
-	total = total_width(t);
-	while (total > width) {
+	for (size_t total = total_width(t); total > width; total--) {
 		struct column *widest = NULL;
 
-		for (size_t c = 0; c < t->n_cols; c++) {
-			struct column *col = &t->cols[c];
-
-			if (!col->used || !(col->flags & COL_FLEX) || col->width <= FLEX_MIN)
-				continue;
-			if (!widest || col->width > widest->width)
-				widest = col;
-		}
+		for (size_t c = 0; c < t->n_used; c++)
+			if (gives_way(t->used[c]) && (!widest || t->used[c]->width > widest->width))
+				widest = t->used[c];
 		if (!widest)
 			return;
 		widest->width--;
-		total--;
 	}
 }
 
@@ -240,7 +223,7 @@ static void put_cut(FILE *out, const char *s, size_t len, size_t width)
 /* Spaces that are due are printed only before a text: no line ends in blanks. */
 static void put_cell(FILE *out, const struct column *col, const char *s, size_t *due)
 {
-	size_t len = code_points(s), shown = MIN(len, col->width), pad = col->width - shown;
+	size_t len = width_of(s), shown = MIN(len, col->width), pad = col->width - shown;
 
 	if (col->flags & COL_RIGHT)
 		*due += pad;
@@ -257,17 +240,13 @@ static void put_cell(FILE *out, const struct column *col, const char *s, size_t 
 /* A title over neighbouring columns of one group. Returns the column after the last of them. */
 static size_t put_group(const struct table *t, size_t c, FILE *out, size_t *due)
 {
-	const char *group = t->cols[c].group;
-	size_t width = 0, end = c;
+	const char *group = t->used[c]->group;
 	struct column over = {.flags = COL_RIGHT};
+	size_t end = group_end(t, c, &over.width);
 
-	for (; end < t->n_cols && (!t->cols[end].used || !strcmp(t->cols[end].group, group)); end++)
-		if (t->cols[end].used)
-			width += t->cols[end].width + GAP;
-	over.width = width - GAP;
 	/* Over right-aligned numbers the title is in the middle, a rule on both sides. */
-	if (*group && code_points(group) + 4 <= over.width) {
-		size_t rules = over.width - code_points(group) - 2;
+	if (*group && width_of(group) + 4 <= over.width) {
+		size_t rules = over.width - width_of(group) - 2;
 
 		put_spaces(out, *due);
 		for (size_t i = 0; i < rules; i++) {
@@ -287,22 +266,17 @@ static void put_head(const struct table *t, FILE *out, bool colour)
 	bool groups = false;
 	size_t due = INDENT;
 
-	for (size_t c = 0; c < t->n_cols; c++)
-		groups = groups || (t->cols[c].used && *t->cols[c].group);
+	for (size_t c = 0; c < t->n_used; c++)
+		groups = groups || *t->used[c]->group;
 	if (colour)
 		fputs("\033[2m", out);
-	for (size_t c = 0; groups && c < t->n_cols;) {
-		if (t->cols[c].used)
-			c = put_group(t, c, out, &due);
-		else
-			c++;
-	}
+	for (size_t c = 0; groups && c < t->n_used;)
+		c = put_group(t, c, out, &due);
 	if (groups)
 		fputc('\n', out);
 	due = INDENT;
-	for (size_t c = 0; c < t->n_cols; c++)
-		if (t->cols[c].used)
-			put_cell(out, &t->cols[c], t->cols[c].title, &due);
+	for (size_t c = 0; c < t->n_used; c++)
+		put_cell(out, t->used[c], t->used[c]->title, &due);
 	if (colour)
 		fputs("\033[0m", out);
 	fputc('\n', out);
@@ -319,7 +293,7 @@ static void put_left_out(const struct table *t, FILE *out, unsigned width)
 		const struct column *col = &t->cols[c];
 		const char *title = *col->title ? col->title : "notes";
 		bool new_group = strcmp(group, col->group) != 0;
-		size_t len = code_points(title) + (new_group ? code_points(col->group) + 1 : 0);
+		size_t len = width_of(title) + (new_group ? width_of(col->group) + 1 : 0);
 
 		if (!col->left_out)
 			continue;
@@ -351,9 +325,8 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour)
 	for (size_t r = 0; r < rows; r++) {
 		size_t due = INDENT;
 
-		for (size_t c = 0; c < t->n_cols; c++)
-			if (t->cols[c].used)
-				put_cell(out, &t->cols[c], cell_at(t, r, c), &due);
+		for (size_t c = 0; c < t->n_used; c++)
+			put_cell(out, t->used[c], cell_at(t, r, t->used[c]), &due);
 		fputc('\n', out);
 	}
 	put_left_out(t, out, width);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Chrome trace: what is no lane's slice. Collections have a track of their own above the
+ * capabilities' and a mark each; safe calls are flows (arrows) from the capability that was left to
+ * the one that was got back; then the program's own marks, and counters.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "chrome_priv.h"
+
+/* Beyond these a viewer shows nothing but arrows, or lines: the longest ones are kept. */
+#define MAX_FLOWS 20000
+#define MAX_GCS	  50000
+#define MAX_MARKS 50000
+/* Of one counter. */
+#define MAX_POINTS 50000
+
+/* ── the longest of many ─────────────────────────────────────────────────────────────────── */
+
+static int descending(const void *pa, const void *pb)
+{
+	uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+
+	return (a < b) - (a > b);
+}
+
+/* Of n durations (sorted by this): the shortest that is among the `max` longest. */
+static uint64_t shortest_kept(uint64_t *ns, size_t n, size_t max)
+{
+	if (n <= max)
+		return 0;
+	qsort(ns, n, sizeof(*ns), descending);
+	/* of equal ones all would be kept */
+	return ns[max - 1] == ns[max] ? ns[max] + 1 : ns[max - 1];
+}
+
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+static void put_gc_slice(struct chrome *w, struct chrome_track at, const char *name,
+			 const char *head, uint64_t start, uint64_t end)
+{
+	chrome__begin(w, 'B', at, name, head, start);
+	fputc('}', w->out);
+	chrome__begin(w, 'E', at, name, "", end);
+}
+
+static void put_gc_args(struct chrome *w, const struct pic_gc_event *gc)
+{
+	const char *comma = "";
+
+	fputs(",\"args\":{", w->out);
+	if (gc->number != UINT64_MAX) {
+		fprintf(w->out, "\"number\":%" PRIu64, gc->number);
+		comma = ",";
+	}
+	if (gc->tid)
+		fprintf(w->out, "%s\"os_thread\":%d", comma, (int)gc->tid);
+	fputs("}}", w->out);
+}
+
+static void put_gc(struct chrome *w, struct chrome_track at, const struct pic_gc_event *gc,
+		   uint64_t after)
+{
+	uint64_t start = MAX(gc->start_ns, after), end = MAX(gc->end_ns, start), request = start;
+	char name[64] = "GC";
+
+	if (gc->sync_ns != UINT64_MAX)
+		request = MAX(start > gc->sync_ns ? start - gc->sync_ns : 0, after);
+	if (request < start) {
+		put_gc_slice(w, at, "waiting for the capabilities",
+			     ",\"cat\":\"gc\",\"cname\":\"thread_state_iowait\"", request, start);
+		fputc('}', w->out);
+	}
+	if (gc->generation >= 0)
+		snprintf(name, sizeof(name), "GC, generation %" PRId32, gc->generation);
+	if (start < end) {
+		put_gc_slice(w, at, name, ",\"cat\":\"gc\",\"cname\":\"rail_animation\"", start,
+			     end);
+		put_gc_args(w, gc);
+	}
+	chrome__begin(w, 'i', at, name, ",\"cat\":\"gc\",\"s\":\"p\"", start);
+	fputc('}', w->out);
+}
+
+static int put_gcs(struct chrome *w, const struct pic_target *target, struct chrome_track at)
+{
+	uint64_t *ns, shortest, after = w->views.start_ns;
+
+	if (!target->n_gcs)
+		return 0;
+	ns = calloc(target->n_gcs, sizeof(*ns));
+	if (!ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < target->n_gcs; i++)
+		ns[i] = target->gcs[i].end_ns - target->gcs[i].start_ns;
+	shortest = shortest_kept(ns, target->n_gcs, MAX_GCS);
+	free(ns);
+	chrome__name(w, at, "thread_name", "GC");
+	chrome__order(w, at, "thread_sort_index", -1);
+	for (size_t i = 0; i < target->n_gcs; i++) {
+		const struct pic_gc_event *gc = &target->gcs[i];
+
+		if (gc->end_ns - gc->start_ns < shortest)
+			continue;
+		put_gc(w, at, gc, after);
+		after = MAX(gc->end_ns, after);
+	}
+	return 0;
+}
+
+/* ── the program's own marks ─────────────────────────────────────────────────────────────── */
+
+static void put_user_marks(struct chrome *w, const struct pic_target *target,
+			   struct chrome_track at)
+{
+	for (size_t i = 0; i < MIN(target->n_marks, (size_t)MAX_MARKS); i++) {
+		const struct pic_mark *mark = &target->marks[i];
+		bool on_cap = mark->cap != UINT32_MAX;
+		char head[48];
+
+		at.tid = on_cap ? (uint64_t)mark->cap + 1 : CHROME_TID_GC;
+		snprintf(head, sizeof(head), ",\"cat\":\"%s\",\"s\":\"%c\"",
+			 mark->kind == MK_USER_MARKER ? "marker" : "message", on_cap ? 't' : 'p');
+		chrome__begin(w, 'i', at, mark->text, head, mark->ns);
+		if (mark->tso)
+			fprintf(w->out, ",\"args\":{\"thread\":%" PRIu64 "}", mark->tso);
+		fputc('}', w->out);
+	}
+}
+
+/* ── flows ───────────────────────────────────────────────────────────────────────────────── */
+
+/* Whether a slice of the capability's lane is drawn there: an arrow ends at one or nowhere. */
+static bool drawn_at(const struct pic_lanes *caps, uint32_t cap, uint64_t ns)
+{
+	for (size_t i = 0; i < caps->n; i++) {
+		const struct pic_lane *lane = &caps->v[i];
+		size_t k;
+
+		if (lane->cap != cap)
+			continue;
+		k = search__first(lane->n_slices, s, lane->slices[s].end_ns > ns);
+		return k < lane->n_slices && lane->slices[k].start_ns <= ns &&
+		       !slice__is_gap(LANE_CAPABILITY, &lane->slices[k]);
+	}
+	return false;
+}
+
+static void put_flow(struct chrome *w, struct chrome_track at, const struct pic_flow *flow,
+		     uint64_t id)
+{
+	char head[80];
+
+	snprintf(head, sizeof(head), ",\"cat\":\"safe_call\",\"id\":%" PRIu64, id);
+	at.tid = (uint64_t)flow->cap_from + 1;
+	chrome__begin(w, 's', at, flow->function, head, flow->start_ns - 1);
+	fprintf(w->out,
+		",\"args\":{\"thread\":%" PRIu64 ",\"os_thread\":%d,\"call_ns\":%" PRIu64 "}}",
+		flow->tso, (int)flow->tid, flow->end_ns - flow->start_ns);
+	snprintf(head, sizeof(head), ",\"cat\":\"safe_call\",\"id\":%" PRIu64 ",\"bp\":\"e\"", id);
+	at.tid = (uint64_t)flow->cap_to + 1;
+	chrome__begin(w, 'f', at, flow->function, head, flow->back_ns);
+	fputc('}', w->out);
+}
+
+static uint64_t flow_ns(const struct pic_flow *flow)
+{
+	return flow->back_ns > flow->start_ns ? flow->back_ns - flow->start_ns : 0;
+}
+
+static int put_flows(struct chrome *w, const struct pic_target *target, uint32_t target_no,
+		     struct chrome_track at)
+{
+	const struct pic_lanes *caps = &target->lanes[LANE_CAPABILITY];
+	uint64_t *ns, shortest;
+
+	if (!target->n_flows || !caps->n)
+		return 0;
+	ns = calloc(target->n_flows, sizeof(*ns));
+	if (!ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < target->n_flows; i++)
+		ns[i] = flow_ns(&target->flows[i]);
+	shortest = MAX(shortest_kept(ns, target->n_flows, MAX_FLOWS), 1);
+	free(ns);
+	for (size_t i = 0; i < target->n_flows; i++) {
+		const struct pic_flow *flow = &target->flows[i];
+
+		if (flow_ns(flow) >= shortest && flow->start_ns &&
+		    drawn_at(caps, flow->cap_from, flow->start_ns - 1) &&
+		    drawn_at(caps, flow->cap_to, flow->back_ns))
+			put_flow(w, at, flow, (uint64_t)target_no << 32 | i);
+	}
+	return 0;
+}
+
+/* ── counters ────────────────────────────────────────────────────────────────────────────── */
+
+static void put_counter(struct chrome *w, const struct pic_counter *counter, struct chrome_track at)
+{
+	size_t stride = counter->n_points / MAX_POINTS + 1;
+	const char *kind = counter->kind == TC_HEAP_PROFILE ? "heap profile: "
+			   : counter->kind == TC_TICKY	    ? "ticky: "
+							    : "";
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s%.200s", kind, counter->name);
+	at.tid = 0;
+	for (size_t i = 0; i < counter->n_points; i += stride) {
+		const struct pic_point *point = &counter->points[i];
+
+		/* of all that lies before the axis the last one is where the curve begins */
+		if (i + stride < counter->n_points && point[stride].ns <= w->views.start_ns &&
+		    point->ns < w->views.start_ns)
+			continue;
+		if (point->ns > w->views.end_ns)
+			break;
+		chrome__begin(w, 'C', at, name, "", point->ns);
+		fputs(",\"args\":{", w->out);
+		json__put_string(w->out, counter->unit && *counter->unit ? counter->unit : "value");
+		fprintf(w->out, ":%" PRIu64 "}}", point->value);
+	}
+}
+
+int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
+{
+	const struct pic_target *target = picture__target(w->pic, target_no);
+	struct chrome_track at = {chrome__pid(w, target_no, GROUP_CAPABILITIES), CHROME_TID_GC};
+	int err = put_gcs(w, target, at);
+
+	if (err)
+		return err;
+	put_user_marks(w, target, at);
+	for (size_t i = 0; i < target->n_counters; i++)
+		put_counter(w, &target->counters[i], at);
+	return capabilities ? put_flows(w, target, target_no, at) : 0;
+}

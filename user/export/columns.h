@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * columns: what a table's columns are called and where their cells come from, declared once for the
+ * text report and the page.
+ */
+#ifndef SAFESCOPED_EXPORT_COLUMNS_H
+#define SAFESCOPED_EXPORT_COLUMNS_H
+
+#include "export_priv.h"
+
+/* What a cell is made of: a member of the row. In text a number of UINT64_MAX is "–". */
+enum cell {
+	CELL_TEXT,	/* const char * */
+	CELL_NAME,	/* the same; in text `?` without one, and `~` in front if the mark is set */
+	CELL_COUNT,	/* uint64_t; in text `≥` in front if there is a mark that is not set */
+	CELL_NS,	/* the same */
+	CELL_ABOUT_NS,	/* the same; in text `~` in front */
+	CELL_KNOWN_NS,	/* the same; in text empty if not known */
+	CELL_KNOWN_INT, /* the same, a number without groups of three; empty if not known */
+	CELL_SHARE,	/* double, percent */
+};
+
+struct column {
+	const char *text, *page; /* titles; NULL: not in that format */
+	enum cell cell;
+	uint16_t offset, mark; /* of the member; of a bool that marks it, 0: none */
+	uint8_t worth;	       /* in a text that is too narrow; 0: never left out */
+};
+
+struct columns {
+	const struct column *v;
+	size_t n;
+};
+
+struct call_row {
+	struct pic_call call;
+	uint64_t mean_ns;
+	const char *notes; /* text */
+	const char *seen;  /* page */
+};
+struct function_row {
+	struct pic_function function;
+	double self, total;
+};
+struct centre_row {
+	struct pic_cost_centre centre;
+	double self, total;
+};
+extern const struct columns call_columns, unsafe_columns, function_columns, centre_columns;
+
+#endif

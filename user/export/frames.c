@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Frames numbered by what a format shows of them, and stacks compared by these numbers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "export_priv.h"
+
+struct order {
+	frame_cmp cmp;
+	void *ctx;
+};
+
+static int cmp_index(const void *pa, const void *pb, void *arg)
+{
+	const struct order *order = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	int diff = order->cmp(a, b, order->ctx);
+
+	return diff ? diff : (a > b) - (a < b);
+}
+
+int frames__number(uint32_t n, frame_cmp cmp, void *ctx, bool by_use, uint32_t **ret_map,
+		   uint32_t *ret_distinct)
+{
+	struct order order = {.cmp = cmp, .ctx = ctx};
+	uint32_t *index = calloc((size_t)n + 1, sizeof(*index));
+	uint32_t *map = calloc((size_t)n + 1, sizeof(*map));
+	uint32_t distinct = 0, first = 0;
+
+	if (!index || !map) {
+		free(index);
+		free(map);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		index[i] = i;
+	qsort_r(index, n, sizeof(*index), cmp_index, &order);
+	/* Of equal frames the one with the smallest index comes first and stands for all. */
+	for (uint32_t i = 0; i < n; i++) {
+		if (!i || cmp(index[i - 1], index[i], ctx)) {
+			first = index[i];
+			distinct++;
+		}
+		map[index[i]] = by_use ? first : distinct - 1;
+	}
+	if (by_use) {
+		distinct = 0;
+		for (uint32_t i = 0; i < n; i++)
+			map[i] = map[i] == i ? distinct++ : map[map[i]];
+	}
+	free(index);
+	*ret_map = map;
+	*ret_distinct = distinct;
+	return 0;
+}
+
+struct alike {
+	const struct picture *pic;
+	enum frame_detail detail;
+};
+
+static int cmp_alike(uint32_t a, uint32_t b, void *ctx)
+{
+	const struct alike *alike = ctx;
+	const struct pic_frame *x = picture__frame(alike->pic, a);
+	const struct pic_frame *y = picture__frame(alike->pic, b);
+	uint32_t line_x, line_y;
+	int diff = strcmp(x->name, y->name);
+
+	if (!diff)
+		diff = strcmp(x->file, y->file);
+	if (diff || alike->detail == FRAME_FILE)
+		return diff;
+	if (alike->detail == FRAME_SRC)
+		return strcmp(x->src, y->src);
+	line_x = src__line(x->src, NULL);
+	line_y = src__line(y->src, NULL);
+	return (line_x > line_y) - (line_x < line_y);
+}
+
+int frames__number_alike(const struct picture *pic, enum frame_detail detail, uint32_t **ret_map,
+			 uint32_t *ret_distinct)
+{
+	struct alike alike = {pic, detail};
+
+	return frames__number(picture__n_frames(pic), cmp_alike, &alike, true, ret_map,
+			      ret_distinct);
+}
+
+uint32_t src__line(const char *src, size_t *ret_len)
+{
+	const char *colon = strrchr(src, ':');
+	char *end = NULL;
+	unsigned long line = 0;
+
+	if (colon && colon[1] >= '0' && colon[1] <= '9')
+		line = strtoul(colon + 1, &end, 10);
+	if (!end || *end || line > INT32_MAX) {
+		colon = src + strlen(src);
+		line = 0;
+	}
+	if (ret_len)
+		*ret_len = (size_t)(colon - src);
+	return (uint32_t)line;
+}
+
+int stacks__cmp(struct pic_stack a, struct pic_stack b, const uint32_t *map)
+{
+	uint32_t n = MIN(a.n, b.n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t x = map[a.frames[i]], y = map[b.frames[i]];
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return (a.n > b.n) - (a.n < b.n);
+}

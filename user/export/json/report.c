@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The report for programs. Every field of the contract is there; what was not measured is null.
+ */
+#include <string.h>
+
+#include "json_priv.h"
+
+#define REPORT_SCHEMA 1
+
+/* ── parts of a target ───────────────────────────────────────────────────────────────────── */
+
+static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
+{
+	bool ticks = t->found_tick && strcmp(t->found_tick, "none") != 0;
+	cJSON *ghc, *found, *findings;
+
+	add_int(r, o, "pid", t->pid);
+	add_int(r, o, "ns_pid", t->ns_pid);
+	add_u64(r, o, "start_time_ns", t->start_time_ns);
+	add_string(r, o, "comm", t->comm);
+	add_name(r, o, "exe", t->exe);
+	add_name(r, o, "build_id", t->build_id);
+	add_name(r, o, "end", t->end);
+	ghc = add_object(r, o, "ghc");
+	add_name(r, ghc, "version", t->ghc_version);
+	add_bool(r, ghc, "version_known", t->version_known);
+	add_name(r, ghc, "way", t->way);
+	add_bool(r, ghc, "threaded", t->threaded);
+	add_bool(r, ghc, "profiled", t->profiled);
+	add_bool(r, ghc, "layout_checked", t->layout_checked);
+	found = add_object(r, o, "found_by");
+	add_name(r, found, "suspendThread", t->found_suspend);
+	add_name(r, found, "resumeThread", t->found_resume);
+	add_name(r, found, "tick", t->found_tick);
+	add_name(r, found, "capabilities", t->found_caps);
+	add_known(r, o, "capabilities", known_if(t->capabilities, t->capabilities));
+	add_known(r, o, "ticks", known_if(ticks, t->ticks));
+	add_u64(r, o, "attach_ns", t->attach_took_ns);
+	findings = add_array(r, o, "findings");
+	for (size_t i = 0; i < t->n_findings; i++) {
+		const struct pic_finding *f = &t->findings[i];
+		cJSON *finding = add_object(r, findings, NULL);
+
+		add_string(r, finding, "kind", f->kind);
+		add_string(r, finding, "text", f->text);
+		add_u64(r, finding, "ns", f->ns);
+		add_string(r, finding, "where", f->where);
+	}
+}
+
+static void add_off_cpu(struct report *r, cJSON *o, const struct pic_lane *lane)
+{
+	cJSON *off = add_array(r, o, "off_cpu");
+
+	for (size_t i = 0; i < lane->n_off_cpu; i++) {
+		cJSON *reason = add_object(r, off, NULL);
+
+		add_string(r, reason, "reason", lane->off_cpu[i].reason);
+		add_u64(r, reason, "ns", lane->off_cpu[i].ns);
+	}
+	add_u64(r, o, "short_calls", lane->short_calls);
+}
+
+static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane)
+{
+	static const char *const kinds[LANE_KINDS] = {[LANE_CAPABILITY] = "capability",
+						      [LANE_THREAD] = "thread",
+						      [LANE_HASKELL] = "haskell"};
+	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
+
+	add_string(r, o, "kind", kinds[lane->kind]);
+	if (lane->kind == LANE_CAPABILITY) {
+		add_u64(r, o, "no", lane->cap);
+	} else if (lane->kind == LANE_THREAD) {
+		add_int(r, o, "tid", lane->tid);
+		add_string(r, o, "name", or_empty(lane->name));
+	} else {
+		add_u64(r, o, "tso", lane->tso);
+		add_string(r, o, "label", lane->name);
+		add_bool(r, o, "bound", lane->bound);
+	}
+	add_time(r, o, "start_ns", lane->start_ns);
+	add_time(r, o, "end_ns", lane->end_ns);
+	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
+	if (lane->kind == LANE_THREAD)
+		add_known(r, o, "cpu_ns", lane->cpu_ns);
+	states = add_object(r, o, "states");
+	sampled = add_array(r, o, "sampled_states");
+	for (unsigned s = 0; s < state__count(lane->kind); s++) {
+		add_u64(r, states, state__name(lane->kind, s), lane->states_ns[s]);
+		if (lane->sampled_states >> s & 1)
+			add_string(r, sampled, NULL, state__name(lane->kind, s));
+	}
+	if (lane->kind == LANE_THREAD)
+		add_off_cpu(r, o, lane);
+	add_bool(r, o, "coarse", lane->merged_ns);
+}
+
+static void add_lanes(struct report *r, cJSON *target, const struct pic_target *t,
+		      const struct export_opts *opts)
+{
+	static const enum lane_kind order[] = {LANE_THREAD, LANE_CAPABILITY, LANE_HASKELL};
+	cJSON *list = add_array(r, target, "lanes");
+
+	for (size_t k = 0; k < ARRAY_SIZE(order); k++)
+		for (size_t i = 0; export__shows(opts, order[k]) && i < t->lanes[order[k]].n; i++)
+			add_lane(r, list, &t->lanes[order[k]].v[i]);
+}
+
+static void add_call(struct report *r, cJSON *calls, const struct pic_call *call)
+{
+	cJSON *o = add_object(r, calls, NULL);
+
+	add_string(r, o, "function", call->function);
+	add_name(r, o, "library", call->library);
+	add_name(r, o, "caller", call->caller);
+	add_bool(r, o, "caller_approximate", call->caller_approximate);
+	add_name(r, o, "site", call->site);
+	add_bool(r, o, "interruptible", call->interruptible);
+	add_u64(r, o, "calls", call->calls);
+	add_known(r, o, "wall_ns", call->wall_ns);
+	add_known(r, o, "handover_ns", call->handover_ns);
+	add_known(r, o, "cpu_ns", call->cpu_ns);
+	add_known(r, o, "blocked_ns", call->blocked_ns);
+	add_known(r, o, "cap_wait_ns", call->cap_wait_ns);
+	add_known(r, o, "min_ns", call->min_ns);
+	add_known(r, o, "p50_ns", call->p50_ns);
+	add_known(r, o, "p99_ns", call->p99_ns);
+	add_known(r, o, "max_ns", call->max_ns);
+	add_real(r, o, "quantile_error", call->quantile_error);
+	add_u64(r, o, "open_at_start", call->open_at_start);
+	add_u64(r, o, "open_at_end", call->open_at_end);
+	add_u64(r, o, "open_wall_ns", call->open_wall_ns);
+	add_u64(r, o, "abandoned", call->abandoned);
+	add_bool(r, o, "exact", call->exact);
+	add_real(r, o, "observed_share", call->observed_share);
+	add_bool(r, o, "called_back", call->called_back);
+}
+
+static void add_unsafe(struct report *r, cJSON *calls, const struct pic_unsafe *call)
+{
+	cJSON *o = add_object(r, calls, NULL);
+
+	add_string(r, o, "function", call->function);
+	add_name(r, o, "library", call->library);
+	add_name(r, o, "caller", call->caller);
+	add_bool(r, o, "caller_approximate", call->caller_approximate);
+	add_u64(r, o, "samples", call->samples);
+	add_u64(r, o, "cpu_ns", call->cpu_ns);
+	add_u64(r, o, "blocked_ns", call->blocked_ns);
+	add_known(r, o, "held_up_gc_ns", call->held_up_gc_ns);
+}
+
+static void add_function(struct report *r, cJSON *functions, const struct pic_function *f)
+{
+	static const char *const kinds[] = {
+		[TF_HASKELL] = "haskell", [TF_FOREIGN] = "foreign", [TF_RTS] = "rts",
+		[TF_GC] = "gc",		  [TF_KERNEL] = "kernel",   [TF_STATE] = "state",
+		[TF_MARK] = "mark",
+	};
+	cJSON *o = add_object(r, functions, NULL);
+
+	add_string(r, o, "name", f->name);
+	add_name(r, o, "module", f->module);
+	add_string(r, o, "kind", (size_t)f->kind < ARRAY_SIZE(kinds) ? kinds[f->kind] : NULL);
+	add_u64(r, o, "self_samples", f->self_samples);
+	add_u64(r, o, "total_samples", f->total_samples);
+	add_u64(r, o, "self_ns", f->self_ns);
+	add_u64(r, o, "total_ns", f->total_ns);
+	add_bool(r, o, "approximate", f->approximate);
+}
+
+static void add_gc(struct report *r, cJSON *target, const struct pic_gc *gc)
+{
+	bool exact = gc->known && !gc->inferred, observed = gc->observed_ns != 0;
+	cJSON *o = add_object(r, target, "gc");
+
+	add_known(r, o, "count", known_if(exact, gc->count));
+	add_known(r, o, "pause_ns", known_if(exact, gc->pause_ns));
+	add_known(r, o, "pause_at_most_ns", known_if(gc->known, gc->pause_ns));
+	add_known(r, o, "max_pause_ns", known_if(exact, gc->max_pause_ns));
+	add_known(r, o, "observed_ns", known_if(observed, gc->observed_ns));
+	add_known(r, o, "observed_count", known_if(observed, gc->observed_count));
+	add_known(r, o, "observed_pause_ns", known_if(observed, gc->observed_pause_ns));
+	add_known(r, o, "wait_ns", known_if(exact, gc->wait_ns));
+	add(r, o, "exact", gc->known ? cJSON_CreateBool(exact) : cJSON_CreateNull());
+}
+
+/* null: not a profiled program, or nothing of it was seen. */
+static void add_cost_centres(struct report *r, cJSON *target, const struct pic_target *t)
+{
+	cJSON *list;
+
+	if (!t->n_cost_centres) {
+		add_null(r, target, "cost_centres");
+		return;
+	}
+	list = add_array(r, target, "cost_centres");
+	for (size_t i = 0; i < t->n_cost_centres; i++) {
+		const struct pic_cost_centre *c = &t->cost_centres[i];
+		cJSON *o = add_object(r, list, NULL);
+
+		add_string(r, o, "label", c->label);
+		add_string(r, o, "module", c->module);
+		add_string(r, o, "src_loc", c->src_loc);
+		add_string(r, o, "kind", c->kind);
+		add_u64(r, o, "self_ticks", c->self_ticks);
+		add_u64(r, o, "total_ticks", c->total_ticks);
+		add_string(r, o, "source", c->from_log ? "eventlog" : "memory");
+		add_string(r, o, "counted", c->from_samples ? "samples" : "ticks");
+	}
+}
+
+static void add_names(struct report *r, cJSON *target, const struct pic_names *names)
+{
+	cJSON *o = add_object(r, target, "names");
+
+	add_u64(r, o, "ipe", names->ipe);
+	add_u64(r, o, "dwarf", names->dwarf);
+	add_u64(r, o, "exact", names->exact);
+	add_u64(r, o, "nearest", names->nearest);
+	add_u64(r, o, "description", names->description);
+	add_u64(r, o, "none", names->none);
+}
+
+static void add_stacks(struct report *r, cJSON *target, const struct pic_quality *q)
+{
+	cJSON *o = add_object(r, target, "stacks"), *broken;
+
+	add_u64(r, o, "samples", q->samples);
+	add_u64(r, o, "complete", q->complete);
+	add_u64(r, o, "elided", q->elided);
+	add_u64(r, o, "gap", q->gap);
+	add_u64(r, o, "resynchronised", q->resynchronised);
+	add_u64(r, o, "truncated", q->truncated);
+	add_u64(r, o, "none", q->none);
+	add_u64(r, o, "haskell_samples", q->haskell_samples);
+	add_u64(r, o, "haskell_complete", q->haskell_complete);
+	broken = add_object(r, o, "broken");
+	for (unsigned i = 0; i < TL_CAUSES; i++) {
+		char other[24];
+
+		if (!q->broken[i])
+			continue;
+		snprintf(other, sizeof(other), "cause_%u", i);
+		add_u64(r, broken, broken__name(i) ? broken__name(i) : other, q->broken[i]);
+	}
+}
+
+/* Of a session whose end was not seen neither is known. */
+static void add_own_cost(struct report *r, cJSON *target, const struct pic_target *t)
+{
+	cJSON *o;
+
+	if (t->cost_known) {
+		o = add_object(r, target, "lost");
+		for (size_t i = 0; i < t->n_lost; i++)
+			add_u64(r, o, t->lost[i].cause, t->lost[i].n);
+		add_real(r, target, "lost_share", t->lost_share);
+	} else {
+		add_null(r, target, "lost");
+		add_null(r, target, "lost_share");
+	}
+	o = add_object(r, target, "cost");
+	add_known(r, o, "probe_hits", known_if(t->cost_known, t->probe_hits));
+	add_known(r, o, "bpf_ns", known_if(t->cost_known && t->bpf_ns_known, t->bpf_ns));
+	add_known(r, o, "trap_ns_estimated", known_if(t->cost_known, t->trap_ns_estimated));
+	add_known(r, o, "user_cpu_ns", known_if(t->cost_known, t->user_cpu_ns));
+	add_known(r, o, "max_rss_bytes", known_if(t->cost_known, t->max_rss_bytes));
+	add_known(r, o, "probes_paused_ns", known_if(t->cost_known, t->probes_paused_ns));
+}
+
+static void add_target(struct report *r, cJSON *targets, const struct pic_target *t,
+		       const struct export_opts *opts)
+{
+	cJSON *o = add_object(r, targets, NULL), *list;
+
+	add_identity(r, o, t);
+	add_lanes(r, o, t, opts);
+	list = add_array(r, o, "safe_calls");
+	for (size_t i = 0; i < t->n_calls; i++)
+		add_call(r, list, &t->calls[i]);
+	list = add_array(r, o, "unsafe_calls");
+	for (size_t i = 0; i < t->n_unsafe_calls; i++)
+		add_unsafe(r, list, &t->unsafe_calls[i]);
+	add_gc(r, o, &t->gc);
+	list = add_array(r, o, "functions");
+	for (size_t i = 0; i < t->n_functions; i++)
+		add_function(r, list, &t->functions[i]);
+	add_cost_centres(r, o, t);
+	json__cost_centre_stacks(r, o, t);
+	json__windows(r, o, t);
+	add_names(r, o, &t->names);
+	add_stacks(r, o, &t->quality);
+	json__eventlog(r, o, t);
+	add_own_cost(r, o, t);
+	list = add_array(r, o, "missing");
+	for (size_t i = 0; i < t->n_missing; i++)
+		add_string(r, list, NULL, t->missing[i]);
+}
+
+/* ── the report ──────────────────────────────────────────────────────────────────────────── */
+
+static void add_session(struct report *r, cJSON *root)
+{
+	const struct pic_session *session = r->session;
+	cJSON *o = add_object(r, root, "safescope");
+
+	add_string(r, o, "version", session->version);
+	add_int(r, o, "schema", REPORT_SCHEMA);
+	o = add_object(r, root, "session");
+	add_string(r, o, "mode", session->mode);
+	add_u64(r, o, "start_unix_ns", session->start_unix_ns);
+	add_time(r, o, "duration_ns", session->end_ns);
+	add_known(r, o, "frequency_hz", known_if(session->frequency_hz, session->frequency_hz));
+	add_int(r, o, "exit", session->exit_code);
+	if (session->bpf_ns_known)
+		add_u64(r, o, "bpf_ns", session->bpf_ns);
+}
+
+int json__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+{
+	struct report report = {.session = picture__session(pic)};
+	cJSON *root = cJSON_CreateObject(), *targets;
+	char *text = NULL;
+
+	add_session(&report, root);
+	targets = add_array(&report, root, "targets");
+	for (size_t i = 0; i < picture__n_targets(pic); i++)
+		add_target(&report, targets, picture__target(pic, i), opts);
+	if (!report.failed)
+		text = cJSON_Print(root);
+	if (text) {
+		fputs(text, out);
+		fputc('\n', out);
+	}
+	cJSON_Delete(root);
+	if (!text)
+		return -ENOMEM;
+	cJSON_free(text);
+	return export__result(out, 0);
+}

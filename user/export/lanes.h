@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lanes: the lanes of all processes as formats with a time axis draw them: one list, one axis, and
+ * no more slices than a reader of the file can bear.
+ */
+#ifndef SAFESCOPED_EXPORT_LANES_H
+#define SAFESCOPED_EXPORT_LANES_H
+
+#include "export_priv.h"
+
+struct view {
+	const struct pic_lane *lane;
+	const struct pic_target *target;
+	uint32_t target_no, lane_no; /* as in picture__target(), target->lanes[].v */
+	uint64_t busy_ns;	     /* what lanes of a kind are in order of; capabilities: 0 */
+	bool idle;		     /* OS threads: a group of their own after all others */
+};
+
+struct view_label;
+
+/* Capabilities by number, then OS threads and Haskell threads, the busiest first. */
+struct views {
+	struct view *v;
+	size_t n, cap;
+	uint64_t start_ns, end_ns; /* the axis that all share: the session, and what reaches out */
+	uint64_t grain_ns;	   /* shorter neighbours are drawn as one; 0: none are */
+	struct view_label *labels;
+};
+
+int views__collect(const struct picture *pic, struct views *ret_views);
+void views__free(struct views *views);
+/* Removes those that are not shown. */
+void views__keep(struct views *views, const struct export_opts *opts);
+
+/*
+ * Sets the smallest grain (0, or a power of two of ns) with which the slices of all lanes cost no
+ * more than `budget` by `cost` (bytes in the file, say), and warns in the format's name that there
+ * is one; `but`: what it does not concern.
+ */
+void views__limit(struct views *views, const struct picture *pic, uint64_t budget,
+		  uint64_t (*cost)(const struct picture *pic, enum lane_kind kind,
+				   const struct pic_slice *slice),
+		  const char *format, const char *but);
+/* The shortest slice of a lane as it is drawn; 0: all slices are there. */
+static inline uint64_t view__merged_ns(const struct views *views, const struct view *view)
+{
+	return MAX(views->grain_ns, view->lane->merged_ns);
+}
+
+/* "4242 worker", "capability 0", "thread 7 main"; several targets: then the process. */
+struct view_name {
+	char s[224];
+};
+struct view_name view__name(const struct view *view, bool several);
+/* Of a Haskell thread of the target; "" if it has none, or is not known. */
+const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso);
+
+/* Time in which an OS thread ran, or was kept from it: not that it slept, or waited for the world.
+ */
+uint64_t lane__busy_ns(const struct pic_lane *lane);
+/* Not so all the time, but for moments. */
+bool lane__is_asleep(const struct pic_lane *lane);
+/* Idle so: the ticker, event managers and workers that have nothing to do. */
+bool lane__only_idles(const struct pic_lane *lane);
+
+/* ── slices ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Drawn as a gap. */
+static inline bool slice__is_gap(enum lane_kind kind, const struct pic_slice *s)
+{
+	if (kind == LANE_CAPABILITY)
+		return s->state == CS_IDLE;
+	/* without a stack: what a log says nothing of */
+	return kind == LANE_THREAD &&
+	       (s->state == ST_IDLE || (s->state == ST_UNKNOWN && !s->stack));
+}
+
+/* Where a walk over a lane's slices is. */
+struct walk {
+	const struct pic_lane *lane;
+	uint64_t grain_ns, at_ns;
+	size_t i;
+};
+
+/*
+ * The lane's slices in time order, none empty, none before the one before it. Neighbours shorter
+ * than grain_ns become one, which looks like the longest of them. False: there are no more.
+ * (Inlined: a lane may have millions.)
+ */
+static inline __attribute__((always_inline)) bool walk__next(struct walk *w, struct pic_slice *ret)
+{
+	uint64_t longest = 0;
+	unsigned n = 0;
+
+	for (; w->i < w->lane->n_slices; w->i++) {
+		const struct pic_slice *s = &w->lane->slices[w->i];
+		uint64_t start = MAX(s->start_ns, w->at_ns), ns = s->end_ns - start;
+		uint32_t samples = s->samples;
+
+		if (s->end_ns <= start)
+			continue;
+		/* time without a slice is no slice's */
+		if (n && (start != w->at_ns || ns >= w->grain_ns))
+			break;
+		w->at_ns = s->end_ns;
+		if (!n)
+			ret->start_ns = start;
+		else
+			samples += ret->samples;
+		if (!n || ns > longest) {
+			start = ret->start_ns;
+			*ret = *s;
+			ret->start_ns = start;
+			longest = ns;
+		}
+		ret->end_ns = s->end_ns;
+		ret->samples = samples;
+		n++;
+		if (ret->end_ns - ret->start_ns >= w->grain_ns) {
+			w->i++;
+			break;
+		}
+	}
+	if (n > 1)
+		ret->exact = 0;
+	return n > 0;
+}
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * speedscope's own format (https://www.speedscope.app/file-format-schema.json): one profile of
+ * all threads, added up by stack, and one profile for each capability, OS thread and Haskell thread
+ * in time order. In a lane's profile the top row is the state, with a colour of its own.
+ *
+ * All profiles are `sampled`. In speedscope an empty stack is a gap on the time axis, which is
+ * what an idle thread is; samples of weight zero are dropped by its importer, so none is written.
+ * Its numbers are doubles: times count from the session's start, not from the boot.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "speedscope_priv.h"
+
+/* Browsers hold a file as one string of at most 512 MB, and are sluggish long before. */
+#define MAX_BYTES (UINT64_C(160) << 20)
+
+/* ── frames ──────────────────────────────────────────────────────────────────────────────── */
+
+static void put_frame(struct speedscope *w, uint32_t index)
+{
+	const struct pic_frame *frame = picture__frame(w->pic, index);
+	uint32_t line = src__line(frame->src, NULL);
+
+	fputs(index ? ",\n{\"name\":" : "\n{\"name\":", w->out);
+	json__put_string(w->out, frame__name(frame));
+	if (*frame->file) {
+		fputs(",\"file\":", w->out);
+		json__put_string(w->out, frame->file);
+	}
+	if (line)
+		fprintf(w->out, ",\"line\":%" PRIu32, line);
+	fputc('}', w->out);
+}
+
+/* ── frames that are no code: states, Haskell threads, capabilities ──────────────────────── */
+
+/*
+ * The row next to the top of a capability's lane is the Haskell thread, of a Haskell thread's the
+ * capability that it runs on.
+ */
+struct extra_key {
+	uint64_t what;	 /* TSO id, capability number */
+	uint32_t target; /* UINT32_MAX: a capability */
+	uint32_t pad;
+};
+
+struct extra_frame {
+	UT_hash_handle hh;
+	struct extra_key key;
+	uint32_t index;
+};
+
+/* Frames are what speedscope counts and colours by: a million threads are no help to anybody. */
+#define MAX_EXTRAS 65536
+
+static bool extra_of(const struct view *view, const struct pic_slice *slice, struct extra_key *ret)
+{
+	*ret = (struct extra_key){.what = slice->tso, .target = view->target_no};
+	if (view->lane->kind == LANE_CAPABILITY)
+		return slice->tso != 0;
+	if (view->lane->kind != LANE_HASKELL || slice->cap == NO_CAP)
+		return false;
+	*ret = (struct extra_key){.what = slice->cap, .target = UINT32_MAX};
+	return true;
+}
+
+static const struct extra_frame *find_extra(const struct speedscope *w, const struct extra_key *key)
+{
+	const struct extra_frame *extra;
+
+	HASH_FIND(hh, w->extras, key, sizeof(*key), extra);
+	return extra;
+}
+
+/* Numbers what the lanes will show, in order of first use. */
+static int number_slice(struct speedscope *w, const struct view *view,
+			const struct pic_slice *slice)
+{
+	uint32_t *state = &w->state_frames[view->lane->kind][slice->state];
+	struct extra_frame *extra;
+	struct extra_key key;
+	int err;
+
+	if (slice__is_gap(view->lane->kind, slice))
+		return 0;
+	if (*state == UINT32_MAX)
+		*state = UINT32_MAX - 1;
+	if (!extra_of(view, slice, &key) || find_extra(w, &key) ||
+	    HASH_COUNT(w->extras) >= MAX_EXTRAS)
+		return 0;
+	extra = calloc(1, sizeof(*extra));
+	if (!extra)
+		return -ENOMEM;
+	extra->key = key;
+	err = HASH_INSERT(w->extras, key, sizeof(extra->key), extra);
+	if (!err)
+		extra->index = w->next_frame++;
+	return err;
+}
+
+static bool same_state(enum lane_kind a, unsigned s, enum lane_kind b, unsigned t)
+{
+	return !strcmp(state__title(a, s), state__title(b, t)) &&
+	       !strcmp(state__name(a, s), state__name(b, t));
+}
+
+/* States that look alike in different kinds of lanes are one frame. */
+static void number_state(struct speedscope *w, enum lane_kind kind, unsigned state)
+{
+	for (unsigned k = 0; k <= (unsigned)kind; k++)
+		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++) {
+			if (k == (unsigned)kind && s == state)
+				break;
+			if (w->state_frames[k][s] < UINT32_MAX - 1 &&
+			    same_state((enum lane_kind)k, s, kind, state)) {
+				w->state_frames[kind][state] = w->state_frames[k][s];
+				return;
+			}
+		}
+	w->state_frames[kind][state] = w->next_frame++;
+}
+
+static int number_extras(struct speedscope *w)
+{
+	int err = 0;
+
+	memset(w->state_frames, 0xff, sizeof(w->state_frames));
+	for (size_t i = 0; i < w->views.n; i++) {
+		const struct view *view = &w->views.v[i];
+		struct walk walk = {.lane = view->lane, .grain_ns = w->views.grain_ns};
+		struct pic_slice slice;
+
+		while (!err && walk__next(&walk, &slice))
+			err = number_slice(w, view, &slice);
+	}
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++)
+			if (w->state_frames[k][s] == UINT32_MAX - 1)
+				number_state(w, (enum lane_kind)k, s);
+	return err;
+}
+
+static void put_extra_frame(struct speedscope *w, const struct extra_frame *extra)
+{
+	const struct pic_target *target;
+	const char *label;
+	char name[256];
+
+	if (extra->key.target == UINT32_MAX) {
+		fprintf(w->out, "{\"name\":\"capability %" PRIu64 "\",\"file\":\"capability\"}",
+			extra->key.what);
+		return;
+	}
+	target = picture__target(w->pic, extra->key.target);
+	label = views__label(&w->views, extra->key.target, extra->key.what);
+	snprintf(name, sizeof(name), "thread %" PRIu64 "%s%.200s", extra->key.what,
+		 *label ? " " : "", label);
+	fputs("{\"name\":", w->out);
+	json__put_string(w->out, name);
+	/* the same number in another process is another thread */
+	fprintf(w->out, ",\"file\":\"thread of %d\"}", (int)target->pid);
+}
+
+/* In the order of their indices, after the picture's, of which there is one at least. */
+static void put_extra_frames(struct speedscope *w)
+{
+	uint32_t next = w->process_frame;
+
+	for (size_t i = 0; w->n_targets > 1 && i < w->n_targets; i++, next++) {
+		fputs(",\n{\"name\":", w->out);
+		json__put_string(w->out, target__name(picture__target(w->pic, i)).s);
+		fputs(",\"file\":\"process\"}", w->out);
+	}
+	for (const struct extra_frame *e = w->extras; e; e = e->hh.next, next++) {
+		fputs(",\n", w->out);
+		put_extra_frame(w, e);
+	}
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++) {
+			/* one that looks like another has that one's number */
+			if (w->state_frames[k][s] != next)
+				continue;
+			/* A `file` for each, which is what speedscope makes its colours of. */
+			fprintf(w->out, ",\n{\"name\":\"[%s]\",\"file\":\"%s\"}",
+				state__title((enum lane_kind)k, s),
+				state__name((enum lane_kind)k, s));
+			next++;
+		}
+}
+
+static void put_frames(struct speedscope *w)
+{
+	uint32_t written = 0;
+
+	fputs("\"shared\":{\"frames\":[", w->out);
+	for (uint32_t i = 0; i < picture__n_frames(w->pic); i++) {
+		/* Numbered in order of first use, so a new number is always the next one. */
+		if (w->map[i] != written)
+			continue;
+		put_frame(w, i);
+		written++;
+	}
+	put_extra_frames(w);
+	fputs("\n]},\n", w->out);
+}
+
+/* ── profiles ────────────────────────────────────────────────────────────────────────────── */
+
+void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end)
+{
+	fputs("{\"type\":\"sampled\",\"name\":", w->out);
+	json__put_string(w->out, name);
+	fprintf(w->out,
+		",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64
+		",\n\"samples\":[",
+		end);
+}
+
+static char *stack_text(const struct speedscope *w, struct pic_stack stack, uint32_t *ret_len)
+{
+	struct buf text;
+
+	buf__init(&text, BUF_DEFAULT_MAX);
+	for (uint32_t i = 0; i < stack.n; i++)
+		buf__addf(&text, ",%" PRIu32, w->map[stack.frames[i]]);
+	if (text.err) {
+		buf__free(&text);
+		return NULL;
+	}
+	*ret_len = (uint32_t)text.len;
+	return text.data;
+}
+
+/* NULL without memory: then it is written number by number. */
+static const struct stack_text *find_text(const struct speedscope *w, struct pic_stack stack)
+{
+	struct stack_text *t;
+
+	if (!w->texts || !stack.n)
+		return NULL;
+	t = &w->texts[((uintptr_t)stack.frames / 16 + stack.n) % STACK_TEXTS];
+	if (t->frames == stack.frames && t->n == stack.n)
+		return t;
+	free(t->text);
+	t->frames = NULL;
+	t->text = stack_text(w, stack, &t->len);
+	if (!t->text)
+		return NULL;
+	t->frames = stack.frames;
+	t->n = stack.n;
+	return t;
+}
+
+void speedscope__put_stack(const struct speedscope *w, struct pic_stack stack, bool comma)
+{
+	const struct stack_text *t = find_text(w, stack);
+
+	if (t) {
+		fwrite_unlocked(t->text + !comma, 1, t->len - !comma, w->out);
+		return;
+	}
+	for (uint32_t i = 0; i < stack.n; i++) {
+		if (comma)
+			fputc_unlocked(',', w->out);
+		put_u64(w->out, w->map[stack.frames[i]]);
+		comma = true;
+	}
+}
+
+/* What a sample shows: the state, the thread or the capability, the stack; n == 0: a gap. */
+struct look {
+	uint32_t top[2];
+	uint32_t n;
+	struct pic_stack stack;
+};
+
+/* Neighbours that look alike are one: the importer draws what it is given. */
+struct run {
+	struct speedscope *w;
+	struct look look;
+	uint64_t ns;
+	struct buf weights; /* of the samples that are written already, as they will be */
+};
+
+static struct look look_of(const struct speedscope *w, const struct view *view,
+			   const struct pic_slice *slice)
+{
+	struct look look = {.n = 0};
+	const struct extra_frame *extra;
+	struct extra_key key;
+
+	if (slice__is_gap(view->lane->kind, slice))
+		return look;
+	look.top[look.n++] = w->state_frames[view->lane->kind][slice->state];
+	extra = extra_of(view, slice, &key) ? find_extra(w, &key) : NULL;
+	if (extra)
+		look.top[look.n++] = extra->index;
+	look.stack = picture__stack(w->pic, slice->stack);
+	/* the state is at the top already */
+	if (look.stack.n &&
+	    picture__frame(w->pic, look.stack.frames[look.stack.n - 1])->kind == TF_STATE)
+		look.stack.n--;
+	return look;
+}
+
+static bool same_look(const struct run *run, const struct look *look)
+{
+	return run->look.n == look->n &&
+	       !memcmp(run->look.top, look->top, look->n * sizeof(look->top[0])) &&
+	       stacks__equal(run->look.stack, look->stack, run->w->map);
+}
+
+static void put_run(struct run *run)
+{
+	bool first = !run->weights.len;
+	char weight[1 + 20], top[2 + 2 * 21], *p = weight;
+
+	if (!run->ns)
+		return;
+	if (!first)
+		*p++ = ',';
+	p = u64__put(p, run->ns);
+	buf__add(&run->weights, weight, (size_t)(p - weight));
+	p = top;
+	if (!first)
+		*p++ = ',';
+	*p++ = '[';
+	for (uint32_t i = 0; i < run->look.n; i++) {
+		if (i)
+			*p++ = ',';
+		p = u64__put(p, run->look.top[i]);
+	}
+	fwrite_unlocked(top, 1, (size_t)(p - top), run->w->out);
+	speedscope__put_stack(run->w, run->look.stack, run->look.n > 0);
+	putc_unlocked(']', run->w->out);
+}
+
+static void go_on(struct run *run, const struct look *look, uint64_t ns)
+{
+	if (!ns)
+		return;
+	if (!run->ns || !same_look(run, look)) {
+		put_run(run);
+		run->look = *look;
+		run->ns = 0;
+	}
+	run->ns += ns;
+}
+
+/* The lane's samples and their weights, without a hole in the axis. */
+static int put_slices(struct speedscope *w, const struct view *view)
+{
+	struct walk walk = {.lane = view->lane, .grain_ns = w->views.grain_ns};
+	struct run run = {.w = w};
+	const struct look gap = {.n = 0};
+	uint64_t at = w->views.start_ns;
+	struct pic_slice slice;
+	int err;
+
+	buf__init(&run.weights, MAX_BYTES);
+	while (walk__next(&walk, &slice)) {
+		struct look look = look_of(w, view, &slice);
+
+		go_on(&run, &gap, slice.start_ns - at);
+		go_on(&run, &look, slice.end_ns - slice.start_ns);
+		at = slice.end_ns;
+	}
+	go_on(&run, &gap, w->views.end_ns - at);
+	put_run(&run);
+	fputs("],\n\"weights\":[", w->out);
+	if (run.weights.len)
+		fwrite_unlocked(run.weights.data, 1, run.weights.len, w->out);
+	err = run.weights.err;
+	buf__free(&run.weights);
+	return err;
+}
+
+static int put_lane(struct speedscope *w, const struct view *view)
+{
+	uint64_t merged = view__merged_ns(&w->views, view);
+	char name[288];
+	int err;
+
+	snprintf(name, sizeof(name), "%s%s%s%s", view__name(view, w->n_targets > 1).s,
+		 merged ? ", under " : "", merged ? human__duration(merged).s : "",
+		 merged ? " merged" : "");
+	speedscope__put_head(w, name, w->views.end_ns - w->views.start_ns);
+	err = put_slices(w, view);
+	fputs("]}", w->out);
+	return err;
+}
+
+/* ── the file ────────────────────────────────────────────────────────────────────────────── */
+
+/* Digits and commas: frames have numbers of up to seven digits. */
+static uint64_t cost(const struct picture *pic, enum lane_kind kind, const struct pic_slice *slice)
+{
+	return 40 +
+	       (slice__is_gap(kind, slice) ? 0 : 6 * (uint64_t)picture__stack(pic, slice->stack).n);
+}
+
+static int prepare(struct speedscope *w, const struct export_opts *opts)
+{
+	int err = views__collect(w->pic, &w->views);
+
+	if (!err)
+		err = sums__collect(w->pic, &w->views, SUMS_BY_TARGET, &w->sums, &w->sum_title);
+	if (!err)
+		err = frames__number_alike(w->pic, FRAME_LINE, &w->map, &w->n_frames);
+	if (err)
+		return err;
+	views__keep(&w->views, opts);
+	views__limit(&w->views, w->pic, MAX_BYTES, cost, "speedscope",
+		     " in the lanes; sums and the first profile have all");
+	w->texts = calloc(STACK_TEXTS, sizeof(*w->texts));
+	w->n_targets = picture__n_targets(w->pic);
+	w->process_frame = w->next_frame = w->n_frames;
+	if (w->n_targets > 1)
+		w->next_frame += (uint32_t)w->n_targets;
+	return number_extras(w);
+}
+
+static void put_file(struct speedscope *w)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "safescoped@%s", or_empty(picture__session(w->pic)->version));
+	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
+	      "\"exporter\":",
+	      w->out);
+	json__put_string(w->out, name);
+	snprintf(name, sizeof(name), "%zu Haskell processes", w->n_targets);
+	fputs(",\n\"name\":", w->out);
+	json__put_string(w->out,
+			 w->n_targets == 1 ? target__name(picture__target(w->pic, 0)).s : name);
+	fputs(",\n\"activeProfileIndex\":0,\n", w->out);
+	put_frames(w);
+}
+
+int speedscope__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+{
+	struct speedscope w = {.out = out, .pic = pic};
+	int err = prepare(&w, opts);
+
+	if (!err) {
+		put_file(&w);
+		fputs("\"profiles\":[\n", out);
+		err = speedscope__put_sum(&w);
+	}
+	for (size_t i = 0; i < w.views.n && !err; i++) {
+		fputs(",\n", out);
+		err = put_lane(&w, &w.views.v[i]);
+	}
+	fputs("\n]}\n", out);
+	HASH_FREE(w.extras);
+	for (size_t i = 0; w.texts && i < STACK_TEXTS; i++)
+		free(w.texts[i].text);
+	free(w.texts);
+	free(w.map);
+	sums__free(&w.sums);
+	views__free(&w.views);
+	return export__result(out, err);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the speedscope format share: lanes.c, sum.c. */
+#ifndef SAFESCOPED_EXPORT_SPEEDSCOPE_H
+#define SAFESCOPED_EXPORT_SPEEDSCOPE_H
+
+#include "export/sums.h"
+
+struct extra_frame;
+
+/* A stack as it is written. A lane's stacks come again and again, and are long. */
+#define STACK_TEXTS 512
+struct stack_text {
+	const uint32_t *frames; /* of the picture's stack; NULL: none */
+	uint32_t n;
+	uint32_t len;
+	char *text; /* ",12,345": with a comma in front */
+};
+
+struct speedscope {
+	FILE *out;
+	const struct picture *pic;
+	size_t n_targets;
+	struct views views;
+	struct sums sums; /* by target */
+	const char *sum_title;
+	uint32_t *map;		/* of a picture's frame: index in the file */
+	uint32_t n_frames;	/* in the file, of the picture's */
+	uint32_t process_frame; /* several targets: index of the first one's frame */
+	uint32_t next_frame;	/* after all that have an index already */
+	uint32_t state_frames[LANE_KINDS][LANE_STATES];
+	struct stack_text *texts;   /* STACK_TEXTS of them, by where the stack lies; NULL: none */
+	struct extra_frame *extras; /* Haskell threads and capabilities within others' lanes */
+};
+
+/* A profile up to its samples. */
+void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end);
+/* The frames of a stack; comma: one goes in front. */
+void speedscope__put_stack(const struct speedscope *w, struct pic_stack stack, bool comma);
+/* The profile of all threads. */
+int speedscope__put_sum(struct speedscope *w);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The text report's table of collections: by generation, how long they paused the program, and how
+ * long they had to wait before they could begin. */
+#include "text_priv.h"
+
+#define WAIT_SHOWN  1.0 /* percent of the session */
+#define GENERATIONS 8	/* GHC has two unless it is told otherwise; the last row holds all above */
+
+struct kind {
+	uint64_t count, pause_ns, max_pause_ns, sync_ns, max_sync_ns;
+	bool sync_known;
+};
+
+static void add(struct kind *k, const struct pic_gc_event *gc)
+{
+	uint64_t pause = gc->end_ns - gc->start_ns;
+
+	k->count++;
+	k->pause_ns += pause;
+	k->max_pause_ns = MAX(k->max_pause_ns, pause);
+	if (gc->sync_ns == UINT64_MAX)
+		return;
+	k->sync_known = true;
+	k->sync_ns += gc->sync_ns;
+	k->max_sync_ns = MAX(k->max_sync_ns, gc->sync_ns);
+}
+
+static void add_row(struct table *table, const struct kind *k)
+{
+	table__cell(table, human__count(k->count).s);
+	text__cell_duration(table, k->pause_ns);
+	text__cell_duration(table, k->pause_ns / k->count);
+	text__cell_duration(table, k->max_pause_ns);
+	if (k->sync_known) {
+		text__cell_duration(table, k->sync_ns);
+		text__cell_duration(table, k->max_sync_ns);
+	} else {
+		table__cell(table, "");
+		table__cell(table, "");
+	}
+}
+
+/* One row for each generation that was collected, the last for those of which it is not known. */
+static int put_table(const struct text *t)
+{
+	static const struct table_column columns[] = {
+		{"generation", COL_LEFT, NULL, 0},
+		{"collections", COL_RIGHT, NULL, 0},
+		{"total", COL_RIGHT, "paused", 0},
+		{"mean", COL_RIGHT, "paused", 0},
+		{"longest", COL_RIGHT, "paused", 0},
+		{"total", COL_RIGHT, "waited before", 0},
+		{"longest", COL_RIGHT, "waited before", 0},
+	};
+	struct kind kinds[GENERATIONS + 1] = {0};
+	struct table *table;
+	size_t rows = 0;
+	int err = table__new(columns, ARRAY_SIZE(columns), &table);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < t->target->n_gcs; i++) {
+		int32_t generation = t->target->gcs[i].generation;
+
+		add(&kinds[generation < 0 ? GENERATIONS : MIN(generation, GENERATIONS - 1)],
+		    &t->target->gcs[i]);
+	}
+	for (size_t i = 0; i <= GENERATIONS; i++)
+		rows += kinds[i].count != 0;
+	for (size_t i = 0; i <= GENERATIONS; i++) {
+		if (!kinds[i].count)
+			continue;
+		if (i < GENERATIONS)
+			table__cellf(table, "%zu", i);
+		else
+			table__cell(table, rows == 1 ? "all" : "not known");
+		add_row(table, &kinds[i]);
+	}
+	return text__print(t, NULL, table, 0, "");
+}
+
+/* There were so many that the probes on them came off. */
+static int put_observed(const struct text *t)
+{
+	const struct pic_gc *gc = &t->target->gc;
+
+	fprintf(t->out,
+		"  in the first %s, before the probes on them came off (--max-overhead), the "
+		"program was paused for %s, %.1f %% of that time\n",
+		human__duration(gc->observed_ns).s, human__duration(gc->observed_pause_ns).s,
+		human__percent(gc->observed_pause_ns, gc->observed_ns));
+	return t->target->n_gcs ? put_table(t) : 0;
+}
+
+int text__gc(const struct text *t)
+{
+	const struct pic_gc *gc = &t->target->gc;
+	char title[128];
+	int err = 0;
+
+	if (!gc->known)
+		return 0;
+	snprintf(title, sizeof(title),
+		 "Garbage collection: the program was paused for %s%s, %.1f %% of the session",
+		 gc->inferred ? "at most about " : "", human__duration(gc->pause_ns).s,
+		 human__percent(gc->pause_ns, t->wall_ns));
+	text__section(t, title);
+	if (gc->inferred) {
+		fputs("  inferred from the samples in the runtime: how many collections there "
+		      "were, and how long each, is not known\n",
+		      t->out);
+		if (gc->observed_ns)
+			err = put_observed(t);
+	} else if (t->target->n_gcs) {
+		err = put_table(t);
+	} else {
+		fprintf(t->out, "  %s %s%s%s\n", human__count(gc->count).s,
+			plural(gc->count, "collection", "collections"),
+			gc->count ? ", longest " : "",
+			gc->count ? human__duration(gc->max_pause_ns).s : "");
+	}
+	if (human__percent(gc->wait_ns, t->wall_ns) >= WAIT_SHOWN)
+		fprintf(t->out, "  threads slept for %s, all together, until collections ended\n",
+			human__duration(gc->wait_ns).s);
+	return err;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The end of the text report: how far it can be trusted, and what it cost. */
+#include <string.h>
+
+#include "text_priv.h"
+
+static void put_eventlog(const struct text *t)
+{
+	const struct pic_eventlog *e = &t->target->eventlog;
+	const struct {
+		const char *what;
+		double share;
+	} shares[] = {{"safe calls", e->agreement_safe_calls},
+		      {"threads on capabilities", e->agreement_caps},
+		      {"ticks", e->agreement_ticks}};
+	const char *comma = "; differs from the kernel's records in ";
+
+	if (!e->known)
+		return;
+	fprintf(t->out, "Eventlog: %s", text__safe(t, e->path));
+	if (e->events)
+		fprintf(t->out, ", %s events", human__count(e->events).s);
+	if (e->samples)
+		fprintf(t->out, ", %s cost-centre samples", human__count(e->samples).s);
+	if (e->damaged_bytes)
+		fprintf(t->out, "; %s damaged and left out", human__bytes(e->damaged_bytes).s);
+	if (!t->log_alone && e->offset_error_ns == UINT64_MAX)
+		fputs("; placed by its wall clock", t->out);
+	else if (!t->log_alone)
+		fprintf(t->out, "; its clock is known to %s",
+			human__duration(e->offset_error_ns).s);
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		if (shares[i].share < 0)
+			continue;
+		fprintf(t->out, "%s%.2f %% of %s", comma, 100 * (1 - shares[i].share),
+			shares[i].what);
+		comma = ", ";
+	}
+	if (e->tick_centres_differ >= 0)
+		fprintf(t->out, ", in the cost centre of %.1f %% of single ticks",
+			100 * e->tick_centres_differ);
+	fputc('\n', t->out);
+}
+
+/* How the probes' places were found; what was found otherwise than suspendThread is named. */
+static void put_found(const struct text *t)
+{
+	const struct pic_target *target = t->target;
+	const struct {
+		const char *what, *how;
+	} found[] = {
+		{"resumeThread", target->found_resume},
+		{"ticks", target->found_tick},
+		{"capabilities", target->found_caps},
+	};
+	const char *usual = target->found_suspend, *comma = " (";
+
+	if (!usual || !*usual)
+		return;
+	if (target->attach_took_ns)
+		fprintf(t->out, "Probes: attached in %s",
+			human__duration(target->attach_took_ns).s);
+	else
+		fputs("Probes: there before it began", t->out);
+	fprintf(t->out, ", places found by %s", text__safe(t, usual));
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
+		const char *how = found[i].how;
+
+		if (!how || !*how || !strcmp(how, usual))
+			continue;
+		if (!strcmp(how, "none"))
+			fprintf(t->out, "%s%s not found", comma, found[i].what);
+		else
+			fprintf(t->out, "%s%s by %s", comma, found[i].what, text__safe(t, how));
+		comma = ", ";
+	}
+	fputs(*comma == ',' ? ")\n" : "\n", t->out);
+}
+
+static void put_names(const struct text *t)
+{
+	const struct pic_names *n = &t->target->names;
+	const struct {
+		const char *title;
+		uint64_t n;
+	} sources[] = {
+		{"info table map", n->ipe},
+		{"DWARF", n->dwarf},
+		{"symbol", n->exact},
+		{"nearest symbol (~)", n->nearest},
+		{"description", n->description},
+		{"no name", n->none},
+	};
+	const char *comma = ": ";
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		total += sources[i].n;
+	if (!total)
+		return;
+	fprintf(t->out, "Names of %s %s in stacks", human__count(total).s,
+		plural(total, "frame", "frames"));
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		if (!sources[i].n)
+			continue;
+		fprintf(t->out, "%s%.1f %% %s", comma, human__percent(sources[i].n, total),
+			sources[i].title);
+		comma = ", ";
+	}
+	fputc('\n', t->out);
+}
+
+static void put_stacks(const struct text *t)
+{
+	const struct pic_quality *q = &t->target->quality;
+	const struct {
+		const char *what;
+		uint64_t n;
+	} flaws[] = {
+		{"with a gap in the middle", q->elided},
+		{"with C frames that are not known", q->gap},
+		{"truncated", q->truncated},
+	};
+	const char *comma = "\n  broken: ";
+
+	if (q->samples)
+		fprintf(t->out, "Stacks: %.1f %% of %s samples reach the stack's end",
+			human__percent(q->complete + q->elided + q->gap, q->samples),
+			human__count(q->samples).s);
+	else
+		fputs("Stacks: no sample", t->out);
+	if (q->haskell_samples)
+		fprintf(t->out, ", %.1f %% of %s in Haskell code",
+			human__percent(q->haskell_complete, q->haskell_samples),
+			human__count(q->haskell_samples).s);
+	if (q->resynchronised)
+		fprintf(t->out, "; %.1f %% of all resynchronised",
+			human__percent(q->resynchronised, q->samples));
+	for (size_t i = 0; i < ARRAY_SIZE(flaws); i++)
+		if (flaws[i].n)
+			fprintf(t->out, "; %s: %s", flaws[i].what, human__count(flaws[i].n).s);
+	for (unsigned i = 0; i < TL_CAUSES; i++) {
+		if (!q->broken[i])
+			continue;
+		fprintf(t->out, "%s%s %s", comma, human__count(q->broken[i]).s,
+			broken__title(i) ? broken__title(i) : "of unknown cause");
+		comma = ", ";
+	}
+	fputc('\n', t->out);
+}
+
+static void put_lost(const struct text *t)
+{
+	const struct pic_target *target = t->target;
+	const char *comma = t->opts->colour ? "\033[33mLost: " : "Lost: ";
+	bool any = false;
+
+	for (size_t i = 0; i < target->n_lost && target->cost_known; i++) {
+		if (!target->lost[i].n)
+			continue;
+		fprintf(t->out, "%s%s %s", any ? ", " : comma, human__count(target->lost[i].n).s,
+			text__safe(t, target->lost[i].cause));
+		any = true;
+	}
+	if (any)
+		fprintf(t->out, " (%.2f %% of all records)%s\n", 100 * target->lost_share,
+			t->opts->colour ? "\033[0m" : "");
+	else
+		fprintf(t->out, "Lost: %s\n", target->cost_known ? "nothing" : "not known");
+}
+
+static void put_own(const struct text *t)
+{
+	fprintf(t->out, "safescoped itself: %s of CPU time, the attach included, and %s\n",
+		human__duration(t->target->user_cpu_ns).s,
+		human__bytes(t->target->max_rss_bytes).s);
+}
+
+/* What the program waited for is apart from what safescoped did besides, most of it once, when it
+ * read files at the attach. */
+static void put_cost(const struct text *t)
+{
+	const struct pic_target *target = t->target;
+	uint64_t bpf_ns = target->bpf_ns_known ? target->bpf_ns : 0;
+
+	if (!target->cost_known)
+		return;
+	fprintf(t->out, "Own cost: %s probe %s, about %s in their traps",
+		human__count(target->probe_hits).s, plural(target->probe_hits, "hit", "hits"),
+		human__duration(target->trap_ns_estimated).s);
+	if (target->bpf_ns_known)
+		fprintf(t->out, " and %s in BPF", human__duration(bpf_ns).s);
+	fprintf(t->out, ", %.2f %% of one CPU%s",
+		human__percent(target->trap_ns_estimated + bpf_ns, t->wall_ns),
+		t->several ? "\n" : "; ");
+	if (!t->several)
+		put_own(t);
+	if (target->probes_paused_ns)
+		fprintf(t->out, "  the call probes were off for %s, to stay below --max-overhead\n",
+			human__duration(target->probes_paused_ns).s);
+}
+
+/* What is not known by process. */
+static void put_common_cost(const struct text *t)
+{
+	if (!t->target->cost_known)
+		return;
+	fputs("Own cost: ", t->out);
+	if (t->session->bpf_ns_known)
+		fprintf(t->out, "%s in BPF for all of them, %.2f %% of one CPU; ",
+			human__duration(t->session->bpf_ns).s,
+			human__percent(t->session->bpf_ns, t->wall_ns));
+	put_own(t);
+}
+
+int text__common_cost(const struct text *t)
+{
+	struct text of = *t;
+
+	of.target = picture__target(t->pic, 0);
+	fputc('\n', t->out);
+	return text__wrapped(&of, put_common_cost);
+}
+
+int text__trust(const struct text *t)
+{
+	void (*const of_process[])(const struct text *t) = {put_found, put_names, put_stacks,
+							    put_cost};
+	int err;
+
+	fputc('\n', t->out);
+	err = text__wrapped(t, put_eventlog);
+	for (size_t i = 0; i < ARRAY_SIZE(of_process) && !err && !t->log_alone; i++)
+		err = text__wrapped(t, of_process[i]);
+	if (err)
+		return err;
+	put_lost(t);
+	if (t->target->n_missing)
+		text__section(t, "Missing");
+	for (size_t i = 0; i < t->target->n_missing && !err; i++)
+		err = text__paragraph(t, "  · ", t->target->missing[i]);
+	return err;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Titles, paragraphs, and other people's strings.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_priv.h"
+
+void text__section(const struct text *t, const char *title)
+{
+	bool colour = t->opts->colour;
+
+	fprintf(t->out, "\n%s%s%s\n", colour ? "\033[1m" : "", title, colour ? "\033[0m" : "");
+}
+
+int text__paragraph(const struct text *t, const char *bullet, const char *text)
+{
+	size_t at = utf8__count(bullet, strlen(bullet)), indent = MAX(at, (size_t)2);
+	char *clean = utf8__printable(text);
+	bool first = true;
+
+	if (!clean)
+		return -ENOMEM;
+	fputs(bullet, t->out);
+	for (const char *s = clean; *s;) {
+		size_t len = strcspn(s, " "), width = utf8__count(s, len);
+
+		if (!first && at + 1 + width > t->width) {
+			fprintf(t->out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!first) {
+			fputc(' ', t->out);
+			at++;
+		}
+		first = false;
+		fwrite(s, 1, len, t->out);
+		at += width;
+		s += len + strspn(s + len, " ");
+	}
+	fputc('\n', t->out);
+	free(clean);
+	return 0;
+}
+
+int text__wrapped(const struct text *t, void (*put)(const struct text *t))
+{
+	char *lines = NULL, *rest;
+	struct text to = *t;
+	size_t size;
+	int err = 0;
+
+	to.out = open_memstream(&lines, &size);
+	if (!to.out)
+		return -ENOMEM;
+	put(&to);
+	if (fclose(to.out))
+		err = -ENOMEM;
+	rest = lines;
+	for (char *line; !err && (line = strsep(&rest, "\n")) && *line;)
+		err = text__paragraph(t, *line == ' ' ? "  " : "", line + strspn(line, " "));
+	free(lines);
+	return err;
+}
+
+const char *text__safe(const struct text *t, const char *s)
+{
+	char *safe = utf8__printable(or_empty(s));
+	uint32_t id = 0;
+
+	if (safe &&
+	    strtab__add(t->strings, safe, MIN(strlen(safe), (size_t)STRTAB_MAX_STRING), &id))
+		id = 0;
+	free(safe);
+	return strtab__get(t->strings, id);
+}
