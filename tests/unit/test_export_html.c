@@ -13,23 +13,17 @@
 #include <cmocka.h>
 #include <cjson/cJSON.h>
 
-#include "export/html.h"
+#include "export/html/html_priv.h"
 #include "test_export_pictures.h"
 
 #define DATA_BEGIN "<script type=\"application/json\" id=\"data\">\n"
 #define DATA_END   "\n</script>"
 
-static char *render(const struct timeline *tl, const struct export_opts *opts)
+static char *render(const struct sketch *sketch, const struct export_opts *opts)
 {
-	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
 
-	assert_non_null(out);
-	assert_int_equal(export_html.write(out, tl, opts), 0);
-	assert_int_equal(fclose(out), 0);
-	assert_int_equal(strlen(text), len);
-	return text;
+	return kit_render("html", sketch, opts, &len);
 }
 
 /* The page's data, which end where the page says: a browser would find no earlier end. */
@@ -72,9 +66,9 @@ static double check_profile(const cJSON *profile, int n_frames)
 }
 
 /* Returns the sum of the profiles of all threads; those of lanes come to the same. */
-static double check_page(const struct timeline *tl, const struct export_opts *opts)
+static double check_page(const struct sketch *sketch, const struct export_opts *opts)
 {
-	char *page = render(tl, opts);
+	char *page = render(sketch, opts);
 	cJSON *root = data_of(page);
 	const cJSON *frames = cJSON_GetObjectItem(root, "frames"), *profile, *item;
 	const cJSON *targets = cJSON_GetObjectItem(root, "targets");
@@ -107,27 +101,27 @@ static double check_page(const struct timeline *tl, const struct export_opts *op
 		}
 		n_targets++;
 	}
-	assert_int_equal(n_targets, tl->n_targets);
+	assert_int_equal(n_targets, sketch->n_targets);
 	cJSON_Delete(root);
 	free(page);
 	return all;
 }
 
-static double busy_ns(const struct timeline *tl)
+static double busy_ns(const struct sketch *sketch)
 {
 	double sum = 0;
 
-	for (size_t t = 0; t < tl->n_targets; t++)
-		for (size_t i = 0; i < tl->targets[t].n_lanes; i++) {
-			const struct tl_lane *lane = &tl->targets[t].lanes[i];
+	for (size_t t = 0; t < sketch->n_targets; t++) {
+		const struct pic_lanes *lanes = &sketch->targets[t].lanes[LANE_THREAD];
 
-			for (size_t k = 0; k < lane->n_stretches; k++) {
-				const struct tl_stretch *s = &lane->stretches[k];
+		for (size_t i = 0; i < lanes->n; i++)
+			for (size_t k = 0; k < lanes->v[i].n_slices; k++) {
+				const struct pic_slice *s = &lanes->v[i].slices[k];
 
-				if (s->state != ST_IDLE && timeline__stack(tl, s->stack).n)
+				if (s->state != ST_IDLE && sketch->stacks[s->stack].n)
 					sum += (double)(s->end_ns - s->start_ns);
 			}
-		}
+	}
 	return sum;
 }
 
@@ -150,21 +144,20 @@ static void test_pages(void **state)
 static void test_names_stay_text(void **state)
 {
 	static const char evil[] = "</script><script>alert(1)</script><!--&amp;";
-	static const struct tl_frame frames[] = {{.name = evil, .file = evil}};
+	static const struct pic_frame frames[] = {{.name = evil, .file = evil}};
 	static const uint32_t one[] = {0};
-	static const struct tl_stack stacks[] = {{0}, {.frames = one, .n = 1}};
-	static const struct tl_stretch stretch = STRETCH(0, 9, 1, ST_HASKELL, 0, 0);
-	static const struct tl_call call = {.function = evil, .caller = evil, .exact = true};
-	static const struct tl_finding finding = {.kind = "k", .text = evil};
+	static const struct pic_stack stacks[] = {{0}, {.frames = one, .n = 1}};
+	static const struct pic_slice slice = SLICE(0, 9, 1, ST_HASKELL, 0, 0);
+	static const struct pic_call call = {.function = evil, .caller = evil, .exact = true};
+	static const struct pic_finding finding = {.kind = "k", .text = evil};
 	static const char *missing[] = {evil};
-	static struct tl_lane lane = {
-		.name = "</script>", .end_ns = 9, .stretches = &stretch, .n_stretches = 1};
-	static const struct tl_target target = {
+	static const struct pic_lane lanes[] = {
+		{.name = "</script>", .end_ns = 9, .slices = &slice, .n_slices = 1}};
+	static const struct pic_target target = {
 		.comm = evil,
 		.way = evil,
 		.ghc_version = evil,
-		.lanes = &lane,
-		.n_lanes = 1,
+		.lanes[LANE_THREAD] = LANES(lanes),
 		.calls = &call,
 		.n_calls = 1,
 		.findings = &finding,
@@ -172,7 +165,7 @@ static void test_names_stay_text(void **state)
 		.missing = missing,
 		.n_missing = 1,
 	};
-	static const struct timeline tl = {
+	static const struct sketch sketch = {
 		.session = {.version = "1", .end_ns = 9},
 		.targets = &target,
 		.n_targets = 1,
@@ -187,8 +180,8 @@ static void test_names_stay_text(void **state)
 	char *page;
 
 	(void)state;
-	assert_true(check_page(&tl, &wall) == 9);
-	page = render(&tl, &wall);
+	assert_true(check_page(&sketch, &wall) == 9);
+	page = render(&sketch, &wall);
 	root = data_of(page);
 	frame = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "frames"), 1);
 	assert_string_equal(frame->child->valuestring, evil);
@@ -212,27 +205,28 @@ static uint64_t sum_of(const struct html_tree *tree)
 
 static void test_trees_are_bounded(void **state)
 {
-	static uint32_t frames[WIDE][DEEP], map[WIDE * DEEP];
-	static struct tl_stack stacks[WIDE + 1];
-	static struct weighted items[WIDE];
+	static uint32_t frames[DEEP], map[WIDE * DEEP];
+	static struct sum sums[WIDE];
 	static const size_t bounds[] = {DEEP + 2, 50, 1000, WIDE * DEEP};
-	struct timeline tl = {.stacks = stacks, .n_stacks = WIDE + 1};
 	struct html_tree tree;
+	struct picture *pic;
 	uint64_t total = 0;
 
 	(void)state;
+	assert_int_equal(picture__new(WIDE, &pic), 0);
+	for (uint32_t i = 0; i < WIDE * DEEP; i++)
+		map[i] = i;
 	/* the first is as heavy as all others; each shares its root with some */
 	for (uint32_t i = 0; i < WIDE; i++) {
-		for (uint32_t d = 0; d < DEEP; d++) {
-			frames[i][d] = d ? i * DEEP + d : i / 100 * 100 * DEEP;
-			map[i * DEEP + d] = i * DEEP + d;
-		}
-		stacks[i + 1] = (struct tl_stack){.frames = frames[i], .n = DEEP};
-		items[i] = (struct weighted){.stack = i + 1, .weight = i ? 10 + i % 7 : 40000};
-		total += items[i].weight;
+		for (uint32_t d = 0; d < DEEP; d++)
+			frames[d] = d ? i * DEEP + d : i / 100 * 100 * DEEP;
+		sums[i].by[WEIGHT_CPU] = i ? 10 + i % 7 : 40000;
+		assert_int_equal(picture__add_stack(pic, frames, DEEP, &sums[i].stack), 0);
+		total += sums[i].by[WEIGHT_CPU];
 	}
 	for (size_t b = 0; b < ARRAY_SIZE(bounds); b++) {
-		assert_int_equal(html_tree__build(&tl, items, WIDE, map, bounds[b], &tree), 0);
+		assert_int_equal(
+			html_tree__build(pic, sums, WIDE, WEIGHT_CPU, map, bounds[b], &tree), 0);
 		assert_true(tree.n > 0 && tree.n <= bounds[b]);
 		assert_int_equal(sum_of(&tree), total);
 		assert_int_equal(tree.total, total);
@@ -241,27 +235,30 @@ static void test_trees_are_bounded(void **state)
 		html_tree__free(&tree);
 	}
 	/* all of it: what the stacks share is there once */
-	assert_int_equal(html_tree__build(&tl, items, WIDE, map, WIDE * DEEP, &tree), 0);
+	assert_int_equal(html_tree__build(pic, sums, WIDE, WEIGHT_CPU, map, WIDE * DEEP, &tree), 0);
 	assert_int_equal(tree.n, WIDE * (DEEP - 1) + WIDE / 100);
 	html_tree__free(&tree);
 	/* no tree is that small */
-	items[0].weight = 1;
-	assert_int_equal(html_tree__build(&tl, items, 1, map, 1, &tree), -E2BIG);
-	assert_int_equal(html_tree__build(&tl, items, 0, map, 1, &tree), 0);
+	sums[0].by[WEIGHT_CPU] = 1;
+	assert_int_equal(html_tree__build(pic, sums, 1, WEIGHT_CPU, map, 1, &tree), -E2BIG);
+	assert_int_equal(html_tree__build(pic, sums, 0, WEIGHT_CPU, map, 1, &tree), 0);
 	assert_int_equal(tree.n, 0);
 	html_tree__free(&tree);
+	picture__free(pic);
 }
 
 static void test_a_full_disk_is_told(void **state)
 {
 	const struct export_opts wall = {.weight = WEIGHT_WALL};
+	struct picture *pic = kit_picture(&service, NULL);
 	FILE *full = fopen("/dev/full", "w");
 
 	(void)state;
 	assert_non_null(full);
 	setvbuf(full, NULL, _IONBF, 0);
-	assert_int_equal(export_html.write(full, &service, &wall), -EIO);
+	assert_int_equal(export_html.write(full, pic, &wall), -EIO);
 	fclose(full);
+	picture__free(pic);
 }
 
 int main(void)

@@ -14,59 +14,24 @@
 #include <cjson/cJSON.h>
 #include <zlib.h>
 
-#include "export/view_each.h"
+#include "export/lanes.h"
 #include "pprof.pb-c.h"
 #include "test_export_lanes.h"
 
 static const struct export_opts plain = {.weight = WEIGHT_WALL};
 
-static char *render(const char *format, const struct timeline *tl)
+static char *render(const char *format, const struct sketch *sketch)
 {
-	const struct export_format *f = export__find(format, strlen(format));
-	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
 
-	assert_non_null(f);
-	assert_non_null(out);
-	assert_int_equal(f->write(out, tl, &plain), 0);
-	assert_int_equal(fclose(out), 0);
-	assert_int_equal(strlen(text), len);
-	return text;
-}
-
-static void assert_golden(const char *name, const char *format, const struct timeline *tl)
-{
-	const char *slash = strrchr(__FILE__, '/');
-	char *text = render(format, tl), *expected, path[512];
-	size_t len = strlen(text), n;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%.*s/../data/export/%s", slash ? (int)(slash - __FILE__) : 1,
-		 slash ? __FILE__ : ".", name);
-	if (getenv("SAFESCOPED_UPDATE")) {
-		file = fopen(path, "w");
-		assert_non_null(file);
-		assert_int_equal(fwrite(text, 1, len, file), len);
-		assert_int_equal(fclose(file), 0);
-	}
-	file = fopen(path, "r");
-	assert_non_null(file);
-	expected = calloc(1, len + 2);
-	assert_non_null(expected);
-	n = fread(expected, 1, len + 1, file);
-	fclose(file);
-	if (n != len || memcmp(text, expected, len) != 0)
-		fail_msg("%s: expected\n%s\ngot\n%s", name, expected, text);
-	free(expected);
-	free(text);
+	return kit_render(format, sketch, &plain, &len);
 }
 
 static void test_golden(void **state)
 {
 	(void)state;
-	assert_golden("lanes.speedscope.json", "speedscope", &lanes);
-	assert_golden("lanes.trace.json", "chrome", &lanes);
+	assert_golden("lanes.speedscope.json", "speedscope", &lanes, &plain);
+	assert_golden("lanes.trace.json", "chrome", &lanes, &plain);
 }
 
 /* ── the rules of the trace event format ─────────────────────────────────────────────────── */
@@ -265,16 +230,12 @@ static void check_ids(const Pprof__Profile *p)
 
 static void test_pprof(void **state)
 {
-	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
-	Pprof__Profile *p;
+	char *text = kit_render("pprof", &lanes, &plain, &len);
+	Pprof__Profile *p = unzip_profile(text, len);
 	int64_t wall = 0, cpu = 0;
 
 	(void)state;
-	assert_int_equal(export_pprof.write(out, &lanes, &plain), 0);
-	fclose(out);
-	p = unzip_profile(text, len);
 	assert_string_equal(p->string_table[0], "");
 	assert_int_equal(p->n_sample_type, 3);
 	assert_string_equal(p->string_table[p->default_sample_type], "wall");
@@ -301,52 +262,60 @@ static void test_pprof(void **state)
 
 #define MANY 1500000
 
-static struct tl_stretch *make_many(void)
+static struct pic_slice *make_many(void)
 {
-	struct tl_stretch *v = calloc(MANY, sizeof(*v));
+	struct pic_slice *v = calloc(MANY, sizeof(*v));
 
 	assert_non_null(v);
 	for (size_t i = 0; i < MANY; i++)
-		v[i] = (struct tl_stretch){.start_ns = T0 + i * 1000,
-					   .end_ns = T0 + (i + 1) * 1000,
-					   .stack = i % 2 ? S_FIB : S_SLEEP,
-					   .state = i % 2 ? ST_HASKELL : ST_SAFE_CALL_BLOCKED};
+		v[i] = (struct pic_slice){.start_ns = T0 + i * 1000,
+					  .end_ns = T0 + (i + 1) * 1000,
+					  .stack = i % 2 ? S_FIB : S_SLEEP,
+					  .state = i % 2 ? ST_HASKELL : ST_SAFE_CALL_BLOCKED,
+					  .exact = 1};
 	/* one that is long stays as it is */
 	v[MANY - 1].end_ns += 5000 * MS;
 	return v;
 }
 
 struct seen {
-	uint64_t ns, at;
+	uint64_t ns, longest;
 	size_t n, merged;
-	uint64_t longest;
 };
 
-static void see(void *ctx, const struct span *span)
+static struct seen walk(const struct pic_lane *lane, uint64_t grain_ns)
 {
-	struct seen *seen = ctx;
+	struct walk walk = {.lane = lane, .grain_ns = grain_ns};
+	struct seen seen = {0};
+	struct pic_slice slice;
+	uint64_t at = lane->start_ns;
 
-	if (seen->n)
-		assert_int_equal(span->start_ns, seen->at);
-	seen->at = span->end_ns;
-	seen->ns += span->end_ns - span->start_ns;
-	seen->merged += span->merged;
-	seen->n++;
-	if (!span->merged)
-		seen->longest = MAX(seen->longest, span->end_ns - span->start_ns);
+	while (walk__next(&walk, &slice)) {
+		assert_int_equal(slice.start_ns, at);
+		at = slice.end_ns;
+		seen.n++;
+		seen.ns += slice.end_ns - slice.start_ns;
+		/* what is one of several has no boundaries of its own */
+		if (slice.exact)
+			seen.longest = MAX(seen.longest, slice.end_ns - slice.start_ns);
+		else
+			seen.merged++;
+	}
+	return seen;
 }
 
-static void test_many_stretches(void **state)
+static void test_many_slices(void **state)
 {
-	struct tl_stretch *stretches = make_many();
-	struct tl_lane lane = {.tid = 1,
-			       .start_ns = T0,
-			       .end_ns = stretches[MANY - 1].end_ns,
-			       .stretches = stretches,
-			       .n_stretches = MANY};
-	const struct tl_target target = {.pid = 1, .comm = "t", .lanes = &lane, .n_lanes = 1};
-	const struct timeline tl = {
-		.session = {.version = "1", .start_ns = T0, .end_ns = lane.end_ns},
+	struct pic_slice *slices = make_many();
+	const struct pic_lane many[] = {{.tid = 1,
+					 .name = "t",
+					 .start_ns = T0,
+					 .end_ns = slices[MANY - 1].end_ns,
+					 .slices = slices,
+					 .n_slices = MANY}};
+	const struct pic_target target = {.pid = 1, .comm = "t", .lanes[LANE_THREAD] = LANES(many)};
+	const struct sketch sketch = {
+		.session = {.version = "1", .start_ns = T0, .end_ns = many[0].end_ns},
 		.targets = &target,
 		.n_targets = 1,
 		.frames = lanes_frames,
@@ -354,33 +323,130 @@ static void test_many_stretches(void **state)
 		.stacks = lanes_stacks,
 		.n_stacks = ARRAY_SIZE(lanes_stacks),
 	};
-	const struct lane_view view = {
-		.kind = LANE_THREAD, .target = &target, .n = MANY, .thread = &lane};
-	struct seen seen = {0};
+	struct seen seen = walk(many, 0);
 	char *text;
 
 	(void)state;
-	view__each(&view, 0, see, &seen);
 	assert_int_equal(seen.n, MANY);
-	seen = (struct seen){0};
-	view__each(&view, 65536, see, &seen);
-	assert_int_equal(seen.ns, lane.end_ns - T0);
+	assert_int_equal(seen.merged, 0);
+	seen = walk(many, 65536);
+	assert_int_equal(seen.ns, many[0].end_ns - T0);
 	assert_true(seen.n <= 2 + (uint64_t)MANY * 1000 / 65536);
 	assert_true(seen.merged + 1 == seen.n);
 	assert_int_equal(seen.longest, 5000 * MS + 1000);
-	text = render("chrome", &tl);
+	text = render("chrome", &sketch);
 	assert_true(strlen(text) < (size_t)180 << 20);
 	assert_null(strstr(text, "\"merged_under_ns\":\"0\""));
 	free(text);
-	free(stretches);
+	free(slices);
+}
+
+/* ── which lanes, in which order ─────────────────────────────────────────────────────────── */
+
+static const char *const with_lanes[] = {"json", "speedscope", "chrome", "html", "text"};
+
+/* Whether a format shows a lane of the kind, by what it calls one. */
+static bool shows(const char *format, const char *text, enum lane_kind kind)
+{
+	static const struct {
+		const char *format, *marks[LANE_KINDS];
+	} formats[] = {
+		{"json",
+		 {"\"kind\":\t\"capability\"", "\"kind\":\t\"thread\"", "\"kind\":\t\"haskell\""}},
+		{"speedscope",
+		 {"\"sampled\",\"name\":\"capability 0", "\"sampled\",\"name\":\"42 worker",
+		  "\"sampled\",\"name\":\"thread 7 main λ"}},
+		{"chrome", {"\"capability 0\"", "\"42 worker\"", "\"thread 7 main λ, bound\""}},
+		{"html", {"\"capability 0\"", "\"42 worker\"", "\"thread 7 main λ, bound\""}},
+		{"text", {"What each capability", "Where the time went", "What Haskell threads"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(formats[i].format, format))
+			return strstr(text, formats[i].marks[kind]);
+	return false;
+}
+
+/* A log alone has them all; what --lanes says holds for all formats. */
+static void test_lanes_of_all_formats(void **state)
+{
+	struct sketch sketch = lanes;
+
+	(void)state;
+	sketch.n_targets = 1;
+	sketch.session.mode = "eventlog";
+	for (size_t f = 0; f < ARRAY_SIZE(with_lanes); f++)
+		for (unsigned asked = 0; asked < 1U << LANE_KINDS; asked++) {
+			const struct export_opts opts = {.lanes = asked};
+			size_t len;
+			char *text = kit_render(with_lanes[f], &sketch, &opts, &len);
+
+			for (unsigned k = 0; k < LANE_KINDS; k++)
+				if (shows(with_lanes[f], text, (enum lane_kind)k) !=
+				    (!asked || asked >> k & 1))
+					fail_msg("%s, lanes %u: kind %u", with_lanes[f], asked, k);
+			free(text);
+		}
+}
+
+/* Idle threads come last, although one that ran for a moment was busy for less. */
+static void test_idle_threads_are_last(void **state)
+{
+	static const struct pic_slice idle[] = {
+		{.start_ns = T0, .end_ns = T0 + 99 * MS, .state = ST_IDLE},
+		{.start_ns = T0 + 99 * MS,
+		 .end_ns = T0 + 100 * MS,
+		 .stack = S_GC,
+		 .state = ST_PREEMPTED}};
+	static const struct pic_slice brief[] = {{.start_ns = T0 + 50 * MS,
+						  .end_ns = T0 + 50 * MS + 1000,
+						  .stack = S_MAIN,
+						  .state = ST_HASKELL}};
+	static const struct pic_lane threads[] = {
+		{.tid = 7,
+		 .name = "ticker",
+		 .start_ns = T0,
+		 .end_ns = T0 + 100 * MS,
+		 .states_ns = {[ST_IDLE] = 99 * MS, [ST_PREEMPTED] = 1 * MS},
+		 .slices = idle,
+		 .n_slices = 2},
+		{.tid = 8,
+		 .name = "brief",
+		 .start_ns = T0 + 50 * MS,
+		 .end_ns = T0 + 50 * MS + 1000,
+		 .cpu_ns = 1000,
+		 .states_ns = {[ST_HASKELL] = 1000},
+		 .slices = brief,
+		 .n_slices = 1}};
+	static const struct pic_target target = {
+		.pid = 6, .comm = "t", .lanes[LANE_THREAD] = LANES(threads)};
+	struct sketch sketch = lanes;
+
+	(void)state;
+	sketch.targets = &target;
+	sketch.n_targets = 1;
+	for (size_t f = 1; f < ARRAY_SIZE(with_lanes) - 1; f++) {
+		char *text = render(with_lanes[f], &sketch), *last = strstr(text, "7 ticker");
+
+		assert_non_null(last);
+		assert_non_null(strstr(text, "8 brief"));
+		assert_true(strstr(text, "8 brief") < last);
+		if (!strcmp(with_lanes[f], "chrome"))
+			assert_non_null(strstr(text, "\"t 6: idle OS threads\""));
+		free(text);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),	       cmocka_unit_test(test_chrome_rules),
-		cmocka_unit_test(test_chrome_covers),  cmocka_unit_test(test_pprof),
-		cmocka_unit_test(test_many_stretches),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_chrome_rules),
+		cmocka_unit_test(test_chrome_covers),
+		cmocka_unit_test(test_pprof),
+		cmocka_unit_test(test_many_slices),
+		cmocka_unit_test(test_lanes_of_all_formats),
+		cmocka_unit_test(test_idle_threads_are_last),
 	};
 
 	log__set_level(LOG_LVL_QUIET);

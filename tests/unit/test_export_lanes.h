@@ -6,20 +6,14 @@
 #ifndef SAFESCOPED_TEST_EXPORT_LANES_H
 #define SAFESCOPED_TEST_EXPORT_LANES_H
 
-#include "test_export_fake.h"
+#include "test_export_kit.h"
 
 #define MS UINT64_C(1000000)
 #define T0 UINT64_C(10368000000000000)
 
-#define STACK(...)                                                                                 \
-	{                                                                                          \
-		.frames = (const uint32_t[]){__VA_ARGS__},                                         \
-		.n = sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)                    \
-	}
-
 enum { F_MAIN, F_FIB, F_SLEEP, F_BLOCKED, F_GC, F_EVIL };
 
-static const struct tl_frame lanes_frames[] = {
+static const struct pic_frame lanes_frames[] = {
 	[F_MAIN] = {"Main.main", "Main", "", "Main", "", TF_HASKELL, false},
 	[F_FIB] = {"Main.fib", "Main", "", "Main", "", TF_HASKELL, false},
 	[F_SLEEP] = {"usleep", "", "", "libc.so.6", "", TF_FOREIGN, false},
@@ -30,7 +24,7 @@ static const struct tl_frame lanes_frames[] = {
 
 enum { S_EMPTY, S_MAIN, S_FIB, S_SLEEP, S_GC, S_EVIL };
 
-static const struct tl_stack lanes_stacks[] = {
+static const struct pic_stack lanes_stacks[] = {
 	[S_EMPTY] = {0},
 	[S_MAIN] = STACK(F_MAIN),
 	[S_FIB] = STACK(F_MAIN, F_FIB),
@@ -39,7 +33,7 @@ static const struct tl_stack lanes_stacks[] = {
 	[S_EVIL] = STACK(F_EVIL),
 };
 
-static const struct tl_stretch lanes_worker[] = {
+static const struct pic_slice lanes_worker[] = {
 	{.start_ns = T0, .end_ns = T0 + 10 * MS + 1, .stack = S_FIB, .state = ST_HASKELL},
 	{.start_ns = T0 + 10 * MS + 1,
 	 .end_ns = T0 + 12 * MS,
@@ -50,13 +44,13 @@ static const struct tl_stretch lanes_worker[] = {
 	 .stack = S_SLEEP,
 	 .state = ST_SAFE_CALL_BLOCKED,
 	 .exact = 1,
-	 .cap = 0xffff},
+	 .cap = NO_CAP},
 	{.start_ns = T0 + 60 * MS,
 	 .end_ns = T0 + 65 * MS,
 	 .stack = S_MAIN,
 	 .state = ST_CAP_WAIT,
 	 .exact = 1,
-	 .cap = 0xffff},
+	 .cap = NO_CAP},
 	{.start_ns = T0 + 65 * MS,
 	 .end_ns = T0 + 90 * MS,
 	 .stack = S_FIB,
@@ -66,10 +60,10 @@ static const struct tl_stretch lanes_worker[] = {
 	 .end_ns = T0 + 100 * MS,
 	 .stack = S_EMPTY,
 	 .state = ST_IDLE,
-	 .cap = 0xffff},
+	 .cap = NO_CAP},
 };
 
-static const struct tl_cap_stretch lanes_cap0[] = {
+static const struct pic_slice lanes_cap0[] = {
 	{.start_ns = T0,
 	 .end_ns = T0 + 12 * MS,
 	 .tso = 7,
@@ -86,7 +80,7 @@ static const struct tl_cap_stretch lanes_cap0[] = {
 	{.start_ns = T0 + 20 * MS, .end_ns = T0 + 100 * MS, .state = CS_IDLE},
 };
 
-static const struct tl_cap_stretch lanes_cap1[] = {
+static const struct pic_slice lanes_cap1[] = {
 	{.start_ns = T0,
 	 .end_ns = T0 + 65 * MS,
 	 .tso = 9,
@@ -106,22 +100,22 @@ static const struct tl_cap_stretch lanes_cap1[] = {
 	 .state = CS_UNSAFE_CALL},
 };
 
-static struct tl_cap_lane lanes_caps[] = {
-	{.no = 0,
+static struct pic_lane lanes_caps[] = {
+	{.cap = 0,
 	 .start_ns = T0,
 	 .end_ns = T0 + 100 * MS,
 	 .states_ns = {[CS_HASKELL] = 12 * MS, [CS_GC] = 8 * MS, [CS_IDLE] = 80 * MS},
-	 .stretches = lanes_cap0,
-	 .n_stretches = ARRAY_SIZE(lanes_cap0)},
-	{.no = 1,
+	 .slices = lanes_cap0,
+	 .n_slices = ARRAY_SIZE(lanes_cap0)},
+	{.cap = 1,
 	 .start_ns = T0,
 	 .end_ns = T0 + 100 * MS,
 	 .states_ns = {[CS_HASKELL] = 90 * MS, [CS_UNSAFE_CALL] = 10 * MS},
-	 .stretches = lanes_cap1,
-	 .n_stretches = ARRAY_SIZE(lanes_cap1)},
+	 .slices = lanes_cap1,
+	 .n_slices = ARRAY_SIZE(lanes_cap1)},
 };
 
-static const struct tl_tso_stretch lanes_tso7[] = {
+static const struct pic_slice lanes_tso7[] = {
 	{.start_ns = T0,
 	 .end_ns = T0 + 12 * MS,
 	 .stack = S_FIB,
@@ -131,7 +125,7 @@ static const struct tl_tso_stretch lanes_tso7[] = {
 	{.start_ns = T0 + 12 * MS,
 	 .end_ns = T0 + 65 * MS,
 	 .stack = S_SLEEP,
-	 .cap = UINT32_MAX,
+	 .cap = NO_CAP,
 	 .state = HS_SAFE_CALL},
 	{.start_ns = T0 + 65 * MS,
 	 .end_ns = T0 + 90 * MS,
@@ -141,18 +135,18 @@ static const struct tl_tso_stretch lanes_tso7[] = {
 	 .state = HS_RUNNING},
 };
 
-static struct tl_tso_lane lanes_tsos[] = {
+static struct pic_lane lanes_tsos[] = {
 	{.tso = 7,
-	 .label = "main λ",
+	 .name = "main λ",
 	 .bound = true,
 	 .start_ns = T0,
 	 .end_ns = T0 + 90 * MS,
 	 .states_ns = {[HS_RUNNING] = 37 * MS, [HS_SAFE_CALL] = 53 * MS},
-	 .stretches = lanes_tso7,
-	 .n_stretches = ARRAY_SIZE(lanes_tso7)},
+	 .slices = lanes_tso7,
+	 .n_slices = ARRAY_SIZE(lanes_tso7)},
 };
 
-static struct tl_lane lanes_threads[] = {
+static struct pic_lane lanes_threads[] = {
 	{.tid = 42,
 	 .name = "worker",
 	 .start_ns = T0,
@@ -161,11 +155,11 @@ static struct tl_lane lanes_threads[] = {
 		       [ST_SAFE_CALL_BLOCKED] = 48 * MS,
 		       [ST_CAP_WAIT] = 5 * MS,
 		       [ST_IDLE] = 10 * MS},
-	 .stretches = lanes_worker,
-	 .n_stretches = ARRAY_SIZE(lanes_worker)},
+	 .slices = lanes_worker,
+	 .n_slices = ARRAY_SIZE(lanes_worker)},
 };
 
-static const struct tl_gc_event lanes_gcs[] = {
+static const struct pic_gc_event lanes_gcs[] = {
 	{.start_ns = T0 + 12 * MS,
 	 .end_ns = T0 + 20 * MS,
 	 .sync_ns = 1 * MS,
@@ -179,12 +173,12 @@ static const struct tl_gc_event lanes_gcs[] = {
 	 .generation = -1},
 };
 
-static const struct tl_mark lanes_marks[] = {
+static const struct pic_mark lanes_marks[] = {
 	{.ns = T0 + 5 * MS, .text = "begin", .tso = 7, .cap = 0, .kind = MK_USER_MARKER},
 	{.ns = T0 + 6 * MS, .text = "hello", .cap = UINT32_MAX, .kind = MK_USER_MESSAGE},
 };
 
-static const struct tl_flow lanes_flows[] = {
+static const struct pic_flow lanes_flows[] = {
 	{.start_ns = T0 + 12 * MS,
 	 .end_ns = T0 + 60 * MS,
 	 .back_ns = T0 + 65 * MS,
@@ -213,16 +207,16 @@ static const struct tl_flow lanes_flows[] = {
 	 .function = "c"},
 };
 
-static const struct tl_point lanes_runnable[] = {
+static const struct pic_point lanes_runnable[] = {
 	/* two before the axis: the second holds where it begins */
 	{T0 - 9, 5},
 	{T0 - 1, 4},
 	{T0 + 12 * MS, 2},
 	{T0 + 99 * MS, 0},
 	{T0 + 900 * MS, 1}};
-static const struct tl_point lanes_band[] = {{T0 + 50 * MS, UINT64_C(1) << 40}};
+static const struct pic_point lanes_band[] = {{T0 + 50 * MS, UINT64_C(1) << 40}};
 
-static const struct tl_counter lanes_counters[] = {
+static const struct pic_counter lanes_counters[] = {
 	{.name = "runnable threads",
 	 .unit = "threads",
 	 .kind = TC_RUNNABLE,
@@ -237,22 +231,22 @@ static const struct tl_counter lanes_counters[] = {
 };
 
 /* Overlaps, goes back in time, is empty; and its thread's name fills its array. */
-static const struct tl_stretch lanes_evil[] = {
+static const struct pic_slice lanes_evil[] = {
 	{.start_ns = T0 + 5 * MS, .end_ns = T0 + 9 * MS, .stack = S_EVIL, .state = ST_FOREIGN_CPU},
 	{.start_ns = T0 + 7 * MS, .end_ns = T0 + 7 * MS, .stack = S_EVIL, .state = ST_RTS},
 	{.start_ns = T0 + 8 * MS, .end_ns = T0 + 30 * MS, .stack = 999, .state = ST_UNKNOWN},
 };
 
-static struct tl_lane lanes_evil_threads[] = {
+static struct pic_lane lanes_evil_threads[] = {
 	{.tid = 1,
-	 .name = {'s', 'i', 'x', 't', 'e', 'e', 'n', ' ', ';', '\n', '"', '\\', 'x', 'x', 'x', '9'},
+	 .name = "sixteen ;\n\"\\xxx9",
 	 .start_ns = T0 + 5 * MS,
 	 .end_ns = T0 + 30 * MS,
-	 .stretches = lanes_evil,
-	 .n_stretches = ARRAY_SIZE(lanes_evil)},
+	 .slices = lanes_evil,
+	 .n_slices = ARRAY_SIZE(lanes_evil)},
 };
 
-static const struct tl_gc_event lanes_evil_gcs[] = {
+static const struct pic_gc_event lanes_evil_gcs[] = {
 	{.start_ns = T0 + 20 * MS,
 	 .end_ns = T0 + 22 * MS,
 	 .sync_ns = UINT64_MAX - 1,
@@ -265,15 +259,12 @@ static const struct tl_gc_event lanes_evil_gcs[] = {
 	 .generation = INT32_MAX},
 };
 
-static const struct tl_target lanes_targets[] = {
+static const struct pic_target lanes_targets[] = {
 	{.pid = 4242,
 	 .comm = "service",
-	 .lanes = lanes_threads,
-	 .n_lanes = 1,
-	 .cap_lanes = lanes_caps,
-	 .n_cap_lanes = 2,
-	 .tso_lanes = lanes_tsos,
-	 .n_tso_lanes = 1,
+	 .lanes[LANE_THREAD] = LANES(lanes_threads),
+	 .lanes[LANE_CAPABILITY] = LANES(lanes_caps),
+	 .lanes[LANE_HASKELL] = LANES(lanes_tsos),
 	 .gcs = lanes_gcs,
 	 .n_gcs = 2,
 	 .marks = lanes_marks,
@@ -284,15 +275,14 @@ static const struct tl_target lanes_targets[] = {
 	 .n_counters = 2},
 	{.pid = 4242,
 	 .comm = "ev\"il\n\xff",
-	 .lanes = lanes_evil_threads,
-	 .n_lanes = 1,
+	 .lanes[LANE_THREAD] = LANES(lanes_evil_threads),
 	 .gcs = lanes_evil_gcs,
 	 .n_gcs = 2,
 	 .flows = lanes_flows,
 	 .n_flows = 1},
 };
 
-static const struct timeline lanes = {
+static const struct sketch lanes = {
 	.session = {.version = "0.1.0\"",
 		    .mode = "system",
 		    .start_ns = T0,

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <cjson/cJSON.h>
 
-#include "export/export_priv.h"
-#include "test_export_fake.h"
+#include "export/sums.h"
+#include "test_export_kit.h"
 
 /* ── text ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -29,7 +29,7 @@ static void test_utf8_bounds(void **state)
 		{"\xe0\xa0\x80", 0x800},
 		{"\xed\x9f\xbf", 0xd7ff},
 		{"\xee\x80\x80", 0xe000},
-		{"\xef\xbf\xbf", 0xffff},
+		{"\xef\xbf\xbf", NO_CAP},
 		{"\xf0\x90\x80\x80", 0x10000},
 		{"\xf4\x8f\xbf\xbf", 0x10ffff},
 		/* lone, overlong, surrogate, too high, cut off */
@@ -67,7 +67,7 @@ static void test_utf8_bounds(void **state)
 static void test_json_strings(void **state)
 {
 	(void)state;
-	for (unsigned pair = 0x0101; pair <= 0xffff; pair++) {
+	for (unsigned pair = 0x0101; pair <= NO_CAP; pair++) {
 		char in[3] = {(char)(pair >> 8), (char)pair, '\0'}, *text = NULL, *clean;
 		cJSON *parsed;
 		size_t len;
@@ -119,34 +119,20 @@ static void test_durations(void **state)
 		{360000000000000, "4 d 4 h"},
 		{UINT64_MAX, "213503 d 23 h"},
 	};
-	char text[32];
-
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		human__duration(text, sizeof(text), cases[i].ns);
-		assert_string_equal(text, cases[i].text);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(human__duration(cases[i].ns).s, cases[i].text);
 }
 
 static void test_counts(void **state)
 {
-	char text[32], small[4];
-
 	(void)state;
-	human__count(text, sizeof(text), 0);
-	assert_string_equal(text, "0");
-	human__count(text, sizeof(text), 999);
-	assert_string_equal(text, "999");
-	human__count(text, sizeof(text), 1000);
-	assert_string_equal(text, "1 000");
-	human__count(text, sizeof(text), UINT64_MAX);
-	assert_string_equal(text, "18 446 744 073 709 551 615");
-	human__count(small, sizeof(small), 1234567);
-	assert_true(strlen(small) < sizeof(small));
-	human__bytes(text, sizeof(text), 33554432);
-	assert_string_equal(text, "33.6 MB");
-	human__bytes(text, sizeof(text), 999);
-	assert_string_equal(text, "999 B");
+	assert_string_equal(human__count(0).s, "0");
+	assert_string_equal(human__count(999).s, "999");
+	assert_string_equal(human__count(1000).s, "1 000");
+	assert_string_equal(human__count(UINT64_MAX).s, "18 446 744 073 709 551 615");
+	assert_string_equal(human__bytes(33554432).s, "33.6 MB");
+	assert_string_equal(human__bytes(999).s, "999 B");
 	assert_true(human__percent(1, 0) == 0);
 	assert_true(human__percent(1, 4) == 25);
 }
@@ -167,12 +153,12 @@ static char *print_table(struct table *table, unsigned width)
 
 static struct table *small_table(void)
 {
+	static const struct table_column columns[] = {{"name", COL_FLEX, NULL, 0},
+						      {"never", COL_LEFT, NULL, 0},
+						      {"n", COL_RIGHT, NULL, 0}};
 	struct table *table;
 
-	assert_int_equal(table__new(3, &table), 0);
-	table__column(table, 0, "name", NULL, COL_FLEX);
-	table__column(table, 1, "never", NULL, COL_LEFT);
-	table__column(table, 2, "n", NULL, COL_RIGHT);
+	assert_int_equal(table__new(columns, ARRAY_SIZE(columns), &table), 0);
 	table__cell(table, "Data.Map.Internal.insertWithKey");
 	table__cell(table, "");
 	table__cell(table, "1");
@@ -213,53 +199,51 @@ static void test_table_cut(void **state)
 /* Those that are worth least go first, names are cut as far as they can, and what went is said. */
 static void test_table_leaves_out(void **state)
 {
-	static const char *const titles[] = {"name", "one", "two", "three"};
+	static const struct table_column columns[] = {
+		{"name", COL_FLEX, NULL, 0},
+		{"one", COL_RIGHT | COL_SPARE, "all of", 7},
+		{"two", COL_RIGHT | COL_SPARE | COL_SAMPLED, "all of", 0},
+		{"three", COL_RIGHT | COL_SPARE, "all of", 8}};
 	struct table *t;
 	char *text;
 
 	(void)state;
-	assert_int_equal(table__new(4, &t), 0);
-	for (size_t c = 0; c < 4; c++) {
-		table__column(t, c, titles[c], c == 0 ? "" : "all of", c ? COL_RIGHT : COL_FLEX);
+	assert_int_equal(table__new(columns, ARRAY_SIZE(columns), &t), 0);
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
 		table__cell(t, c ? "12345" : "Data.Map.Internal.insertWithKey");
-	}
-	table__worth(t, 1, 7);
-	table__worth(t, 2, 0);
-	table__worth(t, 3, 8);
 	text = print_table(t, 30);
 	assert_string_equal(text, "                  ── all of ──\n"
 				  "  name              one  three\n"
 				  "  Data.Ma…ithKey  12345  12345\n"
-				  "  no room for: all of two\n");
+				  "  no room for: all of ~two\n");
 	free(text);
 }
 
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
 
-static void test_weights(void **state)
+static void test_sums(void **state)
 {
-	struct weights w = {0};
-	uint64_t sums[2][7] = {0};
+	struct sums sums = {0};
+	uint64_t expected[2][7][WEIGHTS] = {0};
 
 	(void)state;
-	/* More than fits at first, so that it merges and grows on the way. */
 	for (uint32_t i = 0; i < 5000; i++) {
-		uint32_t owner = i / 3 % 2, stack = i * 7919 % 7;
+		const struct sum sum = {i / 3 % 2, i * 7919 % 7, {i, i % 5, 1}};
 
-		assert_int_equal(weights__add(&w, owner, stack, i), 0);
-		sums[owner][stack] += i;
+		assert_int_equal(sums__add(&sums, &sum), 0);
+		for (unsigned w = 0; w < WEIGHTS; w++)
+			expected[sum.owner][sum.stack][w] += sum.by[w];
 	}
-	assert_true(w.n < 5000);
-	weights__merge(&w);
-	assert_int_equal(w.n, 14);
-	for (size_t i = 0; i < w.n; i++) {
-		assert_int_equal(w.items[i].owner, i / 7);
-		assert_int_equal(w.items[i].stack, i % 7);
-		assert_int_equal(w.items[i].weight, sums[i / 7][i % 7]);
+	sums__merge(&sums);
+	assert_int_equal(sums.n, 14);
+	for (size_t i = 0; i < sums.n; i++) {
+		assert_int_equal(sums.v[i].owner, i / 7);
+		assert_int_equal(sums.v[i].stack, i % 7);
+		assert_memory_equal(sums.v[i].by, expected[i / 7][i % 7], sizeof(expected[0][0]));
 	}
-	weights__free(&w);
-	weights__merge(&w);
-	assert_int_equal(w.n, 0);
+	sums__free(&sums);
+	sums__merge(&sums);
+	assert_int_equal(sums.n, 0);
 }
 
 static int cmp_mod_3(uint32_t a, uint32_t b, void *ctx)
@@ -311,7 +295,7 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_table_cut),
 		cmocka_unit_test(test_table_leaves_out),
-		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_frame_numbers),
 		cmocka_unit_test(test_causes),
 	};

@@ -6,7 +6,7 @@
 #ifndef SAFESCOPED_TEST_EXPORT_PICTURES_H
 #define SAFESCOPED_TEST_EXPORT_PICTURES_H
 
-#include "test_export_fake.h"
+#include "test_export_kit.h"
 
 /* ── a service: Haskell code that hashes, a safe call that waits, one that works ─────────── */
 
@@ -28,7 +28,7 @@ enum {
 	F_GC,
 };
 
-static const struct tl_frame service_frames[] = {
+static const struct pic_frame service_frames[] = {
 	[F_MAIN] = {"Main.main", "Main", "", "Main", "app/Main.hs:12", TF_HASKELL, false},
 	[F_SERVE] = {"~Main.serve", "Main", "", "Main", "", TF_HASKELL, true},
 	[F_FIB] = {"Data.Fib.fib", "Data.Fib", "fib-1.0", "Data.Fib", "src/Data/Fib.hs:7",
@@ -44,22 +44,17 @@ static const struct tl_frame service_frames[] = {
 	[F_GC] = {"[GC work]", "", "", "GC", "", TF_STATE, false},
 };
 
-#define STRETCH(from, to, at, what, is_exact, on)                                                  \
+#define SLICE(from, to, at, what, is_exact, on)                                                    \
 	{                                                                                          \
 		.start_ns = (from), .end_ns = (to), .stack = (at), .state = (what),                \
 		.exact = (is_exact), .cap = (on), .samples = SAMPLES(what, (to) - (from))          \
 	}
 /* One in 10 ms on the CPU. */
 #define SAMPLES(what, ns) ((what) <= ST_FOREIGN_CPU ? (uint32_t)((ns) / (10 * MS)) : 0)
-#define STACK(...)                                                                                 \
-	{                                                                                          \
-		.frames = (const uint32_t[]){__VA_ARGS__},                                         \
-		.n = sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)                    \
-	}
 
 enum { S_EMPTY, S_FIB, S_FIB_AGAIN, S_SLEEP, S_HASH, S_IDLE, S_GC };
 
-static const struct tl_stack service_stacks[] = {
+static const struct pic_stack service_stacks[] = {
 	[S_EMPTY] = {0},
 	[S_FIB] = STACK(F_MAIN, F_SERVE, F_FIB, F_HASKELL),
 	[S_FIB_AGAIN] = STACK(F_MAIN, F_SERVE, F_FIB_AGAIN, F_HASKELL),
@@ -70,22 +65,22 @@ static const struct tl_stack service_stacks[] = {
 };
 
 /* 1 s of session. Not all lanes cover it, and no boundary is on a whole microsecond. */
-static const struct tl_stretch service_main[] = {
-	STRETCH(T0, T0 + 300 * MS + 333, S_FIB, ST_HASKELL, 0, 0),
-	STRETCH(T0 + 300 * MS + 333, T0 + 400 * MS + 1, S_FIB_AGAIN, ST_HASKELL, 0, 0),
-	STRETCH(T0 + 400 * MS + 1, T0 + 900 * MS + 499, S_SLEEP, ST_SAFE_CALL_BLOCKED, 1, 0xffff),
-	STRETCH(T0 + 900 * MS + 499, T0 + 900 * MS + 499, S_HASH, ST_SAFE_CALL_CPU, 1, 0xffff),
-	STRETCH(T0 + 900 * MS + 499, T0 + 1000 * MS, S_FIB, ST_HASKELL, 0, 0),
+static const struct pic_slice service_main[] = {
+	SLICE(T0, T0 + 300 * MS + 333, S_FIB, ST_HASKELL, 0, 0),
+	SLICE(T0 + 300 * MS + 333, T0 + 400 * MS + 1, S_FIB_AGAIN, ST_HASKELL, 0, 0),
+	SLICE(T0 + 400 * MS + 1, T0 + 900 * MS + 499, S_SLEEP, ST_SAFE_CALL_BLOCKED, 1, NO_CAP),
+	SLICE(T0 + 900 * MS + 499, T0 + 900 * MS + 499, S_HASH, ST_SAFE_CALL_CPU, 1, NO_CAP),
+	SLICE(T0 + 900 * MS + 499, T0 + 1000 * MS, S_FIB, ST_HASKELL, 0, 0),
 };
 
-static const struct tl_stretch service_worker[] = {
-	STRETCH(T0 + 250 * MS, T0 + 500 * MS, S_IDLE, ST_IDLE, 1, 0xffff),
-	STRETCH(T0 + 500 * MS, T0 + 510 * MS + 7, S_GC, ST_GC_WORK, 1, 1),
-	STRETCH(T0 + 510 * MS + 7, T0 + 610 * MS, S_HASH, ST_SAFE_CALL_CPU, 1, 0xffff),
-	STRETCH(T0 + 610 * MS, T0 + 800 * MS, S_IDLE, ST_IDLE, 1, 0xffff),
+static const struct pic_slice service_worker[] = {
+	SLICE(T0 + 250 * MS, T0 + 500 * MS, S_IDLE, ST_IDLE, 1, NO_CAP),
+	SLICE(T0 + 500 * MS, T0 + 510 * MS + 7, S_GC, ST_GC_WORK, 1, 1),
+	SLICE(T0 + 510 * MS + 7, T0 + 610 * MS, S_HASH, ST_SAFE_CALL_CPU, 1, NO_CAP),
+	SLICE(T0 + 610 * MS, T0 + 800 * MS, S_IDLE, ST_IDLE, 1, NO_CAP),
 };
 
-static struct tl_lane service_lanes[] = {
+static struct pic_lane service_lanes[] = {
 	{
 		.tid = 4242,
 		.name = "service",
@@ -95,8 +90,8 @@ static struct tl_lane service_lanes[] = {
 		.states_ns =
 			{[ST_HASKELL] = 499 * MS + 999502, [ST_SAFE_CALL_BLOCKED] = 500 * MS + 498},
 		.sampled_states = 1u << ST_HASKELL,
-		.stretches = service_main,
-		.n_stretches = ARRAY_SIZE(service_main),
+		.slices = service_main,
+		.n_slices = ARRAY_SIZE(service_main),
 	},
 	{
 		.tid = 4243,
@@ -108,13 +103,13 @@ static struct tl_lane service_lanes[] = {
 			      [ST_GC_WORK] = 10 * MS + 7,
 			      [ST_SAFE_CALL_CPU] = 99 * MS + 999993},
 		.short_calls = 3,
-		.coarse = true,
-		.stretches = service_worker,
-		.n_stretches = ARRAY_SIZE(service_worker),
+		.merged_ns = 1000000,
+		.slices = service_worker,
+		.n_slices = ARRAY_SIZE(service_worker),
 	},
 };
 
-static const struct tl_call service_calls[] = {
+static const struct pic_call service_calls[] = {
 	{
 		.function = "usleep",
 		.library = "libc.so.6",
@@ -158,11 +153,11 @@ static const struct tl_call service_calls[] = {
 	},
 };
 
-static const struct tl_unsafe service_unsafe[] = {
+static const struct pic_unsafe service_unsafe[] = {
 	{"__gmpn_mul_1", "libgmp.so.10", "Data.Fib.fib", false, 12, 121 * MS, 0, UINT64_MAX},
 };
 
-static const struct tl_function service_functions[] = {
+static const struct pic_function service_functions[] = {
 	{"Data.Fib.fib", "Data.Fib", TF_HASKELL, 40, 52, 400 * MS, 520 * MS, false},
 	{"__gmpn_mul_1", "libgmp.so.10", TF_FOREIGN, 12, 12, 121 * MS, 121 * MS, false},
 	{"hash_block", "", TF_FOREIGN, 9, 9, 90 * MS, 90 * MS, false},
@@ -170,7 +165,7 @@ static const struct tl_function service_functions[] = {
 	{"[safe call]", "", TF_STATE, 9, 9, 90 * MS, 90 * MS, false},
 };
 
-static const struct tl_finding service_findings[] = {
+static const struct pic_finding service_findings[] = {
 	{"unsafe_call_held_up_gc",
 	 "GC waited 300 ms in 2 collections for capability 1, inside the unsafe call take_lock, "
 	 "called from Main.serve: a candidate for `safe`",
@@ -183,7 +178,7 @@ static const char *service_missing[] = {
 	"GC pauses: the program has no symbols; --symbols FILE would bring them",
 };
 
-static const struct tl_target service_target = {
+static const struct pic_target service_target = {
 	.pid = 4242,
 	.ns_pid = 7,
 	.comm = "service",
@@ -203,8 +198,7 @@ static const struct tl_target service_target = {
 	.attach_ns = T0 - 5,
 	.attach_took_ns = 120 * MS,
 	.end = "",
-	.lanes = service_lanes,
-	.n_lanes = ARRAY_SIZE(service_lanes),
+	.lanes[LANE_THREAD] = LANES(service_lanes),
 	.calls = service_calls,
 	.n_calls = ARRAY_SIZE(service_calls),
 	.unsafe_calls = service_unsafe,
@@ -239,7 +233,7 @@ static const struct tl_target service_target = {
 	.n_findings = ARRAY_SIZE(service_findings),
 };
 
-static const struct timeline service = {
+static const struct sketch service = {
 	.session = {.version = "0.1.0",
 		    .mode = "pid",
 		    .start_ns = T0,
@@ -256,7 +250,7 @@ static const struct timeline service = {
 
 /* ── everything that other people can write into a name, and numbers at their ends ───────── */
 
-static const struct tl_frame hostile_frames[] = {
+static const struct pic_frame hostile_frames[] = {
 	{"a;b\nc\td 42", "M;\x01", "", "\"quoted\\\"", "no line", TF_HASKELL, false},
 	{"\xff\xc0\xaf\xed\xa0\x80 ok \xf4\x90\x80\x80", "", "", "", "x:99999999999", TF_FOREIGN,
 	 false},
@@ -266,28 +260,26 @@ static const struct tl_frame hostile_frames[] = {
 	{"do_syscall 7", "", "", "vmlinux", "", TF_KERNEL, false},
 };
 
-static const struct tl_stack hostile_stacks[] = {
+static const struct pic_stack hostile_stacks[] = {
 	{0}, STACK(0), STACK(0, 1, 2), STACK(2, 3), STACK(0, 4), STACK(2, 5),
 };
 
 #define HUGE_NS (UINT64_MAX / 4)
 
-static const struct tl_stretch hostile_stretches[] = {
-	STRETCH(1, 1 + HUGE_NS, 1, ST_HASKELL, 1, 0),
-	STRETCH(1 + HUGE_NS, 400 + HUGE_NS, 2, ST_UNSAFE_CALL_BLOCKED, 1, 0),
+static const struct pic_slice hostile_slices[] = {
+	SLICE(1, 1 + HUGE_NS, 1, ST_HASKELL, 1, 0),
+	SLICE(1 + HUGE_NS, 400 + HUGE_NS, 2, ST_UNSAFE_CALL_BLOCKED, 1, 0),
 	/* a stack of its own with nothing in it: time that has a state only */
-	STRETCH(400 + HUGE_NS, 900 + HUGE_NS, 0, ST_UNKNOWN, 1, 0),
-	STRETCH(900 + HUGE_NS, 901 + HUGE_NS, 3, ST_FOREIGN_CPU, 1, 0),
-	STRETCH(901 + HUGE_NS, 1901 + HUGE_NS, 4, ST_HASKELL, 1, 0),
-	STRETCH(1901 + HUGE_NS, 5000 + HUGE_NS, 5, ST_RTS, 1, 0),
+	SLICE(400 + HUGE_NS, 900 + HUGE_NS, 0, ST_UNKNOWN, 1, 0),
+	SLICE(900 + HUGE_NS, 901 + HUGE_NS, 3, ST_FOREIGN_CPU, 1, 0),
+	SLICE(901 + HUGE_NS, 1901 + HUGE_NS, 4, ST_HASKELL, 1, 0),
+	SLICE(1901 + HUGE_NS, 5000 + HUGE_NS, 5, ST_RTS, 1, 0),
 };
 
-static struct tl_lane hostile_lanes[] = {
+static struct pic_lane hostile_lanes[] = {
 	{
 		.tid = 2147483647,
-		/* fills its array: no NUL */
-		.name = {'s', 'i', 'x', 't', 'e', 'e', 'n', ' ', ';', '\n', '"', '\\', 'x', 'x',
-			 'x', '9'},
+		.name = "sixteen ;\n\"\\xxx9",
 		.start_ns = 1,
 		.end_ns = 5000 + HUGE_NS,
 		.cpu_ns = HUGE_NS,
@@ -298,13 +290,13 @@ static struct tl_lane hostile_lanes[] = {
 			      [ST_RTS] = 3099},
 		.sampled_states = UINT32_MAX,
 		.short_calls = UINT64_MAX,
-		.stretches = hostile_stretches,
-		.n_stretches = ARRAY_SIZE(hostile_stretches),
+		.slices = hostile_slices,
+		.n_slices = ARRAY_SIZE(hostile_slices),
 	},
 	{.tid = 0},
 };
 
-static const struct tl_call hostile_call = {
+static const struct pic_call hostile_call = {
 	.function = "\x1b[31mred",
 	.calls = 0,
 	.wall_ns = UINT64_MAX,
@@ -322,19 +314,18 @@ static const struct tl_call hostile_call = {
 	.observed_share = 1,
 };
 
-static const struct tl_finding hostile_finding = {
+static const struct pic_finding hostile_finding = {
 	"kind\"",
 	"  the  call \x1b[31m\xff\xff of a\nb, which has a name that is much too long"
 	"_for_one_line_of_a_terminal_and_has_no_blank_in_it_at_all_and_goes_on_and_on_and_on_and",
 	"\x1b]0;", UINT64_MAX};
 
-static const struct tl_target hostile_targets[] = {
+static const struct pic_target hostile_targets[] = {
 	{
 		.pid = 1,
 		.comm = "my app;\x1b\xff",
 		.exe = "/tmp/\"x\"\n",
-		.lanes = hostile_lanes,
-		.n_lanes = ARRAY_SIZE(hostile_lanes),
+		.lanes[LANE_THREAD] = LANES(hostile_lanes),
 		.calls = &hostile_call,
 		.n_calls = 1,
 		.quality = {.samples = UINT64_MAX, .haskell_samples = 1},
@@ -351,7 +342,7 @@ static const struct tl_target hostile_targets[] = {
 	{.pid = 2},
 };
 
-static const struct timeline hostile = {
+static const struct sketch hostile = {
 	.session = {.version = "0\"1",
 		    .mode = "system",
 		    .start_ns = 1,
@@ -368,7 +359,7 @@ static const struct timeline hostile = {
 
 /* ── nothing ─────────────────────────────────────────────────────────────────────────────── */
 
-static const struct timeline empty = {
+static const struct sketch empty = {
 	.session = {.version = "0.1.0", .mode = "system", .start_ns = T0, .end_ns = T0},
 };
 
