@@ -71,10 +71,10 @@ static inline const char *frame__name(const struct pic_frame *frame)
 /* "src/Data/Fib.hs:7": the line, and *ret_len of the file's name; 0: no line. */
 uint32_t src__line(const char *src, size_t *ret_len);
 /* "demo (pid 42)" */
-struct target_name {
+struct pic_target_name {
 	char s[96];
 };
-struct target_name target__name(const struct pic_target *target);
+struct pic_target_name pic_target__name(const struct pic_target *target);
 
 /* ── frames and stacks (frames.c) ────────────────────────────────────────────────────────── */
 

@@ -162,9 +162,9 @@ void put_u64(FILE *out, uint64_t n)
 	fwrite_unlocked(digits, 1, (size_t)(u64__put(digits, n) - digits), out);
 }
 
-struct target_name target__name(const struct pic_target *target)
+struct pic_target_name pic_target__name(const struct pic_target *target)
 {
-	struct target_name name;
+	struct pic_target_name name;
 
 	snprintf(name.s, sizeof(name.s), "%s (pid %d)", or_empty(target->comm), (int)target->pid);
 	return name;

@@ -70,7 +70,7 @@ static void report_ready(struct finder *f, const struct times *times)
 		     "For about %s (%s of the RTS's timer) a capability was idle while Haskell "
 		     "threads, up to %" PRIu64 ", were ready to run on others: forkOn pins them, "
 		     "and a capability in an unsafe call gives none away",
-		     human__duration(ns).s, counted(ticks, "tick", "ticks").s, most);
+		     human__duration(ns).s, finding__counted(ticks, "tick", "ticks").s, most);
 }
 
 static void report_waiting(struct finder *f, const struct times *times)

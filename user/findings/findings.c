@@ -110,7 +110,7 @@ int findings__make(struct picture *pic, struct pic_target *target)
 
 /* ── words ───────────────────────────────────────────────────────────────────────────────── */
 
-struct counted counted(uint64_t n, const char *one, const char *many)
+struct counted finding__counted(uint64_t n, const char *one, const char *many)
 {
 	struct counted text;
 
@@ -118,7 +118,7 @@ struct counted counted(uint64_t n, const char *one, const char *many)
 	return text;
 }
 
-struct human per_second(uint64_t n, uint64_t ns)
+struct human finding__rate(uint64_t n, uint64_t ns)
 {
 	double rate = ns ? (double)n * 1e9 / (double)ns : 0, unit = 1;
 

@@ -31,9 +31,9 @@ void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *w
 struct counted {
 	char s[64];
 };
-struct counted counted(uint64_t n, const char *one, const char *many);
+struct counted finding__counted(uint64_t n, const char *one, const char *many);
 /* "1 200": per second of `ns`, rounded */
-struct human per_second(uint64_t n, uint64_t ns);
+struct human finding__rate(uint64_t n, uint64_t ns);
 
 /* part / whole >= percent / 100, without overflow */
 bool finding__share(uint64_t part, uint64_t whole, unsigned percent);

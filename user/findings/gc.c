@@ -49,7 +49,7 @@ static void look_for_share(struct finder *f, uint64_t work_ns)
 		return;
 	if (gc->known && gc->count && !gc->inferred)
 		snprintf(pauses, sizeof(pauses), ": %s of %s on average, longest %s",
-			 counted(gc->count, "collection", "collections").s,
+			 finding__counted(gc->count, "collection", "collections").s,
 			 human__duration(gc->pause_ns / gc->count).s,
 			 human__duration(gc->max_pause_ns).s);
 	finding__add(f, "gc_share", work_ns, "",
@@ -127,7 +127,7 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
 		     "leave that CPU time to the program",
 		     human__duration(spin->ns).s, spin->samples,
-		     counted(spin->all_samples, "sample", "samples").s, spin->most);
+		     finding__counted(spin->all_samples, "sample", "samples").s, spin->most);
 }
 
 void findings__gc(struct finder *f)

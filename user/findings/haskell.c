@@ -91,8 +91,8 @@ static void look_for_black_holes(struct finder *f)
 	finding__add(f, "blocked_on_black_hole", w.ns, thread_name(f, w.most),
 		     "%s waited %s for values that other threads were evaluating (black holes), "
 		     "%s, longest %s: evaluate what is shared before it is shared",
-		     counted(w.threads, "Haskell thread", "Haskell threads").s,
-		     human__duration(w.ns).s, counted(w.times, "time", "times").s,
+		     finding__counted(w.threads, "Haskell thread", "Haskell threads").s,
+		     human__duration(w.ns).s, finding__counted(w.times, "time", "times").s,
 		     human__duration(w.longest_ns).s);
 }
 
@@ -110,8 +110,8 @@ static void look_for_sleeps(struct finder *f, enum haskell_state state, const ch
 				     human__duration(w.ns / MAX(w.times, 1)).s);
 	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), thread_name(f, w.most),
 		     "%s went to sleep %s %s%s times a second%s",
-		     counted(w.threads, "Haskell thread", "Haskell threads").s, what,
-		     w.merged ? "at least " : "", per_second(w.times, f->wall_ns).s, each);
+		     finding__counted(w.threads, "Haskell thread", "Haskell threads").s, what,
+		     w.merged ? "at least " : "", finding__rate(w.times, f->wall_ns).s, each);
 }
 
 /* How often the thread went to sleep after it had run Haskell code. */
@@ -150,7 +150,7 @@ static void look_for_bound(struct finder *f)
 			     "second in turn with others: each time one OS thread goes to sleep "
 			     "and another one wakes, %s of CPU time in the runtime for this one "
 			     "alone; do the work in a forkIO thread",
-			     per_second(n, f->wall_ns).s,
+			     finding__rate(n, f->wall_ns).s,
 			     human__duration(lane->states_ns[ST_RTS]).s);
 	}
 }

@@ -117,8 +117,9 @@ static void report(struct finder *f, const struct loop *loop)
 	finding__add(f, "haskell_held_up_gc", loop->ns, finding__place(f, frame),
 		     "GC waited %s in %s%s%s while %s ran without allocating: a loop without heap "
 		     "checks cannot be stopped; compile it with -fno-omit-yields",
-		     human__duration(loop->ns).s, counted(loop->gcs, "collection", "collections").s,
-		     cap, longest, frame ? frame->name : "Haskell code");
+		     human__duration(loop->ns).s,
+		     finding__counted(loop->gcs, "collection", "collections").s, cap, longest,
+		     frame ? frame->name : "Haskell code");
 }
 
 void findings__loops(struct finder *f)

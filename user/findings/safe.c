@@ -84,7 +84,7 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 		     "measured here)%s; it never blocked: a "
 		     "candidate for `unsafe` if it never calls back into Haskell",
 		     call->function, finding__caller(f, call->caller),
-		     call->exact ? "" : "at least ", per_second(call->calls, wall).s, took,
+		     call->exact ? "" : "at least ", finding__rate(call->calls, wall).s, took,
 		     human__duration(each).s,
 		     work < RESOLUTION_NS ? ", maybe as much as the work itself" : "");
 }
@@ -165,7 +165,8 @@ static void look_for_waits(struct finder *f)
 		     "); %s of it after %s%s (%s)",
 		     human__duration(wait).s, f->t->capabilities,
 		     human__duration(MIN(most->cap_wait_ns, wait)).s, most->function,
-		     finding__caller(f, most->caller), counted(most->calls, "call", "calls").s);
+		     finding__caller(f, most->caller),
+		     finding__counted(most->calls, "call", "calls").s);
 }
 
 void findings__safe(struct finder *f)

@@ -179,8 +179,8 @@ static void report_held_up(struct finder *f, const struct call *call, const char
 		     "GC waited %s in %s%s%s, inside the unsafe call %s%s%s: a candidate for "
 		     "`safe`",
 		     human__duration(call->held_ns).s,
-		     counted(call->gcs, "collection", "collections").s, caps, longest, function,
-		     caller, slept);
+		     finding__counted(call->gcs, "collection", "collections").s, caps, longest,
+		     function, caller, slept);
 }
 
 static void report(struct finder *f, const struct call *call)
@@ -201,7 +201,7 @@ static void report(struct finder *f, const struct call *call)
 			     "The unsafe call %s%s slept for %s with its capability in hand (%s, "
 			     "longest %s): a candidate for `safe`",
 			     function->name, from, human__duration(call->blocked_ns).s,
-			     counted(call->sleeps, "time", "times").s,
+			     finding__counted(call->sleeps, "time", "times").s,
 			     human__duration(call->longest_ns).s);
 }
 

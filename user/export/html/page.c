@@ -113,7 +113,7 @@ static struct view_name name_of(const struct page *p, bool is_lane, uint32_t own
 	if (is_lane)
 		return view__name(&p->views.v[owner], several);
 	snprintf(name.s, sizeof(name.s), "%s%s%s", p->sum_title, several ? " of " : "",
-		 several ? target__name(picture__target(p->pic, owner)).s : "");
+		 several ? pic_target__name(picture__target(p->pic, owner)).s : "");
 	return name;
 }
 

@@ -8,7 +8,7 @@ void json__cost_centre_stacks(struct report *r, cJSON *target, const struct pic_
 
 	if (!t->n_cc_nodes)
 		return;
-	text__begin(&text);
+	begin_text(&text);
 	for (size_t i = 0; i < t->n_cc_nodes; i++) {
 		const struct pic_cc_node *n = &t->cc_nodes[i];
 
@@ -79,7 +79,7 @@ static void add_counters(struct report *r, cJSON *object, const char *key,
 		add_string(r, o, "unit", c->unit);
 		add_u64(r, o, "max", c->max_value);
 		add_u64(r, o, "last", c->last_value);
-		text__begin(&text);
+		begin_text(&text);
 		for (size_t k = 0; k < c->n_points; k++) {
 			uint64_t ns = c->points[k].ns;
 

@@ -172,7 +172,7 @@ static void put_extra_frames(struct speedscope *w)
 
 	for (size_t i = 0; w->n_targets > 1 && i < w->n_targets; i++, next++) {
 		fputs(",\n{\"name\":", w->out);
-		json__put_string(w->out, target__name(picture__target(w->pic, i)).s);
+		json__put_string(w->out, pic_target__name(picture__target(w->pic, i)).s);
 		fputs(",\"file\":\"process\"}", w->out);
 	}
 	for (const struct extra_frame *e = w->extras; e; e = e->hh.next, next++) {
@@ -436,7 +436,7 @@ static void put_file(struct speedscope *w)
 	snprintf(name, sizeof(name), "%zu Haskell processes", w->n_targets);
 	fputs(",\n\"name\":", w->out);
 	json__put_string(w->out,
-			 w->n_targets == 1 ? target__name(picture__target(w->pic, 0)).s : name);
+			 w->n_targets == 1 ? pic_target__name(picture__target(w->pic, 0)).s : name);
 	fputs(",\n\"activeProfileIndex\":0,\n", w->out);
 	put_frames(w);
 }

@@ -67,7 +67,7 @@ void account__add(struct account *sum, const struct pic_lane *lane)
 		sum->states_ns[s] += lane->states_ns[s];
 }
 
-uint32_t lanes__states(const struct pic_lanes *lanes, size_t n, uint32_t *ret_sampled)
+uint32_t accounts__states(const struct pic_lanes *lanes, size_t n, uint32_t *ret_sampled)
 {
 	uint32_t shown = 0;
 
@@ -143,7 +143,7 @@ int text__capabilities(const struct text *t)
 	static const struct table_column before[] = {{"capability", COL_FLEX, NULL, 0},
 						     {"wall", COL_RIGHT, NULL, 0}};
 	const struct pic_lanes *lanes = &t->target->lanes[LANE_CAPABILITY];
-	uint32_t sampled, shown = lanes__states(lanes, lanes->n, &sampled);
+	uint32_t sampled, shown = accounts__states(lanes, lanes->n, &sampled);
 	struct account all = {0};
 	struct states_table st;
 	int err;
@@ -184,7 +184,7 @@ int text__haskell_threads(const struct text *t)
 						     {"wall", COL_RIGHT, NULL, 0}};
 	const struct pic_lanes *lanes = &t->target->lanes[LANE_HASKELL];
 	size_t n = MIN(lanes->n, t->rows);
-	uint32_t sampled, shown = lanes__states(lanes, n, &sampled);
+	uint32_t sampled, shown = accounts__states(lanes, n, &sampled);
 	struct states_table st;
 	int err;
 

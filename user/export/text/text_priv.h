@@ -85,7 +85,7 @@ void states_table__row(const struct states_table *st, const struct account *acco
 /* What the mark of columns means, if there are marked ones. */
 void text__sampled(const struct text *t, uint32_t sampled);
 /* The states with a share that is shown in some of the first n lanes. */
-uint32_t lanes__states(const struct pic_lanes *lanes, size_t n, uint32_t *ret_sampled);
+uint32_t accounts__states(const struct pic_lanes *lanes, size_t n, uint32_t *ret_sampled);
 
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);

@@ -65,7 +65,7 @@ static int put_table(const struct text *t, const struct row *rows, size_t awake)
 						     {"wall", COL_RIGHT, NULL, 0},
 						     {"CPU", COL_RIGHT, NULL, 0}};
 	const struct pic_lanes *lanes = &t->target->lanes[LANE_THREAD];
-	uint32_t sampled, shown = lanes__states(lanes, lanes->n, &sampled);
+	uint32_t sampled, shown = accounts__states(lanes, lanes->n, &sampled);
 	struct account all = {0}, busy = {0}, asleep = {0};
 	struct states_table st;
 	char name[48];
