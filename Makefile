@@ -125,7 +125,7 @@ $(SYSCALLS): Makefile
 		sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/[\2] = "\1",/p' | LC_ALL=C sort > $@
 	$(Q)test -s $@
 
-$(OUT)/obj/user/timeline/off.o: | $(SYSCALLS)
+$(OUT)/obj/user/lanes/off.o: | $(SYSCALLS)
 
 # The skeleton is generated: the files that may include it wait for it.
 $(filter $(OUT)/obj/user/kernel/%,$(LIB_OBJS)): $(if $(wildcard $(BPF_SRC)),| $(SKEL))

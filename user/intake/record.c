@@ -22,10 +22,8 @@ static int make_room(struct intake *in)
 static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struct evs *evs,
 		const struct ev *ev)
 {
-	int err = in->n_records >= in->room_at ? make_room(in) : 0;
+	int err;
 
-	if (err)
-		return err;
 	if (in->n_records >= in->opts.max_records) {
 		if (!s->left_out++)
 			s->blind_ns = ev->t0 ? ev->t0 : ev->t1;
@@ -377,7 +375,10 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_gc(s, &view);
 	if (h.type == WIRE_TSO)
 		return take_tso(in, s, &view);
-	err = thread_of(s, &h, &th);
+	/* before the thread is looked up: threads that have ended may go by it */
+	err = in->n_records >= in->room_at ? make_room(in) : 0;
+	if (!err)
+		err = thread_of(s, &h, &th);
 	if (err)
 		return err;
 	switch (h.type) {

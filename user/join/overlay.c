@@ -12,6 +12,7 @@ struct overlay {
 	struct slices slices;
 	size_t max;
 	uint32_t stacks[LANE_STATES];
+	bool all;			/* the log has all of the lane */
 	uint64_t idle_ns;		/* what the records' slices show as idle */
 	uint64_t moved_ns[LANE_STATES]; /* was Haskell there, and is that now */
 };
@@ -97,22 +98,23 @@ static void move(struct pic_lane *lane, enum cap_state to, uint64_t ns)
 
 /*
  * The sums move by what the log changed. But the safe calls too short for a record are idleness in
- * them already, as the kernel counted them, while the slices do not show it: what the sums have
- * more than these (none of them were merged) does not move again.
+ * them already, as the kernel counted them, while the slices (none of which were merged) show what
+ * sampling found of them: if the log has all of the lane, it has each of these calls.
  */
 static void move_sums(const struct overlay *o, struct pic_lane *lane)
 {
 	uint64_t idle = lane->states_ns[CS_IDLE], moved = o->moved_ns[CS_IDLE];
 	uint64_t counted = idle > o->idle_ns ? idle - o->idle_ns : 0;
+	uint64_t missing = o->all && o->idle_ns > idle ? o->idle_ns - idle : 0;
 
-	move(lane, CS_IDLE, moved > counted ? moved - counted : 0);
+	move(lane, CS_IDLE, (moved > counted ? moved - counted : 0) + missing);
 	move(lane, CS_RTS, o->moved_ns[CS_RTS]);
 }
 
 static int overlay_lane(struct join *j, struct pic_lane *lane, const struct el_lane *log,
 			uint32_t rts_stack)
 {
-	struct overlay o = {.j = j, .max = lane->n_slices + 2 * log->n + 1};
+	struct overlay o = {.j = j, .all = true, .max = lane->n_slices + 2 * log->n + 1};
 	size_t at = 0;
 	int err = 0;
 
@@ -122,6 +124,7 @@ static int overlay_lane(struct join *j, struct pic_lane *lane, const struct el_l
 
 		if (s->state == CS_IDLE)
 			o.idle_ns += s->end_ns - s->start_ns;
+		o.all = o.all && (!held(s) || covered(j, s));
 		err = held(s) && covered(j, s) ? cut(&o, s, log, &at)
 					       : slices__put(&o.slices, s, o.max);
 	}

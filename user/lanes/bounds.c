@@ -2,8 +2,6 @@
 /* bounds: where a thread's lane begins and ends, and what the records leave open there. */
 #include "lanes_priv.h"
 
-#define MAX_LOOKS 256 /* intervals away in which one that is known is looked for */
-
 static void take_context(struct ev *ev, const struct ev *from)
 {
 	ev->where = from->where;
@@ -33,45 +31,46 @@ static void fill_early(const struct seen_thread *th, struct ev *off)
 			take_context(off, snaps[i]);
 }
 
-/* The interval before it of which something is known; NULL: nothing is. */
-static const struct ev *context_before(const struct thread_lane *lane, size_t i)
+/* One of which the kernel saw nothing. */
+static bool is_unknown(const struct ev *off)
 {
-	const struct seen_thread *th = lane->seen;
-
-	for (size_t looks = 0; i-- > 0; looks++)
-		if (th->offs.v[i].where != WIRE_WHERE_UNKNOWN || looks == MAX_LOOKS)
-			return &th->offs.v[i];
-	if (lane->has_prev)
-		return &lane->prev;
-	return th->has_start ? &th->at_start : NULL;
+	return off->where == WIRE_WHERE_UNKNOWN;
 }
 
-static const struct ev *context_after(const struct seen_thread *th, size_t i)
-{
-	for (size_t looks = 0; ++i < th->offs.n; looks++)
-		if (th->offs.v[i].where != WIRE_WHERE_UNKNOWN || looks == MAX_LOOKS)
-			return &th->offs.v[i];
-	return th->has_end ? &th->at_end : NULL;
-}
-
-struct ev bounds__off(const struct thread_lane *lane, size_t i)
+static void fill_unknown(const struct thread_lane *lane, struct ev *offs, size_t n)
 {
 	const struct seen_thread *th = lane->seen;
-	struct ev off = th->offs.v[i];
-	const struct ev *context;
+	const struct ev *context = lane->has_prev  ? &lane->prev
+				   : th->has_start ? &th->at_start
+						   : NULL;
 
-	fill_early(th, &off);
-	if (off.where != WIRE_WHERE_UNKNOWN)
-		return off;
-	context = context_before(lane, i);
-	if (context)
-		take_context(&off, context);
-	if (off.where != WIRE_WHERE_UNKNOWN || (off.flags & EV_RUNNABLE))
-		return off;
-	context = context_after(th, i);
-	if (context)
-		take_context(&off, context);
-	return off;
+	for (size_t i = 0; i < n; i++) {
+		if (is_unknown(&offs[i]) && context)
+			take_context(&offs[i], context);
+		context = is_unknown(&offs[i]) ? NULL : &offs[i];
+	}
+	context = th->has_end ? &th->at_end : NULL;
+	for (size_t i = n; i-- > 0;) {
+		if (is_unknown(&offs[i]) && !(offs[i].flags & EV_RUNNABLE) && context)
+			take_context(&offs[i], context);
+		context = &offs[i];
+	}
+}
+
+int bounds__offs(const struct thread_lane *lane, struct ev **ret_offs)
+{
+	const struct evs *seen = &lane->seen->offs;
+	struct ev *offs = malloc((seen->n + 1) * sizeof(*offs));
+
+	if (!offs)
+		return -ENOMEM;
+	if (seen->n)
+		memcpy(offs, seen->v, seen->n * sizeof(*offs));
+	for (size_t i = 0; i < seen->n; i++)
+		fill_early(lane->seen, &offs[i]);
+	fill_unknown(lane, offs, seen->n);
+	*ret_offs = offs;
+	return 0;
 }
 
 static uint64_t last_evidence(const struct seen_thread *th, uint64_t start)
@@ -118,14 +117,14 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
 	*ret_end = MAX(end, start);
 }
 
-bool bounds__last_off(const struct lanes *l, const struct thread_lane *lane, uint64_t start,
-		      uint64_t end, struct ev *ret_ev)
+bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *ret_ev)
 {
-	const struct seen_thread *th = lane->seen;
+	const struct seen_thread *th = b->th;
+	const struct ev *last_off = th->offs.n ? &b->offs[th->offs.n - 1] : b->prev;
+	uint32_t hz = b->l->opts.frequency_hz;
 	/* A thread on the CPU would have been sampled. */
-	uint64_t silence = 5000000000ULL / MAX(l->opts.frequency_hz, 1);
-	uint64_t last = last_evidence(th, start);
-	bool has_off = th->offs.n || lane->has_prev;
+	uint64_t silence = 5000000000ULL / MAX(hz, 1);
+	uint64_t last = last_evidence(th, b->cursor);
 
 	if (th->end_ns)
 		return false;
@@ -143,8 +142,8 @@ bool bounds__last_off(const struct lanes *l, const struct thread_lane *lane, uin
 	}
 	if (th->has_end && (th->at_end.flags & EV_SLEEPS))
 		*ret_ev = th->at_end;
-	else if (!th->has_end && has_off && l->opts.frequency_hz && end > last + silence)
-		*ret_ev = th->offs.n ? bounds__off(lane, th->offs.n - 1) : lane->prev;
+	else if (!th->has_end && last_off && hz && end > last + silence)
+		*ret_ev = *last_off;
 	else
 		return false;
 	ret_ev->t0 = last;

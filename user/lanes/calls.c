@@ -95,7 +95,7 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 		return;
 	/* Without any event since the attach it is still the same call. */
 	if (!th->has_final && th->has_start && th->at_start.site == th->at_end.site &&
-	    !lane->has_prev && !th->offs.n && !th->calls.n)
+	    !lane->folded && !th->offs.n && !th->calls.n)
 		count_never_left(c, th, c->end);
 	else if (th->has_final && th->final->off_since_ns &&
 		 th->final_off.where == WIRE_WHERE_SAFE_CALL && c->end > th->final->off_since_ns)

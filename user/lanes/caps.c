@@ -59,8 +59,7 @@ void caps__free(struct caps *caps)
 	free(caps);
 }
 
-/* Without what is drawn. */
-int caps__copy(const struct caps *caps, struct caps **ret_copy)
+int caps__copy(const struct caps *caps, bool drawn, struct caps **ret_copy)
 {
 	struct caps *copy;
 	int err = caps__new(&copy);
@@ -77,8 +76,12 @@ int caps__copy(const struct caps *caps, struct caps **ret_copy)
 		copy->n_moved = caps->n_moved;
 	}
 	for (size_t i = 0; !err && i < caps->n; i++) {
-		copy->v[copy->n] = caps->v[i];
-		copy->v[copy->n++].slices = (struct slices){0};
+		struct cap_lane *lane = &copy->v[copy->n++];
+
+		*lane = caps->v[i];
+		lane->slices = (struct slices){0};
+		if (drawn)
+			err = slices__copy(&caps->v[i].slices, &lane->slices);
 	}
 	if (err)
 		caps__free(copy);
@@ -111,7 +114,9 @@ static int put(struct cap_builder *b, const struct claim *c, const struct pic_sl
 
 	if (s->state == CS_HASKELL && c->class == LEDGER_RUN)
 		b->lane->haskell_ns += s->end_ns - s->start_ns;
-	return err || b->l->reading ? err : slices__put(&b->lane->slices, s, b->l->max_slices);
+	if (err || (b->l->reading && !b->l->opts.haskell))
+		return err;
+	return slices__put(&b->lane->slices, s, b->l->max_slices);
 }
 
 static enum cap_state state_of(enum thread_state state)

@@ -135,6 +135,7 @@ static size_t first_after(const struct cover *v, size_t n, uint64_t t)
 
 struct evidence {
 	const struct seen_thread *th;
+	const struct ev *offs; /* its off-CPU intervals */
 	size_t sample, off;
 };
 
@@ -142,7 +143,7 @@ static const struct ev *next_evidence(struct evidence *it)
 {
 	const struct seen_thread *th = it->th;
 	const struct ev *s = it->sample < th->samples.n ? &th->samples.v[it->sample] : NULL;
-	const struct ev *o = it->off < th->offs.n ? &th->offs.v[it->off] : NULL;
+	const struct ev *o = it->off < th->offs.n ? &it->offs[it->off] : NULL;
 
 	if (s && (!o || s->t0 < o->t0)) {
 		it->sample++;
@@ -204,10 +205,9 @@ static bool is_known(const struct cover *v, size_t n, uint64_t call_start, uint6
 	return false;
 }
 
-static int add_guessed(const struct seen *seen, const struct seen_thread *th, uint64_t start,
-		       uint64_t end, struct cover_list *list)
+static int add_guessed(const struct seen *seen, struct evidence it, uint64_t start, uint64_t end,
+		       struct cover_list *list)
 {
-	struct evidence it = {.th = th};
 	struct guess guess = {0};
 	size_t n_known = list->n;
 	const struct ev *ev;
@@ -302,7 +302,8 @@ static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
  * but runs the RTS's code; and in a callback that waits for a capability it has none and no
  * suspended thread.
  */
-static void mark_callbacks(const struct seen_thread *th, struct cover_list *list)
+static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
+			   struct cover_list *list)
 {
 	size_t seg = 0;
 
@@ -314,7 +315,7 @@ static void mark_callbacks(const struct seen_thread *th, struct cover_list *list
 	}
 	seg = 0;
 	for (size_t i = 0; i < th->offs.n; i++) {
-		const struct ev *off = &th->offs.v[i];
+		const struct ev *off = &offs[i];
 
 		if ((off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
 		    off->where == WIRE_WHERE_NO_CAP)
@@ -337,11 +338,10 @@ static bool in_first_call(const struct seen_thread *th, const struct ev *ev, boo
  * The snapshot at the attach found the thread in a call that no record tells of. A call that has
  * ended has a record, if it was not short: as long as nothing else is seen, it goes on.
  */
-static int add_at_start(const struct seen *seen, struct thread_lane *lane, uint64_t start,
-			uint64_t end, struct cover_list *list)
+static int add_at_start(const struct seen *seen, struct thread_lane *lane, struct evidence it,
+			uint64_t start, uint64_t end, struct cover_list *list)
 {
 	const struct seen_thread *th = lane->seen;
-	struct evidence it = {.th = th};
 	struct cover cover = {.start = start, .ev = &th->at_start};
 	const struct ev *ev, *other = NULL;
 	bool was_seen = lane->in_first_call, lost = false;
@@ -349,7 +349,7 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, uint6
 
 	lane->in_first_call = false;
 	if (!th->has_start || th->at_start.where != WIRE_WHERE_SAFE_CALL || th->start_ns ||
-	    (lane->has_prev && !was_seen))
+	    (lane->folded && !was_seen))
 		return 0;
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
@@ -376,10 +376,13 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, uint6
 	return add(list, &cover);
 }
 
-int cover__build(const struct seen *seen, struct thread_lane *lane, uint64_t start, uint64_t end,
-		 bool last_part, struct cover_list *list)
+int cover__build(struct thread_builder *b, uint64_t end, bool last_part)
 {
-	const struct seen_thread *th = lane->seen;
+	const struct evidence it = {.th = b->th, .offs = b->offs};
+	const struct seen *seen = b->l->seen;
+	const struct seen_thread *th = b->th;
+	struct cover_list *list = &b->covers;
+	uint64_t start = b->cursor;
 	int err;
 
 	memset(list, 0, sizeof(*list));
@@ -389,14 +392,14 @@ int cover__build(const struct seen *seen, struct thread_lane *lane, uint64_t sta
 	if (!err)
 		err = add_gcs(seen, th, start, end, list);
 	if (!err)
-		err = add_guessed(seen, th, start, end, list);
+		err = add_guessed(seen, it, start, end, list);
 	if (!err)
-		err = add_at_start(seen, lane, start, end, list);
+		err = add_at_start(seen, b->lane, it, start, end, list);
 	if (!err)
 		err = make_segs(list, start);
 	if (err)
 		cover__free(list);
 	else
-		mark_callbacks(th, list);
+		mark_callbacks(th, b->offs, list);
 	return err;
 }

@@ -124,9 +124,8 @@ int lanes__fold(struct lanes *l, size_t max_slices)
 	l->max_slices = max_slices;
 	if (!err)
 		err = prepare(l);
-	for (size_t i = 0; !err && i < l->n_threads; i++)
-		if (l->threads[i].seen)
-			err = thread__fold(l, &l->threads[i]);
+	for (struct seen_thread *th = l->seen->thread_list; !err && th; th = th->next)
+		err = thread__fold(l, &l->threads[th->no]);
 	until = known_until(l);
 	if (!err)
 		err = caps__advance(l, until);
@@ -139,9 +138,8 @@ static int complete(struct lanes *l, uint64_t end_ns)
 {
 	int err = prepare(l);
 
-	for (size_t i = 0; !err && i < l->n_threads; i++)
-		if (l->threads[i].seen)
-			err = thread__complete(l, &l->threads[i], end_ns);
+	for (struct seen_thread *th = l->seen->thread_list; !err && th; th = th->next)
+		err = thread__complete(l, &l->threads[th->no], end_ns);
 	if (!err)
 		err = caps__advance(l, end_ns);
 	if (!err && l->opts.haskell)
@@ -164,7 +162,7 @@ static int copy_threads(const struct lanes *l, struct lanes *copy)
 	return err;
 }
 
-/* One that draws nothing. */
+/* One that draws nothing but what others look at. */
 static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 {
 	struct lanes *copy = calloc(1, sizeof(*copy));
@@ -184,7 +182,7 @@ static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 	if (!err && !copy->prior)
 		err = -ENOMEM;
 	if (!err)
-		err = caps__copy(l->caps, &copy->caps);
+		err = caps__copy(l->caps, l->opts.haskell, &copy->caps);
 	if (!err)
 		err = haskell__copy(l->haskell, &copy->haskell);
 	if (err) {
@@ -196,13 +194,15 @@ static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 	return 0;
 }
 
-int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading)
+int lanes__read(const struct lanes *l, uint64_t at_ns, size_t max_slices,
+		struct reading *ret_reading)
 {
 	struct lanes *copy;
 	int err = copy_of(l, &copy);
 
 	if (err)
 		return err;
+	copy->max_slices = max_slices;
 	err = complete(copy, seen__end(l->seen, at_ns));
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
 		ret_reading->of[k] = copy->ledger[k];

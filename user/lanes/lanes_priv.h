@@ -25,7 +25,8 @@ struct prior {
 struct thread_lane {
 	struct seen_thread *seen; /* NULL: the number is free */
 	bool begun, complete;
-	bool sampled_edge; /* no event marked end_ns */
+	bool folded;	    /* a part of it is made, and its records are gone */
+	bool sampled_edge;  /* no event marked end_ns */
 	bool in_first_call; /* up to end_ns it never left the call of seen->at_start */
 	bool has_prev;
 	struct ev prev;		   /* the last off-CPU interval of what is made */
@@ -56,8 +57,8 @@ struct lanes {
 	struct prior *prior;
 	struct caps *caps;
 	struct haskell *haskell;
-	size_t max_slices; /* of one lane */
-	bool reading;	   /* a copy of which only the ledgers are wanted: nothing is drawn */
+	size_t max_slices;	      /* of one lane */
+	bool reading;		      /* a copy of which only the ledgers are wanted */
 	uint64_t dropped, dropped_ns; /* threads that had ended and have no lanes any more */
 	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
 };
@@ -114,8 +115,9 @@ struct cover_list {
 };
 
 void cover__free(struct cover_list *list);
-int cover__build(const struct seen *seen, struct thread_lane *lane, uint64_t start, uint64_t end,
-		 bool last_part, struct cover_list *list);
+/* b->covers: those of the part from b->cursor to `end`. */
+struct thread_builder;
+int cover__build(struct thread_builder *b, uint64_t end, bool last_part);
 
 /* ── what ran without a sample (mutator.c, prior.c) ──────────────────────────────────────── */
 
@@ -148,6 +150,7 @@ struct thread_builder {
 	struct lanes *l;
 	struct thread_lane *lane;
 	const struct seen_thread *th;
+	struct ev *offs; /* the thread's, as bounds__offs has them */
 	struct cover_list covers;
 	struct piece *v; /* of this part, none merged */
 	size_t n, cap;
@@ -191,13 +194,12 @@ int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session
 void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t session_end,
 		uint64_t *ret_start, uint64_t *ret_end);
 /*
- * Off-CPU interval number i, with what a snapshot or a neighbour says where the kernel saw nothing
- * of it.
+ * A copy of the thread's off-CPU intervals, with what a snapshot or a neighbour says where the
+ * kernel saw nothing of one. The caller frees.
  */
-struct ev bounds__off(const struct thread_lane *lane, size_t i);
+int bounds__offs(const struct thread_lane *lane, struct ev **ret_offs);
 /* The off-CPU interval that the thread is in when the session ends; false: none is known. */
-bool bounds__last_off(const struct lanes *l, const struct thread_lane *lane, uint64_t start,
-		      uint64_t end, struct ev *ret_ev);
+bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *ret_ev);
 
 /* ── which capability a thread holds (held.c) ────────────────────────────────────────────── */
 
@@ -258,7 +260,8 @@ int claim__book(struct lanes *l, enum lane_kind kind, uint32_t owner, const stru
 
 int caps__new(struct caps **ret_caps);
 void caps__free(struct caps *caps);
-int caps__copy(const struct caps *caps, struct caps **ret_copy);
+/* `drawn`: with what they are drawn with, which decides what Haskell threads waited for. */
+int caps__copy(const struct caps *caps, bool drawn, struct caps **ret_copy);
 int caps__claim(struct lanes *l, const struct piece *v, size_t n);
 /* Makes the lanes up to `until`: all claims before it are there. */
 int caps__advance(struct lanes *l, uint64_t until);

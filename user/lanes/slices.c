@@ -116,6 +116,20 @@ int slices__put(struct slices *s, const struct pic_slice *slice, size_t max)
 	return err;
 }
 
+int slices__copy(const struct slices *from, struct slices *ret_to)
+{
+	struct slices to = {.n = from->n, .cap = from->n, .merged_ns = from->merged_ns};
+
+	if (from->n) {
+		to.v = malloc(from->n * sizeof(*to.v));
+		if (!to.v)
+			return -ENOMEM;
+		memcpy(to.v, from->v, from->n * sizeof(*to.v));
+	}
+	*ret_to = to;
+	return 0;
+}
+
 void slices__free(struct slices *s)
 {
 	free(s->v);

@@ -266,10 +266,10 @@ static int emit_on(struct thread_builder *b, uint64_t end, const struct ev *off)
 
 /* ── off the CPU ─────────────────────────────────────────────────────────────────────────── */
 
-static bool was_ready(const struct seen_thread *th, const struct ev *off)
+static bool was_ready(const struct thread_builder *b, const struct ev *off)
 {
-	return th->offs.n && off->t0 == th->offs.v[0].t0 && !off->wake_ns && th->has_start &&
-	       !(th->at_start.flags & EV_SLEEPS);
+	return off == b->offs && !off->wake_ns && b->th->has_start &&
+	       !(b->th->at_start.flags & EV_SLEEPS);
 }
 
 static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, uint64_t end)
@@ -279,7 +279,7 @@ static uint64_t wake_time(const struct thread_builder *b, const struct ev *off, 
 	/* A new thread is ready from the first; a preempted one never ceased to be, and so one that
 	 * the first snapshot found ready, whose next sign is that it is switched in. */
 	if ((off->flags & EV_RUNNABLE) ||
-	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b->th, off))))
+	    ((off->flags & EV_NEVER_SEEN) && (b->th->born || was_ready(b, off))))
 		return b->cursor;
 	if (!wake)
 		return end;
@@ -298,7 +298,7 @@ static int emit_given_up(struct thread_builder *b, const struct ev *off, struct 
 	if (p->state != ST_IDLE || b->held == NO_CAP || !gc || gc->start > off->t0)
 		return 0;
 	wait.state = ST_GC_WAIT;
-	wait.end = MIN(gc->end, p->end);
+	wait.end = MIN(gc__end(gc), p->end);
 	return thread__emit(b, &wait);
 }
 
@@ -352,9 +352,8 @@ static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
 static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 {
 	const struct seen_thread *th = b->th;
-	struct ev offs[2], last; /* the one before the cursor stays while the next is looked at */
-	unsigned k = 0;
-	bool has_last = last_part && bounds__last_off(b->l, b->lane, b->cursor, end, &last);
+	struct ev last;
+	bool has_last = last_part && bounds__last_off(b, end, &last);
 	int err = 0;
 
 	if (b->lane->end_ns == b->lane->start_ns && !th->samples.n && !th->offs.n && !th->calls.n &&
@@ -362,15 +361,13 @@ static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 	    (th->has_start || th->has_end || !th->has_final))
 		return emit_snapshot_only(b, end);
 	for (size_t i = 0; !err && i < th->offs.n; i++) {
-		struct ev *next = &offs[k];
+		const struct ev *off = &b->offs[i];
 
-		if (th->offs.v[i].t1 <= b->cursor)
+		if (off->t1 <= b->cursor)
 			continue;
-		*next = bounds__off(b->lane, i);
-		k ^= 1;
-		err = emit_on(b, MIN(next->t0, end), next);
+		err = emit_on(b, MIN(off->t0, end), off);
 		if (!err)
-			err = emit_off(b, next, end);
+			err = emit_off(b, off, end);
 	}
 	if (!err && has_last) {
 		err = emit_on(b, MIN(last.t0, end), &last);
@@ -432,6 +429,17 @@ static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_bu
 	return err || l->reading ? err : draw(l, lane, b);
 }
 
+/* For the next part: the last interval of what is made now. */
+static void keep_last_off(const struct thread_builder *b, uint64_t end)
+{
+	size_t n = search__first(b->th->offs.n, i, b->th->offs.v[i].t1 > end);
+
+	if (!b->offs || !n)
+		return;
+	b->lane->prev = b->offs[n - 1];
+	b->lane->has_prev = true;
+}
+
 /* Adds the part of the lane up to `end` to what is made of it. */
 static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, bool last_part)
 {
@@ -445,13 +453,14 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		.held = NO_CAP,
 	};
 	int64_t moved = (int64_t)(lane->short_guess_ns - lane->short_booked_ns);
-	int err = cover__build(l->seen, lane, b.cursor, end, last_part, &b.covers);
+	int err = bounds__offs(lane, &b.offs);
 
-	if (err)
-		return err;
-	mutator__learn(&b.mutator, l->seen, lane->seen, &b.covers);
-	err = walk(&b, end, last_part);
-	cover__free(&b.covers);
+	if (!err)
+		err = cover__build(&b, end, last_part);
+	if (!err) {
+		mutator__learn(&b.mutator, l->seen, lane->seen, &b.covers);
+		err = walk(&b, end, last_part);
+	}
 	if (!err)
 		err = thread__book_shorts(
 			l, lane, last_part ? short_cpu(lane) : short_cpu_by(lane->seen, end));
@@ -460,6 +469,9 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		err = take_part(l, lane, &b, lane->last_cap, moved);
 	lane->sampled_edge = !b.edge_exact;
 	lane->end_ns = end;
+	keep_last_off(&b, end);
+	cover__free(&b.covers);
+	free(b.offs);
 	free(b.v);
 	return err;
 }
@@ -523,7 +535,6 @@ int thread__fold(struct lanes *l, struct thread_lane *lane)
 {
 	struct seen_thread *th = lane->seen;
 	uint64_t end = th->end_ns ? th->end_ns : l->seen->ended ? l->seen->end_ns : 0;
-	size_t offs;
 	int err;
 
 	if (lane->complete)
@@ -543,11 +554,7 @@ int thread__fold(struct lanes *l, struct thread_lane *lane)
 	err = build_part(l, lane, end, false);
 	if (err)
 		return err;
-	offs = search__first(th->offs.n, i, th->offs.v[i].t1 > end);
-	if (offs) {
-		lane->prev = bounds__off(lane, offs - 1);
-		lane->has_prev = true;
-	}
+	lane->folded = true;
 	seen__forget(l->in, th, end);
 	return 0;
 }

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Cuts of a session while it goes on, as windows are made of: what the ledgers hold from one cut to
+ * the next adds up to what they hold without any cut, to the nanosecond, in the sessions of
+ * tests/data/capture/, whether their records are kept to the end or made into slices in between.
+ * And the session goes on as if there had been no cut: all formats show the same.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "capture/codec.h"
+#include "export/export.h"
+#include "ledger/ledger_priv.h"
+#include "picture/picture.h"
+
+#define MAX_TARGETS 16
+
+/* ── captures ────────────────────────────────────────────────────────────────────────────── */
+
+static void load(const char *name, char **ret_data, size_t *ret_size)
+{
+	const char *slash = strrchr(__FILE__, '/');
+	FILE *in, *out = open_memstream(ret_data, ret_size);
+	char path[512];
+	int c;
+
+	snprintf(path, sizeof(path), "%.*s/../data/capture/%s", slash ? (int)(slash - __FILE__) : 1,
+		 slash ? __FILE__ : ".", name);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	assert_non_null(out);
+	while ((c = getc(in)) != EOF)
+		putc(c, out);
+	fclose(in);
+	fclose(out);
+}
+
+/* The capture, but for its options. */
+static FILE *with_opts(const char *name, size_t max_records, bool haskell, char **ret_data)
+{
+	size_t size, n;
+	FILE *out = open_memstream(ret_data, &n);
+	char *data, *json, *end;
+	struct header header;
+	uint32_t crc;
+
+	assert_non_null(out);
+	load(name, &data, &size);
+	json = memchr(data, '\n', size);
+	end = json ? memchr(json + 1, '\n', (size_t)(data + size - json) - 1) : NULL;
+	assert_non_null(end);
+	*end = '\0';
+	assert_int_equal(capture_header__parse(json + 1, &header), 0);
+	header.opts.max_records = max_records;
+	header.opts.haskell_lanes = haskell;
+	json = capture_header__make(&header.opts, header.version, header.mode);
+	assert_non_null(json);
+	fprintf(out, "%s%s\n", CAPTURE_MAGIC, json);
+	fflush(out);
+	crc = (uint32_t)crc32(0, (const void *)*ret_data, (uInt)n);
+	fprintf(out, "%08x\n", (unsigned)crc);
+	/* the old CRC is left out */
+	end = memchr(end + 1, '\n', (size_t)(data + size - end) - 1);
+	assert_non_null(end);
+	fwrite(end + 1, 1, (size_t)(data + size - end) - 1, out);
+	fclose(out);
+	free(json);
+	free(data);
+	out = fmemopen(*ret_data, n, "r");
+	assert_non_null(out);
+	return out;
+}
+
+/* ── what they hold ──────────────────────────────────────────────────────────────────────── */
+
+static void put_stack(FILE *out, const struct picture *pic, uint32_t id)
+{
+	struct pic_stack stack = picture__stack(pic, id);
+
+	for (uint32_t i = 0; i < stack.n; i++)
+		fprintf(out, ";%s", picture__frame(pic, stack.frames[i])->name);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Line by line, by names: stacks may have other numbers in another session. The caller frees. */
+static char *text_of(const struct picture *pic, const struct ledger *ledger)
+{
+	size_t n = 0, len;
+	char **lines = calloc(HASH_COUNT(ledger->table) + 1, sizeof(*lines)), *all;
+	struct booking *b, *next;
+	FILE *out;
+
+	assert_non_null(lines);
+	HASH_ITER (hh, ledger->table, b, next) {
+		const struct booking_key *k = &b->key;
+		const struct pic_frame *frame = picture__frame(pic, k->stack);
+
+		if (!b->n)
+			continue;
+		out = open_memstream(&lines[n++], &len);
+		assert_non_null(out);
+		fprintf(out, "%u %u %u %u %u", k->owner, k->detail, k->kind, k->class, k->state);
+		if (k->kind == BOOKING_REASON)
+			fprintf(out, " %s", frame ? frame->name : "");
+		else
+			put_stack(out, pic, k->stack);
+		fprintf(out, " %lld\n", (long long)b->n);
+		fclose(out);
+	}
+	qsort(lines, n, sizeof(*lines), by_text);
+	out = open_memstream(&all, &len);
+	assert_non_null(out);
+	for (size_t i = 0; i < n; i++) {
+		fputs(lines[i], out);
+		free(lines[i]);
+	}
+	fclose(out);
+	free(lines);
+	return all;
+}
+
+/* ── a session with cuts ─────────────────────────────────────────────────────────────────── */
+
+struct cuts {
+	uint64_t every_ns; /* 0: at the end only */
+	uint64_t next_ns;
+	unsigned n;
+	bool negative; /* a difference had less than nothing somewhere: it turned out otherwise */
+	struct timeline_cut before;
+	struct ledger *sums[MAX_TARGETS][LANE_KINDS]; /* of the differences, by number */
+	char *texts[MAX_TARGETS][LANE_KINDS];	      /* at the end */
+};
+
+static const struct ledger *reading_of(const struct timeline_cut *cut, uint32_t no, unsigned kind)
+{
+	for (size_t i = 0; i < cut->n; i++)
+		if (cut->v[i].no == no)
+			return cut->v[i].reading.of[kind];
+	return NULL;
+}
+
+static void add_window(struct cuts *c, const struct timeline_reading *r, unsigned kind)
+{
+	const struct ledger *now = r->reading.of[kind], *before;
+	struct ledger **sum = &c->sums[r->no][kind], *window;
+	struct booking *b, *next;
+
+	before = reading_of(&c->before, r->no, kind);
+	if (!*sum)
+		assert_int_equal(ledger__new(&now->opts, sum), 0);
+	assert_int_equal(ledger__copy(now, &window), 0);
+	if (before)
+		assert_int_equal(ledger__add(window, before, -1), 0);
+	HASH_ITER (hh, window->table, b, next)
+		c->negative |= b->n < 0;
+	assert_int_equal(ledger__add(*sum, window, 1), 0);
+	ledger__free(window);
+}
+
+static void cut(struct cuts *c, struct timeline *tl, uint64_t ns)
+{
+	struct timeline_cut now;
+
+	assert_int_equal(timeline__cut(tl, ns, &now), 0);
+	assert_in_range(now.n, c->before.n, MAX_TARGETS);
+	for (size_t i = 0; i < now.n; i++) {
+		assert_in_range(now.v[i].no, 0, MAX_TARGETS - 1);
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++)
+			add_window(c, &now.v[i], kind);
+	}
+	timeline_cut__free(&c->before);
+	c->before = now;
+	c->n++;
+}
+
+static void at(void *ctx, struct timeline *tl, uint64_t ns, bool last)
+{
+	struct cuts *c = ctx;
+
+	if (!c->next_ns)
+		c->next_ns = ns + c->every_ns;
+	if (!last && (!c->every_ns || ns < c->next_ns))
+		return;
+	cut(c, tl, ns);
+	c->next_ns = ns + c->every_ns;
+	if (!last)
+		return;
+	for (size_t i = 0; i < c->before.n; i++)
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++) {
+			const struct timeline_reading *r = &c->before.v[i];
+
+			assert_true(ledger__equal(c->sums[r->no][kind], r->reading.of[kind]));
+			c->texts[r->no][kind] =
+				text_of(timeline__picture(tl), c->sums[r->no][kind]);
+		}
+}
+
+static void cuts_free(struct cuts *c)
+{
+	timeline_cut__free(&c->before);
+	for (size_t i = 0; i < MAX_TARGETS; i++)
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++) {
+			ledger__free(c->sums[i][kind]);
+			free(c->texts[i][kind]);
+		}
+}
+
+static struct replay *replay(const char *name, size_t max_records, bool haskell, struct cuts *c)
+{
+	const struct replay_hooks hooks = {.ctx = c, .at = c ? at : NULL};
+	struct replay *r;
+	char *data;
+	FILE *in = with_opts(name, max_records, haskell, &data);
+
+	assert_int_equal(replay__read(in, name, &hooks, &r), 0);
+	fclose(in);
+	free(data);
+	assert_true(replay__notes(r)->complete);
+	assert_int_equal(replay__notes(r)->refused_inputs, 0);
+	return r;
+}
+
+/* ── tests ───────────────────────────────────────────────────────────────────────────────── */
+
+/* Of a kind of lane by state. */
+static void check_states(const struct pic_target *t, unsigned kind, const struct ledger *ledger)
+{
+	uint64_t lanes[LANE_STATES] = {0}, rows[LEDGER_STATES] = {0};
+	struct ledger_account *accounts;
+	uint32_t n_owners = 0;
+	struct booking *b, *next;
+
+	for (size_t i = 0; i < t->lanes[kind].n; i++)
+		for (unsigned s = 0; s < LANE_STATES; s++)
+			lanes[s] += t->lanes[kind].v[i].states_ns[s];
+	HASH_ITER (hh, ledger->table, b, next)
+		n_owners = MAX(n_owners, b->key.owner + 1);
+	assert_int_equal(ledger__accounts(ledger, n_owners, &accounts), 0);
+	for (uint32_t i = 0; i < n_owners; i++)
+		for (size_t k = 0; k < accounts[i].n; k++)
+			rows[accounts[i].rows[k].state] += accounts[i].rows[k].ns;
+	ledger_accounts__free(accounts, n_owners);
+	for (unsigned s = 0; s < LANE_STATES; s++)
+		assert_int_equal(rows[s], lanes[s]);
+}
+
+static char *render(const struct picture *pic, const char *format)
+{
+	const struct export_format *f = export__find(format, strlen(format));
+	const struct export_opts opts = {.verbose = true};
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(f->write(out, pic, &opts), 0);
+	fclose(out);
+	return text;
+}
+
+static void assert_same_output(const struct picture *a, const struct picture *b)
+{
+	static const char *const formats[] = {"json", "chrome", "speedscope", "folded", "text"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		char *texts[2] = {render(a, formats[i]), render(b, formats[i])};
+
+		assert_string_equal(texts[0], texts[1]);
+		free(texts[0]);
+		free(texts[1]);
+	}
+}
+
+static void check(const char *name, size_t max_records, bool haskell, uint64_t every_ns)
+{
+	struct cuts none = {0}, some = {.every_ns = every_ns};
+	struct replay *plain = replay(name, max_records, haskell, NULL);
+	struct replay *one = replay(name, max_records, haskell, &none);
+	struct replay *many = replay(name, max_records, haskell, &some);
+	const struct picture *pic = replay__picture(many);
+	size_t lines = 0;
+
+	assert_int_equal(none.n, 1);
+	assert_true(some.n > 2);
+	print_message("          %s: %u cuts\n", name, some.n);
+	assert_int_equal(some.before.n, picture__n_targets(pic));
+	for (size_t i = 0; i < some.before.n; i++)
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++) {
+			const struct timeline_reading *r = &some.before.v[i];
+
+			assert_string_equal(none.texts[r->no][kind], some.texts[r->no][kind]);
+			check_states(picture__target(pic, i), kind, some.sums[r->no][kind]);
+			lines += strlen(some.texts[r->no][kind]) > 200;
+		}
+	assert_true(lines >= (haskell ? 3 : 2));
+	assert_same_output(replay__picture(plain), replay__picture(one));
+	assert_same_output(replay__picture(plain), pic);
+	cuts_free(&none);
+	cuts_free(&some);
+	replay__free(plain);
+	replay__free(one);
+	replay__free(many);
+}
+
+#define SECOND UINT64_C(1000000000)
+
+static void test_all_records_kept(void **state)
+{
+	(void)state;
+	check("calls", 0, false, SECOND / 10);
+	check("centres", 0, false, SECOND / 10);
+	check("calls", 0, true, SECOND / 10);
+	check("centres", 0, true, SECOND / 50);
+}
+
+static void test_slices_in_between(void **state)
+{
+	(void)state;
+	check("calls", 100, false, SECOND / 10);
+	check("centres", 100, false, SECOND / 10);
+	check("calls", 50, true, SECOND / 100);
+	check("centres", 50, true, SECOND / 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_records_kept),
+		cmocka_unit_test(test_slices_in_between),
+	};
+
+	return cmocka_run_group_tests_name("cuts", tests, NULL, NULL);
+}
