@@ -10,14 +10,13 @@
 
 /* What a cell is made of: a member of the row. In text a number of UINT64_MAX is "–". */
 enum cell {
-	CELL_TEXT,	/* const char * */
-	CELL_NAME,	/* the same; in text `?` without one, and `~` in front if the mark is set */
-	CELL_COUNT,	/* uint64_t; in text `≥` in front if there is a mark that is not set */
-	CELL_NS,	/* the same */
-	CELL_ABOUT_NS,	/* the same; in text `~` in front */
-	CELL_KNOWN_NS,	/* the same; in text empty if not known */
-	CELL_KNOWN_INT, /* the same, a number without groups of three; empty if not known */
-	CELL_SHARE,	/* double, percent */
+	CELL_TEXT,     /* const char * */
+	CELL_NAME,     /* the same; in text `?` without one, and `~` in front if the mark is set */
+	CELL_COUNT,    /* uint64_t; in text `≥` in front if there is a mark that is not set */
+	CELL_NS,       /* the same */
+	CELL_ABOUT_NS, /* the same; in text `~` in front */
+	CELL_KNOWN_NS, /* the same; in text empty if not known */
+	CELL_SHARE,    /* double, percent */
 };
 
 struct column {

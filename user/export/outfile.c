@@ -31,7 +31,7 @@ struct outfile {
 	gid_t group;
 };
 
-static void outfile__free(struct outfile *out)
+void outfile__abort(struct outfile *out)
 {
 	if (!out)
 		return;
@@ -65,17 +65,6 @@ static ssize_t write_all(void *cookie, const char *data, size_t len)
 		done += (size_t)n;
 	}
 	return (ssize_t)len;
-}
-
-static int open_stream(struct outfile *out)
-{
-	const cookie_io_functions_t io = {.write = write_all};
-
-	out->stream = fopencookie(out, "w", io);
-	if (!out->stream)
-		return -ENOMEM;
-	setvbuf(out->stream, out->buffer, _IOFBF, BUFFER_SIZE);
-	return 0;
 }
 
 /* Parts path into an open directory and a name in it. */
@@ -183,13 +172,16 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 	out->group = group;
 	out->buffer = malloc(BUFFER_SIZE);
 	err = out->buffer ? open_destination(out, path, &out->fd, &advice) : -ENOMEM;
-	if (!err)
-		err = open_stream(out);
+	if (!err) {
+		out->stream = fopencookie(out, "w", (cookie_io_functions_t){.write = write_all});
+		err = out->stream ? 0 : -ENOMEM;
+	}
 	if (err) {
 		log_error("%s: cannot be written: %s; %s", path, strerror(-err), advice);
-		outfile__free(out);
+		outfile__abort(out);
 		return err;
 	}
+	setvbuf(out->stream, out->buffer, _IOFBF, BUFFER_SIZE);
 	*ret_out = out;
 	return 0;
 }
@@ -248,11 +240,6 @@ int outfile__commit(struct outfile *out)
 	}
 	if (err)
 		log_error("%s: not written: %s; nothing was left there", out->path, strerror(-err));
-	outfile__free(out);
+	outfile__abort(out);
 	return err;
-}
-
-void outfile__abort(struct outfile *out)
-{
-	outfile__free(out);
 }

@@ -51,13 +51,13 @@ static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
 
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
 
-enum { VALUE_SAMPLES, VALUE_CPU, VALUE_WALL, VALUES };
-
-static const enum export_weight value_weights[VALUES] = {
-	[VALUE_SAMPLES] = WEIGHT_SAMPLES,
-	[VALUE_CPU] = WEIGHT_CPU,
-	[VALUE_WALL] = WEIGHT_WALL,
-};
+#define CPU_VALUE 1
+static const struct {
+	enum export_weight weight;
+	const char *name, *unit;
+} values[] = {{WEIGHT_SAMPLES, "samples", "count"},
+	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds"},
+	      {WEIGHT_WALL, "wall", "nanoseconds"}};
 
 struct writer {
 	struct zipped zipped;
@@ -91,31 +91,28 @@ static void put(struct writer *w, const Pprof__Profile *piece)
 
 static void put_head(struct writer *w, enum export_weight weight)
 {
-	static const char *const types[VALUES][2] = {[VALUE_SAMPLES] = {"samples", "count"},
-						     [VALUE_CPU] = {"cpu", "nanoseconds"},
-						     [VALUE_WALL] = {"wall", "nanoseconds"}};
 	const struct pic_session *session = picture__session(w->pic);
 	Pprof__Profile head = PPROF__PROFILE__INIT;
-	Pprof__ValueType type[VALUES], *all[VALUES];
+	Pprof__ValueType type[ARRAY_SIZE(values)], *all[ARRAY_SIZE(values)];
 	char comment[128];
 	int64_t comment_id;
 
-	for (int i = 0; i < VALUES; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		pprof__value_type__init(&type[i]);
-		type[i].type = string_of(w, types[i][0]);
-		type[i].unit = string_of(w, types[i][1]);
+		type[i].type = string_of(w, values[i].name);
+		type[i].unit = string_of(w, values[i].unit);
 		all[i] = &type[i];
-		if (value_weights[i] == weight)
+		if (values[i].weight == weight)
 			head.default_sample_type = type[i].type;
 	}
 	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
 	comment_id = string_of(w, comment);
-	head.n_sample_type = VALUES;
+	head.n_sample_type = ARRAY_SIZE(values);
 	head.sample_type = all;
 	head.time_nanos = (int64_t)session->start_unix_ns;
 	head.duration_nanos = (int64_t)(session->end_ns - session->start_ns);
 	if (session->frequency_hz) {
-		head.period_type = &type[VALUE_CPU];
+		head.period_type = &type[CPU_VALUE];
 		head.period = 1000000000 / session->frequency_hz;
 	}
 	head.n_comment = 1;
@@ -167,17 +164,15 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	put(w, &piece);
 }
 
-static void label_text(struct writer *w, Pprof__Label *label, const char *key, const char *text)
+/* text: NULL if it is a number. */
+static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, const char *text,
+		      int64_t n)
 {
-	pprof__label__init(label);
-	label->key = string_of(w, key);
-	label->str = string_of(w, text);
-}
+	Pprof__Label *label = sample->label[sample->n_label++];
 
-static void label_number(struct writer *w, Pprof__Label *label, const char *key, int64_t n)
-{
 	pprof__label__init(label);
 	label->key = string_of(w, key);
+	label->str = text ? string_of(w, text) : 0;
 	label->num = n;
 }
 
@@ -189,34 +184,31 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
-	Pprof__Label labels[4], *all[4];
-	int64_t values[VALUES];
+	Pprof__Label labels[4], *all[] = {&labels[0], &labels[1], &labels[2], &labels[3]};
+	int64_t v[ARRAY_SIZE(values)];
 	char name[32];
 
 	if (!stack.n && !sum->by[WEIGHT_SAMPLES])
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
-	for (int k = 0; k < VALUES; k++)
-		values[k] = (int64_t)sum->by[value_weights[k]];
-	label_text(w, &labels[0], "process", target->comm);
-	label_number(w, &labels[1], "process_id", target->pid);
+	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
+		v[k] = (int64_t)sum->by[values[k].weight];
+	sample.label = all;
+	add_label(w, &sample, "process", or_empty(target->comm), 0);
+	add_label(w, &sample, "process_id", NULL, target->pid);
 	if (view && view->lane->kind == LANE_THREAD) {
 		snprintf(name, sizeof(name), "%.16s", or_empty(view->lane->name));
-		label_text(w, &labels[2], "thread", name);
-		label_number(w, &labels[3], "thread_id", view->lane->tid);
+		add_label(w, &sample, "thread", name, 0);
+		add_label(w, &sample, "thread_id", NULL, view->lane->tid);
 	} else if (view) {
-		label_text(w, &labels[2], "thread", view__name(view, false).s);
-		label_number(w, &labels[3], "capability", view->lane->cap);
+		add_label(w, &sample, "thread", view__name(view, false).s, 0);
+		add_label(w, &sample, "capability", NULL, view->lane->cap);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
-		all[i] = &labels[i];
 	sample.n_location_id = stack.n;
 	sample.location_id = ids;
-	sample.n_value = VALUES;
-	sample.value = values;
-	sample.n_label = view ? 4 : 2;
-	sample.label = all;
+	sample.n_value = ARRAY_SIZE(v);
+	sample.value = v;
 	piece.n_sample = 1;
 	piece.sample = &one;
 	put(w, &piece);

@@ -14,17 +14,11 @@
 static size_t sequence(const unsigned char *s)
 {
 	unsigned char lo = 0x80, hi = 0xbf;
-	size_t len;
+	size_t len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
 	if (s[0] < 0x80)
 		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		len = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		len = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		len = 4;
-	else
+	if (s[0] < 0xc2 || s[0] > 0xf4)
 		return 0;
 	lo = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : lo;
 	hi = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : hi;

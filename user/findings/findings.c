@@ -145,6 +145,17 @@ const char *finding__place(struct finder *f, const struct pic_frame *frame)
 	return *frame->src ? finding__text(f, "%s (%s)", frame->name, frame->src) : frame->name;
 }
 
+const char *finding__gc_waited(struct finder *f, uint64_t ns, uint64_t gcs, const char *caps,
+			       uint64_t longest_ns)
+{
+	const char *longest = "";
+
+	if (gcs > 1)
+		longest = finding__text(f, " (longest %s)", human__duration(longest_ns).s);
+	return finding__text(f, "GC waited %s in %s%s%s", human__duration(ns).s,
+			     finding__counted(gcs, "collection", "collections").s, caps, longest);
+}
+
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
 static bool is_c(const struct pic_frame *frame)

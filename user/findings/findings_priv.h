@@ -43,6 +43,10 @@ const char *finding__caller(struct finder *f, const char *caller);
 /* The frame's place: "Foo.bar (src/Foo.hs:12)", else its name; "" without a frame. */
 const char *finding__place(struct finder *f, const struct pic_frame *frame);
 
+/* "GC waited 5 ms in 2 collections for capability 1 (longest 3 ms)" */
+const char *finding__gc_waited(struct finder *f, uint64_t ns, uint64_t gcs, const char *caps,
+			       uint64_t longest_ns);
+
 /* The frames of a slice in which C code was called from Haskell code; UINT32_MAX: none.
  * *ret_function is the outermost C function, the one that Haskell called. */
 void finding__call_of(const struct picture *pic, uint32_t stack, uint32_t *ret_function,

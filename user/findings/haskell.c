@@ -28,25 +28,7 @@ struct waits {
 	size_t threads;
 	bool merged;		     /* there were more times than are known */
 	const struct pic_lane *most; /* the one that waited longest */
-	uint64_t most_ns;
 };
-
-/* How often the thread was in the state; *ret_longest_ns: not less than it was. */
-static uint64_t times_in(const struct pic_lane *lane, enum haskell_state state,
-			 uint64_t *ret_longest_ns)
-{
-	uint64_t times = 0;
-
-	for (size_t k = 0; k < lane->n_slices; k++) {
-		const struct pic_slice *s = &lane->slices[k];
-
-		if (s->state != state)
-			continue;
-		times++;
-		*ret_longest_ns = MAX(*ret_longest_ns, s->end_ns - s->start_ns);
-	}
-	return times;
-}
 
 /* Of threads that were in the state so often. */
 static void look_at(const struct finder *f, enum haskell_state state, double per_second,
@@ -55,21 +37,25 @@ static void look_at(const struct finder *f, enum haskell_state state, double per
 	memset(w, 0, sizeof(*w));
 	for (size_t i = 0; i < f->haskell->n; i++) {
 		const struct pic_lane *lane = &f->haskell->v[i];
-		uint64_t longest_ns = w->longest_ns;
-		uint64_t times = times_in(lane, state, &longest_ns);
+		uint64_t ns = lane->states_ns[state], times = 0, longest_ns = 0;
 
-		if (!lane->states_ns[state] ||
-		    (double)times * 1e9 < per_second * (double)f->wall_ns)
+		for (size_t k = 0; k < lane->n_slices; k++) {
+			const struct pic_slice *s = &lane->slices[k];
+
+			if (s->state != state)
+				continue;
+			times++;
+			longest_ns = MAX(longest_ns, s->end_ns - s->start_ns);
+		}
+		if (!ns || (double)times * 1e9 < per_second * (double)f->wall_ns)
 			continue;
 		w->threads++;
 		w->times += times;
 		w->merged |= lane->merged_ns != 0;
-		w->longest_ns = longest_ns;
-		w->ns += lane->states_ns[state];
-		if (lane->states_ns[state] > w->most_ns) {
-			w->most_ns = lane->states_ns[state];
+		w->longest_ns = MAX(w->longest_ns, longest_ns);
+		w->ns += ns;
+		if (!w->most || ns > w->most->states_ns[state])
 			w->most = lane;
-		}
 	}
 }
 

@@ -106,19 +106,16 @@ static int look_at(struct finder *f, struct loops *loops, const struct pic_gc_ev
 static void report(struct finder *f, const struct loop *loop)
 {
 	const struct pic_frame *frame = picture__frame(f->pic, loop->frame);
-	const char *cap = "", *longest = "";
+	const char *cap = "";
 
 	if (!finding__share(loop->ns, f->wall_ns, HELD_UP_PERCENT))
 		return;
 	if (!loop->many_caps)
 		cap = finding__text(f, " for capability %u", loop->cap);
-	if (loop->gcs > 1)
-		longest = finding__text(f, " (longest %s)", human__duration(loop->longest_ns).s);
 	finding__add(f, "haskell_held_up_gc", loop->ns, finding__place(f, frame),
-		     "GC waited %s in %s%s%s while %s ran without allocating: a loop without heap "
-		     "checks cannot be stopped; compile it with -fno-omit-yields",
-		     human__duration(loop->ns).s,
-		     finding__counted(loop->gcs, "collection", "collections").s, cap, longest,
+		     "%s while %s ran without allocating: a loop without heap checks cannot be "
+		     "stopped; compile it with -fno-omit-yields",
+		     finding__gc_waited(f, loop->ns, loop->gcs, cap, loop->longest_ns),
 		     frame ? frame->name : "Haskell code");
 }
 

@@ -5,7 +5,6 @@
  * charged to the unsafe call that ended last in it: the others had stopped by then.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -132,22 +131,23 @@ static void add_up(struct looker *l)
 }
 
 /* " for capability 1", " for capabilities 0 and 1"; "" if there are too many. */
-static void list_caps(const struct call *call, char *out, size_t size)
+static const char *list_caps(struct finder *f, const struct call *call)
 {
-	unsigned n = (unsigned)__builtin_popcountll(call->caps), left = n;
-	size_t len;
+	int n = __builtin_popcountll(call->caps), left = n;
+	const char *list = n == 1 ? " for capability" : " for capabilities";
 
-	*out = '\0';
 	if (call->many_caps || !n || n > 4)
-		return;
-	len = (size_t)snprintf(out, size, n == 1 ? " for capability" : " for capabilities");
-	for (unsigned cap = 0; cap < 64 && len < size; cap++)
+		return "";
+	for (unsigned cap = 0; cap < 64; cap++)
 		if (call->caps >> cap & 1) {
-			const char *comma = left == n ? "" : left == 1 ? " and" : ",";
-
-			len += (size_t)snprintf(out + len, size - len, "%s %u", comma, cap);
+			list = finding__text(f, "%s%s %u", list,
+					     left == n	 ? ""
+					     : left == 1 ? " and"
+							 : ",",
+					     cap);
 			left--;
 		}
+	return list;
 }
 
 static bool held_up(const struct finder *f, const struct call *call)
@@ -162,47 +162,34 @@ static bool blocked(const struct finder *f, const struct call *call)
 	       finding__share(call->blocked_ns, f->wall_ns, BLOCKED_PERCENT);
 }
 
-static void report_held_up(struct finder *f, const struct call *call, const char *function,
-			   const char *caller, const char *place)
-{
-	const char *longest = "", *slept = "";
-	char caps[64];
-
-	list_caps(call, caps, sizeof(caps));
-	if (call->gcs > 1)
-		longest =
-			finding__text(f, " (longest %s)", human__duration(call->held_longest_ns).s);
-	if (blocked(f, call))
-		slept = finding__text(f, "; it slept for %s in all",
-				      human__duration(call->blocked_ns).s);
-	finding__add(f, "unsafe_call_held_up_gc", call->held_ns, place,
-		     "GC waited %s in %s%s%s, inside the unsafe call %s%s%s: a candidate for "
-		     "`safe`",
-		     human__duration(call->held_ns).s,
-		     finding__counted(call->gcs, "collection", "collections").s, caps, longest,
-		     function, caller, slept);
-}
-
 static void report(struct finder *f, const struct call *call)
 {
 	const struct pic_frame *function = picture__frame(f->pic, call->key.function);
 	const struct pic_frame *caller = picture__frame(f->pic, call->key.caller);
-	const char *from, *place;
+	const char *from, *place, *slept = "";
 
 	if (!held_up(f, call) && !blocked(f, call))
 		return;
 	from = finding__caller(f, caller ? caller->name : "");
 	place = finding__place(f, caller ? caller : function);
-	if (held_up(f, call))
-		report_held_up(f, call, function ? function->name : "[not known]", from, place);
-	/* one that slept since before the session: there is no advice for what has no name */
-	else if (function)
+	if (held_up(f, call)) {
+		if (blocked(f, call))
+			slept = finding__text(f, "; it slept for %s in all",
+					      human__duration(call->blocked_ns).s);
+		finding__add(f, "unsafe_call_held_up_gc", call->held_ns, place,
+			     "%s, inside the unsafe call %s%s%s: a candidate for `safe`",
+			     finding__gc_waited(f, call->held_ns, call->gcs, list_caps(f, call),
+						call->held_longest_ns),
+			     function ? function->name : "[not known]", from, slept);
+	} else if (function) {
+		/* one that slept since before the session: no advice for what has no name */
 		finding__add(f, "blocking_unsafe_call", call->blocked_ns, place,
 			     "The unsafe call %s%s slept for %s with its capability in hand (%s, "
 			     "longest %s): a candidate for `safe`",
 			     function->name, from, human__duration(call->blocked_ns).s,
 			     finding__counted(call->sleeps, "time", "times").s,
 			     human__duration(call->longest_ns).s);
+	}
 }
 
 void findings__unsafe(struct finder *f)

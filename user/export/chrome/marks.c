@@ -27,14 +27,26 @@ static int descending(const void *pa, const void *pb)
 	return (a < b) - (a > b);
 }
 
-/* Of n durations (sorted by this): the shortest that is among the `max` longest. */
-static uint64_t shortest_kept(uint64_t *ns, size_t n, size_t max)
+/* The shortest of n durations that is among the `max` longest. -ENOMEM. */
+static int shortest_kept(const struct pic_target *target, size_t n, size_t max,
+			 uint64_t (*ns_of)(const struct pic_target *target, size_t i),
+			 uint64_t *ret_ns)
 {
+	uint64_t *ns;
+
+	*ret_ns = 0;
 	if (n <= max)
 		return 0;
+	ns = calloc(n, sizeof(*ns));
+	if (!ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		ns[i] = ns_of(target, i);
 	qsort(ns, n, sizeof(*ns), descending);
 	/* of equal ones all would be kept */
-	return ns[max - 1] == ns[max] ? ns[max] + 1 : ns[max - 1];
+	*ret_ns = ns[max - 1] == ns[max] ? ns[max] + 1 : ns[max - 1];
+	free(ns);
+	return 0;
 }
 
 /* ── collections ─────────────────────────────────────────────────────────────────────────── */
@@ -85,28 +97,25 @@ static void put_gc(struct chrome *w, struct chrome_track at, const struct pic_gc
 	fputc('}', w->out);
 }
 
+static uint64_t gc_ns(const struct pic_target *target, size_t i)
+{
+	return target->gcs[i].end_ns - target->gcs[i].start_ns;
+}
+
 static int put_gcs(struct chrome *w, const struct pic_target *target, struct chrome_track at)
 {
-	uint64_t *ns, shortest, after = w->views.start_ns;
+	uint64_t shortest, after = w->views.start_ns;
+	int err = shortest_kept(target, target->n_gcs, MAX_GCS, gc_ns, &shortest);
 
-	if (!target->n_gcs)
-		return 0;
-	ns = calloc(target->n_gcs, sizeof(*ns));
-	if (!ns)
-		return -ENOMEM;
-	for (size_t i = 0; i < target->n_gcs; i++)
-		ns[i] = target->gcs[i].end_ns - target->gcs[i].start_ns;
-	shortest = shortest_kept(ns, target->n_gcs, MAX_GCS);
-	free(ns);
+	if (err || !target->n_gcs)
+		return err;
 	chrome__name(w, at, "thread_name", "GC");
 	chrome__order(w, at, "thread_sort_index", -1);
 	for (size_t i = 0; i < target->n_gcs; i++) {
-		const struct pic_gc_event *gc = &target->gcs[i];
-
-		if (gc->end_ns - gc->start_ns < shortest)
+		if (gc_ns(target, i) < shortest)
 			continue;
-		put_gc(w, at, gc, after);
-		after = MAX(gc->end_ns, after);
+		put_gc(w, at, &target->gcs[i], after);
+		after = MAX(target->gcs[i].end_ns, after);
 	}
 	return 0;
 }
@@ -166,8 +175,10 @@ static void put_flow(struct chrome *w, struct chrome_track at, const struct pic_
 	fputc('}', w->out);
 }
 
-static uint64_t flow_ns(const struct pic_flow *flow)
+static uint64_t flow_ns(const struct pic_target *target, size_t i)
 {
+	const struct pic_flow *flow = &target->flows[i];
+
 	return flow->back_ns > flow->start_ns ? flow->back_ns - flow->start_ns : 0;
 }
 
@@ -175,26 +186,18 @@ static int put_flows(struct chrome *w, const struct pic_target *target, uint32_t
 		     struct chrome_track at)
 {
 	const struct pic_lanes *caps = &target->lanes[LANE_CAPABILITY];
-	uint64_t *ns, shortest;
+	uint64_t shortest;
+	int err = shortest_kept(target, target->n_flows, MAX_FLOWS, flow_ns, &shortest);
 
-	if (!target->n_flows || !caps->n)
-		return 0;
-	ns = calloc(target->n_flows, sizeof(*ns));
-	if (!ns)
-		return -ENOMEM;
-	for (size_t i = 0; i < target->n_flows; i++)
-		ns[i] = flow_ns(&target->flows[i]);
-	shortest = MAX(shortest_kept(ns, target->n_flows, MAX_FLOWS), 1);
-	free(ns);
-	for (size_t i = 0; i < target->n_flows; i++) {
+	for (size_t i = 0; i < target->n_flows && !err; i++) {
 		const struct pic_flow *flow = &target->flows[i];
 
-		if (flow_ns(flow) >= shortest && flow->start_ns &&
+		if (flow_ns(target, i) >= MAX(shortest, 1) && flow->start_ns &&
 		    drawn_at(caps, flow->cap_from, flow->start_ns - 1) &&
 		    drawn_at(caps, flow->cap_to, flow->back_ns))
 			put_flow(w, at, flow, (uint64_t)target_no << 32 | i);
 	}
-	return 0;
+	return err;
 }
 
 /* ── counters ────────────────────────────────────────────────────────────────────────────── */

@@ -28,50 +28,36 @@ struct page {
 	struct sums sums;   /* by target */
 	struct sums lanes;  /* by view */
 	bool any_graph;
-	uint32_t *map; /* of a picture's frame: its number */
-	uint32_t n_frames;
-	uint32_t *of_number; /* a picture's frame that has the number */
-	uint32_t *in_page;   /* of a number: its index in the page, from 1; 0: not used */
-	uint32_t *used;	     /* numbers in the order of their use */
+	uint32_t *map;	    /* of a picture's frame: its number */
+	uint32_t *of_index; /* the numbers in the page, in the order of their use */
+	uint32_t *index;    /* of a number in there, from 1; 0: not used */
 	uint32_t n_used;
 };
 
 /* ── frames ──────────────────────────────────────────────────────────────────────────────── */
-
-static int number_frames(struct page *p)
-{
-	int err = frames__number_alike(p->pic, FRAME_FILE, &p->map, &p->n_frames);
-
-	if (err)
-		return err;
-	p->of_number = calloc((size_t)p->n_frames + 1, sizeof(*p->of_number));
-	p->in_page = calloc((size_t)p->n_frames + 1, sizeof(*p->in_page));
-	p->used = calloc((size_t)p->n_frames + 1, sizeof(*p->used));
-	if (!p->of_number || !p->in_page || !p->used)
-		return -ENOMEM;
-	for (uint32_t i = picture__n_frames(p->pic); i-- > 0;)
-		p->of_number[p->map[i]] = i;
-	return 0;
-}
 
 /* Frame 0 of the page stands for what is too small. */
 static uint32_t page_frame(struct page *p, uint32_t number)
 {
 	if (number == HTML_SMALL)
 		return 0;
-	if (!p->in_page[number]) {
-		p->used[p->n_used++] = number;
-		p->in_page[number] = p->n_used;
+	if (!p->index[number]) {
+		p->of_index[p->n_used++] = number;
+		p->index[number] = p->n_used;
 	}
-	return p->in_page[number];
+	return p->index[number];
 }
 
 /* [name, what groups colours, enum pic_frame_kind] */
 static void put_frames(const struct page *p)
 {
+	uint32_t *frames = p->index; /* of the numbers, which are all in the page by now */
+
+	for (uint32_t i = picture__n_frames(p->pic); i-- > 0;)
+		frames[p->map[i]] = i;
 	fprintf(p->out, "\"frames\":[[\"[too small to show]\",\"\",%d]", TF_MARK);
 	for (uint32_t i = 0; i < p->n_used; i++) {
-		const struct pic_frame *frame = picture__frame(p->pic, p->of_number[p->used[i]]);
+		const struct pic_frame *frame = picture__frame(p->pic, frames[p->of_index[i]]);
 
 		fputs(",\n[", p->out);
 		json__put_in_html(p->out, frame__name(frame));
@@ -120,12 +106,11 @@ static struct view_name name_of(const struct page *p, bool is_lane, uint32_t own
 /* A graph for each owner, each of at most so many frames; those without a weight are left out. */
 static int put_graphs(struct page *p, struct sums *sums, bool is_lane, size_t most)
 {
-	int err = 0;
-
 	sums__arrange(sums, p->pic, p->map, p->weight);
-	for (size_t i = 0, end = 0; i < sums->n && !err; i = end) {
+	for (size_t i = 0, end = 0; i < sums->n; i = end) {
 		uint32_t owner = sums->v[i].owner;
 		struct html_tree tree;
+		int err;
 
 		while (end < sums->n && sums->v[end].owner == owner)
 			end++;
@@ -218,18 +203,20 @@ static int put_page(struct page *p)
 int html__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
 	struct page p = {.out = out, .pic = pic, .weight = opts->weight};
+	uint32_t n = 0;
 	int err = collect(&p, opts);
 
 	if (!err)
-		err = number_frames(&p);
+		err = frames__number_alike(pic, FRAME_FILE, &p.map, &n);
+	p.of_index = calloc((size_t)n + 1, sizeof(*p.of_index));
+	p.index = calloc((size_t)n + 1, sizeof(*p.index));
 	if (!err)
-		err = put_page(&p);
+		err = p.of_index && p.index ? put_page(&p) : -ENOMEM;
 	views__free(&p.views);
 	sums__free(&p.sums);
 	sums__free(&p.lanes);
 	free(p.map);
-	free(p.of_number);
-	free(p.in_page);
-	free(p.used);
+	free(p.of_index);
+	free(p.index);
 	return export__result(out, err);
 }

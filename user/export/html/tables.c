@@ -18,7 +18,7 @@
 
 struct table_out {
 	FILE *out;
-	size_t columns, cells, rows, most;
+	size_t cells, rows, most;
 	bool any; /* another table is before it */
 };
 
@@ -30,13 +30,13 @@ static void begin(struct table_out *t, const char *title)
 	json__put_in_html(t->out, title);
 	fputs(",\"columns\":[", t->out);
 	t->any = true;
-	t->columns = t->cells = t->rows = 0;
+	t->cells = t->rows = 0;
 }
 
 /* `state`: NULL if it is not one's. */
 static void add_column(struct table_out *t, const char *title, const char *unit, const char *state)
 {
-	fputs(t->columns++ ? ",[" : "[", t->out);
+	fputs(t->cells++ ? ",[" : "[", t->out);
 	json__put_in_html(t->out, title);
 	fprintf(t->out, ",\"%s\"", unit);
 	if (state)
@@ -44,49 +44,35 @@ static void add_column(struct table_out *t, const char *title, const char *unit,
 	fputc(']', t->out);
 }
 
-/* Before a cell. */
-static void begin_cell(struct table_out *t)
+static void begin_rows(struct table_out *t)
 {
-	if (!t->rows && !t->cells)
-		fputs("],\"rows\":[", t->out);
-	if (!t->cells)
-		fputs(t->rows ? ",\n[" : "\n[", t->out);
-	else
-		fputc(',', t->out);
-	t->cells++;
+	fputs("],\"rows\":[", t->out);
 }
 
-static void end_cell(struct table_out *t)
+static void begin_row(struct table_out *t)
 {
-	if (t->cells < t->columns)
-		return;
-	fputc(']', t->out);
+	fputs(t->rows++ ? "],\n[" : "\n[", t->out);
 	t->cells = 0;
-	t->rows++;
 }
 
 static void add_text(struct table_out *t, const char *s)
 {
-	begin_cell(t);
+	fputs(t->cells++ ? "," : "", t->out);
 	json__put_in_html(t->out, s);
-	end_cell(t);
 }
 
 static void add_number(struct table_out *t, uint64_t n)
 {
-	begin_cell(t);
+	fputs(t->cells++ ? "," : "", t->out);
 	if (n == UINT64_MAX)
 		fputs("null", t->out);
 	else
 		put_u64(t->out, n);
-	end_cell(t);
 }
 
 static void end(struct table_out *t, size_t n)
 {
-	if (!t->rows)
-		fputs("],\"rows\":[", t->out);
-	fprintf(t->out, "],\"more\":%zu}", n > t->most ? n - t->most : 0);
+	fprintf(t->out, "%s],\"more\":%zu}", t->rows ? "]" : "", n > t->most ? n - t->most : 0);
 }
 
 static bool is_text(const struct column *c)
@@ -107,10 +93,12 @@ static void begin_declared(struct table_out *t, const char *title, const struct 
 							   : "ns",
 				   NULL);
 	}
+	begin_rows(t);
 }
 
 static void add_row(struct table_out *t, const struct columns *columns, const void *row)
 {
+	begin_row(t);
 	for (size_t i = 0; i < columns->n; i++) {
 		const struct column *c = &columns->v[i];
 		const void *member = (const char *)row + c->offset;
@@ -154,11 +142,13 @@ static void put_lanes(struct table_out *t, const struct views *views, uint32_t t
 	for (unsigned s = 0; s < state__count(kind); s++)
 		if (shown >> s & 1)
 			add_column(t, state__title(kind, s), "share", state__name(kind, s));
+	begin_rows(t);
 	for (size_t i = 0; i < views->n && t->rows < t->most; i++) {
 		const struct pic_lane *lane = views->v[i].lane;
 
 		if (lane->kind != kind || views->v[i].target_no != target_no)
 			continue;
+		begin_row(t);
 		add_text(t, view__name(&views->v[i], false).s);
 		add_number(t, lane->end_ns - lane->start_ns);
 		if (kind == LANE_THREAD)

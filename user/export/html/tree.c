@@ -74,6 +74,10 @@ static int add_stack(struct building *b, struct pic_stack stack, const uint32_t 
 	uint32_t common = 0;
 	int err = 0;
 
+	if (!stack.n) {
+		b->small += weight;
+		return 0;
+	}
 	while (common < stack.n && common < b->n &&
 	       b->open[common].frame == map[stack.frames[common]])
 		common++;

@@ -220,55 +220,24 @@ void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end)
 		end);
 }
 
-static char *stack_text(const struct speedscope *w, struct pic_stack stack, uint32_t *ret_len)
+void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma)
 {
-	struct buf text;
+	struct stack_text *t = &w->texts[((uintptr_t)stack.frames / 16 + stack.n) % STACK_TEXTS];
 
-	buf__init(&text, BUF_DEFAULT_MAX);
-	for (uint32_t i = 0; i < stack.n; i++)
-		buf__addf(&text, ",%" PRIu32, w->map[stack.frames[i]]);
-	if (text.err) {
-		buf__free(&text);
-		return NULL;
-	}
-	*ret_len = (uint32_t)text.len;
-	return text.data;
-}
-
-/* NULL without memory: then it is written number by number. */
-static const struct stack_text *find_text(const struct speedscope *w, struct pic_stack stack)
-{
-	struct stack_text *t;
-
-	if (!w->texts || !stack.n)
-		return NULL;
-	t = &w->texts[((uintptr_t)stack.frames / 16 + stack.n) % STACK_TEXTS];
-	if (t->frames == stack.frames && t->n == stack.n)
-		return t;
-	free(t->text);
-	t->frames = NULL;
-	t->text = stack_text(w, stack, &t->len);
-	if (!t->text)
-		return NULL;
-	t->frames = stack.frames;
-	t->n = stack.n;
-	return t;
-}
-
-void speedscope__put_stack(const struct speedscope *w, struct pic_stack stack, bool comma)
-{
-	const struct stack_text *t = find_text(w, stack);
-
-	if (t) {
-		fwrite_unlocked(t->text + !comma, 1, t->len - !comma, w->out);
+	if (!stack.n || w->err)
 		return;
+	if (t->frames != stack.frames || t->n != stack.n) {
+		t->frames = stack.frames;
+		t->n = stack.n;
+		buf__reset(&t->text);
+		for (uint32_t i = 0; i < stack.n; i++)
+			buf__addf(&t->text, ",%" PRIu32, w->map[stack.frames[i]]);
+		if (t->text.err) {
+			w->err = t->text.err;
+			return;
+		}
 	}
-	for (uint32_t i = 0; i < stack.n; i++) {
-		if (comma)
-			fputc_unlocked(',', w->out);
-		put_u64(w->out, w->map[stack.frames[i]]);
-		comma = true;
-	}
+	fwrite_unlocked(t->text.data + !comma, 1, t->text.len - !comma, w->out);
 }
 
 /* What a sample shows: the state, the thread or the capability, the stack; n == 0: a gap. */
@@ -416,7 +385,6 @@ static int prepare(struct speedscope *w, const struct export_opts *opts)
 	views__keep(&w->views, opts);
 	views__limit(&w->views, w->pic, MAX_BYTES, cost, "speedscope",
 		     " in the lanes; sums and the first profile have all");
-	w->texts = calloc(STACK_TEXTS, sizeof(*w->texts));
 	w->n_targets = picture__n_targets(w->pic);
 	w->process_frame = w->next_frame = w->n_frames;
 	if (w->n_targets > 1)
@@ -424,7 +392,8 @@ static int prepare(struct speedscope *w, const struct export_opts *opts)
 	return number_extras(w);
 }
 
-static void put_file(struct speedscope *w)
+/* Up to the lanes. */
+static int put_head(struct speedscope *w)
 {
 	char name[96];
 
@@ -439,6 +408,8 @@ static void put_file(struct speedscope *w)
 			 w->n_targets == 1 ? pic_target__name(picture__target(w->pic, 0)).s : name);
 	fputs(",\n\"activeProfileIndex\":0,\n", w->out);
 	put_frames(w);
+	fputs("\"profiles\":[\n", w->out);
+	return speedscope__put_sum(w);
 }
 
 int speedscope__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
@@ -446,22 +417,20 @@ int speedscope__write(FILE *out, const struct picture *pic, const struct export_
 	struct speedscope w = {.out = out, .pic = pic};
 	int err = prepare(&w, opts);
 
-	if (!err) {
-		put_file(&w);
-		fputs("\"profiles\":[\n", out);
-		err = speedscope__put_sum(&w);
-	}
-	for (size_t i = 0; i < w.views.n && !err; i++) {
+	w.texts = calloc(STACK_TEXTS, sizeof(*w.texts));
+	if (!err)
+		err = w.texts ? put_head(&w) : -ENOMEM;
+	for (size_t i = 0; i < w.views.n && !err && !w.err; i++) {
 		fputs(",\n", out);
 		err = put_lane(&w, &w.views.v[i]);
 	}
 	fputs("\n]}\n", out);
 	HASH_FREE(w.extras);
 	for (size_t i = 0; w.texts && i < STACK_TEXTS; i++)
-		free(w.texts[i].text);
+		buf__free(&w.texts[i].text);
 	free(w.texts);
 	free(w.map);
 	sums__free(&w.sums);
 	views__free(&w.views);
-	return export__result(out, err);
+	return export__result(out, err ? err : w.err);
 }

@@ -12,8 +12,7 @@ struct extra_frame;
 struct stack_text {
 	const uint32_t *frames; /* of the picture's stack; NULL: none */
 	uint32_t n;
-	uint32_t len;
-	char *text; /* ",12,345": with a comma in front */
+	struct buf text; /* ",12,345": with a comma in front */
 };
 
 struct speedscope {
@@ -28,14 +27,15 @@ struct speedscope {
 	uint32_t process_frame; /* several targets: index of the first one's frame */
 	uint32_t next_frame;	/* after all that have an index already */
 	uint32_t state_frames[LANE_KINDS][LANE_STATES];
-	struct stack_text *texts;   /* STACK_TEXTS of them, by where the stack lies; NULL: none */
+	struct stack_text *texts;   /* STACK_TEXTS of them, by where the stack lies */
 	struct extra_frame *extras; /* Haskell threads and capabilities within others' lanes */
+	int err;		    /* of putting stacks */
 };
 
 /* A profile up to its samples. */
 void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end);
 /* The frames of a stack; comma: one goes in front. */
-void speedscope__put_stack(const struct speedscope *w, struct pic_stack stack, bool comma);
+void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma);
 /* The profile of all threads. */
 int speedscope__put_sum(struct speedscope *w);
 

@@ -89,7 +89,7 @@ static int heaviest_first(const struct speedscope *w, struct sum *items, size_t 
 	return err;
 }
 
-static void put_sample(const struct speedscope *w, const struct sum *item, bool first)
+static void put_sample(struct speedscope *w, const struct sum *item, bool first)
 {
 	struct pic_stack stack = picture__stack(w->pic, item->stack);
 	bool comma = w->n_targets > 1;

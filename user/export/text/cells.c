@@ -60,13 +60,10 @@ static void cell(struct table *t, const struct column *c, const char *row)
 		cell_duration(t, c->cell == CELL_NS ? at_least : "~", *n);
 		break;
 	case CELL_KNOWN_NS:
-	case CELL_KNOWN_INT:
 		if (*n == UINT64_MAX)
 			table__cell(t, "");
-		else if (c->cell == CELL_KNOWN_NS)
-			cell_duration(t, "", *n);
 		else
-			table__cellf(t, "%" PRIu64, *n);
+			cell_duration(t, "", *n);
 		break;
 	case CELL_SHARE:
 		text__cell_share(t, *(const double *)member);

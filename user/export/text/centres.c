@@ -71,12 +71,24 @@ static uint64_t counted_ticks(const struct pic_target *target)
 	return target->n_cc_nodes ? target->cc_nodes[0].inherited_ticks : 0;
 }
 
-/* First child and next sibling of each node, children by inherited ticks. */
-struct tree {
-	const struct pic_cc_node *nodes;
-	uint32_t *order; /* children of all, by parent, then weight */
-	uint32_t *first; /* of a node's children in `order`; n + 1 of them */
+/* A node's place in the table: after its parent and that one's heavier children with all of theirs.
+ */
+struct place {
+	uint32_t size;	/* of the subtree */
+	uint32_t after; /* so many rows come before its next child */
+	unsigned depth;
+	bool shown;
 };
+
+/* Is it in a stack that GHC counts? The RTS's own centres are children of the root. */
+static bool is_shown(const struct text *t, const struct pic_cc_node *n)
+{
+	if (n->parent == 0 && cost_centre__is_overhead(&t->target->cost_centres[n->centre]))
+		return false;
+	return n->inherited_ticks &&
+	       (t->opts->verbose ||
+		human__percent(n->inherited_ticks, counted_ticks(t->target)) >= TREE_SHOWN);
+}
 
 static int cmp_children(const void *pa, const void *pb, void *arg)
 {
@@ -90,32 +102,38 @@ static int cmp_children(const void *pa, const void *pb, void *arg)
 	return (a > b) - (a < b);
 }
 
-/* Parents come before their children, and the root is the first. */
-static int make_tree(const struct pic_target *target, struct tree *tree)
+/*
+ * rows: nodes in the order of the table, UINT32_MAX for those that are not shown. Parents come
+ * before their children, and the root is the first.
+ */
+static void order_nodes(const struct text *t, struct place *places, uint32_t *children,
+			uint32_t *rows)
 {
-	size_t n = target->n_cc_nodes, at = 0;
+	const struct pic_cc_node *nodes = t->target->cc_nodes;
+	size_t n = t->target->n_cc_nodes;
 
-	tree->nodes = target->cc_nodes;
-	tree->order = calloc(n + 1, sizeof(*tree->order));
-	tree->first = calloc(n + 1, sizeof(*tree->first));
-	if (!tree->order || !tree->first)
-		return -ENOMEM;
-	for (size_t i = 1; i < n; i++)
-		tree->order[i - 1] = (uint32_t)i;
-	if (n > 1)
-		qsort_r(tree->order, n - 1, sizeof(*tree->order), cmp_children,
-			(void *)tree->nodes);
-	for (size_t i = 0; i < n; i++) {
-		tree->first[i] = (uint32_t)at;
-		while (at < n - 1 && tree->nodes[tree->order[at]].parent == i)
-			at++;
+	for (size_t i = n; i-- > 0;) {
+		places[i].size++;
+		if (i)
+			places[nodes[i].parent].size += places[i].size;
+		children[i] = (uint32_t)i;
 	}
-	tree->first[n] = (uint32_t)at;
-	return 0;
+	qsort_r(children + 1, n - 1, sizeof(*children), cmp_children, (void *)nodes);
+	places[0] = (struct place){.after = 1, .shown = true};
+	for (size_t i = 1; i < n; i++) {
+		struct place *place = &places[children[i]];
+		struct place *parent = &places[nodes[children[i]].parent];
+
+		place->depth = parent->depth + 1;
+		place->shown = parent->shown && is_shown(t, &nodes[children[i]]);
+		rows[parent->after] = place->shown ? children[i] : UINT32_MAX;
+		place->after = parent->after + 1;
+		parent->after += place->size;
+	}
 }
 
 static void add_node(struct table *table, const struct pic_target *target, uint32_t node,
-		     unsigned depth, uint64_t counted)
+		     unsigned depth)
 {
 	const struct pic_cc_node *n = &target->cc_nodes[node];
 	const struct pic_cost_centre *c = &target->cost_centres[n->centre];
@@ -124,52 +142,8 @@ static void add_node(struct table *table, const struct pic_target *target, uint3
 	table__cell(table, c->module);
 	table__cell(table, c->src_loc);
 	table__cellf(table, "%" PRIu64, n->ticks);
-	table__cellf(table, "%.1f", human__percent(n->ticks, counted));
-	table__cellf(table, "%.1f", human__percent(n->inherited_ticks, counted));
-}
-
-/* Is it in a stack that GHC counts? The RTS's own centres are children of the root. */
-static bool worth_showing(const struct text *t, const struct pic_cc_node *n, uint64_t counted)
-{
-	const struct pic_cost_centre *c = &t->target->cost_centres[n->centre];
-
-	if (n->parent == 0 && cost_centre__is_overhead(c))
-		return false;
-	if (!n->inherited_ticks)
-		return false;
-	return t->opts->verbose || human__percent(n->inherited_ticks, counted) >= TREE_SHOWN;
-}
-
-/* Walks without recursion: stacks may be deep. */
-static int add_tree(struct table *table, const struct text *t, const struct tree *tree)
-{
-	uint64_t counted = counted_ticks(t->target);
-	size_t n = t->target->n_cc_nodes, depth = 0;
-	uint32_t *path = calloc(n + 1, sizeof(*path)); /* position in `order` by depth */
-
-	if (!path)
-		return -ENOMEM;
-	add_node(table, t->target, 0, 0, counted);
-	path[0] = tree->first[0];
-	for (uint32_t at = 0;;) {
-		uint32_t child;
-
-		if (path[depth] == tree->first[at + 1]) {
-			if (!depth)
-				break;
-			depth--;
-			at = tree->nodes[at].parent;
-			continue;
-		}
-		child = tree->order[path[depth]++];
-		if (!worth_showing(t, &tree->nodes[child], counted))
-			continue;
-		add_node(table, t->target, child, (unsigned)depth + 1, counted);
-		at = child;
-		path[++depth] = tree->first[child];
-	}
-	free(path);
-	return 0;
+	table__cellf(table, "%.1f", human__percent(n->ticks, counted_ticks(target)));
+	table__cellf(table, "%.1f", human__percent(n->inherited_ticks, counted_ticks(target)));
 }
 
 int text__cost_centre_stacks(const struct text *t)
@@ -182,27 +156,36 @@ int text__cost_centre_stacks(const struct text *t)
 		{"individual", COL_RIGHT, "%time", 0},
 		{"inherited", COL_RIGHT, "%time", 0},
 	};
-	struct table *table = NULL;
-	struct tree tree = {0};
+	const struct pic_target *target = t->target;
+	size_t n = target->n_cc_nodes;
+	struct place *places;
+	struct table *table;
+	uint32_t *rows;
 	int err;
 
 	/* A tree that hangs together is the log's, or GHC's own. */
-	if (!t->log_alone || !counted_ticks(t->target))
+	if (!t->log_alone || !counted_ticks(target))
 		return 0;
-	err = make_tree(t->target, &tree);
-	if (!err)
-		err = table__new(columns, ARRAY_SIZE(columns), &table);
-	if (!err)
-		err = add_tree(table, t, &tree);
-	if (!err) {
-		err = text__print(t, "Cost-centre stacks", table, 0, "");
-		if (!t->opts->verbose)
-			fprintf(t->out, "  stacks under %.1f %% are left out; -v shows all\n",
-				TREE_SHOWN);
-	} else {
+	err = table__new(columns, ARRAY_SIZE(columns), &table);
+	if (err)
+		return err;
+	places = calloc(n, sizeof(*places));
+	rows = calloc(2 * n, sizeof(*rows));
+	if (places && rows)
+		order_nodes(t, places, rows + n, rows);
+	else
+		err = -ENOMEM;
+	for (size_t i = 0; i < n && !err; i++)
+		if (rows[i] != UINT32_MAX)
+			add_node(table, target, rows[i], places[rows[i]].depth);
+	free(places);
+	free(rows);
+	if (err) {
 		table__free(table);
+		return err;
 	}
-	free(tree.order);
-	free(tree.first);
+	err = text__print(t, "Cost-centre stacks", table, 0, "");
+	if (!t->opts->verbose)
+		fprintf(t->out, "  stacks under %.1f %% are left out; -v shows all\n", TREE_SHOWN);
 	return err;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's columns of states, and the tables of capabilities and of Haskell threads.
+ * The text report's tables of lanes, with their columns of states.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "text_priv.h"
 
 struct state_column {
@@ -67,42 +70,18 @@ void account__add(struct account *sum, const struct pic_lane *lane)
 		sum->states_ns[s] += lane->states_ns[s];
 }
 
-uint32_t accounts__states(const struct pic_lanes *lanes, size_t n, uint32_t *ret_sampled)
-{
-	uint32_t shown = 0;
-
-	*ret_sampled = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct pic_lane *lane = &lanes->v[i];
-
-		for (unsigned s = 0; s < LANE_STATES; s++)
-			if (human__percent(lane->states_ns[s], lane->end_ns - lane->start_ns) >=
-			    TEXT_SHARE_SHOWN)
-				shown |= 1u << s;
-		*ret_sampled |= lane->sampled_states;
-	}
-	*ret_sampled &= shown;
-	return shown;
-}
-
 int states_table__new(struct states_table *st, enum lane_kind kind,
-		      const struct table_column *before, size_t n_before, uint32_t most,
-		      uint32_t sampled, const struct account *worth,
-		      const struct table_column *after)
+		      const struct table_column *before, size_t n, uint32_t shown, uint32_t sampled,
+		      const struct account *worth, const struct table_column *after)
 {
 	struct table_column v[TEXT_STATE_COLUMNS + 8];
-	size_t n = 0;
 
-	st->kind = kind;
 	st->n = 0;
-	while (n < n_before) {
-		v[n] = before[n];
-		n++;
-	}
+	memcpy(v, before, n * sizeof(*v));
 	for (size_t i = 0; i < kinds[kind].n; i++) {
 		const struct state_column *c = &kinds[kind].v[i];
 
-		if (!(most >> c->state & 1))
+		if (!(shown >> c->state & 1))
 			continue;
 		st->states[st->n++] = c->state;
 		v[n++] = (struct table_column){
@@ -130,79 +109,128 @@ void states_table__row(const struct states_table *st, const struct account *acco
 	}
 }
 
-void text__sampled(const struct text *t, uint32_t sampled)
+/* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
+
+static const struct table_column before_capability[] = {{"capability", COL_FLEX, NULL, 0},
+							{"wall", COL_RIGHT, NULL, 0}};
+static const struct table_column before_thread[] = {
+	{"thread", COL_FLEX, NULL, 0}, {"wall", COL_RIGHT, NULL, 0}, {"CPU", COL_RIGHT, NULL, 0}};
+static const struct table_column before_haskell[] = {{"Haskell thread", COL_RIGHT, NULL, 0},
+						     {"label", COL_FLEX, NULL, 0},
+						     {"wall", COL_RIGHT, NULL, 0}};
+static const struct {
+	const char *title, *things;
+	const struct table_column *before;
+	size_t n;
+} texts[LANE_KINDS] = {
+	[LANE_CAPABILITY] = {"What each capability was used for, in % of its wall time",
+			     "capabilities", before_capability, ARRAY_SIZE(before_capability)},
+	[LANE_THREAD] = {"Where the time went, in % of each thread's wall time", "threads",
+			 before_thread, ARRAY_SIZE(before_thread)},
+	[LANE_HASKELL] = {"What Haskell threads did, in % of each one's life", "Haskell threads",
+			  before_haskell, ARRAY_SIZE(before_haskell)},
+};
+
+/* The states with a share that is worth a number in some of the lanes. */
+static uint32_t states_of(const struct pic_lane *const *v, size_t n, uint32_t *ret_sampled)
 {
-	if (sampled)
-		fputs("  ~ sampled; the other columns are exact\n", t->out);
+	uint32_t shown = 0, sampled = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		for (unsigned s = 0; s < LANE_STATES; s++)
+			if (human__percent(v[i]->states_ns[s], v[i]->end_ns - v[i]->start_ns) >=
+			    TEXT_SHARE_SHOWN)
+				shown |= 1u << s;
+		sampled |= v[i]->sampled_states;
+	}
+	*ret_sampled = sampled & shown;
+	return shown;
 }
 
-/* ── capabilities ────────────────────────────────────────────────────────────────────────── */
-
-int text__capabilities(const struct text *t)
+static void add_name(struct table *table, const struct pic_lane *lane)
 {
-	static const struct table_column before[] = {{"capability", COL_FLEX, NULL, 0},
-						     {"wall", COL_RIGHT, NULL, 0}};
-	const struct pic_lanes *lanes = &t->target->lanes[LANE_CAPABILITY];
-	uint32_t sampled, shown = accounts__states(lanes, lanes->n, &sampled);
-	struct account all = {0};
+	if (lane->kind == LANE_CAPABILITY) {
+		table__cellf(table, "%" PRIu32, lane->cap);
+	} else if (lane->kind == LANE_THREAD) {
+		table__cellf(table, "%d %.16s", (int)lane->tid, or_empty(lane->name));
+	} else {
+		table__cellf(table, "%" PRIu64, lane->tso);
+		table__cell(table, or_empty(lane->name));
+	}
+}
+
+static void add_sums(const struct states_table *st, enum lane_kind kind, const struct account *sum)
+{
+	text__cell_duration(st->table, sum->wall);
+	if (kind == LANE_THREAD)
+		text__cell_duration(st->table, sum->cpu);
+	states_table__row(st, sum, true);
+}
+
+int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane *const *v,
+		size_t n, size_t awake)
+{
+	/* a Haskell thread's states are all known by events or all sampled, and it has no sum */
+	bool haskell = kind == LANE_HASKELL;
+	struct account all = {0}, busy = {0}, asleep = {0};
+	uint32_t sampled, shown = states_of(v, haskell ? MIN(n, t->rows) : n, &sampled);
 	struct states_table st;
 	int err;
 
-	if (!lanes->n || !export__shows(t->opts, LANE_CAPABILITY))
-		return 0;
-	for (size_t i = 0; i < lanes->n; i++)
-		account__add(&all, &lanes->v[i]);
-	err = states_table__new(&st, LANE_CAPABILITY, before, ARRAY_SIZE(before), shown, sampled,
-				&all, NULL);
+	for (size_t i = 0; i < n; i++) {
+		account__add(&all, v[i]);
+		account__add(i < awake ? &busy : &asleep, v[i]);
+	}
+	err = states_table__new(&st, kind, texts[kind].before, texts[kind].n, shown,
+				haskell ? 0 : sampled, haskell ? NULL : &busy, NULL);
 	if (err)
 		return err;
-	for (size_t i = 0; i < MIN(lanes->n, t->rows); i++) {
+	for (size_t i = 0; i < MIN(awake, t->rows); i++) {
 		struct account one = {0};
 
-		account__add(&one, &lanes->v[i]);
-		table__cellf(st.table, "%" PRIu32, lanes->v[i].cap);
-		text__cell_duration(st.table, one.wall);
-		states_table__row(&st, &one, true);
+		account__add(&one, v[i]);
+		add_name(st.table, v[i]);
+		add_sums(&st, kind, &one);
 	}
-	if (lanes->n > 1) {
+	if (awake < n) {
+		table__cellf(st.table, "%zu asleep", n - awake);
+		add_sums(&st, kind, &asleep);
+	}
+	if (n > 1 && !haskell) {
 		table__cell(st.table, "all");
-		text__cell_duration(st.table, all.wall);
-		states_table__row(&st, &all, true);
+		add_sums(&st, kind, &all);
 	}
-	err = text__print(t, "What each capability was used for, in % of its wall time", st.table,
-			  lanes->n, "capabilities");
-	text__sampled(t, sampled);
+	err = text__print(t, texts[kind].title, st.table, awake, texts[kind].things);
+	if (sampled && !haskell)
+		fputs("  ~ sampled; the other columns are exact\n", t->out);
 	return err;
 }
 
-/* ── Haskell threads ─────────────────────────────────────────────────────────────────────── */
+/* In the order of the picture. */
+static int put_lanes(const struct text *t, enum lane_kind kind)
+{
+	const struct pic_lanes *lanes = &t->target->lanes[kind];
+	const struct pic_lane **v;
+	int err;
+
+	if (!lanes->n || !export__shows(t->opts, kind))
+		return 0;
+	v = calloc(lanes->n, sizeof(struct pic_lane *));
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < lanes->n; i++)
+		v[i] = &lanes->v[i];
+	err = text__lanes(t, kind, v, lanes->n, lanes->n);
+	free(v);
+	return err;
+}
+
+int text__capabilities(const struct text *t)
+{
+	return put_lanes(t, LANE_CAPABILITY);
+}
 
 int text__haskell_threads(const struct text *t)
 {
-	static const struct table_column before[] = {{"Haskell thread", COL_RIGHT, NULL, 0},
-						     {"label", COL_FLEX, NULL, 0},
-						     {"wall", COL_RIGHT, NULL, 0}};
-	const struct pic_lanes *lanes = &t->target->lanes[LANE_HASKELL];
-	size_t n = MIN(lanes->n, t->rows);
-	uint32_t sampled, shown = accounts__states(lanes, n, &sampled);
-	struct states_table st;
-	int err;
-
-	if (!n || !export__shows(t->opts, LANE_HASKELL))
-		return 0;
-	err = states_table__new(&st, LANE_HASKELL, before, ARRAY_SIZE(before), shown, 0, NULL,
-				NULL);
-	if (err)
-		return err;
-	for (size_t i = 0; i < n; i++) {
-		struct account one = {0};
-
-		account__add(&one, &lanes->v[i]);
-		table__cellf(st.table, "%" PRIu64, lanes->v[i].tso);
-		table__cell(st.table, or_empty(lanes->v[i].name));
-		text__cell_duration(st.table, one.wall);
-		states_table__row(&st, &one, true);
-	}
-	return text__print(t, "What Haskell threads did, in % of each one's life", st.table,
-			   lanes->n, "Haskell threads");
+	return put_lanes(t, LANE_HASKELL);
 }

@@ -8,43 +8,35 @@
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */
 
-struct window_row {
-	struct pic_window window;
-	uint64_t mean_ns;
-};
-
 int text__windows(const struct text *t)
 {
-#define WINDOW(member) offsetof(struct window_row, window.member)
-	static const struct column v[] = {
-		{"window", NULL, CELL_TEXT, WINDOW(label), 0, 0},
-		{"times", NULL, CELL_KNOWN_INT, WINDOW(count), 0, 0},
-		{"total", NULL, CELL_NS, WINDOW(total_ns), 0, 0},
-		{"mean", NULL, CELL_NS, offsetof(struct window_row, mean_ns), 0, 0},
-		{"min", NULL, CELL_NS, WINDOW(min_ns), 0, 0},
-		{"max", NULL, CELL_NS, WINDOW(max_ns), 0, 0},
-		{"not ended", NULL, CELL_KNOWN_INT, WINDOW(unfinished), 0, 0},
-	};
-	static const struct columns columns = {v, ARRAY_SIZE(v)};
+	static const struct table_column columns[] = {
+		{"window", COL_FLEX, NULL, 0},	  {"times", COL_RIGHT, NULL, 0},
+		{"total", COL_RIGHT, NULL, 0},	  {"mean", COL_RIGHT, NULL, 0},
+		{"min", COL_RIGHT, NULL, 0},	  {"max", COL_RIGHT, NULL, 0},
+		{"not ended", COL_RIGHT, NULL, 0}};
 	const struct pic_target *target = t->target;
 	struct table *table;
 	int err;
 
 	if (!target->n_windows)
 		return 0;
-	err = text__table(&columns, &table);
+	err = table__new(columns, ARRAY_SIZE(columns), &table);
 	if (err)
 		return err;
 	for (size_t i = 0; i < MIN(target->n_windows, t->rows); i++) {
-		struct window_row row = {.window = target->windows[i]};
-		struct pic_window *w = &row.window;
+		const struct pic_window *w = &target->windows[i];
 
-		row.mean_ns = w->count ? w->total_ns / w->count : UINT64_MAX;
-		if (!w->count)
-			w->min_ns = w->max_ns = UINT64_MAX;
-		if (!w->unfinished)
-			w->unfinished = UINT64_MAX;
-		text__row(table, &columns, &row);
+		table__cell(table, w->label);
+		table__cellf(table, "%" PRIu64, w->count);
+		text__cell_duration(table, w->total_ns);
+		text__cell_duration(table, w->count ? w->total_ns / w->count : UINT64_MAX);
+		text__cell_duration(table, w->count ? w->min_ns : UINT64_MAX);
+		text__cell_duration(table, w->count ? w->max_ns : UINT64_MAX);
+		if (w->unfinished)
+			table__cellf(table, "%" PRIu64, w->unfinished);
+		else
+			table__cell(table, "");
 	}
 	return text__print(t, "What the program marked by START and STOP", table, target->n_windows,
 			   "windows");

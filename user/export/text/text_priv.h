@@ -63,33 +63,25 @@ struct account {
 };
 void account__add(struct account *sum, const struct pic_lane *lane);
 
-/* A table with columns of states after its first ones. */
+/* A table with columns of states after its first ones, and maybe one more. */
 #define TEXT_STATE_COLUMNS 24
 struct states_table {
 	struct table *table;
-	enum lane_kind kind;
-	uint32_t shown; /* bit per state: its column has numbers */
 	size_t n;
 	uint8_t states[TEXT_STATE_COLUMNS]; /* in the order of the columns */
 };
 /*
- * `most`: bit per state that may have a column; `sampled`: is marked so; `worth`: by it columns are
- * left out, NULL: none are. `after`: one more column, NULL: none.
+ * `shown`: bit per state that has a column; `sampled`: is marked so; `worth`: by it columns are
+ * left out, NULL: none are.
  */
 int states_table__new(struct states_table *st, enum lane_kind kind,
-		      const struct table_column *before, size_t n_before, uint32_t most,
-		      uint32_t sampled, const struct account *worth,
-		      const struct table_column *after);
+		      const struct table_column *before, size_t n, uint32_t shown, uint32_t sampled,
+		      const struct account *worth, const struct table_column *after);
 /* Cells for the states: shares of the wall time, or durations. */
 void states_table__row(const struct states_table *st, const struct account *account, bool shares);
-/* What the mark of columns means, if there are marked ones. */
-void text__sampled(const struct text *t, uint32_t sampled);
-/* The states with a share that is shown in some of the first n lanes. */
-uint32_t accounts__states(const struct pic_lanes *lanes, size_t n, uint32_t *ret_sampled);
-
-int text__threads(const struct text *t);
-int text__capabilities(const struct text *t);
-int text__haskell_threads(const struct text *t);
+/* A row each, those that are not awake in one; then what all add up to. */
+int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane *const *v,
+		size_t n, size_t awake);
 
 /* ── parts ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -98,6 +90,9 @@ int text__targets(const struct text *t);
 /* Its own cost, as far as it is not known by process. */
 int text__common_cost(const struct text *t);
 int text__findings(const struct text *t);
+int text__threads(const struct text *t);
+int text__capabilities(const struct text *t);
+int text__haskell_threads(const struct text *t);
 int text__gc(const struct text *t);
 int text__functions(const struct text *t);
 int text__cost_centres(const struct text *t);

@@ -12,91 +12,18 @@
 #define REASONS	     6
 #define REASON_SHOWN 1.0 /* percent of the session */
 
-struct row {
-	const struct pic_lane *lane;
-	uint64_t busy;
-	bool asleep;
-};
-
 /* Those asleep come last. */
 static int by_busy(const void *pa, const void *pb)
 {
-	const struct row *a = pa, *b = pb;
+	const struct pic_lane *a = *(const struct pic_lane *const *)pa;
+	const struct pic_lane *b = *(const struct pic_lane *const *)pb;
+	uint64_t busy_a = lane__busy_ns(a), busy_b = lane__busy_ns(b);
 
-	if (a->asleep != b->asleep)
-		return a->asleep ? 1 : -1;
-	if (a->busy != b->busy)
-		return a->busy < b->busy ? 1 : -1;
-	return (a->lane->tid > b->lane->tid) - (a->lane->tid < b->lane->tid);
-}
-
-/* *ret_awake: the rows before it are of threads that were not asleep all the time. */
-static struct row *sorted(const struct text *t, const struct pic_lanes *lanes, size_t *ret_awake)
-{
-	struct row *rows = calloc(lanes->n, sizeof(*rows));
-	size_t awake = 0;
-
-	if (!rows)
-		return NULL;
-	for (size_t i = 0; i < lanes->n; i++)
-		rows[i] = (struct row){&lanes->v[i], lane__busy_ns(&lanes->v[i]),
-				       lane__is_asleep(&lanes->v[i])};
-	qsort(rows, lanes->n, sizeof(*rows), by_busy);
-	while (awake < lanes->n && !rows[awake].asleep)
-		awake++;
-	/* a row for one is no gain */
-	*ret_awake = t->opts->verbose || awake + 1 >= lanes->n ? lanes->n : awake;
-	return rows;
-}
-
-/* ── the table ───────────────────────────────────────────────────────────────────────────── */
-
-static void add_row(const struct states_table *st, const char *name, const struct account *sum)
-{
-	table__cell(st->table, name);
-	text__cell_duration(st->table, sum->wall);
-	text__cell_duration(st->table, sum->cpu);
-	states_table__row(st, sum, true);
-}
-
-static int put_table(const struct text *t, const struct row *rows, size_t awake)
-{
-	static const struct table_column before[] = {{"thread", COL_FLEX, NULL, 0},
-						     {"wall", COL_RIGHT, NULL, 0},
-						     {"CPU", COL_RIGHT, NULL, 0}};
-	const struct pic_lanes *lanes = &t->target->lanes[LANE_THREAD];
-	uint32_t sampled, shown = accounts__states(lanes, lanes->n, &sampled);
-	struct account all = {0}, busy = {0}, asleep = {0};
-	struct states_table st;
-	char name[48];
-	int err;
-
-	for (size_t i = 0; i < lanes->n; i++) {
-		account__add(&all, rows[i].lane);
-		account__add(i < awake ? &busy : &asleep, rows[i].lane);
-	}
-	err = states_table__new(&st, LANE_THREAD, before, ARRAY_SIZE(before), shown, sampled, &busy,
-				NULL);
-	if (err)
-		return err;
-	for (size_t i = 0; i < MIN(awake, t->rows); i++) {
-		struct account one = {0};
-
-		account__add(&one, rows[i].lane);
-		snprintf(name, sizeof(name), "%d %.16s", (int)rows[i].lane->tid,
-			 or_empty(rows[i].lane->name));
-		add_row(&st, name, &one);
-	}
-	if (awake < lanes->n) {
-		snprintf(name, sizeof(name), "%zu asleep", lanes->n - awake);
-		add_row(&st, name, &asleep);
-	}
-	if (awake > 1 || awake < lanes->n)
-		add_row(&st, "all", &all);
-	err = text__print(t, "Where the time went, in % of each thread's wall time", st.table,
-			  awake, "threads");
-	text__sampled(t, sampled);
-	return err;
+	if (lane__is_asleep(a) != lane__is_asleep(b))
+		return lane__is_asleep(a) ? 1 : -1;
+	if (busy_a != busy_b)
+		return busy_a < busy_b ? 1 : -1;
+	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
 /* ── what they waited in ─────────────────────────────────────────────────────────────────── */
@@ -116,11 +43,6 @@ struct reason {
 	size_t threads;
 };
 
-static int by_text(const void *pa, const void *pb)
-{
-	return strcmp(((const struct reason *)pa)->text, ((const struct reason *)pb)->text);
-}
-
 static int by_ns(const void *pa, const void *pb)
 {
 	const struct reason *a = pa, *b = pb;
@@ -130,51 +52,43 @@ static int by_ns(const void *pa, const void *pb)
 	return strcmp(a->text, b->text);
 }
 
-/* The reasons of all threads that are shown, the most time first; the caller frees. */
-static struct reason *reasons(const struct row *rows, size_t awake, size_t *ret_n)
+/* The thread's go to the n reasons of others; returns how many there are then. */
+static size_t add_reasons(struct reason *v, size_t n, const struct pic_lane *lane)
 {
-	size_t max = 0, n = 0, merged = 0;
-	struct reason *v;
+	/* where a thread without Haskell sleeps is nobody's question */
+	if (lane->states_ns[ST_FOREIGN_BLOCKED] > (lane->end_ns - lane->start_ns) / 2)
+		return n;
+	for (size_t k = 0; k < lane->n_off_cpu; k++) {
+		const struct pic_off_cpu *off = &lane->off_cpu[k];
+		size_t i = 0;
 
-	for (size_t i = 0; i < awake; i++)
-		max += rows[i].lane->n_off_cpu;
-	v = calloc(max + 1, sizeof(*v));
-	if (!v)
-		return NULL;
-	for (size_t i = 0; i < awake; i++) {
-		const struct pic_lane *lane = rows[i].lane;
-
-		/* where a thread without Haskell sleeps is nobody's question */
-		if (lane->states_ns[ST_FOREIGN_BLOCKED] > (lane->end_ns - lane->start_ns) / 2)
+		if (is_column(off->reason))
 			continue;
-		for (size_t k = 0; k < lane->n_off_cpu; k++)
-			if (!is_column(lane->off_cpu[k].reason))
-				v[n++] = (struct reason){lane->off_cpu[k].reason,
-							 lane->off_cpu[k].ns, 1};
+		while (i < n && strcmp(v[i].text, off->reason) != 0)
+			i++;
+		if (i == n)
+			v[n++] = (struct reason){.text = off->reason};
+		v[i].ns += off->ns;
+		v[i].threads++;
 	}
-	qsort(v, n, sizeof(*v), by_text);
-	for (size_t i = 0; i < n; i++) {
-		if (merged && !strcmp(v[merged - 1].text, v[i].text)) {
-			v[merged - 1].ns += v[i].ns;
-			v[merged - 1].threads++;
-		} else {
-			v[merged++] = v[i];
-		}
-	}
-	qsort(v, merged, sizeof(*v), by_ns);
-	*ret_n = merged;
-	return v;
+	return n;
 }
 
-static int put_waits(const struct text *t, const struct row *rows, size_t awake)
+static int put_waits(const struct text *t, const struct pic_lane *const *lanes, size_t awake)
 {
-	size_t n;
-	struct reason *v = reasons(rows, awake, &n);
+	size_t max = 0, n = 0;
+	struct reason *v;
 	struct buf text;
 	int err = 0;
 
+	for (size_t i = 0; i < awake; i++)
+		max += lanes[i]->n_off_cpu;
+	v = calloc(max + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
+	for (size_t i = 0; i < awake; i++)
+		n = add_reasons(v, n, lanes[i]);
+	qsort(v, n, sizeof(*v), by_ns);
 	buf__init(&text, 1 << 20);
 	for (size_t i = 0; i < MIN(n, (size_t)REASONS); i++) {
 		if (human__percent(v[i].ns, t->wall_ns) < REASON_SHOWN)
@@ -193,21 +107,28 @@ static int put_waits(const struct text *t, const struct row *rows, size_t awake)
 int text__threads(const struct text *t)
 {
 	const struct pic_lanes *lanes = &t->target->lanes[LANE_THREAD];
-	size_t awake, merged = 0;
-	struct row *rows;
+	size_t awake = 0, merged = 0;
+	const struct pic_lane **v;
 	int err;
 
 	if (!lanes->n || !export__shows(t->opts, LANE_THREAD))
 		return 0;
-	rows = sorted(t, lanes, &awake);
-	if (!rows)
+	v = calloc(lanes->n, sizeof(struct pic_lane *));
+	if (!v)
 		return -ENOMEM;
-	err = put_table(t, rows, awake);
+	for (size_t i = 0; i < lanes->n; i++) {
+		v[i] = &lanes->v[i];
+		awake += !lane__is_asleep(v[i]);
+		merged += v[i]->merged_ns != 0;
+	}
+	qsort(v, lanes->n, sizeof(struct pic_lane *), by_busy);
+	/* a row for one is no gain */
+	if (t->opts->verbose || awake + 1 >= lanes->n)
+		awake = lanes->n;
+	err = text__lanes(t, LANE_THREAD, v, lanes->n, awake);
 	if (!err)
-		err = put_waits(t, rows, awake);
-	free(rows);
-	for (size_t i = 0; i < lanes->n; i++)
-		merged += lanes->v[i].merged_ns != 0;
+		err = put_waits(t, v, awake);
+	free(v);
 	if (!err && merged)
 		fprintf(t->out,
 			"  short stretches of %zu %s were merged in the profiles; these shares are "
