@@ -43,7 +43,8 @@ static void load(const char *name, char **ret_data, size_t *ret_size)
 }
 
 /* The capture, but for its options. */
-static FILE *with_opts(const char *name, size_t max_records, bool haskell, char **ret_data)
+static FILE *with_opts(const char *name, size_t max_records, size_t max_slices, bool haskell,
+		       char **ret_data)
 {
 	size_t size, n;
 	FILE *out = open_memstream(ret_data, &n);
@@ -59,6 +60,7 @@ static FILE *with_opts(const char *name, size_t max_records, bool haskell, char 
 	*end = '\0';
 	assert_int_equal(capture_header__parse(json + 1, &header), 0);
 	header.opts.max_records = max_records;
+	header.opts.max_slices = max_slices;
 	header.opts.haskell_lanes = haskell;
 	json = capture_header__make(&header.opts, header.version, header.mode);
 	assert_non_null(json);
@@ -216,12 +218,13 @@ static void cuts_free(struct cuts *c)
 		}
 }
 
-static struct replay *replay(const char *name, size_t max_records, bool haskell, struct cuts *c)
+static struct replay *replay(const char *name, size_t max_records, size_t max_slices, bool haskell,
+			     struct cuts *c)
 {
 	const struct replay_hooks hooks = {.ctx = c, .at = c ? at : NULL};
 	struct replay *r;
 	char *data;
-	FILE *in = with_opts(name, max_records, haskell, &data);
+	FILE *in = with_opts(name, max_records, max_slices, haskell, &data);
 
 	assert_int_equal(replay__read(in, name, &hooks, &r), 0);
 	fclose(in);
@@ -285,9 +288,9 @@ static void assert_same_output(const struct picture *a, const struct picture *b)
 static void check(const char *name, size_t max_records, bool haskell, uint64_t every_ns)
 {
 	struct cuts none = {0}, some = {.every_ns = every_ns};
-	struct replay *plain = replay(name, max_records, haskell, NULL);
-	struct replay *one = replay(name, max_records, haskell, &none);
-	struct replay *many = replay(name, max_records, haskell, &some);
+	struct replay *plain = replay(name, max_records, 0, haskell, NULL);
+	struct replay *one = replay(name, max_records, 0, haskell, &none);
+	struct replay *many = replay(name, max_records, 0, haskell, &some);
 	const struct picture *pic = replay__picture(many);
 	size_t lines = 0;
 
@@ -333,11 +336,71 @@ static void test_slices_in_between(void **state)
 	check("centres", 50, true, SECOND / 100);
 }
 
+/* By the lane's kind: tid, number, id. */
+static const struct pic_lane *same_lane(const struct pic_target *t, const struct pic_lane *lane)
+{
+	const struct pic_lanes *lanes = &t->lanes[lane->kind];
+
+	for (size_t i = 0; i < lanes->n; i++)
+		if (lanes->v[i].tid == lane->tid && lanes->v[i].cap == lane->cap &&
+		    lanes->v[i].tso == lane->tso)
+			return &lanes->v[i];
+	return NULL;
+}
+
+/* How much of the lanes' time is in another state. */
+static uint64_t distance(const struct pic_target *a, const struct pic_target *b, unsigned kind,
+			 uint64_t *ret_wall)
+{
+	uint64_t sum = 0;
+
+	*ret_wall = 0;
+	assert_int_equal(a->lanes[kind].n, b->lanes[kind].n);
+	for (size_t i = 0; i < a->lanes[kind].n; i++) {
+		const struct pic_lane *x = &a->lanes[kind].v[i], *y = same_lane(b, x);
+
+		assert_non_null(y);
+		*ret_wall += x->end_ns - x->start_ns;
+		for (unsigned s = 0; s < LANE_STATES; s++)
+			sum += x->states_ns[s] > y->states_ns[s] ? x->states_ns[s] - y->states_ns[s]
+								 : 0;
+	}
+	return sum;
+}
+
+/*
+ * Totals of threads and capabilities do not depend on when slices are made, and on how many of them
+ * become one. (Which Haskell thread ran is also known by what comes later.)
+ */
+static void test_totals_hold(void **state)
+{
+	static const char *const names[] = {"calls", "centres"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct replay *whole = replay(names[i], 0, 0, false, NULL);
+		struct replay *folded = replay(names[i], 100, 1, false, NULL);
+		const struct pic_target *a = picture__target(replay__picture(whole), 0);
+		const struct pic_target *b = picture__target(replay__picture(folded), 0);
+
+		for (unsigned kind = 0; kind < LANE_HASKELL; kind++) {
+			uint64_t wall, far = distance(a, b, kind, &wall);
+
+			print_message("          %s, kind %u: %.4f %%\n", names[i], kind,
+				      100.0 * (double)far / (double)wall);
+			assert_true(far <= wall / 1000);
+		}
+		replay__free(whole);
+		replay__free(folded);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_records_kept),
 		cmocka_unit_test(test_slices_in_between),
+		cmocka_unit_test(test_totals_hold),
 	};
 
 	return cmocka_run_group_tests_name("cuts", tests, NULL, NULL);

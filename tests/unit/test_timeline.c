@@ -229,6 +229,32 @@ static void test_short_sums(void **state)
 	}
 }
 
+/* The last switch of a thread leaves an empty entry in the kernel's map: its end said more. */
+static void test_state_after_end(void **state)
+{
+	const struct wire_thread empty = {.tgid = PID, .off_since_ns = END - 100};
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 2000));
+	put(&kit, mk_sample(&r, 7, END - 1500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	mk_event(&r, WIRE_THREAD_EXIT, 7, END - 1000);
+	r.event.short_calls = 3;
+	r.event.short_wall_ns = 300;
+	put(&kit, &r);
+	assert_int_equal(intake__thread_state(kit.in, 7, &empty), 0);
+	finish(&kit);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	assert_int_equal(lane->short_calls, 3);
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 300);
+	assert_int_equal(lane->states_ns[ST_HASKELL], 700);
+	assert_int_equal(lane->end_ns, END - 1000);
+	timeline__free(kit.tl);
+}
+
 /* Threads that never did anything have the snapshot's state. */
 static void test_snapshot_only(void **state)
 {
@@ -727,6 +753,7 @@ int main(void)
 		cmocka_unit_test(test_nested_calls),
 		cmocka_unit_test(test_short_call),
 		cmocka_unit_test(test_short_sums),
+		cmocka_unit_test(test_state_after_end),
 		cmocka_unit_test(test_snapshot_only),
 		cmocka_unit_test(test_open_at_start),
 		cmocka_unit_test(test_first_call),

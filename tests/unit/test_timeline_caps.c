@@ -205,28 +205,33 @@ static void test_number_changes(void **state)
 	timeline__free(kit.tl);
 }
 
-/* In calls without a record the capability was free. */
-static void test_short_calls(void **state)
+/* In calls without a record the capability was free, whatever else the thread did. */
+static void short_calls(uint64_t ip, enum cap_state expect)
 {
 	struct wire_thread th = {.tgid = PID};
 	struct kit kit;
 	union rec r;
 	const struct pic_lane *lane;
 
-	(void)state;
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, END - 1000));
-	put(&kit, with_cap(mk_sample(&r, 7, END - 500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
-			   0, 3));
+	put(&kit, with_cap(mk_sample(&r, 7, END - 500, WIRE_WHERE_HASKELL, ip, STOP), 0, 3));
 	th.on_since_ns = END - 1000;
 	th.short_calls = 3;
 	th.short_wall_ns = 300;
 	assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
 	finish(&kit);
 	lane = cap_of(picture__target(kit.pic, 0), 0);
-	assert_int_equal(lane->states_ns[CS_HASKELL], 700);
+	assert_int_equal(lane->states_ns[expect], 700);
 	assert_int_equal(lane->states_ns[CS_IDLE], END - T0 - 700);
 	timeline__free(kit.tl);
+}
+
+static void test_short_calls(void **state)
+{
+	(void)state;
+	short_calls(HS(1), CS_HASKELL);
+	short_calls(CFN(1), CS_UNSAFE_CALL);
 }
 
 /* Two that claim one capability: who is seen with it later has it, and the other again after him.

@@ -316,7 +316,10 @@ static inline void check_slices(const struct picture *pic, const struct pic_lane
 	assert_int_equal(at, lane->end_ns);
 }
 
-/* Whether a state's slices are as long as its time: what ran is divided by samples. */
+/*
+ * Whether a state's slices are as long as its time: what ran is divided by samples, and of Haskell
+ * threads with it unsafe calls that may have run.
+ */
 static inline bool is_drawn_exactly(enum lane_kind kind, unsigned state)
 {
 	switch (kind) {
@@ -325,7 +328,7 @@ static inline bool is_drawn_exactly(enum lane_kind kind, unsigned state)
 	case LANE_CAPABILITY:
 		return state == CS_PREEMPTED || state == CS_DISABLED;
 	default:
-		return true;
+		return state != HS_RUNNING && state != HS_UNSAFE_CALL;
 	}
 }
 
@@ -349,6 +352,9 @@ static inline void check_lane(const struct picture *pic, const struct pic_lane *
 	for (unsigned i = 0; i < LANE_STATES && !lane->merged_ns; i++)
 		if (is_drawn_exactly(lane->kind, i))
 			assert_int_equal(by_state[i], lane->states_ns[i]);
+	if (lane->kind == LANE_HASKELL && !lane->merged_ns)
+		assert_int_equal(by_state[HS_RUNNING] + by_state[HS_UNSAFE_CALL],
+				 lane->states_ns[HS_RUNNING] + lane->states_ns[HS_UNSAFE_CALL]);
 	if (lane->kind == LANE_THREAD && !lane->states_ns[ST_UNKNOWN])
 		assert_int_equal(on_cpu, lane->cpu_ns);
 }

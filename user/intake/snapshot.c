@@ -97,8 +97,11 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 	if (!th->final)
 		return -ENOMEM;
 	*th->final = *state;
-	th->shorts = (struct short_calls){true, state->short_calls, state->short_wall_ns,
-					  state->short_blocked_ns, state->short_runnable_ns};
+	/* of one that has ended the last switch left an empty entry */
+	if (!th->end_ns)
+		th->shorts =
+			(struct short_calls){true, state->short_calls, state->short_wall_ns,
+					     state->short_blocked_ns, state->short_runnable_ns};
 	top = state->depth ? &state->open[state->depth - 1] : NULL;
 	if (top) {
 		ev.call_start_ns = top->start_ns;

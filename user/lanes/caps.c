@@ -9,7 +9,7 @@
 
 #define MAX_MOVED ((size_t)1 << 24)
 
-/* Of a thread's time in Haskell code on a capability so much was in short calls, and is idle. */
+/* Of a thread's time in LEDGER_RUN on a capability so much was in short calls, and is idle. */
 struct moved {
 	pid_t tid;
 	uint32_t cap;
@@ -19,8 +19,8 @@ struct moved {
 struct cap_lane {
 	struct slices slices;
 	uint64_t start_ns, cursor;
-	uint64_t idle_ns, haskell_ns; /* booked so far; of the latter what ran */
-	uint64_t late_ns;	      /* the longest time that came too late for the slices */
+	uint64_t idle_ns, run_ns; /* booked so far; of threads' class LEDGER_RUN */
+	uint64_t late_ns;	  /* the longest time that came too late for the slices */
 	uint32_t sampled_states;
 	uint32_t no, gc_stack;
 	size_t gc, note; /* next of each */
@@ -112,8 +112,8 @@ static int put(struct cap_builder *b, const struct claim *c, const struct pic_sl
 {
 	int err = claim__book(b->l, LANE_CAPABILITY, b->lane->no, c, s);
 
-	if (s->state == CS_HASKELL && c->class == LEDGER_RUN)
-		b->lane->haskell_ns += s->end_ns - s->start_ns;
+	if (c->class == LEDGER_RUN)
+		b->lane->run_ns += s->end_ns - s->start_ns;
 	if (err || (b->l->reading && !b->l->opts.haskell))
 		return err;
 	return slices__put(&b->lane->slices, s, b->l->max_slices);
@@ -310,14 +310,14 @@ static int book_moved(struct lanes *l, struct cap_lane *lane, struct moved *m)
 {
 	const struct ledger_place place = {
 		.owner = lane->no, .detail = (uint32_t)m->tid, .class = LEDGER_RUN};
-	int64_t ns = MIN(m->ns, (int64_t)lane->haskell_ns);
+	int64_t ns = MIN(m->ns, (int64_t)lane->run_ns);
 	int err;
 
 	ns = MAX(ns, -(int64_t)lane->idle_ns);
 	m->ns -= ns;
 	if (!ns)
 		return 0;
-	lane->haskell_ns -= (uint64_t)ns;
+	lane->run_ns -= (uint64_t)ns;
 	lane->idle_ns += (uint64_t)ns;
 	lane->sampled_states |= 1U << CS_HASKELL | 1U << CS_IDLE;
 	err = ledger__time(l->ledger[LANE_CAPABILITY], &place, -ns);
@@ -370,7 +370,8 @@ int caps__moved(struct lanes *l, const struct piece *v, size_t n, int64_t ns)
 	int err = 0;
 
 	for (size_t i = 0; ns && i < n; i++) {
-		if (v[i].s.state != ST_HASKELL || v[i].s.cap >= MAX_CAPS)
+		if (v[i].class != LEDGER_RUN || !thread__on_cpu(v[i].s.state) ||
+		    v[i].s.cap >= MAX_CAPS)
 			continue;
 		held[v[i].s.cap] += v[i].s.end_ns - v[i].s.start_ns;
 		sum += v[i].s.end_ns - v[i].s.start_ns;

@@ -36,6 +36,7 @@ struct thread_lane {
 	struct slices slices;
 	uint16_t held;		  /* the capability that it is known to have held last */
 	uint16_t last_cap;	  /* that the last piece holds */
+	uint64_t last_tso;	  /* and whose Haskell thread it is */
 	uint64_t short_booked_ns; /* CPU time of short calls that is in the ledger */
 	uint64_t short_guess_ns;  /* what the slices show of them */
 	uint64_t run_ns;	  /* booked to LEDGER_RUN */

@@ -451,6 +451,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		.edge_exact = !lane->sampled_edge,
 		.cursor = lane->end_ns,
 		.held = NO_CAP,
+		.tso = lane->last_tso,
 	};
 	int64_t moved = (int64_t)(lane->short_guess_ns - lane->short_booked_ns);
 	int err = bounds__offs(lane, &b.offs);
@@ -468,6 +469,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 	if (!err)
 		err = take_part(l, lane, &b, lane->last_cap, moved);
 	lane->sampled_edge = !b.edge_exact;
+	lane->last_tso = b.tso;
 	lane->end_ns = end;
 	keep_last_off(&b, end);
 	cover__free(&b.covers);
