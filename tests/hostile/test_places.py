@@ -3,7 +3,6 @@
 """Probes act on every process that maps a file: no program may bring one into another's file."""
 
 import os
-import shutil
 import signal
 import struct
 import subprocess

@@ -340,10 +340,10 @@ static void test_many_stretches(void **state)
 {
 	struct tl_stretch *stretches = make_many();
 	struct tl_lane lane = {.tid = 1,
-				     .start_ns = T0,
-				     .end_ns = stretches[MANY - 1].end_ns,
-				     .stretches = stretches,
-				     .n_stretches = MANY};
+			       .start_ns = T0,
+			       .end_ns = stretches[MANY - 1].end_ns,
+			       .stretches = stretches,
+			       .n_stretches = MANY};
 	const struct tl_target target = {.pid = 1, .comm = "t", .lanes = &lane, .n_lanes = 1};
 	const struct timeline tl = {
 		.session = {.version = "1", .start_ns = T0, .end_ns = lane.end_ns},

@@ -174,6 +174,8 @@ static bool is_callback(const struct lane_builder *b, const struct seg *seg, con
 static void by_next(const struct lane_builder *b, const struct seg *next, struct lane_piece *p,
 		    struct ev *ev)
 {
+	const struct cover *begun = cover_of(b, (size_t)(next - b->covers.segs));
+	const struct ev *call = begun && next->kind == SEG_CALL_START ? begun->ev : NULL;
 	uint64_t ns = p->end - b->cursor;
 	const struct ev *near;
 
@@ -183,12 +185,11 @@ static void by_next(const struct lane_builder *b, const struct seg *next, struct
 		p->state = ST_RTS;
 		return;
 	}
-	p->cap = next->kind == SEG_CALL_START ? b->covers.v[next->cover].ev->left : TL_SOME_CAP;
-	p->cap = p->cap == TL_NO_CAP ? TL_SOME_CAP : p->cap;
+	p->cap = call && call->left != TL_NO_CAP ? call->left : TL_SOME_CAP;
 	p->state = mutator__choose(&b->mutator, b->tg, b->th, b->sample, b->cursor, ns, &near);
-	if (next->kind == SEG_CALL_START && p->state == ST_HASKELL) {
+	if (call && p->state == ST_HASKELL) {
 		/* A safe call is made by Haskell code, and its stack is the caller's. */
-		*ev = *b->covers.v[next->cover].ev;
+		*ev = *call;
 		ev->c = 0;
 		p->ev = ev;
 	} else if (near) {
