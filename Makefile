@@ -8,7 +8,7 @@
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
 # make check-vm    the live tests' core on other kernels, in virtual machines (VM_KERNELS: 6.1 6.12)
-# make lint        clang-format, clang-tidy, cppcheck
+# make lint        clang-format, clang-tidy, cppcheck, shellcheck, pylint (LINTERS="NAME…": only these)
 # make install     PREFIX (/usr/local), DESTDIR
 #
 # SANITIZE=1 builds with address and undefined-behaviour sanitizers, in build/sanitize.
@@ -220,20 +220,11 @@ check-vm:
 
 # ── the rest ──
 
-FORMATTED = $(wildcard bpf/*.[ch] user/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/programs/*.[ch] tests/hostile/*.[ch] scripts/benchmarks/*.[ch])
-
-# vmlinux_min.h repeats the kernel's own declarations.
+# What is generated counts as a system's header: the checkers do not report it.
 lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
-	$(say) FORMAT
-	$(Q)clang-format --dry-run -Werror $(FORMATTED)
-	$(say) TIDY
-	$(Q)printf '%s\n' $(LIB_SRCS) $(wildcard $(MAIN)) | xargs -P 2 -n 4 sh -c \
-		'clang-tidy --quiet "$$@" -- -std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/,-isystem $(BUILD)/,$(INCLUDES)) 2>/dev/null' tidy
-	$(say) CPPCHECK
-	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j 2 \
-		--enable=warning,performance,portability \
-		--suppress=missingIncludeSystem --suppress=unknownMacro --suppress='*:*/pprof.pb-c.h' \
-		-D_GNU_SOURCE -D__x86_64__ -Ibpf -Iuser -I$(BUILD)/gen $(wildcard user/*/)
+	$(Q)BPF_FLAGS='$(BPF_CFLAGS)' \
+		USER_FLAGS='-std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/,-isystem $(BUILD)/,$(INCLUDES)) -Itests/unit' \
+		tests/lint/run $(LINTERS)
 
 install: $(PROGRAM)
 	install -d $(DESTDIR)$(PREFIX)/bin

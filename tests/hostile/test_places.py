@@ -9,8 +9,9 @@ import struct
 import subprocess
 import time
 
-from hostile import (NOBODY, OUT, PROBED, PROGRAMS, as_nobody, build, cases, check, check_only_probed, check_untouched,
-                     program, run, start, symbol_offset, whole_host)
+from hostile import (NOBODY, OUT, PROBED, as_nobody, build, check_only_probed, check_untouched, haskell, start,
+                     symbol_offset, whole_host)
+from harness import PROGRAMS, cases, check, run
 import test_kinds
 
 # The constant in `lea 0x1(%rdi),%eax`.
@@ -27,7 +28,7 @@ def victim(t):
     return start(t, [path]), library
 
 
-def fake(t, library):
+def fake(library):
     """What an ordinary user runs: a runtime whose suspendThread is in the middle of an instruction
     of the library."""
     at = symbol_offset(library, "add_one") + CONSTANT
@@ -41,7 +42,7 @@ def test_runtime_in_another_file_begins(t):
     session = whole_host(t)
     # some are looked at before they have mapped the file, some after
     for _ in range(12):
-        start(t, fake(t, library))
+        start(t, fake(library))
         time.sleep(0.2)
         check_untouched(other, "the other user's program")
     session.signal(signal.SIGINT)
@@ -52,7 +53,7 @@ def test_runtime_in_another_file_begins(t):
 
 def test_runtime_in_another_file_is_there(t):
     other, library = victim(t)
-    attacker = start(t, fake(t, library))
+    attacker = start(t, fake(library))
     session = whole_host(t)
     time.sleep(1)
     check_untouched(other, "the other user's program")
@@ -66,7 +67,7 @@ def test_runtime_in_another_file_is_there(t):
 
 def test_wrong_page_of_the_runtime(t):
     """Another user's Haskell program, mapped by the attacker with one page in another's place."""
-    path = program("Calls")
+    path = haskell("Calls")
     other = start(t, [path, 1, "safe_spin_20us=2000", "safe_sleep_1ms=4000"])
     text = symbol_offset(path, "suspendThread")
     last = symbol_offset(path, "_fini")
@@ -139,7 +140,6 @@ def test_forged_debug_file(t, uid):
     """In a mount namespace of the attacker's own, for a program of root's that others run, too. As
     root: what the image of a container may hold, whose files belong to root outside as well."""
     folder = OUT / f"debug-{uid}"
-    shutil.rmtree(folder, ignore_errors=True)
     debug = folder / f"lib/debug/.build-id/{BUILD_ID[:2]}/{BUILD_ID[2:]}.debug"
     debug.parent.mkdir(parents=True)
     plain, path = with_build_id(), folder / "Calls"

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import time
 
-from hostile import OUT, Skip, as_nobody, build, cases, changed_code, check, program, run, start, whole_host
+from hostile import OUT, as_nobody, build, changed_code, start, whole_host
+from harness import Skip, cases, check, program, run
 
 # A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
 # its file system an overlay then.
@@ -20,8 +21,8 @@ def mounted(t):
     if flags.returncode != 0:
         raise Skip("no libfuse3")
     server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
-    point = t.dir / "fuse"
-    point.mkdir()
+    point = OUT / t.name.replace(" ", "-")
+    point.mkdir(exist_ok=True)
     t.finally_do(lambda: subprocess.run(["umount", "-l", point], capture_output=True))
     start(t, [server, program("Calls"), point])
     return point

@@ -58,7 +58,7 @@ def test_32_bit(t):
     try:
         target = Target([program("plain32.S")])
     except (OSError, Failure) as e:
-        raise Skip(f"no 32-bit program runs here: {e}")
+        raise Skip(f"no 32-bit program runs here: {e}") from None
     t.started.append(target)
     refused(t, FAILED, "--pid", target.pid, "-d", 1, "-o", t.stem, says=[str(target.pid), "32"])
 

@@ -51,7 +51,7 @@ def test_stripped(t):
     stripped = t.dir / "Bare"
     shutil.copy(program("Calls", "thr"), stripped)
     subprocess.run(["strip", stripped], check=True)
-    code, out, err = finish(start(t, [stripped, 1, "safe_spin_20us=2000"]))
+    code, _, err = finish(start(t, [stripped, 1, "safe_spin_20us=2000"]))
     check(code == 0, f"ended with {code}: {err}")
     calls = sum(c["calls"] for c in t.report().target()["safe_calls"])
     check(2000 <= calls <= 2020, f"{calls} calls, the program made 2000 and the runtime a few")
@@ -83,7 +83,7 @@ def test_its_status_is_not_ours(t):
     script.chmod(0o755)
     process = start(t, [script])
     time.sleep(0.7)
-    code, out, err = finish(process)
+    code, _, err = finish(process)
     check(code == 0, f"ended with {code}: {err}")
     check("ended by signal 11" in err, f"how it ended is not said: {err}")
     check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the crash")
@@ -91,7 +91,7 @@ def test_its_status_is_not_ours(t):
 
 @cases(["/nonexistent/program"], ["no-such-program-anywhere"], ["/etc/passwd"])
 def test_cannot_be_started(t, command):
-    code, out, err = finish(start(t, command))
+    code, _, err = finish(start(t, command))
     lines = [l for l in err.splitlines() if l]
     check(code == 2, f"ended with {code}: {err}")
     check(len(lines) == 1 and "cannot be started" in lines[0], f"it said {lines}")
@@ -109,6 +109,7 @@ def test_as_the_user_of_sudo(t):
     nobody = pwd.getpwnam("nobody")
     env = {"SUDO_UID": str(nobody.pw_uid), "SUDO_GID": str(nobody.pw_gid)}
     code, out, err = finish(start(t, ["sh", "-c", "id -u; id -g; id -G; echo $HOME; echo $USER"], env=env))
+    check(code == 2, f"a shell is no GHC program, and it ended with {code}: {err}")
     check(out.split()[:2] == [str(nobody.pw_uid), str(nobody.pw_gid)], f"it ran as {out.split()}")
     check("0" not in out.split()[:3], f"it kept root's groups: {out.split()}")
     check(out.splitlines()[-1] == "nobody" and nobody.pw_dir in out, f"its environment is {out.splitlines()[3:]}")
@@ -142,7 +143,7 @@ def test_signals_go_on_to_it(t, name):
     time.sleep(1)
     begun = time.monotonic()
     process.send_signal(getattr(signal, name))
-    code, out, err = finish(process, None)
+    code, _, err = finish(process, None)
     check(code == 0, f"ended with {code}: {err}")
     check(time.monotonic() - begun < 10, "it took long to end")
     check(not os.path.exists(f"/proc/{child}"), "the program did not get the signal")

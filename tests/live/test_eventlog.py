@@ -292,8 +292,8 @@ def test_hide_and_only(t, what):
     want = ticks(whole, "workHeavy") + ticks(whole, "workLight") + ticks(whole, "compute")
     check(ticks(some, "compute") == want > 20, f"compute has {ticks(some, 'compute')} ticks, should be {want}")
     for name in ("idle", "system"):
-        kind = lambda centres: sum(c["self_ticks"] for c in centres if c["kind"] == name)
-        check(kind(some) == kind(whole), f"{name} was touched")
+        kind = [sum(c["self_ticks"] for c in centres if c["kind"] == name) for centres in (some, whole)]
+        check(kind[0] == kind[1], f"{name} was touched")
 
 
 # ── annotations, windows, markers ──
@@ -478,7 +478,7 @@ def test_cut_logs(t, way):
 
 def test_damaged_logs(t):
     ran = logged(t, "thr_p", rounds=10)
-    raw, (first, events) = ran.log.read_bytes(), truth.read(ran.log)
+    raw, (first, _) = ran.log.read_bytes(), truth.read(ran.log)
     dice = random.Random(7)
     damaged = 0
     for k in range(15):

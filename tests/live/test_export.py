@@ -26,7 +26,7 @@ FORMATS = "json,speedscope,folded,chrome"
 
 def session(t, what):
     name, args = PROGRAMS[what]
-    truth, report, target = profile_run(t, name, *args, rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", FORMATS))
+    _, report, target = profile_run(t, name, *args, rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", FORMATS))
     check_lanes(report)
     return report, target
 
@@ -85,7 +85,7 @@ def test_real_flame_graph(t, what):
 
 @cases(*PROGRAMS)
 def test_speedscope_file(t, what):
-    report, target = session(t, what)
+    report, _ = session(t, what)
     file = json.loads((t.dir / "p.speedscope.json").read_text())
     check(file["$schema"] == "https://www.speedscope.app/file-format-schema.json", "another $schema")
     frames = file["shared"]["frames"]

@@ -3,6 +3,7 @@
 """Names of frames, by every source there is: stacks of a known call tree are paths of it, and the
 lines of its functions are where the source has them. With GHC_ROOT also by -finfo-table-map."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -260,7 +261,7 @@ def test_plumbing(t, case):
 def test_offsets_are_stable(t):
     """What has no name is called the same in the next run."""
     seen = []
-    for k in (1, 2):
+    for _ in range(2):
         copy = stripped("thr")
         if GHC_ROOT:
             target = start(t, copy, 3)
@@ -270,7 +271,7 @@ def test_offsets_are_stable(t):
         report = profile(t, target)
         functions = report.target()["functions"]
         seen.append({f["name"]: f["total_samples"] for f in functions})
-    for one, other in (seen, reversed(seen)):
+    for one, other in itertools.permutations(seen):
         often = {n for n, samples in one.items() if samples >= 100 and re.fullmatch(r"\[Names\]\+0x[0-9a-f]+", n)}
         check(often, f"no offsets: {sorted(one)}")
         check(often <= set(other), f"names of one run alone: {often - set(other)}")

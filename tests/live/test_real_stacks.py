@@ -4,10 +4,8 @@
 converter at a large document."""
 
 import random
-import re
 import shutil
 import socket
-import subprocess
 import threading
 import time
 import urllib.request

@@ -206,7 +206,7 @@ def check_complete(stacks, enough):
 class Package:
     """A program of a Debian package, running, with something to do."""
 
-    def __init__(self, t, name, args, stdin=True):
+    def __init__(self, t, name, args):
         self.path = shutil.which(name)
         if not self.path:
             raise Skip(f"{name} IS NOT INSTALLED: scripts/install-deps --test brings it")

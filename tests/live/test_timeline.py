@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 
 import eventlog_truth
-from harness import GHC_ROOT, Failure, cases, check, check_near, profile_run, program, run, stolen_ns
+from harness import GHC_ROOT, cases, check, check_near, profile_run, program, run, stolen_ns
 
 ALWAYS = ("--max-overhead", "1000")
 ALL_LANES = ("--lanes", "thread,capability,haskell")
@@ -301,7 +301,7 @@ def test_bound_threads(t, way):
 @cases("thr", "dyn")
 def test_threads_that_call_in(t, way):
     """Threads of C's own: Haskell while they call it, and foreign for the rest."""
-    _, report, ran, stolen, _ = profile_lanes(t, "callin", 2, way=way, rts=("-N2",), options=("-F", "999"))
+    _, report, _, _, _ = profile_lanes(t, "callin", 2, way=way, rts=("-N2",), options=("-F", "999"))
     check_all_lanes(report)
     callers = [l for l in lanes(report, "thread")
                if l["states"]["foreign_blocked"] + l["states"]["idle"] > 0.2e9
@@ -312,7 +312,7 @@ def test_threads_that_call_in(t, way):
 
 def test_haskell_threads(t):
     """One that computes runs on a capability; blocked ones are told with what they wait for."""
-    _, report, ran, stolen, _ = profile_lanes(t, "busy", 2, rts=("-N2",), options=(*ALL_LANES, "-F", "999"))
+    _, report, _, stolen, _ = profile_lanes(t, "busy", 2, rts=("-N2",), options=(*ALL_LANES, "-F", "999"))
     check_all_lanes(report)
     found = lanes(report, "haskell")
     # where the machine is busy, one of them may hardly get a turn
@@ -329,7 +329,7 @@ def test_haskell_threads(t):
 
 def test_nonmoving_collector(t):
     """Its own thread collects, and is no foreign code."""
-    _, report, ran, _, _ = profile_lanes(t, "busy", 3, rts=("-N2", "-xn"), options=("-F", "999"))
+    _, report, _, _, _ = profile_lanes(t, "busy", 3, rts=("-N2", "-xn"), options=("-F", "999"))
     check_all_lanes(report)
     threads = lanes(report, "thread")
     foreign = [l for l in threads if l["states"]["foreign_cpu"] > 0.02e9 and l["name"] != "ghc_ticker"]

@@ -50,8 +50,8 @@ int main(int argc, char **argv)
 	}
 	((init_fn *)need("hs_init"))(&hs_argc, &hs_argv);
 	step("loaded");
-	((long_fn *)need("embed_work"))(atol(argv[2]));
-	((long_fn *)need("embed_spin"))(atol(argv[3]));
+	((long_fn *)need("embed_work"))(strtol(argv[2], NULL, 10));
+	((long_fn *)need("embed_spin"))(strtol(argv[3], NULL, 10));
 	((void_fn *)need("embed_print"))();
 	((void_fn *)need("hs_exit"))();
 	return 0;

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/search.h"
 
 static void array_grows_and_keeps_its_content(void **state)
 {
@@ -273,7 +274,7 @@ static void clocks_run(void **state)
 static void keyed_sorts_and_keeps_order(void **state)
 {
 	static const uint64_t masks[] = {0, 0xff, 0x3ff, 0xff00ff, UINT64_MAX};
-	struct keyed v[500], tmp[500], want[500];
+	struct keyed v[500], tmp[500], want[500] = {{0}};
 	uint64_t seed = 42;
 
 	(void)state;
@@ -390,6 +391,24 @@ static void usage_is_this_process_s(void **state)
 	assert_true(rss > 100000 && rss < 1ULL << 40);
 }
 
+static void search_finds_the_first(void **state)
+{
+	static const uint32_t v[] = {2, 4, 4, 4, 9, 11};
+
+	(void)state;
+	for (size_t n = 0; n <= ARRAY_SIZE(v); n++) {
+		for (uint32_t want = 0; want < 14; want++) {
+			size_t first = 0;
+
+			while (first < n && v[first] < want)
+				first++;
+			assert_int_equal(search__first(n, i, v[i] >= want), first);
+		}
+	}
+	/* nothing is read that is not there */
+	assert_int_equal(search__first(0, i, *(volatile uint32_t *)(i + 1) > 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +429,7 @@ int main(void)
 		cmocka_unit_test(only_regular_files_are_opened),
 		cmocka_unit_test(signals_come_by_a_descriptor),
 		cmocka_unit_test(usage_is_this_process_s),
+		cmocka_unit_test(search_finds_the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

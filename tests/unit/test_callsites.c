@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "rts/callsites.h"
 #include "rts/insn.h"
-#include "rts/rts_find.h"
+#include "rts/rts_find_priv.h"
 #include "rts/rts_text.h"
 
 /* ── one call, by its bytes ──────────────────────────────────────────────────────────────── */
@@ -294,7 +294,7 @@ static void stripped_programs(void **state)
 	bool any = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-		char path[160];
+		char path[160], stripped[176];
 		struct elf_file *elf, *twin;
 		struct callsites c = {0};
 		size_t interruptible = 0;
@@ -304,8 +304,8 @@ static void stripped_programs(void **state)
 		any = true;
 		snprintf(path, sizeof(path), "%s/%s", p->dir, ways[i].name);
 		twin = open_file(path);
-		strcat(path, ".stripped");
-		elf = open_file(path);
+		snprintf(stripped, sizeof(stripped), "%s.stripped", path);
+		elf = open_file(stripped);
 		assert_int_equal(elf__n_symbols(elf, ELF_SYMTAB), 0);
 		assert_int_equal(callsites__scan(elf, &c), 0);
 		assert_int_equal(c.suspend, address(twin, "suspendThread"));
@@ -342,12 +342,12 @@ static void check_classes(struct rts rts[2])
 	for (size_t k = 0; k < 2; k++)
 		assert_int_equal(rts_text__new(&rts[k], &text[k]), 0);
 	for (size_t i = 0; i < n; i++) {
-		enum code_class by_name = rts_text__class(text[0], fdes[i].start, "");
-		enum code_class by_calls = rts_text__class(text[1], fdes[i].start, "");
+		enum rts_part by_name = rts_text__part(text[0], fdes[i].start, "");
+		enum rts_part by_calls = rts_text__part(text[1], fdes[i].start, "");
 
-		if (by_name == CODE_RTS || by_name == CODE_GC) {
+		if (by_name == RTS_PART_RTS || by_name == RTS_PART_GC) {
 			own++;
-			missed += by_calls != CODE_RTS;
+			missed += by_calls != RTS_PART_RTS;
 		} else {
 			assert_int_equal(by_calls, by_name);
 		}

@@ -242,11 +242,12 @@ static int kit_ccs(void *ctx, uint64_t addr, struct target_ccs *ret)
 static void new_profiled(struct kit *kit, enum tl_stacks stacks)
 {
 	struct timeline_opts opts = {.stacks = stacks};
-	struct tl_namer namer = {kit, kit_name, kit_site, kit_read_ccs, kit_ccs};
 	struct target_info info = {.pid = PID + 1, .profiled = true, .threaded = true};
+	struct tl_namer namer;
 
 	reads = 0;
 	kit_new_opts(kit, &opts);
+	namer = (struct tl_namer){kit, kit_name, kit_site, kit_read_ccs, kit_ccs};
 	assert_int_equal(timeline__add_target(kit->tl, &info, &namer, T0, 0), 0);
 }
 
@@ -353,7 +354,7 @@ static void test_no_walk(void **state)
 	for (size_t i = 0; i < lane->n_stretches; i++)
 		if (lane->stretches[i].state == ST_PREEMPTED)
 			assert_string_equal(stack_text(kit.tl, lane->stretches[i].stack),
-					    "MAIN;Main.main;Main.work;[no stack];c1;[preempted]");
+					    "MAIN;Main.main;Main.work;c1;[preempted]");
 	assert_true(lane->states_ns[ST_PREEMPTED] > 0);
 	timeline__free(kit.tl);
 }

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "unwind/cfi.h"
-#include "unwind/cfi_asm.h"
+#include "unwind/cfi_asm_priv.h"
 #include "wire.h"
 
 #define PCS 3000
@@ -36,7 +36,7 @@ struct file {
 	Elf *elf;
 	Dwarf_CFI *cfi;
 	struct elf_file *mine;
-	struct target_rows rows;
+	struct cfi_rows rows;
 	const struct elf_fde *fdes;
 	size_t n_fdes;
 };
@@ -65,13 +65,34 @@ static void close_file(struct file *f)
 	dwarf_cfi_end(f->cfi);
 	elf_end(f->elf);
 	close(f->fd);
-	target_rows__free(&f->rows);
+	cfi_rows__free(&f->rows);
 	elf__free(f->mine);
 }
 
 static uint64_t reg_value(unsigned long reg)
 {
 	return reg == 7 ? RSP : reg == 6 ? RBP : BAD;
+}
+
+/* An operation of two values. */
+static bool combine(uint8_t atom, uint64_t *a, uint64_t b)
+{
+	switch (atom) {
+	case DW_OP_and:
+		*a &= b;
+		return true;
+	case DW_OP_ge:
+		*a = (int64_t)*a >= (int64_t)b;
+		return true;
+	case DW_OP_shl:
+		*a <<= b & 63;
+		return true;
+	case DW_OP_plus:
+		*a += b;
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* A location expression's value: an address, or with *ret_is_value a value. BAD: not ours. */
@@ -105,22 +126,12 @@ static uint64_t evaluate(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cf
 			s[d++] = cfa;
 		} else if (op->atom == DW_OP_stack_value) {
 			*ret_is_value = true;
-		} else if (d < 1) {
-			return BAD;
-		} else if (op->atom == DW_OP_plus_uconst) {
+		} else if (d >= 1 && op->atom == DW_OP_plus_uconst) {
 			s[d - 1] += op->number;
-		} else if (op->atom == DW_OP_deref) {
+		} else if (d >= 1 && op->atom == DW_OP_deref) {
 			s[d - 1] = memory(s[d - 1]);
-		} else if (d < 2) {
-			return BAD;
-		} else if (op->atom == DW_OP_and) {
-			d--, s[d - 1] &= s[d];
-		} else if (op->atom == DW_OP_ge) {
-			d--, s[d - 1] = (int64_t)s[d - 1] >= (int64_t)s[d];
-		} else if (op->atom == DW_OP_shl) {
-			d--, s[d - 1] <<= s[d] & 63;
-		} else if (op->atom == DW_OP_plus) {
-			d--, s[d - 1] += s[d];
+		} else if (d >= 2 && combine(op->atom, &s[d - 2], s[d - 1])) {
+			d--;
 		} else {
 			return BAD;
 		}

@@ -40,17 +40,24 @@ static int load_tiny(void **state)
 {
 	struct tiny *tiny = calloc(1, sizeof(*tiny));
 	int fd = open(TINY, O_RDONLY | O_CLOEXEC);
+	bool good = false;
 	struct stat st;
 
-	if (!tiny || fd < 0 || fstat(fd, &st))
-		return -1;
-	tiny->size = (size_t)st.st_size;
-	tiny->data = malloc(tiny->size);
-	if (!tiny->data || read(fd, tiny->data, tiny->size) != st.st_size)
-		return -1;
-	close(fd);
-	*state = tiny;
-	return 0;
+	if (tiny && fd >= 0 && !fstat(fd, &st)) {
+		tiny->size = (size_t)st.st_size;
+		tiny->data = malloc(tiny->size);
+		good = tiny->data && read(fd, tiny->data, tiny->size) == st.st_size;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (good) {
+		*state = tiny;
+		return 0;
+	}
+	if (tiny)
+		free(tiny->data);
+	free(tiny);
+	return -1;
 }
 
 static int free_tiny(void **state)
@@ -76,7 +83,7 @@ static void header_and_segments(void **state)
 	struct elf_file *elf = open_path(TINY);
 	const struct elf_segment *seg;
 	struct tiny *tiny = *state;
-	uint64_t offset, vaddr, memsz, align;
+	uint64_t offset, memsz, align;
 	char id[41];
 
 	assert_string_equal(elf__name(elf), TINY);
@@ -93,10 +100,7 @@ static void header_and_segments(void **state)
 	assert_null(elf__segment(elf, 2));
 	assert_true(elf__vaddr_to_offset(elf, TINY_OBJECT, &offset));
 	assert_int_equal(offset, 0x718);
-	assert_true(elf__offset_to_vaddr(elf, 0x718, &vaddr));
-	assert_int_equal(vaddr, TINY_OBJECT);
 	assert_false(elf__vaddr_to_offset(elf, 0x584, &offset));
-	assert_false(elf__offset_to_vaddr(elf, 0x584, &vaddr));
 	assert_memory_equal(elf__at(elf, TINY_OBJECT, 4), "\7\0\0\0", 4);
 	assert_null(elf__at(elf, TINY_OBJECT, 5));
 	assert_null(elf__at(elf, 0x583, 2));

@@ -165,7 +165,7 @@ static void t_filter(void **state)
 		assert_int_equal(cctree__filter(tree, i ? full : fib, 1, NULL, 0, &less, &map), 0);
 		assert_null(node_of(less, "fib", NULL));
 		assert_int_equal(node_of(less, "main", &to)->ticks, 4);
-		node_of(tree, "fib", &from);
+		assert_non_null(node_of(tree, "fib", &from));
 		assert_int_equal(map[from], to);
 		assert_int_equal(node_of(less, "$wgo", NULL)->ticks, 2);
 		assert_int_equal(cctree__inherit(less, &totals), 0);

@@ -56,7 +56,7 @@ static void assert_golden(const char *name, const char *format, const struct tim
 	assert_non_null(expected);
 	n = fread(expected, 1, len + 1, file);
 	fclose(file);
-	if (n != len || memcmp(text, expected, len))
+	if (n != len || memcmp(text, expected, len) != 0)
 		fail_msg("%s: expected\n%s\ngot\n%s", name, expected, text);
 	free(expected);
 	free(text);
@@ -339,7 +339,7 @@ static void see(void *ctx, const struct span *span)
 static void test_many_stretches(void **state)
 {
 	struct tl_stretch *stretches = make_many();
-	const struct tl_lane lane = {.tid = 1,
+	struct tl_lane lane = {.tid = 1,
 				     .start_ns = T0,
 				     .end_ns = stretches[MANY - 1].end_ns,
 				     .stretches = stretches,

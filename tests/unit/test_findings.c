@@ -472,7 +472,7 @@ static void test_idle_capability(void **state)
 
 	(void)state;
 	find(&t, lanes, ARRAY_SIZE(lanes), &found);
-	for (i = 0; i < found.n && strcmp(found.v[i].kind, "idle_capability"); i++)
+	for (i = 0; i < found.n && strcmp(found.v[i].kind, "idle_capability") != 0; i++)
 		;
 	assert_true(i < found.n);
 	assert_int_equal(found.v[i].ns, 100 * MS);

@@ -28,8 +28,10 @@ static int enter(void **state)
 {
 	char *dir = strdup("/tmp/safescoped-test-XXXXXX");
 
-	if (!dir || !mkdtemp(dir) || chdir(dir))
+	if (!dir || !mkdtemp(dir) || chdir(dir)) {
+		free(dir);
 		return -1;
+	}
 	*state = dir;
 	return 0;
 }
@@ -42,7 +44,7 @@ static int count_entries(void)
 
 	assert_non_null(dir);
 	while ((entry = readdir(dir)))
-		n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 	closedir(dir);
 	return n;
 }

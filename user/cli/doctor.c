@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "kernel/kernel.h"
+#include "rts/ghc_version.h"
 #include "target/target.h"
 
 enum need { NEEDED, OPTIONAL };
@@ -148,7 +149,7 @@ static void report_probe(struct doctor *d, const char *name, const struct target
 		       remedy);
 	else
 		report(d, true, OPTIONAL, name, "by %s; probe at %s+0x%llx: %s, %s",
-		       target__found_name(p->found), file, (unsigned long long)p->offset, p->insn,
+		       rts_found__name(p->found), file, (unsigned long long)p->offset, p->insn,
 		       p->emulated ? "which the kernel emulates"
 				   : "which the kernel single-steps: each hit costs more");
 }
@@ -183,7 +184,7 @@ static void report_found(struct doctor *d, struct target *target)
 		       c.capabilities, c.capabilities == 1 ? "y" : "ies", c.tasks,
 		       c.tasks == 1 ? "" : "s", c.tsos, c.tsos == 1 ? "" : "s", c.task_layout);
 		report(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
-		       info->capabilities, target__found_name(info->caps_found));
+		       info->capabilities, rts_found__name(info->caps_found));
 		if (info->threaded)
 			report_my_task(d, info, c.tls);
 	}
@@ -206,7 +207,7 @@ static void report_found(struct doctor *d, struct target *target)
 /* Only what has reached the disk by a session's end can be joined with it. */
 static void report_eventlog(struct doctor *d, const char *path, const char *ghc)
 {
-	bool old = !strncmp(ghc, "8.", 2) || !strncmp(ghc, "9.0.", 4);
+	bool old = ghc[0] && ghc_version__of(ghc) < GHC_VERSION(9, 2, 0);
 
 	if (!path[0])
 		report(d, false, OPTIONAL, "eventlog", "none; +RTS -l makes the program write one");

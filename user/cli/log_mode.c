@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "eventlog/eventlog.h"
 #include "logs/logs.h"
-#include "target/target.h"
+#include "names/symfile.h"
 
 #define MARKER	  24 /* bytes of a block marker */
 #define ADDRS_MAX 64 /* functions by which it is found where an executable was mapped */

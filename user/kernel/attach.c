@@ -205,6 +205,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 /* The probes, and what the entry says of them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
+	a->wire.epoch = 1;
 	if (add_probes(kernel, a, info) == 0) {
 		a->state = PROBES_ON;
 		a->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
@@ -290,7 +291,6 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	if (err)
 		return err;
 	a->wire.flags |= flags;
-	a->wire.epoch = 1;
 	/* the probes first: counting begins at once with all of them, when the entry is there */
 	a->waits = must_wait(info, flags);
 	if (a->waits)
@@ -357,7 +357,6 @@ int kernel__update(struct kernel *kernel, const struct target_info *info)
 	a->wire.flags |= off;
 	if (a->waits && !must_wait(info, 0)) {
 		a->waits = false;
-		a->wire.epoch++;
 		begin_probes(kernel, a, info);
 	}
 	return put_target(kernel, a, BPF_EXIST);
@@ -403,13 +402,17 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 		remove_target(kernel, a);
 }
 
-int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint64_t site,
+int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall)
 {
 	struct wire_open_at_start open = {.start_ns = start_ns, .site = site, .incall = incall};
+	const struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)tid;
 	struct wire_thread thread;
 
+	if (!a)
+		return -ENOENT;
+	open.epoch = a->wire.epoch;
 	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &thread) == 0 &&
 	    thread.depth)
 		return -EEXIST;

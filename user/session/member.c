@@ -53,7 +53,8 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 		const struct snap_thread *t = &snapshot.threads[i];
 
 		if (t->rts.where == WIRE_WHERE_SAFE_CALL)
-			kernel__open_call(s->kernel, t->tid, m->attach_ns, t->site, t->incall);
+			kernel__open_call(s->kernel, info->pid, t->tid, m->attach_ns, t->site,
+					  t->incall);
 	}
 	err = timeline__snapshot(s->tl, info->pid, &snapshot, now, at_end);
 	if (err)

@@ -44,6 +44,27 @@ void elog__free(struct log_build *b)
 	free(b);
 }
 
+int elog__fit_rows(struct log_build *b, const struct ledger_account *account,
+		   struct tl_cap_lane *lane)
+{
+	uint64_t states_ns[LEDGER_STATES] = {0};
+	struct ledger_row *rows;
+	size_t n;
+	int err;
+
+	memcpy(states_ns, lane->states_ns, sizeof(lane->states_ns));
+	err = ledger_rows__fit(account->rows, account->n, states_ns, 0, &rows, &n);
+	if (err)
+		return err;
+	lane->n_rows = n;
+	lane->rows = elog__keep(b, rows, n, sizeof(*rows));
+	if (lane->rows)
+		return 0;
+	free(rows);
+	lane->n_rows = 0;
+	return -ENOMEM;
+}
+
 uint64_t elog__time(const struct log_build *b, uint64_t log_ns)
 {
 	int64_t offset = b->in.offset_ns;
@@ -133,11 +154,16 @@ int timeline__add_log_target(struct timeline *tl, const struct tl_log *log)
 		return -ENOMEM;
 	tg->log = calloc(1, sizeof(*tg->log));
 	if (!tg->log) {
-		free(tg);
+		target__free_state(tg);
 		return -ENOMEM;
 	}
 	tg->log->in = *log;
 	tg->log_alone = true;
+	err = target__make_books(tl, tg);
+	if (err) {
+		target__free_state(tg);
+		return err;
+	}
 	take_process(tl, tg, log);
 	tl->session.start_ns = elog__time(tg->log, log->from_ns);
 	tl->targets[tl->n_targets++] = tg;
