@@ -2,7 +2,7 @@
 #
 # make             build/safescoped
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
-# make fuzz        build and run each fuzzer, for 20 or 60 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
+# make fuzz        build and run each fuzzer, for 20 or 50 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: everything there is to test
 # make check-hostile  as root: the attacks of other users, in tests/hostile
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
@@ -172,14 +172,15 @@ unit-bins: $(UNIT_BINS)
 unit: unit-bins
 	$(Q)tests/run unit $(UNIT_BINS)
 
-# The fuzzers and what they drive are built by clang, whatever CC is.
+# The fuzzers and what they drive are built by clang, whatever CC is; with them the program itself,
+# for the live tests under sanitizers.
 ifeq ($(FUZZING),1)
 $(OUT)/bin/%: tests/fuzz/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(say) FUZZER $@
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) -fsanitize=fuzzer $(LIB) $(LIBS) -o $@
 
-fuzz-bins: $(FUZZ_BINS)
+fuzz-bins: $(FUZZ_BINS) $(PROGRAM)
 else
 fuzz-bins:
 	$(Q)$(MAKE) --no-print-directory FUZZING=1 CC=clang fuzz-bins
@@ -189,19 +190,22 @@ fuzz: fuzz-bins
 	$(Q)tests/run fuzz \
 		$(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
+# As many jobs as there are processors, unless make was given a number.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 check:
 	@if [ "$$(id -u)" != 0 ]; then \
 		echo 'make check: needs root (it loads BPF programs and profiles live processes);' \
 			'run: sudo make check' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run
 
 check-hostile:
 	@if [ "$$(id -u)" != 0 ]; then \
 		echo 'make check-hostile: needs root (BPF programs, mounts); run: sudo make check-hostile' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run hostile
 
 check-ghc:
@@ -209,13 +213,13 @@ check-ghc:
 		echo 'make check-ghc: needs root (chroot, BPF programs); run: sudo make check-ghc' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
 	$(Q)scripts/install-deps --roots || echo 'make check-ghc: WARNING: going on without debootstrap' >&2
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run ghc $(GHC_SUITES)
 
 # Needs no privilege but to install what is missing.
 check-vm:
 	$(Q)scripts/install-deps --test --vm
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run vm $(VM_KERNELS)
 
 # ── the rest ──

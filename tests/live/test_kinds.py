@@ -109,9 +109,9 @@ def test_calls(t, kind):
 
 @cases(*KINDS)
 def test_stacks(t, kind):
-    target = Target([of_kind(kind, "Work"), "alloc", 2])
+    target = Target([of_kind(kind, "Work"), "alloc", 1])
     t.started.append(target)
-    session = t.attach(target, *ALWAYS, "-F", "499")
+    session = t.attach(target, *ALWAYS, "-F", "999")
     target.go()
     check(target.wait() == 0, "the test program failed")
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
