@@ -12,8 +12,9 @@
 /* include/linux/sched/signal.h: the whole process ends */
 #define SIGNAL_GROUP_EXIT 4
 
-/* `th` may be NULL. */
-SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const struct wire_thread *th)
+/* `th`, of which `open` calls are open, may be NULL. */
+SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const struct wire_thread *th,
+			 u32 open)
 {
 	struct wire_thread_event rec = {};
 
@@ -22,7 +23,7 @@ SS_INLINE void life_send(struct task_struct *task, u32 type, u64 now, const stru
 	rec.start_ns = now;
 	rec.on_cpu_ns = task->se.sum_exec_runtime;
 	if (th) {
-		rec.open_calls = th->depth;
+		rec.open_calls = open;
 		rec.short_calls = th->short_calls;
 		rec.short_wall_ns = th->short_wall_ns;
 		rec.short_blocked_ns = th->short_blocked_ns;
@@ -110,7 +111,7 @@ SS_INLINE void life_new(struct task_struct *parent, struct task_struct *child, u
 		th->off_since_ns = now;
 		th->wake_ns = now;
 	}
-	life_send(child, WIRE_THREAD_NEW, now, 0);
+	life_send(child, WIRE_THREAD_NEW, now, 0, 0);
 }
 
 SS_INLINE void life_forget(u32 tid)
@@ -120,32 +121,53 @@ SS_INLINE void life_forget(u32 tid)
 	bpf_map_delete_elem(&open_at_start, &tid);
 }
 
+/*
+ * Whether open[] says what a thread that ends was in; `th` may be NULL. Where it has run while the
+ * probes were off, it does if that was no further than out of the sleep in which it was killed.
+ */
+SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_thread *th,
+			       struct task_struct *task)
+{
+	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!th)
+		return !(t->flags & WIRE_TARGET_PROBES_OFF);
+	if (calls_known(t, th))
+		return 1;
+	return th->off_ip && th->off_ip == ARCH_IP(u) &&
+	       !(th->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
+}
+
 SS_INLINE void life_exit(struct task_struct *task, u64 now)
 {
+	struct wire_target *t = target_of(task);
 	struct wire_open_at_start *before;
-	u32 tgid = task->tgid, tid = task->pid;
+	u32 tgid = task->tgid, tid = task->pid, open = 0;
 	struct wire_thread *th;
-	int gone;
+	int gone, known;
 
 	if (follow == FOLLOW_FAMILY && task->signal->live.counter == 0)
 		bpf_map_delete_elem(&family, &tgid);
-	if (!target_of(task))
+	if (!t)
 		return;
 	th = thread_find(task->pid);
 	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
-	if (th && th->depth) {
+	known = life_calls_known(t, th, task);
+	if (th && known)
+		open = th->depth;
+	if (open) {
 		if (!gone)
-			count_n(WIRE_CNT_CALL_ABANDONED, th->depth);
+			count_n(WIRE_CNT_CALL_ABANDONED, open);
 		site_thread_gone(th, gone);
 	}
 	/* no event of its own since before the session: it never left the call */
 	before = bpf_map_lookup_elem(&open_at_start, &tid);
-	if (before)
+	if (before && known && before->epoch == t->epoch)
 		site_abandoned(tgid, before->site, 0, gone);
-	life_send(task, WIRE_THREAD_EXIT, now, th);
+	life_send(task, WIRE_THREAD_EXIT, now, th, open);
 	life_forget(task->pid);
 	if (task->signal->live.counter == 0) {
-		life_send(task, WIRE_PROC_EXIT, now, 0);
+		life_send(task, WIRE_PROC_EXIT, now, 0, 0);
 		bpf_map_delete_elem(&targets, &tgid);
 	}
 }
@@ -161,7 +183,7 @@ SS_INLINE void life_exec(struct task_struct *task, u32 old_tid, u64 now)
 		t->flags &= ~WIRE_TARGET_ARMED;
 		flags = WIRE_PROC_TARGET;
 	} else if (t) {
-		life_send(task, WIRE_EXEC, now, 0);
+		life_send(task, WIRE_EXEC, now, 0, 0);
 		bpf_map_delete_elem(&targets, &tgid);
 		life_forget(old_tid);
 		life_forget(tgid);

@@ -119,7 +119,7 @@ struct {
 } zero_site SEC(".maps");
 
 /* A record in the making: a head of at most SCRATCH_HEAD bytes, then frames. */
-#define SCRATCH_HEAD 128
+#define SCRATCH_HEAD 136
 
 #define KSTACK_FRAMES 32
 
@@ -199,7 +199,10 @@ SS_INLINE struct wire_thread *thread_find(u32 tid)
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
-/* Not from the sampler: it may have interrupted an update of the same map. */
+/*
+ * `epoch`: a new entry's, see struct wire_thread. Not from the sampler: it may have interrupted an
+ * update of the same map.
+ */
 SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 {
 	struct wire_thread *th = thread_find(tid), *zero;
@@ -221,23 +224,13 @@ SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 	return th;
 }
 
-/* Calls that were open when the probes came off have ended unseen. */
-SS_INLINE void thread_sync(const struct wire_target *t, struct wire_thread *th)
-{
-	if (th->epoch != t->epoch) {
-		th->epoch = t->epoch;
-		th->depth = 0;
-		th->resume_incall = 0;
-	}
-}
-
 /* `seen` may be NULL. */
 SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread *seen,
 			     struct rts_thread *th)
 {
 	th->stgrun_at = seen ? seen->stgrun_at : 0;
 	th->stgrun_incall = seen ? seen->stgrun_incall : 0;
-	th->fsbase = task->thread.fsbase;
+	th->fsbase = ARCH_THREAD_POINTER(task);
 	th->tid = task->pid;
 	th->tgid = task->tgid;
 	th->task = 0;

@@ -128,6 +128,18 @@ SS_INLINE void probe_tso(struct wire_target *t, struct wire_thread *seen, u64 ca
 	scratch_release(s);
 }
 
+/* The thread that hit a probe: what is open in it is known from here on. */
+SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid, u32 tid)
+{
+	struct wire_thread *seen = thread_get(tgid, tid, 0);
+
+	if (!seen)
+		return 0;
+	calls_sync(t, seen);
+	seen->epoch = t->epoch;
+	return seen;
+}
+
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
 SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 {
@@ -143,26 +155,27 @@ SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
 		return 0;
-	cap = regs->di - t->layout.cap_r;
-	if (mem_u64(0, &site, regs->sp) || mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
+	cap = ARCH_ARG1(regs) - t->layout.cap_r;
+	if (mem_u64(0, &site, ARCH_SP(regs)) ||
+	    mem_u64(0, &holder, cap + t->layout.cap_running_task) ||
 	    probe_incall(t, holder, &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
 	}
 	probe_ready(t, task, now);
 	mem_read(0, &cap_no, sizeof(cap_no), cap + t->layout.cap_no);
-	seen = thread_get(tgid, tid, t->epoch);
+	seen = probe_thread(t, tgid, tid);
 	if (!seen)
 		return 0;
-	thread_sync(t, seen);
 	probe_on_cpu(t, seen, task, now);
 	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */
-	if (!seen->depth)
+	if (!seen->depth && bpf_map_lookup_elem(&open_at_start, &tid))
 		bpf_map_delete_elem(&open_at_start, &tid);
-	flags = (regs->si & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
-	if (calls_begin(seen, now, site, incall, cap_no, flags, &abandoned) == CALLS_OVERFLOW)
+	flags = (ARCH_ARG2(regs) & 0xff) ? WIRE_CALL_INTERRUPTIBLE : 0;
+	if (calls_begin(seen, now, site, ARCH_SP(regs), incall, cap_no, flags, &abandoned) ==
+	    CALLS_OVERFLOW)
 		count(WIRE_CNT_CALL_OVERFLOW);
 	if (abandoned) {
 		count_n(WIRE_CNT_CALL_ABANDONED, abandoned);
@@ -186,6 +199,7 @@ SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u3
 	rts_read(0, t, &s->th, &rec->rts);
 	rec->start_ns = call->start_ns;
 	rec->site = call->site;
+	rec->handover_ns = call->handover_ns;
 	rec->blocked_ns = call->blocked_ns;
 	rec->runnable_ns = call->runnable_ns;
 	rec->flags = call->flags;
@@ -207,8 +221,8 @@ SS_INLINE void call_send(struct wire_target *t, const struct wire_open *call, u3
 }
 
 /* The end of a call whose begin was not seen: one that was open when the session began? */
-SS_INLINE int call_from_before(struct wire_thread *seen, u32 tid, u64 incall, u64 resume_ra,
-			       u64 now, struct wire_open *ret_call)
+SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *seen, u32 tid,
+			       u64 incall, u64 resume_ra, u64 now, struct wire_open *ret_call)
 {
 	struct wire_open_at_start *o = bpf_map_lookup_elem(&open_at_start, &tid);
 
@@ -217,7 +231,7 @@ SS_INLINE int call_from_before(struct wire_thread *seen, u32 tid, u64 incall, u6
 	__builtin_memset(ret_call, 0, sizeof(*ret_call));
 	ret_call->blocked_ns = seen->blocked_ns;
 	ret_call->runnable_ns = seen->runnable_ns;
-	if (o && o->incall == incall) {
+	if (o && o->incall == incall && o->epoch == t->epoch) {
 		ret_call->start_ns = o->start_ns;
 		ret_call->site = o->site;
 		ret_call->flags = WIRE_CALL_OPEN_AT_START;
@@ -240,7 +254,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
 	struct wire_open call = {};
 	struct wire_thread *seen;
-	u64 incall = 0, wall;
+	u64 incall = 0;
 
 	if (!t)
 		return 0;
@@ -248,20 +262,19 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
 		return 0;
-	seen = thread_get(tgid, tid, t->epoch);
+	seen = probe_thread(t, tgid, tid);
 	if (!seen)
 		return 0;
-	thread_sync(t, seen);
 	probe_on_cpu(t, seen, task, now);
-	if (probe_incall(t, regs->di, &incall)) {
+	if (probe_incall(t, ARCH_ARG1(regs), &incall)) {
 		count(WIRE_CNT_CALL_FAULT);
 		return 0;
 	}
 	if (calls_end(seen, incall, &call, &abandoned) == CALLS_UNMATCHED) {
 		u64 ra = 0;
 
-		mem_u64(0, &ra, regs->sp);
-		if (call_from_before(seen, tid, incall, ra, now, &call))
+		mem_u64(0, &ra, ARCH_SP(regs));
+		if (call_from_before(t, seen, tid, incall, ra, now, &call))
 			call_send(t, &call, seen->depth, now, task);
 		return 0;
 	}
@@ -270,13 +283,12 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	seen->resume_site = call.site;
 	seen->resume_flags = call.flags;
 	seen->resume_incall = incall;
-	wall = now - call.start_ns;
 	site_finished(tgid, &call, now);
-	if (wall >= t->call_record_ns) {
+	if (now - call.start_ns >= t->call_record_ns) {
 		call_send(t, &call, seen->depth, now, task);
 	} else if (!seen->depth) {
 		seen->short_calls++;
-		seen->short_wall_ns += wall;
+		seen->short_wall_ns += calls_wall(&call, now);
 		seen->short_blocked_ns += call.blocked_ns;
 		seen->short_runnable_ns += call.runnable_ns;
 	}
@@ -313,13 +325,13 @@ SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 	rec.number = WIRE_GC_NO_NUMBER;
 	if (point == WIRE_GC_END) {
 		/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c, 8.10 to 9.14 */
-		rec.generation = regs->r9;
+		rec.generation = ARCH_ARG6(regs);
 		if (t->n_capabilities)
 			mem_read(0, &rec.n_caps, sizeof(rec.n_caps), t->n_capabilities);
 		if (t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats))
 			rec.number = gcs;
 		if (t->gct_clock &&
-		    mem_read(0, &rec.sync_ns, 2 * sizeof(u64), regs->si + t->gct_clock))
+		    mem_read(0, &rec.sync_ns, 2 * sizeof(u64), ARCH_ARG2(regs) + t->gct_clock))
 			rec.sync_ns = rec.start_ns = 0;
 	}
 	fill_header(&rec.h, WIRE_GC, now, task->tgid, task->pid);

@@ -30,29 +30,31 @@ SS_INLINE void regs_unstep(struct task_struct *task, struct walk_regs *r)
 SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 ip = u->ip, sp = u->sp, bp = u->bp, r13 = u->r13, bx = u->bx;
+	u64 ip = ARCH_IP(u), sp = ARCH_SP(u), fp = ARCH_FP(u), base = ARCH_BASE(u);
+	u64 saved = ARCH_SAVED(u);
 
-	ss_barrier(bx);
+	ss_barrier(saved);
 	ss_barrier(ip);
 	ss_barrier(sp);
-	ss_barrier(bp);
-	ss_barrier(r13);
-	*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13, .bx = bx};
+	ss_barrier(fp);
+	ss_barrier(base);
+	*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base, .saved = saved};
 }
 
 /* User registers: the interrupted ones, or those with which the kernel was entered. */
 SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *task,
 			   struct walk_regs *r, u8 *in_kernel)
 {
-	if ((ctx->regs.cs & 3) == 3) {
-		u64 ip = ctx->regs.ip, sp = ctx->regs.sp, bp = ctx->regs.bp, r13 = ctx->regs.r13;
+	if (ARCH_FROM_USER(&ctx->regs)) {
+		u64 ip = ARCH_IP(&ctx->regs), sp = ARCH_SP(&ctx->regs);
+		u64 fp = ARCH_FP(&ctx->regs), base = ARCH_BASE(&ctx->regs);
 
 		/* or clang loads through one of two pointers, and the verifier wants ctx itself */
 		ss_barrier(ip);
 		ss_barrier(sp);
-		ss_barrier(bp);
-		ss_barrier(r13);
-		*r = (struct walk_regs){.ip = ip, .sp = sp, .bp = bp, .r13 = r13};
+		ss_barrier(fp);
+		ss_barrier(base);
+		*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base};
 		*in_kernel = 0;
 	} else {
 		regs_of(task, r);
@@ -69,9 +71,17 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 SS_INLINE void thread_refine(const struct wire_thread *seen, const struct rts_thread *th,
 			     struct wire_rts *rts)
 {
-	if (seen && rts->where == WIRE_WHERE_SAFE_CALL && seen->resume_incall &&
+	if (rts->where == WIRE_WHERE_SAFE_CALL && seen->resume_incall &&
 	    seen->resume_incall == th->incall)
 		rts->where = WIRE_WHERE_RESUMING;
+}
+
+/* As calls_known(); a thread without an entry has not been seen since the session's begin. */
+SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread *seen)
+{
+	if (seen)
+		return calls_known(t, seen);
+	return !(t->flags & WIRE_TARGET_PROBES_OFF) && t->epoch == 1;
 }
 
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
@@ -100,14 +110,21 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
 	sample_regs(ctx, task, &s->regs, &in_kernel);
 	rts_read(0, t, &s->th, &rec->rts);
-	rec->rts.in_kernel = in_kernel;
+	rec->rts.flags = in_kernel ? WIRE_RTS_IN_KERNEL : 0;
 	rec->ip = s->regs.ip;
 	rec->site = 0;
 	rec->call_start_ns = 0;
-	thread_refine(seen, &s->th, &rec->rts);
-	if (seen && (open = thread_call(t, seen)) != 0) {
-		rec->site = open->site;
-		rec->call_start_ns = open->start_ns;
+	rec->short_cpu_ns = seen ? calls_short_cpu(seen) : 0;
+	/* nothing is changed here: a probe of this very thread may have been interrupted */
+	if (!sample_known(t, seen)) {
+		rec->rts.flags |= WIRE_RTS_CALLS_UNKNOWN;
+	} else if (seen) {
+		thread_refine(seen, &s->th, &rec->rts);
+		open = calls_top(seen);
+		if (open) {
+			rec->site = open->site;
+			rec->call_start_ns = open->start_ns;
+		}
 	}
 	g.w = &s->walk;
 	g.scan = &s->scan;

@@ -47,6 +47,8 @@ SS_INLINE void site_add(struct wire_site *site, const struct wire_open *call, u6
 
 	__sync_fetch_and_add(&site->calls, 1);
 	__sync_fetch_and_add(&site->wall_ns, wall);
+	if (call->handover_ns)
+		__sync_fetch_and_add(&site->handover_ns, call->handover_ns);
 	__sync_fetch_and_add(&site->blocked_ns, call->blocked_ns);
 	__sync_fetch_and_add(&site->runnable_ns, call->runnable_ns);
 	site_bound(&site->min_ns, wall, 1);
@@ -75,7 +77,7 @@ SS_INLINE void site_finished(u32 tgid, const struct wire_open *call, u64 now)
 	struct wire_site *site = site_get(&key);
 
 	if (site)
-		site_add(site, call, now - call->start_ns);
+		site_add(site, call, calls_wall(call, now));
 }
 
 /* The thread is gone, and with it the calls that it was in. */

@@ -6,15 +6,6 @@
 #include "maps.bpf.h"
 #include "calls.bpf.h"
 
-/* The innermost open call, if what is known of it holds still. */
-SS_INLINE const struct wire_open *thread_call(const struct wire_target *t,
-					      const struct wire_thread *seen)
-{
-	if ((t->flags & WIRE_TARGET_PROBES_OFF) || seen->epoch != t->epoch)
-		return 0;
-	return calls_top(seen);
-}
-
 /* Adds a stay to the thread's totals, and to its site's if it waited for a capability. */
 SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 {
@@ -22,8 +13,7 @@ SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 
 	if (wake < out || wake > now)
 		wake = seen->off_state ? now : out;
-	seen->blocked_ns += wake - out;
-	seen->runnable_ns += now - wake;
+	calls_off(seen, wake - out, now - wake, seen->off_rts.flags & WIRE_RTS_SUSPENDING);
 	if (seen->off_rts.where == WIRE_WHERE_RESUMING) {
 		struct wire_site_key key = {
 			.site = seen->resume_site, .tgid = seen->tgid, .flags = seen->resume_flags};
@@ -39,15 +29,30 @@ SS_INLINE void off_account(struct wire_thread *seen, u64 now)
  * A thread that has slept since before the session: of a call that it was in when the session began
  * all the time so far was spent asleep.
  */
-SS_INLINE void off_before(struct wire_thread *seen, u32 tid, u64 now)
+SS_INLINE void off_before(const struct wire_target *t, struct wire_thread *seen, u32 tid, u64 now)
 {
 	struct wire_open_at_start *o;
 
 	if (seen->on_since_ns)
 		return;
 	o = bpf_map_lookup_elem(&open_at_start, &tid);
-	if (o && o->start_ns < now)
+	if (!o)
+		return;
+	o->epoch = t->epoch;
+	if (o->start_ns < now)
 		seen->blocked_ns += now - o->start_ns;
+}
+
+/* What is known of the thread's calls outlasts a pause of the probes that it slept through. */
+SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, u32 tid)
+{
+	struct wire_open_at_start *o;
+
+	if (!calls_carry(t, seen))
+		return;
+	o = bpf_map_lookup_elem(&open_at_start, &tid);
+	if (o)
+		o->epoch = t->epoch;
 }
 
 /* The thread is on the CPU again since `now`. */
@@ -55,7 +60,7 @@ SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct 
 			u32 tgid, u32 tid, u64 now)
 {
 	struct wire_off *rec = (struct wire_off *)s->rec;
-	const struct wire_open *open = thread_call(t, seen);
+	const struct wire_open *open = seen->epoch ? calls_top(seen) : 0;
 	struct wire_off_stack *stack = 0;
 	u32 n = 0;
 
@@ -70,14 +75,16 @@ SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct 
 		    : seen->off_rts.where == WIRE_WHERE_RESUMING ? seen->resume_site
 								 : 0;
 	rec->call_start_ns = open ? open->start_ns : 0;
+	rec->short_cpu_ns = calls_short_cpu(seen);
 	__builtin_memset(&rec->stack, 0, sizeof(rec->stack));
 	if (seen->off_since_ns) {
 		off_account(seen, now);
 		if (seen->has_stack && now - seen->off_since_ns >= t->off_record_ns)
 			stack = bpf_map_lookup_elem(&off_stacks, &tid);
 	} else {
-		off_before(seen, tid, now);
+		off_before(t, seen, tid, now);
 	}
+	off_carry(t, seen, tid);
 	if (stack) {
 		n = stack->stack.nframes;
 		if (n <= WIRE_OFF_FRAMES) {

@@ -37,17 +37,16 @@ SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
 	return 1;
 }
 
-/* Registers of a system call's entry: the instruction leaves rip in rcx and rflags in r11. */
 SS_INLINE u32 off_syscall(const struct pt_regs *u)
 {
-	return u->cx == u->ip && u->r11 == u->flags ? (u32)u->orig_ax : WIRE_NO_SYSCALL;
+	return ARCH_IN_SYSCALL(u) ? ARCH_SYSCALL(u) : WIRE_NO_SYSCALL;
 }
 
 SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thread *seen,
 			      struct scratch *s, u32 tid)
 {
 	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
-	const struct wire_open *open = thread_call(t, seen);
+	const struct wire_open *open = calls_top(seen);
 	struct stg g = {.w = &s->walk, .frames = o->frames, .scan = &s->scan, .unw = &s->unw};
 	u32 tgid = seen->tgid;
 
@@ -71,6 +70,18 @@ SS_INLINE int off_wants_stack(u32 where)
 	return kernel_stacks && (where == WIRE_WHERE_RTS || where == WIRE_WHERE_FOREIGN);
 }
 
+/* enum wire_rts_flag of a thread that leaves the CPU. */
+SS_INLINE u8 off_flags(struct wire_thread *seen, u64 sp)
+{
+	u8 flags = WIRE_RTS_IN_KERNEL;
+
+	if (!seen->epoch)
+		flags |= WIRE_RTS_CALLS_UNKNOWN;
+	else if (calls_suspending(0, seen, sp))
+		flags |= WIRE_RTS_SUSPENDING;
+	return flags;
+}
+
 SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 state)
 {
 	struct wire_target *t = target_of(task);
@@ -81,12 +92,13 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 
 	if (!t)
 		return;
-	seen = thread_get(task->tgid, task->pid, t->epoch);
+	seen = thread_get(task->tgid, task->pid, 0);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
 	if (seen->off_since_ns)
 		stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	calls_sync(t, seen);
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
 	regs_of(task, &s->regs);
@@ -96,7 +108,7 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 	thread_refine(seen, &s->th, &seen->off_rts);
 	if (seen->off_rts.where != WIRE_WHERE_RESUMING)
 		seen->resume_incall = 0;
-	seen->off_rts.in_kernel = 1;
+	seen->off_rts.flags = off_flags(seen, s->regs.sp);
 	seen->off_ip = s->regs.ip;
 	seen->off_syscall = off_syscall(u);
 	seen->off_state = state;
@@ -117,6 +129,7 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 	struct wire_thread *seen;
 	u32 slot = SLOT_SWITCH;
 	struct scratch *s;
+	int first;
 
 	if (!t)
 		return;
@@ -126,7 +139,11 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 		return;
 	if (!seen->off_since_ns && seen->on_since_ns)
 		count(WIRE_CNT_NO_SWITCH_OUT);
+	first = !seen->off_since_ns && !seen->on_since_ns;
 	stay_end(t, seen, s, task->tgid, task->pid, now);
+	/* not for its record, in which nothing is known of the place */
+	if (first)
+		seen->off_ip = ARCH_IP((struct pt_regs *)bpf_task_pt_regs(task));
 }
 
 SS_INLINE void woken(struct task_struct *task, u64 now)

@@ -16,6 +16,7 @@
 #define SAFESCOPED_WALK_BPF_H
 
 #include "wire.h"
+#include "arch.bpf.h"
 #include "stg.bpf.h"
 #include "rts.bpf.h"
 #include "cstack.bpf.h"
@@ -28,8 +29,10 @@
 
 /* The user registers that matter. */
 struct walk_regs {
-	u64 ip, sp, bp, r13;
-	u64 bx; /* for walk_unprobe alone */
+	u64 ip, sp;
+	u64 fp;	   /* C's frame pointer, in Haskell code Sp */
+	u64 base;  /* in Haskell code BaseReg */
+	u64 saved; /* for walk_unprobe alone */
 };
 
 /* State of one walk: in a map, as struct stg_walk is. */
@@ -55,20 +58,20 @@ struct walk_ctx {
 };
 
 /*
- * In a breakpoint's trap the program counter is behind the int3 (0xcc) that stands for the
+ * In a breakpoint's trap the program counter is after the breakpoint that stands for the
  * instruction's first byte, and nothing of it has been done: back to it. Unless it is a push in one
- * byte, which the kernel has emulated by now: then what it pushed lies at rsp.
+ * byte, which the kernel has emulated by now: then what it pushed lies at the stack pointer.
  */
 SS_INLINE void walk_unprobe(struct mem *mem, struct walk_regs *r)
 {
 	u64 top = 0;
 	u8 before = 0;
 
-	if (mem_read(mem, &before, 1, r->ip - 1) || before != 0xcc)
+	if (mem_read(mem, &before, 1, r->ip - ARCH_BREAKPOINT_SIZE) || before != ARCH_BREAKPOINT)
 		return;
-	if (!mem_u64(mem, &top, r->sp) && (top == r->bp || top == r->bx))
+	if (!mem_u64(mem, &top, r->sp) && (top == r->fp || top == r->saved))
 		return;
-	r->ip--;
+	r->ip -= ARCH_BREAKPOINT_SIZE;
 }
 
 SS_INLINE int walk_sp_ok(const struct stg *g, u64 sp)
@@ -357,13 +360,13 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	s->differs = 0;
 	u->pc = u->ra = regs->ip;
 	u->sp = regs->sp;
-	u->bp = regs->bp;
+	u->bp = regs->fp;
 	u->bp_known = 1;
 	u->put = 0;
 	if (s->running) {
 		s->tso = rts->tso;
 		landmark = walk_landmark(&c, regs->sp, 2);
-		if (landmark || (!t->stgrun_ret && regs->r13 == rts->cap + t->layout.cap_r)) {
+		if (landmark || (!t->stgrun_ret && regs->base == rts->cap + t->layout.cap_r)) {
 			s->in_c = 0;
 			s->landmark = landmark;
 		}

@@ -14,7 +14,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 #define WIRE_ASSERT_SIZE(type, size)                                                               \
 	_Static_assert(sizeof(type) == (size), #type " has changed its size on the wire")
@@ -111,16 +111,24 @@ enum wire_where {
 
 #define WIRE_NO_CAP 0xffffffffu
 
+enum wire_rts_flag {
+	WIRE_RTS_IN_KERNEL = 1,	    /* the sample or switch came in kernel mode */
+	WIRE_RTS_CALLS_UNKNOWN = 2, /* the thread has run while no call probe was on: it may be in
+				       a call whose begin nobody saw */
+	WIRE_RTS_SUSPENDING = 4,    /* struct wire_off: the open call's thread was still in
+				       suspendThread, its foreign function had not begun */
+};
+
 struct wire_rts {
-	__u64 cap;	/* address of the Capability held, or last held (WIRE_WHERE_SAFE_CALL,
-			   _RESUMING, _NO_CAP); 0: none */
-	__u64 tso;	/* address of the TSO that runs or is suspended; 0: none */
-	__u64 tso_id;	/* its id; 0: none */
-	__u64 cccs;	/* profiled: the current CostCentreStack; 0: none */
-	__u64 bound;	/* the TSO's `bound` InCall; 0: not bound */
-	__u32 cap_no;	/* Capability.no or WIRE_NO_CAP */
-	__u8 where;	/* enum wire_where */
-	__u8 in_kernel; /* 1: the sample or switch came in kernel mode */
+	__u64 cap;    /* address of the Capability held, or last held (WIRE_WHERE_SAFE_CALL,
+			 _RESUMING, _NO_CAP); 0: none */
+	__u64 tso;    /* address of the TSO that runs or is suspended; 0: none */
+	__u64 tso_id; /* its id; 0: none */
+	__u64 cccs;   /* profiled: the current CostCentreStack; 0: none */
+	__u64 bound;  /* the TSO's `bound` InCall; 0: not bound */
+	__u32 cap_no; /* Capability.no or WIRE_NO_CAP */
+	__u8 where;   /* enum wire_where */
+	__u8 flags;   /* enum wire_rts_flag */
 	__u16 why_blocked;
 };
 WIRE_ASSERT_SIZE(struct wire_rts, 48);
@@ -160,10 +168,12 @@ struct wire_sample {
 	__u64 ip;	     /* the user program counter, also if the kernel was entered from it */
 	__u64 site;	     /* innermost open safe call's site; 0: none */
 	__u64 call_start_ns; /* when it began; 0: none */
+	__u64 short_cpu_ns;  /* CPU time of the thread's finished calls so far that were too short
+				to become records */
 	struct wire_stack stack;
 	__u64 frames[]; /* stack.nframes of them, leaf first */
 };
-WIRE_ASSERT_SIZE(struct wire_sample, 104);
+WIRE_ASSERT_SIZE(struct wire_sample, 112);
 
 /* One stay off the CPU, sent when the thread is switched in again (h.ns). */
 struct wire_off {
@@ -174,12 +184,13 @@ struct wire_off {
 	__u64 ip;	     /* user program counter at switch-out */
 	__u64 site;	     /* innermost open safe call's site; 0: none */
 	__u64 call_start_ns;
-	__u32 syscall;	  /* number of the system call it slept in; WIRE_NO_SYSCALL: none */
-	__u32 prev_state; /* task state at switch-out; 0: it was still runnable */
+	__u64 short_cpu_ns; /* as in struct wire_sample */
+	__u32 syscall;	    /* number of the system call it slept in; WIRE_NO_SYSCALL: none */
+	__u32 prev_state;   /* task state at switch-out; 0: it was still runnable */
 	struct wire_stack stack;
 	__u64 frames[];
 };
-WIRE_ASSERT_SIZE(struct wire_off, 128);
+WIRE_ASSERT_SIZE(struct wire_off, 136);
 
 #define WIRE_NO_SYSCALL 0xffffffffu
 
@@ -191,13 +202,17 @@ enum wire_call_flag {
 	WIRE_CALL_OPEN_AT_END = 16,  /* made by user space when the session ends */
 };
 
-/* One safe call that lasted longer than the threshold, at resumeThread's entry (h.ns). */
+/*
+ * One safe call that lasted longer than the threshold from suspendThread's entry (start_ns) to
+ * resumeThread's (h.ns).
+ */
 struct wire_call {
 	struct wire_hdr h;
 	struct wire_rts rts;
 	__u64 start_ns;
-	__u64 site;	  /* return address of the suspendThread call, or see WIRE_CALL_UNMATCHED */
-	__u64 blocked_ns; /* off CPU and not runnable, inside the call */
+	__u64 site; /* return address of the suspendThread call, or see WIRE_CALL_UNMATCHED */
+	__u64 handover_ns; /* off CPU before the foreign function began; in none of the two below */
+	__u64 blocked_ns;  /* off CPU and not runnable, inside the call */
 	__u64 runnable_ns; /* off CPU and runnable, inside the call */
 	__u32 flags;	   /* enum wire_call_flag */
 	__u16 depth;	   /* open calls of the thread below this one */
@@ -205,7 +220,7 @@ struct wire_call {
 	struct wire_stack stack; /* Haskell part: of the suspended thread */
 	__u64 frames[];
 };
-WIRE_ASSERT_SIZE(struct wire_call, 120);
+WIRE_ASSERT_SIZE(struct wire_call, 128);
 
 #define WIRE_TICK_CAPS 64
 
@@ -337,7 +352,8 @@ enum wire_target_flag {
 	WIRE_TARGET_PROFILED = 2,      /* 24-byte closure headers, CCS */
 	WIRE_TARGET_CAPS_ARRAY = 4,    /* `capabilities` is the array, not a pointer to it */
 	WIRE_TARGET_UPDATEES = 8,      /* put WIRE_FRAME_UPDATEE frames after update frames */
-	WIRE_TARGET_PROBES_OFF = 16,   /* no call probes now: what threads' open[] says is stale */
+	WIRE_TARGET_PROBES_OFF = 16,   /* no call probes now: a thread that runs may begin and end
+					  calls that nobody sees */
 	WIRE_TARGET_UNCONFIRMED = 32,  /* its runtime is not initialised yet: calls are counted, all
 					  else waits until the layout is confirmed */
 	WIRE_TARGET_ARMED = 64,	       /* a child before its exec: the entry survives that */
@@ -358,9 +374,10 @@ struct wire_target {
 	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
 	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
 	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
-	__u32 epoch;		 /* raised whenever the call probes come on again */
-	__u32 my_task_module;	 /* … not 0: inside of this block of the thread's DTV */
-	__u32 gct_clock;	 /* gc_sync_start_elapsed, then gc_start_elapsed, in a gc_thread */
+	__u32 epoch; /* 1 from the time when the call probes are on, one more whenever they come
+			on again; 0: they have not been on yet */
+	__u32 my_task_module; /* … not 0: inside of this block of the thread's DTV */
+	__u32 gct_clock;      /* gc_sync_start_elapsed, then gc_start_elapsed, in a gc_thread */
 	__u32 _pad;
 };
 WIRE_ASSERT_SIZE(struct wire_target, 152);
@@ -381,8 +398,9 @@ WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 
 /* Value of `call_sites`; only ever added to. */
 struct wire_site {
-	__u64 calls; /* finished calls */
-	__u64 wall_ns;
+	__u64 calls;	   /* finished calls */
+	__u64 wall_ns;	   /* from the foreign function's begin; min, max and hist go by it */
+	__u64 handover_ns; /* off CPU before that, in suspendThread; not in wall_ns */
 	__u64 blocked_ns;
 	__u64 runnable_ns;
 	__u64 cap_wait_ns; /* after the call, until the capability was held again; not in wall_ns */
@@ -393,21 +411,23 @@ struct wire_site {
 	__u32 hist[WIRE_HIST_SLOTS];
 	__u32 _pad[2];
 };
-_Static_assert(sizeof(struct wire_site) % 8 == 0, "a map value is a multiple of 8");
+WIRE_ASSERT_SIZE(struct wire_site, 1344);
 
 #define WIRE_OPEN_MAX 16
 
 /* One safe call that a thread is in. */
 struct wire_open {
-	__u64 start_ns;
+	__u64 start_ns; /* suspendThread's entry */
 	__u64 site;
-	__u64 incall;	  /* its InCall's address: what resumeThread is matched by */
-	__u64 blocked_ns; /* the thread's totals at the call's start */
+	__u64 incall;	   /* its InCall's address: what resumeThread is matched by */
+	__u64 handover_ns; /* off CPU before its foreign function began */
+	__u64 blocked_ns;  /* the thread's totals at the call's start, and what of handover_ns has
+			      been added to them since */
 	__u64 runnable_ns;
 	__u32 flags; /* enum wire_call_flag */
 	__u32 cap_no;
 };
-WIRE_ASSERT_SIZE(struct wire_open, 48);
+WIRE_ASSERT_SIZE(struct wire_open, 56);
 
 /* Value of `threads`, keyed by tid. */
 struct wire_thread {
@@ -426,20 +446,23 @@ struct wire_thread {
 	__u64 off_ip;
 	__u32 off_syscall;
 	__u32 has_stack;  /* 1: off_stacks has one of this stay */
-	__u32 epoch;	  /* of the target, when open[] was last right */
+	__u32 epoch;	  /* of the target, while open[] is right; 0: the thread has run since while
+			     no call probe was on */
 	__u32 tick_slept; /* the timer's thread last slept to wait for the next tick */
 	struct wire_rts off_rts;
 	__u64 last_tso, last_tso_id; /* of WIRE_TSO: the last one seen to run; 0: none */
 	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
 	__u64 stgrun_incall; /* of this InCall */
-	/* finished safe calls that were too short to become records */
+	/* finished safe calls that were too short to become records; wall as in struct wire_site */
 	__u64 short_calls;
 	__u64 short_wall_ns;
 	__u64 short_blocked_ns;
 	__u64 short_runnable_ns;
+	__u64 suspend_sp; /* where the innermost open call's suspendThread has its return address on
+			     the C stack; 0: it has returned */
 	struct wire_open open[WIRE_OPEN_MAX];
 };
-_Static_assert(sizeof(struct wire_thread) % 8 == 0, "a map value is a multiple of 8");
+WIRE_ASSERT_SIZE(struct wire_thread, 1120);
 
 /* Value of `off_stacks`, keyed by tid. */
 struct wire_off_stack {
@@ -460,8 +483,10 @@ struct wire_open_at_start {
 	__u64 start_ns; /* the attach */
 	__u64 site;
 	__u64 incall;
+	__u32 epoch; /* of the target: in a later one the call may have ended unseen */
+	__u32 _pad;
 };
-WIRE_ASSERT_SIZE(struct wire_open_at_start, 24);
+WIRE_ASSERT_SIZE(struct wire_open_at_start, 32);
 
 /* ── unwind rows of C code ───────────────────────────────────────────────────────────────── */
 

@@ -10,7 +10,7 @@
 
 #include "rts/callsites.h"
 #include "rts/insn.h"
-#include "rts/rts_find.h"
+#include "rts/rts_find_priv.h"
 #include "rts/rts_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -52,7 +52,7 @@ static void as_file(const uint8_t *data, size_t size)
 	rts_stgrun__find(&rts);
 	image.base = "program";
 	if (rts_text__new(&rts, &text) == 0)
-		rts_text__class(text, rts.suspend.addr, "");
+		rts_text__part(text, rts.suspend.addr, "");
 	rts_text__free(text);
 	rts__free(&rts);
 	elf__free(image.elf);

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "unwind/cfi.h"
-#include "unwind/cfi_asm.h"
+#include "unwind/cfi_asm_priv.h"
 #include "wire.h"
 
-static void check_rows(const struct target_rows *r)
+static void check_rows(const struct cfi_rows *r)
 {
 	uint64_t first = 0;
 
@@ -91,14 +91,14 @@ static uint8_t *make_elf(const uint8_t *eh, size_t size, size_t *ret_size)
 
 static void try_file(const uint8_t *data, size_t size, bool c_only)
 {
-	struct target_rows rows = {0};
+	struct cfi_rows rows = {0};
 	struct elf_file *elf;
 
 	if (elf__open_bytes(data, size, "fuzz", &elf))
 		return;
 	if (cfi__new(elf, c_only, &rows) == 0)
 		check_rows(&rows);
-	target_rows__free(&rows);
+	cfi_rows__free(&rows);
 	elf__free(elf);
 }
 

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "names/demangle.h"
-#include "names/hs_name.h"
-#include "names/ipe_read.h"
+#include "names/demangle_priv.h"
+#include "names/hs_name_priv.h"
+#include "names/ipe_read_priv.h"
 
 #define CODE	    0x10000000ULL
 #define DATA	    0x20000000ULL

@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include "capture/codec.h"
-#include "cli/replay_logs.h"
+#include "logs/logs.h"
 #include "export/export.h"
 
 static void put_block(FILE *file, const uint8_t *data, size_t size)

@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	files[1] = (struct unw_file){.rows = rows, .n = 16};
 	maps.v[0] = (struct wire_unwind_map){.end = regs[4], .file = 1, .buckets = regs[2] % 16};
 	walk_thread(&g, &t, &th, &state, &rts, regs[3],
-		    &(struct walk_regs){.ip = regs[1], .sp = regs[2], .bp = regs[3]});
+		    &(struct walk_regs){.ip = regs[1], .sp = regs[2], .fp = regs[3]});
 	stg_result(&w, &s);
 	if (s.nframes > STG_FRAMES_ROOM)
 		abort();

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names/zname.h"
+#include "names/zname_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

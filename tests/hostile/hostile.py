@@ -2,28 +2,33 @@
 """What the hostile tests share. An attacker here is an ordinary user, its victims are other users'
 processes; a test carries the attack out and asserts that nobody but the attacker notices."""
 
+import atexit
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "live"))
 
-from harness import BUILD, Failure, Target, check  # noqa: E402
+from harness import Failure, Target, check, program  # noqa: E402
 
 NOBODY = 65534
-OUT = BUILD / "hostile"
+# Where anyone may run programs from, whatever the permissions of the source tree's folders.
+OUT = Path(tempfile.mkdtemp(prefix="safescoped-hostile-", dir="/var/tmp"))
+OUT.chmod(0o755)
+atexit.register(shutil.rmtree, OUT, ignore_errors=True)
 
 
 def build(name, *args, sources=(), flags=()):
     """Compiles a C program of this folder, unless it is there already."""
-    OUT.mkdir(parents=True, exist_ok=True)
     out = OUT / name
-    files = [HERE / s for s in sources]
-    if out.exists() and all(f.stat().st_mtime <= out.stat().st_mtime for f in [*files, HERE / "hostile.py"]):
+    if out.exists():
         return out
-    done = subprocess.run(["gcc", "-O2", *flags, "-o", out, *files, *args], capture_output=True, text=True)
+    done = subprocess.run(["gcc", "-O2", *flags, "-o", out, *[HERE / s for s in sources], *args],
+                          capture_output=True, text=True)
     if done.returncode != 0:
         raise Failure(f"{name}: {done.stderr}")
     return out
@@ -32,6 +37,14 @@ def build(name, *args, sources=(), flags=()):
 def as_nobody(command):
     """What runs a command as a user without any rights."""
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", *map(str, command)]
+
+
+def haskell(name):
+    """A test program of GHC's where anyone can run it."""
+    path = OUT / name
+    if not path.exists():
+        shutil.copy(program(name), path)
+    return path
 
 
 def start(t, command, ready="ready", env=None):

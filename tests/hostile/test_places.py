@@ -3,15 +3,14 @@
 """Probes act on every process that maps a file: no program may bring one into another's file."""
 
 import os
-import shutil
 import signal
 import struct
 import subprocess
 import time
 
-from hostile import (NOBODY, OUT, PROBED, as_nobody, build, check_only_probed, check_untouched, start, symbol_offset,
-                     whole_host)
-from harness import PROGRAMS, cases, check, program, run
+from hostile import (NOBODY, OUT, PROBED, as_nobody, build, check_only_probed, check_untouched, haskell, start,
+                     symbol_offset, whole_host)
+from harness import PROGRAMS, cases, check, run
 import test_kinds
 
 # The constant in `lea 0x1(%rdi),%eax`.
@@ -67,7 +66,7 @@ def test_runtime_in_another_file_is_there(t):
 
 def test_wrong_page_of_the_runtime(t):
     """Another user's Haskell program, mapped by the attacker with one page in another's place."""
-    path = program("Calls")
+    path = haskell("Calls")
     other = start(t, [path, 1, "safe_spin_20us=2000", "safe_sleep_1ms=4000"])
     text = symbol_offset(path, "suspendThread")
     last = symbol_offset(path, "_fini")
@@ -140,7 +139,6 @@ def test_forged_debug_file(t, uid):
     """In a mount namespace of the attacker's own, for a program of root's that others run, too. As
     root: what the image of a container may hold, whose files belong to root outside as well."""
     folder = OUT / f"debug-{uid}"
-    shutil.rmtree(folder, ignore_errors=True)
     debug = folder / f"lib/debug/.build-id/{BUILD_ID[:2]}/{BUILD_ID[2:]}.debug"
     debug.parent.mkdir(parents=True)
     plain, path = with_build_id(), folder / "Calls"

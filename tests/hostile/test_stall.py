@@ -21,8 +21,8 @@ def mounted(t):
     if flags.returncode != 0:
         raise Skip("no libfuse3")
     server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
-    point = t.dir / "fuse"
-    point.mkdir()
+    point = OUT / t.name.replace(" ", "-")
+    point.mkdir(exist_ok=True)
     t.finally_do(lambda: subprocess.run(["umount", "-l", point], capture_output=True))
     start(t, [server, program("Calls"), point])
     return point

@@ -381,7 +381,7 @@ class Report:
         check(sites, f"no safe call {function} in the report; there are: "
               + ", ".join(sorted({c["function"] for c in self.target(pid)["safe_calls"]})))
         total = {}
-        for key in ("calls", "wall_ns", "cpu_ns", "blocked_ns", "cap_wait_ns", "open_at_start",
+        for key in ("calls", "wall_ns", "handover_ns", "cpu_ns", "blocked_ns", "cap_wait_ns", "open_at_start",
                     "open_at_end", "abandoned"):
             values = [c.get(key) for c in sites]
             total[key] = None if None in values else sum(values)

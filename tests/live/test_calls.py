@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Safe calls against the truth: the test program's C functions count and time themselves."""
 
-from harness import SLOWNESS, cases, check, check_near, check_wall, profile_run, run
+import os
+import subprocess
+
+from harness import CLOCKS_NS, SLOWNESS, cases, check, check_near, check_wall, profile_run, run
 
 # The probes stay on whatever they cost: these tests ask for exact counts.
 ALWAYS = ("--max-overhead", "1000")
@@ -131,6 +134,39 @@ def test_unsafe_calls(t):
         check_near(f"{function}: {key}", unsafe[function][key], wall, 0.10 * wall)
         check(unsafe[function][other] <= 0.25 * wall, f"{function}: {other} is {unsafe[function][other]}")
     check_unsafe_are_not_safe(truth, report)
+    check_lanes(report)
+
+
+def keep_busy(t):
+    """Another program at each processor, with the same priority as the test's own."""
+    for _ in range(os.cpu_count()):
+        p = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+        t.finally_do(p.wait)
+        t.finally_do(p.kill)
+
+
+@cases("safe_spin_1ms-thr", "safe_half_2ms-thr", "safe_spin_5ms-thr", "safe_half_2ms-thr_p", "safe_half_2ms-dyn")
+def test_busy_machine(t, case):
+    """Each capability that a call gives away goes to another thread, which wakes up for it and often takes the
+    processor of the one that gave it: before the foreign function has begun, by its own clock."""
+    function, way = case.split("-")
+    keep_busy(t)
+    truth, report, _ = profile_run(t, "Calls", 6, *([f"{function}=1", "unsafe_spin_1ms=1"] * 80), way=way,
+                                   rts=("-N2",), options=ALWAYS)
+    want, call = truth[function], report.call(function)
+    calls, wall, handover = call["calls"], call["wall_ns"], call["handover_ns"]
+    check(calls == want["calls"] == 480, f"{calls} calls, the program made {want['calls']}")
+    check_near(f"{function}: wall", wall, want["wall_ns"], 0.01 * want["wall_ns"])
+    check(wall >= want["wall_ns"] - CLOCKS_NS * calls, f"wall {wall} is below the program's own clock, {want['wall_ns']}")
+    # Else nothing was tried.
+    check(handover > 0, f"no hand-over: {call}")
+    check(call["cpu_ns"] + call["blocked_ns"] <= wall, f"CPU and blocked time is more than wall: {call}")
+    # All that the caller saw is one of these, but for the few instructions before and after.
+    told = wall + handover + call["cap_wait_ns"]
+    check(told <= want["outer_ns"] + CLOCKS_NS * calls, f"{told} ns in all, the caller saw {want['outer_ns']}")
+    check_near(f"{function}: wall, hand-over and wait for a capability", told, want["outer_ns"], 0.02 * want["outer_ns"])
+    for site in call["sites"]:
+        check(site["max_ns"] <= wall and site["min_ns"] * calls <= wall, f"min and max are of other times: {site}")
     check_lanes(report)
 
 

@@ -21,6 +21,18 @@ def installed_ghc():
                           check=True).stdout.strip()
 
 
+def test_layout_table(t):
+    """The headers of this GHC give what the table of struct offsets has of it."""
+    generator = Path(__file__).resolve().parents[2] / "scripts" / "gen-layouts"
+    if GHC_ROOT:
+        folder = Path(GHC_ROOT) / "usr" / "lib" / "ghc"
+    else:
+        folder = subprocess.run(["ghc", "--print-libdir"], capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run([generator, "--verify", folder], capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    check(installed_ghc() in done.stdout, f"it measured another GHC: {done.stdout}")
+
+
 @cases(*WAYS)
 def test_identity(t, way):
     """On one capability and, where there can be, on three: MainCapability and the array's form."""

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls that began before the session or outlast it, and threads that do nothing at all."""
+"""Calls that began before the session or outlast it, threads that do nothing at all, and what is
+known of calls after the budget has paused the probes."""
 
+import signal
 import time
 from pathlib import Path
 
-from harness import cases, check, check_wall, run
+from harness import SLOWNESS, cases, check, check_wall, run
 from test_calls import ALWAYS, check_lanes
 
 
@@ -75,9 +77,9 @@ def test_nothing_happens(t, way):
     for function in ("server_wait_for_wake", "server_sleep_long"):
         call = report.call(function)
         check((call["open_at_start"], call["open_at_end"], call["calls"]) == (1, 1, 0), f"{function}: {call}")
-    # GHC's IO manager sits in safe calls of its own.
+    # GHC's event managers sit in safe calls of their own: they are idle.
     in_calls = [l for l in lanes.values() if l["states"]["safe_call_blocked"] >= 0.98 * l["wall_ns"]]
-    calls = sum(c["open_at_end"] for c in report.target()["safe_calls"])
+    calls = sum(c["open_at_end"] for c in report.target()["safe_calls"] if c["function"].startswith("server_"))
     check(len(in_calls) == calls, f"{len(in_calls)} threads in a safe call all the time, there are {calls}")
     for lane in lanes.values():
         check(lane["states"]["unknown"] <= 0.01 * lane["wall_ns"],
@@ -97,6 +99,112 @@ def test_open_at_end(t):
     check(call["open_at_start"] == 0, "there was no call before the session")
     check(call["open_at_end"] >= 3, f"{call['open_at_end']} calls open at the end, there were 4 threads")
     check(call["calls"] >= 4 * 30, f"{call['calls']} calls in a second of four threads")
+
+
+# ── while the probes are off ──
+
+# A budget that a call or two exceed.
+PAUSED = ("--max-overhead", "0.0001")
+
+
+def check_paused(report, function):
+    """A call of which some were seen, after the budget has taken the probes off."""
+    target = report.target()
+    check(target["cost"]["probes_paused_ns"] > 0, "the probes were not paused: the test is wrong")
+    call = report.call(function)
+    check(not call["exact"], f"{function}: said to be exact, though the probes were paused")
+    share = call["sites"][0]["observed_share"]
+    check(0 < share < 1, f"{function}: seen for {share} of the time")
+    return call
+
+
+def open_wall(call):
+    return sum(s["open_wall_ns"] for s in call["sites"])
+
+
+def answers(target, seconds):
+    """The server answers all the time; how often it did."""
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        target.say("answer")
+        target.wait_for("answered")
+        n += 1
+    return n
+
+
+@cases("thr", "dyn")
+def test_none_open_after_pause(t, way):
+    """Calls that end while the probes are off have ended, when the program ends as well."""
+    target = t.target("Calls", 4, "safe_spin_20us=10000", "safe_sleep_1ms=400", rts=("-N2",), way=way)
+    session = t.attach(target, *PAUSED)
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    report = t.report()
+    check_paused(report, "safe_spin_20us")
+    for function in set(truth) & {c["function"] for c in report.target()["safe_calls"]}:
+        call = report.call(function)
+        check((call["open_at_start"], call["open_at_end"], call["abandoned"], open_wall(call)) == (0, 0, 0, 0),
+              f"{function}: {call}, all calls came back")
+        check(call["calls"] <= truth[function]["calls"],
+              f"{function}: {call['calls']} calls, there were {truth[function]['calls']}")
+    check_lanes(report)
+
+
+def test_open_after_pause(t):
+    """The session ends while calls go on of which no probe saw the begin."""
+    target = t.target("Calls", 4, "safe_spin_20us=20000", "safe_sleep_20ms=1000", rts=("-N2",))
+    session = t.attach(target, *PAUSED, "-d", "4")
+    target.go()
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    report = t.report()
+    call = check_paused(report, "safe_spin_20us")
+    check((call["open_at_end"], open_wall(call)) == (0, 0), f"ended long before: {call}")
+    call = check_paused(report, "safe_sleep_20ms")
+    check(3 <= call["open_at_end"] <= 4, f"{call['open_at_end']} calls are open, there are 4 threads in them")
+    # One of them may have been woken and not have come back to its caller yet.
+    check(0 < open_wall(call) <= 4 * 25e6 * SLOWNESS, f"open for {open_wall(call)} ns, each takes 20 ms")
+    check_lanes(report)
+
+
+def test_pause_slept_through(t):
+    """Threads asleep in a call all the time, and one that was woken while the probes were off."""
+    target, session = served(t, "thr", *PAUSED)
+    attached = time.monotonic_ns()
+    answered = answers(target, 1)
+    target.say("wake")
+    target.wait_for("woken")
+    answered += answers(target, 0.1)
+    before = time.monotonic_ns() - attached
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    report = t.report()
+    answer = check_paused(report, "server_answer_1ms")
+    check(answer["calls"] < answered, "the calls while the probes were off were counted: the test is wrong")
+    check((answer["open_at_end"], open_wall(answer)) == (0, 0), f"no answer is under way: {answer}")
+    woken = check_paused(report, "server_wait_for_wake")
+    check((woken["open_at_start"], woken["open_at_end"], open_wall(woken)) == (1, 0, 0),
+          f"the call that ended while the probes were off: {woken}")
+    asleep = check_paused(report, "server_sleep_long")
+    check((asleep["open_at_start"], asleep["open_at_end"], asleep["calls"]) == (1, 1, 0), f"the call that goes on: {asleep}")
+    session_ns = report.json["session"]["duration_ns"]
+    check(before <= open_wall(asleep) <= session_ns, f"open for {open_wall(asleep)}, should be from {before} to {session_ns}")
+    check_lanes(report)
+
+
+def test_killed_in_pause(t):
+    """The process is killed while the probes are off, and with it the threads that slept in calls."""
+    target, session = served(t, "thr", *PAUSED)
+    answers(target, 1)
+    target.process.kill()
+    check(session.wait() == 0, f"safescoped: {session.err.seen}")
+    report = t.report()
+    check_paused(report, "server_answer_1ms")
+    for function in ("server_wait_for_wake", "server_sleep_long"):
+        call = report.call(function)
+        check((call["open_at_start"], call["open_at_end"], call["abandoned"], call["calls"]) == (1, 1, 0, 0),
+              f"{function}: {call}")
+    check_lanes(report)
 
 
 if __name__ == "__main__":

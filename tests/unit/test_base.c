@@ -8,11 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/search.h"
 
 static void array_grows_and_keeps_its_content(void **state)
 {
@@ -293,6 +297,118 @@ static void keyed_sorts_and_keeps_order(void **state)
 	}
 }
 
+/* ── text, descriptors, signals ──────────────────────────────────────────────────────────── */
+
+static void path_base_is_what_follows_the_last_slash(void **state)
+{
+	(void)state;
+	assert_string_equal(path__base("/usr/bin/ghc"), "ghc");
+	assert_string_equal(path__base("ghc"), "ghc");
+	assert_string_equal(path__base("dir/"), "");
+	assert_string_equal(path__base(""), "");
+}
+
+static void text_is_made_printable(void **state)
+{
+	char text[] = "a\tb \033[31m \xc3\xa4 \xc2\x9b \xff \x7f \xe2\x82";
+
+	(void)state;
+	text__sanitise(text, strlen(text));
+	assert_string_equal(text, "a?b ?[31m \xc3\xa4 ?? ? ? ??");
+	text__sanitise(text, 0);
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+	char dir[] = "/tmp/safescoped-test-XXXXXX", path[64], byte;
+	int fd = -1, file;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/x", dir);
+	assert_int_equal(fd__open_regular(path, &fd), -ENOENT);
+	assert_int_equal(fd__open_regular(dir, &fd), -EINVAL);
+	assert_int_equal(fd__open_regular("/dev/null", &fd), -EINVAL);
+	/* nobody writes to it: a plain open would wait */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(fd__open_regular(path, &fd), -EINVAL);
+	assert_int_equal(unlink(path), 0);
+	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(file >= 0);
+	assert_int_equal(write(file, "x", 1), 1);
+	assert_int_equal(fd, -1);
+	assert_int_equal(fd__open_regular(path, &fd), 0);
+	assert_int_equal(read(fd, &byte, 1), 1);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	fd__close(&fd);
+	fd__close(&file);
+	unlink(path);
+	rmdir(dir);
+}
+
+static void signals_come_by_a_descriptor(void **state)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct signal_taken taken;
+	sigset_t before;
+	int fd = -1;
+
+	(void)state;
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	assert_int_equal(signals__open(&fd), 0);
+	assert_false(signals__take(fd, &taken));
+	assert_false(signals__came(&fd));
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		kill(getpid(), numbers[i]);
+		assert_true(signals__take(fd, &taken));
+		assert_int_equal(taken.number, numbers[i]);
+		assert_false(taken.by_terminal);
+		assert_false(signals__came(&fd));
+		kill(getpid(), numbers[i]);
+		assert_true(signals__came(&fd));
+		assert_false(signals__came(&fd));
+	}
+	/* ignored: this process goes on */
+	kill(getpid(), SIGPIPE);
+	fd__close(&fd);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static void usage_is_this_process_s(void **state)
+{
+	const struct rusage r = {.ru_utime = {.tv_sec = 1, .tv_usec = 2},
+				 .ru_stime = {.tv_sec = 3, .tv_usec = 999999}};
+	uint64_t before, after, rss, until = time__monotonic_ns() + 30000000;
+
+	(void)state;
+	assert_int_equal(usage__cpu_ns(&r), 5000001000ULL);
+	usage__own(&before, &rss);
+	while (time__monotonic_ns() < until)
+		;
+	usage__own(&after, &rss);
+	assert_true(after > before);
+	assert_true(rss > 100000 && rss < 1ULL << 40);
+}
+
+static void search_finds_the_first(void **state)
+{
+	static const uint32_t v[] = {2, 4, 4, 4, 9, 11};
+
+	(void)state;
+	for (size_t n = 0; n <= ARRAY_SIZE(v); n++) {
+		for (uint32_t want = 0; want < 14; want++) {
+			size_t first = 0;
+
+			while (first < n && v[first] < want)
+				first++;
+			assert_int_equal(search__first(n, i, v[i] >= want), first);
+		}
+	}
+	/* nothing is read that is not there */
+	assert_int_equal(search__first(0, i, *(volatile uint32_t *)(i + 1) > 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +424,12 @@ int main(void)
 		cmocka_unit_test(fd_close_is_idempotent),
 		cmocka_unit_test(clocks_run),
 		cmocka_unit_test(keyed_sorts_and_keeps_order),
+		cmocka_unit_test(path_base_is_what_follows_the_last_slash),
+		cmocka_unit_test(text_is_made_printable),
+		cmocka_unit_test(only_regular_files_are_opened),
+		cmocka_unit_test(signals_come_by_a_descriptor),
+		cmocka_unit_test(usage_is_this_process_s),
+		cmocka_unit_test(search_finds_the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

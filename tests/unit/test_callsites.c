@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "rts/callsites.h"
 #include "rts/insn.h"
-#include "rts/rts_find.h"
+#include "rts/rts_find_priv.h"
 #include "rts/rts_text.h"
 
 /* ── one call, by its bytes ──────────────────────────────────────────────────────────────── */
@@ -342,12 +342,12 @@ static void check_classes(struct rts rts[2])
 	for (size_t k = 0; k < 2; k++)
 		assert_int_equal(rts_text__new(&rts[k], &text[k]), 0);
 	for (size_t i = 0; i < n; i++) {
-		enum code_class by_name = rts_text__class(text[0], fdes[i].start, "");
-		enum code_class by_calls = rts_text__class(text[1], fdes[i].start, "");
+		enum rts_part by_name = rts_text__part(text[0], fdes[i].start, "");
+		enum rts_part by_calls = rts_text__part(text[1], fdes[i].start, "");
 
-		if (by_name == CODE_RTS || by_name == CODE_GC) {
+		if (by_name == RTS_PART_RTS || by_name == RTS_PART_GC) {
 			own++;
-			missed += by_calls != CODE_RTS;
+			missed += by_calls != RTS_PART_RTS;
 		} else {
 			assert_int_equal(by_calls, by_name);
 		}

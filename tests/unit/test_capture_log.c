@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "capture/codec.h"
-#include "cli/log_models.h"
-#include "cli/replay_logs.h"
+#include "logs/logs.h"
 #include "eventlog_writer.h"
 #include "export/export.h"
 #include "test_timeline_kit.h"

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "unwind/cfi.h"
-#include "unwind/cfi_asm.h"
+#include "unwind/cfi_asm_priv.h"
 #include "wire.h"
 
 #define PCS 3000
@@ -36,7 +36,7 @@ struct file {
 	Elf *elf;
 	Dwarf_CFI *cfi;
 	struct elf_file *mine;
-	struct target_rows rows;
+	struct cfi_rows rows;
 	const struct elf_fde *fdes;
 	size_t n_fdes;
 };
@@ -65,7 +65,7 @@ static void close_file(struct file *f)
 	dwarf_cfi_end(f->cfi);
 	elf_end(f->elf);
 	close(f->fd);
-	target_rows__free(&f->rows);
+	cfi_rows__free(&f->rows);
 	elf__free(f->mine);
 }
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/dwarf.h"
+#include "names/dwarf_priv.h"
 #include "elf/elf.h"
 
 #define SELF "/proc/self/exe"

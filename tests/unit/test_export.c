@@ -253,7 +253,7 @@ static void test_speedscope_order(void **state)
 		STRETCH(41, 71, 3, ST_HASKELL, 0, 0), STRETCH(71, 91, 4, ST_HASKELL, 0, 0),
 		STRETCH(91, 92, 5, ST_HASKELL, 0, 0), STRETCH(92, 93, 1, ST_HASKELL, 0, 0),
 	};
-	static const struct tl_lane lane = {.end_ns = 93, .stretches = stretches, .n_stretches = 6};
+	static struct tl_lane lane = {.end_ns = 93, .stretches = stretches, .n_stretches = 6};
 	static const struct tl_target target = {.comm = "t", .lanes = &lane, .n_lanes = 1};
 	static const struct timeline tl = {
 		.session = {.version = "1", .end_ns = 93},
@@ -341,9 +341,10 @@ static void check_json(const struct timeline *tl)
 	} lists[] = {
 		{"lanes", "kind tid name start_ns end_ns wall_ns cpu_ns states sampled_states "
 			  "off_cpu"},
-		{"safe_calls", "function caller site interruptible calls wall_ns cpu_ns "
-			       "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "
-			       "quantile_error open_at_start open_at_end exact observed_share"},
+		{"safe_calls",
+		 "function caller site interruptible calls wall_ns handover_ns cpu_ns "
+		 "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "
+		 "quantile_error open_at_start open_at_end exact observed_share"},
 		{"unsafe_calls", "function caller samples cpu_ns blocked_ns held_up_gc_ns"},
 		{"functions", "name module self_samples total_samples approximate"},
 	};

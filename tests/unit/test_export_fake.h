@@ -6,6 +6,8 @@
 #ifndef SAFESCOPED_TEST_EXPORT_FAKE_H
 #define SAFESCOPED_TEST_EXPORT_FAKE_H
 
+#include <stdlib.h>
+
 #include "base/base.h"
 #include "timeline/timeline.h"
 
@@ -66,9 +68,60 @@ size_t timeline__n_targets(const struct timeline *tl)
 	return tl->n_targets;
 }
 
+/* A row for each slice: the pictures are made of slices, and formats add rows up. */
+#define FAKE_ACCOUNTS 4096
+static struct ledger_row *fake_accounts[FAKE_ACCOUNTS]; /* until the test's end */
+static size_t n_fake_accounts;
+
+static struct ledger_row *fake_account(size_t n)
+{
+	struct ledger_row *rows = calloc(n + 1, sizeof(*rows));
+
+	if (!rows || n_fake_accounts == FAKE_ACCOUNTS)
+		abort();
+	fake_accounts[n_fake_accounts++] = rows;
+	return rows;
+}
+
+#define FAKE_ACCOUNT(lane, samples_, on_cpu_)                                                      \
+	do {                                                                                       \
+		struct ledger_row *rows_;                                                          \
+		if ((lane)->rows)                                                                  \
+			break;                                                                     \
+		(lane)->rows = rows_ = fake_account((lane)->n_stretches);                          \
+		(lane)->n_rows = (lane)->n_stretches;                                              \
+		for (size_t j_ = 0; j_ < (lane)->n_stretches; j_++) {                              \
+			const __typeof__((lane)->stretches[0]) *s = &(lane)->stretches[j_];        \
+			rows_[j_] = (struct ledger_row){                                           \
+				.ns = s->end_ns > s->start_ns ? s->end_ns - s->start_ns : 0,       \
+				.samples = samples_,                                               \
+				.stack = s->stack,                                                 \
+				.state = s->state,                                                 \
+				.on_cpu = on_cpu_};                                                \
+		}                                                                                  \
+	} while (0)
+
 const struct tl_target *timeline__target(const struct timeline *tl, size_t i)
 {
-	return &tl->targets[i];
+	const struct tl_target *t = &tl->targets[i];
+
+	for (size_t k = 0; k < t->n_lanes; k++) {
+		struct tl_lane *lane = (struct tl_lane *)&t->lanes[k];
+
+		FAKE_ACCOUNT(lane, s->samples, state__on_cpu((enum tl_state)s->state));
+	}
+	for (size_t k = 0; k < t->n_cap_lanes; k++) {
+		struct tl_cap_lane *lane = (struct tl_cap_lane *)&t->cap_lanes[k];
+
+		FAKE_ACCOUNT(lane, s->samples,
+			     s->state == CS_HASKELL || s->state == CS_GC || s->state == CS_RTS);
+	}
+	for (size_t k = 0; k < t->n_tso_lanes; k++) {
+		struct tl_tso_lane *lane = (struct tl_tso_lane *)&t->tso_lanes[k];
+
+		FAKE_ACCOUNT(lane, 0, s->state == HS_RUNNING);
+	}
+	return t;
 }
 
 const struct tl_frame *timeline__frame(const struct timeline *tl, uint32_t index)

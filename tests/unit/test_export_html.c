@@ -157,7 +157,7 @@ static void test_names_stay_text(void **state)
 	static const struct tl_call call = {.function = evil, .caller = evil, .exact = true};
 	static const struct tl_finding finding = {.kind = "k", .text = evil};
 	static const char *missing[] = {evil};
-	static const struct tl_lane lane = {
+	static struct tl_lane lane = {
 		.name = "</script>", .end_ns = 9, .stretches = &stretch, .n_stretches = 1};
 	static const struct tl_target target = {
 		.comm = evil,

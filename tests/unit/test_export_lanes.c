@@ -339,11 +339,11 @@ static void see(void *ctx, const struct span *span)
 static void test_many_stretches(void **state)
 {
 	struct tl_stretch *stretches = make_many();
-	const struct tl_lane lane = {.tid = 1,
-				     .start_ns = T0,
-				     .end_ns = stretches[MANY - 1].end_ns,
-				     .stretches = stretches,
-				     .n_stretches = MANY};
+	struct tl_lane lane = {.tid = 1,
+			       .start_ns = T0,
+			       .end_ns = stretches[MANY - 1].end_ns,
+			       .stretches = stretches,
+			       .n_stretches = MANY};
 	const struct tl_target target = {.pid = 1, .comm = "t", .lanes = &lane, .n_lanes = 1};
 	const struct timeline tl = {
 		.session = {.version = "1", .start_ns = T0, .end_ns = lane.end_ns},

@@ -106,7 +106,7 @@ static const struct tl_cap_stretch lanes_cap1[] = {
 	 .state = CS_UNSAFE_CALL},
 };
 
-static const struct tl_cap_lane lanes_caps[] = {
+static struct tl_cap_lane lanes_caps[] = {
 	{.no = 0,
 	 .start_ns = T0,
 	 .end_ns = T0 + 100 * MS,
@@ -141,7 +141,7 @@ static const struct tl_tso_stretch lanes_tso7[] = {
 	 .state = HS_RUNNING},
 };
 
-static const struct tl_tso_lane lanes_tsos[] = {
+static struct tl_tso_lane lanes_tsos[] = {
 	{.tso = 7,
 	 .label = "main λ",
 	 .bound = true,
@@ -152,7 +152,7 @@ static const struct tl_tso_lane lanes_tsos[] = {
 	 .n_stretches = ARRAY_SIZE(lanes_tso7)},
 };
 
-static const struct tl_lane lanes_threads[] = {
+static struct tl_lane lanes_threads[] = {
 	{.tid = 42,
 	 .name = "worker",
 	 .start_ns = T0,
@@ -243,7 +243,7 @@ static const struct tl_stretch lanes_evil[] = {
 	{.start_ns = T0 + 8 * MS, .end_ns = T0 + 30 * MS, .stack = 999, .state = ST_UNKNOWN},
 };
 
-static const struct tl_lane lanes_evil_threads[] = {
+static struct tl_lane lanes_evil_threads[] = {
 	{.tid = 1,
 	 .name = {'s', 'i', 'x', 't', 'e', 'e', 'n', ' ', ';', '\n', '"', '\\', 'x', 'x', 'x', '9'},
 	 .start_ns = T0 + 5 * MS,

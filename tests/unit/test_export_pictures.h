@@ -85,7 +85,7 @@ static const struct tl_stretch service_worker[] = {
 	STRETCH(T0 + 610 * MS, T0 + 800 * MS, S_IDLE, ST_IDLE, 1, 0xffff),
 };
 
-static const struct tl_lane service_lanes[] = {
+static struct tl_lane service_lanes[] = {
 	{
 		.tid = 4242,
 		.name = "service",
@@ -122,6 +122,7 @@ static const struct tl_call service_calls[] = {
 		.site = "service+0x4d2f1",
 		.calls = 5,
 		.wall_ns = 500 * MS + 498,
+		.handover_ns = 1 * MS + 7,
 		.cpu_ns = 61234,
 		.blocked_ns = 500 * MS - 60736,
 		.cap_wait_ns = 4321,
@@ -144,6 +145,7 @@ static const struct tl_call service_calls[] = {
 		.interruptible = true,
 		.calls = 1234567,
 		.wall_ns = 99 * MS + 999993,
+		.handover_ns = 5 * MS,
 		.cpu_ns = 99 * MS + 999993,
 		.blocked_ns = 0,
 		.cap_wait_ns = UINT64_MAX,
@@ -280,7 +282,7 @@ static const struct tl_stretch hostile_stretches[] = {
 	STRETCH(1901 + HUGE_NS, 5000 + HUGE_NS, 5, ST_RTS, 1, 0),
 };
 
-static const struct tl_lane hostile_lanes[] = {
+static struct tl_lane hostile_lanes[] = {
 	{
 		.tid = 2147483647,
 		/* fills its array: no NUL */
@@ -306,6 +308,7 @@ static const struct tl_call hostile_call = {
 	.function = "\x1b[31mred",
 	.calls = 0,
 	.wall_ns = UINT64_MAX,
+	.handover_ns = UINT64_MAX,
 	.cpu_ns = UINT64_MAX,
 	.blocked_ns = UINT64_MAX,
 	.cap_wait_ns = UINT64_MAX,

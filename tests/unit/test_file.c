@@ -47,7 +47,7 @@ static void copy_self(const char *name)
 	assert_int_equal(system(command), 0);
 }
 
-static struct file *get(struct target_cache *cache, const char *name)
+static struct file *get(struct file_cache *cache, const char *name)
 {
 	struct file *file;
 	char path[128];
@@ -59,12 +59,12 @@ static struct file *get(struct target_cache *cache, const char *name)
 
 static void t_shared(void **state)
 {
-	struct target_cache *cache;
+	struct file_cache *cache;
 	struct file *a, *b;
 
 	(void)state;
 	copy_self("one");
-	assert_int_equal(target_cache__new(&cache), 0);
+	assert_int_equal(file_cache__new(&cache), 0);
 	a = get(cache, "one");
 	b = get(cache, "one");
 	assert_ptr_equal(a, b);
@@ -76,7 +76,7 @@ static void t_shared(void **state)
 	assert_ptr_equal(get(cache, "one"), a);
 	assert_int_equal(a->refs, 1);
 	file__put(a);
-	target_cache__free(cache);
+	file_cache__free(cache);
 }
 
 static void t_no_cache(void **state)
@@ -96,7 +96,7 @@ static void t_no_cache(void **state)
 static void t_another_content(void **state)
 {
 	struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
-	struct target_cache *cache;
+	struct file_cache *cache;
 	struct file *a, *b;
 	char path[128];
 	int fd;
@@ -105,7 +105,7 @@ static void t_another_content(void **state)
 	copy_self("changes");
 	path_of("changes", path);
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	assert_int_equal(target_cache__new(&cache), 0);
+	assert_int_equal(file_cache__new(&cache), 0);
 	a = get(cache, "changes");
 	/* in place: the inode stays, and its modification time is set back */
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -117,19 +117,19 @@ static void t_another_content(void **state)
 	assert_null(b->elf);
 	file__put(a);
 	file__put(b);
-	target_cache__free(cache);
+	file_cache__free(cache);
 }
 
 static void t_another_file(void **state)
 {
-	struct target_cache *cache;
+	struct file_cache *cache;
 	struct file *a, *b;
 	char path[128];
 
 	(void)state;
 	copy_self("replaced");
 	path_of("replaced", path);
-	assert_int_equal(target_cache__new(&cache), 0);
+	assert_int_equal(file_cache__new(&cache), 0);
 	a = get(cache, "replaced");
 	assert_int_equal(unlink(path), 0);
 	copy_self("replaced");
@@ -137,24 +137,26 @@ static void t_another_file(void **state)
 	assert_ptr_not_equal(a, b);
 	file__put(a);
 	file__put(b);
-	target_cache__free(cache);
+	file_cache__free(cache);
 }
 
 static void t_bounded(void **state)
 {
-	struct target_cache *cache;
+	struct file_cache *cache;
+	static const struct slot_key key;
 	struct file *first, *again;
 	char name[32], path[128];
+	void *what;
 
 	(void)state;
-	assert_int_equal(target_cache__new(&cache), 0);
+	assert_int_equal(file_cache__new(&cache), 0);
 	for (int i = 0; i < FILES_MAX_UNUSED + 8; i++) {
 		snprintf(name, sizeof(name), "many%d", i);
 		path_of(name, path);
 		close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	}
 	first = get(cache, "many0");
-	first->verdict = 1;
+	slots__put(&first->slots, &key, first);
 	file__put(first);
 	for (int i = 1; i < FILES_MAX_UNUSED + 8; i++) {
 		snprintf(name, sizeof(name), "many%d", i);
@@ -162,21 +164,21 @@ static void t_bounded(void **state)
 	}
 	/* the oldest had to go: what was learnt of it is not known any more */
 	again = get(cache, "many0");
-	assert_int_equal(again->verdict, 0);
+	assert_false(slots__get(&again->slots, &key, &what));
 	file__put(again);
-	target_cache__free(cache);
+	file_cache__free(cache);
 }
 
 static void t_outlives_its_cache(void **state)
 {
-	struct target_cache *cache;
+	struct file_cache *cache;
 	struct file *file;
 
 	(void)state;
 	copy_self("one");
-	assert_int_equal(target_cache__new(&cache), 0);
+	assert_int_equal(file_cache__new(&cache), 0);
 	file = get(cache, "one");
-	target_cache__free(cache);
+	file_cache__free(cache);
 	assert_non_null(file->elf);
 	file__put(file);
 }
@@ -201,13 +203,63 @@ static void t_discover_none(void **state)
 	target_cache__free(cache);
 }
 
+static int freed[3];
+static size_t n_freed;
+
+static void note_freed(void *what)
+{
+	freed[n_freed++] = *(int *)what;
+}
+
+static void t_slots(void **state)
+{
+	static const struct slot_key key[SLOTS_MAX + 1] = {{note_freed}, {note_freed}, {NULL}};
+	int one = 1, two = 2, three = 3;
+	struct slots slots = {0};
+	void *what = &slots;
+
+	(void)state;
+	n_freed = 0;
+	assert_false(slots__get(&slots, &key[0], &what));
+	assert_ptr_equal(slots__put(&slots, &key[0], &one), &one);
+	assert_ptr_equal(slots__put(&slots, &key[1], &two), &two);
+	/* not freed by its key */
+	assert_ptr_equal(slots__put(&slots, &key[2], &three), &three);
+	/* looked for, and there is none */
+	assert_null(slots__put(&slots, &key[3], NULL));
+	assert_true(slots__get(&slots, &key[1], &what));
+	assert_ptr_equal(what, &two);
+	assert_true(slots__get(&slots, &key[3], &what));
+	assert_null(what);
+	slots__free(&slots);
+	assert_int_equal(n_freed, 2);
+	assert_int_equal(freed[0], 2);
+	assert_int_equal(freed[1], 1);
+	assert_false(slots__get(&slots, &key[1], &what));
+
+	/* one too many is freed at once */
+	n_freed = 0;
+	for (size_t i = 0; i < SLOTS_MAX; i++)
+		slots__put(&slots, &key[i + 1], NULL);
+	assert_null(slots__put(&slots, &key[0], &one));
+	assert_int_equal(n_freed, 1);
+	assert_false(slots__get(&slots, &key[0], &what));
+	slots__free(&slots);
+	assert_int_equal(n_freed, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_shared),	     cmocka_unit_test(t_no_cache),
-		cmocka_unit_test(t_another_content), cmocka_unit_test(t_another_file),
-		cmocka_unit_test(t_bounded),	     cmocka_unit_test(t_outlives_its_cache),
-		cmocka_unit_test(t_bad_descriptor),  cmocka_unit_test(t_discover_none),
+		cmocka_unit_test(t_slots),
+		cmocka_unit_test(t_shared),
+		cmocka_unit_test(t_no_cache),
+		cmocka_unit_test(t_another_content),
+		cmocka_unit_test(t_another_file),
+		cmocka_unit_test(t_bounded),
+		cmocka_unit_test(t_outlives_its_cache),
+		cmocka_unit_test(t_bad_descriptor),
+		cmocka_unit_test(t_discover_none),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

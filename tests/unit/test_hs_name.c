@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/demangle.h"
-#include "names/hs_name.h"
+#include "names/demangle_priv.h"
+#include "names/hs_name_priv.h"
 
 /* Labels that GHC 9.6.6 and 9.10.3 wrote into their maps. */
 static void occurrences(void **state)

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/ipe.h"
-#include "names/ipe_read.h"
+#include "names/ipe_priv.h"
+#include "names/ipe_read_priv.h"
 
 #define CODE 0x400000ULL
 #define DATA 0x600000ULL

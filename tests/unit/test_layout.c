@@ -52,6 +52,7 @@ static const struct {
 	WIRE(tso_id, "StgTSO.id"),
 	WIRE(tso_bound, "StgTSO.bound"),
 	WIRE(tso_cccs, "StgTSO.prof.cccs"),
+	WIRE(tso_label, "StgTSO.label"),
 	WIRE(stack_size, "StgStack.stack_size"),
 	WIRE(stack_sp, "StgStack.sp"),
 	WIRE(stack_stack, "StgStack.stack"),
@@ -187,6 +188,7 @@ static void test_measured_values(void **state)
 	assert_int_equal(l.wire.stack_sp, 0x10);
 	assert_int_equal(l.wire.incall_task, 40);
 	assert_int_equal(l.wire.tso_why_size, 2);
+	assert_int_equal(l.wire.tso_label, 0);
 	assert_false(l.caps_array);
 
 	assert_int_equal(layout__find("8.10.7", false, false, LAYOUT_CLK, &l, &known), 0);
@@ -198,6 +200,8 @@ static void test_measured_values(void **state)
 	assert_int_equal(l.wire.tso_why_blocked, 56);
 	assert_int_equal(l.wire.tso_why_size, 4);
 	assert_int_equal(l.wire.tso_cccs, 152);
+	/* rts/include/rts/storage/TSO.h, 9.6 and later: bound, cap, trec, label */
+	assert_int_equal(l.wire.tso_label, l.wire.tso_bound + 24);
 	assert_false(l.caps_array);
 	assert_int_equal(layout__find("9.10.3", true, true, LAYOUT_NOCLK, &l, &known), 0);
 	assert_int_equal(l.wire.task_cap, 112);
@@ -250,13 +254,23 @@ static void test_no_version(void **state)
 	}
 }
 
+static void test_generator(void **state)
+{
+	(void)state;
+	assert_int_equal(system("scripts/gen-layouts --check"), 0);
+	/* the headers of the GHC that is installed give what the JSON has of it */
+	if (system("ghc --version >/dev/null 2>&1") != 0)
+		skip();
+	assert_int_equal(
+		system("scripts/gen-layouts --verify \"$(ghc --print-libdir)\" >/dev/null"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_is_the_json),
-		cmocka_unit_test(test_measured_values),
-		cmocka_unit_test(test_unknown_versions),
-		cmocka_unit_test(test_no_version),
+		cmocka_unit_test(test_table_is_the_json), cmocka_unit_test(test_measured_values),
+		cmocka_unit_test(test_unknown_versions),  cmocka_unit_test(test_no_version),
+		cmocka_unit_test(test_generator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@
 
 #include "base/base.h"
 #include "process/image.h"
-#include "rts/rts_find.h"
+#include "rts/rts_find_priv.h"
 #include "target/target.h"
 #include "target/target_priv.h"
 
@@ -249,7 +249,7 @@ static void check_snapshot(struct target *t)
 	snapshot__free(&s);
 }
 
-static void check_probe(const struct target_probe *p, enum target_found found)
+static void check_probe(const struct target_probe *p, enum rts_found found)
 {
 	assert_int_equal(p->found, found);
 	assert_true(p->offset != 0 && p->addr != 0);
@@ -258,7 +258,7 @@ static void check_probe(const struct target_probe *p, enum target_found found)
 
 static void check_way(const struct way *way, pid_t pid)
 {
-	enum target_found found = way->dynamic ? FOUND_DYNSYM : FOUND_SYMTAB;
+	enum rts_found found = way->dynamic ? FOUND_DYNSYM : FOUND_SYMTAB;
 	enum target_verdict verdict = TARGET_NOT_READY;
 	const struct target_info *info;
 	struct target *t = NULL;

@@ -69,15 +69,16 @@ static uint64_t address(const struct elf_file *elf, const char *name)
 	return sym.value;
 }
 
-static void expect(const struct symbols *s, uint64_t vaddr, const char *name,
-		   enum name_source source)
+enum match { NEAREST, EXACT };
+
+static void expect(const struct symbols *s, uint64_t vaddr, const char *name, enum match match)
 {
 	struct symbols_hit hit = {0};
 
 	assert_int_equal(symbols__lookup(s, vaddr, &hit), 0);
 	assert_string_equal(hit.name, name);
 	assert_int_equal(hit.name_len, strlen(name));
-	assert_int_equal(hit.source, source);
+	assert_int_equal(hit.exact, match == EXACT);
 	assert_true(hit.start <= vaddr);
 }
 
@@ -93,26 +94,26 @@ static void best_of_several(void **state)
 	assert_true(symbols__count(s) > 10);
 
 	at = address(elf, "tsym_local");
-	expect(s, at, "tsym_local", NAME_EXACT);
-	expect(s, at + 7, "tsym_local", NAME_EXACT);
-	expect(s, at + 8, "tsym_local", NAME_NEAREST);
-	expect(s, at + 15, "tsym_local", NAME_NEAREST);
+	expect(s, at, "tsym_local", EXACT);
+	expect(s, at + 7, "tsym_local", EXACT);
+	expect(s, at + 8, "tsym_local", NEAREST);
+	expect(s, at + 15, "tsym_local", NEAREST);
 	at = address(elf, "tsym_Outer");
-	expect(s, at, "tsym_Outer", NAME_EXACT);
-	expect(s, at + 8, "tsym_inner_label", NAME_EXACT);
-	expect(s, at + 9, "tsym_Outer", NAME_EXACT);
-	expect(s, at + 16, "tsym_Inner", NAME_EXACT);
-	expect(s, at + 17, "tsym_Inner", NAME_EXACT);
+	expect(s, at, "tsym_Outer", EXACT);
+	expect(s, at + 8, "tsym_inner_label", EXACT);
+	expect(s, at + 9, "tsym_Outer", EXACT);
+	expect(s, at + 16, "tsym_Inner", EXACT);
+	expect(s, at + 17, "tsym_Inner", EXACT);
 
 	at = address(elf, "tsym_M_f_entry");
-	expect(s, at, "tsym_M_f_info", NAME_EXACT);
-	expect(s, at + 7, "tsym_M_f_info", NAME_EXACT);
+	expect(s, at, "tsym_M_f_info", EXACT);
+	expect(s, at + 7, "tsym_M_f_info", EXACT);
 	assert_int_equal(symbols__lookup(s, at + 7, &hit), 0);
 	assert_int_equal(hit.size, 8);
 	assert_int_equal(hit.start, at);
-	expect(s, address(elf, "_tsym_IO_puts"), "tsym_puts", NAME_EXACT);
-	expect(s, address(elf, "tsym_end") - 1, "tsym_sizeless", NAME_NEAREST);
-	expect(s, (uint64_t)(address(elf, "best_of_several") + 1), "best_of_several", NAME_EXACT);
+	expect(s, address(elf, "_tsym_IO_puts"), "tsym_puts", EXACT);
+	expect(s, address(elf, "tsym_end") - 1, "tsym_sizeless", NEAREST);
+	expect(s, (uint64_t)(address(elf, "best_of_several") + 1), "best_of_several", EXACT);
 	symbols__free(s);
 	elf__free(elf);
 }
@@ -129,11 +130,11 @@ static void not_across_sections(void **state)
 	assert_int_equal(symbols__new(elf, &s), 0);
 	at = address(elf, "tsym_in_alone");
 	assert_int_equal(symbols__lookup(s, at - 1, &hit), -ENOENT);
-	expect(s, at, "tsym_in_alone", NAME_EXACT);
-	expect(s, at + 15, "tsym_in_alone", NAME_NEAREST);
+	expect(s, at, "tsym_in_alone", EXACT);
+	expect(s, at + 15, "tsym_in_alone", NEAREST);
 	at = address(elf, "tsym_far");
-	expect(s, at + 16, "tsym_far", NAME_NEAREST);
-	expect(s, at + SYMBOLS_MAX_DISTANCE, "tsym_far", NAME_NEAREST);
+	expect(s, at + 16, "tsym_far", NEAREST);
+	expect(s, at + SYMBOLS_MAX_DISTANCE, "tsym_far", NEAREST);
 	assert_int_equal(symbols__lookup(s, at + SYMBOLS_MAX_DISTANCE + 1, &hit), -ENOENT);
 	/* no code: data, nothing at all */
 	assert_int_equal(elf__section(elf, ".data", &sec), 0);
@@ -155,10 +156,10 @@ static void known_file(void **state)
 	assert_int_equal(symbols__new(elf, &s), 0);
 	/* tiny_string and tiny_tls (0) are in the executable segment, but in no code */
 	assert_int_equal(symbols__count(s), 4);
-	expect(s, 0x480, "tiny_Haskell_info", NAME_EXACT);
-	expect(s, 0x482, "tiny_Haskell_info", NAME_NEAREST);
-	expect(s, 0x484, "tiny_local", NAME_EXACT);
-	expect(s, 0x4c3, "tiny_tls_sum", NAME_EXACT);
+	expect(s, 0x480, "tiny_Haskell_info", EXACT);
+	expect(s, 0x482, "tiny_Haskell_info", NEAREST);
+	expect(s, 0x484, "tiny_local", EXACT);
+	expect(s, 0x4c3, "tiny_tls_sum", EXACT);
 	assert_int_equal(symbols__lookup(s, 0x470, &hit), -ENOENT); /* .plt */
 	assert_int_equal(symbols__lookup(s, 0x4c8, &hit), -ENOENT); /* .rodata */
 	symbols__free(s);
@@ -183,12 +184,12 @@ static void stripped_and_debug_file(void **state)
 
 	assert_int_equal(symbols__new(elf, &s), 0);
 	assert_int_equal(symbols__count(s), 3);
-	expect(s, 0x484, "tiny_Haskell_info", NAME_NEAREST);
-	expect(s, 0x489, "tiny_calls", NAME_EXACT);
+	expect(s, 0x484, "tiny_Haskell_info", NEAREST);
+	expect(s, 0x489, "tiny_calls", EXACT);
 	symbols__free(s);
 	assert_int_equal(symbols__new_debug(elf, debug, &s), 0);
 	assert_int_equal(symbols__count(s), 4);
-	expect(s, 0x484, "tiny_local", NAME_EXACT);
+	expect(s, 0x484, "tiny_local", EXACT);
 	symbols__free(s);
 	elf__free(elf);
 	elf__free(debug);
@@ -234,17 +235,17 @@ static void ghc_program(void **state)
 
 	assert_int_equal(symbols__new(elf, &s), 0);
 	at = address(elf, "Main_zdwspin_info");
-	expect(s, at, "Main_zdwspin_info", NAME_EXACT);
+	expect(s, at, "Main_zdwspin_info", EXACT);
 	assert_false(elf__has_fde(elf, at));
 	at = address(elf, "base_GHCziBase_zpzp_info");
-	expect(s, at, "base_GHCziBase_zpzp_info", NAME_EXACT);
+	expect(s, at, "base_GHCziBase_zpzp_info", EXACT);
 	at = address(elf, "suspendThread");
-	expect(s, at + 5, "suspendThread", NAME_EXACT);
+	expect(s, at + 5, "suspendThread", EXACT);
 	assert_true(elf__has_fde(elf, at));
 	/* a global label inside a local function that has a size */
 	at = address(elf, "StgReturn");
-	expect(s, at, "StgReturn", NAME_EXACT);
-	expect(s, at + 1, "StgReturn", NAME_EXACT);
+	expect(s, at, "StgReturn", EXACT);
+	expect(s, at + 1, "StgReturn", EXACT);
 	assert_true(elf__has_fde(elf, at));
 	symbols__free(s);
 	elf__free(elf);

@@ -287,8 +287,16 @@ static inline void put_snap(struct kit *kit, struct snap_thread *threads, size_t
 static inline void check_lane(const struct timeline *tl, const struct tl_lane *lane)
 {
 	uint64_t sum = 0, by_state[ST_MAX] = {0}, at = lane->start_ns, on_cpu = 0;
+	uint64_t by_row[ST_MAX] = {0};
 	size_t i;
 
+	for (i = 0; i < lane->n_rows; i++)
+		by_row[lane->rows[i].state] += lane->rows[i].ns;
+	for (i = 0; i < ST_MAX; i++)
+		assert_int_equal(by_row[i], lane->states_ns[i]);
+	/* of many threads there is an account only */
+	if (!lane->tid)
+		return;
 	assert_true(lane->n_stretches > 0);
 	for (i = 0; i < lane->n_stretches; i++) {
 		const struct tl_stretch *s = &lane->stretches[i];
@@ -306,12 +314,10 @@ static inline void check_lane(const struct timeline *tl, const struct tl_lane *l
 		sum += lane->states_ns[i];
 		if (state__on_cpu((enum tl_state)i))
 			on_cpu += lane->states_ns[i];
-		if (i != ST_HASKELL && i != ST_SAFE_CALL_CPU && !lane->coarse)
+		/* what ran is divided by samples: the slices may show it otherwise */
+		if (!state__on_cpu((enum tl_state)i) && !lane->coarse)
 			assert_int_equal(by_state[i], lane->states_ns[i]);
 	}
-	if (!lane->coarse)
-		assert_int_equal(by_state[ST_HASKELL] + by_state[ST_SAFE_CALL_CPU],
-				 lane->states_ns[ST_HASKELL] + lane->states_ns[ST_SAFE_CALL_CPU]);
 	assert_int_equal(sum, lane->end_ns - lane->start_ns);
 	if (!lane->states_ns[ST_UNKNOWN])
 		assert_int_equal(on_cpu, lane->cpu_ns);
@@ -319,7 +325,7 @@ static inline void check_lane(const struct timeline *tl, const struct tl_lane *l
 
 static inline void check_cap_lane(const struct timeline *tl, const struct tl_cap_lane *lane)
 {
-	uint64_t sum = 0, by_state[CS_MAX] = {0}, at = lane->start_ns;
+	uint64_t sum = 0, by_state[CS_MAX] = {0}, by_row[CS_MAX], at = lane->start_ns;
 
 	assert_true(lane->n_stretches > 0);
 	for (size_t i = 0; i < lane->n_stretches; i++) {
@@ -335,9 +341,15 @@ static inline void check_cap_lane(const struct timeline *tl, const struct tl_cap
 	assert_int_equal(at, lane->end_ns);
 	for (size_t i = 0; i < CS_MAX; i++) {
 		sum += lane->states_ns[i];
-		if (i != CS_HASKELL && i != CS_IDLE && !lane->coarse)
+		by_row[i] = lane->states_ns[i];
+		/* what ran is divided by samples, as in the thread's lane */
+		if ((i == CS_PREEMPTED || i == CS_DISABLED) && !lane->coarse)
 			assert_int_equal(by_state[i], lane->states_ns[i]);
 	}
+	for (size_t i = 0; i < lane->n_rows; i++)
+		by_row[lane->rows[i].state] -= lane->rows[i].ns;
+	for (size_t i = 0; i < CS_MAX; i++)
+		assert_int_equal(by_row[i], 0);
 	assert_int_equal(sum, lane->end_ns - lane->start_ns);
 }
 

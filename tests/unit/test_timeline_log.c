@@ -7,14 +7,16 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "cli/log_models.h"
 #include "eventlog_writer.h"
+#include "logs/logs.h"
+#include "timeline/timeline.h"
 
 #define MS UINT64_C(1000000)
 
 struct kit {
-	struct options options;
-	struct log_models models;
+	const char *hide[1];
+	size_t n_hide;
+	struct log_models *models;
 	struct tl_log log;
 	struct timeline *tl;
 	const struct tl_target *target;
@@ -22,18 +24,20 @@ struct kit {
 
 static void kit_new(struct kit *k)
 {
-	assert_int_equal(log_models__new(&k->models, &k->options), 0);
+	const struct log_part all = {0};
+
+	assert_int_equal(log_models__new(&all, &k->models), 0);
 }
 
 static void kit_picture(struct kit *k)
 {
 	const struct timeline_opts opts = {.start_unix_ns = 1};
 
-	assert_int_equal(log_models__finish(&k->models), 0);
-	log_models__tell(&k->models, &k->log);
+	assert_int_equal(log_models__finish(k->models), 0);
+	log_models__fill(k->models, &k->log);
 	k->log.path = "dir/some.eventlog";
-	k->log.hide = k->options.hide;
-	k->log.n_hide = k->options.n_hide;
+	k->log.hide = k->hide;
+	k->log.n_hide = k->n_hide;
 	assert_int_equal(timeline__new(&opts, "0", "eventlog", &k->tl), 0);
 	assert_int_equal(timeline__add_log_target(k->tl, &k->log), 0);
 	assert_int_equal(timeline__finish(k->tl, 0), 0);
@@ -44,15 +48,15 @@ static void kit_picture(struct kit *k)
 static void kit_read(struct kit *k, const struct writer *w)
 {
 	kit_new(k);
-	assert_int_equal(eventlog__feed(k->models.log, w->data, w->len), 0);
-	assert_int_equal(eventlog__finish(k->models.log), 0);
+	assert_int_equal(eventlog__feed(log_models__reader(k->models), w->data, w->len), 0);
+	assert_int_equal(eventlog__finish(log_models__reader(k->models)), 0);
 	kit_picture(k);
 }
 
 static void kit_free(struct kit *k)
 {
 	timeline__free(k->tl);
-	log_models__free(&k->models);
+	log_models__free(k->models);
 }
 
 /* "a;b;c", root first. */
@@ -252,7 +256,7 @@ static void t_the_rest(void **state)
 static void t_hide(void **state)
 {
 	struct writer w = {0};
-	struct kit k = {.options = {.hide = {"fib"}, .n_hide = 1}};
+	struct kit k = {.hide = {"fib"}, .n_hide = 1};
 	char text[256];
 
 	(void)state;
@@ -365,13 +369,14 @@ static void t_cut_everywhere(void **state)
 	for (size_t cut = 0; cut <= w.len; cut++) {
 		for (int file = 0; file < 2; file++) {
 			int fd = file ? w_file(w.data, cut) : -1, err;
+			struct eventlog *log;
 			struct kit k = {0};
 
 			kit_new(&k);
-			err = file ? eventlog__open_fd(k.models.log, fd)
-				   : eventlog__feed(k.models.log, w.data, cut);
+			log = log_models__reader(k.models);
+			err = file ? eventlog__open_fd(log, fd) : eventlog__feed(log, w.data, cut);
 			if (!err)
-				err = eventlog__finish(k.models.log);
+				err = eventlog__finish(log);
 			assert_int_equal(err, 0);
 			kit_picture(&k);
 			check_picture(&k);

@@ -69,7 +69,7 @@ static void test_stacks(void **state)
 	kit_new(&kit);
 	mk_sample(&r, 7, now, WIRE_WHERE_SAFE_CALL, CFN(1), STOP);
 	r.sample.site = NO_SITE;
-	check_stack(&kit, &r, "[no stack];[unknown function];c1");
+	check_stack(&kit, &r, "[unknown function];c1");
 
 	/* C called back into Haskell. */
 	kit_new(&kit);
@@ -243,9 +243,9 @@ static void test_unsafe_calls(void **state)
 	assert_string_equal(t->unsafe_calls[0].library, "libc.so");
 	assert_string_equal(t->unsafe_calls[0].caller, "Main.h1");
 	assert_int_equal(t->unsafe_calls[0].samples, 2);
-	assert_int_equal(t->unsafe_calls[0].cpu_ns, 250);
+	assert_int_equal(t->unsafe_calls[0].cpu_ns, 267);
 	assert_int_equal(t->unsafe_calls[0].blocked_ns, 100);
-	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL], 150);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL], 133);
 	timeline__free(kit.tl);
 }
 
@@ -272,8 +272,8 @@ static void test_functions(void **state)
 	assert_string_equal(t->functions[0].module, "Main");
 	assert_int_equal(t->functions[0].self_samples, 2);
 	assert_int_equal(t->functions[0].total_samples, 2);
-	assert_int_equal(t->functions[0].self_ns, 250);
-	assert_int_equal(t->functions[0].total_ns, 250);
+	assert_int_equal(t->functions[0].self_ns, 266);
+	assert_int_equal(t->functions[0].total_ns, 266);
 	assert_string_equal(t->functions[1].name, "Main.h2");
 	assert_int_equal(t->functions[1].self_samples, 1);
 	assert_int_equal(t->functions[1].total_samples, 2);
@@ -483,7 +483,7 @@ static void test_folding(void **state)
 
 static void test_stack_limit(void **state)
 {
-	struct timeline_opts opts = {.max_stacks = 2};
+	struct timeline_opts opts = {.max_stacks = 3};
 	const struct tl_lane *lane;
 	struct kit kit;
 	union rec r;

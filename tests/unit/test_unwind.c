@@ -118,7 +118,7 @@ static struct fixture *make(void)
 
 static void run(struct fixture *f, u64 ip, u64 sp, u64 bp)
 {
-	struct walk_regs regs = {.ip = ip, .sp = sp, .bp = bp};
+	struct walk_regs regs = {.ip = ip, .sp = sp, .fp = bp};
 
 	walk_thread(&f->g, &f->t, &f->th, &f->state, &f->rts, 0, &regs);
 }

@@ -109,8 +109,8 @@ static void test_in_haskell(void **state)
 
 	(void)state;
 	regs.sp = haskell_rsp(f);
-	regs.bp = image_sp(&f->im, &f->t.layout, f->stack);
-	regs.r13 = f->cap + 24;
+	regs.fp = image_sp(&f->im, &f->t.layout, f->stack);
+	regs.base = f->cap + 24;
 	run(f, 0, &regs);
 	assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
 	assert_int_equal(f->rts.cap_no, 5);
@@ -137,7 +137,7 @@ static void test_in_unsafe_call(void **state)
 	image_put(&f->im, rsp - 16, code + 8);
 	image_put(&f->im, rsp - 24, image_sp(&f->im, &f->t.layout, f->stack));
 	regs.sp = rsp - 400;
-	regs.bp = 0x1234;
+	regs.fp = 0x1234;
 	run(f, 0, &regs);
 	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
 	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
@@ -159,7 +159,7 @@ static void test_in_leaf_call(void **state)
 	regs.sp = haskell_rsp(f) - 8;
 	image_put(&f->im, regs.sp, 0x40e700);
 	regs.sp -= 32;
-	regs.bp = image_sp(&f->im, &f->t.layout, f->stack);
+	regs.fp = image_sp(&f->im, &f->t.layout, f->stack);
 	run(f, 0, &regs);
 	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
 	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
@@ -173,7 +173,7 @@ static void test_no_sp(void **state)
 
 	(void)state;
 	regs.sp = haskell_rsp(f) - 400;
-	regs.bp = 0x1234;
+	regs.fp = 0x1234;
 	run(f, 0, &regs);
 	assert_int_equal(f->w.end_state, WIRE_END_BROKEN);
 	assert_int_equal(f->w.cause, WIRE_CAUSE_NO_SP);
@@ -194,7 +194,7 @@ static void suspend(struct fixture *f)
 static void test_in_safe_call(void **state)
 {
 	struct fixture *f = make();
-	struct walk_regs regs = {.ip = 0x7f0000001000, .bp = 0x42, .sp = 0x43, .r13 = f->cap + 24};
+	struct walk_regs regs = {.ip = 0x7f0000001000, .fp = 0x42, .sp = 0x43, .base = f->cap + 24};
 
 	(void)state;
 	suspend(f);

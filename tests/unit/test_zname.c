@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "names/zname.h"
+#include "names/zname_priv.h"
 
 static void escapes(void **state)
 {

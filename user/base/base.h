@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * base: what every room uses. Logging, growing arrays and buffers with a hard maximum, an
- * intern table for strings.
+ * intern table for strings, signals, clocks.
  *
  * Conventions of the whole user side: functions return 0 or a negative errno; outputs called
  * ret_… are set only on success; `__free` takes NULL; the message is printed where the decision
@@ -15,6 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct rusage;
+
+#define SAFESCOPED_VERSION "0.1.0"
+
+/* The program's exit codes; 64 is wrong usage. */
+enum {
+	EXIT_COMPLETE = 0,
+	EXIT_PARTIAL = 1, /* finished, but something was lost or could not be done */
+	EXIT_FAILED = 2,
+};
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)     ((a) < (b) ? (a) : (b))
@@ -37,6 +48,13 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ── text of somebody else's ─────────────────────────────────────────────────────────────── */
+
+/* Every byte that is not part of a printable character of UTF-8 becomes '?'. */
+void text__sanitise(char *text, size_t len);
+/* The part after the last slash; points into path. */
+const char *path__base(const char *path);
 
 /* ── growing arrays ──────────────────────────────────────────────────────────────────────── */
 
@@ -103,13 +121,46 @@ void human__bytes(char *out, size_t size, uint64_t bytes);
 /* part of whole in percent; 0 if there is no whole. */
 double human__percent(uint64_t part, uint64_t whole);
 
-/* ── cleanup ─────────────────────────────────────────────────────────────────────────────── */
+/* ── signals ─────────────────────────────────────────────────────────────────────────────── */
+
+/* A reader of our output that goes away is then an error of a write, not our end. */
+void signals__ignore_pipe(void);
+/*
+ * SIGINT, SIGTERM and SIGHUP are blocked and come by *ret_fd (readable, never blocks; the caller
+ * closes it) from now on; SIGPIPE is ignored.
+ */
+int signals__open(int *ret_fd);
+
+struct signal_taken {
+	int number;
+	bool by_terminal; /* every process in the terminal's foreground got it as well */
+};
+/* Takes one signal off the descriptor. False: none came. */
+bool signals__take(int fd, struct signal_taken *ret_signal);
+/* The same as a callback that asks whether to stop. `fd` points at the descriptor (int). */
+bool signals__came(void *fd);
+
+/* ── descriptors ─────────────────────────────────────────────────────────────────────────── */
 
 /* Closes *fd unless it is negative, and sets it to -1; errno is kept. */
 void fd__close(int *fd);
+/*
+ * Opens a regular file for reading, and does nothing to whatever else may be at the path. The
+ * descriptor never blocks. -EINVAL: not a regular file; else open()'s errors.
+ */
+int fd__open_regular(const char *path, int *ret_fd);
+
+/* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 
 /* CLOCK_MONOTONIC and CLOCK_REALTIME in nanoseconds. */
 uint64_t time__monotonic_ns(void);
 uint64_t time__realtime_ns(void);
+
+/* User and system time together. */
+uint64_t usage__cpu_ns(const struct rusage *usage);
+/* Of this process so far: its CPU time, and the most memory that it had resident. */
+void usage__own(uint64_t *ret_cpu_ns, uint64_t *ret_max_rss_bytes);
+/* CPU time of those children that have ended and were waited for. */
+uint64_t usage__children_cpu_ns(void);
 
 #endif

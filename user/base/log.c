@@ -24,50 +24,6 @@ enum log_level log__level(void)
 	return (enum log_level)atomic_load_explicit(&log_level_now, memory_order_relaxed);
 }
 
-/*
- * How many bytes at s are one character of UTF-8 that a terminal shows; 0: a control character
- * (C0, DEL, or C1, which some terminals obey as they obey ESC [) or no UTF-8 at all.
- */
-static size_t printable(const unsigned char *s, size_t len)
-{
-	size_t n, i;
-
-	if (s[0] < 0x80)
-		return s[0] >= 0x20 && s[0] != 0x7f ? 1 : 0;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		n = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		n = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (n > len)
-		return 0;
-	for (i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if (s[0] == 0xc2 && s[1] < 0xa0)
-		return 0;
-	return n;
-}
-
-static void sanitise(char *text, size_t len)
-{
-	size_t i = 0;
-
-	while (i < len) {
-		size_t n = printable((const unsigned char *)text + i, len - i);
-
-		if (n == 0) {
-			text[i] = '?';
-			n = 1;
-		}
-		i += n;
-	}
-}
-
 /* One write(2) where possible: lines of several threads or processes do not mix. */
 static void put(const char *line, size_t len)
 {
@@ -99,7 +55,7 @@ static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list 
 	len = MIN((size_t)n, sizeof(line) - prefix - 2);
 	while (len > 0 && line[prefix + len - 1] == '\n')
 		len--;
-	sanitise(line + prefix, len);
+	text__sanitise(line + prefix, len);
 	line[prefix + len] = '\n';
 	put(line, prefix + len + 1);
 	errno = saved;

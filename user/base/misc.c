@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* misc: descriptors and clocks. */
+/* misc: descriptors, clocks, and what this process has used. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +18,28 @@ void fd__close(int *fd)
 		close(*fd);
 	*fd = -1;
 	errno = saved;
+}
+
+int fd__open_regular(const char *path, int *ret_fd)
+{
+	/* O_PATH first: that opens no device, and waits for no writer of a FIFO */
+	int at = open(path, O_PATH | O_CLOEXEC), fd = -1, err = 0;
+	char again[32];
+	struct stat st;
+
+	if (at < 0)
+		return -errno;
+	if (fstat(at, &st) < 0 || !S_ISREG(st.st_mode)) {
+		err = -EINVAL;
+	} else {
+		snprintf(again, sizeof(again), "/proc/self/fd/%d", at);
+		fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		err = fd < 0 ? -errno : 0;
+	}
+	fd__close(&at);
+	if (!err)
+		*ret_fd = fd;
+	return err;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -33,4 +59,27 @@ uint64_t time__monotonic_ns(void)
 uint64_t time__realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
+}
+
+uint64_t usage__cpu_ns(const struct rusage *usage)
+{
+	return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ULL +
+	       (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ULL;
+}
+
+void usage__own(uint64_t *ret_cpu_ns, uint64_t *ret_max_rss_bytes)
+{
+	struct rusage self = {};
+
+	getrusage(RUSAGE_SELF, &self);
+	*ret_cpu_ns = usage__cpu_ns(&self);
+	*ret_max_rss_bytes = (uint64_t)self.ru_maxrss * 1024;
+}
+
+uint64_t usage__children_cpu_ns(void)
+{
+	struct rusage children = {};
+
+	getrusage(RUSAGE_CHILDREN, &children);
+	return usage__cpu_ns(&children);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --doctor: what this kernel, these privileges and a process allow, and what would bring the rest.
- */
-#include "doctor.h"
+/* --doctor: what this kernel, these privileges and a process allow, and what the rest needs. */
+#include "modes.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -13,9 +12,8 @@
 
 #include "base/base.h"
 #include "kernel/kernel.h"
+#include "rts/ghc_version.h"
 #include "target/target.h"
-
-#define TRAITS_TIMEOUT_MS 500
 
 enum need { NEEDED, OPTIONAL };
 
@@ -23,19 +21,8 @@ struct doctor {
 	bool lacking; /* something that is needed is missing */
 };
 
-/* What a process calls itself or its files may hold what a terminal takes for a command. */
-static void print_safely(const char *text)
-{
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		putchar(c < 0x20 || c == 0x7f ? '?' : c);
-	}
-	putchar('\n');
-}
-
-__attribute__((format(printf, 5, 6))) static void tell(struct doctor *d, bool ok, enum need need,
-						       const char *what, const char *fmt, ...)
+__attribute__((format(printf, 5, 6))) static void report(struct doctor *d, bool ok, enum need need,
+							 const char *what, const char *fmt, ...)
 {
 	char text[512];
 	va_list args;
@@ -43,15 +30,16 @@ __attribute__((format(printf, 5, 6))) static void tell(struct doctor *d, bool ok
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	printf("%-8s %-22s ", ok ? "ok" : need == NEEDED ? "MISSING" : "missing", what);
-	print_safely(text);
+	/* a process chooses its own name and the paths of its files */
+	text__sanitise(text, strlen(text));
+	printf("%-8s %-22s %s\n", ok ? "ok" : need == NEEDED ? "MISSING" : "missing", what, text);
 	if (!ok && need == NEEDED)
 		d->lacking = true;
 }
 
 /* ── this kernel and these privileges ────────────────────────────────────────────────────── */
 
-static void tell_caps(struct doctor *d, const struct kernel_features *f)
+static void report_caps(struct doctor *d, const struct kernel_features *f)
 {
 	static const struct {
 		const char *name, *use;
@@ -73,108 +61,100 @@ static void tell_caps(struct doctor *d, const struct kernel_features *f)
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
 		bool has = kernel__has_cap(f, caps[i].cap);
 
-		tell(d, has, caps[i].need, caps[i].name, "%s%s", caps[i].use,
-		     has ? "" : "; run as root (sudo safescoped …)");
+		report(d, has, caps[i].need, caps[i].name, "%s%s", caps[i].use,
+		       has ? "" : "; run as root (sudo safescoped …)");
 	}
 }
 
-static void tell_uprobes(struct doctor *d, const struct kernel_features *f)
+static void report_uprobes(struct doctor *d, const struct kernel_features *f)
 {
-	tell(d, f->uprobes, NEEDED, "uprobes", "%s",
-	     f->uprobes ? "count the safe calls"
-			: "a kernel built with CONFIG_UPROBES brings them");
-	tell(d, f->uprobe_multi, OPTIONAL, "uprobe_multi", "%s",
-	     f->uprobe_multi ? "used: attaching and detaching take milliseconds"
-	     : kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON)
-		     ? "perf uprobes are used, of which each costs 100 ms to detach; Linux 6.6.35, "
-		       "6.9.5 or later brings it"
-		     : "cannot be tried without CAP_BPF and CAP_PERFMON");
-	tell(d, f->perf_uprobes, OPTIONAL, "perf uprobes", "%s",
-	     f->perf_uprobes ? (f->uprobe_multi ? "not used: uprobe_multi is there" : "used")
-			     : "a kernel built with CONFIG_UPROBE_EVENTS brings them");
+	report(d, f->uprobes, NEEDED, "uprobes", "%s",
+	       f->uprobes ? "count the safe calls" : "a kernel built with CONFIG_UPROBES has them");
+	report(d, f->uprobe_multi, OPTIONAL, "uprobe_multi", "%s",
+	       f->uprobe_multi ? "used: attaching and detaching take milliseconds"
+	       : kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON)
+		       ? "perf uprobes are used, each of which takes 100 ms to detach; Linux "
+			 "6.6.35, 6.9.5 or later has it"
+		       : "cannot be tried without CAP_BPF and CAP_PERFMON");
+	report(d, f->perf_uprobes, OPTIONAL, "perf uprobes", "%s",
+	       f->perf_uprobes ? (f->uprobe_multi ? "not used: uprobe_multi is available" : "used")
+			       : "a kernel built with CONFIG_UPROBE_EVENTS has them");
 }
 
-/* The one thing that tells for sure: the kernel's verifier. */
-static void tell_programs(struct doctor *d, const struct kernel_features *f)
+/* Only the kernel's verifier decides it for certain. */
+static void report_programs(struct doctor *d, const struct kernel_features *f)
 {
 	const struct kernel_opts opts = {
 		.frequency_hz = 1, .max_overhead_percent = 2, .features = f};
 	struct kernel *kernel;
 	int err = kernel__open(&opts, &kernel);
 
-	tell(d, !err, NEEDED, "BPF programs", "%s",
-	     err ? "the kernel refuses them (see above; -vv shows the verifier's words)"
-		 : "the kernel accepts them");
+	report(d, !err, NEEDED, "BPF programs", "%s",
+	       err ? "the kernel refuses them (see above; -vv shows the verifier's log)"
+		   : "the kernel accepts them");
 	if (!err)
 		kernel__close(kernel);
 }
 
-static void tell_kernel(struct doctor *d, const struct kernel_features *f)
+static void report_kernel(struct doctor *d, const struct kernel_features *f)
 {
 	bool can_try = kernel__has_cap(f, CAP_BPF) && kernel__has_cap(f, CAP_PERFMON);
 	const char *untried = "cannot be tried without CAP_BPF and CAP_PERFMON";
 	bool locked = strcmp(f->lockdown, "confidentiality") == 0;
 
-	tell(d, f->release[0], NEEDED, "kernel", "Linux %s", f->release);
-	tell_caps(d, f);
-	tell(d, f->btf, NEEDED, "BTF", "%s",
-	     f->btf ? "/sys/kernel/btf/vmlinux"
-		    : "no /sys/kernel/btf/vmlinux; a kernel built with CONFIG_DEBUG_INFO_BTF has "
-		      "it, as every distribution's since 2021");
-	tell(d, f->ringbuf, NEEDED, "ring buffer", "%s",
-	     f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
-	     : can_try	? "Linux 6.1 or later is needed"
-			: untried);
-	tell_uprobes(d, f);
-	tell(d, f->perf_event, NEEDED, "perf_event", "%s",
-	     f->perf_event ? "the cpu clock samples"
-	     : can_try	   ? "perf_event_open is refused; run as root, or lower "
-			     "kernel.perf_event_paranoid"
-			   : untried);
-	tell(d, f->sched, NEEDED, "tracepoints", "%s",
-	     f->sched  ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
-	     : can_try ? "the kernel's BTF lacks the scheduler's; Linux 6.1 or later is needed"
-		       : untried);
-	tell(d, !locked, NEEDED, "lockdown", "%s%s",
-	     f->lockdown[0] ? f->lockdown : "none (not built in)",
-	     locked ? "; it forbids to read memory from BPF: boot without "
-		      "lockdown=confidentiality"
-		    : "");
+	report(d, f->release[0], NEEDED, "kernel", "Linux %s", f->release);
+	report_caps(d, f);
+	report(d, f->btf, NEEDED, "BTF", "%s",
+	       f->btf ? "/sys/kernel/btf/vmlinux"
+		      : "no /sys/kernel/btf/vmlinux; a kernel built with CONFIG_DEBUG_INFO_BTF has "
+			"it, as every distribution's since 2021");
+	report(d, f->ringbuf, NEEDED, "ring buffer", "%s",
+	       f->ringbuf ? "BPF_MAP_TYPE_RINGBUF"
+	       : can_try  ? "Linux 6.1 or later is needed"
+			  : untried);
+	report_uprobes(d, f);
+	report(d, f->perf_event, NEEDED, "perf_event", "%s",
+	       f->perf_event ? "the cpu clock samples"
+	       : can_try     ? "perf_event_open is refused; run as root, or lower "
+			       "kernel.perf_event_paranoid"
+			     : untried);
+	report(d, f->sched, NEEDED, "tracepoints", "%s",
+	       f->sched	 ? "sched_switch, sched_wakeup, sched_process_fork, _exec and _exit"
+	       : can_try ? "the kernel's BTF lacks the scheduler's; Linux 6.1 or later is needed"
+			 : untried);
+	report(d, !locked, NEEDED, "lockdown", "%s%s",
+	       f->lockdown[0] ? f->lockdown : "none (not built in)",
+	       locked ? "; it forbids reading memory from BPF: boot without "
+			"lockdown=confidentiality"
+		      : "");
 	if (f->perf_paranoid > -100)
-		tell(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
-		     kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON stands above it)" : "");
+		report(d, true, OPTIONAL, "perf_event_paranoid", "%d%s", f->perf_paranoid,
+		       kernel__has_cap(f, CAP_PERFMON) ? " (CAP_PERFMON overrides it)" : "");
 	else
-		tell(d, true, OPTIONAL, "perf_event_paranoid", "cannot be read");
+		report(d, true, OPTIONAL, "perf_event_paranoid", "cannot be read");
 	if (!d->lacking)
-		tell_programs(d, f);
+		report_programs(d, f);
 }
 
 /* ── a process ───────────────────────────────────────────────────────────────────────────── */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static void tell_probe(struct doctor *d, const char *name, const struct target_probe *p,
-		       const char *file, const char *remedy)
+static void report_probe(struct doctor *d, const char *name, const struct target_probe *p,
+			 const char *file, const char *remedy)
 {
 	if (p->found == FOUND_TICKER)
-		tell(d, true, OPTIONAL, name,
-		     "by the thread ghc_ticker's going to sleep, without a probe");
+		report(d, true, OPTIONAL, name,
+		       "by the thread ghc_ticker's going to sleep, without a probe");
 	else if (p->found == FOUND_NONE)
-		tell(d, false, OPTIONAL, name, "not found: %s; symbols would bring it (--symbols)",
-		     remedy);
+		report(d, false, OPTIONAL, name, "not found: %s; symbols would help (--symbols)",
+		       remedy);
 	else
-		tell(d, true, OPTIONAL, name, "by %s; probe at %s+0x%llx: %s, %s",
-		     target__found_name(p->found), file, (unsigned long long)p->offset, p->insn,
-		     p->emulated ? "which the kernel emulates"
-				 : "which the kernel single-steps: each hit is dearer");
+		report(d, true, OPTIONAL, name, "by %s; probe at %s+0x%llx: %s, %s",
+		       rts_found__name(p->found), file, (unsigned long long)p->offset, p->insn,
+		       p->emulated ? "which the kernel emulates"
+				   : "which the kernel single-steps: each hit costs more");
 }
 
-static void tell_my_task(struct doctor *d, const struct target_info *info, bool proved)
+static void report_my_task(struct doctor *d, const struct target_info *info, bool proved)
 {
 	char place[64];
 
@@ -182,80 +162,81 @@ static void tell_my_task(struct doctor *d, const struct target_info *info, bool 
 	if (info->wire.my_task_module)
 		snprintf(place, sizeof(place), "%d bytes into block %u of the thread's DTV",
 			 info->wire.my_task_tls, info->wire.my_task_module);
-	tell(d, proved, OPTIONAL, "my_task", "%s, %s", proved ? place : "not found",
-	     proved ? "proved by the Tasks' own ids" : "threads cannot be told apart");
+	report(d, proved, OPTIONAL, "my_task", "%s, %s", proved ? place : "not found",
+	       proved ? "proved by the Tasks' own ids" : "threads cannot be told apart");
 }
 
-static void tell_found(struct doctor *d, struct target *target)
+static void report_found(struct doctor *d, struct target *target)
 {
 	const struct target_info *info = target__info(target);
 	struct target_confirmed c;
 
 	target__confirmed(target, &c);
-	tell(d, true, NEEDED, "GHC runtime", "%s, %s, in %s",
-	     info->ghc_version[0] ? info->ghc_version : "version not known",
-	     info->way[0] ? info->way : "way not known", c.rts_file);
+	report(d, true, NEEDED, "GHC runtime", "%s, %s, in %s",
+	       info->ghc_version[0] ? info->ghc_version : "version not known",
+	       info->way[0] ? info->way : "way not known", c.rts_file);
 	if (info->layout_checked) {
-		tell(d, true, NEEDED, "layout",
-		     "%s; confirmed live by %u capabilit%s, %u Task%s, "
-		     "%u Haskell thread%s; Task %s",
-		     info->version_known ? "of a known version"
-					 : "unknown version, offsets confirmed live",
-		     c.capabilities, c.capabilities == 1 ? "y" : "ies", c.tasks,
-		     c.tasks == 1 ? "" : "s", c.tsos, c.tsos == 1 ? "" : "s", c.task_layout);
-		tell(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
-		     info->capabilities, target__found_name(info->caps_found));
+		report(d, true, NEEDED, "layout",
+		       "%s; confirmed live by %u capabilit%s, %u Task%s, "
+		       "%u Haskell thread%s; Task %s",
+		       info->version_known ? "of a known version"
+					   : "unknown version, offsets confirmed live",
+		       c.capabilities, c.capabilities == 1 ? "y" : "ies", c.tasks,
+		       c.tasks == 1 ? "" : "s", c.tsos, c.tsos == 1 ? "" : "s", c.task_layout);
+		report(d, info->caps_found != FOUND_NONE, OPTIONAL, "capabilities", "%u, by %s",
+		       info->capabilities, rts_found__name(info->caps_found));
 		if (info->threaded)
-			tell_my_task(d, info, c.tls);
+			report_my_task(d, info, c.tls);
 	}
 	if (c.votes)
-		tell(d, true, OPTIONAL, "call sites", "%u safe calls agree, %u on anything else",
-		     c.votes, c.runner_up);
-	tell_probe(d, "suspendThread", &info->suspend, c.rts_file, "safe calls are not counted");
-	tell_probe(d, "resumeThread", &info->resume, c.rts_file, "safe calls are not counted");
-	tell_probe(d, "tick", &info->tick, c.rts_file, "no ticks");
+		report(d, true, OPTIONAL, "call sites", "%u safe calls agree, %u on anything else",
+		       c.votes, c.runner_up);
+	report_probe(d, "suspendThread", &info->suspend, c.rts_file, "safe calls are not counted");
+	report_probe(d, "resumeThread", &info->resume, c.rts_file, "safe calls are not counted");
+	report_probe(d, "tick", &info->tick, c.rts_file, "no ticks");
 	if (info->threaded)
-		tell_probe(d, "GC sync", &info->gc_sync, c.rts_file,
-			   "no waiting times before collections");
-	tell_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
-	tell_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
-	tell(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",
-	     c.stgrun_ret ? "found: C code called from Haskell is told apart for sure"
-			  : "not found: C code called from Haskell is told apart by registers");
+		report_probe(d, "GC sync", &info->gc_sync, c.rts_file,
+			     "no waiting times before collections");
+	report_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
+	report_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
+	report(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",
+	       c.stgrun_ret ? "found: C code called from Haskell is told apart for sure"
+			    : "not found: C code called from Haskell is told apart by registers");
 }
 
-/* A log that is joined with a session must have reached the disk by the session's end. */
-static void tell_eventlog(struct doctor *d, const char *path, const char *ghc)
+/* Only what has reached the disk by a session's end can be joined with it. */
+static void report_eventlog(struct doctor *d, const char *path, const char *ghc)
 {
-	bool old = !strncmp(ghc, "8.", 2) || !strncmp(ghc, "9.0.", 4);
+	bool old = ghc[0] && ghc_version__of(ghc) < GHC_VERSION(9, 2, 0);
 
 	if (!path[0])
-		tell(d, false, OPTIONAL, "eventlog", "none; +RTS -l makes the program write one");
+		report(d, false, OPTIONAL, "eventlog", "none; +RTS -l makes the program write one");
 	else if (old)
-		tell(d, true, OPTIONAL, "eventlog",
-		     "%s; it lags: this GHC writes a buffer when it is full; from 9.2 on "
-		     "+RTS --eventlog-flush-interval=1 writes every second",
-		     path);
+		report(d, true, OPTIONAL, "eventlog",
+		       "%s; it lags: this GHC writes a buffer when it is full; from 9.2 on "
+		       "+RTS --eventlog-flush-interval=1 writes every second",
+		       path);
 	else
-		tell(d, true, OPTIONAL, "eventlog",
-		     "%s; it lags unless the program runs with +RTS --eventlog-flush-interval=1",
-		     path);
+		report(d, true, OPTIONAL, "eventlog",
+		       "%s; it lags unless the program runs with +RTS --eventlog-flush-interval=1",
+		       path);
 }
 
-static void tell_traits(struct doctor *d, struct target *target)
+static void report_traits(struct doctor *d, struct target *target)
 {
 	struct target_traits traits;
 	bool named;
 
-	target__traits(target, TRAITS_TIMEOUT_MS, &traits);
+	target__traits(target, MODES_TRAITS_TIMEOUT_MS, &traits);
 	named = strcmp(traits.symbols, "none") != 0;
-	tell(d, true, OPTIONAL, "linking", "%s", traits.linking[0] ? traits.linking : "not known");
-	tell(d, named, OPTIONAL, "symbols", "%s%s", traits.symbols,
-	     named ? "" : "; --symbols FILE or a debug file in /usr/lib/debug brings names");
-	tell_eventlog(d, traits.eventlog, target__info(target)->ghc_version);
+	report(d, true, OPTIONAL, "linking", "%s",
+	       traits.linking[0] ? traits.linking : "not known");
+	report(d, named, OPTIONAL, "symbols", "%s%s", traits.symbols,
+	       named ? "" : "; --symbols FILE or a debug file in /usr/lib/debug brings names");
+	report_eventlog(d, traits.eventlog, target__info(target)->ghc_version);
 }
 
-static void tell_process(struct doctor *d, const struct options *options, pid_t pid)
+static void report_process(struct doctor *d, const struct options *options, pid_t pid)
 {
 	char why[512] = "";
 	const struct target_opts opts = {
@@ -271,7 +252,7 @@ static void tell_process(struct doctor *d, const struct options *options, pid_t 
 	printf("\n");
 	if (target__open(pid, &opts, &target, &verdict)) {
 		printf("pid %d\n", pid);
-		tell(d, false, NEEDED, "process", "%s", why);
+		report(d, false, NEEDED, "process", "%s", why);
 		return;
 	}
 	info = target__info(target);
@@ -279,13 +260,13 @@ static void tell_process(struct doctor *d, const struct options *options, pid_t 
 	if (info->ns_pid != pid)
 		printf(" (%d inside)", info->ns_pid);
 	printf("\n");
-	tell(d, true, NEEDED, "process", "%s, %s", info->comm, base_name(info->exe));
-	tell_found(d, target);
-	tell_traits(d, target);
-	tell(d, verdict != TARGET_REFUSED, NEEDED, "can be profiled", "%s",
-	     verdict == TARGET_OK	 ? "yes"
-	     : verdict == TARGET_REFUSED ? why
-					 : "as soon as its runtime is initialised");
+	report(d, true, NEEDED, "process", "%s, %s", info->comm, path__base(info->exe));
+	report_found(d, target);
+	report_traits(d, target);
+	report(d, verdict != TARGET_REFUSED, NEEDED, "can be profiled", "%s",
+	       verdict == TARGET_OK	   ? "yes"
+	       : verdict == TARGET_REFUSED ? why
+					   : "as soon as its runtime is initialised");
 	target__free(target);
 }
 
@@ -293,13 +274,15 @@ int doctor__run(const struct options *options)
 {
 	struct doctor d = {};
 	struct kernel_features f;
+	int err;
 
 	kernel__features(&f);
-	tell_kernel(&d, &f);
+	report_kernel(&d, &f);
 	for (size_t i = 0; i < options->n_pids; i++)
-		tell_process(&d, options, options->pids[i]);
-	if (fflush(stdout) || ferror(stdout)) {
-		log_error("standard output: %s", strerror(errno));
+		report_process(&d, options, options->pids[i]);
+	err = output__flush(stdout);
+	if (err) {
+		log_error("standard output: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	return d.lacking ? EXIT_FAILED : EXIT_COMPLETE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --list: the GHC processes of this host, and what could be learnt of each from outside. */
-#include "list.h"
+/* --list: the GHC processes of this host, and what can be found out about each from outside. */
+#include "modes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,11 +13,9 @@
 #include <cjson/cJSON.h>
 
 #include "base/base.h"
-#include "output.h"
 #include "target/target.h"
 
-#define LIST_MAX	  65536
-#define TRAITS_TIMEOUT_MS 500
+#define LIST_MAX 65536
 
 struct row {
 	pid_t pid, ns_pid;
@@ -57,7 +55,7 @@ static int describe(struct row *r, struct target *target, enum target_verdict ve
 	const struct target_info *info = target__info(target);
 	struct target_traits traits;
 
-	target__traits(target, TRAITS_TIMEOUT_MS, &traits);
+	target__traits(target, MODES_TRAITS_TIMEOUT_MS, &traits);
 	r->pid = info->pid;
 	r->ns_pid = info->ns_pid;
 	memcpy(r->comm, info->comm, sizeof(r->comm));
@@ -79,7 +77,7 @@ static int describe(struct row *r, struct target *target, enum target_verdict ve
 	return 0;
 }
 
-/* A process of which nothing could be learnt is listed all the same, with the reason. */
+/* A process about which nothing can be found out is listed all the same, with the reason. */
 static int describe_refused(struct row *r, pid_t pid)
 {
 	r->pid = r->ns_pid = pid;
@@ -154,10 +152,11 @@ static void put_row(struct table *t, const struct row *r)
 /* Below the table: too long for a column. */
 static void put_reason(const struct row *r, FILE *out)
 {
-	fprintf(out, "\n  %d: ", r->pid);
-	for (const char *c = r->why; *c; c++)
-		putc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, out);
-	putc('\n', out);
+	char why[sizeof(r->why)];
+
+	memcpy(why, r->why, sizeof(why));
+	text__sanitise(why, strlen(why));
+	fprintf(out, "\n  %d: %s\n", r->pid, why);
 }
 
 static int print_table(const struct list *list, FILE *out)
@@ -172,7 +171,6 @@ static int print_table(const struct list *list, FILE *out)
 		{"symbols", COL_LEFT}, {"eventlog", COL_LEFT}, {"profile", COL_LEFT},
 
 	};
-	const char *no_colour = getenv("NO_COLOR");
 	unsigned width = out == stdout ? output__terminal_width(STDOUT_FILENO) : 0;
 	struct table *t;
 	int err;
@@ -188,7 +186,7 @@ static int print_table(const struct list *list, FILE *out)
 		table__column(t, i, cols[i].title, NULL, cols[i].flags);
 	for (size_t i = 0; i < list->n; i++)
 		put_row(t, &list->rows[i]);
-	err = table__print(t, out, width, width && !(no_colour && no_colour[0]));
+	err = table__print(t, out, width, output__has_colour(width));
 	table__free(t);
 	for (size_t i = 0; !err && i < list->n; i++)
 		if (list->rows[i].why[0])
@@ -266,17 +264,15 @@ static int print_json(const struct list *list, FILE *out)
 
 static int print_to(const struct list *list, const struct options *options, FILE *out)
 {
-	int err = options->formats[0] == &export_json ? print_json(list, out)
-						      : print_table(list, out);
+	int err = options->output.formats[0] == &export_json ? print_json(list, out)
+							     : print_table(list, out);
 
-	if (!err && (fflush(out) || ferror(out)))
-		err = errno ? -errno : -EIO;
-	return err;
+	return err ? err : output__flush(out);
 }
 
 static int print(const struct list *list, const struct options *options)
 {
-	const char *path = options->output;
+	const char *path = options->output.path;
 	struct outfile *out;
 	uid_t owner;
 	gid_t group;
@@ -288,7 +284,7 @@ static int print(const struct list *list, const struct options *options)
 			log_error("standard output: %s", strerror(-err));
 		return err;
 	}
-	outputs__owner(&owner, &group);
+	output__owner(&owner, &group);
 	err = outfile__open(path, owner, group, &out);
 	if (err)
 		return err;

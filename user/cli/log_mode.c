@@ -1,87 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* log_mode: `safescoped --eventlog FILE`: no kernel, no privilege, no process. */
+#include "modes.h"
+
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/base.h"
-#include "log_mode.h"
-#include "log_models.h"
-#include "output.h"
-#include "progress.h"
-#include "target/target.h"
+#include "eventlog/eventlog.h"
+#include "logs/logs.h"
+#include "names/symfile.h"
 
 #define MARKER	  24 /* bytes of a block marker */
-#define ADDRS_MAX 64 /* functions by which the place of an executable is told */
+#define ADDRS_MAX 64 /* functions by which it is found where an executable was mapped */
 
 struct log_mode {
 	const struct options *options;
 	const char *path;
 	struct el_input *in;
-	struct log_models models;
+	struct log_models *models; /* NULL: a report of GHC's was read, no log */
 	struct symfile *symbols;
 	/* of a report */
 	struct cctree *tree;
 	struct prof_info prof;
 	struct timeline *tl;
-	struct outputs outputs;
+	struct outputs *outputs;
 	struct progress progress;
 	int signal_fd;
-	bool partial; /* something that was asked for could not be had */
+	bool partial; /* something that was asked for is missing */
 };
 
-/* ── signals ─────────────────────────────────────────────────────────────────────────────── */
-
-static int open_signals(struct log_mode *m)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return -errno;
-	signal(SIGPIPE, SIG_IGN);
-	m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return m->signal_fd < 0 ? -errno : 0;
-}
-
-static bool signal_came(void *ctx)
-{
-	const struct log_mode *m = ctx;
-	struct signalfd_siginfo info;
-
-	return read(m->signal_fd, &info, sizeof(info)) == sizeof(info);
-}
-
-/* A file is read to its end, whatever comes; a signal drops it. */
+/* Only a signal stops the reading, and then nothing is shown. */
 static int on_block(void *ctx, const struct el_event *ev)
 {
 	struct log_mode *m = ctx;
-	const struct eventlog_stats *stats = eventlog__stats(m->models.log);
+	const struct eventlog_stats *stats = eventlog__stats(log_models__reader(m->models));
 
 	(void)ev;
-	if (m->progress.shown)
+	if (progress__shown(&m->progress))
 		progress__bytes(&m->progress, time__monotonic_ns(),
 				stats->header_bytes + stats->event_bytes + stats->lost_bytes,
 				stats->bytes_in);
-	return signal_came(ctx) ? -ECANCELED : 0;
+	return signals__came(&m->signal_fd) ? -ECANCELED : 0;
 }
 
 /* ── reading ─────────────────────────────────────────────────────────────────────────────── */
 
-static int tell_unreadable(const struct log_mode *m, int err)
+static int report_unreadable(const struct log_mode *m, int err)
 {
 	if (err == -ECANCELED)
 		log_error("interrupted: the log was not read to its end");
 	else if (err == -EBADMSG)
-		log_error("%s: damaged at its beginning: its list of event types cannot be read; "
-			  "nothing in it can be told",
+		log_error("%s: damaged at its beginning: its list of event types cannot be read, "
+			  "and nothing in it without that",
 			  m->path);
 	else
 		log_error("%s: cannot be read: %s", m->path, strerror(-err));
@@ -90,10 +61,10 @@ static int tell_unreadable(const struct log_mode *m, int err)
 
 static int open_input(struct log_mode *m)
 {
-	int err = el_input__open(m->path, signal_came, m, &m->in);
+	int err = el_input__open(m->path, signals__came, &m->signal_fd, &m->in);
 
 	if (err)
-		return tell_unreadable(m, err);
+		return report_unreadable(m, err);
 	switch (el_input__kind(m->in)) {
 	case EL_INPUT_EMPTY:
 		log_error("%s: is empty; GHC writes a log when its buffers are full, and at the "
@@ -111,19 +82,20 @@ static int open_input(struct log_mode *m)
 static int read_log(struct log_mode *m)
 {
 	static const uint16_t ids[] = {EL_BLOCK_MARKER};
-	int err = log_models__new(&m->models, m->options);
+	int err = log_models__new(&m->options->part, &m->models);
+	struct eventlog *log = err ? NULL : log_models__reader(m->models);
 	const struct eventlog_stats *stats;
 
 	if (!err)
-		err = eventlog__subscribe(m->models.log, ids, ARRAY_SIZE(ids), on_block, m);
+		err = eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_block, m);
 	if (!err)
-		err = eventlog__read(m->models.log, m->in);
+		err = eventlog__read(log, m->in);
 	if (!err)
-		err = log_models__finish(&m->models);
+		err = log_models__finish(m->models);
 	progress__end(&m->progress);
 	if (err)
-		return tell_unreadable(m, err);
-	stats = eventlog__stats(m->models.log);
+		return report_unreadable(m, err);
+	stats = eventlog__stats(log);
 	if (!stats->blocks && stats->lost_bytes > MARKER) {
 		log_error("%s: its events are in no blocks, which GHC always makes; a tool has "
 			  "rewritten it, or it is damaged all over: give the log as GHC wrote it",
@@ -136,8 +108,8 @@ static int read_log(struct log_mode *m)
 /* What was asked for by --from and --to must be there. */
 static int check_window(struct log_mode *m)
 {
-	const struct el_window *w = &m->models.window;
-	uint64_t last = eventlog__stats(m->models.log)->last_time;
+	const struct el_window *w = log_models__window(m->models);
+	uint64_t last = eventlog__stats(log_models__reader(m->models))->last_time;
 
 	if (w->from_marker && !w->opened) {
 		log_error("--from %s: no marker or message of the log begins with it; "
@@ -154,7 +126,7 @@ static int check_window(struct log_mode *m)
 		return -ENOENT;
 	}
 	if (w->to_marker && !w->closed) {
-		log_warn("--to %s: no marker or message behind --from begins with it: shown up to "
+		log_warn("--to %s: no marker or message after --from begins with it: shown up to "
 			 "the log's end",
 			 w->to_marker);
 		m->partial = true;
@@ -171,7 +143,8 @@ static bool name_function(void *ctx, uint64_t addr, struct code_name *ret_name)
 
 static int open_symbols(struct log_mode *m)
 {
-	size_t n = el_annot__info(m->models.annot).n_ccalls;
+	const struct el_annot *annot = log_models__annot(m->models);
+	size_t n = el_annot__info(annot).n_ccalls, n_addrs = MIN(n, (size_t)ADDRS_MAX);
 	uint64_t addrs[ADDRS_MAX];
 	int err;
 
@@ -184,18 +157,19 @@ static int open_symbols(struct log_mode *m)
 					  : strerror(-err));
 		return err;
 	}
-	for (size_t i = 0; i < MIN(n, (size_t)ADDRS_MAX); i++)
-		addrs[i] =
-			el_annot__ccall(m->models.annot, i * (n / MIN(n, (size_t)ADDRS_MAX)))->fn;
-	symfile__place(m->symbols, addrs, MIN(n, (size_t)ADDRS_MAX));
+	for (size_t i = 0; i < n_addrs; i++)
+		addrs[i] = el_annot__ccall(annot, i * (n / n_addrs))->fn;
+	symfile__place(m->symbols, addrs, n_addrs);
 	return 0;
 }
 
 /* Ticks without times: there is nothing to draw on a time axis. */
-static void tell_timeless(const struct log_mode *m)
+static void warn_timeless(const struct log_mode *m)
 {
-	for (size_t i = 0; i < m->options->n_formats; i++) {
-		const char *name = m->options->formats[i]->name;
+	const struct output_opts *out = &m->options->output;
+
+	for (size_t i = 0; i < out->n_formats; i++) {
+		const char *name = out->formats[i]->name;
 
 		if (!strcmp(name, "chrome") || !strcmp(name, "pprof"))
 			log_warn("%s: a report of GHC's has no times: nothing to show in it; "
@@ -206,17 +180,17 @@ static void tell_timeless(const struct log_mode *m)
 
 static int read_report(struct log_mode *m)
 {
+	const struct log_part *part = &m->options->part;
 	int err = prof__read(m->in, &m->tree, &m->prof);
 
 	if (err == -EBADMSG)
 		log_error("%s: begins like a report of GHC's, but cannot be read as one", m->path);
 	else if (err)
-		tell_unreadable(m, err);
-	else if (m->options->from_marker || m->options->from_ns || m->options->to_marker ||
-		 m->options->to_ns)
+		report_unreadable(m, err);
+	else if (part->from_marker || part->from_ns || part->to_marker || part->to_ns)
 		log_warn("--from, --to: a report has no times; all of it is shown");
 	if (!err)
-		tell_timeless(m);
+		warn_timeless(m);
 	return err;
 }
 
@@ -245,22 +219,14 @@ static void fill_report(struct log_mode *m, struct tl_log *log)
 	log->no_ticks = !p->has_ticks;
 }
 
-static uint64_t own_cpu_ns(const struct rusage *r)
+static void set_cost_and_losses(struct log_mode *m, pid_t pid)
 {
-	return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000ULL +
-	       (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000ULL;
-}
+	const struct eventlog_stats *stats =
+		m->models ? eventlog__stats(log_models__reader(m->models)) : NULL;
+	uint64_t dropped = m->models ? log_models__dropped(m->models) : 0;
+	struct tl_cost cost = {0};
 
-static void tell_cost_and_losses(struct log_mode *m, pid_t pid)
-{
-	const struct eventlog_stats *stats = m->models.log ? eventlog__stats(m->models.log) : NULL;
-	uint64_t dropped = m->models.log ? log_models__dropped(&m->models) : 0;
-	struct rusage self = {};
-	struct tl_cost cost;
-
-	getrusage(RUSAGE_SELF, &self);
-	cost = (struct tl_cost){.user_cpu_ns = own_cpu_ns(&self),
-				.max_rss_bytes = (uint64_t)self.ru_maxrss * 1024};
+	usage__own(&cost.user_cpu_ns, &cost.max_rss_bytes);
 	timeline__set_cost(m->tl, pid, &cost);
 	if (stats && stats->lost_bytes) {
 		timeline__set_lost(m->tl, pid, "damaged_bytes", stats->lost_bytes);
@@ -290,7 +256,7 @@ static int make_picture(struct log_mode *m)
 		if (m->tree)
 			fill_report(m, &log);
 		else
-			log_models__tell(&m->models, &log);
+			log_models__fill(m->models, &log);
 		if (m->symbols) {
 			log.function = name_function;
 			log.ctx = m;
@@ -302,16 +268,16 @@ static int make_picture(struct log_mode *m)
 	if (err)
 		log_error("the profile cannot be made: %s", strerror(-err));
 	else
-		tell_cost_and_losses(m, timeline__target(m->tl, 0)->pid);
+		set_cost_and_losses(m, timeline__target(m->tl, 0)->pid);
 	return err;
 }
 
 /* ── the whole ───────────────────────────────────────────────────────────────────────────── */
 
-/* The output's default name: the log's own, without what it ends in. */
+/* The output's default name: the log's own, without its suffixes. */
 static void name_of(const char *path, char *out, size_t size)
 {
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *base = path__base(path);
 	static const char *const ends[] = {".gz", ".eventlog", ".prof"};
 	size_t len = strlen(base);
 
@@ -333,13 +299,13 @@ static int run(struct log_mode *m)
 	char name[64];
 	int err;
 
-	err = open_signals(m);
+	err = signals__open(&m->signal_fd);
 	if (err) {
 		log_error("signals: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	name_of(m->path, name, sizeof(name));
-	if (outputs__plan(m->options, name, 0, &m->outputs) || open_input(m))
+	if (outputs__plan(&m->options->output, name, 0, &m->outputs) || open_input(m))
 		return EXIT_FAILED;
 	if (el_input__kind(m->in) == EL_INPUT_REPORT)
 		err = read_report(m);
@@ -347,9 +313,7 @@ static int run(struct log_mode *m)
 		err = open_symbols(m);
 	if (err || make_picture(m))
 		return EXIT_FAILED;
-	err = outputs__write(&m->outputs, m->options, m->tl, signal_came, m);
-	if (err == -ECANCELED)
-		log_error("interrupted: the rest of the output was dropped");
+	err = outputs__write(m->outputs, m->tl, signals__came, &m->signal_fd);
 	return err ? EXIT_FAILED : timeline__session(m->tl)->exit_code;
 }
 
@@ -368,7 +332,8 @@ int log_mode__run(const struct options *options)
 	progress__init(&m->progress, options->quiet);
 	code = run(m);
 	timeline__free(m->tl);
-	log_models__free(&m->models);
+	log_models__free(m->models);
+	outputs__free(m->outputs);
 	cctree__free(m->tree);
 	symfile__free(m->symbols);
 	el_input__free(m->in);

@@ -2,13 +2,62 @@
 /* safescoped: where every moment of a running Haskell program went. */
 #include <locale.h>
 
+#include <string.h>
+
 #include "base/base.h"
-#include "doctor.h"
-#include "list.h"
-#include "log_mode.h"
+#include "modes.h"
 #include "options.h"
-#include "replay_mode.h"
-#include "session.h"
+#include "session/session.h"
+
+/* What of a session's options is only for the command line is taken out of them here. */
+static int run_session(const struct options *o, enum session_kind kind)
+{
+	const char *log = o->eventlog;
+	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
+	const struct session_opts opts = {
+		.kind = kind,
+		.mode = options__mode(o->mode),
+		.pids = o->pids,
+		.n_pids = o->n_pids,
+		.command = o->command,
+		.duration_ns = o->duration_ns,
+		.frequency_hz = o->frequency_hz,
+		.max_overhead_percent = o->max_overhead_percent,
+		.stacks = o->stacks,
+		.kernel_stacks = o->kernel_stacks,
+		.plumbing = o->verbose > 0,
+		.symbols = o->symbols,
+		.force = o->force,
+		.no_eventlogs = none,
+		.eventlog = none || automatic ? NULL : log,
+		.save = o->save,
+		.output = &o->output,
+		.quiet = o->quiet,
+	};
+
+	return session__run(&opts);
+}
+
+static int run(const struct options *o)
+{
+	switch (o->mode) {
+	case MODE_LIST:
+		return list__run(o);
+	case MODE_DOCTOR:
+		return doctor__run(o);
+	case MODE_EVENTLOG:
+		return log_mode__run(o);
+	case MODE_REPLAY:
+		return replay_mode__run(o);
+	case MODE_PID:
+		return run_session(o, SESSION_PIDS);
+	case MODE_COMMAND:
+		return run_session(o, SESSION_COMMAND);
+	case MODE_SYSTEM:
+		break;
+	}
+	return run_session(o, SESSION_SYSTEM);
+}
 
 int main(int argc, char **argv)
 {
@@ -22,16 +71,5 @@ int main(int argc, char **argv)
 		log__set_level(LOG_LVL_DEBUG);
 	else if (options.verbose == 1)
 		log__set_level(LOG_LVL_VERBOSE);
-	switch (options.mode) {
-	case MODE_LIST:
-		return list__run(&options);
-	case MODE_DOCTOR:
-		return doctor__run(&options);
-	case MODE_EVENTLOG:
-		return log_mode__run(&options);
-	case MODE_REPLAY:
-		return replay_mode__run(&options);
-	default:
-		return session__run(&options);
-	}
+	return run(&options);
 }

@@ -20,7 +20,7 @@ static const char doc[] =
 	"format), a directory, a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard "
 	"output.\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost or something that was asked for "
-	"could not be had, 2 failed, 64 wrong usage.\n\n"
+	"is missing, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
 	"  safescoped --pid 1234 -d 10\n"
 	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/\n"
@@ -98,7 +98,7 @@ static const struct argp_option argp_options[] = {
 	 4},
 	{NULL, 'h', NULL, 0, "as --help", -1},
 	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3},
-	{"verbose", 'v', NULL, 0, "say more (twice: debug)", 3},
+	{"verbose", 'v', NULL, 0, "report more (twice: debug)", 3},
 	{0},
 };
 
@@ -138,7 +138,7 @@ static double parse_number(struct argp_state *state, const char *what, const cha
 	return v;
 }
 
-static void parse_formats(struct argp_state *state, struct options *o, const char *arg)
+static void parse_formats(struct argp_state *state, struct output_opts *o, const char *arg)
 {
 	const char *p = arg;
 
@@ -152,7 +152,7 @@ static void parse_formats(struct argp_state *state, struct options *o, const cha
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
 				format = NULL;
-		if (format && o->n_formats < OPTIONS_MAX_FORMATS)
+		if (format && o->n_formats < OUTPUT_MAX_FORMATS)
 			o->formats[o->n_formats++] = format;
 		if (!p[len])
 			return;
@@ -160,7 +160,7 @@ static void parse_formats(struct argp_state *state, struct options *o, const cha
 	}
 }
 
-static void parse_weight(struct argp_state *state, struct options *o, const char *arg)
+static void parse_weight(struct argp_state *state, struct output_opts *o, const char *arg)
 {
 	if (!strcmp(arg, "wall"))
 		o->weight = WEIGHT_WALL;
@@ -198,7 +198,7 @@ static bool parse_time(const char *arg, uint64_t *ret_ns)
 	return false;
 }
 
-/* One end of the part of a log that is wanted. */
+/* One end of the part of a log: a time, or else the beginning of a marker. */
 static void parse_end(struct argp_state *state, const char *what, const char *arg, uint64_t *ns,
 		      const char **marker)
 {
@@ -218,9 +218,10 @@ static void parse_glob(struct argp_state *state, const char *what, const char *a
 	globs[(*n)++] = arg;
 }
 
-/* A log that is no process's own is looked at alone. */
+/* A log without a process is looked at by itself. */
 static void check_eventlog(struct argp_state *state, struct options *o)
 {
+	const struct log_part *part = &o->part;
 	bool file =
 		o->eventlog && strcmp(o->eventlog, "auto") != 0 && strcmp(o->eventlog, "none") != 0;
 
@@ -232,8 +233,8 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		argp_error(state, "--eventlog FILE: is of one process; more were given");
 	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
-	if (o->mode != MODE_EVENTLOG &&
-	    (o->from_ns || o->to_ns || o->from_marker || o->to_marker || o->n_hide || o->n_only))
+	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
+					 part->to_marker || o->n_hide || o->n_only))
 		argp_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
 }
 
@@ -251,7 +252,7 @@ static void parse_stacks(struct argp_state *state, struct options *o, const char
 		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
 }
 
-static void parse_lanes(struct argp_state *state, struct options *o, const char *arg)
+static void parse_lanes(struct argp_state *state, struct output_opts *o, const char *arg)
 {
 	static const struct {
 		const char *name;
@@ -293,6 +294,8 @@ static void check_capture(struct argp_state *state, struct options *o)
 
 static void check_mode(struct argp_state *state, struct options *o)
 {
+	const struct output_opts *out = &o->output;
+
 	if (o->mode == MODE_LIST && (o->n_pids || o->command))
 		argp_error(state, "--list: takes no process and no command");
 	if (o->mode == MODE_DOCTOR && o->command)
@@ -305,35 +308,38 @@ static void check_mode(struct argp_state *state, struct options *o)
 		o->mode = MODE_PID;
 	if (o->symbols && (o->mode == MODE_SYSTEM || o->mode == MODE_LIST))
 		argp_error(state, "--symbols: needs --pid or a command");
-	for (size_t i = 0; i < o->n_formats; i++)
-		if (o->mode == MODE_LIST && (o->n_formats > 1 || (o->formats[i] != &export_json &&
-								  o->formats[i] != &export_text)))
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (o->mode == MODE_LIST &&
+		    (out->n_formats > 1 ||
+		     (out->formats[i] != &export_json && out->formats[i] != &export_text)))
 			argp_error(state, "--list: has the formats text and json, one at a time");
-	if (o->mode == MODE_DOCTOR && (o->n_formats || o->output))
+	if (o->mode == MODE_DOCTOR && (out->n_formats || out->path))
 		argp_error(state, "--doctor: prints to standard output, as text");
 }
 
 static void check(struct argp_state *state, struct options *o)
 {
+	struct output_opts *out = &o->output;
+
 	/* else a script whose command is an empty variable would profile the whole host */
 	if (state->quoted && !o->command)
 		argp_error(state, "--: a command belongs after it");
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);
-	if (!o->n_formats && o->mode == MODE_LIST)
-		o->formats[o->n_formats++] = &export_text;
-	if (!o->n_formats) {
-		o->formats[o->n_formats++] = &export_speedscope;
-		o->formats[o->n_formats++] = &export_text;
+	if (!out->n_formats && o->mode == MODE_LIST)
+		out->formats[out->n_formats++] = &export_text;
+	if (!out->n_formats) {
+		out->formats[out->n_formats++] = &export_speedscope;
+		out->formats[out->n_formats++] = &export_text;
 	}
-	if (o->output && !strcmp(o->output, "-") && o->n_formats > 1)
+	if (out->path && !strcmp(out->path, "-") && out->n_formats > 1)
 		argp_error(state, "-o -: takes one format; choose it with -f");
-	if (o->output && !o->output[0])
+	if (out->path && !out->path[0])
 		argp_error(state, "-o: an empty path");
 }
 
-/* What is shown, and of what. */
+/* Options of what is shown. */
 static error_t parse_view_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -346,16 +352,16 @@ static error_t parse_view_option(int key, char *arg, struct argp_state *state)
 		parse_stacks(state, o, arg);
 		break;
 	case OPT_LANES:
-		parse_lanes(state, o, arg);
+		parse_lanes(state, &o->output, arg);
 		break;
 	case 'e':
 		o->eventlog = arg;
 		break;
 	case OPT_FROM:
-		parse_end(state, "--from", arg, &o->from_ns, &o->from_marker);
+		parse_end(state, "--from", arg, &o->part.from_ns, &o->part.from_marker);
 		break;
 	case OPT_TO:
-		parse_end(state, "--to", arg, &o->to_ns, &o->to_marker);
+		parse_end(state, "--to", arg, &o->part.to_ns, &o->part.to_marker);
 		break;
 	case OPT_HIDE:
 		parse_glob(state, "--hide", arg, o->hide, &o->n_hide);
@@ -385,13 +391,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->frequency_hz = (uint32_t)parse_number(state, "--frequency", arg, 1, 9999);
 		break;
 	case 'f':
-		parse_formats(state, o, arg);
+		parse_formats(state, &o->output, arg);
 		break;
 	case 'o':
-		o->output = arg;
+		o->output.path = arg;
 		break;
 	case OPT_WEIGHT:
-		parse_weight(state, o, arg);
+		parse_weight(state, &o->output, arg);
 		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;
@@ -410,6 +416,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'v':
 		o->verbose++;
+		o->output.verbose = true;
 		break;
 	case OPT_SAVE:
 		o->save = arg;
@@ -427,7 +434,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
 		break;
 	case ARGP_KEY_ARG:
-		/* the arguments behind -- come all at once */
+		/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 		if (state->quoted && state->next > state->quoted)
 			return ARGP_ERR_UNKNOWN;
 		argp_error(state,
@@ -462,14 +469,15 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	static const struct argp argp = {argp_options, parse_option, args_doc, doc,
 					 NULL,	       NULL,	     NULL};
 
-	/* messages begin with the program's name, wherever it lies */
+	/* messages begin with the program's name, not with the path by which it was started */
 	static char name[] = "safescoped";
 
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options = (struct options){.lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY,
-					.frequency_hz = 99,
-					.max_overhead_percent = 2};
+	*ret_options =
+		(struct options){.output.lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY,
+				 .frequency_hz = 99,
+				 .max_overhead_percent = 2};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

@@ -8,19 +8,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "export/export.h"
+#include "logs/logs.h"
+#include "output/output.h"
 #include "timeline/timeline.h"
 
-#define SAFESCOPED_VERSION "0.1.0"
+#define OPTIONS_MAX_PIDS  256
+#define OPTIONS_MAX_GLOBS 64
 
-#define OPTIONS_MAX_PIDS    256
-#define OPTIONS_MAX_FORMATS 8
-#define OPTIONS_MAX_GLOBS   64
-
-/* Exit codes of the contract. */
-enum { EXIT_COMPLETE = 0, EXIT_PARTIAL = 1, EXIT_FAILED = 2 };
-
-/* What to do; session.mode is its name (options__mode). */
+/* What to do. */
 enum mode {
 	MODE_SYSTEM,
 	MODE_PID,
@@ -38,29 +33,23 @@ struct options {
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
 	uint32_t frequency_hz;
-	const struct export_format *formats[OPTIONS_MAX_FORMATS];
-	size_t n_formats;
-	const char *output; /* NULL: the default stem */
+	struct output_opts output;
 	const char *symbols;
 	const char *save;     /* NULL: the capture is not kept */
 	const char *replay;   /* MODE_REPLAY */
-	const char *eventlog; /* FILE, "auto", "none"; NULL: not said */
-	/* the part of a log that is wanted: times in it (0: open), or beginnings of messages */
-	uint64_t from_ns, to_ns;
-	const char *from_marker, *to_marker;
+	const char *eventlog; /* FILE, "auto", "none"; NULL: not given */
+	struct log_part part; /* MODE_EVENTLOG */
 	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */
 	size_t n_hide, n_only;
 	bool force;
 	double max_overhead_percent;
-	enum export_weight weight;
-	unsigned lanes; /* EXPORT_LANES_… */
 	enum tl_stacks stacks;
 	bool kernel_stacks;
 	bool quiet;
-	int verbose;
+	int verbose; /* how many times -v was given */
 };
 
-/* "pid", "system", … */
+/* "pid", "system", …: session.mode of the report. */
 const char *options__mode(enum mode mode);
 
 /* Exits by itself on --help, --version and wrong usage (64). */

@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `safescoped --replay FILE`: the output of a session that was kept; no kernel, no privilege. */
-#include "replay_mode.h"
+#include "modes.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "capture/capture.h"
-#include "output.h"
-#include "replay_logs.h"
+#include "logs/logs.h"
 
 static int open_capture(const char *path, FILE **ret_in)
 {
-	/* a pipe that nobody writes to would be waited for */
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), err = 0;
-	struct stat st;
+	int fd = -1, err = fd__open_regular(path, &fd);
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		err = -errno;
-	else if (!S_ISREG(st.st_mode))
-		err = -EINVAL;
 	if (!err) {
 		*ret_in = fdopen(fd, "r");
 		if (*ret_in)
@@ -32,30 +21,24 @@ static int open_capture(const char *path, FILE **ret_in)
 		err = -errno;
 	}
 	log_error("%s: cannot be replayed: %s", path,
-		  err == -EINVAL ? "it is no regular file" : strerror(-err));
+		  err == -EINVAL ? "it is not a regular file" : strerror(-err));
 	fd__close(&fd);
 	return err;
-}
-
-/* ── the mode ────────────────────────────────────────────────────────────────────────────── */
-
-static bool never(void *ctx)
-{
-	(void)ctx;
-	return false;
 }
 
 static int write_outputs(const struct options *options, const struct timeline *tl)
 {
 	size_t n = timeline__n_targets(tl);
 	const struct tl_target *first = n ? timeline__target(tl, 0) : NULL;
-	struct outputs outputs;
+	struct outputs *outputs;
+	int err;
 
-	if (outputs__plan(options, first ? first->comm : "", first && n == 1 ? first->pid : 0,
-			  &outputs) ||
-	    outputs__write(&outputs, options, tl, never, NULL))
+	if (outputs__plan(&options->output, first ? first->comm : "",
+			  first && n == 1 ? first->pid : 0, &outputs))
 		return EXIT_FAILED;
-	return timeline__session(tl)->exit_code;
+	err = outputs__write(outputs, tl, NULL, NULL);
+	outputs__free(outputs);
+	return err ? EXIT_FAILED : timeline__session(tl)->exit_code;
 }
 
 int replay_mode__run(const struct options *options)
@@ -66,8 +49,7 @@ int replay_mode__run(const struct options *options)
 	FILE *in;
 	int code, err;
 
-	/* a reader of our output that goes away is an error of a write, not our end */
-	signal(SIGPIPE, SIG_IGN);
+	signals__ignore_pipe();
 	if (open_capture(options->replay, &in))
 		return EXIT_FAILED;
 	err = replay__read(in, options->replay, &joiner, &replay);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "arch.h"
 #include "elf_priv.h"
 
 static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
@@ -18,7 +19,7 @@ static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
 		return -EMEDIUMTYPE;
 	if (!elf_get(elf, 0, &h, sizeof(h)))
 		return -EINVAL;
-	if (h.e_machine != EM_X86_64)
+	if (!elf_arch__is_ours(h.e_machine))
 		return -EMEDIUMTYPE;
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
 		return -EINVAL;
@@ -143,7 +144,7 @@ static int new_elf(const char *name, struct elf_file **ret_elf)
 
 	if (!elf)
 		return -ENOMEM;
-	elf->map.slot = -1;
+	elf->map.slot = elf->map.fd = -1;
 	elf->name = strndup(name ? name : "", ELF_MAX_NAME);
 	elf->lazy = calloc(1, sizeof(*elf->lazy));
 	if (!elf->name || !elf->lazy) {
@@ -152,6 +153,14 @@ static int new_elf(const char *name, struct elf_file **ret_elf)
 	}
 	*ret_elf = elf;
 	return 0;
+}
+
+static bool has_debug_info(const struct elf_file *elf)
+{
+	struct elf_section section;
+
+	return elf__section(elf, ".debug_info", &section) == 0 ||
+	       elf__section(elf, ".zdebug_info", &section) == 0;
 }
 
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
@@ -187,6 +196,11 @@ int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
 	err = parse(elf);
+	/* the reader of DWARF changes it, in a copy */
+	if (!err && has_debug_info(elf)) {
+		elf->map.fd = fd;
+		fd = -1;
+	}
 out:
 	fd__close(&fd);
 	if (err)
@@ -257,6 +271,17 @@ const char *elf__name(const struct elf_file *elf)
 	return elf->name;
 }
 
+int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size)
+{
+	int err = elf_map__make_writable(&elf->map);
+
+	if (err < 0)
+		return err;
+	*ret_data = (void *)elf->data;
+	*ret_size = elf->size;
+	return 0;
+}
+
 bool elf__shrank(const struct elf_file *elf)
 {
 	return elf_map__shrank(&elf->map);
@@ -321,7 +346,7 @@ bool elf__build_id(const struct elf_file *elf, char out[41])
 		if (find_build_id(elf, elf->notes[i], elf->note_aligns[i], out))
 			return true;
 	}
-	/* A separate debug file's segments may point anywhere: its sections tell. */
+	/* A separate debug file's segments may point anywhere: its sections have it. */
 	for (i = 0; i < elf->n_sections; i++) {
 		const Elf64_Shdr *s = &elf->sections[i];
 
@@ -351,21 +376,6 @@ bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *
 
 		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz) {
 			*ret_offset = seg->offset + (vaddr - seg->vaddr);
-			return true;
-		}
-	}
-	return false;
-}
-
-bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr)
-{
-	size_t i;
-
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
-
-		if (offset >= seg->offset && offset - seg->offset < seg->filesz) {
-			*ret_vaddr = seg->vaddr + (offset - seg->offset);
 			return true;
 		}
 	}

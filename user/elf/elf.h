@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A bounded reader of x86-64 ELF files that somebody else wrote. Private to the target room.
+ * elf: a bounded reader of ELF files that somebody else wrote. symbols.h finds the symbol of an
+ * address, elf_eh.h reads the entries of .eh_frame.
  *
  * The file is mapped, never copied; every offset and size is checked against the mapping before
  * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
- * while it is mapped would raise SIGBUS: see elf_map.h for how such pages become zeros instead
- * (elf__shrank tells). The file may also be overwritten at any time: what is read from it twice
+ * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros instead
+ * (elf__shrank shows it). The file may also be overwritten at any time: what is read from it twice
  * may differ, so a caller checks the value that it uses, and a name is read before the next
  * allocation depends on its length.
+ *
+ * Not through libelf, though it is at hand (libdw reads DWARF with it, in a helper process, see
+ * names/dwarf_priv.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
+ * (elf_memory(): elf64_getehdr(), elf64_getphdr(), elf64_getshdr() and elf_getdata() return
+ * pointers into it) and reads them again after it has checked them: a section header whose size
+ * grows after elf_getdata() makes elf_strptr() read outside of the file, and a test that does so
+ * ends with SIGSEGV. Only what is copied before it is checked is safe from a file that is being
+ * rewritten. And a call for each symbol is slow: all 413 000 of pandoc take gelf_getsym() and
+ * elf_strptr() 33 ms, and elf__symbols() 12 ms.
  *
  * One thread at a time may use an elf_file; different ones are independent.
  */
@@ -26,7 +36,8 @@ struct elf_file;
 
 /*
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
- * -EMEDIUMTYPE: ELF, but not 64-bit x86-64 little-endian; -EFBIG; -EINVAL: damaged beyond use.
+ * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG;
+ * -EINVAL: damaged beyond use.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */
@@ -52,7 +63,8 @@ struct elf_segment {
 size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 */
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
 bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
-bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
+/* True if len bytes of memory from start on are in one executable segment. */
+bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */
 const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len);
 /*
@@ -68,11 +80,17 @@ bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_ali
 /* A word that the loader fills in for thread-local variables. */
 struct elf_tls_slot {
 	uint64_t vaddr;
-	bool module; /* the number of the file's block (R_X86_64_DTPMOD64); else the variable's
-			offset from the thread pointer (R_X86_64_TPOFF64) */
+	bool module; /* the number of the file's block; else the variable's offset from the thread
+			pointer */
 };
 /* At most `max` of them; returns how many. */
 size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max);
+
+/*
+ * All bytes of the file, made writable for this process alone and without changing the file: for
+ * a library that notes in them what it has done. -ENOTSUP: they are the caller's own.
+ */
+int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size);
 
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 
@@ -113,7 +131,7 @@ int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 		struct elf_sym *ret_sym);
 /*
  * The defined symbol of that name (a version suffix @… is ignored), .symtab first, in a table a
- * global one first; ret_which (may be NULL) tells the table. -ENOENT.
+ * global one first; ret_which (may be NULL) is the table. -ENOENT.
  */
 int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sym *ret_sym,
 		     enum elf_symtab *ret_which);
@@ -133,6 +151,8 @@ struct elf_fde {
 };
 /* All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. */
 int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n);
+/* The index of the first of these, sorted by start, that starts at vaddr; n: none does. */
+size_t elf_fdes__starting_at(const struct elf_fde *fdes, size_t n, uint64_t vaddr);
 /* The FDE that covers vaddr; false if there is none. */
 bool elf__find_fde(struct elf_file *elf, uint64_t vaddr, struct elf_fde *ret_fde);
 /* True if an FDE covers vaddr: C code and hand-written assembly have them, GHC's code has none. */

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "elf_priv.h"
 
-bool elf_in_code(const struct elf_file *elf, uint64_t start, uint64_t len)
+bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len)
 {
 	size_t i;
 
@@ -34,7 +34,7 @@ static size_t from_sections(const struct elf_file *elf, struct elf_code *ranges,
 		const Elf64_Shdr *s = &elf->sections[i];
 
 		if (!(s->sh_flags & SHF_EXECINSTR) || s->sh_size == 0 ||
-		    !elf_in_code(elf, s->sh_addr, s->sh_size))
+		    !elf__in_code(elf, s->sh_addr, s->sh_size))
 			continue;
 		ranges[n].start = s->sh_addr;
 		ranges[n++].end = s->sh_addr + s->sh_size;

@@ -2,6 +2,10 @@
 /* elf_eh: reading .eh_frame. Every offset is checked against the section before it is used. */
 #include "elf_eh.h"
 
+#include <string.h>
+
+#include "elf_priv.h"
+
 #define MAX_AUGMENTATION 16
 
 void eh_take(struct eh_cursor *c, void *out, size_t len)
@@ -81,7 +85,7 @@ uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding)
 	}
 }
 
-/* An address: absolute or relative to its own place, as code addresses on x86-64 always are. */
+/* An address: absolute or relative to its own place, as code addresses always are. */
 uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding)
 {
 	uint64_t base = c->vaddr + c->at, value;
@@ -128,7 +132,7 @@ bool eh_take_entry(const struct eh_cursor *section, uint64_t at, struct eh_entry
 	return !c.err;
 }
 
-/* What the letters behind 'z' say. False: a letter that nobody knows. */
+/* What the letters after 'z' mean. False: an unknown letter. */
 static bool take_augmentation(struct eh_cursor *c, const char *letters, struct eh_cie *cie)
 {
 	uint8_t personality;
@@ -213,7 +217,7 @@ bool eh_take_fde(const struct elf_file *elf, const struct eh_cursor *section,
 	ret_fde->start = eh_take_address(&c, cie->encoding);
 	ret_fde->len = eh_take_format(&c, cie->encoding);
 	/* A function that the linker discarded leaves an FDE for address 0. */
-	if (c.err || ret_fde->len == 0 || !elf_in_code(elf, ret_fde->start, ret_fde->len))
+	if (c.err || ret_fde->len == 0 || !elf__in_code(elf, ret_fde->start, ret_fde->len))
 		return false;
 	if (cie->augmented) {
 		skip = eh_take_leb128(&c, false);

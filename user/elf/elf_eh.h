@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * .eh_frame, entry by entry. Format: Linux Standard Base Core 5.0, "Exception Frames", and DWARF's
- * Common and Frame Description Entries. Private to the target room's readers of unwind rows.
+ * Common and Frame Description Entries.
  */
 #ifndef SAFESCOPED_ELF_EH_H
 #define SAFESCOPED_ELF_EH_H
 
-#include "elf_priv.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf.h"
 
 #define DW_EH_PE_ABSPTR	  0x00
 #define DW_EH_PE_ULEB128  0x01
@@ -36,13 +39,13 @@ uint8_t eh_take_u8(struct eh_cursor *c);
 uint64_t eh_take_leb128(struct eh_cursor *c, bool is_signed);
 /* The bare value, without its base. */
 uint64_t eh_take_format(struct eh_cursor *c, uint8_t encoding);
-/* An address: absolute or relative to its own place, as code addresses on x86-64 always are. */
+/* An address: absolute or relative to its own place, as code addresses always are. */
 uint64_t eh_take_address(struct eh_cursor *c, uint8_t encoding);
 
 struct eh_entry {
 	uint64_t id_at; /* offset of the id field */
 	uint32_t id;	/* 0: a CIE; else how far before id_at its CIE begins */
-	uint64_t body;	/* offset behind the id */
+	uint64_t body;	/* offset after the id */
 	uint64_t end;
 	bool terminator;
 };

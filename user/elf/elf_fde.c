@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "elf_eh.h"
+#include "elf_priv.h"
 
 static int add_fde(struct elf_lazy *lazy, uint64_t start, uint64_t len)
 {
@@ -76,23 +78,22 @@ int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret
 bool elf__find_fde(struct elf_file *elf, uint64_t vaddr, struct elf_fde *ret_fde)
 {
 	const struct elf_fde *fdes;
-	size_t n, low = 0, high;
+	size_t n, after;
 
-	if (elf__fdes(elf, &fdes, &n) || n == 0)
+	if (elf__fdes(elf, &fdes, &n))
 		return false;
-	high = n; /* the first FDE that begins above vaddr is in [low, high] */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (fdes[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == 0 || vaddr >= fdes[low - 1].end)
+	after = search__first(n, i, fdes[i].start > vaddr);
+	if (after == 0 || vaddr >= fdes[after - 1].end)
 		return false;
-	*ret_fde = fdes[low - 1];
+	*ret_fde = fdes[after - 1];
 	return true;
+}
+
+size_t elf_fdes__starting_at(const struct elf_fde *fdes, size_t n, uint64_t vaddr)
+{
+	size_t at = search__first(n, i, fdes[i].start >= vaddr);
+
+	return at < n && fdes[at].start == vaddr ? at : n;
 }
 
 bool elf__has_fde(struct elf_file *elf, uint64_t vaddr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf_map: mapped files that may shrink at any time; see elf_map.h. */
+/* elf_map: mapped files that may shrink at any time; see elf_map_priv.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "elf_map.h"
+#include "elf_map_priv.h"
 
 #define MAP_SLOTS 1024
 
@@ -134,7 +134,7 @@ static int copy(int fd, size_t size, void *to)
 
 int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 {
-	struct elf_map map = {.size = size, .slot = -1};
+	struct elf_map map = {.size = size, .slot = -1, .fd = -1};
 	size_t pages;
 	void *at;
 	int err;
@@ -154,7 +154,12 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 	map.data = at;
 	map.slot = take_slot((uintptr_t)at, (uintptr_t)at + pages);
 	if (map.slot >= 0) {
-		if (mmap(at, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		/*
+		 * Shared: uprobes, ours and others', are put into every private mapping of the
+		 * file, whatever its protection (kernel/events/uprobes.c, valid_vma()), and the
+		 * code would be read with breakpoints in it.
+		 */
+		if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 			err = -errno;
 	} else {
 		if (mprotect(at, pages, PROT_READ | PROT_WRITE))
@@ -181,8 +186,9 @@ void elf_map__free(struct elf_map *map)
 		atomic_store(&map_slots[map->slot].taken, false);
 	}
 	munmap((void *)map->data, map->total);
+	fd__close(&map->fd);
 	memset(map, 0, sizeof(*map));
-	map->slot = -1;
+	map->slot = map->fd = -1;
 }
 
 void elf_map__drop(const struct elf_map *map, size_t offset, size_t len)
@@ -202,7 +208,12 @@ int elf_map__make_writable(const struct elf_map *map)
 {
 	if (map->total == 0)
 		return -ENOTSUP;
-	return mprotect((void *)map->data, map->total, PROT_READ | PROT_WRITE) ? -errno : 0;
+	if (map->slot < 0)
+		return mprotect((void *)map->data, map->total, PROT_READ | PROT_WRITE) ? -errno : 0;
+	if (map->fd < 0 || mmap((void *)map->data, map->size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_FIXED, map->fd, 0) == MAP_FAILED)
+		return -ENOTSUP;
+	return 0;
 }
 
 bool elf_map__shrank(const struct elf_map *map)

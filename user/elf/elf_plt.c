@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "base/search.h"
+#include "arch.h"
 #include "elf_priv.h"
 
 static int by_slot(const void *a, const void *b)
@@ -21,13 +23,11 @@ static int collect(const struct elf_file *elf, struct elf_range range)
 	for (i = 0; i < n; i++) {
 		void *got = lazy->got;
 		Elf64_Rela rela;
-		uint32_t type;
 		int err;
 
 		if (!elf_get(elf, range.offset + i * sizeof(rela), &rela, sizeof(rela)))
 			break;
-		type = ELF64_R_TYPE(rela.r_info);
-		if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
+		if (elf_arch__reloc(ELF64_R_TYPE(rela.r_info)) != ELF_RELOC_SLOT ||
 		    ELF64_R_SYM(rela.r_info) == 0)
 			continue;
 		err = array__reserve(&got, &lazy->cap_got, lazy->n_got + 1, ELF_MAX_SYMBOLS,
@@ -48,15 +48,15 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
 	size_t found = 0;
 
 	for (i = 0; i < n && found < max; i++) {
+		enum elf_reloc kind;
 		Elf64_Rela rela;
-		uint32_t type;
 
 		if (!elf_get(elf, range.offset + i * sizeof(rela), &rela, sizeof(rela)))
 			break;
-		type = ELF64_R_TYPE(rela.r_info);
-		if (type == R_X86_64_DTPMOD64 || type == R_X86_64_TPOFF64)
-			slots[found++] = (struct elf_tls_slot){.vaddr = rela.r_offset,
-							       .module = type == R_X86_64_DTPMOD64};
+		kind = elf_arch__reloc(ELF64_R_TYPE(rela.r_info));
+		if (kind == ELF_RELOC_TLS_MODULE || kind == ELF_RELOC_TLS_OFFSET)
+			slots[found++] = (struct elf_tls_slot){
+				.vaddr = rela.r_offset, .module = kind == ELF_RELOC_TLS_MODULE};
 	}
 	return found;
 }
@@ -64,8 +64,8 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 {
 	struct elf_lazy *lazy = elf->lazy;
-	struct elf_got key = {.slot = vaddr}, *got;
 	struct elf_sym sym;
+	size_t at;
 
 	if (!lazy->got_done) {
 		lazy->got_done = true;
@@ -75,48 +75,25 @@ const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 		if (lazy->n_got > 0)
 			qsort(lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
 	}
-	if (lazy->n_got == 0)
-		return NULL;
-	got = bsearch(&key, lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
-	if (!got || !elf_symbols__at(&elf->symtabs[ELF_DYNSYM], got->sym, &sym) ||
+	at = search__first(lazy->n_got, i, lazy->got[i].slot >= vaddr);
+	if (at == lazy->n_got || lazy->got[at].slot != vaddr ||
+	    !elf_symbols__at(&elf->symtabs[ELF_DYNSYM], lazy->got[at].sym, &sym) ||
 	    sym.name[0] == '\0')
 		return NULL;
 	return sym.name;
 }
 
-/*
- * The entries that GNU ld, gold, lld and mold make all reach their slot by one instruction:
- * `jmp *rel32(%rip)` (ff 25), in .plt.sec behind `endbr64` (f3 0f 1e fa), with MPX's `bnd` (f2)
- * before it in files of some years. mold and lld may load the slot with `mov rel32(%rip),%r11`
- * (4c 8b 1d) or jump at once.
- */
 const char *elf__plt_symbol(const struct elf_file *elf, uint64_t vaddr)
 {
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	static const size_t lengths[] = {16, 8, 6}; /* the last entry may end its segment */
-	uint8_t code[16] = {0};
+	static const size_t lengths[] = {ELF_ARCH_PLT_MAX, 8, ELF_ARCH_PLT_MIN};
+	uint8_t code[ELF_ARCH_PLT_MAX] = {0};
 	const uint8_t *bytes = NULL;
-	size_t at = 0, i;
-	int32_t rel;
+	uint64_t slot;
 
-	for (i = 0; i < ARRAY_SIZE(lengths) && !bytes; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lengths) && !bytes; i++) {
 		bytes = elf__at(elf, vaddr, lengths[i]);
 		if (bytes)
 			memcpy(code, bytes, lengths[i]);
 	}
-	if (!bytes)
-		return NULL;
-	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
-		at += sizeof(endbr64);
-	if (code[at] == 0xf2)
-		at++;
-	if (code[at] == 0xff && code[at + 1] == 0x25)
-		at += 2;
-	else if (code[at] == 0x4c && code[at + 1] == 0x8b && code[at + 2] == 0x1d)
-		at += 3;
-	else
-		return NULL;
-	memcpy(&rel, code + at, sizeof(rel));
-	at += sizeof(rel);
-	return elf__got_symbol(elf, vaddr + at + (uint64_t)(int64_t)rel);
+	return bytes && elf_arch__plt_slot(code, vaddr, &slot) ? elf__got_symbol(elf, slot) : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the elf*.c files share. Nobody else includes it. */
+/* What an opened ELF file is made of. Shared by the files of this room only. */
 #ifndef SAFESCOPED_ELF_PRIV_H
 #define SAFESCOPED_ELF_PRIV_H
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "elf/elf.h"
-#include "elf_map.h"
+#include "elf_map_priv.h"
 
 #define ELF_MAX_SEGMENTS 64
 #define ELF_MAX_PHDRS	 1024
@@ -82,9 +82,6 @@ static inline bool elf_get(const struct elf_file *elf, uint64_t offset, void *ou
 	memcpy(out, elf->data + offset, len);
 	return true;
 }
-
-/* True if len bytes of memory from start on are in one executable segment. */
-bool elf_in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 
 /* elf_symbols.c: finds both symbol tables and the relocations. */
 void elf_symbols__init(struct elf_file *elf);

@@ -100,7 +100,7 @@ static bool table_by_section(const struct elf_file *elf, uint32_t type, struct e
 	return false;
 }
 
-/* DT_GNU_HASH does not tell the number of symbols: it is behind the last chain's end. */
+/* DT_GNU_HASH does not hold the number of symbols: the last chain ends at it. */
 static uint64_t count_gnu_hash(const struct elf_file *elf, uint64_t vaddr)
 {
 	uint32_t head[4], last = 0, i; /* nbuckets, first symbol hashed, bloom words, shift */
@@ -159,7 +159,7 @@ static void set_relocs(const struct elf_file *elf, uint64_t vaddr, uint64_t size
 	if (vaddr == 0 || !elf__vaddr_to_offset(elf, vaddr, &offset) ||
 	    !elf_in_file(elf, offset, size))
 		return;
-	/* DT_RELACOUNT: the first ones are R_X86_64_RELATIVE and name no symbol. */
+	/* DT_RELACOUNT: the first ones are relative and name no symbol. */
 	if (skip > size / sizeof(Elf64_Rela))
 		skip = 0;
 	ret_range->offset = offset + skip * sizeof(Elf64_Rela);

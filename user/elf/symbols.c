@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "symbols.h"
 
 #define MAX_RANGES   64
@@ -210,20 +211,10 @@ size_t symbols__count(const struct symbols *symbols)
 /* How many entries begin at or below `at`. */
 static size_t count_up_to(const struct symbols *s, uint32_t at)
 {
-	size_t low = 0, high = s->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->entries[mid].start <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return search__first(s->n, i, s->entries[i].start > at);
 }
 
-static int fill(const struct symbols *s, const struct entry *entry, enum name_source source,
+static int fill(const struct symbols *s, const struct entry *entry, bool exact,
 		struct symbols_hit *ret_hit)
 {
 	struct elf_sym sym;
@@ -234,7 +225,7 @@ static int fill(const struct symbols *s, const struct entry *entry, enum name_so
 	ret_hit->name_len = strnlen(sym.name, MAX_NAME_LEN);
 	ret_hit->start = s->base + entry->start;
 	ret_hit->size = entry->size;
-	ret_hit->source = source;
+	ret_hit->exact = exact;
 	ret_hit->type = sym.type;
 	ret_hit->bind = sym.bind;
 	return 0;
@@ -262,7 +253,7 @@ int symbols__after(const struct symbols *s, uint64_t vaddr, size_t skip,
 	if (s->base + s->entries[i].start >= range->end ||
 	    s->base + s->entries[i].start - vaddr > SYMBOLS_MAX_DISTANCE)
 		return -ENOENT;
-	return fill(s, &s->entries[i], NAME_NEAREST, ret_hit);
+	return fill(s, &s->entries[i], false, ret_hit);
 }
 
 int symbols__lookup(const struct symbols *s, uint64_t vaddr, struct symbols_hit *ret_hit)
@@ -281,7 +272,7 @@ int symbols__lookup(const struct symbols *s, uint64_t vaddr, struct symbols_hit 
 		return -ENOENT;
 	near = &s->entries[end - 1];
 	if (near->start == at || (near->size > 0 && at - near->start < near->size))
-		return fill(s, near, NAME_EXACT, ret_hit);
+		return fill(s, near, true, ret_hit);
 
 	/* A function with a size may hold labels: a global one of those (StgReturn) says more. */
 	for (i = end - 1; i > 0 && end - i <= MAX_BACK; i--) {
@@ -293,9 +284,9 @@ int symbols__lookup(const struct symbols *s, uint64_t vaddr, struct symbols_hit 
 			continue;
 		if (near->size == 0 && !is_local(s, near))
 			entry = near;
-		return fill(s, entry, NAME_EXACT, ret_hit);
+		return fill(s, entry, true, ret_hit);
 	}
 	if (at - near->start > SYMBOLS_MAX_DISTANCE)
 		return -ENOENT;
-	return fill(s, near, NAME_NEAREST, ret_hit);
+	return fill(s, near, false, ret_hit);
 }

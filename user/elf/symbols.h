@@ -3,32 +3,32 @@
  * symbols: the code symbols of one ELF file, sorted by address. Twelve bytes a symbol; names stay
  * in the file's mapping.
  *
- * GHC's code lies behind its info table (tables next to code), and the symbol X_info has the
+ * GHC's code follows its info table (tables next to code), and the symbol X_info has the
  * code's address: an info pointer is found exactly. Its size (GHC/CmmToAsm/X86/Ppr.hs, pprSizeDecl)
  * takes in the return points of the same procedure. Local closures are procedures without a
  * symbol (internalNamePrefix, 8.10 to 9.14): the symbol below one ends before it, and names it
- * only roughly, hence NAME_NEAREST.
+ * only roughly, and is no exact hit.
  */
 #ifndef SAFESCOPED_ELF_SYMBOLS_H
 #define SAFESCOPED_ELF_SYMBOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "elf/elf.h"
-#include "target/target.h"
 
-#define SYMBOLS_MAX_DISTANCE (1U << 20) /* a symbol further below says nothing */
+#define SYMBOLS_MAX_DISTANCE (1U << 20) /* a symbol further below means nothing */
 
 struct symbols;
 
 struct symbols_hit {
-	const char *name;	 /* NUL-terminated, in the mapping: lives as long as the elf_file */
-	size_t name_len;	 /* at most 65535 */
-	uint64_t start;		 /* of the symbol, as in the file */
-	uint64_t size;		 /* 0: not known */
-	enum name_source source; /* NAME_EXACT: covers the address or begins there; NAME_NEAREST */
-	uint8_t type, bind;	 /* STT_…, STB_… */
+	const char *name;   /* NUL-terminated, in the mapping: lives as long as the elf_file */
+	size_t name_len;    /* at most 65535 */
+	uint64_t start;	    /* of the symbol, as in the file */
+	uint64_t size;	    /* 0: not known */
+	bool exact;	    /* covers the address or begins there; else the nearest one below it */
+	uint8_t type, bind; /* STT_…, STB_… */
 };
 
 /*
@@ -49,7 +49,7 @@ size_t symbols__count(const struct symbols *symbols);
  */
 int symbols__lookup(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *ret_hit);
 
-/* The symbol behind vaddr in the same section, `skip` of them passed over; always NAME_NEAREST. */
+/* The next symbol after vaddr in the same section, `skip` of them passed over; never exact. */
 int symbols__after(const struct symbols *symbols, uint64_t vaddr, size_t skip,
 		   struct symbols_hit *ret_hit);
 

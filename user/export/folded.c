@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "export.h"
-#include "export_priv.h"
+#include "view.h"
 
 struct writer {
 	FILE *out;
@@ -24,6 +24,7 @@ struct writer {
 	char **prefixes; /* of an owner: "COMM-PID;NAME-TID" */
 	size_t n_prefixes, prefixes_cap;
 	struct weights weights;
+	struct views views;
 };
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
@@ -128,15 +129,6 @@ static int name_frames(struct writer *w)
 
 /* ── weights ─────────────────────────────────────────────────────────────────────────────── */
 
-static bool counts(const struct tl_stretch *s, enum export_weight weight)
-{
-	if (weight == WEIGHT_SAMPLES)
-		return true;
-	if (s->end_ns <= s->start_ns || s->state == ST_IDLE)
-		return false;
-	return weight == WEIGHT_WALL || state__on_cpu(s->state);
-}
-
 static int add_owner(struct writer *w, char *prefix, uint32_t *ret_owner)
 {
 	int err = prefix ? array__reserve((void **)&w->prefixes, &w->prefixes_cap,
@@ -152,41 +144,31 @@ static int add_owner(struct writer *w, char *prefix, uint32_t *ret_owner)
 	return 0;
 }
 
-static int collect_lane(struct writer *w, const struct tl_target *target,
-			const struct tl_lane *lane, enum export_weight weight)
+/* OS threads; of a log alone capabilities, too: no OS thread's lane has their stacks. */
+static int collect_view(struct writer *w, const struct lane_view *view, enum export_weight weight)
 {
-	char thread[sizeof(lane->name) + 1] = "";
+	char thread[sizeof(view->thread->name) + 1] = "";
+	const struct ledger_row *rows;
 	uint32_t owner;
+	char *prefix;
+	size_t n;
 	int err;
 
-	memcpy(thread, lane->name, sizeof(lane->name));
-	err = add_owner(w, make_prefix(target, thread, lane->tid), &owner);
-	for (size_t i = 0; i < lane->n_stretches && !err; i++) {
-		const struct tl_stretch *s = &lane->stretches[i];
-
+	if (view->kind == LANE_HASKELL || (view->kind == LANE_CAPABILITY && !w->log_alone))
+		return 0;
+	rows = view__rows(view, &n);
+	if (view->kind == LANE_THREAD) {
+		memcpy(thread, view->thread->name, sizeof(view->thread->name));
+		prefix = make_prefix(view->target, thread, view->thread->tid);
+	} else {
+		prefix = make_prefix(view->target, "capability", view->cap->no);
+	}
+	err = add_owner(w, prefix, &owner);
+	for (size_t i = 0; i < n && !err; i++)
 		/* what a log alone does not tell has no stack at all */
-		if (counts(s, weight) && (s->state != ST_UNKNOWN || s->stack || !w->log_alone))
-			err = weights__add(&w->weights, owner, s->stack,
-					   weight == WEIGHT_SAMPLES ? s->samples
-								    : s->end_ns - s->start_ns);
-	}
-	return err;
-}
-
-static int collect_cap(struct writer *w, const struct tl_target *target,
-		       const struct tl_cap_lane *lane, enum export_weight weight)
-{
-	uint32_t owner;
-	int err = add_owner(w, make_prefix(target, "capability", lane->no), &owner);
-
-	for (size_t i = 0; i < lane->n_stretches && !err; i++) {
-		const struct tl_cap_stretch *s = &lane->stretches[i];
-
-		if (s->state != CS_IDLE && s->state != CS_DISABLED && s->stack)
-			err = weights__add(&w->weights, owner, s->stack,
-					   weight == WEIGHT_SAMPLES ? s->samples
-								    : s->end_ns - s->start_ns);
-	}
+		if (rows[i].stack || !w->log_alone)
+			err = weights__add(&w->weights, owner, rows[i].stack,
+					   view__weight(view, &rows[i], weight));
 	return err;
 }
 
@@ -207,18 +189,14 @@ static int collect_centres(struct writer *w, const struct tl_target *target,
 
 static int collect(struct writer *w, enum export_weight weight)
 {
-	int err = 0;
+	int err = views__collect(w->tl, EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY, &w->views);
 
+	for (size_t i = 0; i < w->views.n && !err; i++)
+		err = collect_view(w, &w->views.v[i], weight);
 	for (size_t t = 0; t < timeline__n_targets(w->tl) && !err; t++) {
 		const struct tl_target *target = timeline__target(w->tl, t);
 
-		for (size_t i = 0; i < target->n_lanes && !err; i++)
-			err = collect_lane(w, target, &target->lanes[i], weight);
-		if (!w->log_alone)
-			continue;
-		for (size_t i = 0; i < target->n_cap_lanes && !err; i++)
-			err = collect_cap(w, target, &target->cap_lanes[i], weight);
-		if (!target->n_cap_lanes && !err)
+		if (w->log_alone && !target->n_cap_lanes)
 			err = collect_centres(w, target, weight);
 	}
 	if (!err)
@@ -301,6 +279,7 @@ static int folded__write(FILE *out, const struct timeline *tl, const struct expo
 	free(w.prefixes);
 	free(w.map);
 	weights__free(&w.weights);
+	views__free(&w.views);
 	return err;
 }
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "html.h"
-#include "view_each.h"
+#include "view.h"
 
 #define SUMS	  64	/* graphs of a process's threads */
 #define LANES	  24	/* graphs of lanes of each kind */
@@ -157,25 +157,18 @@ static void choose_profiles(struct page *p)
 
 /* ── weights ─────────────────────────────────────────────────────────────────────────────── */
 
-struct collecting {
-	struct page *p;
-	const struct lane_view *view;
-	uint32_t owner;
-	int err;
-};
-
-static void add_span(void *ctx, const struct span *span)
+static int add_rows(struct page *p, const struct lane_view *view, uint32_t owner)
 {
-	struct collecting *c = ctx;
-	enum export_weight weight = c->p->opts->weight;
-	uint64_t n = span->end_ns - span->start_ns;
+	const struct ledger_row *rows;
+	size_t n;
+	int err = 0;
 
-	if (weight == WEIGHT_SAMPLES)
-		n = span->samples;
-	else if (span->idle || (weight == WEIGHT_CPU && !view__on_cpu(c->view->kind, span->state)))
-		return;
-	if (!c->err && timeline__stack(c->p->tl, span->stack).n)
-		c->err = weights__add(&c->p->weights, c->owner, span->stack, n);
+	rows = view__rows(view, &n);
+	for (size_t i = 0; i < n && !err; i++)
+		if (timeline__stack(p->tl, rows[i].stack).n)
+			err = weights__add(&p->weights, owner, rows[i].stack,
+					   view__weight(view, &rows[i], p->opts->weight));
+	return err;
 }
 
 /* A report that GHC wrote has no lanes: its ticks, each worth the time between two. */
@@ -194,24 +187,21 @@ static int collect_centres(struct page *p)
 
 static int collect(struct page *p)
 {
-	struct collecting c = {.p = p};
+	int err = 0;
 
-	for (size_t i = 0; i < p->views.n && !c.err; i++) {
-		c.view = &p->views.v[i];
-		c.owner = c.view->target_no;
-		if (c.owner < p->n_sums && (c.view->kind == LANE_THREAD ||
-					    (c.view->kind == LANE_CAPABILITY && p->log_alone)))
-			view__each(c.view, 0, add_span, &c);
+	for (size_t i = 0; i < p->views.n && !err; i++) {
+		const struct lane_view *view = &p->views.v[i];
+
+		if (view->target_no < p->n_sums &&
+		    (view->kind == LANE_THREAD || (view->kind == LANE_CAPABILITY && p->log_alone)))
+			err = add_rows(p, view, view->target_no);
 	}
-	for (size_t i = p->n_sums; i < p->n_profiles && !c.err; i++) {
-		c.view = p->profiles[i].view;
-		c.owner = (uint32_t)i;
-		view__each(c.view, 0, add_span, &c);
-	}
-	if (!c.err && !p->views.n && p->log_alone)
-		c.err = collect_centres(p);
+	for (size_t i = p->n_sums; i < p->n_profiles && !err; i++)
+		err = add_rows(p, p->profiles[i].view, (uint32_t)i);
+	if (!err && !p->views.n && p->log_alone)
+		err = collect_centres(p);
 	weights__merge(&p->weights);
-	return c.err;
+	return err;
 }
 
 /* ── graphs ──────────────────────────────────────────────────────────────────────────────── */

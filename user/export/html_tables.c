@@ -169,6 +169,7 @@ static void put_safe_calls(struct table_out *t, const struct tl_target *target)
 	column(t, "function", "text", NOT_A_STATE);
 	column(t, "called from", "text", NOT_A_STATE);
 	column(t, "calls", "count", NOT_A_STATE);
+	column(t, "hand-over before", "ns", NOT_A_STATE);
 	column(t, "total", "ns", NOT_A_STATE);
 	column(t, "CPU", "ns", NOT_A_STATE);
 	column(t, "blocked", "ns", NOT_A_STATE);
@@ -187,6 +188,7 @@ static void put_safe_calls(struct table_out *t, const struct tl_target *target)
 		text(t, c->function);
 		text(t, c->caller);
 		number(t, c->calls);
+		number(t, c->handover_ns);
 		number(t, c->wall_ns);
 		number(t, c->cpu_ns);
 		number(t, c->blocked_ns);

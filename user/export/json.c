@@ -143,6 +143,7 @@ static void add_call(struct report *r, cJSON *calls, const struct tl_call *call)
 	add_bool(r, o, "interruptible", call->interruptible);
 	add_u64(r, o, "calls", call->calls);
 	add_u64_or_null(r, o, "wall_ns", call->wall_ns);
+	add_u64_or_null(r, o, "handover_ns", call->handover_ns);
 	add_u64_or_null(r, o, "cpu_ns", call->cpu_ns);
 	add_u64_or_null(r, o, "blocked_ns", call->blocked_ns);
 	add_u64_or_null(r, o, "cap_wait_ns", call->cap_wait_ns);

@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "pprof.pb-c.h"
-#include "view_each.h"
+#include "view.h"
 
 /* ── gzip ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -54,6 +54,12 @@ static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
 
 enum { VALUE_SAMPLES, VALUE_CPU, VALUE_WALL, VALUES };
 
+static const enum export_weight value_weights[VALUES] = {
+	[VALUE_SAMPLES] = WEIGHT_SAMPLES,
+	[VALUE_CPU] = WEIGHT_CPU,
+	[VALUE_WALL] = WEIGHT_WALL,
+};
+
 struct entry {
 	uint32_t view, stack;
 	int64_t values[VALUES];
@@ -66,7 +72,6 @@ struct writer {
 	struct strtab *strings;
 	struct entry *entries;
 	size_t n, cap;
-	uint32_t view; /* whose spans come now */
 	uint32_t *map; /* of a timeline's frame: its location, from 0 */
 	uint32_t n_locations;
 	int err;
@@ -112,27 +117,26 @@ static void merge(struct writer *w)
 	w->n = kept + 1;
 }
 
-static void add_span(void *ctx, const struct span *span)
+static int add_row(struct writer *w, uint32_t view, const struct ledger_row *row)
 {
-	struct writer *w = ctx;
-	int64_t ns = (int64_t)(span->end_ns - span->start_ns);
-	struct entry entry = {
-		.view = w->view, .stack = span->stack, .values = {[VALUE_SAMPLES] = span->samples}};
+	struct entry entry = {.view = view, .stack = row->stack};
 
-	if (w->err || ((span->idle || !timeline__stack(w->tl, span->stack).n) && !span->samples))
-		return;
-	if (!span->idle)
-		entry.values[VALUE_WALL] = ns;
-	if (!span->idle && view__on_cpu(w->views.v[w->view].kind, span->state))
-		entry.values[VALUE_CPU] = ns;
+	for (int k = 0; k < VALUES; k++)
+		entry.values[k] = (int64_t)view__weight(&w->views.v[view], row, value_weights[k]);
+	if ((!entry.values[VALUE_SAMPLES] && !entry.values[VALUE_WALL]) ||
+	    (!timeline__stack(w->tl, row->stack).n && !row->samples))
+		return 0;
 	if (w->n == w->cap) {
+		int err;
+
 		merge(w);
-		w->err = array__reserve((void **)&w->entries, &w->cap, MAX(w->n * 2, (size_t)256),
-					EXPORT_MAX_ENTRIES, sizeof(*w->entries));
-		if (w->err)
-			return;
+		err = array__reserve((void **)&w->entries, &w->cap, MAX(w->n * 2, (size_t)256),
+				     EXPORT_MAX_ENTRIES, sizeof(*w->entries));
+		if (err)
+			return err;
 	}
 	w->entries[w->n++] = entry;
+	return 0;
 }
 
 /* OS threads; of a log alone, which knows of none but in annotated calls, capabilities too. */
@@ -142,14 +146,16 @@ static int collect(struct writer *w)
 
 	for (size_t i = 0; !err && i < w->views.n; i++) {
 		const struct lane_view *view = &w->views.v[i];
+		const struct ledger_row *rows;
+		size_t n;
 
 		if (view->kind == LANE_HASKELL ||
 		    (view->kind == LANE_CAPABILITY && view->target->n_lanes &&
 		     !session__log_alone(w->tl)))
 			continue;
-		w->view = (uint32_t)i;
-		view__each(view, 0, add_span, w);
-		err = w->err;
+		rows = view__rows(view, &n);
+		for (size_t k = 0; !err && k < n; k++)
+			err = add_row(w, (uint32_t)i, &rows[k]);
 	}
 	merge(w);
 	return err;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "speedscope.h"
-#include "view_each.h"
 
 static int cmp_by_stack(const void *pa, const void *pb, void *arg)
 {
@@ -117,36 +116,27 @@ static void merge_alike(const struct speedscope *w, struct weights *weights)
 		weights->n = kept + 1;
 }
 
-/* What the sum has of one stretch: OS threads' stretches, of a log alone the capabilities' too. */
-struct collecting {
-	const struct timeline *tl;
-	struct weights *weights;
-	uint32_t owner;
-	int err;
-};
-
-static void add_span(void *ctx, const struct span *span)
-{
-	struct collecting *c = ctx;
-
-	if (!c->err && !span->idle && timeline__stack(c->tl, span->stack).n)
-		c->err = weights__add(c->weights, c->owner, span->stack,
-				      span->end_ns - span->start_ns);
-}
-
+/* OS threads; of a log alone the capabilities too. */
 static int collect_lanes(struct speedscope *w, struct weights *weights)
 {
-	struct collecting c = {.tl = w->tl, .weights = weights};
+	int err = 0;
 
-	for (size_t i = 0; i < w->views.n && !c.err; i++) {
+	for (size_t i = 0; i < w->views.n && !err; i++) {
 		const struct lane_view *view = &w->views.v[i];
+		uint32_t owner = w->n_targets > 1 ? view->target_no : 0;
+		const struct ledger_row *rows;
+		size_t n;
 
-		c.owner = w->n_targets > 1 ? view->target_no : 0;
-		if (view->kind == LANE_THREAD ||
-		    (view->kind == LANE_CAPABILITY && session__log_alone(w->tl)))
-			view__each(view, 0, add_span, &c);
+		if (view->kind != LANE_THREAD &&
+		    (view->kind != LANE_CAPABILITY || !session__log_alone(w->tl)))
+			continue;
+		rows = view__rows(view, &n);
+		for (size_t k = 0; k < n && !err; k++)
+			if (timeline__stack(w->tl, rows[k].stack).n)
+				err = weights__add(weights, owner, rows[k].stack,
+						   view__weight(view, &rows[k], WEIGHT_WALL));
 	}
-	return c.err;
+	return err;
 }
 
 /* A report that GHC wrote has no lanes: its ticks, each worth the time between two. */

@@ -7,7 +7,8 @@
 
 #include "text_priv.h"
 
-#define UNSAFE_SHOWN 0.1 /* percent of the session */
+#define UNSAFE_SHOWN   0.1 /* percent of the session */
+#define HANDOVER_SHOWN 1.0 /* percent of a call's time with its hand-over */
 
 /* ── cells ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -172,7 +173,21 @@ static void cell_notes(struct table *table, const struct tl_call *call)
 	buf__free(&notes);
 }
 
-static void add_safe_call(struct table *table, const struct tl_call *call, bool verbose)
+/* Whether any of the first n calls was off the CPU for a while before its function began. */
+static bool has_handover(const struct tl_call *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t handover = calls[i].handover_ns;
+
+		if (handover != UINT64_MAX && calls[i].wall_ns != UINT64_MAX &&
+		    human__percent(handover, calls[i].wall_ns + handover) > HANDOVER_SHOWN)
+			return true;
+	}
+	return false;
+}
+
+static void add_safe_call(struct table *table, const struct tl_call *call, bool verbose,
+			  bool handover)
 {
 	const char *mark = call->exact ? "" : "≥ ";
 
@@ -180,6 +195,8 @@ static void add_safe_call(struct table *table, const struct tl_call *call, bool 
 	table__cell(table, verbose && call->library ? call->library : "");
 	cell_name(table, call->caller, call->caller_approximate);
 	cell_count(table, mark, call->calls);
+	if (handover)
+		cell_duration(table, mark, call->handover_ns);
 	cell_duration(table, mark, call->wall_ns);
 	cell_duration(table, mark, call->cpu_ns);
 	cell_duration(table, mark, call->blocked_ns);
@@ -194,6 +211,7 @@ static void add_safe_call(struct table *table, const struct tl_call *call, bool 
 
 int text__safe_calls(const struct text *t)
 {
+	enum { HANDOVER_COLUMN = 4 };
 	static const struct {
 		const char *title;
 		int flags;
@@ -203,30 +221,35 @@ int text__safe_calls(const struct text *t)
 		{"library", COL_FLEX, 0},
 		{"called from", COL_FLEX, UINT64_MAX},
 		{"calls", COL_RIGHT, UINT64_MAX},
+		[HANDOVER_COLUMN] = {"hand-over", COL_RIGHT, 2},
 		{"total", COL_RIGHT, UINT64_MAX},
 		{"CPU", COL_RIGHT, UINT64_MAX},
-		{"blocked", COL_RIGHT, 2},
-		{"mean", COL_RIGHT, 5},
-		{"p99", COL_RIGHT, 4},
-		{"max", COL_RIGHT, 3},
+		{"blocked", COL_RIGHT, 3},
+		{"mean", COL_RIGHT, 6},
+		{"p99", COL_RIGHT, 5},
+		{"max", COL_RIGHT, 4},
 		{"cap wait", COL_RIGHT, UINT64_MAX},
 		{"", COL_FLEX, 1},
 	};
 	const struct tl_target *target = t->target;
+	size_t n = MIN(target->n_calls, t->rows), column = 0;
+	bool handover = has_handover(target->calls, n);
 	struct table *table;
 	int err;
 
-	if (!target->n_calls)
+	if (!n)
 		return 0;
-	err = table__new(ARRAY_SIZE(columns), &table);
+	err = table__new(ARRAY_SIZE(columns) - !handover, &table);
 	if (err)
 		return err;
 	for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
-		table__column(table, c, columns[c].title, NULL, columns[c].flags);
-		table__worth(table, c, columns[c].worth);
+		if (c == HANDOVER_COLUMN && !handover)
+			continue;
+		table__column(table, column, columns[c].title, NULL, columns[c].flags);
+		table__worth(table, column++, columns[c].worth);
 	}
-	for (size_t i = 0; i < MIN(target->n_calls, t->rows); i++)
-		add_safe_call(table, &target->calls[i], t->opts->verbose);
+	for (size_t i = 0; i < n; i++)
+		add_safe_call(table, &target->calls[i], t->opts->verbose, handover);
 	text__section(t, "Safe calls, by wall time");
 	err = text__print(table, t);
 	text__more(t, target->n_calls, "call sites");

@@ -218,6 +218,45 @@ void views__free(struct views *views)
 	memset(views, 0, sizeof(*views));
 }
 
+/* ── accounts ────────────────────────────────────────────────────────────────────────────── */
+
+const struct ledger_row *view__rows(const struct lane_view *view, size_t *ret_n)
+{
+	switch (view->kind) {
+	case LANE_CAPABILITY:
+		*ret_n = view->cap->n_rows;
+		return view->cap->rows;
+	case LANE_HASKELL:
+		*ret_n = view->tso->n_rows;
+		return view->tso->rows;
+	default:
+		*ret_n = view->thread->n_rows;
+		return view->thread->rows;
+	}
+}
+
+bool view__is_idle(enum lane_kind kind, unsigned state)
+{
+	switch (kind) {
+	case LANE_CAPABILITY:
+		return state == CS_IDLE || state == CS_DISABLED;
+	case LANE_HASKELL:
+		return false;
+	default:
+		return state == ST_IDLE;
+	}
+}
+
+uint64_t view__weight(const struct lane_view *view, const struct ledger_row *row,
+		      enum export_weight weight)
+{
+	if (weight == WEIGHT_SAMPLES)
+		return row->samples;
+	if (weight == WEIGHT_CPU)
+		return row->on_cpu ? row->ns : 0;
+	return view__is_idle(view->kind, row->state) ? 0 : row->ns;
+}
+
 /* ── stretches ───────────────────────────────────────────────────────────────────────────── */
 
 struct bill {

@@ -60,6 +60,13 @@ unsigned view__states(enum lane_kind kind);
 
 /* view__each walks over them: view_each.h. */
 
+/* The lane's account: what it adds up to comes from there, and never from its slices. */
+const struct ledger_row *view__rows(const struct lane_view *view, size_t *ret_n);
+/* What a row counts by; 0: nothing. */
+uint64_t view__weight(const struct lane_view *view, const struct ledger_row *row,
+		      enum export_weight weight);
+bool view__is_idle(enum lane_kind kind, unsigned state);
+
 /*
  * The smallest grain (0, or a power of two of ns) with which the spans of all lanes cost no more
  * than `budget` by `cost` (bytes in the file, say).

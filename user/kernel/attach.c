@@ -14,12 +14,17 @@
 #define FOLLOW_FAMILY 1
 #define FOLLOW_ALL    2
 
-struct attached *kernel__find(struct kernel *kernel, pid_t pid)
+struct attached *kernel__find(const struct kernel *kernel, pid_t pid)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++)
-		if (kernel->targets[i].pid == pid)
-			return &kernel->targets[i];
-	return NULL;
+	struct attached *a;
+
+	HASH_FIND(hh, kernel->targets, &pid, sizeof(pid), a);
+	return a;
+}
+
+struct attached *kernel__next(const struct kernel *kernel, const struct attached *prev)
+{
+	return prev ? prev->hh.next : kernel->targets;
 }
 
 static int put_target(struct kernel *kernel, const struct attached *a, __u64 how)
@@ -40,9 +45,9 @@ bool attached__share(const struct attached *a, const struct attached *b)
 /* A process that is gone has no entry any more, and shall not get one. */
 static void put_group(struct kernel *kernel, struct attached *a, bool on)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *b = &kernel->targets[i];
+	struct attached *b = NULL;
 
+	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b))
 			continue;
 		if (on) {
@@ -119,33 +124,32 @@ void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
 
 void gc_probes__off(struct kernel *kernel, struct attached *a)
 {
+	struct attached *b = NULL;
+
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
 		if (a->probes[i])
 			probe__off(a->probes[i]);
 	/* whoever shares them has none either */
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *b = &kernel->targets[i];
-
+	while ((b = kernel__next(kernel, b)))
 		b->gc_off |= b->probes[PROBE_GC_END] && !b->probes[PROBE_GC_END]->on;
-	}
 }
 
 /* ── a target ────────────────────────────────────────────────────────────────────────────── */
 
 /* See only_tgid in bpf/maps.bpf.h. Set last when a target comes and first when one goes. */
-static void tell_only(struct kernel *kernel)
+static void set_only(struct kernel *kernel)
 {
-	bool alone = kernel->n_targets == 1 && !kernel->all;
+	bool alone = HASH_COUNT(kernel->targets) == 1 && !kernel->all;
 
-	kernel->skel->bss->only_tgid = alone ? (__u32)kernel->targets[0].pid : 0;
+	kernel->skel->bss->only_tgid = alone ? (__u32)kernel->targets->pid : 0;
 }
 
 /* What others of the file went through already. */
 static void join_group(struct kernel *kernel, struct attached *a)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		const struct attached *b = &kernel->targets[i];
+	const struct attached *b = NULL;
 
+	while ((b = kernel__next(kernel, b))) {
 		if (b == a || !attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
 		a->state = b->state;
@@ -201,6 +205,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 /* The probes, and what the entry says of them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
+	a->wire.epoch = 1;
 	if (add_probes(kernel, a, info) == 0) {
 		a->state = PROBES_ON;
 		a->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
@@ -223,6 +228,53 @@ static bool must_wait(const struct target_info *info, __u32 flags)
 	       !(flags & WIRE_TARGET_ARMED);
 }
 
+static int add_target(struct kernel *kernel, const struct target_info *info,
+		      struct attached **ret_attached)
+{
+	struct attached *a;
+
+	if (HASH_COUNT(kernel->targets) >= KERNEL_MAX_TARGETS)
+		return -E2BIG;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->pid = info->pid;
+	a->wire = info->wire;
+	HASH_ADD(hh, kernel->targets, pid, sizeof(a->pid), a);
+	if (!a->hh.tbl) { /* uthash found no memory */
+		free(a);
+		return -ENOMEM;
+	}
+	*ret_attached = a;
+	return 0;
+}
+
+/* Another one tries again for those that share the probes. */
+static void hand_over(struct kernel *kernel, const struct attached *a)
+{
+	struct attached *b = NULL;
+
+	if (a->state != PROBES_OFF || a->retry_ns == UINT64_MAX)
+		return;
+	while ((b = kernel__next(kernel, b))) {
+		if (b == a || !attached__share(a, b) || b->state != PROBES_OFF)
+			continue;
+		b->retry_ns = a->retry_ns;
+		return;
+	}
+}
+
+/* Its probes go; its entries in the maps stay. */
+static void remove_target(struct kernel *kernel, struct attached *a)
+{
+	hand_over(kernel, a);
+	for (int i = 0; i < PROBE_MAX; i++)
+		probes__put(kernel, &a->probes[i]);
+	HASH_DEL(kernel->targets, a);
+	free(a);
+	set_only(kernel);
+}
+
 static int attach(struct kernel *kernel, const struct target_info *info, __u32 flags)
 {
 	int costs = bpf_map__fd(kernel->skel->maps.costs);
@@ -231,17 +283,14 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	struct attached *a;
 	int err;
 
-	err = array__reserve((void **)&kernel->targets, &kernel->cap_targets, kernel->n_targets + 1,
-			     KERNEL_MAX_TARGETS, sizeof(*kernel->targets));
+	a = kernel__find(kernel, info->pid);
+	/* an earlier program of the process */
+	if (a)
+		remove_target(kernel, a);
+	err = add_target(kernel, info, &a);
 	if (err)
 		return err;
-	a = &kernel->targets[kernel->n_targets];
-	memset(a, 0, sizeof(*a));
-	a->pid = info->pid;
-	a->wire = info->wire;
 	a->wire.flags |= flags;
-	a->wire.epoch = 1;
-	kernel->n_targets++;
 	/* the probes first: counting begins at once with all of them, when the entry is there */
 	a->waits = must_wait(info, flags);
 	if (a->waits)
@@ -257,7 +306,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 		kernel__detach(kernel, info->pid);
 		return err;
 	}
-	tell_only(kernel);
+	set_only(kernel);
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
@@ -308,7 +357,6 @@ int kernel__update(struct kernel *kernel, const struct target_info *info)
 	a->wire.flags |= off;
 	if (a->waits && !must_wait(info, 0)) {
 		a->waits = false;
-		a->wire.epoch++;
 		begin_probes(kernel, a, info);
 	}
 	return put_target(kernel, a, BPF_EXIST);
@@ -341,21 +389,6 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key);
 }
 
-/* Another one tries again for those that share the probes. */
-static void hand_over(struct kernel *kernel, const struct attached *a)
-{
-	if (a->state != PROBES_OFF || a->retry_ns == UINT64_MAX)
-		return;
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *b = &kernel->targets[i];
-
-		if (b == a || !attached__share(a, b) || b->state != PROBES_OFF)
-			continue;
-		b->retry_ns = a->retry_ns;
-		return;
-	}
-}
-
 void kernel__detach(struct kernel *kernel, pid_t pid)
 {
 	struct attached *a = kernel__find(kernel, pid);
@@ -365,22 +398,21 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	unwind__forget(kernel, pid);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
-	if (!a)
-		return;
-	hand_over(kernel, a);
-	for (int i = 0; i < PROBE_MAX; i++)
-		probes__put(kernel, &a->probes[i]);
-	*a = kernel->targets[--kernel->n_targets];
-	tell_only(kernel);
+	if (a)
+		remove_target(kernel, a);
 }
 
-int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint64_t site,
+int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall)
 {
 	struct wire_open_at_start open = {.start_ns = start_ns, .site = site, .incall = incall};
+	const struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)tid;
 	struct wire_thread thread;
 
+	if (!a)
+		return -ENOENT;
+	open.epoch = a->wire.epoch;
 	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &thread) == 0 &&
 	    thread.depth)
 		return -EEXIST;

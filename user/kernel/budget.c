@@ -54,7 +54,8 @@ static bool run_time_of(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *re
 	return true;
 }
 
-bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns)
+/* Of all programs so far; false without statistics. */
+static bool run_time(struct kernel *kernel, uint64_t *ret_ns)
 {
 	struct bpf_program *prog;
 	uint64_t sum = 0, ns, runs;
@@ -100,9 +101,9 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 static void enter_group(struct kernel *kernel, struct attached *a, enum probe_state state,
 			uint64_t now)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *b = &kernel->targets[i];
+	struct attached *b = NULL;
 
+	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
 		enter(b, state, now);
@@ -115,14 +116,12 @@ static void enter_group(struct kernel *kernel, struct attached *a, enum probe_st
 
 static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, double percent)
 {
+	const struct attached *b = NULL;
 	uint64_t last = 0;
 
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		const struct attached *b = &kernel->targets[i];
-
+	while ((b = kernel__next(kernel, b)))
 		if (attached__share(a, b) && b->retry_ns != UINT64_MAX)
 			last = MAX(last, b->retry_ns);
-	}
 	if (!last) {
 		a->retry_ns = BUDGET_FIRST_NS;
 		log_warn("pid %d: the call probes cost %.1f %% of a CPU, more than --max-overhead "
@@ -166,6 +165,7 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 {
 	bool light = gc_probes__light(a);
 	double all = light ? GC_PROBES * percent : percent;
+	const struct attached *b = NULL;
 
 	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
 		return;
@@ -174,15 +174,13 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 		gc_probes__set_light(kernel, a, true);
 		return;
 	}
-	for (size_t i = 0; light && i < kernel->n_targets; i++) {
-		const struct attached *b = &kernel->targets[i];
-
+	if (!light)
+		return;
+	while ((b = kernel__next(kernel, b)))
 		if (b->probes[PROBE_GC_START] == a->probes[PROBE_GC_START] &&
 		    b->gc_calm < GC_WINDOWS_CALM)
 			return;
-	}
-	if (light)
-		gc_probes__set_light(kernel, a, false);
+	gc_probes__set_light(kernel, a, false);
 }
 
 static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
@@ -208,9 +206,9 @@ static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
 
 pid_t kernel__next_gc_off(struct kernel *kernel)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *a = &kernel->targets[i];
+	struct attached *a = NULL;
 
+	while ((a = kernel__next(kernel, a))) {
 		if (!a->gc_off || a->gc_off_told)
 			continue;
 		a->gc_off_told = true;
@@ -231,9 +229,9 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 
 void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 {
-	for (size_t i = 0; i < kernel->n_targets; i++) {
-		struct attached *a = &kernel->targets[i];
+	struct attached *a = NULL;
 
+	while ((a = kernel__next(kernel, a))) {
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
 			try_again(kernel, a, now_ns);
 		else if ((a->state == PROBES_ON || a->state == PROBES_TRIAL) &&
@@ -249,7 +247,7 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 	struct attached *a = kernel__find(kernel, pid);
 	struct kernel_cost cost = {};
 
-	cost.bpf_known = kernel__run_time(kernel, &cost.bpf_ns);
+	cost.bpf_known = run_time(kernel, &cost.bpf_ns);
 	if (a) {
 		uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0;
 
@@ -260,9 +258,4 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
 	}
 	*ret_cost = cost;
-}
-
-uint64_t kernel__trap_ns(const struct kernel *kernel)
-{
-	return kernel->trap_ns;
 }

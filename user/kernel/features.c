@@ -12,37 +12,37 @@
 
 #include "base/base.h"
 #include "kernel_priv.h"
+#include "process/proc.h"
 
-/* The first line of a small file, without its newline. */
-static bool read_line(const char *path, char *out, size_t size)
+/* /proc/self/status is the longest. */
+#define TEXT_MAX 65536
+
+/* The beginning of a small file of /proc or /sys. "": it cannot be read. */
+static void read_start(const char *path, char *out, size_t size)
 {
-	FILE *f = fopen(path, "re");
-	bool ok;
+	char *text;
+	size_t len;
 
-	if (!f)
-		return false;
-	ok = fgets(out, (int)size, f) != NULL;
-	fclose(f);
-	if (ok)
-		out[strcspn(out, "\n")] = '\0';
-	return ok;
+	out[0] = '\0';
+	if (proc__text(path, TEXT_MAX, &text, &len))
+		return;
+	snprintf(out, size, "%s", text);
+	free(text);
 }
 
 static uint64_t effective_caps(void)
 {
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[256];
-	unsigned long long caps = 0;
+	static const char key[] = "\nCapEff:";
+	uint64_t caps = 0;
+	char *text, *line;
+	size_t len;
 
-	if (!f)
+	if (proc__text("/proc/self/status", TEXT_MAX, &text, &len))
 		return 0;
-	while (fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "CapEff:", 7) == 0) {
-			caps = strtoull(line + 7, NULL, 16);
-			break;
-		}
-	}
-	fclose(f);
+	line = strstr(text, key);
+	if (line)
+		caps = strtoull(line + sizeof(key) - 1, NULL, 16);
+	free(text);
 	return caps;
 }
 
@@ -54,12 +54,11 @@ bool kernel__has_cap(const struct kernel_features *f, int cap)
 /* The file's active word stands in brackets: "none [integrity] confidentiality". */
 static void read_lockdown(char out[32])
 {
-	char line[128] = "", *from, *to;
+	char text[128], *from, *to;
 
 	out[0] = '\0';
-	if (!read_line("/sys/kernel/security/lockdown", line, sizeof(line)))
-		return;
-	from = strchr(line, '[');
+	read_start("/sys/kernel/security/lockdown", text, sizeof(text));
+	from = strchr(text, '[');
 	to = from ? strchr(from, ']') : NULL;
 	if (to)
 		snprintf(out, 32, "%.*s", (int)(to - from - 1), from + 1);
@@ -91,13 +90,14 @@ void kernel__features(struct kernel_features *ret_features)
 	struct kernel_features f = {.perf_paranoid = -100};
 	libbpf_print_fn_t old;
 	struct utsname uts;
-	char line[32];
+	char text[32];
 
 	if (!uname(&uts))
 		snprintf(f.release, sizeof(f.release), "%s", uts.release);
 	f.caps = effective_caps();
-	if (read_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line)))
-		f.perf_paranoid = (int)strtol(line, NULL, 10);
+	read_start("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
+	if (text[0])
+		f.perf_paranoid = (int)strtol(text, NULL, 10);
 	read_lockdown(f.lockdown);
 	f.btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
 	f.perf_uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;

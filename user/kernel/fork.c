@@ -4,33 +4,30 @@
  * of the rings: 32 MB of them are most of what it costs. No child needs them.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/base.h"
 #include "kernel_priv.h"
+#include "process/proc.h"
 
 void kernel__keep_from_children(void)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t room = 0;
+	struct proc_maps maps;
+	char *text;
+	size_t len;
 
-	while (maps && getline(&line, &room, maps) > 0) {
-		unsigned long start, end = 0;
-		char *dash;
+	if (proc__text("/proc/self/maps", PROC_MAX_TEXT, &text, &len) ||
+	    proc__parse_maps(text, len, &maps))
+		return;
+	for (size_t i = 0; i < maps.n; i++) {
+		const struct proc_map *m = &maps.maps[i];
 
-		if (!strstr(line, "anon_inode:bpf-map") && !strstr(line, "anon_inode:[perf_event]"))
+		if (!strstr(m->path, "anon_inode:bpf-map") &&
+		    !strstr(m->path, "anon_inode:[perf_event]"))
 			continue;
-		start = strtoul(line, &dash, 16);
-		if (*dash == '-')
-			end = strtoul(dash + 1, NULL, 16);
-		if (end > start && madvise((void *)start, end - start, MADV_DONTFORK))
+		if (madvise((void *)m->start, m->end - m->start, MADV_DONTFORK))
 			log_debug("a ring is copied by each fork: %s", strerror(errno));
 	}
-	free(line);
-	if (maps)
-		fclose(maps);
+	proc_maps__free(&maps);
 }

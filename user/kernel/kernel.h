@@ -97,9 +97,11 @@ int kernel__unwind(struct kernel *kernel, const struct target *target);
 /* Forgets it; its map entries go too. No error if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 
-/* A safe call that a thread was in when the session began, as the snapshot found it. -EEXIST: the
- * kernel side has seen it begin. */
-int kernel__open_call(struct kernel *kernel, pid_t tid, uint64_t start_ns, uint64_t site,
+/*
+ * A safe call that a thread of a target was in when the session began, as the snapshot found it.
+ * -EEXIST: the kernel side has seen it begin; -ENOENT: no such target.
+ */
+int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t start_ns, uint64_t site,
 		      uint64_t incall);
 
 /* ── records and maps ────────────────────────────────────────────────────────────────────── */
@@ -120,6 +122,10 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 			int (*fn)(void *ctx, const struct wire_site_key *key,
 				  const struct wire_site *site),
 			void *ctx);
+/*
+ * `epoch` of what fn gets is 0, and so is `depth`, if the thread has run since its calls were
+ * known: while the call probes were off it may have begun and ended others.
+ */
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx);
 
@@ -146,6 +152,8 @@ int kernel__mappings(struct kernel *kernel, kernel_mapping_fn fn, void *ctx);
 uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which);
 /* Name of a counter that means a loss, for the report; NULL for the others. */
 const char *kernel__loss_name(enum wire_counter which);
+/* The sum of those. */
+uint64_t kernel__lost_records(struct kernel *kernel);
 
 /* ── cost and budget ─────────────────────────────────────────────────────────────────────── */
 
@@ -170,7 +178,5 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns);
  */
 pid_t kernel__next_gc_off(struct kernel *kernel);
 void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost);
-/* One trap's measured cost on this machine, ns; 0 if it could not be measured. */
-uint64_t kernel__trap_ns(const struct kernel *kernel);
 
 #endif

@@ -5,6 +5,9 @@
 
 #include <bpf/libbpf.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "kernel.h"
 
 struct safescope_bpf;
@@ -72,11 +75,14 @@ enum probe_kind {
  * covered from its first instruction. */
 #define PROBES_MAX_UNUSED 1024
 
+/* Hashed as it is in memory: without padding. */
 struct probe_key {
 	uint64_t dev, ino, offset;
 	uint32_t kind; /* enum probe_kind */
 	pid_t pid;     /* 0: every process that maps the file */
 };
+_Static_assert(sizeof(struct probe_key) == 3 * sizeof(uint64_t) + 2 * sizeof(uint32_t),
+	       "struct probe_key has no padding");
 
 /* One instruction of one file, for all its targets or for one process. */
 struct probe {
@@ -86,6 +92,7 @@ struct probe {
 	bool on;
 	uint32_t refs;
 	uint64_t last_used;
+	UT_hash_handle hh; /* of kernel.probes, by key */
 };
 
 /* The probe at a place of `file` (O_PATH, stays the caller's), attached now if it is new. at->found
@@ -131,7 +138,8 @@ struct attached {
 	uint64_t gc_checked_ns, gc_checked_hits;
 	unsigned gc_over;
 	bool gc_off, gc_off_told;
-	unsigned gc_calm; /* checks in a row in which all probes on collections could be on */
+	unsigned gc_calm;  /* checks in a row in which all probes on collections could be on */
+	UT_hash_handle hh; /* of kernel.targets, by pid */
 };
 
 struct kernel {
@@ -141,24 +149,25 @@ struct kernel {
 	int stats_fd;
 	bool multi;
 	bool all; /* every process of a file shares its probes, and execs are followed */
-	struct probe **probes;
-	size_t n_probes, cap_probes, n_unused;
+	struct probe *probes;
+	size_t n_unused;
 	uint64_t probe_uses;
 	struct reaper *reaper;
 	double max_overhead_percent;
 	uint64_t trap_ns;
 	struct attached *targets;
-	size_t n_targets, cap_targets;
 	kernel_record_fn fn; /* during a drain */
 	void *fn_ctx;
 	int fn_err;
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
-	struct mappings *mappings; /* NULL: the kernel does not tell them */
+	struct mappings *mappings; /* NULL: the kernel does not report them */
 };
 
-struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind);
-struct attached *kernel__find(struct kernel *kernel, pid_t pid);
+/* NULL: it is not attached. */
+struct attached *kernel__find(const struct kernel *kernel, pid_t pid);
+/* The target after `prev`, in the order in which they were attached; prev NULL: the first one. */
+struct attached *kernel__next(const struct kernel *kernel, const struct attached *prev);
 
 /* ── unwind.c ────────────────────────────────────────────────────────────────────────────── */
 
@@ -182,8 +191,5 @@ bool attached__share(const struct attached *a, const struct attached *b);
 
 /* Turns the ring of root frames of a deep stack; see wire.h, struct wire_stack. */
 void stack__straighten(struct wire_stack *stack, uint64_t *frames);
-
-/* Run time of all programs so far, ns; false without statistics. */
-bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns);
 
 #endif

@@ -165,9 +165,8 @@ void kernel__close(struct kernel *kernel)
 {
 	if (!kernel)
 		return;
-	while (kernel->n_targets)
-		kernel__detach(kernel, kernel->targets[0].pid);
-	free(kernel->targets);
+	while (kernel->targets)
+		kernel__detach(kernel, kernel->targets->pid);
 	if (kernel->reaper)
 		probes__free(kernel);
 	sampler__free(kernel->sampler);

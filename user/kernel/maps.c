@@ -61,6 +61,18 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 	return err;
 }
 
+/* As calls_known() in bpf/calls.bpf.h, of a thread that may be off the CPU: it is there as it left.
+ */
+static bool calls_known(const struct attached *a, const struct wire_thread *thread)
+{
+	if (!a)
+		return false;
+	if (thread->off_since_ns)
+		return thread->epoch;
+	return !(a->wire.flags & WIRE_TARGET_PROBES_OFF) &&
+	       (a->wire.epoch == 1 || thread->epoch == a->wire.epoch);
+}
+
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx)
 {
@@ -69,8 +81,15 @@ int kernel__threads(struct kernel *kernel,
 	struct wire_thread thread;
 
 	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
-		if (bpf_map_lookup_elem(fd, &next, &thread) == 0)
+		if (bpf_map_lookup_elem(fd, &next, &thread) == 0) {
+			const struct attached *a = kernel__find(kernel, (pid_t)thread.tgid);
+
+			if (calls_known(a, &thread))
+				thread.epoch = a->wire.epoch;
+			else
+				thread.epoch = thread.depth = 0;
 			err = fn(ctx, (pid_t)next, &thread);
+		}
 		key = next;
 		at = &key;
 	}
@@ -127,4 +146,14 @@ const char *kernel__loss_name(enum wire_counter which)
 	default:
 		return NULL;
 	}
+}
+
+uint64_t kernel__lost_records(struct kernel *kernel)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < WIRE_CNT_MAX; i++)
+		if (kernel__loss_name((enum wire_counter)i))
+			lost += kernel__counter(kernel, (enum wire_counter)i);
+	return lost;
 }

@@ -15,7 +15,7 @@
 
 #define PROBES_MAX (PROBE_MAX * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
 
-struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind)
+static struct bpf_program *program_of(struct kernel *kernel, enum probe_kind kind)
 {
 	switch (kind) {
 	case PROBE_SUSPEND:
@@ -43,7 +43,7 @@ int probe__on(struct kernel *kernel, struct probe *p)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file);
 	if (!p->on)
-		err = uprobe__attach(kernel__program(kernel, (enum probe_kind)p->key.kind),
+		err = uprobe__attach(program_of(kernel, (enum probe_kind)p->key.kind),
 				     kernel->multi, path, p->key.offset, p->key.pid, &p->uprobe);
 	p->on = !err;
 	return err;
@@ -56,37 +56,35 @@ void probe__off(struct probe *p)
 	p->on = false;
 }
 
-static void probe__free(struct kernel *kernel, size_t i)
+static void probe__free(struct kernel *kernel, struct probe *p)
 {
-	struct probe *p = kernel->probes[i];
-
-	kernel->probes[i] = kernel->probes[--kernel->n_probes];
 	reaper__add(kernel->reaper, &p->uprobe);
 	fd__close(&p->file);
 	free(p);
 }
 
-static struct probe *find(struct kernel *kernel, const struct probe_key *key)
+static void remove_probe(struct kernel *kernel, struct probe *p)
 {
-	for (size_t i = 0; i < kernel->n_probes; i++) {
-		const struct probe_key *k = &kernel->probes[i]->key;
+	HASH_DEL(kernel->probes, p);
+	probe__free(kernel, p);
+}
 
-		if (k->ino == key->ino && k->offset == key->offset && k->dev == key->dev &&
-		    k->kind == key->kind && k->pid == key->pid)
-			return kernel->probes[i];
-	}
-	return NULL;
+static struct probe *find(const struct kernel *kernel, const struct probe_key *key)
+{
+	struct probe *p;
+
+	HASH_FIND(hh, kernel->probes, key, sizeof(*key), p);
+	return p;
 }
 
 static int add(struct kernel *kernel, const struct probe_key *key, int file,
 	       struct probe **ret_probe)
 {
 	struct probe *p;
-	int err = array__reserve((void **)&kernel->probes, &kernel->cap_probes,
-				 kernel->n_probes + 1, PROBES_MAX, sizeof(struct probe *));
+	int err;
 
-	if (err)
-		return err;
+	if (HASH_COUNT(kernel->probes) >= PROBES_MAX)
+		return -E2BIG;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
@@ -94,14 +92,19 @@ static int add(struct kernel *kernel, const struct probe_key *key, int file,
 	p->uprobe.fd = -1;
 	p->file = fcntl(file, F_DUPFD_CLOEXEC, 3);
 	err = p->file < 0 ? -errno : probe__on(kernel, p);
-	if (err) {
-		fd__close(&p->file);
-		free(p);
-		return err;
+	if (!err) {
+		HASH_ADD(hh, kernel->probes, key, sizeof(p->key), p);
+		if (p->hh.tbl) {
+			*ret_probe = p;
+			return 0;
+		}
+		/* uthash found no memory */
+		probe__off(p);
+		err = -ENOMEM;
 	}
-	kernel->probes[kernel->n_probes++] = p;
-	*ret_probe = p;
-	return 0;
+	fd__close(&p->file);
+	free(p);
+	return err;
 }
 
 int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target_probe *at,
@@ -131,16 +134,14 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 
 static void drop_oldest(struct kernel *kernel)
 {
-	size_t oldest = SIZE_MAX;
+	struct probe *p, *oldest = NULL;
 
-	for (size_t i = 0; i < kernel->n_probes; i++)
-		if (!kernel->probes[i]->refs &&
-		    (oldest == SIZE_MAX ||
-		     kernel->probes[i]->last_used < kernel->probes[oldest]->last_used))
-			oldest = i;
-	if (oldest == SIZE_MAX)
+	for (p = kernel->probes; p; p = p->hh.next)
+		if (!p->refs && (!oldest || p->last_used < oldest->last_used))
+			oldest = p;
+	if (!oldest)
 		return;
-	probe__free(kernel, oldest);
+	remove_probe(kernel, oldest);
 	kernel->n_unused--;
 }
 
@@ -152,9 +153,7 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 	if (!p || --p->refs)
 		return;
 	if (!kernel->all) {
-		for (size_t i = 0; i < kernel->n_probes; i++)
-			if (kernel->probes[i] == p)
-				probe__free(kernel, i);
+		remove_probe(kernel, p);
 		return;
 	}
 	kernel->n_unused++;
@@ -164,10 +163,14 @@ void probes__put(struct kernel *kernel, struct probe **probe)
 
 void probes__free(struct kernel *kernel)
 {
-	while (kernel->n_probes)
-		probe__free(kernel, kernel->n_probes - 1);
-	free(kernel->probes);
-	kernel->probes = NULL;
+	struct probe *p = kernel->probes, *next;
+
+	/* the list of them stays */
+	HASH_CLEAR(hh, kernel->probes);
+	for (; p; p = next) {
+		next = p->hh.next;
+		probe__free(kernel, p);
+	}
 	reaper__free(kernel->reaper);
 	kernel->reaper = NULL;
 }

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "kernel_priv.h"
+#include "unwind/cfi.h"
 #include "safescope.skel.h"
 
 /* For the rows of all files together: those of 300 MB of libraries. */
@@ -157,7 +158,7 @@ static uint32_t free_file(struct kernel *kernel)
 }
 
 /* The rows as a map of their own; put_new() puts it into the map of maps. */
-static int upload(struct unwind *u, uint32_t id, const struct target_rows *rows)
+static int upload(struct unwind *u, uint32_t id, const struct cfi_rows *rows)
 {
 	/* as in bpf/unwind.bpf.h: the kernel compares */
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
@@ -213,7 +214,7 @@ static int add_file(struct kernel *kernel, const struct target *target, size_t i
 	struct unwind *u = kernel->unwind;
 	uint32_t id = free_file(kernel);
 	struct unwind_file *f = &u->files[id];
-	struct target_rows rows = {0};
+	struct cfi_rows rows = {0};
 	uint64_t bytes;
 	int err;
 
@@ -242,7 +243,7 @@ static int add_file(struct kernel *kernel, const struct target *target, size_t i
 		*ret_id = id;
 		err = 0;
 	}
-	target_rows__free(&rows);
+	cfi_rows__free(&rows);
 	return err;
 }
 

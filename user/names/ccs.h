@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Cost-centre stacks in a process's memory. The layout is the same in every GHC from 8.10 on
- * (rts/include/rts/prof/CCS.h), and `strip` takes nothing of it away. Private to the target room.
+ * (rts/include/rts/prof/CCS.h), and `strip` takes nothing of it away.
  */
 #ifndef SAFESCOPED_NAMES_CCS_H
 #define SAFESCOPED_NAMES_CCS_H
@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "target/target.h"
 
 #define CCS_MAX_NODES	16384 /* of one look */
 #define CCS_MAX_CENTRES 16384
@@ -52,9 +50,5 @@ struct ccs_found {
  */
 int ccs__collect(const struct ccs_reader *reader, const uint64_t *addrs, size_t n,
 		 uint64_t deadline_ns, struct ccs_found *found);
-
-/* What was read of one target. */
-struct ccs_table;
-void ccs_table__free(struct ccs_table *table);
 
 #endif

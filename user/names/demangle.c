@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* demangle: by GNU libiberty, which bounds its own recursion. */
-#include "demangle.h"
+#include "demangle_priv.h"
 
 #include <libiberty/demangle.h>
 #include <stdio.h>

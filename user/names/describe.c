@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* describe: reads info tables out of a file's code. */
-#include "describe.h"
+#include "describe_priv.h"
 
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 
 /* rts/include/rts/storage/ClosureTypes.h: the same numbers from 8.10 to 9.14 */
 #define TYPE_FUN	  8
@@ -90,19 +91,12 @@ static const char *description_at(const struct elf_file *elf, uint64_t vaddr, ui
 static bool parted_by_c(struct elf_file *elf, uint64_t from, uint64_t vaddr)
 {
 	const struct elf_fde *fdes;
-	size_t n, low = 0;
+	size_t n, after;
 
 	if (elf__fdes(elf, &fdes, &n))
 		return false;
-	for (size_t high = n; low < high;) {
-		size_t mid = low + (high - low) / 2;
-
-		if (fdes[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low > 0 && fdes[low - 1].start > from;
+	after = search__first(n, i, fdes[i].start > vaddr);
+	return after > 0 && fdes[after - 1].start > from;
 }
 
 const char *describe__closure(struct elf_file *elf, uint64_t vaddr)
@@ -113,7 +107,7 @@ const char *describe__closure(struct elf_file *elf, uint64_t vaddr)
 
 		if (!text)
 			continue;
-		/* the runtime's own closures have no brackets, and what is behind is its own */
+		/* the runtime's own closures have no brackets, and what follows is its own */
 		if (text[0] != '<' || type < TYPE_FUN || type > TYPE_THUNK_LAST)
 			return NULL;
 		return parted_by_c(elf, at, vaddr) ? NULL : text;

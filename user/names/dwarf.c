@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dwarf: the helper process that reads a file's DWARF, and how it is asked. */
-#include "names/dwarf.h"
+#include "names/dwarf_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "elf/elf_priv.h"
+#include "elf/elf.h"
 
 #define HELPER_MEMORY (2ULL << 30) /* beyond what the daemon has mapped */
 #define HELPER_CPU_S  20
@@ -37,7 +37,7 @@ struct dwarf {
 	pid_t child; /* 0: not started */
 	int fd;
 	uint64_t waited_ns;
-	int err; /* it says nothing any more */
+	int err; /* it gives no answers any more */
 };
 
 bool dwarf__is_in(const struct elf_file *elf)
@@ -169,13 +169,16 @@ static void helper(const struct dwarf *d, int fd)
 	struct dwarf_reader *reader = NULL;
 	struct answer answer;
 	uint64_t vaddr;
+	size_t size;
+	void *data;
 	int err;
 
+	/* the file is mapped anew, by its descriptor */
+	err = elf__writable(d->elf, &data, &size);
 	if (drop_all(&fd))
 		_exit(1);
-	err = elf_map__make_writable(&d->elf->map);
 	if (!err)
-		err = dwarf_reader__new((void *)d->elf->data, d->elf->size, &reader);
+		err = dwarf_reader__new(data, size, &reader);
 	while (read(fd, &vaddr, sizeof(vaddr)) == (ssize_t)sizeof(vaddr)) {
 		memset(&answer, 0, sizeof(answer));
 		answer.err = err ? err : dwarf_reader__find(reader, vaddr, &answer.place);

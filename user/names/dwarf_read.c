@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "names/dwarf.h"
+#include "base/search.h"
+#include "names/dwarf_priv.h"
 
 #define MAX_CUS	   (1U << 20)
 #define MAX_BLOCKS (8U << 20) /* of one unit */
@@ -26,14 +27,14 @@
 
 struct block {
 	uint64_t start, end;
-	uint64_t below; /* the highest end of all blocks before it: who looks back may stop */
+	uint64_t below; /* the highest end of all blocks before it:a search backwards may stop */
 	Dwarf_Off proc; /* its function's entry */
 	Dwarf_Off die;	/* its own */
 };
 
 struct unit {
 	Dwarf_Off die;
-	uint64_t start, end; /* of all its code; end 0: not told */
+	uint64_t start, end; /* of all its code; end 0: not known */
 	struct block *blocks;
 	size_t n, cap;
 	bool indexed;
@@ -156,17 +157,9 @@ static int index_unit(struct dwarf_reader *r, struct unit *u)
 
 static const struct block *find_block(const struct unit *u, uint64_t vaddr)
 {
-	size_t low = 0, high = u->n;
+	size_t after = search__first(u->n, k, u->blocks[k].start > vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (u->blocks[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (size_t i = low; i > 0 && low - i < MAX_BACK; i--) {
+	for (size_t i = after; i > 0 && after - i < MAX_BACK; i--) {
 		const struct block *b = &u->blocks[i - 1];
 
 		if (b->end > vaddr)
@@ -316,8 +309,8 @@ static void tell_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, stru
 	}
 }
 
-static int tell(struct dwarf_reader *r, const struct unit *u, const struct block *b, uint64_t vaddr,
-		struct dwarf_place *p)
+static int answer(struct dwarf_reader *r, const struct unit *u, const struct block *b,
+		  uint64_t vaddr, struct dwarf_place *p)
 {
 	Dwarf_Die cu, proc, die;
 
@@ -339,7 +332,7 @@ static int tell(struct dwarf_reader *r, const struct unit *u, const struct block
 
 int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_place *ret_place)
 {
-	/* Units that do not tell where their code is are looked through last. */
+	/* Units without the place of their code are looked through last. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < r->n; i++) {
 			struct unit *u = &r->units[i];
@@ -353,7 +346,7 @@ int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_plac
 				return err;
 			b = find_block(u, vaddr);
 			if (b)
-				return tell(r, u, b, vaddr, ret_place);
+				return answer(r, u, b, vaddr, ret_place);
 		}
 	}
 	return -ENOENT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* hs_name: suffixes, uniques and modules of names as GHC writes them for people. */
-#include "hs_name.h"
+#include "hs_name_priv.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static bool cut_suffix(char *s, const char *suffix)
 }
 
 /*
- * GHC.Types.Unique: a letter that tells the origin, then base-62 digits. Of those that get into
+ * GHC.Types.Unique: a letter for the origin, then base-62 digits. Of those that get into
  * labels: top-level bindings (r, g since 9.4), what the simplifier made (s), blocks (c).
  */
 static bool is_unique(const char *s)
@@ -34,7 +34,7 @@ static bool is_unique(const char *s)
 	return true;
 }
 
-/* These stand for no binding: only the unique, or a number, tells one from another. */
+/* These stand for no binding: only the unique, or a number, distinguishes one from another. */
 bool hs_name__is_anonymous(const char *name)
 {
 	static const char *const stems[] = {"sat", "lvl", "ds", "block"};
@@ -82,7 +82,7 @@ static size_t word_length(const char *s)
 	return len;
 }
 
-/* The part behind the last dot that separates: an operator may hold dots itself. */
+/* The part after the last dot that separates: an operator may hold dots itself. */
 static const char *last_part(const char *binding)
 {
 	size_t len;

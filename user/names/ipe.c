@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ipe: has a child read the provenance, checks what it hands over, and looks addresses up. */
-#include "ipe.h"
+#include "ipe_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "ipe_read.h"
+#include "base/search.h"
+#include "ipe_read_priv.h"
 #include "process/mem.h"
 
 #define MAX_RANGES 4096
@@ -31,7 +32,7 @@ struct job {
 	struct ranges data, code, strings;
 };
 
-/* At the beginning of what the child shares; behind it the entries, then the strings. */
+/* At the beginning of what the child shares; the entries follow, then the strings. */
 struct shared {
 	uint32_t n, strings_len;
 	uint32_t truncated;
@@ -250,22 +251,14 @@ int ipe__find(const struct ipe *ipe, uint64_t addr, uint64_t symbol, struct ipe_
 	      struct ipe_entry *ret_closure)
 {
 	const struct ipe_raw *e = ipe->entries;
-	size_t low = 0, high = ipe->n, i, holder;
+	size_t after = search__first(ipe->n, k, e[k].info > addr), i, holder;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e[mid].info <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == 0)
+	if (after == 0)
 		return -ENOENT;
-	i = low - 1;
-	/* behind a module's last info table other code follows */
+	i = after - 1;
+	/* after a module's last info table other code follows */
 	if (symbol ? e[i].info < symbol
-		   : e[i].info != addr && (low == ipe->n || e[low].node != e[i].node))
+		   : e[i].info != addr && (after == ipe->n || e[after].node != e[i].node))
 		return -ENOENT;
 	for (holder = i; e[holder].is_return && holder > 0 && e[holder - 1].node == e[i].node;)
 		holder--;

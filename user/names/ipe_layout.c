@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The forms of info-table provenance by GHC's version: rts/include/rts/IPE.h of each release. */
-#include <ctype.h>
-#include <stdlib.h>
-
-#include "ipe_read.h"
+#include "base/base.h"
+#include "ipe_read_priv.h"
+#include "rts/ghc_version.h"
 
 #define NONE UINT16_MAX
 
 static const struct row {
-	unsigned long from; /* major * 10000 + minor * 100 + patch */
+	ghc_version_t from;
 	struct ipe_layout layout;
 } rows[] = {
-	/* struct InfoProvEnt_ with `link` behind; its last string is "file:span" */
-	{90200,
+	/* struct InfoProvEnt_ with `link` at its end; its last string is "file:span" */
+	{GHC_VERSION(9, 2, 0),
 	 {.form = IPE_ENTS,
 	  .size = 64,
 	  .table = 8,
@@ -25,7 +24,7 @@ static const struct row {
 	  .node_unit = NONE,
 	  .node_module = NONE}},
 	/* the same without `link` */
-	{90400,
+	{GHC_VERSION(9, 4, 0),
 	 {.form = IPE_ENTS,
 	  .size = 56,
 	  .table = 8,
@@ -37,7 +36,7 @@ static const struct row {
 	  .padding = NONE,
 	  .node_unit = NONE,
 	  .node_module = NONE}},
-	{90403,
+	{GHC_VERSION(9, 4, 3),
 	 {.form = IPE_INLINE,
 	  .size = 32,
 	  .table = 8,
@@ -50,7 +49,7 @@ static const struct row {
 	  .node_size = 24,
 	  .node_unit = NONE,
 	  .node_module = NONE}},
-	{90600,
+	{GHC_VERSION(9, 6, 0),
 	 {.form = IPE_INLINE,
 	  .size = 40,
 	  .table = 8,
@@ -63,7 +62,7 @@ static const struct row {
 	  .node_size = 24,
 	  .node_unit = NONE,
 	  .node_module = NONE}},
-	{90800,
+	{GHC_VERSION(9, 8, 0),
 	 {.form = IPE_TABLES,
 	  .size = 32,
 	  .table = 0,
@@ -76,7 +75,7 @@ static const struct row {
 	  .node_size = 64,
 	  .node_unit = NONE,
 	  .node_module = NONE}},
-	{91000,
+	{GHC_VERSION(9, 10, 0),
 	 {.form = IPE_TABLES,
 	  .size = 24,
 	  .table = 0,
@@ -92,34 +91,16 @@ static const struct row {
 };
 
 /* What comes after 9.14 has another form: nobody has seen a release of it. */
-#define KNOWN_BEFORE 91500
-
-/* "9.6.6" as 90606; 0: not a version. */
-static unsigned long number_of(const char *version)
-{
-	unsigned long part[3] = {0};
-
-	for (int i = 0; i < 3; i++) {
-		char *end;
-
-		if (!isdigit((unsigned char)*version))
-			return i < 2 ? 0 : part[0] * 10000 + part[1] * 100;
-		part[i] = strtoul(version, &end, 10);
-		if (part[i] > 99)
-			part[i] = 99;
-		version = *end == '.' ? end + 1 : end;
-	}
-	return part[0] * 10000 + part[1] * 100 + part[2];
-}
+#define KNOWN_BEFORE GHC_VERSION(9, 15, 0)
 
 const struct ipe_layout *ipe_layout__find(const char *ghc_version)
 {
-	unsigned long version = number_of(ghc_version);
+	ghc_version_t version = ghc_version__of(ghc_version);
 	const struct ipe_layout *found = NULL;
 
 	if (version >= KNOWN_BEFORE)
 		return NULL;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (version >= rows[i].from)
 			found = &rows[i].layout;
 	return found;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ipe_read: looks through data for provenance buffers, word by word, and takes them apart. */
-#include "ipe_read.h"
+#include "ipe_read_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,16 +8,17 @@
 #include <zstd.h>
 
 #include "base/base.h"
-#include "ipe.h"
+#include "base/search.h"
+#include "ipe_priv.h"
 
 #define NONE	   UINT16_MAX
 #define CHUNK	   (1U << 20)
-#define CHUNK_SLOP 256 /* bytes behind a chunk that its last words may need */
+#define CHUNK_SLOP 256 /* bytes after a chunk that its last words may need */
 #define MAX_DATA   (1ULL << 30)
 #define MAX_BLOCK  (64U << 20) /* a module's strings or entries */
 #define MAX_STRING 1024
 #define PAGE	   4096
-/* rts/include/rts/storage/ClosureTypes.h: return points are told as STACK */
+/* rts/include/rts/storage/ClosureTypes.h: return points are given as STACK */
 #define TYPE_STACK 53
 
 struct reader {
@@ -46,17 +47,9 @@ static uint32_t half(const uint8_t *p, size_t at)
 
 static bool in_ranges(const struct ipe_range *ranges, size_t n, uint64_t addr)
 {
-	size_t low = 0, high = n;
+	size_t at = search__first(n, i, ranges[i].end > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ranges[mid].end <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < n && ranges[low].start <= addr;
+	return at < n && ranges[at].start <= addr;
 }
 
 static bool is_code(const struct reader *r, uint64_t addr)
@@ -174,7 +167,7 @@ static void put_entry(struct reader *r, uint32_t node, uint64_t info, const uint
 
 /*
  * len bytes, which may lie there compressed (GHC configured with --enable-ipe-data-compression);
- * how long the compressed form is says only its own head. malloc'ed; NULL.
+ * how long the compressed form is stated only in its own head. malloc'ed; NULL.
  */
 static uint8_t *read_block(const struct reader *r, uint64_t addr, size_t len, bool compressed)
 {
@@ -340,7 +333,7 @@ static void take_inline(struct reader *r, const uint8_t *p, uint64_t addr)
 	highest = highest_offset(r, entries, count);
 	if (highest >= MAX_BLOCK)
 		goto out;
-	/* nothing tells how long the strings are: up to the end of the last one */
+	/* the length of the strings is not stated: up to the end of the last one */
 	text = malloc(highest + MAX_STRING);
 	if (text)
 		len = get_some(r, word(p, I_STRINGS), text, highest + MAX_STRING);
@@ -453,7 +446,7 @@ static int by_info(const void *a, const void *b)
 	return x->info < y->info ? -1 : x->info > y->info;
 }
 
-/* Single entries do not tell which buffer they are of; the module does. */
+/* Single entries do not have the buffer that they are of; the module stands for it. */
 static void number_modules(struct ipe_out *out)
 {
 	for (uint32_t i = 0; i < out->n; i++) {

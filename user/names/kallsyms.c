@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 
 #define MAX_SYMBOLS (1U << 22)
 #define MAX_TEXT    (256U << 20)
@@ -57,7 +58,7 @@ static int add_module(struct kallsyms *syms, const char *s, size_t len, uint32_t
 	return add_text(syms, s, len, ret_at);
 }
 
-/* "ffffffff81000000 T name", and behind a tab "[module]". */
+/* "ffffffff81000000 T name", and after a tab "[module]". */
 static int add_line(struct kallsyms *syms, const char *line, size_t len, uint32_t *last_module)
 {
 	struct symbol s = {0};
@@ -141,19 +142,10 @@ int kallsyms__open(struct kallsyms **ret_syms)
 
 const char *kallsyms__find(const struct kallsyms *syms, uint64_t addr, const char **ret_module)
 {
-	size_t low = 0, high = syms->n;
+	size_t after = search__first(syms->n, i, syms->v[i].addr > addr);
 
-	/* the last one at or below addr */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (syms->v[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low || addr - syms->v[low - 1].addr >= MAX_FUNCTION)
+	if (!after || addr - syms->v[after - 1].addr >= MAX_FUNCTION)
 		return NULL;
-	*ret_module = syms->text.data + syms->v[low - 1].module;
-	return syms->text.data + syms->v[low - 1].name;
+	*ret_module = syms->text.data + syms->v[after - 1].module;
+	return syms->text.data + syms->v[after - 1].name;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names of the kernel's functions, from /proc/kallsyms. Private to the target room. */
+/* Names of the kernel's functions, from /proc/kallsyms. */
 #ifndef SAFESCOPED_NAMES_KALLSYMS_H
 #define SAFESCOPED_NAMES_KALLSYMS_H
 

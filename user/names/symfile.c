@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * symfile: names of functions by their addresses in a process that is gone, from the unstripped
- * executable. How far a position-independent one was moved is not told anywhere: it is the
+ * executable. How far a position-independent one was moved is not recorded anywhere: it is the
  * distance, in whole pages, at which every address is the beginning of a function.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "elf/elf.h"
 #include "elf/symbols.h"
-#include "target/target.h"
+#include "symfile.h"
 
 #define PAGE	      4096
 #define PROBES_MAX    64
@@ -39,9 +39,7 @@ int symfile__open(const char *path, struct symfile **ret_file)
 	if (!err && !symbols__count(file->symbols))
 		err = -ENODATA;
 	if (!err) {
-		const char *slash = strrchr(path, '/');
-
-		file->name = strdup(slash ? slash + 1 : path);
+		file->name = strdup(path__base(path));
 		err = file->name ? 0 : -ENOMEM;
 	}
 	if (err) {
@@ -122,7 +120,7 @@ bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *
 		.package = "",
 		.file = file->name,
 		.src = "",
-		.source = hit.source,
+		.source = hit.exact ? NAME_EXACT : NAME_NEAREST,
 	};
 	return true;
 }

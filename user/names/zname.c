@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "zname.h"
+#include "zname_priv.h"
 
-#define MAX_SYMBOL 8192 /* what is behind is not looked at */
+#define MAX_SYMBOL 8192 /* the rest is not looked at */
 #define MAX_TOKENS 8
 #define MAX_TUPLE  99
 
@@ -270,7 +270,7 @@ static bool is_module(const char *s)
 	return !first;
 }
 
-/* "text-1.2.5.0-2zQ…": Cabal's hash, or its `inplace`, behind a version says nothing to a reader.
+/* "text-1.2.5.0-2zQ…": Cabal's hash, or its `inplace`, after a version means nothing to a reader.
  */
 static void drop_hash(char *package)
 {
@@ -303,7 +303,7 @@ static bool is_number(struct text t)
 	return t.len > 0;
 }
 
-/* A base-62 unique: a letter that tells its origin, then digits and letters. */
+/* A base-62 unique: a letter for its origin, then digits and letters. */
 static bool is_unique(struct text t)
 {
 	return t.len >= 2 && t.len < sizeof(((struct zname *)0)->unique) && t.s[0] >= 'a' &&
@@ -323,7 +323,7 @@ static bool decode_tokens(struct text *tokens, size_t n, bool internal, struct z
 	size_t unit = 0;
 
 	/*
-	 * -fdistinct-constructor-tables names the use of a constructor behind it:
+	 * -fdistinct-constructor-tables names the use of a constructor after it:
 	 * <unit>_<Module>_<Con>_<unit>_<Module>_<n>_con_info
 	 */
 	if (z->kind == ZNAME_CON_INFO && n >= 4 && is_number(tokens[n - 1]))

@@ -145,7 +145,7 @@ int debugfile__parse_link(const uint8_t *data, uint64_t size, char ret_name[DEBU
 	if (len == 0 || len == sizeof(name) || strchr(name, '/') || strcmp(name, ".") == 0 ||
 	    strcmp(name, "..") == 0)
 		return -EINVAL;
-	crc_at = (len + 4) & ~3ULL; /* behind the NUL, aligned to 4 */
+	crc_at = (len + 4) & ~3ULL; /* after the NUL, aligned to 4 */
 	if (crc_at > size || size - crc_at < sizeof(*ret_crc))
 		return -EINVAL;
 	memcpy(ret_crc, data + crc_at, sizeof(*ret_crc));
@@ -312,8 +312,9 @@ int debugfile__take(const char *path, bool force, struct image *image)
 	err = fd < 0 ? -errno : elf__open_fd(fd, path, &elf);
 	if (err < 0) {
 		log_error("--symbols %s: %s; give the unstripped twin of %s", path,
-			  err == -ENOEXEC || err == -EMEDIUMTYPE ? "no x86-64 ELF file"
-								 : strerror(-err),
+			  err == -ENOEXEC || err == -EMEDIUMTYPE
+				  ? "not an ELF file of this processor"
+				  : strerror(-err),
 			  image->base);
 		return -EINVAL;
 	}

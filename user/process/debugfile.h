@@ -4,7 +4,7 @@
  * .gnu_debuglink, as GDB does ("Debugging Information in Separate Files"). First by the host's own
  * paths, for all processes that map the file; then, where a process has a root or mounts of its
  * own, by these: whoever made them may have put anything there, so that this one is for the names
- * of that process and for nothing else. Private to the target room.
+ * of that process and for nothing else.
  */
 #ifndef SAFESCOPED_PROCESS_DEBUGFILE_H
 #define SAFESCOPED_PROCESS_DEBUGFILE_H

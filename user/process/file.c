@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The files of all targets, counted by use. */
+/* The files of all processes, counted by use. */
 #include "file.h"
 
 #include <errno.h>
@@ -8,40 +8,18 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "names/kallsyms.h"
-#include "names/dwarf.h"
-#include "rts/rts_find.h"
-#include "rts/rts_text.h"
-#include "elf/symbols.h"
-#include "target/target.h"
 
 #define FILES_MAX 65536
 
-struct target_cache {
+struct file_cache {
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
-	struct kallsyms *kallsyms;
-	bool kallsyms_tried;
 };
 
-const struct kallsyms *cache__kallsyms(struct target_cache *cache)
+int file_cache__new(struct file_cache **ret_cache)
 {
-	if (cache && !cache->kallsyms_tried) {
-		cache->kallsyms_tried = true;
-		kallsyms__open(&cache->kallsyms);
-	}
-	return cache ? cache->kallsyms : NULL;
-}
-
-bool target_cache__knows_kernel(struct target_cache *cache)
-{
-	return cache__kallsyms(cache) != NULL;
-}
-
-int target_cache__new(struct target_cache **ret_cache)
-{
-	struct target_cache *cache = calloc(1, sizeof(*cache));
+	struct file_cache *cache = calloc(1, sizeof(*cache));
 
 	if (!cache)
 		return -ENOMEM;
@@ -51,30 +29,24 @@ int target_cache__new(struct target_cache **ret_cache)
 
 static void file__free(struct file *file)
 {
-	dwarf__free(file->dwarf);
-	rts_text__free(file->rts_text);
-	if (file->rts)
-		rts__free(file->rts);
-	free(file->rts);
-	symbols__free(file->symbols);
+	slots__free(&file->slots);
 	elf__free(file->debug);
 	elf__free(file->elf);
 	free(file);
 }
 
-void target_cache__free(struct target_cache *cache)
+void file_cache__free(struct file_cache *cache)
 {
 	if (!cache)
 		return;
 	for (size_t i = 0; i < cache->n; i++) {
-		/* one that a target still holds is freed with it */
+		/* one that is still held is freed when it is put */
 		if (cache->files[i]->refs)
 			cache->files[i]->cache = NULL;
 		else
 			file__free(cache->files[i]);
 	}
 	free(cache->files);
-	kallsyms__free(cache->kallsyms);
 	free(cache);
 }
 
@@ -83,7 +55,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-static struct file *find(struct target_cache *cache, const struct stat *st)
+static struct file *find(struct file_cache *cache, const struct stat *st)
 {
 	for (size_t i = 0; i < cache->n; i++) {
 		struct file *f = cache->files[i];
@@ -96,7 +68,7 @@ static struct file *find(struct target_cache *cache, const struct stat *st)
 	return NULL;
 }
 
-static void drop_oldest(struct target_cache *cache)
+static void drop_oldest(struct file_cache *cache)
 {
 	size_t oldest = SIZE_MAX;
 
@@ -112,7 +84,7 @@ static void drop_oldest(struct target_cache *cache)
 	cache->n_unused--;
 }
 
-int file__get(struct target_cache *cache, int fd, const char *name, struct file **ret_file)
+int file__get(struct file_cache *cache, int fd, const char *name, struct file **ret_file)
 {
 	struct file *file = NULL;
 	struct stat st;
@@ -159,7 +131,7 @@ int file__get(struct target_cache *cache, int fd, const char *name, struct file 
 
 void file__put(struct file *file)
 {
-	struct target_cache *cache;
+	struct file_cache *cache;
 
 	if (!file || --file->refs)
 		return;

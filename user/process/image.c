@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "elf/symbols.h"
-#include "names/dwarf.h"
+#include "base/search.h"
 
 #define IMAGES_MAX     8192
 #define IMAGE_MAPS_MAX (1U << 18)
@@ -22,8 +21,7 @@ static void image__free(struct image *image)
 {
 	if (!image)
 		return;
-	symbols__free(image->own_symbols);
-	dwarf__free(image->own_dwarf);
+	slots__free(&image->slots);
 	if (image->debug_is_own)
 		elf__free(image->debug);
 	file__put(image->file);
@@ -49,19 +47,9 @@ uint64_t image__addr(const struct image *image, uint64_t vaddr)
 
 const struct image_map *images__at(const struct images *images, uint64_t addr)
 {
-	size_t lo = 0, hi = images->n_maps;
+	size_t at = search__first(images->n_maps, i, images->maps[i].end > addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (addr < images->maps[mid].start)
-			hi = mid;
-		else if (addr >= images->maps[mid].end)
-			lo = mid + 1;
-		else
-			return &images->maps[mid];
-	}
-	return NULL;
+	return at < images->n_maps && images->maps[at].start <= addr ? &images->maps[at] : NULL;
 }
 
 const struct image_map *images__ever_at(const struct images *images, uint64_t addr)
@@ -73,6 +61,30 @@ const struct image_map *images__ever_at(const struct images *images, uint64_t ad
 		if (addr >= images->past[i].start && addr < images->past[i].end)
 			map = &images->past[i];
 	return map;
+}
+
+const uint8_t *images__code(const struct images *images, uint64_t addr, size_t *ret_len,
+			    size_t *ret_before)
+{
+	const struct image_map *map = images__ever_at(images, addr);
+	const struct elf_file *elf;
+	uint64_t vaddr;
+
+	if (!map || !map->image || !map->image->elf)
+		return NULL;
+	elf = map->image->elf;
+	vaddr = addr - map->bias;
+	for (size_t i = 0; i < elf__n_segments(elf); i++) {
+		const struct elf_segment *seg = elf__segment(elf, i);
+		uint64_t at = vaddr - seg->vaddr;
+
+		if (vaddr < seg->vaddr || at >= seg->filesz || !seg->exec)
+			continue;
+		*ret_len = seg->filesz - at;
+		*ret_before = at;
+		return elf__at(elf, vaddr, seg->filesz - at);
+	}
+	return NULL;
 }
 
 struct image *images__exe(const struct images *images)
@@ -114,7 +126,6 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 		      struct image **ret_image)
 {
 	struct image *image;
-	const char *slash;
 	int err;
 
 	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
@@ -130,8 +141,7 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 		free(image);
 		return -ENOMEM;
 	}
-	slash = strrchr(image->name, '/');
-	image->base = slash ? slash + 1 : image->name;
+	image->base = path__base(image->name);
 	snprintf(image->path, sizeof(image->path), "%s", path);
 	err = file__get(images->cache, fd, image->base, &image->file);
 	if (err < 0) {

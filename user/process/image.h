@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ELF files whose code a process maps. Each file (device, inode) is opened once and kept as
- * long as the target: names and offsets learnt from it stay valid when its mapping goes.
- * Private to the target room.
+ * process: what the kernel knows of a process (proc.h), its memory (mem.h), and the ELF files whose
+ * code it maps, here, with their debug files (debugfile.h) and where they come from (origin.h).
+ * Each file (device, inode) is opened once and kept as long as the images are: names and offsets
+ * learnt from it stay valid when its mapping goes.
  */
 #ifndef SAFESCOPED_PROCESS_IMAGE_H
 #define SAFESCOPED_PROCESS_IMAGE_H
@@ -15,16 +16,13 @@
 #include "file.h"
 #include "proc.h"
 
-struct dwarf;
-struct symbols;
-
 struct image {
 	struct file *file;	  /* what all processes that map it share */
-	uint64_t dev, ino;	  /* as stat() tells them */
+	uint64_t dev, ino;	  /* as stat() has them */
 	char path[PROC_PATH_LEN]; /* opens the file through /proc */
 	char *name;		  /* path as mapped */
 	const char *base;	  /* the last part of it */
-	struct elf_file *elf;	  /* the file's; NULL: no readable x86-64 ELF file */
+	struct elf_file *elf;	  /* the file's; NULL: no readable ELF file of this processor */
 	int elf_err;		  /* why, if NULL */
 	uid_t uid;		  /* of the file's owner */
 	/*
@@ -33,11 +31,8 @@ struct image {
 	 */
 	struct elf_file *debug;
 	bool debug_tried, debug_is_own;
-	struct symbols
-		*own_symbols; /* of names.c and names_source.c, with a debug file of its own */
-	struct dwarf *own_dwarf;
-	bool own_symbols_tried, own_dwarf_tried;
-	uint64_t bias; /* address in the process − address in the file */
+	struct slots slots; /* what rooms above have made of a debug file of its own */
+	uint64_t bias;	    /* address in the process − address in the file */
 	bool is_exe;
 };
 
@@ -57,8 +52,8 @@ struct images {
 	size_t n_maps, cap_maps;
 	struct image_map *past; /* of files, that are mapped no more and whose place is free */
 	size_t n_past, cap_past;
-	struct proc_maps proc;	    /* all mappings, as last read */
-	struct target_cache *cache; /* where files come from; NULL: none is shared */
+	struct proc_maps proc;	  /* all mappings, as last read */
+	struct file_cache *cache; /* where files come from; NULL: none is shared */
 };
 
 /* Reads the process's maps (again) and opens the files that are new. */
@@ -72,6 +67,12 @@ void images__free(struct images *images);
 const struct image_map *images__at(const struct images *images, uint64_t addr);
 /* The same, and of what was mapped there before: for names of frames seen then. */
 const struct image_map *images__ever_at(const struct images *images, uint64_t addr);
+/*
+ * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,
+ * in *ret_before those of the same segment that lie before it. NULL if no file has them.
+ */
+const uint8_t *images__code(const struct images *images, uint64_t addr, size_t *ret_len,
+			    size_t *ret_before);
 /* NULL if /proc/PID/exe is mapped no more (packed executables unmap themselves). */
 struct image *images__exe(const struct images *images);
 

@@ -83,7 +83,7 @@ static void child_main(pid_t parent, int (*fn)(void *ctx, void *out), void *ctx,
 	if (getppid() != parent)
 		_exit(1);
 	err = fn(ctx, out);
-	/* the exit status has 8 bits; the result goes by the word behind `out` */
+	/* the exit status has 8 bits; the result goes by the word after `out` */
 	((volatile int *)out)[-2] = err;
 	_exit(0);
 }

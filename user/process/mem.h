@@ -3,7 +3,7 @@
  * Reads another process's memory. A read can hang for as long as the target likes (a page backed
  * by FUSE or userfaultfd), so the daemon itself never calls mem__read: whatever reads memory runs
  * in a forked child with a time limit, mem__guard(), which hands its result back through a shared
- * mapping and is killed when the time is up. Private to the target room.
+ * mapping and is killed when the time is up.
  */
 #ifndef SAFESCOPED_PROCESS_MEM_H
 #define SAFESCOPED_PROCESS_MEM_H

@@ -168,12 +168,12 @@ static bool covers(void *ctx, const struct mount *m)
 
 static bool is_local(const struct mount *m, const char *host, int depth);
 
-/* The file system that a path of the host is on, as its text says: nothing is looked up in it. */
+/* The file system that a path of the host is on, by its text: nothing is looked up in it. */
 static bool path_is_local(const char *path, size_t len, const char *host, int depth)
 {
 	struct search s = {.path = path, .path_len = len};
 
-	/* where a relative path leads, or one with escaped characters, cannot be told */
+	/* where a relative path leads, or one with escaped characters, is not known */
 	if (!len || path[0] != '/' || memchr(path, '\\', len))
 		return false;
 	each(host, covers, &s);
@@ -181,7 +181,7 @@ static bool path_is_local(const char *path, size_t len, const char *host, int de
 }
 
 /*
- * A loop device is as local as the file behind it (drivers/block/loop.c, loop/backing_file): a
+ * A loop device is as local as its backing file (drivers/block/loop.c, loop/backing_file): a
  * desktop lets its users mount images of their own.
  */
 static bool loop_is_local(const struct mount *m, const char *host, int depth)

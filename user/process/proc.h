@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What /proc tells of a process. Its texts hold bytes that the process chose (its name, the
- * paths it maps), so every parser here takes any bytes. Private to the target room.
+ * What /proc has of a process. Its texts hold bytes that the process chose (its name, the
+ * paths it maps), so every parser here takes any bytes.
  */
 #ifndef SAFESCOPED_PROCESS_PROC_H
 #define SAFESCOPED_PROCESS_PROC_H
@@ -54,7 +54,7 @@ void proc_maps__free(struct proc_maps *maps);
 const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr);
 
 /*
- * Opens the very file behind a mapping: by map_files, else (when it is not allowed) by exe or the
+ * Opens the very file that is mapped: by map_files, else (when it is not allowed) by exe or the
  * path in the process's root, then only if device and inode are those of the mapping. The file
  * must be regular. ret_path opens the same file again.
  */

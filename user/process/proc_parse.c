@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "proc.h"
 #include "wire.h"
 
-/* One unsigned number; moves *p behind it. False if there is none or it does not fit. */
+/* One unsigned number; moves *p past it. False if there is none or it does not fit. */
 static bool take_number(const char **p, const char *end, unsigned int base, uint64_t *ret_value)
 {
 	const char *start = *p;
@@ -200,19 +201,9 @@ void proc_maps__free(struct proc_maps *maps)
 
 const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr)
 {
-	size_t lo = 0, hi = maps->n;
+	size_t at = search__first(maps->n, i, maps->maps[i].end > addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (addr < maps->maps[mid].start)
-			hi = mid;
-		else if (addr >= maps->maps[mid].end)
-			lo = mid + 1;
-		else
-			return &maps->maps[mid];
-	}
-	return NULL;
+	return at < maps->n && maps->maps[at].start <= addr ? &maps->maps[at] : NULL;
 }
 
 int proc__parse_syscall(const char *text, size_t len, struct proc_syscall *ret_syscall)

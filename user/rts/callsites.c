@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
+#include "arch.h"
 #include "base/base.h"
+#include "base/search.h"
 #include "insn.h"
 #include "layout.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #define MAX_RANGES 64
 /* Looked at in one go; what has been read is given back, so that a big file takes little memory. */
@@ -25,9 +23,6 @@
  */
 #define MAX_DECODED (2U << 20)
 
-/* mov %r13,%rdi: BaseReg becomes suspendThread's first argument. Rare: 750 in 90 MB of code. */
-static const uint8_t pattern[] = {0x4c, 0x89, 0xef};
-
 struct scan {
 	struct elf_file *elf;
 	struct insn *insn;
@@ -36,49 +31,13 @@ struct scan {
 	uint32_t decoded;
 };
 
-/* The first place at or behind p where the pattern stands; end if there is none. */
-static const uint8_t *find_pattern(const uint8_t *p, const uint8_t *end)
-{
-#ifdef __SSE2__
-	const __m128i b0 = _mm_set1_epi8((char)pattern[0]);
-	const __m128i b2 = _mm_set1_epi8((char)pattern[2]);
-
-	for (; end - p >= 16 + 2; p += 16) {
-		__m128i first = _mm_cmpeq_epi8(_mm_loadu_si128((const void *)p), b0);
-		__m128i third = _mm_cmpeq_epi8(_mm_loadu_si128((const void *)(p + 2)), b2);
-		unsigned int hits = (unsigned int)_mm_movemask_epi8(_mm_and_si128(first, third));
-
-		for (; hits; hits &= hits - 1) {
-			const uint8_t *at = p + __builtin_ctz(hits);
-
-			if (at[1] == pattern[1])
-				return at;
-		}
-	}
-#endif
-	p = memmem(p, (size_t)(end - p), pattern, sizeof(pattern));
-	return p ? p : end;
-}
-
 /* suspendThread and resumeThread are C functions, whose unwind rows begin where they do. */
 static bool is_c_function(struct elf_file *elf, uint64_t vaddr)
 {
 	const struct elf_fde *fdes;
-	size_t n, lo = 0, hi;
+	size_t n;
 
-	if (elf__fdes(elf, &fdes, &n) < 0)
-		return false;
-	for (hi = n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (fdes[mid].start == vaddr)
-			return true;
-		if (fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return false;
+	return elf__fdes(elf, &fdes, &n) == 0 && elf_fdes__starting_at(fdes, n, vaddr) < n;
 }
 
 static int consider(struct scan *s, const uint8_t *code, size_t len, uint64_t addr)
@@ -91,7 +50,7 @@ static int consider(struct scan *s, const uint8_t *code, size_t len, uint64_t ad
 	s->decoded += call.insns;
 	if (err < 0 || !is_c_function(s->elf, call.suspend) || !is_c_function(s->elf, call.resume))
 		return 0;
-	/* A second mov %r13,%rdi before the same call is the same site. */
+	/* A second such instruction before the same call is the same site. */
 	if (s->n > 0 && s->sites[s->n - 1].site == call.site)
 		return 0;
 	err = array__reserve((void **)&s->sites, &s->cap, s->n + 1, CALLSITES_MAX,
@@ -124,9 +83,10 @@ static int scan_range(struct scan *s, const struct elf_code *range)
 		if (!chunk)
 			return 0;
 		/* A pattern that begins in this chunk may end in the next. */
-		end = chunk + MIN(len + sizeof(pattern) - 1, rest);
-		for (p = find_pattern(chunk, end); p != end && err == 0 && s->decoded < MAX_DECODED;
-		     p = find_pattern(p + 1, end)) {
+		end = chunk + MIN(len + RTS_ARCH_SAFE_CALL - 1, rest);
+		for (p = rts_arch__find_safe_call(chunk, end);
+		     p != end && err == 0 && s->decoded < MAX_DECODED;
+		     p = rts_arch__find_safe_call(p + 1, end)) {
 			size_t before = (size_t)(p - chunk);
 
 			err = consider(s, p, rest - before, at + before);
@@ -262,19 +222,9 @@ void callsites__free(struct callsites *sites)
 
 const struct callsite *callsites__at(const struct callsites *sites, uint64_t site)
 {
-	size_t lo = 0, hi = sites->n;
+	size_t at = search__first(sites->n, i, sites->sites[i].site >= site);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (sites->sites[mid].site == site)
-			return &sites->sites[mid];
-		if (sites->sites[mid].site < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	return at < sites->n && sites->sites[at].site == site ? &sites->sites[at] : NULL;
 }
 
 /* The table has this version's offsets: without that, the code's own are wanted too. */
@@ -288,7 +238,7 @@ static bool is_known(const struct rts *rts)
 	       known;
 }
 
-/* Where the code itself says suspendThread and resumeThread are; false: it says something else. */
+/* Where the code itself has suspendThread and resumeThread; false: somewhere else. */
 static bool code_confirms(const struct rts *rts)
 {
 	const struct callsites *c = &rts->callsites;

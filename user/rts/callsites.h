@@ -3,7 +3,7 @@
  * suspendThread and resumeThread in a file without symbols: every safe foreign call in Haskell
  * code calls both, in one shape that nothing else has, so the code itself says by majority which
  * functions they are, what each site calls, and where the runtime's structs keep the thread's
- * stack. Private to the target room.
+ * stack.
  */
 #ifndef SAFESCOPED_RTS_CALLSITES_H
 #define SAFESCOPED_RTS_CALLSITES_H

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "check_caps.h"
-#include "check_tls.h"
+#include "check_caps_priv.h"
+#include "check_tls_priv.h"
 #include "process/mem.h"
 
 /* rts/include/rts/storage/ClosureTypes.h, the same numbers from 8.10 to 9.14 */
@@ -269,7 +269,7 @@ static int run(void *ctx, void *out)
 	return 0;
 }
 
-/* What the code's own operands say of the layout, if anything. */
+/* What the code's own operands show of the layout, if anything. */
 static bool code_agrees(const struct rts *rts, const struct layout *l)
 {
 	const struct callsites_offsets *o = &rts->callsites.offsets;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Holds what the finder says against the live process, and learns what only the process tells:
+ * Holds what the finder says against the live process, and learns what only the process can show:
  * which of the two Task layouts it has, where my_task lies, whether it is initialised. Nothing of
- * the process is used before this has passed. Private to the target room.
+ * the process is used before this has passed.
  */
 #ifndef SAFESCOPED_RTS_CHECK_H
 #define SAFESCOPED_RTS_CHECK_H
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "layout.h"
-#include "rts_find.h"
+#include "rts.h"
 
 #define CHECK_MAX_CAPS	1024
 #define CHECK_MAX_TASKS 4096
@@ -32,7 +32,7 @@ struct check_result {
 	uint64_t capabilities;	 /* of the array or of the pointer to it; 0: not found */
 	uint64_t n_capabilities; /* of the variable; 0: not found */
 	bool caps_array;
-	enum target_found caps_found;
+	enum rts_found caps_found;
 	bool tls_checked; /* my_task_tls is right for every Task looked at */
 	int64_t my_task_tls;
 	uint32_t my_task_module; /* see wire.h */

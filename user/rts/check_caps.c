@@ -4,7 +4,7 @@
  * where they are hidden (a stripped libHSrts*.so, a stripped executable) by looking through the
  * runtime's own variables (check_scan.c).
  */
-#include "check_caps.h"
+#include "check_caps_priv.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "check_caps.h"
+#include "check_caps_priv.h"
 #include "process/mem.h"
 
 #define SCAN_BUF 65536
@@ -86,7 +86,7 @@ static void try_pointer(struct scan *s, uint64_t addr, uint64_t word)
 	bool is_array = false;
 
 	if (check__is_cap(s->pid, s->images, s->l, word, 0)) {
-		/* last_free_capability points at one as well: an array has its room behind it. */
+		/* last_free_capability points at one as well: an array has its room after it. */
 		got = check__take_array(s->pid, s->images, s->l, addr, max, caps);
 		is_array = true;
 		if (!has_array_room(s, addr, got))
@@ -167,7 +167,7 @@ bool check__scan_caps(pid_t pid, const struct rts *rts, const struct images *ima
 		scan_variables(&s, false);
 	if (s.best.n_caps == 1 && s.embedded && s.best.caps[0] != s.embedded)
 		s.best.n_caps = 0;
-	/* One capability is MainCapability in every version; it is found beside its pointer. */
+	/* One capability is MainCapability in every version; it is found next to its pointer. */
 	if (s.best.n_caps == 1 && !s.embedded)
 		return false;
 	if (s.best.n_caps == 0) {
@@ -224,7 +224,7 @@ static uint32_t references(const struct rts *rts, uint64_t addr)
 }
 
 /*
- * n_capabilities has the number of capabilities and stands beside `capabilities`; so does
+ * n_capabilities has the number of capabilities and is next to `capabilities`; so does
  * enabled_capabilities, with the same number for most of the time, but most of the runtime's loops
  * go to n_capabilities.
  */

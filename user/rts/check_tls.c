@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "check_tls.h"
+#include "check_tls_priv.h"
 #include "process/mem.h"
 
 #include "mem.bpf.h"
 #include "stg.bpf.h"
 #include "rts.bpf.h"
 
-/* How far below the thread pointer it is looked for where no file tells how long the block is. */
+/* How far below the thread pointer it is looked for where no file has the length of the block. */
 #define TLS_SCAN  4096
 #define TLS_SLOTS 64
 /* A runtime has a few words of them at most. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * insn: what the finder must know of single x86-64 instructions. Decodes bytes that somebody else
- * wrote; every walk has an end. One thread at a time may use a struct insn.
+ * insn: what the finder must know of single instructions. Decodes bytes that somebody else wrote;
+ * every walk has an end. One thread at a time may use a struct insn. Like arch.h, this is made anew
+ * for each processor; what it says of registers and bytes is for x86-64.
  */
 #ifndef SAFESCOPED_RTS_INSN_H
 #define SAFESCOPED_RTS_INSN_H
@@ -31,7 +32,7 @@ struct insn_choice {
 /*
  * Chooses the first instruction that Linux's uprobes emulate and that every call of the function
  * passes exactly once: in its first straight-line block, at most INSN_PROBE_WINDOW bytes in, and
- * not behind a place that `code` (the function's bytes, as many as are known) jumps back to.
+ * not after a place that `code` (the function's bytes, as many as are known) jumps back to.
  * Offset 0, single-stepped, if there is none. -EILSEQ if the first bytes are no instruction.
  *
  * Source: arch/x86/kernel/uprobes.c, branch_setup_xol_ops and push_setup_xol_ops: push of a
@@ -72,7 +73,7 @@ struct insn_call {
 	enum insn_call_kind kind;
 	uint64_t target;
 	uint64_t at;   /* the call's address */
-	uint64_t next; /* the address behind it: its return address */
+	uint64_t next; /* the address after it: its return address */
 };
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Offsets into the structs of GHC's runtime, by release and way. The table is generated
- * (scripts/gen-layouts); what it says of a process is used only after check.c has confirmed it.
- * Private to the target room.
+ * Offsets into the structs of GHC's runtime, by release and way. The table is generated; a release
+ * is added to it by `scripts/gen-layouts --add "$(ghc --print-libdir)"`. What it says of a process
+ * is used only after check.c has confirmed it.
  */
 #ifndef SAFESCOPED_RTS_LAYOUT_H
 #define SAFESCOPED_RTS_LAYOUT_H
@@ -28,7 +28,7 @@ struct layout {
 /*
  * rts/include/rts/OSThreads.h (9.2 and later): a Condition holds a clockid_t only where configure
  * found pthread_condattr_setclock. Without it every Task field after `cond` lies 8 bytes lower,
- * and nothing in the file tells which of the two a runtime was built with.
+ * and nothing in the file shows which of the two a runtime was built with.
  */
 enum layout_variant { LAYOUT_CLK = 0, LAYOUT_NOCLK = 1, LAYOUT_VARIANTS = 2 };
 
@@ -45,8 +45,5 @@ struct layout_row {
  */
 int layout__find(const char *version, bool threaded, bool profiled, enum layout_variant variant,
 		 struct layout *ret_layout, bool *ret_known);
-
-/* The rows, for the test that compares them with the JSON. */
-const struct layout_row *layout__rows(size_t *ret_n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Chooses the file that holds the GHC runtime and runs the finder's strategies over it. */
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +14,31 @@ static void (*const strategies[])(struct rts *rts) = {
 	rts_symbols__find, rts_callsites__find, rts_shape__check,
 	rts_stgrun__find,  rts_gc__find,	rts_gc__clock,
 };
+
+const char *rts_found__name(enum rts_found found)
+{
+	switch (found) {
+	case FOUND_SYMTAB:
+		return "symtab";
+	case FOUND_DYNSYM:
+		return "dynsym";
+	case FOUND_DEBUGFILE:
+		return "debugfile";
+	case FOUND_CALLSITES:
+		return "callsites";
+	case FOUND_THREADS:
+		return "threads";
+	case FOUND_TICKER:
+		return "ghc_ticker";
+	case FOUND_MEMORY:
+		return "memory";
+	case FOUND_STRINGS:
+		return "strings";
+	case FOUND_NONE:
+		break;
+	}
+	return "none";
+}
 
 /*
  * Where to look first: the executable, then the libraries that GHC names libHSrts…, then all
@@ -63,22 +88,32 @@ static struct rts *analyse(pid_t pid, struct image *image)
 	return rts;
 }
 
+static void free_rts(void *rts)
+{
+	rts__free(rts);
+	free(rts);
+}
+
+/* What a file holds, with its addresses as in the file; NULL: no runtime. */
+static const struct slot_key rts_key = {.free = free_rts};
+
 /* What the file was found to hold, now or before, moved to where this process has it. */
 static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 {
 	struct file *file = image->file;
+	const struct rts *in_file;
+	void *known;
 
-	if (!file->rts_tried) {
-		file->rts = analyse(pid, image);
-		file->rts_tried = true;
-	}
-	if (!file->rts)
+	if (!slots__get(&file->slots, &rts_key, &known))
+		known = slots__put(&file->slots, &rts_key, analyse(pid, image));
+	in_file = known;
+	if (!in_file)
 		return false;
-	*rts = *file->rts;
+	*rts = *in_file;
 	rts->image = image;
 	rts->dynamic = !image->is_exe;
 	shift(rts, image->bias);
-	/* where a library's thread-local block lies the file does not tell */
+	/* where a library's thread-local block lies is not in the file */
 	if (rts->dynamic)
 		rts->tls_known = false;
 	return true;

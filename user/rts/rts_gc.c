@@ -4,12 +4,13 @@
  * prints the line of `+RTS -S`, whose format nothing else has; GarbageCollect alone calls it, and
  * also stat_startGC, which rings the bell of `+RTS -B` ("\a"). stat_startGCSync does no more than
  * to note the clock that stat_startGC reads. All of that must be so, or nothing is taken: a probe
- * in another function would tell of collections that there are none.
+ * in another function would report collections that never were.
  */
 #include <string.h>
 
+#include "arch.h"
 #include "base/base.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #define END_FORMAT_TAIL "(Gen: %2d)\n"
 #define BELL		"\a"
@@ -23,9 +24,6 @@
 /* A gc_thread is about 700 bytes, and as many again for each generation. */
 #define MAX_FIELD 4096
 
-#define OP_CALL 0xe8
-#define OP_JMP	0xe9
-
 struct code {
 	struct elf_file *elf;
 	const struct elf_fde *fdes;
@@ -38,55 +36,88 @@ static const uint8_t *bytes(const struct code *c, size_t i, size_t *ret_len)
 	return elf__at(c->elf, c->fdes[i].start, *ret_len);
 }
 
-/* Where the operand of the call or jump at `at` leads; 0: there is none. */
-static uint64_t leads_to(const struct elf_fde *fde, const uint8_t *code, size_t at, size_t len)
-{
-	int32_t rel;
-
-	if ((code[at] != OP_CALL && code[at] != OP_JMP) || at + 5 > len)
-		return 0;
-	memcpy(&rel, code + at + 1, sizeof(rel));
-	return fde->start + at + 5 + (uint64_t)(int64_t)rel;
-}
-
-/*
- * The string that an instruction loads as an argument: mov $imm32,%edi (bf), or
- * lea disp32(%rip),%rdi (48 8d 3d). 0: it does no such thing.
- */
-static uint64_t loads(const struct elf_fde *fde, const uint8_t *code, size_t at, size_t len)
-{
-	static const uint8_t lea[] = {0x48, 0x8d, 0x3d};
-	uint32_t imm;
-	int32_t rel;
-
-	if (at + 7 <= len && memcmp(code + at, lea, sizeof(lea)) == 0) {
-		memcpy(&rel, code + at + 3, sizeof(rel));
-		return fde->start + at + 7 + (uint64_t)(int64_t)rel;
-	}
-	if (code[at] != 0xbf || at + 5 > len)
-		return 0;
-	memcpy(&imm, code + at + 1, sizeof(imm));
-	return imm;
-}
-
-static bool loads_string(const struct code *c, size_t i, const char *string, size_t size)
+/* Does what its name says for all code of one function. */
+static void each_branch(const struct code *c, size_t i, rts_arch_branch_fn fn, void *ctx)
 {
 	size_t len;
 	const uint8_t *code = bytes(c, i, &len);
 
-	for (size_t at = 0; code && at < len; at++) {
-		uint64_t addr = loads(&c->fdes[i], code, at, len);
-		const uint8_t *data = addr ? elf__at(c->elf, addr, size) : NULL;
-
-		if (data && memcmp(data, string, size) == 0)
-			return true;
-	}
-	return false;
+	if (code)
+		rts_arch__branches(code, len, c->fdes[i].start, RTS_ARCH_CALL | RTS_ARCH_JUMP, fn,
+				   ctx);
 }
 
-/* What an instruction refers to: leads_to() or loads(). */
-typedef uint64_t (*refers_fn)(const struct elf_fde *fde, const uint8_t *code, size_t at,
-			      size_t len);
+static void each_load(const struct code *c, size_t i, rts_arch_load_fn fn, void *ctx)
+{
+	size_t len;
+	const uint8_t *code = bytes(c, i, &len);
+
+	if (code)
+		rts_arch__loads(code, len, c->fdes[i].start, fn, ctx);
+}
+
+/* What is looked for in a function, and how often it was seen. */
+struct look {
+	const struct elf_file *elf;
+	uint64_t vaddr;
+	const char *string;
+	size_t size;
+	size_t seen;
+};
+
+static bool on_string(void *ctx, uint64_t target)
+{
+	struct look *look = ctx;
+	const uint8_t *data = elf__at(look->elf, target, look->size);
+
+	look->seen += data && memcmp(data, look->string, look->size) == 0;
+	return !look->seen;
+}
+
+static bool on_load(void *ctx, uint64_t target)
+{
+	struct look *look = ctx;
+
+	look->seen += target == look->vaddr;
+	return true;
+}
+
+static bool on_branch(void *ctx, uint64_t target, uint64_t next)
+{
+	struct look *look = ctx;
+
+	(void)next;
+	look->seen += target == look->vaddr;
+	return true;
+}
+
+static bool loads_string(const struct code *c, size_t i, const char *string, size_t size)
+{
+	struct look look = {.elf = c->elf, .string = string, .size = size};
+
+	each_load(c, i, on_string, &look);
+	return look.seen > 0;
+}
+
+/* How many branches of a function lead to vaddr. */
+static size_t calls(const struct code *c, size_t i, uint64_t vaddr)
+{
+	struct look look = {.vaddr = vaddr};
+
+	each_branch(c, i, on_branch, &look);
+	return look.seen;
+}
+
+static size_t loads(const struct code *c, size_t i, uint64_t vaddr)
+{
+	struct look look = {.vaddr = vaddr};
+
+	each_load(c, i, on_load, &look);
+	return look.seen;
+}
+
+/* How often a function refers to vaddr: calls() or loads(). */
+typedef size_t (*refers_fn)(const struct code *c, size_t i, uint64_t vaddr);
 
 /* The one function that refers to vaddr, or does so at one place only; n if none or several. */
 static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, bool at_one_place)
@@ -94,16 +125,13 @@ static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, b
 	size_t found = c->n;
 
 	for (size_t i = 0; i < c->n; i++) {
-		size_t len;
-		const uint8_t *code = bytes(c, i, &len);
+		size_t times = refers(c, i, vaddr);
 
-		for (size_t at = 0; code && at < len; at++) {
-			if (refers(&c->fdes[i], code, at, len) != vaddr)
-				continue;
-			if (found != c->n && (found != i || at_one_place))
-				return c->n;
-			found = i;
-		}
+		if (!times)
+			continue;
+		if (found != c->n || (at_one_place && times > 1))
+			return c->n;
+		found = i;
 	}
 	return found;
 }
@@ -117,94 +145,48 @@ static size_t user_of(const struct code *c, uint64_t vaddr)
 /* The one function that calls that at vaddr, at one place. */
 static size_t caller_of(const struct code *c, uint64_t vaddr)
 {
-	return only_one(c, leads_to, vaddr, true);
+	return only_one(c, calls, vaddr, true);
 }
 
 /* The function that starts at vaddr; n if there is none. */
 static size_t starts_at(const struct code *c, uint64_t vaddr)
 {
-	size_t lo = 0, hi = c->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->fdes[mid].start == vaddr)
-			return mid;
-		if (c->fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return c->n;
+	return elf_fdes__starting_at(c->fdes, c->n, vaddr);
 }
 
-/* The one function that is called by `caller`, and nowhere else, and rings the bell. */
-static size_t bell_of(const struct code *c, size_t caller)
-{
-	size_t found = c->n, len, ringers = 0;
-	const uint8_t *code = bytes(c, caller, &len);
-
-	for (size_t at = 0; code && len <= MAX_CALLER && at < len; at++) {
-		uint64_t to = leads_to(&c->fdes[caller], code, at, len);
-		size_t i = to ? starts_at(c, to) : c->n;
-
-		if (i == c->n || i == found || c->fdes[i].end - to > MAX_BELL ||
-		    !loads_string(c, i, BELL, sizeof(BELL)))
-			continue;
-		if (++ringers > MAX_RINGERS)
-			return c->n;
-		if (caller_of(c, to) != caller)
-			continue;
-		if (found != c->n)
-			return c->n;
-		found = i;
-	}
-	return found;
-}
-
-static bool calls(const struct code *c, size_t i, uint64_t vaddr)
-{
-	size_t len;
-	const uint8_t *code = bytes(c, i, &len);
-
-	for (size_t at = 0; code && at < len; at++)
-		if (leads_to(&c->fdes[i], code, at, len) == vaddr)
-			return true;
-	return false;
-}
-
-/* What stat_startGCSync does, and no more. */
-struct note {
-	uint64_t clock; /* the function that it asks for the time */
-	uint32_t field; /* of the gc_thread, where it puts that */
+/* The search for the one function that is called by `caller`, and nowhere else, and rings. */
+struct bell {
+	const struct code *c;
+	size_t caller, found, ringers;
+	bool given_up;
 };
 
-/* push %rbx; mov %rdi,%rbx; call CLOCK; mov %rax,FIELD(%rbx); pop %rbx; ret. Its length, or 0. */
-static size_t notes_clock(uint64_t vaddr, const uint8_t *code, size_t len, struct note *ret_note)
+static bool on_callee(void *ctx, uint64_t target, uint64_t next)
 {
-	static const uint8_t head[] = {0x53, 0x48, 0x89, 0xfb, OP_CALL};
-	static const uint8_t store8[] = {0x48, 0x89, 0x43}, store32[] = {0x48, 0x89, 0x83};
-	static const uint8_t tail[] = {0x5b, 0xc3};
-	const struct elf_fde at_all = {.start = vaddr};
-	size_t at = sizeof(head) + 4;
-	struct note note = {0};
+	struct bell *b = ctx;
+	const struct code *c = b->c;
+	size_t i = starts_at(c, target);
 
-	if (!code || len < at + 7 + sizeof(tail) || memcmp(code, head, sizeof(head)) != 0)
-		return 0;
-	if (memcmp(code + at, store8, sizeof(store8)) == 0) {
-		note.field = code[at + 3];
-		at += 4;
-	} else if (memcmp(code + at, store32, sizeof(store32)) == 0) {
-		memcpy(&note.field, code + at + 3, sizeof(note.field));
-		at += 7;
-	} else {
-		return 0;
+	(void)next;
+	if (i == c->n || i == b->found || c->fdes[i].end - target > MAX_BELL ||
+	    !loads_string(c, i, BELL, sizeof(BELL)))
+		return true;
+	if (++b->ringers > MAX_RINGERS) {
+		b->given_up = true;
+	} else if (caller_of(c, target) == b->caller) {
+		b->given_up = b->found != c->n;
+		b->found = i;
 	}
-	if (memcmp(code + at, tail, sizeof(tail)) != 0)
-		return 0;
-	note.clock = leads_to(&at_all, code, sizeof(head) - 1, len);
-	*ret_note = note;
-	return at + sizeof(tail);
+	return !b->given_up;
+}
+
+static size_t bell_of(const struct code *c, size_t caller)
+{
+	struct bell b = {.c = c, .caller = caller, .found = c->n};
+
+	if (c->fdes[caller].end - c->fdes[caller].start <= MAX_CALLER)
+		each_branch(c, caller, on_callee, &b);
+	return b.given_up ? c->n : b.found;
 }
 
 /* The one function that only notes the clock that `start` reads too; n if none or several. */
@@ -215,9 +197,10 @@ static size_t sync_of(const struct code *c, size_t start)
 	for (size_t i = 0; i < c->n; i++) {
 		size_t len;
 		const uint8_t *code = bytes(c, i, &len);
-		struct note note;
+		struct rts_arch_note note;
 
-		if (i == start || notes_clock(c->fdes[i].start, code, len, &note) != len ||
+		if (i == start || !code ||
+		    rts_arch__note(code, len, c->fdes[i].start, &note) != len ||
 		    !calls(c, start, note.clock))
 			continue;
 		if (found != c->n)
@@ -258,26 +241,11 @@ void rts_gc__find(struct rts *rts)
 		take(rts, &rts->gc_sync, c.fdes[sync].start);
 }
 
-/* stat_startGC notes the clock that stat_startGCSync reads, in the field behind that one's. */
-static bool notes_start(const uint8_t *code, size_t len, uint32_t field)
-{
-	/* mov %rax,disp32(REG); of the registers any but rsp, which needs another form */
-	for (size_t at = 0; code && at + 7 <= len; at++) {
-		uint32_t disp;
-
-		memcpy(&disp, code + at + 3, sizeof(disp));
-		if ((code[at] == 0x48 || code[at] == 0x49) && code[at + 1] == 0x89 &&
-		    (code[at + 2] & 0xf8) == 0x80 && disp == field)
-			return true;
-	}
-	return false;
-}
-
 void rts_gc__clock(struct rts *rts)
 {
 	struct code c = {.elf = rts->image->elf};
 	uint64_t bias = rts->image->bias;
-	struct note note;
+	struct rts_arch_note note;
 	size_t sync, start, len;
 	const uint8_t *code;
 
@@ -288,10 +256,12 @@ void rts_gc__clock(struct rts *rts)
 	if (sync == c.n || start == c.n)
 		return;
 	code = bytes(&c, sync, &len);
-	if (!notes_clock(c.fdes[sync].start, code, len, &note) || !calls(&c, start, note.clock) ||
-	    note.field > MAX_FIELD)
+	if (!code || !rts_arch__note(code, len, c.fdes[sync].start, &note) ||
+	    !calls(&c, start, note.clock) || note.field > MAX_FIELD)
 		return;
+	/* stat_startGC notes the clock that stat_startGCSync reads, in the field after that one's
+	 */
 	code = bytes(&c, start, &len);
-	if (notes_start(code, len, note.field + 8))
+	if (code && rts_arch__stores_result(code, len, note.field + 8))
 		rts->gct_clock = note.field;
 }

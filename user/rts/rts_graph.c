@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tells the runtime's functions from other C code without names. The linker keeps most of an
- * archive's code together, beside suspendThread, but hot, cold and exit code goes elsewhere
- * (gcc's .text.hot has the collector's evacuate and scavenge), and beside the runtime may lie the
+ * Distinguishes the runtime's functions from other C code without names. The linker keeps most of
+ * an archive's code together, next to suspendThread, but hot, cold and exit code goes elsewhere
+ * (gcc's .text.hot has the collector's evacuate and scavenge), and next to the runtime may lie the
  * code of other archives (libffi, gmp, a package's cbits). What the runtime calls and what calls
  * the runtime is the runtime's; libraries are called and do not call back, users of the runtime
  * call it and are not called.
  */
-#include "rts_graph.h"
+#include "rts_graph_priv.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch.h"
 #include "base/base.h"
 
 #define MAX_CALLS  (8U << 20)
@@ -36,47 +37,44 @@ struct graph {
 /* The function that starts at vaddr; n if there is none. */
 static size_t starts_at(const struct graph *g, uint64_t vaddr)
 {
-	size_t lo = 0, hi = g->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g->fdes[mid].start == vaddr)
-			return mid;
-		if (g->fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return g->n;
+	return elf_fdes__starting_at(g->fdes, g->n, vaddr);
 }
 
-/* call rel32, jmp rel32, jcc rel32 to a function's start; any other bytes seldom look like one. */
+/* Of which function the calls are collected. */
+struct caller {
+	struct graph *graph;
+	size_t index;
+	int err;
+};
+
+/* A branch to a function's start; bytes that are none seldom look like one. */
+static bool on_branch(void *ctx, uint64_t target, uint64_t next)
+{
+	struct caller *c = ctx;
+	struct graph *g = c->graph;
+	size_t to = starts_at(g, target);
+
+	(void)next;
+	if (to == g->n || to == c->index)
+		return true;
+	c->err = array__reserve((void **)&g->calls, &g->cap, g->n_calls + 1, MAX_CALLS,
+				sizeof(*g->calls));
+	if (c->err < 0)
+		return false;
+	g->calls[g->n_calls++] = (struct call){(uint32_t)c->index, (uint32_t)to};
+	return true;
+}
+
 static int add_calls(struct graph *g, const struct elf_file *elf, size_t i)
 {
 	size_t len = g->fdes[i].end - g->fdes[i].start;
 	const uint8_t *code = elf__at(elf, g->fdes[i].start, len);
+	struct caller c = {.graph = g, .index = i};
 
-	for (size_t at = 0; code && at + 5 <= len; at++) {
-		int32_t rel;
-		size_t to;
-		int err;
-
-		if (code[at] != 0xe8 && code[at] != 0xe9 && (code[at] & 0xf0) != 0x80)
-			continue;
-		if ((code[at] & 0xf0) == 0x80 && (at == 0 || code[at - 1] != 0x0f))
-			continue;
-		memcpy(&rel, code + at + 1, sizeof(rel));
-		to = starts_at(g, g->fdes[i].start + at + 5 + (uint64_t)(int64_t)rel);
-		if (to == g->n || to == i)
-			continue;
-		err = array__reserve((void **)&g->calls, &g->cap, g->n_calls + 1, MAX_CALLS,
-				     sizeof(*g->calls));
-		if (err < 0)
-			return err;
-		g->calls[g->n_calls++] = (struct call){(uint32_t)i, (uint32_t)to};
-	}
-	return 0;
+	if (code)
+		rts_arch__branches(code, len, g->fdes[i].start,
+				   RTS_ARCH_CALL | RTS_ARCH_JUMP | RTS_ARCH_COND, on_branch, &c);
+	return c.err;
 }
 
 static bool follows(const struct graph *g, size_t i)

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "insn.h"
 #include "layout.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
 #define MAX_FUNCTION (64U << 10)
 /* stat_startGCSync is 18 bytes long in optimised code. */
@@ -155,7 +155,7 @@ void rts_shape__check(struct rts *rts)
 		if (!p->addr || (insn && all[i].fits(insn, rts, p)))
 			continue;
 		log_warn("%s: %s is not where its symbol is (%s): no probe is placed by it",
-			 elf__name(rts->image->elf), all[i].name, target__found_name(p->found));
+			 elf__name(rts->image->elf), all[i].name, rts_found__name(p->found));
 		memset(p, 0, sizeof(*p));
 	}
 	insn__free(insn);

@@ -4,33 +4,12 @@
  * address of that call is a constant of the process, by which the C frames below Haskell code are
  * found (rts/StgCRun.c).
  */
-#include <string.h>
-
+#include "arch.h"
 #include "base/base.h"
-#include "rts_find.h"
+#include "rts_find_priv.h"
 
-/*
- * rts/StgCRun.c reserves RESERVED_C_STACK_BYTES (16384): sub $0x4000,%rsp on the way in, add
- * $0x4000,%rsp on the way out; the jump into Haskell between them is jmp *%rax.
- */
-static const uint8_t sub_rsp[] = {0x48, 0x81, 0xec, 0x00, 0x40, 0x00, 0x00};
-static const uint8_t add_rsp[] = {0x48, 0x81, 0xc4, 0x00, 0x40, 0x00, 0x00};
-static const uint8_t jmp_rax[] = {0xff, 0xe0};
-
+/* A function longer than this is not StgRun. */
 #define STGRUN_MAX 256
-
-static bool is_stgrun(const uint8_t *code, size_t len)
-{
-	const uint8_t *in, *jump;
-
-	if (len > STGRUN_MAX)
-		return false;
-	in = memmem(code, len, sub_rsp, sizeof(sub_rsp));
-	if (!in)
-		return false;
-	jump = memmem(in, len - (size_t)(in - code), jmp_rax, sizeof(jmp_rax));
-	return jump && memmem(jump, len - (size_t)(jump - code), add_rsp, sizeof(add_rsp));
-}
 
 static void by_code(struct rts *rts, const struct elf_fde *fdes, size_t n)
 {
@@ -40,7 +19,7 @@ static void by_code(struct rts *rts, const struct elf_fde *fdes, size_t n)
 		size_t len = fdes[i].end - fdes[i].start;
 		const uint8_t *code = elf__at(rts->image->elf, fdes[i].start, len);
 
-		if (!code || !is_stgrun(code, len))
+		if (!code || len > STGRUN_MAX || !rts_arch__is_stgrun(code, len))
 			continue;
 		if (found)
 			return;
@@ -52,31 +31,37 @@ static void by_code(struct rts *rts, const struct elf_fde *fdes, size_t n)
 	}
 }
 
+struct calls {
+	uint64_t target;
+	uint64_t ret; /* the return address of the one that was seen; 0: none yet */
+	bool several;
+};
+
+static bool on_call(void *ctx, uint64_t target, uint64_t next)
+{
+	struct calls *c = ctx;
+
+	if (target != c->target)
+		return true;
+	c->several = c->ret && c->ret != next;
+	c->ret = next;
+	return !c->several;
+}
+
 /* The one direct call of `target` in code that has unwind rows; 0 if there is none or several. */
 static uint64_t only_call(const struct elf_file *elf, const struct elf_fde *fdes, size_t n,
 			  uint64_t target)
 {
-	uint64_t ret = 0;
+	struct calls c = {.target = target};
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !c.several; i++) {
 		size_t len = fdes[i].end - fdes[i].start;
 		const uint8_t *code = elf__at(elf, fdes[i].start, len);
 
-		for (size_t at = 0; code && at + 5 <= len; at++) {
-			uint64_t after = fdes[i].start + at + 5;
-			int32_t rel;
-
-			if (code[at] != 0xe8)
-				continue;
-			memcpy(&rel, code + at + 1, sizeof(rel));
-			if (after + (uint64_t)(int64_t)rel != target)
-				continue;
-			if (ret && ret != after)
-				return 0;
-			ret = after;
-		}
+		if (code)
+			rts_arch__branches(code, len, fdes[i].start, RTS_ARCH_CALL, on_call, &c);
 	}
-	return ret;
+	return c.several ? 0 : c.ret;
 }
 
 void rts_stgrun__find(struct rts *rts)

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch.h"
 #include "base/base.h"
-#include "rts_find.h"
+#include "ghc_version.h"
+#include "rts_find_priv.h"
 
 #define STRING_RANGES 64
 /* Bytes of code between two arguments of one call. */
@@ -21,17 +23,9 @@ static const char way_key[] = "RTS way";
 
 static bool is_version(const char *s, size_t len)
 {
-	size_t dots = 0;
+	ghc_version_t version;
 
-	if (len < 3 || len >= RTS_NAME_LEN || s[0] < '0' || s[0] > '9')
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] == '.')
-			dots++;
-		else if (s[i] < '0' || s[i] > '9')
-			return false;
-	}
-	return dots >= 1 && dots <= 3 && s[len - 1] != '.';
+	return len < RTS_NAME_LEN && ghc_version__parse(s, len, &version) == 0;
 }
 
 static bool is_way(const char *s, size_t len)
@@ -91,16 +85,13 @@ static bool search(const struct elf_range_at *range, const char *anchor, size_t 
 	return false;
 }
 
-/* The good string that a four-byte operand refers to: absolute, or relative to its own end. */
+/* The good string that an operand refers to. */
 static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, uint64_t vaddr,
 			   bool (*good)(const char *, size_t), char out[RTS_NAME_LEN])
 {
 	uint64_t targets[2];
-	int32_t value;
 
-	memcpy(&value, operand, sizeof(value));
-	targets[0] = (uint32_t)value;
-	targets[1] = vaddr + 4 + (uint64_t)(int64_t)value;
+	rts_arch__operand(operand, vaddr, targets);
 	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
 		const char *s = (const char *)elf__at(elf, targets[i], RTS_NAME_LEN);
 		const char *end = s ? memchr(s, '\0', RTS_NAME_LEN) : NULL;
@@ -114,8 +105,8 @@ static bool refers_to_good(const struct elf_file *elf, const uint8_t *operand, u
 }
 
 /*
- * A linker that merges equal strings puts the version beside another user of it (Debian's pandoc:
- * beside base's System.Info). The function that loads the anchor's address loads its neighbour's
+ * A linker that merges equal strings puts the version next to another user of it (Debian's pandoc:
+ * next to base's System.Info). The function that loads the anchor's address loads its neighbour's
  * within a few instructions.
  */
 static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(const char *, size_t),
@@ -130,15 +121,14 @@ static bool by_reference(struct elf_file *elf, uint64_t anchor, bool (*good)(con
 		size_t len = fdes[i].end - fdes[i].start;
 		const uint8_t *code = elf__at(elf, fdes[i].start, len);
 
-		for (size_t at = 0; code && at + 4 <= len; at++) {
-			size_t from = at > REFERENCE_NEAR ? at - REFERENCE_NEAR : 0;
-			size_t to = MIN(at + REFERENCE_NEAR, len - 4);
-			uint32_t value;
+		for (size_t at = 0; code; at++) {
+			size_t from, to;
 
-			memcpy(&value, code + at, sizeof(value));
-			if (value != (uint32_t)anchor &&
-			    fdes[i].start + at + 4 + (uint64_t)(int64_t)(int32_t)value != anchor)
-				continue;
+			at = rts_arch__find_operand(code, len, fdes[i].start, anchor, at);
+			if (at == len)
+				break;
+			from = at > REFERENCE_NEAR ? at - REFERENCE_NEAR : 0;
+			to = MIN(at + REFERENCE_NEAR, len - RTS_ARCH_OPERAND);
 			for (; from <= to; from++)
 				if (refers_to_good(elf, code + from, fdes[i].start + from, good,
 						   out))
@@ -188,7 +178,7 @@ static void from_name(const char *base, struct rts *rts)
 	}
 }
 
-/* "GHC: (GNU…" strings of gcc stand beside "GHC 9.0.2" in .comment; objects may be mixed. */
+/* "GHC: (GNU…" strings of gcc are next to "GHC 9.0.2" in .comment; objects may be mixed. */
 static void from_comment(const struct elf_file *elf, struct rts *rts)
 {
 	struct elf_section sec;
@@ -281,7 +271,7 @@ uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, si
 	return found == 1 ? vaddr : 0;
 }
 
-bool rts_strings__maybe(const struct elf_file *elf)
+bool rts__maybe_in(const struct elf_file *elf)
 {
 	struct elf_range_at ranges[STRING_RANGES];
 	size_t n = string_ranges(elf, ranges, STRING_RANGES);
@@ -317,7 +307,7 @@ bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)
 		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
 	/*
 	 * A program may hold the format without being GHC's (ours does): only with its argument
-	 * beside it, or with the runtime's symbol, it is the runtime.
+	 * next to it, or with the runtime's symbol, it is the runtime.
 	 */
 	if (!message_at ||
 	    (!rts->version[0] && !way[0] && elf__find_symbol(elf, "suspendThread", &sym, NULL) < 0))

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rts_find.h"
+#include "elf/arch.h"
+#include "rts_find_priv.h"
 
 enum wanted {
 	W_SUSPEND,
@@ -48,7 +49,7 @@ struct collect {
 	struct rts_place place[W_MAX];
 	uint64_t tls_value;
 	bool tls_found;
-	enum target_found found;
+	enum rts_found found;
 };
 
 static int on_symbol(void *ctx, const struct elf_sym *sym)
@@ -75,14 +76,10 @@ static int on_symbol(void *ctx, const struct elf_sym *sym)
 	return 0;
 }
 
-/*
- * x86-64 uses TLS variant II: the executable's block ends at the thread pointer, its size rounded
- * up to its alignment (ELF Handling For Thread-Local Storage, section 3.4.6). A shared library's
- * block lies wherever the loader put it.
- */
+/* A shared library's block lies wherever the loader put it. */
 static void executable_tls(struct rts *rts, uint64_t value)
 {
-	uint64_t memsz, align, size;
+	uint64_t memsz, align;
 
 	if (!rts->image->is_exe || !elf__tls(rts->image->elf, &memsz, &align))
 		return;
@@ -91,8 +88,7 @@ static void executable_tls(struct rts *rts, uint64_t value)
 	if ((align & (align - 1)) != 0 || align > (1U << 20) || memsz > (1U << 30) ||
 	    value >= memsz)
 		return;
-	size = (memsz + align - 1) & ~(align - 1);
-	rts->my_task_tls = (int64_t)value - (int64_t)size;
+	rts->my_task_tls = elf_arch__tls_offset(value, memsz, align);
 	rts->tls_known = true;
 }
 

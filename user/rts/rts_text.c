@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rts_graph.h"
+#include "base/search.h"
+#include "rts_graph_priv.h"
 #include "rts_names_table.h"
 
 /* Functions in a row that no list knows and that still lie inside the runtime. */
@@ -22,7 +23,7 @@
 struct rts_text {
 	const struct elf_fde *fdes;
 	size_t n;
-	uint8_t *class; /* enum code_class of each */
+	uint8_t *part; /* enum rts_part of each */
 	bool whole_file;
 };
 
@@ -65,19 +66,9 @@ struct marks {
 /* The FDE that covers vaddr; n if there is none. */
 static size_t fde_at(const struct rts_text *text, uint64_t vaddr)
 {
-	size_t lo = 0, hi = text->n;
+	size_t i = search__first(text->n, k, text->fdes[k].start > vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (vaddr < text->fdes[mid].start)
-			hi = mid;
-		else if (vaddr >= text->fdes[mid].end)
-			lo = mid + 1;
-		else
-			return mid;
-	}
-	return text->n;
+	return i && vaddr < text->fdes[i - 1].end ? i - 1 : text->n;
 }
 
 static int on_symbol(void *ctx, const struct elf_sym *sym)
@@ -146,12 +137,12 @@ static void classify(struct marks *m)
 			have_last = false;
 		if (!is_anchor(m, i))
 			continue;
-		t->class[i] = m->listed[i] == LISTED_GC ? CODE_GC : CODE_RTS;
+		t->part[i] = m->listed[i] == LISTED_GC ? RTS_PART_GC : RTS_PART_RTS;
 		if (have_last && i - last - 1 <= MAX_UNLISTED) {
-			bool gc = t->class[last] == CODE_GC && t->class[i] == CODE_GC;
+			bool gc = t->part[last] == RTS_PART_GC && t->part[i] == RTS_PART_GC;
 
 			for (size_t k = last + 1; k < i; k++)
-				t->class[k] = gc ? CODE_GC : CODE_RTS;
+				t->part[k] = gc ? RTS_PART_GC : RTS_PART_RTS;
 		}
 		last = i;
 		have_last = true;
@@ -167,7 +158,7 @@ static int by_calls(struct rts_text *t, const struct rts *rts, uint8_t *mark)
 
 	for (size_t i = 0; i < t->n && err == 0; i++)
 		if (mark[i])
-			t->class[i] = CODE_RTS;
+			t->part[i] = RTS_PART_RTS;
 	return err == -E2BIG ? 0 : err;
 }
 
@@ -183,12 +174,12 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	if (elf__fdes(rts->image->elf, &t->fdes, &t->n) < 0)
 		t->n = 0;
 	t->whole_file = strncmp(rts->image->base, "libHSrts", 8) == 0;
-	t->class = malloc(t->n + 1);
+	t->part = malloc(t->n + 1);
 	m.listed = calloc(t->n + 1, 1);
 	m.specific = calloc(t->n + 1, 1);
-	if (!t->class || !m.listed || !m.specific)
+	if (!t->part || !m.listed || !m.specific)
 		goto out;
-	memset(t->class, t->whole_file ? CODE_RTS : CODE_C, t->n + 1);
+	memset(t->part, t->whole_file ? RTS_PART_RTS : RTS_PART_C, t->n + 1);
 	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
 	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
 	if (rts->image->debug && !rts->image->debug_is_own)
@@ -211,17 +202,17 @@ void rts_text__free(struct rts_text *text)
 {
 	if (!text)
 		return;
-	free(text->class);
+	free(text->part);
 	free(text);
 }
 
-enum code_class rts_text__class(const struct rts_text *text, uint64_t vaddr, const char *name)
+enum rts_part rts_text__part(const struct rts_text *text, uint64_t vaddr, const char *name)
 {
 	size_t i = fde_at(text, vaddr);
 
 	if (i == text->n)
-		return CODE_UNKNOWN;
-	if (text->class[i] == CODE_RTS && is_gc_name(name))
-		return CODE_GC;
-	return (enum code_class)text->class[i];
+		return RTS_PART_UNKNOWN;
+	if (text->part[i] == RTS_PART_RTS && is_gc_name(name))
+		return RTS_PART_GC;
+	return (enum rts_part)text->part[i];
 }

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "names/ccs.h"
 #include "process/mem.h"
-#include "names.h"
+#include "names/names.h"
 #include "target_priv.h"
 
 #define MAX_KEPT	   (1U << 18)

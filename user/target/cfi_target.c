@@ -41,7 +41,7 @@ int target__code_at(const struct target *target, size_t i, struct target_code *r
 }
 
 /* One kernel maps one vdso into all 64-bit processes: ours is read instead of the target's. */
-static int vdso_rows(const struct image_map *theirs, struct target_rows *ret_rows)
+static int vdso_rows(const struct image_map *theirs, struct cfi_rows *ret_rows)
 {
 	uint64_t at = getauxval(AT_SYSINFO_EHDR);
 	const struct proc_map *ours;
@@ -66,7 +66,7 @@ static int vdso_rows(const struct image_map *theirs, struct target_rows *ret_row
 	return err;
 }
 
-int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows)
+int target__rows(const struct target *target, size_t i, struct cfi_rows *ret_rows)
 {
 	const struct image_map *map = &target->images.maps[i];
 

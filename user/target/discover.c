@@ -16,14 +16,20 @@
 #include "process/file.h"
 #include "process/image.h"
 #include "process/proc.h"
-#include "rts/rts_find.h"
-#include "target.h"
+#include "rts/rts.h"
+#include "target_priv.h"
+
+/* Not NULL: the file holds a runtime. */
+static const struct slot_key runtime_key;
 
 static bool file_is_runtime(struct file *file)
 {
-	if (!file->verdict)
-		file->verdict = file->elf && rts_strings__maybe(file->elf) ? 1 : -1;
-	return file->verdict > 0;
+	void *holds;
+
+	if (!slots__get(&file->slots, &runtime_key, &holds))
+		holds = slots__put(&file->slots, &runtime_key,
+				   file->elf && rts__maybe_in(file->elf) ? file : NULL);
+	return holds != NULL;
 }
 
 static bool path_is_runtime(struct target_cache *cache, const char *path, const char *name)
@@ -40,7 +46,7 @@ static bool path_is_runtime(struct target_cache *cache, const char *path, const 
 		close(fd);
 		return false;
 	}
-	if (file__get(cache, fd, name, &file) < 0)
+	if (file__get(target_cache__files(cache), fd, name, &file) < 0)
 		return false;
 	found = file_is_runtime(file);
 	file__put(file);
@@ -56,18 +62,11 @@ static bool map_is_runtime(struct target_cache *cache, pid_t pid, const struct p
 	int fd;
 
 	if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0 ||
-	    file__get(cache, fd, map->path, &file) < 0)
+	    file__get(target_cache__files(cache), fd, map->path, &file) < 0)
 		return false;
 	found = file_is_runtime(file);
 	file__put(file);
 	return found;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* GHC's own libraries first: they save looking at the others. */
@@ -83,7 +82,7 @@ static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
 
 		for (size_t i = 0; !found && i < maps.n; i++) {
 			const struct proc_map *m = &maps.maps[i];
-			bool named = strncmp(base_name(m->path), "libHSrts", 8) == 0;
+			bool named = strncmp(path__base(m->path), "libHSrts", 8) == 0;
 
 			if (!m->exec || !m->ino || m->ino == last || named != !pass)
 				continue;
@@ -108,7 +107,7 @@ int discover__process(struct target_cache *cache, pid_t pid)
 
 /*
  * The linker maps a whole library and then others of its parts over that: what is left of the
- * mapping only /proc/PID/maps tells.
+ * mapping is only in /proc/PID/maps.
  */
 static int open_mapping(pid_t pid, uint64_t start, uint64_t ino, int *ret_fd)
 {
@@ -135,7 +134,7 @@ int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uin
 	err = open_mapping(pid, start, ino, &fd);
 	if (err < 0)
 		return err;
-	err = file__get(cache, fd, "", &file);
+	err = file__get(target_cache__files(cache), fd, "", &file);
 	if (err < 0)
 		return err;
 	found = file_is_runtime(file);

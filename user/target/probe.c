@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Code bytes of a process, from its files, and the place of a probe in a function. */
+/* The place of a probe in a function, and the file that it goes into. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,30 +10,6 @@
 #include "base/base.h"
 #include "rts/insn.h"
 #include "target_priv.h"
-
-const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *ret_len,
-			    size_t *ret_before)
-{
-	const struct image_map *map = images__ever_at(&target->images, addr);
-	const struct elf_file *elf;
-	uint64_t vaddr;
-
-	if (!map || !map->image || !map->image->elf)
-		return NULL;
-	elf = map->image->elf;
-	vaddr = addr - map->bias;
-	for (size_t i = 0; i < elf__n_segments(elf); i++) {
-		const struct elf_segment *seg = elf__segment(elf, i);
-		uint64_t at = vaddr - seg->vaddr;
-
-		if (vaddr < seg->vaddr || at >= seg->filesz || !seg->exec)
-			continue;
-		*ret_len = seg->filesz - at;
-		*ret_before = at;
-		return elf__at(elf, vaddr, seg->filesz - at);
-	}
-	return NULL;
-}
 
 /*
  * By now another file may be where the path led: what is opened must be the one that was analysed,

@@ -10,8 +10,9 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "process/mem.h"
-#include "site.h"
+#include "names/names.h"
 #include "target_priv.h"
 
 /* The kernel's __u64 and uint64_t are of one size and differ in name: the walker's is the latter.
@@ -105,11 +106,9 @@ static int collect_threads(struct snap_ctx *c)
 
 static pid_t tid_of(const struct snap_ctx *c, uint32_t ns_tid)
 {
-	struct thread_id key = {.ns_tid = ns_tid};
-	const struct thread_id *id;
+	size_t at = search__first(c->n_ids, i, c->ids[i].ns_tid >= ns_tid);
 
-	id = bsearch(&key, c->ids, c->n_ids, sizeof(key), compare_ids);
-	return id ? id->tid : 0;
+	return at < c->n_ids && c->ids[at].ns_tid == ns_tid ? c->ids[at].tid : 0;
 }
 
 /* The Tasks whose my_task points back at them: their threads live. */
@@ -164,7 +163,7 @@ static size_t count_tids(const struct snap_ctx *c, uint32_t (*tcbs)[TCB_SCAN / 4
 /*
  * Task.id is the thread's pthread_t, at which the C library keeps its TCB, and somewhere in that
  * its tid. Where, differs between libraries and versions: it is the offset at which the most Tasks
- * have a tid of this process. A thread that has ended may have left its Task and its TCB behind.
+ * have a tid of this process. A thread that has ended may have left its Task and its TCB.
  */
 static int match_tids(struct snap_ctx *c)
 {
@@ -220,7 +219,7 @@ static uint64_t find_site(struct snap_ctx *c, uint64_t sp)
 			if (mem__read(c->mem.pid, at - 16, ra, sizeof(ra)) < 0)
 				return 0;
 			for (int k = 0; k < 2; k++)
-				if (site__find(c->target, ra[k], &site) == 0)
+				if (names__find_site(c->target->names, ra[k], &site) == 0)
 					return site;
 			return 0;
 		}
@@ -269,7 +268,7 @@ static void look_at(struct snap_ctx *c, pid_t tid, struct snap_thread *th)
 			if (c->tasks[i].tid == tid)
 				rt.fsbase = c->tasks[i].id;
 		if (!rt.fsbase) {
-			/* Without any Task told, nothing can be said of any thread. */
+			/* Without any Task nothing is known of any thread. */
 			if (c->n_tasks == 0)
 				th->rts.where = WIRE_WHERE_UNKNOWN;
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opens a process, finds and checks its GHC runtime, and says in one line what is wrong. */
+/* Opens a process, finds and checks its GHC runtime, and reports in one line what is wrong. */
 #include "target.h"
 
 #include <errno.h>
@@ -13,43 +13,16 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "names/ccs.h"
+#include "elf/arch.h"
 #include "process/debugfile.h"
 #include "rts/insn.h"
-#include "names/ipe.h"
-#include "names.h"
+#include "names/names.h"
 #include "target_priv.h"
 
-#define CHECK_TIMEOUT_MS     2000
-#define MAPS_WANTED_EVERY_NS 50000000ULL
-#define RUNTIME_LIBRARY	     "libHSrts"
+#define CHECK_TIMEOUT_MS 2000
+#define RUNTIME_LIBRARY	 "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
-
-const char *target__found_name(enum target_found found)
-{
-	switch (found) {
-	case FOUND_SYMTAB:
-		return "symtab";
-	case FOUND_DYNSYM:
-		return "dynsym";
-	case FOUND_DEBUGFILE:
-		return "debugfile";
-	case FOUND_CALLSITES:
-		return "callsites";
-	case FOUND_THREADS:
-		return "threads";
-	case FOUND_TICKER:
-		return "ghc_ticker";
-	case FOUND_MEMORY:
-		return "memory";
-	case FOUND_STRINGS:
-		return "strings";
-	case FOUND_NONE:
-		break;
-	}
-	return "none";
-}
 
 void target__free(struct target *target)
 {
@@ -57,7 +30,6 @@ void target__free(struct target *target)
 		return;
 	ccs_table__free(target->ccs);
 	names__free(target->names);
-	ipe__free(target->ipe);
 	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
@@ -88,30 +60,18 @@ bool target__alive(const struct target *target)
 
 int target__refresh_maps(struct target *target)
 {
-	/* not the maps of another process that has got the pid: asked before and after */
+	/* not the maps of another process that has reused the pid: asked before and after */
 	int err =
 		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
 
-	/* The maps may be those of another process that got the pid meanwhile. */
+	/* The maps may be those of another process that has reused the pid meanwhile. */
 	if (err == 0 && !target__alive(target))
 		err = -ESRCH;
 	return err;
 }
 
-void target__want_mapped(struct target *target, uint64_t addr)
-{
-	uint64_t now;
-
-	if (!addr || !target->info.pid || images__ever_at(&target->images, addr - 1))
-		return;
-	now = time__monotonic_ns();
-	if (now - target->maps_wanted_ns < MAPS_WANTED_EVERY_NS)
-		return;
-	target->maps_wanted_ns = now;
-	target__refresh_maps(target);
-}
-
-/* The line about what is wrong, with what can be done: to standard error, or to who asked for it.
+/* The line about what is wrong, with what can be done: to standard error, or to the caller that
+ * asked for it.
  */
 __attribute__((format(printf, 2, 3))) static void refuse(struct target *t, const char *fmt, ...)
 {
@@ -243,8 +203,8 @@ static int not_ghc(struct target *t, pid_t pid)
 		if (fd >= 0)
 			elf__peek(fd, &machine, &class);
 		fd__close(&fd);
-		refuse(t, "%s is %s; only x86-64 programs can be profiled", t->exe,
-		       machine_name(machine, class));
+		refuse(t, "%s is %s; only %s programs can be profiled", t->exe,
+		       machine_name(machine, class), elf_arch_name);
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
@@ -261,8 +221,8 @@ static int not_ghc(struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
-/* For who wants to look for himself, by another tool. */
-static void say_place(const struct target *t, const char *what, const struct rts_place *place)
+/* For a user who wants to look with another tool. */
+static void log_place(const struct target *t, const char *what, const struct rts_place *place)
 {
 	const struct callsites *c = &t->rts.callsites;
 	uint64_t offset;
@@ -278,7 +238,7 @@ static void say_place(const struct target *t, const char *what, const struct rts
 	else
 		log_debug("pid %d: %s at file offset 0x%llx of %s, by %s", t->info.pid, what,
 			  (unsigned long long)offset, t->rts.image->base,
-			  target__found_name(place->found));
+			  rts_found__name(place->found));
 }
 
 static void fill_info(struct target *t)
@@ -297,8 +257,8 @@ static void fill_info(struct target *t)
 	info->debug = t->rts.debug;
 	info->dynamic_rts = t->rts.dynamic;
 	probe__open_file(t);
-	say_place(t, "suspendThread", &t->rts.suspend);
-	say_place(t, "resumeThread", &t->rts.resume);
+	log_place(t, "suspendThread", &t->rts.suspend);
+	log_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, &t->rts.suspend, true, &info->suspend);
 	probe__place(t, &t->rts.resume, true, &info->resume);
 	probe__place(t, &t->rts.tick, false, &info->tick);
@@ -442,7 +402,8 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 	t->info.pid = pid;
 	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
 	if (opts) {
-		t->images.cache = opts->cache;
+		t->cache = opts->cache;
+		t->images.cache = target_cache__files(opts->cache);
 		t->reason = opts->reason;
 		t->reason_size = opts->reason_size;
 		t->starting = opts->starting;
@@ -518,7 +479,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 		target__fill_wire_sampled(t);
 	else
 		target__fill_wire_early(t);
-	err = names__new(&t->names);
+	err = target__open_names(t);
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {

@@ -11,26 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "names/code_name.h"
 #include "process/origin.h"
+#include "rts/found.h"
 #include "wire.h"
 
 /* ── one process ─────────────────────────────────────────────────────────────────────────── */
 
 struct target;
-
-/* How a thing was found; the contract's words are in target__found_name(). */
-enum target_found {
-	FOUND_NONE = 0,
-	FOUND_SYMTAB,
-	FOUND_DYNSYM,
-	FOUND_DEBUGFILE,
-	FOUND_CALLSITES,
-	FOUND_THREADS, /* through a thread's my_task */
-	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
-	FOUND_MEMORY,  /* by looking through the runtime's variables */
-	FOUND_STRINGS, /* by the strings that its code uses */
-};
-const char *target__found_name(enum target_found found);
 
 /* A place for a uprobe: an offset into the file that holds the runtime (target_info.probe_file). */
 struct target_probe {
@@ -38,7 +26,7 @@ struct target_probe {
 	uint64_t offset; /* file offset of the instruction */
 	uint64_t addr;	 /* the same place in the process's memory */
 	uint64_t dev, ino; /* the file's identity */
-	enum target_found found;
+	enum rts_found found;
 	bool emulated; /* the kernel emulates the instruction instead of stepping it */
 	char insn[48]; /* the instruction, disassembled */
 };
@@ -49,7 +37,7 @@ struct target_info {
 	pid_t ns_pid;		/* in its innermost PID namespace */
 	uint64_t start_time_ns; /* CLOCK_BOOTTIME (/proc/PID/stat, field 22) */
 	char comm[16];
-	const char *exe;	 /* path as /proc/PID/exe tells it */
+	const char *exe;	 /* path as /proc/PID/exe has it */
 	const char *build_id;	 /* hex; "" if the executable has none */
 	const char *ghc_version; /* "9.0.2" */
 	bool version_known;	 /* the layout table has it */
@@ -58,7 +46,7 @@ struct target_info {
 	bool dynamic_rts;      /* the RTS is a shared library */
 	bool layout_checked;   /* all checks against the live process passed */
 	uint32_t capabilities; /* how many exist now */
-	enum target_found caps_found;
+	enum rts_found caps_found;
 	struct target_probe suspend, resume, tick, gc_sync, gc_start,
 		gc_end; /* .found == FOUND_NONE: absent */
 	/*
@@ -92,7 +80,7 @@ bool target_cache__knows_kernel(struct target_cache *cache);
 
 /*
  * What target_info.wire begins with. A safe call from 500 us on is worth a record and a stack: at
- * most 2000 of them fit into a second of a thread; and a stay off the CPU from 100 us on a stack.
+ * most 2000 of them fit into a second of a thread; and an off-CPU interval from 100 us on a stack.
  */
 #define TARGET_CALL_RECORD_NS 500000
 #define TARGET_OFF_RECORD_NS  100000
@@ -109,7 +97,7 @@ struct target_opts {
 	size_t reason_size;
 	/*
 	 * A program whose code is in no file is no failure but TARGET_SAMPLED: its threads, when
-	 * they ran and where they waited can be told, and nothing of what they ran.
+	 * they ran and where they waited can be reported, and nothing of what they ran.
 	 */
 	bool sample;
 	/*
@@ -132,7 +120,7 @@ void target__free(struct target *target);
 
 /*
  * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
- * not ready. Fills in info.wire and what else only the live process tells. Errors as above.
+ * not ready. Fills in info.wire and what else only the live process can show. Errors as above.
  *
  * A target that is not ready can be attached already: its probes are known, and info.wire has
  * WIRE_TARGET_UNCONFIRMED (no layout: it has not).
@@ -158,7 +146,7 @@ bool target__alive(const struct target *target);
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
 int target__refresh_maps(struct target *target);
 
-/* ── what --list and --doctor tell beside ────────────────────────────────────────────────── */
+/* ── what --list and --doctor report besides ─────────────────────────────────────────────── */
 
 struct target_traits {
 	const char *linking; /* "dynamic", "static glibc", "static musl", "dynamic Haskell", … */
@@ -167,10 +155,10 @@ struct target_traits {
 	uid_t uid;
 	char eventlog[256]; /* path of the eventlog that it writes; "": none */
 };
-/* Takes at most timeout_ms. What cannot be told is "" or 0. */
+/* Takes at most timeout_ms. What is not known is "" or 0. */
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);
 
-/* "full", "dynamic only", "debug file", "none"; "" if there is no runtime to tell it of. */
+/* "full", "dynamic only", "debug file", "none"; "" if there is no runtime. */
 const char *target__symbols(const struct target *target);
 
 /* How the live process confirmed the layout. */
@@ -193,43 +181,14 @@ void target__confirmed(const struct target *target, struct target_confirmed *ret
  */
 int discover__process(struct target_cache *cache, pid_t pid);
 /* The same of the mapping of file `ino` at `start`; -ESRCH and others if it is gone, so that
- * nothing can be said. */
+ * nothing is known. */
 int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uint64_t ino);
-/* Calls fn for every process for which the above says 1, until fn returns non-zero: returns that.
+/* Calls fn for every process for which the above returns 1, until fn returns non-zero: returns
+ * that.
  */
 int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), void *ctx);
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
-
-enum name_source {
-	NAME_NONE = 0, /* [file]+0xoffset */
-	NAME_IPE,
-	NAME_DWARF,
-	NAME_EXACT,	  /* a symbol that covers the address */
-	NAME_NEAREST,	  /* the nearest symbol below it */
-	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
-};
-
-enum code_class {
-	CODE_UNKNOWN = 0,
-	CODE_HASKELL, /* made by GHC's code generator, or the RTS's Cmm */
-	CODE_RTS,     /* C code of the RTS, the collector left out */
-	CODE_GC,      /* C code of the collector */
-	CODE_C,	      /* any other C code: foreign functions, libc, gmp */
-	CODE_KERNEL,
-};
-
-/* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
-struct code_name {
-	const char *name;    /* "fib", "$wgo", "usleep"; never NULL */
-	const char *module;  /* "Data.Map.Internal"; "" if none */
-	const char *package; /* "containers-0.6.4.1"; "" for the main package and for C */
-	const char *file;    /* base name of the ELF file that holds the code; "" if none */
-	const char *src;     /* source file:line; "" if not known */
-	enum name_source source;
-	enum code_class code;
-	bool plumbing; /* a return frame or closure of the runtime's own that tells nothing */
-};
 
 /*
  * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
@@ -238,14 +197,6 @@ struct code_name {
 void target__name(struct target *target, uint64_t frame, struct code_name *ret_name);
 
 /* A safe call's site, from the return address of its suspendThread or resumeThread call. */
-struct target_site {
-	const char *function; /* the foreign function; "[indirect]" if called through a register */
-	const char *library;  /* base name of the file that holds it; "" if not known */
-	struct code_name caller;
-	const char *file; /* of the site */
-	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
-	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
-};
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site);
 
 /* ── cost-centre stacks ──────────────────────────────────────────────────────────────────── */
@@ -295,6 +246,8 @@ void snapshot__free(struct snapshot *snapshot);
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
 
+struct cfi_rows; /* unwind/cfi.h */
+
 /* One mapping of code with unwind rows, or that might have them. */
 struct target_code {
 	uint64_t start, end;
@@ -306,27 +259,7 @@ size_t target__n_code(const struct target *target);
 /* -ENOENT: no file is known for this mapping. */
 int target__code_at(const struct target *target, size_t i, struct target_code *ret_code);
 
-/* A file's rows, as the kernel side searches them (wire.h, WIRE_UNWIND_BUCKET_SHIFT). */
-struct target_rows {
-	uint64_t base;	 /* address, as in the file, that the rows' addresses count from */
-	uint64_t *words; /* n_buckets buckets, then n_rows rows */
-	uint32_t n_buckets, n_rows;
-};
-/* Reads the rows of the file behind a mapping. -ENOENT: it has none. */
-int target__rows(const struct target *target, size_t i, struct target_rows *ret_rows);
-void target_rows__free(struct target_rows *rows);
-
-/* ── names without a process ─────────────────────────────────────────────────────────────── */
-
-/* An executable that names the functions of a process that is gone (an eventlog's addresses). */
-struct symfile;
-
-/* -ENODATA: it has no symbols; -ENOEXEC and others as elf__open_fd. Prints nothing. */
-int symfile__open(const char *path, struct symfile **ret_file);
-void symfile__free(struct symfile *file);
-/* How far the process had moved it: told by beginnings of functions in the process. */
-void symfile__place(struct symfile *file, const uint64_t *addrs, size_t n);
-/* False: no function there. The strings live as long as the file. */
-bool symfile__name(const struct symfile *file, uint64_t addr, struct code_name *ret_name);
+/* Reads the rows of a mapping's file; free them with cfi_rows__free(). -ENOENT: it has none. */
+int target__rows(const struct target *target, size_t i, struct cfi_rows *ret_rows);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a target is made of. Private to the target room. */
+/* What a target is made of. Shared by the files of this room only. */
 #ifndef SAFESCOPED_TARGET_PRIV_H
 #define SAFESCOPED_TARGET_PRIV_H
 
-#include "rts/check.h"
 #include "process/image.h"
-#include "rts/rts_find.h"
+#include "rts/check.h"
+#include "rts/rts.h"
 #include "target.h"
 
 struct ccs_table;
+struct file_cache;
 struct insn;
-struct ipe;
+struct kallsyms;
 struct names;
 
 struct target {
 	struct target_info info;
-	uint64_t start_ticks; /* tells a reused pid apart */
+	uint64_t start_ticks; /* distinguishes a reused pid */
 	int pidfd;
 	char exe[4096];
 	char build_id[41];
@@ -26,23 +27,29 @@ struct target {
 	char why_no_probes[256]; /* see info.no_probes */
 	char *reason;		 /* during target__open: where the line about what is wrong goes */
 	size_t reason_size;
+	struct target_cache *cache; /* NULL: nothing is shared */
 	struct images images;
 	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
 	struct rts rts;
 	struct check_result check;
 	struct insn *insn;
-	struct names *names;   /* of names.c */
+	struct names *names;
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
-	/* of names_source.c: read when the first Haskell frame is named, again with new files */
-	struct ipe *ipe;
-	size_t ipe_images; /* how many files there were then */
 };
+
+/* cache.c: NULL for no cache. */
+struct file_cache *target_cache__files(const struct target_cache *cache);
+/* The kernel's functions, read at the first call; NULL: their addresses are not shown. */
+const struct kallsyms *target_cache__kallsyms(struct target_cache *cache);
+
+/* ccs_target.c: what was read of the target's cost-centre stacks. */
+void ccs_table__free(struct ccs_table *table);
 
 /* Sets info.probe_file and info.reach, for the image that holds the runtime. */
 void probe__open_file(struct target *target);
 
 /*
- * Chooses the instruction for a probe in the function at `place`; absent if it cannot be had, or if
+ * Chooses the instruction for a probe in the function at `place`; absent if there is none, or if
  * the place is not in the image that holds the runtime. With `entry_state` the return address must
  * still lie at rsp and the arguments in their registers there, as at the function's first
  * instruction.
@@ -57,17 +64,7 @@ void target__fill_wire_early(struct target *target);
 /* Without a runtime: every thread is one without Haskell. */
 void target__fill_wire_sampled(struct target *target);
 
-/*
- * Before an address is looked up: one in no mapping may have been mapped since (dlopen), and the
- * maps are read again then, but not all the time.
- */
-void target__want_mapped(struct target *target, uint64_t addr);
-
-/*
- * The code bytes at an address of the process, from the file: up to *ret_len of them from addr on,
- * in *ret_before those of the same segment that lie before it. NULL if no file has them.
- */
-const uint8_t *target__code(const struct target *target, uint64_t addr, size_t *ret_len,
-			    size_t *ret_before);
+/* target_names.c: makes target->names. */
+int target__open_names(struct target *target);
 
 #endif

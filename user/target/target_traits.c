@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What --list and --doctor tell of a target beside its target_info. */
+/* What --list and --doctor report of a target besides its target_info. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -150,7 +150,7 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 	void *out;
 	size_t n;
 
-	/* one that is only sampled has no file to tell by */
+	/* one that is only sampled has no file to look at */
 	traits.linking = target->rts.image ? linking_of(target) : "";
 	traits.symbols = target__symbols(target);
 	if (proc__threads(target->info.pid, &tids, &n) == 0) {

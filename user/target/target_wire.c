@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel side is told of a target: confirmed, or before that can be. */
+/* What the kernel side gets to know of a target: confirmed, or before that is possible. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool has_ticker(pid_t pid)
 	return found;
 }
 
-/* Ticks that no symbol tells come by the timer's thread, if there is one. */
+/* Ticks without a symbol come by the timer's thread, if there is one. */
 static void choose_ticks(struct target *t)
 {
 	if (t->info.tick.found == FOUND_NONE && has_ticker(t->info.pid))
@@ -60,8 +60,8 @@ void target__fill_wire(struct target *t)
 }
 
 /*
- * What can be said before the runtime is initialised. Of the two Task layouts only the live
- * process tells which one it is: the probe programs get both, and ask each Task themselves.
+ * What is known before the runtime is initialised. Of the two Task layouts only the live
+ * process shows which one it is: the probe programs get both, and ask each Task themselves.
  */
 void target__fill_wire_early(struct target *t)
 {

@@ -78,7 +78,6 @@ void thread__free(struct thread *th)
 	free(th->samples.v);
 	free(th->offs.v);
 	free(th->calls.v);
-	off__free(th);
 	free(th->final);
 	free(th->stretches);
 	free(th);
@@ -89,7 +88,7 @@ static uint64_t weight(const struct thread *th)
 {
 	uint64_t wall = th->end_ns > th->start_ns ? th->end_ns - th->start_ns : 0;
 
-	return wall > th->lane.states_ns[ST_IDLE] ? wall - th->lane.states_ns[ST_IDLE] : 0;
+	return wall > th->idle_ns ? wall - th->idle_ns : 0;
 }
 
 static bool has_ended(const struct target_state *tg, const struct thread *th)
@@ -119,11 +118,11 @@ static size_t count_ended(const struct timeline *tl, uint64_t *weights)
 	return n;
 }
 
-/* What it did still goes into the sums of functions and calls. */
-static int drop_of(struct timeline *tl, struct target_state *tg, uint64_t least, size_t *left)
+/* What it did stays in the ledger, as one of all that have no lanes. */
+static int drop_of(struct timeline *tl, struct target_state *tg, uint64_t least, size_t *left,
+		   uint32_t *to)
 {
 	struct thread **link = &tg->thread_list, *th, *newest;
-	struct tl_lane lane;
 	int err;
 
 	while ((th = *link)) {
@@ -131,10 +130,15 @@ static int drop_of(struct timeline *tl, struct target_state *tg, uint64_t least,
 			link = &th->next;
 			continue;
 		}
-		err = lane__build(tl, tg, th, th->end_ns ? th->end_ns : tg->end_ns, SIZE_MAX,
-				  &lane);
+		err = lane__build(tl, tg, th, th->end_ns ? th->end_ns : tg->end_ns, SIZE_MAX);
 		if (err)
 			return err;
+		to[th->owner] = 0;
+		err = TL_RESERVE(tg->free_owners, tg->free_owners_cap, tg->n_free_owners + 1,
+				 TL_MAX_THREADS);
+		if (err)
+			return err;
+		tg->free_owners[tg->n_free_owners++] = th->owner;
 		*link = th->next;
 		HASH_FIND_INT(tg->threads, &th->tid, newest);
 		if (newest == th)
@@ -166,8 +170,19 @@ int threads__drop(struct timeline *tl)
 	least = weights[MAX_ENDED / 2];
 	left = n - MAX_ENDED / 2;
 	free(weights);
-	for (size_t i = 0; !err && i < tl->n_targets && left; i++)
-		err = drop_of(tl, tl->targets[i], least, &left);
+	for (size_t i = 0; !err && i < tl->n_targets && left; i++) {
+		struct target_state *tg = tl->targets[i];
+		uint32_t n_owners = tg->n_owners + 1;
+		uint32_t *to = malloc((size_t)n_owners * sizeof(*to));
+
+		if (!to)
+			return -ENOMEM;
+		memset(to, 0xff, (size_t)n_owners * sizeof(*to));
+		err = drop_of(tl, tg, least, &left, to);
+		if (!err && tg->ledger)
+			err = ledger__merge_owners(tg->ledger, to, n_owners);
+		free(to);
+	}
 	return err;
 }
 

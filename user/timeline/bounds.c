@@ -135,6 +135,6 @@ bool lane__last_stay(const struct timeline *tl, const struct thread *th, uint64_
 	ret_ev->t0 = last;
 	ret_ev->t1 = UINT64_MAX;
 	ret_ev->wake_ns = 0;
-	ret_ev->flags &= (uint8_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
+	ret_ev->flags &= (uint16_t) ~(EV_RUNNABLE | EV_NEVER_SEEN);
 	return true;
 }

@@ -101,6 +101,37 @@ static bool was_before(const struct target_state *tg, const struct thread *th)
 	return true;
 }
 
+/*
+ * The snapshot at the end finds the thread in a call, and the kernel knows of none: it has seen all
+ * that began since the probes were on, unless they were off while the thread ran.
+ */
+static bool is_open_at_end(const struct thread *th)
+{
+	bool known = th->has_final && th->final->epoch;
+
+	return th->has_end && th->at_end.where == WIRE_WHERE_SAFE_CALL && th->at_end.site &&
+	       (!known || th->in_first_call);
+}
+
+static void count_unseen_begin(struct target_state *tg, const struct thread *th, uint64_t end)
+{
+	struct site *site = tg->site_v[th->at_end.site - 1];
+	int flag = flag_of(tg, site);
+
+	site->open_at_end[flag]++;
+	/* what was seen of it is counted by the first snapshot's */
+	if (th->in_first_call)
+		return;
+	/* Without any event since the attach it is still the same call. */
+	if (!th->has_final && th->has_start && th->at_start.site == th->at_end.site && !th->done &&
+	    !th->offs.n && !th->calls.n)
+		count_never_left(tg, th, end);
+	else if (th->has_final && th->final->off_since_ns &&
+		 th->final_off.where == WIRE_WHERE_SAFE_CALL && end > th->final->off_since_ns)
+		/* it has slept in it since then, at least */
+		site->open_wall_ns[flag] += end - MAX(th->final->off_since_ns, tg->pub.attach_ns);
+}
+
 static void count_open(struct target_state *tg, uint64_t end)
 {
 	for (const struct thread *th = tg->thread_list; th; th = th->next) {
@@ -114,17 +145,10 @@ static void count_open(struct target_state *tg, uint64_t end)
 			count_never_left(tg, th, th->end_ns ? MIN(th->end_ns, end) : end);
 		if (th->end_ns)
 			continue;
-		if (th->has_final && th->final->depth) {
+		if (th->has_final && th->final->depth)
 			count_open_at_end(tg, th, end);
-		} else if (!th->has_final && th->has_end &&
-			   th->at_end.where == WIRE_WHERE_SAFE_CALL && th->at_end.site) {
-			site = tg->site_v[th->at_end.site - 1];
-			site->open_at_end[flag_of(tg, site)]++;
-			/* Without any event since the attach it is still the same call. */
-			if (th->has_start && th->at_start.site == th->at_end.site && !th->done &&
-			    !th->in_first_call && !th->offs.n && !th->calls.n)
-				count_never_left(tg, th, end);
-		}
+		else if (is_open_at_end(th))
+			count_unseen_begin(tg, th, end);
 	}
 }
 
@@ -138,6 +162,7 @@ static void fill_counters(struct tl_call *call, const struct wire_site *v)
 	off += MIN(v->wall_ns - off, v->runnable_ns);
 	call->calls = v->calls;
 	call->wall_ns = v->wall_ns;
+	call->handover_ns = v->handover_ns;
 	call->blocked_ns = v->blocked_ns;
 	call->cpu_ns = v->wall_ns - off;
 	call->cap_wait_ns = v->cap_wait_ns;

@@ -333,7 +333,7 @@ static void mark_callbacks(const struct thread *th, struct cover_list *list)
  */
 static bool in_first_call(const struct thread *th, const struct ev *ev, bool again)
 {
-	if (ev->where != WIRE_WHERE_SAFE_CALL || ev->call_start_ns)
+	if (ev->where != WIRE_WHERE_SAFE_CALL || ev->call_start_ns || ev->flags & EV_CALLS_UNKNOWN)
 		return false;
 	return !again || (ev->site && ev->site == th->at_start.site && ev->tso == th->at_start.tso);
 }
@@ -348,7 +348,7 @@ static int add_at_start(const struct target_state *tg, struct thread *th, uint64
 	struct evidence it = {.th = th};
 	struct cover cover = {.start = start, .ev = &th->at_start};
 	const struct ev *ev, *other = NULL;
-	bool seen = th->in_first_call;
+	bool seen = th->in_first_call, lost = false;
 	uint64_t last = start;
 
 	th->in_first_call = false;
@@ -359,7 +359,9 @@ static int add_at_start(const struct target_state *tg, struct thread *th, uint64
 		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
 			return 0;
 	while ((ev = next_evidence(&it)) != NULL) {
-		if (in_first_call(th, ev, other)) {
+		/* it may have ended, and others like it, while no probe was on */
+		lost |= (ev->flags & EV_CALLS_UNKNOWN) != 0;
+		if (!lost && in_first_call(th, ev, other)) {
 			last = MAX(last, MIN(ev->t1, end));
 			seen = true;
 			other = NULL;
@@ -368,7 +370,9 @@ static int add_at_start(const struct target_state *tg, struct thread *th, uint64
 			other = ev;
 		}
 	}
-	th->in_first_call = seen && !other;
+	/* the same, since the last record */
+	lost |= th->has_final && !th->final->epoch;
+	th->in_first_call = seen && !other && !lost;
 	cover.end = th->in_first_call
 			    ? end
 			    : guess_end(tg, start, last, other ? MIN(other->t0, end) : end);

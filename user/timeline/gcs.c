@@ -246,11 +246,9 @@ static struct stopping look(const struct tl_cap_lane *lane, size_t *at, const st
 static int held_up(struct timeline *tl, struct target_state *tg)
 {
 	size_t n = tg->pub.n_cap_lanes, *at = calloc(n + 1, sizeof(*at));
-	int err = 0;
-
 	if (!at)
 		return -ENOMEM;
-	for (size_t i = 0; !err && i < tg->n_gcs; i++) {
+	for (size_t i = 0; i < tg->n_gcs; i++) {
 		const struct gc_span *gc = &tg->gcs[i];
 		struct stopping last = {0};
 
@@ -263,10 +261,10 @@ static int held_up(struct timeline *tl, struct target_state *tg)
 				last = s;
 		}
 		if (last.longest_ns)
-			err = sums__held_up(tl, &tg->sums, last.stack, last.unsafe_ns);
+			sums__held_up(tl, &tg->sums, last.stack, last.unsafe_ns);
 	}
 	free(at);
-	return err;
+	return 0;
 }
 
 int gcs__build(struct timeline *tl, struct target_state *tg)

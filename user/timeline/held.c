@@ -34,9 +34,10 @@ static bool same_face(const struct tl_stretch *a, const struct tl_stretch *b)
 }
 
 /* Of neighbours that hold one without a break: what the last one, else the next one is known by. */
-void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n)
+void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n, uint16_t before,
+		   uint16_t *known)
 {
-	uint16_t only = tg->pub.capabilities == 1 ? 0 : TL_NO_CAP, near = TL_NO_CAP;
+	uint16_t only = tg->pub.capabilities == 1 ? 0 : TL_NO_CAP, near = before;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < *n; i++) {
@@ -50,7 +51,7 @@ void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *
 			v[i].cap = near;
 		near = v[i].cap < TL_MAX_CAPS ? v[i].cap : TL_NO_CAP;
 	}
-	near = only;
+	near = *known < TL_MAX_CAPS ? *known : only;
 	for (size_t i = 0; i < *n; i++) {
 		/* A thread comes back to the capability that it had before, if it can. */
 		if (v[i].cap == TL_SOME_CAP)
@@ -58,6 +59,7 @@ void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *
 		else if (v[i].cap < TL_MAX_CAPS)
 			near = v[i].cap;
 	}
+	*known = near;
 	for (size_t i = 0; i < *n; i++) {
 		if (kept && same_face(&v[kept - 1], &v[i])) {
 			v[kept - 1].end_ns = v[i].end_ns;

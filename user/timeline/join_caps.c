@@ -133,6 +133,14 @@ static void sum_up(const struct join *j, struct tl_cap_lane *lane, const struct 
 	}
 }
 
+static int fit_rows(struct join *j, struct tl_cap_lane *lane)
+{
+	struct ledger_account account = {.rows = (struct ledger_row *)lane->rows,
+					 .n = lane->n_rows};
+
+	return elog__fit_rows(j->b, &account, lane);
+}
+
 static int overlay_lane(struct join *j, struct tl_cap_lane *lane, const struct el_lane *log,
 			uint32_t rts_stack)
 {
@@ -156,7 +164,7 @@ static int overlay_lane(struct join *j, struct tl_cap_lane *lane, const struct e
 	free((void *)lane->stretches);
 	lane->stretches = o.v;
 	lane->n_stretches = o.n;
-	return 0;
+	return fit_rows(j, lane);
 }
 
 int join__caps(struct join *j)

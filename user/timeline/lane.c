@@ -38,6 +38,17 @@ static uint64_t midpoint(uint64_t a, uint64_t b)
 	return a < b ? a + (b - a) / 2 : a;
 }
 
+/* Calls without a record are counted by the kernel: their time is taken out of LEDGER_RUN's. */
+static void set_class(struct lane_piece *p, const struct cover *cover)
+{
+	p->cover = cover;
+	p->class = LEDGER_RUN;
+	if (cover && cover->gc)
+		p->class = LEDGER_GC;
+	else if (cover && cover->recorded && p->state == ST_SAFE_CALL_CPU)
+		p->class = LEDGER_CALL;
+}
+
 /* The piece up to `end`, which holds the samples up to number `last`. */
 static int emit_samples(struct lane_builder *b, uint64_t end, bool end_exact, size_t last,
 			const struct cover *cover)
@@ -57,8 +68,8 @@ static int emit_samples(struct lane_builder *b, uint64_t end, bool end_exact, si
 			p.state = ST_GC_WORK;
 		else if (cover && (!cover->callback || p.state == ST_UNKNOWN))
 			p.state = ST_SAFE_CALL_CPU;
-		p.recorded = cover && cover->recorded && (p.state == ST_SAFE_CALL_CPU || cover->gc);
-		p.sampled = !p.recorded;
+		set_class(&p, cover);
+		p.sampled = p.class == LEDGER_RUN;
 		p.end = more ? midpoint(s->t0, s[1].t0) : end;
 		p.end = MIN(MAX(p.end, b->cursor), end);
 		p.end_exact = !more && end_exact;
@@ -163,6 +174,8 @@ static bool is_callback(const struct lane_builder *b, const struct seg *seg, con
 static void by_next(const struct lane_builder *b, const struct seg *next, struct lane_piece *p,
 		    struct ev *ev)
 {
+	const struct cover *begun = cover_of(b, (size_t)(next - b->covers.segs));
+	const struct ev *call = begun && next->kind == SEG_CALL_START ? begun->ev : NULL;
 	uint64_t ns = p->end - b->cursor;
 	const struct ev *near;
 
@@ -172,12 +185,11 @@ static void by_next(const struct lane_builder *b, const struct seg *next, struct
 		p->state = ST_RTS;
 		return;
 	}
-	p->cap = next->kind == SEG_CALL_START ? b->covers.v[next->cover].ev->left : TL_SOME_CAP;
-	p->cap = p->cap == TL_NO_CAP ? TL_SOME_CAP : p->cap;
+	p->cap = call && call->left != TL_NO_CAP ? call->left : TL_SOME_CAP;
 	p->state = mutator__choose(&b->mutator, b->tg, b->th, b->sample, b->cursor, ns, &near);
-	if (next->kind == SEG_CALL_START && p->state == ST_HASKELL) {
+	if (call && p->state == ST_HASKELL) {
 		/* A safe call is made by Haskell code, and its stack is the caller's. */
-		*ev = *b->covers.v[next->cover].ev;
+		*ev = *call;
 		ev->c = 0;
 		p->ev = ev;
 	} else if (near) {
@@ -202,7 +214,6 @@ static int emit_unsampled(struct lane_builder *b, uint64_t end, bool end_exact,
 		p.sampled = false;
 	} else if (cover && !(cover->callback && is_callback(b, seg, off, call_next))) {
 		p.state = ST_SAFE_CALL_CPU;
-		p.recorded = cover->recorded;
 		p.sampled = !cover->recorded;
 		ev = *cover->ev;
 		ev.c = 0;
@@ -214,6 +225,7 @@ static int emit_unsampled(struct lane_builder *b, uint64_t end, bool end_exact,
 	} else {
 		by_past(b, seg, &p, &ev);
 	}
+	set_class(&p, cover);
 	return lane__emit(b, &p);
 }
 
@@ -367,35 +379,29 @@ static int walk(struct lane_builder *b, uint64_t end, bool last_part)
 	return err;
 }
 
-/*
- * The kernel knows how long the finished short calls were on the CPU; the totals are put right with
- * it. Only time that was itself estimated is moved.
- */
-static void correct_short_calls(struct thread *th, uint64_t short_cpu_ns, struct tl_lane *lane)
+/* How long the finished short calls were on the CPU; what the slices show if nobody knows. */
+static uint64_t short_cpu(const struct thread *th)
 {
 	const struct short_calls *shorts = &th->shorts;
-	uint64_t *ns = lane->states_ns, wall, exact, off, move;
+	uint64_t off;
 
 	if (!shorts->known)
-		return;
-	lane->short_calls = shorts->calls;
-	wall = shorts->wall_ns;
-	off = MIN(wall, shorts->blocked_ns);
-	off += MIN(wall - off, shorts->runnable_ns);
-	exact = wall - off;
-	if (exact > short_cpu_ns) {
-		move = MIN(exact - short_cpu_ns, ns[ST_HASKELL]);
-		ns[ST_HASKELL] -= move;
-		ns[ST_SAFE_CALL_CPU] += move;
-		th->moved_ns = (int64_t)move;
-	} else {
-		move = MIN(short_cpu_ns - exact, ns[ST_SAFE_CALL_CPU]);
-		ns[ST_SAFE_CALL_CPU] -= move;
-		ns[ST_HASKELL] += move;
-		th->moved_ns = -(int64_t)move;
-	}
-	if (move)
-		lane->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
+		return th->short_guess_ns;
+	off = MIN(shorts->wall_ns, shorts->blocked_ns);
+	off += MIN(shorts->wall_ns - off, shorts->runnable_ns);
+	return shorts->wall_ns - off;
+}
+
+/* The part's slices go into the lane, and to the capabilities that they hold. */
+static int take_part(struct target_state *tg, struct thread *th, struct lane_builder *b, size_t max)
+{
+	const struct tl_stretch *last =
+		th->lane.n_stretches ? &th->stretches[th->lane.n_stretches - 1] : NULL;
+	int err;
+
+	held__resolve(tg, b->v, &b->n, last ? last->cap : TL_NO_CAP, &th->held);
+	err = caps__claim(tg, th->tid, b->v, b->n);
+	return err ? err : lane__append(th, b->v, b->n, max);
 }
 
 /* Adds the part of the lane up to `end` to what is done of it. */
@@ -406,15 +412,9 @@ static int build_part(struct timeline *tl, struct target_state *tg, struct threa
 		.tl = tl,
 		.tg = tg,
 		.th = th,
-		.sums = &tg->sums,
 		.lane = &th->lane,
-		.v = th->stretches,
-		.n = th->lane.n_stretches,
-		.cap = th->stretches_cap,
-		.max = max_stretches,
 		.prev = th->done ? &th->done_prev : NULL,
 		.edge_exact = true,
-		.short_cpu_ns = th->short_cpu_ns,
 		.cursor = th->lane.end_ns,
 		.held = TL_NO_CAP,
 	};
@@ -427,11 +427,15 @@ static int build_part(struct timeline *tl, struct target_state *tg, struct threa
 	mutator__learn(&b.mutator, tg, th, &b.covers);
 	err = walk(&b, end, last_part);
 	cover__free(&b.covers);
-	th->stretches = b.v;
-	th->stretches_cap = b.cap;
-	th->lane.n_stretches = b.n;
+	if (!err && last_part)
+		err = lane__book_shorts(tl, tg, th, short_cpu(th));
+	if (!err)
+		err = take_part(tg, th, &b, max_stretches);
+	if (!err && last_part)
+		err = caps__moved(tg, th->tid, b.v, b.n,
+				  (int64_t)(th->short_booked_ns - th->short_guess_ns));
 	th->lane.end_ns = end;
-	th->short_cpu_ns = b.short_cpu_ns;
+	free(b.v);
 	return err;
 }
 
@@ -455,18 +459,50 @@ static void forget(struct timeline *tl, struct evs *evs, uint64_t t)
 	evs->n = kept;
 }
 
-/* Up to the end of the last stay off the CPU everything is known that there is to know. */
+static void forget_all(struct timeline *tl, struct thread *th, uint64_t t)
+{
+	forget(tl, &th->samples, t);
+	forget(tl, &th->offs, t);
+	forget(tl, &th->calls, t);
+}
+
+static int complete(struct timeline *tl, struct target_state *tg, struct thread *th,
+		    uint64_t session_end, size_t max_stretches)
+{
+	uint64_t start, end;
+	int err;
+
+	if (th->complete)
+		return 0;
+	if (!th->done)
+		begin(tg, th, session_end);
+	lane__bounds(tg, th, session_end, &start, &end);
+	err = build_part(tl, tg, th, MAX(end, th->lane.end_ns), max_stretches, true);
+	th->complete = !err;
+	return err;
+}
+
+/*
+ * Up to the end of the last stay off the CPU everything is known that there is to know, and all of
+ * a thread that has ended.
+ */
 int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
 	       size_t max_stretches)
 {
-	uint64_t end;
+	uint64_t end = th->end_ns ? th->end_ns : tg->ended ? tg->end_ns : 0;
 	int err;
 
-	if (!th->offs.n)
+	if (end && !th->complete) {
+		err = complete(tl, tg, th, end, max_stretches);
+		if (err)
+			return err;
+		forget_all(tl, th, UINT64_MAX - 1);
+		thread__fit(th);
+		return 0;
+	}
+	if (th->complete || !th->offs.n)
 		return 0;
 	end = th->offs.v[th->offs.n - 1].t1;
-	if (th->end_ns)
-		end = MIN(end, th->end_ns);
 	if (!th->done)
 		begin(tg, th, end);
 	if (end <= th->lane.end_ns)
@@ -476,35 +512,23 @@ int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
 		return err;
 	th->done = true;
 	th->done_prev = th->offs.v[th->offs.n - 1];
-	forget(tl, &th->samples, end);
-	forget(tl, &th->offs, end);
-	forget(tl, &th->calls, end);
-	if (th->end_ns)
-		thread__fit(th);
+	forget_all(tl, th, end);
 	return 0;
 }
 
 int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
-		uint64_t session_end, size_t max_stretches, struct tl_lane *lane)
+		uint64_t session_end, size_t max_stretches)
 {
-	uint64_t start, end;
-	int err;
+	int err = complete(tl, tg, th, session_end, max_stretches);
 
-	if (!th->done)
-		begin(tg, th, session_end);
-	lane__bounds(tg, th, session_end, &start, &end);
-	err = build_part(tl, tg, th, MAX(end, th->lane.end_ns), max_stretches, true);
 	if (err)
 		return err;
 	th->lane.tid = th->tid;
 	memcpy(th->lane.name, th->name, sizeof(th->lane.name));
-	correct_short_calls(th, th->short_cpu_ns, &th->lane);
-	if (th->stretches)
-		held__resolve(tg, th->stretches, &th->lane.n_stretches);
 	th->lane.stretches = th->stretches;
-	err = off__finish(tl, th);
-	if (err)
-		return err;
-	*lane = th->lane;
+	if (th->shorts.known)
+		th->lane.short_calls = th->shorts.calls;
+	if (th->short_booked_ns != th->short_guess_ns)
+		th->lane.sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
 	return 0;
 }

@@ -9,17 +9,15 @@ struct lane_builder {
 	struct timeline *tl;
 	struct target_state *tg;
 	struct thread *th;
-	struct sums *sums;
 	struct tl_lane *lane;
 	struct cover_list covers;
-	struct tl_stretch *v;
-	size_t n, cap, max;
+	struct tl_stretch *v; /* of this part, none merged */
+	size_t n, cap;
 	uint64_t cursor;       /* all before it is done */
 	size_t seg, sample;    /* next of each */
 	const struct ev *prev; /* the stay off the CPU before the cursor */
 	bool edge_exact;       /* an event marked the cursor */
 	bool start_exact;      /* and the start of the last stretch */
-	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
 	uint16_t held;	       /* the capability before the cursor */
 	uint64_t tso;	       /* and the Haskell thread */
 	struct mutator mutator;
@@ -32,12 +30,21 @@ struct lane_piece {
 	uint32_t samples;
 	bool sampled; /* the state is known from sampling or context, not from an event */
 	bool end_exact;
-	bool recorded; /* in a call whose time is not among the short ones' */
-	bool cap_told; /* `cap` is known, or that there is none; else ev tells */
+	enum ledger_class class;   /* that its time is booked to, if it was on the CPU */
+	const struct cover *cover; /* the call or collection; NULL: none */
+	bool cap_told;		   /* `cap` is known, or that there is none; else ev tells */
 	uint16_t cap;
 };
 
-/* The time from the cursor to the piece's end: a stretch, and its share of all sums. */
+/* The time from the cursor to the piece's end: a slice, and its line in the ledger. */
 int lane__emit(struct lane_builder *b, const struct lane_piece *p);
+/*
+ * Books that `short_cpu_ns` of the thread's time so far were safe calls too short for a record, as
+ * the kernel has counted them.
+ */
+int lane__book_shorts(struct timeline *tl, struct target_state *tg, struct thread *th,
+		      uint64_t short_cpu_ns);
+/* Appends slices to the thread's lane; beyond max neighbours are merged. */
+int lane__append(struct thread *th, const struct tl_stretch *v, size_t n, size_t max);
 
 #endif

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Puts the pieces of a thread's time down: as stretches of its lane, and in all sums. */
+/* Puts the pieces of a thread's time down: as slices of its lane, and as bookings in the ledger. */
+#include <sys/syscall.h>
+
 #include "lane_priv.h"
 
-/* Beyond the budget: halves the number of stretches; of two neighbours the longer gives its face.
- */
-static void coarsen(struct lane_builder *b)
+/* ── slices ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Halves the number of slices; of two neighbours the longer gives its face. */
+static void coarsen(struct thread *th)
 {
-	size_t kept = 0;
+	struct tl_stretch *v = th->stretches;
+	size_t kept = 0, n = th->lane.n_stretches;
 
-	for (size_t i = 0; b->v && i < b->n; i += 2) {
-		struct tl_stretch s = b->v[i];
+	for (size_t i = 0; v && i < n; i += 2) {
+		struct tl_stretch s = v[i];
 
-		if (i + 1 < b->n) {
-			const struct tl_stretch *next = &b->v[i + 1];
+		if (i + 1 < n) {
+			const struct tl_stretch *next = &v[i + 1];
 			uint32_t samples = s.samples + next->samples;
 			uint64_t start = s.start_ns;
 
@@ -23,22 +27,46 @@ static void coarsen(struct lane_builder *b)
 			s.samples = samples;
 			s.exact = 0;
 		}
-		b->v[kept++] = s;
+		v[kept++] = s;
 	}
-	b->n = kept;
-	b->lane->coarse = true;
+	th->lane.n_stretches = kept;
+	th->lane.coarse = true;
+}
+
+int lane__append(struct thread *th, const struct tl_stretch *v, size_t n, size_t max)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t have = th->lane.n_stretches;
+		struct tl_stretch *last = have ? &th->stretches[have - 1] : NULL;
+		int err;
+
+		if (last && last->state == v[i].state && last->stack == v[i].stack &&
+		    last->cap == v[i].cap && last->tso == v[i].tso) {
+			last->end_ns = v[i].end_ns;
+			last->samples += v[i].samples;
+			last->exact = last->exact && v[i].exact;
+			continue;
+		}
+		while (th->lane.n_stretches >= max)
+			coarsen(th);
+		err = TL_RESERVE(th->stretches, th->stretches_cap, th->lane.n_stretches + 1, max);
+		if (err)
+			return err;
+		th->stretches[th->lane.n_stretches++] = v[i];
+	}
+	return 0;
 }
 
 static bool may_join(const struct tl_stretch *last, const struct lane_piece *p, uint32_t stack,
 		     uint16_t cap, uint64_t tso)
 {
-	return last->state == p->state && last->stack == stack &&
+	return last->state == p->state && last->stack == stack && last->class == p->class &&
 	       (last->cap == cap || last->cap == TL_SOME_CAP || cap == TL_SOME_CAP) &&
 	       (last->tso == tso || !last->tso || !tso);
 }
 
-static int append(struct lane_builder *b, const struct lane_piece *p, uint32_t stack, uint16_t cap,
-		  uint64_t tso)
+static int add_slice(struct lane_builder *b, const struct lane_piece *p, uint32_t stack,
+		     uint16_t cap, uint64_t tso)
 {
 	struct tl_stretch *last = b->n ? &b->v[b->n - 1] : NULL;
 	bool end_exact = p->end_exact && !p->sampled;
@@ -53,9 +81,7 @@ static int append(struct lane_builder *b, const struct lane_piece *p, uint32_t s
 		last->exact = b->start_exact && end_exact;
 		return 0;
 	}
-	while (b->n >= b->max)
-		coarsen(b);
-	err = TL_RESERVE(b->v, b->cap, b->n + 1, b->max);
+	err = TL_RESERVE(b->v, b->cap, b->n + 1, SIZE_MAX / sizeof(*b->v));
 	if (err)
 		return err;
 	b->start_exact = b->edge_exact && !p->sampled;
@@ -66,27 +92,97 @@ static int append(struct lane_builder *b, const struct lane_piece *p, uint32_t s
 		.state = (uint8_t)p->state,
 		.exact = b->start_exact && end_exact,
 		.cap = cap,
+		.class = (uint8_t)p->class,
 		.samples = p->samples,
 		.tso = tso,
 	};
 	return 0;
 }
 
-/* What the unsafe call's row and the functions' table get. */
-static int account(struct lane_builder *b, const struct lane_piece *p, uint32_t stack, uint64_t ns)
-{
-	int err = 0;
+/* ── the ledger ──────────────────────────────────────────────────────────────────────────── */
 
-	if (p->state == ST_UNSAFE_CALL_CPU)
-		err = sums__unsafe(b->tl, b->sums, p->ev, stack, ns, 0, p->samples);
-	else if (p->state == ST_UNSAFE_CALL_BLOCKED)
-		err = sums__unsafe(b->tl, b->sums, p->ev, stack, 0, ns, 0);
-	if (!err && state__on_cpu(p->state))
-		err = sums__stack(b->sums, stack, ns, p->samples);
-	else if (!err && ns)
-		err = off__add(b->tl, b->tg, b->th, p->state, p->ev, ns);
+static struct ledger_place place_of(const struct thread *th, enum ledger_class class,
+				    const struct cover *cover)
+{
+	return (struct ledger_place){
+		.owner = th->owner,
+		.class = class,
+		.detail = class == LEDGER_CALL && cover->ev->site ? cover->ev->site : 0,
+	};
+}
+
+/*
+ * What the time most likely was, where no sample will stand for it. Short calls have a class of
+ * their own, whose time the kernel counts; what the slices show of them is a guess.
+ */
+static int guess(struct lane_builder *b, const struct lane_piece *p, int64_t ns)
+{
+	bool in_short = p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN;
+	struct ledger_place place = place_of(b->th, in_short ? LEDGER_SHORT : p->class, p->cover);
+	uint32_t stack;
+	int err;
+
+	if (p->class == LEDGER_CALL && p->cover)
+		err = stack__unsampled_call(b->tl, b->tg, p->cover->ev, &stack);
+	else
+		err = stack__unsampled(b->tl, state__title(p->state), &stack);
+	return err ? err : ledger__guess(b->tg->ledger, &place, p->state, stack, ns);
+}
+
+static int book_on(struct lane_builder *b, const struct lane_piece *p, uint32_t stack, int64_t ns)
+{
+	bool in_short = p->state == ST_SAFE_CALL_CPU && p->class == LEDGER_RUN;
+	struct ledger_place place = place_of(b->th, p->class, p->cover);
+	int err = ledger__time(b->tg->ledger, &place, ns);
+
+	if (!err)
+		err = guess(b, p, ns);
+	if (p->class == LEDGER_RUN)
+		b->th->run_ns += (uint64_t)ns;
+	if (in_short) {
+		b->th->short_guess_ns += (uint64_t)ns;
+		place.class = LEDGER_SHORT;
+	}
+	if (!err && p->samples)
+		err = ledger__sample(b->tg->ledger, &place, p->state, stack, p->samples);
 	return err;
 }
+
+static int book_off(struct lane_builder *b, const struct lane_piece *p, uint32_t stack, int64_t ns)
+{
+	int err = ledger__off(b->tg->ledger, b->th->owner, p->state, stack, ns);
+
+	if (p->state == ST_IDLE)
+		b->th->idle_ns += (uint64_t)ns;
+	return err ? err : off__add(b->tl, b->tg, b->th, p->state, p->ev, (uint64_t)ns);
+}
+
+int lane__book_shorts(struct timeline *tl, struct target_state *tg, struct thread *th,
+		      uint64_t short_cpu_ns)
+{
+	struct ledger_place place = place_of(th, LEDGER_SHORT, NULL);
+	uint32_t stack;
+	uint64_t ns;
+	int err;
+
+	if (short_cpu_ns <= th->short_booked_ns)
+		return 0;
+	/* never more than there is */
+	ns = MIN(short_cpu_ns - th->short_booked_ns, th->run_ns);
+	th->short_booked_ns += ns;
+	th->run_ns -= ns;
+	err = ledger__time(tg->ledger, &place, (int64_t)ns);
+	/* where most of them were nobody knows */
+	if (!err && th->short_booked_ns > th->short_guess_ns)
+		err = stack__unsampled(tl, state__title(ST_SAFE_CALL_CPU), &stack);
+	if (!err && th->short_booked_ns > th->short_guess_ns)
+		err = ledger__guess(tg->ledger, &place, ST_SAFE_CALL_CPU, stack,
+				    (int64_t)(MIN(ns, th->short_booked_ns - th->short_guess_ns)));
+	place.class = LEDGER_RUN;
+	return err ? err : ledger__time(tg->ledger, &place, -(int64_t)ns);
+}
+
+/* ── a piece ─────────────────────────────────────────────────────────────────────────────── */
 
 static uint16_t cap_of(struct lane_builder *b, const struct lane_piece *p)
 {
@@ -103,7 +199,10 @@ static uint16_t cap_of(struct lane_builder *b, const struct lane_piece *p)
 /* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
 static uint64_t tso_of(struct lane_builder *b, const struct lane_piece *p)
 {
-	switch (p->state) {
+	/* in the runtime, but for the call that it makes */
+	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
+
+	switch (handover ? ST_SAFE_CALL_BLOCKED : p->state) {
 	case ST_HASKELL:
 	case ST_UNSAFE_CALL_CPU:
 	case ST_SAFE_CALL_CPU:
@@ -121,35 +220,81 @@ static uint64_t tso_of(struct lane_builder *b, const struct lane_piece *p)
 	}
 }
 
-int lane__emit(struct lane_builder *b, const struct lane_piece *p)
+static bool waits_for_events(uint32_t syscall)
 {
-	uint64_t ns = p->end > b->cursor ? p->end - b->cursor : 0;
-	struct lane_piece own;
+	switch (syscall) {
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* GHC.Event.Manager and TimerManager label their threads so (base, GHC.Event.Thread, since 9.6). */
+static bool is_managers_label(const struct target_state *tg, uint64_t tso)
+{
+	const struct tso_info *info;
+
+	HASH_FIND(hh, tg->tso_infos, &tso, sizeof(tso), info);
+	return info && (strncmp(info->label, "IOManager", 9) == 0 ||
+			strcmp(info->label, "TimerManager") == 0);
+}
+
+/* An event manager that waits for events has nothing to do. A program's own poll() has. */
+static bool is_managers_wait(const struct lane_builder *b, const struct ev *ev)
+{
+	const struct site *site = ev && ev->site ? b->tg->site_v[ev->site - 1] : NULL;
+
+	return ev && waits_for_events(ev->syscall) &&
+	       ((site && site->manager) || (ev->tso && is_managers_label(b->tg, ev->tso)));
+}
+
+/* By what the thread is, and not by the moment. */
+static enum tl_state settled(const struct lane_builder *b, const struct lane_piece *p)
+{
+	switch (p->state) {
+	case ST_FOREIGN_CPU:
+		return b->th->collects ? ST_GC_WORK : p->state;
+	case ST_FOREIGN_BLOCKED:
+		/* rts/posix/ticker: the thread of the runtime's timer, which waits for the next
+		 * tick */
+		if (strcmp(b->th->name, "ghc_ticker") == 0)
+			return ST_IDLE;
+		return b->th->collects ? ST_GC_WAIT : p->state;
+	case ST_SAFE_CALL_BLOCKED:
+		return is_managers_wait(b, p->ev) ? ST_IDLE : p->state;
+	default:
+		return p->state;
+	}
+}
+
+int lane__emit(struct lane_builder *b, const struct lane_piece *piece)
+{
+	uint64_t ns = piece->end > b->cursor ? piece->end - b->cursor : 0;
+	struct lane_piece p = *piece;
 	uint32_t stack;
 	int err;
 
-	if (!ns && !p->samples)
+	if (!ns && !p.samples)
 		return 0;
-	if (b->th->collects) {
-		own = *p;
-		own.state = p->state == ST_FOREIGN_CPU	     ? ST_GC_WORK
-			    : p->state == ST_FOREIGN_BLOCKED ? ST_GC_WAIT
-							     : p->state;
-		p = &own;
-	}
-	err = stack__compose(b->tl, b->tg, p->state, p->ev, &stack);
+	p.state = settled(b, &p);
+	err = stack__compose(b->tl, b->tg, p.state, p.ev, &stack);
 	if (!err)
-		err = account(b, p, stack, ns);
+		err = state__on_cpu(p.state) ? book_on(b, &p, stack, (int64_t)ns)
+					     : book_off(b, &p, stack, (int64_t)ns);
 	if (err || !ns)
 		return err;
-	b->lane->states_ns[p->state] += ns;
-	mutator__spent(&b->mutator, p->state, ns);
-	if (p->sampled)
-		b->lane->sampled_states |= 1U << p->state;
-	if (p->state == ST_SAFE_CALL_CPU && !p->recorded)
-		b->short_cpu_ns += ns;
-	err = append(b, p, stack, cap_of(b, p), tso_of(b, p));
-	b->cursor = p->end;
-	b->edge_exact = p->end_exact;
+	mutator__spent(&b->mutator, p.state, ns);
+	if (p.sampled)
+		b->lane->sampled_states |= 1U << p.state;
+	err = add_slice(b, &p, stack, cap_of(b, &p), tso_of(b, &p));
+	b->cursor = p.end;
+	b->edge_exact = p.end_exact;
 	return err;
 }

@@ -44,6 +44,27 @@ void elog__free(struct log_build *b)
 	free(b);
 }
 
+int elog__fit_rows(struct log_build *b, const struct ledger_account *account,
+		   struct tl_cap_lane *lane)
+{
+	uint64_t states_ns[LEDGER_STATES] = {0};
+	struct ledger_row *rows;
+	size_t n;
+	int err;
+
+	memcpy(states_ns, lane->states_ns, sizeof(lane->states_ns));
+	err = ledger_rows__fit(account->rows, account->n, states_ns, 0, &rows, &n);
+	if (err)
+		return err;
+	lane->n_rows = n;
+	lane->rows = elog__keep(b, rows, n, sizeof(*rows));
+	if (lane->rows)
+		return 0;
+	free(rows);
+	lane->n_rows = 0;
+	return -ENOMEM;
+}
+
 uint64_t elog__time(const struct log_build *b, uint64_t log_ns)
 {
 	int64_t offset = b->in.offset_ns;
@@ -73,13 +94,6 @@ int elog__missing(struct timeline *tl, struct target_state *tg, const char *fmt,
 }
 
 /* ── which process it was ────────────────────────────────────────────────────────────────── */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* "GHC-9.0.2 rts_thr_p" */
 static void take_rts(struct timeline *tl, struct tl_target *pub, const char *rts)
@@ -113,7 +127,7 @@ static void take_process(struct timeline *tl, struct target_state *tg, const str
 	if (in->program)
 		program[strcspn(program, " ")] = '\0';
 	pub->pid = (pid_t)MIN(process.pid, (uint32_t)INT32_MAX);
-	pub->comm = tl__string(tl, *program ? base_name(program) : base_name(in->path));
+	pub->comm = tl__string(tl, *program ? path__base(program) : path__base(in->path));
 	pub->exe = tl__string(tl, *program == '/' ? program : "");
 	pub->build_id = pub->ghc_version = pub->way = pub->end = "";
 	pub->found_suspend = pub->found_resume = pub->found_tick = pub->found_caps = "";
@@ -140,11 +154,16 @@ int timeline__add_log_target(struct timeline *tl, const struct tl_log *log)
 		return -ENOMEM;
 	tg->log = calloc(1, sizeof(*tg->log));
 	if (!tg->log) {
-		free(tg);
+		target__free_state(tg);
 		return -ENOMEM;
 	}
 	tg->log->in = *log;
 	tg->log_alone = true;
+	err = target__make_books(tl, tg);
+	if (err) {
+		target__free_state(tg);
+		return err;
+	}
 	take_process(tl, tg, log);
 	tl->session.start_ns = elog__time(tg->log, log->from_ns);
 	tl->targets[tl->n_targets++] = tg;

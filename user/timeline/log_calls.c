@@ -23,7 +23,9 @@ struct item {
 
 struct sweep {
 	struct timeline *tl;
+	struct target_state *tg;
 	struct log_build *b;
+	uint32_t owner;	    /* of the account: the lane's index */
 	struct item *items; /* by thread, then start; outer before inner */
 	size_t n_items;
 	uint64_t *times; /* of one thread: where something begins or ends */
@@ -169,6 +171,9 @@ static int put(struct sweep *sw, struct tl_lane *lane, uint64_t start, uint64_t 
 	if (err)
 		return err;
 	lane->states_ns[s.state] += end - start;
+	err = ledger__off(sw->tg->ledger, sw->owner, s.state, s.stack, (int64_t)(end - start));
+	if (err)
+		return err;
 	if (last && last->stack == s.stack && last->state == s.state) {
 		last->end_ns = end;
 		return 0;
@@ -264,7 +269,15 @@ static int make_lanes(struct sweep *sw, struct target_state *tg)
 	for (size_t i = 0; i < sw->n_items && tg->pub.n_lanes < n && !err; i = k) {
 		for (k = i + 1; k < sw->n_items && sw->items[k].tid == sw->items[i].tid; k++)
 			;
+		sw->owner = (uint32_t)tg->pub.n_lanes;
 		err = make_lane(sw, i, k, &tg->lanes[tg->pub.n_lanes++]);
+	}
+	tg->n_accounts = (uint32_t)tg->pub.n_lanes;
+	if (!err)
+		err = ledger__accounts(tg->ledger, tg->n_accounts, &tg->accounts);
+	for (size_t i = 0; i < tg->pub.n_lanes && !err; i++) {
+		tg->lanes[i].rows = tg->accounts[i].rows;
+		tg->lanes[i].n_rows = tg->accounts[i].n;
 	}
 	qsort(tg->lanes, tg->pub.n_lanes, sizeof(*tg->lanes), by_busy);
 	tg->pub.lanes = tg->lanes;
@@ -317,6 +330,7 @@ static void add_up(struct sweep *sw, const struct called *all, const struct keye
 		.library = "",
 		.caller = v->caller == UINT32_MAX ? "" : sw->tl->frames.v[v->caller].name,
 		.site = "",
+		.handover_ns = no_time,
 		.cpu_ns = no_time,
 		.blocked_ns = no_time,
 		.cap_wait_ns = no_time,
@@ -434,7 +448,7 @@ static int tell_odd(struct timeline *tl, struct target_state *tg, const struct e
 
 int elog__calls(struct timeline *tl, struct target_state *tg, struct log_build *b)
 {
-	struct sweep sw = {.tl = tl, .b = b};
+	struct sweep sw = {.tl = tl, .tg = tg, .b = b};
 	struct el_annot_info info;
 	int err;
 

@@ -18,7 +18,10 @@
 struct cap_builder {
 	struct timeline *tl;
 	struct log_build *b;
+	struct target_state *tg;
 	struct tl_cap_lane *lane;
+	uint32_t owner; /* of the account in cap_ledger: the lane's index */
+	bool ticked;	/* there are ticks: they say what ran */
 	struct tl_cap_stretch *v;
 	size_t n, cap, max;
 	uint64_t quantum; /* groups of neighbours that span less become one; 0: none */
@@ -101,6 +104,38 @@ static void make_room(struct cap_builder *c)
 	c->lane->coarse = true;
 }
 
+/*
+ * Where there are ticks, a run's time is divided among them; else what ran is known by the
+ * scheduler's events alone.
+ */
+static int book(struct cap_builder *c, const struct tl_cap_stretch *s)
+{
+	struct ledger_place place = {.owner = c->owner, .class = LEDGER_RUN, .detail = s->state};
+	struct ledger *ledger = c->tg->cap_ledger;
+	int64_t ns = (int64_t)(s->end_ns - s->start_ns);
+	uint32_t unsampled;
+	int err;
+
+	c->lane->states_ns[s->state] += (uint64_t)ns;
+	switch ((enum tl_cap_state)s->state) {
+	case CS_HASKELL:
+	case CS_GC:
+	case CS_RTS:
+		break;
+	default:
+		return ledger__off(ledger, c->owner, s->state, s->stack, ns);
+	}
+	if (s->state != CS_HASKELL || !c->ticked)
+		return ledger__on(ledger, c->owner, s->state, s->stack, ns);
+	err = ledger__time(ledger, &place, ns);
+	if (!err)
+		err = stack__unsampled(c->tl, cap_state__title(CS_HASKELL), &unsampled);
+	if (!err)
+		err = ledger__guess(ledger, &place, s->state, unsampled, ns);
+	return err || !s->samples ? err
+				  : ledger__sample(ledger, &place, s->state, s->stack, s->samples);
+}
+
 static int put(struct cap_builder *c, struct tl_cap_stretch s)
 {
 	int err;
@@ -111,8 +146,10 @@ static int put(struct cap_builder *c, struct tl_cap_stretch s)
 			c->v[c->n - 1].samples += s.samples;
 		return 0;
 	}
+	err = book(c, &s);
+	if (err)
+		return err;
 	c->at = s.end_ns;
-	c->lane->states_ns[s.state] += s.end_ns - s.start_ns;
 	if (!s.exact)
 		c->lane->sampled_states |= 1u << s.state;
 	if (c->n && alike(&c->v[c->n - 1], &s)) {
@@ -432,9 +469,10 @@ static void true_sums(struct tl_cap_lane *lane, const struct el_cap *cap)
 	lane->states_ns[CS_UNKNOWN] = wall - sum;
 }
 
-static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size_t max,
-		     struct tl_cap_lane *lane)
+static int make_lane(struct timeline *tl, struct target_state *tg, uint16_t no, size_t max,
+		     uint32_t owner, struct tl_cap_lane *lane)
 {
+	struct log_build *b = tg->log;
 	const struct el_cap *cap = cap_of(b, no);
 	const struct el_lane *sched = cap ? &cap->lane : NULL, *ticks = ticks_of(b, no);
 	struct cap_builder *c = calloc(1, sizeof(*c));
@@ -443,7 +481,14 @@ static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size
 
 	if (!c)
 		return -ENOMEM;
-	*c = (struct cap_builder){.tl = tl, .b = b, .lane = lane, .max = max, .at = b->from_ns};
+	*c = (struct cap_builder){.tl = tl,
+				  .tg = tg,
+				  .b = b,
+				  .lane = lane,
+				  .owner = owner,
+				  .ticked = ticks && ticks->n,
+				  .max = max,
+				  .at = b->from_ns};
 	lane->no = no;
 	lane->start_ns = b->from_ns;
 	lane->end_ns = b->to_ns;
@@ -475,6 +520,20 @@ static int make_lane(struct timeline *tl, struct log_build *b, uint16_t no, size
 	return err;
 }
 
+/* The accounts, brought to the lanes' sums where those are truer. */
+static int fill_rows(struct target_state *tg, struct tl_cap_lane *lanes, size_t n)
+{
+	struct log_build *b = tg->log;
+	int err = ledger__accounts(tg->cap_ledger, (uint32_t)n, &tg->cap_accounts);
+
+	if (err)
+		return err;
+	tg->n_cap_accounts = (uint32_t)n;
+	for (size_t i = 0; i < n && !err; i++)
+		err = elog__fit_rows(b, &tg->cap_accounts[i], &lanes[i]);
+	return err;
+}
+
 int elog__caps(struct timeline *tl, struct target_state *tg, struct log_build *b)
 {
 	uint16_t nos[LANES_MAX];
@@ -492,7 +551,9 @@ int elog__caps(struct timeline *tl, struct target_state *tg, struct log_build *b
 	if (!lanes)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !err; i++)
-		err = make_lane(tl, b, nos[i], max, &lanes[i]);
+		err = make_lane(tl, tg, nos[i], max, (uint32_t)i, &lanes[i]);
+	if (!err)
+		err = fill_rows(tg, lanes, n);
 	tg->pub.cap_lanes = lanes;
 	tg->pub.n_cap_lanes = n;
 	if (!err && b->merged_ns) {

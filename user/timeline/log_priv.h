@@ -43,6 +43,10 @@ int elog__centres(struct timeline *tl, struct target_state *tg, struct log_build
 /* The stack of a node of the models' tree, hidden centres left out; CC_NO_NODE: the empty one. */
 int elog__node_stack(struct timeline *tl, struct log_build *b, uint32_t node, uint32_t *ret_stack);
 
+/* The rows of an account with the sums that the lane has by state. */
+int elog__fit_rows(struct log_build *b, const struct ledger_account *account,
+		   struct tl_cap_lane *lane);
+
 /* ── lanes (log_caps.c, log_tsos.c, log_calls.c) ─────────────────────────────────────────── */
 
 int elog__caps(struct timeline *tl, struct target_state *tg, struct log_build *b);

@@ -83,10 +83,12 @@ static int fill_stretches(struct log_build *b, const struct el_thread *t, struct
 	return 0;
 }
 
-static int fill_lane(struct timeline *tl, struct log_build *b, const struct el_thread *t,
-		     struct tl_tso_lane *lane, const uint32_t stacks[HS_MAX])
+static int fill_lane(struct timeline *tl, struct target_state *tg, const struct el_thread *t,
+		     uint32_t owner, struct tl_tso_lane *lane, const uint32_t stacks[HS_MAX])
 {
+	struct log_build *b = tg->log;
 	uint64_t start = elog__time(b, t->start), end = elog__time(b, t->end), sum = 0;
+	int err = 0;
 
 	if (!elog__clip(b, &start, &end))
 		end = start;
@@ -103,7 +105,12 @@ static int fill_lane(struct timeline *tl, struct log_build *b, const struct el_t
 		lane->states_ns[HS_UNKNOWN] += end - start - sum;
 	else
 		lane->end_ns = start + sum;
-	return fill_stretches(b, t, lane, stacks);
+	for (unsigned s = 0; s < HS_MAX && !err; s++)
+		err = s == HS_RUNNING ? ledger__on(tg->tso_ledger, owner, s, stacks[s],
+						   (int64_t)lane->states_ns[s])
+				      : ledger__off(tg->tso_ledger, owner, s, stacks[s],
+						    (int64_t)lane->states_ns[s]);
+	return err ? err : fill_stretches(b, t, lane, stacks);
 }
 
 static int by_running(const void *pa, const void *pb)
@@ -148,7 +155,9 @@ int elog__tsos(struct timeline *tl, struct target_state *tg, struct log_build *b
 		err = err ? err : lanes ? 0 : -ENOMEM;
 	}
 	for (size_t i = 0; i < n && !err; i++)
-		err = fill_lane(tl, b, order[i], &lanes[i], stacks);
+		err = fill_lane(tl, tg, order[i], (uint32_t)i, &lanes[i], stacks);
+	if (!err && lanes)
+		err = tsos__fill(tg, lanes, n);
 	if (!err && lanes) {
 		tg->pub.tso_lanes = lanes;
 		tg->pub.n_tso_lanes = n;

@@ -220,6 +220,13 @@ int name__addr(struct timeline *tl, struct target_state *tg, uint64_t frame,
 	return 0;
 }
 
+/* base, GHC.Event.Manager, .TimerManager, .EPoll, .Poll, .KQueue; since 9.10 GHC.Internal.Event. */
+static bool is_manager(const char *module)
+{
+	return strncmp(module, "GHC.Event.", 10) == 0 ||
+	       strncmp(module, "GHC.Internal.Event.", 19) == 0;
+}
+
 static int fill_site(struct timeline *tl, struct target_state *tg, struct site *site)
 {
 	struct target_site found = {0};
@@ -247,6 +254,7 @@ static int fill_site(struct timeline *tl, struct target_state *tg, struct site *
 	site->caller_name = "";
 	if (found.caller.name) {
 		complete_name(&found.caller);
+		site->manager = is_manager(found.caller.module);
 		err = add_named(tl, &found.caller, WIRE_FRAME_HS_RET, &site->caller);
 		if (err)
 			return err;

@@ -7,8 +7,6 @@
 
 #include "private.h"
 
-#define MAX_REASONS 1024 /* of one thread; further ones are added up by their state */
-
 static const char *const syscall_names[] = {
 #include "syscall_names.h"
 };
@@ -20,12 +18,6 @@ const char *syscall__name(uint32_t nr)
 
 struct off_key {
 	uint32_t state, syscall, function; /* function: a frame; UINT32_MAX: none */
-};
-
-struct off_reason {
-	UT_hash_handle hh;
-	struct off_key key;
-	uint64_t ns;
 };
 
 static struct off_key key_of(const struct timeline *tl, const struct target_state *tg,
@@ -55,30 +47,13 @@ static struct off_key key_of(const struct timeline *tl, const struct target_stat
 	return key;
 }
 
-int off__add(struct timeline *tl, const struct target_state *tg, struct thread *th,
+int off__add(struct timeline *tl, const struct target_state *tg, const struct thread *th,
 	     enum tl_state state, const struct ev *ev, uint64_t ns)
 {
 	struct off_key key = key_of(tl, tg, state, ev);
-	struct off_reason *entry;
 
-	if (HASH_COUNT(th->off_reasons) >= MAX_REASONS) {
-		key.syscall = WIRE_NO_SYSCALL;
-		key.function = UINT32_MAX;
-	}
-	HASH_FIND(hh, th->off_reasons, &key, sizeof(key), entry);
-	if (!entry) {
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		entry->key = key;
-		HASH_ADD(hh, th->off_reasons, key, sizeof(entry->key), entry);
-		if (!entry->hh.tbl) {
-			free(entry);
-			return -ENOMEM;
-		}
-	}
-	entry->ns += ns;
-	return 0;
+	return ledger__reason(tg->ledger, th->owner, key.state, key.syscall, key.function,
+			      (int64_t)ns);
 }
 
 static const char *text_of(struct timeline *tl, const struct off_key *key)
@@ -124,37 +99,20 @@ static int by_ns(const void *pa, const void *pb)
 	return strcmp(a->reason, b->reason);
 }
 
-static void forget_reasons(struct thread *th)
+int off__finish(struct timeline *tl, const struct ledger_account *account, struct tl_lane *lane)
 {
-	struct off_reason *entry, *next;
+	struct tl_off_cpu *v = calloc(account->n_reasons + 1, sizeof(*v));
 
-	HASH_ITER (hh, th->off_reasons, entry, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-		HASH_DEL(th->off_reasons, entry);
-		free(entry);
-	}
-}
-
-int off__finish(struct timeline *tl, struct thread *th)
-{
-	struct off_reason *entry, *next;
-	struct tl_lane *lane = &th->lane;
-
-	th->off_cpu = calloc(HASH_COUNT(th->off_reasons) + 1, sizeof(*th->off_cpu));
-	if (!th->off_cpu)
+	if (!v)
 		return -ENOMEM;
-	HASH_ITER (hh, th->off_reasons, entry, next)
-		/* cppcheck-suppress uninitvar ; set by the loop's head */
-		th->off_cpu[lane->n_off_cpu++] =
-			(struct tl_off_cpu){.reason = text_of(tl, &entry->key), .ns = entry->ns};
-	qsort(th->off_cpu, lane->n_off_cpu, sizeof(*th->off_cpu), by_ns);
-	lane->off_cpu = th->off_cpu;
-	forget_reasons(th);
-	return 0;
-}
+	for (size_t i = 0; i < account->n_reasons; i++) {
+		const struct ledger_reason *r = &account->reasons[i];
+		struct off_key key = {r->state, r->syscall, r->function};
 
-void off__free(struct thread *th)
-{
-	forget_reasons(th);
-	free(th->off_cpu);
+		v[i] = (struct tl_off_cpu){.reason = text_of(tl, &key), .ns = r->ns};
+	}
+	qsort(v, account->n_reasons, sizeof(*v), by_ns);
+	lane->off_cpu = v;
+	lane->n_off_cpu = account->n_reasons;
+	return 0;
 }

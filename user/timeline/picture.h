@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ledger/ledger.h"
+
 /* ── OS thread lanes ──────────────────────────────────────────────────────────────────────── */
 
 /* States of an OS thread's lane; names as in the contract (state__name). */
@@ -74,6 +76,7 @@ struct tl_stretch {
 	uint8_t state;		   /* enum tl_state */
 	uint8_t exact;		   /* both boundaries come from events, not from sampling */
 	uint16_t cap;		   /* capability held, 0xffff: none */
+	uint8_t class;		   /* enum ledger_class of its time, if it is on the CPU */
 	uint32_t samples;	   /* samples that fell into it */
 	uint64_t tso;		   /* id of the Haskell thread; 0: none, or not known */
 };
@@ -85,8 +88,10 @@ struct tl_off_cpu {
 };
 
 struct tl_lane {
-	pid_t tid;
+	pid_t tid; /* 0: of `threads` threads that ended and have no lanes of their own: without
+		      slices, and as long as all of them together */
 	char name[16];
+	uint64_t threads;	    /* how many it is of; else 1 */
 	uint64_t start_ns, end_ns;  /* wall time: end - start */
 	uint64_t cpu_ns;	    /* UINT64_MAX: not known */
 	uint64_t states_ns[ST_MAX]; /* sums to end_ns - start_ns */
@@ -95,6 +100,8 @@ struct tl_lane {
 	const struct tl_stretch
 		*stretches; /* disjoint, in time order, cover the lane without a gap */
 	size_t n_stretches;
+	const struct ledger_row *rows; /* its account: the sums of all formats come from it */
+	size_t n_rows;
 	const struct tl_off_cpu *off_cpu;
 	size_t n_off_cpu;
 	bool coarse; /* beyond the budget: short neighbours were merged; states_ns are still right
@@ -134,6 +141,8 @@ struct tl_cap_lane {
 	uint32_t sampled_states;		/* bit per state */
 	const struct tl_cap_stretch *stretches; /* disjoint, in time order, without a gap */
 	size_t n_stretches;
+	const struct ledger_row *rows; /* its account, as a thread's */
+	size_t n_rows;
 	bool coarse;
 };
 
@@ -175,6 +184,8 @@ struct tl_tso_lane {
 	uint32_t sampled_states;
 	const struct tl_tso_stretch *stretches;
 	size_t n_stretches;
+	const struct ledger_row *rows; /* its account */
+	size_t n_rows;
 	bool coarse;
 };
 
@@ -292,8 +303,10 @@ struct tl_call {
 	bool caller_approximate;
 	const char *site; /* "FILE+0x123" */
 	bool interruptible;
-	uint64_t calls; /* finished */
-	uint64_t wall_ns, cpu_ns, blocked_ns, cap_wait_ns;
+	uint64_t calls;	  /* finished */
+	uint64_t wall_ns; /* from the foreign function's begin, as far as context switches tell */
+	uint64_t handover_ns; /* off the CPU before that, in suspendThread; not in wall_ns */
+	uint64_t cpu_ns, blocked_ns, cap_wait_ns;
 	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
 	double quantile_error;
 	uint64_t open_at_start, open_at_end, abandoned;

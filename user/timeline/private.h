@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "findings.h"
+#include "ledger/ledger.h"
 #include "tap.h"
 #include "timeline.h"
 
@@ -99,19 +100,22 @@ enum ev_flag {
 	EV_GC_CODE = 2,	  /* a C frame is the collector's */
 	EV_GC_SYNC = 4,	  /* a C frame is where the RTS waits for the others before a collection */
 	EV_RUNNABLE = 8,  /* switched out while it could run on */
-	EV_NEVER_SEEN = 16, /* the stay began before the thread was seen */
-	EV_SLEEPS = 32,	    /* snapshot: not running */
-	EV_GAP = 64,	    /* C frames are missing in mid-stack */
-	EV_NO_WALK = 128,   /* of the stack only the program counter is known */
+	EV_NEVER_SEEN = 16,	/* the stay began before the thread was seen */
+	EV_SLEEPS = 32,		/* snapshot: not running */
+	EV_GAP = 64,		/* C frames are missing in mid-stack */
+	EV_NO_WALK = 128,	/* of the stack only the program counter is known */
+	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
+	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
 };
 
 /* A sample (t0 == t1), a stay off the CPU, a safe call, or a thread in a snapshot. */
 struct ev {
 	uint64_t t0, t1, wake_ns, call_start_ns;
-	uint32_t hs;   /* the stack's Haskell part, and what is below; in `parts` */
-	uint32_t c;    /* its C part above; in `parts` */
-	uint32_t site; /* 1 + index of the target's site; 0: none */
-	uint32_t ccs;  /* number of the cost-centre stack; 0: none */
+	uint64_t short_cpu_ns; /* sample, off-CPU interval: see struct wire_sample */
+	uint32_t hs;	       /* the stack's Haskell part, and what is below; in `parts` */
+	uint32_t c;	       /* its C part above; in `parts` */
+	uint32_t site;	       /* 1 + index of the target's site; 0: none */
+	uint32_t ccs;	       /* number of the cost-centre stack; 0: none */
 	uint32_t syscall;
 	uint64_t tso;	 /* id of the Haskell thread; 0: none */
 	uint16_t cap;	 /* that is held; TL_NO_CAP: none */
@@ -119,8 +123,8 @@ struct ev {
 	uint16_t hs_run; /* frames of hs, from the leaf, of the innermost Haskell thread */
 	uint8_t where;	 /* enum wire_where */
 	uint8_t code;	 /* enum code_class of the program counter */
-	uint8_t flags;	 /* enum ev_flag */
 	uint8_t call_flags;
+	uint16_t flags; /* enum ev_flag */
 };
 
 struct evs {
@@ -138,6 +142,7 @@ struct thread {
 	UT_hash_handle hh;   /* the newest of its tid */
 	struct thread *next; /* all of the target */
 	pid_t tid;
+	uint32_t owner; /* of its account in the target's ledger */
 	char name[16];
 	uint64_t start_ns; /* 0: before the attach */
 	uint64_t end_ns;   /* 0: still there */
@@ -151,16 +156,18 @@ struct thread {
 	bool ended_before_call, began_same_call;
 	struct evs samples, offs, calls;
 	/* what is made of the lane already: up to lane.end_ns, all older records are gone */
-	bool done;
+	bool done, complete;
 	struct tl_lane lane;
 	struct tl_stretch *stretches;
 	size_t stretches_cap;
-	uint64_t short_cpu_ns; /* safe_call_cpu outside recorded calls */
-	int64_t moved_ns;      /* put right in the sums: from `haskell` to `safe_call_cpu` */
-	struct ev done_prev;   /* the last stay of that part */
-	struct ev final_off;   /* the stay that it is still in; hs and c if there was a stack */
+	uint16_t held;		  /* the capability that it is known to have held last */
+	uint64_t short_booked_ns; /* CPU time of short calls that is in the ledger */
+	uint64_t short_guess_ns;  /* what the slices show of them */
+	uint64_t run_ns;	  /* booked to LEDGER_RUN */
+	uint64_t idle_ns;
+	struct ev done_prev; /* the last stay of that part */
+	struct ev final_off; /* the stay that it is still in; hs and c if there was a stack */
 	struct wire_thread *final;
-	struct off_reason *off_reasons;
 	struct tl_off_cpu *off_cpu;
 	struct short_calls shorts; /* as the thread's end, or the kernel's map, told */
 };
@@ -183,6 +190,7 @@ struct site {
 	uint32_t function, caller; /* frames; caller: UINT32_MAX if not known */
 	const char *function_name, *library, *caller_name, *place;
 	bool caller_approximate;
+	bool manager; /* the code of an event manager of GHC's made the call */
 	uint64_t open_at_start[2], open_at_end[2], open_wall_ns[2]; /* by interruptible */
 	bool called_back; /* a sample found Haskell code running inside of the call */
 };
@@ -258,7 +266,7 @@ struct tso_note {
 	bool ended;
 };
 
-/* What is added up while lanes are made. */
+/* What unsafe calls add up to, by function and caller. */
 struct unsafe_key {
 	uint32_t function, caller;
 };
@@ -267,15 +275,9 @@ struct unsafe_entry {
 	struct unsafe_key key;
 	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
 };
-struct stack_sum {
-	uint64_t ns, samples;
-	uint32_t stack;
-};
 struct sums {
 	bool gc_sync_known; /* held_up_gc_ns was looked for */
 	struct unsafe_entry *unsafes;
-	struct stack_sum *stacks; /* on the CPU only */
-	size_t n_stacks, stacks_cap;
 };
 
 #define TL_WHERES (WIRE_WHERE_NOT_READY + 1)
@@ -305,6 +307,15 @@ struct target_state {
 	uint32_t no;	       /* counts from 0 */
 	struct prior *prior;   /* while lanes are made */
 	struct sums sums;
+	struct ledger *ledger;	   /* of its threads; owner 0: all that have no lanes any more */
+	struct ledger *cap_ledger; /* of its capabilities, by number */
+	struct ledger *tso_ledger; /* of its Haskell threads, by their lanes' indices */
+	uint32_t n_owners;
+	uint32_t *free_owners; /* numbers that no thread has any more */
+	size_t n_free_owners, free_owners_cap;
+	struct ledger_account *accounts, *cap_accounts, *tso_accounts; /* when it is finished */
+	uint32_t n_accounts, n_cap_accounts, n_tso_accounts;
+	struct caps *caps; /* capability lanes in the making */
 	struct tl_namer namer;
 	bool ended;
 	bool has_snapshot;
@@ -409,6 +420,11 @@ struct raw_stack {
 };
 int stack__take(struct timeline *tl, struct target_state *tg, const struct raw_stack *raw,
 		struct ev *ev);
+/* What stands for time in a state of which there is no sample: its name, then "[no sample]". */
+int stack__unsampled(struct timeline *tl, const char *title, uint32_t *ret_stack);
+/* The same of a safe call whose place is known. */
+int stack__unsampled_call(struct timeline *tl, const struct target_state *tg, const struct ev *ev,
+			  uint32_t *ret_stack);
 /* The whole stack that a stretch of that state shows. */
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack);
@@ -513,7 +529,7 @@ void prior__learn(struct target_state *tg, const struct thread *th);
 bool prior__state(struct target_state *tg, unsigned before, unsigned after, uint64_t ns,
 		  enum tl_state *ret_state);
 int lane__build(struct timeline *tl, struct target_state *tg, struct thread *th,
-		uint64_t session_end, size_t max_stretches, struct tl_lane *lane);
+		uint64_t session_end, size_t max_stretches);
 /* Makes the lane as far as possible and forgets the records that it needs no more. */
 int lane__fold(struct timeline *tl, struct target_state *tg, struct thread *th,
 	       size_t max_stretches);
@@ -542,16 +558,35 @@ int gcs__build(struct timeline *tl, struct target_state *tg);
 
 /* Which capability the thread holds in such a state; TL_SOME_CAP: one, it is not known which. */
 uint16_t held__cap(enum tl_state state, const struct ev *ev);
-/* Gives the stretches that hold one of unknown number that of their neighbours. */
-void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n);
+/*
+ * Gives the slices that hold one of unknown number that of their neighbours. `before`: what the
+ * slice right before them holds; *known: what the thread is known to have held last, before them
+ * and then after them. TL_NO_CAP: none.
+ */
+void held__resolve(const struct target_state *tg, struct tl_stretch *v, size_t *n, uint16_t before,
+		   uint16_t *known);
 
 int caps__note(struct target_state *tg, uint64_t ns, uint32_t n, uint64_t disabled);
+int caps__new(struct caps **ret_caps);
+/* Slices of a thread's lane, in order, as they are made; those that hold a capability count. */
+int caps__claim(struct target_state *tg, pid_t tid, const struct tl_stretch *v, size_t n);
+/* Makes the lanes up to `until`: all claims before it are there. */
+int caps__advance(struct timeline *tl, struct target_state *tg, uint64_t until,
+		  size_t max_stretches);
+/*
+ * In these slices of a thread ns were spent in safe calls that do not show (negative: less than
+ * shows): the capability was free meanwhile.
+ */
+int caps__moved(struct target_state *tg, pid_t tid, const struct tl_stretch *v, size_t n,
+		int64_t ns);
 int caps__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void caps__free(struct target_state *tg);
 
 /* ── Haskell threads (tsos.c), calls as ways (flow.c) ────────────────────────────────────── */
 
 int tsos__record(struct timeline *tl, struct target_state *tg, const struct wire_tso *rec);
+/* Accounts of the lanes: what tso_ledger has by their indices. */
+int tsos__fill(struct target_state *tg, struct tl_tso_lane *lanes, size_t n);
 int tsos__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches);
 void tsos__free(struct target_state *tg);
 
@@ -566,23 +601,21 @@ void flow__free(struct target_state *tg);
 
 /* NULL: no such system call. */
 const char *syscall__name(uint32_t nr);
-/* ev may be NULL. */
-int off__add(struct timeline *tl, const struct target_state *tg, struct thread *th,
+/* Books what a stay off the CPU was for; ev may be NULL. */
+int off__add(struct timeline *tl, const struct target_state *tg, const struct thread *th,
 	     enum tl_state state, const struct ev *ev, uint64_t ns);
-int off__finish(struct timeline *tl, struct thread *th);
-void off__free(struct thread *th);
+/* The account's reasons as the lane shows them. */
+int off__finish(struct timeline *tl, const struct ledger_account *account, struct tl_lane *lane);
 
 /* ── sums (sum.c, calls.c) ───────────────────────────────────────────────────────────────── */
 
-int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples);
-/* stack: the whole one that the stretch shows. */
-int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint32_t stack,
-		 uint64_t cpu_ns, uint64_t blocked_ns, uint64_t samples);
+/* The threads' accounts are there: unsafe calls by function and caller. */
+int sums__unsafes(struct timeline *tl, struct target_state *tg);
 /* The frame of the function that an unsafe call is to; UINT32_MAX: not known. */
 uint32_t sums__function(const struct timeline *tl, const struct ev *ev);
 /* A collection waited so long for the unsafe call with this stack. */
-int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
-int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *sums);
+void sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns);
+int sums__functions(struct timeline *tl, struct target_state *tg);
 int sums__unsafe_calls(struct timeline *tl, struct target_state *tg, struct sums *sums);
 void sums__free(struct sums *sums);
 int calls__build(struct timeline *tl, struct target_state *tg, uint64_t session_end);
@@ -637,6 +670,9 @@ int join__make(struct timeline *tl, struct target_state *tg, uint64_t end_ns);
 
 /* Room for more records, by making lanes of those there are. */
 int tl__fold(struct timeline *tl);
+void target__free_state(struct target_state *tg);
+/* Empty ledgers of a target that is new. */
+int target__make_books(struct timeline *tl, struct target_state *tg);
 struct target_state *tl__find(const struct timeline *tl, pid_t pid);
 int thread__get(struct target_state *tg, pid_t tid, struct thread **ret_thread);
 

@@ -43,6 +43,10 @@ static void take_rts(struct ev *ev, const struct wire_rts *rts)
 	ev->cap = ev->where == WIRE_WHERE_HASKELL || ev->where == WIRE_WHERE_RTS ? ev->left
 										 : TL_NO_CAP;
 	ev->tso = rts->tso ? rts->tso_id : 0;
+	if (rts->flags & WIRE_RTS_CALLS_UNKNOWN)
+		ev->flags |= EV_CALLS_UNKNOWN;
+	if (rts->flags & WIRE_RTS_SUSPENDING)
+		ev->flags |= EV_HANDOVER;
 }
 
 /* The fixed part of a record and its frames, once its sizes are known to agree. */
@@ -133,6 +137,7 @@ static int take_sample(struct timeline *tl, struct target_state *tg, struct thre
 		return -EBADMSG;
 	ev.t0 = ev.t1 = rec.h.ns;
 	ev.call_start_ns = rec.call_start_ns;
+	ev.short_cpu_ns = rec.short_cpu_ns;
 	ev.syscall = WIRE_NO_SYSCALL;
 	take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
@@ -169,6 +174,7 @@ static int take_off(struct timeline *tl, struct target_state *tg, struct thread 
 	ev.t1 = rec.h.ns;
 	ev.wake_ns = rec.wake_ns;
 	ev.call_start_ns = rec.call_start_ns;
+	ev.short_cpu_ns = rec.short_cpu_ns;
 	ev.syscall = rec.syscall;
 	if (!rec.out_ns)
 		ev.flags |= EV_NEVER_SEEN;

@@ -399,7 +399,7 @@ static void put_part(struct composer *c, uint32_t part, uint32_t skip)
 }
 
 /* The cost centres' path instead of, or before, the frames of the innermost Haskell thread. */
-static bool put_ccs(struct composer *c, const struct ev *ev, const struct site *site)
+static bool put_ccs(struct composer *c, const struct ev *ev)
 {
 	struct tl_stack hs = stacks__get(&c->tl->parts, ev->hs);
 	uint32_t path[MAX_PART], n, below;
@@ -413,10 +413,6 @@ static bool put_ccs(struct composer *c, const struct ev *ev, const struct site *
 		put(c, hs.frames[i]);
 	while (n)
 		put(c, path[--n]);
-	/* C code whose callers are not known: the centre has not called the function that it is in
-	 */
-	if (ev->c && (ev->flags & EV_NO_WALK) && !site)
-		put(c, c->tl->marks[c->no_stack]);
 	if (c->tl->opts.stacks != TL_STACKS_BOTH)
 		return true;
 	put(c, c->tl->marks[MARK_STG]);
@@ -424,29 +420,23 @@ static bool put_ccs(struct composer *c, const struct ev *ev, const struct site *
 	return true;
 }
 
-/* The Haskell part; the site's caller where the walk told nothing. */
+/* The Haskell part; the site's caller where the walk found nothing. A mark stands alone: what is
+ * known is shown without one, and was called by nobody who is known. */
 static void put_hs(struct composer *c, const struct ev *ev, const struct site *site)
 {
-	if (put_ccs(c, ev, site))
+	if (put_ccs(c, ev))
 		return;
-	if (ev->hs) {
-		/* the program counter alone: what called it is not known */
-		if ((ev->flags & EV_NO_WALK) && !site)
-			put(c, c->tl->marks[MARK_NO_STACK]);
+	if (ev->hs)
 		put_part(c, ev->hs, 0);
-		return;
-	}
-	if (site && site->caller != UINT32_MAX)
+	else if (site && site->caller != UINT32_MAX)
 		put(c, site->caller);
-	else if (!ev->c || site || (ev->flags & EV_NO_WALK))
+	else if (!ev->c && !site)
 		put(c, c->tl->marks[c->no_stack]);
 }
 
 /* A stack of a thread without Haskell. */
 static void put_foreign(struct composer *c, const struct ev *ev)
 {
-	if (ev->c && (ev->flags & EV_NO_WALK))
-		put(c, c->tl->marks[MARK_NO_STACK]);
 	put_part(c, ev->hs, 0); /* how it ended, where it is not whole */
 	put_part(c, ev->c, 0);
 }
@@ -486,6 +476,10 @@ static void put_rts(struct composer *c, enum mark mark, const struct ev *ev)
 /* A thread that was taken off the CPU: the stack of what it did. */
 static void put_place(struct composer *c, const struct ev *ev, const struct site *site)
 {
+	if (ev->flags & EV_HANDOVER) {
+		put_rts(c, MARK_RTS, ev);
+		return;
+	}
 	switch (ev->where) {
 	case WIRE_WHERE_SAFE_CALL:
 		put_call(c, ev, site, false);
@@ -555,13 +549,47 @@ static void put_state(struct composer *c, enum tl_state state, const struct ev *
 		put(c, c->tl->state_frames[state]);
 }
 
+/* The leaf side of one that is too deep is kept: it says what the thread was doing. */
+static int add_composed(struct composer *c, uint32_t *ret_stack)
+{
+	uint32_t max = c->tl->opts.max_depth, skip = c->n > max ? c->n - max : 0;
+
+	if (skip)
+		c->v[skip] = c->tl->marks[MARK_TRUNCATED];
+	return stacks__add(&c->tl->stacks, c->v + skip, c->n - skip, ret_stack);
+}
+
+int stack__unsampled(struct timeline *tl, const char *title, uint32_t *ret_stack)
+{
+	uint32_t frames[2] = {0, tl->marks[MARK_NO_SAMPLE]};
+	char name[64];
+	int err;
+
+	snprintf(name, sizeof(name), "[%s]", title);
+	err = frames__add_text(&tl->frames, TF_STATE, name, &frames[0]);
+	return err ? err : stacks__add(&tl->stacks, frames, ARRAY_SIZE(frames), ret_stack);
+}
+
+int stack__unsampled_call(struct timeline *tl, const struct target_state *tg, const struct ev *ev,
+			  uint32_t *ret_stack)
+{
+	const struct site *site = ev->site ? tg->site_v[ev->site - 1] : NULL;
+	struct composer c = {.tl = tl, .tg = tg, .no_stack = MARK_NO_STACK};
+
+	if (!site)
+		return stack__unsampled(tl, state__title(ST_SAFE_CALL_CPU), ret_stack);
+	put_hs(&c, ev, site);
+	put(&c, site->function);
+	put(&c, tl->marks[MARK_NO_SAMPLE]);
+	return add_composed(&c, ret_stack);
+}
+
 int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_state state,
 		   const struct ev *ev, uint32_t *ret_stack)
 {
 	static const struct ev none;
 	struct composer c = {.tl = tl, .tg = tg};
 	const struct site *site;
-	uint32_t skip, max = tl->opts.max_depth;
 
 	if (state == ST_IDLE) {
 		*ret_stack = 0;
@@ -571,11 +599,5 @@ int stack__compose(struct timeline *tl, const struct target_state *tg, enum tl_s
 	ev = ev ? ev : &none;
 	site = ev->site ? tg->site_v[ev->site - 1] : NULL;
 	put_state(&c, state, ev, site);
-	if (c.n > max) {
-		/* The leaf side is kept: it says what the thread was doing. */
-		skip = c.n - max;
-		c.v[skip] = tl->marks[MARK_TRUNCATED];
-		return stacks__add(&tl->stacks, c.v + skip, max, ret_stack);
-	}
-	return stacks__add(&tl->stacks, c.v, c.n, ret_stack);
+	return add_composed(&c, ret_stack);
 }

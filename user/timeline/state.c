@@ -6,22 +6,22 @@ static const struct {
 	const char *name, *title;
 	bool on_cpu;
 } states[ST_MAX] = {
-	[ST_HASKELL] = {"haskell", "Haskell code", true},
-	[ST_UNSAFE_CALL_CPU] = {"unsafe_call_cpu", "in an unsafe call, running", true},
-	[ST_SAFE_CALL_CPU] = {"safe_call_cpu", "in a safe call, running", true},
-	[ST_GC_WORK] = {"gc_work", "garbage collection", true},
-	[ST_RTS] = {"rts", "the runtime system", true},
-	[ST_FOREIGN_CPU] = {"foreign_cpu", "a thread without Haskell, running", true},
-	[ST_HASKELL_BLOCKED] = {"haskell_blocked", "Haskell code, waiting for memory", false},
-	[ST_UNSAFE_CALL_BLOCKED] = {"unsafe_call_blocked", "in an unsafe call, blocked", false},
-	[ST_SAFE_CALL_BLOCKED] = {"safe_call_blocked", "in a safe call, blocked", false},
+	[ST_HASKELL] = {"haskell", "Haskell", true},
+	[ST_UNSAFE_CALL_CPU] = {"unsafe_call_cpu", "unsafe call", true},
+	[ST_SAFE_CALL_CPU] = {"safe_call_cpu", "safe call", true},
+	[ST_GC_WORK] = {"gc_work", "GC", true},
+	[ST_RTS] = {"rts", "RTS", true},
+	[ST_FOREIGN_CPU] = {"foreign_cpu", "foreign code", true},
+	[ST_HASKELL_BLOCKED] = {"haskell_blocked", "Haskell, blocked", false},
+	[ST_UNSAFE_CALL_BLOCKED] = {"unsafe_call_blocked", "unsafe call, blocked", false},
+	[ST_SAFE_CALL_BLOCKED] = {"safe_call_blocked", "safe call, blocked", false},
 	[ST_CAP_WAIT] = {"cap_wait", "waiting for a capability", false},
-	[ST_GC_WAIT] = {"gc_wait", "waiting for the garbage collection", false},
-	[ST_RTS_BLOCKED] = {"rts_blocked", "the runtime system, blocked", false},
+	[ST_GC_WAIT] = {"gc_wait", "waiting for GC", false},
+	[ST_RTS_BLOCKED] = {"rts_blocked", "RTS, blocked", false},
 	[ST_IDLE] = {"idle", "idle", false},
-	[ST_FOREIGN_BLOCKED] = {"foreign_blocked", "a thread without Haskell, blocked", false},
-	[ST_PREEMPTED] = {"preempted", "ready, but not running", false},
-	[ST_SAFE_CALL] = {"safe_call", "in a safe call", false},
+	[ST_FOREIGN_BLOCKED] = {"foreign_blocked", "foreign code, blocked", false},
+	[ST_PREEMPTED] = {"preempted", "preempted", false},
+	[ST_SAFE_CALL] = {"safe_call", "safe call", false},
 	[ST_UNKNOWN] = {"unknown", "unknown", false},
 };
 
@@ -110,6 +110,9 @@ static enum tl_state mutator_off(const struct ev *ev)
 
 enum tl_state ev__state_off(const struct ev *ev, bool in_gc)
 {
+	/* it waits for the runtime's locks, not for anything of the call */
+	if (ev->flags & EV_HANDOVER)
+		return ST_RTS_BLOCKED;
 	switch (ev->where) {
 	case WIRE_WHERE_HASKELL:
 		return mutator_off(ev);

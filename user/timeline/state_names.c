@@ -11,11 +11,11 @@ struct state_text {
 };
 
 static const struct state_text cap_states[CS_MAX] = {
-	[CS_HASKELL] = {"haskell", "Haskell code"},
-	[CS_UNSAFE_CALL] = {"unsafe_call", "held by an unsafe call"},
-	[CS_PREEMPTED] = {"preempted", "its OS thread is ready, but not running"},
-	[CS_GC] = {"gc", "garbage collection"},
-	[CS_RTS] = {"rts", "the runtime system"},
+	[CS_HASKELL] = {"haskell", "Haskell"},
+	[CS_UNSAFE_CALL] = {"unsafe_call", "unsafe call"},
+	[CS_PREEMPTED] = {"preempted", "preempted"},
+	[CS_GC] = {"gc", "GC"},
+	[CS_RTS] = {"rts", "RTS"},
 	[CS_IDLE] = {"idle", "idle"},
 	[CS_DISABLED] = {"disabled", "disabled"},
 	[CS_UNKNOWN] = {"unknown", "unknown"},
@@ -23,16 +23,16 @@ static const struct state_text cap_states[CS_MAX] = {
 
 static const struct state_text tso_states[HS_MAX] = {
 	[HS_RUNNING] = {"running", "running"},
-	[HS_UNSAFE_CALL] = {"unsafe_call", "in an unsafe call"},
-	[HS_SAFE_CALL] = {"safe_call", "in a safe call"},
-	[HS_RUNNABLE] = {"runnable", "ready, but not running"},
+	[HS_UNSAFE_CALL] = {"unsafe_call", "unsafe call"},
+	[HS_SAFE_CALL] = {"safe_call", "safe call"},
+	[HS_RUNNABLE] = {"runnable", "runnable"},
 	[HS_BLOCKED_MVAR] = {"blocked_mvar", "blocked on an MVar"},
 	[HS_BLOCKED_STM] = {"blocked_stm", "blocked in STM"},
 	[HS_BLOCKED_BLACKHOLE] = {"blocked_blackhole", "blocked on a black hole"},
 	[HS_BLOCKED_IO] = {"blocked_io", "blocked on I/O"},
 	[HS_BLOCKED_DELAY] = {"blocked_delay", "in threadDelay"},
 	[HS_BLOCKED_OTHER] = {"blocked_other", "blocked"},
-	[HS_GC] = {"gc", "garbage collection"},
+	[HS_GC] = {"gc", "GC"},
 	[HS_UNKNOWN] = {"unknown", "unknown"},
 };
 

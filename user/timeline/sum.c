@@ -1,54 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sum: functions and unsafe calls, added up from the stretches on the CPU. */
+/* sum: functions and unsafe calls, added up from the rows of the threads' accounts. */
 #include "private.h"
-
-/*
- * Sums of a stack are entries in no order, with repetitions that are merged when room is needed: a
- * host has thousands of targets, each with few of all stacks.
- */
-static int by_stack(const void *pa, const void *pb)
-{
-	const struct stack_sum *a = pa, *b = pb;
-
-	return (a->stack > b->stack) - (a->stack < b->stack);
-}
-
-static void merge_stacks(struct sums *sums)
-{
-	size_t kept = 0;
-
-	if (!sums->n_stacks)
-		return;
-	qsort(sums->stacks, sums->n_stacks, sizeof(*sums->stacks), by_stack);
-	for (size_t i = 1; i < sums->n_stacks; i++) {
-		struct stack_sum *last = &sums->stacks[kept], *s = &sums->stacks[i];
-
-		if (last->stack == s->stack) {
-			last->ns += s->ns;
-			last->samples += s->samples;
-		} else {
-			sums->stacks[++kept] = *s;
-		}
-	}
-	sums->n_stacks = kept + 1;
-}
-
-int sums__stack(struct sums *sums, uint32_t stack, uint64_t ns, uint64_t samples)
-{
-	int err;
-
-	if (sums->n_stacks == sums->stacks_cap) {
-		merge_stacks(sums);
-		/* twice of what there is, so that merges are seldom */
-		err = TL_RESERVE(sums->stacks, sums->stacks_cap, MAX(2 * sums->n_stacks, 64),
-				 (size_t)UINT32_MAX);
-		if (err)
-			return err;
-	}
-	sums->stacks[sums->n_stacks++] =
-		(struct stack_sum){.stack = stack, .ns = ns, .samples = samples};
-	return 0;
-}
 
 void sums__free(struct sums *sums)
 {
@@ -59,7 +11,6 @@ void sums__free(struct sums *sums)
 		HASH_DEL(sums->unsafes, entry);
 		free(entry);
 	}
-	free(sums->stacks);
 	memset(sums, 0, sizeof(*sums));
 }
 
@@ -72,27 +23,28 @@ static bool is_code(const struct tl_frame *frame)
 
 struct tally {
 	struct tl_function f;
-	uint32_t last_stack; /* 1 + the stack that was added last: a function counts once in each */
+	const struct ledger_row
+		*seen; /* the row that was added last: a function counts once in each */
 };
 
-static void add_stack(const struct timeline *tl, struct tally *tallies, uint32_t id, uint64_t ns,
-		      uint64_t samples)
+static void add_stack(const struct timeline *tl, struct tally *tallies,
+		      const struct ledger_row *row)
 {
-	struct tl_stack stack = stacks__get(&tl->stacks, id);
+	struct tl_stack stack = stacks__get(&tl->stacks, row->stack);
 
 	for (uint32_t i = 0; i < stack.n; i++) {
 		struct tally *tally = &tallies[stack.frames[i]];
 
 		if (!is_code(&tl->frames.v[stack.frames[i]]))
 			continue;
-		if (tally->last_stack != id + 1) {
-			tally->f.total_ns += ns;
-			tally->f.total_samples += samples;
-			tally->last_stack = id + 1;
+		if (tally->seen != row) {
+			tally->f.total_ns += row->ns;
+			tally->f.total_samples += row->samples;
+			tally->seen = row;
 		}
 		if (i + 1 == stack.n) {
-			tally->f.self_ns += ns;
-			tally->f.self_samples += samples;
+			tally->f.self_ns += row->ns;
+			tally->f.self_samples += row->samples;
 		}
 	}
 }
@@ -112,20 +64,22 @@ static int by_self(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *sums)
+int sums__functions(struct timeline *tl, struct target_state *tg)
 {
 	size_t n_frames = tl->frames.n, n = 0, i;
 	struct tally *tallies = calloc(n_frames + 1, sizeof(*tallies));
 
 	if (!tallies)
 		return -ENOMEM;
-	merge_stacks(sums);
-	for (i = 0; i < sums->n_stacks; i++)
-		if (sums->stacks[i].ns || sums->stacks[i].samples)
-			add_stack(tl, tallies, sums->stacks[i].stack, sums->stacks[i].ns,
-				  sums->stacks[i].samples);
+	for (uint32_t a = 0; a < tg->n_accounts; a++)
+		for (i = 0; i < tg->accounts[a].n; i++) {
+			const struct ledger_row *row = &tg->accounts[a].rows[i];
+
+			if (row->on_cpu)
+				add_stack(tl, tallies, row);
+		}
 	for (i = 0; i < n_frames; i++)
-		n += tallies[i].last_stack != 0;
+		n += tallies[i].seen != NULL;
 	tg->functions = calloc(n + 1, sizeof(*tg->functions));
 	if (!tg->functions) {
 		free(tallies);
@@ -135,7 +89,7 @@ int sums__functions(struct timeline *tl, struct target_state *tg, struct sums *s
 		const struct tl_frame *frame = &tl->frames.v[i];
 		struct tl_function *f;
 
-		if (!tallies[i].last_stack)
+		if (!tallies[i].seen)
 			continue;
 		f = &tg->functions[tg->pub.n_functions++];
 		*f = tallies[i].f;
@@ -176,17 +130,28 @@ static uint32_t caller_of(const struct timeline *tl, uint32_t stack, uint32_t *r
 	return i ? frames.frames[i - 1] : UINT32_MAX;
 }
 
-int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, uint32_t stack,
-		 uint64_t cpu_ns, uint64_t blocked_ns, uint64_t samples)
+/* The last Haskell frame of a whole stack is the caller, what it called comes next. */
+static struct unsafe_key key_of(const struct timeline *tl, uint32_t stack)
 {
-	struct unsafe_entry *entry;
-	struct unsafe_key key;
-	uint32_t index;
+	struct unsafe_key key = {.function = UINT32_MAX};
+	struct tl_stack frames = stacks__get(&tl->stacks, stack);
+	uint32_t i;
 
-	if (!ev)
-		return 0;
-	key.function = sums__function(tl, ev);
-	key.caller = caller_of(tl, stack, &index);
+	key.caller = caller_of(tl, stack, &i);
+	for (; i < frames.n && key.function == UINT32_MAX; i++) {
+		enum tl_frame_kind kind = tl->frames.v[frames.frames[i]].kind;
+
+		if (kind != TF_KERNEL && kind != TF_MARK && kind != TF_STATE)
+			key.function = frames.frames[i];
+	}
+	return key;
+}
+
+static int add_unsafe(struct timeline *tl, struct sums *sums, const struct ledger_row *row)
+{
+	struct unsafe_key key = key_of(tl, row->stack);
+	struct unsafe_entry *entry;
+
 	HASH_FIND(hh, sums->unsafes, &key, sizeof(key), entry);
 	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
@@ -199,31 +164,37 @@ int sums__unsafe(struct timeline *tl, struct sums *sums, const struct ev *ev, ui
 			return -ENOMEM;
 		}
 	}
-	entry->samples += samples;
-	entry->cpu_ns += cpu_ns;
-	entry->blocked_ns += blocked_ns;
+	entry->samples += row->samples;
+	if (row->state == ST_UNSAFE_CALL_CPU)
+		entry->cpu_ns += row->ns;
+	else
+		entry->blocked_ns += row->ns;
 	return 0;
 }
 
-/* Of a whole stack: the last Haskell frame is the caller, what it called comes next. */
-int sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns)
+int sums__unsafes(struct timeline *tl, struct target_state *tg)
 {
-	struct unsafe_key key = {.function = UINT32_MAX, .caller = UINT32_MAX};
-	struct tl_stack frames = stacks__get(&tl->stacks, stack);
+	int err = 0;
+
+	for (uint32_t a = 0; !err && a < tg->n_accounts; a++)
+		for (size_t i = 0; !err && i < tg->accounts[a].n; i++) {
+			const struct ledger_row *row = &tg->accounts[a].rows[i];
+
+			if (row->state == ST_UNSAFE_CALL_CPU ||
+			    row->state == ST_UNSAFE_CALL_BLOCKED)
+				err = add_unsafe(tl, &tg->sums, row);
+		}
+	return err;
+}
+
+void sums__held_up(const struct timeline *tl, struct sums *sums, uint32_t stack, uint64_t ns)
+{
+	struct unsafe_key key = key_of(tl, stack);
 	struct unsafe_entry *entry;
-	uint32_t i;
 
-	key.caller = caller_of(tl, stack, &i);
-	for (; i < frames.n && key.function == UINT32_MAX; i++) {
-		enum tl_frame_kind kind = tl->frames.v[frames.frames[i]].kind;
-
-		if (kind != TF_KERNEL && kind != TF_MARK && kind != TF_STATE)
-			key.function = frames.frames[i];
-	}
 	HASH_FIND(hh, sums->unsafes, &key, sizeof(key), entry);
 	if (entry)
 		entry->held_up_gc_ns += ns;
-	return 0;
 }
 
 static int by_time(const void *pa, const void *pb)

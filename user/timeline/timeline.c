@@ -8,7 +8,7 @@
 #define DEFAULT_DEPTH	   1000
 #define MAX_DEPTH	   4096
 #define DEFAULT_STRETCHES  ((size_t)1 << 20)
-#define DEFAULT_RECORDS	   ((size_t)1 << 21)
+#define DEFAULT_RECORDS	   ((size_t)1 << 20)
 #define DEFAULT_STACKS	   ((size_t)1 << 20)
 #define MIN_LANE_STRETCHES 256
 #define MAX_MISSING	   1024
@@ -28,26 +28,18 @@ static int make_marks(struct timeline *tl)
 		[MARK_TOO_MANY] = {TF_MARK, "[too many different frames]"},
 		[MARK_STG] = {TF_MARK, "[Haskell stack]"},
 	};
-	static const char *const leaves[ST_MAX] = {
-		[ST_HASKELL_BLOCKED] = "[Haskell, blocked]",
-		[ST_UNSAFE_CALL_BLOCKED] = "[unsafe call, blocked]",
-		[ST_SAFE_CALL_BLOCKED] = "[safe call, blocked]",
-		[ST_CAP_WAIT] = "[waiting for a capability]",
-		[ST_GC_WAIT] = "[waiting for GC]",
-		[ST_RTS_BLOCKED] = "[RTS, blocked]",
-		[ST_FOREIGN_BLOCKED] = "[foreign code, blocked]",
-		[ST_PREEMPTED] = "[preempted]",
-		[ST_UNKNOWN] = "[unknown]",
-	};
+	char name[64];
 	int err = 0, i;
 
 	for (i = 0; !err && i < MARK_MAX; i++)
 		err = frames__add_text(&tl->frames, marks[i].kind, marks[i].name, &tl->marks[i]);
 	for (i = 0; !err && i < ST_MAX; i++) {
 		tl->state_frames[i] = UINT32_MAX;
-		if (leaves[i])
-			err = frames__add_text(&tl->frames, TF_STATE, leaves[i],
-					       &tl->state_frames[i]);
+		/* what runs needs no word for it, and idleness has no stack */
+		if (state__on_cpu((enum tl_state)i) || i == ST_IDLE || i == ST_SAFE_CALL)
+			continue;
+		snprintf(name, sizeof(name), "[%s]", state__title((enum tl_state)i));
+		err = frames__add_text(&tl->frames, TF_STATE, name, &tl->state_frames[i]);
 	}
 	return err;
 }
@@ -115,7 +107,7 @@ static void free_threads(struct target_state *tg)
 	}
 }
 
-static void free_target(struct target_state *tg)
+void target__free_state(struct target_state *tg)
 {
 	struct addr_name *addr, *next_addr;
 	struct site_counters *counters, *next_counters;
@@ -143,7 +135,6 @@ static void free_target(struct target_state *tg)
 	caps__free(tg);
 	tsos__free(tg);
 	flow__free(tg);
-	free(tg->lanes);
 	free(tg->prior);
 	sums__free(&tg->sums);
 	free(tg->calls);
@@ -153,6 +144,16 @@ static void free_target(struct target_state *tg)
 	free(tg->cc_nodes);
 	ccs__free(&tg->ccs);
 	free(tg->missing);
+	free(tg->free_owners);
+	for (size_t i = 0; tg->lanes && i < tg->pub.n_lanes; i++)
+		free((void *)tg->lanes[i].off_cpu);
+	free(tg->lanes);
+	ledger_accounts__free(tg->accounts, tg->n_accounts);
+	ledger_accounts__free(tg->cap_accounts, tg->n_cap_accounts);
+	ledger__free(tg->ledger);
+	ledger_accounts__free(tg->tso_accounts, tg->n_tso_accounts);
+	ledger__free(tg->cap_ledger);
+	ledger__free(tg->tso_ledger);
 	elog__free(tg->log);
 	findings__free(&tg->findings);
 	free(tg);
@@ -163,7 +164,7 @@ void timeline__free(struct timeline *tl)
 	if (!tl)
 		return;
 	for (size_t i = 0; i < tl->n_targets; i++)
-		free_target(tl->targets[i]);
+		target__free_state(tl->targets[i]);
 	free(tl->targets);
 	stacks__free(&tl->stacks);
 	stacks__free(&tl->parts);
@@ -198,11 +199,13 @@ int thread__get(struct target_state *tg, pid_t tid, struct thread **ret_thread)
 	if (!th)
 		return -ENOMEM;
 	th->tid = tid;
+	th->held = TL_NO_CAP;
 	HASH_ADD_INT(tg->threads, tid, th);
 	if (!th->hh.tbl) {
 		free(th);
 		return -ENOMEM;
 	}
+	th->owner = tg->n_free_owners ? tg->free_owners[--tg->n_free_owners] : ++tg->n_owners;
 	th->next = tg->thread_list;
 	tg->thread_list = th;
 	tg->n_threads++;
@@ -226,13 +229,30 @@ static void copy_info(struct timeline *tl, struct tl_target *pub, const struct t
 	pub->threaded = info->threaded;
 	pub->profiled = info->profiled;
 	pub->layout_checked = info->layout_checked;
-	pub->found_suspend = target__found_name(info->suspend.found);
-	pub->found_resume = target__found_name(info->resume.found);
-	pub->found_tick = target__found_name(info->tick.found);
-	pub->found_caps = target__found_name(info->caps_found);
+	pub->found_suspend = rts_found__name(info->suspend.found);
+	pub->found_resume = rts_found__name(info->resume.found);
+	pub->found_tick = rts_found__name(info->tick.found);
+	pub->found_caps = rts_found__name(info->caps_found);
 	pub->start_time_ns = info->start_time_ns;
 	pub->capabilities = info->capabilities;
 	pub->end = "";
+}
+
+int target__make_books(struct timeline *tl, struct target_state *tg)
+{
+	const struct ledger_opts opts = {
+		.full_stack = tl->stacks.full,
+		.frequency_hz = tl->opts.frequency_hz,
+	};
+	int err;
+
+	tg->prior = calloc(1, sizeof(*tg->prior));
+	err = tg->prior ? ledger__new(&opts, &tg->ledger) : -ENOMEM;
+	if (!err)
+		err = ledger__new(&opts, &tg->cap_ledger);
+	if (!err)
+		err = ledger__new(&opts, &tg->tso_ledger);
+	return err ? err : caps__new(&tg->caps);
 }
 
 int input__add_target(struct timeline *tl, const struct target_info *info,
@@ -251,10 +271,10 @@ int input__add_target(struct timeline *tl, const struct target_info *info,
 	tg = calloc(1, sizeof(*tg));
 	if (!tg)
 		return -ENOMEM;
-	tg->prior = calloc(1, sizeof(*tg->prior));
-	if (!tg->prior) {
-		free(tg);
-		return -ENOMEM;
+	err = target__make_books(tl, tg);
+	if (err) {
+		target__free_state(tg);
+		return err;
 	}
 	copy_info(tl, &tg->pub, info);
 	tg->namer = *namer;
@@ -402,7 +422,7 @@ int input__forget_target(struct timeline *tl, pid_t pid)
 		i++;
 	tl->n_targets--;
 	memmove(&tl->targets[i], &tl->targets[i + 1], (tl->n_targets - i) * sizeof(*tl->targets));
-	free_target(tg);
+	target__free_state(tg);
 	return 0;
 }
 
@@ -421,13 +441,36 @@ static int by_weight(const void *pa, const void *pb)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
+/* What the account says goes into the lane. */
+static int fill_lane(struct timeline *tl, const struct ledger_account *a, struct tl_lane *lane)
+{
+	lane->rows = a->rows;
+	lane->n_rows = a->n;
+	for (size_t i = 0; i < a->n; i++)
+		lane->states_ns[a->rows[i].state] += a->rows[i].ns;
+	return off__finish(tl, a, lane);
+}
+
+static int fill_ended(struct timeline *tl, struct target_state *tg)
+{
+	struct tl_lane *lane = &tg->lanes[tg->pub.n_lanes++];
+	const struct ledger_account *a = &tg->accounts[0];
+
+	snprintf(lane->name, sizeof(lane->name), "[ended threads]");
+	lane->threads = tg->dropped_threads;
+	lane->cpu_ns = a->on_ns;
+	lane->start_ns = tg->pub.attach_ns;
+	lane->end_ns = lane->start_ns + a->on_ns + a->off_ns;
+	return fill_lane(tl, a, lane);
+}
+
 static int finish_lanes(struct timeline *tl, struct target_state *tg, uint64_t end_ns,
 			size_t max_stretches)
 {
 	struct thread *th;
 	int err;
 
-	tg->lanes = calloc(tg->n_threads + 1, sizeof(*tg->lanes));
+	tg->lanes = calloc(tg->n_threads + 2, sizeof(*tg->lanes));
 	if (!tg->lanes)
 		return -ENOMEM;
 	tg->pub.lanes = tg->lanes;
@@ -436,14 +479,28 @@ static int finish_lanes(struct timeline *tl, struct target_state *tg, uint64_t e
 		prior__learn(tg, th);
 	}
 	for (th = tg->thread_list; th; th = th->next) {
-		struct tl_lane *lane = &tg->lanes[tg->pub.n_lanes];
-
-		err = lane__build(tl, tg, th, end_ns, max_stretches, lane);
+		err = lane__build(tl, tg, th, end_ns, max_stretches);
 		if (err)
 			return err;
-		if (lane->n_stretches)
-			tg->pub.n_lanes++;
 	}
+	tg->n_accounts = tg->n_owners + 1;
+	err = ledger__accounts(tg->ledger, tg->n_accounts, &tg->accounts);
+	if (err)
+		tg->n_accounts = 0;
+	if (!err && tg->dropped_threads)
+		err = fill_ended(tl, tg);
+	for (th = tg->thread_list; !err && th; th = th->next) {
+		struct tl_lane *lane = &tg->lanes[tg->pub.n_lanes];
+
+		*lane = th->lane;
+		if (!lane->n_stretches)
+			continue;
+		lane->threads = 1;
+		err = fill_lane(tl, &tg->accounts[th->owner], lane);
+		tg->pub.n_lanes++;
+	}
+	if (err)
+		return err;
 	qsort(tg->lanes, tg->pub.n_lanes, sizeof(*tg->lanes), by_weight);
 	return 0;
 }
@@ -462,6 +519,8 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	if (!err)
 		err = finish_lanes(tl, tg, end_ns, max_stretches);
 	if (!err)
+		err = sums__unsafes(tl, tg);
+	if (!err)
 		err = caps__build(tl, tg, end_ns, max_stretches);
 	if (!err)
 		err = gcs__build(tl, tg);
@@ -470,7 +529,7 @@ static int finish_target(struct timeline *tl, struct target_state *tg, uint64_t 
 	if (!err)
 		err = flow__build(tg);
 	if (!err)
-		err = sums__functions(tl, tg, &tg->sums);
+		err = sums__functions(tl, tg);
 	if (!err)
 		err = sums__unsafe_calls(tl, tg, &tg->sums);
 	if (!err)
@@ -503,6 +562,22 @@ static size_t lane_budget(const struct timeline *tl)
 	return MAX(tl->opts.max_stretches / MAX(n, (size_t)1), MIN_LANE_STRETCHES);
 }
 
+/*
+ * Up to when it is known who held which capability: threads of which there are records still go on
+ * where their lanes end; of others nothing has been seen since they left the CPU.
+ */
+static uint64_t caps_until(const struct target_state *tg)
+{
+	uint64_t until = UINT64_MAX, latest = 0;
+
+	for (const struct thread *th = tg->thread_list; th; th = th->next) {
+		if (th->samples.n || th->offs.n || th->calls.n)
+			until = MIN(until, th->done ? th->lane.end_ns : tg->pub.attach_ns);
+		latest = MAX(latest, th->lane.end_ns);
+	}
+	return MIN(until, latest);
+}
+
 int tl__fold(struct timeline *tl)
 {
 	size_t max = lane_budget(tl), before = tl->n_records;
@@ -519,6 +594,8 @@ int tl__fold(struct timeline *tl)
 		}
 		for (th = tg->thread_list; !err && th; th = th->next)
 			err = lane__fold(tl, tg, th, max);
+		if (!err)
+			err = caps__advance(tl, tg, caps_until(tg), max);
 	}
 	if (!err)
 		err = threads__drop(tl);

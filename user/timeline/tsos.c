@@ -144,6 +144,7 @@ static enum tl_tso_state state_of(const struct tl_stretch *s, const struct tl_st
 		return HS_UNSAFE_CALL;
 	case ST_SAFE_CALL_CPU:
 	case ST_SAFE_CALL_BLOCKED:
+	case ST_RTS_BLOCKED: /* of a call's hand-over: no other one has a Haskell thread */
 		return HS_SAFE_CALL;
 	case ST_CAP_WAIT:
 		return HS_RUNNABLE;
@@ -183,12 +184,25 @@ static void coarsen(struct tso_builder *b)
 	b->lane->coarse = true;
 }
 
+static int book(struct tso_builder *b, const struct tl_tso_stretch *s)
+{
+	uint32_t owner = (uint32_t)(b->lane - b->tg->tso_lanes);
+	int64_t ns = (int64_t)(s->end_ns - s->start_ns);
+
+	b->lane->states_ns[s->state] += (uint64_t)ns;
+	return s->state == HS_RUNNING
+		       ? ledger__on(b->tg->tso_ledger, owner, s->state, s->stack, ns)
+		       : ledger__off(b->tg->tso_ledger, owner, s->state, s->stack, ns);
+}
+
 static int put(struct tso_builder *b, const struct tl_tso_stretch *s)
 {
 	struct tl_tso_stretch *last = b->n ? &b->v[b->n - 1] : NULL;
 	int err;
 
-	b->lane->states_ns[s->state] += s->end_ns - s->start_ns;
+	err = book(b, s);
+	if (err)
+		return err;
 	if (!s->exact)
 		b->lane->sampled_states |= 1U << s->state;
 	b->cursor = s->end_ns;
@@ -506,6 +520,20 @@ static size_t count(const struct tso_claim *claims, size_t n)
 	return distinct;
 }
 
+int tsos__fill(struct target_state *tg, struct tl_tso_lane *lanes, size_t n)
+{
+	int err = ledger__accounts(tg->tso_ledger, (uint32_t)n, &tg->tso_accounts);
+
+	if (err)
+		return err;
+	tg->n_tso_accounts = (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		lanes[i].rows = tg->tso_accounts[i].rows;
+		lanes[i].n_rows = tg->tso_accounts[i].n;
+	}
+	return 0;
+}
+
 int tsos__build(struct timeline *tl, struct target_state *tg, uint64_t end, size_t max_stretches)
 {
 	struct tso_claim *claims;
@@ -537,6 +565,8 @@ int tsos__build(struct timeline *tl, struct target_state *tg, uint64_t end, size
 		from = to;
 	}
 	free(claims);
+	if (!err)
+		err = tsos__fill(tg, tg->tso_lanes, tg->n_tso_lanes);
 	if (tg->tso_lanes && tg->n_tso_lanes)
 		qsort(tg->tso_lanes, tg->n_tso_lanes, sizeof(*tg->tso_lanes), by_running);
 	tg->pub.tso_lanes = tg->tso_lanes;

@@ -2,12 +2,15 @@
 /* cfi: all FDEs of a file, sorted, run, and their rows merged into one table with buckets. */
 #include "cfi.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
-#include "cfi_asm.h"
-#include "cfi_run.h"
+#include "base/search.h"
+#include "cfi_asm_priv.h"
+#include "cfi_run_priv.h"
 #include "wire.h"
 
 /* Between functions there is padding up to the next 16 bytes, which nothing runs. */
@@ -56,7 +59,7 @@ static int on_symbol(void *ctx, const struct elf_sym *sym)
 
 	if (sym->type != STT_FUNC || sym->shndx == SHN_UNDEF || !sym->size ||
 	    sym->size > CFI_ASM_MAX_LEN || elf__has_fde(b->elf, sym->value) ||
-	    !elf_in_code(b->elf, sym->value, sym->size))
+	    !elf__in_code(b->elf, sym->value, sym->size))
 		return 0;
 	return b->n_asm++ < MAX_ASM ? add_ref(b, &ref) : 0;
 }
@@ -180,7 +183,7 @@ static int run_all(struct builder *b, const struct elf_file *elf)
 }
 
 /* Buckets and rows in one array. */
-static int lay_out(const struct builder *b, struct target_rows *ret)
+static int lay_out(const struct builder *b, struct cfi_rows *ret)
 {
 	uint32_t n_buckets = (uint32_t)((b->rows[b->n - 1] >> (32 + WIRE_UNWIND_BUCKET_SHIFT)) + 1);
 	uint64_t *words = calloc(n_buckets + b->n, sizeof(*words));
@@ -196,7 +199,7 @@ static int lay_out(const struct builder *b, struct target_rows *ret)
 		words[k] = (uint64_t)(row - first) << 32 | first;
 	}
 	memcpy(words + n_buckets, b->rows, b->n * sizeof(*words));
-	*ret = (struct target_rows){
+	*ret = (struct cfi_rows){
 		.base = b->base, .words = words, .n_buckets = n_buckets, .n_rows = (uint32_t)b->n};
 	return 0;
 }
@@ -214,7 +217,7 @@ static uint64_t first_code_page(const struct elf_file *elf)
 	return base & ~((1ULL << WIRE_UNWIND_BUCKET_SHIFT) - 1);
 }
 
-int cfi__new(struct elf_file *elf, bool c_only, struct target_rows *ret_rows)
+int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows)
 {
 	struct builder b = {.elf = elf, .base = first_code_page(elf)};
 	int err;
@@ -236,29 +239,23 @@ int cfi__new(struct elf_file *elf, bool c_only, struct target_rows *ret_rows)
 	return err;
 }
 
-void target_rows__free(struct target_rows *rows)
+void cfi_rows__free(struct cfi_rows *rows)
 {
 	free(rows->words);
 	memset(rows, 0, sizeof(*rows));
 }
 
-uint32_t cfi__rule(const struct target_rows *rows, uint64_t vaddr)
+uint32_t cfi__rule(const struct cfi_rows *rows, uint64_t vaddr)
 {
 	uint64_t rel = vaddr - rows->base, bucket = rel >> WIRE_UNWIND_BUCKET_SHIFT;
 	const uint64_t *row = rows->words + rows->n_buckets;
-	size_t lo, hi;
+	size_t first, n;
 
 	if (vaddr < rows->base || bucket >= rows->n_buckets)
 		return WIRE_CFI_NONE;
-	lo = (uint32_t)rows->words[bucket];
-	hi = lo + (rows->words[bucket] >> 32);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (row[mid] >> 32 <= rel)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? (uint32_t)row[lo - 1] : WIRE_CFI_NONE;
+	/* the row before the bucket's first may reach into it */
+	first = (uint32_t)rows->words[bucket];
+	n = rows->words[bucket] >> 32;
+	first += search__first(n, i, row[first + i] >> 32 > rel);
+	return first ? (uint32_t)row[first - 1] : WIRE_CFI_NONE;
 }

@@ -5,9 +5,11 @@
  * the stack of remembered states is an array.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/base.h"
-#include "cfi_run.h"
+#include "arch.h"
+#include "cfi_run_priv.h"
 
 #define OP_ADVANCE	       0x40 /* the low six bits are an operand */
 #define OP_OFFSET	       0x80
@@ -38,9 +40,6 @@
 #define OP_GNU_ARGS_SIZE       0x2e
 #define OP_GNU_NEGATIVE_OFFSET 0x2f
 
-#define COLUMN_RBP 6
-#define COLUMN_RSP 7
-
 /* Compilers nest them once. */
 #define MAX_REMEMBERED 16
 /* The CIE's instructions are run for each of its FDEs: compilers write three of them. */
@@ -62,10 +61,10 @@ struct run {
 
 static struct cfi_place *place_of(struct run *r, struct cfi_state *s, uint64_t column)
 {
-	if (column == COLUMN_RBP)
-		return &s->regs[CFI_RBP];
-	if (column == COLUMN_RSP)
-		return &s->regs[CFI_RSP];
+	enum cfi_reg reg = cfi_arch__reg(column);
+
+	if (reg != CFI_REGS)
+		return &s->regs[reg];
 	return column == r->cie->ra ? &s->regs[CFI_RA] : NULL;
 }
 
@@ -129,7 +128,7 @@ static int set_expr(struct run *r, enum cfi_how how)
 	return take_expr(r, &p->expr);
 }
 
-/* The state holds up to here; behind it the next one will. */
+/* The state holds up to here; the next one holds from here on. */
 static int advance(struct run *r, uint64_t to)
 {
 	int err = 0;

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The session room's parts that need no kernel: the set of members, records that are held back. */
+#include "session/session_priv.h"
+#include "test_timeline_kit.h"
+#include "timeline/tap.h"
+
+/* ── the set of members ──────────────────────────────────────────────────────────────────── */
+
+#define PIDS 50
+
+static struct member *add(struct members *set, pid_t pid, bool ready)
+{
+	struct member *m = NULL;
+
+	assert_int_equal(members__add(set, NULL, pid, ready, &m), 0);
+	assert_int_equal(m->pid, pid);
+	assert_false(m->live);
+	return m;
+}
+
+/* The live ones are those of `want` that are not NULL, in that order. */
+static void check_live(const struct members *set, struct member *const *want, size_t n)
+{
+	const struct member *m = NULL;
+	size_t live = 0, starting = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!want[i])
+			continue;
+		m = members__next_live(set, m);
+		assert_ptr_equal(m, want[i]);
+		assert_ptr_equal(members__find_live(set, m->pid), m);
+		live++;
+		starting += !m->ready;
+	}
+	assert_null(members__next_live(set, m));
+	assert_int_equal(members__count_live(set), live);
+	assert_int_equal(members__count_starting(set), starting);
+}
+
+/* Members come and go in an order that repeats nothing; their pids come again. */
+static void members_come_and_go(void **state)
+{
+	struct member *live[4000] = {0}, *of_pid[PIDS] = {0};
+	struct members *set;
+	size_t n = 0;
+	uint32_t seed = 12345;
+
+	(void)state;
+	assert_int_equal(members__new(&set), 0);
+	check_live(set, live, 0);
+	for (int step = 0; step < 4000; step++) {
+		unsigned p;
+
+		seed = seed * 1664525 + 1013904223;
+		p = (seed >> 16) % PIDS;
+		if (!of_pid[p]) {
+			of_pid[p] = live[n++] = add(set, (pid_t)(1000 + p), seed & 1);
+			assert_int_equal(members__set_live(set, of_pid[p]), 0);
+			assert_true(of_pid[p]->live);
+		} else if (!of_pid[p]->ready) {
+			members__set_ready(set, of_pid[p]);
+			assert_true(of_pid[p]->ready);
+		} else {
+			for (size_t i = 0; i < n; i++)
+				if (live[i] == of_pid[p])
+					live[i] = NULL;
+			members__set_ended(set, of_pid[p]);
+			assert_false(of_pid[p]->live);
+			/* once more changes nothing */
+			members__set_ended(set, of_pid[p]);
+			assert_null(members__find_live(set, (pid_t)(1000 + p)));
+			of_pid[p] = NULL;
+		}
+		if (step % 50 == 0)
+			check_live(set, live, n);
+	}
+	check_live(set, live, n);
+	assert_int_equal(members__count(set), n);
+	assert_true(n > 1000);
+	/* all that ever joined stay, where they are */
+	for (size_t i = 0; i < n; i++)
+		assert_true(!live[i] || members__at(set, i) == live[i]);
+	members__free(set);
+}
+
+static void a_member_that_ends_before_it_is_ready(void **state)
+{
+	struct members *set;
+	struct member *m;
+
+	(void)state;
+	assert_int_equal(members__new(&set), 0);
+	m = add(set, 7, false);
+	assert_int_equal(members__count_starting(set), 0);
+	assert_int_equal(members__set_live(set, m), 0);
+	assert_int_equal(members__count_starting(set), 1);
+	members__set_ended(set, m);
+	assert_int_equal(members__count_starting(set), 0);
+	members__set_ready(set, m);
+	assert_int_equal(members__count_starting(set), 0);
+	members__free(set);
+	members__free(NULL);
+}
+
+static void counters_are_left_until_they_are_taken(void **state)
+{
+	struct members *set;
+	struct member *m[3];
+
+	(void)state;
+	assert_int_equal(members__new(&set), 0);
+	for (int i = 0; i < 3; i++)
+		m[i] = add(set, 10 + i / 2, true); /* the first two have the same pid */
+	assert_false(members__any_left_counters(set));
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(members__leave_counters(set, m[0]), 0);
+		assert_int_equal(members__leave_counters(set, m[1]), 0);
+		assert_true(members__any_left_counters(set));
+		assert_true(members__has_left_counters(set, 10));
+		assert_false(members__has_left_counters(set, 11));
+		assert_int_equal(members__leave_counters(set, m[2]), 0);
+		assert_true(members__has_left_counters(set, 11));
+		members__took_counters(set);
+		assert_false(members__any_left_counters(set));
+		assert_false(members__has_left_counters(set, 10));
+	}
+	members__free(set);
+}
+
+/* ── records that are held back ──────────────────────────────────────────────────────────── */
+
+#define HELD_NS UINT64_C(2000000000)
+
+struct tapped {
+	struct kit kit;
+	struct feed *feed;
+	struct held *held;
+	size_t n;
+	uint64_t last_ns;
+};
+
+/* What the timeline took: records in the order of their times. */
+static void on_input(void *ctx, const struct tl_input *input)
+{
+	struct tapped *t = ctx;
+	struct wire_hdr h;
+
+	if (input->kind != TI_RECORD)
+		return;
+	memcpy(&h, input->data, sizeof(h));
+	assert_true(h.ns >= t->last_ns);
+	t->last_ns = h.ns;
+	t->n++;
+}
+
+static void tapped_new(struct tapped *t)
+{
+	memset(t, 0, sizeof(*t));
+	kit_new(&t->kit);
+	timeline__set_tap(t->kit.tl, on_input, t);
+	assert_int_equal(feed__new(t->kit.tl, &t->feed), 0);
+	assert_int_equal(held__new(&t->held), 0);
+}
+
+static void tapped_free(struct tapped *t)
+{
+	assert_int_equal(feed__error(t->feed), 0);
+	held__free(t->held);
+	feed__free(t->feed);
+	timeline__free(t->kit.tl);
+}
+
+static bool take(struct tapped *t, uint64_t ns)
+{
+	union rec r;
+
+	mk_sample(&r, PID + 1, ns, WIRE_WHERE_HASKELL, 0ULL);
+	return held__take(t->held, t->feed, &r, r.h.size, T0);
+}
+
+static void held_until_given(void **state)
+{
+	struct tapped t;
+
+	(void)state;
+	tapped_new(&t);
+	/* one that is older than the member is held as well */
+	assert_true(take(&t, T0 - 1));
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(take(&t, T0 + i));
+	assert_true(take(&t, T0 + HELD_NS - 1));
+	assert_int_equal(t.n, 0);
+	assert_false(held__is_over(t.held));
+	held__give(t.held, t.feed);
+	assert_int_equal(t.n, 102);
+	assert_true(held__is_over(t.held));
+	assert_false(take(&t, T0 + 200));
+	held__give(t.held, t.feed);
+	assert_int_equal(t.n, 102);
+	tapped_free(&t);
+}
+
+static void held_no_longer_than_its_time(void **state)
+{
+	struct tapped t;
+
+	(void)state;
+	tapped_new(&t);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(take(&t, T0 + i));
+	assert_false(take(&t, T0 + HELD_NS));
+	assert_int_equal(t.n, 3);
+	assert_true(held__is_over(t.held));
+	tapped_free(&t);
+}
+
+static void held_no_more_than_its_maximum(void **state)
+{
+	size_t n = 0;
+	struct tapped t;
+
+	(void)state;
+	tapped_new(&t);
+	while (n < 1 << 20 && take(&t, T0 + n))
+		n++;
+	assert_true(n > 1000 && n < 1 << 20);
+	assert_int_equal(t.n, n);
+	assert_true(held__is_over(t.held));
+	tapped_free(&t);
+}
+
+static void held_and_dropped(void **state)
+{
+	struct tapped t;
+
+	(void)state;
+	tapped_new(&t);
+	assert_true(take(&t, T0));
+	held__drop(t.held);
+	assert_true(held__is_over(t.held));
+	held__give(t.held, t.feed);
+	assert_int_equal(t.n, 0);
+	tapped_free(&t);
+	held__free(NULL);
+}
+
+/* A record whose length is not what it says is not kept: the timeline judges it. */
+static void damaged_records_are_not_held(void **state)
+{
+	struct tapped t;
+	union rec r;
+
+	(void)state;
+	tapped_new(&t);
+	mk_sample(&r, PID + 1, T0, WIRE_WHERE_HASKELL, 0ULL);
+	assert_false(held__take(t.held, t.feed, &r, r.h.size - 1, T0));
+	assert_false(held__is_over(t.held));
+	feed__record(t.feed, &r, r.h.size - 1);
+	assert_int_equal(feed__bad_records(t.feed), 1);
+	r.h.size = sizeof(r.h) - 1;
+	assert_false(held__take(t.held, t.feed, &r, sizeof(r), T0));
+	feed__record(t.feed, &r, sizeof(r));
+	assert_int_equal(feed__bad_records(t.feed), 2);
+	assert_int_equal(t.n, 0);
+	tapped_free(&t);
+}
+
+static void the_first_failure_is_kept(void **state)
+{
+	struct tapped t;
+
+	(void)state;
+	tapped_new(&t);
+	feed__failed(t.feed, -ENOMEM);
+	feed__failed(t.feed, -E2BIG);
+	assert_int_equal(feed__error(t.feed), -ENOMEM);
+	held__free(t.held);
+	feed__free(t.feed);
+	timeline__free(t.kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_come_and_go),
+		cmocka_unit_test(a_member_that_ends_before_it_is_ready),
+		cmocka_unit_test(counters_are_left_until_they_are_taken),
+		cmocka_unit_test(held_until_given),
+		cmocka_unit_test(held_no_longer_than_its_time),
+		cmocka_unit_test(held_no_more_than_its_maximum),
+		cmocka_unit_test(held_and_dropped),
+		cmocka_unit_test(damaged_records_are_not_held),
+		cmocka_unit_test(the_first_failure_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* signals: what ends the program comes by a descriptor, so that every wait can include it. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base.h"
+
+void signals__ignore_pipe(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int signals__open(int *ret_fd)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	signals__ignore_pipe();
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+bool signals__take(int fd, struct signal_taken *ret_signal)
+{
+	struct signalfd_siginfo info;
+
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	*ret_signal = (struct signal_taken){.number = (int)info.ssi_signo,
+					    .by_terminal = info.ssi_code == SI_KERNEL};
+	return true;
+}
+
+bool signals__came(void *fd)
+{
+	struct signal_taken taken;
+
+	return signals__take(*(const int *)fd, &taken);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A file's bytes as memory that can be read at any time, whatever happens to the file.
+ *
+ * Touching a mapped page that the file no longer has (truncated, I/O error) raises SIGBUS, which
+ * would end the daemon at the will of whoever owns the file. elf_map__open sees to it that
+ * the process has one SIGBUS handler: if the address lies in a mapping of this module, the handler
+ * puts zeros over that mapping from the page that failed to its end, and the read goes on; any
+ * other SIGBUS goes to the handler that was there before, or kills as it would have. Behind
+ * every mapping stands one page of zeros, so a string that lost its NUL to a concurrent write
+ * still ends. Shared by the files of this room only.
+ */
+#ifndef SAFESCOPED_ELF_MAP_PRIV_H
+#define SAFESCOPED_ELF_MAP_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_map {
+	const uint8_t *data;
+	size_t size;  /* the file's, when it was opened */
+	size_t total; /* reserved, in whole pages; 0: nothing is mapped */
+	int slot;     /* in the handler's table; -1: a copy, which needs no handler */
+	int fd;	      /* of the file, for elf_map__make_writable(); -1: closed */
+};
+
+/* The descriptor stays the caller's, who may put it into ret_map->fd. size > 0. */
+int elf_map__open(int fd, size_t size, struct elf_map *ret_map);
+void elf_map__free(struct elf_map *map);
+/* Gives the pages of a part back; they are read again when they are touched. */
+void elf_map__drop(const struct elf_map *map, size_t offset, size_t len);
+/*
+ * Makes the bytes writable, for this process alone and without changing the file: for a library
+ * that notes in them what it has done. -ENOTSUP: they are not the mapping's, or its file is closed.
+ */
+int elf_map__make_writable(const struct elf_map *map);
+bool elf_map__shrank(const struct elf_map *map);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ledger: bookings, and what one table is more than another. */
+#include "ledger_priv.h"
+
+int ledger__new(const struct ledger_opts *opts, struct ledger **ret_ledger)
+{
+	struct ledger *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	l->opts = *opts;
+	if (!l->opts.max_rows)
+		l->opts.max_rows = LEDGER_MAX_ROWS;
+	*ret_ledger = l;
+	return 0;
+}
+
+void ledger__free(struct ledger *ledger)
+{
+	struct booking *b, *next;
+
+	if (!ledger)
+		return;
+	HASH_ITER (hh, ledger->table, b, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(ledger->table, b);
+		free(b);
+	}
+	free(ledger);
+}
+
+uint64_t ledger__left_out(const struct ledger *ledger)
+{
+	return ledger->left_out;
+}
+
+int booking__compare(const struct booking_key *a, const struct booking_key *b)
+{
+	const uint32_t x[] = {a->owner, a->class, a->detail, a->kind, a->state, a->stack};
+	const uint32_t y[] = {b->owner, b->class, b->detail, b->kind, b->state, b->stack};
+
+	for (size_t i = 0; i < ARRAY_SIZE(x); i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
+}
+
+/* ── booking ─────────────────────────────────────────────────────────────────────────────── */
+
+static struct booking **recent_of(struct ledger *l, const struct booking_key *key)
+{
+	uint32_t words[sizeof(*key) / sizeof(uint32_t)], mix = 0;
+
+	memcpy(words, key, sizeof(words));
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		mix = (mix ^ words[i]) * 0x9e3779b1U;
+	return &l->recent[mix >> 23];
+}
+
+static struct booking *find(struct ledger *l, const struct booking_key *key)
+{
+	struct booking **recent = recent_of(l, key), *b;
+
+	if (*recent && memcmp(&(*recent)->key, key, sizeof(*key)) == 0)
+		return *recent;
+	HASH_FIND(hh, l->table, key, sizeof(*key), b);
+	if (b)
+		*recent = b;
+	return b;
+}
+
+/* Without room for another line, what tells lines apart goes; the sums stay. */
+static void generalize(struct ledger *l, struct booking_key *key)
+{
+	l->left_out++;
+	switch ((enum booking_kind)key->kind) {
+	case BOOKING_SAMPLE:
+	case BOOKING_GUESS:
+	case BOOKING_OFF:
+		key->stack = l->opts.full_stack;
+		break;
+	case BOOKING_REASON:
+		key->stack = key->detail = UINT32_MAX;
+		return;
+	case BOOKING_TIME:
+		break;
+	}
+	if (key->class == LEDGER_CALL)
+		key->detail = UINT32_MAX;
+}
+
+static int book(struct ledger *l, struct booking_key key, int64_t n)
+{
+	struct booking *b;
+
+	if (!n)
+		return 0;
+	b = find(l, &key);
+	if (!b && HASH_COUNT(l->table) >= l->opts.max_rows) {
+		generalize(l, &key);
+		b = find(l, &key);
+	}
+	if (!b) {
+		b = calloc(1, sizeof(*b));
+		if (!b)
+			return -ENOMEM;
+		b->key = key;
+		HASH_ADD(hh, l->table, key, sizeof(b->key), b);
+		if (!b->hh.tbl) {
+			free(b);
+			return -ENOMEM;
+		}
+	}
+	b->n += n;
+	return 0;
+}
+
+static struct booking_key key_of(const struct ledger_place *place, enum booking_kind kind)
+{
+	return (struct booking_key){.owner = place->owner,
+				    .detail = place->detail,
+				    .kind = (uint8_t)kind,
+				    .class = (uint8_t)place->class};
+}
+
+int ledger__time(struct ledger *ledger, const struct ledger_place *place, int64_t ns)
+{
+	return book(ledger, key_of(place, BOOKING_TIME), ns);
+}
+
+int ledger__sample(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
+		   uint32_t stack, int64_t samples)
+{
+	struct booking_key key = key_of(place, BOOKING_SAMPLE);
+
+	key.state = (uint8_t)state;
+	key.stack = stack;
+	return book(ledger, key, samples);
+}
+
+int ledger__guess(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
+		  uint32_t stack, int64_t ns)
+{
+	struct booking_key key = key_of(place, BOOKING_GUESS);
+
+	key.state = (uint8_t)state;
+	key.stack = stack;
+	return book(ledger, key, ns);
+}
+
+int ledger__off(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns)
+{
+	struct booking_key key = {.owner = owner,
+				  .stack = stack,
+				  .kind = BOOKING_OFF,
+				  .class = LEDGER_CLASSES,
+				  .state = (uint8_t)state};
+
+	return book(ledger, key, ns);
+}
+
+int ledger__on(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns)
+{
+	struct booking_key key = {.owner = owner,
+				  .detail = BOOKING_ON_CPU,
+				  .stack = stack,
+				  .kind = BOOKING_OFF,
+				  .class = LEDGER_CLASSES,
+				  .state = (uint8_t)state};
+
+	return book(ledger, key, ns);
+}
+
+int ledger__reason(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t syscall,
+		   uint32_t function, int64_t ns)
+{
+	struct booking_key key = {.owner = owner,
+				  .detail = syscall,
+				  .stack = function,
+				  .kind = BOOKING_REASON,
+				  .class = LEDGER_CLASSES,
+				  .state = (uint8_t)state};
+
+	return book(ledger, key, ns);
+}
+
+int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)
+{
+	struct booking *b, *next;
+	int err = 0;
+
+	HASH_ITER (hh, ledger->table, b, next) {
+		struct booking_key key = b->key;
+
+		if (key.owner >= n || to[key.owner] == UINT32_MAX || to[key.owner] == key.owner)
+			continue;
+		key.owner = to[key.owner];
+		err = book(ledger, key, b->n);
+		if (err)
+			return err;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(ledger->table, b);
+		free(b);
+	}
+	memset(ledger->recent, 0, sizeof(ledger->recent));
+	return 0;
+}
+
+/* ── readings ────────────────────────────────────────────────────────────────────────────── */
+
+int ledger__add(struct ledger *ledger, const struct ledger *other, int sign)
+{
+	struct booking *b, *next;
+	int err;
+
+	HASH_ITER (hh, other->table, b, next) {
+		err = book(ledger, b->key, sign < 0 ? -b->n : b->n);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int ledger__copy(const struct ledger *ledger, struct ledger **ret_copy)
+{
+	struct ledger *copy;
+	int err = ledger__new(&ledger->opts, &copy);
+
+	if (err)
+		return err;
+	err = ledger__add(copy, ledger, 1);
+	if (err) {
+		ledger__free(copy);
+		return err;
+	}
+	copy->left_out = ledger->left_out;
+	*ret_copy = copy;
+	return 0;
+}
+
+/* All lines of a are in b. */
+static bool is_in(const struct ledger *a, const struct ledger *b)
+{
+	struct booking *x, *y, *next;
+
+	HASH_ITER (hh, a->table, x, next) {
+		HASH_FIND(hh, b->table, &x->key, sizeof(x->key), y);
+		if (x->n != (y ? y->n : 0))
+			return false;
+	}
+	return true;
+}
+
+bool ledger__equal(const struct ledger *a, const struct ledger *b)
+{
+	return is_in(a, b) && is_in(b, a);
+}

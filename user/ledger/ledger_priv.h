@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of this room only: the table of bookings. */
+#ifndef SAFESCOPED_LEDGER_PRIV_H
+#define SAFESCOPED_LEDGER_PRIV_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "base/base.h"
+#include "ledger.h"
+
+enum booking_kind {
+	BOOKING_TIME,
+	BOOKING_SAMPLE,
+	BOOKING_GUESS,
+	BOOKING_OFF,
+	BOOKING_REASON, /* stack: the function; detail: the system call */
+};
+
+/* `detail` of a BOOKING_OFF that is on the CPU. */
+#define BOOKING_ON_CPU 1
+
+struct booking_key {
+	uint32_t owner, detail, stack;
+	uint8_t kind;  /* enum booking_kind */
+	uint8_t class; /* enum ledger_class */
+	uint8_t state;
+	uint8_t pad;
+};
+
+struct booking {
+	UT_hash_handle hh;
+	struct booking_key key;
+	int64_t n; /* ns, or samples */
+};
+
+struct ledger {
+	struct ledger_opts opts;
+	struct booking *table;
+	struct booking *recent[512]; /* by a cheap hash: most bookings are like one of the last */
+	uint64_t left_out;
+};
+
+/* By owner, class, detail, kind, state, stack. */
+int booking__compare(const struct booking_key *a, const struct booking_key *b);
+
+#endif

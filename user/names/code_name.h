@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a name of code is made of, and a safe call's site. */
+#ifndef SAFESCOPED_NAMES_CODE_NAME_H
+#define SAFESCOPED_NAMES_CODE_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum name_source {
+	NAME_NONE = 0, /* [file]+0xoffset */
+	NAME_IPE,
+	NAME_DWARF,
+	NAME_EXACT,	  /* a symbol that covers the address */
+	NAME_NEAREST,	  /* the nearest symbol below it */
+	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
+};
+
+enum code_class {
+	CODE_UNKNOWN = 0,
+	CODE_HASKELL, /* made by GHC's code generator, or the RTS's Cmm */
+	CODE_RTS,     /* C code of the RTS, the collector left out */
+	CODE_GC,      /* C code of the collector */
+	CODE_C,	      /* any other C code: foreign functions, libc, gmp */
+	CODE_KERNEL,
+};
+
+/* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
+struct code_name {
+	const char *name;    /* "fib", "$wgo", "usleep"; never NULL */
+	const char *module;  /* "Data.Map.Internal"; "" if none */
+	const char *package; /* "containers-0.6.4.1"; "" for the main package and for C */
+	const char *file;    /* base name of the ELF file that holds the code; "" if none */
+	const char *src;     /* source file:line; "" if not known */
+	enum name_source source;
+	enum code_class code;
+	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
+			  reader */
+};
+
+/* A safe call's site. */
+struct target_site {
+	const char *function; /* the foreign function; "[indirect]" if called through a register */
+	const char *library;  /* base name of the file that holds it; "" if not known */
+	struct code_name caller;
+	const char *file; /* of the site */
+	uint64_t offset;  /* of the site in that file: with `file` stable from run to run */
+	uint64_t site;	  /* the suspendThread call's return address; 0 if it was not found */
+};
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the DWARF of a file says of an address: function, file and line. Programs that GHC compiled
+ * with -g have that for every block of code, return points among them
+ * (GHC/CmmToAsm/Dwarf.hs: a subprogram for each procedure, lexical blocks for its blocks).
+ *
+ * libdw reads it, in a helper process for each file: a damaged or malicious file may crash or
+ * stall that, and no more. The helper has the file's mapping and a socket, may call nothing but
+ * what memory and that socket need (seccomp), and is killed when it takes too long.
+ *
+ * Shared by the files of this room only.
+ */
+#ifndef SAFESCOPED_NAMES_DWARF_PRIV_H
+#define SAFESCOPED_NAMES_DWARF_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf/elf.h"
+
+/* For one answer, and of waiting for one file in all: the daemon stands still meanwhile. */
+#define DWARF_ANSWER_MS 1500
+#define DWARF_TOTAL_MS	6000
+
+struct dwarf;
+
+struct dwarf_place {
+	uint64_t start, end;	   /* of the block of code, as in the file */
+	uint64_t proc;		   /* the lowest address of the function */
+	uint64_t cu_start, cu_end; /* of the compilation unit; 0, 0: not known */
+	uint32_t line;		   /* 0: not known */
+	uint32_t proc_line;	   /* where the function's source begins; 0: not known */
+	bool haskell;		   /* GHC made it */
+	char name[256];		   /* DW_AT_name: of GHC's the source binding, or a made-up label */
+	char linkage[256];	   /* the symbol, even if no symbol table has it; "" */
+	char file[256];		   /* of `line` */
+	char proc_file[256];	   /* of `proc_line` */
+};
+
+/* True if the file has DWARF that names functions. */
+bool dwarf__is_in(const struct elf_file *elf);
+/* The file must outlive the result. Starts nothing yet. */
+int dwarf__new(const struct elf_file *elf, struct dwarf **ret_dwarf);
+void dwarf__free(struct dwarf *dwarf);
+/* -ENOENT: it has nothing on this address; -ETIMEDOUT, -EIO: nor on any from now on. */
+int dwarf__find(struct dwarf *dwarf, uint64_t vaddr, struct dwarf_place *ret_place);
+
+/*
+ * What the helper does, without the helper (tests, fuzzing): dwarf_read.c. `data` must be writable:
+ * libelf changes the heads of compressed sections.
+ */
+struct dwarf_reader;
+int dwarf_reader__new(void *data, size_t size, struct dwarf_reader **ret_reader);
+void dwarf_reader__free(struct dwarf_reader *reader);
+int dwarf_reader__find(struct dwarf_reader *reader, uint64_t vaddr, struct dwarf_place *ret_place);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * names: what code is called. One struct names is made for a process and names its frames and the
+ * sites of its safe calls: mapping, file, symbol, decoded and interned.
+ * kallsyms.h has the kernel's functions, ccs.h reads cost-centre stacks, symfile.h names the
+ * functions of a process that is gone.
+ */
+#ifndef SAFESCOPED_NAMES_H
+#define SAFESCOPED_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "code_name.h"
+
+struct images;
+struct insn;
+struct kallsyms;
+struct rts;
+
+/* What is named. All of it is the caller's and outlives the names. */
+struct names_of {
+	pid_t pid;
+	const struct images *images;
+	const struct rts *rts; /* image NULL: there is no runtime */
+	struct insn *insn;
+	/* Called before an address is looked up: it may have been mapped since. */
+	void (*want_mapped)(void *ctx, uint64_t addr);
+	/* The kernel's functions; NULL: their addresses are not shown. */
+	const struct kallsyms *(*kernel)(void *ctx);
+	void *ctx;
+};
+
+struct names;
+/* -ENOMEM */
+int names__new(const struct names_of *of, struct names **ret_names);
+void names__free(struct names *names);
+
+/*
+ * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
+ * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
+ */
+void names__frame(struct names *names, uint64_t frame, struct code_name *ret_name);
+
+/* The site of a suspendThread or resumeThread call's return address. -ENOENT: it is none. */
+int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_site);
+/*
+ * The site that a return address in Haskell code belongs to: of the call of suspendThread, of the
+ * foreign function or of resumeThread. *ret_site is the suspendThread call's return address.
+ * -ENOENT: not in a safe call's code.
+ */
+int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site);
+
+/* Interns text that lives as long as the names; "" without memory. */
+const char *names__intern(struct names *names, const char *text, size_t len);
+
+#endif

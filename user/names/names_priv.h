@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How addresses are named. Shared by the files of this room only. */
+#ifndef SAFESCOPED_NAMES_PRIV_H
+#define SAFESCOPED_NAMES_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf/symbols.h"
+#include "names.h"
+#include "process/image.h"
+#include "rts/rts.h"
+#include "zname_priv.h"
+
+struct cached;
+struct ipe;
+struct strtab;
+
+struct names {
+	struct names_of of;
+	struct strtab *strings;
+	struct cached *cache;
+	/* of names_source.c: read when the first Haskell frame is named, again with new files */
+	struct ipe *ipe;
+	size_t ipe_images; /* how many files there were then */
+};
+
+static inline void names__want_mapped(const struct names *names, uint64_t addr)
+{
+	if (names->of.want_mapped)
+		names->of.want_mapped(names->of.ctx, addr);
+}
+
+/* The name of the code at addr; a return address is named by the call before it. */
+void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name);
+
+/* The C function that a capi import's wrapper calls, in buf; any other name unchanged. */
+const char *names__capi(const char *name, char *buf, size_t size);
+
+/* ── site.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The C function that the call before a return address calls. -ENOENT: no call stands there, or it
+ * goes through a register.
+ */
+int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_name);
+
+/* The base name of the file that defines a symbol which `not_this` imports; "". */
+const char *names__library_of(const struct names *names, const char *name,
+			      const struct image *not_this);
+
+/* ── names_source.c: better names than symbols are ───────────────────────────────────────── */
+
+struct names_place {
+	uint64_t addr, vaddr;	       /* in the process, as in the file */
+	const struct symbols *symbols; /* NULL: the file has none */
+	const struct symbols_hit *hit; /* NULL: no symbol */
+	const struct zname *label;     /* hit's name taken apart; NULL: no label of GHC's */
+};
+
+/* By provenance, else by DWARF. n->code and n->file are known. */
+bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
+		 struct code_name *n);
+/*
+ * By the description of the closure whose code it is. `binding`: only if that is a binding's name,
+ * and not "sat_s3hx", which says less than the nearest symbol.
+ */
+bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
+		      struct code_name *n);
+
+/* names.c: a C function's symbol, demangled. */
+void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* names_source: asks provenance, DWARF and closure descriptions for what they call an address. */
+#include "names_priv.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "demangle_priv.h"
+#include "describe_priv.h"
+#include "dwarf_priv.h"
+#include "hs_name_priv.h"
+#include "ipe_priv.h"
+
+/* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */
+#define IPE_TIMEOUT_MS 3000
+/* Symbols of a compilation unit looked at for its module. */
+#define MAX_UNIT_SYMBOLS 64
+
+static const char *intern(struct names *names, const char *text)
+{
+	return names__intern(names, text, strlen(text));
+}
+
+/* "./Foo.hs" is Foo.hs. */
+static const char *plain_path(const char *path)
+{
+	while (path[0] == '.' && path[1] == '/')
+		for (path += 2; *path == '/';)
+			path++;
+	return path;
+}
+
+static void set_line(struct names *names, const char *file, uint32_t line, struct code_name *n)
+{
+	char text[600];
+
+	if (!file[0])
+		return;
+	if (line)
+		snprintf(text, sizeof(text), "%.400s:%u", plain_path(file), line);
+	else
+		snprintf(text, sizeof(text), "%.400s", plain_path(file));
+	n->src = intern(names, text);
+}
+
+/* "7:25-39", "(6,1)-(7,47)"; 0 if it is neither. */
+static uint32_t line_of_span(const char *span)
+{
+	bool many = span[0] == '(';
+	const char *digits = span + many;
+	unsigned long line;
+	char *end;
+
+	if (!isdigit((unsigned char)digits[0]))
+		return 0;
+	line = strtoul(digits, &end, 10);
+	return *end == (many ? ',' : ':') && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+/* Before 9.6 the span follows the file: "src/Foo.hs:7:25-39". */
+static void set_span(struct names *names, const char *file, const char *span, struct code_name *n)
+{
+	char plain[512];
+	uint32_t line = line_of_span(span);
+
+	snprintf(plain, sizeof(plain), "%s", file);
+	for (char *colon = plain; !line && (colon = strchr(colon, ':')); colon++) {
+		line = line_of_span(colon + 1);
+		if (line)
+			*colon = '\0';
+	}
+	set_line(names, plain, line, n);
+}
+
+/* ── provenance ──────────────────────────────────────────────────────────────────────────── */
+
+static const struct ipe *ipe_of(struct names *t)
+{
+	struct ipe *ipe;
+	int err;
+
+	if (t->ipe_images == t->of.images->n || !t->of.pid)
+		return t->ipe;
+	t->ipe_images = t->of.images->n;
+	err = ipe__new(t->of.pid, t->of.rts->version, t->of.images, IPE_TIMEOUT_MS, &ipe);
+	if (err && err != -ENOENT)
+		log_verbose("pid %d: its info table map cannot be read: %s", t->of.pid,
+			    strerror(-err));
+	if (err)
+		return t->ipe;
+	if (ipe__truncated(ipe))
+		log_verbose("pid %d: of its info table map only %zu entries are used", t->of.pid,
+			    ipe__count(ipe));
+	ipe__free(t->ipe);
+	t->ipe = ipe;
+	return ipe;
+}
+
+static bool by_ipe(struct names *t, const struct names_place *p, struct code_name *n)
+{
+	const struct ipe *ipe = ipe_of(t);
+	char occurrence[HS_NAME_LEN], name[HS_NAME_LEN];
+	struct ipe_entry e, closure;
+	uint64_t symbol = 0;
+
+	if (!ipe)
+		return false;
+	if (p->hit && p->hit->exact)
+		symbol = p->addr - p->vaddr + p->hit->start;
+	if (ipe__find(ipe, p->addr, symbol, &e, &closure))
+		return false;
+	hs_name__occurrence(closure.table, occurrence);
+	hs_name__combine(e.label[0] ? e.label : closure.label, occurrence, name);
+	if (!name[0])
+		return false;
+	n->name = intern(t, name);
+	n->module = intern(t, e.module);
+	if (strcmp(e.unit, "main") != 0)
+		n->package = intern(t, e.unit);
+	else
+		n->package = "";
+	if (!e.unit[0] && p->label && p->label->is_haskell)
+		n->package = intern(t, p->label->package);
+	if (!e.file[0])
+		e = closure;
+	set_span(t, e.file, e.span, n);
+	n->source = NAME_IPE;
+	return true;
+}
+
+/* ── DWARF ───────────────────────────────────────────────────────────────────────────────── */
+
+static void free_dwarf(void *dwarf)
+{
+	dwarf__free(dwarf);
+}
+
+static const struct slot_key dwarf_key = {.free = free_dwarf};
+
+static struct dwarf *read_dwarf(struct slots *slots, const struct elf_file *elf)
+{
+	struct dwarf *made;
+	void *dwarf;
+
+	if (slots__get(slots, &dwarf_key, &dwarf))
+		return dwarf;
+	if (!dwarf__is_in(elf) || dwarf__new(elf, &made) < 0)
+		made = NULL;
+	return slots__put(slots, &dwarf_key, made);
+}
+
+static struct dwarf *dwarf_of(struct image *image)
+{
+	struct file *file = image->file;
+	struct dwarf *dwarf =
+		read_dwarf(&file->slots, dwarf__is_in(file->elf) ? file->elf : file->debug);
+
+	if (dwarf || !image->debug_is_own)
+		return dwarf;
+	return read_dwarf(&image->slots, image->debug);
+}
+
+/* GHC makes one compilation unit for each module: any of its symbols has it. */
+static void set_module(struct names *names, const struct symbols *symbols,
+		       const struct dwarf_place *d, struct code_name *n)
+{
+	struct symbols_hit hit;
+	struct zname z;
+
+	n->module = n->package = "";
+	if (!symbols || !d->cu_start)
+		return;
+	for (size_t i = 0; i < MAX_UNIT_SYMBOLS; i++) {
+		if (symbols__after(symbols, d->cu_start - 1, i, &hit) || hit.start >= d->cu_end)
+			return;
+		if (zname__decode(hit.name, &z) || !z.is_haskell)
+			continue;
+		n->module = intern(names, z.module);
+		n->package = intern(names, z.package);
+		return;
+	}
+}
+
+/* A procedure that only its place distinguishes from others. */
+static void name_by_place(const struct dwarf_place *d, char *out)
+{
+	char label[HS_NAME_LEN];
+
+	if (d->proc_line && d->proc_file[0]) {
+		snprintf(out, HS_NAME_LEN, "<%.200s:%u>", path__base(d->proc_file), d->proc_line);
+		return;
+	}
+	hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);
+	snprintf(out, HS_NAME_LEN, "%s", label);
+}
+
+static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
+			     const struct dwarf_place *d, struct code_name *n)
+{
+	char name[HS_NAME_LEN];
+	struct zname z;
+	bool made_up = !d->name[0] || hs_name__is_made_up(d->name);
+
+	if (zname__decode(d->linkage, &z) == 0 && z.is_haskell) {
+		hs_name__combine(made_up ? "" : d->name, z.name, name);
+		n->module = intern(t, z.module);
+		n->package = intern(t, z.package);
+	} else if (z.is_rts) {
+		return false;
+	} else {
+		set_module(t, p->symbols, d, n);
+		if (made_up)
+			name_by_place(d, name);
+		else
+			snprintf(name, sizeof(name), "%s", d->name);
+	}
+	if (!name[0])
+		return false;
+	n->name = intern(t, name);
+	return true;
+}
+
+static bool c_by_dwarf(struct names *t, const struct names_place *p, const struct dwarf_place *d,
+		       struct code_name *n)
+{
+	const char *symbol = d->linkage[0] ? d->linkage : d->name;
+	char buf[1024];
+
+	if (p->hit && p->hit->exact)
+		names__c_symbol(t, p->hit, n);
+	else if (symbol[0])
+		n->name = intern(t, demangle(symbol, buf, sizeof(buf)));
+	else
+		return false;
+	return true;
+}
+
+static bool by_dwarf(struct names *t, struct image *image, const struct names_place *p,
+		     struct code_name *n)
+{
+	struct dwarf *dwarf = dwarf_of(image);
+	struct dwarf_place d;
+
+	/* assembly has lines, and no functions that its symbols did not name as well */
+	if (!dwarf || dwarf__find(dwarf, p->vaddr, &d))
+		return false;
+	if (n->code == CODE_HASKELL && !d.haskell)
+		return false;
+	if (d.haskell ? !haskell_by_dwarf(t, p, &d, n) : !c_by_dwarf(t, p, &d, n))
+		return false;
+	if (d.line)
+		set_line(t, d.file, d.line, n);
+	else
+		set_line(t, d.proc_file, d.proc_line, n);
+	n->source = NAME_DWARF;
+	return true;
+}
+
+bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
+		 struct code_name *n)
+{
+	/* the runtime's own Cmm code is in no map, and its labels say all there is */
+	if (place->label && place->label->is_rts && place->hit->exact)
+		return false;
+	if (n->code == CODE_HASKELL && by_ipe(names, place, n))
+		return true;
+	return by_dwarf(names, map->image, place, n);
+}
+
+/* ── descriptions ────────────────────────────────────────────────────────────────────────── */
+
+bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
+		      struct code_name *n)
+{
+	char module[256], name[HS_NAME_LEN];
+	const char *text;
+
+	if (n->code != CODE_HASKELL || !names->of.rts->profiled)
+		return false;
+	text = describe__closure(image->elf, vaddr);
+	if (!text || !hs_name__description(text, module, sizeof(module), name) ||
+	    (binding && hs_name__is_anonymous(name)))
+		return false;
+	n->name = intern(names, name);
+	n->module = intern(names, module);
+	n->package = "";
+	n->source = NAME_DESCRIPTION;
+	return true;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a safe call's site calls, and from where. GHC lowers every safe call to the same three
+ * calls in a row: suspendThread, the foreign function, resumeThread
+ * (compiler/GHC/Cmm/LayoutStack.hs, lowerSafeForeignCall).
+ */
+#include "names.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "names_priv.h"
+#include "rts/insn.h"
+
+struct suspend_ctx {
+	const struct names *names;
+	const struct image_map *map; /* of the site */
+};
+
+/* The function of that name, or a PLT entry that leads to it. */
+static bool is_suspend(void *ctx, uint64_t addr)
+{
+	const struct suspend_ctx *c = ctx;
+	const char *name;
+
+	if (addr == c->names->of.rts->suspend.addr && addr != 0)
+		return true;
+	name = elf__plt_symbol(c->map->image->elf, addr - c->map->bias);
+	return name && strcmp(name, "suspendThread") == 0;
+}
+
+int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site)
+{
+	/* The byte before it is in the code for sure, the return address itself may be the end. */
+	const struct image_map *map =
+		ret_addr ? images__ever_at(names->of.images, ret_addr - 1) : NULL;
+	struct suspend_ctx ctx = {.names = names, .map = map};
+	size_t len, before;
+	const uint8_t *code;
+
+	if (!map || !map->image || !map->image->elf)
+		return -ENOENT;
+	/* The finder may have decoded it already. */
+	if (map->image == names->of.rts->image &&
+	    callsites__at(&names->of.rts->callsites, ret_addr - map->bias)) {
+		*ret_site = ret_addr;
+		return 0;
+	}
+	code = images__code(names->of.images, ret_addr - 1, &len, &before);
+	if (!code)
+		return -ENOENT;
+	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
+	return insn__site_back(names->of.insn, code + 1 - before, before, ret_addr, is_suspend,
+			       &ctx, ret_site);
+}
+
+/* The file that defines a symbol which another one imports. */
+const char *names__library_of(const struct names *names, const char *name,
+			      const struct image *not_this)
+{
+	for (size_t i = 0; i < names->of.images->n; i++) {
+		const struct image *image = names->of.images->images[i];
+		struct elf_sym sym;
+
+		if (image != not_this && image->elf &&
+		    elf__find_symbol(image->elf, name, &sym, NULL) == 0)
+			return image->base;
+	}
+	return "";
+}
+
+static const char *intern(struct names *names, const char *text)
+{
+	return names__intern(names, text, strlen(text));
+}
+
+static void imported(struct names *names, const struct image *image, const char *symbol,
+		     struct target_site *s)
+{
+	char plain[256], buf[256];
+	size_t len = strcspn(symbol, "@");
+
+	len = MIN(len, sizeof(plain) - 1);
+	memcpy(plain, symbol, len);
+	plain[len] = '\0';
+	s->library = intern(names, names__library_of(names, plain, image));
+	s->function = intern(names, names__capi(plain, buf, sizeof(buf)));
+}
+
+static void name_callee(struct names *names, const struct image_map *map,
+			const struct insn_call *call, struct target_site *s)
+{
+	const struct elf_file *elf = map->image->elf;
+	const char *symbol = NULL;
+	struct code_name name;
+	char buf[256];
+
+	s->function = "[indirect]";
+	s->library = "";
+	if (call->kind == INSN_CALL_DIRECT)
+		symbol = elf__plt_symbol(elf, call->target - map->bias);
+	else if (call->kind == INSN_CALL_SLOT)
+		symbol = elf__got_symbol(elf, call->target - map->bias);
+	if (symbol && symbol[0]) {
+		imported(names, map->image, symbol, s);
+	} else if (call->kind == INSN_CALL_DIRECT) {
+		names__code(names, call->target, false, &name);
+		s->function = intern(names, names__capi(name.name, buf, sizeof(buf)));
+		s->library = name.file;
+	}
+}
+
+int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_name)
+{
+	const struct image_map *map =
+		ret_addr ? images__ever_at(names->of.images, ret_addr - 1) : NULL;
+	struct target_site s = {.library = "", .function = ""};
+	struct insn_call call;
+	size_t len, before;
+	const uint8_t *code;
+	int err;
+
+	if (!map || !map->image || !map->image->elf)
+		return -ENOENT;
+	code = images__code(names->of.images, ret_addr - 1, &len, &before);
+	if (!code)
+		return -ENOENT;
+	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
+	err = insn__find_call_before(names->of.insn, code + 1 - before, before, ret_addr, &call);
+	if (err < 0)
+		return err;
+	if (call.kind == INSN_CALL_DIRECT &&
+	    !elf__plt_symbol(map->image->elf, call.target - map->bias)) {
+		names__code(names, call.target, false, ret_name);
+		return 0;
+	}
+	name_callee(names, map, &call, &s);
+	if (s.function[0] == '[')
+		return -ENOENT;
+	*ret_name = (struct code_name){.name = intern(names, s.function),
+				       .module = intern(names, ""),
+				       .package = intern(names, ""),
+				       .file = intern(names, s.library),
+				       .src = intern(names, ""),
+				       .source = NAME_EXACT,
+				       .code = CODE_C};
+	return 0;
+}
+
+int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_site)
+{
+	struct target_site s = {.library = "", .file = "", .function = "[indirect]"};
+	const struct image_map *map;
+	struct insn_call call;
+	size_t len, before;
+	const uint8_t *code;
+	uint64_t offset;
+	int err;
+
+	names__want_mapped(names, ret_addr);
+	err = names__find_site(names, ret_addr, &s.site);
+	if (err < 0)
+		return err;
+	map = images__ever_at(names->of.images, s.site);
+	code = images__code(names->of.images, s.site, &len, &before);
+	if (!map || !code)
+		return -ENOENT;
+	if (insn__call_target(names->of.insn, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
+			      &call) == 0)
+		name_callee(names, map, &call, &s);
+	s.function = intern(names, s.function);
+	s.library = intern(names, s.library);
+	names__code(names, s.site, true, &s.caller);
+	s.file = names__intern(names, map->image->base, strlen(map->image->base));
+	if (elf__vaddr_to_offset(map->image->elf, s.site - map->bias, &offset))
+		s.offset = offset;
+	*ret_site = s;
+	return 0;
+}

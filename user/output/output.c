@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which format goes where, and writing them. */
+#include "output.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+struct output {
+	const struct export_format *format;
+	char path[PATH_MAX]; /* "-": standard output */
+};
+
+struct outputs {
+	const struct output_opts *opts;
+	uid_t owner;
+	gid_t group;
+	size_t n;
+	struct output each[OUTPUT_MAX_FORMATS];
+};
+
+/* The user who ran sudo owns the files that are made for them. */
+static uint32_t sudo_id(const char *variable)
+{
+	const char *s = geteuid() == 0 ? getenv(variable) : NULL;
+	char *end;
+	unsigned long v;
+
+	if (!s || !*s)
+		return (uint32_t)-1;
+	errno = 0;
+	v = strtoul(s, &end, 10);
+	return errno || *end || v >= (uint32_t)-1 ? (uint32_t)-1 : (uint32_t)v;
+}
+
+void output__owner(uid_t *ret_owner, gid_t *ret_group)
+{
+	*ret_owner = sudo_id("SUDO_UID");
+	*ret_group = sudo_id("SUDO_GID");
+}
+
+/* A process may call itself anything. */
+static void file_name_of(const char *comm, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (; *comm && n + 1 < size; comm++) {
+		unsigned char c = (unsigned char)*comm;
+		bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+			     (c >= 'a' && c <= 'z') || c == '_' || c == '-' || (c == '.' && n);
+
+		out[n++] = plain ? (char)c : '_';
+	}
+	out[n] = '\0';
+}
+
+static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
+{
+	char name[32], when[32] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+
+	file_name_of(comm, name, sizeof(name));
+	if (localtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
+	if (pid)
+		snprintf(out, size, "safescope-%s-%d-%s", name[0] ? name : "x", pid, when);
+	else if (name[0])
+		snprintf(out, size, "safescope-%s-%s", name, when);
+	else
+		snprintf(out, size, "safescope-%s", when);
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	size_t len = strlen(path);
+
+	return (len && path[len - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+static int set_path(struct output *o, const char *dir, const char *stem, const char *suffix)
+{
+	size_t len = strlen(dir);
+	const char *slash = len && dir[len - 1] != '/' ? "/" : "";
+	int n = snprintf(o->path, sizeof(o->path), "%s%s%s%s", dir, slash, stem, suffix);
+
+	return n < 0 || (size_t)n >= sizeof(o->path) ? -ENAMETOOLONG : 0;
+}
+
+static int choose_path(const struct output_opts *opts, size_t n_files, const char *stem,
+		       struct output *o)
+{
+	const char *to = opts->path;
+	bool text = o->format == &export_text;
+
+	if (to && !strcmp(to, "-"))
+		return set_path(o, "", "-", "");
+	/* text is for reading now, unless it is all that was asked for */
+	if (text && (!to || opts->n_formats > 1))
+		return set_path(o, "", "-", "");
+	if (!to)
+		return set_path(o, "", stem, o->format->suffix);
+	if (is_directory(to))
+		return set_path(o, to, stem, o->format->suffix);
+	return set_path(o, "", to, n_files == 1 ? "" : o->format->suffix);
+}
+
+static int try_path(const struct output *o, uid_t owner, gid_t group)
+{
+	struct outfile *out;
+	int err;
+
+	if (!strcmp(o->path, "-"))
+		return 0;
+	err = outfile__open(o->path, owner, group, &out);
+	if (err)
+		return err;
+	outfile__abort(out);
+	return 0;
+}
+
+static int plan(struct outputs *all, const char *stem)
+{
+	const struct output_opts *opts = all->opts;
+	size_t n_files = 0;
+
+	for (size_t i = 0; i < opts->n_formats; i++)
+		n_files += opts->formats[i] != &export_text || opts->n_formats == 1;
+	for (size_t i = 0; i < opts->n_formats; i++) {
+		struct output *o = &all->each[i];
+		int err;
+
+		o->format = opts->formats[i];
+		err = choose_path(opts, n_files, stem, o);
+		if (err) {
+			log_error("%s: cannot be written: %s", opts->path, strerror(-err));
+			return err;
+		}
+		err = try_path(o, all->owner, all->group);
+		if (err)
+			return err;
+		all->n++;
+	}
+	return 0;
+}
+
+int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
+		  struct outputs **ret_outputs)
+{
+	struct outputs *all = calloc(1, sizeof(*all));
+	char stem[128];
+	int err;
+
+	if (!all) {
+		log_error("no memory");
+		return -ENOMEM;
+	}
+	all->opts = opts;
+	output__owner(&all->owner, &all->group);
+	default_stem(comm, pid, stem, sizeof(stem));
+	err = plan(all, stem);
+	if (err) {
+		outputs__free(all);
+		return err;
+	}
+	*ret_outputs = all;
+	return 0;
+}
+
+void outputs__free(struct outputs *outputs)
+{
+	free(outputs);
+}
+
+unsigned output__terminal_width(int fd)
+{
+	struct winsize ws;
+
+	if (!isatty(fd))
+		return 0;
+	return ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
+}
+
+bool output__has_colour(unsigned width)
+{
+	const char *no_colour = getenv("NO_COLOR");
+
+	return width && !(no_colour && no_colour[0]);
+}
+
+int output__flush(FILE *out)
+{
+	if (!fflush(out) && !ferror(out))
+		return 0;
+	return errno ? -errno : -EIO;
+}
+
+static int write_stdout(const struct output *o, const struct timeline *tl,
+			const struct export_opts *opts)
+{
+	int err, why;
+
+	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
+	errno = 0;
+	err = o->format->write(stdout, tl, opts);
+	why = errno;
+	if (!err)
+		err = output__flush(stdout);
+	else if (err == -EIO && ferror(stdout) && why)
+		err = -why;
+	if (err)
+		log_error("standard output: %s", strerror(-err));
+	return err;
+}
+
+static int write_file(const struct output *o, const struct outputs *all, const struct timeline *tl,
+		      const struct export_opts *opts, bool (*stop)(void *ctx), void *ctx)
+{
+	struct outfile *out;
+	int err = outfile__open(o->path, all->owner, all->group, &out);
+
+	if (err)
+		return err;
+	err = o->format->write(outfile__stream(out), tl, opts);
+	if (err && outfile__error(out))
+		err = outfile__error(out);
+	if (err)
+		log_error("%s: cannot be written: %s; nothing was left there", o->path,
+			  strerror(-err));
+	else if (stop && stop(ctx))
+		err = -ECANCELED;
+	else
+		return outfile__commit(out);
+	outfile__abort(out);
+	return err;
+}
+
+int outputs__write(const struct outputs *outputs, const struct timeline *tl,
+		   bool (*stop)(void *ctx), void *ctx)
+{
+	struct export_opts opts = {
+		.weight = outputs->opts->weight,
+		.lanes = outputs->opts->lanes,
+		.verbose = outputs->opts->verbose,
+		.width = output__terminal_width(STDOUT_FILENO),
+	};
+	int err = 0, first = 0;
+
+	opts.colour = output__has_colour(opts.width);
+	for (size_t i = 0; i < outputs->n && err != -ECANCELED; i++) {
+		const struct output *o = &outputs->each[i];
+
+		if (stop && stop(ctx)) {
+			err = -ECANCELED;
+		} else if (!strcmp(o->path, "-")) {
+			err = write_stdout(o, tl, &opts);
+		} else {
+			err = write_file(o, outputs, tl, &opts, stop, ctx);
+			if (!err)
+				log_info("%s", o->path);
+		}
+		if (err && !first)
+			first = err;
+	}
+	if (err == -ECANCELED)
+		log_error("interrupted: the rest of the output was dropped");
+	return first;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * output: what a mode leaves for its user: which format goes into which file, writing them, and
+ * the progress line on a terminal meanwhile.
+ */
+#ifndef SAFESCOPED_OUTPUT_H
+#define SAFESCOPED_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "export/export.h"
+
+/* ── files ───────────────────────────────────────────────────────────────────────────────── */
+
+#define OUTPUT_MAX_FORMATS 8
+
+/* What the command line asks for. */
+struct output_opts {
+	const struct export_format *formats[OUTPUT_MAX_FORMATS]; /* no two are the same */
+	size_t n_formats;
+	const char *path; /* a file, a directory, a stem or "-"; NULL: a stem made from the names */
+	enum export_weight weight;
+	unsigned lanes; /* EXPORT_LANES_… */
+	bool verbose;
+};
+
+struct outputs;
+
+/*
+ * Decides the paths for a session of this program and pid (0: several), and tries whether each
+ * can be written: before anything is attached. `opts` must live as long as the outputs. Prints a
+ * line on failure.
+ */
+int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
+		  struct outputs **ret_outputs);
+void outputs__free(struct outputs *outputs);
+/*
+ * Writes all of them; one that fails does not keep the others from being written, and its error is
+ * returned. `stop` (may be NULL) is asked before each, and before a file takes its name:
+ * -ECANCELED if it says so. Prints a line on failure.
+ */
+int outputs__write(const struct outputs *outputs, const struct timeline *tl,
+		   bool (*stop)(void *ctx), void *ctx);
+
+/* Who files are given to: the user who ran sudo; -1: nobody did. */
+void output__owner(uid_t *ret_owner, gid_t *ret_group);
+/* Width of the terminal that fd is; 0: it is none. */
+unsigned output__terminal_width(int fd);
+/* Whether a terminal of this width is to be coloured: there is one, and NO_COLOR is not set. */
+bool output__has_colour(unsigned width);
+/* Flushes the stream; why something could not be written to it, now or earlier: -EIO if not known.
+ */
+int output__flush(FILE *out);
+
+/* ── progress ────────────────────────────────────────────────────────────────────────────── */
+
+/* The fields are progress.c's. */
+struct progress {
+	bool shown;	/* standard error is a terminal, and progress is wanted */
+	bool on_screen; /* there is a line to wipe */
+	uint64_t last_ns;
+};
+
+void progress__init(struct progress *p, bool quiet);
+/* False: no update will draw anything. */
+bool progress__shown(const struct progress *p);
+/* True if an update now would draw: otherwise what it shows need not be read. */
+bool progress__due(const struct progress *p, uint64_t now_ns);
+/* Draws at most twice a second. duration_ns 0: no end is set. */
+void progress__update(struct progress *p, uint64_t now_ns, uint64_t elapsed_ns,
+		      uint64_t duration_ns, uint64_t samples, uint64_t probe_hits, uint64_t lost);
+/* The same while a log is read: bytes read, and how many there are so far. */
+void progress__bytes(struct progress *p, uint64_t now_ns, uint64_t done, uint64_t total);
+/* Wipes the line. */
+void progress__end(struct progress *p);
+
+#endif

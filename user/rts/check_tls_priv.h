@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where the threads keep my_task. Only inside of mem__guard(). Shared by the files of this room
+ * only.
+ */
+#ifndef SAFESCOPED_RTS_CHECK_TLS_PRIV_H
+#define SAFESCOPED_RTS_CHECK_TLS_PRIV_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "layout.h"
+#include "rts.h"
+
+struct check_tls {
+	uint32_t agree;	 /* Tasks that prove it */
+	uint32_t module; /* 0: relative to the fs base; else the number of the block in the DTV */
+	int64_t offset;
+};
+
+/* By Tasks whose layout is right. agree 0: not found. */
+void check__tls(pid_t pid, const struct rts *rts, const struct layout *l, const uint64_t *tasks,
+		uint32_t n, struct check_tls *ret_tls);
+
+#endif

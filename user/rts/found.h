@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How a part of a runtime was found. */
+#ifndef SAFESCOPED_RTS_FOUND_H
+#define SAFESCOPED_RTS_FOUND_H
+
+enum rts_found {
+	FOUND_NONE = 0,
+	FOUND_SYMTAB,
+	FOUND_DYNSYM,
+	FOUND_DEBUGFILE,
+	FOUND_CALLSITES,
+	FOUND_THREADS, /* through a thread's my_task */
+	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
+	FOUND_MEMORY,  /* by looking through the runtime's variables */
+	FOUND_STRINGS, /* by the strings that its code uses */
+};
+
+/* The word that reports have for it: "symtab", "ghc_ticker"; "none". */
+const char *rts_found__name(enum rts_found found);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rts: the GHC runtime of a process. This header finds it among the process's files: which file,
+ * version and way, and where its functions and variables lie. check.h holds that against the live
+ * process, layout.h has the offsets into its structs, callsites.h the safe calls in its code,
+ * rts_text.h which code is whose, insn.h the instructions, ghc_version.h the releases.
+ */
+#ifndef SAFESCOPED_RTS_H
+#define SAFESCOPED_RTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "callsites.h"
+#include "found.h"
+#include "process/image.h"
+
+#define RTS_NAME_LEN 32
+
+/* An address in the process; 0: not found. */
+struct rts_place {
+	uint64_t addr;
+	enum rts_found found;
+};
+
+struct rts {
+	struct image *image;	    /* the file that holds the runtime */
+	char version[RTS_NAME_LEN]; /* "9.0.2"; "" if it is not known */
+	char way[RTS_NAME_LEN];	    /* "rts_thr_p"; "" if it is not known */
+	bool threaded, profiled, debug;
+	bool dynamic; /* a shared library */
+	struct rts_place suspend, resume, tick, gc_sync, gc_start, gc_end, stgrun;
+	struct rts_place prof_tick; /* what `tick` calls first */
+	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
+	struct rts_place stats;	    /* rts/Stats.c: RTSStats, whose first word counts collections */
+	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
+	uint32_t gct_clock;	    /* where a gc_thread has gc_sync_start_elapsed, and after it
+				       gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
+	bool tls_known;		    /* my_task_tls is what the file says */
+	int64_t my_task_tls;	    /* my_task relative to a thread's fs base */
+	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */
+};
+
+/* -ENOEXEC: none of the files holds a runtime. */
+int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
+void rts__free(struct rts *rts);
+
+/* A cheap look: whether the file holds the string that every runtime has. */
+bool rts__maybe_in(const struct elf_file *elf);
+
+#endif

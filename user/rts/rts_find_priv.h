@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The strategies that find the parts of a runtime in its file. Each is a file of its own and fills
+ * in what those before it left open; none looks at the live process (check.c does). Shared by the
+ * files of this room only.
+ */
+#ifndef SAFESCOPED_RTS_FIND_PRIV_H
+#define SAFESCOPED_RTS_FIND_PRIV_H
+
+#include "rts.h"
+
+/* Version and way from the strings that `strip` leaves; false if the file has none. */
+bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts);
+/* "rts_thr_p" → threaded, profiled, debug. */
+void rts_strings__set_way(struct rts *rts, const char *way);
+
+/* By .symtab, a debug file and .dynsym. */
+void rts_symbols__find(struct rts *rts);
+
+/* Forgets places that symbols gave and whose code is another function's. */
+void rts_shape__check(struct rts *rts);
+
+/* suspendThread and resumeThread by the safe calls in Haskell code. */
+void rts_callsites__find(struct rts *rts);
+
+/*
+ * The vaddr of the only string whose last `size` bytes, its NUL among them, are `tail`; 0: there is
+ * none, or more than one.
+ */
+uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, size_t size);
+
+/* The ends of a collection where they have no symbols. */
+void rts_gc__find(struct rts *rts);
+/* gct_clock, by the code of the functions that note the clock. */
+void rts_gc__clock(struct rts *rts);
+
+/* StgRun by its code where it has no symbol, and the return address of its call. */
+void rts_stgrun__find(struct rts *rts);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The child that becomes the command's program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session_priv.h"
+
+struct command {
+	const char *name; /* as the user gave it */
+	pid_t pid;	  /* 0: the fork failed */
+	int pidfd;
+	int go_fd; /* closing it without a word ends a child that still waits */
+	int failed_fd;
+	int file_fd;
+	char path[PATH_MAX];
+	bool ended;
+	int status;
+	struct rusage usage;
+};
+
+/* ── the program ─────────────────────────────────────────────────────────────────────────── */
+
+static bool can_run(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
+}
+
+/* As execvp() does: a name with a slash is a path, any other is searched for along PATH. */
+static int find_program(const char *name, char out[PATH_MAX])
+{
+	const char *path = getenv("PATH"), *end;
+
+	if (strchr(name, '/')) {
+		if (snprintf(out, PATH_MAX, "%s", name) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		return can_run(out) ? 0 : access(out, F_OK) ? -errno : -EACCES;
+	}
+	if (!name[0])
+		return -ENOENT;
+	for (path = path ? path : "/usr/bin:/bin"; *path; path = *end ? end + 1 : end) {
+		int len;
+
+		end = strchrnul(path, ':');
+		len = snprintf(out, PATH_MAX, "%.*s%s%s", (int)(end - path), path,
+			       end > path ? "/" : "./", name);
+		if (len < PATH_MAX && can_run(out))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* ── the child ───────────────────────────────────────────────────────────────────────────── */
+
+/* The user who ran sudo, with that user's groups and home; else whoever we are. */
+static int become_user(uid_t uid, gid_t gid)
+{
+	struct passwd *pw = getpwuid(uid);
+
+	if (pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid))
+		return -errno;
+	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
+		return -errno;
+	if (pw) {
+		setenv("HOME", pw->pw_dir, 1);
+		setenv("USER", pw->pw_name, 1);
+		setenv("LOGNAME", pw->pw_name, 1);
+	}
+	return 0;
+}
+
+static void child_main(const struct command *c, char *const *argv, int go, int failed)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	uid_t uid;
+	gid_t gid;
+	char word;
+	int err = 0;
+
+	/* the program does not inherit our blocked signals and our ignored SIGPIPE */
+	sigaction(SIGPIPE, &dfl, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (read(go, &word, 1) != 1)
+		_exit(0);
+	output__owner(&uid, &gid);
+	if (uid != (uid_t)-1)
+		err = become_user(uid, gid == (gid_t)-1 ? uid : gid);
+	if (!err) {
+		execv(c->path, argv);
+		err = -errno;
+	}
+	if (write(failed, &err, sizeof(err)) != sizeof(err))
+		_exit(126);
+	_exit(127);
+}
+
+static int start(struct command *c, char *const *argv)
+{
+	int go[2] = {-1, -1}, failed[2] = {-1, -1}, err;
+
+	err = find_program(c->name, c->path);
+	if (err)
+		return err;
+	c->file_fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (c->pid = fork()) < 0) {
+		err = -errno;
+		c->pid = 0;
+	} else if (c->pid == 0) {
+		fd__close(&go[1]);
+		fd__close(&failed[0]);
+		child_main(c, argv, go[0], failed[1]);
+	} else {
+		c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+		c->go_fd = go[1];
+		c->failed_fd = failed[0];
+		go[1] = failed[0] = -1;
+	}
+	for (int i = 0; i < 2; i++) {
+		fd__close(&go[i]);
+		fd__close(&failed[i]);
+	}
+	return err;
+}
+
+int command__start(char *const *argv, struct command **ret_command)
+{
+	struct command *c = calloc(1, sizeof(*c));
+	int err = -ENOMEM;
+
+	if (c) {
+		c->name = argv[0];
+		c->pidfd = c->go_fd = c->failed_fd = c->file_fd = -1;
+		err = start(c, argv);
+	}
+	if (err) {
+		log_error("%s: cannot be started: %s", argv[0], strerror(-err));
+		command__free(c);
+		return err;
+	}
+	*ret_command = c;
+	return 0;
+}
+
+int command__go(struct command *c)
+{
+	char word = 'g';
+	int err = 0;
+
+	if (write(c->go_fd, &word, 1) != 1)
+		err = -errno;
+	fd__close(&c->go_fd);
+	/* closed by the exec: nothing to read then */
+	if (!err && read(c->failed_fd, &err, sizeof(err)) != sizeof(err))
+		err = 0;
+	fd__close(&c->failed_fd);
+	if (err)
+		log_error("%s: cannot be started: %s", c->name, strerror(-err));
+	return err;
+}
+
+static bool collect(struct command *c, int flags)
+{
+	if (c->pid && !c->ended && wait4(c->pid, &c->status, flags, &c->usage) == c->pid)
+		c->ended = true;
+	return c->ended;
+}
+
+bool command__ended(struct command *c)
+{
+	return c && collect(c, WNOHANG);
+}
+
+void command__free(struct command *c)
+{
+	bool waits;
+
+	if (!c)
+		return;
+	waits = c->go_fd >= 0;
+	fd__close(&c->go_fd);
+	fd__close(&c->failed_fd);
+	fd__close(&c->file_fd);
+	fd__close(&c->pidfd);
+	if (waits)
+		collect(c, 0);
+	free(c);
+}
+
+pid_t command__pid(const struct command *c)
+{
+	return c ? c->pid : 0;
+}
+
+int command__pidfd(const struct command *c)
+{
+	return c ? c->pidfd : -1;
+}
+
+int command__file(const struct command *c, const char **ret_path)
+{
+	if (!c)
+		return -1;
+	*ret_path = c->path;
+	return c->file_fd;
+}
+
+int command__status(const struct command *c)
+{
+	return c && c->ended ? c->status : 0;
+}
+
+uint64_t command__cpu_ns(const struct command *c)
+{
+	return c && c->ended ? usage__cpu_ns(&c->usage) : 0;
+}

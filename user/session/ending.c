@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ending: what is left in the kernel, losses and cost, then the finished timeline. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session_priv.h"
+
+static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
+{
+	struct session *s = ctx;
+	struct wire_off_stack stack;
+
+	if (timeline__thread_state(s->tl, tid, thread) == 0 && thread->off_since_ns &&
+	    thread->has_stack && kernel__off_stack(s->kernel, tid, &stack) == 0)
+		timeline__thread_off_stack(s->tl, (pid_t)thread->tgid, tid, &stack);
+	return 0;
+}
+
+/* The next member, after `at`, that is in the timeline. NULL: no more. */
+static const struct member *next_shown(const struct session *s, size_t *at)
+{
+	while (*at < members__count(s->members)) {
+		const struct member *m = members__at(s->members, (*at)++);
+
+		if (!m->forgotten)
+			return m;
+	}
+	return NULL;
+}
+
+/* ── losses ──────────────────────────────────────────────────────────────────────────────── */
+
+static void set_losses_of(struct session *s, pid_t pid, double share)
+{
+	uint64_t bad = feed__bad_records(s->feed);
+
+	for (int i = 0; i < WIRE_CNT_MAX; i++) {
+		const char *name = kernel__loss_name((enum wire_counter)i);
+		uint64_t n = name ? kernel__counter(s->kernel, (enum wire_counter)i) : 0;
+
+		if (n)
+			timeline__set_lost(s->tl, pid, name, n);
+	}
+	if (bad)
+		timeline__set_lost(s->tl, pid, "bad_record", bad);
+	timeline__set_lost_share(s->tl, pid, share);
+}
+
+static void set_losses(struct session *s)
+{
+	uint64_t lost = kernel__lost_records(s->kernel),
+		 sent = kernel__counter(s->kernel, WIRE_CNT_RECORDS),
+		 differ = kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS);
+	double share = lost ? (double)lost / (double)(lost + sent) : 0;
+	const struct member *m;
+
+	for (size_t at = 0; (m = next_shown(s, &at));)
+		set_losses_of(s, m->pid, share);
+	if (differ)
+		log_verbose("%llu samples: unwind rows and StgRun's place in the C stack disagree",
+			    (unsigned long long)differ);
+	if (lost || feed__bad_records(s->feed) || feed__error(s->feed))
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
+/* What the kernel side counts for all processes together. */
+static void add_missing_to_all(struct session *s, const char *text)
+{
+	const struct member *m;
+	char all[224];
+
+	snprintf(all, sizeof(all), "%s%s", text,
+		 members__count(s->members) > 1 ? " (in all processes together)" : "");
+	for (size_t at = 0; (m = next_shown(s, &at));)
+		timeline__add_missing(s->tl, m->pid, all);
+}
+
+/* No record is lost by it, but something is inferred, or not counted. */
+static void note_inferred(struct session *s)
+{
+	unsigned long long switches = kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_IN) +
+				      kernel__counter(s->kernel, WIRE_CNT_NO_SWITCH_OUT);
+	unsigned long long returns = kernel__counter(s->kernel, WIRE_CNT_CALL_UNMATCHED);
+	char text[160];
+
+	if (switches) {
+		snprintf(text, sizeof(text),
+			 "%llu context switch%s not reported by the kernel; %s inferred from "
+			 "wake-ups",
+			 switches, switches == 1 ? " was" : "es were",
+			 switches == 1 ? "its time was" : "their times were");
+		add_missing_to_all(s, text);
+	}
+	if (returns) {
+		snprintf(text, sizeof(text),
+			 "%llu safe call%s of which only the end was seen: not counted", returns,
+			 returns == 1 ? "" : "s");
+		add_missing_to_all(s, text);
+	}
+}
+
+/* ── cost ────────────────────────────────────────────────────────────────────────────────── */
+
+/* Of our helper processes. The command is a child too, and its time is not ours. */
+static uint64_t helpers_cpu_ns(const struct session *s)
+{
+	uint64_t all = usage__children_cpu_ns(), command = command__cpu_ns(s->command);
+
+	return all > command ? all - command : 0;
+}
+
+static void set_cost(struct session *s, uint64_t now)
+{
+	uint64_t user_cpu, max_rss;
+	const struct member *m;
+
+	usage__own(&user_cpu, &max_rss);
+	user_cpu += helpers_cpu_ns(s);
+	for (size_t at = 0; (m = next_shown(s, &at));) {
+		const struct kernel_cost *ended = &m->cost;
+		struct kernel_cost k;
+		struct tl_cost cost;
+
+		kernel__cost(s->kernel, m->pid, now, &k);
+		if (ended->bpf_known || ended->observed_ns) {
+			k.probe_hits = ended->probe_hits;
+			k.trap_ns = ended->trap_ns;
+			k.paused_ns = ended->paused_ns;
+		}
+		cost = (struct tl_cost){
+			.probe_hits = k.probe_hits,
+			.bpf_ns = k.bpf_ns,
+			.bpf_ns_known = k.bpf_known,
+			.trap_ns_estimated = k.trap_ns,
+			.probes_paused_ns = k.paused_ns,
+			.max_rss_bytes = max_rss,
+			.user_cpu_ns = user_cpu,
+		};
+		timeline__set_cost(s->tl, m->pid, &cost);
+	}
+}
+
+/* ── the end ─────────────────────────────────────────────────────────────────────────────── */
+
+int ending__finish(struct session *s)
+{
+	struct member *m = NULL;
+	uint64_t end;
+	int err;
+
+	while ((m = members__next_live(s->members, m)))
+		member__snapshot(s, m, true);
+	end = time__monotonic_ns();
+	member__sweep(s);
+	records__drain(s);
+	records__gc_off(s);
+	for (size_t i = 0; i < members__count(s->members); i++)
+		held__give(members__at(s->members, i)->held, s->feed);
+	err = kernel__sites(s->kernel, feed__site, s->feed);
+	if (!err)
+		err = kernel__threads(s->kernel, on_thread, s);
+	set_cost(s, end);
+	set_losses(s);
+	note_inferred(s);
+	for (size_t i = 0; i < members__count(s->members); i++)
+		kernel__detach(s->kernel, members__at(s->members, i)->pid);
+	if (!err)
+		logs__join(s);
+	if (!err)
+		err = timeline__finish(s->tl, end);
+	logs__free(s);
+	if (err)
+		log_error("the profile cannot be made: %s", strerror(-err));
+	return err;
+}

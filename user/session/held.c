@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* held: records of one process that wait until it is ready. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session_priv.h"
+
+#define HELD_MAX_BYTES (8U << 20)
+/* The records of a process that becomes ready later are passed on before that. */
+#define HELD_MAX_NS 2000000000ULL
+
+struct held {
+	struct buf records; /* one after the other, each as long as its header says */
+	bool over;
+};
+
+int held__new(struct held **ret_held)
+{
+	struct held *held = calloc(1, sizeof(*held));
+
+	if (!held)
+		return -ENOMEM;
+	buf__init(&held->records, HELD_MAX_BYTES);
+	*ret_held = held;
+	return 0;
+}
+
+void held__free(struct held *held)
+{
+	if (held)
+		buf__free(&held->records);
+	free(held);
+}
+
+bool held__take(struct held *held, struct feed *feed, const void *record, size_t size,
+		uint64_t since_ns)
+{
+	const struct wire_hdr *h = record;
+
+	if (held->over || h->size > size || h->size < sizeof(*h))
+		return false;
+	if ((h->ns < since_ns || h->ns - since_ns < HELD_MAX_NS) &&
+	    buf__add(&held->records, record, h->size) == 0)
+		return true;
+	held__give(held, feed);
+	return false;
+}
+
+void held__drop(struct held *held)
+{
+	held->over = true;
+	buf__free(&held->records);
+}
+
+void held__give(struct held *held, struct feed *feed)
+{
+	const struct buf *b = &held->records;
+	struct wire_hdr h;
+
+	for (size_t at = 0; at + sizeof(h) <= b->len; at += h.size) {
+		memcpy(&h, b->data + at, sizeof(h));
+		feed__record(feed, b->data + at, h.size);
+	}
+	held__drop(held);
+}
+
+bool held__is_over(const struct held *held)
+{
+	return held->over;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * logs: the eventlogs that the members of a session write. One is opened while its process lives,
+ * so that it can be read after the process's end, whatever has become of its name; it is read when
+ * the session ends, and only what falls into the session goes further. A log that comes by a FIFO
+ * or a socket is put into a file until then.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "eventlog/eventlog.h"
+#include "logs/logs.h"
+#include "session_priv.h"
+
+#define SUFFIX	  ".eventlog"
+#define MAX_FDS	  4096
+#define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
+
+struct member_log {
+	int fd;
+	struct log_stream *stream; /* by which it comes; NULL: it is a file */
+	char path[256];
+	struct log_models *models; /* NULL: it has not been read */
+};
+
+/* ── finding it ──────────────────────────────────────────────────────────────────────────── */
+
+static bool ends_as_log(const char *path)
+{
+	size_t len = strlen(path), suffix = sizeof(SUFFIX) - 1;
+
+	return path[0] == '/' && len > suffix && !strcmp(path + len - suffix, SUFFIX);
+}
+
+/* Reading links of /proc never blocks, whatever they lead to. */
+static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
+{
+	char dir_path[64], link[sizeof(dir_path) + 32];
+	struct dirent *ent;
+	int seen = 0, err = -ENOENT;
+	DIR *dir;
+
+	snprintf(dir_path, sizeof(dir_path), "/proc/%d/fd", pid);
+	dir = opendir(dir_path);
+	if (!dir)
+		return -errno;
+	while (err && seen++ < MAX_FDS && (ent = readdir(dir))) {
+		ssize_t len;
+
+		if (ent->d_name[0] < '0' || ent->d_name[0] > '9')
+			continue;
+		snprintf(link, sizeof(link), "%s/%.20s", dir_path, ent->d_name);
+		len = readlink(link, ret_path, size - 1);
+		if (len <= 0)
+			continue;
+		ret_path[len] = '\0';
+		if (ends_as_log(ret_path))
+			err = fd__open_regular(link, ret_fd);
+	}
+	closedir(dir);
+	return err;
+}
+
+/* A log of any name, known by its first bytes. A child process reads them, which takes time. */
+static int find_by_content(struct member *m, char *ret_path, size_t size, int *ret_fd)
+{
+	struct target_traits traits;
+	char path[sizeof(traits.eventlog) + 32];
+
+	target__traits(m->target, SNAPSHOT_TIMEOUT_MS, &traits);
+	if (!traits.eventlog[0])
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", m->pid, traits.eventlog);
+	snprintf(ret_path, size, "%s", traits.eventlog);
+	return fd__open_regular(path, ret_fd);
+}
+
+/* A stream can be read only once: its log is the session's first member's. */
+static int open_stream(const struct session *s, const char *path, struct log_stream **ret_stream,
+		       int *ret_fd)
+{
+	for (size_t i = 0; i < members__count(s->members); i++) {
+		const struct member_log *log = members__at(s->members, i)->log;
+
+		if (log && log->stream)
+			return -EBUSY;
+	}
+	return log_stream__open(path, ret_stream, ret_fd);
+}
+
+void logs__look(struct session *s, struct member *m)
+{
+	const char *wanted = s->opts->eventlog;
+	struct log_stream *stream = NULL;
+	struct member_log *log;
+	char path[256];
+	int fd = -1, err;
+
+	if (m->log || !m->live || m->log_looks >= MAX_LOOKS || s->opts->no_eventlogs)
+		return;
+	m->log_looks++;
+	if (wanted) {
+		snprintf(path, sizeof(path), "%s", wanted);
+		err = fd__open_regular(wanted, &fd);
+		if (err == -EINVAL)
+			err = open_stream(s, wanted, &stream, &fd);
+	} else {
+		err = find(m->pid, path, sizeof(path), &fd);
+		if (err && m->log_looks == 1 && s->opts->kind != SESSION_SYSTEM)
+			err = find_by_content(m, path, sizeof(path), &fd);
+	}
+	if (err || fd < 0)
+		return;
+	log = calloc(1, sizeof(*log));
+	if (!log) {
+		log_stream__finish(stream, false);
+		close(fd);
+		return;
+	}
+	log->fd = fd;
+	log->stream = stream;
+	memcpy(log->path, path, sizeof(log->path));
+	m->log = log;
+	log_verbose("pid %d: writes the eventlog %s", m->pid, path);
+}
+
+/* ── reading it ──────────────────────────────────────────────────────────────────────────── */
+
+static void set_losses(struct session *s, const struct member *m, uint64_t damaged)
+{
+	uint64_t dropped = log_models__dropped(m->log->models);
+
+	if (damaged)
+		timeline__set_lost(s->tl, m->pid, "eventlog_damaged_bytes", damaged);
+	if (dropped)
+		timeline__set_lost(s->tl, m->pid, "eventlog_beyond_the_memory_limit", dropped);
+	if (damaged || dropped)
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
+static int join(struct session *s, struct member *m)
+{
+	struct member_log *log = m->log;
+	struct tl_log in = {.path = log->path, .observed_ns = m->probed_ns};
+	const struct tl_log_join how = {.session_ns = m->attach_ns,
+					.observed_ns = m->probed_ns,
+					.now_ns = time__monotonic_ns(),
+					.now_wall_ns = time__realtime_ns()};
+	uint64_t lost = 0;
+	int err;
+
+	log_stream__finish(log->stream, !m->live);
+	log->stream = NULL;
+	err = log_models__new_joined(&how, &log->models);
+	if (!err)
+		err = log_models__read(log->models, log->fd, m->live, &lost);
+	if (err)
+		return err;
+	if (!log_models__has_clock(log->models)) {
+		timeline__add_missing(s->tl, m->pid,
+				      "the eventlog: it has no wall-clock event yet (it is empty: "
+				      "GHC writes a buffer when it is full)");
+		return 0;
+	}
+	log_models__fill(log->models, &in);
+	err = timeline__join_log(s->tl, m->pid, &in);
+	if (err)
+		return err;
+	if (s->capture)
+		capture__take_log(s->capture, m->pid, log->path, log->fd,
+				  eventlog__stats(log_models__reader(log->models))->bytes_in, &how);
+	set_losses(s, m, lost);
+	return 0;
+}
+
+static void note_none(struct session *s, const struct member *m)
+{
+	const char *wanted = s->opts->eventlog;
+
+	if (s->opts->no_eventlogs)
+		return;
+	if (!wanted) {
+		if (m->ready && !target__info(m->target)->only_sampled)
+			timeline__add_missing(s->tl, m->pid,
+					      "no eventlog: the program writes none; +RTS -l would "
+					      "add its marks and the labels of its threads (before "
+					      "GHC 9.4 it must be linked with -eventlog)");
+		return;
+	}
+	log_error("--eventlog %s: neither a file nor a FIFO or Unix socket that can be read; the "
+		  "session goes on without it",
+		  wanted);
+	timeline__add_missing(s->tl, m->pid, "the eventlog that was asked for");
+	timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
+/* Whether a later member has the same pid: after an exec, or because the pid was used again. */
+static bool is_succeeded(const struct session *s, size_t i)
+{
+	pid_t pid = members__at(s->members, i)->pid;
+
+	for (size_t k = i + 1; k < members__count(s->members); k++)
+		if (members__at(s->members, k)->pid == pid)
+			return true;
+	return false;
+}
+
+void logs__join(struct session *s)
+{
+	for (size_t i = 0; i < members__count(s->members); i++) {
+		struct member *m = members__at(s->members, i);
+		int err;
+
+		if (!m->log && !m->forgotten)
+			note_none(s, m);
+		if (!m->log || is_succeeded(s, i))
+			continue;
+		err = join(s, m);
+		if (!err)
+			continue;
+		log_warn("pid %d: its eventlog %s cannot be joined: %s", m->pid, m->log->path,
+			 err == -EBADMSG ? "its beginning cannot be read" : strerror(-err));
+		timeline__add_missing(s->tl, m->pid, "the eventlog: it cannot be read");
+	}
+}
+
+void logs__free(struct session *s)
+{
+	for (size_t i = 0; s->members && i < members__count(s->members); i++) {
+		struct member *m = members__at(s->members, i);
+		struct member_log *log = m->log;
+
+		m->log = NULL;
+		if (!log)
+			continue;
+		log_stream__finish(log->stream, false);
+		log_models__free(log->models);
+		fd__close(&log->fd);
+		free(log);
+	}
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* loop: waits for whatever happens in a session, and looks after it, until the session is over. */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "session_priv.h"
+
+/* A wait is at most this long: the ring wakes nobody before it holds many records. */
+#define DRAIN_EVERY_NS 50000000ULL
+#define SWEEP_EVERY_NS 2000000000ULL
+/* A session that is killed leaves a capture that is not much older than this … */
+#define FLUSH_EVERY_NS 1000000000ULL
+/* … and call counters not older than this. */
+#define COUNT_EVERY_NS 5000000000ULL
+/* Descriptors of a wait before those of the members. */
+#define FIXED_FDS 4
+
+/* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
+struct waits {
+	struct pollfd *fds;
+	struct member **members;
+	size_t n, cap_fds, cap_members;
+};
+
+struct loop {
+	struct session *s;
+	struct waits waits;
+	struct progress progress;
+	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
+	uint64_t swept_ns, flushed_ns, counted_ns;
+	unsigned signals; /* how many came */
+};
+
+/* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
+
+static void add_wait(struct waits *w, int fd, struct member *m)
+{
+	w->fds[w->n] = (struct pollfd){.fd = fd, .events = POLLIN};
+	w->members[w->n++] = m;
+}
+
+static int reserve_waits(struct waits *w, size_t n)
+{
+	int err = array__reserve((void **)&w->fds, &w->cap_fds, n, FIXED_FDS + SESSION_MAX_MEMBERS,
+				 sizeof(*w->fds));
+
+	return err ? err
+		   : array__reserve((void **)&w->members, &w->cap_members, n,
+				    FIXED_FDS + SESSION_MAX_MEMBERS, sizeof(struct member *));
+}
+
+/* Until the next drain, the session's end, or whatever else is due first; in ms from now. */
+static int time_to_wait(const struct loop *l, uint64_t now)
+{
+	const struct session *s = l->s;
+	const uint64_t dues[] = {l->end_ns, member__next_due(s), follow__next_due(s),
+				 mapped__next_due(s)};
+	uint64_t first = now + DRAIN_EVERY_NS;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
+		if (dues[i] && dues[i] < first)
+			first = dues[i];
+	return first <= now ? 0 : (int)((first - now + 999999) / 1000000);
+}
+
+/* Waits for records, a signal, an end. */
+static void wait_for_something(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+	struct waits *w = &l->waits;
+	struct member *m = NULL;
+
+	w->n = 0;
+	if (reserve_waits(w, FIXED_FDS + members__count_live(s->members)))
+		return;
+	add_wait(w, s->signal_fd, NULL);
+	add_wait(w, kernel__poll_fd(s->kernel), NULL);
+	add_wait(w, command__pidfd(s->command), NULL);
+	add_wait(w, mapped__fd(s), NULL);
+	while ((m = members__next_live(s->members, m)))
+		add_wait(w, target__pidfd(m->target), m);
+	poll(w->fds, w->n, time_to_wait(l, now));
+}
+
+/* ── what came ───────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * A command gets the terminal's own signals itself; those that were sent to us it gets from us. The
+ * first one is the command's, and we go on to its end; a second one ends the session.
+ */
+static void take_signal(struct loop *l)
+{
+	struct session *s = l->s;
+	struct signal_taken taken;
+
+	if (!signals__take(s->signal_fd, &taken))
+		return;
+	if (s->opts->kind != SESSION_COMMAND || l->signals++) {
+		s->stopped = true;
+		return;
+	}
+	if (!taken.by_terminal && !command__ended(s->command))
+		kill(command__pid(s->command), taken.number);
+}
+
+/* Those whose pidfd says that they are gone. */
+static void end_members(struct loop *l)
+{
+	struct session *s = l->s;
+	const struct waits *w = &l->waits;
+	bool drained = false;
+
+	for (size_t i = 0; i < w->n; i++) {
+		if (!w->members[i] || !(w->fds[i].revents & POLLIN))
+			continue;
+		/* what they did last; this may add members, and end some */
+		if (!drained)
+			records__drain(s);
+		drained = true;
+		member__end(s, w->members[i], "exited", time__monotonic_ns());
+	}
+}
+
+/* ── looking after ───────────────────────────────────────────────────────────────────────── */
+
+static void look_after_members(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+	struct member *m = NULL;
+
+	member__complete_all(s, now);
+	follow__look(s, now, mapped__works(s));
+	if (now - l->swept_ns < SWEEP_EVERY_NS)
+		return;
+	l->swept_ns = now;
+	member__sweep(s);
+	while ((m = members__next_live(s->members, m)))
+		if (m->ready)
+			logs__look(s, m);
+}
+
+static void look_after_capture(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+
+	if (!s->capture || now - l->flushed_ns < FLUSH_EVERY_NS)
+		return;
+	if (now - l->counted_ns >= COUNT_EVERY_NS) {
+		kernel__sites(s->kernel, feed__site, s->feed);
+		l->counted_ns = now;
+	}
+	capture__flush(s->capture);
+	l->flushed_ns = now;
+}
+
+static void show_progress(struct loop *l, uint64_t now)
+{
+	struct kernel *kernel = l->s->kernel;
+
+	if (!progress__due(&l->progress, now))
+		return;
+	progress__update(&l->progress, now, now - l->began_ns, l->s->opts->duration_ns,
+			 kernel__counter(kernel, WIRE_CNT_SAMPLES),
+			 kernel__counter(kernel, WIRE_CNT_PROBE_HITS),
+			 kernel__lost_records(kernel));
+}
+
+static bool is_over(const struct loop *l, uint64_t now)
+{
+	const struct session *s = l->s;
+	bool ended = false;
+
+	switch (s->opts->kind) {
+	case SESSION_COMMAND:
+		ended = command__ended(s->command);
+		break;
+	case SESSION_PIDS:
+		ended = !members__count_live(s->members);
+		break;
+	case SESSION_SYSTEM:
+		break;
+	}
+	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
+}
+
+void loop__run(struct session *s)
+{
+	uint64_t now = time__monotonic_ns();
+	struct loop l = {
+		.s = s,
+		.began_ns = now,
+		.end_ns = s->opts->duration_ns ? now + s->opts->duration_ns : 0,
+	};
+
+	progress__init(&l.progress, s->opts->quiet);
+	while (!is_over(&l, now)) {
+		wait_for_something(&l, now);
+		take_signal(&l);
+		/* before the records of what was mapped */
+		mapped__drain(s, time__monotonic_ns());
+		records__drain(s);
+		records__gc_off(s);
+		end_members(&l);
+		now = time__monotonic_ns();
+		look_after_members(&l, now);
+		look_after_capture(&l, now);
+		kernel__budget(s->kernel, now);
+		show_progress(&l, now);
+	}
+	/* what a command did last may have come after the last look */
+	records__drain(s);
+	progress__end(&l.progress);
+	free(l.waits.fds);
+	free(l.waits.members);
+}

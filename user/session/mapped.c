@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * mapped: code that processes map while the session runs. A member's new libraries get names and
+ * unwind rows, and another process that maps a GHC runtime is looked at.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "session_priv.h"
+
+/* dlopen() maps a library, and what it needs, in several steps. */
+#define MAPS_SETTLE_NS 20000000ULL
+/* The maps of a process that maps and unmaps all the time (a JIT) are read again this often. */
+#define MAPS_EVERY_NS	   200000000ULL
+#define MAPS_EVERY_ANON_NS 1000000000ULL
+/* A host that compiles starts thousands of programs a second, each of which maps several files. */
+#define WAKE_EVERY_NS 5000000ULL
+/* After a loss every process is looked at again, this often at most. */
+#define RESCAN_EVERY_NS 10000000000ULL
+/* Files that hold no runtime; a file may be replaced in place, so they are forgotten in time. */
+#define PLAIN_MAX     16384U
+#define PLAIN_KEEP_NS 30000000000ULL
+
+struct file_key {
+	uint64_t ino, generation;
+	uint32_t dev_major, dev_minor;
+};
+
+struct plain_file {
+	struct file_key key;
+	UT_hash_handle hh;
+};
+
+struct mapped {
+	struct plain_file *plain;
+	uint64_t plain_since_ns;
+	uint64_t now;
+	uint64_t rescan_ns;  /* when every process was last looked at */
+	bool lost;	     /* some mappings were not reported */
+	bool silent;	     /* none is */
+	bool busy;	     /* the last look found something: the next one waits a while */
+	pid_t last_pid;	     /* records of one process come together */
+	struct member *last; /* NULL: it is not a member */
+};
+
+int mapped__new(struct mapped **ret_mapped)
+{
+	*ret_mapped = calloc(1, sizeof(**ret_mapped));
+	return *ret_mapped ? 0 : -ENOMEM;
+}
+
+static void forget_plain(struct mapped *m)
+{
+	struct plain_file *f = m->plain, *next;
+
+	/* the list of them stays */
+	HASH_CLEAR(hh, m->plain);
+	for (; f; f = next) {
+		next = f->hh.next;
+		free(f);
+	}
+}
+
+void mapped__free(struct mapped *m)
+{
+	if (m)
+		forget_plain(m);
+	free(m);
+}
+
+/* Without memory for it the file is only looked at again. */
+static void remember_plain(struct mapped *m, const struct file_key *key)
+{
+	struct plain_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return;
+	f->key = *key;
+	HASH_ADD(hh, m->plain, key, sizeof(f->key), f);
+	if (!f->hh.tbl) /* uthash found no memory */
+		free(f);
+}
+
+static bool is_plain(struct mapped *m, const struct file_key *key)
+{
+	struct plain_file *f;
+
+	if (HASH_COUNT(m->plain) >= PLAIN_MAX || m->now - m->plain_since_ns > PLAIN_KEEP_NS) {
+		forget_plain(m);
+		m->plain_since_ns = m->now;
+	}
+	HASH_FIND(hh, m->plain, key, sizeof(*key), f);
+	return f != NULL;
+}
+
+/* The exec itself is reported by another record. */
+static bool is_exe(const struct kernel_mapping *map)
+{
+	uint64_t ino;
+	uint32_t dev;
+
+	/* include/linux/kdev_t.h, MKDEV */
+	return follow__exe(map->pid, &ino, &dev) && ino == map->ino &&
+	       dev == (map->dev_major << 20 | map->dev_minor);
+}
+
+static void look_at_other(struct session *s, const struct kernel_mapping *map)
+{
+	struct file_key key;
+	int found;
+
+	memset(&key, 0, sizeof(key));
+	key.ino = map->ino;
+	key.generation = map->generation;
+	key.dev_major = map->dev_major;
+	key.dev_minor = map->dev_minor;
+	if (!map->ino || is_plain(s->mapped, &key))
+		return;
+	found = discover__mapping(s->cache, map->pid, map->start, map->ino);
+	if (found == 0)
+		remember_plain(s->mapped, &key);
+	else if (found > 0 && !is_exe(map))
+		follow__on_mapped(s, map->pid);
+}
+
+static void member_mapped(struct mapped *mapped, struct member *m, const struct kernel_mapping *map)
+{
+	uint64_t every = map->ino ? MAPS_EVERY_NS : MAPS_EVERY_ANON_NS;
+	uint64_t due = MAX(mapped->now + MAPS_SETTLE_NS, m->maps_read_ns + every);
+
+	if (!m->maps_due_ns || due < m->maps_due_ns)
+		m->maps_due_ns = due;
+}
+
+static void on_mapping(void *ctx, const struct kernel_mapping *map)
+{
+	struct session *s = ctx;
+	struct mapped *mapped = s->mapped;
+
+	mapped->busy = true;
+	if (!map) {
+		mapped->lost = true;
+		return;
+	}
+	if (map->pid != mapped->last_pid) {
+		mapped->last_pid = map->pid;
+		mapped->last = members__find_live(s->members, map->pid);
+	}
+	if (mapped->last)
+		member_mapped(mapped, mapped->last, map);
+	else if (follow__wants(s, map->pid))
+		look_at_other(s, map);
+}
+
+static void after_loss(struct session *s, uint64_t now)
+{
+	struct mapped *mapped = s->mapped;
+	struct member *m = NULL;
+
+	while ((m = members__next_live(s->members, m)))
+		if (!m->maps_due_ns)
+			m->maps_due_ns = now;
+	mapped->lost = false;
+	if (s->opts->kind == SESSION_SYSTEM && now - mapped->rescan_ns >= RESCAN_EVERY_NS) {
+		mapped->rescan_ns = now;
+		records__scan(s);
+	}
+}
+
+int mapped__fd(const struct session *s)
+{
+	return s->mapped->busy ? -1 : kernel__mappings_fd(s->kernel);
+}
+
+uint64_t mapped__next_due(const struct session *s)
+{
+	return s->mapped->busy ? s->mapped->now + WAKE_EVERY_NS : 0;
+}
+
+bool mapped__works(const struct session *s)
+{
+	return !s->mapped->silent;
+}
+
+void mapped__drain(struct session *s, uint64_t now)
+{
+	struct mapped *mapped = s->mapped;
+	struct member *m = NULL;
+
+	mapped->now = now;
+	mapped->busy = false;
+	mapped->last_pid = 0;
+	mapped->last = NULL;
+	mapped->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
+	if (mapped->lost)
+		after_loss(s, now);
+	while ((m = members__next_live(s->members, m))) {
+		if (!m->maps_due_ns || now < m->maps_due_ns)
+			continue;
+		m->maps_due_ns = 0;
+		m->maps_read_ns = now;
+		member__read_maps(s, m);
+	}
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* member: the life of a process in a session: it joins, becomes ready, and ends. */
+#include <errno.h>
+#include <string.h>
+
+#include "session_priv.h"
+
+/* How often one that began in the session is looked at: at once, then less and less often. */
+#define COMPLETE_FIRST_NS   1000000ULL
+#define COMPLETE_LONGEST_NS 200000000ULL
+
+/* ── joining ─────────────────────────────────────────────────────────────────────────────── */
+
+static void namer_name(void *ctx, uint64_t frame, struct code_name *ret_name)
+{
+	target__name(ctx, frame, ret_name);
+}
+
+static int namer_site(void *ctx, uint64_t ret_addr, struct target_site *ret_site)
+{
+	return target__site(ctx, ret_addr, ret_site);
+}
+
+static int namer_read_ccs(void *ctx, const uint64_t *addrs, size_t n)
+{
+	return target__read_ccs(ctx, addrs, n);
+}
+
+static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	return target__ccs(ctx, addr, ret_ccs);
+}
+
+/* Threads that sleep in a call since before the probes cause no event that shows it. */
+void member__snapshot(struct session *s, struct member *m, bool at_end)
+{
+	const struct target_info *info = target__info(m->target);
+	struct snapshot snapshot;
+	uint64_t now = time__monotonic_ns();
+	int err = target__snapshot(m->target, SNAPSHOT_TIMEOUT_MS, &snapshot);
+
+	if (err) {
+		if (target__alive(m->target)) {
+			log_warn("pid %d: no snapshot of its threads: %s", info->pid,
+				 strerror(-err));
+			timeline__add_missing(s->tl, info->pid,
+					      "the snapshot of sleeping threads failed: their "
+					      "states before their first event are unknown");
+		}
+		return;
+	}
+	for (size_t i = 0; !at_end && i < snapshot.n; i++) {
+		const struct snap_thread *t = &snapshot.threads[i];
+
+		if (t->rts.where == WIRE_WHERE_SAFE_CALL)
+			kernel__open_call(s->kernel, info->pid, t->tid, m->attach_ns, t->site,
+					  t->incall);
+	}
+	err = timeline__snapshot(s->tl, info->pid, &snapshot, now, at_end);
+	if (err)
+		log_warn("pid %d: the snapshot is left out: %s", info->pid, strerror(-err));
+	snapshot__free(&snapshot);
+}
+
+/* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
+static void load_rows(struct session *s, struct member *m)
+{
+	if (kernel__unwind(s->kernel, m->target))
+		timeline__add_missing(s->tl, m->pid,
+				      "C frames: its unwind rows could not be loaded");
+}
+
+void member__read_maps(struct session *s, struct member *m)
+{
+	int err = target__refresh_maps(m->target);
+
+	if (err)
+		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
+	else
+		load_rows(s, m);
+}
+
+/* Everything that has to wait until the runtime is initialised. */
+static void on_ready(struct session *s, struct member *m)
+{
+	const struct target_info *info = target__info(m->target);
+
+	members__set_ready(s->members, m);
+	if (info->only_sampled) {
+		log_warn("pid %d: only sampled: %s", info->pid, info->only_sampled);
+		timeline__add_missing(s->tl, info->pid, info->only_sampled);
+		return;
+	}
+	/* for what it has mapped since it was looked at */
+	m->maps_due_ns = time__monotonic_ns();
+	logs__look(s, m);
+	member__snapshot(s, m, false);
+	missing__note(s, m);
+	kernel__learn(s->kernel, &m->program, info);
+	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
+		    info->way, info->capabilities);
+}
+
+int member__attach(struct session *s, struct member *m, bool armed)
+{
+	const struct target_info *info = target__info(m->target);
+	const struct tl_namer namer = {
+		.ctx = m->target,
+		.name = namer_name,
+		.site = namer_site,
+		.read_ccs = namer_read_ccs,
+		.ccs = namer_ccs,
+	};
+	uint64_t now, took;
+	int err;
+
+	member__sweep(s);
+	/* before the probes: every record finds its target in the timeline */
+	now = time__monotonic_ns();
+	took = now - (m->program.h.ns ? m->program.h.ns : s->start_ns);
+	/* its probes were set before its first instruction */
+	if (m->program.flags & WIRE_PROC_TARGET) {
+		now = m->program.h.ns;
+		took = 0;
+	}
+	err = timeline__add_target(s->tl, info, &namer, now, took);
+	if (err) {
+		log_error("pid %d: %s", info->pid, strerror(-err));
+		return err;
+	}
+	m->attach_ns = now;
+	/* if it has just begun: those of its executable and of the dynamic linker */
+	load_rows(s, m);
+	/* the entry of an armed child was made from the file: this one is made from the process */
+	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
+	if (!err) {
+		err = members__set_live(s->members, m);
+		if (err)
+			kernel__detach(s->kernel, m->pid);
+	}
+	if (err) {
+		timeline__end_target(s->tl, m->pid, "left", now);
+		return err;
+	}
+	m->probed_ns = time__monotonic_ns();
+	/* already now: the next process of the program may begin before this one is ready */
+	if (!(m->program.flags & WIRE_PROC_TARGET))
+		kernel__learn(s->kernel, &m->program, info);
+	if (m->ready) {
+		on_ready(s, m);
+	} else {
+		m->retry_ns = time__monotonic_ns() + COMPLETE_FIRST_NS;
+		m->give_up_ns = m->retry_ns + READY_TIMEOUT_NS;
+	}
+	return 0;
+}
+
+/* ── becoming ready ──────────────────────────────────────────────────────────────────────── */
+
+/* True if it is to be looked at again: it has ended, or nothing shows yet that its runtime is
+ * wrong. */
+static bool keep_waiting(struct member *m, uint64_t now, int err)
+{
+	/* its pidfd reports the end of one that has ended */
+	if (!target__alive(m->target)) {
+		m->retry_ns = UINT64_MAX;
+		return true;
+	}
+	if (err)
+		return false;
+	/* a library may be loaded long before hs_init is called */
+	m->give_up_ns = now + READY_TIMEOUT_NS;
+	m->retry_ns = now + COMPLETE_LONGEST_NS;
+	return true;
+}
+
+static void complete(struct session *s, struct member *m, uint64_t now)
+{
+	const struct target_info *info = target__info(m->target);
+	uint64_t wait = COMPLETE_FIRST_NS << MIN(m->tries, 10U);
+	enum target_verdict verdict = TARGET_NOT_READY;
+	bool last = now >= m->give_up_ns;
+	int err = target__complete(m->target, last, &verdict);
+
+	/* The machine is busy, or the process is about to end: its memory goes before its pidfd
+	 * is readable. Neither means that its runtime is wrong.
+	 */
+	if ((err == -ETIMEDOUT || err == -ESRCH) && !last)
+		err = 0;
+	if (err || (verdict != TARGET_OK && last)) {
+		if (keep_waiting(m, now, err))
+			return;
+		kernel__unlearn(s->kernel, &m->program);
+		member__end(s, m, "left", now);
+		return;
+	}
+	if (verdict != TARGET_OK) {
+		m->tries++;
+		m->retry_ns = time__monotonic_ns() + MIN(wait, COMPLETE_LONGEST_NS);
+		return;
+	}
+	err = kernel__update(s->kernel, info);
+	/* it has exec'd what was confirmed, which took its entry away: that record comes next */
+	if (err == -ENOENT && !last && target__alive(m->target)) {
+		m->retry_ns = time__monotonic_ns() + COMPLETE_FIRST_NS;
+		return;
+	}
+	if (err)
+		log_debug("pid %d: gone while it became ready: %s", m->pid, strerror(-err));
+	timeline__update_target(s->tl, info);
+	load_rows(s, m);
+	held__give(m->held, s->feed);
+	on_ready(s, m);
+}
+
+void member__complete_all(struct session *s, uint64_t now)
+{
+	struct member *m = members__next_live(s->members, NULL), *next;
+
+	for (; m; m = next) {
+		/* it may end by this */
+		next = members__next_live(s->members, m);
+		if (!m->ready && now >= m->retry_ns)
+			complete(s, m, now);
+	}
+}
+
+uint64_t member__next_due(const struct session *s)
+{
+	const struct member *m = NULL;
+	uint64_t due = 0;
+
+	if (!members__count_starting(s->members))
+		return 0;
+	while ((m = members__next_live(s->members, m)))
+		if (!m->ready && m->retry_ns != UINT64_MAX && (!due || m->retry_ns < due))
+			due = m->retry_ns;
+	return due;
+}
+
+/* ── ending ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Nothing more comes of it; the kernel's part of it goes. */
+static void leave(struct session *s, struct member *m, uint64_t at_ns)
+{
+	int err;
+
+	members__set_ended(s->members, m);
+	if (s->opts->kind == SESSION_PIDS)
+		return;
+	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
+	kernel__cost(s->kernel, m->pid, at_ns, &m->cost);
+	kernel__detach(s->kernel, m->pid);
+	err = members__leave_counters(s->members, m);
+	if (err)
+		feed__failed(s->feed, err);
+}
+
+void member__end(struct session *s, struct member *m, const char *how, uint64_t at_ns)
+{
+	if (!m->live)
+		return;
+	held__give(m->held, s->feed);
+	timeline__end_target(s->tl, m->pid, how, at_ns);
+	leave(s, m, at_ns);
+}
+
+/*
+ * An exec changes what /proc shows some time before the kernel reports it (fs/exec.c,
+ * begin_new_exec() and exec_binprm()): who looks in between has found the new program, and then
+ * learns that the process runs another one. No instruction of that program has run by then, so
+ * its runtime was not initialised, and no probe was hit.
+ */
+bool member__forget(struct session *s, struct member *m)
+{
+	uint64_t now = time__monotonic_ns();
+	struct kernel_cost cost;
+
+	if (m->ready || held__is_over(m->held))
+		return false;
+	kernel__cost(s->kernel, m->pid, now, &cost);
+	if (cost.probe_hits || timeline__forget_target(s->tl, m->pid))
+		return false;
+	log_debug("pid %d: was looked at in the middle of its exec", m->pid);
+	held__drop(m->held);
+	m->forgotten = true;
+	leave(s, m, now);
+	return true;
+}
+
+static bool has_left_counters(void *ctx, uint32_t tgid)
+{
+	const struct session *s = ctx;
+
+	return members__has_left_counters(s->members, (pid_t)tgid);
+}
+
+static int on_left_site(void *ctx, const struct wire_site_key *key, const struct wire_site *site)
+{
+	const struct session *s = ctx;
+
+	return feed__site(s->feed, key, site);
+}
+
+void member__sweep(struct session *s)
+{
+	int err;
+
+	if (!members__any_left_counters(s->members))
+		return;
+	err = kernel__sweep_sites(s->kernel, has_left_counters, on_left_site, s);
+	if (err)
+		feed__failed(s->feed, err);
+	members__took_counters(s->members);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* members: the set of processes that have joined a session. */
+#include <errno.h>
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "session_priv.h"
+
+struct entry {
+	struct member m;	/* first: a member's address is its entry's */
+	UT_hash_handle hh;	/* of the live ones, by pid */
+	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
+};
+
+struct members {
+	struct entry **all;
+	size_t n, cap, n_starting;
+	struct entry *live, *left;
+};
+
+static struct entry *entry_of(const struct member *m)
+{
+	return (struct entry *)m;
+}
+
+int members__new(struct members **ret_members)
+{
+	struct members *members = calloc(1, sizeof(*members));
+
+	if (!members)
+		return -ENOMEM;
+	*ret_members = members;
+	return 0;
+}
+
+static void entry__free(struct entry *e)
+{
+	held__free(e->m.held);
+	target__free(e->m.target);
+	free(e);
+}
+
+void members__free(struct members *members)
+{
+	if (!members)
+		return;
+	HASH_CLEAR(hh, members->live);
+	HASH_CLEAR(hh_left, members->left);
+	for (size_t i = 0; i < members->n; i++)
+		entry__free(members->all[i]);
+	free(members->all);
+	free(members);
+}
+
+int members__add(struct members *members, struct target *target, pid_t pid, bool ready,
+		 struct member **ret_member)
+{
+	struct entry *e;
+	int err = array__reserve((void **)&members->all, &members->cap, members->n + 1,
+				 SESSION_MAX_MEMBERS, sizeof(struct entry *));
+
+	e = err ? NULL : calloc(1, sizeof(*e));
+	if (!err)
+		err = e ? held__new(&e->m.held) : -ENOMEM;
+	if (err) {
+		free(e);
+		target__free(target);
+		return err;
+	}
+	e->m.pid = pid;
+	e->m.target = target;
+	e->m.ready = ready;
+	members->all[members->n++] = e;
+	*ret_member = &e->m;
+	return 0;
+}
+
+/* ── reading the set ─────────────────────────────────────────────────────────────────────── */
+
+size_t members__count(const struct members *members)
+{
+	return members->n;
+}
+
+struct member *members__at(const struct members *members, size_t i)
+{
+	return &members->all[i]->m;
+}
+
+struct member *members__next_live(const struct members *members, const struct member *prev)
+{
+	struct entry *e = prev ? entry_of(prev)->hh.next : members->live;
+
+	return e ? &e->m : NULL;
+}
+
+size_t members__count_live(const struct members *members)
+{
+	return HASH_COUNT(members->live);
+}
+
+size_t members__count_starting(const struct members *members)
+{
+	return members->n_starting;
+}
+
+struct member *members__find_live(const struct members *members, pid_t pid)
+{
+	struct entry *e;
+
+	HASH_FIND(hh, members->live, &pid, sizeof(pid), e);
+	return e ? &e->m : NULL;
+}
+
+/* ── changing a member ───────────────────────────────────────────────────────────────────── */
+
+int members__set_live(struct members *members, struct member *m)
+{
+	struct entry *e = entry_of(m);
+
+	HASH_ADD(hh, members->live, m.pid, sizeof(e->m.pid), e);
+	if (!e->hh.tbl) /* uthash found no memory */
+		return -ENOMEM;
+	m->live = true;
+	members->n_starting += !m->ready;
+	return 0;
+}
+
+void members__set_ready(struct members *members, struct member *m)
+{
+	if (m->live && !m->ready)
+		members->n_starting--;
+	m->ready = true;
+}
+
+void members__set_ended(struct members *members, struct member *m)
+{
+	if (!m->live)
+		return;
+	m->live = false;
+	members->n_starting -= !m->ready;
+	HASH_DELETE(hh, members->live, entry_of(m));
+}
+
+/* ── counters that are left in the kernel ────────────────────────────────────────────────── */
+
+static struct entry *find_left(const struct members *members, pid_t pid)
+{
+	struct entry *e;
+
+	HASH_FIND(hh_left, members->left, &pid, sizeof(pid), e);
+	return e;
+}
+
+int members__leave_counters(struct members *members, const struct member *m)
+{
+	struct entry *e = entry_of(m);
+
+	if (find_left(members, m->pid))
+		return 0;
+	HASH_ADD(hh_left, members->left, m.pid, sizeof(e->m.pid), e);
+	return e->hh_left.tbl ? 0 : -ENOMEM;
+}
+
+bool members__has_left_counters(const struct members *members, pid_t pid)
+{
+	return find_left(members, pid) != NULL;
+}
+
+bool members__any_left_counters(const struct members *members)
+{
+	return members->left != NULL;
+}
+
+void members__took_counters(struct members *members)
+{
+	HASH_CLEAR(hh_left, members->left);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* missing: what a member's profile lacks, and what would help. */
+#include <stdio.h>
+#include <string.h>
+
+#include "session_priv.h"
+
+static void add(struct session *s, const struct member *m, const char *text)
+{
+	timeline__add_missing(s->tl, m->pid, text);
+}
+
+static void note_probes(struct session *s, const struct member *m)
+{
+	const struct target_info *info = target__info(m->target);
+	const struct {
+		const struct target_probe *probe;
+		const char *text;
+	} needs[] = {
+		{&info->suspend, "safe calls are not counted: suspendThread was not found; symbols "
+				 "would help"},
+		{&info->resume, "safe calls are not counted: resumeThread was not found; symbols "
+				"would help"},
+		{&info->tick, "no ticks: the RTS's timer was not found; symbols would help"},
+		{&info->gc_start,
+		 "no exact GC pauses: the start of collections was not found; symbols "
+		 "would help"},
+	};
+	char text[400];
+
+	if (info->no_probes) {
+		snprintf(text, sizeof(text),
+			 "no probes: %s; safe calls are not counted, and collections and ticks "
+			 "not seen",
+			 info->no_probes);
+		add(s, m, text);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
+		if (needs[i].probe->found == FOUND_NONE)
+			add(s, m, needs[i].text);
+}
+
+/* With an unstripped twin the symbols are known, though the process does not have them. */
+static void note_symbols(struct session *s, const struct member *m)
+{
+	const char *have = target__symbols(m->target);
+
+	if (s->opts->symbols)
+		return;
+	if (!strcmp(have, "none"))
+		add(s, m,
+		    "no symbols: whatever else has no name is shown by its place in the file; "
+		    "--symbols FILE, or a debug file in /usr/lib/debug, would help");
+	else if (!strcmp(have, "dynamic only"))
+		add(s, m,
+		    "only dynamic symbols: functions that are not exported have no name, or that "
+		    "of a neighbour (~); --symbols FILE, or a debug file in /usr/lib/debug, would "
+		    "help");
+}
+
+/* --stacks can ask for what only a profiled program has; of a host's programs only some are. */
+static void note_stacks(struct session *s, const struct member *m)
+{
+	enum tl_stacks stacks = s->opts->stacks;
+
+	if ((stacks != TL_STACKS_CCS && stacks != TL_STACKS_BOTH) ||
+	    target__info(m->target)->profiled)
+		return;
+	add(s, m, "no cost centres: the program was not compiled for profiling (ghc -prof)");
+	if (s->opts->kind != SESSION_SYSTEM)
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+}
+
+static void note_kernel(struct session *s, const struct member *m)
+{
+	if (s->opts->kernel_stacks && !target_cache__knows_kernel(s->cache))
+		add(s, m,
+		    "kernel frames have no names: /proc/kallsyms shows no addresses; "
+		    "kernel.kptr_restrict must be 1 or below");
+}
+
+void missing__note(struct session *s, const struct member *m)
+{
+	note_probes(s, m);
+	note_symbols(s, m);
+	note_stacks(s, m);
+	note_kernel(s, m);
+}

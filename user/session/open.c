@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* open: the kernel side, the timeline and the outputs, and the first members of each kind. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "session_priv.h"
+
+/* How often a process of --pid whose runtime is not initialised is looked at. */
+#define READY_RETRY_MS 20
+
+static int open_timeline(struct session *s)
+{
+	const struct session_opts *o = s->opts;
+	const struct timeline_opts opts = {
+		.frequency_hz = o->frequency_hz,
+		.stacks = o->stacks,
+		.haskell_lanes = o->output->lanes & EXPORT_LANES_HASKELL,
+		.plumbing = o->plumbing,
+		.start_ns = time__monotonic_ns(),
+		.start_unix_ns = time__realtime_ns(),
+	};
+	uid_t owner;
+	gid_t group;
+	int err = timeline__new(&opts, SAFESCOPED_VERSION, o->mode, &s->tl);
+
+	if (!err)
+		err = feed__new(s->tl, &s->feed);
+	if (err) {
+		log_error("no memory for the timeline");
+		return err;
+	}
+	if (!o->save)
+		return 0;
+	output__owner(&owner, &group);
+	err = capture__create(o->save, owner, group, &opts, SAFESCOPED_VERSION, o->mode,
+			      &s->capture);
+	if (!err)
+		timeline__set_tap(s->tl, capture__take, s->capture);
+	return err;
+}
+
+static int open_kernel(struct session *s)
+{
+	const struct session_opts *o = s->opts;
+	const struct kernel_opts opts = {
+		.frequency_hz = o->frequency_hz,
+		.max_overhead_percent = o->max_overhead_percent,
+		.features = &s->features,
+		.all = o->kind == SESSION_SYSTEM,
+		.tsos = o->output->lanes & EXPORT_LANES_HASKELL,
+		.kernel_stacks = o->kernel_stacks,
+	};
+	int err = kernel__open(&opts, &s->kernel);
+
+	return err ? err : open_timeline(s);
+}
+
+/* ── the three kinds ─────────────────────────────────────────────────────────────────────── */
+
+/* Waits a while for a runtime that is not initialised yet. */
+static int open_pid(struct session *s, pid_t pid)
+{
+	const struct target_opts opts = {
+		.symbols_path = s->opts->symbols,
+		.force = s->opts->force,
+		.cache = s->cache,
+		.sample = true,
+	};
+	uint64_t deadline = time__monotonic_ns() + READY_TIMEOUT_NS;
+	enum target_verdict verdict;
+	struct target *target;
+	struct member *m;
+	int err;
+
+	for (;;) {
+		struct pollfd p = {.fd = s->signal_fd, .events = POLLIN};
+
+		err = target__open(pid, &opts, &target, &verdict);
+		if (err)
+			return err;
+		if (verdict == TARGET_OK || verdict == TARGET_SAMPLED)
+			break;
+		target__free(target);
+		if (time__monotonic_ns() > deadline) {
+			log_error("pid %d: its GHC runtime is not initialised; try again when it "
+				  "runs Haskell code",
+				  pid);
+			return -ETIMEDOUT;
+		}
+		if (poll(&p, 1, READY_RETRY_MS) > 0)
+			return -ECANCELED;
+	}
+	err = members__add(s->members, target, pid, true, &m);
+	if (err)
+		log_error("pid %d: left out: %s", pid, strerror(-err));
+	return err;
+}
+
+static int open_pids(struct session *s)
+{
+	const struct session_opts *o = s->opts;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < o->n_pids; i++)
+		err = open_pid(s, o->pids[i]);
+	if (!err)
+		err = outputs__plan(o->output,
+				    target__info(members__at(s->members, 0)->target)->comm,
+				    o->n_pids == 1 ? o->pids[0] : 0, &s->outputs);
+	if (!err)
+		err = open_kernel(s);
+	for (size_t i = 0; !err && i < members__count(s->members); i++)
+		err = member__attach(s, members__at(s->members, i), false);
+	return err;
+}
+
+static int open_system(struct session *s)
+{
+	int err = outputs__plan(s->opts->output, "", 0, &s->outputs);
+
+	if (!err)
+		err = open_kernel(s);
+	if (err)
+		return err;
+	/* the kernel reports execs from now on: what begins too late for this scan comes by them */
+	err = records__scan(s);
+	if (err == -ECANCELED)
+		return 0;
+	if (err)
+		log_error("/proc: %s", strerror(-err));
+	else
+		log_verbose("attached: %zu processes", members__count_live(s->members));
+	return err;
+}
+
+static int open_command(struct session *s)
+{
+	char *const *argv = s->opts->command;
+	int err = command__start(argv, &s->command);
+
+	if (!err)
+		err = outputs__plan(s->opts->output, path__base(argv[0]), command__pid(s->command),
+				    &s->outputs);
+	if (!err)
+		err = open_kernel(s);
+	if (err)
+		return err;
+	follow__arm(s);
+	return command__go(s->command);
+}
+
+int open__all(struct session *s)
+{
+	int err = target_cache__new(&s->cache);
+
+	if (!err)
+		err = members__new(&s->members);
+	if (!err)
+		err = follow__new(&s->follow);
+	if (!err)
+		err = mapped__new(&s->mapped);
+	if (err) {
+		log_error("no memory");
+		return err;
+	}
+	switch (s->opts->kind) {
+	case SESSION_COMMAND:
+		return open_command(s);
+	case SESSION_SYSTEM:
+		return open_system(s);
+	case SESSION_PIDS:
+		break;
+	}
+	return open_pids(s);
+}

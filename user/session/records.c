@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* records: where each of the kernel side's records goes. */
+#include <errno.h>
+
+#include "session_priv.h"
+
+/* True: the record is held back, and passed on once its process is ready. */
+static bool hold_back(struct session *s, const struct wire_hdr *h, size_t size)
+{
+	const struct member *m;
+
+	/* an exec ends the member, and that passes on what is held */
+	if (!members__count_starting(s->members) || h->type == WIRE_EXEC)
+		return false;
+	m = members__find_live(s->members, (pid_t)h->tgid);
+	return m && !m->ready && held__take(m->held, s->feed, h, size, m->attach_ns);
+}
+
+static void on_exec(struct session *s, const struct wire_hdr *h, size_t size)
+{
+	struct member *m = members__find_live(s->members, (pid_t)h->tgid);
+
+	if (m && member__forget(s, m))
+		return;
+	if (m)
+		held__give(m->held, s->feed);
+	feed__record(s->feed, h, size);
+	if (!m)
+		return;
+	if (s->opts->kind == SESSION_PIDS)
+		log_info("pid %u: runs another program now; its profile ends here", h->tgid);
+	member__end(s, m, "exec", h->ns);
+}
+
+static int on_record(void *ctx, const void *record, size_t size)
+{
+	const struct wire_hdr *h = record;
+	struct session *s = ctx;
+	struct member *m;
+
+	switch (h->type) {
+	case WIRE_PROC_NEW:
+		if (size >= sizeof(struct wire_proc_new))
+			follow__on_new(s, record);
+		break;
+	case WIRE_READY:
+		m = members__find_live(s->members, (pid_t)h->tgid);
+		if (m)
+			m->retry_ns = 0;
+		break;
+	case WIRE_EXEC:
+		on_exec(s, h, size);
+		break;
+	default:
+		if (!hold_back(s, h, size))
+			feed__record(s->feed, record, size);
+	}
+	return 0;
+}
+
+void records__drain(struct session *s)
+{
+	kernel__drain(s->kernel, 0, on_record, s);
+}
+
+/* After a drain: what the probes reported before they came off has been taken. */
+void records__gc_off(struct session *s)
+{
+	for (pid_t pid = kernel__next_gc_off(s->kernel); pid;
+	     pid = kernel__next_gc_off(s->kernel)) {
+		struct wire_gc rec = {.point = WIRE_GC_OFF, .number = WIRE_GC_NO_NUMBER};
+
+		rec.h.type = WIRE_GC;
+		rec.h.size = sizeof(rec);
+		rec.h.tgid = rec.h.tid = (__u32)pid;
+		rec.h.ns = time__monotonic_ns();
+		on_record(s, &rec, sizeof(rec));
+		timeline__add_missing(s->tl, pid,
+				      "no exact GC pauses: the collections were so many that the "
+				      "probes on them cost too much and came off; a larger "
+				      "--max-overhead keeps them on");
+	}
+}
+
+static int on_running(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+
+	follow__running(s, pid);
+	/* what began meanwhile has its records in the ring */
+	records__drain(s);
+	/* this takes the signal: nobody else will see it */
+	if (signals__came(&s->signal_fd))
+		s->stopped = true;
+	return s->stopped ? -ECANCELED : 0;
+}
+
+int records__scan(struct session *s)
+{
+	return discover__all(s->cache, on_running, s);
+}

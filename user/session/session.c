@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* session: from its options to the process's exit code. */
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "session_priv.h"
+
+/* A command that was no Haskell program is a failure, and how it ended is reported. */
+static int judge_command(struct session *s)
+{
+	int status = command__status(s->command);
+	const char *name = s->opts->command[0], *why = follow__why(s);
+
+	if (WIFSIGNALED(status))
+		log_info("%s: ended by signal %d", name, WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		log_info("%s: ended with %d", name, WEXITSTATUS(status));
+	if (members__count(s->members))
+		return 0;
+	log_error("%s: nothing to show: %s", name,
+		  why[0] ? why : "it ended before its GHC runtime was initialised");
+	return -ENOEXEC;
+}
+
+/* If the capture cannot be finished, the outputs, which come later, show it. */
+static void finish_capture(struct session *s)
+{
+	if (!s->capture)
+		return;
+	timeline__set_tap(s->tl, NULL, NULL);
+	if (capture__finish(s->capture))
+		timeline__set_exit_code(s->tl, EXIT_PARTIAL);
+	s->capture = NULL;
+}
+
+static int run_to_end(struct session *s)
+{
+	int err;
+
+	err = signals__open(&s->signal_fd);
+	if (err) {
+		log_error("signals: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	kernel__features(&s->features);
+	if (kernel__require(&s->features) || open__all(s))
+		return EXIT_FAILED;
+	loop__run(s);
+	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
+		return EXIT_FAILED;
+	if (ending__finish(s))
+		return EXIT_FAILED;
+	finish_capture(s);
+	err = outputs__write(s->outputs, s->tl, signals__came, &s->signal_fd);
+	return err ? EXIT_FAILED : timeline__session(s->tl)->exit_code;
+}
+
+static void close_all(struct session *s)
+{
+	command__free(s->command);
+	/* of a session that failed: keep what there is, if anything was attached */
+	capture__abort(s->capture, s->members && members__count(s->members));
+	kernel__close(s->kernel);
+	logs__free(s);
+	timeline__free(s->tl);
+	feed__free(s->feed);
+	members__free(s->members);
+	follow__free(s->follow);
+	mapped__free(s->mapped);
+	target_cache__free(s->cache);
+	outputs__free(s->outputs);
+	fd__close(&s->signal_fd);
+}
+
+/* A host has more processes, and files, than the usual limit lets a program open. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+int session__run(const struct session_opts *opts)
+{
+	struct session s = {
+		.opts = opts,
+		.start_ns = time__monotonic_ns(),
+		.signal_fd = -1,
+	};
+	int code;
+
+	if (opts->kind == SESSION_SYSTEM)
+		raise_limit();
+	code = run_to_end(&s);
+	close_all(&s);
+	return code;
+}

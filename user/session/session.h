@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * session: one live profiling session. Processes join it (named by their pids, found on the host,
+ * or started by it), become ready when their runtime is initialised, map further code, and end;
+ * what the kernel side records of them goes into a timeline, and the finished profile into the
+ * outputs.
+ */
+#ifndef SAFESCOPED_SESSION_H
+#define SAFESCOPED_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "output/output.h"
+#include "timeline/timeline.h"
+
+/* Whom the session is about, and when it ends by itself. */
+enum session_kind {
+	SESSION_SYSTEM,	 /* every GHC process of the host: never */
+	SESSION_PIDS,	 /* processes that run already: with the last of them */
+	SESSION_COMMAND, /* a program that it starts, and what that starts: with the program */
+};
+
+/* What the strings and arrays point at must live as long as the session. */
+struct session_opts {
+	enum session_kind kind;
+	const char *mode;  /* the same by name, for the report: "system", … */
+	const pid_t *pids; /* SESSION_PIDS: at least one, none twice */
+	size_t n_pids;
+	char *const *command; /* SESSION_COMMAND: argv, NULL at its end */
+	uint64_t duration_ns; /* 0: until it ends by itself or is stopped by a signal */
+
+	uint32_t frequency_hz; /* samples per second and CPU */
+	double max_overhead_percent;
+	enum tl_stacks stacks;
+	bool kernel_stacks;
+	bool plumbing; /* see struct timeline_opts */
+
+	const char *symbols;  /* an unstripped twin of the executable; NULL: none */
+	bool force;	      /* a twin with another build-id is accepted */
+	bool no_eventlogs;    /* none is joined */
+	const char *eventlog; /* the log to join, a file, FIFO or socket; NULL: whatever log each
+				 process writes */
+	const char *save;     /* the capture to make; NULL: none */
+
+	const struct output_opts *output; /* also which lanes are made */
+	bool quiet;			  /* no progress line */
+};
+
+/*
+ * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).
+ * What fails is printed. Signals and RLIMIT_NOFILE of the process are changed for good.
+ */
+int session__run(const struct session_opts *opts);
+
+#endif

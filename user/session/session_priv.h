@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the session room share. Each section is one file; a file calls only those
+ * above its own section.
+ */
+#ifndef SAFESCOPED_SESSION_PRIV_H
+#define SAFESCOPED_SESSION_PRIV_H
+
+#include "session.h"
+
+#include "base/base.h"
+#include "capture/capture.h"
+#include "kernel/kernel.h"
+#include "target/target.h"
+
+#define SNAPSHOT_TIMEOUT_MS 2000
+#define SESSION_MAX_MEMBERS 65536
+/* A process that has just been exec'd has no capabilities before hs_init. */
+#define READY_TIMEOUT_NS 10000000000ULL
+
+/* The parts of a session, made by open.c and freed by session.c. */
+struct session {
+	const struct session_opts *opts;
+	struct kernel_features features;
+	struct kernel *kernel;
+	struct target_cache *cache;
+	struct timeline *tl;
+	struct capture *capture; /* NULL: nothing is saved */
+	struct feed *feed;
+	struct members *members;
+	struct follow *follow;
+	struct mapped *mapped;
+	struct command *command; /* NULL unless SESSION_COMMAND */
+	struct outputs *outputs;
+	uint64_t start_ns;
+	int signal_fd;
+	bool stopped; /* by a signal */
+};
+
+/* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
+
+/*
+ * A child that waits until its probes are set, then becomes the program, as the user who ran sudo.
+ * Of a command that is NULL there is no process: pid 0, descriptor -1, not ended.
+ */
+struct command;
+
+/* Finds the program as a shell does, and forks the child, which waits. Prints a line on failure. */
+int command__start(char *const *argv, struct command **ret_command);
+/* The child becomes the program. Prints a line if it could not. */
+int command__go(struct command *c);
+/* True once it has ended; collects it then. */
+bool command__ended(struct command *c);
+/* Frees; a child that still waits ends first, a program goes on. NULL is fine. */
+void command__free(struct command *c);
+
+pid_t command__pid(const struct command *c);
+/* Readable once it has ended. */
+int command__pidfd(const struct command *c);
+/* The program's file (-1: it cannot be read) and path. */
+int command__file(const struct command *c, const char **ret_path);
+/* As wait() gives it; 0 before it has ended. */
+int command__status(const struct command *c);
+/* CPU time that it used, children that it waited for included; 0 before it has ended. */
+uint64_t command__cpu_ns(const struct command *c);
+
+/* ── feed.c: what the timeline takes from the kernel side ────────────────────────────────── */
+
+/* Passes on records and counters, and counts what the timeline refuses. */
+struct feed;
+
+int feed__new(struct timeline *tl, struct feed **ret_feed);
+void feed__free(struct feed *feed);
+void feed__record(struct feed *feed, const void *record, size_t size);
+/* A callback of kernel__sites(); ctx: the feed. */
+int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
+/* Something of the session was lost by this error, outside of the feed. */
+void feed__failed(struct feed *feed, int err);
+/* The first error by which something was lost; 0: none. */
+int feed__error(const struct feed *feed);
+/* How many records contradicted themselves. */
+uint64_t feed__bad_records(const struct feed *feed);
+
+/* ── held.c: records that wait ───────────────────────────────────────────────────────────── */
+
+/*
+ * Records of a process whose runtime is not initialised yet are held back: passing them on means
+ * naming what is in them, and reading the symbols of large files would delay what the process waits
+ * for, its confirmed layout and its unwind rows.
+ */
+struct held;
+
+int held__new(struct held **ret_held);
+void held__free(struct held *held);
+/*
+ * True: the record was taken, and is passed on later. False: it is the caller's, and comes after
+ * all that was held: nothing is any more, unless the record contradicts itself. `since_ns`: when
+ * the process joined.
+ */
+bool held__take(struct held *held, struct feed *feed, const void *record, size_t size,
+		uint64_t since_ns);
+/* Passes on what is held; from now on nothing is. */
+void held__give(struct held *held, struct feed *feed);
+/* The same, but what is held is dropped. */
+void held__drop(struct held *held);
+/* Whether something may have been passed on: nothing is held any more. */
+bool held__is_over(const struct held *held);
+
+/* ── members.c: the set of processes that have joined ────────────────────────────────────── */
+
+struct member_log;
+
+/*
+ * A process that has joined. Kept to the session's end, because names are read until then, and its
+ * address never changes. `live` and `ready` are changed by the set only.
+ */
+struct member {
+	pid_t pid;
+	struct target *target;
+	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
+	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
+	uint64_t probed_ns;	      /* when its probes were on */
+	bool live;		      /* attached, and not seen to end */
+	bool ready;		      /* its layout is confirmed */
+	bool forgotten;		      /* it was no target: nothing of it is in the timeline */
+	struct held *held;	      /* its records until it is ready */
+	struct kernel_cost cost;      /* of one that has ended and is detached */
+	/* member.c: when to look next whether it is ready, and until when to be patient */
+	uint64_t retry_ns, give_up_ns;
+	unsigned tries;
+	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
+	uint64_t maps_due_ns, maps_read_ns;
+	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */
+	struct member_log *log;
+	unsigned log_looks;
+};
+
+struct members;
+
+int members__new(struct members **ret_members);
+/* Frees the members' targets too; their logs must be gone. */
+void members__free(struct members *members);
+/* Takes the target over (also on failure); the member is not live yet. -E2BIG, -ENOMEM. */
+int members__add(struct members *members, struct target *target, pid_t pid, bool ready,
+		 struct member **ret_member);
+
+/* All of them, in the order in which they were added. */
+size_t members__count(const struct members *members);
+struct member *members__at(const struct members *members, size_t i);
+/*
+ * The live ones, in the order in which they became so: the first one (prev NULL), then the one
+ * after `prev`, which must be live still. NULL: no more.
+ */
+struct member *members__next_live(const struct members *members, const struct member *prev);
+size_t members__count_live(const struct members *members);
+/* Those of them that are not ready. */
+size_t members__count_starting(const struct members *members);
+/* The live member of this pid; there is at most one. NULL: none. */
+struct member *members__find_live(const struct members *members, pid_t pid);
+
+/* It is live from now on. No other one of its pid may be. -ENOMEM. */
+int members__set_live(struct members *members, struct member *m);
+void members__set_ready(struct members *members, struct member *m);
+/* It is not live any more. */
+void members__set_ended(struct members *members, struct member *m);
+
+/* Marks that the kernel's counters of an ended member are still to be read. -ENOMEM. */
+int members__leave_counters(struct members *members, const struct member *m);
+/* Whether those of a process of this pid are, or of any. */
+bool members__has_left_counters(const struct members *members, pid_t pid);
+bool members__any_left_counters(const struct members *members);
+/* They have been read. */
+void members__took_counters(struct members *members);
+
+/* ── logs.c: the eventlogs of members ────────────────────────────────────────────────────── */
+
+/* Looks for the log that a member writes, and opens it; again at the next call if there is none. */
+void logs__look(struct session *s, struct member *m);
+/* Reads what the members' logs have about the session, for the timeline; before it is finished. */
+void logs__join(struct session *s);
+/* After the timeline is finished. */
+void logs__free(struct session *s);
+
+/* ── missing.c: what a member's profile lacks ────────────────────────────────────────────── */
+
+/* Notes in the timeline which probes, names and stacks the process's profile lacks, and why. */
+void missing__note(struct session *s, const struct member *m);
+
+/* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
+
+/* Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are
+ * on already. */
+int member__attach(struct session *s, struct member *m, bool armed);
+/* Looks again at those whose runtime was not initialised. */
+void member__complete_all(struct session *s, uint64_t now);
+/* When the next of them is due; 0: none. */
+uint64_t member__next_due(const struct session *s);
+/* What its threads were doing when it joined, or (at_end) are doing now. */
+void member__snapshot(struct session *s, struct member *m, bool at_end);
+/* Its maps have changed: names and unwind rows of what is new. */
+void member__read_maps(struct session *s, struct member *m);
+/* It is no target any more: "exited", "exec", "left". */
+void member__end(struct session *s, struct member *m, const char *how, uint64_t at_ns);
+/*
+ * It runs another program: true if its life so far was none, and it is forgotten. Else the caller
+ * ends it.
+ */
+bool member__forget(struct session *s, struct member *m);
+/* Reads the counters of those that have ended, before their pids are used again. */
+void member__sweep(struct session *s);
+
+/* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
+
+/* Processes that may become members: what the kernel reported and is to be looked at in time. */
+struct follow;
+
+int follow__new(struct follow **ret_follow);
+void follow__free(struct follow *follow);
+/*
+ * Sets the probes of the command's program, as its file shows them, so that its first safe call is
+ * counted, and has the kernel side follow what it starts.
+ */
+void follow__arm(struct session *s);
+/* Why the command's last program cannot be profiled; "": nothing is known against it. */
+const char *follow__why(const struct session *s);
+/* A process that runs already: attaches it if it is to be profiled. */
+void follow__running(struct session *s, pid_t pid);
+/* A process that began. */
+void follow__on_new(struct session *s, const struct wire_proc_new *rec);
+/* The file that the process executes, with its device as the kernel numbers it (MKDEV). False: it
+ * is gone. */
+bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev);
+/* Whether a process that is not a member may become one. */
+bool follow__wants(const struct session *s, pid_t pid);
+/* A process that is not a member has mapped a library that holds a runtime. */
+void follow__on_mapped(struct session *s, pid_t pid);
+/*
+ * Looks at those that are due. `maps_reported`: the kernel reports mappings, so that a library that
+ * is loaded late needs no late look.
+ */
+void follow__look(struct session *s, uint64_t now, bool maps_reported);
+/* When the next of them is due; 0: none. */
+uint64_t follow__next_due(const struct session *s);
+
+/* ── records.c: the kernel side's records ────────────────────────────────────────────────── */
+
+/* Takes all records that there are: members join and end by them, the timeline gets the rest. */
+void records__drain(struct session *s);
+/* After a drain: marks the targets whose probes on collections have come off. */
+void records__gc_off(struct session *s);
+/*
+ * Attaches every GHC process of the host. -ECANCELED: a signal came, and the session is stopped;
+ * other errors of /proc.
+ */
+int records__scan(struct session *s);
+
+/* ── mapped.c: code that processes map ───────────────────────────────────────────────────── */
+
+struct mapped;
+
+int mapped__new(struct mapped **ret_mapped);
+void mapped__free(struct mapped *mapped);
+/* Whether the kernel reports what is mapped. */
+bool mapped__works(const struct session *s);
+/* What is readable when something was mapped; -1 while nobody needs to be woken for it. */
+int mapped__fd(const struct session *s);
+/* When to look for what was mapped; 0: the descriptor shows it. */
+uint64_t mapped__next_due(const struct session *s);
+/* Takes in what was mapped since, and reads the maps of members that it concerns. */
+void mapped__drain(struct session *s, uint64_t now);
+
+/* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
+
+/* Opens the kernel side, the timeline and the outputs; the first members join. Prints a line on
+ * failure. */
+int open__all(struct session *s);
+/* Waits and works until the session is over: its kind's end, its duration, a signal. */
+void loop__run(struct session *s);
+/* Takes everything that is left in the kernel, then finishes the timeline. Prints a line on
+ * failure. */
+int ending__finish(struct session *s);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The names of a target's frames and sites. */
+#include "base/base.h"
+#include "names/names.h"
+#include "target_priv.h"
+
+#define MAPS_WANTED_EVERY_NS 50000000ULL
+
+/*
+ * Before an address is looked up: one in no mapping may have been mapped since (dlopen), and the
+ * maps are read again then, but not all the time.
+ */
+static void want_mapped(void *ctx, uint64_t addr)
+{
+	struct target *target = ctx;
+	uint64_t now;
+
+	if (!addr || !target->info.pid || images__ever_at(&target->images, addr - 1))
+		return;
+	now = time__monotonic_ns();
+	if (now - target->maps_wanted_ns < MAPS_WANTED_EVERY_NS)
+		return;
+	target->maps_wanted_ns = now;
+	target__refresh_maps(target);
+}
+
+static const struct kallsyms *kernel_names(void *ctx)
+{
+	return target_cache__kallsyms(((struct target *)ctx)->cache);
+}
+
+int target__open_names(struct target *t)
+{
+	const struct names_of of = {
+		.pid = t->info.pid,
+		.images = &t->images,
+		.rts = &t->rts,
+		.insn = t->insn,
+		.want_mapped = want_mapped,
+		.kernel = kernel_names,
+		.ctx = t,
+	};
+
+	return names__new(&of, &t->names);
+}
+
+void target__name(struct target *target, uint64_t frame, struct code_name *ret_name)
+{
+	names__frame(target->names, frame, ret_name);
+}
+
+int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)
+{
+	return names__site(target->names, ret_addr, ret_site);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* x86-64: the expressions by their bytes, the instructions by capstone. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <capstone/capstone.h>
+
+#include "arch.h"
+
+#define OP_DEREF       0x06
+#define OP_PLUS_UCONST 0x23
+#define OP_BREG_RBP    0x76
+#define OP_BREG_RSP    0x77
+
+/* A stack pointer that an instruction moves further than this is taken for lost. */
+#define MAX_MOVE (8LL * 4096)
+
+struct cfi_arch {
+	csh handle;
+	cs_insn *one;
+};
+
+bool cfi_arch__shape(const struct eh_cursor *section, const struct cfi_expr *expr,
+		     struct cfi_shape *ret_shape)
+{
+	struct eh_cursor c = *section;
+	struct cfi_shape shape = {0};
+	uint8_t op;
+
+	c.at = expr->at;
+	c.end = expr->at + expr->len;
+	op = eh_take_u8(&c);
+	if (op != OP_BREG_RBP && op != OP_BREG_RSP)
+		return false;
+	shape.reg = op == OP_BREG_RBP ? CFI_FP : CFI_SP;
+	shape.offset = (int64_t)eh_take_leb128(&c, true);
+	if (!c.err && c.at < c.end) {
+		if (eh_take_u8(&c) != OP_DEREF)
+			return false;
+		shape.deref = true;
+	}
+	if (!c.err && c.at < c.end) {
+		if (eh_take_u8(&c) != OP_PLUS_UCONST)
+			return false;
+		shape.plus = eh_take_leb128(&c, false);
+	}
+	if (c.err || c.at != c.end)
+		return false;
+	*ret_shape = shape;
+	return true;
+}
+
+/* By binutils' linker: elf_x86_64_eh_frame_plt in bfd/elf64-x86-64.c. */
+bool cfi_arch__is_plt(const struct eh_cursor *section, const struct cfi_expr *expr,
+		      uint32_t *ret_from)
+{
+	static const uint8_t head[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a},
+			     tail[] = {0x2a, 0x33, 0x24, 0x22};
+	struct eh_cursor c = *section;
+	uint8_t b[sizeof(head) + 1 + sizeof(tail)];
+
+	c.at = expr->at;
+	c.end = expr->at + expr->len;
+	if (expr->len != sizeof(b))
+		return false;
+	eh_take(&c, b, sizeof(b));
+	if (c.err || memcmp(b, head, sizeof(head)) != 0 ||
+	    memcmp(b + sizeof(head) + 1, tail, sizeof(tail)) != 0)
+		return false;
+	/* DW_OP_lit0 … DW_OP_lit15 */
+	if (b[sizeof(head)] < 0x30 || b[sizeof(head)] > 0x3f)
+		return false;
+	*ret_from = b[sizeof(head)] - 0x30U;
+	return true;
+}
+
+/* ── instructions ────────────────────────────────────────────────────────────────────────── */
+
+int cfi_arch__new(struct cfi_arch **ret_arch)
+{
+	struct cfi_arch *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &a->handle) != CS_ERR_OK) {
+		free(a);
+		return -ENOMEM;
+	}
+	if (cs_option(a->handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK)
+		a->one = cs_malloc(a->handle);
+	if (!a->one) {
+		cfi_arch__free(a);
+		return -ENOMEM;
+	}
+	*ret_arch = a;
+	return 0;
+}
+
+void cfi_arch__free(struct cfi_arch *arch)
+{
+	if (!arch)
+		return;
+	if (arch->one)
+		cs_free(arch->one, 1);
+	cs_close(&arch->handle);
+	free(arch);
+}
+
+static bool is_rbp(unsigned int reg)
+{
+	return reg == X86_REG_RBP || reg == X86_REG_EBP || reg == X86_REG_BP || reg == X86_REG_BPL;
+}
+
+static bool is_rsp(unsigned int reg)
+{
+	return reg == X86_REG_RSP || reg == X86_REG_ESP || reg == X86_REG_SP || reg == X86_REG_SPL;
+}
+
+/* add, sub or lea on rsp by a constant; false if the instruction is none of these. */
+static bool moves_rsp(const cs_insn *i, int64_t *ret_bytes)
+{
+	const cs_x86 *x = &i->detail->x86;
+	const cs_x86_op *src = &x->operands[1];
+
+	if (x->op_count != 2 || x->operands[0].type != X86_OP_REG ||
+	    x->operands[0].reg != X86_REG_RSP)
+		return false;
+	if ((i->id == X86_INS_ADD || i->id == X86_INS_SUB) && src->type == X86_OP_IMM) {
+		*ret_bytes = i->id == X86_INS_ADD ? src->imm : -src->imm;
+		return src->imm > -MAX_MOVE && src->imm < MAX_MOVE;
+	}
+	if (i->id == X86_INS_LEA && src->type == X86_OP_MEM && src->mem.base == X86_REG_RSP &&
+	    src->mem.index == X86_REG_INVALID) {
+		*ret_bytes = src->mem.disp;
+		return src->mem.disp > -MAX_MOVE && src->mem.disp < MAX_MOVE;
+	}
+	return false;
+}
+
+static enum cfi_effect effect_of(struct cfi_arch *a, const cs_insn *i, struct cfi_insn *insn)
+{
+	const cs_x86 *x = &i->detail->x86;
+	bool word = x->op_count == 1 && x->operands[0].size == 8, fp = false;
+	cs_regs read, written;
+	uint8_t n_read, n_written;
+
+	insn->fp =
+		x->op_count == 1 && x->operands[0].type == X86_OP_REG && is_rbp(x->operands[0].reg);
+	switch (i->id) {
+	case X86_INS_PUSH:
+		return word ? CFI_EFFECT_PUSH : CFI_EFFECT_LOST;
+	case X86_INS_PUSHFQ:
+		return CFI_EFFECT_PUSH;
+	case X86_INS_POP:
+		return word ? CFI_EFFECT_POP : CFI_EFFECT_LOST;
+	case X86_INS_POPFQ:
+		return CFI_EFFECT_POP;
+	case X86_INS_CALL:
+		return CFI_EFFECT_NONE;
+	default:
+		break;
+	}
+	if (moves_rsp(i, &insn->bytes))
+		return CFI_EFFECT_MOVE;
+	if (cs_regs_access(a->handle, i, read, &n_read, written, &n_written) != CS_ERR_OK)
+		return CFI_EFFECT_LOST;
+	for (uint8_t k = 0; k < n_written; k++) {
+		if (is_rsp(written[k]))
+			return CFI_EFFECT_LOST;
+		fp |= is_rbp(written[k]);
+	}
+	return fp ? CFI_EFFECT_FP : CFI_EFFECT_NONE;
+}
+
+bool cfi_arch__decode(struct cfi_arch *a, const uint8_t *code, size_t len, uint64_t addr,
+		      struct cfi_insn *ret_insn)
+{
+	struct cfi_insn insn = {.flow = CFI_FLOW_ON};
+	const cs_insn *i = a->one;
+	const cs_x86 *x;
+
+	if (!cs_disasm_iter(a->handle, &code, &len, &addr, a->one))
+		return false;
+	x = &i->detail->x86;
+	insn.size = i->size;
+	insn.nop = i->id == X86_INS_NOP;
+	if (cs_insn_group(a->handle, i, X86_GRP_RET)) {
+		insn.flow = CFI_FLOW_RET;
+	} else if (i->id == X86_INS_UD2 || i->id == X86_INS_HLT) {
+		insn.flow = CFI_FLOW_STOP;
+	} else if (cs_insn_group(a->handle, i, X86_GRP_JUMP)) {
+		insn.flow = CFI_FLOW_JUMP;
+		insn.conditional = i->id != X86_INS_JMP;
+		insn.direct = x->op_count == 1 && x->operands[0].type == X86_OP_IMM;
+		insn.target = insn.direct ? (uint64_t)x->operands[0].imm : 0;
+	} else {
+		insn.effect = effect_of(a, i, &insn);
+	}
+	*ret_insn = insn;
+	return true;
+}
