@@ -333,28 +333,28 @@ def stolen_ns():
 
 @functools.cache
 def schema():
-    """What validates a report; None where python3-jsonschema is said not to be."""
+    """The report's validator; None where SAFESCOPED_SCHEMA=0 says that python3-jsonschema is missing."""
     if os.environ.get("SAFESCOPED_SCHEMA") == "0":
         return None
     try:
         from jsonschema import Draft202012Validator
     except ImportError:
-        # Debian's packages are for its own python3, which may not be the first one on the path.
+        # Debian's package is for Debian's python3, which may not be the first one on the path.
         sys.path.append("/usr/lib/python3/dist-packages")
         from jsonschema import Draft202012Validator
     return Draft202012Validator(json.loads(SCHEMA.read_text()))
 
 
-def told(error):
-    """Of several alternatives, what is wrong with the one that is meant: its constants fit."""
+def specific(error):
+    """Where one of several alternatives must match: the error in the one whose constants match."""
     others = {e.schema_path[0] for e in error.context if e.validator == "const"}
     meant = [e for e in error.context if e.schema_path[0] not in others]
-    return told(meant[0]) if meant else error
+    return specific(meant[0]) if meant else error
 
 
 def schema_errors(report):
-    """What of a report is not as scripts/safescoped.schema.json has it: ["path: why"]."""
-    errors = map(told, schema().iter_errors(report)) if schema() else ()
+    """Where a report violates scripts/safescoped.schema.json: ["path: why"]."""
+    errors = map(specific, schema().iter_errors(report)) if schema() else ()
     return ["/".join(map(str, e.absolute_path)) + f": {e.message[:300]}" for e in errors]
 
 
@@ -368,7 +368,7 @@ class Report:
         except (OSError, ValueError) as e:
             raise Failure(f"the report {path}: {e}") from None
         wrong = schema_errors(self.json)
-        check(not wrong, f"the report {path} is not as its schema says: {wrong[:3]}")
+        check(not wrong, f"the report {path} violates its schema: {wrong[:3]}")
 
     def target(self, pid=None):
         targets = [t for t in self.json["targets"] if pid is None or t["pid"] == pid]

@@ -138,7 +138,7 @@ def test_standard_output_is_data(t):
     session = t.session("--pid", target.pid, "-d", "0.5", "-f", "json", "-o", "-")
     check(session.wait() == 0, f"it said {session.err.seen}")
     report = json.loads("\n".join(session.out.seen))
-    check(not schema_errors(report), f"not as the schema says: {schema_errors(report)[:3]}")
+    check(not schema_errors(report), f"violates the schema: {schema_errors(report)[:3]}")
     check(report["targets"][0]["pid"] == target.pid, "another pid")
 
 

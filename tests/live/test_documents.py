@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What describes the program agrees with it: the manual page, the report's schema, what is installed."""
+"""The documents agree with the program: the manual page, the schema of the report, what is installed."""
 
 import json
 import re
 import subprocess
 
-from harness import ROOT, SAFESCOPED, SCHEMA, cases, check, run, schema, schema_errors
+from harness import ROOT, SAFESCOPED, SCHEMA, Report, cases, check, run, schema, schema_errors
 
 MANUAL = ROOT / "scripts" / "safescoped.8"
 OPTIONS = ROOT / "user" / "cli" / "options.c"
 GOLDEN = ROOT / "tests" / "data" / "export"
-# argp's own, which are not in the table.
+CAPTURES = ROOT / "tests" / "data" / "capture"
+# Options that argp adds to the table.
 BY_ARGP = {("help", "?"), ("usage", None), ("version", "V")}
-# Fields that are there only where there is something to say.
-OPTIONAL = {"bpf_ns", "cost_centre_stacks", "marks", "windows"}
+# Fields that may be absent.
+OPTIONAL = ("session/bpf_ns", "target/cost_centre_stacks", "target/marks", "target/windows")
 
 
 def in_the_table():
@@ -26,12 +27,12 @@ def in_the_table():
 
 def in_the_help():
     text = subprocess.run([SAFESCOPED, "--help"], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"^ +(?:-(\S)(?:, )?)? *(?:--([a-z-]+))?(?:=\S+)?(?: |$)", text, re.M)
+    found = re.findall(r"^ +(?:-([\w?])(?:, )?)? *(?:--([a-z-]+))?(?:=\S+)?(?: |$)", text, re.M)
     return {(name or None, letter or None) for letter, name in found if name or letter}
 
 
 def in_the_manual():
-    """Those of one item that differ are of two options: -h and -? have one."""
+    """Letters without a long name in one item are options of their own: -h and -?."""
     found = set()
     for item in re.findall(r"^\.It (Fl .*)$", MANUAL.read_text(), re.M):
         letter, names = None, set()
@@ -57,7 +58,7 @@ def test_options(t):
 
 
 def test_manual_names(t):
-    """States, findings, formats and exit codes: each has its word in the manual page."""
+    """The manual page names each state, kind of finding and format."""
     text = re.sub(r"\\&|[,.()]", " ", MANUAL.read_text())
     defs = json.loads(SCHEMA.read_text())["$defs"]
     names = set(defs["finding"]["properties"]["kind"]["enum"])
@@ -72,14 +73,26 @@ def test_manual_names(t):
 
 @cases("service", "hostile", "empty")
 def test_golden_reports(t, name):
-    """What the unit tests hold the report to is as the schema says, but for what is hostile of purpose."""
+    """The unit tests' golden reports are valid, except for what is hostile on purpose."""
     wrong = schema_errors(json.loads((GOLDEN / f"{name}.json").read_text()))
     wrong = [e for e in wrong if not (name == "hostile" and e.startswith("targets/0/findings/0/kind: "))]
     check(not wrong, f"{wrong}")
 
 
+def described(field, defs):
+    return field.get("description") or defs[field["$ref"].removeprefix("#/$defs/")].get("description")
+
+
+@cases("calls", "centres")
+def test_replayed_reports(t, name):
+    path = t.dir / "r.json"
+    subprocess.run([SAFESCOPED, "--replay", CAPTURES / name, "-q", "-f", "json", "-o", path], check=True)
+    kinds = {lane["kind"] for lane in Report(path).target()["lanes"]}
+    check(kinds == {"thread", "capability"}, f"lanes of {kinds}")
+
+
 def objects_of(part, path="schema"):
-    """All objects of the schema with properties."""
+    """Every object in the schema that has properties."""
     if isinstance(part, list):
         for i, x in enumerate(part):
             yield from objects_of(x, f"{path}/{i}")
@@ -91,18 +104,19 @@ def objects_of(part, path="schema"):
 
 
 def test_schema(t):
-    """It is one, and closed: every field is described and, if it is not optional, required."""
+    """The schema is valid and closed; every field is described, and required unless it is optional."""
     text = json.loads(SCHEMA.read_text())
     schema().check_schema(text)
     for path, part in objects_of(text):
         check(part.get("additionalProperties") is False, f"{path} is open")
         for name, field in part["properties"].items():
-            check(field.get("description"), f"{path}/{name} is not described")
-            check((name in part["required"]) != (name in OPTIONAL), f"{path}/{name}: required or not?")
+            check(described(field, text["$defs"]), f"{path}/{name} is not described")
+            optional = f"{path}/{name}".endswith(OPTIONAL)
+            check((name in part["required"]) != optional, f"{path}/{name}: required or not?")
 
 
 def test_schema_refuses(t):
-    """A field too much, one too little, one of another type, one in another place."""
+    """An extra field, a missing one, one of another type, one in the wrong place."""
     whole = (GOLDEN / "service.json").read_text()
     for change in (lambda r: r["targets"][0].update(pids=[1]), lambda r: r["session"].pop("exit"),
                    lambda r: r["targets"][0]["lanes"][0].update(tid="1"),
