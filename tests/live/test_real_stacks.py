@@ -92,7 +92,7 @@ def document(path):
     chance = random.Random(1)
     words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor".split()
     with open(path, "w") as f:
-        for i in range(120):
+        for i in range(180):
             extras = ["", "", "*x*", f" [l](http://e.org/{i})", " `c`", f"[^{i}]"]
             f.write(f"# Heading {i}\n\n")
             for _ in range(3):

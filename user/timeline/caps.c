@@ -436,7 +436,7 @@ static int advance_one(struct timeline *tl, struct target_state *tg, uint32_t no
 		claims[i].samples = 0;
 	}
 	if (!err && b->cursor < until)
-		err = walk(b, claims + from, to - from, until);
+		err = walk(b, claims ? &claims[from] : NULL, to - from, until);
 	return err;
 }
 

@@ -381,7 +381,8 @@ struct composer {
 	const struct target_state *tg;
 	uint32_t v[3 * MAX_PART + 8];
 	uint32_t n;
-	enum mark no_stack; /* what stands where there is no Haskell part */
+	enum mark no_stack; /* what stands for an unknown Haskell part */
+	bool unknown;
 };
 
 static void put(struct composer *c, uint32_t frame)
@@ -420,23 +421,30 @@ static bool put_ccs(struct composer *c, const struct ev *ev)
 	return true;
 }
 
-/* The Haskell part; the site's caller where the walk found nothing. A mark stands alone: what is
- * known is shown without one, and was called by nobody who is known. */
+/*
+ * The Haskell part; the site's caller where the walk found nothing. Where there is neither, a mark
+ * comes after what is known of the place: nothing says who called it.
+ */
 static void put_hs(struct composer *c, const struct ev *ev, const struct site *site)
 {
-	if (put_ccs(c, ev))
+	bool no_walk = !site && (ev->flags & EV_NO_WALK);
+
+	if (put_ccs(c, ev)) {
+		/* the centre has not called the C function that it is in */
+		c->unknown = ev->c && no_walk;
 		return;
+	}
 	if (ev->hs)
 		put_part(c, ev->hs, 0);
 	else if (site && site->caller != UINT32_MAX)
 		put(c, site->caller);
-	else if (!ev->c && !site)
-		put(c, c->tl->marks[c->no_stack]);
+	c->unknown = !site && (no_walk || !ev->hs);
 }
 
 /* A stack of a thread without Haskell. */
 static void put_foreign(struct composer *c, const struct ev *ev)
 {
+	c->unknown = ev->c && (ev->flags & EV_NO_WALK);
 	put_part(c, ev->hs, 0); /* how it ended, where it is not whole */
 	put_part(c, ev->c, 0);
 }
@@ -545,6 +553,8 @@ static void put_state(struct composer *c, enum tl_state state, const struct ev *
 	default:
 		break;
 	}
+	if (c->unknown)
+		put(c, c->tl->marks[c->no_stack]);
 	if (c->tl->state_frames[state] != UINT32_MAX)
 		put(c, c->tl->state_frames[state]);
 }
