@@ -64,8 +64,8 @@ def test_manual_names(t):
     names = set(defs["finding"]["properties"]["kind"]["enum"])
     for lane in ("thread_lane", "capability_lane", "haskell_lane"):
         names |= set(defs[lane]["properties"]["states"]["properties"])
-    names |= {p.stem.removeprefix("export_") for p in (ROOT / "user" / "export").glob("*.c")
-              if f"export_{p.stem} = {{" in p.read_text()}
+    for path in (ROOT / "user" / "export").rglob("*.c"):
+        names |= set(re.findall(r"^const struct export_format export_(\w+) = {", path.read_text(), re.M))
     check({"json", "html", "pprof"} <= names, f"the formats are not found: {names}")
     missing = {n for n in names if n not in text.split()}
     check(not missing, f"the manual page does not name {missing}")
