@@ -169,10 +169,10 @@ def machine_readable(path):
     return {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
 
 
-def collect(t, path, *rts, options=ALWAYS):
+def collect(t, path, *rts, options=ALWAYS, seconds=1.2):
     """A run of Work from its first instruction to its last: (what the runtime says, the report's gc)."""
     stats = t.dir / "statistics"
-    session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, "alloc", 1.2,
+    session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, "alloc", seconds,
                         "+RTS", *rts, f"-t{stats}", "--machine-readable", "-RTS",
                         prefix=("sh", "-c", 'echo go | "$@"', "sh"))
     code = session.wait(120)
@@ -211,7 +211,8 @@ def test_collections_by_their_ends(t, way):
     """Where the probes on them cost a part of the budget, that on their ends alone is left, and tells as much."""
     if GHC_ROOT:
         return
-    want, got = collect(t, program("Work", way), "-A64k", options=("--max-overhead", "20", "-F", "199"))
+    want, got = collect(t, program("Work", way), "-A64k", options=("--max-overhead", "20", "-F", "199"),
+                        seconds=3)
     hits = t.report().target()["cost"]["probe_hits"]
     check(hits < 2 * want["num_GCs"], f"{hits} probes were hit in {want['num_GCs']} collections")
     check(got["exact"], f"not exact: {got}")

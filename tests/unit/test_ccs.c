@@ -354,7 +354,7 @@ static void test_no_walk(void **state)
 	for (size_t i = 0; i < lane->n_stretches; i++)
 		if (lane->stretches[i].state == ST_PREEMPTED)
 			assert_string_equal(stack_text(kit.tl, lane->stretches[i].stack),
-					    "MAIN;Main.main;Main.work;c1;[preempted]");
+					    "MAIN;Main.main;Main.work;c1;[no stack];[preempted]");
 	assert_true(lane->states_ns[ST_PREEMPTED] > 0);
 	timeline__free(kit.tl);
 }

@@ -78,13 +78,13 @@ static int by_end(struct target_state *tg, const struct wire_gc *rec)
 	before = last ? tg->gc_ended_ns : 0;
 	if (!rec->start_ns || rec->start_ns < before || rec->start_ns > rec->h.ns)
 		return -ENOENT;
-	/* it was at the end of this one that the thread stayed, not of that before */
-	if (last && last->end > rec->start_ns)
-		last->end = before;
 	if (rec->sync_ns >= MAX(before, 1) && rec->sync_ns <= rec->start_ns) {
 		span.start = rec->sync_ns;
 		span.synced = true;
 	}
+	/* the thread was switched out as this one began, not as the one before ended */
+	if (last && last->end > span.start)
+		last->end = before;
 	return add(tg, &span);
 }
 
