@@ -2,13 +2,13 @@
 #
 # make             build/safescoped
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
-# make fuzz        build and run each fuzzer, for 20 or 60 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
+# make fuzz        build and run each fuzzer, for 20 or 50 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: everything there is to test
 # make check-hostile  as root: the attacks of other users, in tests/hostile
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
 # make check-vm    the live tests' core on other kernels, in virtual machines (VM_KERNELS: 6.1 6.12)
-# make lint        clang-format, clang-tidy, cppcheck, shellcheck, pylint (LINTERS="NAME…": only these)
+# make lint        clang-format, clang-tidy, cppcheck, shellcheck, pylint, mandoc (LINTERS="NAME…": only these)
 # make install     PREFIX (/usr/local), DESTDIR
 #
 # SANITIZE=1 builds with address and undefined-behaviour sanitizers, in build/sanitize.
@@ -173,14 +173,15 @@ unit-bins: $(UNIT_BINS)
 unit: unit-bins
 	$(Q)tests/run unit $(UNIT_BINS)
 
-# The fuzzers and what they drive are built by clang, whatever CC is.
+# The fuzzers and what they drive are built by clang, whatever CC is; with them the program itself,
+# for the live tests under sanitizers.
 ifeq ($(FUZZING),1)
 $(OUT)/bin/%: tests/fuzz/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(say) FUZZER $@
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) -fsanitize=fuzzer $(LIB) $(LIBS) -o $@
 
-fuzz-bins: $(FUZZ_BINS)
+fuzz-bins: $(FUZZ_BINS) $(PROGRAM)
 else
 fuzz-bins:
 	$(Q)$(MAKE) --no-print-directory FUZZING=1 CC=clang fuzz-bins
@@ -190,19 +191,22 @@ fuzz: fuzz-bins
 	$(Q)tests/run fuzz \
 		$(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
+# As many jobs as there are processors, unless make was given a number.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 check:
 	@if [ "$$(id -u)" != 0 ]; then \
 		echo 'make check: needs root (it loads BPF programs and profiles live processes);' \
 			'run: sudo make check' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run
 
 check-hostile:
 	@if [ "$$(id -u)" != 0 ]; then \
 		echo 'make check-hostile: needs root (BPF programs, mounts); run: sudo make check-hostile' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run hostile
 
 check-ghc:
@@ -210,13 +214,13 @@ check-ghc:
 		echo 'make check-ghc: needs root (chroot, BPF programs); run: sudo make check-ghc' >&2; exit 1; fi
 	$(Q)scripts/install-deps --test
 	$(Q)scripts/install-deps --roots || echo 'make check-ghc: WARNING: going on without debootstrap' >&2
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run ghc $(GHC_SUITES)
 
 # Needs no privilege but to install what is missing.
 check-vm:
 	$(Q)scripts/install-deps --test --vm
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run vm $(VM_KERNELS)
 
 # ── the rest ──
@@ -230,6 +234,9 @@ lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
 install: $(PROGRAM)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 0755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/safescoped
+	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/safescoped
+	install -m 0644 scripts/safescoped.8 $(DESTDIR)$(PREFIX)/share/man/man8/safescoped.8
+	install -m 0644 scripts/safescoped.schema.json $(DESTDIR)$(PREFIX)/share/safescoped/safescoped.schema.json
 
 # build/npm stays: it came over the network.
 clean:

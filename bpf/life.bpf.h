@@ -134,7 +134,8 @@ SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_th
 		return !(t->flags & WIRE_TARGET_PROBES_OFF);
 	if (calls_known(t, th))
 		return 1;
-	return th->off_ip && th->off_ip == u->ip && !(th->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
+	return th->off_ip && th->off_ip == ARCH_IP(u) &&
+	       !(th->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
 }
 
 SS_INLINE void life_exit(struct task_struct *task, u64 now)

@@ -7,6 +7,7 @@ A file runs its tests by run(globals()) and prints one line for each: `ok NAME`,
 or `skip NAME: why`. What a test started is gone when it ends.
 """
 
+import functools
 import json
 import os
 import select
@@ -21,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 BUILD = ROOT / "build"
+SCHEMA = ROOT / "scripts" / "safescoped.schema.json"
 SAFESCOPED = Path(os.environ.get("SAFESCOPED", BUILD / "safescoped"))
 BPFTOOL = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "bpftool"
 
@@ -329,6 +331,33 @@ def stolen_ns():
     return ticks * 1000000000 // os.sysconf("SC_CLK_TCK")
 
 
+@functools.cache
+def schema():
+    """The report's validator; None where SAFESCOPED_SCHEMA=0 says that python3-jsonschema is missing."""
+    if os.environ.get("SAFESCOPED_SCHEMA") == "0":
+        return None
+    try:
+        from jsonschema import Draft202012Validator
+    except ImportError:
+        # Debian's package is for Debian's python3, which may not be the first one on the path.
+        sys.path.append("/usr/lib/python3/dist-packages")
+        from jsonschema import Draft202012Validator
+    return Draft202012Validator(json.loads(SCHEMA.read_text()))
+
+
+def specific(error):
+    """Where one of several alternatives must match: the error in the one whose constants match."""
+    others = {e.schema_path[0] for e in error.context if e.validator == "const"}
+    meant = [e for e in error.context if e.schema_path[0] not in others]
+    return specific(meant[0]) if meant else error
+
+
+def schema_errors(report):
+    """Where a report violates scripts/safescoped.schema.json: ["path: why"]."""
+    errors = map(specific, schema().iter_errors(report)) if schema() else ()
+    return ["/".join(map(str, e.absolute_path)) + f": {e.message[:300]}" for e in errors]
+
+
 class Report:
     """A JSON report; methods for what tests ask of it."""
 
@@ -338,6 +367,8 @@ class Report:
             self.json = json.loads(Path(path).read_text())
         except (OSError, ValueError) as e:
             raise Failure(f"the report {path}: {e}") from None
+        wrong = schema_errors(self.json)
+        check(not wrong, f"the report {path} violates its schema: {wrong[:3]}")
 
     def target(self, pid=None):
         targets = [t for t in self.json["targets"] if pid is None or t["pid"] == pid]

@@ -51,7 +51,7 @@ def test_the_same_again(t, way):
 
 
 def test_stacks_again(t):
-    save(t, "Work", "alloc", 2)
+    save(t, "Work", "alloc", 1)
     code, said = replay(t, t.dir / "capture")
     check(code == 0, f"the replay ended with {code}: {said}")
     same(t)
@@ -66,7 +66,7 @@ def test_eventlog_again(t, way):
     code, said = replay(t, t.dir / "capture", "--lanes", "thread,capability,haskell")
     check(code == 0, f"the replay ended with {code}: {said}")
     # What only the log tells is there to be compared.
-    again = json.loads((t.dir / "again.json").read_text())["targets"][0]
+    again = t.report(t.dir / "again").target()
     check(again["eventlog"]["events"] == len(joined.events), f"{again['eventlog']}, the log has {len(joined.events)} events")
     check(again["eventlog"]["agreement"]["safe_calls"] is not None, f"{again['eventlog']}")
     labels = {l["label"] for l in again["lanes"] if l["kind"] == "haskell"}
@@ -123,7 +123,7 @@ def test_killed(t):
     code, said = replay(t, t.dir / "capture.partial", formats=("json", "folded"))
     check(code == 1, f"the replay ended with {code}: {said}")
     check("was not finished" in said, f"it said {said}")
-    report = json.loads((t.dir / "again.json").read_text())
+    report = t.report(t.dir / "again").json
     duration = report["session"]["duration_ns"] / 1e9
     check(1 < duration < 4, f"{duration} s of the session are in the capture")
     (found,) = report["targets"]

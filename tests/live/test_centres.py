@@ -69,7 +69,7 @@ def add(sum_, more):
 @cases("p", "thr_p")
 def test_ticks(t, way):
     """The RTS's ticks are seen as it counts them itself."""
-    want, target = profiled(t, "Centres", 3, way=way, rts=("-V0.0002",), options=("-F", "99"))
+    want, target = profiled(t, "Centres", 2, way=way, rts=("-V0.0002",), options=("-F", "99"))
     centres = target["cost_centres"]
     check({(c["source"], c["counted"]) for c in centres} == {("memory", "ticks")}, f"{centres[:1]}")
     got = {key(c): c["self_ticks"] for c in centres}
@@ -87,7 +87,7 @@ def test_samples(t, way):
     machine that is many for one centre, and more runs are added until it is none's."""
     got, want, wrong = {}, {}, None
     for _ in range(4):
-        more, target = profiled(t, "Centres", 4, way=way, rts=("-V0.0005",), options=("-F", "1999"))
+        more, target = profiled(t, "Centres", 2.8, way=way, rts=("-V0.00025",), options=("-F", "3999"))
         centres = target["cost_centres"]
         counted = "ticks" if target["found_by"]["tick"] == "ghc_ticker" else "samples"
         check({(c["source"], c["counted"]) for c in centres} == {("memory", counted)}, f"{centres[:1]}")

@@ -81,7 +81,7 @@ def test_collections(t, case):
     inside = f"/tmp/statistics-{case}" if GHC_ROOT else str(t.dir / "statistics")
     outside = Path(f"{GHC_ROOT or ''}{inside}")
     t.finally_do(lambda: outside.unlink(missing_ok=True))
-    _, report, _ = profile_run(t, "Work", mode, 3, way=way, rts=(*rts, f"-t{inside}", "--machine-readable"),
+    _, report, _ = profile_run(t, "Work", mode, 1.5, way=way, rts=(*rts, f"-t{inside}", "--machine-readable"),
                                options=(*ALWAYS, "-F", "499"))
     want, got = runtime_statistics(outside), report.target()["gc"]
     # Those at the program's start come before the session.
@@ -139,7 +139,7 @@ def test_stripped(t, way):
 def test_stripped_stacks(t, way):
     if not GHC_ROOT:
         return
-    _, report, _ = profile_run(t, "Work", "alloc", 3, way=f"{way}.stripped", options=("-F", "499"))
+    _, report, _ = profile_run(t, "Work", "alloc", 1.5, way=f"{way}.stripped", options=("-F", "999"))
     stacks = report.target()["stacks"]
     check(stacks["haskell_samples"] >= 150, f"only few samples: {stacks}")
     check(stacks["haskell_complete"] >= 0.99 * stacks["haskell_samples"], f"incomplete: {stacks}")

@@ -109,9 +109,9 @@ def test_calls(t, kind):
 
 @cases(*KINDS)
 def test_stacks(t, kind):
-    target = Target([of_kind(kind, "Work"), "alloc", 2])
+    target = Target([of_kind(kind, "Work"), "alloc", 1])
     t.started.append(target)
-    session = t.attach(target, *ALWAYS, "-F", "499")
+    session = t.attach(target, *ALWAYS, "-F", "999")
     target.go()
     check(target.wait() == 0, "the test program failed")
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
@@ -357,7 +357,8 @@ def test_packed(t):
     cpu = sum(l["cpu_ns"] for l in lanes)
     want = truth["safe_spin_1ms"]["cpu_ns"]
     check(want <= cpu <= 1.5 * want + 300e6, f"{cpu} ns of CPU, the program's calls had {want}")
-    states = {s for l in lanes for s, ns in l["states"].items() if ns}
+    # the ticker's waits are idleness, and its thread has a name
+    states = {s for l in lanes for s, ns in l["states"].items() if ns and (s != "idle" or l["name"] != "ghc_ticker")}
     check(states <= {"foreign_cpu", "foreign_blocked", "preempted"}, f"states: {states}")
     check(got["stacks"]["samples"] >= 50, f"only {got['stacks']['samples']} samples")
 

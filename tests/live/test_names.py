@@ -77,7 +77,7 @@ def is_path(path, calls):
     return all(b in calls.get(a, ()) for a, b in zip(path, path[1:]))
 
 
-def start(t, way, seconds=4):
+def start(t, way, seconds=2):
     command = [program("Names", way), str(seconds)]
     target = Target(enter_root(command) if GHC_ROOT else command)
     t.started.append(target)
@@ -85,7 +85,7 @@ def start(t, way, seconds=4):
 
 
 def profile(t, target):
-    session = t.session("--pid", target.pid, "-v", "-f", "json,speedscope,folded", "--stacks", "stg", "-F", "499",
+    session = t.session("--pid", target.pid, "-v", "-f", "json,speedscope,folded", "--stacks", "stg", "-F", "999",
                         "-o", t.stem)
     session.wait_attached()
     target.go()
@@ -111,8 +111,8 @@ def check_tree(t, needed, known=0.8):
     seen, unknown = set(), 0
     for stack, weight in stacks_of(t):
         path = path_of(stack)
-        # of a few stays off the CPU only the place is known
-        if stack and stack[0] == "[no stack]":
+        # of a few off-CPU intervals only the place is known
+        if "[no stack]" in stack:
             unknown += weight if path else 0
             continue
         check(is_path(path, CALLS), f"a stack that cannot be: {path}, {stack}")
@@ -210,7 +210,7 @@ def test_descriptions(t):
     if GHC_ROOT:
         target = start(t, copy)
     else:
-        target = Target([copy, "4"])
+        target = Target([copy, "2"])
         t.started.append(target)
     report = profile(t, target)
     names = report.target()["names"]
@@ -241,7 +241,7 @@ PLUMBING = re.compile(r"stg_(upd_frame|catch_frame|stop_thread|ap_|bh_upd)")
 def test_plumbing(t, case):
     """Return frames that tell nothing are shown with -v alone."""
     target = start(t, "thr")
-    session = t.session("--pid", target.pid, "-f", "json,folded", "--stacks", "stg", "-F", "499", "-o", t.stem,
+    session = t.session("--pid", target.pid, "-f", "json,folded", "--stacks", "stg", "-F", "999", "-o", t.stem,
                         *(("-v",) if case == "shown" else ()))
     if case == "folded":
         time.sleep(2)  # only -v tells when it is attached
@@ -264,9 +264,9 @@ def test_offsets_are_stable(t):
     for _ in range(2):
         copy = stripped("thr")
         if GHC_ROOT:
-            target = start(t, copy, 3)
+            target = start(t, copy, 1.5)
         else:
-            target = Target([copy, "3"])
+            target = Target([copy, "1.5"])
             t.started.append(target)
         report = profile(t, target)
         functions = report.target()["functions"]

@@ -75,7 +75,7 @@ def test_hledger_web(t):
         except OSError:
             check(time.monotonic() < deadline, "hledger-web does not answer")
             time.sleep(0.2)
-    session = t.session("--pid", server.pid, "-d", "8", "-v", "-F", "499", "-f", "json,folded", "-o", t.stem)
+    session = t.session("--pid", server.pid, "-d", "4", "-v", "-F", "999", "-f", "json,folded", "-o", t.stem)
     session.wait_attached()
     for client in clients:
         client.start()
@@ -92,7 +92,7 @@ def document(path):
     chance = random.Random(1)
     words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor".split()
     with open(path, "w") as f:
-        for i in range(250):
+        for i in range(180):
             extras = ["", "", "*x*", f" [l](http://e.org/{i})", " `c`", f"[^{i}]"]
             f.write(f"# Heading {i}\n\n")
             for _ in range(3):
@@ -106,7 +106,7 @@ def test_pandoc(t):
     source = t.dir / "large.md"
     document(source)
     command = [path, "-f", "markdown", "-t", "html", "-o", t.dir / "large.html", source]
-    session = t.session("-v", "-F", "499", "-f", "json,folded", "-o", t.stem, "--", *command)
+    session = t.session("-v", "-F", "999", "-f", "json,folded", "-o", t.stem, "--", *command)
     check(session.wait(120) == 0, f"{session.err.seen}")
     check((t.dir / "large.html").stat().st_size > 100000, "pandoc made nothing")
     whole(t, 1000)

@@ -27,7 +27,7 @@ def has(names, function):
 def test_complete(t, case):
     mode, way = case.split("-")
     rts = ("-N2",) if way != "v" and mode in ("alloc", "stm") else ()
-    _, report, _ = profile_run(t, "Work", mode, 4, way=way, rts=rts, options=("-F", "499"))
+    _, report, _ = profile_run(t, "Work", mode, 1, way=way, rts=rts, options=("-F", "1999"))
     whole(report)
     agrees(t, report)
     target = report.target()
@@ -48,7 +48,7 @@ def test_complete(t, case):
 
 def test_deep_stacks_are_elided(t):
     """200000 frames do not fit: the middle is left out, visibly, and the rest is right."""
-    _, report, _ = profile_run(t, "Work", "deep", 3, options=("-F", "499"))
+    _, report, _ = profile_run(t, "Work", "deep", 1.5, options=("-F", "999"))
     stacks = report.target()["stacks"]
     check(stacks["elided"] > 0.2 * stacks["samples"], f"deep stacks are not elided: {stacks}")
     folded = (t.dir / "p.folded").read_text()
@@ -57,7 +57,7 @@ def test_deep_stacks_are_elided(t):
 
 def test_gmp_by_name(t):
     """gmp called from Haskell is an unsafe call, and carries its function's name."""
-    _, report, _ = profile_run(t, "Work", "gmp", 3, options=("-F", "499"))
+    _, report, _ = profile_run(t, "Work", "gmp", 1.5, options=("-F", "999"))
     functions = {c["function"] for c in report.target()["unsafe_calls"]}
     check(any("gmp" in f for f in functions), f"no gmp function among the unsafe calls: {functions}")
 
@@ -65,8 +65,8 @@ def test_gmp_by_name(t):
 @cases("thr", "v", "dyn")
 def test_unsafe_function_on_stack(t, way):
     """Down to the foreign function: Haskell's caller and the C function in one stack."""
-    profile_run(t, "Calls", 1, "unsafe_spin_1ms=1500", "safe_spin_1ms=1500", way=way,
-                options=("-F", "499", "--max-overhead", "1000"))
+    profile_run(t, "Calls", 1, "unsafe_spin_1ms=700", "safe_spin_1ms=700", way=way,
+                options=("-F", "999", "--max-overhead", "1000"))
     stacks = (t.dir / "p.folded").read_text().splitlines()
     for function in ("unsafe_spin_1ms", "safe_spin_1ms"):
         mine = [s for s in stacks if f";{function}" in s]

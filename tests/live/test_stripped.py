@@ -119,7 +119,7 @@ def test_calls(t, way):
 def test_stacks(t, case):
     mode, way = case.split("-")
     rts = ("-N2",) if way in ("thr", "thr_p") and mode == "alloc" else ()
-    target, session, _ = run_stripped(t, "Work", mode, 4, way=way, rts=rts, options=("-F", "499"))
+    target, session, _ = run_stripped(t, "Work", mode, 2, way=way, rts=rts, options=("-F", "999"))
     check(target.wait() == 0, "the test program failed")
     code = session.wait()
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
@@ -240,6 +240,13 @@ class Package:
             stdin.flush()
             time.sleep(pause)
 
+    def finish(self, at_most):
+        """Ends its input and lets it work on that for some seconds, or until it has ended."""
+        self.target.close_input()
+        deadline = time.monotonic() + at_most
+        while self.target.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+
 
 def hledger_web(t):
     journal = t.dir / "test.journal"
@@ -277,8 +284,7 @@ def pandoc(t):
 
     def drive():
         p.feed(text * 100, 30, 0.02)
-        p.target.close_input()
-        time.sleep(3)
+        p.finish(3)
 
     return p, drive
 
@@ -291,8 +297,7 @@ def shellcheck(t):
     def drive():
         p.feed(b"#!/bin/sh\n", 1, 0)
         p.feed(text * 20, 30, 0.01)
-        p.target.close_input()
-        time.sleep(4)
+        p.finish(4)
 
     return p, drive
 
@@ -304,8 +309,7 @@ def hledger(t):
 
     def drive():
         p.feed(text * 500, 30, 0.01)
-        p.target.close_input()
-        time.sleep(4)
+        p.finish(4)
 
     return p, drive
 

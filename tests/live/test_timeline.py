@@ -74,7 +74,7 @@ def profile_lanes(t, mode, seconds, way="thr", rts=(), options=(), steady=False)
 def test_cpu(t, mode):
     """Two capabilities, three busy threads: thread lanes and capability lanes have the time that
     the scheduler says the threads ran."""
-    _, report, ran, stolen, _ = profile_lanes(t, mode, 3, rts=("-N2",))
+    _, report, ran, stolen, _ = profile_lanes(t, mode, 2, rts=("-N2",))
     check_all_lanes(report)
     all_ns = sum(ns for _, ns in ran.values())
     ours = sum(l["cpu_ns"] for l in lanes(report, "thread"))
@@ -135,7 +135,7 @@ def test_cap_wait(t):
     log = t.dir / "log"
     way = "thr_l"
     inside = "/tmp/lanes-log" if GHC_ROOT else log
-    truth, report, _, stolen, _ = profile_lanes(t, "together", 3, way=way, steady=True,
+    truth, report, _, stolen, _ = profile_lanes(t, "together", 2, way=way, steady=True,
                                                 rts=("-N1", "-ls", f"-ol{inside}"), options=("--eventlog", "none"))
     path = Path(f"{GHC_ROOT}{inside}") if GHC_ROOT else log
     t.finally_do(lambda: path.unlink(missing_ok=True))
@@ -169,10 +169,10 @@ def machine_readable(path):
     return {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
 
 
-def collect(t, path, *rts, options=ALWAYS):
+def collect(t, path, *rts, options=ALWAYS, seconds=1.2):
     """A run of Work from its first instruction to its last: (what the runtime says, the report's gc)."""
     stats = t.dir / "statistics"
-    session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, "alloc", 2,
+    session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, "alloc", seconds,
                         "+RTS", *rts, f"-t{stats}", "--machine-readable", "-RTS",
                         prefix=("sh", "-c", 'echo go | "$@"', "sh"))
     code = session.wait(120)
@@ -211,7 +211,8 @@ def test_collections_by_their_ends(t, way):
     """Where the probes on them cost a part of the budget, that on their ends alone is left, and tells as much."""
     if GHC_ROOT:
         return
-    want, got = collect(t, program("Work", way), "-A64k", options=("--max-overhead", "20", "-F", "199"))
+    want, got = collect(t, program("Work", way), "-A64k", options=("--max-overhead", "20", "-F", "199"),
+                        seconds=3)
     hits = t.report().target()["cost"]["probe_hits"]
     check(hits < 2 * want["num_GCs"], f"{hits} probes were hit in {want['num_GCs']} collections")
     check(got["exact"], f"not exact: {got}")
@@ -329,7 +330,7 @@ def test_haskell_threads(t):
 
 def test_nonmoving_collector(t):
     """Its own thread collects, and is no foreign code."""
-    _, report, _, _, _ = profile_lanes(t, "busy", 3, rts=("-N2", "-xn"), options=("-F", "999"))
+    _, report, _, _, _ = profile_lanes(t, "busy", 2, rts=("-N2", "-xn"), options=("-F", "999"))
     check_all_lanes(report)
     threads = lanes(report, "thread")
     foreign = [l for l in threads if l["states"]["foreign_cpu"] > 0.02e9 and l["name"] != "ghc_ticker"]

@@ -54,7 +54,8 @@ static bool run_time_of(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *re
 	return true;
 }
 
-bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns)
+/* Of all programs so far; false without statistics. */
+static bool run_time(struct kernel *kernel, uint64_t *ret_ns)
 {
 	struct bpf_program *prog;
 	uint64_t sum = 0, ns, runs;
@@ -246,7 +247,7 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 	struct attached *a = kernel__find(kernel, pid);
 	struct kernel_cost cost = {};
 
-	cost.bpf_known = kernel__run_time(kernel, &cost.bpf_ns);
+	cost.bpf_known = run_time(kernel, &cost.bpf_ns);
 	if (a) {
 		uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0;
 
@@ -257,9 +258,4 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
 	}
 	*ret_cost = cost;
-}
-
-uint64_t kernel__trap_ns(const struct kernel *kernel)
-{
-	return kernel->trap_ns;
 }

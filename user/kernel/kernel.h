@@ -178,7 +178,5 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns);
  */
 pid_t kernel__next_gc_off(struct kernel *kernel);
 void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost);
-/* One trap's measured cost on this machine, ns; 0 if it could not be measured. */
-uint64_t kernel__trap_ns(const struct kernel *kernel);
 
 #endif

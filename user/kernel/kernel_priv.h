@@ -164,7 +164,6 @@ struct kernel {
 	struct mappings *mappings; /* NULL: the kernel does not report them */
 };
 
-struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind);
 /* NULL: it is not attached. */
 struct attached *kernel__find(const struct kernel *kernel, pid_t pid);
 /* The target after `prev`, in the order in which they were attached; prev NULL: the first one. */
@@ -192,8 +191,5 @@ bool attached__share(const struct attached *a, const struct attached *b);
 
 /* Turns the ring of root frames of a deep stack; see wire.h, struct wire_stack. */
 void stack__straighten(struct wire_stack *stack, uint64_t *frames);
-
-/* Run time of all programs so far, ns; false without statistics. */
-bool kernel__run_time(struct kernel *kernel, uint64_t *ret_ns);
 
 #endif

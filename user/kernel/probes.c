@@ -15,7 +15,7 @@
 
 #define PROBES_MAX (PROBE_MAX * KERNEL_MAX_TARGETS + PROBES_MAX_UNUSED)
 
-struct bpf_program *kernel__program(struct kernel *kernel, enum probe_kind kind)
+static struct bpf_program *program_of(struct kernel *kernel, enum probe_kind kind)
 {
 	switch (kind) {
 	case PROBE_SUSPEND:
@@ -43,7 +43,7 @@ int probe__on(struct kernel *kernel, struct probe *p)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file);
 	if (!p->on)
-		err = uprobe__attach(kernel__program(kernel, (enum probe_kind)p->key.kind),
+		err = uprobe__attach(program_of(kernel, (enum probe_kind)p->key.kind),
 				     kernel->multi, path, p->key.offset, p->key.pid, &p->uprobe);
 	p->on = !err;
 	return err;

@@ -273,28 +273,34 @@ int images__refresh(struct images *images, pid_t pid)
 
 int images__of_file(struct images *images, int fd, const char *path, const char *name, bool is_exe)
 {
+	/* after what is there already: an address is of one file */
+	uint64_t bias = images->n_maps ? images->maps[images->n_maps - 1].end : 0;
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 3), err;
 	struct image *image;
 
 	if (own < 0)
 		return -errno;
+	bias = (bias + PAGE - 1) & ~(PAGE - 1);
 	err = image__add(images, own, path, name, &image);
 	if (err < 0)
 		return err;
 	image->is_exe = is_exe;
+	image->bias = bias;
 	for (size_t i = 0; image->elf && i < elf__n_segments(image->elf); i++) {
 		const struct elf_segment *seg = elf__segment(image->elf, i);
+		uint64_t end = seg->vaddr + seg->filesz;
 
-		if (!seg->exec || seg->vaddr + seg->filesz <= seg->vaddr)
+		if (!seg->exec || end <= seg->vaddr || end + bias < end)
 			continue;
 		err = array__reserve((void **)&images->maps, &images->cap_maps, images->n_maps + 1,
 				     IMAGE_MAPS_MAX, sizeof(*images->maps));
 		if (err < 0)
 			return err;
 		images->maps[images->n_maps++] = (struct image_map){
-			.start = seg->vaddr,
-			.end = seg->vaddr + seg->filesz,
+			.start = bias + seg->vaddr,
+			.end = bias + end,
 			.offset = seg->offset,
+			.bias = bias,
 			.image = image,
 		};
 	}

@@ -127,10 +127,10 @@ static void look_at_other(struct session *s, const struct kernel_mapping *map)
 		follow__on_mapped(s, map->pid);
 }
 
-static void member_mapped(struct mapped *all, struct member *m, const struct kernel_mapping *map)
+static void member_mapped(struct mapped *mapped, struct member *m, const struct kernel_mapping *map)
 {
 	uint64_t every = map->ino ? MAPS_EVERY_NS : MAPS_EVERY_ANON_NS;
-	uint64_t due = MAX(all->now + MAPS_SETTLE_NS, m->maps_read_ns + every);
+	uint64_t due = MAX(mapped->now + MAPS_SETTLE_NS, m->maps_read_ns + every);
 
 	if (!m->maps_due_ns || due < m->maps_due_ns)
 		m->maps_due_ns = due;
@@ -139,34 +139,34 @@ static void member_mapped(struct mapped *all, struct member *m, const struct ker
 static void on_mapping(void *ctx, const struct kernel_mapping *map)
 {
 	struct session *s = ctx;
-	struct mapped *m = s->mapped;
+	struct mapped *mapped = s->mapped;
 
-	m->busy = true;
+	mapped->busy = true;
 	if (!map) {
-		m->lost = true;
+		mapped->lost = true;
 		return;
 	}
-	if (map->pid != m->last_pid) {
-		m->last_pid = map->pid;
-		m->last = members__find_live(s->members, map->pid);
+	if (map->pid != mapped->last_pid) {
+		mapped->last_pid = map->pid;
+		mapped->last = members__find_live(s->members, map->pid);
 	}
-	if (m->last)
-		member_mapped(m, m->last, map);
+	if (mapped->last)
+		member_mapped(mapped, mapped->last, map);
 	else if (follow__wants(s, map->pid))
 		look_at_other(s, map);
 }
 
 static void after_loss(struct session *s, uint64_t now)
 {
-	struct mapped *all = s->mapped;
+	struct mapped *mapped = s->mapped;
 	struct member *m = NULL;
 
 	while ((m = members__next_live(s->members, m)))
 		if (!m->maps_due_ns)
 			m->maps_due_ns = now;
-	all->lost = false;
-	if (s->opts->kind == SESSION_SYSTEM && now - all->rescan_ns >= RESCAN_EVERY_NS) {
-		all->rescan_ns = now;
+	mapped->lost = false;
+	if (s->opts->kind == SESSION_SYSTEM && now - mapped->rescan_ns >= RESCAN_EVERY_NS) {
+		mapped->rescan_ns = now;
 		records__scan(s);
 	}
 }
@@ -188,15 +188,15 @@ bool mapped__works(const struct session *s)
 
 void mapped__drain(struct session *s, uint64_t now)
 {
-	struct mapped *all = s->mapped;
+	struct mapped *mapped = s->mapped;
 	struct member *m = NULL;
 
-	all->now = now;
-	all->busy = false;
-	all->last_pid = 0;
-	all->last = NULL;
-	all->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
-	if (all->lost)
+	mapped->now = now;
+	mapped->busy = false;
+	mapped->last_pid = 0;
+	mapped->last = NULL;
+	mapped->silent = kernel__mappings(s->kernel, on_mapping, s) == -ENOTSUP;
+	if (mapped->lost)
 		after_loss(s, now);
 	while ((m = members__next_live(s->members, m))) {
 		if (!m->maps_due_ns || now < m->maps_due_ns)

@@ -156,8 +156,9 @@ int member__attach(struct session *s, struct member *m, bool armed)
 
 /* ── becoming ready ──────────────────────────────────────────────────────────────────────── */
 
-/* True while nothing says yet that its runtime will never do: it is looked at again. */
-static bool is_patient(struct member *m, uint64_t now, int err)
+/* True if it is to be looked at again: it has ended, or nothing shows yet that its runtime is
+ * wrong. */
+static bool keep_waiting(struct member *m, uint64_t now, int err)
 {
 	/* its pidfd reports the end of one that has ended */
 	if (!target__alive(m->target)) {
@@ -186,7 +187,7 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	if ((err == -ETIMEDOUT || err == -ESRCH) && !last)
 		err = 0;
 	if (err || (verdict != TARGET_OK && last)) {
-		if (is_patient(m, now, err))
+		if (keep_waiting(m, now, err))
 			return;
 		kernel__unlearn(s->kernel, &m->program);
 		member__end(s, m, "left", now);

@@ -22,8 +22,9 @@ static void note_probes(struct session *s, const struct member *m)
 		{&info->resume, "safe calls are not counted: resumeThread was not found; symbols "
 				"would help"},
 		{&info->tick, "no ticks: the RTS's timer was not found; symbols would help"},
-		{&info->gc_start, "no exact GC pauses: the begin of collections was not found in "
-				  "the collector; symbols would help"},
+		{&info->gc_start,
+		 "no exact GC pauses: the start of collections was not found; symbols "
+		 "would help"},
 	};
 	char text[400];
 

@@ -95,8 +95,9 @@ struct held;
 int held__new(struct held **ret_held);
 void held__free(struct held *held);
 /*
- * True: the record was taken, and is passed on later. False: nothing is held any more, what was
- * held is in the feed, and this record is the caller's. `since_ns`: when the process joined.
+ * True: the record was taken, and is passed on later. False: it is the caller's, and comes after
+ * all that was held: nothing is any more, unless the record contradicts itself. `since_ns`: when
+ * the process joined.
  */
 bool held__take(struct held *held, struct feed *feed, const void *record, size_t size,
 		uint64_t since_ns);
@@ -184,7 +185,7 @@ void logs__free(struct session *s);
 
 /* ── missing.c: what a member's profile lacks ────────────────────────────────────────────── */
 
-/* Notes in the timeline which probes, names and stacks the process cannot have, and why. */
+/* Notes in the timeline which probes, names and stacks the process's profile lacks, and why. */
 void missing__note(struct session *s, const struct member *m);
 
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
