@@ -174,6 +174,28 @@ void views__keep(struct views *views, const struct export_opts *opts)
 	views->n = n;
 }
 
+void walk__merge(struct walk *w)
+{
+	const struct pic_lane *lane = w->lane;
+	uint64_t start = w->at_ns;
+	struct merge m;
+
+	merge__begin(&m, lane->kind, start);
+	for (; w->i < lane->n_slices && w->at_ns - start < w->grain_ns; w->i++) {
+		const struct pic_slice *s = &lane->slices[w->i];
+
+		if (s->end_ns <= w->at_ns)
+			continue;
+		/* time without a slice is no slice's */
+		if (s->start_ns > w->at_ns || s->end_ns - w->at_ns >= w->grain_ns)
+			break;
+		merge__add(&m, s);
+		w->at_ns = s->end_ns;
+	}
+	w->n_merged = merge__end(&m, w->merged);
+	w->next = 0;
+}
+
 void views__limit(struct views *views, const struct picture *pic, uint64_t budget,
 		  uint64_t (*cost)(const struct picture *pic, enum lane_kind kind,
 				   const struct pic_slice *slice),

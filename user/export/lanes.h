@@ -7,6 +7,7 @@
 #define SAFESCOPED_EXPORT_LANES_H
 
 #include "export_priv.h"
+#include "picture/merge.h"
 
 struct view {
 	const struct pic_lane *lane;
@@ -23,7 +24,7 @@ struct views {
 	struct view *v;
 	size_t n, cap;
 	uint64_t start_ns, end_ns; /* the axis that all share: the session, and what reaches out */
-	uint64_t grain_ns;	   /* shorter neighbours are drawn as one; 0: none are */
+	uint64_t grain_ns;	   /* shorter neighbours are merged; 0: none are */
 	struct view_label *labels;
 };
 
@@ -80,50 +81,42 @@ struct walk {
 	const struct pic_lane *lane;
 	uint64_t grain_ns, at_ns;
 	size_t i;
+	struct pic_slice merged[MERGE_PARTS];
+	unsigned n_merged, next;
 };
 
-/*
- * The lane's slices in time order, none empty, none before the one before it. Neighbours shorter
- * than grain_ns become one, which looks like the longest of them. False: there are no more.
- * (Inlined: a lane may have millions.)
- */
-static inline __attribute__((always_inline)) bool walk__next(struct walk *w, struct pic_slice *ret)
-{
-	uint64_t longest = 0;
-	unsigned n = 0;
+/* Neighbours shorter than the grain, merged, become the walk's next slices. */
+void walk__merge(struct walk *w);
 
+/*
+ * The lane's slices in time order, none empty, none before the one before it. False: there are no
+ * more. (Inlined: a lane may have millions.)
+ */
+static inline bool walk__next(struct walk *w, struct pic_slice *ret)
+{
+	if (w->next < w->n_merged) {
+		*ret = w->merged[w->next++];
+		return true;
+	}
 	for (; w->i < w->lane->n_slices; w->i++) {
 		const struct pic_slice *s = &w->lane->slices[w->i];
-		uint64_t start = MAX(s->start_ns, w->at_ns), ns = s->end_ns - start;
-		uint32_t samples = s->samples;
+		uint64_t start = MAX(s->start_ns, w->at_ns);
 
 		if (s->end_ns <= start)
 			continue;
-		/* time without a slice is no slice's */
-		if (n && (start != w->at_ns || ns >= w->grain_ns))
-			break;
+		w->at_ns = start;
+		if (s->end_ns - start < w->grain_ns) {
+			walk__merge(w);
+			*ret = w->merged[w->next++];
+			return true;
+		}
+		*ret = *s;
+		ret->start_ns = start;
 		w->at_ns = s->end_ns;
-		if (!n)
-			ret->start_ns = start;
-		else
-			samples += ret->samples;
-		if (!n || ns > longest) {
-			start = ret->start_ns;
-			*ret = *s;
-			ret->start_ns = start;
-			longest = ns;
-		}
-		ret->end_ns = s->end_ns;
-		ret->samples = samples;
-		n++;
-		if (ret->end_ns - ret->start_ns >= w->grain_ns) {
-			w->i++;
-			break;
-		}
+		w->i++;
+		return true;
 	}
-	if (n > 1)
-		ret->exact = 0;
-	return n > 0;
+	return false;
 }
 
 #endif

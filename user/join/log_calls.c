@@ -176,7 +176,7 @@ static int put(struct sweep *sw, struct pic_lane *lane, uint64_t start, uint64_t
 	lane->states_ns[s.state] += end - start;
 	err = ledger__off(sw->b->ledger[LANE_THREAD], sw->owner, s.state, s.stack,
 			  (int64_t)(end - start));
-	return err ? err : slices__put(&sw->slices, &s, sw->max);
+	return err ? err : slices__put(&sw->slices, LANE_THREAD, &s, sw->max);
 }
 
 static void begin_and_end(struct sweep *sw, size_t *next, size_t end, uint64_t now)

@@ -70,7 +70,7 @@ static int put(struct cap_builder *c, struct pic_slice s)
 	c->at = s.end_ns;
 	if (!s.exact)
 		c->lane->sampled_states |= 1u << s.state;
-	return slices__put(&c->slices, &s, c->max);
+	return slices__put(&c->slices, LANE_CAPABILITY, &s, c->max);
 }
 
 /* What nothing is known of, up to `until`. */

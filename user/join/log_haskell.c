@@ -118,7 +118,7 @@ static int put(struct drawing *d, uint64_t start, uint64_t end, const struct el_
 		if (late)
 			d->slices.v[d->slices.n - 1].end_ns = s.end_ns;
 		else
-			err = slices__put(&d->slices, &s, d->max);
+			err = slices__put(&d->slices, LANE_HASKELL, &s, d->max);
 		start = s.end_ns;
 	}
 	return err;

@@ -55,7 +55,7 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 			s.tid = 0;
 		o->moved_ns[s.state] += end - start;
 	}
-	return slices__put(&o->slices, &s, o->max);
+	return slices__put(&o->slices, LANE_CAPABILITY, &s, o->max);
 }
 
 /* Cuts one slice at the log's boundaries. *at: the first of the log's that may reach into it. */
@@ -126,7 +126,7 @@ static int overlay_lane(struct join *j, struct pic_lane *lane, const struct el_l
 			o.idle_ns += s->end_ns - s->start_ns;
 		o.all = o.all && (!held(s) || covered(j, s));
 		err = held(s) && covered(j, s) ? cut(&o, s, log, &at)
-					       : slices__put(&o.slices, s, o.max);
+					       : slices__put(&o.slices, LANE_CAPABILITY, s, o.max);
 	}
 	if (!err) {
 		move_sums(&o, lane);

@@ -116,7 +116,7 @@ static int put(struct cap_builder *b, const struct claim *c, const struct pic_sl
 		b->lane->run_ns += s->end_ns - s->start_ns;
 	if (err || (b->l->reading && !b->l->opts.haskell))
 		return err;
-	return slices__put(&b->lane->slices, s, b->l->max_slices);
+	return slices__put(&b->lane->slices, LANE_CAPABILITY, s, b->l->max_slices);
 }
 
 static enum cap_state state_of(enum thread_state state)

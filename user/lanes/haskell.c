@@ -215,7 +215,9 @@ static int put(struct haskell_builder *b, const struct claim *c, const struct pi
 
 	if (!s->exact)
 		b->lane->sampled_states |= 1U << s->state;
-	return err || b->l->reading ? err : slices__put(&b->lane->slices, s, b->l->max_slices);
+	return err || b->l->reading
+		       ? err
+		       : slices__put(&b->lane->slices, LANE_HASKELL, s, b->l->max_slices);
 }
 
 static int put_claim(void *ctx, const struct claim *c, uint64_t end)

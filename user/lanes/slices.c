@@ -6,109 +6,72 @@
 
 #include "base/base.h"
 #include "base/search.h"
+#include "picture/merge.h"
 #include "slices.h"
 
-#define FACES 8 /* of a group, so many different ones are told apart */
-
-static bool alike(const struct pic_slice *a, const struct pic_slice *b)
+static void take(struct slices *s, size_t *kept, const struct pic_slice *slice)
 {
-	return a->state == b->state && a->stack == b->stack && a->cap == b->cap &&
-	       a->tso == b->tso && a->tid == b->tid;
-}
+	struct pic_slice *last = *kept ? &s->v[*kept - 1] : NULL;
 
-/* What took most of v[0…n). */
-static const struct pic_slice *heaviest(const struct pic_slice *v, size_t n)
-{
-	const struct pic_slice *faces[FACES] = {v};
-	uint64_t ns[FACES] = {0};
-	size_t n_faces = 0, best = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		size_t k = 0;
-
-		while (k < n_faces && !alike(faces[k], &v[i]))
-			k++;
-		if (k == FACES)
-			continue;
-		if (k == n_faces)
-			faces[n_faces++] = &v[i];
-		ns[k] += v[i].end_ns - v[i].start_ns;
+	if (!last || last->end_ns != slice->start_ns || !slice__alike(last, slice)) {
+		s->v[(*kept)++] = *slice;
+		return;
 	}
-	for (size_t k = 1; k < n_faces; k++)
-		if (ns[k] > ns[best])
-			best = k;
-	return faces[best];
+	last->end_ns = slice->end_ns;
+	last->samples += slice->samples;
+	last->exact = last->exact && slice->exact;
 }
 
-static struct pic_slice merge_group(const struct pic_slice *v, size_t n)
+static void merge(struct slices *s, enum lane_kind kind)
 {
-	struct pic_slice merged = *heaviest(v, n);
-
-	merged.start_ns = v[0].start_ns;
-	merged.end_ns = v[n - 1].end_ns;
-	merged.samples = 0;
-	for (size_t i = 0; i < n; i++)
-		merged.samples += v[i].samples;
-	if (n > 1)
-		merged.exact = 0;
-	return merged;
-}
-
-static void merge(struct slices *s)
-{
+	struct pic_slice merged[MERGE_PARTS];
 	size_t kept = 0, i = 0;
+	struct merge m;
 
 	while (i < s->n) {
-		struct pic_slice merged;
-		size_t end = i + 1;
+		uint64_t start = s->v[i].start_ns;
+		unsigned n;
 
-		while (end < s->n && s->v[end].start_ns == s->v[end - 1].end_ns &&
-		       s->v[end].end_ns - s->v[i].start_ns < s->merged_ns)
-			end++;
-		merged = merge_group(&s->v[i], end - i);
-		if (kept && s->v[kept - 1].end_ns == merged.start_ns &&
-		    alike(&s->v[kept - 1], &merged)) {
-			s->v[kept - 1].end_ns = merged.end_ns;
-			s->v[kept - 1].samples += merged.samples;
-			s->v[kept - 1].exact = s->v[kept - 1].exact && merged.exact;
-		} else {
-			s->v[kept++] = merged;
-		}
-		i = end;
+		merge__begin(&m, kind, start);
+		do
+			merge__add(&m, &s->v[i++]);
+		while (i < s->n && s->v[i].start_ns == s->v[i - 1].end_ns &&
+		       s->v[i].end_ns - start < s->merged_ns);
+		n = merge__end(&m, merged);
+		for (unsigned k = 0; k < n; k++)
+			take(s, &kept, &merged[k]);
 	}
 	s->n = kept;
 }
 
-static int make_room(struct slices *s, size_t max)
+static int make_room(struct slices *s, enum lane_kind kind, size_t max)
 {
 	uint64_t span = s->v[s->n - 1].end_ns - s->v[0].start_ns;
 
 	if (!s->merged_ns)
 		s->merged_ns = MAX(span / max, (uint64_t)2);
 	/* those that came since the last time may be enough */
-	merge(s);
+	merge(s, kind);
 	/* in steps of four: each pass over all of them costs */
 	while (s->n > max / 2 && s->merged_ns <= span) {
 		s->merged_ns *= 4;
-		merge(s);
+		merge(s, kind);
 	}
 	return s->n < max ? 0 : -E2BIG;
 }
 
-int slices__put(struct slices *s, const struct pic_slice *slice, size_t max)
+int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *slice, size_t max)
 {
 	struct pic_slice *last = s->n ? &s->v[s->n - 1] : NULL;
 	int err = 0;
 
-	if (last && last->end_ns == slice->start_ns && alike(last, slice)) {
-		last->end_ns = slice->end_ns;
-		last->samples += slice->samples;
-		last->exact = last->exact && slice->exact;
+	if (last && last->end_ns == slice->start_ns && slice__alike(last, slice)) {
+		take(s, &s->n, slice);
 		return 0;
 	}
-	max = MAX(max, (size_t)2);
+	max = MAX(max, (size_t)2 * MERGE_PARTS);
 	if (s->n >= max)
-		err = make_room(s, max);
+		err = make_room(s, kind, max);
 	if (!err)
 		err = ARRAY_RESERVE(s->v, s->cap, s->n + 1, max);
 	if (!err)

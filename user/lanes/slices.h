@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * slices: what a lane of any kind is drawn with: slices in time order in bounded memory. At the
- * limit neighbours are merged: each group of them that spans less than merged_ns becomes one slice
- * of what took most of it. Nothing is ever added up from them.
+ * limit neighbours are merged (picture/merge.h), as far as they span less than merged_ns together.
+ * Nothing is ever added up from them.
  */
 #ifndef SAFESCOPED_LANES_SLICES_H
 #define SAFESCOPED_LANES_SLICES_H
@@ -19,7 +19,7 @@ struct slices {
  * Adds one after the others, at most `max` of them; it continues the last one where that looks the
  * same. -ENOMEM; -E2BIG: with holes between them they cannot be merged far enough.
  */
-int slices__put(struct slices *s, const struct pic_slice *slice, size_t max);
+int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *slice, size_t max);
 int slices__copy(const struct slices *from, struct slices *ret_to);
 void slices__free(struct slices *s);
 /* The index of the first one that ends after t; n: none. */

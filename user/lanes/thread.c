@@ -408,7 +408,7 @@ static int draw(struct lanes *l, struct thread_lane *lane, const struct thread_b
 	int err = 0;
 
 	for (size_t i = 0; !err && i < b->n; i++)
-		err = slices__put(&lane->slices, &b->v[i].s, l->max_slices);
+		err = slices__put(&lane->slices, LANE_THREAD, &b->v[i].s, l->max_slices);
 	return err;
 }
 
