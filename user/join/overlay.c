@@ -89,26 +89,29 @@ static int cut(struct overlay *o, const struct pic_slice *s, const struct el_lan
 	return err ? err : put_part(o, s, pos, s->end_ns, last, false);
 }
 
-static void move(struct pic_lane *lane, enum cap_state to, uint64_t ns)
+static void move(struct pic_lane *lane, enum cap_state from, enum cap_state to, uint64_t ns)
 {
-	ns = MIN(ns, lane->states_ns[CS_HASKELL]);
-	lane->states_ns[CS_HASKELL] -= ns;
+	ns = MIN(ns, lane->states_ns[from]);
+	lane->states_ns[from] -= ns;
 	lane->states_ns[to] += ns;
 }
 
 /*
  * The sums move by what the log changed. But the safe calls too short for a record are idleness in
  * them already, as the kernel counted them, while the slices (none of which were merged) show what
- * sampling found of them: if the log has all of the lane, it has each of these calls.
+ * sampling found of them. If the log has all of the lane, it has each of these calls; else what the
+ * kernel counted stands, and does not move again.
  */
 static void move_sums(const struct overlay *o, struct pic_lane *lane)
 {
 	uint64_t idle = lane->states_ns[CS_IDLE], moved = o->moved_ns[CS_IDLE];
-	uint64_t counted = idle > o->idle_ns ? idle - o->idle_ns : 0;
-	uint64_t missing = o->all && o->idle_ns > idle ? o->idle_ns - idle : 0;
+	uint64_t want = o->all ? o->idle_ns + moved : MAX(idle, MIN(idle, o->idle_ns) + moved);
 
-	move(lane, CS_IDLE, (moved > counted ? moved - counted : 0) + missing);
-	move(lane, CS_RTS, o->moved_ns[CS_RTS]);
+	if (want > idle)
+		move(lane, CS_HASKELL, CS_IDLE, want - idle);
+	else
+		move(lane, CS_IDLE, CS_HASKELL, idle - want);
+	move(lane, CS_HASKELL, CS_RTS, o->moved_ns[CS_RTS]);
 }
 
 static int overlay_lane(struct join *j, struct pic_lane *lane, const struct el_lane *log,
