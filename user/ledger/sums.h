@@ -14,8 +14,7 @@ int functions__fill(struct picture *pic, struct pic_target *target);
 
 /* Unsafe calls by function and caller, and how long collections waited for them. */
 struct unsafe_sums;
-int unsafe_sums__new(struct picture *pic, struct pic_target *target,
-		     struct unsafe_sums **ret_sums);
+int unsafe_sums__new(struct picture *pic, struct pic_target *target, struct unsafe_sums **ret_sums);
 void unsafe_sums__free(struct unsafe_sums *sums);
 /* It was looked for what collections waited for. */
 void unsafe_sums__know_gcs(struct unsafe_sums *sums);
