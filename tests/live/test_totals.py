@@ -46,7 +46,7 @@ def folded(path):
 
 def pprof(path):
     """Samples and their labels take turns in what Go's reader prints."""
-    sums, values = {}, None
+    sums, values = {}, ()
     for line in tool("go", "tool", "pprof", "-raw", path).splitlines():
         sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+): ", line)
         label = re.search(r"process_id:\[(\d+)\] thread_id:\[(\d+)\]", line)

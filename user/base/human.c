@@ -9,12 +9,14 @@
 #include "base.h"
 
 /* With as many decimals as leave three digits. */
-static void three_digits(struct human *out, double value, const char *unit)
+static struct human three_digits(double value, const char *unit)
 {
 	/* 9.995 would be printed as "10.00" with two decimals: choose by the rounded value. */
 	int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+	struct human out;
 
-	snprintf(out->s, sizeof(out->s), "%.*f %s", decimals, value, unit);
+	snprintf(out.s, sizeof(out.s), "%.*f %s", decimals, value, unit);
+	return out;
 }
 
 struct human human__duration(uint64_t ns)
@@ -27,11 +29,11 @@ struct human human__duration(uint64_t ns)
 	else if (ns < 1000)
 		snprintf(out.s, sizeof(out.s), "%" PRIu64 " ns", ns);
 	else if (ns < 999500)
-		three_digits(&out, (double)ns / 1e3, "µs");
+		out = three_digits((double)ns / 1e3, "µs");
 	else if (ns < 999500000)
-		three_digits(&out, (double)ns / 1e6, "ms");
+		out = three_digits((double)ns / 1e6, "ms");
 	else if (s < 600)
-		three_digits(&out, (double)ns / 1e9, "s");
+		out = three_digits((double)ns / 1e9, "s");
 	else if (s < 6000)
 		snprintf(out.s, sizeof(out.s), "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
 	else if (s < 360000)
@@ -65,11 +67,11 @@ struct human human__bytes(uint64_t bytes)
 	if (bytes < 1000)
 		snprintf(out.s, sizeof(out.s), "%" PRIu64 " B", bytes);
 	else if (bytes < 999500)
-		three_digits(&out, (double)bytes / 1e3, "kB");
+		out = three_digits((double)bytes / 1e3, "kB");
 	else if (bytes < 999500000)
-		three_digits(&out, (double)bytes / 1e6, "MB");
+		out = three_digits((double)bytes / 1e6, "MB");
 	else
-		three_digits(&out, (double)bytes / 1e9, "GB");
+		out = three_digits((double)bytes / 1e9, "GB");
 	return out;
 }
 

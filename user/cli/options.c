@@ -60,8 +60,7 @@ static const struct argp_option argp_options[] = {
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
 	{"lanes", OPT_LANES, "LIST", 0,
 	 "comma list of lanes to show: thread, capability, haskell (default thread,capability; of "
-	 "an "
-	 "eventlog without a process all)",
+	 "an eventlog without a process all)",
 	 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
 	 "what folded stacks and the html page count (default wall)", 1},
