@@ -70,7 +70,7 @@ int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *s
 		return 0;
 	}
 	max = MAX(max, (size_t)2 * MERGE_PARTS);
-	if (s->n >= max)
+	if (last && s->n >= max)
 		err = make_room(s, kind, max);
 	if (!err)
 		err = ARRAY_RESERVE(s->v, s->cap, s->n + 1, max);

@@ -227,7 +227,7 @@ int picture__set_lost(struct picture *pic, struct pic_target *target, const char
 {
 	size_t i = 0;
 
-	while (i < target->n_lost && strcmp(target->lost[i].cause, cause))
+	while (i < target->n_lost && strcmp(target->lost[i].cause, cause) != 0)
 		i++;
 	if (i == ARRAY_SIZE(target->lost))
 		return -ENOSPC;
