@@ -345,7 +345,7 @@ int caps__advance(struct lanes *l, uint64_t until)
 	for (uint32_t no = 0; !err && no < MIN(n_caps, (uint32_t)MAX_CAPS); no++) {
 		size_t to = end_of_cap(claims, from, no);
 
-		err = advance_one(l, no, claims->v + from, to - from, until);
+		err = advance_one(l, no, to > from ? &claims->v[from] : NULL, to - from, until);
 		claims__keep_rest(claims, &kept, from, to, until);
 		from = to;
 	}

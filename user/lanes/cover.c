@@ -51,10 +51,10 @@ static int add_gcs(const struct seen *seen, const struct seen_thread *th, uint64
 		   uint64_t end, struct cover_list *list)
 {
 	const struct gc_span *gc = seen__gc_at(seen, start);
-	const struct gc_span *last = seen->gcs.v + seen->gcs.n;
+	const struct gc_span *last = gc ? &seen->gcs.v[seen->gcs.n] : NULL;
 	int err = 0;
 
-	for (; !err && gc && gc < last && gc->start < end; gc++) {
+	for (; !err && gc < last && gc->start < end; gc++) {
 		struct cover cover = {
 			.start = MAX(gc->start, start),
 			.end = MIN(gc__end(gc), end),
