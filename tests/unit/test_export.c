@@ -311,6 +311,7 @@ static void check_json(const struct sketch *sketch)
 		{"gc", "count pause_ns pause_at_most_ns max_pause_ns observed_ns observed_count "
 		       "observed_pause_ns wait_ns exact"},
 		{"names", "ipe dwarf exact nearest description none"},
+		{"ledger", "cpu_ns wall_ns without_sample_ns housekeeping_ns unknown"},
 		{"stacks", "samples complete elided gap resynchronised truncated broken"},
 		{"cost", "probe_hits bpf_ns trap_ns_estimated user_cpu_ns max_rss_bytes "
 			 "probes_paused_ns"},
@@ -319,7 +320,7 @@ static void check_json(const struct sketch *sketch)
 		const char *list, *fields;
 	} lists[] = {
 		{"lanes", "kind tid name start_ns end_ns wall_ns cpu_ns states sampled_states "
-			  "off_cpu"},
+			  "off_cpu housekeeping"},
 		{"safe_calls",
 		 "function caller site interruptible calls wall_ns handover_ns cpu_ns "
 		 "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "

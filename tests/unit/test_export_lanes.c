@@ -389,7 +389,7 @@ static void test_lanes_of_all_formats(void **state)
 		}
 }
 
-/* Idle threads come last, although one that ran for a moment was busy for less. */
+/* Housekeeping comes last, although one that ran for a moment was busy for less. */
 static void test_idle_threads_are_last(void **state)
 {
 	static const struct pic_slice idle[] = {
@@ -408,6 +408,7 @@ static void test_idle_threads_are_last(void **state)
 		 .start_ns = T0,
 		 .end_ns = T0 + 100 * MS,
 		 .states_ns = {[ST_IDLE] = 99 * MS, [ST_PREEMPTED] = 1 * MS},
+		 .housekeeping = true,
 		 .slices = idle,
 		 .n_slices = 2},
 		{.tid = 8,

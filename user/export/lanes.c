@@ -66,20 +66,12 @@ uint64_t lane__busy_ns(const struct pic_lane *lane)
 	return sum;
 }
 
-bool lane__only_idles(const struct pic_lane *lane)
-{
-	uint64_t wall = lane->end_ns - lane->start_ns;
-
-	return human__percent(lane->cpu_ns, wall) < ASLEEP_CPU &&
-	       human__percent(lane->states_ns[ST_IDLE], wall) > 100 - ASLEEP_BUSY;
-}
-
 bool lane__is_asleep(const struct pic_lane *lane)
 {
 	uint64_t wall = lane->end_ns - lane->start_ns;
 
-	return human__percent(lane->cpu_ns, wall) < ASLEEP_CPU &&
-	       human__percent(lane__busy_ns(lane), wall) < ASLEEP_BUSY;
+	return lane->housekeeping || (human__percent(lane->cpu_ns, wall) < ASLEEP_CPU &&
+				      human__percent(lane__busy_ns(lane), wall) < ASLEEP_BUSY);
 }
 
 static int add(struct views *views, const struct view *view)
@@ -105,11 +97,10 @@ static int add_lanes(struct views *views, const struct pic_target *target, uint3
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < lanes->n; i++) {
-		struct view view = {&lanes->v[i], target, target_no, i, 0, false};
+		struct view view = {&lanes->v[i], target, target_no, i, 0};
 
 		if (kind == LANE_THREAD) {
 			view.busy_ns = lane__busy_ns(view.lane);
-			view.idle = lane__only_idles(view.lane);
 		} else if (kind == LANE_HASKELL) {
 			view.busy_ns = view.lane->states_ns[HS_RUNNING];
 			err = add_label(views, view.lane, target_no);
@@ -127,8 +118,8 @@ static int cmp_views(const void *pa, const void *pb)
 
 	if (a->lane->kind != b->lane->kind)
 		return a->lane->kind < b->lane->kind ? -1 : 1;
-	if (a->idle != b->idle)
-		return a->idle ? 1 : -1;
+	if (a->lane->housekeeping != b->lane->housekeeping)
+		return a->lane->housekeeping ? 1 : -1;
 	if (a->busy_ns != b->busy_ns)
 		return a->busy_ns > b->busy_ns ? -1 : 1;
 	if (a->target_no != b->target_no)

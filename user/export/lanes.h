@@ -14,7 +14,6 @@ struct view {
 	const struct pic_target *target;
 	uint32_t target_no, lane_no; /* as in picture__target(), target->lanes[].v */
 	uint64_t busy_ns;	     /* what lanes of a kind are in order of; capabilities: 0 */
-	bool idle;		     /* OS threads: a group of their own after all others */
 };
 
 struct view_label;
@@ -59,10 +58,8 @@ const char *views__label(const struct views *views, uint32_t target_no, uint64_t
 /* Time in which an OS thread ran, or was kept from it: not that it slept, or waited for the world.
  */
 uint64_t lane__busy_ns(const struct pic_lane *lane);
-/* Not so all the time, but for moments. */
+/* Housekeeping, or busy for moments only. */
 bool lane__is_asleep(const struct pic_lane *lane);
-/* Idle so: the ticker, event managers and workers that have nothing to do. */
-bool lane__only_idles(const struct pic_lane *lane);
 
 /* ── slices ──────────────────────────────────────────────────────────────────────────────── */
 

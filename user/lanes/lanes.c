@@ -321,6 +321,19 @@ int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *l
 	return 0;
 }
 
+/* Percent of its wall time: idle, and on the CPU, of a worker that nothing needs. */
+#define HOUSEKEEPING_IDLE 95.0
+#define HOUSEKEEPING_CPU  0.5
+
+static bool is_housekeeping(const struct thread_lane *made, const struct pic_lane *lane)
+{
+	uint64_t wall = lane->end_ns - lane->start_ns;
+
+	return made->managed_ns > wall / 2 ||
+	       (human__percent(lane->cpu_ns, wall) < HOUSEKEEPING_CPU &&
+		human__percent(lane->states_ns[ST_IDLE], wall) > HOUSEKEEPING_IDLE);
+}
+
 static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
 		       struct pic_lane *ret)
 {
@@ -343,7 +356,10 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 	err = lane__take_slices(l, &lane->slices, ret);
 	if (!err)
 		err = off__fill(l, account, ret);
-	return err ? err : lane__take_account(l, account, ret);
+	if (!err)
+		err = lane__take_account(l, account, ret);
+	ret->housekeeping = !err && is_housekeeping(lane, ret);
+	return err;
 }
 
 /* All threads that ended and have no lanes of their own. */
@@ -378,6 +394,8 @@ static int by_weight(const void *pa, const void *pb)
 	uint64_t wa = a->end_ns - a->start_ns - a->states_ns[ST_IDLE];
 	uint64_t wb = b->end_ns - b->start_ns - b->states_ns[ST_IDLE];
 
+	if (a->housekeeping != b->housekeeping)
+		return a->housekeeping ? 1 : -1;
 	if (wa != wb)
 		return wa < wb ? 1 : -1;
 	if (a->tid != b->tid)

@@ -41,6 +41,7 @@ struct thread_lane {
 	uint64_t short_guess_ns;  /* what the slices show of them */
 	uint64_t run_ns;	  /* booked to LEDGER_RUN */
 	uint64_t idle_ns;
+	uint64_t managed_ns; /* that it waited for events, or ticks, to manage */
 	/* for the Haskell threads' lanes: what was last on it, and what it has done since */
 	uint64_t tso;
 	uint8_t tso_state; /* enum thread_state */

@@ -238,6 +238,8 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	if (!ns && !p.samples)
 		return 0;
 	p.state = settled(b, &p);
+	if (p.state == ST_IDLE && found->state != ST_IDLE)
+		b->lane->managed_ns += ns;
 	err = stack__compose(b->l->in, b->l->seen, p.state, p.ev, &stack);
 	if (!err)
 		err = thread__on_cpu(p.state) ? book_on(b, &p, stack, (int64_t)ns)

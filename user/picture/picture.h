@@ -158,6 +158,9 @@ struct pic_lane {
 	uint64_t cpu_ns;	   /* OS thread; UINT64_MAX: not known */
 	uint64_t states_ns[LANE_STATES]; /* sums to end_ns - start_ns */
 	uint32_t sampled_states;	 /* bit per state: some of its boundaries are sampled */
+	/* OS thread: the runtime's own, which hardly does anything but wait for something to do:
+	   the ticker, event managers, idle workers. They come after all others. */
+	bool housekeeping;
 	uint64_t short_calls;		/* safe calls in the sums that have no slice of their own */
 	const struct pic_slice *slices; /* disjoint, in time order, without a gap */
 	size_t n_slices;

@@ -46,7 +46,7 @@ uint64_t chrome__pid(const struct chrome *w, uint32_t target_no, enum chrome_gro
 
 static enum chrome_group group_of(const struct view *view)
 {
-	return view->idle ? GROUP_IDLE : (enum chrome_group)view->lane->kind;
+	return view->lane->housekeeping ? GROUP_IDLE : (enum chrome_group)view->lane->kind;
 }
 
 static struct chrome_track track_of(const struct chrome *w, const struct view *view)

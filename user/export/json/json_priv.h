@@ -13,6 +13,7 @@
 
 /* A report is whole or it is none: the first failure is kept, and one look at the end is enough. */
 struct report {
+	const struct picture *pic;
 	const struct pic_session *session;
 	bool failed;
 };

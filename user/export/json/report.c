@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "export/totals.h"
 #include "json_priv.h"
 
 #define REPORT_SCHEMA 1
@@ -94,6 +95,8 @@ static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane
 	}
 	if (lane->kind == LANE_THREAD)
 		add_off_cpu(r, o, lane);
+	if (lane->kind == LANE_THREAD)
+		add_bool(r, o, "housekeeping", lane->housekeeping);
 	add_bool(r, o, "coarse", lane->merged_ns);
 }
 
@@ -271,6 +274,25 @@ static void add_own_cost(struct report *r, cJSON *target, const struct pic_targe
 	add_known(r, o, "probes_paused_ns", known_if(t->cost_known, t->probes_paused_ns));
 }
 
+static void add_ledger(struct report *r, cJSON *target, const struct pic_target *t)
+{
+	const struct totals totals = totals__of(r->pic, t);
+	cJSON *o = add_object(r, target, "ledger"), *list;
+
+	add_u64(r, o, "cpu_ns", totals.cpu_ns);
+	add_u64(r, o, "wall_ns", totals.wall_ns);
+	add_u64(r, o, "without_sample_ns", totals.without_sample_ns);
+	add_u64(r, o, "housekeeping_ns", totals.housekeeping_ns);
+	list = add_array(r, o, "unknown");
+	for (size_t i = 0; i < totals.n_unknown; i++) {
+		cJSON *unknown = add_object(r, list, NULL);
+
+		add_string(r, unknown, "frame", totals.unknown[i].frame);
+		add_u64(r, unknown, "cpu_ns", totals.unknown[i].cpu_ns);
+		add_u64(r, unknown, "off_cpu_ns", totals.unknown[i].off_cpu_ns);
+	}
+}
+
 static void add_target(struct report *r, cJSON *targets, const struct pic_target *t,
 		       const struct export_opts *opts)
 {
@@ -291,6 +313,7 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 	add_cost_centres(r, o, t);
 	json__cost_centre_stacks(r, o, t);
 	json__windows(r, o, t);
+	add_ledger(r, o, t);
 	add_names(r, o, &t->names);
 	add_stacks(r, o, &t->quality);
 	json__eventlog(r, o, t);
@@ -321,7 +344,7 @@ static void add_session(struct report *r, cJSON *root)
 
 int json__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	struct report report = {.session = picture__session(pic)};
+	struct report report = {.pic = pic, .session = picture__session(pic)};
 	cJSON *root = cJSON_CreateObject(), *targets;
 	char *text = NULL;
 

@@ -2,6 +2,7 @@
 /* The end of the text report: how far it can be trusted, and what it cost. */
 #include <string.h>
 
+#include "export/totals.h"
 #include "text_priv.h"
 
 static void put_eventlog(const struct text *t)
@@ -149,6 +150,32 @@ static void put_stacks(const struct text *t)
 	fputc('\n', t->out);
 }
 
+/* What of the times above nothing is known of but that they passed. */
+static void put_unknown(const struct text *t)
+{
+	const struct totals totals = totals__of(t->pic, t->target);
+	uint64_t off_ns = totals.wall_ns - totals.cpu_ns;
+	const char *comma = "; ";
+
+	if (!totals.cpu_ns)
+		return;
+	fprintf(t->out, "Not known: %.1f %% of %s on the CPU has no sample of its own",
+		human__percent(totals.without_sample_ns, totals.cpu_ns),
+		human__duration(totals.cpu_ns).s);
+	for (size_t i = 0; i < totals.n_unknown; i++) {
+		const struct totals_unknown *u = &totals.unknown[i];
+		double on = human__percent(u->cpu_ns, totals.cpu_ns);
+		double off = human__percent(u->off_cpu_ns, off_ns);
+
+		if (on < 0.05 && off < 0.05)
+			continue;
+		fprintf(t->out, "%s%s in %.1f %% of it and %.1f %% of the waiting", comma,
+			text__safe(t, u->frame), on, off);
+		comma = ", ";
+	}
+	fputc('\n', t->out);
+}
+
 static void put_lost(const struct text *t)
 {
 	const struct pic_target *target = t->target;
@@ -225,7 +252,7 @@ int text__common_cost(const struct text *t)
 int text__trust(const struct text *t)
 {
 	void (*const of_process[])(const struct text *t) = {put_found, put_names, put_stacks,
-							    put_cost};
+							    put_unknown, put_cost};
 	int err;
 
 	fputc('\n', t->out);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "totals.h"
+
+/* Those that have a number or a reason in their name are one. NULL: nothing is missing. */
+static const char *unknown_name(const struct pic_frame *frame)
+{
+	if (frame->kind != TF_MARK || !strcmp(frame->name, "[Haskell stack]"))
+		return NULL;
+	if (!strncmp(frame->name, "[broken", 7))
+		return "[broken]";
+	return strstr(frame->name, "left out]") ? "[chunks left out]" : frame->name;
+}
+
+static void add_unknown(struct totals *t, const char *name, const struct pic_row *row)
+{
+	size_t i = 0;
+
+	while (i < t->n_unknown && strcmp(t->unknown[i].frame, name) != 0)
+		i++;
+	if (i == TOTALS_UNKNOWN)
+		return;
+	if (i == t->n_unknown)
+		t->unknown[t->n_unknown++].frame = name;
+	*(row->on_cpu ? &t->unknown[i].cpu_ns : &t->unknown[i].off_cpu_ns) += row->ns;
+}
+
+static void add_row(struct totals *t, const struct picture *pic, const struct pic_row *row)
+{
+	struct pic_stack stack = picture__stack(pic, row->stack);
+
+	if (row->state == ST_IDLE || row->state == ST_UNKNOWN)
+		return;
+	t->wall_ns += row->ns;
+	if (row->on_cpu) {
+		t->cpu_ns += row->ns;
+		t->without_sample_ns += row->unsampled ? row->ns : 0;
+	}
+	for (uint32_t i = 0; i < stack.n; i++) {
+		const char *name = unknown_name(picture__frame(pic, stack.frames[i]));
+
+		/* the first one: its time is not added up twice */
+		if (name) {
+			add_unknown(t, name, row);
+			break;
+		}
+	}
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+	return strcmp(((const struct totals_unknown *)pa)->frame,
+		      ((const struct totals_unknown *)pb)->frame);
+}
+
+struct totals totals__of(const struct picture *pic, const struct pic_target *target)
+{
+	struct totals t = {0};
+
+	for (size_t i = 0; i < target->lanes[LANE_THREAD].n; i++) {
+		const struct pic_lane *lane = &target->lanes[LANE_THREAD].v[i];
+
+		if (lane->housekeeping)
+			t.housekeeping_ns += lane->end_ns - lane->start_ns;
+		for (size_t k = 0; k < lane->n_rows; k++)
+			add_row(&t, pic, &lane->rows[k]);
+	}
+	qsort(t.unknown, t.n_unknown, sizeof(*t.unknown), by_name);
+	return t;
+}
