@@ -105,6 +105,12 @@ def compare(t):
 def compare_target(target, in_html, several):
     threads = [l for l in target["lanes"] if l["kind"] == "thread"]
     cpu = sum(map(on_cpu, threads))
+    ledger = target["ledger"]
+    near(f"the ledger's CPU of {target['pid']}", ledger["cpu_ns"], cpu, len(threads))
+    near(f"the ledger's wall of {target['pid']}", ledger["wall_ns"], sum(map(busy, threads)), len(threads))
+    check(cpu < 1e8 or ledger["without_sample_ns"] <= 0.2 * cpu, f"without a sample: {ledger}")
+    idle = [l["housekeeping"] for l in threads]
+    check(idle == sorted(idle), f"housekeeping is not the end: {idle}")
     unsafe = sum(l["states"]["unsafe_call_cpu"] for l in threads)
     near(f"unsafe calls of {target['pid']}", sum(c["cpu_ns"] for c in target["unsafe_calls"]), unsafe, 1e6)
     functions = target["functions"]

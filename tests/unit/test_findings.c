@@ -566,7 +566,7 @@ static void test_black_holes_and_mvars(void **state)
 	find(&t, lanes, 1, &found);
 	assert_int_equal(the_only(&found, "blocked_on_black_hole")->ns, 30 * MS);
 	assert_says(&found.v[0], "1 Haskell thread waited 30.0 ms");
-	assert_string_equal(found.v[0].where, "thread 7 (worker)");
+	assert_string_equal(found.v[0].where, "Haskell thread 7 (worker)");
 	picture__free(found.pic);
 
 	for (size_t i = 0; i < ARRAY_SIZE(naps); i++)

@@ -233,7 +233,7 @@ struct view_name view__name(const struct view *view, bool several)
 	else if (lane->kind == LANE_CAPABILITY)
 		snprintf(out.s, sizeof(out.s), "capability %" PRIu32 "%s", lane->cap, process);
 	else
-		snprintf(out.s, sizeof(out.s), "thread %" PRIu64 "%s%.64s%s%s", lane->tso,
+		snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.64s%s%s", lane->tso,
 			 *name ? " " : "", name, lane->bound ? ", bound" : "", process);
 	return out;
 }

@@ -47,7 +47,7 @@ static inline uint64_t view__merged_ns(const struct views *views, const struct v
 	return MAX(views->grain_ns, view->lane->merged_ns);
 }
 
-/* "4242 worker", "capability 0", "thread 7 main"; several targets: then the process. */
+/* "4242 worker", "capability 0", "Haskell thread 7 main"; several targets: then the process. */
 struct view_name {
 	char s[224];
 };

@@ -59,12 +59,13 @@ static void look_at(const struct finder *f, enum haskell_state state, double per
 	}
 }
 
-/* "thread 12", "thread 12 (worker)" */
+/* "Haskell thread 12", "Haskell thread 12 (worker)" */
 static const char *thread_name(struct finder *f, const struct pic_lane *lane)
 {
 	if (*lane->name)
-		return finding__text(f, "thread %" PRIu64 " (%.60s)", lane->tso, lane->name);
-	return finding__text(f, "thread %" PRIu64, lane->tso);
+		return finding__text(f, "Haskell thread %" PRIu64 " (%.60s)", lane->tso,
+				     lane->name);
+	return finding__text(f, "Haskell thread %" PRIu64, lane->tso);
 }
 
 static void look_for_black_holes(struct finder *f)

@@ -97,9 +97,9 @@ static int thread_stack(struct cap_builder *c, uint32_t tid, uint32_t *ret_stack
 	}
 	t = el_sched__find_thread(c->b->in.sched, tid);
 	if (t && t->label && *t->label)
-		snprintf(name, sizeof(name), "thread %u (%.200s)", tid, t->label);
+		snprintf(name, sizeof(name), "Haskell thread %u (%.200s)", tid, t->label);
 	else
-		snprintf(name, sizeof(name), "thread %u", tid);
+		snprintf(name, sizeof(name), "Haskell thread %u", tid);
 	err = picture__add_frame(c->b->pic, &frame, &id);
 	if (!err)
 		err = picture__add_stack(c->b->pic, &id, 1, ret_stack);

@@ -225,7 +225,7 @@ static struct view_name title_of(const struct drawing *d, const struct pic_slice
 		return title;
 	}
 	label = views__label(&d->w->views, d->view->target_no, slice->tso);
-	snprintf(title.s, sizeof(title.s), "thread %" PRIu64 "%s%.180s", slice->tso,
+	snprintf(title.s, sizeof(title.s), "Haskell thread %" PRIu64 "%s%.180s", slice->tso,
 		 *label ? " " : "", label);
 	return title;
 }

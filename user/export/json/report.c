@@ -277,7 +277,14 @@ static void add_own_cost(struct report *r, cJSON *target, const struct pic_targe
 static void add_ledger(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	const struct totals totals = totals__of(r->pic, t);
-	cJSON *o = add_object(r, target, "ledger"), *list;
+	cJSON *o, *list;
+
+	/* a log alone does not know it */
+	if (session__log_alone(r->pic)) {
+		add_null(r, target, "ledger");
+		return;
+	}
+	o = add_object(r, target, "ledger");
 
 	add_u64(r, o, "cpu_ns", totals.cpu_ns);
 	add_u64(r, o, "wall_ns", totals.wall_ns);

@@ -157,7 +157,7 @@ static void put_extra_frame(struct speedscope *w, const struct extra_frame *extr
 	}
 	target = picture__target(w->pic, extra->key.target);
 	label = views__label(&w->views, extra->key.target, extra->key.what);
-	snprintf(name, sizeof(name), "thread %" PRIu64 "%s%.200s", extra->key.what,
+	snprintf(name, sizeof(name), "Haskell thread %" PRIu64 "%s%.200s", extra->key.what,
 		 *label ? " " : "", label);
 	fputs("{\"name\":", w->out);
 	json__put_string(w->out, name);
