@@ -345,7 +345,7 @@ static void test_forget(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Which target the kernel side ran for cannot be told. */
+/* Which target the kernel side ran for is not known. */
 static void test_cost_of_several(void **state)
 {
 	const struct intake_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};
