@@ -3,6 +3,7 @@
  * A capture from anybody: replayed, and written in every format. The first byte chooses between the
  * input as the whole file and the input as one block's raw bytes in a file that is right otherwise,
  * so that checksums do not keep the fuzzer out; or as the eventlog of a process with some records.
+ * Its other bits choose how much is kept at once, Haskell threads' lanes, and cuts in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,17 @@ static void put_block(FILE *file, const uint8_t *data, size_t size)
 	fwrite(data, 1, size, file);
 }
 
-static void put_file(FILE *file, const uint8_t *data, size_t size)
+enum { ONE_BLOCK = 1, FEW_RECORDS = 2, HASKELL_LANES = 4, CUTS = 8 };
+
+static void put_file(FILE *file, unsigned how, const uint8_t *data, size_t size)
 {
 	const struct timeline_opts opts = {
-		.frequency_hz = 99, .start_ns = 1000000, .start_unix_ns = 1};
+		.frequency_hz = 99,
+		.start_ns = 1000000,
+		.start_unix_ns = 1,
+		.max_records = how & FEW_RECORDS ? 16 : 0,
+		.haskell_lanes = how & HASKELL_LANES,
+	};
 	char *json = capture_header__make(&opts, "0.1.0", "pid");
 	uint32_t crc;
 
@@ -96,7 +104,7 @@ static void put_log(FILE *file, const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
 		if (code__put(&block, &inputs[i]))
 			abort();
-	put_file(file, (const uint8_t *)block.data, block.len);
+	put_file(file, ONE_BLOCK, (const uint8_t *)block.data, block.len);
 	buf__free(&block);
 }
 
@@ -116,10 +124,25 @@ static void write_all(const struct picture *pic)
 	}
 }
 
+static unsigned records;
+
+/* Some, each as if the session ended there. */
+static void cut(void *ctx, struct timeline *tl, uint64_t ns, bool last)
+{
+	struct timeline_cut cut;
+
+	(void)ctx;
+	if (!last && ++records % 16)
+		return;
+	if (timeline__cut(tl, ns, &cut))
+		abort();
+	timeline_cut__free(&cut);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct joined_logs logs = {.n = 0};
-	const struct replay_hooks hooks = {.ctx = &logs, .join = joined_logs__join};
+	struct replay_hooks hooks = {.ctx = &logs, .join = joined_logs__join};
 	struct replay *replay;
 	char *bytes = NULL;
 	size_t len = 0;
@@ -133,11 +156,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (data[0] == 'L')
 		put_log(file, data + 1, size - 1);
-	else if (data[0] & 1)
-		put_file(file, data + 1, size - 1);
+	else if (data[0] & ONE_BLOCK)
+		put_file(file, data[0], data + 1, size - 1);
 	else
 		fwrite(data + 1, 1, size - 1, file);
 	fclose(file);
+	if (data[0] & CUTS)
+		hooks.at = cut;
+	records = 0;
 	file = fmemopen(bytes, len, "r");
 	if (!file)
 		abort();

@@ -107,7 +107,7 @@ static void record(struct kit *kit, unsigned rounds, bool finish)
 	assert_int_equal(
 		capture__create(path, (uid_t)-1, (gid_t)-1, &opts, "0.1.0", "pid", &capture), 0);
 	intake__set_tap(kit->in, capture__take, capture);
-	/* what is told of a target is by its number, and one that is forgotten has had one */
+	/* inputs name a target by its number, and one that is forgotten has had one */
 	kit_add(kit, PID, T0);
 	assert_int_equal(intake__forget_target(kit->in, PID), 0);
 	kit_add(kit, PID, T0);

@@ -281,7 +281,7 @@ static void test_causes(void **state)
 		assert_non_null(broken__name(cause));
 		assert_non_null(broken__title(cause));
 	}
-	assert_null(broken__name(TL_CAUSES));
+	assert_null(broken__name(PIC_CAUSES));
 	assert_null(broken__title(UINT32_MAX));
 }
 

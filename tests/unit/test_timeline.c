@@ -2,7 +2,7 @@
 /* The timeline's lanes: every nanosecond of a thread has a state. */
 #include "test_timeline_kit.h"
 
-/* A sample in the middle of a thread that was never off the CPU: one stretch. */
+/* A sample in the middle of a thread that was never off the CPU: one slice. */
 static void test_one_sample(void **state)
 {
 	struct kit kit;
@@ -49,7 +49,7 @@ static void test_midpoints(void **state)
 	finish(&kit);
 	lane = lane_of(picture__target(kit.pic, 0), 7);
 	assert_int_equal(lane->n_slices, 6);
-	/* Nobody saw the thread before; its next stay tells what it most likely was. */
+	/* Nobody saw the thread before; its next off-CPU interval says what it most likely was. */
 	check_slice(kit.pic, lane, 0, T0, T0 + 1000, ST_IDLE, "");
 	check_slice(kit.pic, lane, 1, T0 + 1000, T0 + 3500, ST_HASKELL, "Main.h1");
 	assert_int_equal(lane->slices[1].samples, 2);
@@ -136,7 +136,7 @@ static void test_nested_calls(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Calls below the threshold have no record: stays off the CPU tell of them. */
+/* Calls below the threshold have no record: off-CPU intervals show them. */
 static void test_short_call(void **state)
 {
 	struct kit kit;
@@ -288,7 +288,7 @@ static void test_snapshot_only(void **state)
 		    "[no stack];[waiting for a capability]");
 	/* The idle worker comes last. */
 	assert_int_equal(t->lanes[LANE_THREAD].v[3].tid, 2);
-	/* The call that was open all the time is told with what was seen of it. */
+	/* The call that was open all the time is there with what was seen of it. */
 	assert_int_equal(t->n_calls, 1);
 	assert_string_equal(t->calls[0].function, "c1");
 	assert_int_equal(t->calls[0].calls, 0);
@@ -342,7 +342,7 @@ static void test_open_at_start(void **state)
 }
 
 /*
- * A call that was open at the attach and never ends: no record tells of it, and none of the time
+ * A call that was open at the attach and never ends: it has no record, and none of the time
  * that the thread is on the CPU in it is Haskell's, though the kernel has seen no short calls
  * either.
  */
@@ -395,8 +395,8 @@ static void test_first_call(void **state)
 	first_call(false, 6);
 }
 
-/* The first stay began before the session: the snapshot tells what it was. */
-static void test_first_stay(void **state)
+/* The first off-CPU interval began before the session: the snapshot shows what it was. */
+static void test_first_off(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
 	const struct pic_lane *lane;
@@ -419,9 +419,8 @@ static void test_first_stay(void **state)
 	timeline__free(kit.tl);
 }
 
-/* The kernel's entry closes the lane: a stay and a call that have not ended. */
 /* Found ready by the snapshot, it waited for a CPU from then on; what it was in is known. */
-static void test_first_stay_was_ready(void **state)
+static void test_first_off_was_ready(void **state)
 {
 	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'R');
 	const struct pic_target *t;
@@ -439,6 +438,7 @@ static void test_first_stay_was_ready(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The kernel's entry closes the lane: an off-CPU interval and a call that have not ended. */
 static void test_still_off(void **state)
 {
 	struct wire_thread th = {.tgid = PID,
@@ -656,7 +656,7 @@ static void test_end_snapshot(void **state)
 	kit_new(&kit);
 	put_snap(&kit, snaps, 1, false);
 	put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), STOP));
-	snaps[1].start_time_ns = T0 + 5000; /* came in between, and nobody told */
+	snaps[1].start_time_ns = T0 + 5000; /* came in between, and nobody saw it */
 	put_snap(&kit, snaps, 2, true);
 	t = finish(&kit);
 	assert_int_equal(lane_of(t, 7)->states_ns[ST_IDLE], END - T0 - 1000);
@@ -666,7 +666,7 @@ static void test_end_snapshot(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Beyond the budget of stretches the picture gets coarser, the totals stay right. */
+/* Beyond the budget of slices the picture gets coarser, the totals stay right. */
 static void test_coarse(void **state)
 {
 	struct timeline_opts opts = {.max_slices = 256};
@@ -757,8 +757,8 @@ int main(void)
 		cmocka_unit_test(test_snapshot_only),
 		cmocka_unit_test(test_open_at_start),
 		cmocka_unit_test(test_first_call),
-		cmocka_unit_test(test_first_stay),
-		cmocka_unit_test(test_first_stay_was_ready),
+		cmocka_unit_test(test_first_off),
+		cmocka_unit_test(test_first_off_was_ready),
 		cmocka_unit_test(test_still_off),
 		cmocka_unit_test(test_gc),
 		cmocka_unit_test(test_off_states),

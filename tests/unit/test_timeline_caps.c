@@ -42,7 +42,7 @@ static union rec *mk_tick(union rec *r, uint64_t ns, uint32_t n, uint64_t disabl
 	return r;
 }
 
-/* Beyond the budget of stretches the collections that were swallowed still count. */
+/* Beyond the budget of slices the collections that were swallowed still count. */
 static void test_coarse(void **state)
 {
 	struct timeline_opts opts = {.max_slices = 256};
@@ -98,7 +98,8 @@ static void test_hand_over(void **state)
 	lane = cap_of(picture__target(kit.pic, 0), 0);
 	check_cap_slice(lane, 0, T0, T0 + 10000, CS_HASKELL, 7, 3);
 	check_cap_slice(lane, 1, T0 + 10000, T0 + 20000, CS_IDLE, 0, 0);
-	/* 8 has it from its switch-in on: what it ran is known by where it was at its next stay */
+	/* 8 has it from its switch-in on: what it ran is known by where it was when it went off the
+	 * CPU */
 	check_cap_slice(lane, 2, T0 + 20000, T0 + 60000, CS_HASKELL, 8, 4);
 	check_cap_slice(lane, 3, T0 + 60000, T0 + 61000, CS_HASKELL, 8, 4); /* a page */
 	check_cap_slice(lane, 4, T0 + 61000, T0 + 70000, CS_PREEMPTED, 8, 4);

@@ -61,7 +61,7 @@ static void put_end(struct kit *kit, pid_t tid, uint64_t sync, uint64_t start, u
 	put(kit, &r);
 }
 
-/* With a probe on the end alone: the runtime's own notes tell of the rest. */
+/* With a probe on the end alone: the runtime's own notes have the rest. */
 static void test_by_ends(void **state)
 {
 	struct kit kit;

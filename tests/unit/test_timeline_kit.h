@@ -71,7 +71,7 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 	*ret = (struct code_name){
 		.module = "", .package = "", .file = "prog", .src = "", .source = NAME_EXACT};
 	if (frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_CALLEE) {
-		/* a call through a register: what it calls cannot be told */
+		/* a call through a register: what it calls is not known */
 		ret->name = "[indirect]";
 		ret->source = NAME_NONE;
 		return;

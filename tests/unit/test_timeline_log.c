@@ -171,8 +171,8 @@ static void write_log(struct writer *w)
 	w_end(w);
 }
 
-static void check_stretch(const struct kit *k, const struct pic_slice *s, uint64_t start,
-			  uint64_t end, enum cap_state state, const char *stack)
+static void check_slice(const struct kit *k, const struct pic_slice *s, uint64_t start,
+			uint64_t end, enum cap_state state, const char *stack)
 {
 	char text[512];
 
@@ -197,17 +197,17 @@ static void t_capability(void **state)
 	assert_int_equal(k.target->lanes[LANE_CAPABILITY].n, 1);
 	lane = &k.target->lanes[LANE_CAPABILITY].v[0];
 	s = lane->slices;
-	/* The run's first tick tells its time before; the next takes over where it began. */
-	check_stretch(&k, &s[1], 1 * MS, 3 * MS / 2, CS_HASKELL, "MAIN;Main.main;Main.fib");
-	check_stretch(&k, &s[2], 3 * MS / 2, 3 * MS, CS_HASKELL,
-		      "MAIN;Main.main;Main.fib;Data.Thing.$wgo");
-	check_stretch(&k, &s[3], 3 * MS, 5 * MS, CS_IDLE, "");
-	check_stretch(&k, &s[4], 5 * MS, 6 * MS, CS_HASKELL, "MAIN;Main.main;Main.fib");
+	/* The run's first tick stands for its time before; the next takes over where it began. */
+	check_slice(&k, &s[1], 1 * MS, 3 * MS / 2, CS_HASKELL, "MAIN;Main.main;Main.fib");
+	check_slice(&k, &s[2], 3 * MS / 2, 3 * MS, CS_HASKELL,
+		    "MAIN;Main.main;Main.fib;Data.Thing.$wgo");
+	check_slice(&k, &s[3], 3 * MS, 5 * MS, CS_IDLE, "");
+	check_slice(&k, &s[4], 5 * MS, 6 * MS, CS_HASKELL, "MAIN;Main.main;Main.fib");
 	/* It gave up its turn to a collection: that is the scheduler's time, not idleness. */
-	check_stretch(&k, &s[5], 6 * MS, 6 * MS + MS / 2, CS_RTS, "[RTS]");
-	check_stretch(&k, &s[6], 6 * MS + MS / 2, 7 * MS + MS / 2, CS_GC, "[GC]");
-	check_stretch(&k, &s[7], 7 * MS + MS / 2, 8 * MS, CS_IDLE, "");
-	check_stretch(&k, &s[8], 8 * MS, 9 * MS, CS_HASKELL, "MAIN;Main.main");
+	check_slice(&k, &s[5], 6 * MS, 6 * MS + MS / 2, CS_RTS, "[RTS]");
+	check_slice(&k, &s[6], 6 * MS + MS / 2, 7 * MS + MS / 2, CS_GC, "[GC]");
+	check_slice(&k, &s[7], 7 * MS + MS / 2, 8 * MS, CS_IDLE, "");
+	check_slice(&k, &s[8], 8 * MS, 9 * MS, CS_HASKELL, "MAIN;Main.main");
 	assert_int_equal(lane->n_slices, 9);
 	for (size_t i = 0; i < lane->n_slices; i++)
 		samples += s[i].samples;
@@ -278,7 +278,7 @@ static void t_hide(void **state)
 
 /* ── annotations ─────────────────────────────────────────────────────────────────────────── */
 
-static bool told(const struct kit *k, const char *what)
+static bool is_missing(const struct kit *k, const char *what)
 {
 	for (size_t i = 0; i < k->target->n_missing; i++)
 		if (strstr(k->target->missing[i], what))
@@ -354,8 +354,8 @@ static void t_calls(void **state)
 	assert_int_equal(k.target->calls[1].wall_ns, 100);
 	assert_int_equal(k.target->calls[0].cpu_ns, UINT64_MAX);
 	assert_int_equal(k.target->n_windows, 3);
-	assert_true(told(&k, "1 annotated calls overlap"));
-	assert_true(told(&k, "1 annotations without their other end"));
+	assert_true(is_missing(&k, "1 annotated calls overlap"));
+	assert_true(is_missing(&k, "1 annotations without their other end"));
 	kit_free(&k);
 	w_free(&w);
 }

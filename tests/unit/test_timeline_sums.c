@@ -319,6 +319,40 @@ static void test_quality(void **state)
 	timeline__free(kit.tl);
 }
 
+static void check_cut(struct kit *kit, size_t n, const pid_t *pids)
+{
+	struct timeline_cut cut;
+
+	assert_int_equal(timeline__cut(kit->tl, END, &cut), 0);
+	assert_int_equal(cut.n, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(cut.v[i].pid, pids[i]);
+	timeline_cut__free(&cut);
+}
+
+/* What was forgotten after a cut is in the next ones no more. */
+static void test_cuts(void **state)
+{
+	struct timeline_cut cut;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	kit_add(&kit, PID + 1, T0);
+	kit_add(&kit, PID + 2, T0);
+	check_cut(&kit, 3, (const pid_t[]){PID, PID + 1, PID + 2});
+	assert_int_equal(intake__forget_target(kit.in, PID + 1), 0);
+	check_cut(&kit, 2, (const pid_t[]){PID, PID + 2});
+	assert_int_equal(intake__forget_target(kit.in, PID + 2), 0);
+	kit_add(&kit, PID + 2, T0);
+	put(&kit, mk_sample(&r, 7, T0 + 500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	check_cut(&kit, 2, (const pid_t[]){PID, PID + 2});
+	assert_int_equal(finish(&kit)->lanes[LANE_THREAD].n, 1);
+	assert_int_equal(timeline__cut(kit.tl, END, &cut), -EINVAL);
+	timeline__free(kit.tl);
+}
+
 /* One that was none leaves nothing, and what comes after it with the same pid is not mixed up. */
 static void test_forget(void **state)
 {
@@ -345,7 +379,7 @@ static void test_forget(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Which target the kernel side ran for cannot be told. */
+/* Which target the kernel side ran for is not known. */
 static void test_cost_of_several(void **state)
 {
 	const struct intake_cost cost = {.probe_hits = 3, .bpf_ns = 70, .bpf_ns_known = true};
@@ -711,9 +745,9 @@ int main(void)
 		cmocka_unit_test(test_unsafe_calls), cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_cost_of_several),
 		cmocka_unit_test(test_session),	     cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_record_limit), cmocka_unit_test(test_stack_limit),
-		cmocka_unit_test(test_folding),	     cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_cuts),	     cmocka_unit_test(test_record_limit),
+		cmocka_unit_test(test_stack_limit),  cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void test_states(void **state)
 	timeline__free(kit.tl);
 }
 
-/* What nothing tells is not known; what its OS thread tells is used. */
+/* What nothing shows is not known; what its OS thread shows is used. */
 static void test_between(void **state)
 {
 	struct kit kit;

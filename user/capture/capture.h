@@ -4,7 +4,7 @@
  * on another machine and without the processes: records, names, mappings' answers, snapshots,
  * counters, cost, what was missing.
  *
- * The file. Three lines of text: a magic word with the format's number; a JSON object that tells
+ * The file. Three lines of text: a magic word with the format's number; a JSON object with
  * the program's version, the session's options, the kinds of inputs by name and the sizes of the
  * kernel's structs; the CRC-32 of both. Then blocks:
  *
@@ -89,7 +89,7 @@ struct replay_hooks {
 
 struct replay_notes {
 	bool complete;		 /* the end mark was there */
-	uint64_t damaged_blocks; /* were left out; UINT64_MAX: some, it cannot be told how many */
+	uint64_t damaged_blocks; /* were left out; UINT64_MAX: some, it is not known how many */
 	uint64_t unknown_inputs; /* of kinds that this version does not know */
 	uint64_t refused_inputs; /* contradict themselves, or what came before */
 };

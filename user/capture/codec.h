@@ -61,7 +61,7 @@ void decoded__free(struct decoded *d);
 int code__put(struct buf *out, const struct intake_input *input);
 /*
  * The next input of c->in. 0, or -ENODATA at the end; -EBADMSG: what is left makes no sense. One
- * whose own bytes make none is told by ret_input->kind TI_NONE, and reading can go on.
+ * whose own bytes make none has ret_input->kind TI_NONE, and reading can go on.
  * *ret_kind: as the file has it.
  */
 int code__get(struct codec *c, struct decoded *d, unsigned *ret_kind,

@@ -64,7 +64,7 @@ struct replay {
 	size_t n_all, all_cap;
 	struct replay_target **targets;
 	size_t n_targets, targets_cap;
-	uint64_t last_ns; /* the latest time that an input told */
+	uint64_t last_ns; /* the latest time that an input had */
 	struct replay_hooks hooks;
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
@@ -436,7 +436,7 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 		err = apply(r, &in);
 		if (err == -ENOMEM)
 			return err;
-		/* the one that took it told -ENOSPC then as well */
+		/* it was -ENOSPC in the session as well */
 		if (err && err != -ENOSPC)
 			r->notes.refused_inputs++;
 	}
@@ -458,7 +458,7 @@ static int take_blocks(struct replay *r, FILE *in)
 			break;
 	}
 	r->notes.damaged_blocks = blocks.lost;
-	/* what is behind the last good block cannot be counted; cut off, it is no damage */
+	/* what follows the last good block cannot be counted; cut off, it is no damage */
 	if (blocks.damaged && !blocks.lost && r->notes.complete)
 		r->notes.damaged_blocks = UINT64_MAX;
 	blocks__free(&blocks);
@@ -477,7 +477,7 @@ static void note(struct replay *r, const char *text)
 	intake__set_exit_code(r->in, 1);
 }
 
-static void tell(struct replay *r)
+static void report(struct replay *r)
 {
 	char text[160];
 
@@ -552,7 +552,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	r->last_ns = r->header.opts.start_ns;
 	err = take_blocks(r, in);
 	if (!err) {
-		tell(r);
+		report(r);
 		if (!r->finished)
 			err = finish(r, r->last_ns);
 	}

@@ -101,7 +101,7 @@ static void count_quality(struct pic_quality *q, const struct wire_stack *head, 
 		q->truncated++;
 		break;
 	default:
-		q->broken[head->cause < TL_CAUSES ? head->cause : 0]++;
+		q->broken[head->cause < PIC_CAUSES ? head->cause : 0]++;
 		break;
 	}
 }

@@ -324,7 +324,7 @@ struct pic_function {
 	bool approximate;
 };
 
-#define TL_CAUSES 16
+#define PIC_CAUSES 16
 
 struct pic_quality {
 	uint64_t samples, haskell_samples; /* the latter: program counter in Haskell code */
@@ -334,7 +334,7 @@ struct pic_quality {
 	uint64_t gap;		    /* complete, but for C frames between that are not known */
 	uint64_t resynchronised;    /* of all */
 	uint64_t haskell_complete;  /* of haskell_samples: reached STOP_FRAME at its STACK's end */
-	uint64_t broken[TL_CAUSES]; /* by enum wire_cause */
+	uint64_t broken[PIC_CAUSES]; /* by enum wire_cause */
 };
 
 /* Distinct frames, by where their names came from. */

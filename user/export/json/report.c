@@ -241,7 +241,7 @@ static void add_stacks(struct report *r, cJSON *target, const struct pic_quality
 	add_u64(r, o, "haskell_samples", q->haskell_samples);
 	add_u64(r, o, "haskell_complete", q->haskell_complete);
 	broken = add_object(r, o, "broken");
-	for (unsigned i = 0; i < TL_CAUSES; i++) {
+	for (unsigned i = 0; i < PIC_CAUSES; i++) {
 		char other[24];
 
 		if (!q->broken[i])

@@ -65,7 +65,8 @@ static const struct {
 void account__add(struct account *sum, const struct pic_lane *lane)
 {
 	sum->wall += lane->end_ns - lane->start_ns;
-	sum->cpu += lane->cpu_ns;
+	/* of one it is not known, so not of all */
+	sum->cpu = MAX(sum->cpu, lane->cpu_ns) == UINT64_MAX ? UINT64_MAX : sum->cpu + lane->cpu_ns;
 	for (unsigned s = 0; s < LANE_STATES; s++)
 		sum->states_ns[s] += lane->states_ns[s];
 }

@@ -140,7 +140,7 @@ static void put_stacks(const struct text *t)
 	for (size_t i = 0; i < ARRAY_SIZE(flaws); i++)
 		if (flaws[i].n)
 			fprintf(t->out, "; %s: %s", flaws[i].what, human__count(flaws[i].n).s);
-	for (unsigned i = 0; i < TL_CAUSES; i++) {
+	for (unsigned i = 0; i < PIC_CAUSES; i++) {
 		if (!q->broken[i])
 			continue;
 		fprintf(t->out, "%s%s %s", comma, human__count(q->broken[i]).s,
