@@ -30,7 +30,9 @@ def wanted(report):
     for target in report.json["targets"]:
         for lane in target["lanes"]:
             if lane["kind"] == "thread":
-                sums[target["pid"], lane["tid"]] = on_cpu(lane), busy(lane)
+                # another thread may have got the number of one that ended
+                cpu, wall = sums.get((target["pid"], lane["tid"]), (0, 0))
+                sums[target["pid"], lane["tid"]] = cpu + on_cpu(lane), wall + busy(lane)
     return sums
 
 
@@ -93,8 +95,8 @@ def compare(t):
         near(f"pprof's CPU {key}", got[0], cpu, 1)
         near(f"pprof's wall {key}", got[1], wall, 1)
         for what, named in ("html", in_html), ("speedscope", in_speedscope):
-            for ns in of_thread(named, key[1]):
-                near(f"{what} {key}", ns, wall, 1)
+            got = of_thread(named, key[1])
+            near(f"{what} {key}", sum(got), wall if got else 0, 1)
     whole = sum(wall for _, wall in want.values())
     near("html's aggregate", sum(ns for name, ns in in_html if name.startswith("all threads")), whole, len(want))
     near("speedscope's aggregate", sum(ns for name, ns in in_speedscope if name == "all threads"), whole, len(want))

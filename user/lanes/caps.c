@@ -343,9 +343,9 @@ int caps__advance(struct lanes *l, uint64_t until)
 	if (claims->n)
 		n_caps = MAX(n_caps, claims->v[claims->n - 1].s.cap + 1U);
 	for (uint32_t no = 0; !err && no < MIN(n_caps, (uint32_t)MAX_CAPS); no++) {
-		size_t to = end_of_cap(claims, from, no);
+		size_t to = end_of_cap(claims, from, no), n = to - from;
 
-		err = advance_one(l, no, to > from ? &claims->v[from] : NULL, to - from, until);
+		err = advance_one(l, no, n ? &claims->v[from] : NULL, n, until);
 		claims__keep_rest(claims, &kept, from, to, until);
 		from = to;
 	}
