@@ -255,9 +255,11 @@ static int begin(struct lanes *l, uint32_t no, uint64_t first_claim)
 	return picture__add_stack(l->pic, &mark, 1, &lane->gc_stack);
 }
 
-static int advance_one(struct lanes *l, uint32_t no, struct claim *v, size_t n, uint64_t until)
+/* With the claims from…to. */
+static int advance_one(struct lanes *l, uint32_t no, size_t from, size_t to, uint64_t until)
 {
-	int err = begin(l, no, n ? v[0].s.start_ns : until);
+	struct claim *v = l->caps->claims.v;
+	int err = begin(l, no, from < to ? v[from].s.start_ns : until);
 	struct cap_builder b = {.l = l};
 	struct claim_walk walk = {.put = put_claim, .gap = put_gap, .to_the_end = true, .ctx = &b};
 
@@ -266,14 +268,14 @@ static int advance_one(struct lanes *l, uint32_t no, struct claim *v, size_t n, 
 	b.lane = &l->caps->v[no];
 	b.cursor = &walk.cursor;
 	walk.cursor = b.lane->cursor;
-	for (size_t i = 0; !err && i < n && v[i].s.start_ns < walk.cursor; i++) {
+	for (size_t i = from; !err && i < to && v[i].s.start_ns < walk.cursor; i++) {
 		err = book_late(&b, &v[i]);
 		/* it may go on */
 		v[i].s.start_ns = walk.cursor;
 		v[i].s.samples = 0;
 	}
 	if (!err && walk.cursor < until)
-		err = claims__walk(&walk, v, n, until);
+		err = claims__walk(&walk, from < to ? &v[from] : NULL, to - from, until);
 	b.lane->cursor = walk.cursor;
 	return err;
 }
@@ -345,7 +347,7 @@ int caps__advance(struct lanes *l, uint64_t until)
 	for (uint32_t no = 0; !err && no < MIN(n_caps, (uint32_t)MAX_CAPS); no++) {
 		size_t to = end_of_cap(claims, from, no);
 
-		err = advance_one(l, no, to > from ? &claims->v[from] : NULL, to - from, until);
+		err = advance_one(l, no, from, to, until);
 		claims__keep_rest(claims, &kept, from, to, until);
 		from = to;
 	}
