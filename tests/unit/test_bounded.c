@@ -140,7 +140,7 @@ static void test_threads_that_end(void **state)
 	assert_int_equal(timeline__finish(kit.tl, T0 + n * 10000ULL + 5000), 0);
 	check_all(kit.pic);
 	t = picture__target(kit.pic, 0);
-	/* not all have a lane, and the report says so; what they did is in the sums */
+	/* not all have a lane, and that is reported; what they did is in the sums */
 	assert_true(t->lanes[LANE_THREAD].n > 20000 && t->lanes[LANE_THREAD].n < 150000);
 	assert_int_equal(t->n_missing, 1);
 	assert_non_null(strstr(t->missing[0], "threads that ended"));

@@ -369,7 +369,7 @@ static bool shows(const char *format, const char *text, enum lane_kind kind)
 	return false;
 }
 
-/* A log alone has them all; what --lanes says holds for all formats. */
+/* A log alone has them all; --lanes holds for all formats. */
 static void test_lanes_of_all_formats(void **state)
 {
 	struct sketch sketch = lanes;

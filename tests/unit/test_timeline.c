@@ -49,7 +49,7 @@ static void test_midpoints(void **state)
 	finish(&kit);
 	lane = lane_of(picture__target(kit.pic, 0), 7);
 	assert_int_equal(lane->n_slices, 6);
-	/* Nobody saw the thread before; its next off-CPU interval says what it most likely was. */
+	/* Nobody saw the thread before; its next off-CPU interval shows what it most likely was. */
 	check_slice(kit.pic, lane, 0, T0, T0 + 1000, ST_IDLE, "");
 	check_slice(kit.pic, lane, 1, T0 + 1000, T0 + 3500, ST_HASKELL, "Main.h1");
 	assert_int_equal(lane->slices[1].samples, 2);
@@ -229,7 +229,8 @@ static void test_short_sums(void **state)
 	}
 }
 
-/* The last switch of a thread leaves an empty entry in the kernel's map: its end said more. */
+/* The last switch of a thread leaves an empty entry in the kernel's map; the record of its end has
+ * its sums. */
 static void test_state_after_end(void **state)
 {
 	const struct wire_thread empty = {.tgid = PID, .off_since_ns = END - 100};

@@ -453,7 +453,7 @@ static void test_session(void **state)
 }
 
 /*
- * Beyond the limit records are left out, and the report says so: those of a call that may get a
+ * Beyond the limit records are left out, which is reported: those of a call that may get a
  * record of its own yet cannot go. Of a thread that runs all but the last can.
  */
 static void record_limit(unsigned where, unsigned n_lost)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The line of a capture that says what it is: JSON, with 64-bit numbers as strings. */
+/* The header line of a capture: JSON, with 64-bit numbers as strings. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -66,7 +66,7 @@ enum {
 	COL_LEFT = 0,
 	COL_RIGHT = 1,
 	COL_FLEX = 2,	 /* may be cut in the middle to fit */
-	COL_SPARE = 4,	 /* may be left out to fit, those that are worth least first; it is said */
+	COL_SPARE = 4,	 /* may be left out to fit, the least worth first; a note reports it */
 	COL_SAMPLED = 8, /* `~` in front of the title */
 };
 

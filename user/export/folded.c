@@ -184,7 +184,7 @@ static void put_lines(struct writer *w)
 		size_t k = i;
 
 		for (; k < w->sums.n && !cmp_lines(&v[i], &v[k], w); k++)
-			/* what a log alone does not tell has no stack at all */
+			/* what a log alone does not record has no stack at all */
 			if (v[k].stack || !log_alone)
 				ns += v[k].by[w->weight];
 		n = (ns + carry) / unit;

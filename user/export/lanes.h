@@ -34,8 +34,8 @@ void views__keep(struct views *views, const struct export_opts *opts);
 
 /*
  * Sets the smallest grain (0, or a power of two of ns) with which the slices of all lanes cost no
- * more than `budget` by `cost` (bytes in the file, say), and warns in the format's name that there
- * is one; `but`: what it does not concern.
+ * more than `budget` by `cost` (bytes in the file, say), and logs a warning in the format's name
+ * that there is one; `but`: what it does not concern.
  */
 void views__limit(struct views *views, const struct picture *pic, uint64_t budget,
 		  uint64_t (*cost)(const struct picture *pic, enum lane_kind kind,

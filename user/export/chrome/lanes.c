@@ -213,7 +213,7 @@ static void put_args(struct chrome *w, enum lane_kind kind, const struct pic_sli
 	fputs("}}", w->out);
 }
 
-/* A capability that runs Haskell is told by the thread that it runs. */
+/* A capability that runs Haskell is named after the thread that it runs. */
 static struct view_name title_of(const struct drawing *d, const struct pic_slice *slice)
 {
 	enum lane_kind kind = d->view->lane->kind;

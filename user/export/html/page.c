@@ -6,7 +6,7 @@
  * the document as text only.
  *
  * The page stays small: each graph has at most so many frames, what is too small to show is one
- * frame that says so, and so many lanes, the busiest, have a graph of their own.
+ * frame, and as many lanes, the busiest first, have a graph of their own.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log: what the report says of cost centres and of the eventlog. */
+/* log: cost centres and the eventlog in the report. */
 #include "json_priv.h"
 
 void json__cost_centre_stacks(struct report *r, cJSON *target, const struct pic_target *t)

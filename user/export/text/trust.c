@@ -167,10 +167,14 @@ static void put_unknown(const struct text *t)
 		double on = human__percent(u->cpu_ns, totals.cpu_ns);
 		double off = human__percent(u->off_cpu_ns, off_ns);
 
-		if (on < 0.05 && off < 0.05)
+		/* the time without a sample again */
+		if (!strcmp(u->frame, "[no sample]") || (on < 0.05 && off < 0.05))
 			continue;
-		fprintf(t->out, "%s%s in %.1f %% of it and %.1f %% of the waiting", comma,
-			text__safe(t, u->frame), on, off);
+		fprintf(t->out, "%s%s in ", comma, text__safe(t, u->frame));
+		if (on >= 0.05)
+			fprintf(t->out, "%.1f %% of it", on);
+		if (off >= 0.05)
+			fprintf(t->out, "%s%.1f %% of the waiting", on >= 0.05 ? " and " : "", off);
 		comma = ", ";
 	}
 	fputc('\n', t->out);
