@@ -3,8 +3,8 @@
  * The stack of open safe calls of one thread. No maps and no clock in here, so that it runs in the
  * unit tests as it runs in the kernel.
  *
- * A call is told by its InCall: the thread's Task has one InCall for each level of call-back, and
- * an InCall can have one suspended thread. A begin with the InCall of an open call means that
+ * A call is identified by its InCall: the thread's Task has one InCall for each level of call-back,
+ * and an InCall can have one suspended thread. A begin with the InCall of an open call means that
  * that call, and all above it, never came back (longjmp out of C, or the Haskell thread was
  * replaced); an end takes everything above its own InCall with it.
  *

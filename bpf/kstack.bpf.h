@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The kernel's own frames, for --kernel-stacks: of the thread that is on this CPU now. Which of
- * them are ours (the switch's tracepoint and its program) is told by names, in user space.
+ * them are ours (the switch's tracepoint and its program) is found out by names, in user space.
  */
 #ifndef SAFESCOPED_KSTACK_BPF_H
 #define SAFESCOPED_KSTACK_BPF_H

@@ -54,7 +54,7 @@ SS_INLINE void life_program(struct task_struct *task, struct wire_program_key *k
 	key->dev = inode->i_sb->s_dev;
 }
 
-/* Told at once: user space has to look at the process while it begins. */
+/* Sent at once: user space has to look at the process while it begins. */
 SS_INLINE void life_announce(struct task_struct *task, const struct wire_program_key *program,
 			     u32 flags, u64 now)
 {
@@ -88,20 +88,31 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 	       !bpf_map_update_elem(&targets, &tgid, &t, BPF_ANY);
 }
 
-SS_INLINE void life_new(struct task_struct *parent, struct task_struct *child, u64 now)
+SS_INLINE void life_family(struct task_struct *parent, struct task_struct *child)
 {
-	struct wire_target *t = target_of(parent);
 	u32 tgid = child->tgid, one = 1;
+
+	if (follow == FOLLOW_FAMILY && tgid != parent->tgid && life_followed(parent->tgid) &&
+	    bpf_map_update_elem(&family, &tgid, &one, BPF_ANY))
+		count(WIRE_CNT_LOST_THREADS);
+}
+
+SS_INLINE void life_family_exit(struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	if (follow == FOLLOW_FAMILY && task->signal->live.counter == 0)
+		bpf_map_delete_elem(&family, &tgid);
+}
+
+/* A thread or a process that a target's process has started. */
+SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, u32 parent, u64 now)
+{
 	struct wire_program_key none = {};
 	struct wire_thread *th;
 
-	if (follow == FOLLOW_FAMILY && child->tgid != parent->tgid && life_followed(parent->tgid) &&
-	    bpf_map_update_elem(&family, &tgid, &one, BPF_ANY))
-		count(WIRE_CNT_LOST_THREADS);
-	if (!t)
-		return;
-	/* a child process is no target: it was never looked at */
-	if (child->tgid != parent->tgid) {
+	/* a child process is no target: nobody has looked at it yet */
+	if (child->tgid != parent) {
 		if (life_followed(child->tgid))
 			life_announce(child, &none, WIRE_PROC_FORK, now);
 		return;
@@ -138,18 +149,13 @@ SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_th
 	       !(th->off_rts.flags & WIRE_RTS_CALLS_UNKNOWN);
 }
 
-SS_INLINE void life_exit(struct task_struct *task, u64 now)
+SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 now)
 {
-	struct wire_target *t = target_of(task);
 	struct wire_open_at_start *before;
 	u32 tgid = task->tgid, tid = task->pid, open = 0;
 	struct wire_thread *th;
 	int gone, known;
 
-	if (follow == FOLLOW_FAMILY && task->signal->live.counter == 0)
-		bpf_map_delete_elem(&family, &tgid);
-	if (!t)
-		return;
 	th = thread_find(task->pid);
 	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
 	known = life_calls_known(t, th, task);
@@ -173,9 +179,8 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 }
 
 /* The other threads of the process have exited by now; the thread that called it has the pid. */
-SS_INLINE void life_exec(struct task_struct *task, u32 old_tid, u64 now)
+SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 old_tid, u64 now)
 {
-	struct wire_target *t = target_of(task);
 	struct wire_program_key program = {};
 	u32 tgid = task->tgid, flags = 0;
 

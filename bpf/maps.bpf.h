@@ -14,7 +14,7 @@ const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wa
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
 const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
 
-const volatile __u32 follow_tsos = 0; /* tell which Haskell thread runs */
+const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
 /*
  * The one target's tgid while there is just one and no other can come by itself, else 0: spares
@@ -22,7 +22,7 @@ const volatile __u32 follow_tsos = 0; /* tell which Haskell thread runs */
  */
 __u32 only_tgid;
 
-/* Whose execs are told: nobody's, those of the processes in `family`, everybody's. */
+/* Whose execs are reported: nobody's, those of the processes in `family`, everybody's. */
 enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
 __u32 follow;
 
@@ -184,7 +184,7 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 	t = bpf_map_lookup_elem(&targets, &tgid);
 	if (!t)
 		return 0;
-	/* /proc tells the start in clock ticks: equal up to one of them */
+	/* /proc has the start in clock ticks: equal up to one of them */
 	if (t->start_boottime_ns) {
 		u64 start = task->group_leader->start_boottime;
 
@@ -259,7 +259,7 @@ SS_INLINE u64 ring_wakeup(void)
 									   : BPF_RB_NO_WAKEUP;
 }
 
-/* Sends a record of `head` bytes and nframes frames behind it. */
+/* Sends a record of `head` bytes and nframes frames after it. */
 SS_INLINE void ring_send(void *rec, u32 head, u32 nframes)
 {
 	u32 size;

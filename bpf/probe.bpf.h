@@ -10,7 +10,7 @@
 #include "maps.bpf.h"
 #include "walk.bpf.h"
 #include "calls.bpf.h"
-#include "stay.bpf.h"
+#include "off.bpf.h"
 #include "site.bpf.h"
 #include "tick.bpf.h"
 
@@ -53,7 +53,7 @@ SS_INLINE void scratch_release(struct scratch *s)
 	__sync_lock_test_and_set(&s->busy, 0);
 }
 
-/* A thread that hits a probe is on the CPU, whatever the switches told. */
+/* A thread that hits a probe is on the CPU, whatever the switches showed. */
 SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 			    struct task_struct *task, u64 now)
 {
@@ -64,7 +64,7 @@ SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 	s = scratch_claim();
 	if (!s)
 		return;
-	stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	off_end_unseen(t, seen, s, task->tgid, task->pid, now);
 	scratch_release(s);
 }
 
@@ -141,16 +141,13 @@ SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid
 }
 
 /* suspendThread(StgRegTable *reg, bool interruptible), rts/Schedule.c */
-SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
+SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
+			    u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0, cap_no = WIRE_NO_CAP, flags;
 	u64 site = 0, cap, holder = 0, incall = 0;
 	struct wire_thread *seen;
 
-	if (!t)
-		return 0;
 	probe_hit(tgid);
 	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
@@ -247,17 +244,14 @@ SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *
 }
 
 /* resumeThread(void *task), rts/Schedule.c */
-SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
+SS_INLINE int probe_resume(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
+			   u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
 	struct wire_open call = {};
 	struct wire_thread *seen;
 	u64 incall = 0;
 
-	if (!t)
-		return 0;
 	probe_hit(tgid);
 	/* one of the two comes on, or goes, before the other: what it sees alone is no call */
 	if (t->flags & WIRE_TARGET_PROBES_OFF)
@@ -295,13 +289,11 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 	return 0;
 }
 
-SS_INLINE int probe_tick(u64 now)
+SS_INLINE int probe_tick(struct wire_target *t, struct task_struct *task, u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
 	struct scratch *s;
 
-	if (!t || (t->flags & WIRE_TARGET_UNCONFIRMED))
+	if (t->flags & WIRE_TARGET_UNCONFIRMED)
 		return 0;
 	probe_hit(task->tgid);
 	s = scratch_claim();
@@ -312,15 +304,12 @@ SS_INLINE int probe_tick(u64 now)
 	return 0;
 }
 
-SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
+SS_INLINE int probe_gc(struct user_regs *regs, const struct wire_target *t,
+		       struct task_struct *task, u32 point, u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
 	struct wire_gc rec = {};
 	u32 gcs = 0;
 
-	if (!t)
-		return 0;
 	probe_hit_of(task->tgid, 1);
 	rec.number = WIRE_GC_NO_NUMBER;
 	if (point == WIRE_GC_END) {

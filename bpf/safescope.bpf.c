@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The programs. Each takes the time first and leaves the rest to its concern's header. */
+/*
+ * The programs. Each finds out first whether a target is concerned, because every thread of the
+ * host pays for that; then it takes the time, and its concern's header does the rest.
+ */
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -16,90 +19,129 @@ char LICENSE[] SEC("license") = "GPL";
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
-	return sample_take(ctx, bpf_ktime_get_ns());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+
+	return t ? sample_take(ctx, t, task, bpf_ktime_get_ns()) : 0;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u64 now = bpf_ktime_get_ns();
+	struct wire_target *out = target_of(prev), *in = target_of(next);
+	u64 now;
 
-	switch_out(ctx, prev, now, preempt ? 0 : prev_state);
-	switch_in(next, now);
+	if (!out && !in)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (out)
+		switch_out(ctx, out, prev, now, preempt ? 0 : prev_state);
+	if (in)
+		switch_in(in, next, now);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	woken(task, bpf_ktime_get_ns());
+	if (target_of(task))
+		woken(task, bpf_ktime_get_ns());
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
-	woken(task, bpf_ktime_get_ns());
+	if (target_of(task))
+		woken(task, bpf_ktime_get_ns());
 	return 0;
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	life_new(parent, child, bpf_ktime_get_ns());
+	struct wire_target *t = target_of(parent);
+
+	life_family(parent, child);
+	if (t)
+		life_new(t, child, parent->tgid, bpf_ktime_get_ns());
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	life_exit(task, bpf_ktime_get_ns());
+	struct wire_target *t = target_of(task);
+
+	if (t)
+		life_exit(t, task, bpf_ktime_get_ns());
+	life_family_exit(task);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_tid)
 {
-	life_exec(task, old_tid, bpf_ktime_get_ns());
+	struct wire_target *t = target_of(task);
+
+	if (t || life_followed(task->tgid))
+		life_exec(t, task, old_tid, bpf_ktime_get_ns());
 	return 0;
 }
 
 SEC("uprobe")
 int on_suspend(struct user_regs *ctx)
 {
-	return probe_suspend(ctx, bpf_ktime_get_ns());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+
+	return t ? probe_suspend(ctx, t, task, bpf_ktime_get_ns()) : 0;
 }
 
 SEC("uprobe")
 int on_resume(struct user_regs *ctx)
 {
-	return probe_resume(ctx, bpf_ktime_get_ns());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+
+	return t ? probe_resume(ctx, t, task, bpf_ktime_get_ns()) : 0;
 }
 
 SEC("uprobe")
 int on_tick(struct user_regs *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+
 	(void)ctx;
-	return probe_tick(bpf_ktime_get_ns());
+	return t ? probe_tick(t, task, bpf_ktime_get_ns()) : 0;
+}
+
+SS_INLINE int on_gc(struct user_regs *ctx, u32 point)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_target *t = target_of(task);
+
+	return t ? probe_gc(ctx, t, task, point, bpf_ktime_get_ns()) : 0;
 }
 
 SEC("uprobe")
 int on_gc_sync(struct user_regs *ctx)
 {
-	return probe_gc(ctx, WIRE_GC_SYNC, bpf_ktime_get_ns());
+	return on_gc(ctx, WIRE_GC_SYNC);
 }
 
 SEC("uprobe")
 int on_gc_start(struct user_regs *ctx)
 {
-	return probe_gc(ctx, WIRE_GC_START, bpf_ktime_get_ns());
+	return on_gc(ctx, WIRE_GC_START);
 }
 
 SEC("uprobe")
 int on_gc_end(struct user_regs *ctx)
 {
-	return probe_gc(ctx, WIRE_GC_END, bpf_ktime_get_ns());
+	return on_gc(ctx, WIRE_GC_END);
 }
 
 /* Attached to a function of the daemon itself, to measure what a trap costs on this machine. */

@@ -5,7 +5,7 @@
 
 #include "maps.bpf.h"
 #include "walk.bpf.h"
-#include "stay.bpf.h"
+#include "off.bpf.h"
 #include "tso.bpf.h"
 #include "kstack.bpf.h"
 
@@ -84,10 +84,9 @@ SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread
 	return !(t->flags & WIRE_TARGET_PROBES_OFF) && t->epoch == 1;
 }
 
-SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
+SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t,
+			  struct task_struct *task, u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
 	struct wire_thread *seen;
 	const struct wire_open *open;
 	struct stg g = {};
@@ -96,15 +95,13 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	u32 slot = SLOT_SAMPLE, tgid = task->tgid;
 	u8 in_kernel = 0;
 
-	if (!t)
-		return 0;
 	count(WIRE_CNT_SAMPLES);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!s)
 		return 0;
 	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns)
-		stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+		off_end_unseen(t, seen, s, task->tgid, task->pid, now);
 	rec = (struct wire_sample *)s->rec;
 	rts_thread_of(task, seen, &s->th);
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);
@@ -133,7 +130,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
-	/* without a list of mappings nothing tells when they change */
+	/* without a list of mappings nothing shows when they change */
 	if (g.maps)
 		s->walk.owner = (u64)tgid << 32 | g.maps->generation;
 	if (kernel_stacks && in_kernel)

@@ -3,7 +3,7 @@
  * The STG walk: a Haskell thread's stack, frame by frame, from Sp to STOP_FRAME.
  *
  * A thread's stack is a list of STACK objects (chunks) in the heap; each frame begins with an info
- * pointer, and the info table that lies just before that address tells the frame's type and size
+ * pointer, and the info table that lies just before that address holds the frame's type and size
  * (GHC: rts/include/rts/storage/ClosureMacros.h, stack_frame_sizeW; InfoTables.h with tables next
  * to code; the same in 8.10 to 9.14). Arriving at STOP_FRAME exactly at the STACK's end proves that
  * every size on the way was right.
@@ -72,7 +72,7 @@ struct stg_frame {
 struct stg_walk {
 	u64 sp;	     /* the next frame */
 	u64 start;   /* of the chunk's words */
-	u64 end;     /* behind the chunk's last word */
+	u64 end;     /* just past the chunk's last word */
 	u64 skipped; /* chunks left out */
 	u16 stack_size, stack_sp, stack_stack, bco_bitmap, updatee;
 	u16 n;		       /* frames written */
@@ -452,7 +452,7 @@ SS_INLINE void stg_walk_all(const struct stg *g)
 		w->end_state = WIRE_END_TRUNCATED;
 }
 
-/* 1: the walk broke so soon that what it began with was no frame; looks on behind that word. */
+/* 1: the walk broke so soon that what it began with was no frame; looks on after that word. */
 SS_INLINE int stg_again(const struct stg *g)
 {
 	struct stg_walk *w = g->w;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched_switch and the wake-ups: each stay off the CPU becomes one record, sent when the thread
+ * sched_switch and the wake-ups: each off-CPU interval becomes one record, sent when the thread
  * comes back. What it was doing is read when it leaves, because the memory of the next thread
  * cannot be read at a switch.
  */
@@ -9,14 +9,14 @@
 
 #include "maps.bpf.h"
 #include "walk.bpf.h"
-#include "stay.bpf.h"
+#include "off.bpf.h"
 #include "sample.bpf.h"
 #include "tick.bpf.h"
 
 /*
  * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for those
  * that `matter`: whoever sleeps with a capability in hand is in an unsafe call, and no other record
- * tells in which. (A long safe call has a stack of its own, and a preempted thread has samples.)
+ * shows in which. (A long safe call has a stack of its own, and a preempted thread has samples.)
  */
 SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
 {
@@ -62,7 +62,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);
 }
 
-/* Whether a stay off the CPU is worth a stack: an idle worker's is not. */
+/* Whether an off-CPU interval is worth a stack: an idle worker's is not. */
 SS_INLINE int off_wants_stack(u32 where)
 {
 	if (where == WIRE_WHERE_HASKELL || where == WIRE_WHERE_SAFE_CALL)
@@ -82,22 +82,20 @@ SS_INLINE u8 off_flags(struct wire_thread *seen, u64 sp)
 	return flags;
 }
 
-SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 state)
+SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *task, u64 now,
+			  u32 state)
 {
-	struct wire_target *t = target_of(task);
 	u32 slot = SLOT_SWITCH;
 	struct wire_thread *seen;
 	struct scratch *s;
 	struct pt_regs *u;
 
-	if (!t)
-		return;
 	seen = thread_get(task->tgid, task->pid, 0);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
 	if (seen->off_since_ns)
-		stay_end_unseen(t, seen, s, task->tgid, task->pid, now);
+		off_end_unseen(t, seen, s, task->tgid, task->pid, now);
 	calls_sync(t, seen);
 	rts_thread_of(task, seen, &s->th);
 	u = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -123,16 +121,13 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 	seen->off_since_ns = now;
 }
 
-SS_INLINE void switch_in(struct task_struct *task, u64 now)
+SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 now)
 {
-	struct wire_target *t = target_of(task);
 	struct wire_thread *seen;
 	u32 slot = SLOT_SWITCH;
 	struct scratch *s;
 	int first;
 
-	if (!t)
-		return;
 	seen = thread_get(task->tgid, task->pid, t->epoch);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
@@ -140,7 +135,7 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 	if (!seen->off_since_ns && seen->on_since_ns)
 		count(WIRE_CNT_NO_SWITCH_OUT);
 	first = !seen->off_since_ns && !seen->on_since_ns;
-	stay_end(t, seen, s, task->tgid, task->pid, now);
+	off_end(t, seen, s, task->tgid, task->pid, now);
 	/* not for its record, in which nothing is known of the place */
 	if (first)
 		seen->off_ip = ARCH_IP((struct pt_regs *)bpf_task_pt_regs(task));
@@ -148,11 +143,8 @@ SS_INLINE void switch_in(struct task_struct *task, u64 now)
 
 SS_INLINE void woken(struct task_struct *task, u64 now)
 {
-	struct wire_thread *seen;
+	struct wire_thread *seen = thread_find(task->pid);
 
-	if (!target_of(task))
-		return;
-	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns && !seen->wake_ns)
 		seen->wake_ns = now;
 }

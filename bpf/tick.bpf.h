@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ticks of the RTS's timer: every capability as it is then. Told by a probe on the handler, or,
+ * Ticks of the RTS's timer: every capability as it is then. Taken by a probe on the handler, or,
  * where no symbol names that, by the timer thread's going back to sleep.
  */
 #ifndef SAFESCOPED_TICK_BPF_H

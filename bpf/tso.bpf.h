@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which Haskell thread an OS thread runs, told when that changes: the new one's label, and why the
+ * Which Haskell thread an OS thread runs, sent when that changes: the new one's label, and why the
  * old one stopped. Only where somebody asks for Haskell threads. Between two samples, safe calls
  * and switches an OS thread may run others that nobody sees.
  */

@@ -212,7 +212,7 @@ struct {
 	__type(value, struct unw_slot);
 } unw_rules SEC(".maps");
 
-/* Finds the rule for pc. WIRE_CFI_NONE: no row; u->cause tells whether there is a mapping. */
+/* Finds the rule for pc. WIRE_CFI_NONE: no row; u->cause shows whether there is a mapping. */
 SS_INLINE void unw_find(const struct stg *g)
 {
 	struct unw *u = g->unw;

@@ -372,7 +372,7 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 		}
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;
-		/* between the foreign function and the runtime's, before it or behind it */
+		/* between the foreign function and the runtime's, before it or after it */
 		landmark = walk_landmark(&c, regs->sp, 2);
 		if (landmark) {
 			s->in_c = 0;

@@ -64,7 +64,7 @@ enum wire_cause {
 	WIRE_CAUSE_STOP_NOT_END = 6, /* STOP_FRAME, but not at the end of the STACK */
 	WIRE_CAUSE_BAD_SIZE = 7,     /* a frame larger than its STACK */
 	WIRE_CAUSE_GC_RACE = 8, /* the thread was resumed, or its stack moved, during the walk */
-	WIRE_CAUSE_NO_TSO = 9,	/* no Haskell thread could be told */
+	WIRE_CAUSE_NO_TSO = 9,	/* which Haskell thread it is cannot be found out */
 	/* C stacks of threads without Haskell below */
 	WIRE_CAUSE_C_NO_MAP = 10,   /* a program counter outside of the mappings that are known */
 	WIRE_CAUSE_C_NO_ROW = 11,   /* code without unwind rows that is no Haskell code */
@@ -87,7 +87,7 @@ struct wire_stack {
 	__u8 resync;   /* words skipped above Sp before the first frame */
 	__u8 elided;   /* bit 0: there is a WIRE_FRAME_ELIDED frame; bit 1: frames are left out;
 			  bit 2: there is a WIRE_FRAME_GAP frame */
-	__u16 turn;    /* the frames behind WIRE_FRAME_ELIDED are a ring that begins here; the
+	__u16 turn;    /* the frames after WIRE_FRAME_ELIDED are a ring that begins here; the
 			  drain turns it (wire_stack__straighten) and sets 0 */
 };
 WIRE_ASSERT_SIZE(struct wire_stack, 8);
@@ -175,7 +175,7 @@ struct wire_sample {
 };
 WIRE_ASSERT_SIZE(struct wire_sample, 112);
 
-/* One stay off the CPU, sent when the thread is switched in again (h.ns). */
+/* One off-CPU interval, sent when the thread is switched in again (h.ns). */
 struct wire_off {
 	struct wire_hdr h;
 	struct wire_rts rts; /* at switch-out */
@@ -246,7 +246,7 @@ WIRE_ASSERT_SIZE(struct wire_tick, 32);
 
 struct wire_thread_event {
 	struct wire_hdr h;
-	__u64 start_ns;	  /* THREAD_NEW: same as h.ns; THREAD_EXIT: of the stretch that ends */
+	__u64 start_ns;	  /* same as h.ns */
 	__u64 on_cpu_ns;  /* sum_exec_runtime where it is known; else 0 */
 	__u32 open_calls; /* safe calls open when the thread ended */
 	__u32 _pad;
@@ -267,7 +267,7 @@ enum wire_proc_flag {
 struct wire_proc_new {
 	struct wire_hdr h;
 	__u64 start_boottime_ns;
-	__u64 ino;   /* of the executable, as the kernel has it (not always as stat() tells) */
+	__u64 ino;   /* of the executable, as the kernel has it (stat() may show another) */
 	__u32 dev;   /* the kernel's dev_t */
 	__u32 flags; /* enum wire_proc_flag */
 	char comm[16];
@@ -297,7 +297,7 @@ enum wire_gc_point {
 struct wire_gc {
 	struct wire_hdr h;
 	__u32 point;	  /* enum wire_gc_point */
-	__u32 generation; /* WIRE_GC_END: the oldest one collected, as stat_endGC is told */
+	__u32 generation; /* WIRE_GC_END: the oldest one collected, stat_endGC's argument */
 	__u64 number;	  /* how many were finished before; WIRE_GC_NO_NUMBER: not known */
 	__u32 n_caps;	  /* WIRE_GC_END: capabilities that exist; 0: not known */
 	__u32 _pad;
@@ -372,7 +372,7 @@ struct wire_target {
 	__u64 stgrun_ret;	 /* the return address of StgRun's call in schedule() */
 	__u64 call_record_ns;	 /* safe calls shorter than this stay counters */
 	__u64 off_record_ns;	 /* stays off CPU shorter than this carry no stack */
-	__u64 start_boottime_ns; /* the process's start time: tells a reused PID apart */
+	__u64 start_boottime_ns; /* the process's start time: distinguishes a reused PID */
 	__u64 stats;		 /* the symbol's address: RTSStats, its u32 `gcs` first */
 	__u32 epoch; /* 1 from the time when the call probes are on, one more whenever they come
 			on again; 0: they have not been on yet */
@@ -445,7 +445,7 @@ struct wire_thread {
 	__u32 off_state; /* prev_state at switch-out */
 	__u64 off_ip;
 	__u32 off_syscall;
-	__u32 has_stack;  /* 1: off_stacks has one of this stay */
+	__u32 has_stack;  /* 1: off_stacks has one of this off-CPU interval */
 	__u32 epoch;	  /* of the target, while open[] is right; 0: the thread has run since while
 			     no call probe was on */
 	__u32 tick_slept; /* the timer's thread last slept to wait for the next tick */
@@ -478,7 +478,7 @@ struct wire_program_key {
 };
 WIRE_ASSERT_SIZE(struct wire_program_key, 16);
 
-/* A call that was open when the session began, told by user space's snapshot; keyed by tid. */
+/* A call that was open when the session began, from user space's snapshot; keyed by tid. */
 struct wire_open_at_start {
 	__u64 start_ns; /* the attach */
 	__u64 site;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of a stay off the CPU: its record, and the thread's totals. */
-#ifndef SAFESCOPED_STAY_BPF_H
-#define SAFESCOPED_STAY_BPF_H
+/* The end of an off-CPU interval: its record, and the thread's totals. */
+#ifndef SAFESCOPED_OFF_BPF_H
+#define SAFESCOPED_OFF_BPF_H
 
 #include "maps.bpf.h"
 #include "calls.bpf.h"
 
-/* Adds a stay to the thread's totals, and to its site's if it waited for a capability. */
+/* Adds an off-CPU interval to the thread's totals, and to its site's if it waited for a capability.
+ */
 SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 {
 	u64 out = seen->off_since_ns, wake = seen->wake_ns;
@@ -56,8 +57,8 @@ SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, 
 }
 
 /* The thread is on the CPU again since `now`. */
-SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
-			u32 tgid, u32 tid, u64 now)
+SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s, u32 tgid,
+		       u32 tid, u64 now)
 {
 	struct wire_off *rec = (struct wire_off *)s->rec;
 	const struct wire_open *open = seen->epoch ? calls_top(seen) : 0;
@@ -102,17 +103,17 @@ SS_INLINE void stay_end(struct wire_target *t, struct wire_thread *seen, struct 
 }
 
 /*
- * The thread runs, and no switch told so: some kernels leave out the sched_switch of certain
+ * The thread runs, though no switch was seen: some kernels leave out the sched_switch of certain
  * threads that the CPU was taken from (seen on a 6.18 guest kernel). It was switched in between its
  * wake-up and now; a CPU that waits for work takes up what wakes at once.
  */
-SS_INLINE void stay_end_unseen(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
-			       u32 tgid, u32 tid, u64 now)
+SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			      u32 tgid, u32 tid, u64 now)
 {
 	u64 wake = seen->wake_ns;
 
 	count(WIRE_CNT_NO_SWITCH_IN);
-	stay_end(t, seen, s, tgid, tid, wake > seen->off_since_ns && wake < now ? wake : now);
+	off_end(t, seen, s, tgid, tid, wake > seen->off_since_ns && wake < now ? wake : now);
 }
 
 #endif
