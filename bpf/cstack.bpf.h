@@ -88,6 +88,35 @@ SS_INLINE int cstack_after_call(struct mem *mem, u64 ra)
 	       (b[0] == 0xff && (b[1] & 0x38) == 0x10);
 }
 
+/* Where the direct call before a return address leads; 0: it is another instruction. */
+SS_INLINE u64 cstack_called(struct mem *mem, u64 ra)
+{
+	u8 b[5] = {};
+	s32 rel;
+
+	if (ra < 4096 || mem_read(mem, b, sizeof(b), ra - sizeof(b)) || b[0] != 0xe8)
+		return 0;
+	__builtin_memcpy(&rel, b + 1, sizeof(rel));
+	return ra + (s64)rel;
+}
+
+/* The arguments that the code at a return address takes off the stack, in bytes; 0: none. */
+SS_INLINE u32 cstack_taken_off(struct mem *mem, u64 ra)
+{
+	u8 b[8] = {};
+	u32 bytes;
+
+	/* add $imm,%rsp: 48 83 c4 with one byte, 48 81 c4 with four */
+	if (mem_read(mem, b, 7, ra) || b[0] != 0x48 || b[2] != 0xc4)
+		return 0;
+	__builtin_memcpy(&bytes, b + 3, sizeof(bytes));
+	if (b[1] == 0x83)
+		bytes = b[3];
+	else if (b[1] != 0x81)
+		return 0;
+	return bytes < CSTACK_STGRUN_FRAME && !(bytes & 7) ? bytes : 0;
+}
+
 /* True if rsp is where Haskell code has it: the program counter is in Haskell code. */
 SS_INLINE int cstack_in_haskell(struct mem *mem, u64 rsp, u64 stgrun_ret)
 {

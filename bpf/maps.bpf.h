@@ -228,6 +228,9 @@ SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 SS_INLINE void rts_thread_of(struct task_struct *task, const struct wire_thread *seen,
 			     struct rts_thread *th)
 {
+	struct mm_struct *mm = task->pid == task->tgid ? task->mm : 0;
+
+	th->stack_start = mm ? mm->start_stack : 0;
 	th->stgrun_at = seen ? seen->stgrun_at : 0;
 	th->stgrun_incall = seen ? seen->stgrun_incall : 0;
 	th->fsbase = ARCH_THREAD_POINTER(task);

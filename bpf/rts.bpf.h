@@ -15,6 +15,8 @@
 
 struct rts_thread {
 	u64 fsbase;
+	u64 stack_start; /* of the process's first thread: mm->start_stack; 0: another, or not known
+			  */
 	u32 tid, tgid;
 	u64 task;	   /* out: 0 if the thread has none */
 	u64 incall;	   /* out: its current InCall; 0 between in-calls */

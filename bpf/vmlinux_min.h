@@ -74,6 +74,7 @@ struct file {
 
 struct mm_struct {
 	struct file *exe_file;
+	unsigned long start_stack;
 };
 
 struct sched_entity {

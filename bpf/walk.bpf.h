@@ -26,6 +26,11 @@
 #define WALK_MAX_PARTS 32
 /* Words above rsp + CSTACK_STGRUN_FRAME that are looked at: a call's alignment and arguments. */
 #define WALK_CALL_WORDS 4
+/* Above a thread's outermost frame: what the kernel and the C library put there. */
+#define WALK_MAIN_BOTTOM   256
+#define WALK_THREAD_BOTTOM 4096
+/* A function in assembler without rows is no longer. */
+#define WALK_LEAF_CODE 8192
 
 /* The user registers that matter. */
 struct walk_regs {
@@ -95,6 +100,20 @@ SS_INLINE u64 walk_landmark(const struct walk_ctx *c, u64 rsp, u32 words)
 		if (i < words && w[i] == stgrun_ret && !found)
 			found = rsp + CSTACK_STGRUN_FRAME + 8 * i;
 	return found;
+}
+
+/*
+ * The same after a call with many arguments on the stack, which GHC takes off at once
+ * (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
+ */
+SS_INLINE u64 walk_landmark_above(const struct walk_ctx *c, u64 rsp, u64 ra)
+{
+	u64 at = rsp + CSTACK_STGRUN_FRAME, word = 0;
+	u32 bytes = cstack_taken_off(c->g->mem, ra);
+
+	if (!bytes || mem_u64(c->g->mem, &word, at + bytes) || word != c->t->stgrun_ret)
+		return 0;
+	return at + bytes;
 }
 
 SS_INLINE void walk_gap(const struct stg *g)
@@ -227,7 +246,8 @@ SS_INLINE u64 walk_running_sp(const struct walk_ctx *c, int arrived, u64 obj)
 		}
 	}
 	saved = walk_saved_sp(c);
-	return saved ? saved : g->unw->bp;
+	/* where no C function has touched rbp, a word that one saved earlier is an older Sp */
+	return saved && !(g->unw->bp_known && walk_sp_ok(g, g->unw->bp)) ? saved : g->unw->bp;
 }
 
 /* The Haskell part of a thread that runs. */
@@ -255,6 +275,43 @@ SS_INLINE void walk_running(const struct walk_ctx *c, int arrived)
 }
 
 /*
+ * A leaf without a row that has pushed nothing: the direct call to it proves that. It is the first
+ * frame, or one that a signal interrupted.
+ */
+SS_INLINE int walk_pop_leaf(const struct walk_ctx *c)
+{
+	struct unw *u = c->g->unw;
+	u64 ra = 0, callee;
+
+	if (u->pc != u->ra || mem_u64(c->g->mem, &ra, u->sp))
+		return 0;
+	callee = cstack_called(c->g->mem, ra);
+	if (!callee || u->pc - callee >= WALK_LEAF_CODE)
+		return 0;
+	if (u->put)
+		stg_put(c->g, WIRE_FRAME_C_RET, u->pc);
+	u->sp += 8;
+	u->ra = ra;
+	u->pc = ra - 1;
+	u->put = 1;
+	return 1;
+}
+
+/*
+ * Whether the code without rows that the unwinder came to is what started the thread: musl's _start
+ * and __clone have none. Haskell code, and what it calls, runs below the 16 kB that StgRun
+ * reserves.
+ */
+SS_INLINE int walk_at_bottom(const struct walk_ctx *c)
+{
+	const struct rts_thread *th = c->th;
+	int first = th->tid == th->tgid;
+	u64 top = first ? th->stack_start : th->fsbase, sp = c->g->unw->sp;
+
+	return sp <= top && top - sp < (first ? WALK_MAIN_BOTTOM : WALK_THREAD_BOTTOM);
+}
+
+/*
  * C frames, down to Haskell code or to the thread's start. 1: the unwinder has led to Haskell
  * code; 0: it has not, and there must be some; -1: the walk is over.
  */
@@ -265,6 +322,10 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 	u64 landmark;
 
 	unw_run(g);
+#pragma GCC unroll 2
+	for (u32 i = 0; i < 2; i++)
+		if (u->result == UNW_NO_ROW && walk_pop_leaf(c))
+			unw_run(g);
 	if (u->result == UNW_END) {
 		/* about to enter Haskell code, or just back from it */
 		g->w->end_state = WIRE_END_COMPLETE;
@@ -272,6 +333,8 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 	}
 	if (u->result == UNW_NO_ROW && u->put) {
 		landmark = walk_landmark(c, u->sp, WALK_CALL_WORDS);
+		if (!landmark && c->t->stgrun_ret)
+			landmark = walk_landmark_above(c, u->sp, u->ra);
 		c->s->landmark = landmark;
 		/* a runtime whose StgRun was not found: that Sp is in the STACK proves it later */
 		if (landmark || (!c->t->stgrun_ret && c->s->running)) {
@@ -281,6 +344,12 @@ SS_INLINE int walk_c(const struct walk_ctx *c)
 			stg_fail(g, WIRE_CAUSE_NO_TSO);
 			return -1;
 		}
+	}
+	if (u->result == UNW_NO_ROW && walk_at_bottom(c)) {
+		if (u->put)
+			stg_put(g, WIRE_FRAME_C_RET, u->ra);
+		g->w->end_state = WIRE_END_COMPLETE;
+		return -1;
 	}
 	if (c->s->tso)
 		return 0;

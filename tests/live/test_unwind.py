@@ -41,6 +41,8 @@ TREES = {
     "safe": ["mixLoop", *OUTER],
     "sort": ["mixLoop", "mix_sort", "qsort", "mix_compare"],
     "callback": ["mixLoop", "mix_call", "mix_call_more", "mixBack", *OUTER],
+    "many": ["mixLoop", "mix_many", *OUTER],
+    "leaf": ["mixLoop", "mix_leaf", "mix_spin"],
     "signal": ["mixLoop", "mix_raise", "mix_handler", *OUTER],
 }
 

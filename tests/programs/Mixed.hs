@@ -7,6 +7,8 @@
 --   sort      an unsafe call of mix_sort: libc's qsort > mix_compare
 --   callback  a safe call: mix_call > mix_call_more > Haskell's mixBack > unsafe mix_outer
 --   signal    an unsafe call in which a signal handler runs: mix_raise > … > mix_handler
+--   many      an unsafe call with ten arguments on the stack: mix_many > mix_outer
+--   leaf      an unsafe call: mix_leaf > mix_spin, which is in assembler and has no unwind rows
 --   thread    a thread of C's own, without Haskell: mix_thread > mix_outer
 --
 -- Everything is exported: GHC gives no symbol to a function that its module keeps to itself.
@@ -25,6 +27,10 @@ foreign import ccall safe "mix_outer" mixOuterSafe :: CInt -> IO CInt
 foreign import ccall unsafe "mix_sort" mixSort :: CInt -> IO CInt
 foreign import ccall safe "mix_call" mixCall :: CInt -> IO CInt
 foreign import ccall unsafe "mix_raise" mixRaise :: CInt -> IO CInt
+foreign import ccall unsafe "mix_leaf" mixLeaf :: CInt -> IO CInt
+foreign import ccall unsafe "mix_many"
+  mixMany16 :: CInt -> CInt -> CInt -> CInt -> CInt -> CInt -> CInt -> CInt -> CInt -> CInt -> CInt -> CInt
+            -> CInt -> CInt -> CInt -> CInt -> IO CInt
 foreign import ccall safe "mix_start" mixStart :: CInt -> IO CInt
 
 foreign export ccall mixBack :: CInt -> IO CInt
@@ -34,6 +40,9 @@ mixBack n = do
   x <- mixOuter n
   pure $! x + 1
 {-# NOINLINE mixBack #-}
+
+mixMany :: CInt -> IO CInt
+mixMany n = mixMany16 n 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
 
 mixLoop :: (CInt -> IO CInt) -> Double -> CInt -> IO CInt
 mixLoop f end n = do
@@ -51,6 +60,8 @@ main = do
     "sort" -> pure mixSort
     "callback" -> pure mixCall
     "signal" -> pure mixRaise
+    "many" -> pure mixMany
+    "leaf" -> pure mixLeaf
     "thread" -> pure mixStart
     _ -> die ("unknown mode " ++ mode)
   waitForGo

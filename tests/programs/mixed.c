@@ -111,6 +111,36 @@ APART int mix_raise(int n)
 	return n;
 }
 
+APART int mix_many(int a, int b, int c, int d, int e, int f, int g, int h, int i, int j, int k,
+		   int l, int m, int n, int o, int p)
+{
+	int x = mix_outer(a);
+
+	x += b + c + d + e + f + g + h + i + j + k + l + m + n + o + p;
+	KEEP(x);
+	return x | 1;
+}
+
+/* As hand-written loops are (gmp's, musl's): no frame, and nothing in .eh_frame. */
+__asm__(".text\n"
+	".type mix_spin, @function\n"
+	"mix_spin:\n"
+	"	mov $300000, %eax\n"
+	"1:	sub $1, %eax\n"
+	"	jnz 1b\n"
+	"	lea 1(%rdi), %eax\n"
+	"	ret\n"
+	".size mix_spin, .-mix_spin\n");
+int mix_spin(int n);
+
+APART int mix_leaf(int n)
+{
+	int x = mix_spin(n);
+
+	KEEP(x);
+	return x | 1;
+}
+
 APART static void *mix_thread(void *arg)
 {
 	int x = *(int *)arg;

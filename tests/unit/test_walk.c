@@ -25,7 +25,7 @@ struct fixture {
 	struct walk_state state;
 	struct stg g;
 	u64 frames[STG_FRAMES_ROOM];
-	u64 cap, task, incall, tso, stack, stop, small;
+	u64 cap, task, incall, tso, stack, stop, small, code;
 };
 
 static void put32(struct image *im, u64 addr, u32 v)
@@ -58,6 +58,7 @@ static struct fixture *make(void)
 
 		image_push(im, l, f->stack, words, 2);
 	}
+	f->code = image_alloc(im, 4);
 	f->cap = image_alloc(im, 1024 / 8);
 	f->task = image_alloc(im, 32);
 	f->incall = image_alloc(im, 9);
@@ -78,6 +79,19 @@ static struct fixture *make(void)
 		.mem = &im->mem, .w = &f->w, .frames = f->frames, .scan = &f->scan, .unw = &f->unw};
 	stg_init(&f->g, l, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
 	return f;
+}
+
+/* At `sp` a return address, before which there is a direct call of `callee`. */
+static void put_call(struct fixture *f, u64 sp, u64 ra, u64 callee)
+{
+	u8 *code = (u8 *)f->im.words + (ra - f->im.base);
+	s32 rel = (s32)(callee - ra);
+
+	image_put(&f->im, f->code, 0);
+	image_put(&f->im, f->code + 8, 0);
+	code[-5] = 0xe8;
+	memcpy(code - 4, &rel, sizeof(rel));
+	image_put(&f->im, sp, ra);
 }
 
 static void run(struct fixture *f, u64 site, const struct walk_regs *regs)
@@ -163,6 +177,120 @@ static void test_in_leaf_call(void **state)
 	run(f, 0, &regs);
 	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
 	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x7f0000001000));
+	free(f);
+}
+
+/* A C function with twenty arguments on the stack, which the caller takes off again. */
+static void test_many_arguments(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {};
+	u64 rsp = haskell_rsp(f);
+
+	(void)state;
+	put_call(f, rsp - 8 * 20 - 8, f->code + 16, f->code);
+	image_put(&f->im, f->code + 16, 0xa0c48148); /* add $160,%rsp */
+	regs.ip = f->code + 4;
+	regs.sp = rsp - 8 * 20 - 8;
+	regs.fp = image_sp(&f->im, &f->t.layout, f->stack);
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, f->code + 4));
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_HS_CALL, f->code + 16));
+	assert_int_equal(f->frames[2], frame(WIRE_FRAME_HS_RET, f->small));
+	assert_int_equal(f->w.n, 4);
+	free(f);
+}
+
+/* rbp is as Haskell code left it; what an earlier call has saved lies above. */
+static void test_live_rbp_comes_first(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = 0x7f0000001000};
+	u64 rsp = haskell_rsp(f);
+
+	(void)state;
+	image_put(&f->im, rsp - 24, image_sp(&f->im, &f->t.layout, f->stack) + 8);
+	regs.sp = rsp - 400;
+	regs.fp = image_sp(&f->im, &f->t.layout, f->stack);
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_GAP, 0x7f0000001000));
+	assert_int_equal(f->frames[2], frame(WIRE_FRAME_HS_RET, f->small));
+	free(f);
+}
+
+/* A thread without Haskell code: musl's __clone, to which its first function returns, has no rows.
+ */
+static void test_thread_bottom(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.sp = FSBASE - 512, .fp = 0x42};
+
+	(void)state;
+	image_put(&f->im, f->task + f->t.layout.task_incall, 0);
+	put_call(f, regs.sp, f->code + 16, f->code);
+	regs.ip = f->code + 4;
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->w.n, 2);
+	assert_int_equal(f->frames[1], frame(WIRE_FRAME_C_RET, f->code + 16));
+	free(f);
+}
+
+/* The same code deeper on the stack: what lies above it is not known. */
+static void test_not_the_bottom(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.sp = FSBASE - 8192, .fp = 0x42};
+
+	(void)state;
+	image_put(&f->im, FSBASE - 8, 0);
+	put_call(f, regs.sp, f->code + 16, f->code);
+	regs.ip = f->code + 4;
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_BROKEN);
+	assert_int_equal(f->w.cause, WIRE_CAUSE_C_NO_MAP);
+	free(f);
+}
+
+/* The first thread's stack begins where exec put the arguments: _start has no rows. */
+static void test_main_bottom(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.sp = CSTACK_TOP - 64, .fp = 0x42};
+
+	(void)state;
+	f->th.tid = f->th.tgid;
+	f->th.stack_start = CSTACK_TOP;
+	image_put(&f->im, FSBASE - 8, 0);
+	put_call(f, regs.sp, f->code + 16, f->code);
+	regs.ip = f->code + 4;
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	assert_int_equal(f->w.n, 2);
+	f->th.stack_start = CSTACK_TOP + 4096;
+	stg_init(&f->g, &f->t.layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_BROKEN);
+	free(f);
+}
+
+/* What lies at a leaf's rsp is its return address only if the call before it leads to the leaf. */
+static void test_leaf_of_another_call(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.sp = FSBASE - 512, .fp = 0x42};
+
+	(void)state;
+	image_put(&f->im, FSBASE - 8, 0);
+	put_call(f, regs.sp, f->code + 16, f->code + 8);
+	regs.ip = f->code + 4;
+	regs.sp -= 8192;
+	image_put(&f->im, regs.sp, f->code + 16);
+	run(f, 0, &regs);
+	assert_int_equal(f->w.end_state, WIRE_END_BROKEN);
+	assert_int_equal(f->w.n, 1);
 	free(f);
 }
 
@@ -275,10 +403,20 @@ static void test_non_threaded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_haskell),	  cmocka_unit_test(test_in_unsafe_call),
-		cmocka_unit_test(test_in_leaf_call),	  cmocka_unit_test(test_no_sp),
-		cmocka_unit_test(test_in_safe_call),	  cmocka_unit_test(test_states),
-		cmocka_unit_test(test_resumed_meanwhile), cmocka_unit_test(test_non_threaded),
+		cmocka_unit_test(test_in_haskell),
+		cmocka_unit_test(test_in_unsafe_call),
+		cmocka_unit_test(test_in_leaf_call),
+		cmocka_unit_test(test_no_sp),
+		cmocka_unit_test(test_in_safe_call),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_resumed_meanwhile),
+		cmocka_unit_test(test_non_threaded),
+		cmocka_unit_test(test_many_arguments),
+		cmocka_unit_test(test_live_rbp_comes_first),
+		cmocka_unit_test(test_thread_bottom),
+		cmocka_unit_test(test_not_the_bottom),
+		cmocka_unit_test(test_main_bottom),
+		cmocka_unit_test(test_leaf_of_another_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
