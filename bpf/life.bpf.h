@@ -84,8 +84,7 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 		return 0;
 	t = *known;
 	t.start_boottime_ns = task->group_leader->start_boottime;
-	return !bpf_map_update_elem(&costs, &tgid, &cost, BPF_ANY) &&
-	       !bpf_map_update_elem(&targets, &tgid, &t, BPF_ANY);
+	return !bpf_map_update_elem(&costs, &tgid, &cost, BPF_ANY) && !target_add(tgid, &t);
 }
 
 SS_INLINE void life_family(struct task_struct *parent, struct task_struct *child)
@@ -119,6 +118,7 @@ SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, 
 	}
 	th = thread_get(child->tgid, child->pid, t->epoch);
 	if (th) {
+		/* runnable from now on: sched_wakeup_new follows at once */
 		th->off_since_ns = now;
 		th->wake_ns = now;
 	}
@@ -174,7 +174,7 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	life_forget(task->pid);
 	if (task->signal->live.counter == 0) {
 		life_send(task, WIRE_PROC_EXIT, now, 0, 0);
-		bpf_map_delete_elem(&targets, &tgid);
+		target_remove(tgid);
 	}
 }
 
@@ -189,7 +189,7 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 		flags = WIRE_PROC_TARGET;
 	} else if (t) {
 		life_send(task, WIRE_EXEC, now, 0, 0);
-		bpf_map_delete_elem(&targets, &tgid);
+		target_remove(tgid);
 		life_forget(old_tid);
 		life_forget(tgid);
 	}

@@ -16,12 +16,6 @@ const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
-/*
- * The one target's tgid while there is just one and no other can come by itself, else 0: spares
- * every switch and wake-up of every other process on the machine the look-ups.
- */
-__u32 only_tgid;
-
 /* Whose execs are reported: nobody's, those of the processes in `family`, everybody's. */
 enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
 __u32 follow;
@@ -160,6 +154,35 @@ struct {
 	__type(value, struct scratch);
 } call_scratch SEC(".maps");
 
+/*
+ * One bit for each tgid, set while it is a key of `targets`: every switch and wake-up on the host
+ * looks here first, at the price of one load. A bit that is left set costs a look-up in vain.
+ */
+__u64 target_bits[WIRE_MAX_PIDS / 64];
+
+SS_INLINE u64 *target_word(u32 tgid)
+{
+	u32 i = (tgid & (WIRE_MAX_PIDS - 1)) >> 6;
+
+	ss_barrier(i);
+	return &target_bits[i & (WIRE_MAX_PIDS / 64 - 1)];
+}
+
+SS_INLINE long target_add(u32 tgid, const struct wire_target *t)
+{
+	long err = bpf_map_update_elem(&targets, &tgid, t, BPF_ANY);
+
+	if (!err)
+		__sync_fetch_and_or(target_word(tgid), 1ULL << (tgid & 63));
+	return err;
+}
+
+SS_INLINE void target_remove(u32 tgid)
+{
+	__sync_fetch_and_and(target_word(tgid), ~(1ULL << (tgid & 63)));
+	bpf_map_delete_elem(&targets, &tgid);
+}
+
 SS_INLINE void count_n(u32 which, u64 n)
 {
 	u64 *c = bpf_map_lookup_elem(&counters, &which);
@@ -176,10 +199,10 @@ SS_INLINE void count(u32 which)
 /* The target that this process is, if it is still the one that user space looked at. */
 SS_INLINE struct wire_target *target_of(struct task_struct *task)
 {
-	u32 tgid = task->tgid, only = only_tgid;
+	u32 tgid = task->tgid;
 	struct wire_target *t;
 
-	if (only && tgid != only)
+	if (!(*target_word(tgid) >> (tgid & 63) & 1))
 		return 0;
 	t = bpf_map_lookup_elem(&targets, &tgid);
 	if (!t)

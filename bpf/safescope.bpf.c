@@ -50,14 +50,6 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	return 0;
 }
 
-SEC("tp_btf/sched_wakeup_new")
-int BPF_PROG(on_wakeup_new, struct task_struct *task)
-{
-	if (target_of(task))
-		woken(task, bpf_ktime_get_ns());
-	return 0;
-}
-
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {

@@ -16,6 +16,9 @@
 
 #define WIRE_VERSION 2
 
+/* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
+#define WIRE_MAX_PIDS (4u << 20)
+
 #define WIRE_ASSERT_SIZE(type, size)                                                               \
 	_Static_assert(sizeof(type) == (size), #type " has changed its size on the wire")
 

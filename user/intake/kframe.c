@@ -11,9 +11,9 @@
 #define TAG_DIGITS     16 /* hex, and an underscore */
 
 /* bpf/safescope.bpf.c; what they call in turn is further up and goes with them */
-static const char *const programs[] = {"on_sample",   "on_switch", "on_wakeup",	  "on_wakeup_new",
-				       "on_fork",     "on_exit",   "on_exec",	  "on_suspend",
-				       "on_resume",   "on_tick",   "on_gc_start", "on_gc_end",
+static const char *const programs[] = {"on_sample",   "on_switch",  "on_wakeup",   "on_fork",
+				       "on_exit",     "on_exec",    "on_suspend",  "on_resume",
+				       "on_tick",     "on_gc_sync", "on_gc_start", "on_gc_end",
 				       "on_calibrate"};
 
 static bool is_program(const char *name)

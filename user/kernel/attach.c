@@ -27,11 +27,20 @@ struct attached *kernel__next(const struct kernel *kernel, const struct attached
 	return prev ? prev->hh.next : kernel->targets;
 }
 
+/* See target_bits in bpf/maps.bpf.h. */
+static __u64 *target_word(struct kernel *kernel, __u32 tgid)
+{
+	return &kernel->skel->bss->target_bits[tgid % WIRE_MAX_PIDS / 64];
+}
+
 static int put_target(struct kernel *kernel, const struct attached *a, __u64 how)
 {
 	__u32 key = (__u32)a->pid;
+	int err = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.targets), &key, &a->wire, how);
 
-	return bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.targets), &key, &a->wire, how);
+	if (!err)
+		__atomic_fetch_or(target_word(kernel, key), 1ULL << (key % 64), __ATOMIC_SEQ_CST);
+	return err;
 }
 
 /* ── call probes ─────────────────────────────────────────────────────────────────────────── */
@@ -135,14 +144,6 @@ void gc_probes__off(struct kernel *kernel, struct attached *a)
 }
 
 /* ── a target ────────────────────────────────────────────────────────────────────────────── */
-
-/* See only_tgid in bpf/maps.bpf.h. Set last when a target comes and first when one goes. */
-static void set_only(struct kernel *kernel)
-{
-	bool alone = HASH_COUNT(kernel->targets) == 1 && !kernel->all;
-
-	kernel->skel->bss->only_tgid = alone ? (__u32)kernel->targets->pid : 0;
-}
 
 /* What others of the file went through already. */
 static void join_group(struct kernel *kernel, struct attached *a)
@@ -272,7 +273,6 @@ static void remove_target(struct kernel *kernel, struct attached *a)
 		probes__put(kernel, &a->probes[i]);
 	HASH_DEL(kernel->targets, a);
 	free(a);
-	set_only(kernel);
 }
 
 static int attach(struct kernel *kernel, const struct target_info *info, __u32 flags)
@@ -306,7 +306,6 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 		kernel__detach(kernel, info->pid);
 		return err;
 	}
-	set_only(kernel);
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
@@ -396,6 +395,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 
 	/* one that the programs took in by themselves has an entry only */
 	unwind__forget(kernel, pid);
+	__atomic_fetch_and(target_word(kernel, key), ~(1ULL << (key % 64)), __ATOMIC_SEQ_CST);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	if (a)

@@ -42,46 +42,11 @@ static uint64_t hits_of(struct kernel *kernel, pid_t pid)
 	return cost.probe_hits - MIN(cost.gc_hits, cost.probe_hits);
 }
 
-static bool run_time_of(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
-{
-	struct bpf_prog_info info = {};
-	__u32 len = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
-		return false;
-	*ret_ns = info.run_time_ns;
-	*ret_runs = info.run_cnt;
-	return true;
-}
-
-/* Of all programs so far; false without statistics. */
-static bool run_time(struct kernel *kernel, uint64_t *ret_ns)
-{
-	struct bpf_program *prog;
-	uint64_t sum = 0, ns, runs;
-
-	if (kernel->stats_fd < 0)
-		return false;
-	bpf_object__for_each_program(prog, kernel->skel->obj)
-	{
-		if (!run_time_of(prog, &ns, &runs))
-			return false;
-		sum += ns;
-	}
-	*ret_ns = sum;
-	return true;
-}
-
 /* What one hit costs: the trap, and the two programs' mean run time. */
 static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *one,
 			     struct bpf_program *other)
 {
-	uint64_t ns1, runs1, ns2, runs2;
-
-	if (kernel->stats_fd < 0 || !run_time_of(one, &ns1, &runs1) ||
-	    !run_time_of(other, &ns2, &runs2) || runs1 + runs2 == 0)
-		return kernel->trap_ns;
-	return kernel->trap_ns + (ns1 + ns2) / (runs1 + runs2);
+	return kernel->trap_ns + run_time__mean(kernel->run_time, one, other);
 }
 
 static void enter(struct attached *a, enum probe_state state, uint64_t now)
@@ -231,6 +196,7 @@ void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 {
 	struct attached *a = NULL;
 
+	run_time__turn(kernel->run_time, now_ns);
 	while ((a = kernel__next(kernel, a))) {
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
 			try_again(kernel, a, now_ns);
@@ -247,7 +213,7 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 	struct attached *a = kernel__find(kernel, pid);
 	struct kernel_cost cost = {};
 
-	cost.bpf_known = run_time(kernel, &cost.bpf_ns);
+	cost.bpf_known = run_time__sum(kernel->run_time, now_ns, &cost.bpf_ns);
 	if (a) {
 		uint64_t spent = now_ns > a->since_ns ? now_ns - a->since_ns : 0;
 

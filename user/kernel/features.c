@@ -75,8 +75,7 @@ static int quiet_print(enum libbpf_print_level level, const char *fmt, va_list a
 /* What tp_btf programs attach to. */
 static bool has_tracepoints(void)
 {
-	static const char *const names[] = {"sched_switch",	  "sched_wakeup",
-					    "sched_wakeup_new",	  "sched_process_fork",
+	static const char *const names[] = {"sched_switch", "sched_wakeup", "sched_process_fork",
 					    "sched_process_exit", "sched_process_exec"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)

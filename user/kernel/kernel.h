@@ -160,7 +160,7 @@ uint64_t kernel__lost_records(struct kernel *kernel);
 struct kernel_cost {
 	uint64_t probe_hits;
 	uint64_t trap_ns; /* estimated: hits times one trap's cost */
-	uint64_t bpf_ns;  /* run time of all programs, all targets; see bpf_known */
+	uint64_t bpf_ns;  /* estimated: run time of all programs, all targets; see bpf_known */
 	bool bpf_known;
 	uint64_t paused_ns;   /* how long the call probes were off */
 	uint64_t observed_ns; /* how long they were on */

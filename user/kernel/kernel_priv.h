@@ -146,7 +146,7 @@ struct kernel {
 	struct safescope_bpf *skel;
 	struct ring_buffer *ring;
 	struct sampler *sampler;
-	int stats_fd;
+	struct run_time *run_time;
 	bool multi;
 	bool all; /* every process of a file shares its probes, and execs are followed */
 	struct probe *probes;
@@ -168,6 +168,23 @@ struct kernel {
 struct attached *kernel__find(const struct kernel *kernel, pid_t pid);
 /* The target after `prev`, in the order in which they were attached; prev NULL: the first one. */
 struct attached *kernel__next(const struct kernel *kernel, const struct attached *prev);
+
+/* ── run_time.c ──────────────────────────────────────────────────────────────────────────── */
+
+struct run_time;
+struct bpf_object;
+struct bpf_program;
+
+/* Of the object's programs, from now on. -ENOMEM. */
+int run_time__new(struct bpf_object *object, struct run_time **ret_run_time);
+void run_time__free(struct run_time *r);
+/* To be called about ten times a second. */
+void run_time__turn(struct run_time *r, uint64_t now);
+/* Of all programs so far, in ns, estimated. False: not known. */
+bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns);
+/* Mean of a run of two programs, in ns; 0: not known. */
+uint64_t run_time__mean(const struct run_time *r, struct bpf_program *one,
+			struct bpf_program *other);
 
 /* ── unwind.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -65,7 +65,6 @@ static int attach_always(struct safescope_bpf *skel)
 	} all[] = {
 		{skel->progs.on_switch, &skel->links.on_switch},
 		{skel->progs.on_wakeup, &skel->links.on_wakeup},
-		{skel->progs.on_wakeup_new, &skel->links.on_wakeup_new},
 		{skel->progs.on_fork, &skel->links.on_fork},
 		{skel->progs.on_exit, &skel->links.on_exit},
 		{skel->progs.on_exec, &skel->links.on_exec},
@@ -125,7 +124,6 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 
 	if (!kernel)
 		return -ENOMEM;
-	kernel->stats_fd = -1;
 	kernel->multi = opts->features->uprobe_multi;
 	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
@@ -138,8 +136,10 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		goto fail;
 	if (kernel->all)
 		kernel__follow(kernel, 0);
-	/* without the statistics the budget knows the traps only, and the report says so */
-	kernel->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	/* without it the budget knows the traps only, and the report says so */
+	err = run_time__new(kernel->skel->obj, &kernel->run_time);
+	if (err)
+		goto fail;
 	err = open_ring(kernel);
 	if (err)
 		goto fail;
@@ -172,9 +172,9 @@ void kernel__close(struct kernel *kernel)
 	sampler__free(kernel->sampler);
 	mappings__free(kernel->mappings);
 	ring_buffer__free(kernel->ring);
+	run_time__free(kernel->run_time);
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);
-	fd__close(&kernel->stats_fd);
 	free(kernel->record);
 	free(kernel);
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * bystander pingpong N: two processes on one CPU pass a byte to and fro N times; prints the time of
+ * one turn in ns. They run before everything else on that CPU. bystander hold FILE: loads a BPF
+ * object, attaches all of its programs, prints "ready", and goes when its input ends.
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+static double now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static int pass(int in, int out, long n, int begins)
+{
+	char c = 'x';
+
+	if (begins && write(out, &c, 1) != 1)
+		return -1;
+	for (long i = 0; i < n; i++)
+		if (read(in, &c, 1) != 1 || ((i + 1 < n || !begins) && write(out, &c, 1) != 1))
+			return -1;
+	return 0;
+}
+
+static int pingpong(long n)
+{
+	const struct sched_param first = {.sched_priority = 50};
+	int to[2], fro[2], status;
+	cpu_set_t one;
+	double began;
+	pid_t child;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) || sched_setscheduler(0, SCHED_FIFO, &first) ||
+	    pipe(to) || pipe(fro) || (child = fork()) < 0) {
+		perror("bystander");
+		return 1;
+	}
+	if (child == 0)
+		_exit(pass(to[0], fro[1], n, 0) ? 1 : 0);
+	began = now_ns();
+	if (pass(fro[0], to[1], n, 1) || waitpid(child, &status, 0) < 0 || status) {
+		perror("bystander");
+		return 1;
+	}
+	printf("%.1f\n", (now_ns() - began) / (double)n);
+	return 0;
+}
+
+static int hold(const char *path)
+{
+	struct bpf_object *object = bpf_object__open_file(path, NULL);
+	struct bpf_program *program;
+	char c;
+
+	if (!object || bpf_object__load(object))
+		return 1;
+	bpf_object__for_each_program(program, object) if (!bpf_program__attach(program)) return 1;
+	puts("ready");
+	fflush(stdout);
+	while (read(STDIN_FILENO, &c, 1) > 0)
+		;
+	/* the links go with the process */
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "pingpong") == 0 && atol(argv[2]) > 0)
+		return pingpong(atol(argv[2]));
+	if (argc == 3 && strcmp(argv[1], "hold") == 0)
+		return hold(argv[2]);
+	fputs("usage: bystander pingpong N | hold FILE\n", stderr);
+	return 2;
+}

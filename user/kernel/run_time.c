@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * run_time: what the programs cost, by the kernel's own account of their run time. Keeping that
+ * account doubles what a context switch of a process that is no target pays (two readings of the
+ * clock for each program that runs), so it is kept for a tenth of the time, and scaled.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/base.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+#define WHOLE_NS 1000000000ULL /* the account is kept for the first part of each of these, … */
+#define PART_NS	 100000000ULL
+#define AT_FIRST_NS                                                                                \
+	500000000ULL /* … and for a short session, from which there is little, longer            \
+		      */
+
+struct run_time {
+	struct bpf_object *object;
+	int fd;	     /* keeps the account while it is open; -1: it is not kept */
+	bool failed; /* it cannot be kept (CAP_SYS_ADMIN, kernel/bpf/syscall.c, bpf_enable_stats())
+		      */
+	uint64_t began_ns, since_ns, since_sum;
+	uint64_t kept_ns, sum; /* of the times that have ended: how long, and what ran in them */
+};
+
+static bool read_one(struct bpf_program *prog, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
+		return false;
+	*ret_ns = info.run_time_ns;
+	*ret_runs = info.run_cnt;
+	return true;
+}
+
+static uint64_t read_all(const struct run_time *r)
+{
+	struct bpf_program *prog;
+	uint64_t sum = 0, ns, runs;
+
+	bpf_object__for_each_program(prog, r->object) if (read_one(prog, &ns, &runs)) sum += ns;
+	return sum;
+}
+
+static void begin(struct run_time *r, uint64_t now)
+{
+	r->fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (r->fd < 0) {
+		r->fd = -1;
+		r->failed = true;
+		return;
+	}
+	r->since_ns = now;
+	r->since_sum = read_all(r);
+}
+
+static void end(struct run_time *r, uint64_t now)
+{
+	r->sum += read_all(r) - r->since_sum;
+	r->kept_ns += now - r->since_ns;
+	fd__close(&r->fd);
+}
+
+int run_time__new(struct bpf_object *object, struct run_time **ret_run_time)
+{
+	struct run_time *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->object = object;
+	r->began_ns = time__monotonic_ns();
+	begin(r, r->began_ns);
+	*ret_run_time = r;
+	return 0;
+}
+
+void run_time__free(struct run_time *r)
+{
+	if (!r)
+		return;
+	fd__close(&r->fd);
+	free(r);
+}
+
+void run_time__turn(struct run_time *r, uint64_t now)
+{
+	uint64_t age = now > r->began_ns ? now - r->began_ns : 0;
+	bool wanted = age < AT_FIRST_NS || age % WHOLE_NS < PART_NS;
+
+	if (r->failed || wanted == (r->fd >= 0))
+		return;
+	if (wanted)
+		begin(r, now);
+	else
+		end(r, now);
+}
+
+bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
+{
+	uint64_t kept = r->kept_ns, sum = r->sum;
+
+	if (r->fd >= 0 && now > r->since_ns) {
+		kept += now - r->since_ns;
+		sum += read_all(r) - r->since_sum;
+	}
+	if (!kept || now <= r->began_ns)
+		return false;
+	*ret_ns = (uint64_t)((double)sum * (double)(now - r->began_ns) / (double)kept);
+	return true;
+}
+
+uint64_t run_time__mean(const struct run_time *r, struct bpf_program *one,
+			struct bpf_program *other)
+{
+	uint64_t ns1, runs1, ns2, runs2;
+
+	if (r->failed || !read_one(one, &ns1, &runs1) || !read_one(other, &ns2, &runs2) ||
+	    runs1 + runs2 == 0)
+		return 0;
+	return (ns1 + ns2) / (runs1 + runs2);
+}
