@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/base.h"
@@ -24,14 +23,11 @@ struct file_cache {
 int file_cache__new(struct file_cache **ret_cache)
 {
 	struct file_cache *cache = calloc(1, sizeof(*cache));
-	uint64_t max = FILES_MAX;
-	struct rlimit limit;
+	uint64_t max = MIN(FILES_MAX, fd__limit() / FILES_DESCRIPTORS_PART);
 	int err;
 
 	if (!cache)
 		return -ENOMEM;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		max = MIN(max, (uint64_t)limit.rlim_cur / FILES_DESCRIPTORS_PART);
 	err = shares__new(max, FILES_MAX_BYTES, &cache->shares);
 	if (err) {
 		free(cache);
