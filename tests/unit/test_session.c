@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The session room's parts that need no kernel: the set of members, records that are held back. */
+#include <sys/resource.h>
+
 #include "session/session_priv.h"
 #include "test_timeline_kit.h"
 #include "intake/tap.h"
@@ -12,7 +14,7 @@ static struct member *add(struct members *set, pid_t pid, bool ready)
 {
 	struct member *m = NULL;
 
-	assert_int_equal(members__add(set, NULL, pid, ready, &m), 0);
+	assert_int_equal(members__add(set, NULL, pid, 1000, ready, &m), 0);
 	assert_int_equal(m->pid, pid);
 	assert_false(m->live);
 	return m;
@@ -106,7 +108,7 @@ static void a_member_that_ends_before_it_is_ready(void **state)
 static void counters_are_left_until_they_are_taken(void **state)
 {
 	struct members *set;
-	struct member *m[3];
+	struct member *m[3], *seen[3];
 
 	(void)state;
 	assert_int_equal(members__new(&set), 0);
@@ -121,10 +123,47 @@ static void counters_are_left_until_they_are_taken(void **state)
 		assert_false(members__has_left_counters(set, 11));
 		assert_int_equal(members__leave_counters(set, m[2]), 0);
 		assert_true(members__has_left_counters(set, 11));
-		members__took_counters(set);
+		for (int i = 0; i < 3; i++)
+			seen[i] = members__take_left(set);
+		assert_null(members__take_left(set));
+		/* of two of the same pid once */
+		assert_ptr_equal(seen[0], m[0]);
+		assert_ptr_equal(seen[1], m[2]);
+		assert_null(seen[2]);
 		assert_false(members__any_left_counters(set));
 		assert_false(members__has_left_counters(set, 10));
 	}
+	members__free(set);
+}
+
+/* Where few descriptors may be open: the greedy get half of what others leave, and are counted. */
+static void one_users_members_leave_room(void **state)
+{
+	struct rlimit limit, few;
+	struct member *live[16], *m;
+	struct members *set;
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = 128;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(members__new(&set), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_null(members__refused(set, 0));
+	while (n < 16 && members__add(set, NULL, (pid_t)(100 + n), 1000, true, &m) == 0) {
+		live[n++] = m;
+		assert_int_equal(members__set_live(set, m), 0);
+	}
+	assert_int_equal(n, 8);
+	assert_int_equal(members__add(set, NULL, 200, 1000, true, &m), -EDQUOT);
+	assert_int_equal(members__add(set, NULL, 201, 1001, true, &m), 0);
+	assert_int_equal(members__refused(set, 0)->uid, 1000);
+	assert_int_equal(members__refused(set, 0)->n, 2);
+	assert_null(members__refused(set, 1));
+	members__set_ended(set, live[0]);
+	assert_int_equal(members__add(set, NULL, 202, 1000, true, &m), 0);
 	members__free(set);
 }
 
@@ -286,6 +325,7 @@ int main(void)
 		cmocka_unit_test(members_come_and_go),
 		cmocka_unit_test(a_member_that_ends_before_it_is_ready),
 		cmocka_unit_test(counters_are_left_until_they_are_taken),
+		cmocka_unit_test(one_users_members_leave_room),
 		cmocka_unit_test(held_until_given),
 		cmocka_unit_test(held_no_longer_than_its_time),
 		cmocka_unit_test(held_no_more_than_its_maximum),

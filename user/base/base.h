@@ -162,6 +162,13 @@ void fd__close(int *fd);
  * descriptor never blocks. -EINVAL: not a regular file; else open()'s errors.
  */
 int fd__open_regular(const char *path, int *ret_fd);
+/* As many descriptors as this process may have (RLIMIT_NOFILE), from now on: a host has more
+ * processes and files than the usual limit lets a program open. */
+void fd__raise_limit(void);
+/* What the limit was before: for a program that is started. */
+void fd__restore_limit(void);
+/* How many may be open. */
+uint64_t fd__limit(void);
 
 /* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 

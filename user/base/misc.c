@@ -42,6 +42,33 @@ int fd__open_regular(const char *path, int *ret_fd)
 	return err;
 }
 
+static struct rlimit fd_limit_before;
+static bool fd_limit_raised;
+
+void fd__raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (fd_limit_raised || getrlimit(RLIMIT_NOFILE, &fd_limit_before))
+		return;
+	limit = fd_limit_before;
+	limit.rlim_cur = limit.rlim_max;
+	fd_limit_raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+void fd__restore_limit(void)
+{
+	if (fd_limit_raised)
+		setrlimit(RLIMIT_NOFILE, &fd_limit_before);
+}
+
+uint64_t fd__limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = {0};

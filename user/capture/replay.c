@@ -391,6 +391,8 @@ static int apply(struct replay *r, const struct intake_input *in)
 		return in->text ? intake__end_target(r->in, in->pid, in->text, in->a) : -EBADMSG;
 	case TI_FORGET_TARGET:
 		return intake__forget_target(r->in, in->pid);
+	case TI_SETTLE_TARGET:
+		return intake__settle_target(r->in, in->pid);
 	case TI_FINISH:
 		return r->finished ? -EINVAL : finish(r, in->a);
 	case TI_NAME:

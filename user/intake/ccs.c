@@ -136,8 +136,11 @@ static int centre_of(struct intake *in, struct seen *s, const struct target_ccs 
 static int ask(struct intake *in, struct seen *s, uint64_t addr, struct target_ccs *ret_ccs)
 {
 	struct intake_input input = {.kind = TI_CCS, .target = s->no, .a = addr};
-	int err = s->namer.ccs(s->namer.ctx, addr, ret_ccs);
+	int err;
 
+	if (!s->namer.ccs)
+		return -ENOENT;
+	err = s->namer.ccs(s->namer.ctx, addr, ret_ccs);
 	input.n = (uint32_t)(err < 0 ? -err : 0);
 	input.ccs = err < 0 ? NULL : ret_ccs;
 	tap__report(in, 0, &input);

@@ -259,6 +259,24 @@ int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t a
 	return tap__report(in, s ? target__end(in, s, end, at_ns) : -ENOENT, &input);
 }
 
+int intake__settle_target(struct intake *in, pid_t pid)
+{
+	const struct intake_input input = {.kind = TI_SETTLE_TARGET, .pid = pid};
+	struct seen *s = intake__find(in, pid);
+	int err;
+
+	if (in->closed)
+		return -EINVAL;
+	if (!s || !s->ended)
+		return -ENOENT;
+	err = ccs__resolve(in, s);
+	s->namer = (struct namer){0};
+	HASH_FREE(s->addrs);
+	for (struct seen_thread *th = s->thread_list; th; th = th->next)
+		seen__fit(th);
+	return tap__report(in, err, &input);
+}
+
 /* One that had the pid before, and has ended, is found again. */
 static int find_older(struct intake *in, pid_t pid)
 {

@@ -63,7 +63,8 @@ struct namer {
 /* All of these: -EINVAL after intake__close, but where it is said; -ENOENT: no such process. */
 
 /*
- * A process joins. Its info is copied; namer->ctx must live until the end. A pid may be added again
+ * A process joins. Its info is copied; namer->ctx must live until the end, or until it is settled. A
+ * pid may be added again
  * after its target has ended (exec): records go to the newest. -EEXIST while it lives.
  */
 int intake__add_target(struct intake *in, const struct target_info *info, const struct namer *namer,
@@ -88,6 +89,11 @@ int intake__thread_state(struct intake *in, pid_t tid, const struct wire_thread 
 int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire_off_stack *stack);
 /* The process ended or left: "exited", "exec". The first end counts. Also after intake__close. */
 int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t at_ns);
+/*
+ * Of the target that was added last with this pid, which has ended, nothing more comes but what the
+ * session sets: its namer is not asked any more, and what only names were found by goes.
+ */
+int intake__settle_target(struct intake *in, pid_t pid);
 /*
  * The target that was added last with this pid was none: nothing of it is in the picture. -EBUSY:
  * something was taken of it already, and it stays.

@@ -165,6 +165,8 @@ static void ask_name(struct intake *in, struct seen *s, uint64_t frame, struct c
 	const struct intake_input input = {
 		.kind = TI_NAME, .target = s->no, .a = frame, .name = ret_name};
 
+	if (!s->namer.name)
+		return;
 	s->namer.name(s->namer.ctx, frame, ret_name);
 	tap__report(in, 0, &input);
 }

@@ -26,6 +26,7 @@ const char *intake_input__name(enum intake_input_kind kind)
 		[TI_LOG_BYTES] = "log_bytes",
 		[TI_LOG] = "log",
 		[TI_FORGET_TARGET] = "forget_target",
+		[TI_SETTLE_TARGET] = "settle_target",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";

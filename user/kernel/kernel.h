@@ -91,9 +91,17 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program);
 /*
  * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
- * mappings have changed. Without them C frames are not known; a failure is no end.
+ * mappings have changed. Without them C frames are not known; a failure is no end. That there was
+ * no room for some of them is no failure, either.
  */
 int kernel__unwind(struct kernel *kernel, const struct target *target);
+/* Mappings whose rows were left out: of the process, beyond those that one process may have, and for
+ * want of room for its user's files. */
+struct kernel_left_out {
+	size_t process, user;
+};
+void kernel__unwind_left_out(const struct kernel *kernel, pid_t pid,
+			     struct kernel_left_out *ret_left_out);
 /* Forgets it; its map entries go too. No error if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 

@@ -2,7 +2,7 @@
 /*
  * unwind: the unwind rows in the kernel's maps. A file's rows are one array map, made when the
  * first process that maps the file is followed, and shared by all others; what nobody uses any
- * more goes when the room is needed.
+ * more goes when the room is needed. What is used is shared out between users (base/shares.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@
 #include <bpf/bpf.h>
 
 #include "base/base.h"
+#include "base/shares.h"
 #include "kernel_priv.h"
 #include "unwind/cfi.h"
 #include "safescope.skel.h"
 
-/* For the rows of all files together: those of 300 MB of libraries. */
-#define UNWIND_MAX_BYTES (64ULL << 20)
+/* For the rows of all files together: those of 600 MB of libraries, half of them one user's. */
+#define UNWIND_MAX_BYTES (128ULL << 20)
 
 struct unwind_file {
 	uint64_t dev, ino, changed_ns;
@@ -30,16 +31,23 @@ struct unwind_file {
 	bool known;
 };
 
+/* A process. */
 struct unwind_user {
 	pid_t pid;
+	uid_t uid; /* on whose account */
 	uint32_t *files;
 	size_t n, cap;
+	struct kernel_left_out left_out;
+	/* when a file's rows were more than its user may have, he had so much: no other file is
+	 * read before he has less; 0: none were */
+	uint64_t full_at;
 };
 
 struct unwind {
 	uint32_t generation; /* of the lists of mappings, over all processes */
 	struct unwind_file files[WIRE_UNWIND_FILES]; /* by number; 0 is not used */
 	uint64_t bytes, rows;			     /* of all files */
+	struct shares *shares;			     /* of the files that are used, by number */
 	struct unwind_user *users;
 	size_t n_users, cap_users;
 	/* files whose rows are in a map of their own, but not in the map of maps yet */
@@ -50,8 +58,16 @@ struct unwind {
 
 int unwind__new(struct unwind **ret_unwind)
 {
-	*ret_unwind = calloc(1, sizeof(**ret_unwind));
-	return *ret_unwind ? 0 : -ENOMEM;
+	struct unwind *unwind = calloc(1, sizeof(*unwind));
+	int err = unwind ? shares__new(WIRE_UNWIND_FILES - 1, UNWIND_MAX_BYTES, &unwind->shares)
+			 : -ENOMEM;
+
+	if (err) {
+		free(unwind);
+		return err;
+	}
+	*ret_unwind = unwind;
+	return 0;
 }
 
 void unwind__free(struct unwind *unwind)
@@ -61,10 +77,11 @@ void unwind__free(struct unwind *unwind)
 	for (size_t i = 0; i < unwind->n_users; i++)
 		free(unwind->users[i].files);
 	free(unwind->users);
+	shares__free(unwind->shares);
 	free(unwind);
 }
 
-static struct unwind_user *find_user(struct unwind *u, pid_t pid)
+static struct unwind_user *find_user(const struct unwind *u, pid_t pid)
 {
 	for (size_t i = 0; i < u->n_users; i++)
 		if (u->users[i].pid == pid)
@@ -72,7 +89,7 @@ static struct unwind_user *find_user(struct unwind *u, pid_t pid)
 	return NULL;
 }
 
-static int get_user(struct unwind *u, pid_t pid, struct unwind_user **ret_user)
+static int get_user(struct unwind *u, pid_t pid, uid_t uid, struct unwind_user **ret_user)
 {
 	int err;
 
@@ -84,14 +101,16 @@ static int get_user(struct unwind *u, pid_t pid, struct unwind_user **ret_user)
 	if (err)
 		return err;
 	*ret_user = &u->users[u->n_users++];
-	**ret_user = (struct unwind_user){.pid = pid};
+	**ret_user = (struct unwind_user){.pid = pid, .uid = uid};
 	return 0;
 }
 
-static void drop_files(struct unwind *u, const uint32_t *files, size_t n)
+static void drop_files(struct unwind *u, const struct unwind_user *user)
 {
-	for (size_t i = 0; i < n; i++)
-		u->files[files[i]].users--;
+	for (size_t i = 0; i < user->n; i++) {
+		u->files[user->files[i]].users--;
+		shares__leave(u->shares, user->files[i], user->uid);
+	}
 }
 
 void unwind__forget(struct kernel *kernel, pid_t pid)
@@ -103,7 +122,7 @@ void unwind__forget(struct kernel *kernel, pid_t pid)
 	if (!user)
 		return;
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key);
-	drop_files(u, user->files, user->n);
+	drop_files(u, user);
 	free(user->files);
 	*user = u->users[--u->n_users];
 }
@@ -208,20 +227,38 @@ static int put_new(struct kernel *kernel)
 	return err;
 }
 
-static int add_file(struct kernel *kernel, const struct target *target, size_t i,
-		    const struct target_code *code, uint32_t *ret_id)
+/* Whether the user may use rows that nobody else uses. They are not made to find out that not. */
+static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
+{
+	uint64_t has = shares__of(u->shares, user->uid).bytes;
+	int err = user->full_at && has >= user->full_at ? -EDQUOT
+							 : shares__ask(u->shares, user->uid, bytes);
+
+	if (err && bytes)
+		user->full_at = MAX(has, (uint64_t)1);
+	return err;
+}
+
+static int add_file(struct kernel *kernel, const struct target *target, struct unwind_user *user,
+		    size_t i, const struct target_code *code, uint32_t *ret_id)
 {
 	struct unwind *u = kernel->unwind;
-	uint32_t id = free_file(kernel);
-	struct unwind_file *f = &u->files[id];
 	struct cfi_rows rows = {0};
+	struct unwind_file *f;
 	uint64_t bytes;
-	int err;
+	uint32_t id;
+	int err = ask(u, user, 0);
 
+	if (err)
+		return err;
+	id = free_file(kernel);
+	f = &u->files[id];
 	if (!id)
 		return -ENOSPC;
 	err = target__rows(target, i, &rows);
 	bytes = err ? 0 : 8ULL * (rows.n_buckets + rows.n_rows);
+	if (!err)
+		err = ask(u, user, bytes);
 	if (!err && !make_room(kernel, bytes))
 		err = -ENOSPC;
 	if (!err)
@@ -258,6 +295,8 @@ static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
 			return 0;
 	err = array__reserve((void **)&user->files, &user->cap, user->n + 1, WIRE_UNWIND_FILES,
 			     sizeof(*user->files));
+	if (!err)
+		err = shares__use(u->shares, id, user->uid, u->files[id].bytes);
 	if (err)
 		return err;
 	user->files[user->n++] = id;
@@ -280,17 +319,23 @@ static int fill_maps(struct kernel *kernel, const struct target *target, struct 
 
 		if (target__code_at(target, i, &code))
 			continue;
-		if (maps->n == WIRE_UNWIND_MAPS)
-			return -E2BIG;
-		id = find_file(u, &code);
-		if (!id)
-			err = add_file(kernel, target, i, &code, &id);
-		if (!err)
-			err = use_file(u, user, id);
-		if (err) {
-			worst = err;
+		if (maps->n == WIRE_UNWIND_MAPS) {
+			user->left_out.process++;
 			continue;
 		}
+		id = find_file(u, &code);
+		if (!id)
+			err = add_file(kernel, target, user, i, &code, &id);
+		else if (!u->files[id].users)
+			err = ask(u, user, u->files[id].bytes);
+		if (!err)
+			err = use_file(u, user, id);
+		if (err == -EDQUOT || err == -ENOSPC)
+			user->left_out.user++;
+		else if (err)
+			worst = err;
+		if (err)
+			continue;
 		m->start = code.start;
 		m->end = code.end;
 		m->base = code.bias + u->files[id].base;
@@ -312,17 +357,17 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 
 	if (!maps)
 		return -ENOMEM;
-	err = get_user(u, info->pid, &user);
+	err = get_user(u, info->pid, target__account(target), &user);
 	if (err) {
 		free(maps);
 		return err;
 	}
 	/* what it used before is kept until the new list is made */
 	old = *user;
-	*user = (struct unwind_user){.pid = info->pid};
+	*user = (struct unwind_user){.pid = old.pid, .uid = old.uid, .full_at = old.full_at};
 	err = fill_maps(kernel, target, user, maps);
 	maps->generation = ++u->generation;
-	drop_files(u, old.files, old.n);
+	drop_files(u, &old);
 	free(old.files);
 	err3 = put_new(kernel);
 	err2 = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.unwind_maps), &key, maps,
@@ -335,4 +380,12 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 		log_verbose("pid %d: unwind rows of some of its files could not be had: %s",
 			    info->pid, strerror(-err));
 	return err;
+}
+
+void kernel__unwind_left_out(const struct kernel *kernel, pid_t pid,
+			     struct kernel_left_out *ret_left_out)
+{
+	const struct unwind_user *user = find_user(kernel->unwind, pid);
+
+	*ret_left_out = user ? user->left_out : (struct kernel_left_out){0};
 }

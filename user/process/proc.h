@@ -77,4 +77,12 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall);
 
 int proc__pidfd(pid_t pid, int *ret_fd);
 
+/* The real user id in a status file's text. -ENOENT. */
+int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid);
+/*
+ * The user on whose account a process runs: its real user, or, in a user namespace of its own,
+ * whoever made the outermost one. There all the ids that are mapped into it are his.
+ */
+int proc__account(pid_t pid, uid_t *ret_uid);
+
 #endif

@@ -95,6 +95,7 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 	sigaction(SIGPIPE, &dfl, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	fd__restore_limit();
 	if (read(go, &word, 1) != 1)
 		_exit(0);
 	output__owner(&uid, &gid);

@@ -100,6 +100,31 @@ static void note_inferred(struct session *s)
 	}
 }
 
+/* Processes that are not in the report because their users' others take up what there is for them. */
+static void note_refused(struct session *s)
+{
+	const struct members_refused *refused;
+	const struct member *m;
+	char text[200];
+
+	for (size_t i = 0; (refused = members__refused(s->members, i)); i++) {
+		char whose[40] = "other users";
+
+		if (refused->uid != (uid_t)-1)
+			snprintf(whose, sizeof(whose), "user %u", refused->uid);
+		snprintf(text, sizeof(text),
+			 "%llu processes of %s were left out: so many others of theirs were "
+			 "profiled at once",
+			 (unsigned long long)refused->n, whose);
+		log_warn("%s", text);
+		for (size_t at = 0; (m = next_shown(s, &at));)
+			intake__add_missing(s->in, m->pid, text);
+	}
+	for (size_t at = 0; (m = next_shown(s, &at));)
+		if (m->live || s->opts->kind == SESSION_PIDS)
+			missing__note_refused(s, m);
+}
+
 /* ── cost ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Of our helper processes. The command is a child too, and its time is not ours. */
@@ -149,6 +174,7 @@ int ending__finish(struct session *s)
 	uint64_t end;
 	int err;
 
+	spare_fds__close(s);
 	while ((m = members__next_live(s->members, m)))
 		member__snapshot(s, m, true);
 	end = time__monotonic_ns();
@@ -163,6 +189,7 @@ int ending__finish(struct session *s)
 	set_cost(s, end);
 	set_losses(s);
 	note_inferred(s);
+	note_refused(s);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);
 	if (!err)

@@ -224,10 +224,13 @@ static int join(struct session *s, struct target *target, bool ready,
 	struct member *m;
 	uint64_t ino;
 	uint32_t dev;
-	int err = members__add(s->members, target, pid, ready, &m);
+	int err = members__add(s->members, target, pid, target__account(target), ready, &m);
 
 	if (err) {
-		log_error("pid %d: left out: %s", pid, strerror(-err));
+		if (taken)
+			kernel__detach(s->kernel, pid);
+		if (err != -EDQUOT)
+			log_error("pid %d: left out: %s", pid, strerror(-err));
 		return err;
 	}
 	if (rec) {

@@ -185,7 +185,7 @@ static void note_none(struct session *s, const struct member *m)
 	if (s->opts->no_eventlogs)
 		return;
 	if (!wanted) {
-		if (m->ready && !target__info(m->target)->only_sampled)
+		if (m->ready && !m->only_sampled)
 			intake__add_missing(s->in, m->pid,
 					    "no eventlog: the program writes none; +RTS -l would "
 					    "add its marks and the labels of its threads (before "
@@ -216,7 +216,7 @@ void logs__join(struct session *s)
 		struct member *m = members__at(s->members, i);
 		int err;
 
-		if (!m->log && !m->forgotten)
+		if (!m->log && !m->forgotten && !m->log_left_out)
 			note_none(s, m);
 		if (!m->log || is_succeeded(s, i))
 			continue;
@@ -229,18 +229,32 @@ void logs__join(struct session *s)
 	}
 }
 
+static void free_log(struct member *m)
+{
+	struct member_log *log = m->log;
+
+	m->log = NULL;
+	if (!log)
+		return;
+	log_stream__finish(log->stream, false);
+	log_models__free(log->models);
+	fd__close(&log->fd);
+	free(log);
+}
+
+void logs__ended(struct session *s, struct member *m)
+{
+	if (!m->log || s->n_ended_logs++ < SESSION_MAX_ENDED_LOGS)
+		return;
+	free_log(m);
+	m->log_left_out = true;
+	intake__add_missing(s->in, m->pid,
+			    "the eventlog: those of so many processes that have ended are kept "
+			    "open that there was no room for it");
+}
+
 void logs__free(struct session *s)
 {
-	for (size_t i = 0; s->members && i < members__count(s->members); i++) {
-		struct member *m = members__at(s->members, i);
-		struct member_log *log = m->log;
-
-		m->log = NULL;
-		if (!log)
-			continue;
-		log_stream__finish(log->stream, false);
-		log_models__free(log->models);
-		fd__close(&log->fd);
-		free(log);
-	}
+	for (size_t i = 0; s->members && i < members__count(s->members); i++)
+		free_log(members__at(s->members, i));
 }

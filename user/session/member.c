@@ -65,8 +65,10 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 /* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
 static void load_rows(struct session *s, struct member *m)
 {
-	if (kernel__unwind(s->kernel, m->target))
-		intake__add_missing(s->in, m->pid, "C frames: its unwind rows could not be loaded");
+	if (!kernel__unwind(s->kernel, m->target) || m->no_rows)
+		return;
+	m->no_rows = true;
+	intake__add_missing(s->in, m->pid, "C frames: its unwind rows could not be loaded");
 }
 
 void member__read_maps(struct session *s, struct member *m)
@@ -86,6 +88,7 @@ static void on_ready(struct session *s, struct member *m)
 
 	members__set_ready(s->members, m);
 	if (info->only_sampled) {
+		m->only_sampled = true;
 		log_warn("pid %d: only sampled: %s", info->pid, info->only_sampled);
 		intake__add_missing(s->in, info->pid, info->only_sampled);
 		return;
@@ -100,7 +103,7 @@ static void on_ready(struct session *s, struct member *m)
 		    info->way, info->capabilities);
 }
 
-int member__attach(struct session *s, struct member *m, bool armed)
+static int attach(struct session *s, struct member *m, bool armed)
 {
 	const struct target_info *info = target__info(m->target);
 	const struct namer namer = {
@@ -152,6 +155,25 @@ int member__attach(struct session *s, struct member *m, bool armed)
 		m->give_up_ns = m->retry_ns + READY_TIMEOUT_NS;
 	}
 	return 0;
+}
+
+/* What it holds open and mapped goes; nothing is asked of it any more. */
+static void release(struct session *s, struct member *m)
+{
+	logs__ended(s, m);
+	if (!m->forgotten)
+		intake__settle_target(s->in, m->pid);
+	target__free(m->target);
+	m->target = NULL;
+}
+
+int member__attach(struct session *s, struct member *m, bool armed)
+{
+	int err = attach(s, m, armed);
+
+	if (err && s->opts->kind != SESSION_PIDS)
+		release(s, m);
+	return err;
 }
 
 /* ── becoming ready ──────────────────────────────────────────────────────────────────────── */
@@ -247,6 +269,8 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	members__set_ended(s->members, m);
 	if (s->opts->kind == SESSION_PIDS)
 		return;
+	if (!m->forgotten)
+		missing__note_refused(s, m);
 	/* its pid may come again: nothing of it stays in the kernel but the sites' counters */
 	kernel__cost(s->kernel, m->pid, at_ns, &m->cost);
 	kernel__detach(s->kernel, m->pid);
@@ -303,6 +327,7 @@ static int on_left_site(void *ctx, const struct wire_site_key *key, const struct
 
 void member__sweep(struct session *s)
 {
+	struct member *m;
 	int err;
 
 	if (!members__any_left_counters(s->members))
@@ -310,5 +335,6 @@ void member__sweep(struct session *s)
 	err = kernel__sweep_sites(s->kernel, has_left_counters, on_left_site, s);
 	if (err)
 		feed__failed(s->feed, err);
-	members__took_counters(s->members);
+	while ((m = members__take_left(s->members)))
+		release(s, m);
 }

@@ -6,7 +6,13 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/shares.h"
 #include "session_priv.h"
+
+/* Users whose refused processes are counted by themselves. */
+#define MAX_REFUSED_USERS 64
+/* A member holds up to three descriptors: its process's, its file's, its log's. */
+#define DESCRIPTORS_PART 8
 
 struct entry {
 	struct member m;	/* first: a member's address is its entry's */
@@ -18,6 +24,9 @@ struct members {
 	struct entry **all;
 	size_t n, cap, n_starting;
 	struct entry *live, *left;
+	struct shares *shares; /* of the live ones, by address */
+	struct members_refused refused[MAX_REFUSED_USERS + 1];
+	size_t n_refused;
 };
 
 static struct entry *entry_of(const struct member *m)
@@ -28,9 +37,16 @@ static struct entry *entry_of(const struct member *m)
 int members__new(struct members **ret_members)
 {
 	struct members *members = calloc(1, sizeof(*members));
+	uint64_t max = MIN(SESSION_MAX_LIVE, fd__limit() / DESCRIPTORS_PART);
+	int err;
 
 	if (!members)
 		return -ENOMEM;
+	err = shares__new(max, UINT64_MAX, &members->shares);
+	if (err) {
+		free(members);
+		return err;
+	}
 	*ret_members = members;
 	return 0;
 }
@@ -51,15 +67,41 @@ void members__free(struct members *members)
 	for (size_t i = 0; i < members->n; i++)
 		entry__free(members->all[i]);
 	free(members->all);
+	shares__free(members->shares);
 	free(members);
 }
 
-int members__add(struct members *members, struct target *target, pid_t pid, bool ready,
-		 struct member **ret_member)
+static void refuse(struct members *members, uid_t uid)
+{
+	size_t i = 0;
+
+	while (i < members->n_refused && members->refused[i].uid != uid)
+		i++;
+	if (i >= MAX_REFUSED_USERS) {
+		i = MAX_REFUSED_USERS;
+		uid = (uid_t)-1;
+	}
+	if (i >= members->n_refused)
+		members->refused[members->n_refused++] = (struct members_refused){.uid = uid};
+	members->refused[i].n++;
+}
+
+const struct members_refused *members__refused(const struct members *members, size_t i)
+{
+	return i < members->n_refused ? &members->refused[i] : NULL;
+}
+
+int members__add(struct members *members, struct target *target, pid_t pid, uid_t account,
+		 bool ready, struct member **ret_member)
 {
 	struct entry *e;
-	int err = array__reserve((void **)&members->all, &members->cap, members->n + 1,
-				 SESSION_MAX_MEMBERS, sizeof(struct entry *));
+	int err = shares__ask(members->shares, account, 0);
+
+	if (err)
+		refuse(members, account);
+	else
+		err = array__reserve((void **)&members->all, &members->cap, members->n + 1,
+				     SESSION_MAX_MEMBERS, sizeof(struct entry *));
 
 	e = err ? NULL : calloc(1, sizeof(*e));
 	if (!err)
@@ -70,6 +112,7 @@ int members__add(struct members *members, struct target *target, pid_t pid, bool
 		return err;
 	}
 	e->m.pid = pid;
+	e->m.account = account;
 	e->m.target = target;
 	e->m.ready = ready;
 	members->all[members->n++] = e;
@@ -119,10 +162,15 @@ struct member *members__find_live(const struct members *members, pid_t pid)
 int members__set_live(struct members *members, struct member *m)
 {
 	struct entry *e = entry_of(m);
+	int err = shares__use(members->shares, (uintptr_t)e, m->account, 0);
 
+	if (err)
+		return err;
 	HASH_ADD(hh, members->live, m.pid, sizeof(e->m.pid), e);
-	if (!e->hh.tbl) /* uthash found no memory */
+	if (!e->hh.tbl) { /* uthash found no memory */
+		shares__leave(members->shares, (uintptr_t)e, m->account);
 		return -ENOMEM;
+	}
 	m->live = true;
 	members->n_starting += !m->ready;
 	return 0;
@@ -142,6 +190,7 @@ void members__set_ended(struct members *members, struct member *m)
 	m->live = false;
 	members->n_starting -= !m->ready;
 	HASH_DELETE(hh, members->live, entry_of(m));
+	shares__leave(members->shares, (uintptr_t)entry_of(m), m->account);
 }
 
 /* ── counters that are left in the kernel ────────────────────────────────────────────────── */
@@ -174,7 +223,12 @@ bool members__any_left_counters(const struct members *members)
 	return members->left != NULL;
 }
 
-void members__took_counters(struct members *members)
+struct member *members__take_left(struct members *members)
 {
-	HASH_CLEAR(hh_left, members->left);
+	struct entry *e = members->left;
+
+	if (!e)
+		return NULL;
+	HASH_DELETE(hh_left, members->left, e);
+	return &e->m;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "process/image.h"
 #include "session_priv.h"
 
 static void add(struct session *s, const struct member *m, const char *text)
@@ -77,6 +78,38 @@ static void note_kernel(struct session *s, const struct member *m)
 		add(s, m,
 		    "kernel frames have no names: /proc/kallsyms shows no addresses; "
 		    "kernel.kptr_restrict must be 1 or below");
+}
+
+void missing__note_refused(struct session *s, const struct member *m)
+{
+	size_t files = m->target ? target__left_out(m->target) : 0;
+	struct kernel_left_out rows;
+	char text[320];
+
+	kernel__unwind_left_out(s->kernel, m->pid, &rows);
+	if (files) {
+		snprintf(text, sizeof(text),
+			 "the code of %zu of its mappings has no names: one process may map %u "
+			 "files, and those of one user (%u) at most half of what others leave room "
+			 "for",
+			 files, IMAGES_MAX, m->account);
+		add(s, m, text);
+	}
+	if (rows.process) {
+		snprintf(text, sizeof(text),
+			 "C frames: %zu of its mappings have no unwind rows: one process may have "
+			 "those of %u",
+			 rows.process, WIRE_UNWIND_MAPS);
+		add(s, m, text);
+	}
+	if (rows.user) {
+		snprintf(text, sizeof(text),
+			 "C frames: %zu of its mappings have no unwind rows: the processes of user "
+			 "%u use those of as many files as one user may, half of what others leave "
+			 "room for",
+			 rows.user, m->account);
+		add(s, m, text);
+	}
 }
 
 void missing__note(struct session *s, const struct member *m)

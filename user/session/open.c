@@ -93,7 +93,7 @@ static int open_pid(struct session *s, pid_t pid)
 		if (poll(&p, 1, READY_RETRY_MS) > 0)
 			return -ECANCELED;
 	}
-	err = members__add(s->members, target, pid, true, &m);
+	err = members__add(s->members, target, pid, target__account(target), true, &m);
 	if (err)
 		log_error("pid %d: left out: %s", pid, strerror(-err));
 	return err;
@@ -156,6 +156,7 @@ int open__all(struct session *s)
 {
 	int err = target_cache__new(&s->cache);
 
+	spare_fds__open(s);
 	if (!err)
 		err = members__new(&s->members);
 	if (!err)

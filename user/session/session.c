@@ -2,7 +2,6 @@
 /* session: from its options to the process's exit code. */
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "picture/picture.h"
@@ -74,18 +73,8 @@ static void close_all(struct session *s)
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
 	outputs__free(s->outputs);
+	spare_fds__close(s);
 	fd__close(&s->signal_fd);
-}
-
-/* A host has more processes, and files, than the usual limit lets a program open. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 int session__run(const struct session_opts *opts)
@@ -97,8 +86,7 @@ int session__run(const struct session_opts *opts)
 	};
 	int code;
 
-	if (opts->kind == SESSION_SYSTEM)
-		raise_limit();
+	fd__raise_limit();
 	code = run_to_end(&s);
 	close_all(&s);
 	return code;

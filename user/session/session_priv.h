@@ -16,6 +16,12 @@
 
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
+/* At once: as many as the kernel side has room for (bpf/maps.bpf.h). */
+#define SESSION_MAX_LIVE 4096U
+/* Of an ended member its eventlog stays open until the end, when it is read: of so many. */
+#define SESSION_MAX_ENDED_LOGS 256
+/* Kept back for the end of the session: files that it reads and writes, and helper processes. */
+#define SESSION_SPARE_FDS 32
 /* A process that has just been exec'd has no capabilities before hs_init. */
 #define READY_TIMEOUT_NS 10000000000ULL
 
@@ -36,7 +42,10 @@ struct session {
 	struct outputs *outputs;
 	uint64_t start_ns;
 	int signal_fd;
-	bool stopped; /* by a signal */
+	int spare_fds[SESSION_SPARE_FDS];
+	size_t n_spare_fds;
+	size_t n_ended_logs; /* that are kept open */
+	bool stopped;	     /* by a signal */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -113,12 +122,16 @@ bool held__is_over(const struct held *held);
 struct member_log;
 
 /*
- * A process that has joined. Kept to the session's end, because names are read until then, and its
- * address never changes. `live` and `ready` are changed by the set only.
+ * A process that has joined. Its address never changes. `live` and `ready` are changed by the set
+ * only. One that has ended is released as soon as its counters have been read: what it held open and
+ * mapped goes, and `target` is NULL.
  */
 struct member {
 	pid_t pid;
+	uid_t account; /* target__account() */
 	struct target *target;
+	bool only_sampled; /* as target__info() has it once the member is ready */
+	bool no_rows;	   /* its unwind rows could not be loaded */
 	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
 	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
 	uint64_t probed_ns;	      /* when its probes were on */
@@ -135,6 +148,7 @@ struct member {
 	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */
 	struct member_log *log;
 	unsigned log_looks;
+	bool log_left_out; /* there was no room to keep it */
 };
 
 struct members;
@@ -142,9 +156,12 @@ struct members;
 int members__new(struct members **ret_members);
 /* Frees the members' targets too; their logs must be gone. */
 void members__free(struct members *members);
-/* Takes the target over (also on failure); the member is not live yet. -E2BIG, -ENOMEM. */
-int members__add(struct members *members, struct target *target, pid_t pid, bool ready,
-		 struct member **ret_member);
+/*
+ * Takes the target over (also on failure); the member is not live yet. -EDQUOT: so many of the same
+ * user's are live that others would find no room (counted); -E2BIG, -ENOMEM.
+ */
+int members__add(struct members *members, struct target *target, pid_t pid, uid_t account,
+		 bool ready, struct member **ret_member);
 
 /* All of them, in the order in which they were added. */
 size_t members__count(const struct members *members);
@@ -171,8 +188,16 @@ int members__leave_counters(struct members *members, const struct member *m);
 /* Whether those of a process of this pid are, or of any. */
 bool members__has_left_counters(const struct members *members, pid_t pid);
 bool members__any_left_counters(const struct members *members);
-/* They have been read. */
-void members__took_counters(struct members *members);
+/* One of those, of which they have been read now; NULL: that was the last. */
+struct member *members__take_left(struct members *members);
+
+/* Processes of which no members were made for want of room, by user. */
+struct members_refused {
+	uid_t uid;
+	uint64_t n;
+};
+/* NULL: no more. The last one is of all users for whom there was no entry left, of uid -1. */
+const struct members_refused *members__refused(const struct members *members, size_t i);
 
 /* ── logs.c: the eventlogs of members ────────────────────────────────────────────────────── */
 
@@ -180,6 +205,8 @@ void members__took_counters(struct members *members);
 void logs__look(struct session *s, struct member *m);
 /* Reads what the members' logs have about the session, for the timeline; before it is finished. */
 void logs__join(struct session *s);
+/* The member has ended: its log stays open for logs__join(), if not too many do already. */
+void logs__ended(struct session *s, struct member *m);
 /* After the timeline is finished. */
 void logs__free(struct session *s);
 
@@ -187,6 +214,9 @@ void logs__free(struct session *s);
 
 /* Notes in the timeline which probes, names and stacks the process's profile lacks, and why. */
 void missing__note(struct session *s, const struct member *m);
+/* The same of what there was no room for, once the member has ended, or the session; before it is
+ * detached. */
+void missing__note_refused(struct session *s, const struct member *m);
 
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 
@@ -270,6 +300,16 @@ int mapped__fd(const struct session *s);
 uint64_t mapped__next_due(const struct session *s);
 /* Takes in what was mapped since, and reads the maps of members that it concerns. */
 void mapped__drain(struct session *s, uint64_t now);
+
+/* ── spare.c: descriptors for the end ─────────────────────────────────────────────────────── */
+
+/*
+ * Takes descriptors that nothing may use but the session's end, so that it can write what it has
+ * whatever targets have used up. Without an error: what cannot be had now is not kept.
+ */
+void spare_fds__open(struct session *s);
+/* Gives them back. */
+void spare_fds__close(struct session *s);
 
 /* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
 
