@@ -19,6 +19,7 @@ from pathlib import Path
 
 import eventlog_truth as truth
 from harness import GHC_ROOT, SAFESCOPED, Report, cases, check, check_near, enter_root, program, run
+from test_export import tool
 from test_ghc import runtime_statistics
 
 LANES = ("--lanes", "thread,capability,haskell")
@@ -267,7 +268,7 @@ def test_report_of_ghc(t, kind):
         if agree(got, want, kind == "prof"):
             break
     check(agree(got, want, kind == "prof"), f"{got}, the log of the same run has {want}")
-    safescoped("-e", path, "-q", "-f", "speedscope,folded", "-o", t.dir / "p")
+    safescoped("-e", path, "-q", "-f", "speedscope,folded,pprof", "-o", t.dir / "p")
     file = json.loads((t.dir / "p.speedscope.json").read_text())
     ticks = file["profiles"][0]
     names = [f["name"] for f in file["shared"]["frames"]]
@@ -278,6 +279,9 @@ def test_report_of_ghc(t, kind):
     share = [float(v[1]) for k, v in want.items() if k[-1][0] == "workHeavy"]
     check_near("workHeavy in speedscope", 100 * heavy / sum(w for _, w in stacks), sum(share), 1.0)
     check("workHeavy" in (t.dir / "p.folded").read_text(), "workHeavy is not in the folded stacks")
+    if shutil.which("go"):
+        top = tool("go", "tool", "pprof", "-top", "-sample_index=wall", t.dir / "p.pb.gz")
+        check(re.search(r"\d%.*Main\.workHeavy", top), f"workHeavy is not among what pprof shows: {top}")
 
 
 @cases("hide", "only")

@@ -1,156 +1,266 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All formats of a session add up to the same, for each process, thread and capability."""
+"""All formats of a session add up to the same, for each process, thread and capability, on the CPU and
+in all, however its slices are merged. Formats are made from the session's capture, by wall time and
+by CPU time; what Go's reader, or a reader of JSON, adds up in them is compared with the report."""
 
 import json
 import re
 import shutil
 import signal
+import subprocess
+import zlib
 
-from harness import cases, check, run
+from harness import ROOT, SAFESCOPED, Report, cases, check, run
 from test_export import must_have, tool
 
 ALWAYS = ("--max-overhead", "1000")
-IDLE = {"thread": ("idle", "unknown"), "capability": ("idle", "disabled", "unknown")}
+IDLE = {"thread": ("idle", "unknown"), "capability": ("idle",), "haskell": ()}
+ON_CPU = "haskell unsafe_call_cpu safe_call_cpu gc_work rts foreign_cpu".split()
+LANES = "thread,capability,haskell"
+FORMATS = "json,folded,speedscope,pprof,html"
 SHARE = 0.001
+# folded has whole microseconds, and no lane has so little that it says anything
+SLACK = 1000
 
 
-def on_cpu(lane):
-    names = "haskell unsafe_call_cpu safe_call_cpu gc_work rts foreign_cpu"
-    return sum(lane["states"][s] for s in names.split())
+# ── what the formats have, in nanoseconds ──
 
 
-def busy(lane):
-    return sum(ns for s, ns in lane["states"].items() if s not in IDLE[lane["kind"]])
+class Wanted:
+    """The report's: process → total, (process, thread) → total, lane's name → its states."""
 
-
-def wanted(report):
-    """{(pid, tid): (ns on the CPU, ns that are not idle)} of the report."""
-    sums = {}
-    for target in report.json["targets"]:
-        for lane in target["lanes"]:
-            if lane["kind"] == "thread":
+    def __init__(self, report):
+        self.targets = report.json["targets"]
+        self.several = len(self.targets) > 1
+        self.threads, self.lanes, self.cpu = {}, {}, {}
+        for target in self.targets:
+            for lane in target["lanes"]:
+                name = self.name(target, lane)
                 # another thread may have got the number of one that ended
-                cpu, wall = sums.get((target["pid"], lane["tid"]), (0, 0))
-                sums[target["pid"], lane["tid"]] = cpu + on_cpu(lane), wall + busy(lane)
-    return sums
+                states = self.lanes.setdefault(name, {})
+                for state, ns in lane["states"].items():
+                    if state not in IDLE[lane["kind"]]:
+                        states[state] = states.get(state, 0) + ns
+                cpu = lane.get("cpu_ns", 0)
+                if lane["kind"] == "thread":
+                    states = sum(lane["states"][s] for s in ON_CPU)
+                    near(f"the report's {name}", states if cpu is None else cpu, states)
+                    cpu = states
+                    self.threads.setdefault((target["pid"], lane["tid"]), name)
+                add(self.cpu, name, cpu)
+
+    def name(self, target, lane):
+        of = f" ({target['comm']}, pid {target['pid']})" if self.several else ""
+        if lane["kind"] == "thread":
+            return str(lane["tid"])
+        return f"capability {lane['no']}{of}" if lane["kind"] == "capability" else f"Haskell thread {lane['tso']}{of}"
+
+    def total(self, name, cpu):
+        return self.cpu[name] if cpu else sum(self.lanes[name].values())
+
+    def of_process(self, pid, cpu):
+        return sum(self.total(name, cpu) for (p, _), name in self.threads.items() if p == pid)
+
+
+def lane_name(text):
+    """Of a profile or a frame, as Wanted has it: labels of threads are left out."""
+    found = re.match(r"(\d+) |(capability \d+|Haskell thread \d+)\b", text)
+    process = re.search(r" \([^()]*, pid \d+\)", text)
+    return None if not found else found[1] or found[2] + (process[0] if process else "")
+
+
+def add(sums, key, ns):
+    sums[key] = sums.get(key, 0) + ns
 
 
 def folded(path):
-    sums, lines = {}, {}
+    """{(pid, tid): ns}"""
+    sums = {}
     for line in path.read_text().splitlines():
         stack, _, us = line.rpartition(" ")
-        key = tuple(int(frame.rpartition("-")[2]) for frame in stack.split(";")[:2])
-        sums[key] = sums.get(key, 0) + int(us) * 1000
-        lines[key] = lines.get(key, 0) + 1
-    return sums, lines
+        add(sums, tuple(int(frame.rpartition("-")[2]) for frame in stack.split(";")[:2]), int(us) * 1000)
+    return sums
 
 
 def pprof(path):
-    """Samples and their labels take turns in what Go's reader prints."""
-    sums, values = {}, ()
+    """{(pid, tid): ns} of CPU and of all. Samples and their labels take turns in what Go's reader prints."""
+    cpu, wall, values = {}, {}, ()
     for line in tool("go", "tool", "pprof", "-raw", path).splitlines():
         sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+): ", line)
         label = re.search(r"process_id:\[(\d+)\] thread_id:\[(\d+)\]", line)
         if sample:
             values = int(sample[2]), int(sample[3])
         elif label and values:
-            key = int(label[1]), int(label[2])
-            before = sums.get(key, (0, 0))
-            sums[key] = before[0] + values[0], before[1] + values[1]
-    return sums
+            for sums, ns in zip((cpu, wall), values):
+                add(sums, (int(label[1]), int(label[2])), ns)
+    return cpu, wall
 
 
 def html(path):
+    """{graph: ns}"""
     data = json.loads(re.search(r'id="data">\n(.*?)\n</script>', path.read_text(), re.S)[1])
-    return {p["name"]: sum(p["nodes"][2::3]) for p in data["profiles"]}
+    sums = {}
+    for graph in data["profiles"]:
+        add(sums, lane_name(graph["name"]) or graph["name"], sum(graph["nodes"][2::3]))
+    return sums
 
 
 def speedscope(path):
+    """The first profile's {process or "": ns}, and of the sums and of the lanes {lane: {state: ns}}."""
     file = json.loads(path.read_text())
-    return [(p["name"], sum(w for stack, w in zip(p["samples"], p["weights"]) if stack)) for p in file["profiles"]]
+    frames = [(f["name"], f.get("file", "")) for f in file["shared"]["frames"]]
+    first, summed, drawn = {}, {}, {}
+    for profile in file["profiles"]:
+        lane = lane_name(profile["name"])
+        for stack, ns in zip(profile["samples"], profile["weights"]):
+            if not stack:
+                continue
+            root = frames[stack[0]]
+            if profile is file["profiles"][0]:
+                add(first, root[0] if root[1] == "process" else "", ns)
+            elif lane:
+                add(drawn.setdefault(lane, {}), root[1], ns)
+            else:
+                add(summed.setdefault(lane_name(root[0]), {}), frames[stack[1]][1], ns)
+    return first, summed, drawn
 
 
-def of_thread(named, tid):
-    return [ns for name, ns in named if re.search(rf"(^|\D){tid} ", name)]
+# ── comparing ──
 
 
-def near(what, got, want, slack=0):
-    check(abs(got - want) <= SHARE * want + slack, f"{what}: {got}, should be {want}")
+def near(what, got, want):
+    check(abs(got - want) <= SHARE * want + SLACK, f"{what}: {got}, should be {want}")
 
 
-def compare(t):
-    report = t.report()
-    want = wanted(report)
-    check(sum(cpu for cpu, _ in want.values()) > 3e8, f"they did nothing: {want}")
-    in_folded, lines = folded(t.dir / "p.folded")
-    in_pprof = pprof(t.dir / "p.pb.gz")
-    in_html = list(html(t.dir / "p.html").items())
-    in_speedscope = speedscope(t.dir / "p.speedscope.json")
-    check(set(in_folded) <= set(want) and set(in_pprof) <= set(want), "threads that the report has not")
-    for key, (cpu, wall) in want.items():
-        # a line has whole microseconds
-        near(f"folded {key}", in_folded.get(key, 0), wall, 1000 * lines.get(key, 0))
-        got = in_pprof.get(key, (0, 0))
-        near(f"pprof's CPU {key}", got[0], cpu, 1)
-        near(f"pprof's wall {key}", got[1], wall, 1)
-        for what, named in ("html", in_html), ("speedscope", in_speedscope):
-            got = of_thread(named, key[1])
-            near(f"{what} {key}", sum(got), wall if got else 0, 1)
-    whole = sum(wall for _, wall in want.values())
-    near("html's aggregate", sum(ns for name, ns in in_html if name.startswith("all threads")), whole, len(want))
-    near("speedscope's aggregate", sum(ns for name, ns in in_speedscope if name == "all threads"), whole, len(want))
-    for target in report.json["targets"]:
-        compare_target(target, dict(in_html), len(report.json["targets"]) > 1)
+def compare(stem, label):
+    """stem.* of wall time, stem-cpu.* of CPU time."""
+    want = Wanted(Report(f"{stem}.json"))
+    check(sum(want.of_process(t["pid"], True) for t in want.targets) > 5e7, f"{label}: they did nothing")
+    in_pprof = pprof(stem.with_suffix(".pb.gz"))
+    for cpu, path in (False, stem), (True, stem.parent / f"{stem.name}-cpu"):
+        what = f"{label}, {'CPU' if cpu else 'wall'}"
+        compare_threads(f"{what}: folded", folded(path.with_suffix(".folded")), want, cpu)
+        compare_threads(f"{what}: pprof", in_pprof[not cpu], want, cpu)
+        compare_html(what, html(path.with_suffix(".html")), want, cpu)
+    compare_speedscope(label, stem.with_suffix(".speedscope.json"), want)
+    for target in want.targets:
+        compare_report(label, target, want)
 
 
-def compare_target(target, in_html, several):
+def compare_threads(what, sums, want, cpu):
+    check(set(sums) <= set(want.threads), f"{what}: threads that the report has not")
+    for key, name in want.threads.items():
+        near(f"{what} of {key}", sums.get(key, 0), want.total(name, cpu))
+    for pid in {pid for pid, _ in want.threads}:
+        got = sum(ns for (p, _), ns in sums.items() if p == pid)
+        near(f"{what} of process {pid}", got, want.of_process(pid, cpu))
+
+
+def compare_html(what, sums, want, cpu):
+    for target in want.targets:
+        graph = "all threads" + (f" of {target['comm']} (pid {target['pid']})" if want.several else "")
+        near(f"{what}: html's {graph}", sums.get(graph, 0), want.of_process(target["pid"], cpu))
+    # the busiest lanes have a graph; what a Haskell thread waits for has no stack
+    lanes = [name for name in want.lanes if name in sums and not name.startswith("Haskell")]
+    check({name.split()[0] for name in lanes} >= {"capability"}, f"{what}: html's graphs are {list(sums)}")
+    for name in lanes:
+        near(f"{what}: html's {name}", sums[name], want.total(name, cpu))
+
+
+def compare_speedscope(label, path, want):
+    first, summed, drawn = speedscope(path)
+    for target in want.targets:
+        name = f"{target['comm']} (pid {target['pid']})" if want.several else ""
+        near(f"{label}: speedscope's process {name}", first.get(name, 0), want.of_process(target["pid"], False))
+    for what, lanes in ("sums", summed), ("lanes", drawn):
+        check(set(lanes) <= set(want.lanes), f"{label}: speedscope's {what} of {set(lanes) - set(want.lanes)}")
+        for name, states in want.lanes.items():
+            for state, ns in states.items():
+                near(f"{label}: speedscope's {what}, {name}, {state}", lanes.get(name, {}).get(state, 0), ns)
+
+
+def compare_report(label, target, want):
     threads = [l for l in target["lanes"] if l["kind"] == "thread"]
-    cpu = sum(map(on_cpu, threads))
-    ledger = target["ledger"]
-    near(f"the ledger's CPU of {target['pid']}", ledger["cpu_ns"], cpu, len(threads))
-    near(f"the ledger's wall of {target['pid']}", ledger["wall_ns"], sum(map(busy, threads)), len(threads))
-    check(cpu < 1e8 or ledger["without_sample_ns"] <= 0.2 * cpu, f"without a sample: {ledger}")
+    cpu, ledger = want.of_process(target["pid"], True), target["ledger"]
+    near(f"{label}: the ledger's CPU of {target['pid']}", ledger["cpu_ns"], cpu)
+    near(f"{label}: the ledger's wall of {target['pid']}", ledger["wall_ns"], want.of_process(target["pid"], False))
+    check(cpu < 1e8 or ledger["without_sample_ns"] <= 0.2 * cpu, f"{label}: without a sample: {ledger}")
     idle = [l["housekeeping"] for l in threads]
-    check(idle == sorted(idle), f"housekeeping is not the end: {idle}")
+    check(idle == sorted(idle), f"{label}: housekeeping is not the end: {idle}")
     unsafe = sum(l["states"]["unsafe_call_cpu"] for l in threads)
-    near(f"unsafe calls of {target['pid']}", sum(c["cpu_ns"] for c in target["unsafe_calls"]), unsafe, 1e6)
+    near(f"{label}: unsafe calls of {target['pid']}", sum(c["cpu_ns"] for c in target["unsafe_calls"]), unsafe)
     functions = target["functions"]
-    check(sum(f["self_ns"] for f in functions) <= cpu * (1 + SHARE), f"the functions of {target['pid']} have more than it")
+    check(sum(f["self_ns"] for f in functions) <= cpu * (1 + SHARE),
+          f"{label}: the functions of {target['pid']} have more than it")
     odd = [f for f in functions if f["self_ns"] and not f["self_samples"]]
-    check(not odd, f"time without a sample: {odd[:3]}")
-    for lane in target["lanes"]:
-        if lane["kind"] == "capability":
-            name = f"capability {lane['no']}" + (f" ({target['comm']}, pid {target['pid']})" if several else "")
-            if name in in_html:
-                near(name, in_html[name], busy(lane), 1)
-    check(several or "capability 0" in in_html, f"no capability in {list(in_html)}")
+    check(not odd, f"{label}: time without a sample: {odd[:3]}")
 
 
-FORMATS = "json,folded,speedscope,pprof,html"
+# ── sessions and their captures ──
+
+
+def with_options(capture, path, **options):
+    """The capture with other options of the picture: its second line, and a CRC of both on the next."""
+    magic, header, crc, rest = capture.read_bytes().split(b"\n", 3)
+    check(zlib.crc32(magic + b"\n" + header + b"\n") == int(crc, 16), "the capture's beginning is another one")
+    header = json.loads(header)
+    header["options"].update(options)
+    head = magic + b"\n" + json.dumps(header).encode() + b"\n"
+    path.write_bytes(head + b"%08x\n" % zlib.crc32(head) + rest)
+
+
+def replay(capture, stem, weight, formats):
+    done = subprocess.run([SAFESCOPED, "--replay", capture, "--lanes", LANES, "--weight", weight, "-f", formats,
+                           "-o", stem], capture_output=True, text=True, timeout=300)
+    check(done.returncode in (0, 1), f"the replay ended with {done.returncode}: {done.stderr}")
+
+
+def compare_replays(t, capture):
+    """As it was; with as few slices as there can be; with lanes made, and merged, as the session goes."""
+    for label, options in (("all", {}), ("merged", {"max_slices": "1"}),
+                           ("folded early", {"max_slices": "1", "max_records": "500"})):
+        stem = t.dir / label.replace(" ", "-")
+        with_options(capture, t.dir / "capture.of", haskell_lanes="1", **options)
+        replay(t.dir / "capture.of", stem, "wall", FORMATS)
+        replay(t.dir / "capture.of", stem.parent / f"{stem.name}-cpu", "cpu", "folded,html")
+        compare(stem, label)
+    names = [p["name"] for p in json.loads((t.dir / "merged.speedscope.json").read_text())["profiles"]]
+    check(any(" merged" in name for name in names), f"nothing was merged: {names}")
+
+
+def needs_go():
+    if not shutil.which("go"):
+        must_have("/usr/bin/go", "go")
+
+
+@cases("calls", "centres")
+def test_saved(t, name):
+    needs_go()
+    compare_replays(t, ROOT / "tests" / "data" / "capture" / name)
 
 
 @cases("calls", "alloc", "mixed")
 def test_one_process(t, what):
-    if not shutil.which("go"):
-        must_have("/usr/bin/go", "go")
+    needs_go()
     args = {"calls": ("Calls", 4, "safe_half_2ms=300", "safe_spin_20us=2000", "unsafe_spin_1ms=200"),
             "alloc": ("Work", "alloc", 3),
             "mixed": ("Mixed", "callback", 2)}[what]
     target = t.target(*args, rts=("-N2",))
-    session = t.attach(target, *ALWAYS, "-F", "499", "-f", FORMATS)
+    session = t.attach(target, *ALWAYS, "-F", "499", "--save", t.dir / "capture")
     target.go()
     target.result()
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
-    compare(t)
+    compare_replays(t, t.dir / "capture")
 
 
 def test_host(t):
     """Five busy processes: more threads than processors."""
+    needs_go()
     targets = [t.target("Work", "alloc", 4, rts=("-N2",)), t.target("Work", "alloc", 4, way="v"),
                t.target("Calls", 4, "safe_half_2ms=400", "unsafe_spin_1ms=300"),
                t.target("Calls", 2, "safe_spin_20us=4000", way="thr_p"), t.target("Work", "stm", 4, rts=("-N2",))]
-    session = t.session(*ALWAYS, "-v", "-F", "199", "-f", FORMATS, "-o", t.stem)
+    session = t.session(*ALWAYS, "-v", "-F", "199", "-f", "json", "-o", t.stem, "--save", t.dir / "capture")
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     for target in targets:
         target.go()
@@ -158,7 +268,7 @@ def test_host(t):
         target.result()
     session.signal(signal.SIGINT)
     check(session.wait(60) in (0, 1), f"safescoped failed: {session.err.seen}")
-    compare(t)
+    compare_replays(t, t.dir / "capture")
 
 
 if __name__ == "__main__":

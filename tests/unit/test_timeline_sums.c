@@ -81,7 +81,7 @@ static void test_stacks(void **state)
 	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
 	r.sample.stack.end = WIRE_END_BROKEN;
 	r.sample.stack.cause = WIRE_CAUSE_FAULT;
-	check_stack(&kit, &r, "[broken: unreadable memory];Main.h1");
+	check_stack(&kit, &r, "[broken: memory not readable];Main.h1");
 
 	kit_new(&kit);
 	mk_sample(&r, 7, now, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);

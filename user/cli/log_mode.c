@@ -171,14 +171,10 @@ static void warn_timeless(const struct log_mode *m)
 {
 	const struct output_opts *out = &m->options->output;
 
-	for (size_t i = 0; i < out->n_formats; i++) {
-		const char *name = out->formats[i]->name;
-
-		if (!strcmp(name, "chrome") || !strcmp(name, "pprof"))
-			log_warn("%s: a report of GHC's has no times: nothing to show in it; "
-				 "speedscope and folded have its stacks",
-				 name);
-	}
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] == &export_chrome)
+			log_warn("chrome: a report of GHC's has no times: nothing to show in it; "
+				 "speedscope, folded, pprof and html have its stacks");
 }
 
 static int read_report(struct log_mode *m)

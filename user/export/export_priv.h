@@ -99,10 +99,4 @@ static inline bool stacks__equal(struct pic_stack a, struct pic_stack b, const u
 	return a.n == b.n && !stacks__cmp(a, b, map);
 }
 
-/* ── broken stacks (broken.c) ────────────────────────────────────────────────────────────── */
-
-/* By enum wire_cause: "no_frame", and a phrase for people; NULL for a cause without a name. */
-const char *broken__name(unsigned cause);
-const char *broken__title(unsigned cause);
-
 #endif

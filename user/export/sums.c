@@ -143,13 +143,14 @@ static int cmp_stacks(const void *pa, const void *pb, void *arg)
 }
 
 void sums__arrange(struct sums *sums, const struct picture *pic, const uint32_t *map,
-		   enum export_weight weight)
+		   enum export_weight weight, bool without_stack)
 {
 	struct arrangement by = {pic, map};
 	size_t n = 0;
 
 	for (size_t i = 0; i < sums->n; i++)
-		if (sums->v[i].by[weight] && picture__stack(pic, sums->v[i].stack).n)
+		if (sums->v[i].by[weight] &&
+		    (without_stack || picture__stack(pic, sums->v[i].stack).n))
 			sums->v[n++] = sums->v[i];
 	sums->n = n;
 	sort_and_merge(sums, cmp_stacks, &by);

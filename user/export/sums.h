@@ -38,10 +38,10 @@ enum sums_owner {
 int sums__collect(const struct picture *pic, const struct views *views, enum sums_owner owner,
 		  struct sums *ret_sums, const char **ret_title);
 /*
- * Only what has that weight and a stack, in the order of owners and stacks by the frames' numbers
- * in map; what looks alike is one.
+ * Only what has that weight and a stack, or may be without one, in the order of owners and stacks
+ * by the frames' numbers in map; what looks alike is one.
  */
 void sums__arrange(struct sums *sums, const struct picture *pic, const uint32_t *map,
-		   enum export_weight weight);
+		   enum export_weight weight, bool without_stack);
 
 #endif

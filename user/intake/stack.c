@@ -233,27 +233,13 @@ static int take_frame(struct taker *t, uint64_t frame)
 	}
 }
 
-static const char *cause_text(uint8_t cause)
+static int push_broken(struct taker *t, uint8_t cause)
 {
-	static const char *const texts[] = {
-		[WIRE_CAUSE_NONE] = "[broken]",
-		[WIRE_CAUSE_NO_SP] = "[broken: no stack pointer]",
-		[WIRE_CAUSE_NO_FRAME] = "[broken: no frame found]",
-		[WIRE_CAUSE_BAD_TYPE] = "[broken: not a frame]",
-		[WIRE_CAUSE_FAULT] = "[broken: unreadable memory]",
-		[WIRE_CAUSE_SP_RANGE] = "[broken: outside the stack]",
-		[WIRE_CAUSE_STOP_NOT_END] = "[broken: ended too early]",
-		[WIRE_CAUSE_BAD_SIZE] = "[broken: frame too large]",
-		[WIRE_CAUSE_GC_RACE] = "[broken: the thread ran on]",
-		[WIRE_CAUSE_NO_TSO] = "[broken: no Haskell thread]",
-		[WIRE_CAUSE_C_NO_MAP] = "[broken: code of no known file]",
-		[WIRE_CAUSE_C_NO_ROW] = "[broken: code without unwind rows]",
-		[WIRE_CAUSE_C_RULE] = "[broken: unknown unwind rule]",
-		[WIRE_CAUSE_C_FAULT] = "[broken: unreadable C stack]",
-		[WIRE_CAUSE_C_TOO_DEEP] = "[broken: too many C frames]",
-	};
+	const char *title = broken__title(cause);
+	char text[64];
 
-	return cause < ARRAY_SIZE(texts) ? texts[cause] : "[broken]";
+	snprintf(text, sizeof(text), "[broken%s%s]", title ? ": " : "", title ? title : "");
+	return push_mark(t, text);
 }
 
 static int take_end(struct taker *t)
@@ -263,7 +249,7 @@ static int take_end(struct taker *t)
 	if (t->cut || head->end == WIRE_END_TRUNCATED)
 		return push_mark(t, "[truncated]");
 	if (head->end == WIRE_END_BROKEN)
-		return push_mark(t, cause_text(head->cause));
+		return push_broken(t, head->cause);
 	return 0;
 }
 

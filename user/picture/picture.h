@@ -85,6 +85,13 @@ bool state__on_cpu(enum lane_kind kind, unsigned state);
 bool state__is_idle(enum lane_kind kind, unsigned state);
 unsigned state__count(enum lane_kind kind);
 
+/*
+ * Why a stack broke, by enum wire_cause: "fault", and "memory not readable", which its last frame
+ * has too ("[broken: memory not readable]"); NULL for a cause without a name.
+ */
+const char *broken__name(unsigned cause);
+const char *broken__title(unsigned cause);
+
 enum pic_frame_kind {
 	TF_HASKELL,
 	TF_FOREIGN, /* a foreign function, or C below one */
@@ -92,7 +99,7 @@ enum pic_frame_kind {
 	TF_GC,
 	TF_KERNEL,
 	TF_STATE, /* "[safe call, blocked]" and the like: no code */
-	TF_MARK,  /* "[12 chunks left out]", "[truncated]", "[broken: fault]" */
+	TF_MARK,  /* "[12 chunks left out]", "[truncated]", "[broken: memory not readable]" */
 };
 
 /* One interned frame. Equal frames have equal indices. */

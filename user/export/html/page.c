@@ -106,7 +106,7 @@ static struct view_name name_of(const struct page *p, bool is_lane, uint32_t own
 /* A graph for each owner, each of at most so many frames; those without a weight are left out. */
 static int put_graphs(struct page *p, struct sums *sums, bool is_lane, size_t most)
 {
-	sums__arrange(sums, p->pic, p->map, p->weight);
+	sums__arrange(sums, p->pic, p->map, p->weight, false);
 	for (size_t i = 0, end = 0; i < sums->n; i = end) {
 		uint32_t owner = sums->v[i].owner;
 		struct html_tree tree;

@@ -13,7 +13,7 @@
 
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 {
-	bool ticks = t->found_tick && strcmp(t->found_tick, "none") != 0;
+	bool ticks = *or_empty(t->found_tick) && strcmp(t->found_tick, "none") != 0;
 	cJSON *ghc, *found, *findings;
 
 	add_int(r, o, "pid", t->pid);
@@ -63,6 +63,16 @@ static void add_off_cpu(struct report *r, cJSON *o, const struct pic_lane *lane)
 	add_u64(r, o, "short_calls", lane->short_calls);
 }
 
+/* How long a thread that held the capability was on a CPU. */
+static uint64_t held_on_cpu(const struct pic_lane *lane)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < lane->n_rows; i++)
+		ns += lane->rows[i].on_cpu ? lane->rows[i].ns : 0;
+	return ns;
+}
+
 static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane)
 {
 	static const char *const kinds[LANE_KINDS] = {[LANE_CAPABILITY] = "capability",
@@ -86,6 +96,8 @@ static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane
 	add_u64(r, o, "wall_ns", lane->end_ns - lane->start_ns);
 	if (lane->kind == LANE_THREAD)
 		add_known(r, o, "cpu_ns", lane->cpu_ns);
+	else if (lane->kind == LANE_CAPABILITY)
+		add_known(r, o, "cpu_ns", known_if(!session__log_alone(r->pic), held_on_cpu(lane)));
 	states = add_object(r, o, "states");
 	sampled = add_array(r, o, "sampled_states");
 	for (unsigned s = 0; s < state__count(lane->kind); s++) {
@@ -97,7 +109,7 @@ static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane
 		add_off_cpu(r, o, lane);
 	if (lane->kind == LANE_THREAD)
 		add_bool(r, o, "housekeeping", lane->housekeeping);
-	add_bool(r, o, "coarse", lane->merged_ns);
+	add_bool(r, o, "merged_slices", lane->merged_ns);
 }
 
 static void add_lanes(struct report *r, cJSON *target, const struct pic_target *t,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * speedscope's own format (https://www.speedscope.app/file-format-schema.json): one profile of
- * all threads, added up by stack, and one profile for each capability, OS thread and Haskell thread
- * in time order. In a lane's profile the top row is the state, with a colour of its own.
+ * all threads, added up by stack, one for each kind of lanes, added up for each of them, and one
+ * profile for each capability, OS thread and Haskell thread in time order. In a lane's profile the
+ * top row is the state, with a colour of its own.
  *
  * All profiles are `sampled`. In speedscope an empty stack is a gap on the time axis, which is
  * what an idle thread is; samples of weight zero are dropped by its importer, so none is written.
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance.h"
 #include "base/hash.h"
 #include "speedscope_priv.h"
 
@@ -76,21 +78,16 @@ static const struct extra_frame *find_extra(const struct speedscope *w, const st
 	return extra;
 }
 
-/* Numbers what the lanes will show, in order of first use. */
+/* Numbers what a slice will show next to its state, in order of first use. */
 static int number_slice(struct speedscope *w, const struct view *view,
 			const struct pic_slice *slice)
 {
-	uint32_t *state = &w->state_frames[view->lane->kind][slice->state];
 	struct extra_frame *extra;
 	struct extra_key key;
 	int err;
 
-	if (slice__is_gap(view->lane->kind, slice))
-		return 0;
-	if (*state == UINT32_MAX)
-		*state = UINT32_MAX - 1;
-	if (!extra_of(view, slice, &key) || find_extra(w, &key) ||
-	    HASH_COUNT(w->extras) >= MAX_EXTRAS)
+	if (slice__is_gap(view->lane->kind, slice) || !extra_of(view, slice, &key) ||
+	    find_extra(w, &key) || HASH_COUNT(w->extras) >= MAX_EXTRAS)
 		return 0;
 	extra = calloc(1, sizeof(*extra));
 	if (!extra)
@@ -100,6 +97,26 @@ static int number_slice(struct speedscope *w, const struct view *view,
 	if (!err)
 		extra->index = w->next_frame++;
 	return err;
+}
+
+static void note_state(struct speedscope *w, enum lane_kind kind, const struct pic_slice *slice)
+{
+	uint32_t *frame = &w->state_frames[kind][slice->state];
+
+	if (*frame == UINT32_MAX && !slice__is_gap(kind, slice))
+		*frame = UINT32_MAX - 1;
+}
+
+/* Those that lanes are drawn in, and that their accounts have. */
+static void note_states(struct speedscope *w, const struct pic_lane *lane)
+{
+	for (unsigned s = 0; s < state__count(lane->kind); s++)
+		if (lane->states_ns[s])
+			note_state(w, lane->kind, &(struct pic_slice){.state = (uint8_t)s});
+	for (size_t i = 0; i < lane->n_rows; i++)
+		note_state(w, lane->kind,
+			   &(struct pic_slice){.state = lane->rows[i].state,
+					       .stack = lane->rows[i].stack});
 }
 
 static bool same_state(enum lane_kind a, unsigned s, enum lane_kind b, unsigned t)
@@ -134,8 +151,11 @@ static int number_extras(struct speedscope *w)
 		struct walk walk = {.lane = view->lane, .grain_ns = w->views.grain_ns};
 		struct pic_slice slice;
 
-		while (!err && walk__next(&walk, &slice))
+		note_states(w, view->lane);
+		while (!err && walk__next(&walk, &slice)) {
+			note_state(w, view->lane->kind, &slice);
 			err = number_slice(w, view, &slice);
+		}
 	}
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		for (unsigned s = 0; s < state__count((enum lane_kind)k); s++)
@@ -175,6 +195,7 @@ static void put_extra_frames(struct speedscope *w)
 		json__put_string(w->out, pic_target__name(picture__target(w->pic, i)).s);
 		fputs(",\"file\":\"process\"}", w->out);
 	}
+	next += speedscope__put_lane_frames(w);
 	for (const struct extra_frame *e = w->extras; e; e = e->hh.next, next++) {
 		fputs(",\n", w->out);
 		put_extra_frame(w, e);
@@ -240,6 +261,15 @@ void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool co
 	fwrite_unlocked(t->text.data + !comma, 1, t->text.len - !comma, w->out);
 }
 
+struct pic_stack speedscope__below_state(const struct speedscope *w, uint32_t id)
+{
+	struct pic_stack stack = picture__stack(w->pic, id);
+
+	if (stack.n && picture__frame(w->pic, stack.frames[stack.n - 1])->kind == TF_STATE)
+		stack.n--;
+	return stack;
+}
+
 /* What a sample shows: the state, the thread or the capability, the stack; n == 0: a gap. */
 struct look {
 	uint32_t top[2];
@@ -268,11 +298,7 @@ static struct look look_of(const struct speedscope *w, const struct view *view,
 	extra = extra_of(view, slice, &key) ? find_extra(w, &key) : NULL;
 	if (extra)
 		look.top[look.n++] = extra->index;
-	look.stack = picture__stack(w->pic, slice->stack);
-	/* the state is at the top already */
-	if (look.stack.n &&
-	    picture__frame(w->pic, look.stack.frames[look.stack.n - 1])->kind == TF_STATE)
-		look.stack.n--;
+	look.stack = speedscope__below_state(w, slice->stack);
 	return look;
 }
 
@@ -326,16 +352,22 @@ static int put_slices(struct speedscope *w, const struct view *view)
 	struct walk walk = {.lane = view->lane, .grain_ns = w->views.grain_ns};
 	struct run run = {.w = w};
 	const struct look gap = {.n = 0};
+	struct pic_slice slice, parts[BALANCE_PARTS];
 	uint64_t at = w->views.start_ns;
-	struct pic_slice slice;
+	struct balance balance;
 	int err;
 
 	buf__init(&run.weights, MAX_BYTES);
+	balance__begin(&balance, view->lane, w->views.grain_ns);
 	while (walk__next(&walk, &slice)) {
-		struct look look = look_of(w, view, &slice);
+		unsigned n = balance__split(&balance, &slice, parts);
 
 		go_on(&run, &gap, slice.start_ns - at);
-		go_on(&run, &look, slice.end_ns - slice.start_ns);
+		for (unsigned i = 0; i < n; i++) {
+			struct look look = look_of(w, view, &parts[i]);
+
+			go_on(&run, &look, parts[i].end_ns - parts[i].start_ns);
+		}
 		at = slice.end_ns;
 	}
 	go_on(&run, &gap, w->views.end_ns - at);
@@ -384,11 +416,12 @@ static int prepare(struct speedscope *w, const struct export_opts *opts)
 		return err;
 	views__keep(&w->views, opts);
 	views__limit(&w->views, w->pic, MAX_BYTES, cost, "speedscope",
-		     " in the lanes; sums and the first profile have all");
+		     " in the lanes in time order; sums have all");
 	w->n_targets = picture__n_targets(w->pic);
 	w->process_frame = w->next_frame = w->n_frames;
 	if (w->n_targets > 1)
 		w->next_frame += (uint32_t)w->n_targets;
+	speedscope__number_lanes(w);
 	return number_extras(w);
 }
 
@@ -409,7 +442,7 @@ static int put_head(struct speedscope *w)
 	fputs(",\n\"activeProfileIndex\":0,\n", w->out);
 	put_frames(w);
 	fputs("\"profiles\":[\n", w->out);
-	return speedscope__put_sum(w);
+	return speedscope__put_sums(w);
 }
 
 int speedscope__write(FILE *out, const struct picture *pic, const struct export_opts *opts)

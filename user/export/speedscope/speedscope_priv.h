@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the speedscope format share: lanes.c, sum.c. */
+/* What the files of the speedscope format share: lanes.c (frames, lanes), sum.c (what is added up).
+ */
 #ifndef SAFESCOPED_EXPORT_SPEEDSCOPE_H
 #define SAFESCOPED_EXPORT_SPEEDSCOPE_H
 
@@ -25,7 +26,12 @@ struct speedscope {
 	uint32_t *map;		/* of a picture's frame: index in the file */
 	uint32_t n_frames;	/* in the file, of the picture's */
 	uint32_t process_frame; /* several targets: index of the first one's frame */
-	uint32_t next_frame;	/* after all that have an index already */
+	struct lane_frames {	/* of a kind: the first n views of it, and one for all others */
+		size_t first;	/* view */
+		uint32_t frame; /* of the first view */
+		uint32_t n, others;
+	} lane_frames[LANE_KINDS];
+	uint32_t next_frame; /* after all that have an index already */
 	uint32_t state_frames[LANE_KINDS][LANE_STATES];
 	struct stack_text *texts;   /* STACK_TEXTS of them, by where the stack lies */
 	struct extra_frame *extras; /* Haskell threads and capabilities within others' lanes */
@@ -36,7 +42,12 @@ struct speedscope {
 void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end);
 /* The frames of a stack; comma: one goes in front. */
 void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma);
-/* The profile of all threads. */
-int speedscope__put_sum(struct speedscope *w);
+/* Of a row or a slice: without its state, which is shown above it. */
+struct pic_stack speedscope__below_state(const struct speedscope *w, uint32_t id);
+/* Numbers the frames that stand for lanes where they are added up, and writes them; how many. */
+void speedscope__number_lanes(struct speedscope *w);
+uint32_t speedscope__put_lane_frames(struct speedscope *w);
+/* The profile of all threads, and one for each kind of lanes. */
+int speedscope__put_sums(struct speedscope *w);
 
 #endif

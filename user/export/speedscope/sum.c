@@ -1,12 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * speedscope's first profile: all threads, added up by stack, the heaviest branch first.
+ * What is added up by stack, the heaviest branch first: speedscope's first profile, of all threads;
+ * and one for each kind of lanes, where each lane is a frame and its states are the next ones, so
+ * that these have the report's totals.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "speedscope_priv.h"
+
+/* So much of the file is for each kind of lanes; those after that have one frame for all. */
+#define MAX_BYTES (UINT64_C(16) << 20)
+
+/* What is written as one profile. An owner is a process; or a lane's number, and its state. */
+struct profile {
+	struct speedscope *w;
+	struct sums *sums;
+	bool of_lanes;
+	enum lane_kind kind;
+};
+
+/* ── lanes as frames ─────────────────────────────────────────────────────────────────────── */
+
+static const struct {
+	const char *profile, *others, *file;
+} kinds[LANE_KINDS] = {
+	[LANE_CAPABILITY] = {"sums of capabilities", "[other capabilities]", "capabilities"},
+	[LANE_THREAD] = {"sums of OS threads", "[other OS threads]", "OS threads"},
+	[LANE_HASKELL] = {"sums of Haskell threads", "[other Haskell threads]", "Haskell threads"},
+};
+
+static uint64_t row_cost(const struct picture *pic, const struct pic_row *row)
+{
+	return 40 + 6 * (uint64_t)picture__stack(pic, row->stack).n;
+}
+
+void speedscope__number_lanes(struct speedscope *w)
+{
+	uint64_t cost[LANE_KINDS] = {0};
+
+	for (size_t i = 0; i < w->views.n; i++) {
+		const struct pic_lane *lane = w->views.v[i].lane;
+		struct lane_frames *f = &w->lane_frames[lane->kind];
+
+		if (!f->n)
+			f->first = i;
+		for (size_t k = 0; k < lane->n_rows; k++)
+			cost[lane->kind] += row_cost(w->pic, &lane->rows[k]);
+		if (cost[lane->kind] <= MAX_BYTES || !f->n)
+			f->n++;
+		else
+			f->others = 1;
+	}
+	for (unsigned k = 0; k < LANE_KINDS; k++) {
+		w->lane_frames[k].frame = w->next_frame;
+		w->next_frame += w->lane_frames[k].n + w->lane_frames[k].others;
+	}
+}
+
+uint32_t speedscope__put_lane_frames(struct speedscope *w)
+{
+	uint32_t n = 0;
+
+	for (unsigned k = 0; k < LANE_KINDS; k++) {
+		const struct lane_frames *f = &w->lane_frames[k];
+
+		for (uint32_t i = 0; i < f->n + f->others; i++, n++) {
+			const struct view *view = &w->views.v[f->first + i];
+
+			fputs(",\n{\"name\":", w->out);
+			json__put_string(w->out, i < f->n ? view__name(view, w->n_targets > 1).s
+							  : kinds[k].others);
+			fprintf(w->out, ",\"file\":\"%s\"}", kinds[k].file);
+		}
+	}
+	return n;
+}
+
+static int collect_lanes(struct profile *p)
+{
+	const struct lane_frames *f = &p->w->lane_frames[p->kind];
+	int err = 0;
+
+	for (size_t i = f->first; i < p->w->views.n; i++) {
+		const struct pic_lane *lane = p->w->views.v[i].lane;
+		uint32_t no = (uint32_t)MIN(i - f->first, (size_t)f->n);
+
+		if (lane->kind != p->kind)
+			break;
+		for (size_t k = 0; !err && k < lane->n_rows; k++) {
+			const struct pic_row *row = &lane->rows[k];
+			const struct pic_slice slice = {.state = row->state, .stack = row->stack};
+
+			if (!slice__is_gap(p->kind, &slice))
+				err = sums__add(p->sums,
+						&(struct sum){no * LANE_STATES + row->state,
+							      row->stack,
+							      {[WEIGHT_WALL] = row->ns}});
+		}
+	}
+	return err;
+}
+
+/* ── the heaviest first ──────────────────────────────────────────────────────────────────── */
 
 /* Neighbouring items that agree in all frames above some depth. */
 struct group {
@@ -24,33 +121,35 @@ static int cmp_group(const void *pa, const void *pb)
 }
 
 /* What tells items apart at a depth: the owner first, then frame by frame; 0: the stack ended. */
-static uint64_t key_at(const struct speedscope *w, const struct sum *item, uint32_t depth)
+static uint64_t key_at(const struct profile *p, const struct sum *item, uint32_t depth)
 {
 	struct pic_stack stack;
 
 	if (!depth)
-		return item->owner;
-	stack = picture__stack(w->pic, item->stack);
-	return depth <= stack.n ? (uint64_t)w->map[stack.frames[depth - 1]] + 1 : 0;
+		return p->of_lanes ? item->owner / LANE_STATES : item->owner;
+	if (p->of_lanes && !--depth)
+		return item->owner % LANE_STATES;
+	stack = picture__stack(p->w->pic, item->stack);
+	return depth <= stack.n ? (uint64_t)p->w->map[stack.frames[depth - 1]] + 1 : 0;
 }
 
-static size_t group_end(const struct speedscope *w, const struct sum *items, size_t start, size_t n,
+static size_t group_end(const struct profile *p, const struct sum *items, size_t start, size_t n,
 			uint32_t depth)
 {
-	uint64_t key = key_at(w, &items[start], depth);
+	uint64_t key = key_at(p, &items[start], depth);
 	size_t end = start + 1;
 
-	while (end < n && key_at(w, &items[end], depth) == key)
+	while (end < n && key_at(p, &items[end], depth) == key)
 		end++;
 	return end;
 }
 
 /*
- * Orders sorted items so that at every depth the heaviest branch comes first: then the first
- * profile reads like a flame graph as soon as it opens. tmp has room for n items. Recursion is as
+ * Orders sorted items so that at every depth the heaviest branch comes first: then the profile
+ * reads like a flame graph as soon as it opens. tmp has room for n items. Recursion is as
  * deep as stacks branch, and the picture caps their depth.
  */
-static int heaviest_first(const struct speedscope *w, struct sum *items, size_t n, uint32_t depth,
+static int heaviest_first(const struct profile *p, struct sum *items, size_t n, uint32_t depth,
 			  struct sum *tmp)
 {
 	struct group *groups;
@@ -60,16 +159,16 @@ static int heaviest_first(const struct speedscope *w, struct sum *items, size_t 
 	if (n < 2)
 		return 0;
 	/* Down to where they part. Items are distinct stacks, so they do. */
-	while (group_end(w, items, 0, n, depth) == n)
+	while (group_end(p, items, 0, n, depth) == n)
 		depth++;
-	for (size_t i = 0; i < n; i = group_end(w, items, i, n, depth))
+	for (size_t i = 0; i < n; i = group_end(p, items, i, n, depth))
 		n_groups++;
 	groups = calloc(n_groups, sizeof(*groups));
 	if (!groups)
 		return -ENOMEM;
 	for (size_t i = 0, g = 0; i < n; g++) {
 		groups[g].start = i;
-		groups[g].n = group_end(w, items, i, n, depth) - i;
+		groups[g].n = group_end(p, items, i, n, depth) - i;
 		for (size_t k = 0; k < groups[g].n; k++)
 			groups[g].weight += items[i + k].by[WEIGHT_WALL];
 		i += groups[g].n;
@@ -82,48 +181,80 @@ static int heaviest_first(const struct speedscope *w, struct sum *items, size_t 
 	}
 	at = 0;
 	for (size_t g = 0; g < n_groups && !err; g++) {
-		err = heaviest_first(w, items + at, groups[g].n, depth + 1, tmp);
+		err = heaviest_first(p, items + at, groups[g].n, depth + 1, tmp);
 		at += groups[g].n;
 	}
 	free(groups);
 	return err;
 }
 
-static void put_sample(struct speedscope *w, const struct sum *item, bool first)
+/* ── writing ─────────────────────────────────────────────────────────────────────────────── */
+
+static void put_sample(const struct profile *p, const struct sum *item, bool first)
 {
-	struct pic_stack stack = picture__stack(w->pic, item->stack);
-	bool comma = w->n_targets > 1;
+	struct speedscope *w = p->w;
+	uint32_t lane = item->owner / LANE_STATES, state = item->owner % LANE_STATES;
+	bool top = p->of_lanes || w->n_targets > 1;
 
 	fputs_unlocked(first ? "[" : ",[", w->out);
-	if (comma)
+	if (p->of_lanes)
+		fprintf(w->out, "%" PRIu32 ",%" PRIu32, w->lane_frames[p->kind].frame + lane,
+			w->state_frames[p->kind][state]);
+	else if (top)
 		put_u64(w->out, w->process_frame + item->owner);
-	speedscope__put_stack(w, stack, comma);
+	speedscope__put_stack(w,
+			      p->of_lanes ? speedscope__below_state(w, item->stack)
+					  : picture__stack(w->pic, item->stack),
+			      top);
 	fputc_unlocked(']', w->out);
 }
 
-int speedscope__put_sum(struct speedscope *w)
+static int put_profile(const struct profile *p, const char *title)
 {
-	struct sums *sums = &w->sums;
+	struct speedscope *w = p->w;
+	struct sums *sums = p->sums;
 	uint64_t total = 0;
 	struct sum *tmp;
 	int err;
 
-	sums__arrange(sums, w->pic, w->map, WEIGHT_WALL);
+	sums__arrange(sums, w->pic, w->map, WEIGHT_WALL, p->of_lanes);
+	if (p->of_lanes && !sums->n)
+		return 0;
 	tmp = calloc(sums->n + 1, sizeof(*tmp));
 	if (!tmp)
 		return -ENOMEM;
-	err = heaviest_first(w, sums->v, sums->n, 0, tmp);
+	err = heaviest_first(p, sums->v, sums->n, 0, tmp);
 	free(tmp);
 	if (err)
 		return err;
 	for (size_t i = 0; i < sums->n; i++)
 		total += sums->v[i].by[WEIGHT_WALL];
-	speedscope__put_head(w, w->sum_title, total);
+	fputs(p->of_lanes ? ",\n" : "", w->out);
+	speedscope__put_head(w, title, total);
 	for (size_t i = 0; i < sums->n; i++)
-		put_sample(w, &sums->v[i], !i);
+		put_sample(p, &sums->v[i], !i);
 	fputs("],\n\"weights\":[", w->out);
 	for (size_t i = 0; i < sums->n; i++)
 		fprintf(w->out, "%s%" PRIu64, i ? "," : "", sums->v[i].by[WEIGHT_WALL]);
 	fputs("]}", w->out);
 	return 0;
+}
+
+int speedscope__put_sums(struct speedscope *w)
+{
+	struct profile all = {.w = w, .sums = &w->sums};
+	int err = put_profile(&all, w->sum_title);
+
+	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
+		struct sums sums = {0};
+		struct profile p = {w, &sums, true, (enum lane_kind)k};
+
+		if (!w->lane_frames[k].n)
+			continue;
+		err = collect_lanes(&p);
+		if (!err)
+			err = put_profile(&p, kinds[k].profile);
+		sums__free(&sums);
+	}
+	return err;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Why stacks broke, in the words of the report and in those for people.
- */
-#include "export_priv.h"
+/* broken: why stacks broke, in the words of the report and in those for people. */
+#include "base/base.h"
+#include "picture.h"
 #include "wire.h"
 
 struct words {
