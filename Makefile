@@ -4,6 +4,8 @@
 # make unit        build and run the unit tests (UNIT=NAME: only test_NAME)
 # make fuzz        build and run each fuzzer, for 20 or 50 s or FUZZ_SECONDS (FUZZ=NAME: only fuzz_NAME)
 # make check       as root: everything there is to test
+# make faults      as root: sessions, replays and logs with one allocation or system call after the other failing
+#                  (FAULTS_SECONDS for each kind of session; FAULTS=all: every single call)
 # make check-hostile  as root: the attacks of other users, in tests/hostile
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
@@ -84,7 +86,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins check check-hostile check-ghc check-vm lint install clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-hostile check-ghc check-vm lint install clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -182,10 +184,34 @@ $(OUT)/bin/%: tests/fuzz/%.c $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d $< $(ALL_LDFLAGS) -fsanitize=fuzzer $(LIB) $(LIBS) -o $@
 
 fuzz-bins: $(FUZZ_BINS) $(PROGRAM)
+
+# The program with its own allocations taken to tests/faults/alloc.c: the sanitizer has the others.
+WRAPPED := malloc calloc realloc strdup strndup asprintf vasprintf open_memstream
+$(PROGRAM)-faults: tests/faults/alloc.c $(MAIN_OBJ) $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) -DWRAPPED $(ALL_LDFLAGS) $(WRAPPED:%=-Wl,--wrap=%) $^ $(LIBS) -o $@
 else
 fuzz-bins:
 	$(Q)$(MAKE) --no-print-directory FUZZING=1 CC=clang fuzz-bins
 endif
+
+# What lets allocations and system calls of a session fail.
+FAULTS_BINS := $(BUILD)/faults/alloc.so $(BUILD)/faults/syscalls
+$(BUILD)/faults/alloc.so: tests/faults/alloc.c
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) -fPIC -shared $< -o $@
+
+$(BUILD)/faults/syscalls: tests/faults/syscalls.c
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $< -lseccomp -o $@
+
+faults-bins: $(PROGRAM) $(FAULTS_BINS)
+	$(Q)$(MAKE) --no-print-directory FUZZING=1 CC=clang $(BUILD)/fuzz/safescoped-faults
+
+faults: faults-bins
+	$(Q)tests/run faults
 
 fuzz: fuzz-bins
 	$(Q)tests/run fuzz \

@@ -532,6 +532,8 @@ static int begin(struct replay *r, FILE *in, const char *name)
 		err = timeline__new(&r->header.opts, r->header.version, r->header.mode, &r->tl);
 	if (!err)
 		r->in = timeline__intake(r->tl);
+	else
+		log_error("%s: cannot be replayed: %s", name, strerror(-err));
 	return err;
 }
 
