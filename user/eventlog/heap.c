@@ -14,7 +14,8 @@
 
 #define SERIES_MAX   (16u << 10)
 #define POINTS_MAX   (32u << 10)
-#define POINTS_ALL   (8u << 20) /* of all curves */
+#define POINTS_ALL   (2u << 20) /* of all curves */
+#define TEXT_MAX     (8u << 20) /* bytes of all names, with what finds them */
 #define NAME_CENTRES 4		/* of a cost-centre band's stack */
 
 struct el_heap {
@@ -44,6 +45,7 @@ int el_heap__new(const struct el_window *window, struct cctree *tree, struct el_
 		free(h);
 		return err;
 	}
+	strtab__set_max(h->strings, TEXT_MAX);
 	*ret_h = h;
 	return 0;
 }

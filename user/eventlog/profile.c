@@ -112,6 +112,11 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 		err = cctree__cc_by_id(p->tree, id, &cc);
 		if (!err)
 			err = cctree__child(p->tree, node, cc, &node);
+		/* Beyond the limits it counts as the last one's own that there is room for. */
+		if (err == -E2BIG) {
+			p->info.dropped++;
+			break;
+		}
 		if (err) {
 			lane->depth = 0;
 			return err;
@@ -121,8 +126,8 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 		lane->ids[d] = id;
 		lane->nodes[d] = node;
 	}
-	lane->depth = ccs.n;
-	if (ccs.n)
+	lane->depth = d == ccs.n ? d : 0;
+	if (lane->depth)
 		memcpy(lane->raw, ccs.p, 4 * (size_t)ccs.n);
 	*ret_node = node;
 	return 0;
@@ -147,10 +152,6 @@ static int on_sample(struct el_profile *p, const struct el_event *ev)
 		return 0;
 	}
 	err = stack_node(p, lane, ev->prof_sample.ccs, &node);
-	if (err == -E2BIG) {
-		p->info.dropped++;
-		return 0;
-	}
 	if (err)
 		return err;
 	if (ev->prof_sample.ccs.n == DEPTH_MAX)

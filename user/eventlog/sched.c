@@ -321,6 +321,25 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	return err;
 }
 
+static int set_label(struct el_sched *s, struct thread_state *t, struct el_str label)
+{
+	size_t len = MIN(label.len, LABEL_MAX);
+
+	if (t->pub.label)
+		s->label_bytes -= strlen(t->pub.label);
+	free(t->pub.label);
+	t->pub.label = NULL;
+	if (s->label_bytes + len > LABELS_MAX) {
+		s->info.dropped++;
+		return 0;
+	}
+	t->pub.label = strndup(label.s, len);
+	if (!t->pub.label)
+		return -ENOMEM;
+	s->label_bytes += strlen(t->pub.label);
+	return 0;
+}
+
 static int on_thread(struct el_sched *s, const struct el_event *ev)
 {
 	struct thread_state *t;
@@ -329,9 +348,7 @@ static int on_thread(struct el_sched *s, const struct el_event *ev)
 		t = sched__thread(s, ev->label.tid, ev->time);
 		if (!t)
 			return 0;
-		free(t->pub.label);
-		t->pub.label = strndup(ev->label.label.s, MIN(ev->label.label.len, 4096u));
-		return t->pub.label ? 0 : -ENOMEM;
+		return set_label(s, t, ev->label.label);
 	}
 	t = sched__thread(s, ev->thread.tid, ev->time);
 	if (!t)

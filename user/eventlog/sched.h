@@ -10,7 +10,9 @@
 #include "u64map.h"
 
 #define SCHED_CAPS     512
-#define THREADS_MAX    (1u << 20)
+#define THREADS_MAX    (1u << 18)
+#define LABELS_MAX     (16u << 20) /* bytes of all threads' labels */
+#define LABEL_MAX      4096u
 #define THREAD_CHUNK   1024
 #define TASKS_MAX      (1u << 20)
 #define RECENT_THREADS 256
@@ -66,7 +68,7 @@ struct el_sched {
 	size_t n_caps;
 	struct thread_state *thread_chunks[THREADS_MAX / THREAD_CHUNK];
 	struct thread_state *recent[RECENT_THREADS]; /* by tid, of those seen lately */
-	size_t n_threads;
+	size_t n_threads, label_bytes;
 	struct u64map by_tid, by_task;
 	struct el_task *tasks;
 	size_t n_tasks, tasks_cap;

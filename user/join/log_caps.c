@@ -10,7 +10,7 @@
 
 #define SLICES_MAX   (1u << 17) /* of one lane */
 #define LANES_BUDGET (1u << 18) /* all lanes; beyond it the files are too big to open well */
-#define LANE_LEAST   4096
+#define LANE_LEAST   256
 #define LANES_MAX    1024
 
 /* A lane in the making. */
