@@ -47,11 +47,11 @@ static void models_new(struct models *m, struct eventlog *log)
 	check(!el_info__attach(m->info, log));
 }
 
-static void lane_check(const struct el_lane *lane)
+static void lane_check(const struct slices *lane)
 {
 	for (size_t i = 0; i < lane->n; i++) {
-		check(lane->s[i].start < lane->s[i].end);
-		check(!i || lane->s[i - 1].end <= lane->s[i].start);
+		check(lane->v[i].start_ns < lane->v[i].end_ns);
+		check(!i || lane->v[i - 1].end_ns <= lane->v[i].start_ns);
 	}
 }
 
@@ -66,10 +66,11 @@ static void models_check(struct models *m, const struct eventlog *log)
 
 	check(st->header_bytes + st->event_bytes + st->lost_bytes == st->bytes_in);
 	check(!el_sched__finish(m->sched, st->last_time));
+	check(!el_profile__finish(m->profile));
 	check(!el_annot__finish(m->annot, st->last_time));
 	si = el_sched__info(m->sched);
 	for (size_t i = 0; i < si.n_caps; i++)
-		lane_check(&el_sched__cap(m->sched, i)->lane);
+		lane_check(el_sched__cap(m->sched, i)->lane);
 	for (size_t i = 0; i < si.n_threads; i++)
 		if (el_sched__thread(m->sched, i)->lane)
 			lane_check(el_sched__thread(m->sched, i)->lane);
@@ -163,7 +164,7 @@ static void as_log(const uint8_t *data, size_t len, bool file, size_t piece)
 		err = eventlog__finish(log);
 	if (!err) {
 		models_check(&m, log);
-		picture_check(&m, log, (unsigned)piece >> 4);
+		picture_check(&m, log, (unsigned)eventlog__stats(log)->events);
 	}
 	models_free(&m);
 	eventlog__free(log);
@@ -285,7 +286,7 @@ static void put_event(struct writer *w, struct script *s, uint64_t *at)
 		{EL_USER_MARKER, "t"},
 		{EL_HEAP_SIZE, "wl"},
 		{EL_HEAP_ALLOCATED, "wl"},
-		{EL_HEAP_PROF_BEGIN, "blwsssssss"},
+		{160, "blwsssssss"},
 		{EL_HEAP_PROF_COST_CENTRE, "wsssb"},
 		{EL_HEAP_PROF_SAMPLE_BEGIN, "l"},
 		{EL_HEAP_BIO_PROF_SAMPLE_BEGIN, "ll"},

@@ -82,10 +82,9 @@ static int on_note(struct el_info *i, const struct el_event *ev)
 	uint32_t text;
 	int err;
 
-	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE) {
-		i->process.annotations++;
+	/* words of el_annot's are no notes */
+	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE)
 		return 0;
-	}
 	err = ARRAY_RESERVE(i->notes, i->notes_cap, i->process.n_notes + 1, NOTES_MAX);
 	if (!err)
 		err = intern(i, ev->text.s, ev->text.len, &text);
@@ -108,16 +107,13 @@ static int on_event(void *ctx, const struct el_event *ev)
 
 	switch (ev->id) {
 	case EL_OSPROCESS_PID:
-		i->process.pid = ev->process.pid;
-		break;
-	case EL_OSPROCESS_PPID:
-		i->process.ppid = ev->process.pid;
+		i->process.pid = ev->pid;
 		break;
 	case EL_RTS_IDENTIFIER:
-		err = intern(i, ev->capset_text.text.s, ev->capset_text.text.len, &i->rts);
+		err = intern(i, ev->text.s, ev->text.len, &i->rts);
 		break;
 	case EL_PROGRAM_ARGS:
-		err = on_args(i, ev->capset_text.text);
+		err = on_args(i, ev->text);
 		break;
 	case EL_WALL_CLOCK_TIME:
 		if (ev->wall.sec > UINT64_MAX / 1000000000 - 1 || ev->wall.ns >= 1000000000)
@@ -139,9 +135,8 @@ static int on_event(void *ctx, const struct el_event *ev)
 
 int el_info__attach(struct el_info *i, struct eventlog *log)
 {
-	static const uint16_t ids[] = {EL_OSPROCESS_PID, EL_OSPROCESS_PPID,  EL_RTS_IDENTIFIER,
-				       EL_PROGRAM_ARGS,	 EL_WALL_CLOCK_TIME, EL_USER_MSG,
-				       EL_USER_MARKER};
+	static const uint16_t ids[] = {EL_OSPROCESS_PID,   EL_RTS_IDENTIFIER, EL_PROGRAM_ARGS,
+				       EL_WALL_CLOCK_TIME, EL_USER_MSG,	      EL_USER_MARKER};
 
 	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, i);
 }

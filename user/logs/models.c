@@ -209,6 +209,8 @@ int log_models__finish(struct log_models *m)
 	uint64_t end = eventlog__stats(m->log)->last_time;
 	int err = el_sched__finish(m->sched, end);
 
+	if (!err)
+		err = el_profile__finish(m->profile);
 	return err ? err : el_annot__finish(m->annot, end);
 }
 
