@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * fuzz_eventlog: any bytes as a log, in pieces and as a file, into every model and the picture
- * that is made of them; and as a report of GHC's. The first byte chooses; half of the inputs get a
- * true header and block in front, since few would grow one by themselves.
+ * that is made of them. The first byte chooses: the bytes are the log, or what follows a true
+ * header and block marker, or a script: a few bytes for each event, so that nearly any input is a
+ * log of events that make sense, whose threads, cost centres and intervals meet again.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -46,11 +47,11 @@ static void models_new(struct models *m, struct eventlog *log)
 	check(!el_info__attach(m->info, log));
 }
 
-static void lane_check(const struct el_lane *lane)
+static void lane_check(const struct slices *lane)
 {
 	for (size_t i = 0; i < lane->n; i++) {
-		check(lane->s[i].start < lane->s[i].end);
-		check(!i || lane->s[i - 1].end <= lane->s[i].start);
+		check(lane->v[i].start_ns < lane->v[i].end_ns);
+		check(!i || lane->v[i - 1].end_ns <= lane->v[i].start_ns);
 	}
 }
 
@@ -65,10 +66,11 @@ static void models_check(struct models *m, const struct eventlog *log)
 
 	check(st->header_bytes + st->event_bytes + st->lost_bytes == st->bytes_in);
 	check(!el_sched__finish(m->sched, st->last_time));
+	check(!el_profile__finish(m->profile));
 	check(!el_annot__finish(m->annot, st->last_time));
 	si = el_sched__info(m->sched);
 	for (size_t i = 0; i < si.n_caps; i++)
-		lane_check(&el_sched__cap(m->sched, i)->lane);
+		lane_check(el_sched__cap(m->sched, i)->lane);
 	for (size_t i = 0; i < si.n_threads; i++)
 		if (el_sched__thread(m->sched, i)->lane)
 			lane_check(el_sched__thread(m->sched, i)->lane);
@@ -95,8 +97,10 @@ static void models_check(struct models *m, const struct eventlog *log)
 		check(!(lane)->n_slices || at_ == (lane)->end_ns);                                 \
 	} while (0)
 
-static void picture_check(struct models *m, const struct eventlog *log)
+static void picture_check(struct models *m, const struct eventlog *log, unsigned format)
 {
+	static const struct export_format *const formats[] = {&export_json, &export_speedscope,
+							      &export_text, &export_html};
 	static const char *const hide[] = {"*b*"};
 	const struct export_opts all = {.verbose = true};
 	const struct timeline_opts opts = {.start_unix_ns = 1, .haskell_lanes = true};
@@ -127,10 +131,7 @@ static void picture_check(struct models *m, const struct eventlog *log)
 		CHECK_LANE(&t->lanes[LANE_CAPABILITY].v[i], CS_MAX);
 	for (size_t i = 0; i < t->lanes[LANE_HASKELL].n; i++)
 		CHECK_LANE(&t->lanes[LANE_HASKELL].v[i], HS_MAX);
-	check(!export_json.write(null, pic, &all));
-	check(!export_speedscope.write(null, pic, &all));
-	check(!export_text.write(null, pic, &all));
-	check(!export_html.write(null, pic, &all));
+	check(!formats[format % 4]->write(null, pic, &all));
 	timeline__free(tl);
 	fclose(null);
 }
@@ -163,7 +164,7 @@ static void as_log(const uint8_t *data, size_t len, bool file, size_t piece)
 		err = eventlog__finish(log);
 	if (!err) {
 		models_check(&m, log);
-		picture_check(&m, log);
+		picture_check(&m, log, (unsigned)eventlog__stats(log)->events);
 	}
 	models_free(&m);
 	eventlog__free(log);
@@ -171,13 +172,172 @@ static void as_log(const uint8_t *data, size_t len, bool file, size_t piece)
 		close(fd);
 }
 
+/* ── scripts ─────────────────────────────────────────────────────────────────────────────── */
+
+struct script {
+	const uint8_t *p, *end;
+};
+
+static unsigned take(struct script *s)
+{
+	return s->p < s->end ? *s->p++ : 0;
+}
+
+/* Mostly small, so that one number comes again in many events. */
+static uint64_t take_number(struct script *s)
+{
+	unsigned v = take(s);
+
+	return v < 0xf0 ? v % 16 : v == 0xff ? UINT64_MAX : (uint64_t)take(s) << (v % 16 * 4);
+}
+
+static void put_text(struct writer *w, struct script *s)
+{
+	static const char *const words[] = {
+		"START ",
+		"STOP ",
+		"END ",
+		"ANN_CCS ",
+		"ANN_SCC ",
+		"ANN_TH ",
+		"ANN_CALL_TO ",
+		"ANN_CALL_RET ",
+		"stop",
+		"[\"Main.main (m.hs:1:1)\",\"M.f (x)\"]",
+		"GC",
+		"IDLE",
+		"SYSTEM",
+		"MAIN",
+		"<built-in>",
+		"CAF",
+		" ",
+		"1",
+		"0x40 ",
+	};
+	unsigned how;
+
+	while ((how = take(s)) & 0x80) {
+		const char *word = words[(how & 0x7f) % (sizeof(words) / sizeof(words[0]))];
+
+		w_bytes(w, word, strlen(word));
+	}
+	for (how &= 15; how; how--)
+		w_8(w, (uint8_t)take(s));
+}
+
+/* The letters of w_event's format; i: a count and so many ids. */
+static void put_fields(struct writer *w, struct script *s, const char *format)
+{
+	for (; *format; format++)
+		switch (*format) {
+		case 'b':
+			w_8(w, (uint8_t)take_number(s));
+			break;
+		case 'h':
+			w_16(w, (uint16_t)take_number(s));
+			break;
+		case 'w':
+			w_32(w, (uint32_t)take_number(s));
+			break;
+		case 'l':
+			w_64(w, take_number(s));
+			break;
+		case 'i': {
+			unsigned n = take(s) % 32;
+
+			w_8(w, (uint8_t)n);
+			for (; n; n--)
+				w_32(w, (uint32_t)take_number(s));
+			break;
+		}
+		default:
+			put_text(w, s);
+			if (*format == 's')
+				w_8(w, 0);
+			break;
+		}
+}
+
+static void put_event(struct writer *w, struct script *s, uint64_t *at)
+{
+	static const struct {
+		uint16_t id;
+		const char *format;
+	} events[] = {
+		{EL_RUN_THREAD, "w"},
+		{EL_STOP_THREAD, "whw"},
+		{EL_CREATE_THREAD, "w"},
+		{EL_THREAD_RUNNABLE, "w"},
+		{EL_MIGRATE_THREAD, "wh"},
+		{EL_THREAD_WAKEUP, "wh"},
+		{EL_THREAD_LABEL, "wt"},
+		{EL_GC_START, ""},
+		{EL_GC_END, ""},
+		{EL_GC_GLOBAL_SYNC, ""},
+		{EL_GC_STATS_GHC, "whlllwlll"},
+		{EL_REQUEST_SEQ_GC, ""},
+		{EL_CAP_CREATE, "h"},
+		{EL_CAP_DISABLE, "h"},
+		{EL_OSPROCESS_PID, "ww"},
+		{EL_RTS_IDENTIFIER, "wt"},
+		{EL_PROGRAM_ARGS, "wst"},
+		{EL_WALL_CLOCK_TIME, "wlw"},
+		{EL_USER_MSG, "t"},
+		{EL_USER_MARKER, "t"},
+		{EL_HEAP_SIZE, "wl"},
+		{EL_HEAP_ALLOCATED, "wl"},
+		{160, "blwsssssss"},
+		{EL_HEAP_PROF_COST_CENTRE, "wsssb"},
+		{EL_HEAP_PROF_SAMPLE_BEGIN, "l"},
+		{EL_HEAP_BIO_PROF_SAMPLE_BEGIN, "ll"},
+		{EL_HEAP_PROF_SAMPLE_END, "l"},
+		{EL_HEAP_PROF_SAMPLE_COST_CENTRE, "bli"},
+		{EL_HEAP_PROF_SAMPLE_STRING, "bls"},
+		{EL_PROF_BEGIN, "l"},
+		{EL_PROF_SAMPLE_COST_CENTRE, "wli"},
+		{EL_TICKY_COUNTER_DEF, "lhss"},
+		{EL_TICKY_COUNTER_SAMPLE, "llll"},
+	};
+	unsigned no = take(s) % (sizeof(events) / sizeof(events[0]));
+	size_t start = w->len;
+
+	*at += take_number(s) & 0xffffffffffff;
+	w_16(w, events[no].id);
+	w_64(w, *at);
+	if (w_size(events[no].id) == 0xffff)
+		w_16(w, 0);
+	put_fields(w, s, events[no].format);
+	if (w_size(events[no].id) == 0xffff) {
+		size_t len = w->len - start - 12;
+
+		w->data[start + 10] = (uint8_t)(len >> 8);
+		w->data[start + 11] = (uint8_t)len;
+	}
+}
+
+/* Blocks of two capabilities and of the global buffer, each some events long. */
+static void put_script(struct writer *w, const uint8_t *data, size_t size)
+{
+	struct script s = {data, data + size};
+	uint64_t at[3] = {1, 1, 1};
+
+	w_header(w);
+	while (s.p < s.end) {
+		unsigned how = take(&s), cap = how % 3;
+
+		w_block(w, cap == 2 ? EL_CAP_GLOBAL : (uint16_t)cap, at[cap]);
+		for (unsigned n = 1 + how / 3; n && s.p < s.end; n--)
+			put_event(w, &s, &at[cap]);
+		w_block_end(w, at[cap]);
+	}
+	w_end(w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct prof_info info;
 	struct writer w = {0};
-	struct cctree *tree;
 	uint8_t how;
 
 	if (!size)
@@ -185,18 +345,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	how = *data++;
 	size--;
 	if (how & 1) {
-		w_header(&w);
-		if (how & 2)
-			w_block(&w, how >> 6, 0);
-		w_bytes(&w, data, size);
-		if (how & 2)
-			w_block_end(&w, how & 4 ? 1ull << 40 : ~0ull >> 2);
+		put_script(&w, data, size);
 		as_log(w.data, w.len, how & 8, 1 + how);
-		w_free(&w);
 	} else if (how & 2) {
 		as_log(data, size, how & 8, 1 + how);
-	} else if (!prof__parse((const char *)data, size, &tree, &info)) {
-		cctree__free(tree);
+	} else {
+		w_header(&w);
+		w_block(&w, how >> 6, 0);
+		w_bytes(&w, data, size);
+		w_block_end(&w, how & 4 ? 1ull << 40 : ~0ull >> 2);
+		as_log(w.data, w.len, how & 8, 1 + how);
 	}
+	w_free(&w);
 	return 0;
 }

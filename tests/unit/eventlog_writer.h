@@ -189,6 +189,16 @@ static inline void w_free(struct writer *w)
 	*w = (struct writer){0};
 }
 
+/* To the events of all types. */
+static inline int w_subscribe_all(struct eventlog *log, eventlog_fn fn, void *ctx)
+{
+	uint16_t ids[EL_IDS];
+
+	for (unsigned i = 0; i < EL_IDS; i++)
+		ids[i] = (uint16_t)i;
+	return eventlog__subscribe(log, ids, EL_IDS, fn, ctx);
+}
+
 /* An anonymous file with these bytes. */
 static inline int w_file(const void *data, size_t len)
 {

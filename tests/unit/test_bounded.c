@@ -1,60 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A session of hours: millions of records, threads and processes that come and go, in bounded
  * memory. */
-#include <malloc.h>
-#include <unistd.h>
-
 #include "test_timeline_kit.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
-/* A line of /proc/self/status in MB. */
-static size_t status_mb(const char *key)
-{
-	FILE *in = fopen("/proc/self/status", "r");
-	unsigned long kb = 0;
-	char line[256];
-
-	assert_non_null(in);
-	while (!kb && fgets(line, sizeof(line), in))
-		if (!strncmp(line, key, strlen(key)))
-			kb = strtoul(line + strlen(key), NULL, 10);
-	fclose(in);
-	assert_true(kb > 0);
-	return kb >> 10;
-}
-
-/* What is resident now; from here on the peak is counted anew. */
-static size_t begin(void)
-{
-	FILE *out = fopen("/proc/self/clear_refs", "w");
-
-	/* what earlier tests had goes back first */
-	malloc_trim(0);
-	assert_non_null(out);
-	assert_true(fputs("5", out) >= 0);
-	assert_int_equal(fclose(out), 0);
-	return status_mb("VmRSS:");
-}
-
-/* The address sanitizer keeps what was freed. */
-static void assert_bounded(size_t before, size_t limit_mb)
-{
-	size_t now = status_mb("VmHWM:");
-
-	print_message("          %zu MB at most\n", now > before ? now - before : 0);
-#ifndef SANITIZED
-	assert_true(now < before + limit_mb);
-#else
-	(void)limit_mb;
-#endif
-}
+#include "test_memory.h"
 
 static void put_of(struct kit *kit, pid_t pid, union rec *r)
 {
@@ -81,7 +30,7 @@ static void test_hours(void **state)
 {
 	const unsigned rounds = getenv("SAFESCOPED_LONG") ? 2000000 : 200000;
 	const uint64_t step = 2 * HOUR / rounds;
-	size_t before = begin();
+	size_t before = memory_begin();
 	const struct pic_target *t;
 	uint64_t unknown;
 	struct kit kit;
@@ -116,7 +65,7 @@ static void test_hours(void **state)
 static void test_threads_that_end(void **state)
 {
 	const unsigned n = 300000;
-	size_t before = begin();
+	size_t before = memory_begin();
 	const struct pic_target *t;
 	uint64_t samples = 0;
 	struct kit kit;
@@ -156,7 +105,7 @@ static void test_threads_that_end(void **state)
 static void test_processes_that_end(void **state)
 {
 	const unsigned n = 4000;
-	size_t before = begin();
+	size_t before = memory_begin();
 	struct kit kit;
 	union rec r;
 

@@ -56,7 +56,7 @@ static struct eventlog_stats read_file(const void *data, size_t len, struct seen
 
 	memset(seen, 0, sizeof(*seen));
 	assert_int_equal(eventlog__new(NULL, &log), 0);
-	assert_int_equal(eventlog__subscribe_all(log, on_any, seen), 0);
+	assert_int_equal(w_subscribe_all(log, on_any, seen), 0);
 	assert_int_equal(eventlog__open_fd(log, fd), 0);
 	err = eventlog__finish(log);
 	st = *eventlog__stats(log);
@@ -78,7 +78,7 @@ static struct eventlog_stats read_stream(const void *data, size_t len, size_t pi
 
 	memset(seen, 0, sizeof(*seen));
 	assert_int_equal(eventlog__new(opts, &log), 0);
-	assert_int_equal(eventlog__subscribe_all(log, on_any, seen), 0);
+	assert_int_equal(w_subscribe_all(log, on_any, seen), 0);
 	for (size_t at = 0; at < len && !err; at += piece)
 		err = eventlog__feed(log, (const char *)data + at,
 				     len - at < piece ? len - at : piece);
@@ -224,9 +224,10 @@ static void t_header_rules(void **state)
 	assert_int_equal(st.unknown, 1);
 	assert_int_equal(st.by_id[250], 1);
 	assert_int_equal(st.misfits, 1);
-	assert_int_equal(a.n, 3);
-	assert_int_equal(a.tids[1], 77);
-	assert_int_equal(a.tids[2], 78);
+	/* all but the short one and the one of an id beyond */
+	assert_int_equal(a.n, 5);
+	assert_int_equal(a.tids[2], 77);
+	assert_int_equal(a.tids[4], 78);
 	w_free(&w);
 }
 
@@ -473,7 +474,6 @@ static void check_scheduler(const struct el_event *ev)
 	case EL_CREATE_THREAD:
 	case EL_RUN_THREAD:
 	case EL_THREAD_RUNNABLE:
-	case EL_CREATE_SPARK_THREAD:
 		assert_int_equal(ev->thread.tid, 0x01020304);
 		break;
 	case EL_STOP_THREAD:
@@ -490,28 +490,10 @@ static void check_scheduler(const struct el_event *ev)
 		assert_int_equal(ev->label.tid, 8);
 		STR_IS(ev->label.label, "worker");
 		break;
-	case EL_TASK_CREATE:
-		assert_int_equal(ev->task.task, 0x7fff00001111);
-		assert_int_equal(ev->task.cap, 2);
-		assert_int_equal(ev->task.tid, 4321);
-		break;
-	case EL_TASK_MIGRATE:
-		assert_int_equal(ev->task.task, 77);
-		assert_int_equal(ev->task.new_cap, 2);
-		break;
-	case EL_TASK_DELETE:
-		assert_int_equal(ev->task.task, 78);
-		break;
-	case EL_SPARK_COUNTERS:
-		assert_int_equal(ev->sparks[0], 1);
-		assert_int_equal(ev->sparks[6], 7);
-		break;
 	case EL_CAP_CREATE:
 	case EL_CAP_DELETE:
 	case EL_CAP_DISABLE:
 	case EL_CAP_ENABLE:
-	case EL_SPARK_STEAL:
-	case EL_CONC_UPD_REM_SET_FLUSH:
 		assert_int_equal(ev->cap_no, 11);
 		break;
 	default:
@@ -522,35 +504,18 @@ static void check_scheduler(const struct el_event *ev)
 static void check_process(const struct el_event *ev)
 {
 	switch (ev->id) {
-	case EL_LOG_MSG:
 	case EL_USER_MSG:
 	case EL_USER_MARKER:
 		STR_IS(ev->text, "text");
 		break;
-	case EL_USER_BINARY_MSG:
-		assert_int_equal(ev->text.len, 3);
-		break;
-	case EL_INTERN_STRING:
-		STR_IS(ev->intern.text, "abc");
-		assert_int_equal(ev->intern.id, 3);
-		break;
-	case EL_CAPSET_CREATE:
-		assert_int_equal(ev->capset.set, 1);
-		assert_int_equal(ev->capset.type, 2);
-		break;
-	case EL_CAPSET_ASSIGN_CAP:
-	case EL_CAPSET_REMOVE_CAP:
-		assert_int_equal(ev->capset.cap, 4);
-		break;
 	case EL_RTS_IDENTIFIER:
-		STR_IS(ev->capset_text.text, "GHC-9.0.2 rts_thr_p");
+		STR_IS(ev->text, "GHC-9.0.2 rts_thr_p");
 		break;
 	case EL_PROGRAM_ARGS:
-		assert_int_equal(ev->capset_text.text.len, 6);
+		assert_int_equal(ev->text.len, 6);
 		break;
 	case EL_OSPROCESS_PID:
-	case EL_OSPROCESS_PPID:
-		assert_int_equal(ev->process.pid, 4242);
+		assert_int_equal(ev->pid, 4242);
 		break;
 	case EL_WALL_CLOCK_TIME:
 		assert_int_equal(ev->wall.sec, 1700000000);
@@ -568,46 +533,21 @@ static void check_heap(const struct el_event *ev)
 	case EL_HEAP_SIZE:
 	case EL_HEAP_LIVE:
 	case EL_BLOCKS_SIZE:
-		assert_int_equal(ev->heap.bytes, 1ull << 33);
-		break;
-	case EL_HEAP_INFO_GHC:
-		assert_int_equal(ev->heap_info.gens, 2);
-		assert_int_equal(ev->heap_info.block, 4096);
+		assert_int_equal(ev->bytes, 1ull << 33);
 		break;
 	case EL_GC_STATS_GHC:
-		assert_int_equal(ev->gc_stats.gen, 1);
-		assert_int_equal(ev->gc_stats.copied, 10);
-		assert_int_equal(ev->gc_stats.par_threads, 2);
-		assert_int_equal(ev->gc_stats.par_balanced, 15);
-		break;
-	case EL_MEM_RETURN:
-		assert_int_equal(ev->mem_return.returned, 3);
-		break;
-	case EL_HEAP_PROF_BEGIN:
-		assert_int_equal(ev->heap_prof_begin.breakdown, 5);
-		assert_int_equal(ev->heap_prof_begin.period, 100);
-		STR_IS(ev->heap_prof_begin.filters[6], "g");
+		assert_int_equal(ev->gen, 1);
 		break;
 	case EL_HEAP_PROF_SAMPLE_COST_CENTRE:
-		assert_int_equal(ev->heap_prof_entry.bytes, 99);
-		assert_int_equal(ev->heap_prof_entry.ccs.n, 2);
-		assert_int_equal(el_u32s__get(ev->heap_prof_entry.ccs, 1), 300);
+		assert_int_equal(ev->band.bytes, 99);
+		assert_int_equal(ev->band.ccs.n, 2);
+		assert_int_equal(el_u32s__get(ev->band.ccs, 1), 300);
 		break;
 	case EL_HEAP_PROF_SAMPLE_STRING:
-		STR_IS(ev->heap_prof_entry.name, "ARR_WORDS");
+		STR_IS(ev->band.name, "ARR_WORDS");
 		break;
 	case EL_HEAP_BIO_PROF_SAMPLE_BEGIN:
-		assert_int_equal(ev->heap_prof_sample.time, 6);
-		break;
-	case EL_CONC_MARK_END:
-		assert_int_equal(ev->marked, 12);
-		break;
-	case EL_NONMOVING_HEAP_CENSUS:
-		assert_int_equal(ev->census.block_size, 16);
-		assert_int_equal(ev->census.live, 3);
-		break;
-	case EL_NONMOVING_PRUNED_SEGMENTS:
-		assert_int_equal(ev->pruned.freed, 2);
+		assert_int_equal(ev->sample_time, 6);
 		break;
 	default:
 		break;
@@ -619,7 +559,6 @@ static int check_one(void *ctx, const struct el_event *ev)
 	struct every *e = ctx;
 
 	e->seen[ev->id]++;
-	assert_non_null(el_id__name(ev->id));
 	check_scheduler(ev);
 	check_process(ev);
 	check_heap(ev);
@@ -633,26 +572,19 @@ static int check_one(void *ctx, const struct el_event *ev)
 		break;
 	case EL_PROF_SAMPLE_COST_CENTRE:
 		assert_int_equal(ev->prof_sample.cap, 1);
-		assert_int_equal(ev->prof_sample.tick, 17);
 		assert_int_equal(ev->prof_sample.ccs.n, 3);
 		assert_int_equal(el_u32s__get(ev->prof_sample.ccs, 2), 202);
 		break;
 	case EL_PROF_BEGIN:
 		assert_int_equal(ev->prof_interval, 1000000);
 		break;
-	case EL_IPE:
-		assert_int_equal(ev->ipe.info, 0x400100);
-		STR_IS(ev->ipe.label, "main.go");
-		STR_IS(ev->ipe.src, "Main.hs:3:4-5");
-		break;
 	case EL_TICKY_COUNTER_DEF:
-		STR_IS(ev->ticky_def.name, "f{v r1}");
-		assert_int_equal(ev->ticky_def.arity, 2);
-		STR_IS(ev->ticky_def.json, "{}");
+		STR_IS(ev->ticky.name, "f{v r1}");
+		assert_int_equal(ev->ticky.id, 9);
 		break;
 	case EL_TICKY_COUNTER_SAMPLE:
 		assert_int_equal(ev->ticky.entries, 2);
-		assert_int_equal(ev->ticky.allocated, 4);
+		assert_int_equal(ev->ticky.allocs, 3);
 		break;
 	default:
 		break;
@@ -737,7 +669,7 @@ static void t_every_type(void **state)
 	w_block_end(&w, 200);
 	w_end(&w);
 	assert_int_equal(eventlog__new(NULL, &log), 0);
-	assert_int_equal(eventlog__subscribe_all(log, check_one, &e), 0);
+	assert_int_equal(w_subscribe_all(log, check_one, &e), 0);
 	assert_int_equal(eventlog__feed(log, w.data, w.len), 0);
 	assert_int_equal(eventlog__finish(log), 0);
 	assert_int_equal(eventlog__stats(log)->misfits, 0);
@@ -780,7 +712,7 @@ static uint64_t sum_of_path(const char *path)
 
 	memset(&a, 0, sizeof(a));
 	assert_int_equal(eventlog__new(NULL, &log), 0);
-	assert_int_equal(eventlog__subscribe_all(log, on_any, &a), 0);
+	assert_int_equal(w_subscribe_all(log, on_any, &a), 0);
 	assert_int_equal(eventlog__read_path(log, path), 0);
 	assert_int_equal(eventlog__stats(log)->lost_bytes, 0);
 	eventlog__free(log);
@@ -865,7 +797,7 @@ static void t_growing_file(void **state)
 	read_file(w.data, w.len, &a);
 	memset(&b, 0, sizeof(b));
 	assert_int_equal(eventlog__new(&opts, &log), 0);
-	assert_int_equal(eventlog__subscribe_all(log, on_any, &b), 0);
+	assert_int_equal(w_subscribe_all(log, on_any, &b), 0);
 	assert_int_equal(eventlog__open_fd(log, fd), 0);
 	while (at < w.len) {
 		/* The first piece shows all buffers: one that is not known is not waited for. */

@@ -175,18 +175,15 @@ static void t_scheduler(void **state)
 		assert_int_equal(si.n_caps, caps);
 		assert_int_equal(si.odd, 0);
 		assert_true(si.gcs >= 1);
-		assert_true(si.n_tasks >= 2);
 		for (size_t i = 0; i < si.n_caps; i++) {
 			const struct el_cap *c = el_sched__cap(a.sched, i);
 
-			assert_true(c->state_ns[ECS_RUN] > 0);
-			assert_int_equal(c->lane.unordered, 0);
+			assert_true(c->state_ns[CS_HASKELL] > 0);
 		}
 		for (size_t i = 0; i < si.n_threads; i++)
 			calls += el_sched__thread(a.sched, i)->safe_calls;
 		/* 3 threads, 2000 calls of getppid and one of usleep each. */
 		assert_true(calls >= 6003 && calls < 6100);
-		assert_true(si.stops[EL_STOP_FOREIGN_CALL] >= calls);
 		assert_int_equal(el_annot__info(a.annot).n_spans, 3);
 		assert_int_equal(el_annot__info(a.annot).unmatched, 0);
 		assert_int_equal(el_annot__info(a.annot).n_sums, 1);
@@ -376,7 +373,7 @@ static void t_damaged(void **state)
 		}
 		fd = w_file(copy, size);
 		assert_int_equal(eventlog__new(NULL, &log), 0);
-		assert_int_equal(eventlog__subscribe_all(log, count, &n), 0);
+		assert_int_equal(w_subscribe_all(log, count, &n), 0);
 		assert_int_equal(eventlog__open_fd(log, fd), 0);
 		err = eventlog__finish(log);
 		st = eventlog__stats(log);

@@ -113,6 +113,8 @@ struct strtab;
 
 int strtab__new(struct strtab **ret_tab);
 void strtab__free(struct strtab *tab);
+/* From now on all strings together take at most so much memory, what finds them included. */
+void strtab__set_max(struct strtab *tab, size_t bytes);
 /* -E2BIG for a string longer than STRTAB_MAX_STRING, or too many strings. Ends at a NUL in s. */
 int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id);
 /* Valid while the table lives. "" for an id that was never given out. */

@@ -22,6 +22,7 @@ struct strtab {
 	struct strtab_entry **by_id;
 	size_t n;
 	size_t cap;
+	size_t bytes, max_bytes; /* max_bytes 0: no limit but that of their number */
 };
 
 static struct strtab_entry *lookup(const struct strtab *tab, const char *s, size_t len)
@@ -35,9 +36,13 @@ static struct strtab_entry *lookup(const struct strtab *tab, const char *s, size
 static int insert(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id)
 {
 	struct strtab_entry *entry = NULL;
+	/* with its part of the hash table's buckets */
+	size_t bytes = sizeof(*entry) + len + 1 + 3 * sizeof(void *);
 	void *by_id = tab->by_id;
 	int err;
 
+	if (tab->max_bytes && tab->bytes + bytes > tab->max_bytes)
+		return -E2BIG;
 	err = array__reserve(&by_id, &tab->cap, tab->n + 1, STRTAB_MAX_STRINGS,
 			     sizeof(struct strtab_entry *));
 	tab->by_id = by_id;
@@ -55,6 +60,7 @@ static int insert(struct strtab *tab, const char *s, size_t len, uint32_t *ret_i
 		return -ENOMEM;
 	}
 	tab->by_id[tab->n++] = entry;
+	tab->bytes += bytes;
 	*ret_id = entry->id;
 	return 0;
 }
@@ -87,6 +93,11 @@ void strtab__free(struct strtab *tab)
 		free(tab->by_id[i]);
 	free(tab->by_id);
 	free(tab);
+}
+
+void strtab__set_max(struct strtab *tab, size_t bytes)
+{
+	tab->max_bytes = bytes;
 }
 
 int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id)

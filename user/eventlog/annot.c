@@ -13,13 +13,14 @@
 #include "base/base.h"
 #include "u64map.h"
 
-#define SPANS_MAX  (1u << 20)
-#define OPEN_MAX   (1u << 18)
-#define SUMS_MAX   (1u << 16)
-#define CCALLS_MAX (1u << 20)
-#define TEXT_MAX   (64u << 20) /* of all strings kept */
-#define LOOK_BACK  64	       /* open intervals of one key that are looked at */
-#define RECENT	   64	       /* a program's annotated calls are few, and said again and again */
+#define SPANS_MAX  (1u << 18)
+#define OPEN_MAX   (1u << 16)
+#define SUMS_MAX   (1u << 13)
+#define CCALLS_MAX (1u << 18)
+#define TEXT_MAX   (16u << 20) /* bytes of all texts, with what finds them */
+#define OTHERS	   "[other labels]"
+#define LOOK_BACK  64 /* open intervals of one key that are looked at */
+#define RECENT	   64 /* a program's annotated calls are few, and said again and again */
 #define NONE	   UINT32_MAX
 
 struct open_span {
@@ -45,7 +46,6 @@ struct el_annot {
 	struct cctree *tree;
 	const struct el_sched *sched;
 	struct strtab *strings;
-	size_t text;
 	struct recent recent[RECENT];
 	struct open_span *open;
 	struct open_call *calls;
@@ -56,6 +56,7 @@ struct el_annot {
 	struct el_ccall *ccalls;
 	struct el_span_sum *sums;
 	uint32_t *stacks; /* string of the stack for each span, until finish */
+	uint32_t others;  /* the label that stands for those beyond SUMS_MAX */
 	size_t spans_cap, ccalls_cap, sums_cap, stacks_cap;
 	struct el_annot_info info;
 };
@@ -75,6 +76,12 @@ int el_annot__new(const struct el_window *window, struct cctree *tree, const str
 	err = strtab__new(&a->strings);
 	if (err) {
 		free(a);
+		return err;
+	}
+	strtab__set_max(a->strings, TEXT_MAX);
+	err = strtab__add(a->strings, OTHERS, strlen(OTHERS), &a->others);
+	if (err) {
+		el_annot__free(a);
 		return err;
 	}
 	*ret_a = a;
@@ -100,16 +107,7 @@ void el_annot__free(struct el_annot *a)
 
 static int intern(struct el_annot *a, const char *s, size_t len, uint32_t *ret_id)
 {
-	uint32_t before = strtab__count(a->strings);
-	int err;
-
-	if (a->text > TEXT_MAX)
-		return -E2BIG;
-	err = strtab__add(a->strings, s, strnlen(s, MIN(len, (size_t)STRTAB_MAX_STRING - 1)),
-			  ret_id);
-	if (!err && strtab__count(a->strings) != before)
-		a->text += len;
-	return err;
+	return strtab__add(a->strings, s, MIN(len, (size_t)STRTAB_MAX_STRING - 1), ret_id);
 }
 
 static uint64_t some_bytes(const char *s)
@@ -252,10 +250,16 @@ static uint32_t find_said(struct el_annot *a, const struct annot_words *w, uint1
 	return find_open(a, key, cap, &above);
 }
 
+/* Of the label's, or of what stands for it where there are too many. */
 static struct el_span_sum *sum_get(struct el_annot *a, uint32_t label)
 {
 	uint32_t at = u64map__get(&a->sum_by_label, label);
 
+	if (at == U64MAP_NONE && a->info.n_sums >= SUMS_MAX - 1) {
+		a->info.dropped++;
+		label = a->others;
+		at = u64map__get(&a->sum_by_label, label);
+	}
 	if (at != U64MAP_NONE)
 		return &a->sums[at];
 	if (array__reserve((void **)&a->sums, &a->sums_cap, a->info.n_sums + 1, SUMS_MAX,
@@ -277,15 +281,14 @@ static int close_span(struct el_annot *a, struct open_span *o, uint64_t end, boo
 	if (!el_window__clip(a->window, &s.start, &s.end))
 		return 0;
 	sum = sum_get(a, s.label);
-	if (sum) {
-		sum->count++;
-		sum->total_ns += s.end - s.start;
-		sum->min_ns = MIN(sum->min_ns, s.end - s.start);
-		sum->max_ns = MAX(sum->max_ns, s.end - s.start);
-		sum->unfinished += open_end;
-	} else {
-		a->info.dropped++;
-	}
+	if (!sum)
+		return -ENOMEM;
+	s.label = sum->label;
+	sum->count++;
+	sum->total_ns += s.end - s.start;
+	sum->min_ns = MIN(sum->min_ns, s.end - s.start);
+	sum->max_ns = MAX(sum->max_ns, s.end - s.start);
+	sum->unfinished += open_end;
 	err = array__reserve((void **)&a->spans, &a->spans_cap, a->info.n_spans + 1, SPANS_MAX,
 			     sizeof(*a->spans));
 	if (!err)

@@ -13,8 +13,9 @@
 #include "cctree.h"
 #include "u64map.h"
 
-#define CCS_MAX	  (1u << 20)
-#define NODES_MAX (4u << 20)
+#define CCS_MAX	  (1u << 16)
+#define NODES_MAX (1u << 17)
+#define TEXT_MAX  (24u << 20) /* bytes of all names, with what finds them */
 
 struct cc_entry {
 	uint32_t id, label, module, srcloc; /* the latter three: strtab */
@@ -149,8 +150,10 @@ int cctree__new(struct cctree **ret_tree)
 	if (!tree)
 		return -ENOMEM;
 	err = strtab__new(&tree->strings);
-	if (!err)
+	if (!err) {
+		strtab__set_max(tree->strings, TEXT_MAX);
 		err = cctree__cc_by_name(tree, "MAIN", "MAIN", "<built-in>", &cc);
+	}
 	if (!err)
 		err = node_new(tree, CC_NO_NODE, cc, &node);
 	if (err) {

@@ -77,8 +77,6 @@ void eventlog__free(struct eventlog *log);
 /* Only events of these types are decoded and given. At most 16 subscribers: -E2BIG. */
 int eventlog__subscribe(struct eventlog *log, const uint16_t *ids, size_t n_ids, eventlog_fn fn,
 			void *ctx);
-/* Every type that event.h knows. */
-int eventlog__subscribe_all(struct eventlog *log, eventlog_fn fn, void *ctx);
 
 /* A stream's next bytes. -EBADMSG: not an eventlog, or its header cannot be read. */
 int eventlog__feed(struct eventlog *log, const void *data, size_t len);

@@ -14,7 +14,8 @@
 
 #define SERIES_MAX   (16u << 10)
 #define POINTS_MAX   (32u << 10)
-#define POINTS_ALL   (8u << 20) /* of all curves */
+#define POINTS_ALL   (2u << 20) /* of all curves */
+#define TEXT_MAX     (8u << 20) /* bytes of all names, with what finds them */
 #define NAME_CENTRES 4		/* of a cost-centre band's stack */
 
 struct el_heap {
@@ -44,6 +45,7 @@ int el_heap__new(const struct el_window *window, struct cctree *tree, struct el_
 		free(h);
 		return err;
 	}
+	strtab__set_max(h->strings, TEXT_MAX);
 	*ret_h = h;
 	return 0;
 }
@@ -187,13 +189,13 @@ static int on_entry(struct el_heap *h, const struct el_event *ev)
 	size_t len = 4;
 
 	if (ev->id == EL_HEAP_PROF_SAMPLE_STRING)
-		return add_point(h, ESK_PROFILE, 0, ev->heap_prof_entry.name.s,
-				 ev->heap_prof_entry.name.len, time, ev->heap_prof_entry.bytes);
+		return add_point(h, ESK_PROFILE, 0, ev->band.name.s, ev->band.name.len, time,
+				 ev->band.bytes);
 	if (!h->tree)
 		return 0;
-	if (ev->heap_prof_entry.ccs.n)
-		len = stack_name(h, ev->heap_prof_entry.ccs, name, sizeof(name));
-	return add_point(h, ESK_PROFILE, 0, name, len, time, ev->heap_prof_entry.bytes);
+	if (ev->band.ccs.n)
+		len = stack_name(h, ev->band.ccs, name, sizeof(name));
+	return add_point(h, ESK_PROFILE, 0, name, len, time, ev->band.bytes);
 }
 
 static int on_ticky(struct el_heap *h, const struct el_event *ev)
@@ -218,29 +220,14 @@ static int on_ticky(struct el_heap *h, const struct el_event *ev)
 
 static int on_ticky_def(struct el_heap *h, const struct el_event *ev)
 {
-	const struct el_str *s = &ev->ticky_def.name;
+	const struct el_str *s = &ev->ticky.name;
 	uint32_t name;
 	int err;
 
 	if (h->ticky_name.n >= SERIES_MAX)
 		return -E2BIG;
 	err = strtab__add(h->strings, s->s, strnlen(s->s, MIN(s->len, 1024u)), &name);
-	if (!err)
-		err = u64map__put(&h->ticky_name, ev->ticky_def.id, name);
-	if (!err)
-		h->info.ticky_counters++;
-	return err;
-}
-
-static int on_stats(struct el_heap *h, const struct el_event *ev)
-{
-	if (!el_window__has(h->window, ev->time))
-		return 0;
-	h->info.gcs++;
-	h->info.copied += ev->gc_stats.copied;
-	h->info.slop += ev->gc_stats.slop;
-	h->info.frag += ev->gc_stats.frag;
-	return 0;
+	return err ? err : u64map__put(&h->ticky_name, ev->ticky.id, name);
 }
 
 static int take(struct el_heap *h, const struct el_event *ev)
@@ -250,29 +237,22 @@ static int take(struct el_heap *h, const struct el_event *ev)
 
 	switch (ev->id) {
 	case EL_HEAP_SIZE:
-		return add_point(h, ESK_HEAP_SIZE, 0, "heap size", 64, ev->time, ev->heap.bytes);
+		return add_point(h, ESK_HEAP_SIZE, 0, "heap size", 64, ev->time, ev->bytes);
 	case EL_HEAP_LIVE:
-		return add_point(h, ESK_HEAP_LIVE, 0, "heap live", 64, ev->time, ev->heap.bytes);
+		return add_point(h, ESK_HEAP_LIVE, 0, "heap live", 64, ev->time, ev->bytes);
 	case EL_BLOCKS_SIZE:
-		return add_point(h, ESK_BLOCKS, 0, "blocks", 64, ev->time, ev->heap.bytes);
+		return add_point(h, ESK_BLOCKS, 0, "blocks", 64, ev->time, ev->bytes);
 	case EL_HEAP_ALLOCATED:
 		snprintf(name, sizeof(name), "allocated, capability %u", ev->cap);
-		return add_point(h, ESK_ALLOCATED, ev->cap, name, 64, ev->time, ev->heap.bytes);
-	case EL_GC_STATS_GHC:
-		return on_stats(h, ev);
-	case EL_HEAP_PROF_BEGIN:
-		h->info.breakdown = ev->heap_prof_begin.breakdown;
-		h->info.period_ns = ev->heap_prof_begin.period;
-		return 0;
+		return add_point(h, ESK_ALLOCATED, ev->cap, name, 64, ev->time, ev->bytes);
 	case EL_HEAP_PROF_SAMPLE_BEGIN:
 	case EL_HEAP_BIO_PROF_SAMPLE_BEGIN:
 		err = sample_end(h);
 		h->in_sample = true;
 		h->sample_time = ev->time;
 		/* Biographical samples are written at the end, each with its own time. */
-		if (ev->id == EL_HEAP_BIO_PROF_SAMPLE_BEGIN && ev->heap_prof_sample.time)
-			h->sample_time = ev->heap_prof_sample.time;
-		h->info.samples++;
+		if (ev->id == EL_HEAP_BIO_PROF_SAMPLE_BEGIN && ev->sample_time)
+			h->sample_time = ev->sample_time;
 		return err;
 	case EL_HEAP_PROF_SAMPLE_END:
 		return sample_end(h);
@@ -307,8 +287,6 @@ int el_heap__attach(struct el_heap *h, struct eventlog *log)
 		EL_HEAP_LIVE,
 		EL_BLOCKS_SIZE,
 		EL_HEAP_ALLOCATED,
-		EL_GC_STATS_GHC,
-		EL_HEAP_PROF_BEGIN,
 		EL_HEAP_PROF_SAMPLE_BEGIN,
 		EL_HEAP_BIO_PROF_SAMPLE_BEGIN,
 		EL_HEAP_PROF_SAMPLE_END,

@@ -10,13 +10,12 @@
 #include "base/base.h"
 #include "eventlog.h"
 
-#define NOTES_MAX (1u << 18)
-#define TEXT_MAX  (32u << 20)
+#define NOTES_MAX (1u << 17)
+#define TEXT_MAX  (16u << 20) /* bytes of all texts, with what finds them */
 
 struct el_info {
 	const struct el_sched *sched;
 	struct strtab *strings;
-	size_t text;
 	struct el_note *notes;
 	size_t notes_cap;
 	struct el_process process;
@@ -36,6 +35,7 @@ int el_info__new(const struct el_sched *sched, struct el_info **ret_i)
 		free(i);
 		return err;
 	}
+	strtab__set_max(i->strings, TEXT_MAX);
 	*ret_i = i;
 	return 0;
 }
@@ -51,16 +51,7 @@ void el_info__free(struct el_info *i)
 
 static int intern(struct el_info *i, const char *s, size_t len, uint32_t *ret_id)
 {
-	uint32_t before = strtab__count(i->strings);
-	int err;
-
-	if (i->text > TEXT_MAX)
-		return -E2BIG;
-	err = strtab__add(i->strings, s, strnlen(s, MIN(len, (size_t)STRTAB_MAX_STRING - 1)),
-			  ret_id);
-	if (!err && strtab__count(i->strings) != before)
-		i->text += len;
-	return err;
+	return strtab__add(i->strings, s, MIN(len, (size_t)STRTAB_MAX_STRING - 1), ret_id);
 }
 
 /* NUL-separated words, joined by blanks. */
@@ -91,14 +82,12 @@ static int on_note(struct el_info *i, const struct el_event *ev)
 	uint32_t text;
 	int err;
 
-	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE) {
-		i->process.annotations++;
+	/* words of el_annot's are no notes */
+	if (ev->id == EL_USER_MSG && annot__verb(ev->text, &rest) != AV_NONE)
 		return 0;
-	}
-	err = intern(i, ev->text.s, ev->text.len, &text);
+	err = ARRAY_RESERVE(i->notes, i->notes_cap, i->process.n_notes + 1, NOTES_MAX);
 	if (!err)
-		err = array__reserve((void **)&i->notes, &i->notes_cap, i->process.n_notes + 1,
-				     NOTES_MAX, sizeof(*i->notes));
+		err = intern(i, ev->text.s, ev->text.len, &text);
 	if (err)
 		return err;
 	i->notes[i->process.n_notes++] = (struct el_note){
@@ -118,16 +107,13 @@ static int on_event(void *ctx, const struct el_event *ev)
 
 	switch (ev->id) {
 	case EL_OSPROCESS_PID:
-		i->process.pid = ev->process.pid;
-		break;
-	case EL_OSPROCESS_PPID:
-		i->process.ppid = ev->process.pid;
+		i->process.pid = ev->pid;
 		break;
 	case EL_RTS_IDENTIFIER:
-		err = intern(i, ev->capset_text.text.s, ev->capset_text.text.len, &i->rts);
+		err = intern(i, ev->text.s, ev->text.len, &i->rts);
 		break;
 	case EL_PROGRAM_ARGS:
-		err = on_args(i, ev->capset_text.text);
+		err = on_args(i, ev->text);
 		break;
 	case EL_WALL_CLOCK_TIME:
 		if (ev->wall.sec > UINT64_MAX / 1000000000 - 1 || ev->wall.ns >= 1000000000)
@@ -149,9 +135,8 @@ static int on_event(void *ctx, const struct el_event *ev)
 
 int el_info__attach(struct el_info *i, struct eventlog *log)
 {
-	static const uint16_t ids[] = {EL_OSPROCESS_PID, EL_OSPROCESS_PPID,  EL_RTS_IDENTIFIER,
-				       EL_PROGRAM_ARGS,	 EL_WALL_CLOCK_TIME, EL_USER_MSG,
-				       EL_USER_MARKER};
+	static const uint16_t ids[] = {EL_OSPROCESS_PID,   EL_RTS_IDENTIFIER, EL_PROGRAM_ARGS,
+				       EL_WALL_CLOCK_TIME, EL_USER_MSG,	      EL_USER_MARKER};
 
 	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, i);
 }

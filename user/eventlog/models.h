@@ -10,6 +10,7 @@
 #define SAFESCOPED_EVENTLOG_MODELS_H
 
 #include "cctree.h"
+#include "picture/slices.h"
 
 /* ── the part of the log that is wanted ──────────────────────────────────────────────────── */
 
@@ -26,42 +27,10 @@ struct el_window {
 };
 
 int el_window__attach(struct el_window *w, struct eventlog *log);
-/* Cuts a stretch to the window as it is known so far. False if nothing is left. */
+/* Cuts a time to the window as it is known so far. False if nothing is left. */
 bool el_window__clip(const struct el_window *w, uint64_t *start, uint64_t *end);
 /* NULL: no window, all is inside. */
 bool el_window__has(const struct el_window *w, uint64_t time);
-
-/* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
-
-struct el_stretch {
-	uint64_t start, end;
-	uint32_t what; /* thread id, tree node, … */
-	uint16_t kind; /* enum of the model that made it */
-	uint16_t aux;
-	uint32_t n; /* ticks, or runs, that it stands for; kept when stretches are merged */
-};
-
-/*
- * Disjoint stretches in time order. At its limit a lane merges neighbours: each group of them
- * that spans less than merged_ns becomes one stretch of what took most of it.
- */
-struct el_lane {
-	struct el_stretch *s;
-	size_t n, cap, max;
-	uint64_t merged_ns; /* 0: nothing was merged */
-	uint64_t unordered; /* began before the one before it ended: cut */
-	/* while it grows: what the last stretch's group is made of */
-	struct {
-		uint64_t ns, key;
-	} parts[4];
-	unsigned n_parts, best;
-};
-
-#define EL_LANE_MAX (1u << 16)
-
-/* Continues the last stretch where it ends there and tells the same. */
-int el_lane__add(struct el_lane *lane, const struct el_stretch *s);
-void el_lane__free(struct el_lane *lane);
 
 /* ── cost-centre samples ─────────────────────────────────────────────────────────────────── */
 
@@ -70,15 +39,13 @@ struct el_profile;
 struct el_profile_lane {
 	uint16_t cap;
 	uint64_t ticks;
-	/* what: node of the tree; kind: enum cc_kind of its centre; aux: unused */
-	struct el_lane lane;
+	const struct slices *lane; /* stack: node of the tree; state: enum cap_state; samples */
 };
 
 struct el_profile_info {
 	uint64_t interval_ns;	   /* PROF_BEGIN; 0: none */
 	uint64_t samples, outside; /* taken; outside the window */
 	uint64_t unknown_centres;  /* frames whose centre the log does not define */
-	uint64_t cut_stacks;	   /* 255 frames deep: the log leaves out their roots */
 	uint64_t dropped;
 	size_t n_lanes;
 };
@@ -86,6 +53,8 @@ struct el_profile_info {
 int el_profile__new(const struct el_window *window, struct el_profile **ret_p);
 void el_profile__free(struct el_profile *p);
 int el_profile__attach(struct el_profile *p, struct eventlog *log);
+/* After the log's end. */
+int el_profile__finish(struct el_profile *p);
 /* Owned by the model. */
 struct cctree *el_profile__tree(struct el_profile *p);
 struct el_profile_info el_profile__info(const struct el_profile *p);
@@ -95,49 +64,29 @@ const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_
 /* ── scheduler ───────────────────────────────────────────────────────────────────────────── */
 
 /*
- * RTS: a thread gave up its turn though it could run on, and the scheduler has work; or a
+ * CS_RTS: a thread gave up its turn though it could run on, and the scheduler has work; or a
  * collection is over, and the capability's OS thread has not noticed yet.
  */
-enum el_cap_state { ECS_IDLE, ECS_RUN, ECS_GC, ECS_RTS, ECS_DISABLED, ECS_MAX };
-
-/* Names as in the contract's Haskell thread lanes: el_thread_state__name. */
-enum el_thread_state {
-	ETS_UNKNOWN,
-	ETS_RUNNABLE,
-	ETS_RUNNING,
-	ETS_SAFE_CALL,
-	ETS_BLOCKED_MVAR,
-	ETS_BLOCKED_STM,
-	ETS_BLOCKED_BLACKHOLE,
-	ETS_BLOCKED_IO,
-	ETS_BLOCKED_DELAY,
-	ETS_BLOCKED_OTHER,
-	ETS_GC,
-	ETS_FINISHED,
-	ETS_MAX,
-};
-const char *el_thread_state__name(enum el_thread_state state);
 
 struct el_thread {
 	uint32_t tid;
-	uint16_t cap;		/* last seen on */
-	bool created, finished; /* seen in the log */
-	uint8_t state;		/* enum el_thread_state at the end */
-	uint64_t start, end;	/* first and last time it is heard of; `end` is its finish */
-	uint64_t since;		/* of `state` */
-	uint64_t state_ns[ETS_MAX];
-	uint64_t runs, safe_calls, migrations, wakeups;
-	uint64_t call_min_ns, call_max_ns; /* of safe calls that returned */
-	char *label;			   /* NULL: none */
-	struct el_lane *lane; /* what: capability; kind: el_thread_state; NULL: not kept */
+	uint16_t cap; /* last seen on */
+	bool finished;
+	uint8_t state;	     /* enum haskell_state at the end; finished: HS_UNKNOWN */
+	uint64_t start, end; /* first and last time it is heard of; `end` is its finish */
+	uint64_t since;	     /* of `state` */
+	uint64_t state_ns[HS_MAX];
+	uint64_t safe_calls;
+	char *label;		   /* NULL: none */
+	const struct slices *lane; /* NULL: not kept */
 };
 
 struct el_cap {
 	uint16_t cap;
-	uint64_t state_ns[ECS_MAX];
+	uint64_t state_ns[CS_MAX];
 	uint64_t runs, gcs;
-	/* what: thread id; kind: enum el_cap_state; aux: RUN's stop status */
-	struct el_lane lane;
+	/* tso: of a run; stack: the STOP_THREAD's status that ended it */
+	const struct slices *lane;
 };
 
 /* A collection, as the capability that led it told. */
@@ -149,22 +98,13 @@ struct el_gc {
 
 #define EL_GC_NO_GEN 0xffff
 
-struct el_task {
-	uint64_t task, tid;  /* kernel thread id */
-	uint64_t start, end; /* end 0: not deleted */
-	uint16_t cap;	     /* last */
-	uint64_t migrations;
-};
-
 struct el_sched_info {
-	size_t n_caps, n_threads, n_tasks;
+	size_t n_caps, n_threads;
 	uint64_t gcs, gc_pause_ns, gc_max_pause_ns; /* of the capability that led each GC */
-	size_t n_gcs;	      /* of them that el_sched__gc has: the first ones */
-	uint64_t stops[32];   /* STOP_THREAD by status; 31: all above */
-	uint64_t odd;	      /* events that contradict what was known */
-	uint64_t dropped;     /* threads, tasks or stretches beyond the limits */
-	uint64_t first, last; /* times of the first and last scheduler event */
-	uint64_t sparks[7];   /* last counters, summed over capabilities */
+	size_t n_gcs;	  /* of them that el_sched__gc has: the first ones */
+	uint64_t odd;	  /* events that contradict what was known */
+	uint64_t dropped; /* threads, labels or slices beyond the limits */
+	uint64_t last;	  /* time of the last scheduler event */
 };
 
 struct el_sched_opts {
@@ -187,7 +127,6 @@ const struct el_cap *el_sched__cap(const struct el_sched *s, size_t i);
 const struct el_thread *el_sched__thread(const struct el_sched *s, size_t i);
 const struct el_thread *el_sched__find_thread(const struct el_sched *s, uint32_t tid);
 const struct el_gc *el_sched__gc(const struct el_sched *s, size_t i);
-const struct el_task *el_sched__task(const struct el_sched *s, size_t i);
 /* The thread that runs on a capability right now, while the log is read; 0: none. */
 uint32_t el_sched__running(const struct el_sched *s, uint16_t cap);
 
@@ -269,10 +208,7 @@ enum el_series_kind {
 
 struct el_heap_info {
 	size_t n_series;
-	uint32_t breakdown; /* HEAP_PROF_BEGIN; 0: no heap profile */
-	uint64_t period_ns, samples, dropped;
-	uint64_t copied, slop, frag, gcs; /* of GC_STATS_GHC, summed */
-	uint64_t ticky_counters;
+	uint64_t dropped;
 };
 
 struct el_heap;
@@ -295,7 +231,7 @@ struct el_note {
 };
 
 struct el_process {
-	uint32_t pid, ppid;
+	uint32_t pid;
 	const char *rts;     /* "GHC-9.0.2 rts_thr_p"; "" if not told, like the rest */
 	const char *program; /* first argument */
 	const char *args;    /* joined by blanks */
@@ -304,7 +240,6 @@ struct el_process {
 	uint64_t wall_at;      /* … at this time of the log */
 	size_t n_notes;
 	uint64_t dropped;
-	uint64_t annotations; /* messages that are no notes, but words of el_annot */
 };
 
 struct el_info;

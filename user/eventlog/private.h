@@ -155,7 +155,6 @@ static inline bool decode__event(struct el_event *ev)
 	case EL_CREATE_THREAD:
 	case EL_RUN_THREAD:
 	case EL_THREAD_RUNNABLE:
-	case EL_CREATE_SPARK_THREAD:
 		if (ev->len < 4)
 			return false;
 		ev->thread.tid = be32_at(ev->payload);

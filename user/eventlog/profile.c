@@ -4,7 +4,7 @@
  *
  * The RTS samples every capability at each tick (rts/Proftimer.c). A tick stands for the time
  * since the tick before it, but for no more than two intervals: a machine that was too busy to
- * tick leaves a hole, not a long stretch of whatever came next.
+ * tick leaves a hole, not a long slice of whatever came next.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,13 +12,16 @@
 
 #include "base/base.h"
 #include "eventlog.h"
+#include "lane.h"
 
 #define LANES_MAX    1024
-#define INTERVAL_GHC 1000000 /* 1 ms: the profiled RTS's own, if the log does not say */
-#define DEPTH_MAX    255     /* rts/eventlog/EventLog.c writes the depth in one byte */
+#define SLICES_MAX   ((size_t)1 << 19) /* of all lanes */
+#define INTERVAL_GHC 1000000	       /* 1 ms: the profiled RTS's own, if the log does not say */
+#define DEPTH_MAX    255	       /* rts/eventlog/EventLog.c writes the depth in one byte */
 
-struct lane {
+struct ticks {
 	struct el_profile_lane pub;
+	struct lane lane;
 	uint64_t last; /* time of the last tick */
 	bool ticked;
 	/* the last stack, root first, and its nodes: most ticks share most of it */
@@ -31,7 +34,8 @@ struct lane {
 struct el_profile {
 	const struct el_window *window;
 	struct cctree *tree;
-	struct lane **lanes; /* by capability */
+	struct lane_room room;
+	struct ticks **lanes; /* by capability */
 	size_t n_lanes, lanes_cap;
 	struct el_profile_info info;
 };
@@ -44,6 +48,7 @@ int el_profile__new(const struct el_window *window, struct el_profile **ret_p)
 	if (!p)
 		return -ENOMEM;
 	p->window = window;
+	p->room.max = SLICES_MAX;
 	err = cctree__new(&p->tree);
 	if (err) {
 		free(p);
@@ -58,7 +63,7 @@ void el_profile__free(struct el_profile *p)
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->n_lanes; i++) {
-		el_lane__free(&p->lanes[i]->pub.lane);
+		lane__free(&p->lanes[i]->lane);
 		free(p->lanes[i]);
 	}
 	free(p->lanes);
@@ -66,10 +71,10 @@ void el_profile__free(struct el_profile *p)
 	free(p);
 }
 
-static struct lane *lane_get(struct el_profile *p, uint32_t cap)
+static struct ticks *lane_get(struct el_profile *p, uint32_t cap)
 {
 	size_t i = 0;
-	struct lane *lane;
+	struct ticks *lane;
 
 	/* Capabilities count from 0 and appear in order: nearly always a direct hit. */
 	if (cap < p->n_lanes && p->lanes[cap]->pub.cap == cap)
@@ -79,20 +84,23 @@ static struct lane *lane_get(struct el_profile *p, uint32_t cap)
 	if (i < p->n_lanes && p->lanes[i]->pub.cap == cap)
 		return p->lanes[i];
 	if (array__reserve((void **)&p->lanes, &p->lanes_cap, p->n_lanes + 1, LANES_MAX,
-			   sizeof(struct lane *)))
+			   sizeof(struct ticks *)))
 		return NULL;
 	lane = calloc(1, sizeof(*lane));
 	if (!lane)
 		return NULL;
 	lane->pub.cap = (uint16_t)cap;
-	memmove(&p->lanes[i + 1], &p->lanes[i], (p->n_lanes - i) * sizeof(struct lane *));
+	lane->pub.lane = &lane->lane.slices;
+	lane->lane.kind = LANE_CAPABILITY;
+	lane->lane.room = &p->room;
+	memmove(&p->lanes[i + 1], &p->lanes[i], (p->n_lanes - i) * sizeof(struct ticks *));
 	p->lanes[i] = lane;
 	p->n_lanes++;
 	return lane;
 }
 
 /* The node of a stack; `ccs` is innermost first. */
-static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s ccs,
+static int stack_node(struct el_profile *p, struct ticks *lane, struct el_u32s ccs,
 		      uint32_t *ret_node)
 {
 	uint32_t node = CC_ROOT, cc, d = 0;
@@ -112,6 +120,11 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 		err = cctree__cc_by_id(p->tree, id, &cc);
 		if (!err)
 			err = cctree__child(p->tree, node, cc, &node);
+		/* Beyond the limits it counts as the last one's own that there is room for. */
+		if (err == -E2BIG) {
+			p->info.dropped++;
+			break;
+		}
 		if (err) {
 			lane->depth = 0;
 			return err;
@@ -121,19 +134,34 @@ static int stack_node(struct el_profile *p, struct lane *lane, struct el_u32s cc
 		lane->ids[d] = id;
 		lane->nodes[d] = node;
 	}
-	lane->depth = ccs.n;
-	if (ccs.n)
+	lane->depth = d == ccs.n ? d : 0;
+	if (lane->depth)
 		memcpy(lane->raw, ccs.p, 4 * (size_t)ccs.n);
 	*ret_node = node;
 	return 0;
+}
+
+static uint8_t state_of(enum cc_kind kind)
+{
+	switch (kind) {
+	case CCK_IDLE:
+		return CS_IDLE;
+	case CCK_GC:
+		return CS_GC;
+	case CCK_SYSTEM:
+	case CCK_OVERHEAD:
+		return CS_RTS;
+	default:
+		return CS_HASKELL;
+	}
 }
 
 static int on_sample(struct el_profile *p, const struct el_event *ev)
 {
 	uint64_t step = p->info.interval_ns ? p->info.interval_ns : INTERVAL_GHC;
 	uint64_t start = ev->time > step ? ev->time - step : 0, end = ev->time;
-	struct el_stretch s;
-	struct lane *lane;
+	struct pic_slice s;
+	struct ticks *lane;
 	uint32_t node;
 	int err;
 
@@ -147,14 +175,8 @@ static int on_sample(struct el_profile *p, const struct el_event *ev)
 		return 0;
 	}
 	err = stack_node(p, lane, ev->prof_sample.ccs, &node);
-	if (err == -E2BIG) {
-		p->info.dropped++;
-		return 0;
-	}
 	if (err)
 		return err;
-	if (ev->prof_sample.ccs.n == DEPTH_MAX)
-		p->info.cut_stacks++;
 	cctree__node(p->tree, node)->ticks++;
 	lane->pub.ticks++;
 	p->info.samples++;
@@ -164,12 +186,12 @@ static int on_sample(struct el_profile *p, const struct el_event *ev)
 	lane->ticked = true;
 	if (!el_window__clip(p->window, &start, &end))
 		return 0;
-	s = (struct el_stretch){.start = start,
-				.end = end,
-				.what = node,
-				.n = 1,
-				.kind = (uint16_t)cctree__kind(p->tree, node)};
-	err = el_lane__add(&lane->pub.lane, &s);
+	s = (struct pic_slice){.start_ns = start,
+			       .end_ns = end,
+			       .stack = node,
+			       .samples = 1,
+			       .state = state_of(cctree__kind(p->tree, node))};
+	err = lane__put(&lane->lane, &s);
 	if (err == -E2BIG) {
 		p->info.dropped++;
 		err = 0;
@@ -210,6 +232,15 @@ int el_profile__attach(struct el_profile *p, struct eventlog *log)
 				       EL_PROF_SAMPLE_COST_CENTRE};
 
 	return eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_event, p);
+}
+
+int el_profile__finish(struct el_profile *p)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->n_lanes && !err; i++)
+		err = lane__end(&p->lanes[i]->lane);
+	return err == -E2BIG ? 0 : err;
 }
 
 struct cctree *el_profile__tree(struct el_profile *p)

@@ -54,17 +54,6 @@ int eventlog__subscribe(struct eventlog *log, const uint16_t *ids, size_t n_ids,
 	return 0;
 }
 
-int eventlog__subscribe_all(struct eventlog *log, eventlog_fn fn, void *ctx)
-{
-	uint16_t ids[EL_IDS];
-	size_t n = 0;
-
-	for (unsigned i = 0; i < EL_IDS; i++)
-		if (el_id__name(i))
-			ids[n++] = (uint16_t)i;
-	return eventlog__subscribe(log, ids, n, fn, ctx);
-}
-
 const struct eventlog_stats *eventlog__stats(const struct eventlog *log)
 {
 	return &log->stats;

@@ -5,7 +5,7 @@
  *
  * GC on a capability is between its own GC_START and GC_END: the RTS posts both on every
  * capability that takes part. The one that leads also posts GC_GLOBAL_SYNC or GC_STATS_GHC in
- * between (rts/sm/GC.c, rts/Stats.c); its stretch is the pause.
+ * between (rts/sm/GC.c, rts/Stats.c); its slice is the pause.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
-#include "lane_fast.h"
+#include "lane.h"
 #include "sched.h"
 #include "sched_pair.h"
 #include "u64map.h"
@@ -29,21 +29,25 @@ static int lane_err(struct el_sched *s, int err)
 	return 0;
 }
 
-static inline int cap_stretch(struct el_sched *s, struct cap_state *c, uint64_t end, uint16_t aux)
+static inline int put(struct el_sched *s, struct lane *lane, struct pic_slice slice, uint64_t start,
+		      uint64_t end, uint64_t *sum)
 {
-	uint64_t start = c->since;
 	int err;
 
 	if (s->opts.window && !el_window__clip(s->opts.window, &start, &end))
 		return 0;
-	c->pub.state_ns[c->state] += end - start;
-	err = lane_put(&c->pub.lane, start, end, c->state == ECS_RUN ? c->thread : 0, c->state,
-		       aux);
+	*sum += end - start;
+	if (!lane)
+		return 0;
+	slice.start_ns = start;
+	slice.end_ns = end;
+	err = lane__put(lane, &slice);
 	return err ? lane_err(s, err) : 0;
 }
 
-static inline int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t state, uint64_t time,
-			   uint16_t aux)
+/* `stop`: the STOP_THREAD's status with which it leaves a run. */
+static inline int cap_goes(struct el_sched *s, struct sched_cap *c, uint8_t state, uint64_t time,
+			   uint16_t stop)
 {
 	int err = 0;
 
@@ -51,7 +55,9 @@ static inline int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t stat
 	if (time < c->since)
 		time = c->since;
 	if (c->seen)
-		err = cap_stretch(s, c, time, aux);
+		err = put(s, &c->lane,
+			  cap_slice(c->state, c->state == CS_HASKELL ? c->thread : 0, stop),
+			  c->since, time, &c->pub.state_ns[c->state]);
 	c->seen = true;
 	c->state = state;
 	c->since = time;
@@ -60,24 +66,16 @@ static inline int cap_goes(struct el_sched *s, struct cap_state *c, uint8_t stat
 
 /* ── threads ─────────────────────────────────────────────────────────────────────────────── */
 
-static inline int thread_stretch(struct el_sched *s, struct thread_state *t, uint8_t state,
-				 uint64_t start, uint64_t end)
+static inline int thread_slice_put(struct el_sched *s, struct sched_thread *t, uint8_t state,
+				   uint64_t start, uint64_t end)
 {
-	int err;
-
-	if (s->opts.window && !el_window__clip(s->opts.window, &start, &end))
-		return 0;
-	t->pub.state_ns[state] += end - start;
-	if (!t->pub.lane)
-		return 0;
-	err = lane_put(t->pub.lane, start, end, t->pub.cap, state, 0);
-	return err ? lane_err(s, err) : 0;
+	return put(s, t->lane, thread_slice(t, state), start, end, &t->pub.state_ns[state]);
 }
 
 /* A runnable thread whose capability collects garbage waits for that, not for its turn. */
-static int thread_waited(struct el_sched *s, struct thread_state *t, uint64_t end)
+static int thread_waited(struct el_sched *s, struct sched_thread *t, uint64_t end)
 {
-	const struct cap_state *c = t->pub.cap < SCHED_CAPS ? s->by_cap[t->pub.cap] : NULL;
+	const struct sched_cap *c = t->pub.cap < SCHED_CAPS ? s->by_cap[t->pub.cap] : NULL;
 	uint64_t from = t->pub.since;
 	int err = 0;
 
@@ -88,15 +86,15 @@ static int thread_waited(struct el_sched *s, struct thread_state *t, uint64_t en
 		if (g->end <= from || g->start >= end)
 			continue;
 		if (g->start > from)
-			err = thread_stretch(s, t, ETS_RUNNABLE, from, g->start);
+			err = thread_slice_put(s, t, HS_RUNNABLE, from, g->start);
 		if (!err)
-			err = thread_stretch(s, t, ETS_GC, MAX(from, g->start), MIN(end, g->end));
+			err = thread_slice_put(s, t, HS_GC, MAX(from, g->start), MIN(end, g->end));
 		from = MIN(end, g->end);
 	}
-	return err ? err : thread_stretch(s, t, ETS_RUNNABLE, from, end);
+	return err ? err : thread_slice_put(s, t, HS_RUNNABLE, from, end);
 }
 
-static inline int thread_goes(struct el_sched *s, struct thread_state *t, uint8_t state,
+static inline int thread_goes(struct el_sched *s, struct sched_thread *t, uint8_t state,
 			      uint64_t time)
 {
 	int err = 0;
@@ -104,10 +102,10 @@ static inline int thread_goes(struct el_sched *s, struct thread_state *t, uint8_
 	/* Buffers of different capabilities may disagree by a little where a thread moves. */
 	if (time < t->pub.since)
 		time = t->pub.since;
-	if (t->pub.state == ETS_RUNNABLE)
+	if (t->pub.state == HS_RUNNABLE)
 		err = thread_waited(s, t, time);
-	else if (t->pub.state != ETS_FINISHED)
-		err = thread_stretch(s, t, t->pub.state, t->pub.since, time);
+	else if (!t->pub.finished)
+		err = thread_slice_put(s, t, t->pub.state, t->pub.since, time);
 	t->pub.state = state;
 	t->pub.since = time;
 	t->pub.end = time;
@@ -116,32 +114,30 @@ static inline int thread_goes(struct el_sched *s, struct thread_state *t, uint8_
 
 static void see_time(struct el_sched *s, uint64_t time)
 {
-	if (!s->info.first)
-		s->info.first = time;
 	s->info.last = MAX(s->info.last, time);
 }
 
 /* ── events ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Another thread still counts as running here: its stop was lost. */
-static int run_lost(struct el_sched *s, struct cap_state *c, const struct thread_state *next,
+static int run_lost(struct el_sched *s, struct sched_cap *c, const struct sched_thread *next,
 		    uint64_t time)
 {
-	struct thread_state *t;
+	struct sched_thread *t;
 
-	if (!c->seen || c->state != ECS_RUN)
+	if (!c->seen || c->state != CS_HASKELL)
 		return 0;
 	s->info.odd++;
 	t = sched__find(s, c->thread);
-	if (!t || t == next || t->pub.state != ETS_RUNNING || t->pub.cap != c->pub.cap)
+	if (!t || t == next || t->pub.state != HS_RUNNING || t->pub.cap != c->pub.cap)
 		return 0;
-	return thread_goes(s, t, ETS_UNKNOWN, time);
+	return thread_goes(s, t, HS_UNKNOWN, time);
 }
 
 static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = sched__cap(s, ev->cap);
-	struct thread_state *t = sched__thread(s, ev->thread.tid, ev->time);
+	struct sched_cap *c = sched__cap(s, ev->cap);
+	struct sched_thread *t = sched__thread(s, ev->thread.tid, ev->time);
 	uint16_t before;
 	int err;
 
@@ -151,12 +147,8 @@ static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_
 	if (err)
 		return err;
 	before = t->pub.cap;
-	if (t->pub.state == ETS_SAFE_CALL && ev->time >= t->pub.since) {
-		uint64_t ns = ev->time - t->pub.since;
-
+	if (t->pub.state == HS_SAFE_CALL && ev->time >= t->pub.since) {
 		t->pub.safe_calls++;
-		t->pub.call_min_ns = MIN(t->pub.call_min_ns, ns);
-		t->pub.call_max_ns = MAX(t->pub.call_max_ns, ns);
 		if (s->opts.on_call && el_window__has(s->opts.window, t->pub.since)) {
 			err = s->opts.on_call(s->opts.ctx, t->pub.tid, t->pub.since, ev->time,
 					      before, ev->cap);
@@ -164,13 +156,10 @@ static __attribute__((noinline)) int on_run(struct el_sched *s, const struct el_
 				return err;
 		}
 	}
-	err = thread_goes(s, t, ETS_RUNNING, ev->time);
+	err = thread_goes(s, t, HS_RUNNING, ev->time);
 	if (!err)
-		err = cap_goes(s, c, ECS_RUN, ev->time, 0);
-	if (before != EL_CAP_GLOBAL && before != ev->cap)
-		t->pub.migrations++;
+		err = cap_goes(s, c, CS_HASKELL, ev->time, 0);
 	t->pub.cap = ev->cap;
-	t->pub.runs++;
 	t->pub.finished = false;
 	c->pub.runs++;
 	c->thread = ev->thread.tid;
@@ -184,59 +173,57 @@ static uint8_t state_after(uint16_t status)
 	case EL_STOP_STACK_OVERFLOW:
 	case EL_STOP_YIELDING:
 	case EL_STOP_MIGRATING:
-		return ETS_RUNNABLE;
+		return HS_RUNNABLE;
 	case EL_STOP_FINISHED:
-		return ETS_FINISHED;
+		return HS_UNKNOWN;
 	case EL_STOP_FOREIGN_CALL:
 	case EL_STOP_CCALL:
 	case EL_STOP_CCALL_NO_UNBLOCK:
-		return ETS_SAFE_CALL;
+		return HS_SAFE_CALL;
 	case EL_STOP_MVAR:
 	case EL_STOP_MVAR_READ:
-		return ETS_BLOCKED_MVAR;
+		return HS_BLOCKED_MVAR;
 	case EL_STOP_BLACKHOLE:
-		return ETS_BLOCKED_BLACKHOLE;
+		return HS_BLOCKED_BLACKHOLE;
 	case EL_STOP_READ:
 	case EL_STOP_WRITE:
 	case EL_STOP_DO_PROC:
-		return ETS_BLOCKED_IO;
+		return HS_BLOCKED_IO;
 	case EL_STOP_DELAY:
-		return ETS_BLOCKED_DELAY;
+		return HS_BLOCKED_DELAY;
 	case EL_STOP_STM:
-		return ETS_BLOCKED_STM;
+		return HS_BLOCKED_STM;
 	default:
-		return ETS_BLOCKED_OTHER;
+		return HS_BLOCKED_OTHER;
 	}
 }
 
 static __attribute__((noinline)) int on_stop(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = sched__cap(s, ev->cap);
-	struct thread_state *t = sched__thread(s, ev->stop.tid, ev->time);
+	struct sched_cap *c = sched__cap(s, ev->cap);
+	struct sched_thread *t = sched__thread(s, ev->stop.tid, ev->time);
 	int err;
 
-	s->info.stops[MIN(ev->stop.status, ARRAY_SIZE(s->info.stops) - 1)]++;
 	if (!c || !t)
 		return c ? 0 : -ENOMEM;
-	if (c->state != ECS_RUN || c->thread != ev->stop.tid) {
+	if (c->state != CS_HASKELL || c->thread != ev->stop.tid) {
 		/* The start of the run was lost, or lies before the log's first event. */
 		s->info.odd++;
-		if (t->pub.state != ETS_RUNNING)
+		if (t->pub.state != HS_RUNNING)
 			t->pub.since = MAX(t->pub.since, c->since);
 	}
 	t->pub.cap = ev->cap;
 	err = thread_goes(s, t, state_after(ev->stop.status), ev->time);
 	if (!err)
-		err = cap_goes(s, c, t->pub.state == ETS_RUNNABLE ? ECS_RTS : ECS_IDLE, ev->time,
+		err = cap_goes(s, c, t->pub.state == HS_RUNNABLE ? CS_RTS : CS_IDLE, ev->time,
 			       ev->stop.status);
 	c->thread = 0;
-	if (t->pub.state == ETS_FINISHED)
-		t->pub.finished = true;
+	t->pub.finished = ev->stop.status == EL_STOP_FINISHED;
 	return err;
 }
 
 /* Beyond the limit only the sums go on. */
-static int keep_gc(struct el_sched *s, const struct cap_state *c)
+static int keep_gc(struct el_sched *s, const struct sched_cap *c)
 {
 	int err = array__reserve((void **)&s->all_gcs, &s->gcs_cap, s->info.n_gcs + 1, GCS_MAX,
 				 sizeof(*s->all_gcs));
@@ -254,24 +241,24 @@ static int keep_gc(struct el_sched *s, const struct cap_state *c)
  * The world runs again when the collection's leader has ended it. Another capability's own end
  * comes when its OS thread has noticed; what lies between is no collection any more.
  */
-static void gc_over(struct el_sched *s, const struct cap_state *leader, uint64_t time)
+static void gc_over(struct el_sched *s, const struct sched_cap *leader, uint64_t time)
 {
 	for (size_t i = 0; i < s->n_caps; i++) {
-		struct cap_state *c = s->caps[i];
+		struct sched_cap *c = s->caps[i];
 
-		if (c != leader && c->state == ECS_GC && !c->gc_over && c->gc_start <= time)
+		if (c != leader && c->state == CS_GC && !c->gc_over && c->gc_start <= time)
 			c->gc_over = time;
 	}
 }
 
-static int gc_leave(struct el_sched *s, struct cap_state *c, uint64_t time)
+static int gc_leave(struct el_sched *s, struct sched_cap *c, uint64_t time)
 {
 	uint64_t end = c->gc_over && c->gc_over < time ? c->gc_over : time;
-	int err = cap_goes(s, c, end < time ? ECS_RTS : ECS_IDLE, end, 0);
+	int err = cap_goes(s, c, end < time ? CS_RTS : CS_IDLE, end, 0);
 
 	c->gcs[c->n_gcs++ % GC_RING] = (struct gc_span){c->gc_start, c->since};
 	if (!err && end < time)
-		err = cap_goes(s, c, ECS_IDLE, time, 0);
+		err = cap_goes(s, c, CS_IDLE, time, 0);
 	else if (c->leads)
 		gc_over(s, c, c->since);
 	return err;
@@ -279,7 +266,7 @@ static int gc_leave(struct el_sched *s, struct cap_state *c, uint64_t time)
 
 static int on_gc(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = sched__cap(s, ev->cap);
+	struct sched_cap *c = sched__cap(s, ev->cap);
 	uint64_t ns;
 	int err;
 
@@ -295,14 +282,14 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 		c->gc_start = ev->time;
 		c->gc_request = s->gc_request;
 		s->gc_request = 0;
-		return cap_goes(s, c, ECS_GC, ev->time, 0);
+		return cap_goes(s, c, CS_GC, ev->time, 0);
 	case EL_GC_GLOBAL_SYNC:
 		c->leads = true;
 		return 0;
 	default:
 		break;
 	}
-	if (c->state != ECS_GC) {
+	if (c->state != CS_GC) {
 		s->info.odd++;
 		return 0;
 	}
@@ -321,35 +308,49 @@ static int on_gc(struct el_sched *s, const struct el_event *ev)
 	return err;
 }
 
+static int set_label(struct el_sched *s, struct sched_thread *t, struct el_str label)
+{
+	size_t len = MIN(label.len, LABEL_MAX);
+
+	if (t->pub.label)
+		s->label_bytes -= strlen(t->pub.label);
+	free(t->pub.label);
+	t->pub.label = NULL;
+	if (s->label_bytes + len > LABELS_MAX) {
+		s->info.dropped++;
+		return 0;
+	}
+	t->pub.label = strndup(label.s, len);
+	if (!t->pub.label)
+		return -ENOMEM;
+	s->label_bytes += strlen(t->pub.label);
+	return 0;
+}
+
 static int on_thread(struct el_sched *s, const struct el_event *ev)
 {
-	struct thread_state *t;
+	struct sched_thread *t;
 
 	if (ev->id == EL_THREAD_LABEL) {
 		t = sched__thread(s, ev->label.tid, ev->time);
 		if (!t)
 			return 0;
-		free(t->pub.label);
-		t->pub.label = strndup(ev->label.label.s, MIN(ev->label.label.len, 4096u));
-		return t->pub.label ? 0 : -ENOMEM;
+		return set_label(s, t, ev->label.label);
 	}
 	t = sched__thread(s, ev->thread.tid, ev->time);
 	if (!t)
 		return 0;
 	switch (ev->id) {
 	case EL_CREATE_THREAD:
-		t->pub.created = true;
 		if (t->pub.cap == EL_CAP_GLOBAL)
 			t->pub.cap = ev->cap;
-		if (t->pub.state == ETS_UNKNOWN)
-			return thread_goes(s, t, ETS_RUNNABLE, ev->time);
+		if (t->pub.state == HS_UNKNOWN && !t->pub.finished)
+			return thread_goes(s, t, HS_RUNNABLE, ev->time);
 		return 0;
 	case EL_MIGRATE_THREAD:
-		if (t->pub.cap != ev->thread.cap)
-			t->pub.migrations++;
-		if (t->pub.state == ETS_RUNNABLE) {
+		if (t->pub.state == HS_RUNNABLE) {
 			/* What it waited for so far was the old capability. */
-			int err = thread_goes(s, t, ETS_RUNNABLE, ev->time);
+			int err = thread_goes(s, t, HS_RUNNABLE, ev->time);
 
 			t->pub.cap = ev->thread.cap;
 			return err;
@@ -359,12 +360,10 @@ static int on_thread(struct el_sched *s, const struct el_event *ev)
 	case EL_THREAD_WAKEUP:
 	case EL_THREAD_RUNNABLE:
 		/* GHC also posts these after a thread's end, and while it makes a call. */
-		if (ev->id == EL_THREAD_WAKEUP)
-			t->pub.wakeups++;
-		if (t->pub.state == ETS_FINISHED || t->pub.state == ETS_RUNNING ||
-		    t->pub.state == ETS_SAFE_CALL || t->pub.state == ETS_RUNNABLE)
+		if (t->pub.finished || t->pub.state == HS_RUNNING || t->pub.state == HS_SAFE_CALL ||
+		    t->pub.state == HS_RUNNABLE)
 			return 0;
-		return thread_goes(s, t, ETS_RUNNABLE, ev->time);
+		return thread_goes(s, t, HS_RUNNABLE, ev->time);
 	default:
 		return 0;
 	}
@@ -372,62 +371,25 @@ static int on_thread(struct el_sched *s, const struct el_event *ev)
 
 static int on_cap(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = ev->cap_no < SCHED_CAPS ? sched__cap(s, ev->cap_no) : NULL;
+	struct sched_cap *c = ev->cap_no < SCHED_CAPS ? sched__cap(s, ev->cap_no) : NULL;
 
 	if (!c)
 		return 0;
 	switch (ev->id) {
 	case EL_CAP_DISABLE:
 	case EL_CAP_DELETE:
-		return cap_goes(s, c, ECS_DISABLED, ev->time, 0);
+		return cap_goes(s, c, CS_DISABLED, ev->time, 0);
 	default:
-		return cap_goes(s, c, ECS_IDLE, ev->time, 0);
+		return cap_goes(s, c, CS_IDLE, ev->time, 0);
 	}
-}
-
-static int on_task(struct el_sched *s, const struct el_event *ev)
-{
-	uint32_t at = u64map__get(&s->by_task, ev->task.task);
-	struct el_task *t = at == U64MAP_NONE ? NULL : &s->tasks[at];
-	int err;
-
-	/* pthread_t values are used again: each creation is a task of its own. */
-	if (!t || ev->id == EL_TASK_CREATE) {
-		err = array__reserve((void **)&s->tasks, &s->tasks_cap, s->n_tasks + 1, TASKS_MAX,
-				     sizeof(*s->tasks));
-		if (!err)
-			err = u64map__put(&s->by_task, ev->task.task, (uint32_t)s->n_tasks);
-		if (err == -E2BIG) {
-			s->info.dropped++;
-			return 0;
-		}
-		if (err)
-			return err;
-		t = &s->tasks[s->n_tasks++];
-		*t = (struct el_task){.task = ev->task.task, .start = ev->time};
-	}
-	switch (ev->id) {
-	case EL_TASK_CREATE:
-		t->tid = ev->task.tid;
-		t->cap = ev->task.cap;
-		break;
-	case EL_TASK_MIGRATE:
-		t->cap = ev->task.new_cap;
-		t->migrations++;
-		break;
-	default:
-		t->end = ev->time;
-		break;
-	}
-	return 0;
 }
 
 static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
+	struct sched_cap *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
 	/* The same field of both. */
 	uint32_t tid = ev->thread.tid;
-	struct thread_state *t;
+	struct sched_thread *t;
 	int err;
 
 	if (c && pair_has(&c->pair, ev))
@@ -450,7 +412,7 @@ static __attribute__((noinline)) int on_run_or_stop(struct el_sched *s, const st
 
 static __attribute__((noinline)) int on_other(struct el_sched *s, const struct el_event *ev)
 {
-	struct cap_state *c;
+	struct sched_cap *c;
 
 	pair_settle_all(s);
 	see_time(s, ev->time);
@@ -464,20 +426,11 @@ static __attribute__((noinline)) int on_other(struct el_sched *s, const struct e
 	case EL_CAP_DISABLE:
 	case EL_CAP_ENABLE:
 		return on_cap(s, ev);
-	case EL_TASK_CREATE:
-	case EL_TASK_MIGRATE:
-	case EL_TASK_DELETE:
-		return on_task(s, ev);
-	case EL_SPARK_COUNTERS:
-		c = ev->cap < SCHED_CAPS ? sched__cap(s, ev->cap) : NULL;
-		if (c)
-			memcpy(c->sparks, ev->sparks, sizeof(c->sparks));
-		return 0;
 	case EL_GC_STATS_GHC:
 		c = ev->cap < SCHED_CAPS ? sched__cap(s, ev->cap) : NULL;
 		if (c) {
 			c->leads = true;
-			c->gen = ev->gc_stats.gen;
+			c->gen = ev->gen;
 		}
 		return 0;
 	case EL_REQUEST_SEQ_GC:
@@ -493,7 +446,7 @@ static __attribute__((noinline)) int on_other(struct el_sched *s, const struct e
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_sched *s = ctx;
-	struct cap_state *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
+	struct sched_cap *c = ev->cap < SCHED_CAPS ? s->by_cap[ev->cap] : NULL;
 
 	if (ev->id != EL_RUN_THREAD && ev->id != EL_STOP_THREAD)
 		return on_other(s, ev);
@@ -506,11 +459,10 @@ static int on_event(void *ctx, const struct el_event *ev)
 int el_sched__attach(struct el_sched *s, struct eventlog *log)
 {
 	static const uint16_t ids[] = {
-		EL_CREATE_THREAD,  EL_RUN_THREAD,     EL_STOP_THREAD,	 EL_THREAD_RUNNABLE,
-		EL_MIGRATE_THREAD, EL_THREAD_WAKEUP,  EL_THREAD_LABEL,	 EL_GC_START,
-		EL_GC_END,	   EL_GC_GLOBAL_SYNC, EL_GC_STATS_GHC,	 EL_CAP_CREATE,
-		EL_CAP_DELETE,	   EL_CAP_DISABLE,    EL_CAP_ENABLE,	 EL_TASK_CREATE,
-		EL_TASK_MIGRATE,   EL_TASK_DELETE,    EL_SPARK_COUNTERS, EL_REQUEST_SEQ_GC,
+		EL_CREATE_THREAD,  EL_RUN_THREAD,     EL_STOP_THREAD,  EL_THREAD_RUNNABLE,
+		EL_MIGRATE_THREAD, EL_THREAD_WAKEUP,  EL_THREAD_LABEL, EL_GC_START,
+		EL_GC_END,	   EL_GC_GLOBAL_SYNC, EL_GC_STATS_GHC, EL_CAP_CREATE,
+		EL_CAP_DELETE,	   EL_CAP_DISABLE,    EL_CAP_ENABLE,   EL_REQUEST_SEQ_GC,
 		EL_REQUEST_PAR_GC,
 	};
 
@@ -524,14 +476,16 @@ int el_sched__finish(struct el_sched *s, uint64_t end)
 	pair_settle_all(s);
 	end = MAX(end, s->info.last);
 	for (size_t i = 0; i < s->n_caps && !err; i++)
-		err = cap_goes(s, s->caps[i], ECS_IDLE, end, 0);
+		err = cap_goes(s, s->caps[i], CS_IDLE, end, 0);
+	for (size_t i = 0; i < s->n_caps && !err; i++)
+		err = lane_err(s, lane__end(&s->caps[i]->lane));
 	for (size_t i = 0; i < s->n_threads && !err; i++) {
-		struct thread_state *t = sched__thread_at(s, i);
-		uint8_t state = t->pub.state;
+		struct sched_thread *t = sched__thread_at(s, i);
 
-		if (state == ETS_FINISHED)
-			continue;
-		err = thread_goes(s, t, state, end);
+		if (!t->pub.finished)
+			err = thread_goes(s, t, t->pub.state, end);
+		if (!err && t->lane)
+			err = lane_err(s, lane__end(t->lane));
 	}
 	return err;
 }

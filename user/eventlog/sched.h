@@ -7,12 +7,16 @@
 #define SAFESCOPED_EVENTLOG_SCHED_H
 
 #include "eventlog.h"
+#include "lane.h"
 #include "u64map.h"
 
 #define SCHED_CAPS     512
-#define THREADS_MAX    (1u << 20)
+#define CAP_SLICES     ((size_t)1 << 19) /* of all capabilities' lanes */
+#define THREAD_SLICES  ((size_t)1 << 19) /* of all Haskell threads' lanes */
+#define THREADS_MAX    (1u << 18)
+#define LABELS_MAX     (16u << 20) /* bytes of all threads' labels */
+#define LABEL_MAX      4096u
 #define THREAD_CHUNK   1024
-#define TASKS_MAX      (1u << 20)
 #define RECENT_THREADS 256
 #define GC_RING	       8
 #define GCS_MAX	       (1u << 17)
@@ -22,64 +26,79 @@ struct gc_span {
 };
 
 /* What a capability and a thread have done since they began to go back and forth: sched_pair.h. */
+enum pair_what { PAIR_RUN, PAIR_CALL };
+
 struct pair_sums {
-	uint64_t stops, runs, run_ns, call_ns;
+	uint64_t n[2], ns[2]; /* by enum pair_what */
 };
 
 struct pair {
-	struct thread_state *thread; /* NULL: they do not */
+	struct sched_thread *thread; /* NULL: they do not */
 	uint32_t tid;
 	uint16_t next;	       /* RUN_THREAD or STOP_THREAD */
-	uint64_t since, until; /* their last event; from here on a lane begins a new stretch */
+	uint64_t since, until; /* their last event; from here on a lane begins a new slice */
 	struct pair_sums sums;
-	uint64_t call_min, call_max;
 	struct pair_lane {
-		struct el_lane *lane;
-		uint64_t run_key, call_key, until;
+		struct lane *lane;
+		uint64_t until;
 		struct pair_sums in; /* of the sums: what the lane has already */
 	} lanes[2];
 };
 
-struct cap_state {
+struct sched_cap {
 	struct pair pair;
 	struct el_cap pub;
+	struct lane lane;
 	uint32_t thread; /* that runs; 0: none */
 	uint64_t since, gc_start, gc_request;
 	uint64_t gc_over; /* its leader ended the collection that this one is still in; 0 */
-	uint8_t state;	  /* enum el_cap_state */
+	uint8_t state;	  /* enum cap_state */
 	bool seen, leads;
 	uint16_t gen;
 	struct gc_span gcs[GC_RING]; /* the last ones */
 	unsigned n_gcs;
-	uint64_t sparks[7];
 };
 
-struct thread_state {
+struct sched_thread {
 	struct el_thread pub;
-	struct cap_state *paired; /* whose pair's sums are to be added; NULL */
+	struct lane *lane;	  /* NULL: only its sums are kept */
+	struct sched_cap *paired; /* whose pair's sums are to be added; NULL */
 };
 
 struct el_sched {
 	struct el_sched_opts opts;
 	struct el_sched_info info;
-	struct cap_state *by_cap[SCHED_CAPS], *caps[SCHED_CAPS];
+	struct lane_room cap_room, thread_room;
+	struct sched_cap *by_cap[SCHED_CAPS], *caps[SCHED_CAPS];
 	size_t n_caps;
-	struct thread_state *thread_chunks[THREADS_MAX / THREAD_CHUNK];
-	struct thread_state *recent[RECENT_THREADS]; /* by tid, of those seen lately */
-	size_t n_threads;
-	struct u64map by_tid, by_task;
-	struct el_task *tasks;
-	size_t n_tasks, tasks_cap;
+	struct sched_thread *thread_chunks[THREADS_MAX / THREAD_CHUNK];
+	struct sched_thread *recent[RECENT_THREADS]; /* by tid, of those seen lately */
+	size_t n_threads, label_bytes;
+	struct u64map by_tid;
 	struct el_gc *all_gcs;
 	size_t gcs_cap;
 	uint64_t gc_request; /* not begun yet; 0: none */
 };
 
+/* Of a capability's lane, without its times. */
+static inline struct pic_slice cap_slice(uint8_t state, uint32_t thread, uint16_t stop)
+{
+	return (struct pic_slice){.tso = thread, .stack = stop, .state = state, .exact = 1};
+}
+
+static inline struct pic_slice thread_slice(const struct sched_thread *t, uint8_t state)
+{
+	return (struct pic_slice){.tso = t->pub.tid,
+				  .cap = state == HS_RUNNING ? t->pub.cap : NO_CAP,
+				  .state = state,
+				  .exact = 1};
+}
+
 /* sched_read.c: NULL beyond the limits, and without memory. */
-struct cap_state *sched__cap(struct el_sched *s, uint16_t no);
+struct sched_cap *sched__cap(struct el_sched *s, uint16_t no);
 /* Made if it is not there. */
-struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time);
-struct thread_state *sched__find(const struct el_sched *s, uint32_t tid);
-struct thread_state *sched__thread_at(const struct el_sched *s, size_t i);
+struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time);
+struct sched_thread *sched__find(const struct el_sched *s, uint32_t tid);
+struct sched_thread *sched__thread_at(const struct el_sched *s, size_t i);
 
 #endif

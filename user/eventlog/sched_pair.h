@@ -2,8 +2,8 @@
 /*
  * sched_pair: a capability and a thread that go back and forth between running and a safe call,
  * the pair of events that a program with many safe calls is made of. What they add to a lane is
- * summed up here for as long as it would only be joined to the lane's last stretch, at a fraction
- * of the cost. Inlined into sched.c; not for other files.
+ * summed up here for as long as it would only be joined to the lane's group, at a fraction of the
+ * cost. Inlined into sched.c; not for other files.
  */
 #ifndef SAFESCOPED_EVENTLOG_SCHED_PAIR_H
 #define SAFESCOPED_EVENTLOG_SCHED_PAIR_H
@@ -11,48 +11,37 @@
 #include <errno.h>
 
 #include "base/base.h"
-#include "lane_fast.h"
 #include "sched.h"
 
-/* The time from which on the lane begins another stretch; 0: what comes next is not joined. */
-static inline uint64_t lane_joins_until(const struct el_lane *lane, uint64_t since)
+/* Of lane number i, without its times. */
+static inline struct pic_slice pair_slice(const struct pair *p, unsigned i, unsigned what)
 {
-	const struct el_stretch *last;
-
-	if (!lane->merged_ns || !lane->n)
-		return 0;
-	last = lane->s + lane->n - 1;
-	if (last->end != since)
-		return 0;
-	return last->start > UINT64_MAX - lane->merged_ns ? UINT64_MAX
-							  : last->start + lane->merged_ns;
+	if (i)
+		return thread_slice(p->thread, what == PAIR_RUN ? HS_RUNNING : HS_SAFE_CALL);
+	return what == PAIR_RUN ? cap_slice(CS_HASKELL, p->tid, EL_STOP_FOREIGN_CALL)
+				: cap_slice(CS_IDLE, 0, 0);
 }
 
 /* If these two go back and forth now, their next events are summed up here. */
-static inline void pair_begin(struct el_sched *s, struct cap_state *c, struct thread_state *t)
+static inline void pair_begin(struct el_sched *s, struct sched_cap *c, struct sched_thread *t)
 {
-	bool runs = c->state == ECS_RUN && t->pub.state == ETS_RUNNING && c->thread == t->pub.tid;
-	bool calls = c->state == ECS_IDLE && t->pub.state == ETS_SAFE_CALL;
+	bool runs = c->state == CS_HASKELL && t->pub.state == HS_RUNNING && c->thread == t->pub.tid;
+	bool calls = c->state == CS_IDLE && t->pub.state == HS_SAFE_CALL;
 	struct pair *p = &c->pair;
 
-	if ((!runs && !calls) || !c->seen || t->pub.cap != c->pub.cap || !t->pub.lane ||
+	if ((!runs && !calls) || !c->seen || t->pub.cap != c->pub.cap || !t->lane ||
 	    t->pub.since != c->since || s->opts.window || s->opts.on_call)
 		return;
-	*p = (struct pair){
-		.thread = t,
-		.tid = t->pub.tid,
-		.next = calls ? EL_RUN_THREAD : EL_STOP_THREAD,
-		.since = c->since,
-		.call_min = UINT64_MAX,
-		.lanes = {{.lane = &c->pub.lane,
-			   .run_key = lane_key(t->pub.tid, ECS_RUN, EL_STOP_FOREIGN_CALL),
-			   .call_key = lane_key(0, ECS_IDLE, 0),
-			   .until = lane_joins_until(&c->pub.lane, c->since)},
-			  {.lane = t->pub.lane,
-			   .run_key = lane_key(c->pub.cap, ETS_RUNNING, 0),
-			   .call_key = lane_key(c->pub.cap, ETS_SAFE_CALL, 0),
-			   .until = lane_joins_until(t->pub.lane, c->since)}},
-	};
+	/* member by member: it is done for every event that is of no pair */
+	p->thread = t;
+	p->tid = t->pub.tid;
+	p->next = calls ? EL_RUN_THREAD : EL_STOP_THREAD;
+	p->since = c->since;
+	p->sums = p->lanes[0].in = p->lanes[1].in = (struct pair_sums){{0}, {0}};
+	p->lanes[0].lane = &c->lane;
+	p->lanes[1].lane = t->lane;
+	p->lanes[0].until = lane__full_at(&c->lane, c->since);
+	p->lanes[1].until = lane__full_at(t->lane, c->since);
 	p->until = MIN(p->lanes[0].until, p->lanes[1].until);
 	t->paired = c;
 }
@@ -67,66 +56,55 @@ static inline bool pair_has(const struct pair *p, const struct el_event *ev)
 
 static inline void pair_add(struct pair *p, const struct el_event *ev)
 {
-	uint64_t ns = ev->time - p->since;
+	unsigned what = ev->id == EL_STOP_THREAD ? PAIR_RUN : PAIR_CALL;
 
-	if (ev->id == EL_STOP_THREAD) {
-		p->next = EL_RUN_THREAD;
-		p->sums.stops++;
-		p->sums.run_ns += ns;
-	} else {
-		p->next = EL_STOP_THREAD;
-		p->sums.runs++;
-		p->sums.call_ns += ns;
-		p->call_min = MIN(p->call_min, ns);
-		p->call_max = MAX(p->call_max, ns);
-	}
+	p->next = what == PAIR_RUN ? EL_RUN_THREAD : EL_STOP_THREAD;
+	p->sums.n[what]++;
+	p->sums.ns[what] += ev->time - p->since;
 	p->since = ev->time;
 }
 
-/*
- * What single joins would have made of the lane. Parts get their places in the order in which they
- * began; the one that grew last has the name only if it is truly the heavier one.
- */
-static inline void pair_lane_settle(const struct pair *p, struct pair_lane *l)
+/* What single joins would have made of the group: the one that came first is its first. */
+static inline void pair_lane_settle(struct pair *p, unsigned i)
 {
-	const uint64_t key[] = {l->run_key, l->call_key},
-		       ns[] = {p->sums.run_ns - l->in.run_ns, p->sums.call_ns - l->in.call_ns};
-	bool even = p->sums.stops - l->in.stops == p->sums.runs - l->in.runs;
-	unsigned latest = p->next == EL_RUN_THREAD ? 0 : 1, first = even ? !latest : latest;
-	struct el_stretch *last;
+	struct pair_lane *l = &p->lanes[i];
+	unsigned latest = p->next == EL_RUN_THREAD ? PAIR_RUN : PAIR_CALL;
+	bool even = p->sums.n[PAIR_RUN] - l->in.n[PAIR_RUN] ==
+		    p->sums.n[PAIR_CALL] - l->in.n[PAIR_CALL];
+	unsigned first = even ? !latest : latest;
 
-	if (!ns[latest])
-		return;
-	last = l->lane->s + l->lane->n - 1;
-	lane_parts_begin(l->lane, last);
-	lane_part(l->lane, last, key[first], 0);
-	if (ns[!first])
-		lane_part(l->lane, last, key[!first], 0);
-	if (ns[!latest])
-		lane_part(l->lane, last, key[!latest], ns[!latest]);
-	lane_part(l->lane, last, key[latest], ns[latest]);
-	last->end = p->since;
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned what = k ? !first : first;
+		struct pic_slice s = pair_slice(p, i, what);
+
+		s.start_ns = l->lane->end_ns;
+		s.end_ns = s.start_ns + p->sums.ns[what] - l->in.ns[what];
+		if (s.end_ns > s.start_ns)
+			lane__join(l->lane, &s);
+	}
 	l->in = p->sums;
 }
 
 /* An event of the pair with which at least one lane begins something new. */
 static inline int pair_turn(struct pair *p, const struct el_event *ev, uint64_t *ret_dropped)
 {
+	unsigned what = ev->id == EL_STOP_THREAD ? PAIR_RUN : PAIR_CALL;
 	uint64_t since = p->since;
 	bool put[2];
 	int err = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct pair_lane *l = &p->lanes[i];
-		uint64_t key = ev->id == EL_STOP_THREAD ? l->run_key : l->call_key;
+		struct pic_slice s = pair_slice(p, i, what);
 		int full;
 
 		put[i] = ev->time >= l->until;
 		if (!put[i])
 			continue;
-		pair_lane_settle(p, l);
-		full = lane_put(l->lane, since, ev->time, (uint32_t)(key >> 32),
-				(uint16_t)(key >> 16), (uint16_t)key);
+		pair_lane_settle(p, i);
+		s.start_ns = since;
+		s.end_ns = ev->time;
+		full = lane__put(l->lane, &s);
 		if (full == -E2BIG)
 			++*ret_dropped;
 		else if (full)
@@ -137,47 +115,46 @@ static inline int pair_turn(struct pair *p, const struct el_event *ev, uint64_t 
 		if (!put[i])
 			continue;
 		p->lanes[i].in = p->sums;
-		p->lanes[i].until = lane_joins_until(p->lanes[i].lane, ev->time);
+		p->lanes[i].until = lane__full_at(p->lanes[i].lane, ev->time);
 	}
 	p->until = MIN(p->lanes[0].until, p->lanes[1].until);
 	return err;
 }
 
-/* The two go their own ways, or are looked at: all is as if each event had been taken alone. */
-static inline void pair_settle(struct el_sched *s, struct cap_state *c)
+static inline void pair_settle_sums(struct el_sched *s, struct sched_cap *c, struct sched_thread *t)
 {
 	struct pair *p = &c->pair;
 	const struct pair_sums *sums = &p->sums;
-	struct thread_state *t = p->thread;
-	struct el_thread *pub;
 	bool in_call = p->next == EL_RUN_THREAD;
 
-	if (!t)
-		return;
-	pub = &t->pub;
-	t->paired = NULL;
-	p->thread = NULL;
-	p->until = 0;
-	if (!sums->runs && !sums->stops)
-		return;
-	pair_lane_settle(p, &p->lanes[0]);
-	pair_lane_settle(p, &p->lanes[1]);
-	c->pub.state_ns[ECS_RUN] += sums->run_ns;
-	c->pub.state_ns[ECS_IDLE] += sums->call_ns;
-	c->pub.runs += sums->runs;
-	c->state = in_call ? ECS_IDLE : ECS_RUN;
+	pair_lane_settle(p, 0);
+	pair_lane_settle(p, 1);
+	c->pub.state_ns[CS_HASKELL] += sums->ns[PAIR_RUN];
+	c->pub.state_ns[CS_IDLE] += sums->ns[PAIR_CALL];
+	c->pub.runs += sums->n[PAIR_CALL];
+	c->state = in_call ? CS_IDLE : CS_HASKELL;
 	c->thread = in_call ? 0 : p->tid;
 	c->since = p->since;
-	pub->state_ns[ETS_RUNNING] += sums->run_ns;
-	pub->state_ns[ETS_SAFE_CALL] += sums->call_ns;
-	pub->runs += sums->runs;
-	pub->safe_calls += sums->runs;
-	pub->call_min_ns = MIN(pub->call_min_ns, p->call_min);
-	pub->call_max_ns = MAX(pub->call_max_ns, p->call_max);
-	pub->state = in_call ? ETS_SAFE_CALL : ETS_RUNNING;
-	pub->since = pub->end = p->since;
-	s->info.stops[EL_STOP_FOREIGN_CALL] += sums->stops;
+	t->pub.state_ns[HS_RUNNING] += sums->ns[PAIR_RUN];
+	t->pub.state_ns[HS_SAFE_CALL] += sums->ns[PAIR_CALL];
+	t->pub.safe_calls += sums->n[PAIR_CALL];
+	t->pub.state = in_call ? HS_SAFE_CALL : HS_RUNNING;
+	t->pub.since = t->pub.end = p->since;
 	s->info.last = MAX(s->info.last, p->since);
+}
+
+/* The two go their own ways, or are looked at: all is as if each event had been taken alone. */
+static inline void pair_settle(struct el_sched *s, struct sched_cap *c)
+{
+	struct pair *p = &c->pair;
+
+	if (!p->thread)
+		return;
+	p->thread->paired = NULL;
+	p->until = 0;
+	if (p->sums.n[PAIR_RUN] || p->sums.n[PAIR_CALL])
+		pair_settle_sums(s, c, p->thread);
+	p->thread = NULL;
 }
 
 static inline void pair_settle_all(struct el_sched *s)

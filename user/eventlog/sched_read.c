@@ -10,9 +10,9 @@
 
 /* ── finding and making ──────────────────────────────────────────────────────────────────── */
 
-struct cap_state *sched__cap(struct el_sched *s, uint16_t no)
+struct sched_cap *sched__cap(struct el_sched *s, uint16_t no)
 {
-	struct cap_state *c;
+	struct sched_cap *c;
 
 	if (no >= SCHED_CAPS)
 		return NULL;
@@ -22,19 +22,23 @@ struct cap_state *sched__cap(struct el_sched *s, uint16_t no)
 	if (!c)
 		return NULL;
 	c->pub.cap = no;
+	c->pub.lane = &c->lane.slices;
+	c->lane.kind = LANE_CAPABILITY;
+	c->lane.room = &s->cap_room;
+	c->state = CS_IDLE;
 	s->by_cap[no] = c;
 	s->caps[s->n_caps++] = c;
 	return c;
 }
 
-struct thread_state *sched__thread_at(const struct el_sched *s, size_t i)
+struct sched_thread *sched__thread_at(const struct el_sched *s, size_t i)
 {
 	return &s->thread_chunks[i / THREAD_CHUNK][i % THREAD_CHUNK];
 }
 
-struct thread_state *sched__find(const struct el_sched *s, uint32_t tid)
+struct sched_thread *sched__find(const struct el_sched *s, uint32_t tid)
 {
-	struct thread_state *t = s->recent[tid % RECENT_THREADS];
+	struct sched_thread *t = s->recent[tid % RECENT_THREADS];
 	uint32_t at;
 
 	if (t && t->pub.tid == tid)
@@ -43,9 +47,9 @@ struct thread_state *sched__find(const struct el_sched *s, uint32_t tid)
 	return at == U64MAP_NONE ? NULL : sched__thread_at(s, at);
 }
 
-struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time)
+struct sched_thread *sched__thread(struct el_sched *s, uint32_t tid, uint64_t time)
 {
-	struct thread_state *t;
+	struct sched_thread *t;
 
 	t = sched__find(s, tid);
 	if (t) {
@@ -57,7 +61,7 @@ struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t ti
 		return NULL;
 	}
 	if (s->n_threads % THREAD_CHUNK == 0) {
-		struct thread_state *chunk = calloc(THREAD_CHUNK, sizeof(*chunk));
+		struct sched_thread *chunk = calloc(THREAD_CHUNK, sizeof(*chunk));
 
 		if (!chunk)
 			return NULL;
@@ -69,35 +73,20 @@ struct thread_state *sched__thread(struct el_sched *s, uint32_t tid, uint64_t ti
 	t->pub.tid = tid;
 	t->pub.cap = EL_CAP_GLOBAL;
 	t->pub.start = t->pub.since = t->pub.end = time;
-	t->pub.call_min_ns = UINT64_MAX;
+	t->pub.state = HS_UNKNOWN;
 	if (s->n_threads < s->opts.thread_lanes)
-		t->pub.lane = calloc(1, sizeof(*t->pub.lane));
+		t->lane = calloc(1, sizeof(*t->lane));
+	if (t->lane) {
+		t->lane->kind = LANE_HASKELL;
+		t->lane->room = &s->thread_room;
+		t->pub.lane = &t->lane->slices;
+	}
 	s->n_threads++;
 	s->recent[tid % RECENT_THREADS] = t;
 	return t;
 }
 
 /* ── the public face ─────────────────────────────────────────────────────────────────────── */
-
-const char *el_thread_state__name(enum el_thread_state state)
-{
-	static const char *const names[ETS_MAX] = {
-		[ETS_UNKNOWN] = "unknown",
-		[ETS_RUNNABLE] = "runnable",
-		[ETS_RUNNING] = "running",
-		[ETS_SAFE_CALL] = "safe_call",
-		[ETS_BLOCKED_MVAR] = "blocked_mvar",
-		[ETS_BLOCKED_STM] = "blocked_stm",
-		[ETS_BLOCKED_BLACKHOLE] = "blocked_blackhole",
-		[ETS_BLOCKED_IO] = "blocked_io",
-		[ETS_BLOCKED_DELAY] = "blocked_delay",
-		[ETS_BLOCKED_OTHER] = "blocked_other",
-		[ETS_GC] = "gc",
-		[ETS_FINISHED] = "finished",
-	};
-
-	return state < ETS_MAX ? names[state] : "unknown";
-}
 
 int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s)
 {
@@ -107,6 +96,8 @@ int el_sched__new(const struct el_sched_opts *opts, struct el_sched **ret_s)
 		return -ENOMEM;
 	if (opts)
 		s->opts = *opts;
+	s->cap_room.max = CAP_SLICES;
+	s->thread_room.max = THREAD_SLICES;
 	*ret_s = s;
 	return 0;
 }
@@ -116,22 +107,20 @@ void el_sched__free(struct el_sched *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->n_caps; i++) {
-		el_lane__free(&s->caps[i]->pub.lane);
+		lane__free(&s->caps[i]->lane);
 		free(s->caps[i]);
 	}
 	for (size_t i = 0; i < s->n_threads; i++) {
-		struct el_thread *t = &sched__thread_at(s, i)->pub;
+		struct sched_thread *t = sched__thread_at(s, i);
 
-		free(t->label);
+		free(t->pub.label);
 		if (t->lane)
-			el_lane__free(t->lane);
+			lane__free(t->lane);
 		free(t->lane);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(s->thread_chunks); i++)
 		free(s->thread_chunks[i]);
 	u64map__free(&s->by_tid);
-	u64map__free(&s->by_task);
-	free(s->tasks);
 	free(s->all_gcs);
 	free(s);
 }
@@ -142,10 +131,7 @@ struct el_sched_info el_sched__info(const struct el_sched *s)
 
 	info.n_caps = s->n_caps;
 	info.n_threads = s->n_threads;
-	info.n_tasks = s->n_tasks;
-	for (size_t i = 0; i < s->n_caps; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(info.sparks); k++)
-			info.sparks[k] += s->caps[i]->sparks[k];
+	info.odd += s->cap_room.unordered + s->thread_room.unordered;
 	return info;
 }
 
@@ -171,16 +157,11 @@ const struct el_gc *el_sched__gc(const struct el_sched *s, size_t i)
 	return &s->all_gcs[i];
 }
 
-const struct el_task *el_sched__task(const struct el_sched *s, size_t i)
-{
-	return &s->tasks[i];
-}
-
 uint32_t el_sched__running(const struct el_sched *s, uint16_t cap)
 {
-	const struct cap_state *c = cap < SCHED_CAPS ? s->by_cap[cap] : NULL;
+	const struct sched_cap *c = cap < SCHED_CAPS ? s->by_cap[cap] : NULL;
 
 	if (c && c->pair.thread)
 		return c->pair.next == EL_RUN_THREAD ? 0 : c->pair.tid;
-	return c && c->state == ECS_RUN ? c->thread : 0;
+	return c && c->state == CS_HASKELL ? c->thread : 0;
 }

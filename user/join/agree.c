@@ -3,7 +3,6 @@
  * agree: where the log and the records say the same thing, the share of events in which they
  * agree. Events at the edges of what both saw are left out: one of the two may have missed them.
  */
-#include "base/search.h"
 #include "join_priv.h"
 
 #define EDGE_NS	    2000000 /* left out at both ends of what both saw */
@@ -88,7 +87,7 @@ static bool stays_in_call(const struct join *j, const struct pic_flow *f)
 
 	if (j->b->in.sched && f->tso <= UINT32_MAX)
 		t = el_sched__find_thread(j->b->in.sched, (uint32_t)f->tso);
-	return t && t->state == ETS_SAFE_CALL && t->since + tolerance >= start &&
+	return t && t->state == HS_SAFE_CALL && t->since + tolerance >= start &&
 	       t->since <= end + tolerance;
 }
 
@@ -120,31 +119,31 @@ static void compare_calls(const struct join *j, struct share *calls, struct shar
 
 /* ── which thread ran on a capability ────────────────────────────────────────────────────── */
 
-static const struct el_stretch *slice_at(const struct el_lane *lane, uint64_t at)
+static const struct pic_slice *slice_at(const struct slices *lane, uint64_t at)
 {
-	size_t i = search__first(lane->n, k, lane->s[k].end > at);
+	size_t i = slices__after(lane->v, lane->n, at);
 
-	return i < lane->n && lane->s[i].start <= at ? &lane->s[i] : NULL;
+	return i < lane->n && lane->v[i].start_ns <= at ? &lane->v[i] : NULL;
 }
 
 static void compare_sample(const struct join *j, const struct ev *ev, struct share *caps)
 {
 	const struct el_cap *cap;
-	const struct el_stretch *s;
+	const struct pic_slice *s;
 	uint64_t at = log_time(j->b, ev->t0);
 
 	if (ev->where != WIRE_WHERE_HASKELL || !ev->tso || ev->cap == NO_CAP ||
 	    !inside(j->b, ev->t0, ev->t0))
 		return;
 	cap = elog__cap(j->b, ev->cap);
-	if (!cap || cap->lane.merged_ns)
+	if (!cap || cap->lane->merged_ns)
 		return;
-	s = slice_at(&cap->lane, at);
+	s = slice_at(cap->lane, at);
 	/* The log's thread changes a little before or after rCurrentTSO does. */
-	if (s && (at - s->start < BOUNDARY_NS || s->end - at < BOUNDARY_NS))
+	if (s && (at - s->start_ns < BOUNDARY_NS || s->end_ns - at < BOUNDARY_NS))
 		return;
 	caps->all++;
-	caps->same += s && s->kind == ECS_RUN && s->what == ev->tso;
+	caps->same += s && s->state == CS_HASKELL && s->tso == ev->tso;
 }
 
 static void compare_caps(const struct join *j, struct share *caps)

@@ -6,7 +6,7 @@
 #include "eventlog/eventlog.h"
 #include "intake/seen.h"
 #include "join.h"
-#include "lanes/slices.h"
+#include "picture/slices.h"
 #include "ledger/ledger.h"
 
 #define NEAR_NS 20000 /* two clocks' readings of one event */

@@ -12,7 +12,8 @@
 #define C_DEPTH_MAX 128
 #define NO_LABEL    UINT32_MAX
 #define LANE_MAX    (1u << 17) /* slices of all lanes together */
-#define LANE_LEAST  1024
+#define LANE_LEAST  256
+#define CALLS_MAX   (1u << 14) /* rows of the table */
 
 /* A call, or a C function in one, as it lies in the models. */
 struct item {
@@ -358,14 +359,11 @@ static int by_wall(const void *pa, const void *pb)
 	return strcmp(a->function, b->function);
 }
 
-static int add_calls(struct sweep *sw)
+/* Every call, and the frame that it was made from. */
+static int list_calls(struct sweep *sw, struct called *v, size_t *ret_n)
 {
-	struct pic_target *pub = sw->b->pub;
-	struct called *v = calloc(sw->n_items + 1, sizeof(*v));
-	struct keyed *order = NULL;
-	struct pic_call *calls;
-	size_t n = 0, groups = 0, k;
-	int err = v ? 0 : -ENOMEM;
+	size_t n = 0;
+	int err = 0;
 
 	for (size_t i = 0; i < sw->n_items && !err; i++) {
 		const struct el_span *s;
@@ -384,13 +382,57 @@ static int add_calls(struct sweep *sw)
 		stack = picture__stack(sw->b->pic, id);
 		v[n++].caller = stack.n ? stack.frames[stack.n - 1] : UINT32_MAX;
 	}
-	if (!err)
-		err = order_calls(v, n, &order);
-	if (err)
-		goto out;
+	*ret_n = n;
+	return err;
+}
+
+static size_t count_groups(const struct keyed *order, size_t n)
+{
+	size_t groups = 0;
+
 	for (size_t i = 0; i < n; i++)
 		groups += !i || order[i].key != order[i - 1].key;
-	calls = picture__alloc(sw->b->pic, groups, sizeof(*calls));
+	return groups;
+}
+
+/* By function and caller; of too many by function alone, of which there are few enough. */
+static int group_calls(struct sweep *sw, struct called *v, size_t n, struct keyed **ret_order)
+{
+	int err = order_calls(v, n, ret_order);
+	size_t groups;
+
+	if (err)
+		return err;
+	groups = count_groups(*ret_order, n);
+	if (groups <= CALLS_MAX)
+		return 0;
+	err = picture__add_missing(sw->b->pic, sw->b->pub,
+				   "the callers of annotated calls: %zu pairs of function and "
+				   "caller are more than are kept; listed by function alone",
+				   groups);
+	if (err)
+		return err;
+	for (size_t i = 0; i < n; i++)
+		v[i].caller = UINT32_MAX;
+	free(*ret_order);
+	*ret_order = NULL;
+	return order_calls(v, n, ret_order);
+}
+
+static int add_calls(struct sweep *sw)
+{
+	struct pic_target *pub = sw->b->pub;
+	struct called *v = calloc(sw->n_items + 1, sizeof(*v));
+	struct keyed *order = NULL;
+	struct pic_call *calls;
+	size_t n = 0, k;
+	int err = v ? list_calls(sw, v, &n) : -ENOMEM;
+
+	if (!err)
+		err = group_calls(sw, v, n, &order);
+	if (err)
+		goto out;
+	calls = picture__alloc(sw->b->pic, count_groups(order, n), sizeof(*calls));
 	if (!calls) {
 		err = -ENOMEM;
 		goto out;

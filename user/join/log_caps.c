@@ -10,7 +10,7 @@
 
 #define SLICES_MAX   (1u << 17) /* of one lane */
 #define LANES_BUDGET (1u << 18) /* all lanes; beyond it the files are too big to open well */
-#define LANE_LEAST   4096
+#define LANE_LEAST   256
 #define LANES_MAX    1024
 
 /* A lane in the making. */
@@ -79,6 +79,16 @@ static int put_unknown(struct cap_builder *c, uint64_t until)
 	return put(c, (struct pic_slice){.start_ns = c->at, .end_ns = until, .state = CS_UNKNOWN});
 }
 
+/* The log's times become the picture's; what is not known before is put. 1: nothing is wanted. */
+static int begin(struct cap_builder *c, struct pic_slice *s)
+{
+	s->start_ns = elog__time(c->b, s->start_ns);
+	s->end_ns = elog__time(c->b, s->end_ns);
+	if (!elog__clip(c->b, &s->start_ns, &s->end_ns))
+		return 1;
+	return s->start_ns > c->at ? put_unknown(c, s->start_ns) : 0;
+}
+
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Without cost centres all that is known of a run is its thread. */
@@ -132,56 +142,33 @@ static int make_stacks(struct cap_builder *c)
 
 /* ── from ticks alone ────────────────────────────────────────────────────────────────────── */
 
-static enum cap_state state_of_kind(unsigned kind)
+static int put_tick(struct cap_builder *c, const struct pic_slice *p)
 {
-	switch (kind) {
-	case CCK_IDLE:
-		return CS_IDLE;
-	case CCK_GC:
-		return CS_GC;
-	case CCK_SYSTEM:
-	case CCK_OVERHEAD:
-		return CS_RTS;
-	default:
-		return CS_HASKELL;
-	}
-}
+	struct pic_slice s = *p;
+	int err = begin(c, &s);
 
-static int put_tick(struct cap_builder *c, const struct el_stretch *p)
-{
-	struct pic_slice s = {
-		.start_ns = elog__time(c->b, p->start),
-		.end_ns = elog__time(c->b, p->end),
-		.samples = p->n,
-		.state = (uint8_t)state_of_kind(p->kind),
-	};
-	int err = 0;
-
-	if (!elog__clip(c->b, &s.start_ns, &s.end_ns))
-		return 0;
-	if (s.start_ns > c->at)
-		err = put_unknown(c, s.start_ns);
-	if (!err)
-		err = elog__node_stack(c->b, p->what, &s.stack);
+	if (err)
+		return MIN(err, 0);
+	err = elog__node_stack(c->b, p->stack, &s.stack);
 	return err ? err : put(c, s);
 }
 
-static int lane_of_ticks(struct cap_builder *c, const struct el_lane *ticks)
+static int lane_of_ticks(struct cap_builder *c, const struct slices *ticks)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < ticks->n && !err; i++)
-		err = put_tick(c, &ticks->s[i]);
+		err = put_tick(c, &ticks->v[i]);
 	return err;
 }
 
 /* ── from the scheduler's events, and ticks ──────────────────────────────────────────────── */
 
 struct cursor {
-	const struct el_lane *ticks; /* NULL: none */
-	size_t i;		     /* the first that may reach into what comes */
-	uint64_t step;		     /* between ticks */
-	uint32_t left;		     /* ticks of ticks->s[i] that are in no slice yet */
+	const struct slices *ticks; /* NULL: none */
+	size_t i;		    /* the first that may reach into what comes */
+	uint64_t step;		    /* between ticks */
+	uint32_t left;		    /* ticks of ticks->v[i] that are in no slice yet */
 	/* the last run that was ticked */
 	uint64_t ticked_at;
 	uint32_t ticked_thread, ticked_stack;
@@ -191,38 +178,45 @@ struct cursor {
 #define LAST_STACK_STEPS 20
 
 /* Does a tick of *p lie in [start, end)? Its last one is at its end, one more a step before. */
-static bool ticked_inside(const struct el_stretch *p, uint64_t start, uint64_t end, uint64_t step)
+static bool ticked_inside(const struct pic_slice *p, uint64_t start, uint64_t end, uint64_t step)
 {
-	if (state_of_kind(p->kind) != CS_HASKELL)
+	if (p->state != CS_HASKELL)
 		return false;
-	if (p->end <= end)
-		return p->end > start;
-	return p->n > 1 && p->end - MIN(step, p->end) > MAX(start, p->start);
+	if (p->end_ns <= end)
+		return p->end_ns > start;
+	return p->samples > 1 && p->end_ns - MIN(step, p->end_ns) > MAX(start, p->start_ns);
+}
+
+/* What is left of the ticks at the cursor, which goes on to those after them. */
+static uint32_t next_ticks(struct cursor *cur)
+{
+	uint32_t left = cur->left;
+
+	cur->left = cur->i + 1 < cur->ticks->n ? cur->ticks->v[cur->i + 1].samples : 0;
+	return left;
 }
 
 /* One run of a thread: the stacks that ticked in it, each up to the next one's begin. */
-static int put_run(struct cap_builder *c, struct cursor *cur, const struct el_stretch *run)
+static int put_run(struct cap_builder *c, struct cursor *cur, const struct pic_slice *run)
 {
-	struct pic_slice s = {.start_ns = elog__time(c->b, run->start),
-			      .tso = run->what,
-			      .state = CS_HASKELL,
-			      .exact = 1};
-	uint64_t end = elog__time(c->b, run->end), from;
+	struct pic_slice s = *run;
+	uint64_t end = elog__time(c->b, run->end_ns), from;
 	bool found = false;
 	uint32_t stack;
 	int err = 0;
 
+	s.start_ns = elog__time(c->b, run->start_ns);
 	for (; cur->i < cur->ticks->n; cur->i++) {
-		const struct el_stretch *p = &cur->ticks->s[cur->i];
+		const struct pic_slice *p = &cur->ticks->v[cur->i];
 
-		if (p->start >= run->end)
+		if (p->start_ns >= run->end_ns)
 			break;
-		if (ticked_inside(p, run->start, run->end, cur->step)) {
-			err = elog__node_stack(c->b, p->what, &stack);
+		if (ticked_inside(p, run->start_ns, run->end_ns, cur->step)) {
+			err = elog__node_stack(c->b, p->stack, &stack);
 			if (err)
 				return err;
 			/* Time before the run's first tick has that tick's stack. */
-			from = MAX(elog__time(c->b, p->start), s.start_ns);
+			from = MAX(elog__time(c->b, p->start_ns), s.start_ns);
 			if (found && from > s.start_ns) {
 				s.end_ns = from;
 				err = put(c, s);
@@ -236,17 +230,16 @@ static int put_run(struct cap_builder *c, struct cursor *cur, const struct el_st
 			cur->left = 0;
 			found = true;
 		}
-		if (p->end > run->end)
+		if (p->end_ns > run->end_ns)
 			break;
-		s.samples += cur->left;
-		cur->left = cur->i + 1 < cur->ticks->n ? cur->ticks->s[cur->i + 1].n : 0;
+		s.samples += next_ticks(cur);
 	}
 	if (found) {
-		cur->ticked_at = run->end;
-		cur->ticked_thread = run->what;
+		cur->ticked_at = run->end_ns;
+		cur->ticked_thread = (uint32_t)run->tso;
 		cur->ticked_stack = s.stack;
-	} else if (cur->ticked_thread == run->what &&
-		   run->start - cur->ticked_at <= LAST_STACK_STEPS * cur->step) {
+	} else if (cur->ticked_thread == run->tso &&
+		   run->start_ns - cur->ticked_at <= LAST_STACK_STEPS * cur->step) {
 		s.stack = cur->ticked_stack;
 	} else {
 		s.stack = c->no_sample;
@@ -261,77 +254,52 @@ static uint32_t skip_ticks(struct cursor *cur, uint64_t end)
 	uint32_t n = 0;
 
 	for (; cur->ticks && cur->i < cur->ticks->n; cur->i++) {
-		if (cur->ticks->s[cur->i].end > end)
+		if (cur->ticks->v[cur->i].end_ns > end)
 			break;
-		n += cur->left;
-		cur->left = cur->i + 1 < cur->ticks->n ? cur->ticks->s[cur->i + 1].n : 0;
+		n += next_ticks(cur);
 	}
 	return n;
 }
 
-static int put_sched(struct cap_builder *c, struct cursor *cur, const struct el_stretch *p)
+static int put_sched(struct cap_builder *c, struct cursor *cur, const struct pic_slice *p)
 {
-	struct pic_slice s = {.start_ns = elog__time(c->b, p->start),
-			      .end_ns = elog__time(c->b, p->end),
-			      .exact = 1};
-	int err = 0;
+	struct pic_slice s = *p;
+	int err = begin(c, &s);
 
-	if (!elog__clip(c->b, &s.start_ns, &s.end_ns))
-		return 0;
-	if (s.start_ns > c->at)
-		err = put_unknown(c, s.start_ns);
 	if (err)
-		return err;
-	if (p->kind == ECS_RUN && cur->ticks)
+		return MIN(err, 0);
+	if (p->state == CS_HASKELL && cur->ticks)
 		return put_run(c, cur, p);
-	s.samples = skip_ticks(cur, p->end);
-	switch (p->kind) {
-	case ECS_RUN:
-		s.state = CS_HASKELL;
-		s.tso = p->what;
-		err = thread_stack(c, p->what, &s.stack);
-		break;
-	case ECS_GC:
-		s.state = CS_GC;
-		s.stack = c->gc_stack;
-		break;
-	case ECS_DISABLED:
-		s.state = CS_DISABLED;
-		break;
-	case ECS_RTS:
-		s.state = CS_RTS;
-		s.stack = c->rts_stack;
-		break;
-	default:
-		s.state = CS_IDLE;
-		break;
-	}
+	s.samples = skip_ticks(cur, p->end_ns);
+	s.stack = p->state == CS_GC ? c->gc_stack : p->state == CS_RTS ? c->rts_stack : 0;
+	if (p->state == CS_HASKELL)
+		err = thread_stack(c, (uint32_t)p->tso, &s.stack);
 	return err ? err : put(c, s);
 }
 
-static int lane_of_sched(struct cap_builder *c, const struct el_lane *sched,
-			 const struct el_lane *ticks)
+static int lane_of_sched(struct cap_builder *c, const struct slices *sched,
+			 const struct slices *ticks)
 {
 	struct cursor cur = {.ticks = ticks && ticks->n ? ticks : NULL,
 			     .step = c->b->in.interval_ns ? c->b->in.interval_ns : 1000000};
 	int err = 0;
 
 	if (cur.ticks)
-		cur.left = cur.ticks->s[0].n;
+		cur.left = cur.ticks->v[0].samples;
 	for (size_t i = 0; i < sched->n && !err; i++)
-		err = put_sched(c, &cur, &sched->s[i]);
+		err = put_sched(c, &cur, &sched->v[i]);
 	return err;
 }
 
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
-static const struct el_lane *ticks_of(const struct log_build *b, uint16_t no)
+static const struct slices *ticks_of(const struct log_build *b, uint16_t no)
 {
 	size_t n = b->in.profile ? el_profile__info(b->in.profile).n_lanes : 0;
 
 	for (size_t i = 0; i < n; i++)
 		if (el_profile__lane(b->in.profile, i)->cap == no)
-			return &el_profile__lane(b->in.profile, i)->lane;
+			return el_profile__lane(b->in.profile, i)->lane;
 	return NULL;
 }
 
@@ -367,30 +335,23 @@ static size_t number_caps(const struct log_build *b, uint16_t *ret_nos)
 /* The model's slices that were merged show what took most of them; its sums have all. */
 static void true_sums(struct pic_lane *lane, const struct el_cap *cap)
 {
-	static const uint8_t states[ECS_MAX] = {[ECS_IDLE] = CS_IDLE,
-						[ECS_RUN] = CS_HASKELL,
-						[ECS_GC] = CS_GC,
-						[ECS_RTS] = CS_RTS,
-						[ECS_DISABLED] = CS_DISABLED};
 	uint64_t sum = 0, wall = lane->end_ns - lane->start_ns;
 
-	if (!cap->lane.merged_ns)
+	if (!cap->lane->merged_ns)
 		return;
-	for (int i = 0; i < ECS_MAX; i++)
+	for (int i = 0; i < CS_MAX; i++)
 		sum += cap->state_ns[i];
 	if (sum > wall)
 		return;
-	memset(lane->states_ns, 0, sizeof(lane->states_ns));
-	for (int i = 0; i < ECS_MAX; i++)
-		lane->states_ns[states[i]] = cap->state_ns[i];
-	lane->states_ns[CS_UNKNOWN] = wall - sum;
+	memcpy(lane->states_ns, cap->state_ns, sizeof(cap->state_ns));
+	lane->states_ns[CS_UNKNOWN] += wall - sum;
 }
 
 static int make_lane(struct log_build *b, uint16_t no, size_t max, uint32_t owner,
 		     struct pic_lane *lane)
 {
 	const struct el_cap *cap = elog__cap(b, no);
-	const struct el_lane *ticks = ticks_of(b, no), *sched;
+	const struct slices *ticks = ticks_of(b, no), *sched;
 	struct cap_builder *c = calloc(1, sizeof(*c));
 	int err;
 
@@ -399,7 +360,7 @@ static int make_lane(struct log_build *b, uint16_t no, size_t max, uint32_t owne
 	/* Without -l a capability's creation is all that the log has of it. */
 	if (cap && !cap->runs && !cap->gcs)
 		cap = NULL;
-	sched = cap ? &cap->lane : NULL;
+	sched = cap ? cap->lane : NULL;
 	c->b = b;
 	c->lane = lane;
 	c->owner = owner;

@@ -24,26 +24,6 @@ struct drawing {
 	size_t max;
 };
 
-static enum haskell_state state_of(unsigned state)
-{
-	static const uint8_t states[ETS_MAX] = {
-		[ETS_UNKNOWN] = HS_UNKNOWN,
-		[ETS_RUNNABLE] = HS_RUNNABLE,
-		[ETS_RUNNING] = HS_RUNNING,
-		[ETS_SAFE_CALL] = HS_SAFE_CALL,
-		[ETS_BLOCKED_MVAR] = HS_BLOCKED_MVAR,
-		[ETS_BLOCKED_STM] = HS_BLOCKED_STM,
-		[ETS_BLOCKED_BLACKHOLE] = HS_BLOCKED_BLACKHOLE,
-		[ETS_BLOCKED_IO] = HS_BLOCKED_IO,
-		[ETS_BLOCKED_DELAY] = HS_BLOCKED_DELAY,
-		[ETS_BLOCKED_OTHER] = HS_BLOCKED_OTHER,
-		[ETS_GC] = HS_GC,
-		[ETS_FINISHED] = HS_UNKNOWN,
-	};
-
-	return (enum haskell_state)(state < ETS_MAX ? states[state] : HS_UNKNOWN);
-}
-
 static int state_stack(struct log_build *b, enum haskell_state state, uint32_t *ret_stack)
 {
 	char name[64];
@@ -84,9 +64,9 @@ static void take_own(struct drawing *d, bool whole, struct pic_slice *s)
 }
 
 /* [start, end) as the log has it; NULL: it has nothing of that. */
-static int put(struct drawing *d, uint64_t start, uint64_t end, const struct el_stretch *p)
+static int put(struct drawing *d, uint64_t start, uint64_t end, const struct pic_slice *p)
 {
-	enum haskell_state state = p ? state_of(p->kind) : HS_UNKNOWN;
+	enum haskell_state state = p ? p->state : HS_UNKNOWN;
 	const struct pic_lane *own = d->own;
 	const uint64_t begin = start;
 	int err = 0;
@@ -98,7 +78,7 @@ static int put(struct drawing *d, uint64_t start, uint64_t end, const struct el_
 			.end_ns = end,
 			.tso = d->log->tid,
 			.stack = d->stacks[state],
-			.cap = state == HS_RUNNING ? (uint16_t)p->what : NO_CAP,
+			.cap = p ? p->cap : NO_CAP,
 			.state = (uint8_t)state,
 			.exact = p && d->exact,
 		};
@@ -127,19 +107,19 @@ static int put(struct drawing *d, uint64_t start, uint64_t end, const struct el_
 /* Without a hole from the lane's start to its end. */
 static int draw(struct drawing *d, struct pic_lane *lane)
 {
-	const struct el_lane *log = d->log->lane;
+	const struct slices *log = d->log->lane;
 	uint64_t at = lane->start_ns;
 	int err = 0;
 
 	for (size_t i = 0; log && i < log->n && !err; i++) {
-		uint64_t start = MAX(elog__time(d->b, log->s[i].start), at);
-		uint64_t end = MIN(elog__time(d->b, log->s[i].end), lane->end_ns);
+		uint64_t start = MAX(elog__time(d->b, log->v[i].start_ns), at);
+		uint64_t end = MIN(elog__time(d->b, log->v[i].end_ns), lane->end_ns);
 
 		if (end <= start)
 			continue;
 		err = put(d, at, start, NULL);
 		if (!err)
-			err = put(d, start, end, &log->s[i]);
+			err = put(d, start, end, &log->v[i]);
 		at = end;
 	}
 	if (!err)
@@ -157,14 +137,14 @@ static void sum_up(const struct drawing *d, struct pic_lane *lane)
 
 	memset(ns, 0, sizeof(lane->states_ns));
 	for (size_t i = 0; d->exact && i < d->log->lane->n; i++) {
-		const struct el_stretch *p = &d->log->lane->s[i];
-		uint64_t start = elog__time(d->b, p->start), end = elog__time(d->b, p->end);
+		const struct pic_slice *p = &d->log->lane->v[i];
+		uint64_t start = elog__time(d->b, p->start_ns), end = elog__time(d->b, p->end_ns);
 
 		if (elog__clip(d->b, &start, &end))
-			ns[state_of(p->kind)] += end - start;
+			ns[p->state] += end - start;
 	}
-	for (unsigned i = 0; !d->exact && i < ETS_MAX; i++)
-		ns[state_of(i)] += d->log->state_ns[i];
+	if (!d->exact)
+		memcpy(ns, d->log->state_ns, sizeof(d->log->state_ns));
 	for (unsigned s = 0; s < HS_MAX; s++)
 		sum += ns[s];
 	for (unsigned s = 0; s < HS_MAX && sum > span; s++) {
@@ -239,8 +219,8 @@ static int by_running(const void *pa, const void *pb)
 	const struct el_thread *a = *(const struct el_thread *const *)pa;
 	const struct el_thread *b = *(const struct el_thread *const *)pb;
 
-	if (a->state_ns[ETS_RUNNING] != b->state_ns[ETS_RUNNING])
-		return a->state_ns[ETS_RUNNING] < b->state_ns[ETS_RUNNING] ? 1 : -1;
+	if (a->state_ns[HS_RUNNING] != b->state_ns[HS_RUNNING])
+		return a->state_ns[HS_RUNNING] < b->state_ns[HS_RUNNING] ? 1 : -1;
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 

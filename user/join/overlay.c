@@ -30,7 +30,7 @@ static bool covered(const struct join *j, const struct pic_slice *s)
 
 /* A part of a slice: in the log's `run`, or (`runs` is false) after it, before the next. */
 static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t start, uint64_t end,
-		    const struct el_stretch *run, bool runs)
+		    const struct pic_slice *run, bool runs)
 {
 	struct pic_slice s = *whole;
 
@@ -41,13 +41,13 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 	/* its samples go where its beginning goes */
 	if (start != whole->start_ns)
 		s.samples = 0;
-	s.tso = runs ? run->what : 0;
+	s.tso = runs ? run->tso : 0;
 	if (!runs && s.state == CS_HASKELL) {
 		/*
 		 * In a safe call too short for a record nobody held it; else it is the scheduler's
 		 * between two threads.
 		 */
-		bool call = run && run->aux == EL_STOP_FOREIGN_CALL;
+		bool call = run && run->stack == EL_STOP_FOREIGN_CALL;
 
 		s.state = call ? CS_IDLE : CS_RTS;
 		s.stack = o->stacks[s.state];
@@ -59,23 +59,23 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 }
 
 /* Cuts one slice at the log's boundaries. *at: the first of the log's that may reach into it. */
-static int cut(struct overlay *o, const struct pic_slice *s, const struct el_lane *log, size_t *at)
+static int cut(struct overlay *o, const struct pic_slice *s, const struct slices *log, size_t *at)
 {
 	const struct log_build *b = o->j->b;
-	const struct el_stretch *last = NULL;
+	const struct pic_slice *last = NULL;
 	uint64_t pos = s->start_ns;
 	int err = 0;
 
-	while (*at < log->n && elog__time(b, log->s[*at].end) <= s->start_ns)
+	while (*at < log->n && elog__time(b, log->v[*at].end_ns) <= s->start_ns)
 		++*at;
 	for (size_t i = *at; !last && i-- > 0;)
-		last = log->s[i].kind == ECS_RUN ? &log->s[i] : NULL;
+		last = log->v[i].state == CS_HASKELL ? &log->v[i] : NULL;
 	for (size_t i = *at; !err && i < log->n && pos < s->end_ns; i++) {
-		const struct el_stretch *p = &log->s[i];
-		uint64_t start = elog__time(b, p->start);
-		uint64_t end = MIN(elog__time(b, p->end), s->end_ns);
+		const struct pic_slice *p = &log->v[i];
+		uint64_t start = elog__time(b, p->start_ns);
+		uint64_t end = MIN(elog__time(b, p->end_ns), s->end_ns);
 
-		if (p->kind != ECS_RUN || end <= pos)
+		if (p->state != CS_HASKELL || end <= pos)
 			continue;
 		if (start >= s->end_ns)
 			break;
@@ -114,7 +114,7 @@ static void move_sums(const struct overlay *o, struct pic_lane *lane)
 	move(lane, CS_HASKELL, CS_RTS, o->moved_ns[CS_RTS]);
 }
 
-static int overlay_lane(struct join *j, struct pic_lane *lane, const struct el_lane *log,
+static int overlay_lane(struct join *j, struct pic_lane *lane, const struct slices *log,
 			uint32_t rts_stack)
 {
 	struct overlay o = {.j = j, .all = true, .max = lane->n_slices + 2 * log->n + 1};
@@ -155,8 +155,8 @@ int join__caps(struct join *j)
 		const struct el_cap *cap = elog__cap(j->b, lane->cap);
 
 		/* a lane that was merged has no boundaries */
-		if (cap && cap->runs && !cap->lane.merged_ns && !lane->merged_ns)
-			err = overlay_lane(j, lane, &cap->lane, rts_stack);
+		if (cap && cap->runs && !cap->lane->merged_ns && !lane->merged_ns)
+			err = overlay_lane(j, lane, cap->lane, rts_stack);
 	}
 	return err;
 }

@@ -6,7 +6,7 @@
 #include "intake/seen.h"
 #include "lanes.h"
 #include "ledger/ledger.h"
-#include "slices.h"
+#include "picture/slices.h"
 
 #define MAX_NESTED 64 /* safe calls within each other that a lane follows */
 

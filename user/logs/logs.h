@@ -54,6 +54,15 @@ const struct el_window *log_models__window(const struct log_models *models);
 const struct el_annot *log_models__annot(const struct log_models *models);
 /* How many items did not fit into the models. */
 uint64_t log_models__dropped(const struct log_models *models);
+/*
+ * The models of all joined logs are held until the picture is made. A log counts in *held, unless
+ * with it they would take too much and it is one of those to blame: then false.
+ */
+struct logs_held {
+	size_t bytes;
+	size_t n_logs; /* set it first: how many there are to join */
+};
+bool log_models__hold(const struct log_models *models, struct logs_held *held);
 /* Sets what comes of the models in *log, for the timeline. They must outlive the timeline's end. */
 void log_models__fill(const struct log_models *models, struct join_log *log);
 

@@ -3,6 +3,7 @@
 #include "logs.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -19,6 +20,9 @@
  */
 #define MARGIN_NS 1000000000ULL
 
+/* Of all joined logs together. One alone takes a quarter of it at most, by its models' limits. */
+#define HELD_MAX ((size_t)512 << 20)
+
 struct log_models {
 	struct eventlog *log;
 	struct el_window window;
@@ -33,7 +37,15 @@ struct log_models {
 	uint64_t now_ns, now_wall_ns; /* both clocks when it is read */
 	int64_t guess_ns;	      /* CLOCK_MONOTONIC - the log's time, by its wall clock */
 	bool guessed;
+	size_t bytes; /* what the heap has grown by; until it is read: what was in use before */
 };
+
+static size_t heap_in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
 
 static int on_wall_clock(void *ctx, const struct el_event *ev)
 {
@@ -132,6 +144,7 @@ int log_models__new_joined(const struct intake_log_join *how, struct log_models 
 		return -ENOMEM;
 	/* nothing is inside before the log's wall clock is known */
 	m->window.from = UINT64_MAX;
+	m->bytes = heap_in_use();
 	m->session_ns = how->session_ns;
 	m->now_ns = how->now_ns;
 	m->now_wall_ns = how->now_wall_ns;
@@ -177,7 +190,18 @@ int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost
 		err = eventlog__finish(m->log);
 	if (!live)
 		*ret_lost = stats->lost_bytes;
-	return err ? err : log_models__finish(m);
+	if (!err)
+		err = log_models__finish(m);
+	m->bytes = heap_in_use() - MIN(m->bytes, heap_in_use());
+	return err;
+}
+
+bool log_models__hold(const struct log_models *m, struct logs_held *held)
+{
+	if (held->bytes + m->bytes > HELD_MAX && m->bytes > HELD_MAX / MAX(held->n_logs, 1u))
+		return false;
+	held->bytes += m->bytes;
+	return true;
 }
 
 int log_models__finish(struct log_models *m)
@@ -185,6 +209,8 @@ int log_models__finish(struct log_models *m)
 	uint64_t end = eventlog__stats(m->log)->last_time;
 	int err = el_sched__finish(m->sched, end);
 
+	if (!err)
+		err = el_profile__finish(m->profile);
 	return err ? err : el_annot__finish(m->annot, end);
 }
 

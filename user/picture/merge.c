@@ -14,14 +14,9 @@ void merge__begin(struct merge *m, enum lane_kind kind, uint64_t start_ns)
 	}
 }
 
-static unsigned part_of(enum lane_kind kind, unsigned state)
-{
-	return state__on_cpu(kind, state) ? 0 : state__is_idle(kind, state) ? 2 : 1;
-}
-
 void merge__add(struct merge *m, const struct pic_slice *slice)
 {
-	unsigned no = part_of(m->kind, slice->state), k = 0;
+	unsigned no = state__part(m->kind, slice->state), k = 0;
 	struct merge_part *part = &m->parts[no];
 	uint64_t ns = slice->end_ns - m->end_ns;
 

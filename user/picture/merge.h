@@ -28,6 +28,8 @@ struct merge {
 	size_t n;			      /* slices */
 };
 
+/* What ran, what was waited for, idleness: below MERGE_PARTS. */
+unsigned state__part(enum lane_kind kind, unsigned state);
 void merge__begin(struct merge *m, enum lane_kind kind, uint64_t start_ns);
 /* From where the one before it ended to slice->end_ns. */
 void merge__add(struct merge *m, const struct pic_slice *slice);

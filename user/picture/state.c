@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "picture.h"
+#include "merge.h"
 
 enum { ON_CPU = 1, IDLE = 2 };
 
@@ -93,6 +93,13 @@ bool state__on_cpu(enum lane_kind kind, unsigned state)
 bool state__is_idle(enum lane_kind kind, unsigned state)
 {
 	return find(kind, state)->flags & IDLE;
+}
+
+unsigned state__part(enum lane_kind kind, unsigned state)
+{
+	unsigned flags = find(kind, state)->flags;
+
+	return flags & ON_CPU ? 0 : flags & IDLE ? 2 : 1;
 }
 
 unsigned state__count(enum lane_kind kind)

@@ -143,7 +143,7 @@ static void set_losses(struct session *s, const struct member *m, uint64_t damag
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
-static int join(struct session *s, struct member *m)
+static int join(struct session *s, struct member *m, struct logs_held *held)
 {
 	struct member_log *log = m->log;
 	struct join_log in = {.path = log->path, .observed_ns = m->probed_ns};
@@ -165,6 +165,15 @@ static int join(struct session *s, struct member *m)
 		intake__add_missing(s->in, m->pid,
 				    "the eventlog: it has no wall-clock event yet (it is empty: "
 				    "GHC writes a buffer when it is full)");
+		return 0;
+	}
+	if (!log_models__hold(log->models, held)) {
+		log_models__free(log->models);
+		log->models = NULL;
+		intake__add_missing(s->in, m->pid,
+				    "the eventlog: the logs of all processes together are more "
+				    "than is kept, and this is one of the big ones");
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
 		return 0;
 	}
 	log_models__fill(log->models, &in);
@@ -212,6 +221,10 @@ static bool is_succeeded(const struct session *s, size_t i)
 
 void logs__join(struct session *s)
 {
+	struct logs_held held = {.n_logs = 0};
+
+	for (size_t i = 0; i < members__count(s->members); i++)
+		held.n_logs += members__at(s->members, i)->log != NULL;
 	for (size_t i = 0; i < members__count(s->members); i++) {
 		struct member *m = members__at(s->members, i);
 		int err;
@@ -220,7 +233,7 @@ void logs__join(struct session *s)
 			note_none(s, m);
 		if (!m->log || is_succeeded(s, i))
 			continue;
-		err = join(s, m);
+		err = join(s, m, &held);
 		if (!err)
 			continue;
 		log_warn("pid %d: its eventlog %s cannot be joined: %s", m->pid, m->log->path,

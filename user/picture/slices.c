@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "base/search.h"
-#include "picture/merge.h"
+#include "merge.h"
 #include "slices.h"
 
 static void take(struct slices *s, size_t *kept, const struct pic_slice *slice)
@@ -56,6 +56,15 @@ static int make_room(struct slices *s, enum lane_kind kind, size_t max)
 	while (s->n > max / 2 && s->merged_ns <= span) {
 		s->merged_ns *= 4;
 		merge(s, kind);
+	}
+	/* a lane whose limit became lower gives back what it has no use for */
+	if (s->cap > max && s->n < max / 2 + 1) {
+		struct pic_slice *fit = realloc(s->v, (max / 2 + 1) * sizeof(*fit));
+
+		if (fit) {
+			s->v = fit;
+			s->cap = max / 2 + 1;
+		}
 	}
 	return s->n < max ? 0 : -E2BIG;
 }

@@ -4,10 +4,10 @@
  * limit neighbours are merged (picture/merge.h), as far as they span less than merged_ns together.
  * Nothing is ever added up from them.
  */
-#ifndef SAFESCOPED_LANES_SLICES_H
-#define SAFESCOPED_LANES_SLICES_H
+#ifndef SAFESCOPED_PICTURE_SLICES_H
+#define SAFESCOPED_PICTURE_SLICES_H
 
-#include "picture/picture.h"
+#include "picture.h"
 
 struct slices {
 	struct pic_slice *v;
