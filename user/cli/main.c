@@ -63,7 +63,8 @@ int main(int argc, char **argv)
 {
 	struct options options;
 
-	setlocale(LC_CTYPE, "");
+	/* all output is UTF-8, whatever the user's locale is */
+	setlocale(LC_CTYPE, "C.UTF-8");
 	options__parse(argc, argv, &options);
 	if (options.quiet)
 		log__set_level(LOG_LVL_QUIET);

@@ -92,5 +92,8 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour);
 
 /* The string as valid UTF-8; NULL without memory. The caller frees. */
 char *utf8__clean(const char *s);
+/* Writes JSON that is whole and in UTF-8, with what text__is_hidden in its strings as `\u` escapes:
+ * it may be shown on a terminal. */
+void json__put_text(FILE *out, const char *json);
 
 #endif
