@@ -106,7 +106,7 @@ static void test_every_pair_of_bytes(void **state)
 		char in[3] = {(char)(pair >> 8), (char)pair, '\0'}, *shown;
 		mbstate_t mb = {0};
 		const char *s;
-		wchar_t wide[32];
+		wchar_t wide[32] = L"";
 		size_t n;
 
 		if (!in[0] || !in[1])

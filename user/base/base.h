@@ -158,6 +158,10 @@ double human__percent(uint64_t part, uint64_t whole);
 
 /* A reader of our output that goes away is then an error of a write, not our end. */
 void signals__ignore_pipe(void);
+/* So is a file that becomes larger than allowed (ulimit -f). */
+void signals__ignore_file_limit(void);
+/* Undoes both, for a program that is started. */
+void signals__reset(void);
 /*
  * SIGINT, SIGTERM and SIGHUP are blocked and come by *ret_fd (readable, never blocks; the caller
  * closes it) from now on; SIGPIPE is ignored.
@@ -182,6 +186,17 @@ void fd__close(int *fd);
  * descriptor never blocks. -EINVAL: not a regular file; else open()'s errors.
  */
 int fd__open_regular(const char *path, int *ret_fd);
+
+/* ── directories (dir.c) ─────────────────────────────────────────────────────────────────── */
+
+/*
+ * Opens the directory in which a file is to be written, for all that is done there (openat,
+ * renameat), and points *ret_name at the file's name, in `path`. No symbolic link on the way is
+ * followed but root's, our own user's and that of `user` ((uid_t)-1: nobody's): the daemon writes
+ * as root where others may put links. -EPERM: there is another user's; -EISDIR: no name of a file;
+ * else open()'s errors.
+ */
+int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_name);
 
 /* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 

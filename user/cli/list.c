@@ -280,8 +280,9 @@ static int print(const struct list *list, const struct options *options)
 			log_error("standard output: %s", strerror(-err));
 		return err;
 	}
-	output__owner(&owner, &group);
-	err = outfile__open(path, owner, group, &out);
+	err = output__owner(&owner, &group);
+	if (!err)
+		err = outfile__open(path, owner, group, &out);
 	if (err)
 		return err;
 	err = print_to(list, options, outfile__stream(out));
