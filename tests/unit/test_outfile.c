@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -94,9 +95,8 @@ static void test_commit(void **state)
 	umask(0);
 	assert_int_equal(outfile__open("a", NOBODY, NOBODY, &out), 0);
 	fputs("whole", outfile__stream(out));
-	/* Before the commit only a file with another name is there. */
-	assert_int_equal(access("a", F_OK), -1);
-	assert_int_equal(count_entries(), 1);
+	/* Before the commit there is nothing that could be left. */
+	assert_int_equal(count_entries(), 0);
 	assert_int_equal(outfile__commit(out), 0);
 	assert_file("a", "whole");
 	assert_int_equal(count_entries(), 1);
@@ -210,6 +210,81 @@ static void test_a_directory_put_there_meanwhile(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
+static void put_link(const char *target, const char *path, uid_t owner)
+{
+	assert_int_equal(symlink(target, path), 0);
+	assert_int_equal(lchown(path, owner, owner), 0);
+}
+
+/* The links on the way: ours lead there, other people's do not, wherever they are in the path. */
+static void test_links_on_the_way(void **state)
+{
+	static const char *const refused[] = {"theirs/a", "x/../theirs/./a", "ours/../theirs/a",
+					      "to_theirs/a", "deep/theirs/a"};
+	static const char *const followed[] = {"ours/a", "absolute/a", "to_ours/a", "x/up/ours//a",
+					       "./x/../ours/./a"};
+	struct outfile *out = NULL;
+	char here[64];
+
+	if (geteuid())
+		skip();
+	snprintf(here, sizeof(here), "%s/x", (const char *)*state);
+	assert_int_equal(mkdir("x", 0700), 0);
+	assert_int_equal(mkdir("deep", 0700), 0);
+	put_link("x", "ours", 0);
+	put_link(here, "absolute", 0);
+	put_link("ours", "to_ours", 0);
+	put_link("..", "x/up", 0);
+	put_link("x", "theirs", 4242);
+	put_link("theirs", "to_theirs", 0);
+	put_link("../x", "deep/theirs", 4242);
+	put_link("round", "round", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(followed); i++) {
+		assert_int_equal(outfile__open(followed[i], NOBODY, NOBODY, &out), 0);
+		assert_int_equal(outfile__commit(out), 0);
+		assert_int_equal(unlink("x/a"), 0);
+	}
+	out = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		assert_int_equal(outfile__open(refused[i], NOBODY, NOBODY, &out), -EPERM);
+		assert_int_equal(outfile__open(refused[i], 4243, 4242, &out), -EPERM);
+	}
+	assert_int_equal(outfile__open("round/a", NOBODY, NOBODY, &out), -ELOOP);
+	assert_int_equal(outfile__open("ours/none/a", NOBODY, NOBODY, &out), -ENOENT);
+	assert_null(out);
+	assert_int_equal(access("x/a", F_OK), -1);
+	/* the user who ran sudo may use links of their own */
+	assert_int_equal(outfile__open("theirs/a", 4242, 4242, &out), 0);
+	assert_int_equal(outfile__commit(out), 0);
+	assert_int_equal(unlink("x/a"), 0);
+	assert_int_equal(unlink("x/up"), 0);
+	assert_int_equal(unlink("deep/theirs"), 0);
+}
+
+/* Whatever ends the program in the middle of writing: nothing is left. */
+static void test_killed(void **state)
+{
+	struct outfile *out;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	put_file("a", "old");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (outfile__open("a", NOBODY, NOBODY, &out))
+			_exit(1);
+		for (int i = 0; i < 1000000; i++)
+			fputc('x', outfile__stream(out));
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_file("a", "old");
+	assert_int_equal(count_entries(), 1);
+}
+
 static void test_owner(void **state)
 {
 	struct outfile *out;
@@ -280,6 +355,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_long_name, enter, leave),
 		cmocka_unit_test_setup_teardown(test_a_link_put_there_meanwhile, enter, leave),
 		cmocka_unit_test_setup_teardown(test_a_directory_put_there_meanwhile, enter, leave),
+		cmocka_unit_test_setup_teardown(test_links_on_the_way, enter, leave),
+		cmocka_unit_test_setup_teardown(test_killed, enter, leave),
 		cmocka_unit_test_setup_teardown(test_owner, enter, leave),
 		cmocka_unit_test_setup_teardown(test_devices, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disk_full, enter, leave),

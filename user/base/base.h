@@ -40,8 +40,9 @@ void log__set_level(enum log_level level);
 enum log_level log__level(void);
 
 /*
- * One line on standard error, `safescoped: ` in front, newline added; control bytes in the text
- * (a target's path may hold any) are shown as `?`. log_error is never suppressed.
+ * One line on standard error, `safescoped: ` in front, newline added; what is not printable in the
+ * whole text (a target's path may hold anything) is shown by text__escape. log_error is never
+ * suppressed.
  */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -51,8 +52,27 @@ void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ── text of somebody else's ─────────────────────────────────────────────────────────────── */
 
-/* Every byte that is not part of a printable character of UTF-8 becomes '?'. */
-void text__sanitise(char *text, size_t len);
+/*
+ * Whatever is shown to a person goes through text__escape: a message by log_…, a cell of a table
+ * by table__cell, and so on. What a terminal would obey, or nobody would see, appears as `\u{9b}`
+ * (a code point) or `\x9b` (a byte that is not UTF-8): control characters, bidirectional controls,
+ * characters of no width, separators of lines and paragraphs. A backslash stays as it is.
+ */
+
+/* One of those. */
+bool text__is_hidden(uint32_t cp);
+/* How many bytes the character of UTF-8 at s has; 0: there is none, or the bytes are not one. */
+size_t text__decode(const char *s, size_t len, uint32_t *ret_cp);
+/*
+ * Writes the escaped text to out, as much of it as fits into `size` bytes with the NUL, and no part
+ * of a character or an escape. Returns how long all of it is. `out` is NULL if size is 0.
+ */
+size_t text__escape(const char *s, size_t len, char *out, size_t size);
+/* The whole string escaped; the caller frees. NULL without memory. */
+char *text__escaped(const char *s);
+/* Columns of a terminal; a byte that is not UTF-8 counts as one. main() sets the locale for it. */
+size_t text__width(const char *s, size_t len);
+size_t text__width_of(uint32_t cp);
 /* The part after the last slash; points into path. */
 const char *path__base(const char *path);
 
@@ -140,6 +160,10 @@ double human__percent(uint64_t part, uint64_t whole);
 
 /* A reader of our output that goes away is then an error of a write, not our end. */
 void signals__ignore_pipe(void);
+/* So is a file that becomes larger than allowed (ulimit -f). */
+void signals__ignore_file_limit(void);
+/* Undoes both, for a program that is started. */
+void signals__reset(void);
 /*
  * SIGINT, SIGTERM and SIGHUP are blocked and come by *ret_fd (readable, never blocks; the caller
  * closes it) from now on; SIGPIPE is ignored.
@@ -171,6 +195,17 @@ void fd__raise_limit(void);
 void fd__restore_limit(void);
 /* How many may be open. */
 uint64_t fd__limit(void);
+
+/* ── directories (dir.c) ─────────────────────────────────────────────────────────────────── */
+
+/*
+ * Opens the directory in which a file is to be written, for all that is done there (openat,
+ * renameat), and points *ret_name at the file's name, in `path`. No symbolic link on the way is
+ * followed but root's, our own user's and that of `user` ((uid_t)-1: nobody's): the daemon writes
+ * as root where others may put links. -EPERM: there is another user's; -EISDIR: no name of a file;
+ * else open()'s errors.
+ */
+int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_name);
 
 /* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 

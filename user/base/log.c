@@ -41,23 +41,22 @@ static void put(const char *line, size_t len)
 
 static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list ap)
 {
+	char text[LOG_MAX_LINE], line[LOG_MAX_LINE] = LOG_PREFIX;
 	const size_t prefix = sizeof(LOG_PREFIX) - 1;
-	char line[LOG_MAX_LINE];
 	int saved = errno;
 	size_t len;
 	int n;
 
-	memcpy(line, LOG_PREFIX, prefix);
-	errno = saved; /* for %m */
-	n = vsnprintf(line + prefix, sizeof(line) - prefix - 1, fmt, ap);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
 	if (n < 0)
 		n = 0;
-	len = MIN((size_t)n, sizeof(line) - prefix - 2);
-	while (len > 0 && line[prefix + len - 1] == '\n')
+	len = MIN((size_t)n, sizeof(text) - 1);
+	while (len > 0 && text[len - 1] == '\n')
 		len--;
-	text__sanitise(line + prefix, len);
-	line[prefix + len] = '\n';
-	put(line, prefix + len + 1);
+	text__escape(text, len, line + prefix, sizeof(line) - prefix - 1);
+	len = strlen(line);
+	line[len] = '\n';
+	put(line, len + 1);
 	errno = saved;
 }
 

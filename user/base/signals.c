@@ -12,6 +12,21 @@ void signals__ignore_pipe(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+void signals__ignore_file_limit(void)
+{
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+void signals__reset(void)
+{
+	sigset_t none;
+
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int signals__open(int *ret_fd)
 {
 	sigset_t set;

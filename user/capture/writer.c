@@ -19,7 +19,11 @@
 #define LOG_PIECE ((uint64_t)1 << 20)
 
 struct capture {
-	char *path, *partial;
+	char *path;
+	const char *name; /* in the directory */
+	char *partial;	  /* the path that it has so far, and */
+	const char *partial_name;
+	int dir;
 	int fd;
 	int err; /* the first failure: nothing more is written */
 	struct buf raw;
@@ -192,16 +196,24 @@ static int put_header(struct capture *c, const struct timeline_opts *opts, const
 
 static int open_partial(struct capture *c, uid_t owner, gid_t group)
 {
+	int err = dir__open_of(c->path, owner, &c->dir, &c->name);
 	struct stat st;
 
+	if (err) {
+		log_error("%s: cannot be written: %s; choose another place with --save", c->path,
+			  err == -EPERM ? "a link on the way is another user's" : strerror(-err));
+		return err;
+	}
 	/* the name that it will have: a folder there is found out now */
-	if (stat(c->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+	if (fstatat(c->dir, c->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)) {
 		log_error("%s: cannot be written: it is no regular file; choose another place with "
 			  "--save",
 			  c->path);
 		return -EINVAL;
 	}
-	c->fd = open(c->partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	c->partial_name = path__base(c->partial);
+	c->fd = openat(c->dir, c->partial_name,
+		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (c->fd < 0 && errno == EEXIST) {
 		log_error(
 			"%s: is there already: of a session that was killed, or still runs; replay "
@@ -211,8 +223,7 @@ static int open_partial(struct capture *c, uid_t owner, gid_t group)
 	}
 	if (c->fd < 0 ||
 	    ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(c->fd, owner, group) < 0)) {
-		int err = -errno;
-
+		err = -errno;
 		log_error("%s: cannot be written: %s; choose another place with --save", c->partial,
 			  strerror(-err));
 		return err;
@@ -228,7 +239,7 @@ int capture__create(const char *path, uid_t owner, gid_t group, const struct tim
 
 	if (!c)
 		return -ENOMEM;
-	c->fd = -1;
+	c->fd = c->dir = -1;
 	buf__init(&c->raw, CAPTURE_MAX_BLOCK);
 	c->path = strdup(path);
 	c->zstd = ZSTD_createCCtx();
@@ -255,8 +266,9 @@ void capture__abort(struct capture *c, bool keep)
 	if (keep)
 		capture__flush(c);
 	if (c->fd >= 0 && !keep)
-		unlink(c->partial);
+		unlinkat(c->dir, c->partial_name, 0);
 	fd__close(&c->fd);
+	fd__close(&c->dir);
 	ZSTD_freeCCtx(c->zstd);
 	buf__free(&c->raw);
 	free(c->stored);
@@ -274,7 +286,7 @@ int capture__finish(struct capture *c)
 	capture__flush(c);
 	if (!c->err && fsync(c->fd) < 0 && errno != EINVAL && errno != EROFS)
 		fail(c, -errno);
-	if (!c->err && rename(c->partial, c->path) < 0)
+	if (!c->err && renameat(c->dir, c->partial_name, c->dir, c->name) < 0)
 		fail(c, -errno);
 	err = c->err;
 	if (!err)

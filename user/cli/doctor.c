@@ -24,15 +24,15 @@ struct doctor {
 __attribute__((format(printf, 5, 6))) static void report(struct doctor *d, bool ok, enum need need,
 							 const char *what, const char *fmt, ...)
 {
-	char text[512];
+	char text[512], shown[1024];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	/* a process chooses its own name and the paths of its files */
-	text__sanitise(text, strlen(text));
-	printf("%-8s %-22s %s\n", ok ? "ok" : need == NEEDED ? "MISSING" : "missing", what, text);
+	text__escape(text, strlen(text), shown, sizeof(shown));
+	printf("%-8s %-22s %s\n", ok ? "ok" : need == NEEDED ? "MISSING" : "missing", what, shown);
 	if (!ok && need == NEEDED)
 		d->lacking = true;
 }

@@ -152,10 +152,9 @@ static void put_row(struct table *t, const struct row *r)
 /* Below the table: too long for a column. */
 static void put_reason(const struct row *r, FILE *out)
 {
-	char why[sizeof(r->why)];
+	char why[2 * sizeof(r->why)];
 
-	memcpy(why, r->why, sizeof(why));
-	text__sanitise(why, strlen(why));
+	text__escape(r->why, strlen(r->why), why, sizeof(why));
 	fprintf(out, "\n  %d: %s\n", r->pid, why);
 }
 
@@ -253,7 +252,8 @@ static int print_json(const struct list *list, FILE *out)
 	cJSON_Delete(root);
 	if (!text)
 		return -ENOMEM;
-	fprintf(out, "%s\n", text);
+	json__put_text(out, text);
+	fputc('\n', out);
 	cJSON_free(text);
 	return 0;
 }
@@ -280,8 +280,9 @@ static int print(const struct list *list, const struct options *options)
 			log_error("standard output: %s", strerror(-err));
 		return err;
 	}
-	output__owner(&owner, &group);
-	err = outfile__open(path, owner, group, &out);
+	err = output__owner(&owner, &group);
+	if (!err)
+		err = outfile__open(path, owner, group, &out);
 	if (err)
 		return err;
 	err = print_to(list, options, outfile__stream(out));

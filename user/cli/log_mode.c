@@ -30,10 +30,22 @@ struct log_mode {
 	struct outputs *outputs;
 	struct progress progress;
 	int signal_fd;
-	bool partial; /* something that was asked for is missing */
+	uint64_t end_ns;  /* when a stream is read no longer, by --duration; 0: when it ends */
+	bool interrupted; /* by a signal */
+	bool partial;	  /* something that was asked for is missing */
 };
 
-/* Only a signal stops the reading, and then nothing is shown. */
+/* An el_input's stop. */
+static bool is_over(void *ctx)
+{
+	struct log_mode *m = ctx;
+
+	if (signals__came(&m->signal_fd))
+		m->interrupted = true;
+	return m->interrupted || (m->end_ns && time__monotonic_ns() >= m->end_ns);
+}
+
+/* A signal ends the reading. What came of a stream is shown then; of a file all or nothing is. */
 static int on_block(void *ctx, const struct el_event *ev)
 {
 	struct log_mode *m = ctx;
@@ -44,7 +56,9 @@ static int on_block(void *ctx, const struct el_event *ev)
 		progress__bytes(&m->progress, time__monotonic_ns(),
 				stats->header_bytes + stats->event_bytes + stats->lost_bytes,
 				stats->bytes_in);
-	return signals__came(&m->signal_fd) ? -ECANCELED : 0;
+	if (!el_input__is_stream(m->in) && signals__came(&m->signal_fd))
+		return -ECANCELED;
+	return 0;
 }
 
 /* ── reading ─────────────────────────────────────────────────────────────────────────────── */
@@ -64,12 +78,19 @@ static int report_unreadable(const struct log_mode *m, int err)
 
 static int open_input(struct log_mode *m)
 {
-	int err = el_input__open(m->path, signals__came, &m->signal_fd, &m->in);
+	uint64_t duration_ns = m->options->duration_ns;
+	int err;
 
+	m->end_ns = duration_ns ? time__monotonic_ns() + duration_ns : 0;
+	err = el_input__open(m->path, is_over, m, &m->in);
 	if (err)
 		return report_unreadable(m, err);
 	switch (el_input__kind(m->in)) {
 	case EL_INPUT_EMPTY:
+		if (el_input__stopped(m->in)) {
+			log_error("%s: nothing to show: nobody wrote to it", m->path);
+			return -ENODATA;
+		}
 		log_error("%s: is empty; GHC writes a log when its buffers are full, and at the "
 			  "program's end",
 			  m->path);
@@ -93,6 +114,9 @@ static int read_log(struct log_mode *m)
 		err = eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_block, m);
 	if (!err)
 		err = eventlog__read(log, m->in);
+	/* compressed, it is read as a stream is */
+	if (!err && m->interrupted && !el_input__is_stream(m->in))
+		err = -ECANCELED;
 	if (!err)
 		err = log_models__finish(m->models);
 	progress__end(&m->progress);

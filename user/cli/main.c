@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* safescoped: where every moment of a running Haskell program went. */
 #include <locale.h>
-
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/base.h"
 #include "modes.h"
@@ -62,8 +62,11 @@ static int run(const struct options *o)
 int main(int argc, char **argv)
 {
 	struct options options;
+	uid_t owner;
+	gid_t group;
 
-	setlocale(LC_CTYPE, "");
+	/* all output is UTF-8, whatever the user's locale is */
+	setlocale(LC_CTYPE, "C.UTF-8");
 	options__parse(argc, argv, &options);
 	if (options.quiet)
 		log__set_level(LOG_LVL_QUIET);
@@ -71,5 +74,9 @@ int main(int argc, char **argv)
 		log__set_level(LOG_LVL_DEBUG);
 	else if (options.verbose == 1)
 		log__set_level(LOG_LVL_VERBOSE);
+	signals__ignore_file_limit();
+	/* before anything is done as root that was meant for somebody else */
+	if (output__owner(&owner, &group))
+		return EX_USAGE;
 	return run(&options);
 }

@@ -96,7 +96,8 @@ const struct eventlog_stats *eventlog__stats(const struct eventlog *log);
 /*
  * A file, gzip (told by its first bytes, in files as in streams), a FIFO, "-" for standard input,
  * a Unix socket to connect to: opened, and its first bytes looked at. `stop` (may be NULL) is asked
- * while nothing comes; true ends the reading as if the log ended there.
+ * before each wait; true ends the reading as if the log ended there. -ECANCELED: it said so before
+ * a socket's server took the connection.
  */
 struct el_input;
 enum el_input_kind {
@@ -107,11 +108,14 @@ enum el_input_kind {
 };
 int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
 void el_input__free(struct el_input *in);
-/* A descriptor connected to the Unix socket at `path`, the caller's; or negative. */
+/* A descriptor connected to the Unix socket at `path`, the caller's, which never blocks; or
+ * negative; -EAGAIN: its server has enough connections waiting. */
 int el_input__connect(const char *path);
 enum el_input_kind el_input__kind(const struct el_input *in);
 /* `stop` has ended it. */
 bool el_input__stopped(const struct el_input *in);
+/* It comes from whoever writes it now, and may never end. */
+bool el_input__is_stream(const struct el_input *in);
 
 /* Reads it all, and finishes. */
 int eventlog__read(struct eventlog *log, struct el_input *in);

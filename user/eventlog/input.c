@@ -30,6 +30,7 @@ struct el_input {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	int fd;
+	bool stream;  /* no regular file */
 	bool plain;   /* a file that is no gzip: read where it lies */
 	bool ended;   /* nothing more comes from fd */
 	bool stopped; /* because it was told to */
@@ -51,7 +52,8 @@ int el_input__connect(const char *path)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(addr.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* else it would wait for a server that takes no more connections */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
@@ -62,7 +64,29 @@ int el_input__connect(const char *path)
 	return fd;
 }
 
-static int open_path(const char *path)
+static bool told_to_stop(struct el_input *in)
+{
+	if (!in->stopped && in->stop && in->stop(in->ctx))
+		in->stopped = true;
+	return in->stopped;
+}
+
+/* Until the server takes the connection. */
+static int connect_patiently(struct el_input *in, const char *path)
+{
+	for (;;) {
+		int fd = el_input__connect(path);
+
+		if (fd != -EAGAIN)
+			return fd;
+		if (told_to_stop(in))
+			return -ECANCELED;
+		poll(NULL, 0, WAIT_MS);
+	}
+}
+
+/* Waits for nobody: a FIFO has its first writer when poll() finds something to read. */
+static int open_path(struct el_input *in, const char *path)
 {
 	struct stat st;
 	int fd;
@@ -72,8 +96,8 @@ static int open_path(const char *path)
 		return fd < 0 ? -errno : fd;
 	}
 	if (!stat(path, &st) && S_ISSOCK(st.st_mode))
-		return el_input__connect(path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		return connect_patiently(in, path);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -85,10 +109,8 @@ static int wait_readable(struct el_input *in)
 	for (;;) {
 		int n;
 
-		if (in->stop && in->stop(in->ctx)) {
-			in->stopped = true;
+		if (told_to_stop(in))
 			return 0;
-		}
 		n = poll(&pfd, 1, in->stop ? WAIT_MS : -1);
 		if (n > 0)
 			return 1;
@@ -162,7 +184,7 @@ static int tell_gzip(struct el_input *in)
 	while (!err && !in->ended && in->raw_len == 1 && in->raw[0] == GZIP_MAGIC_0) {
 		ssize_t n = wait_readable(in) == 1 ? read(in->fd, in->raw + 1, PIECE - 1) : 0;
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n <= 0)
 			break;
@@ -228,7 +250,7 @@ int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct 
 		return -ENOMEM;
 	in->stop = stop;
 	in->ctx = ctx;
-	in->fd = open_path(path);
+	in->fd = open_path(in, path);
 	if (in->fd < 0) {
 		err = in->fd;
 		goto fail;
@@ -241,7 +263,8 @@ int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct 
 	if (err)
 		goto fail;
 	/* A file that is no gzip is read where it lies: the order is exact. */
-	in->plain = !in->gzip && is_regular(in->fd) && lseek(in->fd, 0, SEEK_CUR) >= 0;
+	in->stream = !is_regular(in->fd);
+	in->plain = !in->gzip && !in->stream && lseek(in->fd, 0, SEEK_CUR) >= 0;
 	*ret_in = in;
 	return 0;
 fail:
@@ -264,6 +287,11 @@ void el_input__free(struct el_input *in)
 bool el_input__stopped(const struct el_input *in)
 {
 	return in->stopped;
+}
+
+bool el_input__is_stream(const struct el_input *in)
+{
+	return in->stream;
 }
 
 enum el_input_kind el_input__kind(const struct el_input *in)

@@ -45,8 +45,9 @@ extern const struct export_format export_html;
 const struct export_format *export__find(const char *name, size_t len);
 
 /*
- * A file that appears whole or not at all: a temporary file in the same directory (O_EXCL,
- * O_NOFOLLOW, 0600), fsync, rename; given to `owner`/`group` unless they are -1.
+ * A file that appears whole or not at all: a file without a name in the same directory (0600),
+ * fsync, link, rename; given to `owner`/`group` unless they are -1. The directory is reached by
+ * dir__open_of: through no link but root's, ours and `owner`'s.
  */
 struct outfile;
 /* Prints one line on failure, and so does outfile__commit. */
@@ -92,5 +93,8 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour);
 
 /* The string as valid UTF-8; NULL without memory. The caller frees. */
 char *utf8__clean(const char *s);
+/* Writes JSON that is whole and in UTF-8, with what text__is_hidden in its strings as `\u` escapes:
+ * it may be shown on a terminal. */
+void json__put_text(FILE *out, const char *json);
 
 #endif

@@ -44,15 +44,10 @@ bool session__log_alone(const struct picture *pic);
 uint32_t utf8__next(const char **s);
 /* Writes cp to out (at most 4 bytes, no NUL) and returns the number of bytes. */
 size_t utf8__put(char *out, uint32_t cp);
-/* How many code points valid UTF-8 has. */
-size_t utf8__count(const char *s, size_t len);
-/* C0, DEL and C1: what a terminal may take for a command. */
-bool utf8__is_control(uint32_t cp);
-/* As utf8__clean, with `?` for control characters. */
-char *utf8__printable(const char *s);
-/* The string with its quotes, as JSON. NULL is written as "". */
+/* The string with its quotes, as JSON, in ASCII where text__is_hidden. NULL is written as "". */
 void json__put_string(FILE *out, const char *s);
-/* The same within a <script> of a page, which nothing in it can end. */
+/* As people shall see it, by text__escape, within a <script> of a page, which nothing in it can
+ * end. */
 void json__put_in_html(FILE *out, const char *s);
 /* A decimal number. Deep stacks make millions of them, which printf is too slow for. */
 void put_u64(FILE *out, uint64_t n);

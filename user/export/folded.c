@@ -46,23 +46,14 @@ static bool is_number(const char *s)
  */
 static char *safe_name(const char *name, const char *suffix)
 {
-	size_t size, len = 0;
-	char *safe, *blank;
-	uint32_t cp;
+	size_t len = text__escape(name, strlen(name), NULL, 0);
+	char *safe = malloc(len + strlen(suffix) + 1), *blank;
 
-	size = strlen(name) * 3 + strlen(suffix) + 1;
-	safe = malloc(size);
 	if (!safe)
 		return NULL;
-	while ((cp = utf8__next(&name))) {
-		if (cp == ';')
-			cp = ':';
-		/* U+2028 and U+2029 end a line for readers in JavaScript. */
-		else if (utf8__is_control(cp) || cp == 0x2028 || cp == 0x2029)
-			cp = '_';
-		len += utf8__put(safe + len, cp);
-	}
-	safe[len] = '\0';
+	text__escape(name, strlen(name), safe, len + 1);
+	for (char *p = safe; (p = strchr(p, ';'));)
+		*p = ':';
 	for (size_t i = 0; i < len && safe[i] == ' '; i++)
 		safe[i] = '_';
 	for (size_t i = len; i && safe[i - 1] == ' '; i--)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Output files that appear whole or not at all. The daemon writes as root into directories that
- * belong to others, so everything goes through one open directory, no link is followed and the
- * temporary file's name cannot be guessed.
+ * belong to others, so everything goes through one open directory, which nobody else's link led to,
+ * and the file has no name until it is whole: whatever ends the program leaves nothing. Where the
+ * file system has no files without a name, it has one that cannot be guessed.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -20,10 +22,11 @@
 
 struct outfile {
 	FILE *stream;
-	char *path;    /* as the user gave it, for messages */
-	char *base;    /* the destination's name in the directory */
-	char temp[48]; /* the temporary file's name; "" if there is none */
-	char *buffer;  /* the stream's: glibc ignores a size that comes without memory */
+	char *path;	  /* as the user gave it, for messages */
+	const char *base; /* in there: the destination's name in the directory */
+	char temp[48];	  /* the temporary file's name; "" if it has none */
+	bool device;	  /* nothing to rename, nothing to hand over */
+	char *buffer;	  /* the stream's: glibc ignores a size that comes without memory */
 	int dir;
 	int fd;
 	int err; /* the first failure of a write: a stream only remembers that there was one */
@@ -43,7 +46,6 @@ void outfile__abort(struct outfile *out)
 	fd__close(&out->dir);
 	free(out->buffer);
 	free(out->path);
-	free(out->base);
 	free(out);
 }
 
@@ -67,40 +69,24 @@ static ssize_t write_all(void *cookie, const char *data, size_t len)
 	return (ssize_t)len;
 }
 
-/* Parts path into an open directory and a name in it. */
-static int open_dir(struct outfile *out, const char *path)
+static int name_temp(struct outfile *out)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
-	char *dir = NULL;
+	unsigned long long noise[2];
 
-	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
-		return -EISDIR;
-	if (slash)
-		dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
-	else
-		dir = strdup(".");
-	out->path = strdup(path);
-	out->base = strdup(base);
-	if (!dir || !out->path || !out->base) {
-		free(dir);
-		return -ENOMEM;
-	}
-	out->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(dir);
-	return out->dir < 0 ? -errno : 0;
+	if (getrandom(noise, sizeof(noise), 0) != (ssize_t)sizeof(noise))
+		return -EIO;
+	snprintf(out->temp, sizeof(out->temp), ".safescoped-%016llx%016llx", noise[0], noise[1]);
+	return 0;
 }
 
-static int open_temp(struct outfile *out, int *ret_fd)
+/* A file with a name, where there are none without. */
+static int open_named(struct outfile *out, int *ret_fd)
 {
 	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
-		unsigned long long noise[2];
-		int fd;
+		int fd, err = name_temp(out);
 
-		if (getrandom(noise, sizeof(noise), 0) != (ssize_t)sizeof(noise))
-			return -EIO;
-		snprintf(out->temp, sizeof(out->temp), ".safescoped-%016llx%016llx", noise[0],
-			 noise[1]);
+		if (err)
+			return err;
 		fd = openat(out->dir, out->temp,
 			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd >= 0) {
@@ -115,18 +101,72 @@ static int open_temp(struct outfile *out, int *ret_fd)
 	return -EEXIST;
 }
 
-/* /dev/null and its kind: nothing to rename, nothing to hand over. */
+static void self_path(int fd, char path[32])
+{
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+}
+
+static int open_temp(struct outfile *out, int *ret_fd)
+{
+	char self[32];
+	int fd;
+
+	/* the name comes at the end: is it one at all? */
+	if (strlen(out->base) > NAME_MAX)
+		return -ENAMETOOLONG;
+	fd = openat(out->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EOPNOTSUPP || errno == EISDIR ? open_named(out, ret_fd) : -errno;
+	/* without /proc it could not get a name */
+	self_path(fd, self);
+	if (access(self, F_OK)) {
+		close(fd);
+		return open_named(out, ret_fd);
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* What was written gets a temporary name, under which it can be renamed over another file. */
+static int give_name(struct outfile *out)
+{
+	char self[32];
+
+	self_path(out->fd, self);
+	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
+		int err = name_temp(out);
+
+		if (err)
+			return err;
+		if (!linkat(AT_FDCWD, self, out->dir, out->temp, AT_SYMLINK_FOLLOW))
+			return 0;
+		out->temp[0] = '\0';
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* /dev/null and its kind. Looked at before it is opened: a FIFO would wait for its reader. */
 static int open_device(struct outfile *out, int *ret_fd)
 {
+	int at = openat(out->dir, out->base, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1, err = 0;
+	char self[32];
 	struct stat st;
-	int fd = openat(out->dir, out->base, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
 
-	if (fd < 0)
+	if (at < 0)
 		return -errno;
-	if (fstat(fd, &st) || !S_ISCHR(st.st_mode)) {
-		close(fd);
-		return -EINVAL;
+	if (fstat(at, &st) || !S_ISCHR(st.st_mode)) {
+		err = -EINVAL;
+	} else {
+		self_path(at, self);
+		fd = open(self, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+		err = fd < 0 ? -errno : 0;
 	}
+	fd__close(&at);
+	if (err)
+		return err;
+	out->device = true;
 	*ret_fd = fd;
 	return 0;
 }
@@ -135,8 +175,14 @@ static int open_destination(struct outfile *out, const char *path, int *ret_fd,
 			    const char **ret_advice)
 {
 	struct stat st;
-	int err = open_dir(out, path);
+	int err;
 
+	out->path = strdup(path);
+	if (!out->path)
+		return -ENOMEM;
+	err = dir__open_of(out->path, out->owner, &out->dir, &out->base);
+	if (err == -EPERM)
+		*ret_advice = "a link on the way is another user's: name the directory itself";
 	if (err)
 		return err;
 	if (fstatat(out->dir, out->base, &st, AT_SYMLINK_NOFOLLOW)) {
@@ -202,7 +248,7 @@ static int flush(struct outfile *out)
 	if (fflush(out->stream) || out->err)
 		return out->err ? out->err : -EIO;
 	/* Devices know no fsync (EINVAL) and need none. */
-	if (fsync(out->fd) && (errno != EINVAL || out->temp[0]))
+	if (fsync(out->fd) && (errno != EINVAL || !out->device))
 		return -errno;
 	return 0;
 }
@@ -218,26 +264,35 @@ static int close_stream(struct outfile *out)
 	return close(fd) ? -errno : out->err;
 }
 
+/* Under its name, in the place of what had it so far. */
+static int put_in_place(struct outfile *out)
+{
+	int err = out->temp[0] ? 0 : give_name(out);
+
+	if (err)
+		return err;
+	if ((out->owner != (uid_t)-1 || out->group != (gid_t)-1) &&
+	    fchown(out->fd, out->owner, out->group))
+		log_warn("%s: stays with its present owner: %s", out->path, strerror(errno));
+	err = close_stream(out);
+	if (err)
+		return err;
+	if (renameat(out->dir, out->temp, out->dir, out->base))
+		return -errno;
+	out->temp[0] = '\0';
+	/* The file is whole and in its place; a directory that cannot sync changes neither. */
+	if (fsync(out->dir) && errno != EINVAL)
+		log_warn("%s: written, but its directory could not be synced: %s", out->path,
+			 strerror(errno));
+	return 0;
+}
+
 int outfile__commit(struct outfile *out)
 {
 	int err = flush(out);
 
-	if (!err && out->temp[0] && (out->owner != (uid_t)-1 || out->group != (gid_t)-1) &&
-	    fchown(out->fd, out->owner, out->group))
-		log_warn("%s: stays with its present owner: %s", out->path, strerror(errno));
 	if (!err)
-		err = close_stream(out);
-	if (!err && out->temp[0]) {
-		if (renameat(out->dir, out->temp, out->dir, out->base))
-			err = -errno;
-		else
-			out->temp[0] = '\0';
-		/* The file is whole and in its place; a directory that cannot sync changes neither.
-		 */
-		if (!err && fsync(out->dir) && errno != EINVAL)
-			log_warn("%s: written, but its directory could not be synced: %s",
-				 out->path, strerror(errno));
-	}
+		err = out->device ? close_stream(out) : put_in_place(out);
 	if (err)
 		log_error("%s: not written: %s; nothing was left there", out->path, strerror(-err));
 	outfile__abort(out);

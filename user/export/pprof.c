@@ -71,12 +71,13 @@ struct writer {
 
 static int64_t string_of(struct writer *w, const char *s)
 {
-	char *clean = utf8__clean(or_empty(s));
+	/* its readers print names to a terminal as they are */
+	char *safe = text__escaped(or_empty(s));
 	uint32_t id = 0;
-	int err = clean ? strtab__add(w->strings, clean, MIN(strlen(clean), STRTAB_MAX_STRING), &id)
-			: -ENOMEM;
+	int err = safe ? strtab__add(w->strings, safe, MIN(strlen(safe), STRTAB_MAX_STRING), &id)
+		       : -ENOMEM;
 
-	free(clean);
+	free(safe);
 	if (err && !w->err)
 		w->err = err;
 	return id;

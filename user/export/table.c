@@ -75,15 +75,15 @@ void table__free(struct table *t)
 
 void table__cell(struct table *t, const char *text)
 {
-	char *printable = utf8__printable(text);
+	char *safe = text__escaped(text);
 
 	if (!t->err)
 		t->err = ARRAY_RESERVE(t->cells, t->cap, t->n_cells + 1, TABLE_MAX_CELLS);
 	if (!t->err) {
 		t->cells[t->n_cells++] = t->text.len;
-		t->err = printable ? buf__add(&t->text, printable, strlen(printable) + 1) : -ENOMEM;
+		t->err = safe ? buf__add(&t->text, safe, strlen(safe) + 1) : -ENOMEM;
 	}
-	free(printable);
+	free(safe);
 }
 
 void table__cellf(struct table *t, const char *fmt, ...)
@@ -103,7 +103,7 @@ void table__cellf(struct table *t, const char *fmt, ...)
 
 static size_t width_of(const char *s)
 {
-	return utf8__count(s, strlen(s));
+	return text__width(s, strlen(s));
 }
 
 static const char *cell_at(const struct table *t, size_t row, const struct column *col)
@@ -204,36 +204,49 @@ static void put_spaces(FILE *out, size_t n)
 		fputc(' ', out);
 }
 
-/* The first `head` and the last `tail` code points, with … between if that leaves some out. */
-static void put_cut(FILE *out, const char *s, size_t len, size_t width)
+/*
+ * The first columns and the last ones of a text of `len` columns, with … between if not all fit
+ * into `width`. Returns how many that are: one fewer where a wide character would be cut in half.
+ */
+static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 {
 	size_t head = len > width ? width / 2 : len, tail = len > width ? width - head - 1 : 0;
+	size_t at = 0, put = 0;
+	bool cut = false;
 	uint32_t cp;
 
-	for (size_t i = 0; (cp = utf8__next(&s)); i++) {
+	while ((cp = utf8__next(&s))) {
+		size_t n = text__width_of(cp);
 		char utf8[4] = {0};
 
-		if (i == head)
+		if (at + n > head && !cut && len > width) {
 			fputs("…", out);
-		if (i < head || i >= len - tail)
+			cut = true;
+			put++;
+		}
+		if (!cut || at >= len - tail) {
 			fwrite(utf8, 1, utf8__put(utf8, cp), out);
+			put += n;
+		}
+		at += n;
 	}
+	return put;
 }
 
 /* Spaces that are due are printed only before a text: no line ends in blanks. */
 static void put_cell(FILE *out, const struct column *col, const char *s, size_t *due)
 {
-	size_t len = width_of(s), shown = MIN(len, col->width), pad = col->width - shown;
+	size_t len = width_of(s), shown = MIN(len, col->width);
 
 	if (col->flags & COL_RIGHT)
-		*due += pad;
+		*due += col->width - shown;
 	if (shown) {
 		put_spaces(out, *due);
 		*due = 0;
-		put_cut(out, s, len, col->width);
+		shown = put_cut(out, s, len, col->width);
 	}
 	if (!(col->flags & COL_RIGHT))
-		*due += pad;
+		*due += col->width - shown;
 	*due += GAP;
 }
 

@@ -1,55 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Text from somebody else's file made safe to print: valid UTF-8, escaped for JSON.
+ * Text from somebody else's file made safe to write: valid UTF-8, escaped for JSON.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "export_priv.h"
 
-/*
- * Length of the valid sequence that s begins, 0 if there is none. Bounds of the second byte are
- * Unicode's table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.
- */
-static size_t sequence(const unsigned char *s)
-{
-	unsigned char lo = 0x80, hi = 0xbf;
-	size_t len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	lo = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : lo;
-	hi = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : hi;
-	if (s[1] < lo || s[1] > hi)
-		return 0;
-	/* The NUL at the end is no continuation byte, so this never reads past it. */
-	for (size_t i = 2; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return len;
-}
+/* Longer than any sequence: the decoder stops at the NUL, which continues none. */
+#define UTF8_MAX 4
 
 uint32_t utf8__next(const char **s)
 {
-	static const unsigned char first_bits[5] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-	const unsigned char *p = (const unsigned char *)*s;
 	uint32_t cp;
 	size_t len;
 
-	if (!*p)
+	if (!**s)
 		return 0;
-	len = sequence(p);
-	if (!len) {
-		(*s)++;
-		return UTF8_REPLACEMENT;
-	}
-	cp = p[0] & first_bits[len];
-	for (size_t i = 1; i < len; i++)
-		cp = cp << 6 | (p[i] & 0x3f);
-	*s += len;
-	return cp;
+	len = text__decode(*s, UTF8_MAX, &cp);
+	*s += MAX(len, (size_t)1);
+	return len ? cp : UTF8_REPLACEMENT;
 }
 
 size_t utf8__put(char *out, uint32_t cp)
@@ -68,22 +38,7 @@ size_t utf8__put(char *out, uint32_t cp)
 	return n;
 }
 
-bool utf8__is_control(uint32_t cp)
-{
-	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0);
-}
-
-size_t utf8__count(const char *s, size_t len)
-{
-	size_t n = 0;
-
-	/* all bytes of a code point but the first one are 10xxxxxx */
-	for (size_t i = 0; i < len; i++)
-		n += ((unsigned char)s[i] & 0xc0) != 0x80;
-	return n;
-}
-
-static char *clean(const char *s, bool controls)
+char *utf8__clean(const char *s)
 {
 	/* One bad byte becomes the three of U+FFFD. */
 	char *out = malloc(strlen(s) * 3 + 1);
@@ -93,22 +48,22 @@ static char *clean(const char *s, bool controls)
 	if (!out)
 		return NULL;
 	while ((cp = utf8__next(&s)))
-		len += utf8__put(out + len, controls || !utf8__is_control(cp) ? cp : '?');
+		len += utf8__put(out + len, cp);
 	out[len] = '\0';
 	return out;
 }
 
-char *utf8__clean(const char *s)
+/* JSON knows UTF-16 only: what does not fit into it is a pair of surrogates. */
+static void put_code(FILE *out, uint32_t cp)
 {
-	return clean(s, true);
+	if (cp >= 0x10000)
+		fprintf(out, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10),
+			0xdc00 + ((cp - 0x10000) & 0x3ff));
+	else
+		fprintf(out, "\\u%04x", cp);
 }
 
-char *utf8__printable(const char *s)
-{
-	return clean(s, false);
-}
-
-static void put_json(FILE *out, const char *s, bool in_html)
+void json__put_string(FILE *out, const char *s)
 {
 	uint32_t cp;
 
@@ -118,22 +73,46 @@ static void put_json(FILE *out, const char *s, bool in_html)
 
 		if (cp == '"' || cp == '\\')
 			fprintf(out, "\\%c", (char)cp);
-		else if (utf8__is_control(cp) || (in_html && (cp == '<' || cp == '>' || cp == '&')))
-			fprintf(out, "\\u%04x", cp);
+		else if (text__is_hidden(cp))
+			put_code(out, cp);
 		else
 			fwrite(utf8, 1, utf8__put(utf8, cp), out);
 	}
 	fputc('"', out);
 }
 
-void json__put_string(FILE *out, const char *s)
-{
-	put_json(out, s, false);
-}
-
 void json__put_in_html(FILE *out, const char *s)
 {
-	put_json(out, s, true);
+	fputc('"', out);
+	for (size_t n; s && *s; s += n) {
+		char shown[16];
+		uint32_t cp;
+
+		n = text__decode(s, UTF8_MAX, &cp);
+		if (n && (cp == '"' || cp == '\\' || cp == '<' || cp == '>' || cp == '&')) {
+			put_code(out, cp);
+			continue;
+		}
+		n = MAX(n, (size_t)1);
+		text__escape(s, n, shown, sizeof(shown));
+		fprintf(out, "%s%s", *shown == '\\' ? "\\" : "", shown);
+	}
+	fputc('"', out);
+}
+
+/* Only strings hold such characters, and there an escape stands for the same character. */
+void json__put_text(FILE *out, const char *json)
+{
+	const char *from = json, *at = json, *next = json;
+
+	for (uint32_t cp; (cp = utf8__next(&next)); at = next) {
+		if (cp == '\n' || cp == '\t' || !text__is_hidden(cp))
+			continue;
+		fwrite(from, 1, (size_t)(at - from), out);
+		put_code(out, cp);
+		from = next;
+	}
+	fputs(from, out);
 }
 
 char *u64__put(char *out, uint64_t n)

@@ -27,24 +27,37 @@ struct outputs {
 	struct output each[OUTPUT_MAX_FORMATS];
 };
 
-/* The user who ran sudo owns the files that are made for them. */
-static uint32_t sudo_id(const char *variable)
+/* Digits and nothing else; (uid_t)-1 is no user. */
+static bool parse_id(const char *s, uint32_t *ret_id)
 {
-	const char *s = geteuid() == 0 ? getenv(variable) : NULL;
-	char *end;
+	size_t len = strlen(s);
 	unsigned long v;
 
-	if (!s || !*s)
-		return (uint32_t)-1;
-	errno = 0;
-	v = strtoul(s, &end, 10);
-	return errno || *end || v >= (uint32_t)-1 ? (uint32_t)-1 : (uint32_t)v;
+	if (!len || len > 10 || strspn(s, "0123456789") != len)
+		return false;
+	v = strtoul(s, NULL, 10);
+	if (v >= (uint32_t)-1)
+		return false;
+	*ret_id = (uint32_t)v;
+	return true;
 }
 
-void output__owner(uid_t *ret_owner, gid_t *ret_group)
+int output__owner(uid_t *ret_owner, gid_t *ret_group)
 {
-	*ret_owner = sudo_id("SUDO_UID");
-	*ret_group = sudo_id("SUDO_GID");
+	const char *uid = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
+	const char *gid = geteuid() == 0 ? getenv("SUDO_GID") : NULL;
+
+	if (!uid && !gid) {
+		*ret_owner = (uid_t)-1;
+		*ret_group = (gid_t)-1;
+		return 0;
+	}
+	if (uid && gid && parse_id(uid, ret_owner) && parse_id(gid, ret_group))
+		return 0;
+	log_error("SUDO_UID=%s, SUDO_GID=%s: not the ids of the user who ran sudo; unset both, or "
+		  "use sudo itself",
+		  uid ? uid : "(unset)", gid ? gid : "(unset)");
+	return -EINVAL;
 }
 
 /* A process may call itself anything. */
@@ -165,9 +178,10 @@ int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 		return -ENOMEM;
 	}
 	all->opts = opts;
-	output__owner(&all->owner, &all->group);
+	err = output__owner(&all->owner, &all->group);
 	default_stem(comm, pid, stem, sizeof(stem));
-	err = plan(all, stem);
+	if (!err)
+		err = plan(all, stem);
 	if (err) {
 		outputs__free(all);
 		return err;

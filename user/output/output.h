@@ -46,8 +46,11 @@ void outputs__free(struct outputs *outputs);
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
 
-/* Who files are given to: the user who ran sudo; -1: nobody did. */
-void output__owner(uid_t *ret_owner, gid_t *ret_group);
+/*
+ * Who files are given to, and whom a command runs as: the user who ran sudo, by SUDO_UID and
+ * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
+ */
+int output__owner(uid_t *ret_owner, gid_t *ret_group);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
 /* Whether a terminal of this width is to be coloured: there is one, and NO_COLOR is not set. */

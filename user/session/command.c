@@ -5,7 +5,6 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,23 +83,19 @@ static int become_user(uid_t uid, gid_t gid)
 
 static void child_main(const struct command *c, char *const *argv, int go, int failed)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
-	sigset_t none;
 	uid_t uid;
 	gid_t gid;
 	char word;
-	int err = 0;
+	int err;
 
-	/* the program does not inherit our blocked signals and our ignored SIGPIPE */
-	sigaction(SIGPIPE, &dfl, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* the program does not inherit what we block and ignore */
+	signals__reset();
 	fd__restore_limit();
 	if (read(go, &word, 1) != 1)
 		_exit(0);
-	output__owner(&uid, &gid);
-	if (uid != (uid_t)-1)
-		err = become_user(uid, gid == (gid_t)-1 ? uid : gid);
+	err = output__owner(&uid, &gid);
+	if (!err && uid != (uid_t)-1)
+		err = become_user(uid, gid);
 	if (!err) {
 		execv(c->path, argv);
 		err = -errno;

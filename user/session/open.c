@@ -34,9 +34,10 @@ static int open_timeline(struct session *s)
 	}
 	if (!o->save)
 		return 0;
-	output__owner(&owner, &group);
-	err = capture__create(o->save, owner, group, &opts, SAFESCOPED_VERSION, o->mode,
-			      &s->capture);
+	err = output__owner(&owner, &group);
+	if (!err)
+		err = capture__create(o->save, owner, group, &opts, SAFESCOPED_VERSION, o->mode,
+				      &s->capture);
 	if (!err)
 		intake__set_tap(s->in, capture__take, s->capture);
 	return err;

@@ -263,6 +263,18 @@ static void add_stacks(struct report *r, cJSON *target, const struct pic_quality
 	}
 }
 
+/* A capture may call a cause anything. */
+static void add_lost(struct report *r, cJSON *lost, const char *cause, uint64_t n)
+{
+	char *key = utf8__clean(cause);
+
+	if (key)
+		add_u64(r, lost, key, n);
+	else
+		r->failed = true;
+	free(key);
+}
+
 /* Of a session whose end was not seen neither is known. */
 static void add_own_cost(struct report *r, cJSON *target, const struct pic_target *t)
 {
@@ -271,7 +283,7 @@ static void add_own_cost(struct report *r, cJSON *target, const struct pic_targe
 	if (t->cost_known) {
 		o = add_object(r, target, "lost");
 		for (size_t i = 0; i < t->n_lost; i++)
-			add_u64(r, o, t->lost[i].cause, t->lost[i].n);
+			add_lost(r, o, t->lost[i].cause, t->lost[i].n);
 		add_real(r, target, "lost_share", t->lost_share);
 	} else {
 		add_null(r, target, "lost");
@@ -374,7 +386,7 @@ int json__write(FILE *out, const struct picture *pic, const struct export_opts *
 	if (!report.failed)
 		text = cJSON_Print(root);
 	if (text) {
-		fputs(text, out);
+		json__put_text(out, text);
 		fputc('\n', out);
 	}
 	cJSON_Delete(root);

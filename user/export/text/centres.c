@@ -26,7 +26,8 @@ static void put_whole(const struct text *t, uint64_t whole)
 
 		if (!cost_centre__is_overhead(c) || !c->self_ticks)
 			continue;
-		fprintf(t->out, "%s%s %s", comma, human__count(c->self_ticks).s, c->kind);
+		fprintf(t->out, "%s%s %s", comma, human__count(c->self_ticks).s,
+			text__safe(t, c->kind));
 		comma = ", ";
 	}
 	if (*comma == ',')

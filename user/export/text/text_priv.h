@@ -32,7 +32,7 @@ void text__section(const struct text *t, const char *title);
 int text__paragraph(const struct text *t, const char *bullet, const char *text);
 /* Each line that is put becomes a paragraph. */
 int text__wrapped(const struct text *t, void (*put)(const struct text *t));
-/* A string of the target's, without what a terminal could take for a command; "" without memory. */
+/* A string of the target's, by text__escape; "" without memory. */
 const char *text__safe(const struct text *t, const char *s);
 static inline const char *plural(uint64_t n, const char *one, const char *many)
 {

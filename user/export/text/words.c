@@ -16,15 +16,15 @@ void text__section(const struct text *t, const char *title)
 
 int text__paragraph(const struct text *t, const char *bullet, const char *text)
 {
-	size_t at = utf8__count(bullet, strlen(bullet)), indent = MAX(at, (size_t)2);
-	char *clean = utf8__printable(text);
+	size_t at = text__width(bullet, strlen(bullet)), indent = MAX(at, (size_t)2);
+	char *clean = text__escaped(text);
 	bool first = true;
 
 	if (!clean)
 		return -ENOMEM;
 	fputs(bullet, t->out);
 	for (const char *s = clean; *s;) {
-		size_t len = strcspn(s, " "), width = utf8__count(s, len);
+		size_t len = strcspn(s, " "), width = text__width(s, len);
 
 		if (!first && at + 1 + width > t->width) {
 			fprintf(t->out, "\n%*s", (int)indent, "");
@@ -65,7 +65,7 @@ int text__wrapped(const struct text *t, void (*put)(const struct text *t))
 
 const char *text__safe(const struct text *t, const char *s)
 {
-	char *safe = utf8__printable(or_empty(s));
+	char *safe = text__escaped(or_empty(s));
 	uint32_t id = 0;
 
 	if (safe &&
