@@ -70,6 +70,8 @@ static inline void kit_fill_lane(struct picture *pic, struct pic_lane *lane, enu
 			.state = s->state,
 			.on_cpu = state__on_cpu(kind, s->state),
 		};
+		rows[i].times = !rows[i].on_cpu;
+		rows[i].longest_ns = rows[i].on_cpu ? 0 : rows[i].ns;
 	}
 	lane->kind = kind;
 	lane->threads = 1;

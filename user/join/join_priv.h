@@ -6,6 +6,7 @@
 #include "eventlog/eventlog.h"
 #include "intake/seen.h"
 #include "join.h"
+#include "lanes/hold.h"
 #include "lanes/slices.h"
 #include "ledger/ledger.h"
 
