@@ -327,19 +327,6 @@ int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *l
 	return 0;
 }
 
-/* Percent of its wall time: idle, and on the CPU, of a worker that nothing needs. */
-#define HOUSEKEEPING_IDLE 95.0
-#define HOUSEKEEPING_CPU  0.5
-
-static bool is_housekeeping(const struct thread_lane *made, const struct pic_lane *lane)
-{
-	uint64_t wall = lane->end_ns - lane->start_ns;
-
-	return made->managed_ns > wall / 2 ||
-	       (human__percent(lane->cpu_ns, wall) < HOUSEKEEPING_CPU &&
-		human__percent(lane->states_ns[ST_IDLE], wall) > HOUSEKEEPING_IDLE);
-}
-
 static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
 		       struct pic_lane *ret)
 {
@@ -364,7 +351,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 		err = off__fill(l, account, ret);
 	if (!err)
 		err = lane__take_account(l, account, ret);
-	ret->housekeeping = !err && is_housekeeping(lane, ret);
+	lane__judge(ret, lane->managed_ns);
 	return err;
 }
 
@@ -385,6 +372,7 @@ static int fill_dropped(struct lanes *l, struct ledger_account *account, struct 
 	err = off__fill(l, account, ret);
 	if (!err)
 		err = lane__take_account(l, account, ret);
+	lane__judge(ret, 0);
 	return err ? err
 		   : picture__add_missing(
 			     l->pic, l->seen->pub,

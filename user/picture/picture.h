@@ -162,6 +162,8 @@ struct pic_lane {
 	/* OS thread: the runtime's own, which hardly does anything but wait for something to do:
 	   the ticker, event managers, idle workers. They come after all others. */
 	bool housekeeping;
+	/* OS thread: that one, or busy for moments only */
+	bool asleep;
 	uint64_t short_calls;		/* safe calls in the sums that have no slice of their own */
 	const struct pic_slice *slices; /* disjoint, in time order, without a gap */
 	size_t n_slices;
@@ -178,6 +180,10 @@ struct pic_lanes {
 	const struct pic_lane *v;
 	size_t n;
 };
+
+/* Time in which an OS thread ran, or was kept from it: not that it slept, or waited for the world.
+ */
+uint64_t lane__busy_ns(const struct pic_lane *lane);
 
 /* ── collections, marks, flows, counters ─────────────────────────────────────────────────── */
 
