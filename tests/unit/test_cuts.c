@@ -412,12 +412,120 @@ static void test_totals_hold(void **state)
 	}
 }
 
+/* ── merged slices ───────────────────────────────────────────────────────────────────────── */
+
+static void put_rows(FILE *out, const struct picture *pic, const struct pic_row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct pic_row *r = &rows[i];
+
+		fprintf(out, "  %u %u %u %llu %llu %llu %llu", r->state, r->on_cpu, r->unsampled,
+			(unsigned long long)r->ns, (unsigned long long)r->samples,
+			(unsigned long long)r->times, (unsigned long long)r->longest_ns);
+		put_stack(out, pic, r->stack);
+		fputc('\n', out);
+	}
+}
+
+/* All of the picture's figures, none of which is of slices. The caller frees. */
+static char *figures_of(const struct picture *pic)
+{
+	size_t len;
+	char *text;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	for (size_t i = 0; i < picture__n_targets(pic); i++) {
+		const struct pic_target *t = picture__target(pic, i);
+		const uint64_t *overlaps = (const uint64_t *)&t->overlaps;
+
+		for (size_t k = 0; k < t->n_findings; k++)
+			fprintf(out, "%s %s %s %llu\n", t->findings[k].kind, t->findings[k].text,
+				t->findings[k].where, (unsigned long long)t->findings[k].ns);
+		for (size_t k = 0; k < t->n_unsafe_calls; k++) {
+			const struct pic_unsafe *u = &t->unsafe_calls[k];
+
+			fprintf(out, "%s %s %llu %llu %llu %llu %llu %llu %llu %llu %llx\n",
+				u->function, u->caller, (unsigned long long)u->samples,
+				(unsigned long long)u->cpu_ns, (unsigned long long)u->blocked_ns,
+				(unsigned long long)u->sleeps,
+				(unsigned long long)u->longest_sleep_ns,
+				(unsigned long long)u->held_up_gc_ns,
+				(unsigned long long)u->held_up_gcs,
+				(unsigned long long)u->longest_held_ns,
+				(unsigned long long)u->held_caps);
+		}
+		for (size_t k = 0; k < t->n_gcs; k++)
+			fprintf(out, "gc %llu %llu %llu %u\n",
+				(unsigned long long)t->gcs[k].start_ns,
+				(unsigned long long)t->gcs[k].haskell_ns,
+				(unsigned long long)t->gcs[k].no_cpu_ns, t->gcs[k].cap);
+		fprintf(out, "gcs %llu %llu\n", (unsigned long long)t->gc.pause_ns,
+			(unsigned long long)t->gc.wait_ns);
+		put_rows(out, pic, t->gc.sync_rows, t->gc.n_sync_rows);
+		for (size_t k = 0; k < sizeof(t->overlaps) / sizeof(*overlaps); k++)
+			fprintf(out, "overlap %llu\n", (unsigned long long)overlaps[k]);
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++)
+			for (size_t k = 0; k < t->lanes[kind].n; k++) {
+				const struct pic_lane *lane = &t->lanes[kind].v[k];
+
+				fprintf(out, "lane %u %d %u %llu\n", kind, lane->tid, lane->cap,
+					(unsigned long long)lane->tso);
+				put_rows(out, pic, lane->rows, lane->n_rows);
+			}
+	}
+	fclose(out);
+	return text;
+}
+
+static size_t n_merged(const struct picture *pic)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < picture__n_targets(pic); i++)
+		for (unsigned kind = 0; kind < LANE_KINDS; kind++)
+			for (size_t k = 0; k < picture__target(pic, i)->lanes[kind].n; k++)
+				n += picture__target(pic, i)->lanes[kind].v[k].merged_ns != 0;
+	return n;
+}
+
+/* However many slices become one, no figure is another. */
+static void check_merging(const char *name, size_t max_records, bool haskell)
+{
+	struct replay *whole = replay(name, max_records, SIZE_MAX / 2, haskell, NULL);
+	struct replay *merged = replay(name, max_records, 1, haskell, NULL);
+	char *want = figures_of(replay__picture(whole));
+	char *got = figures_of(replay__picture(merged));
+
+	assert_true(n_merged(replay__picture(merged)) > n_merged(replay__picture(whole)));
+	print_message("          %s: %zu lanes merged\n", name, n_merged(replay__picture(merged)));
+	assert_true(strlen(want) > 2000);
+	assert_string_equal(got, want);
+	free(want);
+	free(got);
+	replay__free(whole);
+	replay__free(merged);
+}
+
+static void test_merging_changes_no_figure(void **state)
+{
+	static const char *const names[] = {"calls", "centres"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		for (unsigned haskell = 0; haskell < 2; haskell++) {
+			check_merging(names[i], 0, haskell);
+			check_merging(names[i], 100, haskell);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_records_kept),
 		cmocka_unit_test(test_slices_in_between),
 		cmocka_unit_test(test_totals_hold),
+		cmocka_unit_test(test_merging_changes_no_figure),
 	};
 
 	return cmocka_run_group_tests_name("cuts", tests, NULL, NULL);

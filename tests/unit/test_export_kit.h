@@ -70,12 +70,21 @@ static inline void kit_fill_lane(struct picture *pic, struct pic_lane *lane, enu
 			.state = s->state,
 			.on_cpu = state__on_cpu(kind, s->state),
 		};
+		rows[i].times = !rows[i].on_cpu;
+		rows[i].longest_ns = rows[i].on_cpu ? 0 : rows[i].ns;
 	}
 	lane->kind = kind;
 	lane->threads = 1;
 	lane->slices = slices;
 	lane->rows = rows;
 	lane->n_rows = lane->n_slices;
+	if (kind == LANE_THREAD) {
+		/* the sketch says whose the thread is, and its sums whether it sleeps */
+		bool housekeeping = lane->housekeeping;
+
+		lane__judge(lane, 0);
+		lane->housekeeping = housekeeping;
+	}
 }
 
 /* *ret_stacks: the picture's numbers, which the picture frees; NULL: not wanted. */

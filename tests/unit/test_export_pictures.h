@@ -154,7 +154,16 @@ static const struct pic_call service_calls[] = {
 };
 
 static const struct pic_unsafe service_unsafe[] = {
-	{"__gmpn_mul_1", "libgmp.so.10", "Data.Fib.fib", false, 12, 121 * MS, 0, UINT64_MAX},
+	{
+		.function = "__gmpn_mul_1",
+		.library = "libgmp.so.10",
+		.caller = "Data.Fib.fib",
+		.samples = 12,
+		.cpu_ns = 121 * MS,
+		.held_up_gc_ns = UINT64_MAX,
+		.function_frame = UINT32_MAX,
+		.caller_frame = UINT32_MAX,
+	},
 };
 
 static const struct pic_function service_functions[] = {

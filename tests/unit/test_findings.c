@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is found in pictures made by hand: that it is there, with its numbers, and nothing else. */
 #include "findings/findings.h"
+#include "lanes/lanes_priv.h"
 #include "test_export_kit.h"
 
 #define MS     UINT64_C(1000000)
@@ -58,15 +59,117 @@ static void add_up(struct pic_lane *lanes, size_t n)
 	}
 }
 
+/* What a capability does while the thread holds it. */
+static enum cap_state cap_state_of(enum thread_state state)
+{
+	switch (state) {
+	case ST_HASKELL:
+		return CS_HASKELL;
+	case ST_UNSAFE_CALL_CPU:
+	case ST_UNSAFE_CALL_BLOCKED:
+		return CS_UNSAFE_CALL;
+	case ST_PREEMPTED:
+		return CS_PREEMPTED;
+	case ST_GC_WORK:
+	case ST_GC_WAIT:
+		return CS_GC;
+	default:
+		return CS_RTS;
+	}
+}
+
+static struct seen_gcs gcs_of(const struct pic_target *t)
+{
+	struct seen_gcs gcs = {.v = calloc(t->n_gcs + 1, sizeof(*gcs.v)), .n = t->n_gcs};
+
+	assert_non_null(gcs.v);
+	for (size_t i = 0; i < t->n_gcs; i++) {
+		const struct pic_gc_event *gc = &t->gcs[i];
+		bool synced = gc->sync_ns < gc->start_ns;
+
+		gcs.v[i] = (struct gc_span){.start = gc->start_ns - (synced ? gc->sync_ns : 0),
+					    .work = gc->start_ns,
+					    .end = gc->end_ns,
+					    .tid = gc->tid,
+					    .synced = synced};
+	}
+	return gcs;
+}
+
+/* Each thread has a capability of its own; which collections waited for. */
+static void add_holds(struct picture *pic, struct pic_target *t, const struct seen_gcs *gcs)
+{
+	const struct pic_lanes *lanes = &t->lanes[LANE_THREAD];
+	struct holds holds = {0};
+
+	for (size_t i = 0; i < lanes->n; i++) {
+		struct holding holding = {0};
+
+		for (size_t k = 0; k < lanes->v[i].n_slices; k++) {
+			struct pic_slice s = lanes->v[i].slices[k];
+
+			s.tid = lanes->v[i].tid;
+			s.state = (uint8_t)(s.cap == NO_CAP ? CS_IDLE : cap_state_of(s.state));
+			assert_int_equal(holds__see(&holds, gcs, &holding, &s), 0);
+		}
+	}
+	for (size_t i = 0; i < gcs->n; i++)
+		holds__fill(&holds, i, (struct pic_gc_event *)&t->gcs[i]);
+	assert_int_equal(holds__fill_unsafe(&holds, gcs, pic, t), 0);
+	free(holds.v);
+}
+
+/* The collector's slices that lie wholly before a collection's begin. */
+static void add_sync(struct picture *pic, struct pic_target *t, const struct seen_gcs *gcs)
+{
+	const struct pic_lanes *lanes = &t->lanes[LANE_THREAD];
+	struct pic_row *rows = picture__alloc(pic, 64, sizeof(*rows));
+
+	assert_non_null(rows);
+	t->gc.sync_rows = rows;
+	for (size_t i = 0; i < lanes->n; i++)
+		for (size_t k = 0; k < lanes->v[i].n_slices; k++) {
+			const struct pic_slice *s = &lanes->v[i].slices[k];
+
+			for (size_t g = 0; g < gcs->n && s->state == ST_GC_WORK; g++)
+				if (s->start_ns >= gcs->v[g].start && s->end_ns <= gcs->v[g].work)
+					rows[t->gc.n_sync_rows++] = lanes->v[i].rows[k];
+		}
+}
+
+static void add_overlaps(struct pic_target *t, const struct seen *seen)
+{
+	const struct pic_lanes *threads = &t->lanes[LANE_THREAD],
+			       *caps = &t->lanes[LANE_CAPABILITY];
+	struct overlaps o = {0};
+
+	for (size_t i = 0; i < threads->n; i++)
+		for (size_t k = 0; k < threads->v[i].n_slices; k++) {
+			const struct piece piece = {.s = threads->v[i].slices[k]};
+
+			assert_int_equal(overlaps__thread(&o, &piece, 1), 0);
+		}
+	for (size_t i = 0; i < caps->n; i++) {
+		uint8_t was = 0;
+
+		for (size_t k = 0; k < caps->v[i].n_slices; k++)
+			assert_int_equal(overlaps__cap(&o, &was, &caps->v[i].slices[k]), 0);
+	}
+	assert_int_equal(overlaps__advance(&o, seen, AT(1000), true), 0);
+	t->overlaps = o.sums;
+	overlaps__free(&o);
+}
+
 struct found {
 	struct picture *pic;
 	const struct pic_finding *v;
 	size_t n;
 };
 
-static void find(const struct pic_target *target, struct pic_lane *lanes, size_t n,
-		 struct found *found)
+static void find_starved(const struct pic_target *target, struct pic_lane *lanes, size_t n,
+			 const struct seen_points *starved, struct found *found)
 {
+	struct seen seen = {.gcs = gcs_of(target)};
 	struct pic_target t = *target, *made;
 	const struct sketch sketch = {
 		.session = {.start_ns = T0, .end_ns = AT(1000), .frequency_hz = 99},
@@ -81,11 +184,23 @@ static void find(const struct pic_target *target, struct pic_lane *lanes, size_t
 	t.lanes[LANE_THREAD] = (struct pic_lanes){lanes, n};
 	found->pic = kit_picture(&sketch, NULL);
 	made = (struct pic_target *)picture__target(found->pic, 0);
+	if (starved)
+		seen.starved = *starved;
+	add_holds(found->pic, made, &seen.gcs);
+	add_sync(found->pic, made, &seen.gcs);
+	add_overlaps(made, &seen);
+	free(seen.gcs.v);
 	assert_int_equal(findings__make(found->pic, made), 0);
 	found->v = made->findings;
 	found->n = made->n_findings;
 	for (size_t i = 1; i < found->n; i++)
 		assert_true(found->v[i - 1].ns >= found->v[i].ns);
+}
+
+static void find(const struct pic_target *target, struct pic_lane *lanes, size_t n,
+		 struct found *found)
+{
+	find_starved(target, lanes, n, NULL, found);
 }
 
 static const struct pic_finding *the_only(const struct found *found, const char *kind)
@@ -209,8 +324,8 @@ static void test_several_capabilities(void **state)
 		     SLICE(300, 1000, S_HASKELL, ST_HASKELL, 3, 0)),
 	};
 	struct pic_gc_event gcs[] = {
-		{.start_ns = AT(100), .end_ns = AT(101), .sync_ns = 10 * MS},
-		{.start_ns = AT(300), .end_ns = AT(301), .sync_ns = 10 * MS},
+		{.start_ns = AT(100), .end_ns = AT(101), .sync_ns = 10 * MS, .tid = 2},
+		{.start_ns = AT(300), .end_ns = AT(301), .sync_ns = 10 * MS, .tid = 1},
 	};
 	struct pic_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
 	struct found found;
@@ -448,7 +563,8 @@ static void test_idle_capability(void **state)
 	const struct pic_slice busy[] = {CAP(0, 1000, CS_HASKELL)};
 	const struct pic_slice half[] = {CAP(0, 450, CS_HASKELL), CAP(450, 550, CS_IDLE),
 					 CAP(550, 700, CS_HASKELL), CAP(700, 1000, CS_IDLE)};
-	struct pic_point starved[30];
+	struct pic_point points[30];
+	const struct seen_points starved = {.v = points, .n = 22};
 	const struct pic_lane caps[] = {
 		{.cap = 0,
 		 .start_ns = T0,
@@ -477,12 +593,10 @@ static void test_idle_capability(void **state)
 	picture__free(found.pic);
 
 	/* nobody waits, but Haskell threads are ready */
-	for (i = 0; i < ARRAY_SIZE(starved); i++)
-		starved[i] = (struct pic_point){AT(700 + 5 * i), i == 7 ? 3 : 2};
+	for (i = 0; i < ARRAY_SIZE(points); i++)
+		points[i] = (struct pic_point){AT(700 + 5 * i), i == 7 ? 3 : 2};
 	t.ticks = 200;
-	t.starved = starved;
-	t.n_starved = 22;
-	find(&t, lanes + 1, 1, &found);
+	find_starved(&t, lanes + 1, 1, &starved, &found);
 	assert_int_equal(the_only(&found, "idle_capability")->ns, 110 * MS);
 	assert_says(&found.v[0], "For about 110 ms (22 ticks of the RTS's timer)");
 	assert_says(&found.v[0], "up to 3");

@@ -12,11 +12,6 @@
 /* Coarser than this no lane is: a session has at least some slices left. */
 #define MAX_GRAIN_NS (UINT64_C(1) << 40)
 
-/* Percent of its wall time that a thread ran, and ran or wanted to: with less of both it is asleep.
- * On a machine that is not ours alone even a timer's thread has to wait for its CPU. */
-#define ASLEEP_CPU  0.5
-#define ASLEEP_BUSY 5.0
-
 /* ── labels ──────────────────────────────────────────────────────────────────────────────── */
 
 struct label_key {
@@ -54,25 +49,6 @@ static int add_label(struct views *views, const struct pic_lane *lane, uint32_t 
 }
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
-
-uint64_t lane__busy_ns(const struct pic_lane *lane)
-{
-	uint64_t sum = 0;
-
-	for (unsigned s = 0; s < ST_MAX; s++)
-		if (s != ST_IDLE && s != ST_FOREIGN_BLOCKED && s != ST_SAFE_CALL_BLOCKED &&
-		    s != ST_RTS_BLOCKED)
-			sum += lane->states_ns[s];
-	return sum;
-}
-
-bool lane__is_asleep(const struct pic_lane *lane)
-{
-	uint64_t wall = lane->end_ns - lane->start_ns;
-
-	return lane->housekeeping || (human__percent(lane->cpu_ns, wall) < ASLEEP_CPU &&
-				      human__percent(lane__busy_ns(lane), wall) < ASLEEP_BUSY);
-}
 
 static int add(struct views *views, const struct view *view)
 {

@@ -55,12 +55,6 @@ struct view_name view__name(const struct view *view, bool several);
 /* Of a Haskell thread of the target; "" if it has none, or is not known. */
 const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso);
 
-/* Time in which an OS thread ran, or was kept from it: not that it slept, or waited for the world.
- */
-uint64_t lane__busy_ns(const struct pic_lane *lane);
-/* Housekeeping, or busy for moments only. */
-bool lane__is_asleep(const struct pic_lane *lane);
-
 /* ── slices ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Drawn as a gap. */

@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/search.h"
 #include "findings_priv.h"
-
-#define MAX_SPANS ((size_t)1 << 26)
 
 /* ── the list ────────────────────────────────────────────────────────────────────────────── */
 
@@ -163,23 +160,6 @@ static bool is_c(const struct pic_frame *frame)
 	return frame->kind == TF_FOREIGN || frame->kind == TF_RTS || frame->kind == TF_GC;
 }
 
-void finding__call_of(const struct picture *pic, uint32_t id, uint32_t *ret_function,
-		      uint32_t *ret_caller)
-{
-	struct pic_stack stack = picture__stack(pic, id);
-
-	*ret_function = UINT32_MAX;
-	*ret_caller = UINT32_MAX;
-	for (uint32_t i = stack.n; i-- > 0 && *ret_caller == UINT32_MAX;) {
-		const struct pic_frame *frame = picture__frame(pic, stack.frames[i]);
-
-		if (frame->kind == TF_HASKELL)
-			*ret_caller = stack.frames[i];
-		else if (is_c(frame))
-			*ret_function = stack.frames[i];
-	}
-}
-
 uint32_t finding__leaf(const struct picture *pic, uint32_t id, bool c)
 {
 	struct pic_stack stack = picture__stack(pic, id);
@@ -191,88 +171,4 @@ uint32_t finding__leaf(const struct picture *pic, uint32_t id, bool c)
 			return stack.frames[i];
 	}
 	return UINT32_MAX;
-}
-
-/* ── collections ─────────────────────────────────────────────────────────────────────────── */
-
-uint64_t finding__requested_ns(const struct pic_gc_event *gc)
-{
-	return gc->sync_ns == UINT64_MAX || gc->sync_ns > gc->start_ns ? gc->start_ns
-								       : gc->start_ns - gc->sync_ns;
-}
-
-uint64_t finding__in_sync(const struct pic_target *t, size_t *at, uint64_t start, uint64_t end)
-{
-	uint64_t ns = 0;
-
-	while (*at < t->n_gcs && t->gcs[*at].start_ns <= start)
-		(*at)++;
-	for (size_t i = *at; i < t->n_gcs && finding__requested_ns(&t->gcs[i]) < end; i++) {
-		uint64_t from = MAX(start, finding__requested_ns(&t->gcs[i]));
-		uint64_t to = MIN(end, t->gcs[i].start_ns);
-
-		ns += to > from ? to - from : 0;
-	}
-	return ns;
-}
-
-/* ── spans ───────────────────────────────────────────────────────────────────────────────── */
-
-int spans__add(struct spans *s, uint64_t start, uint64_t end)
-{
-	int err = ARRAY_RESERVE(s->v, s->cap, s->n + 1, MAX_SPANS);
-
-	if (!err)
-		s->v[s->n++] = (struct span){start, end};
-	return err;
-}
-
-int spans__add_state(struct spans *s, const struct pic_lanes *lanes, unsigned state, uint64_t least)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < lanes->n; i++) {
-		const struct pic_lane *lane = &lanes->v[i];
-
-		for (size_t k = 0; k < lane->n_slices && !err; k++) {
-			const struct pic_slice *slice = &lane->slices[k];
-
-			if (slice->state == state && slice->end_ns - slice->start_ns >= least)
-				err = spans__add(s, slice->start_ns, slice->end_ns);
-		}
-	}
-	return err;
-}
-
-static int by_start(const void *pa, const void *pb)
-{
-	const struct span *a = pa, *b = pb;
-
-	return (a->start > b->start) - (a->start < b->start);
-}
-
-void spans__join(struct spans *s)
-{
-	size_t n = 0;
-
-	if (s->n)
-		qsort(s->v, s->n, sizeof(*s->v), by_start);
-	for (size_t i = 0; i < s->n; i++) {
-		if (n && s->v[i].start <= s->v[n - 1].end)
-			s->v[n - 1].end = MAX(s->v[n - 1].end, s->v[i].end);
-		else
-			s->v[n++] = s->v[i];
-	}
-	s->n = n;
-}
-
-uint64_t spans__overlap(const struct spans *s, size_t *at, uint64_t start, uint64_t end)
-{
-	uint64_t ns = 0;
-
-	while (*at < s->n && s->v[*at].end <= start)
-		(*at)++;
-	for (size_t i = *at; i < s->n && s->v[i].start < end; i++)
-		ns += MIN(end, s->v[i].end) - MAX(start, s->v[i].start);
-	return ns;
 }

@@ -47,36 +47,8 @@ const char *finding__place(struct finder *f, const struct pic_frame *frame);
 const char *finding__gc_waited(struct finder *f, uint64_t ns, uint64_t gcs, const char *caps,
 			       uint64_t longest_ns);
 
-/* The frames of a slice in which C code was called from Haskell code; UINT32_MAX: none.
- * *ret_function is the outermost C function, the one that Haskell called. */
-void finding__call_of(const struct picture *pic, uint32_t stack, uint32_t *ret_function,
-		      uint32_t *ret_caller);
 /* The leafmost frame that is Haskell code, or (c) C code in user space; UINT32_MAX: none. */
 uint32_t finding__leaf(const struct picture *pic, uint32_t stack, bool c);
-
-/* When the collection was requested: its start, if that is not known. */
-uint64_t finding__requested_ns(const struct pic_gc_event *gc);
-/*
- * So much of start…end is in the wait for a collection, from its request to its start. *at is 0 for
- * the first of a row of calls whose starts do not decrease.
- */
-uint64_t finding__in_sync(const struct pic_target *t, size_t *at, uint64_t start, uint64_t end);
-
-/* Times that may overlap until they are joined; then they are in order. The caller frees v. */
-struct span {
-	uint64_t start, end;
-};
-struct spans {
-	struct span *v;
-	size_t n, cap;
-};
-int spans__add(struct spans *s, uint64_t start, uint64_t end);
-/* All slices of the lanes that are in the state and no shorter than `least`. */
-int spans__add_state(struct spans *s, const struct pic_lanes *lanes, unsigned state,
-		     uint64_t least);
-void spans__join(struct spans *s);
-/* Of joined ones; *at as above. */
-uint64_t spans__overlap(const struct spans *s, size_t *at, uint64_t start, uint64_t end);
 
 void findings__unsafe(struct finder *f);       /* unsafe.c */
 void findings__loops(struct finder *f);	       /* loops.c */

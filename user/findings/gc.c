@@ -78,42 +78,57 @@ static bool spins(const struct pic_frame *leaf)
 	return false;
 }
 
-/* The time in garbage collection on the CPU: all, and before the collection's start, where whoever
+/* What the collector did on the CPU, without the time before a collection's begin, in which whoever
  * asked for it waits for the other capabilities; that is the fault of whoever holds them. */
 struct spin {
-	uint64_t work_ns, waiting_ns;
-	uint64_t ns, samples, all_samples;
+	uint64_t work_ns, ns;
+	uint64_t samples, all_samples;
 	/* of those names, the one with most samples */
 	const char *most;
 	uint64_t most_samples;
 };
 
-static void look_at_lane(const struct finder *f, const struct pic_lane *lane, struct spin *spin)
+static uint64_t less(uint64_t a, uint64_t b)
 {
-	size_t at = 0;
+	return a - MIN(a, b);
+}
 
-	spin->work_ns += lane->states_ns[ST_GC_WORK];
-	for (size_t i = 0; i < lane->n_slices; i++) {
-		const struct pic_slice *s = &lane->slices[i];
-		uint64_t ns = s->end_ns - s->start_ns, waiting;
+static void add_rows(const struct finder *f, const struct pic_row *rows, size_t n,
+		     struct spin *spin)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct pic_row *row = &rows[i];
 		const struct pic_frame *leaf;
 
-		if (s->state != ST_GC_WORK)
+		if (row->state != ST_GC_WORK)
 			continue;
-		waiting = finding__in_sync(f->t, &at, s->start_ns, s->end_ns);
-		spin->waiting_ns += waiting;
-		if (!s->samples || waiting > ns / 2)
+		spin->work_ns += row->ns;
+		spin->all_samples += row->samples;
+		leaf = picture__frame(f->pic, finding__leaf(f->pic, row->stack, true));
+		if (!row->samples || !spins(leaf))
 			continue;
-		leaf = picture__frame(f->pic, finding__leaf(f->pic, s->stack, true));
-		spin->all_samples += s->samples;
-		if (!spins(leaf))
-			continue;
-		spin->samples += s->samples;
-		if (s->samples > spin->most_samples) {
+		spin->samples += row->samples;
+		if (row->samples > spin->most_samples) {
 			spin->most = leaf->name;
-			spin->most_samples = s->samples;
+			spin->most_samples = row->samples;
 		}
 	}
+}
+
+static struct spin measure(const struct finder *f)
+{
+	struct spin spin = {0}, sync = {0};
+
+	for (size_t i = 0; i < f->threads->n; i++)
+		add_rows(f, f->threads->v[i].rows, f->threads->v[i].n_rows, &spin);
+	add_rows(f, f->t->gc.sync_rows, f->t->gc.n_sync_rows, &sync);
+	spin.work_ns = less(spin.work_ns, sync.work_ns);
+	spin.samples = less(spin.samples, sync.samples);
+	spin.all_samples = less(spin.all_samples, sync.all_samples);
+	if (spin.all_samples)
+		spin.ns = (uint64_t)((double)spin.work_ns * (double)spin.samples /
+				     (double)spin.all_samples);
+	return spin;
 }
 
 static void look_for_spin(struct finder *f, const struct spin *spin)
@@ -132,15 +147,9 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 
 void findings__gc(struct finder *f)
 {
-	struct spin spin = {0};
-	uint64_t work;
+	struct spin spin = measure(f);
+	uint64_t work = spin.work_ns;
 
-	for (size_t i = 0; i < f->threads->n; i++)
-		look_at_lane(f, &f->threads->v[i], &spin);
-	work = spin.work_ns - MIN(spin.work_ns, spin.waiting_ns);
-	if (spin.all_samples)
-		spin.ns =
-			(uint64_t)((double)work * (double)spin.samples / (double)spin.all_samples);
 	if (f->t->gc.inferred) {
 		/* nothing sets the collector apart from the rest of the runtime */
 		for (size_t i = 0; i < f->threads->n; i++)

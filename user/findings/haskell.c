@@ -26,9 +26,24 @@
 struct waits {
 	uint64_t ns, times, longest_ns;
 	size_t threads;
-	bool merged;		     /* there were more times than are known */
 	const struct pic_lane *most; /* the one that waited longest */
 };
+
+/* How often the lane was in the state, off the CPU. */
+static uint64_t times_in(const struct pic_lane *lane, unsigned state, uint64_t *longest_ns)
+{
+	uint64_t times = 0;
+
+	for (size_t i = 0; i < lane->n_rows; i++) {
+		const struct pic_row *row = &lane->rows[i];
+
+		if (row->state != state)
+			continue;
+		times += row->times;
+		*longest_ns = MAX(*longest_ns, row->longest_ns);
+	}
+	return times;
+}
 
 /* Of threads that were in the state so often. */
 static void look_at(const struct finder *f, enum haskell_state state, double per_second,
@@ -37,21 +52,13 @@ static void look_at(const struct finder *f, enum haskell_state state, double per
 	memset(w, 0, sizeof(*w));
 	for (size_t i = 0; i < f->haskell->n; i++) {
 		const struct pic_lane *lane = &f->haskell->v[i];
-		uint64_t ns = lane->states_ns[state], times = 0, longest_ns = 0;
+		uint64_t ns = lane->states_ns[state], longest_ns = 0;
+		uint64_t times = times_in(lane, state, &longest_ns);
 
-		for (size_t k = 0; k < lane->n_slices; k++) {
-			const struct pic_slice *s = &lane->slices[k];
-
-			if (s->state != state)
-				continue;
-			times++;
-			longest_ns = MAX(longest_ns, s->end_ns - s->start_ns);
-		}
 		if (!ns || (double)times * 1e9 < per_second * (double)f->wall_ns)
 			continue;
 		w->threads++;
 		w->times += times;
-		w->merged |= lane->merged_ns != 0;
 		w->longest_ns = MAX(w->longest_ns, longest_ns);
 		w->ns += ns;
 		if (!w->most || ns > w->most->states_ns[state])
@@ -87,49 +94,28 @@ static void look_for_sleeps(struct finder *f, enum haskell_state state, const ch
 			    const char *what)
 {
 	struct waits w;
-	const char *each = "";
 
 	look_at(f, state, OWN_SLEEPS_PER_SECOND, &w);
 	if (!w.most || (double)w.times * 1e9 < (double)SLEEPS_PER_SECOND * (double)f->wall_ns)
 		return;
-	if (!w.merged)
-		each = finding__text(f, ", %s each on average",
-				     human__duration(w.ns / MAX(w.times, 1)).s);
 	finding__add(f, kind, w.ns / MAX(w.threads, (size_t)1), thread_name(f, w.most),
-		     "%s went to sleep %s %s%s times a second%s",
+		     "%s went to sleep %s %s times a second, %s each on average",
 		     finding__counted(w.threads, "Haskell thread", "Haskell threads").s, what,
-		     w.merged ? "at least " : "", finding__rate(w.times, f->wall_ns).s, each);
-}
-
-/* How often the thread went to sleep after it had run Haskell code. */
-static uint64_t switches(const struct pic_lane *lane)
-{
-	bool ran = false;
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < lane->n_slices; i++) {
-		enum thread_state state = (enum thread_state)lane->slices[i].state;
-
-		n += ran && state == ST_IDLE;
-		if (state__on_cpu(LANE_THREAD, state))
-			ran = true;
-		else if (state == ST_IDLE)
-			ran = false;
-	}
-	return n;
+		     finding__rate(w.times, f->wall_ns).s,
+		     human__duration(w.ns / MAX(w.times, 1)).s);
 }
 
 static void look_for_bound(struct finder *f)
 {
 	for (size_t i = 0; i < f->threads->n; i++) {
 		const struct pic_lane *lane = &f->threads->v[i];
-		uint64_t n;
+		uint64_t n, longest = 0;
 
 		/* what it runs between two switches may be too short for any sample */
 		if (lane->tid != f->t->pid || !f->t->threaded ||
 		    !finding__share(lane->states_ns[ST_RTS], f->wall_ns, SWITCHES_PERCENT))
 			continue;
-		n = switches(lane);
+		n = times_in(lane, ST_IDLE, &longest);
 		if ((double)n * 1e9 < (double)SWITCHES_PER_SECOND * (double)f->wall_ns)
 			continue;
 		finding__add(f, "bound_thread", lane->states_ns[ST_RTS], "main",

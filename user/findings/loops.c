@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/search.h"
 #include "findings_priv.h"
 
 /* Where Haskell code ends and waiting for the collection begins is known to a sample or two: only
@@ -30,35 +29,6 @@ struct loops {
 };
 
 #define MAX_LOOPS 4096
-
-/* What a thread did in the wait: in Haskell code on the CPU, and pushed off it there. */
-struct part {
-	uint64_t ns, no_cpu_ns;
-	const struct pic_slice *longest;
-};
-
-static struct part part_of(const struct pic_lane *lane, const struct pic_gc_event *gc)
-{
-	uint64_t start = finding__requested_ns(gc), longest = 0;
-	struct part p = {0};
-
-	for (size_t i = search__first(lane->n_slices, k, lane->slices[k].end_ns > start);
-	     i < lane->n_slices && lane->slices[i].start_ns < gc->start_ns; i++) {
-		const struct pic_slice *s = &lane->slices[i];
-		uint64_t part = MIN(s->end_ns, gc->start_ns) - MAX(s->start_ns, start);
-
-		if (s->state == ST_PREEMPTED && s->cap != NO_CAP)
-			p.no_cpu_ns += part;
-		if (s->state != ST_HASKELL)
-			continue;
-		p.ns += part;
-		if (part > longest) {
-			longest = part;
-			p.longest = s;
-		}
-	}
-	return p;
-}
 
 static int charge(struct loops *loops, uint32_t frame, uint16_t cap, uint64_t ns)
 {
@@ -84,23 +54,12 @@ static int charge(struct loops *loops, uint32_t frame, uint16_t cap, uint64_t ns
 
 static int look_at(struct finder *f, struct loops *loops, const struct pic_gc_event *gc)
 {
-	uint64_t sync = gc->start_ns - finding__requested_ns(gc);
-	struct part most = {0};
-
-	for (size_t i = 0; i < f->threads->n; i++) {
-		struct part p;
-
-		if (f->threads->v[i].tid == gc->tid)
-			continue;
-		p = part_of(&f->threads->v[i], gc);
-		if (p.ns > most.ns)
-			most = p;
-	}
-	if (!most.longest || !finding__share(most.ns + most.no_cpu_ns, sync, LOOP_PERCENT) ||
-	    !finding__share(most.ns, sync, LOOP_CPU_PERCENT))
+	if (!gc->haskell_ns ||
+	    !finding__share(gc->haskell_ns + gc->no_cpu_ns, gc->sync_ns, LOOP_PERCENT) ||
+	    !finding__share(gc->haskell_ns, gc->sync_ns, LOOP_CPU_PERCENT))
 		return 0;
-	return charge(loops, finding__leaf(f->pic, most.longest->stack, false), most.longest->cap,
-		      most.ns);
+	return charge(loops, finding__leaf(f->pic, gc->haskell_stack, false), gc->cap,
+		      gc->haskell_ns);
 }
 
 static void report(struct finder *f, const struct loop *loop)
@@ -129,7 +88,7 @@ void findings__loops(struct finder *f)
 	for (size_t i = 0; i < f->t->n_gcs && !f->err; i++) {
 		const struct pic_gc_event *gc = &f->t->gcs[i];
 
-		if (gc->start_ns - finding__requested_ns(gc) >= LEAST_SAMPLES * 1000000000ULL / hz)
+		if (gc->sync_ns != UINT64_MAX && gc->sync_ns >= LEAST_SAMPLES * 1000000000ULL / hz)
 			f->err = look_at(f, &loops, gc);
 	}
 	for (size_t i = 0; i < loops.n && !f->err; i++)

@@ -4,7 +4,6 @@
  * the capability and taking it back is most of them, and those after which threads wait for it.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "findings_priv.h"
 
@@ -106,49 +105,13 @@ static const struct pic_call *most_waited(const struct pic_target *t)
 	return most;
 }
 
-/* Times in which threads that wait for a capability are no sign of too few of them: collections,
- * from their request on, unsafe calls that sleep with one, and capabilities whose threads have no
- * CPU. Each has findings of its own. */
-static int excuses(const struct finder *f, struct spans *spans)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < f->t->n_gcs && !err; i++)
-		err = spans__add(spans, finding__requested_ns(&f->t->gcs[i]), f->t->gcs[i].end_ns);
-	if (!err)
-		err = spans__add_state(spans, f->threads, ST_UNSAFE_CALL_BLOCKED, 0);
-	if (!err)
-		err = spans__add_state(spans, f->caps, CS_PREEMPTED, 0);
-	spans__join(spans);
-	return err;
-}
-
-static uint64_t waited_ns(const struct pic_lane *lane, const struct spans *excused)
-{
-	uint64_t ns = lane->states_ns[ST_CAP_WAIT], less = 0;
-	size_t at = 0;
-
-	for (size_t i = 0; i < lane->n_slices; i++) {
-		const struct pic_slice *s = &lane->slices[i];
-
-		if (s->state == ST_CAP_WAIT)
-			less += spans__overlap(excused, &at, s->start_ns, s->end_ns);
-	}
-	return ns - MIN(ns, less);
-}
-
 static void look_for_waits(struct finder *f)
 {
 	const struct pic_call *most = most_waited(f->t);
-	uint64_t wait = 0, calls = 0;
-	struct spans excused = {0};
+	uint64_t wait = f->t->overlaps.cap_wait_ns, calls = 0;
 
-	f->err = excuses(f, &excused);
-	for (size_t i = 0; i < f->threads->n && !f->err; i++) {
-		wait += waited_ns(&f->threads->v[i], &excused);
+	for (size_t i = 0; i < f->threads->n; i++)
 		calls += f->threads->v[i].states_ns[ST_SAFE_CALL_CPU];
-	}
-	free(excused.v);
 	/* sleeping calls are left out: a server's threads sleep in them for most of the time */
 	if (wait < CAP_WAIT_LEAST_NS || !finding__share(wait, f->wall_ns, CAP_WAIT_PERCENT) ||
 	    !finding__share(wait, wait + calls, CAP_WAIT_CALL_PERCENT))
@@ -173,6 +136,5 @@ void findings__safe(struct finder *f)
 {
 	for (size_t i = 0; i < f->t->n_calls && !f->err; i++)
 		look_for_cheap(f, &f->t->calls[i]);
-	if (!f->err)
-		look_for_waits(f);
+	look_for_waits(f);
 }

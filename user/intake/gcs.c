@@ -8,8 +8,6 @@
 #include "base/search.h"
 #include "intake_priv.h"
 
-#define MAX_GCS (1U << 20)
-
 /* How far a thread can be behind a probe's instruction, and how long behind its time, at the trap.
  */
 #define GC_PROBE_BYTES 16
@@ -23,7 +21,7 @@
 /* -ENOENT: there is no room for more, and from here on it is as if the probes had come off. */
 static int add(struct seen *s, const struct gc_span *span)
 {
-	int err = ARRAY_RESERVE(s->gcs.v, s->gcs.cap, s->gcs.n + 1, MAX_GCS);
+	int err = ARRAY_RESERVE(s->gcs.v, s->gcs.cap, s->gcs.n + 1, SEEN_MAX_GCS);
 
 	if (err == -E2BIG) {
 		s->gcs.full = true;

@@ -19,6 +19,7 @@
 #define MAX_CAPS 1024	/* GHC has room for 256 */
 
 #define SEEN_MAX_THREADS (1U << 20) /* of one target; PID_MAX_LIMIT is 2^22 */
+#define SEEN_MAX_GCS	 (1U << 20)
 
 /* ── what a record said ──────────────────────────────────────────────────────────────────── */
 
@@ -246,8 +247,10 @@ struct seen {
 	size_t n_tso_notes, tso_notes_cap;
 	struct pic_flow *flows; /* recorded safe calls; their ends are not known yet */
 	size_t n_flows, flows_cap;
-	struct seen_points queued;  /* Haskell threads in run queues, at ticks */
-	struct seen_points starved; /* as in pic_target */
+	struct seen_points queued; /* Haskell threads in run queues, at ticks */
+	/* Ticks at which a capability was idle while Haskell threads were queued at others, and how
+	 * many were. */
+	struct seen_points starved;
 };
 
 /* The process that was added last with that pid; NULL: none. */

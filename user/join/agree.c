@@ -3,6 +3,7 @@
  * agree: where the log and the records say the same thing, the share of events in which they
  * agree. Events at the edges of what both saw are left out: one of the two may have missed them.
  */
+#include "base/search.h"
 #include "join_priv.h"
 
 #define EDGE_NS	    2000000 /* left out at both ends of what both saw */
@@ -121,7 +122,7 @@ static void compare_calls(const struct join *j, struct share *calls, struct shar
 
 static const struct pic_slice *slice_at(const struct slices *lane, uint64_t at)
 {
-	size_t i = slices__after(lane->v, lane->n, at);
+	size_t i = search__first(lane->n, k, lane->v[k].end_ns > at);
 
 	return i < lane->n && lane->v[i].start_ns <= at ? &lane->v[i] : NULL;
 }

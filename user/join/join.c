@@ -92,6 +92,45 @@ static int add_threads(struct join *j)
 	return 0;
 }
 
+/*
+ * What the log's collections waited for, as the capabilities' slices show it; of merged ones none
+ * says anything.
+ */
+static int find_holds(struct join *j)
+{
+	struct pic_target *pub = j->b->pub;
+	struct pic_gc_event *events = (struct pic_gc_event *)pub->gcs; /* the picture's own */
+	const struct pic_lanes *caps = &pub->lanes[LANE_CAPABILITY];
+	struct seen_gcs gcs = {.v = calloc(pub->n_gcs, sizeof(*gcs.v)), .n = pub->n_gcs};
+	struct holds holds = {0};
+	bool merged = false;
+	int err = gcs.v ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < gcs.n; i++) {
+		uint64_t work = events[i].start_ns, sync = events[i].sync_ns;
+
+		gcs.v[i] = (struct gc_span){.start = work - (sync < work ? sync : 0),
+					    .work = work,
+					    .end = events[i].end_ns,
+					    .synced = sync < work};
+	}
+	for (size_t c = 0; c < caps->n; c++)
+		merged |= caps->v[c].merged_ns != 0;
+	for (size_t c = 0; !merged && c < caps->n; c++) {
+		struct holding holding = {0};
+
+		for (size_t i = 0; !err && i < caps->v[c].n_slices; i++)
+			err = holds__see(&holds, &gcs, &holding, &caps->v[c].slices[i]);
+	}
+	for (size_t i = 0; !err && i < gcs.n; i++)
+		holds__fill(&holds, i, &events[i]);
+	if (!err && !merged)
+		err = holds__fill_unsafe(&holds, &gcs, j->b->pic, pub);
+	free(holds.v);
+	free(gcs.v);
+	return err;
+}
+
 /* Where no probe saw collections. */
 static int add_gcs(struct join *j)
 {
@@ -114,7 +153,7 @@ static int add_gcs(struct join *j)
 	}
 	pub->gc.known = true;
 	pub->gc.inferred = false;
-	return 0;
+	return find_holds(j);
 }
 
 /* Where no tick and no sample says anything of cost centres. */

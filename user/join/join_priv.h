@@ -6,6 +6,7 @@
 #include "eventlog/eventlog.h"
 #include "intake/seen.h"
 #include "join.h"
+#include "lanes/hold.h"
 #include "picture/slices.h"
 #include "ledger/ledger.h"
 

@@ -157,6 +157,30 @@ static void sum_up(const struct drawing *d, struct pic_lane *lane)
 		ns[HS_UNKNOWN] += span - sum;
 }
 
+/* How often it was in each state, and how long: by the log where it has all of the lane. */
+static void count_times(const struct drawing *d, struct pic_lane *lane)
+{
+	struct pic_row *rows = (struct pic_row *)lane->rows; /* the picture's own */
+	uint64_t times[HS_MAX] = {0}, longest[HS_MAX] = {0};
+
+	for (size_t i = 0; d->exact && i < d->log->lane->n; i++) {
+		const struct pic_slice *p = &d->log->lane->v[i];
+		uint64_t start = elog__time(d->b, p->start_ns), end = elog__time(d->b, p->end_ns);
+
+		if (!elog__clip(d->b, &start, &end))
+			continue;
+		times[p->state]++;
+		longest[p->state] = MAX(longest[p->state], end - start);
+	}
+	for (size_t i = 0; d->exact && i < lane->n_rows; i++) {
+		unsigned state = rows[i].state;
+
+		rows[i].times = rows[i].on_cpu ? 0 : times[state];
+		rows[i].longest_ns = rows[i].on_cpu ? 0 : longest[state];
+		times[state] = longest[state] = 0;
+	}
+}
+
 /* Unsafe calls are part of what runs: which, only the records know. */
 static void split_running(const struct pic_lane *own, struct pic_lane *lane)
 {
@@ -208,6 +232,8 @@ static int fill_lane(struct log_build *b, const struct el_thread *t, const uint3
 		if (!rows[i].stack)
 			rows[i].stack = stacks[rows[i].state];
 	err = elog__fit_rows(b, rows, own.n_rows, stacks, lane);
+	if (!err)
+		count_times(&d, lane);
 	if (!err && (n || own.n_slices))
 		err = draw(&d, lane);
 	slices__free(&d.slices);

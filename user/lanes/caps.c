@@ -24,6 +24,9 @@ struct cap_lane {
 	uint32_t sampled_states;
 	uint32_t no, gc_stack;
 	size_t gc, note; /* next of each */
+	struct holding holding;
+	struct idle idle; /* for the Haskell threads' lanes */
+	uint8_t overlap;  /* see overlaps__cap */
 	bool begun;
 };
 
@@ -51,15 +54,17 @@ void caps__free(struct caps *caps)
 {
 	if (!caps)
 		return;
-	for (size_t i = 0; i < caps->n; i++)
+	for (size_t i = 0; i < caps->n; i++) {
 		slices__free(&caps->v[i].slices);
+		idle__free(&caps->v[i].idle);
+	}
 	free(caps->v);
 	claims__free(&caps->claims);
 	free(caps->moved);
 	free(caps);
 }
 
-int caps__copy(const struct caps *caps, bool drawn, struct caps **ret_copy)
+int caps__copy(const struct caps *caps, struct caps **ret_copy)
 {
 	struct caps *copy;
 	int err = caps__new(&copy);
@@ -80,8 +85,8 @@ int caps__copy(const struct caps *caps, bool drawn, struct caps **ret_copy)
 
 		*lane = caps->v[i];
 		lane->slices = (struct slices){0};
-		if (drawn)
-			err = slices__copy(&caps->v[i].slices, &lane->slices);
+		lane->idle = (struct idle){0};
+		err = idle__copy(&caps->v[i].idle, &lane->idle);
 	}
 	if (err)
 		caps__free(copy);
@@ -110,13 +115,20 @@ static uint64_t born(const struct seen *s, uint32_t no, uint64_t first_claim)
 
 static int put(struct cap_builder *b, const struct claim *c, const struct pic_slice *s)
 {
-	int err = claim__book(b->l, LANE_CAPABILITY, b->lane->no, c, s);
+	struct cap_lane *lane = b->lane;
+	struct lanes *l = b->l;
+	int err = claim__book(l, LANE_CAPABILITY, lane->no, c, s);
 
 	if (c->class == LEDGER_RUN)
-		b->lane->run_ns += s->end_ns - s->start_ns;
-	if (err || (b->l->reading && !b->l->opts.haskell))
+		lane->run_ns += s->end_ns - s->start_ns;
+	if (!err && l->opts.haskell && s->state == CS_IDLE)
+		err = idle__add(&lane->idle, s->start_ns, s->end_ns);
+	if (err || l->reading)
 		return err;
-	return slices__put(&b->lane->slices, LANE_CAPABILITY, s, b->l->max_slices);
+	err = holds__see(&l->holds, &l->seen->gcs, &lane->holding, s);
+	if (!err)
+		err = overlaps__cap(&l->overlaps, &lane->overlap, s);
+	return err ? err : slices__put(&lane->slices, LANE_CAPABILITY, s, l->max_slices);
 }
 
 static enum cap_state state_of(enum thread_state state)
@@ -408,9 +420,15 @@ static int fill(struct lanes *l, struct cap_lane *lane, struct ledger_account *a
 	return err ? err : lane__take_account(l, account, ret);
 }
 
-const struct slices *caps__slices(const struct lanes *l, uint32_t cap)
+const struct idle *caps__idle(const struct lanes *l, uint32_t cap)
 {
-	return cap < l->caps->n ? &l->caps->v[cap].slices : NULL;
+	return cap < l->caps->n ? &l->caps->v[cap].idle : NULL;
+}
+
+void caps__forget_idle(struct lanes *l, uint64_t until)
+{
+	for (size_t i = 0; i < l->caps->n; i++)
+		idle__forget(&l->caps->v[i].idle, until);
 }
 
 int caps__fill(struct lanes *l, uint64_t end)

@@ -141,10 +141,8 @@ int flow__fill(struct lanes *l)
 	struct pic_counter *counters = picture__alloc(l->pic, 2, sizeof(*counters));
 	int err = 0;
 
-	pub->starved = copy(l, s->starved.v, s->starved.n, sizeof(*pub->starved));
-	if (!flows || !points || !counters || !pub->starved)
+	if (!flows || !points || !counters)
 		return -ENOMEM;
-	pub->n_starved = s->starved.n;
 	pub->flows = flows;
 	pub->n_flows = s->n_flows;
 	pub->counters = counters;

@@ -1,76 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * gcs: collections as the picture has them, and whom they waited for. A thread in an unsafe call
- * does not hear of a collection before it returns.
- */
-#include "ledger/sums.h"
+/* gcs: collections as the picture has them. */
 #include "lanes_priv.h"
-
-/* What a capability did while a collection waited for it. */
-struct stopping {
-	uint64_t busy_until; /* 0: it did nothing */
-	uint64_t unsafe_ns;
-	uint64_t longest_ns;
-	uint32_t stack; /* of the longest slice in an unsafe call */
-};
-
-static struct stopping look(const struct pic_lane *lane, size_t *at, const struct gc_span *gc)
-{
-	struct stopping s = {0};
-	bool unsafe = false;
-
-	while (*at < lane->n_slices && lane->slices[*at].end_ns <= gc->start)
-		++*at;
-	for (size_t i = *at; i < lane->n_slices && lane->slices[i].start_ns < gc->work; i++) {
-		const struct pic_slice *c = &lane->slices[i];
-		uint64_t from = MAX(c->start_ns, gc->start), to = MIN(c->end_ns, gc->work);
-
-		/* preempted in an unsafe call is still in it */
-		unsafe = c->state == CS_UNSAFE_CALL || (unsafe && c->state == CS_PREEMPTED);
-		if (c->tid == gc->tid || c->state == CS_GC || c->state == CS_UNKNOWN ||
-		    state__is_idle(LANE_CAPABILITY, c->state))
-			continue;
-		s.busy_until = to;
-		s.unsafe_ns += unsafe ? to - from : 0;
-		if (c->state == CS_UNSAFE_CALL && to - from > s.longest_ns) {
-			s.longest_ns = to - from;
-			s.stack = c->stack;
-		}
-	}
-	return s;
-}
-
-/*
- * The collection waited until its last capability stopped. The time that that one was in an unsafe
- * call meanwhile was waited for the call.
- */
-static int hold_up(struct lanes *l, struct unsafe_sums *sums)
-{
-	const struct pic_lanes *caps = &l->seen->pub->lanes[LANE_CAPABILITY];
-	const struct seen_gcs *gcs = &l->seen->gcs;
-	size_t *at = calloc(caps->n + 1, sizeof(*at));
-
-	if (!at)
-		return -ENOMEM;
-	for (size_t i = 0; i < gcs->n; i++) {
-		const struct gc_span *gc = &gcs->v[i];
-		struct stopping last = {0};
-
-		if (!gc->synced || !gc->work)
-			continue;
-		unsafe_sums__know_gcs(sums);
-		for (size_t c = 0; c < caps->n; c++) {
-			struct stopping s = look(&caps->v[c], &at[c], gc);
-
-			if (s.busy_until > last.busy_until)
-				last = s;
-		}
-		if (last.longest_ns)
-			unsafe_sums__held_up(sums, last.stack, last.unsafe_ns);
-	}
-	free(at);
-	return 0;
-}
 
 static int fill_events(struct lanes *l)
 {
@@ -95,10 +25,31 @@ static int fill_events(struct lanes *l)
 			.generation = gc->generation,
 			.tid = gc->tid,
 		};
+		holds__fill(&l->holds, i, &events[pub->n_gcs - 1]);
 		pub->gc.count++;
 		pub->gc.pause_ns += gc->end - gc->work;
 		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, gc->end - gc->work);
 	}
+	return 0;
+}
+
+/* The rows become the picture's. */
+static int fill_sync(struct lanes *l)
+{
+	struct pic_gc *gc = &l->seen->pub->gc;
+	struct ledger_account *account;
+	int err = ledger__accounts(l->gc_sync, 1, &account);
+
+	if (err)
+		return err;
+	if (account->n && !picture__keep(l->pic, account->rows)) {
+		ledger_accounts__free(account, 1);
+		return -ENOMEM;
+	}
+	gc->sync_rows = account->rows;
+	gc->n_sync_rows = account->n;
+	account->rows = NULL;
+	ledger_accounts__free(account, 1);
 	return 0;
 }
 
@@ -107,7 +58,6 @@ int gcs__fill(struct lanes *l)
 	const struct seen_gcs *gcs = &l->seen->gcs;
 	struct pic_target *pub = l->seen->pub;
 	const struct pic_lanes *threads = &pub->lanes[LANE_THREAD];
-	struct unsafe_sums *sums;
 	int err = 0;
 
 	for (size_t i = 0; i < threads->n; i++)
@@ -122,14 +72,8 @@ int gcs__fill(struct lanes *l)
 					   "them");
 	/* of some, all is known; of the others, only the bound */
 	if (!err && (gcs->known ? gcs->off_ns != 0 : !gcs->has_probes || gcs->off_ns))
-		err = gc_infer__fill(l);
+		gc_infer__fill(l);
 	if (!err)
-		err = unsafe_sums__new(l->pic, pub, &sums);
-	if (err)
-		return err;
-	err = hold_up(l, sums);
-	if (!err)
-		err = unsafe_sums__fill(sums);
-	unsafe_sums__free(sums);
-	return err;
+		err = fill_sync(l);
+	return err ? err : holds__fill_unsafe(&l->holds, gcs, l->pic, pub);
 }

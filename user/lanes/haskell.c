@@ -9,8 +9,6 @@
 #include "lanes_priv.h"
 
 #define MAX_LANES (1U << 20)
-/* A capability takes up what is ready in less. */
-#define READY_IDLE_NS 1000000
 /* What an OS thread does while its Haskell thread waits for the next turn. */
 #define SCHEDULER_STATES                                                                           \
 	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
@@ -21,6 +19,10 @@ struct haskell_lane {
 	uint32_t no; /* of its account */
 	uint32_t sampled_states;
 	uint32_t last_cap; /* that it ran on; UINT32_MAX: not known */
+	/* Of that one, where what it did at the cursor is forgotten: how long it had been idle
+	 * before, and when after it had been idle for so long that the thread cannot have been
+	 * ready any more (UINT64_MAX: not yet). */
+	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
 	struct slices slices;
 };
@@ -108,6 +110,8 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 			break;
 		lane->cursor = h->v[i]->cursor;
 		lane->last_cap = h->v[i]->last_cap;
+		lane->idle_ns = h->v[i]->idle_ns;
+		lane->ready_ns = h->v[i]->ready_ns;
 	}
 	if (err)
 		haskell__free(copy);
@@ -240,33 +244,43 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
  * One that is ready does not stay so while its capability has nothing to do: from when on, at the
  * latest, it had run unseen; `end` if the capability was busy so long.
  */
-static uint64_t ready_until(const struct lanes *l, uint32_t cap, uint64_t from, uint64_t end)
+static uint64_t ready_until(const struct haskell_builder *b, uint64_t end)
 {
-	const struct slices *slices = caps__slices(l, cap);
-	size_t at = slices ? slices__after(slices->v, slices->n, from) : 0;
+	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
+	uint64_t ready = UINT64_MAX;
 
-	for (; slices && at < slices->n && slices->v[at].start_ns < end; at++) {
-		uint64_t start = MAX(slices->v[at].start_ns, from);
-
-		if (slices->v[at].state == CS_IDLE &&
-		    MIN(slices->v[at].end_ns, end) - start >= READY_IDLE_NS)
-			return start;
-	}
-	return end;
+	if (idle && *b->cursor < idle->from)
+		ready = b->lane->ready_ns;
+	if (idle && ready == UINT64_MAX)
+		ready = idle__first_long(idle, *b->cursor, end);
+	return MIN(ready, end);
 }
 
 /* The capability that it ran on before had no work for most of the time up to `end`. */
 static bool cap_was_idle(const struct haskell_builder *b, uint64_t end)
 {
-	const struct slices *slices = caps__slices(b->l, b->lane->last_cap);
-	size_t at = slices ? slices__after(slices->v, slices->n, *b->cursor) : 0;
-	uint64_t idle = 0;
+	const struct idle *idle = caps__idle(b->l, b->lane->last_cap);
+	uint64_t before;
 
-	for (; slices && at < slices->n && slices->v[at].start_ns < end; at++)
-		if (slices->v[at].state == CS_IDLE)
-			idle += MIN(slices->v[at].end_ns, end) -
-				MAX(slices->v[at].start_ns, *b->cursor);
-	return idle >= (end - *b->cursor) / 2;
+	if (!idle)
+		return false;
+	before = *b->cursor < idle->from ? b->lane->idle_ns : idle__ns(idle, *b->cursor);
+	return idle__ns(idle, end) - before >= (end - *b->cursor) / 2;
+}
+
+/* What its capability did since its lane's end, before that is forgotten. */
+static void keep_idle(const struct lanes *l, struct haskell_lane *lane)
+{
+	const struct idle *idle = caps__idle(l, lane->last_cap);
+
+	if (!idle)
+		return;
+	if (lane->cursor >= idle->from) {
+		lane->idle_ns = idle__ns(idle, lane->cursor);
+		lane->ready_ns = UINT64_MAX;
+	}
+	if (lane->ready_ns == UINT64_MAX)
+		lane->ready_ns = idle__first_long(idle, lane->cursor, UINT64_MAX);
 }
 
 /* What it waited for up to `end`, and in `otherwise` what its OS thread says of that. */
@@ -295,7 +309,7 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 	int err = 0;
 
 	if (state == HS_RUNNABLE)
-		ready = ready_until(b->l, b->lane->last_cap, at, end);
+		ready = ready_until(b, end);
 	while (!err && at < end) {
 		const struct gc_span *gc = seen__gc_at(b->l->seen, at);
 		struct pic_slice s = {
@@ -331,9 +345,7 @@ static uint64_t end_of(const struct haskell_builder *b, uint64_t end)
 		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
 			continue;
 		/* one that was ready has run again, and ended maybe, where nobody saw it */
-		return blocked_state(note->why) == HS_RUNNABLE
-			       ? ready_until(b->l, b->lane->last_cap, last, end)
-			       : end;
+		return blocked_state(note->why) == HS_RUNNABLE ? ready_until(b, end) : end;
 	}
 	return last;
 }
@@ -436,9 +448,13 @@ int haskell__advance(struct lanes *l, uint64_t until, bool last)
 	claims->n = kept;
 	for (size_t i = 0; !err && last && i < h->n; i++)
 		err = advance_one(l, h->v[i], NULL, 0, until, true);
-	if (!l->reading)
-		seen__forget_tso_notes(l->seen, is_needed, h);
-	return err;
+	if (err || l->reading)
+		return err;
+	for (size_t i = 0; i < h->n; i++)
+		keep_idle(l, h->v[i]);
+	caps__forget_idle(l, until);
+	seen__forget_tso_notes(l->seen, is_needed, h);
+	return 0;
 }
 
 static int by_running(const void *pa, const void *pb)

@@ -21,6 +21,8 @@ int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *se
 	books.full_stack = picture__full_stack(l->pic);
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
 		err = ledger__new(&books, &l->ledger[k]);
+	if (!err)
+		err = ledger__new(&books, &l->gc_sync);
 	l->prior = calloc(1, sizeof(*l->prior));
 	if (!err)
 		err = l->prior ? caps__new(&l->caps) : -ENOMEM;
@@ -42,6 +44,9 @@ void lanes__free(struct lanes *l)
 	free(l->threads);
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		ledger__free(l->ledger[k]);
+	ledger__free(l->gc_sync);
+	free(l->holds.v);
+	overlaps__free(&l->overlaps);
 	free(l->prior);
 	caps__free(l->caps);
 	haskell__free(l->haskell);
@@ -116,6 +121,18 @@ static uint64_t known_until(const struct lanes *l)
 	return MIN(until, latest);
 }
 
+/* The lanes that follow from the threads'. `last`: nothing comes after `until`. */
+static int advance(struct lanes *l, uint64_t until, bool last)
+{
+	int err = caps__advance(l, until);
+
+	if (!err && l->opts.haskell)
+		err = haskell__advance(l, until, last);
+	if (!err && !l->reading)
+		err = overlaps__advance(&l->overlaps, l->seen, until, last);
+	return err;
+}
+
 int lanes__fold(struct lanes *l, size_t max_slices)
 {
 	uint64_t until;
@@ -127,11 +144,7 @@ int lanes__fold(struct lanes *l, size_t max_slices)
 	for (struct seen_thread *th = l->seen->thread_list; !err && th; th = th->next)
 		err = thread__fold(l, &l->threads[th->no]);
 	until = known_until(l);
-	if (!err)
-		err = caps__advance(l, until);
-	if (!err && l->opts.haskell)
-		err = haskell__advance(l, until, false);
-	return err;
+	return err ? err : advance(l, until, false);
 }
 
 static int complete(struct lanes *l, uint64_t end_ns)
@@ -140,11 +153,7 @@ static int complete(struct lanes *l, uint64_t end_ns)
 
 	for (struct seen_thread *th = l->seen->thread_list; !err && th; th = th->next)
 		err = thread__complete(l, &l->threads[th->no], end_ns);
-	if (!err)
-		err = caps__advance(l, end_ns);
-	if (!err && l->opts.haskell)
-		err = haskell__advance(l, end_ns, true);
-	return err;
+	return err ? err : advance(l, end_ns, true);
 }
 
 /* ── reading ─────────────────────────────────────────────────────────────────────────────── */
@@ -162,7 +171,6 @@ static int copy_threads(const struct lanes *l, struct lanes *copy)
 	return err;
 }
 
-/* One that draws nothing but what others look at. */
 static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 {
 	struct lanes *copy = calloc(1, sizeof(*copy));
@@ -182,7 +190,7 @@ static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 	if (!err && !copy->prior)
 		err = -ENOMEM;
 	if (!err)
-		err = caps__copy(l->caps, l->opts.haskell, &copy->caps);
+		err = caps__copy(l->caps, &copy->caps);
 	if (!err)
 		err = haskell__copy(l->haskell, &copy->haskell);
 	if (err) {
@@ -194,15 +202,13 @@ static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 	return 0;
 }
 
-int lanes__read(const struct lanes *l, uint64_t at_ns, size_t max_slices,
-		struct reading *ret_reading)
+int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading)
 {
 	struct lanes *copy;
 	int err = copy_of(l, &copy);
 
 	if (err)
 		return err;
-	copy->max_slices = max_slices;
 	err = complete(copy, seen__end(l->seen, at_ns));
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
 		ret_reading->of[k] = copy->ledger[k];
@@ -321,19 +327,6 @@ int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *l
 	return 0;
 }
 
-/* Percent of its wall time: idle, and on the CPU, of a worker that nothing needs. */
-#define HOUSEKEEPING_IDLE 95.0
-#define HOUSEKEEPING_CPU  0.5
-
-static bool is_housekeeping(const struct thread_lane *made, const struct pic_lane *lane)
-{
-	uint64_t wall = lane->end_ns - lane->start_ns;
-
-	return made->managed_ns > wall / 2 ||
-	       (human__percent(lane->cpu_ns, wall) < HOUSEKEEPING_CPU &&
-		human__percent(lane->states_ns[ST_IDLE], wall) > HOUSEKEEPING_IDLE);
-}
-
 static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
 		       struct pic_lane *ret)
 {
@@ -358,7 +351,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 		err = off__fill(l, account, ret);
 	if (!err)
 		err = lane__take_account(l, account, ret);
-	ret->housekeeping = !err && is_housekeeping(lane, ret);
+	lane__judge(ret, lane->managed_ns);
 	return err;
 }
 
@@ -379,6 +372,7 @@ static int fill_dropped(struct lanes *l, struct ledger_account *account, struct 
 	err = off__fill(l, account, ret);
 	if (!err)
 		err = lane__take_account(l, account, ret);
+	lane__judge(ret, 0);
 	return err ? err
 		   : picture__add_missing(
 			     l->pic, l->seen->pub,
@@ -433,6 +427,7 @@ int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	end_ns = seen__end(s, end_ns);
 	l->max_slices = max_slices;
 	err = complete(l, end_ns);
+	s->pub->overlaps = l->overlaps.sums;
 	if (!err)
 		err = fill_threads(l);
 	if (!err)

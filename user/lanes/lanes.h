@@ -46,11 +46,9 @@ struct reading {
 };
 /*
  * What the ledgers would hold if the session ended at at_ns, which is no earlier than what has come
- * in, and lanes__finish got the same max_slices. The differences of successive readings add up to
- * the last one, to the nanosecond.
+ * in. The differences of successive readings add up to the last one, to the nanosecond.
  */
-int lanes__read(const struct lanes *l, uint64_t at_ns, size_t max_slices,
-		struct reading *ret_reading);
+int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading);
 void reading__free(struct reading *r);
 
 /* Makes the rest, up to end_ns, and puts all of it into the picture. */

@@ -3,6 +3,7 @@
 #ifndef SAFESCOPED_LANES_PRIV_H
 #define SAFESCOPED_LANES_PRIV_H
 
+#include "hold.h"
 #include "intake/seen.h"
 #include "lanes.h"
 #include "ledger/ledger.h"
@@ -48,21 +49,54 @@ struct thread_lane {
 	uint8_t tso_gap;   /* enum haskell_state */
 };
 
+/* What begins and ends at a moment; sums over lanes at the same time (overlaps.c). */
+struct overlap_edge {
+	uint64_t ns;
+	uint8_t ends, begins;
+};
+
+struct overlaps {
+	struct overlap_edge *v; /* from at_ns on */
+	size_t n, cap;
+	uint64_t at_ns;	  /* all before it is in the sums */
+	int32_t count[8]; /* of each kind, at at_ns */
+	size_t gc, tick;  /* next of each */
+	struct pic_overlaps sums;
+};
+
 struct lanes {
 	struct lanes_opts opts;
 	struct intake *in;
 	struct picture *pic;
 	struct seen *seen;
 	struct ledger *ledger[LANE_KINDS];
+	struct ledger *gc_sync; /* one account: see pic_gc.sync_rows */
+	struct holds holds;
+	struct overlaps overlaps;
 	struct thread_lane *threads; /* by number */
 	size_t n_threads, threads_cap;
 	struct prior *prior;
 	struct caps *caps;
 	struct haskell *haskell;
-	size_t max_slices;	      /* of one lane */
-	bool reading;		      /* a copy of which only the ledgers are wanted */
+	size_t max_slices; /* of one lane */
+	bool reading;	   /* a copy of which only the ledgers are wanted: it draws nothing */
 	uint64_t dropped, dropped_ns; /* threads that had ended and have no lanes any more */
 	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
+};
+
+/* Times in which a capability had nothing to do, in time order. */
+struct idle_span {
+	uint64_t start, end;
+	uint64_t before; /* idle time before it */
+};
+
+struct idle {
+	struct idle_span *v;
+	size_t n, cap;
+	uint32_t *longs; /* those so long that nothing can have been ready */
+	size_t n_longs, longs_cap;
+	uint64_t from;	 /* earlier ones are forgotten */
+	uint64_t before; /* idle time that is forgotten */
 };
 
 /* A thread's time with one face, as it is put down: what capabilities and Haskell threads did. */
@@ -262,8 +296,8 @@ int claim__book(struct lanes *l, enum lane_kind kind, uint32_t owner, const stru
 
 int caps__new(struct caps **ret_caps);
 void caps__free(struct caps *caps);
-/* `drawn`: with what they are drawn with, which decides what Haskell threads waited for. */
-int caps__copy(const struct caps *caps, bool drawn, struct caps **ret_copy);
+/* Without what is drawn. */
+int caps__copy(const struct caps *caps, struct caps **ret_copy);
 int caps__claim(struct lanes *l, const struct piece *v, size_t n);
 /* Makes the lanes up to `until`: all claims before it are there. */
 int caps__advance(struct lanes *l, uint64_t until);
@@ -273,8 +307,33 @@ int caps__advance(struct lanes *l, uint64_t until);
  */
 int caps__moved(struct lanes *l, const struct piece *v, size_t n, int64_t ns);
 int caps__fill(struct lanes *l, uint64_t end);
-/* What a capability's lane is drawn with so far, until caps__fill; NULL: it has none. */
-const struct slices *caps__slices(const struct lanes *l, uint32_t cap);
+/* NULL: there is no such capability. */
+const struct idle *caps__idle(const struct lanes *l, uint32_t cap);
+/* What it did up to `until` is not asked for any more. */
+void caps__forget_idle(struct lanes *l, uint64_t until);
+
+/* ── when a capability was idle (idle.c) ─────────────────────────────────────────────────── */
+
+void idle__free(struct idle *idle);
+int idle__copy(const struct idle *from, struct idle *ret_to);
+/* No earlier than what is there. */
+int idle__add(struct idle *idle, uint64_t start, uint64_t end);
+/* One that goes on at `until` stays. */
+void idle__forget(struct idle *idle, uint64_t until);
+/* How long it was idle before t, which is not before idle->from. */
+uint64_t idle__ns(const struct idle *idle, uint64_t t);
+/* From when on, between the two, it was idle for longer than anything stays ready; UINT64_MAX: it
+ * was not. */
+uint64_t idle__first_long(const struct idle *idle, uint64_t from, uint64_t end);
+
+/* ── what was so at the same time (overlaps.c) ───────────────────────────────────────────── */
+
+void overlaps__free(struct overlaps *o);
+/* Slices of one capability in time order; *was is 0 before the first. */
+int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s);
+int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n);
+/* All up to `until` is there. */
+int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
 
 int haskell__new(struct haskell **ret_haskell);
 void haskell__free(struct haskell *h);
@@ -289,7 +348,7 @@ int haskell__fill(struct lanes *l);
 /* Collections, and what they waited for; after the threads' and capabilities' lanes. */
 int gcs__fill(struct lanes *l);
 /* Where nothing marked them: how long they took at most. */
-int gc_infer__fill(struct lanes *l);
+void gc_infer__fill(struct lanes *l);
 /* Recorded safe calls from one capability to the next, and curves. */
 int flow__fill(struct lanes *l);
 int calls__fill(struct lanes *l, uint64_t session_end);

@@ -79,6 +79,33 @@ static int guess(struct thread_builder *b, const struct finding_out *p, int64_t 
 	return err ? err : ledger__guess(b->l->ledger[LANE_THREAD], &place, p->state, stack, ns);
 }
 
+/* How much of start…end lies between a collection's request and its begin. */
+static uint64_t in_sync(const struct seen *seen, uint64_t start, uint64_t end)
+{
+	const struct gc_span *gc = seen__gc_at(seen, start);
+	uint64_t ns = 0;
+
+	for (; gc && gc < seen->gcs.v + seen->gcs.n && gc->start < end; gc++) {
+		uint64_t from = MAX(start, gc->start), to = gc->work ? MIN(gc->work, end) : end;
+
+		ns += to > from ? to - from : 0;
+	}
+	return ns;
+}
+
+/* Time in collections before they began, again in an account of its own. */
+static int book_sync(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
+		     uint64_t ns)
+{
+	const struct ledger_place place = {.class = LEDGER_RUN};
+	uint64_t sync = in_sync(b->l->seen, b->cursor, p->end);
+	int err = ledger__time(b->l->gc_sync, &place, (int64_t)sync);
+
+	return err || !p->samples || sync <= ns / 2
+		       ? err
+		       : ledger__sample(b->l->gc_sync, &place, p->state, stack, p->samples);
+}
+
 static int book_on(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
 		   int64_t ns)
 {
@@ -97,6 +124,8 @@ static int book_on(struct thread_builder *b, const struct finding_out *p, uint32
 	if (!err && p->samples)
 		err = ledger__sample(b->l->ledger[LANE_THREAD], &place, p->state, stack,
 				     p->samples);
+	if (!err && p->state == ST_GC_WORK && !b->l->reading)
+		err = book_sync(b, p, stack, (uint64_t)ns);
 	return err;
 }
 

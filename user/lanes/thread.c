@@ -426,7 +426,10 @@ static int take_part(struct lanes *l, struct thread_lane *lane, struct thread_bu
 		err = caps__moved(l, b->v, b->n, moved);
 	if (!err && b->n)
 		lane->last_cap = b->v[b->n - 1].s.cap;
-	return err || l->reading ? err : draw(l, lane, b);
+	if (err || l->reading)
+		return err;
+	err = overlaps__thread(&l->overlaps, b->v, b->n);
+	return err ? err : draw(l, lane, b);
 }
 
 /* For the next part: the last interval of what is made now. */

@@ -16,7 +16,8 @@ struct divider {
 
 struct line {
 	struct booking_key key;
-	int64_t n;
+	int64_t n, times;
+	uint64_t longest;
 };
 
 /* Lines of one owner's class: its time, its samples and its guesses. */
@@ -173,6 +174,8 @@ static int take_off(struct divider *d, const struct line *l)
 		return 0;
 	if (l->key.kind == BOOKING_OFF) {
 		row.ns = (uint64_t)l->n;
+		row.times = (uint64_t)MAX(l->times, 0);
+		row.longest_ns = MIN(l->longest, row.ns);
 		row.on_cpu = l->key.detail == BOOKING_ON_CPU;
 		return add_row(a, &d->rows_cap, &row);
 	}
@@ -217,7 +220,7 @@ static int sorted_lines(const struct ledger *ledger, struct line **ret_lines, si
 		return -ENOMEM;
 	HASH_ITER (hh, ledger->table, b, next)
 		/* cppcheck-suppress uninitvar ; set by the loop's head */
-		v[n++] = (struct line){b->key, b->n};
+		v[n++] = (struct line){b->key, b->n, b->times, b->longest};
 	qsort(v, n, sizeof(*v), by_key);
 	*ret_lines = v;
 	*ret_n = n;

@@ -89,11 +89,12 @@ static void generalize(struct ledger *l, struct booking_key *key)
 		key->detail = UINT32_MAX;
 }
 
-static int book(struct ledger *l, struct booking_key key, int64_t n)
+/* What `from` holds, `sign` times; its key is `key`. */
+static int add(struct ledger *l, struct booking_key key, const struct booking *from, int sign)
 {
 	struct booking *b;
 
-	if (!n)
+	if (!from->n)
 		return 0;
 	b = find(l, &key);
 	if (!b && HASH_COUNT(l->table) >= l->opts.max_rows) {
@@ -111,8 +112,21 @@ static int book(struct ledger *l, struct booking_key key, int64_t n)
 			return -ENOMEM;
 		}
 	}
-	b->n += n;
+	b->n += sign * from->n;
+	b->times += sign * from->times;
+	b->longest = MAX(b->longest, from->longest);
 	return 0;
+}
+
+static int book(struct ledger *l, struct booking_key key, int64_t n)
+{
+	struct booking b = {.n = n};
+
+	if (key.kind == BOOKING_OFF) {
+		b.times = n > 0 ? 1 : -1;
+		b.longest = n > 0 ? (uint64_t)n : 0;
+	}
+	return add(l, key, &b, 1);
 }
 
 static struct booking_key key_of(const struct ledger_place *place, enum booking_kind kind)
@@ -195,7 +209,7 @@ int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)
 		if (key.owner >= n || to[key.owner] == UINT32_MAX || to[key.owner] == key.owner)
 			continue;
 		key.owner = to[key.owner];
-		err = book(ledger, key, b->n);
+		err = add(ledger, key, b, 1);
 		if (err)
 			return err;
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
@@ -214,7 +228,7 @@ int ledger__add(struct ledger *ledger, const struct ledger *other, int sign)
 	int err;
 
 	HASH_ITER (hh, other->table, b, next) {
-		err = book(ledger, b->key, sign < 0 ? -b->n : b->n);
+		err = add(ledger, b->key, b, sign < 0 ? -1 : 1);
 		if (err)
 			return err;
 	}

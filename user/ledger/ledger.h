@@ -75,7 +75,7 @@ int ledger__sample(struct ledger *ledger, const struct ledger_place *place, uint
  */
 int ledger__guess(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
 		  uint32_t stack, int64_t ns);
-/* Time off the CPU, exact. */
+/* Time off the CPU, exact: each booking is one time, which the account's rows count. */
 int ledger__off(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns);
 /* Time on the CPU whose stack is known by events alone. */
 int ledger__on(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns);

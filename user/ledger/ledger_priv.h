@@ -34,6 +34,9 @@ struct booking {
 	UT_hash_handle hh;
 	struct booking_key key;
 	int64_t n; /* ns, or samples */
+	/* of BOOKING_OFF: how often it was booked, and the most at once */
+	int64_t times;
+	uint64_t longest;
 };
 
 struct ledger {

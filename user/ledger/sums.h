@@ -3,6 +3,7 @@
 #ifndef SAFESCOPED_LEDGER_SUMS_H
 #define SAFESCOPED_LEDGER_SUMS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct pic_target;
@@ -12,15 +13,16 @@ struct seen;
 /* By the rows of the threads' lanes, which are in the picture already; so are the next ones. */
 int functions__fill(struct picture *pic, struct pic_target *target);
 
+/* What a collection that is known from its request on waited for in the capability that it waited
+ * for most: the time in an unsafe call with this stack; 0: none. */
+struct unsafe_hold {
+	uint64_t ns;
+	uint32_t stack;
+	uint32_t cap;
+};
 /* Unsafe calls by function and caller, and how long collections waited for them. */
-struct unsafe_sums;
-int unsafe_sums__new(struct picture *pic, struct pic_target *target, struct unsafe_sums **ret_sums);
-void unsafe_sums__free(struct unsafe_sums *sums);
-/* It was looked for what collections waited for. */
-void unsafe_sums__know_gcs(struct unsafe_sums *sums);
-/* A collection waited so long for the unsafe call with this stack. */
-void unsafe_sums__held_up(struct unsafe_sums *sums, uint32_t stack, uint64_t ns);
-int unsafe_sums__fill(struct unsafe_sums *sums);
+int unsafe__fill(struct picture *pic, struct pic_target *target, const struct unsafe_hold *holds,
+		 size_t n_holds);
 
 /* Cost centres, and the tree of their stacks. */
 int centres__fill(struct picture *pic, const struct seen *seen);

@@ -16,14 +16,7 @@ struct unsafe_key {
 struct unsafe_entry {
 	UT_hash_handle hh;
 	struct unsafe_key key;
-	uint64_t samples, cpu_ns, blocked_ns, held_up_gc_ns;
-};
-
-struct unsafe_sums {
-	struct picture *pic;
-	struct pic_target *target;
-	struct unsafe_entry *entries;
-	bool knows_gcs;
+	struct pic_unsafe sums;
 };
 
 /* The last Haskell frame of a whole stack is the caller, what it called comes next. */
@@ -46,82 +39,55 @@ static struct unsafe_key key_of(const struct picture *pic, uint32_t stack)
 	return key;
 }
 
-static struct unsafe_entry *find(const struct unsafe_sums *sums, const struct unsafe_key *key)
+/* That of the stack; NULL without memory. */
+static struct pic_unsafe *get(const struct picture *pic, struct unsafe_entry **entries,
+			      uint32_t stack)
 {
+	struct unsafe_key key = key_of(pic, stack);
 	struct unsafe_entry *entry;
 
-	HASH_FIND(hh, sums->entries, key, sizeof(*key), entry);
-	return entry;
+	HASH_FIND(hh, *entries, &key, sizeof(key), entry);
+	if (entry)
+		return &entry->sums;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->key = key;
+	return HASH_INSERT(*entries, key, sizeof(entry->key), entry) ? NULL : &entry->sums;
 }
 
-static int add(struct unsafe_sums *sums, const struct pic_row *row)
+static int add_rows(const struct picture *pic, struct unsafe_entry **entries,
+		    const struct pic_lane *lane)
 {
-	struct unsafe_key key = key_of(sums->pic, row->stack);
-	struct unsafe_entry *entry = find(sums, &key);
-	int err;
+	for (size_t i = 0; i < lane->n_rows; i++) {
+		const struct pic_row *row = &lane->rows[i];
+		struct pic_unsafe *sums;
 
-	if (!entry) {
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
+		if (row->state != ST_UNSAFE_CALL_CPU && row->state != ST_UNSAFE_CALL_BLOCKED)
+			continue;
+		sums = get(pic, entries, row->stack);
+		if (!sums)
 			return -ENOMEM;
-		entry->key = key;
-		err = HASH_INSERT(sums->entries, key, sizeof(entry->key), entry);
-		if (err)
-			return err;
+		sums->samples += row->samples;
+		*(row->state == ST_UNSAFE_CALL_CPU ? &sums->cpu_ns : &sums->blocked_ns) += row->ns;
+		sums->sleeps += row->times;
+		sums->longest_sleep_ns = MAX(sums->longest_sleep_ns, row->longest_ns);
 	}
-	entry->samples += row->samples;
-	if (row->state == ST_UNSAFE_CALL_CPU)
-		entry->cpu_ns += row->ns;
-	else
-		entry->blocked_ns += row->ns;
 	return 0;
 }
 
-int unsafe_sums__new(struct picture *pic, struct pic_target *target, struct unsafe_sums **ret_sums)
+static int add_hold(const struct picture *pic, struct unsafe_entry **entries,
+		    const struct unsafe_hold *hold)
 {
-	const struct pic_lanes *threads = &target->lanes[LANE_THREAD];
-	struct unsafe_sums *sums = calloc(1, sizeof(*sums));
-	int err = 0;
+	struct pic_unsafe *sums = hold->ns ? get(pic, entries, hold->stack) : NULL;
 
 	if (!sums)
-		return -ENOMEM;
-	sums->pic = pic;
-	sums->target = target;
-	for (size_t k = 0; k < threads->n; k++)
-		for (size_t i = 0; !err && i < threads->v[k].n_rows; i++) {
-			const struct pic_row *row = &threads->v[k].rows[i];
-
-			if (row->state == ST_UNSAFE_CALL_CPU ||
-			    row->state == ST_UNSAFE_CALL_BLOCKED)
-				err = add(sums, row);
-		}
-	if (err)
-		unsafe_sums__free(sums);
-	else
-		*ret_sums = sums;
-	return err;
-}
-
-void unsafe_sums__free(struct unsafe_sums *sums)
-{
-	if (!sums)
-		return;
-	HASH_FREE(sums->entries);
-	free(sums);
-}
-
-void unsafe_sums__know_gcs(struct unsafe_sums *sums)
-{
-	sums->knows_gcs = true;
-}
-
-void unsafe_sums__held_up(struct unsafe_sums *sums, uint32_t stack, uint64_t ns)
-{
-	struct unsafe_key key = key_of(sums->pic, stack);
-	struct unsafe_entry *entry = find(sums, &key);
-
-	if (entry)
-		entry->held_up_gc_ns += ns;
+		return hold->ns ? -ENOMEM : 0;
+	sums->held_up_gc_ns += hold->ns;
+	sums->held_up_gcs++;
+	sums->longest_held_ns = MAX(sums->longest_held_ns, hold->ns);
+	sums->held_caps |= 1ULL << MIN(hold->cap, 63);
+	return 0;
 }
 
 static int by_time(const void *pa, const void *pb)
@@ -136,30 +102,48 @@ static int by_time(const void *pa, const void *pb)
 	return diff ? diff : strcmp(a->caller, b->caller);
 }
 
-int unsafe_sums__fill(struct unsafe_sums *sums)
+static int take(struct picture *pic, struct pic_target *target, const struct unsafe_entry *entries,
+		bool knows_gcs)
 {
+	struct pic_unsafe *v = picture__alloc(pic, HASH_COUNT(entries), sizeof(*v));
 	size_t n = 0;
-	struct pic_unsafe *v = picture__alloc(sums->pic, HASH_COUNT(sums->entries), sizeof(*v));
 
 	if (!v)
 		return -ENOMEM;
-	for (const struct unsafe_entry *e = sums->entries; e; e = e->hh.next) {
-		const struct pic_frame *f = picture__frame(sums->pic, e->key.function);
-		const struct pic_frame *caller = picture__frame(sums->pic, e->key.caller);
+	for (const struct unsafe_entry *e = entries; e; e = e->hh.next) {
+		const struct pic_frame *f = picture__frame(pic, e->key.function);
+		const struct pic_frame *caller = picture__frame(pic, e->key.caller);
+		struct pic_unsafe *sums = &v[n++];
 
-		v[n++] = (struct pic_unsafe){
-			.function = f ? f->name : "[unknown function]",
-			.library = f ? f->file : "",
-			.caller = caller ? caller->name : "",
-			.caller_approximate = caller && caller->approximate,
-			.samples = e->samples,
-			.cpu_ns = e->cpu_ns,
-			.blocked_ns = e->blocked_ns,
-			.held_up_gc_ns = sums->knows_gcs ? e->held_up_gc_ns : UINT64_MAX,
-		};
+		*sums = e->sums;
+		sums->function_frame = e->key.function;
+		sums->caller_frame = e->key.caller;
+		sums->function = f ? f->name : "[unknown function]";
+		sums->library = f ? f->file : "";
+		sums->caller = caller ? caller->name : "";
+		sums->caller_approximate = caller && caller->approximate;
+		if (!knows_gcs)
+			sums->held_up_gc_ns = UINT64_MAX;
 	}
 	qsort(v, n, sizeof(*v), by_time);
-	sums->target->unsafe_calls = v;
-	sums->target->n_unsafe_calls = n;
+	target->unsafe_calls = v;
+	target->n_unsafe_calls = n;
 	return 0;
+}
+
+int unsafe__fill(struct picture *pic, struct pic_target *target, const struct unsafe_hold *holds,
+		 size_t n_holds)
+{
+	const struct pic_lanes *threads = &target->lanes[LANE_THREAD];
+	struct unsafe_entry *entries = NULL;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < threads->n; i++)
+		err = add_rows(pic, &entries, &threads->v[i]);
+	for (size_t i = 0; !err && i < n_holds; i++)
+		err = add_hold(pic, &entries, &holds[i]);
+	if (!err)
+		err = take(pic, target, entries, n_holds != 0);
+	HASH_FREE(entries);
+	return err;
 }

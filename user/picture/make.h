@@ -40,6 +40,12 @@ int picture__add_missing(struct picture *pic, struct pic_target *target, const c
 int picture__set_lost(struct picture *pic, struct pic_target *target, const char *cause,
 		      uint64_t n);
 
+/*
+ * Judges an OS thread's lane by its sums: housekeeping, asleep. managed_ns: how long it waited for
+ * events, or ticks, to manage.
+ */
+void lane__judge(struct pic_lane *lane, uint64_t managed_ns);
+
 /* Until end_ns, or the session's end: while its probes were off its calls were not counted. */
 void picture__mark_paused(const struct picture *pic, struct pic_target *target, uint64_t end_ns);
 

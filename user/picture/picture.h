@@ -139,6 +139,7 @@ struct pic_slice {
 struct pic_row {
 	uint64_t ns;
 	uint64_t samples;
+	uint64_t times, longest_ns; /* off the CPU: how often it came to that, and the longest */
 	uint32_t stack;
 	uint8_t state;
 	bool on_cpu;
@@ -168,6 +169,8 @@ struct pic_lane {
 	/* OS thread: the runtime's own, which hardly does anything but wait for something to do:
 	   the ticker, event managers, idle workers. They come after all others. */
 	bool housekeeping;
+	/* OS thread: that one, or busy for moments only */
+	bool asleep;
 	uint64_t short_calls;		/* safe calls in the sums that have no slice of their own */
 	const struct pic_slice *slices; /* disjoint, in time order, without a gap */
 	size_t n_slices;
@@ -185,6 +188,10 @@ struct pic_lanes {
 	size_t n;
 };
 
+/* Time in which an OS thread ran, or was kept from it: not that it slept, or waited for the world.
+ */
+uint64_t lane__busy_ns(const struct pic_lane *lane);
+
 /* ── collections, marks, flows, counters ─────────────────────────────────────────────────── */
 
 /* One collection whose both ends were seen, in time order. */
@@ -195,6 +202,13 @@ struct pic_gc_event {
 	uint64_t number;    /* GHC's count; UINT64_MAX: not known */
 	int32_t generation; /* -1: not known */
 	pid_t tid;	    /* the OS thread that led it */
+	/*
+	 * What the capability that it waited for most did meanwhile: it ran Haskell code, longest
+	 * with this stack, or was held without a CPU, outside of unsafe calls.
+	 */
+	uint64_t haskell_ns, no_cpu_ns;
+	uint32_t haskell_stack;
+	uint16_t cap; /* NO_CAP: it is not known to have waited for one */
 };
 
 enum pic_mark_kind { MK_USER_MARKER, MK_USER_MESSAGE };
@@ -319,7 +333,12 @@ struct pic_unsafe {
 	const char *caller;
 	bool caller_approximate;
 	uint64_t samples, cpu_ns, blocked_ns;
+	uint64_t sleeps, longest_sleep_ns; /* what blocked_ns is made of */
 	uint64_t held_up_gc_ns; /* collections waited so long for it; UINT64_MAX: not known */
+	uint64_t held_up_gcs, longest_held_ns; /* so many did; in one of them */
+	uint64_t
+		held_caps; /* a bit for each capability in which they did; bit 63: for all others */
+	uint32_t function_frame, caller_frame; /* UINT32_MAX: not known */
 };
 
 struct pic_function {
@@ -353,11 +372,29 @@ struct pic_gc {
 	bool known;
 	uint64_t count, pause_ns, max_pause_ns; /* of collections whose both ends were seen */
 	uint64_t wait_ns;			/* the threads' time in gc_wait, summed */
+	/* The threads' CPU time in collections that had not begun: whoever asked for them waited
+	 * for the capabilities. It is in the threads' rows, too. */
+	const struct pic_row *sync_rows;
+	size_t n_sync_rows;
 	bool inferred; /* from samples: nothing marked the ends. pause_ns is how long they took at
 			  most; count and max_pause_ns are 0, not known */
 	uint64_t observed_ns; /* inferred: how long the marks were there; what there was of
 				 collections meanwhile is in the target's gcs, and in these two */
 	uint64_t observed_count, observed_pause_ns;
+};
+
+/* What was so at the same time in several lanes. */
+struct pic_overlaps {
+	uint64_t active_ns; /* a capability had something to do */
+	/* A thread waited for a capability (times the threads that did), and none of these was the
+	 * reason: a collection, an unsafe call that slept, a capability whose thread had no CPU. */
+	uint64_t cap_wait_ns;
+	/* A capability was idle while a thread waited for another one for longer than it takes to
+	 * wake it, and no capability's thread wanted a CPU. */
+	uint64_t idle_wait_ns;
+	/* Ticks at which a capability was idle while Haskell threads were queued at others, and no
+	 * capability's thread wanted a CPU; how many were queued at most. */
+	uint64_t starved_ticks, starved_most;
 };
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */
@@ -405,10 +442,7 @@ struct pic_target {
 	size_t n_findings;
 	struct pic_eventlog eventlog;
 	uint64_t ticks;
-	/* Ticks at which a capability had nothing to do while Haskell threads were queued at
-	 * others, in time order; how many were. */
-	const struct pic_point *starved;
-	size_t n_starved;
+	struct pic_overlaps overlaps;
 	uint64_t tick_ns; /* between ticks; 0: not known */
 
 	/* losses by cause, own cost: filled in by the session before export */

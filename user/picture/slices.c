@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/search.h"
 #include "merge.h"
 #include "slices.h"
 
@@ -88,27 +87,8 @@ int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *s
 	return err;
 }
 
-int slices__copy(const struct slices *from, struct slices *ret_to)
-{
-	struct slices to = {.n = from->n, .cap = from->n, .merged_ns = from->merged_ns};
-
-	if (from->n) {
-		to.v = malloc(from->n * sizeof(*to.v));
-		if (!to.v)
-			return -ENOMEM;
-		memcpy(to.v, from->v, from->n * sizeof(*to.v));
-	}
-	*ret_to = to;
-	return 0;
-}
-
 void slices__free(struct slices *s)
 {
 	free(s->v);
 	memset(s, 0, sizeof(*s));
-}
-
-size_t slices__after(const struct pic_slice *v, size_t n, uint64_t t)
-{
-	return search__first(n, i, v[i].end_ns > t);
 }

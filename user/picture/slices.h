@@ -20,9 +20,6 @@ struct slices {
  * same. -ENOMEM; -E2BIG: with holes between them they cannot be merged far enough.
  */
 int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *slice, size_t max);
-int slices__copy(const struct slices *from, struct slices *ret_to);
 void slices__free(struct slices *s);
-/* The index of the first one that ends after t; n: none. */
-size_t slices__after(const struct pic_slice *v, size_t n, uint64_t t);
 
 #endif

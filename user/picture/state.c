@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* state: the names of lanes' states, as in the contract and for people. */
+/*
+ * state: the names of lanes' states, as in the contract and for people, and what they make of an OS
+ * thread.
+ */
 #include <string.h>
 
 #include "base/base.h"
-#include "merge.h"
+#include "make.h"
 
 enum { ON_CPU = 1, IDLE = 2 };
 
@@ -105,6 +108,35 @@ unsigned state__part(enum lane_kind kind, unsigned state)
 unsigned state__count(enum lane_kind kind)
 {
 	return (unsigned)kind < LANE_KINDS ? kinds[kind].n : 0;
+}
+
+/* Percent of its wall time that a thread ran, and that it was anything but what it is left for:
+ * with less of both it is no more than that. On a machine that is not ours alone even a timer's
+ * thread has to wait for its CPU. */
+#define QUIET_CPU  0.5
+#define QUIET_REST 5.0
+
+uint64_t lane__busy_ns(const struct pic_lane *lane)
+{
+	uint64_t sum = 0;
+
+	for (unsigned s = 0; s < ST_MAX; s++)
+		if (s != ST_IDLE && s != ST_FOREIGN_BLOCKED && s != ST_SAFE_CALL_BLOCKED &&
+		    s != ST_RTS_BLOCKED)
+			sum += lane->states_ns[s];
+	return sum;
+}
+
+void lane__judge(struct pic_lane *lane, uint64_t managed_ns)
+{
+	uint64_t wall = lane->end_ns - lane->start_ns;
+	uint64_t not_idle = wall - MIN(wall, lane->states_ns[ST_IDLE]);
+	bool quiet = human__percent(lane->cpu_ns, wall) < QUIET_CPU;
+
+	lane->housekeeping =
+		managed_ns > wall / 2 || (quiet && human__percent(not_idle, wall) < QUIET_REST);
+	lane->asleep = lane->housekeeping ||
+		       (quiet && human__percent(lane__busy_ns(lane), wall) < QUIET_REST);
 }
 
 bool cost_centre__is_overhead(const struct pic_cost_centre *centre)

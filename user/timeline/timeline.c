@@ -273,12 +273,10 @@ static int make_room(void *ctx)
 int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_cut)
 {
 	struct timeline_cut cut = {0};
-	size_t max;
 	int err = tl->finished ? -EINVAL : look_at_targets(tl);
 
 	if (err)
 		return err;
-	max = lane_budget(tl);
 	cut.v = calloc(tl->n + 1, sizeof(*cut.v));
 	if (!cut.v)
 		return -ENOMEM;
@@ -287,7 +285,7 @@ int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_
 
 		cut.v[cut.n].no = t->no;
 		cut.v[cut.n].pid = t->seen->pid;
-		err = lanes__read(t->lanes, at_ns, max, &cut.v[cut.n].reading);
+		err = lanes__read(t->lanes, at_ns, &cut.v[cut.n].reading);
 	}
 	if (err)
 		timeline_cut__free(&cut);

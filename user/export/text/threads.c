@@ -19,8 +19,8 @@ static int by_busy(const void *pa, const void *pb)
 	const struct pic_lane *b = *(const struct pic_lane *const *)pb;
 	uint64_t busy_a = lane__busy_ns(a), busy_b = lane__busy_ns(b);
 
-	if (lane__is_asleep(a) != lane__is_asleep(b))
-		return lane__is_asleep(a) ? 1 : -1;
+	if (a->asleep != b->asleep)
+		return a->asleep ? 1 : -1;
 	if (busy_a != busy_b)
 		return busy_a < busy_b ? 1 : -1;
 	return (a->tid > b->tid) - (a->tid < b->tid);
@@ -118,7 +118,7 @@ int text__threads(const struct text *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < lanes->n; i++) {
 		v[i] = &lanes->v[i];
-		awake += !lane__is_asleep(v[i]);
+		awake += !v[i]->asleep;
 		merged += v[i]->merged_ns != 0;
 	}
 	qsort(v, lanes->n, sizeof(struct pic_lane *), by_busy);

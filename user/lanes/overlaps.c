@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * overlaps: what was so at the same time in several lanes, added up while their pieces are put
+ * down. A thread that sleeps tells of that only when it wakes, so that begins and ends are kept for
+ * as long as there are not too many; what comes later still counts from there on.
+ */
+#include "base/search.h"
+#include "lanes_priv.h"
+
+#define MAX_EDGES  ((size_t)1 << 27)
+#define KEEP_EDGES ((size_t)1 << 20)
+
+/* Shorter waits for a capability are the time in which a thread is woken. */
+#define LONG_WAIT_NS 200000
+
+enum {
+	CAP_BUSY = 1,
+	CAP_IDLE = 2,
+	CAP_NO_CPU = 4,
+	CAP_WAIT = 8, /* a thread's, for it */
+	LONG_CAP_WAIT = 16,
+	UNSAFE_SLEEP = 32,
+	COLLECTION = 64,
+	N_BITS = 7,
+};
+
+void overlaps__free(struct overlaps *o)
+{
+	free(o->v);
+	memset(o, 0, sizeof(*o));
+}
+
+static int add(struct overlaps *o, uint64_t ns, unsigned ends, unsigned begins)
+{
+	int err = ends == begins ? 0 : ARRAY_RESERVE(o->v, o->cap, o->n + 1, MAX_EDGES);
+
+	if (!err && ends != begins)
+		o->v[o->n++] = (struct overlap_edge){ns, (uint8_t)ends, (uint8_t)begins};
+	return err;
+}
+
+static int add_both(struct overlaps *o, uint64_t start, uint64_t end, unsigned bits)
+{
+	int err = add(o, start, 0, bits);
+
+	return err ? err : add(o, end, bits, 0);
+}
+
+int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s)
+{
+	unsigned is = state__is_idle(LANE_CAPABILITY, s->state) ? 0 : CAP_BUSY, before = *was;
+
+	if (s->state == CS_IDLE)
+		is |= CAP_IDLE;
+	else if (s->state == CS_PREEMPTED)
+		is |= CAP_NO_CPU;
+	*was = (uint8_t)is;
+	return add(o, s->start_ns, before, is);
+}
+
+int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		const struct pic_slice *s = &v[i].s;
+
+		if (s->state == ST_UNSAFE_CALL_BLOCKED)
+			err = add_both(o, s->start_ns, s->end_ns, UNSAFE_SLEEP);
+		else if (s->state == ST_CAP_WAIT)
+			err = add_both(o, s->start_ns, s->end_ns,
+				       s->end_ns - s->start_ns < LONG_WAIT_NS
+					       ? CAP_WAIT
+					       : CAP_WAIT | LONG_CAP_WAIT);
+	}
+	return err;
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct overlap_edge *a = pa, *b = pb;
+
+	return (a->ns > b->ns) - (a->ns < b->ns);
+}
+
+static bool any(const struct overlaps *o, unsigned bits)
+{
+	for (unsigned i = 0; i < N_BITS; i++)
+		if (bits >> i & 1 && o->count[i] > 0)
+			return true;
+	return false;
+}
+
+/* It stayed as it is up to `ns`. */
+static void stay(struct overlaps *o, const struct seen_points *starved, uint64_t ns)
+{
+	uint64_t took = ns - MIN(o->at_ns, ns);
+
+	for (; o->tick < starved->n && starved->v[o->tick].ns < ns; o->tick++) {
+		if (any(o, CAP_NO_CPU))
+			continue;
+		o->sums.starved_ticks++;
+		o->sums.starved_most = MAX(o->sums.starved_most, starved->v[o->tick].value);
+	}
+	if (any(o, CAP_BUSY))
+		o->sums.active_ns += took;
+	if (any(o, CAP_WAIT) && !any(o, COLLECTION | UNSAFE_SLEEP | CAP_NO_CPU))
+		o->sums.cap_wait_ns += took * (uint64_t)o->count[3];
+	if (any(o, CAP_IDLE) && any(o, LONG_CAP_WAIT) && !any(o, CAP_NO_CPU))
+		o->sums.idle_wait_ns += took;
+	o->at_ns = MAX(o->at_ns, ns);
+}
+
+int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last)
+{
+	size_t n;
+	int err = 0;
+
+	if (!last && o->n < KEEP_EDGES)
+		return 0;
+	for (; !err && o->gc < seen->gcs.n && seen->gcs.v[o->gc].end; o->gc++)
+		err = add_both(o, seen->gcs.v[o->gc].start, seen->gcs.v[o->gc].end, COLLECTION);
+	if (err)
+		return err;
+	array__sort(o->v, o->n, sizeof(*o->v), by_time);
+	n = search__first(o->n, i, o->v[i].ns > until);
+	for (size_t i = 0; i < n; i++) {
+		stay(o, &seen->starved, o->v[i].ns);
+		for (unsigned b = 0; b < N_BITS; b++)
+			o->count[b] += (o->v[i].begins >> b & 1) - (o->v[i].ends >> b & 1);
+	}
+	stay(o, &seen->starved, until);
+	memmove(o->v, o->v + n, (o->n - n) * sizeof(*o->v));
+	o->n -= n;
+	return 0;
+}
