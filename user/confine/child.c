@@ -128,7 +128,7 @@ static char *read_text(const char *path)
 		len += n > 0 ? (size_t)n : 0;
 	}
 	fd__close(&fd);
-	if (n < 0) {
+	if (n < 0 || !text) {
 		free(text);
 		return NULL;
 	}

@@ -92,6 +92,9 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
  */
 int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size);
 
+/* The descriptor that elf__writable() needs, for a helper process to keep; -1: none. */
+int elf__fd(const struct elf_file *elf);
+
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 
 struct elf_section {
@@ -101,6 +104,13 @@ struct elf_section {
 bool elf__has_sections(const struct elf_file *elf);
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
+
+/* What reading the file's DWARF takes, as its headers say. */
+struct elf_debug_size {
+	uint64_t inflated; /* of all compressed sections, inflated */
+	uint64_t info;	   /* of .debug_info, inflated */
+};
+void elf__debug_size(const struct elf_file *elf, struct elf_debug_size *ret_size);
 
 struct elf_code {
 	uint64_t start, end;

@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "demangle_priv.h"
 #include "describe_priv.h"
 #include "ipe_priv.h"
@@ -19,6 +20,7 @@
 #include "names_priv.h"
 #include "process/debugfile.h"
 #include "process/file.h"
+#include "process/proc.h"
 #include "rts/rts_text.h"
 #include "wire.h"
 
@@ -41,6 +43,8 @@ int names__new(const struct names_of *of, struct names **ret_names)
 	if (!names)
 		return -ENOMEM;
 	names->of = *of;
+	if (!of->pid || proc__uid(of->pid, &names->user))
+		names->user = CONFINE_NOBODY;
 	err = strtab__new(&names->strings);
 	if (err < 0) {
 		names__free(names);
@@ -272,7 +276,7 @@ void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct 
 
 	n->name = names__intern(names, hit->name, len);
 	n->name = intern(names, names__capi(n->name, plain, sizeof(plain)));
-	n->name = intern(names, demangle(n->name, buf, sizeof(buf)));
+	n->name = intern(names, demangle(names->user, n->name, buf, sizeof(buf)));
 }
 
 static void name_without_symbol(struct names *names, const struct image_map *map, uint64_t addr,
@@ -286,7 +290,7 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 	n->code = classify(names, image, vaddr, NULL, false);
 	if (plt && plt[0]) {
 		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
-		n->name = intern(names, demangle(symbol, buf, sizeof(buf)));
+		n->name = intern(names, demangle(names->user, symbol, buf, sizeof(buf)));
 		n->file = intern(names, names__library_of(names, symbol, image));
 		n->source = NAME_EXACT;
 		n->code = CODE_C;

@@ -96,6 +96,21 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 	return err;
 }
 
+int proc__uid(pid_t pid, uid_t *ret_uid)
+{
+	char path[64], *text = NULL;
+	size_t len = 0;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = proc__text(path, 1 << 20, &text, &len);
+	if (err)
+		return err;
+	err = proc__parse_uid(text, len, ret_uid);
+	free(text);
+	return err;
+}
+
 int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 {
 	char path[64];

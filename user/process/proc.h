@@ -36,6 +36,10 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);
 /* Of a thread; tid 0: of the process. */
 int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid);
 
+/* The real user in a status file's text: who started it, set-user-ID or not. -ENOENT. */
+int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid);
+int proc__uid(pid_t pid, uid_t *ret_uid);
+
 struct proc_map {
 	uint64_t start, end, offset, ino;
 	uint32_t dev_major, dev_minor;
