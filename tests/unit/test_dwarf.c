@@ -165,7 +165,7 @@ static bool write_boast(const char *path, uint64_t says)
 /* What a file says of its size is looked at before any of it is inflated. */
 static void boasts(void **state)
 {
-	static const uint64_t sizes[] = {200ULL << 20, 300ULL << 20, 1ULL << 40, UINT64_MAX};
+	static const uint64_t sizes[] = {100ULL << 20, 200ULL << 20, 1ULL << 40, UINT64_MAX};
 	struct elf_file *elf = open_self(), *bad = NULL;
 	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
 	uint64_t at = vaddr_of(elf, "dwarf_test_function");
@@ -184,7 +184,7 @@ static void boasts(void **state)
 		assert_true(size.inflated >= sizes[i]);
 		assert_int_equal(dwarf__new(bad, &dwarf), 0);
 		assert_true(dwarf__find(dwarf, at, &place) < 0);
-		if (sizes[i] > 256ULL << 20)
+		if (sizes[i] > 128ULL << 20)
 			assert_int_equal(dwarf__find(dwarf, at, &place), -E2BIG);
 		dwarf__free(dwarf);
 		elf__free(bad);

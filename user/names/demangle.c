@@ -120,6 +120,7 @@ static void clear_cache(void)
 		HASH_DEL(cache, c);
 		free(c);
 	}
+	cache = NULL;
 }
 
 static void keep(const char *name, size_t len, const char *plain)
