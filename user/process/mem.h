@@ -2,9 +2,9 @@
 /*
  * Reads another process's memory. A read can hang for as long as the target likes (a page backed
  * by FUSE or userfaultfd), and in a way that no signal ends: so the daemon itself never calls
- * mem__read. Whatever reads memory runs in a forked child with a time limit (guard.c), which holds
- * nothing of the daemon's, hands its result back through a shared mapping, and is killed when the
- * time is up. One that the kernel does not let die is written off: nobody waits for it.
+ * mem__read. Whatever reads memory runs in a confined child with a time limit (confine.h), which
+ * holds nothing of the daemon's and is killed when the time is up. One that the kernel does not let
+ * die is written off: nobody waits for it.
  */
 #ifndef SAFESCOPED_PROCESS_MEM_H
 #define SAFESCOPED_PROCESS_MEM_H
@@ -20,16 +20,16 @@ int mem__read_u64(pid_t pid, uint64_t addr, uint64_t *ret_value);
 int mem__read_u32(pid_t pid, uint64_t addr, uint32_t *ret_value);
 
 /*
- * A child process that runs fn(ctx, out). `out` is size bytes, zeroed, shared with the child. fn
- * may read what the parent's memory has, but changes nothing in it, and has no descriptor but those
- * that it opens itself.
+ * A confined child that runs fn(ctx, out), and may read memory and /proc of other processes
+ * (CONFINE_PROC). `out` is size bytes, zeroed, shared with the child.
  */
 struct guard;
 typedef int (*guard_fn)(void *ctx, void *out);
 
 /*
  * Starts one that reads the memory of process `of`. `ctx` is the child's own copy from here on.
- * -EBUSY: that process's memory hung not long ago, or too many children hang; -EAGAIN, -ENOMEM.
+ * -EBUSY: that process's memory hung not long ago, or too many children hang; confine__start()'s
+ * errors.
  */
 int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
 		 struct guard **ret_guard);
