@@ -37,7 +37,7 @@ struct elf_file;
 /*
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
  * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG;
- * -EINVAL: damaged beyond use.
+ * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */

@@ -43,7 +43,7 @@ int names__new(const struct names_of *of, struct names **ret_names)
 	if (!names)
 		return -ENOMEM;
 	names->of = *of;
-	if (!of->pid || proc__uid(of->pid, &names->user))
+	if (!of->pid || proc__account(of->pid, &names->user))
 		names->user = CONFINE_NOBODY;
 	err = strtab__new(&names->strings);
 	if (err < 0) {

@@ -229,6 +229,7 @@ static bool has_own_mounts(pid_t pid)
 	       (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
 }
 
+/* On the account of the process's user, since no other process has it. */
 static struct elf_file *look_at_its_own(pid_t pid, const struct image *image)
 {
 	struct place p = {.image = image, .mounts = pid};
@@ -252,6 +253,12 @@ void debugfile__look(pid_t pid, struct image *image)
 	image->debug = look_at_host(image);
 	if (!image->debug && pid && has_own_mounts(pid)) {
 		image->debug = look_at_its_own(pid, image);
+		if (image->debug && image->file &&
+		    file_cache__charge(image->file->cache, image->account, image,
+				       image->file->size) < 0) {
+			elf__free(image->debug);
+			image->debug = NULL;
+		}
 		image->debug_is_own = image->debug != NULL;
 	}
 	if (image->debug)

@@ -5,13 +5,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "base/shares.h"
 
-#define FILES_MAX 65536
+/* Of all descriptors that may be open. */
+#define FILES_DESCRIPTORS_PART 4
 
 struct file_cache {
+	struct shares *shares; /* of those that processes map, by address */
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
@@ -20,9 +24,19 @@ struct file_cache {
 int file_cache__new(struct file_cache **ret_cache)
 {
 	struct file_cache *cache = calloc(1, sizeof(*cache));
+	uint64_t max = FILES_MAX;
+	struct rlimit limit;
+	int err;
 
 	if (!cache)
 		return -ENOMEM;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		max = MIN(max, (uint64_t)limit.rlim_cur / FILES_DESCRIPTORS_PART);
+	err = shares__new(max, FILES_MAX_BYTES, &cache->shares);
+	if (err) {
+		free(cache);
+		return err;
+	}
 	*ret_cache = cache;
 	return 0;
 }
@@ -47,6 +61,7 @@ void file_cache__free(struct file_cache *cache)
 			file__free(cache->files[i]);
 	}
 	free(cache->files);
+	shares__free(cache->shares);
 	free(cache);
 }
 
@@ -84,7 +99,9 @@ static void drop_oldest(struct file_cache *cache)
 	cache->n_unused--;
 }
 
-int file__get(struct file_cache *cache, int fd, const char *name, struct file **ret_file)
+/* uid NULL: on nobody's account. */
+static int get(struct file_cache *cache, const uid_t *uid, int fd, const char *name,
+	       struct file **ret_file)
 {
 	struct file *file = NULL;
 	struct stat st;
@@ -94,9 +111,12 @@ int file__get(struct file_cache *cache, int fd, const char *name, struct file **
 		err = -errno;
 	else if (cache)
 		file = find(cache, &st);
+	/* one that nobody uses needs room like a new one */
+	if (!err && cache && uid && (!file || !file->refs))
+		err = shares__ask(cache->shares, *uid, (uint64_t)st.st_size);
 	if (!err && !file && cache)
-		err = array__reserve((void **)&cache->files, &cache->cap, cache->n + 1, FILES_MAX,
-				     sizeof(struct file *));
+		err = array__reserve((void **)&cache->files, &cache->cap, cache->n + 1,
+				     FILES_MAX + FILES_MAX_UNUSED + 1, sizeof(struct file *));
 	if (err || file) {
 		fd__close(&fd);
 		if (err)
@@ -127,6 +147,48 @@ int file__get(struct file_cache *cache, int fd, const char *name, struct file **
 	}
 	*ret_file = file;
 	return 0;
+}
+
+int file__get(struct file_cache *cache, int fd, const char *name, struct file **ret_file)
+{
+	return get(cache, NULL, fd, name, ret_file);
+}
+
+int file__get_for(struct file_cache *cache, uid_t uid, int fd, const char *name,
+		  struct file **ret_file)
+{
+	struct file *file;
+	int err = get(cache, &uid, fd, name, &file);
+
+	if (err)
+		return err;
+	if (cache)
+		err = shares__use(cache->shares, (uintptr_t)file, uid, file->size);
+	if (err)
+		file__put(file);
+	else
+		*ret_file = file;
+	return err;
+}
+
+void file__put_for(struct file *file, uid_t uid)
+{
+	if (file && file->cache)
+		shares__leave(file->cache->shares, (uintptr_t)file, uid);
+	file__put(file);
+}
+
+int file_cache__charge(struct file_cache *cache, uid_t uid, const void *what, uint64_t bytes)
+{
+	int err = cache ? shares__ask(cache->shares, uid, bytes) : 0;
+
+	return !err && cache ? shares__use(cache->shares, (uintptr_t)what, uid, bytes) : err;
+}
+
+void file_cache__discharge(struct file_cache *cache, uid_t uid, const void *what)
+{
+	if (cache)
+		shares__leave(cache->shares, (uintptr_t)what, uid);
 }
 
 void file__put(struct file *file)

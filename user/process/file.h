@@ -20,6 +20,13 @@
 
 /* How many files are kept that no process maps any more. */
 #define FILES_MAX_UNUSED 64
+/*
+ * How many are kept that processes map, and their sizes together, shared between users as
+ * base/shares.h has it; fewer where few descriptors may be open: that of a file with DWARF stays
+ * open.
+ */
+#define FILES_MAX	4096U
+#define FILES_MAX_BYTES (64ULL << 30)
 
 /* The files of all processes that are looked at. */
 struct file_cache;
@@ -50,5 +57,19 @@ struct file {
  */
 int file__get(struct file_cache *cache, int fd, const char *name, struct file **ret_file);
 void file__put(struct file *file);
+
+/*
+ * The same for the processes of user `uid`, on whose account the file is until it is put for him as
+ * often. -EDQUOT: his have as many as they may.
+ */
+int file__get_for(struct file_cache *cache, uid_t uid, int fd, const char *name,
+		  struct file **ret_file);
+void file__put_for(struct file *file, uid_t uid);
+/*
+ * What else is mapped for the user, and kept: `what` is an address that nothing else has. 0, or
+ * -EDQUOT, -ENOMEM. cache NULL: 0.
+ */
+int file_cache__charge(struct file_cache *cache, uid_t uid, const void *what, uint64_t bytes);
+void file_cache__discharge(struct file_cache *cache, uid_t uid, const void *what);
 
 #endif

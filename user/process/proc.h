@@ -36,10 +36,6 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);
 /* Of a thread; tid 0: of the process. */
 int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid);
 
-/* The real user in a status file's text: who started it, set-user-ID or not. -ENOENT. */
-int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid);
-int proc__uid(pid_t pid, uid_t *ret_uid);
-
 struct proc_map {
 	uint64_t start, end, offset, ino;
 	uint32_t dev_major, dev_minor;
@@ -80,5 +76,13 @@ int proc__parse_syscall(const char *text, size_t len, struct proc_syscall *ret_s
 int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall);
 
 int proc__pidfd(pid_t pid, int *ret_fd);
+
+/* The real user id in a status file's text. -ENOENT. */
+int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid);
+/*
+ * The user on whose account a process runs: its real user, or, in a user namespace of its own,
+ * whoever made the outermost one. There all the ids that are mapped into it are his.
+ */
+int proc__account(pid_t pid, uid_t *ret_uid);
 
 #endif
