@@ -17,13 +17,10 @@
 #define HELPER_MEMORY  (16ULL << 20)
 #define HELPER_CPU_S   20
 #define HELPER_IDLE_MS 5000
-/* An honest symbol takes microseconds. */
-#define ANSWER_MS 1000
-/* What one user's symbols may take in all, and what counts: not the ordinary answer. */
-#define USER_SLOW_NS 3000000000ULL
-#define NOT_SLOW_NS  20000000ULL
-#define USERS_MAX    64
-#define CACHED_MAX   65536
+/* An honest symbol takes microseconds, and its helper the time to begin. */
+#define ANSWER_MS  1000
+#define HONEST_NS  20000000ULL
+#define CACHED_MAX 65536
 
 /* ── the helper ──────────────────────────────────────────────────────────────────────────── */
 
@@ -40,33 +37,9 @@ static size_t answer(void *ctx, const void *question, size_t len, void *ret_answ
 	return strlen(plain) + 1;
 }
 
-/* ── who may ask ─────────────────────────────────────────────────────────────────────────── */
+/* ── asking it ───────────────────────────────────────────────────────────────────────────── */
 
-/* Of the program, as the helper is. */
-static struct user {
-	uid_t id;
-	uint64_t slow_ns;
-} users[USERS_MAX];
-static size_t n_users;
-
-/* Beyond the table's room the one that cost least is forgotten. */
-static struct user *user_of(uid_t id)
-{
-	struct user *least = &users[0];
-
-	for (size_t i = 0; i < n_users; i++) {
-		if (users[i].id == id)
-			return &users[i];
-		if (users[i].slow_ns < least->slow_ns)
-			least = &users[i];
-	}
-	if (n_users < USERS_MAX)
-		least = &users[n_users++];
-	*least = (struct user){.id = id};
-	return least;
-}
-
-static int ask(uid_t id, const char *name, size_t len, char ret_plain[DEMANGLE_MAX_PLAIN])
+static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE_MAX_PLAIN])
 {
 	static const struct confine_service service = {.how = {.name = "safescoped:name",
 							       .memory = HELPER_MEMORY,
@@ -77,12 +50,11 @@ static int ask(uid_t id, const char *name, size_t len, char ret_plain[DEMANGLE_M
 						       .max_answer = DEMANGLE_MAX_PLAIN,
 						       .idle_ms = HELPER_IDLE_MS};
 	static struct confine_server *server;
-	struct user *user = user_of(id);
-	uint64_t began, took;
+	uint64_t began;
 	size_t got = 0;
 	int err = 0;
 
-	if (user->slow_ns >= USER_SLOW_NS)
+	if (!confine__may_wait(user))
 		return -ETIMEDOUT;
 	if (!server)
 		err = confine_server__new(&service, NULL, &server);
@@ -90,9 +62,7 @@ static int ask(uid_t id, const char *name, size_t len, char ret_plain[DEMANGLE_M
 		return err;
 	began = time__monotonic_ns();
 	err = confine_server__ask(server, name, len, ANSWER_MS, ret_plain, &got);
-	took = time__monotonic_ns() - began;
-	if (took > NOT_SLOW_NS)
-		user->slow_ns += took - NOT_SLOW_NS;
+	confine__waited(user, time__monotonic_ns() - began, HONEST_NS);
 	if (err)
 		return err;
 	/* one string, and nothing behind it */

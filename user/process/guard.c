@@ -38,6 +38,11 @@ void guard__hurry_by(int fd)
 	all.hurry_fd = fd;
 }
 
+int guard__hurry_fd(void)
+{
+	return all.hurry_fd;
+}
+
 void guard__all_until(uint64_t ns)
 {
 	all.all_until_ns = ns;

@@ -55,6 +55,7 @@ void mem__guard_free(void *out, size_t size);
  * something else. -1: no descriptor.
  */
 void guard__hurry_by(int fd);
+int guard__hurry_fd(void);
 /*
  * All guards together shall be over by then (CLOCK_MONOTONIC): each gets a share of what is left,
  * so that one that hangs leaves something for the others. 0: no such limit.
