@@ -318,6 +318,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 
 	if (err)
 		return err;
+	confine__run_inside();
 	/* first of all: what may hang from here on holds nothing any more */
 	close_others(how, fd, &top);
 	default_signals();

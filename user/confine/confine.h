@@ -141,6 +141,23 @@ bool confine__may_wait(uid_t user);
 /* He was waited for. `honest_ns` of it are not counted. */
 void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
 
+/*
+ * As confine__run(), but waits no longer than how->user may be waited for, and than the daemon has
+ * nothing else to do. `honest_ns`: what does not count against the user. -EBUSY: that user has been
+ * waited for too long; like -ETIMEDOUT it says nothing of the bytes. In a confined child, fn runs
+ * there.
+ */
+int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
+		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
+/*
+ * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
+ * something else. -1: no descriptor.
+ */
+void confine__hurry_by(int fd);
+/* confine__aside() runs its function in this process: for fuzzers, which have no time for others.
+ */
+void confine__run_inside(void);
+
 /* ── those that do not die ───────────────────────────────────────────────────────────────── */
 
 /* Releases children that have died since; called by all of the above too. Returns how many were

@@ -104,32 +104,35 @@ static const struct slot_key symbols_key = {.free = free_symbols};
 static const struct slot_key rts_text_key = {.free = free_rts_text};
 static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
 
-static struct symbols *read_symbols(const struct elf_file *elf, const struct elf_file *debug)
+static int read_symbols(const struct elf_file *elf, const struct elf_file *debug,
+			struct symbols **ret_symbols)
 {
-	struct symbols *symbols;
+	int err = symbols__new_debug(elf, debug, ret_symbols);
 
-	if (symbols__new_debug(elf, debug, &symbols) < 0)
-		symbols = NULL;
-	/* Building it read all of the symbols; few are needed again. */
+	/* what else reads it is few places */
 	elf__done(elf);
 	if (debug)
 		elf__done(debug);
-	return symbols;
+	return err;
 }
 
 static const struct symbols *symbols_of(const struct names *names, struct image *image)
 {
+	struct symbols *made = NULL;
 	struct slots *slots;
 	void *symbols;
+	int err;
 
 	debugfile__look(names->of.pid, image);
 	slots = image->debug_is_own ? &image->slots : &image->file->slots;
-	if (!slots__get(slots, &symbols_key, &symbols))
-		symbols = slots__put(slots, &symbols_key,
-				     read_symbols(image->elf, image->debug_is_own
-								      ? image->debug
-								      : image->file->debug));
-	return symbols;
+	if (slots__get(slots, &symbols_key, &symbols))
+		return symbols;
+	err = read_symbols(image->elf, image->debug_is_own ? image->debug : image->file->debug,
+			   &made);
+	/* there may be time for it later */
+	if (err == -EBUSY)
+		return NULL;
+	return slots__put(slots, &symbols_key, err ? NULL : made);
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */

@@ -10,7 +10,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "base/base.h"
 #include "base/shares.h"
 #include "confine/confine.h"
@@ -128,8 +127,8 @@ static int fetch(int path_fd, uint64_t size, uid_t user, struct fetched *ret)
 		return -errno;
 	err = ftruncate(to, (off_t)size) ? -errno : 0;
 	if (!err)
-		err = aside__run(&how, COPY_MS, CONFINE_HONEST_NS + (size >> 20) * NS_PER_MB,
-				 copy_all, &c, 8, &out);
+		err = confine__aside(&how, COPY_MS, CONFINE_HONEST_NS + (size >> 20) * NS_PER_MB,
+				     copy_all, &c, 8, &out);
 	if (!err) {
 		confine__free_out(out, 8);
 		err = shares__use(copies(), ++last_copy, user, size);

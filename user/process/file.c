@@ -123,6 +123,8 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 	file->elf_err = fetch__open(pid, path_fd, st, account_of(pid, uid), &fetched);
 	if (!file->elf_err)
 		file->elf_err = elf__open_fd(fetched.fd, name, &file->elf);
+	if (!file->elf_err && fetched.is_copy)
+		elf__set_user(file->elf, fetched.user);
 	if (file->elf_err)
 		fetch__release(&fetched);
 	else

@@ -24,11 +24,15 @@ static const struct slot_key runtime_key;
 static bool file_is_runtime(struct file *file)
 {
 	void *holds;
+	int found;
 
-	if (!slots__get(&file->slots, &runtime_key, &holds))
-		holds = slots__put(&file->slots, &runtime_key,
-				   file->elf && rts__maybe_in(file->elf) ? file : NULL);
-	return holds != NULL;
+	if (slots__get(&file->slots, &runtime_key, &holds))
+		return holds != NULL;
+	found = file->elf ? rts__maybe_in(file->elf) : 0;
+	/* there may be time for it later */
+	if (found == -EBUSY)
+		return false;
+	return slots__put(&file->slots, &runtime_key, found > 0 ? file : NULL) != NULL;
 }
 
 static bool exe_is_runtime(struct target_cache *cache, pid_t pid, int fd)
