@@ -7,8 +7,8 @@ import signal
 import subprocess
 import time
 
-from hostile import OUT, as_nobody, build, changed_code, start, whole_host
-from harness import Skip, cases, check, program, run
+from hostile import OUT, as_nobody, build, changed_code, haskell, start, whole_host
+from harness import ATTACHED, Skip, cases, check, program, run
 
 # A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
 # its file system an overlay then.
@@ -63,6 +63,49 @@ def test_served_program(t, case):
     told = [m for m in got["missing"] if "file system" in m]
     check(told, f"the report does not say why there are no probes: {got['missing']}")
     check(got["lanes"] and got["stacks"]["samples"] > 0, "it was not even sampled")
+
+
+# Not the time that a test of speed would ask for: processors may be busy, and a session has a report to write.
+IN_TIME = 12
+
+
+class Stall:
+    """From now on the server answers nobody who reads the file. Ends before what waits for it is ended."""
+
+    def __init__(self, t, point):
+        self.path = point.parent / f"{point.name}.stall"
+        self.path.touch()
+        t.started.append(self)
+
+    def kill(self):
+        self.path.unlink(missing_ok=True)
+
+
+@cases("before host", "before pid", "meanwhile host", "meanwhile pid")
+def test_server_that_does_not_answer(t, case):
+    when, mode = case.split()
+    point = mounted(t)
+    served = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=100000"]))
+    other = start(t, [haskell("Calls"), "1", "safe_sleep_1ms=100000"])
+    if when == "before":
+        Stall(t, point)
+    pids = [] if mode == "host" else ["--pid", served.pid, "--pid", other.pid]
+    session = t.session(*pids, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
+    check(session.err.until("processes" if mode == "host" else ATTACHED, 40) is not None,
+          f"safescoped did not begin: {session.err.seen}")
+    if when == "meanwhile":
+        Stall(t, point)
+    other.go()
+    served.say("go")
+    time.sleep(2)
+    began = time.monotonic()
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    took = time.monotonic() - began
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    check(took < IN_TIME, f"SIGTERM took {took:.1f} s")
+    got = t.report().target(other.pid)
+    check(got["stacks"]["samples"] > 0 and got["safe_calls"], "the other program was not seen")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ static struct file *get(struct file_cache *cache, const char *name)
 	char path[128];
 
 	path_of(name, path);
-	assert_int_equal(file__get(cache, open(path, O_RDONLY | O_CLOEXEC), name, &file), 0);
+	assert_int_equal(file__get(cache, 0, open(path, O_RDONLY | O_CLOEXEC), name, &file), 0);
 	return file;
 }
 
@@ -190,7 +190,7 @@ static void t_bad_descriptor(void **state)
 	struct file *file;
 
 	(void)state;
-	assert_true(file__get(NULL, -1, "none", &file) < 0);
+	assert_true(file__get(NULL, 0, -1, "none", &file) < 0);
 }
 
 /* This test is no GHC program, nor is a process that is not there. */
@@ -261,7 +261,7 @@ static int get_for(struct file_cache *cache, uid_t uid, unsigned no, struct file
 	path_of(name, path);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
-	return file__get_for(cache, uid, fd, name, ret_file);
+	return file__get_for(cache, 0, uid, fd, name, ret_file);
 }
 
 /* One user's files leave room for another's; what is there already may be used by anybody. */

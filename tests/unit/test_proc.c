@@ -2,6 +2,7 @@
 /* Parsers of /proc's texts on what a hostile process can make them say, and reads of ourselves. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +21,9 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "process/mem.h"
+#include "process/patience.h"
 #include "process/proc.h"
 #include "wire.h"
 
@@ -319,7 +322,7 @@ static int fn_hang(void *ctx, void *out)
 	(void)ctx;
 	(void)out;
 	for (;;)
-		pause();
+		poll(NULL, 0, -1);
 	return 0;
 }
 
@@ -327,8 +330,17 @@ static int fn_crash(void *ctx, void *out)
 {
 	(void)ctx;
 	(void)out;
-	kill(getpid(), SIGKILL);
+	__builtin_trap();
 	return 0;
+}
+
+/* Not even a zombie; one that was killed is given time to die. */
+static void no_child_left(void)
+{
+	while (confine__reap())
+		poll(NULL, 0, 1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
 }
 
 static void test_guard(void **state)
@@ -338,18 +350,131 @@ static void test_guard(void **state)
 	void *out;
 
 	(void)state;
-	assert_int_equal(mem__guard(5000, fn_sum, &value, sizeof(int), &out), 0);
+	assert_int_equal(mem__guard(1, 5000, fn_sum, &value, sizeof(int), &out), 0);
 	assert_int_equal(*(int *)out, 42);
 	mem__guard_free(out, sizeof(int));
-	assert_int_equal(mem__guard(5000, fn_error, NULL, 8, &out), -ENOEXEC);
-	assert_int_equal(mem__guard(5000, fn_crash, NULL, 8, &out), -EIO);
+	assert_int_equal(mem__guard(1, 5000, fn_error, NULL, 8, &out), -ENOEXEC);
+	assert_int_equal(mem__guard(1, 5000, fn_crash, NULL, 8, &out), -EIO);
 	start = time__monotonic_ns();
-	assert_int_equal(mem__guard(100, fn_hang, NULL, 8, &out), -ETIMEDOUT);
+	assert_int_equal(mem__guard(1, 100, fn_hang, NULL, 8, &out), -ETIMEDOUT);
 	took = time__monotonic_ns() - start;
 	assert_in_range(took, 100 * 1000000ULL, 3000 * 1000000ULL);
-	/* nothing is left behind: no child, not even a zombie */
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
+	/* whose memory hung is left alone for a time; others are not */
+	assert_int_equal(mem__guard(1, 5000, fn_sum, &value, sizeof(int), &out), -EBUSY);
+	assert_int_equal(mem__guard(2, 5000, fn_sum, &value, sizeof(int), &out), 0);
+	mem__guard_free(out, sizeof(int));
+	no_child_left();
+}
+
+/* What the daemon has open, its standard output among it. Sanitizers keep their own. */
+static int fn_descriptors(void *ctx, void *out)
+{
+	struct stat st;
+
+	for (int fd = 0; fd < 1024; fd++)
+		*(int *)out += fd != STDERR_FILENO && fstat(fd, &st) == 0;
+	return fstat(*(const int *)ctx, &st) < 0 && errno == EBADF ? 0 : -EEXIST;
+}
+
+static void test_guard_has_nothing(void **state)
+{
+	int fds[2];
+	void *out;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(mem__guard(3, 5000, fn_descriptors, &fds[1], sizeof(int), &out), 0);
+	assert_int_equal(*(int *)out, 0);
+	mem__guard_free(out, sizeof(int));
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Several at a time, and none is waited for. */
+static void test_guard_not_waited_for(void **state)
+{
+	struct guard *hangs, *sums;
+	int value = 1, err;
+	void *out;
+
+	(void)state;
+	assert_int_equal(guard__start(4, 60000, fn_hang, NULL, 8, &hangs), 0);
+	assert_int_equal(guard__start(5, 60000, fn_sum, &value, sizeof(int), &sums), 0);
+	while ((err = guard__take(sums, &out)) == -EINPROGRESS) {
+		struct pollfd p = {.fd = guard__fd(sums), .events = POLLIN};
+
+		poll(&p, 1, 1000);
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(*(int *)out, 2);
+	mem__guard_free(out, sizeof(int));
+	assert_int_equal(guard__take(hangs, &out), -EINPROGRESS);
+	guard__free(hangs);
+	no_child_left();
+}
+
+static void test_guard_hurries(void **state)
+{
+	uint64_t start = time__monotonic_ns();
+	int fds[2], value = 1;
+	void *out;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	guard__hurry_by(fds[0]);
+	assert_int_equal(mem__guard(6, 60000, fn_hang, NULL, 8, &out), -ETIMEDOUT);
+	assert_true(time__monotonic_ns() - start < 30 * 1000000000ULL);
+	guard__hurry_by(-1);
+	/* one that hangs leaves something of the time for the next */
+	guard__all_until(time__monotonic_ns() + 20 * 1000000000ULL);
+	assert_int_equal(mem__guard(7, 60000, fn_hang, NULL, 8, &out), -ETIMEDOUT);
+	assert_int_equal(mem__guard(8, 60000, fn_sum, &value, sizeof(int), &out), 0);
+	mem__guard_free(out, sizeof(int));
+	guard__all_until(1);
+	assert_int_equal(mem__guard(8, 60000, fn_sum, &value, sizeof(int), &out), -EBUSY);
+	guard__all_until(0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void test_patience(void **state)
+{
+	const uint64_t s = 1000000000ULL;
+	struct patience p = {0};
+	uint64_t now = 100 * s;
+	int ms = 0;
+
+	(void)state;
+	assert_int_equal(patience__ask(&p, 1, 2000, now, &ms), 0);
+	assert_int_equal(ms, 2000);
+	patience__hung(&p, 1, s, now);
+	assert_int_equal(patience__ask(&p, 1, 2000, now + s / 2, &ms), -EBUSY);
+	assert_int_equal(patience__ask(&p, 2, 2000, now + s / 2, &ms), 0);
+	assert_int_equal(patience__ask(&p, 1, 2000, now + s, &ms), 0);
+	/* the next pause is longer */
+	now += s;
+	patience__hung(&p, 1, s, now);
+	assert_int_equal(patience__ask(&p, 1, 2000, now + s, &ms), -EBUSY);
+	assert_int_equal(patience__ask(&p, 1, 2000, now + 2 * s, &ms), 0);
+	/* all that hang together take a share of the time, and others still get a little */
+	now += 10 * s;
+	for (pid_t pid = 10; pid < 14; pid++)
+		patience__hung(&p, pid, s, now);
+	assert_int_equal(patience__ask(&p, 2, 2000, now, &ms), 0);
+	assert_int_equal(ms, PATIENCE_SHORT_MS);
+	assert_int_equal(patience__ask(&p, 2, 2000, now + 20 * s, &ms), 0);
+	assert_int_equal(ms, 2000);
+	/* it is well, and what it did is forgotten */
+	patience__hung(&p, 1, s, now);
+	patience__well(&p, 1);
+	assert_int_equal(patience__ask(&p, 1, 2000, now, &ms), 0);
+	/* many of them: bounded */
+	for (pid_t pid = 100; pid < 10000; pid++)
+		patience__hung(&p, pid, 0, now);
+	assert_int_equal(patience__ask(&p, 9999, 2000, now, &ms), -EBUSY);
+	assert_int_equal(patience__ask(&p, 100, 2000, now, &ms), 0);
+	patience__free(&p);
 }
 
 static void test_read(void **state)
@@ -378,7 +503,10 @@ int main(void)
 		cmocka_unit_test(test_maps_damaged), cmocka_unit_test(test_ns_pid),
 		cmocka_unit_test(test_uid),	     cmocka_unit_test(test_account),
 		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_self),
-		cmocka_unit_test(test_guard),	     cmocka_unit_test(test_read),
+		cmocka_unit_test(test_guard),	     cmocka_unit_test(test_guard_has_nothing),
+		cmocka_unit_test(test_guard_not_waited_for),
+		cmocka_unit_test(test_guard_hurries), cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

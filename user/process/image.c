@@ -125,15 +125,16 @@ static struct image *find(const struct images *images, uint64_t dev, uint64_t in
 }
 
 /* Takes fd over (also on failure). -EDQUOT: there is no room for it. */
-static int image__add(struct images *images, int fd, const char *path, const char *name,
+static int image__add(struct images *images, pid_t pid, int fd, const char *path, const char *name,
 		      struct image **ret_image)
 {
 	struct image *image;
 	struct stat st;
 	int err;
 
-	if (images->n == IMAGES_MAX || fstat(fd, &st) < 0 ||
-	    (uint64_t)MAX(st.st_size, 0) > IMAGES_MAX_BYTES - MIN(images->bytes, IMAGES_MAX_BYTES)) {
+	if (images->n == IMAGES_MAX || fetch__stat(fd, &st) < 0 ||
+	    (uint64_t)MAX(st.st_size, 0) >
+		    IMAGES_MAX_BYTES - MIN(images->bytes, IMAGES_MAX_BYTES)) {
 		fd__close(&fd);
 		return -EDQUOT;
 	}
@@ -153,7 +154,7 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 	image->base = path__base(image->name);
 	image->account = images->uid;
 	snprintf(image->path, sizeof(image->path), "%s", path);
-	err = file__get_for(images->cache, images->uid, fd, image->base, &image->file);
+	err = file__get_for(images->cache, pid, images->uid, fd, image->base, &image->file);
 	if (err < 0) {
 		image__free(images, image);
 		return err;
@@ -187,11 +188,11 @@ static int image__open(struct images *images, pid_t pid, const struct proc_map *
 		*ret_image = image;
 		return 0;
 	}
-	err = image__add(images, fd, path, map->path, &image);
+	err = image__add(images, pid, fd, path, map->path, &image);
 	if (err < 0)
 		return err;
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	image->is_exe = stat(exe, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+	image->is_exe = fetch__stat_path(exe, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 	*ret_image = image;
 	return 0;
 }
@@ -235,7 +236,8 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 		err = old->opens++ < OPENS_MAX ? image__open(images, pid, map, &im.image) : -EDQUOT;
 		if (err == -ENOMEM || err == -E2BIG)
 			return err;
-		im.left_out = err == -EDQUOT || (im.image && im.image->elf_err == -ENFILE);
+		im.left_out = err == -EDQUOT || (im.image && (im.image->elf_err == -ENFILE ||
+							      im.image->elf_err == -EREMOTEIO));
 	}
 	if (im.image && im.image->elf && mapping_bias(im.image->elf, map, &im.bias))
 		im.image->bias = im.bias;
@@ -311,7 +313,7 @@ int images__of_file(struct images *images, int fd, const char *path, const char 
 	if (own < 0)
 		return -errno;
 	bias = (bias + PAGE - 1) & ~(PAGE - 1);
-	err = image__add(images, own, path, name, &image);
+	err = image__add(images, 0, own, path, name, &image);
 	if (err < 0)
 		return err;
 	image->is_exe = is_exe;

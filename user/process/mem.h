@@ -1,30 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads another process's memory. A read can hang for as long as the target likes (a page backed
- * by FUSE or userfaultfd), so the daemon itself never calls mem__read: whatever reads memory runs
- * in a forked child with a time limit, mem__guard(), which hands its result back through a shared
- * mapping and is killed when the time is up.
+ * by FUSE or userfaultfd), and in a way that no signal ends: so the daemon itself never calls
+ * mem__read. Whatever reads memory runs in a confined child with a time limit (confine.h), which
+ * holds nothing of the daemon's and is killed when the time is up. One that the kernel does not let
+ * die is written off: nobody waits for it.
  */
 #ifndef SAFESCOPED_PROCESS_MEM_H
 #define SAFESCOPED_PROCESS_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* All `len` bytes or -EFAULT (-ESRCH, -EPERM). Only inside of mem__guard(). */
+/* All `len` bytes or -EFAULT (-ESRCH, -EPERM). Only in a guard's child. */
 int mem__read(pid_t pid, uint64_t addr, void *buf, size_t len);
 int mem__read_u64(pid_t pid, uint64_t addr, uint64_t *ret_value);
 int mem__read_u32(pid_t pid, uint64_t addr, uint32_t *ret_value);
 
 /*
- * Runs fn(ctx, out) in a child process. `out` is size bytes, zeroed, shared with the child; on
- * success the caller owns it (mem__guard_free). fn may read what the parent has but changes
- * nothing in it. Returns fn's result (0 or a negative errno above -4096); -ETIMEDOUT when it took
- * longer and was killed; -EIO when the child died.
+ * A confined child that runs fn(ctx, out), and may read memory and /proc of other processes
+ * (CONFINE_PROC). `out` is size bytes, zeroed, shared with the child.
  */
-int mem__guard(int timeout_ms, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
-	       void **ret_out);
+struct guard;
+typedef int (*guard_fn)(void *ctx, void *out);
+
+/*
+ * Starts one that reads the memory of process `of`. `ctx` is the child's own copy from here on.
+ * -EBUSY: that process's memory hung not long ago, or too many children hang; confine__start()'s
+ * errors.
+ */
+int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
+		 struct guard **ret_guard);
+/* Readable once it has ended; -1: this kernel cannot tell, so ask now and then. */
+int guard__fd(const struct guard *guard);
+/* When its time is up, CLOCK_MONOTONIC. */
+uint64_t guard__due_ns(const struct guard *guard);
+/*
+ * Never waits. -EINPROGRESS: it goes on. Otherwise it is over, and the guard is freed: fn's result
+ * (0, or a negative errno above -4096), with *ret_out the caller's on 0 (mem__guard_free);
+ * -ETIMEDOUT when it took longer and was killed; -EIO when it died.
+ */
+int guard__take(struct guard *guard, void **ret_out);
+/* Kills it if it has not ended. NULL is fine. */
+void guard__free(struct guard *guard);
+
+/* Starts one, and waits for it. */
+int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, void **ret_out);
 void mem__guard_free(void *out, size_t size);
+
+/*
+ * From now on a wait in mem__guard, or in confine__aside(), ends soon after `fd` becomes readable: the daemon is asked to do
+ * something else. -1: no descriptor.
+ */
+void guard__hurry_by(int fd);
+/*
+ * All guards together shall be over by then (CLOCK_MONOTONIC): each gets a share of what is left,
+ * so that one that hangs leaves something for the others. 0: no such limit.
+ */
+void guard__all_until(uint64_t ns);
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "fetch.h"
 
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {
@@ -128,21 +129,19 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
 	return err;
 }
 
-static int open_regular(const char *path, int *ret_fd, struct stat *ret_st)
+/* Only a place in the file system: opens nothing that could answer, and asks no server. */
+static int place_of(const char *path, int *ret_fd, struct stat *ret_st)
 {
-	int err;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int err, fd = open(path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, ret_st) < 0) {
-		err = -errno;
+	err = fetch__stat(fd, ret_st);
+	if (!err && !S_ISREG(ret_st->st_mode))
+		err = -EINVAL;
+	if (err) {
 		fd__close(&fd);
 		return err;
-	}
-	if (!S_ISREG(ret_st->st_mode)) {
-		fd__close(&fd);
-		return -EINVAL;
 	}
 	*ret_fd = fd;
 	return 0;
@@ -168,10 +167,10 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	 */
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
-	err = open_regular(link, &fd, &st);
+	err = place_of(link, &fd, &st);
 	if (err) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-		err = open_regular(link, &fd, &st);
+		err = place_of(link, &fd, &st);
 		if (err == 0 && !is_map_file(&st, map)) {
 			fd__close(&fd);
 			err = -ESTALE;
@@ -181,7 +180,7 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 		if (map->path[0] != '/' || map->deleted)
 			return err;
 		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", pid, map->path);
-		err = open_regular(path, &fd, &st);
+		err = place_of(path, &fd, &st);
 		if (err)
 			return err;
 		if (!is_map_file(&st, map)) {

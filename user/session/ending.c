@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "process/mem.h"
 #include "session_priv.h"
+
+/* At the end nobody waits longer than this for memory that hangs. */
+#define GUARDS_NS 1000000000ULL
 
 static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
 {
@@ -171,10 +175,12 @@ static void set_cost(struct session *s, uint64_t now)
 int ending__finish(struct session *s)
 {
 	struct member *m = NULL;
-	uint64_t end;
+	uint64_t end = time__monotonic_ns();
 	int err;
 
 	spare_fds__close(s);
+	/* whatever the targets' memory does; names, which are read later, included */
+	guard__all_until(end + GUARDS_NS);
 	while ((m = members__next_live(s->members, m)))
 		member__snapshot(s, m, true);
 	end = time__monotonic_ns();

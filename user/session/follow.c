@@ -22,6 +22,8 @@
 /* A runtime in a library is mapped by the dynamic linker, some milliseconds after the exec… */
 #define LIBRARY_WAIT_NS	   2000000ULL
 #define LIBRARY_GIVE_UP_NS 5000000000ULL
+/* … and memory that hung may be well again. */
+#define HUNG_WAIT_NS 1000000000ULL
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
@@ -248,7 +250,8 @@ static int join(struct session *s, struct target *target, bool ready,
 	return member__attach(s, m, armed);
 }
 
-/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide. */
+/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its memory
+ * hangs. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
 	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
@@ -278,8 +281,10 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		target__free(target);
 		err = -EAGAIN;
 	}
-	if (err == -EAGAIN)
+	if (err == -EAGAIN || err == -EBUSY)
 		return err;
+	if (err == -ETIMEDOUT)
+		return -EBUSY;
 	/* a child that does not exec has its parent's runtime, which works already */
 	if (!err && verdict == TARGET_NOT_READY && rec && (rec->flags & WIRE_PROC_FORK) &&
 	    target__complete(target, false, &verdict))
@@ -295,9 +300,19 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
+void follow__on_mapped(struct session *s, pid_t pid)
+{
+	const struct wire_proc_new rec = {
+		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
+
+	if (!find(s->follow, pid))
+		add_candidate(s->follow, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
+}
+
 void follow__running(struct session *s, pid_t pid)
 {
-	look_at(s, pid, NULL, false);
+	if (look_at(s, pid, NULL, false) == -EBUSY)
+		follow__on_mapped(s, pid);
 }
 
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
@@ -310,7 +325,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	/* its records follow this one: it has to be in the timeline before them */
 	if (rec->flags & WIRE_PROC_TARGET)
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
-	if (err == -EAGAIN)
+	if (err == -EAGAIN || err == -EBUSY)
 		add_candidate(s->follow, rec,
 			      rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			      now + LIBRARY_GIVE_UP_NS);
@@ -319,15 +334,6 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 bool follow__wants(const struct session *s, pid_t pid)
 {
 	return s->opts->kind != SESSION_PIDS && kernel__follows(s->kernel, pid);
-}
-
-void follow__on_mapped(struct session *s, pid_t pid)
-{
-	const struct wire_proc_new rec = {
-		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
-
-	if (!find(s->follow, pid))
-		add_candidate(s->follow, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
 }
 
 /* True if the candidate is to be kept, for another look. */
@@ -345,12 +351,15 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 		return false;
 	}
 	err = look_at(s, pid, &rec, true);
-	if (err == -EAGAIN && now < c->give_up_ns) {
-		c->due_ns = now + LIBRARY_WAIT_NS * MIN(c->tries, 50U);
+	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {
+		c->due_ns = now + (err == -EBUSY ? HUNG_WAIT_NS
+						 : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
 		return true;
 	}
-	if (err == -EAGAIN)
+	if (err == -EAGAIN || err == -EBUSY)
 		kernel__detach(s->kernel, pid);
+	if (err == -EBUSY)
+		log_warn("pid %d: left out: its runtime could not be checked in time", pid);
 	/* a library that is loaded later is reported when it is mapped */
 	if (err != -ENOEXEC || maps_reported)
 		return false;

@@ -8,6 +8,8 @@
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
 #define COMPLETE_LONGEST_NS 200000000ULL
+/* … and one whose memory hung. */
+#define COMPLETE_HUNG_NS 1000000000ULL
 
 /* ── joining ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -200,13 +202,14 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	const struct target_info *info = target__info(m->target);
 	uint64_t wait = COMPLETE_FIRST_NS << MIN(m->tries, 10U);
 	enum target_verdict verdict = TARGET_NOT_READY;
-	bool last = now >= m->give_up_ns;
+	bool last = now >= m->give_up_ns, hung;
 	int err = target__complete(m->target, last, &verdict);
 
 	/* The machine is busy, or the process is about to end: its memory goes before its pidfd
 	 * is readable. Neither means that its runtime is wrong.
 	 */
-	if ((err == -ETIMEDOUT || err == -ESRCH) && !last)
+	hung = err == -ETIMEDOUT || err == -EBUSY;
+	if ((hung || err == -ESRCH) && !last)
 		err = 0;
 	if (err || (verdict != TARGET_OK && last)) {
 		if (keep_waiting(m, now, err))
@@ -217,7 +220,8 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	}
 	if (verdict != TARGET_OK) {
 		m->tries++;
-		m->retry_ns = time__monotonic_ns() + MIN(wait, COMPLETE_LONGEST_NS);
+		m->retry_ns = time__monotonic_ns() +
+			      (hung ? COMPLETE_HUNG_NS : MIN(wait, COMPLETE_LONGEST_NS));
 		return;
 	}
 	err = kernel__update(s->kernel, info);

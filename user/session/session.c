@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "picture/picture.h"
+#include "process/mem.h"
 #include "session_priv.h"
 
 /* A command that was no Haskell program is a failure, and how it ended is reported. */
@@ -45,6 +46,7 @@ static int run_to_end(struct session *s)
 		log_error("signals: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
+	guard__hurry_by(s->signal_fd);
 	kernel__features(&s->features);
 	if (kernel__require(&s->features) || open__all(s))
 		return EXIT_FAILED;
@@ -74,6 +76,7 @@ static void close_all(struct session *s)
 	target_cache__free(s->cache);
 	outputs__free(s->outputs);
 	spare_fds__close(s);
+	guard__hurry_by(-1);
 	fd__close(&s->signal_fd);
 }
 

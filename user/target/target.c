@@ -336,7 +336,7 @@ static int check_live(struct target *t, bool last, enum target_verdict *ret_verd
 		       "GHC %s (%s): no layout is known for it; see the README for the versions "
 		       "that are",
 		       t->rts.version, t->rts.way);
-	else if (err == -ETIMEDOUT)
+	else if (err == -ETIMEDOUT || err == -EBUSY)
 		refuse(t, "its runtime could not be checked within %d s; try again",
 		       CHECK_TIMEOUT_MS / 1000);
 	else

@@ -160,7 +160,8 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 	snprintf(path, sizeof(path), "/proc/%d", target->info.pid);
 	if (stat(path, &st) == 0)
 		traits.uid = st.st_uid;
-	if (mem__guard(timeout_ms, find_eventlog, &ctx, sizeof(traits.eventlog), &out) == 0) {
+	if (mem__guard(target->info.pid, timeout_ms, find_eventlog, &ctx, sizeof(traits.eventlog),
+		       &out) == 0) {
 		memcpy(traits.eventlog, out, sizeof(traits.eventlog) - 1);
 		mem__guard_free(out, sizeof(traits.eventlog));
 	}

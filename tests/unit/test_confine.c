@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A process without rights, as the kernel shows it (/proc/PID/status and the errors of its calls),
+ * and what its parent is told of its end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "process/proc.h"
+
+#define LONG_MS 60000
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+static const struct confine plain = {.name = "test", .user = CONFINE_NOBODY};
+
+/* ── what the kernel says of one ─────────────────────────────────────────────────────────── */
+
+/* Says who it is by a descriptor that it was left, and stays until it is killed. */
+static int fn_say_and_stay(void *ctx, void *out)
+{
+	pid_t pid = getpid();
+
+	(void)out;
+	if (write(*(int *)ctx, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
+		return -EIO;
+	while (poll(NULL, 0, 1000) == 0)
+		;
+	return -EINTR;
+}
+
+struct running {
+	struct confine_job *job;
+	int fds[2];
+	pid_t pid;
+	char *status;
+};
+
+static void start_one(struct running *r, uint32_t keep)
+{
+	struct confine how = plain;
+	char path[64];
+	size_t len;
+
+	assert_int_equal(pipe2(r->fds, O_CLOEXEC), 0);
+	how.keep = keep;
+	how.fds = &r->fds[1];
+	how.n_fds = 1;
+	assert_int_equal(confine__start(&how, LONG_MS, fn_say_and_stay, &r->fds[1], 64, &r->job),
+			 0);
+	assert_int_equal(read(r->fds[0], &r->pid, sizeof(r->pid)), sizeof(r->pid));
+	snprintf(path, sizeof(path), "/proc/%d/status", r->pid);
+	assert_int_equal(proc__text(path, 65536, &r->status, &len), 0);
+}
+
+static void stop_one(struct running *r)
+{
+	siginfo_t info = {0};
+
+	confine_job__free(r->job);
+	/* it is gone, whether it has been waited for or not */
+	for (int i = 0; waitid(P_PID, (id_t)r->pid, &info, WEXITED) < 0 && errno == EINTR && i < 9;
+	     i++)
+		;
+	assert_int_equal(confine__reap(), 0);
+	free(r->status);
+	close(r->fds[0]);
+	close(r->fds[1]);
+}
+
+static const char *field(const struct running *r, const char *name)
+{
+	const char *at = strstr(r->status, name);
+
+	assert_non_null(at);
+	return at + strlen(name) + strspn(at + strlen(name), " \t");
+}
+
+static void nothing_is_left(void **state)
+{
+	struct running r;
+	char path[64], link[64];
+	int n_open = 0;
+
+	(void)state;
+	start_one(&r, 0);
+	if (getuid() == 0) {
+		char *uid = (char *)field(&r, "\nUid:"), *gid = (char *)field(&r, "\nGid:");
+
+		/* real, effective, saved, of files */
+		for (int i = 0; i < 4; i++) {
+			assert_true(strtoul(uid, &uid, 10) >= 65534);
+			assert_true(strtoul(gid, &gid, 10) >= 65534);
+		}
+		assert_int_equal(*field(&r, "\nGroups:"), '\n');
+	}
+	assert_int_equal(strtoull(field(&r, "\nCapEff:"), NULL, 16), 0);
+	assert_int_equal(strtoull(field(&r, "\nCapPrm:"), NULL, 16), 0);
+	assert_int_equal(strtoull(field(&r, "\nCapInh:"), NULL, 16), 0);
+	assert_int_equal(strtoull(field(&r, "\nCapAmb:"), NULL, 16), 0);
+	assert_int_equal(strtol(field(&r, "\nNoNewPrivs:"), NULL, 10), 1);
+	if (!SANITIZED)
+		assert_int_equal(strtol(field(&r, "\nSeccomp:"), NULL, 10), 2);
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", r.pid, fd);
+		n_open += readlink(path, link, sizeof(link)) >= 0;
+	}
+	assert_int_equal(n_open, SANITIZED ? 2 : 1);
+	stop_one(&r);
+}
+
+static void only_what_memory_needs(void **state)
+{
+	struct running r;
+
+	(void)state;
+	if (getuid())
+		skip();
+	start_one(&r, CONFINE_MEMORY);
+	assert_int_equal(strtoull(field(&r, "\nCapEff:"), NULL, 16), 1ULL << 19); /* SYS_PTRACE */
+	assert_int_equal(strtoull(field(&r, "\nCapPrm:"), NULL, 16), 1ULL << 19);
+	assert_true(strtoul(field(&r, "\nUid:"), NULL, 10) >= 65534);
+	stop_one(&r);
+}
+
+/* ── what it may do ──────────────────────────────────────────────────────────────────────── */
+
+struct tried {
+	int open_file, open_proc, make_socket, fork_one, kill_parent, use_fd, exec_memory, trace;
+	int read_other, write_file;
+};
+
+static int error_of(long result)
+{
+	return result < 0 ? errno : 0;
+}
+
+struct attempt {
+	int fd;
+	pid_t other;
+	const char *other_word;
+};
+
+static int fn_try(void *ctx, void *out)
+{
+	const struct attempt *a = ctx;
+	struct tried *t = out;
+	char word[4];
+	struct iovec here = {word, sizeof(word)}, there = {(void *)a->other_word, sizeof(word)};
+
+	t->open_file = error_of(open("/etc/passwd", O_RDONLY));
+	t->write_file = error_of(open("/tmp", O_RDWR | O_TMPFILE, 0600));
+	t->open_proc = error_of(open("/proc/self/status", O_RDONLY));
+	t->make_socket = error_of(socket(AF_INET, SOCK_STREAM, 0));
+	t->fork_one = error_of(syscall(SYS_fork));
+	if (t->fork_one == 0 && getpid() != syscall(SYS_getppid))
+		t->fork_one = 0;
+	t->kill_parent = error_of(kill(getppid(), 0));
+	t->use_fd = error_of(write(a->fd, "x", 1));
+	t->exec_memory = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0) == MAP_FAILED
+				 ? errno
+				 : 0;
+	t->read_other = process_vm_readv(a->other, &here, 1, &there, 1, 0) == (ssize_t)sizeof(word)
+				? 0
+				: errno;
+	return 0;
+}
+
+static pid_t other_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end_other(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void may_do_nothing(void **state)
+{
+	struct attempt a = {.other_word = "abc"};
+	int fds[2];
+	struct tried *t;
+	void *out;
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	a.fd = fds[1];
+	a.other = other_process();
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+	t = out;
+	assert_int_not_equal(t->open_file, 0);
+	assert_int_not_equal(t->write_file, 0);
+	assert_int_not_equal(t->open_proc, 0);
+	assert_int_not_equal(t->make_socket, 0);
+	assert_int_not_equal(t->fork_one, 0);
+	assert_int_not_equal(t->kill_parent, 0);
+	assert_int_equal(t->use_fd, EBADF);
+	assert_int_not_equal(t->exec_memory, 0);
+	assert_int_equal(t->read_other, EPERM);
+	confine__free_out(out, sizeof(*t));
+
+	/* nor does one that reads memory do anything else */
+	{
+		struct confine how = plain;
+
+		how.keep = CONFINE_MEMORY;
+		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		t = out;
+		assert_int_equal(t->read_other, 0);
+		assert_int_not_equal(t->open_file, 0);
+		assert_int_not_equal(t->make_socket, 0);
+		assert_int_not_equal(t->fork_one, 0);
+		assert_int_equal(t->use_fd, EBADF);
+		confine__free_out(out, sizeof(*t));
+		how.keep = CONFINE_PROC;
+		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		t = out;
+		assert_int_equal(t->read_other, 0);
+		assert_int_equal(t->open_proc, 0);
+		assert_int_not_equal(t->make_socket, 0);
+		confine__free_out(out, sizeof(*t));
+	}
+	/* one that copies reads files, and writes none */
+	{
+		struct confine how = plain;
+
+		how.keep = CONFINE_FILES;
+		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		t = out;
+		assert_int_equal(t->open_file, 0);
+		assert_int_not_equal(t->write_file, 0);
+		assert_int_equal(t->read_other, EPERM);
+		assert_int_not_equal(t->make_socket, 0);
+		confine__free_out(out, sizeof(*t));
+	}
+	end_other(a.other);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* What is shared with the parent and could be written is not there any more. */
+static int fn_write_shared(void *ctx, void *out)
+{
+	*(volatile int *)out = 1;
+	*(volatile int *)ctx = 1;
+	return 0;
+}
+
+static void changes_nothing_of_ours(void **state)
+{
+	int *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *out;
+
+	(void)state;
+	assert_true(shared != MAP_FAILED);
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_write_shared, shared, 4, &out), -EIO);
+	assert_int_equal(*shared, 0);
+	munmap(shared, 4096);
+}
+
+/* ── limits ──────────────────────────────────────────────────────────────────────────────── */
+
+static int fn_eat(void *ctx, void *out)
+{
+	size_t *got = out;
+	void *at;
+
+	while (*got < *(size_t *)ctx &&
+	       (at = mmap(NULL, 1U << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0)) != MAP_FAILED) {
+		memset(at, 1, 1U << 20);
+		*got += 1U << 20;
+	}
+	return 0;
+}
+
+static int fn_spin(void *ctx, void *out)
+{
+	(void)out;
+	while (*(volatile int *)ctx >= 0)
+		*(volatile unsigned int *)ctx ^= 1;
+	return 0;
+}
+
+static void within_limits(void **state)
+{
+	size_t enough = 512U << 20, *got;
+	struct confine how = plain;
+	int count = 0;
+	void *out;
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	how.memory = 64U << 20;
+	assert_int_equal(confine__run(&how, LONG_MS, fn_eat, &enough, sizeof(*got), &out), 0);
+	got = out;
+	assert_in_range(*got, 16U << 20, 64U << 20);
+	confine__free_out(out, sizeof(*got));
+
+	how.cpu_s = 1;
+	assert_int_equal(confine__run(&how, LONG_MS, fn_spin, &count, 4, &out), -EIO);
+}
+
+/* ── how it ends ─────────────────────────────────────────────────────────────────────────── */
+
+static int fn_sum(void *ctx, void *out)
+{
+	const uint32_t *n = ctx;
+	uint64_t *sum = out;
+
+	for (uint32_t i = 1; i <= *n; i++)
+		*sum += i;
+	return 0;
+}
+
+static int fn_return(void *ctx, void *out)
+{
+	(void)out;
+	return *(int *)ctx;
+}
+
+static int fn_crash(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	__builtin_trap();
+}
+
+static int fn_exit(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	_exit(0);
+}
+
+/* The head of the shared memory belongs to the child as well. */
+static int fn_forge(void *ctx, void *out)
+{
+	memset((char *)out - 64, *(int *)ctx, 64);
+	_exit(0);
+}
+
+static int fn_hang(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	while (poll(NULL, 0, 1000) == 0)
+		;
+	return -EINTR;
+}
+
+static void results(void **state)
+{
+	uint32_t n = 1000;
+	int value;
+	void *out = NULL;
+
+	(void)state;
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_sum, &n, sizeof(uint64_t), &out), 0);
+	assert_int_equal(*(uint64_t *)out, 500500);
+	confine__free_out(out, sizeof(uint64_t));
+	confine__free_out(NULL, 4);
+	value = -ENOEXEC;
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_return, &value, 8, &out), -ENOEXEC);
+	value = 7;
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_return, &value, 8, &out), -EIO);
+	value = -70000;
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_return, &value, 8, &out), -EIO);
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_crash, NULL, 8, &out), -EIO);
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_exit, NULL, 8, &out), -EIO);
+	value = 0x7f;
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_forge, &value, 8, &out), -EIO);
+	value = 0x80;
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_forge, &value, 8, &out), -EIO);
+	assert_int_equal(confine__run(&plain, 100, fn_hang, NULL, 8, &out), -ETIMEDOUT);
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_sum, &n, SIZE_MAX - 8, &out), -EINVAL);
+	assert_int_equal(confine__run(&plain, LONG_MS, fn_sum, &n, 1ULL << 62, &out), -ENOMEM);
+}
+
+static void not_waited_for(void **state)
+{
+	struct confine_job *jobs[CONFINE_MAX + 1];
+	struct pollfd p;
+	uint32_t n = 10;
+	void *out;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < CONFINE_MAX; i++)
+		assert_int_equal(confine__start(&plain, LONG_MS, fn_hang, NULL, 8, &jobs[i]), 0);
+	assert_int_equal(confine__start(&plain, LONG_MS, fn_hang, NULL, 8, &jobs[i]), -EBUSY);
+	assert_int_equal(confine_job__result(jobs[0], &out), -EAGAIN);
+	for (i = 0; i < CONFINE_MAX; i++)
+		confine_job__free(jobs[i]);
+	confine_job__free(NULL);
+	for (i = 0; confine__reap() > 0 && i < 6000; i++)
+		poll(NULL, 0, 10);
+	assert_int_equal(confine__reap(), 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+
+	assert_int_equal(confine__start(&plain, LONG_MS, fn_sum, &n, 8, &jobs[0]), 0);
+	p = (struct pollfd){.fd = confine_job__fd(jobs[0]), .events = POLLIN};
+	if (p.fd >= 0)
+		assert_int_equal(poll(&p, 1, LONG_MS), 1);
+	assert_int_equal(confine_job__wait(jobs[0], &out), 0);
+	assert_int_equal(*(uint64_t *)out, 55);
+	confine__free_out(out, 8);
+	confine_job__free(jobs[0]);
+}
+
+/* ── a server ────────────────────────────────────────────────────────────────────────────── */
+
+static size_t twice(void *ctx, const void *question, size_t len, void *answer)
+{
+	const char *word = question;
+
+	(void)ctx;
+	if (memcmp(word, "crash", MIN(len, 5U)) == 0)
+		__builtin_trap();
+	while (memcmp(word, "hangs", MIN(len, 5U)) == 0)
+		poll(NULL, 0, 1000);
+	if (memcmp(word, "large", MIN(len, 5U)) == 0)
+		return 33;
+	memcpy(answer, question, len);
+	memcpy((char *)answer + len, question, len);
+	return 2 * len;
+}
+
+static int refuse(void *ctx)
+{
+	(void)ctx;
+	return -ENOEXEC;
+}
+
+static void ask(struct confine_server *s, const char *word)
+{
+	char answer[32], want[32];
+	size_t len;
+
+	assert_int_equal(confine_server__ask(s, word, strlen(word), LONG_MS, answer, &len), 0);
+	snprintf(want, sizeof(want), "%s%s", word, word);
+	assert_int_equal(len, strlen(want));
+	assert_memory_equal(answer, want, len);
+}
+
+static void answers(void **state)
+{
+	struct confine_service service = {
+		.how = plain, .answer = twice, .max_question = 16, .max_answer = 32};
+	struct confine_server *s;
+	char answer[32];
+	size_t len;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(confine_server__new(&service, NULL, &s), 0);
+	assert_int_equal(confine_server__pid(s), 0);
+	ask(s, "one");
+	pid = confine_server__pid(s);
+	assert_true(pid > 0);
+	ask(s, "two");
+	assert_int_equal(confine_server__pid(s), pid);
+	assert_int_equal(confine_server__ask(s, "crash", 5, LONG_MS, answer, &len), -EIO);
+	ask(s, "three");
+	assert_int_not_equal(confine_server__pid(s), pid);
+	assert_int_equal(confine_server__ask(s, "hangs", 5, 50, answer, &len), -ETIMEDOUT);
+	assert_int_equal(confine_server__ask(s, "large", 5, LONG_MS, answer, &len), -EIO);
+	assert_int_equal(confine_server__ask(s, "seventeen letters", 17, 50, answer, &len),
+			 -EINVAL);
+	assert_int_equal(confine_server__ask(s, "", 0, 50, answer, &len), -EINVAL);
+	ask(s, "four");
+	confine_server__stop(s);
+	ask(s, "five");
+	confine_server__free(s);
+	confine_server__free(NULL);
+
+	service.begin = refuse;
+	assert_int_equal(confine_server__new(&service, NULL, &s), 0);
+	assert_int_equal(confine_server__ask(s, "x", 1, LONG_MS, answer, &len), -EIO);
+	confine_server__free(s);
+}
+
+/* One that is not asked ends, and is there again when it is needed. */
+static void idle(void **state)
+{
+	struct confine_service service = {
+		.how = plain, .answer = twice, .max_question = 16, .max_answer = 32, .idle_ms = 20};
+	struct confine_server *s;
+	siginfo_t info = {0};
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(confine_server__new(&service, NULL, &s), 0);
+	for (int i = 0; i < 3; i++) {
+		ask(s, "again");
+		pid = confine_server__pid(s);
+		assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+		assert_int_equal(info.si_code, CLD_EXITED);
+		assert_int_equal(info.si_status, 0);
+	}
+	confine_server__free(s);
+}
+
+/* ── whose bytes are waited for ──────────────────────────────────────────────────────────── */
+
+static void users(void **state)
+{
+	const uid_t slow = 70001, honest = 70002;
+
+	(void)state;
+	assert_true(confine__may_wait(slow));
+	for (int i = 0; i < 100; i++)
+		confine__waited(honest, 50000000, CONFINE_HONEST_NS);
+	assert_true(confine__may_wait(honest));
+	confine__waited(slow, CONFINE_USER_NS, CONFINE_HONEST_NS);
+	assert_true(confine__may_wait(slow));
+	confine__waited(slow, 1000000000000ULL, CONFINE_HONEST_NS);
+	assert_false(confine__may_wait(slow));
+	assert_true(confine__may_wait(honest));
+	/* a thousand others do not make it forgotten, nor are they refused */
+	for (uid_t id = 80000; id < 81000; id++) {
+		assert_true(confine__may_wait(id));
+		confine__waited(id, 2 * CONFINE_HONEST_NS, CONFINE_HONEST_NS);
+	}
+	assert_false(confine__may_wait(slow));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(only_what_memory_needs),
+		cmocka_unit_test(may_do_nothing),
+		cmocka_unit_test(changes_nothing_of_ours),
+		cmocka_unit_test(within_limits),
+		cmocka_unit_test(results),
+		cmocka_unit_test(not_waited_for),
+		cmocka_unit_test(answers),
+		cmocka_unit_test(idle),
+		cmocka_unit_test(users),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

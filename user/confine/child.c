@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a child does before it looks at anything: it gives everything up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine_priv.h"
+
+#define DEFAULT_MEMORY (256ULL << 20)
+#define DEFAULT_CPU_S  20
+/* Longer than any program of ours has maps for. */
+#define MAX_MAPS_TEXT (8U << 20)
+#define TEXT_STEP     16384
+
+/*
+ * An id of its own for each child: this number + its pid. Nobody gives out ids from here on
+ * (systemd's table of ids, docs/UIDS-GIDS.md, calls 1879048192 to 2147352575 unused), so that no
+ * other process, and no other child of ours, may send it signals or share its limits.
+ */
+#define FIRST_ID 1900000000U
+/* Where a user namespace has not mapped that: what it calls nobody. */
+#define NOBODY_ID 65534U
+
+#if defined(__SANITIZE_ADDRESS__)
+/* A sanitizer needs more calls and memory than these, and prints what it has found. */
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* ── signals and descriptors ─────────────────────────────────────────────────────────────── */
+
+/* Again after each change of user: that clears it (kernel/cred.c, commit_creds()). */
+static int die_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return -errno;
+	return getppid() == parent ? 0 : -ESRCH;
+}
+
+/* The daemon's handlers are not for the child. SIGBUS keeps the one of elf_map.c. */
+static void default_signals(void)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+	sigaction(SIGTERM, &dfl, NULL);
+	sigaction(SIGHUP, &dfl, NULL);
+	sigaction(SIGPIPE, &dfl, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
+static void close_from(unsigned int first, unsigned int last)
+{
+	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+		return;
+	/* Linux before 5.9 */
+	for (long max = sysconf(_SC_OPEN_MAX); first <= last && (long)first < max; first++)
+		close((int)first);
+}
+
+/* All but those listed. *ret_top: the highest that stays. */
+static void close_others(const struct confine *how, int fd, int *ret_top)
+{
+	int stay[CONFINE_MAX_FDS + 2];
+	unsigned int next = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < how->n_fds; i++)
+		stay[n++] = how->fds[i];
+	stay[n++] = fd;
+	stay[n++] = SANITIZED ? STDERR_FILENO : -1;
+	qsort(stay, n, sizeof(*stay), by_number);
+	*ret_top = -1;
+	for (size_t i = 0; i < n; i++) {
+		if (stay[i] < 0)
+			continue;
+		if (stay[i] > 0)
+			close_from(next, (unsigned int)stay[i] - 1);
+		next = (unsigned int)stay[i] + 1;
+		*ret_top = stay[i];
+	}
+	close_from(next, ~0U);
+}
+
+/* ── memory ──────────────────────────────────────────────────────────────────────────────── */
+
+/* All of a file of /proc, whose length is not known. NULL: it cannot be read. The caller frees. */
+static char *read_text(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0, cap = 0;
+	void *text = NULL;
+	ssize_t n = fd < 0 ? -1 : 1;
+
+	while (n > 0) {
+		if (array__reserve(&text, &cap, len + TEXT_STEP, MAX_MAPS_TEXT, 1)) {
+			n = -1;
+			break;
+		}
+		n = read(fd, (char *)text + len, cap - len - 1);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	fd__close(&fd);
+	if (n < 0 || !text) {
+		free(text);
+		return NULL;
+	}
+	((char *)text)[len] = '\0';
+	return text;
+}
+
+/*
+ * What is shared with the daemon and may be written: whoever takes the child over could change it
+ * there. One line: "7f00-7f01 rw-s …".
+ */
+static int unmap_shared(struct confine_memory own)
+{
+	char *text = read_text("/proc/self/maps"), *line = text, *next;
+	uintptr_t own_start = (uintptr_t)own.start;
+	int err = text ? 0 : -EIO;
+
+	for (; line && *line && !err; line = next) {
+		char *at;
+		uintptr_t start = strtoull(line, &at, 16), end;
+
+		next = strchrnul(line, '\n');
+		next += *next == '\n';
+		if (*at != '-')
+			continue;
+		end = strtoull(at + 1, &at, 16);
+		if (at[0] != ' ' || at[2] != 'w' || at[4] != 's')
+			continue;
+		/* the kernel joins neighbours; own is whole pages */
+		if (!own.size || end <= own_start || start >= own_start + own.size) {
+			err = munmap((void *)start, end - start) ? -errno : 0;
+			continue;
+		}
+		if (start < own_start && munmap((void *)start, own_start - start))
+			err = -errno;
+		if (end > own_start + own.size &&
+		    munmap((void *)(own_start + own.size), end - own_start - own.size))
+			err = -errno;
+	}
+	free(text);
+	return err;
+}
+
+static uint64_t mapped_now(void)
+{
+	char *text = read_text("/proc/self/statm");
+	uint64_t pages = text ? strtoull(text, NULL, 10) : 0;
+
+	free(text);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ── limits ──────────────────────────────────────────────────────────────────────────────── */
+
+static int limit(int what, uint64_t value)
+{
+	struct rlimit l;
+
+	/* no higher than the daemon's own */
+	if (getrlimit((__rlimit_resource_t)what, &l))
+		return -errno;
+	l.rlim_cur = l.rlim_max = MIN((uint64_t)l.rlim_max, value);
+	return setrlimit((__rlimit_resource_t)what, &l) ? -errno : 0;
+}
+
+static int set_limits(const struct confine *how, int top)
+{
+	uint64_t memory = mapped_now() + (how->memory ? how->memory : DEFAULT_MEMORY);
+	/* to read /proc it opens one or two at a time */
+	unsigned int fds =
+		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
+	int err;
+
+	err = limit(RLIMIT_CORE, 0);
+	if (!err)
+		err = limit(RLIMIT_CPU, how->cpu_s ? how->cpu_s : DEFAULT_CPU_S);
+	if (!err)
+		err = limit(RLIMIT_NPROC, 0);
+	if (!err)
+		err = limit(RLIMIT_FSIZE, how->file_size);
+	if (!err && !SANITIZED)
+		err = limit(RLIMIT_NOFILE, fds);
+	if (!err && !SANITIZED)
+		err = limit(RLIMIT_AS, memory);
+	return err;
+}
+
+/* ── rights ──────────────────────────────────────────────────────────────────────────────── */
+
+#define CAP_BIT(cap) (1ULL << (cap))
+
+static int get_effective(uint64_t *ret_caps)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	if (syscall(SYS_capget, &head, data))
+		return -errno;
+	*ret_caps = (uint64_t)data[1].effective << 32 | data[0].effective;
+	return 0;
+}
+
+/* Permitted and effective; none is inherited. */
+static int set_caps(uint64_t caps)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	data[0].effective = data[0].permitted = (uint32_t)caps;
+	data[1].effective = data[1].permitted = (uint32_t)(caps >> 32);
+	return syscall(SYS_capset, &head, data) ? -errno : 0;
+}
+
+static int become(uint32_t id)
+{
+	if (setresgid(id, id, id) || setresuid(id, id, id))
+		return -errno;
+	return 0;
+}
+
+static int drop_rights(const struct confine *how)
+{
+	uint64_t have = 0, keep = 0;
+	int err = get_effective(&have);
+
+	if (err)
+		return err;
+	if (how->keep & (CONFINE_MEMORY | CONFINE_PROC))
+		keep |= CAP_BIT(CAP_SYS_PTRACE);
+	if (how->keep & (CONFINE_PROC | CONFINE_FILES))
+		keep |= CAP_BIT(CAP_DAC_READ_SEARCH);
+	keep &= have;
+	if (have & CAP_BIT(CAP_SETUID) && have & CAP_BIT(CAP_SETGID)) {
+		/* permitted capabilities outlive the change of user then, for set_caps() below */
+		if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+			return -errno;
+		if (setgroups(0, NULL))
+			return -errno;
+		err = become(FIRST_ID + (uint32_t)getpid());
+		if (err == -EINVAL)
+			err = become(NOBODY_ID);
+	}
+	if (!err)
+		err = set_caps(keep);
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (!err && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		err = -errno;
+	return err;
+}
+
+/* What is handled is forbidden, since no rule allows it. `may_read`: all else is. */
+static int no_files(bool may_read)
+{
+	/* the rights of the first version, 5.13; every later kernel knows them */
+	uint64_t all = (1ULL << 13) - 1;
+	struct landlock_ruleset_attr attr = {
+		.handled_access_fs = may_read ? all & ~(uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE |
+								  LANDLOCK_ACCESS_FS_READ_DIR)
+					      : all};
+	int fd =
+		(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
+	int err = 0;
+
+	/* a kernel without it */
+	if (fd < 0)
+		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+	if (syscall(SYS_landlock_restrict_self, fd, 0))
+		err = -errno;
+	fd__close(&fd);
+	return err;
+}
+
+static int set_filter(const struct confine *how)
+{
+	const struct sock_fprog *program;
+	int err = confine_filter__get(how->keep, &program);
+
+	if (err)
+		return err;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) ? -errno : 0;
+}
+
+int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct confine_memory own)
+{
+	int err = die_with(parent), top = -1;
+
+	if (err)
+		return err;
+	confine__run_inside();
+	/* first of all: what may hang from here on holds nothing any more */
+	close_others(how, fd, &top);
+	default_signals();
+	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
+	err = unmap_shared(own);
+	if (!err)
+		err = drop_rights(how);
+	if (!err)
+		err = die_with(parent);
+	if (!err && !(how->keep & (CONFINE_MEMORY | CONFINE_PROC)))
+		err = no_files(how->keep & CONFINE_FILES);
+	if (!err)
+		err = set_limits(how, top);
+	if (!err && !SANITIZED)
+		err = set_filter(how);
+	return err;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The children of this program that confine has started: how many there are, and who is left. */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine_priv.h"
+
+/* One table for the program, as its children are the program's. */
+static struct child {
+	pid_t pid; /* 0: free */
+	uid_t user;
+	bool lost; /* killed, and not waited for */
+} children[CONFINE_MAX];
+
+static struct child *find(pid_t pid)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
+		if (children[i].pid == pid)
+			return &children[i];
+	return NULL;
+}
+
+size_t confine__reap(void)
+{
+	size_t lost = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++) {
+		struct child *c = &children[i];
+		pid_t got;
+
+		if (!c->pid || !c->lost)
+			continue;
+		got = waitpid(c->pid, NULL, WNOHANG);
+		if (got == c->pid || (got < 0 && errno == ECHILD))
+			c->pid = 0;
+		else
+			lost++;
+	}
+	return lost;
+}
+
+static size_t lost_of(uid_t user)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
+		n += children[i].pid && children[i].lost && children[i].user == user;
+	return n;
+}
+
+int confine_children__fork(const struct confine *how, pid_t *ret_pid)
+{
+	size_t lost = confine__reap();
+	struct child *c = find(0);
+	pid_t pid;
+
+	if (!c || lost >= CONFINE_MAX_LOST ||
+	    (how->user != CONFINE_NOBODY && lost_of(how->user) >= CONFINE_MAX_LOST_USER))
+		return -EBUSY;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid > 0)
+		*c = (struct child){.pid = pid, .user = how->user};
+	*ret_pid = pid;
+	return 0;
+}
+
+void confine_children__gone(pid_t pid)
+{
+	struct child *c = find(pid);
+
+	if (c)
+		c->pid = 0;
+}
+
+void confine_children__kill(pid_t pid)
+{
+	struct child *c = find(pid);
+
+	kill(pid, SIGKILL);
+	if (c)
+		c->lost = true;
+	confine__reap();
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * confine: the one way to start a process without rights. Whatever parses bytes that somebody else
+ * wrote runs in one, so that a mistake in a parser gives its finder a process that can do nothing.
+ *
+ * The child is forked, so it has the caller's memory as it was, and needs no message for its input.
+ * Before it does anything it
+ *   - dies when the daemon does (PR_SET_PDEATHSIG);
+ *   - closes every descriptor but those listed: one that hangs in the kernel holds nothing of ours;
+ *   - unmaps every mapping that is shared and writable, but its own result: BPF maps, other
+ * results;
+ *   - has a user and a group of its own, which no other process has, and no other groups;
+ *   - has no capabilities, cannot get any (no_new_privs), and cannot be traced (not dumpable);
+ *   - sees no file system (Landlock, where the kernel has it);
+ *   - may make only the system calls of filter.c (seccomp);
+ *   - has limits of memory, CPU time, descriptors, file size, and no core dump.
+ * Where the daemon has no rights itself, its user and groups stay what they are. If any of this
+ * fails otherwise, the child does not run.
+ *
+ * Two forms: a job runs one function and leaves its result in shared memory; a server answers
+ * questions for as long as there are some. What comes back was written by a process that may have
+ * been taken over: the caller checks it as it would check the file itself. A job's result is handed
+ * over when the child is gone, so that nobody changes it any more.
+ *
+ * A child in uninterruptible sleep cannot be killed. It is written off and never waited for; there
+ * may be so many of these for each user and in all, and then nothing is started any more (-EBUSY)
+ * until some of them have died.
+ *
+ * For one thread of the program only.
+ */
+#ifndef SAFESCOPED_CONFINE_H
+#define SAFESCOPED_CONFINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Children at a time: all, and those that were killed and have not died, of one user and of all. */
+#define CONFINE_MAX	      64
+#define CONFINE_MAX_LOST      32
+#define CONFINE_MAX_LOST_USER 4
+
+#define CONFINE_MAX_FDS 4
+
+/* What it keeps, for those that read other processes. Either one means no Landlock, which would
+ * forbid it too. */
+enum confine_keep {
+	CONFINE_MEMORY = 1 << 0, /* CAP_SYS_PTRACE and process_vm_readv() */
+	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
+	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
+				    for what copies and does not parse. Landlock lets it read. */
+};
+
+/* The user of `struct confine` when it is nobody in particular. */
+#define CONFINE_NOBODY ((uid_t)-1)
+
+struct confine {
+	const char *name; /* as ps shows it: at most 15 bytes */
+	uint64_t memory;  /* bytes beyond what is mapped now; 0: 256 MB */
+	uint32_t cpu_s;	  /* seconds of CPU time, then it is killed; 0: 20 */
+	uint32_t keep;	  /* enum confine_keep */
+	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
+	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
+	size_t n_fds;
+	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
+};
+
+/* ── a job ───────────────────────────────────────────────────────────────────────────────── */
+
+struct confine_job;
+
+/*
+ * Starts fn(ctx, out) in a child, which is killed timeout_ms from now. `out` is size bytes, zeroed,
+ * shared with the child; only pages that it writes take memory. fn returns 0 or a negative errno
+ * above -4096. -EBUSY: there are too many children; -EAGAIN, -ENOMEM, -EINVAL.
+ */
+int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ctx, void *out),
+		   void *ctx, size_t size, struct confine_job **ret_job);
+/* Readable once the child has ended, for poll(): a pidfd. The job's. -1: the kernel has none. */
+int confine_job__fd(const struct confine_job *job);
+/* When it is killed, in CLOCK_MONOTONIC: to be asked again then at the latest. */
+uint64_t confine_job__deadline_ns(const struct confine_job *job);
+/*
+ * Never waits. -EAGAIN: it still runs. Else the job is over: fn's result; -ETIMEDOUT when it took
+ * too long, and was killed; -EIO when it died, or could not be confined. On 0 *ret_out is the
+ * caller's (confine__free_out), once. The job is to be freed in any case.
+ */
+int confine_job__result(struct confine_job *job, void **ret_out);
+/* The same, and waits for the child's end or its deadline. Never -EAGAIN. */
+int confine_job__wait(struct confine_job *job, void **ret_out);
+/* Kills the child if it still runs. */
+void confine_job__free(struct confine_job *job);
+
+/* All of it in one: starts the job, waits, frees it. */
+int confine__run(const struct confine *how, int timeout_ms, int (*fn)(void *ctx, void *out),
+		 void *ctx, size_t size, void **ret_out);
+void confine__free_out(void *out, size_t size);
+
+/* ── a server ────────────────────────────────────────────────────────────────────────────── */
+
+struct confine_server;
+
+struct confine_service {
+	struct confine how;
+	/* Called first, in the child. Below 0: the child ends, and questions give -EIO. NULL. */
+	int (*begin)(void *ctx);
+	/* Answers one question; returns the length of the answer, at most max_answer. */
+	size_t (*answer)(void *ctx, const void *question, size_t len, void *answer);
+	size_t max_question, max_answer; /* bytes of a message */
+	/* A child that was not asked for so long ends; the next question starts another one. 0:
+	 * never. */
+	int idle_ms;
+};
+
+/* Starts nothing yet. service and ctx are the caller's and stay. -ENOMEM */
+int confine_server__new(const struct confine_service *service, void *ctx,
+			struct confine_server **ret_server);
+/*
+ * 0: *ret_len bytes of answer. -ETIMEDOUT, -EIO: the child has been killed, and the next question
+ * starts another one; it is the caller's to decide whether there is one. -EBUSY as confine__start.
+ */
+int confine_server__ask(struct confine_server *server, const void *question, size_t len,
+			int timeout_ms, void *answer, size_t *ret_len);
+/* Ends the child; the next question starts another one. */
+void confine_server__stop(struct confine_server *server);
+/* The running child; 0: none. */
+pid_t confine_server__pid(const struct confine_server *server);
+void confine_server__free(struct confine_server *server);
+
+/* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */
+
+/*
+ * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
+ * a tenth of the time that passes is given back. Who has used it up is not waited for.
+ */
+#define CONFINE_USER_NS	  3000000000ULL
+#define CONFINE_HONEST_NS 100000000ULL
+
+bool confine__may_wait(uid_t user);
+/* He was waited for. `honest_ns` of it are not counted. */
+void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
+
+/*
+ * As confine__run(), but waits no longer than how->user may be waited for, and than the daemon has
+ * nothing else to do. `honest_ns`: what does not count against the user. -EBUSY: that user has been
+ * waited for too long; like -ETIMEDOUT it says nothing of the bytes. In a confined child, fn runs
+ * there.
+ */
+int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
+		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
+/*
+ * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
+ * something else. -1: no descriptor.
+ */
+void confine__hurry_by(int fd);
+/* confine__aside() runs its function in this process: for fuzzers, which have no time for others.
+ */
+void confine__run_inside(void);
+
+/* ── those that do not die ───────────────────────────────────────────────────────────────── */
+
+/* Releases children that have died since; called by all of the above too. Returns how many were
+ * killed and have not died yet. */
+size_t confine__reap(void);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of a confined process's start. Shared by the files of this room only. */
+#ifndef SAFESCOPED_CONFINE_PRIV_H
+#define SAFESCOPED_CONFINE_PRIV_H
+
+#include <linux/filter.h>
+#include <stddef.h>
+
+#include "confine.h"
+
+/* ── child.c: in the child ───────────────────────────────────────────────────────────────── */
+
+struct confine_memory {
+	const void *start; /* NULL: none */
+	size_t size;
+};
+
+/*
+ * Gives up everything but what `how` lists, `fd` (-1: none), and the shared memory `own`. 0, or a
+ * negative errno: the child must end then.
+ */
+int confine_child__enter(const struct confine *how, pid_t parent, int fd,
+			 struct confine_memory own);
+
+/* ── job.c ───────────────────────────────────────────────────────────────────────────────── */
+
+/* What a job writes to, without a job. *ret_out is NULL on failure. */
+int confine_job__new_out(size_t size, void **ret_out);
+
+/* ── filter.c ────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The seccomp program for these rights (enum confine_keep). Made once for each, in the daemon, and
+ * kept.
+ */
+int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program);
+
+/* ── children.c: those that run, and those that do not die ───────────────────────────────── */
+
+/* Forks; in the child *ret_pid is 0. -EBUSY, -EAGAIN, -ENOMEM. */
+int confine_children__fork(const struct confine *how, pid_t *ret_pid);
+/* It has been waited for. */
+void confine_children__gone(pid_t pid);
+/* Kills it and writes it off. */
+void confine_children__kill(pid_t pid);
+
+#endif

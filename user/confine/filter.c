@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The system calls that a confined process may make. */
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine_priv.h"
+
+/* What memory, descriptors that it was given, and its own end need. */
+static const int always[] = {
+	SCMP_SYS(read),		SCMP_SYS(write),  SCMP_SYS(pread64),	  SCMP_SYS(pwrite64),
+	SCMP_SYS(lseek),	SCMP_SYS(fstat),  SCMP_SYS(newfstatat),	  SCMP_SYS(close),
+	SCMP_SYS(poll),		SCMP_SYS(munmap), SCMP_SYS(mremap),	  SCMP_SYS(madvise),
+	SCMP_SYS(brk),		SCMP_SYS(futex),  SCMP_SYS(rt_sigreturn), SCMP_SYS(clock_gettime),
+	SCMP_SYS(gettimeofday), SCMP_SYS(getpid), SCMP_SYS(gettid),	  SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+};
+/* /proc of another process, read only: see add_open(). */
+static const int proc[] = {
+	SCMP_SYS(getdents64),
+	SCMP_SYS(readlink),
+	SCMP_SYS(readlinkat),
+};
+
+/* Opening a file by its name, and handing it over. */
+static const int files[] = {
+	SCMP_SYS(openat2),
+	SCMP_SYS(sendmsg),
+};
+
+static int allow(scmp_filter_ctx f, const int *calls, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, calls[i], 0);
+	return err;
+}
+
+/* Memory, but none that is executable. */
+static int add_memory(scmp_filter_ctx f)
+{
+	const struct scmp_arg_cmp no_exec = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+	int err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, no_exec);
+
+	return err ? err : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, no_exec);
+}
+
+static int add_open(scmp_filter_ctx f)
+{
+	const struct scmp_arg_cmp only_read =
+		SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
+
+	return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, only_read);
+}
+
+static int add_rules(scmp_filter_ctx f, unsigned int keep)
+{
+	int err = allow(f, always, ARRAY_SIZE(always));
+
+	if (!err)
+		err = add_memory(f);
+	if (!err && (keep & (CONFINE_MEMORY | CONFINE_PROC)))
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(process_vm_readv), 0);
+	if (!err && (keep & CONFINE_PROC))
+		err = allow(f, proc, ARRAY_SIZE(proc));
+	if (!err && (keep & CONFINE_FILES))
+		err = allow(f, files, ARRAY_SIZE(files));
+	if (!err && (keep & (CONFINE_PROC | CONFINE_FILES)))
+		err = add_open(f);
+	return err;
+}
+
+/* libseccomp writes the program to a descriptor. */
+static int export(scmp_filter_ctx f, struct sock_fprog *ret_program)
+{
+	int fd = memfd_create("filter", MFD_CLOEXEC), err;
+	struct sock_filter *code = NULL;
+	off_t size = 0;
+
+	if (fd < 0)
+		return -errno;
+	err = seccomp_export_bpf(f, fd);
+	if (!err)
+		size = lseek(fd, 0, SEEK_END);
+	if (!err && (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS))
+		err = -EINVAL;
+	if (!err) {
+		code = malloc((size_t)size);
+		err = code ? 0 : -ENOMEM;
+	}
+	if (!err && pread(fd, code, (size_t)size, 0) != size)
+		err = -EIO;
+	fd__close(&fd);
+	if (err) {
+		free(code);
+		return err;
+	}
+	*ret_program = (struct sock_fprog){.len = (unsigned short)((size_t)size / sizeof(*code)),
+					   .filter = code};
+	return 0;
+}
+
+int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
+{
+	static struct sock_fprog programs[8];
+	struct sock_fprog *program = &programs[keep & 7];
+	scmp_filter_ctx f;
+	int err = 0;
+
+	if (!program->filter) {
+		/* a library that asks for more (libdw for its file's path) is told that it may not
+		 */
+		f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+		if (!f)
+			return -ENOMEM;
+		err = add_rules(f, keep);
+		if (!err)
+			err = export(f, program);
+		seccomp_release(f);
+	}
+	if (!err)
+		*ret_program = program;
+	return err;
+}

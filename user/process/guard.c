@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A confined child that reads a process's memory, and how long to wait for it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "mem.h"
+#include "patience.h"
+#include "proc.h"
+
+/* How long a wait goes on after something else came up. */
+#define HURRY_MS 200
+/* With an end set for all: of what is left, the part that one guard gets; and the least. */
+#define SHARE	 4
+#define LEAST_MS 20
+/* A status file is a page or two. */
+#define STATUS_MAX 65536
+
+struct guard {
+	pid_t of;
+	uint64_t began_ns;
+	struct confine_job *job;
+};
+
+/* Children are the program's, and so is what is known of them. */
+static struct {
+	struct patience patience;
+	int hurry_fd;
+	uint64_t all_until_ns;
+} all = {.hurry_fd = -1};
+
+void guard__hurry_by(int fd)
+{
+	all.hurry_fd = fd;
+	confine__hurry_by(fd);
+}
+
+void guard__all_until(uint64_t ns)
+{
+	all.all_until_ns = ns;
+}
+
+/* The real one: the owner of /proc/PID is root for whoever forbids to be dumped. */
+static uid_t user_of(pid_t pid)
+{
+	static const char key[] = "\nUid:";
+	uid_t user = CONFINE_NOBODY;
+	char path[64], *text, *line;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (proc__text(path, STATUS_MAX, &text, &len))
+		return user;
+	line = strstr(text, key);
+	if (line)
+		user = (uid_t)strtoul(line + sizeof(key) - 1, NULL, 10);
+	free(text);
+	return user;
+}
+
+/* -EBUSY: no time for it. */
+static int time_for(pid_t of, int timeout_ms, uint64_t now, int *ret_ms)
+{
+	uint64_t left;
+	int ms, err = patience__ask(&all.patience, of, timeout_ms, now, &ms);
+
+	if (err)
+		return err;
+	if (all.all_until_ns) {
+		left = all.all_until_ns > now ? (all.all_until_ns - now) / 1000000ULL : 0;
+		if (!left)
+			return -EBUSY;
+		ms = (int)MIN((uint64_t)ms, MAX(left / SHARE, (uint64_t)LEAST_MS));
+	}
+	*ret_ms = ms;
+	return 0;
+}
+
+int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
+		 struct guard **ret_guard)
+{
+	struct confine how = {.name = "safescoped:mem", .keep = CONFINE_PROC};
+	uint64_t now = time__monotonic_ns();
+	struct guard *g;
+	int ms, err = time_for(of, timeout_ms, now, &ms);
+
+	if (err)
+		return err;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->of = of;
+	g->began_ns = now;
+	how.user = user_of(of);
+	err = confine__start(&how, ms, fn, ctx, size, &g->job);
+	if (err) {
+		free(g);
+		return err;
+	}
+	*ret_guard = g;
+	return 0;
+}
+
+int guard__fd(const struct guard *g)
+{
+	return confine_job__fd(g->job);
+}
+
+uint64_t guard__due_ns(const struct guard *g)
+{
+	return confine_job__deadline_ns(g->job);
+}
+
+void guard__free(struct guard *g)
+{
+	if (!g)
+		return;
+	confine_job__free(g->job);
+	free(g);
+}
+
+static void hung(const struct guard *g)
+{
+	uint64_t now = time__monotonic_ns();
+
+	patience__hung(&all.patience, g->of, now - g->began_ns, now);
+}
+
+int guard__take(struct guard *g, void **ret_out)
+{
+	int err = confine_job__result(g->job, ret_out);
+
+	if (err == -EAGAIN)
+		return -EINPROGRESS;
+	if (err == -ETIMEDOUT)
+		hung(g);
+	else
+		patience__well(&all.patience, g->of);
+	guard__free(g);
+	return err;
+}
+
+/* ── waiting for one ─────────────────────────────────────────────────────────────────────── */
+
+/* True once there is something on hurry_fd. */
+static bool wait_a_while(const struct guard *g, int hurry_fd, uint64_t now, uint64_t until)
+{
+	struct pollfd fds[] = {{.fd = guard__fd(g), .events = POLLIN},
+			       {.fd = hurry_fd, .events = POLLIN}};
+	int ms = until > now ? (int)((until - now) / 1000000ULL) + 1 : 0;
+
+	/* without a pidfd, by asking again and again */
+	poll(fds, ARRAY_SIZE(fds), fds[0].fd < 0 ? MIN(ms, 1) : ms);
+	return fds[1].revents & POLLIN;
+}
+
+int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, void **ret_out)
+{
+	int hurry_fd = all.hurry_fd, err;
+	uint64_t until;
+	struct guard *g;
+
+	err = guard__start(of, timeout_ms, fn, ctx, size, &g);
+	if (err)
+		return err;
+	until = guard__due_ns(g);
+	while ((err = guard__take(g, ret_out)) == -EINPROGRESS) {
+		uint64_t now = time__monotonic_ns();
+
+		if (now >= until && hurry_fd != all.hurry_fd) {
+			hung(g);
+			guard__free(g);
+			return -ETIMEDOUT;
+		}
+		if (wait_a_while(g, hurry_fd, now, until)) {
+			hurry_fd = -1;
+			until = MIN(until, time__monotonic_ns() + HURRY_MS * 1000000ULL);
+		}
+	}
+	return err;
+}
+
+void mem__guard_free(void *out, size_t size)
+{
+	confine__free_out(out, size);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How long to wait for a process whose memory may hang. */
+#include "patience.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "base/base.h"
+
+/* With more processes that hang, those are forgotten that hung longest ago. */
+#define ENTRIES_MAX 4096
+#define FORGIVE	    4
+
+struct patience_entry {
+	pid_t pid;
+	uint64_t until_ns; /* when it may be waited for again */
+	uint64_t pause_ns; /* how long it was left alone */
+	UT_hash_handle hh; /* in the order in which they hung */
+};
+
+static struct patience_entry *find(const struct patience *p, pid_t pid)
+{
+	struct patience_entry *e;
+
+	HASH_FIND(hh, p->entries, &pid, sizeof(pid), e);
+	return e;
+}
+
+static void drop(struct patience *p, struct patience_entry *e)
+{
+	HASH_DEL(p->entries, e);
+	free(e);
+}
+
+static void forgive(struct patience *p, uint64_t now)
+{
+	uint64_t passed = now > p->forgiven_ns ? now - p->forgiven_ns : 0;
+
+	p->waited_ns -= MIN(p->waited_ns, passed / FORGIVE);
+	p->forgiven_ns = now;
+}
+
+int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns, int *ret_ms)
+{
+	const struct patience_entry *e = find(p, pid);
+
+	if (e && now_ns < e->until_ns)
+		return -EBUSY;
+	forgive(p, now_ns);
+	*ret_ms = p->waited_ns > PATIENCE_WAITED_NS ? MIN(timeout_ms, PATIENCE_SHORT_MS)
+						    : timeout_ms;
+	return 0;
+}
+
+void patience__hung(struct patience *p, pid_t pid, uint64_t waited_ns, uint64_t now_ns)
+{
+	struct patience_entry *e = find(p, pid);
+	uint64_t pause = e ? MIN(2 * e->pause_ns, PATIENCE_LONGEST_NS) : PATIENCE_FIRST_NS;
+
+	forgive(p, now_ns);
+	p->waited_ns += waited_ns;
+	if (e)
+		drop(p, e);
+	else if (HASH_COUNT(p->entries) >= ENTRIES_MAX)
+		drop(p, p->entries);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return;
+	e->pid = pid;
+	e->pause_ns = pause;
+	e->until_ns = now_ns + pause;
+	HASH_ADD(hh, p->entries, pid, sizeof(e->pid), e);
+	if (!e->hh.tbl) /* uthash found no memory */
+		free(e);
+}
+
+void patience__well(struct patience *p, pid_t pid)
+{
+	struct patience_entry *e = find(p, pid);
+
+	if (e)
+		drop(p, e);
+}
+
+void patience__free(struct patience *p)
+{
+	struct patience_entry *e = p->entries, *next;
+
+	/* the list of them stays */
+	HASH_CLEAR(hh, p->entries);
+	for (; e; e = next) {
+		next = e->hh.next;
+		free(e);
+	}
+	*p = (struct patience){0};
+}
