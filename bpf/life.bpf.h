@@ -90,7 +90,7 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 
 SS_INLINE void life_new(struct task_struct *parent, struct task_struct *child, u64 now)
 {
-	struct wire_target *t = target_of(parent);
+	struct wire_target *t = target_of(parent, now);
 	u32 tgid = child->tgid, one = 1;
 	struct wire_program_key none = {};
 	struct wire_thread *th;
@@ -140,7 +140,7 @@ SS_INLINE int life_calls_known(const struct wire_target *t, const struct wire_th
 
 SS_INLINE void life_exit(struct task_struct *task, u64 now)
 {
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	struct wire_open_at_start *before;
 	u32 tgid = task->tgid, tid = task->pid, open = 0;
 	struct wire_thread *th;
@@ -175,7 +175,7 @@ SS_INLINE void life_exit(struct task_struct *task, u64 now)
 /* The other threads of the process have exited by now; the thread that called it has the pid. */
 SS_INLINE void life_exec(struct task_struct *task, u32 old_tid, u64 now)
 {
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	struct wire_program_key program = {};
 	u32 tgid = task->tgid, flags = 0;
 

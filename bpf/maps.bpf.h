@@ -22,6 +22,9 @@ const volatile __u32 follow_tsos = 0; /* tell which Haskell thread runs */
  */
 __u32 only_tgid;
 
+/* When user space's loop turned last; 0: it has not begun. */
+__u64 beat_ns;
+
 /* Whose execs are told: nobody's, those of the processes in `family`, everybody's. */
 enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
 __u32 follow;
@@ -173,8 +176,12 @@ SS_INLINE void count(u32 which)
 	count_n(which, 1);
 }
 
-/* The target that this process is, if it is still the one that user space looked at. */
-SS_INLINE struct wire_target *target_of(struct task_struct *task)
+/*
+ * The target that this process is, if it is still the one that user space looked at. While user
+ * space is held up its probes come off without its doing (user/kernel/keeper.h): they count as off
+ * from before that on, until user space has put its entry here anew.
+ */
+SS_INLINE struct wire_target *target_of(struct task_struct *task, u64 now)
 {
 	u32 tgid = task->tgid, only = only_tgid;
 	struct wire_target *t;
@@ -191,6 +198,9 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 		if (start < t->start_boottime_ns || start - t->start_boottime_ns > 20000000)
 			return 0;
 	}
+	if (beat_ns && (s64)(now - beat_ns) > (s64)WIRE_HELD_UP_NS &&
+	    !(t->flags & WIRE_TARGET_PROBES_OFF))
+		__sync_fetch_and_or(&t->flags, WIRE_TARGET_PROBES_OFF);
 	return t;
 }
 

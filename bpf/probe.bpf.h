@@ -144,7 +144,7 @@ SS_INLINE struct wire_thread *probe_thread(const struct wire_target *t, u32 tgid
 SS_INLINE int probe_suspend(struct user_regs *regs, u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0, cap_no = WIRE_NO_CAP, flags;
 	u64 site = 0, cap, holder = 0, incall = 0;
 	struct wire_thread *seen;
@@ -250,7 +250,7 @@ SS_INLINE int call_from_before(const struct wire_target *t, struct wire_thread *
 SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	u32 tgid = task->tgid, tid = task->pid, abandoned = 0;
 	struct wire_open call = {};
 	struct wire_thread *seen;
@@ -298,7 +298,7 @@ SS_INLINE int probe_resume(struct user_regs *regs, u64 now)
 SS_INLINE int probe_tick(u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	struct scratch *s;
 
 	if (!t || (t->flags & WIRE_TARGET_UNCONFIRMED))
@@ -315,7 +315,7 @@ SS_INLINE int probe_tick(u64 now)
 SS_INLINE int probe_gc(struct user_regs *regs, u32 point, u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	struct wire_gc rec = {};
 	u32 gcs = 0;
 

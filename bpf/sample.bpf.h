@@ -87,7 +87,7 @@ SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	struct wire_thread *seen;
 	const struct wire_open *open;
 	struct stg g = {};

@@ -84,7 +84,7 @@ SS_INLINE u8 off_flags(struct wire_thread *seen, u64 sp)
 
 SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 state)
 {
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	u32 slot = SLOT_SWITCH;
 	struct wire_thread *seen;
 	struct scratch *s;
@@ -125,7 +125,7 @@ SS_INLINE void switch_out(void *ctx, struct task_struct *task, u64 now, u32 stat
 
 SS_INLINE void switch_in(struct task_struct *task, u64 now)
 {
-	struct wire_target *t = target_of(task);
+	struct wire_target *t = target_of(task, now);
 	struct wire_thread *seen;
 	u32 slot = SLOT_SWITCH;
 	struct scratch *s;
@@ -150,7 +150,7 @@ SS_INLINE void woken(struct task_struct *task, u64 now)
 {
 	struct wire_thread *seen;
 
-	if (!target_of(task))
+	if (!target_of(task, now))
 		return;
 	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns && !seen->wake_ns)

@@ -60,7 +60,7 @@ static bool run_time(struct kernel *kernel, uint64_t *ret_ns)
 	struct bpf_program *prog;
 	uint64_t sum = 0, ns, runs;
 
-	if (kernel->stats_fd < 0)
+	if (!kernel->has_stats)
 		return false;
 	bpf_object__for_each_program(prog, kernel->skel->obj)
 	{
@@ -78,7 +78,7 @@ static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *one,
 {
 	uint64_t ns1, runs1, ns2, runs2;
 
-	if (kernel->stats_fd < 0 || !run_time_of(one, &ns1, &runs1) ||
+	if (!kernel->has_stats || !run_time_of(one, &ns1, &runs1) ||
 	    !run_time_of(other, &ns2, &runs2) || runs1 + runs2 == 0)
 		return kernel->trap_ns;
 	return kernel->trap_ns + (ns1 + ns2) / (runs1 + runs2);
@@ -88,13 +88,23 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 {
 	uint64_t spent = now > a->since_ns ? now - a->since_ns : 0;
 
-	if (a->state == PROBES_OFF)
+	if (a->state == PROBES_OFF || a->state == PROBES_HELD_UP)
 		a->off_ns += spent;
 	else
 		a->on_ns += spent;
 	a->state = state;
 	a->since_ns = now;
 	a->over = 0;
+}
+
+void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state state,
+		   uint64_t now_ns)
+{
+	enter(a, state, now_ns);
+	a->checked_ns = now_ns;
+	a->checked_hits = hits_of(kernel, a->pid);
+	a->gc_checked_ns = now_ns;
+	a->gc_checked_hits = cost_of(kernel, a->pid).gc_hits;
 }
 
 /* Who shares the probes goes the same way, and waits for the first to try again. */
@@ -106,11 +116,9 @@ static void enter_group(struct kernel *kernel, struct attached *a, enum probe_st
 	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
-		enter(b, state, now);
+		budget__enter(kernel, b, state, now);
 		if (b != a && state == PROBES_OFF)
 			b->retry_ns = UINT64_MAX;
-		b->checked_ns = now;
-		b->checked_hits = hits_of(kernel, b->pid);
 	}
 }
 
@@ -253,7 +261,9 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 
 		cost.probe_hits = cost_of(kernel, pid).probe_hits;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
-		cost.paused_ns = a->off_ns + (a->state == PROBES_OFF ? spent : 0);
+		cost.paused_ns = a->off_ns + (a->state == PROBES_OFF || a->state == PROBES_HELD_UP
+						      ? spent
+						      : 0);
 		cost.observed_ns =
 			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
 	}

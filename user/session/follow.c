@@ -107,6 +107,15 @@ static void drop(struct follow *f, struct candidate *c)
 	free(c);
 }
 
+/* Behind those that wait already. */
+static void move_last(struct follow *f, struct candidate *c)
+{
+	HASH_DEL(f->candidates, c);
+	HASH_ADD(hh, f->candidates, pid, sizeof(c->pid), c);
+	if (!c->hh.tbl) /* uthash found no memory */
+		free(c);
+}
+
 /* In place of an earlier one of the process. */
 static void add_candidate(struct follow *f, const struct wire_proc_new *rec, uint64_t due,
 			  uint64_t give_up)
@@ -371,8 +380,15 @@ void follow__look(struct session *s, uint64_t now, bool maps_reported)
 
 	for (c = s->follow->candidates; c; c = next) {
 		next = c->hh.next;
-		if (now >= c->due_ns && !look_again(s, c, now, maps_reported))
+		if (now < c->due_ns)
+			continue;
+		if (!look_again(s, c, now, maps_reported)) {
 			drop(s->follow, c);
+		} else {
+			move_last(s->follow, c);
+		}
+		if (time__monotonic_ns() - now > TURN_NS)
+			return;
 	}
 }
 

@@ -19,6 +19,9 @@
 /* A process that has just been exec'd has no capabilities before hs_init. */
 #define READY_TIMEOUT_NS 10000000000ULL
 
+/* Looks take no longer in one turn of the loop: the rest comes in the next one, after all else. */
+#define TURN_NS 200000000ULL
+
 /* The parts of a session, made by open.c and freed by session.c. */
 struct session {
 	const struct session_opts *opts;
@@ -36,7 +39,8 @@ struct session {
 	struct outputs *outputs;
 	uint64_t start_ns;
 	int signal_fd;
-	bool stopped; /* by a signal */
+	bool stopped;	/* by a signal, or what follows */
+	bool cut_short; /* the kernel side has gone */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
