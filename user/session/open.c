@@ -55,6 +55,8 @@ static int open_kernel(struct session *s)
 	};
 	int err = kernel__open(&opts, &s->kernel);
 
+	if (!err)
+		err = rights__give_up();
 	return err ? err : open_timeline(s);
 }
 

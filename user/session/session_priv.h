@@ -70,6 +70,14 @@ int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
 
+/* ── rights.c ────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Gives up the capabilities and system calls that the rest of the session does not need, for good.
+ * Before there are threads. Prints a line on failure.
+ */
+int rights__give_up(void);
+
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 
 /* Passes on records and counters, and counts what the intake refuses. */
