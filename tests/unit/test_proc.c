@@ -426,12 +426,17 @@ static void test_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat),	     cmocka_unit_test(test_maps),
-		cmocka_unit_test(test_maps_damaged), cmocka_unit_test(test_ns_pid),
-		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_self),
-		cmocka_unit_test(test_guard),	     cmocka_unit_test(test_guard_has_nothing),
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_maps_damaged),
+		cmocka_unit_test(test_ns_pid),
+		cmocka_unit_test(test_syscall),
+		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_guard),
+		cmocka_unit_test(test_guard_has_nothing),
 		cmocka_unit_test(test_guard_not_waited_for),
-		cmocka_unit_test(test_guard_hurries), cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_guard_hurries),
+		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_read),
 	};
 

@@ -261,9 +261,8 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 
 		cost.probe_hits = cost_of(kernel, pid).probe_hits;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
-		cost.paused_ns = a->off_ns + (a->state == PROBES_OFF || a->state == PROBES_HELD_UP
-						      ? spent
-						      : 0);
+		cost.paused_ns = a->off_ns +
+				 (a->state == PROBES_OFF || a->state == PROBES_HELD_UP ? spent : 0);
 		cost.observed_ns =
 			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
 	}

@@ -50,8 +50,9 @@ int keeper__new(struct keeper **ret_keeper)
 	}
 	k->page = page;
 	getrlimit(RLIMIT_NOFILE, &limit);
-	k->max_used = (uint32_t)MAX(MIN(limit.rlim_max, (rlim_t)KEEPER_MAX), 2 * (rlim_t)SPARE_FDS) -
-		      SPARE_FDS;
+	k->max_used =
+		(uint32_t)MAX(MIN(limit.rlim_max, (rlim_t)KEEPER_MAX), 2 * (rlim_t)SPARE_FDS) -
+		SPARE_FDS;
 	/* packets: a message comes whole or not at all */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets)) {
 		err = -errno;

@@ -55,7 +55,8 @@ void keeper__discard(struct keeper *keeper, int fd);
 
 /* The loop has turned. */
 void keeper__beat(struct keeper *keeper);
-/* How often it has taken the probes off by itself; of those that it was given by then, none is on. */
+/* How often it has taken the probes off by itself; of those that it was given by then, none is on.
+ */
 uint64_t keeper__times_taken(const struct keeper *keeper);
 /* Whether it holds what it was given, but for that; else it has taken everything off, or has ended.
  */

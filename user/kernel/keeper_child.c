@@ -74,14 +74,12 @@ static int close_others(struct keeping *k)
 static int restrict_calls(void)
 {
 	static const int calls[] = {
-		SCMP_SYS(recvmsg),	  SCMP_SYS(close),
-		SCMP_SYS(poll),		  SCMP_SYS(futex),
-		SCMP_SYS(munmap),	  SCMP_SYS(madvise),
-		SCMP_SYS(brk),		  SCMP_SYS(mremap),
-		SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
-		SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
-		SCMP_SYS(clock_gettime),  SCMP_SYS(gettid),
-		SCMP_SYS(exit),		  SCMP_SYS(exit_group),
+		SCMP_SYS(recvmsg),	 SCMP_SYS(close),	   SCMP_SYS(poll),
+		SCMP_SYS(futex),	 SCMP_SYS(munmap),	   SCMP_SYS(madvise),
+		SCMP_SYS(brk),		 SCMP_SYS(mremap),	   SCMP_SYS(set_robust_list),
+		SCMP_SYS(rseq),		 SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(clock_gettime), SCMP_SYS(gettid),	   SCMP_SYS(exit),
+		SCMP_SYS(exit_group),
 	};
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err = f ? 0 : -ENOMEM;
@@ -211,7 +209,7 @@ static bool take_message(struct keeping *k)
 		char room[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct keeper_msg msg;
+	struct keeper_msg msg = {0};
 	struct iovec io = {.iov_base = &msg, .iov_len = sizeof(msg)};
 	struct msghdr m = {
 		.msg_iov = &io,

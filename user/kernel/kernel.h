@@ -2,8 +2,8 @@
 /*
  * kernel: the BPF object's life: what this kernel allows, load, attach to targets, drain the ring,
  * read the maps, keep the probes within their budget. Everything it holds is a file descriptor, and
- * those that make programs run are held by a process of their own (keeper.h): a killed daemon leaves
- * nothing behind, and one that stands still slows nobody down.
+ * those that make programs run are held by a process of their own (keeper.h): a killed daemon
+ * leaves nothing behind, and one that stands still slows nobody down.
  */
 #ifndef SAFESCOPED_KERNEL_H
 #define SAFESCOPED_KERNEL_H

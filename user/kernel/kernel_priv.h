@@ -86,7 +86,7 @@ _Static_assert(sizeof(struct probe_key) == 3 * sizeof(uint64_t) + 2 * sizeof(uin
 /* One instruction of one file, for all its targets or for one process. */
 struct probe {
 	struct probe_key key;
-	int file; /* O_PATH: a target's own paths lead nowhere once it has ended */
+	int file;      /* O_PATH: a target's own paths lead nowhere once it has ended */
 	uint32_t link; /* the keeper's id of it; 0: it is off */
 	bool on;
 	bool held_up;	     /* it was on when the daemon was held up */

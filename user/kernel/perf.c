@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program at a perf event's samples. libbpf's own link would keep the event's descriptor as well. */
+/* A program at a perf event's samples. libbpf's own link would keep the event's descriptor as well.
+ */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>

@@ -112,10 +112,11 @@ static void note_held_up(struct session *s)
 
 	kernel__held_up(s->kernel, &held_up);
 	if (held_up.times) {
-		snprintf(text, sizeof(text),
-			 "the probes were off for %.1f s: safescoped itself was stopped, or held up "
-			 "for more than two seconds (%u time%s)",
-			 (double)held_up.ns / 1e9, held_up.times, held_up.times == 1 ? "" : "s");
+		snprintf(
+			text, sizeof(text),
+			"the probes were off for %.1f s: safescoped itself was stopped, or held up "
+			"for more than two seconds (%u time%s)",
+			(double)held_up.ns / 1e9, held_up.times, held_up.times == 1 ? "" : "s");
 		add_missing_to_all(s, text);
 	}
 	if (s->cut_short) {

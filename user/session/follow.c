@@ -256,8 +256,8 @@ static int join(struct session *s, struct target *target, bool ready,
 	return member__attach(s, m, armed);
 }
 
-/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its memory
- * hangs. */
+/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
+ * memory hangs. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
 	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
@@ -358,8 +358,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	}
 	err = look_at(s, pid, &rec, true);
 	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {
-		c->due_ns = now + (err == -EBUSY ? HUNG_WAIT_NS
-						 : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
+		c->due_ns =
+			now + (err == -EBUSY ? HUNG_WAIT_NS : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
 		return true;
 	}
 	if (err == -EAGAIN || err == -EBUSY)
