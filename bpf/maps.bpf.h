@@ -16,6 +16,9 @@ const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
+/* When user space's loop turned last; 0: it has not begun. */
+__u64 beat_ns;
+
 /* Whose execs are reported: nobody's, those of the processes in `family`, everybody's. */
 enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
 __u32 follow;
@@ -215,6 +218,26 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 			return 0;
 	}
 	return t;
+}
+
+/*
+ * While user space is held up its probes come off without its doing (user/kernel/keeper.h): they
+ * count as off from before that on, until user space has put the target's entry here anew.
+ */
+SS_INLINE void target_held_up(struct wire_target *t, u64 now)
+{
+	if (beat_ns && (s64)(now - beat_ns) > (s64)WIRE_HELD_UP_NS &&
+	    !(t->flags & WIRE_TARGET_PROBES_OFF))
+		__sync_fetch_and_or(&t->flags, WIRE_TARGET_PROBES_OFF);
+}
+
+/* The time, for what concerns one target. */
+SS_INLINE u64 target_now(struct wire_target *t)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	target_held_up(t, now);
+	return now;
 }
 
 SS_INLINE struct wire_thread *thread_find(u32 tid)

@@ -22,7 +22,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? sample_take(ctx, t, task, bpf_ktime_get_ns()) : 0;
+	return t ? sample_take(ctx, t, task, target_now(t)) : 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -35,10 +35,14 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!out && !in)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (out)
+	if (out) {
+		target_held_up(out, now);
 		switch_out(ctx, out, prev, now, preempt ? 0 : prev_state);
-	if (in)
+	}
+	if (in) {
+		target_held_up(in, now);
 		switch_in(in, next, now);
+	}
 	return 0;
 }
 
@@ -57,7 +61,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 	life_family(parent, child);
 	if (t)
-		life_new(t, child, parent->tgid, bpf_ktime_get_ns());
+		life_new(t, child, parent->tgid, target_now(t));
 	return 0;
 }
 
@@ -67,7 +71,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct wire_target *t = target_of(task);
 
 	if (t)
-		life_exit(t, task, bpf_ktime_get_ns());
+		life_exit(t, task, target_now(t));
 	life_family_exit(task);
 	return 0;
 }
@@ -78,7 +82,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_tid)
 	struct wire_target *t = target_of(task);
 
 	if (t || life_followed(task->tgid))
-		life_exec(t, task, old_tid, bpf_ktime_get_ns());
+		life_exec(t, task, old_tid, t ? target_now(t) : bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -88,7 +92,7 @@ int on_suspend(struct user_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? probe_suspend(ctx, t, task, bpf_ktime_get_ns()) : 0;
+	return t ? probe_suspend(ctx, t, task, target_now(t)) : 0;
 }
 
 SEC("uprobe")
@@ -97,7 +101,7 @@ int on_resume(struct user_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? probe_resume(ctx, t, task, bpf_ktime_get_ns()) : 0;
+	return t ? probe_resume(ctx, t, task, target_now(t)) : 0;
 }
 
 SEC("uprobe")
@@ -107,7 +111,7 @@ int on_tick(struct user_regs *ctx)
 	struct wire_target *t = target_of(task);
 
 	(void)ctx;
-	return t ? probe_tick(t, task, bpf_ktime_get_ns()) : 0;
+	return t ? probe_tick(t, task, target_now(t)) : 0;
 }
 
 SS_INLINE int on_gc(struct user_regs *ctx, u32 point)
@@ -115,7 +119,7 @@ SS_INLINE int on_gc(struct user_regs *ctx, u32 point)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? probe_gc(ctx, t, task, point, bpf_ktime_get_ns()) : 0;
+	return t ? probe_gc(ctx, t, task, point, target_now(t)) : 0;
 }
 
 SEC("uprobe")

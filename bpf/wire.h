@@ -350,6 +350,13 @@ struct wire_layout {
 };
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
+/*
+ * User space counts as held up when its loop has not turned for so long. A little less than what
+ * the keeper waits for (user/kernel/keeper_child.c), so that no call that begins while the probes
+ * come off is taken for one that was seen.
+ */
+#define WIRE_HELD_UP_NS 1900000000ULL
+
 enum wire_target_flag {
 	WIRE_TARGET_THREADED = 1,      /* my_task is thread-local */
 	WIRE_TARGET_PROFILED = 2,      /* 24-byte closure headers, CCS */

@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "live"))
 
-from harness import Failure, Target, check, program  # noqa: E402
+from harness import Failure, Skip, Target, check, program  # noqa: E402
 
 NOBODY = 65534
 # Where anyone may run programs from, whatever the permissions of the source tree's folders.
@@ -117,3 +117,16 @@ def whole_host(t, *options):
     session = t.session("--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json", *options)
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     return session
+
+
+def mounted(t):
+    """The mount point of a server that may stall, with `program` in it: see slow_fs.c."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
+    if flags.returncode != 0:
+        raise Skip("no libfuse3")
+    server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
+    point = OUT / t.name.replace(" ", "-")
+    point.mkdir(exist_ok=True)
+    t.finally_do(lambda: subprocess.run(["umount", "-l", point], capture_output=True))
+    start(t, [server, program("Calls"), point])
+    return point

@@ -7,25 +7,12 @@ import signal
 import subprocess
 import time
 
-from hostile import OUT, as_nobody, build, changed_code, haskell, start, whole_host
+from hostile import OUT, as_nobody, build, changed_code, haskell, mounted, start, whole_host
 from harness import ATTACHED, Skip, cases, check, program, run
 
 # A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
 # its file system an overlay then.
 OVERLAY = ('ls -ld "$1" >/dev/null; mount -t overlay overlay -o lowerdir="$1:$2" "$3" && cd "$3" && exec ./program "$4" "$5"')
-
-
-def mounted(t):
-    """The server's mount point, with `program` in it."""
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
-    if flags.returncode != 0:
-        raise Skip("no libfuse3")
-    server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
-    point = OUT / t.name.replace(" ", "-")
-    point.mkdir(exist_ok=True)
-    t.finally_do(lambda: subprocess.run(["umount", "-l", point], capture_output=True))
-    start(t, [server, program("Calls"), point])
-    return point
 
 
 def target_on(t, point, kind):

@@ -165,7 +165,8 @@ static void test_ns_pid(void **state)
 
 static void test_uid(void **state)
 {
-	static const char text[] = "Name:\tx\\nUid:\\t7\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\n";
+	static const char text[] =
+		"Name:\tx\\nUid:\\t7\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\n";
 	uid_t uid = 0;
 
 	(void)state;
@@ -206,8 +207,8 @@ static void test_account(void **state)
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (unshare(CLONE_NEWUSER) || write(up[1], "u", 1) != 1 ||
-		    read(down[0], &go, 1) != 1 || setresuid(0, 0, 0) ||
-		    unshare(CLONE_NEWUSER) || write(up[1], "r", 1) != 1)
+		    read(down[0], &go, 1) != 1 || setresuid(0, 0, 0) || unshare(CLONE_NEWUSER) ||
+		    write(up[1], "r", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);
@@ -499,13 +500,19 @@ static void test_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat),	     cmocka_unit_test(test_maps),
-		cmocka_unit_test(test_maps_damaged), cmocka_unit_test(test_ns_pid),
-		cmocka_unit_test(test_uid),	     cmocka_unit_test(test_account),
-		cmocka_unit_test(test_syscall),	     cmocka_unit_test(test_self),
-		cmocka_unit_test(test_guard),	     cmocka_unit_test(test_guard_has_nothing),
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_maps_damaged),
+		cmocka_unit_test(test_ns_pid),
+		cmocka_unit_test(test_uid),
+		cmocka_unit_test(test_account),
+		cmocka_unit_test(test_syscall),
+		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_guard),
+		cmocka_unit_test(test_guard_has_nothing),
 		cmocka_unit_test(test_guard_not_waited_for),
-		cmocka_unit_test(test_guard_hurries), cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_guard_hurries),
+		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_read),
 	};
 

@@ -52,21 +52,25 @@ bool attached__share(const struct attached *a, const struct attached *b)
 }
 
 /* A process that is gone has no entry any more, and shall not get one. */
+void target__put_seen(struct kernel *kernel, struct attached *a, bool seen)
+{
+	if (seen) {
+		a->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
+		a->wire.epoch++;
+	} else {
+		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
+	}
+	if (put_target(kernel, a, BPF_EXIST))
+		log_debug("pid %d: gone while its probes were changed", a->pid);
+}
+
 static void put_group(struct kernel *kernel, struct attached *a, bool on)
 {
 	struct attached *b = NULL;
 
 	while ((b = kernel__next(kernel, b))) {
-		if (!attached__share(a, b))
-			continue;
-		if (on) {
-			b->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
-			b->wire.epoch++;
-		} else {
-			b->wire.flags |= WIRE_TARGET_PROBES_OFF;
-		}
-		if (put_target(kernel, b, BPF_EXIST))
-			log_debug("pid %d: gone while its probes were changed", b->pid);
+		if (attached__share(a, b))
+			target__put_seen(kernel, b, on);
 	}
 }
 
@@ -94,9 +98,9 @@ void call_probes__off(struct kernel *kernel, struct attached *a)
 {
 	put_group(kernel, a, false);
 	if (a->probes[PROBE_SUSPEND])
-		probe__off(a->probes[PROBE_SUSPEND]);
+		probe__off(kernel, a->probes[PROBE_SUSPEND]);
 	if (a->probes[PROBE_RESUME])
-		probe__off(a->probes[PROBE_RESUME]);
+		probe__off(kernel, a->probes[PROBE_RESUME]);
 }
 
 /* ── the probes on collections' ends ─────────────────────────────────────────────────────── */
@@ -122,7 +126,7 @@ void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
 		struct probe *p = a->probes[i];
 
 		if (p && light)
-			probe__off(p);
+			probe__off(kernel, p);
 		else if (p && !err)
 			err = probe__on(kernel, p);
 	}
@@ -131,16 +135,23 @@ void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
 			  strerror(-err));
 }
 
+static bool gc_end_is_off(const struct attached *a)
+{
+	const struct probe *p = a->probes[PROBE_GC_END];
+
+	return p && !p->on && !p->held_up;
+}
+
 void gc_probes__off(struct kernel *kernel, struct attached *a)
 {
 	struct attached *b = NULL;
 
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_END; i++)
 		if (a->probes[i])
-			probe__off(a->probes[i]);
+			probe__off(kernel, a->probes[i]);
 	/* whoever shares them has none either */
 	while ((b = kernel__next(kernel, b)))
-		b->gc_off |= b->probes[PROBE_GC_END] && !b->probes[PROBE_GC_END]->on;
+		b->gc_off |= gc_end_is_off(b);
 }
 
 /* ── a target ────────────────────────────────────────────────────────────────────────────── */
@@ -154,7 +165,7 @@ static void join_group(struct kernel *kernel, struct attached *a)
 		if (b == a || !attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
 		a->state = b->state;
-		if (b->state == PROBES_OFF) {
+		if (b->state == PROBES_OFF || b->state == PROBES_HELD_UP) {
 			a->wire.flags |= WIRE_TARGET_PROBES_OFF;
 			a->retry_ns = UINT64_MAX;
 		}
@@ -206,7 +217,8 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 /* The probes, and what the entry says of them. */
 static void begin_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
 {
-	a->wire.epoch = 1;
+	/* the first epoch is one in which the probes have never been off */
+	a->wire.epoch = kernel->held_up_until_ns ? 2 : 1;
 	if (add_probes(kernel, a, info) == 0) {
 		a->state = PROBES_ON;
 		a->wire.flags &= ~(__u32)WIRE_TARGET_PROBES_OFF;
@@ -215,7 +227,7 @@ static void begin_probes(struct kernel *kernel, struct attached *a, const struct
 		a->wire.flags |= WIRE_TARGET_PROBES_OFF;
 	}
 	/* it shares them with one that they cost too much */
-	a->gc_off = a->probes[PROBE_GC_END] && !a->probes[PROBE_GC_END]->on;
+	a->gc_off = gc_end_is_off(a);
 	a->since_ns = a->checked_ns = a->gc_checked_ns = time__monotonic_ns();
 }
 
@@ -309,7 +321,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	/* the first target's attach is not held up by the calibration */
 	if (!kernel->trap_ns)
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
-						     kernel->multi, kernel->reaper);
+						     kernel->multi, kernel->keeper);
 	return 0;
 }
 

@@ -53,13 +53,23 @@ static void enter(struct attached *a, enum probe_state state, uint64_t now)
 {
 	uint64_t spent = now > a->since_ns ? now - a->since_ns : 0;
 
-	if (a->state == PROBES_OFF)
+	if (a->state == PROBES_OFF || a->state == PROBES_HELD_UP)
 		a->off_ns += spent;
 	else
 		a->on_ns += spent;
 	a->state = state;
 	a->since_ns = now;
 	a->over = 0;
+}
+
+void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state state,
+		   uint64_t now_ns)
+{
+	enter(a, state, now_ns);
+	a->checked_ns = now_ns;
+	a->checked_hits = hits_of(kernel, a->pid);
+	a->gc_checked_ns = now_ns;
+	a->gc_checked_hits = cost_of(kernel, a->pid).gc_hits;
 }
 
 /* Who shares the probes goes the same way, and waits for the first to try again. */
@@ -71,11 +81,9 @@ static void enter_group(struct kernel *kernel, struct attached *a, enum probe_st
 	while ((b = kernel__next(kernel, b))) {
 		if (!attached__share(a, b) || b->state == PROBES_ABSENT)
 			continue;
-		enter(b, state, now);
+		budget__enter(kernel, b, state, now);
 		if (b != a && state == PROBES_OFF)
 			b->retry_ns = UINT64_MAX;
-		b->checked_ns = now;
-		b->checked_hits = hits_of(kernel, b->pid);
 	}
 }
 
@@ -219,7 +227,8 @@ void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kern
 
 		cost.probe_hits = cost_of(kernel, pid).probe_hits;
 		cost.trap_ns = cost.probe_hits * kernel->trap_ns;
-		cost.paused_ns = a->off_ns + (a->state == PROBES_OFF ? spent : 0);
+		cost.paused_ns = a->off_ns +
+				 (a->state == PROBES_OFF || a->state == PROBES_HELD_UP ? spent : 0);
 		cost.observed_ns =
 			a->on_ns + (a->state == PROBES_ON || a->state == PROBES_TRIAL ? spent : 0);
 	}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "keeper.h"
 #include "kernel_priv.h"
 
 #define CALIBRATE_ROUNDS 8
@@ -67,23 +68,22 @@ static uint64_t least_per_call(void)
 	return least / CALIBRATE_CALLS;
 }
 
-uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi, struct reaper *reaper)
+uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi, struct keeper *keeper)
 {
 	struct own_text own = {.addr = (uintptr_t)calibrate_here};
-	struct uprobe probe = {.fd = -1};
 	uint64_t with, without;
-	int err;
+	int err, fd;
 
 	dl_iterate_phdr(own_segment, &own);
 	if (!own.found)
 		return 0;
 	without = least_per_call();
-	err = uprobe__attach(prog, multi, "/proc/self/exe", own.offset, getpid(), &probe);
+	err = uprobe__attach(prog, multi, "/proc/self/exe", own.offset, getpid(), &fd);
 	if (err) {
 		log_verbose("a trap's cost cannot be measured: %s", strerror(-err));
 		return 0;
 	}
 	with = least_per_call();
-	reaper__add(reaper, &probe);
+	keeper__discard(keeper, fd);
 	return with > without ? with - without : 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * kernel: the BPF object's life: what this kernel allows, load, attach to targets, drain the ring,
- * read the maps, keep the probes within their budget. Everything it holds is a file descriptor:
- * a killed daemon leaves nothing behind.
+ * read the maps, keep the probes within their budget. Everything it holds is a file descriptor, and
+ * those that make programs run are held by a process of their own (keeper.h): a killed daemon
+ * leaves nothing behind, and one that stands still slows nobody down.
  */
 #ifndef SAFESCOPED_KERNEL_H
 #define SAFESCOPED_KERNEL_H
@@ -59,8 +60,14 @@ struct kernel_opts {
 	bool kernel_stacks; /* kernel frames on top of stacks */
 };
 
-/* Loads and attaches what is not bound to a target: sampler, scheduler, process events. */
+/*
+ * Loads and attaches what is not bound to a target: sampler, scheduler, process events. Starts the
+ * keeper (keeper.h), a process that holds all programs.
+ */
 int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel);
+/* Takes everything off, and does not wait for it; the maps can still be read. */
+void kernel__release(struct kernel *kernel);
+/* Takes everything off, and waits for it no longer than two seconds. */
 void kernel__close(struct kernel *kernel);
 
 /*
@@ -95,8 +102,8 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
  * no room for some of them is no failure, either.
  */
 int kernel__unwind(struct kernel *kernel, const struct target *target);
-/* Mappings whose rows were left out: of the process, beyond those that one process may have, and for
- * want of room for its user's files. */
+/* Mappings whose rows were left out: of the process, beyond those that one process may have, and
+ * for want of room for its user's files. */
 struct kernel_left_out {
 	size_t process, user;
 };
@@ -162,6 +169,24 @@ uint64_t kernel__counter(struct kernel *kernel, enum wire_counter which);
 const char *kernel__loss_name(enum wire_counter which);
 /* The sum of those. */
 uint64_t kernel__lost_records(struct kernel *kernel);
+
+/* ── the watch ───────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The session's loop has turned. When it has not for two seconds, the probes are off by now, and
+ * come on again after a while. -ENOLINK: everything is off for good: the loop stood still for long,
+ * or the keeper has ended.
+ */
+int kernel__beat(struct kernel *kernel);
+/* Readable when the keeper has ended. */
+int kernel__watch_fd(const struct kernel *kernel);
+
+/* How often the probes were off for that reason, and for how long in all. */
+struct kernel_held_up {
+	unsigned times;
+	uint64_t ns;
+};
+void kernel__held_up(const struct kernel *kernel, struct kernel_held_up *ret_held_up);
 
 /* ── cost and budget ─────────────────────────────────────────────────────────────────────── */
 

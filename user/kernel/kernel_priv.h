@@ -12,31 +12,30 @@
 
 struct safescope_bpf;
 struct unwind;
+struct keeper;
 struct reaper;
 struct ring_buffer;
 
 /* ── uprobe.c ────────────────────────────────────────────────────────────────────────────── */
 
-/* One uprobe link of either kind. */
-struct uprobe {
-	int fd;		       /* uprobe_multi link; -1: none */
-	struct bpf_link *link; /* perf uprobe; NULL: none */
-};
-
 /* Whether the kernel has uprobe_multi links whose process filter works. */
 bool uprobe__has_multi(void);
 /* The attach type a program needs before load to be used with a multi link. */
 int uprobe__prepare(struct bpf_program *prog, bool multi);
-/* pid 0: every process that maps the file. */
+/* pid 0: every process that maps the file. *ret_fd: its link, which is all that holds it. */
 int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint64_t offset,
-		   pid_t pid, struct uprobe *ret_probe);
-void uprobe__detach(struct uprobe *probe);
+		   pid_t pid, int *ret_fd);
+
+/* ── perf.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Runs the program at each of the event's samples. event_fd is closed; *ret_fd: the link, which
+ * holds the event. Linux 5.15. */
+int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd);
 
 /* ── sampler.c ───────────────────────────────────────────────────────────────────────────── */
 
-struct sampler;
-int sampler__new(struct bpf_program *prog, uint32_t frequency_hz, struct sampler **ret_sampler);
-void sampler__free(struct sampler *sampler);
+/* On each CPU that is online; the keeper holds it. */
+int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keeper *keeper);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);
 
@@ -54,10 +53,10 @@ void kernel__keep_from_children(void);
 /* ── calibrate.c ─────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Measures one trap of a uprobe on a function of this program, in ns; the reaper takes the probe
+ * Measures one trap of a uprobe on a function of this program, in ns; the keeper takes the probe
  * off. 0 if it cannot be done.
  */
-uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi, struct reaper *reaper);
+uint64_t calibrate__trap_ns(struct bpf_program *prog, bool multi, struct keeper *keeper);
 
 /* ── probes.c: probes that targets share ─────────────────────────────────────────────────── */
 
@@ -87,9 +86,11 @@ _Static_assert(sizeof(struct probe_key) == 3 * sizeof(uint64_t) + 2 * sizeof(uin
 /* One instruction of one file, for all its targets or for one process. */
 struct probe {
 	struct probe_key key;
-	int file; /* O_PATH: a target's own paths lead nowhere once it has ended */
-	struct uprobe uprobe;
+	int file;      /* O_PATH: a target's own paths lead nowhere once it has ended */
+	uint32_t link; /* the keeper's id of it; 0: it is off */
 	bool on;
+	bool held_up;	     /* it was on when the daemon was held up */
+	uint64_t off_number; /* of its last drop; see keeper__drop() */
 	uint32_t refs;
 	uint64_t last_used;
 	UT_hash_handle hh; /* of kernel.probes, by key */
@@ -102,24 +103,32 @@ int probes__get(struct kernel *kernel, enum probe_kind kind, const struct target
 /* *probe is NULL afterwards. Detaching goes on in the background. */
 void probes__put(struct kernel *kernel, struct probe **probe);
 int probe__on(struct kernel *kernel, struct probe *probe);
-void probe__off(struct probe *probe);
-/* Everything, and waits until the kernel is done. */
+/* Does not wait for it. */
+void probe__off(struct kernel *kernel, struct probe *probe);
 void probes__free(struct kernel *kernel);
 
 /* ── reaper.c: detaching in the background ───────────────────────────────────────────────── */
 
-/* A perf uprobe's detach takes 100 ms: nobody shall wait for it. */
+/* In the keeper. A perf uprobe's detach takes 100 ms: nobody shall wait for it. */
 int reaper__new(struct reaper **ret_reaper);
-/* Takes the uprobe over. */
-void reaper__add(struct reaper *reaper, struct uprobe *uprobe);
-/* Waits until all are detached. */
+/* Closes the link. */
+void reaper__add(struct reaper *reaper, int fd);
+/* Waits until all that were added are detached. */
+void reaper__wait(struct reaper *reaper);
+/* The same, and ends it. */
 void reaper__free(struct reaper *reaper);
 
 /* ── one target's probes ─────────────────────────────────────────────────────────────────── */
 
 #define KERNEL_MAX_TARGETS 4096
 
-enum probe_state { PROBES_ABSENT, PROBES_ON, PROBES_OFF, PROBES_TRIAL };
+enum probe_state {
+	PROBES_ABSENT,
+	PROBES_ON,
+	PROBES_OFF,
+	PROBES_TRIAL,
+	PROBES_HELD_UP, /* off, and no matter of the budget: see held_up.c */
+};
 
 struct attached {
 	pid_t pid;
@@ -145,14 +154,13 @@ struct attached {
 struct kernel {
 	struct safescope_bpf *skel;
 	struct ring_buffer *ring;
-	struct sampler *sampler;
+	struct keeper *keeper;
 	struct run_time *run_time;
 	bool multi;
 	bool all; /* every process of a file shares its probes, and execs are followed */
 	struct probe *probes;
 	size_t n_unused;
 	uint64_t probe_uses;
-	struct reaper *reaper;
 	double max_overhead_percent;
 	uint64_t trap_ns;
 	struct attached *targets;
@@ -162,6 +170,12 @@ struct kernel {
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
 	struct mappings *mappings; /* NULL: the kernel does not report them */
+	/* held_up.c */
+	uint64_t beat_ns, times_taken;
+	uint64_t held_up_until_ns; /* when the probes come on again; 0: they were not off */
+	uint64_t held_up_since_ns; /* the last time, and for how long they stayed off after it */
+	uint64_t held_up_pause_ns;
+	struct kernel_held_up held_up;
 };
 
 /* NULL: it is not attached. */
@@ -175,8 +189,8 @@ struct run_time;
 struct bpf_object;
 struct bpf_program;
 
-/* Of the object's programs, from now on. -ENOMEM. */
-int run_time__new(struct bpf_object *object, struct run_time **ret_run_time);
+/* Of the object's programs, from now on; the keeper turns it on and off. -ENOMEM. */
+int run_time__new(struct bpf_object *object, struct keeper *keeper, struct run_time **ret_run_time);
 void run_time__free(struct run_time *r);
 /* To be called about ten times a second. */
 void run_time__turn(struct run_time *r, uint64_t now);
@@ -192,8 +206,21 @@ int unwind__new(struct unwind **ret_unwind);
 void unwind__free(struct unwind *unwind);
 void unwind__forget(struct kernel *kernel, pid_t pid);
 
+/* ── budget.c ────────────────────────────────────────────────────────────────────────────── */
+
+/* The target is in that state from now_ns on, and its hits are counted anew. */
+void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state state,
+		   uint64_t now_ns);
+
+/* ── held_up.c ───────────────────────────────────────────────────────────────────────────── */
+
+/* From now on the loop is to turn. */
+void held_up__begin(struct kernel *kernel);
+
 /* ── attach.c ────────────────────────────────────────────────────────────────────────────── */
 
+/* Puts the target's entry: its calls are seen from now on, or are not. */
+void target__put_seen(struct kernel *kernel, struct attached *a, bool seen);
 /* Of the target and of all that share its call probes. */
 int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);

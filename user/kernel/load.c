@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Opening and closing: the object, the programs that are bound to no target, the ring. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
+#include "keeper.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
@@ -57,26 +59,32 @@ static int prepare_uprobes(struct safescope_bpf *skel, bool multi)
 	return 0;
 }
 
-static int attach_always(struct safescope_bpf *skel)
+/* Gives the keeper the link's descriptor, in place of libbpf. */
+static int hand_over(struct keeper *keeper, struct bpf_link *link)
 {
-	struct {
-		struct bpf_program *prog;
-		struct bpf_link **link;
-	} all[] = {
-		{skel->progs.on_switch, &skel->links.on_switch},
-		{skel->progs.on_wakeup, &skel->links.on_wakeup},
-		{skel->progs.on_fork, &skel->links.on_fork},
-		{skel->progs.on_exit, &skel->links.on_exit},
-		{skel->progs.on_exec, &skel->links.on_exec},
+	int fd = fcntl(bpf_link__fd(link), F_DUPFD_CLOEXEC, 3), err = fd < 0 ? -errno : 0;
+	uint32_t id;
+
+	if (!err)
+		err = keeper__hold(keeper, KEEP_REST, fd, &id);
+	bpf_link__destroy(link);
+	return err;
+}
+
+static int attach_always(struct safescope_bpf *skel, struct keeper *keeper)
+{
+	struct bpf_program *progs[] = {
+		skel->progs.on_switch, skel->progs.on_wakeup, skel->progs.on_fork,
+		skel->progs.on_exit,   skel->progs.on_exec,
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		*all[i].link = bpf_program__attach(all[i].prog);
-		if (!*all[i].link) {
-			int err = -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		struct bpf_link *link = bpf_program__attach(progs[i]);
+		int err = link ? hand_over(keeper, link) : -errno;
 
+		if (err) {
 			log_error("%s: cannot attach: %s; Linux 6.1 or later with BTF is needed",
-				  bpf_program__name(all[i].prog), strerror(-err));
+				  bpf_program__name(progs[i]), strerror(-err));
 			return err;
 		}
 	}
@@ -127,7 +135,8 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->multi = opts->features->uprobe_multi;
 	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
-	err = reaper__new(&kernel->reaper);
+	/* first: it has nothing of what is opened later */
+	err = keeper__new(&kernel->keeper);
 	if (!err)
 		err = unwind__new(&kernel->unwind);
 	if (!err)
@@ -137,16 +146,16 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	if (kernel->all)
 		kernel__follow(kernel, 0);
 	/* without it the budget knows the traps only, and the report says so */
-	err = run_time__new(kernel->skel->obj, &kernel->run_time);
+	err = run_time__new(kernel->skel->obj, kernel->keeper, &kernel->run_time);
 	if (err)
 		goto fail;
 	err = open_ring(kernel);
 	if (err)
 		goto fail;
-	err = attach_always(kernel->skel);
+	err = attach_always(kernel->skel, kernel->keeper);
 	if (err)
 		goto fail;
-	err = sampler__new(kernel->skel->progs.on_sample, opts->frequency_hz, &kernel->sampler);
+	err = sampler__start(kernel->skel->progs.on_sample, opts->frequency_hz, kernel->keeper);
 	if (err)
 		goto fail;
 	/* without it what is dlopened is found late or not at all; everything else works */
@@ -154,6 +163,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	if (err)
 		log_verbose("new mappings are not told by the kernel: %s", strerror(-err));
 	kernel__keep_from_children();
+	held_up__begin(kernel);
 	*ret_kernel = kernel;
 	return 0;
 fail:
@@ -161,20 +171,27 @@ fail:
 	return err;
 }
 
+void kernel__release(struct kernel *kernel)
+{
+	if (kernel->keeper)
+		keeper__release(kernel->keeper);
+}
+
 void kernel__close(struct kernel *kernel)
 {
 	if (!kernel)
 		return;
+	kernel__release(kernel);
 	while (kernel->targets)
 		kernel__detach(kernel, kernel->targets->pid);
-	if (kernel->reaper)
-		probes__free(kernel);
-	sampler__free(kernel->sampler);
+	probes__free(kernel);
 	mappings__free(kernel->mappings);
 	ring_buffer__free(kernel->ring);
 	run_time__free(kernel->run_time);
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);
+	/* last: it has had time to end */
+	keeper__free(kernel->keeper);
 	free(kernel->record);
 	free(kernel);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "keeper.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
@@ -39,26 +40,32 @@ static struct bpf_program *program_of(struct kernel *kernel, enum probe_kind kin
 int probe__on(struct kernel *kernel, struct probe *p)
 {
 	char path[32];
-	int err = 0;
+	int err, fd;
 
+	if (p->on)
+		return 0;
+	/* two on one instruction would count twice */
+	if (!keeper__has_dropped(kernel->keeper, p->off_number))
+		return -EBUSY;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file);
-	if (!p->on)
-		err = uprobe__attach(program_of(kernel, (enum probe_kind)p->key.kind),
-				     kernel->multi, path, p->key.offset, p->key.pid, &p->uprobe);
+	err = uprobe__attach(program_of(kernel, (enum probe_kind)p->key.kind), kernel->multi, path,
+			     p->key.offset, p->key.pid, &fd);
+	if (!err)
+		err = keeper__hold(kernel->keeper, KEEP_PROBE, fd, &p->link);
 	p->on = !err;
 	return err;
 }
 
-/* Not in the background: it may come on again, and two on one instruction would count twice. */
-void probe__off(struct probe *p)
+void probe__off(struct kernel *kernel, struct probe *p)
 {
-	uprobe__detach(&p->uprobe);
+	keeper__drop(kernel->keeper, p->link, &p->off_number);
+	p->link = 0;
 	p->on = false;
 }
 
 static void probe__free(struct kernel *kernel, struct probe *p)
 {
-	reaper__add(kernel->reaper, &p->uprobe);
+	keeper__drop(kernel->keeper, p->link, NULL);
 	fd__close(&p->file);
 	free(p);
 }
@@ -89,7 +96,6 @@ static int add(struct kernel *kernel, const struct probe_key *key, int file,
 	if (!p)
 		return -ENOMEM;
 	p->key = *key;
-	p->uprobe.fd = -1;
 	p->file = fcntl(file, F_DUPFD_CLOEXEC, 3);
 	err = p->file < 0 ? -errno : probe__on(kernel, p);
 	if (!err) {
@@ -99,7 +105,7 @@ static int add(struct kernel *kernel, const struct probe_key *key, int file,
 			return 0;
 		}
 		/* uthash found no memory */
-		probe__off(p);
+		probe__off(kernel, p);
 		err = -ENOMEM;
 	}
 	fd__close(&p->file);
@@ -171,6 +177,4 @@ void probes__free(struct kernel *kernel)
 		next = p->hh.next;
 		probe__free(kernel, p);
 	}
-	reaper__free(kernel->reaper);
-	kernel->reaper = NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Detaches uprobes in the background, several at a time. */
+/* Takes programs off in the background, several at a time, by closing their links. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "kernel_priv.h"
@@ -13,8 +14,8 @@
 
 struct reaper {
 	pthread_mutex_t lock;
-	pthread_cond_t more;
-	struct uprobe *todo;
+	pthread_cond_t more, done;
+	int *todo;
 	size_t n, cap;
 	bool last; /* no more will come */
 	pthread_t threads[REAPER_THREADS];
@@ -29,6 +30,7 @@ int reaper__new(struct reaper **ret_reaper)
 		return -ENOMEM;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->more, NULL);
+	pthread_cond_init(&r->done, NULL);
 	*ret_reaper = r;
 	return 0;
 }
@@ -39,30 +41,29 @@ static void *work(void *ctx)
 
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
-		struct uprobe u;
+		int fd;
 
 		while (!r->n && !r->last) {
 			r->n_idle++;
+			pthread_cond_signal(&r->done);
 			pthread_cond_wait(&r->more, &r->lock);
 			r->n_idle--;
 		}
 		if (!r->n)
 			break;
-		u = r->todo[--r->n];
+		fd = r->todo[--r->n];
 		pthread_mutex_unlock(&r->lock);
-		uprobe__detach(&u);
+		close(fd);
 		pthread_mutex_lock(&r->lock);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
 
-void reaper__add(struct reaper *r, struct uprobe *uprobe)
+void reaper__add(struct reaper *r, int fd)
 {
 	bool taken = false;
 
-	if (uprobe->fd < 0 && !uprobe->link)
-		return;
 	pthread_mutex_lock(&r->lock);
 	if (array__reserve((void **)&r->todo, &r->cap, r->n + 1, REAPER_MAX, sizeof(*r->todo)) ==
 	    0) {
@@ -72,15 +73,22 @@ void reaper__add(struct reaper *r, struct uprobe *uprobe)
 		    pthread_create(&r->threads[r->n_threads], NULL, work, r) == 0)
 			r->n_threads++;
 		if (r->n_threads) {
-			r->todo[r->n++] = *uprobe;
+			r->todo[r->n++] = fd;
 			taken = true;
 			pthread_cond_signal(&r->more);
 		}
 	}
 	pthread_mutex_unlock(&r->lock);
 	if (!taken)
-		uprobe__detach(uprobe);
-	*uprobe = (struct uprobe){.fd = -1};
+		close(fd);
+}
+
+void reaper__wait(struct reaper *r)
+{
+	pthread_mutex_lock(&r->lock);
+	while (r->n || r->n_idle < r->n_threads)
+		pthread_cond_wait(&r->done, &r->lock);
+	pthread_mutex_unlock(&r->lock);
 }
 
 void reaper__free(struct reaper *r)
@@ -94,6 +102,7 @@ void reaper__free(struct reaper *r)
 	for (size_t i = 0; i < r->n_threads; i++)
 		pthread_join(r->threads[i], NULL);
 	pthread_cond_destroy(&r->more);
+	pthread_cond_destroy(&r->done);
 	pthread_mutex_destroy(&r->lock);
 	free(r->todo);
 	free(r);

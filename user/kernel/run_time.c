@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "base/base.h"
+#include "keeper.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
@@ -21,7 +22,8 @@
 
 struct run_time {
 	struct bpf_object *object;
-	int fd;	     /* keeps the account while it is open; -1: it is not kept */
+	struct keeper *keeper;
+	bool kept;   /* at present */
 	bool failed; /* it cannot be kept (CAP_SYS_ADMIN, kernel/bpf/syscall.c, bpf_enable_stats())
 		      */
 	uint64_t began_ns, since_ns, since_sum;
@@ -51,12 +53,10 @@ static uint64_t read_all(const struct run_time *r)
 
 static void begin(struct run_time *r, uint64_t now)
 {
-	r->fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	if (r->fd < 0) {
-		r->fd = -1;
-		r->failed = true;
+	r->kept = keeper__account(r->keeper, true);
+	r->failed = !r->kept;
+	if (r->failed)
 		return;
-	}
 	r->since_ns = now;
 	r->since_sum = read_all(r);
 }
@@ -65,16 +65,18 @@ static void end(struct run_time *r, uint64_t now)
 {
 	r->sum += read_all(r) - r->since_sum;
 	r->kept_ns += now - r->since_ns;
-	fd__close(&r->fd);
+	r->kept = false;
+	r->failed = !keeper__account(r->keeper, false);
 }
 
-int run_time__new(struct bpf_object *object, struct run_time **ret_run_time)
+int run_time__new(struct bpf_object *object, struct keeper *keeper, struct run_time **ret_run_time)
 {
 	struct run_time *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
 	r->object = object;
+	r->keeper = keeper;
 	r->began_ns = time__monotonic_ns();
 	begin(r, r->began_ns);
 	*ret_run_time = r;
@@ -83,9 +85,6 @@ int run_time__new(struct bpf_object *object, struct run_time **ret_run_time)
 
 void run_time__free(struct run_time *r)
 {
-	if (!r)
-		return;
-	fd__close(&r->fd);
 	free(r);
 }
 
@@ -94,7 +93,7 @@ void run_time__turn(struct run_time *r, uint64_t now)
 	uint64_t age = now > r->began_ns ? now - r->began_ns : 0;
 	bool wanted = age < AT_FIRST_NS || age % WHOLE_NS < PART_NS;
 
-	if (r->failed || wanted == (r->fd >= 0))
+	if (r->failed || wanted == r->kept)
 		return;
 	if (wanted)
 		begin(r, now);
@@ -106,7 +105,7 @@ bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
 {
 	uint64_t kept = r->kept_ns, sum = r->sum;
 
-	if (r->fd >= 0 && now > r->since_ns) {
+	if (r->kept && now > r->since_ns) {
 		kept += now - r->since_ns;
 		sum += read_all(r) - r->since_sum;
 	}

@@ -2,18 +2,13 @@
 /* The sampler: a cpu-clock perf event on each CPU that is online. */
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "keeper.h"
 #include "kernel_priv.h"
-
-struct sampler {
-	struct bpf_link **links;
-	int n;
-};
 
 static int open_clock(int cpu, uint32_t frequency_hz)
 {
@@ -39,57 +34,32 @@ bool sampler__works(void)
 	return true;
 }
 
-int sampler__new(struct bpf_program *prog, uint32_t frequency_hz, struct sampler **ret_sampler)
+int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keeper *keeper)
 {
-	int cpus = libbpf_num_possible_cpus(), err = 0;
-	struct sampler *sampler = calloc(1, sizeof(*sampler));
+	int cpus = libbpf_num_possible_cpus();
 
-	if (!sampler)
-		return -ENOMEM;
-	if (cpus < 1) {
-		err = -EINVAL;
-		goto fail;
-	}
-	sampler->links = calloc((size_t)cpus, sizeof(struct bpf_link *));
-	if (!sampler->links) {
-		err = -ENOMEM;
-		goto fail;
-	}
+	if (cpus < 1)
+		return -EINVAL;
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		int fd = open_clock(cpu, frequency_hz);
+		int fd = open_clock(cpu, frequency_hz), err;
+		uint32_t id;
 
 		if (fd == -ENODEV)
 			continue; /* offline */
 		if (fd < 0) {
-			err = fd;
 			log_error("cpu %d: cannot sample: %s; --doctor shows what is missing", cpu,
-				  strerror(-err));
-			goto fail;
+				  strerror(-fd));
+			return fd;
 		}
-		sampler->links[sampler->n] = bpf_program__attach_perf_event(prog, fd);
-		if (!sampler->links[sampler->n]) {
-			err = -errno;
-			close(fd);
+		err = perf__link(prog, fd, &fd);
+		if (!err)
+			err = keeper__hold(keeper, KEEP_REST, fd, &id);
+		if (err) {
 			log_error("cpu %d: cannot attach the sampler: %s; Linux 5.15 or later is "
 				  "needed",
 				  cpu, strerror(-err));
-			goto fail;
+			return err;
 		}
-		sampler->n++;
 	}
-	*ret_sampler = sampler;
 	return 0;
-fail:
-	sampler__free(sampler);
-	return err;
-}
-
-void sampler__free(struct sampler *sampler)
-{
-	if (!sampler)
-		return;
-	for (int i = 0; i < sampler->n; i++)
-		bpf_link__destroy(sampler->links[i]);
-	free(sampler->links);
-	free(sampler);
 }

@@ -5,6 +5,8 @@
  * detach costs 100 ms each. libbpf 1.1 knows no multi links, so the raw system call makes them.
  */
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 
 #include "base/base.h"
 #include "kernel_priv.h"
+#include "process/proc.h"
 
 /* include/uapi/linux/bpf.h, enum bpf_attach_type, since Linux 6.6 */
 #define ATTACH_TRACE_UPROBE_MULTI 48
@@ -83,29 +86,49 @@ int uprobe__prepare(struct bpf_program *prog, bool multi)
 		prog, (enum bpf_attach_type)ATTACH_TRACE_UPROBE_MULTI);
 }
 
-int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint64_t offset,
-		   pid_t pid, struct uprobe *ret_probe)
+/* The number of the uprobe PMU; it differs from kernel to kernel. */
+static int pmu_type(uint32_t *ret_type)
 {
-	struct uprobe probe = {.fd = -1};
+	char *text, *end;
+	size_t len;
+	int err = proc__text("/sys/bus/event_source/devices/uprobe/type", 64, &text, &len);
 
-	if (multi) {
-		probe.fd = multi_link(bpf_program__fd(prog), path, offset, pid);
-		if (probe.fd < 0)
-			return probe.fd;
-	} else {
-		/* with an offset and no function name libbpf does not open the file */
-		probe.link = bpf_program__attach_uprobe(prog, false, pid ? pid : -1, path, offset);
-		if (!probe.link)
-			return -errno;
-	}
-	*ret_probe = probe;
-	return 0;
+	if (err)
+		return err;
+	*ret_type = (uint32_t)strtoul(text, &end, 10);
+	err = end == text ? -EINVAL : 0;
+	free(text);
+	return err;
 }
 
-void uprobe__detach(struct uprobe *probe)
+static int perf_link(struct bpf_program *prog, const char *path, uint64_t offset, pid_t pid,
+		     int *ret_fd)
 {
-	fd__close(&probe->fd);
-	if (probe->link)
-		bpf_link__destroy(probe->link);
-	probe->link = NULL;
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.config1 = (uintptr_t)path, /* uprobe_path */
+		.config2 = offset,	    /* probe_offset */
+	};
+	int err = pmu_type(&attr.type), fd;
+
+	if (err)
+		return err;
+	/* of every process, it is opened for any one CPU */
+	fd = (int)syscall(SYS_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
+			  PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : perf__link(prog, fd, ret_fd);
+}
+
+int uprobe__attach(struct bpf_program *prog, bool multi, const char *path, uint64_t offset,
+		   pid_t pid, int *ret_fd)
+{
+	int fd;
+
+	if (!multi)
+		return perf_link(prog, path, offset, pid, ret_fd);
+	fd = multi_link(bpf_program__fd(prog), path, offset, pid);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
 }

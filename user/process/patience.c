@@ -50,8 +50,8 @@ int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns
 	if (e && now_ns < e->until_ns)
 		return -EBUSY;
 	forgive(p, now_ns);
-	*ret_ms = p->waited_ns > PATIENCE_WAITED_NS ? MIN(timeout_ms, PATIENCE_SHORT_MS)
-						    : timeout_ms;
+	*ret_ms =
+		p->waited_ns > PATIENCE_WAITED_NS ? MIN(timeout_ms, PATIENCE_SHORT_MS) : timeout_ms;
 	return 0;
 }
 

@@ -129,6 +129,28 @@ static void note_refused(struct session *s)
 			missing__note_refused(s, m);
 }
 
+/* What the kernel side did without us. */
+static void note_held_up(struct session *s)
+{
+	struct kernel_held_up held_up;
+	char text[200];
+
+	kernel__held_up(s->kernel, &held_up);
+	if (held_up.times) {
+		snprintf(
+			text, sizeof(text),
+			"the probes were off for %.1f s: safescoped itself was stopped, or held up "
+			"for more than two seconds (%u time%s)",
+			(double)held_up.ns / 1e9, held_up.times, held_up.times == 1 ? "" : "s");
+		add_missing_to_all(s, text);
+	}
+	if (s->cut_short) {
+		add_missing_to_all(s, "the end: safescoped stood still for more than ten seconds, "
+				      "or its keeper process was killed");
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
+	}
+}
+
 /* ── cost ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Of our helper processes. The command is a child too, and its time is not ours. */
@@ -196,6 +218,9 @@ int ending__finish(struct session *s)
 	set_losses(s);
 	note_inferred(s);
 	note_refused(s);
+	note_held_up(s);
+	/* nobody pays for what takes its time from here on */
+	kernel__release(s->kernel);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);
 	if (!err)

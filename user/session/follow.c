@@ -107,6 +107,15 @@ static void drop(struct follow *f, struct candidate *c)
 	free(c);
 }
 
+/* Behind those that wait already. */
+static void move_last(struct follow *f, struct candidate *c)
+{
+	HASH_DEL(f->candidates, c);
+	HASH_ADD(hh, f->candidates, pid, sizeof(c->pid), c);
+	if (!c->hh.tbl) /* uthash found no memory */
+		free(c);
+}
+
 /* In place of an earlier one of the process. */
 static void add_candidate(struct follow *f, const struct wire_proc_new *rec, uint64_t due,
 			  uint64_t give_up)
@@ -250,8 +259,8 @@ static int join(struct session *s, struct target *target, bool ready,
 	return member__attach(s, m, armed);
 }
 
-/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its memory
- * hangs. */
+/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
+ * memory hangs. */
 static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
 {
 	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
@@ -352,8 +361,8 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	}
 	err = look_at(s, pid, &rec, true);
 	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {
-		c->due_ns = now + (err == -EBUSY ? HUNG_WAIT_NS
-						 : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
+		c->due_ns =
+			now + (err == -EBUSY ? HUNG_WAIT_NS : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
 		return true;
 	}
 	if (err == -EAGAIN || err == -EBUSY)
@@ -374,8 +383,15 @@ void follow__look(struct session *s, uint64_t now, bool maps_reported)
 
 	for (c = s->follow->candidates; c; c = next) {
 		next = c->hh.next;
-		if (now >= c->due_ns && !look_again(s, c, now, maps_reported))
+		if (now < c->due_ns)
+			continue;
+		if (!look_again(s, c, now, maps_reported)) {
 			drop(s->follow, c);
+		} else {
+			move_last(s->follow, c);
+		}
+		if (time__monotonic_ns() - now > TURN_NS)
+			return;
 	}
 }
 

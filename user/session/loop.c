@@ -14,7 +14,7 @@
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS 4
+#define FIXED_FDS 5
 
 /* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
 struct waits {
@@ -78,6 +78,7 @@ static void wait_for_something(struct loop *l, uint64_t now)
 	add_wait(w, kernel__poll_fd(s->kernel), NULL);
 	add_wait(w, command__pidfd(s->command), NULL);
 	add_wait(w, mapped__fd(s), NULL);
+	add_wait(w, kernel__watch_fd(s->kernel), NULL);
 	while ((m = members__next_live(s->members, m)))
 		add_wait(w, target__pidfd(m->target), m);
 	poll(w->fds, w->n, time_to_wait(l, now));
@@ -184,6 +185,18 @@ static bool is_over(const struct loop *l, uint64_t now)
 	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
+/* What the kernel side still has is the session's to report. */
+static void keep_beating(struct loop *l)
+{
+	struct session *s = l->s;
+
+	if (kernel__beat(s->kernel) == 0)
+		return;
+	log_error("the kernel side was taken off: safescoped stood still for more than ten "
+		  "seconds, or its keeper process was killed; the session ends");
+	s->cut_short = s->stopped = true;
+}
+
 void loop__run(struct session *s)
 {
 	uint64_t now = time__monotonic_ns();
@@ -196,6 +209,7 @@ void loop__run(struct session *s)
 	progress__init(&l.progress, s->opts->quiet);
 	while (!is_over(&l, now)) {
 		wait_for_something(&l, now);
+		keep_beating(&l);
 		take_signal(&l);
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());

@@ -204,5 +204,7 @@ void mapped__drain(struct session *s, uint64_t now)
 		m->maps_due_ns = 0;
 		m->maps_read_ns = now;
 		member__read_maps(s, m);
+		if (time__monotonic_ns() - now > TURN_NS)
+			return;
 	}
 }

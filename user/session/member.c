@@ -247,6 +247,8 @@ void member__complete_all(struct session *s, uint64_t now)
 		next = members__next_live(s->members, m);
 		if (!m->ready && now >= m->retry_ns)
 			complete(s, m, now);
+		if (time__monotonic_ns() - now > TURN_NS)
+			return;
 	}
 }
 

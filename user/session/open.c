@@ -56,6 +56,8 @@ static int open_kernel(struct session *s)
 	};
 	int err = kernel__open(&opts, &s->kernel);
 
+	if (!err)
+		err = rights__give_up();
 	return err ? err : open_timeline(s);
 }
 
@@ -113,8 +115,10 @@ static int open_pids(struct session *s)
 				    o->n_pids == 1 ? o->pids[0] : 0, &s->outputs);
 	if (!err)
 		err = open_kernel(s);
-	for (size_t i = 0; !err && i < members__count(s->members); i++)
+	for (size_t i = 0; !err && i < members__count(s->members); i++) {
 		err = member__attach(s, members__at(s->members, i), false);
+		kernel__beat(s->kernel);
+	}
 	return err;
 }
 

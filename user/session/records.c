@@ -87,6 +87,7 @@ static int on_running(void *ctx, pid_t pid)
 	struct session *s = ctx;
 
 	follow__running(s, pid);
+	kernel__beat(s->kernel);
 	/* what began meanwhile has its records in the ring */
 	records__drain(s);
 	/* this takes the signal: nobody else will see it */

@@ -25,6 +25,9 @@
 /* A process that has just been exec'd has no capabilities before hs_init. */
 #define READY_TIMEOUT_NS 10000000000ULL
 
+/* Looks take no longer in one turn of the loop: the rest comes in the next one, after all else. */
+#define TURN_NS 200000000ULL
+
 /* The parts of a session, made by open.c and freed by session.c. */
 struct session {
 	const struct session_opts *opts;
@@ -45,7 +48,8 @@ struct session {
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
 	size_t n_ended_logs; /* that are kept open */
-	bool stopped;	     /* by a signal */
+	bool stopped;	     /* by a signal, or what follows */
+	bool cut_short;	     /* the kernel side has gone */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -74,6 +78,14 @@ int command__file(const struct command *c, const char **ret_path);
 int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
+
+/* ── rights.c ────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Gives up the capabilities and system calls that the rest of the session does not need, for good.
+ * Before there are threads. Prints a line on failure.
+ */
+int rights__give_up(void);
 
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 

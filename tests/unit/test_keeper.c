@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The keeper, with pipes for links: the other end shows whether anybody still holds one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "kernel/keeper.h"
+
+/* Far longer than anything here takes on a machine that does other things as well. */
+#define PATIENCE_MS 60000
+
+struct link {
+	int mine, theirs;
+	uint32_t id;
+};
+
+static struct link make_link(void)
+{
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	return (struct link){.mine = fds[0], .theirs = fds[1]};
+}
+
+static struct link hold(struct keeper *k, enum keep_kind kind)
+{
+	struct link l = make_link();
+
+	assert_int_equal(keeper__hold(k, kind, l.theirs, &l.id), 0);
+	assert_true(l.id != 0);
+	/* it was closed here */
+	assert_int_equal(fcntl(l.theirs, F_GETFD), -1);
+	return l;
+}
+
+static bool is_held(const struct link *l, int patience_ms)
+{
+	struct pollfd p = {.fd = l->mine};
+
+	return poll(&p, 1, patience_ms) == 0;
+}
+
+static void test_holds_and_drops(void **state)
+{
+	struct keeper *k;
+	struct link a, b, c;
+	uint64_t number = 0;
+
+	(void)state;
+	assert_int_equal(keeper__new(&k), 0);
+	a = hold(k, KEEP_PROBE);
+	b = hold(k, KEEP_PROBE);
+	c = hold(k, KEEP_REST);
+	assert_true(a.id != b.id && b.id != c.id && a.id != c.id);
+	keeper__drop(k, a.id, &number);
+	assert_true(keeper__has_dropped(k, number));
+	assert_false(is_held(&a, 0));
+	keeper__drop(k, b.id, NULL);
+	assert_false(is_held(&b, PATIENCE_MS));
+	assert_true(is_held(&c, 0));
+	assert_true(keeper__works(k));
+	keeper__free(k);
+	assert_false(is_held(&c, 0));
+	/* nothing is left of it */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	close(a.mine);
+	close(b.mine);
+	close(c.mine);
+}
+
+static void test_discards(void **state)
+{
+	struct keeper *k;
+	struct link l = make_link();
+
+	(void)state;
+	assert_int_equal(keeper__new(&k), 0);
+	keeper__discard(k, l.theirs);
+	assert_false(is_held(&l, PATIENCE_MS));
+	keeper__free(k);
+	close(l.mine);
+}
+
+/* More than the socket takes at once, and each of them can be dropped. */
+static void test_many(void **state)
+{
+	enum { N = 2000 };
+	static struct link links[N];
+	int fds[2], last = -1;
+	struct keeper *k;
+
+	(void)state;
+	assert_int_equal(keeper__new(&k), 0);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	for (int i = 0; i < N && last < 0; i++) {
+		int fd = dup(fds[1]), err;
+
+		assert_true(fd >= 0);
+		err = keeper__hold(k, KEEP_PROBE, fd, &links[i].id);
+		/* as many as it may have open */
+		if (err)
+			assert_int_equal(err, -EMFILE);
+		if (err)
+			last = i;
+	}
+	assert_true(last < 0 || last > 100);
+	close(fds[1]);
+	for (int i = 0; i < (last < 0 ? N : last); i++) {
+		struct link l = {.mine = fds[0]};
+
+		assert_true(is_held(&l, 0));
+		keeper__drop(k, links[i].id, NULL);
+	}
+	assert_false(is_held(&(struct link){.mine = fds[0]}, PATIENCE_MS));
+	assert_true(keeper__works(k));
+	keeper__free(k);
+	close(fds[0]);
+}
+
+/* While the loop turns nothing is taken off; then the probes, then the rest. */
+static void test_watches(void **state)
+{
+	struct link probe, rest, later;
+	struct keeper *k;
+	uint64_t number = 0;
+
+	(void)state;
+	assert_int_equal(keeper__new(&k), 0);
+	probe = hold(k, KEEP_PROBE);
+	rest = hold(k, KEEP_REST);
+	for (int i = 0; i < 60; i++) {
+		keeper__beat(k);
+		poll(NULL, 0, 50);
+	}
+	assert_true(is_held(&probe, 0));
+	assert_int_equal(keeper__times_taken(k), 0);
+	assert_false(is_held(&probe, PATIENCE_MS));
+	assert_true(keeper__times_taken(k) >= 1);
+	/* what is given to it then stays until the next time */
+	later = hold(k, KEEP_PROBE);
+	keeper__drop(k, probe.id, &number);
+	assert_true(keeper__has_dropped(k, number));
+	assert_false(is_held(&rest, PATIENCE_MS));
+	assert_false(is_held(&later, PATIENCE_MS));
+	assert_false(keeper__works(k));
+	keeper__free(k);
+	close(probe.mine);
+	close(rest.mine);
+	close(later.mine);
+}
+
+/* The daemon is killed, and another process still has its descriptors. */
+static void test_outlives_nobody(void **state)
+{
+	int fds[2], hangs[2];
+	pid_t daemon;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hangs, O_CLOEXEC), 0);
+	daemon = fork();
+	assert_true(daemon >= 0);
+	if (daemon == 0) {
+		struct keeper *k;
+		uint32_t id;
+
+		close(fds[0]);
+		if (keeper__new(&k) || keeper__hold(k, KEEP_REST, fds[1], &id))
+			_exit(1);
+		/* this one has the socket to the keeper too */
+		if (fork() == 0) {
+			close(hangs[1]);
+			_exit(read(hangs[0], &c, 1) != 0);
+		}
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	close(hangs[0]);
+	assert_true(is_held(&(struct link){.mine = fds[0]}, 500));
+	assert_int_equal(kill(daemon, SIGKILL), 0);
+	assert_int_equal(waitpid(daemon, NULL, 0), daemon);
+	assert_false(is_held(&(struct link){.mine = fds[0]}, PATIENCE_MS));
+	close(hangs[1]);
+	close(fds[0]);
+}
+
+static void test_is_gone(void **state)
+{
+	struct keeper *k;
+	struct link l = make_link(), kept;
+	char path[64], name[32] = "";
+	pid_t pid = 0;
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(keeper__new(&k), 0);
+	kept = hold(k, KEEP_REST);
+	/* its pid: the only child */
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%d", &pid) != 1)
+		skip();
+	fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	while (strcmp(name, "safescoped:keep\n") != 0) {
+		f = fopen(path, "re");
+		assert_non_null(f);
+		assert_non_null(fgets(name, sizeof(name), f));
+		fclose(f);
+	}
+	/* it does not listen to what ends the daemon */
+	kill(pid, SIGTERM);
+	kill(pid, SIGINT);
+	assert_true(is_held(&kept, 300));
+	kill(pid, SIGKILL);
+	assert_false(is_held(&kept, PATIENCE_MS));
+	while (keeper__works(k))
+		poll(NULL, 0, 1);
+	assert_int_equal(keeper__hold(k, KEEP_PROBE, l.theirs, &l.id), -EPIPE);
+	assert_false(is_held(&l, 0));
+	keeper__free(k);
+	close(l.mine);
+	close(kept.mine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_holds_and_drops),
+		cmocka_unit_test(test_discards),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_watches),
+		cmocka_unit_test(test_outlives_nobody),
+		cmocka_unit_test(test_is_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

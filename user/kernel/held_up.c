@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When the loop has not turned for two seconds, the keeper takes the probes off. Here they come on
+ * again, once the loop turns; later each time that it happens soon after the last one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "keeper.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+#define PAUSE_FIRST_NS	 1000000000ULL
+#define PAUSE_LONGEST_NS 30000000000ULL
+/* What is longer ago does not count. */
+#define FORGOTTEN_NS 60000000000ULL
+
+static void beat(struct kernel *kernel, uint64_t now)
+{
+	kernel->beat_ns = now;
+	kernel->skel->bss->beat_ns = now;
+	keeper__beat(kernel->keeper);
+}
+
+void held_up__begin(struct kernel *kernel)
+{
+	beat(kernel, time__monotonic_ns());
+}
+
+static void hold_up(struct kernel *kernel, uint64_t now)
+{
+	struct attached *a = NULL;
+	uint64_t since = kernel->beat_ns, pause = PAUSE_FIRST_NS;
+
+	/* not back yet since the last time: that one goes on */
+	if (!kernel->held_up_until_ns) {
+		if (kernel->held_up.times && since - kernel->held_up_since_ns < FORGOTTEN_NS)
+			pause = MIN(2 * kernel->held_up_pause_ns, PAUSE_LONGEST_NS);
+		kernel->held_up_pause_ns = pause;
+		kernel->held_up_since_ns = since;
+		kernel->held_up.times++;
+		log_warn("held up for %.1f s: the probes came off meanwhile, and come on again in "
+			 "%.0f s",
+			 (double)(now - since) / 1e9, (double)pause / 1e9);
+	}
+	kernel->held_up_until_ns = now + kernel->held_up_pause_ns;
+	while ((a = kernel__next(kernel, a))) {
+		if (a->state != PROBES_ON && a->state != PROBES_TRIAL)
+			continue;
+		target__put_seen(kernel, a, false);
+		budget__enter(kernel, a, PROBES_HELD_UP, since);
+	}
+	/* the keeper has done that already, but for what it was given since */
+	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
+		p->held_up |= p->on;
+		probe__off(kernel, p);
+	}
+}
+
+static void come_back(struct kernel *kernel, uint64_t now)
+{
+	struct attached *a = NULL;
+
+	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
+		int err = p->held_up ? probe__on(kernel, p) : 0;
+
+		if (err)
+			log_warn("a probe does not come on again: %s", strerror(-err));
+		p->held_up = false;
+	}
+	while ((a = kernel__next(kernel, a))) {
+		bool on;
+
+		if (a->state != PROBES_HELD_UP)
+			continue;
+		on = a->probes[PROBE_SUSPEND]->on && a->probes[PROBE_RESUME]->on;
+		if (on)
+			target__put_seen(kernel, a, true);
+		else
+			a->retry_ns = PAUSE_FIRST_NS;
+		budget__enter(kernel, a, on ? PROBES_ON : PROBES_OFF, now);
+	}
+	kernel->held_up.ns += now - kernel->held_up_since_ns;
+	kernel->held_up_until_ns = 0;
+}
+
+int kernel__beat(struct kernel *kernel)
+{
+	uint64_t now = time__monotonic_ns(), taken = keeper__times_taken(kernel->keeper);
+
+	if (!keeper__works(kernel->keeper))
+		return -ENOLINK;
+	/* the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) by then */
+	if (now - kernel->beat_ns > WIRE_HELD_UP_NS || taken != kernel->times_taken)
+		hold_up(kernel, now);
+	kernel->times_taken = taken;
+	beat(kernel, now);
+	if (kernel->held_up_until_ns && now >= kernel->held_up_until_ns)
+		come_back(kernel, now);
+	return 0;
+}
+
+int kernel__watch_fd(const struct kernel *kernel)
+{
+	return keeper__fd(kernel->keeper);
+}
+
+void kernel__held_up(const struct kernel *kernel, struct kernel_held_up *ret_held_up)
+{
+	*ret_held_up = kernel->held_up;
+	if (kernel->held_up_until_ns)
+		ret_held_up->ns += time__monotonic_ns() - kernel->held_up_since_ns;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The daemon's side of the keeper. */
+#include "keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+/* The keeper takes a message at once, unless it is busy with a drop, of which one takes 100 ms. */
+#define SEND_MS	   1000
+#define DROPPED_MS 500
+#define END_MS	   2000
+/* Descriptors of the keeper's own, and those that it is still to close. */
+#define SPARE_FDS 64
+
+struct keeper {
+	pid_t pid;
+	int socket, pidfd;
+	struct keeper_page *page;
+	uint64_t numbers;
+	uint32_t used[KEEPER_MAX / 32]; /* ids, a bit each */
+	uint32_t n_used, max_used, next_id;
+};
+
+int keeper__new(struct keeper **ret_keeper)
+{
+	struct keeper *k = calloc(1, sizeof(*k));
+	struct rlimit limit = {.rlim_max = 1024};
+	int sockets[2] = {-1, -1}, daemon = -1, err = 0;
+	void *page;
+
+	if (!k)
+		return -ENOMEM;
+	k->socket = k->pidfd = -1;
+	page = mmap(NULL, sizeof(*k->page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	if (page == MAP_FAILED) {
+		free(k);
+		return -ENOMEM;
+	}
+	k->page = page;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	k->max_used =
+		(uint32_t)MAX(MIN(limit.rlim_max, (rlim_t)KEEPER_MAX), 2 * (rlim_t)SPARE_FDS) -
+		SPARE_FDS;
+	/* packets: a message comes whole or not at all */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets)) {
+		err = -errno;
+		goto fail;
+	}
+	k->socket = sockets[0];
+	daemon = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	k->pid = fork();
+	if (k->pid < 0) {
+		err = -errno;
+		k->pid = 0;
+		goto fail;
+	}
+	if (k->pid == 0)
+		keeper_child__run(sockets[1], daemon, k->page);
+	fd__close(&sockets[1]);
+	fd__close(&daemon);
+	k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0);
+	/* what other children are there for needs none of it */
+	madvise(page, sizeof(*k->page), MADV_DONTFORK);
+	*ret_keeper = k;
+	return 0;
+fail:
+	fd__close(&sockets[1]);
+	fd__close(&daemon);
+	keeper__free(k);
+	return err;
+}
+
+void keeper__release(struct keeper *k)
+{
+	fd__close(&k->socket);
+}
+
+void keeper__free(struct keeper *k)
+{
+	struct timespec ms = {.tv_nsec = 1000000};
+	uint64_t until;
+	pid_t got;
+
+	if (!k)
+		return;
+	keeper__release(k);
+	until = time__monotonic_ns() + END_MS * 1000000ULL;
+	while (k->pid && (got = waitpid(k->pid, NULL, WNOHANG)) == 0 &&
+	       time__monotonic_ns() < until) {
+		struct pollfd p = {.fd = k->pidfd, .events = POLLIN};
+
+		if (k->pidfd >= 0)
+			poll(&p, 1, 100);
+		else
+			nanosleep(&ms, NULL);
+	}
+	fd__close(&k->pidfd);
+	munmap(k->page, sizeof(*k->page));
+	free(k);
+}
+
+/* ── messages ────────────────────────────────────────────────────────────────────────────── */
+
+static int send_msg(struct keeper *k, const struct keeper_msg *msg, int fd)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec io = {.iov_base = (void *)msg, .iov_len = sizeof(*msg)};
+	struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1};
+	uint64_t until = time__monotonic_ns() + SEND_MS * 1000000ULL;
+
+	if (k->socket < 0)
+		return -EPIPE;
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = control.room;
+		m.msg_controllen = sizeof(control.room);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	while (sendmsg(k->socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		struct pollfd p = {.fd = k->socket, .events = POLLOUT};
+
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (time__monotonic_ns() >= until)
+			return -ETIMEDOUT;
+		poll(&p, 1, 10);
+	}
+	return 0;
+}
+
+static uint32_t new_id(struct keeper *k)
+{
+	if (k->n_used >= k->max_used)
+		return 0;
+	for (;;) {
+		/* 0 is nobody's */
+		k->next_id = k->next_id + 1 < KEEPER_MAX ? k->next_id + 1 : 1;
+		if (!(k->used[k->next_id / 32] & 1U << k->next_id % 32))
+			break;
+	}
+	k->used[k->next_id / 32] |= 1U << k->next_id % 32;
+	k->n_used++;
+	return k->next_id;
+}
+
+static void free_id(struct keeper *k, uint32_t id)
+{
+	k->used[id / 32] &= ~(1U << id % 32);
+	k->n_used--;
+}
+
+int keeper__hold(struct keeper *k, enum keep_kind kind, int fd, uint32_t *ret_id)
+{
+	struct keeper_msg msg = {.what = KEEPER_HOLD, .kind = kind, .id = new_id(k)};
+	int err = msg.id ? send_msg(k, &msg, fd) : -EMFILE;
+
+	close(fd);
+	if (err && msg.id)
+		free_id(k, msg.id);
+	if (!err)
+		*ret_id = msg.id;
+	return err;
+}
+
+void keeper__drop(struct keeper *k, uint32_t id, uint64_t *ret_number)
+{
+	struct keeper_msg msg = {.what = ret_number ? KEEPER_DROP : KEEPER_DROP_LATER, .id = id};
+	int err;
+
+	if (!id)
+		return;
+	if (ret_number)
+		*ret_number = msg.number = ++k->numbers;
+	err = send_msg(k, &msg, -1);
+	if (err)
+		/* it has ended, with all that it held; or it stands still, and all goes with it */
+		keeper__release(k);
+	free_id(k, id);
+}
+
+void keeper__discard(struct keeper *k, int fd)
+{
+	uint32_t id;
+
+	if (keeper__hold(k, KEEP_PROBE, fd, &id) == 0)
+		keeper__drop(k, id, NULL);
+}
+
+bool keeper__has_dropped(const struct keeper *k, uint64_t number)
+{
+	uint64_t until = time__monotonic_ns() + DROPPED_MS * 1000000ULL;
+	struct timespec wait = {.tv_nsec = 100000};
+
+	while (atomic_load(&k->page->done) < number) {
+		if (k->socket < 0 || time__monotonic_ns() >= until)
+			return false;
+		nanosleep(&wait, NULL);
+	}
+	return true;
+}
+
+bool keeper__account(struct keeper *k, bool on)
+{
+	struct keeper_msg msg = {.what = on ? KEEPER_ACCOUNT : KEEPER_NO_ACCOUNT};
+
+	msg.number = ++k->numbers;
+	return send_msg(k, &msg, -1) == 0 && keeper__has_dropped(k, msg.number) &&
+	       (atomic_load(&k->page->account) != 0) == on;
+}
+
+/* ── the watch ───────────────────────────────────────────────────────────────────────────── */
+
+void keeper__beat(struct keeper *k)
+{
+	atomic_fetch_add(&k->page->beats, 1);
+}
+
+uint64_t keeper__times_taken(const struct keeper *k)
+{
+	return atomic_load(&k->page->taken);
+}
+
+bool keeper__works(struct keeper *k)
+{
+	struct pollfd p = {.fd = k->socket};
+
+	return k->socket >= 0 && !atomic_load(&k->page->all_off) &&
+	       (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLHUP | POLLERR)));
+}
+
+int keeper__fd(const struct keeper *k)
+{
+	return k->socket;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The keeper itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/base.h"
+#include "confine/caps.h"
+#include "keeper.h"
+#include "kernel_priv.h"
+
+/* The daemon is looked after this often. What counts is how often it was seen to stand still, and
+ * not for how long: a machine that sleeps does not run the daemon either. */
+#define LOOK_NS 250000000ULL
+/* So many times in a row: two seconds, ten seconds. */
+#define PROBES_AFTER 8
+#define ALL_AFTER    40
+
+struct keeping {
+	int socket, daemon;
+	int account; /* keeps the account of run time while it is open; -1 */
+	struct keeper_page *page;
+	struct reaper *reaper;
+	struct {
+		int fd; /* -1: none */
+		enum keep_kind kind;
+	} kept[KEEPER_MAX];
+	uint64_t beats; /* as they were last seen */
+	unsigned still; /* how often they were the same */
+};
+
+/* ── giving up rights ────────────────────────────────────────────────────────────────────── */
+
+/* The daemon's are closed: it shall be able to end by itself. The two that stay are 0 and 1. */
+static int close_others(struct keeping *k)
+{
+	int fds[2] = {k->socket, k->daemon};
+	const struct rlimit none = {0, 0};
+	struct rlimit files;
+
+	/* above what they are moved to */
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0 && (fds[i] = fcntl(fds[i], F_DUPFD, 2)) < 0)
+			return -errno;
+	if (dup2(fds[0], 0) < 0 || (fds[1] >= 0 && dup2(fds[1], 1) < 0))
+		return -errno;
+	k->socket = 0;
+	k->daemon = fds[1] >= 0 ? 1 : -1;
+	if (syscall(SYS_close_range, fds[1] >= 0 ? 2U : 1U, ~0U, 0)) {
+		long max = sysconf(_SC_OPEN_MAX);
+
+		for (int i = fds[1] >= 0 ? 2 : 1; i < max; i++)
+			close(i);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	setrlimit(RLIMIT_CORE, &none);
+	return 0;
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+/* Descriptors come and are closed, by several threads; nothing else. */
+static int restrict_calls(void)
+{
+	static const int calls[] = {
+		SCMP_SYS(recvmsg),	 SCMP_SYS(close),	   SCMP_SYS(poll),
+		SCMP_SYS(futex),	 SCMP_SYS(munmap),	   SCMP_SYS(madvise),
+		SCMP_SYS(brk),		 SCMP_SYS(mremap),	   SCMP_SYS(set_robust_list),
+		SCMP_SYS(rseq),		 SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(clock_gettime), SCMP_SYS(gettid),	   SCMP_SYS(exit),
+		SCMP_SYS(exit_group),
+	};
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = f ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls) && !err; i++)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, calls[i], 0);
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				       SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS));
+	/* its arguments lie in memory; the C library then takes clone() */
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	if (!err)
+		err = seccomp_load(f);
+	if (f)
+		seccomp_release(f);
+	return err;
+}
+#else
+static int restrict_calls(void)
+{
+	return 0;
+}
+#endif
+
+/*
+ * The user stays root, without root's rights but one, because nobody else may send it signals then.
+ * It is no confined job (confine.h): it outlives the daemon, if only for a moment.
+ */
+static int give_up_rights(struct keeping *k)
+{
+	sigset_t every;
+	int err;
+
+	/* what ends or stops the daemon and its group is not for the keeper: it ends after it */
+	sigfillset(&every);
+	sigprocmask(SIG_SETMASK, &every, NULL);
+	setsid();
+	prctl(PR_SET_NAME, "safescoped:keep");
+	err = close_others(k);
+	if (!err && chdir("/"))
+		err = -errno;
+	if (!err)
+		err = caps__reduce_to(CAP_BIT_OF(CAP_SYS_ADMIN));
+	if (!err && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0)))
+		err = -errno;
+	return err ? err : restrict_calls();
+}
+
+/* ── keeping ─────────────────────────────────────────────────────────────────────────────── */
+
+static void take_off(struct keeping *k, bool all)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(k->kept); i++)
+		if (k->kept[i].fd >= 0 && (all || k->kept[i].kind == KEEP_PROBE)) {
+			reaper__add(k->reaper, k->kept[i].fd);
+			k->kept[i].fd = -1;
+		}
+	reaper__wait(k->reaper);
+}
+
+static void look_after(struct keeping *k)
+{
+	uint64_t beats = atomic_load(&k->page->beats);
+
+	k->still = beats == k->beats ? k->still + 1 : 0;
+	k->beats = beats;
+	if (k->still != PROBES_AFTER && k->still != ALL_AFTER)
+		return;
+	/* told first: what it then finds on has been given to us since */
+	if (k->still == ALL_AFTER)
+		atomic_store(&k->page->all_off, 1);
+	atomic_fetch_add(&k->page->taken, 1);
+	take_off(k, k->still == ALL_AFTER);
+}
+
+static int fd_of(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int fd;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
+{
+	int held;
+
+	if (msg->id >= KEEPER_MAX)
+		return false;
+	held = k->kept[msg->id].fd;
+	switch (msg->what) {
+	case KEEPER_HOLD:
+		if (fd < 0 || held >= 0)
+			return false;
+		k->kept[msg->id].fd = fd;
+		k->kept[msg->id].kind = (enum keep_kind)msg->kind;
+		return true;
+	case KEEPER_DROP:
+		fd__close(&k->kept[msg->id].fd);
+		atomic_store(&k->page->done, msg->number);
+		return true;
+	case KEEPER_DROP_LATER:
+		if (held >= 0)
+			reaper__add(k->reaper, held);
+		k->kept[msg->id].fd = -1;
+		return true;
+	case KEEPER_ACCOUNT:
+	case KEEPER_NO_ACCOUNT:
+		fd__close(&k->account);
+		if (msg->what == KEEPER_ACCOUNT)
+			k->account = bpf_enable_stats(BPF_STATS_RUN_TIME);
+		atomic_store(&k->page->account, k->account >= 0);
+		atomic_store(&k->page->done, msg->number);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* False: the daemon has ended, or a descriptor was lost; all goes then. */
+static bool take_message(struct keeping *k)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct keeper_msg msg = {0};
+	struct iovec io = {.iov_base = &msg, .iov_len = sizeof(msg)};
+	struct msghdr m = {
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
+	ssize_t got = recvmsg(k->socket, &m, MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	return got == (ssize_t)sizeof(msg) && !(m.msg_flags & MSG_CTRUNC) &&
+	       obey(k, &msg, fd_of(&m));
+}
+
+static void keep(struct keeping *k)
+{
+	uint64_t next = time__monotonic_ns() + LOOK_NS;
+
+	for (;;) {
+		struct pollfd fds[] = {{.fd = k->socket, .events = POLLIN},
+				       {.fd = k->daemon, .events = POLLIN}};
+		uint64_t now = time__monotonic_ns();
+
+		if (now >= next) {
+			look_after(k);
+			now = time__monotonic_ns();
+			next = now + LOOK_NS;
+		}
+		if (poll(fds, ARRAY_SIZE(fds), (int)((next - now) / 1000000ULL) + 1) < 0 &&
+		    errno != EINTR)
+			return;
+		if (fds[1].revents || (fds[0].revents && !take_message(k)))
+			return;
+	}
+}
+
+_Noreturn void keeper_child__run(int socket, int daemon, struct keeper_page *page)
+{
+	/* not on the stack, and there is only one */
+	static struct keeping k;
+	int err;
+
+	k.socket = socket;
+	k.daemon = daemon;
+	k.account = -1;
+	k.page = page;
+	for (size_t i = 0; i < ARRAY_SIZE(k.kept); i++)
+		k.kept[i].fd = -1;
+	err = reaper__new(&k.reaper);
+	if (!err)
+		err = give_up_rights(&k);
+	if (!err) {
+		keep(&k);
+		take_off(&k, true);
+		reaper__free(k.reaper);
+	}
+	atomic_store(&page->all_off, 1);
+	_exit(err ? 1 : 0);
+}

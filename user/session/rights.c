@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* rights: what the daemon gives up once its programs are loaded. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "confine/caps.h"
+#include "session_priv.h"
+
+/* What the rest of a session needs. */
+static const int needed[] = {
+	CAP_BPF,		/* maps of unwind rows */
+	CAP_PERFMON,		/* uprobes */
+	CAP_SYS_PTRACE,		/* /proc and the memory of other users' processes */
+	CAP_CHECKPOINT_RESTORE, /* /proc/PID/map_files */
+	CAP_DAC_READ_SEARCH,	/* the files that they map */
+	CAP_SYSLOG,		/* /proc/kallsyms */
+	CAP_KILL,		/* helpers have users of their own, and so may the command */
+	CAP_SETUID,		/* helpers become those */
+	CAP_SETGID,
+	CAP_DAC_OVERRIDE, /* output in a folder of the user who ran sudo … */
+	CAP_CHOWN,	  /* … whose it becomes */
+	CAP_FOWNER,
+};
+
+/* The one that stood for several of those before they had numbers of their own. */
+#define OLD_STYLE                                                                                  \
+	(CAP_BIT_OF(CAP_BPF) | CAP_BIT_OF(CAP_PERFMON) | CAP_BIT_OF(CAP_CHECKPOINT_RESTORE))
+
+static int drop_caps(void)
+{
+	uint64_t have, keep = 0;
+	int err = caps__permitted(&have);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		keep |= CAP_BIT_OF(needed[i]);
+	if ((have & OLD_STYLE) != OLD_STYLE)
+		keep |= CAP_BIT_OF(CAP_SYS_ADMIN);
+	return caps__reduce_to(keep);
+}
+
+/*
+ * A list of what is refused, and not of what is allowed: formats, compression and several libraries
+ * are at work in this process, and what they call differs from release to release. What parses
+ * other people's bytes has a list of what is allowed (confine.h). These are the ways from code that
+ * was brought in to another program, another process's code, another namespace, or the kernel's.
+ */
+static const int refused[] = {
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(fsopen),
+	SCMP_SYS(fsmount),
+	SCMP_SYS(fspick),
+	SCMP_SYS(move_mount),
+	SCMP_SYS(open_tree),
+	SCMP_SYS(mount_setattr),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(chroot),
+	SCMP_SYS(setns),
+	SCMP_SYS(unshare),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(delete_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+	SCMP_SYS(reboot),
+	SCMP_SYS(swapon),
+	SCMP_SYS(swapoff),
+	SCMP_SYS(settimeofday),
+	SCMP_SYS(clock_settime),
+	SCMP_SYS(adjtimex),
+	SCMP_SYS(clock_adjtime),
+	SCMP_SYS(sethostname),
+	SCMP_SYS(setdomainname),
+	SCMP_SYS(iopl),
+	SCMP_SYS(ioperm),
+	SCMP_SYS(quotactl),
+	SCMP_SYS(acct),
+	SCMP_SYS(add_key),
+	SCMP_SYS(request_key),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(io_uring_enter),
+	SCMP_SYS(io_uring_register),
+	SCMP_SYS(open_by_handle_at),
+	SCMP_SYS(mknod),
+	SCMP_SYS(mknodat),
+	SCMP_SYS(personality),
+	SCMP_SYS(bind),
+	SCMP_SYS(listen),
+};
+
+static int refuse_calls(void)
+{
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+	int err = f ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(refused) && !err; i++)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+	if (!err)
+		err = seccomp_load(f);
+	if (f)
+		seccomp_release(f);
+	return err;
+}
+
+int rights__give_up(void)
+{
+	int err = drop_caps();
+
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (!err)
+		err = refuse_calls();
+	if (err)
+		log_error("rights that are not needed cannot be given up: %s", strerror(-err));
+	return err;
+}
