@@ -7,9 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "blocks.h"
 #include "picture/picture.h"
 
@@ -169,12 +167,7 @@ static int keep_answer(struct replay *r, const struct question *question, struct
 		return -ENOMEM;
 	answers->question = *question;
 	answers->at = answers->last = answer;
-	HASH_ADD(hh, r->answers, question, sizeof(answers->question), answers);
-	if (!answers->hh.tbl) {
-		free(answers);
-		return -ENOMEM;
-	}
-	return 0;
+	return HASH_INSERT(r->answers, question, sizeof(answers->question), answers);
 }
 
 static int take_answer(struct replay *r, const struct intake_input *in)
@@ -187,8 +180,7 @@ static int take_answer(struct replay *r, const struct intake_input *in)
 		return -EBADMSG;
 	if (!err && !in->name && !in->site && !in->ccs)
 		return -EBADMSG;
-	if (array__reserve((void **)&r->all, &r->all_cap, r->n_all + 1, MAX_ANSWERS,
-			   sizeof(struct answer *)))
+	if (ARRAY_RESERVE(r->all, r->all_cap, r->n_all + 1, MAX_ANSWERS))
 		return -ENOMEM;
 	answer = calloc(1, sizeof(*answer));
 	if (!answer)
@@ -221,8 +213,7 @@ static int add_target(struct replay *r, const struct intake_input *in)
 
 	if (!in->info || in->pid != in->info->pid)
 		return -EBADMSG;
-	err = array__reserve((void **)&r->targets, &r->targets_cap, r->n_targets + 1, 65536,
-			     sizeof(struct replay_target *));
+	err = ARRAY_RESERVE(r->targets, r->targets_cap, r->n_targets + 1, 65536);
 	if (err)
 		return err;
 	t = calloc(1, sizeof(*t));
@@ -573,16 +564,10 @@ fail:
 
 void replay__free(struct replay *r)
 {
-	struct answers *answers, *next;
-
 	if (!r)
 		return;
 	timeline__free(r->tl);
-	HASH_ITER (hh, r->answers, answers, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
-		HASH_DEL(r->answers, answers);
-		free(answers);
-	}
+	HASH_FREE(r->answers);
 	for (size_t i = 0; i < r->n_all; i++)
 		free(r->all[i]);
 	for (size_t i = 0; i < r->n_targets; i++)

@@ -96,8 +96,7 @@ static int on_process(void *ctx, pid_t pid)
 	struct row *r;
 	int err;
 
-	err = array__reserve((void **)&list->rows, &list->cap, list->n + 1, LIST_MAX,
-			     sizeof(*list->rows));
+	err = ARRAY_RESERVE(list->rows, list->cap, list->n + 1, LIST_MAX);
 	if (err)
 		return err;
 	r = &list->rows[list->n];

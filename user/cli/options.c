@@ -140,38 +140,86 @@ static double parse_number(struct argp_state *state, const char *what, const cha
 	return v;
 }
 
+/* The word's number in the list, which ends with NULL. */
+static unsigned parse_word(struct argp_state *state, const char *what, const char *arg, size_t len,
+			   const char *const *words)
+{
+	char all[64] = "";
+
+	for (unsigned i = 0; words[i]; i++) {
+		if (strlen(words[i]) == len && !strncmp(words[i], arg, len))
+			return i;
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 !i		? ""
+			 : words[i + 1] ? ", "
+					: " or ",
+			 words[i]);
+	}
+	argp_error(state, "%s %.*s: %s", what, (int)len, arg, all);
+	return 0;
+}
+
+/* The next part of a comma list, and steps over it; false: there is none. */
+static bool next_part(const char **list, const char **ret_part, size_t *ret_len)
+{
+	*ret_part = *list;
+	if (!*list)
+		return false;
+	*ret_len = strcspn(*list, ",");
+	*list = (*list)[*ret_len] ? *list + *ret_len + 1 : NULL;
+	return true;
+}
+
 static void parse_formats(struct argp_state *state, struct output_opts *o, const char *arg)
 {
-	const char *p = arg;
+	const char *name;
+	size_t len;
 
 	o->n_formats = 0;
-	for (;;) {
-		size_t len = strcspn(p, ",");
-		const struct export_format *format = export__find(p, len);
+	while (next_part(&arg, &name, &len)) {
+		const struct export_format *format = export__find(name, len);
 
 		if (!format)
-			argp_error(state, "--format %.*s: no such format", (int)len, p);
+			argp_error(state, "--format %.*s: no such format", (int)len, name);
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
 				format = NULL;
 		if (format && o->n_formats < OUTPUT_MAX_FORMATS)
 			o->formats[o->n_formats++] = format;
-		if (!p[len])
-			return;
-		p += len + 1;
 	}
+}
+
+static void parse_lanes(struct argp_state *state, struct output_opts *o, const char *arg)
+{
+	static const char *const words[] = {[LANE_CAPABILITY] = "capability",
+					    [LANE_THREAD] = "thread",
+					    [LANE_HASKELL] = "haskell",
+					    NULL};
+	const char *name;
+	size_t len;
+
+	o->lanes = 0;
+	while (next_part(&arg, &name, &len))
+		o->lanes |= 1U << parse_word(state, "--lanes", name, len, words);
 }
 
 static void parse_weight(struct argp_state *state, struct output_opts *o, const char *arg)
 {
-	if (!strcmp(arg, "wall"))
-		o->weight = WEIGHT_WALL;
-	else if (!strcmp(arg, "cpu"))
-		o->weight = WEIGHT_CPU;
-	else if (!strcmp(arg, "samples"))
-		o->weight = WEIGHT_SAMPLES;
-	else
-		argp_error(state, "--weight %s: wall, cpu or samples", arg);
+	static const char *const words[] = {
+		[WEIGHT_WALL] = "wall", [WEIGHT_CPU] = "cpu", [WEIGHT_SAMPLES] = "samples", NULL};
+
+	o->weight = (enum export_weight)parse_word(state, "--weight", arg, strlen(arg), words);
+}
+
+static void parse_stacks(struct argp_state *state, struct options *o, const char *arg)
+{
+	static const char *const words[] = {[STACKS_AUTO] = "auto",
+					    [STACKS_STG] = "stg",
+					    [STACKS_CCS] = "ccs",
+					    [STACKS_BOTH] = "both",
+					    NULL};
+
+	o->stacks = (enum intake_stacks)parse_word(state, "--stacks", arg, strlen(arg), words);
 }
 
 /* "1.5s", "200ms", "3us", "40ns"; a number alone is seconds. */
@@ -238,50 +286,6 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
 					 part->to_marker || o->n_hide || o->n_only))
 		argp_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
-}
-
-static void parse_stacks(struct argp_state *state, struct options *o, const char *arg)
-{
-	if (!strcmp(arg, "auto"))
-		o->stacks = STACKS_AUTO;
-	else if (!strcmp(arg, "stg"))
-		o->stacks = STACKS_STG;
-	else if (!strcmp(arg, "ccs"))
-		o->stacks = STACKS_CCS;
-	else if (!strcmp(arg, "both"))
-		o->stacks = STACKS_BOTH;
-	else
-		argp_error(state, "--stacks %s: auto, stg, ccs or both", arg);
-}
-
-static void parse_lanes(struct argp_state *state, struct output_opts *o, const char *arg)
-{
-	static const struct {
-		const char *name;
-		unsigned bit;
-	} kinds[] = {
-		{"thread", EXPORT_LANES_THREAD},
-		{"capability", EXPORT_LANES_CAPABILITY},
-		{"haskell", EXPORT_LANES_HASKELL},
-	};
-	const char *p = arg;
-
-	o->lanes = 0;
-	for (;;) {
-		size_t len = strcspn(p, ",");
-		unsigned bit = 0;
-
-		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-			if (strlen(kinds[i].name) == len && !strncmp(kinds[i].name, p, len))
-				bit = kinds[i].bit;
-		if (!bit)
-			argp_error(state, "--lanes %.*s: thread, capability or haskell", (int)len,
-				   p);
-		o->lanes |= bit;
-		if (!p[len])
-			return;
-		p += len + 1;
-	}
 }
 
 static void check_capture(struct argp_state *state, struct options *o)

@@ -52,8 +52,8 @@ struct view_name {
 	char s[224];
 };
 struct view_name view__name(const struct view *view, bool several);
-/* Of a Haskell thread of the target; "" if it has none, or is not known. */
-const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso);
+/* "Haskell thread 7 main": with its label, if it has one that is known. */
+struct view_name views__thread(const struct views *views, uint32_t target_no, uint64_t tso);
 
 /* ── slices ──────────────────────────────────────────────────────────────────────────────── */
 

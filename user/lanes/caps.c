@@ -361,7 +361,7 @@ int caps__advance(struct lanes *l, uint64_t until)
 		claims__keep_rest(claims, &kept, from, to, until);
 		from = to;
 	}
-	claims->n = kept;
+	claims__keep_only(claims, kept);
 	kept = 0;
 	for (size_t i = 0; !err && i < caps->n_moved; i++) {
 		struct moved *m = &caps->moved[i];

@@ -23,6 +23,13 @@ void claims__free(struct claims *claims)
 	memset(claims, 0, sizeof(*claims));
 }
 
+void claims__keep_only(struct claims *claims, size_t n)
+{
+	claims->n = n;
+	if (!n)
+		claims__free(claims);
+}
+
 int claims__copy(const struct claims *from, struct claims *ret_to)
 {
 	*ret_to = (struct claims){0};

@@ -445,7 +445,7 @@ int haskell__advance(struct lanes *l, uint64_t until, bool last)
 		}
 		claims__keep_rest(claims, &kept, from, to, until);
 	}
-	claims->n = kept;
+	claims__keep_only(claims, kept);
 	for (size_t i = 0; !err && last && i < h->n; i++)
 		err = advance_one(l, h->v[i], NULL, 0, until, true);
 	if (err || l->reading)

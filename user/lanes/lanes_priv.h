@@ -285,6 +285,8 @@ struct claim_walk {
 int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until);
 /* Of claims v[from…to) what lies beyond `until` moves to v[*kept…]. */
 void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until);
+/* The first n; at the end there is none, and their memory is needed for something else. */
+void claims__keep_only(struct claims *claims, size_t n);
 /* By start, the longer first, then by OS thread. */
 int claims__by_start(const struct claim *a, const struct claim *b);
 

@@ -218,15 +218,10 @@ static struct view_name title_of(const struct drawing *d, const struct pic_slice
 {
 	enum lane_kind kind = d->view->lane->kind;
 	struct view_name title;
-	const char *label;
 
-	if (kind != LANE_CAPABILITY || slice->state != CS_HASKELL || !slice->tso) {
-		snprintf(title.s, sizeof(title.s), "%s", state__title(kind, slice->state));
-		return title;
-	}
-	label = views__label(&d->w->views, d->view->target_no, slice->tso);
-	snprintf(title.s, sizeof(title.s), "Haskell thread %" PRIu64 "%s%.180s", slice->tso,
-		 *label ? " " : "", label);
+	if (kind == LANE_CAPABILITY && slice->state == CS_HASKELL && slice->tso)
+		return views__thread(&d->w->views, d->view->target_no, slice->tso);
+	snprintf(title.s, sizeof(title.s), "%s", state__title(kind, slice->state));
 	return title;
 }
 

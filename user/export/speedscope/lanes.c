@@ -166,23 +166,16 @@ static int number_extras(struct speedscope *w)
 
 static void put_extra_frame(struct speedscope *w, const struct extra_frame *extra)
 {
-	const struct pic_target *target;
-	const char *label;
-	char name[256];
-
 	if (extra->key.target == UINT32_MAX) {
 		fprintf(w->out, "{\"name\":\"capability %" PRIu64 "\",\"file\":\"capability\"}",
 			extra->key.what);
 		return;
 	}
-	target = picture__target(w->pic, extra->key.target);
-	label = views__label(&w->views, extra->key.target, extra->key.what);
-	snprintf(name, sizeof(name), "Haskell thread %" PRIu64 "%s%.200s", extra->key.what,
-		 *label ? " " : "", label);
 	fputs("{\"name\":", w->out);
-	json__put_string(w->out, name);
+	json__put_string(w->out, views__thread(&w->views, extra->key.target, extra->key.what).s);
 	/* the same number in another process is another thread */
-	fprintf(w->out, ",\"file\":\"thread of %d\"}", (int)target->pid);
+	fprintf(w->out, ",\"file\":\"thread of %d\"}",
+		(int)picture__target(w->pic, extra->key.target)->pid);
 }
 
 /* In the order of their indices, after the picture's, of which there is one at least. */

@@ -131,7 +131,7 @@ int text__threads(const struct text *t)
 	free(v);
 	if (!err && merged)
 		fprintf(t->out,
-			"  short stretches of %zu %s were merged in the profiles; these shares are "
+			"  short slices of %zu %s were merged in the profiles; these shares are "
 			"right\n",
 			merged, plural(merged, "thread", "threads"));
 	return err;
