@@ -386,18 +386,14 @@ static int by_tso(const void *pa, const void *pb)
 {
 	const struct claim *a = pa, *b = pb;
 
-	if (a->s.tso != b->s.tso)
-		return a->s.tso < b->s.tso ? -1 : 1;
-	return claims__by_start(a, b);
+	return CMP(a->s.tso, b->s.tso) ?: claims__by_start(a, b);
 }
 
 static int by_note(const void *pa, const void *pb)
 {
 	const struct tso_note *a = pa, *b = pb;
 
-	if (a->tso != b->tso)
-		return a->tso < b->tso ? -1 : 1;
-	return (a->ns > b->ns) - (a->ns < b->ns);
+	return CMP(a->tso, b->tso) ?: CMP(a->ns, b->ns);
 }
 
 static int sort_notes(struct haskell *h, const struct seen *s)
@@ -462,9 +458,7 @@ static int by_running(const void *pa, const void *pb)
 	const struct pic_lane *a = pa, *b = pb;
 	uint64_t ra = a->states_ns[HS_RUNNING], rb = b->states_ns[HS_RUNNING];
 
-	if (ra != rb)
-		return ra < rb ? 1 : -1;
-	return (a->tso > b->tso) - (a->tso < b->tso);
+	return CMP(rb, ra) ?: CMP(a->tso, b->tso);
 }
 
 static int fill(struct lanes *l, struct haskell_lane *lane, struct ledger_account *account,
@@ -482,7 +476,7 @@ static int fill(struct lanes *l, struct haskell_lane *lane, struct ledger_accoun
 		.end_ns = lane->cursor,
 		.sampled_states = lane->sampled_states,
 	};
-	err = lane__take_slices(l, &lane->slices, ret);
+	err = slices__give(&lane->slices, l->pic, ret);
 	return err ? err : lane__take_account(l, account, ret);
 }
 

@@ -363,7 +363,5 @@ int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_
 int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack);
 /* Rows, and the sums of states, of an account; the rows become the picture's. */
 int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane);
-/* The slices become the picture's. */
-int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *lane);
 
 #endif

@@ -80,7 +80,7 @@ static int by_time(const void *pa, const void *pb)
 {
 	const struct overlap_edge *a = pa, *b = pb;
 
-	return (a->ns > b->ns) - (a->ns < b->ns);
+	return CMP(a->ns, b->ns);
 }
 
 static bool any(const struct overlaps *o, unsigned bits)
