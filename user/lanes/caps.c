@@ -160,13 +160,8 @@ static enum cap_state state_of(enum thread_state state)
 static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 {
 	struct cap_builder *b = ctx;
-	struct pic_slice s = c->s;
+	struct pic_slice s = claim__slice(c, *b->cursor, end);
 
-	s.start_ns = *b->cursor;
-	s.end_ns = end;
-	s.state = c->state;
-	s.exact = s.exact && s.start_ns == c->s.start_ns && s.end_ns == c->s.end_ns;
-	s.samples = s.start_ns == c->s.start_ns ? s.samples : 0;
 	if (!c->s.exact)
 		b->lane->sampled_states |= 1U << s.state;
 	return put(b, c, &s);

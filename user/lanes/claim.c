@@ -36,6 +36,18 @@ int claims__copy(const struct claims *from, struct claims *ret_to)
 	return 0;
 }
 
+struct pic_slice claim__slice(const struct claim *c, uint64_t start, uint64_t end)
+{
+	struct pic_slice s = c->s;
+
+	s.start_ns = start;
+	s.end_ns = end;
+	s.state = c->state;
+	s.exact = s.exact && start == c->s.start_ns && end == c->s.end_ns;
+	s.samples = start == c->s.start_ns ? s.samples : 0;
+	return s;
+}
+
 int claims__by_start(const struct claim *a, const struct claim *b)
 {
 	return CMP(a->s.start_ns, b->s.start_ns)

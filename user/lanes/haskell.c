@@ -227,14 +227,9 @@ static int put(struct haskell_builder *b, const struct claim *c, const struct pi
 static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 {
 	struct haskell_builder *b = ctx;
-	struct pic_slice s = c->s;
+	struct pic_slice s = claim__slice(c, *b->cursor, end);
 
-	s.start_ns = *b->cursor;
-	s.end_ns = end;
-	s.state = c->state;
 	s.cap = s.cap < MAX_CAPS ? s.cap : NO_CAP;
-	s.exact = s.exact && s.start_ns == c->s.start_ns && s.end_ns == c->s.end_ns;
-	s.samples = s.start_ns == c->s.start_ns ? s.samples : 0;
 	if (s.cap != NO_CAP)
 		b->lane->last_cap = s.cap;
 	return put(b, c, &s);

@@ -402,6 +402,19 @@ static int fill_threads(struct lanes *l)
 	return err;
 }
 
+static int report_left_out(struct lanes *l)
+{
+	uint64_t n = 0;
+
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		n += ledger__left_out(l->ledger[k]);
+	return n ? picture__add_missing(l->pic, l->seen->pub,
+					"the stacks of %llu pieces of time: there were too many "
+					"different ones; the sums are right",
+					(unsigned long long)n)
+		 : 0;
+}
+
 int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
 {
 	struct seen *s = l->seen;
@@ -427,6 +440,8 @@ int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
 		err = functions__fill(l->pic, s->pub);
 	if (!err)
 		err = centres__fill(l->pic, s);
+	if (!err)
+		err = report_left_out(l);
 	if (!err && s->left_out)
 		picture__set_lost(l->pic, s->pub, "records beyond the memory limit", s->left_out);
 	picture__mark_paused(l->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);

@@ -285,6 +285,8 @@ struct claim_walk {
 int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until);
 /* Of claims v[from…to) what lies beyond `until` moves to v[*kept…]. */
 void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until);
+/* The part of a claim as the claimed lane shows it. Its samples go where its beginning goes. */
+struct pic_slice claim__slice(const struct claim *c, uint64_t start, uint64_t end);
 /* By start, the longer first, then by OS thread. */
 int claims__by_start(const struct claim *a, const struct claim *b);
 
