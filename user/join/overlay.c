@@ -88,13 +88,6 @@ static int cut(struct overlay *o, const struct pic_slice *s, const struct el_lan
 	return err ? err : put_part(o, s, pos, s->end_ns, last, false);
 }
 
-static void move(struct pic_lane *lane, enum cap_state from, enum cap_state to, uint64_t ns)
-{
-	ns = MIN(ns, lane->states_ns[from]);
-	lane->states_ns[from] -= ns;
-	lane->states_ns[to] += ns;
-}
-
 /*
  * As long as the log's runs are, Haskell code ran, or an unsafe call, or the thread had no CPU
  * within. What the records have more of Haskell code, between two samples, was the runtime's. (Safe
@@ -118,10 +111,10 @@ static void move_sums(const struct join *j, struct pic_lane *lane, const struct 
 	}
 	other = ns[CS_UNSAFE_CALL] + lane->preempted_run_ns;
 	want = runs - MIN(runs, other);
-	if (ns[CS_HASKELL] > want)
-		move(lane, CS_HASKELL, CS_RTS, ns[CS_HASKELL] - want);
-	else
-		move(lane, CS_RTS, CS_HASKELL, want - ns[CS_HASKELL]);
+	if (ns[CS_HASKELL] > want) {
+		ns[CS_RTS] += ns[CS_HASKELL] - want;
+		ns[CS_HASKELL] = want;
+	}
 }
 
 static int draw(struct join *j, struct pic_lane *lane, const struct el_lane *log,
