@@ -30,6 +30,9 @@ enum {
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)     ((a) < (b) ? (a) : (b))
 #define MAX(a, b)     ((a) > (b) ? (a) : (b))
+/* For orders: CMP(a->x, b->x) ?: CMP(a->y, b->y) is negative if a comes before b, by x and then y.
+ */
+#define CMP(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* ── log ─────────────────────────────────────────────────────────────────────────────────── */
 

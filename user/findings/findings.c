@@ -55,9 +55,7 @@ static int by_time(const void *pa, const void *pb)
 {
 	const struct pic_finding *a = pa, *b = pb;
 
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return strcmp(a->text, b->text);
+	return CMP(b->ns, a->ns) ?: strcmp(a->text, b->text);
 }
 
 static void measure(struct finder *f)

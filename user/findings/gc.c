@@ -62,30 +62,20 @@ static void look_for_share(struct finder *f, uint64_t work_ns)
 
 /* Where threads of a parallel collection are when they have nothing to scavenge: rts/sm/GC.c
  * (gcWorkerThread, any_work, waitForGcThreads), rts/SpinLock.c, rts/posix/OSThreads.c. */
-static bool spins(const struct pic_frame *leaf)
-{
-	static const char *const names[] = {
-		"sched_yield",	       "__sched_yield",
-		"yieldThread",	       "any_work",
-		"gcWorkerThread",      "scavenge_until_all_done",
-		"waitForGcThreads",    "wakeup_gc_threads",
-		"shutdown_gc_threads", "acquire_spin_lock_slow_path",
-	};
-
-	for (size_t i = 0; leaf && i < ARRAY_SIZE(names); i++)
-		if (!strcmp(leaf->name, names[i]))
-			return true;
-	return false;
-}
+static const char *const spinning[] = {
+	"sched_yield",	       "__sched_yield",
+	"yieldThread",	       "any_work",
+	"gcWorkerThread",      "scavenge_until_all_done",
+	"waitForGcThreads",    "wakeup_gc_threads",
+	"shutdown_gc_threads", "acquire_spin_lock_slow_path",
+};
 
 /* What the collector did on the CPU, without the time before a collection's begin, in which whoever
  * asked for it waits for the other capabilities; that is the fault of whoever holds them. */
 struct spin {
 	uint64_t work_ns, ns;
 	uint64_t samples, all_samples;
-	/* of those names, the one with most samples */
-	const char *most;
-	uint64_t most_samples;
+	uint64_t by_name[ARRAY_SIZE(spinning)]; /* what `samples` are made of */
 };
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -105,13 +95,11 @@ static void add_rows(const struct finder *f, const struct pic_row *rows, size_t 
 		spin->work_ns += row->ns;
 		spin->all_samples += row->samples;
 		leaf = picture__frame(f->pic, finding__leaf(f->pic, row->stack, true));
-		if (!row->samples || !spins(leaf))
-			continue;
-		spin->samples += row->samples;
-		if (row->samples > spin->most_samples) {
-			spin->most = leaf->name;
-			spin->most_samples = row->samples;
-		}
+		for (size_t k = 0; leaf && k < ARRAY_SIZE(spinning); k++)
+			if (!strcmp(leaf->name, spinning[k])) {
+				spin->samples += row->samples;
+				spin->by_name[k] += row->samples;
+			}
 	}
 }
 
@@ -125,6 +113,8 @@ static struct spin measure(const struct finder *f)
 	spin.work_ns = less(spin.work_ns, sync.work_ns);
 	spin.samples = less(spin.samples, sync.samples);
 	spin.all_samples = less(spin.all_samples, sync.all_samples);
+	for (size_t i = 0; i < ARRAY_SIZE(spinning); i++)
+		spin.by_name[i] = less(spin.by_name[i], sync.by_name[i]);
 	if (spin.all_samples)
 		spin.ns = (uint64_t)((double)spin.work_ns * (double)spin.samples /
 				     (double)spin.all_samples);
@@ -133,16 +123,20 @@ static struct spin measure(const struct finder *f)
 
 static void look_for_spin(struct finder *f, const struct spin *spin)
 {
+	size_t most = 0;
+
 	if (spin->samples < SPIN_LEAST_SAMPLES ||
 	    !finding__share(spin->samples, spin->all_samples, SPIN_PERCENT) ||
 	    !finding__share(spin->ns, f->wall_ns, SPIN_WALL_PERCENT))
 		return;
-	finding__add(f, "gc_spin", spin->ns, spin->most,
+	for (size_t i = 1; i < ARRAY_SIZE(spinning); i++)
+		most = spin->by_name[i] > spin->by_name[most] ? i : most;
+	finding__add(f, "gc_spin", spin->ns, spinning[most],
 		     "Threads of the parallel collector spun without work for about %s: %" PRIu64
 		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
 		     "leave that CPU time to the program",
 		     human__duration(spin->ns).s, spin->samples,
-		     finding__counted(spin->all_samples, "sample", "samples").s, spin->most);
+		     finding__counted(spin->all_samples, "sample", "samples").s, spinning[most]);
 }
 
 void findings__gc(struct finder *f)

@@ -6,9 +6,7 @@ static int by_time(const void *pa, const void *pb)
 {
 	const struct ev *a = pa, *b = pb;
 
-	if (a->t0 != b->t0)
-		return a->t0 < b->t0 ? -1 : 1;
-	return (a->t1 > b->t1) - (a->t1 < b->t1);
+	return CMP(a->t0, b->t0) ?: CMP(a->t1, b->t1);
 }
 
 void seen__sort(struct seen_thread *th)

@@ -138,26 +138,17 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 
 void name__count(struct pic_names *names, enum name_source source)
 {
-	switch (source) {
-	case NAME_IPE:
-		names->ipe++;
-		break;
-	case NAME_DWARF:
-		names->dwarf++;
-		break;
-	case NAME_EXACT:
-		names->exact++;
-		break;
-	case NAME_NEAREST:
-		names->nearest++;
-		break;
-	case NAME_DESCRIPTION:
-		names->description++;
-		break;
-	case NAME_NONE:
-		names->none++;
-		break;
-	}
+	uint64_t *const counts[] = {
+		[NAME_IPE] = &names->ipe,
+		[NAME_DWARF] = &names->dwarf,
+		[NAME_EXACT] = &names->exact,
+		[NAME_NEAREST] = &names->nearest,
+		[NAME_DESCRIPTION] = &names->description,
+		[NAME_NONE] = &names->none,
+	};
+
+	if ((unsigned)source < ARRAY_SIZE(counts))
+		++*counts[source];
 }
 
 static void ask_name(struct intake *in, struct seen *s, uint64_t frame, struct code_name *ret_name)

@@ -58,12 +58,10 @@ struct view {
 	uint64_t frames[WIRE_FRAMES_MAX];
 };
 
-static int fixed_part(const struct view *view, void *ret, size_t size)
+/* It is there: size_fits(). */
+static void fixed_part(const struct view *view, void *ret, size_t size)
 {
-	if (view->size < size)
-		return -EBADMSG;
 	memcpy(ret, view->rec, size);
-	return 0;
 }
 
 static int stack_part(struct view *view, size_t fixed, const struct wire_stack *head)
@@ -130,11 +128,10 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
 	struct ev ev = {0};
 	bool in_haskell;
-	int err = fixed_part(view, &rec, sizeof(rec));
+	int err;
 
-	if (!err)
-		err = stack_part(view, sizeof(rec), &rec.stack);
-	if (err || rec.call_start_ns > rec.h.ns)
+	fixed_part(view, &rec, sizeof(rec));
+	if (stack_part(view, sizeof(rec), &rec.stack) || rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
 	ev.t0 = ev.t1 = rec.h.ns;
 	ev.call_start_ns = rec.call_start_ns;
@@ -163,11 +160,11 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	struct wire_off rec;
 	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
 	struct ev ev = {0};
-	int err = fixed_part(view, &rec, sizeof(rec));
+	int err;
 
-	if (!err)
-		err = stack_part(view, sizeof(rec), &rec.stack);
-	if (err || rec.out_ns > rec.h.ns || rec.call_start_ns > rec.h.ns)
+	fixed_part(view, &rec, sizeof(rec));
+	if (stack_part(view, sizeof(rec), &rec.stack) || rec.out_ns > rec.h.ns ||
+	    rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
 	gcs__off(s, &rec);
 	ev.t0 = rec.out_ns;
@@ -192,11 +189,10 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 	struct wire_call rec;
 	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
 	struct ev ev = {0};
-	int err = fixed_part(view, &rec, sizeof(rec));
+	int err;
 
-	if (!err)
-		err = stack_part(view, sizeof(rec), &rec.stack);
-	if (err || rec.start_ns > rec.h.ns)
+	fixed_part(view, &rec, sizeof(rec));
+	if (stack_part(view, sizeof(rec), &rec.stack) || rec.start_ns > rec.h.ns)
 		return -EBADMSG;
 	/* Without a begin there is no call, only a return; the kernel counts those. */
 	if (rec.flags & WIRE_CALL_UNMATCHED)
@@ -225,17 +221,17 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 static int take_gc(struct seen *s, const struct view *view)
 {
 	struct wire_gc rec;
-	int err = fixed_part(view, &rec, sizeof(rec));
 
-	return err ? err : gcs__record(s, &rec);
+	fixed_part(view, &rec, sizeof(rec));
+	return gcs__record(s, &rec);
 }
 
 static int take_tso(struct intake *in, struct seen *s, const struct view *view)
 {
 	struct wire_tso rec;
-	int err = fixed_part(view, &rec, sizeof(rec));
 
-	return err ? err : notes__tso(in, s, &rec);
+	fixed_part(view, &rec, sizeof(rec));
+	return notes__tso(in, s, &rec);
 }
 
 void thread__take_name(struct seen_thread *th, const char comm[16])
@@ -313,9 +309,10 @@ static int take_tick(struct seen *s, const struct view *view)
 	uint64_t disabled = 0, queued = 0, others = 0;
 	bool idle = false;
 	uint32_t id;
-	int err = fixed_part(view, &rec, sizeof(rec));
+	int err;
 
-	if (err || rec.ncaps > WIRE_TICK_CAPS ||
+	fixed_part(view, &rec, sizeof(rec));
+	if (rec.ncaps > WIRE_TICK_CAPS ||
 	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
 		return -EBADMSG;
 	s->pub->ticks++;
@@ -389,8 +386,8 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 	case WIRE_CALL:
 		return take_call(in, s, th, &view);
 	default:
-		err = fixed_part(&view, &event, sizeof(event));
-		return err ? err : take_event(in, s, th, &event);
+		fixed_part(&view, &event, sizeof(event));
+		return take_event(in, s, th, &event);
 	}
 }
 

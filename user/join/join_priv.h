@@ -33,8 +33,6 @@ struct log_build {
 uint64_t elog__time(const struct log_build *b, uint64_t log_ns);
 /* Clips to the wanted part. False: nothing is left. */
 bool elog__clip(const struct log_build *b, uint64_t *start_ns, uint64_t *end_ns);
-/* The slices become the picture's. */
-int elog__take_slices(struct log_build *b, struct slices *slices, struct pic_lane *lane);
 /* Brings rows to the sums that the lane has by state; stacks: of states without any row. */
 int elog__fit_rows(struct log_build *b, const struct pic_row *rows, size_t n,
 		   const uint32_t *stacks, struct pic_lane *lane);

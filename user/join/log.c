@@ -117,26 +117,6 @@ bool elog__clip(const struct log_build *b, uint64_t *start_ns, uint64_t *end_ns)
 	return *start_ns < *end_ns;
 }
 
-int elog__take_slices(struct log_build *b, struct slices *slices, struct pic_lane *lane)
-{
-	struct pic_slice *fit = NULL;
-
-	/* it shrinks, or at worst stays as it is */
-	if (slices->n)
-		fit = realloc(slices->v, slices->n * sizeof(*slices->v));
-	if (fit)
-		slices->v = fit;
-	if (slices->n && !picture__keep(b->pic, slices->v))
-		return -ENOMEM;
-	if (!slices->n)
-		slices__free(slices);
-	lane->slices = slices->v;
-	lane->n_slices = slices->n;
-	lane->merged_ns = MAX(lane->merged_ns, slices->merged_ns);
-	*slices = (struct slices){0};
-	return 0;
-}
-
 int elog__fit_rows(struct log_build *b, const struct pic_row *rows, size_t n,
 		   const uint32_t *stacks, struct pic_lane *lane)
 {

@@ -225,7 +225,7 @@ static int make_lane(struct sweep *sw, size_t first, size_t end, struct pic_lane
 		begin_and_end(sw, &next, end, sw->times[i]);
 		err = put(sw, lane, sw->times[i], sw->times[i + 1]);
 	}
-	return err ? err : elog__take_slices(sw->b, &sw->slices, lane);
+	return err ? err : slices__give(&sw->slices, sw->b->pic, lane);
 }
 
 static int by_busy(const void *pa, const void *pb)

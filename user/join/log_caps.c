@@ -386,7 +386,7 @@ static int make_lane(struct log_build *b, uint16_t no, size_t max, uint32_t owne
 	if (!err && cap)
 		true_sums(lane, cap);
 	if (!err)
-		err = elog__take_slices(b, &c->slices, lane);
+		err = slices__give(&c->slices, b->pic, lane);
 	b->merged_ns = MAX(b->merged_ns, lane->merged_ns);
 	slices__free(&c->slices);
 	free(c);

@@ -124,7 +124,7 @@ static int draw(struct drawing *d, struct pic_lane *lane)
 	}
 	if (!err)
 		err = put(d, at, lane->end_ns, NULL);
-	return err ? err : elog__take_slices(d->b, &d->slices, lane);
+	return err ? err : slices__give(&d->slices, d->b->pic, lane);
 }
 
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */

@@ -11,11 +11,11 @@ struct overlay {
 	struct join *j;
 	struct slices slices;
 	size_t max;
-	uint32_t stacks[LANE_STATES];
-	bool all;			/* the log has all of the lane */
-	uint64_t idle_ns;		/* what the records' slices show as idle */
-	uint64_t moved_ns[LANE_STATES]; /* was Haskell there, and is that now */
+	const uint32_t *stacks; /* by state */
 };
+
+/* Of a lane, that a log may not have for its sums to stand for all of it. */
+#define UNCOVERED_PERCENT 1
 
 static bool held(const struct pic_slice *s)
 {
@@ -53,7 +53,6 @@ static int put_part(struct overlay *o, const struct pic_slice *whole, uint64_t s
 		s.stack = o->stacks[s.state];
 		if (call)
 			s.tid = 0;
-		o->moved_ns[s.state] += end - start;
 	}
 	return slices__put(&o->slices, LANE_CAPABILITY, &s, o->max);
 }
@@ -89,54 +88,50 @@ static int cut(struct overlay *o, const struct pic_slice *s, const struct slices
 	return err ? err : put_part(o, s, pos, s->end_ns, last, false);
 }
 
-static void move(struct pic_lane *lane, enum cap_state from, enum cap_state to, uint64_t ns)
-{
-	ns = MIN(ns, lane->states_ns[from]);
-	lane->states_ns[from] -= ns;
-	lane->states_ns[to] += ns;
-}
-
 /*
- * The sums move by what the log changed. But the safe calls too short for a record are idleness in
- * them already, as the kernel counted them, while the slices (none of which were merged) show what
- * sampling found of them. If the log has all of the lane, it has each of these calls; else what the
- * kernel counted stands, and does not move again.
+ * As long as the log's runs are, Haskell code ran, or an unsafe call, or the thread had no CPU
+ * within. What the records have more of Haskell code, between two samples, was the runtime's. (Safe
+ * calls too short for a record are idleness there already, as the kernel counted them.)
  */
-static void move_sums(const struct overlay *o, struct pic_lane *lane)
+static void move_sums(const struct join *j, struct pic_lane *lane, const struct slices *log)
 {
-	uint64_t idle = lane->states_ns[CS_IDLE], moved = o->moved_ns[CS_IDLE];
-	uint64_t want = o->all ? o->idle_ns + moved : MAX(idle, MIN(idle, o->idle_ns) + moved);
+	uint64_t *ns = lane->states_ns, covered = 0, runs = 0, other, want;
+	uint64_t start = lane->start_ns, end = lane->end_ns;
 
-	if (want > idle)
-		move(lane, CS_HASKELL, CS_IDLE, want - idle);
-	else
-		move(lane, CS_IDLE, CS_HASKELL, idle - want);
-	move(lane, CS_HASKELL, CS_RTS, o->moved_ns[CS_RTS]);
+	if (elog__clip(j->b, &start, &end))
+		covered = end - start;
+	if ((lane->end_ns - lane->start_ns - covered) * 100 >
+	    (lane->end_ns - lane->start_ns) * UNCOVERED_PERCENT)
+		return;
+	for (size_t i = 0; i < log->n; i++) {
+		uint64_t from = MAX(elog__time(j->b, log->v[i].start_ns), start);
+		uint64_t to = MIN(elog__time(j->b, log->v[i].end_ns), end);
+
+		runs += log->v[i].state == CS_HASKELL && to > from ? to - from : 0;
+	}
+	other = ns[CS_UNSAFE_CALL] + lane->preempted_run_ns;
+	want = runs - MIN(runs, other);
+	if (ns[CS_HASKELL] > want) {
+		ns[CS_RTS] += ns[CS_HASKELL] - want;
+		ns[CS_HASKELL] = want;
+	}
 }
 
-static int overlay_lane(struct join *j, struct pic_lane *lane, const struct slices *log,
-			uint32_t rts_stack)
+static int draw(struct join *j, struct pic_lane *lane, const struct slices *log,
+		const uint32_t *stacks)
 {
-	struct overlay o = {.j = j, .all = true, .max = lane->n_slices + 2 * log->n + 1};
+	struct overlay o = {.j = j, .stacks = stacks, .max = lane->n_slices + 2 * log->n + 1};
 	size_t at = 0;
 	int err = 0;
 
-	o.stacks[CS_RTS] = rts_stack;
 	for (size_t i = 0; !err && i < lane->n_slices; i++) {
 		const struct pic_slice *s = &lane->slices[i];
 
-		if (s->state == CS_IDLE)
-			o.idle_ns += s->end_ns - s->start_ns;
-		o.all = o.all && (!held(s) || covered(j, s));
 		err = held(s) && covered(j, s) ? cut(&o, s, log, &at)
 					       : slices__put(&o.slices, LANE_CAPABILITY, s, o.max);
 	}
-	if (!err) {
-		move_sums(&o, lane);
-		err = elog__fit_rows(j->b, lane->rows, lane->n_rows, o.stacks, lane);
-	}
 	if (!err)
-		err = elog__take_slices(j->b, &o.slices, lane);
+		err = slices__give(&o.slices, j->b->pic, lane);
 	slices__free(&o.slices);
 	return err;
 }
@@ -144,19 +139,23 @@ static int overlay_lane(struct join *j, struct pic_lane *lane, const struct slic
 int join__caps(struct join *j)
 {
 	const struct pic_lanes *lanes = &j->b->pub->lanes[LANE_CAPABILITY];
-	uint32_t rts = picture__mark(j->b->pic, MARK_RTS), rts_stack;
+	uint32_t rts = picture__mark(j->b->pic, MARK_RTS), stacks[LANE_STATES] = {0};
 	int err;
 
 	if (j->b->pub->eventlog.offset_error_ns == UINT64_MAX)
 		return 0;
-	err = picture__add_stack(j->b->pic, &rts, 1, &rts_stack);
+	err = picture__add_stack(j->b->pic, &rts, 1, &stacks[CS_RTS]);
 	for (size_t i = 0; !err && i < lanes->n; i++) {
 		struct pic_lane *lane = (struct pic_lane *)&lanes->v[i]; /* the picture's own */
 		const struct el_cap *cap = elog__cap(j->b, lane->cap);
 
+		if (!cap || !cap->runs || cap->lane->merged_ns)
+			continue;
+		move_sums(j, lane, cap->lane);
+		err = elog__fit_rows(j->b, lane->rows, lane->n_rows, stacks, lane);
 		/* a lane that was merged has no boundaries */
-		if (cap && cap->runs && !cap->lane->merged_ns && !lane->merged_ns)
-			err = overlay_lane(j, lane, cap->lane, rts_stack);
+		if (!err && !lane->merged_ns)
+			err = draw(j, lane, cap->lane, stacks);
 	}
 	return err;
 }

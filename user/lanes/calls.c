@@ -187,14 +187,11 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 static int by_wall(const void *pa, const void *pb)
 {
 	const struct pic_call *a = pa, *b = pb;
-	int diff;
 
-	if (a->wall_ns != b->wall_ns)
-		return a->wall_ns < b->wall_ns ? 1 : -1;
-	if (a->open_wall_ns != b->open_wall_ns)
-		return a->open_wall_ns < b->open_wall_ns ? 1 : -1;
-	diff = strcmp(a->function, b->function);
-	return diff ? diff : strcmp(a->site, b->site);
+	return CMP(b->wall_ns, a->wall_ns)
+		       ?: CMP(b->open_wall_ns, a->open_wall_ns)
+		       ?: strcmp(a->function, b->function)
+		       ?: strcmp(a->site, b->site);
 }
 
 int calls__fill(struct lanes *l, uint64_t session_end)

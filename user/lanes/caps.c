@@ -27,6 +27,9 @@ struct cap_lane {
 	struct holding holding;
 	struct idle idle; /* for the Haskell threads' lanes */
 	uint8_t overlap;  /* see overlaps__cap */
+	uint64_t preempted_run_ns;
+	bool runs; /* what it was last, but for being preempted, was Haskell code or an unsafe call
+		    */
 	bool begun;
 };
 
@@ -125,6 +128,10 @@ static int put(struct cap_builder *b, const struct claim *c, const struct pic_sl
 		err = idle__add(&lane->idle, s->start_ns, s->end_ns);
 	if (err || l->reading)
 		return err;
+	if (s->state == CS_PREEMPTED && lane->runs)
+		lane->preempted_run_ns += s->end_ns - s->start_ns;
+	else
+		lane->runs = s->state == CS_HASKELL || s->state == CS_UNSAFE_CALL;
 	err = holds__see(&l->holds, &l->seen->gcs, &lane->holding, s);
 	if (!err)
 		err = overlaps__cap(&l->overlaps, &lane->overlap, s);
@@ -153,13 +160,8 @@ static enum cap_state state_of(enum thread_state state)
 static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 {
 	struct cap_builder *b = ctx;
-	struct pic_slice s = c->s;
+	struct pic_slice s = claim__slice(c, *b->cursor, end);
 
-	s.start_ns = *b->cursor;
-	s.end_ns = end;
-	s.state = c->state;
-	s.exact = s.exact && s.start_ns == c->s.start_ns && s.end_ns == c->s.end_ns;
-	s.samples = s.start_ns == c->s.start_ns ? s.samples : 0;
 	if (!c->s.exact)
 		b->lane->sampled_states |= 1U << s.state;
 	return put(b, c, &s);
@@ -312,9 +314,7 @@ static int by_cap(const void *pa, const void *pb)
 {
 	const struct claim *a = pa, *b = pb;
 
-	if (a->s.cap != b->s.cap)
-		return a->s.cap < b->s.cap ? -1 : 1;
-	return claims__by_start(a, b);
+	return CMP(a->s.cap, b->s.cap) ?: claims__by_start(a, b);
 }
 
 /* Short calls, in which the capability was free: never more than what there is so far. */
@@ -414,8 +414,9 @@ static int fill(struct lanes *l, struct cap_lane *lane, struct ledger_account *a
 		.start_ns = lane->start_ns,
 		.end_ns = MAX(end, lane->cursor),
 		.sampled_states = lane->sampled_states,
+		.preempted_run_ns = lane->preempted_run_ns,
 	};
-	err = lane__take_slices(l, &lane->slices, ret);
+	err = slices__give(&lane->slices, l->pic, ret);
 	ret->merged_ns = MAX(ret->merged_ns, lane->late_ns);
 	return err ? err : lane__take_account(l, account, ret);
 }

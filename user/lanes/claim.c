@@ -43,13 +43,23 @@ int claims__copy(const struct claims *from, struct claims *ret_to)
 	return 0;
 }
 
+struct pic_slice claim__slice(const struct claim *c, uint64_t start, uint64_t end)
+{
+	struct pic_slice s = c->s;
+
+	s.start_ns = start;
+	s.end_ns = end;
+	s.state = c->state;
+	s.exact = s.exact && start == c->s.start_ns && end == c->s.end_ns;
+	s.samples = start == c->s.start_ns ? s.samples : 0;
+	return s;
+}
+
 int claims__by_start(const struct claim *a, const struct claim *b)
 {
-	if (a->s.start_ns != b->s.start_ns)
-		return a->s.start_ns < b->s.start_ns ? -1 : 1;
-	if (a->s.end_ns != b->s.end_ns)
-		return a->s.end_ns > b->s.end_ns ? -1 : 1;
-	return (a->s.tid > b->s.tid) - (a->s.tid < b->s.tid);
+	return CMP(a->s.start_ns, b->s.start_ns)
+		       ?: CMP(b->s.end_ns, a->s.end_ns)
+		       ?: CMP(a->s.tid, b->s.tid);
 }
 
 static int put(struct claim_walk *w, const struct claim *c, uint64_t end)

@@ -116,9 +116,7 @@ static int by_start(const void *pa, const void *pb)
 {
 	const struct cover *a = pa, *b = pb;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return (a->end < b->end) - (a->end > b->end);
+	return CMP(a->start, b->start) ?: CMP(b->end, a->end);
 }
 
 static void sort_covers(struct cover_list *list)

@@ -12,18 +12,14 @@ static int by_thread(const void *pa, const void *pb)
 {
 	const struct pic_flow *a = pa, *b = pb;
 
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return (a->end_ns > b->end_ns) - (a->end_ns < b->end_ns);
+	return CMP(a->tid, b->tid) ?: CMP(a->end_ns, b->end_ns);
 }
 
 static int by_start(const void *pa, const void *pb)
 {
 	const struct pic_flow *a = pa, *b = pb;
 
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return (a->tid > b->tid) - (a->tid < b->tid);
+	return CMP(a->start_ns, b->start_ns) ?: CMP(a->tid, b->tid);
 }
 
 /* The first slice at or after t in which the thread holds a capability. */
@@ -73,9 +69,8 @@ static int by_ns(const void *pa, const void *pb)
 {
 	const struct change *a = pa, *b = pb;
 
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? -1 : 1;
-	return a->by - b->by; /* ends first: a call that follows another is not a second one */
+	/* ends first: a call that follows another is not a second one */
+	return CMP(a->ns, b->ns) ?: a->by - b->by;
 }
 
 static int in_flight(struct lanes *l, const struct pic_flow *flows, size_t n,

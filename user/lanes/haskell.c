@@ -227,14 +227,9 @@ static int put(struct haskell_builder *b, const struct claim *c, const struct pi
 static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 {
 	struct haskell_builder *b = ctx;
-	struct pic_slice s = c->s;
+	struct pic_slice s = claim__slice(c, *b->cursor, end);
 
-	s.start_ns = *b->cursor;
-	s.end_ns = end;
-	s.state = c->state;
 	s.cap = s.cap < MAX_CAPS ? s.cap : NO_CAP;
-	s.exact = s.exact && s.start_ns == c->s.start_ns && s.end_ns == c->s.end_ns;
-	s.samples = s.start_ns == c->s.start_ns ? s.samples : 0;
 	if (s.cap != NO_CAP)
 		b->lane->last_cap = s.cap;
 	return put(b, c, &s);
@@ -386,18 +381,14 @@ static int by_tso(const void *pa, const void *pb)
 {
 	const struct claim *a = pa, *b = pb;
 
-	if (a->s.tso != b->s.tso)
-		return a->s.tso < b->s.tso ? -1 : 1;
-	return claims__by_start(a, b);
+	return CMP(a->s.tso, b->s.tso) ?: claims__by_start(a, b);
 }
 
 static int by_note(const void *pa, const void *pb)
 {
 	const struct tso_note *a = pa, *b = pb;
 
-	if (a->tso != b->tso)
-		return a->tso < b->tso ? -1 : 1;
-	return (a->ns > b->ns) - (a->ns < b->ns);
+	return CMP(a->tso, b->tso) ?: CMP(a->ns, b->ns);
 }
 
 static int sort_notes(struct haskell *h, const struct seen *s)
@@ -462,9 +453,7 @@ static int by_running(const void *pa, const void *pb)
 	const struct pic_lane *a = pa, *b = pb;
 	uint64_t ra = a->states_ns[HS_RUNNING], rb = b->states_ns[HS_RUNNING];
 
-	if (ra != rb)
-		return ra < rb ? 1 : -1;
-	return (a->tso > b->tso) - (a->tso < b->tso);
+	return CMP(rb, ra) ?: CMP(a->tso, b->tso);
 }
 
 static int fill(struct lanes *l, struct haskell_lane *lane, struct ledger_account *account,
@@ -482,7 +471,7 @@ static int fill(struct lanes *l, struct haskell_lane *lane, struct ledger_accoun
 		.end_ns = lane->cursor,
 		.sampled_states = lane->sampled_states,
 	};
-	err = lane__take_slices(l, &lane->slices, ret);
+	err = slices__give(&lane->slices, l->pic, ret);
 	return err ? err : lane__take_account(l, account, ret);
 }
 

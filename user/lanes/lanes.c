@@ -314,19 +314,6 @@ int lane__take_account(struct lanes *l, struct ledger_account *account, struct p
 	return 0;
 }
 
-int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *lane)
-{
-	if (slices->n && !picture__keep(l->pic, slices->v))
-		return -ENOMEM;
-	lane->slices = slices->v;
-	lane->n_slices = slices->n;
-	lane->merged_ns = slices->merged_ns;
-	if (!slices->n)
-		slices__free(slices);
-	*slices = (struct slices){0};
-	return 0;
-}
-
 static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
 		       struct pic_lane *ret)
 {
@@ -346,7 +333,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 	};
 	if (lane->short_booked_ns != lane->short_guess_ns)
 		ret->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
-	err = lane__take_slices(l, &lane->slices, ret);
+	err = slices__give(&lane->slices, l->pic, ret);
 	if (!err)
 		err = off__fill(l, account, ret);
 	if (!err)
@@ -390,11 +377,7 @@ static int by_weight(const void *pa, const void *pb)
 
 	if (a->housekeeping != b->housekeeping)
 		return a->housekeeping ? 1 : -1;
-	if (wa != wb)
-		return wa < wb ? 1 : -1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+	return CMP(wb, wa) ?: CMP(a->tid, b->tid) ?: CMP(a->start_ns, b->start_ns);
 }
 
 static int fill_threads(struct lanes *l)
@@ -417,6 +400,19 @@ static int fill_threads(struct lanes *l)
 	ledger_accounts__free(accounts, (uint32_t)l->n_threads + 1);
 	qsort(lanes, pub->n, sizeof(*lanes), by_weight);
 	return err;
+}
+
+static int report_left_out(struct lanes *l)
+{
+	uint64_t n = 0;
+
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		n += ledger__left_out(l->ledger[k]);
+	return n ? picture__add_missing(l->pic, l->seen->pub,
+					"the stacks of %llu pieces of time: there were too many "
+					"different ones; the sums are right",
+					(unsigned long long)n)
+		 : 0;
 }
 
 int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
@@ -444,6 +440,8 @@ int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
 		err = functions__fill(l->pic, s->pub);
 	if (!err)
 		err = centres__fill(l->pic, s);
+	if (!err)
+		err = report_left_out(l);
 	if (!err && s->left_out)
 		picture__set_lost(l->pic, s->pub, "records beyond the memory limit", s->left_out);
 	picture__mark_paused(l->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);

@@ -287,6 +287,8 @@ int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t
 void claims__keep_rest(struct claims *claims, size_t *kept, size_t from, size_t to, uint64_t until);
 /* The first n; at the end there is none, and their memory is needed for something else. */
 void claims__keep_only(struct claims *claims, size_t n);
+/* The part of a claim as the claimed lane shows it. Its samples go where its beginning goes. */
+struct pic_slice claim__slice(const struct claim *c, uint64_t start, uint64_t end);
 /* By start, the longer first, then by OS thread. */
 int claims__by_start(const struct claim *a, const struct claim *b);
 
@@ -365,7 +367,5 @@ int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_
 int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack);
 /* Rows, and the sums of states, of an account; the rows become the picture's. */
 int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane);
-/* The slices become the picture's. */
-int lane__take_slices(struct lanes *l, struct slices *slices, struct pic_lane *lane);
 
 #endif

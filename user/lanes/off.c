@@ -81,9 +81,7 @@ static int by_ns(const void *pa, const void *pb)
 {
 	const struct pic_off_cpu *a = pa, *b = pb;
 
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return strcmp(a->reason, b->reason);
+	return CMP(b->ns, a->ns) ?: strcmp(a->reason, b->reason);
 }
 
 int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_lane *lane)

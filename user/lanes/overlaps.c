@@ -8,7 +8,7 @@
 #include "lanes_priv.h"
 
 #define MAX_EDGES  ((size_t)1 << 27)
-#define KEEP_EDGES ((size_t)1 << 20)
+#define KEEP_EDGES ((size_t)1 << 16)
 
 /* Shorter waits for a capability are the time in which a thread is woken. */
 #define LONG_WAIT_NS 200000
@@ -80,7 +80,7 @@ static int by_time(const void *pa, const void *pb)
 {
 	const struct overlap_edge *a = pa, *b = pb;
 
-	return (a->ns > b->ns) - (a->ns < b->ns);
+	return CMP(a->ns, b->ns);
 }
 
 static bool any(const struct overlaps *o, unsigned bits)

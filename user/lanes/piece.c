@@ -101,6 +101,8 @@ static int book_sync(struct thread_builder *b, const struct finding_out *p, uint
 	uint64_t sync = in_sync(b->l->seen, b->cursor, p->end);
 	int err = ledger__time(b->l->gc_sync, &place, (int64_t)sync);
 
+	if (!err)
+		err = ledger__guess(b->l->gc_sync, &place, p->state, stack, (int64_t)sync);
 	return err || !p->samples || sync <= ns / 2
 		       ? err
 		       : ledger__sample(b->l->gc_sync, &place, p->state, stack, p->samples);

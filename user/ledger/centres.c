@@ -83,15 +83,13 @@ static void add_up(struct summing *m)
 static int by_self(const void *pa, const void *pb)
 {
 	const struct sum *a = *(struct sum *const *)pa, *b = *(struct sum *const *)pb;
-	int diff;
+	const struct cc_key *x = &a->cc->key, *y = &b->cc->key;
 
-	if (a->self != b->self)
-		return a->self < b->self ? 1 : -1;
-	if (a->total != b->total)
-		return a->total < b->total ? 1 : -1;
-	diff = strcmp(a->cc->key.module, b->cc->key.module);
-	diff = diff ? diff : strcmp(a->cc->key.label, b->cc->key.label);
-	return diff ? diff : strcmp(a->cc->key.src_loc, b->cc->key.src_loc);
+	return CMP(b->self, a->self)
+		       ?: CMP(b->total, a->total)
+		       ?: strcmp(x->module, y->module)
+		       ?: strcmp(x->label, y->label)
+		       ?: strcmp(x->src_loc, y->src_loc);
 }
 
 static int fill_centres(struct summing *m)

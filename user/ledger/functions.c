@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "picture/make.h"
 #include "sums.h"
 
@@ -43,15 +44,11 @@ static int by_self(const void *pa, const void *pb)
 {
 	const struct pic_function *a = pa, *b = pb;
 
-	if (a->self_samples != b->self_samples)
-		return a->self_samples < b->self_samples ? 1 : -1;
-	if (a->total_samples != b->total_samples)
-		return a->total_samples < b->total_samples ? 1 : -1;
-	if (a->self_ns != b->self_ns)
-		return a->self_ns < b->self_ns ? 1 : -1;
-	if (a->total_ns != b->total_ns)
-		return a->total_ns < b->total_ns ? 1 : -1;
-	return strcmp(a->name, b->name);
+	return CMP(b->self_samples, a->self_samples)
+		       ?: CMP(b->total_samples, a->total_samples)
+		       ?: CMP(b->self_ns, a->self_ns)
+		       ?: CMP(b->total_ns, a->total_ns)
+		       ?: strcmp(a->name, b->name);
 }
 
 static size_t add_lanes(const struct picture *pic, const struct pic_target *target,

@@ -129,73 +129,58 @@ static int book(struct ledger *l, struct booking_key key, int64_t n)
 	return add(l, key, &b, 1);
 }
 
-static struct booking_key key_of(const struct ledger_place *place, enum booking_kind kind)
+static int book_class(struct ledger *l, enum booking_kind kind, const struct ledger_place *place,
+		      uint32_t state, uint32_t stack, int64_t n)
 {
-	return (struct booking_key){.owner = place->owner,
-				    .detail = place->detail,
-				    .kind = (uint8_t)kind,
-				    .class = (uint8_t)place->class};
+	return book(l,
+		    (struct booking_key){.owner = place->owner,
+					 .detail = place->detail,
+					 .stack = stack,
+					 .kind = (uint8_t)kind,
+					 .class = (uint8_t)place->class,
+					 .state = (uint8_t)state},
+		    n);
 }
 
 int ledger__time(struct ledger *ledger, const struct ledger_place *place, int64_t ns)
 {
-	return book(ledger, key_of(place, BOOKING_TIME), ns);
+	return book_class(ledger, BOOKING_TIME, place, 0, 0, ns);
 }
 
 int ledger__sample(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
 		   uint32_t stack, int64_t samples)
 {
-	struct booking_key key = key_of(place, BOOKING_SAMPLE);
-
-	key.state = (uint8_t)state;
-	key.stack = stack;
-	return book(ledger, key, samples);
+	return book_class(ledger, BOOKING_SAMPLE, place, state, stack, samples);
 }
 
 int ledger__guess(struct ledger *ledger, const struct ledger_place *place, uint32_t state,
 		  uint32_t stack, int64_t ns)
 {
-	struct booking_key key = key_of(place, BOOKING_GUESS);
-
-	key.state = (uint8_t)state;
-	key.stack = stack;
-	return book(ledger, key, ns);
+	return book_class(ledger, BOOKING_GUESS, place, state, stack, ns);
 }
 
 int ledger__off(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns)
 {
-	struct booking_key key = {.owner = owner,
-				  .stack = stack,
-				  .kind = BOOKING_OFF,
-				  .class = LEDGER_CLASSES,
-				  .state = (uint8_t)state};
+	const struct ledger_place off = {.owner = owner, .class = LEDGER_CLASSES};
 
-	return book(ledger, key, ns);
+	return book_class(ledger, BOOKING_OFF, &off, state, stack, ns);
 }
 
 int ledger__on(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns)
 {
-	struct booking_key key = {.owner = owner,
-				  .detail = BOOKING_ON_CPU,
-				  .stack = stack,
-				  .kind = BOOKING_OFF,
-				  .class = LEDGER_CLASSES,
-				  .state = (uint8_t)state};
+	const struct ledger_place on = {
+		.owner = owner, .detail = BOOKING_ON_CPU, .class = LEDGER_CLASSES};
 
-	return book(ledger, key, ns);
+	return book_class(ledger, BOOKING_OFF, &on, state, stack, ns);
 }
 
 int ledger__reason(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t syscall,
 		   uint32_t function, int64_t ns)
 {
-	struct booking_key key = {.owner = owner,
-				  .detail = syscall,
-				  .stack = function,
-				  .kind = BOOKING_REASON,
-				  .class = LEDGER_CLASSES,
-				  .state = (uint8_t)state};
+	const struct ledger_place off = {
+		.owner = owner, .detail = syscall, .class = LEDGER_CLASSES};
 
-	return book(ledger, key, ns);
+	return book_class(ledger, BOOKING_REASON, &off, state, function, ns);
 }
 
 int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)

@@ -94,12 +94,8 @@ static int by_time(const void *pa, const void *pb)
 {
 	const struct pic_unsafe *a = pa, *b = pb;
 	uint64_t ta = a->cpu_ns + a->blocked_ns, tb = b->cpu_ns + b->blocked_ns;
-	int diff;
 
-	if (ta != tb)
-		return ta < tb ? 1 : -1;
-	diff = strcmp(a->function, b->function);
-	return diff ? diff : strcmp(a->caller, b->caller);
+	return CMP(tb, ta) ?: strcmp(a->function, b->function) ?: strcmp(a->caller, b->caller);
 }
 
 static int take(struct picture *pic, struct pic_target *target, const struct unsafe_entry *entries,

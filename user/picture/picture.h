@@ -166,6 +166,8 @@ struct pic_lane {
 	uint64_t cpu_ns;	   /* OS thread; UINT64_MAX: not known */
 	uint64_t states_ns[LANE_STATES]; /* sums to end_ns - start_ns */
 	uint32_t sampled_states;	 /* bit per state: some of its boundaries are sampled */
+	uint64_t preempted_run_ns; /* capability: of CS_PREEMPTED, amid Haskell code or unsafe calls
+				    */
 	/* OS thread: the runtime's own, which hardly does anything but wait for something to do:
 	   the ticker, event managers, idle workers. They come after all others. */
 	bool housekeeping;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "make.h"
 #include "merge.h"
 #include "slices.h"
 
@@ -91,4 +92,24 @@ void slices__free(struct slices *s)
 {
 	free(s->v);
 	memset(s, 0, sizeof(*s));
+}
+
+int slices__give(struct slices *s, struct picture *pic, struct pic_lane *lane)
+{
+	struct pic_slice *fit = NULL;
+
+	/* it shrinks, or at worst stays as it is */
+	if (s->n)
+		fit = realloc(s->v, s->n * sizeof(*s->v));
+	if (fit)
+		s->v = fit;
+	if (s->n && !picture__keep(pic, s->v))
+		return -ENOMEM;
+	if (!s->n)
+		slices__free(s);
+	lane->slices = s->v;
+	lane->n_slices = s->n;
+	lane->merged_ns = MAX(lane->merged_ns, s->merged_ns);
+	*s = (struct slices){0};
+	return 0;
 }

@@ -21,5 +21,7 @@ struct slices {
  */
 int slices__put(struct slices *s, enum lane_kind kind, const struct pic_slice *slice, size_t max);
 void slices__free(struct slices *s);
+/* They become the lane's, and the picture's. -ENOMEM: they stay whose they were. */
+int slices__give(struct slices *s, struct picture *pic, struct pic_lane *lane);
 
 #endif
