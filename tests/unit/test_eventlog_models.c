@@ -740,10 +740,10 @@ static void t_heap(void **state)
 	s = series_of(h, ESK_TICKY_ENTRIES, "foo");
 	assert_int_equal(s->n, 2);
 	assert_int_equal(s->p[1].value, 8);
-	s = series_of(h, ESK_ALLOCATED, "allocated, capability 1");
+	s = series_of(h, ESK_HEAP, "allocated, capability 1");
 	assert_int_equal(s->p[0].value, 17);
 	/* Too long a curve: thinner, from its beginning to its end. */
-	s = series_of(h, ESK_HEAP_SIZE, "heap size");
+	s = series_of(h, ESK_HEAP, "heap size");
 	assert_true(s->n > 10000 && s->n < 40000);
 	assert_true(s->every > 1);
 	assert_int_equal(s->p[0].time, 100);
