@@ -116,6 +116,5 @@ struct prof_info {
 int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct prof_info *ret_info);
 struct el_input; /* eventlog.h */
 int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *ret_info);
-int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info);
 
 #endif

@@ -110,12 +110,9 @@ void el_input__free(struct el_input *in);
 /* A descriptor connected to the Unix socket at `path`, the caller's; or negative. */
 int el_input__connect(const char *path);
 enum el_input_kind el_input__kind(const struct el_input *in);
-/* `stop` has ended it. */
-bool el_input__stopped(const struct el_input *in);
 
 /* Reads it all, and finishes. */
 int eventlog__read(struct eventlog *log, struct el_input *in);
-int eventlog__read_path(struct eventlog *log, const char *path);
 
 #include "match.h"
 #include "models.h"

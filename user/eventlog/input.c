@@ -30,9 +30,8 @@ struct el_input {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	int fd;
-	bool plain;   /* a file that is no gzip: read where it lies */
-	bool ended;   /* nothing more comes from fd */
-	bool stopped; /* because it was told to */
+	bool plain; /* a file that is no gzip: read where it lies */
+	bool ended; /* nothing more comes from fd */
 	bool gzip, told;
 	uint8_t *raw, *out; /* as read; unpacked */
 	size_t raw_at, raw_len;
@@ -85,10 +84,8 @@ static int wait_readable(struct el_input *in)
 	for (;;) {
 		int n;
 
-		if (in->stop && in->stop(in->ctx)) {
-			in->stopped = true;
+		if (in->stop && in->stop(in->ctx))
 			return 0;
-		}
 		n = poll(&pfd, 1, in->stop ? WAIT_MS : -1);
 		if (n > 0)
 			return 1;
@@ -261,11 +258,6 @@ void el_input__free(struct el_input *in)
 	free(in);
 }
 
-bool el_input__stopped(const struct el_input *in)
-{
-	return in->stopped;
-}
-
 enum el_input_kind el_input__kind(const struct el_input *in)
 {
 	static const char title[] = "Time and Allocation Profiling Report";
@@ -320,29 +312,5 @@ int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *
 	if (!err)
 		err = prof__parse(text.data ? text.data : "", text.len, ret_tree, ret_info);
 	buf__free(&text);
-	return err;
-}
-
-int eventlog__read_path(struct eventlog *log, const char *path)
-{
-	struct el_input *in;
-	int err = el_input__open(path, NULL, NULL, &in);
-
-	if (err)
-		return err;
-	err = eventlog__read(log, in);
-	el_input__free(in);
-	return err;
-}
-
-int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info)
-{
-	struct el_input *in;
-	int err = el_input__open(path, NULL, NULL, &in);
-
-	if (err)
-		return err;
-	err = prof__read(in, ret_tree, ret_info);
-	el_input__free(in);
 	return err;
 }

@@ -7,6 +7,7 @@
  * both ends.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static bool take_number(struct line *l, double *ret)
 
 static uint16_t permille(double percent)
 {
-	return percent <= 1000 ? (uint16_t)(percent * 10 + 0.5) : 0;
+	return percent <= 1000 ? (uint16_t)lround(percent * 10) : 0;
 }
 
 struct row {

@@ -20,8 +20,8 @@
  */
 #define MARGIN_NS 1000000000ULL
 
-/* Of all joined logs together. One alone takes a quarter of it at most, by its models' limits. */
-#define HELD_MAX ((size_t)512 << 20)
+/* Of all joined logs together. One alone takes about half of it at most, by its models' limits. */
+#define HELD_MAX ((size_t)256 << 20)
 
 struct log_models {
 	struct eventlog *log;
