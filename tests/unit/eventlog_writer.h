@@ -199,6 +199,18 @@ static inline int w_subscribe_all(struct eventlog *log, eventlog_fn fn, void *ct
 	return eventlog__subscribe(log, ids, EL_IDS, fn, ctx);
 }
 
+static inline int w_read_path(struct eventlog *log, const char *path)
+{
+	struct el_input *in;
+	int err = el_input__open(path, NULL, NULL, &in);
+
+	if (!err) {
+		err = eventlog__read(log, in);
+		el_input__free(in);
+	}
+	return err;
+}
+
 /* An anonymous file with these bytes. */
 static inline int w_file(const void *data, size_t len)
 {

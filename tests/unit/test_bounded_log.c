@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "eventlog_writer.h"
 #include "export/export.h"
+#include "intake/tap.h"
 #include "join/join.h"
 #include "logs/logs.h"
 #include "picture/picture.h"
@@ -230,9 +231,82 @@ static void test_logs(void **state)
 		one(&kinds[i]);
 }
 
+/* All of them in one log, and the wall clock without which no log is joined. */
+static int everything(void)
+{
+	struct writer w = {0};
+	uint64_t at = 1000;
+	int fd;
+
+	w_header(&w);
+	w_block(&w, 0, at);
+	w_event(&w, EL_WALL_CLOCK_TIME, at, "wlw", 1, 1700000000ul, 0);
+	w_block_end(&w, at);
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+		for (unsigned i = 0; i < kinds[k].n / 8;) {
+			size_t start = w.len;
+
+			w_block(&w, 0, at);
+			for (; w.len < start + 1000000 && i < kinds[k].n / 8; i++, at += 10)
+				kinds[k].write(&w, at, i);
+			w_block_end(&w, at);
+		}
+	w_end(&w);
+	fd = w_file(w.data, w.len);
+	w_free(&w);
+	return fd;
+}
+
+/* The logs of some processes: the small one is joined, and not all of the others. */
+static void test_joined(void **state)
+{
+	const struct intake_log_join how = {
+		.session_ns = 1, .now_ns = 100000000000, .now_wall_ns = 1700000050ul * 1000000000};
+	struct logs_held held = {.n_logs = 6};
+	struct log_models *m[6] = {NULL};
+	size_t before, joined = 0;
+	int fd = everything();
+	struct writer w = {0};
+	uint64_t lost;
+
+	(void)state;
+	before = memory_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(m); i++) {
+		if (i == 5) {
+			close(fd);
+			w_header(&w);
+			w_block(&w, 0, 1);
+			w_event(&w, EL_WALL_CLOCK_TIME, 2, "wlw", 1, 1700000000ul, 0);
+			w_block_end(&w, 2);
+			fd = w_file(w.data, w.len);
+			w_free(&w);
+		}
+		assert_int_equal(log_models__new_joined(&how, &m[i]), 0);
+		assert_int_equal(log_models__read(m[i], fd, false, &lost), 0);
+		assert_true(log_models__has_clock(m[i]));
+		if (log_models__hold(m[i], &held)) {
+			joined++;
+			assert_true(i == 5 || log_models__dropped(m[i]) > 0);
+			continue;
+		}
+		assert_true(i != 5);
+		log_models__free(m[i]);
+		m[i] = NULL;
+	}
+	close(fd);
+#ifndef SANITIZED
+	assert_true(joined > 1 && joined < 6);
+#endif
+	print_message("          %zu joined, %zu MB of models\n", joined, held.bytes >> 20);
+	assert_bounded(before, 560);
+	for (size_t i = 0; i < ARRAY_SIZE(m); i++)
+		log_models__free(m[i]);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_logs)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined),
+					   cmocka_unit_test(test_logs)};
 
 	log__set_level(LOG_LVL_QUIET);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -713,7 +713,7 @@ static uint64_t sum_of_path(const char *path)
 	memset(&a, 0, sizeof(a));
 	assert_int_equal(eventlog__new(NULL, &log), 0);
 	assert_int_equal(w_subscribe_all(log, on_any, &a), 0);
-	assert_int_equal(eventlog__read_path(log, path), 0);
+	assert_int_equal(w_read_path(log, path), 0);
 	assert_int_equal(eventlog__stats(log)->lost_bytes, 0);
 	eventlog__free(log);
 	return a.sum;

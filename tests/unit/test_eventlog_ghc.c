@@ -120,7 +120,7 @@ static void all_read(struct all *a, const char *file)
 	assert_int_equal(el_sched__attach(a->sched, a->log), 0);
 	assert_int_equal(el_annot__attach(a->annot, a->log), 0);
 	assert_int_equal(el_info__attach(a->info, a->log), 0);
-	assert_int_equal(eventlog__read_path(a->log, path), 0);
+	assert_int_equal(w_read_path(a->log, path), 0);
 	a->stats = *eventlog__stats(a->log);
 	assert_int_equal(el_sched__finish(a->sched, a->stats.last_time), 0);
 	assert_int_equal(el_annot__finish(a->annot, a->stats.last_time), 0);
@@ -242,6 +242,7 @@ static unsigned differences(const char *file)
 	struct cctree_totals totals;
 	struct cctree *prof, *tree;
 	struct prof_info info;
+	struct el_input *in;
 	uint64_t seen = 0;
 	unsigned differ = 0;
 	uint32_t *map;
@@ -253,7 +254,9 @@ static unsigned differences(const char *file)
 	assert_int_equal(el_profile__info(a.profile).unknown_centres, 0);
 	assert_int_equal(el_profile__info(a.profile).interval_ns, 1000000);
 	snprintf(path, sizeof(path), "%s/prof.prof", dir);
-	assert_int_equal(prof__read_path(path, &prof, &info), 0);
+	assert_int_equal(el_input__open(path, NULL, NULL, &in), 0);
+	assert_int_equal(prof__read(in, &prof, &info), 0);
+	el_input__free(in);
 	assert_int_equal(info.skipped, 0);
 	assert_int_equal(el_profile__info(a.profile).n_lanes, info.capabilities);
 	tree = el_profile__tree(a.profile);

@@ -23,17 +23,23 @@
 #define RECENT	   64 /* a program's annotated calls are few, and said again and again */
 #define NONE	   UINT32_MAX
 
-struct open_span {
-	struct el_span span;
-	uint32_t stack; /* string */
-	uint32_t below; /* older open one of the same key */
-	bool open;
+/* An interval, or a C call, that has not ended. */
+struct open {
+	union {
+		struct el_span span;
+		struct el_ccall call;
+	};
 	uint64_t key;
+	uint32_t stack; /* string, of an interval */
+	uint32_t below; /* older one of the same key; of what is closed: the next that is */
+	bool open;
 };
 
-struct open_call {
-	struct el_ccall call;
-	uint32_t below; /* on the same thread */
+struct opens {
+	struct open *v;
+	size_t n, cap;
+	uint32_t closed; /* list of those that can be used again */
+	struct u64map by_key;
 };
 
 /* A text that was seen before, found without hashing all of it. */
@@ -47,11 +53,9 @@ struct el_annot {
 	const struct el_sched *sched;
 	struct strtab *strings;
 	struct recent recent[RECENT];
-	struct open_span *open;
-	struct open_call *calls;
-	size_t n_open, open_cap, n_calls, calls_cap;
-	uint32_t free_open, free_call; /* lists through `below` */
-	struct u64map open_by_key, call_by_tid, sum_by_label;
+	struct opens open;  /* intervals, by label and number */
+	struct opens calls; /* by thread */
+	struct u64map sum_by_label;
 	struct el_span *spans;
 	struct el_ccall *ccalls;
 	struct el_span_sum *sums;
@@ -60,6 +64,49 @@ struct el_annot {
 	size_t spans_cap, ccalls_cap, sums_cap, stacks_cap;
 	struct el_annot_info info;
 };
+
+static void opens_free(struct opens *o)
+{
+	free(o->v);
+	u64map__free(&o->by_key);
+}
+
+/* On top of those of the same key. */
+static int opens_push(struct opens *o, struct open item)
+{
+	uint32_t at = o->closed;
+	int err;
+
+	if (at != NONE) {
+		o->closed = o->v[at].below;
+	} else {
+		err = ARRAY_RESERVE(o->v, o->cap, o->n + 1, OPEN_MAX);
+		if (err)
+			return err;
+		at = (uint32_t)o->n++;
+	}
+	item.below = u64map__get(&o->by_key, item.key);
+	item.open = true;
+	o->v[at] = item;
+	return u64map__put(&o->by_key, item.key, at);
+}
+
+/* `above`: the newer one of the same key; NONE: it is on top. */
+static void opens_take(struct opens *o, uint32_t at, uint32_t above)
+{
+	struct open *item = &o->v[at];
+
+	if (above != NONE)
+		o->v[above].below = item->below;
+	else if (item->below == NONE)
+		u64map__del(&o->by_key, item->key);
+	else
+		/* There already: cannot fail. */
+		u64map__place(&o->by_key, item->key, item->below);
+	item->open = false;
+	item->below = o->closed;
+	o->closed = at;
+}
 
 int el_annot__new(const struct el_window *window, struct cctree *tree, const struct el_sched *sched,
 		  struct el_annot **ret_a)
@@ -72,7 +119,7 @@ int el_annot__new(const struct el_window *window, struct cctree *tree, const str
 	a->window = window;
 	a->tree = tree;
 	a->sched = sched;
-	a->free_open = a->free_call = NONE;
+	a->open.closed = a->calls.closed = NONE;
 	err = strtab__new(&a->strings);
 	if (err) {
 		free(a);
@@ -93,10 +140,8 @@ void el_annot__free(struct el_annot *a)
 	if (!a)
 		return;
 	strtab__free(a->strings);
-	free(a->open);
-	free(a->calls);
-	u64map__free(&a->open_by_key);
-	u64map__free(&a->call_by_tid);
+	opens_free(&a->open);
+	opens_free(&a->calls);
 	u64map__free(&a->sum_by_label);
 	free(a->spans);
 	free(a->ccalls);
@@ -176,57 +221,34 @@ static int intern_key(struct el_annot *a, uint64_t n, struct el_str label, uint6
 
 static int on_start(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint64_t key;
-	uint32_t label, at;
-	struct open_span *o;
-	int err;
+	struct open o = {.span = {.start = ev->time,
+				  .n = w->n,
+				  .node = CC_NO_NODE,
+				  .thread = a->sched ? el_sched__running(a->sched, ev->cap) : 0},
+			 .stack = NONE};
+	int err = intern_key(a, w->n, w->label, &o.key);
 
-	err = intern_key(a, w->n, w->label, &key);
 	if (!err)
-		err = intern_again(a, w->label.s, w->label.len, &label);
-	if (err)
-		return err;
-	if (a->free_open != NONE) {
-		at = a->free_open;
-		a->free_open = a->open[at].below;
-	} else {
-		err = array__reserve((void **)&a->open, &a->open_cap, a->n_open + 1, OPEN_MAX,
-				     sizeof(*a->open));
-		if (err)
-			return err;
-		at = (uint32_t)a->n_open++;
-	}
-	o = &a->open[at];
-	*o = (struct open_span){
-		.span = {.start = ev->time,
-			 .label = label,
-			 .n = w->n,
-			 .node = CC_NO_NODE,
-			 .thread = a->sched ? el_sched__running(a->sched, ev->cap) : 0},
-		.stack = NONE,
-		.key = key,
-		.open = true,
-		.below = u64map__get(&a->open_by_key, key),
-	};
-	return u64map__put(&a->open_by_key, key, at);
+		err = intern_again(a, w->label.s, w->label.len, &o.span.label);
+	return err ? err : opens_push(&a->open, o);
 }
 
 /* The open interval that a message means; *ret_above: the newer one of the same key, or NONE. */
 static uint32_t find_open(const struct el_annot *a, uint64_t key, uint16_t cap, uint32_t *ret_above)
 {
-	uint32_t top = u64map__get(&a->open_by_key, key), at = top, above = NONE;
+	uint32_t top = u64map__get(&a->open.by_key, key), at = top, above = NONE;
 	uint32_t thread = a->sched ? el_sched__running(a->sched, cap) : 0;
 
 	*ret_above = NONE;
 	if (top == NONE || !thread)
 		return top;
 	for (unsigned n = 0; n < LOOK_BACK && at != NONE; n++) {
-		if (a->open[at].span.thread == thread) {
+		if (a->open.v[at].span.thread == thread) {
 			*ret_above = above;
 			return at;
 		}
 		above = at;
-		at = a->open[at].below;
+		at = a->open.v[at].below;
 	}
 	return top;
 }
@@ -270,7 +292,7 @@ static struct el_span_sum *sum_get(struct el_annot *a, uint32_t label)
 	return &a->sums[a->info.n_sums++];
 }
 
-static int close_span(struct el_annot *a, struct open_span *o, uint64_t end, bool open_end)
+static int close_span(struct el_annot *a, const struct open *o, uint64_t end, bool open_end)
 {
 	struct el_span s = o->span;
 	struct el_span_sum *sum;
@@ -289,11 +311,9 @@ static int close_span(struct el_annot *a, struct open_span *o, uint64_t end, boo
 	sum->min_ns = MIN(sum->min_ns, s.end - s.start);
 	sum->max_ns = MAX(sum->max_ns, s.end - s.start);
 	sum->unfinished += open_end;
-	err = array__reserve((void **)&a->spans, &a->spans_cap, a->info.n_spans + 1, SPANS_MAX,
-			     sizeof(*a->spans));
+	err = ARRAY_RESERVE(a->spans, a->spans_cap, a->info.n_spans + 1, SPANS_MAX);
 	if (!err)
-		err = array__reserve((void **)&a->stacks, &a->stacks_cap, a->info.n_spans + 1,
-				     SPANS_MAX, sizeof(*a->stacks));
+		err = ARRAY_RESERVE(a->stacks, a->stacks_cap, a->info.n_spans + 1, SPANS_MAX);
 	if (err)
 		return err;
 	/* Until finish, when all cost centres are known, the node is the number of its stack. */
@@ -307,7 +327,6 @@ static int on_stop(struct el_annot *a, const struct el_event *ev, const struct a
 {
 	uint64_t key;
 	uint32_t above, at;
-	struct open_span *o;
 	int err;
 
 	err = intern_key(a, w->n, w->label, &key);
@@ -318,18 +337,8 @@ static int on_stop(struct el_annot *a, const struct el_event *ev, const struct a
 		a->info.unmatched++;
 		return 0;
 	}
-	o = &a->open[at];
-	err = close_span(a, o, ev->time, false);
-	if (above != NONE)
-		a->open[above].below = o->below;
-	else if (o->below == NONE)
-		u64map__del(&a->open_by_key, key);
-	else
-		/* There already: cannot fail. */
-		u64map__place(&a->open_by_key, key, o->below);
-	o->below = a->free_open;
-	o->open = false;
-	a->free_open = at;
+	err = close_span(a, &a->open.v[at], ev->time, false);
+	opens_take(&a->open, at, above);
 	return err;
 }
 
@@ -337,40 +346,25 @@ static int on_stop(struct el_annot *a, const struct el_event *ev, const struct a
 
 static int on_call_to(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint32_t below = u64map__get(&a->call_by_tid, w->tid), at;
-	struct open_call *o;
-	int err;
+	uint32_t below = u64map__get(&a->calls.by_key, w->tid);
+	struct open o = {.call = {.start = ev->time, .fn = w->fn, .site = w->site, .tid = w->tid},
+			 .key = w->tid};
 
-	if (a->free_call != NONE) {
-		at = a->free_call;
-		a->free_call = a->calls[at].below;
-	} else {
-		err = array__reserve((void **)&a->calls, &a->calls_cap, a->n_calls + 1, OPEN_MAX,
-				     sizeof(*a->calls));
-		if (err)
-			return err;
-		at = (uint32_t)a->n_calls++;
-	}
-	o = &a->calls[at];
-	*o = (struct open_call){
-		.call = {.start = ev->time, .fn = w->fn, .site = w->site, .tid = w->tid},
-		.below = below};
 	if (below != NONE)
-		o->call.depth = a->calls[below].call.depth + 1;
-	return u64map__put(&a->call_by_tid, w->tid, at);
+		o.call.depth = a->calls.v[below].call.depth + 1;
+	return opens_push(&a->calls, o);
 }
 
-static int close_call(struct el_annot *a, uint32_t at, uint64_t end, bool open_end)
+static int close_call(struct el_annot *a, const struct open *o, uint64_t end, bool open_end)
 {
-	struct el_ccall c = a->calls[at].call;
+	struct el_ccall c = o->call;
 	int err;
 
 	c.end = MAX(end, c.start);
 	c.open_end = open_end;
 	if (!el_window__clip(a->window, &c.start, &c.end))
 		return 0;
-	err = array__reserve((void **)&a->ccalls, &a->ccalls_cap, a->info.n_ccalls + 1, CCALLS_MAX,
-			     sizeof(*a->ccalls));
+	err = ARRAY_RESERVE(a->ccalls, a->ccalls_cap, a->info.n_ccalls + 1, CCALLS_MAX);
 	if (!err)
 		a->ccalls[a->info.n_ccalls++] = c;
 	return err;
@@ -378,31 +372,25 @@ static int close_call(struct el_annot *a, uint32_t at, uint64_t end, bool open_e
 
 static int on_call_ret(struct el_annot *a, const struct el_event *ev, const struct annot_words *w)
 {
-	uint32_t top = u64map__get(&a->call_by_tid, w->tid), at = top, below;
-	int err = 0, first = 0;
+	uint32_t top = u64map__get(&a->calls.by_key, w->tid), at = top, below;
+	const struct open *v = a->calls.v;
+	int err = 0;
 
-	for (unsigned n = 0; n < LOOK_BACK && at != NONE && a->calls[at].call.fn != w->fn; n++)
-		at = a->calls[at].below;
-	if (at == NONE || a->calls[at].call.fn != w->fn) {
+	for (unsigned n = 0; n < LOOK_BACK && at != NONE && v[at].call.fn != w->fn; n++)
+		at = v[at].below;
+	if (at == NONE || v[at].call.fn != w->fn) {
 		a->info.unmatched++;
 		return 0;
 	}
 	/* Calls above it never returned: longjmp, an exception. */
-	for (uint32_t c = top;; c = below) {
-		below = a->calls[c].below;
-		err = close_call(a, c, ev->time, c != at);
-		if (err && !first)
-			first = err;
-		a->calls[c].below = a->free_call;
-		a->free_call = c;
-		if (c == at)
-			break;
+	for (uint32_t c = top; c != NONE; c = below) {
+		int failed = close_call(a, &v[c], ev->time, c != at);
+
+		err = err ? err : failed;
+		below = c == at ? NONE : v[c].below;
+		opens_take(&a->calls, c, NONE);
 	}
-	if (below == NONE)
-		u64map__del(&a->call_by_tid, w->tid);
-	else
-		u64map__place(&a->call_by_tid, w->tid, below);
-	return first;
+	return err;
 }
 
 /* ── all of it ───────────────────────────────────────────────────────────────────────────── */
@@ -438,9 +426,9 @@ static int on_message(struct el_annot *a, const struct el_event *ev)
 		return 0;
 	}
 	if (verb == AV_THREAD)
-		a->open[at].span.tid = w.tid;
+		a->open.v[at].span.tid = w.tid;
 	else
-		return intern_again(a, w.stack.s, w.stack.len, &a->open[at].stack);
+		return intern_again(a, w.stack.s, w.stack.len, &a->open.v[at].stack);
 	return 0;
 }
 
@@ -535,32 +523,28 @@ static int count_overlaps(struct el_annot *a)
 	return err;
 }
 
-int el_annot__finish(struct el_annot *a, uint64_t end)
+/* What has not ended ends with the log. */
+static int close_all(struct el_annot *a, const struct opens *o, uint64_t end,
+		     int (*close)(struct el_annot *, const struct open *, uint64_t, bool))
 {
-	int err;
+	for (size_t i = 0; i < o->n; i++) {
+		int err = o->v[i].open ? close(a, &o->v[i], end, true) : 0;
 
-	for (size_t i = 0; i < a->n_open; i++) {
-		if (!a->open[i].open)
-			continue;
-		err = close_span(a, &a->open[i], end, true);
-		if (err == -E2BIG)
-			a->info.dropped++;
-		else if (err)
+		a->info.dropped += err == -E2BIG;
+		if (err && err != -E2BIG)
 			return err;
 	}
-	for (size_t i = 0; i < a->call_by_tid.size; i++) {
-		uint32_t at = u64map__slot(&a->call_by_tid, i);
+	return 0;
+}
 
-		while (at != NONE) {
-			err = close_call(a, at, end, true);
-			if (err == -E2BIG)
-				a->info.dropped++;
-			else if (err)
-				return err;
-			at = a->calls[at].below;
-		}
-	}
-	err = resolve_stacks(a);
+int el_annot__finish(struct el_annot *a, uint64_t end)
+{
+	int err = close_all(a, &a->open, end, close_span);
+
+	if (!err)
+		err = close_all(a, &a->calls, end, close_call);
+	if (!err)
+		err = resolve_stacks(a);
 	if (err)
 		return err;
 	if (a->info.n_spans)

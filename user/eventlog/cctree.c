@@ -375,22 +375,14 @@ int cctree__inherit(struct cctree *tree, struct cctree_totals *ret_totals)
 		struct cc_node *n = &tree->nodes[i];
 
 		n->inherited_ticks = n->ticks;
-		n->inherited_alloc = n->alloc;
 		t.kind_ticks[cctree__kind(tree, (uint32_t)i)] += n->ticks;
-		if (node_ignored(tree, (uint32_t)i)) {
-			t.ignored_ticks += n->ticks;
-		} else {
-			t.ticks += n->ticks;
-			t.alloc += n->alloc;
-		}
+		*(node_ignored(tree, (uint32_t)i) ? &t.ignored_ticks : &t.ticks) += n->ticks;
 	}
 	for (size_t i = tree->n_nodes; i-- > 1;) {
-		struct cc_node *n = &tree->nodes[i], *up = &tree->nodes[n->parent];
+		const struct cc_node *n = &tree->nodes[i];
 
-		if (node_ignored(tree, (uint32_t)i))
-			continue;
-		up->inherited_ticks += n->inherited_ticks;
-		up->inherited_alloc += n->inherited_alloc;
+		if (!node_ignored(tree, (uint32_t)i))
+			tree->nodes[n->parent].inherited_ticks += n->inherited_ticks;
 	}
 	*ret_totals = t;
 	return 0;
@@ -423,8 +415,6 @@ static int filter_into(struct cctree *tree, struct cctree *out, const uint8_t *k
 
 	for (size_t i = 0; i < tree->n_nodes; i++) {
 		const struct cc_node *n = &tree->nodes[i];
-		struct cc_node *to;
-
 		if (i == CC_ROOT) {
 			map[i] = CC_ROOT;
 		} else if (!kept[n->cc]) {
@@ -437,24 +427,14 @@ static int filter_into(struct cctree *tree, struct cctree *out, const uint8_t *k
 				err = cctree__child(out, map[n->parent], cc, &node);
 			if (err)
 				return err;
-			out->ccs[cc] = (struct cc_entry){.id = c.id,
-							 .label = out->ccs[cc].label,
-							 .module = out->ccs[cc].module,
-							 .srcloc = out->ccs[cc].srcloc,
-							 .next_same = out->ccs[cc].next_same,
-							 .has_id = tree->ccs[n->cc].has_id,
-							 .is_caf = c.is_caf,
-							 .known = c.known,
-							 .kind = c.kind};
+			out->ccs[cc].id = c.id;
+			out->ccs[cc].has_id = tree->ccs[n->cc].has_id;
+			out->ccs[cc].is_caf = c.is_caf;
+			out->ccs[cc].known = c.known;
+			out->ccs[cc].kind = c.kind;
 			map[i] = node;
 		}
-		to = &out->nodes[map[i]];
-		to->ticks += n->ticks;
-		to->alloc += n->alloc;
-		to->permille_time = (uint16_t)(to->permille_time + n->permille_time);
-		to->permille_alloc = (uint16_t)(to->permille_alloc + n->permille_alloc);
-		if (i == CC_ROOT || kept[n->cc])
-			to->entries += n->entries;
+		out->nodes[map[i]].ticks += n->ticks;
 	}
 	return 0;
 }
@@ -489,33 +469,4 @@ out:
 	free(map);
 	free(kept);
 	return err;
-}
-
-static int sum_compare(const void *a, const void *b)
-{
-	const struct cc_sum *x = a, *y = b;
-
-	if (x->ticks != y->ticks)
-		return x->ticks < y->ticks ? 1 : -1;
-	if (x->alloc != y->alloc)
-		return x->alloc < y->alloc ? 1 : -1;
-	return x->cc < y->cc ? -1 : x->cc > y->cc;
-}
-
-int cctree__sums(struct cctree *tree, struct cc_sum **ret_sums, size_t *ret_n)
-{
-	struct cc_sum *sums = calloc(tree->n_ccs, sizeof(*sums));
-
-	if (!sums)
-		return -ENOMEM;
-	for (size_t i = 0; i < tree->n_ccs; i++)
-		sums[i].cc = (uint32_t)i;
-	for (size_t i = 0; i < tree->n_nodes; i++) {
-		sums[tree->nodes[i].cc].ticks += tree->nodes[i].ticks;
-		sums[tree->nodes[i].cc].alloc += tree->nodes[i].alloc;
-	}
-	qsort(sums, tree->n_ccs, sizeof(*sums), sum_compare);
-	*ret_sums = sums;
-	*ret_n = tree->n_ccs;
-	return 0;
 }

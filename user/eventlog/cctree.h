@@ -42,16 +42,14 @@ struct cc_node {
 	uint32_t parent;		    /* CC_NO_NODE for the root */
 	uint32_t first_child, next_sibling; /* CC_NO_NODE at the end */
 	uint32_t recent_child;		    /* the tree's own; 0: none */
-	uint64_t ticks, entries, alloc;
-	/* by cctree__inherit, as GHC adds up: ignored centres are left out */
-	uint64_t inherited_ticks, inherited_alloc;
+	uint64_t ticks;
+	uint64_t inherited_ticks; /* by cctree__inherit, as GHC adds up: ignored centres left out */
 	/* As printed in a .prof, where no ticks are told: tenths of a percent */
-	uint16_t permille_time, permille_alloc;
-	uint16_t permille_inherited_time, permille_inherited_alloc;
+	uint16_t permille_time, permille_inherited_time;
 };
 
 struct cctree_totals {
-	uint64_t ticks, alloc; /* ignored centres left out: GHC's 100 % */
+	uint64_t ticks; /* ignored centres left out: GHC's 100 % */
 	uint64_t ignored_ticks;
 	uint64_t kind_ticks[CCK_PINNED + 1];
 };
@@ -89,7 +87,7 @@ struct cc_node *cctree__node(struct cctree *tree, uint32_t node);
 enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node);
 
 /*
- * Fills inherited_ticks and inherited_alloc, and the totals. Percentages of GHC's table are
+ * Fills inherited_ticks, and the totals. Percentages of GHC's table are
  * ticks * 100 / totals.ticks, printed with one digit.
  */
 int cctree__inherit(struct cctree *tree, struct cctree_totals *ret_totals);
@@ -104,20 +102,11 @@ int cctree__filter(struct cctree *tree, const char *const *hide, size_t n_hide,
 		   const char *const *only, size_t n_only, struct cctree **ret_tree,
 		   uint32_t **ret_map);
 
-/* One line of GHC's table of centres: ticks of all nodes of a centre. */
-struct cc_sum {
-	uint32_t cc;
-	uint64_t ticks, alloc;
-};
-/* By ticks, then allocation, descending, as GHC sorts them; free the array. */
-int cctree__sums(struct cctree *tree, struct cc_sum **ret_sums, size_t *ret_n);
-
 /* ── GHC's own reports ───────────────────────────────────────────────────────────────────── */
 
 struct prof_info {
 	char program[4096];
-	double total_seconds;
-	uint64_t total_ticks, tick_interval_us, total_alloc;
+	uint64_t total_ticks, tick_interval_us;
 	uint32_t capabilities;
 	bool has_ticks;	  /* nodes have ticks (-P, -pj); else only permille_time */
 	uint64_t skipped; /* lines that made no sense */
@@ -127,6 +116,5 @@ struct prof_info {
 int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct prof_info *ret_info);
 struct el_input; /* eventlog.h */
 int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *ret_info);
-int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info);
 
 #endif

@@ -5,7 +5,7 @@
  * the kernel's records; the timeline joins the two.
  *
  * Use: eventlog__new · eventlog__subscribe and the models' attach · then either
- * eventlog__read_path, or eventlog__open_fd and eventlog__poll for a file that still grows, or
+ * eventlog__read, or eventlog__open_fd and eventlog__poll for a file that still grows, or
  * eventlog__feed for a stream · eventlog__finish · eventlog__stats · eventlog__free.
  *
  * Order. Each capability has a buffer of its own, and one is global; times rise within a buffer,
@@ -119,7 +119,6 @@ bool el_input__is_stream(const struct el_input *in);
 
 /* Reads it all, and finishes. */
 int eventlog__read(struct eventlog *log, struct el_input *in);
-int eventlog__read_path(struct eventlog *log, const char *path);
 
 #include "match.h"
 #include "models.h"

@@ -72,8 +72,7 @@ static int series_get(struct el_heap *h, uint16_t kind, uint64_t id, uint32_t na
 	int err;
 
 	if (at == U64MAP_NONE) {
-		err = array__reserve((void **)&h->series, &h->series_cap, h->info.n_series + 1,
-				     SERIES_MAX, sizeof(*h->series));
+		err = ARRAY_RESERVE(h->series, h->series_cap, h->info.n_series + 1, SERIES_MAX);
 		if (!err)
 			err = u64map__put(&h->by_key, key, (uint32_t)h->info.n_series);
 		if (err)
@@ -116,7 +115,7 @@ static int series_add(struct el_heap *h, struct el_series *s, uint64_t time, uin
 		thin(h, s);
 	if (h->points >= POINTS_ALL)
 		return -E2BIG;
-	err = array__reserve((void **)&s->p, &s->cap, s->n + 1, POINTS_MAX, sizeof(*s->p));
+	err = ARRAY_RESERVE(s->p, s->cap, s->n + 1, POINTS_MAX);
 	if (err)
 		return err;
 	s->p[s->n++] = (struct el_point){time, value};
@@ -237,14 +236,14 @@ static int take(struct el_heap *h, const struct el_event *ev)
 
 	switch (ev->id) {
 	case EL_HEAP_SIZE:
-		return add_point(h, ESK_HEAP_SIZE, 0, "heap size", 64, ev->time, ev->bytes);
+		return add_point(h, ESK_HEAP, 0, "heap size", 64, ev->time, ev->bytes);
 	case EL_HEAP_LIVE:
-		return add_point(h, ESK_HEAP_LIVE, 0, "heap live", 64, ev->time, ev->bytes);
+		return add_point(h, ESK_HEAP, 1, "heap live", 64, ev->time, ev->bytes);
 	case EL_BLOCKS_SIZE:
-		return add_point(h, ESK_BLOCKS, 0, "blocks", 64, ev->time, ev->bytes);
+		return add_point(h, ESK_HEAP, 2, "blocks", 64, ev->time, ev->bytes);
 	case EL_HEAP_ALLOCATED:
 		snprintf(name, sizeof(name), "allocated, capability %u", ev->cap);
-		return add_point(h, ESK_ALLOCATED, ev->cap, name, 64, ev->time, ev->bytes);
+		return add_point(h, ESK_HEAP, 3 + ev->cap, name, 64, ev->time, ev->bytes);
 	case EL_HEAP_PROF_SAMPLE_BEGIN:
 	case EL_HEAP_BIO_PROF_SAMPLE_BEGIN:
 		err = sample_end(h);

@@ -350,27 +350,3 @@ int prof__read(struct el_input *in, struct cctree **ret_tree, struct prof_info *
 	buf__free(&text);
 	return err;
 }
-
-int eventlog__read_path(struct eventlog *log, const char *path)
-{
-	struct el_input *in;
-	int err = el_input__open(path, NULL, NULL, &in);
-
-	if (err)
-		return err;
-	err = eventlog__read(log, in);
-	el_input__free(in);
-	return err;
-}
-
-int prof__read_path(const char *path, struct cctree **ret_tree, struct prof_info *ret_info)
-{
-	struct el_input *in;
-	int err = el_input__open(path, NULL, NULL, &in);
-
-	if (err)
-		return err;
-	err = prof__read(in, ret_tree, ret_info);
-	el_input__free(in);
-	return err;
-}

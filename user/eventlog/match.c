@@ -7,11 +7,11 @@
 #include "eventlog.h"
 
 #define MAX_CALLS (1u << 20)
-#define MAX_TICKS (1u << 22)
+#define MAX_TICKS (1u << 21)
 #define MAX_GCS	  (1u << 20)
 
 struct el_match {
-	struct el_match_opts opts;
+	const struct el_window *window;
 	struct el_match_call *calls;
 	struct el_match_tick *ticks;
 	uint64_t *gcs;
@@ -19,13 +19,13 @@ struct el_match {
 	struct el_match_info info;
 };
 
-int el_match__new(const struct el_match_opts *opts, struct el_match **ret_m)
+int el_match__new(const struct el_window *window, struct el_match **ret_m)
 {
 	struct el_match *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
-	m->opts = *opts;
+	m->window = window;
 	*ret_m = m;
 	return 0;
 }
@@ -40,69 +40,57 @@ void el_match__free(struct el_match *m)
 	free(m);
 }
 
-/* Room for one more; 1: there is none, and it is counted. */
-static int room(struct el_match *m, void **array, size_t *cap, size_t n, size_t max, size_t size)
+/* What there is no room for is counted. */
+static int left_out(struct el_match *m, int err)
 {
-	int err = array__reserve(array, cap, n + 1, max, size);
-
-	if (err != -E2BIG)
-		return err;
-	m->info.dropped++;
-	return 1;
+	m->info.dropped += err == -E2BIG;
+	return err == -E2BIG ? 0 : err;
 }
 
 int el_match__on_call(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uint16_t cap,
 		      uint16_t cap_after)
 {
 	struct el_match *m = ctx;
-	void *v = m->calls;
 	int err;
 
 	m->info.calls++;
 	if (end < start)
 		return 0;
-	err = room(m, &v, &m->cap_calls, m->info.n_calls, MAX_CALLS, sizeof(*m->calls));
-	m->calls = v;
-	if (err)
-		return err < 0 ? err : 0;
-	m->calls[m->info.n_calls++] = (struct el_match_call){start, end, thread, cap, cap_after};
-	return 0;
+	err = ARRAY_RESERVE(m->calls, m->cap_calls, m->info.n_calls + 1, MAX_CALLS);
+	if (!err)
+		m->calls[m->info.n_calls++] =
+			(struct el_match_call){start, end, thread, cap, cap_after};
+	return left_out(m, err);
 }
 
 static int on_tick(struct el_match *m, const struct el_event *ev)
 {
 	struct el_u32s ccs = ev->prof_sample.ccs;
-	void *v = m->ticks;
-	int err = room(m, &v, &m->cap_ticks, m->info.n_ticks, MAX_TICKS, sizeof(*m->ticks));
+	int err = ARRAY_RESERVE(m->ticks, m->cap_ticks, m->info.n_ticks + 1, MAX_TICKS);
 
-	m->ticks = v;
-	if (err)
-		return err < 0 ? err : 0;
-	m->ticks[m->info.n_ticks++] = (struct el_match_tick){
-		.time = ev->time,
-		.centre = ccs.n ? el_u32s__get(ccs, 0) : EL_MATCH_MAIN,
-		.cap = (uint16_t)ev->prof_sample.cap,
-	};
-	return 0;
+	if (!err)
+		m->ticks[m->info.n_ticks++] = (struct el_match_tick){
+			.time = ev->time,
+			.centre = ccs.n ? el_u32s__get(ccs, 0) : EL_MATCH_MAIN,
+			.cap = (uint16_t)ev->prof_sample.cap,
+		};
+	return left_out(m, err);
 }
 
 static int on_gc(struct el_match *m, const struct el_event *ev)
 {
-	void *v = m->gcs;
-	int err = room(m, &v, &m->cap_gcs, m->info.n_gcs, MAX_GCS, sizeof(*m->gcs));
+	int err = ARRAY_RESERVE(m->gcs, m->cap_gcs, m->info.n_gcs + 1, MAX_GCS);
 
-	m->gcs = v;
-	if (err)
-		return err < 0 ? err : 0;
-	m->gcs[m->info.n_gcs++] = ev->time;
-	return 0;
+	if (!err)
+		m->gcs[m->info.n_gcs++] = ev->time;
+	return left_out(m, err);
 }
 
 static int on_event(void *ctx, const struct el_event *ev)
 {
 	struct el_match *m = ctx;
 
-	if (!el_window__has(m->opts.window, ev->time))
+	if (!el_window__has(m->window, ev->time))
 		return 0;
 	return ev->id == EL_GC_START ? on_gc(m, ev) : on_tick(m, ev);
 }

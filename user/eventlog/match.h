@@ -27,10 +27,6 @@ struct el_match_tick {
 };
 #define EL_MATCH_MAIN UINT32_MAX
 
-struct el_match_opts {
-	const struct el_window *window; /* NULL: all */
-};
-
 struct el_match_info {
 	uint64_t calls; /* all that began in the window */
 	size_t n_calls, n_ticks, n_gcs;
@@ -38,7 +34,8 @@ struct el_match_info {
 };
 
 struct el_match;
-int el_match__new(const struct el_match_opts *opts, struct el_match **ret_m);
+/* `window`: NULL: all. */
+int el_match__new(const struct el_window *window, struct el_match **ret_m);
 void el_match__free(struct el_match *m);
 /* Ticks and collections. */
 int el_match__attach(struct el_match *m, struct eventlog *log);

@@ -241,32 +241,64 @@ static int cursor_next_block(struct eventlog *log, struct cursor *c)
 	}
 }
 
+enum step { STEP_LIMIT, STEP_END, STEP_MORE, STEP_DAMAGE, STEP_ERROR };
+
+/* In registers where event_at is inlined: nothing else gets its address. */
+struct raw_event {
+	uint64_t time, len;
+	const uint8_t *body;
+	uint16_t id;
+};
+
+/*
+ * The event at p: its id and time, where its payload lies. STEP_LIMIT: there is one; else what
+ * keeps it from being one. `whole`: the block ends at `end`, else what is in memory does.
+ */
+static inline __attribute__((always_inline)) enum step event_at(const struct eventlog *log,
+								const uint8_t *p,
+								const uint8_t *end, bool whole,
+								struct raw_event *raw)
+{
+	const uint8_t *body = p + EVENT_HEAD;
+	uint64_t len;
+	int32_t size;
+
+	if (end - p < EVENT_HEAD)
+		return !whole ? STEP_MORE : p == end ? STEP_END : STEP_DAMAGE;
+	raw->id = be16_at(p);
+	raw->time = be64_at(p + 2);
+	size = log->size[raw->id];
+	if (size >= 0) {
+		len = (uint64_t)size;
+	} else {
+		if (size == SIZE_UNKNOWN)
+			return STEP_DAMAGE;
+		if (end - p < EVENT_HEAD + 2)
+			return whole ? STEP_DAMAGE : STEP_MORE;
+		len = be16_at(body);
+		body += 2;
+	}
+	raw->len = len;
+	raw->body = body;
+	if (len > (uint64_t)(end - body))
+		return whole ? STEP_DAMAGE : STEP_MORE;
+	return STEP_LIMIT;
+}
+
 /* Do three events in a row, or all to the block's end, make sense from p on? */
 static bool chain_fits(const struct eventlog *log, const struct cursor *c, const uint8_t *p,
 		       const uint8_t *end, bool end_is_block)
 {
-	for (unsigned n = 0; n < 3; n++) {
-		uint64_t time, len = EVENT_HEAD;
-		int32_t size;
+	struct raw_event raw;
 
-		if (p == end)
-			return n > 0;
-		if (end - p < EVENT_HEAD + 2 && (!end_is_block || end - p < EVENT_HEAD))
-			return n > 0 && !end_is_block;
-		size = log->size[be16_at(p)];
-		time = be64_at(p + 2);
-		if (size == SIZE_UNKNOWN || time < c->lo || time > c->hi)
+	for (unsigned n = 0; n < 3; n++) {
+		enum step step = event_at(log, p, end, end_is_block, &raw);
+
+		if (step != STEP_LIMIT)
+			return n > 0 && step != STEP_DAMAGE;
+		if (raw.time < c->lo || raw.time > c->hi)
 			return false;
-		if (size == SIZE_VARIABLE) {
-			if (end - p < EVENT_HEAD + 2)
-				return false;
-			len += 2 + be16_at(p + EVENT_HEAD);
-		} else {
-			len += (uint64_t)size;
-		}
-		if (len > (uint64_t)(end - p))
-			return n > 0 && !end_is_block;
-		p += len;
+		p = raw.body + raw.len;
 	}
 	return true;
 }
@@ -335,50 +367,6 @@ static int dispatch(struct eventlog *log, struct el_event *ev)
 		bits &= bits - 1;
 	}
 	return 0;
-}
-
-enum step { STEP_LIMIT, STEP_END, STEP_MORE, STEP_DAMAGE, STEP_ERROR };
-
-/* In registers where event_at is inlined: nothing else gets its address. */
-struct raw_event {
-	uint64_t time, len;
-	const uint8_t *body;
-	uint16_t id;
-};
-
-/*
- * The event at p: its id and time, where its payload lies. STEP_LIMIT: there is one; else what
- * keeps it from being one. `whole`: the block ends at `end`, else what is in memory does.
- */
-static inline __attribute__((always_inline)) enum step event_at(const struct eventlog *log,
-								const uint8_t *p,
-								const uint8_t *end, bool whole,
-								struct raw_event *raw)
-{
-	const uint8_t *body = p + EVENT_HEAD;
-	uint64_t len;
-	int32_t size;
-
-	if (end - p < EVENT_HEAD)
-		return !whole ? STEP_MORE : p == end ? STEP_END : STEP_DAMAGE;
-	raw->id = be16_at(p);
-	raw->time = be64_at(p + 2);
-	size = log->size[raw->id];
-	if (size >= 0) {
-		len = (uint64_t)size;
-	} else {
-		if (size == SIZE_UNKNOWN)
-			return STEP_DAMAGE;
-		if (end - p < EVENT_HEAD + 2)
-			return whole ? STEP_DAMAGE : STEP_MORE;
-		len = be16_at(body);
-		body += 2;
-	}
-	raw->len = len;
-	raw->body = body;
-	if (len > (uint64_t)(end - body))
-		return whole ? STEP_DAMAGE : STEP_MORE;
-	return STEP_LIMIT;
 }
 
 /*

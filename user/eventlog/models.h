@@ -58,7 +58,7 @@ int el_profile__finish(struct el_profile *p);
 /* Owned by the model. */
 struct cctree *el_profile__tree(struct el_profile *p);
 struct el_profile_info el_profile__info(const struct el_profile *p);
-/* In order of capability. */
+/* As they first ticked. */
 const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_t i);
 
 /* ── scheduler ───────────────────────────────────────────────────────────────────────────── */
@@ -190,18 +190,15 @@ struct el_point {
 struct el_series {
 	uint32_t name; /* el_heap__string: "heap size", "Main.fib", … */
 	uint16_t kind; /* enum el_series_kind */
-	uint64_t id;   /* capability; ticky counter; else 0 */
+	uint64_t id;   /* of a ticky counter; of the kind's curves else */
 	struct el_point *p;
 	size_t n, cap;
 	uint64_t max_value, last, every; /* every: one point in so many was kept */
 };
 
 enum el_series_kind {
-	ESK_HEAP_SIZE,
-	ESK_HEAP_LIVE,
-	ESK_BLOCKS,
-	ESK_ALLOCATED, /* by capability, cumulative */
-	ESK_PROFILE,   /* one band of the heap profile */
+	ESK_HEAP,    /* its size, what lives, blocks; allocation by capability, cumulative */
+	ESK_PROFILE, /* one band of the heap profile */
 	ESK_TICKY_ENTRIES,
 	ESK_TICKY_ALLOCS, /* bytes */
 };

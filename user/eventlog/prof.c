@@ -7,6 +7,7 @@
  * both ends.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 #include "prof.h"
 
 #define DEPTH_MAX 65536
-#define COLUMNS	  8
 
 struct line {
 	const char *p;
@@ -56,131 +56,105 @@ static uint64_t grouped(const char *p, const char *end)
 	return n;
 }
 
-/* "total time = 0.01 secs (26 ticks @ 1000 us, 2 processors)", "total alloc = …" */
-static void header_line(struct line l, struct prof_info *info)
+/* "total time = 0.01 secs (26 ticks @ 1000 us, 2 processors)" */
+static void time_line(struct line l, struct prof_info *info)
 {
-	const char *eq = memchr(l.p, '=', l.len), *end = l.p + l.len, *at;
-	char text[64];
-	size_t n;
+	const char *end = l.p + l.len, *at;
 
-	if (!eq)
-		return;
-	if (has(l, "total alloc")) {
-		info->total_alloc = grouped(eq + 1, end);
-		return;
-	}
-	n = MIN((size_t)(end - eq - 1), sizeof(text) - 1);
-	memcpy(text, eq + 1, n);
-	text[n] = 0;
-	info->total_seconds = strtod(text, NULL);
-	at = memchr(eq, '(', (size_t)(end - eq));
+	at = memchr(l.p, '(', l.len);
 	if (at)
 		info->total_ticks = grouped(at + 1, end);
-	at = memchr(eq, '@', (size_t)(end - eq));
+	at = memchr(l.p, '@', l.len);
 	if (at)
 		info->tick_interval_us = grouped(at + 1, end);
-	at = memchr(eq, ',', (size_t)(end - eq));
+	at = memchr(l.p, ',', l.len);
 	if (at)
 		info->capabilities = (uint32_t)MIN(grouped(at + 1, end), 65535u);
 }
 
-static bool is_number(const char *p, size_t len)
+static void trim_end(struct line *l)
 {
-	bool digit = false;
-
-	for (size_t i = 0; i < len; i++) {
-		if (p[i] >= '0' && p[i] <= '9')
-			digit = true;
-		else if (p[i] != '.')
-			return false;
-	}
-	return digit && len < 32;
+	while (l->len && l->p[l->len - 1] == ' ')
+		l->len--;
 }
 
-/* The last numbers of a row into col, in the row's order; their count. */
-static unsigned columns(struct line *l, struct line *col)
+/* Takes blanks off both ends; how many there were in front. */
+static size_t trim(struct line *l)
 {
-	struct line rev[COLUMNS];
-	unsigned n = 0;
+	size_t blanks = 0;
 
-	while (n < COLUMNS) {
-		size_t end = l->len, start;
-
-		while (end && l->p[end - 1] == ' ')
-			end--;
-		start = end;
-		while (start && l->p[start - 1] != ' ')
-			start--;
-		if (start == end || !start || !is_number(l->p + start, end - start))
-			break;
-		rev[n++] = (struct line){l->p + start, end - start};
-		l->len = start;
-	}
-	for (unsigned i = 0; i < n; i++)
-		col[i] = rev[n - 1 - i];
-	return n;
+	while (blanks < l->len && l->p[blanks] == ' ')
+		blanks++;
+	l->p += blanks;
+	l->len -= blanks;
+	trim_end(l);
+	return blanks;
 }
 
-static uint16_t permille(struct line l)
+static void take_word(struct line *l, char *out, size_t size)
 {
-	char text[40];
-	double v;
+	size_t n = 0;
 
-	memcpy(text, l.p, l.len);
-	text[l.len] = 0;
-	v = strtod(text, NULL) * 10 + 0.5;
-	return v < 0 || v > 10000 ? 0 : (uint16_t)v;
+	trim(l);
+	while (n < l->len && l->p[n] != ' ')
+		n++;
+	snprintf(out, size, "%.*s", (int)MIN(n, size), l->p);
+	l->p += n;
+	l->len -= n;
+}
+
+/* The number that the line ends with. False: it does not, and stays as it is. */
+static bool take_number(struct line *l, double *ret)
+{
+	struct line rest = *l;
+	char text[32];
+	size_t n;
+
+	trim_end(&rest);
+	for (n = 0; n < rest.len && strchr("0123456789.", rest.p[rest.len - n - 1]); n++)
+		;
+	if (!n || n >= sizeof(text) || n == rest.len || rest.p[rest.len - n - 1] != ' ')
+		return false;
+	rest.len -= n;
+	memcpy(text, rest.p + rest.len, n);
+	text[n] = 0;
+	*ret = strtod(text, NULL);
+	*l = rest;
+	return true;
+}
+
+static uint16_t permille(double percent)
+{
+	return percent <= 1000 ? (uint16_t)lround(percent * 10) : 0;
 }
 
 struct row {
 	size_t depth;
 	char label[1024], module[1024], srcloc[4096];
-	uint64_t no, entries, ticks, bytes;
-	uint16_t time, alloc, inherited_time, inherited_alloc;
+	uint64_t ticks;
+	uint16_t time, inherited_time;
 	bool has_ticks;
 };
 
-static void copy(char *out, size_t size, const char *p, size_t len)
-{
-	len = MIN(len, size - 1);
-	memcpy(out, p, len);
-	out[len] = 0;
-}
-
+/* From its end: [bytes, ticks,] inherited %alloc and %time, own %alloc and %time, entries, no. */
 static bool read_row(struct line l, struct row *r)
 {
-	struct line col[COLUMNS];
-	unsigned n;
-	size_t i = 0, k;
+	double col[8];
+	unsigned n = 0;
 
-	n = columns(&l, col);
+	while (n < ARRAY_SIZE(col) && take_number(&l, &col[n]))
+		n++;
 	if (n != 6 && n != 8)
 		return false;
 	r->has_ticks = n == 8;
-	r->no = grouped(col[0].p, col[0].p + col[0].len);
-	r->entries = grouped(col[1].p, col[1].p + col[1].len);
-	r->time = permille(col[2]);
-	r->alloc = permille(col[3]);
-	r->inherited_time = permille(col[4]);
-	r->inherited_alloc = permille(col[5]);
-	r->ticks = n == 8 ? grouped(col[6].p, col[6].p + col[6].len) : 0;
-	r->bytes = n == 8 ? grouped(col[7].p, col[7].p + col[7].len) : 0;
-	while (i < l.len && l.p[i] == ' ')
-		i++;
-	r->depth = i;
-	for (k = i; k < l.len && l.p[k] != ' '; k++)
-		;
-	copy(r->label, sizeof(r->label), l.p + i, k - i);
-	for (i = k; i < l.len && l.p[i] == ' '; i++)
-		;
-	for (k = i; k < l.len && l.p[k] != ' '; k++)
-		;
-	copy(r->module, sizeof(r->module), l.p + i, k - i);
-	for (i = k; i < l.len && l.p[i] == ' '; i++)
-		;
-	while (l.len > i && l.p[l.len - 1] == ' ')
-		l.len--;
-	copy(r->srcloc, sizeof(r->srcloc), l.p + i, l.len - i);
+	r->ticks = r->has_ticks && col[1] < 1e15 ? (uint64_t)col[1] : 0;
+	r->inherited_time = permille(col[n - 5]);
+	r->time = permille(col[n - 3]);
+	r->depth = trim(&l);
+	take_word(&l, r->label, sizeof(r->label));
+	take_word(&l, r->module, sizeof(r->module));
+	trim(&l);
+	snprintf(r->srcloc, sizeof(r->srcloc), "%.*s", (int)MIN(l.len, sizeof(r->srcloc)), l.p);
 	return *r->label && *r->module && r->depth < DEPTH_MAX;
 }
 
@@ -188,38 +162,22 @@ static int add_row(struct cctree *tree, const struct row *r, uint32_t *path, siz
 {
 	uint32_t cc, node = CC_ROOT;
 	struct cc_node *n;
-	int err;
+	int err = 0;
 
 	/* Row 0 is MAIN; a row deeper than one below the last is malformed: hang it there. */
-	if (r->depth) {
-		size_t d = MIN(r->depth, *depth + 1);
-
+	*depth = r->depth ? MIN(r->depth, *depth + 1) : 0;
+	if (*depth || strcmp(r->label, "MAIN") != 0) {
 		err = cctree__cc_by_name(tree, r->label, r->module, r->srcloc, &cc);
 		if (!err)
-			err = cctree__child(tree, path[d - 1], cc, &node);
-		if (err)
-			return err;
-		path[d] = node;
-		*depth = d;
-	} else {
-		*depth = 0;
-		if (strcmp(r->label, "MAIN") != 0) {
-			err = cctree__cc_by_name(tree, r->label, r->module, r->srcloc, &cc);
-			if (!err)
-				err = cctree__child(tree, CC_ROOT, cc, &node);
-			if (err)
-				return err;
-		}
-		path[0] = node;
+			err = cctree__child(tree, *depth ? path[*depth - 1] : CC_ROOT, cc, &node);
 	}
+	if (err)
+		return err;
+	path[*depth] = node;
 	n = cctree__node(tree, node);
 	n->ticks += r->ticks;
-	n->entries += r->entries;
-	n->alloc += r->bytes;
 	n->permille_time = (uint16_t)(n->permille_time + r->time);
-	n->permille_alloc = (uint16_t)(n->permille_alloc + r->alloc);
 	n->permille_inherited_time = r->inherited_time;
-	n->permille_inherited_alloc = r->inherited_alloc;
 	return 0;
 }
 
@@ -231,9 +189,19 @@ static void ticks_from_percent(struct cctree *tree, const struct prof_info *info
 
 		n->ticks = (uint64_t)((double)n->permille_time * (double)info->total_ticks / 1000 +
 				      0.5);
-		n->alloc = (uint64_t)((double)n->permille_alloc * (double)info->total_alloc / 1000 +
-				      0.5);
 	}
+}
+
+/* The first line that is indented, after the title. */
+static void take_program(struct line l, struct prof_info *info)
+{
+	size_t blanks = 0;
+
+	while (blanks < l.len && (l.p[blanks] == '\t' || l.p[blanks] == ' '))
+		blanks++;
+	if (!*info->program && l.len && l.p[0] == '\t')
+		snprintf(info->program, sizeof(info->program), "%.*s",
+			 (int)MIN(l.len - blanks, sizeof(info->program)), l.p + blanks);
 }
 
 static int parse_text(const char *data, size_t len, struct cctree *tree, struct prof_info *info)
@@ -249,15 +217,13 @@ static int parse_text(const char *data, size_t len, struct cctree *tree, struct 
 	while (!err && next_line(&pos, end, &l)) {
 		if (!title) {
 			title = has(l, "Time and Allocation Profiling Report");
-		} else if (has(l, "total time") || has(l, "total alloc")) {
-			header_line(l, info);
+		} else if (has(l, "total time")) {
+			time_line(l, info);
 		} else if (has(l, "COST CENTRE") && has(l, "entries")) {
 			/* The table of centres, above, has no entries. */
 			tree_head = true;
 		} else if (!tree_head) {
-			if (!*info->program && l.len && l.p[0] == '\t')
-				copy(info->program, sizeof(info->program), l.p + strspn(l.p, "\t "),
-				     l.len - MIN(strspn(l.p, "\t "), l.len));
+			take_program(l, info);
 		} else if (!l.len) {
 			continue;
 		} else if (read_row(l, row)) {

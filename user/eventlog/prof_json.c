@@ -68,8 +68,6 @@ static int add_node(const cJSON *item, struct cctree *tree, uint32_t parent, uns
 	}
 	n = cctree__node(tree, node);
 	n->ticks += number(item, "ticks");
-	n->entries += number(item, "entries");
-	n->alloc += number(item, "alloc");
 	cJSON_ArrayForEach (child, cJSON_GetObjectItemCaseSensitive(item, "children")) {
 		err = add_node(child, tree, node, depth + 1);
 		if (err)
@@ -94,11 +92,7 @@ int prof__parse_json(const char *data, size_t len, struct cctree *tree, struct p
 	memcpy(info->program, program, MIN(strlen(program), sizeof(info->program) - 1));
 	info->total_ticks = number(root, "total_ticks");
 	info->tick_interval_us = number(root, "tick_interval");
-	info->total_alloc = number(root, "total_alloc");
 	info->capabilities = (uint32_t)MIN(number(root, "initial_capabilities"), 65535u);
-	if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(root, "total_time")))
-		info->total_seconds =
-			cJSON_GetObjectItemCaseSensitive(root, "total_time")->valuedouble;
 	info->has_ticks = true;
 	err = add_centres(cJSON_GetObjectItemCaseSensitive(root, "cost_centres"), tree);
 	if (!err)

@@ -14,7 +14,7 @@
 #include "eventlog.h"
 #include "lane.h"
 
-#define LANES_MAX    1024
+#define LANES_MAX    1024	       /* GHC has 256 capabilities at most */
 #define SLICES_MAX   ((size_t)1 << 19) /* of all lanes */
 #define INTERVAL_GHC 1000000	       /* 1 ms: the profiled RTS's own, if the log does not say */
 #define DEPTH_MAX    255	       /* rts/eventlog/EventLog.c writes the depth in one byte */
@@ -35,8 +35,7 @@ struct el_profile {
 	const struct el_window *window;
 	struct cctree *tree;
 	struct lane_room room;
-	struct ticks **lanes; /* by capability */
-	size_t n_lanes, lanes_cap;
+	struct ticks *by_cap[LANES_MAX], *lanes[LANES_MAX];
 	struct el_profile_info info;
 };
 
@@ -62,30 +61,20 @@ void el_profile__free(struct el_profile *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->n_lanes; i++) {
+	for (size_t i = 0; i < p->info.n_lanes; i++) {
 		lane__free(&p->lanes[i]->lane);
 		free(p->lanes[i]);
 	}
-	free(p->lanes);
 	cctree__free(p->tree);
 	free(p);
 }
 
 static struct ticks *lane_get(struct el_profile *p, uint32_t cap)
 {
-	size_t i = 0;
 	struct ticks *lane;
 
-	/* Capabilities count from 0 and appear in order: nearly always a direct hit. */
-	if (cap < p->n_lanes && p->lanes[cap]->pub.cap == cap)
-		return p->lanes[cap];
-	while (i < p->n_lanes && p->lanes[i]->pub.cap < cap)
-		i++;
-	if (i < p->n_lanes && p->lanes[i]->pub.cap == cap)
-		return p->lanes[i];
-	if (array__reserve((void **)&p->lanes, &p->lanes_cap, p->n_lanes + 1, LANES_MAX,
-			   sizeof(struct ticks *)))
-		return NULL;
+	if (cap >= LANES_MAX || p->by_cap[cap])
+		return cap < LANES_MAX ? p->by_cap[cap] : NULL;
 	lane = calloc(1, sizeof(*lane));
 	if (!lane)
 		return NULL;
@@ -93,9 +82,7 @@ static struct ticks *lane_get(struct el_profile *p, uint32_t cap)
 	lane->pub.lane = &lane->lane.slices;
 	lane->lane.kind = LANE_CAPABILITY;
 	lane->lane.room = &p->room;
-	memmove(&p->lanes[i + 1], &p->lanes[i], (p->n_lanes - i) * sizeof(struct ticks *));
-	p->lanes[i] = lane;
-	p->n_lanes++;
+	p->lanes[p->info.n_lanes++] = p->by_cap[cap] = lane;
 	return lane;
 }
 
@@ -169,7 +156,7 @@ static int on_sample(struct el_profile *p, const struct el_event *ev)
 		p->info.outside++;
 		return 0;
 	}
-	lane = ev->prof_sample.cap < EL_CAP_GLOBAL ? lane_get(p, ev->prof_sample.cap) : NULL;
+	lane = lane_get(p, ev->prof_sample.cap);
 	if (!lane) {
 		p->info.dropped++;
 		return 0;
@@ -238,7 +225,7 @@ int el_profile__finish(struct el_profile *p)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < p->n_lanes && !err; i++)
+	for (size_t i = 0; i < p->info.n_lanes && !err; i++)
 		err = lane__end(&p->lanes[i]->lane);
 	return err == -E2BIG ? 0 : err;
 }
@@ -250,10 +237,7 @@ struct cctree *el_profile__tree(struct el_profile *p)
 
 struct el_profile_info el_profile__info(const struct el_profile *p)
 {
-	struct el_profile_info info = p->info;
-
-	info.n_lanes = p->n_lanes;
-	return info;
+	return p->info;
 }
 
 const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_t i)

@@ -102,11 +102,6 @@ static int advance(struct eventlog *log, bool last)
 	return log->opts.prompt ? merge__run(log, MERGE_SAFE) : 0;
 }
 
-static void times_settle(struct eventlog *log)
-{
-	log->stats.last_time = log->emitted;
-}
-
 int eventlog__feed(struct eventlog *log, const void *data, size_t len)
 {
 	const uint8_t *p = data;
@@ -142,7 +137,7 @@ int eventlog__feed(struct eventlog *log, const void *data, size_t len)
 		if (err)
 			return fail(log, err);
 	}
-	times_settle(log);
+	log->stats.last_time = log->emitted;
 	return 0;
 }
 
@@ -184,7 +179,7 @@ int eventlog__poll(struct eventlog *log)
 	if (log->fd < 0 || log->finished)
 		return -EINVAL;
 	err = file_advance(log, false);
-	times_settle(log);
+	log->stats.last_time = log->emitted;
 	return fail(log, err);
 }
 
@@ -200,7 +195,7 @@ int eventlog__finish(struct eventlog *log)
 	err = log->fd >= 0 ? file_advance(log, true) : advance(log, true);
 	if (err)
 		return fail(log, err);
-	times_settle(log);
+	log->stats.last_time = log->emitted;
 	/* A log that ends inside its header holds nothing. */
 	if (!log->header_done) {
 		log->stats.lost_bytes = log->stats.bytes_in;

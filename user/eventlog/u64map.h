@@ -57,12 +57,6 @@ static inline void u64map__place(struct u64map *m, uint64_t key, uint32_t value)
 	m->slots[i] = (struct u64map_slot){key, value + 1};
 }
 
-/* For walks over all: the value at slot i < size, or U64MAP_NONE. */
-static inline uint32_t u64map__slot(const struct u64map *m, size_t i)
-{
-	return m->slots[i].full ? m->slots[i].full - 1 : U64MAP_NONE;
-}
-
 /* Callers bound the number of entries; a value is below U64MAP_NONE. */
 static inline int u64map__put(struct u64map *m, uint64_t key, uint32_t value)
 {

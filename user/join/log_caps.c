@@ -11,7 +11,7 @@
 #define SLICES_MAX   (1u << 17) /* of one lane */
 #define LANES_BUDGET (1u << 18) /* all lanes; beyond it the files are too big to open well */
 #define LANE_LEAST   256
-#define LANES_MAX    1024
+#define LANES_MAX    1024 /* no model has capabilities beyond */
 
 /* A lane in the making. */
 struct cap_builder {
@@ -293,7 +293,7 @@ static int lane_of_sched(struct cap_builder *c, const struct slices *sched,
 
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
-static const struct slices *ticks_of(const struct log_build *b, uint16_t no)
+static const struct slices *ticks_of(const struct log_build *b, uint32_t no)
 {
 	size_t n = b->in.profile ? el_profile__info(b->in.profile).n_lanes : 0;
 
@@ -316,18 +316,10 @@ const struct el_cap *elog__cap(const struct log_build *b, uint32_t no)
 /* A log of GHC's lists capabilities when they are made; one that only ticks counts too. */
 static size_t number_caps(const struct log_build *b, uint16_t *ret_nos)
 {
-	size_t n = 0, n_sched = b->in.sched ? el_sched__info(b->in.sched).n_caps : 0;
-	size_t n_ticks = b->in.profile ? el_profile__info(b->in.profile).n_lanes : 0;
-	uint8_t seen[65536 / 8] = {0};
+	size_t n = 0;
 
-	for (size_t i = 0; i < n_sched; i++)
-		seen[el_sched__cap(b->in.sched, i)->cap / 8] |=
-			(uint8_t)(1u << el_sched__cap(b->in.sched, i)->cap % 8);
-	for (size_t i = 0; i < n_ticks; i++)
-		seen[el_profile__lane(b->in.profile, i)->cap / 8] |=
-			(uint8_t)(1u << el_profile__lane(b->in.profile, i)->cap % 8);
-	for (uint32_t no = 0; no < 65536 && n < LANES_MAX; no++)
-		if (seen[no / 8] >> no % 8 & 1)
+	for (uint32_t no = 0; no < LANES_MAX; no++)
+		if (elog__cap(b, no) || ticks_of(b, no))
 			ret_nos[n++] = (uint16_t)no;
 	return n;
 }

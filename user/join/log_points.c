@@ -99,23 +99,6 @@ int elog__windows(struct log_build *b)
 
 /* ── curves ──────────────────────────────────────────────────────────────────────────────── */
 
-static void describe(const struct el_series *s, struct pic_counter *ret_counter)
-{
-	ret_counter->unit = s->kind == ESK_TICKY_ENTRIES ? "entries" : "bytes";
-	switch (s->kind) {
-	case ESK_PROFILE:
-		ret_counter->kind = TC_HEAP_PROFILE;
-		break;
-	case ESK_TICKY_ENTRIES:
-	case ESK_TICKY_ALLOCS:
-		ret_counter->kind = TC_TICKY;
-		break;
-	default:
-		ret_counter->kind = TC_HEAP;
-		break;
-	}
-}
-
 static int by_kind_and_size(const void *pa, const void *pb)
 {
 	const struct pic_counter *a = pa, *b = pb;
@@ -129,6 +112,10 @@ static int by_kind_and_size(const void *pa, const void *pb)
 
 int elog__counters(struct log_build *b)
 {
+	static const uint8_t kinds[] = {[ESK_HEAP] = TC_HEAP,
+					[ESK_PROFILE] = TC_HEAP_PROFILE,
+					[ESK_TICKY_ENTRIES] = TC_TICKY,
+					[ESK_TICKY_ALLOCS] = TC_TICKY};
 	size_t n = b->in.heap ? el_heap__info(b->in.heap).n_series : 0;
 	struct pic_counter *counters;
 
@@ -150,7 +137,8 @@ int elog__counters(struct log_build *b)
 		counters[i].n_points = s->n;
 		counters[i].max_value = s->max_value;
 		counters[i].last_value = s->last;
-		describe(s, &counters[i]);
+		counters[i].kind = kinds[s->kind];
+		counters[i].unit = s->kind == ESK_TICKY_ENTRIES ? "entries" : "bytes";
 	}
 	qsort(counters, n, sizeof(*counters), by_kind_and_size);
 	b->pub->counters = counters;

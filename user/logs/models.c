@@ -20,8 +20,8 @@
  */
 #define MARGIN_NS 1000000000ULL
 
-/* Of all joined logs together. One alone takes a quarter of it at most, by its models' limits. */
-#define HELD_MAX ((size_t)512 << 20)
+/* Of all joined logs together. One alone takes about half of it at most, by its models' limits. */
+#define HELD_MAX ((size_t)256 << 20)
 
 struct log_models {
 	struct eventlog *log;
@@ -137,7 +137,6 @@ int log_models__new(const struct log_part *part, struct log_models **ret_models)
 int log_models__new_joined(const struct intake_log_join *how, struct log_models **ret_models)
 {
 	struct log_models *m = calloc(1, sizeof(*m));
-	struct el_match_opts opts;
 	int err;
 
 	if (!m)
@@ -148,8 +147,7 @@ int log_models__new_joined(const struct intake_log_join *how, struct log_models 
 	m->session_ns = how->session_ns;
 	m->now_ns = how->now_ns;
 	m->now_wall_ns = how->now_wall_ns;
-	opts = (struct el_match_opts){.window = &m->window};
-	err = el_match__new(&opts, &m->match);
+	err = el_match__new(&m->window, &m->match);
 	if (!err)
 		err = make_all(m, &m->window);
 	if (err)
