@@ -96,6 +96,22 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 	return err;
 }
 
+int proc__uids(pid_t pid, uid_t ret_uids[PROC_UIDS])
+{
+	char path[64];
+	char *text = NULL;
+	size_t len = 0;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = proc__text(path, 1 << 20, &text, &len);
+	if (err)
+		return err;
+	err = proc__parse_uids(text, len, ret_uids);
+	free(text);
+	return err;
+}
+
 int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 {
 	char path[64];

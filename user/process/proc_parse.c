@@ -104,6 +104,30 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid)
 	return 0;
 }
 
+int proc__parse_uids(const char *text, size_t len, uid_t ret_uids[PROC_UIDS])
+{
+	static const char key[] = "\nUid:";
+	const char *end = text + len;
+	const char *p = memmem(text, len, key, sizeof(key) - 1);
+	uid_t uids[PROC_UIDS];
+
+	/* as NSpid above: no name of a process can look like this line */
+	if (!p)
+		return -ENOENT;
+	p += sizeof(key) - 1;
+	for (size_t i = 0; i < PROC_UIDS; i++) {
+		uint64_t value = 0;
+
+		while (p < end && (*p == ' ' || *p == '\t'))
+			p++;
+		if (!take_number(&p, end, 10, &value) || value > UINT32_MAX)
+			return -ENOENT;
+		uids[i] = (uid_t)value;
+	}
+	memcpy(ret_uids, uids, sizeof(uids));
+	return 0;
+}
+
 /* seq_path() (fs/seq_file.c) writes a line break in a path as \012 and leaves all else as it is. */
 static void unescape(char *path)
 {

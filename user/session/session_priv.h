@@ -135,6 +135,7 @@ struct member {
 	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */
 	struct member_log *log;
 	unsigned log_looks;
+	int log_refused; /* why one that was found was not opened: open_file__own */
 };
 
 struct members;
