@@ -40,7 +40,7 @@ int open_files__each(pid_t pid, int (*fn)(void *ctx, int number, const char *pat
 		if (len <= 0 || path[0] != '/')
 			continue;
 		path[len] = '\0';
-		ret = fn(ctx, atoi(ent->d_name), path);
+		ret = fn(ctx, (int)strtol(ent->d_name, NULL, 10), path);
 	}
 	closedir(dir);
 	return ret;
