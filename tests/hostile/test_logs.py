@@ -5,7 +5,6 @@ come into the report that way, however the attacker has come by a descriptor of 
 
 import os
 import shutil
-import signal
 import subprocess
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start
