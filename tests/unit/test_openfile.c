@@ -181,9 +181,12 @@ static void test_each(void **state)
 	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	make(&f);
-	assert_int_equal(open_files__each(getpid(), see, &s), 77);
+	assert_int_equal(open_files__each(getpid(), 65536, see, &s), 77);
 	assert_int_equal(s.own, 4);
-	assert_int_equal(open_files__each(0x3fffffff, see, &s), -ESRCH);
+	s.own = s.all = 0;
+	assert_int_equal(open_files__each(getpid(), 4, see, &s), 0);
+	assert_true(s.all <= 4 && s.own < 4);
+	assert_int_equal(open_files__each(0x3fffffff, 9, see, &s), -ESRCH);
 	remove_all(&f);
 	close(pipes[0]);
 	close(pipes[1]);

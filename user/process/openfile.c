@@ -16,10 +16,10 @@
 #include "origin.h"
 #include "proc.h"
 
-#define MAX_FDS	   65536
 #define MAX_FDINFO 65536
 
-int open_files__each(pid_t pid, int (*fn)(void *ctx, int number, const char *path), void *ctx)
+int open_files__each(pid_t pid, unsigned max, int (*fn)(void *ctx, int number, const char *path),
+		     void *ctx)
 {
 	char dir_path[64], path[PATH_MAX];
 	struct dirent *ent;
@@ -31,7 +31,7 @@ int open_files__each(pid_t pid, int (*fn)(void *ctx, int number, const char *pat
 	dir = opendir(dir_path);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (!ret && seen++ < MAX_FDS && (ent = readdir(dir))) {
+	while (!ret && seen++ < max && (ent = readdir(dir))) {
 		ssize_t len;
 
 		if (ent->d_name[0] < '0' || ent->d_name[0] > '9')
@@ -118,19 +118,22 @@ static int check_owner(pid_t pid, uid_t owner)
 	return -EPERM;
 }
 
+/* Not even a server's file is asked anything before its origin is known (AT_STATX_DONT_SYNC). */
 static int check_file(pid_t pid, int at)
 {
 	struct origin origin;
 	struct statx st;
+	int err;
 
-	origin__of(pid, at, (uid_t)-1, &origin);
-	if (origin.reach == ORIGIN_FOREIGN)
-		return -EREMOTE;
 	if (statx(at, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_UID, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.stx_mode))
 		return -EINVAL;
-	return check_owner(pid, st.stx_uid);
+	err = check_owner(pid, st.stx_uid);
+	if (err)
+		return err;
+	origin__of(pid, at, (uid_t)-1, &origin);
+	return origin.reach == ORIGIN_FOREIGN ? -EREMOTE : 0;
 }
 
 int open_file__own(pid_t pid, int number, int *ret_fd)

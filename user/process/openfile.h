@@ -12,18 +12,20 @@
 #include <sys/types.h>
 
 /*
- * Calls fn with each descriptor's number and the path that its link has, until fn returns something
- * but 0, which is returned then; 0 after the last one. -ESRCH: there is no such process. Never
- * blocks: nothing is asked of the files.
+ * Calls fn with the number of each of the first `max` descriptors and the path that its link has,
+ * until fn returns something but 0, which is returned then; 0 after the last one. -ESRCH: there is
+ * no such process. Never blocks: nothing is asked of the files.
  */
-int open_files__each(pid_t pid, int (*fn)(void *ctx, int number, const char *path), void *ctx);
+int open_files__each(pid_t pid, unsigned max, int (*fn)(void *ctx, int number, const char *path),
+		     void *ctx);
 
 /*
  * Opens for reading the regular file that the process has open for writing as descriptor `number`,
  * if it belongs to one of the process's users (or the process to root) and lies on a local file
  * system: what the process could have read and written without us, and nobody serves. The caller
- * closes *ret_fd, which never blocks. -EPERM: it is not the process's own; -EREMOTE: not on a local
- * file system; -EINVAL: not regular; -ENOENT, -ESRCH: it is gone.
+ * closes *ret_fd, which never blocks. Reads the process's list of mounts, which may be long.
+ * -EPERM: it is not the process's own; -EREMOTE: not on a local file system; -EINVAL: not regular;
+ * -ENOENT, -ESRCH: it is gone.
  */
 int open_file__own(pid_t pid, int number, int *ret_fd);
 

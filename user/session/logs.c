@@ -18,6 +18,9 @@
 #include "session_priv.h"
 
 #define SUFFIX	  ".eventlog"
+#define MAX_FDS	  4096
+#define MAX_TRIES 4 /* a program writes one log; one that has many so called may mean to delay us  \
+		     */
 #define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
 
 struct member_log {
@@ -40,6 +43,7 @@ struct search {
 	pid_t pid;
 	char *path;
 	size_t size;
+	unsigned tries;
 	int fd, err;
 };
 
@@ -51,14 +55,14 @@ static int take_log(void *ctx, int number, const char *path)
 		return 0;
 	snprintf(s->path, s->size, "%s", path);
 	s->err = open_file__own(s->pid, number, &s->fd);
-	return s->err ? 0 : 1;
+	return !s->err || ++s->tries == MAX_TRIES;
 }
 
 /* The first one that is the process's own; why not, of the last one that is none. */
 static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
 {
 	struct search s = {.pid = pid, .path = ret_path, .size = size, .fd = -1, .err = -ENOENT};
-	int ret = open_files__each(pid, take_log, &s);
+	int ret = open_files__each(pid, MAX_FDS, take_log, &s);
 
 	if (ret < 0)
 		return ret;

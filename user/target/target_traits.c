@@ -15,6 +15,7 @@
 /* rts/EventLogFormat.h, EVENT_HEADER_BEGIN: "hdrb" */
 static const char eventlog_magic[] = "hdrb";
 #define EVENTLOG_SUFFIX ".eventlog"
+#define MAX_FDS		65536
 
 /* ── linking and symbols ─────────────────────────────────────────────────────────────────── */
 
@@ -115,7 +116,7 @@ static int take_eventlog(void *ctx, int number, const char *path)
 static int find_eventlog(void *ctx, void *out)
 {
 	struct eventlog_search *s = ctx;
-	int ret = open_files__each(s->pid, take_eventlog, s);
+	int ret = open_files__each(s->pid, MAX_FDS, take_eventlog, s);
 
 	if (ret > 0)
 		memcpy(out, &s->found, sizeof(s->found));
