@@ -70,48 +70,48 @@ static const struct pic_cc_node node = {
 static const struct pic_finding finding = {EVIL, EVIL, EVIL, 1};
 static const char *missing[] = {EVIL};
 
-static const struct pic_target target = {
-	.pid = 1,
-	.comm = EVIL,
-	.exe = EVIL,
-	.build_id = EVIL,
-	.ghc_version = EVIL,
-	.way = EVIL,
-	.found_suspend = EVIL,
-	.found_resume = "none",
-	.found_tick = EVIL "2",
-	.found_caps = EVIL "3",
-	.end = EVIL,
-	.lanes[LANE_THREAD] = LANES(threads),
-	.calls = &call,
-	.n_calls = 1,
-	.unsafe_calls = &unsafe,
-	.n_unsafe_calls = 1,
-	.functions = &function,
-	.n_functions = 1,
-	.quality = {.samples = 1},
-	.marks = &mark,
-	.n_marks = 1,
-	.flows = &flow,
-	.n_flows = 1,
-	.counters = counters,
-	.n_counters = ARRAY_SIZE(counters),
-	.windows = &window,
-	.n_windows = 1,
-	.cost_centres = centres,
-	.n_cost_centres = ARRAY_SIZE(centres),
-	.cc_nodes = &node,
-	.n_cc_nodes = 1,
-	.findings = &finding,
-	.n_findings = 1,
-	.eventlog = {.known = true, .path = EVIL, .events = 1},
-	.lost = {{EVIL, 1}},
-	.n_lost = 1,
-	.cost_known = true,
-	.missing = missing,
-	.n_missing = 1,
-};
-static const struct pic_target two[] = {target, target};
+static struct pic_target two[] = {{
+					  .pid = 1,
+					  .comm = EVIL,
+					  .exe = EVIL,
+					  .build_id = EVIL,
+					  .ghc_version = EVIL,
+					  .way = EVIL,
+					  .found_suspend = EVIL,
+					  .found_resume = "none",
+					  .found_tick = EVIL "2",
+					  .found_caps = EVIL "3",
+					  .end = EVIL,
+					  .lanes[LANE_THREAD] = LANES(threads),
+					  .calls = &call,
+					  .n_calls = 1,
+					  .unsafe_calls = &unsafe,
+					  .n_unsafe_calls = 1,
+					  .functions = &function,
+					  .n_functions = 1,
+					  .quality = {.samples = 1},
+					  .marks = &mark,
+					  .n_marks = 1,
+					  .flows = &flow,
+					  .n_flows = 1,
+					  .counters = counters,
+					  .n_counters = ARRAY_SIZE(counters),
+					  .windows = &window,
+					  .n_windows = 1,
+					  .cost_centres = centres,
+					  .n_cost_centres = ARRAY_SIZE(centres),
+					  .cc_nodes = &node,
+					  .n_cc_nodes = 1,
+					  .findings = &finding,
+					  .n_findings = 1,
+					  .eventlog = {.known = true, .path = EVIL, .events = 1},
+					  .lost = {{EVIL, 1}},
+					  .n_lost = 1,
+					  .cost_known = true,
+					  .missing = missing,
+					  .n_missing = 1,
+				  },
+				  {0}};
 
 static const struct sketch evil = {
 	.session = {.version = EVIL, .mode = EVIL, .end_ns = 1000000},
@@ -167,6 +167,7 @@ static void test_texts(void **state)
 	struct sketch several = evil;
 
 	(void)state;
+	two[1] = two[0];
 	several.n_targets = 2;
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		for (unsigned width = 0; width < 200; width += 66) {

@@ -167,15 +167,15 @@ static void test_uid(void **state)
 {
 	static const char text[] =
 		"Name:\tx\\nUid:\\t7\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\n";
-	uid_t uid = 0;
+	uid_t uid = 0, uids[PROC_UIDS] = {0};
 
 	(void)state;
-	assert_int_equal(proc__parse_uid(text, sizeof(text) - 1, &uid), 0);
-	assert_int_equal(uid, 1000);
-	assert_int_equal(proc__parse_uid("a\nUid:\t\n", 8, &uid), -ENOENT);
-	assert_int_equal(proc__parse_uid("a\nUid:\t99999999999\n", 19, &uid), -ENOENT);
-	assert_int_equal(proc__parse_uid("a\nUid:\t-1", 9, &uid), -ENOENT);
-	assert_int_equal(proc__parse_uid("", 0, &uid), -ENOENT);
+	assert_int_equal(proc__parse_uids(text, sizeof(text) - 1, uids), 0);
+	assert_int_equal(uids[0], 1000);
+	assert_int_equal(proc__parse_uids("a\nUid:\t\n", 8, uids), -ENOENT);
+	assert_int_equal(proc__parse_uids("a\nUid:\t99999999999\n", 19, uids), -ENOENT);
+	assert_int_equal(proc__parse_uids("a\nUid:\t-1", 9, uids), -ENOENT);
+	assert_int_equal(proc__parse_uids("", 0, uids), -ENOENT);
 	assert_int_equal(proc__account(getpid(), &uid), 0);
 	assert_int_equal(uid, getuid());
 }

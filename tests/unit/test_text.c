@@ -85,10 +85,11 @@ static void test_every_character(void **state)
 		shown = text__escaped(utf8);
 		assert_non_null(shown);
 		if (text__is_hidden(cp)) {
-			unsigned got;
+			char *end;
 
-			assert_int_equal(sscanf(shown, "\\u{%x}", &got), 1);
-			assert_int_equal(got, cp);
+			assert_memory_equal(shown, "\\u{", 3);
+			assert_int_equal(strtoul(shown + 3, &end, 16), cp);
+			assert_string_equal(end, "}");
 			hidden++;
 		} else {
 			assert_string_equal(shown, utf8);
@@ -126,31 +127,31 @@ static void test_every_pair_of_bytes(void **state)
 static void test_sizes(void **state)
 {
 	static const char text[] = "a\xce\xbb\x1b\xe2\x80\xae\xff.";
-	static const char *const items[] = {"a", "\xce\xbb", "\\u{1b}", "\\u{202e}", "\\xff", "."};
-	char whole[64] = "";
+	static const char whole[] = "a\xce\xbb\\u{1b}\\u{202e}\\xff.";
+	/* where an item ends: a, lambda, the escapes, the point */
+	static const size_t ends[] = {0, 1, 3, 9, 17, 21, 22};
+	char nul[16];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(items); i++)
-		strcat(whole, items[i]);
-	for (size_t size = 1; size < sizeof(whole); size++) {
-		char out[64], want[64] = "";
+	assert_int_equal(strlen(whole), 22);
+	for (size_t size = 1; size < 40; size++) {
+		size_t want = 0;
+		char out[64];
 
 		memset(out, 'x', sizeof(out));
-		for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
-			if (strlen(want) + strlen(items[i]) >= size)
-				break;
-			strcat(want, items[i]);
-		}
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+			want = ends[i] < size ? ends[i] : want;
 		assert_int_equal(text__escape(text, strlen(text), out, size), strlen(whole));
-		assert_string_equal(out, want);
+		assert_memory_equal(out, whole, want);
+		assert_int_equal(out[want], '\0');
 		for (size_t i = size; i < sizeof(out); i++)
 			assert_int_equal(out[i], 'x');
 	}
 	assert_int_equal(text__escape(text, strlen(text), NULL, 0), strlen(whole));
 	assert_int_equal(text__escape("", 0, NULL, 0), 0);
 	/* the length counts, not a NUL */
-	assert_int_equal(text__escape("a\0b", 3, whole, sizeof(whole)), 7);
-	assert_string_equal(whole, "a\\u{0}b");
+	assert_int_equal(text__escape("a\0b", 3, nul, sizeof(nul)), 7);
+	assert_string_equal(nul, "a\\u{0}b");
 }
 
 static void test_width(void **state)

@@ -99,6 +99,22 @@ int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 	return err;
 }
 
+int proc__uids(pid_t pid, uid_t ret_uids[PROC_UIDS])
+{
+	char path[64];
+	char *text = NULL;
+	size_t len = 0;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = proc__text(path, 1 << 20, &text, &len);
+	if (err)
+		return err;
+	err = proc__parse_uids(text, len, ret_uids);
+	free(text);
+	return err;
+}
+
 int proc__maps(pid_t pid, struct proc_maps *ret_maps)
 {
 	char path[64];
@@ -294,18 +310,13 @@ static int ns_owner(pid_t pid, uid_t *ret_uid)
 
 int proc__account(pid_t pid, uid_t *ret_uid)
 {
-	char path[64];
-	char *text = NULL;
-	size_t len = 0;
+	uid_t uids[PROC_UIDS];
 	int err;
 
 	if (ns_owner(pid, ret_uid) == 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = proc__text(path, 1 << 20, &text, &len);
-	if (err)
-		return err;
-	err = proc__parse_uid(text, len, ret_uid);
-	free(text);
+	err = proc__uids(pid, uids);
+	if (!err)
+		*ret_uid = uids[0];
 	return err;
 }

@@ -36,6 +36,13 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);
 /* Of a thread; tid 0: of the process. */
 int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid);
 
+/* The four user ids in the Uid line of a status file's text: real, effective, saved, file system.
+ */
+#define PROC_UIDS 4
+int proc__parse_uids(const char *text, size_t len, uid_t ret_uids[PROC_UIDS]);
+/* Of a process. -ESRCH; -ENOENT: no such line. */
+int proc__uids(pid_t pid, uid_t ret_uids[PROC_UIDS]);
+
 struct proc_map {
 	uint64_t start, end, offset, ino;
 	uint32_t dev_major, dev_minor;
@@ -77,8 +84,6 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall);
 
 int proc__pidfd(pid_t pid, int *ret_fd);
 
-/* The real user id in a status file's text. -ENOENT. */
-int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid);
 /*
  * The user on whose account a process runs: its real user, or, in a user namespace of its own,
  * whoever made the outermost one. There all the ids that are mapped into it are his.

@@ -104,20 +104,27 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid)
 	return 0;
 }
 
-int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid)
+int proc__parse_uids(const char *text, size_t len, uid_t ret_uids[PROC_UIDS])
 {
-	static const char key[] = "\nUid:\t";
+	static const char key[] = "\nUid:";
 	const char *end = text + len;
 	const char *p = memmem(text, len, key, sizeof(key) - 1);
-	uint64_t value = 0;
+	uid_t uids[PROC_UIDS];
 
-	/* as with NSpid: above. The real one is the first of four (fs/proc/array.c, task_state()). */
+	/* as NSpid above: no name of a process can look like this line */
 	if (!p)
 		return -ENOENT;
 	p += sizeof(key) - 1;
-	if (!take_number(&p, end, 10, &value) || value > UINT32_MAX)
-		return -ENOENT;
-	*ret_uid = (uid_t)value;
+	for (size_t i = 0; i < PROC_UIDS; i++) {
+		uint64_t value = 0;
+
+		while (p < end && (*p == ' ' || *p == '\t'))
+			p++;
+		if (!take_number(&p, end, 10, &value) || value > UINT32_MAX)
+			return -ENOENT;
+		uids[i] = (uid_t)value;
+	}
+	memcpy(ret_uids, uids, sizeof(uids));
 	return 0;
 }
 

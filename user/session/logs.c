@@ -5,7 +5,6 @@
  * the session ends, and only what falls into the session goes further. A log that comes by a FIFO
  * or a socket is put into a file until then.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +14,12 @@
 #include "eventlog/eventlog.h"
 #include "join/join.h"
 #include "logs/logs.h"
+#include "process/openfile.h"
 #include "session_priv.h"
 
 #define SUFFIX	  ".eventlog"
 #define MAX_FDS	  4096
+#define MAX_TRIES 4 /* a program writes one log: many so called are there to delay us */
 #define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
 
 struct member_log {
@@ -37,47 +38,48 @@ static bool ends_as_log(const char *path)
 	return path[0] == '/' && len > suffix && !strcmp(path + len - suffix, SUFFIX);
 }
 
-/* Reading links of /proc never blocks, whatever they lead to. */
+struct search {
+	pid_t pid;
+	char *path;
+	size_t size;
+	unsigned tries;
+	int fd, err;
+};
+
+static int take_log(void *ctx, int number, const char *path)
+{
+	struct search *s = ctx;
+
+	if (!ends_as_log(path))
+		return 0;
+	snprintf(s->path, s->size, "%s", path);
+	s->err = open_file__own(s->pid, number, &s->fd);
+	return !s->err || ++s->tries == MAX_TRIES;
+}
+
+/* The first one that is the process's own; why not, of the last one that is none. */
 static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
 {
-	char dir_path[64], link[sizeof(dir_path) + 32];
-	struct dirent *ent;
-	int seen = 0, err = -ENOENT;
-	DIR *dir;
+	struct search s = {.pid = pid, .path = ret_path, .size = size, .fd = -1, .err = -ENOENT};
+	int ret = open_files__each(pid, MAX_FDS, take_log, &s);
 
-	snprintf(dir_path, sizeof(dir_path), "/proc/%d/fd", pid);
-	dir = opendir(dir_path);
-	if (!dir)
-		return -errno;
-	while (err && seen++ < MAX_FDS && (ent = readdir(dir))) {
-		ssize_t len;
-
-		if (ent->d_name[0] < '0' || ent->d_name[0] > '9')
-			continue;
-		snprintf(link, sizeof(link), "%s/%.20s", dir_path, ent->d_name);
-		len = readlink(link, ret_path, size - 1);
-		if (len <= 0)
-			continue;
-		ret_path[len] = '\0';
-		if (ends_as_log(ret_path))
-			err = fd__open_regular(link, ret_fd);
-	}
-	closedir(dir);
-	return err;
+	if (ret < 0)
+		return ret;
+	if (!s.err)
+		*ret_fd = s.fd;
+	return s.err;
 }
 
 /* A log of any name, known by its first bytes. A child process reads them, which takes time. */
 static int find_by_content(struct member *m, char *ret_path, size_t size, int *ret_fd)
 {
 	struct target_traits traits;
-	char path[sizeof(traits.eventlog) + 32];
 
 	target__traits(m->target, SNAPSHOT_TIMEOUT_MS, &traits);
 	if (!traits.eventlog[0])
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", m->pid, traits.eventlog);
 	snprintf(ret_path, size, "%s", traits.eventlog);
-	return fd__open_regular(path, ret_fd);
+	return open_file__own(m->pid, traits.eventlog_number, ret_fd);
 }
 
 /* A stream can be read only once: its log is the session's first member's. */
@@ -111,6 +113,7 @@ void logs__look(struct session *s, struct member *m)
 			err = open_stream(s, wanted, &stream, &fd);
 	} else {
 		err = find(m->pid, path, sizeof(path), &fd);
+		m->log_refused = err;
 		if (err && m->log_looks == 1 && s->opts->kind != SESSION_SYSTEM)
 			err = find_by_content(m, path, sizeof(path), &fd);
 	}
@@ -187,12 +190,28 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 	return 0;
 }
 
+/* Of a log that was there, but not joined. */
+static const char *refusal(int err)
+{
+	if (err == -EPERM)
+		return "no eventlog: the program has one open, but not as its own file (open for "
+		       "writing, and its user's); --eventlog FILE would join it";
+	if (err == -EREMOTE)
+		return "no eventlog: the program's lies on a file system that may keep its readers "
+		       "waiting; --eventlog FILE would join it";
+	return NULL;
+}
+
 static void note_none(struct session *s, const struct member *m)
 {
 	const char *wanted = s->opts->eventlog;
 
 	if (s->opts->no_eventlogs)
 		return;
+	if (!wanted && refusal(m->log_refused)) {
+		intake__add_missing(s->in, m->pid, refusal(m->log_refused));
+		return;
+	}
 	if (!wanted) {
 		if (m->ready && !m->only_sampled)
 			intake__add_missing(s->in, m->pid,

@@ -161,6 +161,7 @@ struct member {
 	struct member_log *log;
 	unsigned log_looks;
 	bool log_left_out; /* there was no room to keep it */
+	int log_refused;   /* why one that was found was not opened: open_file__own */
 };
 
 struct members;

@@ -158,7 +158,8 @@ struct target_traits {
 	const char *symbols; /* "full", "dynamic only", "debug file", "none" */
 	uint32_t threads;
 	uid_t uid;
-	char eventlog[256]; /* path of the eventlog that it writes; "": none */
+	char eventlog[256];  /* path of the eventlog that it writes; "": none */
+	int eventlog_number; /* its descriptor of it (open_file__own) */
 };
 /* Takes at most timeout_ms. What is not known is "" or 0. */
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What --list and --doctor report of a target besides its target_info. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 
 #include "base/base.h"
 #include "process/mem.h"
+#include "process/openfile.h"
 #include "target_priv.h"
 
 /* rts/EventLogFormat.h, EVENT_HEADER_BEGIN: "hdrb" */
@@ -77,72 +76,56 @@ const char *target__symbols(const struct target *t)
 
 /* ── the eventlog ────────────────────────────────────────────────────────────────────────── */
 
-struct eventlog_ctx {
+struct eventlog_search {
 	pid_t pid;
+	struct found_eventlog {
+		int number;
+		char path[sizeof(((struct target_traits *)0)->eventlog)];
+	} found;
 };
 
-static bool begins_as_eventlog(const char *link)
+static bool begins_as_eventlog(int fd)
 {
 	char magic[4];
-	struct stat st;
-	ssize_t got;
-	int fd;
 
-	if (stat(link, &st) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return false;
-	got = pread(fd, magic, sizeof(magic), 0);
-	close(fd);
-	return got == sizeof(magic) && memcmp(magic, eventlog_magic, sizeof(magic)) == 0;
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, eventlog_magic, sizeof(magic)) == 0;
 }
 
-static bool is_eventlog(const char *link, const char *path)
+/* Ends the search at an eventlog, which may be empty yet if its name is one's. */
+static int take_eventlog(void *ctx, int number, const char *path)
 {
 	size_t len = strlen(path), suffix = sizeof(EVENTLOG_SUFFIX) - 1;
+	struct eventlog_search *s = ctx;
+	bool is_log;
+	int fd = -1;
 
-	if (path[0] != '/')
-		return false;
-	return (len > suffix && strcmp(path + len - suffix, EVENTLOG_SUFFIX) == 0) ||
-	       begins_as_eventlog(link);
+	if (len >= sizeof(s->found.path) || open_file__own(s->pid, number, &fd) < 0)
+		return 0;
+	is_log = (len > suffix && strcmp(path + len - suffix, EVENTLOG_SUFFIX) == 0) ||
+		 begins_as_eventlog(fd);
+	fd__close(&fd);
+	if (!is_log)
+		return 0;
+	s->found.number = number;
+	memcpy(s->found.path, path, len + 1);
+	return 1;
 }
 
-/* In a child: a file of FUSE may keep us waiting for as long as somebody likes. */
+/* In a child: a file may keep us waiting. */
 static int find_eventlog(void *ctx, void *out)
 {
-	const struct eventlog_ctx *c = ctx;
-	char dir_path[64], link[sizeof(dir_path) + 32], path[256];
-	struct dirent *ent;
-	int seen = 0;
-	DIR *dir;
+	struct eventlog_search *s = ctx;
+	int ret = open_files__each(s->pid, MAX_FDS, take_eventlog, s);
 
-	snprintf(dir_path, sizeof(dir_path), "/proc/%d/fd", c->pid);
-	dir = opendir(dir_path);
-	if (!dir)
-		return -errno;
-	while (seen++ < MAX_FDS && (ent = readdir(dir))) {
-		ssize_t len;
-
-		if (ent->d_name[0] < '0' || ent->d_name[0] > '9')
-			continue;
-		snprintf(link, sizeof(link), "%s/%.20s", dir_path, ent->d_name);
-		len = readlink(link, path, sizeof(path) - 1);
-		if (len <= 0)
-			continue;
-		path[len] = '\0';
-		if (is_eventlog(link, path)) {
-			memcpy(out, path, (size_t)len + 1);
-			break;
-		}
-	}
-	closedir(dir);
-	return 0;
+	if (ret > 0)
+		memcpy(out, &s->found, sizeof(s->found));
+	return MIN(ret, 0);
 }
 
 void target__traits(struct target *target, int timeout_ms, struct target_traits *ret_traits)
 {
-	struct eventlog_ctx ctx = {.pid = target->info.pid};
+	struct eventlog_search search = {.pid = target->info.pid};
 	struct target_traits traits = {.uid = (uid_t)-1};
 	char path[64];
 	struct stat st;
@@ -160,10 +143,13 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 	snprintf(path, sizeof(path), "/proc/%d", target->info.pid);
 	if (stat(path, &st) == 0)
 		traits.uid = st.st_uid;
-	if (mem__guard(target->info.pid, timeout_ms, find_eventlog, &ctx, sizeof(traits.eventlog),
+	if (mem__guard(target->info.pid, timeout_ms, find_eventlog, &search, sizeof(search.found),
 		       &out) == 0) {
-		memcpy(traits.eventlog, out, sizeof(traits.eventlog) - 1);
-		mem__guard_free(out, sizeof(traits.eventlog));
+		const struct found_eventlog *found = out;
+
+		traits.eventlog_number = found->number;
+		memcpy(traits.eventlog, found->path, sizeof(traits.eventlog) - 1);
+		mem__guard_free(out, sizeof(search.found));
 	}
 	*ret_traits = traits;
 }
