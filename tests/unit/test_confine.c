@@ -545,6 +545,8 @@ static void users(void **state)
 
 	(void)state;
 	assert_true(confine__may_wait(slow));
+	confine__waited(0, 1000000000000ULL, CONFINE_HONEST_NS);
+	assert_true(confine__may_wait(0));
 	for (int i = 0; i < 100; i++)
 		confine__waited(honest, 50000000, CONFINE_HONEST_NS);
 	assert_true(confine__may_wait(honest));

@@ -132,7 +132,8 @@ void confine_server__free(struct confine_server *server);
 
 /*
  * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
- * a tenth of the time that passes is given back. Who has used it up is not waited for.
+ * a tenth of the time that passes is given back. Who has used it up is not waited for. Root's are
+ * nobody's attack, and always waited for.
  */
 #define CONFINE_USER_NS	  3000000000ULL
 #define CONFINE_HONEST_NS 100000000ULL
