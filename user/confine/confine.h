@@ -14,8 +14,8 @@
  *   - sees no file system (Landlock, where the kernel has it);
  *   - may make only the system calls of filter.c (seccomp);
  *   - has limits of memory, CPU time, descriptors, file size, and no core dump.
- * Where the daemon has no rights itself, its user and groups stay what they are. If any of this
- * fails otherwise, the child does not run.
+ * Where the daemon has no rights itself, or its user namespace no other ids, its user and groups
+ * stay what they are. If any of this fails otherwise, the child does not run.
  *
  * Two forms: a job runs one function and leaves its result in shared memory; a server answers
  * questions for as long as there are some. What comes back was written by a process that may have
