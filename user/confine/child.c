@@ -265,11 +265,15 @@ static int drop_rights(const struct confine *how)
 		/* permitted capabilities outlive the change of user then, for set_caps() below */
 		if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
 			return -errno;
-		if (setgroups(0, NULL))
+		/* -EPERM, in spite of the capability: a user namespace that forbids it to all */
+		if (setgroups(0, NULL) && errno != EPERM)
 			return -errno;
 		err = become(FIRST_ID + (uint32_t)getpid());
 		if (err == -EINVAL)
 			err = become(NOBODY_ID);
+		/* a user namespace that has neither */
+		if (err == -EINVAL)
+			err = 0;
 	}
 	if (!err)
 		err = set_caps(keep);

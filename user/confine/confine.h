@@ -14,8 +14,8 @@
  *   - sees no file system (Landlock, where the kernel has it);
  *   - may make only the system calls of filter.c (seccomp);
  *   - has limits of memory, CPU time, descriptors, file size, and no core dump.
- * Where the daemon has no rights itself, its user and groups stay what they are. If any of this
- * fails otherwise, the child does not run.
+ * Where the daemon has no rights itself, or its user namespace no other ids, its user and groups
+ * stay what they are. If any of this fails otherwise, the child does not run.
  *
  * Two forms: a job runs one function and leaves its result in shared memory; a server answers
  * questions for as long as there are some. What comes back was written by a process that may have
@@ -132,7 +132,8 @@ void confine_server__free(struct confine_server *server);
 
 /*
  * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
- * a tenth of the time that passes is given back. Who has used it up is not waited for.
+ * a tenth of the time that passes is given back. Who has used it up is not waited for. Root's are
+ * nobody's attack, and always waited for.
  */
 #define CONFINE_USER_NS	  3000000000ULL
 #define CONFINE_HONEST_NS 100000000ULL

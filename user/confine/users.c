@@ -42,11 +42,11 @@ static struct user *find(uid_t id)
 
 bool confine__may_wait(uid_t user)
 {
-	return find(user)->used_ns < CONFINE_USER_NS;
+	return user == 0 || find(user)->used_ns < CONFINE_USER_NS;
 }
 
 void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns)
 {
-	if (took_ns > honest_ns)
+	if (user != 0 && took_ns > honest_ns)
 		find(user)->used_ns += took_ns - honest_ns;
 }

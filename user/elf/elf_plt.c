@@ -2,10 +2,12 @@
 /* elf_plt: which symbol a PLT entry or a GOT slot is bound to. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/search.h"
 #include "arch.h"
+#include "confine/confine.h"
 #include "elf_priv.h"
 
 static int by_slot(const void *a, const void *b)
@@ -61,20 +63,84 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
 	return found;
 }
 
+/* Relocations of so much are looked through at once: it takes a millisecond or two. */
+#define GOT_INLINE (2U << 20)
+
+struct got_out {
+	uint64_t n;
+	struct elf_got got[];
+};
+
+#define OUT_SIZE (sizeof(struct got_out) + ELF_MAX_SYMBOLS * sizeof(struct elf_got))
+
+static void collect_all(const struct elf_file *elf)
+{
+	struct elf_lazy *lazy = elf->lazy;
+
+	/* Without memory for all of them, those collected so far still serve. */
+	if (collect(elf, elf->relocs[1]) == 0)
+		collect(elf, elf->relocs[0]);
+	if (lazy->n_got > 0)
+		qsort(lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
+}
+
+/* In the child. */
+static int read_got(void *ctx, void *ret_out)
+{
+	const struct elf_file *elf = ctx;
+	struct elf_lazy *lazy = elf->lazy;
+	struct got_out *out = ret_out;
+
+	collect_all(elf);
+	if (lazy->n_got)
+		memcpy(out->got, lazy->got, lazy->n_got * sizeof(*lazy->got));
+	out->n = lazy->n_got;
+	/* where this is not a child's */
+	free(lazy->got);
+	lazy->got = NULL;
+	lazy->n_got = lazy->cap_got = 0;
+	return 0;
+}
+
+/* Any slots in any order are safe: an index is looked up within its table, and most are not found.
+ */
+static void take(struct elf_lazy *lazy, const struct got_out *out)
+{
+	size_t n = MIN(out->n, (uint64_t)ELF_MAX_SYMBOLS);
+
+	lazy->got = n ? malloc(n * sizeof(*lazy->got)) : NULL;
+	if (!lazy->got)
+		return;
+	memcpy(lazy->got, out->got, n * sizeof(*lazy->got));
+	lazy->n_got = lazy->cap_got = n;
+}
+
+static void read_slots(const struct elf_file *elf)
+{
+	void *out = NULL;
+	int err;
+
+	if (elf->relocs[0].size + elf->relocs[1].size <= GOT_INLINE) {
+		collect_all(elf);
+		elf->lazy->got_done = true;
+		return;
+	}
+	err = elf__aside(elf, read_got, (void *)elf, OUT_SIZE, &out);
+	if (!err)
+		take(elf->lazy, out);
+	confine__free_out(out, OUT_SIZE);
+	/* that there was no time is no reason not to look again */
+	elf->lazy->got_done = err != -EBUSY;
+}
+
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 {
 	struct elf_lazy *lazy = elf->lazy;
 	struct elf_sym sym;
 	size_t at;
 
-	if (!lazy->got_done) {
-		lazy->got_done = true;
-		/* Without memory for all of them, those collected so far still serve. */
-		if (collect(elf, elf->relocs[1]) == 0)
-			collect(elf, elf->relocs[0]);
-		if (lazy->n_got > 0)
-			qsort(lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
-	}
+	if (!lazy->got_done)
+		read_slots(elf);
 	at = search__first(lazy->n_got, i, lazy->got[i].slot >= vaddr);
 	if (at == lazy->n_got || lazy->got[at].slot != vaddr ||
 	    !elf_symbols__at(&elf->symtabs[ELF_DYNSYM], lazy->got[at].sym, &sym) ||

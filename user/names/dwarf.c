@@ -188,16 +188,20 @@ static void end_strings(struct dwarf_place *p)
 static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 {
 	const struct question q = {.vaddr = vaddr};
-	uint64_t began = time__monotonic_ns();
+	uint64_t began = time__monotonic_ns(), took;
 	size_t len = 0;
 	int err;
 
 	if (d->waited_ns >= DWARF_TOTAL_MS * 1000000ULL)
 		return -ETIMEDOUT;
+	if (!confine__may_wait(elf__user(d->elf)))
+		return -EBUSY;
 	d->asked_ns = began;
 	make_room(d);
 	err = confine_server__ask(d->server, &q, sizeof(q), DWARF_ANSWER_MS, answer, &len);
-	d->waited_ns += time__monotonic_ns() - began;
+	took = time__monotonic_ns() - began;
+	d->waited_ns += took;
+	confine__waited(elf__user(d->elf), took, CONFINE_HONEST_NS);
 	if (!err && len != sizeof(*answer))
 		err = -EIO;
 	if (!err && answer->err && answer->err != -ENOENT)

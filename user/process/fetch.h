@@ -24,6 +24,14 @@
 int fetch__stat(int fd, struct stat *ret_st);
 int fetch__stat_path(const char *path, struct stat *ret_st);
 
+/*
+ * Looks a path up below the directory `root`, which is its root, in a confined child: on its way
+ * there may be a file system whose server does not answer. *ret_fd: O_PATH, of whatever is there,
+ * the caller's. `user`: on whose account it is waited for. -EREMOTEIO: it was not to be had in
+ * time.
+ */
+int fetch__find(int root, const char *path, uid_t user, int *ret_fd);
+
 struct fetched {
 	int fd;	       /* to be read; the caller's */
 	bool is_copy;  /* in memory: fetch__release() when it is not used any more */
