@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "confine/confine.h"
 #include "unwind/cfi.h"
 #include "unwind/cfi_asm_priv.h"
 #include "wire.h"
@@ -132,6 +133,17 @@ static void try_instructions(const uint8_t *data, size_t size)
 	memcpy(eh + sizeof(cie) + 25, data, size);
 	try_section(eh, sizeof(cie) + 25 + size);
 	free(eh);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* What runs in a child else runs here, where its mistakes are found. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	confine__run_inside();
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -57,7 +57,7 @@ static void check(const struct ipe_out *out)
 		hs_name__combine(out->strings + e->label, one, two);
 		hs_name__is_made_up(two);
 		hs_name__description(out->strings + e->table, module, sizeof(module), one);
-		demangle(out->strings + e->table, two, sizeof(two));
+		demangle_here(out->strings + e->table, two, sizeof(two));
 	}
 }
 

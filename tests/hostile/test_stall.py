@@ -3,12 +3,16 @@
 """A program on a file system whose server may hold its pages back. While a uprobe is registered the
 kernel reads the page with every fork of the host waiting, so that none may be placed there."""
 
+import os
 import signal
+import struct
 import subprocess
 import time
 
-from hostile import OUT, as_nobody, changed_code, mounted, start, whole_host
-from harness import cases, check, run
+from hostile import OUT, Stall, as_nobody, build, changed_code, haskell, mounted, start, whole_host
+from harness import ATTACHED, cases, check, run
+
+PT_LOAD, PT_NOTE, READ = 1, 4, 4
 
 # A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
 # its file system an overlay then.
@@ -50,6 +54,77 @@ def test_served_program(t, case):
     told = [m for m in got["missing"] if "file system" in m]
     check(told, f"the report does not say why there are no probes: {got['missing']}")
     check(got["lanes"] and got["stacks"]["samples"] > 0, "it was not even sampled")
+
+
+# Not the time that a test of speed would ask for: processors may be busy, and a session has a report to write.
+IN_TIME = 12
+
+
+@cases("before host", "meanwhile host", "meanwhile pid")
+def test_server_that_does_not_answer(t, case):
+    when, mode = case.split()
+    point = mounted(t)
+    served = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=100000"]))
+    other = start(t, [haskell("Calls"), "1", "safe_sleep_1ms=100000"])
+    if when == "before":
+        Stall(t, point)
+    pids = [] if mode == "host" else ["--pid", served.pid, "--pid", other.pid]
+    session = t.session(*pids, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
+    check(session.err.until("processes" if mode == "host" else ATTACHED, 40) is not None,
+          f"safescoped did not begin: {session.err.seen}")
+    if when == "meanwhile":
+        Stall(t, point)
+    other.go()
+    served.say("go")
+    time.sleep(2)
+    began = time.monotonic()
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    took = time.monotonic() - began
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    check(took < IN_TIME, f"SIGTERM took {took:.1f} s")
+    got = t.report().target(other.pid)
+    check(got["stacks"]["samples"] > 0 and got["safe_calls"], "the other program was not seen")
+
+
+SPARSE = 30
+GB = 1 << 30
+
+
+def sparse_program(path):
+    """A program that says "ready" and waits, with a segment of nearly 1 GiB that is a hole in its file: what reads
+    all of it reads for long, and the file takes no room on the disk."""
+    out = build("waits", sources=["waits.c"], flags=["-static", "-no-pie"])
+    code = bytearray(out.read_bytes())
+    heads, count = struct.unpack_from("<Q", code, 32)[0], struct.unpack_from("<H", code, 56)[0]
+    at = next(heads + 56 * i for i in range(count)
+              if struct.unpack_from("<I", code, heads + 56 * i)[0] == PT_NOTE)
+    start = (len(code) + 0xffff) & ~0xffff
+    size = GB - start - 4096
+    struct.pack_into("<IIQQQQQQ", code, at, PT_LOAD, READ, start, 0x40000000, 0x40000000, size, size, 0x1000)
+    path.write_bytes(code)
+    os.truncate(path, start + size)
+    path.chmod(0o755)
+    return path
+
+
+def test_sparse_programs(t):
+    sparse = [sparse_program(OUT / f"sparse-{k}") for k in range(SPARSE)]
+    for path in sparse:
+        start(t, as_nobody([path]))
+    other = start(t, [haskell("Calls"), "1", "safe_sleep_1ms=100000"])
+    began = time.monotonic()
+    session = whole_host(t)
+    check(time.monotonic() - began < 3 * IN_TIME, f"the start took {time.monotonic() - began:.1f} s")
+    other.go()
+    time.sleep(2)
+    began = time.monotonic()
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    check(time.monotonic() - began < IN_TIME, f"SIGTERM took {time.monotonic() - began:.1f} s")
+    got = t.report().target(other.pid)
+    check(got["stacks"]["samples"] > 0 and got["safe_calls"], "the other program was not seen")
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ static void only_what_memory_needs(void **state)
 
 struct tried {
 	int open_file, open_proc, make_socket, fork_one, kill_parent, use_fd, exec_memory, trace;
-	int read_other;
+	int read_other, write_file;
 };
 
 static int error_of(long result)
@@ -172,6 +172,7 @@ static int fn_try(void *ctx, void *out)
 	struct iovec here = {word, sizeof(word)}, there = {(void *)a->other_word, sizeof(word)};
 
 	t->open_file = error_of(open("/etc/passwd", O_RDONLY));
+	t->write_file = error_of(open("/tmp", O_RDWR | O_TMPFILE, 0600));
 	t->open_proc = error_of(open("/proc/self/status", O_RDONLY));
 	t->make_socket = error_of(socket(AF_INET, SOCK_STREAM, 0));
 	t->fork_one = error_of(syscall(SYS_fork));
@@ -222,6 +223,7 @@ static void may_do_nothing(void **state)
 	assert_int_equal(confine__run(&plain, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
 	t = out;
 	assert_int_not_equal(t->open_file, 0);
+	assert_int_not_equal(t->write_file, 0);
 	assert_int_not_equal(t->open_proc, 0);
 	assert_int_not_equal(t->make_socket, 0);
 	assert_int_not_equal(t->fork_one, 0);
@@ -249,6 +251,19 @@ static void may_do_nothing(void **state)
 		t = out;
 		assert_int_equal(t->read_other, 0);
 		assert_int_equal(t->open_proc, 0);
+		assert_int_not_equal(t->make_socket, 0);
+		confine__free_out(out, sizeof(*t));
+	}
+	/* one that copies reads files, and writes none */
+	{
+		struct confine how = plain;
+
+		how.keep = CONFINE_FILES;
+		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		t = out;
+		assert_int_equal(t->open_file, 0);
+		assert_int_not_equal(t->write_file, 0);
+		assert_int_equal(t->read_other, EPERM);
 		assert_int_not_equal(t->make_socket, 0);
 		confine__free_out(out, sizeof(*t));
 	}
@@ -522,6 +537,32 @@ static void idle(void **state)
 	confine_server__free(s);
 }
 
+/* ── whose bytes are waited for ──────────────────────────────────────────────────────────── */
+
+static void users(void **state)
+{
+	const uid_t slow = 70001, honest = 70002;
+
+	(void)state;
+	assert_true(confine__may_wait(slow));
+	confine__waited(0, 1000000000000ULL, CONFINE_HONEST_NS);
+	assert_true(confine__may_wait(0));
+	for (int i = 0; i < 100; i++)
+		confine__waited(honest, 50000000, CONFINE_HONEST_NS);
+	assert_true(confine__may_wait(honest));
+	confine__waited(slow, CONFINE_USER_NS, CONFINE_HONEST_NS);
+	assert_true(confine__may_wait(slow));
+	confine__waited(slow, 1000000000000ULL, CONFINE_HONEST_NS);
+	assert_false(confine__may_wait(slow));
+	assert_true(confine__may_wait(honest));
+	/* a thousand others do not make it forgotten, nor are they refused */
+	for (uid_t id = 80000; id < 81000; id++) {
+		assert_true(confine__may_wait(id));
+		confine__waited(id, 2 * CONFINE_HONEST_NS, CONFINE_HONEST_NS);
+	}
+	assert_false(confine__may_wait(slow));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +575,7 @@ int main(void)
 		cmocka_unit_test(not_waited_for),
 		cmocka_unit_test(answers),
 		cmocka_unit_test(idle),
+		cmocka_unit_test(users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * What DWARF says of functions of this program: the preprocessor knows their lines. And of files
  * that somebody damaged: the helper process may die of them, and nothing else.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -126,6 +127,97 @@ static void compressed(void **state)
 		skip();
 }
 
+/*
+ * A copy of this program whose compressed .debug_info says that it holds `says` bytes.
+ * False: there is no tool that compresses.
+ */
+static bool write_boast(const char *path, uint64_t says)
+{
+	char command[256];
+	Elf64_Ehdr h;
+	Elf64_Shdr s;
+	Elf64_Chdr c;
+	bool found = false;
+	int fd;
+
+	snprintf(command, sizeof(command),
+		 "objcopy --compress-debug-sections=zlib /proc/%d/exe %s 2>/dev/null", getpid(),
+		 path);
+	if (system(command) != 0)
+		return false;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, &h, sizeof(h), 0), sizeof(h));
+	for (size_t i = 0; i < h.e_shnum && !found; i++) {
+		off_t at = (off_t)(h.e_shoff + i * sizeof(s));
+
+		assert_int_equal(pread(fd, &s, sizeof(s), at), sizeof(s));
+		found = (s.sh_flags & SHF_COMPRESSED) && s.sh_size > 4096;
+	}
+	if (found) {
+		assert_int_equal(pread(fd, &c, sizeof(c), (off_t)s.sh_offset), sizeof(c));
+		c.ch_size = says;
+		assert_int_equal(pwrite(fd, &c, sizeof(c), (off_t)s.sh_offset), sizeof(c));
+	}
+	close(fd);
+	return found;
+}
+
+/* What a file says of its size is looked at before any of it is inflated. */
+static void boasts(void **state)
+{
+	static const uint64_t sizes[] = {100ULL << 20, 200ULL << 20, 1ULL << 40, UINT64_MAX};
+	struct elf_file *elf = open_self(), *bad = NULL;
+	char path[] = "/tmp/safescoped-dwarf-XXXXXX";
+	uint64_t at = vaddr_of(elf, "dwarf_test_function");
+	struct dwarf_place place;
+	struct dwarf *dwarf;
+
+	(void)state;
+	close(mkstemp(path));
+	for (size_t i = 0; dwarf__is_in(elf) && i < ARRAY_SIZE(sizes); i++) {
+		struct elf_debug_size size;
+
+		if (!write_boast(path, sizes[i]))
+			break;
+		assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &bad), 0);
+		elf__debug_size(bad, &size);
+		assert_true(size.inflated >= sizes[i]);
+		assert_int_equal(dwarf__new(bad, &dwarf), 0);
+		assert_true(dwarf__find(dwarf, at, &place) < 0);
+		if (sizes[i] > 128ULL << 20)
+			assert_int_equal(dwarf__find(dwarf, at, &place), -E2BIG);
+		dwarf__free(dwarf);
+		elf__free(bad);
+	}
+	unlink(path);
+	elf__free(elf);
+}
+
+/* More files than there may be helpers: all are answered for, each by its own. */
+static void many(void **state)
+{
+	struct elf_file *elf[40];
+	struct dwarf *dwarf[40];
+	struct dwarf_place place;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(elf); i++) {
+		elf[i] = open_self();
+		assert_int_equal(dwarf__new(elf[i], &dwarf[i]), 0);
+	}
+	for (size_t i = 0; dwarf__is_in(elf[0]) && i < 2 * ARRAY_SIZE(elf); i++) {
+		size_t k = i % ARRAY_SIZE(elf);
+
+		assert_int_equal(
+			dwarf__find(dwarf[k], vaddr_of(elf[k], "dwarf_test_function"), &place), 0);
+		check_place(&place);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(elf); i++) {
+		dwarf__free(dwarf[i]);
+		elf__free(elf[i]);
+	}
+}
+
 /* A copy of this program with bytes of its debug sections overwritten. */
 static void write_damaged(const struct elf_file *elf, const char *path, uint32_t seed)
 {
@@ -208,10 +300,9 @@ static void shrinks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_helper),
-		cmocka_unit_test(compressed),
-		cmocka_unit_test(damaged),
-		cmocka_unit_test(shrinks),
+		cmocka_unit_test(by_helper), cmocka_unit_test(compressed),
+		cmocka_unit_test(boasts),    cmocka_unit_test(many),
+		cmocka_unit_test(damaged),   cmocka_unit_test(shrinks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

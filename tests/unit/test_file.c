@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The files that targets share: the same one while it is the same, kept for a while, then freed. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,7 +55,7 @@ static struct file *get(struct file_cache *cache, const char *name)
 	char path[128];
 
 	path_of(name, path);
-	assert_int_equal(file__get(cache, open(path, O_RDONLY | O_CLOEXEC), name, &file), 0);
+	assert_int_equal(file__get(cache, 0, open(path, O_RDONLY | O_CLOEXEC), name, &file), 0);
 	return file;
 }
 
@@ -188,7 +190,7 @@ static void t_bad_descriptor(void **state)
 	struct file *file;
 
 	(void)state;
-	assert_true(file__get(NULL, -1, "none", &file) < 0);
+	assert_true(file__get(NULL, 0, -1, "none", &file) < 0);
 }
 
 /* This test is no GHC program, nor is a process that is not there. */
@@ -248,6 +250,56 @@ static void t_slots(void **state)
 	assert_int_equal(n_freed, 1);
 }
 
+enum { ANNA = 1000, BERT = 1001 };
+
+static int get_for(struct file_cache *cache, uid_t uid, unsigned no, struct file **ret_file)
+{
+	char path[128], name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "n%u", no);
+	path_of(name, path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	return file__get_for(cache, 0, uid, fd, name, ret_file);
+}
+
+/* One user's files leave room for another's; what is there already may be used by anybody. */
+static void t_users(void **state)
+{
+	struct rlimit limit, few;
+	struct file_cache *cache;
+	struct file *files[64], *file;
+	unsigned n = 0, m = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = 128;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(file_cache__new(&cache), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (n < 64 && get_for(cache, ANNA, n, &files[n]) == 0)
+		n++;
+	assert_int_equal(n, 16);
+	assert_int_equal(get_for(cache, ANNA, n, &file), -EDQUOT);
+	while (n + m < 64 && get_for(cache, BERT, n + m, &files[n + m]) == 0)
+		m++;
+	assert_int_equal(m, 8);
+	assert_int_equal(get_for(cache, BERT, 0, &file), 0);
+	assert_ptr_equal(file, files[0]);
+	file__put_for(file, BERT);
+	/* and room comes back */
+	for (unsigned i = n; i < n + m; i++)
+		file__put_for(files[i], BERT);
+	assert_int_equal(get_for(cache, ANNA, 60, &file), -EDQUOT);
+	file__put_for(files[0], ANNA);
+	assert_int_equal(get_for(cache, ANNA, 60, &files[0]), 0);
+	for (unsigned i = 0; i < n; i++)
+		file__put_for(files[i], ANNA);
+	file_cache__free(cache);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +312,7 @@ int main(void)
 		cmocka_unit_test(t_outlives_its_cache),
 		cmocka_unit_test(t_bad_descriptor),
 		cmocka_unit_test(t_discover_none),
+		cmocka_unit_test(t_users),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "names/demangle_priv.h"
 #include "names/hs_name_priv.h"
 
@@ -124,22 +126,67 @@ static void cxx(void **state)
 	char buf[256], deep[4096];
 
 	(void)state;
-	assert_string_equal(demangle("_ZN3foo3barEi", buf, sizeof(buf)), "foo::bar(int)");
-	assert_string_equal(demangle("_ZNSt6vectorIiSaIiEE9push_backEOi", buf, sizeof(buf)),
-			    "std::vector<int, std::allocator<int> >::push_back(int&&)");
-	assert_string_equal(demangle("malloc", buf, sizeof(buf)), "malloc");
-	assert_string_equal(demangle("_start", buf, sizeof(buf)), "_start");
-	assert_string_equal(demangle("_Znonsense", buf, sizeof(buf)), "_Znonsense");
+	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3barEi", buf, sizeof(buf)),
+			    "foo::bar(int)");
+	assert_string_equal(
+		demangle(CONFINE_NOBODY, "_ZNSt6vectorIiSaIiEE9push_backEOi", buf, sizeof(buf)),
+		"std::vector<int, std::allocator<int> >::push_back(int&&)");
+	assert_string_equal(demangle(CONFINE_NOBODY, "malloc", buf, sizeof(buf)), "malloc");
+	assert_string_equal(demangle(CONFINE_NOBODY, "_start", buf, sizeof(buf)), "_start");
+	assert_string_equal(demangle(CONFINE_NOBODY, "_Znonsense", buf, sizeof(buf)), "_Znonsense");
 	/* recursion that somebody made up ends */
 	memset(deep, 'P', sizeof(deep));
 	memcpy(deep, "_Z1fP", 5);
 	deep[2000] = 'i';
 	deep[2001] = '\0';
-	assert_non_null(demangle(deep, buf, sizeof(buf)));
+	assert_non_null(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf)));
 	deep[2000] = 'P';
 	deep[2001] = 'P';
 	deep[sizeof(deep) - 1] = '\0';
-	assert_string_equal(demangle(deep, buf, sizeof(buf)), deep);
+	assert_string_equal(demangle(CONFINE_NOBODY, deep, buf, sizeof(buf)), deep);
+}
+
+/* A symbol whose text is twice as long with each of its last letters: f<A<B, B>, A<B, B>>, … */
+static void exponential(char *out, size_t size, unsigned int times)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char substitution[8] = "S_";
+	size_t n;
+
+	/* S_ is the first "1A", then each "PFvXXE" is two of the one before: */
+	n = (size_t)snprintf(out, size, "_Z1f1A");
+	for (unsigned int i = 0; i < times && n < size - 16; i++) {
+		/* void (A, A), whose function type and pointer are two new substitutions */
+		n += (size_t)snprintf(out + n, size - n, "PFv%s%sE", substitution, substitution);
+		if (2 * i + 1 < 36)
+			snprintf(substitution, sizeof(substitution), "S%c_", digits[2 * i + 1]);
+		else
+			snprintf(substitution, sizeof(substitution), "S%c%c_",
+				 digits[(2 * i + 1) / 36], digits[(2 * i + 1) % 36]);
+	}
+}
+
+static void cxx_without_end(void **state)
+{
+	char name[1024], buf[256];
+	uint64_t own, most_before, most_after;
+
+	(void)state;
+	usage__own(&own, &most_before);
+	/* a short one of the kind is text */
+	exponential(name, sizeof(name), 2);
+	assert_string_not_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf)), name);
+	assert_non_null(strstr(buf, "void (*)(A, A)"));
+	for (unsigned int times = 30; times < 60; times++) {
+		exponential(name, sizeof(name), times);
+		assert_true(strlen(name) < 700);
+		assert_string_equal(demangle(CONFINE_NOBODY, name, buf, sizeof(buf)), name);
+	}
+	usage__own(&own, &most_after);
+	assert_in_range(most_after - most_before, 0, 8U << 20);
+	/* and the next one is demangled */
+	assert_string_equal(demangle(CONFINE_NOBODY, "_ZN3foo3bazEi", buf, sizeof(buf)),
+			    "foo::baz(int)");
 }
 
 int main(void)
@@ -147,7 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(occurrences), cmocka_unit_test(combinations),
 		cmocka_unit_test(made_up),     cmocka_unit_test(descriptions),
-		cmocka_unit_test(cxx),
+		cmocka_unit_test(cxx),	       cmocka_unit_test(cxx_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

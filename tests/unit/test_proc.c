@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -160,6 +161,79 @@ static void test_ns_pid(void **state)
 	assert_int_equal(proc__parse_ns_pid("a\nNSpid:\tx\n", 11, &pid), -ENOENT);
 	assert_int_equal(proc__parse_ns_pid("a\nNSpid:\t99999999999\n", 20, &pid), -ENOENT);
 	assert_int_equal(proc__parse_ns_pid("", 0, &pid), -ENOENT);
+}
+
+static void test_uid(void **state)
+{
+	static const char text[] =
+		"Name:\tx\\nUid:\\t7\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\n";
+	uid_t uid = 0;
+
+	(void)state;
+	assert_int_equal(proc__parse_uid(text, sizeof(text) - 1, &uid), 0);
+	assert_int_equal(uid, 1000);
+	assert_int_equal(proc__parse_uid("a\nUid:\t\n", 8, &uid), -ENOENT);
+	assert_int_equal(proc__parse_uid("a\nUid:\t99999999999\n", 19, &uid), -ENOENT);
+	assert_int_equal(proc__parse_uid("a\nUid:\t-1", 9, &uid), -ENOENT);
+	assert_int_equal(proc__parse_uid("", 0, &uid), -ENOENT);
+	assert_int_equal(proc__account(getpid(), &uid), 0);
+	assert_int_equal(uid, getuid());
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* In a user namespace the ids are whatever was mapped there, on the account of who made it. */
+static void test_account(void **state)
+{
+	int up[2], down[2];
+	char path[64], go = 0;
+	uid_t uid = 12345;
+	pid_t child;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(down, O_CLOEXEC), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWUSER) || write(up[1], "u", 1) != 1 ||
+		    read(down[0], &go, 1) != 1 || setresuid(0, 0, 0) || unshare(CLONE_NEWUSER) ||
+		    write(up[1], "r", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(up[1]);
+	if (read(up[0], &go, 1) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d/uid_map", child);
+		write_text(path, "0 100000 1");
+		/* unshare(2): who makes another one has ids in the first */
+		snprintf(path, sizeof(path), "/proc/%d/gid_map", child);
+		write_text(path, "0 0 1");
+		assert_int_equal(write(down[1], "m", 1), 1);
+		assert_int_equal(read(up[0], &go, 1), 1);
+		assert_int_equal(proc__account(child, &uid), 0);
+		assert_int_equal(uid, 0);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(up[0]);
+	close(down[0]);
+	close(down[1]);
+	/* a kernel without user namespaces */
+	if (uid)
+		skip();
+	assert_int_equal(proc__account(child, &uid), -ESRCH);
 }
 
 static void test_syscall(void **state)
@@ -430,6 +504,8 @@ int main(void)
 		cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_maps_damaged),
 		cmocka_unit_test(test_ns_pid),
+		cmocka_unit_test(test_uid),
+		cmocka_unit_test(test_account),
 		cmocka_unit_test(test_syscall),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_guard),

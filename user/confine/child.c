@@ -128,7 +128,7 @@ static char *read_text(const char *path)
 		len += n > 0 ? (size_t)n : 0;
 	}
 	fd__close(&fd);
-	if (n < 0) {
+	if (n < 0 || !text) {
 		free(text);
 		return NULL;
 	}
@@ -198,7 +198,8 @@ static int set_limits(const struct confine *how, int top)
 {
 	uint64_t memory = mapped_now() + (how->memory ? how->memory : DEFAULT_MEMORY);
 	/* to read /proc it opens one or two at a time */
-	unsigned int fds = (unsigned int)(top + 1) + (how->keep & CONFINE_PROC ? 16 : 0);
+	unsigned int fds =
+		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
 	int err;
 
 	err = limit(RLIMIT_CORE, 0);
@@ -255,9 +256,9 @@ static int drop_rights(const struct confine *how)
 
 	if (err)
 		return err;
-	if (how->keep)
+	if (how->keep & (CONFINE_MEMORY | CONFINE_PROC))
 		keep |= CAP_BIT(CAP_SYS_PTRACE);
-	if (how->keep & CONFINE_PROC)
+	if (how->keep & (CONFINE_PROC | CONFINE_FILES))
 		keep |= CAP_BIT(CAP_DAC_READ_SEARCH);
 	keep &= have;
 	if (have & CAP_BIT(CAP_SETUID) && have & CAP_BIT(CAP_SETGID)) {
@@ -279,11 +280,15 @@ static int drop_rights(const struct confine *how)
 	return err;
 }
 
-/* No file system at all: every right is handled, and none is given. */
-static int no_files(void)
+/* What is handled is forbidden, since no rule allows it. `may_read`: all else is. */
+static int no_files(bool may_read)
 {
-	/* of the first version, 5.13; every later kernel knows them */
-	struct landlock_ruleset_attr attr = {.handled_access_fs = (1ULL << 13) - 1};
+	/* the rights of the first version, 5.13; every later kernel knows them */
+	uint64_t all = (1ULL << 13) - 1;
+	struct landlock_ruleset_attr attr = {
+		.handled_access_fs = may_read ? all & ~(uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE |
+								  LANDLOCK_ACCESS_FS_READ_DIR)
+					      : all};
 	int fd =
 		(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
 	int err = 0;
@@ -313,6 +318,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 
 	if (err)
 		return err;
+	confine__run_inside();
 	/* first of all: what may hang from here on holds nothing any more */
 	close_others(how, fd, &top);
 	default_signals();
@@ -322,8 +328,8 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 		err = drop_rights(how);
 	if (!err)
 		err = die_with(parent);
-	if (!err && !how->keep)
-		err = no_files();
+	if (!err && !(how->keep & (CONFINE_MEMORY | CONFINE_PROC)))
+		err = no_files(how->keep & CONFINE_FILES);
 	if (!err)
 		err = set_limits(how, top);
 	if (!err && !SANITIZED)

@@ -31,6 +31,7 @@
 #ifndef SAFESCOPED_CONFINE_H
 #define SAFESCOPED_CONFINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -47,6 +48,8 @@
 enum confine_keep {
 	CONFINE_MEMORY = 1 << 0, /* CAP_SYS_PTRACE and process_vm_readv() */
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
+	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
+				    for what copies and does not parse. Landlock lets it read. */
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -124,6 +127,37 @@ void confine_server__stop(struct confine_server *server);
 /* The running child; 0: none. */
 pid_t confine_server__pid(const struct confine_server *server);
 void confine_server__free(struct confine_server *server);
+
+/* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */
+
+/*
+ * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
+ * a tenth of the time that passes is given back. Who has used it up is not waited for. Root's are
+ * nobody's attack, and always waited for.
+ */
+#define CONFINE_USER_NS	  3000000000ULL
+#define CONFINE_HONEST_NS 100000000ULL
+
+bool confine__may_wait(uid_t user);
+/* He was waited for. `honest_ns` of it are not counted. */
+void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
+
+/*
+ * As confine__run(), but waits no longer than how->user may be waited for, and than the daemon has
+ * nothing else to do. `honest_ns`: what does not count against the user. -EBUSY: that user has been
+ * waited for too long; like -ETIMEDOUT it says nothing of the bytes. In a confined child, fn runs
+ * there.
+ */
+int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
+		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
+/*
+ * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
+ * something else. -1: no descriptor.
+ */
+void confine__hurry_by(int fd);
+/* confine__aside() runs its function in this process: for fuzzers, which have no time for others.
+ */
+void confine__run_inside(void);
 
 /* ── those that do not die ───────────────────────────────────────────────────────────────── */
 

@@ -22,6 +22,11 @@ struct confine_memory {
 int confine_child__enter(const struct confine *how, pid_t parent, int fd,
 			 struct confine_memory own);
 
+/* ── job.c ───────────────────────────────────────────────────────────────────────────────── */
+
+/* What a job writes to, without a job. *ret_out is NULL on failure. */
+int confine_job__new_out(size_t size, void **ret_out);
+
 /* ── filter.c ────────────────────────────────────────────────────────────────────────────── */
 
 /*

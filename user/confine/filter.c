@@ -26,6 +26,12 @@ static const int proc[] = {
 	SCMP_SYS(readlinkat),
 };
 
+/* Opening a file by its name, and handing it over. */
+static const int files[] = {
+	SCMP_SYS(openat2),
+	SCMP_SYS(sendmsg),
+};
+
 static int allow(scmp_filter_ctx f, const int *calls, size_t n)
 {
 	int err = 0;
@@ -58,11 +64,13 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 
 	if (!err)
 		err = add_memory(f);
-	if (!err && keep)
+	if (!err && (keep & (CONFINE_MEMORY | CONFINE_PROC)))
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(process_vm_readv), 0);
 	if (!err && (keep & CONFINE_PROC))
 		err = allow(f, proc, ARRAY_SIZE(proc));
-	if (!err && (keep & CONFINE_PROC))
+	if (!err && (keep & CONFINE_FILES))
+		err = allow(f, files, ARRAY_SIZE(files));
+	if (!err && (keep & (CONFINE_PROC | CONFINE_FILES)))
 		err = add_open(f);
 	return err;
 }
@@ -99,8 +107,8 @@ static int export(scmp_filter_ctx f, struct sock_fprog *ret_program)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[4];
-	struct sock_fprog *program = &programs[keep & 3];
+	static struct sock_fprog programs[8];
+	struct sock_fprog *program = &programs[keep & 7];
 	scmp_filter_ctx f;
 	int err = 0;
 

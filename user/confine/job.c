@@ -38,6 +38,22 @@ static size_t total_of(size_t size)
 	return (total + page - 1) & ~(page - 1);
 }
 
+static struct head *map(size_t total)
+{
+	void *at = mmap(NULL, total, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+int confine_job__new_out(size_t size, void **ret_out)
+{
+	struct head *head = total_of(size) ? map(total_of(size)) : NULL;
+
+	*ret_out = head ? head + 1 : NULL;
+	return head ? 0 : -ENOMEM;
+}
+
 static void unmap(struct confine_job *job)
 {
 	if (job->head)
@@ -67,7 +83,6 @@ int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ct
 	const struct sock_fprog *program;
 	struct confine_job *job;
 	pid_t parent = getpid();
-	void *at;
 	int err;
 
 	if (!total_of(size) || how->n_fds > CONFINE_MAX_FDS)
@@ -81,13 +96,11 @@ int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ct
 		return -ENOMEM;
 	job->pidfd = -1;
 	job->total = total_of(size);
-	at = mmap(NULL, job->total, PROT_READ | PROT_WRITE,
-		  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (at == MAP_FAILED) {
+	job->head = map(job->total);
+	if (!job->head) {
 		free(job);
 		return -ENOMEM;
 	}
-	job->head = at;
 	job->deadline_ns = time__monotonic_ns() + (uint64_t)MAX(timeout_ms, 0) * 1000000ULL;
 	err = confine_children__fork(how, &job->pid);
 	if (err) {

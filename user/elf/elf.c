@@ -7,7 +7,11 @@
 
 #include "base/base.h"
 #include "arch.h"
+#include "confine/confine.h"
 #include "elf_priv.h"
+
+#define SPARSE_MIN_SIZE (32LL << 20)
+#define SPARSE_PART	16
 
 static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
 {
@@ -163,6 +167,15 @@ static bool has_debug_info(const struct elf_file *elf)
 	       elf__section(elf, ".zdebug_info", &section) == 0;
 }
 
+/*
+ * A large file that is nearly all holes: no linker makes one, and reading it takes the time and the
+ * page cache of a large file. File systems that compress make executables smaller by far less.
+ */
+static bool is_nearly_empty(const struct stat *st)
+{
+	return st->st_size >= SPARSE_MIN_SIZE && st->st_blocks < st->st_size / 512 / SPARSE_PART;
+}
+
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 {
 	struct elf_file *elf = NULL;
@@ -187,9 +200,15 @@ int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 		err = -EFBIG;
 		goto out;
 	}
+	if (is_nearly_empty(&st)) {
+		err = -EFBIG;
+		goto out;
+	}
 	err = new_elf(name, &elf);
 	if (err)
 		goto out;
+	elf->user = st.st_uid;
+	elf->stored = MIN((uint64_t)st.st_blocks * 512, (uint64_t)st.st_size);
 	err = elf_map__open(fd, (size_t)st.st_size, &elf->map);
 	if (err)
 		goto out;
@@ -221,7 +240,8 @@ int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_
 	if (err)
 		return err;
 	elf->data = data;
-	elf->size = size;
+	elf->size = elf->stored = size;
+	elf->user = CONFINE_NOBODY;
 	err = parse(elf);
 	if (err)
 		elf__free(elf);

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define ELF_MAX_FILE	(1ULL << 30)
 #define ELF_MAX_SYMBOLS (8U << 20)
@@ -36,8 +37,9 @@ struct elf_file;
 
 /*
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
- * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG;
- * -EINVAL: damaged beyond use.
+ * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG,
+ * also for a large file that is nearly all holes, which costs its owner nothing;
+ * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */
@@ -92,6 +94,26 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
  */
 int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size);
 
+/* The descriptor that elf__writable() needs, for a helper process to keep; -1: none. */
+int elf__fd(const struct elf_file *elf);
+
+/* ── reading it aside ────────────────────────────────────────────────────────────────────── */
+
+/*
+ * On whose account the file is read: its owner's, unless set. CONFINE_NOBODY of bytes that the
+ * caller keeps.
+ */
+void elf__set_user(struct elf_file *elf, uid_t user);
+uid_t elf__user(const struct elf_file *elf);
+/*
+ * Runs fn(ctx, out), which parses the file, in a child without rights that has the file's mapping
+ * (confine.h, confine__aside(), whose errors it gives): one child for one file, and no other file's
+ * bytes. *ret_out: `size` bytes that this child may have filled with anything; the caller checks
+ * all of it, copies what it keeps, and frees it (confine__free_out()).
+ */
+int elf__aside(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
+	       void **ret_out);
+
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 
 struct elf_section {
@@ -101,6 +123,13 @@ struct elf_section {
 bool elf__has_sections(const struct elf_file *elf);
 /* The first section of that name. -ENOENT. */
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section);
+
+/* What reading the file's DWARF takes, as its headers say. */
+struct elf_debug_size {
+	uint64_t inflated; /* of all compressed sections, inflated */
+	uint64_t info;	   /* of .debug_info, inflated */
+};
+void elf__debug_size(const struct elf_file *elf, struct elf_debug_size *ret_size);
 
 struct elf_code {
 	uint64_t start, end;
@@ -149,8 +178,13 @@ const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr);
 struct elf_fde {
 	uint64_t start, end; /* code covered, as in the file */
 };
-/* All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. */
+/*
+ * All FDEs of .eh_frame sorted by start; damaged ones are left out. Owned by the file. Read aside,
+ * once; -EBUSY, -ETIMEDOUT, -EIO then.
+ */
 int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n);
+/* What comes of a child that read them: they ascend by start, none ends before it starts. */
+bool elf_fdes__check(const struct elf_fde *fdes, size_t n);
 /* The index of the first of these, sorted by start, that starts at vaddr; n: none does. */
 size_t elf_fdes__starting_at(const struct elf_fde *fdes, size_t n, uint64_t vaddr);
 /* The FDE that covers vaddr; false if there is none. */

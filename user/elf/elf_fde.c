@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/search.h"
+#include "confine/confine.h"
 #include "elf_eh.h"
 #include "elf_priv.h"
 
@@ -56,17 +58,79 @@ static int by_start(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
+
+struct fdes_out {
+	uint64_t n;
+	struct elf_fde fdes[];
+};
+
+#define OUT_SIZE (sizeof(struct fdes_out) + ELF_MAX_FDES * sizeof(struct elf_fde))
+
+/* In the child: what is allocated here ends with it. */
+static int read_fdes(void *ctx, void *ret_out)
+{
+	const struct elf_file *elf = ctx;
+	struct elf_lazy *lazy = elf->lazy;
+	struct fdes_out *out = ret_out;
+	struct eh_cursor section;
+	int err = 0;
+
+	if (eh_find(elf, &section))
+		err = collect(elf, &section);
+	if (!err && lazy->n_fdes > 0) {
+		qsort(lazy->fdes, lazy->n_fdes, sizeof(*lazy->fdes), by_start);
+		memcpy(out->fdes, lazy->fdes, lazy->n_fdes * sizeof(*lazy->fdes));
+		out->n = lazy->n_fdes;
+	}
+	/* where this is not a child's */
+	free(lazy->fdes);
+	lazy->fdes = NULL;
+	lazy->n_fdes = lazy->cap_fdes = 0;
+	return err;
+}
+
+bool elf_fdes__check(const struct elf_fde *fdes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fdes[i].end < fdes[i].start || (i && fdes[i].start < fdes[i - 1].start))
+			return false;
+	return true;
+}
+
+static int take(struct elf_lazy *lazy, const struct fdes_out *out)
+{
+	if (out->n > ELF_MAX_FDES || !elf_fdes__check(out->fdes, out->n))
+		return -EIO;
+	if (!out->n)
+		return 0;
+	lazy->fdes = malloc(out->n * sizeof(*lazy->fdes));
+	if (!lazy->fdes)
+		return -ENOMEM;
+	memcpy(lazy->fdes, out->fdes, out->n * sizeof(*lazy->fdes));
+	lazy->n_fdes = lazy->cap_fdes = out->n;
+	return 0;
+}
+
 int elf__fdes(struct elf_file *elf, const struct elf_fde **ret_fdes, size_t *ret_n)
 {
 	struct elf_lazy *lazy = elf->lazy;
 	struct eh_cursor section;
+	void *out = NULL;
+	int err = 0;
 
 	if (!lazy->fdes_done) {
-		lazy->fdes_done = true;
+		/* a look at the headers, which most files with none need no child for */
 		if (eh_find(elf, &section))
-			lazy->fdes_err = collect(elf, &section);
-		if (lazy->n_fdes > 0)
-			qsort(lazy->fdes, lazy->n_fdes, sizeof(*lazy->fdes), by_start);
+			err = elf__aside(elf, read_fdes, elf, OUT_SIZE, &out);
+		if (out)
+			err = take(lazy, out);
+		confine__free_out(out, OUT_SIZE);
+		/* that there was no time is no reason not to look again */
+		if (err == -EBUSY)
+			return err;
+		lazy->fdes_done = true;
+		lazy->fdes_err = err;
 	}
 	if (lazy->fdes_err)
 		return lazy->fdes_err;

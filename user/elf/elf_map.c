@@ -11,7 +11,9 @@
 #include "base/base.h"
 #include "elf_map_priv.h"
 
-#define MAP_SLOTS 1024
+/* More than the room above keeps (process/file.c), each with a debug file. A file that finds no
+ * slot is not mapped: a copy would let whoever owns it choose how much memory we take. */
+#define MAP_SLOTS 8704
 
 /*
  * A signal handler is given no context: what it may touch has to be found from a fixed place.
@@ -103,7 +105,8 @@ static int take_slot(uintptr_t start, uintptr_t end)
 	for (i = 0; i < MAP_SLOTS; i++) {
 		bool expected = false;
 
-		if (!atomic_compare_exchange_strong(&map_slots[i].taken, &expected, true))
+		if (atomic_load(&map_slots[i].taken) ||
+		    !atomic_compare_exchange_strong(&map_slots[i].taken, &expected, true))
 			continue;
 		atomic_store(&map_slots[i].shrank, false);
 		atomic_store(&map_slots[i].end, end);
@@ -111,25 +114,6 @@ static int take_slot(uintptr_t start, uintptr_t end)
 		return i;
 	}
 	return -1;
-}
-
-/* More files than slots: a copy needs no slot. What cannot be read stays zero. */
-static int copy(int fd, size_t size, void *to)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return 0;
 }
 
 int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
@@ -153,22 +137,15 @@ int elf_map__open(int fd, size_t size, struct elf_map *ret_map)
 		return -errno;
 	map.data = at;
 	map.slot = take_slot((uintptr_t)at, (uintptr_t)at + pages);
-	if (map.slot >= 0) {
-		/*
-		 * Shared: uprobes, ours and others', are put into every private mapping of the
-		 * file, whatever its protection (kernel/events/uprobes.c, valid_vma()), and the
-		 * code would be read with breakpoints in it.
-		 */
-		if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-			err = -errno;
-	} else {
-		if (mprotect(at, pages, PROT_READ | PROT_WRITE))
-			err = -errno;
-		else
-			err = copy(fd, size, at);
-		if (!err && mprotect(at, pages, PROT_READ))
-			err = -errno;
-	}
+	/*
+	 * Shared: uprobes, ours and others', are put into every private mapping of the file,
+	 * whatever its protection (kernel/events/uprobes.c, valid_vma()), and the code would be
+	 * read with breakpoints in it.
+	 */
+	if (map.slot < 0)
+		err = -ENFILE;
+	else if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		err = -errno;
 	if (err) {
 		elf_map__free(&map);
 		return err;
@@ -195,8 +172,7 @@ void elf_map__drop(const struct elf_map *map, size_t offset, size_t len)
 {
 	size_t end;
 
-	/* A copy has nothing to be read again from. */
-	if (map->total == 0 || map->slot < 0 || offset > map->size || len > map->size - offset)
+	if (map->total == 0 || offset > map->size || len > map->size - offset)
 		return;
 	end = (offset + len) & ~(map_page - 1);
 	offset = (offset + map_page - 1) & ~(map_page - 1);
@@ -206,17 +182,14 @@ void elf_map__drop(const struct elf_map *map, size_t offset, size_t len)
 
 int elf_map__make_writable(const struct elf_map *map)
 {
-	if (map->total == 0)
-		return -ENOTSUP;
-	if (map->slot < 0)
-		return mprotect((void *)map->data, map->total, PROT_READ | PROT_WRITE) ? -errno : 0;
-	if (map->fd < 0 || mmap((void *)map->data, map->size, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_FIXED, map->fd, 0) == MAP_FAILED)
+	if (map->total == 0 || map->fd < 0 ||
+	    mmap((void *)map->data, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		 map->fd, 0) == MAP_FAILED)
 		return -ENOTSUP;
 	return 0;
 }
 
 bool elf_map__shrank(const struct elf_map *map)
 {
-	return map->total != 0 && map->slot >= 0 && atomic_load(&map_slots[map->slot].shrank);
+	return map->total != 0 && atomic_load(&map_slots[map->slot].shrank);
 }

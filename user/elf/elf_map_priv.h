@@ -21,11 +21,12 @@ struct elf_map {
 	const uint8_t *data;
 	size_t size;  /* the file's, when it was opened */
 	size_t total; /* reserved, in whole pages; 0: nothing is mapped */
-	int slot;     /* in the handler's table; -1: a copy, which needs no handler */
+	int slot;     /* in the handler's table; -1: nothing is mapped */
 	int fd;	      /* of the file, for elf_map__make_writable(); -1: closed */
 };
 
-/* The descriptor stays the caller's, who may put it into ret_map->fd. size > 0. */
+/* The descriptor stays the caller's, who may put it into ret_map->fd. size > 0. -ENFILE: too many
+ * files are mapped. */
 int elf_map__open(int fd, size_t size, struct elf_map *ret_map);
 void elf_map__free(struct elf_map *map);
 /* Gives the pages of a part back; they are read again when they are touched. */

@@ -50,6 +50,8 @@ struct elf_file {
 	char *name;
 	const uint8_t *data;
 	size_t size;
+	uint64_t stored; /* bytes on the disk */
+	uid_t user;	 /* on whose account it is read */
 	struct elf_map map;
 	uint16_t type;
 	struct elf_segment segments[ELF_MAX_SEGMENTS];

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/search.h"
+#include "confine/confine.h"
 #include "symbols.h"
 
 #define MAX_RANGES   64
@@ -154,12 +155,71 @@ static void choose_source(struct symbols *s, const struct elf_file *elf,
 		s->which = ELF_DYNSYM;
 }
 
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
+
+struct symbols_out {
+	uint64_t n;
+	struct entry entries[];
+};
+
+/* In the child: all of the table, sorted, each address once. */
+static int read_entries(void *ctx, void *ret_out)
+{
+	struct symbols_out *out = ret_out;
+	struct symbols *s = ctx;
+	size_t n = elf__n_symbols(s->source, s->which);
+	int err = 0;
+
+	for (size_t i = 1; i < n && !err; i++) {
+		struct elf_sym sym;
+
+		if (elf__symbol(s->source, s->which, i, &sym) == 0)
+			err = add(s, &sym, i);
+	}
+	if (!err && s->n > 0) {
+		qsort(s->entries, s->n, sizeof(*s->entries), by_start);
+		drop_aliases(s);
+		memcpy(out->entries, s->entries, s->n * sizeof(*s->entries));
+		out->n = s->n;
+	}
+	/* where this is not a child's */
+	free(s->entries);
+	s->entries = NULL;
+	s->n = s->cap = 0;
+	elf__done(s->source);
+	return err;
+}
+
+bool symbols__check(const void *entries, size_t n, size_t n_symbols)
+{
+	const struct entry *e = entries;
+
+	for (size_t i = 0; i < n; i++)
+		if (e[i].index >= n_symbols || (i && e[i].start <= e[i - 1].start))
+			return false;
+	return true;
+}
+
+static int take(struct symbols *s, const struct symbols_out *out, size_t n_symbols)
+{
+	if (out->n > n_symbols || !symbols__check(out->entries, out->n, n_symbols))
+		return -EIO;
+	if (!out->n)
+		return 0;
+	s->entries = malloc(out->n * sizeof(*s->entries));
+	if (!s->entries)
+		return -ENOMEM;
+	memcpy(s->entries, out->entries, out->n * sizeof(*s->entries));
+	s->n = s->cap = out->n;
+	return 0;
+}
+
 int symbols__new_debug(const struct elf_file *elf, const struct elf_file *debug,
 		       struct symbols **ret_symbols)
 {
 	struct symbols *s = calloc(1, sizeof(*s));
-	struct entry *smaller;
-	size_t i, n;
+	size_t n, size;
+	void *out = NULL;
 	int err = 0;
 
 	if (!s)
@@ -168,23 +228,15 @@ int symbols__new_debug(const struct elf_file *elf, const struct elf_file *debug,
 	s->n_ranges = elf__code_ranges(elf, s->ranges, MAX_RANGES);
 	s->base = s->n_ranges > 0 ? s->ranges[0].start : 0;
 	n = elf__n_symbols(s->source, s->which);
-	for (i = 1; i < n && !err; i++) {
-		struct elf_sym sym;
-
-		if (elf__symbol(s->source, s->which, i, &sym) == 0)
-			err = add(s, &sym, i);
-	}
+	size = sizeof(struct symbols_out) + n * sizeof(struct entry);
+	if (n > 1)
+		err = elf__aside(s->source, read_entries, s, size, &out);
+	if (out)
+		err = take(s, out, n);
+	confine__free_out(out, size);
 	if (err) {
 		symbols__free(s);
 		return err;
-	}
-	elf__done(s->source); /* a big table's names take more memory than its index */
-	if (s->n > 0) {
-		qsort(s->entries, s->n, sizeof(*s->entries), by_start);
-		drop_aliases(s);
-		smaller = realloc(s->entries, s->n * sizeof(*s->entries));
-		s->entries = smaller ? smaller : s->entries;
-		s->cap = s->n;
 	}
 	*ret_symbols = s;
 	return 0;

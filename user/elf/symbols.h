@@ -34,12 +34,17 @@ struct symbols_hit {
 /*
  * Of .symtab where the file has one, else of the debug file's (NULL: none; its build-id is the
  * caller's to check), else of .dynsym. Both files must outlive the result. A file without any
- * symbol gives an empty index.
+ * symbol gives an empty index. Read aside (elf__aside(), whose errors it gives); then only the
+ * names that are asked for are read, each within its table.
  */
 int symbols__new(const struct elf_file *elf, struct symbols **ret_symbols);
 int symbols__new_debug(const struct elf_file *elf, const struct elf_file *debug,
 		       struct symbols **ret_symbols);
 void symbols__free(struct symbols *symbols);
+
+/* Of what a child made: addresses ascend, and each of n entries is one of n_symbols symbols. */
+#define SYMBOLS_ENTRY_SIZE 12
+bool symbols__check(const void *entries, size_t n, size_t n_symbols);
 
 size_t symbols__count(const struct symbols *symbols);
 

@@ -1,26 +1,140 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* demangle: by GNU libiberty, which bounds its own recursion. */
+/* demangle: the helper process that takes symbols apart, what it said, and who may ask it. */
 #include "demangle_priv.h"
 
-#include <libiberty/demangle.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer ones take too long to read, and may be made to take long to take apart. */
-#define MAX_MANGLED 2048
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
-const char *demangle(const char *name, char *buf, size_t size)
+#include "base/base.h"
+#include "confine/confine.h"
+
+#define HELPER_MEMORY  (16ULL << 20)
+#define HELPER_CPU_S   20
+#define HELPER_IDLE_MS 5000
+/* An honest symbol takes microseconds, and its helper the time to begin. */
+#define ANSWER_MS  1000
+#define HONEST_NS  20000000ULL
+#define CACHED_MAX 65536
+
+/* ── the helper ──────────────────────────────────────────────────────────────────────────── */
+
+/* "" for what it could not do. */
+static size_t answer(void *ctx, const void *question, size_t len, void *ret_answer)
 {
-	char *plain;
+	char name[DEMANGLE_MAX_MANGLED + 1], *plain = ret_answer;
 
-	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') ||
-	    strnlen(name, MAX_MANGLED) == MAX_MANGLED)
+	(void)ctx;
+	memcpy(name, question, MIN(len, sizeof(name) - 1));
+	name[MIN(len, sizeof(name) - 1)] = '\0';
+	if (demangle_here(name, plain, DEMANGLE_MAX_PLAIN))
+		plain[0] = '\0';
+	return strlen(plain) + 1;
+}
+
+/* ── asking it ───────────────────────────────────────────────────────────────────────────── */
+
+static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE_MAX_PLAIN])
+{
+	static const struct confine_service service = {.how = {.name = "safescoped:name",
+							       .memory = HELPER_MEMORY,
+							       .cpu_s = HELPER_CPU_S,
+							       .user = CONFINE_NOBODY},
+						       .answer = answer,
+						       .max_question = DEMANGLE_MAX_MANGLED,
+						       .max_answer = DEMANGLE_MAX_PLAIN,
+						       .idle_ms = HELPER_IDLE_MS};
+	static struct confine_server *server;
+	uint64_t began;
+	size_t got = 0;
+	int err = 0;
+
+	if (!confine__may_wait(user))
+		return -ETIMEDOUT;
+	if (!server)
+		err = confine_server__new(&service, NULL, &server);
+	if (err)
+		return err;
+	began = time__monotonic_ns();
+	err = confine_server__ask(server, name, len, ANSWER_MS, ret_plain, &got);
+	confine__waited(user, time__monotonic_ns() - began, HONEST_NS);
+	if (err)
+		return err;
+	/* one string, and nothing behind it */
+	if (got == 0 || strnlen(ret_plain, got) != got - 1)
+		return -EIO;
+	return ret_plain[0] ? 0 : -ENOENT;
+}
+
+/* ── what it said ────────────────────────────────────────────────────────────────────────── */
+
+struct cached {
+	UT_hash_handle hh;
+	char *plain; /* NULL: the symbol is shown; behind the name */
+	char name[];
+};
+
+static struct cached *cache;
+
+static void clear_cache(void)
+{
+	struct cached *c, *next;
+
+	HASH_ITER (hh, cache, c, next) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of next */
+		HASH_DEL(cache, c);
+		free(c);
+	}
+	cache = NULL;
+}
+
+static void keep(const char *name, size_t len, const char *plain)
+{
+	size_t plain_size = plain ? strlen(plain) + 1 : 0;
+	struct cached *c;
+
+	if (HASH_COUNT(cache) >= CACHED_MAX)
+		clear_cache();
+	c = malloc(sizeof(*c) + len + 1 + plain_size);
+	if (!c)
+		return;
+	memcpy(c->name, name, len + 1);
+	c->plain = plain ? memcpy(c->name + len + 1, plain, plain_size) : NULL;
+	HASH_ADD(hh, cache, name, (unsigned int)len, c);
+	if (!c->hh.tbl)
+		free(c);
+}
+
+const char *demangle(uid_t user, const char *name, char *buf, size_t size)
+{
+	char plain[DEMANGLE_MAX_PLAIN];
+	struct cached *c;
+	size_t len;
+	int err;
+
+	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
 		return name;
-	plain = cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
-	if (!plain)
+	len = strnlen(name, DEMANGLE_MAX_MANGLED);
+	if (len == DEMANGLE_MAX_MANGLED)
 		return name;
-	snprintf(buf, size, "%s", plain);
-	free(plain);
+	HASH_FIND(hh, cache, name, (unsigned int)len, c);
+	if (!c) {
+		err = ask(user, name, len, plain);
+		/* another one may be listened to, or later there is room for a helper */
+		if (err == -EBUSY || err == -ETIMEDOUT)
+			return name;
+		if (!err)
+			snprintf(buf, size, "%s", plain);
+		keep(name, len, err ? NULL : plain);
+		return err ? name : buf;
+	}
+	if (!c->plain)
+		return name;
+	snprintf(buf, size, "%s", c->plain);
 	return buf;
 }

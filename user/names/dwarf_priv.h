@@ -4,9 +4,10 @@
  * with -g have that for every block of code, return points among them
  * (GHC/CmmToAsm/Dwarf.hs: a subprogram for each procedure, lexical blocks for its blocks).
  *
- * libdw reads it, in a helper process for each file: a damaged or malicious file may crash or
- * stall that, and no more. The helper has the file's mapping and a socket, may call nothing but
- * what memory and that socket need (seccomp), and is killed when it takes too long.
+ * libdw reads it, in a process without rights for each file (confine): a damaged or malicious file
+ * may crash or stall that, and no more. Its memory is bounded by what the file's headers say that
+ * reading it takes, and so is that of all helpers together. A helper that is not asked for some
+ * seconds ends.
  *
  * Shared by the files of this room only.
  */
@@ -39,7 +40,7 @@ struct dwarf_place {
 
 /* True if the file has DWARF that names functions. */
 bool dwarf__is_in(const struct elf_file *elf);
-/* The file must outlive the result. Starts nothing yet. */
+/* The file must outlive the result. Starts nothing yet. For the thread that uses confine. */
 int dwarf__new(const struct elf_file *elf, struct dwarf **ret_dwarf);
 void dwarf__free(struct dwarf *dwarf);
 /* -ENOENT: it has nothing on this address; -ETIMEDOUT, -EIO: nor on any from now on. */

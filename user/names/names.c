@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "demangle_priv.h"
 #include "describe_priv.h"
 #include "ipe_priv.h"
@@ -19,6 +20,7 @@
 #include "names_priv.h"
 #include "process/debugfile.h"
 #include "process/file.h"
+#include "process/proc.h"
 #include "rts/rts_text.h"
 #include "wire.h"
 
@@ -41,6 +43,8 @@ int names__new(const struct names_of *of, struct names **ret_names)
 	if (!names)
 		return -ENOMEM;
 	names->of = *of;
+	if (!of->pid || proc__account(of->pid, &names->user))
+		names->user = CONFINE_NOBODY;
 	err = strtab__new(&names->strings);
 	if (err < 0) {
 		names__free(names);
@@ -100,32 +104,35 @@ static const struct slot_key symbols_key = {.free = free_symbols};
 static const struct slot_key rts_text_key = {.free = free_rts_text};
 static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
 
-static struct symbols *read_symbols(const struct elf_file *elf, const struct elf_file *debug)
+static int read_symbols(const struct elf_file *elf, const struct elf_file *debug,
+			struct symbols **ret_symbols)
 {
-	struct symbols *symbols;
+	int err = symbols__new_debug(elf, debug, ret_symbols);
 
-	if (symbols__new_debug(elf, debug, &symbols) < 0)
-		symbols = NULL;
-	/* Building it read all of the symbols; few are needed again. */
+	/* what else reads it is few places */
 	elf__done(elf);
 	if (debug)
 		elf__done(debug);
-	return symbols;
+	return err;
 }
 
 static const struct symbols *symbols_of(const struct names *names, struct image *image)
 {
+	struct symbols *made = NULL;
 	struct slots *slots;
 	void *symbols;
+	int err;
 
 	debugfile__look(names->of.pid, image);
 	slots = image->debug_is_own ? &image->slots : &image->file->slots;
-	if (!slots__get(slots, &symbols_key, &symbols))
-		symbols = slots__put(slots, &symbols_key,
-				     read_symbols(image->elf, image->debug_is_own
-								      ? image->debug
-								      : image->file->debug));
-	return symbols;
+	if (slots__get(slots, &symbols_key, &symbols))
+		return symbols;
+	err = read_symbols(image->elf, image->debug_is_own ? image->debug : image->file->debug,
+			   &made);
+	/* there may be time for it later */
+	if (err == -EBUSY)
+		return NULL;
+	return slots__put(slots, &symbols_key, err ? NULL : made);
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */
@@ -272,7 +279,7 @@ void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct 
 
 	n->name = names__intern(names, hit->name, len);
 	n->name = intern(names, names__capi(n->name, plain, sizeof(plain)));
-	n->name = intern(names, demangle(n->name, buf, sizeof(buf)));
+	n->name = intern(names, demangle(names->user, n->name, buf, sizeof(buf)));
 }
 
 static void name_without_symbol(struct names *names, const struct image_map *map, uint64_t addr,
@@ -286,7 +293,7 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 	n->code = classify(names, image, vaddr, NULL, false);
 	if (plt && plt[0]) {
 		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
-		n->name = intern(names, demangle(symbol, buf, sizeof(buf)));
+		n->name = intern(names, demangle(names->user, symbol, buf, sizeof(buf)));
 		n->file = intern(names, names__library_of(names, symbol, image));
 		n->source = NAME_EXACT;
 		n->code = CODE_C;

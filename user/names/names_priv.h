@@ -18,6 +18,7 @@ struct strtab;
 
 struct names {
 	struct names_of of;
+	uid_t user; /* who runs the process; CONFINE_NOBODY: not known */
 	struct strtab *strings;
 	struct cached *cache;
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */

@@ -233,7 +233,7 @@ static bool c_by_dwarf(struct names *t, const struct names_place *p, const struc
 	if (p->hit && p->hit->exact)
 		names__c_symbol(t, p->hit, n);
 	else if (symbol[0])
-		n->name = intern(t, demangle(symbol, buf, sizeof(buf)));
+		n->name = intern(t, demangle(t->user, symbol, buf, sizeof(buf)));
 	else
 		return false;
 	return true;

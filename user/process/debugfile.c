@@ -14,10 +14,13 @@
 #include <zlib.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
+#include "fetch.h"
 #include "origin.h"
 
-#define DEBUG_DIR  "/usr/lib/debug"
-#define MAX_RANGES 64
+#define DEBUG_DIR   "/usr/lib/debug"
+#define MAX_RANGES  64
+#define CHECKSUM_MS 3000
 
 /* Where a debug file is looked for. */
 struct place {
@@ -45,6 +48,19 @@ static bool may_speak(const struct place *p, int path_fd)
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
+/* Where only root mounts anything on a host, so that no file system on the way is somebody else's.
+ */
+static bool is_systems(const struct place *p, const char *path)
+{
+	static const char *const dirs[] = {"/usr/",  "/lib/", "/lib64/",     "/bin/",
+					   "/sbin/", "/opt/", "/nix/store/", "/gnu/store/"};
+
+	for (size_t i = 0; !p->mounts && i < ARRAY_SIZE(dirs); i++)
+		if (strncmp(path, dirs[i], strlen(dirs[i])) == 0 && !strstr(path, "/../"))
+			return true;
+	return false;
+}
+
 /* Opens a path as the process that has this root would. */
 static int open_in(const struct place *p, const char *path)
 {
@@ -52,13 +68,16 @@ static int open_in(const struct place *p, const char *path)
 		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	/* O_PATH first: it opens no device and waits for no writer */
-	int path_fd = (int)syscall(SYS_openat2, p->root, path, &how, sizeof(how));
+	int path_fd = -1, fd = -EACCES, err = 0;
 	char link[64];
-	int fd = -EACCES;
 
-	if (path_fd < 0)
-		return -errno;
+	/* O_PATH first: it opens no device and waits for no writer */
+	if (is_systems(p, path))
+		path_fd = (int)syscall(SYS_openat2, p->root, path, &how, sizeof(how));
+	else
+		err = fetch__find(p->root, path, elf__user(p->image->elf), &path_fd);
+	if (err || path_fd < 0)
+		return err ? err : -errno;
 	if (may_speak(p, path_fd)) {
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 		fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -74,29 +93,44 @@ static bool same_build_id(const struct elf_file *a, const struct elf_file *b)
 	return elf__build_id(a, x) && elf__build_id(b, y) && strcmp(x, y) == 0;
 }
 
-/* The whole file's checksum, as .gnu_debuglink has it. */
-static int checksum(int fd, uint32_t *ret_crc)
+/* The whole file's checksum, as .gnu_debuglink has it. In a child, as it may be long. */
+static int read_checksum(void *ctx, void *out)
 {
-	static const size_t size = 1 << 16;
-	uint8_t buf[1 << 16];
+	static uint8_t buf[1 << 16];
+	const int *fd = ctx;
 	uLong crc = crc32(0, NULL, 0);
 	uint64_t done = 0;
 
 	while (done <= ELF_MAX_FILE) {
-		ssize_t n = pread(fd, buf, size, (off_t)done);
+		ssize_t n = pread(*fd, buf, sizeof(buf), (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		if (n == 0) {
-			*ret_crc = (uint32_t)crc;
+			*(uint32_t *)out = (uint32_t)crc;
 			return 0;
 		}
 		crc = crc32(crc, buf, (uInt)n);
 		done += (uint64_t)n;
 	}
 	return -EFBIG;
+}
+
+static int checksum(const struct place *p, int fd, uint32_t *ret_crc)
+{
+	const struct confine how = {
+		.name = "safescoped:crc", .user = elf__user(p->image->elf), .fds = &fd, .n_fds = 1};
+	void *out;
+	int err = confine__aside(&how, CHECKSUM_MS, CONFINE_HONEST_NS, read_checksum, &fd,
+				 sizeof(*ret_crc), &out);
+
+	if (err)
+		return err;
+	*ret_crc = *(uint32_t *)out;
+	confine__free_out(out, sizeof(*ret_crc));
+	return 0;
 }
 
 /* Takes fd over. NULL: no ELF file of use. */
@@ -175,7 +209,7 @@ static struct elf_file *by_link(const struct place *p)
 		fd = open_in(p, path);
 		if (fd < 0)
 			continue;
-		if (checksum(fd, &crc) < 0 || crc != want) {
+		if (checksum(p, fd, &crc) < 0 || crc != want) {
 			log_verbose("%s: its checksum is not the one in %s: not used", path,
 				    image->base);
 			fd__close(&fd);
@@ -229,6 +263,7 @@ static bool has_own_mounts(pid_t pid)
 	       (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
 }
 
+/* On the account of the process's user, since no other process has it. */
 static struct elf_file *look_at_its_own(pid_t pid, const struct image *image)
 {
 	struct place p = {.image = image, .mounts = pid};
@@ -252,6 +287,12 @@ void debugfile__look(pid_t pid, struct image *image)
 	image->debug = look_at_host(image);
 	if (!image->debug && pid && has_own_mounts(pid)) {
 		image->debug = look_at_its_own(pid, image);
+		if (image->debug && image->file &&
+		    file_cache__charge(image->file->cache, image->account, image,
+				       image->file->size) < 0) {
+			elf__free(image->debug);
+			image->debug = NULL;
+		}
 		image->debug_is_own = image->debug != NULL;
 	}
 	if (image->debug)

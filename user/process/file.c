@@ -5,13 +5,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "base/shares.h"
+#include "confine/confine.h"
+#include "proc.h"
 
-#define FILES_MAX 65536
+/* Of all descriptors that may be open. */
+#define FILES_DESCRIPTORS_PART 4
+/* A copy that was not to be had is asked for again after this time. */
+#define FETCH_AGAIN_NS 10000000000ULL
 
 struct file_cache {
+	struct shares *shares; /* of those that processes map, by address */
 	struct file **files;
 	size_t n, cap, n_unused;
 	uint64_t look_ups;
@@ -20,9 +28,19 @@ struct file_cache {
 int file_cache__new(struct file_cache **ret_cache)
 {
 	struct file_cache *cache = calloc(1, sizeof(*cache));
+	uint64_t max = FILES_MAX;
+	struct rlimit limit;
+	int err;
 
 	if (!cache)
 		return -ENOMEM;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		max = MIN(max, (uint64_t)limit.rlim_cur / FILES_DESCRIPTORS_PART);
+	err = shares__new(max, FILES_MAX_BYTES, &cache->shares);
+	if (err) {
+		free(cache);
+		return err;
+	}
 	*ret_cache = cache;
 	return 0;
 }
@@ -32,6 +50,7 @@ static void file__free(struct file *file)
 	slots__free(&file->slots);
 	elf__free(file->debug);
 	elf__free(file->elf);
+	fetch__release(&file->fetched);
 	free(file);
 }
 
@@ -47,6 +66,7 @@ void file_cache__free(struct file_cache *cache)
 			file__free(cache->files[i]);
 	}
 	free(cache->files);
+	shares__free(cache->shares);
 	free(cache);
 }
 
@@ -84,49 +104,132 @@ static void drop_oldest(struct file_cache *cache)
 	cache->n_unused--;
 }
 
-int file__get(struct file_cache *cache, int fd, const char *name, struct file **ret_file)
+/* Whom a copy of the file is made for. */
+static uid_t account_of(pid_t pid, const uid_t *uid)
+{
+	uid_t user;
+
+	if (uid)
+		return *uid;
+	return pid && proc__account(pid, &user) == 0 ? user : CONFINE_NOBODY;
+}
+
+/* Reads the ELF file, or notes why it cannot. */
+static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, const struct stat *st,
+		 const char *name)
+{
+	struct fetched fetched = {.fd = -1};
+
+	file->elf_err = fetch__open(pid, path_fd, st, account_of(pid, uid), &fetched);
+	if (!file->elf_err)
+		file->elf_err = elf__open_fd(fetched.fd, name, &file->elf);
+	if (!file->elf_err && fetched.is_copy)
+		elf__set_user(file->elf, fetched.user);
+	if (file->elf_err)
+		fetch__release(&fetched);
+	else
+		file->fetched = fetched;
+	if (file->elf_err == -EREMOTEIO)
+		file->again_ns = time__monotonic_ns() + FETCH_AGAIN_NS;
+}
+
+static int new_file(const struct stat *st, struct file **ret_file)
+{
+	struct file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	file->dev = st->st_dev;
+	file->ino = st->st_ino;
+	file->size = (uint64_t)st->st_size;
+	file->uid = st->st_uid;
+	file->mtime = st->st_mtim;
+	file->ctime = st->st_ctim;
+	file->refs = 1;
+	*ret_file = file;
+	return 0;
+}
+
+/* uid NULL: on nobody's account. */
+static int get(struct file_cache *cache, pid_t pid, const uid_t *uid, int fd, const char *name,
+	       struct file **ret_file)
 {
 	struct file *file = NULL;
 	struct stat st;
-	int err = 0;
+	int err = fetch__stat(fd, &st);
 
-	if (fstat(fd, &st) < 0)
-		err = -errno;
-	else if (cache)
+	if (!err && cache)
 		file = find(cache, &st);
+	/* one that nobody uses needs room like a new one */
+	if (!err && cache && uid && (!file || !file->refs))
+		err = shares__ask(cache->shares, *uid, (uint64_t)st.st_size);
 	if (!err && !file && cache)
-		err = array__reserve((void **)&cache->files, &cache->cap, cache->n + 1, FILES_MAX,
-				     sizeof(struct file *));
-	if (err || file) {
-		fd__close(&fd);
-		if (err)
-			return err;
+		err = array__reserve((void **)&cache->files, &cache->cap, cache->n + 1,
+				     FILES_MAX + FILES_MAX_UNUSED + 1, sizeof(struct file *));
+	if (err)
+		goto out;
+	if (file) {
 		if (!file->refs++)
 			cache->n_unused--;
+		if (file->elf_err == -EREMOTEIO && time__monotonic_ns() >= file->again_ns)
+			load(file, pid, uid, fd, &st, name);
+	} else {
+		err = new_file(&st, &file);
+		if (err)
+			goto out;
+		load(file, pid, uid, fd, &st, name);
+		file->cache = cache;
+		if (cache)
+			cache->files[cache->n++] = file;
+	}
+	if (cache)
 		file->last_used = ++cache->look_ups;
-		*ret_file = file;
-		return 0;
-	}
-	file = calloc(1, sizeof(*file));
-	if (!file) {
-		fd__close(&fd);
-		return -ENOMEM;
-	}
-	file->dev = st.st_dev;
-	file->ino = st.st_ino;
-	file->size = (uint64_t)st.st_size;
-	file->uid = st.st_uid;
-	file->mtime = st.st_mtim;
-	file->ctime = st.st_ctim;
-	file->refs = 1;
-	file->cache = cache;
-	file->elf_err = elf__open_fd(fd, name, &file->elf);
-	if (cache) {
-		file->last_used = ++cache->look_ups;
-		cache->files[cache->n++] = file;
-	}
 	*ret_file = file;
-	return 0;
+out:
+	fd__close(&fd);
+	return err;
+}
+
+int file__get(struct file_cache *cache, pid_t pid, int fd, const char *name, struct file **ret_file)
+{
+	return get(cache, pid, NULL, fd, name, ret_file);
+}
+
+int file__get_for(struct file_cache *cache, pid_t pid, uid_t uid, int fd, const char *name,
+		  struct file **ret_file)
+{
+	struct file *file;
+	int err = get(cache, pid, &uid, fd, name, &file);
+
+	if (err)
+		return err;
+	if (cache)
+		err = shares__use(cache->shares, (uintptr_t)file, uid, file->size);
+	if (err)
+		file__put(file);
+	else
+		*ret_file = file;
+	return err;
+}
+
+void file__put_for(struct file *file, uid_t uid)
+{
+	if (file && file->cache)
+		shares__leave(file->cache->shares, (uintptr_t)file, uid);
+	file__put(file);
+}
+
+int file_cache__charge(struct file_cache *cache, uid_t uid, const void *what, uint64_t bytes)
+{
+	int err = cache ? shares__ask(cache->shares, uid, bytes) : 0;
+
+	return !err && cache ? shares__use(cache->shares, (uintptr_t)what, uid, bytes) : err;
+}
+
+void file_cache__discharge(struct file_cache *cache, uid_t uid, const void *what)
+{
+	if (cache)
+		shares__leave(cache->shares, (uintptr_t)what, uid);
 }
 
 void file__put(struct file *file)

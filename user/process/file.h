@@ -16,10 +16,18 @@
 #include <time.h>
 
 #include "elf/elf.h"
+#include "fetch.h"
 #include "slots.h"
 
 /* How many files are kept that no process maps any more. */
 #define FILES_MAX_UNUSED 64
+/*
+ * How many are kept that processes map, and their sizes together, shared between users as
+ * base/shares.h has it; fewer where few descriptors may be open: that of a file with DWARF stays
+ * open.
+ */
+#define FILES_MAX	4096U
+#define FILES_MAX_BYTES (64ULL << 30)
 
 /* The files of all processes that are looked at. */
 struct file_cache;
@@ -35,7 +43,9 @@ struct file {
 	struct elf_file *debug; /* of debugfile.c: has the symbols that `elf` lacks; NULL. Found by
 				   the host's own paths, and by nobody who could not have
 				   written the file itself */
-	int elf_err;		/* why, if there is no `elf` */
+	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
+	uint64_t again_ns;	/* -EREMOTEIO: when it is asked for again */
+	struct fetched fetched; /* what holds the copy that was read, if it is one */
 	bool debug_tried, debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */
 
@@ -45,10 +55,26 @@ struct file {
 };
 
 /*
- * Takes fd over (also on failure). cache NULL: the file is shared with nobody. -ENOMEM, or errno
- * of fstat(); a file that is no ELF file is no error.
+ * fd was opened through the mounts of process pid (0: our own); O_PATH is enough. It is taken over
+ * (also on failure). cache NULL: the file is shared with nobody. -ENOMEM, or errno of statx(); a
+ * file that is no ELF file, or cannot be had, is no error.
  */
-int file__get(struct file_cache *cache, int fd, const char *name, struct file **ret_file);
+int file__get(struct file_cache *cache, pid_t pid, int fd, const char *name,
+	      struct file **ret_file);
 void file__put(struct file *file);
+
+/*
+ * The same for the processes of user `uid`, on whose account the file is until it is put for him as
+ * often. -EDQUOT: his have as many as they may.
+ */
+int file__get_for(struct file_cache *cache, pid_t pid, uid_t uid, int fd, const char *name,
+		  struct file **ret_file);
+void file__put_for(struct file *file, uid_t uid);
+/*
+ * What else is mapped for the user, and kept: `what` is an address that nothing else has. 0, or
+ * -EDQUOT, -ENOMEM. cache NULL: 0.
+ */
+int file_cache__charge(struct file_cache *cache, uid_t uid, const void *what, uint64_t bytes);
+void file_cache__discharge(struct file_cache *cache, uid_t uid, const void *what);
 
 #endif

@@ -36,6 +36,7 @@ static struct {
 void guard__hurry_by(int fd)
 {
 	all.hurry_fd = fd;
+	confine__hurry_by(fd);
 }
 
 void guard__all_until(uint64_t ns)

@@ -12,19 +12,22 @@
 #include "base/base.h"
 #include "base/search.h"
 
-#define IMAGES_MAX     8192
 #define IMAGE_MAPS_MAX (1U << 18)
 #define PAST_MAX       4096
 #define PAGE	       4096ULL
+/* Files opened in one reading of the maps: most are libraries that other processes map too. */
+#define OPENS_MAX (2 * IMAGES_MAX)
 
-static void image__free(struct image *image)
+static void image__free(const struct images *images, struct image *image)
 {
 	if (!image)
 		return;
 	slots__free(&image->slots);
-	if (image->debug_is_own)
+	if (image->debug_is_own) {
 		elf__free(image->debug);
-	file__put(image->file);
+		file_cache__discharge(images->cache, images->uid, image);
+	}
+	file__put_for(image->file, images->uid);
 	free(image->name);
 	free(image);
 }
@@ -32,12 +35,12 @@ static void image__free(struct image *image)
 void images__free(struct images *images)
 {
 	for (size_t i = 0; i < images->n; i++)
-		image__free(images->images[i]);
+		image__free(images, images->images[i]);
 	free(images->images);
 	free(images->maps);
 	free(images->past);
 	proc_maps__free(&images->proc);
-	*images = (struct images){.cache = images->cache};
+	*images = (struct images){.cache = images->cache, .uid = images->uid};
 }
 
 uint64_t image__addr(const struct image *image, uint64_t vaddr)
@@ -121,13 +124,20 @@ static struct image *find(const struct images *images, uint64_t dev, uint64_t in
 	return NULL;
 }
 
-/* Takes fd over (also on failure). */
-static int image__add(struct images *images, int fd, const char *path, const char *name,
+/* Takes fd over (also on failure). -EDQUOT: there is no room for it. */
+static int image__add(struct images *images, pid_t pid, int fd, const char *path, const char *name,
 		      struct image **ret_image)
 {
 	struct image *image;
+	struct stat st;
 	int err;
 
+	if (images->n == IMAGES_MAX || fetch__stat(fd, &st) < 0 ||
+	    (uint64_t)MAX(st.st_size, 0) >
+		    IMAGES_MAX_BYTES - MIN(images->bytes, IMAGES_MAX_BYTES)) {
+		fd__close(&fd);
+		return -EDQUOT;
+	}
 	err = array__reserve((void **)&images->images, &images->cap, images->n + 1, IMAGES_MAX,
 			     sizeof(struct image *));
 	image = err < 0 ? NULL : calloc(1, sizeof(*image));
@@ -142,10 +152,11 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 		return -ENOMEM;
 	}
 	image->base = path__base(image->name);
+	image->account = images->uid;
 	snprintf(image->path, sizeof(image->path), "%s", path);
-	err = file__get(images->cache, fd, image->base, &image->file);
+	err = file__get_for(images->cache, pid, images->uid, fd, image->base, &image->file);
 	if (err < 0) {
-		image__free(image);
+		image__free(images, image);
 		return err;
 	}
 	image->dev = image->file->dev;
@@ -153,6 +164,7 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 	image->uid = image->file->uid;
 	image->elf = image->file->elf;
 	image->elf_err = image->file->elf_err;
+	images->bytes += image->file->size;
 	images->images[images->n++] = image;
 	*ret_image = image;
 	return 0;
@@ -176,49 +188,59 @@ static int image__open(struct images *images, pid_t pid, const struct proc_map *
 		*ret_image = image;
 		return 0;
 	}
-	err = image__add(images, fd, path, map->path, &image);
+	err = image__add(images, pid, fd, path, map->path, &image);
 	if (err < 0)
 		return err;
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	image->is_exe = stat(exe, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+	image->is_exe = fetch__stat_path(exe, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 	*ret_image = image;
 	return 0;
 }
 
-/* The image that the previous reading had at the same place: saves opening it again. */
-static struct image *known(const struct image_map *old, size_t n_old, const struct proc_maps *proc,
-			   const struct proc_map *map)
-{
-	for (size_t i = 0; i < n_old; i++) {
-		const struct proc_map *before;
+/* What is read again: the mappings as they were. */
+struct reading {
+	const struct image_map *maps;
+	size_t n;
+	const struct proc_maps *proc;
+	size_t opens; /* files that were opened so far */
+};
 
-		if (old[i].start != map->start || old[i].end != map->end || !old[i].image)
-			continue;
-		before = proc_maps__at(proc, map->start);
-		if (before && before->ino == map->ino && before->dev_major == map->dev_major &&
-		    before->dev_minor == map->dev_minor && before->offset == map->offset)
-			return old[i].image;
-	}
-	return NULL;
+/* What the previous reading had at the same place: saves opening the file again. NULL: another. */
+static const struct image_map *known(const struct reading *old, const struct proc_map *map)
+{
+	size_t at = search__first(old->n, i, old->maps[i].start >= map->start);
+	const struct image_map *was = at < old->n ? &old->maps[at] : NULL;
+	const struct proc_map *before;
+
+	if (!was || was->start != map->start || was->end != map->end ||
+	    (!was->image && !was->left_out))
+		return NULL;
+	before = proc_maps__at(old->proc, map->start);
+	return before && before->ino == map->ino && before->dev_major == map->dev_major &&
+			       before->dev_minor == map->dev_minor && before->offset == map->offset
+		       ? was
+		       : NULL;
 }
 
 static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
-		   const struct image_map *old, size_t n_old, const struct proc_maps *old_proc)
+		   struct reading *old)
 {
 	struct image_map im = {.start = map->start, .end = map->end, .offset = map->offset};
-	int err;
+	const struct image_map *was = map->ino ? known(old, map) : NULL;
+	int err = 0;
 
-	if (map->ino != 0) {
-		im.image = known(old, n_old, old_proc, map);
-		if (!im.image)
-			err = image__open(images, pid, map, &im.image);
-		else
-			err = 0;
+	if (was) {
+		im.image = was->image;
+		im.left_out = was->left_out;
+	} else if (map->ino) {
+		err = old->opens++ < OPENS_MAX ? image__open(images, pid, map, &im.image) : -EDQUOT;
 		if (err == -ENOMEM || err == -E2BIG)
 			return err;
-		if (im.image && im.image->elf && mapping_bias(im.image->elf, map, &im.bias))
-			im.image->bias = im.bias;
+		im.left_out = err == -EDQUOT || (im.image && (im.image->elf_err == -ENFILE ||
+							      im.image->elf_err == -EREMOTEIO));
 	}
+	if (im.image && im.image->elf && mapping_bias(im.image->elf, map, &im.bias))
+		im.image->bias = im.bias;
 	if (!im.image)
 		im.special = map->path;
 	err = array__reserve((void **)&images->maps, &images->cap_maps, images->n_maps + 1,
@@ -227,6 +249,15 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 		return err;
 	images->maps[images->n_maps++] = im;
 	return 0;
+}
+
+size_t images__left_out(const struct images *images)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < images->n_maps; i++)
+		n += images->maps[i].left_out;
+	return n;
 }
 
 /* What of the previous reading is not there any more. Only names are lost where it fails. */
@@ -249,6 +280,7 @@ int images__refresh(struct images *images, pid_t pid)
 	struct image_map *old = images->maps;
 	struct proc_maps old_proc = images->proc, proc;
 	size_t n_old = images->n_maps;
+	struct reading reading = {.maps = old, .n = n_old, .proc = &old_proc};
 	int err;
 
 	err = proc__maps(pid, &proc);
@@ -264,7 +296,7 @@ int images__refresh(struct images *images, pid_t pid)
 	images->proc = proc;
 	for (size_t i = 0; i < proc.n && err == 0; i++)
 		if (proc.maps[i].exec)
-			err = add_map(images, pid, &proc.maps[i], old, n_old, &old_proc);
+			err = add_map(images, pid, &proc.maps[i], &reading);
 	keep_past(images, old, n_old);
 	free(old);
 	proc_maps__free(&old_proc);
@@ -281,7 +313,7 @@ int images__of_file(struct images *images, int fd, const char *path, const char 
 	if (own < 0)
 		return -errno;
 	bias = (bias + PAGE - 1) & ~(PAGE - 1);
-	err = image__add(images, own, path, name, &image);
+	err = image__add(images, 0, own, path, name, &image);
 	if (err < 0)
 		return err;
 	image->is_exe = is_exe;

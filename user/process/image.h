@@ -25,6 +25,7 @@ struct image {
 	struct elf_file *elf;	  /* the file's; NULL: no readable ELF file of this processor */
 	int elf_err;		  /* why, if NULL */
 	uid_t uid;		  /* of the file's owner */
+	uid_t account;		  /* see struct images, uid */
 	/*
 	 * Of debugfile.c: has the symbols that `elf` lacks. The file's, which all processes share,
 	 * or one that only this process's own root has: that gives names, to this process alone.
@@ -41,9 +42,14 @@ struct image_map {
 	uint64_t start, end;
 	uint64_t offset; /* in the file */
 	uint64_t bias;
-	struct image *image; /* NULL: no file ([vdso], JIT code) */
+	struct image *image; /* NULL: no file ([vdso], JIT code), or one that is not opened */
 	const char *special; /* "[vdso]"; NULL if image is set */
+	bool left_out;	     /* there is a file, and no room for it */
 };
+
+/* How many files are kept for a process, and their sizes together. */
+#define IMAGES_MAX	 1024
+#define IMAGES_MAX_BYTES (8ULL << 30)
 
 struct images {
 	struct image **images;
@@ -54,7 +60,12 @@ struct images {
 	size_t n_past, cap_past;
 	struct proc_maps proc;	  /* all mappings, as last read */
 	struct file_cache *cache; /* where files come from; NULL: none is shared */
+	uid_t uid;		  /* on whose account they are */
+	uint64_t bytes;		  /* their sizes together */
 };
+
+/* Executable mappings, as last read, of files that are not opened because there is no room. */
+size_t images__left_out(const struct images *images);
 
 /* Reads the process's maps (again) and opens the files that are new. */
 int images__refresh(struct images *images, pid_t pid);

@@ -51,8 +51,8 @@ int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, vo
 void mem__guard_free(void *out, size_t size);
 
 /*
- * From now on a wait in mem__guard ends soon after `fd` becomes readable: the daemon is asked to do
- * something else. -1: no descriptor.
+ * From now on a wait in mem__guard, or in confine__aside(), ends soon after `fd` becomes readable:
+ * the daemon is asked to do something else. -1: no descriptor.
  */
 void guard__hurry_by(int fd);
 /*

@@ -5,15 +5,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "fetch.h"
 
 int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
 {
@@ -126,21 +129,19 @@ int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall)
 	return err;
 }
 
-static int open_regular(const char *path, int *ret_fd, struct stat *ret_st)
+/* Only a place in the file system: opens nothing that could answer, and asks no server. */
+static int place_of(const char *path, int *ret_fd, struct stat *ret_st)
 {
-	int err;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int err, fd = open(path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, ret_st) < 0) {
-		err = -errno;
+	err = fetch__stat(fd, ret_st);
+	if (!err && !S_ISREG(ret_st->st_mode))
+		err = -EINVAL;
+	if (err) {
 		fd__close(&fd);
 		return err;
-	}
-	if (!S_ISREG(ret_st->st_mode)) {
-		fd__close(&fd);
-		return -EINVAL;
 	}
 	*ret_fd = fd;
 	return 0;
@@ -166,10 +167,10 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	 */
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
-	err = open_regular(link, &fd, &st);
+	err = place_of(link, &fd, &st);
 	if (err) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-		err = open_regular(link, &fd, &st);
+		err = place_of(link, &fd, &st);
 		if (err == 0 && !is_map_file(&st, map)) {
 			fd__close(&fd);
 			err = -ESTALE;
@@ -179,7 +180,7 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 		if (map->path[0] != '/' || map->deleted)
 			return err;
 		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", pid, map->path);
-		err = open_regular(path, &fd, &st);
+		err = place_of(path, &fd, &st);
 		if (err)
 			return err;
 		if (!is_map_file(&st, map)) {
@@ -250,4 +251,61 @@ int proc__pidfd(pid_t pid, int *ret_fd)
 		return -errno;
 	*ret_fd = fd;
 	return 0;
+}
+
+/* ── on whose account ────────────────────────────────────────────────────────────────────── */
+
+/* user_namespaces(7): they nest this deep at most. */
+#define USER_NS_MAX_DEPTH 33
+
+static bool is_own_ns(int fd)
+{
+	struct stat own, its;
+
+	return fstat(fd, &its) == 0 && stat("/proc/self/ns/user", &own) == 0 &&
+	       own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+}
+
+/* Who made the outermost user namespace, of those around the process, that is not ours. */
+static int ns_owner(pid_t pid, uid_t *ret_uid)
+{
+	int fd, err = -ENOENT;
+	char path[64];
+	uid_t uid;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (int depth = 0; depth < USER_NS_MAX_DEPTH && fd >= 0 && !is_own_ns(fd); depth++) {
+		/* ioctl_ns(2) */
+		int parent = ioctl(fd, NS_GET_PARENT);
+
+		if (ioctl(fd, NS_GET_OWNER_UID, &uid) == 0) {
+			*ret_uid = uid;
+			err = 0;
+		}
+		fd__close(&fd);
+		fd = parent;
+	}
+	fd__close(&fd);
+	return err;
+}
+
+int proc__account(pid_t pid, uid_t *ret_uid)
+{
+	char path[64];
+	char *text = NULL;
+	size_t len = 0;
+	int err;
+
+	if (ns_owner(pid, ret_uid) == 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = proc__text(path, 1 << 20, &text, &len);
+	if (err)
+		return err;
+	err = proc__parse_uid(text, len, ret_uid);
+	free(text);
+	return err;
 }

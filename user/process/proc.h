@@ -54,9 +54,9 @@ void proc_maps__free(struct proc_maps *maps);
 const struct proc_map *proc_maps__at(const struct proc_maps *maps, uint64_t addr);
 
 /*
- * Opens the very file that is mapped: by map_files, else (when it is not allowed) by exe or the
- * path in the process's root, then only if device and inode are those of the mapping. The file
- * must be regular. ret_path opens the same file again.
+ * The very file that is mapped, as an O_PATH descriptor: by map_files, else (when it is not
+ * allowed) by exe or the path in the process's root, then only if device and inode are those of the
+ * mapping. The file must be regular. ret_path opens the same file again.
  */
 int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PATH_LEN], int *ret_fd,
 		   uint64_t *ret_dev, uint64_t *ret_ino);
@@ -76,5 +76,13 @@ int proc__parse_syscall(const char *text, size_t len, struct proc_syscall *ret_s
 int proc__syscall(pid_t pid, pid_t tid, struct proc_syscall *ret_syscall);
 
 int proc__pidfd(pid_t pid, int *ret_fd);
+
+/* The real user id in a status file's text. -ENOENT. */
+int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid);
+/*
+ * The user on whose account a process runs: its real user, or, in a user namespace of its own,
+ * whoever made the outermost one. There all the ids that are mapped into it are his.
+ */
+int proc__account(pid_t pid, uid_t *ret_uid);
 
 #endif

@@ -104,6 +104,23 @@ int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid)
 	return 0;
 }
 
+int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid)
+{
+	static const char key[] = "\nUid:\t";
+	const char *end = text + len;
+	const char *p = memmem(text, len, key, sizeof(key) - 1);
+	uint64_t value = 0;
+
+	/* as with NSpid: above. The real one is the first of four (fs/proc/array.c, task_state()). */
+	if (!p)
+		return -ENOENT;
+	p += sizeof(key) - 1;
+	if (!take_number(&p, end, 10, &value) || value > UINT32_MAX)
+		return -ENOENT;
+	*ret_uid = (uid_t)value;
+	return 0;
+}
+
 /* seq_path() (fs/seq_file.c) writes a line break in a path as \012 and leaves all else as it is. */
 static void unescape(char *path)
 {

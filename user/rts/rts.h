@@ -45,7 +45,13 @@ struct rts {
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
 void rts__free(struct rts *rts);
 
-/* A cheap look: whether the file holds the string that every runtime has. */
-bool rts__maybe_in(const struct elf_file *elf);
+/*
+ * A cheap look: whether the file holds the string that every runtime has: 1, 0. A large file is
+ * read aside: elf__aside()'s errors.
+ */
+int rts__maybe_in(const struct elf_file *elf);
+
+/* What comes of a child that looked: enumerations, texts and truths are such, sites ascend. */
+bool rts__check_read(const struct rts *rts, const struct callsite *sites);
 
 #endif

@@ -2,11 +2,13 @@
 /* Chooses the file that holds the GHC runtime and runs the finder's strategies over it. */
 #include "rts_find_priv.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "process/debugfile.h"
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
@@ -67,25 +69,134 @@ static void shift(struct rts *rts, uint64_t by)
 		rts->stgrun_ret += by;
 }
 
-/* NULL: the file holds no runtime, or there is no memory. */
-static struct rts *analyse(pid_t pid, struct image *image)
-{
-	struct rts *rts = image->elf ? calloc(1, sizeof(*rts)) : NULL;
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
 
-	if (!rts)
-		return NULL;
-	if (!rts_strings__read(image->elf, image->base, rts)) {
-		free(rts);
-		return NULL;
-	}
-	rts->image = image;
-	debugfile__look(pid, image);
+struct rts_out {
+	struct rts rts; /* its pointers mean nothing */
+	struct callsite sites[];
+};
+
+#define OUT_SIZE (sizeof(struct rts_out) + CALLSITES_MAX * sizeof(struct callsite))
+
+/* In the child. Addresses are as in the file. */
+static int read_rts(void *ctx, void *ret_out)
+{
+	struct rts_out *out = ret_out;
+	struct image *image = ctx;
+	struct rts rts = {0};
+
+	if (!rts_strings__read(image->elf, image->base, &rts))
+		return -ENOENT;
+	rts.image = image;
 	for (size_t s = 0; s < ARRAY_SIZE(strategies); s++)
-		strategies[s](rts);
+		strategies[s](&rts);
 	elf__done(image->elf);
-	rts->image = NULL;
-	shift(rts, -image->bias);
-	return rts;
+	shift(&rts, -image->bias);
+	if (rts.callsites.n > CALLSITES_MAX) {
+		rts__free(&rts);
+		return -E2BIG;
+	}
+	if (rts.callsites.n)
+		memcpy(out->sites, rts.callsites.sites,
+		       rts.callsites.n * sizeof(*rts.callsites.sites));
+	out->rts = rts;
+	/* where this is not a child's */
+	rts__free(&rts);
+	return 0;
+}
+
+/* A bool that a child wrote may be any byte. */
+static bool is_bool(const bool *value)
+{
+	uint8_t byte;
+
+	memcpy(&byte, value, sizeof(byte));
+	return byte <= 1;
+}
+
+static bool is_text(const char text[RTS_NAME_LEN])
+{
+	size_t len = strnlen(text, RTS_NAME_LEN);
+
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
+			return false;
+	return len < RTS_NAME_LEN;
+}
+
+bool rts__check_read(const struct rts *rts, const struct callsite *sites)
+{
+	const struct rts_place *places[] = {
+		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
+		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
+		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
+		&rts->prof_tick,
+	};
+	const bool *bools[] = {&rts->threaded, &rts->profiled, &rts->debug, &rts->dynamic,
+			       &rts->tls_known};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if ((unsigned int)places[i]->found > FOUND_STRINGS)
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(bools); i++)
+		if (!is_bool(bools[i]))
+			return false;
+	if (!is_text(rts->version) || !is_text(rts->way) || rts->callsites.n > CALLSITES_MAX)
+		return false;
+	for (size_t i = 0; i < rts->callsites.n; i++)
+		if (!is_bool(&sites[i].interruptible) || !is_bool(&sites[i].by_slot) ||
+		    (i && sites[i].site <= sites[i - 1].site))
+			return false;
+	return true;
+}
+
+static int take(const struct rts_out *out, struct rts *ret_rts)
+{
+	struct rts rts = out->rts;
+
+	if (!rts__check_read(&rts, out->sites))
+		return -EIO;
+	rts.image = NULL;
+	rts.callsites.sites = NULL;
+	if (rts.callsites.n) {
+		size_t bytes = rts.callsites.n * sizeof(*out->sites);
+
+		rts.callsites.sites = malloc(bytes);
+		if (!rts.callsites.sites)
+			return -ENOMEM;
+		memcpy(rts.callsites.sites, out->sites, bytes);
+	}
+	*ret_rts = rts;
+	return 0;
+}
+
+/* -ENOENT: the file holds no runtime; -ENOMEM, and elf__aside()'s errors. */
+static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
+{
+	struct rts *rts;
+	void *out;
+	int err;
+
+	if (!image->elf)
+		return -ENOENT;
+	/* most files hold none, and need no debug file */
+	err = rts__maybe_in(image->elf);
+	if (err <= 0)
+		return err ? err : -ENOENT;
+	debugfile__look(pid, image);
+	rts = calloc(1, sizeof(*rts));
+	if (!rts)
+		return -ENOMEM;
+	err = elf__aside(image->elf, read_rts, image, OUT_SIZE, &out);
+	if (!err) {
+		err = take(out, rts);
+		confine__free_out(out, OUT_SIZE);
+	}
+	if (err)
+		free(rts);
+	else
+		*ret_rts = rts;
+	return err;
 }
 
 static void free_rts(void *rts)
@@ -102,10 +213,17 @@ static bool is_rts(pid_t pid, struct image *image, struct rts *rts)
 {
 	struct file *file = image->file;
 	const struct rts *in_file;
+	struct rts *made = NULL;
 	void *known;
+	int err;
 
-	if (!slots__get(&file->slots, &rts_key, &known))
-		known = slots__put(&file->slots, &rts_key, analyse(pid, image));
+	if (!slots__get(&file->slots, &rts_key, &known)) {
+		err = analyse(pid, image, &made);
+		/* there may be time for it later */
+		if (err == -EBUSY)
+			return false;
+		known = slots__put(&file->slots, &rts_key, err ? NULL : made);
+	}
 	in_file = known;
 	if (!in_file)
 		return false;

@@ -11,6 +11,7 @@
 
 #include "arch.h"
 #include "base/base.h"
+#include "confine/confine.h"
 #include "ghc_version.h"
 #include "rts_find_priv.h"
 
@@ -271,8 +272,12 @@ uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, si
 	return found == 1 ? vaddr : 0;
 }
 
-bool rts__maybe_in(const struct elf_file *elf)
+/* Strings of so much are looked through at once: it takes a millisecond or two. */
+#define MAYBE_INLINE (8U << 20)
+
+static int search_message(void *ctx, void *out)
 {
+	const struct elf_file *elf = ctx;
 	struct elf_range_at ranges[STRING_RANGES];
 	size_t n = string_ranges(elf, ranges, STRING_RANGES);
 	bool found = false;
@@ -282,7 +287,31 @@ bool rts__maybe_in(const struct elf_file *elf)
 			memmem(ranges[i].data, ranges[i].size, message, sizeof(message)) != NULL;
 		elf__done_with(elf, ranges[i].vaddr, ranges[i].size);
 	}
-	return found;
+	*(uint8_t *)out = found;
+	return 0;
+}
+
+int rts__maybe_in(const struct elf_file *elf)
+{
+	struct elf_range_at ranges[STRING_RANGES];
+	size_t n = string_ranges(elf, ranges, STRING_RANGES), bytes = 0;
+	uint8_t found;
+	void *out;
+	int err;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += ranges[i].size;
+	/* no parser: only the time that it takes is somebody else's */
+	if (bytes <= MAYBE_INLINE) {
+		err = search_message((void *)elf, &found);
+		return err ? err : found;
+	}
+	err = elf__aside(elf, search_message, (void *)elf, sizeof(found), &out);
+	if (err)
+		return err;
+	found = *(uint8_t *)out;
+	confine__free_out(out, sizeof(found));
+	return found != 0;
 }
 
 bool rts_strings__read(struct elf_file *elf, const char *base, struct rts *rts)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -25,28 +24,23 @@ static const struct slot_key runtime_key;
 static bool file_is_runtime(struct file *file)
 {
 	void *holds;
+	int found;
 
-	if (!slots__get(&file->slots, &runtime_key, &holds))
-		holds = slots__put(&file->slots, &runtime_key,
-				   file->elf && rts__maybe_in(file->elf) ? file : NULL);
-	return holds != NULL;
+	if (slots__get(&file->slots, &runtime_key, &holds))
+		return holds != NULL;
+	found = file->elf ? rts__maybe_in(file->elf) : 0;
+	/* there may be time for it later */
+	if (found == -EBUSY)
+		return false;
+	return slots__put(&file->slots, &runtime_key, found > 0 ? file : NULL) != NULL;
 }
 
-static bool path_is_runtime(struct target_cache *cache, const char *path, const char *name)
+static bool exe_is_runtime(struct target_cache *cache, pid_t pid, int fd)
 {
 	struct file *file;
-	struct stat st;
 	bool found;
-	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return false;
-	}
-	if (file__get(target_cache__files(cache), fd, name, &file) < 0)
+	if (file__get(target_cache__files(cache), pid, fd, "/proc/PID/exe", &file) < 0)
 		return false;
 	found = file_is_runtime(file);
 	file__put(file);
@@ -62,7 +56,7 @@ static bool map_is_runtime(struct target_cache *cache, pid_t pid, const struct p
 	int fd;
 
 	if (proc__open_map(pid, map, path, &fd, &dev, &ino) < 0 ||
-	    file__get(target_cache__files(cache), fd, map->path, &file) < 0)
+	    file__get(target_cache__files(cache), pid, fd, map->path, &file) < 0)
 		return false;
 	found = file_is_runtime(file);
 	file__put(file);
@@ -97,12 +91,14 @@ static int libraries_hold_runtime(struct target_cache *cache, pid_t pid)
 int discover__process(struct target_cache *cache, pid_t pid)
 {
 	char exe[64];
+	int fd;
 
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	/* a kernel thread has no executable, and no libraries either */
-	if (access(exe, F_OK) < 0)
+	/* no server is asked; a kernel thread has no executable, and no libraries either */
+	fd = open(exe, O_PATH | O_CLOEXEC);
+	if (fd < 0)
 		return 0;
-	return path_is_runtime(cache, exe, exe) || libraries_hold_runtime(cache, pid);
+	return exe_is_runtime(cache, pid, fd) || libraries_hold_runtime(cache, pid);
 }
 
 /*
@@ -134,7 +130,7 @@ int discover__mapping(struct target_cache *cache, pid_t pid, uint64_t start, uin
 	err = open_mapping(pid, start, ino, &fd);
 	if (err < 0)
 		return err;
-	err = file__get(target_cache__files(cache), fd, "", &file);
+	err = file__get(target_cache__files(cache), pid, fd, "", &file);
 	if (err < 0)
 		return err;
 	found = file_is_runtime(file);

@@ -70,6 +70,16 @@ int target__refresh_maps(struct target *target)
 	return err;
 }
 
+uid_t target__account(const struct target *target)
+{
+	return target->images.uid;
+}
+
+size_t target__left_out(const struct target *target)
+{
+	return images__left_out(&target->images);
+}
+
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
  * asked for it.
  */
@@ -114,6 +124,11 @@ static int open_process(struct target *t, pid_t pid)
 	memcpy(t->info.comm, st.comm, sizeof(t->info.comm));
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
+	err = proc__account(pid, &t->images.uid);
+	if (err < 0) {
+		refuse(t, "cannot tell whose it is: %s; is it still running?", strerror(-err));
+		return err;
+	}
 	if (st.state == 'Z') {
 		refuse(t, "has ended (a zombie); --list shows the GHC programs that run");
 		return -ESRCH;
@@ -400,6 +415,7 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 		return -ENOMEM;
 	t->pidfd = t->info.probe_file = -1;
 	t->info.pid = pid;
+	t->images.uid = getuid();
 	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
 	if (opts) {
 		t->cache = opts->cache;

@@ -145,6 +145,11 @@ bool target__alive(const struct target *target);
 
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
 int target__refresh_maps(struct target *target);
+/* The user on whose account it runs (process/proc.h). */
+uid_t target__account(const struct target *target);
+/* How many mappings of code, as last read, are of files for which there was no room: what runs
+ * there has no names. */
+size_t target__left_out(const struct target *target);
 
 /* ── what --list and --doctor report besides ─────────────────────────────────────────────── */
 

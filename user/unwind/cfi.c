@@ -11,6 +11,7 @@
 #include "base/search.h"
 #include "cfi_asm_priv.h"
 #include "cfi_run_priv.h"
+#include "confine/confine.h"
 #include "wire.h"
 
 /* Between functions there is padding up to the next 16 bytes, which nothing runs. */
@@ -182,25 +183,77 @@ static int run_all(struct builder *b, const struct elf_file *elf)
 	return b->end ? put(b, b->end, WIRE_CFI_NONE) : 0;
 }
 
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
+
+struct rows_out {
+	uint64_t base;
+	uint32_t n_buckets, n_rows;
+	uint64_t words[];
+};
+
+/* All that 4 GB of code have. */
+#define MAX_BUCKETS (1U << (32 - WIRE_UNWIND_BUCKET_SHIFT))
+#define OUT_SIZE                                                                                   \
+	(sizeof(struct rows_out) + ((uint64_t)MAX_BUCKETS + CFI_MAX_ROWS) * sizeof(uint64_t))
+
 /* Buckets and rows in one array. */
-static int lay_out(const struct builder *b, struct cfi_rows *ret)
+static void lay_out(const struct builder *b, struct rows_out *out)
 {
 	uint32_t n_buckets = (uint32_t)((b->rows[b->n - 1] >> (32 + WIRE_UNWIND_BUCKET_SHIFT)) + 1);
-	uint64_t *words = calloc(n_buckets + b->n, sizeof(*words));
 	size_t row = 0;
 
-	if (!words)
-		return -ENOMEM;
 	for (uint32_t k = 0; k < n_buckets; k++) {
 		size_t first = row;
 
 		while (row < b->n && b->rows[row] >> (32 + WIRE_UNWIND_BUCKET_SHIFT) == k)
 			row++;
-		words[k] = (uint64_t)(row - first) << 32 | first;
+		out->words[k] = (uint64_t)(row - first) << 32 | first;
 	}
-	memcpy(words + n_buckets, b->rows, b->n * sizeof(*words));
-	*ret = (struct cfi_rows){
-		.base = b->base, .words = words, .n_buckets = n_buckets, .n_rows = (uint32_t)b->n};
+	memcpy(out->words + n_buckets, b->rows, b->n * sizeof(*b->rows));
+	out->base = b->base;
+	out->n_buckets = n_buckets;
+	out->n_rows = (uint32_t)b->n;
+}
+
+bool cfi_rows__check(const struct cfi_rows *rows)
+{
+	const uint64_t *row = rows->words + rows->n_buckets;
+	size_t next = 0;
+
+	if (!rows->n_buckets || rows->n_buckets > MAX_BUCKETS || !rows->n_rows ||
+	    rows->n_rows > CFI_MAX_ROWS)
+		return false;
+	for (uint32_t k = 0; k < rows->n_buckets; k++) {
+		size_t n = rows->words[k] >> 32;
+
+		/* every row is in one bucket, and in the order of all of them */
+		if ((uint32_t)rows->words[k] != next || n > rows->n_rows - next)
+			return false;
+		for (size_t end = next + n; next < end; next++)
+			if (row[next] >> (32 + WIRE_UNWIND_BUCKET_SHIFT) != k ||
+			    (next && row[next] >> 32 <= row[next - 1] >> 32))
+				return false;
+	}
+	return next == rows->n_rows;
+}
+
+static int take(const struct rows_out *out, struct cfi_rows *ret_rows)
+{
+	/* what was checked is what is kept: nobody writes to it any more */
+	struct cfi_rows rows = {.base = out->base,
+				.words = (uint64_t *)out->words,
+				.n_buckets = out->n_buckets,
+				.n_rows = out->n_rows};
+	size_t bytes;
+
+	if (!cfi_rows__check(&rows))
+		return -EIO;
+	bytes = ((size_t)rows.n_buckets + rows.n_rows) * sizeof(*rows.words);
+	rows.words = malloc(bytes);
+	if (!rows.words)
+		return -ENOMEM;
+	memcpy(rows.words, out->words, bytes);
+	*ret_rows = rows;
 	return 0;
 }
 
@@ -217,25 +270,50 @@ static uint64_t first_code_page(const struct elf_file *elf)
 	return base & ~((1ULL << WIRE_UNWIND_BUCKET_SHIFT) - 1);
 }
 
-int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows)
+struct job {
+	struct elf_file *elf;
+	bool c_only;
+};
+
+static int read_rows(void *ctx, void *ret_out)
 {
-	struct builder b = {.elf = elf, .base = first_code_page(elf)};
+	const struct job *job = ctx;
+	struct builder b = {.elf = job->elf, .base = first_code_page(job->elf)};
 	int err;
 
-	if (!eh_find(elf, &b.section))
+	if (!eh_find(job->elf, &b.section))
 		return -ENOENT;
-	err = collect(&b, elf);
-	if (!err && c_only)
+	err = collect(&b, job->elf);
+	if (!err && job->c_only)
 		err = collect_asm(&b);
 	if (!err && b.n_fdes) {
 		qsort(b.fdes, b.n_fdes, sizeof(*b.fdes), by_start);
-		err = run_all(&b, elf);
+		err = run_all(&b, job->elf);
 	}
+	if (!err && !b.n)
+		err = -ENOENT;
 	if (!err)
-		err = b.n ? lay_out(&b, ret_rows) : -ENOENT;
+		lay_out(&b, ret_out);
 	cfi_asm__free(b.assembly);
 	free(b.fdes);
 	free(b.rows);
+	return err;
+}
+
+int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows)
+{
+	struct job job = {.elf = elf, .c_only = c_only};
+	struct eh_cursor section;
+	void *out;
+	int err;
+
+	if (!eh_find(elf, &section))
+		return -ENOENT;
+	err = elf__aside(elf, read_rows, &job, OUT_SIZE, &out);
+	if (err)
+		return err;
+	err = take(out, ret_rows);
+	confine__free_out(out, OUT_SIZE);
 	return err;
 }
 

@@ -28,10 +28,16 @@ struct cfi_rows {
 };
 
 /*
- * -ENOENT: the file has no rows; -ENOMEM; -E2BIG. `c_only`: there is no Haskell code in it, so that
+ * -ENOENT: the file has no rows; -ENOMEM; -E2BIG; read aside, so that elf__aside()'s errors may
+ * come as well. `c_only`: there is no Haskell code in it, so that
  * functions without rows are assembly, for which rows can be made.
  */
 int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows);
+/*
+ * What comes of a child that made them: each row is in its bucket, and they ascend. What a row says
+ * may be anything: the kernel side takes any rule.
+ */
+bool cfi_rows__check(const struct cfi_rows *rows);
 void cfi_rows__free(struct cfi_rows *rows);
 /* The rule for an address as in the file: WIRE_CFI_NONE if there is no row. */
 uint32_t cfi__rule(const struct cfi_rows *rows, uint64_t vaddr);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a process without rights hands back may be anything once somebody has taken it over: what
+ * the daemon accepts of it must be what the rest of the program takes for granted. The first byte
+ * says which message it is, the rest is the message.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/elf.h"
+#include "elf/symbols.h"
+#include "rts/rts.h"
+#include "unwind/cfi.h"
+#include "wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool good)
+{
+	if (!good)
+		abort();
+}
+
+/* The address after the last row's, and both sides of each bucket's limits. */
+static void try_rows(void *data, size_t size)
+{
+	struct cfi_rows rows = {0};
+	uint32_t head[2];
+	uint64_t words;
+
+	if (size < sizeof(head) + 8)
+		return;
+	memcpy(head, data, sizeof(head));
+	words = (size - sizeof(head)) / 8;
+	rows.words = (uint64_t *)((char *)data + sizeof(head));
+	rows.n_buckets = head[0] % (words + 1);
+	rows.n_rows = (uint32_t)(words - rows.n_buckets);
+	rows.base = head[1];
+	if (!cfi_rows__check(&rows))
+		return;
+	for (uint64_t k = 0; k <= rows.n_buckets; k++)
+		for (int d = -1; d <= 1; d++)
+			cfi__rule(&rows, rows.base + (k << WIRE_UNWIND_BUCKET_SHIFT) + d);
+	for (uint32_t i = 0; i < rows.n_rows; i++) {
+		uint64_t row = rows.words[rows.n_buckets + i];
+
+		/* what was put in is what is found */
+		require(cfi__rule(&rows, rows.base + (row >> 32)) == (uint32_t)row);
+	}
+}
+
+static void try_fdes(const void *data, size_t size)
+{
+	const struct elf_fde *fdes = data;
+	size_t n = size / sizeof(*fdes);
+
+	if (!elf_fdes__check(fdes, n))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		size_t at = elf_fdes__starting_at(fdes, n, fdes[i].start);
+
+		require(at < n && fdes[at].start == fdes[i].start);
+		require(fdes[i].end >= fdes[i].start);
+	}
+}
+
+static void try_symbols(const void *data, size_t size)
+{
+	size_t n = size / SYMBOLS_ENTRY_SIZE;
+	const uint32_t *words = data;
+
+	if (!symbols__check(data, n, 1000))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		require(words[3 * i + 2] < 1000);
+		require(!i || words[3 * i] > words[3 * i - 3]);
+	}
+}
+
+static void try_rts(const void *data, size_t size)
+{
+	const struct callsite *sites;
+	struct rts rts;
+
+	if (size < sizeof(rts))
+		return;
+	memcpy(&rts, data, sizeof(rts));
+	sites = (const struct callsite *)((const char *)data + sizeof(rts));
+	rts.callsites.n %= (size - sizeof(rts)) / sizeof(*sites) + 1;
+	if (!rts__check_read(&rts, sites))
+		return;
+	require(strlen(rts.version) < RTS_NAME_LEN && strlen(rts.way) < RTS_NAME_LEN);
+	require(rts_found__name(rts.suspend.found) && rts_found__name(rts.gc_end.found));
+	rts.callsites.sites = (struct callsite *)sites;
+	for (size_t i = 0; i < rts.callsites.n; i++)
+		require(callsites__at(&rts.callsites, sites[i].site) == &sites[i]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* a copy that is aligned, and ends where the message does */
+	uint8_t *copy = size > 1 ? malloc(size - 1) : NULL;
+
+	if (!copy)
+		return 0;
+	memcpy(copy, data + 1, size - 1);
+	switch (data[0] & 3) {
+	case 0:
+		try_rows(copy, size - 1);
+		break;
+	case 1:
+		try_fdes(copy, size - 1);
+		break;
+	case 2:
+		try_symbols(copy, size - 1);
+		break;
+	default:
+		try_rts(copy, size - 1);
+		break;
+	}
+	free(copy);
+	return 0;
+}

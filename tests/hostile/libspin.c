@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * An ordinary user's library, preloaded: what the program sleeps it spins instead, in functions
+ * of any name. SYMBOL is the name.
+ */
+#include <stdint.h>
+#include <time.h>
+
+void hostile(const struct timespec *until) __asm__(SYMBOL);
+
+__attribute__((noinline)) void hostile(const struct timespec *until)
+{
+	struct timespec now;
+
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < until->tv_sec ||
+		 (now.tv_sec == until->tv_sec && now.tv_nsec < until->tv_nsec));
+	__asm__ volatile("" ::: "memory");
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *ask, struct timespec *left)
+{
+	struct timespec until;
+
+	(void)clock;
+	(void)flags;
+	(void)left;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += ask->tv_nsec;
+	until.tv_sec += ask->tv_sec + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	hostile(&until);
+	return 0;
+}

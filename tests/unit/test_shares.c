@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shares of what there is a limited number of: the greedy stop, and those that come late find room. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/shares.h"
+
+enum { ANNA = 1000, BERT = 1001, CARL = 4000000000U };
+
+/* Takes new things, numbered from `first`, until one is refused; how many. */
+static uint64_t take_all(struct shares *shares, uid_t uid, uint64_t first, uint64_t bytes)
+{
+	uint64_t n = 0;
+
+	while (n < 10000 && shares__ask(shares, uid, bytes) == 0) {
+		assert_int_equal(shares__use(shares, first + n, uid, bytes), 0);
+		n++;
+	}
+	return n;
+}
+
+static void t_greedy(void **state)
+{
+	struct shares *shares;
+
+	(void)state;
+	assert_int_equal(shares__new(1000, 1 << 20, &shares), 0);
+	assert_int_equal(take_all(shares, ANNA, 0, 1), 500);
+	assert_int_equal(take_all(shares, BERT, 10000, 1), 250);
+	assert_int_equal(take_all(shares, CARL, 20000, 1), 125);
+	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
+	assert_int_equal(shares__all(shares).things, 875);
+	/* what one lets go of is the others' */
+	for (uint64_t i = 0; i < 500; i++)
+		shares__leave(shares, i, ANNA);
+	assert_int_equal(shares__of(shares, ANNA).things, 0);
+	assert_int_equal(take_all(shares, BERT, 30000, 1), 437 - 250);
+	shares__free(shares);
+}
+
+static void t_bytes(void **state)
+{
+	struct shares *shares;
+
+	(void)state;
+	assert_int_equal(shares__new(1000, 1000, &shares), 0);
+	assert_int_equal(shares__ask(shares, ANNA, 501), -EDQUOT);
+	assert_int_equal(shares__ask(shares, ANNA, UINT64_MAX), -EDQUOT);
+	assert_int_equal(take_all(shares, ANNA, 0, 100), 5);
+	assert_int_equal(take_all(shares, BERT, 100, 100), 2);
+	assert_int_equal(shares__of(shares, ANNA).bytes, 500);
+	assert_int_equal(shares__all(shares).bytes, 700);
+	shares__free(shares);
+}
+
+/* What others use too is counted once over all, and for each of them. */
+static void t_shared(void **state)
+{
+	struct shares *shares;
+
+	(void)state;
+	assert_int_equal(shares__new(10, 1000, &shares), 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		assert_int_equal(shares__use(shares, i, ANNA, 10), 0);
+		assert_int_equal(shares__use(shares, i, BERT, 10), 0);
+		assert_int_equal(shares__use(shares, i, BERT, 10), 0);
+	}
+	assert_int_equal(shares__all(shares).things, 5);
+	assert_int_equal(shares__all(shares).bytes, 50);
+	assert_int_equal(shares__of(shares, BERT).things, 5);
+	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
+	/* the thing stays while somebody uses it, and is only theirs */
+	shares__leave(shares, 0, ANNA);
+	shares__leave(shares, 0, ANNA);
+	assert_int_equal(shares__of(shares, ANNA).things, 4);
+	assert_int_equal(shares__all(shares).things, 5);
+	shares__leave(shares, 0, BERT);
+	assert_int_equal(shares__of(shares, BERT).things, 5);
+	shares__leave(shares, 0, BERT);
+	assert_int_equal(shares__of(shares, BERT).things, 4);
+	assert_int_equal(shares__all(shares).things, 4);
+	shares__leave(shares, 77, CARL);
+	shares__free(shares);
+	shares__free(NULL);
+}
+
+/* One that was let in when there was room is not put out, and gets no more. */
+static void t_over(void **state)
+{
+	struct shares *shares;
+
+	(void)state;
+	assert_int_equal(shares__new(4, 4, &shares), 0);
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal(shares__use(shares, i, ANNA, 1), 0);
+	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
+	assert_int_equal(shares__ask(shares, BERT, 1), -EDQUOT);
+	shares__free(shares);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t_greedy),
+		cmocka_unit_test(t_bytes),
+		cmocka_unit_test(t_shared),
+		cmocka_unit_test(t_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
