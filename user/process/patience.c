@@ -65,6 +65,7 @@ static struct patience_entry *add(struct patience *p, pid_t pid)
 	if (!e)
 		return NULL;
 	e->pid = pid;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of entries */
 	HASH_ADD(hh, p->entries, pid, sizeof(e->pid), e);
 	if (!e->hh.tbl) { /* uthash found no memory */
 		free(e);
