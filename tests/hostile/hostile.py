@@ -127,6 +127,20 @@ def mounted(t):
     server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
     point = OUT / t.name.replace(" ", "-")
     point.mkdir(exist_ok=True)
-    t.finally_do(lambda: subprocess.run(["umount", "-l", point], capture_output=True))
+    # by force: what waits for the server, which has ended by then, waits no longer; and without looking at it
+    t.finally_do(lambda: subprocess.run(["umount", "--force", "--lazy", "--no-canonicalize", "--internal-only", point],
+                                        capture_output=True))
     start(t, [server, program("Calls"), point])
     return point
+
+
+class Stall:
+    """From now on the server answers nobody who reads the file. Ends before what waits for it is ended."""
+
+    def __init__(self, t, point):
+        self.path = point.parent / f"{point.name}.stall"
+        self.path.touch()
+        t.started.append(self)
+
+    def kill(self):
+        self.path.unlink(missing_ok=True)

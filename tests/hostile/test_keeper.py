@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hostile import as_nobody, changed_code, haskell, mounted, start, whole_host
+from hostile import Stall, as_nobody, changed_code, haskell, mounted, start, whole_host
 from harness import BPFTOOL, cases, check, run
 
 # What is awaited comes after two seconds, or ten; a machine with other work is given more.
@@ -64,14 +64,6 @@ def victim(t, seconds=20):
 
 def wait_probed(target, probed, what):
     wait_until(lambda: bool(changed_code(target.pid)) == probed, what)
-
-
-def stalled(t, point):
-    """The server holds its pages back from here on."""
-    stall = Path(f"{point}.stall")
-    stall.touch()
-    t.finally_do(lambda: stall.unlink(missing_ok=True))
-    return stall
 
 
 # ── the daemon stands still ──
@@ -161,7 +153,7 @@ def test_ends_in_time(t, name):
     other.go()
     wait_probed(other, True, "the probes are on")
     mine = bpf_objects() - before
-    stalled(t, point)
+    Stall(t, point)
     time.sleep(0.5)
     began = time.monotonic()
     session.signal(getattr(signal, name))
@@ -181,7 +173,7 @@ def test_killed_while_something_hangs(t, how):
     other = victim(t, 60)
     hung = start(t, as_nobody([point / "program", "1", "safe_sleep_1ms=3000"]))
     check(hung.pid > other.pid, "the victim is to be looked at first")
-    stall = stalled(t, point)
+    stall = Stall(t, point)
     session = t.session("--max-overhead", "1000", "-f", "json", "-o", f"{t.stem}.json")
     wait_probed(other, True, "the probes are on")
     mine = bpf_objects() - before
@@ -196,7 +188,7 @@ def test_killed_while_something_hangs(t, how):
     if session.process.poll() is not None:
         wait_until(lambda: not mine & bpf_objects(), "nothing is left in the kernel")
     check(hangs, "what hung did not hang any more: the test has shown nothing")
-    stall.unlink()
+    stall.kill()
     wait_until(lambda: session.process.poll() is not None, "the daemon is gone")
     wait_until(lambda: not mine & bpf_objects(), "nothing is left in the kernel")
     wait_until(lambda: not any(pid > session.process.pid for pid, _ in ours("S") + ours("D")), "no helper is left")
@@ -210,9 +202,9 @@ def test_starts_during_a_session(t):
     session = whole_host(t)
     other.go()
     wait_probed(other, True, "the probes are on")
-    stall = stalled(t, point)
+    stall = Stall(t, point)
     time.sleep(3)
-    stall.unlink()
+    stall.kill()
     session.signal(signal.SIGINT)
     code = session.wait(60)
     check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")

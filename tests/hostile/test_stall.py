@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from hostile import OUT, as_nobody, build, changed_code, haskell, mounted, start, whole_host
+from hostile import OUT, Stall, as_nobody, build, changed_code, haskell, mounted, start, whole_host
 from harness import ATTACHED, Skip, cases, check, program, run
 
 PT_LOAD, PT_NOTE, READ = 1, 4, 4
@@ -58,18 +58,6 @@ def test_served_program(t, case):
 
 # Not the time that a test of speed would ask for: processors may be busy, and a session has a report to write.
 IN_TIME = 12
-
-
-class Stall:
-    """From now on the server answers nobody who reads the file. Ends before what waits for it is ended."""
-
-    def __init__(self, t, point):
-        self.path = point.parent / f"{point.name}.stall"
-        self.path.touch()
-        t.started.append(self)
-
-    def kill(self):
-        self.path.unlink(missing_ok=True)
 
 
 @cases("before host", "meanwhile host", "meanwhile pid")

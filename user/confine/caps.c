@@ -23,7 +23,7 @@ int caps__reduce_to(uint64_t caps)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-	uint64_t have;
+	uint64_t have = 0;
 	int err = caps__permitted(&have);
 
 	if (err)

@@ -91,14 +91,12 @@ void keeper__free(struct keeper *k)
 {
 	struct timespec ms = {.tv_nsec = 1000000};
 	uint64_t until;
-	pid_t got;
 
 	if (!k)
 		return;
 	keeper__release(k);
 	until = time__monotonic_ns() + END_MS * 1000000ULL;
-	while (k->pid && (got = waitpid(k->pid, NULL, WNOHANG)) == 0 &&
-	       time__monotonic_ns() < until) {
+	while (k->pid && waitpid(k->pid, NULL, WNOHANG) == 0 && time__monotonic_ns() < until) {
 		struct pollfd p = {.fd = k->pidfd, .events = POLLIN};
 
 		if (k->pidfd >= 0)

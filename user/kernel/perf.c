@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program at a perf event's samples. libbpf's own link would keep the event's descriptor as well.
- */
+/* A program at a perf event's samples. libbpf's own link would keep the event open as well. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
@@ -12,12 +11,9 @@
 
 int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd)
 {
-	int fd = bpf_link_create(bpf_program__fd(prog), event_fd, BPF_PERF_EVENT, NULL), err = 0;
+	int fd = bpf_link_create(bpf_program__fd(prog), event_fd, BPF_PERF_EVENT, NULL);
+	int err = fd < 0 || ioctl(event_fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 
-	if (fd < 0)
-		err = -errno;
-	else if (ioctl(event_fd, PERF_EVENT_IOC_ENABLE, 0))
-		err = -errno;
 	fd__close(&event_fd);
 	if (err)
 		fd__close(&fd);

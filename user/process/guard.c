@@ -130,7 +130,8 @@ static void hung(const struct guard *g)
 	patience__hung(&all.patience, g->of, now - g->began_ns, now);
 }
 
-int guard__take(struct guard *g, void **ret_out)
+/* As guard__take(), but frees nothing. */
+static int look(const struct guard *g, void **ret_out)
 {
 	int err = confine_job__result(g->job, ret_out);
 
@@ -140,7 +141,15 @@ int guard__take(struct guard *g, void **ret_out)
 		hung(g);
 	else
 		patience__well(&all.patience, g->of);
-	guard__free(g);
+	return err;
+}
+
+int guard__take(struct guard *g, void **ret_out)
+{
+	int err = look(g, ret_out);
+
+	if (err != -EINPROGRESS)
+		guard__free(g);
 	return err;
 }
 
@@ -168,19 +177,20 @@ int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, vo
 	if (err)
 		return err;
 	until = guard__due_ns(g);
-	while ((err = guard__take(g, ret_out)) == -EINPROGRESS) {
+	while ((err = look(g, ret_out)) == -EINPROGRESS) {
 		uint64_t now = time__monotonic_ns();
 
 		if (now >= until && hurry_fd != all.hurry_fd) {
 			hung(g);
-			guard__free(g);
-			return -ETIMEDOUT;
+			err = -ETIMEDOUT;
+			break;
 		}
 		if (wait_a_while(g, hurry_fd, now, until)) {
 			hurry_fd = -1;
 			until = MIN(until, time__monotonic_ns() + HURRY_MS * 1000000ULL);
 		}
 	}
+	guard__free(g);
 	return err;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-/* With more processes that hang, those are forgotten that hung longest ago. */
+/* With more processes that hang, those are forgotten that hung first. */
 #define ENTRIES_MAX 4096
 #define FORGIVE	    4
 
@@ -18,7 +18,7 @@ struct patience_entry {
 	pid_t pid;
 	uint64_t until_ns; /* when it may be waited for again */
 	uint64_t pause_ns; /* how long it was left alone */
-	UT_hash_handle hh; /* in the order in which they hung */
+	UT_hash_handle hh; /* in the order in which they first hung */
 };
 
 static struct patience_entry *find(const struct patience *p, pid_t pid)
@@ -55,26 +55,37 @@ int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns
 	return 0;
 }
 
-void patience__hung(struct patience *p, pid_t pid, uint64_t waited_ns, uint64_t now_ns)
+static struct patience_entry *add(struct patience *p, pid_t pid)
 {
-	struct patience_entry *e = find(p, pid);
-	uint64_t pause = e ? MIN(2 * e->pause_ns, PATIENCE_LONGEST_NS) : PATIENCE_FIRST_NS;
+	struct patience_entry *e;
 
-	forgive(p, now_ns);
-	p->waited_ns += waited_ns;
-	if (e)
-		drop(p, e);
-	else if (HASH_COUNT(p->entries) >= ENTRIES_MAX)
+	if (HASH_COUNT(p->entries) >= ENTRIES_MAX)
 		drop(p, p->entries);
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return;
+		return NULL;
 	e->pid = pid;
-	e->pause_ns = pause;
-	e->until_ns = now_ns + pause;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of entries */
 	HASH_ADD(hh, p->entries, pid, sizeof(e->pid), e);
-	if (!e->hh.tbl) /* uthash found no memory */
+	if (!e->hh.tbl) { /* uthash found no memory */
 		free(e);
+		return NULL;
+	}
+	return e;
+}
+
+void patience__hung(struct patience *p, pid_t pid, uint64_t waited_ns, uint64_t now_ns)
+{
+	struct patience_entry *e = find(p, pid);
+
+	forgive(p, now_ns);
+	p->waited_ns += waited_ns;
+	if (!e)
+		e = add(p, pid);
+	if (!e)
+		return;
+	e->pause_ns = e->pause_ns ? MIN(2 * e->pause_ns, PATIENCE_LONGEST_NS) : PATIENCE_FIRST_NS;
+	e->until_ns = now_ns + e->pause_ns;
 }
 
 void patience__well(struct patience *p, pid_t pid)

@@ -31,7 +31,7 @@ static const int needed[] = {
 
 static int drop_caps(void)
 {
-	uint64_t have, keep = 0;
+	uint64_t have = 0, keep = 0;
 	int err = caps__permitted(&have);
 
 	if (err)
