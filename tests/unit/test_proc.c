@@ -162,7 +162,8 @@ static void test_ns_pid(void **state)
 
 static void test_uid(void **state)
 {
-	static const char text[] = "Name:\tx\\nUid:\\t7\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\n";
+	static const char text[] =
+		"Name:\tx\\nUid:\\t7\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\n";
 	uid_t uid = 0;
 
 	(void)state;
@@ -203,8 +204,8 @@ static void test_account(void **state)
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (unshare(CLONE_NEWUSER) || write(up[1], "u", 1) != 1 ||
-		    read(down[0], &go, 1) != 1 || setresuid(0, 0, 0) ||
-		    unshare(CLONE_NEWUSER) || write(up[1], "r", 1) != 1)
+		    read(down[0], &go, 1) != 1 || setresuid(0, 0, 0) || unshare(CLONE_NEWUSER) ||
+		    write(up[1], "r", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);

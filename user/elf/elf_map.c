@@ -11,8 +11,8 @@
 #include "base/base.h"
 #include "elf_map_priv.h"
 
-/* More than the room above keeps (process/file.c), each with a debug file. A file that finds no slot
- * is not mapped: a copy would let whoever owns it choose how much memory we take. */
+/* More than the room above keeps (process/file.c), each with a debug file. A file that finds no
+ * slot is not mapped: a copy would let whoever owns it choose how much memory we take. */
 #define MAP_SLOTS 8704
 
 /*
@@ -182,8 +182,9 @@ void elf_map__drop(const struct elf_map *map, size_t offset, size_t len)
 
 int elf_map__make_writable(const struct elf_map *map)
 {
-	if (map->total == 0 || map->fd < 0 || mmap((void *)map->data, map->size, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_FIXED, map->fd, 0) == MAP_FAILED)
+	if (map->total == 0 || map->fd < 0 ||
+	    mmap((void *)map->data, map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		 map->fd, 0) == MAP_FAILED)
 		return -ENOTSUP;
 	return 0;
 }

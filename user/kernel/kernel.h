@@ -95,8 +95,8 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
  * no room for some of them is no failure, either.
  */
 int kernel__unwind(struct kernel *kernel, const struct target *target);
-/* Mappings whose rows were left out: of the process, beyond those that one process may have, and for
- * want of room for its user's files. */
+/* Mappings whose rows were left out: of the process, beyond those that one process may have, and
+ * for want of room for its user's files. */
 struct kernel_left_out {
 	size_t process, user;
 };

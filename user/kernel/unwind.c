@@ -232,7 +232,7 @@ static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 {
 	uint64_t has = shares__of(u->shares, user->uid).bytes;
 	int err = user->full_at && has >= user->full_at ? -EDQUOT
-							 : shares__ask(u->shares, user->uid, bytes);
+							: shares__ask(u->shares, user->uid, bytes);
 
 	if (err && bytes)
 		user->full_at = MAX(has, (uint64_t)1);

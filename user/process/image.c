@@ -133,7 +133,8 @@ static int image__add(struct images *images, int fd, const char *path, const cha
 	int err;
 
 	if (images->n == IMAGES_MAX || fstat(fd, &st) < 0 ||
-	    (uint64_t)MAX(st.st_size, 0) > IMAGES_MAX_BYTES - MIN(images->bytes, IMAGES_MAX_BYTES)) {
+	    (uint64_t)MAX(st.st_size, 0) >
+		    IMAGES_MAX_BYTES - MIN(images->bytes, IMAGES_MAX_BYTES)) {
 		fd__close(&fd);
 		return -EDQUOT;
 	}

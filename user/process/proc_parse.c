@@ -111,7 +111,8 @@ int proc__parse_uid(const char *text, size_t len, uid_t *ret_uid)
 	const char *p = memmem(text, len, key, sizeof(key) - 1);
 	uint64_t value = 0;
 
-	/* as with NSpid: above. The real one is the first of four (fs/proc/array.c, task_state()). */
+	/* as with NSpid: above. The real one is the first of four (fs/proc/array.c, task_state()).
+	 */
 	if (!p)
 		return -ENOENT;
 	p += sizeof(key) - 1;

@@ -286,6 +286,8 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		verdict = TARGET_NOT_READY;
 	if (taken && (err || (armed && is_other(s->follow, target__info(target))))) {
 		kernel__detach(s->kernel, pid);
+		if (err == -ESRCH)
+			members__leave_gone(s->members, pid);
 		armed = taken = false;
 	}
 	if (err) {
