@@ -14,13 +14,16 @@ __attribute__((constructor)) static void map_many(void)
 	const char *folder = getenv("MAP_MANY"), *first = getenv("MAP_FIRST"),
 		   *count = getenv("MAP_COUNT");
 	char path[4096];
+	long from, to;
 
 	if (!folder || !first || !count)
 		return;
-	for (int i = atoi(first); i < atoi(first) + atoi(count); i++) {
+	from = strtol(first, NULL, 10);
+	to = from + strtol(count, NULL, 10);
+	for (long i = from; i < to; i++) {
 		int fd;
 
-		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		snprintf(path, sizeof(path), "%s/%ld", folder, i);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 ||
 		    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED) {
