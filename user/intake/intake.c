@@ -310,7 +310,7 @@ int intake__retire_settled(struct intake *in, size_t stay)
 {
 	const struct intake_input input = {.kind = TI_RETIRE_SETTLED, .a = stay};
 	size_t n = 0, i = 0;
-	int err = 0;
+	int err = 0, err2;
 
 	if (in->closed || !in->opts.retire)
 		return -EINVAL;
@@ -322,8 +322,8 @@ int intake__retire_settled(struct intake *in, size_t stay)
 			continue;
 		}
 		err = in->opts.retire(in->opts.ctx, in->targets[i]);
-		if (!err)
-			err = take_out(in, i);
+		err2 = take_out(in, i);
+		err = err ? err : err2;
 		n--;
 	}
 	return tap__report(in, err, &input);

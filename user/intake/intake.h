@@ -40,7 +40,7 @@ struct intake_opts {
 	/* Asked when many records are kept: makes lanes of them, and lets go of what they are made
 	 * of (seen__forget). 0 or a negative errno, which the record's taker returns. */
 	int (*make_room)(void *ctx);
-	/* Takes what is to stay of a target that goes; NULL: nothing is. */
+	/* Takes what is to stay of a target that goes, whatever it returns; NULL: none go. */
 	int (*retire)(void *ctx, struct seen *s);
 	void *ctx;
 };

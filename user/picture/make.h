@@ -19,7 +19,8 @@ void picture__remove_target(struct picture *pic, struct pic_target *target);
 size_t picture__n_kept(const struct picture *pic);
 /*
  * Only sums stay of a target that has ended and is finished: they go to those of its program. Frees
- * what was kept since there was `n_kept`: all of that is the target's.
+ * what was kept since there was `n_kept`: all of that is the target's. On failure (-ENOMEM) not
+ * even the sums stay.
  */
 int picture__retire_target(struct picture *pic, struct pic_target *target, size_t n_kept);
 

@@ -211,13 +211,12 @@ int picture__retire_target(struct picture *pic, struct pic_target *target, size_
 	struct pic_ended *ended;
 	int err = get_ended(pic, target->exe, &ended);
 
-	if (err)
-		return err;
-	add_up(ended, target);
+	if (!err)
+		add_up(ended, target);
 	picture__remove_target(pic, target);
 	while (pic->n_kept > n_kept)
 		free(pic->kept[--pic->n_kept]);
-	return 0;
+	return err;
 }
 
 const char *picture__string(struct picture *pic, const char *s)

@@ -121,11 +121,11 @@ static void note_refused(struct session *s)
 		for (size_t at = 0; (m = next_shown(s, &at));)
 			intake__add_missing(s->in, m->pid, text);
 	}
-	if (members__count_gone(s->members)) {
+	if (s->n_too_short) {
 		snprintf(text, sizeof(text),
 			 "%llu processes of programs that are profiled ended before they could be "
 			 "looked at",
-			 (unsigned long long)members__count_gone(s->members));
+			 (unsigned long long)s->n_too_short);
 		add_missing_to_all(s, text);
 	}
 	for (size_t at = 0; (m = next_shown(s, &at));)

@@ -19,7 +19,7 @@ struct entry {
 	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
 };
 
-/* A process that ended too early to become a member. */
+/* A process that became no member. */
 struct gone {
 	pid_t pid;
 	UT_hash_handle hh;
@@ -30,7 +30,6 @@ struct members {
 	size_t n, cap, n_starting;
 	struct entry *live, *left;
 	struct gone *gone; /* whose counters are still in the kernel, by pid */
-	uint64_t n_gone;   /* how many there ever were */
 	size_t n_released;
 	struct shares *shares; /* of the live ones, by address */
 	struct members_refused refused[MAX_REFUSED_USERS + 1];
@@ -253,7 +252,6 @@ int members__leave_gone(struct members *members, pid_t pid)
 {
 	struct gone *gone;
 
-	members->n_gone++;
 	HASH_FIND(hh, members->gone, &pid, sizeof(pid), gone);
 	if (gone)
 		return 0;
@@ -262,11 +260,6 @@ int members__leave_gone(struct members *members, pid_t pid)
 		return -ENOMEM;
 	gone->pid = pid;
 	return HASH_INSERT(members->gone, pid, sizeof(gone->pid), gone);
-}
-
-uint64_t members__count_gone(const struct members *members)
-{
-	return members->n_gone;
 }
 
 /* ── members of which nothing is left ────────────────────────────────────────────────────── */

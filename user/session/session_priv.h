@@ -49,8 +49,9 @@ struct session {
 	int signal_fd;
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
-	size_t n_ended_logs; /* that are kept open */
-	bool stopped;	     /* by a signal */
+	size_t n_ended_logs;  /* that are kept open */
+	uint64_t n_too_short; /* processes that ended before they could be looked at */
+	bool stopped;	      /* by a signal */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -195,10 +196,8 @@ bool members__has_left_counters(const struct members *members, pid_t pid);
 bool members__any_left_counters(const struct members *members);
 /* One of those, of which they have been read now; NULL: that was the last. */
 struct member *members__take_left(struct members *members);
-/* The same of a process that was none, because it had ended before it could be looked at (counted).
- * -ENOMEM. */
+/* The same of a process that the kernel side followed, and that became no member. -ENOMEM. */
 int members__leave_gone(struct members *members, pid_t pid);
-uint64_t members__count_gone(const struct members *members);
 
 /* Nothing is held for it any more, and it may be forgotten. */
 void members__set_released(struct members *members, struct member *m);

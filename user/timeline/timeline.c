@@ -300,15 +300,15 @@ static int retire(void *ctx, struct seen *seen)
 {
 	struct timeline *tl = ctx;
 	size_t kept = picture__n_kept(tl->pic);
-	struct lanes *lanes;
-	int err = take_lanes(tl, seen, &lanes);
+	struct lanes *lanes = NULL;
+	int err = take_lanes(tl, seen, &lanes), err2;
 
-	if (err)
-		return err;
-	err = lanes__finish(lanes, seen->end_ns, MIN_LANE_SLICES);
+	if (!err)
+		err = lanes__finish(lanes, seen->end_ns, MIN_LANE_SLICES);
 	lanes__free(lanes);
 	seen__made(tl->in, seen);
-	return err ? err : picture__retire_target(tl->pic, seen->pub, kept);
+	err2 = picture__retire_target(tl->pic, seen->pub, kept);
+	return err ? err : err2;
 }
 
 int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_cut)
