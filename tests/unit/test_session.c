@@ -136,6 +136,54 @@ static void counters_are_left_until_they_are_taken(void **state)
 	members__free(set);
 }
 
+static void counters_of_no_member(void **state)
+{
+	struct members *set;
+	struct member *m;
+
+	(void)state;
+	assert_int_equal(members__new(&set), 0);
+	assert_int_equal(members__leave_gone(set, 10), 0);
+	assert_int_equal(members__leave_gone(set, 10), 0);
+	assert_true(members__any_left_counters(set));
+	assert_true(members__has_left_counters(set, 10));
+	assert_false(members__has_left_counters(set, 11));
+	/* the pid is a member's now: they are its own */
+	m = add(set, 10, true);
+	assert_int_equal(members__set_live(set, m), 0);
+	assert_false(members__has_left_counters(set, 10));
+	assert_null(members__take_left(set));
+	assert_false(members__any_left_counters(set));
+	assert_int_equal(members__leave_gone(set, 12), 0);
+	members__free(set);
+}
+
+/* The last ones stay, and those of which something is held. */
+static void released_members_go(void **state)
+{
+	struct members *set;
+	struct member *m[10];
+
+	(void)state;
+	assert_int_equal(members__new(&set), 0);
+	for (int i = 0; i < 10; i++)
+		m[i] = add(set, 10 + i, true);
+	for (int i = 0; i < 10; i++)
+		if (i != 2)
+			members__set_released(set, m[i]);
+	members__set_released(set, m[0]);
+	assert_int_equal(members__count_released(set), 9);
+	members__forget_released(set, 9);
+	assert_int_equal(members__count(set), 10);
+	members__forget_released(set, 4);
+	assert_int_equal(members__count_released(set), 4);
+	assert_int_equal(members__count(set), 5);
+	assert_ptr_equal(members__at(set, 0), m[2]);
+	for (size_t i = 1; i < 5; i++)
+		assert_ptr_equal(members__at(set, i), m[5 + i]);
+	members__free(set);
+}
+
 /* Where few descriptors may be open: the greedy get half of what others leave, and are counted. */
 static void one_users_members_leave_room(void **state)
 {
@@ -325,6 +373,8 @@ int main(void)
 		cmocka_unit_test(members_come_and_go),
 		cmocka_unit_test(a_member_that_ends_before_it_is_ready),
 		cmocka_unit_test(counters_are_left_until_they_are_taken),
+		cmocka_unit_test(counters_of_no_member),
+		cmocka_unit_test(released_members_go),
 		cmocka_unit_test(one_users_members_leave_room),
 		cmocka_unit_test(held_until_given),
 		cmocka_unit_test(held_no_longer_than_its_time),

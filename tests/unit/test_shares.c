@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shares of what there is a limited number of: the greedy stop, and those that come late find room. */
+/* Shares of what there is a limited number of: the greedy stop, and those that come late find room.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,9 +5,9 @@
  * only while he then has no more than half of what the others leave. Whoever comes late, and to
  * however greedy a neighbour, finds room.
  *
- * A thing is known by a number of the caller's, and has a size. Any number of users may use it, each
- * any number of times; over all it is counted once, and once for each of its users. Using what is
- * there already needs no room, and is never refused.
+ * A thing is known by a number of the caller's, and has a size. Any number of users may use it,
+ * each any number of times; over all it is counted once, and once for each of its users. Using what
+ * is there already needs no room, and is never refused.
  */
 #ifndef SAFESCOPED_BASE_SHARES_H
 #define SAFESCOPED_BASE_SHARES_H

@@ -383,7 +383,9 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_FORGET_TARGET:
 		return intake__forget_target(r->in, in->pid);
 	case TI_SETTLE_TARGET:
-		return intake__settle_target(r->in, in->pid);
+		return intake__settle_target(r->in, in->pid, in->n);
+	case TI_RETIRE_SETTLED:
+		return intake__retire_settled(r->in, in->a);
 	case TI_FINISH:
 		return r->finished ? -EINVAL : finish(r, in->a);
 	case TI_NAME:

@@ -295,7 +295,10 @@ static int print(const struct list *list, const struct options *options)
 int list__run(const struct options *options)
 {
 	struct list list = {};
-	int err = target_cache__new(&list.cache);
+	int err;
+
+	fd__raise_limit();
+	err = target_cache__new(&list.cache);
 
 	if (!err)
 		err = discover__all(list.cache, on_process, &list);

@@ -259,9 +259,9 @@ int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t a
 	return tap__report(in, s ? target__end(in, s, end, at_ns) : -ENOENT, &input);
 }
 
-int intake__settle_target(struct intake *in, pid_t pid)
+int intake__settle_target(struct intake *in, pid_t pid, bool keep)
 {
-	const struct intake_input input = {.kind = TI_SETTLE_TARGET, .pid = pid};
+	const struct intake_input input = {.kind = TI_SETTLE_TARGET, .pid = pid, .n = keep};
 	struct seen *s = intake__find(in, pid);
 	int err;
 
@@ -270,6 +270,7 @@ int intake__settle_target(struct intake *in, pid_t pid)
 	if (!s || !s->ended)
 		return -ENOENT;
 	err = ccs__resolve(in, s);
+	s->settled = !keep;
 	s->namer = (struct namer){0};
 	HASH_FREE(s->addrs);
 	for (struct seen_thread *th = s->thread_list; th; th = th->next)
@@ -291,6 +292,43 @@ static int find_older(struct intake *in, pid_t pid)
 	return 0;
 }
 
+/* Takes target `i` out, which was not in the picture, or is in it no more. */
+static int take_out(struct intake *in, size_t i)
+{
+	struct seen *s = in->targets[i], *newest = intake__find(in, s->pid);
+	pid_t pid = s->pid;
+
+	in->n_targets--;
+	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
+	if (newest == s)
+		HASH_DEL(in->by_pid, s);
+	free_target(s);
+	return newest == s ? find_older(in, pid) : 0;
+}
+
+int intake__retire_settled(struct intake *in, size_t stay)
+{
+	const struct intake_input input = {.kind = TI_RETIRE_SETTLED, .a = stay};
+	size_t n = 0, i = 0;
+	int err = 0, err2;
+
+	if (in->closed || !in->opts.retire)
+		return -EINVAL;
+	for (size_t k = 0; k < in->n_targets; k++)
+		n += in->targets[k]->settled;
+	while (!err && n > stay && i < in->n_targets) {
+		if (!in->targets[i]->settled) {
+			i++;
+			continue;
+		}
+		err = in->opts.retire(in->opts.ctx, in->targets[i]);
+		err2 = take_out(in, i);
+		err = err ? err : err2;
+		n--;
+	}
+	return tap__report(in, err, &input);
+}
+
 int intake__forget_target(struct intake *in, pid_t pid)
 {
 	const struct intake_input input = {.kind = TI_FORGET_TARGET, .pid = pid};
@@ -306,12 +344,8 @@ int intake__forget_target(struct intake *in, pid_t pid)
 		return -EBUSY;
 	while (in->targets[i] != s)
 		i++;
-	in->n_targets--;
-	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
-	HASH_DEL(in->by_pid, s);
 	picture__remove_target(in->pic, s->pub);
-	free_target(s);
-	err = find_older(in, pid);
+	err = take_out(in, i);
 	return err ? err : tap__report(in, 0, &input);
 }
 

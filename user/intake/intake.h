@@ -18,6 +18,7 @@
 
 struct intake;
 struct picture;
+struct seen;
 
 /* What the Haskell part of a stack is made of. */
 enum intake_stacks {
@@ -39,6 +40,8 @@ struct intake_opts {
 	/* Asked when many records are kept: makes lanes of them, and lets go of what they are made
 	 * of (seen__forget). 0 or a negative errno, which the record's taker returns. */
 	int (*make_room)(void *ctx);
+	/* Takes what is to stay of a target that goes, whatever it returns; NULL: none go. */
+	int (*retire)(void *ctx, struct seen *s);
 	void *ctx;
 };
 
@@ -63,9 +66,9 @@ struct namer {
 /* All of these: -EINVAL after intake__close, but where it is said; -ENOENT: no such process. */
 
 /*
- * A process joins. Its info is copied; namer->ctx must live until the end, or until it is settled. A
- * pid may be added again
- * after its target has ended (exec): records go to the newest. -EEXIST while it lives.
+ * A process joins. Its info is copied; namer->ctx must live until the end, or until it is settled.
+ * A pid may be added again after its target has ended (exec): records go to the newest. -EEXIST
+ * while it lives.
  */
 int intake__add_target(struct intake *in, const struct target_info *info, const struct namer *namer,
 		       uint64_t attach_ns, uint64_t attach_took_ns);
@@ -93,7 +96,12 @@ int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t a
  * Of the target that was added last with this pid, which has ended, nothing more comes but what the
  * session sets: its namer is not asked any more, and what only names were found by goes.
  */
-int intake__settle_target(struct intake *in, pid_t pid);
+int intake__settle_target(struct intake *in, pid_t pid, bool keep);
+/*
+ * Of the targets that are settled, and are not to be kept as they are, the last `stay` that joined
+ * stay; of the others only sums do (opts.retire).
+ */
+int intake__retire_settled(struct intake *in, size_t stay);
 /*
  * The target that was added last with this pid was none: nothing of it is in the picture. -EBUSY:
  * something was taken of it already, and it stays.

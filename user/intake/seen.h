@@ -217,6 +217,7 @@ struct seen {
 	uint32_t no;		/* counts from 0 */
 	struct pic_target *pub; /* what the picture has of it */
 	struct namer namer;
+	bool settled; /* nothing more comes of it, and only sums may be kept */
 	bool ended;
 	bool has_snapshot;
 	uint64_t end_ns;

@@ -43,7 +43,8 @@ enum intake_input_kind {
 	TI_LOG_BYTES = 18,     /* pid, data; a: how many bytes of it came before */
 	TI_LOG = 19,	       /* pid, text: its path, data: struct intake_log_join; a: its bytes */
 	TI_FORGET_TARGET = 20, /* pid */
-	TI_SETTLE_TARGET = 21, /* pid */
+	TI_SETTLE_TARGET = 21, /* pid; n: it is to be kept */
+	TI_RETIRE_SETTLED = 22, /* a: how many stay */
 	TI_MAX,
 };
 

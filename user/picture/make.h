@@ -15,6 +15,15 @@ int picture__add_target(struct picture *pic, struct pic_target **ret_target);
 /* What was added last. What it points at goes with the picture. */
 void picture__remove_target(struct picture *pic, struct pic_target *target);
 
+/* How much of what picture__alloc and picture__keep made there is. */
+size_t picture__n_kept(const struct picture *pic);
+/*
+ * Only sums stay of a target that has ended and is finished: they go to those of its program. Frees
+ * what was kept since there was `n_kept`: all of that is the target's. On failure (-ENOMEM) not
+ * even the sums stay.
+ */
+int picture__retire_target(struct picture *pic, struct pic_target *target, size_t n_kept);
+
 /* A copy that lives as long as the picture, the same for equal ones; "" without memory. */
 const char *picture__string(struct picture *pic, const char *s);
 /* The strings of *frame are copied. -E2BIG: too many frames. */

@@ -11,6 +11,8 @@
 #define MAX_TARGETS 65536
 #define MAX_KEPT    ((size_t)1 << 24)
 #define MAX_MISSING 1024
+/* Programs whose ended processes' sums are kept apart. */
+#define MAX_ENDED 1024
 
 struct target_entry {
 	struct pic_target pub;
@@ -28,6 +30,8 @@ struct picture {
 	size_t n_targets, targets_cap;
 	void **kept; /* freed with the picture */
 	size_t n_kept, kept_cap;
+	struct pic_ended *ended;
+	size_t ended_cap;
 };
 
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
@@ -102,6 +106,7 @@ void picture__free(struct picture *pic)
 	for (size_t i = 0; i < pic->n_kept; i++)
 		free(pic->kept[i]);
 	free(pic->kept);
+	free(pic->ended);
 	stacks__free(&pic->stacks);
 	frames__free(&pic->frames);
 	free(pic);
@@ -142,6 +147,76 @@ void picture__remove_target(struct picture *pic, struct pic_target *target)
 	pic->n_targets--;
 	memmove(&pic->targets[i], &pic->targets[i + 1],
 		(pic->n_targets - i) * sizeof(struct target_entry *));
+}
+
+size_t picture__n_kept(const struct picture *pic)
+{
+	return pic->n_kept;
+}
+
+/* The sums of a program. The last entry is of all for which there was no other left. */
+static int get_ended(struct picture *pic, const char *exe, struct pic_ended **ret_ended)
+{
+	struct pic_session *session = &pic->session;
+	size_t i = 0;
+	int err;
+
+	/* strings are the same if they are equal */
+	while (i < session->n_ended && pic->ended[i].exe != exe)
+		i++;
+	if (i >= MAX_ENDED) {
+		i = MAX_ENDED;
+		exe = picture__string(pic, "");
+	}
+	if (i >= session->n_ended) {
+		err = ARRAY_RESERVE(pic->ended, pic->ended_cap, i + 1, MAX_ENDED + 1);
+		if (err)
+			return err;
+		pic->ended[i] = (struct pic_ended){.exe = exe};
+		session->n_ended = i + 1;
+		session->ended = pic->ended;
+	}
+	*ret_ended = &pic->ended[i];
+	return 0;
+}
+
+static void add_up(struct pic_ended *ended, const struct pic_target *target)
+{
+	const struct pic_lanes *threads = &target->lanes[LANE_THREAD];
+
+	ended->processes++;
+	for (size_t i = 0; i < threads->n; i++) {
+		const struct pic_lane *lane = &threads->v[i];
+
+		ended->threads += lane->threads;
+		if (lane->cpu_ns != UINT64_MAX)
+			ended->cpu_ns += lane->cpu_ns;
+		for (unsigned s = 0; s < LANE_STATES; s++)
+			ended->states_ns[s] += lane->states_ns[s];
+	}
+	ended->samples += target->quality.samples;
+	for (size_t i = 0; i < target->n_calls; i++) {
+		ended->safe_calls += target->calls[i].calls;
+		if (target->calls[i].wall_ns != UINT64_MAX)
+			ended->safe_call_ns += target->calls[i].wall_ns;
+	}
+	if (target->gc.known && !target->gc.inferred) {
+		ended->gcs += target->gc.count;
+		ended->gc_pause_ns += target->gc.pause_ns;
+	}
+}
+
+int picture__retire_target(struct picture *pic, struct pic_target *target, size_t n_kept)
+{
+	struct pic_ended *ended;
+	int err = get_ended(pic, target->exe, &ended);
+
+	if (!err)
+		add_up(ended, target);
+	picture__remove_target(pic, target);
+	while (pic->n_kept > n_kept)
+		free(pic->kept[--pic->n_kept]);
+	return err;
 }
 
 const char *picture__string(struct picture *pic, const char *s)

@@ -462,6 +462,17 @@ struct pic_target {
 	size_t n_missing;
 };
 
+/* Processes of one program that ended, and of which only sums are kept; see `targets` for others.
+ */
+struct pic_ended {
+	const char *exe; /* "": of more programs than are kept apart */
+	uint64_t processes, threads;
+	uint64_t states_ns[LANE_STATES]; /* of their OS threads */
+	uint64_t cpu_ns, samples;
+	uint64_t safe_calls, safe_call_ns; /* finished, and how long they took */
+	uint64_t gcs, gc_pause_ns;	   /* of those whose both ends were seen */
+};
+
 struct pic_session {
 	const char *version;	   /* of safescoped */
 	const char *mode;	   /* "pid", "system", … */
@@ -473,6 +484,8 @@ struct pic_session {
 	 * cannot be told, so that theirs are not known. */
 	uint64_t bpf_ns;
 	bool bpf_ns_known;
+	const struct pic_ended *ended; /* in the order in which the first of each ended */
+	size_t n_ended;
 };
 
 /* ── readers ─────────────────────────────────────────────────────────────────────────────── */

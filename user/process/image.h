@@ -48,7 +48,7 @@ struct image_map {
 };
 
 /* How many files are kept for a process, and their sizes together. */
-#define IMAGES_MAX	 1024
+#define IMAGES_MAX	 1024U
 #define IMAGES_MAX_BYTES (8ULL << 30)
 
 struct images {

@@ -104,7 +104,8 @@ static void note_inferred(struct session *s)
 	}
 }
 
-/* Processes that are not in the report because their users' others take up what there is for them. */
+/* Processes that are not in the report because their users' others take up what there is for them.
+ */
 static void note_refused(struct session *s)
 {
 	const struct members_refused *refused;
@@ -123,6 +124,13 @@ static void note_refused(struct session *s)
 		log_warn("%s", text);
 		for (size_t at = 0; (m = next_shown(s, &at));)
 			intake__add_missing(s->in, m->pid, text);
+	}
+	if (s->n_too_short) {
+		snprintf(text, sizeof(text),
+			 "%llu processes of programs that are profiled ended before they could be "
+			 "looked at",
+			 (unsigned long long)s->n_too_short);
+		add_missing_to_all(s, text);
 	}
 	for (size_t at = 0; (m = next_shown(s, &at));)
 		if (m->live || s->opts->kind == SESSION_PIDS)

@@ -238,8 +238,10 @@ static int join(struct session *s, struct target *target, bool ready,
 	int err = members__add(s->members, target, pid, target__account(target), ready, &m);
 
 	if (err) {
-		if (taken)
+		if (taken) {
 			kernel__detach(s->kernel, pid);
+			members__leave_gone(s->members, pid);
+		}
 		if (err != -EDQUOT)
 			log_error("pid %d: left out: %s", pid, strerror(-err));
 		return err;
@@ -300,6 +302,9 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		verdict = TARGET_NOT_READY;
 	if (taken && (err || (armed && is_other(s->follow, target__info(target))))) {
 		kernel__detach(s->kernel, pid);
+		if (err)
+			members__leave_gone(s->members, pid);
+		s->n_too_short += err == -ESRCH;
 		armed = taken = false;
 	}
 	if (err) {

@@ -136,6 +136,7 @@ static void look_after_members(struct loop *l, uint64_t now)
 		return;
 	l->swept_ns = now;
 	member__sweep(s);
+	member__retire(s);
 	while ((m = members__next_live(s->members, m)))
 		if (m->ready)
 			logs__look(s, m);

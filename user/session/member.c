@@ -164,9 +164,11 @@ static void release(struct session *s, struct member *m)
 {
 	logs__ended(s, m);
 	if (!m->forgotten)
-		intake__settle_target(s->in, m->pid);
+		intake__settle_target(s->in, m->pid, m->log != NULL);
 	target__free(m->target);
 	m->target = NULL;
+	if (!m->log)
+		members__set_released(s->members, m);
 }
 
 int member__attach(struct session *s, struct member *m, bool armed)
@@ -343,4 +345,16 @@ void member__sweep(struct session *s)
 		feed__failed(s->feed, err);
 	while ((m = members__take_left(s->members)))
 		release(s, m);
+}
+
+void member__retire(struct session *s)
+{
+	int err;
+
+	if (members__count_released(s->members) <= 2 * SESSION_MAX_ENDED)
+		return;
+	err = intake__retire_settled(s->in, SESSION_MAX_ENDED);
+	if (err)
+		feed__failed(s->feed, err);
+	members__forget_released(s->members, SESSION_MAX_ENDED);
 }

@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/shares.h"
 #include "session_priv.h"
 
@@ -15,15 +13,24 @@
 #define DESCRIPTORS_PART 8
 
 struct entry {
-	struct member m;	/* first: a member's address is its entry's */
+	struct member m; /* first: a member's address is its entry's */
+	bool released;
 	UT_hash_handle hh;	/* of the live ones, by pid */
 	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
+};
+
+/* A process that became no member. */
+struct gone {
+	pid_t pid;
+	UT_hash_handle hh;
 };
 
 struct members {
 	struct entry **all;
 	size_t n, cap, n_starting;
 	struct entry *live, *left;
+	struct gone *gone; /* whose counters are still in the kernel, by pid */
+	size_t n_released;
 	struct shares *shares; /* of the live ones, by address */
 	struct members_refused refused[MAX_REFUSED_USERS + 1];
 	size_t n_refused;
@@ -64,6 +71,7 @@ void members__free(struct members *members)
 		return;
 	HASH_CLEAR(hh, members->live);
 	HASH_CLEAR(hh_left, members->left);
+	HASH_FREE(members->gone);
 	for (size_t i = 0; i < members->n; i++)
 		entry__free(members->all[i]);
 	free(members->all);
@@ -215,20 +223,73 @@ int members__leave_counters(struct members *members, const struct member *m)
 
 bool members__has_left_counters(const struct members *members, pid_t pid)
 {
-	return find_left(members, pid) != NULL;
+	struct gone *gone;
+
+	if (find_left(members, pid))
+		return true;
+	HASH_FIND(hh, members->gone, &pid, sizeof(pid), gone);
+	return gone && !members__find_live(members, pid);
 }
 
 bool members__any_left_counters(const struct members *members)
 {
-	return members->left != NULL;
+	return members->left || members->gone;
 }
 
 struct member *members__take_left(struct members *members)
 {
 	struct entry *e = members->left;
 
-	if (!e)
+	if (!e) {
+		HASH_FREE(members->gone);
 		return NULL;
+	}
 	HASH_DELETE(hh_left, members->left, e);
 	return &e->m;
+}
+
+int members__leave_gone(struct members *members, pid_t pid)
+{
+	struct gone *gone;
+
+	HASH_FIND(hh, members->gone, &pid, sizeof(pid), gone);
+	if (gone)
+		return 0;
+	gone = calloc(1, sizeof(*gone));
+	if (!gone)
+		return -ENOMEM;
+	gone->pid = pid;
+	return HASH_INSERT(members->gone, pid, sizeof(gone->pid), gone);
+}
+
+/* ── members of which nothing is left ────────────────────────────────────────────────────── */
+
+void members__set_released(struct members *members, struct member *m)
+{
+	struct entry *e = entry_of(m);
+
+	members->n_released += !e->released;
+	e->released = true;
+}
+
+size_t members__count_released(const struct members *members)
+{
+	return members->n_released;
+}
+
+void members__forget_released(struct members *members, size_t stay)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < members->n; i++) {
+		struct entry *e = members->all[i];
+
+		if (!e->released || members->n_released <= stay) {
+			members->all[kept++] = e;
+			continue;
+		}
+		members->n_released--;
+		entry__free(e);
+	}
+	members->n = kept;
 }

@@ -98,7 +98,7 @@ void missing__note_refused(struct session *s, const struct member *m)
 	if (rows.process) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: one process may have "
-			 "those of %u",
+			 "those of %d",
 			 rows.process, WIRE_UNWIND_MAPS);
 		add(s, m, text);
 	}

@@ -16,6 +16,11 @@
 
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
+/*
+ * Of members that have ended so many have their own place in the report, of earlier ones the sums
+ * of their programs do; twice as many may have to wait for that.
+ */
+#define SESSION_MAX_ENDED 512U
 /* At once: as many as the kernel side has room for (bpf/maps.bpf.h). */
 #define SESSION_MAX_LIVE 4096U
 /* Of an ended member its eventlog stays open until the end, when it is read: of so many. */
@@ -48,6 +53,7 @@ struct session {
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
 	size_t n_ended_logs; /* that are kept open */
+	uint64_t n_too_short; /* processes that ended before they could be looked at */
 	bool stopped;	     /* by a signal, or what follows */
 	bool cut_short;	     /* the kernel side has gone */
 };
@@ -135,15 +141,15 @@ struct member_log;
 
 /*
  * A process that has joined. Its address never changes. `live` and `ready` are changed by the set
- * only. One that has ended is released as soon as its counters have been read: what it held open and
- * mapped goes, and `target` is NULL.
+ * only. One that has ended is released as soon as its counters have been read: what it held open
+ * and mapped goes, and `target` is NULL.
  */
 struct member {
 	pid_t pid;
 	uid_t account; /* target__account() */
 	struct target *target;
-	bool only_sampled; /* as target__info() has it once the member is ready */
-	bool no_rows;	   /* its unwind rows could not be loaded */
+	bool only_sampled;	      /* as target__info() has it once the member is ready */
+	bool no_rows;		      /* its unwind rows could not be loaded */
 	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
 	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
 	uint64_t probed_ns;	      /* when its probes were on */
@@ -203,6 +209,14 @@ bool members__has_left_counters(const struct members *members, pid_t pid);
 bool members__any_left_counters(const struct members *members);
 /* One of those, of which they have been read now; NULL: that was the last. */
 struct member *members__take_left(struct members *members);
+/* The same of a process that the kernel side followed, and that became no member. -ENOMEM. */
+int members__leave_gone(struct members *members, pid_t pid);
+
+/* Nothing is held for it any more, and it may be forgotten. */
+void members__set_released(struct members *members, struct member *m);
+size_t members__count_released(const struct members *members);
+/* Of those the last `stay` that joined stay, the others are freed. */
+void members__forget_released(struct members *members, size_t stay);
 
 /* Processes of which no members were made for want of room, by user. */
 struct members_refused {
@@ -253,6 +267,8 @@ void member__end(struct session *s, struct member *m, const char *how, uint64_t 
 bool member__forget(struct session *s, struct member *m);
 /* Reads the counters of those that have ended, before their pids are used again. */
 void member__sweep(struct session *s);
+/* Of those that ended first only sums stay, if there are many. Frees members. */
+void member__retire(struct session *s);
 
 /* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 

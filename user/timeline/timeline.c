@@ -38,6 +38,7 @@ struct timeline {
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
 
 static int make_room(void *ctx);
+static int retire(void *ctx, struct seen *seen);
 
 static void default_opts(struct timeline_opts *opts)
 {
@@ -66,6 +67,7 @@ static int make_rooms(struct timeline *tl)
 		.max_records = tl->opts.max_records,
 		.max_stacks = tl->opts.max_stacks,
 		.make_room = make_room,
+		.retire = retire,
 		.ctx = tl,
 	};
 	int err = picture__new(tl->opts.max_stacks, &tl->pic);
@@ -132,17 +134,23 @@ const struct picture *timeline__picture(const struct timeline *tl)
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */
 
-static int add_target(struct timeline *tl, struct seen *seen)
+static int new_lanes(const struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
 {
 	const struct lanes_opts opts = {
 		.frequency_hz = tl->opts.frequency_hz,
 		.haskell = tl->opts.haskell_lanes,
 	};
+
+	return lanes__new(&opts, tl->in, seen, ret_lanes);
+}
+
+static int add_target(struct timeline *tl, struct seen *seen)
+{
 	struct target t = {.seen = seen, .no = seen->no};
 	int err = ARRAY_RESERVE(tl->v, tl->cap, tl->n + 1, MAX_TARGETS);
 
 	if (!err)
-		err = lanes__new(&opts, tl->in, seen, &t.lanes);
+		err = new_lanes(tl, seen, &t.lanes);
 	if (!err)
 		tl->v[tl->n++] = t;
 	return err;
@@ -268,6 +276,39 @@ static int make_room(void *ctx)
 	log_debug("timeline: %zu of %zu records became slices", before - intake__n_records(tl->in),
 		  before);
 	return err;
+}
+
+/* The lanes that are made of a target so far, or new ones; they are the caller's. */
+static int take_lanes(struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
+{
+	size_t i = 0;
+
+	while (i < tl->n && tl->v[i].no != seen->no)
+		i++;
+	if (i == tl->n)
+		return new_lanes(tl, seen, ret_lanes);
+	*ret_lanes = tl->v[i].lanes;
+	tl->v[i].lanes = NULL;
+	free_target(&tl->v[i]);
+	tl->n--;
+	memmove(&tl->v[i], &tl->v[i + 1], (tl->n - i) * sizeof(*tl->v));
+	return 0;
+}
+
+/* Of the intake: the target is made as at the end, its sums are taken, and it goes. */
+static int retire(void *ctx, struct seen *seen)
+{
+	struct timeline *tl = ctx;
+	size_t kept = picture__n_kept(tl->pic);
+	struct lanes *lanes = NULL;
+	int err = take_lanes(tl, seen, &lanes), err2;
+
+	if (!err)
+		err = lanes__finish(lanes, seen->end_ns, MIN_LANE_SLICES);
+	lanes__free(lanes);
+	seen__made(tl->in, seen);
+	err2 = picture__retire_target(tl->pic, seen->pub, kept);
+	return err ? err : err2;
 }
 
 int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_cut)

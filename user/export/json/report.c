@@ -356,6 +356,29 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 
 /* ── the report ──────────────────────────────────────────────────────────────────────────── */
 
+static void add_ended(struct report *r, cJSON *root)
+{
+	cJSON *list = r->session->n_ended ? add_array(r, root, "ended_programs") : NULL;
+
+	for (size_t i = 0; i < r->session->n_ended; i++) {
+		const struct pic_ended *ended = &r->session->ended[i];
+		cJSON *o = add_object(r, list, NULL), *states;
+
+		add_name(r, o, "exe", ended->exe);
+		add_u64(r, o, "processes", ended->processes);
+		add_u64(r, o, "threads", ended->threads);
+		add_u64(r, o, "cpu_ns", ended->cpu_ns);
+		states = add_object(r, o, "states");
+		for (unsigned s = 0; s < state__count(LANE_THREAD); s++)
+			add_u64(r, states, state__name(LANE_THREAD, s), ended->states_ns[s]);
+		add_u64(r, o, "samples", ended->samples);
+		add_u64(r, o, "safe_calls", ended->safe_calls);
+		add_u64(r, o, "safe_call_ns", ended->safe_call_ns);
+		add_u64(r, o, "gcs", ended->gcs);
+		add_u64(r, o, "gc_pause_ns", ended->gc_pause_ns);
+	}
+}
+
 static void add_session(struct report *r, cJSON *root)
 {
 	const struct pic_session *session = r->session;
@@ -383,6 +406,7 @@ int json__write(FILE *out, const struct picture *pic, const struct export_opts *
 	targets = add_array(&report, root, "targets");
 	for (size_t i = 0; i < picture__n_targets(pic); i++)
 		add_target(&report, targets, picture__target(pic, i), opts);
+	add_ended(&report, root);
 	if (!report.failed)
 		text = cJSON_Print(root);
 	if (text) {

@@ -116,6 +116,8 @@ static int put_all(struct text *t, size_t n)
 	}
 	if (n > 1)
 		err = text__targets(t);
+	if (!err)
+		err = text__ended(t);
 	if (n > 1 && !err)
 		err = text__common_cost(t);
 	for (size_t i = 0; i < n && !err; i++) {

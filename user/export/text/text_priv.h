@@ -87,6 +87,8 @@ int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane
 
 /* Of a session with more than one process. */
 int text__targets(const struct text *t);
+/* Processes that ended, of which only their programs' sums are kept; nothing if there are none. */
+int text__ended(const struct text *t);
 /* Its own cost, as far as it is not known by process. */
 int text__common_cost(const struct text *t);
 int text__findings(const struct text *t);

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What there is a limited number of: one user's programs cannot use up what others need, nor can
+those that have ended."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
+from harness import check, run
+
+# Of a process's files so many have unwind rows, and there are so many numbers for those of all
+# (bpf/wire.h).
+ROWS_OF_A_PROCESS = 256
+ROWS = 4096
+# Holes: they are on no disk, but what reads a file reads all of it.
+FILE_BYTES = 2 << 20
+MEMORY_MAX_MB = 200
+
+
+def elf_files(count):
+    """A folder with so many small ELF files, each another one, with a function and its unwind rows."""
+    folder = OUT / "elf"
+    one = build("one.so", sources=["libvictim.c"], flags=["-shared", "-nostdlib", "-fPIC", "-Wl,-z,noseparate-code"])
+    folder.mkdir(exist_ok=True)
+    for i in range(count):
+        path = folder / str(i)
+        if not path.exists():
+            shutil.copy(one, path)
+            os.truncate(path, FILE_BYTES)
+    return folder
+
+
+def mapper(folder, first, count, *args):
+    """A Haskell program of an ordinary user's that maps so many of the files."""
+    library = build("libmap_many.so", sources=["map_many.c"], flags=["-shared", "-fPIC"])
+    return as_nobody(["env", f"LD_PRELOAD={library}", f"MAP_MANY={folder}", f"MAP_FIRST={first}",
+                      f"MAP_COUNT={count}", haskell("Calls"), *args])
+
+
+def own_memory_mb(pid):
+    """What it has allocated itself, not counting files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(x for x in status.splitlines() if x.startswith("RssAnon")).split()[1]) / 1024
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def missing(target, text):
+    return [m for m in target["missing"] if text in m]
+
+
+def check_victim(t, report, victim):
+    """All of its stacks are whole, from the C function up to the program's main."""
+    target = report.target(victim.pid)
+    check(not missing(target, "unwind rows") and not missing(target, "has no names"),
+          f"the other user's program lacks something: {target['missing']}")
+    stacks = target["stacks"]
+    check(stacks["samples"] > 50, f"hardly any samples: {stacks}")
+    whole = stacks["complete"] + stacks["elided"]
+    check(whole >= 0.95 * stacks["samples"], f"{whole} of {stacks['samples']} stacks are whole: {stacks}")
+    unsafe = [c for c in target["unsafe_calls"] if c["function"] == "unsafe_spin_1ms"]
+    known = sum(c["samples"] for c in unsafe if (c["caller"] or "").lstrip("~").startswith("Main."))
+    check(known >= 0.95 * sum(c["samples"] for c in unsafe) > 0,
+          f"nothing says who calls unsafe_spin_1ms: {target['unsafe_calls']}")
+
+
+def victim(t):
+    """A program that nobody else runs: its own file's rows are needed."""
+    path = OUT / "Calls.victim"
+    if not path.exists():
+        shutil.copy(haskell("Calls"), path)
+    return start(t, [path, 1, "unsafe_spin_1ms=1500", "safe_spin_1ms=700"])
+
+
+def finish(t, session):
+    session.signal(signal.SIGINT)
+    check(session.wait() in (0, 1), f"safescoped said: {session.err.seen[-3:]}")
+    return t.report()
+
+
+def test_one_process_maps_2000_files(t):
+    folder = elf_files(2000)
+    session = whole_host(t)
+    attacker = start(t, mapper(folder, 0, 2000, 1, "safe_sleep_1ms=10"))
+    time.sleep(1)
+    most = own_memory_mb(session.pid)
+    other = victim(t)
+    other.go()
+    while other.process.poll() is None and not other.lines.ended:
+        most = max(most, own_memory_mb(session.pid))
+        try:
+            other.lines.next(0.1)
+        except TimeoutError:
+            pass
+    check(other.wait() == 0, "the other user's program failed")
+    report = finish(t, session)
+    check(most < MEMORY_MAX_MB, f"{most:.0f} MB of memory, of {2000 * FILE_BYTES >> 20} MB that were mapped")
+    check_victim(t, report, other)
+    told = missing(report.target(attacker.pid), "has no names")
+    check(told and "1024" in told[0], f"the report does not say what was left out: {report.target(attacker.pid)['missing']}")
+
+
+def test_many_processes_use_up_unwind_rows(t):
+    each = ROWS_OF_A_PROCESS - 20
+    count = ROWS // each + 2
+    folder = elf_files(count * each)
+    session = whole_host(t)
+    attackers = [start(t, mapper(folder, i * each, each, 1, "safe_sleep_1ms=10")) for i in range(count)]
+    time.sleep(1)
+    other = victim(t)
+    other.go()
+    check(other.wait() == 0, "the other user's program failed")
+    report = finish(t, session)
+    check_victim(t, report, other)
+    # by the rows that its user may have, or already by the files
+    told = [a for a in attackers if missing(report.target(a.pid), str(NOBODY))]
+    check(len(told) >= count // 4, f"{len(told)} of {count} reports say what was left out")
+
+
+def accounted(report, path):
+    """How many processes of a program the report knows of: by themselves, in sums, or only that they
+    were too short."""
+    alone = [x for x in report.json["targets"] if x["exe"] == str(path)]
+    sums = sum(x["processes"] for x in report.json.get("ended_programs", ()) if x["exe"] == str(path))
+    early = re.findall(r"^(\d+) processes of programs that are profiled ended before", "\n".join(alone[0]["missing"]), re.M)
+    return len(alone) + sums + sum(map(int, early))
+
+
+def test_short_lived_programs_leave_nothing(t):
+    """As many descriptors after 600 as after 100, and hardly more memory."""
+    path = haskell("Calls")
+    # the first one of a program is looked at; the kernel side knows the others from their exec on
+    first = start(t, [path, 1, "safe_sleep_1ms=10"])
+    session = whole_host(t)
+
+    def run_one():
+        subprocess.run([path, "1", "safe_sleep_1ms=2"], input=b"go\n", stdout=subprocess.DEVNULL, check=True)
+
+    for _ in range(100):
+        run_one()
+    time.sleep(3)
+    before, memory = descriptors(session.pid), own_memory_mb(session.pid)
+    for _ in range(500):
+        run_one()
+    time.sleep(3)
+    first.go()
+    first.wait()
+    after, grown = descriptors(session.pid), own_memory_mb(session.pid) - memory
+    report = finish(t, session)
+    # others may run programs of GHC's meanwhile, whose files' probes are kept
+    check(after <= before + 60, f"{before} descriptors after 100 programs, {after} after 600")
+    check(grown < 500 * 0.04, f"{grown:.1f} MB for 500 programs")
+    n = accounted(report, path)
+    check(n >= 595, f"the report accounts for {n} of 601 processes")
+
+
+if __name__ == "__main__":
+    run(globals())
