@@ -106,7 +106,8 @@ class Alloc:
         self.env = SANITIZERS if wrapped else {"LD_PRELOAD": str(ALLOC_SO), "MALLOC_PERTURB_": "165"}
         self.to_the_end = to_the_end
         self.interrupts = False
-        self.name = "sanitized allocations" if wrapped else "allocations"
+        self.kind = "sanitized allocations" if wrapped else "allocations"
+        self.name = self.kind
 
     def run(self, folder, first, args):
         shared = folder.parent / f"{folder.name}.shared"
@@ -224,7 +225,11 @@ class Journey:
 
     def spread(self, faults):
         """Round after round, one of each kind at another place."""
-        counts = {f: self.count(f) for f in faults}
+        by_kind = {}
+        for fault in faults:
+            if fault.kind not in by_kind:
+                by_kind[fault.kind] = self.count(fault)
+        counts = {f: by_kind[f.kind] for f in faults}
         end = time.monotonic() + SECONDS
         if ALL:
             for fault, n in counts.items():
@@ -233,15 +238,15 @@ class Journey:
         else:
             done = set()
             for round_ in range(1, 100000):
-                if round_ > 1 and time.monotonic() > end:
+                if time.monotonic() > end:
                     break
                 for fault, n in counts.items():
                     # few are all tried in their order, many at places that come ever closer
-                    first = round_ if n <= 30 else 1 + int(n * (round_ * GOLDEN % 1))
+                    first = round_ if n <= 30 else 1 + int(n * ((round_ + len(done)) * GOLDEN % 1))
                     if 0 < first <= n and (fault, first) not in done:
                         done.add((fault, first))
                         self.attempt(fault, first)
-                    if round_ > 1 and time.monotonic() > end:
+                    if time.monotonic() > end:
                         break
         total = sum(self.tried.values())
         print(f"   {self.t.name}: {total} faults of {sum(counts.values())}; exit codes {self.ends}; "
@@ -308,8 +313,11 @@ class Beside:
         left = wait_gone(bpf_objects() - self.before)
         if left:
             found.append(f"still in the kernel: {left}")
-        if self.target.process.poll() is None and changed_code(self.target.pid):
-            found.append("breakpoints are left in the target")
+        try:
+            if changed_code(self.target.pid):
+                found.append("breakpoints are left in the target")
+        except (OSError, ValueError):
+            pass  # it has ended meanwhile
         try:
             truth = self.target.result()
             calls = {k: v["calls"] for k, v in truth.items() if v["calls"]}
