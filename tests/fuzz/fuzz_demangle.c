@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any string as a C++ or Rust symbol: it ends soon, and what comes out is a string in its buffer. */
+/* Any string as a C++ or Rust symbol: it ends soon, and what comes out is a string in its buffer.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as the files of /proc that a process has a say in: its name, the paths that it maps, its
- * mounts. The first byte chooses which.
+ * Any bytes as the files of /proc that a process has a say in: its name, the paths that it maps,
+ * its mounts. The first byte chooses which.
  */
 #include <stddef.h>
 #include <stdint.h>
