@@ -5,7 +5,7 @@ must end in order: by itself, with an exit code of the contract, a word on stand
 failed, whole files or none, and nothing left behind; and the program that it looked at goes on.
 
 A first run counts what there is to fail; then some of them are tried, spread over the whole run, within
-FAULTS_SECONDS (20) for each kind of session. FAULTS=all tries every single one.
+FAULTS_SECONDS (15) for each kind of session. FAULTS=all tries every single one.
 """
 
 import errno
@@ -32,7 +32,7 @@ SYSCALLS = BUILD / "faults" / "syscalls"
 # The same program under sanitizers.
 WRAPPED = BUILD / "fuzz" / "safescoped-faults"
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=99:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
-SECONDS = float(os.environ.get("FAULTS_SECONDS", "20"))
+SECONDS = float(os.environ.get("FAULTS_SECONDS", "15"))
 ALL = os.environ.get("FAULTS") == "all"
 # What one run may take at most, on a machine with other work too.
 TIMEOUT = 60
