@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sessions, logs and replays in which one allocation or system call fails, or all from one on. Each
+"""What the tests of failures share: runs in which one allocation or system call fails, or all from one on. Each
 must end in order: by itself, with an exit code of the contract, a word on standard error where it
 failed, whole files or none, and nothing left behind; and the program that it looked at goes on.
 
@@ -14,7 +13,6 @@ import json
 import math
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -23,9 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
-import harness  # noqa: E402
-from harness import BUILD, ROOT, SAFESCOPED, Failure, check, program, run, schema_errors  # noqa: E402
-from test_bad_luck import bpf_objects, changed_code, wait_gone  # noqa: E402
+from harness import BUILD, ROOT, SAFESCOPED, Failure, check, schema_errors  # noqa: E402
 
 ALLOC_SO = BUILD / "faults" / "alloc.so"
 SYSCALLS = BUILD / "faults" / "syscalls"
@@ -265,139 +261,3 @@ def calls_of(*kinds):
 FILE_CALLS = calls_of("open", "read", "write", "stat", "folder", "mmap", "process", "descriptor", "wait", "file", "ioctl")
 FORMATS = "json,speedscope,folded,chrome,html,pprof"
 FILES = ("p.json", "p.speedscope.json", "p.folded", "p.trace.json", "p.html", "p.pb.gz")
-
-
-def replay(t, faults, formats=FORMATS, files=FILES):
-    built()
-    Journey(t, lambda out, _: ["--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", formats, "-o", out / "p"],
-            files).spread(faults)
-
-
-def test_replay_allocations(t):
-    replay(t, ALLOCATIONS)
-
-
-def test_replay_calls(t):
-    replay(t, FILE_CALLS)
-
-
-def log_journey(t, faults):
-    built()
-    log = t.dir / "calls.eventlog"
-    target = t.target("Calls", 2, "safe_sleep_1ms=20", "unsafe_spin_20us=20", way="thr_l", rts=("-l", f"-ol{log}", "-N2"))
-    target.go()
-    target.result()
-    Journey(t, lambda out, _: ["-e", log, "-f", FORMATS, "-o", out / "p"], FILES).spread(faults)
-
-
-def test_log_allocations(t):
-    log_journey(t, ALLOCATIONS)
-
-
-def test_log_calls(t):
-    log_journey(t, FILE_CALLS)
-
-
-class Beside:
-    """A program that works while a session looks at it, and what there is in the kernel."""
-
-    PLAN = {"safe_sleep_1ms": 400, "safe_spin_20us": 1000}
-
-    def __init__(self, t):
-        self.before = bpf_objects()
-        self.target = t.target("Calls", 1, *(f"{k}={v}" for k, v in self.PLAN.items()), rts=("-N2",))
-        self.target.go()
-
-    def wrong(self):
-        found = []
-        left = wait_gone(bpf_objects() - self.before)
-        if left:
-            found.append(f"still in the kernel: {left}")
-        try:
-            if changed_code(self.target.pid):
-                found.append("breakpoints are left in the target")
-        except (OSError, ValueError):
-            pass  # it has ended meanwhile
-        try:
-            truth = self.target.result()
-            calls = {k: v["calls"] for k, v in truth.items() if v["calls"]}
-            if calls != self.PLAN:
-                found.append(f"the target made {calls}")
-        except (Failure, TimeoutError, subprocess.TimeoutExpired, ValueError, IndexError) as e:
-            found.append(f"the target did not go on: {e}")
-        finally:
-            self.target.kill()
-        return found
-
-
-LIVE_CALLS = calls_of(*CALLS)
-LIVE_FILES = ("p.json", "p.speedscope.json", "p.folded", "p.capture")
-
-
-def session(t, faults, mode):
-    built()
-
-    def args(out, around):
-        which = ["--pid", around.target.pid] if mode == "pid" else ["--comm", "Calls"] if mode == "comm" else []
-        return [*which, "-d", "0.3", "--max-overhead", "1000", "-f", "json,speedscope,folded", "-o", out / "p", "--save",
-                out / "p.capture"]
-
-    Journey(t, args, LIVE_FILES, Beside).spread(faults)
-
-
-def test_session_allocations(t):
-    session(t, ALLOCATIONS, "pid")
-
-
-def test_session_calls(t):
-    session(t, LIVE_CALLS, "pid")
-
-
-def test_host_allocations(t):
-    session(t, ALLOCATIONS, "host")
-
-
-def test_host_calls(t):
-    session(t, LIVE_CALLS, "host")
-
-
-class Output:
-    """A program that is started by the session."""
-
-    def __init__(self, t):
-        self.before = bpf_objects()
-        self.file = t.dir / "command.out"
-        self.file.unlink(missing_ok=True)
-
-    def wrong(self):
-        found = []
-        left = wait_gone(bpf_objects() - self.before)
-        if left:
-            found.append(f"still in the kernel: {left}")
-        # it need not have been started; if it was, it came to its end
-        if self.file.exists() and '"safe_sleep_1ms"' not in self.file.read_text():
-            found.append(f"the command did not end well: {self.file.read_text()[-200:]!r}")
-        return found
-
-
-def test_command_calls(t):
-    built()
-    command = f"exec >{t.dir}/command.out; echo go | {program('Calls')} 1 safe_sleep_1ms=100 +RTS -N2"
-    Journey(t, lambda out, _: ["-f", "json", "-o", out / "p.json", "--", "sh", "-c", command], ("p.json",),
-            Output).spread(LIVE_CALLS)
-
-
-def test_list(t):
-    """Nothing is attached: what can be shown is."""
-    built()
-    target = t.target("Calls", 1, "safe_sleep_1ms=1")
-    Journey(t, lambda *_: ["--list"], ()).spread(ALLOCATIONS + FILE_CALLS + calls_of("memory"))
-    target.go()
-    check(target.result()["safe_sleep_1ms"]["calls"] == 1, "the target did not go on")
-
-
-if __name__ == "__main__":
-    # What a session is told to do by a signal it must be told itself.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    harness.BUILD.mkdir(exist_ok=True)
-    run(globals())
