@@ -211,6 +211,8 @@ faults-bins: $(PROGRAM) $(FAULTS_BINS)
 	$(Q)$(MAKE) --no-print-directory FUZZING=1 CC=clang $(BUILD)/fuzz/safescoped-faults
 
 faults: faults-bins
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo 'make faults: needs root (BPF programs); run: sudo make faults' >&2; exit 1; fi
 	$(Q)tests/run faults
 
 fuzz: fuzz-bins

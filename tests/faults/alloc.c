@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fails allocations of the program that it is loaded into (LD_PRELOAD), or linked with (-DWRAPPED and
- * the linker's --wrap, for a build whose sanitizer has an allocator of its own: then it sees only what
- * the program itself asks for, and not what its libraries do).
+ * Fails allocations of the program that it is loaded into (LD_PRELOAD), or linked with (-DWRAPPED
+ * and the linker's --wrap, for a build whose sanitizer has an allocator of its own: then it sees
+ * only what the program itself asks for, and not what its libraries do).
  *
- * FAULTS_ALLOC names a file of the size of struct faults, which is shared with the program's children
- * and with the test that reads it: how many allocations there were, and which of them fails.
+ * FAULTS_ALLOC names a file of the size of struct faults, which is shared with the program's
+ * children and with the test that reads it: how many allocations there were, and which of them
+ * fails.
  */
 #include <errno.h>
 #include <execinfo.h>

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * syscalls STATUS CALLS FIRST LAST HOW PROGRAM [ARG…]: runs PROGRAM and lets some of its system calls
- * fail, wherever they are made: in the program, in its libraries, or in children that it forked.
+ * syscalls STATUS CALLS FIRST LAST HOW PROGRAM [ARG…]: runs PROGRAM and lets some of its system
+ * calls fail, wherever they are made: in the program, in its libraries, or in children that it
+ * forked.
  *
  *   CALLS        their names, by commas; FIRST to LAST of them all fail (from 1; 0: none)
  *   HOW          a number of errno; or -1: a read or a write that does only half of what was asked
- *   STATUS       a file that is written at the end: how many calls there were, which system call the
- *                first was that failed, and children of PROGRAM that were still there after its end
+ *   STATUS       a file that is written at the end: how many calls there were, which system call
+ * the first was that failed, and children of PROGRAM that were still there after its end
  *
  * Calls of the program's loader are not counted, nor are those of programs that it starts. Ends as
  * PROGRAM did, by the same signal if it was one.
  *
- * The kernel asks by a seccomp listener, which needs no hold on the program: it may be traced, and may
- * trace, as ever.
+ * The kernel asks by a seccomp listener, which needs no hold on the program: it may be traced, and
+ * may trace, as ever.
  */
 #include <errno.h>
 #include <limits.h>
@@ -61,8 +62,10 @@ static void send_fd(int channel, int fd)
 {
 	char byte = 0, room[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec data = {&byte, 1};
-	struct msghdr m = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+	struct msghdr m = {.msg_iov = &data,
+			   .msg_iovlen = 1,
+			   .msg_control = room,
+			   .msg_controllen = sizeof(room)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -77,8 +80,10 @@ static int receive_fd(int channel)
 {
 	char byte, room[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec data = {&byte, 1};
-	struct msghdr m = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+	struct msghdr m = {.msg_iov = &data,
+			   .msg_iovlen = 1,
+			   .msg_control = room,
+			   .msg_controllen = sizeof(room)};
 	struct cmsghdr *c;
 	int fd;
 
@@ -156,13 +161,15 @@ static bool is_program(const struct run *r, pid_t tid)
 	return strcmp(exe, r->exe) == 0;
 }
 
-/* Half of a read or a write, done for the program. The number of bytes; -1: it cannot be done so. */
+/* Half of a read or a write, done for the program. The number of bytes; -1: it cannot be done so.
+ */
 static int64_t do_half(const struct seccomp_notif *call)
 {
 	static char data[MAX_HALF];
 	size_t size = (size_t)call->data.args[2] / 2;
 	struct iovec local = {data, size};
-	struct iovec remote = {(void *)(uintptr_t)call->data.args[1], size}; /* NOLINT: its address */
+	struct iovec remote = {(void *)(uintptr_t)call->data.args[1],
+			       size}; /* NOLINT: its address */
 	int nr = call->data.nr, pidfd, fd;
 	ssize_t n = -1;
 
@@ -203,8 +210,7 @@ static void answer(struct run *r, int listener, struct seccomp_notif *call,
 
 	if (!r->loader_known)
 		find_loader(r);
-	counts = (ip < r->loader_start || ip >= r->loader_end) &&
-		 is_program(r, (pid_t)call->pid);
+	counts = (ip < r->loader_start || ip >= r->loader_end) && is_program(r, (pid_t)call->pid);
 	memset(say, 0, sizeof(*say));
 	say->id = call->id;
 	say->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -321,7 +327,8 @@ int main(int argc, char **argv)
 	listener = receive_fd(pair[0]);
 	if (listener < 0)
 		die("no listener");
-	/* what is meant for the program reaches it by its own pid; here it would end the wrong one */
+	/* what is meant for the program reaches it by its own pid; here it would end the wrong one
+	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	status = serve(&r, listener);

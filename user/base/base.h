@@ -41,6 +41,8 @@ enum log_level { LOG_LVL_QUIET, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_VERBOSE, LOG
 /* Set once, at start. The default is LOG_LVL_INFO. */
 void log__set_level(enum log_level level);
 enum log_level log__level(void);
+/* Whether the user has been told of a failure by log_error(). */
+bool log__said_error(void);
 
 /*
  * One line on standard error, `safescoped: ` in front, newline added; what is not printable in the

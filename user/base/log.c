@@ -13,6 +13,7 @@
 
 /* The one setting of the process: every room logs, none of them can be handed a context for it. */
 static _Atomic int log_level_now = LOG_LVL_INFO;
+static _Atomic bool error_said;
 
 void log__set_level(enum log_level level)
 {
@@ -60,6 +61,21 @@ static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list 
 	errno = saved;
 }
 
+bool log__said_error(void)
+{
+	return atomic_load_explicit(&error_said, memory_order_relaxed);
+}
+
+void log_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	atomic_store_explicit(&error_said, true, memory_order_relaxed);
+	va_start(ap, fmt);
+	vlog(fmt, ap);
+	va_end(ap);
+}
+
 #define DEFINE_LOG(NAME, MIN_LEVEL)                                                                \
 	void NAME(const char *fmt, ...)                                                            \
 	{                                                                                          \
@@ -72,7 +88,6 @@ static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list 
 		va_end(ap);                                                                        \
 	}
 
-DEFINE_LOG(log_error, LOG_LVL_QUIET)
 DEFINE_LOG(log_warn, LOG_LVL_WARN)
 DEFINE_LOG(log_info, LOG_LVL_INFO)
 DEFINE_LOG(log_verbose, LOG_LVL_VERBOSE)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* safescoped: where every moment of a running Haskell program went. */
+#include <capstone/capstone.h>
 #include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "modes.h"
@@ -59,6 +63,44 @@ static int run(const struct options *o)
 	return run_session(o, SESSION_SYSTEM);
 }
 
+/* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */
+
+/* What has been attached is gone with the process. */
+static void *or_end(void *memory, size_t size)
+{
+	if (!memory && size) {
+		log_error("no memory");
+		_exit(EXIT_FAILED);
+	}
+	return memory;
+}
+
+static void *memory_new(size_t size)
+{
+	return or_end(malloc(size), size);
+}
+
+static void *memory_zeroed(size_t n, size_t size)
+{
+	return or_end(calloc(n, size), n && size);
+}
+
+static void *memory_resized(void *old, size_t size)
+{
+	return or_end(realloc(old, size), size);
+}
+
+static void give_capstone_memory(void)
+{
+	static cs_opt_mem memory = {.malloc = memory_new,
+				    .calloc = memory_zeroed,
+				    .realloc = memory_resized,
+				    .free = free,
+				    .vsnprintf = vsnprintf};
+
+	cs_option(0, CS_OPT_MEM, (size_t)&memory);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -67,6 +109,7 @@ int main(int argc, char **argv)
 
 	/* all output is UTF-8, whatever the user's locale is */
 	setlocale(LC_CTYPE, "C.UTF-8");
+	give_capstone_memory();
 	options__parse(argc, argv, &options);
 	if (options.quiet)
 		log__set_level(LOG_LVL_QUIET);

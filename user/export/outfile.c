@@ -211,8 +211,10 @@ int outfile__open(const char *path, uid_t owner, gid_t group, struct outfile **r
 	struct outfile *out = calloc(1, sizeof(*out));
 	int err;
 
-	if (!out)
+	if (!out) {
+		log_error("%s: cannot be written: %s", path, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	out->dir = out->fd = -1;
 	out->owner = owner;
 	out->group = group;

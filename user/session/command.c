@@ -73,11 +73,10 @@ static int become_user(uid_t uid, gid_t gid)
 		return -errno;
 	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return -errno;
-	if (pw) {
-		setenv("HOME", pw->pw_dir, 1);
-		setenv("USER", pw->pw_name, 1);
-		setenv("LOGNAME", pw->pw_name, 1);
-	}
+	/* a program of the user's must not write into root's home */
+	if (pw && (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1) ||
+		   setenv("LOGNAME", pw->pw_name, 1)))
+		return -errno;
 	return 0;
 }
 

@@ -48,8 +48,15 @@ static int run_to_end(struct session *s)
 	}
 	guard__hurry_by(s->signal_fd);
 	kernel__features(&s->features);
-	if (kernel__require(&s->features) || open__all(s))
+	err = kernel__require(&s->features);
+	if (!err)
+		err = open__all(s);
+	if (err) {
+		/* where it is a word about memory or descriptors, few rooms have their own */
+		if (err != -ECANCELED && !log__said_error())
+			log_error("the session cannot begin: %s", strerror(-err));
 		return EXIT_FAILED;
+	}
 	loop__run(s);
 	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
 		return EXIT_FAILED;

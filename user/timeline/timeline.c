@@ -88,18 +88,24 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 		tl->opts = *opts;
 	default_opts(&tl->opts);
 	err = make_rooms(tl);
-	if (err) {
-		timeline__free(tl);
-		return err;
-	}
+	if (err)
+		goto fail;
 	session = picture__edit_session(tl->pic);
 	session->version = picture__string(tl->pic, version);
 	session->mode = picture__string(tl->pic, mode);
+	/* "" for want of memory: no report may be without them */
+	if (!session->mode[0] != !mode[0] || !session->version[0] != !version[0]) {
+		err = -ENOMEM;
+		goto fail;
+	}
 	session->start_ns = tl->opts.start_ns;
 	session->start_unix_ns = tl->opts.start_unix_ns;
 	session->frequency_hz = tl->opts.frequency_hz;
 	*ret_timeline = tl;
 	return 0;
+fail:
+	timeline__free(tl);
+	return err;
 }
 
 static void free_target(struct target *t)

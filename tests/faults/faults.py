@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sessions, logs and replays in which one allocation or system call fails, or all from one on. Each
+"""What the tests of failures share: runs in which one allocation or system call fails, or all from one on. Each
 must end in order: by itself, with an exit code of the contract, a word on standard error where it
 failed, whole files or none, and nothing left behind; and the program that it looked at goes on.
 
 A first run counts what there is to fail; then some of them are tried, spread over the whole run, within
-FAULTS_SECONDS (20) for each kind of session. FAULTS=all tries every single one.
+FAULTS_SECONDS (15) for each kind of session. FAULTS=all tries every single one.
 """
 
 import errno
@@ -14,7 +13,6 @@ import json
 import math
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -23,16 +21,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
-import harness  # noqa: E402
-from harness import BUILD, ROOT, SAFESCOPED, Failure, check, program, run, schema_errors  # noqa: E402
-from test_bad_luck import bpf_objects, changed_code, wait_gone  # noqa: E402
+from harness import BUILD, ROOT, SAFESCOPED, Failure, check, schema_errors  # noqa: E402
 
 ALLOC_SO = BUILD / "faults" / "alloc.so"
 SYSCALLS = BUILD / "faults" / "syscalls"
 # The same program under sanitizers.
 WRAPPED = BUILD / "fuzz" / "safescoped-faults"
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=99:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
-SECONDS = float(os.environ.get("FAULTS_SECONDS", "20"))
+SECONDS = float(os.environ.get("FAULTS_SECONDS", "15"))
 ALL = os.environ.get("FAULTS") == "all"
 # What one run may take at most, on a machine with other work too.
 TIMEOUT = 60
@@ -106,7 +102,8 @@ class Alloc:
         self.env = SANITIZERS if wrapped else {"LD_PRELOAD": str(ALLOC_SO), "MALLOC_PERTURB_": "165"}
         self.to_the_end = to_the_end
         self.interrupts = False
-        self.name = "sanitized allocations" if wrapped else "allocations"
+        self.kind = "sanitized allocations" if wrapped else "allocations"
+        self.name = self.kind
 
     def run(self, folder, first, args):
         shared = folder.parent / f"{folder.name}.shared"
@@ -224,7 +221,11 @@ class Journey:
 
     def spread(self, faults):
         """Round after round, one of each kind at another place."""
-        counts = {f: self.count(f) for f in faults}
+        by_kind = {}
+        for fault in faults:
+            if fault.kind not in by_kind:
+                by_kind[fault.kind] = self.count(fault)
+        counts = {f: by_kind[f.kind] for f in faults}
         end = time.monotonic() + SECONDS
         if ALL:
             for fault, n in counts.items():
@@ -233,15 +234,15 @@ class Journey:
         else:
             done = set()
             for round_ in range(1, 100000):
-                if round_ > 1 and time.monotonic() > end:
+                if time.monotonic() > end:
                     break
                 for fault, n in counts.items():
                     # few are all tried in their order, many at places that come ever closer
-                    first = round_ if n <= 30 else 1 + int(n * (round_ * GOLDEN % 1))
+                    first = round_ if n <= 30 else 1 + int(n * ((round_ + len(done)) * GOLDEN % 1))
                     if 0 < first <= n and (fault, first) not in done:
                         done.add((fault, first))
                         self.attempt(fault, first)
-                    if round_ > 1 and time.monotonic() > end:
+                    if time.monotonic() > end:
                         break
         total = sum(self.tried.values())
         print(f"   {self.t.name}: {total} faults of {sum(counts.values())}; exit codes {self.ends}; "
@@ -260,136 +261,3 @@ def calls_of(*kinds):
 FILE_CALLS = calls_of("open", "read", "write", "stat", "folder", "mmap", "process", "descriptor", "wait", "file", "ioctl")
 FORMATS = "json,speedscope,folded,chrome,html,pprof"
 FILES = ("p.json", "p.speedscope.json", "p.folded", "p.trace.json", "p.html", "p.pb.gz")
-
-
-def replay(t, faults, formats=FORMATS, files=FILES):
-    built()
-    Journey(t, lambda out, _: ["--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", formats, "-o", out / "p"],
-            files).spread(faults)
-
-
-def test_replay_allocations(t):
-    replay(t, ALLOCATIONS)
-
-
-def test_replay_calls(t):
-    replay(t, FILE_CALLS)
-
-
-def log_journey(t, faults):
-    built()
-    log = t.dir / "calls.eventlog"
-    target = t.target("Calls", 2, "safe_sleep_1ms=20", "unsafe_spin_20us=20", way="thr_l", rts=("-l", f"-ol{log}", "-N2"))
-    target.go()
-    target.result()
-    Journey(t, lambda out, _: ["-e", log, "-f", FORMATS, "-o", out / "p"], FILES).spread(faults)
-
-
-def test_log_allocations(t):
-    log_journey(t, ALLOCATIONS)
-
-
-def test_log_calls(t):
-    log_journey(t, FILE_CALLS)
-
-
-class Beside:
-    """A program that works while a session looks at it, and what there is in the kernel."""
-
-    PLAN = {"safe_sleep_1ms": 400, "safe_spin_20us": 1000}
-
-    def __init__(self, t):
-        self.before = bpf_objects()
-        self.target = t.target("Calls", 1, *(f"{k}={v}" for k, v in self.PLAN.items()), rts=("-N2",))
-        self.target.go()
-
-    def wrong(self):
-        found = []
-        left = wait_gone(bpf_objects() - self.before)
-        if left:
-            found.append(f"still in the kernel: {left}")
-        if self.target.process.poll() is None and changed_code(self.target.pid):
-            found.append("breakpoints are left in the target")
-        try:
-            truth = self.target.result()
-            calls = {k: v["calls"] for k, v in truth.items() if v["calls"]}
-            if calls != self.PLAN:
-                found.append(f"the target made {calls}")
-        except (Failure, TimeoutError, subprocess.TimeoutExpired, ValueError, IndexError) as e:
-            found.append(f"the target did not go on: {e}")
-        finally:
-            self.target.kill()
-        return found
-
-
-LIVE_CALLS = calls_of(*CALLS)
-LIVE_FILES = ("p.json", "p.speedscope.json", "p.folded", "p.capture")
-
-
-def session(t, faults, mode):
-    built()
-
-    def args(out, around):
-        which = ["--pid", around.target.pid] if mode == "pid" else ["--comm", "Calls"] if mode == "comm" else []
-        return [*which, "-d", "0.3", "--max-overhead", "1000", "-f", "json,speedscope,folded", "-o", out / "p", "--save",
-                out / "p.capture"]
-
-    Journey(t, args, LIVE_FILES, Beside).spread(faults)
-
-
-def test_session_allocations(t):
-    session(t, ALLOCATIONS, "pid")
-
-
-def test_session_calls(t):
-    session(t, LIVE_CALLS, "pid")
-
-
-def test_host_allocations(t):
-    session(t, ALLOCATIONS, "host")
-
-
-def test_host_calls(t):
-    session(t, LIVE_CALLS, "host")
-
-
-class Output:
-    """A program that is started by the session."""
-
-    def __init__(self, t):
-        self.before = bpf_objects()
-        self.file = t.dir / "command.out"
-        self.file.unlink(missing_ok=True)
-
-    def wrong(self):
-        found = []
-        left = wait_gone(bpf_objects() - self.before)
-        if left:
-            found.append(f"still in the kernel: {left}")
-        # it need not have been started; if it was, it came to its end
-        if self.file.exists() and '"safe_sleep_1ms"' not in self.file.read_text():
-            found.append(f"the command did not end well: {self.file.read_text()[-200:]!r}")
-        return found
-
-
-def test_command_calls(t):
-    built()
-    command = f"exec >{t.dir}/command.out; echo go | {program('Calls')} 1 safe_sleep_1ms=100 +RTS -N2"
-    Journey(t, lambda out, _: ["-f", "json", "-o", out / "p.json", "--", "sh", "-c", command], ("p.json",),
-            Output).spread(LIVE_CALLS)
-
-
-def test_list(t):
-    """Nothing is attached: what can be shown is."""
-    built()
-    target = t.target("Calls", 1, "safe_sleep_1ms=1")
-    Journey(t, lambda *_: ["--list"], ()).spread(ALLOCATIONS + FILE_CALLS + calls_of("memory"))
-    target.go()
-    check(target.result()["safe_sleep_1ms"]["calls"] == 1, "the target did not go on")
-
-
-if __name__ == "__main__":
-    # What a session is told to do by a signal it must be told itself.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    harness.BUILD.mkdir(exist_ok=True)
-    run(globals())

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What was under way at the session's begin, and what is at its end. */
+#include "test_timeline_kit.h"
+
+/* Threads that never did anything have the snapshot's state. */
+static void test_snapshot_only(void **state)
+{
+	struct snap_thread snaps[4] = {
+		kit_snap(1, WIRE_WHERE_SAFE_CALL, 'S'),
+		kit_snap(2, WIRE_WHERE_NO_CAP, 'S'),
+		kit_snap(3, WIRE_WHERE_FOREIGN, 'S'),
+		kit_snap(4, WIRE_WHERE_RESUMING, 'S'),
+	};
+	const struct pic_target *t;
+	const struct pic_lane *lane;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	snaps[0].site = SITE(1);
+	snaps[0].frames[0] = RET(HS(4));
+	snaps[0].stack.nframes = 1;
+	snaps[0].stack.end = WIRE_END_COMPLETE;
+	put_snap(&kit, snaps, 4, false);
+	put_snap(&kit, snaps, 4, true);
+	t = finish(&kit);
+	assert_int_equal(t->lanes[LANE_THREAD].n, 4);
+	check_slice(kit.pic, lane_of(t, 1), 0, T0, END, ST_SAFE_CALL_BLOCKED,
+		    "Main.h4;c1;[safe call, blocked]");
+	check_slice(kit.pic, lane_of(t, 2), 0, T0, END, ST_IDLE, "");
+	lane = lane_of(t, 3);
+	check_slice(kit.pic, lane, 0, T0, END, ST_FOREIGN_BLOCKED, "[foreign code, blocked]");
+	assert_string_equal(lane->name, "snap");
+	check_slice(kit.pic, lane_of(t, 4), 0, T0, END, ST_CAP_WAIT,
+		    "[no stack];[waiting for a capability]");
+	/* The idle worker comes last. */
+	assert_int_equal(t->lanes[LANE_THREAD].v[3].tid, 2);
+	/* The call that was open all the time is there with what was seen of it. */
+	assert_int_equal(t->n_calls, 1);
+	assert_string_equal(t->calls[0].function, "c1");
+	assert_int_equal(t->calls[0].calls, 0);
+	assert_int_equal(t->calls[0].open_at_start, 1);
+	assert_int_equal(t->calls[0].open_at_end, 1);
+	assert_int_equal(t->calls[0].open_wall_ns, END - T0);
+	assert_true(t->calls[0].p50_ns == UINT64_MAX);
+	timeline__free(kit.tl);
+}
+
+/* The snapshot comes somewhat later than the probes: the kernel may have seen the call begin. */
+static void test_open_at_start(void **state)
+{
+	struct snap_thread snaps[] = {
+		kit_snap(1, WIRE_WHERE_SAFE_CALL, 'S'), kit_snap(2, WIRE_WHERE_SAFE_CALL, 'S'),
+		kit_snap(3, WIRE_WHERE_SAFE_CALL, 'S'), kit_snap(4, WIRE_WHERE_SAFE_CALL, 'S'),
+		kit_snap(5, WIRE_WHERE_SAFE_CALL, 'S'),
+	};
+	struct wire_thread final = {.tgid = PID, .depth = 1, .open = {{.site = SITE(4)}}};
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	for (size_t i = 0; i < ARRAY_SIZE(snaps); i++)
+		snaps[i].site = SITE(i + 1);
+	put_snap(&kit, snaps, ARRAY_SIZE(snaps), false);
+	/* 1 began after the attach, 2 before it, 3 too and then made the same call again */
+	put(&kit, mk_call(&r, 1, T0 + 100, T0 + 5000, SITE(1), RET(HS(4)), STOP));
+	mk_call(&r, 2, T0, T0 + 5000, SITE(2), RET(HS(4)), STOP);
+	r.call.flags = WIRE_CALL_OPEN_AT_START;
+	put(&kit, &r);
+	mk_call(&r, 3, T0, T0 + 5000, SITE(3), RET(HS(4)), STOP);
+	r.call.flags = WIRE_CALL_OPEN_AT_START;
+	put(&kit, &r);
+	put(&kit, mk_call(&r, 3, T0 + 6000, T0 + 9000, SITE(3), RET(HS(4)), STOP));
+	/* 4 is in a call at the end that the kernel has seen begin; of 5 nothing was seen */
+	final.open[0].start_ns = T0 + 50;
+	assert_int_equal(intake__thread_state(kit.in, 4, &final), 0);
+	t = finish(&kit);
+	assert_int_equal(t->n_calls, 4);
+	for (size_t i = 0; i < t->n_calls; i++) {
+		unsigned no = (unsigned)strtoul(t->calls[i].function + 1, NULL, 10);
+
+		assert_in_range(no, 2, 5);
+		assert_int_equal(t->calls[i].open_at_start, no != 4);
+		assert_int_equal(t->calls[i].open_at_end, no == 4);
+	}
+	timeline__free(kit.tl);
+}
+
+/*
+ * A call that was open at the attach and never ends: it has no record, and none of the time
+ * that the thread is on the CPU in it is Haskell's, though the kernel has seen no short calls
+ * either.
+ */
+static void first_call(bool leaves, size_t max_records)
+{
+	struct timeline_opts opts = {.max_records = max_records};
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	const struct pic_lane *lane;
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	kit_new_opts(&kit, &opts);
+	snap.site = SITE(1);
+	snap.frames[0] = RET(HS(4));
+	snap.stack.nframes = 1;
+	snap.stack.end = WIRE_END_COMPLETE;
+	put_snap(&kit, &snap, 1, false);
+	for (uint64_t at = T0; at < T0 + 100000; at += 10000) {
+		/* 4 us asleep, 6 on the CPU, a sample in some of them */
+		put(&kit, mk_off(&r, 7, at, at + 4000, at + 4000, WIRE_WHERE_SAFE_CALL, STOP));
+		if (at % 20000)
+			put(&kit, mk_sample(&r, 7, at + 7000, WIRE_WHERE_SAFE_CALL, CFN(1),
+					    CIP(CFN(1)), STOP));
+	}
+	if (leaves)
+		put(&kit,
+		    mk_sample(&r, 7, T0 + 105000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 120000));
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	assert_int_equal(lane->states_ns[ST_SAFE_CALL_BLOCKED], 40000);
+	assert_int_equal(t->calls[0].open_at_start, 1);
+	if (leaves) {
+		assert_true(lane->states_ns[ST_HASKELL] >= 15000);
+		assert_int_equal(t->calls[0].open_wall_ns, 0);
+	} else {
+		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 80000);
+		assert_int_equal(t->calls[0].open_wall_ns, 120000);
+	}
+	timeline__free(kit.tl);
+}
+
+static void test_first_call(void **state)
+{
+	(void)state;
+	first_call(false, 0);
+	first_call(true, 0);
+	/* made part by part */
+	first_call(false, 6);
+}
+
+/* The first off-CPU interval began before the session: the snapshot shows what it was. */
+static void test_first_off(void **state)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'S');
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	snap.site = SITE(3);
+	put_snap(&kit, &snap, 1, false);
+	put(&kit, mk_off(&r, 7, 0, T0 + 400, T0 + 500, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 600, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 700));
+	finish(&kit);
+	lane = lane_of(picture__target(kit.pic, 0), 7);
+	check_slice(kit.pic, lane, 0, T0, T0 + 400, ST_SAFE_CALL_BLOCKED,
+		    "Main.h3;c3;[safe call, blocked]");
+	check_slice(kit.pic, lane, 1, T0 + 400, T0 + 500, ST_PREEMPTED, "Main.h3;c3;[preempted]");
+	assert_int_equal(lane->states_ns[ST_UNKNOWN], 0);
+	timeline__free(kit.tl);
+}
+
+/* Found ready by the snapshot, it waited for a CPU from then on; what it was in is known. */
+static void test_first_off_was_ready(void **state)
+{
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_HASKELL, 'R');
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put_snap(&kit, &snap, 1, false);
+	put(&kit, mk_off(&r, 7, 0, 0, T0 + 500, WIRE_WHERE_UNKNOWN, STOP));
+	put(&kit, mk_sample(&r, 7, T0 + 600, WIRE_WHERE_HASKELL, HS(1), STOP));
+	t = finish(&kit);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_PREEMPTED], 500);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL_BLOCKED], 0);
+	timeline__free(kit.tl);
+}
+
+/* The kernel's entry closes the lane: an off-CPU interval and a call that have not ended. */
+static void test_still_off(void **state)
+{
+	struct wire_thread th = {.tgid = PID,
+				 .depth = 1,
+				 .off_since_ns = T0 + 5000,
+				 .on_since_ns = T0 + 1000,
+				 .off_state = 1,
+				 .off_syscall = 7};
+	struct wire_off_stack stack = {0};
+	const struct pic_target *t;
+	const struct pic_lane *lane;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	th.off_rts.where = WIRE_WHERE_SAFE_CALL;
+	th.open[0].start_ns = T0 + 3000;
+	th.open[0].site = SITE(2);
+	th.open[0].flags = WIRE_CALL_INTERRUPTIBLE;
+	assert_int_equal(intake__thread_state(kit.in, 7, &th), 0);
+	stack.stack.nframes = 1;
+	stack.stack.end = WIRE_END_COMPLETE;
+	stack.frames[0] = RET(HS(6));
+	assert_int_equal(intake__off_stack(kit.in, PID, 7, &stack), 0);
+	assert_int_equal(intake__off_stack(kit.in, PID, 8, &stack), -ENOENT);
+	t = finish(&kit);
+	lane = lane_of(t, 7);
+	check_slice(kit.pic, lane, 0, T0, T0 + 3000, ST_HASKELL, "Main.h6");
+	check_slice(kit.pic, lane, 1, T0 + 3000, T0 + 5000, ST_SAFE_CALL_CPU, "Main.h6;c2");
+	check_slice(kit.pic, lane, 2, T0 + 5000, END, ST_SAFE_CALL_BLOCKED,
+		    "Main.h6;c2;[safe call, blocked]");
+	assert_int_equal(t->n_calls, 1);
+	assert_true(t->calls[0].interruptible);
+	assert_int_equal(t->calls[0].open_at_end, 1);
+	assert_int_equal(t->calls[0].open_wall_ns, END - T0 - 3000);
+	timeline__free(kit.tl);
+}
+
+/* Off the CPU when the session ends, and only the snapshot knows. */
+static void test_end_snapshot(void **state)
+{
+	struct snap_thread snaps[2] = {kit_snap(7, WIRE_WHERE_NO_CAP, 'S'),
+				       kit_snap(8, WIRE_WHERE_NO_CAP, 'S')};
+	const struct pic_target *t;
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put_snap(&kit, snaps, 1, false);
+	put(&kit, mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), STOP));
+	snaps[1].start_time_ns = T0 + 5000; /* came in between, and nobody saw it */
+	put_snap(&kit, snaps, 2, true);
+	t = finish(&kit);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_IDLE], END - T0 - 1000);
+	assert_int_equal(lane_of(t, 7)->states_ns[ST_HASKELL], 1000);
+	assert_int_equal(lane_of(t, 8)->start_ns, T0 + 5000);
+	assert_int_equal(lane_of(t, 8)->states_ns[ST_IDLE], END - T0 - 5000);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_snapshot_only),	    cmocka_unit_test(test_open_at_start),
+		cmocka_unit_test(test_first_call),	    cmocka_unit_test(test_first_off),
+		cmocka_unit_test(test_first_off_was_ready), cmocka_unit_test(test_still_off),
+		cmocka_unit_test(test_end_snapshot),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
