@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the kernel side and user space say to each other: record layouts, map keys and values.
+ * What the kernel side and user space exchange: record layouts, map keys and values.
  * The only header that both sides include. Values on the wire are explicit and never reused;
  * a change of any layout raises WIRE_VERSION, which the loader compares with the object's.
  *
@@ -528,7 +528,7 @@ enum wire_cfi {
 	WIRE_CFI_SIGNAL = 7,	 /* rsp + offset points at the registers of a ucontext */
 	WIRE_CFI_STGRUN = 8,	 /* rsp + offset points at StgRun's 16 kB of reserved stack */
 	WIRE_CFI_END = 9,	 /* the outermost frame */
-	WIRE_CFI_UNKNOWN = 10,	 /* a rule that none of these can say */
+	WIRE_CFI_UNKNOWN = 10,	 /* a rule that none of these can express */
 };
 
 /* struct ucontext, x86-64: where a signal frame keeps registers, from its first byte on */

@@ -24,7 +24,7 @@ keyring() {
 	done
 }
 
-# A proxy that only apt was told about.
+# A proxy that only apt knows of.
 proxy() {
 	eval "$(apt-config shell P Acquire::http::Proxy 2>/dev/null)"
 	printf '%s\n' "${P:-${http_proxy:-}}"

@@ -7,7 +7,7 @@
  * Capability, Task and InCall are private to the runtime: their headers are in GHC's source tree
  * (rts/Capability.h, rts/Task.h), which -DGHC_SOURCE includes. Without a tree the order of their
  * fields is that of 8.10 to 9.14, below; what the installed DerivedConstants.h has of Capability
- * must agree with it, and of the other two nothing installed tells anything.
+ * must agree with it, and of the other two nothing that is installed knows anything.
  */
 #include "ghcautoconf.h"
 #undef HAVE_PTHREAD_CONDATTR_SETCLOCK

@@ -113,7 +113,7 @@ static void try_section(const uint8_t *eh, size_t size)
 	free(file);
 }
 
-/* The input as the instructions of one function, behind what GCC writes before them. */
+/* The input as the instructions of one function, after what GCC writes before them. */
 static void try_instructions(const uint8_t *data, size_t size)
 {
 	static const uint8_t cie[] = {0x14, 0,	 0, 0,	  0,	0,    0, 0, 1,

@@ -117,7 +117,7 @@ def json_names(value):
 
 def forge(debug):
     """Moves what is probed into the middle of its first instructions (but for suspendThread and
-    resumeThread, which the code itself tells as well), and calls everything FORGED."""
+    resumeThread, which the code itself shows as well), and calls everything FORGED."""
     elf = bytearray(debug.read_bytes())
     sections_at, size, count = struct.unpack_from("<Q10xHH", elf, 0x28)[0], *struct.unpack_from("<HH", elf, 0x3a)
     heads = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + i * size) for i in range(count)]

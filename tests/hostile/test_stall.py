@@ -51,8 +51,8 @@ def test_served_program(t, case):
     code = session.wait()
     check(code == 0, f"safescoped ended with {code}: {session.err.seen}")
     got = t.report().target(target.pid)
-    told = [m for m in got["missing"] if "file system" in m]
-    check(told, f"the report does not say why there are no probes: {got['missing']}")
+    reported = [m for m in got["missing"] if "file system" in m]
+    check(reported, f"the report does not say why there are no probes: {got['missing']}")
     check(got["lanes"] and got["stacks"]["samples"] > 0, "it was not even sampled")
 
 

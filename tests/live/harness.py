@@ -218,7 +218,7 @@ class Lines:
 
 def _undisturbed():
     """Ahead of all ordinary processes: a thread that is pushed off its CPU between the program's
-    clock and the probe would tell of the machine's other load, not of the profiler."""
+    clock and the probe would measure the machine's other load, not of the profiler."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except OSError:

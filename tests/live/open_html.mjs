@@ -7,7 +7,7 @@
 //
 // Standard output gets one JSON object: what the page asked for besides itself, its errors, its
 // title, how many elements of each name it has, its tables (title, rows), the profiles, and the line that
-// tells of the graph: at first, with FUNCTION searched for, with the pointer on the graph's second
+// reports of the graph: at first, with FUNCTION searched for, with the pointer on the graph's second
 // row, zoomed into that, and of the last profile. Needs the npm package playwright-core in
 // $SAFESCOPED_NPM (default: build/npm).
 

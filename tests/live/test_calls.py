@@ -117,7 +117,7 @@ def test_cpu_apart_from_wall(t):
 
 
 def test_unsafe_calls(t):
-    """They hold their capability: on the CPU and blocked are told apart, by name."""
+    """They hold their capability: on the CPU and blocked are kept apart, by name."""
     truth, report, _ = profile_run(
         t, "Calls", 1, "unsafe_spin_1ms=1500", "unsafe_sleep_1ms=1000",
         options=(*ALWAYS, "-F", "999"))
@@ -162,9 +162,9 @@ def test_busy_machine(t, case):
     check(handover > 0, f"no hand-over: {call}")
     check(call["cpu_ns"] + call["blocked_ns"] <= wall, f"CPU and blocked time is more than wall: {call}")
     # All that the caller saw is one of these, but for the few instructions before and after.
-    told = wall + handover + call["cap_wait_ns"]
-    check(told <= want["outer_ns"] + CLOCKS_NS * calls, f"{told} ns in all, the caller saw {want['outer_ns']}")
-    check_near(f"{function}: wall, hand-over and wait for a capability", told, want["outer_ns"], 0.02 * want["outer_ns"])
+    total = wall + handover + call["cap_wait_ns"]
+    check(total <= want["outer_ns"] + CLOCKS_NS * calls, f"{total} ns in all, the caller saw {want['outer_ns']}")
+    check_near(f"{function}: wall, hand-over and wait for a capability", total, want["outer_ns"], 0.02 * want["outer_ns"])
     for site in call["sites"]:
         check(site["max_ns"] <= wall and site["min_ns"] * calls <= wall, f"min and max are of other times: {site}")
     check_lanes(report)

@@ -65,7 +65,7 @@ def test_eventlog_again(t, way):
     (joined.outside / "own.eventlog").unlink()
     code, said = replay(t, t.dir / "capture", "--lanes", "thread,capability,haskell")
     check(code == 0, f"the replay ended with {code}: {said}")
-    # What only the log tells is there to be compared.
+    # What only the log knows is there to be compared.
     again = t.report(t.dir / "again").target()
     check(again["eventlog"]["events"] == len(joined.events), f"{again['eventlog']}, the log has {len(joined.events)} events")
     check(again["eventlog"]["agreement"]["safe_calls"] is not None, f"{again['eventlog']}")

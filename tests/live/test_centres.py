@@ -139,7 +139,7 @@ def test_choice(t, stacks):
 
 
 def test_not_profiled(t):
-    """Asked for what only a profiled program has: told, and the rest is there."""
+    """Asked for what only a profiled program has: reported, and the rest is there."""
     target = t.target("Calls", 1, "safe_sleep_1ms=50", way="thr")
     session = t.attach(target, "--stacks", "ccs")
     target.go()

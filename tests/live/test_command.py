@@ -42,7 +42,7 @@ def test_from_the_start(t, way):
     report = t.report().json
     check(report["session"]["mode"] == "command", f"mode is {report['session']['mode']}")
     check(len(report["targets"]) == 1, f"{len(report['targets'])} targets")
-    # The probes were there before the program: no call was open, and none is told of twice.
+    # The probes were there before the program: no call was open, and none is reported twice.
     odd = [c for c in report["targets"][0]["safe_calls"] if c["open_at_start"] or c["abandoned"]]
     check(not odd, f"calls from before the program's first instruction: {odd}")
 

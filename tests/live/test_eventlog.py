@@ -137,7 +137,7 @@ def test_safe_calls(t, caps):
     in_calls = sum(lane["states"]["safe_call"] for lane in workers)
     check(in_calls >= 0.9 * own["calls"] * 1000000, f"{in_calls} ns in {own['calls']} calls of 1 ms")
     check(in_calls <= own["outer_ns"], f"{in_calls} ns in calls, the program's clock says {own['outer_ns']}")
-    # A Haskell thread that waits for its capability is told as in the call until it runs again.
+    # A Haskell thread that waits for its capability counts as in the call until it runs again.
     threads = {lane["tso"] for lane in workers}
     want = sum(end - start for thread, start, end in truth.foreign_calls(events) if thread in threads)
     check(in_calls == want, f"{in_calls} ns in calls, should be {want}")
@@ -316,7 +316,7 @@ def test_annotated_calls(t, way):
     check(call["calls"] == want["calls"], f"{call['calls']} calls of {want['calls']}")
     check(want["inner_ns"] <= call["wall_ns"] <= want["outer_ns"],
           f"{call['wall_ns']} ns in calls; the program's clock says {want}")
-    check(call["cpu_ns"] is None and call["blocked_ns"] is None, f"a log does not tell: {call}")
+    check(call["cpu_ns"] is None and call["blocked_ns"] is None, f"a log does not show it: {call}")
     if way == "thr_p":
         check({s["caller"] for s in call["sites"]} <= {"Main.annotated", "Main.timed"}, f"callers: {call['sites']}")
     threads = {lane["tid"]: lane for lane in lanes(target, "thread")}
@@ -466,7 +466,7 @@ def test_bad_files(t):
 
 @cases("thr_l", "thr_p")
 def test_cut_logs(t, way):
-    """A log cut anywhere behind its header gives what it has, and what was lost is said."""
+    """A log cut anywhere after its header gives what it has, and what was lost is reported."""
     ran = logged(t, way, rounds=10)
     raw, (first, events) = ran.log.read_bytes(), truth.read(ran.log)
     dice = random.Random(6)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Findings: that a program's own mistakes are told, with numbers that the program itself measured,
-and that a program without any is told nothing."""
+"""Findings: that a program's own mistakes are reported, with numbers that the program itself measured,
+and that a program without any gets none."""
 
 import os
 import re
@@ -111,7 +111,7 @@ ALL_LANES = ("--lanes", "thread,capability,haskell", "-F", "199")
 
 
 def with_log(t):
-    """RTS options: the log tells each wait of each Haskell thread, also those that nobody sees."""
+    """RTS options: the log has each wait of each Haskell thread, also those that nobody sees."""
     log = t.dir / "log"
     return ("-l", f"-ol{log}"), (*ALWAYS, *ALL_LANES, "--eventlog", log)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process's eventlog, joined with what the kernel saw of it: the clock against the program's own
-(its markers tell it), what both tell against each other, and against a reader of the tests' own
+(by its markers), what both show against each other, and against a reader of the tests' own
 (eventlog_truth.py)."""
 
 import json
@@ -152,7 +152,7 @@ def test_marks_are_on_the_time_axis(t):
     marks = sorted((int(e["name"].split()[1]), e["ts"]) for e in events
                    if e.get("ph") in ("i", "I") and e["name"].startswith("clock "))
     check(len(marks) == ROUNDS, f"{len(marks)} marks in the trace, should be {ROUNDS}")
-    # The session's start is not told in the program's clock: the first mark says where it is.
+    # The session's start is not known in the program's clock: the first mark says where it is.
     shifts = sorted(ts * 1000 - clock for clock, ts in marks)
     spread = shifts[3 * len(shifts) // 4] - shifts[len(shifts) // 4]
     own = off[3 * len(off) // 4] - off[len(off) // 4]
@@ -220,7 +220,7 @@ def test_none(t):
 
 
 def test_named(t):
-    """--eventlog FILE for a process; a file that is not there is told, and the rest goes on."""
+    """--eventlog FILE for a process; a file that is not there is reported, and the rest goes on."""
     joined = Joined(t, "thr_l", options=("--eventlog", "/nonexistent/x.eventlog"), formats="json,folded")
     joined.target.go()
     joined.target.wait()
@@ -231,7 +231,7 @@ def test_named(t):
 
 
 def test_running_on(t):
-    """The program runs on: its log lags, which is no damage, and how far it reaches is told."""
+    """The program runs on: its log lags, which is no damage, and how far it reaches is reported."""
     joined = Joined(t, "thr_l", args=(100000,), options=("-d", "2"), formats="json,folded")
     joined.target.go()
     code = joined.session.wait()
@@ -239,7 +239,7 @@ def test_running_on(t):
     target = t.report().target()
     log = target["eventlog"]
     said = [m for m in target["missing"] if "eventlog" in m]
-    check(said, f"that the log lags is not told: {target['missing']}")
+    check(said, f"that the log lags is not reported: {target['missing']}")
     if log:
         check(log["reaches_ns"] <= t.report().json["session"]["duration_ns"], f"it reaches {log['reaches_ns']}")
         check(log["damaged_bytes"] == 0, f"damaged: {log}")

@@ -337,7 +337,7 @@ def packed(path):
 
 
 def test_packed(t):
-    """Nothing of its code is in a file: only its threads' times can be told, and that is said."""
+    """Nothing of its code is in a file: only its threads' times are known, and that is reported."""
     target = Target([packed(of_kind("static", "Calls")), 1, "safe_spin_1ms=400", "safe_sleep_1ms=200"])
     t.started.append(target)
     said = subprocess.run([os.environ.get("SAFESCOPED", BUILD / "safescoped"), "--doctor", "--pid", str(target.pid)],
@@ -383,7 +383,7 @@ def installed_version():
 
 
 def test_unknown_version(t):
-    """Used, because all that the live process tells agrees; and that is said."""
+    """Used, because all that the live process shows agrees; and that is reported."""
     known = installed_version()
     unknown = known[:-1] + (b"9" if known[-1:] != b"9" else b"7")
     target = Target([patched(t, "Calls", "thr", (known, unknown)), 1, "safe_sleep_1ms=200"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import BUILD, GHC_ROOT, PROGRAMS, Target, cases, check, enter_root, program, run
 
 # Who calls whom: see Names.hs. gamma, gamma1 and chain end with a call, and leave no frame when they
-# make it; chain leaves its update frame, which tells it unless it is a black hole meanwhile.
+# make it; chain leaves its update frame, which shows it unless it is a black hole meanwhile.
 WORK = {"gamma", "work"}
 CALLS = {
     "main": {"rounds"},
@@ -45,7 +45,7 @@ def has_ipe():
 
 
 def function_of(name):
-    """The function of the tree that a frame's name tells, its name as shown if it is another one of
+    """The function of the tree that a frame's name means, its name as shown if it is another one of
     the three modules, None if it is not theirs."""
     if name.startswith("names::spin"):
         return "spin"
@@ -155,7 +155,7 @@ def check_lines(t, at_least):
             check(first <= frame["line"] <= last or inner[0] <= frame["line"] <= inner[1]
                   or function == "gamma1",
                   f"{frame['name']} is said to be at line {frame['line']}, it is at {first} to {last}")
-    check(len(lines) >= at_least, f"lines are told only of {lines}")
+    check(len(lines) >= at_least, f"there are lines only of {lines}")
 
 
 SOURCES = {"g": "dwarf", "ipe": "ipe"}
@@ -205,7 +205,7 @@ def stripped(way):
 
 
 def test_descriptions(t):
-    """A profiled program's closures tell their names without symbols."""
+    """A profiled program's closures have their names without symbols."""
     copy = stripped("thr_p")
     if GHC_ROOT:
         target = start(t, copy)
@@ -239,12 +239,12 @@ PLUMBING = re.compile(r"stg_(upd_frame|catch_frame|stop_thread|ap_|bh_upd)")
 
 @cases("folded", "shown")
 def test_plumbing(t, case):
-    """Return frames that tell nothing are shown with -v alone."""
+    """Return frames that mean nothing are shown with -v alone."""
     target = start(t, "thr")
     session = t.session("--pid", target.pid, "-f", "json,folded", "--stacks", "stg", "-F", "999", "-o", t.stem,
                         *(("-v",) if case == "shown" else ()))
     if case == "folded":
-        time.sleep(2)  # only -v tells when it is attached
+        time.sleep(2)  # only -v shows when it is attached
     else:
         session.wait_attached()
     target.go()
@@ -253,7 +253,7 @@ def test_plumbing(t, case):
     # at the leaf it is code that runs
     found = [s for s, _ in stacks_of(t) if any(PLUMBING.match(f) for f in s[:-2])]
     if case == "folded":
-        check(not found, f"frames that tell nothing: {found[:3]}")
+        check(not found, f"frames that mean nothing: {found[:3]}")
     else:
         check(found, "no return frame of the runtime on any stack")
 

@@ -53,7 +53,7 @@ class Client(threading.Thread):
             while not self.stop:
                 check(b"expenses:food" in self.get(), "hledger-web answers something else")
                 self.answers += 1
-        except Exception as e:  # for the test's own thread to tell
+        except Exception as e:  # for the test's own thread to report
             self.failed = e
 
 

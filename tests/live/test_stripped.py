@@ -99,8 +99,8 @@ def test_calls(t, way):
     report = t.report()
     check_identity(report.target(target.pid), way)
     missing = report.target(target.pid)["missing"]
-    check(any(m.startswith("no symbols") for m in missing), f"the symbols are not told to be missing: {missing}")
-    check(any(m.startswith("no eventlog") for m in missing), f"the eventlog is not told to be missing: {missing}")
+    check(any(m.startswith("no symbols") for m in missing), f"the symbols are not reported as missing: {missing}")
+    check(any(m.startswith("no eventlog") for m in missing), f"the eventlog is not reported as missing: {missing}")
     calls = by_name(report, twin, target.pid)
     for function, want in truth.items():
         if not want["calls"]:
@@ -160,7 +160,7 @@ def test_symbols_from_elsewhere(t, how):
 
 @cases("alloc", "exc")
 def test_ticks_by_the_thread(t, mode):
-    """Without symbols the timer's thread tells the ticks: as many as a probe on its handler counts
+    """Without symbols the timer's thread shows the ticks: as many as a probe on its handler counts
     in the same process at the same time."""
     copy, twin = stripped("Work", "thr")
     target = Target([copy, mode, 3])
@@ -327,7 +327,7 @@ class Counter:
             raise Skip("bpftrace IS NOT INSTALLED: scripts/install-deps --test brings it")
         script = (f"uprobe:{path}:{offset:#x} /pid == {pid}/ {{ @[*(uint64*)reg(\"sp\")] = count(); }}"
                   " interval:ms:100 { printf(\"counting\\n\"); }")
-        # --unsafe: without symbols it cannot tell that this is an instruction's first byte.
+        # --unsafe: without symbols nothing shows that this is an instruction's first byte.
         self.target = Target(["bpftrace", "--unsafe", "-e", script], ready=None)
         t.started.append(self.target)
         for _ in range(3):

@@ -94,7 +94,7 @@ def test_cpu(t, mode):
 
 @cases("thr", "v", "thr_p", "dyn")
 def test_ways(t, way):
-    """Nothing is unknown, and thread and capability lanes tell the same."""
+    """Nothing is unknown, and thread and capability lanes show the same."""
     rts = ("-N2",) if way != "v" else ()
     _, report, _, stolen, _ = profile_lanes(t, "blocked", 2, way=way, rts=rts, options=("-F", "499"))
     check_all_lanes(report)
@@ -208,7 +208,7 @@ def test_many_collections(t):
 
 @cases("thr", "thr_p.stripped")
 def test_collections_by_their_ends(t, way):
-    """Where the probes on them cost a part of the budget, that on their ends alone is left, and tells as much."""
+    """Where the probes on them cost a part of the budget, that on their ends alone is left, and shows as much."""
     if GHC_ROOT:
         return
     want, got = collect(t, program("Work", way), "-A64k", options=("--max-overhead", "20", "-F", "199"),
@@ -223,7 +223,7 @@ def test_collections_by_their_ends(t, way):
 
 
 def test_collections_beyond_the_budget(t):
-    """So many that the probes on them come off: of those before all is told, and the rest is
+    """So many that the probes on them come off: of those before all is reported, and the rest is
     bounded. The safe calls, which are few, are counted to the end."""
     if GHC_ROOT:
         return
@@ -239,7 +239,7 @@ def test_collections_beyond_the_budget(t):
 
 @cases("-A64k", "-A1m")
 def test_collections_without_marks(t, area):
-    """A runtime in which the collections' ends cannot be found: the report tells no more than how
+    """A runtime in which the collections' ends cannot be found: the report has no more than how
     long they took at most, and that is no less than they did."""
     if GHC_ROOT:
         return
@@ -312,7 +312,7 @@ def test_threads_that_call_in(t, way):
 
 
 def test_haskell_threads(t):
-    """One that computes runs on a capability; blocked ones are told with what they wait for."""
+    """One that computes runs on a capability; blocked ones are shown with what they wait for."""
     _, report, _, stolen, _ = profile_lanes(t, "busy", 2, rts=("-N2",), options=(*ALL_LANES, "-F", "999"))
     check_all_lanes(report)
     found = lanes(report, "haskell")

@@ -7,7 +7,7 @@
 -- still because of them.
 -- Holdup loop: the same, but what does not stop is a loop in Haskell that allocates nothing.
 -- Holdup clean: work, sleep, safe calls that sleep and unsafe calls that are short: nothing that
--- anybody should be told of.
+-- anybody should hear of.
 module Main (main) where
 
 import Control.Concurrent

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- Logged ROUNDS: a program that tells in its eventlog what it does. It computes between two
+-- Logged ROUNDS: a program that writes into its eventlog what it does. It computes between two
 -- markers, makes safe calls from two threads between a START and a STOP message, and annotates
 -- others as hs-safescope wants it, both of the words that its text and its tool have. Its last
 -- line is what it knows of that by its own clock, as JSON.

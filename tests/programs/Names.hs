@@ -8,7 +8,7 @@
 --                              > NamesB.gamma
 --               > NamesA.lazy, a thunk `chain` of which > NamesB.build
 --
--- No call is a tail call but that of the thunk, which only its update frame tells.
+-- No call is a tail call but that of the thunk, which only its update frame shows.
 module Main where
 
 import GHC.Clock

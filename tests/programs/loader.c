@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * loader LIBRARY CALLS MS: a C program that loads a Haskell library (Embed.hs) when it is told to,
+ * loader LIBRARY CALLS MS: a C program that loads a Haskell library (Embed.hs) when it is asked to,
  * starts the runtime, makes it work, and lets it go. It says what it has done and waits for a line
  * before each step.
  */

@@ -68,7 +68,7 @@ static inline void image_put(struct image *im, u64 addr, u64 word)
 	}
 }
 
-/* An info table with its entry code behind it; the info pointer. */
+/* An info table with its entry code after it; the info pointer. */
 static inline u64 image_info(struct image *im, u32 type, u64 layout)
 {
 	u64 at = image_alloc(im, 4);

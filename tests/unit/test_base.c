@@ -162,7 +162,7 @@ static void strtab_bounds_strings(void **state)
 	assert_int_equal(strtab__add(tab, big, STRTAB_MAX_STRING, &a), 0);
 	assert_int_equal(strlen(strtab__get(tab, a)), STRTAB_MAX_STRING);
 	assert_int_equal(strtab__add(tab, big, STRTAB_MAX_STRING + 1, &a), -E2BIG);
-	/* what stands behind a NUL does not tell two strings apart */
+	/* what comes after a NUL does not distinguish two strings */
 	assert_int_equal(strtab__add(tab, "x\0y", 3, &a), 0);
 	assert_int_equal(strtab__add(tab, "x\0z", 3, &b), 0);
 	assert_int_equal(a, b);
@@ -191,23 +191,23 @@ static size_t captured(void (*call)(void), char *out, size_t size)
 	return (size_t)n;
 }
 
-static void say_hostile(void)
+static void log_hostile(void)
 {
 	log_error("%s", "a\033[31mb\nc\x7f \xc2\x9b \xff \xe2\x80\xae \xc3\xa9\n");
 }
 
-static void say_long(void)
+static void log_long(void)
 {
 	log_error("%010000d", 1);
 }
 
-static void say_info(void)
+static void log_an_info(void)
 {
 	errno = ENOENT;
 	log_info("x %m");
 }
 
-static void say_warn(void)
+static void log_a_warning(void)
 {
 	log_warn("w");
 }
@@ -218,14 +218,14 @@ static void log_is_one_clean_line(void **state)
 	size_t n;
 
 	(void)state;
-	captured(say_hostile, out, sizeof(out));
+	captured(log_hostile, out, sizeof(out));
 	assert_string_equal(
 		out, "safescoped: a\\u{1b}[31mb\\u{a}c\\u{7f} \\u{9b} \\xff \\u{202e} \xc3\xa9\n");
-	n = captured(say_long, out, sizeof(out));
+	n = captured(log_long, out, sizeof(out));
 	assert_true(n <= 4096);
 	assert_int_equal(out[n - 1], '\n');
 	assert_null(memchr(out, '\n', n - 1));
-	captured(say_info, out, sizeof(out));
+	captured(log_an_info, out, sizeof(out));
 	assert_string_equal(out, "safescoped: x No such file or directory\n");
 	assert_int_equal(errno, ENOENT);
 }
@@ -237,11 +237,11 @@ static void log_levels(void **state)
 	(void)state;
 	assert_int_equal(log__level(), LOG_LVL_INFO);
 	log__set_level(LOG_LVL_WARN);
-	assert_int_equal(captured(say_info, out, sizeof(out)), 0);
-	assert_true(captured(say_warn, out, sizeof(out)) > 0);
+	assert_int_equal(captured(log_an_info, out, sizeof(out)), 0);
+	assert_true(captured(log_a_warning, out, sizeof(out)) > 0);
 	log__set_level(LOG_LVL_QUIET);
-	assert_int_equal(captured(say_warn, out, sizeof(out)), 0);
-	assert_true(captured(say_hostile, out, sizeof(out)) > 0);
+	assert_int_equal(captured(log_a_warning, out, sizeof(out)), 0);
+	assert_true(captured(log_hostile, out, sizeof(out)) > 0);
 	log__set_level(LOG_LVL_INFO);
 }
 

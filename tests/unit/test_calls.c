@@ -241,7 +241,7 @@ static void test_handover_nested(void **state)
 	assert_int_equal(call.handover_ns, 42);
 	assert_int_equal(call.blocked_ns, 0);
 	assert_int_equal(calls_wall(&call, 1200), 58);
-	/* no switch-out has told that the outer one began, but its callback has */
+	/* no switch-out has shown that the outer one began, but its callback has */
 	w = word(SP, 0x401);
 	assert_false(calls_suspending(&w.mem, th, SP - 8));
 	calls_end(th, 0xa, &call, &gone);

@@ -73,7 +73,7 @@ static int decode(const uint8_t *code, size_t len, struct insn_safe_call *ret_ca
 	return err;
 }
 
-static void safe_call_is_told(void **state)
+static void safe_call_is_recognised(void **state)
 {
 	uint8_t code[sizeof(shape)];
 	struct insn_safe_call call;
@@ -259,8 +259,8 @@ static uint64_t address(const struct elf_file *elf, const char *name)
 }
 
 /*
- * The sites by another way: every call of suspendThread in code without unwind rows, told by the
- * twin's symbol. Fails unless they are the sites that the scan found.
+ * The sites by another way: every call of suspendThread in code without unwind rows, recognised by
+ * the twin's symbol. Fails unless they are the sites that the scan found.
  */
 static void check_sites(const struct callsites *c, struct elf_file *twin, uint64_t suspend)
 {
@@ -330,7 +330,7 @@ static void stripped_programs(void **state)
 
 /*
  * The runtime's C functions: without names all of them but a few at the edges, and no other's.
- * The collector's cannot be told from the rest then.
+ * The collector's cannot be distinguished from the rest then.
  */
 static void check_classes(struct rts rts[2])
 {
@@ -441,7 +441,7 @@ static void pandoc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(safe_call_is_told),
+		cmocka_unit_test(safe_call_is_recognised),
 		cmocka_unit_test(interruptible_and_slot),
 		cmocka_unit_test(other_code_is_not),
 		cmocka_unit_test(majority),

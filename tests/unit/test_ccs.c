@@ -295,7 +295,7 @@ static void test_stacks(void **state)
 		put_profiled(&kit, &r, 24);
 		t = finish_profiled(&kit);
 		assert_string_equal(first_stack(&kit, t, 0), cases[i].want);
-		/* who called it is told by what the stack shows */
+		/* who called it is known from what the stack shows */
 		assert_int_equal(t->n_unsafe_calls, 1);
 		assert_string_equal(t->unsafe_calls[0].caller, cases[i].caller);
 		timeline__free(kit.tl);

@@ -143,7 +143,7 @@ static uint64_t evaluate(const Dwarf_Op *ops, size_t n, uint64_t pc, uint64_t cf
 struct answer {
 	uint64_t cfa; /* what rsp was before the call; BAD */
 	uint64_t ra;  /* its value; 0: undefined */
-	uint64_t bp;  /* its value; BAD: not told */
+	uint64_t bp;  /* its value; BAD: not known */
 };
 
 static uint64_t libdw_reg(Dwarf_Frame *frame, int reg, uint64_t pc, uint64_t cfa, uint64_t same)

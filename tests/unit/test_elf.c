@@ -216,7 +216,7 @@ static void unwind_ranges(void **state)
 	elf__free(elf);
 }
 
-/* With the section table gone, PT_DYNAMIC and PT_GNU_EH_FRAME still tell. */
+/* With the section table gone, PT_DYNAMIC and PT_GNU_EH_FRAME still show it. */
 static void without_sections(void **state)
 {
 	struct tiny *tiny = *state;

@@ -392,7 +392,7 @@ static void t_damaged(void **state)
 	}
 	/*
 	 * Twenty wrong bytes cost some hundred on average; where one hits a block's marker, that
-	 * block cannot be told from others and is lost.
+	 * block cannot be distinguished from others and is lost.
 	 */
 	printf("damaged: %.2f %% lost on average\n", 100.0 * (double)lost / (300.0 * (double)len));
 	assert_true(lost < 300 * len / 10);

@@ -637,7 +637,7 @@ static void t_annotations(void **state)
 	w_free(&w);
 }
 
-/* One label open on two threads at once: whose STOP it is tells the scheduler. */
+/* One label open on two threads at once: whose STOP it is shows from the scheduler's events. */
 static void t_annotations_by_thread(void **state)
 {
 	struct eventlog *log = log_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * test_eventlog_pairs: threads that go back and forth between running and safe calls, by hundreds
- * of thousands, so that lanes merge. A model that must tell of each call takes each event alone;
+ * of thousands, so that lanes merge. A model that must report each call takes each event alone;
  * one that need not must come to the same, to the last slice, and to what was written.
  */
 #include <setjmp.h>

@@ -386,7 +386,7 @@ static void test_text_no_blanks_at_the_ends(void **state)
 
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
-static void test_a_full_disk_is_told(void **state)
+static void test_a_full_disk_is_reported(void **state)
 {
 	static const char *const formats[] = {"speedscope", "chrome", "folded",
 					      "pprof",	    "json",   "text"};
@@ -428,7 +428,7 @@ int main(void)
 		cmocka_unit_test(test_json_fields),
 		cmocka_unit_test(test_text_is_safe_for_a_terminal),
 		cmocka_unit_test(test_text_no_blanks_at_the_ends),
-		cmocka_unit_test(test_a_full_disk_is_told),
+		cmocka_unit_test(test_a_full_disk_is_reported),
 		cmocka_unit_test(test_find),
 	};
 

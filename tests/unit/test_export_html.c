@@ -247,7 +247,7 @@ static void test_trees_are_bounded(void **state)
 	picture__free(pic);
 }
 
-static void test_a_full_disk_is_told(void **state)
+static void test_a_full_disk_is_reported(void **state)
 {
 	const struct export_opts wall = {.weight = WEIGHT_WALL};
 	struct picture *pic = kit_picture(&service, NULL);
@@ -267,7 +267,7 @@ int main(void)
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_names_stay_text),
 		cmocka_unit_test(test_trees_are_bounded),
-		cmocka_unit_test(test_a_full_disk_is_told),
+		cmocka_unit_test(test_a_full_disk_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static int64_t ns_of(const cJSON *event, const char *key)
 	return (int64_t)(number(event, key) * 1000 + 0.5);
 }
 
-/* The slices of an event's track that are open behind it, the outermost first. */
+/* The slices of an event's track that are open after it, the outermost first. */
 static size_t open_slices(const cJSON *events, const cJSON *until, const cJSON *open[8])
 {
 	const cJSON *e;
@@ -167,7 +167,7 @@ static void test_chrome_rules(void **state)
 	assert_int_equal(count(events, "f"), 1);
 	/* collections, marks */
 	assert_int_equal(count(events, "i"), 2 + 2 + 2);
-	/* one before the axis moved to its start, one behind its end left out */
+	/* one before the axis moved to its start, one after its end left out */
 	assert_int_equal(count(events, "C"), 3 + 1);
 	cJSON_Delete(root);
 	free(text);

@@ -272,7 +272,7 @@ static void test_frame_numbers(void **state)
 	free(map);
 }
 
-/* Every cause that the kernel side can tell has its words. */
+/* Every cause that the kernel side can report has its words. */
 static void test_causes(void **state)
 {
 	(void)state;

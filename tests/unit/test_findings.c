@@ -348,7 +348,7 @@ static void test_gc_waited_for_a_loop(void **state)
 	};
 	struct pic_gc_event gcs[] = {
 		{.start_ns = AT(400), .end_ns = AT(401), .sync_ns = 300 * MS, .tid = 1},
-		/* too short for samples to tell */
+		/* too short for samples to show */
 		{.start_ns = AT(500), .end_ns = AT(501), .sync_ns = 5 * MS, .tid = 1},
 	};
 	struct pic_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};

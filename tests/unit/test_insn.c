@@ -77,7 +77,7 @@ static const struct probe_case {
 	{"pop of what was not pushed", BYTES(0x5b, 0x55), 0, false, 0, true, "pop %rbx"},
 	{"mov; L: push; jmp L: the push runs in a loop", BYTES(0x89, 0xfb, 0x50, 0xeb, 0xfd), 0,
 	 false, 0, true, NULL},
-	{"a bad byte behind a mov", BYTES(0x89, 0xfb, 0x06, 0x50), 0, false, 0, true, NULL},
+	{"a bad byte after a mov", BYTES(0x89, 0xfb, 0x06, 0x50), 0, false, 0, true, NULL},
 };
 
 static void probe_places(void **state)

@@ -321,7 +321,7 @@ static void limits(void **state)
 
 	(void)state;
 	make_tables(w, true, false, true);
-	/* full: what fits stays, and it is told */
+	/* full: what fits stays, and that is reported */
 	w->out.max_entries = N / 2;
 	assert_int_equal(ipe_read(ipe_layout__find("9.10.3"), &w->source, &w->out), 0);
 	assert_int_equal(w->out.n, N / 2);

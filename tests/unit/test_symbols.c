@@ -24,7 +24,7 @@ __asm__(".text\n"
 	".type tsym_local, @function\n"
 	"tsym_local:\n\t.skip 8, 0x90\n"
 	".size tsym_local, 8\n"
-	".skip 8, 0x90\n" /* behind its end, in nobody's */
+	".skip 8, 0x90\n" /* after its end, in nobody's */
 	".globl tsym_Outer\n.type tsym_Outer, @function\n"
 	"tsym_Outer:\n\t.skip 8, 0x90\n"
 	"tsym_inner_label:\n\t.skip 8, 0x90\n" /* local: the function says more */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GHC's labels: what is told of each, and that nothing overruns. */
+/* GHC's labels: what is known of each, and that nothing overruns. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void decoding_is_bounded(void **state)
 	assert_string_equal(out, "abc");
 	assert_false(zname__zdecode("abz3b1U", 7, out, 4)); /* never half a character */
 	assert_string_equal(out, "ab");
-	assert_false(zname__zdecode("abz3b1Uc", 8, out, 4)); /* nor one behind a gap */
+	assert_false(zname__zdecode("abz3b1Uc", 8, out, 4)); /* nor one after a gap */
 	assert_string_equal(out, "ab");
 	assert_false(zname__zdecode("a", 1, out, 1));
 	assert_string_equal(out, "");

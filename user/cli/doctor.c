@@ -200,8 +200,8 @@ static void report_found(struct doctor *d, struct target *target)
 	report_probe(d, "GC start", &info->gc_start, c.rts_file, "no exact GC pauses");
 	report_probe(d, "GC end", &info->gc_end, c.rts_file, "no exact GC pauses");
 	report(d, c.stgrun_ret, OPTIONAL, "StgRun", "%s",
-	       c.stgrun_ret ? "found: C code called from Haskell is told apart for sure"
-			    : "not found: C code called from Haskell is told apart by registers");
+	       c.stgrun_ret ? "found: C code called from Haskell is recognised for sure"
+			    : "not found: C code called from Haskell is recognised by registers");
 }
 
 /* Only what has reached the disk by a session's end can be joined with it. */

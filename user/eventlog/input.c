@@ -176,7 +176,7 @@ static int unpack(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_le
 	return 0;
 }
 
-static int tell_gzip(struct el_input *in)
+static int detect_gzip(struct el_input *in)
 {
 	int err = fill_raw(in);
 
@@ -205,7 +205,7 @@ static int tell_gzip(struct el_input *in)
 /* Up to `size` of the next bytes, unpacked; *ret_len 0: the end. */
 static int pull(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_len)
 {
-	int err = in->told ? 0 : tell_gzip(in);
+	int err = in->told ? 0 : detect_gzip(in);
 
 	if (err)
 		return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Aligned columns that fit a terminal. Columns that may be cut give way evenly, the widest first,
- * and are cut in the middle: both ends of a Haskell name tell more than its module path does.
+ * and are cut in the middle: both ends of a Haskell name are worth more than its module path.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * findings: Haskell code that does not allocate does not see that a collection was asked for
- * (GHC leaves heap checks out of such loops unless told -fno-omit-yields), and all others wait.
+ * (GHC leaves heap checks out of such loops unless compiled with -fno-omit-yields), and all others
+ * wait.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -60,7 +60,7 @@ static int begin(struct seen *s, const struct wire_gc *rec)
 
 /*
  * A collection of which only the end was seen: its start was lost, or the probe on that is off
- * where they are many. The runtime's own notes tell of it. -ENOENT: they do not.
+ * where they are many. The runtime's own notes show it. -ENOENT: they do not.
  */
 static int by_end(struct seen *s, const struct wire_gc *rec)
 {
@@ -95,7 +95,7 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 	if (rec->point == WIRE_GC_OFF && s->gcs.full)
 		return 0;
 	if (rec->point == WIRE_GC_OFF) {
-		/* the last one's end will never be told */
+		/* the last one's end will never be reported */
 		s->gcs.n -= last && !last->end;
 		s->gcs.off_ns = rec->h.ns;
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* notes: what records say of capabilities and Haskell threads, beside what threads did. */
+/* notes: what records show of capabilities and Haskell threads, beside what threads did. */
 #include "intake_priv.h"
 
 #define MAX_CAP_NOTES (1U << 16)

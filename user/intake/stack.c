@@ -148,7 +148,8 @@ static int take_hs(struct taker *t, uint64_t frame)
 		err = name__addr(t->in, t->s, frame, &name);
 	if (err)
 		return err;
-	/* The kernel side cannot always tell C code that Haskell called from Haskell code. */
+	/* The kernel side cannot always distinguish C code that Haskell called from Haskell code.
+	 */
 	if (kind == WIRE_FRAME_HS_IP && !t->in_hs && name.code >= CODE_RTS)
 		return take_c(t, frame);
 	/* between a safe call's function and the runtime's: in the call, as its Haskell caller says

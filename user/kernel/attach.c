@@ -200,7 +200,7 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 			continue;
 		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
 				  &a->probes[i]);
-		/* each of these only adds to the answer: a failure is said, and is no end */
+		/* each of these only adds to the answer: a failure is reported, and is no end */
 		if (err)
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));

@@ -131,7 +131,7 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 }
 
 /*
- * Collections so many are short, and then the probe on their end alone tells as much for a third of
+ * Collections so many are short, and then the probe on their end alone shows as much for a third of
  * the cost: the runtime itself notes when each began. `percent` is what they cost now.
  */
 static void lighten(struct kernel *kernel, struct attached *a, double percent)
@@ -182,9 +182,9 @@ pid_t kernel__next_gc_off(struct kernel *kernel)
 	struct attached *a = NULL;
 
 	while ((a = kernel__next(kernel, a))) {
-		if (!a->gc_off || a->gc_off_told)
+		if (!a->gc_off || a->gc_off_reported)
 			continue;
-		a->gc_off_told = true;
+		a->gc_off_reported = true;
 		return a->pid;
 	}
 	return 0;

@@ -101,7 +101,7 @@ static int restrict_calls(void)
 				       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
-				       SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS));
+				       SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS, 0));
 	/* its arguments lie in memory; the C library then takes clone() */
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);

@@ -53,10 +53,10 @@ struct kernel_opts {
 	const struct kernel_features *features;
 	/*
 	 * For every GHC process of the host: targets of one file share its probes, and what execs
-	 * is told by WIRE_PROC_NEW.
+	 * is reported by WIRE_PROC_NEW.
 	 */
 	bool all;
-	bool tsos;	    /* tell which Haskell thread runs (WIRE_TSO) */
+	bool tsos;	    /* report which Haskell thread runs (WIRE_TSO) */
 	bool kernel_stacks; /* kernel frames on top of stacks */
 };
 
@@ -79,18 +79,18 @@ void kernel__close(struct kernel *kernel);
 int kernel__attach(struct kernel *kernel, const struct target_info *info);
 /*
  * The same of a child that waits to exec the program: info.pid is the child's, the probes are of
- * the file. Its execs are told by WIRE_PROC_NEW from now on.
+ * the file. Its execs are reported by WIRE_PROC_NEW from now on.
  */
 int kernel__arm(struct kernel *kernel, const struct target_info *info);
-/* Only tells the execs of the process and of those that it starts. */
+/* Only reports the execs of the process and of those that it starts. */
 void kernel__follow(struct kernel *kernel, pid_t pid);
-/* Whether a process's execs are told: it is one of those, or opts.all. */
+/* Whether a process's execs are reported: it is one of those, or opts.all. */
 bool kernel__follows(const struct kernel *kernel, pid_t pid);
 /* The target's layout is confirmed now: info.wire is new. -ENOENT. */
 int kernel__update(struct kernel *kernel, const struct target_info *info);
 /*
- * Whoever execs this program (as WIRE_PROC_NEW named it) from now on is a target at once; told by
- * WIRE_PROC_TARGET. Only with opts.all, and while its probes are attached.
+ * Whoever execs this program (as WIRE_PROC_NEW named it) from now on is a target at once; reported
+ * by WIRE_PROC_TARGET. Only with opts.all, and while its probes are attached.
  */
 void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 		   const struct target_info *info);
@@ -158,9 +158,9 @@ struct kernel_mapping {
 typedef void (*kernel_mapping_fn)(void *ctx, const struct kernel_mapping *mapping);
 /*
  * Hands over what all processes of the host have mapped since kernel__open() or the last call.
- * -ENOTSUP: the kernel does not tell.
+ * -ENOTSUP: the kernel does not report it.
  */
-/* Readable once there is something to hand over; -1: the kernel does not tell. */
+/* Readable once there is something to hand over; -1: the kernel does not report it. */
 int kernel__mappings_fd(const struct kernel *kernel);
 int kernel__mappings(struct kernel *kernel, kernel_mapping_fn fn, void *ctx);
 
@@ -207,7 +207,7 @@ struct kernel_cost {
 void kernel__budget(struct kernel *kernel, uint64_t now_ns);
 /*
  * A target whose probes on collections' ends came off, because they cost more than the budget; each
- * is told once. 0: none.
+ * is reported once. 0: none.
  */
 pid_t kernel__next_gc_off(struct kernel *kernel);
 void kernel__cost(struct kernel *kernel, pid_t pid, uint64_t now_ns, struct kernel_cost *ret_cost);

@@ -146,7 +146,7 @@ struct attached {
 	/* the same of the probes on collections' ends, which do not come back */
 	uint64_t gc_checked_ns, gc_checked_hits;
 	unsigned gc_over;
-	bool gc_off, gc_off_told;
+	bool gc_off, gc_off_reported;
 	unsigned gc_calm;  /* checks in a row in which all probes on collections could be on */
 	UT_hash_handle hh; /* of kernel.targets, by pid */
 };
@@ -226,7 +226,7 @@ int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);
 /* Those on collections' ends, for good. */
 void gc_probes__off(struct kernel *kernel, struct attached *a);
-/* Only that on the end, which tells of the start by the runtime's own clock; or all of them. */
+/* Only that on the end, which has the start by the runtime's own clock; or all of them. */
 void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light);
 bool gc_probes__light(const struct attached *a);
 bool attached__has_gc(const struct attached *a);

@@ -14,7 +14,7 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-/* The verifier tells all that it did; why it stopped is at the end. */
+/* The verifier reports all that it did; why it stopped is at the end. */
 #define LINES_SHOWN 40
 
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
@@ -161,7 +161,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	/* without it what is dlopened is found late or not at all; everything else works */
 	err = mappings__new(&kernel->mappings);
 	if (err)
-		log_verbose("new mappings are not told by the kernel: %s", strerror(-err));
+		log_verbose("the kernel does not report new mappings: %s", strerror(-err));
 	kernel__keep_from_children();
 	held_up__begin(kernel);
 	*ret_kernel = kernel;
@@ -239,7 +239,7 @@ static void reverse(uint64_t *a, size_t n)
 
 /*
  * The rootmost frames of a deep stack come as a ring: turned here, so that nobody else needs to
- * know. A mark behind which nothing is left out is taken away.
+ * know. A mark after which nothing is left out is taken away.
  */
 void stack__straighten(struct wire_stack *stack, uint64_t *frames)
 {

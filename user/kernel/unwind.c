@@ -377,8 +377,8 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 	free(maps);
 	err = err ? err : err2 ? err2 : err3;
 	if (err)
-		log_verbose("pid %d: unwind rows of some of its files could not be had: %s",
-			    info->pid, strerror(-err));
+		log_verbose("pid %d: some of its files have no unwind rows: %s", info->pid,
+			    strerror(-err));
 	return err;
 }
 

@@ -214,15 +214,15 @@ static int add_guessed(const struct seen *seen, struct evidence it, uint64_t sta
 	sort_covers(list);
 	while (!err && (ev = next_evidence(&it))) {
 		bool in_call = ev->where == WIRE_WHERE_SAFE_CALL && ev->call_start_ns;
-		uint64_t told = MAX(ev->t0, start);
+		uint64_t known = MAX(ev->t0, start);
 
 		if (in_call && guess.ev && ev->call_start_ns == guess.start) {
 			guess.seen = MAX(guess.seen, MIN(ev->t1, end));
 			continue;
 		}
 		if (ev->call_start_ns > guess.seen)
-			told = ev->call_start_ns;
-		err = end_guess(seen, &guess, told, start, n_known, list);
+			known = ev->call_start_ns;
+		err = end_guess(seen, &guess, known, start, n_known, list);
 		if (err || !in_call || is_known(list->v, n_known, ev->call_start_ns, start))
 			continue;
 		guess.ev = ev;
@@ -333,8 +333,8 @@ static bool in_first_call(const struct seen_thread *th, const struct ev *ev, boo
 }
 
 /*
- * The snapshot at the attach found the thread in a call that no record tells of. A call that has
- * ended has a record, if it was not short: as long as nothing else is seen, it goes on.
+ * The snapshot at the attach found the thread in a call of which there is no record. A call that
+ * has ended has a record, if it was not short: as long as nothing else is seen, it goes on.
  */
 static int add_at_start(const struct seen *seen, struct thread_lane *lane, struct evidence it,
 			uint64_t start, uint64_t end, struct cover_list *list)

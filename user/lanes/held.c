@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * held: which capability a thread holds. Samples and off-CPU intervals say it; what is between two
+ * held: which capability a thread holds. Samples and off-CPU intervals show it; what is between two
  * of them, without the capability given away, is on the same one.
  */
 #include "lanes_priv.h"

@@ -69,7 +69,7 @@ static struct booking *find(struct ledger *l, const struct booking_key *key)
 	return b;
 }
 
-/* Without room for another line, what tells lines apart goes; the sums stay. */
+/* Without room for another line, what distinguishes lines goes; the sums stay. */
 static void generalize(struct ledger *l, struct booking_key *key)
 {
 	l->left_out++;

@@ -4,7 +4,7 @@
  * the slices that are drawn.
  *
  * It is kept for owners: OS threads and capabilities. An owner's time on the CPU is booked to
- * classes whose sums are known exactly, as events tell them; its samples are booked to the class
+ * classes whose sums are known exactly, from events; its samples are booked to the class
  * that they fell into, with their stacks. When the ledger is read, each class's nanoseconds are
  * divided among that class's own samples. A class without a sample, and what is more than its
  * samples can stand for, stays under the class's own stack. Time off the CPU is exact and is booked

@@ -17,7 +17,7 @@
 
 /* The closure type of the info table at vaddr (of its entry code); 0: none can be read. */
 uint32_t describe__type(const struct elf_file *elf, uint64_t vaddr);
-/* A return frame that every program has and that says nothing about it: update, catch, stop. */
+/* A return frame that every program has and that has nothing to do with it: update, catch, stop. */
 bool describe__is_plumbing(uint32_t type);
 bool describe__is_thunk(uint32_t type);
 

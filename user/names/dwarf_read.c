@@ -243,7 +243,7 @@ static uint32_t line_at(Dwarf_Die *cu, uint64_t vaddr, const char **ret_file)
 	return *ret_file ? (uint32_t)no : 0;
 }
 
-static void tell_line(Dwarf_Die *cu, Dwarf_Die *die, uint64_t vaddr, struct dwarf_place *p)
+static void find_line(Dwarf_Die *cu, Dwarf_Die *die, uint64_t vaddr, struct dwarf_place *p)
 {
 	unsigned left = 1;
 	const char *file;
@@ -284,7 +284,7 @@ static void lowest_line(Dwarf_Die *cu, const struct unit *u, Dwarf_Off proc, str
 		copy_path(cu, p->proc_file, sizeof(p->proc_file), first);
 }
 
-static void tell_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, struct dwarf_place *p)
+static void find_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, struct dwarf_place *p)
 {
 	const char *linkage = string_attr(proc, DW_AT_linkage_name);
 	unsigned left = MAX_NOTES;
@@ -325,8 +325,8 @@ static int answer(struct dwarf_reader *r, const struct unit *u, const struct blo
 		p->cu_start = u->start;
 		p->cu_end = u->end;
 	}
-	tell_proc(&cu, u, &proc, p);
-	tell_line(&cu, &die, vaddr, p);
+	find_proc(&cu, u, &proc, p);
+	find_line(&cu, &die, vaddr, p);
 	return 0;
 }
 

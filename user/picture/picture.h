@@ -316,7 +316,7 @@ struct pic_call {
 	const char *site; /* "FILE+0x123" */
 	bool interruptible;
 	uint64_t calls;	  /* finished */
-	uint64_t wall_ns; /* from the foreign function's begin, as far as context switches tell */
+	uint64_t wall_ns; /* from the foreign function's begin, as far as context switches show */
 	uint64_t handover_ns; /* off the CPU before that, in suspendThread; not in wall_ns */
 	uint64_t cpu_ns, blocked_ns, cap_wait_ns;
 	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* UINT64_MAX: none */
@@ -481,7 +481,7 @@ struct pic_session {
 	uint32_t frequency_hz;
 	int exit_code;
 	/* The kernel side's run time, when there are several targets: which of them it was for
-	 * cannot be told, so that theirs are not known. */
+	 * cannot be found out, so that theirs are not known. */
 	uint64_t bpf_ns;
 	bool bpf_ns_known;
 	const struct pic_ended *ended; /* in the order in which the first of each ended */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells the origin of a file by its mount, and by the host's own list of mounts. */
+/* Finds the origin of a file by its mount, and by the host's own list of mounts. */
 #include "origin.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@ struct origin {
  * The file that `fd` refers to (O_PATH is enough), which was opened through the mounts of process
  * pid (0: our own). `uid`: the one user besides root who may have written an ORIGIN_OWNED file.
  * Nothing of the file system itself is asked before it is known to be a local one. Never fails:
- * what cannot be told is ORIGIN_FOREIGN.
+ * what cannot be found out is ORIGIN_FOREIGN.
  */
 void origin__of(pid_t pid, int fd, uid_t uid, struct origin *ret_origin);
 

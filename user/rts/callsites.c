@@ -273,7 +273,7 @@ static void forget_debugfile(struct rts *rts)
 	rts->tls_known = false;
 }
 
-static void say_unclear(const struct rts *rts)
+static void log_unclear(const struct rts *rts)
 {
 	log_warn("%s: no clear majority among its safe calls (%u votes, the next has %u): "
 		 "suspendThread and resumeThread are not known by them",
@@ -297,7 +297,7 @@ void rts_callsites__find(struct rts *rts)
 	if (!scanned || !wanted)
 		return;
 	if (!c->suspend) {
-		say_unclear(rts);
+		log_unclear(rts);
 		return;
 	}
 	rts->suspend.addr = image__addr(rts->image, c->suspend);

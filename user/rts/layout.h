@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Offsets into the structs of GHC's runtime, by release and way. The table is generated; a release
- * is added to it by `scripts/gen-layouts --add "$(ghc --print-libdir)"`. What it says of a process
- * is used only after check.c has confirmed it.
+ * is added to it by `scripts/gen-layouts --add "$(ghc --print-libdir)"`. What it states about a
+ * process is used only after check.c has confirmed it.
  */
 #ifndef SAFESCOPED_RTS_LAYOUT_H
 #define SAFESCOPED_RTS_LAYOUT_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells the runtime's own C functions, and the collector's, from other C code in its file. */
+/* Distinguishes the runtime's own C functions, and the collector's, from other C code in its file.
+ */
 #include "rts_text.h"
 
 #include <errno.h>

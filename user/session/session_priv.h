@@ -52,10 +52,10 @@ struct session {
 	int signal_fd;
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
-	size_t n_ended_logs; /* that are kept open */
+	size_t n_ended_logs;  /* that are kept open */
 	uint64_t n_too_short; /* processes that ended before they could be looked at */
-	bool stopped;	     /* by a signal, or what follows */
-	bool cut_short;	     /* the kernel side has gone */
+	bool stopped;	      /* by a signal, or what follows */
+	bool cut_short;	      /* the kernel side has gone */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call frame instructions of one FDE: what they say of CFA, return address and frame pointer.
+ * The call frame instructions of one FDE: what they state of CFA, return address and frame pointer.
  * Shared by the files of this room only.
  */
 #ifndef SAFESCOPED_UNWIND_CFI_RUN_PRIV_H
@@ -12,7 +12,7 @@
 enum cfi_reg { CFI_FP, CFI_SP, CFI_RA, CFI_REGS };
 
 enum cfi_how {
-	CFI_UNSAID,	/* no instruction said anything: unchanged */
+	CFI_UNSAID,	/* no instruction concerns it: unchanged */
 	CFI_OFFSET,	/* at CFA + value */
 	CFI_VAL_OFFSET, /* is CFA + value */
 	CFI_UNDEFINED,

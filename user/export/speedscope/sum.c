@@ -120,7 +120,7 @@ static int cmp_group(const void *pa, const void *pb)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-/* What tells items apart at a depth: the owner first, then frame by frame; 0: the stack ended. */
+/* What distinguishes items at a depth: the owner first, then frame by frame; 0: the stack ended. */
 static uint64_t key_at(const struct profile *p, const struct sum *item, uint32_t depth)
 {
 	struct pic_stack stack;

@@ -4,7 +4,7 @@
 #include "text_priv.h"
 
 #define WAIT_SHOWN  1.0 /* percent of the session */
-#define GENERATIONS 8	/* GHC has two unless it is told otherwise; the last row holds all above */
+#define GENERATIONS 8	/* GHC has two unless asked for more; the last row holds all above */
 
 struct kind {
 	uint64_t count, pause_ns, max_pause_ns, sync_ns, max_sync_ns;
