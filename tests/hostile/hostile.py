@@ -119,6 +119,18 @@ def whole_host(t, *options):
     return session
 
 
+class Mounted:
+    """Ends before the server does. By force: what waits for the server waits no longer, its own threads among them,
+    which wait for pages that it does not serve; and without looking at what is mounted."""
+
+    def __init__(self, point):
+        self.point = point
+
+    def kill(self):
+        subprocess.run(["umount", "--force", "--lazy", "--no-canonicalize", "--internal-only", self.point],
+                       capture_output=True)
+
+
 def mounted(t):
     """The mount point of a server that may stall, with `program` in it: see slow_fs.c."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
@@ -127,10 +139,8 @@ def mounted(t):
     server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
     point = OUT / t.name.replace(" ", "-")
     point.mkdir(exist_ok=True)
-    # by force: what waits for the server, which has ended by then, waits no longer; and without looking at it
-    t.finally_do(lambda: subprocess.run(["umount", "--force", "--lazy", "--no-canonicalize", "--internal-only", point],
-                                        capture_output=True))
     start(t, [server, program("Calls"), point])
+    t.started.append(Mounted(point))
     return point
 
 
