@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from hostile import OUT, Stall, as_nobody, build, changed_code, haskell, mounted, start, whole_host
-from harness import ATTACHED, Skip, cases, check, program, run
+from harness import ATTACHED, cases, check, run
 
 PT_LOAD, PT_NOTE, READ = 1, 4, 4
 
