@@ -79,8 +79,10 @@ static int hold(const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && strcmp(argv[1], "pingpong") == 0 && atol(argv[2]) > 0)
-		return pingpong(atol(argv[2]));
+	long n = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
+
+	if (n > 0 && strcmp(argv[1], "pingpong") == 0)
+		return pingpong(n);
 	if (argc == 3 && strcmp(argv[1], "hold") == 0)
 		return hold(argv[2]);
 	fputs("usage: bystander pingpong N | hold FILE\n", stderr);

@@ -1,10 +1,15 @@
-// SPDX-License-Identifier: GPL-2.0-or-later
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An ordinary user's library, preloaded: what the program sleeps it spins instead, in functions
  * of any name. SYMBOL is the name.
  */
 #include <stdint.h>
 #include <time.h>
+
+/* The test defines it; a linter does not. */
+#ifndef SYMBOL
+#define SYMBOL "hostile"
+#endif
 
 void hostile(const struct timespec *until) __asm__(SYMBOL);
 

@@ -240,14 +240,53 @@ static void test_is_gone(void **state)
 	close(kept.mine);
 }
 
+/* Whether this process's only child has the descriptor by which the kernel keeps its account. */
+static bool child_has_account(void)
+{
+	char path[64], target[64], children[64] = "";
+	FILE *f;
+	bool has = false;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(children, sizeof(children), f));
+	fclose(f);
+	for (int fd = 0; fd < 16; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%ld/fd/%d", strtol(children, NULL, 10), fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		target[MAX(n, 0)] = '\0';
+		has |= strstr(target, "bpf-stats") || strstr(target, "bpf_stats");
+	}
+	return has;
+}
+
+static void test_account(void **state)
+{
+	struct keeper *k;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(keeper__new(&k), 0);
+	assert_false(child_has_account());
+	assert_true(keeper__account(k, true));
+	assert_true(child_has_account());
+	assert_true(keeper__account(k, false));
+	assert_false(child_has_account());
+	keeper__release(k);
+	assert_false(keeper__account(k, true));
+	keeper__free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holds_and_drops),
-		cmocka_unit_test(test_discards),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_watches),
-		cmocka_unit_test(test_outlives_nobody),
+		cmocka_unit_test(test_account),	 cmocka_unit_test(test_holds_and_drops),
+		cmocka_unit_test(test_discards), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_watches),	 cmocka_unit_test(test_outlives_nobody),
 		cmocka_unit_test(test_is_gone),
 	};
 

@@ -2,6 +2,7 @@
 /* The keeper itself. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
@@ -14,8 +15,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <bpf/bpf.h>
 
 #include "base/base.h"
 #include "confine/caps.h"
@@ -181,6 +180,14 @@ static int fd_of(struct msghdr *m)
 	return fd;
 }
 
+/* Not by libbpf, which would move a descriptor below 3, for which there is no call here. */
+static int account(void)
+{
+	union bpf_attr attr = {.enable_stats.type = BPF_STATS_RUN_TIME};
+
+	return (int)syscall(SYS_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
+}
+
 static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
 {
 	int held;
@@ -208,7 +215,7 @@ static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
 	case KEEPER_NO_ACCOUNT:
 		fd__close(&k->account);
 		if (msg->what == KEEPER_ACCOUNT)
-			k->account = bpf_enable_stats(BPF_STATS_RUN_TIME);
+			k->account = account();
 		atomic_store(&k->page->account, k->account >= 0);
 		atomic_store(&k->page->done, msg->number);
 		return true;
