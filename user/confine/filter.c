@@ -24,6 +24,7 @@ static const int proc[] = {
 	SCMP_SYS(getdents64),
 	SCMP_SYS(readlink),
 	SCMP_SYS(readlinkat),
+	SCMP_SYS(statx),
 };
 
 /* Opening a file by its name, and handing it over. */

@@ -101,6 +101,10 @@ static const int refused[] = {
 
 static int refuse_calls(void)
 {
+#if defined(__SANITIZE_ADDRESS__)
+	/* its search for leaks is done by ptrace() */
+	return 0;
+#else
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
 	int err = f ? 0 : -ENOMEM;
 
@@ -111,6 +115,7 @@ static int refuse_calls(void)
 	if (f)
 		seccomp_release(f);
 	return err;
+#endif
 }
 
 int rights__give_up(void)
