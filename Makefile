@@ -61,7 +61,8 @@ ifeq ($(SANITIZERS),)
 # Fortified libc calls hide from the address sanitizer what it would check.
 HARDENING += -D_FORTIFY_SOURCE=2
 else
-SANITIZERS += -fno-omit-frame-pointer
+# A sanitizer needs system calls, memory and a leak search by ptrace() that the daemon gives up.
+SANITIZERS += -fno-omit-frame-pointer -DSANITIZED
 endif
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(HARDENING) $(SANITIZERS) $(INCLUDES)
 ALL_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(SANITIZERS) $(LDFLAGS)

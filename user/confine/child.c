@@ -35,14 +35,6 @@
 /* Where a user namespace has not mapped that: what it calls nobody. */
 #define NOBODY_ID 65534U
 
-#if defined(__SANITIZE_ADDRESS__)
-/* A sanitizer needs more calls and memory than these, and prints what it has found. */
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 #ifndef SANITIZED
 #define SANITIZED 0
 #endif

@@ -72,7 +72,7 @@ static int close_others(struct keeping *k)
 	return 0;
 }
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(SANITIZED)
 /* Descriptors come and are closed, by several threads; nothing else. */
 static int restrict_calls(void)
 {
