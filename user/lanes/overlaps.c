@@ -130,7 +130,9 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 			o->count[b] += (o->v[i].begins >> b & 1) - (o->v[i].ends >> b & 1);
 	}
 	stay(o, &seen->starved, until);
-	memmove(o->v, o->v + n, (o->n - n) * sizeof(*o->v));
+	/* without any there is no array either */
+	if (n)
+		memmove(o->v, o->v + n, (o->n - n) * sizeof(*o->v));
 	o->n -= n;
 	return 0;
 }

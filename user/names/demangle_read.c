@@ -19,7 +19,9 @@ static void add(const char *part, size_t len, void *ctx)
 	struct text *t = ctx;
 	size_t room = t->size - 1 - t->len, n = len < room ? len : room;
 
-	memcpy(t->buf + t->len, part, n);
+	/* libiberty's `part` may be NULL where it has nothing to add */
+	if (n)
+		memcpy(t->buf + t->len, part, n);
 	t->len += n;
 	t->total += len;
 	/* libiberty has no other way to be stopped, and holds no memory here */
