@@ -185,6 +185,22 @@ static void end_strings(struct dwarf_place *p)
 	p->proc_file[sizeof(p->proc_file) - 1] = '\0';
 }
 
+/* What is left of the time for all files; it comes back as time passes. */
+static struct {
+	uint64_t left_ns, since_ns;
+	bool begun;
+} all;
+
+static bool time_is_left(uint64_t now)
+{
+	uint64_t most = DWARF_ALL_MS * 1000000ULL;
+
+	all.left_ns = all.begun ? MIN(all.left_ns + (now - all.since_ns) / 4, most) : most;
+	all.since_ns = now;
+	all.begun = true;
+	return all.left_ns > 0;
+}
+
 static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 {
 	const struct question q = {.vaddr = vaddr};
@@ -194,13 +210,14 @@ static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
 
 	if (d->waited_ns >= DWARF_TOTAL_MS * 1000000ULL)
 		return -ETIMEDOUT;
-	if (!confine__may_wait(elf__user(d->elf)))
+	if (!confine__may_wait(elf__user(d->elf)) || !time_is_left(began))
 		return -EBUSY;
 	d->asked_ns = began;
 	make_room(d);
 	err = confine_server__ask(d->server, &q, sizeof(q), DWARF_ANSWER_MS, answer, &len);
 	took = time__monotonic_ns() - began;
 	d->waited_ns += took;
+	all.left_ns -= MIN(took, all.left_ns);
 	confine__waited(elf__user(d->elf), took, CONFINE_HONEST_NS);
 	if (!err && len != sizeof(*answer))
 		err = -EIO;
@@ -214,7 +231,7 @@ int dwarf__find(struct dwarf *d, uint64_t vaddr, struct dwarf_place *ret_place)
 	struct answer answer = {0};
 	int err = d->err ? d->err : ask(d, vaddr, &answer);
 
-	/* too many helpers: there may be fewer next time */
+	/* too many helpers, or too much time for them: there may be less next time */
 	if (err == -EBUSY)
 		return err;
 	if (err) {

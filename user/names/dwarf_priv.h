@@ -22,6 +22,8 @@
 /* For one answer, and of waiting for one file in all: the daemon stands still meanwhile. */
 #define DWARF_ANSWER_MS 1500
 #define DWARF_TOTAL_MS	6000
+/* For all files together so long at once, and then a fourth of the time: who waits is the loop. */
+#define DWARF_ALL_MS 5000
 
 struct dwarf;
 
