@@ -138,7 +138,7 @@ def test_keeper_has_nothing(t):
     check(not [k for k in mine if "link" in k], f"the daemon holds {mine}")
     session.signal(signal.SIGINT)
     check(session.wait() == 0, f"it said {session.err.seen}")
-    cost = t.report().targets[0]["cost"]
+    cost = t.report().target()["cost"]
     check(cost["bpf_ns"], f"the programs' run time is not known: {cost}")
 
 

@@ -198,7 +198,8 @@ static bool time_is_left(uint64_t now)
 	all.left_ns = all.begun ? MIN(all.left_ns + (now - all.since_ns) / 4, most) : most;
 	all.since_ns = now;
 	all.begun = true;
-	return all.left_ns > 0;
+	/* for one more answer */
+	return all.left_ns >= DWARF_ANSWER_MS * 1000000ULL;
 }
 
 static int ask(struct dwarf *d, uint64_t vaddr, struct answer *answer)
