@@ -186,9 +186,9 @@ static int limit(int what, uint64_t value)
 	return setrlimit((__rlimit_resource_t)what, &l) ? -errno : 0;
 }
 
-static int set_limits(const struct confine *how, int top)
+static int set_limits(const struct confine *how, uint64_t mapped, int top)
 {
-	uint64_t memory = mapped_now() + (how->memory ? how->memory : DEFAULT_MEMORY);
+	uint64_t memory = mapped + (how->memory ? how->memory : DEFAULT_MEMORY);
 	/* to read /proc it opens one or two at a time */
 	unsigned int fds =
 		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
@@ -311,6 +311,7 @@ static int set_filter(const struct confine *how)
 int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct confine_memory own)
 {
 	int err = die_with(parent), top = -1;
+	uint64_t mapped;
 
 	if (err)
 		return err;
@@ -320,6 +321,10 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	default_signals();
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
 	err = unmap_shared(own);
+	/* while it may still open a file */
+	mapped = mapped_now();
+	if (!err && !mapped)
+		err = -EIO;
 	if (!err)
 		err = drop_rights(how);
 	if (!err)
@@ -327,7 +332,7 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	if (!err && !(how->keep & (CONFINE_MEMORY | CONFINE_PROC)))
 		err = no_files(how->keep & CONFINE_FILES);
 	if (!err)
-		err = set_limits(how, top);
+		err = set_limits(how, mapped, top);
 	if (!err && !SANITIZED)
 		err = set_filter(how);
 	return err;

@@ -99,9 +99,10 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
 /*
  * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
  * mappings have changed. Without them C frames are not known; a failure is no end. That there was
- * no room for some of them is no failure, either.
+ * no room for some of them is no failure, either. -EAGAIN: at until_ns (CLOCK_MONOTONIC) there were
+ * files left of which rows have not been made; to be called again.
  */
-int kernel__unwind(struct kernel *kernel, const struct target *target);
+int kernel__unwind(struct kernel *kernel, const struct target *target, uint64_t until_ns);
 /* Mappings whose rows were left out: of the process, beyond those that one process may have, and
  * for want of room for its user's files. */
 struct kernel_left_out {

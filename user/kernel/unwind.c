@@ -239,6 +239,12 @@ static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 	return err;
 }
 
+/* There was no room for it, in memory or among the children. */
+static bool may_do_later(int err)
+{
+	return err == -ENOMEM || err == -EDQUOT || err == -ENOSPC || err == -EBUSY;
+}
+
 static int add_file(struct kernel *kernel, const struct target *target, struct unwind_user *user,
 		    size_t i, const struct target_code *code, uint32_t *ret_id)
 {
@@ -263,8 +269,9 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 		err = -ENOSPC;
 	if (!err)
 		err = upload(u, id, &rows);
-	/* a file without rows is remembered too, one that could not be read is tried again */
-	if (!err || err == -ENOENT) {
+	/* one without rows is remembered too, and one that cannot be read: it cost the loop its
+	 * time */
+	if (!may_do_later(err)) {
 		*f = (struct unwind_file){.dev = code->dev,
 					  .ino = code->ino,
 					  .changed_ns = code->changed_ns,
@@ -278,7 +285,7 @@ static int add_file(struct kernel *kernel, const struct target *target, struct u
 			u->rows += rows.n_rows;
 		}
 		*ret_id = id;
-		err = 0;
+		err = err == -ENOENT ? 0 : err;
 	}
 	cfi_rows__free(&rows);
 	return err;
@@ -304,12 +311,14 @@ static int use_file(struct unwind *u, struct unwind_user *user, uint32_t id)
 	return 0;
 }
 
-static int fill_maps(struct kernel *kernel, const struct target *target, struct unwind_user *user,
-		     struct wire_unwind_maps *maps)
+/* -EAGAIN: `until` has come before rows were made of all files. */
+static int fill_maps(struct kernel *kernel, const struct target *target, uint64_t until,
+		     struct unwind_user *user, struct wire_unwind_maps *maps)
 {
 	struct unwind *u = kernel->unwind;
 	size_t n = target__n_code(target);
 	int worst = 0;
+	bool later = false;
 
 	for (size_t i = 0; i < n; i++) {
 		struct wire_unwind_map *m = &maps->v[maps->n];
@@ -324,6 +333,10 @@ static int fill_maps(struct kernel *kernel, const struct target *target, struct 
 			continue;
 		}
 		id = find_file(u, &code);
+		if (!id && time__monotonic_ns() >= until) {
+			later = true;
+			continue;
+		}
 		if (!id)
 			err = add_file(kernel, target, user, i, &code, &id);
 		else if (!u->files[id].users)
@@ -343,10 +356,10 @@ static int fill_maps(struct kernel *kernel, const struct target *target, struct 
 		m->buckets = u->files[id].buckets;
 		maps->n++;
 	}
-	return worst;
+	return later ? -EAGAIN : worst;
 }
 
-int kernel__unwind(struct kernel *kernel, const struct target *target)
+int kernel__unwind(struct kernel *kernel, const struct target *target, uint64_t until_ns)
 {
 	const struct target_info *info = target__info(target);
 	struct wire_unwind_maps *maps = calloc(1, sizeof(*maps));
@@ -365,7 +378,7 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 	/* what it used before is kept until the new list is made */
 	old = *user;
 	*user = (struct unwind_user){.pid = old.pid, .uid = old.uid, .full_at = old.full_at};
-	err = fill_maps(kernel, target, user, maps);
+	err = fill_maps(kernel, target, until_ns, user, maps);
 	maps->generation = ++u->generation;
 	drop_files(u, &old);
 	free(old.files);
@@ -376,7 +389,7 @@ int kernel__unwind(struct kernel *kernel, const struct target *target)
 		  info->pid, maps->n, (unsigned long long)u->rows, (unsigned long long)u->bytes);
 	free(maps);
 	err = err ? err : err2 ? err2 : err3;
-	if (err)
+	if (err && err != -EAGAIN)
 		log_verbose("pid %d: some of its files have no unwind rows: %s", info->pid,
 			    strerror(-err));
 	return err;

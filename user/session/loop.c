@@ -131,6 +131,7 @@ static void look_after_members(struct loop *l, uint64_t now)
 	struct member *m = NULL;
 
 	member__complete_all(s, now);
+	member__more_rows(s);
 	follow__look(s, now, mapped__works(s));
 	if (now - l->swept_ns < SWEEP_EVERY_NS)
 		return;

@@ -5,6 +5,9 @@
 
 #include "session_priv.h"
 
+/* Rows of a process's files are made for so long at a time; the rest follows in later turns. */
+#define ROWS_NS 200000000ULL
+
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
 #define COMPLETE_LONGEST_NS 200000000ULL
@@ -67,7 +70,10 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 /* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
 static void load_rows(struct session *s, struct member *m)
 {
-	if (!kernel__unwind(s->kernel, m->target) || m->no_rows)
+	int err = kernel__unwind(s->kernel, m->target, time__monotonic_ns() + ROWS_NS);
+
+	m->rows_later = err == -EAGAIN;
+	if (!err || m->rows_later || m->no_rows)
 		return;
 	m->no_rows = true;
 	intake__add_missing(s->in, m->pid, "C frames: its unwind rows could not be loaded");
@@ -79,8 +85,25 @@ void member__read_maps(struct session *s, struct member *m)
 
 	if (err)
 		log_debug("pid %d: its mappings cannot be read again: %s", m->pid, strerror(-err));
-	else
+	else if (!m->rows_later)
 		load_rows(s, m);
+}
+
+void member__more_rows(struct session *s)
+{
+	struct member *m = NULL;
+	size_t n = 0, k;
+
+	while ((m = members__next_live(s->members, m)))
+		n += m->rows_later;
+	if (!n)
+		return;
+	k = s->rows_turn++ % n;
+	while ((m = members__next_live(s->members, m)))
+		if (m->rows_later && k-- == 0) {
+			load_rows(s, m);
+			return;
+		}
 }
 
 /* Everything that has to wait until the runtime is initialised. */
