@@ -5,8 +5,10 @@
 
 #include "session_priv.h"
 
-/* Rows of a process's files are made for so long at a time; the rest follows in later turns. */
-#define ROWS_NS 200000000ULL
+/* Unwind rows are made for so long in a turn of the loop; the rest follows in later turns. */
+#define ROWS_NS 100000000ULL
+/* … and at least so long for each process, so that everybody gets some. */
+#define ROWS_LEAST_NS 20000000ULL
 
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
@@ -70,8 +72,11 @@ void member__snapshot(struct session *s, struct member *m, bool at_end)
 /* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
 static void load_rows(struct session *s, struct member *m)
 {
-	int err = kernel__unwind(s->kernel, m->target, time__monotonic_ns() + ROWS_NS);
+	uint64_t began = time__monotonic_ns();
+	int err =
+		kernel__unwind(s->kernel, m->target, MAX(s->rows_until_ns, began + ROWS_LEAST_NS));
 
+	m->rows_ns += time__monotonic_ns() - began;
 	m->rows_later = err == -EAGAIN;
 	if (!err || m->rows_later || m->no_rows)
 		return;
@@ -89,21 +94,35 @@ void member__read_maps(struct session *s, struct member *m)
 		load_rows(s, m);
 }
 
-void member__more_rows(struct session *s)
+/* How long rows have been made for the processes of the member's user. */
+static uint64_t rows_ns_of_user(struct session *s, const struct member *of)
 {
+	uid_t user = target__account(of->target);
 	struct member *m = NULL;
-	size_t n = 0, k;
+	uint64_t sum = 0;
 
 	while ((m = members__next_live(s->members, m)))
-		n += m->rows_later;
-	if (!n)
-		return;
-	k = s->rows_turn++ % n;
-	while ((m = members__next_live(s->members, m)))
-		if (m->rows_later && k-- == 0) {
-			load_rows(s, m);
-			return;
+		if (target__account(m->target) == user)
+			sum += m->rows_ns;
+	return sum;
+}
+
+void member__more_rows(struct session *s)
+{
+	struct member *m = NULL, *next = NULL;
+	uint64_t least = UINT64_MAX;
+
+	s->rows_until_ns = time__monotonic_ns() + ROWS_NS;
+	while ((m = members__next_live(s->members, m))) {
+		uint64_t ns = m->rows_later ? rows_ns_of_user(s, m) : UINT64_MAX;
+
+		if (ns < least) {
+			least = ns;
+			next = m;
 		}
+	}
+	if (next)
+		load_rows(s, next);
 }
 
 /* Everything that has to wait until the runtime is initialised. */

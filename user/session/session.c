@@ -92,6 +92,7 @@ int session__run(const struct session_opts *opts)
 	struct session s = {
 		.opts = opts,
 		.start_ns = time__monotonic_ns(),
+		.rows_until_ns = UINT64_MAX, /* before the loop begins they are made at once */
 		.signal_fd = -1,
 	};
 	int code;

@@ -52,11 +52,11 @@ struct session {
 	int signal_fd;
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
-	size_t n_ended_logs;  /* that are kept open */
-	size_t rows_turn;     /* whose rows are made next: member__more_rows */
-	uint64_t n_too_short; /* processes that ended before they could be looked at */
-	bool stopped;	      /* by a signal, or what follows */
-	bool cut_short;	      /* the kernel side has gone */
+	size_t n_ended_logs;	/* that are kept open */
+	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
+	uint64_t n_too_short;	/* processes that ended before they could be looked at */
+	bool stopped;		/* by a signal, or what follows */
+	bool cut_short;		/* the kernel side has gone */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -151,6 +151,7 @@ struct member {
 	struct target *target;
 	bool only_sampled;	      /* as target__info() has it once the member is ready */
 	bool no_rows;		      /* its unwind rows could not be loaded */
+	uint64_t rows_ns;	      /* how long rows have been made for it */
 	bool rows_later;	      /* or not yet all of them: member__more_rows */
 	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
 	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
@@ -260,7 +261,8 @@ uint64_t member__next_due(const struct session *s);
 void member__snapshot(struct session *s, struct member *m, bool at_end);
 /* Its maps have changed: names and unwind rows of what is new. */
 void member__read_maps(struct session *s, struct member *m);
-/* In each turn of the loop: rows of one of those that have not got all of theirs. */
+/* At the beginning of each turn of the loop: rows of one of those that have not got all of theirs.
+ */
 void member__more_rows(struct session *s);
 /* It is no target any more: "exited", "exec", "left". */
 void member__end(struct session *s, struct member *m, const char *how, uint64_t at_ns);
