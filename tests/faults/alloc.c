@@ -31,6 +31,7 @@ struct faults {
 };
 
 static struct faults *faults;
+static pid_t counted; /* the process whose allocations are */
 static uintptr_t base, end;
 
 static int on_object(struct dl_phdr_info *info, size_t size, void *ctx)
@@ -70,6 +71,7 @@ __attribute__((constructor)) static void begin(void)
 	close(fd);
 	if (map == MAP_FAILED)
 		_exit(126);
+	counted = getpid();
 	faults = map;
 }
 
@@ -90,7 +92,8 @@ static bool fails(void)
 {
 	uint64_t no;
 
-	if (!faults)
+	/* a confined child has no memory of its parent's, this one included */
+	if (!faults || getpid() != counted)
 		return false;
 	no = __atomic_add_fetch(&faults->count, 1, __ATOMIC_RELAXED);
 	if (!faults->first || no < faults->first || no > faults->last)

@@ -91,7 +91,7 @@ static int pmu_type(uint32_t *ret_type)
 {
 	char *text, *end;
 	size_t len;
-	int err = proc__text("/sys/bus/event_source/devices/uprobe/type", 64, &text, &len);
+	int err = proc__text("/sys/bus/event_source/devices/uprobe/type", 1 << 16, &text, &len);
 
 	if (err)
 		return err;
