@@ -57,7 +57,7 @@ static int open_kernel(struct session *s)
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (!err)
-		err = rights__give_up();
+		err = rights__give_up(&s->features);
 	return err ? err : open_timeline(s);
 }
 

@@ -29,7 +29,16 @@ static const int needed[] = {
 #define OLD_STYLE                                                                                  \
 	(CAP_BIT_OF(CAP_BPF) | CAP_BIT_OF(CAP_PERFMON) | CAP_BIT_OF(CAP_CHECKPOINT_RESTORE))
 
-static int drop_caps(void)
+/*
+ * Perf uprobes are opened during the session, and with a perf_event_paranoid above 2, which
+ * Debian's and Ubuntu's kernels know, perf_event_open() asks for CAP_SYS_ADMIN itself.
+ */
+static bool needs_admin(const struct kernel_features *f, uint64_t have)
+{
+	return (have & OLD_STYLE) != OLD_STYLE || (!f->uprobe_multi && f->perf_paranoid > 2);
+}
+
+static int drop_caps(const struct kernel_features *features)
 {
 	uint64_t have = 0, keep = 0;
 	int err = caps__permitted(&have);
@@ -38,7 +47,7 @@ static int drop_caps(void)
 		return err;
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		keep |= CAP_BIT_OF(needed[i]);
-	if ((have & OLD_STYLE) != OLD_STYLE)
+	if (needs_admin(features, have))
 		keep |= CAP_BIT_OF(CAP_SYS_ADMIN);
 	return caps__reduce_to(keep);
 }
@@ -116,9 +125,9 @@ static int refuse_calls(void)
 	return err;
 }
 
-int rights__give_up(void)
+int rights__give_up(const struct kernel_features *features)
 {
-	int err = drop_caps();
+	int err = drop_caps(features);
 
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;

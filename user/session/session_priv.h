@@ -92,7 +92,7 @@ uint64_t command__cpu_ns(const struct command *c);
  * Gives up the capabilities and system calls that the rest of the session does not need, for good.
  * Before there are threads. Prints a line on failure.
  */
-int rights__give_up(void);
+int rights__give_up(const struct kernel_features *features);
 
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 
