@@ -157,7 +157,8 @@ static void look_after(struct keeping *k)
 {
 	uint64_t beats = atomic_load(&k->page->beats);
 
-	k->still = beats == k->beats ? k->still + 1 : 0;
+	/* before the first one the daemon loads its programs, which may take longer */
+	k->still = beats && beats == k->beats ? k->still + 1 : 0;
 	k->beats = beats;
 	if (k->still != PROBES_AFTER && k->still != ALL_AFTER)
 		return;
