@@ -16,6 +16,8 @@ const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
+const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up */
+
 /* When user space's loop turned last; 0: it has not begun. */
 __u64 beat_ns;
 
@@ -226,7 +228,7 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
  */
 SS_INLINE void target_held_up(struct wire_target *t, u64 now)
 {
-	if (beat_ns && (s64)(now - beat_ns) > (s64)WIRE_HELD_UP_NS &&
+	if (beat_ns && (s64)(now - beat_ns) > (s64)held_up_ns &&
 	    !(t->flags & WIRE_TARGET_PROBES_OFF))
 		__sync_fetch_and_or(&t->flags, WIRE_TARGET_PROBES_OFF);
 }

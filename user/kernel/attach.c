@@ -319,9 +319,12 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 		return err;
 	}
 	/* the first target's attach is not held up by the calibration */
-	if (!kernel->trap_ns)
+	if (!kernel->trap_ns) {
+		held_up__begin(kernel);
 		kernel->trap_ns = calibrate__trap_ns(kernel->skel->progs.on_calibrate,
 						     kernel->multi, kernel->keeper);
+		held_up__begin(kernel);
+	}
 	return 0;
 }
 
