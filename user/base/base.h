@@ -217,6 +217,11 @@ int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_na
 /* CLOCK_MONOTONIC and CLOCK_REALTIME in nanoseconds. */
 uint64_t time__monotonic_ns(void);
 uint64_t time__realtime_ns(void);
+/*
+ * How many times slower than any real machine this one is (an emulated processor): the environment
+ * variable SAFESCOPED_SLOWNESS, from 1 to 100. Time limits are so much longer.
+ */
+unsigned int machine__slowness(void);
 
 /* User and system time together. */
 uint64_t usage__cpu_ns(const struct rusage *usage);

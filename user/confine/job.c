@@ -101,7 +101,8 @@ int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ct
 		free(job);
 		return -ENOMEM;
 	}
-	job->deadline_ns = time__monotonic_ns() + (uint64_t)MAX(timeout_ms, 0) * 1000000ULL;
+	job->deadline_ns = time__monotonic_ns() +
+			   (uint64_t)MAX(timeout_ms, 0) * 1000000ULL * machine__slowness();
 	err = confine_children__fork(how, &job->pid);
 	if (err) {
 		confine_job__free(job);

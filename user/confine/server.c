@@ -131,7 +131,7 @@ static bool was_idle(struct confine_server *s)
 static int wait_answer(const struct confine_server *s, int timeout_ms)
 {
 	uint64_t now = time__monotonic_ns();
-	uint64_t until = now + (uint64_t)MAX(timeout_ms, 0) * 1000000ULL;
+	uint64_t until = now + (uint64_t)MAX(timeout_ms, 0) * 1000000ULL * machine__slowness();
 
 	for (;;) {
 		struct pollfd p = {.fd = s->fd, .events = POLLIN};

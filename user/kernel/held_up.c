@@ -92,7 +92,7 @@ int kernel__beat(struct kernel *kernel)
 	if (!keeper__works(kernel->keeper))
 		return -ENOLINK;
 	/* the programs have noticed it by themselves (target_of() in bpf/maps.bpf.h) by then */
-	if (now - kernel->beat_ns > WIRE_HELD_UP_NS * keeper__slowness() ||
+	if (now - kernel->beat_ns > WIRE_HELD_UP_NS * machine__slowness() ||
 	    taken != kernel->times_taken)
 		hold_up(kernel, now);
 	kernel->times_taken = taken;

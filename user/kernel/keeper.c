@@ -32,14 +32,6 @@ struct keeper {
 	uint32_t n_used, max_used, next_id;
 };
 
-unsigned int keeper__slowness(void)
-{
-	const char *text = getenv("SAFESCOPED_SLOWNESS");
-	unsigned long n = text ? strtoul(text, NULL, 10) : 1;
-
-	return (unsigned int)MIN(MAX(n, 1UL), 100UL);
-}
-
 int keeper__new(struct keeper **ret_keeper)
 {
 	struct keeper *k = calloc(1, sizeof(*k));

@@ -72,12 +72,6 @@ bool keeper__works(struct keeper *keeper);
 /* Readable when it has ended. */
 int keeper__fd(const struct keeper *keeper);
 
-/*
- * How many times slower than any real machine this one is (an emulated processor): the environment
- * variable SAFESCOPED_SLOWNESS, from 1 to 100. The watch is so much more patient.
- */
-unsigned int keeper__slowness(void);
-
 /* ── between the two (keeper.c, keeper_child.c) ──────────────────────────────────────────── */
 
 /* In shared memory. */

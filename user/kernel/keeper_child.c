@@ -25,8 +25,8 @@
  * not for how long: a machine that sleeps does not run the daemon either. */
 #define LOOK_NS 250000000ULL
 /* So many times in a row: two seconds, ten seconds. */
-#define PROBES_AFTER (8 * keeper__slowness())
-#define ALL_AFTER    (40 * keeper__slowness())
+#define PROBES_AFTER (8 * machine__slowness())
+#define ALL_AFTER    (40 * machine__slowness())
 
 struct keeping {
 	int socket, daemon;

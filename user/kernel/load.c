@@ -114,7 +114,7 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	if (kernel->skel->rodata->wire_version != WIRE_VERSION)
 		return -EPROTO;
 	kernel->skel->rodata->follow_tsos = opts->tsos;
-	kernel->skel->rodata->held_up_ns = WIRE_HELD_UP_NS * keeper__slowness();
+	kernel->skel->rodata->held_up_ns = WIRE_HELD_UP_NS * machine__slowness();
 	kernel->skel->rodata->kernel_stacks = opts->kernel_stacks;
 	err = prepare_uprobes(kernel->skel, kernel->multi);
 	if (err)

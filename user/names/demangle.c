@@ -19,7 +19,7 @@
 #define HELPER_IDLE_MS 5000
 /* An honest symbol takes microseconds, and its helper the time to begin. */
 #define ANSWER_MS  1000
-#define HONEST_NS  20000000ULL
+#define HONEST_NS  (20000000ULL * machine__slowness())
 #define CACHED_MAX 65536
 
 /* ── the helper ──────────────────────────────────────────────────────────────────────────── */
