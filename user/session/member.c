@@ -179,6 +179,9 @@ static int attach(struct session *s, struct member *m, bool armed)
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
 	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
+	/* it has ended while it was looked at, which took its entry away: its records are there */
+	if (armed && err == -ENOENT && !target__alive(m->target))
+		err = 0;
 	if (!err) {
 		err = members__set_live(s->members, m);
 		if (err)
