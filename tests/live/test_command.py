@@ -5,6 +5,7 @@
 import json
 import os
 import pwd
+import select
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,20 @@ ALWAYS = ("--max-overhead", "1000", "-v")
 def start(t, command, *options, formats="json", env=None, prefix=()):
     return subprocess.Popen([*map(str, prefix), str(SAFESCOPED), *ALWAYS, "-f", formats, "-o", str(t.stem) + ".json",
                              *map(str, options), "--", *map(str, command)], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})},
+                            bufsize=0)
+
+
+def attached(process, timeout=30):
+    """Waits until the program's runtime works and is profiled: all our programs wait for a line then."""
+    seen = b""
+    deadline = time.monotonic() + timeout
+    while b"attached: pid" not in seen:
+        left = deadline - time.monotonic()
+        check(left > 0 and select.select([process.stderr], [], [], left)[0], f"not attached: {seen}")
+        line = process.stderr.readline()
+        check(line, f"not attached: {seen}")
+        seen += line
 
 
 def finish(process, text="go\n", timeout=60):
@@ -71,7 +85,7 @@ def test_behind_a_wrapper(t):
     script.write_text(f"#!/bin/sh\nexec {program('Calls', 'thr')} \"$@\"\n")
     script.chmod(0o755)
     process = start(t, [script, 1, "safe_sleep_1ms=200"])
-    time.sleep(1)
+    attached(process)
     code, out, err = finish(process)
     check(code == 0, f"ended with {code}: {err}")
     compare(t.report(), json.loads(out.splitlines()[-1]))
@@ -82,7 +96,7 @@ def test_its_status_is_not_ours(t):
     script.write_text(f"#!/bin/sh\nexec {program('Forky', 'thr')} crash 20\n")
     script.chmod(0o755)
     process = start(t, [script])
-    time.sleep(0.7)
+    attached(process)
     code, _, err = finish(process)
     check(code == 0, f"ended with {code}: {err}")
     check("ended by signal 11" in err, f"how it ended is not said: {err}")
@@ -138,8 +152,8 @@ def child_of(process):
 def test_signals_go_on_to_it(t, name):
     process = start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=100000"])
     child = child_of(process)
+    attached(process)
     process.stdin.write(b"go\n")
-    process.stdin.flush()
     time.sleep(1)
     begun = time.monotonic()
     process.send_signal(getattr(signal, name))
@@ -158,8 +172,8 @@ def test_two_signals_end_the_session(t):
     process = start(t, [script, 1, "safe_sleep_1ms=5000"])
     child = child_of(process)
     t.finally_do(lambda: os.path.exists(f"/proc/{child}") and os.kill(child, signal.SIGKILL))
+    attached(process)
     process.stdin.write(b"go\n")
-    process.stdin.flush()
     time.sleep(0.7)
     # GHC sets a handler of its own for SIGINT, but leaves SIGTERM as it is.
     process.send_signal(signal.SIGTERM)
