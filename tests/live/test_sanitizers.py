@@ -44,7 +44,9 @@ def test_sanitized_samples(t, case):
     target.go()
     target.result()
     check(s.wait() == 0, f"it said {s.err.seen}")
-    check(t.report().target()["stacks"]["haskell_samples"] > 100, "no session to speak of")
+    stacks = t.report().target()["stacks"]
+    # how much CPU a program in 1.5 s gets is the machine's affair; that stacks were walked is the point
+    check(stacks["haskell_samples"] >= 10, f"no session to speak of: {stacks}")
 
 
 @cases("end", "interrupt", "killed")
