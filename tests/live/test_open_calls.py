@@ -153,8 +153,8 @@ def test_none_open_after_pause(t, way):
 
 def test_open_after_pause(t):
     """The session ends while calls go on of which no probe saw the begin."""
-    target = t.target("Calls", 4, "safe_spin_20us=20000", "safe_sleep_20ms=1000", rts=("-N2",))
-    session = t.attach(target, *PAUSED, "-d", "4")
+    target = t.target("Calls", 4, "safe_spin_20us=6000", "safe_sleep_20ms=1000", rts=("-N2",))
+    session = t.attach(target, *PAUSED, "-d", "6")
     target.go()
     check(session.wait() == 0, f"safescoped: {session.err.seen}")
     report = t.report()
