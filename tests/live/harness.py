@@ -403,7 +403,8 @@ class Test:
 
     def __init__(self, name):
         self.name = name
-        self.dir = BUILD / "live" / name.replace("[", "-").replace("]", "")
+        file = Path(sys.argv[0]).stem.removeprefix("test_")  # two files may run at a time, and have a name in common
+        self.dir = BUILD / "live" / file / name.replace("[", "-").replace("]", "")
         shutil.rmtree(self.dir, ignore_errors=True)
         self.dir.mkdir(parents=True)
         self.started = []

@@ -323,7 +323,7 @@ def test_annotated_calls(t, way):
     check(own["tid"] in threads, f"OS threads {list(threads)}, it was {own['tid']}")
     total = sum(lane["states"]["safe_call"] for lane in threads.values())
     check_near("the lanes' time in calls", total, call["wall_ns"], 1000)
-    folded = safescoped("-e", ran.log, "--symbols", symbols, "-q", "-f", "folded", "-o", "-").stdout.decode()
+    folded = safescoped("-e", ran.log, "--symbols", symbols, "-q", "-f", "folded", "--weight", "wall", "-o", "-").stdout.decode()
     inside = [l for l in folded.splitlines() if ";logged_spin;logged_spin " in l]
     check(inside, f"the C function inside of the call is not named:\n{folded}")
     within = sum(int(l.rpartition(" ")[2]) for l in inside)

@@ -29,7 +29,8 @@ class Run:
     def __init__(self, t, what):
         name, args = PROGRAMS[what]
         _, self.report, target = profile_run(t, name, *args, rts=("-N2",),
-                                             options=(*ALWAYS, "-F", "499", "-f", "json,speedscope,folded,chrome"))
+                                             options=(*ALWAYS, "-F", "499", "-f", "json,speedscope,folded,chrome",
+                                                      "--weight", "wall"))
         check_lanes(self.report)
         self.pid = target.pid
         self.dir = t.dir
@@ -216,7 +217,7 @@ def test_real_pprof(t, what):
         must_have("/usr/bin/go", "go")
     name, args = PROGRAMS[what]
     _, report, target = profile_run(t, name, *args, rts=("-N2",),
-                                    options=(*ALWAYS, "-F", "499", "-f", "json,folded,pprof", "--weight", "cpu"))
+                                    options=(*ALWAYS, "-F", "499", "-f", "json,folded,pprof"))
     raw = tool("go", "tool", "pprof", "-raw", t.dir / "p.pb.gz")
     check("cpu/nanoseconds[dflt]" in raw, f"the sample types: {raw[:400]}")
     samples, _, rest = raw.partition("Samples:\n")[2].partition("Locations\n")

@@ -40,7 +40,7 @@ def kernel_stack(pid, tid):
 def test_asleep_in_a_call(t, kind):
     """Asleep in nanosleep, with the foreign function below and Haskell code below that."""
     known = kernel_functions()
-    profile_run(t, "Calls", 1, f"{kind}_sleep_1ms=400", options=("-F", "499", "--kernel-stacks"))
+    profile_run(t, "Calls", 1, f"{kind}_sleep_1ms=400", options=("-F", "499", "--kernel-stacks", "--weight", "wall"))
     all_, with_kernel = 0, 0
     for stack, weight in stacks(t):
         check(not any(PROBES.search(f) for f in stack), f"the probes' own frames: {stack}")

@@ -86,7 +86,7 @@ def start(t, way, seconds=2):
 
 def profile(t, target):
     session = t.session("--pid", target.pid, "-v", "-f", "json,speedscope,folded", "--stacks", "stg", "-F", "999",
-                        "-o", t.stem)
+                        "--weight", "wall", "-o", t.stem)
     session.wait_attached()
     target.go()
     truth = target.result()
@@ -241,8 +241,8 @@ PLUMBING = re.compile(r"stg_(upd_frame|catch_frame|stop_thread|ap_|bh_upd)")
 def test_plumbing(t, case):
     """Return frames that mean nothing are shown with -v alone."""
     target = start(t, "thr")
-    session = t.session("--pid", target.pid, "-f", "json,folded", "--stacks", "stg", "-F", "999", "-o", t.stem,
-                        *(("-v",) if case == "shown" else ()))
+    session = t.session("--pid", target.pid, "-f", "json,folded", "--stacks", "stg", "-F", "999",
+                        "--weight", "wall", "-o", t.stem, *(("-v",) if case == "shown" else ()))
     if case == "folded":
         time.sleep(2)  # only -v shows when it is attached
     else:

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All formats of a session add up to the same, for each process, thread and capability, on the CPU and
 in all, however its slices are merged. Formats are made from the session's capture, by wall time and
-by CPU time; what Go's reader, or a reader of JSON, adds up in them is compared with the report."""
+by CPU time; what Go's reader, or a reader of JSON, adds up in them is compared with the report.
+TOTALS_SECONDS (4): how long the session of a host takes, and that of Demo."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -19,6 +21,7 @@ IDLE = {"thread": ("idle", "unknown"), "capability": ("idle",), "haskell": ()}
 ON_CPU = "haskell unsafe_call_cpu safe_call_cpu gc_work rts foreign_cpu".split()
 LANES = "thread,capability,haskell"
 FORMATS = "json,folded,speedscope,pprof,html"
+SECONDS = int(os.environ.get("TOTALS_SECONDS", "4"))
 SHARE = 0.001
 # folded has whole microseconds, and no lane has so little that it says anything
 SLACK = 1000
@@ -212,7 +215,7 @@ def with_options(capture, path, **options):
 
 def replay(capture, stem, weight, formats):
     done = subprocess.run([SAFESCOPED, "--replay", capture, "--lanes", LANES, "--weight", weight, "-f", formats,
-                           "-o", stem], capture_output=True, text=True, timeout=300)
+                           "-o", stem], capture_output=True, text=True, timeout=300 + 10 * SECONDS)
     check(done.returncode in (0, 1), f"the replay ended with {done.returncode}: {done.stderr}")
 
 
@@ -240,34 +243,36 @@ def test_saved(t, name):
     compare_replays(t, ROOT / "tests" / "data" / "capture" / name)
 
 
-@cases("calls", "alloc", "mixed")
+@cases("calls", "alloc", "mixed", "demo")
 def test_one_process(t, what):
     needs_go()
     args = {"calls": ("Calls", 4, "safe_half_2ms=300", "safe_spin_20us=2000", "unsafe_spin_1ms=200"),
             "alloc": ("Work", "alloc", 3),
-            "mixed": ("Mixed", "callback", 2)}[what]
-    target = t.target(*args, rts=("-N2",))
+            "mixed": ("Mixed", "callback", 2),
+            "demo": ("Demo", SECONDS)}[what]
+    target = t.target(*args, rts=("-N2",), ready=None if what == "demo" else "ready")
     session = t.attach(target, *ALWAYS, "-F", "499", "--save", t.dir / "capture")
     target.go()
-    target.result()
-    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    check(target.wait(120 + SECONDS) == 0, "the test program failed")
+    check(session.wait(60 + SECONDS) == 0, f"safescoped failed: {session.err.seen}")
     compare_replays(t, t.dir / "capture")
 
 
 def test_host(t):
     """Five busy processes: more threads than processors."""
     needs_go()
-    targets = [t.target("Work", "alloc", 4, rts=("-N2",)), t.target("Work", "alloc", 4, way="v"),
-               t.target("Calls", 4, "safe_half_2ms=400", "unsafe_spin_1ms=300"),
-               t.target("Calls", 2, "safe_spin_20us=4000", way="thr_p"), t.target("Work", "stm", 4, rts=("-N2",))]
+    targets = [t.target("Work", "alloc", SECONDS, rts=("-N2",)), t.target("Work", "alloc", SECONDS, way="v"),
+               t.target("Calls", 4, f"safe_half_2ms={100 * SECONDS}", f"unsafe_spin_1ms={75 * SECONDS}"),
+               t.target("Calls", 2, f"safe_spin_20us={1000 * SECONDS}", way="thr_p"),
+               t.target("Work", "stm", SECONDS, rts=("-N2",))]
     session = t.session(*ALWAYS, "-v", "-F", "199", "-f", "json", "-o", t.stem, "--save", t.dir / "capture")
     check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
     for target in targets:
         target.go()
     for target in targets:
-        target.result()
+        target.result(120 + 3 * SECONDS)
     session.signal(signal.SIGINT)
-    check(session.wait(60) in (0, 1), f"safescoped failed: {session.err.seen}")
+    check(session.wait(60 + SECONDS) in (0, 1), f"safescoped failed: {session.err.seen}")
     compare_replays(t, t.dir / "capture")
 
 

@@ -66,7 +66,8 @@ def test_tree(t, case):
     """Each sampled stack is a path of the tree from its root, and nearly all go down to its end."""
     mode, way = case.split("-")
     tree = TREES[mode]
-    _, report, _ = profile_run(t, "Mixed", mode, 1, way=way, options=("-F", "1499", "--max-overhead", "1000"))
+    _, report, _ = profile_run(t, "Mixed", mode, 1, way=way,
+                               options=("-F", "1499", "--max-overhead", "1000", "--weight", "wall"))
     whole(report)
     agrees(t, report)
     wrong, whole_us, total_us = [], 0, 0
@@ -91,7 +92,8 @@ def test_tree(t, case):
 @cases("thr", "v", "thr_p", "dyn")
 def test_nested(t, way):
     """A dozen Haskell threads on one C stack, each of which has called C that called the next."""
-    _, report, _ = profile_run(t, "Nest", "nest", 12, 100, way=way, options=("-F", "4999", "--max-overhead", "1000"))
+    _, report, _ = profile_run(t, "Nest", "nest", 12, 100, way=way,
+                               options=("-F", "4999", "--max-overhead", "1000", "--weight", "wall"))
     # Few samples: nearly all of the time it sleeps at the bottom. One may hit a thread that ends.
     whole(report, 0.98)
     deepest = max(line.count("nest_down;") for line in (t.dir / "p.folded").read_text().splitlines())

@@ -63,7 +63,7 @@ static const struct argp_option argp_options[] = {
 	 "an eventlog without a process all)",
 	 1},
 	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
-	 "what folded stacks and the html page count (default wall)", 1},
+	 "what flame graphs (folded, html) and pprof's default value count (default cpu)", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
 	 "or -pj report, alone; with a process: the log to join with it, also a FIFO or a Unix "
@@ -484,6 +484,7 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
+	*ret_options = (struct options){
+		.frequency_hz = 99, .max_overhead_percent = 2, .output.weight = WEIGHT_CPU};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

@@ -12,16 +12,10 @@
 
 /* Of the program, as the signals are. */
 static int hurry = -1;
-static bool inside;
 
 void confine__hurry_by(int fd)
 {
 	hurry = fd;
-}
-
-void confine__run_inside(void)
-{
-	inside = true;
 }
 
 /* True once there is something on hurry_fd. */
@@ -74,7 +68,7 @@ int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns
 	struct confine_job *job;
 	int err;
 
-	if (inside)
+	if (confine_child__inside())
 		return run_here(fn, ctx, size, ret_out);
 	if (!confine__may_wait(how->user))
 		return -EBUSY;

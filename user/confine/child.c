@@ -308,6 +308,19 @@ static int set_filter(const struct confine *how)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) ? -errno : 0;
 }
 
+/* Of the program. */
+static bool inside;
+
+void confine__run_inside(void)
+{
+	inside = true;
+}
+
+bool confine_child__inside(void)
+{
+	return inside;
+}
+
 int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct confine_memory own)
 {
 	int err = die_with(parent), top = -1;

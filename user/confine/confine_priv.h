@@ -4,6 +4,7 @@
 #define SAFESCOPED_CONFINE_PRIV_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "confine.h"
@@ -21,6 +22,8 @@ struct confine_memory {
  */
 int confine_child__enter(const struct confine *how, pid_t parent, int fd,
 			 struct confine_memory own);
+/* This process is confined, or does as if (confine__run_inside). */
+bool confine_child__inside(void);
 
 /* ── job.c ───────────────────────────────────────────────────────────────────────────────── */
 

@@ -387,35 +387,6 @@ const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i)
 	return i < elf->n_segments ? &elf->segments[i] : NULL;
 }
 
-bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset)
-{
-	size_t i;
-
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
-
-		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz) {
-			*ret_offset = seg->offset + (vaddr - seg->vaddr);
-			return true;
-		}
-	}
-	return false;
-}
-
-const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
-
-		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz &&
-		    len <= seg->filesz - (vaddr - seg->vaddr))
-			return elf->data + seg->offset + (vaddr - seg->vaddr);
-	}
-	return NULL;
-}
-
 void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len)
 {
 	const uint8_t *at = elf__at(elf, vaddr, len);

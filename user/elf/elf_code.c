@@ -62,3 +62,32 @@ size_t elf__code_ranges(const struct elf_file *elf, struct elf_code *ranges, siz
 	}
 	return kept;
 }
+
+bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset)
+{
+	size_t i;
+
+	for (i = 0; i < elf->n_segments; i++) {
+		const struct elf_segment *seg = &elf->segments[i];
+
+		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz) {
+			*ret_offset = seg->offset + (vaddr - seg->vaddr);
+			return true;
+		}
+	}
+	return false;
+}
+
+const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < elf->n_segments; i++) {
+		const struct elf_segment *seg = &elf->segments[i];
+
+		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz &&
+		    len <= seg->filesz - (vaddr - seg->vaddr))
+			return elf->data + seg->offset + (vaddr - seg->vaddr);
+	}
+	return NULL;
+}

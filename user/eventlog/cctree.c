@@ -40,7 +40,8 @@ struct cctree {
 	struct recent_id recent[RECENT_IDS];
 };
 
-bool cc_kind__ignored(enum cc_kind kind)
+/* Left out of GHC's totals under -p, -P and -pj (ignoreCC in rts/ProfilerReport.c). */
+static bool is_ignored(enum cc_kind kind)
 {
 	return kind == CCK_IDLE || kind == CCK_GC || kind == CCK_SYSTEM || kind == CCK_OVERHEAD ||
 	       kind == CCK_DONT_CARE;
@@ -364,7 +365,7 @@ enum cc_kind cctree__kind(const struct cctree *tree, uint32_t node)
 /* GHC's ignoreCCS is about the stacks that are made of an ignored centre alone. */
 static bool node_ignored(const struct cctree *tree, uint32_t node)
 {
-	return tree->nodes[node].parent == CC_ROOT && cc_kind__ignored(cctree__kind(tree, node));
+	return tree->nodes[node].parent == CC_ROOT && is_ignored(cctree__kind(tree, node));
 }
 
 int cctree__inherit(struct cctree *tree, struct cctree_totals *ret_totals)

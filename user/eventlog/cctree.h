@@ -23,8 +23,6 @@ enum cc_kind {
 	CCK_PINNED,
 };
 
-/* Left out of GHC's totals under -p, -P and -pj (ignoreCC in rts/ProfilerReport.c). */
-bool cc_kind__ignored(enum cc_kind kind);
 const char *cc_kind__name(enum cc_kind kind); /* "program", "caf", "idle", … */
 
 struct cost_centre {

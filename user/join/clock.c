@@ -5,6 +5,7 @@
  * votes for the offset that would make it so; true pairs agree within microseconds, false ones are
  * spread.
  */
+#include "base/search.h"
 #include "join_priv.h"
 
 #define VOTES_MAX      (1U << 18)
@@ -182,4 +183,11 @@ int join__clock(struct join *j)
 	}
 	free(votes.v);
 	return 0;
+}
+
+size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns)
+{
+	return search__first(j->n_calls, i,
+			     j->calls[i].thread > tso ||
+				     (j->calls[i].thread == tso && j->calls[i].start >= at_ns));
 }

@@ -5,7 +5,6 @@
  * picture: which Haskell thread ran when, labels, marks, windows, heap curves, and what kept
  * Haskell threads waiting.
  */
-#include "base/search.h"
 #include "join_priv.h"
 
 /* Of the session, that a log must reach for its Haskell threads' lanes to stand for it. */
@@ -35,13 +34,6 @@ static int sort_calls(struct join *j)
 		j->calls_until = j->calls[n - 1].end;
 	qsort(j->calls, n, sizeof(*j->calls), by_thread);
 	return 0;
-}
-
-size_t join__first_call(const struct join *j, uint64_t tso, uint64_t at_ns)
-{
-	return search__first(j->n_calls, i,
-			     j->calls[i].thread > tso ||
-				     (j->calls[i].thread == tso && j->calls[i].start >= at_ns));
 }
 
 /* ── what the log alone says ─────────────────────────────────────────────────────────────── */

@@ -217,15 +217,20 @@ void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state s
 /* From now on the loop is to turn. */
 void held_up__begin(struct kernel *kernel);
 
-/* ── attach.c ────────────────────────────────────────────────────────────────────────────── */
+/* ── attached.c ──────────────────────────────────────────────────────────────────────────── */
 
-/* Puts the target's entry: its calls are seen from now on, or are not. */
+/* See target_bits in bpf/maps.bpf.h. */
+__u64 *target__word(struct kernel *kernel, __u32 tgid);
+/* Puts the target's entry; how: BPF_ANY, BPF_EXIST. */
+int target__put(struct kernel *kernel, const struct attached *a, __u64 how);
+/* The same: its calls are seen from now on, or are not. */
 void target__put_seen(struct kernel *kernel, struct attached *a, bool seen);
 /* Of the target and of all that share its call probes. */
 int call_probes__on(struct kernel *kernel, struct attached *a);
 void call_probes__off(struct kernel *kernel, struct attached *a);
 /* Those on collections' ends, for good. */
 void gc_probes__off(struct kernel *kernel, struct attached *a);
+bool gc_probes__are_off(const struct attached *a);
 /* Only that on the end, which has the start by the runtime's own clock; or all of them. */
 void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light);
 bool gc_probes__light(const struct attached *a);

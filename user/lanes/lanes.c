@@ -85,15 +85,6 @@ static int prepare(struct lanes *l)
 	return err;
 }
 
-int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack)
-{
-	uint32_t *stack = &l->unsampled[kind][state];
-	int err = *stack ? 0 : picture__unsampled(l->pic, state__title(kind, state), stack);
-
-	*ret_stack = *stack;
-	return err;
-}
-
 /* ── growing ─────────────────────────────────────────────────────────────────────────────── */
 
 /*
@@ -301,18 +292,6 @@ int lanes__drop_ended(struct lanes *l, uint64_t most, size_t *left)
 }
 
 /* ── the picture ─────────────────────────────────────────────────────────────────────────── */
-
-int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane)
-{
-	for (size_t i = 0; i < account->n; i++)
-		lane->states_ns[account->rows[i].state] += account->rows[i].ns;
-	if (account->n && !picture__keep(l->pic, account->rows))
-		return -ENOMEM;
-	lane->rows = account->rows;
-	lane->n_rows = account->n;
-	account->rows = NULL;
-	return 0;
-}
 
 static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_account *account,
 		       struct pic_lane *ret)

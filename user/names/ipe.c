@@ -10,6 +10,7 @@
 #include "base/search.h"
 #include "ipe_read_priv.h"
 #include "process/mem.h"
+#include "rts/ghc_version.h"
 
 #define MAX_RANGES 4096
 
@@ -200,7 +201,7 @@ int ipe__new(pid_t pid, const char *ghc_version, const struct images *images, in
 	int err;
 
 	if (!job.layout)
-		return strverscmp(ghc_version, "9.2") < 0 ? -ENOENT : -ENOTSUP;
+		return ghc_version__of(ghc_version) < GHC_VERSION(9, 2, 0) ? -ENOENT : -ENOTSUP;
 	err = sort_maps(&job);
 	if (!err)
 		err = mem__guard(pid, timeout_ms, run, &job, SHARED_SIZE, &shared);

@@ -18,56 +18,28 @@
 #include "base/base.h"
 #include "fetch.h"
 
-int proc__text(const char *path, size_t max, char **ret_text, size_t *ret_len)
+#define MAX_TEXT (1U << 20)
+
+/* One of the files of a process, or of one of its threads (tid > 0). */
+static int text_of(pid_t pid, pid_t tid, const char *name, char **ret_text, size_t *ret_len)
 {
-	char *text = NULL;
-	size_t len = 0, cap = 0;
-	int fd, err = 0;
+	char path[64];
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	for (;;) {
-		ssize_t got;
-
-		err = array__reserve((void **)&text, &cap, len + 4096, max, 1);
-		if (err)
-			break;
-		got = read(fd, text + len, cap - len - 1);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			err = -errno;
-		if (got <= 0)
-			break;
-		len += (size_t)got;
-	}
-	fd__close(&fd);
-	if (err) {
-		free(text);
-		return err;
-	}
-	text[len] = '\0';
-	*ret_text = text;
-	*ret_len = len;
-	return 0;
+	if (tid > 0)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return proc__text(path, MAX_TEXT, ret_text, ret_len);
 }
 
 int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat)
 {
-	char path[64];
 	char *text = NULL;
 	size_t len = 0;
-	int err;
+	int err = text_of(pid, tid, "stat", &text, &len);
 
-	if (tid > 0)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	err = proc__text(path, 65536, &text, &len);
-	if (err)
-		return err;
-	err = proc__parse_stat(text, len, ret_stat);
+	if (!err)
+		err = proc__parse_stat(text, len, ret_stat);
 	free(text);
 	return err;
 }
@@ -82,19 +54,12 @@ uint64_t proc__ticks_to_ns(uint64_t ticks)
 
 int proc__ns_pid(pid_t pid, pid_t tid, pid_t *ret_pid)
 {
-	char path[64];
 	char *text = NULL;
 	size_t len = 0;
-	int err;
+	int err = text_of(pid, tid, "status", &text, &len);
 
-	if (tid > 0)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = proc__text(path, 1 << 20, &text, &len);
-	if (err)
-		return err;
-	err = proc__parse_ns_pid(text, len, ret_pid);
+	if (!err)
+		err = proc__parse_ns_pid(text, len, ret_pid);
 	free(text);
 	return err;
 }

@@ -248,3 +248,39 @@ uint64_t check__scan_n_caps(pid_t pid, const struct rts *rts, const struct check
 	}
 	return best;
 }
+
+/*
+ * One capability: its number is its index, its flags are truth values, and it begins with the
+ * table of three of the runtime's own functions (rts/include/stg/Regs.h, StgFunTable).
+ */
+bool check__is_cap(pid_t pid, const struct images *images, const struct layout *l, uint64_t cap,
+		   uint32_t no)
+{
+	uint32_t cap_no;
+	uint64_t code[3];
+	uint8_t flag;
+
+	return cap && (cap & 7) == 0 && mem__read_u32(pid, cap + l->wire.cap_no, &cap_no) == 0 &&
+	       cap_no == no && mem__read(pid, cap + l->wire.cap_in_haskell, &flag, 1) == 0 &&
+	       flag <= 1 && mem__read(pid, cap + l->wire.cap_disabled, &flag, 1) == 0 &&
+	       flag <= 1 && mem__read(pid, cap, code, sizeof(code)) == 0 &&
+	       images__at(images, code[0]) && images__at(images, code[1]) &&
+	       images__at(images, code[2]);
+}
+
+/* Reads the array; how many of its first entries are capabilities. */
+uint32_t check__take_array(pid_t pid, const struct images *images, const struct layout *l,
+			   uint64_t array, uint32_t max, uint64_t *caps)
+{
+	uint32_t n;
+
+	for (n = 0; n < max; n++) {
+		uint64_t cap;
+
+		if (mem__read_u64(pid, array + 8ULL * n, &cap) < 0 ||
+		    !check__is_cap(pid, images, l, cap, n))
+			break;
+		caps[n] = cap;
+	}
+	return n;
+}

@@ -17,31 +17,6 @@ static void (*const strategies[])(struct rts *rts) = {
 	rts_stgrun__find,  rts_gc__find,	rts_gc__clock,
 };
 
-const char *rts_found__name(enum rts_found found)
-{
-	switch (found) {
-	case FOUND_SYMTAB:
-		return "symtab";
-	case FOUND_DYNSYM:
-		return "dynsym";
-	case FOUND_DEBUGFILE:
-		return "debugfile";
-	case FOUND_CALLSITES:
-		return "callsites";
-	case FOUND_THREADS:
-		return "threads";
-	case FOUND_TICKER:
-		return "ghc_ticker";
-	case FOUND_MEMORY:
-		return "memory";
-	case FOUND_STRINGS:
-		return "strings";
-	case FOUND_NONE:
-		break;
-	}
-	return "none";
-}
-
 /*
  * Where to look first: the executable, then the libraries that GHC names libHSrts…, then all
  * others (a Haskell library loaded by a C program may be called anything).

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/elf.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,28 +45,6 @@ const struct target_info *target__info(const struct target *target)
 int target__pidfd(const struct target *target)
 {
 	return target->pidfd;
-}
-
-bool target__alive(const struct target *target)
-{
-	struct pollfd pfd = {.fd = target->pidfd, .events = POLLIN};
-	struct proc_stat st;
-
-	if (poll(&pfd, 1, 0) != 0)
-		return false;
-	return proc__stat(target->info.pid, 0, &st) == 0 && st.start_ticks == target->start_ticks;
-}
-
-int target__refresh_maps(struct target *target)
-{
-	/* not the maps of another process that has reused the pid: asked before and after */
-	int err =
-		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
-
-	/* The maps may be those of another process that has reused the pid meanwhile. */
-	if (err == 0 && !target__alive(target))
-		err = -ESRCH;
-	return err;
 }
 
 uid_t target__account(const struct target *target)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the Chrome trace format share: lanes.c, marks.c. */
+/* What the files of the Chrome trace format share: events.c, marks.c, lanes.c. */
 #ifndef SAFESCOPED_EXPORT_CHROME_H
 #define SAFESCOPED_EXPORT_CHROME_H
 

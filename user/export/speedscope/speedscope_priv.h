@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the speedscope format share: lanes.c (frames, lanes), sum.c (what is added up).
- */
+/* What the files of the speedscope format share: profile.c, sum.c (what is added up), lanes.c
+ * (frames, lanes). */
 #ifndef SAFESCOPED_EXPORT_SPEEDSCOPE_H
 #define SAFESCOPED_EXPORT_SPEEDSCOPE_H
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* account: a lane's time of which there is no sample, and its rows in the picture. */
+#include <errno.h>
+
+#include "lanes_priv.h"
+
+int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack)
+{
+	uint32_t *stack = &l->unsampled[kind][state];
+	int err = *stack ? 0 : picture__unsampled(l->pic, state__title(kind, state), stack);
+
+	*ret_stack = *stack;
+	return err;
+}
+
+int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane)
+{
+	for (size_t i = 0; i < account->n; i++)
+		lane->states_ns[account->rows[i].state] += account->rows[i].ns;
+	if (account->n && !picture__keep(l->pic, account->rows))
+		return -ENOMEM;
+	lane->rows = account->rows;
+	lane->n_rows = account->n;
+	account->rows = NULL;
+	return 0;
+}

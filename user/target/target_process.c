@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whether it is still the same process, and its maps as they are now. */
+#include <errno.h>
+#include <poll.h>
+
+#include "process/proc.h"
+#include "target_priv.h"
+
+bool target__alive(const struct target *target)
+{
+	struct pollfd pfd = {.fd = target->pidfd, .events = POLLIN};
+	struct proc_stat st;
+
+	if (poll(&pfd, 1, 0) != 0)
+		return false;
+	return proc__stat(target->info.pid, 0, &st) == 0 && st.start_ticks == target->start_ticks;
+}
+
+int target__refresh_maps(struct target *target)
+{
+	/* not the maps of another process that has reused the pid: asked before and after */
+	int err =
+		target__alive(target) ? images__refresh(&target->images, target->info.pid) : -ESRCH;
+
+	/* The maps may be those of another process that has reused the pid meanwhile. */
+	if (err == 0 && !target__alive(target))
+		err = -ESRCH;
+	return err;
+}
