@@ -19,7 +19,7 @@ static const int always[] = {
 	SCMP_SYS(brk),		 SCMP_SYS(futex),	 SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getpid),
 	SCMP_SYS(gettid),	 SCMP_SYS(exit),	 SCMP_SYS(exit_group),
-	SCMP_SYS(getrandom),
+	SCMP_SYS(getrandom),	 SCMP_SYS(nanosleep),	 SCMP_SYS(clock_nanosleep),
 };
 /* /proc of another process, read only: see add_open(). */
 static const int proc[] = {

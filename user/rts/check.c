@@ -316,7 +316,7 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 	}
 	if (!c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK])
 		return -ENOTSUP;
-	err = mem__guard(pid, timeout_ms, run, &c, sizeof(struct check_result), &out);
+	err = mem__guard(pid, GUARD_MEMORY, timeout_ms, run, &c, sizeof(struct check_result), &out);
 	if (err < 0)
 		return err;
 	result = out;
