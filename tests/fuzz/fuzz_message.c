@@ -94,6 +94,10 @@ static void try_rts(const void *data, size_t size)
 		return;
 	require(strlen(rts.version) < RTS_NAME_LEN && strlen(rts.way) < RTS_NAME_LEN);
 	require(rts_found__name(rts.suspend.found) && rts_found__name(rts.gc_end.found));
+	for (int i = 0; i < RTS_PROBED; i++)
+		require(!rts.probes[i].known ||
+			(rts.probes[i].choice.offset < INSN_PROBE_WINDOW &&
+			 strlen(rts.probes[i].choice.text) < sizeof(rts.probes[i].choice.text)));
 	rts.callsites.sites = (struct callsite *)sites;
 	for (size_t i = 0; i < rts.callsites.n; i++)
 		require(callsites__at(&rts.callsites, sites[i].site) == &sites[i]);

@@ -274,14 +274,14 @@ static void fill_info(struct target *t)
 	probe__open_file(t);
 	log_place(t, "suspendThread", &t->rts.suspend);
 	log_place(t, "resumeThread", &t->rts.resume);
-	probe__place(t, &t->rts.suspend, true, &info->suspend);
-	probe__place(t, &t->rts.resume, true, &info->resume);
-	probe__place(t, &t->rts.tick, false, &info->tick);
+	probe__place(t, RTS_SUSPEND, true, &info->suspend);
+	probe__place(t, RTS_RESUME, true, &info->resume);
+	probe__place(t, RTS_TICK, false, &info->tick);
 	/* it has a meaning only between the threads of a threaded runtime */
 	if (t->rts.threaded)
-		probe__place(t, &t->rts.gc_sync, false, &info->gc_sync);
-	probe__place(t, &t->rts.gc_start, false, &info->gc_start);
-	probe__place(t, &t->rts.gc_end, true, &info->gc_end);
+		probe__place(t, RTS_GC_SYNC, false, &info->gc_sync);
+	probe__place(t, RTS_GC_START, false, &info->gc_start);
+	probe__place(t, RTS_GC_END, true, &info->gc_end);
 }
 
 /* 0 with a verdict, or a negative errno with its line. */
