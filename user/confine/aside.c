@@ -24,6 +24,11 @@ void confine__run_inside(void)
 	inside = true;
 }
 
+bool confine__is_inside(void)
+{
+	return inside;
+}
+
 /* True once there is something on hurry_fd. */
 static bool wait_a_while(const struct confine_job *job, int hurry_fd, uint64_t until)
 {

@@ -4,6 +4,7 @@
 #define SAFESCOPED_CONFINE_PRIV_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "confine.h"
@@ -26,6 +27,11 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd,
 
 /* What a job writes to, without a job. *ret_out is NULL on failure. */
 int confine_job__new_out(size_t size, void **ret_out);
+
+/* ── aside.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* confine__run_inside() was called: nothing is started any more. */
+bool confine__is_inside(void);
 
 /* ── filter.c ────────────────────────────────────────────────────────────────────────────── */
 

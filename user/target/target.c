@@ -15,7 +15,6 @@
 #include "base/base.h"
 #include "elf/arch.h"
 #include "process/debugfile.h"
-#include "rts/insn.h"
 #include "names/names.h"
 #include "target_priv.h"
 
@@ -30,7 +29,6 @@ void target__free(struct target *target)
 		return;
 	ccs_table__free(target->ccs);
 	names__free(target->names);
-	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
 	fd__close(&target->info.probe_file);
@@ -485,9 +483,6 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	}
 	if (err < 0)
 		goto out;
-	err = insn__new(&t->insn);
-	if (err < 0)
-		goto no_memory;
 	fill_info(t);
 	if (verdict == TARGET_OK)
 		target__fill_wire(t);
@@ -552,8 +547,6 @@ int target__open_file(int fd, const char *path, const struct target_opts *opts,
 		err = take_symbols(t);
 	if (err == 0)
 		err = rts__find(0, &t->images, &t->rts);
-	if (err == 0)
-		err = insn__new(&t->insn);
 	if (err == 0) {
 		fill_info(t);
 		target__fill_wire_early(t);

@@ -10,7 +10,6 @@
 
 struct ccs_table;
 struct file_cache;
-struct insn;
 struct kallsyms;
 struct names;
 
@@ -32,7 +31,6 @@ struct target {
 	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
 	struct rts rts;
 	struct check_result check;
-	struct insn *insn;
 	struct names *names;
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
 };
