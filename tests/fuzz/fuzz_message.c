@@ -12,6 +12,7 @@
 
 #include "elf/elf.h"
 #include "elf/symbols.h"
+#include "names/decode_priv.h"
 #include "rts/rts.h"
 #include "unwind/cfi.h"
 #include "wire.h"
@@ -103,6 +104,25 @@ static void try_rts(const void *data, size_t size)
 		require(callsites__at(&rts.callsites, sites[i].site) == &sites[i]);
 }
 
+static void try_decoded(const void *data, size_t size)
+{
+	struct decode_question q = {.what = (uint32_t)size % 3, .len = 64, .addr = 1ULL << 40};
+	const struct insn_call *c;
+	struct decode_answer a;
+
+	if (size < sizeof(a))
+		return;
+	memcpy(&a, data, sizeof(a));
+	if (!decode__check(&q, &a, size) || a.err || q.what == DECODE_STRAIGHT)
+		return;
+	c = &a.call;
+	require(c->next - c->at <= 15 && c->next > c->at);
+	if (q.what == DECODE_CALL_BEFORE)
+		require(c->next == q.addr);
+	else
+		require(c->at >= q.addr && c->next <= q.addr + q.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* a copy that is aligned, and ends where the message does */
@@ -111,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
-	switch (data[0] & 3) {
+	switch (data[0] & 7) {
 	case 0:
 		try_rows(copy, size - 1);
 		break;
@@ -120,6 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		try_symbols(copy, size - 1);
+		break;
+	case 4:
+		try_decoded(copy, size - 1);
 		break;
 	default:
 		try_rts(copy, size - 1);

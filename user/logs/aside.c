@@ -78,7 +78,7 @@ int log_models__read_aside(const struct intake_log_join *how, int fd, bool live,
 	/* the holes of a sparse file are no log */
 	mb = st.stx_blocks / 2048;
 	timeout_ms = ALWAYS_MS + (int)(MIN(mb, (uint64_t)AT_MOST_MS / MS_PER_MB) * MS_PER_MB);
-	by.cpu_s = (uint32_t)timeout_ms / 1000;
+	by.cpu_s = (uint32_t)timeout_ms / 1000 * machine__slowness();
 	j.room = LOG_PACKED_MAX;
 	err = confine__aside(&by, timeout_ms, CONFINE_HONEST_NS + mb * HONEST_NS_PER_MB,
 			     read_joined, &j, sizeof(struct joined_out) + j.room, &out);
