@@ -491,6 +491,33 @@ static void test_probes_handed_over(void **state)
 	assert_false(rts__check_read(&rts, NULL));
 }
 
+/* And of what it found in a process's memory. */
+static void test_check_handed_over(void **state)
+{
+	const uint8_t two = 2;
+	struct check_result good = {.variant = LAYOUT_NOCLK, .n_caps = CHECK_MAX_CAPS}, r = good;
+
+	(void)state;
+	assert_true(check_result__is_one(&r));
+	r.n_caps++;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	r.variant = LAYOUT_VARIANTS;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	r.verdict = CHECK_FAILED + 1;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	r.caps_found = FOUND_STRINGS + 1;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	memcpy(&r.tls_checked, &two, 1);
+	assert_false(check_result__is_one(&r));
+	r = good;
+	memset(r.why, 'x', sizeof(r.why));
+	assert_false(check_result__is_one(&r));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -499,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_ways),
 		cmocka_unit_test(test_gc_without_symbols),
 		cmocka_unit_test(test_probes_handed_over),
+		cmocka_unit_test(test_check_handed_over),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
