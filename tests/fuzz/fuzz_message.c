@@ -12,6 +12,7 @@
 
 #include "elf/elf.h"
 #include "elf/symbols.h"
+#include "names/decode_priv.h"
 #include "rts/rts.h"
 #include "unwind/cfi.h"
 #include "wire.h"
@@ -94,9 +95,32 @@ static void try_rts(const void *data, size_t size)
 		return;
 	require(strlen(rts.version) < RTS_NAME_LEN && strlen(rts.way) < RTS_NAME_LEN);
 	require(rts_found__name(rts.suspend.found) && rts_found__name(rts.gc_end.found));
+	for (int i = 0; i < RTS_PROBED; i++)
+		require(!rts.probes[i].known ||
+			(rts.probes[i].choice.offset < INSN_PROBE_WINDOW &&
+			 strlen(rts.probes[i].choice.text) < sizeof(rts.probes[i].choice.text)));
 	rts.callsites.sites = (struct callsite *)sites;
 	for (size_t i = 0; i < rts.callsites.n; i++)
 		require(callsites__at(&rts.callsites, sites[i].site) == &sites[i]);
+}
+
+static void try_decoded(const void *data, size_t size)
+{
+	struct decode_question q = {.what = (uint32_t)size % 3, .len = 64, .addr = 1ULL << 40};
+	const struct insn_call *c;
+	struct decode_answer a;
+
+	if (size < sizeof(a))
+		return;
+	memcpy(&a, data, sizeof(a));
+	if (!decode__check(&q, &a, size) || a.err || q.what == DECODE_STRAIGHT)
+		return;
+	c = &a.call;
+	require(c->next - c->at <= 15 && c->next > c->at);
+	if (q.what == DECODE_CALL_BEFORE)
+		require(c->next == q.addr);
+	else
+		require(c->at >= q.addr && c->next <= q.addr + q.len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -107,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
-	switch (data[0] & 3) {
+	switch (data[0] & 7) {
 	case 0:
 		try_rows(copy, size - 1);
 		break;
@@ -116,6 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		try_symbols(copy, size - 1);
+		break;
+	case 4:
+		try_decoded(copy, size - 1);
 		break;
 	default:
 		try_rts(copy, size - 1);

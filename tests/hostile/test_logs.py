@@ -5,10 +5,13 @@ come into the report that way, however the attacker has come by a descriptor of 
 
 import os
 import shutil
+import signal
 import subprocess
+import time
+from pathlib import Path
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start
-from harness import SAFESCOPED, cases, check, program, run
+from harness import SAFESCOPED, SLOWNESS, Failure, cases, check, program, run
 
 
 def victim_log():
@@ -76,6 +79,53 @@ def test_own_log_is_joined(t, who):
     target, said = session_on(t, start(t, command))
     check(target["eventlog"] is not None and target["eventlog"]["path"] == str(log),
           f"its own log is not joined: {target['missing']} {said}")
+
+
+def reader_of(session):
+    """The process that reads a log for the session, once there is one."""
+    children = Path(f"/proc/{session.process.pid}/task/{session.process.pid}/children")
+    deadline = time.monotonic() + 30 * SLOWNESS
+    while time.monotonic() < deadline:
+        try:
+            for pid in children.read_text().split():
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "safescoped:log":
+                    return int(pid)
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise Failure(f"no process reads the log: {session.err.seen}")
+
+
+# Nothing but a hole follows what the program wrote, and costs its owner nothing: it would take hours
+# to read. "dies" is what becomes of a reader in which a mistake is found. The session goes on, and
+# the process without its log is as complete as without one.
+@cases("hole", "dies")
+def test_reader_ends_badly(t, case):
+    log = OUT / f"{case}.eventlog"
+    log.touch()
+    os.chown(log, NOBODY, NOBODY)
+    target = start(t, as_nobody([logging_program(), 1, "safe_sleep_1ms=200", "+RTS", "-l", f"-ol{log}", "-RTS"]))
+    session = t.session("--pid", target.pid, "-v", "--max-overhead", "1000", "-f", "json", "-o", f"{t.stem}.json")
+    session.wait_attached()
+    os.truncate(log, 1 << 40)
+    target.go()
+    target.wait()
+    reader = reader_of(session)
+    status = Path(f"/proc/{reader}/status").read_text()
+    check("\nCapPrm:\t0000000000000000\n" in status and "\nSeccomp:\t2\n" in status, f"it has rights: {status}")
+    if case == "dies":
+        os.kill(reader, signal.SIGKILL)
+    began = time.monotonic()
+    code = session.wait()
+    took = time.monotonic() - began
+    check(took < 30 * SLOWNESS, f"the session's end took {took:.0f} s")
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    report = t.report().target(target.pid)
+    why = "ended badly" if case == "dies" else "took too long"
+    check(any("eventlog" in line and why in line for line in report["missing"]), f"not reported: {report['missing']}")
+    check(report["eventlog"] is None, f"it is joined: {report['eventlog']}")
+    calls = t.report().call("safe_sleep_1ms", target.pid)
+    check(calls["calls"] == 200, f"calls are missing: {calls}")
 
 
 if __name__ == "__main__":

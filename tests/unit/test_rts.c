@@ -462,6 +462,62 @@ static void test_way_names(void **state)
 	check_name_way("rts_thr_p_dyn", true, true, false);
 }
 
+/* What a process that reads a file may say of where its functions are probed. */
+static void test_probes_handed_over(void **state)
+{
+	const struct rts_probe good = {.known = true,
+				       .choice = {.offset = INSN_PROBE_WINDOW - 1,
+						  .emulated = true,
+						  .stack = 8,
+						  .text = "push %r15"}};
+	const uint8_t two = 2;
+	struct rts rts = {.probes = {good}};
+
+	(void)state;
+	assert_true(rts__check_read(&rts, NULL));
+	rts.probes[0].choice.offset++;
+	assert_false(rts__check_read(&rts, NULL));
+	rts.probes[0] = good;
+	memset(rts.probes[0].choice.text, 'x', sizeof(rts.probes[0].choice.text));
+	assert_false(rts__check_read(&rts, NULL));
+	rts.probes[0] = good;
+	rts.probes[0].choice.text[0] = '\x1b';
+	assert_false(rts__check_read(&rts, NULL));
+	rts.probes[0] = good;
+	memcpy(&rts.probes[0].choice.args_intact, &two, 1);
+	assert_false(rts__check_read(&rts, NULL));
+	rts.probes[0] = good;
+	memcpy(&rts.probes[RTS_PROBED - 1].known, &two, 1);
+	assert_false(rts__check_read(&rts, NULL));
+}
+
+/* And of what it found in a process's memory. */
+static void test_check_handed_over(void **state)
+{
+	const uint8_t two = 2;
+	struct check_result good = {.variant = LAYOUT_NOCLK, .n_caps = CHECK_MAX_CAPS}, r = good;
+
+	(void)state;
+	assert_true(check_result__is_one(&r));
+	r.n_caps++;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	r.variant = LAYOUT_VARIANTS;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	r.verdict = CHECK_FAILED + 1;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	r.caps_found = FOUND_STRINGS + 1;
+	assert_false(check_result__is_one(&r));
+	r = good;
+	memcpy(&r.tls_checked, &two, 1);
+	assert_false(check_result__is_one(&r));
+	r = good;
+	memset(r.why, 'x', sizeof(r.why));
+	assert_false(check_result__is_one(&r));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +525,8 @@ int main(void)
 		cmocka_unit_test(test_not_ghc),
 		cmocka_unit_test(test_ways),
 		cmocka_unit_test(test_gc_without_symbols),
+		cmocka_unit_test(test_probes_handed_over),
+		cmocka_unit_test(test_check_handed_over),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

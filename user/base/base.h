@@ -229,5 +229,7 @@ uint64_t usage__cpu_ns(const struct rusage *usage);
 void usage__own(uint64_t *ret_cpu_ns, uint64_t *ret_max_rss_bytes);
 /* CPU time of those children that have ended and were waited for. */
 uint64_t usage__children_cpu_ns(void);
+/* The most memory that one of them had resident. */
+uint64_t usage__children_max_rss_bytes(void);
 
 #endif

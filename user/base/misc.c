@@ -112,6 +112,14 @@ uint64_t usage__children_cpu_ns(void)
 	return usage__cpu_ns(&children);
 }
 
+uint64_t usage__children_max_rss_bytes(void)
+{
+	struct rusage usage;
+
+	/* of the largest one */
+	return getrusage(RUSAGE_CHILDREN, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
+}
+
 unsigned int machine__slowness(void)
 {
 	const char *text = getenv("SAFESCOPED_SLOWNESS");

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/base.h"
 #include "eventlog/eventlog.h"
@@ -20,12 +21,9 @@
 struct log_mode {
 	const struct options *options;
 	const char *path;
-	struct el_input *in;
-	struct log_models *models; /* NULL: a report of GHC's was read, no log */
+	int in;
+	struct log_alone_read read;
 	struct symfile *symbols;
-	/* of a report */
-	struct cctree *tree;
-	struct prof_info prof;
 	struct timeline *tl;
 	struct outputs *outputs;
 	struct progress progress;
@@ -45,20 +43,11 @@ static bool is_over(void *ctx)
 	return m->interrupted || (m->end_ns && time__monotonic_ns() >= m->end_ns);
 }
 
-/* A signal ends the reading. What came of a stream is shown then; of a file all or nothing is. */
-static int on_block(void *ctx, const struct el_event *ev)
+static void on_progress(void *ctx, uint64_t done, uint64_t all)
 {
 	struct log_mode *m = ctx;
-	const struct eventlog_stats *stats = eventlog__stats(log_models__reader(m->models));
 
-	(void)ev;
-	if (progress__shown(&m->progress))
-		progress__bytes(&m->progress, time__monotonic_ns(),
-				stats->header_bytes + stats->event_bytes + stats->lost_bytes,
-				stats->bytes_in);
-	if (!el_input__is_stream(m->in) && signals__came(&m->signal_fd))
-		return -ECANCELED;
-	return 0;
+	progress__bytes(&m->progress, time__monotonic_ns(), done, all);
 }
 
 /* ── reading ─────────────────────────────────────────────────────────────────────────────── */
@@ -67,76 +56,88 @@ static int report_unreadable(const struct log_mode *m, int err)
 {
 	if (err == -ECANCELED)
 		log_error("interrupted: the log was not read to its end");
-	else if (err == -EBADMSG)
-		log_error("%s: damaged at its beginning: its list of event types cannot be read, "
-			  "and nothing in it without that",
-			  m->path);
+	else if (err == -EIO)
+		log_error("%s: the process that read it ended badly", m->path);
 	else
 		log_error("%s: cannot be read: %s", m->path, strerror(-err));
 	return err;
 }
 
-static int open_input(struct log_mode *m)
+static int report_bad(const struct log_mode *m)
 {
-	uint64_t duration_ns = m->options->duration_ns;
-	int err;
+	if (m->read.kind == LOG_ALONE_REPORT)
+		log_error("%s: begins like a report of GHC's, but cannot be read as one", m->path);
+	else
+		log_error("%s: damaged at its beginning: its list of event types cannot be read, "
+			  "and nothing in it without that",
+			  m->path);
+	return -EBADMSG;
+}
 
-	m->end_ns = duration_ns ? time__monotonic_ns() + duration_ns : 0;
-	err = el_input__open(m->path, is_over, m, &m->in);
-	if (err)
-		return report_unreadable(m, err);
-	switch (el_input__kind(m->in)) {
-	case EL_INPUT_EMPTY:
-		if (el_input__stopped(m->in)) {
-			log_error("%s: nothing to show: nobody wrote to it", m->path);
-			return -ENODATA;
-		}
+static int report_empty(const struct log_mode *m)
+{
+	if (m->read.stopped)
+		log_error("%s: nothing to show: nobody wrote to it", m->path);
+	else
 		log_error("%s: is empty; GHC writes a log when its buffers are full, and at the "
 			  "program's end",
 			  m->path);
-		return -ENODATA;
-	case EL_INPUT_OTHER:
-		log_error("%s: neither an eventlog nor a .prof or -pj report of GHC's", m->path);
-		return -EINVAL;
-	default:
-		return 0;
-	}
+	return -ENODATA;
 }
 
-static int read_log(struct log_mode *m)
+static int read_input(struct log_mode *m)
 {
-	static const uint16_t ids[] = {EL_BLOCK_MARKER};
-	int err = log_models__new(&m->options->part, &m->models);
-	struct eventlog *log = err ? NULL : log_models__reader(m->models);
-	const struct eventlog_stats *stats;
+	uint64_t duration_ns = m->options->duration_ns;
+	const struct log_alone how = {
+		.part = m->options->part,
+		.stop = is_over,
+		.progress = progress__shown(&m->progress) ? on_progress : NULL,
+		.ctx = m,
+	};
+	struct stat st;
+	int err;
 
-	if (!err)
-		err = eventlog__subscribe(log, ids, ARRAY_SIZE(ids), on_block, m);
-	if (!err)
-		err = eventlog__read(log, m->in);
-	/* compressed, it is read as a stream is */
-	if (!err && m->interrupted && !el_input__is_stream(m->in))
-		err = -ECANCELED;
-	if (!err)
-		err = log_models__finish(m->models);
+	m->end_ns = duration_ns ? time__monotonic_ns() + duration_ns : 0;
+	m->in = el_input__open_path(m->path, is_over, m);
+	if (m->in < 0)
+		return report_unreadable(m, m->in);
+	/* a file is read to its end */
+	if (!fstat(m->in, &st) && S_ISREG(st.st_mode))
+		m->end_ns = 0;
+	err = log_alone__read(&how, m->in, &m->read);
 	progress__end(&m->progress);
 	if (err)
 		return report_unreadable(m, err);
-	stats = eventlog__stats(log);
-	if (!stats->blocks && stats->lost_bytes > MARKER) {
-		log_error("%s: its events are in no blocks, which GHC always makes; a tool has "
-			  "rewritten it, or it is damaged all over: give the log as GHC wrote it",
-			  m->path);
-		return -ENODATA;
+	if (m->read.unreadable)
+		return report_bad(m);
+	if (m->read.damaged)
+		log_warn("%s: damaged gzip data: read as far as it goes", m->path);
+	if (m->read.kind == LOG_ALONE_EMPTY)
+		return report_empty(m);
+	if (m->read.kind == LOG_ALONE_OTHER) {
+		log_error("%s: neither an eventlog nor a .prof or -pj report of GHC's", m->path);
+		return -EINVAL;
 	}
 	return 0;
+}
+
+static int check_log(const struct log_mode *m)
+{
+	const struct eventlog_stats *stats = log_models__stats(m->read.models);
+
+	if (stats->blocks || stats->lost_bytes <= MARKER)
+		return 0;
+	log_error("%s: its events are in no blocks, which GHC always makes; a tool has "
+		  "rewritten it, or it is damaged all over: give the log as GHC wrote it",
+		  m->path);
+	return -ENODATA;
 }
 
 /* What was asked for by --from and --to must be there. */
 static int check_window(struct log_mode *m)
 {
-	const struct el_window *w = log_models__window(m->models);
-	uint64_t last = eventlog__stats(log_models__reader(m->models))->last_time;
+	const struct el_window *w = log_models__window(m->read.models);
+	uint64_t last = log_models__stats(m->read.models)->last_time;
 
 	if (w->from_marker && !w->opened) {
 		log_error("--from %s: no marker or message of the log begins with it; "
@@ -170,7 +171,7 @@ static bool name_function(void *ctx, uint64_t addr, struct code_name *ret_name)
 
 static int open_symbols(struct log_mode *m)
 {
-	const struct el_annot *annot = log_models__annot(m->models);
+	const struct el_annot *annot = log_models__annot(m->read.models);
 	size_t n = el_annot__info(annot).n_ccalls, n_addrs = MIN(n, (size_t)ADDRS_MAX);
 	uint64_t addrs[ADDRS_MAX];
 	int err;
@@ -201,20 +202,13 @@ static void warn_timeless(const struct log_mode *m)
 				 "speedscope, folded, pprof and html have its stacks");
 }
 
-static int read_report(struct log_mode *m)
+static void check_report(const struct log_mode *m)
 {
 	const struct log_part *part = &m->options->part;
-	int err = prof__read(m->in, &m->tree, &m->prof);
 
-	if (err == -EBADMSG)
-		log_error("%s: begins like a report of GHC's, but cannot be read as one", m->path);
-	else if (err)
-		report_unreadable(m, err);
-	else if (part->from_marker || part->from_ns || part->to_marker || part->to_ns)
+	if (part->from_marker || part->from_ns || part->to_marker || part->to_ns)
 		log_warn("--from, --to: a report has no times; all of it is shown");
-	if (!err)
-		warn_timeless(m);
-	return err;
+	warn_timeless(m);
 }
 
 /* ── the picture ─────────────────────────────────────────────────────────────────────────── */
@@ -233,10 +227,10 @@ static void fill_common(struct log_mode *m, struct join_log *log)
 
 static void fill_report(struct log_mode *m, struct join_log *log)
 {
-	const struct prof_info *p = &m->prof;
+	const struct prof_info *p = m->read.report_info;
 	uint64_t ns = p->tick_interval_us ? p->tick_interval_us * 1000 : 1000000;
 
-	log->tree = m->tree;
+	log->tree = m->read.report;
 	log->interval_ns = ns;
 	log->capabilities = p->capabilities;
 	log->program = p->program;
@@ -246,8 +240,9 @@ static void fill_report(struct log_mode *m, struct join_log *log)
 /* Whether something of the log is missing. */
 static bool has_losses(const struct log_mode *m)
 {
-	return m->models && (eventlog__stats(log_models__reader(m->models))->lost_bytes ||
-			     log_models__dropped(m->models));
+	const struct log_models *models = m->read.models;
+
+	return models && (log_models__stats(models)->lost_bytes || log_models__dropped(models));
 }
 
 static int make_picture(struct log_mode *m)
@@ -261,10 +256,10 @@ static int make_picture(struct log_mode *m)
 
 	if (!err) {
 		fill_common(m, &log);
-		if (m->tree)
+		if (m->read.report)
 			fill_report(m, &log);
 		else
-			log_models__fill(m->models, &log);
+			log_models__fill(m->read.models, &log);
 		if (m->symbols) {
 			log.function = name_function;
 			log.ctx = m;
@@ -314,13 +309,13 @@ static int run(struct log_mode *m)
 		return EXIT_FAILED;
 	}
 	name_of(m->path, name, sizeof(name));
-	if (outputs__plan(&m->options->output, name, 0, &m->outputs) || open_input(m))
+	if (outputs__plan(&m->options->output, name, 0, &m->outputs) || read_input(m))
 		return EXIT_FAILED;
-	if (el_input__kind(m->in) == EL_INPUT_REPORT)
-		err = read_report(m);
-	else if (!(err = read_log(m)) && !(err = check_window(m)))
-		err = open_symbols(m);
-	if (err || make_picture(m))
+	if (m->read.report)
+		check_report(m);
+	else if (check_log(m) || check_window(m) || open_symbols(m))
+		return EXIT_FAILED;
+	if (make_picture(m))
 		return EXIT_FAILED;
 	pic = timeline__picture(m->tl);
 	err = outputs__write(m->outputs, pic, signals__came, &m->signal_fd);
@@ -338,15 +333,14 @@ int log_mode__run(const struct options *options)
 	}
 	m->options = options;
 	m->path = options->eventlog;
-	m->signal_fd = -1;
+	m->signal_fd = m->in = -1;
 	progress__init(&m->progress, options->quiet);
 	code = run(m);
 	timeline__free(m->tl);
-	log_models__free(m->models);
+	log_alone__free(&m->read);
 	outputs__free(m->outputs);
-	cctree__free(m->tree);
 	symfile__free(m->symbols);
-	el_input__free(m->in);
+	fd__close(&m->in);
 	fd__close(&m->signal_fd);
 	free(m);
 	return code;

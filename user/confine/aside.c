@@ -18,6 +18,16 @@ void confine__hurry_by(int fd)
 	hurry = fd;
 }
 
+void confine__run_inside(void)
+{
+	inside = true;
+}
+
+bool confine__is_inside(void)
+{
+	return inside;
+}
+
 /* True once there is something on hurry_fd. */
 static bool wait_a_while(const struct confine_job *job, int hurry_fd, uint64_t until)
 {

@@ -128,6 +128,31 @@ void confine_server__stop(struct confine_server *server);
 pid_t confine_server__pid(const struct confine_server *server);
 void confine_server__free(struct confine_server *server);
 
+/* ── a server for each user ──────────────────────────────────────────────────────────────── */
+
+/*
+ * Questions about one user's bytes are answered by a child that has seen no other user's: whoever
+ * takes it over changes nothing that others are told. There are so many at a time; of more users,
+ * who was not asked about for the longest time has his child ended.
+ */
+#define CONFINE_POOL_USERS 8
+
+struct confine_pool;
+
+/* As confine_server__new(); how.user is each child's own. */
+int confine_pool__new(const struct confine_service *service, void *ctx,
+		      struct confine_pool **ret_pool);
+/*
+ * As confine_server__ask(), about bytes of `user`'s (CONFINE_NOBODY: not known), who may be waited
+ * for as long as in confine__aside(): -ETIMEDOUT also when he has been. In a confined child it is
+ * answered there.
+ */
+int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *question, size_t len,
+		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
+/* The running child for a user; 0: none. */
+pid_t confine_pool__pid(const struct confine_pool *pool, uid_t user);
+void confine_pool__free(struct confine_pool *pool);
+
 /* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */
 
 /*

@@ -12,12 +12,14 @@
 
 /* What memory, descriptors that it was given, and its own end need. */
 static const int always[] = {
-	SCMP_SYS(read),		SCMP_SYS(write),  SCMP_SYS(pread64),	  SCMP_SYS(pwrite64),
-	SCMP_SYS(lseek),	SCMP_SYS(fstat),  SCMP_SYS(newfstatat),	  SCMP_SYS(close),
-	SCMP_SYS(poll),		SCMP_SYS(munmap), SCMP_SYS(mremap),	  SCMP_SYS(madvise),
-	SCMP_SYS(brk),		SCMP_SYS(futex),  SCMP_SYS(rt_sigreturn), SCMP_SYS(clock_gettime),
-	SCMP_SYS(gettimeofday), SCMP_SYS(getpid), SCMP_SYS(gettid),	  SCMP_SYS(exit),
-	SCMP_SYS(exit_group),
+	SCMP_SYS(read),		 SCMP_SYS(write),	 SCMP_SYS(pread64),
+	SCMP_SYS(pwrite64),	 SCMP_SYS(lseek),	 SCMP_SYS(fstat),
+	SCMP_SYS(newfstatat),	 SCMP_SYS(close),	 SCMP_SYS(poll),
+	SCMP_SYS(munmap),	 SCMP_SYS(mremap),	 SCMP_SYS(madvise),
+	SCMP_SYS(brk),		 SCMP_SYS(futex),	 SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getpid),
+	SCMP_SYS(gettid),	 SCMP_SYS(exit),	 SCMP_SYS(exit_group),
+	SCMP_SYS(getrandom),	 SCMP_SYS(nanosleep),	 SCMP_SYS(clock_nanosleep),
 };
 /* /proc of another process, read only: see add_open(). */
 static const int proc[] = {

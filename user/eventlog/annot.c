@@ -11,59 +11,12 @@
 
 #include "annot.h"
 #include "base/base.h"
-#include "u64map.h"
 
-#define SPANS_MAX  (1u << 18)
-#define OPEN_MAX   (1u << 16)
-#define SUMS_MAX   (1u << 13)
-#define CCALLS_MAX (1u << 18)
-#define TEXT_MAX   (16u << 20) /* bytes of all texts, with what finds them */
-#define OTHERS	   "[other labels]"
-#define LOOK_BACK  64 /* open intervals of one key that are looked at */
-#define RECENT	   64 /* a program's annotated calls are few, and said again and again */
-#define NONE	   UINT32_MAX
-
-/* An interval, or a C call, that has not ended. */
-struct open {
-	union {
-		struct el_span span;
-		struct el_ccall call;
-	};
-	uint64_t key;
-	uint32_t stack; /* string, of an interval */
-	uint32_t below; /* older one of the same key; of what is closed: the next that is */
-	bool open;
-};
-
-struct opens {
-	struct open *v;
-	size_t n, cap;
-	uint32_t closed; /* list of those that can be used again */
-	struct u64map by_key;
-};
-
-/* A text that was seen before, found without hashing all of it. */
-struct recent {
-	uint32_t id, len; /* len 0: none */
-};
-
-struct el_annot {
-	const struct el_window *window;
-	struct cctree *tree;
-	const struct el_sched *sched;
-	struct strtab *strings;
-	struct recent recent[RECENT];
-	struct opens open;  /* intervals, by label and number */
-	struct opens calls; /* by thread */
-	struct u64map sum_by_label;
-	struct el_span *spans;
-	struct el_ccall *ccalls;
-	struct el_span_sum *sums;
-	uint32_t *stacks; /* string of the stack for each span, until finish */
-	uint32_t others;  /* the label that stands for those beyond SUMS_MAX */
-	size_t spans_cap, ccalls_cap, sums_cap, stacks_cap;
-	struct el_annot_info info;
-};
+#define OPEN_MAX  (1u << 16)
+#define TEXT_MAX  (16u << 20) /* bytes of all texts, with what finds them */
+#define OTHERS	  "[other labels]"
+#define LOOK_BACK 64 /* open intervals of one key that are looked at */
+#define NONE	  UINT32_MAX
 
 static void opens_free(struct opens *o)
 {

@@ -1,9 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* annot: what annot.c and annot_text.c share. Not for other rooms. */
+/* annot: what annot.c, annot_text.c and annot_pack.c share. Not for other rooms. */
 #ifndef SAFESCOPED_EVENTLOG_ANNOT_H
 #define SAFESCOPED_EVENTLOG_ANNOT_H
 
 #include "eventlog.h"
+#include "u64map.h"
+
+#define SPANS_MAX  (1u << 18)
+#define SUMS_MAX   (1u << 13)
+#define CCALLS_MAX (1u << 18)
+#define RECENT	   64 /* a program's annotated calls are few, and said again and again */
+
+/* An interval, or a C call, that has not ended. */
+struct open {
+	union {
+		struct el_span span;
+		struct el_ccall call;
+	};
+	uint64_t key;
+	uint32_t stack; /* string, of an interval */
+	uint32_t below; /* older one of the same key; of what is closed: the next that is */
+	bool open;
+};
+
+struct opens {
+	struct open *v;
+	size_t n, cap;
+	uint32_t closed; /* list of those that can be used again */
+	struct u64map by_key;
+};
+
+/* A text that was seen before, found without hashing all of it. */
+struct recent {
+	uint32_t id, len; /* len 0: none */
+};
+
+struct el_annot {
+	const struct el_window *window;
+	struct cctree *tree;
+	const struct el_sched *sched;
+	struct strtab *strings;
+	struct recent recent[RECENT];
+	struct opens open;  /* intervals, by label and number */
+	struct opens calls; /* by thread */
+	struct u64map sum_by_label;
+	struct el_span *spans;
+	struct el_ccall *ccalls;
+	struct el_span_sum *sums;
+	uint32_t *stacks; /* string of the stack for each span, until finish */
+	uint32_t others;  /* the label that stands for those beyond SUMS_MAX */
+	size_t spans_cap, ccalls_cap, sums_cap, stacks_cap;
+	struct el_annot_info info;
+};
 
 enum annot_verb {
 	AV_NONE,

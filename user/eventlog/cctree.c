@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "cctree.h"
+#include "pack_priv.h"
 #include "u64map.h"
 
 #define CCS_MAX	  (1u << 16)
@@ -142,19 +143,30 @@ static int cc_new(struct cctree *tree, struct cc_entry entry, uint32_t *ret_cc)
 	return 0;
 }
 
-int cctree__new(struct cctree **ret_tree)
+/* Without any centre or node. */
+static int tree_new(struct cctree **ret_tree)
 {
 	struct cctree *tree = calloc(1, sizeof(*tree));
-	uint32_t cc, node;
-	int err = -ENOMEM;
+	int err = tree ? strtab__new(&tree->strings) : -ENOMEM;
 
-	if (!tree)
-		return -ENOMEM;
-	err = strtab__new(&tree->strings);
-	if (!err) {
-		strtab__set_max(tree->strings, TEXT_MAX);
-		err = cctree__cc_by_name(tree, "MAIN", "MAIN", "<built-in>", &cc);
+	if (err) {
+		free(tree);
+		return err;
 	}
+	strtab__set_max(tree->strings, TEXT_MAX);
+	*ret_tree = tree;
+	return 0;
+}
+
+int cctree__new(struct cctree **ret_tree)
+{
+	struct cctree *tree;
+	uint32_t cc, node;
+	int err = tree_new(&tree);
+
+	if (err)
+		return err;
+	err = cctree__cc_by_name(tree, "MAIN", "MAIN", "<built-in>", &cc);
 	if (!err)
 		err = node_new(tree, CC_NO_NODE, cc, &node);
 	if (err) {
@@ -470,4 +482,114 @@ out:
 	free(map);
 	free(kept);
 	return err;
+}
+
+/* ── packing ─────────────────────────────────────────────────────────────────────────────── */
+
+struct packed_cc {
+	uint32_t id;
+	uint8_t has_id, is_caf, known;
+};
+
+struct packed_node {
+	uint64_t ticks;
+	uint32_t cc, parent;
+	uint16_t permille_time, permille_inherited_time;
+};
+
+void cctree__pack(const struct cctree *tree, struct pack *p)
+{
+	PACK(p, tree->n_ccs);
+	for (size_t i = 0; i < tree->n_ccs; i++) {
+		const struct cc_entry *e = &tree->ccs[i];
+		const struct packed_cc cc = {
+			.id = e->id, .has_id = e->has_id, .is_caf = e->is_caf, .known = e->known};
+
+		PACK(p, cc);
+		pack__text(p, strtab__get(tree->strings, e->label));
+		pack__text(p, strtab__get(tree->strings, e->module));
+		pack__text(p, strtab__get(tree->strings, e->srcloc));
+	}
+	PACK(p, tree->n_nodes);
+	for (size_t i = 0; i < tree->n_nodes; i++) {
+		const struct cc_node *n = &tree->nodes[i];
+		const struct packed_node node = {.ticks = n->ticks,
+						 .cc = n->cc,
+						 .parent = n->parent,
+						 .permille_time = n->permille_time,
+						 .permille_inherited_time =
+							 n->permille_inherited_time};
+
+		PACK(p, node);
+	}
+}
+
+static int unpack_cc(struct cctree *tree, struct unpack *u)
+{
+	struct cc_entry e = {0};
+	uint32_t *const names[] = {&e.label, &e.module, &e.srcloc};
+	struct packed_cc cc;
+	uint32_t at;
+	int err = 0;
+
+	UNPACK(u, cc);
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !err; i++) {
+		size_t len;
+		const char *text = unpack__text(u, &len);
+
+		err = add_string(tree, text, len, names[i]);
+	}
+	if (u->bad)
+		return -EBADMSG;
+	e.id = cc.id;
+	e.has_id = cc.has_id;
+	e.is_caf = cc.is_caf;
+	e.known = cc.known;
+	return err ? err : cc_new(tree, e, &at);
+}
+
+/* The first is the root, any other comes after its parent. */
+static int unpack_node(struct cctree *tree, struct unpack *u)
+{
+	struct packed_node packed;
+	uint32_t at;
+	int err;
+
+	UNPACK(u, packed);
+	if (!unpack__require(u, packed.cc < tree->n_ccs &&
+					(tree->n_nodes ? packed.parent < tree->n_nodes
+						       : packed.parent == CC_NO_NODE)))
+		return -EBADMSG;
+	err = node_new(tree, packed.parent, packed.cc, &at);
+	if (err)
+		return err;
+	tree->nodes[at].ticks = packed.ticks;
+	tree->nodes[at].permille_time = packed.permille_time;
+	tree->nodes[at].permille_inherited_time = packed.permille_inherited_time;
+	return 0;
+}
+
+int cctree__unpack(struct unpack *u, struct cctree **ret_tree)
+{
+	struct cctree *tree;
+	size_t n;
+	int err = tree_new(&tree);
+
+	if (err)
+		return err;
+	UNPACK(u, n);
+	for (size_t i = 0; i < n && !err; i++)
+		err = unpack_cc(tree, u);
+	if (!err)
+		UNPACK(u, n);
+	for (size_t i = 0; i < n && !err; i++)
+		err = unpack_node(tree, u);
+	if (!unpack__require(u, tree->n_nodes))
+		err = -EBADMSG;
+	if (err) {
+		cctree__free(tree);
+		return err == -E2BIG ? -EBADMSG : err;
+	}
+	*ret_tree = tree;
+	return 0;
 }

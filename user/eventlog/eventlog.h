@@ -107,6 +107,10 @@ enum el_input_kind {
 	EL_INPUT_OTHER,
 };
 int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
+/* The two parts of that: the descriptor, the caller's, or negative; and what it holds, which the
+ * input owns from then on, failed or not. */
+int el_input__open_path(const char *path, bool (*stop)(void *ctx), void *ctx);
+int el_input__take(int fd, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
 void el_input__free(struct el_input *in);
 /* A descriptor connected to the Unix socket at `path`, the caller's, which never blocks; or
  * negative; -EAGAIN: its server has enough connections waiting. */
@@ -114,6 +118,8 @@ int el_input__connect(const char *path);
 enum el_input_kind el_input__kind(const struct el_input *in);
 /* `stop` has ended it. */
 bool el_input__stopped(const struct el_input *in);
+/* Packed data that make no sense were left out, with all after them. */
+bool el_input__is_damaged(const struct el_input *in);
 /* It comes from whoever writes it now, and may never end. */
 bool el_input__is_stream(const struct el_input *in);
 

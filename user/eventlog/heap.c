@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
+#include "pack_priv.h"
 #include "u64map.h"
 
 #define SERIES_MAX   (16u << 10)
@@ -311,4 +312,78 @@ const struct el_series *el_heap__series(const struct el_heap *h, size_t i)
 const char *el_heap__string(const struct el_heap *h, uint32_t id)
 {
 	return strtab__get(h->strings, id);
+}
+
+/* ── packing ─────────────────────────────────────────────────────────────────────────────── */
+
+struct packed_series {
+	uint64_t id, max_value, last, every;
+	uint32_t name;
+	uint16_t kind;
+};
+
+void el_heap__pack(const struct el_heap *h, struct pack *p)
+{
+	PACK(p, h->info);
+	pack__strings(p, h->strings);
+	for (size_t i = 0; i < h->info.n_series; i++) {
+		const struct el_series *s = &h->series[i];
+		const struct packed_series packed = {.id = s->id,
+						     .max_value = s->max_value,
+						     .last = s->last,
+						     .every = s->every,
+						     .name = s->name,
+						     .kind = s->kind};
+
+		PACK(p, packed);
+		pack__array(p, s->p, s->n, sizeof(*s->p));
+	}
+}
+
+static int unpack_series(struct el_heap *h, struct unpack *u)
+{
+	struct packed_series packed;
+	struct el_series *s;
+	int err = ARRAY_RESERVE(h->series, h->series_cap, h->info.n_series + 1, SERIES_MAX);
+
+	UNPACK(u, packed);
+	unpack__require(u,
+			packed.name < strtab__count(h->strings) && packed.kind <= ESK_TICKY_ALLOCS);
+	if (err || u->bad)
+		return err ? err : -EBADMSG;
+	s = &h->series[h->info.n_series++];
+	*s = (struct el_series){.name = packed.name,
+				.kind = packed.kind,
+				.id = packed.id,
+				.max_value = packed.max_value,
+				.last = packed.last,
+				.every = packed.every};
+	err = UNPACK_ARRAY(u, s->p, s->n, MIN(POINTS_MAX, POINTS_ALL - h->points));
+	s->cap = s->n;
+	h->points += s->n;
+	for (size_t i = 0; i < s->n; i++)
+		unpack__require(u, s->p[i].value <= s->max_value);
+	return err;
+}
+
+int el_heap__unpack(struct unpack *u, struct el_heap **ret_h)
+{
+	struct el_heap_info info;
+	struct el_heap *h;
+	int err = el_heap__new(NULL, NULL, &h);
+
+	if (err)
+		return err;
+	UNPACK(u, info);
+	h->info.dropped = info.dropped;
+	err = unpack__strings(u, h->strings);
+	for (size_t i = 0; i < info.n_series && !err && !u->bad; i++)
+		err = unpack_series(h, u);
+	if (u->bad || err == -E2BIG)
+		err = -EBADMSG;
+	if (err)
+		el_heap__free(h);
+	else
+		*ret_h = h;
+	return err;
 }

@@ -9,6 +9,7 @@
 #include "annot.h"
 #include "base/base.h"
 #include "eventlog.h"
+#include "pack_priv.h"
 
 #define NOTES_MAX (1u << 17)
 #define TEXT_MAX  (16u << 20) /* bytes of all texts, with what finds them */
@@ -159,4 +160,54 @@ const struct el_note *el_info__note(const struct el_info *i, size_t n)
 const char *el_info__string(const struct el_info *i, uint32_t id)
 {
 	return strtab__get(i->strings, id);
+}
+
+/* ── packing ─────────────────────────────────────────────────────────────────────────────── */
+
+void el_info__pack(const struct el_info *i, struct pack *p)
+{
+	PACK(p, i->process.pid);
+	PACK(p, i->process.wall_known);
+	PACK(p, i->process.wall_time_ns);
+	PACK(p, i->process.wall_at);
+	PACK(p, i->process.dropped);
+	PACK(p, i->rts);
+	PACK(p, i->program);
+	PACK(p, i->args);
+	pack__strings(p, i->strings);
+	pack__array(p, i->notes, i->process.n_notes, sizeof(*i->notes));
+}
+
+int el_info__unpack(struct unpack *u, struct el_info **ret_i)
+{
+	struct el_info *i;
+	uint32_t n;
+	int err = el_info__new(NULL, &i);
+
+	if (err)
+		return err;
+	UNPACK(u, i->process.pid);
+	UNPACK(u, i->process.wall_known);
+	unpack__flag(u, &i->process.wall_known);
+	UNPACK(u, i->process.wall_time_ns);
+	UNPACK(u, i->process.wall_at);
+	UNPACK(u, i->process.dropped);
+	UNPACK(u, i->rts);
+	UNPACK(u, i->program);
+	UNPACK(u, i->args);
+	err = unpack__strings(u, i->strings);
+	n = strtab__count(i->strings);
+	if (!err)
+		err = UNPACK_ARRAY(u, i->notes, i->process.n_notes, NOTES_MAX);
+	unpack__require(u, i->rts < n && i->program < n && i->args < n);
+	for (size_t k = 0; k < i->process.n_notes; k++)
+		unpack__require(u, i->notes[k].text < n && (i->notes[k].id == EL_USER_MARKER ||
+							    i->notes[k].id == EL_USER_MSG));
+	if (!err && u->bad)
+		err = -EBADMSG;
+	if (err)
+		el_info__free(i);
+	else
+		*ret_i = i;
+	return err;
 }

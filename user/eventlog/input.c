@@ -35,6 +35,7 @@ struct el_input {
 	bool ended;   /* nothing more comes from fd */
 	bool stopped; /* because it was told to */
 	bool gzip, told;
+	bool damaged;	    /* its packed data make no sense from some place on */
 	uint8_t *raw, *out; /* as read; unpacked */
 	size_t raw_at, raw_len;
 	z_stream z;
@@ -72,21 +73,21 @@ static bool told_to_stop(struct el_input *in)
 }
 
 /* Until the server takes the connection. */
-static int connect_patiently(struct el_input *in, const char *path)
+static int connect_patiently(const char *path, bool (*stop)(void *ctx), void *ctx)
 {
 	for (;;) {
 		int fd = el_input__connect(path);
 
 		if (fd != -EAGAIN)
 			return fd;
-		if (told_to_stop(in))
+		if (stop && stop(ctx))
 			return -ECANCELED;
 		poll(NULL, 0, WAIT_MS);
 	}
 }
 
 /* Waits for nobody: a FIFO has its first writer when poll() finds something to read. */
-static int open_path(struct el_input *in, const char *path)
+int el_input__open_path(const char *path, bool (*stop)(void *ctx), void *ctx)
 {
 	struct stat st;
 	int fd;
@@ -96,7 +97,7 @@ static int open_path(struct el_input *in, const char *path)
 		return fd < 0 ? -errno : fd;
 	}
 	if (!stat(path, &st) && S_ISSOCK(st.st_mode))
-		return connect_patiently(in, path);
+		return connect_patiently(path, stop, ctx);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
 }
@@ -166,8 +167,7 @@ static int unpack(struct el_input *in, uint8_t *buf, size_t size, size_t *ret_le
 		if (ret == Z_STREAM_END && inflateReset(&in->z) != Z_OK)
 			return -ENOMEM;
 		if (ret != Z_OK && ret != Z_STREAM_END && ret != Z_BUF_ERROR) {
-			log_warn("eventlog: damaged gzip data: read as far as it goes");
-			in->ended = true;
+			in->damaged = in->ended = true;
 			in->raw_at = in->raw_len;
 			break;
 		}
@@ -243,18 +243,23 @@ static bool is_regular(int fd)
 
 int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in)
 {
+	int fd = el_input__open_path(path, stop, ctx);
+
+	return fd < 0 ? fd : el_input__take(fd, stop, ctx, ret_in);
+}
+
+int el_input__take(int fd, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in)
+{
 	struct el_input *in = calloc(1, sizeof(*in));
 	int err = -ENOMEM;
 
-	if (!in)
+	if (!in) {
+		fd__close(&fd);
 		return -ENOMEM;
+	}
 	in->stop = stop;
 	in->ctx = ctx;
-	in->fd = open_path(in, path);
-	if (in->fd < 0) {
-		err = in->fd;
-		goto fail;
-	}
+	in->fd = fd;
 	in->raw = malloc(PIECE);
 	in->out = malloc(PIECE);
 	if (!in->raw || !in->out)
@@ -287,6 +292,11 @@ void el_input__free(struct el_input *in)
 bool el_input__stopped(const struct el_input *in)
 {
 	return in->stopped;
+}
+
+bool el_input__is_damaged(const struct el_input *in)
+{
+	return in->damaged;
 }
 
 bool el_input__is_stream(const struct el_input *in)

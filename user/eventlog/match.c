@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
+#include "pack_priv.h"
 
 #define MAX_CALLS (1u << 20)
 #define MAX_TICKS (1u << 21)
@@ -120,4 +121,41 @@ const struct el_match_tick *el_match__ticks(const struct el_match *m)
 const uint64_t *el_match__gcs(const struct el_match *m)
 {
 	return m->gcs;
+}
+
+/* ── packing ─────────────────────────────────────────────────────────────────────────────── */
+
+void el_match__pack(const struct el_match *m, struct pack *p)
+{
+	PACK(p, m->info.calls);
+	PACK(p, m->info.dropped);
+	pack__array(p, m->calls, m->info.n_calls, sizeof(*m->calls));
+	pack__array(p, m->ticks, m->info.n_ticks, sizeof(*m->ticks));
+	pack__array(p, m->gcs, m->info.n_gcs, sizeof(*m->gcs));
+}
+
+int el_match__unpack(struct unpack *u, struct el_match **ret_m)
+{
+	struct el_match *m;
+	int err = el_match__new(NULL, &m);
+
+	if (err)
+		return err;
+	UNPACK(u, m->info.calls);
+	UNPACK(u, m->info.dropped);
+	err = UNPACK_ARRAY(u, m->calls, m->info.n_calls, MAX_CALLS);
+	if (!err)
+		err = UNPACK_ARRAY(u, m->ticks, m->info.n_ticks, MAX_TICKS);
+	if (!err)
+		err = UNPACK_ARRAY(u, m->gcs, m->info.n_gcs, MAX_GCS);
+	for (size_t i = 0; i < m->info.n_calls; i++)
+		unpack__require(u, m->calls[i].start <= m->calls[i].end);
+	unpack__require(u, m->info.n_calls <= m->info.calls);
+	if (!err && u->bad)
+		err = -EBADMSG;
+	if (err)
+		el_match__free(m);
+	else
+		*ret_m = m;
+	return err;
 }

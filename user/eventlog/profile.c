@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "eventlog.h"
 #include "lane.h"
+#include "pack_priv.h"
 
 #define LANES_MAX    1024	       /* GHC has 256 capabilities at most */
 #define SLICES_MAX   ((size_t)1 << 19) /* of all lanes */
@@ -243,4 +244,62 @@ struct el_profile_info el_profile__info(const struct el_profile *p)
 const struct el_profile_lane *el_profile__lane(const struct el_profile *p, size_t i)
 {
 	return &p->lanes[i]->pub;
+}
+
+/* ── packing ─────────────────────────────────────────────────────────────────────────────── */
+
+void el_profile__pack(const struct el_profile *profile, struct pack *pack)
+{
+	cctree__pack(profile->tree, pack);
+	PACK(pack, profile->info);
+	for (size_t i = 0; i < profile->info.n_lanes; i++) {
+		PACK(pack, profile->lanes[i]->pub.cap);
+		PACK(pack, profile->lanes[i]->pub.ticks);
+		pack__slices(pack, &profile->lanes[i]->lane.slices);
+	}
+}
+
+static int unpack_lane(struct el_profile *p, struct unpack *u)
+{
+	const struct slices_kind kind = {
+		.states = CS_MAX, .stacks = (uint32_t)cctree__n_nodes(p->tree), .max = LANE_MAX};
+	struct ticks *lane;
+	uint16_t cap;
+	int err;
+
+	UNPACK(u, cap);
+	if (!unpack__require(u, cap < LANES_MAX && !p->by_cap[cap]))
+		return -EBADMSG;
+	lane = lane_get(p, cap);
+	if (!lane)
+		return -ENOMEM;
+	UNPACK(u, lane->pub.ticks);
+	err = unpack__slices(u, &kind, &lane->lane.slices);
+	p->room.used += lane->lane.slices.n;
+	return err;
+}
+
+int el_profile__unpack(struct unpack *u, struct el_profile **ret_p)
+{
+	struct el_profile *p = calloc(1, sizeof(*p));
+	struct el_profile_info info;
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	p->room.max = SLICES_MAX;
+	err = cctree__unpack(u, &p->tree);
+	UNPACK(u, info);
+	for (size_t i = 0; i < info.n_lanes && !err; i++)
+		err = unpack_lane(p, u);
+	if (!err && u->bad)
+		err = -EBADMSG;
+	if (err) {
+		el_profile__free(p);
+		return err;
+	}
+	/* as many as there are now */
+	p->info = info;
+	*ret_p = p;
+	return 0;
 }

@@ -184,7 +184,10 @@ static void fill_cost(struct log_build *b)
 {
 	if (!b->in.own_cost)
 		return;
+	/* with the process that read the log */
 	usage__own(&b->pub->user_cpu_ns, &b->pub->max_rss_bytes);
+	b->pub->user_cpu_ns += usage__children_cpu_ns();
+	b->pub->max_rss_bytes = MAX(b->pub->max_rss_bytes, usage__children_max_rss_bytes());
 	b->pub->cost_known = true;
 }
 

@@ -12,14 +12,16 @@
 
 #define MAX_LOGS 65536
 
-static int add(struct joined_logs *logs, const struct intake_log_join *how,
-	       struct log_models **ret_m)
+/* The capture is the user's who replays it, whoever's the log was: it is waited for. */
+static int read_log(struct joined_logs *logs, const struct intake_log_join *how, int fd,
+		    struct log_models **ret_m)
 {
+	uint64_t lost; /* the capture has it as an input of its own */
 	int err = array__reserve((void **)&logs->v, &logs->cap, logs->n + 1, MAX_LOGS,
 				 sizeof(struct log_models *));
 
 	if (!err)
-		err = log_models__new_joined(how, ret_m);
+		err = log_models__read_aside(how, fd, false, 0, ret_m, &lost);
 	if (!err)
 		logs->v[logs->n++] = *ret_m;
 	return err;
@@ -30,11 +32,8 @@ int joined_logs__join(void *ctx, struct timeline *tl, pid_t pid, const char *pat
 {
 	struct join_log in = {.path = path, .observed_ns = how->observed_ns};
 	struct log_models *m;
-	uint64_t lost; /* the capture has it as an input of its own */
-	int err = add(ctx, how, &m);
+	int err = read_log(ctx, how, fd, &m);
 
-	if (!err)
-		err = log_models__read(m, fd, false, &lost);
 	if (err)
 		return err;
 	/* a log without a clock was not joined in the session either */

@@ -11,9 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct cctree;
 struct el_annot;
 struct el_window;
 struct eventlog;
+struct eventlog_stats;
+struct prof_info;
 struct timeline;
 struct join_log;
 struct intake_log_join;
@@ -37,8 +40,11 @@ int log_models__new(const struct log_part *part, struct log_models **ret_models)
 int log_models__new_joined(const struct intake_log_join *how, struct log_models **ret_models);
 void log_models__free(struct log_models *models);
 
-/* The reader: feed it, or have it read an input; then log_models__finish(). */
+/* The reader: feed it, or have it read an input; then log_models__finish(). NULL: another process
+ * has read the log. */
 struct eventlog *log_models__reader(struct log_models *models);
+/* Its accounts, whoever has read it. */
+const struct eventlog_stats *log_models__stats(const struct log_models *models);
 /* Closes what the log's end leaves open. */
 int log_models__finish(struct log_models *models);
 /*
@@ -46,6 +52,13 @@ int log_models__finish(struct log_models *models);
  * is `live` is just writing, at the end, is none.
  */
 int log_models__read(struct log_models *models, int fd, bool live, uint64_t *ret_lost);
+/*
+ * The same by a process without rights (confine.h), of whose message the models are made. `user` is
+ * whose log it is. -EBUSY: his files have been waited for too long; -ETIMEDOUT; -EIO: it ended
+ * badly, or what it handed over was refused; -EBADMSG: the log has no beginning that can be read.
+ */
+int log_models__read_aside(const struct intake_log_join *how, int fd, bool live, uid_t user,
+			   struct log_models **ret_models, uint64_t *ret_lost);
 
 /* False: no event with a wall clock was read, so that a joined log's times mean nothing. */
 bool log_models__has_clock(const struct log_models *models);
@@ -65,6 +78,41 @@ struct logs_held {
 bool log_models__hold(const struct log_models *models, struct logs_held *held);
 /* Sets what comes of the models in *log, for the timeline. They must outlive the timeline's end. */
 void log_models__fill(const struct log_models *models, struct join_log *log);
+
+/* ── a log alone (alone.c) ───────────────────────────────────────────────────────────────── */
+
+/*
+ * What a descriptor holds: a log, or a report of GHC's, packed or not. It is read by a process
+ * without rights; meanwhile the functions below are called here.
+ */
+struct log_alone {
+	struct log_part part;
+	/* True ends the reading: of a stream, as if the log ended there; else all of it. */
+	bool (*stop)(void *ctx);
+	/* Some times a second: bytes of the log that were read, and that there are. May be NULL. */
+	void (*progress)(void *ctx, uint64_t done, uint64_t all);
+	void *ctx;
+};
+
+enum log_alone_kind { LOG_ALONE_LOG, LOG_ALONE_REPORT, LOG_ALONE_EMPTY, LOG_ALONE_OTHER };
+
+struct log_alone_read {
+	enum log_alone_kind kind;
+	bool unreadable; /* begins as what it is, and cannot be read */
+	bool stopped;	 /* before its end */
+	bool damaged;	 /* packed data that make no sense: read as far as they go */
+	/* the caller's; NULL unless it is of that kind */
+	struct log_models *models;
+	struct cctree *report;
+	struct prof_info *report_info;
+};
+
+/*
+ * -ECANCELED: stopped, and it is no stream; -EIO: the process that read it ended badly, or what it
+ * handed over was refused; else the reading's errors. `fd` stays the caller's.
+ */
+int log_alone__read(const struct log_alone *how, int fd, struct log_alone_read *ret_read);
+void log_alone__free(struct log_alone_read *read);
 
 /* ── streams (stream.c) ──────────────────────────────────────────────────────────────────── */
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* log_models: a reader with every model attached to it. */
-#include "logs.h"
+#include "logs_priv.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "eventlog/eventlog.h"
 #include "intake/tap.h"
 #include "join/join.h"
 
@@ -23,24 +22,7 @@
 /* Of all joined logs together. One alone takes about half of it at most, by its models' limits. */
 #define HELD_MAX ((size_t)256 << 20)
 
-struct log_models {
-	struct eventlog *log;
-	struct el_window window;
-	struct el_info *info;
-	struct el_sched *sched;
-	struct el_profile *profile;
-	struct el_annot *annot;
-	struct el_heap *heap;
-	/* of a log that is joined with a process's records */
-	struct el_match *match;
-	uint64_t session_ns; /* CLOCK_MONOTONIC: what is older is left out; 0: nothing is */
-	uint64_t now_ns, now_wall_ns; /* both clocks when it is read */
-	int64_t guess_ns;	      /* CLOCK_MONOTONIC - the log's time, by its wall clock */
-	bool guessed;
-	size_t bytes; /* what the heap has grown by; until it is read: what was in use before */
-};
-
-static size_t heap_in_use(void)
+size_t log_models__heap_in_use(void)
 {
 	struct mallinfo2 info = mallinfo2();
 
@@ -143,7 +125,7 @@ int log_models__new_joined(const struct intake_log_join *how, struct log_models 
 		return -ENOMEM;
 	/* nothing is inside before the log's wall clock is known */
 	m->window.from = UINT64_MAX;
-	m->bytes = heap_in_use();
+	m->bytes = log_models__heap_in_use();
 	m->session_ns = how->session_ns;
 	m->now_ns = how->now_ns;
 	m->now_wall_ns = how->now_wall_ns;
@@ -176,6 +158,11 @@ struct eventlog *log_models__reader(struct log_models *m)
 	return m->log;
 }
 
+const struct eventlog_stats *log_models__stats(const struct log_models *m)
+{
+	return m->log ? eventlog__stats(m->log) : &m->stats;
+}
+
 int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost)
 {
 	const struct eventlog_stats *stats = eventlog__stats(m->log);
@@ -190,7 +177,7 @@ int log_models__read(struct log_models *m, int fd, bool live, uint64_t *ret_lost
 		*ret_lost = stats->lost_bytes;
 	if (!err)
 		err = log_models__finish(m);
-	m->bytes = heap_in_use() - MIN(m->bytes, heap_in_use());
+	m->bytes = log_models__heap_in_use() - MIN(m->bytes, log_models__heap_in_use());
 	return err;
 }
 
@@ -204,7 +191,7 @@ bool log_models__hold(const struct log_models *m, struct logs_held *held)
 
 int log_models__finish(struct log_models *m)
 {
-	uint64_t end = eventlog__stats(m->log)->last_time;
+	uint64_t end = log_models__stats(m)->last_time;
 	int err = el_sched__finish(m->sched, end);
 
 	if (!err)
@@ -236,9 +223,9 @@ uint64_t log_models__dropped(const struct log_models *m)
 
 void log_models__fill(const struct log_models *m, struct join_log *log)
 {
-	uint64_t last = eventlog__stats(m->log)->last_time;
+	uint64_t last = log_models__stats(m)->last_time;
 
-	log->stats = eventlog__stats(m->log);
+	log->stats = log_models__stats(m);
 	log->info = m->info;
 	log->sched = m->sched;
 	log->profile = m->profile;

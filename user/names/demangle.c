@@ -41,28 +41,19 @@ static size_t answer(void *ctx, const void *question, size_t len, void *ret_answ
 
 static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE_MAX_PLAIN])
 {
-	static const struct confine_service service = {.how = {.name = "safescoped:name",
-							       .memory = HELPER_MEMORY,
-							       .cpu_s = HELPER_CPU_S,
-							       .user = CONFINE_NOBODY},
-						       .answer = answer,
-						       .max_question = DEMANGLE_MAX_MANGLED,
-						       .max_answer = DEMANGLE_MAX_PLAIN,
-						       .idle_ms = HELPER_IDLE_MS};
-	static struct confine_server *server;
-	uint64_t began;
+	static const struct confine_service service = {
+		.how = {.name = "safescoped:name", .memory = HELPER_MEMORY, .cpu_s = HELPER_CPU_S},
+		.answer = answer,
+		.max_question = DEMANGLE_MAX_MANGLED,
+		.max_answer = DEMANGLE_MAX_PLAIN,
+		.idle_ms = HELPER_IDLE_MS};
+	static struct confine_pool *pool;
 	size_t got = 0;
-	int err = 0;
+	int err = pool ? 0 : confine_pool__new(&service, NULL, &pool);
 
-	if (!confine__may_wait(user))
-		return -ETIMEDOUT;
-	if (!server)
-		err = confine_server__new(&service, NULL, &server);
-	if (err)
-		return err;
-	began = time__monotonic_ns();
-	err = confine_server__ask(server, name, len, ANSWER_MS, ret_plain, &got);
-	confine__waited(user, time__monotonic_ns() - began, HONEST_NS);
+	if (!err)
+		err = confine_pool__ask(pool, user, name, len, ANSWER_MS, HONEST_NS, ret_plain,
+					&got);
 	if (err)
 		return err;
 	/* one string, and nothing behind it */
@@ -76,7 +67,8 @@ static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE
 struct cached {
 	UT_hash_handle hh;
 	char *plain; /* NULL: the symbol is shown; behind the name */
-	char name[];
+	/* what one user's helper said is for his processes: his number, then the name */
+	char key[];
 };
 
 static struct cached *cache;
@@ -93,19 +85,32 @@ static void clear_cache(void)
 	cache = NULL;
 }
 
-static void keep(const char *name, size_t len, const char *plain)
+/* What the cache finds it by. */
+struct key {
+	size_t len;
+	char bytes[sizeof(uid_t) + DEMANGLE_MAX_MANGLED];
+};
+
+static void make_key(struct key *key, uid_t user, const char *name, size_t len)
+{
+	memcpy(key->bytes, &user, sizeof(user));
+	memcpy(key->bytes + sizeof(user), name, len);
+	key->len = sizeof(user) + len;
+}
+
+static void keep(const struct key *key, const char *plain)
 {
 	size_t plain_size = plain ? strlen(plain) + 1 : 0;
 	struct cached *c;
 
 	if (HASH_COUNT(cache) >= CACHED_MAX)
 		clear_cache();
-	c = malloc(sizeof(*c) + len + 1 + plain_size);
+	c = malloc(sizeof(*c) + key->len + plain_size);
 	if (!c)
 		return;
-	memcpy(c->name, name, len + 1);
-	c->plain = plain ? memcpy(c->name + len + 1, plain, plain_size) : NULL;
-	HASH_ADD(hh, cache, name, (unsigned int)len, c);
+	memcpy(c->key, key->bytes, key->len);
+	c->plain = plain ? memcpy(c->key + key->len, plain, plain_size) : NULL;
+	HASH_ADD(hh, cache, key, (unsigned int)key->len, c);
 	if (!c->hh.tbl)
 		free(c);
 }
@@ -114,6 +119,7 @@ const char *demangle(uid_t user, const char *name, char *buf, size_t size)
 {
 	char plain[DEMANGLE_MAX_PLAIN];
 	struct cached *c;
+	struct key key;
 	size_t len;
 	int err;
 
@@ -122,7 +128,8 @@ const char *demangle(uid_t user, const char *name, char *buf, size_t size)
 	len = strnlen(name, DEMANGLE_MAX_MANGLED);
 	if (len == DEMANGLE_MAX_MANGLED)
 		return name;
-	HASH_FIND(hh, cache, name, (unsigned int)len, c);
+	make_key(&key, user, name, len);
+	HASH_FIND(hh, cache, key.bytes, (unsigned int)key.len, c);
 	if (!c) {
 		err = ask(user, name, len, plain);
 		/* another one may be listened to, or later there is room for a helper */
@@ -130,7 +137,7 @@ const char *demangle(uid_t user, const char *name, char *buf, size_t size)
 			return name;
 		if (!err)
 			snprintf(buf, size, "%s", plain);
-		keep(name, len, err ? NULL : plain);
+		keep(&key, err ? NULL : plain);
 		return err ? name : buf;
 	}
 	if (!c->plain)

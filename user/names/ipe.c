@@ -204,7 +204,7 @@ int ipe__new(pid_t pid, const char *ghc_version, const struct images *images, in
 		return ghc_version__of(ghc_version) < GHC_VERSION(9, 2, 0) ? -ENOENT : -ENOTSUP;
 	err = sort_maps(&job);
 	if (!err)
-		err = mem__guard(pid, timeout_ms, run, &job, SHARED_SIZE, &shared);
+		err = mem__guard(pid, GUARD_MEMORY, timeout_ms, run, &job, SHARED_SIZE, &shared);
 	free(job.data.v);
 	free(job.code.v);
 	free(job.strings.v);

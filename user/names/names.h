@@ -15,7 +15,6 @@
 #include "code_name.h"
 
 struct images;
-struct insn;
 struct kallsyms;
 struct rts;
 
@@ -24,7 +23,6 @@ struct names_of {
 	pid_t pid;
 	const struct images *images;
 	const struct rts *rts; /* image NULL: there is no runtime */
-	struct insn *insn;
 	/* Called before an address is looked up: it may have been mapped since. */
 	void (*want_mapped)(void *ctx, uint64_t addr);
 	/* The kernel's functions; NULL: their addresses are not shown. */

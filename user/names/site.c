@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decode_priv.h"
 #include "names_priv.h"
-#include "rts/insn.h"
 
 struct suspend_ctx {
 	const struct names *names;
@@ -51,8 +51,8 @@ int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	return insn__site_back(names->of.insn, code + 1 - before, before, ret_addr, is_suspend,
-			       &ctx, ret_site);
+	return decode__site_back(names->user, code + 1 - before, before, ret_addr, is_suspend, &ctx,
+				 ret_site);
 }
 
 /* The file that defines a symbol which another one imports. */
@@ -127,7 +127,7 @@ int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_
 	if (!code)
 		return -ENOENT;
 	before = MIN(before + 1, (size_t)INSN_SITE_WINDOW);
-	err = insn__find_call_before(names->of.insn, code + 1 - before, before, ret_addr, &call);
+	err = decode__call_before(names->user, code + 1 - before, before, ret_addr, &call);
 	if (err < 0)
 		return err;
 	if (call.kind == INSN_CALL_DIRECT &&
@@ -166,8 +166,8 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	code = images__code(names->of.images, s.site, &len, &before);
 	if (!map || !code)
 		return -ENOENT;
-	if (insn__call_target(names->of.insn, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
-			      &call) == 0)
+	if (decode__call_target(names->user, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
+				&call) == 0)
 		name_callee(names, map, &call, &s);
 	s.function = intern(names, s.function);
 	s.library = intern(names, s.library);

@@ -80,10 +80,45 @@ static int time_for(pid_t of, int timeout_ms, uint64_t now, int *ret_ms)
 	return 0;
 }
 
-int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
-		 struct guard **ret_guard)
+/* What a child is to do with the descriptor that it was given. */
+struct over_memory {
+	int fd;
+	guard_fn fn;
+	void *ctx;
+};
+
+/* In the child. */
+static int run_over_memory(void *ctx, void *out)
 {
-	struct confine how = {.name = "safescoped:mem", .keep = CONFINE_PROC};
+	const struct over_memory *o = ctx;
+
+	mem__use(o->fd);
+	return o->fn(o->ctx, out);
+}
+
+static int start_over_memory(const struct guard *g, int ms, struct over_memory *o, size_t size,
+			     struct confine_job **ret_job)
+{
+	struct confine how = {.name = "safescoped:mem", .user = user_of(g->of), .fds = &o->fd};
+	int err = mem__open(g->of, &o->fd);
+
+	/* what its files have may be enough */
+	if (err == -ESRCH)
+		o->fd = -1;
+	else if (err)
+		return err;
+	how.n_fds = o->fd >= 0;
+	err = confine__start(&how, ms, run_over_memory, o, size, ret_job);
+	fd__close(&o->fd);
+	return err;
+}
+
+int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx,
+		 size_t size, struct guard **ret_guard)
+{
+	const struct confine with_proc = {
+		.name = "safescoped:mem", .keep = CONFINE_PROC, .user = user_of(of)};
+	struct over_memory over = {.fn = fn, .ctx = ctx};
 	uint64_t now = time__monotonic_ns();
 	struct guard *g;
 	int ms, err = time_for(of, timeout_ms, now, &ms);
@@ -95,8 +130,10 @@ int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
 		return -ENOMEM;
 	g->of = of;
 	g->began_ns = now;
-	how.user = user_of(of);
-	err = confine__start(&how, ms, fn, ctx, size, &g->job);
+	if (what == GUARD_MEMORY)
+		err = start_over_memory(g, ms, &over, size, &g->job);
+	else
+		err = confine__start(&with_proc, ms, fn, ctx, size, &g->job);
 	if (err) {
 		free(g);
 		return err;
@@ -167,13 +204,14 @@ static bool wait_a_while(const struct guard *g, int hurry_fd, uint64_t now, uint
 	return fds[1].revents & POLLIN;
 }
 
-int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, void **ret_out)
+int mem__guard(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx, size_t size,
+	       void **ret_out)
 {
 	int hurry_fd = all.hurry_fd, err;
 	uint64_t until;
 	struct guard *g;
 
-	err = guard__start(of, timeout_ms, fn, ctx, size, &g);
+	err = guard__start(of, what, timeout_ms, fn, ctx, size, &g);
 	if (err)
 		return err;
 	until = guard__due_ns(g);

@@ -3,8 +3,8 @@
  * Reads another process's memory. A read can hang for as long as the target likes (a page backed
  * by FUSE or userfaultfd), and in a way that no signal ends: so the daemon itself never calls
  * mem__read. Whatever reads memory runs in a confined child with a time limit (confine.h), which
- * holds nothing of the daemon's and is killed when the time is up. One that the kernel does not let
- * die is written off: nobody waits for it.
+ * holds nothing of the daemon's but that memory and is killed when the time is up. One that the
+ * kernel does not let die is written off: nobody waits for it.
  */
 #ifndef SAFESCOPED_PROCESS_MEM_H
 #define SAFESCOPED_PROCESS_MEM_H
@@ -20,19 +20,35 @@ int mem__read_u64(pid_t pid, uint64_t addr, uint64_t *ret_value);
 int mem__read_u32(pid_t pid, uint64_t addr, uint32_t *ret_value);
 
 /*
- * A confined child that runs fn(ctx, out), and may read memory and /proc of other processes
- * (CONFINE_PROC). `out` is size bytes, zeroed, shared with the child.
+ * A descriptor of its /proc/PID/mem, to be read only: whoever has it reads that process's memory,
+ * without any right, and nobody else's. It stays that program's, and reads as -ESRCH once it has
+ * ended or become another one by exec(). -ESRCH, -EPERM.
  */
+int mem__open(pid_t pid, int *ret_fd);
+/*
+ * In a guard's child: from now on it is what mem__read() reads, whatever pid it is given. -1: of a
+ * process that has ended.
+ */
+void mem__use(int fd);
+
+/*
+ * A confined child that runs fn(ctx, out). `out` is size bytes, zeroed, shared with the child. It
+ * has one of these:
+ */
+enum guard_reads {
+	GUARD_MEMORY, /* a descriptor for the process's memory, and no rights */
+	GUARD_PROC,   /* memory and /proc of any process (CONFINE_PROC) */
+};
 struct guard;
 typedef int (*guard_fn)(void *ctx, void *out);
 
 /*
- * Starts one that reads the memory of process `of`. `ctx` is the child's own copy from here on.
- * -EBUSY: that process's memory hung not long ago, or too many children hang; confine__start()'s
- * errors.
+ * Starts one that reads process `of`. `ctx` is the child's own copy from here on. -EBUSY: that
+ * process's memory hung not long ago, or too many children hang; mem__open()'s and
+ * confine__start()'s errors.
  */
-int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
-		 struct guard **ret_guard);
+int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx,
+		 size_t size, struct guard **ret_guard);
 /* Readable once it has ended; -1: this kernel cannot tell, so ask now and then. */
 int guard__fd(const struct guard *guard);
 /* When its time is up, CLOCK_MONOTONIC. */
@@ -47,7 +63,8 @@ int guard__take(struct guard *guard, void **ret_out);
 void guard__free(struct guard *guard);
 
 /* Starts one, and waits for it. */
-int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, void **ret_out);
+int mem__guard(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx, size_t size,
+	       void **ret_out);
 void mem__guard_free(void *out, size_t size);
 
 /*

@@ -269,6 +269,23 @@ static int run(void *ctx, void *out)
 	return 0;
 }
 
+/* A bool that a child wrote may be any byte. */
+static bool is_bool(const bool *value)
+{
+	uint8_t byte;
+
+	memcpy(&byte, value, sizeof(byte));
+	return byte <= 1;
+}
+
+bool check_result__is_one(const struct check_result *r)
+{
+	return (unsigned int)r->verdict <= CHECK_FAILED &&
+	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
+	       (unsigned int)r->caps_found <= FOUND_STRINGS && is_bool(&r->caps_array) &&
+	       is_bool(&r->tls_checked) && memchr(r->why, 0, sizeof(r->why));
+}
+
 /* What the code's own operands show of the layout, if anything. */
 static bool code_agrees(const struct rts *rts, const struct layout *l)
 {
@@ -316,17 +333,19 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 	}
 	if (!c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK])
 		return -ENOTSUP;
-	err = mem__guard(pid, timeout_ms, run, &c, sizeof(struct check_result), &out);
+	err = mem__guard(pid, GUARD_MEMORY, timeout_ms, run, &c, sizeof(struct check_result), &out);
 	if (err < 0)
 		return err;
 	result = out;
-	/* The child is our own program, but it read hostile memory: believe its numbers no further.
-	 */
-	result->why[sizeof(result->why) - 1] = '\0';
-	if (result->n_caps > CHECK_MAX_CAPS)
-		result->n_caps = CHECK_MAX_CAPS;
-	*ret_result = *result;
-	*ret_version_known = known;
+	if (check_result__is_one(result) &&
+	    (result->verdict != CHECK_OK || c.have[result->variant])) {
+		/* the offsets are the table's, whatever the child has of them */
+		result->layout = c.layouts[result->variant];
+		*ret_result = *result;
+		*ret_version_known = known;
+	} else {
+		err = -EIO;
+	}
 	mem__guard_free(out, sizeof(struct check_result));
-	return 0;
+	return err;
 }

@@ -49,6 +49,9 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 	       int timeout_ms, bool patient, struct check_result *ret_result,
 	       bool *ret_version_known);
 
+/* What comes of a child that looked: enumerations, truths, numbers and texts are such. */
+bool check_result__is_one(const struct check_result *result);
+
 /* ── parts that the snapshot uses too; only inside of mem__guard() ───────────────────────── */
 
 struct task_list {

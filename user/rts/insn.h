@@ -102,6 +102,17 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
 		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site);
 
+/*
+ * The two steps of that, for who has the code decoded elsewhere. The nearest call that is_suspend()
+ * accepts, more than `back` bytes before ret_addr (first 0): how many, with *ret_site the address
+ * after it; 0: none. It decodes nothing.
+ */
+size_t insn__site_candidate(const uint8_t *code, size_t len, uint64_t ret_addr, size_t back,
+			    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
+			    uint64_t *ret_site);
+/* Whether decoding from addr on, in a straight line (calls come back), ends exactly after `len`. */
+bool insn__is_straight(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr);
+
 /* ── a safe foreign call ─────────────────────────────────────────────────────────────────── */
 
 #define INSN_SAFE_CALL_WINDOW 512 /* bytes of it that are looked at, at most */

@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "insn_x86_64_priv.h"
 
-#define MAX_CALL_BYTES	  8
+#define CALL_REL32	  5 /* bytes: e8 rel32 */
 #define MAX_INSNS_TO_CALL 64
 #define PROBE_TEXT	  sizeof(((struct insn_choice *)0)->text)
 
@@ -399,8 +399,7 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 	return -ENOENT;
 }
 
-/* True if decoding from code on, in a straight line (calls come back), ends exactly at len. */
-static bool leads_to_end(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr)
+bool insn__is_straight(struct insn *insn, const uint8_t *code, size_t len, uint64_t addr)
 {
 	size_t at = 0;
 
@@ -414,24 +413,40 @@ static bool leads_to_end(struct insn *insn, const uint8_t *code, size_t len, uin
 	return at == len;
 }
 
-int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
-		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
+size_t insn__site_candidate(const uint8_t *code, size_t len, uint64_t ret_addr, size_t back,
+			    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
+			    uint64_t *ret_site)
 {
-	const size_t call = 5; /* e8 rel32 */
-	size_t back, window = MIN(len, (size_t)INSN_SITE_WINDOW);
+	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
 
-	for (back = call; back <= window && back <= ret_addr; back++) {
+	for (back = MAX(back + 1, (size_t)CALL_REL32); back <= window && back <= ret_addr; back++) {
 		const uint8_t *p = code + len - back;
-		uint64_t next = ret_addr - back + call;
+		uint64_t next = ret_addr - back + CALL_REL32;
 		int32_t rel;
 
 		if (p[0] != 0xe8)
 			continue;
 		memcpy(&rel, p + 1, sizeof(rel));
-		if (!is_suspend(ctx, next + (uint64_t)(int64_t)rel) ||
-		    !leads_to_end(insn, p + call, back - call, next))
+		if (!is_suspend(ctx, next + (uint64_t)(int64_t)rel))
 			continue;
 		*ret_site = next;
+		return back;
+	}
+	return 0;
+}
+
+int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
+		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
+{
+	size_t back = 0;
+	uint64_t site;
+
+	while ((back = insn__site_candidate(code, len, ret_addr, back, is_suspend, ctx, &site))) {
+		size_t after = (size_t)(ret_addr - site);
+
+		if (!insn__is_straight(insn, code + len - after, after, site))
+			continue;
+		*ret_site = site;
 		return 0;
 	}
 	return -ENOENT;

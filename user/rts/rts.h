@@ -13,6 +13,7 @@
 
 #include "callsites.h"
 #include "found.h"
+#include "insn.h"
 #include "process/image.h"
 
 #define RTS_NAME_LEN 32
@@ -21,6 +22,23 @@
 struct rts_place {
 	uint64_t addr;
 	enum rts_found found;
+};
+
+/* The functions that are probed. */
+enum rts_probed {
+	RTS_SUSPEND,
+	RTS_RESUME,
+	RTS_TICK,
+	RTS_GC_SYNC,
+	RTS_GC_START,
+	RTS_GC_END,
+	RTS_PROBED, /* how many */
+};
+
+/* Where in one of them. Not known: its code is no function's that is known to begin there. */
+struct rts_probe {
+	bool known;
+	struct insn_choice choice;
 };
 
 struct rts {
@@ -32,18 +50,29 @@ struct rts {
 	struct rts_place suspend, resume, tick, gc_sync, gc_start, gc_end, stgrun;
 	struct rts_place prof_tick; /* what `tick` calls first */
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
-	struct rts_place stats;	    /* rts/Stats.c: RTSStats, whose first word counts collections */
-	uint64_t stgrun_ret;	    /* the return address of StgRun's one call */
-	uint32_t gct_clock;	    /* where a gc_thread has gc_sync_start_elapsed, and after it
-				       gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
-	bool tls_known;		    /* my_task_tls is what the file says */
-	int64_t my_task_tls;	    /* my_task relative to a thread's fs base */
+	struct rts_place stats; /* rts/Stats.c: RTSStats, whose first word counts collections */
+	uint64_t stgrun_ret;	/* the return address of StgRun's one call */
+	uint32_t gct_clock;	/* where a gc_thread has gc_sync_start_elapsed, and after it
+				   gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
+	bool tls_known;		/* my_task_tls is what the file says */
+	int64_t my_task_tls;	/* my_task relative to a thread's fs base */
+	struct rts_probe probes[RTS_PROBED];
 	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */
 };
 
 /* -ENOEXEC: none of the files holds a runtime. */
 int rts__find(pid_t pid, const struct images *images, struct rts *ret_rts);
 void rts__free(struct rts *rts);
+
+/* The place of the function, found or not. */
+const struct rts_place *rts__probed(const struct rts *rts, enum rts_probed which);
+/*
+ * All code of the function that begins at vaddr, and where it is in the file. NULL: none is known
+ * to begin there. Only C functions of the runtime are probed, and their unwind rows begin where
+ * they do.
+ */
+const uint8_t *rts__function_code(struct elf_file *elf, uint64_t vaddr, size_t *ret_len,
+				  uint64_t *ret_offset);
 
 /*
  * A cheap look: whether the file holds the string that every runtime has: 1, 0. A large file is

@@ -13,8 +13,8 @@
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
-	rts_symbols__find, rts_callsites__find, rts_shape__check,
-	rts_stgrun__find,  rts_gc__find,	rts_gc__clock,
+	rts_symbols__find, rts_callsites__find, rts_shape__check,   rts_stgrun__find,
+	rts_gc__find,	   rts_gc__clock,	rts_probed__choose,
 };
 
 /*
@@ -116,6 +116,8 @@ bool rts__check_read(const struct rts *rts, const struct callsite *sites)
 	for (size_t i = 0; i < ARRAY_SIZE(bools); i++)
 		if (!is_bool(bools[i]))
 			return false;
+	if (!rts_probed__check(rts))
+		return false;
 	if (!is_text(rts->version) || !is_text(rts->way) || rts->callsites.n > CALLSITES_MAX)
 		return false;
 	for (size_t i = 0; i < rts->callsites.n; i++)
@@ -148,7 +150,9 @@ static int take(const struct rts_out *out, struct rts *ret_rts)
 /* -ENOENT: the file holds no runtime; -ENOMEM, and elf__aside()'s errors. */
 static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 {
+	const struct elf_fde *fdes;
 	struct rts *rts;
+	size_t n_fdes;
 	void *out;
 	int err;
 
@@ -159,6 +163,8 @@ static int analyse(pid_t pid, struct image *image, struct rts **ret_rts)
 	if (err <= 0)
 		return err ? err : -ENOENT;
 	debugfile__look(pid, image);
+	/* here, so that they are read once: they will be wanted again, and the child has them */
+	elf__fdes(image->elf, &fdes, &n_fdes);
 	rts = calloc(1, sizeof(*rts));
 	if (!rts)
 		return -ENOMEM;

@@ -37,4 +37,9 @@ void rts_gc__clock(struct rts *rts);
 /* StgRun by its code where it has no symbol, and the return address of its call. */
 void rts_stgrun__find(struct rts *rts);
 
+/* Where the places that were found are probed. Last of all, when no place changes any more. */
+void rts_probed__choose(struct rts *rts);
+/* What comes of a child that chose. */
+bool rts_probed__check(const struct rts *rts);
+
 #endif

@@ -159,9 +159,7 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 
 	log_stream__finish(log->stream, !m->live);
 	log->stream = NULL;
-	err = log_models__new_joined(&how, &log->models);
-	if (!err)
-		err = log_models__read(log->models, log->fd, m->live, &lost);
+	err = log_models__read_aside(&how, log->fd, m->live, m->account, &log->models, &lost);
 	if (err)
 		return err;
 	if (!log_models__has_clock(log->models)) {
@@ -185,7 +183,7 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 		return err;
 	if (s->capture)
 		capture__take_log(s->capture, m->pid, log->path, log->fd,
-				  eventlog__stats(log_models__reader(log->models))->bytes_in, &how);
+				  log_models__stats(log->models)->bytes_in, &how);
 	set_losses(s, m, lost);
 	return 0;
 }
@@ -227,6 +225,29 @@ static void note_none(struct session *s, const struct member *m)
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
+/* Why a log that was read is not joined: for people, and as `missing` has it. */
+struct reason {
+	const char *said, *missing;
+};
+
+static struct reason unreadable(int err)
+{
+	switch (err) {
+	case -EBADMSG:
+		return (struct reason){"its beginning cannot be read",
+				       "the eventlog: it cannot be read"};
+	case -EIO:
+		return (struct reason){"the process that read it ended badly",
+				       "the eventlog: the process that read it ended badly"};
+	case -ETIMEDOUT:
+	case -EBUSY:
+		return (struct reason){"it took too long",
+				       "the eventlog: to read it took too long"};
+	default:
+		return (struct reason){strerror(-err), "the eventlog: it cannot be read"};
+	}
+}
+
 /* Whether a later member has the same pid: after an exec, or because the pid was used again. */
 static bool is_succeeded(const struct session *s, size_t i)
 {
@@ -246,6 +267,7 @@ void logs__join(struct session *s)
 		held.n_logs += members__at(s->members, i)->log != NULL;
 	for (size_t i = 0; i < members__count(s->members); i++) {
 		struct member *m = members__at(s->members, i);
+		struct reason why;
 		int err;
 
 		if (!m->log && !m->forgotten && !m->log_left_out)
@@ -255,9 +277,10 @@ void logs__join(struct session *s)
 		err = join(s, m, &held);
 		if (!err)
 			continue;
+		why = unreadable(err);
 		log_warn("pid %d: its eventlog %s cannot be joined: %s", m->pid, m->log->path,
-			 err == -EBADMSG ? "its beginning cannot be read" : strerror(-err));
-		intake__add_missing(s->in, m->pid, "the eventlog: it cannot be read");
+			 why.said);
+		intake__add_missing(s->in, m->pid, why.missing);
 	}
 }
 

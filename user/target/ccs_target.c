@@ -123,7 +123,8 @@ int target__read_ccs(struct target *t, const uint64_t *addrs, size_t n)
 	if (!target__alive(t))
 		return -ESRCH;
 	job.whole = !t->ccs->whole_ns || now - t->ccs->whole_ns >= WHOLE_TREE_EACH_NS;
-	err = mem__guard(job.pid, READ_TIMEOUT_MS, collect, &job, sizeof(struct ccs_found), &out);
+	err = mem__guard(job.pid, GUARD_MEMORY, READ_TIMEOUT_MS, collect, &job,
+			 sizeof(struct ccs_found), &out);
 	if (err) {
 		t->ccs->timeouts += err == -ETIMEDOUT;
 		return err;

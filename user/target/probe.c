@@ -70,34 +70,13 @@ static bool place_in_file(const struct target *target, const struct rts_place *p
 	return true;
 }
 
-/*
- * The whole function that begins at vaddr. Only C functions of the runtime are probed, and their
- * unwind rows begin where they do.
- */
-static const uint8_t *function_code(struct elf_file *elf, uint64_t vaddr, size_t *ret_len,
-				    uint64_t *ret_offset)
-{
-	struct elf_fde fde;
-
-	if (!elf__find_fde(elf, vaddr, &fde) || fde.start != vaddr)
-		return NULL;
-	for (size_t i = 0; i < elf__n_segments(elf); i++) {
-		const struct elf_segment *seg = elf__segment(elf, i);
-
-		if (!seg->exec || vaddr < seg->vaddr || fde.end > seg->vaddr + seg->filesz)
-			continue;
-		*ret_len = fde.end - vaddr;
-		*ret_offset = seg->offset + (vaddr - seg->vaddr);
-		return elf__at(elf, vaddr, *ret_len);
-	}
-	return NULL;
-}
-
-void probe__place(const struct target *target, const struct rts_place *place, bool entry_state,
+void probe__place(const struct target *target, enum rts_probed which, bool entry_state,
 		  struct target_probe *ret_probe)
 {
+	const struct rts_place *place = rts__probed(&target->rts, which);
+	const struct rts_probe *chosen = &target->rts.probes[which];
 	const struct image *image = target->rts.image;
-	struct insn_choice choice;
+	struct insn_choice choice = chosen->choice;
 	struct target_probe p = {0};
 	uint64_t vaddr, offset;
 	const uint8_t *code;
@@ -106,9 +85,9 @@ void probe__place(const struct target *target, const struct rts_place *place, bo
 	memset(ret_probe, 0, sizeof(*ret_probe));
 	if (target->info.probe_file < 0 || !place_in_file(target, place, &vaddr))
 		return;
-	code = function_code(image->elf, vaddr, &len, &offset);
-	if (!code || insn__choose_probe(target->insn, code, MIN(len, (size_t)INSN_PROBE_CODE),
-					place->addr, &choice) < 0)
+	/* inside the function, whatever the process that read the file has chosen */
+	code = chosen->known ? rts__function_code(image->elf, vaddr, &len, &offset) : NULL;
+	if (!code || choice.offset >= len)
 		return;
 	if (entry_state && (choice.stack != 0 || !choice.args_intact)) {
 		/* Better a dear probe than a wrong argument. */

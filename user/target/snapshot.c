@@ -341,7 +341,7 @@ int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret
 	/* Threads may be born meanwhile: the probes see those. */
 	c.room = MIN(n + 64, (size_t)SNAPSHOT_MAX_THREADS);
 	size = sizeof(struct snap_out) + c.room * sizeof(struct snap_thread);
-	err = mem__guard(c.mem.pid, timeout_ms, run, &c, size, &out);
+	err = mem__guard(c.mem.pid, GUARD_PROC, timeout_ms, run, &c, size, &out);
 	if (err < 0)
 		return err;
 	n = MIN(((struct snap_out *)out)->n, c.room);

@@ -14,7 +14,6 @@
 #include "base/base.h"
 #include "elf/arch.h"
 #include "process/debugfile.h"
-#include "rts/insn.h"
 #include "names/names.h"
 #include "target_priv.h"
 
@@ -29,7 +28,6 @@ void target__free(struct target *target)
 		return;
 	ccs_table__free(target->ccs);
 	names__free(target->names);
-	insn__free(target->insn);
 	images__free(&target->images);
 	fd__close(&target->pidfd);
 	fd__close(&target->info.probe_file);
@@ -251,14 +249,14 @@ static void fill_info(struct target *t)
 	probe__open_file(t);
 	log_place(t, "suspendThread", &t->rts.suspend);
 	log_place(t, "resumeThread", &t->rts.resume);
-	probe__place(t, &t->rts.suspend, true, &info->suspend);
-	probe__place(t, &t->rts.resume, true, &info->resume);
-	probe__place(t, &t->rts.tick, false, &info->tick);
+	probe__place(t, RTS_SUSPEND, true, &info->suspend);
+	probe__place(t, RTS_RESUME, true, &info->resume);
+	probe__place(t, RTS_TICK, false, &info->tick);
 	/* it has a meaning only between the threads of a threaded runtime */
 	if (t->rts.threaded)
-		probe__place(t, &t->rts.gc_sync, false, &info->gc_sync);
-	probe__place(t, &t->rts.gc_start, false, &info->gc_start);
-	probe__place(t, &t->rts.gc_end, true, &info->gc_end);
+		probe__place(t, RTS_GC_SYNC, false, &info->gc_sync);
+	probe__place(t, RTS_GC_START, false, &info->gc_start);
+	probe__place(t, RTS_GC_END, true, &info->gc_end);
 }
 
 /* 0 with a verdict, or a negative errno with its line. */
@@ -462,9 +460,6 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	}
 	if (err < 0)
 		goto out;
-	err = insn__new(&t->insn);
-	if (err < 0)
-		goto no_memory;
 	fill_info(t);
 	if (verdict == TARGET_OK)
 		target__fill_wire(t);
@@ -529,8 +524,6 @@ int target__open_file(int fd, const char *path, const struct target_opts *opts,
 		err = take_symbols(t);
 	if (err == 0)
 		err = rts__find(0, &t->images, &t->rts);
-	if (err == 0)
-		err = insn__new(&t->insn);
 	if (err == 0) {
 		fill_info(t);
 		target__fill_wire_early(t);

@@ -35,7 +35,6 @@ int target__open_names(struct target *t)
 		.pid = t->info.pid,
 		.images = &t->images,
 		.rts = &t->rts,
-		.insn = t->insn,
 		.want_mapped = want_mapped,
 		.kernel = kernel_names,
 		.ctx = t,

@@ -10,7 +10,6 @@
 
 struct ccs_table;
 struct file_cache;
-struct insn;
 struct kallsyms;
 struct names;
 
@@ -32,7 +31,6 @@ struct target {
 	uint64_t maps_wanted_ns; /* when an address in no mapping last led to another reading */
 	struct rts rts;
 	struct check_result check;
-	struct insn *insn;
 	struct names *names;
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
 };
@@ -49,12 +47,12 @@ void ccs_table__free(struct ccs_table *table);
 void probe__open_file(struct target *target);
 
 /*
- * Chooses the instruction for a probe in the function at `place`; absent if there is none, or if
- * the place is not in the image that holds the runtime. With `entry_state` the return address must
+ * The probe in one of the runtime's functions; absent if there is no place for it, or if that is
+ * not in the image that holds the runtime. With `entry_state` the return address must
  * still lie at rsp and the arguments in their registers there, as at the function's first
  * instruction.
  */
-void probe__place(const struct target *target, const struct rts_place *place, bool entry_state,
+void probe__place(const struct target *target, enum rts_probed which, bool entry_state,
 		  struct target_probe *ret_probe);
 
 /* info.wire and what goes with it, from what the check confirmed. */

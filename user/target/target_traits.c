@@ -143,8 +143,8 @@ void target__traits(struct target *target, int timeout_ms, struct target_traits 
 	snprintf(path, sizeof(path), "/proc/%d", target->info.pid);
 	if (stat(path, &st) == 0)
 		traits.uid = st.st_uid;
-	if (mem__guard(target->info.pid, timeout_ms, find_eventlog, &search, sizeof(search.found),
-		       &out) == 0) {
+	if (mem__guard(target->info.pid, GUARD_PROC, timeout_ms, find_eventlog, &search,
+		       sizeof(search.found), &out) == 0) {
 		const struct found_eventlog *found = out;
 
 		traits.eventlog_number = found->number;

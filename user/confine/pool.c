@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* pool: a server for each user whose bytes there are questions about. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "confine_priv.h"
+
+struct entry {
+	uid_t user;
+	uint64_t asked_ns;
+	struct confine_service service;
+	struct confine_server *server; /* NULL: free */
+};
+
+struct confine_pool {
+	const struct confine_service *service;
+	void *ctx;
+	struct entry entries[CONFINE_POOL_USERS];
+};
+
+int confine_pool__new(const struct confine_service *service, void *ctx,
+		      struct confine_pool **ret_pool)
+{
+	struct confine_pool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->service = service;
+	p->ctx = ctx;
+	*ret_pool = p;
+	return 0;
+}
+
+/* The user's; else a free one; else whose questions are the longest ago. */
+static struct entry *choose(struct confine_pool *p, uid_t user)
+{
+	struct entry *best = &p->entries[0];
+
+	for (size_t i = 0; i < CONFINE_POOL_USERS; i++) {
+		struct entry *e = &p->entries[i];
+
+		if (e->server && e->user == user)
+			return e;
+		if (best->server && (!e->server || e->asked_ns < best->asked_ns))
+			best = e;
+	}
+	return best;
+}
+
+static int server_of(struct confine_pool *p, uid_t user, struct entry **ret_entry)
+{
+	struct entry *e = choose(p, user);
+	int err;
+
+	if (!e->server || e->user != user) {
+		confine_server__free(e->server);
+		*e = (struct entry){.user = user, .service = *p->service};
+		e->service.how.user = user;
+		err = confine_server__new(&e->service, p->ctx, &e->server);
+		if (err)
+			return err;
+	}
+	e->asked_ns = time__monotonic_ns();
+	*ret_entry = e;
+	return 0;
+}
+
+int confine_pool__ask(struct confine_pool *p, uid_t user, const void *question, size_t len,
+		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len)
+{
+	struct entry *e;
+	int err;
+
+	if (confine__is_inside()) {
+		*ret_len = p->service->answer(p->ctx, question, len, answer);
+		return 0;
+	}
+	if (!confine__may_wait(user))
+		return -ETIMEDOUT;
+	err = server_of(p, user, &e);
+	if (err)
+		return err;
+	err = confine_server__ask(e->server, question, len, timeout_ms, answer, ret_len);
+	confine__waited(user, time__monotonic_ns() - e->asked_ns, honest_ns);
+	return err;
+}
+
+pid_t confine_pool__pid(const struct confine_pool *p, uid_t user)
+{
+	for (size_t i = 0; i < CONFINE_POOL_USERS; i++)
+		if (p->entries[i].server && p->entries[i].user == user)
+			return confine_server__pid(p->entries[i].server);
+	return 0;
+}
+
+void confine_pool__free(struct confine_pool *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < CONFINE_POOL_USERS; i++)
+		confine_server__free(p->entries[i].server);
+	free(p);
+}

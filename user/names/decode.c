@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* decode: the helper processes that look at instructions, and what is believed of what they say. */
+#include "decode_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+
+#define HELPER_MEMORY  (32ULL << 20)
+#define HELPER_CPU_S   20
+#define HELPER_IDLE_MS 5000
+/* Some dozens of instructions take microseconds, and their helper the time to begin. */
+#define ANSWER_MS 1000
+#define HONEST_NS (20000000ULL * machine__slowness())
+/* Longer is no instruction of x86-64. */
+#define MAX_INSN 15
+
+/* ── the helper ──────────────────────────────────────────────────────────────────────────── */
+
+static int look(struct insn *insn, const struct decode_question *q, struct insn_call *ret_call)
+{
+	size_t len = MIN((size_t)q->len, sizeof(q->code));
+
+	switch (q->what) {
+	case DECODE_CALL_TARGET:
+		return insn__call_target(insn, q->code, len, q->addr, ret_call);
+	case DECODE_CALL_BEFORE:
+		return insn__find_call_before(insn, q->code, len, q->addr, ret_call);
+	case DECODE_STRAIGHT:
+		return insn__is_straight(insn, q->code, len, q->addr) ? 0 : -ENOENT;
+	default:
+		return -ENOENT;
+	}
+}
+
+static size_t answer(void *ctx, const void *question, size_t len, void *ret_answer)
+{
+	/* of the process, which is a helper */
+	static struct insn *insn;
+	struct decode_answer a = {.err = -ENOENT};
+	struct decode_question q = {0};
+
+	(void)ctx;
+	memcpy(&q, question, MIN(len, sizeof(q)));
+	if (insn || insn__new(&insn) == 0)
+		a.err = look(insn, &q, &a.call);
+	memcpy(ret_answer, &a, sizeof(a));
+	return sizeof(a);
+}
+
+/* ── asking it ───────────────────────────────────────────────────────────────────────────── */
+
+bool decode__check(const struct decode_question *q, const struct decode_answer *a, size_t len)
+{
+	const struct insn_call *c = &a->call;
+	uint64_t size = c->next - c->at;
+
+	if (len != sizeof(*a) || (a->err && a->err != -ENOENT))
+		return false;
+	if (a->err || q->what == DECODE_STRAIGHT)
+		return true;
+	if ((unsigned int)c->kind < INSN_CALL_DIRECT ||
+	    (unsigned int)c->kind > INSN_CALL_REGISTER || size == 0 || size > MAX_INSN)
+		return false;
+	/* it is a call in the code that was asked about */
+	if (q->what == DECODE_CALL_BEFORE)
+		return c->next == q->addr && size <= q->len;
+	return c->at - q->addr < q->len && size <= q->len - (c->at - q->addr);
+}
+
+/* 0: *ret_call, where there is to be one. -ENOENT. */
+static int ask(uid_t user, enum decode_what what, const uint8_t *code, size_t len, uint64_t addr,
+	       struct insn_call *ret_call)
+{
+	static const struct confine_service service = {
+		.how = {.name = "safescoped:insn", .memory = HELPER_MEMORY, .cpu_s = HELPER_CPU_S},
+		.answer = answer,
+		.max_question = sizeof(struct decode_question),
+		.max_answer = sizeof(struct decode_answer),
+		.idle_ms = HELPER_IDLE_MS};
+	static struct confine_pool *pool;
+	struct decode_question q = {.what = what, .len = (uint32_t)len, .addr = addr};
+	struct decode_answer a;
+	size_t got = 0;
+	int err = pool ? 0 : confine_pool__new(&service, NULL, &pool);
+
+	if (err || len > sizeof(q.code))
+		return -ENOENT;
+	memcpy(q.code, code, len);
+	err = confine_pool__ask(pool, user, &q, sizeof(q), ANSWER_MS, HONEST_NS, &a, &got);
+	if (err || !decode__check(&q, &a, got) || a.err)
+		return -ENOENT;
+	if (ret_call)
+		*ret_call = a.call;
+	return 0;
+}
+
+int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t addr,
+			struct insn_call *ret_call)
+{
+	return ask(user, DECODE_CALL_TARGET, code, MIN(len, (size_t)INSN_SITE_WINDOW), addr,
+		   ret_call);
+}
+
+int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
+			struct insn_call *ret_call)
+{
+	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
+
+	return ask(user, DECODE_CALL_BEFORE, code + len - window, window, ret_addr, ret_call);
+}
+
+int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
+		      bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
+{
+	size_t back = 0;
+	uint64_t site;
+
+	while ((back = insn__site_candidate(code, len, ret_addr, back, is_suspend, ctx, &site))) {
+		size_t after = (size_t)(ret_addr - site);
+
+		if (ask(user, DECODE_STRAIGHT, code + len - after, after, site, NULL))
+			continue;
+		*ret_site = site;
+		return 0;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What rts/insn.h has to say of a few instructions, by a process without rights: a decoder of x86
+ * code is large, and the code is anybody's. Shared by the files of this room only.
+ */
+#ifndef SAFESCOPED_NAMES_DECODE_PRIV_H
+#define SAFESCOPED_NAMES_DECODE_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rts/insn.h"
+
+/*
+ * As insn__call_target(), insn__find_call_before() and insn__site_back(), for code of a process of
+ * `user`'s (CONFINE_NOBODY: not known). -ENOENT also where nobody answered. Of `code` at most
+ * INSN_SITE_WINDOW bytes are looked at: the first ones, and the last ones, as it is with those.
+ */
+int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t addr,
+			struct insn_call *ret_call);
+int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
+			struct insn_call *ret_call);
+int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
+		      bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
+		      uint64_t *ret_site);
+
+/* ── the messages (tests, fuzzing) ───────────────────────────────────────────────────────── */
+
+enum decode_what { DECODE_CALL_TARGET, DECODE_CALL_BEFORE, DECODE_STRAIGHT };
+
+struct decode_question {
+	uint32_t what; /* enum decode_what */
+	uint32_t len;
+	uint64_t addr; /* of the code; DECODE_CALL_BEFORE: of what follows it */
+	uint8_t code[INSN_SITE_WINDOW];
+};
+
+struct decode_answer {
+	int32_t err; /* 0, or what it says of -ENOENT */
+	uint32_t _pad;
+	struct insn_call call;
+};
+
+/* Whether an answer can be one to this question. */
+bool decode__check(const struct decode_question *q, const struct decode_answer *a, size_t len);
+
+#endif
