@@ -75,9 +75,10 @@ uid_t target__account(const struct target *target)
 	return target->images.uid;
 }
 
-size_t target__left_out(const struct target *target)
+void target__left_out(const struct target *target, struct target_left_out *ret_left_out)
 {
-	return images__left_out(&target->images);
+	ret_left_out->no_room = images__left_out(&target->images, IMAGE_NO_ROOM);
+	ret_left_out->not_copied = images__left_out(&target->images, IMAGE_NOT_COPIED);
 }
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that

@@ -147,9 +147,15 @@ bool target__alive(const struct target *target);
 int target__refresh_maps(struct target *target);
 /* The user on whose account it runs (process/proc.h). */
 uid_t target__account(const struct target *target);
-/* How many mappings of code, as last read, are of files for which there was no room: what runs
- * there has no names. */
-size_t target__left_out(const struct target *target);
+/*
+ * How many mappings of code, as last read, are of files that were not opened, so that what runs
+ * there has no names: there was no room for them, or, where they are on a file system that is not a
+ * local one, a copy was not to be had.
+ */
+struct target_left_out {
+	size_t no_room, not_copied;
+};
+void target__left_out(const struct target *target, struct target_left_out *ret_left_out);
 
 /* ── what --list and --doctor report besides ─────────────────────────────────────────────── */
 
