@@ -22,6 +22,7 @@
 
 struct guard {
 	pid_t of;
+	bool waited_for; /* by mem__guard() */
 	uint64_t began_ns;
 	struct confine_job *job;
 };
@@ -62,31 +63,35 @@ static uid_t user_of(pid_t pid)
 	return user;
 }
 
-/* -EBUSY: no time for it. */
-static int time_for(pid_t of, int timeout_ms, uint64_t now, int *ret_ms)
+/* -EBUSY: no time for it. What nobody waits for takes nobody's time. */
+static int time_for(pid_t of, int timeout_ms, bool waited_for, uint64_t now, int *ret_ms)
 {
 	uint64_t left;
 	int ms, err = patience__ask(&all.patience, of, timeout_ms, now, &ms);
 
 	if (err)
 		return err;
+	if (!waited_for)
+		ms = timeout_ms;
 	if (all.all_until_ns) {
 		left = all.all_until_ns > now ? (all.all_until_ns - now) / 1000000ULL : 0;
 		if (!left)
 			return -EBUSY;
-		ms = (int)MIN((uint64_t)ms, MAX(left / SHARE, (uint64_t)LEAST_MS));
+		if (waited_for)
+			left = MAX(left / SHARE, (uint64_t)LEAST_MS);
+		ms = (int)MIN((uint64_t)ms, left);
 	}
 	*ret_ms = ms;
 	return 0;
 }
 
-int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
+static int start(pid_t of, int timeout_ms, bool waited_for, guard_fn fn, void *ctx, size_t size,
 		 struct guard **ret_guard)
 {
 	struct confine how = {.name = "safescoped:mem", .keep = CONFINE_PROC};
 	uint64_t now = time__monotonic_ns();
 	struct guard *g;
-	int ms, err = time_for(of, timeout_ms, now, &ms);
+	int ms, err = time_for(of, timeout_ms, waited_for, now, &ms);
 
 	if (err)
 		return err;
@@ -94,6 +99,7 @@ int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
 	if (!g)
 		return -ENOMEM;
 	g->of = of;
+	g->waited_for = waited_for;
 	g->began_ns = now;
 	how.user = user_of(of);
 	err = confine__start(&how, ms, fn, ctx, size, &g->job);
@@ -103,6 +109,12 @@ int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
 	}
 	*ret_guard = g;
 	return 0;
+}
+
+int guard__start(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size,
+		 struct guard **ret_guard)
+{
+	return start(of, timeout_ms, false, fn, ctx, size, ret_guard);
 }
 
 int guard__fd(const struct guard *g)
@@ -127,7 +139,7 @@ static void hung(const struct guard *g)
 {
 	uint64_t now = time__monotonic_ns();
 
-	patience__hung(&all.patience, g->of, now - g->began_ns, now);
+	patience__hung(&all.patience, g->of, g->waited_for ? now - g->began_ns : 0, now);
 }
 
 /* As guard__take(), but frees nothing. */
@@ -173,7 +185,7 @@ int mem__guard(pid_t of, int timeout_ms, guard_fn fn, void *ctx, size_t size, vo
 	uint64_t until;
 	struct guard *g;
 
-	err = guard__start(of, timeout_ms, fn, ctx, size, &g);
+	err = start(of, timeout_ms, true, fn, ctx, size, &g);
 	if (err)
 		return err;
 	until = guard__due_ns(g);
