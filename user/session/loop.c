@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "confine/confine.h"
 #include "session_priv.h"
 
 /* A wait is at most this long: the ring wakes nobody before it holds many records. */
@@ -213,6 +214,7 @@ void loop__run(struct session *s)
 	progress__init(&l.progress, s->opts->quiet);
 	while (!is_over(&l, now)) {
 		wait_for_something(&l, now);
+		confine__new_turn();
 		keep_beating(&l);
 		take_signal(&l);
 		member__take_looks(s, time__monotonic_ns());
@@ -227,6 +229,7 @@ void loop__run(struct session *s)
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);
 	}
+	confine__last_turn();
 	/* what a command did last may have come after the last look */
 	records__drain(s);
 	progress__end(&l.progress);
