@@ -193,7 +193,7 @@ void follow__arm(struct session *s)
 		return;
 	info = *target__info(file);
 	info.pid = command__pid(s->command);
-	f->armed = kernel__arm(s->kernel, &info) == 0;
+	f->armed = kernel__arm(s->kernel, &info, target__account(file)) == 0;
 	f->suspend = info.suspend;
 	/* the analysis stays in the cache */
 	target__free(file);

@@ -226,7 +226,7 @@ static void on_ready(struct session *s, struct member *m)
 	want_snapshot(s, m);
 	start_snapshot(s, m, m->maps_due_ns);
 	missing__note(s, m);
-	kernel__learn(s->kernel, &m->program, info);
+	kernel__learn(s->kernel, &m->program, info, m->account);
 	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
 		    info->way, info->capabilities);
 }
@@ -264,7 +264,8 @@ static int attach(struct session *s, struct member *m, bool armed)
 	/* if it has just begun: those of its executable and of the dynamic linker */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
-	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
+	err = armed ? kernel__update(s->kernel, info)
+		    : kernel__attach(s->kernel, info, m->account);
 	/* it has ended while it was looked at, which took its entry away: its records are there */
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
@@ -280,7 +281,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	m->probed_ns = time__monotonic_ns();
 	/* already now: the next process of the program may begin before this one is ready */
 	if (!(m->program.flags & WIRE_PROC_TARGET))
-		kernel__learn(s->kernel, &m->program, info);
+		kernel__learn(s->kernel, &m->program, info, m->account);
 	if (m->ready) {
 		on_ready(s, m);
 	} else {

@@ -105,12 +105,35 @@ static void note_files(struct session *s, const struct member *m)
 	}
 }
 
+static void note_kernel_refused(struct session *s, const struct member *m)
+{
+	struct kernel_refused refused;
+	char text[320];
+
+	kernel__refused(s->kernel, m->account, &refused);
+	if (refused.threads) {
+		snprintf(text, sizeof(text),
+			 "some threads of user %u's processes were not followed: they have as many "
+			 "as one user's may, half of what others leave of %d",
+			 m->account, WIRE_MAX_THREADS);
+		add(s, m, text);
+	}
+	if (refused.calls) {
+		snprintf(text, sizeof(text),
+			 "%llu safe calls of user %u's processes were not counted: they are made "
+			 "from more places than one user's may be, half of what others leave of %d",
+			 (unsigned long long)refused.calls, m->account, WIRE_MAX_SITES);
+		add(s, m, text);
+	}
+}
+
 void missing__note_refused(struct session *s, const struct member *m)
 {
 	struct kernel_left_out rows;
 	char text[320];
 
 	note_files(s, m);
+	note_kernel_refused(s, m);
 	kernel__unwind_left_out(s->kernel, m->pid, &rows);
 	if (rows.process) {
 		snprintf(text, sizeof(text),
