@@ -21,8 +21,8 @@ const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up
 /* When user space's loop turned last; 0: it has not begun. */
 __u64 beat_ns;
 
-/* What users have of the maps: by slot (struct wire_user), and all together. User space takes from it
- * what it removes. */
+/* What users have of the maps: by slot (struct wire_user), and all together. User space takes from
+ * it what it removes. */
 struct wire_user users[WIRE_MAX_USERS];
 __u32 all_threads, all_sites, all_targets;
 

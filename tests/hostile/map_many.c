@@ -28,9 +28,9 @@ __attribute__((constructor)) static void map_many(void)
 
 		snprintf(path, sizeof(path), "%s/%ld", folder, i);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || mmap(at, 4096, PROT_READ | PROT_EXEC,
-				   MAP_PRIVATE | (at ? MAP_FIXED_NOREPLACE : 0), fd,
-				   0) == MAP_FAILED) {
+		if (fd < 0 ||
+		    mmap(at, 4096, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | (at ? MAP_FIXED_NOREPLACE : 0), fd, 0) == MAP_FAILED) {
 			perror(path);
 			_exit(1);
 		}

@@ -302,7 +302,8 @@ static void t_users(void **state)
 	file_cache__free(cache);
 }
 
-/* A memfd is on a file system that no list of mounts has: its file is copied, if it is not too large.
+/* A memfd is on a file system that no list of mounts has: its file is copied, if it is not too
+ * large.
  */
 static void t_not_copied(void **state)
 {

@@ -292,8 +292,7 @@ static void remove_target(struct kernel *kernel, struct attached *a)
 	free(a);
 }
 
-static int attach(struct kernel *kernel, const struct target_info *info, uid_t account,
-		  __u32 flags)
+static int attach(struct kernel *kernel, const struct target_info *info, uid_t account, __u32 flags)
 {
 	int costs = bpf_map__fd(kernel->skel->maps.costs);
 	struct wire_cost cost = {};
@@ -449,6 +448,6 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 		return -EEXIST;
 	err = users__add_open(kernel, open.user);
 	return err ? err
-		   : bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key,
-					 &open, BPF_ANY);
+		   : bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key, &open,
+					 BPF_ANY);
 }

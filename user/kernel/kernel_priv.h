@@ -171,7 +171,7 @@ struct kernel {
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
 	struct users *users;
-	bool threads_left; /* of processes that go on without us: users__sweep_threads() */
+	bool threads_left;	   /* of processes that go on without us: users__sweep_threads() */
 	struct mappings *mappings; /* NULL: the kernel does not report them */
 	/* held_up.c */
 	uint64_t beat_ns, times_taken;

@@ -212,8 +212,7 @@ static const struct image_map *known(const struct reading *old, const struct pro
 	const struct image_map *was = at < old->n ? &old->maps[at] : NULL;
 	const struct proc_map *before;
 
-	if (!was || was->start != map->start || was->end != map->end ||
-	    (!was->image && !was->lack))
+	if (!was || was->start != map->start || was->end != map->end || (!was->image && !was->lack))
 		return NULL;
 	before = proc_maps__at(old->proc, map->start);
 	return before && before->ino == map->ino && before->dev_major == map->dev_major &&

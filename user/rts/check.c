@@ -302,9 +302,9 @@ static int prepare(struct check_ctx *c, const char *version, const struct layout
 	const struct layout *other = NULL;
 
 	for (int v = 0; v < LAYOUT_VARIANTS; v++)
-		c->have[v] = layout__find(version, rts->threaded, rts->profiled,
-					  (enum layout_variant)v, &c->layouts[v],
-					  ret_version_known) == 0;
+		c->have[v] =
+			layout__find(version, rts->threaded, rts->profiled, (enum layout_variant)v,
+				     &c->layouts[v], ret_version_known) == 0;
 	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
 		if (!c->have[v] || code_agrees(rts, &c->layouts[v]))
 			continue;

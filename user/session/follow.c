@@ -326,8 +326,8 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 
 /* A process that runs already shows that its runtime is one before it joins. Takes the target over.
  */
-static int await_check(struct session *s, pid_t pid, const struct wire_proc_new *rec,
-		       bool running, struct target *target)
+static int await_check(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool running,
+		       struct target *target)
 {
 	struct wire_proc_new none = {.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid}};
 	uint64_t now = time__monotonic_ns();
@@ -460,8 +460,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	if (rec->flags & WIRE_PROC_TARGET)
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
 	if (err == -EAGAIN || err == -EBUSY)
-		add_candidate(s, rec,
-			      rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
+		add_candidate(s, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			      now + LIBRARY_GIVE_UP_NS);
 }
 

@@ -43,12 +43,13 @@ static void add_wait(struct waits *w, int fd, struct member *m)
 
 static int reserve_waits(struct waits *w, size_t n)
 {
-	int err = array__reserve((void **)&w->fds, &w->cap_fds, n, FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS,
-				 sizeof(*w->fds));
+	int err = array__reserve((void **)&w->fds, &w->cap_fds, n,
+				 FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS, sizeof(*w->fds));
 
 	return err ? err
 		   : array__reserve((void **)&w->members, &w->cap_members, n,
-				    FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS, sizeof(struct member *));
+				    FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS,
+				    sizeof(struct member *));
 }
 
 /* Until the next drain, the session's end, or whatever else is due first; in ms from now. */

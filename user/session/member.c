@@ -264,8 +264,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	/* if it has just begun: those of its executable and of the dynamic linker */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
-	err = armed ? kernel__update(s->kernel, info)
-		    : kernel__attach(s->kernel, info, m->account);
+	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info, m->account);
 	/* it has ended while it was looked at, which took its entry away: its records are there */
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
@@ -356,7 +355,8 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 		m->tries++;
 		/* 0: it has reported meanwhile that it is ready */
 		if (m->retry_ns)
-			m->retry_ns = now + (hung ? COMPLETE_HUNG_NS : MIN(wait, COMPLETE_LONGEST_NS));
+			m->retry_ns =
+				now + (hung ? COMPLETE_HUNG_NS : MIN(wait, COMPLETE_LONGEST_NS));
 		return;
 	}
 	err = kernel__update(s->kernel, info);

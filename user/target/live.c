@@ -18,16 +18,18 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 			return 0;
 		}
 		target__refuse(t,
-		       "GHC %s (%s): unknown version, and no Haskell thread to confirm its offsets "
-		       "by; try again while it works",
-		       t->rts.version, t->rts.way);
+			       "GHC %s (%s): unknown version, and no Haskell thread to confirm its "
+			       "offsets "
+			       "by; try again while it works",
+			       t->rts.version, t->rts.way);
 		return -ENOTSUP;
 	}
 	if (t->check.verdict == CHECK_FAILED && last) {
 		target__refuse(t,
-		       "GHC %s (%s): the live process does not confirm the layout: %s; nothing was "
-		       "attached",
-		       t->rts.version, t->rts.way, t->check.why);
+			       "GHC %s (%s): the live process does not confirm the layout: %s; "
+			       "nothing was "
+			       "attached",
+			       t->rts.version, t->rts.way, t->check.why);
 		return -ENOTSUP;
 	}
 	if (t->check.verdict == CHECK_OK && !t->info.version_known && !t->reason)

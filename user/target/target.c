@@ -19,7 +19,7 @@
 #include "names/names.h"
 #include "target_priv.h"
 
-#define RUNTIME_LIBRARY	 "libHSrts"
+#define RUNTIME_LIBRARY "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -104,7 +104,7 @@ static int open_process(struct target *t, pid_t pid)
 	if (err == -EINVAL) {
 		/* pidfd_open() takes thread group leaders only */
 		target__refuse(t, "no such process (perhaps a thread's id); "
-			  "--list shows the GHC programs that run");
+				  "--list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	if (err < 0 && err != -ESRCH) {
@@ -124,7 +124,8 @@ static int open_process(struct target *t, pid_t pid)
 		t->info.ns_pid = pid;
 	err = proc__account(pid, &t->images.uid);
 	if (err < 0) {
-		target__refuse(t, "cannot tell whose it is: %s; is it still running?", strerror(-err));
+		target__refuse(t, "cannot tell whose it is: %s; is it still running?",
+			       strerror(-err));
 		return err;
 	}
 	if (st.state == 'Z') {
@@ -140,17 +141,20 @@ static int open_images(struct target *t, pid_t pid)
 
 	/* A kernel thread has no executable. */
 	if (err == -ESRCH && target__alive(t)) {
-		target__refuse(t, "not a GHC program (a kernel thread); --list shows those that are");
+		target__refuse(t,
+			       "not a GHC program (a kernel thread); --list shows those that are");
 		return -ENOEXEC;
 	}
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		target__refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)", strerror(-err));
+		target__refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)",
+			       strerror(-err));
 		return err;
 	}
 	if (err < 0)
-		target__refuse(t, "cannot read its mappings: %s; is it still running?", strerror(-err));
+		target__refuse(t, "cannot read its mappings: %s; is it still running?",
+			       strerror(-err));
 	return err;
 }
 
@@ -217,7 +221,7 @@ static int not_ghc(struct target *t, pid_t pid)
 			elf__peek(fd, &machine, &class);
 		fd__close(&fd);
 		target__refuse(t, "%s is %s; only %s programs can be profiled", t->exe,
-		       machine_name(machine, class), elf_arch_name);
+			       machine_name(machine, class), elf_arch_name);
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
@@ -230,7 +234,8 @@ static int not_ghc(struct target *t, pid_t pid)
 		target__refuse(t, "%s", t->why_sampled);
 		return -ENOTSUP;
 	}
-	target__refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are", t->exe);
+	target__refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are",
+		       t->exe);
 	return -ENOEXEC;
 }
 
