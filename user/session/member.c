@@ -57,11 +57,18 @@ static void want_snapshot(struct session *s, struct member *m)
 /* There will be none, or there is one: nothing waits for it any more. */
 static void snapshot_over(struct session *s, struct member *m)
 {
+	const struct target_info *info = target__info(m->target);
+
 	if (!m->snapshot_due)
 		return;
 	m->snapshot_due = false;
 	s->n_snapshots--;
 	held__give(m->held, s->feed);
+	if (m->announced)
+		return;
+	m->announced = true;
+	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
+		    info->way, info->capabilities);
 }
 
 static void no_snapshot(struct session *s, struct member *m, int err)
@@ -227,8 +234,6 @@ static void on_ready(struct session *s, struct member *m)
 	start_snapshot(s, m, m->maps_due_ns);
 	missing__note(s, m);
 	kernel__learn(s->kernel, &m->program, info, m->account);
-	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
-		    info->way, info->capabilities);
 }
 
 static int attach(struct session *s, struct member *m, bool armed)

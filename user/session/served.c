@@ -57,5 +57,6 @@ void served__add(struct served *served, uid_t uid, uint64_t ns)
 		return;
 	user->uid = uid;
 	user->ns = ns;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	(void)HASH_INSERT(served->users, uid, sizeof(user->uid), user);
 }

@@ -209,6 +209,7 @@ struct member {
 	bool last_check; /* what does not look right by the check that goes on is wrong */
 	/* the snapshot of its threads: wanted, until when, and when it was begun */
 	bool snapshot_due;
+	bool announced; /* the first one is over, and the user has been told */
 	uint64_t snapshot_until_ns, snapshot_ns;
 	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
 	uint64_t maps_due_ns, maps_read_ns;
