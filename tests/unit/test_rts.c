@@ -215,7 +215,8 @@ static void check_names(struct target *t, const struct way *way)
 static bool all_asleep(const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->threads[i].rts.where == WIRE_WHERE_SAFE_CALL && s->threads[i].state == 'R')
+		if (s->threads[i].rts.where == WIRE_WHERE_SAFE_CALL &&
+		    (s->threads[i].state == 'R' || s->threads[i].syscall == WIRE_NO_SYSCALL))
 			return false;
 	return true;
 }
