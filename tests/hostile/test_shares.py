@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
-from harness import check, run
+from harness import Skip, check, run
 
 # Of a process's files so many have unwind rows, and there are so many numbers for those of all
 # (bpf/wire.h).
@@ -127,6 +127,37 @@ def test_many_processes_use_up_unwind_rows(t):
     # by the rows that its user may have, or already by the files
     told = [a for a in attackers if missing(report.target(a.pid), str(NOBODY))]
     check(len(told) >= count // 4, f"{len(told)} of {count} reports say what was left out")
+
+
+# More than half of the threads that the kernel side has room for (bpf/wire.h).
+THREADS = 16384 // 2 + 200
+
+
+def test_one_process_has_many_threads(t):
+    """They use up what its user may have, and nothing of others."""
+    library = build("libmany_threads.so", sources=["many_threads.c"], flags=["-shared", "-fPIC", "-pthread"])
+    folder = OUT / "many_threads"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o777)
+    trigger = folder / "go"
+    attacker = start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MANY_THREADS={THREADS}", f"MANY_THREADS_WHEN={trigger}",
+                                   haskell("Calls"), 1, "safe_sleep_1ms=10"]))
+    session = whole_host(t)
+    trigger.touch()
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("go.*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if not (folder / "go.done").exists():
+        raise Skip(f"{THREADS} threads cannot be had here")
+    time.sleep(1)
+    other = victim(t)
+    other.go()
+    check(other.wait() == 0, "the other user's program failed")
+    report = finish(t, session)
+    check_victim(t, report, other)
+    check(not missing(report.target(other.pid), "threads of user"), f"it lacks threads: {report.target(other.pid)['missing']}")
+    told = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
+    check(told, f"the report does not say what was left out: {report.target(attacker.pid)['missing']}")
 
 
 def accounted(report, path):
