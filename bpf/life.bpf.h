@@ -84,7 +84,13 @@ SS_INLINE int life_adopt(struct task_struct *task, const struct wire_program_key
 		return 0;
 	t = *known;
 	t.start_boottime_ns = task->group_leader->start_boottime;
-	return !bpf_map_update_elem(&costs, &tgid, &cost, BPF_ANY) && !target_add(tgid, &t);
+	t.user = 0;
+	if (bpf_map_update_elem(&costs, &tgid, &cost, BPF_ANY))
+		return 0;
+	if (!target_add(tgid, &t))
+		return 1;
+	bpf_map_delete_elem(&costs, &tgid);
+	return 0;
 }
 
 SS_INLINE void life_family(struct task_struct *parent, struct task_struct *child)
@@ -127,7 +133,7 @@ SS_INLINE void life_new(const struct wire_target *t, struct task_struct *child, 
 
 SS_INLINE void life_forget(u32 tid)
 {
-	bpf_map_delete_elem(&threads, &tid);
+	thread_drop(tid);
 	bpf_map_delete_elem(&off_stacks, &tid);
 	bpf_map_delete_elem(&open_at_start, &tid);
 }

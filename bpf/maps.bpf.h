@@ -21,6 +21,11 @@ const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up
 /* When user space's loop turned last; 0: it has not begun. */
 __u64 beat_ns;
 
+/* What users have of the maps: by slot (struct wire_user), and all together. User space takes from
+ * it what it removes. */
+struct wire_user users[WIRE_MAX_USERS];
+__u32 all_threads, all_sites, all_targets;
+
 /* Whose execs are reported: nobody's, those of the processes in `family`, everybody's. */
 enum follow { FOLLOW_NOBODY = 0, FOLLOW_FAMILY = 1, FOLLOW_ALL = 2 };
 __u32 follow;
@@ -36,7 +41,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, WIRE_MAX_TARGETS);
 	__type(key, u32);
 	__type(value, struct wire_target);
 } targets SEC(".maps");
@@ -62,14 +67,14 @@ struct {
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, WIRE_MAX_THREADS);
 	__type(key, u32);
 	__type(value, struct wire_thread);
 } threads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
+	__uint(max_entries, WIRE_MAX_SITES);
 	__type(key, struct wire_site_key);
 	__type(value, struct wire_site);
 } call_sites SEC(".maps");
@@ -85,7 +90,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, WIRE_MAX_OPEN);
 	__type(key, u32);
 	__type(value, struct wire_open_at_start);
 } open_at_start SEC(".maps");
@@ -173,19 +178,59 @@ SS_INLINE u64 *target_word(u32 tgid)
 	return &target_bits[i & (WIRE_MAX_PIDS / 64 - 1)];
 }
 
+/*
+ * Only while there is much room: whom user space looks at first needs an entry too, and it alone
+ * knows whose turn it is.
+ */
 SS_INLINE long target_add(u32 tgid, const struct wire_target *t)
 {
-	long err = bpf_map_update_elem(&targets, &tgid, t, BPF_ANY);
+	long err;
 
-	if (!err)
-		__sync_fetch_and_or(target_word(tgid), 1ULL << (tgid & 63));
-	return err;
+	if (all_targets >= WIRE_MAX_TARGETS / 2)
+		return -1;
+	err = bpf_map_update_elem(&targets, &tgid, t, BPF_NOEXIST);
+	if (err)
+		return bpf_map_update_elem(&targets, &tgid, t, BPF_EXIST);
+	__sync_fetch_and_add(&all_targets, 1);
+	__sync_fetch_and_or(target_word(tgid), 1ULL << (tgid & 63));
+	return 0;
 }
 
 SS_INLINE void target_remove(u32 tgid)
 {
 	__sync_fetch_and_and(target_word(tgid), ~(1ULL << (tgid & 63)));
-	bpf_map_delete_elem(&targets, &tgid);
+	if (!bpf_map_delete_elem(&targets, &tgid))
+		__sync_fetch_and_add(&all_targets, -1);
+}
+
+SS_INLINE struct wire_user *user_at(u32 slot)
+{
+	slot &= WIRE_MAX_USERS - 1;
+	ss_barrier(slot);
+	return &users[slot & (WIRE_MAX_USERS - 1)];
+}
+
+SS_INLINE u32 user_of(u32 tgid)
+{
+	struct wire_target *t = bpf_map_lookup_elem(&targets, &tgid);
+
+	return t ? t->user & (WIRE_MAX_USERS - 1) : 0;
+}
+
+/* One more for him, if he then has no more than half of what others leave of `max`. */
+SS_INLINE int user_takes(u32 *all, u32 *his, u32 max)
+{
+	if (*all + *his >= max)
+		return 0;
+	__sync_fetch_and_add(all, 1);
+	__sync_fetch_and_add(his, 1);
+	return 1;
+}
+
+SS_INLINE void user_leaves(u32 *all, u32 *his)
+{
+	__sync_fetch_and_add(all, -1);
+	__sync_fetch_and_add(his, -1);
 }
 
 SS_INLINE void count_n(u32 which, u64 n)
@@ -247,6 +292,18 @@ SS_INLINE struct wire_thread *thread_find(u32 tid)
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
+SS_INLINE void thread_drop(u32 tid)
+{
+	struct wire_thread *th = thread_find(tid);
+	u32 slot;
+
+	if (!th)
+		return;
+	slot = th->user;
+	if (!bpf_map_delete_elem(&threads, &tid))
+		user_leaves(&all_threads, &user_at(slot)->threads);
+}
+
 /*
  * `epoch`: a new entry's, see struct wire_thread. Not from the sampler: it may have interrupted an
  * update of the same map.
@@ -254,20 +311,33 @@ SS_INLINE struct wire_thread *thread_find(u32 tid)
 SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
 {
 	struct wire_thread *th = thread_find(tid), *zero;
-	u32 key = 0;
+	struct wire_user *user;
+	u32 key = 0, slot;
 
 	if (th && th->tgid == tgid)
 		return th;
+	/* of a thread that had the number before */
+	if (th)
+		thread_drop(tid);
 	zero = bpf_map_lookup_elem(&zero_thread, &key);
 	if (!zero)
 		return 0;
-	bpf_map_update_elem(&threads, &tid, zero, BPF_ANY);
-	th = thread_find(tid);
-	if (!th) {
+	slot = user_of(tgid);
+	user = user_at(slot);
+	if (!user_takes(&all_threads, &user->threads, WIRE_MAX_THREADS)) {
+		__sync_fetch_and_add(&user->refused_threads, 1);
+		return 0;
+	}
+	if (bpf_map_update_elem(&threads, &tid, zero, BPF_NOEXIST)) {
+		user_leaves(&all_threads, &user_at(slot)->threads);
 		count(WIRE_CNT_LOST_THREADS);
 		return 0;
 	}
+	th = thread_find(tid);
+	if (!th)
+		return 0;
 	th->tgid = tgid;
+	th->user = slot;
 	th->epoch = epoch;
 	return th;
 }

@@ -14,7 +14,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 
 /* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
 #define WIRE_MAX_PIDS (4u << 20)
@@ -388,9 +388,30 @@ struct wire_target {
 			on again; 0: they have not been on yet */
 	__u32 my_task_module; /* … not 0: inside of this block of the thread's DTV */
 	__u32 gct_clock;      /* gc_sync_start_elapsed, then gc_start_elapsed, in a gc_thread */
-	__u32 _pad;
+	__u32 user;	      /* the slot in `users` of the user on whose account it runs */
 };
 WIRE_ASSERT_SIZE(struct wire_target, 152);
+
+/* Entries of the maps that all targets share; see struct wire_user. */
+#define WIRE_MAX_TARGETS 4096
+#define WIRE_MAX_THREADS 16384
+#define WIRE_MAX_SITES	 8192
+#define WIRE_MAX_OPEN	 65536
+
+/*
+ * What one user's processes have of `threads` and `call_sites`. An entry is made for him while he
+ * then has no more than half of what others leave, as base/shares.h in user/ has it; what he is
+ * refused is counted. Slot 0 is for processes that user space has not looked at, and for users for
+ * whom there is no slot.
+ */
+struct wire_user {
+	__u32 threads, sites;
+	__u64 refused_threads; /* how often a thread without an entry was met */
+	__u64 refused_calls;
+};
+WIRE_ASSERT_SIZE(struct wire_user, 24);
+
+#define WIRE_MAX_USERS 256 /* a power of two */
 
 /* Key of `call_sites`. */
 struct wire_site_key {
@@ -419,7 +440,8 @@ struct wire_site {
 	__u64 abandoned;    /* the thread ended or jumped away, the process went on */
 	__u64 open_at_exit; /* the process ended */
 	__u32 hist[WIRE_HIST_SLOTS];
-	__u32 _pad[2];
+	__u32 user; /* on whose account it is: a slot in `users` */
+	__u32 _pad;
 };
 WIRE_ASSERT_SIZE(struct wire_site, 1344);
 
@@ -458,7 +480,8 @@ struct wire_thread {
 	__u32 has_stack;  /* 1: off_stacks has one of this off-CPU interval */
 	__u32 epoch;	  /* of the target, while open[] is right; 0: the thread has run since while
 			     no call probe was on */
-	__u32 tick_slept; /* the timer's thread last slept to wait for the next tick */
+	__u16 tick_slept; /* the timer's thread last slept to wait for the next tick */
+	__u16 user;	  /* on whose account the entry is: a slot in `users` */
 	struct wire_rts off_rts;
 	__u64 last_tso, last_tso_id; /* of WIRE_TSO: the last one seen to run; 0: none */
 	__u64 stgrun_at;     /* where StgRun's return address lay on the C stack, in the in-call */
@@ -494,7 +517,7 @@ struct wire_open_at_start {
 	__u64 site;
 	__u64 incall;
 	__u32 epoch; /* of the target: in a later one the call may have ended unseen */
-	__u32 _pad;
+	__u32 user;  /* as of the target */
 };
 WIRE_ASSERT_SIZE(struct wire_open_at_start, 32);
 

@@ -3,8 +3,9 @@
 must end in order: by itself, with an exit code of the contract, a word on standard error where it
 failed, whole files or none, and nothing left behind; and the program that it looked at goes on.
 
-A first run counts what there is to fail; then some of them are tried, spread over the whole run, within
-FAULTS_SECONDS (15) for each kind of session. FAULTS=all tries every single one.
+A first run of each kind counts what there is to fail; then some of them are tried, spread over the whole run,
+within FAULTS_SECONDS (15) for each kind of session. Where that is too short for all kinds, other ones come first
+each day. FAULTS=all tries every single one.
 """
 
 import errno
@@ -221,22 +222,27 @@ class Journey:
 
     def spread(self, faults):
         """Round after round, one of each kind at another place."""
-        by_kind = {}
-        for fault in faults:
-            if fault.kind not in by_kind:
-                by_kind[fault.kind] = self.count(fault)
-        counts = {f: by_kind[f.kind] for f in faults}
         end = time.monotonic() + SECONDS
+        today = int(time.time() // 86400) % len(faults)
+        faults = (*faults[today:], *faults[:today])
+        counts = {}
+
+        def count_of(fault):
+            if fault.kind not in counts:
+                counts[fault.kind] = self.count(fault)
+            return counts[fault.kind]
+
         if ALL:
-            for fault, n in counts.items():
-                for first in range(1, n + 1):
+            for fault in faults:
+                for first in range(1, count_of(fault) + 1):
                     self.attempt(fault, first)
         else:
             done = set()
             for round_ in range(1, 100000):
                 if time.monotonic() > end:
                     break
-                for fault, n in counts.items():
+                for fault in faults:
+                    n = count_of(fault)
                     # few are all tried in their order, many at places that come ever closer
                     first = round_ if n <= 30 else 1 + int(n * ((round_ + len(done)) * GOLDEN % 1))
                     if 0 < first <= n and (fault, first) not in done:
@@ -245,7 +251,7 @@ class Journey:
                     if time.monotonic() > end:
                         break
         total = sum(self.tried.values())
-        print(f"   {self.t.name}: {total} faults of {sum(counts.values())}; exit codes {self.ends}; "
+        print(f"   {self.t.name}: {total} faults of {sum(counts.get(f.kind, 0) for f in faults)}; exit codes {self.ends}; "
               + ", ".join(f"{k} {v}" for k, v in self.tried.items()), flush=True)
         check(total, "not one fault was tried")
         check(not self.failures, f"{len(self.failures)} of {total} (see {self.t.dir}/failures): " + " | ".join(self.failures[:8]))

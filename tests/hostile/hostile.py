@@ -34,9 +34,9 @@ def build(name, *args, sources=(), flags=()):
     return out
 
 
-def as_nobody(command):
+def as_nobody(command, user=NOBODY):
     """What runs a command as a user without any rights."""
-    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", *map(str, command)]
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", *map(str, command)]
 
 
 def haskell(name):

@@ -3,8 +3,10 @@
 """What there is a limited number of: one user's programs cannot use up what others need, nor can
 those that have ended."""
 
+import concurrent.futures
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,7 @@ import time
 from pathlib import Path
 
 from hostile import NOBODY, OUT, as_nobody, build, haskell, start, whole_host
-from harness import check, run
+from harness import Skip, check, run
 
 # Of a process's files so many have unwind rows, and there are so many numbers for those of all
 # (bpf/wire.h).
@@ -21,6 +23,7 @@ ROWS = 4096
 # Holes: they are on no disk, but what reads a file reads all of it.
 FILE_BYTES = 2 << 20
 MEMORY_MAX_MB = 200
+SHORT_LIVED = int(os.environ.get("SHORT_LIVED", "600"))
 
 
 def elf_files(count):
@@ -126,6 +129,37 @@ def test_many_processes_use_up_unwind_rows(t):
     check(len(told) >= count // 4, f"{len(told)} of {count} reports say what was left out")
 
 
+# More than half of the threads that the kernel side has room for (bpf/wire.h).
+THREADS = 16384 // 2 + 200
+
+
+def test_one_process_has_many_threads(t):
+    """They use up what its user may have, and nothing of others."""
+    library = build("libmany_threads.so", sources=["many_threads.c"], flags=["-shared", "-fPIC", "-pthread"])
+    folder = OUT / "many_threads"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o777)
+    trigger = folder / "go"
+    attacker = start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MANY_THREADS={THREADS}", f"MANY_THREADS_WHEN={trigger}",
+                                   haskell("Calls"), 1, "safe_sleep_1ms=10"]))
+    session = whole_host(t)
+    trigger.touch()
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("go.*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if not (folder / "go.done").exists():
+        raise Skip(f"{THREADS} threads cannot be had here")
+    time.sleep(1)
+    other = victim(t)
+    other.go()
+    check(other.wait() == 0, "the other user's program failed")
+    report = finish(t, session)
+    check_victim(t, report, other)
+    check(not missing(report.target(other.pid), "threads of user"), f"it lacks threads: {report.target(other.pid)['missing']}")
+    told = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
+    check(told, f"the report does not say what was left out: {report.target(attacker.pid)['missing']}")
+
+
 def accounted(report, path):
     """How many processes of a program the report knows of: by themselves, in sums, or only that they
     were too short."""
@@ -136,7 +170,7 @@ def accounted(report, path):
 
 
 def test_short_lived_programs_leave_nothing(t):
-    """As many descriptors after 600 as after 100, and hardly more memory."""
+    """As many descriptors after SHORT_LIVED (600) as after 100, and hardly more memory."""
     path = haskell("Calls")
     # the first one of a program is looked at; the kernel side knows the others from their exec on
     first = start(t, [path, 1, "safe_sleep_1ms=10"])
@@ -149,18 +183,56 @@ def test_short_lived_programs_leave_nothing(t):
         run_one()
     time.sleep(3)
     before, memory = descriptors(session.pid), own_memory_mb(session.pid)
-    for _ in range(500):
-        run_one()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: run_one(), range(SHORT_LIVED - 100)))
     time.sleep(3)
     first.go()
     first.wait()
     after, grown = descriptors(session.pid), own_memory_mb(session.pid) - memory
     report = finish(t, session)
     # others may run programs of GHC's meanwhile, whose files' probes are kept
-    check(after <= before + 60, f"{before} descriptors after 100 programs, {after} after 600")
-    check(grown < 500 * 0.04, f"{grown:.1f} MB for 500 programs")
     n = accounted(report, path)
-    check(n >= 595, f"the report accounts for {n} of 601 processes")
+    print(f"   {SHORT_LIVED} programs: {before} descriptors after 100, {after} after all of them; {grown:.1f} MB more memory; "
+          f"{n} in the report", flush=True)
+    check(after <= before + 60, f"{before} descriptors after 100 programs, {after} after {SHORT_LIVED}")
+    # of the last 1024 that ended each has its own place in the report, of the others their sums
+    check(grown < min(SHORT_LIVED - 100, 1024) * 0.04, f"{grown:.1f} MB for {SHORT_LIVED - 100} programs")
+    check(n >= 0.99 * SHORT_LIVED, f"the report accounts for {n} of {SHORT_LIVED + 1} processes")
+
+
+def highest_descriptor(pid):
+    return max(int(x) for x in os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_no_descriptors_left(t):
+    """What takes all of the daemon's descriptors takes nothing of its report."""
+    first = start(t, [haskell("Calls"), 1, "safe_sleep_1ms=3000", "unsafe_spin_1ms=500"])
+    session = t.session("--max-overhead", "1000", "-v", "-f", "json,speedscope,folded,html", "-o", t.stem)
+    check(session.err.until("processes", 60) is not None, f"safescoped did not begin: {session.err.seen}")
+    first.go()
+    time.sleep(1)
+    # from now on it has two more: all above are taken by what it keeps back for its end
+    limit = highest_descriptor(session.pid) + 3
+    resource.prlimit(session.pid, resource.RLIMIT_NOFILE, (limit, limit))
+    others = []
+    for i in range(20):
+        path = OUT / f"Calls.many{i}"
+        shutil.copy(haskell("Calls"), path)
+        others.append(start(t, as_nobody([path, 1, "safe_sleep_1ms=2000"])))
+    for other in others:
+        other.go()
+    deadline = time.monotonic() + 30
+    while descriptors(session.pid) < limit and time.monotonic() < deadline:
+        time.sleep(0.05)
+    taken = descriptors(session.pid)
+    time.sleep(1)
+    check(taken >= limit - 2, f"{taken} of {limit} descriptors were taken: the test shows nothing")
+    session.signal(signal.SIGTERM)
+    check(session.wait() in (0, 1), f"safescoped said: {session.err.seen[-3:]}")
+    got = t.report().target(first.pid)
+    check(got["safe_calls"] and got["stacks"]["samples"] > 0, "the report does not have what came before")
+    for name in ("speedscope.json", "folded", "html"):
+        check(Path(f"{t.stem}.{name}").stat().st_size > 100, f"no {name}")
 
 
 if __name__ == "__main__":

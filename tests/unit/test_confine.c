@@ -637,6 +637,41 @@ static void a_child_for_each_user(void **state)
 	confine_pool__free(NULL);
 }
 
+static int fn_too_slow(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	poll(NULL, 0, 1500 * (int)machine__slowness());
+	return 0;
+}
+
+/* In one turn of the loop a user gets a part of what he has; the next turn begins anew. */
+static void turns(void **state)
+{
+	struct confine how = {.name = "test", .user = 90001};
+	const uid_t other = 90002;
+	uint32_t n = 10;
+	void *out;
+
+	(void)state;
+	confine__new_turn();
+	/* he does not get all of his time at once */
+	assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_too_slow, NULL, 8, &out), -ETIMEDOUT);
+	assert_false(confine__may_wait(how.user));
+	assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_sum, &n, 8, &out), -EBUSY);
+	assert_true(confine__may_wait(other));
+	confine__new_turn();
+	assert_int_equal(confine__aside(&how, LONG_MS, CONFINE_HONEST_NS, fn_sum, &n, 8, &out), 0);
+	confine__free_out(out, 8);
+	confine__waited(how.user, CONFINE_TURN_NS, 0);
+	assert_false(confine__may_wait(how.user));
+	/* after the last one there is only the limit in all */
+	confine__last_turn();
+	assert_true(confine__may_wait(how.user));
+	confine__waited(how.user, CONFINE_USER_NS, 0);
+	assert_false(confine__may_wait(how.user));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -651,6 +686,7 @@ int main(void)
 		cmocka_unit_test(idle),
 		cmocka_unit_test(users),
 		cmocka_unit_test(a_child_for_each_user),
+		cmocka_unit_test(turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

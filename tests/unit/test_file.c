@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <cmocka.h>
 
 #include "process/file.h"
+#include "process/image.h"
 #include "target/target.h"
 
 static char dir[64];
@@ -300,6 +302,39 @@ static void t_users(void **state)
 	file_cache__free(cache);
 }
 
+/* A memfd is on a file system that no list of mounts has: its file is copied, if it is not too
+ * large.
+ */
+static void t_not_copied(void **state)
+{
+	struct images images = {.uid = getuid()};
+	int fd = memfd_create("large", MFD_CLOEXEC), self = open("/proc/self/exe", O_RDONLY);
+	uint8_t head[4096];
+	void *at;
+
+	(void)state;
+	/* other users' files are opened by their mappings, which only root may do */
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pread(self, head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(pwrite(fd, head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(ftruncate(fd, (off_t)FETCH_MAX_FILE + 1), 0);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_int_equal(images__left_out(&images, IMAGE_NOT_COPIED), 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_int_equal(images__left_out(&images, IMAGE_NOT_COPIED), 1);
+	assert_int_equal(images__left_out(&images, IMAGE_NO_ROOM), 0);
+	/* the same when it is known from before */
+	assert_int_equal(images__refresh(&images, getpid()), 0);
+	assert_int_equal(images__left_out(&images, IMAGE_NOT_COPIED), 1);
+	munmap(at, 4096);
+	close(self);
+	close(fd);
+	images__free(&images);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +348,7 @@ int main(void)
 		cmocka_unit_test(t_bad_descriptor),
 		cmocka_unit_test(t_discover_none),
 		cmocka_unit_test(t_users),
+		cmocka_unit_test(t_not_copied),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

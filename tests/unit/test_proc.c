@@ -369,6 +369,15 @@ static void test_guard(void **state)
 	no_child_left();
 }
 
+/* Longer than whoever is waited for only shortly would get. */
+static int fn_slow_sum(void *ctx, void *out)
+{
+	struct timespec wait = {.tv_nsec = 300000000};
+
+	nanosleep(&wait, NULL);
+	return fn_sum(ctx, out);
+}
+
 /* What the daemon has open, its standard output among it. Sanitizers keep their own. */
 static int fn_descriptors(void *ctx, void *out)
 {
@@ -571,6 +580,38 @@ static void test_guard_not_waited_for(void **state)
 	no_child_left();
 }
 
+/* Time that nobody waited is not counted: however many hang, the next one gets its time. */
+static void test_guard_hangs_alone(void **state)
+{
+	struct guard *hangs[8];
+	int value = 1, left = 8;
+	void *out;
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(guard__start(20 + i, 1000, fn_hang, NULL, 8, &hangs[i]), 0);
+	while (left) {
+		poll(NULL, 0, 10);
+		for (int i = 0; i < 8; i++) {
+			int err = hangs[i] ? guard__take(hangs[i], &out) : -EINPROGRESS;
+
+			if (err == -EINPROGRESS)
+				continue;
+			assert_int_equal(err, -ETIMEDOUT);
+			hangs[i] = NULL;
+			left--;
+		}
+	}
+	/* each of them is left alone for a while, by those who wait and by those who do not */
+	assert_int_equal(guard__start(20, 1000, fn_sum, &value, sizeof(int), &hangs[0]), -EBUSY);
+	no_child_left();
+	/* nobody waited for them, so the next one gets all of its time */
+	assert_int_equal(mem__guard(40, 1000, fn_slow_sum, &value, sizeof(int), &out), 0);
+	assert_int_equal(*(int *)out, 2);
+	mem__guard_free(out, sizeof(int));
+	no_child_left();
+}
+
 static void test_guard_hurries(void **state)
 {
 	uint64_t start = time__monotonic_ns();
@@ -606,7 +647,7 @@ static void test_patience(void **state)
 
 	(void)state;
 	assert_int_equal(patience__ask(&p, 1, 2000, now, &ms), 0);
-	assert_int_equal(ms, 2000);
+	assert_int_equal(ms, PATIENCE_WAITED_NS / 1000000);
 	patience__hung(&p, 1, s, now);
 	assert_int_equal(patience__ask(&p, 1, 2000, now + s / 2, &ms), -EBUSY);
 	assert_int_equal(patience__ask(&p, 2, 2000, now + s / 2, &ms), 0);
@@ -622,8 +663,8 @@ static void test_patience(void **state)
 		patience__hung(&p, pid, s, now);
 	assert_int_equal(patience__ask(&p, 2, 2000, now, &ms), 0);
 	assert_int_equal(ms, PATIENCE_SHORT_MS);
-	assert_int_equal(patience__ask(&p, 2, 2000, now + 20 * s, &ms), 0);
-	assert_int_equal(ms, 2000);
+	assert_int_equal(patience__ask(&p, 2, 1000, now + 20 * s, &ms), 0);
+	assert_int_equal(ms, 1000);
 	/* it is well, and what it did is forgotten */
 	patience__hung(&p, 1, s, now);
 	patience__well(&p, 1);
@@ -671,6 +712,7 @@ int main(void)
 		cmocka_unit_test(test_guard),
 		cmocka_unit_test(test_guard_has_nothing),
 		cmocka_unit_test(test_guard_not_waited_for),
+		cmocka_unit_test(test_guard_hangs_alone),
 		cmocka_unit_test(test_guard_hurries),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_read),

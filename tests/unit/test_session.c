@@ -248,6 +248,7 @@ static void tapped_new(struct tapped *t)
 	intake__set_tap(t->kit.in, on_input, t);
 	assert_int_equal(feed__new(t->kit.in, &t->feed), 0);
 	assert_int_equal(held__new(&t->held), 0);
+	held__begin(t->held, T0);
 }
 
 static void tapped_free(struct tapped *t)
@@ -263,7 +264,7 @@ static bool take(struct tapped *t, uint64_t ns)
 	union rec r;
 
 	mk_sample(&r, PID + 1, ns, WIRE_WHERE_HASKELL, 0ULL);
-	return held__take(t->held, t->feed, &r, r.h.size, T0);
+	return held__take(t->held, t->feed, &r, r.h.size);
 }
 
 static void held_until_given(void **state)
@@ -286,6 +287,46 @@ static void held_until_given(void **state)
 	held__give(t.held, t.feed);
 	assert_int_equal(t.n, 102);
 	tapped_free(&t);
+}
+
+/* While the threads are looked at, too. */
+static void held_a_second_time(void **state)
+{
+	struct tapped t;
+
+	(void)state;
+	tapped_new(&t);
+	assert_true(take(&t, T0));
+	held__give(t.held, t.feed);
+	assert_false(take(&t, T0 + 1));
+	held__begin(t.held, T0 + HELD_NS);
+	assert_false(held__is_over(t.held));
+	assert_true(take(&t, T0 + HELD_NS + 1));
+	assert_int_equal(t.n, 1);
+	held__give(t.held, t.feed);
+	assert_int_equal(t.n, 2);
+	tapped_free(&t);
+}
+
+static void users_are_served(void **state)
+{
+	struct served *served;
+
+	(void)state;
+	assert_int_equal(served__new(&served), 0);
+	assert_int_equal(served__of(served, 7), 0);
+	served__add(served, 7, 30);
+	served__add(served, 8, 10);
+	served__add(served, 7, 12);
+	assert_int_equal(served__of(served, 7), 42);
+	assert_int_equal(served__of(served, 8), 10);
+	/* bounded */
+	for (uid_t uid = 1000; uid < 11000; uid++)
+		served__add(served, uid, 1);
+	assert_int_equal(served__of(served, 10999), 1);
+	assert_int_equal(served__of(served, 7), 0);
+	served__free(served);
+	served__free(NULL);
 }
 
 static void held_no_longer_than_its_time(void **state)
@@ -341,12 +382,12 @@ static void damaged_records_are_not_held(void **state)
 	(void)state;
 	tapped_new(&t);
 	mk_sample(&r, PID + 1, T0, WIRE_WHERE_HASKELL, 0ULL);
-	assert_false(held__take(t.held, t.feed, &r, r.h.size - 1, T0));
+	assert_false(held__take(t.held, t.feed, &r, r.h.size - 1));
 	assert_false(held__is_over(t.held));
 	feed__record(t.feed, &r, r.h.size - 1);
 	assert_int_equal(feed__bad_records(t.feed), 1);
 	r.h.size = sizeof(r.h) - 1;
-	assert_false(held__take(t.held, t.feed, &r, sizeof(r), T0));
+	assert_false(held__take(t.held, t.feed, &r, sizeof(r)));
 	feed__record(t.feed, &r, sizeof(r));
 	assert_int_equal(feed__bad_records(t.feed), 2);
 	assert_int_equal(t.n, 0);
@@ -377,6 +418,8 @@ int main(void)
 		cmocka_unit_test(released_members_go),
 		cmocka_unit_test(one_users_members_leave_room),
 		cmocka_unit_test(held_until_given),
+		cmocka_unit_test(held_a_second_time),
+		cmocka_unit_test(users_are_served),
 		cmocka_unit_test(held_no_longer_than_its_time),
 		cmocka_unit_test(held_no_more_than_its_maximum),
 		cmocka_unit_test(held_and_dropped),

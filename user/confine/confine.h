@@ -157,13 +157,21 @@ void confine_pool__free(struct confine_pool *pool);
 
 /*
  * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
- * a tenth of the time that passes is given back. Who has used it up is not waited for. Root's are
- * nobody's attack, and always waited for.
+ * a tenth of the time that passes is given back. No more than CONFINE_TURN_NS of it may be in one
+ * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
+ * it stands still. Who has used it up is not waited for. Root's are nobody's attack, and always
+ * waited for.
  */
 #define CONFINE_USER_NS	  3000000000ULL
+#define CONFINE_TURN_NS	  1000000000ULL
 #define CONFINE_HONEST_NS 100000000ULL
 
 bool confine__may_wait(uid_t user);
+/* How much longer than an honest job one of his may take now; 0: he is not waited for. */
+uint64_t confine__patience_ns(uid_t user);
+/* The loop turns; it turns no more. Before the first turn there is no limit for one. */
+void confine__new_turn(void);
+void confine__last_turn(void);
 /* He was waited for. `honest_ns` of it are not counted. */
 void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
 

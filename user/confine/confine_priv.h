@@ -30,11 +30,6 @@ bool confine_child__inside(void);
 /* What a job writes to, without a job. *ret_out is NULL on failure. */
 int confine_job__new_out(size_t size, void **ret_out);
 
-/* ── aside.c ─────────────────────────────────────────────────────────────────────────────── */
-
-/* confine__run_inside() was called: nothing is started any more. */
-bool confine__is_inside(void);
-
 /* ── filter.c ────────────────────────────────────────────────────────────────────────────── */
 
 /*

@@ -72,7 +72,7 @@ int confine_pool__ask(struct confine_pool *p, uid_t user, const void *question, 
 	struct entry *e;
 	int err;
 
-	if (confine__is_inside()) {
+	if (confine_child__inside()) {
 		*ret_len = p->service->answer(p->ctx, question, len, answer);
 		return 0;
 	}

@@ -10,8 +10,11 @@
 static struct user {
 	uid_t id;
 	uint64_t used_ns, seen_ns;
+	uint64_t turn, turn_ns; /* what of it was in which turn */
 } users[USERS_MAX];
 static size_t n_users;
+static uint64_t turn; /* 0: there are none */
+static uint64_t turns;
 
 static void give_back(struct user *u, uint64_t now)
 {
@@ -19,6 +22,10 @@ static void give_back(struct user *u, uint64_t now)
 
 	u->used_ns -= MIN(back, u->used_ns);
 	u->seen_ns = now;
+	if (u->turn != turn) {
+		u->turn = turn;
+		u->turn_ns = 0;
+	}
 }
 
 /* Beyond the table's room whoever has used least is forgotten. */
@@ -36,17 +43,44 @@ static struct user *find(uid_t id)
 	}
 	if (n_users < USERS_MAX)
 		least = &users[n_users++];
-	*least = (struct user){.id = id, .seen_ns = now};
+	*least = (struct user){.id = id, .seen_ns = now, .turn = turn};
 	return least;
+}
+
+void confine__new_turn(void)
+{
+	turn = ++turns;
+}
+
+void confine__last_turn(void)
+{
+	turn = 0;
+}
+
+uint64_t confine__patience_ns(uid_t user)
+{
+	const struct user *u;
+	uint64_t left;
+
+	if (user == 0)
+		return UINT64_MAX;
+	u = find(user);
+	left = CONFINE_USER_NS - MIN(u->used_ns, CONFINE_USER_NS);
+	return turn ? MIN(left, CONFINE_TURN_NS - MIN(u->turn_ns, CONFINE_TURN_NS)) : left;
 }
 
 bool confine__may_wait(uid_t user)
 {
-	return user == 0 || find(user)->used_ns < CONFINE_USER_NS;
+	return confine__patience_ns(user) > 0;
 }
 
 void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns)
 {
-	if (user != 0 && took_ns > honest_ns)
-		find(user)->used_ns += took_ns - honest_ns;
+	struct user *u;
+
+	if (user == 0 || took_ns <= honest_ns)
+		return;
+	u = find(user);
+	u->used_ns += took_ns - honest_ns;
+	u->turn_ns += took_ns - honest_ns;
 }

@@ -145,7 +145,7 @@ static void remove_target(struct kernel *kernel, struct attached *a)
 	free(a);
 }
 
-static int attach(struct kernel *kernel, const struct target_info *info, __u32 flags)
+static int attach(struct kernel *kernel, const struct target_info *info, uid_t account, __u32 flags)
 {
 	int costs = bpf_map__fd(kernel->skel->maps.costs);
 	struct wire_cost cost = {};
@@ -161,6 +161,7 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	if (err)
 		return err;
 	a->wire.flags |= flags;
+	a->wire.user = users__slot(kernel, account);
 	/* the probes first: counting begins at once with all of them, when the entry is there */
 	a->waits = must_wait(info, flags);
 	if (a->waits)
@@ -186,9 +187,9 @@ static int attach(struct kernel *kernel, const struct target_info *info, __u32 f
 	return 0;
 }
 
-int kernel__attach(struct kernel *kernel, const struct target_info *info)
+int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account)
 {
-	return attach(kernel, info, 0);
+	return attach(kernel, info, account, 0);
 }
 
 void kernel__follow(struct kernel *kernel, pid_t pid)
@@ -209,23 +210,25 @@ bool kernel__follows(const struct kernel *kernel, pid_t pid)
 	       bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.family), &key, &one) == 0;
 }
 
-int kernel__arm(struct kernel *kernel, const struct target_info *info)
+int kernel__arm(struct kernel *kernel, const struct target_info *info, uid_t account)
 {
 	kernel__follow(kernel, info->pid);
-	return attach(kernel, info, WIRE_TARGET_ARMED);
+	return attach(kernel, info, account, WIRE_TARGET_ARMED);
 }
 
 int kernel__update(struct kernel *kernel, const struct target_info *info)
 {
 	struct attached *a = kernel__find(kernel, info->pid);
-	__u32 epoch, off;
+	__u32 epoch, off, user;
 
 	if (!a)
 		return -ENOENT;
 	epoch = a->wire.epoch;
 	off = a->wire.flags & WIRE_TARGET_PROBES_OFF;
+	user = a->wire.user;
 	a->wire = info->wire;
 	a->wire.epoch = epoch;
+	a->wire.user = user;
 	a->wire.flags |= off;
 	if (a->waits && !must_wait(info, 0)) {
 		a->waits = false;
@@ -235,7 +238,7 @@ int kernel__update(struct kernel *kernel, const struct target_info *info)
 }
 
 void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
-		   const struct target_info *info)
+		   const struct target_info *info, uid_t account)
 {
 	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
 	struct attached *a = kernel__find(kernel, info->pid);
@@ -249,8 +252,10 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	wire.flags |= WIRE_TARGET_UNCONFIRMED;
 	wire.main_cap = wire.capabilities = wire.n_capabilities = wire.stgrun_ret = 0;
 	wire.epoch = 1;
-	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire, BPF_ANY))
-		log_debug("%s: not learnt: %s", info->comm, strerror(errno));
+	wire.user = 0;
+	if (users__add_program(kernel, &key, account) ||
+	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire, BPF_ANY))
+		log_debug("%s: not learnt: there is no room for it", info->comm);
 }
 
 void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
@@ -269,7 +274,10 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	/* one that the programs took in by themselves has an entry only */
 	unwind__forget(kernel, pid);
 	__atomic_fetch_and(target__word(kernel, key), ~(1ULL << (key % 64)), __ATOMIC_SEQ_CST);
-	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key);
+	if (bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key) == 0) {
+		__atomic_fetch_sub(&kernel->skel->bss->all_targets, 1, __ATOMIC_SEQ_CST);
+		kernel->threads_left = true;
+	}
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
 	if (a)
 		remove_target(kernel, a);
@@ -282,13 +290,17 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 	const struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)tid;
 	struct wire_thread thread;
+	int err;
 
 	if (!a)
 		return -ENOENT;
 	open.epoch = a->wire.epoch;
+	open.user = a->wire.user;
 	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &thread) == 0 &&
 	    thread.depth)
 		return -EEXIST;
-	return bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key, &open,
-				   BPF_ANY);
+	err = users__add_open(kernel, open.user);
+	return err ? err
+		   : bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key, &open,
+					 BPF_ANY);
 }

@@ -74,14 +74,14 @@ void kernel__close(struct kernel *kernel);
  * Follows a target from now on. Probe places that are FOUND_NONE are left out. On failure nothing
  * of the target stays attached. Until its layout is confirmed (WIRE_TARGET_UNCONFIRMED) it gets
  * probes only if its file is one that nobody can have forged (ORIGIN_OWNED); kernel__update()
- * brings the others.
+ * brings the others. `account`: the user who has what it takes of the maps (target__account()).
  */
-int kernel__attach(struct kernel *kernel, const struct target_info *info);
+int kernel__attach(struct kernel *kernel, const struct target_info *info, uid_t account);
 /*
  * The same of a child that waits to exec the program: info.pid is the child's, the probes are of
  * the file. Its execs are reported by WIRE_PROC_NEW from now on.
  */
-int kernel__arm(struct kernel *kernel, const struct target_info *info);
+int kernel__arm(struct kernel *kernel, const struct target_info *info, uid_t account);
 /* Only reports the execs of the process and of those that it starts. */
 void kernel__follow(struct kernel *kernel, pid_t pid);
 /* Whether a process's execs are reported: it is one of those, or opts.all. */
@@ -93,7 +93,7 @@ int kernel__update(struct kernel *kernel, const struct target_info *info);
  * by WIRE_PROC_TARGET. Only with opts.all, and while its probes are attached.
  */
 void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
-		   const struct target_info *info);
+		   const struct target_info *info, uid_t account);
 /* What was learnt of the program is wrong. */
 void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program);
 /*
@@ -110,6 +110,15 @@ struct kernel_left_out {
 };
 void kernel__unwind_left_out(const struct kernel *kernel, pid_t pid,
 			     struct kernel_left_out *ret_left_out);
+/*
+ * What the user's processes were refused because they have as much as one user may, half of what
+ * others leave: how often a thread was met that is not followed, and safe calls that are not
+ * counted. Since the user was first seen.
+ */
+struct kernel_refused {
+	uint64_t threads, calls;
+};
+void kernel__refused(const struct kernel *kernel, uid_t uid, struct kernel_refused *ret_refused);
 /* Forgets it; its map entries go too. No error if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 

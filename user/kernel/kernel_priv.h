@@ -12,6 +12,7 @@
 
 struct safescope_bpf;
 struct unwind;
+struct users;
 struct keeper;
 struct reaper;
 struct ring_buffer;
@@ -120,7 +121,7 @@ void reaper__free(struct reaper *reaper);
 
 /* ── one target's probes ─────────────────────────────────────────────────────────────────── */
 
-#define KERNEL_MAX_TARGETS 4096
+#define KERNEL_MAX_TARGETS WIRE_MAX_TARGETS
 
 enum probe_state {
 	PROBES_ABSENT,
@@ -169,6 +170,8 @@ struct kernel {
 	int fn_err;
 	uint64_t *record; /* scratch of the drain */
 	struct unwind *unwind;
+	struct users *users;
+	bool threads_left;	   /* of processes that go on without us: users__sweep_threads() */
 	struct mappings *mappings; /* NULL: the kernel does not report them */
 	/* held_up.c */
 	uint64_t beat_ns, times_taken;
@@ -205,6 +208,21 @@ uint64_t run_time__mean(const struct run_time *r, struct bpf_program *one,
 int unwind__new(struct unwind **ret_unwind);
 void unwind__free(struct unwind *unwind);
 void unwind__forget(struct kernel *kernel, pid_t pid);
+
+/* ── users.c: shares of the maps ─────────────────────────────────────────────────────────── */
+
+int users__new(struct users **ret_users);
+void users__free(struct users *users);
+/* The user's slot, see struct wire_user; 0: there is none for him. */
+uint32_t users__slot(struct kernel *kernel, uid_t uid);
+/* An entry of call_sites is not there any more. */
+void users__site_removed(struct kernel *kernel, const struct wire_site *site);
+/* Removes the threads of processes that are followed no more. */
+void users__sweep_threads(struct kernel *kernel);
+/* Whether open_at_start may get an entry for the slot. 0, or -EDQUOT. */
+int users__add_open(struct kernel *kernel, uint32_t slot);
+/* The same for a program. Also -ENOMEM. */
+int users__add_program(struct kernel *kernel, const struct wire_program_key *key, uid_t uid);
 
 /* ── budget.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -141,6 +141,8 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	if (!err)
 		err = unwind__new(&kernel->unwind);
 	if (!err)
+		err = users__new(&kernel->users);
+	if (!err)
 		err = load_object(kernel, opts);
 	if (err)
 		goto fail;
@@ -191,6 +193,7 @@ void kernel__close(struct kernel *kernel)
 	run_time__free(kernel->run_time);
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);
+	users__free(kernel->users);
 	/* last: it has had time to end */
 	keeper__free(kernel->keeper);
 	free(kernel->record);

@@ -22,8 +22,10 @@ int kernel__sites(struct kernel *kernel,
 	if (!site)
 		return -ENOMEM;
 	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
-		if (bpf_map_lookup_elem(fd, &next, site) == 0)
+		if (bpf_map_lookup_elem(fd, &next, site) == 0) {
+			site->user = 0; /* nobody else's business */
 			err = fn(ctx, &next, site);
+		}
 		key = next;
 		at = &key;
 	}
@@ -48,6 +50,7 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 		if (!gone(ctx, key.tgid) || bpf_map_lookup_elem(fd, &key, site))
 			continue;
 		err = array__reserve((void **)&swept, &cap, n + 1, 1 << 20, sizeof(*swept));
+		site->user = 0;
 		if (!err)
 			err = fn(ctx, &key, site);
 		if (!err)
@@ -55,9 +58,12 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 	}
 	/* afterwards: a key that is gone has no next one */
 	for (size_t i = 0; i < n; i++)
-		bpf_map_delete_elem(fd, &swept[i]);
+		if (bpf_map_lookup_elem(fd, &swept[i], site) == 0 &&
+		    bpf_map_delete_elem(fd, &swept[i]) == 0)
+			users__site_removed(kernel, site);
 	free(swept);
 	free(site);
+	users__sweep_threads(kernel);
 	return err;
 }
 
@@ -84,6 +90,7 @@ int kernel__threads(struct kernel *kernel,
 		if (bpf_map_lookup_elem(fd, &next, &thread) == 0) {
 			const struct attached *a = kernel__find(kernel, (pid_t)thread.tgid);
 
+			thread.user = 0; /* nobody else's business */
 			if (calls_known(a, &thread))
 				thread.epoch = a->wire.epoch;
 			else

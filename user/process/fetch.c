@@ -21,8 +21,9 @@
 #define STEP	(1U << 20)
 #define COPIES	256
 #define COPY_MS 1500
-/* What an honest server may take for a megabyte. */
-#define NS_PER_MB 10000000ULL
+/* What an honest server may take for a megabyte, and for a file. */
+#define NS_PER_MB      10000000ULL
+#define HONEST_MOST_NS 500000000ULL
 
 int fetch__stat(int fd, struct stat *ret_st)
 {
@@ -130,8 +131,10 @@ static int fetch(int path_fd, uint64_t size, uid_t user, struct fetched *ret)
 		return -errno;
 	err = ftruncate(to, (off_t)size) ? -errno : 0;
 	if (!err)
-		err = confine__aside(&how, COPY_MS, CONFINE_HONEST_NS + (size >> 20) * NS_PER_MB,
-				     copy_all, &c, 8, &out);
+		err = confine__aside(
+			&how, COPY_MS,
+			MIN(CONFINE_HONEST_NS + (size >> 20) * NS_PER_MB, HONEST_MOST_NS), copy_all,
+			&c, 8, &out);
 	if (!err) {
 		confine__free_out(out, 8);
 		err = shares__use(copies(), ++last_copy, user, size);

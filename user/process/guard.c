@@ -22,6 +22,7 @@
 
 struct guard {
 	pid_t of;
+	bool waited_for; /* by mem__guard() */
 	uint64_t began_ns;
 	struct confine_job *job;
 };
@@ -62,19 +63,23 @@ static uid_t user_of(pid_t pid)
 	return user;
 }
 
-/* -EBUSY: no time for it. */
-static int time_for(pid_t of, int timeout_ms, uint64_t now, int *ret_ms)
+/* -EBUSY: no time for it. What nobody waits for takes nobody's time. */
+static int time_for(pid_t of, int timeout_ms, bool waited_for, uint64_t now, int *ret_ms)
 {
 	uint64_t left;
 	int ms, err = patience__ask(&all.patience, of, timeout_ms, now, &ms);
 
 	if (err)
 		return err;
+	if (!waited_for)
+		ms = timeout_ms;
 	if (all.all_until_ns) {
 		left = all.all_until_ns > now ? (all.all_until_ns - now) / 1000000ULL : 0;
 		if (!left)
 			return -EBUSY;
-		ms = (int)MIN((uint64_t)ms, MAX(left / SHARE, (uint64_t)LEAST_MS));
+		if (waited_for)
+			left = MAX(left / SHARE, (uint64_t)LEAST_MS);
+		ms = (int)MIN((uint64_t)ms, left);
 	}
 	*ret_ms = ms;
 	return 0;
@@ -113,15 +118,15 @@ static int start_over_memory(const struct guard *g, int ms, struct over_memory *
 	return err;
 }
 
-int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx,
-		 size_t size, struct guard **ret_guard)
+static int start(pid_t of, enum guard_reads what, int timeout_ms, bool waited_for, guard_fn fn,
+		 void *ctx, size_t size, struct guard **ret_guard)
 {
 	const struct confine with_proc = {
 		.name = "safescoped:mem", .keep = CONFINE_PROC, .user = user_of(of)};
 	struct over_memory over = {.fn = fn, .ctx = ctx};
 	uint64_t now = time__monotonic_ns();
 	struct guard *g;
-	int ms, err = time_for(of, timeout_ms, now, &ms);
+	int ms, err = time_for(of, timeout_ms, waited_for, now, &ms);
 
 	if (err)
 		return err;
@@ -129,6 +134,7 @@ int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, v
 	if (!g)
 		return -ENOMEM;
 	g->of = of;
+	g->waited_for = waited_for;
 	g->began_ns = now;
 	if (what == GUARD_MEMORY)
 		err = start_over_memory(g, ms, &over, size, &g->job);
@@ -140,6 +146,12 @@ int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, v
 	}
 	*ret_guard = g;
 	return 0;
+}
+
+int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx,
+		 size_t size, struct guard **ret_guard)
+{
+	return start(of, what, timeout_ms, false, fn, ctx, size, ret_guard);
 }
 
 int guard__fd(const struct guard *g)
@@ -164,7 +176,7 @@ static void hung(const struct guard *g)
 {
 	uint64_t now = time__monotonic_ns();
 
-	patience__hung(&all.patience, g->of, now - g->began_ns, now);
+	patience__hung(&all.patience, g->of, g->waited_for ? now - g->began_ns : 0, now);
 }
 
 /* As guard__take(), but frees nothing. */
@@ -211,7 +223,7 @@ int mem__guard(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, voi
 	uint64_t until;
 	struct guard *g;
 
-	err = guard__start(of, what, timeout_ms, fn, ctx, size, &g);
+	err = start(of, what, timeout_ms, true, fn, ctx, size, &g);
 	if (err)
 		return err;
 	until = guard__due_ns(g);

@@ -212,14 +212,21 @@ static const struct image_map *known(const struct reading *old, const struct pro
 	const struct image_map *was = at < old->n ? &old->maps[at] : NULL;
 	const struct proc_map *before;
 
-	if (!was || was->start != map->start || was->end != map->end ||
-	    (!was->image && !was->left_out))
+	if (!was || was->start != map->start || was->end != map->end || (!was->image && !was->lack))
 		return NULL;
 	before = proc_maps__at(old->proc, map->start);
 	return before && before->ino == map->ino && before->dev_major == map->dev_major &&
 			       before->dev_minor == map->dev_minor && before->offset == map->offset
 		       ? was
 		       : NULL;
+}
+
+/* `err`: of opening it; image: NULL if that failed. */
+static enum image_lack lack_of(int err, const struct image *image)
+{
+	if (err == -EDQUOT || (image && image->elf_err == -ENFILE))
+		return IMAGE_NO_ROOM;
+	return image && image->elf_err == -EREMOTEIO ? IMAGE_NOT_COPIED : IMAGE_LACKS_NOTHING;
 }
 
 static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
@@ -231,13 +238,12 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 
 	if (was) {
 		im.image = was->image;
-		im.left_out = was->left_out;
+		im.lack = was->lack;
 	} else if (map->ino) {
 		err = old->opens++ < OPENS_MAX ? image__open(images, pid, map, &im.image) : -EDQUOT;
 		if (err == -ENOMEM || err == -E2BIG)
 			return err;
-		im.left_out = err == -EDQUOT || (im.image && (im.image->elf_err == -ENFILE ||
-							      im.image->elf_err == -EREMOTEIO));
+		im.lack = lack_of(err, im.image);
 	}
 	if (im.image && im.image->elf && mapping_bias(im.image->elf, map, &im.bias))
 		im.image->bias = im.bias;
@@ -251,12 +257,12 @@ static int add_map(struct images *images, pid_t pid, const struct proc_map *map,
 	return 0;
 }
 
-size_t images__left_out(const struct images *images)
+size_t images__left_out(const struct images *images, enum image_lack why)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < images->n_maps; i++)
-		n += images->maps[i].left_out;
+		n += images->maps[i].lack == why;
 	return n;
 }
 

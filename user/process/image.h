@@ -37,6 +37,13 @@ struct image {
 	bool is_exe;
 };
 
+/* Why nothing is known of a file that is mapped. */
+enum image_lack {
+	IMAGE_LACKS_NOTHING = 0,
+	IMAGE_NO_ROOM,	  /* the process's files, or its user's, are too many or too large */
+	IMAGE_NOT_COPIED, /* fetch.h: on a file system that is not a local one, and not to be had */
+};
+
 /* One executable mapping of a file. */
 struct image_map {
 	uint64_t start, end;
@@ -44,7 +51,7 @@ struct image_map {
 	uint64_t bias;
 	struct image *image; /* NULL: no file ([vdso], JIT code), or one that is not opened */
 	const char *special; /* "[vdso]"; NULL if image is set */
-	bool left_out;	     /* there is a file, and no room for it */
+	enum image_lack lack;
 };
 
 /* How many files are kept for a process, and their sizes together. */
@@ -64,8 +71,8 @@ struct images {
 	uint64_t bytes;		  /* their sizes together */
 };
 
-/* Executable mappings, as last read, of files that are not opened because there is no room. */
-size_t images__left_out(const struct images *images);
+/* How many executable mappings, as last read, are of files that lack for this reason. */
+size_t images__left_out(const struct images *images, enum image_lack why);
 
 /* Reads the process's maps (again) and opens the files that are new. */
 int images__refresh(struct images *images, pid_t pid);

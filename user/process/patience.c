@@ -46,12 +46,13 @@ static void forgive(struct patience *p, uint64_t now)
 int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns, int *ret_ms)
 {
 	const struct patience_entry *e = find(p, pid);
+	uint64_t left;
 
 	if (e && now_ns < e->until_ns)
 		return -EBUSY;
 	forgive(p, now_ns);
-	*ret_ms =
-		p->waited_ns > PATIENCE_WAITED_NS ? MIN(timeout_ms, PATIENCE_SHORT_MS) : timeout_ms;
+	left = PATIENCE_WAITED_NS - MIN(p->waited_ns, PATIENCE_WAITED_NS);
+	*ret_ms = MIN(timeout_ms, MAX((int)(left / 1000000ULL), PATIENCE_SHORT_MS));
 	return 0;
 }
 

@@ -14,9 +14,12 @@
 /* How long a process is left alone after it hung for the first time, and at most. */
 #define PATIENCE_FIRST_NS   1000000000ULL
 #define PATIENCE_LONGEST_NS 60000000000ULL
-/* Of what was waited in vain, a fourth of the time that passes is forgiven; with more than this
- * left, waits are short: enough for a process that does not hang. */
-#define PATIENCE_WAITED_NS 2000000000ULL
+/*
+ * So much may be waited in vain, less than what the watch bears (WIRE_HELD_UP_NS); a fourth of the
+ * time that passes is forgiven. Beyond that, waits are short: enough for a process that does not
+ * hang.
+ */
+#define PATIENCE_WAITED_NS 1500000000ULL
 #define PATIENCE_SHORT_MS  50
 
 struct patience_entry;
@@ -28,7 +31,8 @@ struct patience {
 };
 
 /*
- * May the process be waited for, and for how long? *ret_ms is timeout_ms or less. -EBUSY: it hung
+ * May the process be waited for, and for how long? *ret_ms is timeout_ms or less, and
+ * never more than PATIENCE_WAITED_NS. -EBUSY: it hung
  * not long ago.
  */
 int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns, int *ret_ms);

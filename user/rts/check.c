@@ -296,56 +296,159 @@ static bool code_agrees(const struct rts *rts, const struct layout *l)
 		o->stackobj == l->wire.tso_stackobj && o->sp == l->wire.stack_sp);
 }
 
+/* The table has another layout than the code. */
+static void disagree(const struct rts *rts, const struct layout *l, struct check_result *r)
+{
+	const struct callsites_offsets *o = &rts->callsites.offsets;
+
+	memset(r, 0, sizeof(*r));
+	r->verdict = CHECK_FAILED;
+	snprintf(r->why, sizeof(r->why),
+		 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u, the table has %d, "
+		 "%u and %u",
+		 o->current_tso, o->stackobj, o->sp, l->wire.cap_current_tso - l->wire.cap_r,
+		 l->wire.tso_stackobj, l->wire.stack_sp);
+}
+
+/* Chooses the layouts. *ret_other: none of the table's agrees with the code, this one for example.
+ */
+static int prepare(struct check_ctx *c, const char *version, const struct layout **ret_other,
+		   bool *ret_version_known)
+{
+	const struct rts *rts = c->rts;
+	const struct layout *other = NULL;
+
+	for (int v = 0; v < LAYOUT_VARIANTS; v++)
+		c->have[v] =
+			layout__find(version, rts->threaded, rts->profiled, (enum layout_variant)v,
+				     &c->layouts[v], ret_version_known) == 0;
+	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
+		if (!c->have[v] || code_agrees(rts, &c->layouts[v]))
+			continue;
+		c->have[v] = false;
+		other = &c->layouts[v];
+	}
+	if (c->have[LAYOUT_CLK] || c->have[LAYOUT_NOCLK])
+		other = NULL;
+	else if (!other)
+		return -ENOTSUP;
+	*ret_other = other;
+	return 0;
+}
+
+/* What the child hands over, which read hostile memory; frees it. -EIO: it is no result. */
+static int believe(const struct check_ctx *c, void *out, struct check_result *ret_result)
+{
+	struct check_result *result = out;
+	int err = -EIO;
+
+	if (check_result__is_one(result) &&
+	    (result->verdict != CHECK_OK || c->have[result->variant])) {
+		/* the offsets are the table's, whatever the child has of them */
+		result->layout = c->layouts[result->variant];
+		*ret_result = *result;
+		err = 0;
+	}
+	mem__guard_free(out, sizeof(struct check_result));
+	return err;
+}
+
 int check__run(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
 	       int timeout_ms, bool patient, struct check_result *ret_result,
 	       bool *ret_version_known)
 {
 	struct check_ctx c = {.pid = pid, .rts = rts, .images = images, .patient = patient};
-	struct check_result *result;
 	const struct layout *other = NULL;
 	bool known = false;
 	void *out;
 	int err;
 
-	for (int v = 0; v < LAYOUT_VARIANTS; v++)
-		c.have[v] = layout__find(version, rts->threaded, rts->profiled,
-					 (enum layout_variant)v, &c.layouts[v], &known) == 0;
-	for (int v = 0; v < LAYOUT_VARIANTS; v++) {
-		if (!c.have[v] || code_agrees(rts, &c.layouts[v]))
-			continue;
-		c.have[v] = false;
-		other = &c.layouts[v];
-	}
-	if (other && !c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK]) {
-		const struct callsites_offsets *o = &rts->callsites.offsets;
-		const struct layout *l = other;
-
-		memset(ret_result, 0, sizeof(*ret_result));
-		ret_result->verdict = CHECK_FAILED;
-		snprintf(ret_result->why, sizeof(ret_result->why),
-			 "its code has rCurrentTSO at %u, stackobj at %u and sp at %u, the table "
-			 "has %d, %u and %u",
-			 o->current_tso, o->stackobj, o->sp,
-			 l->wire.cap_current_tso - l->wire.cap_r, l->wire.tso_stackobj,
-			 l->wire.stack_sp);
+	err = prepare(&c, version, &other, &known);
+	if (!err && other)
+		disagree(rts, other, ret_result);
+	else if (!err)
+		err = mem__guard(pid, GUARD_MEMORY, timeout_ms, run, &c,
+				 sizeof(struct check_result), &out);
+	if (!err && !other)
+		err = believe(&c, out, ret_result);
+	if (!err)
 		*ret_version_known = known;
-		return 0;
-	}
-	if (!c.have[LAYOUT_CLK] && !c.have[LAYOUT_NOCLK])
-		return -ENOTSUP;
-	err = mem__guard(pid, GUARD_MEMORY, timeout_ms, run, &c, sizeof(struct check_result), &out);
-	if (err < 0)
-		return err;
-	result = out;
-	if (check_result__is_one(result) &&
-	    (result->verdict != CHECK_OK || c.have[result->variant])) {
-		/* the offsets are the table's, whatever the child has of them */
-		result->layout = c.layouts[result->variant];
-		*ret_result = *result;
-		*ret_version_known = known;
-	} else {
-		err = -EIO;
-	}
-	mem__guard_free(out, sizeof(struct check_result));
 	return err;
+}
+
+/* ── without waiting ─────────────────────────────────────────────────────────────────────── */
+
+struct check {
+	struct check_ctx ctx;
+	struct guard *guard; /* NULL: `made` is the result */
+	struct check_result *made;
+	bool known;
+};
+
+int check__start(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
+		 int timeout_ms, bool patient, struct check **ret_check)
+{
+	struct check *check = calloc(1, sizeof(*check));
+	const struct layout *other = NULL;
+	int err;
+
+	if (!check)
+		return -ENOMEM;
+	check->ctx = (struct check_ctx){
+		.pid = pid, .rts = rts, .images = images, .patient = patient};
+	err = prepare(&check->ctx, version, &other, &check->known);
+	if (!err && other) {
+		check->made = malloc(sizeof(*check->made));
+		if (check->made)
+			disagree(rts, other, check->made);
+		else
+			err = -ENOMEM;
+	} else if (!err) {
+		err = guard__start(pid, GUARD_MEMORY, timeout_ms, run, &check->ctx,
+				   sizeof(struct check_result), &check->guard);
+	}
+	if (err)
+		free(check);
+	else
+		*ret_check = check;
+	return err;
+}
+
+int check__fd(const struct check *check)
+{
+	return check->guard ? guard__fd(check->guard) : -1;
+}
+
+uint64_t check__due_ns(const struct check *check)
+{
+	return check->guard ? guard__due_ns(check->guard) : 0;
+}
+
+int check__take(struct check *check, struct check_result *ret_result, bool *ret_version_known)
+{
+	void *out;
+	int err = 0;
+
+	if (check->guard)
+		err = guard__take(check->guard, &out);
+	if (err == -EINPROGRESS)
+		return err;
+	if (!err && check->guard)
+		err = believe(&check->ctx, out, ret_result);
+	else if (!err)
+		*ret_result = *check->made;
+	if (!err)
+		*ret_version_known = check->known;
+	check->guard = NULL;
+	check__free(check);
+	return err;
+}
+
+void check__free(struct check *check)
+{
+	if (!check)
+		return;
+	guard__free(check->guard);
+	free(check->made);
+	free(check);
 }

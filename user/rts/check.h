@@ -51,6 +51,19 @@ int check__run(pid_t pid, const struct rts *rts, const struct images *images, co
 
 /* What comes of a child that looked: enumerations, truths, numbers and texts are such. */
 bool check_result__is_one(const struct check_result *result);
+/*
+ * The same without waiting: *ret_check is to be freed, or taken. -EBUSY as guard__start().
+ */
+struct check;
+int check__start(pid_t pid, const struct rts *rts, const struct images *images, const char *version,
+		 int timeout_ms, bool patient, struct check **ret_check);
+/* -1, and 0: it is over already. As guard__fd() and guard__due_ns(). */
+int check__fd(const struct check *check);
+uint64_t check__due_ns(const struct check *check);
+/* -EINPROGRESS: it goes on. Otherwise check__run()'s result, and the check is freed. */
+int check__take(struct check *check, struct check_result *ret_result, bool *ret_version_known);
+/* NULL is fine. */
+void check__free(struct check *check);
 
 /* ── parts that the snapshot uses too; only inside of mem__guard() ───────────────────────── */
 

@@ -204,15 +204,13 @@ static void set_cost(struct session *s, uint64_t now)
 
 int ending__finish(struct session *s)
 {
-	struct member *m = NULL;
 	uint64_t end = time__monotonic_ns();
 	int err;
 
 	spare_fds__close(s);
 	/* whatever the targets' memory does; names, which are read later, included */
 	guard__all_until(end + GUARDS_NS);
-	while ((m = members__next_live(s->members, m)))
-		member__snapshot(s, m, true);
+	member__last_snapshots(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
 	member__sweep(s);
 	records__drain(s);

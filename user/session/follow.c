@@ -24,6 +24,8 @@
 #define LIBRARY_GIVE_UP_NS 5000000000ULL
 /* … and memory that hung may be well again. */
 #define HUNG_WAIT_NS 1000000000ULL
+/* … and among the looks there may be room again. */
+#define ROOM_WAIT_NS 2000000ULL
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
@@ -33,12 +35,20 @@ struct candidate {
 	uint64_t due_ns;
 	uint64_t give_up_ns; /* 0: the next look is the late one, for what dlopen() has loaded */
 	unsigned tries;
+	bool reported; /* by the kernel: `program` */
+	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
 	struct wire_proc_new program;
+	struct target *target; /* its runtime is to be checked before it joins; NULL: not yet */
+	uid_t user;	       /* while has_user: on whose account it is looked at */
+	bool has_user;
+	uint64_t turn; /* in which it was looked at last */
 	UT_hash_handle hh;
 };
 
 struct follow {
 	struct candidate *candidates; /* by pid */
+	size_t n_checked;	      /* that have a target */
+	uint64_t turn;
 	/* the command's child has its probes already, this one among them */
 	bool armed;
 	struct target_probe suspend;
@@ -65,6 +75,7 @@ void follow__free(struct follow *f)
 	HASH_CLEAR(hh, f->candidates);
 	for (; c; c = next) {
 		next = c->hh.next;
+		target__free(c->target);
 		free(c);
 	}
 	free(f);
@@ -101,38 +112,63 @@ static struct candidate *add(struct follow *f, pid_t pid)
 	return c;
 }
 
-static void drop(struct follow *f, struct candidate *c)
+/* Its check is not waited for any more. The target, which is the caller's then. */
+static struct target *take_target(struct session *s, struct candidate *c)
 {
-	HASH_DEL(f->candidates, c);
+	struct target *target = c->target;
+
+	if (!target)
+		return NULL;
+	looks__cancel(s->looks, target);
+	s->follow->n_checked--;
+	c->target = NULL;
+	return target;
+}
+
+static void drop(struct session *s, struct candidate *c)
+{
+	target__free(take_target(s, c));
+	HASH_DEL(s->follow->candidates, c);
 	free(c);
 }
 
 /* Behind those that wait already. */
-static void move_last(struct follow *f, struct candidate *c)
+static void move_last(struct session *s, struct candidate *c)
 {
+	struct follow *f = s->follow;
+
 	HASH_DEL(f->candidates, c);
 	HASH_ADD(hh, f->candidates, pid, sizeof(c->pid), c);
-	if (!c->hh.tbl) /* uthash found no memory */
-		free(c);
+	if (c->hh.tbl)
+		return;
+	/* uthash found no memory */
+	target__free(take_target(s, c));
+	free(c);
 }
 
-/* In place of an earlier one of the process. */
-static void add_candidate(struct follow *f, const struct wire_proc_new *rec, uint64_t due,
-			  uint64_t give_up)
+/* In place of an earlier one of the process. NULL: there is no room for it. */
+static struct candidate *add_candidate(struct session *s, const struct wire_proc_new *rec,
+				       uint64_t due, uint64_t give_up)
 {
+	struct follow *f = s->follow;
 	pid_t pid = (pid_t)rec->h.tgid;
 	struct candidate *c = find(f, pid);
 
-	if (!c)
+	if (c)
+		target__free(take_target(s, c));
+	else
 		c = add(f, pid);
 	if (!c) {
 		log_warn("pid %d: not looked at: too many processes begin", pid);
-		return;
+		return NULL;
 	}
 	c->due_ns = due;
 	c->give_up_ns = give_up;
 	c->tries = 0;
 	c->program = *rec;
+	c->reported = true;
+	c->running = c->has_user = false;
+	return c;
 }
 
 /* ── the command's program ───────────────────────────────────────────────────────────────── */
@@ -157,7 +193,7 @@ void follow__arm(struct session *s)
 		return;
 	info = *target__info(file);
 	info.pid = command__pid(s->command);
-	f->armed = kernel__arm(s->kernel, &info) == 0;
+	f->armed = kernel__arm(s->kernel, &info, target__account(file)) == 0;
 	f->suspend = info.suspend;
 	/* the analysis stays in the cache */
 	target__free(file);
@@ -261,12 +297,63 @@ static int join(struct session *s, struct target *target, bool ready,
 	return member__attach(s, m, armed);
 }
 
-/* Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
- * memory hangs. */
-static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
+/* What a process that was looked at becomes: a member, or nothing. Takes the target over. */
+static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
+		  struct target *target, enum target_verdict verdict)
 {
 	bool taken = rec && (rec->flags & WIRE_PROC_TARGET);
 	bool armed = taken && s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command);
+
+	if (armed && is_other(s->follow, target__info(target))) {
+		kernel__detach(s->kernel, pid);
+		armed = taken = false;
+	}
+	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
+}
+
+/* It is none to be profiled, by this error. */
+static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
+		     const char *why, int err)
+{
+	if (rec && (rec->flags & WIRE_PROC_TARGET)) {
+		kernel__detach(s->kernel, pid);
+		members__leave_gone(s->members, pid);
+		s->n_too_short += err == -ESRCH;
+	}
+	refuse(s, pid, ghc, why);
+	return err;
+}
+
+/* A process that runs already shows that its runtime is one before it joins. Takes the target over.
+ */
+static int await_check(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool running,
+		       struct target *target)
+{
+	struct wire_proc_new none = {.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid}};
+	uint64_t now = time__monotonic_ns();
+	struct candidate *c = find(s->follow, pid);
+
+	if (!c)
+		c = add_candidate(s, rec ? rec : &none, now, now + LIBRARY_GIVE_UP_NS);
+	if (!c) {
+		target__free(target);
+		return -ENOMEM;
+	}
+	target__free(take_target(s, c));
+	c->reported = rec != NULL;
+	c->running = running;
+	c->target = target;
+	c->due_ns = now;
+	s->follow->n_checked++;
+	return -EINPROGRESS;
+}
+
+/*
+ * Attaches the process if it is one to be profiled. -EAGAIN: too early to decide; -EBUSY: its
+ * memory hangs; -EINPROGRESS: it is a candidate whose runtime is being checked.
+ */
+static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool starting)
+{
 	char why[sizeof(s->follow->why)] = "";
 	const struct target_opts opts = {
 		.symbols_path = s->opts->symbols,
@@ -275,6 +362,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		.reason = why,
 		.reason_size = sizeof(why),
 		.starting = starting,
+		.unchecked = true,
 	};
 	enum target_verdict verdict = TARGET_OK;
 	struct target *target;
@@ -288,30 +376,57 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 		err = -ENOTSUP;
 	}
 	/* without a layout there is nothing to attach with before it is confirmed */
-	if (!err && verdict == TARGET_NOT_READY && !target__info(target)->wire.flags) {
+	if (!err && starting && !target__info(target)->wire.flags) {
 		target__free(target);
 		err = -EAGAIN;
 	}
 	if (err == -EAGAIN || err == -EBUSY)
 		return err;
-	if (err == -ETIMEDOUT)
-		return -EBUSY;
+	if (err)
+		return leave_out(s, pid, rec, verdict == TARGET_REFUSED, why, err);
 	/* a child that does not exec has its parent's runtime, which works already */
-	if (!err && verdict == TARGET_NOT_READY && rec && (rec->flags & WIRE_PROC_FORK) &&
-	    target__complete(target, false, &verdict))
-		verdict = TARGET_NOT_READY;
-	if (taken && (err || (armed && is_other(s->follow, target__info(target))))) {
-		kernel__detach(s->kernel, pid);
-		if (err)
-			members__leave_gone(s->members, pid);
-		s->n_too_short += err == -ESRCH;
-		armed = taken = false;
+	if (!starting || (rec && (rec->flags & WIRE_PROC_FORK)))
+		return await_check(s, pid, rec, !starting, target);
+	return decide(s, pid, rec, target, verdict);
+}
+
+/* The candidate's check, begun or taken. Errors as look_at(). */
+static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
+{
+	bool fork = c->reported && (c->program.flags & WIRE_PROC_FORK);
+	const struct wire_proc_new program = c->program, *rec = c->reported ? &program : NULL;
+	enum target_verdict verdict = TARGET_NOT_READY;
+	char why[sizeof(s->follow->why)] = "";
+	pid_t pid = c->pid;
+	int err;
+
+	if (!target__looks(c->target)) {
+		err = looks__check(s->looks, c->target, !fork);
+		if (!err)
+			return -EINPROGRESS;
+		if (err == -EDQUOT) {
+			c->due_ns = now + ROOM_WAIT_NS;
+			return -EINPROGRESS;
+		}
+	} else {
+		err = looks__checked(s->looks, c->target, why, sizeof(why), &verdict);
 	}
-	if (err) {
-		refuse(s, pid, verdict == TARGET_REFUSED, why);
+	if (err == -EINPROGRESS)
 		return err;
+	if (err == -ETIMEDOUT)
+		err = -EBUSY;
+	if (err && fork) {
+		err = 0;
+		verdict = TARGET_NOT_READY;
 	}
-	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
+	if (!err && verdict == TARGET_NOT_READY && !target__info(c->target)->wire.flags)
+		err = -EAGAIN;
+	if (!err)
+		return member_of(s, pid) ? 0 : decide(s, pid, rec, take_target(s, c), verdict);
+	target__free(take_target(s, c));
+	return err == -EAGAIN || err == -EBUSY
+		       ? err
+		       : leave_out(s, pid, rec, err != -ESRCH && err != -ENOMEM, why, err);
 }
 
 void follow__on_mapped(struct session *s, pid_t pid)
@@ -320,11 +435,16 @@ void follow__on_mapped(struct session *s, pid_t pid)
 		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
 
 	if (!find(s->follow, pid))
-		add_candidate(s->follow, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
+		add_candidate(s, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
 }
 
 void follow__running(struct session *s, pid_t pid)
 {
+	struct candidate *c = find(s->follow, pid);
+
+	/* its check goes on */
+	if (c && c->target)
+		return;
 	if (look_at(s, pid, NULL, false) == -EBUSY)
 		follow__on_mapped(s, pid);
 }
@@ -340,8 +460,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	if (rec->flags & WIRE_PROC_TARGET)
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
 	if (err == -EAGAIN || err == -EBUSY)
-		add_candidate(s->follow, rec,
-			      rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
+		add_candidate(s, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			      now + LIBRARY_GIVE_UP_NS);
 }
 
@@ -355,16 +474,25 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 {
 	struct wire_proc_new rec = c->program;
 	pid_t pid = c->pid;
-	bool first = !c->tries++;
+	bool first, late;
 	int err;
 
-	if (!first && c->give_up_ns == 0) {
+	if (c->target) {
+		err = check_candidate(s, c, now);
+	} else {
+		first = !c->tries++;
+		late = !first && c->give_up_ns == 0;
 		/* the late look; most processes are gone by then */
-		if (discover__process(s->cache, pid))
-			follow__running(s, pid);
-		return false;
+		if (late && !discover__process(s->cache, pid))
+			return false;
+		err = look_at(s, pid, late || !c->reported ? NULL : &rec, !late && !c->running);
+		if (late && err != -EINPROGRESS && err != -EBUSY)
+			return false;
 	}
-	err = look_at(s, pid, &rec, true);
+	if (err == -EINPROGRESS)
+		return true;
+	if (!c->give_up_ns)
+		c->give_up_ns = now + LIBRARY_GIVE_UP_NS;
 	if ((err == -EAGAIN || err == -EBUSY) && now < c->give_up_ns) {
 		c->due_ns =
 			now + (err == -EBUSY ? HUNG_WAIT_NS : LIBRARY_WAIT_NS * MIN(c->tries, 50U));
@@ -382,22 +510,73 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	return true;
 }
 
-void follow__look(struct session *s, uint64_t now, bool maps_reported)
+/* When there may be something to do for it; its check wakes the loop by itself. */
+static bool is_due(const struct candidate *c, uint64_t now)
+{
+	return (c->target && target__looks(c->target)) || now >= c->due_ns;
+}
+
+static uint64_t served_of(const struct session *s, struct candidate *c)
+{
+	if (!c->has_user && proc__account(c->pid, &c->user))
+		c->user = 0;
+	c->has_user = true;
+	return served__of(s->served, c->user);
+}
+
+/* Of those that are due and whose turn it is, the one whose user has had least. NULL: no more. */
+static struct candidate *next_due(const struct session *s, uint64_t now)
+{
+	struct candidate *c, *best = NULL;
+
+	for (c = s->follow->candidates; c; c = c->hh.next) {
+		if (c->turn == s->follow->turn || !is_due(c, now))
+			continue;
+		if (!best || served_of(s, c) < served_of(s, best))
+			best = c;
+	}
+	return best;
+}
+
+void follow__check(struct session *s, uint64_t now)
 {
 	struct candidate *c, *next;
 
-	for (c = s->follow->candidates; c; c = next) {
+	for (c = s->follow->n_checked ? s->follow->candidates : NULL; c; c = next) {
 		next = c->hh.next;
-		if (now < c->due_ns)
-			continue;
-		if (!look_again(s, c, now, maps_reported)) {
-			drop(s->follow, c);
-		} else {
-			move_last(s->follow, c);
-		}
-		if (time__monotonic_ns() - now > TURN_NS)
-			return;
+		if (c->target && is_due(c, now) && !look_again(s, c, now, true))
+			drop(s, c);
 	}
+}
+
+void follow__look(struct session *s, uint64_t now, bool maps_reported)
+{
+	struct candidate *c;
+	uint64_t began = now, after;
+
+	s->follow->turn++;
+	while ((c = next_due(s, now))) {
+		bool has_user = c->has_user;
+		uid_t user = c->user;
+
+		c->turn = s->follow->turn;
+		if (!look_again(s, c, now, maps_reported))
+			drop(s, c);
+		else
+			move_last(s, c);
+		after = time__monotonic_ns();
+		/* whoever is alone takes nothing from others */
+		if (has_user)
+			served__add(s->served, user, after - began);
+		if (after - now > TURN_NS)
+			return;
+		began = after;
+	}
+}
+
+bool follow__looks(const struct session *s)
+{
+	return s->follow->n_checked;
 }
 
 uint64_t follow__next_due(const struct session *s)
@@ -406,7 +585,7 @@ uint64_t follow__next_due(const struct session *s)
 	uint64_t due = 0;
 
 	for (c = s->follow->candidates; c; c = c->hh.next)
-		if (!due || c->due_ns < due)
+		if (!(c->target && target__looks(c->target)) && (!due || c->due_ns < due))
 			due = c->due_ns;
 	return due;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* held: records of one process that wait until it is ready. */
+/* held: records of one process that wait until it is ready, or its threads are known. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 
 struct held {
 	struct buf records; /* one after the other, each as long as its header says */
-	bool over;
+	uint64_t since_ns;
+	bool on;
 };
 
 int held__new(struct held **ret_held)
@@ -33,14 +34,19 @@ void held__free(struct held *held)
 	free(held);
 }
 
-bool held__take(struct held *held, struct feed *feed, const void *record, size_t size,
-		uint64_t since_ns)
+void held__begin(struct held *held, uint64_t since_ns)
+{
+	held->on = true;
+	held->since_ns = since_ns;
+}
+
+bool held__take(struct held *held, struct feed *feed, const void *record, size_t size)
 {
 	const struct wire_hdr *h = record;
 
-	if (held->over || h->size > size || h->size < sizeof(*h))
+	if (!held->on || h->size > size || h->size < sizeof(*h))
 		return false;
-	if ((h->ns < since_ns || h->ns - since_ns < HELD_MAX_NS) &&
+	if ((h->ns < held->since_ns || h->ns - held->since_ns < HELD_MAX_NS) &&
 	    buf__add(&held->records, record, h->size) == 0)
 		return true;
 	held__give(held, feed);
@@ -49,7 +55,7 @@ bool held__take(struct held *held, struct feed *feed, const void *record, size_t
 
 void held__drop(struct held *held)
 {
-	held->over = true;
+	held->on = false;
 	buf__free(&held->records);
 }
 
@@ -67,5 +73,5 @@ void held__give(struct held *held, struct feed *feed)
 
 bool held__is_over(const struct held *held)
 {
-	return held->over;
+	return !held->on;
 }

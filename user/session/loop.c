@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "confine/confine.h"
 #include "session_priv.h"
 
 /* A wait is at most this long: the ring wakes nobody before it holds many records. */
@@ -42,12 +43,13 @@ static void add_wait(struct waits *w, int fd, struct member *m)
 
 static int reserve_waits(struct waits *w, size_t n)
 {
-	int err = array__reserve((void **)&w->fds, &w->cap_fds, n, FIXED_FDS + SESSION_MAX_MEMBERS,
-				 sizeof(*w->fds));
+	int err = array__reserve((void **)&w->fds, &w->cap_fds, n,
+				 FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS, sizeof(*w->fds));
 
 	return err ? err
 		   : array__reserve((void **)&w->members, &w->cap_members, n,
-				    FIXED_FDS + SESSION_MAX_MEMBERS, sizeof(struct member *));
+				    FIXED_FDS + LOOKS_MAX + SESSION_MAX_MEMBERS,
+				    sizeof(struct member *));
 }
 
 /* Until the next drain, the session's end, or whatever else is due first; in ms from now. */
@@ -72,13 +74,15 @@ static void wait_for_something(struct loop *l, uint64_t now)
 	struct member *m = NULL;
 
 	w->n = 0;
-	if (reserve_waits(w, FIXED_FDS + members__count_live(s->members)))
+	if (reserve_waits(w, FIXED_FDS + LOOKS_MAX + members__count_live(s->members)))
 		return;
 	add_wait(w, s->signal_fd, NULL);
 	add_wait(w, kernel__poll_fd(s->kernel), NULL);
 	add_wait(w, command__pidfd(s->command), NULL);
 	add_wait(w, mapped__fd(s), NULL);
 	add_wait(w, kernel__watch_fd(s->kernel), NULL);
+	for (size_t i = 0; i < looks__count(s->looks); i++)
+		add_wait(w, looks__fd(s->looks, i), NULL);
 	while ((m = members__next_live(s->members, m)))
 		add_wait(w, target__pidfd(m->target), m);
 	poll(w->fds, w->n, time_to_wait(l, now));
@@ -130,7 +134,7 @@ static void look_after_members(struct loop *l, uint64_t now)
 	struct session *s = l->s;
 	struct member *m = NULL;
 
-	member__complete_all(s, now);
+	member__start_looks(s, now);
 	member__more_rows(s);
 	follow__look(s, now, mapped__works(s));
 	if (now - l->swept_ns < SWEEP_EVERY_NS)
@@ -211,8 +215,10 @@ void loop__run(struct session *s)
 	progress__init(&l.progress, s->opts->quiet);
 	while (!is_over(&l, now)) {
 		wait_for_something(&l, now);
+		confine__new_turn();
 		keep_beating(&l);
 		take_signal(&l);
+		member__take_looks(s, time__monotonic_ns());
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());
 		records__drain(s);
@@ -224,6 +230,7 @@ void loop__run(struct session *s)
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);
 	}
+	confine__last_turn();
 	/* what a command did last may have come after the last look */
 	records__drain(s);
 	progress__end(&l.progress);

@@ -13,10 +13,12 @@
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
 #define COMPLETE_LONGEST_NS 200000000ULL
-/* … and one whose memory hung. */
+/* … and one whose memory hung … */
 #define COMPLETE_HUNG_NS 1000000000ULL
+/* … and one for which there was no room among the looks. */
+#define COMPLETE_ROOM_NS 2000000ULL
 
-/* ── joining ─────────────────────────────────────────────────────────────────────────────── */
+/* ── naming ─────────────────────────────────────────────────────────────────────────────── */
 
 static void namer_name(void *ctx, uint64_t frame, struct code_name *ret_name)
 {
@@ -38,36 +40,122 @@ static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
 	return target__ccs(ctx, addr, ret_ccs);
 }
 
-/* Threads that sleep in a call since before the probes cause no event that shows it. */
-void member__snapshot(struct session *s, struct member *m, bool at_end)
+/* ── snapshots ───────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Threads that sleep in a call since before the probes cause no event that shows it. Records that
+ * come meanwhile are taken after the snapshot, as it is of an earlier time.
+ */
+static void want_snapshot(struct session *s, struct member *m)
+{
+	m->snapshot_due = true;
+	m->snapshot_until_ns = time__monotonic_ns() + SNAPSHOT_TIMEOUT_MS * 1000000ULL;
+	held__begin(m->held, m->snapshot_until_ns - SNAPSHOT_TIMEOUT_MS * 1000000ULL);
+	s->n_snapshots++;
+}
+
+/* There will be none, or there is one: nothing waits for it any more. */
+static void snapshot_over(struct session *s, struct member *m)
 {
 	const struct target_info *info = target__info(m->target);
-	struct snapshot snapshot;
-	uint64_t now = time__monotonic_ns();
-	int err = target__snapshot(m->target, SNAPSHOT_TIMEOUT_MS, &snapshot);
 
+	if (!m->snapshot_due)
+		return;
+	m->snapshot_due = false;
+	s->n_snapshots--;
+	held__give(m->held, s->feed);
+	if (m->announced)
+		return;
+	m->announced = true;
+	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
+		    info->way, info->capabilities);
+}
+
+static void no_snapshot(struct session *s, struct member *m, int err)
+{
+	if (target__alive(m->target)) {
+		log_warn("pid %d: no snapshot of its threads: %s", m->pid, strerror(-err));
+		intake__add_missing(s->in, m->pid,
+				    "the snapshot of sleeping threads failed: their states before "
+				    "their first event are unknown");
+	}
+	snapshot_over(s, m);
+}
+
+/* Begins it, if there is room for another look. */
+static void start_snapshot(struct session *s, struct member *m, uint64_t now)
+{
+	int err;
+
+	m->snapshot_ns = time__monotonic_ns();
+	err = looks__snapshot(s->looks, m->target, SNAPSHOT_TIMEOUT_MS);
+	if (err == -EDQUOT && now < m->snapshot_until_ns)
+		return;
+	if (err)
+		no_snapshot(s, m, err == -EDQUOT ? -ETIMEDOUT : err);
+}
+
+static void take_snapshot(struct session *s, struct member *m, bool at_end)
+{
+	struct snapshot snapshot;
+	int err = looks__snapshot_taken(s->looks, m->target, &snapshot);
+
+	if (err == -EINPROGRESS)
+		return;
 	if (err) {
-		if (target__alive(m->target)) {
-			log_warn("pid %d: no snapshot of its threads: %s", info->pid,
-				 strerror(-err));
-			intake__add_missing(s->in, info->pid,
-					    "the snapshot of sleeping threads failed: their "
-					    "states before their first event are unknown");
-		}
+		no_snapshot(s, m, err);
 		return;
 	}
 	for (size_t i = 0; !at_end && i < snapshot.n; i++) {
 		const struct snap_thread *t = &snapshot.threads[i];
 
 		if (t->rts.where == WIRE_WHERE_SAFE_CALL)
-			kernel__open_call(s->kernel, info->pid, t->tid, m->attach_ns, t->site,
+			kernel__open_call(s->kernel, m->pid, t->tid, m->attach_ns, t->site,
 					  t->incall);
 	}
-	err = intake__snapshot(s->in, info->pid, &snapshot, now, at_end);
+	err = intake__snapshot(s->in, m->pid, &snapshot, m->snapshot_ns, at_end);
 	if (err)
-		log_warn("pid %d: the snapshot is left out: %s", info->pid, strerror(-err));
+		log_warn("pid %d: the snapshot is left out: %s", m->pid, strerror(-err));
 	snapshot__free(&snapshot);
+	snapshot_over(s, m);
 }
+
+void member__last_snapshots(struct session *s, uint64_t until_ns)
+{
+	struct member *m = NULL;
+	uint64_t now;
+	size_t left;
+
+	while ((m = members__next_live(s->members, m))) {
+		looks__cancel(s->looks, m->target);
+		snapshot_over(s, m);
+		want_snapshot(s, m);
+		m->snapshot_until_ns = until_ns;
+	}
+	do {
+		now = time__monotonic_ns();
+		left = 0;
+		while ((m = members__next_live(s->members, m))) {
+			if (!m->snapshot_due)
+				continue;
+			if (!target__looks(m->target))
+				start_snapshot(s, m, now);
+			else
+				take_snapshot(s, m, true);
+			left += m->snapshot_due;
+		}
+		if (left)
+			looks__wait(s->looks, -1, 10);
+		kernel__beat(s->kernel);
+	} while (left && now < until_ns);
+	while ((m = members__next_live(s->members, m))) {
+		looks__cancel(s->looks, m->target);
+		if (m->snapshot_due)
+			no_snapshot(s, m, -ETIMEDOUT);
+	}
+}
+
+/* ── code ────────────────────────────────────────────────────────────────────────────────── */
 
 /* The unwind rows of what it maps: with the runtime, all of its libraries are mapped. */
 static void load_rows(struct session *s, struct member *m)
@@ -125,6 +213,8 @@ void member__more_rows(struct session *s)
 		load_rows(s, next);
 }
 
+/* ── joining ─────────────────────────────────────────────────────────────────────────────── */
+
 /* Everything that has to wait until the runtime is initialised. */
 static void on_ready(struct session *s, struct member *m)
 {
@@ -140,11 +230,10 @@ static void on_ready(struct session *s, struct member *m)
 	/* for what it has mapped since it was looked at */
 	m->maps_due_ns = time__monotonic_ns();
 	logs__look(s, m);
-	member__snapshot(s, m, false);
+	want_snapshot(s, m);
+	start_snapshot(s, m, m->maps_due_ns);
 	missing__note(s, m);
-	kernel__learn(s->kernel, &m->program, info);
-	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
-		    info->way, info->capabilities);
+	kernel__learn(s->kernel, &m->program, info, m->account);
 }
 
 static int attach(struct session *s, struct member *m, bool armed)
@@ -175,10 +264,12 @@ static int attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->attach_ns = now;
+	if (!m->ready)
+		held__begin(m->held, now);
 	/* if it has just begun: those of its executable and of the dynamic linker */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
-	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info);
+	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info, m->account);
 	/* it has ended while it was looked at, which took its entry away: its records are there */
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
@@ -194,7 +285,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	m->probed_ns = time__monotonic_ns();
 	/* already now: the next process of the program may begin before this one is ready */
 	if (!(m->program.flags & WIRE_PROC_TARGET))
-		kernel__learn(s->kernel, &m->program, info);
+		kernel__learn(s->kernel, &m->program, info, m->account);
 	if (m->ready) {
 		on_ready(s, m);
 	} else {
@@ -207,6 +298,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 /* What it holds open and mapped goes; nothing is asked of it any more. */
 static void release(struct session *s, struct member *m)
 {
+	looks__cancel(s->looks, m->target);
 	logs__ended(s, m);
 	if (!m->forgotten)
 		intake__settle_target(s->in, m->pid, m->log != NULL);
@@ -244,18 +336,17 @@ static bool keep_waiting(struct member *m, uint64_t now, int err)
 	return true;
 }
 
-static void complete(struct session *s, struct member *m, uint64_t now)
+/* What a check said, or why there was none. */
+static void checked(struct session *s, struct member *m, uint64_t now, int err,
+		    enum target_verdict verdict)
 {
 	const struct target_info *info = target__info(m->target);
 	uint64_t wait = COMPLETE_FIRST_NS << MIN(m->tries, 10U);
-	enum target_verdict verdict = TARGET_NOT_READY;
-	bool last = now >= m->give_up_ns, hung;
-	int err = target__complete(m->target, last, &verdict);
-
 	/* The machine is busy, or the process is about to end: its memory goes before its pidfd
 	 * is readable. Neither means that its runtime is wrong.
 	 */
-	hung = err == -ETIMEDOUT || err == -EBUSY;
+	bool last = m->last_check, hung = err == -ETIMEDOUT || err == -EBUSY;
+
 	if ((hung || err == -ESRCH) && !last)
 		err = 0;
 	if (err || (verdict != TARGET_OK && last)) {
@@ -267,14 +358,16 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	}
 	if (verdict != TARGET_OK) {
 		m->tries++;
-		m->retry_ns = time__monotonic_ns() +
-			      (hung ? COMPLETE_HUNG_NS : MIN(wait, COMPLETE_LONGEST_NS));
+		/* 0: it has reported meanwhile that it is ready */
+		if (m->retry_ns)
+			m->retry_ns =
+				now + (hung ? COMPLETE_HUNG_NS : MIN(wait, COMPLETE_LONGEST_NS));
 		return;
 	}
 	err = kernel__update(s->kernel, info);
 	/* it has exec'd what was confirmed, which took its entry away: that record comes next */
 	if (err == -ENOENT && !last && target__alive(m->target)) {
-		m->retry_ns = time__monotonic_ns() + COMPLETE_FIRST_NS;
+		m->retry_ns = now + COMPLETE_FIRST_NS;
 		return;
 	}
 	if (err)
@@ -285,15 +378,60 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	on_ready(s, m);
 }
 
-void member__complete_all(struct session *s, uint64_t now)
+static void start_check(struct session *s, struct member *m, uint64_t now)
 {
-	struct member *m = members__next_live(s->members, NULL), *next;
+	int err;
 
-	for (; m; m = next) {
+	m->last_check = now >= m->give_up_ns;
+	m->retry_ns = UINT64_MAX;
+	err = looks__check(s->looks, m->target, m->last_check);
+	if (err == -EDQUOT)
+		m->retry_ns = now + COMPLETE_ROOM_NS;
+	else if (err)
+		checked(s, m, now, err, TARGET_NOT_READY);
+}
+
+static void take_check(struct session *s, struct member *m, uint64_t now)
+{
+	enum target_verdict verdict = TARGET_NOT_READY;
+	int err = looks__checked(s->looks, m->target, NULL, 0, &verdict);
+
+	if (err != -EINPROGRESS)
+		checked(s, m, now, err, verdict);
+}
+
+void member__take_looks(struct session *s, uint64_t now)
+{
+	struct member *m, *next;
+
+	if (!looks__count(s->looks))
+		return;
+	for (m = members__next_live(s->members, NULL); m; m = next) {
 		/* it may end by this */
 		next = members__next_live(s->members, m);
-		if (!m->ready && now >= m->retry_ns)
-			complete(s, m, now);
+		if (!target__looks(m->target))
+			continue;
+		if (m->ready)
+			take_snapshot(s, m, false);
+		else
+			take_check(s, m, now);
+	}
+}
+
+void member__start_looks(struct session *s, uint64_t now)
+{
+	struct member *m, *next;
+
+	if (!members__count_starting(s->members) && !s->n_snapshots)
+		return;
+	for (m = members__next_live(s->members, NULL); m; m = next) {
+		next = members__next_live(s->members, m);
+		if (target__looks(m->target))
+			continue;
+		if (m->snapshot_due)
+			start_snapshot(s, m, now);
+		else if (!m->ready && now >= m->retry_ns)
+			start_check(s, m, now);
 		if (time__monotonic_ns() - now > TURN_NS)
 			return;
 	}
@@ -307,7 +445,8 @@ uint64_t member__next_due(const struct session *s)
 	if (!members__count_starting(s->members))
 		return 0;
 	while ((m = members__next_live(s->members, m)))
-		if (!m->ready && m->retry_ns != UINT64_MAX && (!due || m->retry_ns < due))
+		if (!m->ready && !target__looks(m->target) && m->retry_ns != UINT64_MAX &&
+		    (!due || m->retry_ns < due))
 			due = m->retry_ns;
 	return due;
 }
@@ -319,6 +458,8 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 {
 	int err;
 
+	looks__cancel(s->looks, m->target);
+	snapshot_over(s, m);
 	members__set_ended(s->members, m);
 	if (s->opts->kind == SESSION_PIDS)
 		return;

@@ -80,21 +80,61 @@ static void note_kernel(struct session *s, const struct member *m)
 		    "kernel.kptr_restrict must be 1 or below");
 }
 
-void missing__note_refused(struct session *s, const struct member *m)
+static void note_files(struct session *s, const struct member *m)
 {
-	size_t files = m->target ? target__left_out(m->target) : 0;
-	struct kernel_left_out rows;
+	struct target_left_out files = {0};
 	char text[320];
 
-	kernel__unwind_left_out(s->kernel, m->pid, &rows);
-	if (files) {
+	if (m->target)
+		target__left_out(m->target, &files);
+	if (files.no_room) {
 		snprintf(text, sizeof(text),
 			 "the code of %zu of its mappings has no names: one process may map %u "
 			 "files, and those of one user (%u) at most half of what others leave room "
 			 "for",
-			 files, IMAGES_MAX, m->account);
+			 files.no_room, IMAGES_MAX, m->account);
 		add(s, m, text);
 	}
+	if (files.not_copied) {
+		snprintf(text, sizeof(text),
+			 "the code of %zu of its mappings has no names: their files are not on a "
+			 "local file system, and could not be copied: the server took too long, or "
+			 "they are larger than %llu MB, or those of user %u together too large",
+			 files.not_copied, FETCH_MAX_FILE >> 20, m->account);
+		add(s, m, text);
+	}
+}
+
+static void note_kernel_refused(struct session *s, const struct member *m)
+{
+	struct kernel_refused refused;
+	char text[320];
+
+	kernel__refused(s->kernel, m->account, &refused);
+	if (refused.threads) {
+		snprintf(text, sizeof(text),
+			 "some threads of user %u's processes were not followed: they have as many "
+			 "as one user's may, half of what others leave of %d",
+			 m->account, WIRE_MAX_THREADS);
+		add(s, m, text);
+	}
+	if (refused.calls) {
+		snprintf(text, sizeof(text),
+			 "%llu safe calls of user %u's processes were not counted: they are made "
+			 "from more places than one user's may be, half of what others leave of %d",
+			 (unsigned long long)refused.calls, m->account, WIRE_MAX_SITES);
+		add(s, m, text);
+	}
+}
+
+void missing__note_refused(struct session *s, const struct member *m)
+{
+	struct kernel_left_out rows;
+	char text[320];
+
+	note_files(s, m);
+	note_kernel_refused(s, m);
+	kernel__unwind_left_out(s->kernel, m->pid, &rows);
 	if (rows.process) {
 		snprintf(text, sizeof(text),
 			 "C frames: %zu of its mappings have no unwind rows: one process may have "

@@ -8,6 +8,8 @@
 
 /* How often a process of --pid whose runtime is not initialised is looked at. */
 #define READY_RETRY_MS 20
+/* The session begins without those that are not checked by then. */
+#define FIRST_LOOKS_NS 1500000000ULL
 
 static int open_timeline(struct session *s)
 {
@@ -102,6 +104,23 @@ static int open_pid(struct session *s, pid_t pid)
 	return err;
 }
 
+/* The looks that have begun, so that who waits for the session to begin finds it complete. */
+static void first_looks(struct session *s)
+{
+	uint64_t now = time__monotonic_ns(), until = now + FIRST_LOOKS_NS;
+
+	/* a signal is the loop's to take */
+	while ((follow__looks(s) || s->n_snapshots) && now < until && !s->stopped &&
+	       !looks__wait(s->looks, s->signal_fd, 2)) {
+		kernel__beat(s->kernel);
+		now = time__monotonic_ns();
+		member__take_looks(s, now);
+		member__start_looks(s, now);
+		follow__check(s, now);
+		records__drain(s);
+	}
+}
+
 static int open_pids(struct session *s)
 {
 	const struct session_opts *o = s->opts;
@@ -119,6 +138,8 @@ static int open_pids(struct session *s)
 		err = member__attach(s, members__at(s->members, i), false);
 		kernel__beat(s->kernel);
 	}
+	if (!err)
+		first_looks(s);
 	return err;
 }
 
@@ -134,11 +155,13 @@ static int open_system(struct session *s)
 	err = records__scan(s);
 	if (err == -ECANCELED)
 		return 0;
-	if (err)
+	if (err) {
 		log_error("/proc: %s", strerror(-err));
-	else
-		log_verbose("attached: %zu processes", members__count_live(s->members));
-	return err;
+		return err;
+	}
+	first_looks(s);
+	log_verbose("attached: %zu processes", members__count_live(s->members));
+	return 0;
 }
 
 static int open_command(struct session *s)
@@ -164,6 +187,10 @@ int open__all(struct session *s)
 	spare_fds__open(s);
 	if (!err)
 		err = members__new(&s->members);
+	if (!err)
+		err = looks__new(&s->looks);
+	if (!err)
+		err = served__new(&s->served);
 	if (!err)
 		err = follow__new(&s->follow);
 	if (!err)

@@ -4,16 +4,16 @@
 
 #include "session_priv.h"
 
-/* True: the record is held back, and passed on once its process is ready. */
+/* True: the record is held back, and passed on once its process is ready and its snapshot taken. */
 static bool hold_back(struct session *s, const struct wire_hdr *h, size_t size)
 {
 	const struct member *m;
 
 	/* an exec ends the member, and that passes on what is held */
-	if (!members__count_starting(s->members) || h->type == WIRE_EXEC)
+	if ((!members__count_starting(s->members) && !s->n_snapshots) || h->type == WIRE_EXEC)
 		return false;
 	m = members__find_live(s->members, (pid_t)h->tgid);
-	return m && !m->ready && held__take(m->held, s->feed, h, size, m->attach_ns);
+	return m && held__take(m->held, s->feed, h, size);
 }
 
 static void on_exec(struct session *s, const struct wire_hdr *h, size_t size)
@@ -86,7 +86,12 @@ static int on_running(void *ctx, pid_t pid)
 {
 	struct session *s = ctx;
 
+	uint64_t now = time__monotonic_ns();
+
 	follow__running(s, pid);
+	follow__check(s, now);
+	member__take_looks(s, now);
+	member__start_looks(s, now);
 	kernel__beat(s->kernel);
 	/* what began meanwhile has its records in the ring */
 	records__drain(s);

@@ -79,6 +79,8 @@ static void close_all(struct session *s)
 	feed__free(s->feed);
 	members__free(s->members);
 	follow__free(s->follow);
+	looks__free(s->looks);
+	served__free(s->served);
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
 	outputs__free(s->outputs);

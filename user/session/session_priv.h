@@ -44,6 +44,8 @@ struct session {
 	struct capture *capture; /* NULL: nothing is saved */
 	struct feed *feed;
 	struct members *members;
+	struct looks *looks;
+	struct served *served;
 	struct follow *follow;
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
@@ -53,6 +55,7 @@ struct session {
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
 	size_t n_ended_logs;	/* that are kept open */
+	size_t n_snapshots;	/* of members: wanted, and not there yet */
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
 	bool stopped;		/* by a signal, or what follows */
@@ -122,19 +125,58 @@ struct held;
 
 int held__new(struct held **ret_held);
 void held__free(struct held *held);
+/* Holds from now on, since_ns; until something is given or dropped. */
+void held__begin(struct held *held, uint64_t since_ns);
 /*
  * True: the record was taken, and is passed on later. False: it is the caller's, and comes after
- * all that was held: nothing is any more, unless the record contradicts itself. `since_ns`: when
- * the process joined.
+ * all that was held: nothing is any more, unless the record contradicts itself.
  */
-bool held__take(struct held *held, struct feed *feed, const void *record, size_t size,
-		uint64_t since_ns);
+bool held__take(struct held *held, struct feed *feed, const void *record, size_t size);
 /* Passes on what is held; from now on nothing is. */
 void held__give(struct held *held, struct feed *feed);
 /* The same, but what is held is dropped. */
 void held__drop(struct held *held);
-/* Whether something may have been passed on: nothing is held any more. */
+/* Whether something may have been passed on: nothing is held now. */
 bool held__is_over(const struct held *held);
+
+/* ── looks.c: looks into memory ──────────────────────────────────────────────────────────── */
+
+/*
+ * Looks that go on while the loop turns (target.h), so many at a time. A user's may be half of what
+ * others leave (base/shares.h): memory that hangs keeps nobody else waiting.
+ */
+struct looks;
+#define LOOKS_MAX 16
+
+int looks__new(struct looks **ret_looks);
+/* Those that go on are ended by their targets. */
+void looks__free(struct looks *looks);
+/* As target__start_check(); -EDQUOT: so many of the user's go on, to be tried again soon. */
+int looks__check(struct looks *looks, struct target *target, bool last);
+/* As target__take_check(). */
+int looks__checked(struct looks *looks, struct target *target, char *reason, size_t reason_size,
+		   enum target_verdict *ret_verdict);
+/* As target__start_snapshot(), target__take_snapshot(). */
+int looks__snapshot(struct looks *looks, struct target *target, int timeout_ms);
+int looks__snapshot_taken(struct looks *looks, struct target *target,
+			  struct snapshot *ret_snapshot);
+/* Before a target is freed, and whenever nothing is to be known of it any more. */
+void looks__cancel(struct looks *looks, struct target *target);
+/* How many go on, and the descriptor that is readable when the i-th is over (-1: none is). */
+size_t looks__count(const struct looks *looks);
+int looks__fd(const struct looks *looks, size_t i);
+/* Until one of them is over, or the descriptor is readable (true), but not longer than this. */
+bool looks__wait(const struct looks *looks, int signal_fd, int timeout_ms);
+
+/* ── served.c: users ─────────────────────────────────────────────────────────────────────── */
+
+/* How long the processes of each user have been looked at: who had least comes first. */
+struct served;
+
+int served__new(struct served **ret_served);
+void served__free(struct served *served);
+uint64_t served__of(const struct served *served, uid_t uid);
+void served__add(struct served *served, uid_t uid, uint64_t ns);
 
 /* ── members.c: the set of processes that have joined ────────────────────────────────────── */
 
@@ -164,6 +206,11 @@ struct member {
 	/* member.c: when to look next whether it is ready, and until when to be patient */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries;
+	bool last_check; /* what does not look right by the check that goes on is wrong */
+	/* the snapshot of its threads: wanted, until when, and when it was begun */
+	bool snapshot_due;
+	bool announced; /* the first one is over, and the user has been told */
+	uint64_t snapshot_until_ns, snapshot_ns;
 	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
 	uint64_t maps_due_ns, maps_read_ns;
 	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */
@@ -253,12 +300,14 @@ void missing__note_refused(struct session *s, const struct member *m);
 /* Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are
  * on already. */
 int member__attach(struct session *s, struct member *m, bool armed);
-/* Looks again at those whose runtime was not initialised. */
-void member__complete_all(struct session *s, uint64_t now);
+/* Takes in the looks that are over, before the records that came meanwhile. */
+void member__take_looks(struct session *s, uint64_t now);
+/* Begins to look at those whose runtime was not initialised, or whose threads are to be seen. */
+void member__start_looks(struct session *s, uint64_t now);
 /* When the next of them is due; 0: none. */
 uint64_t member__next_due(const struct session *s);
-/* What its threads were doing when it joined, or (at_end) are doing now. */
-void member__snapshot(struct session *s, struct member *m, bool at_end);
+/* What the threads of all members are doing now, at the end; until then at the latest. */
+void member__last_snapshots(struct session *s, uint64_t until_ns);
 /* Its maps have changed: names and unwind rows of what is new. */
 void member__read_maps(struct session *s, struct member *m);
 /* At the beginning of each turn of the loop: rows of one of those that have not got all of theirs.
@@ -306,6 +355,10 @@ void follow__on_mapped(struct session *s, pid_t pid);
  * is loaded late needs no late look.
  */
 void follow__look(struct session *s, uint64_t now, bool maps_reported);
+/* Only those whose runtime is being checked. */
+void follow__check(struct session *s, uint64_t now);
+/* Whether there are any of those. */
+bool follow__looks(const struct session *s);
 /* When the next of them is due; 0: none. */
 uint64_t follow__next_due(const struct session *s);
 

@@ -320,16 +320,20 @@ static void copy_thread(struct snap_thread *to, const struct snap_thread *from)
 		to->stack.nframes = WIRE_OFF_FRAMES;
 }
 
-int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret_snapshot)
+struct snapshot_look {
+	struct guard *guard;
+	size_t room, size;
+};
+
+int target__start_snapshot(struct target *target, int timeout_ms)
 {
 	struct snap_ctx c = {
 		.target = target,
 		.mem = {.mem = {.read = read_mem}, .pid = target->info.pid},
 	};
-	struct snap_thread *threads;
-	size_t size, n;
+	struct snapshot_look *look;
 	pid_t *tids;
-	void *out;
+	size_t n;
 	int err;
 
 	if (!target->info.layout_checked)
@@ -338,23 +342,72 @@ int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret
 	if (err < 0)
 		return err;
 	free(tids);
+	look = calloc(1, sizeof(*look));
+	if (!look)
+		return -ENOMEM;
 	/* Threads may be born meanwhile: the probes see those. */
-	c.room = MIN(n + 64, (size_t)SNAPSHOT_MAX_THREADS);
-	size = sizeof(struct snap_out) + c.room * sizeof(struct snap_thread);
-	err = mem__guard(c.mem.pid, GUARD_PROC, timeout_ms, run, &c, size, &out);
-	if (err < 0)
-		return err;
-	n = MIN(((struct snap_out *)out)->n, c.room);
-	threads = calloc(n + 1, sizeof(*threads));
-	if (threads)
-		for (size_t i = 0; i < n; i++)
-			copy_thread(&threads[i], &((struct snap_out *)out)->threads[i]);
-	mem__guard_free(out, size);
+	c.room = look->room = MIN(n + 64, (size_t)SNAPSHOT_MAX_THREADS);
+	look->size = sizeof(struct snap_out) + look->room * sizeof(struct snap_thread);
+	target__cancel(target);
+	err = guard__start(c.mem.pid, GUARD_PROC, timeout_ms, run, &c, look->size, &look->guard);
+	if (err)
+		free(look);
+	else
+		target->snapshot = look;
+	return err;
+}
+
+static int copy_out(const struct snapshot_look *look, const struct snap_out *out,
+		    struct snapshot *ret_snapshot)
+{
+	size_t n = MIN(out->n, look->room);
+	struct snap_thread *threads = calloc(n + 1, sizeof(*threads));
+
 	if (!threads)
 		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		copy_thread(&threads[i], &out->threads[i]);
 	ret_snapshot->threads = threads;
 	ret_snapshot->n = n;
 	return 0;
+}
+
+int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot)
+{
+	struct snapshot_look *look = target->snapshot;
+	void *out;
+	int err;
+
+	if (!look)
+		return -EINVAL;
+	err = guard__take(look->guard, &out);
+	if (err == -EINPROGRESS)
+		return err;
+	if (!err) {
+		err = copy_out(look, out, ret_snapshot);
+		mem__guard_free(out, look->size);
+	}
+	look->guard = NULL;
+	target__cancel(target);
+	return err;
+}
+
+int snapshot_look__fd(const struct snapshot_look *look)
+{
+	return guard__fd(look->guard);
+}
+
+uint64_t snapshot_look__due_ns(const struct snapshot_look *look)
+{
+	return guard__due_ns(look->guard);
+}
+
+void snapshot_look__free(struct snapshot_look *look)
+{
+	if (!look)
+		return;
+	guard__free(look->guard);
+	free(look);
 }
 
 void snapshot__free(struct snapshot *snapshot)

@@ -17,8 +17,7 @@
 #include "names/names.h"
 #include "target_priv.h"
 
-#define CHECK_TIMEOUT_MS 2000
-#define RUNTIME_LIBRARY	 "libHSrts"
+#define RUNTIME_LIBRARY "libHSrts"
 /* Code that a packer unpacked is not less than this. */
 #define PACKED_MIN (64U << 10)
 
@@ -26,6 +25,7 @@ void target__free(struct target *target)
 {
 	if (!target)
 		return;
+	target__cancel(target);
 	ccs_table__free(target->ccs);
 	names__free(target->names);
 	images__free(&target->images);
@@ -50,15 +50,13 @@ uid_t target__account(const struct target *target)
 	return target->images.uid;
 }
 
-size_t target__left_out(const struct target *target)
+void target__left_out(const struct target *target, struct target_left_out *ret_left_out)
 {
-	return images__left_out(&target->images);
+	ret_left_out->no_room = images__left_out(&target->images, IMAGE_NO_ROOM);
+	ret_left_out->not_copied = images__left_out(&target->images, IMAGE_NOT_COPIED);
 }
 
-/* The line about what is wrong, with what can be done: to standard error, or to the caller that
- * asked for it.
- */
-__attribute__((format(printf, 2, 3))) static void refuse(struct target *t, const char *fmt, ...)
+void target__refuse(struct target *t, const char *fmt, ...)
 {
 	char text[512];
 	va_list args;
@@ -80,18 +78,18 @@ static int open_process(struct target *t, pid_t pid)
 	err = pid > 0 ? proc__pidfd(pid, &t->pidfd) : -EINVAL;
 	if (err == -EINVAL) {
 		/* pidfd_open() takes thread group leaders only */
-		refuse(t, "no such process (perhaps a thread's id); "
-			  "--list shows the GHC programs that run");
+		target__refuse(t, "no such process (perhaps a thread's id); "
+				  "--list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	if (err < 0 && err != -ESRCH) {
-		refuse(t, "cannot open: %s; run as root", strerror(-err));
+		target__refuse(t, "cannot open: %s; run as root", strerror(-err));
 		return err;
 	}
 	if (err == 0)
 		err = proc__stat(pid, 0, &st);
 	if (err < 0) {
-		refuse(t, "no such process; --list shows the GHC programs that run");
+		target__refuse(t, "no such process; --list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	t->start_ticks = st.start_ticks;
@@ -101,11 +99,12 @@ static int open_process(struct target *t, pid_t pid)
 		t->info.ns_pid = pid;
 	err = proc__account(pid, &t->images.uid);
 	if (err < 0) {
-		refuse(t, "cannot tell whose it is: %s; is it still running?", strerror(-err));
+		target__refuse(t, "cannot tell whose it is: %s; is it still running?",
+			       strerror(-err));
 		return err;
 	}
 	if (st.state == 'Z') {
-		refuse(t, "has ended (a zombie); --list shows the GHC programs that run");
+		target__refuse(t, "has ended (a zombie); --list shows the GHC programs that run");
 		return -ESRCH;
 	}
 	return 0;
@@ -117,17 +116,20 @@ static int open_images(struct target *t, pid_t pid)
 
 	/* A kernel thread has no executable. */
 	if (err == -ESRCH && target__alive(t)) {
-		refuse(t, "not a GHC program (a kernel thread); --list shows those that are");
+		target__refuse(t,
+			       "not a GHC program (a kernel thread); --list shows those that are");
 		return -ENOEXEC;
 	}
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)", strerror(-err));
+		target__refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)",
+			       strerror(-err));
 		return err;
 	}
 	if (err < 0)
-		refuse(t, "cannot read its mappings: %s; is it still running?", strerror(-err));
+		target__refuse(t, "cannot read its mappings: %s; is it still running?",
+			       strerror(-err));
 	return err;
 }
 
@@ -193,8 +195,8 @@ static int not_ghc(struct target *t, pid_t pid)
 		if (fd >= 0)
 			elf__peek(fd, &machine, &class);
 		fd__close(&fd);
-		refuse(t, "%s is %s; only %s programs can be profiled", t->exe,
-		       machine_name(machine, class), elf_arch_name);
+		target__refuse(t, "%s is %s; only %s programs can be profiled", t->exe,
+			       machine_name(machine, class), elf_arch_name);
 		return -ENOEXEC;
 	}
 	if (is_packed(t)) {
@@ -204,10 +206,11 @@ static int not_ghc(struct target *t, pid_t pid)
 			 t->exe);
 		if (t->sample)
 			return 0;
-		refuse(t, "%s", t->why_sampled);
+		target__refuse(t, "%s", t->why_sampled);
 		return -ENOTSUP;
 	}
-	refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are", t->exe);
+	target__refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are",
+		       t->exe);
 	return -ENOEXEC;
 }
 
@@ -257,66 +260,6 @@ static void fill_info(struct target *t)
 		probe__place(t, RTS_GC_SYNC, false, &info->gc_sync);
 	probe__place(t, RTS_GC_START, false, &info->gc_start);
 	probe__place(t, RTS_GC_END, true, &info->gc_end);
-}
-
-/* 0 with a verdict, or a negative errno with its line. */
-static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
-{
-	if (t->check.verdict == CHECK_OK && !t->info.version_known && t->check.tsos == 0) {
-		/* A version that nobody has measured must confirm more than one that is known. */
-		if (!last) {
-			*ret_verdict = TARGET_NOT_READY;
-			return 0;
-		}
-		refuse(t,
-		       "GHC %s (%s): unknown version, and no Haskell thread to confirm its offsets "
-		       "by; try again while it works",
-		       t->rts.version, t->rts.way);
-		return -ENOTSUP;
-	}
-	if (t->check.verdict == CHECK_FAILED && last) {
-		refuse(t,
-		       "GHC %s (%s): the live process does not confirm the layout: %s; nothing was "
-		       "attached",
-		       t->rts.version, t->rts.way, t->check.why);
-		return -ENOTSUP;
-	}
-	if (t->check.verdict == CHECK_OK && !t->info.version_known && !t->reason)
-		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
-			 "Tasks, %u Haskell threads and %u safe calls in its code)",
-			 t->info.pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
-			 t->rts.callsites.offset_votes);
-	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
-	return 0;
-}
-
-static int check_live(struct target *t, bool last, enum target_verdict *ret_verdict)
-{
-	int err;
-
-	if (!t->rts.version[0]) {
-		refuse(t, "a GHC program of unknown version (%s); its offsets cannot be known",
-		       t->exe);
-		return -ENOTSUP;
-	}
-	err = check__run(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
-			 &t->check, &t->info.version_known);
-	if (err == 0)
-		return judge(t, last, ret_verdict);
-	if (err == -EPERM || err == -EACCES)
-		refuse(t, "may not read its memory: %s; run as root (CAP_SYS_PTRACE)",
-		       strerror(-err));
-	else if (err == -ENOTSUP)
-		refuse(t,
-		       "GHC %s (%s): no layout is known for it; see the README for the versions "
-		       "that are",
-		       t->rts.version, t->rts.way);
-	else if (err == -ETIMEDOUT || err == -EBUSY)
-		refuse(t, "its runtime could not be checked within %d s; try again",
-		       CHECK_TIMEOUT_MS / 1000);
-	else
-		refuse(t, "cannot check its runtime: %s; is it still running?", strerror(-err));
-	return err;
 }
 
 /* Whether the dynamic linker will bring a runtime: it runs after the exec. */
@@ -398,6 +341,7 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 		t->reason = opts->reason;
 		t->reason_size = opts->reason_size;
 		t->starting = opts->starting;
+		t->unchecked = opts->unchecked;
 		t->sample = opts->sample;
 		t->force = opts->force;
 	}
@@ -450,10 +394,10 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	/* one that has just begun is attached first, and checked when it is ready */
 	if (t->why_sampled[0])
 		verdict = TARGET_SAMPLED;
-	else if (t->starting)
+	else if (t->starting || t->unchecked)
 		verdict = TARGET_NOT_READY;
 	else
-		err = check_live(t, true, &verdict);
+		err = live__check(t, &verdict);
 	if (err < 0 && err != -ESRCH && err != -ENOMEM && t->reason) {
 		verdict = TARGET_REFUSED;
 		err = 0;
@@ -471,7 +415,7 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 	if (err < 0)
 		goto no_memory;
 	if (!target__alive(t)) {
-		refuse(t, "has ended; --list shows the GHC programs that run");
+		target__refuse(t, "has ended; --list shows the GHC programs that run");
 		err = -ESRCH;
 		goto out;
 	}
@@ -482,27 +426,10 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 
 no_memory:
 	err = -ENOMEM;
-	refuse(t, "out of memory");
+	target__refuse(t, "out of memory");
 out:
 	target__free(t);
 	return err;
-}
-
-int target__complete(struct target *target, bool last, enum target_verdict *ret_verdict)
-{
-	enum target_verdict verdict = TARGET_NOT_READY;
-	int err;
-
-	err = target__refresh_maps(target);
-	if (err < 0)
-		return err;
-	err = check_live(target, last, &verdict);
-	if (err < 0)
-		return err;
-	if (verdict == TARGET_OK)
-		target__fill_wire(target);
-	*ret_verdict = verdict;
-	return 0;
 }
 
 int target__open_file(int fd, const char *path, const struct target_opts *opts,

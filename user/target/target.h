@@ -62,7 +62,7 @@ struct target_info {
 
 enum target_verdict {
 	TARGET_OK = 0,
-	TARGET_NOT_READY, /* the runtime is not initialised yet: target__complete() later */
+	TARGET_NOT_READY, /* the runtime is not initialised yet: target__start_check() later */
 	TARGET_SAMPLED,	  /* packed: only with opts->sample, see only_sampled */
 	TARGET_REFUSED,	  /* a GHC program that cannot be profiled: only with opts->reason */
 };
@@ -105,6 +105,8 @@ struct target_opts {
 	 * yet; and what does not look right is taken for not initialised yet.
 	 */
 	bool starting;
+	/* The check is left to target__start_check(): TARGET_NOT_READY. */
+	bool unchecked;
 };
 
 /*
@@ -119,13 +121,43 @@ int target__open(pid_t pid, const struct target_opts *opts, struct target **ret_
 void target__free(struct target *target);
 
 /*
- * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
- * not ready. Fills in info.wire and what else only the live process can show. Errors as above.
- *
  * A target that is not ready can be attached already: its probes are known, and info.wire has
  * WIRE_TARGET_UNCONFIRMED (no layout: it has not).
  */
-int target__complete(struct target *target, bool last, enum target_verdict *ret_verdict);
+
+/* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
+
+/*
+ * A look into the process's memory goes on in a child of its own, which is killed when it takes too
+ * long: reading memory may hang (FUSE). One at a time; starting another one ends it.
+ *
+ * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
+ * not ready. Errors as of target__open(), with their line; -EBUSY: no child can be had now, or the
+ * memory hung not long ago.
+ */
+int target__start_check(struct target *target, bool last);
+/*
+ * Never waits. -EINPROGRESS: it goes on. Otherwise it is over. On 0 it has filled in info.wire and
+ * what else only the live process can show. -ETIMEDOUT: the memory hangs; other errors as above,
+ * with their line in `reason` (NULL: on standard error).
+ */
+int target__take_check(struct target *target, char *reason, size_t reason_size,
+		       enum target_verdict *ret_verdict);
+
+struct snapshot;
+/* A snapshot of the threads. -EAGAIN: the target is not ready; -EBUSY as above. */
+int target__start_snapshot(struct target *target, int timeout_ms);
+/* -EINPROGRESS; 0: free it with snapshot__free(). -ETIMEDOUT, -EIO, -ENOMEM. */
+int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot);
+
+/* Whether a look goes on. */
+bool target__looks(const struct target *target);
+/* Readable when it is over, for poll(); -1: this kernel cannot tell, so ask now and then. */
+int target__look_fd(const struct target *target);
+/* When it is killed, CLOCK_MONOTONIC; 0: none goes on. */
+uint64_t target__look_due_ns(const struct target *target);
+/* Ends the look that goes on, if there is one. */
+void target__cancel(struct target *target);
 
 /*
  * The executable of a process that is yet to be: where its probes go and its layout, as of a
@@ -147,9 +179,15 @@ bool target__alive(const struct target *target);
 int target__refresh_maps(struct target *target);
 /* The user on whose account it runs (process/proc.h). */
 uid_t target__account(const struct target *target);
-/* How many mappings of code, as last read, are of files for which there was no room: what runs
- * there has no names. */
-size_t target__left_out(const struct target *target);
+/*
+ * How many mappings of code, as last read, are of files that were not opened, so that what runs
+ * there has no names: there was no room for them, or, where they are on a file system that is not a
+ * local one, a copy was not to be had.
+ */
+struct target_left_out {
+	size_t no_room, not_copied;
+};
+void target__left_out(const struct target *target, struct target_left_out *ret_left_out);
 
 /* ── what --list and --doctor report besides ─────────────────────────────────────────────── */
 
@@ -243,11 +281,6 @@ struct snapshot {
 	size_t n;
 };
 
-/*
- * Takes the snapshot in a child process that is killed after timeout_ms: reading a target's
- * memory may hang (FUSE). -ETIMEDOUT then.
- */
-int target__snapshot(struct target *target, int timeout_ms, struct snapshot *ret_snapshot);
 void snapshot__free(struct snapshot *snapshot);
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */

@@ -12,6 +12,8 @@ struct ccs_table;
 struct file_cache;
 struct kallsyms;
 struct names;
+struct check;
+struct snapshot_look;
 
 struct target {
 	struct target_info info;
@@ -21,7 +23,7 @@ struct target {
 	char build_id[41];
 	char *symbols_path; /* --symbols, or NULL */
 	bool force;
-	bool starting, sample;
+	bool starting, sample, unchecked;
 	char why_sampled[256];	 /* "": it can be profiled */
 	char why_no_probes[256]; /* see info.no_probes */
 	char *reason;		 /* during target__open: where the line about what is wrong goes */
@@ -33,12 +35,28 @@ struct target {
 	struct check_result check;
 	struct names *names;
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
+	/* looks that go on; at most one of the two is not NULL */
+	struct check *checking;
+	bool check_last;
+	struct snapshot_look *snapshot;
 };
 
 /* cache.c: NULL for no cache. */
 struct file_cache *target_cache__files(const struct target_cache *cache);
 /* The kernel's functions, read at the first call; NULL: their addresses are not shown. */
 const struct kallsyms *target_cache__kallsyms(struct target_cache *cache);
+
+/* The line about what is wrong, with what can be done: to standard error, or to the caller that
+ * asked for it. */
+__attribute__((format(printf, 2, 3))) void target__refuse(struct target *t, const char *fmt, ...);
+
+/* live.c: the check, waited for; what does not look right is wrong. Errors with their line. */
+int live__check(struct target *target, enum target_verdict *ret_verdict);
+
+/* snapshot.c: one that goes on. As guard__fd() and guard__due_ns(); NULL is fine for the last. */
+int snapshot_look__fd(const struct snapshot_look *look);
+uint64_t snapshot_look__due_ns(const struct snapshot_look *look);
+void snapshot_look__free(struct snapshot_look *look);
 
 /* ccs_target.c: what was read of the target's cost-centre stacks. */
 void ccs_table__free(struct ccs_table *table);

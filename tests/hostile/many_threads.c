@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Preloaded: starts MANY_THREADS threads that sleep, as soon as there is a file named by
+ * MANY_THREADS_WHEN, and then makes one of the name with ".done" behind it.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STACK 16384
+
+static void *asleep(void *ctx)
+{
+	(void)ctx;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void *start_all(void *ctx)
+{
+	const char *when = ctx, *count = getenv("MANY_THREADS");
+	long n = count ? strtol(count, NULL, 10) : 0;
+	pthread_attr_t attr;
+	pthread_t thread;
+	char path[4096];
+	int fd;
+
+	while (access(when, F_OK))
+		usleep(10000);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	while (n-- && pthread_create(&thread, &attr, asleep, NULL) == 0)
+		;
+	snprintf(path, sizeof(path), "%s.%s", when, n < 0 ? "done" : "failed");
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+__attribute__((constructor)) static void many_threads(void)
+{
+	char *when = getenv("MANY_THREADS_WHEN");
+	pthread_t thread;
+
+	if (when)
+		pthread_create(&thread, NULL, start_all, when);
+}

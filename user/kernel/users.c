@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* users: what each user's processes have of the kernel side's maps. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "base/shares.h"
+#include "kernel_priv.h"
+#include "safescope.skel.h"
+
+#define PROGRAMS_MAX 1024
+/* Calls that were open at the start end unseen: how many there are is counted anew. */
+#define RECOUNT_NS 1000000000ULL
+
+struct users {
+	uid_t uid[WIRE_MAX_USERS]; /* of each slot that is used */
+	bool used[WIRE_MAX_USERS];
+	uint32_t open[WIRE_MAX_USERS], all_open; /* entries of open_at_start */
+	uint64_t recount_ns;
+	struct shares *programs; /* that were learnt */
+};
+
+int users__new(struct users **ret_users)
+{
+	struct users *users = calloc(1, sizeof(*users));
+	int err;
+
+	if (!users)
+		return -ENOMEM;
+	err = shares__new(PROGRAMS_MAX, UINT64_MAX, &users->programs);
+	if (err) {
+		free(users);
+		return err;
+	}
+	*ret_users = users;
+	return 0;
+}
+
+void users__free(struct users *users)
+{
+	if (!users)
+		return;
+	shares__free(users->programs);
+	free(users);
+}
+
+/* ── slots ───────────────────────────────────────────────────────────────────────────────── */
+
+static bool has_targets(const struct kernel *kernel, uint32_t slot)
+{
+	const struct attached *a = NULL;
+
+	while ((a = kernel__next(kernel, a)))
+		if (a->wire.user == slot)
+			return true;
+	return false;
+}
+
+/* One that nobody has, or nobody needs any more. 0: there is none. */
+static uint32_t free_slot(const struct kernel *kernel)
+{
+	const struct wire_user *users = kernel->skel->bss->users;
+
+	for (uint32_t i = 1; i < WIRE_MAX_USERS; i++)
+		if (!kernel->users->used[i])
+			return i;
+	for (uint32_t i = 1; i < WIRE_MAX_USERS; i++)
+		if (!users[i].threads && !users[i].sites && !has_targets(kernel, i))
+			return i;
+	return 0;
+}
+
+static uint32_t find_slot(const struct kernel *kernel, uid_t uid)
+{
+	for (uint32_t i = 1; i < WIRE_MAX_USERS; i++)
+		if (kernel->users->used[i] && kernel->users->uid[i] == uid)
+			return i;
+	return 0;
+}
+
+uint32_t users__slot(struct kernel *kernel, uid_t uid)
+{
+	uint32_t slot = find_slot(kernel, uid);
+
+	if (slot)
+		return slot;
+	slot = free_slot(kernel);
+	if (slot) {
+		kernel->users->used[slot] = true;
+		kernel->users->uid[slot] = uid;
+		kernel->skel->bss->users[slot] = (struct wire_user){0};
+	}
+	return slot;
+}
+
+void kernel__refused(const struct kernel *kernel, uid_t uid, struct kernel_refused *ret_refused)
+{
+	const struct wire_user *user = &kernel->skel->bss->users[find_slot(kernel, uid)];
+
+	*ret_refused = (struct kernel_refused){.threads = user->refused_threads,
+					       .calls = user->refused_calls};
+}
+
+/* ── what user space removes ─────────────────────────────────────────────────────────────── */
+
+static void leave(__u32 *all, __u32 *his)
+{
+	__atomic_fetch_sub(all, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(his, 1, __ATOMIC_SEQ_CST);
+}
+
+void users__site_removed(struct kernel *kernel, const struct wire_site *site)
+{
+	struct wire_user *user = &kernel->skel->bss->users[site->user % WIRE_MAX_USERS];
+
+	leave(&kernel->skel->bss->all_sites, &user->sites);
+}
+
+/* Of a process that went on without us nobody has told when its threads ended. */
+void users__sweep_threads(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.threads),
+	    targets = bpf_map__fd(kernel->skel->maps.targets);
+	struct wire_thread thread;
+	struct wire_target target;
+	__u32 key, next;
+	bool more;
+
+	if (!kernel->threads_left)
+		return;
+	kernel->threads_left = false;
+	more = bpf_map_get_next_key(fd, NULL, &next) == 0;
+	while (more) {
+		key = next;
+		/* before it may go: a key that is gone has no next one */
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (bpf_map_lookup_elem(fd, &key, &thread) ||
+		    kernel__find(kernel, (pid_t)thread.tgid) ||
+		    bpf_map_lookup_elem(targets, &thread.tgid, &target) == 0)
+			continue;
+		if (bpf_map_delete_elem(fd, &key) == 0)
+			leave(&kernel->skel->bss->all_threads,
+			      &kernel->skel->bss->users[thread.user % WIRE_MAX_USERS].threads);
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.off_stacks), &key);
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key);
+	}
+}
+
+/* ── calls that were open at the start ───────────────────────────────────────────────────── */
+
+static void recount_open(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.open_at_start);
+	struct users *users = kernel->users;
+	struct wire_open_at_start open;
+	__u32 key, next, *at = NULL;
+
+	users->all_open = 0;
+	for (size_t i = 0; i < WIRE_MAX_USERS; i++)
+		users->open[i] = 0;
+	while (bpf_map_get_next_key(fd, at, &next) == 0) {
+		if (bpf_map_lookup_elem(fd, &next, &open) == 0) {
+			users->open[open.user % WIRE_MAX_USERS]++;
+			users->all_open++;
+		}
+		key = next;
+		at = &key;
+	}
+}
+
+int users__add_open(struct kernel *kernel, uint32_t slot)
+{
+	struct users *users = kernel->users;
+	uint64_t now = time__monotonic_ns();
+
+	slot %= WIRE_MAX_USERS;
+	if (users->all_open + users->open[slot] >= WIRE_MAX_OPEN && now >= users->recount_ns) {
+		recount_open(kernel);
+		users->recount_ns = now + RECOUNT_NS;
+	}
+	if (users->all_open + users->open[slot] >= WIRE_MAX_OPEN)
+		return -EDQUOT;
+	users->all_open++;
+	users->open[slot]++;
+	return 0;
+}
+
+/* ── programs ────────────────────────────────────────────────────────────────────────────── */
+
+/* Two programs of one number are one too few counted. */
+static uint64_t number_of(const struct wire_program_key *key)
+{
+	return key->ino ^ (uint64_t)key->dev << 40;
+}
+
+int users__add_program(struct kernel *kernel, const struct wire_program_key *key, uid_t uid)
+{
+	struct shares *programs = kernel->users->programs;
+	struct wire_target known;
+	int err;
+
+	/* what there is already needs no room */
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.programs), key, &known) == 0)
+		return 0;
+	err = shares__ask(programs, uid, 0);
+	return err ? err : shares__use(programs, number_of(key), uid, 0);
+}

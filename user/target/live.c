@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* live: the check against the live process, waited for or not. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "target_priv.h"
+
+#define CHECK_TIMEOUT_MS 2000
+
+/* 0 with a verdict, or a negative errno with its line. */
+static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
+{
+	if (t->check.verdict == CHECK_OK && !t->info.version_known && t->check.tsos == 0) {
+		/* A version that nobody has measured must confirm more than one that is known. */
+		if (!last) {
+			*ret_verdict = TARGET_NOT_READY;
+			return 0;
+		}
+		target__refuse(t,
+			       "GHC %s (%s): unknown version, and no Haskell thread to confirm its "
+			       "offsets "
+			       "by; try again while it works",
+			       t->rts.version, t->rts.way);
+		return -ENOTSUP;
+	}
+	if (t->check.verdict == CHECK_FAILED && last) {
+		target__refuse(t,
+			       "GHC %s (%s): the live process does not confirm the layout: %s; "
+			       "nothing was "
+			       "attached",
+			       t->rts.version, t->rts.way, t->check.why);
+		return -ENOTSUP;
+	}
+	if (t->check.verdict == CHECK_OK && !t->info.version_known && !t->reason)
+		log_info("pid %d: GHC %s (%s): unknown version, offsets confirmed live (by %u "
+			 "Tasks, %u Haskell threads and %u safe calls in its code)",
+			 t->info.pid, t->rts.version, t->rts.way, t->check.tasks, t->check.tsos,
+			 t->rts.callsites.offset_votes);
+	*ret_verdict = t->check.verdict == CHECK_OK ? TARGET_OK : TARGET_NOT_READY;
+	return 0;
+}
+
+/* The line of a check that was not to be had, and its error. */
+static int explain(struct target *t, int err)
+{
+	if (err == -EPERM || err == -EACCES)
+		target__refuse(t, "may not read its memory: %s; run as root (CAP_SYS_PTRACE)",
+			       strerror(-err));
+	else if (err == -ENOTSUP)
+		target__refuse(t,
+			       "GHC %s (%s): no layout is known for it; see the README for the "
+			       "versions that are",
+			       t->rts.version, t->rts.way);
+	else if (err == -ETIMEDOUT || err == -EBUSY)
+		target__refuse(t, "its runtime could not be checked within %d s; try again",
+			       CHECK_TIMEOUT_MS / 1000);
+	else
+		target__refuse(t, "cannot check its runtime: %s; is it still running?",
+			       strerror(-err));
+	return err;
+}
+
+static int known_version(struct target *t)
+{
+	if (t->rts.version[0])
+		return 0;
+	target__refuse(t, "a GHC program of unknown version (%s); its offsets cannot be known",
+		       t->exe);
+	return -ENOTSUP;
+}
+
+int live__check(struct target *t, enum target_verdict *ret_verdict)
+{
+	int err = known_version(t);
+
+	if (err)
+		return err;
+	err = check__run(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, true,
+			 &t->check, &t->info.version_known);
+	return err ? explain(t, err) : judge(t, true, ret_verdict);
+}
+
+/* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
+
+int target__start_check(struct target *t, bool last)
+{
+	int err = target__refresh_maps(t);
+
+	if (!err)
+		err = known_version(t);
+	if (err)
+		return err;
+	target__cancel(t);
+	t->check_last = last;
+	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
+			   &t->checking);
+	/* that is no word about the process */
+	return err && err != -EBUSY ? explain(t, err) : err;
+}
+
+int target__take_check(struct target *t, char *reason, size_t reason_size,
+		       enum target_verdict *ret_verdict)
+{
+	enum target_verdict verdict = TARGET_NOT_READY;
+	int err;
+
+	if (!t->checking)
+		return -EINVAL;
+	err = check__take(t->checking, &t->check, &t->info.version_known);
+	if (err == -EINPROGRESS)
+		return err;
+	t->checking = NULL;
+	t->reason = reason;
+	t->reason_size = reason_size;
+	err = err ? explain(t, err) : judge(t, t->check_last, &verdict);
+	t->reason = NULL;
+	if (err)
+		return err;
+	if (verdict == TARGET_OK)
+		target__fill_wire(t);
+	*ret_verdict = verdict;
+	return 0;
+}
+
+int target__look_fd(const struct target *t)
+{
+	if (t->checking)
+		return check__fd(t->checking);
+	return t->snapshot ? snapshot_look__fd(t->snapshot) : -1;
+}
+
+uint64_t target__look_due_ns(const struct target *t)
+{
+	if (t->checking)
+		return check__due_ns(t->checking);
+	return t->snapshot ? snapshot_look__due_ns(t->snapshot) : 0;
+}
+
+bool target__looks(const struct target *t)
+{
+	return t->checking || t->snapshot;
+}
+
+void target__cancel(struct target *t)
+{
+	check__free(t->checking);
+	t->checking = NULL;
+	snapshot_look__free(t->snapshot);
+	t->snapshot = NULL;
+}
