@@ -427,6 +427,7 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	s->running = rts->where == WIRE_WHERE_HASKELL;
 	s->part = 0;
 	s->differs = 0;
+	landmark = th->incall ? walk_landmark(&c, regs->sp, 2) : 0;
 	u->pc = u->ra = regs->ip;
 	u->sp = regs->sp;
 	u->bp = regs->fp;
@@ -434,7 +435,6 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	u->put = 0;
 	if (s->running) {
 		s->tso = rts->tso;
-		landmark = walk_landmark(&c, regs->sp, 2);
 		if (landmark || (!t->stgrun_ret && regs->base == rts->cap + t->layout.cap_r)) {
 			s->in_c = 0;
 			s->landmark = landmark;
@@ -442,13 +442,13 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;
 		/* between the foreign function and the runtime's, before it or after it */
-		landmark = walk_landmark(&c, regs->sp, 2);
 		if (landmark) {
 			s->in_c = 0;
 			s->landmark = landmark;
 		}
 	}
-	stg_put(g, s->in_c ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
+	/* Haskell code, even while the runtime does not say so yet, or any more */
+	stg_put(g, s->in_c && !landmark ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
 	ss_loop(WALK_MAX_PARTS, walk_part, (void *)&c);
 	if (g->w->end_state == WIRE_END_NONE)
 		g->w->end_state = WIRE_END_TRUNCATED;

@@ -369,6 +369,35 @@ static void test_states(void **state)
 	free(f);
 }
 
+/*
+ * Code without rows: in Haskell code StgRun's return address is where it always is, even before the
+ * runtime says that the thread runs Haskell; in C code it is further up.
+ */
+static void test_class_of_leaf(void **state)
+{
+	static const struct {
+		u64 pushed;
+		u8 in_haskell;
+		u64 kind;
+	} cases[] = {
+		{0, 1, WIRE_FRAME_HS_IP}, {0, 0, WIRE_FRAME_HS_IP},  {16, 1, WIRE_FRAME_C_IP},
+		{16, 0, WIRE_FRAME_C_IP}, {200, 1, WIRE_FRAME_C_IP},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = make();
+		struct walk_regs regs = {.ip = 0x40e6b8};
+
+		image_put(&f->im, f->cap + f->t.layout.cap_in_haskell, cases[i].in_haskell);
+		regs.sp = haskell_rsp(f) - cases[i].pushed;
+		regs.fp = image_sp(&f->im, &f->t.layout, f->stack);
+		run(f, 0, &regs);
+		assert_int_equal(f->frames[0], frame(cases[i].kind, 0x40e6b8));
+		free(f);
+	}
+}
+
 /* The thread is resumed while it is walked: what was seen may be of another moment. */
 static void test_resumed_meanwhile(void **state)
 {
@@ -417,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_not_the_bottom),
 		cmocka_unit_test(test_main_bottom),
 		cmocka_unit_test(test_leaf_of_another_call),
+		cmocka_unit_test(test_class_of_leaf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
