@@ -398,6 +398,48 @@ static void test_class_of_leaf(void **state)
 	}
 }
 
+/* While the layout is not confirmed, what proves it for the one thread is enough. */
+static void test_early(void **state)
+{
+	enum { FINE, NO_TLS, OTHER_TASK, NO_TSO, OTHER_PLACE, CASES };
+
+	(void)state;
+	for (int what = FINE; what < CASES; what++) {
+		struct fixture *f = make();
+		struct wire_layout *l = &f->t.layout;
+		struct walk_regs regs = {.ip = 0x40e6b8};
+
+		regs.sp = haskell_rsp(f);
+		regs.fp = image_sp(&f->im, l, f->stack);
+		f->t.flags |= WIRE_TARGET_UNCONFIRMED;
+		if (what == NO_TLS)
+			f->t.my_task_tls = 0;
+		if (what == OTHER_TASK)
+			image_put(&f->im, f->incall + l->incall_task, f->task + 8);
+		if (what == NO_TSO)
+			image_put(&f->im, f->tso, f->small);
+		if (what == OTHER_PLACE) {
+			/* both are 8 bytes earlier than the first layout has them */
+			l->alt_task_incall = l->task_incall;
+			l->task_incall += 8;
+			l->task_cap += 8;
+			image_put(&f->im, f->task + l->task_incall, f->task);
+		}
+		run(f, 0, &regs);
+		if (what == FINE || what == OTHER_PLACE) {
+			assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
+			assert_int_equal(f->rts.tso_id, 77);
+			assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+			assert_int_equal(f->w.n, 3);
+		} else {
+			assert_int_equal(f->rts.where, WIRE_WHERE_NOT_READY);
+			assert_int_equal(f->rts.tso, 0);
+			assert_int_equal(f->rts.cap_no, WIRE_NO_CAP);
+		}
+		free(f);
+	}
+}
+
 /* The thread is resumed while it is walked: what was seen may be of another moment. */
 static void test_resumed_meanwhile(void **state)
 {
@@ -447,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_main_bottom),
 		cmocka_unit_test(test_leaf_of_another_call),
 		cmocka_unit_test(test_class_of_leaf),
+		cmocka_unit_test(test_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,7 @@ static void on_ready(struct session *s, struct member *m)
 	const struct target_info *info = target__info(m->target);
 
 	members__set_ready(s->members, m);
+	missing__note_start(s, m);
 	if (info->only_sampled) {
 		m->only_sampled = true;
 		log_warn("pid %d: only sampled: %s", info->pid, info->only_sampled);
@@ -175,6 +176,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->attach_ns = now;
+	m->from_start = m->program.flags & WIRE_PROC_TARGET;
 	/* if it has just begun: those of its executable and of the dynamic linker */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
@@ -256,6 +258,9 @@ static void complete(struct session *s, struct member *m, uint64_t now)
 	 * is readable. Neither means that its runtime is wrong.
 	 */
 	hung = err == -ETIMEDOUT || err == -EBUSY;
+	/* the probes are on, and there was nothing yet that could have called */
+	if (!err && target__untouched(m->target) && info->reach == ORIGIN_OWNED)
+		m->from_start = true;
 	if ((hung || err == -ESRCH) && !last)
 		err = 0;
 	if (err || (verdict != TARGET_OK && last)) {
@@ -337,6 +342,7 @@ void member__end(struct session *s, struct member *m, const char *how, uint64_t 
 	if (!m->live)
 		return;
 	held__give(m->held, s->feed);
+	missing__note_start(s, m);
 	intake__end_target(s->in, m->pid, how, at_ns);
 	leave(s, m, at_ns);
 }

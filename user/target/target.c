@@ -533,6 +533,11 @@ int target__complete(struct target *target, bool last, enum target_verdict *ret_
 	return 0;
 }
 
+bool target__untouched(const struct target *target)
+{
+	return target->check.verdict == CHECK_NOT_READY;
+}
+
 int target__open_file(int fd, const char *path, const struct target_opts *opts,
 		      struct target **ret_target)
 {
