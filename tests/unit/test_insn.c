@@ -334,8 +334,7 @@ static void bytes_at_random(void **state)
 			assert_true(call.next > call.at && call.next <= round + len);
 		if (insn__find_call_before(*state, code, len, UINT64_MAX, &call) == 0) {
 			assert_int_equal(call.next, UINT64_MAX);
-			insn__set_before(*state, code, len - (size_t)(UINT64_MAX - call.at),
-					 &call);
+			insn__set_before(*state, code, len - (size_t)(UINT64_MAX - call.at), &call);
 		}
 		insn__site_back(*state, code, len, round, is_suspend, &asked, &site);
 		free(code);

@@ -80,7 +80,8 @@ void target__fill_wire_early(struct target *t)
 	if (have[LAYOUT_CLK] && have[LAYOUT_NOCLK] &&
 	    l[LAYOUT_NOCLK].wire.task_incall != w->layout.task_incall)
 		w->layout.alt_task_incall = l[LAYOUT_NOCLK].wire.task_incall;
-	w->flags = WIRE_TARGET_UNCONFIRMED | WIRE_TARGET_UPDATEES | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+	w->flags = WIRE_TARGET_UNCONFIRMED | WIRE_TARGET_UPDATEES |
+		   (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0);
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;

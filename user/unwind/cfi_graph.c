@@ -30,6 +30,8 @@
 /* So much C code without rows shows that somebody compiled it that way: it is looked for
  * everywhere. */
 #define ENOUGH_BYTES 256
+/* … and in a small program at once. */
+#define LITTLE_CODE (8ULL << 20)
 
 static const struct graph_state entry_state = {.depth = 1};
 
@@ -510,8 +512,15 @@ static void add_loads(struct cfi_graph *f)
 
 static bool is_enough(const struct cfi_graph *f)
 {
+	struct elf_code ranges[CODE_RANGES];
+	size_t n = MIN(elf__code_ranges(f->elf, ranges, CODE_RANGES), (size_t)CODE_RANGES);
+	uint64_t code = 0;
 	size_t bytes = 0;
 
+	for (size_t i = 0; i < n; i++)
+		code += ranges[i].end - ranges[i].start;
+	if (code <= LITTLE_CODE)
+		return true;
 	for (size_t i = 0; i < f->n && bytes < ENOUGH_BYTES; i++)
 		if (cfi_judge__believes(f->nodes, f->nodes[i].origin))
 			bytes += f->nodes[i].size;
