@@ -398,6 +398,32 @@ static void test_class_of_leaf(void **state)
 	}
 }
 
+/* StgRun's first instructions and StgReturn's last: schedule() is where the stack goes on. */
+static void test_at_stgrun(void **state)
+{
+	(void)state;
+	for (int saved = 0; saved < 2; saved++) {
+		struct fixture *f = make();
+		u64 at = haskell_rsp(f) + CSTACK_STGRUN_FRAME;
+		struct walk_regs regs = {.ip = 0x47a800,
+					 .sp = saved ? at - CSTACK_STGRUN_SAVED : at,
+					 .fp = image_sp(&f->im, &f->t.layout, f->stack)};
+
+		/* rbx, rbp, r12, … as rts/StgCRun.c saves them */
+		image_put(&f->im, at - 40, 0x123450);
+		f->th.tid = f->th.tgid;
+		f->th.stack_start = at + 64;
+		run(f, 0, &regs);
+		assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
+		assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+		assert_int_equal(f->w.n, 2);
+		assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x47a800));
+		assert_int_equal(f->frames[1], frame(WIRE_FRAME_C_RET, STGRUN_RET));
+		assert_int_equal(f->unw.bp, saved ? 0x123450 : regs.fp);
+		free(f);
+	}
+}
+
 /* While the layout is not confirmed, what proves it for the one thread is enough. */
 static void test_early(void **state)
 {
@@ -490,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_leaf_of_another_call),
 		cmocka_unit_test(test_class_of_leaf),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_at_stgrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
