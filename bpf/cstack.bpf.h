@@ -16,6 +16,8 @@
 #include "mem.bpf.h"
 
 #define CSTACK_STGRUN_FRAME 16432
+/* … and without those 16 kB: what StgRun saved of its caller's registers. */
+#define CSTACK_STGRUN_SAVED 48
 /* C frames above Haskell code are searched for StgRun's return address over this many bytes. */
 #define CSTACK_MAX_DEPTH 65536
 /* From the Haskell code's end of them, or blindly from rsp, so many bytes are searched for Sp. */

@@ -113,21 +113,44 @@ SS_INLINE void rts_read_suspended(struct mem *mem, const struct wire_target *t, 
 		mem_u64(mem, &out->cccs, tso + t->layout.tso_cccs);
 }
 
-/* Reads the whole state into *out (which is cleared), Task and InCall into *th. */
-SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
-			  struct wire_rts *out)
+/*
+ * Task.incall and Task.cap. Before the layout is confirmed they may be in one of two places, and
+ * the InCall has to say that it is this Task's.
+ */
+SS_INLINE long rts_read_incall(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			       u64 *ret_cap)
+{
+	const struct wire_layout *l = &t->layout;
+	u64 at = l->task_incall, cap_at = l->task_cap, incall = 0, back = 0;
+
+	if (!(t->flags & WIRE_TARGET_UNCONFIRMED))
+		return mem_u64(mem, &th->incall, th->task + at) ||
+				       mem_u64(mem, ret_cap, th->task + cap_at)
+			       ? -1
+			       : 0;
+#pragma GCC unroll 2
+	for (u32 i = 0; i < 2; i++) {
+		if (!mem_u64(mem, &incall, th->task + at) && incall &&
+		    !mem_u64(mem, &back, incall + l->incall_task) && back == th->task) {
+			th->incall = incall;
+			return mem_u64(mem, ret_cap, th->task + cap_at);
+		}
+		if (!l->alt_task_incall)
+			return -1;
+		cap_at += l->alt_task_incall - at;
+		at = l->alt_task_incall;
+	}
+	return -1;
+}
+
+/* As rts_read(), of a thread for which nothing has to be proved but its Task. */
+SS_INLINE void rts_read_thread(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			       struct wire_rts *out)
 {
 	const struct wire_layout *l = &t->layout;
 	u64 cap = 0, holder = 0, tso = 0;
 	u8 in_haskell = 0;
 
-	__builtin_memset(out, 0, sizeof(*out));
-	out->cap_no = WIRE_NO_CAP;
-	th->incall = 0;
-	if (t->flags & WIRE_TARGET_UNCONFIRMED) {
-		out->where = WIRE_WHERE_NOT_READY;
-		return;
-	}
 	if (rts_read_task(mem, t, th)) {
 		out->where = WIRE_WHERE_UNKNOWN;
 		return;
@@ -136,8 +159,7 @@ SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct r
 		out->where = WIRE_WHERE_FOREIGN;
 		return;
 	}
-	if (mem_u64(mem, &th->incall, th->task + l->task_incall) ||
-	    mem_u64(mem, &cap, th->task + l->task_cap))
+	if (rts_read_incall(mem, t, th, &cap))
 		return;
 	if (th->incall && mem_u64(mem, &tso, th->incall + l->incall_suspended_tso))
 		return;
@@ -158,6 +180,33 @@ SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct r
 	out->where = in_haskell && tso ? WIRE_WHERE_HASKELL : WIRE_WHERE_RTS;
 	if (t->flags & WIRE_TARGET_PROFILED)
 		mem_u64(mem, &out->cccs, cap + l->cap_cccs);
+}
+
+/*
+ * Reads the whole state into *out (which is cleared), Task and InCall into *th. While the layout is
+ * not confirmed, of a runtime that is being initialised, it holds for a thread whose own structures
+ * prove it: Task.id, InCall.task, and a TSO that is one.
+ */
+SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			  struct wire_rts *out)
+{
+	u32 early = t->flags & WIRE_TARGET_UNCONFIRMED;
+
+	__builtin_memset(out, 0, sizeof(*out));
+	out->cap_no = WIRE_NO_CAP;
+	th->incall = 0;
+	th->task = 0;
+	if (!early || t->my_task_tls || t->main_cap)
+		rts_read_thread(mem, t, th, out);
+	if (!early)
+		return;
+	if (th->incall &&
+	    (!out->tso || stg_object_type(mem, stg_unforward(mem, out->tso)) == STG_TSO))
+		return;
+	__builtin_memset(out, 0, sizeof(*out));
+	out->cap_no = WIRE_NO_CAP;
+	out->where = WIRE_WHERE_NOT_READY;
+	th->incall = 0;
 }
 
 /*

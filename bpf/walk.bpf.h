@@ -407,6 +407,36 @@ static long walk_part(u32 i, void *ctx)
 }
 
 /*
+ * In the last instructions of StgReturn, which has given the 16 kB back, or the first of StgRun,
+ * which has not taken them yet: the runtime enters Haskell code, or has just left it, and what is
+ * to be walked are the frames of its own. 1: the unwinder begins there.
+ */
+SS_INLINE int walk_at_stgrun(const struct walk_ctx *c, const struct walk_regs *regs)
+{
+	u64 at = regs->sp + CSTACK_STGRUN_SAVED, word = 0, bp = regs->fp;
+	struct mem *mem = c->g->mem;
+	struct unw *u = c->g->unw;
+
+	if (!c->t->stgrun_ret)
+		return 0;
+	if (!mem_u64(mem, &word, at) && word == c->t->stgrun_ret) {
+		if (mem_u64(mem, &bp, at - WIRE_CFI_STGRUN_IP + WIRE_CFI_STGRUN_BP))
+			return 0;
+	} else {
+		/* at the return itself: all registers are the caller's */
+		at = regs->sp;
+		if (mem_u64(mem, &word, at) || word != c->t->stgrun_ret)
+			return 0;
+	}
+	u->sp = at + 8;
+	u->bp = bp;
+	u->ra = c->t->stgrun_ret;
+	u->pc = u->ra - 1;
+	u->put = 1;
+	return 1;
+}
+
+/*
  * Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. *s needs no
  * preparation; s->differs is for the caller.
  */
@@ -427,6 +457,7 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	s->running = rts->where == WIRE_WHERE_HASKELL;
 	s->part = 0;
 	s->differs = 0;
+	landmark = th->incall ? walk_landmark(&c, regs->sp, 2) : 0;
 	u->pc = u->ra = regs->ip;
 	u->sp = regs->sp;
 	u->bp = regs->fp;
@@ -434,21 +465,22 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	u->put = 0;
 	if (s->running) {
 		s->tso = rts->tso;
-		landmark = walk_landmark(&c, regs->sp, 2);
 		if (landmark || (!t->stgrun_ret && regs->base == rts->cap + t->layout.cap_r)) {
 			s->in_c = 0;
 			s->landmark = landmark;
+		} else {
+			walk_at_stgrun(&c, regs);
 		}
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;
 		/* between the foreign function and the runtime's, before it or after it */
-		landmark = walk_landmark(&c, regs->sp, 2);
 		if (landmark) {
 			s->in_c = 0;
 			s->landmark = landmark;
 		}
 	}
-	stg_put(g, s->in_c ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
+	/* Haskell code, even while the runtime does not say so yet, or any more */
+	stg_put(g, s->in_c && !landmark ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
 	ss_loop(WALK_MAX_PARTS, walk_part, (void *)&c);
 	if (g->w->end_state == WIRE_END_NONE)
 		g->w->end_state = WIRE_END_TRUNCATED;

@@ -364,8 +364,9 @@ enum wire_target_flag {
 	WIRE_TARGET_UPDATEES = 8,      /* put WIRE_FRAME_UPDATEE frames after update frames */
 	WIRE_TARGET_PROBES_OFF = 16,   /* no call probes now: a thread that runs may begin and end
 					  calls that nobody sees */
-	WIRE_TARGET_UNCONFIRMED = 32,  /* its runtime is not initialised yet: calls are counted, all
-					  else waits until the layout is confirmed */
+	WIRE_TARGET_UNCONFIRMED = 32,  /* its runtime may not be initialised yet: calls are counted,
+					  threads whose structures prove the layout are read, all
+					  else waits until it is confirmed */
 	WIRE_TARGET_ARMED = 64,	       /* a child before its exec: the entry survives that */
 	WIRE_TARGET_TICK_THREAD = 256, /* ticks by the timer's thread: it has no probe */
 	WIRE_TARGET_CALLED = 128,      /* WIRE_READY was sent; set by the probe program */

@@ -13,6 +13,7 @@
 #include "confine/confine.h"
 #include "unwind/cfi.h"
 #include "unwind/cfi_asm_priv.h"
+#include "unwind/cfi_graph_priv.h"
 #include "wire.h"
 
 static void check_rows(const struct cfi_rows *r)
@@ -135,6 +136,40 @@ static void try_instructions(const uint8_t *data, size_t size)
 	free(eh);
 }
 
+static int on_called(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
+{
+	uint64_t *last = ctx;
+
+	if (start < *last || end <= start ||
+	    (WIRE_CFI_KIND(rule) != WIRE_CFI_RSP && WIRE_CFI_KIND(rule) != WIRE_CFI_RBP) ||
+	    !WIRE_CFI_OFFSET(rule))
+		abort();
+	*last = end;
+	return 0;
+}
+
+/* The input as the code of a file, without rows: functions begin in many places of it. */
+static void try_called(const uint8_t *code, size_t size)
+{
+	size_t file_size;
+	uint8_t *file = make_elf(code, size, &file_size);
+	struct cfi_graph *graph;
+	struct elf_file *elf;
+	uint64_t last = 0;
+
+	if (file && elf__open_bytes(file, file_size, "fuzz", &elf) == 0) {
+		if (cfi_graph__new(elf, NULL, 0, 0, &graph) == 0) {
+			cfi_graph__add_called(graph);
+			for (uint64_t at = file_size - size; at < file_size; at += 16)
+				cfi_graph__add(graph, at);
+			cfi_graph__run(graph, on_called, &last);
+			cfi_graph__free(graph);
+		}
+		elf__free(elf);
+	}
+	free(file);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /* What runs in a child else runs here, where its mistakes are found. */
@@ -164,6 +199,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		try_file(data + 1, size - 1, data[0] & 4);
 		break;
 	default:
+		if (data[0] & 4) {
+			try_called(data + 1, size - 1);
+			break;
+		}
 		if (cfi_asm__new(&a))
 			break;
 		cfi_asm__run(a, data + 1, size - 1, 0, on_range, &last);

@@ -44,6 +44,9 @@ WAYS = {
     "dyn": ["-threaded", "-dynamic"],
     "g": ["-threaded", "-g"],
     "ipe": ["-threaded", "-finfo-table-map"],
+    "O0": ["-threaded", "-O0"],
+    # the C code has no unwind rows
+    "bare": ["-threaded"],
     # GHC 9.4 and later can always log.
     "thr_l": ["-threaded"] if GHC_ROOT else ["-threaded", "-eventlog"],
 }
@@ -151,7 +154,8 @@ def program(name, way="thr"):
     c = PROGRAMS / f"{name.lower()}.c"
     if c.exists():
         extra = [objects / f"{name.lower()}.c.o"]
-        _compile(["gcc", "-O2", "-fPIC", "-Wall", "-c", c, "-o", extra[0]])
+        rows = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"] if way == "bare" else []
+        _compile(["gcc", "-O2", "-fPIC", "-Wall", *rows, "-c", c, "-o", extra[0]])
     _compile(["ghc", "-v0", "-O1", "-rtsopts", *WAYS[way], f"-i{PROGRAMS}", "-outputdir", objects,
               "-o", out, PROGRAMS / f"{name}.hs", *extra])
     return out
@@ -393,6 +397,14 @@ class Report:
         found = [f for f in self.target(pid)["functions"] if f["name"] == name]
         check(found, f"no function {name} in the report")
         return found[0]
+
+    def states(self, pid=None):
+        """Nanoseconds of each state, of all OS threads together."""
+        states = {}
+        for lane in self.target(pid)["lanes"]:
+            for state, ns in lane["states"].items() if lane["kind"] == "thread" else ():
+                states[state] = states.get(state, 0) + ns
+        return states
 
     def names(self, pid=None):
         return {f["name"] for f in self.target(pid)["functions"]}

@@ -5,7 +5,8 @@
 import os
 import subprocess
 
-from harness import CLOCKS_NS, SLOWNESS, cases, check, check_near, check_wall, profile_run, run
+from harness import (CLOCKS_NS, GHC_ROOT, SLOWNESS, Skip, cases, check, check_near, check_wall, profile_run,
+                     run)
 
 # The probes stay on whatever they cost: these tests ask for exact counts.
 ALWAYS = ("--max-overhead", "1000")
@@ -74,6 +75,19 @@ def test_spin(t, way):
             check(ns * (1 - error) <= site["p50_ns"] <= ns * (1 + error) + 50000 * SLOWNESS,
                   f"{function}: p50 is {site['p50_ns']}")
             check(ns <= site["min_ns"] <= ns * 1.05 + 50000 * (SLOWNESS - 1), f"{function}: min is {site['min_ns']}")
+
+
+def test_without_optimisation(t):
+    """Each function is called through a register there, and has its name all the same."""
+    if GHC_ROOT:
+        raise Skip("scripts/ghc-root makes no programs in this way")
+    truth, report, _ = profile_run(
+        t, "Calls", 1, "safe_spin_20us=5000", "safe_sleep_1ms=100", "interruptible_sleep_1ms=50", way="O0",
+        steady=True, options=ALWAYS)
+    compare(truth, report)
+    calls = report.target()["safe_calls"]
+    indirect = [c for c in calls if c["function"] == "[indirect]"]
+    check(sum(c["calls"] for c in indirect) <= 0.01 * sum(c["calls"] for c in calls), f"by a register: {indirect}")
 
 
 @cases("thr", "v", "thr_p", "p", "dyn")

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from harness import SAFESCOPED, cases, check, program, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, cases, check, program, run
 
 ALWAYS = ("--max-overhead", "1000", "-v")
 
@@ -59,6 +59,48 @@ def test_from_the_start(t, way):
     # The probes were there before the program: no call was open, and none is reported twice.
     odd = [c for c in report["targets"][0]["safe_calls"] if c["open_at_start"] or c["abandoned"]]
     check(not odd, f"calls from before the program's first instruction: {odd}")
+
+
+@cases("thr", "v", "thr.stripped", "thr_p")
+def test_short_life(t, way):
+    """It lives for some fifteen milliseconds: nothing of it is missed."""
+    if GHC_ROOT:
+        raise Skip("scripts/ghc-root makes no programs in this way")
+    code, out, err = finish(start(t, [program("Calls", way), 1, "safe_spin_20us=400"], "-F", "2999"))
+    check(code == 0, f"ended with {code}: {err}")
+    truth = json.loads(out.splitlines()[-1])
+    target = t.report().target()
+    check(all(c["exact"] for c in target["safe_calls"]), f"not exact: {target['safe_calls']}")
+    if way != "thr.stripped":
+        compare(t.report(), truth)
+    calls = sum(c["calls"] for c in target["safe_calls"])
+    check(400 <= calls <= 420, f"{calls} calls, the program made 400 and the runtime a few")
+    check(not [m for m in target["missing"] if "before" in m], f"missing: {target['missing']}")
+    # The function itself took 8 ms of the processor.
+    states = t.report().states()
+    check(states.get("safe_call_cpu", 0) >= 7e6, f"8 ms in calls, the lanes have {states}")
+    s = target["stacks"]
+    check(s["samples"] >= 10, f"only {s['samples']} samples: {s}")
+    check(s["haskell_samples"] > 0 and s["haskell_complete"] >= 0.9 * s["haskell_samples"], f"{s}")
+
+
+def test_child_of_a_script(t):
+    """Nobody holds what a script starts: what is exact is right, and what may not be is said."""
+    script = t.dir / "script"
+    script.write_text(f"#!/bin/sh\n{program('Calls', 'thr')} \"$@\"\ntrue\n")
+    script.chmod(0o755)
+    code, out, err = finish(start(t, [script, 1, "safe_spin_20us=1000"]))
+    check(code in (0, 2), f"ended with {code}: {err}")
+    if code == 2:
+        check("ended before" in err, f"nothing to show, and it said {err}")
+        return
+    truth = json.loads(out.splitlines()[-1])
+    target = t.report().target()
+    exact = all(c["exact"] for c in target["safe_calls"])
+    said = any("before its probes" in m for m in target["missing"])
+    check(exact != said, f"exact: {exact}, missing: {target['missing']}")
+    if exact:
+        compare(t.report(), truth)
 
 
 def test_stripped(t):

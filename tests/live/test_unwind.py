@@ -4,7 +4,7 @@
 
 import re
 
-from harness import SLOWNESS, cases, check, profile_run, run
+from harness import GHC_ROOT, SLOWNESS, Skip, cases, check, profile_run, run
 
 # As often as not a sample would hit one of these between two instructions; elsewhere none may be.
 # An emulated processor is as long over a program's last moments as over many samples: the dynamic
@@ -61,10 +61,13 @@ def path_of(stack, tree):
     return path
 
 
-@cases(*(f"{mode}-{way}" for mode in TREES for way in ("thr", "v", "dyn", "thr_p")))
+@cases(*(f"{mode}-{way}" for mode in TREES for way in ("thr", "v", "dyn", "thr_p", "bare")))
 def test_tree(t, case):
-    """Each sampled stack is a path of the tree from its root, and nearly all go down to its end."""
+    """Each sampled stack is a path of the tree from its root, and nearly all go down to its end;
+    "bare": by the C code's instructions alone."""
     mode, way = case.split("-")
+    if GHC_ROOT and way == "bare":
+        raise Skip("scripts/ghc-root makes no programs in this way")
     tree = TREES[mode]
     _, report, _ = profile_run(t, "Mixed", mode, 1, way=way,
                                options=("-F", "1499", "--max-overhead", "1000", "--weight", "wall"))
@@ -113,6 +116,24 @@ def test_many_short_calls(t, way):
     _, report, _ = profile_run(t, "Calls", 1, "safe_spin_5us=60000", way=way,
                                options=("-F", "4999", "--max-overhead", "1000"))
     whole(report)
+
+
+@cases(*TREES)
+def test_stripped_without_rows(t, mode):
+    """C code with neither symbols nor rows: its stacks are whole, and none of it counts as Haskell."""
+    if GHC_ROOT:
+        raise Skip("scripts/ghc-root makes no programs in this way")
+    options = ("-F", "1499", "--max-overhead", "1000")
+    _, twin, _ = profile_run(t, "Mixed", mode, 1, way="thr", options=options)
+    _, bare, _ = profile_run(t, "Mixed", mode, 1, way="bare.stripped", options=options)
+    whole(bare)
+    shares = []
+    for report in (twin, bare):
+        states = report.states()
+        busy = sum(states.get(s, 0) for s in ("haskell", "unsafe_call_cpu", "safe_call_cpu", "rts"))
+        shares.append({s: 100 * states.get(s, 0) / busy for s in ("haskell", "unsafe_call_cpu", "safe_call_cpu")})
+    for state, share in shares[0].items():
+        check(abs(share - shares[1][state]) <= 4, f"{state}: {shares[1][state]:.1f} %, its twin {share:.1f} %")
 
 
 @cases("thr", "v")

@@ -332,24 +332,85 @@ static void bytes_at_random(void **state)
 		}
 		if (insn__call_target(*state, code, len, round, &call) == 0)
 			assert_true(call.next > call.at && call.next <= round + len);
-		if (insn__find_call_before(*state, code, len, UINT64_MAX, &call) == 0)
+		if (insn__find_call_before(*state, code, len, UINT64_MAX, &call) == 0) {
 			assert_int_equal(call.next, UINT64_MAX);
+			insn__set_before(*state, code, len - (size_t)(UINT64_MAX - call.at), &call);
+		}
 		insn__site_back(*state, code, len, round, is_suspend, &asked, &site);
 		free(code);
 	}
 	assert_true(asked > 0);
 }
 
+/* A function's address in a register that calls leave alone: GHC 9.0.2 without optimisation. */
+static const uint8_t by_register[] = {
+	0xb8, 0x80, 0x36, 0x40, 0x00, 0x48, 0xc7, 0x45, 0x08, 0x60, 0xd0, 0x40, 0x00, 0x48,
+	0x83, 0xc5, 0x08, 0x49, 0x8b, 0x9d, 0x68, 0x03, 0x00, 0x00, 0x48, 0x8b, 0x4b, 0x18,
+	0x48, 0x83, 0xec, 0x08, 0x4c, 0x89, 0xef, 0x31, 0xf6, 0x48, 0x89, 0xc3, 0x31, 0xc0,
+	0xe8, 0x45, 0x0a, 0x08, 0x00, 0x48, 0x83, 0xc4, 0x08, 0x48, 0x83, 0xec, 0x08, 0x48,
+	0x89, 0xc1, 0xb8, 0x02, 0x00, 0x00, 0x00, 0x49, 0x89, 0xce};
+
+struct set_case {
+	const uint8_t *code;
+	size_t len;
+	const uint8_t *call;
+	size_t call_len;
+	int err;
+	enum insn_call_kind kind;
+	uint64_t target;
+};
+
+/* The code is at ADDR, and the call comes after it. */
+static void set_before(void **state)
+{
+	const struct set_case cases[] = {
+		/* call *%rbx, of what came into it by %eax */
+		{by_register, sizeof(by_register), BYTES(0xff, 0xd3), 0, INSN_CALL_DIRECT,
+		 0x403680},
+		/* without the first instruction nothing is known */
+		{by_register + 5, sizeof(by_register) - 5, BYTES(0xff, 0xd3), -ENOENT, 0, 0},
+		/* call *%rdi, of which suspendThread has made something else */
+		{by_register, sizeof(by_register), BYTES(0xff, 0xd7), -ENOENT, 0, 0},
+		/* lea 0x10(%rip),%r12; call *%r12 */
+		{BYTES(0x4c, 0x8d, 0x25, 0x10, 0, 0, 0), BYTES(0x41, 0xff, 0xd4), 0,
+		 INSN_CALL_DIRECT, ADDR + 7 + 0x10},
+		/* mov 0x20(%rip),%rbx; call: the pointer itself is elsewhere */
+		{BYTES(0x48, 0x8b, 0x1d, 0x20, 0, 0, 0, 0xe8, 1, 0, 0, 0), BYTES(0xff, 0xd3), 0,
+		 INSN_CALL_SLOT, ADDR + 7 + 0x20},
+		/* mov $0x403680,%ebx; jmp: somebody else comes here */
+		{BYTES(0xbb, 0x80, 0x36, 0x40, 0, 0xeb, 0), BYTES(0xff, 0xd3), -ENOENT, 0, 0},
+		/* mov $0x403680,%ebx; add $8,%rbx */
+		{BYTES(0xbb, 0x80, 0x36, 0x40, 0, 0x48, 0x83, 0xc3, 8), BYTES(0xff, 0xd3), -ENOENT,
+		 0, 0},
+		/* call *8(%rbx) */
+		{BYTES(0xbb, 0x80, 0x36, 0x40, 0), BYTES(0xff, 0x53, 8), -ENOENT, 0, 0},
+		{BYTES(0), BYTES(0xff, 0xd3), -ENOENT, 0, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct set_case *c = &cases[i];
+		struct insn_call call;
+		uint64_t ret_addr = ADDR + c->len + c->call_len;
+
+		assert_int_equal(
+			insn__find_call_before(*state, c->call, c->call_len, ret_addr, &call), 0);
+		assert_int_equal(call.kind, INSN_CALL_REGISTER);
+		assert_int_equal(call.at, ADDR + c->len);
+		assert_int_equal(insn__set_before(*state, c->code, c->len, &call), c->err);
+		if (!c->err) {
+			assert_int_equal(call.kind, c->kind);
+			assert_int_equal(call.target, c->target);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(probe_places),
-		cmocka_unit_test(probe_window_ends),
-		cmocka_unit_test(next_call),
-		cmocka_unit_test(call_before),
-		cmocka_unit_test(site_from_each_return_address),
-		cmocka_unit_test(no_site),
-		cmocka_unit_test(bytes_at_random),
+		cmocka_unit_test(probe_places), cmocka_unit_test(probe_window_ends),
+		cmocka_unit_test(next_call),	cmocka_unit_test(call_before),
+		cmocka_unit_test(set_before),	cmocka_unit_test(site_from_each_return_address),
+		cmocka_unit_test(no_site),	cmocka_unit_test(bytes_at_random),
 	};
 
 	return cmocka_run_group_tests(tests, new_insn, free_insn);

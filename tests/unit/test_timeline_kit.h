@@ -20,6 +20,7 @@
 /* Made-up addresses: the class in the sixth hex digit, the function in the fourth and fifth. */
 #define HS(n)	(0x100000ULL + (n)*0x1000ULL)
 #define CFN(n)	(0x200000ULL + (n)*0x1000ULL)
+#define SIGRET	0x2fe000ULL /* where signal handlers return to */
 #define RTS(n)	(0x300000ULL + (n)*0x1000ULL)
 #define GCFN(n) (0x400000ULL + (n)*0x1000ULL)
 #define SITE(n) (0x500000ULL + (n)*0x1000ULL)
@@ -85,7 +86,7 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 		ret->source = addr >> 20 == 7 ? NAME_NEAREST : NAME_EXACT;
 		break;
 	case 2:
-		ret->name = kit_string(kit, "c%u", n);
+		ret->name = addr == SIGRET ? "__restore_rt" : kit_string(kit, "c%u", n);
 		ret->file = "libc.so";
 		ret->code = CODE_C;
 		break;

@@ -22,6 +22,52 @@ static void check_stack(struct kit *kit, const union rec *sample, const char *ex
 	timeline__free(kit->tl);
 }
 
+/* What interrupted Haskell code, or ran before it, was not called by it. */
+static void test_no_unsafe_calls(void **state)
+{
+	static const struct {
+		uint64_t ip, frames[4];
+		enum thread_state state;
+		const char *function; /* of the unsafe call; NULL: it is none */
+	} cases[] = {
+		/* the runtime's signal handler, on top of Haskell code */
+		{CFN(2),
+		 {CIP(CFN(2)), CRET(RTS(1)), CRET(SIGRET), CALLED(HS(1))},
+		 ST_HASKELL,
+		 NULL},
+		/* somebody else's */
+		{CFN(2),
+		 {CIP(CFN(2)), CRET(CFN(1)), CRET(SIGRET), CALLED(HS(1))},
+		 ST_UNSAFE_CALL_CPU,
+		 "c1"},
+		/* a function that Haskell code called was interrupted */
+		{CFN(4),
+		 {CIP(CFN(4)), CRET(SIGRET), CRET(CFN(3)), CALLED(HS(1))},
+		 ST_UNSAFE_CALL_CPU,
+		 "c3"},
+		/* no Haskell code below: down to the thread's start */
+		{CFN(2), {CIP(CFN(2)), CRET(RTS(1)), CRET(CFN(5))}, ST_HASKELL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const uint64_t *f = cases[i].frames;
+		const struct pic_target *t;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		mk_sample(&r, 7, END - 500, WIRE_WHERE_HASKELL, cases[i].ip, f[0], f[1], f[2], f[3],
+			  STOP);
+		assert_int_equal(one(&kit, &r)->slices[0].state, cases[i].state);
+		t = picture__target(kit.pic, 0);
+		assert_int_equal(t->n_unsafe_calls, cases[i].function ? 1 : 0);
+		if (cases[i].function)
+			assert_string_equal(t->unsafe_calls[0].function, cases[i].function);
+		timeline__free(kit.tl);
+	}
+}
+
 static void test_stacks(void **state)
 {
 	const uint64_t now = END - 500;
@@ -548,13 +594,14 @@ static void test_stack_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stacks),	     cmocka_unit_test(test_depth_cap),
-		cmocka_unit_test(test_frames),	     cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_unsafe_calls), cmocka_unit_test(test_functions),
-		cmocka_unit_test(test_quality),	     cmocka_unit_test(test_cost_of_several),
-		cmocka_unit_test(test_session),	     cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_cuts),	     cmocka_unit_test(test_record_limit),
-		cmocka_unit_test(test_stack_limit),  cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_stacks),		cmocka_unit_test(test_no_unsafe_calls),
+		cmocka_unit_test(test_depth_cap),	cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_calls),		cmocka_unit_test(test_unsafe_calls),
+		cmocka_unit_test(test_functions),	cmocka_unit_test(test_quality),
+		cmocka_unit_test(test_cost_of_several), cmocka_unit_test(test_session),
+		cmocka_unit_test(test_forget),		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_record_limit),	cmocka_unit_test(test_stack_limit),
+		cmocka_unit_test(test_folding),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

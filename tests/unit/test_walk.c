@@ -369,6 +369,103 @@ static void test_states(void **state)
 	free(f);
 }
 
+/*
+ * Code without rows: in Haskell code StgRun's return address is where it always is, even before the
+ * runtime says that the thread runs Haskell; in C code it is further up.
+ */
+static void test_class_of_leaf(void **state)
+{
+	static const struct {
+		u64 pushed;
+		u8 in_haskell;
+		u64 kind;
+	} cases[] = {
+		{0, 1, WIRE_FRAME_HS_IP}, {0, 0, WIRE_FRAME_HS_IP},  {16, 1, WIRE_FRAME_C_IP},
+		{16, 0, WIRE_FRAME_C_IP}, {200, 1, WIRE_FRAME_C_IP},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = make();
+		struct walk_regs regs = {.ip = 0x40e6b8};
+
+		image_put(&f->im, f->cap + f->t.layout.cap_in_haskell, cases[i].in_haskell);
+		regs.sp = haskell_rsp(f) - cases[i].pushed;
+		regs.fp = image_sp(&f->im, &f->t.layout, f->stack);
+		run(f, 0, &regs);
+		assert_int_equal(f->frames[0], frame(cases[i].kind, 0x40e6b8));
+		free(f);
+	}
+}
+
+/* StgRun's first instructions and StgReturn's last: schedule() is where the stack goes on. */
+static void test_at_stgrun(void **state)
+{
+	(void)state;
+	for (int saved = 0; saved < 2; saved++) {
+		struct fixture *f = make();
+		u64 at = haskell_rsp(f) + CSTACK_STGRUN_FRAME;
+		struct walk_regs regs = {.ip = 0x47a800,
+					 .sp = saved ? at - CSTACK_STGRUN_SAVED : at,
+					 .fp = image_sp(&f->im, &f->t.layout, f->stack)};
+
+		/* rbx, rbp, r12, … as rts/StgCRun.c saves them */
+		image_put(&f->im, at - 40, 0x123450);
+		f->th.tid = f->th.tgid;
+		f->th.stack_start = at + 64;
+		run(f, 0, &regs);
+		assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
+		assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+		assert_int_equal(f->w.n, 2);
+		assert_int_equal(f->frames[0], frame(WIRE_FRAME_C_IP, 0x47a800));
+		assert_int_equal(f->frames[1], frame(WIRE_FRAME_C_RET, STGRUN_RET));
+		assert_int_equal(f->unw.bp, saved ? 0x123450 : regs.fp);
+		free(f);
+	}
+}
+
+/* While the layout is not confirmed, what proves it for the one thread is enough. */
+static void test_early(void **state)
+{
+	enum { FINE, NO_TLS, OTHER_TASK, NO_TSO, OTHER_PLACE, CASES };
+
+	(void)state;
+	for (int what = FINE; what < CASES; what++) {
+		struct fixture *f = make();
+		struct wire_layout *l = &f->t.layout;
+		struct walk_regs regs = {.ip = 0x40e6b8};
+
+		regs.sp = haskell_rsp(f);
+		regs.fp = image_sp(&f->im, l, f->stack);
+		f->t.flags |= WIRE_TARGET_UNCONFIRMED;
+		if (what == NO_TLS)
+			f->t.my_task_tls = 0;
+		if (what == OTHER_TASK)
+			image_put(&f->im, f->incall + l->incall_task, f->task + 8);
+		if (what == NO_TSO)
+			image_put(&f->im, f->tso, f->small);
+		if (what == OTHER_PLACE) {
+			/* both are 8 bytes earlier than the first layout has them */
+			l->alt_task_incall = l->task_incall;
+			l->task_incall += 8;
+			l->task_cap += 8;
+			image_put(&f->im, f->task + l->task_incall, f->task);
+		}
+		run(f, 0, &regs);
+		if (what == FINE || what == OTHER_PLACE) {
+			assert_int_equal(f->rts.where, WIRE_WHERE_HASKELL);
+			assert_int_equal(f->rts.tso_id, 77);
+			assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+			assert_int_equal(f->w.n, 3);
+		} else {
+			assert_int_equal(f->rts.where, WIRE_WHERE_NOT_READY);
+			assert_int_equal(f->rts.tso, 0);
+			assert_int_equal(f->rts.cap_no, WIRE_NO_CAP);
+		}
+		free(f);
+	}
+}
+
 /* The thread is resumed while it is walked: what was seen may be of another moment. */
 static void test_resumed_meanwhile(void **state)
 {
@@ -417,6 +514,9 @@ int main(void)
 		cmocka_unit_test(test_not_the_bottom),
 		cmocka_unit_test(test_main_bottom),
 		cmocka_unit_test(test_leaf_of_another_call),
+		cmocka_unit_test(test_class_of_leaf),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_at_stgrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -398,6 +398,7 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	s->pub->user_cpu_ns = cost->user_cpu_ns;
 	s->pub->max_rss_bytes = cost->max_rss_bytes;
 	s->pub->probes_paused_ns = cost->probes_paused_ns;
+	s->pub->calls_missed = cost->calls_missed;
 	picture__mark_paused(in->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
 	return tap__report(in, 0, &input);
 }

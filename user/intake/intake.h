@@ -113,6 +113,7 @@ struct intake_cost {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
+	bool calls_missed; /* safe calls may have been made before the probes came */
 };
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost);
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n);

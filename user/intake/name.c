@@ -194,6 +194,7 @@ static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct se
 		     (kind == WIRE_FRAME_HS_RET || kind == WIRE_FRAME_UPDATEE) &&
 		     (name.plumbing || is_folded(name.name));
 	addr->gc_sync = is_gc_sync(name.name);
+	addr->signal_return = !strcmp(name.name, NAMES_SIGNAL_RETURN);
 	if (name.code == CODE_KERNEL)
 		addr->kernel = kframe__of(name.name);
 	err = add_named(in, &name, kind, &addr->frame);

@@ -99,7 +99,8 @@ struct seen_addr {
 	uint8_t source; /* enum name_source */
 	bool fold;	/* a return frame of the RTS that says nothing, and is not shown */
 	bool gc_sync;
-	uint8_t kernel; /* enum kernel_frame */
+	bool signal_return; /* NAMES_SIGNAL_RETURN */
+	uint8_t kernel;	    /* enum kernel_frame */
 };
 
 /* Where safe calls are made. */

@@ -80,7 +80,9 @@ static int take_c(struct taker *t, uint64_t frame)
 	}
 	name__count(&t->s->pub->names, (enum name_source)name.source);
 	push(t, &t->c, name.frame);
-	t->outer_code = name.code;
+	/* nobody called that: a signal interrupted what comes next */
+	if (!name.signal_return)
+		t->outer_code = name.code;
 	if (name.code == CODE_GC)
 		t->ev->flags |= EV_GC_CODE;
 	if (name.gc_sync)
@@ -332,7 +334,9 @@ int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, 
 		err = take_end(t);
 	if (!err)
 		err = take_ccs(t);
-	if (t->c.n && t->outer_code == CODE_RTS)
+	/* down to the thread's start: the runtime is about to enter Haskell code, or just back */
+	if (t->c.n &&
+	    (t->outer_code == CODE_RTS || (!t->in_hs && raw->head->end == WIRE_END_COMPLETE)))
 		ev->flags |= EV_OUTER_RTS;
 	if (!err)
 		err = intern_part(in, &t->hs, &ev->hs);

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "base/hash.h"
+#include "intake/seen.h"
 #include "picture/make.h"
 #include "sums.h"
 
@@ -31,9 +32,11 @@ static struct unsafe_key key_of(const struct picture *pic, uint32_t stack)
 	if (i)
 		key.caller = s.frames[i - 1];
 	for (; i < s.n && key.function == UINT32_MAX; i++) {
-		enum pic_frame_kind kind = picture__frame(pic, s.frames[i])->kind;
+		const struct pic_frame *f = picture__frame(pic, s.frames[i]);
 
-		if (kind != TF_KERNEL && kind != TF_MARK && kind != TF_STATE)
+		/* nobody calls what a signal handler returns to: its handler comes next */
+		if (f->kind != TF_KERNEL && f->kind != TF_MARK && f->kind != TF_STATE &&
+		    strcmp(f->name, NAMES_SIGNAL_RETURN) != 0)
 			key.function = s.frames[i];
 	}
 	return key;

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The name of the code that a signal handler returns to, whatever the file's symbols call it. */
+#define NAMES_SIGNAL_RETURN "__restore_rt"
+
 enum name_source {
 	NAME_NONE = 0, /* [file]+0xoffset */
 	NAME_IPE,

@@ -28,6 +28,10 @@ static int look(struct insn *insn, const struct decode_question *q, struct insn_
 		return insn__call_target(insn, q->code, len, q->addr, ret_call);
 	case DECODE_CALL_BEFORE:
 		return insn__find_call_before(insn, q->code, len, q->addr, ret_call);
+	case DECODE_SET_BEFORE:
+		*ret_call = (struct insn_call){
+			.kind = INSN_CALL_REGISTER, .at = q->addr, .next = q->addr, .reg = q->reg};
+		return insn__set_before(insn, q->code, len, ret_call);
 	case DECODE_STRAIGHT:
 		return insn__is_straight(insn, q->code, len, q->addr) ? 0 : -ENOENT;
 	default:
@@ -61,6 +65,8 @@ bool decode__check(const struct decode_question *q, const struct decode_answer *
 		return false;
 	if (a->err || q->what == DECODE_STRAIGHT)
 		return true;
+	if (q->what == DECODE_SET_BEFORE)
+		return c->kind == INSN_CALL_DIRECT || c->kind == INSN_CALL_SLOT;
 	if ((unsigned int)c->kind < INSN_CALL_DIRECT ||
 	    (unsigned int)c->kind > INSN_CALL_REGISTER || size == 0 || size > MAX_INSN)
 		return false;
@@ -71,7 +77,7 @@ bool decode__check(const struct decode_question *q, const struct decode_answer *
 }
 
 /* 0: *ret_call, where there is to be one. -ENOENT. */
-static int ask(uid_t user, enum decode_what what, const uint8_t *code, size_t len, uint64_t addr,
+static int ask(uid_t user, struct decode_question *q, const uint8_t *code, size_t len,
 	       struct insn_call *ret_call)
 {
 	static const struct confine_service service = {
@@ -81,16 +87,16 @@ static int ask(uid_t user, enum decode_what what, const uint8_t *code, size_t le
 		.max_answer = sizeof(struct decode_answer),
 		.idle_ms = HELPER_IDLE_MS};
 	static struct confine_pool *pool;
-	struct decode_question q = {.what = what, .len = (uint32_t)len, .addr = addr};
 	struct decode_answer a;
 	size_t got = 0;
 	int err = pool ? 0 : confine_pool__new(&service, NULL, &pool);
 
-	if (err || len > sizeof(q.code))
+	if (err || len > sizeof(q->code))
 		return -ENOENT;
-	memcpy(q.code, code, len);
-	err = confine_pool__ask(pool, user, &q, sizeof(q), ANSWER_MS, HONEST_NS, &a, &got);
-	if (err || !decode__check(&q, &a, got) || a.err)
+	q->len = (uint32_t)len;
+	memcpy(q->code, code, len);
+	err = confine_pool__ask(pool, user, q, sizeof(*q), ANSWER_MS, HONEST_NS, &a, &got);
+	if (err || !decode__check(q, &a, got) || a.err)
 		return -ENOENT;
 	if (ret_call)
 		*ret_call = a.call;
@@ -100,16 +106,33 @@ static int ask(uid_t user, enum decode_what what, const uint8_t *code, size_t le
 int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t addr,
 			struct insn_call *ret_call)
 {
-	return ask(user, DECODE_CALL_TARGET, code, MIN(len, (size_t)INSN_SITE_WINDOW), addr,
-		   ret_call);
+	struct decode_question q = {.what = DECODE_CALL_TARGET, .addr = addr};
+
+	return ask(user, &q, code, MIN(len, (size_t)INSN_SITE_WINDOW), ret_call);
 }
 
 int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
 			struct insn_call *ret_call)
 {
+	struct decode_question q = {.what = DECODE_CALL_BEFORE, .addr = ret_addr};
 	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
 
-	return ask(user, DECODE_CALL_BEFORE, code + len - window, window, ret_addr, ret_call);
+	return ask(user, &q, code + len - window, window, ret_call);
+}
+
+int decode__set_before(uid_t user, const uint8_t *code, size_t len, struct insn_call *call)
+{
+	struct decode_question q = {
+		.what = DECODE_SET_BEFORE, .addr = call->at, .reg = call->reg};
+	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
+	struct insn_call set;
+	int err = ask(user, &q, code + len - window, window, &set);
+
+	if (err)
+		return err;
+	call->kind = set.kind;
+	call->target = set.target;
+	return 0;
 }
 
 int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
@@ -119,9 +142,10 @@ int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_
 	uint64_t site;
 
 	while ((back = insn__site_candidate(code, len, ret_addr, back, is_suspend, ctx, &site))) {
+		struct decode_question q = {.what = DECODE_STRAIGHT, .addr = site};
 		size_t after = (size_t)(ret_addr - site);
 
-		if (ask(user, DECODE_STRAIGHT, code + len - after, after, site, NULL))
+		if (ask(user, &q, code + len - after, after, NULL))
 			continue;
 		*ret_site = site;
 		return 0;

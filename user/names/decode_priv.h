@@ -22,18 +22,28 @@ int decode__call_target(uid_t user, const uint8_t *code, size_t len, uint64_t ad
 			struct insn_call *ret_call);
 int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
 			struct insn_call *ret_call);
+/* As insn__set_before(). */
+int decode__set_before(uid_t user, const uint8_t *code, size_t len, struct insn_call *call);
 int decode__site_back(uid_t user, const uint8_t *code, size_t len, uint64_t ret_addr,
 		      bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,
 		      uint64_t *ret_site);
 
 /* ── the messages (tests, fuzzing) ───────────────────────────────────────────────────────── */
 
-enum decode_what { DECODE_CALL_TARGET, DECODE_CALL_BEFORE, DECODE_STRAIGHT };
+enum decode_what {
+	DECODE_CALL_TARGET,
+	DECODE_CALL_BEFORE,
+	DECODE_STRAIGHT,
+	DECODE_SET_BEFORE,
+};
 
 struct decode_question {
 	uint32_t what; /* enum decode_what */
 	uint32_t len;
-	uint64_t addr; /* of the code; DECODE_CALL_BEFORE: of what follows it */
+	/* of the code; DECODE_CALL_BEFORE, DECODE_SET_BEFORE: of what follows it */
+	uint64_t addr;
+	uint32_t reg; /* DECODE_SET_BEFORE: struct insn_call */
+	uint32_t _pad;
 	uint8_t code[INSN_SITE_WINDOW];
 };
 

@@ -29,6 +29,12 @@
 /* Labels looked at after a local closure for the binding that holds it. */
 #define MAX_ENCLOSING 8
 
+/* Code whose class is asked for. */
+struct code_place {
+	uint64_t vaddr;
+	bool in_c; /* it was met where C code is for sure */
+};
+
 struct cached {
 	uint64_t frame;
 	struct code_name name;
@@ -183,12 +189,15 @@ static bool may_be_haskell(const struct image *image)
 }
 
 /*
- * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl): that
- * is recognised by a function symbol that is no label of GHC's.
+ * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl), nor
+ * assembly (gmp): that is recognised by where it ran, or by a function symbol that is no label of
+ * GHC's.
  */
-static enum code_class classify(const struct names *names, struct image *image, uint64_t vaddr,
-				const struct symbols_hit *hit, bool ghc_label)
+static enum code_class classify(const struct names *names, struct image *image,
+				const struct code_place *place, const struct symbols_hit *hit,
+				bool ghc_label)
 {
+	uint64_t vaddr = place->vaddr;
 	enum code_class c = CODE_UNKNOWN;
 
 	if (image == names->of.rts->image) {
@@ -198,9 +207,10 @@ static enum code_class classify(const struct names *names, struct image *image, 
 	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
 		return CODE_C;
 	}
-	if (hit && hit->exact && hit->type == STT_FUNC && !ghc_label)
+	if (hit && hit->exact && !ghc_label && (hit->type == STT_FUNC || place->in_c))
 		return CODE_C;
-	return CODE_HASKELL;
+	/* what has rows, or a label of GHC's, is no guess */
+	return place->in_c && !(hit && hit->exact) ? CODE_C : CODE_HASKELL;
 }
 
 /*
@@ -282,15 +292,15 @@ void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct 
 	n->name = intern(names, demangle(names->user, n->name, buf, sizeof(buf)));
 }
 
-static void name_without_symbol(struct names *names, const struct image_map *map, uint64_t addr,
-				struct code_name *n)
+static void name_without_symbol(struct names *names, const struct image_map *map,
+				const struct code_place *place, struct code_name *n)
 {
 	struct image *image = map->image;
-	uint64_t vaddr = addr - map->bias;
+	uint64_t vaddr = place->vaddr;
 	const char *plt = elf__plt_symbol(image->elf, vaddr);
 	char buf[1024], symbol[512];
 
-	n->code = classify(names, image, vaddr, NULL, false);
+	n->code = classify(names, image, place, NULL, false);
 	if (plt && plt[0]) {
 		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
 		n->name = intern(names, demangle(names->user, symbol, buf, sizeof(buf)));
@@ -299,17 +309,19 @@ static void name_without_symbol(struct names *names, const struct image_map *map
 		n->code = CODE_C;
 		return;
 	}
-	if (names__best(names, map, &(struct names_place){.addr = addr, .vaddr = vaddr}, n) ||
+	if (names__best(names, map,
+			&(struct names_place){.addr = vaddr + map->bias, .vaddr = vaddr}, n) ||
 	    names__described(names, image, vaddr, false, n))
 		return;
 	name_offset(names, image, vaddr, n);
 }
 
 static void name_in_image(struct names *names, const struct image_map *map, uint64_t addr,
-			  struct code_name *n)
+			  bool in_c, struct code_name *n)
 {
 	struct image *image = map->image;
 	uint64_t vaddr = addr - map->bias;
+	const struct code_place place = {.vaddr = vaddr, .in_c = in_c};
 	const struct symbols *symbols;
 	struct symbols_hit hit;
 	struct elf_fde fde;
@@ -327,11 +339,11 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	}
 	symbols = symbols_of(names, image);
 	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
-		name_without_symbol(names, map, addr, n);
+		name_without_symbol(names, map, &place, n);
 		return;
 	}
 	label = zname__decode(hit.name, &z) == 0;
-	n->code = classify(names, image, vaddr, &hit, label);
+	n->code = classify(names, image, &place, &hit, label);
 	if (names__best(names, map,
 			&(struct names_place){.addr = addr,
 					      .vaddr = vaddr,
@@ -351,9 +363,12 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 			return;
 		}
 	}
-	/* unwind rows show that a nameless function begins after the nearest symbol */
-	if (n->code != CODE_HASKELL && !hit.exact && elf__find_fde(image->elf, vaddr, &fde) &&
-	    fde.start > hit.start) {
+	/* a nameless function begins after the nearest symbol: unwind rows show it, or that C code
+	 * follows a label of GHC's
+	 */
+	if (n->code != CODE_HASKELL && !hit.exact &&
+	    ((elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit.start) ||
+	     (n->code == CODE_C && in_c && label && z.is_haskell))) {
 		name_offset(names, image, vaddr, n);
 		return;
 	}
@@ -378,7 +393,8 @@ static void intern_all(struct names *names, struct code_name *n)
 	n->src = intern(names, n->src);
 }
 
-void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)
+static void name_code(struct names *names, uint64_t addr, bool is_return, bool in_c,
+		      struct code_name *ret_name)
 {
 	struct code_name n = {
 		.name = "[unmapped]", .module = "", .package = "", .file = "", .src = ""};
@@ -387,7 +403,7 @@ void names__code(struct names *names, uint64_t addr, bool is_return, struct code
 	const struct image_map *map = images__ever_at(names->of.images, at);
 
 	if (map && map->image) {
-		name_in_image(names, map, at, &n);
+		name_in_image(names, map, at, in_c, &n);
 	} else if (map) {
 		/* [vdso] is C code; code in anonymous memory is GHCi's or another JIT's */
 		n.name = intern(names, map->special[0] ? map->special : "[anonymous code]");
@@ -395,6 +411,48 @@ void names__code(struct names *names, uint64_t addr, bool is_return, struct code
 	}
 	intern_all(names, &n);
 	*ret_name = n;
+}
+
+void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)
+{
+	name_code(names, addr, is_return, false, ret_name);
+}
+
+/*
+ * Where a signal handler returns to: libcs have no symbol for it, or none that stripping leaves,
+ * and debuggers know it by these very bytes (glibc sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c,
+ * musl src/signal/x86_64/restore.s): mov $15,%rax; syscall
+ */
+static bool is_signal_return(const struct names *names, uint64_t addr)
+{
+	static const uint8_t bytes[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+	const struct image_map *map = images__ever_at(names->of.images, addr);
+	const uint8_t *code = map && map->image && map->image->elf
+				      ? elf__at(map->image->elf, addr - map->bias, sizeof(bytes))
+				      : NULL;
+
+	return code && memcmp(code, bytes, sizeof(bytes)) == 0;
+}
+
+/*
+ * A frame of the C part of a stack. The kernel side knows Haskell code by StgRun's place above the
+ * stack pointer, if StgRun was found, and C code by its rows or by the calls that led to it.
+ */
+static void name_c_frame(struct names *names, uint64_t addr, bool is_return, struct code_name *n)
+{
+	const struct image_map *map;
+
+	name_code(names, addr, is_return, names->of.rts && names->of.rts->stgrun_ret, n);
+	if (!is_return || !is_signal_return(names, addr))
+		return;
+	map = images__ever_at(names->of.images, addr);
+	*n = (struct code_name){.name = NAMES_SIGNAL_RETURN,
+				.module = "",
+				.package = "",
+				.file = intern(names, map->image->base),
+				.src = "",
+				.source = NAME_EXACT,
+				.code = CODE_C};
 }
 
 /* The upper bits, which a frame has no room for, are those of all kernel addresses. */
@@ -437,11 +495,15 @@ static void name_frame(struct names *names, uint64_t frame, struct code_name *n)
 		n->plumbing = is_plumbing(names, addr,
 					  frame >> WIRE_FRAME_KIND_SHIFT == WIRE_FRAME_UPDATEE);
 		return;
-	case WIRE_FRAME_HS_IP:
 	case WIRE_FRAME_C_IP:
-		names__code(names, addr, false, n);
+		name_c_frame(names, addr, false, n);
 		return;
 	case WIRE_FRAME_C_RET:
+		name_c_frame(names, addr, true, n);
+		return;
+	case WIRE_FRAME_HS_IP:
+		names__code(names, addr, false, n);
+		return;
 	case WIRE_FRAME_HS_CALL:
 		names__code(names, addr, true, n);
 		return;

@@ -111,6 +111,18 @@ static void name_callee(struct names *names, const struct image_map *map,
 	}
 }
 
+/* `code` has the len bytes before the call. */
+static void follow_register(const struct names *names, const uint8_t *code, size_t len,
+			    struct insn_call *call)
+{
+	struct insn_call set = *call;
+
+	if (call->kind == INSN_CALL_REGISTER &&
+	    decode__set_before(names->user, code, len, &set) == 0 &&
+	    (set.kind == INSN_CALL_SLOT || images__ever_at(names->of.images, set.target)))
+		*call = set;
+}
+
 int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_name)
 {
 	const struct image_map *map =
@@ -130,6 +142,7 @@ int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_
 	err = decode__call_before(names->user, code + 1 - before, before, ret_addr, &call);
 	if (err < 0)
 		return err;
+	follow_register(names, code + 1 - before, before - (size_t)(ret_addr - call.at), &call);
 	if (call.kind == INSN_CALL_DIRECT &&
 	    !elf__plt_symbol(map->image->elf, call.target - map->bias)) {
 		names__code(names, call.target, false, ret_name);
@@ -167,8 +180,10 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	if (!map || !code)
 		return -ENOENT;
 	if (decode__call_target(names->user, code, MIN(len, (size_t)INSN_SITE_WINDOW), s.site,
-				&call) == 0)
+				&call) == 0) {
+		follow_register(names, code - before, before + (call.at - s.site), &call);
 		name_callee(names, map, &call, &s);
+	}
 	s.function = intern(names, s.function);
 	s.library = intern(names, s.library);
 	names__code(names, s.site, true, &s.caller);

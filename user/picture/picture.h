@@ -457,6 +457,7 @@ struct pic_target {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;
 	bool bpf_ns_known;
+	bool calls_missed; /* safe calls may have been made before the probes came */
 	bool cost_known; /* false: a session whose end is not known; losses are not known either */
 	const char **missing;
 	size_t n_missing;

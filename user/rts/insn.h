@@ -74,6 +74,7 @@ struct insn_call {
 	uint64_t target;
 	uint64_t at;   /* the call's address */
 	uint64_t next; /* the address after it: its return address */
+	uint32_t reg; /* that it goes through, by the processor's own numbers; 0: none, or memory */
 };
 
 /*
@@ -91,6 +92,14 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 			   struct insn_call *ret_call);
 
 #define INSN_SITE_WINDOW 256
+
+/*
+ * What a call through a register calls, if the register was set to a constant, or from a pointer at
+ * a constant place, in the straight line of code before it; other calls may come in between. `code`
+ * holds the len bytes just before the call; the last INSN_SITE_WINDOW of them are looked at. *call
+ * becomes a direct call, or one by a slot. -ENOENT.
+ */
+int insn__set_before(struct insn *insn, const uint8_t *code, size_t len, struct insn_call *call);
 
 /*
  * A safe call's site from the return address of the call of the foreign function, of

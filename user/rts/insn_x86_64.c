@@ -333,6 +333,8 @@ void insn_x86__describe_call(const cs_insn *i, struct insn_call *call)
 	if (op->type == X86_OP_IMM) {
 		call->kind = INSN_CALL_DIRECT;
 		call->target = (uint64_t)op->imm;
+	} else if (op->type == X86_OP_REG) {
+		call->reg = op->reg;
 	} else if (op->type == X86_OP_MEM && op->mem.segment == X86_REG_INVALID &&
 		   op->mem.index == X86_REG_INVALID) {
 		if (op->mem.base == X86_REG_RIP) {
@@ -379,9 +381,10 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 	/*
 	 * The same bytes may end in calls of several lengths (the displacement of a long one looks
 	 * like a short one): what compilers emit most comes first. 5: call rel32; 6: call
-	 * *slot(%rip); 7: call *slot; then those through registers.
+	 * *slot(%rip); 7: call *slot; then those through registers, of which three bytes with a
+	 * prefix end in two that name another register.
 	 */
-	static const size_t sizes[] = {5, 6, 7, 2, 3, 4, 8};
+	static const size_t sizes[] = {5, 6, 7, 3, 2, 4, 8};
 	size_t s;
 
 	for (s = 0; s < ARRAY_SIZE(sizes); s++) {

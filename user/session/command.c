@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +17,17 @@
 #include <unistd.h>
 
 #include "session_priv.h"
+
+/* The program is not stopped longer, whatever is not ready by then. */
+#define HOLD_MAX_NS 5000000000ULL
+/* The child may stop on its way to the exec, by a signal: so often it is looked after. */
+#define EXEC_LOOK_MS 10
+
+enum hold {
+	HOLD_OFF = 0, /* it runs by itself */
+	HOLD_TRACED,  /* it will stop at its exec */
+	HOLD_STOPPED, /* it is stopped there */
+};
 
 struct command {
 	const char *name; /* as the user gave it */
@@ -24,6 +37,8 @@ struct command {
 	int failed_fd;
 	int file_fd;
 	char path[PATH_MAX];
+	enum hold hold;
+	uint64_t held_ns; /* since when */
 	bool ended;
 	int status;
 	struct rusage usage;
@@ -104,6 +119,76 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 	_exit(127);
 }
 
+/* ── stopped at its exec ─────────────────────────────────────────────────────────────────── */
+
+/*
+ * The child is traced until its exec is over, which stops it before its first instruction; then it
+ * is let go. It is not SIGSTOP that stops it: nobody else sees the stop, and a tracer that dies
+ * lets go. A program with set-user-id bits gets its rights though it is traced: the tracer has
+ * CAP_SYS_PTRACE (security/commoncap.c).
+ */
+static void hold(struct command *c)
+{
+	if (ptrace(PTRACE_SEIZE, c->pid, 0, PTRACE_O_TRACEEXEC) == 0)
+		c->hold = HOLD_TRACED;
+	else
+		log_debug("%s: cannot be stopped at its start: %s", c->name, strerror(errno));
+}
+
+/* It must be stopped; it gets the signal with which it was (0: none). */
+static void detach(struct command *c, int sig)
+{
+	if (c->hold != HOLD_OFF && ptrace(PTRACE_DETACH, c->pid, 0, sig) && errno != ESRCH)
+		log_debug("%s: cannot be let go: %s", c->name, strerror(errno));
+	c->hold = HOLD_OFF;
+}
+
+/* At its exec it stays stopped; of any other stop, by a signal, we want nothing. */
+static void on_stop(struct command *c, int status)
+{
+	if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
+		c->hold = HOLD_STOPPED;
+		c->held_ns = time__monotonic_ns();
+	} else if (c->hold == HOLD_TRACED) {
+		detach(c, status >> 16 ? 0 : WSTOPSIG(status));
+	}
+}
+
+static bool collect(struct command *c, int flags)
+{
+	int status;
+
+	while (c->pid && !c->ended && wait4(c->pid, &status, flags, &c->usage) == c->pid) {
+		if (WIFSTOPPED(status)) {
+			on_stop(c, status);
+			continue;
+		}
+		c->status = status;
+		c->ended = true;
+	}
+	if (c->hold == HOLD_STOPPED && time__monotonic_ns() - c->held_ns > HOLD_MAX_NS)
+		detach(c, 0);
+	return c->ended;
+}
+
+bool command__holds(const struct command *c)
+{
+	return c && c->hold != HOLD_OFF && !c->ended;
+}
+
+void command__let_go(struct command *c)
+{
+	if (!command__holds(c))
+		return;
+	/* the kernel reports the exec just before it stops */
+	for (int i = 0; i < EXEC_LOOK_MS && c->hold == HOLD_TRACED && !collect(c, WNOHANG); i++)
+		poll(NULL, 0, 1);
+	if (c->hold == HOLD_STOPPED)
+		detach(c, 0);
+}
+
+/* ── from its start to its end ───────────────────────────────────────────────────────────── */
+
 static int start(struct command *c, char *const *argv)
 {
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, err;
@@ -141,6 +226,8 @@ int command__start(char *const *argv, struct command **ret_command)
 		c->name = argv[0];
 		c->pidfd = c->go_fd = c->failed_fd = c->file_fd = -1;
 		err = start(c, argv);
+		if (!err)
+			hold(c);
 	}
 	if (err) {
 		log_error("%s: cannot be started: %s", argv[0], strerror(-err));
@@ -153,12 +240,15 @@ int command__start(char *const *argv, struct command **ret_command)
 
 int command__go(struct command *c)
 {
+	struct pollfd failed = {.fd = c->failed_fd, .events = POLLIN};
 	char word = 'g';
 	int err = 0;
 
 	if (write(c->go_fd, &word, 1) != 1)
 		err = -errno;
 	fd__close(&c->go_fd);
+	while (!err && poll(&failed, 1, EXEC_LOOK_MS) <= 0)
+		collect(c, WNOHANG);
 	/* closed by the exec: nothing to read then */
 	if (!err && read(c->failed_fd, &err, sizeof(err)) != sizeof(err))
 		err = 0;
@@ -166,13 +256,6 @@ int command__go(struct command *c)
 	if (err)
 		log_error("%s: cannot be started: %s", c->name, strerror(-err));
 	return err;
-}
-
-static bool collect(struct command *c, int flags)
-{
-	if (c->pid && !c->ended && wait4(c->pid, &c->status, flags, &c->usage) == c->pid)
-		c->ended = true;
-	return c->ended;
 }
 
 bool command__ended(struct command *c)
@@ -193,6 +276,7 @@ void command__free(struct command *c)
 	fd__close(&c->pidfd);
 	if (waits)
 		collect(c, 0);
+	command__let_go(c);
 	free(c);
 }
 

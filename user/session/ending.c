@@ -195,6 +195,7 @@ static void set_cost(struct session *s, uint64_t now)
 			.probes_paused_ns = k.paused_ns,
 			.max_rss_bytes = max_rss,
 			.user_cpu_ns = user_cpu,
+			.calls_missed = m->calls_missed,
 		};
 		intake__set_cost(s->in, m->pid, &cost);
 	}
@@ -217,6 +218,8 @@ int ending__finish(struct session *s)
 	records__gc_off(s);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		held__give(members__at(s->members, i)->held, s->feed);
+	while ((m = members__next_live(s->members, m)))
+		missing__note_start(s, m);
 	err = kernel__sites(s->kernel, feed__site, s->feed);
 	if (!err)
 		err = kernel__threads(s->kernel, on_thread, s);

@@ -29,6 +29,9 @@
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
+/* The unwind rows of a program that is stopped for it are made for so long at most. */
+#define HELD_ROWS_NS 1000000000ULL
+
 /* A process that is to be looked at. */
 struct candidate {
 	pid_t pid;
@@ -454,11 +457,17 @@ void follow__running(struct session *s, pid_t pid)
 void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
+	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
 	int err = -EAGAIN;
 
+	/* nobody waits but the program itself */
+	if (held)
+		s->rows_until_ns = now + HELD_ROWS_NS;
 	/* its records follow this one: it has to be in the timeline before them */
-	if (rec->flags & WIRE_PROC_TARGET)
+	if (held || (rec->flags & WIRE_PROC_TARGET))
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
+	if (held)
+		command__let_go(s->command);
 	if (err == -EAGAIN || err == -EBUSY)
 		add_candidate(s, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			      now + LIBRARY_GIVE_UP_NS);

@@ -221,6 +221,7 @@ static void on_ready(struct session *s, struct member *m)
 	const struct target_info *info = target__info(m->target);
 
 	members__set_ready(s->members, m);
+	missing__note_start(s, m);
 	if (info->only_sampled) {
 		m->only_sampled = true;
 		log_warn("pid %d: only sampled: %s", info->pid, info->only_sampled);
@@ -266,6 +267,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	m->attach_ns = now;
 	if (!m->ready)
 		held__begin(m->held, now);
+	m->from_start = m->program.flags & WIRE_PROC_TARGET;
 	/* if it has just begun: those of its executable and of the dynamic linker */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
@@ -347,6 +349,9 @@ static void checked(struct session *s, struct member *m, uint64_t now, int err,
 	 */
 	bool last = m->last_check, hung = err == -ETIMEDOUT || err == -EBUSY;
 
+	/* the probes are on, and there was nothing yet that could have called */
+	if (!err && target__untouched(m->target) && info->reach == ORIGIN_OWNED)
+		m->from_start = true;
 	if ((hung || err == -ESRCH) && !last)
 		err = 0;
 	if (err || (verdict != TARGET_OK && last)) {
@@ -478,6 +483,7 @@ void member__end(struct session *s, struct member *m, const char *how, uint64_t 
 	if (!m->live)
 		return;
 	held__give(m->held, s->feed);
+	missing__note_start(s, m);
 	intake__end_target(s->in, m->pid, how, at_ns);
 	leave(s, m, at_ns);
 }

@@ -72,6 +72,17 @@ static void note_stacks(struct session *s, const struct member *m)
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
+void missing__note_start(struct session *s, struct member *m)
+{
+	/* what began before the session is seen from then on, as everybody knows */
+	if (m->from_start || m->calls_missed || !m->program.h.ns || m->only_sampled)
+		return;
+	m->calls_missed = true;
+	add(s, m,
+	    "safe calls before its probes were there are not counted: its runtime may have worked "
+	    "by then");
+}
+
 static void note_kernel(struct session *s, const struct member *m)
 {
 	if (s->opts->kernel_stacks && !target_cache__knows_kernel(s->cache))

@@ -5,6 +5,7 @@
 #include <seccomp.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 
 #include "confine/caps.h"
 #include "session_priv.h"
@@ -61,10 +62,6 @@ static int drop_caps(const struct kernel_features *features)
 static const int refused[] = {
 	SCMP_SYS(execve),
 	SCMP_SYS(execveat),
-#if !defined(SANITIZED)
-	/* a sanitizer looks for leaks by it */
-	SCMP_SYS(ptrace),
-#endif
 	SCMP_SYS(process_vm_writev),
 	SCMP_SYS(mount),
 	SCMP_SYS(umount2),
@@ -111,10 +108,34 @@ static const int refused[] = {
 	SCMP_SYS(listen),
 };
 
+/*
+ * Of ptrace() what lets go of the command, which was stopped before: PTRACE_DETACH. A rule has one
+ * comparison of an argument: two of them leave out one value.
+ */
+static int refuse_ptrace(scmp_filter_ctx f)
+{
+#if defined(SANITIZED)
+	/* a sanitizer looks for leaks by it */
+	(void)f;
+	return 0;
+#else
+	const struct scmp_arg_cmp others[] = {
+		SCMP_A0_64(SCMP_CMP_LT, PTRACE_DETACH),
+		SCMP_A0_64(SCMP_CMP_GT, PTRACE_DETACH),
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(others) && !err; i++)
+		err = seccomp_rule_add_array(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
+					     &others[i]);
+	return err;
+#endif
+}
+
 static int refuse_calls(void)
 {
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
-	int err = f ? 0 : -ENOMEM;
+	int err = f ? refuse_ptrace(f) : -ENOMEM;
 
 	for (size_t i = 0; i < ARRAY_SIZE(refused) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0);

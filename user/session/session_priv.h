@@ -74,6 +74,14 @@ struct command;
 int command__start(char *const *argv, struct command **ret_command);
 /* The child becomes the program. Prints a line if it could not. */
 int command__go(struct command *c);
+/*
+ * The program is stopped at its exec, before its first instruction, until this is called, until
+ * five seconds have passed, or we end: the kernel lets go of what a tracer traces when that ends,
+ * however it does. Where it could not be stopped it runs. Any number of times.
+ */
+void command__let_go(struct command *c);
+/* Whether it is, or is about to be, stopped at its exec. */
+bool command__holds(const struct command *c);
 /* True once it has ended; collects it then. */
 bool command__ended(struct command *c);
 /* Frees; a child that still waits ends first, a program goes on. NULL is fine. */
@@ -201,6 +209,8 @@ struct member {
 	bool live;		      /* attached, and not seen to end */
 	bool ready;		      /* its layout is confirmed */
 	bool forgotten;		      /* it was no target: nothing of it is in the timeline */
+	bool from_start;	      /* no call of it was made before its probes were on */
+	bool calls_missed;	      /* it began in the session, and that is not known */
 	struct held *held;	      /* its records until it is ready */
 	struct kernel_cost cost;      /* of one that has ended and is detached */
 	/* member.c: when to look next whether it is ready, and until when to be patient */
@@ -291,6 +301,8 @@ void logs__free(struct session *s);
 
 /* Notes in the timeline which probes, names and stacks the process's profile lacks, and why. */
 void missing__note(struct session *s, const struct member *m);
+/* Of one that is ready, or has ended before that: whether calls may be missing at its start. */
+void missing__note_start(struct session *s, struct member *m);
 /* The same of what there was no room for, once the member has ended, or the session; before it is
  * detached. */
 void missing__note_refused(struct session *s, const struct member *m);

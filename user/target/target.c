@@ -432,6 +432,11 @@ out:
 	return err;
 }
 
+bool target__untouched(const struct target *target)
+{
+	return target->check.verdict == CHECK_NOT_READY;
+}
+
 int target__open_file(int fd, const char *path, const struct target_opts *opts,
 		      struct target **ret_target)
 {

@@ -175,6 +175,9 @@ int target__pidfd(const struct target *target);
 /* True while the process of this pid is the one that was opened (pidfd alive, start time equal). */
 bool target__alive(const struct target *target);
 
+/* True if the last look (target__take_check) showed a runtime that was not initialised at all. */
+bool target__untouched(const struct target *target);
+
 /* Reads /proc/PID/maps again (dlopen, exec); names resolved before stay valid. */
 int target__refresh_maps(struct target *target);
 /* The user on whose account it runs (process/proc.h). */

@@ -80,11 +80,20 @@ void target__fill_wire_early(struct target *t)
 	if (have[LAYOUT_CLK] && have[LAYOUT_NOCLK] &&
 	    l[LAYOUT_NOCLK].wire.task_incall != w->layout.task_incall)
 		w->layout.alt_task_incall = l[LAYOUT_NOCLK].wire.task_incall;
-	w->flags = WIRE_TARGET_UNCONFIRMED | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
+	w->flags = WIRE_TARGET_UNCONFIRMED | WIRE_TARGET_UPDATEES |
+		   (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0);
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
+	/* of a process that has begun: what its file says is enough to read a thread's state by */
+	if (!t->info.pid)
+		return;
+	if (!t->rts.threaded)
+		w->main_cap = t->rts.main_cap.addr;
+	else if (t->rts.tls_known && !t->rts.dynamic)
+		w->my_task_tls = (int32_t)t->rts.my_task_tls;
+	w->stgrun_ret = t->rts.stgrun_ret;
 }
 
 void target__fill_wire_sampled(struct target *t)

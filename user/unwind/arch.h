@@ -71,7 +71,10 @@ enum cfi_effect {
 	CFI_EFFECT_POP,
 	CFI_EFFECT_MOVE, /* the stack pointer moves by `bytes`, which are few enough to add up */
 	CFI_EFFECT_FP,	 /* the frame pointer is overwritten */
-	CFI_EFFECT_LOST, /* the stack pointer is somewhere else now */
+	CFI_EFFECT_FP_FROM_SP, /* … by the stack pointer + `bytes` */
+	CFI_EFFECT_SP_FROM_FP, /* the stack pointer becomes the frame pointer + `bytes` */
+	CFI_EFFECT_LEAVE,      /* the same, and the frame pointer is popped */
+	CFI_EFFECT_LOST,       /* the stack pointer is somewhere else now */
 };
 
 struct cfi_insn {
@@ -81,9 +84,23 @@ struct cfi_insn {
 	bool conditional, direct; /* of a jump; direct: it has a target */
 	bool fp;
 	bool nop;
+	bool call;    /* flow goes on after it; direct: it has a target */
+	bool fp_base; /* an address is made from the frame pointer */
 	int64_t bytes;
 	uint64_t target;
+	uint64_t loads; /* an address that it computes or has as a constant; 0: none */
+	/* of an indirect jump by a table of absolute addresses: where that is; 0: another one */
+	uint64_t table;
 };
+
+/*
+ * Calls fn for what looks like a direct call, at any byte of the code: its return address is
+ * `next`. With `by_ghc` only for such as GHC's native code generator makes them, which realigns the
+ * stack before a call of C and after it (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
+ */
+typedef void (*cfi_arch_call_fn)(void *ctx, uint64_t target, uint64_t next);
+void cfi_arch__calls(const uint8_t *code, size_t len, uint64_t addr, bool by_ghc,
+		     cfi_arch_call_fn fn, void *ctx);
 
 /* A decoder. -ENOMEM. */
 struct cfi_arch;

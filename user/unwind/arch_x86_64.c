@@ -74,6 +74,25 @@ bool cfi_arch__is_plt(const struct eh_cursor *section, const struct cfi_expr *ex
 	return true;
 }
 
+void cfi_arch__calls(const uint8_t *code, size_t len, uint64_t addr, bool by_ghc,
+		     cfi_arch_call_fn fn, void *ctx)
+{
+	/* add $imm8,%rsp */
+	static const uint8_t realign[] = {0x48, 0x83, 0xc4};
+	const uint8_t *p = code, *end = code + len;
+	int32_t rel;
+
+	while (end - p >= 5 && (p = memchr(p, 0xe8, (size_t)(end - p) - 4))) {
+		memcpy(&rel, p + 1, sizeof(rel));
+		p += 5;
+		if (!by_ghc || ((size_t)(end - p) >= sizeof(realign) &&
+				memcmp(p, realign, sizeof(realign)) == 0))
+			fn(ctx, addr + (uint64_t)(p - code) + (uint64_t)(int64_t)rel,
+			   addr + (uint64_t)(p - code));
+		p -= 4;
+	}
+}
+
 /* ── instructions ────────────────────────────────────────────────────────────────────────── */
 
 int cfi_arch__new(struct cfi_arch **ret_arch)
@@ -137,10 +156,60 @@ static bool moves_rsp(const cs_insn *i, int64_t *ret_bytes)
 	return false;
 }
 
+/* mov or lea from one of the two pointers to the other. */
+static bool exchanges(const cs_insn *i, enum cfi_effect *ret_effect, int64_t *ret_bytes)
+{
+	const cs_x86 *x = &i->detail->x86;
+	const cs_x86_op *src = &x->operands[1];
+	unsigned int from = X86_REG_INVALID;
+	int64_t bytes = 0;
+
+	if (x->op_count != 2 || x->operands[0].type != X86_OP_REG)
+		return false;
+	if (i->id == X86_INS_MOV && src->type == X86_OP_REG) {
+		from = src->reg;
+	} else if (i->id == X86_INS_LEA && src->type == X86_OP_MEM &&
+		   src->mem.index == X86_REG_INVALID) {
+		from = src->mem.base;
+		bytes = src->mem.disp;
+	}
+	*ret_bytes = bytes;
+	if (bytes < -MAX_MOVE || bytes > MAX_MOVE)
+		return false;
+	if (from == X86_REG_RSP && x->operands[0].reg == X86_REG_RBP) {
+		*ret_effect = CFI_EFFECT_FP_FROM_SP;
+		return true;
+	}
+	*ret_effect = CFI_EFFECT_SP_FROM_FP;
+	return from == X86_REG_RBP && x->operands[0].reg == X86_REG_RSP;
+}
+
+/* What it refers to beside what it does. */
+static void see_operands(const cs_insn *i, struct cfi_insn *insn)
+{
+	const cs_x86 *x = &i->detail->x86;
+
+	for (uint8_t k = 0; k < x->op_count && k < 4; k++) {
+		const cs_x86_op *op = &x->operands[k];
+
+		if (op->type == X86_OP_MEM) {
+			insn->fp_base |= is_rbp(op->mem.base);
+			if (i->id == X86_INS_LEA && op->mem.base == X86_REG_RIP)
+				insn->loads = i->address + i->size + (uint64_t)op->mem.disp;
+			if (i->id == X86_INS_JMP && op->mem.base == X86_REG_INVALID &&
+			    op->mem.index != X86_REG_INVALID && op->mem.scale == 8)
+				insn->table = (uint64_t)op->mem.disp;
+		} else if (op->type == X86_OP_IMM && k > 0 && i->id == X86_INS_MOV) {
+			insn->loads = (uint64_t)op->imm;
+		}
+	}
+}
+
 static enum cfi_effect effect_of(struct cfi_arch *a, const cs_insn *i, struct cfi_insn *insn)
 {
 	const cs_x86 *x = &i->detail->x86;
 	bool word = x->op_count == 1 && x->operands[0].size == 8, fp = false;
+	enum cfi_effect exchange;
 	cs_regs read, written;
 	uint8_t n_read, n_written;
 
@@ -156,12 +225,19 @@ static enum cfi_effect effect_of(struct cfi_arch *a, const cs_insn *i, struct cf
 	case X86_INS_POPFQ:
 		return CFI_EFFECT_POP;
 	case X86_INS_CALL:
+		insn->call = true;
+		insn->direct = x->op_count == 1 && x->operands[0].type == X86_OP_IMM;
+		insn->target = insn->direct ? (uint64_t)x->operands[0].imm : 0;
 		return CFI_EFFECT_NONE;
+	case X86_INS_LEAVE:
+		return CFI_EFFECT_LEAVE;
 	default:
 		break;
 	}
 	if (moves_rsp(i, &insn->bytes))
 		return CFI_EFFECT_MOVE;
+	if (exchanges(i, &exchange, &insn->bytes))
+		return exchange;
 	if (cs_regs_access(a->handle, i, read, &n_read, written, &n_written) != CS_ERR_OK)
 		return CFI_EFFECT_LOST;
 	for (uint8_t k = 0; k < n_written; k++) {
@@ -181,9 +257,13 @@ bool cfi_arch__decode(struct cfi_arch *a, const uint8_t *code, size_t len, uint6
 
 	if (!cs_disasm_iter(a->handle, &code, &len, &addr, a->one))
 		return false;
+	/* not in a program */
+	if (cs_insn_group(a->handle, i, X86_GRP_PRIVILEGE) && i->id != X86_INS_HLT)
+		return false;
 	x = &i->detail->x86;
 	insn.size = i->size;
 	insn.nop = i->id == X86_INS_NOP;
+	see_operands(i, &insn);
 	if (cs_insn_group(a->handle, i, X86_GRP_RET)) {
 		insn.flow = CFI_FLOW_RET;
 	} else if (i->id == X86_INS_UD2 || i->id == X86_INS_HLT) {

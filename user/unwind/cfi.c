@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "base/search.h"
 #include "cfi_asm_priv.h"
+#include "cfi_graph_priv.h"
 #include "cfi_run_priv.h"
 #include "confine/confine.h"
 #include "wire.h"
@@ -23,11 +24,13 @@
 /* An FDE, or a function without one. */
 struct fde_ref {
 	uint64_t start;
-	uint64_t at;  /* of its entry, in the section; IS_ASM */
-	uint64_t len; /* IS_ASM: of the function */
+	uint64_t at;  /* of its entry, in the section; IS_ASM, IS_RULE */
+	uint64_t len; /* IS_ASM: of the function; IS_RULE: of the code with this rule */
+	uint32_t rule;
 };
 
-#define IS_ASM UINT64_MAX
+#define IS_ASM	UINT64_MAX
+#define IS_RULE (UINT64_MAX - 1)
 
 struct builder {
 	struct eh_cursor section;
@@ -72,6 +75,32 @@ static int collect_asm(struct builder *b)
 	if (!err)
 		err = elf__symbols(b->elf, ELF_DYNSYM, on_symbol, b);
 	return err || !b->n_asm ? err : cfi_asm__new(&b->assembly);
+}
+
+static int on_rule(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
+{
+	return add_ref(
+		ctx,
+		&(struct fde_ref){.start = start, .at = IS_RULE, .len = end - start, .rule = rule});
+}
+
+/* In a file with Haskell code: the C code without rows, by who calls it. */
+static int collect_called(struct builder *b)
+{
+	const struct elf_fde *fdes;
+	struct cfi_graph *graph;
+	size_t n;
+	int err = elf__fdes(b->elf, &fdes, &n);
+
+	if (!err)
+		err = cfi_graph__new(b->elf, fdes, n, b->base, &graph);
+	if (err)
+		return err;
+	err = cfi_graph__add_called(graph);
+	if (!err)
+		err = cfi_graph__run(graph, on_rule, b);
+	cfi_graph__free(graph);
+	return err;
 }
 
 static int collect(struct builder *b, const struct elf_file *elf)
@@ -166,8 +195,11 @@ static int run_all(struct builder *b, const struct elf_file *elf)
 	int err;
 
 	for (size_t i = 0; i < b->n_fdes; i++) {
-		if (b->fdes[i].at == IS_ASM) {
-			err = run_asm(b, &b->fdes[i]);
+		if (b->fdes[i].at >= IS_RULE) {
+			const struct fde_ref *r = &b->fdes[i];
+
+			err = r->at == IS_ASM ? run_asm(b, r)
+					      : add_range(b, r->start, r->start + r->len, r->rule);
 			if (err)
 				return err;
 			continue;
@@ -286,6 +318,8 @@ static int read_rows(void *ctx, void *ret_out)
 	err = collect(&b, job->elf);
 	if (!err && job->c_only)
 		err = collect_asm(&b);
+	else if (!err)
+		err = collect_called(&b);
 	if (!err && b.n_fdes) {
 		qsort(b.fdes, b.n_fdes, sizeof(*b.fdes), by_start);
 		err = run_all(&b, job->elf);

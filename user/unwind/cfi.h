@@ -29,8 +29,9 @@ struct cfi_rows {
 
 /*
  * -ENOENT: the file has no rows; -ENOMEM; -E2BIG; read aside, so that elf__aside()'s errors may
- * come as well. `c_only`: there is no Haskell code in it, so that
- * functions without rows are assembly, for which rows can be made.
+ * come as well. `c_only`: there is no Haskell code in it, so that functions
+ * without rows are assembly, for which rows can be made. Else rows are made for the functions
+ * without any that C code calls, or that Haskell code does.
  */
 int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows);
 /*

@@ -117,8 +117,11 @@ static uint32_t after(const struct cfi_insn *i, uint32_t s)
 	case CFI_EFFECT_MOVE:
 		return moved(s, i->bytes);
 	case CFI_EFFECT_FP:
+	case CFI_EFFECT_FP_FROM_SP:
 		/* fine while the caller's is kept */
 		return SLOT(s) ? s : 0;
+	case CFI_EFFECT_LEAVE:
+	case CFI_EFFECT_SP_FROM_FP:
 	case CFI_EFFECT_LOST:
 		break;
 	}

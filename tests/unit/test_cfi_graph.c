@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Rows for C code without any, by its instructions. The truth: for libraries the rows that their
+ * compiler wrote, which are kept back; for single shapes this file's own code, which has none.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "unwind/cfi.h"
+#include "unwind/cfi_graph_priv.h"
+#include "wire.h"
+
+/* ── against the compiler's rows ─────────────────────────────────────────────────────────── */
+
+struct compared {
+	struct cfi_rows rows;
+	uint64_t agree, differ, other, end;
+};
+
+/* The caller's frame pointer: what was popped is still where it was saved. */
+static bool same_rule(uint32_t ours, uint32_t theirs)
+{
+	return WIRE_CFI_KIND(ours) == WIRE_CFI_KIND(theirs) &&
+	       WIRE_CFI_OFFSET(ours) == WIRE_CFI_OFFSET(theirs) &&
+	       (WIRE_CFI_BP(ours) == WIRE_CFI_BP(theirs) ||
+		(WIRE_CFI_BP(ours) == 0 && WIRE_CFI_BP(theirs) <= WIRE_CFI_MAX_BP));
+}
+
+static int compare(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
+{
+	struct compared *c = ctx;
+
+	assert_true(start >= c->end && end > start);
+	c->end = end;
+	for (uint64_t at = start; at < end; at++) {
+		uint32_t theirs = cfi__rule(&c->rows, at);
+		enum wire_cfi kind = (enum wire_cfi)WIRE_CFI_KIND(theirs);
+
+		if (same_rule(rule, theirs))
+			c->agree++;
+		else if (kind == WIRE_CFI_RSP ||
+			 (kind == WIRE_CFI_RBP && WIRE_CFI_KIND(rule) == WIRE_CFI_RBP))
+			c->differ++;
+		else /* by another register, or of code that has none */
+			c->other++;
+	}
+	return 0;
+}
+
+static int on_symbol(void *ctx, const struct elf_sym *sym)
+{
+	if (sym->type == STT_FUNC && sym->shndx != SHN_UNDEF)
+		assert_int_equal(cfi_graph__add(ctx, sym->value), 0);
+	return 0;
+}
+
+static int find_library(struct dl_phdr_info *info, size_t size, void *path)
+{
+	(void)size;
+	if (!strstr(info->dlpi_name, "/libc.so.6"))
+		return 0;
+	snprintf(path, 4096, "%s", info->dlpi_name);
+	return 1;
+}
+
+static struct elf_file *open_elf(const char *path)
+{
+	struct elf_file *elf;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(elf__open_fd(fd, path, &elf), 0);
+	close(fd);
+	return elf;
+}
+
+static void test_library(void **state)
+{
+	char path[4096] = "";
+	struct compared c = {0};
+	struct cfi_graph *graph;
+	struct elf_file *elf;
+
+	(void)state;
+	dl_iterate_phdr(find_library, path);
+	elf = open_elf(path);
+	assert_int_equal(cfi__new(elf, true, &c.rows), 0);
+	assert_int_equal(cfi_graph__new(elf, NULL, 0, 0, &graph), 0);
+	assert_int_equal(elf__symbols(elf, ELF_DYNSYM, on_symbol, graph), 0);
+	assert_int_equal(cfi_graph__run(graph, compare, &c), 0);
+	/* of 1.3 MB of code two thirds are called by name */
+	assert_true(c.agree > 500000);
+	assert_true(c.differ < c.agree / 200);
+	cfi_graph__free(graph);
+	cfi_rows__free(&c.rows);
+	elf__free(elf);
+}
+
+/* ── single shapes ───────────────────────────────────────────────────────────────────────── */
+
+/*
+ * Without .cfi_… there are no rows. `called` is called by C code of this file, the others by it.
+ * Where Haskell code would begin, it uses its Sp as such code does.
+ */
+__asm__(".text\n"
+	".balign 16\n"
+	"called: push %rbx\n"
+	/* so much of it that it is worth to look what Haskell code calls */
+	".fill 300, 1, 0x90\n"
+	"called_1: sub $16, %rsp\n"
+	"called_2: call framed\n"
+	"call table\n"
+	"test %eax, %eax\n"
+	"jne called_3\n"
+	"call dies\n"
+	/* after that call nothing comes: another function, known by its caller */
+	"after_dies: push %rax\n"
+	"after_dies_1: pop %rax\n"
+	"ret\n"
+	"called_3: add $16, %rsp\n"
+	"pop %rbx\n"
+	"called_4: ret\n"
+	"framed: push %rbp\n"
+	"mov %rsp, %rbp\n"
+	"push %rbx\n"
+	"framed_1: sub %rax, %rsp\n"
+	"framed_2: call after_dies\n"
+	"lea -8(%rbp), %rsp\n"
+	"framed_3: pop %rbx\n"
+	"leave\n"
+	"framed_4: ret\n"
+	"table: push %rbp\n"
+	"xor %ebp, %ebp\n"
+	"lea places(%rip), %rdx\n"
+	"movslq (%rdx,%rdi,4), %rax\n"
+	"add %rdx, %rax\n"
+	"jmp *%rax\n"
+	"table_1: push %rdi\n"
+	"table_2: pop %rdi\n"
+	"table_3: pop %rbp\n"
+	"table_4: ret\n"
+	"dies: sub $8, %rsp\n"
+	"dies_1: hlt\n"
+	/* calls a C function as GHC does, and goes on as it does */
+	"haskell: add $-8, %rsp\n"
+	"call by_haskell\n"
+	"add $8, %rsp\n"
+	"haskell_1: mov 8(%rbp), %rbx\n"
+	"add $16, %rbp\n"
+	"jmp *(%rbp)\n"
+	"by_haskell: push %r12\n"
+	"by_haskell_1: pop %r12\n"
+	"ret\n"
+	/* what looks like a call of it leads into Haskell code */
+	".byte 0xe8\n"
+	".long haskell_1 - . - 4\n"
+	"add $8, %rsp\n"
+	".balign 16\n"
+	".section .rodata\n"
+	"places: .long table_1 - places\n"
+	".long table_3 - places\n"
+	".long 0x7fffffff\n"
+	".previous\n");
+
+#define NAMES(X)                                                                                   \
+	X(called)                                                                                  \
+	X(called_1)                                                                                \
+	X(called_2)                                                                                \
+	X(called_3)                                                                                \
+	X(after_dies)                                                                              \
+	X(after_dies_1)                                                                            \
+	X(framed)                                                                                  \
+	X(framed_1)                                                                                \
+	X(framed_2)                                                                                \
+	X(framed_3)                                                                                \
+	X(framed_4)                                                                                \
+	X(table_1)                                                                                 \
+	X(table_2)                                                                                 \
+	X(table_3)                                                                                 \
+	X(table_4)                                                                                 \
+	X(haskell)                                                                                 \
+	X(haskell_1)                                                                               \
+	X(by_haskell)                                                                              \
+	X(by_haskell_1)
+
+#define DECLARE(name) extern const uint8_t name[];
+NAMES(DECLARE)
+extern const uint8_t __executable_start[];
+void called_by_c(void);
+/* It is never called: only the call's place counts. */
+void called_by_c(void)
+{
+	__asm__ volatile("call called" ::: "memory", "rax");
+}
+
+#define RSP(depth, slot)  (WIRE_CFI_RSP | (uint32_t)(depth) << 4 | (uint32_t)(slot) << 20)
+#define RBP(offset, slot) (WIRE_CFI_RBP | (uint32_t)(offset) << 4 | (uint32_t)(slot) << 20)
+
+static void test_shapes(void **state)
+{
+	const struct {
+		const uint8_t *at;
+		const char *name;
+		uint32_t rule;
+	} cases[] = {
+		{called, "called", RSP(1, 0)},
+		{called_1, "called_1", RSP(2, 0)},
+		{called_2, "called_2", RSP(4, 0)},
+		{called_3, "called_3", RSP(4, 0)},
+		{after_dies, "after_dies", RSP(1, 0)},
+		{after_dies_1, "after_dies_1", RSP(2, 0)},
+		{framed, "framed", RSP(1, 0)},
+		{framed_1, "framed_1", RSP(3, 2)},
+		{framed_2, "framed_2", RBP(2, 2)},
+		{framed_3, "framed_3", RSP(3, 2)},
+		{framed_4, "framed_4", RSP(1, 0)},
+		{table_1, "table_1", RSP(2, 2)},
+		{table_2, "table_2", RSP(3, 2)},
+		{table_3, "table_3", RSP(2, 2)},
+		{table_4, "table_4", RSP(1, 0)},
+		{by_haskell, "by_haskell", RSP(1, 0)},
+		{by_haskell_1, "by_haskell_1", RSP(2, 0)},
+		/* it is not C: whoever comes to it is in Haskell code */
+		{haskell, "haskell", WIRE_CFI_NONE},
+		{haskell_1, "haskell_1", WIRE_CFI_NONE},
+	};
+	struct elf_file *elf = open_elf("/proc/self/exe");
+	struct cfi_rows rows;
+
+	(void)state;
+	assert_int_equal(cfi__new(elf, false, &rows), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t vaddr = (uint64_t)(cases[i].at - __executable_start);
+		uint32_t rule = cfi__rule(&rows, vaddr);
+
+		if (rule != cases[i].rule)
+			fail_msg("%s: 0x%x, should be 0x%x", cases[i].name, rule, cases[i].rule);
+	}
+	cfi_rows__free(&rows);
+	elf__free(elf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_library),
+		cmocka_unit_test(test_shapes),
+	};
+
+	confine__run_inside();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What code is called, and of which class it is, by this test's own file and addresses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "confine/confine.h"
+#include "names/names.h"
+#include "process/image.h"
+#include "rts/rts.h"
+#include "wire.h"
+
+/*
+ * Code without unwind rows and without a symbol of its own, and what a signal handler returns to.
+ * The return address is after a nop, as in glibc.
+ */
+__asm__(".text\n"
+	".balign 16\n"
+	"ud2\n"
+	".Lbare: .fill 64, 1, 0x90\n"
+	"ret\n"
+	".balign 16\n"
+	"nop\n"
+	".Lreturn: mov $15, %rax\n"
+	"syscall\n"
+	".section .data.rel.ro\n"
+	"bare_at: .quad .Lbare + 8\n"
+	"return_at: .quad .Lreturn\n"
+	".previous\n");
+extern const uint64_t bare_at, return_at;
+
+struct fixture {
+	struct images images;
+	struct rts rts;
+	struct names *names;
+};
+
+static void make(struct fixture *f, bool stgrun)
+{
+	struct names_of of = {.pid = getpid(), .images = &f->images, .rts = &f->rts};
+
+	memset(f, 0, sizeof(*f));
+	assert_int_equal(images__refresh(&f->images, getpid()), 0);
+	f->rts.image = images__exe(&f->images);
+	assert_non_null(f->rts.image);
+	f->rts.stgrun_ret = stgrun ? 0x1000 : 0;
+	assert_int_equal(names__new(&of, &f->names), 0);
+}
+
+static void end(struct fixture *f)
+{
+	names__free(f->names);
+	images__free(&f->images);
+}
+
+static struct code_name name(struct fixture *f, enum wire_frame_kind kind, uint64_t addr)
+{
+	struct code_name n;
+
+	names__frame(f->names, (uint64_t)kind << WIRE_FRAME_KIND_SHIFT | addr, &n);
+	return n;
+}
+
+/* Without rows and without a symbol: where it ran decides. */
+static void test_class_without_rows(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, true);
+	assert_int_equal(name(&f, WIRE_FRAME_HS_IP, bare_at).code, CODE_HASKELL);
+	assert_int_equal(name(&f, WIRE_FRAME_HS_RET, bare_at).code, CODE_HASKELL);
+	assert_int_equal(name(&f, WIRE_FRAME_C_IP, bare_at).code, CODE_C);
+	assert_int_equal(name(&f, WIRE_FRAME_C_RET, bare_at).code, CODE_C);
+	end(&f);
+	/* the kernel side did not know either */
+	make(&f, false);
+	assert_int_equal(name(&f, WIRE_FRAME_C_IP, bare_at).code, CODE_HASKELL);
+	end(&f);
+}
+
+/* What has rows is C wherever it was met. */
+static void test_class_with_rows(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, true);
+	assert_int_equal(name(&f, WIRE_FRAME_HS_IP, (uintptr_t)test_class_with_rows + 1).code,
+			 CODE_C);
+	end(&f);
+}
+
+static void test_signal_return(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, true);
+	assert_string_equal(name(&f, WIRE_FRAME_C_RET, return_at).name, NAMES_SIGNAL_RETURN);
+	assert_int_equal(name(&f, WIRE_FRAME_C_RET, return_at).code, CODE_C);
+	assert_string_not_equal(name(&f, WIRE_FRAME_C_RET, return_at + 1).name,
+				NAMES_SIGNAL_RETURN);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_class_without_rows),
+		cmocka_unit_test(test_class_with_rows),
+		cmocka_unit_test(test_signal_return),
+	};
+
+	confine__run_inside();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
