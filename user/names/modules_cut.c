@@ -214,7 +214,7 @@ int mod_cut__find(const struct mod_image *img, const struct mod_marks *marks,
 			best = i;
 	first = last = best;
 	for (size_t i = 0; i < c.n; i++) {
-		if (cost(&c, i) > cost(&c, best) * 2)
+		if (cost(&c, i) > cost(&c, best) * 3)
 			continue;
 		first = MIN(first, i);
 		last = MAX(last, i);

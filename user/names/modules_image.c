@@ -173,16 +173,33 @@ static bool is_upper(char c)
 	return (c >= 'A' && c <= 'Z') || (c & 0x80);
 }
 
+bool mod_name__is_package(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!is_part(text[i]) && text[i] != '-' && text[i] != '.' && text[i] != '+')
+			return false;
+	return len > 0;
+}
+
+bool mod_name__is_module(const char *text, size_t len)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < len; i++) {
+		if (first ? !is_upper(text[i]) : !is_part(text[i]) && text[i] != '.')
+			return false;
+		first = text[i] == '.';
+	}
+	return len > 0 && !first;
+}
+
 bool mod_name__of_description(const char *text, size_t len, struct strtab *names,
 			      struct mod_name *ret_name)
 {
 	const char *colon = memchr(text, ':', len), *end = text + len, *p, *module_end = NULL;
 
-	if (!colon || colon == text)
+	if (!colon || !mod_name__is_package(text, (size_t)(colon - text)))
 		return false;
-	for (p = text; p < colon; p++)
-		if (!is_part(*p) && *p != '-' && *p != '.' && *p != '+')
-			return false;
 	for (p = colon + 1; p < end && is_upper(*p);) {
 		while (p < end && is_part(*p))
 			p++;

@@ -98,6 +98,34 @@ static int find_cons(const struct mod_image *img, struct strtab *names, struct m
 	return 0;
 }
 
+static int by_code(const void *a, const void *b)
+{
+	return CMP(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Code of several closures is the runtime's, and shows no place: stg_unpack_cstring (9.4). */
+static int drop_shared(struct mod_marks *m)
+{
+	uint64_t *codes = malloc((m->n_statics + 1) * sizeof(*codes));
+	size_t n = 0;
+
+	if (!codes)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n_statics; i++)
+		codes[i] = m->statics[i].code;
+	qsort(codes, m->n_statics, sizeof(*codes), by_code);
+	for (size_t i = 0; i < m->n_statics; i++) {
+		uint64_t code = m->statics[i].code;
+		size_t at = search__first(m->n_statics, k, codes[k] >= code);
+
+		if (at + 1 >= m->n_statics || codes[at + 1] != code)
+			m->statics[n++] = m->statics[i];
+	}
+	m->n_statics = n;
+	free(codes);
+	return 0;
+}
+
 static int find_statics(const struct mod_image *img, struct mod_marks *m)
 {
 	for (size_t i = 0; i < img->n_words; i++) {
@@ -111,7 +139,7 @@ static int find_statics(const struct mod_image *img, struct mod_marks *m)
 		m->statics[m->n_statics++] =
 			(struct mod_static){img->data_start + 8 * i, img->words[i]};
 	}
-	return 0;
+	return drop_shared(m);
 }
 
 /* GHC.Types.Module's info table, here or in another file. */
@@ -152,7 +180,8 @@ static int find_trs(const struct mod_image *img, struct strtab *names, struct mo
 			continue;
 		package = tr_name(img, w[1], &package_len);
 		module = tr_name(img, w[2], &module_len);
-		if (!package || !module)
+		if (!package || !module || !mod_name__is_package(package, package_len) ||
+		    !mod_name__is_module(module, module_len))
 			continue;
 		if (strtab__add(names, package, package_len, &tr.name.package) ||
 		    strtab__add(names, module, module_len, &tr.name.module))
@@ -165,9 +194,9 @@ static int find_trs(const struct mod_image *img, struct strtab *names, struct mo
 	return 0;
 }
 
-/* A string outside of code and data that begins with a letter. */
-static bool take_text(const struct mod_image *img, uint64_t at, struct strtab *names,
-		      uint32_t *ret_id)
+/* A string outside of code and data. */
+static bool take_text(const struct mod_image *img, uint64_t at, bool (*is)(const char *, size_t),
+		      struct strtab *names, uint32_t *ret_id)
 {
 	const char *text;
 	size_t len;
@@ -176,16 +205,15 @@ static bool take_text(const struct mod_image *img, uint64_t at, struct strtab *n
 	    (at >= img->data_start && at < img->data_start + 8 * img->n_words))
 		return false;
 	text = text_at(img, at, &len);
-	return text && len > 1 && (text[0] | 0x20) >= 'a' && (text[0] | 0x20) <= 'z' &&
-	       strtab__add(names, text, len, ret_id) == 0;
+	return text && len > 1 && is(text, len) && strtab__add(names, text, len, ret_id) == 0;
 }
 
 /*
  * The string that a thunk makes a list of: its code gives the address to unpackCString#; since
  * 9.4 the code is the runtime's stg_unpack_cstring, and the address is in the closure.
  */
-static bool thunk_text(const struct mod_image *img, uint64_t closure, struct strtab *names,
-		       uint32_t *ret_id)
+static bool thunk_text(const struct mod_image *img, uint64_t closure,
+		       bool (*is)(const char *, size_t), struct strtab *names, uint32_t *ret_id)
 {
 	size_t i = mod_image__word(img, closure & ~7ULL);
 	uint64_t code = i < img->n_words ? img->words[i] : 0;
@@ -193,14 +221,14 @@ static bool thunk_text(const struct mod_image *img, uint64_t closure, struct str
 	if (mod_image__type(img, code) != TYPE_THUNK_STATIC)
 		return false;
 	for (size_t k = i + 1; k < i + THUNK_WORDS && k < img->n_words; k++)
-		if (take_text(img, img->words[k], names, ret_id))
+		if (take_text(img, img->words[k], is, names, ret_id))
 			return true;
 	for (uint64_t at = code; at < code + THUNK_CODE && at + 4 < img->text_end; at++) {
 		uint32_t v;
 
 		memcpy(&v, img->text + (at - img->text_start), sizeof(v));
-		if (take_text(img, v, names, ret_id) ||
-		    take_text(img, at + 4 + (uint64_t)(int64_t)(int32_t)v, names, ret_id))
+		if (take_text(img, v, is, names, ret_id) ||
+		    take_text(img, at + 4 + (uint64_t)(int64_t)(int32_t)v, is, names, ret_id))
 			return true;
 	}
 	return false;
@@ -214,8 +242,9 @@ static int find_locs(const struct mod_image *img, struct strtab *names, struct m
 		struct mod_loc loc = {.data = img->data_start + 8 * i};
 		int err;
 
-		if (w[0] != m->loc_info || !thunk_text(img, w[1], names, &loc.name.package) ||
-		    !thunk_text(img, w[2], names, &loc.name.module))
+		if (w[0] != m->loc_info ||
+		    !thunk_text(img, w[1], mod_name__is_package, names, &loc.name.package) ||
+		    !thunk_text(img, w[2], mod_name__is_module, names, &loc.name.module))
 			continue;
 		err = ARRAY_RESERVE(m->locs, m->cap_locs, m->n_locs + 1, MAX_LOCS);
 		if (err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/search.h"
 #include "elf/elf.h"
 #include "modules_read_priv.h"
 
@@ -16,7 +17,9 @@ struct item {
 	struct mod_name name;
 	bool has_tr;
 	const struct mod_cons *cons; /* NULL: it has none */
-	uint64_t data;		     /* of $trModule; 0 */
+	uint64_t data;		     /* of $trModule, else of the first place in its source; 0 */
+	bool by_place;		     /* only places in its source have its name */
+	uint64_t first;		     /* the code after the first one of those; 0 */
 	/* The code of the static closures before and after $trModule, else its constructors' */
 	uint64_t before, after;
 	uint64_t begins; /* 0: not known */
@@ -39,7 +42,7 @@ static int by_name(const void *a, const void *b)
 	const struct item *x = a, *y = b;
 
 	return CMP(x->name.package, y->name.package) ?: CMP(x->name.module, y->name.module)
-	       ?: CMP(x->has_tr, y->has_tr) ?: CMP(x->data, y->data) ?: CMP(x->after, y->after);
+	       ?: CMP(x->by_place, y->by_place) ?: CMP(x->has_tr, y->has_tr) ?: CMP(x->data, y->data) ?: CMP(x->after, y->after);
 }
 
 static int by_place(const void *a, const void *b)
@@ -68,6 +71,10 @@ static void merge_items(struct reader *r)
 			r->items[n++] = *it;
 			continue;
 		}
+		if (it->by_place) {
+			last->first = it->first;
+			continue;
+		}
 		if (it->cons && (!last->cons || it->cons->n > last->cons->n))
 			last->cons = it->cons;
 		if (it->has_tr && !last->has_tr) {
@@ -81,15 +88,28 @@ static void merge_items(struct reader *r)
 	qsort(r->items, r->n, sizeof(*r->items), by_place);
 }
 
-/*
- * Where modules begin that have functions of constructors, in programs that have them in front of
- * the other code.
- */
+/* In this program such functions are in front of a module's other code. */
+static bool workers_in_front(const struct reader *r)
+{
+	size_t behind = 0, all = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct mod_cons *cons = r->items[i].cons;
+		int is_behind = cons ? mod_workers__behind(&r->img, &r->marks, cons) : -1;
+
+		all += is_behind >= 0;
+		behind += is_behind > 0;
+	}
+	return behind <= all / 4;
+}
+
+/* Where modules begin that have functions of constructors there. */
 static void find_beginnings(struct reader *r)
 {
 	uint64_t from = r->img.text_start;
-	size_t behind = 0, in_front = 0;
 
+	if (!workers_in_front(r))
+		return;
 	for (size_t i = 0; i < r->n; i++) {
 		struct item *it = &r->items[i];
 		struct mod_workers w;
@@ -99,29 +119,77 @@ static void find_beginnings(struct reader *r)
 		if (mod_workers__find(&r->img, &r->marks, it->cons, from, &w)) {
 			it->begins = w.code;
 			it->surely = w.n > 1;
-			behind += w.behind;
-			in_front += !w.behind;
 		}
 		from = it->cons->end;
 	}
-	if (behind < in_front)
-		return;
-	for (size_t i = 0; i < r->n; i++)
-		r->items[i].begins = 0;
 }
 
-/* A package whose modules were collected in part lacks $trModule in some. */
+static int by_loc_name(const void *a, const void *b)
+{
+	const struct mod_loc *x = a, *y = b;
+
+	return CMP(x->name.package, y->name.package) ?: CMP(x->name.module, y->name.module)
+	       ?: CMP(x->data, y->data);
+}
+
+/*
+ * All of a module's places lie together, among its package's modules; where they do not, some are
+ * of functions that were inlined elsewhere.
+ */
+static bool lies_together(const struct reader *r, const struct item *it)
+{
+	const struct mod_cons *cons = r->marks.cons;
+	size_t n = r->marks.n_cons;
+	size_t next = search__first(n, i, cons[i].start >= it->after);
+
+	if (it->before >= it->after && next < n && cons[next].start <= it->before)
+		return false;
+	return (next < n && cons[next].name.package == it->name.package) ||
+	       (next > 0 && cons[next - 1].name.package == it->name.package);
+}
+
+static void add_places(struct reader *r)
+{
+	struct mod_marks *m = &r->marks;
+
+	qsort(m->locs, m->n_locs, sizeof(*m->locs), by_loc_name);
+	for (size_t i = 0, end; i < m->n_locs; i = end) {
+		struct item it = {
+			.name = m->locs[i].name, .data = m->locs[i].data, .by_place = true};
+
+		for (end = i + 1; end < m->n_locs && m->locs[end].name.package == it.name.package &&
+				  m->locs[end].name.module == it.name.module;)
+			end++;
+		it.before = mod_marks__code_before(m, m->locs[end - 1].data);
+		it.after = MIN(mod_marks__code_after(m, it.data), r->img.text_end);
+		it.first = it.after;
+		if (lies_together(r, &it))
+			r->items[r->n++] = it;
+	}
+}
+
+/*
+ * A package whose modules were collected in part lacks $trModule in some. Where it does not, no
+ * module is missing that a place in the source could show.
+ */
 static int find_whole(struct reader *r)
 {
 	uint32_t n = strtab__count(r->names);
+	size_t kept = 0;
 	bool *lacks = calloc(n, sizeof(*lacks));
 
 	if (!lacks)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n; i++)
-		lacks[r->items[i].name.package] |= !r->items[i].has_tr;
-	for (size_t i = 0; i < r->n; i++)
-		r->items[i].whole = !lacks[r->items[i].name.package];
+		lacks[r->items[i].name.package] |= !r->items[i].has_tr && !r->items[i].by_place;
+	for (size_t i = 0; i < r->n; i++) {
+		struct item it = r->items[i];
+
+		it.whole = !lacks[it.name.package];
+		if (!it.whole || !it.by_place)
+			r->items[kept++] = it;
+	}
+	r->n = kept;
 	free(lacks);
 	return 0;
 }
@@ -129,8 +197,9 @@ static int find_whole(struct reader *r)
 static int make_items(struct reader *r)
 {
 	const struct mod_marks *m = &r->marks;
+	int err;
 
-	r->items = calloc(m->n_cons + m->n_trs + 1, sizeof(*r->items));
+	r->items = calloc(m->n_cons + m->n_trs + m->n_locs + 1, sizeof(*r->items));
 	if (!r->items)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n_cons; i++)
@@ -138,6 +207,7 @@ static int make_items(struct reader *r)
 						 .cons = &m->cons[i],
 						 .before = m->cons[i].start,
 						 .after = m->cons[i].start};
+	add_places(r);
 	for (size_t i = 0; i < m->n_trs; i++)
 		r->items[r->n++] = (struct item){
 			.name = m->trs[i].name,
@@ -146,8 +216,10 @@ static int make_items(struct reader *r)
 			.before = mod_marks__code_before(m, m->trs[i].data),
 			.after = MIN(mod_marks__code_after(m, m->trs[i].data), r->img.text_end)};
 	merge_items(r);
-	find_beginnings(r);
-	return find_whole(r);
+	err = find_whole(r);
+	if (!err)
+		find_beginnings(r);
+	return err;
 }
 
 /* ── putting it out ──────────────────────────────────────────────────────────────────────── */
@@ -235,11 +307,13 @@ static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *re
  */
 static uint64_t certain_from(const struct item *before, const struct item *it, uint64_t start)
 {
+	if (it->by_place)
+		return MAX(it->after, start);
 	if (it->begins && (it->surely || it->whole))
 		return it->begins;
 	if (!it->cons || (before && before->whole && it->whole))
 		return start;
-	return it->cons->start;
+	return it->first > start ? MIN(it->first, it->cons->start) : it->cons->start;
 }
 
 static int put_pieces(struct reader *r)
@@ -257,8 +331,9 @@ static int put_pieces(struct reader *r)
 			break;
 		from = certain_from(i ? it - 1 : NULL, it, start);
 		cut.at = MAX(cut.at, start);
-		from = MIN(MAX(from, doubt), cut.at);
-		to = MAX(MIN(cut.low, cut.at), from);
+		from = MIN(MAX(from, MAX(doubt, start)), cut.at);
+		to = it->by_place ? MIN(cut.low, it->before) : cut.low;
+		to = MAX(MIN(to, cut.at), from);
 		err = put_piece(r, it, start, start, from, true);
 		if (!err)
 			err = put_piece(r, it, start, from, to, false);

@@ -6,19 +6,21 @@
  *
  * - For each constructor an info table in the module's own code, behind all of its bindings'
  *   (GHC.StgToCmm.codeGen), with the description "package:Module.Con". After the last one the next
- *   module begins.
+ *   module begins. The constructors' functions are, all in a row, the first of the bindings before
+ *   9.2, so that the module's beginning is known too, and the last ones later.
  * - For each module a closure `$trModule` of type GHC.Types.Module among its static closures, with
  *   the package's and the module's name (GHC.Tc.Instance.Typeable).
+ * - Closures of type SrcLoc, with both names, in modules that call what has HasCallStack.
  * - Static closures begin with the address of their code, and data and code of a module are put out
  *   in the same order: what lies between two closures in data has its code between theirs.
  *
- * A module with constructors therefore has an end that is exact. Where two modules without any
- * follow each other, the place between is cut where the fewest references cross: code and data of
- * one module refer to each other more than to the neighbour's.
+ * Where none of these marks the place between two modules, it is cut where the smallest share of
+ * the references crosses: code and data of one module refer to each other more than to the
+ * neighbour's. What lies between that place and others that are nearly as good is uncertain.
  *
- * Programs linked with sections split and collected lose `$trModule` where nobody refers to it:
- * there a module may be missing before one with constructors, and only code that is tied to the
- * latter's is certain.
+ * Programs linked with sections split and collected lose `$trModule` and constructors where nobody
+ * refers to them: a module may be missing there, and only code between a module's own marks is
+ * certain.
  *
  * Shared by the files of this room only.
  */
@@ -77,6 +79,8 @@ uint64_t mod_image__table_size(const struct mod_image *img, uint32_t type);
 struct mod_name {
 	uint32_t package, module;
 };
+bool mod_name__is_package(const char *text, size_t len); /* "text-1.2.5.0" */
+bool mod_name__is_module(const char *text, size_t len);	 /* "Data.Text.Internal" */
 /* "text-1.2.5.0:Data.Text.Internal.Text"; false if it is no such thing. */
 bool mod_name__of_description(const char *text, size_t len, struct strtab *names,
 			      struct mod_name *ret_name);
@@ -134,9 +138,12 @@ uint64_t mod_marks__code_after(const struct mod_marks *marks, uint64_t data);
 struct mod_workers {
 	uint64_t code, data; /* where the first one's begin */
 	uint32_t n;	     /* how many closures of constructors are in a row there */
-	bool behind;	     /* right before the constructors' info tables, behind other code */
 };
 
+/* 1: they are right before the constructors' info tables, behind other code; 0: not; -1: too few.
+ */
+int mod_workers__behind(const struct mod_image *img, const struct mod_marks *marks,
+			const struct mod_cons *cons);
 /* Looks for them from the code at `from` on; false: not found. */
 bool mod_workers__find(const struct mod_image *img, const struct mod_marks *marks,
 		       const struct mod_cons *cons, uint64_t from, struct mod_workers *ret_workers);

@@ -14,8 +14,8 @@
 #define WORKER_CODE	 160
 #define TYPE_CONSTR_LAST 7
 #define TYPE_FUN_STATIC	 14
-/* More than what aligns code lies between: other bindings. */
-#define ADJACENT (2 * WORKER_CODE)
+/* So many in a row are no accident. */
+#define SURELY 3
 
 /* vaddr is the code of one of these constructors. */
 static bool is_con(const struct mod_image *img, const struct mod_cons *cons, uint64_t vaddr)
@@ -48,8 +48,7 @@ static bool is_worker(const struct mod_image *img, const struct mod_cons *cons, 
 }
 
 /* How many closures in a row, from the one at `data` on, are of these constructors. */
-static uint32_t run_from(const struct mod_image *img, const struct mod_cons *cons, uint64_t data,
-			 uint64_t *ret_last)
+static uint32_t run_from(const struct mod_image *img, const struct mod_cons *cons, uint64_t data)
 {
 	size_t w = mod_image__word(img, data);
 	uint32_t n = 0;
@@ -59,10 +58,22 @@ static uint32_t run_from(const struct mod_image *img, const struct mod_cons *con
 
 		if (info >= cons->start ? !is_con(img, cons, info) : !is_worker(img, cons, info))
 			break;
-		if (info < cons->start)
-			*ret_last = info;
 	}
 	return n;
+}
+
+int mod_workers__behind(const struct mod_image *img, const struct mod_marks *marks,
+			const struct mod_cons *cons)
+{
+	const struct mod_static *s = marks->statics;
+	size_t i = search__first(marks->n_statics, k, s[k].code >= cons->start);
+
+	if (cons->n < SURELY || i < SURELY)
+		return -1;
+	for (size_t k = 1; k <= SURELY; k++)
+		if (!is_worker(img, cons, s[i - k].code))
+			return 0;
+	return 1;
 }
 
 bool mod_workers__find(const struct mod_image *img, const struct mod_marks *marks,
@@ -72,7 +83,7 @@ bool mod_workers__find(const struct mod_image *img, const struct mod_marks *mark
 	size_t i = search__first(marks->n_statics, k, s[k].code >= from);
 
 	for (; i < marks->n_statics && s[i].code < cons->start; i++) {
-		uint64_t first = s[i].data, last = s[i].code;
+		uint64_t first = s[i].data;
 		size_t w = mod_image__word(img, first);
 		uint32_t n;
 
@@ -82,14 +93,13 @@ bool mod_workers__find(const struct mod_image *img, const struct mod_marks *mark
 		while (w > 0 && is_con(img, cons, img->words[w - 1]))
 			w--;
 		first = img->data_start + 8 * w;
-		n = run_from(img, cons, first, &last);
-		if (n < cons->n && n < 3)
+		n = run_from(img, cons, first);
+		if (n < cons->n && n < SURELY)
 			continue;
 		*ret_workers = (struct mod_workers){
 			.code = s[i].code - mod_image__table_size(img, TYPE_FUN_STATIC),
 			.data = first,
 			.n = n,
-			.behind = cons->start - last < ADJACENT,
 		};
 		return true;
 	}
