@@ -90,13 +90,25 @@ static const char *group(enum pic_frame_kind kind, const struct code_name *name)
 	return name->module[0] ? name->module : name->file;
 }
 
-/* "Data.Map.insert", with ~ in front if it is only the nearest symbol. */
+/* It may be the neighbour's. */
+static bool is_near(enum name_source source)
+{
+	return source == NAME_NEAREST || source == NAME_MODULE_NEAR;
+}
+
+/* The name is shown as it is. */
+static bool has_module(enum name_source source)
+{
+	return source == NAME_NONE || source == NAME_MODULE || source == NAME_MODULE_NEAR;
+}
+
+/* "Data.Map.insert", with ~ in front if it is only near. */
 static int qualified(const struct code_name *name, struct buf *buf)
 {
 	buf__reset(buf);
-	if (name->source == NAME_NEAREST)
+	if (is_near(name->source))
 		buf__addc(buf, '~');
-	if (name->module[0] && name->source != NAME_NONE) {
+	if (name->module[0] && !has_module(name->source)) {
 		buf__adds(buf, name->module);
 		buf__addc(buf, '.');
 	}
@@ -120,7 +132,7 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 		.package = name->package,
 		.src = name->src,
 		.kind = frame_kind(name->code, kind),
-		.approximate = name->source == NAME_NEAREST,
+		.approximate = is_near(name->source),
 	};
 	struct buf buf;
 	int err;
@@ -144,6 +156,8 @@ void name__count(struct pic_names *names, enum name_source source)
 		[NAME_EXACT] = &names->exact,
 		[NAME_NEAREST] = &names->nearest,
 		[NAME_DESCRIPTION] = &names->description,
+		[NAME_MODULE] = &names->module,
+		[NAME_MODULE_NEAR] = &names->module,
 		[NAME_NONE] = &names->none,
 	};
 

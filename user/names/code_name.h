@@ -16,6 +16,8 @@ enum name_source {
 	NAME_EXACT,	  /* a symbol that covers the address */
 	NAME_NEAREST,	  /* the nearest symbol below it */
 	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
+	NAME_MODULE,	  /* Data.Map.Internal+0x1a30: only the module is known */
+	NAME_MODULE_NEAR, /* the same, and it may be the neighbouring module's */
 };
 
 enum code_class {
@@ -29,7 +31,8 @@ enum code_class {
 
 /* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
 struct code_name {
-	const char *name;    /* "fib", "$wgo", "usleep"; never NULL */
+	const char *name;    /* "fib", "$wgo", "usleep"; with its module, where only that is known;
+				never NULL */
 	const char *module;  /* "Data.Map.Internal"; "" if none */
 	const char *package; /* "containers-0.6.4.1"; "" for the main package and for C */
 	const char *file;    /* base name of the ELF file that holds the code; "" if none */

@@ -263,13 +263,15 @@ static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, stru
 }
 
 /* A place that no symbol names. */
-static void name_offset(struct names *names, const struct image *image, uint64_t vaddr,
+static void name_offset(struct names *names, struct image *image, uint64_t vaddr,
 			struct code_name *n)
 {
 	uint64_t offset = vaddr;
 	struct elf_fde fde;
 	char text[320];
 
+	if (n->code == CODE_HASKELL && names__by_module(names, image, vaddr, n))
+		return;
 	/* all of a C function is one name, and all of a block of Haskell code: its beginning */
 	if (elf__find_fde(image->elf, vaddr, &fde))
 		vaddr = fde.start;

@@ -69,6 +69,10 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
 bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n);
 
+/* By the module that the code is of, where strip left no more: "Data.Map.Internal+0x1a30". */
+bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,
+		      struct code_name *n);
+
 /* names.c: a C function's symbol, demangled. */
 void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n);
 

@@ -14,6 +14,7 @@
 #include "dwarf_priv.h"
 #include "hs_name_priv.h"
 #include "ipe_priv.h"
+#include "modules_priv.h"
 
 /* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */
 #define IPE_TIMEOUT_MS 3000
@@ -289,5 +290,52 @@ bool names__described(struct names *names, struct image *image, uint64_t vaddr, 
 	n->module = intern(names, module);
 	n->package = "";
 	n->source = NAME_DESCRIPTION;
+	return true;
+}
+
+/* ── modules ─────────────────────────────────────────────────────────────────────────────── */
+
+static void free_modules(void *modules)
+{
+	modules__free(modules);
+}
+
+static const struct slot_key modules_key = {.free = free_modules};
+
+static const struct modules *modules_of(const struct names *names, struct image *image)
+{
+	struct slots *slots = &image->file->slots;
+	struct modules *made = NULL;
+	void *modules;
+	int err;
+
+	if (slots__get(slots, &modules_key, &modules))
+		return modules;
+	err = modules__new(image->elf, names->of.rts->profiled, &made);
+	/* there may be time for it later */
+	if (err == -EBUSY)
+		return NULL;
+	if (err && err != -ENOENT)
+		log_verbose("%s: its modules cannot be found: %s", image->name, strerror(-err));
+	return slots__put(slots, &modules_key, err ? NULL : made);
+}
+
+bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, struct code_name *n)
+{
+	const struct modules *modules = modules_of(names, image);
+	struct modules_hit hit;
+	char text[400];
+
+	if (!modules || modules__find(modules, vaddr, &hit))
+		return false;
+	vaddr = MAX(describe__block(image->elf, vaddr), hit.base);
+	snprintf(text, sizeof(text), "%.300s+0x%llx", hit.module,
+		 (unsigned long long)(vaddr - hit.base));
+	n->name = intern(names, text);
+	n->module = intern(names, hit.module);
+	snprintf(text, sizeof(text), "%s", strcmp(hit.package, "main") != 0 ? hit.package : "");
+	zname__drop_hash(text);
+	n->package = intern(names, text);
+	n->source = hit.uncertain ? NAME_MODULE_NEAR : NAME_MODULE;
 	return true;
 }

@@ -270,9 +270,8 @@ static bool is_module(const char *s)
 	return !first;
 }
 
-/* "text-1.2.5.0-2zQ…": Cabal's hash, or its `inplace`, after a version means nothing to a reader.
- */
-static void drop_hash(char *package)
+/* Cabal's hash, or its `inplace`, after a version means nothing to a reader. */
+void zname__drop_hash(char *package)
 {
 	char *last = strrchr(package, '-'), *version, *c;
 	size_t len;
@@ -349,7 +348,7 @@ static bool decode_tokens(struct text *tokens, size_t n, bool internal, struct z
 		return false;
 	if (unit) {
 		decode_part(tokens[0], z->package, sizeof(z->package), z);
-		drop_hash(z->package);
+		zname__drop_hash(z->package);
 	}
 	return true;
 }

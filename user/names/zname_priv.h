@@ -50,6 +50,9 @@ struct zname {
  */
 int zname__decode(const char *sym, struct zname *out);
 
+/* "text-1.2.5.0-2zQ…": without what Cabal puts behind the version. In place. */
+void zname__drop_hash(char *package);
+
 /*
  * Decodes len bytes of z-encoded text into out (size > 0), NUL-terminated, in UTF-8. Returns
  * false if it was cut to fit. What is no valid escape stands for itself, as in GHC's decoder.

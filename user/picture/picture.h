@@ -367,7 +367,7 @@ struct pic_quality {
 
 /* Distinct frames, by where their names came from. */
 struct pic_names {
-	uint64_t ipe, dwarf, exact, nearest, description, none;
+	uint64_t ipe, dwarf, exact, nearest, description, module, none;
 };
 
 struct pic_gc {

@@ -90,6 +90,7 @@ static void put_names(const struct text *t)
 		{"symbol", n->exact},
 		{"nearest symbol (~)", n->nearest},
 		{"description", n->description},
+		{"module", n->module},
 		{"no name", n->none},
 	};
 	const char *comma = ": ";

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The modules of a file without symbols: a small program that this test lays out as GHC does, and
+ * what a reader may hand back.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "elf/elf.h"
+#include "names/modules_priv.h"
+#include "names/modules_read_priv.h"
+
+#define TEXT	  0x401000ULL
+#define RODATA	  0x402000ULL
+#define DATA	  0x403000ULL
+#define PART	  0x1000
+#define FILE_SIZE (PART * 4)
+
+#define CONSTR_2_0   4
+#define FUN_STATIC   14
+#define THUNK_STATIC 21
+
+/* An executable of three segments, filled from their beginnings. */
+struct world {
+	uint8_t bytes[FILE_SIZE];
+	uint64_t text, rodata, data;
+	uint64_t module_info, name_info; /* GHC.Types.Module's, TrNameS's */
+};
+
+static uint8_t *at(struct world *w, uint64_t vaddr)
+{
+	return w->bytes + (vaddr - TEXT) + PART;
+}
+
+static void put64(struct world *w, uint64_t *where, uint64_t v)
+{
+	memcpy(at(w, *where), &v, sizeof(v));
+	*where += sizeof(v);
+}
+
+static uint64_t string(struct world *w, const char *s)
+{
+	uint64_t here = w->rodata;
+
+	memcpy(at(w, here), s, strlen(s) + 1);
+	w->rodata += strlen(s) + 1;
+	return here;
+}
+
+/* An info table and `words` words of code; where the code begins. */
+static uint64_t code(struct world *w, uint32_t type, uint64_t extra, unsigned words)
+{
+	uint64_t here;
+
+	put64(w, &w->text, extra);
+	put64(w, &w->text, 0);
+	put64(w, &w->text, type);
+	here = w->text;
+	for (unsigned i = 0; i < words; i++)
+		put64(w, &w->text, 0x9090909090909090ULL);
+	return here;
+}
+
+static uint64_t con(struct world *w, const char *description)
+{
+	/* relative to the code, which is three words on */
+	uint64_t offset = string(w, description) - (w->text + 24);
+
+	return code(w, CONSTR_2_0, offset & 0xffffffff, 1);
+}
+
+/* A function and its closure. */
+static uint64_t function(struct world *w, unsigned words)
+{
+	uint64_t here = code(w, FUN_STATIC, 0, words);
+
+	put64(w, &w->data, here);
+	return here;
+}
+
+/* Code at `from` refers to `to`. */
+static void refer(struct world *w, uint64_t from, uint64_t to)
+{
+	uint32_t v = (uint32_t)to;
+
+	memcpy(at(w, from), &v, sizeof(v));
+}
+
+static uint64_t tr_name(struct world *w, const char *name)
+{
+	uint64_t here = w->data;
+
+	put64(w, &w->data, w->name_info);
+	put64(w, &w->data, string(w, name));
+	return here + 1;
+}
+
+static void tr_module(struct world *w, const char *package, const char *module)
+{
+	uint64_t p = tr_name(w, package), m = tr_name(w, module);
+
+	put64(w, &w->data, w->module_info);
+	put64(w, &w->data, p);
+	put64(w, &w->data, m);
+	put64(w, &w->data, 3);
+}
+
+static void segment(struct world *w, unsigned i, uint32_t flags, uint64_t vaddr)
+{
+	Elf64_Phdr ph = {.p_type = PT_LOAD,
+			 .p_flags = flags,
+			 .p_offset = PART + (vaddr - TEXT),
+			 .p_vaddr = vaddr,
+			 .p_filesz = PART,
+			 .p_memsz = PART,
+			 .p_align = PART};
+
+	memcpy(w->bytes + sizeof(Elf64_Ehdr) + i * sizeof(ph), &ph, sizeof(ph));
+}
+
+static struct world *world_new(void)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	Elf64_Ehdr eh = {.e_type = ET_EXEC,
+			 .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT,
+			 .e_phoff = sizeof(eh),
+			 .e_ehsize = sizeof(eh),
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_phnum = 3};
+
+	assert_non_null(w);
+	memcpy(eh.e_ident, ELFMAG, SELFMAG);
+	eh.e_ident[EI_CLASS] = ELFCLASS64;
+	eh.e_ident[EI_DATA] = ELFDATA2LSB;
+	eh.e_ident[EI_VERSION] = EV_CURRENT;
+	memcpy(w->bytes, &eh, sizeof(eh));
+	segment(w, 0, PF_R | PF_X, TEXT);
+	segment(w, 1, PF_R, RODATA);
+	segment(w, 2, PF_R | PF_W, DATA);
+	w->text = TEXT + 64;
+	w->rodata = RODATA;
+	w->data = DATA;
+	return w;
+}
+
+/* GHC.Types comes last, as the packages that others need do. */
+static void put_types(struct world *w)
+{
+	uint64_t module = w->module_info, name = w->name_info;
+
+	function(w, 4);
+	tr_module(w, "ghc-prim", "GHC.Types");
+	w->module_info = con(w, "ghc-prim:GHC.Types.Module");
+	w->name_info = con(w, "ghc-prim:GHC.Types.TrNameS");
+	/* the closures were written before their info tables' place was known */
+	for (uint64_t d = DATA; d < w->data; d += 8) {
+		uint64_t v;
+
+		memcpy(&v, at(w, d), sizeof(v));
+		if (v == module || v == name) {
+			v = v == module ? w->module_info : w->name_info;
+			memcpy(at(w, d), &v, sizeof(v));
+		}
+	}
+}
+
+static struct modules *read_modules(struct world *w)
+{
+	struct modules *modules;
+	struct elf_file *elf;
+
+	assert_int_equal(elf__open_bytes(w->bytes, sizeof(w->bytes), "test", &elf), 0);
+	assert_int_equal(modules__new(elf, false, &modules), 0);
+	elf__free(elf);
+	return modules;
+}
+
+static void assert_module(const struct modules *m, uint64_t vaddr, const char *package,
+			  const char *module)
+{
+	struct modules_hit hit;
+
+	assert_int_equal(modules__find(m, vaddr, &hit), 0);
+	assert_string_equal(hit.package, package);
+	assert_string_equal(hit.module, module);
+	assert_true(hit.base <= vaddr);
+}
+
+/* Constructors end a module: what follows is the next one's. */
+static void test_constructors(void **state)
+{
+	struct world *w = world_new();
+	struct modules *m;
+	uint64_t a, b, types;
+	struct modules_hit hit;
+
+	(void)state;
+	w->module_info = 0x1111;
+	w->name_info = 0x2222;
+	a = function(w, 8);
+	tr_module(w, "main", "A.One");
+	con(w, "main:A.One.Red");
+	con(w, "main:A.One.:|");
+	b = function(w, 8);
+	tr_module(w, "pkg-1.0-abc", "B");
+	con(w, "pkg-1.0-abc:B.Blue");
+	types = w->text + 24;
+	put_types(w);
+	m = read_modules(w);
+	assert_module(m, a, "main", "A.One");
+	assert_module(m, a + 56, "main", "A.One");
+	assert_module(m, b - 24, "pkg-1.0-abc", "B");
+	assert_module(m, b, "pkg-1.0-abc", "B");
+	assert_module(m, types, "ghc-prim", "GHC.Types");
+	assert_int_equal(modules__find(m, b, &hit), 0);
+	assert_false(hit.uncertain);
+	assert_int_equal(hit.base, b - 24);
+	/* nothing is behind the last one */
+	assert_int_equal(modules__find(m, w->text + 8, &hit), -ENOENT);
+	modules__free(m);
+	free(w);
+}
+
+/* Two modules without constructors are parted where no reference crosses. */
+static void test_references(void **state)
+{
+	uint64_t one[6], two[6];
+	struct world *w = world_new();
+	struct modules *m;
+
+	(void)state;
+	w->module_info = 0x1111;
+	w->name_info = 0x2222;
+	for (int i = 0; i < 6; i++) {
+		one[i] = function(w, 8);
+		if (i == 1)
+			tr_module(w, "main", "One");
+	}
+	for (int i = 0; i < 6; i++) {
+		two[i] = function(w, 8);
+		if (i == 4)
+			tr_module(w, "main", "Two");
+	}
+	for (int i = 0; i < 6; i++)
+		for (int k = 0; k < 6; k++) {
+			refer(w, one[i] + 1 + 8 * (uint64_t)k, one[k]);
+			refer(w, two[i] + 1 + 8 * (uint64_t)k, two[k]);
+		}
+	put_types(w);
+	m = read_modules(w);
+	for (int i = 0; i < 6; i++) {
+		assert_module(m, one[i], "main", "One");
+		assert_module(m, two[i], "main", "Two");
+	}
+	modules__free(m);
+	free(w);
+}
+
+/* Without $trModule a module may be missing in front of the constructors. */
+static void test_collected(void **state)
+{
+	struct world *w = world_new();
+	struct modules_hit hit;
+	struct modules *m;
+	uint64_t f;
+
+	(void)state;
+	function(w, 8);
+	con(w, "p:A.X");
+	f = function(w, 8);
+	con(w, "p:B.Y");
+	m = read_modules(w);
+	assert_module(m, f, "p", "B");
+	assert_int_equal(modules__find(m, f, &hit), 0);
+	assert_true(hit.uncertain);
+	modules__free(m);
+	free(w);
+}
+
+static void test_nothing(void **state)
+{
+	struct world *w = world_new();
+	struct modules *m;
+	struct elf_file *elf;
+
+	(void)state;
+	function(w, 8);
+	assert_int_equal(elf__open_bytes(w->bytes, sizeof(w->bytes), "test", &elf), 0);
+	assert_int_equal(modules__new(elf, false, &m), -ENOENT);
+	elf__free(elf);
+	free(w);
+}
+
+static void test_descriptions(void **state)
+{
+	static const struct {
+		const char *text, *package, *module; /* package NULL: none */
+	} cases[] = {
+		{"base:GHC.Base.:|", "base", "GHC.Base"},
+		{"base:GHC.Base.C:Monad", "base", "GHC.Base"},
+		{"text-1.2.5.0:Data.Text.Internal.Text", "text-1.2.5.0", "Data.Text.Internal"},
+		{"base:GHC.Generics.:.:", "base", "GHC.Generics"},
+		{"main:Main.Foo'_2", "main", "Main"},
+		{"ghc-prim:GHC.Tuple.(,)", "ghc-prim", "GHC.Tuple"},
+		{"Main", NULL, NULL},
+		{":Main.Foo", NULL, NULL},
+		{"main:Main", NULL, NULL},
+		{"main:Main.", NULL, NULL},
+		{"main:foo.Bar", NULL, NULL},
+		{"a b:Main.Foo", NULL, NULL},
+		{"", NULL, NULL},
+	};
+	struct mod_name name;
+	struct strtab *tab;
+
+	(void)state;
+	assert_int_equal(strtab__new(&tab), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *text = cases[i].text;
+		bool is = mod_name__of_description(text, strlen(text), tab, &name);
+
+		assert_int_equal(is, cases[i].package != NULL);
+		if (!is)
+			continue;
+		assert_string_equal(strtab__get(tab, name.package), cases[i].package);
+		assert_string_equal(strtab__get(tab, name.module), cases[i].module);
+	}
+	strtab__free(tab);
+}
+
+/* What a child that was taken over may hand back. */
+static void test_check(void **state)
+{
+	const struct modules_raw good[] = {
+		{.start = 16, .end = 32, .base = 16, .package = 0, .module = 1},
+		{.start = 32, .end = 40, .base = 16, .package = 1, .module = 2, .uncertain = 1},
+	};
+	struct modules_raw raw[2];
+	const char strings[] = "\0a\0b";
+
+	(void)state;
+	assert_true(modules__check(good, 2, strings, sizeof(strings)));
+	assert_true(modules__check(good, 0, strings, sizeof(strings)));
+	assert_false(modules__check(good, 2, strings, 0));
+	assert_false(modules__check(good, 2, strings, sizeof(strings) - 1));
+#define BAD(field, value)                                                                          \
+	memcpy(raw, good, sizeof(raw));                                                            \
+	raw[1].field = (value);                                                                    \
+	assert_false(modules__check(raw, 2, strings, sizeof(strings)))
+	BAD(start, 31);
+	BAD(end, 32);
+	BAD(end, 0);
+	BAD(base, 33);
+	BAD(package, sizeof(strings));
+	BAD(module, UINT32_MAX);
+	BAD(uncertain, 2);
+	BAD(pad, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_constructors), cmocka_unit_test(test_references),
+		cmocka_unit_test(test_collected),    cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_check),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* modules: has a child find the modules' code, checks what it hands over, and looks them up. */
+#include "modules_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/search.h"
+#include "confine/confine.h"
+#include "elf/elf.h"
+#include "modules_read_priv.h"
+
+struct modules {
+	struct modules_raw *pieces; /* ascending */
+	char *strings;
+	size_t n;
+};
+
+/* At the beginning of what the child shares; the pieces follow, then the strings. */
+struct shared {
+	uint32_t n, strings_len;
+};
+
+#define PIECES_AT   64
+#define STRINGS_AT  (PIECES_AT + (size_t)MODULES_MAX * sizeof(struct modules_raw))
+#define SHARED_SIZE (STRINGS_AT + MODULES_MAX_STRINGS)
+
+_Static_assert(sizeof(struct shared) <= PIECES_AT, "no room for the head");
+
+struct job {
+	const struct elf_file *elf;
+	bool profiled;
+};
+
+/* In the child. */
+static int run(void *ctx, void *shared)
+{
+	const struct job *job = ctx;
+	struct shared *head = shared;
+	struct modules_out out = {
+		.pieces = (struct modules_raw *)((char *)shared + PIECES_AT),
+		.strings = (char *)shared + STRINGS_AT,
+		.max_pieces = MODULES_MAX,
+		.max_strings = MODULES_MAX_STRINGS,
+	};
+	int err = modules_read(job->elf, job->profiled, &out);
+
+	head->n = out.n;
+	head->strings_len = out.strings_len;
+	return err;
+}
+
+bool modules__check(const struct modules_raw *raw, size_t n, const char *strings, size_t len)
+{
+	uint64_t end = 0;
+
+	if (!len || strings[len - 1])
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (raw[i].start < end || raw[i].end <= raw[i].start ||
+		    raw[i].base > raw[i].start || raw[i].uncertain > 1 || raw[i].pad ||
+		    raw[i].package >= len || raw[i].module >= len)
+			return false;
+		end = raw[i].end;
+	}
+	return true;
+}
+
+static int take(const struct shared *head, struct modules **ret_modules)
+{
+	const struct modules_raw *pieces = (const void *)((const char *)head + PIECES_AT);
+	const char *strings = (const char *)head + STRINGS_AT;
+	struct modules *m;
+
+	if (head->n > MODULES_MAX || head->strings_len > MODULES_MAX_STRINGS ||
+	    !modules__check(pieces, head->n, strings, head->strings_len))
+		return -EIO;
+	if (!head->n)
+		return -ENOENT;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->n = head->n;
+	m->pieces = malloc(m->n * sizeof(*pieces));
+	m->strings = malloc(head->strings_len);
+	if (!m->pieces || !m->strings) {
+		modules__free(m);
+		return -ENOMEM;
+	}
+	memcpy(m->pieces, pieces, m->n * sizeof(*pieces));
+	memcpy(m->strings, strings, head->strings_len);
+	*ret_modules = m;
+	return 0;
+}
+
+int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret_modules)
+{
+	struct job job = {.elf = elf, .profiled = profiled};
+	void *shared;
+	int err = elf__aside(elf, run, &job, SHARED_SIZE, &shared);
+
+	if (err)
+		return err;
+	err = take(shared, ret_modules);
+	confine__free_out(shared, SHARED_SIZE);
+	return err;
+}
+
+void modules__free(struct modules *modules)
+{
+	if (!modules)
+		return;
+	free(modules->pieces);
+	free(modules->strings);
+	free(modules);
+}
+
+size_t modules__count(const struct modules *modules)
+{
+	return modules->n;
+}
+
+int modules__find(const struct modules *modules, uint64_t vaddr, struct modules_hit *ret_hit)
+{
+	const struct modules_raw *p;
+	size_t after = search__first(modules->n, i, modules->pieces[i].start > vaddr);
+
+	if (!after || modules->pieces[after - 1].end <= vaddr)
+		return -ENOENT;
+	p = &modules->pieces[after - 1];
+	*ret_hit = (struct modules_hit){
+		.package = modules->strings + p->package,
+		.module = modules->strings + p->module,
+		.base = p->base,
+		.uncertain = p->uncertain,
+	};
+	return 0;
+}

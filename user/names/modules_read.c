@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* modules_read: puts the modules that a file has marks of in order, and parts its code by them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/search.h"
+#include "elf/elf.h"
+#include "modules_read_priv.h"
+
+/* Code on either side of where two modules are parted that is looked at for references. */
+#define MAX_CONTEXT (256U << 10)
+
+/* A module that has a mark. */
+struct item {
+	struct mod_name name;
+	bool has_tr;
+	const struct mod_cons *cons; /* NULL: it has none */
+	uint64_t data;		     /* of $trModule, else of the first place in its source; 0 */
+	bool by_place;		     /* only places in its source have its name */
+	uint64_t first;		     /* the code after the first one of those; 0 */
+	/* The code of the static closures before and after $trModule, else its constructors' */
+	uint64_t before, after;
+	uint64_t begins; /* 0: not known */
+	bool surely;	 /* it begins there: one function that makes one constructor may be any */
+	bool whole;	 /* each module of its package has $trModule, so that none is missing */
+};
+
+struct reader {
+	struct mod_image img;
+	struct mod_marks marks;
+	struct strtab *names;
+	struct item *items;
+	size_t n;
+	struct modules_out *out;
+	uint32_t *offsets; /* of a strtab's strings in the output; UINT32_MAX: not put out yet */
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	return CMP(x->name.package, y->name.package) ?: CMP(x->name.module, y->name.module)
+	       ?: CMP(x->by_place, y->by_place) ?: CMP(x->has_tr, y->has_tr) ?: CMP(x->data, y->data) ?: CMP(x->after, y->after);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	return CMP(x->cons ? x->cons->start : x->after, y->cons ? y->cons->start : y->after)
+		       ?: CMP(x->data, y->data);
+}
+
+static bool same_name(const struct item *a, const struct item *b)
+{
+	return a->name.package == b->name.package && a->name.module == b->name.module;
+}
+
+/* One item for a module that has both marks; of several groups of constructors the largest. */
+static void merge_items(struct reader *r)
+{
+	size_t n = 0;
+
+	qsort(r->items, r->n, sizeof(*r->items), by_name);
+	for (size_t i = 0; i < r->n; i++) {
+		struct item *last = n ? &r->items[n - 1] : NULL, *it = &r->items[i];
+
+		if (!last || !same_name(last, it)) {
+			r->items[n++] = *it;
+			continue;
+		}
+		if (it->by_place) {
+			last->first = it->first;
+			continue;
+		}
+		if (it->cons && (!last->cons || it->cons->n > last->cons->n))
+			last->cons = it->cons;
+		if (it->has_tr && !last->has_tr) {
+			last->has_tr = true;
+			last->data = it->data;
+			last->before = it->before;
+			last->after = it->after;
+		}
+	}
+	r->n = n;
+	qsort(r->items, r->n, sizeof(*r->items), by_place);
+}
+
+/* In this program such functions are in front of a module's other code. */
+static bool workers_in_front(const struct reader *r)
+{
+	size_t behind = 0, all = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct mod_cons *cons = r->items[i].cons;
+		int is_behind = cons ? mod_workers__behind(&r->img, &r->marks, cons) : -1;
+
+		all += is_behind >= 0;
+		behind += is_behind > 0;
+	}
+	return behind <= all / 4;
+}
+
+/* Where modules begin that have functions of constructors there. */
+static void find_beginnings(struct reader *r)
+{
+	uint64_t from = r->img.text_start;
+
+	if (!workers_in_front(r))
+		return;
+	for (size_t i = 0; i < r->n; i++) {
+		struct item *it = &r->items[i];
+		struct mod_workers w;
+
+		if (!it->cons)
+			continue;
+		if (mod_workers__find(&r->img, &r->marks, it->cons, from, &w)) {
+			it->begins = w.code;
+			it->surely = w.n > 1;
+		}
+		from = it->cons->end;
+	}
+}
+
+static int by_loc_name(const void *a, const void *b)
+{
+	const struct mod_loc *x = a, *y = b;
+
+	return CMP(x->name.package, y->name.package) ?: CMP(x->name.module, y->name.module)
+	       ?: CMP(x->data, y->data);
+}
+
+/*
+ * All of a module's places lie together, among its package's modules; where they do not, some are
+ * of functions that were inlined elsewhere.
+ */
+static bool lies_together(const struct reader *r, const struct item *it)
+{
+	const struct mod_cons *cons = r->marks.cons;
+	size_t n = r->marks.n_cons;
+	size_t next = search__first(n, i, cons[i].start >= it->after);
+
+	if (it->before >= it->after && next < n && cons[next].start <= it->before)
+		return false;
+	return (next < n && cons[next].name.package == it->name.package) ||
+	       (next > 0 && cons[next - 1].name.package == it->name.package);
+}
+
+static void add_places(struct reader *r)
+{
+	struct mod_marks *m = &r->marks;
+
+	qsort(m->locs, m->n_locs, sizeof(*m->locs), by_loc_name);
+	for (size_t i = 0, end; i < m->n_locs; i = end) {
+		struct item it = {
+			.name = m->locs[i].name, .data = m->locs[i].data, .by_place = true};
+
+		for (end = i + 1; end < m->n_locs && m->locs[end].name.package == it.name.package &&
+				  m->locs[end].name.module == it.name.module;)
+			end++;
+		it.before = mod_marks__code_before(m, m->locs[end - 1].data);
+		it.after = MIN(mod_marks__code_after(m, it.data), r->img.text_end);
+		it.first = it.after;
+		if (lies_together(r, &it))
+			r->items[r->n++] = it;
+	}
+}
+
+/*
+ * A package whose modules were collected in part lacks $trModule in some. Where it does not, no
+ * module is missing that a place in the source could show.
+ */
+static int find_whole(struct reader *r)
+{
+	uint32_t n = strtab__count(r->names);
+	size_t kept = 0;
+	bool *lacks = calloc(n, sizeof(*lacks));
+
+	if (!lacks)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++)
+		lacks[r->items[i].name.package] |= !r->items[i].has_tr && !r->items[i].by_place;
+	for (size_t i = 0; i < r->n; i++) {
+		struct item it = r->items[i];
+
+		it.whole = !lacks[it.name.package];
+		if (!it.whole || !it.by_place)
+			r->items[kept++] = it;
+	}
+	r->n = kept;
+	free(lacks);
+	return 0;
+}
+
+static int make_items(struct reader *r)
+{
+	const struct mod_marks *m = &r->marks;
+	int err;
+
+	r->items = calloc(m->n_cons + m->n_trs + m->n_locs + 1, sizeof(*r->items));
+	if (!r->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n_cons; i++)
+		r->items[r->n++] = (struct item){.name = m->cons[i].name,
+						 .cons = &m->cons[i],
+						 .before = m->cons[i].start,
+						 .after = m->cons[i].start};
+	add_places(r);
+	for (size_t i = 0; i < m->n_trs; i++)
+		r->items[r->n++] = (struct item){
+			.name = m->trs[i].name,
+			.has_tr = true,
+			.data = m->trs[i].data,
+			.before = mod_marks__code_before(m, m->trs[i].data),
+			.after = MIN(mod_marks__code_after(m, m->trs[i].data), r->img.text_end)};
+	merge_items(r);
+	err = find_whole(r);
+	if (!err)
+		find_beginnings(r);
+	return err;
+}
+
+/* ── putting it out ──────────────────────────────────────────────────────────────────────── */
+
+static int put_string(struct reader *r, uint32_t id, uint32_t *ret_at)
+{
+	const char *s = strtab__get(r->names, id);
+	size_t len = strlen(s) + 1;
+
+	if (r->offsets[id] == UINT32_MAX) {
+		if (len > r->out->max_strings - r->out->strings_len)
+			return -E2BIG;
+		memcpy(r->out->strings + r->out->strings_len, s, len);
+		r->offsets[id] = r->out->strings_len;
+		r->out->strings_len += (uint32_t)len;
+	}
+	*ret_at = r->offsets[id];
+	return 0;
+}
+
+static int put_piece(struct reader *r, const struct item *it, uint64_t base, uint64_t start,
+		     uint64_t end, bool uncertain)
+{
+	struct modules_raw raw = {.start = start, .end = end, .base = base, .uncertain = uncertain};
+	int err;
+
+	if (start >= end)
+		return 0;
+	if (r->out->n >= r->out->max_pieces)
+		return -E2BIG;
+	err = put_string(r, it->name.package, &raw.package);
+	if (!err)
+		err = put_string(r, it->name.module, &raw.module);
+	if (!err)
+		r->out->pieces[r->out->n++] = raw;
+	return err;
+}
+
+/* ── parting ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Where one module ends and the next begins. */
+static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *ret_cut)
+{
+	const struct item *it = &r->items[i], *next = i + 1 < r->n ? it + 1 : NULL;
+	struct mod_between where = {.start = start, .low = MAX(start, it->before)};
+	int err;
+
+	if (it->cons) {
+		*ret_cut = (struct mod_cut){it->cons->end, it->cons->end, it->cons->end};
+		return 0;
+	}
+	if (next && next->begins > start) {
+		*ret_cut = (struct mod_cut){next->begins, next->begins, next->begins};
+		return 0;
+	}
+	if (!next) {
+		*ret_cut = (struct mod_cut){it->after, where.low, it->after};
+		return 0;
+	}
+	where.high = MIN(next->after, next->cons ? next->cons->start : UINT64_MAX);
+	where.end = next->after + 1;
+	if (next->cons)
+		where.end = next->cons->end;
+	else if (i + 2 < r->n)
+		where.end = next[1].begins ? next[1].begins : next[1].after;
+	where.end = MIN(MAX(where.end, where.high), r->img.text_end);
+	where.end = MIN(where.end, where.high + MAX_CONTEXT);
+	where.start = MAX(where.start, where.low - MIN(where.low, (uint64_t)MAX_CONTEXT));
+	if (where.high <= where.low) {
+		*ret_cut = (struct mod_cut){where.high, where.high, where.high};
+		return 0;
+	}
+	err = mod_cut__find(&r->img, &r->marks, &where, ret_cut);
+	if (err == -ENOENT) {
+		*ret_cut = (struct mod_cut){where.high, where.low, where.high};
+		err = 0;
+	}
+	return err;
+}
+
+/*
+ * A module without constructors may be missing before this one, where sections were collected: what
+ * lies before the functions of its constructors is uncertain then, or all of it where they are not
+ * in front.
+ */
+static uint64_t certain_from(const struct item *before, const struct item *it, uint64_t start)
+{
+	if (it->by_place)
+		return MAX(it->after, start);
+	if (it->begins && (it->surely || it->whole))
+		return it->begins;
+	if (!it->cons || (before && before->whole && it->whole))
+		return start;
+	return it->first > start ? MIN(it->first, it->cons->start) : it->cons->start;
+}
+
+static int put_pieces(struct reader *r)
+{
+	uint64_t start = r->img.text_start, doubt = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < r->n && !err; i++) {
+		const struct item *it = &r->items[i];
+		struct mod_cut cut;
+		uint64_t from, to;
+
+		err = end_of(r, i, start, &cut);
+		if (err)
+			break;
+		from = certain_from(i ? it - 1 : NULL, it, start);
+		cut.at = MAX(cut.at, start);
+		from = MIN(MAX(from, MAX(doubt, start)), cut.at);
+		to = it->by_place ? MIN(cut.low, it->before) : cut.low;
+		to = MAX(MIN(to, cut.at), from);
+		err = put_piece(r, it, start, start, from, true);
+		if (!err)
+			err = put_piece(r, it, start, from, to, false);
+		if (!err)
+			err = put_piece(r, it, start, to, cut.at, true);
+		start = cut.at;
+		doubt = cut.high;
+	}
+	return err;
+}
+
+int modules_read(const struct elf_file *elf, bool profiled, struct modules_out *out)
+{
+	struct reader r = {.out = out};
+	int err = mod_image__init(elf, profiled, &r.img);
+	size_t n;
+
+	out->n = 0;
+	out->strings_len = 1;
+	out->strings[0] = '\0';
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = strtab__new(&r.names);
+	if (!err)
+		err = mod_marks__find(&r.img, r.names, &r.marks);
+	if (!err)
+		err = make_items(&r);
+	if (err)
+		goto out;
+	n = strtab__count(r.names);
+	r.offsets = malloc(n * sizeof(*r.offsets));
+	if (!r.offsets) {
+		err = -ENOMEM;
+		goto out;
+	}
+	memset(r.offsets, 0xff, n * sizeof(*r.offsets));
+	r.offsets[0] = 0;
+	err = put_pieces(&r);
+out:
+	free(r.offsets);
+	free(r.items);
+	mod_marks__fini(&r.marks);
+	strtab__free(r.names);
+	mod_image__fini(&r.img);
+	return err;
+}
