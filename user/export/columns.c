@@ -28,9 +28,9 @@ const struct columns call_columns = {calls, ARRAY_SIZE(calls)};
 #define UNSAFE(member) offsetof(struct pic_unsafe, member)
 static const struct column unsafe_calls[] = {
 	{"function", "function", CELL_NAME, UNSAFE(function), 0, 0},
-	{"library", NULL, CELL_TEXT, UNSAFE(library), 0, 0},
+	{"library", NULL, CELL_TEXT, UNSAFE(library), 0, 1},
 	{"called from", "called from", CELL_NAME, UNSAFE(caller), UNSAFE(caller_approximate), 0},
-	{"samples", "samples", CELL_COUNT, UNSAFE(samples), 0, 0},
+	{"samples", "samples", CELL_COUNT, UNSAFE(samples), 0, 2},
 	{"CPU", "CPU", CELL_ABOUT_NS, UNSAFE(cpu_ns), 0, 0},
 	{"blocked", "blocked", CELL_ABOUT_NS, UNSAFE(blocked_ns), 0, 0},
 	{"GC waited", "GC waited for it", CELL_KNOWN_NS, UNSAFE(held_up_gc_ns), 0, 0},
@@ -41,6 +41,7 @@ const struct columns unsafe_columns = {unsafe_calls, ARRAY_SIZE(unsafe_calls)};
 static const struct column functions[] = {
 	{"self %", NULL, CELL_SHARE, FUNCTION(self), 0, 0},
 	{"total %", NULL, CELL_SHARE, FUNCTION(total), 0, 0},
+	{"CPU", NULL, CELL_NS, FUNCTION(function.self_ns), 0, 1},
 	{"function", "function", CELL_NAME, FUNCTION(function.name), FUNCTION(function.approximate),
 	 0},
 	{"module", NULL, CELL_TEXT, FUNCTION(function.module), 0, 0},

@@ -14,6 +14,8 @@
 
 #include "base/base.h"
 
+#define COLUMNS_MAX 10000 /* of the environment: wider is a mistake */
+
 struct output {
 	const struct export_format *format;
 	char path[PATH_MAX]; /* "-": standard output */
@@ -204,6 +206,19 @@ unsigned output__terminal_width(int fd)
 	return ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
+unsigned output__page_width(int fd)
+{
+	unsigned width = output__terminal_width(fd);
+	const char *columns = width ? NULL : getenv("COLUMNS");
+	char *end;
+	unsigned long v;
+
+	if (!columns || *columns < '1' || *columns > '9')
+		return width;
+	v = strtoul(columns, &end, 10);
+	return *end || v > COLUMNS_MAX ? 0 : (unsigned)v;
+}
+
 bool output__has_colour(unsigned width)
 {
 	const char *no_colour = getenv("NO_COLOR");
@@ -265,11 +280,11 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		.weight = outputs->opts->weight,
 		.lanes = outputs->opts->lanes,
 		.verbose = outputs->opts->verbose,
-		.width = output__terminal_width(STDOUT_FILENO),
+		.width = output__page_width(STDOUT_FILENO),
 	};
 	int err = 0, first = 0;
 
-	opts.colour = output__has_colour(opts.width);
+	opts.colour = output__has_colour(output__terminal_width(STDOUT_FILENO));
 	for (size_t i = 0; i < outputs->n && err != -ECANCELED; i++) {
 		const struct output *o = &outputs->each[i];
 

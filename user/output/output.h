@@ -53,6 +53,8 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
+/* The same; where it is no terminal COLUMNS of the environment, if that is a number. */
+unsigned output__page_width(int fd);
 /* Whether a terminal of this width is to be coloured: there is one, and NO_COLOR is not set. */
 bool output__has_colour(unsigned width);
 /* Flushes the stream; why something could not be written to it, now or earlier: -EIO if not known.
