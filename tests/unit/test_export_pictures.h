@@ -345,6 +345,7 @@ static const struct pic_target hostile_targets[] = {
 		.max_rss_bytes = UINT64_MAX,
 		.cost_known = true,
 		.end = "exited",
+		.exit_code = -1,
 		.findings = &hostile_finding,
 		.n_findings = 1,
 	},

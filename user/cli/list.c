@@ -280,7 +280,10 @@ static int print(const struct list *list, const struct options *options)
 			log_error("standard output: %s", strerror(-err));
 		return err;
 	}
-	err = output__owner(&owner, &group);
+	err = options->output.formats[0] == &export_json ? output__may_replace(path, &export_json)
+							 : 0;
+	if (!err)
+		err = output__owner(&owner, &group);
 	if (!err)
 		err = outfile__open(path, owner, group, &out);
 	if (err)

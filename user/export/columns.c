@@ -13,13 +13,13 @@ static const struct column calls[] = {
 	{"hand-over", "hand-over before", CELL_NS, CALL(handover_ns), CALL(exact), 3},
 	{"total", "total", CELL_NS, CALL(wall_ns), CALL(exact), 0},
 	{"CPU", "CPU", CELL_NS, CALL(cpu_ns), CALL(exact), 0},
-	{"blocked", "blocked", CELL_NS, CALL(blocked_ns), CALL(exact), 4},
-	{"mean", NULL, CELL_NS, offsetof(struct call_row, mean_ns), 0, 7},
+	{"blocked", "blocked", CELL_NS, CALL(blocked_ns), CALL(exact), 8},
+	{"mean", NULL, CELL_NS, offsetof(struct call_row, mean_ns), 0, 5},
 	{NULL, "median", CELL_NS, CALL(p50_ns), 0, 0},
-	{"p99", "p99", CELL_NS, CALL(p99_ns), 0, 6},
-	{"max", "max", CELL_NS, CALL(max_ns), 0, 5},
+	{"p99", "p99", CELL_NS, CALL(p99_ns), 0, 4},
+	{"max", "max", CELL_NS, CALL(max_ns), 0, 6},
 	{"cap wait", "then waited for a capability", CELL_NS, CALL(cap_wait_ns), CALL(exact), 0},
-	{"", NULL, CELL_TEXT, offsetof(struct call_row, notes), 0, 2},
+	{"", NULL, CELL_TEXT, offsetof(struct call_row, notes), 0, 7},
 	{NULL, "seen", CELL_TEXT, offsetof(struct call_row, seen), 0, 0},
 };
 const struct columns call_columns = {calls, ARRAY_SIZE(calls)};

@@ -43,6 +43,8 @@ extern const struct export_format export_html;
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);
+/* All of their names: "speedscope, folded, …". */
+const char *export__names(void);
 
 /*
  * A file that appears whole or not at all: a file without a name in the same directory (0600),

@@ -412,7 +412,9 @@ struct pic_target {
 	uint32_t capabilities;
 	uint64_t attach_ns; /* CLOCK_MONOTONIC, when the probes were on */
 	uint64_t attach_took_ns;
-	const char *end; /* "exited", "exec", "" while it lives */
+	const char *end; /* "exited", "killed", "exec", "left", "" while it lives */
+	int exit_code;	 /* of one that exited; -1: not known */
+	int exit_signal; /* that killed it; 0: none, or not known */
 
 	struct pic_lanes lanes[LANE_KINDS]; /* OS threads: most non-idle wall time first;
 					       capabilities by number; Haskell threads, only when

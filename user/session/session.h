@@ -47,6 +47,8 @@ struct session_opts {
 
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
+	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
+	bool propagate_exit;
 };
 
 /*

@@ -148,7 +148,7 @@ static int open_images(struct target *t, pid_t pid)
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)", strerror(-err));
+		refuse(t, "may not look into it: %s; %s", strerror(-err), proc__why_denied(pid).s);
 		return err;
 	}
 	if (err < 0)

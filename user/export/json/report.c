@@ -14,7 +14,7 @@
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 {
 	bool ticks = *or_empty(t->found_tick) && strcmp(t->found_tick, "none") != 0;
-	cJSON *ghc, *found, *findings;
+	cJSON *ghc, *found, *findings, *how;
 
 	add_int(r, o, "pid", t->pid);
 	add_int(r, o, "ns_pid", t->ns_pid);
@@ -23,6 +23,11 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_name(r, o, "exe", t->exe);
 	add_name(r, o, "build_id", t->build_id);
 	add_name(r, o, "end", t->end);
+	how = add_object(r, o, "exit");
+	add_known(r, how, "code",
+		  known_if(t->exit_code >= 0 && !strcmp(or_empty(t->end), "exited"),
+			   (uint64_t)t->exit_code));
+	add_known(r, how, "signal", known_if(t->exit_signal, (uint64_t)t->exit_signal));
 	ghc = add_object(r, o, "ghc");
 	add_name(r, ghc, "version", t->ghc_version);
 	add_bool(r, ghc, "version_known", t->version_known);

@@ -3,6 +3,8 @@
  * The summary that a person reads: what was profiled, where the time went, which functions and
  * calls took it, and how far all that can be trusted.
  */
+#include <string.h>
+
 #include "text_priv.h"
 
 #define WIDTH_OF_A_FILE 160 /* not a terminal: long names matter more than a narrow page */
@@ -24,6 +26,22 @@ static void put_sampling(const struct text *t)
 		fprintf(t->out, " at %" PRIu32 " Hz", t->session->frequency_hz);
 }
 
+static void put_end(const struct text *t)
+{
+	const struct pic_target *target = t->target;
+	const char *end = or_empty(target->end);
+
+	if (!*end)
+		return;
+	if (target->exit_signal)
+		fprintf(t->out, "; killed by signal %d (%s)", target->exit_signal,
+			strsignal(target->exit_signal));
+	else if (!strcmp(end, "exited") && target->exit_code >= 0)
+		fprintf(t->out, "; exited with %d", target->exit_code);
+	else
+		fprintf(t->out, "; the program ended: %s", text__safe(t, end));
+}
+
 static void put_attached(const struct text *t)
 {
 	const struct pic_target *target = t->target;
@@ -37,8 +55,7 @@ static void put_attached(const struct text *t)
 	fprintf(t->out, ": %s %s, %s %s, %s of CPU time", human__count(target->quality.samples).s,
 		plural(target->quality.samples, "sample", "samples"), human__count(threads->n).s,
 		plural(threads->n, "thread", "threads"), human__duration(cpu).s);
-	if (target->end && *target->end)
-		fprintf(t->out, "; the program ended: %s", text__safe(t, target->end));
+	put_end(t);
 	fputc('\n', t->out);
 	if (!target->layout_checked)
 		fputs("  the runtime's layout could not be checked against the process\n", t->out);
