@@ -307,7 +307,7 @@ static void check_json(const struct sketch *sketch)
 	static const struct {
 		const char *object, *fields;
 	} parts[] = {
-		{"ghc", "version version_known way threaded profiled layout_checked"},
+		{"ghc", "version version_known way threaded profiled layout_checked rtsopts"},
 		{"found_by", "suspendThread resumeThread tick capabilities"},
 		{"gc", "count pause_ns pause_at_most_ns max_pause_ns observed_ns observed_count "
 		       "observed_pause_ns wait_ns exact"},

@@ -34,6 +34,7 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.force = o->force,
 		.no_eventlogs = none,
 		.eventlog = none || automatic ? NULL : log,
+		.eventlog_asked = log && automatic,
 		.save = o->save,
 		.propagate_exit = o->propagate_exit,
 		.output = &o->output,

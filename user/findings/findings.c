@@ -105,6 +105,22 @@ int findings__make(struct picture *pic, struct pic_target *target)
 
 /* ── words ───────────────────────────────────────────────────────────────────────────────── */
 
+const char *finding__rts(struct finder *f, const char *option)
+{
+	switch (f->t->rts_opts) {
+	case RTS_OPTS_ALL:
+		return finding__text(f, "+RTS %s", option);
+	case RTS_OPTS_UNKNOWN:
+		return finding__text(f, "+RTS %s, or -with-rtsopts=%s when it is linked", option,
+				     option);
+	default:
+		return finding__text(f,
+				     "%s, which this program refuses after +RTS: relink it with "
+				     "-rtsopts, or set it with -with-rtsopts=%s",
+				     option, option);
+	}
+}
+
 struct counted finding__counted(uint64_t n, const char *one, const char *many)
 {
 	struct counted text;

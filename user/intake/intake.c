@@ -158,6 +158,8 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->threaded = info->threaded;
 	pub->profiled = info->profiled;
 	pub->layout_checked = info->layout_checked;
+	pub->rts_opts = info->rts_opts <= RTS_OPTS_ALL ? (enum pic_rts_opts)info->rts_opts
+						       : RTS_OPTS_UNKNOWN;
 	pub->found_suspend = rts_found__name(info->suspend.found);
 	pub->found_resume = rts_found__name(info->resume.found);
 	pub->found_tick = rts_found__name(info->tick.found);

@@ -402,11 +402,22 @@ struct pic_overlaps {
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */
 
+/* Which +RTS options the program takes: as ghc's -rtsopts has it. */
+enum pic_rts_opts {
+	RTS_OPTS_UNKNOWN,
+	RTS_OPTS_NONE,
+	RTS_OPTS_IGNORE,
+	RTS_OPTS_IGNORE_ALL,
+	RTS_OPTS_SOME, /* only what can do no harm: hardly any */
+	RTS_OPTS_ALL,
+};
+
 struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
 	const char *ghc_version, *way;
 	bool version_known, threaded, profiled, layout_checked;
+	enum pic_rts_opts rts_opts;
 	const char *found_suspend, *found_resume, *found_tick, *found_caps;
 	uint64_t start_time_ns;
 	uint32_t capabilities;

@@ -43,6 +43,7 @@ struct session_opts {
 	bool no_eventlogs;    /* none is joined */
 	const char *eventlog; /* the log to join, a file, FIFO or socket; NULL: whatever log each
 				 process writes */
+	bool eventlog_asked;  /* that one is joined was asked for: it is missing if there is none */
 	const char *save;     /* the capture to make; NULL: none */
 
 	const struct output_opts *output; /* also which lanes are made */

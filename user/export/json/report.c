@@ -11,6 +11,18 @@
 
 /* ── parts of a target ───────────────────────────────────────────────────────────────────── */
 
+/* As ghc's option -rtsopts has it. */
+static const char *rts_opts_name(enum pic_rts_opts opts)
+{
+	static const char *const names[] = {
+		[RTS_OPTS_UNKNOWN] = "",      [RTS_OPTS_NONE] = "none",
+		[RTS_OPTS_IGNORE] = "ignore", [RTS_OPTS_IGNORE_ALL] = "ignoreAll",
+		[RTS_OPTS_SOME] = "some",     [RTS_OPTS_ALL] = "all",
+	};
+
+	return names[opts];
+}
+
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 {
 	bool ticks = *or_empty(t->found_tick) && strcmp(t->found_tick, "none") != 0;
@@ -35,6 +47,7 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_bool(r, ghc, "threaded", t->threaded);
 	add_bool(r, ghc, "profiled", t->profiled);
 	add_bool(r, ghc, "layout_checked", t->layout_checked);
+	add_name(r, ghc, "rtsopts", rts_opts_name(t->rts_opts));
 	found = add_object(r, o, "found_by");
 	add_name(r, found, "suspendThread", t->found_suspend);
 	add_name(r, found, "resumeThread", t->found_resume);
