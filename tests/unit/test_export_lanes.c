@@ -355,11 +355,11 @@ static bool shows(const char *format, const char *text, enum lane_kind kind)
 		 {"\"kind\":\t\"capability\"", "\"kind\":\t\"thread\"", "\"kind\":\t\"haskell\""}},
 		{"speedscope",
 		 {"\"sampled\",\"name\":\"capability 0", "\"sampled\",\"name\":\"42 worker",
-		  "\"sampled\",\"name\":\"Haskell thread 7 main λ"}},
+		  "\"sampled\",\"name\":\"Haskell thread 7 (main λ)"}},
 		{"chrome",
-		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 main λ, bound\""}},
+		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 (main λ), bound\""}},
 		{"html",
-		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 main λ, bound\""}},
+		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 (main λ), bound\""}},
 		{"text", {"What each capability", "Where the time went", "What Haskell threads"}},
 	};
 

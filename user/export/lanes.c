@@ -197,8 +197,8 @@ struct view_name views__thread(const struct views *views, uint32_t target_no, ui
 	const char *label = label_of(views, target_no, tso);
 	struct view_name out;
 
-	snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.180s", tso, *label ? " " : "",
-		 label);
+	snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.180s%s", tso,
+		 *label ? " (" : "", label, *label ? ")" : "");
 	return out;
 }
 
@@ -219,7 +219,8 @@ struct view_name view__name(const struct view *view, bool several)
 	else if (lane->kind == LANE_CAPABILITY)
 		snprintf(out.s, sizeof(out.s), "capability %" PRIu32 "%s", lane->cap, process);
 	else
-		snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.64s%s%s", lane->tso,
-			 *name ? " " : "", name, lane->bound ? ", bound" : "", process);
+		snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.64s%s%s%s", lane->tso,
+			 *name ? " (" : "", name, *name ? ")" : "", lane->bound ? ", bound" : "",
+			 process);
 	return out;
 }

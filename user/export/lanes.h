@@ -47,12 +47,12 @@ static inline uint64_t view__merged_ns(const struct views *views, const struct v
 	return MAX(views->grain_ns, view->lane->merged_ns);
 }
 
-/* "4242 worker", "capability 0", "Haskell thread 7 main"; several targets: then the process. */
+/* "4242 worker", "capability 0", "Haskell thread 7 (main)"; several targets: then the process. */
 struct view_name {
 	char s[224];
 };
 struct view_name view__name(const struct view *view, bool several);
-/* "Haskell thread 7 main": with its label, if it has one that is known. */
+/* "Haskell thread 7 (main)": with its label, if it has one that is known. */
 struct view_name views__thread(const struct views *views, uint32_t target_no, uint64_t tso);
 
 /* ── slices ──────────────────────────────────────────────────────────────────────────────── */
