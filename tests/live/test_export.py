@@ -222,7 +222,7 @@ def test_real_pprof(t, what):
     samples, _, rest = raw.partition("Samples:\n")[2].partition("Locations\n")
     cpu = count = 0
     for line in samples.splitlines():
-        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+): ", line)
+        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+: ", line)
         if match:
             count += int(match.group(1))
             cpu += int(match.group(2))
@@ -235,6 +235,10 @@ def test_real_pprof(t, what):
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")
+    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-tagfocus=state=haskell", t.dir / "p.pb.gz")
+    shown = int(re.search(r"accounting for (\d+)ns", focused)[1])
+    haskell = sum(l["states"]["haskell"] for l in report.target()["lanes"] if l["kind"] == "thread")
+    check_near("the wall time in Haskell code in us, by its label", shown / 1000, haskell / 1000, 10)
 
 
 def test_html_in_a_browser(t):
