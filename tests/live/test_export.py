@@ -64,7 +64,7 @@ def must_have(path, what):
 
 def split(profiles):
     """The sum of all threads, the OS threads' lanes, the other lanes. (test_totals.py has the sums of lanes.)"""
-    first, *lanes = [p for p in profiles if not p["name"].startswith("sums of ")]
+    first, *lanes = [p for p in profiles if not p["name"].startswith(("sums of ", "CPU time"))]
     threads = [p for p in lanes if re.match(r"\d+ ", p["name"])]
     return first, threads, [p for p in lanes if p not in threads]
 
@@ -118,7 +118,8 @@ def test_speedscope_file(t, what):
     check(all(p["startValue"] == 0 and p["endValue"] == threads[0]["endValue"] for p in threads + others),
           "lanes on different time axes")
     check(all(p["name"].startswith("capability ") for p in others), f"{[p['name'] for p in others]}")
-    check("all" in first["name"], f"the first profile is {first['name']}")
+    check("CPU time" in file["profiles"][0]["name"] and "wall time" in first["name"], f"the first profiles: {first['name']}")
+    check_near("all threads' CPU", sum(file["profiles"][0]["weights"]), sum(l["cpu_ns"] for l in lanes.values()), 1000)
     check_near("all threads", sum(first["weights"]), sum(map(busy, lanes.values())), 1)
     of_tid = {}
     for profile in threads:

@@ -13,12 +13,15 @@ struct view {
 	const struct pic_lane *lane;
 	const struct pic_target *target;
 	uint32_t target_no, lane_no; /* as in picture__target(), target->lanes[].v */
-	uint64_t busy_ns;	     /* what lanes of a kind are in order of; capabilities: 0 */
+	uint64_t busy_ns;	     /* what a process's lanes of a kind are in order of;
+					capabilities: 0 */
+	uint64_t process_ns;	     /* how busy its process's threads were together */
 };
 
 struct view_label;
 
-/* Capabilities by number, then OS threads and Haskell threads, the busiest first. */
+/* Capabilities by number, then OS threads and Haskell threads, process by process, the busiest
+ * first; of threads those that are housekeeping last. */
 struct views {
 	struct view *v;
 	size_t n, cap;
