@@ -196,8 +196,8 @@ static void test_table_cut(void **state)
 	free(text);
 }
 
-/* Those that are worth least go first, before names are cut to where they tell little, and what went
- * is said. */
+/* Those that are worth least go first, before names are cut to where they tell little, and what
+ * went is said. */
 static void test_table_leaves_out(void **state)
 {
 	static const struct table_column columns[] = {

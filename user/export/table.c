@@ -252,7 +252,7 @@ static void put_painted(FILE *out, const char *s, table_painter *paint)
 	uint32_t cp, last = 0;
 
 	for (; (cp = utf8__next(&s)); last = cp) {
-		char colour[32], utf8[4];
+		char colour[32], utf8[4] = {0};
 
 		if (cp != last)
 			fputs(paint(cp, colour, sizeof(colour)), out);

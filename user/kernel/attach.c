@@ -176,7 +176,7 @@ static void join_group(struct kernel *kernel, struct attached *a)
 
 static bool has_ended(pid_t pid)
 {
-	struct proc_stat st;
+	struct proc_stat st = {0};
 
 	return proc__stat(pid, 0, &st) == -ESRCH || st.state == 'Z' || st.state == 'X';
 }

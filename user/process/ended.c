@@ -32,7 +32,7 @@ static bool is_zombie_of(int pidfd)
 
 static int status_of_zombie(pid_t pid, int pidfd, int *ret_status)
 {
-	struct proc_stat st;
+	struct proc_stat st = {0};
 	char path[64], *text = NULL;
 	size_t len;
 	int err;
