@@ -113,8 +113,8 @@ static const struct argp_option argp_options[] = {
 };
 
 /* One line, without argp's advice on another, and the end. */
-__attribute__((format(printf, 2, 3))) static void usage_error(struct argp_state *state,
-							      const char *fmt, ...)
+__attribute__((noreturn, format(printf, 2, 3))) static void usage_error(struct argp_state *state,
+									const char *fmt, ...)
 {
 	char text[512];
 	va_list args;
@@ -241,7 +241,6 @@ static unsigned parse_word(struct argp_state *state, const char *what, const cha
 			 words[i]);
 	}
 	usage_error(state, "%s %.*s: %s", what, (int)len, arg, all);
-	return 0;
 }
 
 /* The next part of a comma list, and steps over it; false: there is none. */
