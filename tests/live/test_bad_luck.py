@@ -157,6 +157,8 @@ def test_target_killed(t, way):
     check(time.monotonic() - start < 5, "the session went on long after its target's end")
     report = t.report()
     check(report.call("safe_sleep_1ms")["calls"] >= 400, "the profile up to there is not whole")
+    end = report.target()["end"], report.target()["exit"]
+    check(end == ("killed", {"code": None, "signal": signal.SIGKILL}), f"how it ended: {end}")
     check((t.dir / "p.speedscope.json").stat().st_size > 100, "no speedscope file")
 
 

@@ -145,6 +145,37 @@ def test_its_status_is_not_ours(t):
     check(t.report().call("forky_fork_1ms")["calls"] == 20, "calls before the crash")
 
 
+@cases(("exit 3", 3), ("kill -9 $$", 137), ("true", 0))
+def test_its_status_is_ours_if_asked(t, end, want):
+    """A script that runs a Haskell program and then ends in some way."""
+    script = f"{program('Calls', 'thr')} 1 safe_sleep_1ms=20; {end}"
+    code, _, err = finish(start(t, ["sh", "-c", script], "--propagate-exit"))
+    check(code == want, f"ended with {code}, the command with {want}: {err}")
+    report = t.report().target()
+    check((report["end"], report["exit"]) == ("exited", {"code": 0, "signal": None}),
+          f"the program, not the script: {report['end']}, {report['exit']}")
+
+
+def test_killed(t):
+    """The program itself is killed: the report has the signal, and it did not "exit"."""
+    process = start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=100000"], "--propagate-exit", formats="json,text")
+    child = child_of(process)
+    time.sleep(1)
+    os.kill(child, signal.SIGKILL)
+    code, out, err = finish(process, None)
+    check(code == 128 + signal.SIGKILL, f"ended with {code}: {err}")
+    report = t.report().target(child)
+    check((report["end"], report["exit"]) == ("killed", {"code": None, "signal": 9}), f"{report['end']}, {report['exit']}")
+    check("killed by signal 9" in err and "killed by" not in out, f"the text is not beside the command's output: {out!r}")
+
+
+def test_output_is_the_commands(t):
+    """What it prints is all there is on standard output, with the text report too."""
+    code, out, err = finish(start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=50"], formats="json,text"))
+    check(code == 0 and err.count("safescoped: Calls (pid") == 1, f"ended with {code}: {err}")
+    check(len(out.splitlines()) == 1 and json.loads(out), f"on standard output: {out!r}")
+
+
 @cases(["/nonexistent/program"], ["no-such-program-anywhere"], ["/etc/passwd"])
 def test_cannot_be_started(t, command):
     code, _, err = finish(start(t, command))

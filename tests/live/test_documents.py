@@ -3,8 +3,11 @@
 """The documents agree with the program: the manual page, the schema of the report, what is installed."""
 
 import json
+import os
 import re
+import signal
 import subprocess
+import time
 
 from harness import ROOT, SAFESCOPED, SCHEMA, Report, cases, check, run, schema, schema_errors
 
@@ -55,6 +58,119 @@ def test_options(t):
     check(("pid", "p") in want and (None, "h") in want and ("replay", None) in want, f"the table is not read: {want}")
     for what, got in (("the help", in_the_help()), ("the manual page", in_the_manual())):
         check(got == want, f"{what} has {got - want} besides, and not {want - got}")
+
+
+def arguments_in_the_table():
+    """{name: its argument}, of those that have one"""
+    table = OPTIONS.read_text().partition("argp_options[] = {")[2].partition("{0}")[0]
+    return dict(re.findall(r'{"([a-z-]+)", (?:\'.\'|OPT_\w+), "([^"]+)"', table))
+
+
+def arguments_in_the_manual():
+    found = {}
+    for item in re.findall(r"^\.It (Fl .*)$", MANUAL.read_text(), re.M):
+        for name, rest in re.findall(r"Fl Fl (\S+)([^,]*(?:, Ns Ar \.\.\.)?)", item):
+            words = re.sub(r"\b(Ar|Cm|Ns|Op)\b", "", rest.replace(", Fl", "")).split()
+            if words:
+                found[name] = "".join(words).lower()
+    return found
+
+
+def test_arguments(t):
+    """The manual page gives each option the argument that the table does."""
+    # the manual page's macros show a list's further members
+    want = {name: re.sub(r"\[.*\]|[ .]", "", text).lower() for name, text in arguments_in_the_table().items()}
+    got = {name: re.sub(r"[\[\], .]", "", text) for name, text in arguments_in_the_manual().items()}
+    check(want["weight"].startswith("wall|cpu|samples") and len(want) > 15, f"the table is not read: {want}")
+    check(got == want, f"the manual page has {set(got.items()) ^ set(want.items())}")
+
+
+def test_options_in_texts(t):
+    """Every option that a message, the README or the manual page speaks of exists."""
+    want = {name for name, _ in in_the_table() if name} | {"cap-add"}  # docker's, in an advice
+    texts = {p: "".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', p.read_text())) for p in (ROOT / "user").rglob("*.c")}
+    texts[MANUAL] = re.sub(r"Fl Fl (\S+)", r"--\1", MANUAL.read_text())
+    # the code blocks of other tools are not ours
+    readme = (ROOT / "README.md").read_text()
+    texts[ROOT / "README.md"] = "\n".join(re.findall(r"safescoped .*|`--[a-z-]+", readme))
+    known = want | {"countname", "nonmoving-gc", "eventlog-flush-interval"}  # flamegraph.pl's, the runtime's
+    for path, text in texts.items():
+        named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+[a-z])", text))
+        check(named <= known, f"{path} speaks of {named - known}")
+
+
+def said(*args, code=64):
+    done = subprocess.run([SAFESCOPED, *map(str, args)], capture_output=True, text=True, timeout=60)
+    check(done.returncode == code, f"{args}: ended with {done.returncode}: {done.stderr}")
+    check(not done.stdout or code == 0, f"{args}: on standard output: {done.stdout}")
+    return done.stderr.splitlines()
+
+
+def formats():
+    text = (ROOT / "user" / "export" / "export.c").read_text()
+    return re.findall(r'export_\w+ = {"(\w+)"', text)
+
+
+@cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
+       ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",))
+def test_wrong_usage_is_one_line(t, args):
+    # if it were accepted, this would be no session
+    lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
+    check(len(lines) == 1 and lines[0].startswith("safescoped: "), f"it said {lines}")
+    if "nosuch" in args[0] and "format" in args[0]:
+        check(len(formats()) >= 7 and all(f in lines[0] for f in formats()), f"it does not list the formats: {lines}")
+
+
+@cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "500ms")
+def test_durations(t, text):
+    """They are accepted: what is wrong is the file."""
+    check("nothing-here" in said("-e", t.dir / "nothing-here", "-d", text, "-f", "json", "-o", t.dir / "x", code=2)[0],
+          "the duration is refused")
+
+
+def test_names_of_files(t):
+    """A stem gets its format's suffix once, whatever it has, and a user's file stays."""
+    capture = CAPTURES / "calls"
+    for path in ("one", "one.json", "one.folded"):
+        lines = said("--replay", capture, "-f", "json,chrome", "-o", t.dir / path, code=0)
+        check([l.split(": ")[1] for l in lines] == [str(t.dir / n) for n in ("one.json", "one.trace.json")], f"it said {lines}")
+    check({p.name for p in t.dir.iterdir()} == {"one.json", "one.trace.json"}, f"{list(t.dir.iterdir())}")
+    precious = t.dir / "precious.json"
+    precious.write_text('{"mine": 1}\n')
+    for path in ("precious", "precious.json"):
+        lines = said("--replay", capture, "-f", "json", "-o", t.dir / path, code=2)
+        check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
+    check(precious.read_text() == '{"mine": 1}\n', "the user's file is gone")
+    lines = said("--replay", capture, "-f", "text,json", "-o", t.dir / "text", code=0)
+    check("jq" in lines[-1] and str(t.dir / "text.json") in lines[-1], f"how to open it is not said: {lines}")
+
+
+def test_a_reader_that_leaves(t):
+    """`| head` has seen enough: that is no failure, and the files are written nevertheless."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([SAFESCOPED, "--replay", CAPTURES / "calls", "-f", "text,json", "-o", t.dir / "r"],
+                          stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr}")
+    check("ipe" not in done.stderr.replace(str(t.dir), ""), f"it said {done.stderr}")
+    check(Report(t.dir / "r.json").target(), "the report was not written")
+
+
+@cases("USR1", "USR2")
+def test_signals_that_mean_nothing(t, name):
+    """It reads a log from a pipe that says nothing; the signal changes nothing."""
+    process = subprocess.Popen([SAFESCOPED, "-e", "-", "-f", "json", "-o", t.dir / "x"], stdin=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    blocked = 0
+    deadline = time.monotonic() + 20
+    bit = 1 << (getattr(signal, f"SIG{name}") - 1)
+    while not blocked & bit and time.monotonic() < deadline:
+        blocked = int(re.search(r"SigIgn:\s*(\w+)", open(f"/proc/{process.pid}/status").read()).group(1), 16)
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, f"SIG{name}"))
+    said_then = process.communicate(timeout=60)[1].decode()
+    check(process.returncode == 2 and "is empty" in said_then, f"ended with {process.returncode}: {said_then}")
 
 
 def test_manual_names(t):

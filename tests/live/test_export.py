@@ -65,7 +65,7 @@ def must_have(path, what):
 
 def split(profiles):
     """The sum of all threads, the OS threads' lanes, the other lanes. (test_totals.py has the sums of lanes.)"""
-    first, *lanes = [p for p in profiles if not p["name"].startswith("sums of ")]
+    first, *lanes = [p for p in profiles if not p["name"].startswith(("sums of ", "CPU time"))]
     threads = [p for p in lanes if re.match(r"\d+ ", p["name"])]
     return first, threads, [p for p in lanes if p not in threads]
 
@@ -119,7 +119,8 @@ def test_speedscope_file(t, what):
     check(all(p["startValue"] == 0 and p["endValue"] == threads[0]["endValue"] for p in threads + others),
           "lanes on different time axes")
     check(all(p["name"].startswith("capability ") for p in others), f"{[p['name'] for p in others]}")
-    check("all" in first["name"], f"the first profile is {first['name']}")
+    check("CPU time" in file["profiles"][0]["name"] and "wall time" in first["name"], f"the first profiles: {first['name']}")
+    check_near("all threads' CPU", sum(file["profiles"][0]["weights"]), sum(l["cpu_ns"] for l in lanes.values()), 1000)
     check_near("all threads", sum(first["weights"]), sum(map(busy, lanes.values())), 1)
     of_tid = {}
     for profile in threads:
@@ -223,7 +224,7 @@ def test_real_pprof(t, what):
     samples, _, rest = raw.partition("Samples:\n")[2].partition("Locations\n")
     cpu = count = 0
     for line in samples.splitlines():
-        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+): ", line)
+        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+: ", line)
         if match:
             count += int(match.group(1))
             cpu += int(match.group(2))
@@ -236,6 +237,10 @@ def test_real_pprof(t, what):
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")
+    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-tagfocus=state=haskell", t.dir / "p.pb.gz")
+    shown = int(re.search(r"accounting for (\d+)ns", focused)[1])
+    haskell = sum(l["states"]["haskell"] for l in report.target()["lanes"] if l["kind"] == "thread")
+    check_near("the wall time in Haskell code in us, by its label", shown / 1000, haskell / 1000, 10)
 
 
 def test_html_in_a_browser(t):

@@ -100,7 +100,7 @@ def test_calls(t, way):
     check_identity(report.target(target.pid), way)
     missing = report.target(target.pid)["missing"]
     check(any(m.startswith("no symbols") for m in missing), f"the symbols are not reported as missing: {missing}")
-    check(any(m.startswith("no eventlog") for m in missing), f"the eventlog is not reported as missing: {missing}")
+    check(not any("eventlog" in m for m in missing), f"an eventlog that nobody asked for is missing: {missing}")
     calls = by_name(report, twin, target.pid)
     for function, want in truth.items():
         if not want["calls"]:

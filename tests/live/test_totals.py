@@ -90,7 +90,7 @@ def pprof(path):
     """{(pid, tid): ns} of CPU and of all. Samples and their labels take turns in what Go's reader prints."""
     cpu, wall, values = {}, {}, ()
     for line in tool("go", "tool", "pprof", "-raw", path).splitlines():
-        sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+): ", line)
+        sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+: ", line)
         label = re.search(r"process_id:\[(\d+)\] thread_id:\[(\d+)\]", line)
         if sample:
             values = int(sample[2]), int(sample[3])
@@ -110,23 +110,23 @@ def html(path):
 
 
 def speedscope(path):
-    """The first profile's {process or "": ns}, and of the sums and of the lanes {lane: {state: ns}}."""
+    """CPU and wall: {process or "": ns}, and of the sums and of the lanes {lane: {state: ns}}."""
     file = json.loads(path.read_text())
     frames = [(f["name"], f.get("file", "")) for f in file["shared"]["frames"]]
-    first, summed, drawn = {}, {}, {}
+    cpu, wall, summed, drawn = {}, {}, {}, {}
     for profile in file["profiles"]:
         lane = lane_name(profile["name"])
         for stack, ns in zip(profile["samples"], profile["weights"]):
             if not stack:
                 continue
             root = frames[stack[0]]
-            if profile is file["profiles"][0]:
-                add(first, root[0] if root[1] == "process" else "", ns)
+            if profile["name"].startswith(("CPU time", "wall time")):
+                add(cpu if profile["name"].startswith("CPU") else wall, root[0] if root[1] == "process" else "", ns)
             elif lane:
                 add(drawn.setdefault(lane, {}), root[1], ns)
             else:
                 add(summed.setdefault(lane_name(root[0]), {}), frames[stack[1]][1], ns)
-    return first, summed, drawn
+    return cpu, wall, summed, drawn
 
 
 # ── comparing ──
@@ -172,10 +172,11 @@ def compare_html(what, sums, want, cpu):
 
 
 def compare_speedscope(label, path, want):
-    first, summed, drawn = speedscope(path)
+    cpu, wall, summed, drawn = speedscope(path)
     for target in want.targets:
         name = f"{target['comm']} (pid {target['pid']})" if want.several else ""
-        near(f"{label}: speedscope's process {name}", first.get(name, 0), want.of_process(target["pid"], False))
+        near(f"{label}: speedscope's CPU of process {name}", cpu.get(name, 0), want.of_process(target["pid"], True))
+        near(f"{label}: speedscope's process {name}", wall.get(name, 0), want.of_process(target["pid"], False))
     for what, lanes in ("sums", summed), ("lanes", drawn):
         check(set(lanes) <= set(want.lanes), f"{label}: speedscope's {what} of {set(lanes) - set(want.lanes)}")
         for name, states in want.lanes.items():

@@ -179,14 +179,16 @@ static void test_speedscope(void **state)
 	char *text;
 
 	(void)state;
-	check_speedscope(&service, 2, 2);
-	check_speedscope(&hostile, 2, 2);
+	check_speedscope(&service, 3, 2);
+	check_speedscope(&hostile, 3, 2);
 	check_speedscope(&empty, 1, 0);
 	text = render("speedscope", &service, &plain);
-	assert_int_equal(end_value(text, 0), busy_ns(&service, false));
+	/* 500 ms of Haskell code, 10 in collections, 100 in a safe call */
+	assert_int_equal((end_value(text, 0) + 500000) / MS, 610);
+	assert_int_equal(end_value(text, 1), busy_ns(&service, false));
 	free(text);
 	text = render("speedscope", &hostile, &plain);
-	assert_int_equal(end_value(text, 0), busy_ns(&hostile, false));
+	assert_int_equal(end_value(text, 1), busy_ns(&hostile, false));
 	free(text);
 }
 
@@ -289,6 +291,89 @@ static void test_folded_totals(void **state)
 	assert_int_equal(folded_sum(&service, WEIGHT_CPU), 610000);
 }
 
+/* A long name, a deep recursion, and two paths that differ within what is left out. */
+static struct picture *deep_picture(char *name)
+{
+	struct pic_row *rows;
+	struct pic_target *target;
+	struct pic_lane *lane;
+	struct picture *pic;
+	uint32_t f, leaf, v[400];
+
+	assert_int_equal(picture__new(1 << 20, &pic), 0);
+	*picture__edit_session(pic) = service.session;
+	assert_int_equal(picture__add_frame(pic,
+					    &(struct pic_frame){.name = name,
+								.module = "",
+								.package = "",
+								.file = "",
+								.src = "",
+								.kind = TF_HASKELL},
+					    &f),
+			 0);
+	assert_int_equal(picture__add_frame(pic, &service_frames[F_FIB], &leaf), 0);
+	rows = picture__alloc(pic, 3, sizeof(*rows));
+	lane = picture__alloc(pic, 1, sizeof(*lane));
+	assert_non_null(rows);
+	assert_non_null(lane);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t n = i ? 300 + i : 40;
+
+		for (uint32_t k = 0; k + 1 < n; k++)
+			v[k] = f;
+		v[n - 1] = leaf;
+		rows[i] =
+			(struct pic_row){.ns = 1000 * (i + 1), .state = ST_HASKELL, .on_cpu = true};
+		assert_int_equal(picture__add_stack(pic, v, n, &rows[i].stack), 0);
+	}
+	*lane = (struct pic_lane){.kind = LANE_THREAD,
+				  .tid = 1,
+				  .name = "t",
+				  .threads = 1,
+				  .rows = rows,
+				  .n_rows = 3};
+	assert_int_equal(picture__add_target(pic, &target), 0);
+	*target = (struct pic_target){
+		.pid = 1, .comm = "t", .lanes[LANE_THREAD] = {.v = lane, .n = 1}};
+	return pic;
+}
+
+static void test_folded_deep(void **state)
+{
+	static const char mark[] = ";[frames left out];";
+	char name[1001], *text = NULL, *line;
+	struct export_opts opts = {.weight = WEIGHT_WALL};
+	struct picture *pic;
+	size_t len;
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	memcpy(name + sizeof(name) - 4, "end", 4);
+	pic = deep_picture(name);
+	for (int all = 0; all < 2; all++) {
+		FILE *out = open_memstream(&text, &len);
+
+		assert_non_null(out);
+		opts.verbose = all;
+		assert_int_equal(export_folded.write(out, pic, &opts), 0);
+		fclose(out);
+		assert_true((strstr(text, name) != NULL) == all);
+		line = strstr(text, mark);
+		if (all) {
+			assert_null(line);
+		} else {
+			/* the two deep ones are one, and no time is lost */
+			assert_non_null(line);
+			assert_null(strstr(line + 1, mark));
+			assert_non_null(strstr(line, "end;Data.Fib.fib 5\n"));
+			assert_non_null(strstr(text, "end;Data.Fib.fib 1\n"));
+			assert_true(len < 2 * 100 * 130);
+		}
+		free(text);
+	}
+	picture__free(pic);
+}
+
 /* ── json: the contract's fields ─────────────────────────────────────────────────────────── */
 
 static void assert_fields(const cJSON *object, const char *fields)
@@ -307,7 +392,7 @@ static void check_json(const struct sketch *sketch)
 	static const struct {
 		const char *object, *fields;
 	} parts[] = {
-		{"ghc", "version version_known way threaded profiled layout_checked"},
+		{"ghc", "version version_known way threaded profiled layout_checked rtsopts"},
 		{"found_by", "suspendThread resumeThread tick capabilities"},
 		{"gc", "count pause_ns pause_at_most_ns max_pause_ns observed_ns observed_count "
 		       "observed_pause_ns wait_ns exact"},
@@ -425,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_speedscope),
 		cmocka_unit_test(test_speedscope_order),
 		cmocka_unit_test(test_folded_totals),
+		cmocka_unit_test(test_folded_deep),
 		cmocka_unit_test(test_json_fields),
 		cmocka_unit_test(test_text_is_safe_for_a_terminal),
 		cmocka_unit_test(test_text_no_blanks_at_the_ends),

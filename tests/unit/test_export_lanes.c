@@ -233,11 +233,11 @@ static void test_pprof(void **state)
 	size_t len;
 	char *text = kit_render("pprof", &lanes, &plain, &len);
 	Pprof__Profile *p = unzip_profile(text, len);
-	int64_t wall = 0, cpu = 0;
+	int64_t wall = 0, cpu = 0, safe = 0, haskell = 0;
 
 	(void)state;
 	assert_string_equal(p->string_table[0], "");
-	assert_int_equal(p->n_sample_type, 3);
+	assert_int_equal(p->n_sample_type, 4);
 	assert_string_equal(p->string_table[p->default_sample_type], "wall");
 	assert_int_equal(p->duration_nanos, 100 * MS);
 	assert_int_equal(p->n_mapping, 2);
@@ -248,9 +248,15 @@ static void test_pprof(void **state)
 			continue;
 		cpu += p->sample[i]->value[1];
 		wall += p->sample[i]->value[2];
+		safe += p->sample[i]->value[3];
+		assert_string_equal(p->string_table[p->sample[i]->label[4]->key], "state");
+		if (!strcmp(p->string_table[p->sample[i]->label[4]->str], "haskell"))
+			haskell += p->sample[i]->value[2];
 	}
 	assert_int_equal(cpu, 37 * MS);
 	assert_int_equal(wall, 90 * MS);
+	assert_int_equal(safe, 48 * MS);
+	assert_int_equal(haskell, 37 * MS);
 	/* the leaf comes first */
 	assert_string_equal(p->string_table[p->function[p->sample[0]->location_id[0] - 1]->name],
 			    "Main.main");
@@ -355,11 +361,11 @@ static bool shows(const char *format, const char *text, enum lane_kind kind)
 		 {"\"kind\":\t\"capability\"", "\"kind\":\t\"thread\"", "\"kind\":\t\"haskell\""}},
 		{"speedscope",
 		 {"\"sampled\",\"name\":\"capability 0", "\"sampled\",\"name\":\"42 worker",
-		  "\"sampled\",\"name\":\"Haskell thread 7 main λ"}},
+		  "\"sampled\",\"name\":\"Haskell thread 7 (main λ)"}},
 		{"chrome",
-		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 main λ, bound\""}},
+		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 (main λ), bound\""}},
 		{"html",
-		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 main λ, bound\""}},
+		 {"\"capability 0\"", "\"42 worker\"", "\"Haskell thread 7 (main λ), bound\""}},
 		{"text", {"What each capability", "Where the time went", "What Haskell threads"}},
 	};
 

@@ -196,7 +196,8 @@ static void test_table_cut(void **state)
 	free(text);
 }
 
-/* Those that are worth least go first, names are cut as far as they can, and what went is said. */
+/* Those that are worth least go first, before names are cut to where they tell little, and what
+ * went is said. */
 static void test_table_leaves_out(void **state)
 {
 	static const struct table_column columns[] = {
@@ -211,10 +212,10 @@ static void test_table_leaves_out(void **state)
 	assert_int_equal(table__new(columns, ARRAY_SIZE(columns), &t), 0);
 	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
 		table__cell(t, c ? "12345" : "Data.Map.Internal.insertWithKey");
-	text = print_table(t, 30);
-	assert_string_equal(text, "                  ── all of ──\n"
-				  "  name              one  three\n"
-				  "  Data.Ma…ithKey  12345  12345\n"
+	text = print_table(t, 36);
+	assert_string_equal(text, "                        ── all of ──\n"
+				  "  name                    one  three\n"
+				  "  Data.Map.I…rtWithKey  12345  12345\n"
 				  "  no room for: all of ~two\n");
 	free(text);
 }

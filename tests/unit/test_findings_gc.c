@@ -154,11 +154,59 @@ static void test_gc_share_and_spin(void **state)
 	assert_string_equal(found.v[1].where, "sched_yield");
 	picture__free(found.pic);
 
+	/* what the program takes of it */
+	t.rts_opts = RTS_OPTS_ALL;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "+RTS -A64m");
+	assert_null(strstr(found.v[0].text, "-with-rtsopts"));
+	picture__free(found.pic);
+	t.rts_opts = RTS_OPTS_SOME;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "relink it with -rtsopts");
+	assert_says(the_only(&found, "gc_share"), "-with-rtsopts=-A64m");
+	assert_null(strstr(found.v[0].text, "+RTS -A64m"));
+	picture__free(found.pic);
+
 	/* few and long */
 	t.gc.count = 3;
 	t.gc.max_pause_ns = 200 * MS;
 	find(&t, lanes, 1, &found);
 	assert_says(the_only(&found, "gc_share"), "--nonmoving-gc");
+	picture__free(found.pic);
+}
+
+/* A larger allocation area is no help against major collections. */
+static void test_gc_share_major(void **state)
+{
+	struct pic_lane lanes[] = {LANE(1, SLICE(0, 300, S_HASKELL, ST_HASKELL, 0, 30),
+					SLICE(300, 600, S_GC, ST_GC_WORK, 0, 30))};
+	struct pic_gc_event gcs[60];
+	struct pic_target t = {.gc = {.known = true,
+				      .count = ARRAY_SIZE(gcs),
+				      .pause_ns = 300 * MS,
+				      .max_pause_ns = 9 * MS},
+			       .gcs = gcs,
+			       .n_gcs = ARRAY_SIZE(gcs)};
+	struct found found;
+
+	(void)state;
+	/* 30 of 1 ms, 30 of 9 ms */
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i] = (struct pic_gc_event){.start_ns = AT(300 + 5 * i),
+					       .end_ns = AT(301 + 5 * i) + i % 2 * 8 * MS,
+					       .sync_ns = UINT64_MAX,
+					       .cap = NO_CAP,
+					       .generation = (int)(i % 2)};
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"),
+		    "30 collections of the youngest generation of 1.00 ms");
+	assert_says(the_only(&found, "gc_share"), "30 major ones of 9.00 ms");
+	assert_null(strstr(found.v[0].text, "-A64m"));
+	picture__free(found.pic);
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i].generation = 1 - gcs[i].generation;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "-A64m");
 	picture__free(found.pic);
 }
 
@@ -196,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_gc_waited_for_a_loop),
 		cmocka_unit_test(test_no_stack),
 		cmocka_unit_test(test_gc_share_and_spin),
+		cmocka_unit_test(test_gc_share_major),
 		cmocka_unit_test(test_gc_share_inferred),
 	};
 

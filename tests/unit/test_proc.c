@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sys/syscall.h>
+
 #include <cmocka.h>
 
 #include "base/base.h"
@@ -696,10 +698,51 @@ static void test_read(void **state)
 	munmap(page, 4096);
 }
 
+/* The truth is the kernel's: a child's own status, as wait() has it. */
+static void check_exit(int how)
+{
+	int status = 0, want, pidfd;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (how < 0)
+			kill(getpid(), -how);
+		_exit(how);
+	}
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	assert_true(pidfd >= 0);
+	/* a zombie stays one */
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(proc__exit_status(pid, pidfd, &status), 0);
+	assert_int_equal(waitpid(pid, &want, 0), pid);
+	assert_int_equal(status, want);
+	status = -1;
+	/* gone: newer kernels know it still */
+	if (!proc__exit_status(pid, pidfd, &status))
+		assert_int_equal(status, want);
+	close(pidfd);
+}
+
+static void test_exit_status(void **state)
+{
+	int status;
+
+	(void)state;
+	check_exit(0);
+	check_exit(3);
+	check_exit(-SIGKILL);
+	check_exit(-SIGTERM);
+	assert_int_equal(proc__parse_exit("1 (x) Z 1 2 3", 13, &status), -EINVAL);
+	assert_int_equal(proc__parse_exit("", 0, &status), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_exit_status),
 		cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_maps_damaged),
 		cmocka_unit_test(test_ns_pid),

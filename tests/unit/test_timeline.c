@@ -420,6 +420,37 @@ static void test_births_and_deaths(void **state)
 	timeline__free(kit.tl);
 }
 
+/* How it ended, as far as the kernel told. */
+static void test_how_it_ended(void **state)
+{
+	static const struct {
+		const char *how, *end;
+		int code, signal;
+	} cases[] = {
+		{"exited", "exited", -1, 0},
+		{"exited 0", "exited", 0, 0},
+		{"exited 255", "exited", 255, 0},
+		{"killed 9", "killed", -1, 9},
+		{"exec", "exec", -1, 0},
+		{"exited x", "exited", -1, 0},
+		{"killed 9999999999", "killed", -1, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct pic_target *t;
+		struct kit kit;
+
+		kit_new(&kit);
+		assert_int_equal(intake__end_target(kit.in, PID, cases[i].how, T0 + 100), 0);
+		t = finish(&kit);
+		assert_string_equal(t->end, cases[i].end);
+		assert_int_equal(t->exit_code, cases[i].code);
+		assert_int_equal(t->exit_signal, cases[i].signal);
+		timeline__free(kit.tl);
+	}
+}
+
 /* Beyond the budget of slices the picture gets coarser, the totals stay right. */
 static void test_coarse(void **state)
 {
@@ -512,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_off_states),
 		cmocka_unit_test(test_on_states),
 		cmocka_unit_test(test_births_and_deaths),
+		cmocka_unit_test(test_how_it_ended),
 		cmocka_unit_test(test_coarse),
 		cmocka_unit_test(test_prior),
 		cmocka_unit_test(test_no_callback),

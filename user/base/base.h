@@ -41,6 +41,8 @@ enum log_level { LOG_LVL_QUIET, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_VERBOSE, LOG
 /* Set once, at start. The default is LOG_LVL_INFO. */
 void log__set_level(enum log_level level);
 enum log_level log__level(void);
+/* A line without an end is on the terminal, or no more: the next message wipes it. */
+void log__set_line(bool shown);
 /* Whether the user has been told of a failure by log_error(). */
 bool log__said_error(void);
 
@@ -165,8 +167,9 @@ double human__percent(uint64_t part, uint64_t whole);
 
 /* A reader of our output that goes away is then an error of a write, not our end. */
 void signals__ignore_pipe(void);
-/* So is a file that becomes larger than allowed (ulimit -f). */
-void signals__ignore_file_limit(void);
+/* So is a file that becomes larger than allowed (ulimit -f), and SIGUSR1 and SIGUSR2, which mean
+ * nothing here, end nothing. */
+void signals__ignore_harmless(void);
 /* Undoes both, for a program that is started. */
 void signals__reset(void);
 /*

@@ -10,10 +10,13 @@
 
 #define LOG_PREFIX   "safescoped: "
 #define LOG_MAX_LINE 4096
+#define WIPE	     "\r\033[K"
 
 /* The one setting of the process: every room logs, none of them can be handed a context for it. */
 static _Atomic int log_level_now = LOG_LVL_INFO;
 static _Atomic bool error_said;
+/* A line without an end is on the terminal. */
+static _Atomic bool line_shown;
 
 void log__set_level(enum log_level level)
 {
@@ -57,8 +60,15 @@ static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list 
 	text__escape(text, len, line + prefix, sizeof(line) - prefix - 1);
 	len = strlen(line);
 	line[len] = '\n';
+	if (atomic_exchange(&line_shown, false))
+		put(WIPE, sizeof(WIPE) - 1);
 	put(line, len + 1);
 	errno = saved;
+}
+
+void log__set_line(bool shown)
+{
+	atomic_store(&line_shown, shown);
 }
 
 bool log__said_error(void)

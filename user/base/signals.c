@@ -12,9 +12,11 @@ void signals__ignore_pipe(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-void signals__ignore_file_limit(void)
+void signals__ignore_harmless(void)
 {
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
 }
 
 void signals__reset(void)
@@ -23,6 +25,8 @@ void signals__reset(void)
 
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -150,6 +150,7 @@ static void code_info(struct codec *c, struct target_info *i)
 	/* probe_file, reach and no_probes are for placing probes */
 	CODE(c, i->wire);
 	code_string(c, &i->only_sampled);
+	CODE(c, i->rts_opts);
 }
 
 static void code_name(struct codec *c, struct code_name *n)

@@ -290,7 +290,7 @@ int capture__finish(struct capture *c)
 		fail(c, -errno);
 	err = c->err;
 	if (!err)
-		log_info("%s", c->path);
+		log_info("%s: safescoped --replay %s", c->path, c->path);
 	/* whether it is PATH now or still PATH.partial */
 	capture__abort(c, true);
 	return err;

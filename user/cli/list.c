@@ -167,7 +167,8 @@ static int print_table(const struct list *list, FILE *out)
 		{"linking", COL_LEFT, NULL, 0},	 {"symbols", COL_LEFT, NULL, 0},
 		{"eventlog", COL_LEFT, NULL, 0}, {"profile", COL_LEFT, NULL, 0},
 	};
-	unsigned width = out == stdout ? output__terminal_width(STDOUT_FILENO) : 0;
+	unsigned width = out == stdout ? output__page_width(STDOUT_FILENO) : 0;
+	bool colour = out == stdout && output__has_colour(output__terminal_width(STDOUT_FILENO));
 	struct table *t;
 	int err;
 
@@ -180,7 +181,7 @@ static int print_table(const struct list *list, FILE *out)
 		return err;
 	for (size_t i = 0; i < list->n; i++)
 		put_row(t, &list->rows[i]);
-	err = table__print(t, out, width, output__has_colour(width));
+	err = table__print(t, out, width, colour);
 	table__free(t);
 	for (size_t i = 0; !err && i < list->n; i++)
 		if (list->rows[i].why[0])
@@ -279,7 +280,10 @@ static int print(const struct list *list, const struct options *options)
 			log_error("standard output: %s", strerror(-err));
 		return err;
 	}
-	err = output__owner(&owner, &group);
+	err = options->output.formats[0] == &export_json ? output__may_replace(path, &export_json)
+							 : 0;
+	if (!err)
+		err = output__owner(&owner, &group);
 	if (!err)
 		err = outfile__open(path, owner, group, &out);
 	if (err)

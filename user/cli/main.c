@@ -34,7 +34,9 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.force = o->force,
 		.no_eventlogs = none,
 		.eventlog = none || automatic ? NULL : log,
+		.eventlog_asked = log && automatic,
 		.save = o->save,
+		.propagate_exit = o->propagate_exit,
 		.output = &o->output,
 		.quiet = o->quiet,
 	};
@@ -117,7 +119,7 @@ int main(int argc, char **argv)
 		log__set_level(LOG_LVL_DEBUG);
 	else if (options.verbose == 1)
 		log__set_level(LOG_LVL_VERBOSE);
-	signals__ignore_file_limit();
+	signals__ignore_harmless();
 	/* before anything is done as root that was meant for somebody else */
 	if (output__owner(&owner, &group))
 		return EX_USAGE;

@@ -3,9 +3,11 @@
 #include <argp.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/base.h"
 #include "options.h"
@@ -16,9 +18,9 @@ static const char doc[] =
 	"Where every moment of a running Haskell program went: Haskell functions with their real "
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, chrome, html, folded, pprof, json, text. PATH of -o is a file (one "
-	"format), a directory, a stem (PATH.speedscope.json, PATH.folded, ...) or - for standard "
-	"output.\n\n"
+	"Formats: speedscope, folded, json, text, chrome, pprof, html. PATH of -o is a directory, "
+	"a stem (PATH.speedscope.json, PATH.folded, ...; a suffix that is there already is not "
+	"added again) or - for standard output (one format).\n\n"
 	"Exit codes: 0 complete, 1 finished but records were lost or something that was asked for "
 	"is missing, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
@@ -47,17 +49,20 @@ enum {
 	OPT_ONLY,
 	OPT_SAVE,
 	OPT_REPLAY,
+	OPT_PROPAGATE_EXIT,
 };
 
 static const struct argp_option argp_options[] = {
 	{"pid", 'p', "PID[,PID...]", 0,
 	 "attach to these processes (default: to every GHC process of this host)", 0},
-	{"duration", 'd', "SECONDS", 0,
-	 "stop after this long (default: Ctrl-C, or the last target's exit)", 0},
+	{"duration", 'd', "TIME", 0,
+	 "stop after this long: 10, 10s, 5m, 1h (default: Ctrl-C, or the last target's exit)", 0},
 	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
 	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
 	{"output", 'o', "PATH", 0,
-	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output)", 1},
+	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output, with a "
+	 "command to standard error)",
+	 1},
 	{"lanes", OPT_LANES, "LIST", 0,
 	 "comma list of lanes to show: thread, capability, haskell (default thread,capability; of "
 	 "an eventlog without a process all)",
@@ -90,6 +95,9 @@ static const struct argp_option argp_options[] = {
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
 	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
+	{"propagate-exit", OPT_PROPAGATE_EXIT, NULL, 0,
+	 "with a command: end with its exit status, 128 and the signal's number if one killed it",
+	 2},
 	{"save", OPT_SAVE, "FILE", 0, "also keep all that was seen, for --replay", 2},
 	{"replay", OPT_REPLAY, "FILE", 0,
 	 "make the output of a session that --save kept, here and without its processes", 4},
@@ -104,6 +112,83 @@ static const struct argp_option argp_options[] = {
 	{0},
 };
 
+/* One line, without argp's advice on another, and the end. */
+__attribute__((noreturn, format(printf, 2, 3))) static void usage_error(struct argp_state *state,
+									const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	(void)state;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	log_error("%s", text);
+	exit(EX_USAGE);
+}
+
+/* ── times ───────────────────────────────────────────────────────────────────────────────── */
+
+/* A number with its unit, and steps over it; one without a unit is seconds. */
+static bool take_time(const char **arg, double *ret_ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"ms", 1e6}, {"us", 1e3}, {"µs", 1e3},  {"ns", 1},
+		     {"s", 1e9},  {"m", 6e10}, {"h", 3.6e12}};
+	char *end;
+	double v;
+
+	if (**arg < '0' || **arg > '9')
+		return false;
+	errno = 0;
+	v = strtod(*arg, &end);
+	if (errno || !isfinite(v))
+		return false;
+	*arg = end;
+	*ret_ns = v * 1e9;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		size_t len = strlen(units[i].unit);
+
+		if (strncmp(end, units[i].unit, len) != 0)
+			continue;
+		*arg = end + len;
+		*ret_ns = v * units[i].ns;
+		return true;
+	}
+	return !*end;
+}
+
+/* "10", "1.5s", "200ms", "5m", "1h30m", "3us", "40ns". */
+static bool parse_time(const char *arg, uint64_t *ret_ns)
+{
+	double sum = 0, ns;
+
+	do {
+		/* a number without a unit stands alone */
+		if (!take_time(&arg, &ns) || (sum > 0 && arg[-1] <= '9'))
+			return false;
+		sum += ns;
+	} while (*arg);
+	if (sum > 1e18)
+		return false;
+	*ret_ns = (uint64_t)(sum + 0.5);
+	return true;
+}
+
+static uint64_t parse_duration(struct argp_state *state, const char *what, const char *arg)
+{
+	uint64_t ns;
+
+	if (!parse_time(arg, &ns) || ns < 1000000 || ns > 100000000000000000ULL)
+		usage_error(state, "%s %s: not a time from 1ms to 27777h, such as 10s, 5m, 1h",
+			    what, arg);
+	return ns;
+}
+
+/* ── the options' values ─────────────────────────────────────────────────────────────────── */
+
 static void parse_pids(struct argp_state *state, struct options *o, const char *arg)
 {
 	const char *p = arg;
@@ -115,9 +200,9 @@ static void parse_pids(struct argp_state *state, struct options *o, const char *
 		errno = 0;
 		pid = strtol(p, &end, 10);
 		if (errno || end == p || pid < 1 || pid > 0x3fffffff || (*end && *end != ','))
-			argp_error(state, "--pid %s: not a list of process ids", arg);
+			usage_error(state, "--pid %s: not a list of process ids", arg);
 		if (o->n_pids == OPTIONS_MAX_PIDS)
-			argp_error(state, "--pid: more than %d processes", OPTIONS_MAX_PIDS);
+			usage_error(state, "--pid: more than %d processes", OPTIONS_MAX_PIDS);
 		for (size_t i = 0; i < o->n_pids; i++)
 			if (o->pids[i] == pid)
 				pid = 0;
@@ -136,7 +221,7 @@ static double parse_number(struct argp_state *state, const char *what, const cha
 	errno = 0;
 	v = strtod(arg, &end);
 	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
-		argp_error(state, "%s %s: not a number from %g to %g", what, arg, min, max);
+		usage_error(state, "%s %s: not a number from %g to %g", what, arg, min, max);
 	return v;
 }
 
@@ -155,8 +240,7 @@ static unsigned parse_word(struct argp_state *state, const char *what, const cha
 					: " or ",
 			 words[i]);
 	}
-	argp_error(state, "%s %.*s: %s", what, (int)len, arg, all);
-	return 0;
+	usage_error(state, "%s %.*s: %s", what, (int)len, arg, all);
 }
 
 /* The next part of a comma list, and steps over it; false: there is none. */
@@ -180,7 +264,8 @@ static void parse_formats(struct argp_state *state, struct output_opts *o, const
 		const struct export_format *format = export__find(name, len);
 
 		if (!format)
-			argp_error(state, "--format %.*s: no such format", (int)len, name);
+			usage_error(state, "--format %.*s: no such format; there are %s", (int)len,
+				    name, export__names());
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
 				format = NULL;
@@ -222,38 +307,12 @@ static void parse_stacks(struct argp_state *state, struct options *o, const char
 	o->stacks = (enum intake_stacks)parse_word(state, "--stacks", arg, strlen(arg), words);
 }
 
-/* "1.5s", "200ms", "3us", "40ns"; a number alone is seconds. */
-static bool parse_time(const char *arg, uint64_t *ret_ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
-	char *end;
-	double v;
-
-	if (*arg < '0' || *arg > '9')
-		return false;
-	errno = 0;
-	v = strtod(arg, &end);
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(end, units[i].unit) != 0)
-			continue;
-		v *= units[i].ns;
-		if (errno || !isfinite(v) || v > 1e18)
-			return false;
-		*ret_ns = (uint64_t)(v + 0.5);
-		return true;
-	}
-	return false;
-}
-
 /* One end of the part of a log: a time, or else the beginning of a marker. */
 static void parse_end(struct argp_state *state, const char *what, const char *arg, uint64_t *ns,
 		      const char **marker)
 {
 	if (!*arg)
-		argp_error(state, "%s: an empty text", what);
+		usage_error(state, "%s: an empty text", what);
 	*ns = 0;
 	*marker = NULL;
 	if (!parse_time(arg, ns))
@@ -264,7 +323,7 @@ static void parse_glob(struct argp_state *state, const char *what, const char *a
 		       const char **globs, size_t *n)
 {
 	if (*n == OPTIONS_MAX_GLOBS)
-		argp_error(state, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
+		usage_error(state, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
 	globs[(*n)++] = arg;
 }
 
@@ -276,26 +335,27 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		o->eventlog && strcmp(o->eventlog, "auto") != 0 && strcmp(o->eventlog, "none") != 0;
 
 	if (o->eventlog && !*o->eventlog)
-		argp_error(state, "--eventlog: an empty path");
+		usage_error(state, "--eventlog: an empty path");
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
-		argp_error(state, "--eventlog FILE: not with --list or --doctor");
+		usage_error(state, "--eventlog FILE: not with --list or --doctor");
 	if (file && o->n_pids > 1)
-		argp_error(state, "--eventlog FILE: is of one process; more were given");
+		usage_error(state, "--eventlog FILE: is of one process; more were given");
 	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
 					 part->to_marker || o->n_hide || o->n_only))
-		argp_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
+		usage_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
 }
 
 static void check_capture(struct argp_state *state, struct options *o)
 {
 	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
-		argp_error(state, "--replay: alone, without a process, a command, a log or --save");
+		usage_error(state,
+			    "--replay: alone, without a process, a command, a log or --save");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
-		argp_error(state, "--save: needs a session");
+		usage_error(state, "--save: needs a session");
 	if ((o->save && !*o->save) || (o->replay && !*o->replay))
-		argp_error(state, "--save, --replay: an empty path");
+		usage_error(state, "--save, --replay: an empty path");
 }
 
 static void check_mode(struct argp_state *state, struct options *o)
@@ -303,24 +363,26 @@ static void check_mode(struct argp_state *state, struct options *o)
 	const struct output_opts *out = &o->output;
 
 	if (o->mode == MODE_LIST && (o->n_pids || o->command))
-		argp_error(state, "--list: takes no process and no command");
+		usage_error(state, "--list: takes no process and no command");
 	if (o->mode == MODE_DOCTOR && o->command)
-		argp_error(state, "--doctor: takes no command");
+		usage_error(state, "--doctor: takes no command");
+	if (o->propagate_exit && !o->command)
+		usage_error(state, "--propagate-exit: needs a command");
 	if (o->command && o->n_pids)
-		argp_error(state, "either --pid or a command");
+		usage_error(state, "either --pid or a command");
 	if (o->mode == MODE_SYSTEM && o->command)
 		o->mode = MODE_COMMAND;
 	else if (o->mode == MODE_SYSTEM && o->n_pids)
 		o->mode = MODE_PID;
 	if (o->symbols && (o->mode == MODE_SYSTEM || o->mode == MODE_LIST))
-		argp_error(state, "--symbols: needs --pid or a command");
+		usage_error(state, "--symbols: needs --pid or a command");
 	for (size_t i = 0; i < out->n_formats; i++)
 		if (o->mode == MODE_LIST &&
 		    (out->n_formats > 1 ||
 		     (out->formats[i] != &export_json && out->formats[i] != &export_text)))
-			argp_error(state, "--list: has the formats text and json, one at a time");
+			usage_error(state, "--list: has the formats text and json, one at a time");
 	if (o->mode == MODE_DOCTOR && (out->n_formats || out->path))
-		argp_error(state, "--doctor: prints to standard output, as text");
+		usage_error(state, "--doctor: prints to standard output, as text");
 }
 
 static void check(struct argp_state *state, struct options *o)
@@ -329,7 +391,7 @@ static void check(struct argp_state *state, struct options *o)
 
 	/* else a script whose command is an empty variable would profile the whole host */
 	if (state->quoted && !o->command)
-		argp_error(state, "--: a command belongs after it");
+		usage_error(state, "--: a command belongs after it");
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);
@@ -343,9 +405,12 @@ static void check(struct argp_state *state, struct options *o)
 		out->lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY |
 			     (o->mode == MODE_EVENTLOG ? EXPORT_LANES_HASKELL : 0);
 	if (out->path && !strcmp(out->path, "-") && out->n_formats > 1)
-		argp_error(state, "-o -: takes one format; choose it with -f");
+		usage_error(state, "-o -: takes one format; choose it with -f");
+	out->beside_command = o->command != NULL;
+	if (out->path && !strcmp(out->path, "-") && o->command)
+		usage_error(state, "-o -: standard output is the command's; give a file");
 	if (out->path && !out->path[0])
-		argp_error(state, "-o: an empty path");
+		usage_error(state, "-o: an empty path");
 }
 
 /* Options of what is shown. */
@@ -389,12 +454,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		/* getopt has said what is wrong; argp would add a line of advice */
+		state->err_stream = fopen("/dev/null", "we") ?: state->err_stream;
+		break;
 	case 'p':
 		parse_pids(state, o, arg);
 		break;
 	case 'd':
-		o->duration_ns =
-			(uint64_t)(parse_number(state, "--duration", arg, 0.001, 1e8) * 1e9);
+		o->duration_ns = parse_duration(state, "--duration", arg);
 		break;
 	case 'F':
 		o->frequency_hz = (uint32_t)parse_number(state, "--frequency", arg, 1, 9999);
@@ -430,25 +498,28 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_SAVE:
 		o->save = arg;
 		break;
+	case OPT_PROPAGATE_EXIT:
+		o->propagate_exit = true;
+		break;
 	case OPT_REPLAY:
 		if (o->mode != MODE_SYSTEM)
-			argp_error(state, "one of --list, --doctor and --replay");
+			usage_error(state, "one of --list, --doctor and --replay");
 		o->mode = MODE_REPLAY;
 		o->replay = arg;
 		break;
 	case OPT_LIST:
 	case OPT_DOCTOR:
 		if (o->mode != MODE_SYSTEM)
-			argp_error(state, "one of --list, --doctor and --replay");
+			usage_error(state, "one of --list, --doctor and --replay");
 		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
 		break;
 	case ARGP_KEY_ARG:
 		/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 		if (state->quoted && state->next > state->quoted)
 			return ARGP_ERR_UNKNOWN;
-		argp_error(state,
-			   "%s: what is that? a process is given as --pid PID, a command after --",
-			   arg);
+		usage_error(state,
+			    "%s: what is that? a process is given as --pid PID, a command after --",
+			    arg);
 		break;
 	case ARGP_KEY_ARGS:
 		o->command = state->argv + state->next;

@@ -45,6 +45,7 @@ struct options {
 	double max_overhead_percent;
 	enum intake_stacks stacks;
 	bool kernel_stacks;
+	bool propagate_exit; /* MODE_COMMAND */
 	bool quiet;
 	int verbose; /* how many times -v was given */
 };

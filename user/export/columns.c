@@ -13,13 +13,13 @@ static const struct column calls[] = {
 	{"hand-over", "hand-over before", CELL_NS, CALL(handover_ns), CALL(exact), 3},
 	{"total", "total", CELL_NS, CALL(wall_ns), CALL(exact), 0},
 	{"CPU", "CPU", CELL_NS, CALL(cpu_ns), CALL(exact), 0},
-	{"blocked", "blocked", CELL_NS, CALL(blocked_ns), CALL(exact), 4},
-	{"mean", NULL, CELL_NS, offsetof(struct call_row, mean_ns), 0, 7},
+	{"blocked", "blocked", CELL_NS, CALL(blocked_ns), CALL(exact), 8},
+	{"mean", NULL, CELL_NS, offsetof(struct call_row, mean_ns), 0, 5},
 	{NULL, "median", CELL_NS, CALL(p50_ns), 0, 0},
-	{"p99", "p99", CELL_NS, CALL(p99_ns), 0, 6},
-	{"max", "max", CELL_NS, CALL(max_ns), 0, 5},
+	{"p99", "p99", CELL_NS, CALL(p99_ns), 0, 4},
+	{"max", "max", CELL_NS, CALL(max_ns), 0, 6},
 	{"cap wait", "then waited for a capability", CELL_NS, CALL(cap_wait_ns), CALL(exact), 0},
-	{"", NULL, CELL_TEXT, offsetof(struct call_row, notes), 0, 2},
+	{"", NULL, CELL_TEXT, offsetof(struct call_row, notes), 0, 7},
 	{NULL, "seen", CELL_TEXT, offsetof(struct call_row, seen), 0, 0},
 };
 const struct columns call_columns = {calls, ARRAY_SIZE(calls)};
@@ -28,9 +28,9 @@ const struct columns call_columns = {calls, ARRAY_SIZE(calls)};
 #define UNSAFE(member) offsetof(struct pic_unsafe, member)
 static const struct column unsafe_calls[] = {
 	{"function", "function", CELL_NAME, UNSAFE(function), 0, 0},
-	{"library", NULL, CELL_TEXT, UNSAFE(library), 0, 0},
+	{"library", NULL, CELL_TEXT, UNSAFE(library), 0, 1},
 	{"called from", "called from", CELL_NAME, UNSAFE(caller), UNSAFE(caller_approximate), 0},
-	{"samples", "samples", CELL_COUNT, UNSAFE(samples), 0, 0},
+	{"samples", "samples", CELL_COUNT, UNSAFE(samples), 0, 2},
 	{"CPU", "CPU", CELL_ABOUT_NS, UNSAFE(cpu_ns), 0, 0},
 	{"blocked", "blocked", CELL_ABOUT_NS, UNSAFE(blocked_ns), 0, 0},
 	{"GC waited", "GC waited for it", CELL_KNOWN_NS, UNSAFE(held_up_gc_ns), 0, 0},
@@ -41,6 +41,7 @@ const struct columns unsafe_columns = {unsafe_calls, ARRAY_SIZE(unsafe_calls)};
 static const struct column functions[] = {
 	{"self %", NULL, CELL_SHARE, FUNCTION(self), 0, 0},
 	{"total %", NULL, CELL_SHARE, FUNCTION(total), 0, 0},
+	{"CPU", NULL, CELL_NS, FUNCTION(function.self_ns), 0, 1},
 	{"function", "function", CELL_NAME, FUNCTION(function.name), FUNCTION(function.approximate),
 	 0},
 	{"module", NULL, CELL_TEXT, FUNCTION(function.module), 0, 0},

@@ -15,15 +15,26 @@ const struct export_format export_chrome = {"chrome", ".trace.json", chrome__wri
 const struct export_format export_pprof = {"pprof", ".pb.gz", pprof__write};
 const struct export_format export_html = {"html", ".html", html__write};
 
+static const struct export_format *const formats[] = {
+	&export_speedscope, &export_folded, &export_json, &export_text,
+	&export_chrome,	    &export_pprof,  &export_html,
+};
+
 const struct export_format *export__find(const char *name, size_t len)
 {
-	static const struct export_format *const formats[] = {
-		&export_speedscope, &export_folded, &export_json, &export_text,
-		&export_chrome,	    &export_pprof,  &export_html,
-	};
-
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		if (strlen(formats[i]->name) == len && !memcmp(formats[i]->name, name, len))
 			return formats[i];
 	return NULL;
+}
+
+const char *export__names(void)
+{
+	static char names[256];
+	size_t len = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats) && len < sizeof(names); i++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+					formats[i]->name);
+	return names;
 }

@@ -23,7 +23,7 @@ struct export_opts {
 	enum export_weight weight;
 	bool verbose;	/* -v: frames that are folded away by default, more rows */
 	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */
-	unsigned width; /* of the terminal, for text; 0: not a terminal */
+	unsigned width; /* of the page that text is for; 0: not known */
 };
 
 /* One format. write returns 0 or a negative errno and leaves the stream open. */
@@ -43,6 +43,8 @@ extern const struct export_format export_html;
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);
+/* All of their names: "speedscope, folded, …". */
+const char *export__names(void);
 
 /*
  * A file that appears whole or not at all: a file without a name in the same directory (0600),
@@ -66,9 +68,10 @@ void outfile__abort(struct outfile *out);
 enum {
 	COL_LEFT = 0,
 	COL_RIGHT = 1,
-	COL_FLEX = 2,	 /* may be cut in the middle to fit */
-	COL_SPARE = 4,	 /* may be left out to fit, the least worth first; a note reports it */
-	COL_SAMPLED = 8, /* `~` in front of the title */
+	COL_FLEX = 2,	  /* may be cut in the middle to fit */
+	COL_SPARE = 4,	  /* may be left out to fit, the least worth first; a note reports it */
+	COL_SAMPLED = 8,  /* `~` in front of the title */
+	COL_PAINTED = 16, /* in colours, if there are any */
 };
 
 struct table_column {
@@ -83,6 +86,10 @@ struct table;
 /* `columns` must live as long as the table. */
 int table__new(const struct table_column *columns, size_t n, struct table **ret_table);
 void table__free(struct table *t);
+/* The escape sequence, in `out` or constant, that a character of a painted column is preceded by.
+ */
+typedef const char *table_painter(uint32_t cp, char *out, size_t size);
+void table__paint(struct table *t, table_painter *paint);
 /* Cells are added from left to right, row by row. Errors are kept until table__print. */
 void table__cell(struct table *t, const char *text);
 void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -5,7 +5,8 @@
  * N is in microseconds (samples with --weight samples). Idle time is left out: a flame graph in
  * which sleeping worker threads are the widest tower hides all that happened. Of an eventlog alone
  * the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that GHC wrote the
- * cost centres' (`COMM-PID`): no OS thread's lane has them.
+ * cost centres' (`COMM-PID`): no OS thread's lane has them. Long names and deep paths lose their
+ * middle, unless -v asks for all.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct writer {
 	FILE *out;
 	const struct picture *pic;
 	enum export_weight weight;
+	bool all;	 /* -v: paths are whole, however deep */
 	char **names;	 /* of a picture's frame: as printed */
 	uint32_t *map;	 /* of a picture's frame: number, in the names' order */
 	char **prefixes; /* of an owner: "COMM-PID;NAME-TID" */
@@ -24,6 +26,14 @@ struct writer {
 	struct sums sums;
 	struct views views;
 };
+
+/* A name of C++, or of a type class's dictionary, may be longer than a page: its ends tell. */
+#define NAME_MAX_SHOWN 120
+#define NAME_HEAD      80
+/* Of deeper paths so many frames from the root, a mark, and the rest up to the leaf: what lies
+ * between is a recursion, or below what a screen shows. */
+#define PATH_MAX_SHOWN 96
+#define PATH_HEAD      32
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -39,13 +49,36 @@ static bool is_number(const char *s)
 	return !*s;
 }
 
+/* The first byte of a character of UTF-8, or a byte that is none. */
+static bool begins_character(char c)
+{
+	return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+/* The name, or, if it is long, its two ends with … between. */
+static const char *shorten(const char *name, char *out, size_t size)
+{
+	size_t len = strlen(name), head = NAME_HEAD, tail = NAME_MAX_SHOWN - NAME_HEAD;
+
+	if (len <= NAME_MAX_SHOWN)
+		return name;
+	while (head && !begins_character(name[head]))
+		head--;
+	while (tail && !begins_character(name[len - tail]))
+		tail--;
+	snprintf(out, size, "%.*s…%s", (int)head, name, name + len - tail);
+	return out;
+}
+
 /*
  * A name that a reader cannot take for anything else: no separator, no line end, no blank at the
  * ends, and no number after the last blank (flamegraph.pl reads "leaf 12 34" as two columns, the
  * mark of a differential profile). Spaces inside stay: all readers cut at the last one.
  */
-static char *safe_name(const char *name, const char *suffix)
+static char *safe_name(const char *full, const char *suffix, bool whole)
 {
+	char shorter[4 * NAME_MAX_SHOWN + 16];
+	const char *name = whole ? full : shorten(full, shorter, sizeof(shorter));
 	size_t len = text__escape(name, strlen(name), NULL, 0);
 	char *safe = malloc(len + strlen(suffix) + 1), *blank;
 
@@ -72,7 +105,7 @@ static char *safe_name(const char *name, const char *suffix)
 static char *make_prefix(const struct pic_target *target, const struct pic_lane *lane)
 {
 	const char *name = lane && lane->kind == LANE_THREAD ? or_empty(lane->name) : "capability";
-	char *comm = safe_name(or_empty(target->comm), ""), *safe = safe_name(name, "");
+	char *comm = safe_name(or_empty(target->comm), "", true), *safe = safe_name(name, "", true);
 	char *prefix = NULL;
 	int n = -1;
 
@@ -109,7 +142,8 @@ static int name_frames(struct writer *w)
 		const struct pic_frame *frame = picture__frame(w->pic, i);
 
 		/* The mark that flamegraph.pl colours kernel frames by. */
-		w->names[i] = safe_name(frame__name(frame), frame->kind == TF_KERNEL ? "_[k]" : "");
+		w->names[i] = safe_name(frame__name(frame), frame->kind == TF_KERNEL ? "_[k]" : "",
+					w->all);
 		if (!w->names[i])
 			return -ENOMEM;
 	}
@@ -137,6 +171,33 @@ static int name_owners(struct writer *w)
 
 /* ── lines ───────────────────────────────────────────────────────────────────────────────── */
 
+/* How many frames of a stack are shown. */
+static uint32_t shown(const struct writer *w, struct pic_stack stack)
+{
+	return w->all ? stack.n : MIN(stack.n, (uint32_t)PATH_MAX_SHOWN);
+}
+
+/* The i-th of them. */
+static uint32_t shown_frame(struct pic_stack stack, uint32_t n, uint32_t i)
+{
+	return stack.frames[i < PATH_HEAD ? i : stack.n - n + i];
+}
+
+/* Paths that differ only in what is left out are one. */
+static int cmp_paths(const struct writer *w, struct pic_stack a, struct pic_stack b)
+{
+	uint32_t n_a = shown(w, a), n_b = shown(w, b);
+	bool cut_a = n_a < a.n, cut_b = n_b < b.n;
+
+	for (uint32_t i = 0; i < MIN(n_a, n_b); i++) {
+		uint32_t x = w->map[shown_frame(a, n_a, i)], y = w->map[shown_frame(b, n_b, i)];
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return CMP(n_a, n_b) ?: CMP(cut_a, cut_b);
+}
+
 static int cmp_lines(const void *pa, const void *pb, void *arg)
 {
 	const struct sum *a = pa, *b = pb;
@@ -144,18 +205,21 @@ static int cmp_lines(const void *pa, const void *pb, void *arg)
 	int diff = strcmp(w->prefixes[a->owner], w->prefixes[b->owner]);
 
 	return diff ? diff
-		    : stacks__cmp(picture__stack(w->pic, a->stack),
-				  picture__stack(w->pic, b->stack), w->map);
+		    : cmp_paths(w, picture__stack(w->pic, a->stack),
+				picture__stack(w->pic, b->stack));
 }
 
 static void put_line(const struct writer *w, const struct sum *sum, uint64_t n)
 {
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
+	uint32_t n_shown = shown(w, stack);
 
 	fputs(w->prefixes[sum->owner], w->out);
-	for (uint32_t i = 0; i < stack.n; i++) {
+	for (uint32_t i = 0; i < n_shown; i++) {
+		if (i == PATH_HEAD && n_shown < stack.n)
+			fputs_unlocked(";[frames left out]", w->out);
 		fputc_unlocked(';', w->out);
-		fputs_unlocked(w->names[stack.frames[i]], w->out);
+		fputs_unlocked(w->names[shown_frame(stack, n_shown, i)], w->out);
 	}
 	fprintf(w->out, " %" PRIu64 "\n", n);
 }
@@ -188,7 +252,7 @@ static void put_lines(struct writer *w)
 
 int folded__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	struct writer w = {.out = out, .pic = pic, .weight = opts->weight};
+	struct writer w = {.out = out, .pic = pic, .weight = opts->weight, .all = opts->verbose};
 	const char *title;
 	int err = views__collect(pic, &w.views);
 

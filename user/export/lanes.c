@@ -69,11 +69,15 @@ static int add(struct views *views, const struct view *view)
 static int add_lanes(struct views *views, const struct pic_target *target, uint32_t target_no,
 		     enum lane_kind kind)
 {
-	const struct pic_lanes *lanes = &target->lanes[kind];
+	const struct pic_lanes *lanes = &target->lanes[kind],
+			       *threads = &target->lanes[LANE_THREAD];
+	uint64_t process_ns = 0;
 	int err = 0;
 
+	for (uint32_t i = 0; i < threads->n; i++)
+		process_ns += lane__busy_ns(&threads->v[i]);
 	for (uint32_t i = 0; !err && i < lanes->n; i++) {
-		struct view view = {&lanes->v[i], target, target_no, i, 0};
+		struct view view = {&lanes->v[i], target, target_no, i, 0, process_ns};
 
 		if (kind == LANE_THREAD) {
 			view.busy_ns = lane__busy_ns(view.lane);
@@ -96,10 +100,12 @@ static int cmp_views(const void *pa, const void *pb)
 		return a->lane->kind < b->lane->kind ? -1 : 1;
 	if (a->lane->housekeeping != b->lane->housekeeping)
 		return a->lane->housekeeping ? 1 : -1;
-	if (a->busy_ns != b->busy_ns)
-		return a->busy_ns > b->busy_ns ? -1 : 1;
+	if (a->process_ns != b->process_ns)
+		return a->process_ns > b->process_ns ? -1 : 1;
 	if (a->target_no != b->target_no)
 		return a->target_no < b->target_no ? -1 : 1;
+	if (a->busy_ns != b->busy_ns)
+		return a->busy_ns > b->busy_ns ? -1 : 1;
 	return (a->lane_no > b->lane_no) - (a->lane_no < b->lane_no);
 }
 
@@ -197,8 +203,8 @@ struct view_name views__thread(const struct views *views, uint32_t target_no, ui
 	const char *label = label_of(views, target_no, tso);
 	struct view_name out;
 
-	snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.180s", tso, *label ? " " : "",
-		 label);
+	snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.180s%s", tso,
+		 *label ? " (" : "", label, *label ? ")" : "");
 	return out;
 }
 
@@ -219,7 +225,8 @@ struct view_name view__name(const struct view *view, bool several)
 	else if (lane->kind == LANE_CAPABILITY)
 		snprintf(out.s, sizeof(out.s), "capability %" PRIu32 "%s", lane->cap, process);
 	else
-		snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.64s%s%s", lane->tso,
-			 *name ? " " : "", name, lane->bound ? ", bound" : "", process);
+		snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.64s%s%s%s", lane->tso,
+			 *name ? " (" : "", name, *name ? ")" : "", lane->bound ? ", bound" : "",
+			 process);
 	return out;
 }

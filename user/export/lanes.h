@@ -13,12 +13,15 @@ struct view {
 	const struct pic_lane *lane;
 	const struct pic_target *target;
 	uint32_t target_no, lane_no; /* as in picture__target(), target->lanes[].v */
-	uint64_t busy_ns;	     /* what lanes of a kind are in order of; capabilities: 0 */
+	uint64_t busy_ns;	     /* what a process's lanes of a kind are in order of;
+					capabilities: 0 */
+	uint64_t process_ns;	     /* how busy its process's threads were together */
 };
 
 struct view_label;
 
-/* Capabilities by number, then OS threads and Haskell threads, the busiest first. */
+/* Capabilities by number, then OS threads and Haskell threads, process by process, the busiest
+ * first; of threads those that are housekeeping last. */
 struct views {
 	struct view *v;
 	size_t n, cap;
@@ -47,12 +50,12 @@ static inline uint64_t view__merged_ns(const struct views *views, const struct v
 	return MAX(views->grain_ns, view->lane->merged_ns);
 }
 
-/* "4242 worker", "capability 0", "Haskell thread 7 main"; several targets: then the process. */
+/* "4242 worker", "capability 0", "Haskell thread 7 (main)"; several targets: then the process. */
 struct view_name {
 	char s[224];
 };
 struct view_name view__name(const struct view *view, bool several);
-/* "Haskell thread 7 main": with its label, if it has one that is known. */
+/* "Haskell thread 7 (main)": with its label, if it has one that is known. */
 struct view_name views__thread(const struct views *views, uint32_t target_no, uint64_t tso);
 
 /* ── slices ──────────────────────────────────────────────────────────────────────────────── */

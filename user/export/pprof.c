@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * pprof (profile.proto, gzipped), for `go tool pprof` and what reads its files. A sample is a stack
- * of one thread, with its samples, its time on the CPU and its wall time; idle time is left out.
+ * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
+ * that passed in safe calls; idle time is left out.
  *
  * Protobuf messages may be written in pieces, which their reader puts together: each sample,
  * location and string is a piece, and no more than one is in memory at a time.
@@ -55,15 +56,24 @@ static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
 static const struct {
 	enum export_weight weight;
 	const char *name, *unit;
-} values[] = {{WEIGHT_SAMPLES, "samples", "count"},
-	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds"},
-	      {WEIGHT_WALL, "wall", "nanoseconds"}};
+	bool safe_calls; /* only in those */
+} values[] = {{WEIGHT_SAMPLES, "samples", "count", false},
+	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", false},
+	      {WEIGHT_WALL, "wall", "nanoseconds", false},
+	      {WEIGHT_WALL, "safe_call", "nanoseconds", true}};
+
+static bool is_safe_call(const struct pic_lane *lane, unsigned state)
+{
+	return lane && lane->kind == LANE_THREAD &&
+	       (state == ST_SAFE_CALL_CPU || state == ST_SAFE_CALL_BLOCKED ||
+		state == ST_SAFE_CALL);
+}
 
 struct writer {
 	struct zipped zipped;
 	const struct picture *pic;
 	struct views views;
-	struct sums sums; /* by lane */
+	struct sums sums; /* by lane and state */
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
 	int err;
@@ -103,7 +113,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 		type[i].type = string_of(w, values[i].name);
 		type[i].unit = string_of(w, values[i].unit);
 		all[i] = &type[i];
-		if (values[i].weight == weight)
+		if (values[i].weight == weight && !values[i].safe_calls)
 			head.default_sample_type = type[i].type;
 	}
 	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
@@ -179,13 +189,16 @@ static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, 
 
 static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 {
-	const struct view *view = sum->owner < w->views.n ? &w->views.v[sum->owner] : NULL;
+	uint32_t owner = sum->owner / LANE_STATES, state = sum->owner % LANE_STATES;
+	const struct view *view = owner < w->views.n ? &w->views.v[owner] : NULL;
+	const struct pic_lane *lane = view ? view->lane : NULL;
 	const struct pic_target *target =
-		view ? view->target : picture__target(w->pic, sum->owner - w->views.n);
+		view ? view->target : picture__target(w->pic, owner - w->views.n);
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
-	Pprof__Label labels[4], *all[] = {&labels[0], &labels[1], &labels[2], &labels[3]};
+	Pprof__Label labels[5],
+		*all[] = {&labels[0], &labels[1], &labels[2], &labels[3], &labels[4]};
 	int64_t v[ARRAY_SIZE(values)];
 	char name[32];
 
@@ -194,7 +207,9 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
-		v[k] = (int64_t)sum->by[values[k].weight];
+		v[k] = values[k].safe_calls && !is_safe_call(lane, state)
+			       ? 0
+			       : (int64_t)sum->by[values[k].weight];
 	sample.label = all;
 	add_label(w, &sample, "process", or_empty(target->comm), 0);
 	add_label(w, &sample, "process_id", NULL, target->pid);
@@ -206,6 +221,8 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 		add_label(w, &sample, "thread", view__name(view, false).s, 0);
 		add_label(w, &sample, "capability", NULL, view->lane->cap);
 	}
+	if (lane)
+		add_label(w, &sample, "state", state__name(lane->kind, state), 0);
 	sample.n_location_id = stack.n;
 	sample.location_id = ids;
 	sample.n_value = ARRAY_SIZE(v);
@@ -253,7 +270,7 @@ static int put_all(struct writer *w, enum export_weight weight)
 	int err = views__collect(w->pic, &w->views);
 
 	if (!err)
-		err = sums__collect(w->pic, &w->views, SUMS_BY_LANE, &w->sums, &title);
+		err = sums__collect(w->pic, &w->views, SUMS_BY_STATE, &w->sums, &title);
 	if (!err)
 		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)

@@ -22,14 +22,14 @@ int sums__add(struct sums *sums, const struct sum *sum)
 	return err;
 }
 
-int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owner)
+static int add_rows(struct sums *sums, const struct pic_lane *lane, uint32_t owner, bool by_state)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < lane->n_rows; i++) {
 		const struct pic_row *row = &lane->rows[i];
 		const struct sum sum = {
-			.owner = owner,
+			.owner = by_state ? owner * LANE_STATES + row->state : owner,
 			.stack = row->stack,
 			.by = {[WEIGHT_WALL] = state__is_idle(lane->kind, row->state) ? 0 : row->ns,
 			       [WEIGHT_CPU] = row->on_cpu ? row->ns : 0,
@@ -40,6 +40,16 @@ int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owne
 			err = sums__add(sums, &sum);
 	}
 	return err;
+}
+
+int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owner)
+{
+	return add_rows(sums, lane, owner, false);
+}
+
+int sums__add_states(struct sums *sums, const struct pic_lane *lane, uint32_t owner)
+{
+	return add_rows(sums, lane, owner, true);
 }
 
 static int add_centres(struct sums *sums, const struct pic_target *target, uint32_t owner)
@@ -91,6 +101,14 @@ void sums__merge(struct sums *sums)
 	sort_and_merge(sums, cmp_ids, NULL);
 }
 
+/* Of what no lane of a target has. */
+static uint32_t owner_of_target(const struct views *views, size_t t, enum sums_owner owner)
+{
+	if (owner == SUMS_BY_TARGET)
+		return (uint32_t)t;
+	return (uint32_t)((views->n + t) * (owner == SUMS_BY_STATE ? LANE_STATES : 1));
+}
+
 int sums__collect(const struct picture *pic, const struct views *views, enum sums_owner owner,
 		  struct sums *ret_sums, const char **ret_title)
 {
@@ -104,18 +122,19 @@ int sums__collect(const struct picture *pic, const struct views *views, enum sum
 	for (size_t i = 0; !err && i < views->n; i++) {
 		const struct view *view = &views->v[i];
 
-		if (view->lane->kind == LANE_THREAD ||
-		    (view->lane->kind == LANE_CAPABILITY &&
-		     (log_alone || !view->target->lanes[LANE_THREAD].n)))
-			err = sums__add_lane(&sums, view->lane,
-					     owner == SUMS_BY_LANE ? (uint32_t)i : view->target_no);
+		if (view->lane->kind != LANE_THREAD &&
+		    (view->lane->kind != LANE_CAPABILITY ||
+		     (!log_alone && view->target->lanes[LANE_THREAD].n)))
+			continue;
+		err = add_rows(&sums, view->lane,
+			       owner == SUMS_BY_TARGET ? view->target_no : (uint32_t)i,
+			       owner == SUMS_BY_STATE);
 	}
 	for (size_t t = 0; !err && log_alone && t < picture__n_targets(pic); t++) {
 		const struct pic_target *target = picture__target(pic, t);
 
 		if (!target->lanes[LANE_CAPABILITY].n)
-			err = add_centres(&sums, target,
-					  (uint32_t)(owner == SUMS_BY_LANE ? views->n + t : t));
+			err = add_centres(&sums, target, owner_of_target(views, t, owner));
 	}
 	if (err) {
 		sums__free(&sums);

@@ -11,6 +11,7 @@
 #define TABLE_MAX_BYTES ((size_t)64 << 20)
 #define TABLE_MAX_CELLS ((size_t)1 << 22)
 #define FLEX_MIN	12 /* a name cut shorter says nothing */
+#define FLEX_ROOM	20 /* columns are left out before names become shorter */
 #define INDENT		2
 #define GAP		2
 
@@ -31,6 +32,7 @@ struct table {
 	size_t *cells; /* offsets into text */
 	size_t n_cells, cap;
 	struct buf text;
+	table_painter *paint;
 	int err;
 };
 
@@ -60,6 +62,11 @@ int table__new(const struct table_column *columns, size_t n, struct table **ret_
 	}
 	*ret_table = t;
 	return 0;
+}
+
+void table__paint(struct table *t, table_painter *paint)
+{
+	t->paint = paint;
 }
 
 void table__free(struct table *t)
@@ -156,20 +163,26 @@ static size_t total_width(const struct table *t)
 	return total;
 }
 
+/* A name's width less what it may lose before columns go. */
+static size_t spare(const struct column *col)
+{
+	return col->flags & COL_FLEX && col->width > FLEX_ROOM ? col->width - FLEX_ROOM : 0;
+}
+
 static bool gives_way(const struct column *col)
 {
 	return (col->flags & COL_FLEX) && col->width > FLEX_MIN;
 }
 
-/* Columns that are worth least are left out until the others have room, names at their shortest. */
+/* Columns that are worth least are left out until the others have room, names of some length, too.
+ */
 static void leave_out(struct table *t, unsigned width)
 {
 	for (;;) {
 		size_t total = total_width(t), least = SIZE_MAX;
 
 		for (size_t c = 0; c < t->n_used; c++) {
-			if (gives_way(t->used[c]))
-				total -= t->used[c]->width - FLEX_MIN;
+			total -= spare(t->used[c]);
 			if (t->used[c]->flags & COL_SPARE &&
 			    (least == SIZE_MAX || t->used[c]->worth < t->used[least]->worth))
 				least = c;
@@ -233,8 +246,24 @@ static size_t put_cut(FILE *out, const char *s, size_t len, size_t width)
 	return put;
 }
 
+/* A character's colour is changed only where the next one has another. */
+static void put_painted(FILE *out, const char *s, table_painter *paint)
+{
+	uint32_t cp, last = 0;
+
+	for (; (cp = utf8__next(&s)); last = cp) {
+		char colour[32], utf8[4] = {0};
+
+		if (cp != last)
+			fputs(paint(cp, colour, sizeof(colour)), out);
+		fwrite(utf8, 1, utf8__put(utf8, cp), out);
+	}
+	fputs("\033[0m", out);
+}
+
 /* Spaces that are due are printed only before a text: no line ends in blanks. */
-static void put_cell(FILE *out, const struct column *col, const char *s, size_t *due)
+static void put_cell(FILE *out, const struct column *col, const char *s, size_t *due,
+		     table_painter *paint)
 {
 	size_t len = width_of(s), shown = MIN(len, col->width);
 
@@ -243,7 +272,10 @@ static void put_cell(FILE *out, const struct column *col, const char *s, size_t 
 	if (shown) {
 		put_spaces(out, *due);
 		*due = 0;
-		shown = put_cut(out, s, len, col->width);
+		if (paint && col->flags & COL_PAINTED && len <= col->width)
+			put_painted(out, s, paint);
+		else
+			shown = put_cut(out, s, len, col->width);
 	}
 	if (!(col->flags & COL_RIGHT))
 		*due += col->width - shown;
@@ -269,7 +301,7 @@ static size_t put_group(const struct table *t, size_t c, FILE *out, size_t *due)
 		}
 		*due = GAP;
 	} else {
-		put_cell(out, &over, group, due);
+		put_cell(out, &over, group, due, NULL);
 	}
 	return end;
 }
@@ -289,7 +321,7 @@ static void put_head(const struct table *t, FILE *out, bool colour)
 		fputc('\n', out);
 	due = INDENT;
 	for (size_t c = 0; c < t->n_used; c++)
-		put_cell(out, t->used[c], t->used[c]->title, &due);
+		put_cell(out, t->used[c], t->used[c]->title, &due, NULL);
 	if (colour)
 		fputs("\033[0m", out);
 	fputc('\n', out);
@@ -339,7 +371,8 @@ int table__print(struct table *t, FILE *out, unsigned width, bool colour)
 		size_t due = INDENT;
 
 		for (size_t c = 0; c < t->n_used; c++)
-			put_cell(out, t->used[c], cell_at(t, r, t->used[c]), &due);
+			put_cell(out, t->used[c], cell_at(t, r, t->used[c]), &due,
+				 colour ? t->paint : NULL);
 		fputc('\n', out);
 	}
 	put_left_out(t, out, width);

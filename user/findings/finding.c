@@ -49,6 +49,22 @@ void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *w
 		f->v[f->n++] = finding;
 }
 
+const char *finding__rts(struct finder *f, const char *option)
+{
+	switch (f->t->rts_opts) {
+	case RTS_OPTS_ALL:
+		return finding__text(f, "+RTS %s", option);
+	case RTS_OPTS_UNKNOWN:
+		return finding__text(f, "+RTS %s, or -with-rtsopts=%s when it is linked", option,
+				     option);
+	default:
+		return finding__text(f,
+				     "%s, which this program refuses after +RTS: relink it with "
+				     "-rtsopts, or set it with -with-rtsopts=%s",
+				     option, option);
+	}
+}
+
 struct counted finding__counted(uint64_t n, const char *one, const char *many)
 {
 	struct counted text;

@@ -27,6 +27,10 @@ const char *finding__text(struct finder *f, const char *fmt, ...)
 void finding__add(struct finder *f, const char *kind, uint64_t ns, const char *where,
 		  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* How this program gets an option of the runtime: "+RTS -A64m", or, if it refuses that, what to do
+ * about it. */
+const char *finding__rts(struct finder *f, const char *option);
+
 /* "1 call", "2 calls" */
 struct counted {
 	char s[64];

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* intake: its life, its targets, and what the session sets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "intake_priv.h"
 #include "rts/found.h"
 
@@ -154,6 +158,8 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->threaded = info->threaded;
 	pub->profiled = info->profiled;
 	pub->layout_checked = info->layout_checked;
+	pub->rts_opts = info->rts_opts <= RTS_OPTS_ALL ? (enum pic_rts_opts)info->rts_opts
+						       : RTS_OPTS_UNKNOWN;
 	pub->found_suspend = rts_found__name(info->suspend.found);
 	pub->found_resume = rts_found__name(info->resume.found);
 	pub->found_tick = rts_found__name(info->tick.found);
@@ -223,6 +229,7 @@ int intake__add_target(struct intake *in, const struct target_info *info, const 
 	}
 	take_info(in, s, info);
 	s->pub->end = "";
+	s->pub->exit_code = -1;
 	s->pub->attach_ns = attach_ns;
 	s->pub->attach_took_ns = attach_took_ns;
 	return tap__report(in, 0, &input);
@@ -240,13 +247,29 @@ int intake__update_target(struct intake *in, const struct target_info *info)
 	return tap__report(in, 0, &input);
 }
 
+/* "killed 9": the word, and the number after it. */
+static void take_end(struct intake *in, struct pic_target *pub, const char *end)
+{
+	size_t len = strcspn(end, " ");
+	const char *digits = end[len] ? end + len + 1 : "";
+	bool number = *digits && strlen(digits) < 4 && !digits[strspn(digits, "0123456789")];
+	char word[32];
+
+	snprintf(word, sizeof(word), "%.*s", (int)MIN(len, sizeof(word) - 1), end);
+	pub->end = picture__string(in->pic, word);
+	if (number && !strcmp(word, "exited"))
+		pub->exit_code = (int)strtoul(digits, NULL, 10);
+	else if (number && !strcmp(word, "killed"))
+		pub->exit_signal = (int)strtoul(digits, NULL, 10);
+}
+
 int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns)
 {
 	if (s->ended)
 		return 0;
 	s->ended = true;
 	s->end_ns = at_ns;
-	s->pub->end = picture__string(in->pic, end);
+	take_end(in, s->pub, end);
 	return 0;
 }
 

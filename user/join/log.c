@@ -44,6 +44,7 @@ static void take_process(struct log_build *b)
 	pub->comm = picture__string(b->pic, *program ? path__base(program) : path__base(in->path));
 	pub->exe = picture__string(b->pic, *program == '/' ? program : "");
 	pub->build_id = pub->ghc_version = pub->way = pub->end = "";
+	pub->exit_code = -1;
 	pub->found_suspend = pub->found_resume = pub->found_tick = pub->found_caps = "";
 	take_rts(b, process.rts);
 	if (in->tree)

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "kernel_priv.h"
+#include "process/proc.h"
 #include "safescope.skel.h"
 
 /* bpf/maps.bpf.h, enum follow */
@@ -29,6 +30,13 @@ static void join_group(struct kernel *kernel, struct attached *a)
 		}
 		return;
 	}
+}
+
+static bool has_ended(pid_t pid)
+{
+	struct proc_stat st = {0};
+
+	return proc__stat(pid, 0, &st) == -ESRCH || st.state == 'Z' || st.state == 'X';
 }
 
 static int add_probes(struct kernel *kernel, struct attached *a, const struct target_info *info)
@@ -59,7 +67,8 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
 				  &a->probes[i]);
 		/* each of these only adds to the answer: a failure is reported, and is no end */
-		if (err)
+		/* of one that has ended its end is all there is to report */
+		if (err && !has_ended(info->pid))
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));
 		if (err && i <= PROBE_RESUME)
@@ -173,7 +182,8 @@ static int attach(struct kernel *kernel, const struct target_info *info, uid_t a
 	if (!err || err == -EEXIST)
 		err = target__put(kernel, a, BPF_ANY);
 	if (err) {
-		log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
+		if (!has_ended(info->pid))
+			log_error("pid %d: cannot be followed: %s", info->pid, strerror(-err));
 		kernel__detach(kernel, info->pid);
 		return err;
 	}

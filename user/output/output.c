@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "places.h"
+
+#define COLUMNS_MAX 10000 /* of the environment: wider is a mistake */
 
 struct output {
 	const struct export_format *format;
-	char path[PATH_MAX]; /* "-": standard output */
+	char path[PATH_MAX]; /* "-": standard output, or error, by output_opts */
 };
 
 struct outputs {
@@ -92,41 +95,6 @@ static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
 		snprintf(out, size, "safescope-%s", when);
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-	size_t len = strlen(path);
-
-	return (len && path[len - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
-}
-
-static int set_path(struct output *o, const char *dir, const char *stem, const char *suffix)
-{
-	size_t len = strlen(dir);
-	const char *slash = len && dir[len - 1] != '/' ? "/" : "";
-	int n = snprintf(o->path, sizeof(o->path), "%s%s%s%s", dir, slash, stem, suffix);
-
-	return n < 0 || (size_t)n >= sizeof(o->path) ? -ENAMETOOLONG : 0;
-}
-
-static int choose_path(const struct output_opts *opts, size_t n_files, const char *stem,
-		       struct output *o)
-{
-	const char *to = opts->path;
-	bool text = o->format == &export_text;
-
-	if (to && !strcmp(to, "-"))
-		return set_path(o, "", "-", "");
-	/* text is for reading now, unless it is all that was asked for */
-	if (text && (!to || opts->n_formats > 1))
-		return set_path(o, "", "-", "");
-	if (!to)
-		return set_path(o, "", stem, o->format->suffix);
-	if (is_directory(to))
-		return set_path(o, to, stem, o->format->suffix);
-	return set_path(o, "", to, n_files == 1 ? "" : o->format->suffix);
-}
-
 static int try_path(const struct output *o, uid_t owner, gid_t group)
 {
 	struct outfile *out;
@@ -138,7 +106,7 @@ static int try_path(const struct output *o, uid_t owner, gid_t group)
 	if (err)
 		return err;
 	outfile__abort(out);
-	return 0;
+	return output__may_replace(o->path, o->format);
 }
 
 static int plan(struct outputs *all, const char *stem)
@@ -153,7 +121,7 @@ static int plan(struct outputs *all, const char *stem)
 		int err;
 
 		o->format = opts->formats[i];
-		err = choose_path(opts, n_files, stem, o);
+		err = place__choose(opts, o->format, n_files, stem, o->path);
 		if (err) {
 			log_error("%s: cannot be written: %s", opts->path, strerror(-err));
 			return err;
@@ -204,6 +172,19 @@ unsigned output__terminal_width(int fd)
 	return ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
 }
 
+unsigned output__page_width(int fd)
+{
+	unsigned width = output__terminal_width(fd);
+	const char *columns = width ? NULL : getenv("COLUMNS");
+	char *end;
+	unsigned long v;
+
+	if (!columns || *columns < '1' || *columns > '9')
+		return width;
+	v = strtoul(columns, &end, 10);
+	return *end || v > COLUMNS_MAX ? 0 : (unsigned)v;
+}
+
 bool output__has_colour(unsigned width)
 {
 	const char *no_colour = getenv("NO_COLOR");
@@ -218,21 +199,30 @@ int output__flush(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
-static int write_stdout(const struct output *o, const struct picture *pic,
-			const struct export_opts *opts)
+/* Standard output belongs to a command that was started: what people read goes beside it. */
+static int write_stream(const struct output *o, const struct outputs *all,
+			const struct picture *pic, const struct export_opts *opts)
 {
-	int err, why;
+	bool beside = all->opts->beside_command;
+	FILE *out = beside ? stderr : stdout;
+	struct export_opts its = *opts;
+	int err, why, fd = beside ? STDERR_FILENO : STDOUT_FILENO;
 
+	its.width = output__page_width(fd);
+	its.colour = output__has_colour(output__terminal_width(fd));
 	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
 	errno = 0;
-	err = o->format->write(stdout, pic, opts);
+	err = o->format->write(out, pic, &its);
 	why = errno;
 	if (!err)
-		err = output__flush(stdout);
-	else if (err == -EIO && ferror(stdout) && why)
+		err = output__flush(out);
+	else if (err == -EIO && ferror(out) && why)
 		err = -why;
+	/* who reads it (`| head`) has seen enough */
+	if (err == -EPIPE)
+		return 0;
 	if (err)
-		log_error("standard output: %s", strerror(-err));
+		log_error("standard %s: %s", beside ? "error" : "output", strerror(-err));
 	return err;
 }
 
@@ -258,6 +248,17 @@ static int write_file(const struct output *o, const struct outputs *all, const s
 	return err;
 }
 
+/* The path, and how to open it. */
+static void say_written(const struct output *o)
+{
+	const char *hint = place__hint(o->format), *at = strstr(hint, "%s");
+
+	if (at)
+		log_info("%s: %.*s%s%s", o->path, (int)(at - hint), hint, o->path, at + 2);
+	else
+		log_info("%s: %s", o->path, hint);
+}
+
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx)
 {
@@ -265,22 +266,20 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		.weight = outputs->opts->weight,
 		.lanes = outputs->opts->lanes,
 		.verbose = outputs->opts->verbose,
-		.width = output__terminal_width(STDOUT_FILENO),
 	};
 	int err = 0, first = 0;
 
-	opts.colour = output__has_colour(opts.width);
 	for (size_t i = 0; i < outputs->n && err != -ECANCELED; i++) {
 		const struct output *o = &outputs->each[i];
 
 		if (stop && stop(ctx)) {
 			err = -ECANCELED;
 		} else if (!strcmp(o->path, "-")) {
-			err = write_stdout(o, pic, &opts);
+			err = write_stream(o, outputs, pic, &opts);
 		} else {
 			err = write_file(o, outputs, pic, &opts, stop, ctx);
 			if (!err)
-				log_info("%s", o->path);
+				say_written(o);
 		}
 		if (err && !first)
 			first = err;

@@ -23,6 +23,8 @@ struct output_opts {
 	const struct export_format *formats[OUTPUT_MAX_FORMATS]; /* no two are the same */
 	size_t n_formats;
 	const char *path; /* a file, a directory, a stem or "-"; NULL: a stem made from the names */
+	/* Standard output is a command's: what would go there goes to standard error. */
+	bool beside_command;
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
@@ -30,6 +32,11 @@ struct output_opts {
 
 struct outputs;
 
+/*
+ * Whether a file of the format (NULL: a capture) may take the place of what is at the path:
+ * nothing, an empty file, or such a file of ours. -EEXIST, with a line: something else is there.
+ */
+int output__may_replace(const char *path, const struct export_format *format);
 /*
  * Decides the paths for a session of this program and pid (0: several), and tries whether each
  * can be written: before anything is attached. `opts` must live as long as the outputs. Prints a
@@ -53,6 +60,8 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
+/* The same; where it is no terminal COLUMNS of the environment, if that is a number. */
+unsigned output__page_width(int fd);
 /* Whether a terminal of this width is to be coloured: there is one, and NO_COLOR is not set. */
 bool output__has_colour(unsigned width);
 /* Flushes the stream; why something could not be written to it, now or earlier: -EIO if not known.
@@ -64,16 +73,21 @@ int output__flush(FILE *out);
 /* The fields are progress.c's. */
 struct progress {
 	bool shown;	/* standard error is a terminal, and progress is wanted */
+	bool plain;	/* it is none, but -v was given: a line of its own now and then */
 	bool on_screen; /* there is a line to wipe */
 	uint64_t last_ns;
 };
 
 void progress__init(struct progress *p, bool quiet);
+/* What is being done, where a terminal shows the progress, until the next one or any message;
+ * NULL: nothing. It is for what takes long now and then. */
+void progress__task(bool quiet, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* False: no update will draw anything. */
 bool progress__shown(const struct progress *p);
 /* True if an update now would draw: otherwise what it shows need not be read. */
 bool progress__due(const struct progress *p, uint64_t now_ns);
-/* Draws at most twice a second. duration_ns 0: no end is set. */
+/* Draws at most twice a second, or prints at most every 30 seconds. duration_ns 0: no end is set.
+ */
 void progress__update(struct progress *p, uint64_t now_ns, uint64_t elapsed_ns,
 		      uint64_t duration_ns, uint64_t samples, uint64_t probe_hits, uint64_t lost);
 /* The same while a log is read: bytes read, and how many there are so far. */

@@ -346,6 +346,7 @@ struct pic_unsafe {
 struct pic_function {
 	const char *name; /* qualified: "Main.fib" */
 	const char *module;
+	const char *file; /* as in pic_frame */
 	enum pic_frame_kind kind;
 	uint64_t self_samples, total_samples;
 	uint64_t self_ns, total_ns; /* on CPU */
@@ -401,17 +402,30 @@ struct pic_overlaps {
 
 /* ── a process, the session ───────────────────────────────────────────────────────────────── */
 
+/* Which +RTS options the program takes: as ghc's -rtsopts has it. */
+enum pic_rts_opts {
+	RTS_OPTS_UNKNOWN,
+	RTS_OPTS_NONE,
+	RTS_OPTS_IGNORE,
+	RTS_OPTS_IGNORE_ALL,
+	RTS_OPTS_SOME, /* only what can do no harm: hardly any */
+	RTS_OPTS_ALL,
+};
+
 struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
 	const char *ghc_version, *way;
 	bool version_known, threaded, profiled, layout_checked;
+	enum pic_rts_opts rts_opts;
 	const char *found_suspend, *found_resume, *found_tick, *found_caps;
 	uint64_t start_time_ns;
 	uint32_t capabilities;
 	uint64_t attach_ns; /* CLOCK_MONOTONIC, when the probes were on */
 	uint64_t attach_took_ns;
-	const char *end; /* "exited", "exec", "" while it lives */
+	const char *end; /* "exited", "killed", "exec", "left", "" while it lives */
+	int exit_code;	 /* of one that exited; -1: not known */
+	int exit_signal; /* that killed it; 0: none, or not known */
 
 	struct pic_lanes lanes[LANE_KINDS]; /* OS threads: most non-idle wall time first;
 					       capabilities by number; Haskell threads, only when

@@ -30,6 +30,21 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat);
 /* Of a thread; tid 0: of the process. -ESRCH if it is gone. */
 int proc__stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat);
 uint64_t proc__ticks_to_ns(uint64_t ticks);
+/* The exit code at the end of a stat file's text, as wait() gives it. -EINVAL. */
+int proc__parse_exit(const char *text, size_t len, int *ret_status);
+/*
+ * How a process ended of which the pidfd says that it has, as wait() gives it: while it is a zombie
+ * by its stat file, after that by its pidfd, since Linux 6.15. -ESRCH: nobody knows any more.
+ */
+int proc__exit_status(pid_t pid, int pidfd, int *ret_status);
+/*
+ * Why /proc/PID may not be looked into (EACCES), for its user and with what would help: a
+ * capability, a namespace or a security module.
+ */
+struct proc_denied {
+	char s[256];
+};
+struct proc_denied proc__why_denied(pid_t pid);
 
 /* The innermost pid in an NSpid line of a status file's text. -ENOENT. */
 int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid);

@@ -77,6 +77,27 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	return 0;
 }
 
+int proc__parse_exit(const char *text, size_t len, int *ret_status)
+{
+	const char *p = memrchr(text, ')', len), *end = text + len;
+	uint64_t v;
+
+	if (!p)
+		return -EINVAL;
+	/* state is field 3, exit_code field 52, the last one (proc(5)) */
+	p++;
+	for (int field = 3; field < 52; field++) {
+		skip_spaces(&p, end);
+		while (p < end && *p != ' ')
+			p++;
+	}
+	skip_spaces(&p, end);
+	if (!take_number(&p, end, 10, &v) || v > 0xffff)
+		return -EINVAL;
+	*ret_status = (int)v;
+	return 0;
+}
+
 int proc__parse_ns_pid(const char *text, size_t len, pid_t *ret_pid)
 {
 	static const char key[] = "\nNSpid:";

@@ -235,6 +235,16 @@ static void look(struct check_ctx *c, struct check_result *r)
 	}
 }
 
+/* The first member of rtsConfig (rts/include/RtsAPI.h). */
+static uint8_t read_rts_opts(const struct check_ctx *c)
+{
+	uint32_t opts;
+
+	if (!c->rts->config.addr || mem__read_u32(c->pid, c->rts->config.addr, &opts) < 0)
+		return 0;
+	return opts < RTS_OPTS_KINDS ? (uint8_t)(opts + 1) : 0;
+}
+
 /* In the child. */
 static int run(void *ctx, void *out)
 {
@@ -258,6 +268,7 @@ static int run(void *ctx, void *out)
 	for (int i = 0; i < TRIES; i++) {
 		look(c, r);
 		if (r->verdict == CHECK_OK) {
+			r->rts_opts = read_rts_opts(c);
 			r->n_capabilities = c->rts->n_capabilities.addr;
 			if (!r->n_capabilities && c->rts->threaded)
 				r->n_capabilities = check__scan_n_caps(c->pid, c->rts, r);
@@ -282,7 +293,8 @@ bool check_result__is_one(const struct check_result *r)
 {
 	return (unsigned int)r->verdict <= CHECK_FAILED &&
 	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
-	       (unsigned int)r->caps_found <= FOUND_STRINGS && is_bool(&r->caps_array) &&
+	       (unsigned int)r->caps_found <= FOUND_STRINGS &&
+	       r->rts_opts <= RTS_OPTS_KINDS && is_bool(&r->caps_array) &&
 	       is_bool(&r->tls_checked) && memchr(r->why, 0, sizeof(r->why));
 }
 

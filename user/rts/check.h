@@ -16,6 +16,8 @@
 
 #define CHECK_MAX_CAPS	1024
 #define CHECK_MAX_TASKS 4096
+/* RtsOptsNone, Ignore, IgnoreAll, SafeOnly, All (rts/include/RtsAPI.h, since GHC 8.6). */
+#define RTS_OPTS_KINDS 5
 
 enum check_verdict {
 	CHECK_OK = 0,
@@ -37,6 +39,8 @@ struct check_result {
 	int64_t my_task_tls;
 	uint32_t my_task_module; /* see wire.h */
 	uint32_t tasks, tsos;	 /* how many were confirmed */
+	/* Which RTS options the program takes: its RtsOptsEnabledEnum plus one, 0: not known. */
+	uint8_t rts_opts;
 	char why[160];
 };
 

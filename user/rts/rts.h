@@ -50,6 +50,7 @@ struct rts {
 	struct rts_place suspend, resume, tick, gc_sync, gc_start, gc_end, stgrun;
 	struct rts_place prof_tick; /* what `tick` calls first */
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
+	struct rts_place config; /* rts/RtsFlags.c: rtsConfig, a RtsConfig (rts/include/RtsAPI.h) */
 	struct rts_place stats; /* rts/Stats.c: RTSStats, whose first word counts collections */
 	uint64_t stgrun_ret;	/* the return address of StgRun's one call */
 	uint32_t gct_clock;	/* where a gc_thread has gc_sync_start_elapsed, and after it

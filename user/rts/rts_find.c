@@ -34,7 +34,7 @@ static void shift(struct rts *rts, uint64_t by)
 		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
 		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
 		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
-		&rts->prof_tick,
+		&rts->config,	 &rts->prof_tick,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
@@ -105,7 +105,7 @@ bool rts__check_read(const struct rts *rts, const struct callsite *sites)
 		&rts->suspend,	 &rts->resume,	       &rts->tick,     &rts->gc_start,
 		&rts->gc_end,	 &rts->stgrun,	       &rts->main_cap, &rts->capabilities,
 		&rts->all_tasks, &rts->n_capabilities, &rts->gc_sync,  &rts->stats,
-		&rts->prof_tick,
+		&rts->config,	 &rts->prof_tick,
 	};
 	const bool *bools[] = {&rts->threaded, &rts->profiled, &rts->debug, &rts->dynamic,
 			       &rts->tls_known};

@@ -23,6 +23,7 @@ enum wanted {
 	W_MY_TASK,
 	W_CCS_MAIN,
 	W_STATS,
+	W_RTS_CONFIG,
 	W_MAX,
 };
 
@@ -42,6 +43,7 @@ static const char *const wanted_names[W_MAX] = {
 	[W_MY_TASK] = "my_task",
 	[W_CCS_MAIN] = "CCS_MAIN",
 	[W_STATS] = "stats",
+	[W_RTS_CONFIG] = "rtsConfig",
 };
 
 struct collect {
@@ -117,6 +119,7 @@ void rts_symbols__find(struct rts *rts)
 	rts->main_cap = c.place[W_MAIN_CAP];
 	rts->all_tasks = c.place[W_ALL_TASKS];
 	rts->stats = c.place[W_STATS];
+	rts->config = c.place[W_RTS_CONFIG];
 	if (c.tls_found)
 		executable_tls(rts, c.tls_value);
 	if (!rts->way[0]) {

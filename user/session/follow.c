@@ -261,7 +261,7 @@ static const struct member *member_of(struct session *s, pid_t pid)
 	if (!m || target__alive(m->target))
 		return m;
 	/* another process has its pid now, and its end has not been noticed yet */
-	member__end(s, m, "exited", time__monotonic_ns());
+	member__exited(s, m);
 	return NULL;
 }
 

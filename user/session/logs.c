@@ -211,7 +211,7 @@ static void note_none(struct session *s, const struct member *m)
 		return;
 	}
 	if (!wanted) {
-		if (m->ready && !m->only_sampled)
+		if (s->opts->eventlog_asked && m->ready && !m->only_sampled)
 			intake__add_missing(s->in, m->pid,
 					    "no eventlog: the program writes none; +RTS -l would "
 					    "add its marks and the labels of its threads (before "

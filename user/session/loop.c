@@ -123,7 +123,7 @@ static void end_members(struct loop *l)
 		if (!drained)
 			records__drain(s);
 		drained = true;
-		member__end(s, w->members[i], "exited", time__monotonic_ns());
+		member__exited(s, w->members[i]);
 	}
 }
 
@@ -231,8 +231,12 @@ void loop__run(struct session *s)
 		show_progress(&l, now);
 	}
 	confine__last_turn();
-	/* what a command did last may have come after the last look */
+	/* what a command did last may have come after the last look, and so may its end */
 	records__drain(s);
+	if (command__ended(s->command)) {
+		wait_for_something(&l, now);
+		end_members(&l);
+	}
 	progress__end(&l.progress);
 	free(l.waits.fds);
 	free(l.waits.members);

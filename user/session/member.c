@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* member: the life of a process in a session: it joins, becomes ready, and ends. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
+#include "process/proc.h"
 #include "session_priv.h"
 
 /* Unwind rows are made for so long in a turn of the loop; the rest follows in later turns. */
@@ -486,6 +489,25 @@ void member__end(struct session *s, struct member *m, const char *how, uint64_t 
 	missing__note_start(s, m);
 	intake__end_target(s->in, m->pid, how, at_ns);
 	leave(s, m, at_ns);
+}
+
+void member__exited(struct session *s, struct member *m)
+{
+	uint64_t now = time__monotonic_ns();
+	int status = 0;
+	char how[32];
+
+	if (m->pid == command__pid(s->command) && command__ended(s->command))
+		status = command__status(s->command);
+	else if (proc__exit_status(m->pid, target__pidfd(m->target), &status))
+		status = -1;
+	if (status < 0)
+		snprintf(how, sizeof(how), "exited");
+	else if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "killed %d", WTERMSIG(status));
+	else
+		snprintf(how, sizeof(how), "exited %d", WEXITSTATUS(status));
+	member__end(s, m, how, now);
 }
 
 /*

@@ -38,6 +38,8 @@ static int open_timeline(struct session *s)
 		return 0;
 	err = output__owner(&owner, &group);
 	if (!err)
+		err = output__may_replace(o->save, NULL);
+	if (!err)
 		err = capture__create(o->save, owner, group, &opts, SAFESCOPED_VERSION, o->mode,
 				      &s->capture);
 	if (!err)
@@ -121,13 +123,26 @@ static void first_looks(struct session *s)
 	}
 }
 
+/* One that ends meanwhile is no failure of the others. */
+static int attach_one(struct session *s, struct member *m)
+{
+	int err = member__attach(s, m, false);
+
+	if (target__alive(m->target))
+		return err;
+	log_warn("pid %d: ended while it was attached", m->pid);
+	return 0;
+}
+
 static int open_pids(struct session *s)
 {
 	const struct session_opts *o = s->opts;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < o->n_pids; i++)
+	for (size_t i = 0; !err && i < o->n_pids; i++) {
+		progress__task(o->quiet, "looking at pid %d …", o->pids[i]);
 		err = open_pid(s, o->pids[i]);
+	}
 	if (!err)
 		err = outputs__plan(o->output,
 				    target__info(members__at(s->members, 0)->target)->comm,
@@ -135,8 +150,16 @@ static int open_pids(struct session *s)
 	if (!err)
 		err = open_kernel(s);
 	for (size_t i = 0; !err && i < members__count(s->members); i++) {
-		err = member__attach(s, members__at(s->members, i), false);
+		struct member *m = members__at(s->members, i);
+
+		progress__task(o->quiet, "attaching to pid %d …", m->pid);
+		err = attach_one(s, m);
 		kernel__beat(s->kernel);
+	}
+	progress__task(o->quiet, NULL);
+	if (!err && !members__count_live(s->members)) {
+		log_error("nothing to profile: all of them ended while they were attached");
+		err = -ESRCH;
 	}
 	if (!err)
 		first_looks(s);
@@ -151,8 +174,10 @@ static int open_system(struct session *s)
 		err = open_kernel(s);
 	if (err)
 		return err;
+	progress__task(s->opts->quiet, "looking for GHC programs …");
 	/* the kernel reports execs from now on: what begins too late for this scan comes by them */
 	err = records__scan(s);
+	progress__task(s->opts->quiet, NULL);
 	if (err == -ECANCELED)
 		return 0;
 	if (err) {

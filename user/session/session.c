@@ -15,7 +15,8 @@ static int judge_command(struct session *s)
 	const char *name = s->opts->command[0], *why = follow__why(s);
 
 	if (WIFSIGNALED(status))
-		log_info("%s: ended by signal %d", name, WTERMSIG(status));
+		log_info("%s: ended by signal %d (%s)", name, WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status))
 		log_info("%s: ended with %d", name, WEXITSTATUS(status));
 	if (members__count(s->members))
@@ -60,12 +61,22 @@ static int run_to_end(struct session *s)
 	loop__run(s);
 	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
 		return EXIT_FAILED;
+	progress__task(s->opts->quiet, "looking up names, making the profile …");
 	if (ending__finish(s))
 		return EXIT_FAILED;
 	finish_capture(s);
+	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);
 	err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
+}
+
+/* As a shell has it. */
+static int code_of_command(struct session *s)
+{
+	int status = command__status(s->command);
+
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static void close_all(struct session *s)
@@ -101,6 +112,8 @@ int session__run(const struct session_opts *opts)
 
 	fd__raise_limit();
 	code = run_to_end(&s);
+	if (opts->propagate_exit && command__ended(s.command))
+		code = code_of_command(&s);
 	close_all(&s);
 	return code;
 }

@@ -43,10 +43,13 @@ struct session_opts {
 	bool no_eventlogs;    /* none is joined */
 	const char *eventlog; /* the log to join, a file, FIFO or socket; NULL: whatever log each
 				 process writes */
+	bool eventlog_asked;  /* that one is joined was asked for: it is missing if there is none */
 	const char *save;     /* the capture to make; NULL: none */
 
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
+	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
+	bool propagate_exit;
 };
 
 /*

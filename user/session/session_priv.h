@@ -327,6 +327,9 @@ void member__read_maps(struct session *s, struct member *m);
 void member__more_rows(struct session *s);
 /* It is no target any more: "exited", "exec", "left". */
 void member__end(struct session *s, struct member *m, const char *how, uint64_t at_ns);
+/* Its process has ended: the same with how, "exited 3", "killed 9", or "exited" where nobody knows.
+ */
+void member__exited(struct session *s, struct member *m);
 /*
  * It runs another program: true if its life so far was none, and it is forgotten. Else the caller
  * ends it.

@@ -123,8 +123,7 @@ static int open_images(struct target *t, pid_t pid)
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		target__refuse(t, "may not look into it: %s; run as root (CAP_SYS_PTRACE)",
-			       strerror(-err));
+		target__refuse(t, "may not look into it: %s; %s", strerror(-err), proc__why_denied(pid).s);
 		return err;
 	}
 	if (err < 0)

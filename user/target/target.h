@@ -45,6 +45,7 @@ struct target_info {
 	bool threaded, profiled, debug;
 	bool dynamic_rts;      /* the RTS is a shared library */
 	bool layout_checked;   /* all checks against the live process passed */
+	uint8_t rts_opts;      /* see rts/check.h */
 	uint32_t capabilities; /* how many exist now */
 	enum rts_found caps_found;
 	struct target_probe suspend, resume, tick, gc_sync, gc_start,

@@ -41,6 +41,7 @@ void target__fill_wire(struct target *t)
 	t->info.capabilities = c->n_caps;
 	t->info.caps_found = c->caps_found;
 	t->info.layout_checked = true;
+	t->info.rts_opts = c->rts_opts;
 	w->layout = c->layout.wire;
 	w->flags = WIRE_TARGET_UPDATEES | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |

@@ -175,6 +175,14 @@ static struct view_name title_of(const struct drawing *d, const struct pic_slice
 	return title;
 }
 
+static void put_colour(const struct drawing *d, unsigned state)
+{
+	const char *colour = colours[d->view->lane->kind][state];
+
+	if (colour)
+		fprintf(d->w->out, ",\"cname\":\"%s\"", colour);
+}
+
 static void close_function(struct drawing *d, uint64_t at_ns)
 {
 	if (!d->name)
@@ -190,6 +198,8 @@ static void close_state(struct drawing *d)
 		return;
 	close_function(d, d->state.end_ns);
 	chrome__begin(d->w, 'E', d->at, title_of(d, &d->state).s, "", d->state.end_ns);
+	/* catapult takes the end's colour, and without one gives the slice its own */
+	put_colour(d, d->state.state);
 	put_args(d->w, d->view->lane->kind, &d->state);
 	d->open = false;
 }
@@ -202,13 +212,11 @@ static void open_state(struct drawing *d, const struct pic_slice *slice)
 		[LANE_HASKELL] = ",\"cat\":\"haskell\"",
 	};
 	enum lane_kind kind = d->view->lane->kind;
-	const char *colour = colours[kind][slice->state];
 
 	d->state = *slice;
 	d->open = true;
 	chrome__begin(d->w, 'B', d->at, title_of(d, slice).s, categories[kind], slice->start_ns);
-	if (colour)
-		fprintf(d->w->out, ",\"cname\":\"%s\"", colour);
+	put_colour(d, slice->state);
 	fputc_unlocked('}', d->w->out);
 }
 
@@ -262,8 +270,8 @@ static void put_lane(struct chrome *w, const struct view *view, size_t rank)
 
 /* ── groups ──────────────────────────────────────────────────────────────────────────────── */
 
-/* `groups`: a bit for each that has lanes. */
-static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups)
+/* `groups`: a bit for each that has lanes; place: among the processes. */
+static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, uint32_t place)
 {
 	static const char *const what[GROUPS] = {
 		[GROUP_CAPABILITIES] = "capabilities",
@@ -272,7 +280,7 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups)
 		[GROUP_IDLE] = "idle OS threads",
 	};
 	const struct pic_target *target = picture__target(w->pic, target_no);
-	int64_t rank = (int64_t)target_no * LANE_KINDS;
+	int64_t rank = (int64_t)place * LANE_KINDS;
 
 	if (target->n_gcs || target->n_counters || target->n_marks)
 		groups |= 1U << GROUP_CAPABILITIES;
@@ -291,17 +299,49 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups)
 	}
 }
 
+struct place {
+	uint64_t cpu_ns;
+	uint32_t target_no;
+};
+
+static int by_cpu(const void *pa, const void *pb)
+{
+	const struct place *a = pa, *b = pb;
+
+	return CMP(b->cpu_ns, a->cpu_ns) ?: CMP(a->target_no, b->target_no);
+}
+
+/* The processes that used the CPU most come first. */
+static void order_processes(const struct picture *pic, struct place *places, uint32_t n)
+{
+	for (uint32_t t = 0; t < n; t++) {
+		const struct pic_lanes *threads = &picture__target(pic, t)->lanes[LANE_THREAD];
+
+		places[t].target_no = t;
+		for (size_t i = 0; i < threads->n; i++)
+			if (threads->v[i].cpu_ns != UINT64_MAX)
+				places[t].cpu_ns += threads->v[i].cpu_ns;
+	}
+	qsort(places, n, sizeof(*places), by_cpu);
+}
+
 static int put_all_groups(struct chrome *w)
 {
 	uint32_t n = (uint32_t)picture__n_targets(w->pic);
 	uint8_t *groups = calloc(n + 1, sizeof(*groups));
+	struct place *places = calloc(n + 1, sizeof(*places));
 
-	if (!groups)
+	if (!groups || !places) {
+		free(groups);
+		free(places);
 		return -ENOMEM;
+	}
+	order_processes(w->pic, places, n);
 	for (size_t i = 0; i < w->views.n; i++)
 		groups[w->views.v[i].target_no] |= (uint8_t)(1U << group_of(&w->views.v[i]));
-	for (uint32_t t = 0; t < n; t++)
-		put_groups(w, t, groups[t]);
+	for (uint32_t i = 0; i < n; i++)
+		put_groups(w, places[i].target_no, groups[places[i].target_no], i);
+	free(places);
 	free(groups);
 	return 0;
 }

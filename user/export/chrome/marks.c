@@ -56,7 +56,8 @@ static void put_gc_slice(struct chrome *w, struct chrome_track at, const char *n
 {
 	chrome__begin(w, 'B', at, name, head, start);
 	fputc('}', w->out);
-	chrome__begin(w, 'E', at, name, "", end);
+	/* with its colour again, which is what catapult takes */
+	chrome__begin(w, 'E', at, name, head, end);
 }
 
 static void put_gc_args(struct chrome *w, const struct pic_gc_event *gc)

@@ -11,10 +11,22 @@
 
 /* ── parts of a target ───────────────────────────────────────────────────────────────────── */
 
+/* As ghc's option -rtsopts has it. */
+static const char *rts_opts_name(enum pic_rts_opts opts)
+{
+	static const char *const names[] = {
+		[RTS_OPTS_UNKNOWN] = "",      [RTS_OPTS_NONE] = "none",
+		[RTS_OPTS_IGNORE] = "ignore", [RTS_OPTS_IGNORE_ALL] = "ignoreAll",
+		[RTS_OPTS_SOME] = "some",     [RTS_OPTS_ALL] = "all",
+	};
+
+	return names[opts];
+}
+
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 {
 	bool ticks = *or_empty(t->found_tick) && strcmp(t->found_tick, "none") != 0;
-	cJSON *ghc, *found, *findings;
+	cJSON *ghc, *found, *findings, *how;
 
 	add_int(r, o, "pid", t->pid);
 	add_int(r, o, "ns_pid", t->ns_pid);
@@ -23,6 +35,11 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_name(r, o, "exe", t->exe);
 	add_name(r, o, "build_id", t->build_id);
 	add_name(r, o, "end", t->end);
+	how = add_object(r, o, "exit");
+	add_known(r, how, "code",
+		  known_if(t->exit_code >= 0 && !strcmp(or_empty(t->end), "exited"),
+			   (uint64_t)t->exit_code));
+	add_known(r, how, "signal", known_if(t->exit_signal, (uint64_t)t->exit_signal));
 	ghc = add_object(r, o, "ghc");
 	add_name(r, ghc, "version", t->ghc_version);
 	add_bool(r, ghc, "version_known", t->version_known);
@@ -30,6 +47,7 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_bool(r, ghc, "threaded", t->threaded);
 	add_bool(r, ghc, "profiled", t->profiled);
 	add_bool(r, ghc, "layout_checked", t->layout_checked);
+	add_name(r, ghc, "rtsopts", rts_opts_name(t->rts_opts));
 	found = add_object(r, o, "found_by");
 	add_name(r, found, "suspendThread", t->found_suspend);
 	add_name(r, found, "resumeThread", t->found_resume);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is added up by stack, the heaviest branch first: speedscope's first profile, of all threads;
- * and one for each kind of lanes, where each lane is a frame and its states are the next ones, so
- * that these have the report's totals.
+ * What is added up by stack, the heaviest branch first: speedscope's first profiles, of all
+ * threads' time on the CPU and of their wall time; and one for each kind of lanes, where each lane
+ * is a frame and its states are the next ones, so that these have the report's totals.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@
 struct profile {
 	struct speedscope *w;
 	struct sums *sums;
-	bool of_lanes;
+	enum export_weight weight;
+	bool of_lanes, first;
 	enum lane_kind kind;
 };
 
@@ -170,7 +171,7 @@ static int heaviest_first(const struct profile *p, struct sum *items, size_t n, 
 		groups[g].start = i;
 		groups[g].n = group_end(p, items, i, n, depth) - i;
 		for (size_t k = 0; k < groups[g].n; k++)
-			groups[g].weight += items[i + k].by[WEIGHT_WALL];
+			groups[g].weight += items[i + k].by[p->weight];
 		i += groups[g].n;
 	}
 	qsort(groups, n_groups, sizeof(*groups), cmp_group);
@@ -217,7 +218,7 @@ static int put_profile(const struct profile *p, const char *title)
 	struct sum *tmp;
 	int err;
 
-	sums__arrange(sums, w->pic, w->map, WEIGHT_WALL, p->of_lanes);
+	sums__arrange(sums, w->pic, w->map, p->weight, p->of_lanes);
 	if (p->of_lanes && !sums->n)
 		return 0;
 	tmp = calloc(sums->n + 1, sizeof(*tmp));
@@ -228,26 +229,55 @@ static int put_profile(const struct profile *p, const char *title)
 	if (err)
 		return err;
 	for (size_t i = 0; i < sums->n; i++)
-		total += sums->v[i].by[WEIGHT_WALL];
-	fputs(p->of_lanes ? ",\n" : "", w->out);
+		total += sums->v[i].by[p->weight];
+	fputs(p->first ? "" : ",\n", w->out);
 	speedscope__put_head(w, title, total);
 	for (size_t i = 0; i < sums->n; i++)
 		put_sample(p, &sums->v[i], !i);
 	fputs("],\n\"weights\":[", w->out);
 	for (size_t i = 0; i < sums->n; i++)
-		fprintf(w->out, "%s%" PRIu64, i ? "," : "", sums->v[i].by[WEIGHT_WALL]);
+		fprintf(w->out, "%s%" PRIu64, i ? "," : "", sums->v[i].by[p->weight]);
 	fputs("]}", w->out);
 	return 0;
 }
 
+/* All there is, of what has this weight. *first: no profile has been written. */
+static int put_all(struct speedscope *w, enum export_weight weight, const char *what, bool *first)
+{
+	struct sums sums = {0};
+	struct profile p = {.w = w, .sums = &sums, .weight = weight, .first = *first};
+	char title[96];
+	uint64_t any = 0;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < w->sums.n; i++) {
+		any |= w->sums.v[i].by[weight];
+		err = sums__add(&sums, &w->sums.v[i]);
+	}
+	snprintf(title, sizeof(title), "%s, %s", what, w->sum_title);
+	/* there is always one of the wall time */
+	if (!err && (any || weight == WEIGHT_WALL)) {
+		err = put_profile(&p, title);
+		*first = false;
+	}
+	sums__free(&sums);
+	return err;
+}
+
 int speedscope__put_sums(struct speedscope *w)
 {
-	struct profile all = {.w = w, .sums = &w->sums};
-	int err = put_profile(&all, w->sum_title);
+	bool first = true;
+	int err = put_all(w, WEIGHT_CPU, "CPU time", &first);
 
+	if (!err)
+		err = put_all(w, WEIGHT_WALL, "wall time", &first);
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
 		struct sums sums = {0};
-		struct profile p = {w, &sums, true, (enum lane_kind)k};
+		struct profile p = {.w = w,
+				    .sums = &sums,
+				    .weight = WEIGHT_WALL,
+				    .of_lanes = true,
+				    .kind = (enum lane_kind)k};
 
 		if (!w->lane_frames[k].n)
 			continue;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The text report's tables of functions, safe calls and unsafe calls.
+ * The text report's tables of safe calls and unsafe calls.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "text_priv.h"
@@ -9,57 +10,7 @@
 #define UNSAFE_SHOWN   0.1 /* percent of the session */
 #define HANDOVER_SHOWN 1.0 /* percent of a call's time with its hand-over */
 
-/* ── functions ───────────────────────────────────────────────────────────────────────────── */
-
-static bool is_code(const struct pic_function *f)
-{
-	return f->kind != TF_STATE && f->kind != TF_MARK;
-}
-
-/* A module that is in the qualified name already is not shown twice. */
-static const char *module_of(const struct pic_function *f)
-{
-	const char *name = or_empty(f->name), *module = or_empty(f->module);
-	size_t len = strlen(module);
-
-	name += *name == '~';
-	return len && !strncmp(name, module, len) && name[len] == '.' ? "" : module;
-}
-
-int text__functions(const struct text *t)
-{
-	const struct pic_target *target = t->target;
-	uint64_t samples = 0;
-	struct table *table;
-	size_t n = 0;
-	int err;
-
-	for (size_t i = 0; i < target->n_functions; i++) {
-		samples += target->functions[i].self_samples;
-		n += is_code(&target->functions[i]);
-	}
-	samples = MAX(samples, target->quality.samples);
-	/* With a log alone functions are cost centres, which have a table of their own. */
-	if (!n || !samples || t->log_alone)
-		return 0;
-	err = text__table(&function_columns, &table);
-	if (err)
-		return err;
-	for (size_t i = 0, left = t->rows; i < target->n_functions && left; i++) {
-		struct function_row row = {.function = target->functions[i]};
-
-		if (!is_code(&row.function))
-			continue;
-		row.self = human__percent(row.function.self_samples, samples);
-		row.total = human__percent(row.function.total_samples, samples);
-		row.function.module = module_of(&row.function);
-		text__row(table, &function_columns, &row);
-		left--;
-	}
-	return text__print(t, "Top functions, by samples on the CPU", table, n, "functions");
-}
-
-/* ── calls ───────────────────────────────────────────────────────────────────────────────── */
+/* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
 static void add_note(struct buf *notes, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -74,8 +25,19 @@ static void add_note(struct buf *notes, const char *fmt, ...)
 	buf__addf(notes, "%s%s", notes->len ? ", " : "", note);
 }
 
+/* base, GHC.Event.Manager, .EPoll and so on; since 9.10 GHC.Internal.Event. */
+static bool is_io_manager(const struct pic_call *call)
+{
+	const char *caller = or_empty(call->caller);
+
+	caller += *caller == '~';
+	return !strncmp(caller, "GHC.Event.", 10) || !strncmp(caller, "GHC.Internal.Event.", 19);
+}
+
 static void add_notes(struct buf *notes, const struct pic_call *call)
 {
+	if (is_io_manager(call))
+		add_note(notes, "I/O manager");
 	if (call->open_at_end && call->open_wall_ns)
 		add_note(notes, "%s open for %s", human__count(call->open_at_end).s,
 			 human__duration(call->open_wall_ns).s);
@@ -91,54 +53,136 @@ static void add_notes(struct buf *notes, const struct pic_call *call)
 		add_note(notes, "interruptible");
 }
 
-/* Whether any of the first n calls was off the CPU for a while before its function began. */
-static bool has_handover(const struct pic_call *calls, size_t n)
+struct safe_ref {
+	const struct pic_target *target;
+	const struct pic_call *call;
+	uint64_t ns; /* with what the open ones took so far */
+	bool io_manager;
+};
+
+/* The I/O manager waits for the world all day: its calls come last. */
+static int by_wall(const void *pa, const void *pb)
+{
+	const struct safe_ref *a = pa, *b = pb;
+
+	return CMP(a->io_manager, b->io_manager)
+		       ?: CMP(b->ns, a->ns)
+		       ?: CMP(b->call->calls, a->call->calls)
+		       ?: CMP(a->target->pid, b->target->pid)
+		       ?: CMP(a->call, b->call);
+}
+
+static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t *ret_n)
+{
+	struct safe_ref *v;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_of; i++)
+		n += t->of[i]->n_calls;
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	*ret_n = n;
+	n = 0;
+	for (size_t i = 0; i < t->n_of; i++) {
+		for (size_t k = 0; k < t->of[i]->n_calls; k++) {
+			const struct pic_call *call = &t->of[i]->calls[k];
+			uint64_t ns = call->wall_ns == UINT64_MAX ? 0 : call->wall_ns;
+
+			if (__builtin_add_overflow(ns, call->open_wall_ns, &ns))
+				ns = UINT64_MAX;
+			v[n++] = (struct safe_ref){t->of[i], call, ns, is_io_manager(call)};
+		}
+	}
+	qsort(v, n, sizeof(*v), by_wall);
+	*ret_v = v;
+	return 0;
+}
+
+/* Whether any of the calls was off the CPU for a while before its function began. */
+static bool has_handover(const struct safe_ref *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint64_t handover = calls[i].handover_ns;
+		uint64_t handover = v[i].call->handover_ns, wall = v[i].call->wall_ns;
 
-		if (handover != UINT64_MAX && calls[i].wall_ns != UINT64_MAX &&
-		    human__percent(handover, calls[i].wall_ns + handover) > HANDOVER_SHOWN)
+		if (handover != UINT64_MAX && wall != UINT64_MAX &&
+		    human__percent(handover, wall + handover) > HANDOVER_SHOWN)
 			return true;
 	}
 	return false;
 }
 
+static void add_safe_call(const struct text *t, struct table *table, const struct columns *columns,
+			  const struct safe_ref *ref)
+{
+	struct call_row row = {.call = *ref->call, .mean_ns = UINT64_MAX};
+	struct buf notes;
+
+	buf__init(&notes, 1024);
+	add_notes(&notes, &row.call);
+	row.notes = notes.data;
+	if (row.call.calls && row.call.wall_ns != UINT64_MAX)
+		row.mean_ns = row.call.wall_ns / row.call.calls;
+	if (t->brief)
+		row.call.library = "";
+	text__cell_process(t, table, ref->target);
+	text__row(table, columns, &row);
+	buf__free(&notes);
+}
+
+/* Columns that only the whole report has. */
+static bool is_detail(const struct column *c)
+{
+	return c->offset == offsetof(struct call_row, call.p99_ns) ||
+	       c->offset == offsetof(struct call_row, call.handover_ns);
+}
+
 int text__safe_calls(const struct text *t)
 {
-	const struct pic_target *target = t->target;
-	size_t n = MIN(target->n_calls, t->rows), n_columns = 0;
+	size_t n, shown, n_columns = 0;
 	struct column v[24];
 	struct columns columns = {.v = v};
-	bool handover = has_handover(target->calls, n);
+	struct safe_ref *refs;
 	struct table *table;
-	int err;
+	bool handover;
+	int err = sort_safe_calls(t, &refs, &n);
 
-	if (!n)
-		return 0;
-	for (size_t i = 0; i < call_columns.n && n_columns < ARRAY_SIZE(v); i++)
-		if (handover ||
-		    call_columns.v[i].offset != offsetof(struct call_row, call.handover_ns))
-			v[n_columns++] = call_columns.v[i];
-	columns.n = n_columns;
-	err = text__table(&columns, &table);
-	if (err)
+	if (err || !n) {
+		if (!err)
+			free(refs);
 		return err;
-	for (size_t i = 0; i < n; i++) {
-		struct call_row row = {.call = target->calls[i], .mean_ns = UINT64_MAX};
-		struct buf notes;
-
-		buf__init(&notes, 1024);
-		add_notes(&notes, &row.call);
-		row.notes = notes.data;
-		if (row.call.calls && row.call.wall_ns != UINT64_MAX)
-			row.mean_ns = row.call.wall_ns / row.call.calls;
-		if (!t->opts->verbose)
-			row.call.library = "";
-		text__row(table, &columns, &row);
-		buf__free(&notes);
 	}
-	return text__print(t, "Safe calls, by wall time", table, target->n_calls, "call sites");
+	shown = MIN(n, t->rows);
+	handover = has_handover(refs, shown);
+	for (size_t i = 0; i < call_columns.n && n_columns < ARRAY_SIZE(v); i++) {
+		const struct column *c = &call_columns.v[i];
+		bool is_handover = c->offset == offsetof(struct call_row, call.handover_ns);
+
+		if (t->brief ? !is_detail(c) : handover || !is_handover)
+			v[n_columns++] = *c;
+	}
+	columns.n = n_columns;
+	err = text__table_of(t, &columns, &table);
+	for (size_t i = 0; i < shown && !err; i++)
+		add_safe_call(t, table, &columns, &refs[i]);
+	free(refs);
+	return err ? err : text__print(t, "Safe calls, by wall time", table, n, "call sites");
+}
+
+/* ── unsafe calls ────────────────────────────────────────────────────────────────────────── */
+
+struct unsafe_ref {
+	const struct pic_target *target;
+	const struct pic_unsafe *call;
+};
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct unsafe_ref *a = pa, *b = pb;
+
+	return CMP(b->call->cpu_ns + b->call->blocked_ns, a->call->cpu_ns + a->call->blocked_ns)
+		       ?: CMP(a->target->pid, b->target->pid)
+		       ?: CMP(a->call, b->call);
 }
 
 /* A moment that no sample saw is not worth a row. */
@@ -150,27 +194,35 @@ static bool is_small(const struct text *t, const struct pic_unsafe *call)
 
 int text__unsafe_calls(const struct text *t)
 {
-	const struct pic_target *target = t->target;
+	struct unsafe_ref *refs;
 	struct table *table;
-	size_t shown = 0;
-	int err = text__table(&unsafe_columns, &table);
+	size_t n = 0, max = 0;
+	int err;
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < target->n_unsafe_calls; i++) {
-		struct pic_unsafe call = target->unsafe_calls[i];
+	for (size_t i = 0; i < t->n_of; i++)
+		max += t->of[i]->n_unsafe_calls;
+	refs = calloc(max + 1, sizeof(*refs));
+	if (!refs)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_of; i++)
+		for (size_t k = 0; k < t->of[i]->n_unsafe_calls; k++)
+			if (!is_small(t, &t->of[i]->unsafe_calls[k]))
+				refs[n++] =
+					(struct unsafe_ref){t->of[i], &t->of[i]->unsafe_calls[k]};
+	qsort(refs, n, sizeof(*refs), by_time);
+	err = n ? text__table_of(t, &unsafe_columns, &table) : 0;
+	for (size_t i = 0; i < MIN(n, t->rows) && !err; i++) {
+		struct pic_unsafe call = *refs[i].call;
 
-		if (is_small(t, &call) || ++shown > t->rows)
-			continue;
-		if (!t->opts->verbose)
+		if (t->brief)
 			call.library = "";
+		text__cell_process(t, table, refs[i].target);
 		text__row(table, &unsafe_columns, &call);
 	}
-	if (!shown) {
-		table__free(table);
-		return 0;
-	}
+	free(refs);
+	if (err || !n)
+		return err;
 	return text__print(t,
 			   "Unsafe calls, by time; each holds its capability, and GC waits for it",
-			   table, shown, "unsafe calls");
+			   table, n, "unsafe calls");
 }

@@ -71,11 +71,19 @@ static void cell(struct table *t, const struct column *c, const char *row)
 	}
 }
 
-int text__table(const struct columns *columns, struct table **ret_table)
+void text__cell_process(const struct text *t, struct table *table, const struct pic_target *target)
 {
-	struct table_column v[24];
+	if (t->n_of > 1)
+		table__cellf(table, "%d %s", (int)target->pid, or_empty(target->comm));
+}
+
+int text__table_of(const struct text *t, const struct columns *columns, struct table **ret_table)
+{
+	struct table_column v[25];
 	size_t n = 0;
 
+	if (t->n_of > 1)
+		v[n++] = (struct table_column){.title = "process", .flags = COL_FLEX};
 	for (size_t i = 0; i < columns->n; i++) {
 		const struct column *c = &columns->v[i];
 
@@ -89,6 +97,13 @@ int text__table(const struct columns *columns, struct table **ret_table)
 		};
 	}
 	return table__new(v, n, ret_table);
+}
+
+int text__table(const struct columns *columns, struct table **ret_table)
+{
+	const struct text alone = {.n_of = 1};
+
+	return text__table_of(&alone, columns, ret_table);
 }
 
 void text__row(struct table *table, const struct columns *columns, const void *row)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The text report's first lines: what the session found out, most time first, each as a paragraph
- * of its own.
+ * of its own; of several processes, with its name.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "text_priv.h"
-
-#define FINDINGS 8
 
 /* What is not in the text yet of the place: all of it, its source line, or nothing. */
 static const char *rest_of_place(const struct pic_finding *finding)
@@ -25,31 +23,72 @@ static const char *rest_of_place(const struct pic_finding *finding)
 	return known ? src + 1 : where;
 }
 
-static int put_finding(const struct text *t, const struct pic_finding *finding)
+static int put_finding(const struct text *t, const char *bullet, const struct pic_finding *finding)
 {
 	const char *place = rest_of_place(finding);
 	char *text = NULL;
 	int err;
 
 	if (!*place)
-		return text__paragraph(t, "  · ", finding->text);
+		return text__paragraph(t, bullet, finding->text);
 	if (asprintf(&text, *place == '(' ? "%s %s" : "%s [%s]", finding->text, place) < 0)
 		return -ENOMEM;
-	err = text__paragraph(t, "  · ", text);
+	err = text__paragraph(t, bullet, text);
 	free(text);
+	return err;
+}
+
+struct ref {
+	const struct pic_target *target;
+	const struct pic_finding *finding;
+};
+
+static int by_ns(const void *pa, const void *pb)
+{
+	const struct ref *a = pa, *b = pb;
+
+	return CMP(b->finding->ns, a->finding->ns)
+		       ?: CMP(a->target->pid, b->target->pid)
+		       ?: CMP(a->finding, b->finding);
+}
+
+static int put_ref(const struct text *t, const struct ref *ref)
+{
+	char *bullet;
+	int err;
+
+	if (t->n_of <= 1)
+		return put_finding(t, "  · ", ref->finding);
+	if (asprintf(&bullet, "  · %s: ", pic_target__name(ref->target).s) < 0)
+		return -ENOMEM;
+	err = put_finding(t, bullet, ref->finding);
+	free(bullet);
 	return err;
 }
 
 int text__findings(const struct text *t)
 {
-	size_t n = t->target->n_findings, shown = t->opts->verbose ? n : MIN(n, (size_t)FINDINGS);
+	size_t n = 0, shown;
+	struct ref *v;
 	int err = 0;
 
+	for (size_t i = 0; i < t->n_of; i++)
+		n += t->of[i]->n_findings;
 	if (!n)
 		return 0;
+	v = calloc(n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	n = 0;
+	for (size_t i = 0; i < t->n_of; i++)
+		for (size_t k = 0; k < t->of[i]->n_findings; k++)
+			v[n++] = (struct ref){t->of[i], &t->of[i]->findings[k]};
+	qsort(v, n, sizeof(*v), by_ns);
+	shown = t->opts->verbose ? n : MIN(n, t->rows);
 	text__section(t, "What stands out");
 	for (size_t i = 0; i < shown && !err; i++)
-		err = put_finding(t, &t->target->findings[i]);
+		err = put_ref(t, &v[i]);
+	free(v);
 	if (shown < n)
 		fprintf(t->out, "  … and %zu more (-v, or the JSON report)\n", n - shown);
 	return err;

@@ -49,8 +49,8 @@ static int put_table(const struct text *t)
 		{"total", COL_RIGHT, "paused", 0},
 		{"mean", COL_RIGHT, "paused", 0},
 		{"longest", COL_RIGHT, "paused", 0},
-		{"total", COL_RIGHT, "waited before", 0},
-		{"longest", COL_RIGHT, "waited before", 0},
+		{"wait", COL_RIGHT, "waited before", 0},
+		{"longest wait", COL_RIGHT, "waited before", 0},
 	};
 	struct kind kinds[GENERATIONS + 1] = {0};
 	struct table *table;

@@ -3,6 +3,8 @@
  * The summary that a person reads: what was profiled, where the time went, which functions and
  * calls took it, and how far all that can be trusted.
  */
+#include <string.h>
+
 #include "text_priv.h"
 
 #define WIDTH_OF_A_FILE 160 /* not a terminal: long names matter more than a narrow page */
@@ -24,6 +26,22 @@ static void put_sampling(const struct text *t)
 		fprintf(t->out, " at %" PRIu32 " Hz", t->session->frequency_hz);
 }
 
+static void put_end(const struct text *t)
+{
+	const struct pic_target *target = t->target;
+	const char *end = or_empty(target->end);
+
+	if (!*end)
+		return;
+	if (target->exit_signal)
+		fprintf(t->out, "; killed by signal %d (%s)", target->exit_signal,
+			strsignal(target->exit_signal));
+	else if (!strcmp(end, "exited") && target->exit_code >= 0)
+		fprintf(t->out, "; exited with %d", target->exit_code);
+	else
+		fprintf(t->out, "; the program ended: %s", text__safe(t, end));
+}
+
 static void put_attached(const struct text *t)
 {
 	const struct pic_target *target = t->target;
@@ -37,8 +55,7 @@ static void put_attached(const struct text *t)
 	fprintf(t->out, ": %s %s, %s %s, %s of CPU time", human__count(target->quality.samples).s,
 		plural(target->quality.samples, "sample", "samples"), human__count(threads->n).s,
 		plural(threads->n, "thread", "threads"), human__duration(cpu).s);
-	if (target->end && *target->end)
-		fprintf(t->out, "; the program ended: %s", text__safe(t, target->end));
+	put_end(t);
 	fputc('\n', t->out);
 	if (!target->layout_checked)
 		fputs("  the runtime's layout could not be checked against the process\n", t->out);
@@ -73,7 +90,7 @@ static void put_header(const struct text *t)
 
 static int put_target(const struct text *t)
 {
-	static int (*const parts[])(const struct text *t) = {
+	static text_part *const parts[] = {
 		text__findings,	  text__threads,      text__capabilities, text__haskell_threads,
 		text__gc,	  text__functions,    text__cost_centres, text__cost_centre_stacks,
 		text__safe_calls, text__unsafe_calls, text__windows,	  text__heap,
@@ -82,6 +99,8 @@ static int put_target(const struct text *t)
 	int err = 0;
 
 	put_header(t);
+	if (t->brief)
+		return text__overview(t);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && !err; i++)
 		err = parts[i](t);
 	return err;
@@ -102,32 +121,52 @@ static uint64_t seen_ns(const struct text *t)
 	return end > start ? end - start : session_ns(t->session);
 }
 
-static int put_all(struct text *t, size_t n)
+static void put_session(const struct text *t, size_t n)
 {
-	int err = 0;
-
-	if (!n)
-		fputs("safescoped: no Haskell process was profiled; ", t->out);
-	else if (n > 1)
+	if (n)
 		fprintf(t->out, "safescoped: %zu Haskell processes; ", n);
-	if (n != 1) {
-		put_sampling(t);
-		fputc('\n', t->out);
-	}
-	if (n > 1)
-		err = text__targets(t);
+	else
+		fputs("safescoped: no Haskell process was profiled; ", t->out);
+	put_sampling(t);
+	fputc('\n', t->out);
+}
+
+static int put_several(struct text *t, size_t n)
+{
+	int err = text__overview_of_all(t);
+
+	if (t->brief || err)
+		return err;
+	err = text__targets(t);
 	if (!err)
-		err = text__ended(t);
-	if (n > 1 && !err)
 		err = text__common_cost(t);
 	for (size_t i = 0; i < n && !err; i++) {
-		if (n > 1)
-			fputs("\n\n", t->out);
+		fputs("\n\n", t->out);
 		t->target = picture__target(t->pic, i);
 		t->wall_ns = seen_ns(t);
+		t->of = &t->target;
+		t->n_of = 1;
 		err = put_target(t);
 	}
 	return err;
+}
+
+static int put_all(struct text *t, size_t n)
+{
+	int err;
+
+	if (n != 1)
+		put_session(t, n);
+	if (n > 1)
+		return put_several(t, n);
+	err = text__ended(t);
+	if (err || !n)
+		return err;
+	t->target = picture__target(t->pic, 0);
+	t->wall_ns = seen_ns(t);
+	t->of = &t->target;
+	t->n_of = 1;
+	return put_target(t);
 }
 
 int text__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
@@ -142,6 +181,7 @@ int text__write(FILE *out, const struct picture *pic, const struct export_opts *
 		.width = opts->width ? MAX(opts->width, (unsigned)WIDTH_MIN) : WIDTH_OF_A_FILE,
 		.rows = opts->verbose ? ROWS_VERBOSE : ROWS,
 		.several = n > 1,
+		.brief = !opts->verbose && !session__log_alone(pic),
 		.log_alone = session__log_alone(pic),
 	};
 	int err = strtab__new(&t.strings);

@@ -54,7 +54,8 @@ static int put_table(const struct text *t, const struct row *rows, size_t n)
 		states_table__row(&st, &rows[i].sum, false);
 		table__cell(st.table, target->n_findings ? target->findings[0].kind : "");
 	}
-	return text__print(t, "Processes, by CPU time", st.table, n, "processes");
+	return text__print(t, "Processes, by CPU time: what their threads did", st.table, n,
+			   "processes");
 }
 
 int text__targets(const struct text *t)

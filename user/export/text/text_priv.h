@@ -16,11 +16,16 @@ struct text {
 	const struct picture *pic;
 	const struct pic_session *session;
 	const struct pic_target *target;
+	/* Those that tables of functions and calls are of; with more than one they name the process
+	 * of each row. */
+	const struct pic_target *const *of;
+	size_t n_of;
 	struct strtab *strings; /* text__safe's */
 	uint64_t wall_ns;	/* what was seen of the process */
 	unsigned width;
 	size_t rows;	/* at most so many in a table */
 	bool several;	/* processes: what they have in common is reported once */
+	bool brief;	/* the one screen that answers; else all there is */
 	bool log_alone; /* nothing was attached to: an eventlog, or a report, is all there is */
 };
 
@@ -47,6 +52,10 @@ static inline const char *plural(uint64_t n, const char *one, const char *many)
 void text__cell_duration(struct table *t, uint64_t ns);
 void text__cell_share(struct table *t, double percent);
 int text__table(const struct columns *columns, struct table **ret_table);
+/* With a column for the process before them, if the table is of several. */
+int text__table_of(const struct text *t, const struct columns *columns, struct table **ret_table);
+/* That column's cell; none is added if there is no such column. */
+void text__cell_process(const struct text *t, struct table *table, const struct pic_target *target);
 void text__row(struct table *table, const struct columns *columns, const void *row);
 /*
  * Prints the table under its title (NULL: none), frees it, and adds "… and N more things", if there
@@ -83,8 +92,25 @@ void states_table__row(const struct states_table *st, const struct account *acco
 int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane *const *v,
 		size_t n, size_t awake);
 
+/* ── bars (bars.c) ───────────────────────────────────────────────────────────────────────── */
+
+struct bars;
+int bars__new(const struct text *t, size_t max, struct bars **ret_bars);
+/* Another row, of OS threads or capabilities. `counted`: the legend's shares are of those; `gc`:
+ * its text in the column of collections, "" for none. Beyond the most rows nothing is added. */
+void bars__add(struct bars *b, enum lane_kind kind, const struct account *account, bool counted,
+	       const char *gc, const char *label);
+/* Nothing without rows. */
+int bars__print(struct bars *b, const char *title, const char *first);
+void bars__free(struct bars *b);
+
 /* ── parts ───────────────────────────────────────────────────────────────────────────────── */
 
+/* A part of the report, of t->target or of t->of. Each prints nothing where there is nothing. */
+typedef int text_part(const struct text *t);
+/* The one screen: of a process, and of a session with several. */
+int text__overview(const struct text *t);
+int text__overview_of_all(const struct text *t);
 /* Of a session with more than one process. */
 int text__targets(const struct text *t);
 /* Processes that ended, of which only their programs' sums are kept; nothing if there are none. */
@@ -92,6 +118,12 @@ int text__ended(const struct text *t);
 /* Its own cost, as far as it is not known by process. */
 int text__common_cost(const struct text *t);
 int text__findings(const struct text *t);
+/* What awake threads waited in, a line. */
+int text__waits(const struct text *t, const struct pic_lane *const *lanes, size_t awake);
+/* The OS threads, those that used or wanted a CPU first; the caller frees. `ret_awake`: so many do
+ * not just sleep. */
+int text__order_threads(const struct pic_target *target, const struct pic_lane ***ret_v,
+			size_t *ret_awake);
 int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);
 int text__haskell_threads(const struct text *t);
@@ -103,6 +135,8 @@ int text__safe_calls(const struct text *t);
 int text__unsafe_calls(const struct text *t);
 int text__windows(const struct text *t);
 int text__heap(const struct text *t);
+/* How far the report can be trusted, in one paragraph, and what is missing, each thing once. */
+int text__brief_trust(const struct text *t);
 /* How the probes' places were found, names, stacks, losses, own cost, what is missing. */
 int text__trust(const struct text *t);
 

@@ -9,8 +9,9 @@
 #include "export/lanes.h"
 #include "text_priv.h"
 
-#define REASONS	     6
-#define REASON_SHOWN 1.0 /* percent of the session */
+#define REASONS	      6
+#define REASONS_BRIEF 3
+#define REASON_SHOWN  1.0 /* percent of the session */
 
 /* Those asleep come last. */
 static int by_busy(const void *pa, const void *pb)
@@ -74,7 +75,7 @@ static size_t add_reasons(struct reason *v, size_t n, const struct pic_lane *lan
 	return n;
 }
 
-static int put_waits(const struct text *t, const struct pic_lane *const *lanes, size_t awake)
+int text__waits(const struct text *t, const struct pic_lane *const *lanes, size_t awake)
 {
 	size_t max = 0, n = 0;
 	struct reason *v;
@@ -90,7 +91,7 @@ static int put_waits(const struct text *t, const struct pic_lane *const *lanes, 
 		n = add_reasons(v, n, lanes[i]);
 	qsort(v, n, sizeof(*v), by_ns);
 	buf__init(&text, 1 << 20);
-	for (size_t i = 0; i < MIN(n, (size_t)REASONS); i++) {
+	for (size_t i = 0; i < MIN(n, (size_t)(t->brief ? REASONS_BRIEF : REASONS)); i++) {
 		if (human__percent(v[i].ns, t->wall_ns) < REASON_SHOWN)
 			break;
 		buf__addf(&text, "%s%s %s", i ? ", " : "", v[i].text, human__duration(v[i].ns).s);
@@ -104,6 +105,24 @@ static int put_waits(const struct text *t, const struct pic_lane *const *lanes, 
 	return err;
 }
 
+int text__order_threads(const struct pic_target *target, const struct pic_lane ***ret_v,
+			size_t *ret_awake)
+{
+	const struct pic_lanes *lanes = &target->lanes[LANE_THREAD];
+	const struct pic_lane **v = calloc(lanes->n + 1, sizeof(struct pic_lane *));
+
+	if (!v)
+		return -ENOMEM;
+	*ret_awake = 0;
+	for (size_t i = 0; i < lanes->n; i++) {
+		v[i] = &lanes->v[i];
+		*ret_awake += !v[i]->asleep;
+	}
+	qsort(v, lanes->n, sizeof(struct pic_lane *), by_busy);
+	*ret_v = v;
+	return 0;
+}
+
 int text__threads(const struct text *t)
 {
 	const struct pic_lanes *lanes = &t->target->lanes[LANE_THREAD];
@@ -113,21 +132,17 @@ int text__threads(const struct text *t)
 
 	if (!lanes->n || !export__shows(t->opts, LANE_THREAD))
 		return 0;
-	v = calloc(lanes->n, sizeof(struct pic_lane *));
-	if (!v)
-		return -ENOMEM;
-	for (size_t i = 0; i < lanes->n; i++) {
-		v[i] = &lanes->v[i];
-		awake += !v[i]->asleep;
+	err = text__order_threads(t->target, &v, &awake);
+	if (err)
+		return err;
+	for (size_t i = 0; i < lanes->n; i++)
 		merged += v[i]->merged_ns != 0;
-	}
-	qsort(v, lanes->n, sizeof(struct pic_lane *), by_busy);
 	/* a row for one is no gain */
 	if (t->opts->verbose || awake + 1 >= lanes->n)
 		awake = lanes->n;
 	err = text__lanes(t, LANE_THREAD, v, lanes->n, awake);
 	if (!err)
-		err = put_waits(t, v, awake);
+		err = text__waits(t, v, awake);
 	free(v);
 	if (!err && merged)
 		fprintf(t->out,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The end of the text report: how far it can be trusted, and what it cost. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "export/totals.h"
 #include "text_priv.h"
+
+#define MISSING 2 /* of one screen */
 
 static void put_eventlog(const struct text *t)
 {
@@ -253,6 +256,123 @@ int text__common_cost(const struct text *t)
 	fputc('\n', t->out);
 	return text__wrapped(&of, put_common_cost);
 }
+
+/* ── in one paragraph ────────────────────────────────────────────────────────────────────── */
+
+static void put_brief(const struct text *t)
+{
+	uint64_t samples = 0, whole = 0, cpu = 0, without = 0, cost = 0, paused = 0, lost = 0;
+	bool known = false;
+
+	for (size_t i = 0; i < t->n_of; i++) {
+		const struct pic_target *target = t->of[i];
+		const struct totals totals = totals__of(t->pic, target);
+
+		samples += target->quality.samples;
+		whole += target->quality.complete + target->quality.elided + target->quality.gap;
+		cpu += totals.cpu_ns;
+		without += totals.without_sample_ns;
+		cost += target->trap_ns_estimated + (target->bpf_ns_known ? target->bpf_ns : 0);
+		paused = MAX(paused, target->probes_paused_ns);
+		known = known || target->cost_known;
+		for (size_t k = 0; k < target->n_lost && target->cost_known; k++)
+			lost += target->lost[k].n;
+	}
+	if (t->n_of > 1 && t->session->bpf_ns_known)
+		cost += t->session->bpf_ns;
+	fprintf(t->out, "Trust: %.1f %% of %s %s whole", human__percent(whole, samples),
+		human__count(samples).s, plural(samples, "stack is", "stacks are"));
+	if (human__percent(without, cpu) >= 1)
+		fprintf(t->out, ", %.0f %% of the CPU time has no sample",
+			human__percent(without, cpu));
+	if (known && lost)
+		fprintf(t->out, ", %s records were lost", human__count(lost).s);
+	else
+		fputs(known ? ", nothing was lost" : ", what was lost is not known", t->out);
+	if (known)
+		fprintf(t->out, "; the probes cost %.2f %% of one CPU",
+			human__percent(cost, t->wall_ns));
+	if (paused)
+		fprintf(t->out, " (those on calls were off for %s: --max-overhead)",
+			human__duration(paused).s);
+	fputs("; more with -v\n", t->out);
+}
+
+/* Equal texts are one, with how many processes have it. */
+struct missing {
+	const char *text;
+	size_t n;
+};
+
+static int by_number(const void *pa, const void *pb)
+{
+	const struct missing *a = pa, *b = pb;
+
+	return CMP(b->n, a->n) ?: strcmp(a->text, b->text);
+}
+
+static size_t gather_missing(const struct text *t, struct missing *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_of; i++) {
+		for (size_t k = 0; k < t->of[i]->n_missing; k++) {
+			const char *text = or_empty(t->of[i]->missing[k]);
+			size_t at = 0;
+
+			while (at < n && strcmp(v[at].text, text) != 0)
+				at++;
+			if (at == n)
+				v[n++] = (struct missing){.text = text};
+			v[at].n++;
+		}
+	}
+	if (t->n_of > 1)
+		qsort(v, n, sizeof(*v), by_number);
+	return n;
+}
+
+static int put_missing(const struct text *t, const struct missing *missing)
+{
+	char *text;
+	int err;
+
+	if (t->n_of == 1)
+		return text__paragraph(t, "  · ", missing->text);
+	if (asprintf(&text, "%s (%zu %s)", missing->text, missing->n,
+		     plural(missing->n, "process", "processes")) < 0)
+		return -ENOMEM;
+	err = text__paragraph(t, "  · ", text);
+	free(text);
+	return err;
+}
+
+int text__brief_trust(const struct text *t)
+{
+	size_t max = 0, n, shown;
+	struct missing *v;
+	int err;
+
+	for (size_t i = 0; i < t->n_of; i++)
+		max += t->of[i]->n_missing;
+	v = calloc(max + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	n = gather_missing(t, v);
+	shown = n <= MISSING + 1 ? n : MISSING;
+	fputc('\n', t->out);
+	err = text__wrapped(t, put_brief);
+	if (n && !err)
+		text__section(t, "Missing");
+	for (size_t i = 0; i < shown && !err; i++)
+		err = put_missing(t, &v[i]);
+	if (shown < n && !err)
+		fprintf(t->out, "  … and %zu more (-v)\n", n - shown);
+	free(v);
+	return err;
+}
+
+/* ── all of it ───────────────────────────────────────────────────────────────────────────── */
 
 int text__trust(const struct text *t)
 {

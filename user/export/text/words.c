@@ -16,13 +16,18 @@ void text__section(const struct text *t, const char *title)
 
 int text__paragraph(const struct text *t, const char *bullet, const char *text)
 {
-	size_t at = text__width(bullet, strlen(bullet)), indent = MAX(at, (size_t)2);
-	char *clean = text__escaped(text);
+	size_t at = text__width(bullet, strlen(bullet)),
+	       indent = MIN(MAX(at, (size_t)2), (size_t)4);
+	char *clean = text__escaped(text), *head = text__escaped(bullet);
 	bool first = true;
 
-	if (!clean)
+	if (!clean || !head) {
+		free(clean);
+		free(head);
 		return -ENOMEM;
-	fputs(bullet, t->out);
+	}
+	fputs(head, t->out);
+	free(head);
 	for (const char *s = clean; *s;) {
 		size_t len = strcspn(s, " "), width = text__width(s, len);
 

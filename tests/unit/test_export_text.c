@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The text report as a page: that it answers on one screen, keeps to its width, and says nothing
+ * twice.
+ */
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "output/output.h"
+#include "test_export_pictures.h"
+
+static const unsigned widths[] = {80, 100, 120, 160, 200};
+
+/* gcc takes what is in the text for something in open_memstream's variable if it sees through this
+ */
+__attribute__((noinline)) static char *render(const struct sketch *sketch,
+					      const struct export_opts *opts)
+{
+	size_t len;
+
+	return kit_render("text", sketch, opts, &len);
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+/* Steps over a line; NULL: there is none. */
+static char *next_line(char **text)
+{
+	return **text ? strsep(text, "\n") : NULL;
+}
+
+/* ── a host with eleven processes ────────────────────────────────────────────────────────── */
+
+#define HOST 11
+
+static struct pic_target host_targets[HOST];
+static char host_names[HOST][16];
+static struct pic_lane host_lanes[HOST][2];
+
+/* The later ones used more of the CPU. */
+static struct sketch host(void)
+{
+	struct sketch sketch = service;
+
+	for (size_t i = 0; i < HOST; i++) {
+		struct pic_target *t = &host_targets[i];
+
+		*t = service_target;
+		t->pid = 1000 + (pid_t)i;
+		snprintf(host_names[i], sizeof(host_names[i]), "server-%zu", i);
+		t->comm = host_names[i];
+		memcpy(host_lanes[i], service_lanes, sizeof(host_lanes[i]));
+		host_lanes[i][0].cpu_ns = (100 + i) * MS;
+		t->lanes[LANE_THREAD].v = host_lanes[i];
+	}
+	sketch.session.mode = "system";
+	sketch.targets = host_targets;
+	sketch.n_targets = HOST;
+	return sketch;
+}
+
+static void test_a_host_on_one_page(void **state)
+{
+	const struct sketch sketch = host();
+
+	(void)state;
+	for (size_t w = 0; w < ARRAY_SIZE(widths); w++) {
+		const struct export_opts opts = {.width = widths[w]};
+		char *text = render(&sketch, &opts);
+		const char *at = strstr(text, "by process");
+
+		if (count(text, "\n") > 60 + 10 * (widths[w] < 100))
+			fail_msg("%zu lines at %u columns:\n%s", count(text, "\n"), widths[w],
+				 text);
+		assert_non_null(at);
+		for (size_t i = HOST; i-- > 0;) {
+			char row[32];
+
+			snprintf(row, sizeof(row), "\n  %zu %s ", 1000 + i, host_names[i]);
+			at = strstr(at, row);
+			assert_non_null(at);
+		}
+		assert_int_equal(count(text, "the program has no symbols"), 1);
+		assert_non_null(strstr(text, "(11"));
+		free(text);
+	}
+}
+
+/* ── one process ─────────────────────────────────────────────────────────────────────────── */
+
+static void test_one_process_on_one_screen(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < ARRAY_SIZE(widths); w++) {
+		const struct export_opts opts = {.width = widths[w]};
+		char *text = render(&service, &opts);
+
+		assert_in_range(count(text, "\n"), 20, 50);
+		free(text);
+	}
+}
+
+/* The first lane of the service is half in Haskell code, and half asleep in a safe call. */
+static void test_bars_show_shares(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < ARRAY_SIZE(widths); w++) {
+		const struct export_opts opts = {.width = widths[w]};
+		char *text = render(&service, &opts);
+		const char *bar = strstr(text, "\n  4242 service ");
+		size_t h, s;
+
+		assert_non_null(bar);
+		bar = strpbrk(bar, "H");
+		assert_non_null(bar);
+		h = strspn(bar, "H");
+		s = strspn(bar + h, "s");
+		assert_in_range(h + s, 16, 100);
+		assert_in_range(h, s - 1, s + 1);
+		assert_int_equal(bar[h + s], '\n');
+		free(text);
+	}
+}
+
+static void test_where_functions_are_from(void **state)
+{
+	const struct export_opts opts = {.width = 120};
+	char *text = render(&service, &opts), *rest = text, *line;
+	size_t seen = 0;
+
+	(void)state;
+	while ((line = next_line(&rest))) {
+		if (strstr(line, " hash_block ") && strstr(line, "90.0 ms")) {
+			assert_non_null(strstr(line, " demo"));
+			seen++;
+		}
+		if (strstr(line, " __gmpn_mul_1 ") && strstr(line, " 121 ms")) {
+			assert_non_null(strstr(line, " libgmp.so.10"));
+			seen++;
+		}
+	}
+	assert_int_equal(seen, 2);
+	free(text);
+}
+
+/* ── all of them ─────────────────────────────────────────────────────────────────────────── */
+
+static void check_width(const struct sketch *sketch, bool verbose)
+{
+	for (size_t w = 0; w < ARRAY_SIZE(widths); w++) {
+		const struct export_opts opts = {.width = widths[w], .verbose = verbose};
+		char *text = render(sketch, &opts), *rest = text, *line;
+
+		while ((line = next_line(&rest)))
+			if (text__width(line, strlen(line)) > widths[w])
+				fail_msg("wider than %u: %s", widths[w], line);
+		free(text);
+	}
+}
+
+static void test_no_line_is_too_wide(void **state)
+{
+	const struct sketch of_a_host = host();
+
+	(void)state;
+	for (int verbose = 0; verbose < 2; verbose++) {
+		check_width(&service, verbose);
+		check_width(&of_a_host, verbose);
+	}
+}
+
+/* Titles are two blanks apart. */
+static void check_titles(char *line)
+{
+	char *titles[32], *at = line + strspn(line, " ");
+	size_t n = 0;
+
+	while (*at && n < ARRAY_SIZE(titles)) {
+		char *end = strstr(at, "  ");
+
+		titles[n++] = at;
+		if (!end)
+			break;
+		*end = '\0';
+		at = end + 2 + strspn(end + 2, " ");
+	}
+	assert_true(n > 1);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(titles[i], titles[k]))
+				fail_msg("two columns are called %s", titles[i]);
+}
+
+/* Lines of titles are faint where there are colours. */
+static void test_no_title_heads_two_columns(void **state)
+{
+	const struct export_opts opts[] = {{.width = 200, .colour = true},
+					   {.width = 200, .colour = true, .verbose = true}};
+	size_t heads = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(opts); i++) {
+		char *text = render(&service, &opts[i]), *at = text;
+
+		while ((at = strstr(at, "\033[2m"))) {
+			char *end = strstr(at, "\033[0m"), *line;
+
+			assert_non_null(end);
+			*end = '\0';
+			line = strrchr(at, '\n');
+			check_titles(line ? line + 1 : at + 4);
+			heads++;
+			at = end + 1;
+		}
+		free(text);
+	}
+	assert_true(heads >= 6);
+}
+
+/* Of what is no terminal; a COLUMNS that is no number counts for nothing. */
+static void test_columns_of_the_environment(void **state)
+{
+	static const struct {
+		const char *columns;
+		unsigned width;
+	} cases[] = {{"91", 91}, {"0", 0}, {"", 0}, {"-5", 0}, {"80x", 0}, {"99999999999", 0}};
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		setenv("COLUMNS", cases[i].columns, 1);
+		assert_int_equal(output__page_width(fds[1]), cases[i].width);
+	}
+	unsetenv("COLUMNS");
+	assert_int_equal(output__page_width(fds[1]), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_host_on_one_page),
+		cmocka_unit_test(test_one_process_on_one_screen),
+		cmocka_unit_test(test_bars_show_shares),
+		cmocka_unit_test(test_where_functions_are_from),
+		cmocka_unit_test(test_no_line_is_too_wide),
+		cmocka_unit_test(test_no_title_heads_two_columns),
+		cmocka_unit_test(test_columns_of_the_environment),
+	};
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

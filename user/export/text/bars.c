@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The text report's bars: what the time of a process, a thread or a capability consists of, a
+ * letter for each state, so that they can be read without colours, too.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_priv.h"
+
+#define BAR_MIN	  16
+#define BAR_MAX	  100
+#define LABEL_MAX 32
+
+/* Capitals for what runs, small letters for what is waited in or for. */
+struct face {
+	const char *letter, *title;
+	unsigned colour; /* of a terminal's 256, as the background; 0: faint instead */
+};
+
+enum {
+	HASKELL,
+	UNSAFE,
+	SAFE,
+	GC,
+	RTS,
+	OTHER,
+	IN_UNSAFE,
+	IN_SAFE,
+	FOR_CAP,
+	FOR_GC,
+	IN_RTS,
+	IN_OTHER,
+	FOR_PAGE,
+	FOR_CPU,
+	IDLE,
+	DISABLED,
+	UNKNOWN,
+	FACES,
+	WAITING = IN_UNSAFE, /* the first that is */
+	RESTING = IDLE,	     /* the first that neither runs nor waits */
+};
+
+static const struct face faces[FACES] = {
+	[HASKELL] = {"H", "Haskell", 71},
+	[UNSAFE] = {"U", "unsafe calls", 208},
+	[SAFE] = {"S", "safe calls", 39},
+	[GC] = {"G", "GC", 170},
+	[RTS] = {"R", "RTS", 247},
+	[OTHER] = {"F", "foreign code", 180},
+	[IN_UNSAFE] = {"u", "in unsafe calls", 216},
+	[IN_SAFE] = {"s", "in safe calls", 153},
+	[FOR_CAP] = {"c", "for a capability", 228},
+	[FOR_GC] = {"g", "for GC", 219},
+	[IN_RTS] = {"r", "in the RTS", 252},
+	[IN_OTHER] = {"f", "in foreign code", 187},
+	[FOR_PAGE] = {"m", "for memory", 151},
+	[FOR_CPU] = {"p", "for a CPU", 203},
+	[IDLE] = {"·", "idle", 0},
+	[DISABLED] = {"-", "disabled", 0},
+	[UNKNOWN] = {"?", "unknown", 0},
+};
+static const uint8_t of_thread[ST_MAX] = {
+	[ST_HASKELL] = HASKELL,
+	[ST_UNSAFE_CALL_CPU] = UNSAFE,
+	[ST_SAFE_CALL_CPU] = SAFE,
+	[ST_GC_WORK] = GC,
+	[ST_RTS] = RTS,
+	[ST_FOREIGN_CPU] = OTHER,
+	[ST_HASKELL_BLOCKED] = FOR_PAGE,
+	[ST_UNSAFE_CALL_BLOCKED] = IN_UNSAFE,
+	[ST_SAFE_CALL_BLOCKED] = IN_SAFE,
+	[ST_CAP_WAIT] = FOR_CAP,
+	[ST_GC_WAIT] = FOR_GC,
+	[ST_RTS_BLOCKED] = IN_RTS,
+	[ST_IDLE] = IDLE,
+	[ST_FOREIGN_BLOCKED] = IN_OTHER,
+	[ST_PREEMPTED] = FOR_CPU,
+	[ST_SAFE_CALL] = IN_SAFE,
+	[ST_UNKNOWN] = UNKNOWN,
+};
+static const uint8_t of_capability[CS_MAX] = {
+	[CS_HASKELL] = HASKELL,	  [CS_UNSAFE_CALL] = UNSAFE,
+	[CS_PREEMPTED] = FOR_CPU, [CS_GC] = GC,
+	[CS_RTS] = RTS,		  [CS_IDLE] = IDLE,
+	[CS_DISABLED] = DISABLED, [CS_UNKNOWN] = UNKNOWN,
+};
+
+static void add_faces(uint64_t *ns, const uint64_t *states_ns, enum lane_kind kind)
+{
+	for (unsigned s = 0; s < state__count(kind); s++)
+		ns[kind == LANE_CAPABILITY ? of_capability[s] : of_thread[s]] += states_ns[s];
+}
+
+static const char *paint(uint32_t cp, char *out, size_t size)
+{
+	for (unsigned i = 0; i < FACES; i++) {
+		const char *letter = faces[i].letter;
+
+		if (utf8__next(&letter) != cp)
+			continue;
+		if (!faces[i].colour)
+			return "\033[0;2m";
+		snprintf(out, size, "\033[38;5;16;48;5;%um", faces[i].colour);
+		return out;
+	}
+	return "";
+}
+
+/* ── one bar ─────────────────────────────────────────────────────────────────────────────── */
+
+/* The states in their order, each as long as its share: the ends are rounded, not the lengths. */
+static void make_bar(struct buf *bar, const uint64_t *ns, size_t width)
+{
+	double all = 0, sum = 0;
+	size_t at = 0;
+
+	buf__reset(bar);
+	for (unsigned i = 0; i < FACES; i++)
+		all += (double)ns[i];
+	for (unsigned i = 0; i < FACES && all > 0; i++) {
+		size_t end;
+
+		sum += (double)ns[i];
+		end = (size_t)(sum / all * (double)width + 0.5);
+		for (; at < end; at++)
+			buf__adds(bar, faces[i].letter);
+	}
+	buf__addc(bar, '\0');
+}
+
+/* ── the table ───────────────────────────────────────────────────────────────────────────── */
+
+struct bar_row {
+	char label[96], wall[32], cpu[32], gc[40];
+	uint64_t ns[FACES];
+};
+
+struct bars {
+	const struct text *t;
+	struct bar_row *v;
+	size_t n, max;
+	uint64_t ns[FACES]; /* of the rows that the legend is about */
+};
+
+int bars__new(const struct text *t, size_t max, struct bars **ret_bars)
+{
+	struct bars *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->v = calloc(max + 1, sizeof(*b->v));
+	if (!b || !b->v) {
+		free(b);
+		return -ENOMEM;
+	}
+	b->t = t;
+	b->max = max;
+	*ret_bars = b;
+	return 0;
+}
+
+void bars__add(struct bars *b, enum lane_kind kind, const struct account *account, bool counted,
+	       const char *gc, const char *label)
+{
+	struct bar_row *row = &b->v[b->n];
+
+	if (b->n == b->max)
+		return;
+	b->n++;
+	text__escape(label, strlen(label), row->label, sizeof(row->label));
+	snprintf(row->wall, sizeof(row->wall), "%s", human__duration(account->wall).s);
+	if (kind == LANE_THREAD && account->cpu != UINT64_MAX)
+		snprintf(row->cpu, sizeof(row->cpu), "%s", human__duration(account->cpu).s);
+	snprintf(row->gc, sizeof(row->gc), "%s", gc);
+	add_faces(row->ns, account->states_ns, kind);
+	for (unsigned i = 0; i < FACES && counted; i++)
+		b->ns[i] += row->ns[i];
+}
+
+static size_t width_of(const char *s)
+{
+	return text__width(s, strlen(s));
+}
+
+/* What the other columns leave. */
+static size_t bar_width(const struct bars *b)
+{
+	size_t label = 0, wall = 4, cpu = 0, gc = 0, others;
+
+	for (size_t i = 0; i < b->n; i++) {
+		label = MAX(label, MIN(width_of(b->v[i].label), (size_t)LABEL_MAX));
+		wall = MAX(wall, width_of(b->v[i].wall));
+		cpu = MAX(cpu, width_of(b->v[i].cpu));
+		gc = MAX(gc, width_of(b->v[i].gc));
+	}
+	others = 2 + label + 2 + wall + 2 + (cpu ? cpu + 2 : 0) + (gc ? MAX(gc, 8U) + 2 : 0);
+	return MIN(MAX(b->t->width, others + BAR_MIN) - others, (size_t)BAR_MAX);
+}
+
+/* The letters with what they mean and how much there is of it, in one paragraph. */
+static void put_legend(const struct bars *b)
+{
+	static const char *const heads[] = {"on CPU: ", "waiting: ", ""};
+	uint64_t all = 0;
+	size_t at = 0;
+	unsigned group = 3;
+
+	for (unsigned i = 0; i < FACES; i++)
+		all += b->ns[i];
+	for (unsigned i = 0; i < FACES; i++) {
+		unsigned in = i < WAITING ? 0 : i < RESTING ? 1 : 2;
+		double share = human__percent(b->ns[i], all);
+		char item[96], colour[32];
+		size_t len;
+
+		if (share < TEXT_SHARE_SHOWN)
+			continue;
+		snprintf(item, sizeof(item), " %s %.1f %%", faces[i].title, share);
+		len = 1 + width_of(item) + (in != group ? strlen(heads[in]) : 0);
+		if (!at || at + 2 + len > b->t->width) {
+			fputs(!at ? "  " : in != group ? ";\n    " : ",\n    ", b->t->out);
+			at = at ? 4 : 2;
+		} else {
+			fputs(in != group ? "; " : ", ", b->t->out);
+			at += 2;
+		}
+		if (in != group)
+			fputs(heads[in], b->t->out);
+		if (b->t->opts->colour) {
+			const char *letter = faces[i].letter;
+
+			fputs(paint(utf8__next(&letter), colour, sizeof(colour)), b->t->out);
+		}
+		fprintf(b->t->out, "%s%s%s", faces[i].letter, b->t->opts->colour ? "\033[0m" : "",
+			item);
+		at += len;
+		group = in;
+	}
+	if (at)
+		fputc('\n', b->t->out);
+}
+
+int bars__print(struct bars *b, const char *title, const char *first)
+{
+	const struct table_column columns[] = {
+		{first, COL_FLEX, NULL, 0},  {"wall", COL_RIGHT | COL_SPARE, NULL, 1},
+		{"CPU", COL_RIGHT, NULL, 0}, {"GC pause", COL_RIGHT | COL_SPARE, NULL, 2},
+		{"", COL_PAINTED, NULL, 0},
+	};
+	struct table *table;
+	struct buf bar = {0};
+	size_t width;
+	int err = 0;
+
+	if (!b->n)
+		goto out;
+	err = table__new(columns, ARRAY_SIZE(columns), &table);
+	if (err)
+		goto out;
+	table__paint(table, paint);
+	width = bar_width(b);
+	for (size_t i = 0; i < b->n; i++) {
+		make_bar(&bar, b->v[i].ns, width);
+		table__cell(table, b->v[i].label);
+		table__cell(table, b->v[i].wall);
+		table__cell(table, b->v[i].cpu);
+		table__cell(table, b->v[i].gc);
+		table__cell(table, or_empty(bar.data));
+	}
+	err = bar.err ? bar.err : 0;
+	if (err)
+		table__free(table);
+	else
+		err = text__print(b->t, title, table, 0, "");
+	if (!err)
+		put_legend(b);
+out:
+	buf__free(&bar);
+	return err;
+}
+
+void bars__free(struct bars *b)
+{
+	if (!b)
+		return;
+	free(b->v);
+	free(b);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define FOLDED "\n;" /* no text: is_folded() tells */
+#define HEAD   4096  /* bytes of a file by which it is known whose it is */
+
+/* What a file of the format begins with, or has in its beginning, and how to open it. */
+static const struct kind {
+	const struct export_format *format;
+	const char *begins, *has;
+	const char *hint;
+} kinds[] = {
+	{&export_speedscope, "{", "file-format-schema.json",
+	 "open it in https://www.speedscope.app"},
+	{&export_chrome, "{\"traceEvents\":", "", "open it in https://ui.perfetto.dev"},
+	{&export_html, "<!DOCTYPE html>", "safescoped", "open it in a browser"},
+	{&export_pprof, "\x1f\x8b", "", "go tool pprof -http=: %s"},
+	{&export_folded, "", FOLDED, "flamegraph.pl --countname µs %s > flamegraph.svg"},
+	{&export_json, "{", "\"safescope\":", "jq . %s"},
+	{&export_text, "safescoped: ", "", "less %s"},
+};
+
+static const struct kind *kind_of(const struct export_format *format)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].format == format)
+			return &kinds[i];
+	return NULL;
+}
+
+const char *place__hint(const struct export_format *format)
+{
+	const struct kind *kind = kind_of(format);
+
+	return kind ? kind->hint : "";
+}
+
+/* ── where it goes ───────────────────────────────────────────────────────────────────────── */
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	size_t len = strlen(path);
+
+	return (len && path[len - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+/* /dev/null and its kind have no suffix. */
+static bool is_device(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static bool ends_with(const char *s, size_t len, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	/* a name that is nothing but a suffix is a name */
+	return len > n && s[len - n - 1] != '/' && !memcmp(s + len - n, suffix, n);
+}
+
+/* Without the longest suffix that is some format's. */
+static size_t stem_length(const char *path)
+{
+	size_t len = strlen(path), longest = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (ends_with(path, len, kinds[i].format->suffix))
+			longest = MAX(longest, strlen(kinds[i].format->suffix));
+	return len - longest;
+}
+
+static int join(char path[PATH_MAX], const char *dir, const char *stem, const char *suffix)
+{
+	size_t len = strlen(dir);
+	const char *slash = len && dir[len - 1] != '/' ? "/" : "";
+	int n = snprintf(path, PATH_MAX, "%s%s%s%s", dir, slash, stem, suffix);
+
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+int place__choose(const struct output_opts *opts, const struct export_format *format,
+		  size_t n_files, const char *stem, char path[PATH_MAX])
+{
+	const char *to = opts->path;
+	char given[PATH_MAX];
+	int n;
+
+	if (to && !strcmp(to, "-"))
+		return join(path, "", "-", "");
+	/* text is for reading now, unless it is all that was asked for */
+	if (format == &export_text && (!to || opts->n_formats > 1))
+		return join(path, "", "-", "");
+	if (!to)
+		return join(path, "", stem, format->suffix);
+	if (is_directory(to))
+		return join(path, to, stem, format->suffix);
+	if (n_files == 1 && (is_device(to) || ends_with(to, strlen(to), format->suffix)))
+		return join(path, "", to, "");
+	n = snprintf(given, sizeof(given), "%.*s", (int)MIN(stem_length(to), (size_t)PATH_MAX), to);
+	if (n < 0 || n >= PATH_MAX)
+		return -ENAMETOOLONG;
+	return join(path, "", given, format->suffix);
+}
+
+/* ── what is there ───────────────────────────────────────────────────────────────────────── */
+
+/* The beginning of a regular file, with a NUL; 0: it is empty, or there is none. */
+static ssize_t read_head(const char *path, char head[HEAD + 1])
+{
+	ssize_t n = 0;
+	int fd;
+
+	if (fd__open_regular(path, &fd))
+		return 0;
+	n = read(fd, head, HEAD);
+	fd__close(&fd);
+	head[MAX(n, (ssize_t)0)] = '\0';
+	return n;
+}
+
+/* "a;b;c 42" is its first line. */
+static bool is_folded(const char *head)
+{
+	size_t len = strcspn(head, "\n"), digits = 0;
+
+	while (digits < len && head[len - digits - 1] >= '0' && head[len - digits - 1] <= '9')
+		digits++;
+	return digits && len > digits + 1 && head[len - digits - 1] == ' ' &&
+	       memchr(head, ';', len) && head[len];
+}
+
+static bool is_there_another(const char *path, const char *begins, const char *has)
+{
+	char head[HEAD + 1];
+	ssize_t n = read_head(path, head);
+
+	if (n > 0 && !strcmp(has, FOLDED))
+		return !is_folded(head);
+	return n > 0 &&
+	       (strncmp(head, begins, strlen(begins)) != 0 || (*has && !strstr(head, has)));
+}
+
+int output__may_replace(const char *path, const struct export_format *format)
+{
+	const struct kind *kind = format ? kind_of(format) : NULL;
+
+	if (!kind && format)
+		return 0;
+	if (!is_there_another(path, kind ? kind->begins : "safescoped capture",
+			      kind ? kind->has : ""))
+		return 0;
+	log_error("%s: is there already, and is no %s file of safescoped's: it is not replaced; "
+		  "choose another name, or remove it",
+		  path, format ? format->name : "capture");
+	return -EEXIST;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* places: where a format's file goes, and what may be there already. Private to the output room. */
+#ifndef SAFESCOPED_OUTPUT_PLACES_H
+#define SAFESCOPED_OUTPUT_PLACES_H
+
+#include <limits.h>
+
+#include "output.h"
+
+/*
+ * The path of a format's file, "-" for a standard stream. `stem` is the name made from the session;
+ * n_files: how many files there will be. A path that was given is a stem, too: it gets the format's
+ * suffix unless it has it, in the place of another format's. -ENAMETOOLONG.
+ */
+int place__choose(const struct output_opts *opts, const struct export_format *format,
+		  size_t n_files, const char *stem, char path[PATH_MAX]);
+/* What to do with the file, for its user: "open it in a browser". Points to constant text; `%s` in
+ * it stands for the path. */
+const char *place__hint(const struct export_format *format);
+
+#endif
