@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "blocks.h"
 #include "picture/picture.h"
+#include "windows.h"
 
 #define MAX_ANSWERS	 (1u << 22)
 #define MAX_STRING_BYTES ((size_t)512 << 20)
@@ -64,9 +65,12 @@ struct replay {
 	size_t n_targets, targets_cap;
 	uint64_t last_ns; /* the latest time that an input had */
 	struct replay_hooks hooks;
+	struct windows windows;
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
 	bool finished;
+	bool looking_ahead;
+	bool ending; /* what comes is of the session's end */
 };
 
 /* ── answers ─────────────────────────────────────────────────────────────────────────────── */
@@ -176,7 +180,7 @@ static int take_answer(struct replay *r, const struct intake_input *in)
 	struct answer *answer;
 	int err = in->n ? -(int)MIN(in->n, 4095u) : 0;
 
-	if (in->target >= r->n_targets || r->n_all >= MAX_ANSWERS)
+	if ((in->target >= r->n_targets && !r->looking_ahead) || r->n_all >= MAX_ANSWERS)
 		return -EBADMSG;
 	if (!err && !in->name && !in->site && !in->ccs)
 		return -EBADMSG;
@@ -270,9 +274,26 @@ static void has_come_to(struct replay *r, uint64_t ns, bool last)
 
 static int finish(struct replay *r, uint64_t end_ns)
 {
+	/* with an end of its own the capture has said what goes on there, for the last window */
+	int err = r->ending ? 0 : windows__until(&r->windows, r->tl, end_ns);
+
+	if (err)
+		return err;
 	has_come_to(r, end_ns, true);
 	r->finished = true;
 	return timeline__finish(r->tl, end_ns);
+}
+
+static int add_snapshot(struct replay *r, const struct intake_input *in)
+{
+	int err = 0;
+
+	if (!in->snapshot)
+		return -EBADMSG;
+	if (in->n && !r->ending)
+		err = windows__until(&r->windows, r->tl, r->windows.end_ns);
+	r->ending |= in->n;
+	return err ? err : intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
 
 static int add_record(struct replay *r, const struct intake_input *in)
@@ -282,6 +303,9 @@ static int add_record(struct replay *r, const struct intake_input *in)
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
+	err = h->ns < MAX_TIME ? windows__until(&r->windows, r->tl, h->ns) : 0;
+	if (err)
+		return err;
 	err = intake__record(r->in, in->data, in->size);
 	if (!err && h->ns < MAX_TIME) {
 		r->last_ns = MAX(r->last_ns, h->ns);
@@ -355,8 +379,7 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_RECORD:
 		return add_record(r, in);
 	case TI_SNAPSHOT:
-		return in->snapshot ? intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n)
-				    : -EBADMSG;
+		return add_snapshot(r, in);
 	case TI_SITE_COUNTERS:
 		return add_site_counters(r, in);
 	case TI_THREAD_STATE:
@@ -386,10 +409,14 @@ static int apply(struct replay *r, const struct intake_input *in)
 		return intake__settle_target(r->in, in->pid, in->n);
 	case TI_RETIRE_SETTLED:
 		return intake__retire_settled(r->in, in->a);
+	case TI_CUT:
+		return intake__forget_states(r->in);
 	case TI_FINISH:
 		return r->finished ? -EINVAL : finish(r, in->a);
 	case TI_NAME:
 	case TI_SITE:
+		/* a window asks for what goes on at its end: all of them are there already */
+		return r->windows.every_ns ? 0 : take_answer(r, in);
 	case TI_CCS:
 		return take_answer(r, in);
 	case TI_LOG_BYTES:
@@ -429,7 +456,7 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 		}
 		in.kind = in.kind == TI_NONE ? TI_NONE : own_kind(r, kind);
 		err = apply(r, &in);
-		if (err == -ENOMEM)
+		if (err == -ENOMEM || r->windows.stopped)
 			return err;
 		/* it was -ENOSPC in the session as well */
 		if (err && err != -ENOSPC)
@@ -438,6 +465,40 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 	if (err == -EBADMSG)
 		r->notes.refused_inputs++;
 	return 0;
+}
+
+/* The first pass of a replay in windows; the file's position stays. */
+static int look_ahead(struct replay *r, FILE *in)
+{
+	struct codec c = {.strings = r->strings, .string_room = MAX_STRING_BYTES};
+	struct blocks blocks = {.in = in};
+	struct decoded d = {.data = NULL};
+	struct intake_input input;
+	off_t begin = ftello(in);
+	unsigned kind;
+	int err = 0;
+
+	r->looking_ahead = true;
+	while (!err && !(err = blocks__next(&blocks, &c.in, &c.left))) {
+		while (!err && !(err = code__get(&c, &d, &kind, &input))) {
+			if (input.kind == TI_NONE || own_kind(r, kind) == TI_NONE)
+				continue;
+			input.kind = own_kind(r, kind);
+			if (input.kind == TI_NAME || input.kind == TI_SITE)
+				err = take_answer(r, &input);
+			else
+				err = windows__look(&r->windows, &input);
+		}
+		/* what makes no sense is left out, here as later */
+		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
+	}
+	windows__looked(&r->windows);
+	r->looking_ahead = false;
+	blocks__free(&blocks);
+	decoded__free(&d);
+	if (err && err != -ENODATA)
+		return err;
+	return begin < 0 || fseeko(in, begin, SEEK_SET) ? -errno : 0;
 }
 
 static int take_blocks(struct replay *r, FILE *in)
@@ -547,7 +608,13 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	if (err)
 		goto fail;
 	r->last_ns = r->header.opts.start_ns;
-	err = take_blocks(r, in);
+	r->windows = (struct windows){.every_ns = r->hooks.window_ns,
+				      .next_ns = r->last_ns + r->hooks.window_ns,
+				      .take = r->hooks.window,
+				      .ctx = r->hooks.ctx};
+	err = r->windows.every_ns ? look_ahead(r, in) : 0;
+	if (!err)
+		err = take_blocks(r, in);
 	if (!err) {
 		report(r);
 		if (!r->finished)
@@ -569,6 +636,7 @@ void replay__free(struct replay *r)
 	if (!r)
 		return;
 	timeline__free(r->tl);
+	windows__free(&r->windows);
 	HASH_FREE(r->answers);
 	for (size_t i = 0; i < r->n_all; i++)
 		free(r->all[i]);

@@ -7,10 +7,17 @@
 
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
 
+int parts__new(const struct intake *in, struct picture *pic, struct stack_table *ret_parts)
+{
+	uint32_t full;
+	int err = picture__add_text(pic, TF_MARK, "[too many different stacks]", &full);
+
+	return err ? err : stacks__new(ret_parts, in->opts.max_stacks, full);
+}
+
 int intake__new(const struct intake_opts *opts, struct picture *pic, struct intake **ret_intake)
 {
 	struct intake *in = calloc(1, sizeof(*in));
-	uint32_t full;
 	int err;
 
 	if (!in)
@@ -18,9 +25,7 @@ int intake__new(const struct intake_opts *opts, struct picture *pic, struct inta
 	in->opts = *opts;
 	in->pic = pic;
 	in->room_at = opts->max_records;
-	err = picture__add_text(pic, TF_MARK, "[too many different stacks]", &full);
-	if (!err)
-		err = stacks__new(&in->parts, opts->max_stacks, full);
+	err = parts__new(in, pic, &in->parts);
 	if (err) {
 		intake__free(in);
 		return err;
@@ -29,7 +34,7 @@ int intake__new(const struct intake_opts *opts, struct picture *pic, struct inta
 	return 0;
 }
 
-static void free_target(struct seen *s)
+void seen__free(struct seen *s)
 {
 	struct seen_thread *th, *next;
 
@@ -40,6 +45,7 @@ static void free_target(struct seen *s)
 		free(th->offs.v);
 		free(th->calls.v);
 		free(th->final);
+		free(th->before);
 		free(th);
 	}
 	HASH_FREE(s->addrs);
@@ -67,9 +73,10 @@ void intake__free(struct intake *in)
 		return;
 	HASH_CLEAR(hh, in->by_pid);
 	for (size_t i = 0; i < in->n_targets; i++)
-		free_target(in->targets[i]);
+		seen__free(in->targets[i]);
 	free(in->targets);
 	stacks__free(&in->parts);
+	stacks__free(&in->old_parts);
 	free(in);
 }
 
@@ -223,7 +230,7 @@ int intake__add_target(struct intake *in, const struct target_info *info, const 
 	}
 	take_info(in, s, info);
 	s->pub->end = "";
-	s->pub->attach_ns = attach_ns;
+	s->pub->attach_ns = s->joined_ns = attach_ns;
 	s->pub->attach_took_ns = attach_took_ns;
 	return tap__report(in, 0, &input);
 }
@@ -292,8 +299,7 @@ static int find_older(struct intake *in, pid_t pid)
 	return 0;
 }
 
-/* Takes target `i` out, which was not in the picture, or is in it no more. */
-static int take_out(struct intake *in, size_t i)
+int target__take_out(struct intake *in, size_t i)
 {
 	struct seen *s = in->targets[i], *newest = intake__find(in, s->pid);
 	pid_t pid = s->pid;
@@ -302,7 +308,7 @@ static int take_out(struct intake *in, size_t i)
 	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
 	if (newest == s)
 		HASH_DEL(in->by_pid, s);
-	free_target(s);
+	seen__free(s);
 	return newest == s ? find_older(in, pid) : 0;
 }
 
@@ -322,7 +328,7 @@ int intake__retire_settled(struct intake *in, size_t stay)
 			continue;
 		}
 		err = in->opts.retire(in->opts.ctx, in->targets[i]);
-		err2 = take_out(in, i);
+		err2 = target__take_out(in, i);
 		err = err ? err : err2;
 		n--;
 	}
@@ -345,7 +351,7 @@ int intake__forget_target(struct intake *in, pid_t pid)
 	while (in->targets[i] != s)
 		i++;
 	picture__remove_target(in->pic, s->pub);
-	err = take_out(in, i);
+	err = target__take_out(in, i);
 	return err ? err : tap__report(in, 0, &input);
 }
 
