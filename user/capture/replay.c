@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "blocks.h"
 #include "picture/picture.h"
-#include "windows.h"
+#include "replay_windows.h"
 
 #define MAX_ANSWERS	 (1u << 22)
 #define MAX_STRING_BYTES ((size_t)512 << 20)
@@ -65,7 +65,7 @@ struct replay {
 	size_t n_targets, targets_cap;
 	uint64_t last_ns; /* the latest time that an input had */
 	struct replay_hooks hooks;
-	struct windows windows;
+	struct replay_windows windows;
 	struct log_bytes log;
 	uint64_t log_bytes; /* of all logs */
 	bool finished;
@@ -275,7 +275,7 @@ static void has_come_to(struct replay *r, uint64_t ns, bool last)
 static int finish(struct replay *r, uint64_t end_ns)
 {
 	/* with an end of its own the capture has said what goes on there, for the last window */
-	int err = r->ending ? 0 : windows__until(&r->windows, r->tl, end_ns);
+	int err = r->ending ? 0 : replay_windows__until(&r->windows, r->tl, end_ns);
 
 	if (err)
 		return err;
@@ -291,7 +291,7 @@ static int add_snapshot(struct replay *r, const struct intake_input *in)
 	if (!in->snapshot)
 		return -EBADMSG;
 	if (in->n && !r->ending)
-		err = windows__until(&r->windows, r->tl, r->windows.end_ns);
+		err = replay_windows__until(&r->windows, r->tl, r->windows.end_ns);
 	r->ending |= in->n;
 	return err ? err : intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
@@ -303,7 +303,7 @@ static int add_record(struct replay *r, const struct intake_input *in)
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
-	err = h->ns < MAX_TIME ? windows__until(&r->windows, r->tl, h->ns) : 0;
+	err = h->ns < MAX_TIME ? replay_windows__until(&r->windows, r->tl, h->ns) : 0;
 	if (err)
 		return err;
 	err = intake__record(r->in, in->data, in->size);
@@ -487,12 +487,12 @@ static int look_ahead(struct replay *r, FILE *in)
 			if (input.kind == TI_NAME || input.kind == TI_SITE)
 				err = take_answer(r, &input);
 			else
-				err = windows__look(&r->windows, &input);
+				err = replay_windows__look(&r->windows, &input);
 		}
 		/* what makes no sense is left out, here as later */
 		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
 	}
-	windows__looked(&r->windows);
+	replay_windows__looked(&r->windows);
 	r->looking_ahead = false;
 	blocks__free(&blocks);
 	decoded__free(&d);
@@ -608,7 +608,7 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	if (err)
 		goto fail;
 	r->last_ns = r->header.opts.start_ns;
-	r->windows = (struct windows){.every_ns = r->hooks.window_ns,
+	r->windows = (struct replay_windows){.every_ns = r->hooks.window_ns,
 				      .next_ns = r->last_ns + r->hooks.window_ns,
 				      .take = r->hooks.window,
 				      .ctx = r->hooks.ctx};
@@ -636,7 +636,7 @@ void replay__free(struct replay *r)
 	if (!r)
 		return;
 	timeline__free(r->tl);
-	windows__free(&r->windows);
+	replay_windows__free(&r->windows);
 	HASH_FREE(r->answers);
 	for (size_t i = 0; i < r->n_all; i++)
 		free(r->all[i]);

@@ -47,6 +47,10 @@ enum {
 	OPT_ONLY,
 	OPT_SAVE,
 	OPT_REPLAY,
+	OPT_WINDOW,
+	OPT_KEEP,
+	OPT_KEEP_BYTES,
+	OPT_KEEP_FOR,
 };
 
 static const struct argp_option argp_options[] = {
@@ -54,6 +58,14 @@ static const struct argp_option argp_options[] = {
 	 "attach to these processes (default: to every GHC process of this host)", 0},
 	{"duration", 'd', "SECONDS", 0,
 	 "stop after this long (default: Ctrl-C, or the last target's exit)", 0},
+	{"window", OPT_WINDOW, "SECONDS", 0,
+	 "a whole output for each so many seconds, in the directory of --output (also with "
+	 "--replay)",
+	 0},
+	{"keep", OPT_KEEP, "N", 0, "of windows, the last N stay in the directory", 1},
+	{"keep-bytes", OPT_KEEP_BYTES, "SIZE", 0, "as many as need no more than this (500M, 2G)",
+	 1},
+	{"keep-for", OPT_KEEP_FOR, "TIME", 0, "those that began no longer ago (3600, 12h, 7d)", 1},
 	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
 	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
 	{"output", 'o', "PATH", 0,
@@ -248,6 +260,73 @@ static bool parse_time(const char *arg, uint64_t *ret_ns)
 	return false;
 }
 
+/* A number and a unit: what one unit of the table is. */
+struct unit {
+	const char *name;
+	double is;
+};
+
+static uint64_t parse_amount(struct argp_state *state, const char *what, const char *arg,
+			     const struct unit *units, size_t n_units, double max)
+{
+	char *end;
+	double v;
+
+	errno = 0;
+	v = strtod(arg, &end);
+	for (size_t i = 0; i < n_units && end != arg && !errno; i++) {
+		double all = v * units[i].is;
+
+		if (!strcmp(end, units[i].name) && isfinite(all) && all >= 1 && all <= max)
+			return (uint64_t)all;
+	}
+	argp_error(state, "%s %s: not an amount", what, arg);
+	return 0;
+}
+
+static error_t parse_window_option(int key, char *arg, struct argp_state *state)
+{
+	static const struct unit sizes[] = {
+		{"", 1}, {"K", 1024}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1024.0 * (1 << 30)}};
+	static const struct unit times[] = {
+		{"", 1e9}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_WINDOW:
+		o->window_ns = (uint64_t)(parse_number(state, "--window", arg, 0.1, 1e6) * 1e9);
+		o->output.windows = true;
+		break;
+	case OPT_KEEP:
+		o->output.keep = (uint64_t)parse_number(state, "--keep", arg, 1, 1e6);
+		break;
+	case OPT_KEEP_BYTES:
+		o->output.keep_bytes = parse_amount(state, "--keep-bytes", arg, sizes,
+						    ARRAY_SIZE(sizes), 1e18);
+		break;
+	case OPT_KEEP_FOR:
+		o->output.keep_for_ns =
+			parse_amount(state, "--keep-for", arg, times, ARRAY_SIZE(times), 1e18);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static void check_windows(struct argp_state *state, const struct options *o)
+{
+	const struct output_opts *out = &o->output;
+
+	if (o->window_ns && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR ||
+			     o->mode == MODE_EVENTLOG))
+		argp_error(state, "--window: needs a session, or --replay");
+	if (o->window_ns && o->eventlog && strcmp(o->eventlog, "none") != 0)
+		argp_error(state, "--window: eventlogs are not joined with windows");
+	if (!o->window_ns && (out->keep || out->keep_bytes || out->keep_for_ns))
+		argp_error(state, "--keep, --keep-bytes, --keep-for: need --window");
+}
+
 /* One end of the part of a log: a time, or else the beginning of a marker. */
 static void parse_end(struct argp_state *state, const char *what, const char *arg, uint64_t *ns,
 		      const char **marker)
@@ -333,6 +412,7 @@ static void check(struct argp_state *state, struct options *o)
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);
+	check_windows(state, o);
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
 	if (!out->n_formats) {
@@ -379,7 +459,7 @@ static error_t parse_view_option(int key, char *arg, struct argp_state *state)
 		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_window_option(key, arg, state);
 	}
 	return 0;
 }

@@ -32,6 +32,7 @@ struct options {
 	pid_t pids[OPTIONS_MAX_PIDS];
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
+	uint64_t window_ns;   /* 0: the session is one */
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;

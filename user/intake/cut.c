@@ -277,6 +277,8 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		tso->label = moved_text(in, tso->label);
 	HASH_ITER (hh, s->counters, counters, next)
 		cut_counters(s, counters);
+	s->cost_before = s->cost;
+	in->cpu_before_ns = MAX(in->cpu_before_ns, s->cost.user_cpu_ns);
 	s->left_out = s->blind_ns = 0;
 	s->was_cut = true;
 	return err;
@@ -307,6 +309,8 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 	in->pic = pic;
 	in->parts = parts;
 	in->room_at = in->opts.max_records;
+	for (size_t i = 0; i < in->n_lost; i++)
+		in->lost[i].before = in->lost[i].now;
 	for (size_t i = 0; !err && i < in->n_targets; i++)
 		err = cut_target(in, in->targets[i], at_ns);
 	return err;

@@ -388,32 +388,61 @@ int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread)
 
 /* ── what the session sets ───────────────────────────────────────────────────────────────── */
 
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost)
 {
 	const struct intake_input input = {
 		.kind = TI_COST, .pid = pid, .data = cost, .size = sizeof(*cost)};
 	struct seen *s = intake__find(in, pid);
+	const struct intake_cost *before;
 
 	if (!s)
 		return -ENOENT;
-	s->pub->probe_hits = cost->probe_hits;
-	s->pub->bpf_ns = cost->bpf_ns;
+	before = &s->cost_before;
+	s->cost = *cost;
+	s->pub->probe_hits = since(cost->probe_hits, before->probe_hits);
+	s->pub->bpf_ns = since(cost->bpf_ns, before->bpf_ns);
 	s->pub->bpf_ns_known = cost->bpf_ns_known;
 	s->pub->cost_known = true;
-	s->pub->trap_ns_estimated = cost->trap_ns_estimated;
-	s->pub->user_cpu_ns = cost->user_cpu_ns;
+	s->pub->trap_ns_estimated = since(cost->trap_ns_estimated, before->trap_ns_estimated);
+	s->pub->user_cpu_ns = since(cost->user_cpu_ns, in->cpu_before_ns);
 	s->pub->max_rss_bytes = cost->max_rss_bytes;
-	s->pub->probes_paused_ns = cost->probes_paused_ns;
+	s->pub->probes_paused_ns = since(cost->probes_paused_ns, before->probes_paused_ns);
 	picture__mark_paused(in->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
 	return tap__report(in, 0, &input);
+}
+
+/* How many of them had been lost at the last cut; now there are n. */
+static uint64_t lost_before(struct intake *in, const char *cause, uint64_t n)
+{
+	size_t i = 0;
+
+	while (i < in->n_lost && strncmp(in->lost[i].cause, cause, sizeof(in->lost[i].cause)) != 0)
+		i++;
+	if (i == ARRAY_SIZE(in->lost))
+		return 0;
+	if (i == in->n_lost) {
+		in->lost[in->n_lost++] = (struct lost_before){0};
+		strncpy(in->lost[i].cause, cause, sizeof(in->lost[i].cause) - 1);
+	}
+	in->lost[i].now = n;
+	return in->lost[i].before;
 }
 
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n)
 {
 	const struct intake_input input = {.kind = TI_LOST, .pid = pid, .text = cause, .a = n};
 	struct seen *s = intake__find(in, pid);
+	uint64_t before = lost_before(in, cause, n);
+	int err = s ? 0 : -ENOENT;
 
-	return tap__report(in, s ? picture__set_lost(in->pic, s->pub, cause, n) : -ENOENT, &input);
+	if (!err && n > before)
+		err = picture__set_lost(in->pic, s->pub, cause, n - before);
+	return tap__report(in, err, &input);
 }
 
 int intake__set_lost_share(struct intake *in, pid_t pid, double share)

@@ -110,7 +110,8 @@ int intake__retire_settled(struct intake *in, size_t stay);
  */
 int intake__forget_target(struct intake *in, pid_t pid);
 
-/* What the session knows beside the records; also after intake__close. */
+/* What the session knows beside the records; also after intake__close. Numbers are totals of the
+ * session; the picture has what they have grown since the last cut. */
 struct intake_cost {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;

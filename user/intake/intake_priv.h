@@ -24,6 +24,13 @@ struct intake {
 	bool closed;
 	intake_tap tap;
 	void *tap_ctx;
+	/* Totals of the session by the last cut; what comes later is given as totals, too. */
+	uint64_t cpu_before_ns;
+	struct lost_before {
+		char cause[48];
+		uint64_t now, before;
+	} lost[16];
+	size_t n_lost;
 	/* during a cut: what the old numbers are of */
 	struct picture *old_pic;
 	struct stack_table old_parts;

@@ -263,6 +263,7 @@ struct seen {
 	/* Ticks at which a capability was idle while Haskell threads were queued at others, and how
 	 * many were. */
 	struct seen_points starved;
+	struct intake_cost cost, cost_before; /* totals: now, and at the last cut */
 	size_t cut_gcs, cut_starved; /* how many of them went with the last cut */
 };
 

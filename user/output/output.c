@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "rotate.h"
 
 struct output {
 	const struct export_format *format;
@@ -25,6 +26,7 @@ struct outputs {
 	gid_t group;
 	size_t n;
 	struct output each[OUTPUT_MAX_FORMATS];
+	char stem[128]; /* of windows' files: the time follows */
 };
 
 /* Digits and nothing else; (uid_t)-1 is no user. */
@@ -75,21 +77,30 @@ static void file_name_of(const char *comm, char *out, size_t size)
 	out[n] = '\0';
 }
 
-static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
+/* Without the time. */
+static void plain_stem(const char *comm, pid_t pid, char *out, size_t size)
 {
-	char name[32], when[32] = "";
-	time_t now = time(NULL);
-	struct tm tm;
+	char name[32];
 
 	file_name_of(comm, name, sizeof(name));
-	if (localtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
 	if (pid)
-		snprintf(out, size, "safescope-%s-%d-%s", name[0] ? name : "x", pid, when);
+		snprintf(out, size, "safescope-%s-%d", name[0] ? name : "x", pid);
 	else if (name[0])
-		snprintf(out, size, "safescope-%s-%s", name, when);
+		snprintf(out, size, "safescope-%s", name);
 	else
-		snprintf(out, size, "safescope-%s", when);
+		snprintf(out, size, "safescope");
+}
+
+static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	size_t len;
+
+	plain_stem(comm, pid, out, size);
+	len = strlen(out);
+	if (localtime_r(&now, &tm))
+		strftime(out + len, size - len, "-%Y%m%d-%H%M%S", &tm);
 }
 
 static bool is_directory(const char *path)
@@ -117,6 +128,8 @@ static int choose_path(const struct output_opts *opts, size_t n_files, const cha
 
 	if (to && !strcmp(to, "-"))
 		return set_path(o, "", "-", "");
+	if (opts->windows)
+		return set_path(o, to ? to : "", stem, o->format->suffix);
 	/* text is for reading now, unless it is all that was asked for */
 	if (text && (!to || opts->n_formats > 1))
 		return set_path(o, "", "-", "");
@@ -146,6 +159,11 @@ static int plan(struct outputs *all, const char *stem)
 	const struct output_opts *opts = all->opts;
 	size_t n_files = 0;
 
+	if (opts->windows && opts->path && strcmp(opts->path, "-") != 0 &&
+	    !is_directory(opts->path)) {
+		log_error("%s: is no directory: windows need one for their files", opts->path);
+		return -ENOTDIR;
+	}
 	for (size_t i = 0; i < opts->n_formats; i++)
 		n_files += opts->formats[i] != &export_text || opts->n_formats == 1;
 	for (size_t i = 0; i < opts->n_formats; i++) {
@@ -179,6 +197,7 @@ int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 	}
 	all->opts = opts;
 	err = output__owner(&all->owner, &all->group);
+	plain_stem(comm, pid, all->stem, sizeof(all->stem));
 	default_stem(comm, pid, stem, sizeof(stem));
 	if (!err)
 		err = plan(all, stem);
@@ -288,4 +307,27 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 	if (err == -ECANCELED)
 		log_error("interrupted: the rest of the output was dropped");
 	return first;
+}
+
+/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
+
+int outputs__write_window(struct outputs *outputs, const struct picture *pic)
+{
+	const struct output_opts *opts = outputs->opts;
+	char when[ROTATE_TIME_SIZE], stem[sizeof(outputs->stem) + ROTATE_TIME_SIZE];
+	int err;
+
+	rotate__time(picture__session(pic)->start_unix_ns, when);
+	snprintf(stem, sizeof(stem), "%s-%s", outputs->stem, when);
+	for (size_t i = 0; i < outputs->n; i++) {
+		err = choose_path(opts, outputs->n, stem, &outputs->each[i]);
+		if (err)
+			return err;
+	}
+	err = outputs__write(outputs, pic, NULL, NULL);
+	if (opts->path && !strcmp(opts->path, "-"))
+		return err;
+	/* also of a full disk: that makes room for the next one */
+	rotate__files(opts, outputs->stem, outputs->owner);
+	return err;
 }

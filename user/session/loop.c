@@ -30,6 +30,7 @@ struct loop {
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
 	uint64_t swept_ns, flushed_ns, counted_ns;
 	unsigned signals; /* how many came */
+	bool write_now;	  /* the window so far */
 };
 
 /* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
@@ -55,7 +56,7 @@ static int time_to_wait(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
 	const uint64_t dues[] = {l->end_ns, member__next_due(s), follow__next_due(s),
-				 mapped__next_due(s)};
+				 mapped__next_due(s), windows__next_due(s)};
 	uint64_t first = now + DRAIN_EVERY_NS;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
@@ -97,6 +98,10 @@ static void take_signal(struct loop *l)
 
 	if (!signals__take(s->signal_fd, &taken))
 		return;
+	if (taken.number == SIGUSR1) {
+		l->write_now = true;
+		return;
+	}
 	if (s->opts->kind != SESSION_COMMAND || l->signals++) {
 		s->stopped = true;
 		return;
@@ -155,6 +160,20 @@ static void look_after_capture(struct loop *l, uint64_t now)
 	}
 	capture__flush(s->capture);
 	l->flushed_ns = now;
+}
+
+static void look_after_windows(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+	int err;
+
+	windows__collect(s);
+	err = windows__cut(s, now, l->write_now);
+	l->write_now = false;
+	if (err) {
+		feed__failed(s->feed, err);
+		s->stopped = true;
+	}
 }
 
 static void show_progress(struct loop *l, uint64_t now)
@@ -221,6 +240,7 @@ void loop__run(struct session *s)
 		now = time__monotonic_ns();
 		look_after_members(&l, now);
 		look_after_capture(&l, now);
+		look_after_windows(&l, now);
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);
 	}

@@ -32,6 +32,8 @@ struct session_opts {
 	char *const *command; /* SESSION_COMMAND: argv, NULL at its end */
 	uint64_t duration_ns; /* 0: until it ends by itself or is stopped by a signal */
 
+	uint64_t window_ns;   /* the output is cut into windows of this length; 0: it is one */
+
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;
 	enum intake_stacks stacks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* windows: cuts a replayed session as the live one would have been cut. */
-#include "windows.h"
+/* replay_windows: cuts a replayed session as the live one would have been cut. */
+#include "replay_windows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,17 +30,17 @@ struct crossing {
 	uint64_t frames[];
 };
 
-void windows__free(struct windows *w)
+void replay_windows__free(struct replay_windows *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		free(w->v[i]);
 	free(w->v);
-	*w = (struct windows){0};
+	*w = (struct replay_windows){0};
 }
 
 /* ── the first pass ──────────────────────────────────────────────────────────────────────── */
 
-static bool crosses(const struct windows *w, uint64_t start, uint64_t end)
+static bool crosses(const struct replay_windows *w, uint64_t start, uint64_t end)
 {
 	uint64_t cut = w->next_ns;
 
@@ -50,7 +50,7 @@ static bool crosses(const struct windows *w, uint64_t start, uint64_t end)
 }
 
 /* With the first n of these frames. */
-static int add(struct windows *w, const struct crossing *crossing, const void *frames, uint16_t n)
+static int add(struct replay_windows *w, const struct crossing *crossing, const void *frames, uint16_t n)
 {
 	size_t bytes = (size_t)MIN(n, (uint16_t)WIRE_OFF_FRAMES) * sizeof(uint64_t);
 	struct crossing *c;
@@ -73,7 +73,7 @@ static int add(struct windows *w, const struct crossing *crossing, const void *f
 	return 0;
 }
 
-static int look_at_off(struct windows *w, const struct intake_input *input)
+static int look_at_off(struct replay_windows *w, const struct intake_input *input)
 {
 	struct wire_off rec;
 	struct crossing c;
@@ -101,7 +101,7 @@ static int look_at_off(struct windows *w, const struct intake_input *input)
 	return add(w, &c, (const char *)input->data + sizeof(rec), rec.stack.nframes);
 }
 
-static int look_at_call(struct windows *w, const struct intake_input *input)
+static int look_at_call(struct replay_windows *w, const struct intake_input *input)
 {
 	struct wire_call rec;
 	struct crossing c;
@@ -126,7 +126,7 @@ static int look_at_call(struct windows *w, const struct intake_input *input)
 }
 
 /* What never ended. */
-static int look_at_state(struct windows *w, const struct intake_input *input)
+static int look_at_state(struct replay_windows *w, const struct intake_input *input)
 {
 	struct wire_thread state;
 	struct crossing c;
@@ -157,7 +157,7 @@ static int look_at_state(struct windows *w, const struct intake_input *input)
 }
 
 /* That of the interval that came last. */
-static int look_at_stack(struct windows *w, const struct intake_input *input)
+static int look_at_stack(struct replay_windows *w, const struct intake_input *input)
 {
 	struct wire_off_stack stack;
 	struct crossing *last = w->n ? w->v[w->n - 1] : NULL, c;
@@ -174,7 +174,7 @@ static int look_at_stack(struct windows *w, const struct intake_input *input)
 }
 
 /* They were of a cut of the live session; how it went on is in the records. */
-static void forget_states(struct windows *w)
+static void forget_states(struct replay_windows *w)
 {
 	size_t kept = 0;
 
@@ -186,7 +186,7 @@ static void forget_states(struct windows *w)
 	w->n = kept;
 }
 
-int windows__look(struct windows *w, const struct intake_input *input)
+int replay_windows__look(struct replay_windows *w, const struct intake_input *input)
 {
 	struct wire_hdr h;
 
@@ -221,7 +221,7 @@ static int by_start(const void *pa, const void *pb)
 	return CMP(a->start, b->start) ?: CMP(b->end, a->end);
 }
 
-void windows__looked(struct windows *w)
+void replay_windows__looked(struct replay_windows *w)
 {
 	if (w->n)
 		qsort(w->v, w->n, sizeof(*w->v), by_start);
@@ -277,7 +277,7 @@ static int give_thread(struct intake *in, struct crossing *const *v, size_t n, u
 	return err == -ENOMEM ? err : 0;
 }
 
-static int give_states(struct windows *w, struct intake *in, uint64_t ns)
+static int give_states(struct replay_windows *w, struct intake *in, uint64_t ns)
 {
 	struct crossing **now = NULL;
 	size_t n = 0, to;
@@ -305,7 +305,7 @@ static int give_states(struct windows *w, struct intake *in, uint64_t ns)
 	return err;
 }
 
-int windows__until(struct windows *w, struct timeline *tl, uint64_t ns)
+int replay_windows__until(struct replay_windows *w, struct timeline *tl, uint64_t ns)
 {
 	struct picture *pic;
 

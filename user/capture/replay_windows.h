@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * windows: a replay in windows. A live session asks the kernel at each cut what its threads are
+ * replay_windows: a replay in windows. A live session asks the kernel at each cut what its threads are
  * just doing; a capture says it with the records of what they did, which come later. So these are
  * looked for first, in a pass of its own. Part of the capture room.
  */
-#ifndef SAFESCOPED_CAPTURE_WINDOWS_H
-#define SAFESCOPED_CAPTURE_WINDOWS_H
+#ifndef SAFESCOPED_CAPTURE_REPLAY_WINDOWS_H
+#define SAFESCOPED_CAPTURE_REPLAY_WINDOWS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct intake_input;
 struct picture;
 struct timeline;
 
-struct windows {
+struct replay_windows {
 	uint64_t every_ns;			     /* 0: there are none */
 	uint64_t next_ns;			     /* the next cut */
 	int (*take)(void *ctx, struct picture *pic); /* whose the picture is then */
@@ -27,15 +27,15 @@ struct windows {
 	size_t n, cap, bytes, first;
 };
 
-void windows__free(struct windows *w);
+void replay_windows__free(struct replay_windows *w);
 /* One input of the first pass. -ENOMEM. */
-int windows__look(struct windows *w, const struct intake_input *input);
+int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
 /* After the first pass. */
-void windows__looked(struct windows *w);
+void replay_windows__looked(struct replay_windows *w);
 /*
  * Makes the windows that end before `ns`. -EBADMSG, and none is made: they would be so many that
  * `ns` cannot be true.
  */
-int windows__until(struct windows *w, struct timeline *tl, uint64_t ns);
+int replay_windows__until(struct replay_windows *w, struct timeline *tl, uint64_t ns);
 
 #endif
