@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "modes.h"
+#include "off_switch.h"
 #include "options.h"
 #include "session/session.h"
 
@@ -18,7 +19,9 @@ static int run_session(const struct options *o, enum session_kind kind)
 {
 	const char *log = o->eventlog;
 	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
+	int code;
 	const struct session_opts opts = {
+		.off_path = o->off_path,
 		.kind = kind,
 		.mode = options__mode(o->mode),
 		.pids = o->pids,
@@ -40,7 +43,11 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.quiet = o->quiet,
 	};
 
-	return session__run(&opts);
+	/* one that is kept, or starts a program, has one life only */
+	if (o->window_ns && kind != SESSION_COMMAND && !o->save)
+		return off_switch__run(&opts);
+	code = session__run(&opts);
+	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }
 
 static int run(const struct options *o)

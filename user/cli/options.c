@@ -51,6 +51,7 @@ enum {
 	OPT_KEEP,
 	OPT_KEEP_BYTES,
 	OPT_KEEP_FOR,
+	OPT_OFF_FILE,
 };
 
 static const struct argp_option argp_options[] = {
@@ -66,6 +67,8 @@ static const struct argp_option argp_options[] = {
 	{"keep-bytes", OPT_KEEP_BYTES, "SIZE", 0, "as many as need no more than this (500M, 2G)",
 	 1},
 	{"keep-for", OPT_KEEP_FOR, "TIME", 0, "those that began no longer ago (3600, 12h, 7d)", 1},
+	{"off-file", OPT_OFF_FILE, "PATH", 0,
+	 "while there is this file nothing is profiled (default " OPTIONS_OFF_PATH ")", 0},
 	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
 	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
 	{"output", 'o', "PATH", 0,
@@ -296,6 +299,11 @@ static error_t parse_window_option(int key, char *arg, struct argp_state *state)
 	case OPT_WINDOW:
 		o->window_ns = (uint64_t)(parse_number(state, "--window", arg, 0.1, 1e6) * 1e9);
 		o->output.windows = true;
+		break;
+	case OPT_OFF_FILE:
+		if (!*arg)
+			argp_error(state, "--off-file: an empty path");
+		o->off_path = arg;
 		break;
 	case OPT_KEEP:
 		o->output.keep = (uint64_t)parse_number(state, "--keep", arg, 1, 1e6);
@@ -564,6 +572,7 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options = (struct options){.frequency_hz = 99, .max_overhead_percent = 2};
+	*ret_options = (struct options){
+		.frequency_hz = 99, .max_overhead_percent = 2, .off_path = OPTIONS_OFF_PATH};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

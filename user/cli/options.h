@@ -15,6 +15,8 @@
 #define OPTIONS_MAX_PIDS  256
 #define OPTIONS_MAX_GLOBS 64
 
+#define OPTIONS_OFF_PATH "/run/safescoped/off"
+
 /* What to do. */
 enum mode {
 	MODE_SYSTEM,
@@ -32,6 +34,7 @@ struct options {
 	pid_t pids[OPTIONS_MAX_PIDS];
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
+	const char *off_path; /* the file that switches a session off */
 	uint64_t window_ns;   /* 0: the session is one */
 	uint32_t frequency_hz;
 	struct output_opts output;

@@ -298,8 +298,10 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 			err = write_stdout(o, pic, &opts);
 		} else {
 			err = write_file(o, outputs, pic, &opts, stop, ctx);
-			if (!err)
+			if (!err && !outputs->opts->windows)
 				log_info("%s", o->path);
+			else if (!err)
+				log_verbose("%s", o->path);
 		}
 		if (err && !first)
 			first = err;

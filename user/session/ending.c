@@ -228,7 +228,7 @@ int ending__finish(struct session *s)
 	spare_fds__close(s);
 	/* whatever the targets' memory does; names, which are read later, included */
 	guard__all_until(end + GUARDS_NS);
-	while ((m = members__next_live(s->members, m)))
+	while (!s->switched_off && (m = members__next_live(s->members, m)))
 		member__snapshot(s, m, true);
 	end = time__monotonic_ns();
 	member__sweep(s);

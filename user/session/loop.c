@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "session_priv.h"
 
@@ -13,6 +14,8 @@
 #define FLUSH_EVERY_NS 1000000000ULL
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
+/* How often the operator's switch is looked at. */
+#define SWITCH_EVERY_NS 200000000ULL
 /* Descriptors of a wait before those of the members. */
 #define FIXED_FDS 5
 
@@ -28,7 +31,7 @@ struct loop {
 	struct waits waits;
 	struct progress progress;
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
-	uint64_t swept_ns, flushed_ns, counted_ns;
+	uint64_t swept_ns, flushed_ns, counted_ns, switch_ns;
 	unsigned signals; /* how many came */
 	bool write_now;	  /* the window so far */
 };
@@ -206,6 +209,21 @@ static bool is_over(const struct loop *l, uint64_t now)
 	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
+/* The operator's switch; all else that may take its time comes after it. */
+static void look_at_switch(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+
+	if (!s->opts->off_path || now - l->switch_ns < SWITCH_EVERY_NS)
+		return;
+	l->switch_ns = now;
+	if (access(s->opts->off_path, F_OK))
+		return;
+	log_warn("%s: switched off", s->opts->off_path);
+	s->switched_off = s->stopped = true;
+	kernel__release(s->kernel);
+}
+
 /* What the kernel side still has is the session's to report. */
 static void keep_beating(struct loop *l)
 {
@@ -231,6 +249,9 @@ void loop__run(struct session *s)
 	while (!is_over(&l, now)) {
 		wait_for_something(&l, now);
 		keep_beating(&l);
+		look_at_switch(&l, time__monotonic_ns());
+		if (s->switched_off)
+			break;
 		take_signal(&l);
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());

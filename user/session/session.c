@@ -75,6 +75,8 @@ static int run_to_end(struct session *s)
 		err = outputs__write_window(s->outputs, pic);
 	else
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
+	if (s->switched_off)
+		return SESSION_SWITCHED_OFF;
 	if (!err && windows__dropped(s->windows))
 		return EXIT_PARTIAL;
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;

@@ -47,9 +47,14 @@ struct session_opts {
 				 process writes */
 	const char *save;     /* the capture to make; NULL: none */
 
+	const char *off_path; /* when there is a file of this name the session ends */
+
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
 };
+
+/* What session__run returns beside EXIT_…: it ended by opts->off_path. */
+#define SESSION_SWITCHED_OFF 3
 
 /*
  * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).

@@ -59,6 +59,7 @@ struct session {
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
+	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
