@@ -207,7 +207,8 @@ static void sums_free(struct sums *s)
 	free(s);
 }
 
-/* How a capability's time on the CPU is divided is an estimate, of each window by its own samples. */
+/* How a capability's time on the CPU is divided is an estimate, of each window by its own samples.
+ */
 static bool is_estimate(const char *name)
 {
 	return name[0] == '0' && !strstr(name, "wall");

@@ -609,9 +609,9 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		goto fail;
 	r->last_ns = r->header.opts.start_ns;
 	r->windows = (struct replay_windows){.every_ns = r->hooks.window_ns,
-				      .next_ns = r->last_ns + r->hooks.window_ns,
-				      .take = r->hooks.window,
-				      .ctx = r->hooks.ctx};
+					     .next_ns = r->last_ns + r->hooks.window_ns,
+					     .take = r->hooks.window,
+					     .ctx = r->hooks.ctx};
 	err = r->windows.every_ns ? look_ahead(r, in) : 0;
 	if (!err)
 		err = take_blocks(r, in);

@@ -50,7 +50,8 @@ static bool crosses(const struct replay_windows *w, uint64_t start, uint64_t end
 }
 
 /* With the first n of these frames. */
-static int add(struct replay_windows *w, const struct crossing *crossing, const void *frames, uint16_t n)
+static int add(struct replay_windows *w, const struct crossing *crossing, const void *frames,
+	       uint16_t n)
 {
 	size_t bytes = (size_t)MIN(n, (uint16_t)WIRE_OFF_FRAMES) * sizeof(uint64_t);
 	struct crossing *c;
@@ -296,8 +297,8 @@ static int give_states(struct replay_windows *w, struct intake *in, uint64_t ns)
 			now[n++] = w->v[i];
 	qsort(now, n, sizeof(*now), by_thread);
 	for (size_t from = 0; !err && from < n; from = to) {
-		for (to = from; to < n && now[to]->tid == now[from]->tid &&
-				now[to]->tgid == now[from]->tgid;)
+		for (to = from;
+		     to < n && now[to]->tid == now[from]->tid && now[to]->tgid == now[from]->tgid;)
 			to++;
 		err = give_thread(in, &now[from], to - from, ns);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * replay_windows: a replay in windows. A live session asks the kernel at each cut what its threads are
- * just doing; a capture says it with the records of what they did, which come later. So these are
- * looked for first, in a pass of its own. Part of the capture room.
+ * replay_windows: a replay in windows. A live session asks the kernel at each cut what its threads
+ * are just doing; a capture says it with the records of what they did, which come later. So these
+ * are looked for first, in a pass of its own. Part of the capture room.
  */
 #ifndef SAFESCOPED_CAPTURE_REPLAY_WINDOWS_H
 #define SAFESCOPED_CAPTURE_REPLAY_WINDOWS_H

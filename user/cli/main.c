@@ -22,6 +22,7 @@ static int run_session(const struct options *o, enum session_kind kind)
 	int code;
 	const struct session_opts opts = {
 		.off_path = o->off_path,
+		.select = o->select.n ? &o->select : NULL,
 		.kind = kind,
 		.mode = options__mode(o->mode),
 		.pids = o->pids,

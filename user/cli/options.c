@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "options.h"
+#include "options_priv.h"
 
 const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
 
@@ -31,32 +31,16 @@ static const char doc[] =
 static const char args_doc[] =
 	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
 
-enum {
-	OPT_SYMBOLS = 1000,
-	OPT_FORCE,
-	OPT_MAX_OVERHEAD,
-	OPT_WEIGHT,
-	OPT_LANES,
-	OPT_STACKS,
-	OPT_KERNEL_STACKS,
-	OPT_LIST,
-	OPT_DOCTOR,
-	OPT_FROM,
-	OPT_TO,
-	OPT_HIDE,
-	OPT_ONLY,
-	OPT_SAVE,
-	OPT_REPLAY,
-	OPT_WINDOW,
-	OPT_KEEP,
-	OPT_KEEP_BYTES,
-	OPT_KEEP_FOR,
-	OPT_OFF_FILE,
-};
-
 static const struct argp_option argp_options[] = {
 	{"pid", 'p', "PID[,PID...]", 0,
 	 "attach to these processes (default: to every GHC process of this host)", 0},
+	{"comm", OPT_COMM, "GLOB", 0,
+	 "of all processes (also with --list) those of this name; of several one must match", 0},
+	{"exe", OPT_EXE, "GLOB", 0, "... whose program has this path", 0},
+	{"user", OPT_USER, "NAME", 0, "... of this user", 0},
+	{"cgroup", OPT_CGROUP, "GLOB", 0, "... in a control group of this path", 0},
+	{"exclude", OPT_EXCLUDE, "KIND=GLOB", 0,
+	 "... and none of these; KIND is comm, exe, user or cgroup", 0},
 	{"duration", 'd', "SECONDS", 0,
 	 "stop after this long (default: Ctrl-C, or the last target's exit)", 0},
 	{"window", OPT_WINDOW, "SECONDS", 0,
@@ -142,8 +126,8 @@ static void parse_pids(struct argp_state *state, struct options *o, const char *
 	} while (p);
 }
 
-static double parse_number(struct argp_state *state, const char *what, const char *arg, double min,
-			   double max)
+double options__parse_number(struct argp_state *state, const char *what, const char *arg,
+			     double min, double max)
 {
 	char *end;
 	double v;
@@ -263,71 +247,12 @@ static bool parse_time(const char *arg, uint64_t *ret_ns)
 	return false;
 }
 
-/* A number and a unit: what one unit of the table is. */
-struct unit {
-	const char *name;
-	double is;
-};
-
-static uint64_t parse_amount(struct argp_state *state, const char *what, const char *arg,
-			     const struct unit *units, size_t n_units, double max)
-{
-	char *end;
-	double v;
-
-	errno = 0;
-	v = strtod(arg, &end);
-	for (size_t i = 0; i < n_units && end != arg && !errno; i++) {
-		double all = v * units[i].is;
-
-		if (!strcmp(end, units[i].name) && isfinite(all) && all >= 1 && all <= max)
-			return (uint64_t)all;
-	}
-	argp_error(state, "%s %s: not an amount", what, arg);
-	return 0;
-}
-
-static error_t parse_window_option(int key, char *arg, struct argp_state *state)
-{
-	static const struct unit sizes[] = {
-		{"", 1}, {"K", 1024}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1024.0 * (1 << 30)}};
-	static const struct unit times[] = {
-		{"", 1e9}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
-	struct options *o = state->input;
-
-	switch (key) {
-	case OPT_WINDOW:
-		o->window_ns = (uint64_t)(parse_number(state, "--window", arg, 0.1, 1e6) * 1e9);
-		o->output.windows = true;
-		break;
-	case OPT_OFF_FILE:
-		if (!*arg)
-			argp_error(state, "--off-file: an empty path");
-		o->off_path = arg;
-		break;
-	case OPT_KEEP:
-		o->output.keep = (uint64_t)parse_number(state, "--keep", arg, 1, 1e6);
-		break;
-	case OPT_KEEP_BYTES:
-		o->output.keep_bytes = parse_amount(state, "--keep-bytes", arg, sizes,
-						    ARRAY_SIZE(sizes), 1e18);
-		break;
-	case OPT_KEEP_FOR:
-		o->output.keep_for_ns =
-			parse_amount(state, "--keep-for", arg, times, ARRAY_SIZE(times), 1e18);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
-}
-
 static void check_windows(struct argp_state *state, const struct options *o)
 {
 	const struct output_opts *out = &o->output;
 
-	if (o->window_ns && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR ||
-			     o->mode == MODE_EVENTLOG))
+	if (o->window_ns &&
+	    (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
 		argp_error(state, "--window: needs a session, or --replay");
 	if (o->window_ns && o->eventlog && strcmp(o->eventlog, "none") != 0)
 		argp_error(state, "--window: eventlogs are not joined with windows");
@@ -421,6 +346,9 @@ static void check(struct argp_state *state, struct options *o)
 	check_capture(state, o);
 	check_mode(state, o);
 	check_windows(state, o);
+	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)
+		argp_error(state, "--comm, --exe, --user, --cgroup, --exclude: choose among all "
+				  "processes, or of --list");
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
 	if (!out->n_formats) {
@@ -467,7 +395,7 @@ static error_t parse_view_option(int key, char *arg, struct argp_state *state)
 		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	default:
-		return parse_window_option(key, arg, state);
+		return options__parse_service(key, arg, state);
 	}
 	return 0;
 }
@@ -482,10 +410,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'd':
 		o->duration_ns =
-			(uint64_t)(parse_number(state, "--duration", arg, 0.001, 1e8) * 1e9);
+			(uint64_t)(options__parse_number(state, "--duration", arg, 0.001, 1e8) *
+				   1e9);
 		break;
 	case 'F':
-		o->frequency_hz = (uint32_t)parse_number(state, "--frequency", arg, 1, 9999);
+		o->frequency_hz =
+			(uint32_t)options__parse_number(state, "--frequency", arg, 1, 9999);
 		break;
 	case 'f':
 		parse_formats(state, &o->output, arg);
@@ -503,7 +433,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		break;
 	case OPT_MAX_OVERHEAD:
-		o->max_overhead_percent = parse_number(state, "--max-overhead", arg, 0, 1e6);
+		o->max_overhead_percent =
+			options__parse_number(state, "--max-overhead", arg, 0, 1e6);
 		break;
 	case 'h':
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);

@@ -210,8 +210,7 @@ static void cut_cap_notes(struct seen *s, uint64_t at_ns)
 		gone++;
 	s->n_cap_notes -= gone;
 	if (gone)
-		memmove(s->cap_notes, s->cap_notes + gone,
-			s->n_cap_notes * sizeof(*s->cap_notes));
+		memmove(s->cap_notes, s->cap_notes + gone, s->n_cap_notes * sizeof(*s->cap_notes));
 	s->caps_at_attach = s->pub->capabilities;
 }
 

@@ -15,6 +15,7 @@
 
 #include "intake/intake.h"
 #include "output/output.h"
+#include "process/select.h"
 
 /* Whom the session is about, and when it ends by itself. */
 enum session_kind {
@@ -32,7 +33,8 @@ struct session_opts {
 	char *const *command; /* SESSION_COMMAND: argv, NULL at its end */
 	uint64_t duration_ns; /* 0: until it ends by itself or is stopped by a signal */
 
-	uint64_t window_ns;   /* the output is cut into windows of this length; 0: it is one */
+	const struct select_rules *select; /* SESSION_SYSTEM: which of all; NULL: all */
+	uint64_t window_ns;		   /* the output is cut into windows of this length; 0: it is one */
 
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;
