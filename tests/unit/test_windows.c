@@ -254,7 +254,7 @@ static void test_sums(void **state)
 	check("calls", 500 * MS, 3);
 	check("calls", 50 * MS, 22);
 	check("centres", 500 * MS, 2);
-	check("centres", 430 * MS, 2);
+	check("centres", 300 * MS, 3);
 }
 
 struct memory {

@@ -7,212 +7,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "blocks.h"
 #include "picture/picture.h"
-#include "replay_windows.h"
+#include "replay_priv.h"
 
-#define MAX_ANSWERS	 (1u << 22)
 #define MAX_STRING_BYTES ((size_t)512 << 20)
-#define MAX_CCS_DEPTH	 4096
 #define MAX_TIME	 (UINT64_C(1) << 62)
-
-/* What was answered to one question, in the order in which it was asked. */
-struct answer {
-	struct answer *next;
-	int err;
-	union {
-		struct code_name name;
-		struct target_site site;
-		struct target_ccs ccs;
-	};
-};
-
-struct question {
-	uint64_t what;
-	uint32_t target;
-	uint32_t kind; /* enum intake_input_kind */
-};
-
-struct answers {
-	UT_hash_handle hh;
-	struct question question;
-	struct answer *at, *last; /* what comes next; after the last one that one again */
-};
-
-struct replay_target {
-	struct replay *replay;
-	uint32_t no;
-};
-
-/* Of a log whose TI_LOG is still to come. */
-struct log_bytes {
-	int fd; /* -1: none */
-	pid_t pid;
-	uint64_t size;
-};
-
-struct replay {
-	struct timeline *tl;
-	struct intake *in; /* its own */
-	struct header header;
-	struct replay_notes notes;
-	struct strtab *strings;
-	struct answers *answers;
-	struct answer **all; /* answers, to be freed */
-	size_t n_all, all_cap;
-	struct replay_target **targets;
-	size_t n_targets, targets_cap;
-	uint64_t last_ns; /* the latest time that an input had */
-	struct replay_hooks hooks;
-	struct replay_windows windows;
-	struct log_bytes log;
-	uint64_t log_bytes; /* of all logs */
-	bool finished;
-	bool looking_ahead;
-	bool ending; /* what comes is of the session's end */
-};
-
-/* ── answers ─────────────────────────────────────────────────────────────────────────────── */
-
-static struct answers *find(const struct replay *r, uint32_t target, unsigned kind, uint64_t what)
-{
-	const struct question question = {.what = what, .target = target, .kind = kind};
-	struct answers *answers;
-
-	HASH_FIND(hh, r->answers, &question, sizeof(question), answers);
-	return answers;
-}
-
-static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t what)
-{
-	struct answers *answers = find(t->replay, t->no, kind, what);
-	const struct answer *answer;
-
-	if (!answers)
-		return NULL;
-	answer = answers->at;
-	if (answer->next)
-		answers->at = answer->next;
-	return answer;
-}
-
-static void answer_name(void *ctx, uint64_t frame, struct code_name *ret_name)
-{
-	const struct answer *answer = ask(ctx, TI_NAME, frame);
-
-	*ret_name = (struct code_name){.name = "[not in the capture]",
-				       .module = "",
-				       .package = "",
-				       .file = "",
-				       .src = "",
-				       .source = NAME_NONE};
-	if (answer)
-		*ret_name = answer->name;
-}
-
-static int answer_site(void *ctx, uint64_t addr, struct target_site *ret_site)
-{
-	const struct answer *answer = ask(ctx, TI_SITE, addr);
-
-	if (!answer || answer->err)
-		return answer ? answer->err : -ENOENT;
-	*ret_site = answer->site;
-	return 0;
-}
-
-static int answer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
-{
-	const struct answer *answer = ask(ctx, TI_CCS, addr);
-
-	if (!answer || answer->err)
-		return answer ? answer->err : -ENOENT;
-	*ret_ccs = answer->ccs;
-	return 0;
-}
-
-/* What was read then is answered one by one. */
-static int read_no_ccs(void *ctx, const uint64_t *addrs, size_t n)
-{
-	(void)ctx;
-	(void)addrs;
-	(void)n;
-	return 0;
-}
-
-/* A cost-centre stack that is its own ancestor, as no program makes it. */
-static bool is_own_ancestor(const struct replay *r, uint32_t target, const struct target_ccs *ccs)
-{
-	uint64_t addr = ccs->parent;
-
-	for (unsigned depth = 0; addr; depth++) {
-		const struct answers *answers;
-
-		if (addr == ccs->addr || depth == MAX_CCS_DEPTH)
-			return true;
-		answers = find(r, target, TI_CCS, addr);
-		addr = answers && !answers->last->err ? answers->last->ccs.parent : 0;
-	}
-	return false;
-}
-
-static int keep_answer(struct replay *r, const struct question *question, struct answer *answer)
-{
-	struct answers *answers = find(r, question->target, question->kind, question->what);
-
-	if (answers) {
-		/* all earlier ones were given already: only the last one may be asked for again */
-		answers->last->next = answer;
-		answers->last = answer;
-		return 0;
-	}
-	answers = calloc(1, sizeof(*answers));
-	if (!answers)
-		return -ENOMEM;
-	answers->question = *question;
-	answers->at = answers->last = answer;
-	return HASH_INSERT(r->answers, question, sizeof(answers->question), answers);
-}
-
-static int take_answer(struct replay *r, const struct intake_input *in)
-{
-	const struct question question = {.what = in->a, .target = in->target, .kind = in->kind};
-	struct answer *answer;
-	int err = in->n ? -(int)MIN(in->n, 4095u) : 0;
-
-	if ((in->target >= r->n_targets && !r->looking_ahead) || r->n_all >= MAX_ANSWERS)
-		return -EBADMSG;
-	if (!err && !in->name && !in->site && !in->ccs)
-		return -EBADMSG;
-	if (ARRAY_RESERVE(r->all, r->all_cap, r->n_all + 1, MAX_ANSWERS))
-		return -ENOMEM;
-	answer = calloc(1, sizeof(*answer));
-	if (!answer)
-		return -ENOMEM;
-	r->all[r->n_all++] = answer;
-	answer->err = err;
-	if (in->kind == TI_NAME && in->name)
-		answer->name = *in->name;
-	else if (in->kind == TI_SITE && in->site)
-		answer->site = *in->site;
-	else if (in->kind == TI_CCS && in->ccs)
-		answer->ccs = *in->ccs;
-	else if (!err)
-		return -EBADMSG;
-	if (in->kind == TI_CCS && !err) {
-		answer->ccs.addr = in->a;
-		if (is_own_ancestor(r, in->target, &answer->ccs))
-			return -EBADMSG;
-	}
-	return keep_answer(r, &question, answer);
-}
 
 /* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
 
 static int add_target(struct replay *r, const struct intake_input *in)
 {
 	struct replay_target *t;
-	struct namer namer = {.name = answer_name};
+	struct namer namer = {.name = replay__name};
 	int err;
 
 	if (!in->info || in->pid != in->info->pid)
@@ -227,10 +34,10 @@ static int add_target(struct replay *r, const struct intake_input *in)
 	t->no = (uint32_t)r->n_targets;
 	namer.ctx = t;
 	if (in->n & TN_SITE)
-		namer.site = answer_site;
+		namer.site = replay__site;
 	if (in->n & TN_CCS) {
-		namer.read_ccs = read_no_ccs;
-		namer.ccs = answer_ccs;
+		namer.read_ccs = replay__read_ccs;
+		namer.ccs = replay__ccs;
 	}
 	err = intake__add_target(r->in, in->info, &namer, in->a, in->b);
 	if (err) {
@@ -416,9 +223,9 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_NAME:
 	case TI_SITE:
 		/* a window asks for what goes on at its end: all of them are there already */
-		return r->windows.every_ns ? 0 : take_answer(r, in);
+		return r->windows.every_ns ? 0 : replay__take_answer(r, in);
 	case TI_CCS:
-		return take_answer(r, in);
+		return replay__take_answer(r, in);
 	case TI_LOG_BYTES:
 		return add_log_bytes(r, in);
 	case TI_LOG:
@@ -485,7 +292,7 @@ static int look_ahead(struct replay *r, FILE *in)
 				continue;
 			input.kind = own_kind(r, kind);
 			if (input.kind == TI_NAME || input.kind == TI_SITE)
-				err = take_answer(r, &input);
+				err = replay__take_answer(r, &input);
 			else
 				err = replay_windows__look(&r->windows, &input);
 		}
@@ -637,13 +444,10 @@ void replay__free(struct replay *r)
 		return;
 	timeline__free(r->tl);
 	replay_windows__free(&r->windows);
-	HASH_FREE(r->answers);
-	for (size_t i = 0; i < r->n_all; i++)
-		free(r->all[i]);
+	replay__free_answers(r);
 	for (size_t i = 0; i < r->n_targets; i++)
 		free(r->targets[i]);
 	fd__close(&r->log.fd);
-	free(r->all);
 	free(r->targets);
 	strtab__free(r->strings);
 	free(r);
