@@ -200,7 +200,8 @@ static void count_before(struct seen *s, const struct seen_thread *th, const str
 			continue;
 		if (th_then->off_since_ns && th_then->off_since_ns < cut)
 			off = cut - th_then->off_since_ns;
-		part->blocked_ns += th_then->blocked_ns - MIN(open->blocked_ns, th_then->blocked_ns);
+		part->blocked_ns +=
+			th_then->blocked_ns - MIN(open->blocked_ns, th_then->blocked_ns);
 		part->runnable_ns +=
 			th_then->runnable_ns - MIN(open->runnable_ns, th_then->runnable_ns);
 		*(th_then->off_state ? &part->blocked_ns : &part->runnable_ns) += off;

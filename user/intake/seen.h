@@ -264,7 +264,7 @@ struct seen {
 	 * many were. */
 	struct seen_points starved;
 	struct intake_cost cost, cost_before; /* totals: now, and at the last cut */
-	size_t cut_gcs, cut_starved; /* how many of them went with the last cut */
+	size_t cut_gcs, cut_starved;	      /* how many of them went with the last cut */
 };
 
 /* The process that was added last with that pid; NULL: none. */

@@ -121,7 +121,7 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
 static void take_earlier(const struct thread_builder *b, struct ev *ev)
 {
 	const struct seen_thread *th = b->th;
-	const struct ev *context = th->offs.n	     ? &b->offs[th->offs.n - 1]
+	const struct ev *context = th->offs.n	       ? &b->offs[th->offs.n - 1]
 				   : b->lane->has_prev ? &b->lane->prev
 				   : th->has_start     ? &th->at_start
 						       : NULL;

@@ -26,9 +26,9 @@ struct prior {
 struct thread_lane {
 	struct seen_thread *seen; /* NULL: the number is free */
 	bool begun, complete;
-	bool folded;	    /* a part of it is made, and its records are gone */
-	bool sampled_edge;  /* no event marked end_ns */
-	bool in_first_call; /* up to end_ns it never left the call of seen->at_start */
+	bool folded;		  /* a part of it is made, and its records are gone */
+	bool sampled_edge;	  /* no event marked end_ns */
+	bool in_first_call;	  /* up to end_ns it never left the call of seen->at_start */
 	bool began_in_first_call; /* and so it was at the last cut */
 	bool has_prev;
 	struct ev prev;		   /* the last off-CPU interval of what is made */

@@ -34,7 +34,7 @@ struct session_opts {
 	uint64_t duration_ns; /* 0: until it ends by itself or is stopped by a signal */
 
 	const struct select_rules *select; /* SESSION_SYSTEM: which of all; NULL: all */
-	uint64_t window_ns;		   /* the output is cut into windows of this length; 0: it is one */
+	uint64_t window_ns; /* the output is cut into windows of this length; 0: it is one */
 
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;

@@ -48,7 +48,7 @@ struct session {
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
-	struct windows *windows; /* NULL: the session is one */
+	struct windows *windows;	   /* NULL: the session is one */
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
