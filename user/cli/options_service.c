@@ -46,7 +46,7 @@ static void add_rule(struct argp_state *state, enum select_kind kind, const char
 
 static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 {
-	size_t len = arg ? strcspn(arg, "=") : 0;
+	size_t len;
 
 	switch (key) {
 	case OPT_COMM:
@@ -56,6 +56,7 @@ static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 		add_rule(state, (enum select_kind)(key - OPT_COMM), arg, false);
 		return 0;
 	case OPT_EXCLUDE:
+		len = strcspn(arg, "=");
 		if (!arg[len] || select__kind(arg, len) == SELECT_KINDS)
 			argp_error(state,
 				   "--exclude %s: KIND=GLOB, where KIND is comm, exe, user "
