@@ -177,6 +177,8 @@ void signals__reset(void);
  * closes it) from now on; SIGPIPE is ignored.
  */
 int signals__open(int *ret_fd);
+/* SIGUSR1 comes by it, too. */
+int signals__add_usr1(int fd);
 
 struct signal_taken {
 	int number;

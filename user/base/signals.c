@@ -50,6 +50,20 @@ int signals__open(int *ret_fd)
 	return 0;
 }
 
+int signals__add_usr1(int fd)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	return signalfd(fd, &set, SFD_CLOEXEC | SFD_NONBLOCK) < 0 ? -errno : 0;
+}
+
 bool signals__take(int fd, struct signal_taken *ret_signal)
 {
 	struct signalfd_siginfo info;

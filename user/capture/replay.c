@@ -7,50 +7,45 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "answers.h"
 #include "blocks.h"
 #include "picture/picture.h"
+#include "replay_priv.h"
 
 #define MAX_STRING_BYTES ((size_t)512 << 20)
 #define MAX_TIME	 (UINT64_C(1) << 62)
-
-/* Of a log whose TI_LOG is still to come. */
-struct log_bytes {
-	int fd; /* -1: none */
-	pid_t pid;
-	uint64_t size;
-};
-
-struct replay {
-	struct timeline *tl;
-	struct intake *in; /* its own */
-	struct header header;
-	struct replay_notes notes;
-	struct strtab *strings;
-	struct answers *answers;
-	uint64_t last_ns; /* the latest time that an input had */
-	struct replay_hooks hooks;
-	struct log_bytes log;
-	uint64_t log_bytes; /* of all logs */
-	bool finished;
-};
 
 /* ── inputs ──────────────────────────────────────────────────────────────────────────────── */
 
 static int add_target(struct replay *r, const struct intake_input *in)
 {
-	struct namer namer;
+	struct replay_target *t;
+	struct namer namer = {.name = replay__name};
 	int err;
 
 	if (!in->info || in->pid != in->info->pid)
 		return -EBADMSG;
-	err = answers__add_target(r->answers, in->n, &namer);
+	err = ARRAY_RESERVE(r->targets, r->targets_cap, r->n_targets + 1, 65536);
 	if (err)
 		return err;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->replay = r;
+	t->no = (uint32_t)r->n_targets;
+	namer.ctx = t;
+	if (in->n & TN_SITE)
+		namer.site = replay__site;
+	if (in->n & TN_CCS) {
+		namer.read_ccs = replay__read_ccs;
+		namer.ccs = replay__ccs;
+	}
 	err = intake__add_target(r->in, in->info, &namer, in->a, in->b);
-	if (err)
-		answers__drop_target(r->answers);
-	return err;
+	if (err) {
+		free(t);
+		return err;
+	}
+	r->targets[r->n_targets++] = t;
+	return 0;
 }
 
 static int add_site_counters(struct replay *r, const struct intake_input *in)
@@ -86,9 +81,26 @@ static void has_come_to(struct replay *r, uint64_t ns, bool last)
 
 static int finish(struct replay *r, uint64_t end_ns)
 {
+	/* with an end of its own the capture has said what goes on there, for the last window */
+	int err = r->ending ? 0 : replay_windows__until(&r->windows, r->tl, end_ns);
+
+	if (err)
+		return err;
 	has_come_to(r, end_ns, true);
 	r->finished = true;
 	return timeline__finish(r->tl, end_ns);
+}
+
+static int add_snapshot(struct replay *r, const struct intake_input *in)
+{
+	int err = 0;
+
+	if (!in->snapshot)
+		return -EBADMSG;
+	if (in->n && !r->ending)
+		err = replay_windows__until(&r->windows, r->tl, r->windows.end_ns);
+	r->ending |= in->n;
+	return err ? err : intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
 
 static int add_record(struct replay *r, const struct intake_input *in)
@@ -98,6 +110,9 @@ static int add_record(struct replay *r, const struct intake_input *in)
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
+	err = h->ns < MAX_TIME ? replay_windows__until(&r->windows, r->tl, h->ns) : 0;
+	if (err)
+		return err;
 	err = intake__record(r->in, in->data, in->size);
 	if (!err && h->ns < MAX_TIME) {
 		r->last_ns = MAX(r->last_ns, h->ns);
@@ -171,8 +186,7 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_RECORD:
 		return add_record(r, in);
 	case TI_SNAPSHOT:
-		return in->snapshot ? intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n)
-				    : -EBADMSG;
+		return add_snapshot(r, in);
 	case TI_SITE_COUNTERS:
 		return add_site_counters(r, in);
 	case TI_THREAD_STATE:
@@ -202,12 +216,16 @@ static int apply(struct replay *r, const struct intake_input *in)
 		return intake__settle_target(r->in, in->pid, in->n);
 	case TI_RETIRE_SETTLED:
 		return intake__retire_settled(r->in, in->a);
+	case TI_CUT:
+		return intake__forget_states(r->in);
 	case TI_FINISH:
 		return r->finished ? -EINVAL : finish(r, in->a);
 	case TI_NAME:
 	case TI_SITE:
+		/* a window asks for what goes on at its end: all of them are there already */
+		return r->windows.every_ns ? 0 : replay__take_answer(r, in);
 	case TI_CCS:
-		return answers__take(r->answers, in);
+		return replay__take_answer(r, in);
 	case TI_LOG_BYTES:
 		return add_log_bytes(r, in);
 	case TI_LOG:
@@ -245,7 +263,7 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 		}
 		in.kind = in.kind == TI_NONE ? TI_NONE : own_kind(r, kind);
 		err = apply(r, &in);
-		if (err == -ENOMEM)
+		if (err == -ENOMEM || r->windows.stopped)
 			return err;
 		/* it was -ENOSPC in the session as well */
 		if (err && err != -ENOSPC)
@@ -254,6 +272,40 @@ static int take_block(struct replay *r, struct codec *c, struct decoded *d)
 	if (err == -EBADMSG)
 		r->notes.refused_inputs++;
 	return 0;
+}
+
+/* The first pass of a replay in windows; the file's position stays. */
+static int look_ahead(struct replay *r, FILE *in)
+{
+	struct codec c = {.strings = r->strings, .string_room = MAX_STRING_BYTES};
+	struct blocks blocks = {.in = in};
+	struct decoded d = {.data = NULL};
+	struct intake_input input;
+	off_t begin = ftello(in);
+	unsigned kind;
+	int err = 0;
+
+	r->looking_ahead = true;
+	while (!err && !(err = blocks__next(&blocks, &c.in, &c.left))) {
+		while (!err && !(err = code__get(&c, &d, &kind, &input))) {
+			if (input.kind == TI_NONE || own_kind(r, kind) == TI_NONE)
+				continue;
+			input.kind = own_kind(r, kind);
+			if (input.kind == TI_NAME || input.kind == TI_SITE)
+				err = replay__take_answer(r, &input);
+			else
+				err = replay_windows__look(&r->windows, &input);
+		}
+		/* what makes no sense is left out, here as later */
+		err = err == -ENODATA || err == -EBADMSG ? 0 : err;
+	}
+	replay_windows__looked(&r->windows);
+	r->looking_ahead = false;
+	blocks__free(&blocks);
+	decoded__free(&d);
+	if (err && err != -ENODATA)
+		return err;
+	return begin < 0 || fseeko(in, begin, SEEK_SET) ? -errno : 0;
 }
 
 static int take_blocks(struct replay *r, FILE *in)
@@ -338,8 +390,6 @@ static int begin(struct replay *r, FILE *in, const char *name)
 		return err;
 	err = strtab__new(&r->strings);
 	if (!err)
-		err = answers__new(&r->answers);
-	if (!err)
 		err = timeline__new(&r->header.opts, r->header.version, r->header.mode, &r->tl);
 	if (!err)
 		r->in = timeline__intake(r->tl);
@@ -365,7 +415,13 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 	if (err)
 		goto fail;
 	r->last_ns = r->header.opts.start_ns;
-	err = take_blocks(r, in);
+	r->windows = (struct replay_windows){.every_ns = r->hooks.window_ns,
+					     .next_ns = r->last_ns + r->hooks.window_ns,
+					     .take = r->hooks.window,
+					     .ctx = r->hooks.ctx};
+	err = r->windows.every_ns ? look_ahead(r, in) : 0;
+	if (!err)
+		err = take_blocks(r, in);
 	if (!err) {
 		report(r);
 		if (!r->finished)
@@ -387,8 +443,12 @@ void replay__free(struct replay *r)
 	if (!r)
 		return;
 	timeline__free(r->tl);
-	answers__free(r->answers);
+	replay_windows__free(&r->windows);
+	replay__free_answers(r);
+	for (size_t i = 0; i < r->n_targets; i++)
+		free(r->targets[i]);
 	fd__close(&r->log.fd);
+	free(r->targets);
 	strtab__free(r->strings);
 	free(r);
 }

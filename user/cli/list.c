@@ -13,6 +13,8 @@
 #include <cjson/cJSON.h>
 
 #include "base/base.h"
+#include "process/cgroup.h"
+#include "process/select.h"
 #include "target/target.h"
 
 #define LIST_MAX 65536
@@ -30,9 +32,11 @@ struct row {
 	char eventlog[256];
 	const char *profilable; /* "yes", "not yet", "no" */
 	char why[512];
+	struct cgroup cgroup;
 };
 
 struct list {
+	const struct select_rules *select;
 	struct target_cache *cache;
 	struct row *rows;
 	size_t n, cap;
@@ -96,11 +100,15 @@ static int on_process(void *ctx, pid_t pid)
 	struct row *r;
 	int err;
 
+	if (!select__wants(list->select, pid))
+		return 0;
 	err = ARRAY_RESERVE(list->rows, list->cap, list->n + 1, LIST_MAX);
 	if (err)
 		return err;
 	r = &list->rows[list->n];
 	memset(r, 0, sizeof(*r));
+	/* zeroed where it cannot be read */
+	(void)cgroup__of(pid, &r->cgroup);
 	opts.reason = r->why;
 	opts.reason_size = sizeof(r->why);
 	err = target__open(pid, &opts, &target, &verdict);
@@ -149,6 +157,16 @@ static void put_row(struct table *t, const struct row *r)
 }
 
 /* Below the table: too long for a column. */
+static void put_place(const struct row *r, FILE *out)
+{
+	char service[2 * sizeof(r->cgroup.service)];
+
+	text__escape(r->cgroup.service, strlen(r->cgroup.service), service, sizeof(service));
+	fprintf(out, "  %d: %s%s%s%s%s\n", r->pid, service,
+		r->cgroup.container[0] ? " container " : "", r->cgroup.container,
+		r->cgroup.pod[0] ? " pod " : "", r->cgroup.pod);
+}
+
 static void put_reason(const struct row *r, FILE *out)
 {
 	char why[2 * sizeof(r->why)];
@@ -183,6 +201,9 @@ static int print_table(const struct list *list, FILE *out)
 		put_row(t, &list->rows[i]);
 	err = table__print(t, out, width, colour);
 	table__free(t);
+	for (size_t i = 0; !err && i < list->n; i++)
+		if (list->rows[i].cgroup.container[0] || list->rows[i].cgroup.service[0])
+			put_place(&list->rows[i], out);
 	for (size_t i = 0; !err && i < list->n; i++)
 		if (list->rows[i].why[0])
 			put_reason(&list->rows[i], out);
@@ -230,6 +251,10 @@ static bool put_process(cJSON *array, const struct row *r)
 	       put_string(o, "linking", r->linking, true) &&
 	       put_string(o, "symbols", r->symbols, true) &&
 	       put_string(o, "eventlog", r->eventlog, true) &&
+	       put_string(o, "cgroup", r->cgroup.path, true) &&
+	       put_string(o, "container", r->cgroup.container, true) &&
+	       put_string(o, "pod", r->cgroup.pod, true) &&
+	       put_string(o, "service", r->cgroup.service, true) &&
 	       put_string(o, "profilable", r->profilable, false) &&
 	       put_string(o, "why", r->why, true);
 }
@@ -298,7 +323,7 @@ static int print(const struct list *list, const struct options *options)
 
 int list__run(const struct options *options)
 {
-	struct list list = {};
+	struct list list = {.select = &options->select};
 	int err;
 
 	fd__raise_limit();

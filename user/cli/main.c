@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "modes.h"
+#include "off_switch.h"
 #include "options.h"
 #include "session/session.h"
 
@@ -18,13 +19,17 @@ static int run_session(const struct options *o, enum session_kind kind)
 {
 	const char *log = o->eventlog;
 	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
+	int code;
 	const struct session_opts opts = {
+		.off_path = o->off_path,
+		.select = o->select.n ? &o->select : NULL,
 		.kind = kind,
 		.mode = options__mode(o->mode),
 		.pids = o->pids,
 		.n_pids = o->n_pids,
 		.command = o->command,
 		.duration_ns = o->duration_ns,
+		.window_ns = o->window_ns,
 		.frequency_hz = o->frequency_hz,
 		.max_overhead_percent = o->max_overhead_percent,
 		.stacks = o->stacks,
@@ -32,7 +37,7 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.plumbing = o->verbose > 0,
 		.symbols = o->symbols,
 		.force = o->force,
-		.no_eventlogs = none,
+		.no_eventlogs = none || o->window_ns,
 		.eventlog = none || automatic ? NULL : log,
 		.eventlog_asked = log && automatic,
 		.save = o->save,
@@ -41,7 +46,11 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.quiet = o->quiet,
 	};
 
-	return session__run(&opts);
+	/* one that is kept, or starts a program, has one life only */
+	if (o->window_ns && kind != SESSION_COMMAND && !o->save)
+		return off_switch__run(&opts);
+	code = session__run(&opts);
+	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }
 
 static int run(const struct options *o)

@@ -10,7 +10,7 @@
 #include <sysexits.h>
 
 #include "base/base.h"
-#include "options.h"
+#include "options_priv.h"
 
 const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
 
@@ -33,30 +33,28 @@ static const char doc[] =
 static const char args_doc[] =
 	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
 
-enum {
-	OPT_SYMBOLS = 1000,
-	OPT_FORCE,
-	OPT_MAX_OVERHEAD,
-	OPT_WEIGHT,
-	OPT_LANES,
-	OPT_STACKS,
-	OPT_KERNEL_STACKS,
-	OPT_LIST,
-	OPT_DOCTOR,
-	OPT_FROM,
-	OPT_TO,
-	OPT_HIDE,
-	OPT_ONLY,
-	OPT_SAVE,
-	OPT_REPLAY,
-	OPT_PROPAGATE_EXIT,
-};
-
 static const struct argp_option argp_options[] = {
 	{"pid", 'p', "PID[,PID...]", 0,
 	 "attach to these processes (default: to every GHC process of this host)", 0},
+	{"comm", OPT_COMM, "GLOB", 0,
+	 "of all processes (also with --list) those of this name; of several one must match", 0},
+	{"exe", OPT_EXE, "GLOB", 0, "... whose program has this path", 0},
+	{"user", OPT_USER, "NAME", 0, "... of this user", 0},
+	{"cgroup", OPT_CGROUP, "GLOB", 0, "... in a control group of this path", 0},
+	{"exclude", OPT_EXCLUDE, "KIND=GLOB", 0,
+	 "... and none of these; KIND is comm, exe, user or cgroup", 0},
 	{"duration", 'd', "TIME", 0,
 	 "stop after this long: 10, 10s, 5m, 1h (default: Ctrl-C, or the last target's exit)", 0},
+	{"window", OPT_WINDOW, "TIME", 0,
+	 "a whole output for each such part of the session, in the directory of --output (also "
+	 "with --replay)",
+	 0},
+	{"keep", OPT_KEEP, "N", 0, "of windows, the last N stay in the directory", 1},
+	{"keep-bytes", OPT_KEEP_BYTES, "SIZE", 0, "as many as need no more than this (500M, 2G)",
+	 1},
+	{"keep-for", OPT_KEEP_FOR, "TIME", 0, "those that began no longer ago (3600, 12h, 7d)", 1},
+	{"off-file", OPT_OFF_FILE, "PATH", 0,
+	 "while there is this file nothing is profiled (default " OPTIONS_OFF_PATH ")", 0},
 	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
 	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
 	{"output", 'o', "PATH", 0,
@@ -112,81 +110,6 @@ static const struct argp_option argp_options[] = {
 	{0},
 };
 
-/* One line, without argp's advice on another, and the end. */
-__attribute__((noreturn, format(printf, 2, 3))) static void usage_error(struct argp_state *state,
-									const char *fmt, ...)
-{
-	char text[512];
-	va_list args;
-
-	(void)state;
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	log_error("%s", text);
-	exit(EX_USAGE);
-}
-
-/* ── times ───────────────────────────────────────────────────────────────────────────────── */
-
-/* A number with its unit, and steps over it; one without a unit is seconds. */
-static bool take_time(const char **arg, double *ret_ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"ms", 1e6}, {"us", 1e3}, {"µs", 1e3},  {"ns", 1},
-		     {"s", 1e9},  {"m", 6e10}, {"h", 3.6e12}};
-	char *end;
-	double v;
-
-	if (**arg < '0' || **arg > '9')
-		return false;
-	errno = 0;
-	v = strtod(*arg, &end);
-	if (errno || !isfinite(v))
-		return false;
-	*arg = end;
-	*ret_ns = v * 1e9;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		size_t len = strlen(units[i].unit);
-
-		if (strncmp(end, units[i].unit, len) != 0)
-			continue;
-		*arg = end + len;
-		*ret_ns = v * units[i].ns;
-		return true;
-	}
-	return !*end;
-}
-
-/* "10", "1.5s", "200ms", "5m", "1h30m", "3us", "40ns". */
-static bool parse_time(const char *arg, uint64_t *ret_ns)
-{
-	double sum = 0, ns;
-
-	do {
-		/* a number without a unit stands alone */
-		if (!take_time(&arg, &ns) || (sum > 0 && arg[-1] <= '9'))
-			return false;
-		sum += ns;
-	} while (*arg);
-	if (sum > 1e18)
-		return false;
-	*ret_ns = (uint64_t)(sum + 0.5);
-	return true;
-}
-
-static uint64_t parse_duration(struct argp_state *state, const char *what, const char *arg)
-{
-	uint64_t ns;
-
-	if (!parse_time(arg, &ns) || ns < 1000000 || ns > 100000000000000000ULL)
-		usage_error(state, "%s %s: not a time from 1ms to 27777h, such as 10s, 5m, 1h",
-			    what, arg);
-	return ns;
-}
-
 /* ── the options' values ─────────────────────────────────────────────────────────────────── */
 
 static void parse_pids(struct argp_state *state, struct options *o, const char *arg)
@@ -200,9 +123,9 @@ static void parse_pids(struct argp_state *state, struct options *o, const char *
 		errno = 0;
 		pid = strtol(p, &end, 10);
 		if (errno || end == p || pid < 1 || pid > 0x3fffffff || (*end && *end != ','))
-			usage_error(state, "--pid %s: not a list of process ids", arg);
+			options__usage_error(state, "--pid %s: not a list of process ids", arg);
 		if (o->n_pids == OPTIONS_MAX_PIDS)
-			usage_error(state, "--pid: more than %d processes", OPTIONS_MAX_PIDS);
+			options__usage_error(state, "--pid: more than %d processes", OPTIONS_MAX_PIDS);
 		for (size_t i = 0; i < o->n_pids; i++)
 			if (o->pids[i] == pid)
 				pid = 0;
@@ -210,19 +133,6 @@ static void parse_pids(struct argp_state *state, struct options *o, const char *
 			o->pids[o->n_pids++] = (pid_t)pid;
 		p = *end ? end + 1 : NULL;
 	} while (p);
-}
-
-static double parse_number(struct argp_state *state, const char *what, const char *arg, double min,
-			   double max)
-{
-	char *end;
-	double v;
-
-	errno = 0;
-	v = strtod(arg, &end);
-	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
-		usage_error(state, "%s %s: not a number from %g to %g", what, arg, min, max);
-	return v;
 }
 
 /* The word's number in the list, which ends with NULL. */
@@ -240,7 +150,7 @@ static unsigned parse_word(struct argp_state *state, const char *what, const cha
 					: " or ",
 			 words[i]);
 	}
-	usage_error(state, "%s %.*s: %s", what, (int)len, arg, all);
+	options__usage_error(state, "%s %.*s: %s", what, (int)len, arg, all);
 }
 
 /* The next part of a comma list, and steps over it; false: there is none. */
@@ -264,7 +174,7 @@ static void parse_formats(struct argp_state *state, struct output_opts *o, const
 		const struct export_format *format = export__find(name, len);
 
 		if (!format)
-			usage_error(state, "--format %.*s: no such format; there are %s", (int)len,
+			options__usage_error(state, "--format %.*s: no such format; there are %s", (int)len,
 				    name, export__names());
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
@@ -307,15 +217,28 @@ static void parse_stacks(struct argp_state *state, struct options *o, const char
 	o->stacks = (enum intake_stacks)parse_word(state, "--stacks", arg, strlen(arg), words);
 }
 
+static void check_windows(struct argp_state *state, const struct options *o)
+{
+	const struct output_opts *out = &o->output;
+
+	if (o->window_ns &&
+	    (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
+		options__usage_error(state, "--window: needs a session, or --replay");
+	if (o->window_ns && o->eventlog && strcmp(o->eventlog, "none") != 0)
+		options__usage_error(state, "--window: eventlogs are not joined with windows");
+	if (!o->window_ns && (out->keep || out->keep_bytes || out->keep_for_ns))
+		options__usage_error(state, "--keep, --keep-bytes, --keep-for: need --window");
+}
+
 /* One end of the part of a log: a time, or else the beginning of a marker. */
 static void parse_end(struct argp_state *state, const char *what, const char *arg, uint64_t *ns,
 		      const char **marker)
 {
 	if (!*arg)
-		usage_error(state, "%s: an empty text", what);
+		options__usage_error(state, "%s: an empty text", what);
 	*ns = 0;
 	*marker = NULL;
-	if (!parse_time(arg, ns))
+	if (!options__parse_time(arg, ns))
 		*marker = arg;
 }
 
@@ -323,7 +246,7 @@ static void parse_glob(struct argp_state *state, const char *what, const char *a
 		       const char **globs, size_t *n)
 {
 	if (*n == OPTIONS_MAX_GLOBS)
-		usage_error(state, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
+		options__usage_error(state, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
 	globs[(*n)++] = arg;
 }
 
@@ -335,27 +258,27 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 		o->eventlog && strcmp(o->eventlog, "auto") != 0 && strcmp(o->eventlog, "none") != 0;
 
 	if (o->eventlog && !*o->eventlog)
-		usage_error(state, "--eventlog: an empty path");
+		options__usage_error(state, "--eventlog: an empty path");
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
-		usage_error(state, "--eventlog FILE: not with --list or --doctor");
+		options__usage_error(state, "--eventlog FILE: not with --list or --doctor");
 	if (file && o->n_pids > 1)
-		usage_error(state, "--eventlog FILE: is of one process; more were given");
+		options__usage_error(state, "--eventlog FILE: is of one process; more were given");
 	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
 					 part->to_marker || o->n_hide || o->n_only))
-		usage_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
+		options__usage_error(state, "--from, --to, --hide, --only: need --eventlog FILE");
 }
 
 static void check_capture(struct argp_state *state, struct options *o)
 {
 	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
-		usage_error(state,
+		options__usage_error(state,
 			    "--replay: alone, without a process, a command, a log or --save");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
-		usage_error(state, "--save: needs a session");
+		options__usage_error(state, "--save: needs a session");
 	if ((o->save && !*o->save) || (o->replay && !*o->replay))
-		usage_error(state, "--save, --replay: an empty path");
+		options__usage_error(state, "--save, --replay: an empty path");
 }
 
 static void check_mode(struct argp_state *state, struct options *o)
@@ -363,26 +286,26 @@ static void check_mode(struct argp_state *state, struct options *o)
 	const struct output_opts *out = &o->output;
 
 	if (o->mode == MODE_LIST && (o->n_pids || o->command))
-		usage_error(state, "--list: takes no process and no command");
+		options__usage_error(state, "--list: takes no process and no command");
 	if (o->mode == MODE_DOCTOR && o->command)
-		usage_error(state, "--doctor: takes no command");
+		options__usage_error(state, "--doctor: takes no command");
 	if (o->propagate_exit && !o->command)
-		usage_error(state, "--propagate-exit: needs a command");
+		options__usage_error(state, "--propagate-exit: needs a command");
 	if (o->command && o->n_pids)
-		usage_error(state, "either --pid or a command");
+		options__usage_error(state, "either --pid or a command");
 	if (o->mode == MODE_SYSTEM && o->command)
 		o->mode = MODE_COMMAND;
 	else if (o->mode == MODE_SYSTEM && o->n_pids)
 		o->mode = MODE_PID;
 	if (o->symbols && (o->mode == MODE_SYSTEM || o->mode == MODE_LIST))
-		usage_error(state, "--symbols: needs --pid or a command");
+		options__usage_error(state, "--symbols: needs --pid or a command");
 	for (size_t i = 0; i < out->n_formats; i++)
 		if (o->mode == MODE_LIST &&
 		    (out->n_formats > 1 ||
 		     (out->formats[i] != &export_json && out->formats[i] != &export_text)))
-			usage_error(state, "--list: has the formats text and json, one at a time");
+			options__usage_error(state, "--list: has the formats text and json, one at a time");
 	if (o->mode == MODE_DOCTOR && (out->n_formats || out->path))
-		usage_error(state, "--doctor: prints to standard output, as text");
+		options__usage_error(state, "--doctor: prints to standard output, as text");
 }
 
 static void check(struct argp_state *state, struct options *o)
@@ -391,10 +314,14 @@ static void check(struct argp_state *state, struct options *o)
 
 	/* else a script whose command is an empty variable would profile the whole host */
 	if (state->quoted && !o->command)
-		usage_error(state, "--: a command belongs after it");
+		options__usage_error(state, "--: a command belongs after it");
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);
+	check_windows(state, o);
+	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)
+		argp_error(state, "--comm, --exe, --user, --cgroup, --exclude: choose among all "
+				  "processes, or of --list");
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
 	if (!out->n_formats) {
@@ -405,12 +332,12 @@ static void check(struct argp_state *state, struct options *o)
 		out->lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY |
 			     (o->mode == MODE_EVENTLOG ? EXPORT_LANES_HASKELL : 0);
 	if (out->path && !strcmp(out->path, "-") && out->n_formats > 1)
-		usage_error(state, "-o -: takes one format; choose it with -f");
+		options__usage_error(state, "-o -: takes one format; choose it with -f");
 	out->beside_command = o->command != NULL;
 	if (out->path && !strcmp(out->path, "-") && o->command)
-		usage_error(state, "-o -: standard output is the command's; give a file");
+		options__usage_error(state, "-o -: standard output is the command's; give a file");
 	if (out->path && !out->path[0])
-		usage_error(state, "-o: an empty path");
+		options__usage_error(state, "-o: an empty path");
 }
 
 /* Options of what is shown. */
@@ -444,7 +371,7 @@ static error_t parse_view_option(int key, char *arg, struct argp_state *state)
 		parse_glob(state, "--only", arg, o->only, &o->n_only);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return options__parse_service(key, arg, state);
 	}
 	return 0;
 }
@@ -462,10 +389,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		parse_pids(state, o, arg);
 		break;
 	case 'd':
-		o->duration_ns = parse_duration(state, "--duration", arg);
+		o->duration_ns = options__parse_duration(state, "--duration", arg);
 		break;
 	case 'F':
-		o->frequency_hz = (uint32_t)parse_number(state, "--frequency", arg, 1, 9999);
+		o->frequency_hz =
+			(uint32_t)options__parse_number(state, "--frequency", arg, 1, 9999);
 		break;
 	case 'f':
 		parse_formats(state, &o->output, arg);
@@ -483,7 +411,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		break;
 	case OPT_MAX_OVERHEAD:
-		o->max_overhead_percent = parse_number(state, "--max-overhead", arg, 0, 1e6);
+		o->max_overhead_percent =
+			options__parse_number(state, "--max-overhead", arg, 0, 1e6);
 		break;
 	case 'h':
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
@@ -503,21 +432,21 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_REPLAY:
 		if (o->mode != MODE_SYSTEM)
-			usage_error(state, "one of --list, --doctor and --replay");
+			options__usage_error(state, "one of --list, --doctor and --replay");
 		o->mode = MODE_REPLAY;
 		o->replay = arg;
 		break;
 	case OPT_LIST:
 	case OPT_DOCTOR:
 		if (o->mode != MODE_SYSTEM)
-			usage_error(state, "one of --list, --doctor and --replay");
+			options__usage_error(state, "one of --list, --doctor and --replay");
 		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
 		break;
 	case ARGP_KEY_ARG:
 		/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 		if (state->quoted && state->next > state->quoted)
 			return ARGP_ERR_UNKNOWN;
-		usage_error(state,
+		options__usage_error(state,
 			    "%s: what is that? a process is given as --pid PID, a command after --",
 			    arg);
 		break;
@@ -556,6 +485,9 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
 	*ret_options = (struct options){
-		.frequency_hz = 99, .max_overhead_percent = 2, .output.weight = WEIGHT_CPU};
+		.frequency_hz = 99,
+		.max_overhead_percent = 2,
+		.output.weight = WEIGHT_CPU,
+		.off_path = OPTIONS_OFF_PATH};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

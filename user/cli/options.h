@@ -11,9 +11,12 @@
 #include "intake/intake.h"
 #include "logs/logs.h"
 #include "output/output.h"
+#include "process/select.h"
 
 #define OPTIONS_MAX_PIDS  256
 #define OPTIONS_MAX_GLOBS 64
+
+#define OPTIONS_OFF_PATH "/run/safescoped/off"
 
 /* What to do. */
 enum mode {
@@ -32,6 +35,9 @@ struct options {
 	pid_t pids[OPTIONS_MAX_PIDS];
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
+	struct select_rules select;
+	const char *off_path; /* the file that switches a session off */
+	uint64_t window_ns;   /* 0: the session is one */
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;

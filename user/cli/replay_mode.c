@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "capture/capture.h"
 #include "logs/logs.h"
-#include "picture/picture.h"
+#include "picture/make.h"
 
 static int open_capture(const char *path, FILE **ret_in)
 {
@@ -27,28 +27,63 @@ static int open_capture(const char *path, FILE **ret_in)
 	return err;
 }
 
-static int write_outputs(const struct options *options, const struct picture *pic)
+struct replay_mode {
+	const struct options *options;
+	struct joined_logs logs;
+	struct outputs *outputs; /* NULL: not planned yet */
+	int exit_code;
+};
+
+static int join(void *ctx, struct timeline *tl, pid_t pid, const char *path, int fd,
+		const struct intake_log_join *how)
+{
+	struct replay_mode *mode = ctx;
+
+	return joined_logs__join(&mode->logs, tl, pid, path, fd, how);
+}
+
+/* -ECANCELED: nothing can be written, and that is said. */
+static int write_picture(struct replay_mode *mode, const struct picture *pic)
 {
 	size_t n = picture__n_targets(pic);
 	const struct pic_target *first = picture__target(pic, 0);
-	struct outputs *outputs;
-	int err;
+	int err = 0;
 
-	if (outputs__plan(&options->output, first ? first->comm : "",
-			  first && n == 1 ? first->pid : 0, &outputs))
-		return EXIT_FAILED;
-	err = outputs__write(outputs, pic, NULL, NULL);
-	outputs__free(outputs);
-	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
+	if (!mode->outputs)
+		err = outputs__plan(&mode->options->output, first ? first->comm : "",
+				    first && n == 1 ? first->pid : 0, &mode->outputs);
+	if (err)
+		return -ECANCELED;
+	mode->exit_code = MAX(mode->exit_code, picture__session(pic)->exit_code);
+	if (mode->options->window_ns)
+		err = outputs__write_window(mode->outputs, pic);
+	else
+		err = outputs__write(mode->outputs, pic, NULL, NULL);
+	if (err)
+		mode->exit_code = EXIT_FAILED;
+	return 0;
+}
+
+static int take_window(void *ctx, struct picture *pic)
+{
+	int err = write_picture(ctx, pic);
+
+	picture__free(pic);
+	return err;
 }
 
 int replay_mode__run(const struct options *options)
 {
-	struct joined_logs logs = {.n = 0};
-	const struct replay_hooks hooks = {.ctx = &logs, .join = joined_logs__join};
+	struct replay_mode mode = {.options = options};
+	const struct replay_hooks hooks = {
+		.ctx = &mode,
+		.join = options->window_ns ? NULL : join,
+		.window_ns = options->window_ns,
+		.window = take_window,
+	};
 	struct replay *replay;
 	FILE *in;
-	int code, err;
+	int err;
 
 	signals__ignore_pipe();
 	if (open_capture(options->replay, &in))
@@ -56,15 +91,18 @@ int replay_mode__run(const struct options *options)
 	err = replay__read(in, options->replay, &hooks, &replay);
 	fclose(in);
 	if (err) {
-		joined_logs__free(&logs);
+		joined_logs__free(&mode.logs);
+		outputs__free(mode.outputs);
 		return EXIT_FAILED;
 	}
 	if (!replay__notes(replay)->complete)
 		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
 	if (replay__notes(replay)->damaged_blocks)
 		log_warn("%s: is damaged: what could not be read is left out", options->replay);
-	code = write_outputs(options, replay__picture(replay));
+	if (write_picture(&mode, replay__picture(replay)))
+		mode.exit_code = EXIT_FAILED;
 	replay__free(replay);
-	joined_logs__free(&logs);
-	return code;
+	joined_logs__free(&mode.logs);
+	outputs__free(mode.outputs);
+	return mode.exit_code;
 }

@@ -46,6 +46,19 @@ void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct
 	s->n_tso_notes = kept;
 }
 
+void seen__forget_tsos(struct seen *s, bool (*keep)(void *ctx, uint64_t tso), void *ctx)
+{
+	struct tso_info *info, *next;
+
+	HASH_ITER (hh, s->tso_infos, info, next) {
+		if (keep(ctx, info->id))
+			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+		HASH_DEL(s->tso_infos, info);
+		free(info);
+	}
+}
+
 static void fit(struct evs *evs)
 {
 	struct ev *smaller = NULL;
@@ -84,6 +97,7 @@ static void drop(struct intake *in, struct seen *s, struct seen_thread *th)
 	free(th->offs.v);
 	free(th->calls.v);
 	free(th->final);
+	free(th->before);
 	free(th);
 }
 

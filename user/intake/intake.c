@@ -11,10 +11,17 @@
 
 /* ── its life ────────────────────────────────────────────────────────────────────────────── */
 
+int parts__new(const struct intake *in, struct picture *pic, struct stack_table *ret_parts)
+{
+	uint32_t full;
+	int err = picture__add_text(pic, TF_MARK, "[too many different stacks]", &full);
+
+	return err ? err : stacks__new(ret_parts, in->opts.max_stacks, full);
+}
+
 int intake__new(const struct intake_opts *opts, struct picture *pic, struct intake **ret_intake)
 {
 	struct intake *in = calloc(1, sizeof(*in));
-	uint32_t full;
 	int err;
 
 	if (!in)
@@ -22,9 +29,7 @@ int intake__new(const struct intake_opts *opts, struct picture *pic, struct inta
 	in->opts = *opts;
 	in->pic = pic;
 	in->room_at = opts->max_records;
-	err = picture__add_text(pic, TF_MARK, "[too many different stacks]", &full);
-	if (!err)
-		err = stacks__new(&in->parts, opts->max_stacks, full);
+	err = parts__new(in, pic, &in->parts);
 	if (err) {
 		intake__free(in);
 		return err;
@@ -33,7 +38,7 @@ int intake__new(const struct intake_opts *opts, struct picture *pic, struct inta
 	return 0;
 }
 
-static void free_target(struct seen *s)
+void seen__free(struct seen *s)
 {
 	struct seen_thread *th, *next;
 
@@ -44,6 +49,7 @@ static void free_target(struct seen *s)
 		free(th->offs.v);
 		free(th->calls.v);
 		free(th->final);
+		free(th->before);
 		free(th);
 	}
 	HASH_FREE(s->addrs);
@@ -71,9 +77,10 @@ void intake__free(struct intake *in)
 		return;
 	HASH_CLEAR(hh, in->by_pid);
 	for (size_t i = 0; i < in->n_targets; i++)
-		free_target(in->targets[i]);
+		seen__free(in->targets[i]);
 	free(in->targets);
 	stacks__free(&in->parts);
+	stacks__free(&in->old_parts);
 	free(in);
 }
 
@@ -230,7 +237,7 @@ int intake__add_target(struct intake *in, const struct target_info *info, const 
 	take_info(in, s, info);
 	s->pub->end = "";
 	s->pub->exit_code = -1;
-	s->pub->attach_ns = attach_ns;
+	s->pub->attach_ns = s->joined_ns = attach_ns;
 	s->pub->attach_took_ns = attach_took_ns;
 	return tap__report(in, 0, &input);
 }
@@ -315,8 +322,7 @@ static int find_older(struct intake *in, pid_t pid)
 	return 0;
 }
 
-/* Takes target `i` out, which was not in the picture, or is in it no more. */
-static int take_out(struct intake *in, size_t i)
+int target__take_out(struct intake *in, size_t i)
 {
 	struct seen *s = in->targets[i], *newest = intake__find(in, s->pid);
 	pid_t pid = s->pid;
@@ -325,7 +331,7 @@ static int take_out(struct intake *in, size_t i)
 	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
 	if (newest == s)
 		HASH_DEL(in->by_pid, s);
-	free_target(s);
+	seen__free(s);
 	return newest == s ? find_older(in, pid) : 0;
 }
 
@@ -345,7 +351,7 @@ int intake__retire_settled(struct intake *in, size_t stay)
 			continue;
 		}
 		err = in->opts.retire(in->opts.ctx, in->targets[i]);
-		err2 = take_out(in, i);
+		err2 = target__take_out(in, i);
 		err = err ? err : err2;
 		n--;
 	}
@@ -368,7 +374,7 @@ int intake__forget_target(struct intake *in, pid_t pid)
 	while (in->targets[i] != s)
 		i++;
 	picture__remove_target(in->pic, s->pub);
-	err = take_out(in, i);
+	err = target__take_out(in, i);
 	return err ? err : tap__report(in, 0, &input);
 }
 
@@ -405,33 +411,62 @@ int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread)
 
 /* ── what the session sets ───────────────────────────────────────────────────────────────── */
 
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
 int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cost)
 {
 	const struct intake_input input = {
 		.kind = TI_COST, .pid = pid, .data = cost, .size = sizeof(*cost)};
 	struct seen *s = intake__find(in, pid);
+	const struct intake_cost *before;
 
 	if (!s)
 		return -ENOENT;
-	s->pub->probe_hits = cost->probe_hits;
-	s->pub->bpf_ns = cost->bpf_ns;
+	before = &s->cost_before;
+	s->cost = *cost;
+	s->pub->probe_hits = since(cost->probe_hits, before->probe_hits);
+	s->pub->bpf_ns = since(cost->bpf_ns, before->bpf_ns);
 	s->pub->bpf_ns_known = cost->bpf_ns_known;
 	s->pub->cost_known = true;
-	s->pub->trap_ns_estimated = cost->trap_ns_estimated;
-	s->pub->user_cpu_ns = cost->user_cpu_ns;
+	s->pub->trap_ns_estimated = since(cost->trap_ns_estimated, before->trap_ns_estimated);
+	s->pub->user_cpu_ns = since(cost->user_cpu_ns, in->cpu_before_ns);
 	s->pub->max_rss_bytes = cost->max_rss_bytes;
-	s->pub->probes_paused_ns = cost->probes_paused_ns;
+	s->pub->probes_paused_ns = since(cost->probes_paused_ns, before->probes_paused_ns);
 	s->pub->calls_missed = cost->calls_missed;
 	picture__mark_paused(in->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
 	return tap__report(in, 0, &input);
+}
+
+/* How many of them had been lost at the last cut; now there are n. */
+static uint64_t lost_before(struct intake *in, const char *cause, uint64_t n)
+{
+	size_t i = 0;
+
+	while (i < in->n_lost && strncmp(in->lost[i].cause, cause, sizeof(in->lost[i].cause)) != 0)
+		i++;
+	if (i == ARRAY_SIZE(in->lost))
+		return 0;
+	if (i == in->n_lost) {
+		in->lost[in->n_lost++] = (struct lost_before){0};
+		strncpy(in->lost[i].cause, cause, sizeof(in->lost[i].cause) - 1);
+	}
+	in->lost[i].now = n;
+	return in->lost[i].before;
 }
 
 int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n)
 {
 	const struct intake_input input = {.kind = TI_LOST, .pid = pid, .text = cause, .a = n};
 	struct seen *s = intake__find(in, pid);
+	uint64_t before = lost_before(in, cause, n);
+	int err = s ? 0 : -ENOENT;
 
-	return tap__report(in, s ? picture__set_lost(in->pic, s->pub, cause, n) : -ENOENT, &input);
+	if (!err && n > before)
+		err = picture__set_lost(in->pic, s->pub, cause, n - before);
+	return tap__report(in, err, &input);
 }
 
 int intake__set_lost_share(struct intake *in, pid_t pid, double share)

@@ -90,6 +90,8 @@ int intake__site_counters(struct intake *in, const struct wire_site_key *key,
 int intake__thread_state(struct intake *in, pid_t tid, const struct wire_thread *state);
 /* The stack of the off-CPU interval that the thread is still in. After its state. */
 int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire_off_stack *stack);
+/* Threads' states, and their stacks, were those of a moment, and are not the last ones. */
+int intake__forget_states(struct intake *in);
 /* The process ended or left: "exited 3" (its code, if it is known), "killed 9", "exec", "left". The
  * first end counts. Also after intake__close. */
 int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t at_ns);
@@ -109,7 +111,8 @@ int intake__retire_settled(struct intake *in, size_t stay);
  */
 int intake__forget_target(struct intake *in, pid_t pid);
 
-/* What the session knows beside the records; also after intake__close. */
+/* What the session knows beside the records; also after intake__close. Numbers are totals of the
+ * session; the picture has what they have grown since the last cut. */
 struct intake_cost {
 	uint64_t probe_hits, bpf_ns, trap_ns_estimated, user_cpu_ns, max_rss_bytes,
 		probes_paused_ns;

@@ -24,12 +24,27 @@ struct intake {
 	bool closed;
 	intake_tap tap;
 	void *tap_ctx;
+	/* Totals of the session by the last cut; what comes later is given as totals, too. */
+	uint64_t cpu_before_ns;
+	struct lost_before {
+		char cause[48];
+		uint64_t now, before;
+	} lost[16];
+	size_t n_lost;
+	/* during a cut: what the old numbers are of */
+	struct picture *old_pic;
+	struct stack_table old_parts;
 };
 
 /* Reports an input to the tap unless it was refused; returns err. */
 int tap__report(struct intake *in, int err, const struct intake_input *input);
 
 int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread);
+void seen__free(struct seen *s);
+/* Target number i is not in the picture, or in it no more. */
+int target__take_out(struct intake *in, size_t i);
+/* The parts of stacks that *pic will have. */
+int parts__new(const struct intake *in, struct picture *pic, struct stack_table *ret_parts);
 int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns);
 
 /* ── names and stacks (name.c, stack.c, kframe.c) ────────────────────────────────────────── */

@@ -184,6 +184,30 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	return err ? err : keep(in, s, th, &th->offs, &ev);
 }
 
+/* A call that was open at the last cut: what came before that is in the earlier windows. */
+static void count_before(struct seen *s, const struct seen_thread *th, const struct wire_call *rec,
+			 struct seen_site *site)
+{
+	struct call_part *part = &site->before[rec->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0];
+	uint64_t cut = s->pub->attach_ns, start = MAX(rec->start_ns, s->joined_ns), off = 0;
+	const struct wire_thread *th_then = th->before;
+
+	part->wall_ns += cut - MIN(start, cut);
+	for (uint32_t i = 0; th_then && i < th_then->depth; i++) {
+		const struct wire_open *open = &th_then->open[i];
+
+		if (open->start_ns != rec->start_ns)
+			continue;
+		if (th_then->off_since_ns && th_then->off_since_ns < cut)
+			off = cut - th_then->off_since_ns;
+		part->blocked_ns +=
+			th_then->blocked_ns - MIN(open->blocked_ns, th_then->blocked_ns);
+		part->runnable_ns +=
+			th_then->runnable_ns - MIN(open->runnable_ns, th_then->runnable_ns);
+		*(th_then->off_state ? &part->blocked_ns : &part->runnable_ns) += off;
+	}
+}
+
 static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
 {
 	struct wire_call rec;
@@ -213,6 +237,8 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 		else
 			th->began_same_call = true;
 	}
+	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns)
+		count_before(s, th, &rec, s->site_v[ev.site - 1]);
 	if (!err)
 		err = notes__flow(s, th->tid, &ev);
 	return err ? err : keep(in, s, th, &th->calls, &ev);

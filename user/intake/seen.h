@@ -87,6 +87,9 @@ struct seen_thread {
 	struct ev final_off; /* the interval that it is still in; hs and c if there was a stack */
 	struct wire_thread *final; /* its state in the kernel's map; NULL: none */
 	struct short_calls shorts; /* as the thread's end, or the kernel's map, has them */
+	/* both as they were at the last cut; NULL: there was none, or nothing was known */
+	struct wire_thread *before;
+	struct short_calls shorts_before;
 };
 
 /* ── places ──────────────────────────────────────────────────────────────────────────────── */
@@ -113,12 +116,18 @@ struct seen_site {
 	bool caller_approximate;
 	bool manager;	  /* the code of an event manager of GHC's made the call */
 	bool called_back; /* a sample found Haskell code running inside of the call */
+	/* Of the calls that ended since the last cut what came before it, by whether they are
+	 * interruptible: it is in the earlier windows. */
+	struct call_part {
+		uint64_t wall_ns, blocked_ns, runnable_ns;
+	} before[2];
 };
 
 struct seen_counters {
 	UT_hash_handle hh;
 	struct wire_site_key key;
 	struct wire_site value;
+	struct wire_site base; /* as it was at the last cut */
 };
 
 /* ── cost centres ────────────────────────────────────────────────────────────────────────── */
@@ -221,6 +230,8 @@ struct seen {
 	bool settled; /* nothing more comes of it, and only sums may be kept */
 	bool ended;
 	bool has_snapshot;
+	bool was_cut; /* its part of the picture began with a cut */
+	uint64_t joined_ns;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
 	uint32_t caps_at_attach;
@@ -253,6 +264,8 @@ struct seen {
 	/* Ticks at which a capability was idle while Haskell threads were queued at others, and how
 	 * many were. */
 	struct seen_points starved;
+	struct intake_cost cost, cost_before; /* totals: now, and at the last cut */
+	size_t cut_gcs, cut_starved;	      /* how many of them went with the last cut */
 };
 
 /* The process that was added last with that pid; NULL: none. */
@@ -280,6 +293,8 @@ void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct
  */
 int seen__drop_threads(struct intake *in, struct seen *s,
 		       int (*drops)(void *ctx, struct seen_thread *th), void *ctx);
+/* Of the Haskell threads those stay of which `keep` says so. */
+void seen__forget_tsos(struct seen *s, bool (*keep)(void *ctx, uint64_t tso), void *ctx);
 /* Gives back the room that growing took; for an ended thread. */
 void seen__fit(struct seen_thread *th);
 /* Lets go of all records, and of what only they need: the picture is made. */
@@ -299,6 +314,21 @@ const struct seen_site *seen__site(const struct seen *s, uint32_t no);
 const struct seen_site *seen__site_at(const struct seen *s, uint64_t addr);
 const struct seen_counters *seen__counters(const struct seen *s, uint64_t site, bool interruptible);
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
+
+/* ── cuts (cut.c) ────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The session so far ends at at_ns, and its picture is made: what comes next goes into *pic, which
+ * is new and has to live longer. Targets that have ended go, and so does everything that was of the
+ * past only; what goes on and all names stay. Lanes that go on renumber what they keep, by
+ * seen__renumber, and then intake__cut_end is called. Any failure is for good: the intake is of no
+ * use any more.
+ */
+int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic);
+/* The numbers of an event's stacks, in the new picture. */
+int seen__renumber(struct intake *in, struct ev *ev);
+/* The picture before is not asked for any more. */
+void intake__cut_end(struct intake *in);
 
 /* ── stacks (compose.c) ──────────────────────────────────────────────────────────────────── */
 

@@ -106,6 +106,9 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 	if (top) {
 		ev.call_start_ns = top->start_ns;
 		raw.site = top->site;
+	} else if (state->resume_incall) {
+		/* it waits for a capability to come back from there */
+		raw.site = state->resume_site;
 	}
 	if (!state->off_state)
 		ev.flags |= EV_RUNNABLE;
@@ -140,6 +143,8 @@ static int take_off_stack(struct intake *in, pid_t pid, pid_t tid,
 	memcpy(frames, stack->frames, sizeof(frames));
 	ev = th->final_off;
 	ev.hs = ev.c = 0;
+	/* without it nothing was known of the stack */
+	ev.flags &= (uint16_t) ~(EV_NO_WALK | EV_GAP);
 	raw.rts = &th->final->off_rts;
 	raw.ip = th->final->off_ip;
 	err = stack__take(in, s, &raw, &ev);

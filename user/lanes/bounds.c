@@ -117,6 +117,19 @@ void bounds__of(const struct seen *seen, const struct seen_thread *th, uint64_t 
 	*ret_end = MAX(end, start);
 }
 
+/* Of an interval that goes on beyond a cut nothing later is known. */
+static void take_earlier(const struct thread_builder *b, struct ev *ev)
+{
+	const struct seen_thread *th = b->th;
+	const struct ev *context = th->offs.n	       ? &b->offs[th->offs.n - 1]
+				   : b->lane->has_prev ? &b->lane->prev
+				   : th->has_start     ? &th->at_start
+						       : NULL;
+
+	if (context && !is_unknown(context))
+		take_context(ev, context);
+}
+
 bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *ret_ev)
 {
 	const struct seen_thread *th = b->th;
@@ -135,6 +148,8 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 		fill_early(th, ret_ev);
 		if (ret_ev->where == WIRE_WHERE_UNKNOWN && th->has_end)
 			take_context(ret_ev, &th->at_end);
+		else if (is_unknown(ret_ev) && b->l->goes_on)
+			take_earlier(b, ret_ev);
 		else if (!ret_ev->hs && !ret_ev->c && th->has_end &&
 			 th->at_end.where == ret_ev->where)
 			ret_ev->hs = th->at_end.hs;

@@ -104,6 +104,27 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 			c->end - MAX(th->final->off_since_ns, c->l->seen->pub->attach_ns);
 }
 
+/* Those of a thread that were open at the last cut. */
+static void count_open_before(struct call_counter *c, const struct thread_lane *lane)
+{
+	const struct seen_thread *th = lane->seen;
+
+	if (lane->began_in_first_call) {
+		const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
+
+		if (site)
+			c->open[site->index].at_start[flag_of(c, site)]++;
+	}
+	for (uint32_t i = 0; th->before && i < th->before->depth; i++) {
+		const struct wire_open *open = &th->before->open[i];
+		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
+
+		if (site)
+			c->open[site->index]
+				.at_start[open->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0]++;
+	}
+}
+
 static void count_open(struct call_counter *c)
 {
 	for (size_t i = 0; i < c->l->n_threads; i++) {
@@ -112,7 +133,9 @@ static void count_open(struct call_counter *c)
 
 		if (!th)
 			continue;
-		if (was_before(c->l->seen, th)) {
+		if (c->l->seen->was_cut) {
+			count_open_before(c, lane);
+		} else if (was_before(c->l->seen, th)) {
 			const struct seen_site *site = seen__site(c->l->seen, th->at_start.site);
 
 			c->open[site->index].at_start[flag_of(c, site)]++;
@@ -129,6 +152,49 @@ static void count_open(struct call_counter *c)
 }
 
 /* ── rows ────────────────────────────────────────────────────────────────────────────────── */
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+	return a - MIN(a, b);
+}
+
+/*
+ * The kernel's sums since the last cut, without what of a call came before it. Its least and
+ * greatest are of all calls ever: where there were earlier ones they are known as well as the
+ * histogram shows them.
+ */
+static struct wire_site since_cut(const struct seen_counters *entry, const struct call_part *before)
+{
+	const struct wire_site *base = &entry->base;
+	struct wire_site v = entry->value;
+	unsigned first = WIRE_HIST_SLOTS, last = 0;
+	uint64_t low, high, unused;
+
+	v.calls = minus(v.calls, base->calls);
+	v.wall_ns = minus(minus(v.wall_ns, base->wall_ns), before->wall_ns);
+	v.handover_ns = minus(v.handover_ns, base->handover_ns);
+	v.blocked_ns = minus(minus(v.blocked_ns, base->blocked_ns), before->blocked_ns);
+	v.runnable_ns = minus(minus(v.runnable_ns, base->runnable_ns), before->runnable_ns);
+	v.cap_wait_ns = minus(v.cap_wait_ns, base->cap_wait_ns);
+	v.abandoned = minus(v.abandoned, base->abandoned);
+	v.open_at_exit = minus(v.open_at_exit, base->open_at_exit);
+	for (unsigned i = 0; i < WIRE_HIST_SLOTS; i++) {
+		v.hist[i] -= base->hist[i];
+		if (!v.hist[i])
+			continue;
+		first = MIN(first, i);
+		last = i;
+	}
+	if (!base->calls || first == WIRE_HIST_SLOTS)
+		return v;
+	hist__bounds(first, &low, &unused);
+	hist__bounds(last, &unused, &high);
+	if (v.min_ns == base->min_ns)
+		v.min_ns = MAX(v.min_ns, low);
+	if (v.max_ns == base->max_ns)
+		v.max_ns = MIN(v.max_ns, high);
+	return v;
+}
 
 static void fill_counters(struct pic_call *call, const struct wire_site *v)
 {
@@ -158,7 +224,13 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 {
 	const struct seen_counters *entry = seen__counters(c->l->seen, site->addr, flag);
 	const struct open_calls *open = &c->open[site->index];
+	struct wire_site v = {0};
 
+	if (entry)
+		v = since_cut(entry, &site->before[flag]);
+	/* of a site that is known from an earlier window there may be none in this one */
+	if (entry && c->l->seen->was_cut && !v.calls && !v.abandoned && !v.open_at_exit)
+		entry = NULL;
 	if (!entry && !open->at_start[flag] && !open->at_end[flag])
 		return false;
 	*call = (struct pic_call){
@@ -173,14 +245,14 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 		.p99_ns = UINT64_MAX,
 		.max_ns = UINT64_MAX,
 		.open_at_start = open->at_start[flag],
-		.open_at_end = open->at_end[flag] + (entry ? entry->value.open_at_exit : 0),
+		.open_at_end = open->at_end[flag] + v.open_at_exit,
 		.open_wall_ns = open->wall_ns[flag],
 		.exact = true,
 		.observed_share = 1.0,
 		.called_back = site->called_back,
 	};
 	if (entry)
-		fill_counters(call, &entry->value);
+		fill_counters(call, &v);
 	return true;
 }
 

@@ -269,6 +269,25 @@ static int begin(struct lanes *l, uint32_t no, uint64_t first_claim)
 	return picture__add_stack(l->pic, &mark, 1, &lane->gc_stack);
 }
 
+int caps__cut(struct lanes *l)
+{
+	uint32_t mark = picture__mark(l->pic, MARK_GC);
+	int err = 0;
+
+	for (size_t i = 0; !err && i < l->caps->n; i++) {
+		struct cap_lane *lane = &l->caps->v[i];
+
+		slices__free(&lane->slices);
+		lane->start_ns = lane->cursor;
+		lane->idle_ns = lane->run_ns = lane->late_ns = lane->preempted_run_ns = 0;
+		lane->sampled_states = 0;
+		lane->gc = lane->note = 0;
+		holding__cut(&lane->holding, l->seen->cut_gcs);
+		err = picture__add_stack(l->pic, &mark, 1, &lane->gc_stack);
+	}
+	return err;
+}
+
 static int advance_one(struct lanes *l, uint32_t no, struct claim *v, size_t n, uint64_t until)
 {
 	int err = begin(l, no, n ? v[0].s.start_ns : until);

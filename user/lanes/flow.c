@@ -138,6 +138,9 @@ int flow__fill(struct lanes *l)
 
 	if (!flows || !points || !counters)
 		return -ENOMEM;
+	/* of a call that was open at a cut this window has the rest */
+	for (size_t i = 0; i < s->n_flows; i++)
+		flows[i].start_ns = MAX(flows[i].start_ns, MIN(pub->attach_ns, flows[i].end_ns));
 	pub->flows = flows;
 	pub->n_flows = s->n_flows;
 	pub->counters = counters;

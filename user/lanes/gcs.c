@@ -13,21 +13,28 @@ static int fill_events(struct lanes *l)
 	pub->gcs = events;
 	for (size_t i = 0; i < gcs->n; i++) {
 		const struct gc_span *gc = &gcs->v[i];
+		/* of one that began before a cut this window has the rest, and the count */
+		uint64_t start = MAX(gc->start, pub->attach_ns), work = MAX(gc->work, start);
 
+		if (l->goes_on && gc__end(gc) > l->end_ns) {
+			if (gc->work)
+				pub->gc.pause_ns += l->end_ns - MIN(work, l->end_ns);
+			continue;
+		}
 		/* Still collecting: the time counts for the lanes, not as a pause. */
 		if (!gc->end)
 			continue;
 		events[pub->n_gcs++] = (struct pic_gc_event){
-			.start_ns = gc->work,
+			.start_ns = work,
 			.end_ns = gc->end,
-			.sync_ns = gc->synced ? gc->work - gc->start : UINT64_MAX,
+			.sync_ns = gc->synced ? work - start : UINT64_MAX,
 			.number = gc->number,
 			.generation = gc->generation,
 			.tid = gc->tid,
 		};
 		holds__fill(&l->holds, i, &events[pub->n_gcs - 1]);
 		pub->gc.count++;
-		pub->gc.pause_ns += gc->end - gc->work;
+		pub->gc.pause_ns += gc->end - work;
 		pub->gc.max_pause_ns = MAX(pub->gc.max_pause_ns, gc->end - gc->work);
 	}
 	return 0;

@@ -9,6 +9,8 @@
 #include "lanes_priv.h"
 
 #define MAX_LANES (1U << 20)
+/* From one window to the next: those that wait for ever, and that nobody will see end, too. */
+#define MAX_CARRIED (1U << 16)
 /* What an OS thread does while its Haskell thread waits for the next turn. */
 #define SCHEDULER_STATES                                                                           \
 	(1U << ST_RTS | 1U << ST_GC_WORK | 1U << ST_GC_WAIT | 1U << ST_PREEMPTED | 1U << ST_HASKELL)
@@ -24,6 +26,7 @@ struct haskell_lane {
 	 * ready any more (UINT64_MAX: not yet). */
 	uint64_t idle_ns, ready_ns;
 	uint64_t start_ns, cursor;
+	uint8_t waits; /* at the last cut, which is the cursor; HS_UNKNOWN: nothing is known */
 	struct slices slices;
 };
 
@@ -84,6 +87,7 @@ static int get_lane(struct haskell *h, uint64_t tso, uint64_t start_ns,
 	lane->tso = tso;
 	lane->no = (uint32_t)h->n;
 	lane->last_cap = UINT32_MAX;
+	lane->waits = HS_UNKNOWN;
 	lane->start_ns = lane->cursor = start_ns;
 	err = HASH_INSERT(h->hash, tso, sizeof(lane->tso), lane);
 	if (err)
@@ -109,6 +113,7 @@ int haskell__copy(const struct haskell *h, struct haskell **ret_copy)
 		if (err)
 			break;
 		lane->cursor = h->v[i]->cursor;
+		lane->waits = h->v[i]->waits;
 		lane->last_cap = h->v[i]->last_cap;
 		lane->idle_ns = h->v[i]->idle_ns;
 		lane->ready_ns = h->v[i]->ready_ns;
@@ -232,6 +237,7 @@ static int put_claim(void *ctx, const struct claim *c, uint64_t end)
 	s.cap = s.cap < MAX_CAPS ? s.cap : NO_CAP;
 	if (s.cap != NO_CAP)
 		b->lane->last_cap = s.cap;
+	b->lane->waits = HS_UNKNOWN;
 	return put(b, c, &s);
 }
 
@@ -282,6 +288,9 @@ static void keep_idle(const struct lanes *l, struct haskell_lane *lane)
 static enum haskell_state state_in_gap(struct haskell_builder *b, uint64_t end,
 				       enum haskell_state otherwise)
 {
+	/* still the same as before the cut */
+	if (b->lane->waits != HS_UNKNOWN)
+		return (enum haskell_state)b->lane->waits;
 	/* The first sign of another one in its place. */
 	while (b->note < b->n_notes && b->notes[b->note].ns < *b->cursor)
 		b->note++;
@@ -330,17 +339,21 @@ static int put_gap(void *ctx, uint64_t end, const struct claim *next)
 /* ── one thread ──────────────────────────────────────────────────────────────────────────── */
 
 /* Where its lane ends: where it did, or with the session if what it waits for is known. */
-static uint64_t end_of(const struct haskell_builder *b, uint64_t end)
+static uint64_t end_of(const struct haskell_builder *b, uint64_t end, uint8_t *ret_waits)
 {
 	uint64_t last = *b->cursor;
 
+	*ret_waits = b->lane->waits;
+	if (*ret_waits != HS_UNKNOWN)
+		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
 	for (size_t i = 0; i < b->n_notes; i++) {
 		const struct tso_note *note = &b->notes[i];
 
 		if (note->ns < last || note->ended || note->why == WIRE_TSO_UNKNOWN)
 			continue;
+		*ret_waits = (uint8_t)blocked_state(note->why);
 		/* one that was ready has run again, and ended maybe, where nobody saw it */
-		return blocked_state(note->why) == HS_RUNNABLE ? ready_until(b, end) : end;
+		return *ret_waits == HS_RUNNABLE ? ready_until(b, end) : end;
 	}
 	return last;
 }
@@ -366,10 +379,13 @@ static int advance_one(struct lanes *l, struct haskell_lane *lane, const struct 
 	notes_of(l->haskell, lane->tso, &b);
 	err = claims__walk(&walk, v, n, until);
 	if (!err && last) {
-		uint64_t end = end_of(&b, until);
+		uint8_t waits;
+		uint64_t end = end_of(&b, until, &waits);
 
 		err = end > walk.cursor ? put_gap(&b, end, NULL) : 0;
 		walk.cursor = MAX(walk.cursor, end);
+		if (l->goes_on)
+			lane->waits = end < until ? HS_UNKNOWN : waits;
 	}
 	lane->cursor = walk.cursor;
 	return err;
@@ -415,6 +431,22 @@ static bool is_needed(void *ctx, const struct tso_note *note)
 	return !lane || note->ns >= lane->cursor;
 }
 
+static bool is_later(void *ctx, const struct tso_note *note)
+{
+	const uint64_t *at_ns = ctx;
+
+	return note->ns > *at_ns;
+}
+
+static bool has_lane(void *ctx, uint64_t tso)
+{
+	const struct haskell *h = ctx;
+	const struct haskell_lane *lane;
+
+	HASH_FIND(hh, h->hash, &tso, sizeof(tso), lane);
+	return lane != NULL;
+}
+
 int haskell__advance(struct lanes *l, uint64_t until, bool last)
 {
 	struct haskell *h = l->haskell;
@@ -446,6 +478,31 @@ int haskell__advance(struct lanes *l, uint64_t until, bool last)
 	caps__forget_idle(l, until);
 	seen__forget_tso_notes(l->seen, is_needed, h);
 	return 0;
+}
+
+void haskell__cut(struct lanes *l, uint64_t at_ns)
+{
+	struct haskell *h = l->haskell;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->n; i++) {
+		struct haskell_lane *lane = h->v[i];
+
+		slices__free(&lane->slices);
+		if (lane->cursor >= at_ns && kept < MAX_CARRIED) {
+			lane->no = (uint32_t)kept;
+			lane->start_ns = lane->cursor;
+			lane->sampled_states = 0;
+			h->v[kept++] = lane;
+			continue;
+		}
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): all of v are in there */
+		HASH_DEL(h->hash, lane);
+		free(lane);
+	}
+	h->n = kept;
+	seen__forget_tso_notes(l->seen, is_later, &at_ns);
+	seen__forget_tsos(l->seen, has_lane, h);
 }
 
 static int by_running(const void *pa, const void *pb)

@@ -63,6 +63,22 @@ int holds__see(struct holds *holds, const struct seen_gcs *gcs, struct holding *
 	return err;
 }
 
+void holds__cut(struct holds *holds, size_t n_gone)
+{
+	n_gone = MIN(n_gone, holds->n);
+	holds->n -= n_gone;
+	if (n_gone && holds->n)
+		memmove(holds->v, holds->v + n_gone, holds->n * sizeof(*holds->v));
+	/* of one that goes on, what it waits for from here on */
+	for (size_t i = 0; i < holds->n; i++)
+		holds->v[i] = (struct hold){0};
+}
+
+void holding__cut(struct holding *h, size_t n_gone)
+{
+	*h = (struct holding){.gc = h->gc - MIN(h->gc, n_gone), .in_unsafe = h->in_unsafe};
+}
+
 struct hold holds__of(const struct holds *holds, size_t gc)
 {
 	return gc < holds->n ? holds->v[gc] : (struct hold){0};

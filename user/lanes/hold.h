@@ -38,6 +38,9 @@ struct holds {
  */
 int holds__see(struct holds *holds, const struct seen_gcs *gcs, struct holding *h,
 	       const struct pic_slice *s);
+/* The first n_gone collections are forgotten, and what their capabilities did. */
+void holds__cut(struct holds *holds, size_t n_gone);
+void holding__cut(struct holding *h, size_t n_gone);
 /* Zeroed: nothing is known that the collection waited for. */
 struct hold holds__of(const struct holds *holds, size_t gc);
 /* The event's part of it. */

@@ -5,12 +5,32 @@
 
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 
+static void free_books(struct lanes *l)
+{
+	for (unsigned k = 0; k < LANE_KINDS; k++) {
+		ledger__free(l->ledger[k]);
+		l->ledger[k] = NULL;
+	}
+	ledger__free(l->gc_sync);
+	l->gc_sync = NULL;
+}
+
+static int new_books(struct lanes *l)
+{
+	const struct ledger_opts books = {.frequency_hz = l->opts.frequency_hz,
+					  .full_stack = picture__full_stack(l->pic)};
+	int err = 0;
+
+	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
+		err = ledger__new(&books, &l->ledger[k]);
+	return err ? err : ledger__new(&books, &l->gc_sync);
+}
+
 int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *seen,
 	       struct lanes **ret_lanes)
 {
 	struct lanes *l = calloc(1, sizeof(*l));
-	struct ledger_opts books = {.frequency_hz = opts->frequency_hz};
-	int err = 0;
+	int err;
 
 	if (!l)
 		return -ENOMEM;
@@ -18,11 +38,7 @@ int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *se
 	l->in = in;
 	l->pic = intake__picture(in);
 	l->seen = seen;
-	books.full_stack = picture__full_stack(l->pic);
-	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
-		err = ledger__new(&books, &l->ledger[k]);
-	if (!err)
-		err = ledger__new(&books, &l->gc_sync);
+	err = new_books(l);
 	l->prior = calloc(1, sizeof(*l->prior));
 	if (!err)
 		err = l->prior ? caps__new(&l->caps) : -ENOMEM;
@@ -42,9 +58,7 @@ void lanes__free(struct lanes *l)
 	for (size_t i = 0; i < l->n_threads; i++)
 		slices__free(&l->threads[i].slices);
 	free(l->threads);
-	for (unsigned k = 0; k < LANE_KINDS; k++)
-		ledger__free(l->ledger[k]);
-	ledger__free(l->gc_sync);
+	free_books(l);
 	free(l->holds.v);
 	overlaps__free(&l->overlaps);
 	free(l->prior);
@@ -297,6 +311,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 		       struct pic_lane *ret)
 {
 	const struct short_calls *shorts = &lane->seen->shorts;
+	uint64_t before = lane->seen->shorts_before.calls;
 	int err;
 
 	*ret = (struct pic_lane){
@@ -308,7 +323,7 @@ static int fill_thread(struct lanes *l, struct thread_lane *lane, struct ledger_
 		.end_ns = lane->end_ns,
 		.cpu_ns = lane->cpu_ns,
 		.sampled_states = lane->sampled_states,
-		.short_calls = shorts->known ? shorts->calls : 0,
+		.short_calls = shorts->known ? shorts->calls - MIN(before, shorts->calls) : 0,
 	};
 	if (lane->short_booked_ns != lane->short_guess_ns)
 		ret->sampled_states |= 1U << ST_HASKELL | 1U << ST_SAFE_CALL_CPU;
@@ -394,12 +409,12 @@ static int report_left_out(struct lanes *l)
 		 : 0;
 }
 
-int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
+static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 {
 	struct seen *s = l->seen;
 	int err;
 
-	end_ns = seen__end(s, end_ns);
+	l->end_ns = end_ns;
 	l->max_slices = max_slices;
 	err = complete(l, end_ns);
 	s->pub->overlaps = l->overlaps.sums;
@@ -425,4 +440,70 @@ int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
 		picture__set_lost(l->pic, s->pub, "records beyond the memory limit", s->left_out);
 	picture__mark_paused(l->pic, s->pub, s->ended ? s->end_ns : UINT64_MAX);
 	return err;
+}
+
+int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices)
+{
+	return make(l, seen__end(l->seen, end_ns), max_slices);
+}
+
+/* ── cuts ────────────────────────────────────────────────────────────────────────────────── */
+
+int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices)
+{
+	int err;
+
+	l->goes_on = true;
+	err = make(l, seen__end(l->seen, end_ns), max_slices);
+	l->goes_on = false;
+	return err;
+}
+
+static int has_passed(void *ctx, struct seen_thread *th)
+{
+	struct lanes *l = ctx;
+	struct thread_lane *lane = th->no < l->n_threads ? &l->threads[th->no] : NULL;
+
+	if (!th->end_ns || th->end_ns > l->end_ns)
+		return 0;
+	if (lane && lane->seen == th) {
+		slices__free(&lane->slices);
+		lane->seen = NULL;
+	}
+	return 1;
+}
+
+int lanes__let_go(struct lanes *l, uint64_t end_ns)
+{
+	l->end_ns = end_ns;
+	return seen__drop_threads(l->in, l->seen, has_passed, l);
+}
+
+static int cut_thread(struct lanes *l, struct thread_lane *lane, uint64_t end_ns)
+{
+	slices__free(&lane->slices);
+	lane->end_ns = MAX(lane->end_ns, end_ns);
+	lane->start_ns = lane->end_ns;
+	lane->cpu_ns = lane->run_ns = lane->idle_ns = lane->managed_ns = 0;
+	lane->sampled_states = 0;
+	lane->began_in_first_call = lane->in_first_call;
+	return seen__renumber(l->in, &lane->prev);
+}
+
+int lanes__cut(struct lanes *l, uint64_t end_ns)
+{
+	int err;
+
+	l->pic = intake__picture(l->in);
+	free_books(l);
+	memset(l->unsampled, 0, sizeof(l->unsampled));
+	l->dropped = l->dropped_ns = 0;
+	err = new_books(l);
+	for (size_t i = 0; !err && i < l->n_threads; i++)
+		if (l->threads[i].seen)
+			err = cut_thread(l, &l->threads[i], end_ns);
+	holds__cut(&l->holds, l->seen->cut_gcs);
+	overlaps__cut(&l->overlaps, l->seen);
+	haskell__cut(l, end_ns);
+	return err ? err : caps__cut(l);
 }

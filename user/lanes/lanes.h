@@ -54,4 +54,11 @@ void reading__free(struct reading *r);
 /* Makes the rest, up to end_ns, and puts all of it into the picture. */
 int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices);
 
+/* The same at a cut: threads, capabilities and Haskell threads go on. */
+int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices);
+/* After that: lets go of the threads that have ended by end_ns. */
+int lanes__let_go(struct lanes *l, uint64_t end_ns);
+/* After intake__cut at end_ns: from here on it is the intake's picture that is made. */
+int lanes__cut(struct lanes *l, uint64_t end_ns);
+
 #endif

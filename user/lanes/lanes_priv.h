@@ -26,9 +26,10 @@ struct prior {
 struct thread_lane {
 	struct seen_thread *seen; /* NULL: the number is free */
 	bool begun, complete;
-	bool folded;	    /* a part of it is made, and its records are gone */
-	bool sampled_edge;  /* no event marked end_ns */
-	bool in_first_call; /* up to end_ns it never left the call of seen->at_start */
+	bool folded;		  /* a part of it is made, and its records are gone */
+	bool sampled_edge;	  /* no event marked end_ns */
+	bool in_first_call;	  /* up to end_ns it never left the call of seen->at_start */
+	bool began_in_first_call; /* and so it was at the last cut */
 	bool has_prev;
 	struct ev prev;		   /* the last off-CPU interval of what is made */
 	uint64_t start_ns, end_ns; /* what is made of it */
@@ -79,6 +80,8 @@ struct lanes {
 	struct caps *caps;
 	struct haskell *haskell;
 	size_t max_slices; /* of one lane */
+	uint64_t end_ns;   /* of what is made now */
+	bool goes_on;	   /* beyond that: a cut */
 	bool reading;	   /* a copy of which only the ledgers are wanted: it draws nothing */
 	uint64_t dropped, dropped_ns; /* threads that had ended and have no lanes any more */
 	uint32_t unsampled[LANE_KINDS][LANE_STATES]; /* stacks; 0: not made yet */
@@ -311,6 +314,8 @@ int caps__advance(struct lanes *l, uint64_t until);
  */
 int caps__moved(struct lanes *l, const struct piece *v, size_t n, int64_t ns);
 int caps__fill(struct lanes *l, uint64_t end);
+/* What they do goes on in a new picture. */
+int caps__cut(struct lanes *l);
 /* NULL: there is no such capability. */
 const struct idle *caps__idle(const struct lanes *l, uint32_t cap);
 /* What it did up to `until` is not asked for any more. */
@@ -336,6 +341,8 @@ void overlaps__free(struct overlaps *o);
 /* Slices of one capability in time order; *was is 0 before the first. */
 int overlaps__cap(struct overlaps *o, uint8_t *was, const struct pic_slice *s);
 int overlaps__thread(struct overlaps *o, const struct piece *v, size_t n);
+/* From here on other sums: of `seen` the last cut took what there was. */
+void overlaps__cut(struct overlaps *o, const struct seen *seen);
 /* All up to `until` is there. */
 int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t until, bool last);
 
@@ -346,6 +353,8 @@ int haskell__claim(struct lanes *l, struct thread_lane *lane, const struct piece
 /* `last`: nothing comes after `until`, which is where the lanes end. */
 int haskell__advance(struct lanes *l, uint64_t until, bool last);
 int haskell__fill(struct lanes *l);
+/* The same as caps__cut; lanes that ended before at_ns, or about which nothing is known, go. */
+void haskell__cut(struct lanes *l, uint64_t at_ns);
 
 /* ── the rest of the picture ─────────────────────────────────────────────────────────────── */
 

@@ -136,3 +136,10 @@ int overlaps__advance(struct overlaps *o, const struct seen *seen, uint64_t unti
 	o->n -= n;
 	return 0;
 }
+
+void overlaps__cut(struct overlaps *o, const struct seen *seen)
+{
+	o->sums = (struct pic_overlaps){0};
+	o->gc -= MIN(o->gc, seen->cut_gcs);
+	o->tick -= MIN(o->tick, seen->cut_starved);
+}

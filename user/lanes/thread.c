@@ -465,9 +465,10 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		mutator__learn(&b.mutator, l->seen, lane->seen, &b.covers);
 		err = walk(&b, end, last_part);
 	}
-	if (!err)
-		err = thread__book_shorts(
-			l, lane, last_part ? short_cpu(lane) : short_cpu_by(lane->seen, end));
+	if (!err && last_part && !(l->goes_on && !lane->seen->shorts.known))
+		err = thread__book_shorts(l, lane, short_cpu(lane));
+	else if (!err)
+		err = thread__book_shorts(l, lane, short_cpu_by(lane->seen, end));
 	moved += (int64_t)(lane->short_booked_ns - lane->short_guess_ns);
 	if (!err)
 		err = take_part(l, lane, &b, lane->last_cap, moved);
@@ -504,7 +505,8 @@ int thread__complete(struct lanes *l, struct thread_lane *lane, uint64_t session
 	begin(l, lane, session_end);
 	bounds__of(l->seen, lane->seen, session_end, &start, &end);
 	err = build_part(l, lane, MAX(end, lane->end_ns), true);
-	lane->complete = !err;
+	lane->folded |= l->goes_on;
+	lane->complete = !err && (!l->goes_on || (lane->seen->end_ns && lane->seen->end_ns <= end));
 	return err;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "places.h"
+#include "rotate.h"
 
 #define COLUMNS_MAX 10000 /* of the environment: wider is a mistake */
 
@@ -28,6 +29,7 @@ struct outputs {
 	gid_t group;
 	size_t n;
 	struct output each[OUTPUT_MAX_FORMATS];
+	char stem[128]; /* of windows' files: the time follows */
 };
 
 /* Digits and nothing else; (uid_t)-1 is no user. */
@@ -78,21 +80,30 @@ static void file_name_of(const char *comm, char *out, size_t size)
 	out[n] = '\0';
 }
 
-static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
+/* Without the time. */
+static void plain_stem(const char *comm, pid_t pid, char *out, size_t size)
 {
-	char name[32], when[32] = "";
-	time_t now = time(NULL);
-	struct tm tm;
+	char name[32];
 
 	file_name_of(comm, name, sizeof(name));
-	if (localtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
 	if (pid)
-		snprintf(out, size, "safescope-%s-%d-%s", name[0] ? name : "x", pid, when);
+		snprintf(out, size, "safescope-%s-%d", name[0] ? name : "x", pid);
 	else if (name[0])
-		snprintf(out, size, "safescope-%s-%s", name, when);
+		snprintf(out, size, "safescope-%s", name);
 	else
-		snprintf(out, size, "safescope-%s", when);
+		snprintf(out, size, "safescope");
+}
+
+static void default_stem(const char *comm, pid_t pid, char *out, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	size_t len;
+
+	plain_stem(comm, pid, out, size);
+	len = strlen(out);
+	if (localtime_r(&now, &tm))
+		strftime(out + len, size - len, "-%Y%m%d-%H%M%S", &tm);
 }
 
 static int try_path(const struct output *o, uid_t owner, gid_t group)
@@ -114,6 +125,11 @@ static int plan(struct outputs *all, const char *stem)
 	const struct output_opts *opts = all->opts;
 	size_t n_files = 0;
 
+	if (opts->windows && opts->path && strcmp(opts->path, "-") != 0 &&
+	    !place__is_directory(opts->path)) {
+		log_error("%s: is no directory: windows need one for their files", opts->path);
+		return -ENOTDIR;
+	}
 	for (size_t i = 0; i < opts->n_formats; i++)
 		n_files += opts->formats[i] != &export_text || opts->n_formats == 1;
 	for (size_t i = 0; i < opts->n_formats; i++) {
@@ -147,6 +163,7 @@ int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 	}
 	all->opts = opts;
 	err = output__owner(&all->owner, &all->group);
+	plain_stem(comm, pid, all->stem, sizeof(all->stem));
 	default_stem(comm, pid, stem, sizeof(stem));
 	if (!err)
 		err = plan(all, stem);
@@ -278,8 +295,10 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 			err = write_stream(o, outputs, pic, &opts);
 		} else {
 			err = write_file(o, outputs, pic, &opts, stop, ctx);
-			if (!err)
+			if (!err && !outputs->opts->windows)
 				say_written(o);
+			else if (!err)
+				log_verbose("%s", o->path);
 		}
 		if (err && !first)
 			first = err;
@@ -287,4 +306,28 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 	if (err == -ECANCELED)
 		log_error("interrupted: the rest of the output was dropped");
 	return first;
+}
+
+/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
+
+int outputs__write_window(struct outputs *outputs, const struct picture *pic)
+{
+	const struct output_opts *opts = outputs->opts;
+	char when[ROTATE_TIME_SIZE], stem[sizeof(outputs->stem) + ROTATE_TIME_SIZE];
+	int err;
+
+	rotate__time(picture__session(pic)->start_unix_ns, when);
+	snprintf(stem, sizeof(stem), "%s-%s", outputs->stem, when);
+	for (size_t i = 0; i < outputs->n; i++) {
+		err = place__choose(opts, outputs->each[i].format, outputs->n, stem,
+				    outputs->each[i].path);
+		if (err)
+			return err;
+	}
+	err = outputs__write(outputs, pic, NULL, NULL);
+	if (opts->path && !strcmp(opts->path, "-"))
+		return err;
+	/* also of a full disk: that makes room for the next one */
+	rotate__files(opts, outputs->stem, outputs->owner);
+	return err;
 }

@@ -28,6 +28,11 @@ struct output_opts {
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
+	/* Each window gets files of its own, in the directory `path` (NULL: here), by the time of
+	 * its begin; or one after the other to "-". */
+	bool windows;
+	/* Of windows' files the oldest go: so many windows, bytes and ns stay; 0: no limit. */
+	uint64_t keep, keep_bytes, keep_for_ns;
 };
 
 struct outputs;
@@ -52,6 +57,9 @@ void outputs__free(struct outputs *outputs);
  */
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
+
+/* The same of one window; its names come from its begin. Older windows' files may go. */
+int outputs__write_window(struct outputs *outputs, const struct picture *pic);
 
 /*
  * Who files are given to, and whom a command runs as: the user who ran sudo, by SUDO_UID and

@@ -46,7 +46,7 @@ const char *place__hint(const struct export_format *format)
 
 /* ── where it goes ───────────────────────────────────────────────────────────────────────── */
 
-static bool is_directory(const char *path)
+bool place__is_directory(const char *path)
 {
 	struct stat st;
 	size_t len = strlen(path);
@@ -99,12 +99,14 @@ int place__choose(const struct output_opts *opts, const struct export_format *fo
 
 	if (to && !strcmp(to, "-"))
 		return join(path, "", "-", "");
+	if (opts->windows)
+		return join(path, to ? to : "", stem, format->suffix);
 	/* text is for reading now, unless it is all that was asked for */
 	if (format == &export_text && (!to || opts->n_formats > 1))
 		return join(path, "", "-", "");
 	if (!to)
 		return join(path, "", stem, format->suffix);
-	if (is_directory(to))
+	if (place__is_directory(to))
 		return join(path, to, stem, format->suffix);
 	if (n_files == 1 && (is_device(to) || ends_with(to, strlen(to), format->suffix)))
 		return join(path, "", to, "");

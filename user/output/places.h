@@ -4,6 +4,7 @@
 #define SAFESCOPED_OUTPUT_PLACES_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "output.h"
 
@@ -14,6 +15,8 @@
  */
 int place__choose(const struct output_opts *opts, const struct export_format *format,
 		  size_t n_files, const char *stem, char path[PATH_MAX]);
+/* It is a directory, or by its last slash is to be one. */
+bool place__is_directory(const char *path);
 /* What to do with the file, for its user: "open it in a browser". Points to constant text; `%s` in
  * it stands for the path. */
 const char *place__hint(const struct export_format *format);

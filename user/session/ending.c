@@ -53,8 +53,8 @@ static void set_losses_of(struct session *s, pid_t pid, double share)
 
 static void set_losses(struct session *s)
 {
-	uint64_t lost = kernel__lost_records(s->kernel),
-		 sent = kernel__counter(s->kernel, WIRE_CNT_RECORDS),
+	uint64_t lost = kernel__lost_records(s->kernel) - s->lost_before,
+		 sent = kernel__counter(s->kernel, WIRE_CNT_RECORDS) - s->sent_before,
 		 differ = kernel__counter(s->kernel, WIRE_CNT_UNWIND_DIFFERS);
 	double share = lost ? (double)lost / (double)(lost + sent) : 0;
 	const struct member *m;
@@ -201,6 +201,23 @@ static void set_cost(struct session *s, uint64_t now)
 	}
 }
 
+int ending__read(struct session *s, uint64_t now)
+{
+	int err;
+
+	member__sweep(s);
+	records__drain(s);
+	records__gc_off(s);
+	err = kernel__sites(s->kernel, feed__site, s->feed);
+	if (!err)
+		err = kernel__threads(s->kernel, on_thread, s);
+	set_cost(s, now);
+	set_losses(s);
+	s->lost_before = kernel__lost_records(s->kernel);
+	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
+	return err;
+}
+
 /* ── the end ─────────────────────────────────────────────────────────────────────────────── */
 
 int ending__finish(struct session *s)
@@ -211,7 +228,8 @@ int ending__finish(struct session *s)
 	spare_fds__close(s);
 	/* whatever the targets' memory does; names, which are read later, included */
 	guard__all_until(end + GUARDS_NS);
-	member__last_snapshots(s, end + GUARDS_NS);
+	if (!s->switched_off)
+		member__last_snapshots(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
 	member__sweep(s);
 	records__drain(s);

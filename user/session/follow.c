@@ -373,6 +373,13 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 
 	if (member_of(s, pid))
 		return 0;
+	if (s->opts->select && !select__wants(s->opts->select, pid)) {
+		if (taken) {
+			kernel__detach(s->kernel, pid);
+			members__leave_gone(s->members, pid);
+		}
+		return -EPERM;
+	}
 	err = target__open(pid, &opts, &target, &verdict);
 	if (!err && verdict == TARGET_REFUSED) {
 		target__free(target);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "confine/confine.h"
 #include "session_priv.h"
@@ -14,6 +15,8 @@
 #define FLUSH_EVERY_NS 1000000000ULL
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
+/* How often the operator's switch is looked at. */
+#define SWITCH_EVERY_NS 200000000ULL
 /* Descriptors of a wait before those of the members. */
 #define FIXED_FDS 5
 
@@ -29,8 +32,9 @@ struct loop {
 	struct waits waits;
 	struct progress progress;
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
-	uint64_t swept_ns, flushed_ns, counted_ns;
+	uint64_t swept_ns, flushed_ns, counted_ns, switch_ns;
 	unsigned signals; /* how many came */
+	bool write_now;	  /* the window so far */
 };
 
 /* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
@@ -57,7 +61,7 @@ static int time_to_wait(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
 	const uint64_t dues[] = {l->end_ns, member__next_due(s), follow__next_due(s),
-				 mapped__next_due(s)};
+				 mapped__next_due(s), windows__next_due(s)};
 	uint64_t first = now + DRAIN_EVERY_NS;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
@@ -101,6 +105,10 @@ static void take_signal(struct loop *l)
 
 	if (!signals__take(s->signal_fd, &taken))
 		return;
+	if (taken.number == SIGUSR1) {
+		l->write_now = true;
+		return;
+	}
 	if (s->opts->kind != SESSION_COMMAND || l->signals++) {
 		s->stopped = true;
 		return;
@@ -161,6 +169,20 @@ static void look_after_capture(struct loop *l, uint64_t now)
 	l->flushed_ns = now;
 }
 
+static void look_after_windows(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+	int err;
+
+	windows__collect(s);
+	err = windows__cut(s, now, l->write_now);
+	l->write_now = false;
+	if (err) {
+		feed__failed(s->feed, err);
+		s->stopped = true;
+	}
+}
+
 static void show_progress(struct loop *l, uint64_t now)
 {
 	struct kernel *kernel = l->s->kernel;
@@ -191,6 +213,21 @@ static bool is_over(const struct loop *l, uint64_t now)
 	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
+/* The operator's switch; all else that may take its time comes after it. */
+static void look_at_switch(struct loop *l, uint64_t now)
+{
+	struct session *s = l->s;
+
+	if (!s->opts->off_path || now - l->switch_ns < SWITCH_EVERY_NS)
+		return;
+	l->switch_ns = now;
+	if (access(s->opts->off_path, F_OK))
+		return;
+	log_warn("%s: switched off", s->opts->off_path);
+	s->switched_off = s->stopped = true;
+	kernel__release(s->kernel);
+}
+
 /* What the kernel side still has is the session's to report. */
 static void keep_beating(struct loop *l)
 {
@@ -217,6 +254,9 @@ void loop__run(struct session *s)
 		wait_for_something(&l, now);
 		confine__new_turn();
 		keep_beating(&l);
+		look_at_switch(&l, time__monotonic_ns());
+		if (s->switched_off)
+			break;
 		take_signal(&l);
 		member__take_looks(s, time__monotonic_ns());
 		/* before the records of what was mapped */
@@ -227,6 +267,7 @@ void loop__run(struct session *s)
 		now = time__monotonic_ns();
 		look_after_members(&l, now);
 		look_after_capture(&l, now);
+		look_after_windows(&l, now);
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);
 	}

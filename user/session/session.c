@@ -43,6 +43,8 @@ static int run_to_end(struct session *s)
 	int err;
 
 	err = signals__open(&s->signal_fd);
+	if (!err && s->opts->window_ns)
+		err = signals__add_usr1(s->signal_fd);
 	if (err) {
 		log_error("signals: %s", strerror(-err));
 		return EXIT_FAILED;
@@ -58,6 +60,11 @@ static int run_to_end(struct session *s)
 			log_error("the session cannot begin: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
+	err = s->opts->window_ns ? windows__new(s, &s->windows) : 0;
+	if (err) {
+		log_error("no memory");
+		return EXIT_FAILED;
+	}
 	loop__run(s);
 	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
 		return EXIT_FAILED;
@@ -67,7 +74,14 @@ static int run_to_end(struct session *s)
 	finish_capture(s);
 	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);
-	err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
+	if (s->windows)
+		err = outputs__write_window(s->outputs, pic);
+	else
+		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
+	if (s->switched_off)
+		return SESSION_SWITCHED_OFF;
+	if (!err && windows__dropped(s->windows))
+		return EXIT_PARTIAL;
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
 
@@ -94,6 +108,7 @@ static void close_all(struct session *s)
 	served__free(s->served);
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
+	windows__free(s->windows);
 	outputs__free(s->outputs);
 	spare_fds__close(s);
 	guard__hurry_by(-1);

@@ -15,6 +15,7 @@
 
 #include "intake/intake.h"
 #include "output/output.h"
+#include "process/select.h"
 
 /* Whom the session is about, and when it ends by itself. */
 enum session_kind {
@@ -32,6 +33,9 @@ struct session_opts {
 	char *const *command; /* SESSION_COMMAND: argv, NULL at its end */
 	uint64_t duration_ns; /* 0: until it ends by itself or is stopped by a signal */
 
+	const struct select_rules *select; /* SESSION_SYSTEM: which of all; NULL: all */
+	uint64_t window_ns; /* the output is cut into windows of this length; 0: it is one */
+
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;
 	enum intake_stacks stacks;
@@ -46,11 +50,16 @@ struct session_opts {
 	bool eventlog_asked;  /* that one is joined was asked for: it is missing if there is none */
 	const char *save;     /* the capture to make; NULL: none */
 
+	const char *off_path; /* when there is a file of this name the session ends */
+
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
 	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
 	bool propagate_exit;
 };
+
+/* What session__run returns beside EXIT_…: it ended by opts->off_path. */
+#define SESSION_SWITCHED_OFF 3
 
 /*
  * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).

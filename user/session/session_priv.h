@@ -50,6 +50,8 @@ struct session {
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
+	struct windows *windows;	   /* NULL: the session is one */
+	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
 	int spare_fds[SESSION_SPARE_FDS];
@@ -60,6 +62,7 @@ struct session {
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
+	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -414,6 +417,26 @@ void spare_fds__open(struct session *s);
 /* Gives them back. */
 void spare_fds__close(struct session *s);
 
+/* ── windows.c: the session in windows ───────────────────────────────────────────────────── */
+
+/*
+ * Each window's files are written by a child, which has the picture as it was at the fork: the
+ * session goes on at once. A window of which no files could be made is counted.
+ */
+struct windows;
+
+int windows__new(struct session *s, struct windows **ret_windows);
+/* When the next window ends; 0: there are none. */
+uint64_t windows__next_due(const struct session *s);
+/* Ends the window, if it is due or `at_once`. An error is for good. */
+int windows__cut(struct session *s, uint64_t now, bool at_once);
+/* Collects children that have ended. */
+void windows__collect(struct session *s);
+/* Waits for children for a while, and ends those that go on. Frees. NULL is fine. */
+void windows__free(struct windows *w);
+/* Windows that are not in any file. */
+uint64_t windows__dropped(const struct windows *w);
+
 /* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
 
 /* Opens the kernel side, the timeline and the outputs; the first members join. Prints a line on
@@ -424,5 +447,7 @@ void loop__run(struct session *s);
 /* Takes everything that is left in the kernel, then finishes the timeline. Prints a line on
  * failure. */
 int ending__finish(struct session *s);
+/* At a cut: what the kernel's maps know of now, losses and cost. */
+int ending__read(struct session *s, uint64_t now);
 
 #endif

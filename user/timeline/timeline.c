@@ -75,11 +75,25 @@ static int make_rooms(struct timeline *tl)
 	return err ? err : intake__new(&opts, tl->pic, &tl->in);
 }
 
+/* Of a picture that begins at start_ns. -ENOMEM. */
+static int set_session(const struct timeline *tl, struct picture *pic, const char *version,
+		       const char *mode, uint64_t start_ns)
+{
+	struct pic_session *session = picture__edit_session(pic);
+
+	session->version = picture__string(pic, version);
+	session->mode = picture__string(pic, mode);
+	session->start_ns = start_ns;
+	session->start_unix_ns = tl->opts.start_unix_ns + (start_ns - tl->opts.start_ns);
+	session->frequency_hz = tl->opts.frequency_hz;
+	/* "" for want of memory: no report may be without them */
+	return !session->mode[0] != !mode[0] || !session->version[0] != !version[0] ? -ENOMEM : 0;
+}
+
 int timeline__new(const struct timeline_opts *opts, const char *version, const char *mode,
 		  struct timeline **ret_timeline)
 {
 	struct timeline *tl = calloc(1, sizeof(*tl));
-	struct pic_session *session;
 	int err;
 
 	if (!tl)
@@ -90,17 +104,9 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 	err = make_rooms(tl);
 	if (err)
 		goto fail;
-	session = picture__edit_session(tl->pic);
-	session->version = picture__string(tl->pic, version);
-	session->mode = picture__string(tl->pic, mode);
-	/* "" for want of memory: no report may be without them */
-	if (!session->mode[0] != !mode[0] || !session->version[0] != !version[0]) {
-		err = -ENOMEM;
+	err = set_session(tl, tl->pic, version, mode, tl->opts.start_ns);
+	if (err)
 		goto fail;
-	}
-	session->start_ns = tl->opts.start_ns;
-	session->start_unix_ns = tl->opts.start_unix_ns;
-	session->frequency_hz = tl->opts.frequency_hz;
 	*ret_timeline = tl;
 	return 0;
 fail:
@@ -381,6 +387,13 @@ static int finish_target(struct timeline *tl, struct target *t, uint64_t end_ns,
 	return err;
 }
 
+static void warn_of_stacks(const struct timeline *tl)
+{
+	if (picture__stacks_left_out(tl->pic) || intake__stacks_full(tl->in))
+		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
+			 "lower --frequency or the duration");
+}
+
 int timeline__finish(struct timeline *tl, uint64_t end_ns)
 {
 	size_t max;
@@ -399,8 +412,76 @@ int timeline__finish(struct timeline *tl, uint64_t end_ns)
 		err = finish_target(tl, &tl->v[i], end_ns, max);
 	if (!err && tl->alone)
 		err = log_build__alone(tl->alone);
-	if (picture__stacks_left_out(tl->pic) || intake__stacks_full(tl->in))
-		log_warn("timeline: more different stacks than are kept; the rest is shown as one: "
-			 "lower --frequency or the duration");
+	warn_of_stacks(tl);
+	return err;
+}
+
+/* ── windows ─────────────────────────────────────────────────────────────────────────────── */
+
+/* The window's picture, as at the end, but for what the next one needs. */
+static int make_window(struct timeline *tl, uint64_t at_ns)
+{
+	struct pic_session *session = picture__edit_session(tl->pic);
+	size_t max = lane_budget(tl);
+	int err = 0;
+
+	session->end_ns = MAX(at_ns, session->start_ns);
+	share_cost(tl);
+	for (size_t i = 0; !err && i < tl->n; i++) {
+		struct target *t = &tl->v[i];
+
+		log_build__free(t->log);
+		t->log = NULL;
+		err = ccs__resolve(tl->in, t->seen);
+		if (!err)
+			err = lanes__window(t->lanes, at_ns, max);
+		if (!err)
+			err = findings__make(tl->pic, t->seen->pub);
+	}
+	warn_of_stacks(tl);
+	return err;
+}
+
+/* What goes on goes on in the new picture. */
+static int cut(struct timeline *tl, uint64_t at_ns, struct picture *next)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < tl->n; i++)
+		err = lanes__let_go(tl->v[i].lanes, at_ns);
+	if (!err)
+		err = intake__cut(tl->in, at_ns, next);
+	if (!err)
+		err = look_at_targets(tl);
+	for (size_t i = 0; !err && i < tl->n; i++)
+		err = lanes__cut(tl->v[i].lanes, at_ns);
+	return err;
+}
+
+int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_picture)
+{
+	const struct pic_session *session = picture__session(tl->pic);
+	struct picture *made = tl->pic, *next;
+	int err = tl->finished ? -EINVAL : look_at_targets(tl), failed;
+
+	at_ns = MAX(at_ns, session->start_ns);
+	if (!err)
+		err = picture__new(tl->opts.max_stacks, &next);
+	if (err)
+		return err;
+	failed = make_window(tl, at_ns);
+	err = set_session(tl, next, session->version, session->mode, at_ns);
+	tl->pic = next;
+	if (!err)
+		err = cut(tl, at_ns, next);
+	intake__cut_end(tl->in);
+	if (failed && !err)
+		log_error("a window cannot be made: %s", strerror(-failed));
+	if (failed || err) {
+		picture__free(made);
+		made = NULL;
+	}
+	if (!err)
+		*ret_picture = made;
 	return err;
 }

@@ -75,6 +75,15 @@ int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_
 void timeline_cut__free(struct timeline_cut *cut);
 
 /*
+ * The session so far as a picture of its own, which is the caller's (picture__free); at at_ns,
+ * which is no earlier than the last one, the next begins, and the timeline's picture is that one.
+ * What the kernel side knows at that moment should have been taken before: threads' states, calls'
+ * counters, cost. Logs that were to be joined are left out. *ret_picture is NULL if only this
+ * window could not be made (its error is printed) and the session goes on. Any error returned is
+ * for good. -EINVAL: the timeline is finished.
+ */
+int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_picture);
+/*
  * Makes the picture. Afterwards nothing may come in but what the intake takes after its end.
  * -EINVAL: it is made already.
  */

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--window: each window is a whole report, nothing is lost between two, and old ones go."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import BPFTOOL, Report, SAFESCOPED, cases, check, run
+from test_calls import ALWAYS
+
+CALLS = (4, "safe_half_2ms=1000", "safe_spin_20us=4000", "unsafe_spin_1ms=400", "safe_sleep_1ms=400")
+
+
+def windows(folder):
+    """The reports in their order of time, which is that of their names."""
+    return [Report(folder / name) for name in sorted(os.listdir(folder)) if name.endswith("Z.json")]
+
+
+def attach(t, target, *options, window="1"):
+    folder = t.dir / "windows"
+    folder.mkdir(exist_ok=True)
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", window, *ALWAYS, *options)
+    session.wait_attached()
+    return session, folder
+
+
+def follow_each_other(reports):
+    for a, b in zip(reports, reports[1:]):
+        check(a.json["session"]["start_unix_ns"] + a.json["session"]["duration_ns"] == b.json["session"]["start_unix_ns"],
+              "a window does not begin where the one before ended")
+
+
+def states_are_whole(reports):
+    for report in reports:
+        for target in report.json["targets"]:
+            for lane in target["lanes"]:
+                check(sum(lane["states"].values()) == lane["wall_ns"], "a lane's states do not add up")
+
+
+def total(reports, of):
+    return sum(of(target) for report in reports for target in report.json["targets"])
+
+
+def calls_of(function, field):
+    return lambda target: sum(c[field] or 0 for c in target["safe_calls"] if c["function"] == function)
+
+
+def waited(target):
+    return sum(lane["states"].get("idle", 0) for lane in target["lanes"] if lane["kind"] == "thread")
+
+
+@cases("thr", "thr_p")
+def test_sums(t, way):
+    """The program's own counts and times are those of all windows together, live and replayed."""
+    target = t.target("Calls", *CALLS, way=way, rts=("-N2",))
+    session, folder = attach(t, target, "--save", t.dir / "capture")
+    target.go()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    live = windows(folder)
+    check(len(live) >= 3, f"{len(live)} windows")
+    follow_each_other(live)
+    states_are_whole(live)
+    for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
+        got = total(live, calls_of(function, "calls"))
+        check(got == truth[function]["calls"], f"{function}: {got} calls, made were {truth[function]['calls']}")
+    again = t.dir / "again"
+    again.mkdir()
+    for options, place in ((("--window", "0.7"), again), ((), t.dir / "one.json")):
+        done = subprocess.run([SAFESCOPED, "--replay", t.dir / "capture", "-q", "-f", "json", "-o", place, *options],
+                              capture_output=True, text=True, timeout=120, check=False)
+        check(done.returncode == 0, f"the replay ended with {done.returncode}: {done.stderr}")
+    one, many = [Report(t.dir / "one.json")], windows(again)
+    follow_each_other(many)
+    states_are_whole(many)
+    cpu = [total(reports, lambda target: sum(l["cpu_ns"] for l in target["lanes"] if l["kind"] == "thread"))
+           for reports in (one, many)]
+    check(cpu[0] == cpu[1], f"CPU time of the session and of its windows: {cpu}")
+    waits = [total(reports, waited) for reports in (one, many)]
+    check(waits[0] == waits[1], f"idle time of the session and of its windows: {waits}")
+    for reports, what in ((live, "live"), (many, "replayed")):
+        pause = total(reports, lambda target: target["gc"]["pause_ns"] or 0)
+        whole = total(one, lambda target: target["gc"]["pause_ns"] or 0)
+        check(pause == whole, f"{what}: {pause} ns of pauses, should be {whole}")
+
+
+def test_signals(t):
+    """SIGUSR1: the window so far, at once. SIGTERM: the rest, and the end within two seconds."""
+    target = t.target("Calls", 2, "safe_sleep_1ms=20000")
+    session, folder = attach(t, target, window="600")
+    target.go()
+    time.sleep(1)
+    session.signal(signal.SIGUSR1)
+    for _ in range(100):
+        if windows(folder):
+            break
+        time.sleep(0.1)
+    check(len(windows(folder)) == 1, "SIGUSR1 made no window")
+    time.sleep(1)
+    begin = time.monotonic()
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    took = time.monotonic() - begin
+    check(code == 0 and took < 4, f"it ended with {code} after {took:.1f} s")
+    follow_each_other(windows(folder))
+    check(len(windows(folder)) == 2, f"{len(windows(folder))} windows")
+
+
+def test_keep(t):
+    target = t.target("Calls", 2, "safe_sleep_1ms=20000")
+    session, folder = attach(t, target, "--keep", "2", window="0.5")
+    (folder / "safescope-other.json").write_text("{}")
+    target.go()
+    time.sleep(4)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    left = sorted(os.listdir(folder))
+    check(len(left) == 3 and "safescope-other.json" in left, f"{left}")
+    follow_each_other(windows(folder))
+
+
+def test_disk_full(t):
+    """Windows for which there is no room are counted; later ones are written again."""
+    disk = t.dir / "windows"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    t.finally_do(lambda: subprocess.run(["umount", "-l", disk], check=True))
+    target = t.target("Calls", 2, "safe_sleep_1ms=20000")
+    session, folder = attach(t, target, window="0.5")
+    target.go()
+    with open(disk / "full", "wb") as filler:
+        try:
+            while filler.write(bytes(4096)):
+                filler.flush()
+        except OSError:
+            pass
+    before = len(windows(folder))
+    time.sleep(2)
+    check(len(windows(folder)) <= before + 1, "the disk was not full")
+    os.unlink(disk / "full")
+    time.sleep(2)
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    check(code == 1, f"safescoped ended with {code}")
+    check(len(windows(folder)) > before + 1, "nothing was written again")
+    check(any("not written" in l for l in session.err.seen), f"{session.err.seen}")
+    check(not [n for n in os.listdir(disk) if n.startswith(".")], "a temporary file is left")
+
+
+def programs():
+    """Kernel-side programs of ours that are loaded now."""
+    done = subprocess.run([BPFTOOL, "link", "show", "-j"], capture_output=True, text=True, check=False)
+    return len(json.loads(done.stdout)) if done.returncode == 0 and done.stdout else None
+
+
+def test_switch(t):
+    """The operator's file takes everything off within a second; its removal puts it on."""
+    switch = t.dir / "off"
+    before = programs()
+    target = t.target("Calls", 2, "safe_sleep_1ms=30000")
+    session, folder = attach(t, target, "--off-file", switch, window="0.5")
+    target.go()
+    time.sleep(1.5)
+    switch.write_text("")
+    time.sleep(3)
+    check(programs() == before, "programs are still there")
+    count = len(windows(folder))
+    check(count >= 2, f"{count} windows")
+    time.sleep(1.5)
+    check(len(windows(folder)) == count, "windows are made while it is off")
+    switch.unlink()
+    session.wait_attached()
+    time.sleep(2)
+    check(len(windows(folder)) > count, "nothing came on again")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    check(session.process.returncode == 0, "another exit code")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* /proc/PID/cgroup as container engines and systemd leave it, and whom rules choose. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <errno.h>
+
+#include <cmocka.h>
+
+#include "process/cgroup.h"
+#include "process/select.h"
+
+#define ID "1f2e3d4c5b6a79880102030405060708090a0b0c0d0e0f101112131415161718"
+
+static void expect(const char *text, const char *path, const char *container, const char *pod,
+		   const char *service)
+{
+	struct cgroup g;
+
+	assert_int_equal(cgroup__parse(text, strlen(text), &g), 0);
+	assert_string_equal(g.path, path);
+	assert_string_equal(g.container, container);
+	assert_string_equal(g.pod, pod);
+	assert_string_equal(g.service, service);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	expect("0::/\n", "/", "", "", "");
+	expect("0::/system.slice/nginx.service\n", "/system.slice/nginx.service", "", "",
+	       "nginx.service");
+	expect("0::/user.slice/user-1000.slice/user@1000.service/app.slice/a.service\n",
+	       "/user.slice/user-1000.slice/user@1000.service/app.slice/a.service", "", "",
+	       "a.service");
+	expect("0::/system.slice/docker-" ID ".scope\n", "/system.slice/docker-" ID ".scope", ID,
+	       "", "");
+	expect("0::/kubepods.slice/kubepods-burstable.slice/"
+	       "kubepods-burstable-pod0f9c1d2e_3a4b_5c6d_7e8f_901234567890.slice/"
+	       "cri-containerd-" ID ".scope\n",
+	       "/kubepods.slice/kubepods-burstable.slice/"
+	       "kubepods-burstable-pod0f9c1d2e_3a4b_5c6d_7e8f_901234567890.slice/"
+	       "cri-containerd-" ID ".scope",
+	       ID, "0f9c1d2e-3a4b-5c6d-7e8f-901234567890", "");
+	expect("0::/kubepods/besteffort/pod0f9c1d2e-3a4b-5c6d-7e8f-901234567890/" ID "\n",
+	       "/kubepods/besteffort/pod0f9c1d2e-3a4b-5c6d-7e8f-901234567890/" ID, ID,
+	       "0f9c1d2e-3a4b-5c6d-7e8f-901234567890", "");
+	/* one digit more is none */
+	expect("0::/docker/" ID "0\n", "/docker/" ID "0", "", "", "");
+}
+
+static void test_hierarchies(void **state)
+{
+	(void)state;
+	expect("12:cpu,cpuacct:/a\n1:name=systemd:/b.service\n", "/b.service", "", "", "b.service");
+	expect("12:cpu,cpuacct:/a\n1:name=systemd:/b.service\n0::/c\n", "/c", "", "", "");
+	expect("12:cpu,cpuacct:/a:b", "/a:b", "", "", "");
+}
+
+static void test_damaged(void **state)
+{
+	char text[2 * CGROUP_PATH_SIZE];
+	struct cgroup g;
+
+	(void)state;
+	assert_int_equal(cgroup__parse("", 0, &g), -ENOENT);
+	assert_int_equal(cgroup__parse("a:b\n\n::", 5, &g), -ENOENT);
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "0::/", 4);
+	assert_int_equal(cgroup__parse(text, sizeof(text), &g), -ENAMETOOLONG);
+	assert_int_equal(cgroup__parse(text, CGROUP_PATH_SIZE + 2, &g), 0);
+	assert_int_equal(strlen(g.path), CGROUP_PATH_SIZE - 1);
+}
+
+/* Of this very process. */
+static void test_rules(void **state)
+{
+	static const struct {
+		enum select_kind kind;
+		const char *text;
+		bool exclude, wanted;
+	} cases[] = {
+		{SELECT_COMM, "test_cgr*", false, true},    {SELECT_COMM, "other", false, false},
+		{SELECT_COMM, "other", true, true},	    {SELECT_COMM, "test_c*", true, false},
+		{SELECT_EXE, "*/test_cgroup", false, true}, {SELECT_EXE, "/nowhere", false, false},
+		{SELECT_CGROUP, "*", false, true},	    {SELECT_CGROUP, "*", true, false},
+	};
+	char user[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct select_rules rules = {.n = 0};
+
+		assert_int_equal(
+			select__add(&rules, cases[i].kind, cases[i].text, cases[i].exclude), 0);
+		assert_int_equal(select__wants(&rules, getpid()), cases[i].wanted);
+		/* it is another kind: both must match */
+		snprintf(user, sizeof(user), "%u", getuid() + 1);
+		assert_int_equal(select__add(&rules, SELECT_USER, user, false), 0);
+		assert_false(select__wants(&rules, getpid()));
+		/* it is the same kind: either may */
+		snprintf(user, sizeof(user), "%u", getuid());
+		assert_int_equal(select__add(&rules, SELECT_USER, user, false), 0);
+		assert_int_equal(select__wants(&rules, getpid()), cases[i].wanted);
+	}
+}
+
+static void test_no_such_user(void **state)
+{
+	struct select_rules rules = {.n = 0};
+
+	(void)state;
+	assert_int_equal(select__add(&rules, SELECT_USER, "no such user", false), -ENOENT);
+	assert_int_equal(select__add(&rules, SELECT_USER, "-1", false), -ENOENT);
+	assert_int_equal(select__add(&rules, SELECT_USER, "", false), -ENOENT);
+	assert_int_equal(select__kind("exe=x", 3), SELECT_EXE);
+	assert_int_equal(select__kind("exes", 4), SELECT_KINDS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),	     cmocka_unit_test(test_hierarchies),
+		cmocka_unit_test(test_damaged),	     cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_no_such_user),
+	};
+
+	return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* replay_answers: what a session's namers said, said again. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "replay_priv.h"
+
+#define MAX_ANSWERS   (1u << 22)
+#define MAX_CCS_DEPTH 4096
+
+/* What was answered to one question, in the order in which it was asked. */
+struct answer {
+	struct answer *next;
+	int err;
+	union {
+		struct code_name name;
+		struct target_site site;
+		struct target_ccs ccs;
+	};
+};
+
+struct question {
+	uint64_t what;
+	uint32_t target;
+	uint32_t kind; /* enum intake_input_kind */
+};
+
+struct answers {
+	UT_hash_handle hh;
+	struct question question;
+	struct answer *at, *last; /* what comes next; after the last one that one again */
+};
+
+static struct answers *find(const struct replay *r, uint32_t target, unsigned kind, uint64_t what)
+{
+	const struct question question = {.what = what, .target = target, .kind = kind};
+	struct answers *answers;
+
+	HASH_FIND(hh, r->answers, &question, sizeof(question), answers);
+	return answers;
+}
+
+static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t what)
+{
+	struct answers *answers = find(t->replay, t->no, kind, what);
+	const struct answer *answer;
+
+	if (!answers)
+		return NULL;
+	answer = answers->at;
+	if (answer->next)
+		answers->at = answer->next;
+	return answer;
+}
+
+void replay__name(void *ctx, uint64_t frame, struct code_name *ret_name)
+{
+	const struct answer *answer = ask(ctx, TI_NAME, frame);
+
+	*ret_name = (struct code_name){.name = "[not in the capture]",
+				       .module = "",
+				       .package = "",
+				       .file = "",
+				       .src = "",
+				       .source = NAME_NONE};
+	if (answer)
+		*ret_name = answer->name;
+}
+
+int replay__site(void *ctx, uint64_t addr, struct target_site *ret_site)
+{
+	const struct answer *answer = ask(ctx, TI_SITE, addr);
+
+	if (!answer || answer->err)
+		return answer ? answer->err : -ENOENT;
+	*ret_site = answer->site;
+	return 0;
+}
+
+int replay__ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
+{
+	const struct answer *answer = ask(ctx, TI_CCS, addr);
+
+	if (!answer || answer->err)
+		return answer ? answer->err : -ENOENT;
+	*ret_ccs = answer->ccs;
+	return 0;
+}
+
+/* What was read then is answered one by one. */
+int replay__read_ccs(void *ctx, const uint64_t *addrs, size_t n)
+{
+	(void)ctx;
+	(void)addrs;
+	(void)n;
+	return 0;
+}
+
+/* A cost-centre stack that is its own ancestor, as no program makes it. */
+static bool is_own_ancestor(const struct replay *r, uint32_t target, const struct target_ccs *ccs)
+{
+	uint64_t addr = ccs->parent;
+
+	for (unsigned depth = 0; addr; depth++) {
+		const struct answers *answers;
+
+		if (addr == ccs->addr || depth == MAX_CCS_DEPTH)
+			return true;
+		answers = find(r, target, TI_CCS, addr);
+		addr = answers && !answers->last->err ? answers->last->ccs.parent : 0;
+	}
+	return false;
+}
+
+static int keep_answer(struct replay *r, const struct question *question, struct answer *answer)
+{
+	struct answers *answers = find(r, question->target, question->kind, question->what);
+
+	if (answers) {
+		/* all earlier ones were given already: only the last one may be asked for again */
+		answers->last->next = answer;
+		answers->last = answer;
+		return 0;
+	}
+	answers = calloc(1, sizeof(*answers));
+	if (!answers)
+		return -ENOMEM;
+	answers->question = *question;
+	answers->at = answers->last = answer;
+	return HASH_INSERT(r->answers, question, sizeof(answers->question), answers);
+}
+
+int replay__take_answer(struct replay *r, const struct intake_input *in)
+{
+	const struct question question = {.what = in->a, .target = in->target, .kind = in->kind};
+	struct answer *answer;
+	int err = in->n ? -(int)MIN(in->n, 4095u) : 0;
+
+	if ((in->target >= r->n_targets && !r->looking_ahead) || r->n_all >= MAX_ANSWERS)
+		return -EBADMSG;
+	if (!err && !in->name && !in->site && !in->ccs)
+		return -EBADMSG;
+	if (ARRAY_RESERVE(r->all, r->all_cap, r->n_all + 1, MAX_ANSWERS))
+		return -ENOMEM;
+	answer = calloc(1, sizeof(*answer));
+	if (!answer)
+		return -ENOMEM;
+	r->all[r->n_all++] = answer;
+	answer->err = err;
+	if (in->kind == TI_NAME && in->name)
+		answer->name = *in->name;
+	else if (in->kind == TI_SITE && in->site)
+		answer->site = *in->site;
+	else if (in->kind == TI_CCS && in->ccs)
+		answer->ccs = *in->ccs;
+	else if (!err)
+		return -EBADMSG;
+	if (in->kind == TI_CCS && !err) {
+		answer->ccs.addr = in->a;
+		if (is_own_ancestor(r, in->target, &answer->ccs))
+			return -EBADMSG;
+	}
+	return keep_answer(r, &question, answer);
+}
+
+void replay__free_answers(struct replay *r)
+{
+	HASH_FREE(r->answers);
+	for (size_t i = 0; i < r->n_all; i++)
+		free(r->all[i]);
+	free(r->all);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of a replay only. */
+#ifndef SAFESCOPED_CAPTURE_REPLAY_PRIV_H
+#define SAFESCOPED_CAPTURE_REPLAY_PRIV_H
+
+#include "codec.h"
+#include "replay_windows.h"
+
+struct answer;
+struct answers;
+
+struct replay_target {
+	struct replay *replay;
+	uint32_t no;
+};
+
+/* Of a log whose TI_LOG is still to come. */
+struct log_bytes {
+	int fd; /* -1: none */
+	pid_t pid;
+	uint64_t size;
+};
+
+struct replay {
+	struct timeline *tl;
+	struct intake *in; /* its own */
+	struct header header;
+	struct replay_notes notes;
+	struct strtab *strings;
+	struct answers *answers;
+	struct answer **all; /* answers, to be freed */
+	size_t n_all, all_cap;
+	struct replay_target **targets;
+	size_t n_targets, targets_cap;
+	uint64_t last_ns; /* the latest time that an input had */
+	struct replay_hooks hooks;
+	struct replay_windows windows;
+	struct log_bytes log;
+	uint64_t log_bytes; /* of all logs */
+	bool finished;
+	bool looking_ahead;
+	bool ending; /* what comes is of the session's end */
+};
+
+/* ── replay_answers.c: a namer that answers as the session's did; ctx: a replay_target ───── */
+
+void replay__name(void *ctx, uint64_t frame, struct code_name *ret_name);
+int replay__site(void *ctx, uint64_t addr, struct target_site *ret_site);
+int replay__ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs);
+int replay__read_ccs(void *ctx, const uint64_t *addrs, size_t n);
+/* An answer of the capture. -EBADMSG, -ENOMEM. */
+int replay__take_answer(struct replay *r, const struct intake_input *in);
+void replay__free_answers(struct replay *r);
+
+#endif

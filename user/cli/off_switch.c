@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * off_switch: a session that an operator can switch off and on by a file. It runs in a child: when
+ * the file appears the child ends, and with it everything that it has put on; when it is gone
+ * another one begins.
+ */
+#include "off_switch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#define LOOK_EVERY_MS 200
+
+/* False: a signal came that ends it all. */
+static bool wait_for_removal(const char *path, int signal_fd)
+{
+	struct pollfd p = {.fd = signal_fd, .events = POLLIN};
+	struct signal_taken taken;
+	bool was_there = false;
+
+	while (access(path, F_OK) == 0) {
+		if (!was_there)
+			log_info("%s is there: nothing is profiled until it is gone", path);
+		was_there = true;
+		poll(&p, 1, LOOK_EVERY_MS);
+		if (signals__take(signal_fd, &taken) && taken.number != SIGUSR1)
+			return false;
+	}
+	return true;
+}
+
+/* Passes signals on to the child until it ends; its exit code. */
+static int wait_for_end(pid_t pid, int pidfd, int signal_fd)
+{
+	struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
+			       {.fd = pidfd, .events = POLLIN}};
+	struct signal_taken taken;
+	int status;
+
+	for (;;) {
+		/* without a pidfd it is looked at now and then */
+		poll(fds, ARRAY_SIZE(fds), pidfd < 0 ? LOOK_EVERY_MS : -1);
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+		/* the terminal's own it got itself */
+		if (signals__take(signal_fd, &taken) && !taken.by_terminal)
+			kill(pid, taken.number);
+	}
+}
+
+static int run_child(const struct session_opts *opts, int signal_fd)
+{
+	pid_t parent = getpid(), pid;
+	int pidfd, code;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		log_error("the session cannot begin: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (!pid) {
+		close(signal_fd);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		/* it may have ended before that */
+		_exit(getppid() == parent ? session__run(opts) : EXIT_FAILED);
+	}
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	code = wait_for_end(pid, pidfd, signal_fd);
+	fd__close(&pidfd);
+	return code;
+}
+
+int off_switch__run(const struct session_opts *opts)
+{
+	int signal_fd = -1, code = 0;
+	int err = signals__open(&signal_fd);
+
+	if (!err)
+		err = signals__add_usr1(signal_fd);
+	if (err) {
+		log_error("signals: %s", strerror(-err));
+		code = EXIT_FAILED;
+	}
+	while (!err && wait_for_removal(opts->off_path, signal_fd)) {
+		code = run_child(opts, signal_fd);
+		if (code != SESSION_SWITCHED_OFF)
+			break;
+		code = 0;
+	}
+	fd__close(&signal_fd);
+	return code;
+}

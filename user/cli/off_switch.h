@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* off_switch: a session that can be switched off and on. Private to the cli room. */
+#ifndef SAFESCOPED_CLI_OFF_SWITCH_H
+#define SAFESCOPED_CLI_OFF_SWITCH_H
+
+#include "session/session.h"
+
+/*
+ * As session__run, but when the session ends because there is a file opts->off_path another one
+ * begins as soon as that is gone.
+ */
+int off_switch__run(const struct session_opts *opts);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Values of options: numbers and times, and what is said of wrong ones. */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/base.h"
+#include "options_priv.h"
+
+void options__usage_error(struct argp_state *state, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	(void)state;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	log_error("%s", text);
+	exit(EX_USAGE);
+}
+
+/* ── times ───────────────────────────────────────────────────────────────────────────────── */
+
+/* A number with its unit, and steps over it; one without a unit is seconds. */
+static bool take_time(const char **arg, double *ret_ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"ms", 1e6}, {"us", 1e3}, {"µs", 1e3},  {"ns", 1},
+		     {"s", 1e9},  {"m", 6e10}, {"h", 3.6e12}};
+	char *end;
+	double v;
+
+	if (**arg < '0' || **arg > '9')
+		return false;
+	errno = 0;
+	v = strtod(*arg, &end);
+	if (errno || !isfinite(v))
+		return false;
+	*arg = end;
+	*ret_ns = v * 1e9;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		size_t len = strlen(units[i].unit);
+
+		if (strncmp(end, units[i].unit, len) != 0)
+			continue;
+		*arg = end + len;
+		*ret_ns = v * units[i].ns;
+		return true;
+	}
+	return !*end;
+}
+
+bool options__parse_time(const char *arg, uint64_t *ret_ns)
+{
+	double sum = 0, ns;
+
+	do {
+		/* a number without a unit stands alone */
+		if (!take_time(&arg, &ns) || (sum > 0 && arg[-1] <= '9'))
+			return false;
+		sum += ns;
+	} while (*arg);
+	if (sum > 1e18)
+		return false;
+	*ret_ns = (uint64_t)(sum + 0.5);
+	return true;
+}
+
+uint64_t options__parse_duration(struct argp_state *state, const char *what, const char *arg)
+{
+	uint64_t ns;
+
+	if (!options__parse_time(arg, &ns) || ns < 1000000 || ns > 100000000000000000ULL)
+		options__usage_error(state, "%s %s: not a time from 1ms to 27777h, such as 10s, 5m, 1h",
+			    what, arg);
+	return ns;
+}
+
+double options__parse_number(struct argp_state *state, const char *what, const char *arg,
+			     double min, double max)
+{
+	char *end;
+	double v;
+
+	errno = 0;
+	v = strtod(arg, &end);
+	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
+		options__usage_error(state, "%s %s: not a number from %g to %g", what, arg, min, max);
+	return v;
+}

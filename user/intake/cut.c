@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cut: a session's picture ends, and the next one begins at the same moment. What goes on stays:
+ * threads, their open calls and collections, names and places. A picture's numbers mean nothing in
+ * the next one, so that whatever stays is numbered anew; by that a picture has only what is its
+ * own, and a session of any length has no more than what goes on.
+ */
+#include "intake_priv.h"
+
+/* ── numbers ─────────────────────────────────────────────────────────────────────────────── */
+
+static int move_frame(struct intake *in, uint32_t *frame)
+{
+	const struct pic_frame *old = picture__frame(in->old_pic, *frame);
+
+	return old ? picture__add_frame(in->pic, old, frame) : 0;
+}
+
+static const char *moved_text(struct intake *in, const char *text)
+{
+	return picture__string(in->pic, text);
+}
+
+static int move_part(struct intake *in, uint32_t *part)
+{
+	struct pic_stack old = stacks__get(&in->old_parts, *part);
+	uint32_t frames[MAX_PART];
+	uint32_t n = MIN(old.n, (uint32_t)MAX_PART);
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < n; i++) {
+		frames[i] = old.frames[i];
+		err = move_frame(in, &frames[i]);
+	}
+	return err ? err : stacks__add(&in->parts, frames, n, part);
+}
+
+int seen__renumber(struct intake *in, struct ev *ev)
+{
+	int err = ev->hs ? move_part(in, &ev->hs) : 0;
+
+	return err || !ev->c ? err : move_part(in, &ev->c);
+}
+
+static int move_events(struct intake *in, struct evs *evs)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < evs->n; i++)
+		err = seen__renumber(in, &evs->v[i]);
+	return err;
+}
+
+static int move_names(struct intake *in, struct seen *s)
+{
+	struct seen_addr *addr, *next;
+	int err = 0;
+
+	HASH_ITER (hh, s->addrs, addr, next) {
+		err = move_frame(in, &addr->frame);
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; !err && i < s->n_sites; i++) {
+		struct seen_site *site = s->site_v[i];
+
+		err = move_frame(in, &site->function);
+		if (!err && site->caller != UINT32_MAX)
+			err = move_frame(in, &site->caller);
+		site->function_name = moved_text(in, site->function_name);
+		site->library = moved_text(in, site->library);
+		site->caller_name = moved_text(in, site->caller_name);
+		site->place = moved_text(in, site->place);
+		site->called_back = false;
+	}
+	return err;
+}
+
+/* Their table's keys are the picture's strings. */
+static int move_centres(struct intake *in, struct seen_centres *tree)
+{
+	struct seen_cc *cc, *next, *all = NULL;
+	int err = 0;
+
+	HASH_ITER (hh, tree->centres, cc, next) {
+		HASH_DEL(tree->centres, cc);
+		cc->key = (struct cc_key){moved_text(in, cc->key.label),
+					  moved_text(in, cc->key.module),
+					  moved_text(in, cc->key.src_loc)};
+		if (!err)
+			err = move_frame(in, &cc->frame);
+		HASH_ADD(hh, all, key, sizeof(cc->key), cc);
+		/* stacks refer to it */
+		if (!cc->hh.tbl)
+			return -ENOMEM;
+	}
+	tree->centres = all;
+	for (size_t i = 0; i < tree->n; i++)
+		tree->v[i]->ticks = tree->v[i]->samples = 0;
+	tree->ticked = false;
+	return err;
+}
+
+/* ── one target ──────────────────────────────────────────────────────────────────────────── */
+
+/* What is so of the process as long as it lives. */
+static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
+{
+	const struct pic_target *old = s->pub;
+	struct pic_target *pub;
+	int err = picture__add_target(in->pic, &pub);
+
+	if (err)
+		return err;
+	*pub = (struct pic_target){
+		.pid = old->pid,
+		.ns_pid = old->ns_pid,
+		.comm = moved_text(in, old->comm),
+		.exe = moved_text(in, old->exe),
+		.build_id = moved_text(in, old->build_id),
+		.ghc_version = moved_text(in, old->ghc_version),
+		.way = moved_text(in, old->way),
+		.version_known = old->version_known,
+		.threaded = old->threaded,
+		.profiled = old->profiled,
+		.layout_checked = old->layout_checked,
+		.found_suspend = old->found_suspend,
+		.found_resume = old->found_resume,
+		.found_tick = old->found_tick,
+		.found_caps = old->found_caps,
+		.start_time_ns = old->start_time_ns,
+		.capabilities = old->capabilities,
+		.attach_ns = MAX(old->attach_ns, at_ns),
+		.attach_took_ns = old->attach_took_ns,
+		.end = "",
+	};
+	s->pub = pub;
+	for (size_t i = 0; !err && i < old->n_missing; i++)
+		err = picture__add_missing(in->pic, pub, "%s", old->missing[i]);
+	return err;
+}
+
+/* What the kernel's maps said; of one that has ended, its own record did. */
+static void forget_state(struct seen_thread *th)
+{
+	free(th->final);
+	th->final = NULL;
+	th->has_final = false;
+	th->shorts.known = th->shorts.known && th->end_ns;
+}
+
+int intake__forget_states(struct intake *in)
+{
+	const struct intake_input input = {.kind = TI_CUT};
+
+	for (size_t i = 0; i < in->n_targets; i++)
+		for (struct seen_thread *th = in->targets[i]->thread_list; th; th = th->next)
+			forget_state(th);
+	return tap__report(in, 0, &input);
+}
+
+static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
+{
+	struct ev *kept[] = {&th->at_start, &th->at_end};
+	int err = 0;
+
+	seen__forget(in, th, at_ns);
+	th->has_end = false;
+	free(th->before);
+	th->before = th->final;
+	th->final = NULL;
+	if (th->shorts.known)
+		th->shorts_before = th->shorts;
+	forget_state(th);
+	th->ended_before_call = th->began_same_call = false;
+	for (size_t i = 0; !err && i < ARRAY_SIZE(kept); i++)
+		err = seen__renumber(in, kept[i]);
+	if (!err)
+		err = move_events(in, &th->samples);
+	if (!err)
+		err = move_events(in, &th->offs);
+	return err ? err : move_events(in, &th->calls);
+}
+
+/* Collections, and what of capabilities is known, from at_ns on. */
+static void cut_gcs(struct seen *s, uint64_t at_ns)
+{
+	struct seen_gcs *gcs = &s->gcs;
+	size_t gone = 0;
+
+	while (gone < gcs->n && gc__end(&gcs->v[gone]) <= at_ns)
+		gone++;
+	s->cut_gcs = gone;
+	gcs->n -= gone;
+	if (gone && gcs->n)
+		memmove(gcs->v, gcs->v + gone, gcs->n * sizeof(*gcs->v));
+	/* there is room for more again */
+	if (gcs->full) {
+		gcs->full = false;
+		gcs->off_ns = 0;
+	}
+}
+
+static void cut_cap_notes(struct seen *s, uint64_t at_ns)
+{
+	size_t gone = 0;
+
+	/* the last one before still holds */
+	while (gone + 1 < s->n_cap_notes && s->cap_notes[gone + 1].ns <= at_ns)
+		gone++;
+	s->n_cap_notes -= gone;
+	if (gone)
+		memmove(s->cap_notes, s->cap_notes + gone, s->n_cap_notes * sizeof(*s->cap_notes));
+	s->caps_at_attach = s->pub->capabilities;
+}
+
+static size_t cut_points(struct seen_points *points, uint64_t at_ns)
+{
+	size_t gone = 0;
+
+	while (gone < points->n && points->v[gone].ns < at_ns)
+		gone++;
+	points->n -= gone;
+	if (gone && points->n)
+		memmove(points->v, points->v + gone, points->n * sizeof(*points->v));
+	return gone;
+}
+
+static void cut_notes(struct seen *s, uint64_t at_ns)
+{
+	size_t kept = 0;
+
+	cut_gcs(s, at_ns);
+	cut_cap_notes(s, at_ns);
+	cut_points(&s->queued, at_ns);
+	s->cut_starved = cut_points(&s->starved, at_ns);
+	for (size_t i = 0; i < s->n_flows; i++)
+		if (s->flows[i].end_ns > at_ns)
+			s->flows[kept++] = s->flows[i];
+	s->n_flows = kept;
+	for (size_t i = kept = 0; i < s->n_ticks; i++)
+		if (s->ticks[i].ns > at_ns)
+			s->ticks[kept++] = s->ticks[i];
+	s->n_ticks = kept;
+}
+
+/* If they were not read in this window, its calls are in the next one that has them. */
+static void cut_counters(struct seen *s, struct seen_counters *counters)
+{
+	struct seen_site *site;
+
+	if (!memcmp(&counters->value, &counters->base, sizeof(counters->base)))
+		return;
+	counters->base = counters->value;
+	HASH_FIND(hh, s->sites, &counters->key.site, sizeof(counters->key.site), site);
+	if (site)
+		site->before[counters->key.flags ? 1 : 0] = (struct call_part){0};
+}
+
+static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
+{
+	struct seen_counters *counters, *next;
+	struct tso_info *tso, *next_tso;
+	int err = move_target(in, s, at_ns);
+
+	if (!err)
+		err = move_names(in, s);
+	if (!err)
+		err = move_centres(in, &s->ccs);
+	cut_notes(s, at_ns);
+	for (size_t i = 0; i < s->n_flows; i++)
+		s->flows[i].function = moved_text(in, s->flows[i].function);
+	for (struct seen_thread *th = s->thread_list; !err && th; th = th->next)
+		err = cut_thread(in, th, at_ns);
+	HASH_ITER (hh, s->tso_infos, tso, next_tso)
+		tso->label = moved_text(in, tso->label);
+	HASH_ITER (hh, s->counters, counters, next)
+		cut_counters(s, counters);
+	s->cost_before = s->cost;
+	in->cpu_before_ns = MAX(in->cpu_before_ns, s->cost.user_cpu_ns);
+	s->left_out = s->blind_ns = 0;
+	s->was_cut = true;
+	return err;
+}
+
+/* ── all of them ─────────────────────────────────────────────────────────────────────────── */
+
+int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
+{
+	const struct intake_input input = {.kind = TI_CUT, .a = at_ns};
+	struct stack_table parts;
+	int err = 0;
+
+	if (in->closed)
+		return -EINVAL;
+	tap__report(in, 0, &input);
+	for (size_t i = 0; !err && i < in->n_targets;)
+		if (in->targets[i]->ended && in->targets[i]->end_ns <= at_ns)
+			err = target__take_out(in, i);
+		else
+			i++;
+	if (!err)
+		err = parts__new(in, pic, &parts);
+	if (err)
+		return err;
+	in->old_pic = in->pic;
+	in->old_parts = in->parts;
+	in->pic = pic;
+	in->parts = parts;
+	in->room_at = in->opts.max_records;
+	for (size_t i = 0; i < in->n_lost; i++)
+		in->lost[i].before = in->lost[i].now;
+	for (size_t i = 0; !err && i < in->n_targets; i++)
+		err = cut_target(in, in->targets[i], at_ns);
+	return err;
+}
+
+void intake__cut_end(struct intake *in)
+{
+	stacks__free(&in->old_parts);
+	in->old_pic = NULL;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* rotate: which of the windows' files go. */
+#include "rotate.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "output.h"
+
+#define MAX_FILES ((size_t)1 << 20)
+
+struct file {
+	char *name;
+	const char *time; /* in there */
+	uint64_t bytes;
+};
+
+struct files {
+	struct file *v;
+	size_t n, cap;
+	uint64_t bytes;
+	size_t windows;
+};
+
+void rotate__time(uint64_t unix_ns, char ret_text[ROTATE_TIME_SIZE])
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000);
+	char date[16] = "";
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm))
+		strftime(date, sizeof(date), "%Y%m%dT%H%M%S", &tm);
+	snprintf(ret_text, ROTATE_TIME_SIZE, "%s.%03uZ", date,
+		 (unsigned)(unix_ns / 1000000 % 1000));
+}
+
+/* Its time in the name of a window's file; NULL: it is none. */
+static const char *time_in(const char *name, const char *stem)
+{
+	static const char shape[] = "00000000T000000.000Z.";
+	size_t len = strlen(stem);
+	const char *t = name + len + 1;
+
+	if (strncmp(name, stem, len) != 0 || name[len] != '-')
+		return NULL;
+	for (size_t i = 0; i + 1 < sizeof(shape); i++)
+		if (shape[i] == '0' ? t[i] < '0' || t[i] > '9' : t[i] != shape[i])
+			return NULL;
+	return t;
+}
+
+static int same_time(const struct file *a, const struct file *b)
+{
+	return strncmp(a->time, b->time, ROTATE_TIME_SIZE - 4);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	return same_time(a, b);
+}
+
+static int add(struct files *files, int dir, const char *name, const char *stem)
+{
+	struct file file;
+	struct stat st;
+	int err;
+
+	if (!time_in(name, stem) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode))
+		return 0;
+	err = ARRAY_RESERVE(files->v, files->cap, files->n + 1, MAX_FILES);
+	if (err)
+		return err;
+	file.name = strdup(name);
+	if (!file.name)
+		return -ENOMEM;
+	file.time = time_in(file.name, stem);
+	file.bytes = (uint64_t)st.st_blocks * 512;
+	files->bytes += file.bytes;
+	files->v[files->n++] = file;
+	return 0;
+}
+
+static int list(int dir, const char *stem, struct files *ret_files)
+{
+	/* a descriptor of its own: closedir() closes it */
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		err = -errno;
+		fd__close(&fd);
+		return err;
+	}
+	while (!err && (e = readdir(d)))
+		err = add(ret_files, dir, e->d_name, stem);
+	closedir(d);
+	if (ret_files->n)
+		qsort(ret_files->v, ret_files->n, sizeof(*ret_files->v), by_time);
+	for (size_t i = 0; i < ret_files->n; i++)
+		ret_files->windows += !i || same_time(&ret_files->v[i - 1], &ret_files->v[i]);
+	return err;
+}
+
+/* The oldest that are too many, all files of a window at once. */
+static int remove_oldest(const struct output_opts *opts, struct files *files, int dir)
+{
+	char oldest[ROTATE_TIME_SIZE];
+	struct file limit = {.time = oldest};
+	uint64_t now = time__realtime_ns();
+	int err = 0;
+
+	rotate__time(now - MIN(opts->keep_for_ns, now), oldest);
+	for (size_t i = 0, to; i < files->n && files->windows > 1; i = to) {
+		bool goes = (opts->keep && files->windows > opts->keep) ||
+			    (opts->keep_bytes && files->bytes > opts->keep_bytes) ||
+			    (opts->keep_for_ns && same_time(&files->v[i], &limit) < 0);
+
+		if (!goes)
+			break;
+		for (to = i; to < files->n && !same_time(&files->v[i], &files->v[to]); to++) {
+			if (unlinkat(dir, files->v[to].name, 0) && errno != ENOENT && !err)
+				err = -errno;
+			files->bytes -= files->v[to].bytes;
+		}
+		files->windows--;
+	}
+	return err;
+}
+
+void rotate__files(const struct output_opts *opts, const char *stem, uid_t owner)
+{
+	struct files files = {.n = 0};
+	char path[PATH_MAX];
+	const char *base;
+	int dir = -1, err;
+
+	if (!opts->keep && !opts->keep_bytes && !opts->keep_for_ns)
+		return;
+	if (snprintf(path, sizeof(path), "%s/%s", opts->path ? opts->path : ".", stem) >=
+	    (int)sizeof(path))
+		return;
+	err = dir__open_of(path, owner, &dir, &base);
+	if (!err)
+		err = list(dir, stem, &files);
+	if (!err)
+		err = remove_oldest(opts, &files, dir);
+	if (err)
+		log_error("%s: old windows cannot be removed: %s", opts->path ? opts->path : ".",
+			  strerror(-err));
+	fd__close(&dir);
+	for (size_t i = 0; i < files.n; i++)
+		free(files.v[i].name);
+	free(files.v);
+}

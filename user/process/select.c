@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* select: matches processes with the rules. */
+#include "select.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cgroup.h"
+#include "proc.h"
+
+static const char *const kinds[SELECT_KINDS] = {
+	[SELECT_COMM] = "comm",
+	[SELECT_EXE] = "exe",
+	[SELECT_USER] = "user",
+	[SELECT_CGROUP] = "cgroup",
+};
+
+enum select_kind select__kind(const char *name, size_t len)
+{
+	unsigned kind = 0;
+
+	while (kind < SELECT_KINDS &&
+	       (strlen(kinds[kind]) != len || strncmp(kinds[kind], name, len) != 0))
+		kind++;
+	return (enum select_kind)kind;
+}
+
+static int find_user(const char *text, uid_t *ret_user)
+{
+	struct passwd *pw = getpwnam(text);
+	unsigned long number;
+	char *end;
+
+	if (pw) {
+		*ret_user = pw->pw_uid;
+		return 0;
+	}
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (errno || end == text || *end || text[0] < '0' || text[0] > '9' || number >= (uid_t)-1)
+		return -ENOENT;
+	*ret_user = (uid_t)number;
+	return 0;
+}
+
+int select__add(struct select_rules *rules, enum select_kind kind, const char *text, bool exclude)
+{
+	struct select_rule rule = {.kind = kind, .exclude = exclude, .glob = text};
+	int err = kind == SELECT_USER ? find_user(text, &rule.user) : 0;
+
+	if (err)
+		return err;
+	if (rules->n == SELECT_MAX_RULES)
+		return -E2BIG;
+	rules->v[rules->n++] = rule;
+	return 0;
+}
+
+/* What of a process rules are about, read when one asks for it. */
+struct subject {
+	pid_t pid;
+	bool known[SELECT_KINDS], gone;
+	char comm[17], exe[PATH_MAX];
+	struct cgroup cgroup;
+	uid_t user;
+};
+
+static int read_kind(struct subject *s, enum select_kind kind)
+{
+	struct proc_stat stat;
+	int err;
+
+	switch (kind) {
+	case SELECT_COMM:
+		err = proc__stat(s->pid, 0, &stat);
+		if (!err)
+			snprintf(s->comm, sizeof(s->comm), "%.*s", (int)sizeof(stat.comm),
+				 stat.comm);
+		return err;
+	case SELECT_EXE:
+		return proc__exe(s->pid, s->exe, sizeof(s->exe));
+	case SELECT_USER:
+		return proc__account(s->pid, &s->user);
+	case SELECT_CGROUP:
+		return cgroup__of(s->pid, &s->cgroup);
+	case SELECT_KINDS:
+		break;
+	}
+	return -EINVAL;
+}
+
+static bool matches(struct subject *s, const struct select_rule *rule)
+{
+	const char *const texts[SELECT_KINDS] = {
+		[SELECT_COMM] = s->comm,
+		[SELECT_EXE] = s->exe,
+		[SELECT_CGROUP] = s->cgroup.path,
+	};
+
+	if (!s->known[rule->kind]) {
+		s->known[rule->kind] = true;
+		s->gone |= read_kind(s, rule->kind) != 0;
+	}
+	if (s->gone)
+		return false;
+	return rule->kind == SELECT_USER ? s->user == rule->user
+					 : fnmatch(rule->glob, texts[rule->kind], 0) == 0;
+}
+
+bool select__wants(const struct select_rules *rules, pid_t pid)
+{
+	struct subject s = {.pid = pid};
+	bool has[SELECT_KINDS] = {false}, matched[SELECT_KINDS] = {false};
+
+	for (size_t i = 0; i < rules->n; i++) {
+		const struct select_rule *rule = &rules->v[i];
+		bool match = matches(&s, rule);
+
+		if (s.gone || (match && rule->exclude))
+			return false;
+		has[rule->kind] |= !rule->exclude;
+		matched[rule->kind] |= match && !rule->exclude;
+	}
+	for (unsigned kind = 0; kind < SELECT_KINDS; kind++)
+		if (has[kind] && !matched[kind])
+			return false;
+	return true;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* select: whom to profile, by what /proc has of a process. */
+#ifndef SAFESCOPED_PROCESS_SELECT_H
+#define SAFESCOPED_PROCESS_SELECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum select_kind {
+	SELECT_COMM,   /* its name */
+	SELECT_EXE,    /* the path of its program */
+	SELECT_USER,   /* the user on whose account it runs */
+	SELECT_CGROUP, /* the path of its control group */
+	SELECT_KINDS,
+};
+
+#define SELECT_MAX_RULES 64
+
+struct select_rule {
+	enum select_kind kind;
+	bool exclude;
+	const char *glob; /* fnmatch(3), where `*` matches a slash, too */
+	uid_t user;	  /* SELECT_USER */
+};
+
+/* Of each kind that has rules one must match, and none that excludes may. */
+struct select_rules {
+	struct select_rule v[SELECT_MAX_RULES];
+	size_t n;
+};
+
+/*
+ * Adds a rule; `text`, a glob, or a user's name or number, must live as long. -ENOENT: there is no
+ * such user; -E2BIG.
+ */
+int select__add(struct select_rules *rules, enum select_kind kind, const char *text, bool exclude);
+/* The kind of that name, "comm"; SELECT_KINDS: there is none. */
+enum select_kind select__kind(const char *name, size_t len);
+/* Whether the process is wanted. One that is gone is not, unless there are no rules. */
+bool select__wants(const struct select_rules *rules, pid_t pid);
+
+#endif
