@@ -223,6 +223,7 @@ int ending__read(struct session *s, uint64_t now)
 int ending__finish(struct session *s)
 {
 	uint64_t end = time__monotonic_ns();
+	struct member *m = NULL;
 	int err;
 
 	spare_fds__close(s);

@@ -374,7 +374,7 @@ static int look_at(struct session *s, pid_t pid, const struct wire_proc_new *rec
 	if (member_of(s, pid))
 		return 0;
 	if (s->opts->select && !select__wants(s->opts->select, pid)) {
-		if (taken) {
+		if (rec && (rec->flags & WIRE_PROC_TARGET)) {
 			kernel__detach(s->kernel, pid);
 			members__leave_gone(s->members, pid);
 		}
