@@ -15,8 +15,10 @@
 #include "logs_priv.h"
 
 /* A report in JSON takes ten times its size while it is taken apart. */
-#define MEMORY	    (4ULL << 30)
-#define ASK_MS	    50
+#define MEMORY (4ULL << 30)
+#define ASK_MS 50
+/* Where there is a limit (ulimit -v): enough for most logs. */
+#define LESS_ROOM   ((size_t)32 << 20)
 #define PROGRESS_NS 100000000ULL
 
 struct progress_note {
@@ -28,6 +30,7 @@ struct alone {
 	int fd;
 	int asked;    /* an eventfd: a stream is to end */
 	int notes[2]; /* a pipe by which the progress comes; -1: nobody wants it */
+	size_t room;  /* for what is handed over */
 	bool stream;
 	bool asked_for_end;
 	/* in the process that reads */
@@ -114,7 +117,7 @@ static int read_alone(void *ctx, void *ret_out)
 					[EL_INPUT_OTHER] = LOG_ALONE_OTHER};
 	struct alone *a = ctx;
 	struct alone_out *out = ret_out;
-	struct pack p = {.data = out->packed, .size = LOG_PACKED_MAX};
+	struct pack p = {.data = out->packed, .size = a->room};
 	struct el_input *in;
 	int err = el_input__take(a->fd, was_asked, a, &in);
 
@@ -164,7 +167,7 @@ static int look_after(struct alone *a, const struct confine_job *job)
 
 static int unpack(const struct alone *a, const struct alone_out *out, struct log_alone_read *r)
 {
-	struct unpack u = {.data = out->packed, .left = MIN(out->len, (uint64_t)LOG_PACKED_MAX)};
+	struct unpack u = {.data = out->packed, .left = MIN(out->len, a->room)};
 
 	if (r->kind == LOG_ALONE_LOG)
 		return log_models__unpack(&u, &a->how->part, &r->models);
@@ -196,7 +199,7 @@ static int take(const struct alone *a, const struct alone_out *out, struct log_a
 
 static int run(struct alone *a, struct log_alone_read *ret_read)
 {
-	const size_t size = sizeof(struct alone_out) + LOG_PACKED_MAX;
+	size_t size = sizeof(struct alone_out) + a->room;
 	const int fds[] = {a->fd, a->asked, a->notes[1]};
 	/* the user waits for it, and can end it: there is no deadline */
 	const struct confine by = {.name = "safescoped:log",
@@ -209,6 +212,11 @@ static int run(struct alone *a, struct log_alone_read *ret_read)
 	void *out;
 	int err = confine__start(&by, INT_MAX, read_alone, a, size, &job);
 
+	if (err == -ENOMEM) {
+		a->room = LESS_ROOM;
+		size = sizeof(struct alone_out) + a->room;
+		err = confine__start(&by, INT_MAX, read_alone, a, size, &job);
+	}
 	if (err)
 		return err;
 	while ((err = confine_job__result(job, &out)) == -EAGAIN) {
@@ -236,6 +244,7 @@ int log_alone__read(const struct log_alone *how, int fd, struct log_alone_read *
 	if (fstat(fd, &st))
 		return -errno;
 	a.stream = !S_ISREG(st.st_mode);
+	a.room = LOG_PACKED_MAX;
 	a.asked = eventfd(0, EFD_CLOEXEC);
 	if (a.asked < 0 || (how->progress && pipe2(a.notes, O_CLOEXEC)))
 		err = -errno;

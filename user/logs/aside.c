@@ -17,6 +17,12 @@
 #define MS_PER_MB	 50
 #define ALWAYS_MS	 5000
 #define AT_MOST_MS	 600000
+/*
+ * What a log's bytes may become: the shortest event has ten, and ends a slice of its capability and
+ * one of a thread, a collection, and a call.
+ */
+#define PACKED_PER_BYTE 64
+#define PACKED_AT_LEAST ((size_t)1 << 20)
 
 struct joined {
 	const struct intake_log_join *how;
@@ -73,13 +79,14 @@ int log_models__read_aside(const struct intake_log_join *how, int fd, bool live,
 	void *out;
 
 	/* a file's server is not asked: it may keep us waiting */
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BLOCKS, &st))
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BLOCKS | STATX_SIZE, &st))
 		return -errno;
 	/* the holes of a sparse file are no log */
 	mb = st.stx_blocks / 2048;
 	timeout_ms = ALWAYS_MS + (int)(MIN(mb, (uint64_t)AT_MOST_MS / MS_PER_MB) * MS_PER_MB);
 	by.cpu_s = (uint32_t)timeout_ms / 1000 * machine__slowness();
-	j.room = LOG_PACKED_MAX;
+	j.room = PACKED_AT_LEAST +
+		 MIN(st.stx_size, LOG_PACKED_MAX / PACKED_PER_BYTE) * PACKED_PER_BYTE;
 	err = confine__aside(&by, timeout_ms, CONFINE_HONEST_NS + mb * HONEST_NS_PER_MB,
 			     read_joined, &j, sizeof(struct joined_out) + j.room, &out);
 	if (err)
