@@ -411,7 +411,7 @@ static int check_candidate(struct session *s, struct candidate *c, uint64_t now)
 	int err;
 
 	if (!target__looks(c->target)) {
-		err = looks__check(s->looks, c->target, !fork);
+		err = looks__check(s->looks, c->target, !fork, why, sizeof(why));
 		if (!err)
 			return -EINPROGRESS;
 		if (err == -EDQUOT) {

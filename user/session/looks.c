@@ -59,12 +59,13 @@ static void over(struct looks *looks, const struct target *target)
 	}
 }
 
-int looks__check(struct looks *looks, struct target *target, bool last)
+int looks__check(struct looks *looks, struct target *target, bool last, char *reason,
+		 size_t reason_size)
 {
 	int err = shares__ask(looks->shares, target__account(target), 0);
 
 	if (!err)
-		err = target__start_check(target, last);
+		err = target__start_check(target, last, reason, reason_size);
 	return err ? err : begin(looks, target);
 }
 

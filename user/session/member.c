@@ -98,6 +98,26 @@ static void start_snapshot(struct session *s, struct member *m, uint64_t now)
 		no_snapshot(s, m, err == -EDQUOT ? -ETIMEDOUT : err);
 }
 
+/* What the threads were in when it joined. */
+static void enter_open_calls(struct session *s, const struct member *m,
+			     const struct snapshot *snapshot)
+{
+	bool refused = false;
+
+	for (size_t i = 0; i < snapshot->n; i++) {
+		const struct snap_thread *t = &snapshot->threads[i];
+
+		if (t->rts.where == WIRE_WHERE_SAFE_CALL &&
+		    kernel__open_call(s->kernel, m->pid, t->tid, m->attach_ns, t->site,
+				      t->incall) == -EDQUOT)
+			refused = true;
+	}
+	if (refused)
+		intake__add_missing(s->in, m->pid,
+				    "calls that threads were in when it joined: so many threads of "
+				    "its user's are in such calls that others would find no room");
+}
+
 static void take_snapshot(struct session *s, struct member *m, bool at_end)
 {
 	struct snapshot snapshot;
@@ -109,13 +129,8 @@ static void take_snapshot(struct session *s, struct member *m, bool at_end)
 		no_snapshot(s, m, err);
 		return;
 	}
-	for (size_t i = 0; !at_end && i < snapshot.n; i++) {
-		const struct snap_thread *t = &snapshot.threads[i];
-
-		if (t->rts.where == WIRE_WHERE_SAFE_CALL)
-			kernel__open_call(s->kernel, m->pid, t->tid, m->attach_ns, t->site,
-					  t->incall);
-	}
+	if (!at_end)
+		enter_open_calls(s, m, &snapshot);
 	err = intake__snapshot(s->in, m->pid, &snapshot, m->snapshot_ns, at_end);
 	if (err)
 		log_warn("pid %d: the snapshot is left out: %s", m->pid, strerror(-err));
@@ -392,7 +407,7 @@ static void start_check(struct session *s, struct member *m, uint64_t now)
 
 	m->last_check = now >= m->give_up_ns;
 	m->retry_ns = UINT64_MAX;
-	err = looks__check(s->looks, m->target, m->last_check);
+	err = looks__check(s->looks, m->target, m->last_check, NULL, 0);
 	if (err == -EDQUOT)
 		m->retry_ns = now + COMPLETE_ROOM_NS;
 	else if (err)

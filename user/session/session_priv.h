@@ -163,7 +163,8 @@ int looks__new(struct looks **ret_looks);
 /* Those that go on are ended by their targets. */
 void looks__free(struct looks *looks);
 /* As target__start_check(); -EDQUOT: so many of the user's go on, to be tried again soon. */
-int looks__check(struct looks *looks, struct target *target, bool last);
+int looks__check(struct looks *looks, struct target *target, bool last, char *reason,
+		 size_t reason_size);
 /* As target__take_check(). */
 int looks__checked(struct looks *looks, struct target *target, char *reason, size_t reason_size,
 		   enum target_verdict *ret_verdict);

@@ -83,7 +83,7 @@ int live__check(struct target *t, enum target_verdict *ret_verdict)
 
 /* ── looks that nobody waits for ─────────────────────────────────────────────────────────── */
 
-int target__start_check(struct target *t, bool last)
+static int start(struct target *t, bool last)
 {
 	int err = target__refresh_maps(t);
 
@@ -97,6 +97,17 @@ int target__start_check(struct target *t, bool last)
 			   &t->checking);
 	/* that is no word about the process */
 	return err && err != -EBUSY ? explain(t, err) : err;
+}
+
+int target__start_check(struct target *t, bool last, char *reason, size_t reason_size)
+{
+	int err;
+
+	t->reason = reason;
+	t->reason_size = reason_size;
+	err = start(t, last);
+	t->reason = NULL;
+	return err;
 }
 
 int target__take_check(struct target *t, char *reason, size_t reason_size,

@@ -133,14 +133,13 @@ void target__free(struct target *target);
  * long: reading memory may hang (FUSE). One at a time; starting another one ends it.
  *
  * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
- * not ready. Errors as of target__open(), with their line; -EBUSY: no child can be had now, or the
- * memory hung not long ago.
+ * not ready. Errors as of target__open(), with their line in `reason` (NULL: on standard error);
+ * -EBUSY: no child can be had now, or the memory hung not long ago.
  */
-int target__start_check(struct target *target, bool last);
+int target__start_check(struct target *target, bool last, char *reason, size_t reason_size);
 /*
  * Never waits. -EINPROGRESS: it goes on. Otherwise it is over. On 0 it has filled in info.wire and
- * what else only the live process can show. -ETIMEDOUT: the memory hangs; other errors as above,
- * with their line in `reason` (NULL: on standard error).
+ * what else only the live process can show. -ETIMEDOUT: the memory hangs; other errors as above.
  */
 int target__take_check(struct target *target, char *reason, size_t reason_size,
 		       enum target_verdict *ret_verdict);
