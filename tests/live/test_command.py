@@ -146,8 +146,9 @@ def test_its_status_is_not_ours(t):
 
 
 @cases(("exit 3", 3), ("kill -9 $$", 137), ("true", 0))
-def test_its_status_is_ours_if_asked(t, end, want):
+def test_its_status_is_ours_if_asked(t, case):
     """A script that runs a Haskell program and then ends in some way."""
+    end, want = case
     script = f"{program('Calls', 'thr')} 1 safe_sleep_1ms=20; {end}"
     code, _, err = finish(start(t, ["sh", "-c", script], "--propagate-exit"))
     check(code == want, f"ended with {code}, the command with {want}: {err}")
@@ -173,7 +174,8 @@ def test_output_is_the_commands(t):
     """What it prints is all there is on standard output, with the text report too."""
     code, out, err = finish(start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=50"], formats="json,text"))
     check(code == 0 and err.count("safescoped: Calls (pid") == 1, f"ended with {code}: {err}")
-    check(len(out.splitlines()) == 1 and json.loads(out), f"on standard output: {out!r}")
+    said = out.splitlines()
+    check(len(said) == 2 and said[0] == "ready" and json.loads(said[1]), f"on standard output: {out!r}")
 
 
 @cases(["/nonexistent/program"], ["no-such-program-anywhere"], ["/etc/passwd"])

@@ -449,6 +449,20 @@ static void test_how_it_ended(void **state)
 		assert_int_equal(t->exit_signal, cases[i].signal);
 		timeline__free(kit.tl);
 	}
+	/* after the kernel's own record, which has no status */
+	for (int again = 0; again < 2; again++) {
+		const struct pic_target *t;
+		struct kit kit;
+
+		kit_new(&kit);
+		assert_int_equal(
+			intake__end_target(kit.in, PID, again ? "exec" : "exited", T0 + 100), 0);
+		assert_int_equal(intake__end_target(kit.in, PID, "killed 9", T0 + 200), 0);
+		t = finish(&kit);
+		assert_string_equal(t->end, again ? "exec" : "killed");
+		assert_int_equal(t->exit_signal, again ? 0 : 9);
+		timeline__free(kit.tl);
+	}
 }
 
 /* Beyond the budget of slices the picture gets coarser, the totals stay right. */

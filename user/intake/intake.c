@@ -272,6 +272,10 @@ static void take_end(struct intake *in, struct pic_target *pub, const char *end)
 
 int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_ns)
 {
+	/* the kernel's record of it has no status, which comes later */
+	if (s->ended && s->pub->exit_code < 0 && !strcmp(s->pub->end, "exited") &&
+	    (!strncmp(end, "exited ", 7) || !strncmp(end, "killed ", 7)))
+		take_end(in, s->pub, end);
 	if (s->ended)
 		return 0;
 	s->ended = true;

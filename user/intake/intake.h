@@ -93,7 +93,7 @@ int intake__off_stack(struct intake *in, pid_t pid, pid_t tid, const struct wire
 /* Threads' states, and their stacks, were those of a moment, and are not the last ones. */
 int intake__forget_states(struct intake *in);
 /* The process ended or left: "exited 3" (its code, if it is known), "killed 9", "exec", "left". The
- * first end counts. Also after intake__close. */
+ * first end counts; how it exited may be added to it. Also after intake__close. */
 int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t at_ns);
 /*
  * Of the target that was added last with this pid, which has ended, nothing more comes but what the

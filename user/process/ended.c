@@ -84,8 +84,8 @@ static bool may_trace(void)
 static bool in_other_user_namespace(pid_t pid)
 {
 	struct stat ours, its;
-	char path[64], *text = NULL;
-	unsigned long from = 0, to = 0, n = 0;
+	char path[64], *text = NULL, *at;
+	unsigned long range[3];
 	size_t len;
 	bool first;
 
@@ -94,7 +94,10 @@ static bool in_other_user_namespace(pid_t pid)
 		return its.st_ino != ours.st_ino;
 	if (proc__text("/proc/self/uid_map", 1 << 16, &text, &len))
 		return false;
-	first = sscanf(text, "%lu %lu %lu", &from, &to, &n) == 3 && !from && !to && n == UINT32_MAX;
+	at = text;
+	for (size_t i = 0; i < ARRAY_SIZE(range); i++)
+		range[i] = strtoul(at, &at, 10);
+	first = !range[0] && !range[1] && range[2] == UINT32_MAX;
 	free(text);
 	return !first;
 }
