@@ -90,6 +90,7 @@ int functions__fill(struct picture *pic, struct pic_target *target)
 		*f = tallies[i].f;
 		f->name = frame->name;
 		f->module = frame->module;
+		f->package = frame->package;
 		f->kind = frame->kind;
 		f->approximate = frame->approximate;
 	}
