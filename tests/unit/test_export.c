@@ -412,7 +412,7 @@ static void check_json(const struct sketch *sketch)
 		 "blocked_ns cap_wait_ns min_ns p50_ns p99_ns max_ns "
 		 "quantile_error open_at_start open_at_end exact observed_share"},
 		{"unsafe_calls", "function caller samples cpu_ns blocked_ns held_up_gc_ns"},
-		{"functions", "name module self_samples total_samples approximate"},
+		{"functions", "name module package self_samples total_samples approximate"},
 	};
 	char *text = render("json", sketch, &plain);
 	cJSON *root = cJSON_Parse(text);

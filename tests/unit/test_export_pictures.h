@@ -167,12 +167,13 @@ static const struct pic_unsafe service_unsafe[] = {
 };
 
 static const struct pic_function service_functions[] = {
-	{"Data.Fib.fib", "Data.Fib", "Data.Fib", TF_HASKELL, 40, 52, 400 * MS, 520 * MS, false},
-	{"__gmpn_mul_1", "libgmp.so.10", "libgmp.so.10", TF_FOREIGN, 12, 12, 121 * MS, 121 * MS,
+	{"Data.Fib.fib", "Data.Fib", "Data.Fib", "fib-1.0", TF_HASKELL, 40, 52, 400 * MS, 520 * MS,
 	 false},
-	{"hash_block", "", "demo", TF_FOREIGN, 9, 9, 90 * MS, 90 * MS, false},
-	{"Main.serve", "Main", "Main", TF_HASKELL, 0, 61, 0, 610 * MS, true},
-	{"[safe call]", "", "state", TF_STATE, 9, 9, 90 * MS, 90 * MS, false},
+	{"__gmpn_mul_1", "libgmp.so.10", "libgmp.so.10", "", TF_FOREIGN, 12, 12, 121 * MS, 121 * MS,
+	 false},
+	{"hash_block", "", "demo", "", TF_FOREIGN, 9, 9, 90 * MS, 90 * MS, false},
+	{"Main.serve", "Main", "Main", "", TF_HASKELL, 0, 61, 0, 610 * MS, true},
+	{"[safe call]", "", "state", "", TF_STATE, 9, 9, 90 * MS, 90 * MS, false},
 };
 
 static const struct pic_finding service_findings[] = {

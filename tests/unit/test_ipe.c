@@ -302,6 +302,34 @@ static void forms(void **state)
 	}
 }
 
+/* Closures between the entries that look like some: all words lead where an entry's would. */
+static void not_entries(void **state)
+{
+	static const struct {
+		const char *table, *desc;
+	} others[] = {{"Data.Text.foo_info", "a pattern"},
+		      {"some text", "14"},
+		      {"", ""},
+		      {"Data.Text.foo_info", "1400"},
+		      {"_info", "14"}};
+	struct world *w = world_new();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		uint8_t *e = w->data + w->data_len;
+
+		put64(e, 0, CODE + 0x8000 + 64 * i);
+		put64(e, 8, keep(w, others[i].table, strlen(others[i].table) + 1));
+		put64(e, 16, keep(w, others[i].desc, strlen(others[i].desc) + 1));
+		for (size_t at = 24; at <= 48; at += 8)
+			put64(e, at, keep(w, "text", 5));
+		w->data_len += 56;
+	}
+	make_ents(w, false);
+	check_all(w, "9.4.2");
+	world_free(w);
+}
+
 static void versions(void **state)
 {
 	static const char *const unknown[] = {"",    "8.10.7", "9.0.2",	 "9.1",
@@ -391,10 +419,8 @@ static void damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms),
-		cmocka_unit_test(versions),
-		cmocka_unit_test(limits),
-		cmocka_unit_test(damage),
+		cmocka_unit_test(forms),  cmocka_unit_test(not_entries), cmocka_unit_test(versions),
+		cmocka_unit_test(limits), cmocka_unit_test(damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

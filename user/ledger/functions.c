@@ -91,6 +91,7 @@ int functions__fill(struct picture *pic, struct pic_target *target)
 		f->name = frame->name;
 		f->module = frame->module;
 		f->file = frame->file;
+		f->package = frame->package;
 		f->kind = frame->kind;
 		f->approximate = frame->approximate;
 	}

@@ -379,6 +379,24 @@ static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRI
 	return len < have;
 }
 
+/* Closures in static data may look like an entry: six pointers in a row. Its strings do not. */
+static bool is_ent(const struct reader *r, const uint8_t *p)
+{
+	char text[MAX_STRING];
+	size_t len;
+
+	/* the closure's type as a number */
+	if (!get_string(r, word(p, r->l->desc), text))
+		return false;
+	len = strlen(text);
+	if (!len || len > 3 || strspn(text, "0123456789") != len)
+		return false;
+	if (!get_string(r, word(p, r->l->table), text))
+		return false;
+	len = strlen(text);
+	return len > 5 && strcmp(text + len - 5, "_info") == 0;
+}
+
 static void take_ent(struct reader *r, const uint8_t *p, uint64_t addr)
 {
 	const uint16_t fields[] = {r->l->table, r->l->label, r->l->module, r->l->file, r->l->desc};
@@ -386,6 +404,8 @@ static void take_ent(struct reader *r, const uint8_t *p, uint64_t addr)
 	char text[MAX_STRING] = "";
 	struct ipe_raw *e;
 
+	if (!is_ent(r, p))
+		return;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		if (!get_string(r, word(p, fields[i]), text))
 			return;

@@ -95,6 +95,21 @@ static int take(const struct shared *head, struct modules **ret_modules)
 	return 0;
 }
 
+/* Where each is, for whoever wants to hold it against the truth. */
+static void log_pieces(const struct elf_file *elf, const struct modules *m)
+{
+	if (log__level() < LOG_LVL_DEBUG)
+		return;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct modules_raw *p = &m->pieces[i];
+
+		log_debug("%s: code of %s:%s at 0x%llx, counted from 0x%llx%s", elf__name(elf),
+			  m->strings + p->package, m->strings + p->module,
+			  (unsigned long long)p->start, (unsigned long long)p->base,
+			  p->uncertain ? ", uncertain" : "");
+	}
+}
+
 int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret_modules)
 {
 	struct job job = {.elf = elf, .profiled = profiled};
@@ -105,6 +120,8 @@ int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret
 		return err;
 	err = take(shared, ret_modules);
 	confine__free_out(shared, SHARED_SIZE);
+	if (!err)
+		log_pieces(elf, *ret_modules);
 	return err;
 }
 

@@ -152,6 +152,8 @@ static void add_places(struct reader *r)
 {
 	struct mod_marks *m = &r->marks;
 
+	if (!m->n_locs)
+		return;
 	qsort(m->locs, m->n_locs, sizeof(*m->locs), by_loc_name);
 	for (size_t i = 0, end; i < m->n_locs; i = end) {
 		struct item it = {

@@ -347,6 +347,7 @@ struct pic_function {
 	const char *name; /* qualified: "Main.fib" */
 	const char *module;
 	const char *file; /* as in pic_frame */
+	const char *package; /* "" or NULL: the program's own, or not known */
 	enum pic_frame_kind kind;
 	uint64_t self_samples, total_samples;
 	uint64_t self_ns, total_ns; /* on CPU */

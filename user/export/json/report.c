@@ -196,6 +196,7 @@ static void add_function(struct report *r, cJSON *functions, const struct pic_fu
 
 	add_string(r, o, "name", f->name);
 	add_name(r, o, "module", f->module);
+	add_name(r, o, "package", f->package);
 	add_string(r, o, "kind", (size_t)f->kind < ARRAY_SIZE(kinds) ? kinds[f->kind] : NULL);
 	add_u64(r, o, "self_samples", f->self_samples);
 	add_u64(r, o, "total_samples", f->total_samples);
