@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_mem: a child that reads the memory of one process, and can do nothing else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "process/mem.h"
+
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* Not even a zombie; one that was killed is given time to die. */
+static void no_child_left(void)
+{
+	while (confine__reap())
+		poll(NULL, 0, 1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+struct word {
+	pid_t pid;
+	uint64_t addr; /* in that process */
+	pid_t other;   /* whose memory it must not read */
+};
+
+struct words {
+	uint64_t value;
+	int read, at_null, high, whole, by_pid, open_file;
+};
+
+static int fn_read(void *ctx, void *out)
+{
+	const struct word *w = ctx;
+	struct words *o = out;
+	uint64_t here[4096];
+	struct iovec to = {here, 8}, from = {(void *)(uintptr_t)w->addr, 8};
+
+	o->read = mem__read_u64(w->pid, w->addr, &o->value);
+	o->at_null = mem__read(w->pid, 8, here, 8);
+	o->high = mem__read(w->pid, 1ULL << 63, here, 8);
+	/* it ends in what is not mapped */
+	o->whole = mem__read(w->pid, w->addr & ~4095ULL, here, sizeof(here));
+	o->by_pid = process_vm_readv(w->other, &to, 1, &from, 1, 0) < 0 ? errno : 0;
+	o->open_file = open("/etc/passwd", O_RDONLY) < 0 ? errno : 0;
+	return 0;
+}
+
+/* A page of its own with a page that is not mapped behind it. */
+static uint64_t *lone_page(uint64_t value)
+{
+	uint64_t *page =
+		mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(page != MAP_FAILED);
+	assert_int_equal(munmap((char *)page + 4096, 4096), 0);
+	page[3] = value;
+	return page + 3;
+}
+
+static pid_t waiting_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_guard_of_memory(void **state)
+{
+	uint64_t *ours = lone_page(0x1122334455667788);
+	struct word w = {.addr = (uintptr_t)ours};
+	struct words *got;
+	void *out;
+
+	(void)state;
+	w.pid = waiting_process();
+	w.other = waiting_process();
+	/* so that it is not our own memory, of which the child has a copy */
+	*ours = 0;
+	assert_int_equal(mem__guard(w.pid, GUARD_MEMORY, 5000, fn_read, &w, sizeof(*got), &out), 0);
+	got = out;
+	assert_int_equal(got->read, 0);
+	assert_true(got->value == 0x1122334455667788);
+	assert_int_equal(got->at_null, -EFAULT);
+	assert_int_equal(got->high, -EFAULT);
+	assert_int_equal(got->whole, -EFAULT);
+	if (!SANITIZED) {
+		assert_int_equal(got->by_pid, EPERM);
+		assert_int_not_equal(got->open_file, 0);
+	}
+	mem__guard_free(out, sizeof(*got));
+	end_process(w.pid);
+	/* of one that has ended there is no memory, and the child may do with what else it has */
+	assert_int_equal(mem__guard(w.pid, GUARD_MEMORY, 5000, fn_read, &w, sizeof(*got), &out), 0);
+	got = out;
+	assert_int_equal(got->read, -ESRCH);
+	mem__guard_free(out, sizeof(*got));
+	end_process(w.other);
+	munmap((void *)((uintptr_t)ours & ~4095ULL), 4096);
+	no_child_left();
+}
+
+/* It becomes another program once the descriptor is there: that one is not read. */
+static void test_memory_of_another_program(void **state)
+{
+	uint64_t value;
+	int fds[2], fd;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		char c;
+
+		if (read(fds[0], &c, 1) == 1)
+			execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+		_exit(1);
+	}
+	assert_int_equal(mem__open(pid, &fd), 0);
+	/* the address is the child's too, as it was forked */
+	assert_int_equal(pread(fd, &value, sizeof(value), (off_t)(uintptr_t)fds), sizeof(value));
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	while (pread(fd, &value, sizeof(value), (off_t)(uintptr_t)fds) > 0)
+		poll(NULL, 0, 1);
+	assert_int_equal(pread(fd, &value, sizeof(value), (off_t)(uintptr_t)fds), 0);
+	mem__use(fd);
+	assert_int_equal(mem__read_u64(pid, (uintptr_t)fds, &value), -ESRCH);
+	mem__use(-1);
+	assert_int_equal(mem__read_u64(pid, (uintptr_t)fds, &value), -ESRCH);
+	end_process(pid);
+	assert_int_equal(mem__open(pid, &fd), -ESRCH);
+	close(fd);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_guard_of_memory),
+		cmocka_unit_test(test_memory_of_another_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
