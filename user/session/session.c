@@ -74,10 +74,12 @@ static int run_to_end(struct session *s)
 	finish_capture(s);
 	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);
-	if (s->windows)
+	if (s->windows) {
+		windows__finish(s->windows);
 		err = outputs__write_window(s->outputs, pic);
-	else
+	} else {
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
+	}
 	if (s->switched_off)
 		return SESSION_SWITCHED_OFF;
 	if (!err && windows__dropped(s->windows))

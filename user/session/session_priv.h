@@ -433,7 +433,9 @@ uint64_t windows__next_due(const struct session *s);
 int windows__cut(struct session *s, uint64_t now, bool at_once);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);
-/* Waits for children for a while, and ends those that go on. Frees. NULL is fine. */
+/* Waits for children for a while, and ends those that go on. */
+void windows__finish(struct windows *w);
+/* The same, and frees. NULL is fine. */
 void windows__free(struct windows *w);
 /* Windows that are not in any file. */
 uint64_t windows__dropped(const struct windows *w);

@@ -76,10 +76,8 @@ void windows__collect(struct session *s)
 			has_ended(s->windows, &s->windows->writers[i], WNOHANG);
 }
 
-void windows__free(struct windows *w)
+void windows__finish(struct windows *w)
 {
-	if (!w)
-		return;
 	for (unsigned ms = 0; ms < LAST_WAIT_MS; ms += 20) {
 		size_t left = 0;
 
@@ -96,6 +94,12 @@ void windows__free(struct windows *w)
 		kill(w->writers[i], SIGKILL);
 		has_ended(w, &w->writers[i], 0);
 	}
+}
+
+void windows__free(struct windows *w)
+{
+	if (w)
+		windows__finish(w);
 	free(w);
 }
 
@@ -113,10 +117,13 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 static void start_writer(struct session *s, const struct picture *pic)
 {
 	struct windows *w = s->windows;
+	const char *path = s->opts->output->path;
+	/* on standard output they follow each other */
+	size_t max = path && !strcmp(path, "-") ? 1 : MAX_WRITERS;
 	pid_t *writer = NULL, pid;
 
 	windows__collect(s);
-	for (size_t i = 0; i < MAX_WRITERS; i++)
+	for (size_t i = 0; i < max; i++)
 		if (!w->writers[i])
 			writer = &w->writers[i];
 	if (!writer) {
@@ -146,7 +153,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	/* on time again after a stop, without windows of no length */
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;
-	begun = time__monotonic_ns();
+	begun = now = time__monotonic_ns();
 	err = ending__read(s, now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);
