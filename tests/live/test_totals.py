@@ -17,7 +17,7 @@ from harness import ROOT, SAFESCOPED, Report, cases, check, run
 from test_export import must_have, tool
 
 ALWAYS = ("--max-overhead", "1000")
-IDLE = {"thread": ("idle", "unknown"), "capability": ("idle",), "haskell": ()}
+IDLE = {"thread": ("idle",), "capability": ("idle",), "haskell": ()}
 ON_CPU = "haskell unsafe_call_cpu safe_call_cpu gc_work rts foreign_cpu".split()
 LANES = "thread,capability,haskell"
 FORMATS = "json,folded,speedscope,pprof,html"
@@ -48,8 +48,10 @@ class Wanted:
                 cpu = lane.get("cpu_ns", 0)
                 if lane["kind"] == "thread":
                     states = sum(lane["states"][s] for s in ON_CPU)
-                    near(f"the report's {name}", states if cpu is None else cpu, states)
-                    cpu = states
+                    # of what is unknown some may have been on the CPU
+                    if cpu is not None and not lane["states"]["unknown"]:
+                        near(f"the report's {name}", cpu, states)
+                    cpu = states if cpu is None else cpu
                     self.threads.setdefault((target["pid"], lane["tid"]), name)
                 add(self.cpu, name, cpu)
 

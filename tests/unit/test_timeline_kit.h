@@ -336,9 +336,14 @@ static inline bool is_drawn_exactly(enum lane_kind kind, unsigned state)
 static inline void check_lane(const struct picture *pic, const struct pic_lane *lane)
 {
 	uint64_t by_state[LANE_STATES] = {0}, by_row[LANE_STATES] = {0}, sum = 0, on_cpu = 0;
+	uint64_t of_rows = 0;
 
-	for (size_t i = 0; i < lane->n_rows; i++)
+	for (size_t i = 0; i < lane->n_rows; i++) {
 		by_row[lane->rows[i].state] += lane->rows[i].ns;
+		of_rows += lane->rows[i].on_cpu ? lane->rows[i].ns : 0;
+	}
+	if (lane->kind == LANE_THREAD && lane->cpu_ns != UINT64_MAX)
+		assert_int_equal(of_rows, lane->cpu_ns);
 	for (size_t i = 0; i < LANE_STATES; i++) {
 		assert_int_equal(by_row[i], lane->states_ns[i]);
 		sum += lane->states_ns[i];

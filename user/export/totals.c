@@ -31,7 +31,7 @@ static void add_row(struct totals *t, const struct picture *pic, const struct pi
 {
 	struct pic_stack stack = picture__stack(pic, row->stack);
 
-	if (row->state == ST_IDLE || row->state == ST_UNKNOWN)
+	if (state__is_idle(LANE_THREAD, row->state))
 		return;
 	t->wall_ns += row->ns;
 	if (row->on_cpu) {

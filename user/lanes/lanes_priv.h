@@ -211,6 +211,7 @@ struct finding_out {
 	uint32_t samples;
 	bool sampled; /* the state is known from sampling or context, not from an event */
 	bool end_exact;
+	bool on_cpu;		   /* true with ST_UNKNOWN, too, of which the state does not tell */
 	enum ledger_class class;   /* that its time is booked to, if it was on the CPU */
 	const struct cover *cover; /* the call or collection; NULL: none */
 	bool cap_known;		   /* `cap` is it, or there is none; else ev says */

@@ -259,6 +259,16 @@ static enum thread_state settled(const struct thread_builder *b, const struct fi
 	}
 }
 
+static int book(struct thread_builder *b, const struct finding_out *p, uint32_t stack, int64_t ns)
+{
+	if (thread__on_cpu(p->state))
+		return book_on(b, p, stack, ns);
+	/* no class: its samples would stand for time of states that are known */
+	if (p->on_cpu)
+		return ledger__on(b->l->ledger[LANE_THREAD], b->th->no, p->state, stack, ns);
+	return book_off(b, p, stack, ns);
+}
+
 int thread__emit(struct thread_builder *b, const struct finding_out *found)
 {
 	uint64_t ns = found->end > b->cursor ? found->end - b->cursor : 0;
@@ -273,8 +283,7 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 		b->lane->managed_ns += ns;
 	err = stack__compose(b->l->in, b->l->seen, p.state, p.ev, &stack);
 	if (!err)
-		err = thread__on_cpu(p.state) ? book_on(b, &p, stack, (int64_t)ns)
-					      : book_off(b, &p, stack, (int64_t)ns);
+		err = book(b, &p, stack, (int64_t)ns);
 	if (err || !ns)
 		return err;
 	mutator__spent(&b->mutator, p.state, ns);

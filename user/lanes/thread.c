@@ -43,6 +43,7 @@ static uint64_t midpoint(uint64_t a, uint64_t b)
 static void set_class(struct finding_out *p, const struct cover *cover)
 {
 	p->cover = cover;
+	p->on_cpu = true;
 	p->class = LEDGER_RUN;
 	if (cover && cover->gc)
 		p->class = LEDGER_GC;

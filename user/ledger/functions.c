@@ -59,7 +59,9 @@ static size_t add_lanes(const struct picture *pic, const struct pic_target *targ
 
 	for (size_t k = 0; k < threads->n; k++)
 		for (size_t i = 0; i < threads->v[k].n_rows; i++)
-			if (threads->v[k].rows[i].on_cpu)
+			/* what is unknown has no samples, and so no function */
+			if (threads->v[k].rows[i].on_cpu &&
+			    threads->v[k].rows[i].state != ST_UNKNOWN)
 				add_stack(pic, tallies, &threads->v[k].rows[i]);
 	for (uint32_t i = 0; i < picture__n_frames(pic); i++)
 		n += tallies[i].seen != NULL;
