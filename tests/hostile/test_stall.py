@@ -4,7 +4,6 @@
 kernel reads the page with every fork of the host waiting, so that none may be placed there."""
 
 import os
-import shutil
 import signal
 import struct
 import subprocess
