@@ -8,8 +8,9 @@
 
 /* How often a process of --pid whose runtime is not initialised is looked at. */
 #define READY_RETRY_MS 20
-/* The session begins without those that are not checked by then. */
-#define FIRST_LOOKS_NS 1500000000ULL
+/* The session begins without those that are not checked by then: a machine may be busy, and what
+ * hangs is given up before. */
+#define FIRST_LOOKS_NS 5000000000ULL
 
 static int open_timeline(struct session *s)
 {
