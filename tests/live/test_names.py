@@ -258,6 +258,9 @@ def test_plumbing(t, case):
         check(found, "no return frame of the runtime on any stack")
 
 
+OFFSET = re.compile(r"(\[Names\]|~?[A-Z][\w.]*)\+0x[0-9a-f]+")
+
+
 def test_offsets_are_stable(t):
     """What has no name is called the same in the next run."""
     seen = []
@@ -272,7 +275,7 @@ def test_offsets_are_stable(t):
         functions = report.target()["functions"]
         seen.append({f["name"]: f["total_samples"] for f in functions})
     for one, other in itertools.permutations(seen):
-        often = {n for n, samples in one.items() if samples >= 100 and re.fullmatch(r"\[Names\]\+0x[0-9a-f]+", n)}
+        often = {n for n, samples in one.items() if samples >= 100 and OFFSET.fullmatch(n)}
         check(often, f"no offsets: {sorted(one)}")
         check(often <= set(other), f"names of one run alone: {often - set(other)}")
 

@@ -183,6 +183,10 @@ static int find_trs(const struct mod_image *img, struct strtab *names, struct mo
 		if (!package || !module || !mod_name__is_package(package, package_len) ||
 		    !mod_name__is_module(module, module_len))
 			continue;
+		/* GHC.Types has one for the module of the primitive types, which has no code */
+		if (ends_with(module, module_len, "GHC.Prim") ||
+		    ends_with(module, module_len, "GHC.Internal.Prim"))
+			continue;
 		if (strtab__add(names, package, package_len, &tr.name.package) ||
 		    strtab__add(names, module, module_len, &tr.name.module))
 			return -ENOMEM;

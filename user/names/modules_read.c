@@ -262,6 +262,15 @@ static int put_piece(struct reader *r, const struct item *it, uint64_t base, uin
 
 /* ── parting ─────────────────────────────────────────────────────────────────────────────── */
 
+/* The runtime's own Cmm code follows: the last module has no more than is known to be its. */
+static uint64_t end_of_last(const struct reader *r, uint64_t low, uint64_t high)
+{
+	for (uint64_t at = (low + 8) & ~7ULL; at < high; at += 8)
+		if (mod_image__is_static(mod_image__type(&r->img, at)))
+			return at - mod_image__table_size(&r->img, mod_image__type(&r->img, at));
+	return high;
+}
+
 /* Where one module ends and the next begins. */
 static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *ret_cut)
 {
@@ -278,7 +287,8 @@ static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *re
 		return 0;
 	}
 	if (!next) {
-		*ret_cut = (struct mod_cut){it->after, where.low, it->after};
+		where.high = end_of_last(r, where.low, it->after);
+		*ret_cut = (struct mod_cut){where.high, where.low, where.high};
 		return 0;
 	}
 	where.high = MIN(next->after, next->cons ? next->cons->start : UINT64_MAX);
