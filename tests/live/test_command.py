@@ -81,7 +81,8 @@ def test_short_life(t, way):
     check(states.get("safe_call_cpu", 0) >= 7e6, f"8 ms in calls, the lanes have {states}")
     s = target["stacks"]
     check(s["samples"] >= 10, f"only {s['samples']} samples: {s}")
-    check(s["haskell_samples"] > 0 and s["haskell_complete"] >= 0.9 * s["haskell_samples"], f"{s}")
+    # most of it is in calls: few samples, or none, are in Haskell code
+    check(s["haskell_complete"] >= 0.9 * s["haskell_samples"] - 1, f"{s}")
 
 
 def test_child_of_a_script(t):
@@ -96,7 +97,7 @@ def test_child_of_a_script(t):
         return
     truth = json.loads(out.splitlines()[-1])
     target = t.report().target()
-    exact = all(c["exact"] for c in target["safe_calls"])
+    exact = bool(target["safe_calls"]) and all(c["exact"] for c in target["safe_calls"])
     said = any("before its probes" in m for m in target["missing"])
     check(exact != said, f"exact: {exact}, missing: {target['missing']}")
     if exact:
