@@ -52,7 +52,7 @@ def session(t, faults, mode):
     built()
 
     def args(out, around):
-        which = ["--pid", around.target.pid] if mode == "pid" else ["--comm", "Calls"] if mode == "comm" else []
+        which = ["--pid", around.target.pid] if mode == "pid" else []
         return [*which, "-d", "0.3", "--max-overhead", "1000", "-f", "json,speedscope,folded", "-o", out / "p", "--save",
                 out / "p.capture"]
 
