@@ -294,11 +294,15 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 	if (in->closed)
 		return -EINVAL;
 	tap__report(in, 0, &input);
-	for (size_t i = 0; !err && i < in->n_targets;)
-		if (in->targets[i]->ended && in->targets[i]->end_ns <= at_ns)
-			err = target__take_out(in, i);
-		else
+	for (size_t i = 0; !err && i < in->n_targets;) {
+		if (!in->targets[i]->ended || in->targets[i]->end_ns > at_ns) {
 			i++;
+			continue;
+		}
+		/* not every thread's end was seen: what they have makes room for others */
+		seen__made(in, in->targets[i]);
+		err = target__take_out(in, i);
+	}
 	if (!err)
 		err = parts__new(in, pic, &parts);
 	if (err)
@@ -315,8 +319,9 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 	return err;
 }
 
-void intake__cut_end(struct intake *in)
+void intake__cut_end(struct intake *in, bool failed)
 {
 	stacks__free(&in->old_parts);
 	in->old_pic = NULL;
+	in->closed |= failed;
 }

@@ -75,7 +75,7 @@ static int by_end(struct seen *s, const struct wire_gc *rec)
 	if (last && !last->end)
 		s->gcs.n--;
 	last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
-	before = last ? s->gcs.ended_ns : 0;
+	before = s->gcs.ended_ns; /* a cut may have let go of it */
 	if (!rec->start_ns || rec->start_ns < before || rec->start_ns > rec->h.ns)
 		return -ENOENT;
 	if (rec->sync_ns >= MAX(before, 1) && rec->sync_ns <= rec->start_ns) {

@@ -26,7 +26,7 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 
 	if (in->n_records >= in->opts.max_records) {
 		if (!s->left_out++)
-			s->blind_ns = ev->t0 ? ev->t0 : ev->t1;
+			s->blind_ns = MAX(ev->t0 ? ev->t0 : ev->t1, s->pub->attach_ns);
 		return -ENOSPC;
 	}
 	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, in->opts.max_records);
@@ -237,7 +237,9 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 		else
 			th->began_same_call = true;
 	}
-	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns)
+	/* one that was over by then is none of those: its record comes late */
+	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns &&
+	    rec.h.ns > s->pub->attach_ns)
 		count_before(s, th, &rec, s->site_v[ev.site - 1]);
 	if (!err)
 		err = notes__flow(s, th->tid, &ev);

@@ -322,13 +322,13 @@ const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
  * is new and has to live longer. Targets that have ended go, and so does everything that was of the
  * past only; what goes on and all names stay. Lanes that go on renumber what they keep, by
  * seen__renumber, and then intake__cut_end is called. Any failure is for good: the intake is of no
- * use any more.
+ * use any more, and may refer to both pictures.
  */
 int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic);
 /* The numbers of an event's stacks, in the new picture. */
 int seen__renumber(struct intake *in, struct ev *ev);
-/* The picture before is not asked for any more. */
-void intake__cut_end(struct intake *in);
+/* The picture before is not asked for any more. `failed`: nothing may come in from now on. */
+void intake__cut_end(struct intake *in, bool failed);
 
 /* ── stacks (compose.c) ──────────────────────────────────────────────────────────────────── */
 

@@ -16,6 +16,11 @@ static int fill_events(struct lanes *l)
 		/* of one that began before a cut this window has the rest, and the count */
 		uint64_t start = MAX(gc->start, pub->attach_ns), work = MAX(gc->work, start);
 
+		/* it was over by then, and reported later */
+		if (gc__end(gc) < start) {
+			pub->gc.count++;
+			continue;
+		}
 		if (l->goes_on && gc__end(gc) > l->end_ns) {
 			if (gc->work)
 				pub->gc.pause_ns += l->end_ns - MIN(work, l->end_ns);

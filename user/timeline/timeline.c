@@ -32,6 +32,7 @@ struct timeline {
 	struct target *v; /* as the intake had them when it was looked at last */
 	size_t n, cap;
 	struct log_build *alone; /* of the process that is known by its log alone; NULL: none */
+	struct picture *half;	 /* of a cut that failed: there may be pointers into it */
 	bool finished;
 };
 
@@ -131,6 +132,7 @@ void timeline__free(struct timeline *tl)
 	log_build__free(tl->alone);
 	intake__free(tl->in);
 	picture__free(tl->pic);
+	picture__free(tl->half);
 	free(tl);
 }
 
@@ -474,14 +476,17 @@ int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_p
 	tl->pic = next;
 	if (!err)
 		err = cut(tl, at_ns, next);
-	intake__cut_end(tl->in);
-	if (failed && !err)
+	intake__cut_end(tl->in, err);
+	if (err) {
+		tl->half = made;
+		tl->finished = true;
+		return err;
+	}
+	if (failed) {
 		log_error("a window cannot be made: %s", strerror(-failed));
-	if (failed || err) {
 		picture__free(made);
 		made = NULL;
 	}
-	if (!err)
-		*ret_picture = made;
-	return err;
+	*ret_picture = made;
+	return 0;
 }
