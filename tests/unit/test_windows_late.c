@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Windows, and what is reported late: records that were held back while a process was looked at
+ * come after the cut before which they were made, and the ends of some threads never come.
+ */
+#include "intake/seen.h"
+#include "test_timeline_kit.h"
+
+#define CUT (T0 + 500000)
+
+static void put_gc(struct kit *kit, unsigned point, uint64_t ns)
+{
+	union rec r;
+
+	put(kit, mk_gc(&r, 7, point, ns));
+}
+
+/* The one target of the window up to `at`, which is freed by picture__free(). */
+static const struct pic_target *window(struct kit *kit, uint64_t at, struct picture **ret_pic)
+{
+	assert_int_equal(timeline__window(kit->tl, at, ret_pic), 0);
+	assert_non_null(*ret_pic);
+	check_all(*ret_pic);
+	kit->pic = timeline__picture(kit->tl);
+	return picture__n_targets(*ret_pic) ? picture__target(*ret_pic, 0) : NULL;
+}
+
+/* A collection that was over at the cut is counted, and stopped nobody after it. */
+static void test_collection(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_gc(&kit, WIRE_GC_SYNC, T0 + 10000);
+	put_gc(&kit, WIRE_GC_START, T0 + 12000);
+	put_gc(&kit, WIRE_GC_END, T0 + 20000);
+	t = window(&kit, CUT, &pic);
+	assert_int_equal(t->gc.count, 1);
+	assert_int_equal(t->gc.pause_ns, 8000);
+	picture__free(pic);
+	put_gc(&kit, WIRE_GC_SYNC, CUT - 30000);
+	put_gc(&kit, WIRE_GC_START, CUT - 25000);
+	put_gc(&kit, WIRE_GC_END, CUT - 20000);
+	put_gc(&kit, WIRE_GC_SYNC, CUT + 10000);
+	put_gc(&kit, WIRE_GC_START, CUT + 11000);
+	put_gc(&kit, WIRE_GC_END, CUT + 15000);
+	t = finish(&kit);
+	assert_int_equal(t->gc.count, 2);
+	assert_int_equal(t->gc.pause_ns, 4000);
+	assert_int_equal(t->gc.max_pause_ns, 4000);
+	assert_int_equal(t->n_gcs, 1);
+	timeline__free(kit.tl);
+}
+
+static void put_counters(struct kit *kit, uint64_t calls, uint64_t wall_ns)
+{
+	const struct wire_site_key key = {.site = SITE(1), .tgid = PID};
+	const struct wire_site site = {
+		.calls = calls, .wall_ns = wall_ns, .min_ns = 1, .max_ns = wall_ns};
+
+	assert_int_equal(intake__site_counters(kit->in, &key, &site), 0);
+}
+
+/* What the kernel had counted of a call by the cut is not taken off what it counts later. */
+static void test_call(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put_counters(&kit, 1, 300000);
+	t = window(&kit, CUT, &pic);
+	assert_int_equal(t->n_calls, 1);
+	assert_int_equal(t->calls[0].wall_ns, 300000);
+	picture__free(pic);
+	put(&kit, mk_call(&r, 7, CUT - 310000, CUT - 10000, SITE(1), STOP));
+	put(&kit, mk_call(&r, 7, CUT + 10000, CUT + 110000, SITE(1), STOP));
+	put_counters(&kit, 2, 400000);
+	t = finish(&kit);
+	assert_int_equal(t->n_calls, 1);
+	assert_int_equal(t->calls[0].calls, 1);
+	assert_int_equal(t->calls[0].wall_ns, 100000);
+	for (size_t i = 0; i < t->n_flows; i++)
+		assert_true(t->flows[i].start_ns <= t->flows[i].end_ns);
+	timeline__free(kit.tl);
+}
+
+/* A process's end that was held back, too. */
+static void test_end(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	t = window(&kit, CUT, &pic);
+	assert_non_null(t);
+	picture__free(pic);
+	put(&kit, mk_sample(&r, 7, CUT - 20000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_off(&r, 7, CUT - 15000, CUT - 12000, CUT - 11000, WIRE_WHERE_HASKELL, STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, CUT - 10000));
+	put(&kit, mk_event(&r, WIRE_PROC_EXIT, 7, CUT - 10000));
+	t = finish(&kit);
+	assert_string_equal(t->end, "exited");
+	assert_int_equal(t->quality.samples, 1);
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++)
+		assert_int_equal(t->lanes[LANE_THREAD].v[i].end_ns, CUT);
+	timeline__free(kit.tl);
+}
+
+/* After an exec the thread that made it has no end of its own; its records make room all the same.
+ */
+static void test_room(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	for (uint64_t i = 0; i < 20; i++) {
+		uint64_t at = T0 + 10000 * i;
+
+		for (uint64_t k = 1; k < 10; k++)
+			put(&kit, mk_sample(&r, PID, at + 1000 * k, WIRE_WHERE_HASKELL, HS(1),
+					    IP(HS(1)), STOP));
+		assert_int_equal(intake__n_records(kit.in), 9);
+		put(&kit, mk_event(&r, WIRE_EXEC, PID, at + 9500));
+		window(&kit, at + 10000, &pic);
+		picture__free(pic);
+		assert_int_equal(intake__n_targets(kit.in), 0);
+		assert_int_equal(intake__n_records(kit.in), 0);
+		kit_add(&kit, PID, at + 10000);
+	}
+	timeline__free(kit.tl);
+}
+
+/* ── anything, in any order ──────────────────────────────────────────────────────────────── */
+
+#define ROUNDS 300
+#define EVENTS 400
+#define GCS    60 /* of those: three records of each */
+
+struct late {
+	uint64_t comes_ns;
+	union rec r;
+};
+
+static uint64_t below(uint64_t n)
+{
+	return n ? (uint64_t)random() % n : 0;
+}
+
+static int by_coming(const void *pa, const void *pb)
+{
+	const struct late *a = pa, *b = pb;
+
+	return (a->comes_ns > b->comes_ns) - (a->comes_ns < b->comes_ns);
+}
+
+static void make(union rec *r, uint64_t at)
+{
+	static const unsigned types[] = {WIRE_THREAD_NEW, WIRE_THREAD_EXIT, WIRE_PROC_EXIT};
+	uint64_t start = at - below(at - T0);
+	pid_t tid = (pid_t)(7 + below(4));
+
+	switch (below(10)) {
+	case 0:
+	case 1:
+	case 2:
+		mk_sample(r, tid, at, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+		break;
+	case 3:
+		mk_sample(r, tid, at, WIRE_WHERE_SAFE_CALL, CFN(2), CIP(CFN(2)), STOP);
+		break;
+	case 4:
+	case 5:
+	case 6:
+		mk_off(r, tid, start, start + below(at - start), at, (unsigned)below(6), STOP);
+		break;
+	case 7:
+	case 8:
+		mk_call(r, tid, start, at, SITE(below(3)), STOP);
+		break;
+	default:
+		mk_event(r, types[below(20) ? below(2) : 2], tid, at);
+		break;
+	}
+}
+
+/* Collections: in their own order, whenever that comes. */
+static void make_gcs(struct late *v, size_t n)
+{
+	static const unsigned points[] = {WIRE_GC_SYNC, WIRE_GC_START, WIRE_GC_END};
+	uint64_t at = T0, comes = T0;
+
+	for (size_t i = 0; i < n; i++) {
+		at += 1 + below((END - T0) / n);
+		comes = MAX(comes, at + (below(8) ? 0 : below(200000))) + 1;
+		mk_gc(&v[i].r, (pid_t)(7 + i / 3 % 4), points[i % 3], at);
+		v[i].comes_ns = comes;
+	}
+}
+
+static void check_window(const struct picture *pic)
+{
+	const struct pic_session *session = picture__session(pic);
+	uint64_t wall = session->end_ns - session->start_ns;
+
+	check_all(pic);
+	for (size_t i = 0; i < picture__n_targets(pic); i++) {
+		const struct pic_target *t = picture__target(pic, i);
+
+		assert_true(t->gc.pause_ns <= wall);
+		for (size_t k = 0; k < t->n_gcs; k++) {
+			assert_true(t->gcs[k].start_ns <= t->gcs[k].end_ns);
+			assert_true(t->gcs[k].start_ns >= session->start_ns);
+		}
+		for (size_t k = 0; k < t->n_flows; k++)
+			assert_true(t->flows[k].start_ns <= t->flows[k].end_ns);
+		for (size_t k = 0; k < t->n_calls; k++)
+			assert_true(t->calls[k].open_wall_ns <= 64 * wall);
+		assert_true(t->overlaps.active_ns <= wall);
+	}
+}
+
+static void test_any(void **state)
+{
+	const struct timeline_opts opts = {.haskell_lanes = true, .frequency_hz = 99};
+	struct late *v = calloc(EVENTS, sizeof(*v));
+
+	(void)state;
+	assert_non_null(v);
+	srandom(1);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint64_t cut = T0 + 1 + below(END - T0), every = 1 + below((END - T0) / 3);
+		struct picture *pic;
+		struct kit kit;
+
+		kit_new_opts(&kit, &opts);
+		make_gcs(v, GCS);
+		for (size_t i = GCS; i < EVENTS; i++) {
+			uint64_t at = T0 + 1 + below(END - T0 - 1);
+
+			make(&v[i].r, at);
+			v[i].comes_ns = at + (below(4) ? below(2000) : below(300000));
+		}
+		qsort(v, EVENTS, sizeof(*v), by_coming);
+		for (size_t i = 0; i < EVENTS; i++) {
+			for (; cut < END && v[i].comes_ns > cut; cut += every) {
+				assert_int_equal(timeline__window(kit.tl, cut, &pic), 0);
+				check_window(pic);
+				picture__free(pic);
+				if (!intake__find(kit.in, PID))
+					kit_add(&kit, PID, cut);
+			}
+			intake__record(kit.in, &v[i].r, v[i].r.h.size);
+		}
+		assert_int_equal(timeline__finish(kit.tl, END), 0);
+		check_window(timeline__picture(kit.tl));
+		timeline__free(kit.tl);
+	}
+	free(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_collection), cmocka_unit_test(test_call),
+		cmocka_unit_test(test_end),	   cmocka_unit_test(test_room),
+		cmocka_unit_test(test_any),
+	};
+
+	return cmocka_run_group_tests_name("windows_late", tests, NULL, NULL);
+}
