@@ -62,14 +62,15 @@ static int add_site_counters(struct replay *r, const struct intake_input *in)
 
 static int set_cost(struct replay *r, const struct intake_input *in)
 {
+	const unsigned char *bytes = in->data;
 	struct intake_cost cost;
 
 	if (in->size != sizeof(cost))
 		return -EBADMSG;
 	memcpy(&cost, in->data, sizeof(cost));
 	/* a byte of the file is no bool yet */
-	cost.bpf_ns_known =
-		((const unsigned char *)in->data)[offsetof(struct intake_cost, bpf_ns_known)] == 1;
+	cost.bpf_ns_known = bytes[offsetof(struct intake_cost, bpf_ns_known)] == 1;
+	cost.calls_missed = bytes[offsetof(struct intake_cost, calls_missed)] == 1;
 	return intake__set_cost(r->in, in->pid, &cost);
 }
 

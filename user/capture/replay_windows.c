@@ -38,6 +38,11 @@ void replay_windows__free(struct replay_windows *w)
 	*w = (struct replay_windows){0};
 }
 
+static size_t bytes_of(const struct crossing *c)
+{
+	return sizeof(*c) + c->head.nframes * sizeof(uint64_t);
+}
+
 /* ── the first pass ──────────────────────────────────────────────────────────────────────── */
 
 static bool crosses(const struct replay_windows *w, uint64_t start, uint64_t end)
@@ -70,7 +75,7 @@ static int add(struct replay_windows *w, const struct crossing *crossing, const 
 		memcpy(c->frames, frames, bytes);
 	c->head.nframes = (uint16_t)(bytes / sizeof(uint64_t));
 	w->v[w->n++] = c;
-	w->bytes += sizeof(*c) + bytes;
+	w->bytes += bytes_of(c);
 	return 0;
 }
 
@@ -169,6 +174,7 @@ static int look_at_stack(struct replay_windows *w, const struct intake_input *in
 	memcpy(&stack, input->data, sizeof(stack));
 	c = *last;
 	c.head = stack.stack;
+	w->bytes -= bytes_of(last);
 	free(last);
 	w->n--;
 	return add(w, &c, stack.frames, stack.stack.nframes);
@@ -179,11 +185,14 @@ static void forget_states(struct replay_windows *w)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < w->n; i++)
-		if (w->v[i]->end == UINT64_MAX)
-			free(w->v[i]);
-		else
+	for (size_t i = 0; i < w->n; i++) {
+		if (w->v[i]->end != UINT64_MAX) {
 			w->v[kept++] = w->v[i];
+			continue;
+		}
+		w->bytes -= bytes_of(w->v[i]);
+		free(w->v[i]);
+	}
 	w->n = kept;
 }
 
