@@ -4,11 +4,11 @@
  * process is looked at once its files show what it is.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -214,14 +214,15 @@ static bool is_other(const struct follow *f, const struct target_info *info)
 bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
 {
 	char path[64];
-	struct stat st;
+	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	if (stat(path, &st))
+	/* nobody's server is asked */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
 		return false;
-	*ret_ino = st.st_ino;
+	*ret_ino = st.stx_ino;
 	/* include/linux/kdev_t.h, MKDEV */
-	*ret_dev = major(st.st_dev) << 20 | minor(st.st_dev);
+	*ret_dev = st.stx_dev_major << 20 | st.stx_dev_minor;
 	return true;
 }
 
@@ -465,8 +466,17 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
 	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
+	struct candidate *before = find(s->follow, (pid_t)rec->h.tgid);
 	int err = -EAGAIN;
 
+	/* what was looked at is another program, or another process */
+	if (before)
+		drop(s, before);
+	if (s->switched_off) {
+		if (held)
+			command__let_go(s->command);
+		return;
+	}
 	/* nobody waits but the program itself */
 	if (held)
 		s->rows_until_ns = now + HELD_ROWS_NS;

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "confine/confine.h"
 #include "session_priv.h"
@@ -15,8 +14,6 @@
 #define FLUSH_EVERY_NS 1000000000ULL
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
-/* How often the operator's switch is looked at. */
-#define SWITCH_EVERY_NS 200000000ULL
 /* Descriptors of a wait before those of the members. */
 #define FIXED_FDS 5
 
@@ -32,7 +29,7 @@ struct loop {
 	struct waits waits;
 	struct progress progress;
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
-	uint64_t swept_ns, flushed_ns, counted_ns, switch_ns;
+	uint64_t swept_ns, flushed_ns, counted_ns;
 	unsigned signals; /* how many came */
 	bool write_now;	  /* the window so far */
 };
@@ -213,21 +210,6 @@ static bool is_over(const struct loop *l, uint64_t now)
 	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
-/* The operator's switch; all else that may take its time comes after it. */
-static void look_at_switch(struct loop *l, uint64_t now)
-{
-	struct session *s = l->s;
-
-	if (!s->opts->off_path || now - l->switch_ns < SWITCH_EVERY_NS)
-		return;
-	l->switch_ns = now;
-	if (access(s->opts->off_path, F_OK))
-		return;
-	log_warn("%s: switched off", s->opts->off_path);
-	s->switched_off = s->stopped = true;
-	kernel__release(s->kernel);
-}
-
 /* What the kernel side still has is the session's to report. */
 static void keep_beating(struct loop *l)
 {
@@ -254,8 +236,8 @@ void loop__run(struct session *s)
 		wait_for_something(&l, now);
 		confine__new_turn();
 		keep_beating(&l);
-		look_at_switch(&l, time__monotonic_ns());
-		if (s->switched_off)
+		/* all else that may take its time comes after it */
+		if (switched__off(s, time__monotonic_ns()))
 			break;
 		take_signal(&l);
 		member__take_looks(s, time__monotonic_ns());

@@ -293,12 +293,11 @@ static int attach(struct session *s, struct member *m, bool armed)
 	/* it has ended while it was looked at, which took its entry away: its records are there */
 	if (armed && err == -ENOENT && !target__alive(m->target))
 		err = 0;
-	if (!err) {
+	if (!err)
 		err = members__set_live(s->members, m);
-		if (err)
-			kernel__detach(s->kernel, m->pid);
-	}
 	if (err) {
+		/* an armed child has its probes since before it was looked at */
+		kernel__detach(s->kernel, m->pid);
 		intake__end_target(s->in, m->pid, "left", now);
 		return err;
 	}
@@ -512,6 +511,9 @@ void member__exited(struct session *s, struct member *m)
 	int status = 0;
 	char how[32];
 
+	/* its exec was reported before its end was noticed: it may be released by now */
+	if (!m->live)
+		return;
 	if (m->pid == command__pid(s->command) && command__ended(s->command))
 		status = command__status(s->command);
 	else if (proc__exit_status(m->pid, target__pidfd(m->target), &status))

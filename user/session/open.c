@@ -117,6 +117,8 @@ static void first_looks(struct session *s)
 	       !looks__wait(s->looks, s->signal_fd, 2)) {
 		kernel__beat(s->kernel);
 		now = time__monotonic_ns();
+		if (switched__off(s, now))
+			return;
 		member__take_looks(s, now);
 		member__start_looks(s, now);
 		follow__check(s, now);

@@ -88,6 +88,8 @@ static int on_running(void *ctx, pid_t pid)
 
 	uint64_t now = time__monotonic_ns();
 
+	if (switched__off(s, now))
+		return -ECANCELED;
 	follow__running(s, pid);
 	follow__check(s, now);
 	member__take_looks(s, now);

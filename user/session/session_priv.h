@@ -63,6 +63,7 @@ struct session {
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
 	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
+	uint64_t switch_ns;	/* when that was last looked for */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -107,6 +108,14 @@ uint64_t command__cpu_ns(const struct command *c);
  * Before there are threads. Prints a line on failure.
  */
 int rights__give_up(const struct kernel_features *features);
+
+/* ── switched.c: the operator's switch ───────────────────────────────────────────────────── */
+
+/*
+ * True: there is a file opts->off_path. What the session has put on is off then, at once, and it is
+ * stopped. The file is looked for five times a second, however often this is asked.
+ */
+bool switched__off(struct session *s, uint64_t now);
 
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 
