@@ -121,6 +121,43 @@ static void test_end(void **state)
 	timeline__free(kit.tl);
 }
 
+static size_t lanes_of(const struct pic_target *t, pid_t tid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->lanes[LANE_THREAD].n; i++)
+		n += t->lanes[LANE_THREAD].v[i].tid == tid;
+	return n;
+}
+
+/* One that begins while the kernel's map is read at the cut: the map has it before its record. */
+static void test_begin(void **state)
+{
+	const struct wire_thread born = {.tgid = PID, .off_since_ns = CUT - 1000, .epoch = 1};
+	struct snap_thread snap = kit_snap(7, WIRE_WHERE_FOREIGN, 'S');
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put_snap(&kit, &snap, 1, false);
+	assert_int_equal(intake__thread_state(kit.in, 9, &born), 0);
+	t = window(&kit, CUT, &pic);
+	assert_int_equal(lanes_of(t, 9), 1);
+	assert_int_equal(lane_of(t, 9)->start_ns, CUT - 1000);
+	picture__free(pic);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, CUT - 1000));
+	put(&kit, mk_sample(&r, 9, CUT + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 9, CUT + 9000));
+	/* and another one of that number */
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 9, CUT + 20000));
+	t = finish(&kit);
+	assert_int_equal(lanes_of(t, 9), 2);
+	timeline__free(kit.tl);
+}
+
 /* After an exec the thread that made it has no end of its own; its records make room all the same.
  */
 static void test_room(void **state)
@@ -280,8 +317,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collection), cmocka_unit_test(test_call),
-		cmocka_unit_test(test_end),	   cmocka_unit_test(test_room),
-		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_end),	   cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_room),	   cmocka_unit_test(test_any),
 	};
 
 	return cmocka_run_group_tests_name("windows_late", tests, NULL, NULL);

@@ -293,6 +293,18 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 	}
 }
 
+/* Whether the snapshot, or the kernel's map at a cut, showed it before its first record came. */
+static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
+{
+	const struct wire_thread *state = th->final ? th->final : th->before;
+
+	if (th->born)
+		return false;
+	if (th->has_start)
+		return th->at_start.t0 >= new_ns;
+	return state && MAX(state->off_since_ns, state->on_since_ns) >= new_ns;
+}
+
 /* The thread that a record is of. A new thread may have the number of one that ended. */
 static int thread_of(struct seen *s, const struct wire_hdr *h, struct seen_thread **ret_thread)
 {
@@ -300,9 +312,7 @@ static int thread_of(struct seen *s, const struct wire_hdr *h, struct seen_threa
 	pid_t tid = (pid_t)h->tid;
 
 	HASH_FIND_INT(s->threads, &tid, th);
-	/* The snapshot may have seen it before its record was read. */
-	if (th && h->type == WIRE_THREAD_NEW &&
-	    !(th->has_start && !th->born && th->at_start.t0 >= h->ns)) {
+	if (th && h->type == WIRE_THREAD_NEW && !was_shown(th, h->ns)) {
 		if (!th->end_ns)
 			th->end_ns = h->ns; /* its end was lost */
 		HASH_DEL(s->threads, th);

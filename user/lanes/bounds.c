@@ -99,6 +99,9 @@ static uint64_t first_evidence(const struct seen_thread *th, uint64_t otherwise)
 	}
 	if (th->calls.n)
 		t = MIN(t, th->calls.v[0].t0);
+	/* at a cut it may have begun just now, and its records are still to come */
+	if (t == UINT64_MAX && th->has_final)
+		t = th->final->off_since_ns ? th->final->off_since_ns : th->final->on_since_ns;
 	return t == UINT64_MAX ? otherwise : t;
 }
 
