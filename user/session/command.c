@@ -38,6 +38,7 @@ struct command {
 	int file_fd;
 	char path[PATH_MAX];
 	enum hold hold;
+	bool let_go;	  /* it is not to be stopped any longer, or at all */
 	uint64_t held_ns; /* since when */
 	bool ended;
 	int status;
@@ -166,7 +167,8 @@ static bool collect(struct command *c, int flags)
 		c->status = status;
 		c->ended = true;
 	}
-	if (c->hold == HOLD_STOPPED && time__monotonic_ns() - c->held_ns > HOLD_MAX_NS)
+	if (c->hold == HOLD_STOPPED &&
+	    (c->let_go || time__monotonic_ns() - c->held_ns > HOLD_MAX_NS))
 		detach(c, 0);
 	return c->ended;
 }
@@ -180,11 +182,10 @@ void command__let_go(struct command *c)
 {
 	if (!command__holds(c))
 		return;
-	/* the kernel reports the exec just before it stops */
-	for (int i = 0; i < EXEC_LOOK_MS && c->hold == HOLD_TRACED && !collect(c, WNOHANG); i++)
+	c->let_go = true;
+	/* the kernel reports the exec just before it stops; later it is let go when that is seen */
+	for (int i = 0; i < EXEC_LOOK_MS && !collect(c, WNOHANG) && c->hold != HOLD_OFF; i++)
 		poll(NULL, 0, 1);
-	if (c->hold == HOLD_STOPPED)
-		detach(c, 0);
 }
 
 /* ── from its start to its end ───────────────────────────────────────────────────────────── */
