@@ -8,12 +8,16 @@
 
 bool switched__off(struct session *s, uint64_t now)
 {
-	if (s->switched_off || !s->opts->off_path || now - s->switch_ns < LOOK_EVERY_NS)
-		return s->switched_off;
-	s->switch_ns = now;
-	if (access(s->opts->off_path, F_OK))
+	const char *path = s->opts->off_path;
+
+	if (s->switched_off)
+		return true;
+	if (!path || now - s->switch_ns < LOOK_EVERY_NS)
 		return false;
-	log_warn("%s: switched off", s->opts->off_path);
+	s->switch_ns = now;
+	if (access(path, F_OK))
+		return false;
+	log_warn("%s: switched off", path);
 	s->switched_off = s->stopped = true;
 	kernel__release(s->kernel);
 	return true;
