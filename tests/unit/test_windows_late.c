@@ -185,6 +185,32 @@ static void test_room(void **state)
 	timeline__free(kit.tl);
 }
 
+/* What the session has cost by a cut is no window's after it, whoever joins or has left. */
+static void test_cost(void **state)
+{
+	struct intake_cost cost = {.user_cpu_ns = 7000, .bpf_ns = 900, .bpf_ns_known = true};
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+
+	(void)state;
+	kit_new(&kit);
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	assert_int_equal(intake__end_target(kit.in, PID, "exited 0", CUT - 5), 0);
+	t = window(&kit, CUT, &pic);
+	assert_int_equal(t->user_cpu_ns, 7000);
+	assert_int_equal(t->bpf_ns, 900);
+	picture__free(pic);
+	kit_add(&kit, PID, CUT + 10);
+	cost.user_cpu_ns += 300;
+	cost.bpf_ns += 20;
+	assert_int_equal(intake__set_cost(kit.in, PID, &cost), 0);
+	t = finish(&kit);
+	assert_int_equal(t->user_cpu_ns, 300);
+	assert_int_equal(t->bpf_ns, 20);
+	timeline__free(kit.tl);
+}
+
 /* ── anything, in any order ──────────────────────────────────────────────────────────────── */
 
 #define ROUNDS 300
@@ -318,7 +344,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collection), cmocka_unit_test(test_call),
 		cmocka_unit_test(test_end),	   cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_room),	   cmocka_unit_test(test_any),
+		cmocka_unit_test(test_room),	   cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_any),
 	};
 
 	return cmocka_run_group_tests_name("windows_late", tests, NULL, NULL);

@@ -277,7 +277,6 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	HASH_ITER (hh, s->counters, counters, next)
 		cut_counters(s, counters);
 	s->cost_before = s->cost;
-	in->cpu_before_ns = MAX(in->cpu_before_ns, s->cost.user_cpu_ns);
 	s->left_out = s->blind_ns = 0;
 	s->was_cut = true;
 	return err;
@@ -294,6 +293,12 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 	if (in->closed)
 		return -EINVAL;
 	tap__report(in, 0, &input);
+	for (size_t i = 0; i < in->n_targets; i++) {
+		const struct intake_cost *cost = &in->targets[i]->cost;
+
+		in->cpu_before_ns = MAX(in->cpu_before_ns, cost->user_cpu_ns);
+		in->bpf_before_ns = MAX(in->bpf_before_ns, cost->bpf_ns);
+	}
 	for (size_t i = 0; !err && i < in->n_targets;) {
 		if (!in->targets[i]->ended || in->targets[i]->end_ns > at_ns) {
 			i++;

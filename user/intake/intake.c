@@ -433,7 +433,8 @@ int intake__set_cost(struct intake *in, pid_t pid, const struct intake_cost *cos
 	before = &s->cost_before;
 	s->cost = *cost;
 	s->pub->probe_hits = since(cost->probe_hits, before->probe_hits);
-	s->pub->bpf_ns = since(cost->bpf_ns, before->bpf_ns);
+	/* all processes' together, as our own time is */
+	s->pub->bpf_ns = since(cost->bpf_ns, in->bpf_before_ns);
 	s->pub->bpf_ns_known = cost->bpf_ns_known;
 	s->pub->cost_known = true;
 	s->pub->trap_ns_estimated = since(cost->trap_ns_estimated, before->trap_ns_estimated);

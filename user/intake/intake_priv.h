@@ -25,7 +25,7 @@ struct intake {
 	intake_tap tap;
 	void *tap_ctx;
 	/* Totals of the session by the last cut; what comes later is given as totals, too. */
-	uint64_t cpu_before_ns;
+	uint64_t cpu_before_ns, bpf_before_ns;
 	struct lost_before {
 		char cause[48];
 		uint64_t now, before;

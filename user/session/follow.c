@@ -485,7 +485,8 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
 	if (held)
 		command__let_go(s->command);
-	if (err == -EAGAIN || err == -EBUSY)
+	/* what holds no runtime may load one later: look_again() knows whether that is reported */
+	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
 		add_candidate(s, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
 			      now + LIBRARY_GIVE_UP_NS);
 }
