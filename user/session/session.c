@@ -82,7 +82,7 @@ static int run_to_end(struct session *s)
 	}
 	if (s->switched_off)
 		return SESSION_SWITCHED_OFF;
-	if (!err && windows__dropped(s->windows))
+	if (!err && windows__partial(s->windows))
 		return EXIT_PARTIAL;
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }

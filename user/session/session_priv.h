@@ -446,8 +446,8 @@ void windows__collect(struct session *s);
 void windows__finish(struct windows *w);
 /* The same, and frees. NULL is fine. */
 void windows__free(struct windows *w);
-/* Windows that are not in any file. */
-uint64_t windows__dropped(const struct windows *w);
+/* Some window is not in any file, or was not complete. NULL: there are none. */
+bool windows__partial(const struct windows *w);
 
 /* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
 

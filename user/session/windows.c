@@ -23,7 +23,8 @@
 struct windows {
 	uint64_t every_ns, next_ns;
 	pid_t writers[MAX_WRITERS]; /* 0: none */
-	uint64_t dropped;
+	uint64_t dropped;	    /* that are not in any file */
+	bool partial;		    /* one that was not complete */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)
@@ -43,9 +44,9 @@ uint64_t windows__next_due(const struct session *s)
 	return s->windows ? s->windows->next_ns : 0;
 }
 
-uint64_t windows__dropped(const struct windows *w)
+bool windows__partial(const struct windows *w)
 {
-	return w ? w->dropped : 0;
+	return w && (w->dropped || w->partial);
 }
 
 static void drop(struct windows *w, const char *why)
@@ -161,10 +162,12 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		log_error("the session cannot go on: %s", strerror(-err));
 		return err;
 	}
-	if (pic)
+	if (pic) {
+		w->partial |= picture__session(pic)->exit_code != 0;
 		start_writer(s, pic);
-	else
+	} else {
 		drop(w, "it could not be made");
+	}
 	picture__free(pic);
 	log_verbose("a window: %.1f ms", (double)(time__monotonic_ns() - begun) / 1e6);
 	return 0;
