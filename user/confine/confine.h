@@ -144,8 +144,8 @@ int confine_pool__new(const struct confine_service *service, void *ctx,
 		      struct confine_pool **ret_pool);
 /*
  * As confine_server__ask(), about bytes of `user`'s (CONFINE_NOBODY: not known), who may be waited
- * for as long as in confine__aside(): -ETIMEDOUT also when he has been. In a confined child it is
- * answered there.
+ * for as long as in confine__aside(): -ETIMEDOUT also when he has been. What the child works counts
+ * beyond a twentieth of `honest_ns`, once it runs. In a confined child it is answered there.
  */
 int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *question, size_t len,
 		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
