@@ -54,6 +54,7 @@ struct session {
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
+	int write_fd; /* SIGUSR1: the window so far; -1: there are no windows */
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
 	size_t n_ended_logs;	/* that are kept open */
