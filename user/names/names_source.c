@@ -21,11 +21,6 @@
 /* Symbols of a compilation unit looked at for its module. */
 #define MAX_UNIT_SYMBOLS 64
 
-static const char *intern(struct names *names, const char *text)
-{
-	return names__intern(names, text, strlen(text));
-}
-
 /* "./Foo.hs" is Foo.hs. */
 static const char *plain_path(const char *path)
 {
