@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_pool: a confined server for each user. */
+/* test_pool: a confined server for each user, and how long users are waited for in a turn. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,10 +138,42 @@ static void many_that_work(void **state)
 	confine_pool__free(p);
 }
 
+static int fn_honest(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	poll(NULL, 0, 100 * (int)machine__slowness());
+	return 0;
+}
+
+/* Many that are honest, each by itself, are not done in one turn either. */
+static void many_in_a_turn(void **state)
+{
+	struct confine how = {.name = "test", .user = 90003};
+	void *out;
+	int n = 0;
+
+	(void)state;
+	confine__new_turn();
+	while (confine__may_wait(how.user) && n++ < 100) {
+		assert_int_equal(
+			confine__aside(&how, LONG_MS, 60000000000ULL, fn_honest, NULL, 8, &out), 0);
+		confine__free_out(out, 8);
+	}
+	assert_in_range(n, 1, 12);
+	assert_int_equal(confine__aside(&how, LONG_MS, 60000000000ULL, fn_honest, NULL, 8, &out),
+			 -EBUSY);
+	assert_true(confine__may_wait(0));
+	confine__new_turn();
+	assert_true(confine__may_wait(how.user));
+	confine__last_turn();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_for_each_user),
-					   cmocka_unit_test(many_that_work)};
+					   cmocka_unit_test(many_that_work),
+					   cmocka_unit_test(many_in_a_turn)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

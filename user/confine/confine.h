@@ -159,12 +159,14 @@ void confine_pool__free(struct confine_pool *pool);
  * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
  * a tenth of the time that passes is given back. No more than CONFINE_TURN_NS of it may be in one
  * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
- * it stands still. Who has used it up is not waited for. Root's are nobody's attack, and always
- * waited for.
+ * it stands still; and once jobs of his, honest or not, have taken CONFINE_TURN_ALL_NS of a turn,
+ * the next one waits for another turn. Who has used it up is not waited for. Root's are nobody's
+ * attack, and always waited for.
  */
-#define CONFINE_USER_NS	  3000000000ULL
-#define CONFINE_TURN_NS	  1000000000ULL
-#define CONFINE_HONEST_NS 100000000ULL
+#define CONFINE_USER_NS	    3000000000ULL
+#define CONFINE_TURN_NS	    1000000000ULL
+#define CONFINE_TURN_ALL_NS 1200000000ULL
+#define CONFINE_HONEST_NS   100000000ULL
 
 bool confine__may_wait(uid_t user);
 /* How much longer than an honest job one of his may take now; 0: he is not waited for. */
