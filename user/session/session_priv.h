@@ -208,6 +208,7 @@ struct member {
 	bool no_rows;		      /* its unwind rows could not be loaded */
 	uint64_t rows_ns;	      /* how long rows have been made for it */
 	bool rows_later;	      /* or not yet all of them: member__more_rows */
+	uint32_t rows_tries;	      /* turns in a row that had no time for its user */
 	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
 	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
 	uint64_t probed_ns;	      /* when its probes were on */
