@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "cctree.h"
 #include "pack_priv.h"
-#include "prof.h"
+#include "prof_priv.h"
 
 #define DEPTH_MAX 65536
 
