@@ -27,6 +27,7 @@ struct models {
 	struct el_annot *annot;
 	struct el_heap *heap;
 	struct el_info *info;
+	struct el_match *match;
 };
 
 static void check(bool good)
@@ -37,8 +38,11 @@ static void check(bool good)
 
 static void models_new(struct models *m, struct eventlog *log)
 {
-	const struct el_sched_opts opts = {.window = &m->window, .thread_lanes = 8};
+	struct el_sched_opts opts = {
+		.window = &m->window, .thread_lanes = 8, .on_call = el_match__on_call};
 
+	check(!el_match__new(&m->window, &m->match));
+	opts.ctx = m->match;
 	check(!el_profile__new(&m->window, &m->profile));
 	check(!el_sched__new(&opts, &m->sched));
 	check(!el_annot__new(&m->window, el_profile__tree(m->profile), m->sched, &m->annot));
@@ -50,6 +54,7 @@ static void models_new(struct models *m, struct eventlog *log)
 	check(!el_annot__attach(m->annot, log));
 	check(!el_heap__attach(m->heap, log));
 	check(!el_info__attach(m->info, log));
+	check(!el_match__attach(m->match, log));
 }
 
 static void lane_check(const struct slices *lane)
@@ -152,6 +157,7 @@ static void models_free(struct models *m)
 	el_annot__free(m->annot);
 	el_heap__free(m->heap);
 	el_info__free(m->info);
+	el_match__free(m->match);
 }
 
 /* ── handed over ─────────────────────────────────────────────────────────────────────────── */
@@ -170,6 +176,8 @@ static int unpack(struct models *m, struct eventlog_stats *st, struct unpack *u)
 		err = el_heap__unpack(u, &m->heap);
 	if (!err)
 		err = el_info__unpack(u, &m->info);
+	if (!err)
+		err = el_match__unpack(u, &m->match);
 	return err;
 }
 
@@ -188,6 +196,7 @@ static bool hand_over(struct models *m, struct eventlog_stats *st, size_t where,
 	el_annot__pack(m->annot, &p);
 	el_heap__pack(m->heap, &p);
 	el_info__pack(m->info, &p);
+	el_match__pack(m->match, &p);
 	check(!p.full);
 	where %= p.len;
 	if (where)

@@ -10,7 +10,7 @@
 
 #include <zlib.h>
 
-#include "capture/codec.h"
+#include "capture/codec_priv.h"
 #include "logs/logs.h"
 #include "export/export.h"
 

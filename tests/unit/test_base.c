@@ -366,6 +366,31 @@ static void signals_come_by_a_descriptor(void **state)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+/* What means something else does not look like a wish to end. */
+static void usr1_comes_by_its_own(void **state)
+{
+	struct signal_taken taken;
+	int ends = -1, writes = -1;
+	sigset_t before;
+
+	(void)state;
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	assert_int_equal(signals__open(&ends), 0);
+	assert_int_equal(signals__open_usr1(&writes), 0);
+	kill(getpid(), SIGUSR1);
+	assert_false(signals__came(&ends));
+	assert_true(signals__take(writes, &taken));
+	assert_int_equal(taken.number, SIGUSR1);
+	kill(getpid(), SIGTERM);
+	assert_false(signals__came(&writes));
+	assert_true(signals__came(&ends));
+	fd__close(&ends);
+	fd__close(&writes);
+	assert_false(signals__came(&writes));
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 static void usage_is_this_process_s(void **state)
 {
 	const struct rusage r = {.ru_utime = {.tv_sec = 1, .tv_usec = 2},
@@ -418,6 +443,7 @@ int main(void)
 		cmocka_unit_test(path_base_is_what_follows_the_last_slash),
 		cmocka_unit_test(only_regular_files_are_opened),
 		cmocka_unit_test(signals_come_by_a_descriptor),
+		cmocka_unit_test(usr1_comes_by_its_own),
 		cmocka_unit_test(usage_is_this_process_s),
 		cmocka_unit_test(search_finds_the_first),
 	};

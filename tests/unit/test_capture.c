@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/codec.h"
+#include "capture/codec_priv.h"
 #include "export/export.h"
 #include "test_timeline_kit.h"
 

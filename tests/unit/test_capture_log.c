@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/codec.h"
+#include "capture/codec_priv.h"
 #include "logs/logs.h"
 #include "eventlog_writer.h"
 #include "export/export.h"

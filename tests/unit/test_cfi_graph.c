@@ -122,6 +122,7 @@ __asm__(".text\n"
 	"called_1: sub $16, %rsp\n"
 	"called_2: call framed\n"
 	"call table\n"
+	"call nowhere\n"
 	"test %eax, %eax\n"
 	"jne called_3\n"
 	"call dies\n"
@@ -151,6 +152,17 @@ __asm__(".text\n"
 	"table_2: pop %rdi\n"
 	"table_3: pop %rbp\n"
 	"table_4: ret\n"
+	/* some way through it both pointers are lost */
+	"nowhere: push %rbp\n"
+	"mov %rsp, %rbp\n"
+	"nowhere_1: sub %rax, %rsp\n"
+	"test %eax, %eax\n"
+	"jne nowhere_3\n"
+	"xor %ebp, %ebp\n"
+	"nowhere_2: .fill 32, 1, 0x90\n"
+	"hlt\n"
+	"nowhere_3: leave\n"
+	"nowhere_4: ret\n"
 	"dies: sub $8, %rsp\n"
 	"dies_1: hlt\n"
 	/* calls a C function as GHC does, and goes on as it does */
@@ -190,6 +202,10 @@ __asm__(".text\n"
 	X(table_2)                                                                                 \
 	X(table_3)                                                                                 \
 	X(table_4)                                                                                 \
+	X(nowhere_1)                                                                               \
+	X(nowhere_2)                                                                               \
+	X(nowhere_3)                                                                               \
+	X(nowhere_4)                                                                               \
 	X(haskell)                                                                                 \
 	X(haskell_1)                                                                               \
 	X(by_haskell)                                                                              \
@@ -230,6 +246,10 @@ static void test_shapes(void **state)
 		{table_2, "table_2", RSP(3, 2)},
 		{table_3, "table_3", RSP(2, 2)},
 		{table_4, "table_4", RSP(1, 0)},
+		{nowhere_1, "nowhere_1", RSP(2, 2)},
+		{nowhere_2, "nowhere_2", WIRE_CFI_NONE},
+		{nowhere_3, "nowhere_3", RBP(2, 2)},
+		{nowhere_4, "nowhere_4", RSP(1, 0)},
 		{by_haskell, "by_haskell", RSP(1, 0)},
 		{by_haskell_1, "by_haskell_1", RSP(2, 0)},
 		/* it is not C: whoever comes to it is in Haskell code */

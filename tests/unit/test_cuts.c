@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "capture/codec.h"
+#include "capture/codec_priv.h"
 #include "ledger/ledger_priv.h"
 #include "picture/picture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Lanes of a log: how slices are kept within bounds, and what the scheduler's events make of them.
  */
-#include "eventlog/lane.h"
-#include "eventlog/u64map.h"
+#include "eventlog/lane_priv.h"
+#include "eventlog/u64map_priv.h"
 #include "eventlog_models.h"
 
 /* ── the map under them ──────────────────────────────────────────────────────────────────── */

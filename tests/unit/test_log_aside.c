@@ -16,7 +16,7 @@
 
 #include "base/base.h"
 #include "confine/confine.h"
-#include "eventlog/lane.h"
+#include "eventlog/lane_priv.h"
 #include "eventlog/pack_priv.h"
 #include "eventlog_writer.h"
 #include "export/export.h"

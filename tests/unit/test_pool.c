@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_pool: a confined server for each user. */
+/* test_pool: a confined server for each user, and how long users are waited for in a turn. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/base.h"
 #include "confine/confine.h"
 
 #define LONG_MS 60000
@@ -72,9 +75,105 @@ static void a_child_for_each_user(void **state)
 	confine_pool__free(NULL);
 }
 
+/* ── who is waited for ───────────────────────────────────────────────────────────────────── */
+
+#define HONEST_NS 1000000000ULL
+#define WORK_NS	  450000000LL
+#define SLOW_MS	  1500
+
+static int64_t cpu_ns(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+	return at.tv_sec * 1000000000LL + at.tv_nsec;
+}
+
+static size_t fn_work(void *ctx, const void *question, size_t len, void *answer)
+{
+	const struct timespec slow = {.tv_sec = SLOW_MS / 1000,
+				      .tv_nsec = SLOW_MS % 1000 * 1000000L};
+	int64_t until = cpu_ns() + WORK_NS;
+
+	(void)ctx;
+	while (len == 4 && memcmp(question, "work", 4) == 0 && cpu_ns() < until)
+		;
+	if (len == 4 && memcmp(question, "slow", 4) == 0)
+		for (unsigned int i = 0; i < machine__slowness(); i++)
+			nanosleep(&slow, NULL);
+	memset(answer, 0, 1);
+	return 1;
+}
+
+/* Work that takes less than an honest question may is nobody's to give without end. */
+static void many_that_work(void **state)
+{
+	static const struct confine_service service = {
+		.how = {.name = "test"}, .answer = fn_work, .max_question = 8, .max_answer = 8};
+	const uid_t honest = 95001, busy = 95002, slow = 95003;
+	struct confine_pool *p;
+	char answer[8];
+	size_t len;
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(confine_pool__new(&service, NULL, &p), 0);
+	confine__new_turn();
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(
+			confine_pool__ask(p, honest, "x", 1, LONG_MS, HONEST_NS, answer, &len), 0);
+	/* after the first one, which has the child's beginning in it, 400 ms of each count */
+	while (confine__may_wait(busy) && n++ < 20)
+		assert_int_equal(
+			confine_pool__ask(p, busy, "work", 4, LONG_MS, HONEST_NS, answer, &len), 0);
+	assert_in_range(n, 1, 5);
+	assert_int_equal(confine_pool__ask(p, busy, "x", 1, LONG_MS, HONEST_NS, answer, &len),
+			 -ETIMEDOUT);
+	assert_true(confine__may_wait(honest));
+	/* an answer is waited for as long as its user is */
+	confine__waited(slow, CONFINE_TURN_NS - 1, 0);
+	assert_int_equal(confine_pool__ask(p, slow, "slow", 4, LONG_MS, HONEST_NS, answer, &len),
+			 -ETIMEDOUT);
+	confine__last_turn();
+	confine_pool__free(p);
+}
+
+static int fn_honest(void *ctx, void *out)
+{
+	(void)ctx;
+	(void)out;
+	poll(NULL, 0, 100 * (int)machine__slowness());
+	return 0;
+}
+
+/* Many that are honest, each by itself, are not done in one turn either. */
+static void many_in_a_turn(void **state)
+{
+	struct confine how = {.name = "test", .user = 90003};
+	void *out;
+	int n = 0;
+
+	(void)state;
+	confine__new_turn();
+	while (confine__may_wait(how.user) && n++ < 100) {
+		assert_int_equal(
+			confine__aside(&how, LONG_MS, 60000000000ULL, fn_honest, NULL, 8, &out), 0);
+		confine__free_out(out, 8);
+	}
+	assert_in_range(n, 1, 12);
+	assert_int_equal(confine__aside(&how, LONG_MS, 60000000000ULL, fn_honest, NULL, 8, &out),
+			 -EBUSY);
+	assert_true(confine__may_wait(0));
+	confine__new_turn();
+	assert_true(confine__may_wait(how.user));
+	confine__last_turn();
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_for_each_user)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_for_each_user),
+					   cmocka_unit_test(many_that_work),
+					   cmocka_unit_test(many_in_a_turn)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

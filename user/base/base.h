@@ -177,6 +177,9 @@ void signals__reset(void);
  * closes it) from now on; SIGPIPE is ignored.
  */
 int signals__open(int *ret_fd);
+/* SIGUSR1 comes by a descriptor of its own: whoever looks at the other one ends for what is there.
+ */
+int signals__open_usr1(int *ret_fd);
 /* SIGUSR1 comes by it, too. */
 int signals__add_usr1(int fd);
 

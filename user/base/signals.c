@@ -50,6 +50,22 @@ int signals__open(int *ret_fd)
 	return 0;
 }
 
+int signals__open_usr1(int *ret_fd)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 int signals__add_usr1(int fd)
 {
 	sigset_t set;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A capture's blocks, one after the other, past what is damaged. */
-#include "blocks.h"
+#include "blocks_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

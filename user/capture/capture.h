@@ -11,7 +11,7 @@
  *     u32 magic  u32 flags  u32 raw size  u32 stored size  u64 number  u32 CRC of the stored bytes
  *     u32 CRC of this header's 28 bytes before it, then the stored bytes (zstd, or as they are)
  *
- * all little-endian. A block's raw bytes are inputs (codec.h), one after the other, in the order in
+ * all little-endian. A block's raw bytes are inputs (codec.c), one after the other, in the order in
  * which the timeline took them. Each block stands for itself: one that is damaged is left out, the
  * reader goes on at the next magic. The last input is an end mark; without it the capture was not
  * finished, and is used as far as it goes.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Inputs of a timeline as bytes and back. */
-#include "codec.h"
+#include "codec_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "codec.h"
+#include "codec_priv.h"
 
 /* What the structs of records and of the kernel's maps measure: other sizes, other records. */
 static const struct {

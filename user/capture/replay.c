@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "blocks.h"
+#include "blocks_priv.h"
 #include "picture/picture.h"
 #include "replay_priv.h"
 

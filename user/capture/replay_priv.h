@@ -3,7 +3,7 @@
 #ifndef SAFESCOPED_CAPTURE_REPLAY_PRIV_H
 #define SAFESCOPED_CAPTURE_REPLAY_PRIV_H
 
-#include "codec.h"
+#include "codec_priv.h"
 #include "replay_windows.h"
 
 struct answer;

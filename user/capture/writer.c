@@ -10,7 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "codec.h"
+#include "codec_priv.h"
 
 /* A block is full from here on. */
 #define BLOCK_BYTES (256u << 10)

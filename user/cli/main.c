@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* safescoped: where every moment of a running Haskell program went. */
 #include <capstone/capstone.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,21 @@ static void give_capstone_memory(void)
 	cs_option(0, CS_OPT_MEM, (size_t)&memory);
 }
 
+/*
+ * Where standard input, output or error was closed by whoever started us, a file that is opened
+ * would get its number, and what is said to people. This one can only be read, and is empty: what
+ * is written there fails as before.
+ */
+static void hold_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	fd__close(&fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -120,6 +136,7 @@ int main(int argc, char **argv)
 
 	/* all output is UTF-8, whatever the user's locale is */
 	setlocale(LC_CTYPE, "C.UTF-8");
+	hold_standard_fds();
 	give_capstone_memory();
 	options__parse(argc, argv, &options);
 	if (options.quiet)

@@ -63,7 +63,7 @@ static int run_here(int (*fn)(void *ctx, void *out), void *ctx, size_t size, voi
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
 		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out)
 {
-	uint64_t began = time__monotonic_ns(), until, patience;
+	uint64_t began = time__monotonic_ns(), until, patience, took;
 	struct confine_job *job;
 	int err;
 
@@ -80,7 +80,9 @@ int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns
 		until = MIN(until, began + (honest_ns + patience) * machine__slowness());
 	err = wait_for(job, until, ret_out);
 	confine_job__free(job);
+	took = time__monotonic_ns() - began;
 	/* many jobs that each take as long as an honest one are a burden too */
-	confine__waited(how->user, time__monotonic_ns() - began, honest_ns - honest_ns / 4);
+	confine__waited(how->user, took, honest_ns - honest_ns / 4);
+	confine_users__took(how->user, took);
 	return err;
 }

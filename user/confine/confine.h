@@ -144,8 +144,8 @@ int confine_pool__new(const struct confine_service *service, void *ctx,
 		      struct confine_pool **ret_pool);
 /*
  * As confine_server__ask(), about bytes of `user`'s (CONFINE_NOBODY: not known), who may be waited
- * for as long as in confine__aside(): -ETIMEDOUT also when he has been. In a confined child it is
- * answered there.
+ * for as long as in confine__aside(): -ETIMEDOUT also when he has been. What the child works counts
+ * beyond a twentieth of `honest_ns`, once it runs. In a confined child it is answered there.
  */
 int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *question, size_t len,
 		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
@@ -159,12 +159,14 @@ void confine_pool__free(struct confine_pool *pool);
  * Each user's bytes may take CONFINE_USER_NS of waiting, not counting what an honest job takes;
  * a tenth of the time that passes is given back. No more than CONFINE_TURN_NS of it may be in one
  * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
- * it stands still. Who has used it up is not waited for. Root's are nobody's attack, and always
- * waited for.
+ * it stands still; and once jobs of his, honest or not, have taken CONFINE_TURN_ALL_NS of a turn,
+ * the next one waits for another turn. Who has used it up is not waited for. Root's are nobody's
+ * attack, and always waited for.
  */
-#define CONFINE_USER_NS	  3000000000ULL
-#define CONFINE_TURN_NS	  1000000000ULL
-#define CONFINE_HONEST_NS 100000000ULL
+#define CONFINE_USER_NS	    3000000000ULL
+#define CONFINE_TURN_NS	    1000000000ULL
+#define CONFINE_TURN_ALL_NS 1200000000ULL
+#define CONFINE_HONEST_NS   100000000ULL
 
 bool confine__may_wait(uid_t user);
 /* How much longer than an honest job one of his may take now; 0: he is not waited for. */

@@ -38,6 +38,11 @@ int confine_job__new_out(size_t size, void **ret_out);
  */
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program);
 
+/* ── users.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* A job of his has taken so much of the turn, honest or not. */
+void confine_users__took(uid_t user, uint64_t took_ns);
+
 /* ── children.c: those that run, and those that do not die ───────────────────────────────── */
 
 /* Forks; in the child *ret_pid is 0. -EBUSY, -EAGAIN, -ENOMEM. */

@@ -5,6 +5,7 @@
 #include <seccomp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -78,30 +79,52 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 	return err;
 }
 
-/* libseccomp writes the program to a descriptor. */
-static int export(scmp_filter_ctx f, struct sock_fprog *ret_program)
+/* To a descriptor. */
+static int write_program(unsigned int keep, int fd)
 {
-	int fd = memfd_create("filter", MFD_CLOEXEC), err;
-	struct sock_filter *code = NULL;
-	off_t size = 0;
+	scmp_filter_ctx f;
+	int err;
 
-	if (fd < 0)
-		return -errno;
-	err = seccomp_export_bpf(f, fd);
+	/* a library that asks for more (libdw for its file's path) is told that it may not */
+	f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!f)
+		return -ENOMEM;
+	err = add_rules(f, keep);
 	if (!err)
-		size = lseek(fd, 0, SEEK_END);
-	if (!err && (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS))
-		err = -EINVAL;
-	if (!err) {
-		code = malloc((size_t)size);
-		err = code ? 0 : -ENOMEM;
-	}
-	if (!err && pread(fd, code, (size_t)size, 0) != size)
-		err = -EIO;
-	fd__close(&fd);
-	if (err) {
+		err = seccomp_export_bpf(f, fd);
+	seccomp_release(f);
+	return err;
+}
+
+/* By a process of its own: without memory libseccomp (2.5.4) follows null pointers. */
+static int have_written(unsigned int keep, int fd)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		_exit(-write_program(keep, fd) & 0xff);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ENOMEM;
+}
+
+static int read_program(int fd, struct sock_fprog *ret_program)
+{
+	struct sock_filter *code;
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	if (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS)
+		return -EINVAL;
+	code = malloc((size_t)size);
+	if (!code)
+		return -ENOMEM;
+	if (pread(fd, code, (size_t)size, 0) != size) {
 		free(code);
-		return err;
+		return -EIO;
 	}
 	*ret_program = (struct sock_fprog){.len = (unsigned short)((size_t)size / sizeof(*code)),
 					   .filter = code};
@@ -112,21 +135,19 @@ int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program
 {
 	static struct sock_fprog programs[8];
 	struct sock_fprog *program = &programs[keep & 7];
-	scmp_filter_ctx f;
-	int err = 0;
+	int fd, err;
 
 	if (!program->filter) {
-		/* a library that asks for more (libdw for its file's path) is told that it may not
-		 */
-		f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-		if (!f)
-			return -ENOMEM;
-		err = add_rules(f, keep);
+		fd = memfd_create("filter", MFD_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		err = have_written(keep, fd);
 		if (!err)
-			err = export(f, program);
-		seccomp_release(f);
+			err = read_program(fd, program);
+		fd__close(&fd);
+		if (err)
+			return err;
 	}
-	if (!err)
-		*ret_program = program;
-	return err;
+	*ret_program = program;
+	return 0;
 }

@@ -11,6 +11,7 @@ static struct user {
 	uid_t id;
 	uint64_t used_ns, seen_ns;
 	uint64_t turn, turn_ns; /* what of it was in which turn */
+	uint64_t turn_all_ns;	/* with what honest jobs took */
 } users[USERS_MAX];
 static size_t n_users;
 static uint64_t turn; /* 0: there are none */
@@ -24,7 +25,7 @@ static void give_back(struct user *u, uint64_t now)
 	u->seen_ns = now;
 	if (u->turn != turn) {
 		u->turn = turn;
-		u->turn_ns = 0;
+		u->turn_ns = u->turn_all_ns = 0;
 	}
 }
 
@@ -66,6 +67,8 @@ uint64_t confine__patience_ns(uid_t user)
 		return UINT64_MAX;
 	u = find(user);
 	left = CONFINE_USER_NS - MIN(u->used_ns, CONFINE_USER_NS);
+	if (turn && u->turn_all_ns >= CONFINE_TURN_ALL_NS * machine__slowness())
+		return 0;
 	return turn ? MIN(left, CONFINE_TURN_NS - MIN(u->turn_ns, CONFINE_TURN_NS)) : left;
 }
 
@@ -83,4 +86,10 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns)
 	u = find(user);
 	u->used_ns += took_ns - honest_ns;
 	u->turn_ns += took_ns - honest_ns;
+}
+
+void confine_users__took(uid_t user, uint64_t took_ns)
+{
+	if (user != 0)
+		find(user)->turn_all_ns += took_ns;
 }

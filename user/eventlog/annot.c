@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "annot.h"
+#include "annot_priv.h"
 #include "base/base.h"
 
 #define OPEN_MAX  (1u << 16)

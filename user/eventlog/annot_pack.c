@@ -2,7 +2,7 @@
 /* annot_pack: what a program marked, handed over by the process that read the log. */
 #include <errno.h>
 
-#include "annot.h"
+#include "annot_priv.h"
 #include "base/base.h"
 #include "pack_priv.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "annot.h"
+#include "annot_priv.h"
 #include "base/base.h"
 
 static struct el_str trim(struct el_str s)

@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "cctree.h"
 #include "pack_priv.h"
-#include "u64map.h"
+#include "u64map_priv.h"
 
 #define CCS_MAX	  (1u << 16)
 #define NODES_MAX (1u << 17)

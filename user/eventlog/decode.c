@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "private.h"
+#include "reader_priv.h"
 
 enum field_kind {
 	F_END,

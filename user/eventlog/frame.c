@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "private.h"
+#include "reader_priv.h"
 
 #define WIN_FULL  (256u << 10)
 #define WIN_SMALL 4096u

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/base.h"
-#include "private.h"
+#include "reader_priv.h"
 
 #define TAG_HDRB 0x68647262u
 #define TAG_HETB 0x68657462u

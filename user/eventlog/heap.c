@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "eventlog.h"
 #include "pack_priv.h"
-#include "u64map.h"
+#include "u64map_priv.h"
 
 #define SERIES_MAX   (16u << 10)
 #define POINTS_MAX   (32u << 10)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "annot.h"
+#include "annot_priv.h"
 #include "base/base.h"
 #include "eventlog.h"
 #include "pack_priv.h"

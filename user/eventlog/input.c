@@ -16,7 +16,7 @@
 #include <zlib.h>
 
 #include "base/base.h"
-#include "private.h"
+#include "reader_priv.h"
 
 #define PIECE	     (256u << 10)
 #define WAIT_MS	     200

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* lane: slices in time order in bounded memory, and the window that is wanted of a log. */
-#include "lane.h"
+#include "lane_priv.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,6 +10,8 @@
 #define MAX_CALLS (1u << 20)
 #define MAX_TICKS (1u << 21)
 #define MAX_GCS	  (1u << 20)
+/* Whoever compares them with another clock's computes with signed differences. */
+#define LATEST_NS ((uint64_t)INT64_MAX / 2)
 
 struct el_match {
 	const struct el_window *window;
@@ -57,6 +59,8 @@ int el_match__on_call(void *ctx, uint32_t thread, uint64_t start, uint64_t end, 
 	m->info.calls++;
 	if (end < start)
 		return 0;
+	if (end > LATEST_NS)
+		return left_out(m, -E2BIG);
 	err = ARRAY_RESERVE(m->calls, m->cap_calls, m->info.n_calls + 1, MAX_CALLS);
 	if (!err)
 		m->calls[m->info.n_calls++] =
@@ -93,6 +97,8 @@ static int on_event(void *ctx, const struct el_event *ev)
 
 	if (!el_window__has(m->window, ev->time))
 		return 0;
+	if (ev->time > LATEST_NS)
+		return left_out(m, -E2BIG);
 	return ev->id == EL_GC_START ? on_gc(m, ev) : on_tick(m, ev);
 }
 
@@ -149,7 +155,12 @@ int el_match__unpack(struct unpack *u, struct el_match **ret_m)
 	if (!err)
 		err = UNPACK_ARRAY(u, m->gcs, m->info.n_gcs, MAX_GCS);
 	for (size_t i = 0; i < m->info.n_calls; i++)
-		unpack__require(u, m->calls[i].start <= m->calls[i].end);
+		unpack__require(u, m->calls[i].start <= m->calls[i].end &&
+					   m->calls[i].end <= LATEST_NS);
+	for (size_t i = 0; i < m->info.n_ticks; i++)
+		unpack__require(u, m->ticks[i].time <= LATEST_NS);
+	for (size_t i = 0; i < m->info.n_gcs; i++)
+		unpack__require(u, m->gcs[i] <= LATEST_NS);
 	unpack__require(u, m->info.n_calls <= m->info.calls);
 	if (!err && u->bad)
 		err = -EBADMSG;

@@ -30,9 +30,10 @@ struct el_match_tick {
 struct el_match_info {
 	uint64_t calls; /* all that began in the window */
 	size_t n_calls, n_ticks, n_gcs;
-	uint64_t dropped; /* beyond the limit of what is kept of each kind */
+	uint64_t dropped; /* beyond the limit of what is kept of each kind, or too late */
 };
 
+/* No time in it is later than INT64_MAX / 2. */
 struct el_match;
 /* `window`: NULL: all. */
 int el_match__new(const struct el_window *window, struct el_match **ret_m);

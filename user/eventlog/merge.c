@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "private.h"
+#include "reader_priv.h"
 
 /* Chunks of a file, for each buffer that is being read; all together at most about this. */
 #define CHUNKS_TOTAL (16u << 20)

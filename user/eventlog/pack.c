@@ -191,26 +191,3 @@ int eventlog_stats__unpack(struct unpack *u, struct eventlog_stats *ret_stats)
 	*ret_stats = s;
 	return 0;
 }
-
-/* ── reports ─────────────────────────────────────────────────────────────────────────────── */
-
-void prof__pack(const struct cctree *tree, const struct prof_info *info, struct pack *p)
-{
-	PACK(p, *info);
-	cctree__pack(tree, p);
-}
-
-int prof__unpack(struct unpack *u, struct cctree **ret_tree, struct prof_info *ret_info)
-{
-	struct prof_info info;
-	int err;
-
-	UNPACK(u, info);
-	unpack__flag(u, &info.has_ticks);
-	unpack__require(u, memchr(info.program, 0, sizeof(info.program)) != NULL &&
-				   info.capabilities <= UINT16_MAX);
-	err = cctree__unpack(u, ret_tree);
-	if (!err)
-		*ret_info = info;
-	return err;
-}

@@ -14,7 +14,8 @@
 
 #include "base/base.h"
 #include "cctree.h"
-#include "prof.h"
+#include "pack_priv.h"
+#include "prof_priv.h"
 
 #define DEPTH_MAX 65536
 
@@ -269,5 +270,28 @@ int prof__parse(const char *data, size_t len, struct cctree **ret_tree, struct p
 out:
 	cctree__free(tree);
 	free(info);
+	return err;
+}
+
+/* ── packing ─────────────────────────────────────────────────────────────────────────────── */
+
+void prof__pack(const struct cctree *tree, const struct prof_info *info, struct pack *p)
+{
+	PACK(p, *info);
+	cctree__pack(tree, p);
+}
+
+int prof__unpack(struct unpack *u, struct cctree **ret_tree, struct prof_info *ret_info)
+{
+	struct prof_info info;
+	int err;
+
+	UNPACK(u, info);
+	unpack__flag(u, &info.has_ticks);
+	unpack__require(u, memchr(info.program, 0, sizeof(info.program)) != NULL &&
+				   info.capabilities <= UINT16_MAX);
+	err = cctree__unpack(u, ret_tree);
+	if (!err)
+		*ret_info = info;
 	return err;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "prof.h"
+#include "prof_priv.h"
 
 #define DEPTH_MAX 1024
 

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "eventlog.h"
-#include "lane.h"
+#include "lane_priv.h"
 #include "pack_priv.h"
 
 #define LANES_MAX    1024	       /* GHC has 256 capabilities at most */

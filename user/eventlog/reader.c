@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "private.h"
+#include "reader_priv.h"
 
 /* What a stream brings is framed in pieces of this, so that fed memory stays bounded. */
 #define FEED_PIECE (256u << 10)

@@ -13,10 +13,10 @@
 
 #include "base/base.h"
 #include "eventlog.h"
-#include "lane.h"
-#include "sched.h"
-#include "sched_pair.h"
-#include "u64map.h"
+#include "lane_priv.h"
+#include "sched_priv.h"
+#include "sched_pair_priv.h"
+#include "u64map_priv.h"
 
 /* ── capabilities ────────────────────────────────────────────────────────────────────────── */
 

@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "pack_priv.h"
-#include "sched.h"
+#include "sched_priv.h"
 
 struct packed_cap {
 	uint64_t state_ns[CS_MAX];

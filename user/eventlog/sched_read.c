@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "sched.h"
+#include "sched_priv.h"
 
 /* ── finding and making ──────────────────────────────────────────────────────────────────── */
 

@@ -20,6 +20,8 @@
 /* Where there is a limit (ulimit -v): enough for most logs. */
 #define LESS_ROOM   ((size_t)32 << 20)
 #define PROGRESS_NS 100000000ULL
+/* Whoever writes them without end keeps nobody from asking for the end. */
+#define NOTES_AT_ONCE 16
 
 struct progress_note {
 	uint64_t done, all;
@@ -143,9 +145,9 @@ static void take_notes(const struct alone *a)
 	struct pollfd p = {.fd = a->notes[0], .events = POLLIN};
 	struct progress_note note;
 
-	while (a->notes[0] >= 0 && poll(&p, 1, 0) > 0 &&
-	       read(a->notes[0], &note, sizeof(note)) == sizeof(note))
-		a->how->progress(a->how->ctx, note.done, note.all);
+	for (int i = 0; a->notes[0] >= 0 && i < NOTES_AT_ONCE && poll(&p, 1, 0) > 0; i++)
+		if (read(a->notes[0], &note, sizeof(note)) == sizeof(note))
+			a->how->progress(a->how->ctx, note.done, note.all);
 }
 
 /* -ECANCELED: it is to be read no further. */

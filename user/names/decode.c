@@ -122,8 +122,7 @@ int decode__call_before(uid_t user, const uint8_t *code, size_t len, uint64_t re
 
 int decode__set_before(uid_t user, const uint8_t *code, size_t len, struct insn_call *call)
 {
-	struct decode_question q = {
-		.what = DECODE_SET_BEFORE, .addr = call->at, .reg = call->reg};
+	struct decode_question q = {.what = DECODE_SET_BEFORE, .addr = call->at, .reg = call->reg};
 	size_t window = MIN(len, (size_t)INSN_SITE_WINDOW);
 	struct insn_call set;
 	int err = ask(user, &q, code + len - window, window, &set);

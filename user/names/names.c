@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names addresses: which file, which symbol, what it means in Haskell, and what kind of code. */
+/* names: what the frames of a process are called, each looked up once. */
 #include "names.h"
 
 #include <errno.h>
-#include <linux/elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +12,15 @@
 
 #include "base/base.h"
 #include "confine/confine.h"
-#include "demangle_priv.h"
 #include "describe_priv.h"
 #include "ipe_priv.h"
 #include "kallsyms.h"
 #include "names_priv.h"
-#include "process/debugfile.h"
-#include "process/file.h"
 #include "process/proc.h"
-#include "rts/rts_text.h"
 #include "wire.h"
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
 #define MAX_CACHED (1U << 20)
-/* Labels looked at after a local closure for the binding that holds it. */
-#define MAX_ENCLOSING 8
-
-/* Code whose class is asked for. */
-struct code_place {
-	uint64_t vaddr;
-	bool in_c; /* it was met where C code is for sure */
-};
 
 struct cached {
 	uint64_t frame;
@@ -81,345 +68,6 @@ void names__free(struct names *names)
 	free(names);
 }
 
-const char *names__intern(struct names *names, const char *text, size_t len)
-{
-	uint32_t id;
-
-	if (strtab__add(names->strings, text, MIN(len, (size_t)STRTAB_MAX_STRING), &id) < 0)
-		return "";
-	return strtab__get(names->strings, id);
-}
-
-static const char *intern(struct names *names, const char *text)
-{
-	return names__intern(names, text, strlen(text));
-}
-
-static void free_symbols(void *symbols)
-{
-	symbols__free(symbols);
-}
-
-static void free_rts_text(void *text)
-{
-	rts_text__free(text);
-}
-
-/* What is kept with a file; symbols and DWARF also with an image whose debug file is its own. */
-static const struct slot_key symbols_key = {.free = free_symbols};
-static const struct slot_key rts_text_key = {.free = free_rts_text};
-static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
-
-static int read_symbols(const struct elf_file *elf, const struct elf_file *debug,
-			struct symbols **ret_symbols)
-{
-	int err = symbols__new_debug(elf, debug, ret_symbols);
-
-	/* what else reads it is few places */
-	elf__done(elf);
-	if (debug)
-		elf__done(debug);
-	return err;
-}
-
-static const struct symbols *symbols_of(const struct names *names, struct image *image)
-{
-	struct symbols *made = NULL;
-	struct slots *slots;
-	void *symbols;
-	int err;
-
-	debugfile__look(names->of.pid, image);
-	slots = image->debug_is_own ? &image->slots : &image->file->slots;
-	if (slots__get(slots, &symbols_key, &symbols))
-		return symbols;
-	err = read_symbols(image->elf, image->debug_is_own ? image->debug : image->file->debug,
-			   &made);
-	/* there may be time for it later */
-	if (err == -EBUSY)
-		return NULL;
-	return slots__put(slots, &symbols_key, err ? NULL : made);
-}
-
-/* Made at first use, once for a file: a target that has just begun is not held up by it. */
-static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
-{
-	struct slots *slots = &names->of.rts->image->file->slots;
-	struct rts_text *made;
-	void *text;
-
-	if (!slots__get(slots, &rts_text_key, &text)) {
-		if (rts_text__new(names->of.rts, &made) < 0)
-			return CODE_UNKNOWN;
-		text = slots__put(slots, &rts_text_key, made);
-	}
-	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
-	case RTS_PART_C:
-		return CODE_C;
-	case RTS_PART_RTS:
-		return CODE_RTS;
-	case RTS_PART_GC:
-		return CODE_GC;
-	case RTS_PART_UNKNOWN:
-		break;
-	}
-	return CODE_UNKNOWN;
-}
-
-/*
- * Whether a library holds code of GHC's: one of its own, or one that another program is to load and
- * that needs those (a foreign library, what GHCi links while it runs).
- */
-static bool may_be_haskell(const struct image *image)
-{
-	struct slots *slots = &image->file->slots;
-	struct elf_section names;
-	void *may_be;
-
-	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
-		return true;
-	if (!slots__get(slots, &haskell_key, &may_be))
-		may_be =
-			slots__put(slots, &haskell_key,
-				   elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
-						   memmem(names.data, names.size, "libHS", 5)
-					   ? image->file
-					   : NULL);
-	return may_be != NULL;
-}
-
-/*
- * Code of GHC's has no unwind rows. Neither has C code of a libc built without them (musl), nor
- * assembly (gmp): that is recognised by where it ran, or by a function symbol that is no label of
- * GHC's.
- */
-static enum code_class classify(const struct names *names, struct image *image,
-				const struct code_place *place, const struct symbols_hit *hit,
-				bool ghc_label)
-{
-	uint64_t vaddr = place->vaddr;
-	enum code_class c = CODE_UNKNOWN;
-
-	if (image == names->of.rts->image) {
-		c = rts_class(names, vaddr, hit ? hit->name : "");
-		if (c != CODE_UNKNOWN)
-			return c;
-	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
-		return CODE_C;
-	}
-	if (hit && hit->exact && !ghc_label && (hit->type == STT_FUNC || place->in_c))
-		return CODE_C;
-	/* what has rows, or a label of GHC's, is no guess */
-	return place->in_c && !(hit && hit->exact) ? CODE_C : CODE_HASKELL;
-}
-
-/*
- * A capi import calls a C function that GHC made: "ghczuwrapperZC1ZCmainZCMainZCusleep"
- * (compiler/GHC/HsToCore/Foreign/Decl.hs). Its last part is what the program wrote.
- */
-const char *names__capi(const char *name, char *buf, size_t size)
-{
-	const char *last = NULL;
-
-	if (strncmp(name, "ghczuwrapperZC", 14) != 0)
-		return name;
-	for (const char *p = name; (p = strstr(p, "ZC")); p += 2)
-		last = p + 2;
-	if (!last || !*last)
-		return name;
-	zname__zdecode(last, strlen(last), buf, size);
-	return buf;
-}
-
-/*
- * Code between the symbols of a module is a local closure's, whose label the assembler dropped.
- * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
- * is emitted before the code that allocates it), so the binding after it says more than the symbol
- * before, which for a module's first closures is another module's or a C function; a
- * constructor's entry code is never meant. hit and z are put right where there is such a binding.
- */
-static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
-			     struct zname *z)
-{
-	struct symbols_hit after;
-	struct zname first, za;
-
-	for (size_t skip = 0; skip < MAX_ENCLOSING; skip++) {
-		if (symbols__after(symbols, vaddr, skip, &after) < 0)
-			return false;
-		if (zname__decode(after.name, &za) < 0 || !za.is_haskell)
-			return false;
-		if (skip == 0)
-			first = za;
-		if (strcmp(za.module, first.module) != 0 || strcmp(za.package, first.package) != 0)
-			return false;
-		if (za.kind == ZNAME_INFO) {
-			*hit = after;
-			*z = za;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* A place that no symbol names. */
-static void name_offset(struct names *names, struct image *image, uint64_t vaddr,
-			struct code_name *n)
-{
-	uint64_t offset = vaddr;
-	struct elf_fde fde;
-	char text[320];
-
-	if (n->code == CODE_HASKELL && names__by_module(names, image, vaddr, n))
-		return;
-	/* all of a C function is one name, and all of a block of Haskell code: its beginning */
-	if (elf__find_fde(image->elf, vaddr, &fde))
-		vaddr = fde.start;
-	else if (n->code == CODE_HASKELL)
-		vaddr = describe__block(image->elf, vaddr);
-	elf__vaddr_to_offset(image->elf, vaddr, &offset);
-	snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, (unsigned long long)offset);
-	n->name = intern(names, text);
-	n->source = NAME_NONE;
-}
-
-/* The name as it was written, without the version that .symtab has: clock_gettime@GLIBC_2.17 */
-void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n)
-{
-	char buf[1024], plain[512];
-	size_t len = MIN(hit->name_len, strcspn(hit->name, "@"));
-
-	n->name = names__intern(names, hit->name, len);
-	n->name = intern(names, names__capi(n->name, plain, sizeof(plain)));
-	n->name = intern(names, demangle(names->user, n->name, buf, sizeof(buf)));
-}
-
-static void name_without_symbol(struct names *names, const struct image_map *map,
-				const struct code_place *place, struct code_name *n)
-{
-	struct image *image = map->image;
-	uint64_t vaddr = place->vaddr;
-	const char *plt = elf__plt_symbol(image->elf, vaddr);
-	char buf[1024], symbol[512];
-
-	n->code = classify(names, image, place, NULL, false);
-	if (plt && plt[0]) {
-		snprintf(symbol, sizeof(symbol), "%.*s", (int)strcspn(plt, "@"), plt);
-		n->name = intern(names, demangle(names->user, symbol, buf, sizeof(buf)));
-		n->file = intern(names, names__library_of(names, symbol, image));
-		n->source = NAME_EXACT;
-		n->code = CODE_C;
-		return;
-	}
-	if (names__best(names, map,
-			&(struct names_place){.addr = vaddr + map->bias, .vaddr = vaddr}, n) ||
-	    names__described(names, image, vaddr, false, n))
-		return;
-	name_offset(names, image, vaddr, n);
-}
-
-static void name_in_image(struct names *names, const struct image_map *map, uint64_t addr,
-			  bool in_c, struct code_name *n)
-{
-	struct image *image = map->image;
-	uint64_t vaddr = addr - map->bias;
-	const struct code_place place = {.vaddr = vaddr, .in_c = in_c};
-	const struct symbols *symbols;
-	struct symbols_hit hit;
-	struct elf_fde fde;
-	struct zname z;
-	bool label;
-
-	n->file = intern(names, image->base);
-	if (!image->elf) {
-		unsigned long long offset = addr - map->start + map->offset;
-		char text[320];
-
-		snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, offset);
-		n->name = intern(names, text);
-		return;
-	}
-	symbols = symbols_of(names, image);
-	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
-		name_without_symbol(names, map, &place, n);
-		return;
-	}
-	label = zname__decode(hit.name, &z) == 0;
-	n->code = classify(names, image, &place, &hit, label);
-	if (names__best(names, map,
-			&(struct names_place){.addr = addr,
-					      .vaddr = vaddr,
-					      .symbols = symbols,
-					      .hit = &hit,
-					      .label = label ? &z : NULL},
-			n))
-		return;
-	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && !hit.exact) {
-		if (names__described(names, image, vaddr, true, n))
-			return;
-		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
-			if (names__described(names, image, vaddr, false, n))
-				return;
-			/* after a C function, and no module's symbol follows */
-			name_offset(names, image, vaddr, n);
-			return;
-		}
-	}
-	/* a nameless function begins after the nearest symbol: unwind rows show it, or that C code
-	 * follows a label of GHC's
-	 */
-	if (n->code != CODE_HASKELL && !hit.exact &&
-	    ((elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit.start) ||
-	     (n->code == CODE_C && in_c && label && z.is_haskell))) {
-		name_offset(names, image, vaddr, n);
-		return;
-	}
-	n->source = hit.exact ? NAME_EXACT : NAME_NEAREST;
-	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
-	if (n->code != CODE_HASKELL && !z.is_rts) {
-		names__c_symbol(names, &hit, n);
-		return;
-	}
-	n->name = intern(names, z.name);
-	n->module = intern(names, z.module);
-	n->package = intern(names, z.package);
-}
-
-/* Literals too: names are compared by their addresses. */
-static void intern_all(struct names *names, struct code_name *n)
-{
-	n->name = intern(names, n->name);
-	n->module = intern(names, n->module);
-	n->package = intern(names, n->package);
-	n->file = intern(names, n->file);
-	n->src = intern(names, n->src);
-}
-
-static void name_code(struct names *names, uint64_t addr, bool is_return, bool in_c,
-		      struct code_name *ret_name)
-{
-	struct code_name n = {
-		.name = "[unmapped]", .module = "", .package = "", .file = "", .src = ""};
-	/* A call may be a function's last instruction: its return address belongs to the next. */
-	uint64_t at = is_return && addr > 0 ? addr - 1 : addr;
-	const struct image_map *map = images__ever_at(names->of.images, at);
-
-	if (map && map->image) {
-		name_in_image(names, map, at, in_c, &n);
-	} else if (map) {
-		/* [vdso] is C code; code in anonymous memory is GHCi's or another JIT's */
-		n.name = intern(names, map->special[0] ? map->special : "[anonymous code]");
-		n.code = map->special[0] ? CODE_C : CODE_UNKNOWN;
-	}
-	intern_all(names, &n);
-	*ret_name = n;
-}
-
-void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)
-{
-	name_code(names, addr, is_return, false, ret_name);
-}
-
 /*
  * Where a signal handler returns to: libcs have no symbol for it, or none that stripping leaves,
  * and debuggers know it by these very bytes (glibc sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c,
@@ -444,7 +92,10 @@ static void name_c_frame(struct names *names, uint64_t addr, bool is_return, str
 {
 	const struct image_map *map;
 
-	name_code(names, addr, is_return, names->of.rts && names->of.rts->stgrun_ret, n);
+	if (names->of.rts && names->of.rts->stgrun_ret)
+		names__c_code(names, addr, is_return, n);
+	else
+		names__code(names, addr, is_return, n);
 	if (!is_return || !is_signal_return(names, addr))
 		return;
 	map = images__ever_at(names->of.images, addr);
@@ -557,7 +208,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	if (kind_is_code(frame))
 		names__want_mapped(names, frame & WIRE_FRAME_ADDR_MASK);
 	name_frame(names, frame, &n);
-	intern_all(names, &n);
+	names__intern_all(names, &n);
 	*ret_name = n;
 	/* What is not mapped yet may be later (dlopen): that name is not kept. */
 	if (strcmp(n.name, "[unmapped]") == 0)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "elf/symbols.h"
 #include "names.h"
@@ -32,23 +33,19 @@ static inline void names__want_mapped(const struct names *names, uint64_t addr)
 		names->of.want_mapped(names->of.ctx, addr);
 }
 
-/* The name of the code at addr; a return address is named by the call before it. */
-void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name);
+/* ── names_text.c ────────────────────────────────────────────────────────────────────────── */
 
+static inline const char *intern(struct names *names, const char *text)
+{
+	return names__intern(names, text, strlen(text));
+}
+
+/* Literals too: names are compared by their addresses. */
+void names__intern_all(struct names *names, struct code_name *n);
 /* The C function that a capi import's wrapper calls, in buf; any other name unchanged. */
 const char *names__capi(const char *name, char *buf, size_t size);
-
-/* ── site.c ──────────────────────────────────────────────────────────────────────────────── */
-
-/*
- * The C function that the call before a return address calls. -ENOENT: no call stands there, or it
- * goes through a register.
- */
-int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_name);
-
-/* The base name of the file that defines a symbol which `not_this` imports; "". */
-const char *names__library_of(const struct names *names, const char *name,
-			      const struct image *not_this);
+/* A C function's symbol, demangled. */
+void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n);
 
 /* ── names_source.c: better names than symbols are ───────────────────────────────────────── */
 
@@ -73,7 +70,22 @@ bool names__described(struct names *names, struct image *image, uint64_t vaddr, 
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,
 		      struct code_name *n);
 
-/* names.c: a C function's symbol, demangled. */
-void names__c_symbol(struct names *names, const struct symbols_hit *hit, struct code_name *n);
+/* ── code.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/* The name of the code at addr; a return address is named by the call before it. */
+void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name);
+/* The same for code that was met where C code is for sure. */
+void names__c_code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name);
+/* The base name of the file that defines a symbol which `not_this` imports; "". */
+const char *names__library_of(const struct names *names, const char *name,
+			      const struct image *not_this);
+
+/* ── site.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The C function that the call before a return address calls. -ENOENT: no call stands there, or it
+ * goes through a register.
+ */
+int names__callee(struct names *names, uint64_t ret_addr, struct code_name *ret_name);
 
 #endif

@@ -21,11 +21,6 @@
 /* Symbols of a compilation unit looked at for its module. */
 #define MAX_UNIT_SYMBOLS 64
 
-static const char *intern(struct names *names, const char *text)
-{
-	return names__intern(names, text, strlen(text));
-}
-
 /* "./Foo.hs" is Foo.hs. */
 static const char *plain_path(const char *path)
 {
@@ -300,16 +295,18 @@ static void free_modules(void *modules)
 	modules__free(modules);
 }
 
-static const struct slot_key modules_key = {.free = free_modules};
+/* By the runtime's way: that is another file's, and not of all processes the same that map this. */
+static const struct slot_key modules_keys[2] = {{.free = free_modules}, {.free = free_modules}};
 
 static const struct modules *modules_of(const struct names *names, struct image *image)
 {
+	const struct slot_key *key = &modules_keys[names->of.rts->profiled];
 	struct slots *slots = &image->file->slots;
 	struct modules *made = NULL;
 	void *modules;
 	int err;
 
-	if (slots__get(slots, &modules_key, &modules))
+	if (slots__get(slots, key, &modules))
 		return modules;
 	err = modules__new(image->elf, names->of.rts->profiled, &made);
 	/* there may be time for it later */
@@ -317,7 +314,7 @@ static const struct modules *modules_of(const struct names *names, struct image 
 		return NULL;
 	if (err && err != -ENOENT)
 		log_verbose("%s: its modules cannot be found: %s", image->name, strerror(-err));
-	return slots__put(slots, &modules_key, err ? NULL : made);
+	return slots__put(slots, key, err ? NULL : made);
 }
 
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, struct code_name *n)

@@ -55,26 +55,6 @@ int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret
 				 ret_site);
 }
 
-/* The file that defines a symbol which another one imports. */
-const char *names__library_of(const struct names *names, const char *name,
-			      const struct image *not_this)
-{
-	for (size_t i = 0; i < names->of.images->n; i++) {
-		const struct image *image = names->of.images->images[i];
-		struct elf_sym sym;
-
-		if (image != not_this && image->elf &&
-		    elf__find_symbol(image->elf, name, &sym, NULL) == 0)
-			return image->base;
-	}
-	return "";
-}
-
-static const char *intern(struct names *names, const char *text)
-{
-	return names__intern(names, text, strlen(text));
-}
-
 static void imported(struct names *names, const struct image *image, const char *symbol,
 		     struct target_site *s)
 {

@@ -15,7 +15,7 @@
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS 5
+#define FIXED_FDS 6
 
 /* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
 struct waits {
@@ -78,6 +78,7 @@ static void wait_for_something(struct loop *l, uint64_t now)
 	if (reserve_waits(w, FIXED_FDS + LOOKS_MAX + members__count_live(s->members)))
 		return;
 	add_wait(w, s->signal_fd, NULL);
+	add_wait(w, s->write_fd, NULL);
 	add_wait(w, kernel__poll_fd(s->kernel), NULL);
 	add_wait(w, command__pidfd(s->command), NULL);
 	add_wait(w, mapped__fd(s), NULL);
@@ -100,12 +101,10 @@ static void take_signal(struct loop *l)
 	struct session *s = l->s;
 	struct signal_taken taken;
 
+	if (signals__came(&s->write_fd))
+		l->write_now = true;
 	if (!signals__take(s->signal_fd, &taken))
 		return;
-	if (taken.number == SIGUSR1) {
-		l->write_now = true;
-		return;
-	}
 	if (s->opts->kind != SESSION_COMMAND || l->signals++) {
 		s->stopped = true;
 		return;

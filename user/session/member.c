@@ -12,6 +12,8 @@
 #define ROWS_NS 100000000ULL
 /* … and at least so long for each process, so that everybody gets some. */
 #define ROWS_LEAST_NS 20000000ULL
+/* So many turns in a row may have no more time for its user's files (-EBUSY): a second or more. */
+#define ROWS_TRIES 20
 
 /* How often one that began in the session is looked at: at once, then less and less often. */
 #define COMPLETE_FIRST_NS   1000000ULL
@@ -183,7 +185,8 @@ static void load_rows(struct session *s, struct member *m)
 		kernel__unwind(s->kernel, m->target, MAX(s->rows_until_ns, began + ROWS_LEAST_NS));
 
 	m->rows_ns += time__monotonic_ns() - began;
-	m->rows_later = err == -EAGAIN;
+	m->rows_tries = err == -EBUSY ? m->rows_tries + 1 : 0;
+	m->rows_later = err == -EAGAIN || (err == -EBUSY && m->rows_tries < ROWS_TRIES);
 	if (!err || m->rows_later || m->no_rows)
 		return;
 	m->no_rows = true;

@@ -44,7 +44,7 @@ static int run_to_end(struct session *s)
 
 	err = signals__open(&s->signal_fd);
 	if (!err && s->opts->window_ns)
-		err = signals__add_usr1(s->signal_fd);
+		err = signals__open_usr1(&s->write_fd);
 	if (err) {
 		log_error("signals: %s", strerror(-err));
 		return EXIT_FAILED;
@@ -115,6 +115,7 @@ static void close_all(struct session *s)
 	spare_fds__close(s);
 	guard__hurry_by(-1);
 	fd__close(&s->signal_fd);
+	fd__close(&s->write_fd);
 }
 
 int session__run(const struct session_opts *opts)
@@ -124,6 +125,7 @@ int session__run(const struct session_opts *opts)
 		.start_ns = time__monotonic_ns(),
 		.rows_until_ns = UINT64_MAX, /* before the loop begins they are made at once */
 		.signal_fd = -1,
+		.write_fd = -1,
 	};
 	int code;
 

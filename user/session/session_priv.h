@@ -54,6 +54,7 @@ struct session {
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
+	int write_fd; /* SIGUSR1: the window so far; -1: there are no windows */
 	int spare_fds[SESSION_SPARE_FDS];
 	size_t n_spare_fds;
 	size_t n_ended_logs;	/* that are kept open */
@@ -216,6 +217,7 @@ struct member {
 	bool no_rows;		      /* its unwind rows could not be loaded */
 	uint64_t rows_ns;	      /* how long rows have been made for it */
 	bool rows_later;	      /* or not yet all of them: member__more_rows */
+	uint32_t rows_tries;	      /* turns in a row that had no time for its user */
 	struct wire_proc_new program; /* how the kernel reported it; ino 0: it did not */
 	uint64_t attach_ns;	      /* CLOCK_MONOTONIC: its part of the profile begins */
 	uint64_t probed_ns;	      /* when its probes were on */

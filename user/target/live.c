@@ -152,11 +152,3 @@ bool target__looks(const struct target *t)
 {
 	return t->checking || t->snapshot;
 }
-
-void target__cancel(struct target *t)
-{
-	check__free(t->checking);
-	t->checking = NULL;
-	snapshot_look__free(t->snapshot);
-	t->snapshot = NULL;
-}

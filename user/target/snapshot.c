@@ -325,6 +325,22 @@ struct snapshot_look {
 	size_t room, size;
 };
 
+void snapshot_look__free(struct snapshot_look *look)
+{
+	if (!look)
+		return;
+	guard__free(look->guard);
+	free(look);
+}
+
+void target__cancel(struct target *t)
+{
+	check__free(t->checking);
+	t->checking = NULL;
+	snapshot_look__free(t->snapshot);
+	t->snapshot = NULL;
+}
+
 int target__start_snapshot(struct target *target, int timeout_ms)
 {
 	struct snap_ctx c = {
@@ -400,14 +416,6 @@ int snapshot_look__fd(const struct snapshot_look *look)
 uint64_t snapshot_look__due_ns(const struct snapshot_look *look)
 {
 	return guard__due_ns(look->guard);
-}
-
-void snapshot_look__free(struct snapshot_look *look)
-{
-	if (!look)
-		return;
-	guard__free(look->guard);
-	free(look);
 }
 
 void snapshot__free(struct snapshot *snapshot)

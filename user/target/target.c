@@ -56,20 +56,6 @@ void target__left_out(const struct target *target, struct target_left_out *ret_l
 	ret_left_out->not_copied = images__left_out(&target->images, IMAGE_NOT_COPIED);
 }
 
-void target__refuse(struct target *t, const char *fmt, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	if (t->reason)
-		snprintf(t->reason, t->reason_size, "%s", text);
-	else
-		log_error("pid %d: %s", t->info.pid, text);
-}
-
 static int open_process(struct target *t, pid_t pid)
 {
 	struct proc_stat st = {0};
@@ -123,7 +109,8 @@ static int open_images(struct target *t, pid_t pid)
 	if (err == 0)
 		err = images__refresh(&t->images, pid);
 	if (err == -EACCES || err == -EPERM) {
-		target__refuse(t, "may not look into it: %s; %s", strerror(-err), proc__why_denied(pid).s);
+		target__refuse(t, "may not look into it: %s; %s", strerror(-err),
+			       proc__why_denied(pid).s);
 		return err;
 	}
 	if (err < 0)

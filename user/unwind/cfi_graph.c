@@ -324,7 +324,8 @@ static bool apply(const struct cfi_insn *i, struct graph_state *s)
 		return !s->depth || (i->bytes % 8 == 0 && set_depth(s, s->depth - words));
 	case CFI_EFFECT_FP:
 		s->fp = 0;
-		return s->slot != 0;
+		/* with neither pointer there is no rule */
+		return s->slot && s->depth;
 	case CFI_EFFECT_FP_FROM_SP:
 		if (!s->slot || !s->depth || i->bytes % 8 || s->depth - words < 1)
 			return false;
@@ -456,7 +457,8 @@ static bool follow(struct cfi_graph *f, struct line *l, uint32_t n)
 			l->origin = CFI_BY_CALL(n);
 		}
 		if (!apply(&i, &l->state)) {
-			if (i.effect == CFI_EFFECT_FP || i.effect == CFI_EFFECT_POP)
+			if (i.effect == CFI_EFFECT_POP ||
+			    (i.effect == CFI_EFFECT_FP && !l->state.slot))
 				f->nodes[n].end = END_ODD;
 			return false;
 		}

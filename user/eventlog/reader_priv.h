@@ -6,8 +6,8 @@
  * buffers in time order and runs over their events · decode.c makes a struct of one payload ·
  * reader.c holds them together · input.c opens files, pipes and sockets.
  */
-#ifndef SAFESCOPED_EVENTLOG_PRIVATE_H
-#define SAFESCOPED_EVENTLOG_PRIVATE_H
+#ifndef SAFESCOPED_EVENTLOG_READER_PRIV_H
+#define SAFESCOPED_EVENTLOG_READER_PRIV_H
 
 #include <endian.h>
 #include <string.h>

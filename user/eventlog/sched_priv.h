@@ -3,12 +3,12 @@
  * sched: the scheduler model's own state; sched.c moves it, sched_read.c makes, frees and shows
  * it. Not for other rooms.
  */
-#ifndef SAFESCOPED_EVENTLOG_SCHED_H
-#define SAFESCOPED_EVENTLOG_SCHED_H
+#ifndef SAFESCOPED_EVENTLOG_SCHED_PRIV_H
+#define SAFESCOPED_EVENTLOG_SCHED_PRIV_H
 
 #include "eventlog.h"
-#include "lane.h"
-#include "u64map.h"
+#include "lane_priv.h"
+#include "u64map_priv.h"
 
 #define SCHED_CAPS     512
 #define CAP_SLICES     ((size_t)1 << 19) /* of all capabilities' lanes */
@@ -25,7 +25,7 @@ struct gc_span {
 	uint64_t start, end;
 };
 
-/* What a capability and a thread have done since they began to go back and forth: sched_pair.h. */
+/* What a capability and a thread did since they began to go back and forth: sched_pair_priv.h. */
 enum pair_what { PAIR_RUN, PAIR_CALL };
 
 struct pair_sums {

@@ -3,8 +3,8 @@
  * lane: slices as a log's events bring them, by millions. Once they are so many that neighbours are
  * merged, those that come are gathered in a group and never stored one by one. Not for other rooms.
  */
-#ifndef SAFESCOPED_EVENTLOG_LANE_H
-#define SAFESCOPED_EVENTLOG_LANE_H
+#ifndef SAFESCOPED_EVENTLOG_LANE_PRIV_H
+#define SAFESCOPED_EVENTLOG_LANE_PRIV_H
 
 #include "picture/merge.h"
 #include "picture/slices.h"

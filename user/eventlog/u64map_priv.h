@@ -3,8 +3,8 @@
  * u64map: numbers to 32-bit indices, for the models' inner loops (uthash costs an allocation for
  * each entry and a pointer chase for each look). Not for other rooms.
  */
-#ifndef SAFESCOPED_EVENTLOG_U64MAP_H
-#define SAFESCOPED_EVENTLOG_U64MAP_H
+#ifndef SAFESCOPED_EVENTLOG_U64MAP_PRIV_H
+#define SAFESCOPED_EVENTLOG_U64MAP_PRIV_H
 
 #include <errno.h>
 #include <stddef.h>

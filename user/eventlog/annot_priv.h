@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* annot: what annot.c, annot_text.c and annot_pack.c share. Not for other rooms. */
-#ifndef SAFESCOPED_EVENTLOG_ANNOT_H
-#define SAFESCOPED_EVENTLOG_ANNOT_H
+#ifndef SAFESCOPED_EVENTLOG_ANNOT_PRIV_H
+#define SAFESCOPED_EVENTLOG_ANNOT_PRIV_H
 
 #include "eventlog.h"
-#include "u64map.h"
+#include "u64map_priv.h"
 
 #define SPANS_MAX  (1u << 18)
 #define SUMS_MAX   (1u << 13)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* blocks: a capture's blocks, one after the other, past what is damaged. Private to the room. */
-#ifndef SAFESCOPED_CAPTURE_BLOCKS_H
-#define SAFESCOPED_CAPTURE_BLOCKS_H
+#ifndef SAFESCOPED_CAPTURE_BLOCKS_PRIV_H
+#define SAFESCOPED_CAPTURE_BLOCKS_PRIV_H
 
-#include "codec.h"
+#include "codec_priv.h"
 
 struct blocks {
 	FILE *in;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* prof: what prof.c and prof_json.c share. Not for other rooms. */
-#ifndef SAFESCOPED_EVENTLOG_PROF_H
-#define SAFESCOPED_EVENTLOG_PROF_H
+#ifndef SAFESCOPED_EVENTLOG_PROF_PRIV_H
+#define SAFESCOPED_EVENTLOG_PROF_PRIV_H
 
 #include "cctree.h"
 

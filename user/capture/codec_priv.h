@@ -8,8 +8,8 @@
  * length (u32) in front. A reader that knows fewer fields of an input skips it whole; members are
  * only ever added at the end of a struct's list, and are 0 where the writer did not know them.
  */
-#ifndef SAFESCOPED_CAPTURE_CODEC_H
-#define SAFESCOPED_CAPTURE_CODEC_H
+#ifndef SAFESCOPED_CAPTURE_CODEC_PRIV_H
+#define SAFESCOPED_CAPTURE_CODEC_PRIV_H
 
 #include "base/base.h"
 #include "capture.h"

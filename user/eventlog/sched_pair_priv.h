@@ -5,13 +5,13 @@
  * summed up here for as long as it would only be joined to the lane's group, at a fraction of the
  * cost. Inlined into sched.c; not for other files.
  */
-#ifndef SAFESCOPED_EVENTLOG_SCHED_PAIR_H
-#define SAFESCOPED_EVENTLOG_SCHED_PAIR_H
+#ifndef SAFESCOPED_EVENTLOG_SCHED_PAIR_PRIV_H
+#define SAFESCOPED_EVENTLOG_SCHED_PAIR_PRIV_H
 
 #include <errno.h>
 
 #include "base/base.h"
-#include "sched.h"
+#include "sched_priv.h"
 
 /* Of lane number i, without its times. */
 static inline struct pic_slice pair_slice(const struct pair *p, unsigned i, unsigned what)
