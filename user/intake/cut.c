@@ -128,6 +128,8 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.found_resume = old->found_resume,
 		.found_tick = old->found_tick,
 		.found_caps = old->found_caps,
+		.rts_opts = old->rts_opts,
+		.exit_code = old->exit_code,
 		.start_time_ns = old->start_time_ns,
 		.capabilities = old->capabilities,
 		.attach_ns = MAX(old->attach_ns, at_ns),
@@ -159,12 +161,27 @@ int intake__forget_states(struct intake *in)
 	return tap__report(in, 0, &input);
 }
 
+/* Their records are still to come. */
+static void forget_ahead(struct intake *in, struct evs *evs)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < evs->n; i++)
+		if (!(evs->v[i].flags & EV_AHEAD))
+			evs->v[kept++] = evs->v[i];
+	in->n_records -= evs->n - kept;
+	evs->n = kept;
+}
+
 static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
 {
 	struct ev *kept[] = {&th->at_start, &th->at_end};
 	int err = 0;
 
 	seen__forget(in, th, at_ns);
+	forget_ahead(in, &th->samples);
+	forget_ahead(in, &th->offs);
+	forget_ahead(in, &th->calls);
 	th->has_end = false;
 	free(th->before);
 	th->before = th->final;
@@ -244,17 +261,27 @@ static void cut_notes(struct seen *s, uint64_t at_ns)
 	s->n_ticks = kept;
 }
 
+/* What could not be taken from the sums, since those are older, the next ones will be without. */
+static void take_part(uint64_t *part, uint64_t value, uint64_t base)
+{
+	*part -= MIN(*part, value - MIN(base, value));
+}
+
 /* If they were not read in this window, its calls are in the next one that has them. */
 static void cut_counters(struct seen *s, struct seen_counters *counters)
 {
+	const struct wire_site *value = &counters->value, *base = &counters->base;
+	struct call_part *part;
 	struct seen_site *site;
 
-	if (!memcmp(&counters->value, &counters->base, sizeof(counters->base)))
-		return;
-	counters->base = counters->value;
 	HASH_FIND(hh, s->sites, &counters->key.site, sizeof(counters->key.site), site);
-	if (site)
-		site->before[counters->key.flags ? 1 : 0] = (struct call_part){0};
+	if (site) {
+		part = &site->before[counters->key.flags ? 1 : 0];
+		take_part(&part->wall_ns, value->wall_ns, base->wall_ns);
+		take_part(&part->blocked_ns, value->blocked_ns, base->blocked_ns);
+		take_part(&part->runnable_ns, value->runnable_ns, base->runnable_ns);
+	}
+	counters->base = counters->value;
 }
 
 static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)

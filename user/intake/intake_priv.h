@@ -22,6 +22,7 @@ struct intake {
 	size_t n_records;
 	size_t room_at; /* ask for room when so many are kept */
 	bool closed;
+	bool ahead; /* the record that is taken is known before its time */
 	intake_tap tap;
 	void *tap_ctx;
 	/* Totals of the session by the last cut; what comes later is given as totals, too. */

@@ -24,17 +24,22 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 {
 	int err;
 
-	if (in->n_records >= in->opts.max_records) {
+	if (in->n_records >= in->opts.max_records && !in->ahead) {
 		if (!s->left_out++)
 			s->blind_ns = ev->t0 ? ev->t0 : ev->t1;
 		return -ENOSPC;
 	}
-	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, in->opts.max_records);
+	/* those of the next window come on top of all others */
+	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, 2 * in->opts.max_records);
 	if (err)
 		return err;
-	evs->v[evs->n++] = *ev;
+	evs->v[evs->n] = *ev;
+	if (in->ahead)
+		evs->v[evs->n].flags |= EV_AHEAD;
+	else
+		th->had_records = true;
+	evs->n++;
 	in->n_records++;
-	th->had_records = true;
 	return 0;
 }
 
@@ -140,11 +145,13 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	ev__take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
 	raw.site = rec.site;
-	err = count_cost(s, &rec.rts);
+	err = in->ahead ? 0 : count_cost(s, &rec.rts);
 	if (!err)
 		err = stack__take(in, s, &raw, &ev);
 	if (err)
 		return err;
+	if (in->ahead)
+		return keep(in, s, th, &th->samples, &ev);
 	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
 	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
 		th->collects = true;
@@ -166,7 +173,8 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	if (stack_part(view, sizeof(rec), &rec.stack) || rec.out_ns > rec.h.ns ||
 	    rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
-	gcs__off(s, &rec);
+	if (!in->ahead)
+		gcs__off(s, &rec);
 	ev.t0 = rec.out_ns;
 	ev.t1 = rec.h.ns;
 	ev.wake_ns = rec.wake_ns;
@@ -231,6 +239,8 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 	ev.cap = NO_CAP;
 	raw.site = rec.site;
 	err = stack__take(in, s, &raw, &ev);
+	if (in->ahead)
+		return err ? err : keep(in, s, th, &th->calls, &ev);
 	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
 		if (rec.flags & WIRE_CALL_OPEN_AT_START)
 			th->ended_before_call = true;
@@ -415,6 +425,49 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		fixed_part(&view, &event, sizeof(event));
 		return take_event(in, s, th, &event);
 	}
+}
+
+int intake__ahead(struct intake *in, const void *rec, size_t size)
+{
+	struct seen_thread *th;
+	struct wire_hdr h;
+	struct view view;
+	struct seen *s;
+	pid_t tid;
+	int err;
+
+	if (in->closed)
+		return -EINVAL;
+	if (size < sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, rec, sizeof(h));
+	if (!size_fits(&h, size) || h.ns > MAX_TIME || h.tid > INT32_MAX || h.tgid > INT32_MAX)
+		return -EBADMSG;
+	view.rec = rec;
+	view.size = h.size;
+	tid = (pid_t)h.tid;
+	s = intake__find(in, (pid_t)h.tgid);
+	if (!s || s->ended)
+		return -ENOENT;
+	err = target__thread(s, tid, &th);
+	if (err)
+		return err;
+	in->ahead = true;
+	switch (h.type) {
+	case WIRE_SAMPLE:
+		err = take_sample(in, s, th, &view);
+		break;
+	case WIRE_OFF:
+		err = take_off(in, s, th, &view);
+		break;
+	case WIRE_CALL:
+		err = take_call(in, s, th, &view);
+		break;
+	default:
+		err = -EINVAL;
+	}
+	in->ahead = false;
+	return err;
 }
 
 int intake__record(struct intake *in, const void *rec, size_t size)

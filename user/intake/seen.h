@@ -35,6 +35,7 @@ enum ev_flag {
 	EV_NO_WALK = 128,	/* of the stack only the program counter is known */
 	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
 	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
+	EV_AHEAD = 1024,	/* see intake__ahead: its record is still to come */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */

@@ -104,6 +104,35 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 			c->end - MAX(th->final->off_since_ns, c->l->seen->pub->attach_ns);
 }
 
+static bool was_open(const struct seen_thread *th, uint64_t start_ns)
+{
+	for (uint32_t i = 0; th->before && i < th->before->depth; i++)
+		if (th->before->open[i].start_ns == start_ns)
+			return true;
+	return false;
+}
+
+/* Those of which there is a record already: open at the last cut, or at the window's end. */
+static void count_recorded(struct call_counter *c, const struct seen_thread *th)
+{
+	uint64_t begin = c->l->seen->pub->attach_ns;
+
+	for (size_t i = 0; i < th->calls.n; i++) {
+		const struct ev *ev = &th->calls.v[i];
+		int flag = ev->call_flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0;
+		struct open_calls *open = ev->site ? &c->open[ev->site - 1] : NULL;
+
+		if (!open || ev->t1 <= begin)
+			continue;
+		if (c->l->seen->was_cut && ev->t0 < begin && !was_open(th, ev->t0))
+			open->at_start[flag]++;
+		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end)
+			continue;
+		open->at_end[flag]++;
+		open->wall_ns[flag] += c->end - MAX(ev->t0, begin);
+	}
+}
+
 /* Those of a thread that were open at the last cut. */
 static void count_open_before(struct call_counter *c, const struct thread_lane *lane)
 {
@@ -140,6 +169,7 @@ static void count_open(struct call_counter *c)
 
 			c->open[site->index].at_start[flag_of(c, site)]++;
 		}
+		count_recorded(c, th);
 		if (lane->in_first_call)
 			count_never_left(c, th, th->end_ns ? MIN(th->end_ns, c->end) : c->end);
 		if (th->end_ns)
