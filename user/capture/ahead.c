@@ -33,12 +33,15 @@ struct track {
 		uint32_t tgid, tid; /* tid 0: the process */
 	} key;
 	uint64_t began_ns, off_ns, sample_ns;
-	bool born; /* at began_ns */
+	uint64_t tick_ns, gc_ns; /* of a process: the last collection that began to work */
+	bool born;		 /* at began_ns */
+	bool called;
 };
 
 /* A thread in the kernel's map, at the session's end. */
 struct state {
 	pid_t tid;
+	uint64_t born_ns; /* 0: before all records; UINT64_MAX: it has ended */
 	bool has_stack;
 	struct wire_thread thread;
 	struct wire_off_stack stack;
@@ -178,14 +181,36 @@ static int note_late(struct ahead *a, uint64_t ns)
 	return 0;
 }
 
-static int look_at_call(struct ahead *a, const struct intake_input *input)
+static int look_at_call(struct ahead *a, struct track *thread, const struct intake_input *input)
 {
 	struct wire_call rec;
+	uint64_t from;
 
 	if (input->size < sizeof(rec))
 		return 0;
 	memcpy(&rec, input->data, sizeof(rec));
-	return rec.start_ns < rec.h.ns ? add_next(a, rec.start_ns, rec.h.ns, input) : 0;
+	/* until a thread's first one it may have been in a call of which nobody saw the begin */
+	from = thread->called ? rec.start_ns : thread->began_ns;
+	thread->called = true;
+	return from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
+}
+
+/* A collection's end says when it began to work by the runtime's own clock. */
+static int look_at_gc(struct ahead *a, struct track *process, const struct intake_input *input)
+{
+	struct wire_gc rec;
+	uint64_t from;
+
+	if (input->size < sizeof(rec))
+		return 0;
+	memcpy(&rec, input->data, sizeof(rec));
+	if (rec.point == WIRE_GC_START)
+		process->gc_ns = rec.h.ns;
+	if (rec.point != WIRE_GC_END)
+		return 0;
+	from = process->gc_ns ? MIN(process->gc_ns, rec.start_ns) : rec.start_ns;
+	process->gc_ns = 0;
+	return from && from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
 }
 
 /* A snapshot may have seen it before its record was read. */
@@ -226,7 +251,9 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 		return err;
 	switch (h.type) {
 	case WIRE_CALL:
-		return look_at_call(a, input);
+		return look_at_call(a, thread, input);
+	case WIRE_GC:
+		return look_at_gc(a, process, input);
 	case WIRE_OFF:
 	case WIRE_SAMPLE:
 		before = h.type == WIRE_OFF ? &thread->off_ns : &thread->sample_ns;
@@ -234,9 +261,15 @@ static int look_at_record(struct ahead *a, const struct intake_input *input)
 			       input);
 		*before = MAX(*before, h.ns);
 		return err;
+	case WIRE_TICK:
+		/* the first one of the process */
+		err = process->tick_ns ? 0 : add_next(a, process->began_ns, h.ns, input);
+		process->tick_ns = h.ns;
+		return err;
 	case WIRE_THREAD_NEW:
 	case WIRE_THREAD_EXIT:
 		thread->began_ns = h.ns;
+		thread->called = false;
 		thread->born = h.type == WIRE_THREAD_NEW;
 		if (thread->born)
 			look_at_birth(a, &h);
@@ -360,6 +393,15 @@ void ahead__looked(struct ahead *ahead)
 {
 	if (ahead->n)
 		qsort(ahead->v, ahead->n, sizeof(struct next *), by_from);
+	for (size_t i = 0; i < ahead->n_states; i++) {
+		struct state *s = ahead->states[i];
+		const struct track_key key = {s->thread.tgid, (uint32_t)s->tid};
+		const struct track *track;
+
+		HASH_FIND(hh, ahead->tracks, &key, sizeof(key), track);
+		if (track && track->began_ns)
+			s->born_ns = track->born ? track->began_ns : UINT64_MAX;
+	}
 	HASH_FREE(ahead->tracks);
 	ahead->n_records = ahead->n_targets = 0;
 }
@@ -411,11 +453,12 @@ static int give_state(struct intake *in, const struct state *s, uint64_t cut_ns)
 	       thread.open[depth].start_ns < cut_ns)
 		depth++;
 	thread.depth = depth;
-	if (!off && !depth)
-		return 0;
 	if (!off) {
 		thread.off_since_ns = 0;
 		thread.on_since_ns = MAX(thread.on_since_ns, UINT64_C(1));
+		/* they were fewer then */
+		thread.short_calls = thread.short_wall_ns = 0;
+		thread.short_blocked_ns = thread.short_runnable_ns = 0;
 	}
 	err = intake__thread_state(in, s->tid, &thread);
 	if (!err && off && s->has_stack)
@@ -447,6 +490,7 @@ int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_
 		    ahead->snaps[i].n_targets == ahead->n_targets)
 			err = give_snap(&ahead->snaps[i], in, cut_ns);
 	for (size_t i = 0; !err && i < ahead->n_states; i++)
-		err = give_state(in, ahead->states[i], cut_ns);
+		if (ahead->states[i]->born_ns <= cut_ns)
+			err = give_state(in, ahead->states[i], cut_ns);
 	return err ? err : give_next(ahead, in, cut_ns, n_records);
 }

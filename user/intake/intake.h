@@ -81,7 +81,8 @@ int intake__update_target(struct intake *in, const struct target_info *info);
  */
 int intake__record(struct intake *in, const void *rec, size_t size);
 /*
- * A sample, off-CPU interval or safe call that comes after the next cut: a replay knows of it, and
+ * A sample, off-CPU interval, safe call or tick, or a
+ * collection's end, that comes after the next cut: a replay knows of it, and
  * it says what its thread does at the cut. Only the time up to there is made of it, and the cut
  * forgets it again. As intake__record; nothing is counted, and -ENOSPC does not happen.
  */

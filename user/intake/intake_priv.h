@@ -90,6 +90,8 @@ void ccs__free(struct seen_centres *centres);
 /* ── what records say beside threads' lanes (gcs.c, notes.c) ─────────────────────────────── */
 
 int gcs__record(struct seen *s, const struct wire_gc *rec);
+/* The collection whose end this is goes on now. */
+int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 /* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
 void gcs__off(struct seen *s, const struct wire_off *rec);
 int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled);

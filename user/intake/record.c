@@ -173,8 +173,7 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	if (stack_part(view, sizeof(rec), &rec.stack) || rec.out_ns > rec.h.ns ||
 	    rec.call_start_ns > rec.h.ns)
 		return -EBADMSG;
-	if (!in->ahead)
-		gcs__off(s, &rec);
+	gcs__off(s, &rec);
 	ev.t0 = rec.out_ns;
 	ev.t1 = rec.h.ns;
 	ev.wake_ns = rec.wake_ns;
@@ -427,6 +426,31 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 	}
 }
 
+static int take_gc_ahead(struct seen *s, const struct view *view)
+{
+	struct wire_gc rec;
+
+	fixed_part(view, &rec, sizeof(rec));
+	return rec.point == WIRE_GC_END ? gcs__ahead(s, &rec) : -EINVAL;
+}
+
+/* That ticks come at all: until then samples would be counted. */
+static int take_tick_ahead(struct seen *s, const struct view *view)
+{
+	struct wire_tick_cap cap;
+	struct wire_tick rec;
+
+	fixed_part(view, &rec, sizeof(rec));
+	if (rec.ncaps > WIRE_TICK_CAPS ||
+	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < rec.ncaps; i++) {
+		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
+		s->ccs.ticked |= cap.cccs && s->pub->profiled;
+	}
+	return 0;
+}
+
 int intake__ahead(struct intake *in, const void *rec, size_t size)
 {
 	struct seen_thread *th;
@@ -449,6 +473,10 @@ int intake__ahead(struct intake *in, const void *rec, size_t size)
 	s = intake__find(in, (pid_t)h.tgid);
 	if (!s || s->ended)
 		return -ENOENT;
+	if (h.type == WIRE_TICK)
+		return take_tick_ahead(s, &view);
+	if (h.type == WIRE_GC)
+		return take_gc_ahead(s, &view);
 	err = target__thread(s, tid, &th);
 	if (err)
 		return err;

@@ -232,6 +232,7 @@ struct seen {
 	bool ended;
 	bool has_snapshot;
 	bool was_cut; /* its part of the picture began with a cut */
+	uint64_t snap_ns; /* of the snapshot as it joined; 0: none yet */
 	uint64_t joined_ns;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
@@ -314,6 +315,15 @@ static inline uint64_t gc__end(const struct gc_span *gc)
 const struct seen_site *seen__site(const struct seen *s, uint32_t no);
 const struct seen_site *seen__site_at(const struct seen *s, uint64_t addr);
 const struct seen_counters *seen__counters(const struct seen *s, uint64_t site, bool interruptible);
+/*
+ * Whether counters that are there may be of that time. Those that are read as a process joins come
+ * before the records of the time, which were held back: by them a call would end in a window in
+ * which it still goes on. They are read within a second of the snapshot.
+ */
+static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
+{
+	return s->snap_ns + 1000000000ULL <= ns || (s->ended && s->end_ns <= ns);
+}
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
 
 /* ── cuts (cut.c) ────────────────────────────────────────────────────────────────────────── */

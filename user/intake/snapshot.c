@@ -64,8 +64,10 @@ static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *sn
 		if (err)
 			return err;
 	}
-	if (!at_end)
+	if (!at_end) {
 		s->has_snapshot = true;
+		s->snap_ns = at_ns;
+	}
 	return 0;
 }
 

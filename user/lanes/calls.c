@@ -256,6 +256,9 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 	const struct open_calls *open = &c->open[site->index];
 	struct wire_site v = {0};
 
+	/* what was counted later is in the window of then */
+	if (c->l->goes_on && !seen__counters_are_of(c->l->seen, c->end))
+		entry = NULL;
 	if (entry)
 		v = since_cut(entry, &site->before[flag]);
 	/* of a site that is known from an earlier window there may be none in this one */

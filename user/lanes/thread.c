@@ -365,6 +365,15 @@ static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
 	return thread__emit(b, &p);
 }
 
+/* Without a record, but it was on the CPU when the window began, or is when it ends. */
+static bool is_known_on(const struct thread_builder *b)
+{
+	const struct wire_thread *final = b->th->has_final ? b->th->final : NULL;
+
+	return (b->lane->folded && b->th->had_records) ||
+	       (b->l->goes_on && final && final->on_since_ns && !final->off_since_ns);
+}
+
 static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 {
 	const struct seen_thread *th = b->th;
@@ -374,6 +383,7 @@ static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 
 	if (b->lane->end_ns == b->lane->start_ns && !th->samples.n && !th->offs.n && !th->calls.n &&
 	    (!has_last || !th->has_final || !th->final->off_since_ns) &&
+	    !is_known_on(b) &&
 	    (th->has_start || th->has_end || !th->has_final))
 		return emit_snapshot_only(b, end);
 	for (size_t i = 0; !err && i < th->offs.n; i++) {
