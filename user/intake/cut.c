@@ -183,9 +183,9 @@ static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t f
 		const struct ev *ev = &th->calls.v[i];
 		int flag = ev->call_flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0;
 
-		if (ev->site && ev->t0 < at_ns && ev->t1 > at_ns)
+		if (ev->site && ev->wake_ns < at_ns && ev->t1 > at_ns)
 			s->site_v[ev->site - 1]->before[flag].wall_ns +=
-				at_ns - MAX(ev->t0, from_ns);
+				at_ns - MAX(ev->wake_ns, from_ns);
 	}
 }
 

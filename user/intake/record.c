@@ -191,12 +191,18 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	return err ? err : keep(in, s, th, &th->offs, &ev);
 }
 
+/* Its time is counted from there. */
+static uint64_t call_begin(const struct wire_call *rec)
+{
+	return rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
+}
+
 /* A call that was open at the last cut: what came before that is in the earlier windows. */
 static void count_before(struct seen *s, const struct seen_thread *th, const struct wire_call *rec,
 			 struct seen_site *site)
 {
 	struct call_part *part = &site->before[rec->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0];
-	uint64_t cut = s->pub->attach_ns, start = MAX(rec->start_ns, s->joined_ns), off = 0;
+	uint64_t cut = s->pub->attach_ns, start = MAX(call_begin(rec), s->joined_ns), off = 0;
 	const struct wire_thread *th_then = th->before;
 
 	part->wall_ns += cut - MIN(start, cut);
@@ -230,6 +236,7 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 		return 0;
 	ev.t0 = rec.start_ns;
 	ev.t1 = rec.h.ns;
+	ev.wake_ns = call_begin(&rec);
 	ev.call_start_ns = rec.start_ns;
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev.call_flags = (uint8_t)rec.flags;

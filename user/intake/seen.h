@@ -40,7 +40,8 @@ enum ev_flag {
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */
 struct ev {
-	uint64_t t0, t1, wake_ns, call_start_ns;
+	uint64_t t0, t1, call_start_ns;
+	uint64_t wake_ns;      /* of a safe call: when its foreign function began */
 	uint64_t short_cpu_ns; /* sample, off-CPU interval: see struct wire_sample */
 	uint32_t hs;	       /* the stack's Haskell part, and what is below; one of the parts */
 	uint32_t c;	       /* its C part above */

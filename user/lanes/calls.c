@@ -21,7 +21,8 @@ static void count_open_at_end(struct call_counter *c, const struct seen_thread *
 	for (uint32_t i = 0; i < th->final->depth; i++) {
 		const struct wire_open *open = &th->final->open[i];
 		int flag = open->flags & WIRE_CALL_INTERRUPTIBLE;
-		uint64_t start = MAX(open->start_ns, c->l->seen->pub->attach_ns);
+		uint64_t start = MAX(open->start_ns + open->handover_ns,
+				     c->l->seen->pub->attach_ns);
 		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
 
 		if (!site)
@@ -129,7 +130,7 @@ static void count_recorded(struct call_counter *c, const struct seen_thread *th)
 		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end)
 			continue;
 		open->at_end[flag]++;
-		open->wall_ns[flag] += c->end - MAX(ev->t0, begin);
+		open->wall_ns[flag] += c->end - MIN(MAX(ev->wake_ns, begin), c->end);
 	}
 }
 
