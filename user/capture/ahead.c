@@ -9,7 +9,6 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "intake/tap.h"
-#include "target/target.h"
 
 /* What is kept; beyond it nothing is known of the rest. */
 #define MAX_NEXT      ((size_t)1 << 20)

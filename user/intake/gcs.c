@@ -130,7 +130,7 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 	s->gcs.known = true;
 	if (rec->n_caps && rec->n_caps < MAX_CAPS && s->n_cap_notes) {
 		err = notes__caps(s, rec->h.ns, rec->n_caps,
-				      s->cap_notes[s->n_cap_notes - 1].disabled);
+				  s->cap_notes[s->n_cap_notes - 1].disabled);
 		if (err)
 			return err;
 	}

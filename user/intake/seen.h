@@ -232,7 +232,7 @@ struct seen {
 	bool settled; /* nothing more comes of it, and only sums may be kept */
 	bool ended;
 	bool has_snapshot;
-	bool was_cut; /* its part of the picture began with a cut */
+	bool was_cut;	  /* its part of the picture began with a cut */
 	uint64_t snap_ns; /* of the snapshot as it joined; 0: none yet */
 	uint64_t joined_ns;
 	uint64_t end_ns;

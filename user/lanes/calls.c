@@ -21,8 +21,8 @@ static void count_open_at_end(struct call_counter *c, const struct seen_thread *
 	for (uint32_t i = 0; i < th->final->depth; i++) {
 		const struct wire_open *open = &th->final->open[i];
 		int flag = open->flags & WIRE_CALL_INTERRUPTIBLE;
-		uint64_t start = MAX(open->start_ns + open->handover_ns,
-				     c->l->seen->pub->attach_ns);
+		uint64_t start =
+			MAX(open->start_ns + open->handover_ns, c->l->seen->pub->attach_ns);
 		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
 
 		if (!site)

@@ -382,8 +382,7 @@ static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 	int err = 0;
 
 	if (b->lane->end_ns == b->lane->start_ns && !th->samples.n && !th->offs.n && !th->calls.n &&
-	    (!has_last || !th->has_final || !th->final->off_since_ns) &&
-	    !is_known_on(b) &&
+	    (!has_last || !th->has_final || !th->final->off_since_ns) && !is_known_on(b) &&
 	    (th->has_start || th->has_end || !th->has_final))
 		return emit_snapshot_only(b, end);
 	for (size_t i = 0; !err && i < th->offs.n; i++) {
