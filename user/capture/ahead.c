@@ -420,8 +420,10 @@ static int give_next(struct ahead *a, struct intake *in, uint64_t cut_ns, uint64
 {
 	size_t kept = 0;
 
-	if (!a->open)
+	if (!a->open) {
+		a->n_open = 0;
 		a->open = calloc(a->n + 1, sizeof(struct next *));
+	}
 	if (!a->open)
 		return -ENOMEM;
 	for (; a->given < a->n && a->v[a->given]->from <= cut_ns; a->given++)
