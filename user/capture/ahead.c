@@ -89,6 +89,7 @@ static void forget_states(struct ahead *a)
 {
 	for (size_t i = 0; i < a->n_states; i++)
 		free(a->states[i]);
+	a->bytes -= a->n_states * sizeof(struct state);
 	a->n_states = 0;
 }
 
@@ -287,7 +288,7 @@ static int look_at_state(struct ahead *a, const struct intake_input *input)
 	struct state *state;
 	int err;
 
-	if (input->size != sizeof(state->thread))
+	if (input->size != sizeof(state->thread) || a->bytes > MAX_BYTES)
 		return 0;
 	err = ARRAY_RESERVE(a->states, a->states_cap, a->n_states + 1, MAX_STATES);
 	if (err)
@@ -298,6 +299,7 @@ static int look_at_state(struct ahead *a, const struct intake_input *input)
 	memcpy(&state->thread, input->data, sizeof(state->thread));
 	state->tid = input->tid;
 	a->states[a->n_states++] = state;
+	a->bytes += sizeof(*state);
 	return 0;
 }
 
@@ -323,7 +325,7 @@ static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 	int err;
 
 	/* the last one is given as threads' states */
-	if (input->n || !input->snapshot || !input->snapshot->n)
+	if (input->n || !input->snapshot || !input->snapshot->n || a->bytes > MAX_BYTES)
 		return 0;
 	n = input->snapshot->n;
 	err = ARRAY_RESERVE(a->snaps, a->snaps_cap, a->n_snaps + 1, MAX_SNAPSHOTS);
@@ -345,6 +347,7 @@ static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
 		return err;
 	}
 	snap.threads.n = n;
+	a->bytes += n * sizeof(*snap.threads.threads);
 	a->snaps[a->n_snaps++] = snap;
 	return 0;
 }
