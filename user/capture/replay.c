@@ -45,6 +45,7 @@ static int add_target(struct replay *r, const struct intake_input *in)
 		return err;
 	}
 	r->targets[r->n_targets++] = t;
+	replay_windows__joined(&r->windows);
 	return 0;
 }
 
@@ -83,7 +84,7 @@ static void has_come_to(struct replay *r, uint64_t ns, bool last)
 static int finish(struct replay *r, uint64_t end_ns)
 {
 	/* with an end of its own the capture has said what goes on there, for the last window */
-	int err = r->ending ? 0 : replay_windows__until(&r->windows, r->tl, end_ns);
+	int err = r->ending ? 0 : replay_windows__end(&r->windows, r->tl, end_ns);
 
 	if (err)
 		return err;
@@ -99,7 +100,7 @@ static int add_snapshot(struct replay *r, const struct intake_input *in)
 	if (!in->snapshot)
 		return -EBADMSG;
 	if (in->n && !r->ending)
-		err = replay_windows__until(&r->windows, r->tl, r->windows.end_ns);
+		err = replay_windows__end(&r->windows, r->tl, UINT64_MAX);
 	r->ending |= in->n;
 	return err ? err : intake__snapshot(r->in, in->pid, in->snapshot, in->a, in->n);
 }
@@ -111,7 +112,7 @@ static int add_record(struct replay *r, const struct intake_input *in)
 
 	if (in->size < sizeof(*h))
 		return -EBADMSG;
-	err = h->ns < MAX_TIME ? replay_windows__until(&r->windows, r->tl, h->ns) : 0;
+	err = replay_windows__record(&r->windows, r->tl, h->ns <= MAX_TIME ? h->ns : UINT64_MAX);
 	if (err)
 		return err;
 	err = intake__record(r->in, in->data, in->size);

@@ -95,9 +95,10 @@ static int move_centres(struct intake *in, struct seen_centres *tree)
 			return -ENOMEM;
 	}
 	tree->centres = all;
+	/* those of a stack whose centre is not known yet are shown as soon as it is */
 	for (size_t i = 0; i < tree->n; i++)
-		tree->v[i]->ticks = tree->v[i]->samples = 0;
-	tree->ticked = false;
+		if (tree->v[i]->centre)
+			tree->v[i]->ticks = tree->v[i]->samples = 0;
 	return err;
 }
 
@@ -128,6 +129,8 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.found_resume = old->found_resume,
 		.found_tick = old->found_tick,
 		.found_caps = old->found_caps,
+		.rts_opts = old->rts_opts,
+		.exit_code = old->exit_code,
 		.start_time_ns = old->start_time_ns,
 		.capabilities = old->capabilities,
 		.attach_ns = MAX(old->attach_ns, at_ns),
@@ -159,12 +162,42 @@ int intake__forget_states(struct intake *in)
 	return tap__report(in, 0, &input);
 }
 
+/* Their records are still to come. */
+static void forget_ahead(struct intake *in, struct evs *evs)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < evs->n; i++)
+		if (!(evs->v[i].flags & EV_AHEAD))
+			evs->v[kept++] = evs->v[i];
+	in->n_records -= evs->n - kept;
+	evs->n = kept;
+}
+
+/* Calls of which the records are there already, and that go on at the cut: the window that began at
+ * from_ns had a part of them. */
+static void count_parts(struct seen *s, const struct seen_thread *th, uint64_t from_ns,
+			uint64_t at_ns)
+{
+	for (size_t i = 0; i < th->calls.n; i++) {
+		const struct ev *ev = &th->calls.v[i];
+		int flag = ev->call_flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0;
+
+		if (ev->site && ev->wake_ns < at_ns && ev->t1 > at_ns)
+			s->site_v[ev->site - 1]->before[flag].wall_ns +=
+				at_ns - MAX(ev->wake_ns, from_ns);
+	}
+}
+
 static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
 {
 	struct ev *kept[] = {&th->at_start, &th->at_end};
 	int err = 0;
 
 	seen__forget(in, th, at_ns);
+	forget_ahead(in, &th->samples);
+	forget_ahead(in, &th->offs);
+	forget_ahead(in, &th->calls);
 	th->has_end = false;
 	free(th->before);
 	th->before = th->final;
@@ -244,23 +277,36 @@ static void cut_notes(struct seen *s, uint64_t at_ns)
 	s->n_ticks = kept;
 }
 
-/* If they were not read in this window, its calls are in the next one that has them. */
-static void cut_counters(struct seen *s, struct seen_counters *counters)
+/* What could not be taken from the sums, since those are older, the next ones will be without. */
+static void take_part(uint64_t *part, uint64_t value, uint64_t base)
 {
+	*part -= MIN(*part, value - MIN(base, value));
+}
+
+/* If they were not read in this window, its calls are in the next one that has them. */
+static void cut_counters(struct seen *s, struct seen_counters *counters, uint64_t at_ns)
+{
+	const struct wire_site *value = &counters->value, *base = &counters->base;
+	struct call_part *part;
 	struct seen_site *site;
 
-	if (!memcmp(&counters->value, &counters->base, sizeof(counters->base)))
+	if (!seen__counters_are_of(s, at_ns))
 		return;
-	counters->base = counters->value;
 	HASH_FIND(hh, s->sites, &counters->key.site, sizeof(counters->key.site), site);
-	if (site)
-		site->before[counters->key.flags ? 1 : 0] = (struct call_part){0};
+	if (site) {
+		part = &site->before[counters->key.flags ? 1 : 0];
+		take_part(&part->wall_ns, value->wall_ns, base->wall_ns);
+		take_part(&part->blocked_ns, value->blocked_ns, base->blocked_ns);
+		take_part(&part->runnable_ns, value->runnable_ns, base->runnable_ns);
+	}
+	counters->base = counters->value;
 }
 
 static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 {
 	struct seen_counters *counters, *next;
 	struct tso_info *tso, *next_tso;
+	uint64_t from_ns = s->pub->attach_ns;
 	int err = move_target(in, s, at_ns);
 
 	if (!err)
@@ -270,12 +316,14 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	cut_notes(s, at_ns);
 	for (size_t i = 0; i < s->n_flows; i++)
 		s->flows[i].function = moved_text(in, s->flows[i].function);
-	for (struct seen_thread *th = s->thread_list; !err && th; th = th->next)
+	for (struct seen_thread *th = s->thread_list; !err && th; th = th->next) {
 		err = cut_thread(in, th, at_ns);
+		count_parts(s, th, from_ns, at_ns);
+	}
 	HASH_ITER (hh, s->tso_infos, tso, next_tso)
 		tso->label = moved_text(in, tso->label);
 	HASH_ITER (hh, s->counters, counters, next)
-		cut_counters(s, counters);
+		cut_counters(s, counters, at_ns);
 	s->cost_before = s->cost;
 	s->left_out = s->blind_ns = 0;
 	s->was_cut = true;

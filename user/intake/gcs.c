@@ -88,9 +88,32 @@ static int by_end(struct seen *s, const struct wire_gc *rec)
 	return add(s, &span);
 }
 
+/* The collection that ends with the record has begun: -ENOENT: nothing says when. */
+static int working(struct seen *s, const struct wire_gc *rec)
+{
+	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+
+	if (!last || last->end || !last->work)
+		return by_end(s, rec);
+	if (rec->start_ns >= last->start && rec->start_ns <= rec->h.ns)
+		last->work = rec->start_ns;
+	return 0;
+}
+
+int gcs__ahead(struct seen *s, const struct wire_gc *rec)
+{
+	const struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+
+	if (s->gcs.full || (last && (rec->h.ns < last->start || rec->h.ns < last->end)))
+		return 0;
+	s->gcs.known = true;
+	return working(s, rec) == -ENOMEM ? -ENOMEM : 0;
+}
+
 int gcs__record(struct seen *s, const struct wire_gc *rec)
 {
 	struct gc_span *last = s->gcs.n ? &s->gcs.v[s->gcs.n - 1] : NULL;
+	int err;
 
 	if (rec->point == WIRE_GC_OFF && s->gcs.full)
 		return 0;
@@ -106,29 +129,21 @@ int gcs__record(struct seen *s, const struct wire_gc *rec)
 		return -EBADMSG;
 	s->gcs.known = true;
 	if (rec->n_caps && rec->n_caps < MAX_CAPS && s->n_cap_notes) {
-		int err = notes__caps(s, rec->h.ns, rec->n_caps,
-				      s->cap_notes[s->n_cap_notes - 1].disabled);
-
+		err = notes__caps(s, rec->h.ns, rec->n_caps,
+				  s->cap_notes[s->n_cap_notes - 1].disabled);
 		if (err)
 			return err;
 	}
 	if (s->gcs.full)
 		return 0;
 	if (rec->point != WIRE_GC_END) {
-		int err = begin(s, rec);
-
+		err = begin(s, rec);
 		return err == -ENOENT ? 0 : err;
 	}
-	if (last && !last->end && last->work) {
-		if (rec->start_ns >= last->start && rec->start_ns <= rec->h.ns)
-			last->work = rec->start_ns;
-	} else {
-		int err = by_end(s, rec);
-
-		if (err)
-			return err == -ENOENT ? 0 : err;
-		last = &s->gcs.v[s->gcs.n - 1];
-	}
+	err = working(s, rec);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	last = &s->gcs.v[s->gcs.n - 1];
 	last->end = s->gcs.ended_ns = rec->h.ns;
 	/* GHC has a handful of generations; the count is that of those before. */
 	if (rec->generation < 256)

@@ -80,6 +80,13 @@ int intake__update_target(struct intake *in, const struct target_info *info);
  * are kept and none of them can go (counted; the lanes end there); -ENOMEM.
  */
 int intake__record(struct intake *in, const void *rec, size_t size);
+/*
+ * A sample, off-CPU interval, safe call or tick, or a
+ * collection's end, that comes after the next cut: a replay knows of it, and
+ * it says what its thread does at the cut. Only the time up to there is made of it, and the cut
+ * forgets it again. As intake__record; nothing is counted, and -ENOSPC does not happen.
+ */
+int intake__ahead(struct intake *in, const void *rec, size_t size);
 /* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);

@@ -22,6 +22,7 @@ struct intake {
 	size_t n_records;
 	size_t room_at; /* ask for room when so many are kept */
 	bool closed;
+	bool ahead; /* the record that is taken is known before its time */
 	intake_tap tap;
 	void *tap_ctx;
 	/* Totals of the session by the last cut; what comes later is given as totals, too. */
@@ -89,6 +90,8 @@ void ccs__free(struct seen_centres *centres);
 /* ── what records say beside threads' lanes (gcs.c, notes.c) ─────────────────────────────── */
 
 int gcs__record(struct seen *s, const struct wire_gc *rec);
+/* The collection whose end this is goes on now. */
+int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 /* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
 void gcs__off(struct seen *s, const struct wire_off *rec);
 int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled);

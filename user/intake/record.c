@@ -24,17 +24,22 @@ static int keep(struct intake *in, struct seen *s, struct seen_thread *th, struc
 {
 	int err;
 
-	if (in->n_records >= in->opts.max_records) {
+	if (in->n_records >= in->opts.max_records && !in->ahead) {
 		if (!s->left_out++)
 			s->blind_ns = MAX(ev->t0 ? ev->t0 : ev->t1, s->pub->attach_ns);
 		return -ENOSPC;
 	}
-	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, in->opts.max_records);
+	/* those of the next window come on top of all others */
+	err = ARRAY_RESERVE(evs->v, evs->cap, evs->n + 1, 2 * in->opts.max_records);
 	if (err)
 		return err;
-	evs->v[evs->n++] = *ev;
+	evs->v[evs->n] = *ev;
+	if (in->ahead)
+		evs->v[evs->n].flags |= EV_AHEAD;
+	else
+		th->had_records = true;
+	evs->n++;
 	in->n_records++;
-	th->had_records = true;
 	return 0;
 }
 
@@ -140,11 +145,13 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	ev__take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
 	raw.site = rec.site;
-	err = count_cost(s, &rec.rts);
+	err = in->ahead ? 0 : count_cost(s, &rec.rts);
 	if (!err)
 		err = stack__take(in, s, &raw, &ev);
 	if (err)
 		return err;
+	if (in->ahead)
+		return keep(in, s, th, &th->samples, &ev);
 	/* rts/sm/NonMoving.c, nonmovingConcurrentMark: it has a thread of its own */
 	if (ev.where == WIRE_WHERE_FOREIGN && (ev.code == CODE_GC || (ev.flags & EV_GC_CODE)))
 		th->collects = true;
@@ -184,12 +191,18 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 	return err ? err : keep(in, s, th, &th->offs, &ev);
 }
 
+/* Its time is counted from there. */
+static uint64_t call_begin(const struct wire_call *rec)
+{
+	return rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
+}
+
 /* A call that was open at the last cut: what came before that is in the earlier windows. */
 static void count_before(struct seen *s, const struct seen_thread *th, const struct wire_call *rec,
 			 struct seen_site *site)
 {
 	struct call_part *part = &site->before[rec->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0];
-	uint64_t cut = s->pub->attach_ns, start = MAX(rec->start_ns, s->joined_ns), off = 0;
+	uint64_t cut = s->pub->attach_ns, start = MAX(call_begin(rec), s->joined_ns), off = 0;
 	const struct wire_thread *th_then = th->before;
 
 	part->wall_ns += cut - MIN(start, cut);
@@ -223,6 +236,7 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 		return 0;
 	ev.t0 = rec.start_ns;
 	ev.t1 = rec.h.ns;
+	ev.wake_ns = call_begin(&rec);
 	ev.call_start_ns = rec.start_ns;
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev.call_flags = (uint8_t)rec.flags;
@@ -231,6 +245,8 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 	ev.cap = NO_CAP;
 	raw.site = rec.site;
 	err = stack__take(in, s, &raw, &ev);
+	if (in->ahead)
+		return err ? err : keep(in, s, th, &th->calls, &ev);
 	if (!err && th->has_start && ev.site && ev.site == th->at_start.site) {
 		if (rec.flags & WIRE_CALL_OPEN_AT_START)
 			th->ended_before_call = true;
@@ -427,6 +443,78 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		fixed_part(&view, &event, sizeof(event));
 		return take_event(in, s, th, &event);
 	}
+}
+
+static int take_gc_ahead(struct seen *s, const struct view *view)
+{
+	struct wire_gc rec;
+
+	fixed_part(view, &rec, sizeof(rec));
+	return rec.point == WIRE_GC_END ? gcs__ahead(s, &rec) : -EINVAL;
+}
+
+/* That ticks come at all: until then samples would be counted. */
+static int take_tick_ahead(struct seen *s, const struct view *view)
+{
+	struct wire_tick_cap cap;
+	struct wire_tick rec;
+
+	fixed_part(view, &rec, sizeof(rec));
+	if (rec.ncaps > WIRE_TICK_CAPS ||
+	    view->size - sizeof(rec) < (size_t)rec.ncaps * sizeof(struct wire_tick_cap))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < rec.ncaps; i++) {
+		memcpy(&cap, view->rec + sizeof(rec) + i * sizeof(cap), sizeof(cap));
+		s->ccs.ticked |= cap.cccs && s->pub->profiled;
+	}
+	return 0;
+}
+
+int intake__ahead(struct intake *in, const void *rec, size_t size)
+{
+	struct seen_thread *th;
+	struct wire_hdr h;
+	struct view view;
+	struct seen *s;
+	pid_t tid;
+	int err;
+
+	if (in->closed)
+		return -EINVAL;
+	if (size < sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, rec, sizeof(h));
+	if (!size_fits(&h, size) || h.ns > MAX_TIME || h.tid > INT32_MAX || h.tgid > INT32_MAX)
+		return -EBADMSG;
+	view.rec = rec;
+	view.size = h.size;
+	tid = (pid_t)h.tid;
+	s = intake__find(in, (pid_t)h.tgid);
+	if (!s || s->ended)
+		return -ENOENT;
+	if (h.type == WIRE_TICK)
+		return take_tick_ahead(s, &view);
+	if (h.type == WIRE_GC)
+		return take_gc_ahead(s, &view);
+	err = target__thread(s, tid, &th);
+	if (err)
+		return err;
+	in->ahead = true;
+	switch (h.type) {
+	case WIRE_SAMPLE:
+		err = take_sample(in, s, th, &view);
+		break;
+	case WIRE_OFF:
+		err = take_off(in, s, th, &view);
+		break;
+	case WIRE_CALL:
+		err = take_call(in, s, th, &view);
+		break;
+	default:
+		err = -EINVAL;
+	}
+	in->ahead = false;
+	return err;
 }
 
 int intake__record(struct intake *in, const void *rec, size_t size)

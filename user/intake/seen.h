@@ -35,11 +35,13 @@ enum ev_flag {
 	EV_NO_WALK = 128,	/* of the stack only the program counter is known */
 	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
 	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
+	EV_AHEAD = 1024,	/* see intake__ahead: its record is still to come */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */
 struct ev {
-	uint64_t t0, t1, wake_ns, call_start_ns;
+	uint64_t t0, t1, call_start_ns;
+	uint64_t wake_ns;      /* of a safe call: when its foreign function began */
 	uint64_t short_cpu_ns; /* sample, off-CPU interval: see struct wire_sample */
 	uint32_t hs;	       /* the stack's Haskell part, and what is below; one of the parts */
 	uint32_t c;	       /* its C part above */
@@ -230,7 +232,8 @@ struct seen {
 	bool settled; /* nothing more comes of it, and only sums may be kept */
 	bool ended;
 	bool has_snapshot;
-	bool was_cut; /* its part of the picture began with a cut */
+	bool was_cut;	  /* its part of the picture began with a cut */
+	uint64_t snap_ns; /* of the snapshot as it joined; 0: none yet */
 	uint64_t joined_ns;
 	uint64_t end_ns;
 	uint64_t call_record_ns;
@@ -313,6 +316,15 @@ static inline uint64_t gc__end(const struct gc_span *gc)
 const struct seen_site *seen__site(const struct seen *s, uint32_t no);
 const struct seen_site *seen__site_at(const struct seen *s, uint64_t addr);
 const struct seen_counters *seen__counters(const struct seen *s, uint64_t site, bool interruptible);
+/*
+ * Whether counters that are there may be of that time. Those that are read as a process joins come
+ * before the records of the time, which were held back: by them a call would end in a window in
+ * which it still goes on. They are read within a second of the snapshot.
+ */
+static inline bool seen__counters_are_of(const struct seen *s, uint64_t ns)
+{
+	return s->snap_ns + 1000000000ULL <= ns || (s->ended && s->end_ns <= ns);
+}
 const struct tso_info *seen__tso(const struct seen *s, uint64_t id);
 
 /* ── cuts (cut.c) ────────────────────────────────────────────────────────────────────────── */

@@ -2,6 +2,8 @@
 /* snapshot: takes what was looked up at an instant: threads, and what the kernel's maps hold. */
 #include "intake_priv.h"
 
+#define TASK_DEAD 0x80 /* include/linux/sched.h; the same since Linux 4.14 */
+
 static int take_snap(struct intake *in, struct seen *s, const struct snap_thread *snap,
 		     uint64_t at_ns, struct ev *ret_ev)
 {
@@ -62,9 +64,24 @@ static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *sn
 		if (err)
 			return err;
 	}
-	if (!at_end)
+	if (!at_end) {
 		s->has_snapshot = true;
+		s->snap_ns = at_ns;
+	}
 	return 0;
+}
+
+/*
+ * A thread's last switch, after its exit, leaves an entry. Where the thread has gone with an
+ * earlier window it would be taken for a new one; but one that slept then was known then.
+ */
+static bool has_gone(const struct seen *s, pid_t tid, const struct wire_thread *state)
+{
+	const struct seen_thread *th;
+
+	HASH_FIND_INT(s->threads, &tid, th);
+	return !th && s->was_cut && state->off_since_ns &&
+	       (state->off_state & TASK_DEAD || state->off_since_ns <= s->pub->attach_ns);
 }
 
 static int take_state(struct intake *in, pid_t tid, const struct wire_thread *state)
@@ -87,6 +104,8 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 		return -ENOENT;
 	if (state->depth > WIRE_OPEN_MAX || state->off_since_ns > MAX_TIME)
 		return -EBADMSG;
+	if (has_gone(s, tid, state))
+		return 0;
 	err = target__thread(s, tid, &th);
 	for (uint32_t i = 0; !err && i < state->depth; i++)
 		err = name__site(in, s, state->open[i].site, &site);

@@ -142,7 +142,8 @@ bool bounds__last_off(const struct thread_builder *b, uint64_t end, struct ev *r
 	uint64_t silence = 5000000000ULL / MAX(hz, 1);
 	uint64_t last = last_evidence(th, b->cursor);
 
-	if (th->end_ns)
+	/* of one that is known to go on beyond `end` there is a record */
+	if (th->end_ns || (th->offs.n && b->offs[th->offs.n - 1].t1 > end))
 		return false;
 	if (th->has_final && (th->final->off_since_ns || th->final->on_since_ns)) {
 		if (!th->final->off_since_ns)

@@ -21,7 +21,8 @@ static void count_open_at_end(struct call_counter *c, const struct seen_thread *
 	for (uint32_t i = 0; i < th->final->depth; i++) {
 		const struct wire_open *open = &th->final->open[i];
 		int flag = open->flags & WIRE_CALL_INTERRUPTIBLE;
-		uint64_t start = MAX(open->start_ns, c->l->seen->pub->attach_ns);
+		uint64_t start =
+			MAX(open->start_ns + open->handover_ns, c->l->seen->pub->attach_ns);
 		const struct seen_site *site = seen__site_at(c->l->seen, open->site);
 
 		if (!site)
@@ -104,6 +105,35 @@ static void count_unseen_begin(struct call_counter *c, const struct thread_lane 
 			c->end - MAX(th->final->off_since_ns, c->l->seen->pub->attach_ns);
 }
 
+static bool was_open(const struct seen_thread *th, uint64_t start_ns)
+{
+	for (uint32_t i = 0; th->before && i < th->before->depth; i++)
+		if (th->before->open[i].start_ns == start_ns)
+			return true;
+	return false;
+}
+
+/* Those of which there is a record already: open at the last cut, or at the window's end. */
+static void count_recorded(struct call_counter *c, const struct seen_thread *th)
+{
+	uint64_t begin = c->l->seen->pub->attach_ns;
+
+	for (size_t i = 0; i < th->calls.n; i++) {
+		const struct ev *ev = &th->calls.v[i];
+		int flag = ev->call_flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0;
+		struct open_calls *open = ev->site ? &c->open[ev->site - 1] : NULL;
+
+		if (!open || ev->t1 <= begin)
+			continue;
+		if (c->l->seen->was_cut && ev->t0 < begin && !was_open(th, ev->t0))
+			open->at_start[flag]++;
+		if (!c->l->goes_on || ev->t0 >= c->end || ev->t1 <= c->end)
+			continue;
+		open->at_end[flag]++;
+		open->wall_ns[flag] += c->end - MIN(MAX(ev->wake_ns, begin), c->end);
+	}
+}
+
 /* Those of a thread that were open at the last cut. */
 static void count_open_before(struct call_counter *c, const struct thread_lane *lane)
 {
@@ -140,6 +170,7 @@ static void count_open(struct call_counter *c)
 
 			c->open[site->index].at_start[flag_of(c, site)]++;
 		}
+		count_recorded(c, th);
 		if (lane->in_first_call)
 			count_never_left(c, th, th->end_ns ? MIN(th->end_ns, c->end) : c->end);
 		if (th->end_ns)
@@ -226,6 +257,9 @@ static bool fill_row(const struct call_counter *c, const struct seen_site *site,
 	const struct open_calls *open = &c->open[site->index];
 	struct wire_site v = {0};
 
+	/* what was counted later is in the window of then */
+	if (c->l->goes_on && !seen__counters_are_of(c->l->seen, c->end))
+		entry = NULL;
 	if (entry)
 		v = since_cut(entry, &site->before[flag]);
 	/* of a site that is known from an earlier window there may be none in this one */

@@ -352,6 +352,10 @@ static int add_at_start(const struct seen *seen, struct thread_lane *lane, struc
 	for (size_t i = 0; i < list->n; i++)
 		if (!list->v[i].gc && list->v[i].start <= MAX(th->at_start.t0, start))
 			return 0;
+	/* beyond `end` too */
+	for (size_t i = 0; i < th->calls.n; i++)
+		if (th->calls.v[i].t0 <= MAX(th->at_start.t0, start))
+			return 0;
 	while ((ev = next_evidence(&it)) != NULL) {
 		/* it may have ended, and others like it, while no probe was on */
 		lost |= (ev->flags & EV_CALLS_UNKNOWN) != 0;

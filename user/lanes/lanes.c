@@ -459,12 +459,15 @@ int lanes__window(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	return err;
 }
 
+/* After a thread's exit it is still switched out, and those records are no new thread's. */
+#define GONE_NS 1000000000ULL
+
 static int has_passed(void *ctx, struct seen_thread *th)
 {
 	struct lanes *l = ctx;
 	struct thread_lane *lane = th->no < l->n_threads ? &l->threads[th->no] : NULL;
 
-	if (!th->end_ns || th->end_ns > l->end_ns)
+	if (!th->end_ns || th->end_ns + GONE_NS > l->end_ns)
 		return 0;
 	if (lane && lane->seen == th) {
 		slices__free(&lane->slices);
@@ -486,6 +489,7 @@ static int cut_thread(struct lanes *l, struct thread_lane *lane, uint64_t end_ns
 	lane->start_ns = lane->end_ns;
 	lane->cpu_ns = lane->run_ns = lane->idle_ns = lane->managed_ns = 0;
 	lane->sampled_states = 0;
+	lane->in_first_call = lane->in_first_call && !lane->complete;
 	lane->began_in_first_call = lane->in_first_call;
 	return seen__renumber(l->in, &lane->prev);
 }

@@ -22,6 +22,14 @@ struct prior {
 	uint64_t given[WHERES][WHERES][ST_MAX];
 };
 
+/* What an off-CPU interval is, is found out where it begins, and stays so across cuts. */
+struct off_start {
+	uint64_t t0;   /* of the interval */
+	uint16_t held; /* the capability before it */
+	uint8_t state; /* enum thread_state until it is woken */
+	bool known;
+};
+
 /* An OS thread's lane in the making. */
 struct thread_lane {
 	struct seen_thread *seen; /* NULL: the number is free */
@@ -32,11 +40,13 @@ struct thread_lane {
 	bool began_in_first_call; /* and so it was at the last cut */
 	bool has_prev;
 	struct ev prev;		   /* the last off-CPU interval of what is made */
+	struct off_start off;	   /* the last one that began in what is made */
 	uint64_t start_ns, end_ns; /* what is made of it */
 	uint64_t cpu_ns;
 	uint32_t sampled_states;
 	struct slices slices;
 	uint16_t held;		  /* the capability that it is known to have held last */
+	uint16_t walk_held;	  /* thread_builder.held at end_ns */
 	uint16_t last_cap;	  /* that the last piece holds */
 	uint64_t last_tso;	  /* and whose Haskell thread it is */
 	uint64_t short_booked_ns; /* CPU time of short calls that is in the ledger */

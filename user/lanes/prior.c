@@ -21,7 +21,8 @@ void prior__learn(struct lanes *l, const struct seen_thread *th)
 		while (next < th->offs.n && th->offs.v[next].t1 <= s->t0)
 			next++;
 		/* Safe calls have better evidence of their own. */
-		if (!next || next == th->offs.n || state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
+		if (!next || next == th->offs.n || s->flags & EV_AHEAD ||
+		    state == ST_SAFE_CALL_CPU || state == ST_UNKNOWN)
 			continue;
 		/* The time of a collection is known, where there are probes on its ends. */
 		if (l->seen->gcs.known && !l->seen->gcs.off_ns && state == ST_GC_WORK)

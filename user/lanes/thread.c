@@ -296,16 +296,26 @@ static int emit_given_up(struct thread_builder *b, const struct ev *off, struct 
 	const struct gc_span *gc = seen__gc_at(b->l->seen, off->t0);
 	struct finding_out wait = *p;
 
-	if (p->state != ST_IDLE || b->held == NO_CAP || !gc || gc->start > off->t0)
+	if (p->state != ST_IDLE || b->lane->off.held == NO_CAP || !gc || gc->start > off->t0)
 		return 0;
 	wait.state = ST_GC_WAIT;
 	wait.end = MIN(gc__end(gc), p->end);
 	return thread__emit(b, &wait);
 }
 
+static enum thread_state state_off(const struct thread_builder *b, const struct ev *off,
+				   const struct cover *cover)
+{
+	uint64_t wake = wake_time(b, off, off->t1);
+	enum thread_state state = ev__state_off(off, seen__in_gc(b->l->seen, b->cursor, wake));
+
+	return state == ST_UNKNOWN && cover ? ST_SAFE_CALL_BLOCKED : state;
+}
+
 static int emit_off(struct thread_builder *b, const struct ev *off, uint64_t lane_end)
 {
 	uint64_t end = MIN(off->t1, lane_end);
+	struct off_start *start = &b->lane->off;
 	const struct cover *cover;
 	struct finding_out p = {.end_exact = true};
 	struct ev ev;
@@ -317,9 +327,14 @@ static int emit_off(struct thread_builder *b, const struct ev *off, uint64_t lan
 	ev = with_stack(off, cover);
 	p.ev = &ev;
 	p.end = wake_time(b, off, end);
-	p.state = ev__state_off(off, seen__in_gc(b->l->seen, b->cursor, p.end));
-	if (p.state == ST_UNKNOWN && cover)
-		p.state = ST_SAFE_CALL_BLOCKED;
+	if (b->cursor >= lane_end)
+		return 0;
+	if (!start->known || start->t0 != off->t0)
+		*start = (struct off_start){.t0 = off->t0,
+					    .held = b->held,
+					    .state = (uint8_t)state_off(b, off, cover),
+					    .known = true};
+	p.state = (enum thread_state)start->state;
 	err = emit_given_up(b, off, &p);
 	if (!err)
 		err = thread__emit(b, &p);
@@ -350,6 +365,15 @@ static int emit_snapshot_only(struct thread_builder *b, uint64_t end)
 	return thread__emit(b, &p);
 }
 
+/* Without a record, but it was on the CPU when the window began, or is when it ends. */
+static bool is_known_on(const struct thread_builder *b)
+{
+	const struct wire_thread *final = b->th->has_final ? b->th->final : NULL;
+
+	return (b->lane->folded && b->th->had_records) ||
+	       (b->l->goes_on && final && final->on_since_ns && !final->off_since_ns);
+}
+
 static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 {
 	const struct seen_thread *th = b->th;
@@ -358,7 +382,7 @@ static int walk(struct thread_builder *b, uint64_t end, bool last_part)
 	int err = 0;
 
 	if (b->lane->end_ns == b->lane->start_ns && !th->samples.n && !th->offs.n && !th->calls.n &&
-	    (!has_last || !th->has_final || !th->final->off_since_ns) &&
+	    (!has_last || !th->has_final || !th->final->off_since_ns) && !is_known_on(b) &&
 	    (th->has_start || th->has_end || !th->has_final))
 		return emit_snapshot_only(b, end);
 	for (size_t i = 0; !err && i < th->offs.n; i++) {
@@ -454,7 +478,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		.prev = lane->has_prev ? &lane->prev : NULL,
 		.edge_exact = !lane->sampled_edge,
 		.cursor = lane->end_ns,
-		.held = NO_CAP,
+		.held = lane->folded ? lane->walk_held : NO_CAP,
 		.tso = lane->last_tso,
 	};
 	int64_t moved = (int64_t)(lane->short_guess_ns - lane->short_booked_ns);
@@ -475,6 +499,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		err = take_part(l, lane, &b, lane->last_cap, moved);
 	lane->sampled_edge = !b.edge_exact;
 	lane->last_tso = b.tso;
+	lane->walk_held = b.held;
 	lane->end_ns = end;
 	keep_last_off(&b, end);
 	cover__free(&b.covers);

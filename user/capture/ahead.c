@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ahead: finds what goes on at the cuts of a replay in windows, and what comes after them. */
+#include "ahead.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/hash.h"
+#include "intake/tap.h"
+
+/* What is kept; beyond it nothing is known of the rest. */
+#define MAX_NEXT      ((size_t)1 << 20)
+#define MAX_BYTES     ((size_t)256 << 20)
+#define MAX_STATES    ((size_t)1 << 20)
+#define MAX_SNAPSHOTS ((size_t)1 << 16)
+#define MAX_CUTS      ((size_t)1 << 22)
+#define MAX_TIME      (UINT64_C(1) << 62)
+
+/* A record that some cut is to know: those from `from` on and before `until`, its own time. */
+struct next {
+	uint64_t from, until, number;
+	size_t size;
+	unsigned char rec[];
+};
+
+/* The end of a thread's last record of a kind. */
+struct track {
+	UT_hash_handle hh;
+	struct track_key {
+		uint32_t tgid, tid; /* tid 0: the process */
+	} key;
+	uint64_t began_ns, off_ns, sample_ns;
+	uint64_t tick_ns, gc_ns; /* of a process: the last collection that began to work */
+	bool born;		 /* at began_ns */
+	bool called;
+};
+
+/* A thread in the kernel's map, at the session's end. */
+struct state {
+	pid_t tid;
+	uint64_t born_ns; /* 0: before all records; UINT64_MAX: it has ended */
+	bool has_stack;
+	struct wire_thread thread;
+	struct wire_off_stack stack;
+};
+
+/* The threads of a process as it joined; after so many records and new targets. */
+struct snap {
+	pid_t pid;
+	uint64_t at_ns, n_records, n_targets;
+	struct snapshot threads;
+	uint64_t *born_ns; /* of each; 0: before all records */
+};
+
+struct ahead {
+	uint64_t first_ns, every_ns, end_ns;
+	uint64_t n_records, n_targets, latest_ns;
+	struct track *tracks;
+	struct next **v; /* by `from` */
+	size_t n, cap, bytes, given;
+	struct next **open; /* of v[…given) those that are not over yet */
+	size_t n_open;
+	struct state **states;
+	size_t n_states, states_cap;
+	struct snap *snaps;
+	size_t n_snaps, snaps_cap;
+	/* by cut: the number of the last record that is of the time before it, and came after one
+	 * of later time; 0: none */
+	uint64_t *late;
+	size_t n_late, late_cap, late_at;
+	uint64_t last_late;
+};
+
+int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead)
+{
+	struct ahead *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->first_ns = first_ns;
+	a->every_ns = every_ns;
+	*ret_ahead = a;
+	return 0;
+}
+
+static void forget_states(struct ahead *a)
+{
+	for (size_t i = 0; i < a->n_states; i++)
+		free(a->states[i]);
+	a->bytes -= a->n_states * sizeof(struct state);
+	a->n_states = 0;
+}
+
+void ahead__free(struct ahead *ahead)
+{
+	if (!ahead)
+		return;
+	for (size_t i = 0; i < ahead->n; i++)
+		free(ahead->v[i]);
+	free(ahead->v);
+	free(ahead->open);
+	forget_states(ahead);
+	free(ahead->states);
+	for (size_t i = 0; i < ahead->n_snaps; i++) {
+		free(ahead->snaps[i].threads.threads);
+		free(ahead->snaps[i].born_ns);
+	}
+	free(ahead->snaps);
+	free(ahead->late);
+	HASH_FREE(ahead->tracks);
+	free(ahead);
+}
+
+uint64_t ahead__end(const struct ahead *ahead)
+{
+	return ahead->end_ns;
+}
+
+/* The first cut at t or later. */
+static size_t cut_at(const struct ahead *a, uint64_t t)
+{
+	return t <= a->first_ns ? 0 : (size_t)((t - a->first_ns + a->every_ns - 1) / a->every_ns);
+}
+
+/* ── the first pass ──────────────────────────────────────────────────────────────────────── */
+
+static int track_of(struct ahead *a, uint32_t tgid, uint32_t tid, struct track **ret_track)
+{
+	const struct track_key key = {tgid, tid};
+	struct track *track;
+
+	HASH_FIND(hh, a->tracks, &key, sizeof(key), track);
+	*ret_track = track;
+	if (track)
+		return 0;
+	track = calloc(1, sizeof(*track));
+	if (!track)
+		return -ENOMEM;
+	track->key = key;
+	*ret_track = track;
+	return HASH_INSERT(a->tracks, key, sizeof(track->key), track);
+}
+
+static int add_next(struct ahead *a, uint64_t from, uint64_t until,
+		    const struct intake_input *input)
+{
+	struct next *next;
+	int err;
+
+	if (a->bytes > MAX_BYTES || cut_at(a, from) == cut_at(a, until))
+		return 0;
+	err = ARRAY_RESERVE(a->v, a->cap, a->n + 1, MAX_NEXT);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	next = malloc(sizeof(*next) + input->size);
+	if (!next)
+		return -ENOMEM;
+	*next = (struct next){
+		.from = from, .until = until, .number = a->n_records, .size = input->size};
+	memcpy(next->rec, input->data, input->size);
+	a->v[a->n++] = next;
+	a->bytes += sizeof(*next) + input->size;
+	return 0;
+}
+
+static int note_late(struct ahead *a, uint64_t ns)
+{
+	size_t cut = cut_at(a, ns);
+	int err;
+
+	if (cut == cut_at(a, a->latest_ns))
+		return 0;
+	err = ARRAY_RESERVE(a->late, a->late_cap, cut + 1, MAX_CUTS);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	while (a->n_late <= cut)
+		a->late[a->n_late++] = 0;
+	a->late[cut] = a->n_records;
+	return 0;
+}
+
+static int look_at_call(struct ahead *a, struct track *thread, const struct intake_input *input)
+{
+	struct wire_call rec;
+	uint64_t from;
+
+	if (input->size < sizeof(rec))
+		return 0;
+	memcpy(&rec, input->data, sizeof(rec));
+	/* until a thread's first one it may have been in a call of which nobody saw the begin */
+	from = thread->called ? rec.start_ns : thread->began_ns;
+	thread->called = true;
+	return from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
+}
+
+/* A collection's end says when it began to work by the runtime's own clock. */
+static int look_at_gc(struct ahead *a, struct track *process, const struct intake_input *input)
+{
+	struct wire_gc rec;
+	uint64_t from;
+
+	if (input->size < sizeof(rec))
+		return 0;
+	memcpy(&rec, input->data, sizeof(rec));
+	if (rec.point == WIRE_GC_START)
+		process->gc_ns = rec.h.ns;
+	if (rec.point != WIRE_GC_END)
+		return 0;
+	from = process->gc_ns ? MIN(process->gc_ns, rec.start_ns) : rec.start_ns;
+	process->gc_ns = 0;
+	return from && from < rec.h.ns ? add_next(a, from, rec.h.ns, input) : 0;
+}
+
+/* A snapshot may have seen it before its record was read. */
+static void look_at_birth(struct ahead *a, const struct wire_hdr *h)
+{
+	for (size_t i = a->n_snaps; i-- > 0;) {
+		const struct snap *snap = &a->snaps[i];
+
+		if (snap->pid != (pid_t)h->tgid || snap->at_ns < h->ns)
+			continue;
+		for (size_t k = 0; k < snap->threads.n; k++)
+			if (snap->threads.threads[k].tid == (pid_t)h->tid)
+				snap->born_ns[k] = h->ns;
+		return;
+	}
+}
+
+static int look_at_record(struct ahead *a, const struct intake_input *input)
+{
+	struct track *process, *thread;
+	struct wire_hdr h;
+	uint64_t *before;
+	int err;
+
+	if (input->size < sizeof(h))
+		return 0;
+	a->n_records++;
+	memcpy(&h, input->data, sizeof(h));
+	if (h.ns > MAX_TIME)
+		return 0;
+	err = h.ns < a->latest_ns ? note_late(a, h.ns) : 0;
+	a->latest_ns = MAX(a->latest_ns, h.ns);
+	if (!err)
+		err = track_of(a, h.tgid, 0, &process);
+	if (!err)
+		err = track_of(a, h.tgid, h.tid, &thread);
+	if (err)
+		return err;
+	switch (h.type) {
+	case WIRE_CALL:
+		return look_at_call(a, thread, input);
+	case WIRE_GC:
+		return look_at_gc(a, process, input);
+	case WIRE_OFF:
+	case WIRE_SAMPLE:
+		before = h.type == WIRE_OFF ? &thread->off_ns : &thread->sample_ns;
+		err = add_next(a, MAX(*before, MAX(thread->began_ns, process->began_ns)), h.ns,
+			       input);
+		*before = MAX(*before, h.ns);
+		return err;
+	case WIRE_TICK:
+		/* the first one of the process */
+		err = process->tick_ns ? 0 : add_next(a, process->began_ns, h.ns, input);
+		process->tick_ns = h.ns;
+		return err;
+	case WIRE_THREAD_NEW:
+	case WIRE_THREAD_EXIT:
+		thread->began_ns = h.ns;
+		thread->called = false;
+		thread->born = h.type == WIRE_THREAD_NEW;
+		if (thread->born)
+			look_at_birth(a, &h);
+		return 0;
+	case WIRE_EXEC:
+	case WIRE_PROC_EXIT:
+		process->began_ns = h.ns;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int look_at_state(struct ahead *a, const struct intake_input *input)
+{
+	struct state *state;
+	int err;
+
+	if (input->size != sizeof(state->thread) || a->bytes > MAX_BYTES)
+		return 0;
+	err = ARRAY_RESERVE(a->states, a->states_cap, a->n_states + 1, MAX_STATES);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		return -ENOMEM;
+	memcpy(&state->thread, input->data, sizeof(state->thread));
+	state->tid = input->tid;
+	a->states[a->n_states++] = state;
+	a->bytes += sizeof(*state);
+	return 0;
+}
+
+/* That of the state that came last. */
+static void look_at_stack(struct ahead *a, const struct intake_input *input)
+{
+	struct state *last = a->n_states ? a->states[a->n_states - 1] : NULL;
+
+	if (input->size != sizeof(last->stack) || !last || last->tid != input->tid)
+		return;
+	memcpy(&last->stack, input->data, sizeof(last->stack));
+	last->has_stack = true;
+}
+
+static int look_at_snapshot(struct ahead *a, const struct intake_input *input)
+{
+	struct snap snap = {.pid = input->pid,
+			    .at_ns = input->a,
+			    .n_records = a->n_records,
+			    .n_targets = a->n_targets};
+	struct track *track;
+	size_t n;
+	int err;
+
+	/* the last one is given as threads' states */
+	if (input->n || !input->snapshot || !input->snapshot->n || a->bytes > MAX_BYTES)
+		return 0;
+	n = input->snapshot->n;
+	err = ARRAY_RESERVE(a->snaps, a->snaps_cap, a->n_snaps + 1, MAX_SNAPSHOTS);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	snap.threads.threads = calloc(n, sizeof(*snap.threads.threads));
+	snap.born_ns = calloc(n, sizeof(*snap.born_ns));
+	err = snap.threads.threads && snap.born_ns ? 0 : -ENOMEM;
+	for (size_t i = 0; !err && i < n; i++) {
+		snap.threads.threads[i] = input->snapshot->threads[i];
+		err = track_of(a, (uint32_t)input->pid, (uint32_t)snap.threads.threads[i].tid,
+			       &track);
+		if (!err && track->born)
+			snap.born_ns[i] = track->began_ns;
+	}
+	if (err) {
+		free(snap.threads.threads);
+		free(snap.born_ns);
+		return err;
+	}
+	snap.threads.n = n;
+	a->bytes += n * sizeof(*snap.threads.threads);
+	a->snaps[a->n_snaps++] = snap;
+	return 0;
+}
+
+int ahead__look(struct ahead *ahead, const struct intake_input *input)
+{
+	switch (input->kind) {
+	case TI_TARGET:
+		ahead->n_targets++;
+		return 0;
+	case TI_CUT:
+		/* they were of a cut of the live session; how it went on is in the records */
+		forget_states(ahead);
+		return 0;
+	case TI_FINISH:
+		ahead->end_ns = input->a;
+		return 0;
+	case TI_RECORD:
+		return look_at_record(ahead, input);
+	case TI_THREAD_STATE:
+		return look_at_state(ahead, input);
+	case TI_OFF_STACK:
+		look_at_stack(ahead, input);
+		return 0;
+	case TI_SNAPSHOT:
+		return look_at_snapshot(ahead, input);
+	default:
+		return 0;
+	}
+}
+
+static int by_from(const void *pa, const void *pb)
+{
+	const struct next *a = *(struct next *const *)pa, *b = *(struct next *const *)pb;
+
+	return CMP(a->from, b->from) ?: CMP(a->number, b->number);
+}
+
+void ahead__joined(struct ahead *ahead)
+{
+	ahead->n_targets++;
+}
+
+void ahead__looked(struct ahead *ahead)
+{
+	if (ahead->n)
+		qsort(ahead->v, ahead->n, sizeof(struct next *), by_from);
+	for (size_t i = 0; i < ahead->n_states; i++) {
+		struct state *s = ahead->states[i];
+		const struct track_key key = {s->thread.tgid, (uint32_t)s->tid};
+		const struct track *track;
+
+		HASH_FIND(hh, ahead->tracks, &key, sizeof(key), track);
+		if (track && track->began_ns)
+			s->born_ns = track->born ? track->began_ns : UINT64_MAX;
+	}
+	HASH_FREE(ahead->tracks);
+	ahead->n_records = ahead->n_targets = 0;
+}
+
+/* ── at a cut ────────────────────────────────────────────────────────────────────────────── */
+
+uint64_t ahead__last_before(struct ahead *ahead, uint64_t cut_ns)
+{
+	size_t cut = cut_at(ahead, cut_ns);
+
+	for (; ahead->late_at < ahead->n_late && ahead->late_at <= cut; ahead->late_at++)
+		ahead->last_late = MAX(ahead->last_late, ahead->late[ahead->late_at]);
+	return ahead->last_late;
+}
+
+static int give_next(struct ahead *a, struct intake *in, uint64_t cut_ns, uint64_t n_records)
+{
+	size_t kept = 0;
+
+	if (!a->open) {
+		a->n_open = 0;
+		a->open = calloc(a->n + 1, sizeof(struct next *));
+	}
+	if (!a->open)
+		return -ENOMEM;
+	for (; a->given < a->n && a->v[a->given]->from <= cut_ns; a->given++)
+		a->open[a->n_open++] = a->v[a->given];
+	for (size_t i = 0; i < a->n_open; i++) {
+		struct next *next = a->open[i];
+
+		if (next->until <= cut_ns || next->number < n_records)
+			continue;
+		a->open[kept++] = next;
+		/* what is not taken is not known, as without it */
+		if (intake__ahead(in, next->rec, next->size) == -ENOMEM)
+			return -ENOMEM;
+	}
+	a->n_open = kept;
+	return 0;
+}
+
+/* What never ended, as the kernel's map would have had it. */
+static int give_state(struct intake *in, const struct state *s, uint64_t cut_ns)
+{
+	struct wire_thread thread = s->thread;
+	bool off = thread.off_since_ns && thread.off_since_ns < cut_ns;
+	uint32_t depth = 0;
+	int err;
+
+	while (depth < MIN(thread.depth, (uint32_t)WIRE_OPEN_MAX) &&
+	       thread.open[depth].start_ns < cut_ns)
+		depth++;
+	thread.depth = depth;
+	if (!off) {
+		thread.off_since_ns = 0;
+		thread.on_since_ns = MAX(thread.on_since_ns, UINT64_C(1));
+		/* they were fewer then */
+		thread.short_calls = thread.short_wall_ns = 0;
+		thread.short_blocked_ns = thread.short_runnable_ns = 0;
+	}
+	err = intake__thread_state(in, s->tid, &thread);
+	if (!err && off && s->has_stack)
+		err = intake__off_stack(in, (pid_t)thread.tgid, s->tid, &s->stack);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* What a process looked like as it joined is known from its first window on. */
+static int give_snap(const struct snap *snap, struct intake *in, uint64_t cut_ns)
+{
+	const struct snapshot none = {0};
+	int err = intake__snapshot(in, snap->pid, &none, snap->at_ns, false);
+
+	for (size_t i = 0; !err && i < snap->threads.n; i++) {
+		const struct snapshot one = {&snap->threads.threads[i], 1};
+
+		if (snap->born_ns[i] <= cut_ns)
+			err = intake__snapshot(in, snap->pid, &one, snap->at_ns, false);
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
+int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_t n_records)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < ahead->n_snaps; i++)
+		if (ahead->snaps[i].n_records >= n_records &&
+		    ahead->snaps[i].n_targets == ahead->n_targets)
+			err = give_snap(&ahead->snaps[i], in, cut_ns);
+	for (size_t i = 0; !err && i < ahead->n_states; i++)
+		if (ahead->states[i]->born_ns <= cut_ns)
+			err = give_state(in, ahead->states[i], cut_ns);
+	return err ? err : give_next(ahead, in, cut_ns, n_records);
+}
