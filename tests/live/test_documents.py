@@ -112,7 +112,9 @@ def formats():
 
 
 @cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
-       ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",))
+       ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",),
+       ("--comm", "x", "--pid", "1"), ("--exclude", "x"), ("--keep", "3"), ("--keep-bytes", "5x"), ("--keep-for", "1h2"),
+       ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"))
 def test_wrong_usage_is_one_line(t, args):
     # if it were accepted, this would be no session
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
@@ -121,7 +123,7 @@ def test_wrong_usage_is_one_line(t, args):
         check(len(formats()) >= 7 and all(f in lines[0] for f in formats()), f"it does not list the formats: {lines}")
 
 
-@cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "500ms")
+@cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "7d", "500ms")
 def test_durations(t, text):
     """They are accepted: what is wrong is the file."""
     check("nothing-here" in said("-e", t.dir / "nothing-here", "-d", text, "-f", "json", "-o", t.dir / "x", code=2)[0],

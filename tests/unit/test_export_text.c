@@ -5,6 +5,7 @@
  */
 #include <locale.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -157,6 +158,31 @@ static void test_where_functions_are_from(void **state)
 	free(text);
 }
 
+/* A call of the I/O manager that goes on all the time is left to -v. */
+static void test_calls_without_news(void **state)
+{
+	struct pic_call calls[] = {service_calls[0], service_calls[0]};
+	struct pic_target target = service_target;
+	struct sketch sketch = service;
+
+	(void)state;
+	calls[1].function = "epoll_wait";
+	calls[1].caller = "GHC.Event.EPoll.new10";
+	calls[1].calls = 0;
+	calls[1].open_at_end = 1;
+	target.calls = calls;
+	target.n_calls = ARRAY_SIZE(calls);
+	sketch.targets = &target;
+	for (int verbose = 0; verbose < 2; verbose++) {
+		const struct export_opts opts = {.width = 160, .verbose = verbose};
+		char *text = render(&sketch, &opts);
+
+		assert_non_null(strstr(text, calls[0].function));
+		assert_int_equal(count(text, " epoll_wait "), verbose);
+		free(text);
+	}
+}
+
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
 static void check_width(const struct sketch *sketch, bool verbose)
@@ -175,11 +201,17 @@ static void check_width(const struct sketch *sketch, bool verbose)
 static void test_no_line_is_too_wide(void **state)
 {
 	const struct sketch of_a_host = host();
+	struct pic_target killed = service_target;
+	struct sketch with_a_long_head = service;
 
 	(void)state;
+	killed.end = "killed";
+	killed.exit_signal = SIGSYS;
+	with_a_long_head.targets = &killed;
 	for (int verbose = 0; verbose < 2; verbose++) {
 		check_width(&service, verbose);
 		check_width(&of_a_host, verbose);
+		check_width(&with_a_long_head, verbose);
 	}
 }
 
@@ -259,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_one_process_on_one_screen),
 		cmocka_unit_test(test_bars_show_shares),
 		cmocka_unit_test(test_where_functions_are_from),
+		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),
 		cmocka_unit_test(test_no_title_heads_two_columns),
 		cmocka_unit_test(test_columns_of_the_environment),

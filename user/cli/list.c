@@ -107,7 +107,7 @@ static int on_process(void *ctx, pid_t pid)
 		return err;
 	r = &list->rows[list->n];
 	memset(r, 0, sizeof(*r));
-	/* zeroed where it cannot be read */
+	/* left empty if it cannot be read */
 	(void)cgroup__of(pid, &r->cgroup);
 	opts.reason = r->why;
 	opts.reason_size = sizeof(r->why);
@@ -156,13 +156,13 @@ static void put_row(struct table *t, const struct row *r)
 	table__cell(t, r->profilable);
 }
 
-/* Below the table: too long for a column. */
+/* Below the table, as too long for a column: where it runs. */
 static void put_place(const struct row *r, FILE *out)
 {
 	char service[2 * sizeof(r->cgroup.service)];
 
 	text__escape(r->cgroup.service, strlen(r->cgroup.service), service, sizeof(service));
-	fprintf(out, "  %d: %s%s%s%s%s\n", r->pid, service,
+	fprintf(out, "  %d:%s%s%s%s%s%s\n", r->pid, *service ? " " : "", service,
 		r->cgroup.container[0] ? " container " : "", r->cgroup.container,
 		r->cgroup.pod[0] ? " pod " : "", r->cgroup.pod);
 }
