@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "export/text/text_priv.h"
 #include "output/output.h"
 #include "test_export_pictures.h"
 
@@ -215,6 +216,29 @@ static void test_no_line_is_too_wide(void **state)
 	}
 }
 
+/* Numbers and their units, and the digits of one number, stay on one line. */
+static void test_no_line_ends_within_a_number(void **state)
+{
+	static const char text[] = "it took 1 234 567 times 12.5 ms (99.5 %), 7 min 5 s in all";
+	static const char *const whole[] = {"1 234 567", "12.5 ms", "99.5 %", "7 min", "5 s"};
+	char *lines = NULL;
+	size_t size;
+
+	(void)state;
+	for (unsigned width = 12; width < 80; width++) {
+		struct text t = {.width = width};
+
+		t.out = open_memstream(&lines, &size);
+		assert_non_null(t.out);
+		assert_int_equal(text__paragraph(&t, "", text), 0);
+		assert_int_equal(fclose(t.out), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+			if (!strstr(lines, whole[i]))
+				fail_msg("%s is broken at %u:\n%s", whole[i], width, lines);
+		free(lines);
+	}
+}
+
 /* Titles are two blanks apart. */
 static void check_titles(char *line)
 {
@@ -293,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_where_functions_are_from),
 		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),
+		cmocka_unit_test(test_no_line_ends_within_a_number),
 		cmocka_unit_test(test_no_title_heads_two_columns),
 		cmocka_unit_test(test_columns_of_the_environment),
 	};
