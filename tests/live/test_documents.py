@@ -148,7 +148,7 @@ def test_names_of_files(t):
 
 
 def test_a_reader_that_leaves(t):
-    """`| head` has seen enough: that is no failure, and the files are written nevertheless."""
+    """`| head` has seen enough: that is not a failure, and the files are written all the same."""
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([SAFESCOPED, "--replay", CAPTURES / "calls", "-f", "text,json", "-o", t.dir / "r"],

@@ -39,7 +39,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Steps over a line; NULL: there is none. */
+/* Steps over a line; NULL: there are no more. */
 static char *next_line(char **text)
 {
 	return **text ? strsep(text, "\n") : NULL;
@@ -287,7 +287,7 @@ static void test_no_title_heads_two_columns(void **state)
 	assert_true(heads >= 6);
 }
 
-/* Of what is no terminal; a COLUMNS that is no number counts for nothing. */
+/* Where output is not a terminal; a COLUMNS that is not a number is ignored. */
 static void test_columns_of_the_environment(void **state)
 {
 	static const struct {

@@ -158,7 +158,7 @@ static unsigned parse_word(struct argp_state *state, const char *what, const cha
 	options__usage_error(state, "%s %.*s: %s", what, (int)len, arg, all);
 }
 
-/* The next part of a comma list, and steps over it; false: there is none. */
+/* Steps over the next part of a comma-separated list; false: there are no more. */
 static bool next_part(const char **list, const char **ret_part, size_t *ret_len)
 {
 	*ret_part = *list;
@@ -459,8 +459,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			return ARGP_ERR_UNKNOWN;
 		options__usage_error(
 			state,
-			"%s: not an option; a process is given as --pid PID, a command after --",
-			arg);
+			"%s: unexpected; a process is given as --pid PID, a command after --", arg);
 		break;
 	case ARGP_KEY_ARGS:
 		o->command = state->argv + state->next;

@@ -36,7 +36,7 @@ static void add_rule(struct argp_state *state, enum select_kind kind, const char
 	int err = select__add(&o->select, kind, text, exclude);
 
 	if (err == -ENOENT)
-		options__usage_error(state, "%s: there is no such user", text);
+		options__usage_error(state, "%s: no such user", text);
 	if (err)
 		options__usage_error(
 			state, "more than %d of --comm, --exe, --user, --cgroup and --exclude",
