@@ -142,7 +142,12 @@ def test_names_of_files(t):
     for path in ("precious", "precious.json"):
         lines = said("--replay", capture, "-f", "json", "-o", t.dir / path, code=2)
         check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
+    for how in ("text", "json"):
+        lines = said("--list", "-f", how, "-o", precious, code=2)
+        check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
     check(precious.read_text() == '{"mine": 1}\n', "the user's file is gone")
+    for _ in range(2):
+        said("--list", "-f", "text", "-o", t.dir / "list", code=0)
     lines = said("--replay", capture, "-f", "text,json", "-o", t.dir / "text", code=0)
     check("jq" in lines[-1] and str(t.dir / "text.json") in lines[-1], f"how to open it is not said: {lines}")
 

@@ -128,8 +128,7 @@ static int check_log(const struct log_mode *m)
 	if (stats->blocks || stats->lost_bytes <= MARKER)
 		return 0;
 	log_error("%s: its events are not in blocks, as GHC writes them: a tool has rewritten it, "
-		  "or it "
-		  "is damaged throughout; give the log as GHC wrote it",
+		  "or it is damaged throughout; give the log as GHC wrote it",
 		  m->path);
 	return -ENODATA;
 }
