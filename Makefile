@@ -10,7 +10,7 @@
 # make check-ghc   as root: live tests against other GHCs, in roots that are made for them
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
 # make check-vm    the live tests' core on other kernels, in virtual machines (VM_KERNELS: 6.1 6.12)
-# make lint        clang-format, clang-tidy, cppcheck, shellcheck, pylint, mandoc, rooms (LINTERS="NAME…": only these)
+# make lint        format, tidy (both clang), cppcheck, shellcheck, pylint, mandoc, rooms (LINTERS="NAME…": only these)
 # make install     PREFIX (/usr/local), DESTDIR
 #
 # SANITIZE=1 builds with address and undefined-behaviour sanitizers, in build/sanitize.

@@ -318,7 +318,7 @@ class Session:
         return code
 
     def complaint(self):
-        """What it said on standard error that is no progress line."""
+        """What it said on standard error, without progress lines."""
         return [l for l in self.err.seen if l.startswith("safescoped: ") and not l.startswith(ATTACHED)]
 
     def kill(self):

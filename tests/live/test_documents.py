@@ -112,7 +112,9 @@ def formats():
 
 
 @cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
-       ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",))
+       ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",),
+       ("--comm", "x", "--pid", "1"), ("--exclude", "x"), ("--keep", "3"), ("--keep-bytes", "5x"), ("--keep-for", "1h2"),
+       ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"))
 def test_wrong_usage_is_one_line(t, args):
     # if it were accepted, this would be no session
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
@@ -121,7 +123,7 @@ def test_wrong_usage_is_one_line(t, args):
         check(len(formats()) >= 7 and all(f in lines[0] for f in formats()), f"it does not list the formats: {lines}")
 
 
-@cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "500ms")
+@cases("10", "10s", "0.5", "1.5s", "5m", "1h", "1h30m", "7d", "500ms")
 def test_durations(t, text):
     """They are accepted: what is wrong is the file."""
     check("nothing-here" in said("-e", t.dir / "nothing-here", "-d", text, "-f", "json", "-o", t.dir / "x", code=2)[0],
@@ -140,13 +142,18 @@ def test_names_of_files(t):
     for path in ("precious", "precious.json"):
         lines = said("--replay", capture, "-f", "json", "-o", t.dir / path, code=2)
         check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
+    for how in ("text", "json"):
+        lines = said("--list", "-f", how, "-o", precious, code=2)
+        check(len(lines) == 1 and str(precious) in lines[0], f"it said {lines}")
     check(precious.read_text() == '{"mine": 1}\n', "the user's file is gone")
+    for _ in range(2):
+        said("--list", "-f", "text", "-o", t.dir / "list", code=0)
     lines = said("--replay", capture, "-f", "text,json", "-o", t.dir / "text", code=0)
     check("jq" in lines[-1] and str(t.dir / "text.json") in lines[-1], f"how to open it is not said: {lines}")
 
 
 def test_a_reader_that_leaves(t):
-    """`| head` has seen enough: that is no failure, and the files are written nevertheless."""
+    """`| head` has seen enough: that is not a failure, and the files are written all the same."""
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([SAFESCOPED, "--replay", CAPTURES / "calls", "-f", "text,json", "-o", t.dir / "r"],

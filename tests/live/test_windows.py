@@ -182,5 +182,15 @@ def test_switch(t):
     check(session.process.returncode == 0, "another exit code")
 
 
+def test_switched_off_for_its_duration(t):
+    """The time that it is switched off counts: it ends though the file is still there."""
+    switch = t.dir / "off"
+    switch.write_text("")
+    done = subprocess.run([SAFESCOPED, "--off-file", switch, "--window", "1", "-d", "1", "-f", "json", "-o", t.dir],
+                          capture_output=True, text=True, timeout=60, check=False)
+    check(done.returncode == 0 and str(switch) in done.stderr, f"it ended with {done.returncode}: {done.stderr}")
+    check(os.listdir(t.dir) == ["off"], f"it wrote {os.listdir(t.dir)}")
+
+
 if __name__ == "__main__":
     run(globals())

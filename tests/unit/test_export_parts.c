@@ -220,6 +220,28 @@ static void test_table_leaves_out(void **state)
 	free(text);
 }
 
+/* A title over columns of which only a narrow one is left stays whole. */
+static void test_table_group_of_one(void **state)
+{
+	static const struct table_column columns[] = {{"name", COL_LEFT, NULL, 0},
+						      {"one", COL_RIGHT, "on CPU", 0},
+						      {"two", COL_RIGHT | COL_SPARE, "on CPU", 1},
+						      {"n", COL_RIGHT, NULL, 0}};
+	struct table *t;
+	char *text;
+
+	(void)state;
+	assert_int_equal(table__new(columns, ARRAY_SIZE(columns), &t), 0);
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+		table__cell(t, c ? "1" : "thread");
+	text = print_table(t, 20);
+	assert_string_equal(text, "          on CPU\n"
+				  "  name       one  n\n"
+				  "  thread       1  1\n"
+				  "  no room for: on CPU two\n");
+	free(text);
+}
+
 /* ── sums ────────────────────────────────────────────────────────────────────────────────── */
 
 static void test_sums(void **state)
@@ -296,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_table_cut),
 		cmocka_unit_test(test_table_leaves_out),
+		cmocka_unit_test(test_table_group_of_one),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_frame_numbers),
 		cmocka_unit_test(test_causes),

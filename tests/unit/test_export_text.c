@@ -5,6 +5,7 @@
  */
 #include <locale.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "export/text/text_priv.h"
 #include "output/output.h"
 #include "test_export_pictures.h"
 
@@ -37,7 +39,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Steps over a line; NULL: there is none. */
+/* Steps over a line; NULL: there are no more. */
 static char *next_line(char **text)
 {
 	return **text ? strsep(text, "\n") : NULL;
@@ -157,6 +159,31 @@ static void test_where_functions_are_from(void **state)
 	free(text);
 }
 
+/* A call of the I/O manager that goes on all the time is left to -v. */
+static void test_calls_without_news(void **state)
+{
+	struct pic_call calls[] = {service_calls[0], service_calls[0]};
+	struct pic_target target = service_target;
+	struct sketch sketch = service;
+
+	(void)state;
+	calls[1].function = "epoll_wait";
+	calls[1].caller = "GHC.Event.EPoll.new10";
+	calls[1].calls = 0;
+	calls[1].open_at_end = 1;
+	target.calls = calls;
+	target.n_calls = ARRAY_SIZE(calls);
+	sketch.targets = &target;
+	for (int verbose = 0; verbose < 2; verbose++) {
+		const struct export_opts opts = {.width = 160, .verbose = verbose};
+		char *text = render(&sketch, &opts);
+
+		assert_non_null(strstr(text, calls[0].function));
+		assert_int_equal(count(text, " epoll_wait "), verbose);
+		free(text);
+	}
+}
+
 /* ── all of them ─────────────────────────────────────────────────────────────────────────── */
 
 static void check_width(const struct sketch *sketch, bool verbose)
@@ -175,11 +202,40 @@ static void check_width(const struct sketch *sketch, bool verbose)
 static void test_no_line_is_too_wide(void **state)
 {
 	const struct sketch of_a_host = host();
+	struct pic_target killed = service_target;
+	struct sketch with_a_long_head = service;
 
 	(void)state;
+	killed.end = "killed";
+	killed.exit_signal = SIGSYS;
+	with_a_long_head.targets = &killed;
 	for (int verbose = 0; verbose < 2; verbose++) {
 		check_width(&service, verbose);
 		check_width(&of_a_host, verbose);
+		check_width(&with_a_long_head, verbose);
+	}
+}
+
+/* Numbers and their units, and the digits of one number, stay on one line. */
+static void test_no_line_ends_within_a_number(void **state)
+{
+	static const char text[] = "it took 1 234 567 times 12.5 ms (99.5 %), 7 min 5 s in all";
+	static const char *const whole[] = {"1 234 567", "12.5 ms", "99.5 %", "7 min", "5 s"};
+	char *lines = NULL;
+	size_t size;
+
+	(void)state;
+	for (unsigned width = 12; width < 80; width++) {
+		struct text t = {.width = width};
+
+		t.out = open_memstream(&lines, &size);
+		assert_non_null(t.out);
+		assert_int_equal(text__paragraph(&t, "", text), 0);
+		assert_int_equal(fclose(t.out), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+			if (!strstr(lines, whole[i]))
+				fail_msg("%s is broken at %u:\n%s", whole[i], width, lines);
+		free(lines);
 	}
 }
 
@@ -231,7 +287,7 @@ static void test_no_title_heads_two_columns(void **state)
 	assert_true(heads >= 6);
 }
 
-/* Of what is no terminal; a COLUMNS that is no number counts for nothing. */
+/* Where output is not a terminal; a COLUMNS that is not a number is ignored. */
 static void test_columns_of_the_environment(void **state)
 {
 	static const struct {
@@ -259,7 +315,9 @@ int main(void)
 		cmocka_unit_test(test_one_process_on_one_screen),
 		cmocka_unit_test(test_bars_show_shares),
 		cmocka_unit_test(test_where_functions_are_from),
+		cmocka_unit_test(test_calls_without_news),
 		cmocka_unit_test(test_no_line_is_too_wide),
+		cmocka_unit_test(test_no_line_ends_within_a_number),
 		cmocka_unit_test(test_no_title_heads_two_columns),
 		cmocka_unit_test(test_columns_of_the_environment),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the windows' files go: the oldest, all of a window at once, and nobody else's. */
+/* Which files of windows are removed: the oldest, all of a window at once, and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

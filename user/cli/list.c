@@ -17,7 +17,8 @@
 #include "process/select.h"
 #include "target/target.h"
 
-#define LIST_MAX 65536
+#define LIST_MAX   65536
+#define NO_PROGRAM "no GHC program runs here"
 
 struct row {
 	pid_t pid, ns_pid;
@@ -107,7 +108,7 @@ static int on_process(void *ctx, pid_t pid)
 		return err;
 	r = &list->rows[list->n];
 	memset(r, 0, sizeof(*r));
-	/* zeroed where it cannot be read */
+	/* left empty if it cannot be read */
 	(void)cgroup__of(pid, &r->cgroup);
 	opts.reason = r->why;
 	opts.reason_size = sizeof(r->why);
@@ -156,13 +157,13 @@ static void put_row(struct table *t, const struct row *r)
 	table__cell(t, r->profilable);
 }
 
-/* Below the table: too long for a column. */
+/* Below the table, as too long for a column: where it runs. */
 static void put_place(const struct row *r, FILE *out)
 {
 	char service[2 * sizeof(r->cgroup.service)];
 
 	text__escape(r->cgroup.service, strlen(r->cgroup.service), service, sizeof(service));
-	fprintf(out, "  %d: %s%s%s%s%s\n", r->pid, service,
+	fprintf(out, "  %d:%s%s%s%s%s%s\n", r->pid, *service ? " " : "", service,
 		r->cgroup.container[0] ? " container " : "", r->cgroup.container,
 		r->cgroup.pod[0] ? " pod " : "", r->cgroup.pod);
 }
@@ -191,7 +192,7 @@ static int print_table(const struct list *list, FILE *out)
 	int err;
 
 	if (!list->n) {
-		fputs("no GHC program runs here\n", out);
+		fputs(NO_PROGRAM "\n", out);
 		return 0;
 	}
 	err = table__new(cols, ARRAY_SIZE(cols), &t);
@@ -291,6 +292,28 @@ static int print_to(const struct list *list, const struct options *options, FILE
 	return err ? err : output__flush(out);
 }
 
+/* A user's file stays, unless it is empty or such a list. -EEXIST, with a line. */
+static int may_replace(const char *path, const struct options *options)
+{
+	char head[32] = "";
+	ssize_t n;
+	int fd;
+
+	if (options->output.formats[0] == &export_json)
+		return output__may_replace(path, &export_json);
+	if (fd__open_regular(path, &fd))
+		return 0;
+	n = read(fd, head, sizeof(head) - 1);
+	fd__close(&fd);
+	if (n <= 0 || !strncmp(head + strspn(head, " "), "PID ", 4) ||
+	    !strncmp(head, NO_PROGRAM, strlen(NO_PROGRAM)))
+		return 0;
+	log_error("%s: is there already and is not a list of safescoped's; it is not replaced: "
+		  "choose another name, or remove it",
+		  path);
+	return -EEXIST;
+}
+
 static int print(const struct list *list, const struct options *options)
 {
 	const char *path = options->output.path;
@@ -305,8 +328,7 @@ static int print(const struct list *list, const struct options *options)
 			log_error("standard output: %s", strerror(-err));
 		return err;
 	}
-	err = options->output.formats[0] == &export_json ? output__may_replace(path, &export_json)
-							 : 0;
+	err = may_replace(path, options);
 	if (!err)
 		err = output__owner(&owner, &group);
 	if (!err)

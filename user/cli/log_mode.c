@@ -127,8 +127,8 @@ static int check_log(const struct log_mode *m)
 
 	if (stats->blocks || stats->lost_bytes <= MARKER)
 		return 0;
-	log_error("%s: its events are in no blocks, which GHC always makes; a tool has "
-		  "rewritten it, or it is damaged all over: give the log as GHC wrote it",
+	log_error("%s: its events are not in blocks, as GHC writes them: a tool has rewritten it, "
+		  "or it is damaged throughout; give the log as GHC wrote it",
 		  m->path);
 	return -ENODATA;
 }
@@ -140,7 +140,7 @@ static int check_window(struct log_mode *m)
 	uint64_t last = log_models__stats(m->read.models)->last_time;
 
 	if (w->from_marker && !w->opened) {
-		log_error("--from %s: no marker or message of the log begins with it; "
+		log_error("--from %s: no marker or message of the log begins with this; "
 			  "nothing to show",
 			  w->from_marker);
 		return -ENOENT;
@@ -154,7 +154,7 @@ static int check_window(struct log_mode *m)
 		return -ENOENT;
 	}
 	if (w->to_marker && !w->closed) {
-		log_warn("--to %s: no marker or message after --from begins with it: shown up to "
+		log_warn("--to %s: no marker or message after --from begins with this: shown up to "
 			 "the log's end",
 			 w->to_marker);
 		m->partial = true;

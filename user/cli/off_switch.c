@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * off_switch: a session that an operator can switch off and on by a file. It runs in a child: when
- * the file appears the child ends, and with it everything that it has put on; when it is gone
- * another one begins.
+ * off_switch: a session that an operator switches off and on with a file. It runs in a child: when
+ * the file appears the child ends, and everything that it attached goes with it; when the file is
+ * removed another child begins.
  */
 #include "off_switch.h"
 
@@ -20,16 +20,18 @@
 
 #define LOOK_EVERY_MS 200
 
-/* False: a signal came that ends it all. */
-static bool wait_for_removal(const char *path, int signal_fd)
+/* False: a signal, or the end of the time, ended it all. */
+static bool wait_for_removal(const char *path, int signal_fd, uint64_t end_ns)
 {
 	struct pollfd p = {.fd = signal_fd, .events = POLLIN};
 	struct signal_taken taken;
 	bool was_there = false;
 
 	while (access(path, F_OK) == 0) {
+		if (end_ns && time__monotonic_ns() >= end_ns)
+			return false;
 		if (!was_there)
-			log_info("%s is there: nothing is profiled until it is gone", path);
+			log_info("%s exists: nothing is profiled until it is removed", path);
 		was_there = true;
 		poll(&p, 1, LOOK_EVERY_MS);
 		if (signals__take(signal_fd, &taken) && taken.number != SIGUSR1)
@@ -47,11 +49,11 @@ static int wait_for_end(pid_t pid, int pidfd, int signal_fd)
 	int status;
 
 	for (;;) {
-		/* without a pidfd it is looked at now and then */
+		/* without a pidfd the child is polled */
 		poll(fds, ARRAY_SIZE(fds), pidfd < 0 ? LOOK_EVERY_MS : -1);
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
-		/* the terminal's own it got itself */
+		/* the terminal sends its own signals to the child, too */
 		if (signals__take(signal_fd, &taken) && !taken.by_terminal)
 			kill(pid, taken.number);
 	}
@@ -82,6 +84,9 @@ static int run_child(const struct session_opts *opts, int signal_fd)
 
 int off_switch__run(const struct session_opts *opts)
 {
+	uint64_t now = time__monotonic_ns();
+	uint64_t end_ns = opts->duration_ns ? now + opts->duration_ns : 0;
+	struct session_opts rest = *opts;
 	int signal_fd = -1, code = 0;
 	int err = signals__open(&signal_fd);
 
@@ -91,8 +96,12 @@ int off_switch__run(const struct session_opts *opts)
 		log_error("signals: %s", strerror(-err));
 		code = EXIT_FAILED;
 	}
-	while (!err && wait_for_removal(opts->off_path, signal_fd)) {
-		code = run_child(opts, signal_fd);
+	while (!err && wait_for_removal(opts->off_path, signal_fd, end_ns)) {
+		/* the time that it was off counts, too */
+		now = time__monotonic_ns();
+		if (end_ns)
+			rest.duration_ns = end_ns > now ? end_ns - now : 1;
+		code = run_child(&rest, signal_fd);
 		if (code != SESSION_SWITCHED_OFF)
 			break;
 		code = 0;

@@ -6,8 +6,8 @@
 #include "session/session.h"
 
 /*
- * As session__run, but when the session ends because there is a file opts->off_path another one
- * begins as soon as that is gone.
+ * As session__run, but when the session ends because the file opts->off_path exists, another one
+ * begins once that is removed. All of them together last for opts->duration_ns.
  */
 int off_switch__run(const struct session_opts *opts);
 

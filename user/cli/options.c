@@ -2,12 +2,9 @@
 /* The command line, by glibc's argp. */
 #include <argp.h>
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include "base/base.h"
 #include "options_priv.h"
@@ -19,9 +16,9 @@ static const char doc[] =
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
 	"Formats: speedscope, folded, json, text, chrome, pprof, html. PATH of -o is a directory, "
-	"a stem (PATH.speedscope.json, PATH.folded, ...; a suffix that is there already is not "
-	"added again) or - for standard output (one format).\n\n"
-	"Exit codes: 0 complete, 1 finished but records were lost or something that was asked for "
+	"a stem (PATH.speedscope.json, PATH.folded, ...; a suffix that it already has is not added "
+	"again) or - for standard output (one format); with --window a directory or -.\n\n"
+	"Exit codes: 0 complete, 1 finished but something was lost or something that was asked for "
 	"is missing, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
 	"  safescoped --pid 1234 -d 10\n"
@@ -34,58 +31,54 @@ static const char args_doc[] =
 	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
 
 static const struct argp_option argp_options[] = {
-	{"pid", 'p', "PID[,PID...]", 0,
-	 "attach to these processes (default: to every GHC process of this host)", 0},
+	{NULL, 0, NULL, 0, "What is profiled:", 1},
+	{"pid", 'p', "PID[,PID...]", 0, "these processes (default: every GHC process of this host)",
+	 1},
 	{"comm", OPT_COMM, "GLOB", 0,
-	 "of all processes (also with --list) those of this name; of several one must match", 0},
-	{"exe", OPT_EXE, "GLOB", 0, "... whose program has this path", 0},
-	{"user", OPT_USER, "NAME", 0, "... of this user", 0},
-	{"cgroup", OPT_CGROUP, "GLOB", 0, "... in a control group of this path", 0},
+	 "of the host's processes, also with --list, those of this name (several: any of them)", 1},
+	{"exe", OPT_EXE, "GLOB", 0, "those whose program has this path", 1},
+	{"user", OPT_USER, "NAME", 0, "those of this user", 1},
+	{"cgroup", OPT_CGROUP, "GLOB", 0, "those whose control group has this path", 1},
 	{"exclude", OPT_EXCLUDE, "KIND=GLOB", 0,
-	 "... and none of these; KIND is comm, exe, user or cgroup", 0},
-	{"duration", 'd', "TIME", 0,
-	 "stop after this long: 10, 10s, 5m, 1h (default: Ctrl-C, or the last target's exit)", 0},
-	{"window", OPT_WINDOW, "TIME", 0,
-	 "a whole output for each such part of the session, in the directory of --output (also "
-	 "with --replay)",
-	 0},
-	{"keep", OPT_KEEP, "N", 0, "of windows, the last N stay in the directory", 1},
-	{"keep-bytes", OPT_KEEP_BYTES, "SIZE", 0, "as many as need no more than this (500M, 2G)",
-	 1},
-	{"keep-for", OPT_KEEP_FOR, "TIME", 0, "those that began no longer ago (3600, 12h, 7d)", 1},
-	{"off-file", OPT_OFF_FILE, "PATH", 0,
-	 "while there is this file nothing is profiled (default " OPTIONS_OFF_PATH ")", 0},
-	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 0},
-	{"format", 'f', "LIST", 0, "comma list of formats (default speedscope,text)", 1},
-	{"output", 'o', "PATH", 0,
-	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output, with a "
-	 "command to standard error)",
-	 1},
-	{"lanes", OPT_LANES, "LIST", 0,
-	 "comma list of lanes to show: thread, capability, haskell (default thread,capability; of "
-	 "an eventlog without a process all)",
-	 1},
-	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
-	 "what flame graphs (folded, html) and pprof's default value count (default cpu)", 1},
+	 "leave these out; KIND is comm, exe, user or cgroup", 1},
 	{"eventlog", 'e', "FILE|auto|none", 0,
 	 "without a process: a finished eventlog (also -, a FIFO, a Unix socket, gzip), or a .prof "
 	 "or -pj report, alone; with a process: the log to join with it, also a FIFO or a Unix "
 	 "socket; auto (default): the one that it writes",
-	 2},
+	 1},
 	{"from", OPT_FROM, "MARKER|TIME", 0,
-	 "with a log: only what comes after the first marker or message that begins so, or after a "
-	 "time (1.5s, 200ms)",
-	 2},
-	{"to", OPT_TO, "MARKER|TIME", 0, "with a log: only what comes before", 2},
+	 "with a log alone: only what comes after the first marker or message that begins with "
+	 "this, or after this time (1.5s, 200ms)",
+	 1},
+	{"to", OPT_TO, "MARKER|TIME", 0, "with a log alone: only what comes before", 1},
 	{"hide", OPT_HIDE, "GLOB", 0,
-	 "cost centres (module, label, or Module.label) to leave out; their time is the caller's",
+	 "with a log alone: cost centres (module, label, or Module.label) to leave out; their time "
+	 "is the caller's",
+	 1},
+	{"only", OPT_ONLY, "GLOB", 0, "with a log alone: leave all other cost centres out", 1},
+	{"replay", OPT_REPLAY, "FILE", 0,
+	 "make the output of a session that --save kept, on any machine", 1},
+	{"list", OPT_LIST, NULL, 0,
+	 "the GHC processes of this host and what can be learnt of each (also -f json)", 1},
+	{"doctor", OPT_DOCTOR, NULL, 0,
+	 "what this kernel, these privileges and the process of --pid allow, and what is missing",
+	 1},
+	{NULL, 0, NULL, 0, "How it is profiled:", 2},
+	{"duration", 'd', "TIME", 0,
+	 "stop after this long: 10, 10s, 5m, 1h30m (default: Ctrl-C, or the last target's exit)",
 	 2},
-	{"only", OPT_ONLY, "GLOB", 0, "leave all other cost centres out", 2},
+	{"window", OPT_WINDOW, "TIME", 0,
+	 "a whole report for each such part of the session, in the directory of --output (also "
+	 "with --replay)",
+	 2},
+	{"off-file", OPT_OFF_FILE, "PATH", 0,
+	 "while this file exists nothing is profiled (default " OPTIONS_OFF_PATH ")", 2},
+	{"frequency", 'F', "HZ", 0, "samples per second and CPU, 1 to 9999 (default 99)", 2},
 	{"stacks", OPT_STACKS, "auto|stg|ccs|both", 0,
 	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
 	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",
-	 1},
-	{"kernel-stacks", OPT_KERNEL_STACKS, NULL, 0, "kernel frames on top of stacks", 1},
+	 2},
+	{"kernel-stacks", OPT_KERNEL_STACKS, NULL, 0, "kernel frames on top of stacks", 2},
 	{"symbols", OPT_SYMBOLS, "FILE", 0,
 	 "an unstripped twin of the target's executable (default: debug files by build-id and "
 	 "debuglink)",
@@ -94,19 +87,30 @@ static const struct argp_option argp_options[] = {
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
 	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
 	{"propagate-exit", OPT_PROPAGATE_EXIT, NULL, 0,
-	 "with a command: end with its exit status, 128 and the signal's number if one killed it",
+	 "with a command: end with its exit status, or with 128 and the signal's number if one "
+	 "killed it",
 	 2},
 	{"save", OPT_SAVE, "FILE", 0, "also keep all that was seen, for --replay", 2},
-	{"replay", OPT_REPLAY, "FILE", 0,
-	 "make the output of a session that --save kept, here and without its processes", 4},
-	{"list", OPT_LIST, NULL, 0,
-	 "the GHC processes of this host and what could be learnt of each (also -f json)", 4},
-	{"doctor", OPT_DOCTOR, NULL, 0,
-	 "what this kernel, these privileges and the process of --pid allow, and what is missing",
-	 4},
-	{NULL, 'h', NULL, 0, "as --help", -1},
+	{NULL, 0, NULL, 0, "What is written:", 3},
+	{"format", 'f', "LIST", 0, "comma-separated formats (default speedscope,text)", 3},
+	{"output", 'o', "PATH", 0,
+	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output, with a "
+	 "command to standard error)",
+	 3},
+	{"keep", OPT_KEEP, "N", 0, "with --window: keep only the last N windows", 3},
+	{"keep-bytes", OPT_KEEP_BYTES, "SIZE", 0,
+	 "with --window: only as many as take up no more than this (500M, 2G)", 3},
+	{"keep-for", OPT_KEEP_FOR, "TIME", 0,
+	 "with --window: only those that began no longer ago (12h, 7d)", 3},
+	{"lanes", OPT_LANES, "LIST", 0,
+	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
+	 "of an eventlog alone all)",
+	 3},
+	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
+	 "what flame graphs (folded, html) and pprof's default value count (default cpu)", 3},
 	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3},
 	{"verbose", 'v', NULL, 0, "report more (twice: debug)", 3},
+	{NULL, 'h', NULL, 0, "as --help", -1},
 	{0},
 };
 
@@ -125,7 +129,8 @@ static void parse_pids(struct argp_state *state, struct options *o, const char *
 		if (errno || end == p || pid < 1 || pid > 0x3fffffff || (*end && *end != ','))
 			options__usage_error(state, "--pid %s: not a list of process ids", arg);
 		if (o->n_pids == OPTIONS_MAX_PIDS)
-			options__usage_error(state, "--pid: more than %d processes", OPTIONS_MAX_PIDS);
+			options__usage_error(state, "--pid: more than %d processes",
+					     OPTIONS_MAX_PIDS);
 		for (size_t i = 0; i < o->n_pids; i++)
 			if (o->pids[i] == pid)
 				pid = 0;
@@ -153,7 +158,7 @@ static unsigned parse_word(struct argp_state *state, const char *what, const cha
 	options__usage_error(state, "%s %.*s: %s", what, (int)len, arg, all);
 }
 
-/* The next part of a comma list, and steps over it; false: there is none. */
+/* Steps over the next part of a comma-separated list; false: there are no more. */
 static bool next_part(const char **list, const char **ret_part, size_t *ret_len)
 {
 	*ret_part = *list;
@@ -174,8 +179,8 @@ static void parse_formats(struct argp_state *state, struct output_opts *o, const
 		const struct export_format *format = export__find(name, len);
 
 		if (!format)
-			options__usage_error(state, "--format %.*s: no such format; there are %s", (int)len,
-				    name, export__names());
+			options__usage_error(state, "--format %.*s: no such format; there are %s",
+					     (int)len, name, export__names());
 		for (size_t i = 0; i < o->n_formats; i++)
 			if (o->formats[i] == format)
 				format = NULL;
@@ -226,8 +231,11 @@ static void check_windows(struct argp_state *state, const struct options *o)
 		options__usage_error(state, "--window: needs a session, or --replay");
 	if (o->window_ns && o->eventlog && strcmp(o->eventlog, "none") != 0)
 		options__usage_error(state, "--window: eventlogs are not joined with windows");
-	if (!o->window_ns && (out->keep || out->keep_bytes || out->keep_for_ns))
-		options__usage_error(state, "--keep, --keep-bytes, --keep-for: need --window");
+	if ((out->keep || out->keep_bytes || out->keep_for_ns) &&
+	    (!o->window_ns || (out->path && !strcmp(out->path, "-"))))
+		options__usage_error(state,
+				     "--keep, --keep-bytes, --keep-for: need --window, and a "
+				     "directory");
 }
 
 /* One end of the part of a log: a time, or else the beginning of a marker. */
@@ -246,7 +254,8 @@ static void parse_glob(struct argp_state *state, const char *what, const char *a
 		       const char **globs, size_t *n)
 {
 	if (*n == OPTIONS_MAX_GLOBS)
-		options__usage_error(state, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
+		options__usage_error(state, "%s: given more than %d times", what,
+				     OPTIONS_MAX_GLOBS);
 	globs[(*n)++] = arg;
 }
 
@@ -262,7 +271,8 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
 		options__usage_error(state, "--eventlog FILE: not with --list or --doctor");
 	if (file && o->n_pids > 1)
-		options__usage_error(state, "--eventlog FILE: is of one process; more were given");
+		options__usage_error(state,
+				     "--eventlog FILE: belongs to one process; more were given");
 	if (file && !o->n_pids && !o->command)
 		o->mode = MODE_EVENTLOG;
 	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
@@ -273,8 +283,7 @@ static void check_eventlog(struct argp_state *state, struct options *o)
 static void check_capture(struct argp_state *state, struct options *o)
 {
 	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
-		options__usage_error(state,
-			    "--replay: alone, without a process, a command, a log or --save");
+		options__usage_error(state, "--replay: takes no process, command, log or --save");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
 		options__usage_error(state, "--save: needs a session");
 	if ((o->save && !*o->save) || (o->replay && !*o->replay))
@@ -303,7 +312,8 @@ static void check_mode(struct argp_state *state, struct options *o)
 		if (o->mode == MODE_LIST &&
 		    (out->n_formats > 1 ||
 		     (out->formats[i] != &export_json && out->formats[i] != &export_text)))
-			options__usage_error(state, "--list: has the formats text and json, one at a time");
+			options__usage_error(state,
+					     "--list: takes one of the formats text and json");
 	if (o->mode == MODE_DOCTOR && (out->n_formats || out->path))
 		options__usage_error(state, "--doctor: prints to standard output, as text");
 }
@@ -320,8 +330,9 @@ static void check(struct argp_state *state, struct options *o)
 	check_mode(state, o);
 	check_windows(state, o);
 	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)
-		argp_error(state, "--comm, --exe, --user, --cgroup, --exclude: choose among all "
-				  "processes, or of --list");
+		options__usage_error(state,
+				     "--comm, --exe, --user, --cgroup, --exclude: only for all "
+				     "processes of the host, or with --list");
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
 	if (!out->n_formats) {
@@ -432,23 +443,23 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_REPLAY:
 		if (o->mode != MODE_SYSTEM)
-			options__usage_error(state, "one of --list, --doctor and --replay");
+			options__usage_error(state, "only one of --list, --doctor and --replay");
 		o->mode = MODE_REPLAY;
 		o->replay = arg;
 		break;
 	case OPT_LIST:
 	case OPT_DOCTOR:
 		if (o->mode != MODE_SYSTEM)
-			options__usage_error(state, "one of --list, --doctor and --replay");
+			options__usage_error(state, "only one of --list, --doctor and --replay");
 		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
 		break;
 	case ARGP_KEY_ARG:
 		/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 		if (state->quoted && state->next > state->quoted)
 			return ARGP_ERR_UNKNOWN;
-		options__usage_error(state,
-			    "%s: what is that? a process is given as --pid PID, a command after --",
-			    arg);
+		options__usage_error(
+			state,
+			"%s: unexpected; a process is given as --pid PID, a command after --", arg);
 		break;
 	case ARGP_KEY_ARGS:
 		o->command = state->argv + state->next;
@@ -484,10 +495,9 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 	if (argc > 0)
 		argv[0] = name;
 	program_invocation_name = program_invocation_short_name = name;
-	*ret_options = (struct options){
-		.frequency_hz = 99,
-		.max_overhead_percent = 2,
-		.output.weight = WEIGHT_CPU,
-		.off_path = OPTIONS_OFF_PATH};
+	*ret_options = (struct options){.frequency_hz = 99,
+					.max_overhead_percent = 2,
+					.output.weight = WEIGHT_CPU,
+					.off_path = OPTIONS_OFF_PATH};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
 }

@@ -36,7 +36,7 @@ struct options {
 	size_t n_pids;
 	uint64_t duration_ns; /* 0: until stopped */
 	struct select_rules select;
-	const char *off_path; /* the file that switches a session off */
+	const char *off_path; /* while this file exists nothing is profiled */
 	uint64_t window_ns;   /* 0: the session is one */
 	uint32_t frequency_hz;
 	struct output_opts output;

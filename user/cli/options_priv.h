@@ -36,17 +36,18 @@ enum {
 	OPT_PROPAGATE_EXIT,
 };
 
-/* One line, without argp's advice on another, and the end. */
+/* Prints one line, without argp's advice on another one, and exits. */
 void options__usage_error(struct argp_state *state, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
-/* "10", "1.5s", "200ms", "5m", "1h30m", "3us", "40ns"; a number alone is seconds. false: no time. */
+/* "10", "1.5s", "200ms", "5m", "1h30m", "7d", "3us", "40ns"; a number alone is seconds. False: not
+ * a time. */
 bool options__parse_time(const char *arg, uint64_t *ret_ns);
-/* In ns; from 1 ms on, or wrong usage. */
+/* In ns, at least 1 ms; anything else is wrong usage. */
 uint64_t options__parse_duration(struct argp_state *state, const char *what, const char *arg);
-/* A number from min to max, or wrong usage. */
+/* A number from min to max; anything else is wrong usage. */
 double options__parse_number(struct argp_state *state, const char *what, const char *arg,
 			     double min, double max);
-/* The options of long sessions. ARGP_ERR_UNKNOWN: it is none of them. */
+/* The options of long sessions. ARGP_ERR_UNKNOWN: not one of them. */
 error_t options__parse_service(int key, char *arg, struct argp_state *state);
 
 #endif

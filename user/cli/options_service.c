@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The options of long sessions: windows, whom to profile, the switch. */
+/* The options of long sessions: windows, which processes, the off file. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,27 +10,23 @@
 
 #define WINDOW_LEAST_NS 100000000ULL
 
-/* A number and a unit: what one unit of the table is. */
-struct unit {
-	const char *name;
-	double is;
-};
-
-static uint64_t parse_amount(struct argp_state *state, const char *what, const char *arg,
-			     const struct unit *units, size_t n_units, double max)
+/* Bytes, with a unit of 1024s. */
+static uint64_t parse_size(struct argp_state *state, const char *what, const char *arg)
 {
+	static const char units[] = "KMGT";
+	const char *unit;
+	double v, is = 1;
 	char *end;
-	double v;
 
 	errno = 0;
 	v = strtod(arg, &end);
-	for (size_t i = 0; i < n_units && end != arg && !errno; i++) {
-		double all = v * units[i].is;
-
-		if (!strcmp(end, units[i].name) && isfinite(all) && all >= 1 && all <= max)
-			return (uint64_t)all;
-	}
-	options__usage_error(state, "%s %s: not an amount", what, arg);
+	unit = *end ? strchr(units, *end) : NULL;
+	for (const char *u = units; unit && u <= unit; u++)
+		is *= 1024;
+	if (errno || end == arg || (*end && (!unit || end[1])) || !isfinite(v) || v * is < 1 ||
+	    v * is > 1e18)
+		options__usage_error(state, "%s %s: not a size, such as 500M or 2G", what, arg);
+	return (uint64_t)(v * is);
 }
 
 static void add_rule(struct argp_state *state, enum select_kind kind, const char *text,
@@ -40,9 +36,11 @@ static void add_rule(struct argp_state *state, enum select_kind kind, const char
 	int err = select__add(&o->select, kind, text, exclude);
 
 	if (err == -ENOENT)
-		options__usage_error(state, "%s: there is no such user", text);
+		options__usage_error(state, "%s: no such user", text);
 	if (err)
-		options__usage_error(state, "more than %d rules of whom to profile", SELECT_MAX_RULES);
+		options__usage_error(
+			state, "more than %d of --comm, --exe, --user, --cgroup and --exclude",
+			SELECT_MAX_RULES);
 }
 
 static error_t parse_select_option(int key, char *arg, struct argp_state *state)
@@ -59,10 +57,11 @@ static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 	case OPT_EXCLUDE:
 		len = strcspn(arg, "=");
 		if (!arg[len] || select__kind(arg, len) == SELECT_KINDS)
-			options__usage_error(state,
-				   "--exclude %s: KIND=GLOB, where KIND is comm, exe, user "
-				   "or cgroup",
-				   arg);
+			options__usage_error(
+				state,
+				"--exclude %s: KIND=GLOB, where KIND is comm, exe, user "
+				"or cgroup",
+				arg);
 		add_rule(state, select__kind(arg, len), arg + len + 1, true);
 		return 0;
 	default:
@@ -72,10 +71,6 @@ static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 
 error_t options__parse_service(int key, char *arg, struct argp_state *state)
 {
-	static const struct unit sizes[] = {
-		{"", 1}, {"K", 1024}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1024.0 * (1 << 30)}};
-	static const struct unit times[] = {
-		{"", 1e9}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
 	struct options *o = state->input;
 
 	switch (key) {
@@ -94,12 +89,10 @@ error_t options__parse_service(int key, char *arg, struct argp_state *state)
 		o->output.keep = (uint64_t)options__parse_number(state, "--keep", arg, 1, 1e6);
 		break;
 	case OPT_KEEP_BYTES:
-		o->output.keep_bytes =
-			parse_amount(state, "--keep-bytes", arg, sizes, ARRAY_SIZE(sizes), 1e18);
+		o->output.keep_bytes = parse_size(state, "--keep-bytes", arg);
 		break;
 	case OPT_KEEP_FOR:
-		o->output.keep_for_ns =
-			parse_amount(state, "--keep-for", arg, times, ARRAY_SIZE(times), 1e18);
+		o->output.keep_for_ns = options__parse_duration(state, "--keep-for", arg);
 		break;
 	default:
 		return parse_select_option(key, arg, state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values of options: numbers and times, and what is said of wrong ones. */
+/* Values of options: numbers and times, and the message about a wrong one. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -26,14 +26,14 @@ void options__usage_error(struct argp_state *state, const char *fmt, ...)
 
 /* ── times ───────────────────────────────────────────────────────────────────────────────── */
 
-/* A number with its unit, and steps over it; one without a unit is seconds. */
+/* Takes a number with its unit from the text; one without a unit is seconds. */
 static bool take_time(const char **arg, double *ret_ns)
 {
 	static const struct {
 		const char *unit;
 		double ns;
-	} units[] = {{"ms", 1e6}, {"us", 1e3}, {"µs", 1e3},  {"ns", 1},
-		     {"s", 1e9},  {"m", 6e10}, {"h", 3.6e12}};
+	} units[] = {{"ms", 1e6}, {"us", 1e3}, {"µs", 1e3},   {"ns", 1},
+		     {"s", 1e9},  {"m", 6e10}, {"h", 3.6e12}, {"d", 8.64e13}};
 	char *end;
 	double v;
 
@@ -78,8 +78,9 @@ uint64_t options__parse_duration(struct argp_state *state, const char *what, con
 	uint64_t ns;
 
 	if (!options__parse_time(arg, &ns) || ns < 1000000 || ns > 100000000000000000ULL)
-		options__usage_error(state, "%s %s: not a time from 1ms to 27777h, such as 10s, 5m, 1h",
-			    what, arg);
+		options__usage_error(state,
+				     "%s %s: not a time from 1ms to 1157d, such as 10s, 5m, 1h30m",
+				     what, arg);
 	return ns;
 }
 
@@ -92,6 +93,7 @@ double options__parse_number(struct argp_state *state, const char *what, const c
 	errno = 0;
 	v = strtod(arg, &end);
 	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
-		options__usage_error(state, "%s %s: not a number from %g to %g", what, arg, min, max);
+		options__usage_error(state, "%s %s: not a number from %g to %g", what, arg, min,
+				     max);
 	return v;
 }

@@ -174,8 +174,7 @@ static bool gives_way(const struct column *col)
 	return (col->flags & COL_FLEX) && col->width > FLEX_MIN;
 }
 
-/* Columns that are worth least are left out until the others have room, names of some length, too.
- */
+/* The columns that are worth least are left out until the others fit, with names of some length. */
 static void leave_out(struct table *t, unsigned width)
 {
 	for (;;) {
@@ -193,6 +192,8 @@ static void leave_out(struct table *t, unsigned width)
 		t->n_used--;
 		memmove(&t->used[least], &t->used[least + 1],
 			(t->n_used - least) * sizeof(struct column *));
+		/* a title may now be over fewer columns */
+		measure_groups(t);
 	}
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* findings: garbage collection that takes much of the CPU, and its threads that spin without
  * work. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "findings_priv.h"
@@ -193,12 +192,13 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 		return;
 	for (size_t i = 1; i < ARRAY_SIZE(spinning); i++)
 		most = spin->by_name[i] > spin->by_name[most] ? i : most;
-	finding__add(f, "gc_spin", spin->ns, spinning[most],
-		     "Threads of the parallel collector spun without work for about %s: %" PRIu64
-		     " of %s in garbage collection, most in %s; +RTS -qg or fewer threads (-qn) "
-		     "leave that CPU time to the program",
-		     human__duration(spin->ns).s, spin->samples,
-		     finding__counted(spin->all_samples, "sample", "samples").s, spinning[most]);
+	finding__add(
+		f, "gc_spin", spin->ns, spinning[most],
+		"Threads of the parallel collector spun without work for about %s: %s of %s in "
+		"garbage collection, most in %s; +RTS -qg or fewer threads (-qn) leave that "
+		"CPU time to the program",
+		human__duration(spin->ns).s, human__count(spin->samples).s,
+		finding__counted(spin->all_samples, "sample", "samples").s, spinning[most]);
 }
 
 void findings__gc(struct finder *f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * findings: unsafe calls that held up everybody's garbage collection, and those that slept
- * with a capability in hand.
+ * findings: unsafe calls that held up everybody's garbage collection, and those that slept while
+ * they held a capability.
  */
 #include "findings_priv.h"
 
@@ -65,12 +65,13 @@ static void report(struct finder *f, const struct pic_unsafe *call)
 			     function ? function->name : "[not known]", from, slept);
 	} else if (function) {
 		/* one that slept since before the session: no advice for what has no name */
-		finding__add(f, "blocking_unsafe_call", call->blocked_ns, place,
-			     "The unsafe call %s%s slept for %s with its capability in hand (%s, "
-			     "longest %s): a candidate for `safe`",
-			     function->name, from, human__duration(call->blocked_ns).s,
-			     finding__counted(call->sleeps, "time", "times").s,
-			     human__duration(call->longest_sleep_ns).s);
+		finding__add(
+			f, "blocking_unsafe_call", call->blocked_ns, place,
+			"The unsafe call %s%s%s slept for %s while it held its capability (%s, "
+			"longest %s): a candidate for `safe`",
+			function->name, from, *from ? "," : "", human__duration(call->blocked_ns).s,
+			finding__counted(call->sleeps, "time", "times").s,
+			human__duration(call->longest_sleep_ns).s);
 	}
 }
 

@@ -80,7 +80,7 @@ static void file_name_of(const char *comm, char *out, size_t size)
 	out[n] = '\0';
 }
 
-/* Without the time. */
+/* The default stem, without the time. */
 static void plain_stem(const char *comm, pid_t pid, char *out, size_t size)
 {
 	char name[32];
@@ -127,7 +127,7 @@ static int plan(struct outputs *all, const char *stem)
 
 	if (opts->windows && opts->path && strcmp(opts->path, "-") != 0 &&
 	    !place__is_directory(opts->path)) {
-		log_error("%s: is no directory: windows need one for their files", opts->path);
+		log_error("%s: not a directory; windows need one for their files", opts->path);
 		return -ENOTDIR;
 	}
 	for (size_t i = 0; i < opts->n_formats; i++)
@@ -216,7 +216,7 @@ int output__flush(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
-/* Standard output belongs to a command that was started: what people read goes beside it. */
+/* With a command, standard output is the command's, and the report goes to standard error. */
 static int write_stream(const struct output *o, const struct outputs *all,
 			const struct picture *pic, const struct export_opts *opts)
 {
@@ -235,7 +235,7 @@ static int write_stream(const struct output *o, const struct outputs *all,
 		err = output__flush(out);
 	else if (err == -EIO && ferror(out) && why)
 		err = -why;
-	/* who reads it (`| head`) has seen enough */
+	/* the reader (`| head`) has seen enough */
 	if (err == -EPIPE)
 		return 0;
 	if (err)
@@ -265,7 +265,7 @@ static int write_file(const struct output *o, const struct outputs *all, const s
 	return err;
 }
 
-/* The path, and how to open it. */
+/* Prints the path, and how to open the file. */
 static void say_written(const struct output *o)
 {
 	const char *hint = place__hint(o->format), *at = strstr(hint, "%s");
@@ -327,7 +327,7 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic)
 	err = outputs__write(outputs, pic, NULL, NULL);
 	if (opts->path && !strcmp(opts->path, "-"))
 		return err;
-	/* also of a full disk: that makes room for the next one */
+	/* even if the disk was full: this makes room for the next window */
 	rotate__files(opts, outputs->stem, outputs->owner);
 	return err;
 }

@@ -28,10 +28,11 @@ struct output_opts {
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
-	/* Each window gets files of its own, in the directory `path` (NULL: here), by the time of
-	 * its begin; or one after the other to "-". */
+	/* Each window gets files of its own in the directory `path` (NULL: the working one), named
+	 * after the time at which it began; or windows follow each other on "-". */
 	bool windows;
-	/* Of windows' files the oldest go: so many windows, bytes and ns stay; 0: no limit. */
+	/* The newest windows are kept: so many, of so many bytes in all, no older than so many ns;
+	 * 0: no limit. The files of others are removed. */
 	uint64_t keep, keep_bytes, keep_for_ns;
 };
 
@@ -39,7 +40,7 @@ struct outputs;
 
 /*
  * Whether a file of the format (NULL: a capture) may take the place of what is at the path:
- * nothing, an empty file, or such a file of ours. -EEXIST, with a line: something else is there.
+ * nothing, an empty file, or such a file of ours. -EEXIST, with a line, if it may not.
  */
 int output__may_replace(const char *path, const struct export_format *format);
 /*
@@ -58,22 +59,23 @@ void outputs__free(struct outputs *outputs);
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
 
-/* The same of one window; its names come from its begin. Older windows' files may go. */
+/* The same for one window, whose files are named after its start. May remove older windows' files.
+ */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
 
 /*
- * Who files are given to, and whom a command runs as: the user who ran sudo, by SUDO_UID and
+ * The user who gets the files, and as whom a command runs: the one who ran sudo, by SUDO_UID and
  * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
  */
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
-/* The same; where it is no terminal COLUMNS of the environment, if that is a number. */
+/* The same; if it is not a terminal, COLUMNS of the environment, if that is a number. */
 unsigned output__page_width(int fd);
 /* Whether a terminal of this width is to be coloured: there is one, and NO_COLOR is not set. */
 bool output__has_colour(unsigned width);
-/* Flushes the stream; why something could not be written to it, now or earlier: -EIO if not known.
- */
+/* Flushes the stream. The error if something could not be written to it, now or earlier; -EIO if
+ * the cause is not known. */
 int output__flush(FILE *out);
 
 /* ── progress ────────────────────────────────────────────────────────────────────────────── */
@@ -81,14 +83,14 @@ int output__flush(FILE *out);
 /* The fields are progress.c's. */
 struct progress {
 	bool shown;	/* standard error is a terminal, and progress is wanted */
-	bool plain;	/* it is none, but -v was given: a line of its own now and then */
+	bool plain;	/* it is not, but -v was given: a line of its own now and then */
 	bool on_screen; /* there is a line to wipe */
 	uint64_t last_ns;
 };
 
 void progress__init(struct progress *p, bool quiet);
-/* What is being done, where a terminal shows the progress, until the next one or any message;
- * NULL: nothing. It is for what takes long now and then. */
+/* Shows on a terminal what is being done, until the next call or any message; NULL: nothing. For
+ * what sometimes takes long. */
 void progress__task(bool quiet, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* False: no update will draw anything. */
 bool progress__shown(const struct progress *p);

@@ -11,9 +11,9 @@
 #include "base/base.h"
 
 #define FOLDED "\n;" /* no text: is_folded() tells */
-#define HEAD   4096  /* bytes of a file by which it is known whose it is */
+#define HEAD   4096  /* bytes of a file that tell whose it is */
 
-/* What a file of the format begins with, or has in its beginning, and how to open it. */
+/* How a file of the format begins, what it has in its first bytes, and how to open it. */
 static const struct kind {
 	const struct export_format *format;
 	const char *begins, *has;
@@ -163,7 +163,7 @@ int output__may_replace(const char *path, const struct export_format *format)
 	if (!is_there_another(path, kind ? kind->begins : "safescoped capture",
 			      kind ? kind->has : ""))
 		return 0;
-	log_error("%s: is there already, and is no %s file of safescoped's: it is not replaced; "
+	log_error("%s: is there already and is not a %s file of safescoped's; it is not replaced: "
 		  "choose another name, or remove it",
 		  path, format ? format->name : "capture");
 	return -EEXIST;

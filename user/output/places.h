@@ -11,14 +11,14 @@
 /*
  * The path of a format's file, "-" for a standard stream. `stem` is the name made from the session;
  * n_files: how many files there will be. A path that was given is a stem, too: it gets the format's
- * suffix unless it has it, in the place of another format's. -ENAMETOOLONG.
+ * suffix unless it already has it; another format's suffix is replaced. -ENAMETOOLONG.
  */
 int place__choose(const struct output_opts *opts, const struct export_format *format,
 		  size_t n_files, const char *stem, char path[PATH_MAX]);
-/* It is a directory, or by its last slash is to be one. */
+/* A directory, or a path that ends with a slash. */
 bool place__is_directory(const char *path);
-/* What to do with the file, for its user: "open it in a browser". Points to constant text; `%s` in
- * it stands for the path. */
+/* How to open such a file, for people: "open it in a browser". Constant; `%s` stands for the path.
+ */
 const char *place__hint(const struct export_format *format);
 
 #endif

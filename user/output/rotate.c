@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rotate: which of the windows' files go. */
+/* rotate: finds the files of windows, and removes the oldest. */
 #include "rotate.h"
 
 #include <dirent.h>
@@ -43,7 +43,7 @@ void rotate__time(uint64_t unix_ns, char ret_text[ROTATE_TIME_SIZE])
 		 (unsigned)(unix_ns / 1000000 % 1000));
 }
 
-/* Its time in the name of a window's file; NULL: it is none. */
+/* The time in the name of a window's file; NULL: not such a name. */
 static const char *time_in(const char *name, const char *stem)
 {
 	static const char shape[] = "00000000T000000.000Z.";
@@ -112,7 +112,7 @@ static int list(int dir, const char *stem, struct files *ret_files)
 	return err;
 }
 
-/* The oldest that are too many, all files of a window at once. */
+/* While there are too many, the oldest window goes with all its files. */
 static int remove_oldest(const struct output_opts *opts, struct files *files, int dir)
 {
 	char oldest[ROTATE_TIME_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rotate: the files of a session's windows, of which the oldest go. Part of the output room. */
+/* rotate: removes the files of a session's oldest windows. Part of the output room. */
 #ifndef SAFESCOPED_OUTPUT_ROTATE_H
 #define SAFESCOPED_OUTPUT_ROTATE_H
 

@@ -346,7 +346,7 @@ struct pic_unsafe {
 struct pic_function {
 	const char *name; /* qualified: "Main.fib" */
 	const char *module;
-	const char *file; /* as in pic_frame */
+	const char *file;    /* as in pic_frame */
 	const char *package; /* "" or NULL: the program's own, or not known */
 	enum pic_frame_kind kind;
 	uint64_t self_samples, total_samples;
@@ -367,7 +367,7 @@ struct pic_quality {
 	uint64_t broken[PIC_CAUSES]; /* by enum wire_cause */
 };
 
-/* Distinct frames, by where their names came from. */
+/* The frames of all stacks, each as often as it occurs, by where their names came from. */
 struct pic_names {
 	uint64_t ipe, dwarf, exact, nearest, description, module, none;
 };

@@ -60,7 +60,7 @@ struct safe_ref {
 	bool io_manager;
 };
 
-/* The I/O manager waits for the world all day: its calls come last. */
+/* The I/O manager waits all the time: its calls come last. */
 static int by_wall(const void *pa, const void *pb)
 {
 	const struct safe_ref *a = pa, *b = pb;
@@ -70,6 +70,13 @@ static int by_wall(const void *pa, const void *pb)
 		       ?: CMP(b->call->calls, a->call->calls)
 		       ?: CMP(a->target->pid, b->target->pid)
 		       ?: CMP(a->call, b->call);
+}
+
+/* The I/O manager's open call that did not return all session long is a row of zeros, which tells
+ * nothing. */
+static bool is_news(const struct text *t, const struct pic_call *call)
+{
+	return !t->brief || call->calls || !is_io_manager(call);
 }
 
 static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t *ret_n)
@@ -82,13 +89,14 @@ static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t
 	v = calloc(n + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
-	*ret_n = n;
 	n = 0;
 	for (size_t i = 0; i < t->n_of; i++) {
 		for (size_t k = 0; k < t->of[i]->n_calls; k++) {
 			const struct pic_call *call = &t->of[i]->calls[k];
 			uint64_t ns = call->wall_ns == UINT64_MAX ? 0 : call->wall_ns;
 
+			if (!is_news(t, call))
+				continue;
 			if (__builtin_add_overflow(ns, call->open_wall_ns, &ns))
 				ns = UINT64_MAX;
 			v[n++] = (struct safe_ref){t->of[i], call, ns, is_io_manager(call)};
@@ -96,6 +104,7 @@ static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t
 	}
 	qsort(v, n, sizeof(*v), by_wall);
 	*ret_v = v;
+	*ret_n = n;
 	return 0;
 }
 

@@ -26,7 +26,7 @@ static bool is_code(const struct pic_function *f)
 	return f->kind != TF_STATE && f->kind != TF_MARK;
 }
 
-/* One that only called others is no answer to what used the CPU. */
+/* A function that only called others did not use the CPU itself. */
 static bool is_shown(const struct text *t, const struct pic_function *f)
 {
 	return is_code(f) && (!t->brief || f->self_ns);

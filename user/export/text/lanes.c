@@ -194,7 +194,7 @@ int text__lanes(const struct text *t, enum lane_kind kind, const struct pic_lane
 		add_sums(&st, kind, &one);
 	}
 	if (awake < n) {
-		table__cellf(st.table, "%zu asleep", n - awake);
+		table__cellf(st.table, "%zu mostly idle", n - awake);
 		add_sums(&st, kind, &asleep);
 	}
 	if (n > 1 && !haskell) {

@@ -57,7 +57,7 @@ static void add_threads(struct bars *b, const struct pic_lane *const *v, size_t 
 	size_t shown = awake <= THREADS + 1 ? awake : THREADS;
 	char label[96];
 
-	snprintf(label, sizeof(label), "all %zu threads", awake);
+	snprintf(label, sizeof(label), awake < n ? "%zu busy threads" : "all %zu threads", awake);
 	if (awake > 1)
 		add_bar(b, LANE_THREAD, v, awake, true, label);
 	for (size_t i = 0; i < shown; i++) {
@@ -67,7 +67,7 @@ static void add_threads(struct bars *b, const struct pic_lane *const *v, size_t 
 	snprintf(label, sizeof(label), "%zu more", awake - shown);
 	if (shown < awake)
 		add_bar(b, LANE_THREAD, v + shown, awake - shown, false, label);
-	snprintf(label, sizeof(label), "%zu asleep", n - awake);
+	snprintf(label, sizeof(label), "%zu mostly idle", n - awake);
 	if (awake < n)
 		add_bar(b, LANE_THREAD, v + awake, n - awake, !awake, label);
 }
@@ -189,7 +189,7 @@ static int put_processes(const struct text *t)
 	if (!err && shown < n)
 		fprintf(t->out, "  … and %zu more processes\n", n - shown);
 	if (!err && n < t->n_of)
-		fprintf(t->out, "  %zu of which no thread was seen\n", t->n_of - n);
+		fprintf(t->out, "  %zu more, of which no thread was seen\n", t->n_of - n);
 	bars__free(b);
 out:
 	free(v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The summary that a person reads: what was profiled, where the time went, which functions and
- * calls took it, and how far all that can be trusted.
+ * The report for people: what was profiled, where the time went, which functions and calls took
+ * it, and how far all that can be trusted.
  */
 #include <string.h>
 
@@ -38,8 +38,12 @@ static void put_end(const struct text *t)
 			strsignal(target->exit_signal));
 	else if (!strcmp(end, "exited") && target->exit_code >= 0)
 		fprintf(t->out, "; exited with %d", target->exit_code);
+	else if (!strcmp(end, "exec"))
+		fputs("; it became another program", t->out);
+	else if (!strcmp(end, "left"))
+		fputs("; its runtime could not be confirmed", t->out);
 	else
-		fprintf(t->out, "; the program ended: %s", text__safe(t, end));
+		fputs("; it ended", t->out);
 }
 
 static void put_attached(const struct text *t)
@@ -96,10 +100,9 @@ static int put_target(const struct text *t)
 		text__safe_calls, text__unsafe_calls, text__windows,	  text__heap,
 		text__trust,
 	};
-	int err = 0;
+	int err = text__wrapped(t, put_header);
 
-	put_header(t);
-	if (t->brief)
+	if (!err && t->brief)
 		return text__overview(t);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && !err; i++)
 		err = parts[i](t);

@@ -33,7 +33,8 @@ struct text {
 
 /* A section's title, after an empty line. */
 void text__section(const struct text *t, const char *title);
-/* The text after the bullet, broken between words to the width. -ENOMEM. */
+/* The text after the bullet, broken to the width between words, but not within a number or before
+ * its unit. -ENOMEM. */
 int text__paragraph(const struct text *t, const char *bullet, const char *text);
 /* Each line that is put becomes a paragraph. */
 int text__wrapped(const struct text *t, void (*put)(const struct text *t));

@@ -154,7 +154,7 @@ static void put_stacks(const struct text *t)
 	fputc('\n', t->out);
 }
 
-/* What of the times above nothing is known of but that they passed. */
+/* Of some time nothing is known but that it passed. */
 static void put_unknown(const struct text *t)
 {
 	const struct totals totals = totals__of(t->pic, t->target);
@@ -211,8 +211,8 @@ static void put_own(const struct text *t)
 		human__bytes(t->target->max_rss_bytes).s);
 }
 
-/* What the program waited for is apart from what safescoped did besides, most of it once, when it
- * read files at the attach. */
+/* What the program paid is apart from what safescoped itself used, most of that once, for reading
+ * files at the attach. */
 static void put_cost(const struct text *t)
 {
 	const struct pic_target *target = t->target;
@@ -235,7 +235,7 @@ static void put_cost(const struct text *t)
 			human__duration(target->probes_paused_ns).s);
 }
 
-/* What is not known by process. */
+/* The cost that is not known for each process. */
 static void put_common_cost(const struct text *t)
 {
 	if (!t->target->cost_known)

@@ -14,6 +14,34 @@ void text__section(const struct text *t, const char *title)
 	fprintf(t->out, "\n%s%s%s\n", colour ? "\033[1m" : "", title, colour ? "\033[0m" : "");
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* What belongs to the number before it: its unit, or three more digits. */
+static bool goes_on_number(const char *s)
+{
+	static const char *const units[] = {"ns", "µs", "ms", "s",  "min", "h",
+					    "d",  "%",	"B",  "kB", "MB",  "GB"};
+	size_t len = strcspn(s, " ,;:.)");
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strlen(units[i]) == len && !memcmp(s, units[i], len))
+			return true;
+	return is_digit(s[0]) && is_digit(s[1]) && is_digit(s[2]) && !is_digit(s[3]);
+}
+
+/* A word, or a number with all that belongs to it: no line ends within. */
+static size_t piece_length(const char *s)
+{
+	size_t len = strcspn(s, " ");
+
+	while (len && s[len] && is_digit(s[len - 1]) && goes_on_number(s + len + 1))
+		len += 1 + strcspn(s + len + 1, " ");
+	return len;
+}
+
 int text__paragraph(const struct text *t, const char *bullet, const char *text)
 {
 	size_t at = text__width(bullet, strlen(bullet)),
@@ -29,7 +57,7 @@ int text__paragraph(const struct text *t, const char *bullet, const char *text)
 	fputs(head, t->out);
 	free(head);
 	for (const char *s = clean; *s;) {
-		size_t len = strcspn(s, " "), width = text__width(s, len);
+		size_t len = piece_length(s), width = text__width(s, len);
 
 		if (!first && at + 1 + width > t->width) {
 			fprintf(t->out, "\n%*s", (int)indent, "");
