@@ -92,7 +92,7 @@ def document(path):
     chance = random.Random(1)
     words = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor".split()
     with open(path, "w") as f:
-        for i in range(180):
+        for i in range(540):
             extras = ["", "", "*x*", f" [l](http://e.org/{i})", " `c`", f"[^{i}]"]
             f.write(f"# Heading {i}\n\n")
             for _ in range(3):
@@ -106,6 +106,7 @@ def test_pandoc(t):
     source = t.dir / "large.md"
     document(source)
     command = [path, "-f", "markdown", "-t", "html", "-o", t.dir / "large.html", source]
+    # it runs for some seconds: for its first 50 ms libraries are mapped whose unwind rows are still being made
     session = t.session("-v", "-F", "999", "-f", "json,folded", "-o", t.stem, "--", *command)
     check(session.wait(120) == 0, f"{session.err.seen}")
     check((t.dir / "large.html").stat().st_size > 100000, "pandoc made nothing")

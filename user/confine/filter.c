@@ -3,13 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "confine_priv.h"
+
+/* It takes milliseconds. */
+#define MAKE_CPU_S 5
 
 /* What memory, descriptors that it was given, and its own end need. */
 static const int always[] = {
@@ -79,75 +85,96 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 	return err;
 }
 
-/* To a descriptor. */
-static int write_program(unsigned int keep, int fd)
-{
-	scmp_filter_ctx f;
-	int err;
+/* What the child that makes a program shares with us. */
+struct made {
+	uint32_t len; /* 0: none */
+	struct sock_filter code[BPF_MAXINSNS];
+};
 
-	/* a library that asks for more (libdw for its file's path) is told that it may not */
-	f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (!f)
-		return -ENOMEM;
-	err = add_rules(f, keep);
+/* libseccomp writes the program to a descriptor. */
+static int export(scmp_filter_ctx f, struct made *ret_made)
+{
+	int fd = memfd_create("filter", MFD_CLOEXEC), err;
+	off_t size = 0;
+
+	if (fd < 0)
+		return -errno;
+	err = seccomp_export_bpf(f, fd);
 	if (!err)
-		err = seccomp_export_bpf(f, fd);
-	seccomp_release(f);
+		size = lseek(fd, 0, SEEK_END);
+	if (!err && (size <= 0 || (size_t)size > sizeof(ret_made->code)))
+		err = -EINVAL;
+	if (!err && pread(fd, ret_made->code, (size_t)size, 0) != size)
+		err = -EIO;
+	fd__close(&fd);
+	if (!err)
+		ret_made->len = (uint32_t)((size_t)size / sizeof(ret_made->code[0]));
 	return err;
 }
 
-/* By a process of its own: without memory libseccomp (2.5.4) follows null pointers. */
-static int have_written(unsigned int keep, int fd)
+static int make(unsigned int keep, struct made *ret_made)
 {
-	int status = 0;
+	/* a library that asks for more (libdw for its file's path) is told that it may not */
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = f ? add_rules(f, keep) : -ENOMEM;
+
+	if (!err)
+		err = export(f, ret_made);
+	if (f)
+		seccomp_release(f);
+	return err;
+}
+
+/*
+ * In a child: libseccomp 2.5.4 crashes, or goes on for ever, where it gets no memory while it
+ * exports.
+ */
+static int make_aside(unsigned int keep, struct made *ret_made)
+{
+	const struct rlimit cpu = {.rlim_cur = MAKE_CPU_S, .rlim_max = MAKE_CPU_S};
+	int status;
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		_exit(-write_program(keep, fd) & 0xff);
+		_exit(setrlimit(RLIMIT_CPU, &cpu) || make(keep, ret_made));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ENOMEM;
+	return status || !ret_made->len || ret_made->len > BPF_MAXINSNS ? -ENOMEM : 0;
 }
 
-static int read_program(int fd, struct sock_fprog *ret_program)
+static int get(unsigned int keep, struct sock_fprog *ret_program)
 {
-	struct sock_filter *code;
-	off_t size = lseek(fd, 0, SEEK_END);
+	struct made *made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct sock_filter *code = NULL;
+	int err;
 
-	if (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS)
-		return -EINVAL;
-	code = malloc((size_t)size);
-	if (!code)
-		return -ENOMEM;
-	if (pread(fd, code, (size_t)size, 0) != size) {
-		free(code);
-		return -EIO;
+	if (made == MAP_FAILED)
+		return -errno;
+	err = make_aside(keep, made);
+	if (!err) {
+		code = malloc(made->len * sizeof(*code));
+		err = code ? 0 : -ENOMEM;
 	}
-	*ret_program = (struct sock_fprog){.len = (unsigned short)((size_t)size / sizeof(*code)),
-					   .filter = code};
-	return 0;
+	if (!err) {
+		memcpy(code, made->code, made->len * sizeof(*code));
+		*ret_program =
+			(struct sock_fprog){.len = (unsigned short)made->len, .filter = code};
+	}
+	munmap(made, sizeof(*made));
+	return err;
 }
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
 	static struct sock_fprog programs[8];
 	struct sock_fprog *program = &programs[keep & 7];
-	int fd, err;
+	int err = program->filter ? 0 : get(keep, program);
 
-	if (!program->filter) {
-		fd = memfd_create("filter", MFD_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-		err = have_written(keep, fd);
-		if (!err)
-			err = read_program(fd, program);
-		fd__close(&fd);
-		if (err)
-			return err;
-	}
-	*ret_program = program;
-	return 0;
+	if (!err)
+		*ret_program = program;
+	return err;
 }
