@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 #include "capture/capture.h"
-#include "capture/codec.h"
+#include "capture/codec_priv.h"
 #include "picture/make.h"
 
 #define MAX_LINES 65536
