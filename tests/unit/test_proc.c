@@ -457,7 +457,8 @@ static void test_guard_hangs_alone(void **state)
 
 	(void)state;
 	for (int i = 0; i < 8; i++)
-		assert_int_equal(guard__start(20 + i, GUARD_PROC, 1000, fn_hang, NULL, 8, &hangs[i]), 0);
+		assert_int_equal(
+			guard__start(20 + i, GUARD_PROC, 1000, fn_hang, NULL, 8, &hangs[i]), 0);
 	while (left) {
 		poll(NULL, 0, 10);
 		for (int i = 0; i < 8; i++) {
@@ -471,10 +472,12 @@ static void test_guard_hangs_alone(void **state)
 		}
 	}
 	/* each of them is left alone for a while, by those who wait and by those who do not */
-	assert_int_equal(guard__start(20, GUARD_PROC, 1000, fn_sum, &value, sizeof(int), &hangs[0]), -EBUSY);
+	assert_int_equal(guard__start(20, GUARD_PROC, 1000, fn_sum, &value, sizeof(int), &hangs[0]),
+			 -EBUSY);
 	no_child_left();
 	/* nobody waited for them, so the next one gets all of its time */
-	assert_int_equal(mem__guard(40, GUARD_PROC, 1000, fn_slow_sum, &value, sizeof(int), &out), 0);
+	assert_int_equal(mem__guard(40, GUARD_PROC, 1000, fn_slow_sum, &value, sizeof(int), &out),
+			 0);
 	assert_int_equal(*(int *)out, 2);
 	mem__guard_free(out, sizeof(int));
 	no_child_left();

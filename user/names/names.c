@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "base/base.h"
+#include "base/hash.h"
 #include "confine/confine.h"
 #include "describe_priv.h"
 #include "ipe_priv.h"
@@ -49,13 +50,7 @@ int names__new(const struct names_of *of, struct names **ret_names)
 
 static void clear_cache(struct names *names)
 {
-	struct cached *c, *next;
-
-	HASH_ITER (hh, names->cache, c, next) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of next */
-		HASH_DEL(names->cache, c);
-		free(c);
-	}
+	HASH_FREE(names->cache);
 }
 
 void names__free(struct names *names)
@@ -220,8 +215,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 		return;
 	c->frame = frame;
 	c->name = n;
-	HASH_ADD(hh, names->cache, frame, sizeof(c->frame), c);
-	/* HASH_NONFATAL_OOM: an element that could not be added has no table */
-	if (!c->hh.tbl)
-		free(c);
+	/* without memory it is looked up again */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
+	(void)HASH_INSERT(names->cache, frame, sizeof(c->frame), c);
 }

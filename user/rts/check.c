@@ -293,9 +293,9 @@ bool check_result__is_one(const struct check_result *r)
 {
 	return (unsigned int)r->verdict <= CHECK_FAILED &&
 	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
-	       (unsigned int)r->caps_found <= FOUND_STRINGS &&
-	       r->rts_opts <= RTS_OPTS_KINDS && is_bool(&r->caps_array) &&
-	       is_bool(&r->tls_checked) && memchr(r->why, 0, sizeof(r->why));
+	       (unsigned int)r->caps_found <= FOUND_STRINGS && r->rts_opts <= RTS_OPTS_KINDS &&
+	       is_bool(&r->caps_array) && is_bool(&r->tls_checked) &&
+	       memchr(r->why, 0, sizeof(r->why));
 }
 
 /* What the code's own operands show of the layout, if anything. */
@@ -406,8 +406,8 @@ int check__start(pid_t pid, const struct rts *rts, const struct images *images, 
 
 	if (!check)
 		return -ENOMEM;
-	check->ctx = (struct check_ctx){
-		.pid = pid, .rts = rts, .images = images, .patient = patient};
+	check->ctx =
+		(struct check_ctx){.pid = pid, .rts = rts, .images = images, .patient = patient};
 	err = prepare(&check->ctx, version, &other, &check->known);
 	if (!err && other) {
 		check->made = malloc(sizeof(*check->made));

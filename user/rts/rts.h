@@ -51,12 +51,12 @@ struct rts {
 	struct rts_place prof_tick; /* what `tick` calls first */
 	struct rts_place capabilities, n_capabilities, main_cap, all_tasks;
 	struct rts_place config; /* rts/RtsFlags.c: rtsConfig, a RtsConfig (rts/include/RtsAPI.h) */
-	struct rts_place stats; /* rts/Stats.c: RTSStats, whose first word counts collections */
-	uint64_t stgrun_ret;	/* the return address of StgRun's one call */
-	uint32_t gct_clock;	/* where a gc_thread has gc_sync_start_elapsed, and after it
-				   gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
-	bool tls_known;		/* my_task_tls is what the file says */
-	int64_t my_task_tls;	/* my_task relative to a thread's fs base */
+	struct rts_place stats;	 /* rts/Stats.c: RTSStats, whose first word counts collections */
+	uint64_t stgrun_ret;	 /* the return address of StgRun's one call */
+	uint32_t gct_clock;	 /* where a gc_thread has gc_sync_start_elapsed, and after it
+				    gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
+	bool tls_known;		 /* my_task_tls is what the file says */
+	int64_t my_task_tls;	 /* my_task relative to a thread's fs base */
 	struct rts_probe probes[RTS_PROBED];
 	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */
 };
