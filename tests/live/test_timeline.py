@@ -273,9 +273,10 @@ def test_number_of_capabilities(t):
     caps = {l["no"]: l for l in lanes(report, "capability")}
     check(set(caps) == {0, 1, 2}, f"capabilities {set(caps)}")
     late = caps[2]
-    # from tick to tick, and where the machine is busy those come late
+    # From tick to tick: where the machine is busy those come late, and a program that has nothing left to do when
+    # it takes the capability away has none before its idle collection, 0.3 s later (rts/RtsFlags.c, idleGCDelayTime).
     check_near("the third one's life", late["wall_ns"] - late["states"]["disabled"],
-               1e9 * between, 1e9 * unsure + 0.1e9)
+               1e9 * between, 1e9 * unsure + 0.45e9)
     check(late["states"]["disabled"] > 0, f"it was never disabled: {late}")
     check(late["states"]["haskell"] > 0, f"it did nothing: {late}")
     check(all(caps[no]["states"]["disabled"] == 0 for no in (0, 1)), f"the others were disabled: {caps}")
