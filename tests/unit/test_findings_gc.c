@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What collections cost and waited for. */
+#include "test_findings_kit.h"
+
+static void test_gc_was_held_up(void **state)
+{
+	/* Two collections: the first waited from 100 to 400 for the lock, which began at 50; a
+	 * checksum elsewhere had stopped at 200. The second from 500 to 550, wholly for the lock.
+	 */
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 100, S_HASKELL, ST_HASKELL, 0, 10),
+		     SLICE(100, 400, S_EMPTY, ST_GC_WAIT, 0, 0),
+		     SLICE(400, 410, S_GC, ST_GC_WORK, 0, 1),
+		     SLICE(410, 1000, S_HASKELL, ST_HASKELL, 0, 60)),
+		LANE(2, SLICE(0, 50, S_HASKELL, ST_HASKELL, 1, 5),
+		     SLICE(50, 60, S_LOCK, ST_UNSAFE_CALL_CPU, 1, 1),
+		     SLICE(60, 400, S_LOCK, ST_UNSAFE_CALL_BLOCKED, 1, 0),
+		     SLICE(400, 495, S_HASKELL, ST_HASKELL, 1, 9),
+		     SLICE(495, 545, S_LOCK, ST_UNSAFE_CALL_BLOCKED, 1, 0),
+		     SLICE(545, 1000, S_HASKELL, ST_HASKELL, 1, 45)),
+		LANE(3, SLICE(0, 200, S_SUM, ST_UNSAFE_CALL_CPU, 2, 5),
+		     SLICE(200, 1000, S_EMPTY, ST_IDLE, NO_CAP, 5)),
+	};
+	struct pic_gc_event gcs[] = {
+		{.start_ns = AT(400), .end_ns = AT(410), .sync_ns = 300 * MS, .tid = 1},
+		{.start_ns = AT(550), .end_ns = AT(560), .sync_ns = 50 * MS, .tid = 1},
+		{.start_ns = AT(700), .end_ns = AT(710), .sync_ns = UINT64_MAX},
+	};
+	struct pic_target t = {
+		.capabilities = 3, .threaded = true, .gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	f = the_only(&found, "unsafe_call_held_up_gc");
+	assert_int_equal(f->ns, 345 * MS);
+	assert_string_equal(f->where, "Main.load (app/Load.hs:7)");
+	assert_says(f, "GC waited 345 ms in 2 collections for capability 1 (longest 300 ms)");
+	assert_says(f, "take_lock, called from Main.load");
+	assert_says(f, "390 ms in all");
+	picture__free(found.pic);
+	/* nothing is known of the requests: what is left is that it slept */
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i].sync_ns = UINT64_MAX;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	f = the_only(&found, "blocking_unsafe_call");
+	assert_int_equal(f->ns, 390 * MS);
+	assert_says(f, "(2 times, longest 340 ms)");
+	picture__free(found.pic);
+	/* a request that would have been before time began */
+	gcs[0].sync_ns = UINT64_MAX - 1;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	the_only(&found, "blocking_unsafe_call");
+	picture__free(found.pic);
+}
+
+static void test_several_capabilities(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 100, S_LOCK, ST_UNSAFE_CALL_CPU, 0, 0),
+		     SLICE(100, 1000, S_HASKELL, ST_HASKELL, 0, 0)),
+		LANE(2, SLICE(0, 200, S_HASKELL, ST_HASKELL, 3, 0),
+		     SLICE(200, 300, S_LOCK, ST_UNSAFE_CALL_CPU, 3, 0),
+		     SLICE(300, 1000, S_HASKELL, ST_HASKELL, 3, 0)),
+	};
+	struct pic_gc_event gcs[] = {
+		{.start_ns = AT(100), .end_ns = AT(101), .sync_ns = 10 * MS, .tid = 2},
+		{.start_ns = AT(300), .end_ns = AT(301), .sync_ns = 10 * MS, .tid = 1},
+	};
+	struct pic_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	assert_says(the_only(&found, "unsafe_call_held_up_gc"),
+		    "in 2 collections for capabilities 0 and 3 (longest 10.0 ms)");
+	picture__free(found.pic);
+}
+
+static void test_gc_waited_for_a_loop(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 100, S_HASKELL, ST_HASKELL, 0, 10),
+		     SLICE(100, 400, S_SPIN, ST_GC_WORK, 0, 30),
+		     SLICE(400, 1000, S_HASKELL, ST_HASKELL, 0, 60)),
+		LANE(2, SLICE(0, 390, S_HASKELL, ST_HASKELL, 1, 39),
+		     SLICE(390, 1000, S_EMPTY, ST_IDLE, NO_CAP, 0)),
+	};
+	struct pic_gc_event gcs[] = {
+		{.start_ns = AT(400), .end_ns = AT(401), .sync_ns = 300 * MS, .tid = 1},
+		/* too short for samples to show */
+		{.start_ns = AT(500), .end_ns = AT(501), .sync_ns = 5 * MS, .tid = 1},
+	};
+	struct pic_target t = {.gcs = gcs, .n_gcs = ARRAY_SIZE(gcs)};
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	assert_int_equal(the_only(&found, "haskell_held_up_gc")->ns, 290 * MS);
+	assert_says(&found.v[0],
+		    "GC waited 290 ms in 1 collection for capability 1 while Main.load");
+	picture__free(found.pic);
+	/* it had no CPU for nearly all of the time: that is not its fault */
+	lanes[1] = (struct pic_lane)LANE(2, SLICE(0, 110, S_HASKELL, ST_HASKELL, 1, 39),
+					 SLICE(110, 400, S_HASKELL, ST_PREEMPTED, 1, 0));
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	assert_int_equal(found.n, 0);
+	picture__free(found.pic);
+}
+
+static void test_no_stack(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 100, S_BARE, ST_UNSAFE_CALL_BLOCKED, 0, 0),
+		     SLICE(100, 1000, S_HASKELL, ST_HASKELL, 0, 0)),
+		LANE(2, SLICE(0, 50, S_EMPTY, ST_UNSAFE_CALL_BLOCKED, 0, 0)),
+	};
+	struct pic_target t = {0};
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, ARRAY_SIZE(lanes), &found);
+	/* what slept since before the session has no name, and no advice */
+	assert_int_equal(found.n, 1);
+	assert_says(&found.v[0], "The unsafe call clock_nanosleep slept for 100 ms");
+	assert_string_equal(found.v[0].where, "clock_nanosleep");
+	picture__free(found.pic);
+}
+
+static void test_gc_share_and_spin(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 300, S_HASKELL, ST_HASKELL, 0, 30),
+		     SLICE(300, 600, S_GC, ST_GC_WORK, 0, 30)),
+		LANE(2, SLICE(0, 300, S_HASKELL, ST_HASKELL, 1, 30),
+		     SLICE(300, 600, S_SPIN, ST_GC_WORK, 1, 30)),
+	};
+	struct pic_target t = {
+		.gc = {.known = true, .count = 100, .pause_ns = 300 * MS, .max_pause_ns = 7 * MS}};
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, 2, &found);
+	assert_int_equal(found.n, 2);
+	assert_string_equal(found.v[0].kind, "gc_share");
+	assert_int_equal(found.v[0].ns, 600 * MS);
+	assert_says(&found.v[0], "50 %");
+	assert_says(&found.v[0], "100 collections of 3.00 ms on average, longest 7.00 ms");
+	assert_says(&found.v[0], "-A64m");
+	assert_string_equal(found.v[1].kind, "gc_spin");
+	assert_int_equal(found.v[1].ns, 300 * MS);
+	assert_says(&found.v[1], "30 of 60 samples");
+	assert_string_equal(found.v[1].where, "sched_yield");
+	picture__free(found.pic);
+
+	/* few and long */
+	t.gc.count = 3;
+	t.gc.max_pause_ns = 200 * MS;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "--nonmoving-gc");
+	picture__free(found.pic);
+}
+
+static void test_gc_share_inferred(void **state)
+{
+	struct pic_lane lanes[] = {
+		LANE(1, SLICE(0, 300, S_HASKELL, ST_HASKELL, 0, 30),
+		     SLICE(300, 600, S_GC, ST_RTS, 0, 30),
+		     SLICE(600, 1000, S_HASKELL, ST_HASKELL, 0, 30)),
+	};
+	struct pic_target t = {.gc = {.known = true, .inferred = true, .pause_ns = 400 * MS}};
+	struct found found;
+
+	(void)state;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(found.n, 0);
+	picture__free(found.pic);
+	lanes[0].n_slices = 2;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(the_only(&found, "gc_share")->ns, 300 * MS);
+	assert_says(&found.v[0], "took up to 50 % of");
+	picture__free(found.pic);
+	/* the runtime was busy with other things */
+	t.gc.pause_ns = 20 * MS;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(found.n, 0);
+	picture__free(found.pic);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gc_was_held_up),
+		cmocka_unit_test(test_several_capabilities),
+		cmocka_unit_test(test_gc_waited_for_a_loop),
+		cmocka_unit_test(test_no_stack),
+		cmocka_unit_test(test_gc_share_and_spin),
+		cmocka_unit_test(test_gc_share_inferred),
+	};
+
+	return cmocka_run_group_tests_name("findings of collections", tests, NULL, NULL);
+}
