@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,7 +13,7 @@
 #include "confine_priv.h"
 
 /* It takes milliseconds. */
-#define MAKE_CPU_S 5
+#define WRITE_CPU_S 5
 
 /* What memory, descriptors that it was given, and its own end need. */
 static const int always[] = {
@@ -85,41 +83,15 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 	return err;
 }
 
-/* What the child that makes a program shares with us. */
-struct made {
-	uint32_t len; /* 0: none */
-	struct sock_filter code[BPF_MAXINSNS];
-};
-
-/* libseccomp writes the program to a descriptor. */
-static int export(scmp_filter_ctx f, struct made *ret_made)
+/* Writes the program to a descriptor. */
+static int write_program(unsigned int keep, int fd)
 {
-	int fd = memfd_create("filter", MFD_CLOEXEC), err;
-	off_t size = 0;
-
-	if (fd < 0)
-		return -errno;
-	err = seccomp_export_bpf(f, fd);
-	if (!err)
-		size = lseek(fd, 0, SEEK_END);
-	if (!err && (size <= 0 || (size_t)size > sizeof(ret_made->code)))
-		err = -EINVAL;
-	if (!err && pread(fd, ret_made->code, (size_t)size, 0) != size)
-		err = -EIO;
-	fd__close(&fd);
-	if (!err)
-		ret_made->len = (uint32_t)((size_t)size / sizeof(ret_made->code[0]));
-	return err;
-}
-
-static int make(unsigned int keep, struct made *ret_made)
-{
-	/* a library that asks for more (libdw for its file's path) is told that it may not */
+	/* an error, not death: libdw asks for its file's path, and goes on without it */
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err = f ? add_rules(f, keep) : -ENOMEM;
 
 	if (!err)
-		err = export(f, ret_made);
+		err = seccomp_export_bpf(f, fd);
 	if (f)
 		seccomp_release(f);
 	return err;
@@ -129,50 +101,56 @@ static int make(unsigned int keep, struct made *ret_made)
  * In a child: libseccomp 2.5.4 crashes, or goes on for ever, where it gets no memory while it
  * exports.
  */
-static int make_aside(unsigned int keep, struct made *ret_made)
+static int write_aside(unsigned int keep, int fd)
 {
-	const struct rlimit cpu = {.rlim_cur = MAKE_CPU_S, .rlim_max = MAKE_CPU_S};
+	const struct rlimit cpu = {.rlim_cur = WRITE_CPU_S, .rlim_max = WRITE_CPU_S};
 	int status;
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		_exit(setrlimit(RLIMIT_CPU, &cpu) || make(keep, ret_made));
+		_exit(setrlimit(RLIMIT_CPU, &cpu) || write_program(keep, fd));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return status || !ret_made->len || ret_made->len > BPF_MAXINSNS ? -ENOMEM : 0;
+	return status ? -ENOMEM : 0;
 }
 
-static int get(unsigned int keep, struct sock_fprog *ret_program)
+static int make(unsigned int keep, struct sock_fprog *ret_program)
 {
-	struct made *made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int fd = memfd_create("filter", MFD_CLOEXEC), err;
 	struct sock_filter *code = NULL;
-	int err;
+	off_t size = 0;
 
-	if (made == MAP_FAILED)
+	if (fd < 0)
 		return -errno;
-	err = make_aside(keep, made);
+	err = write_aside(keep, fd);
+	if (!err)
+		size = lseek(fd, 0, SEEK_END);
+	if (!err && (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS))
+		err = -EINVAL;
 	if (!err) {
-		code = malloc(made->len * sizeof(*code));
+		code = malloc((size_t)size);
 		err = code ? 0 : -ENOMEM;
 	}
-	if (!err) {
-		memcpy(code, made->code, made->len * sizeof(*code));
-		*ret_program =
-			(struct sock_fprog){.len = (unsigned short)made->len, .filter = code};
+	if (!err && pread(fd, code, (size_t)size, 0) != size)
+		err = -EIO;
+	fd__close(&fd);
+	if (err) {
+		free(code);
+		return err;
 	}
-	munmap(made, sizeof(*made));
-	return err;
+	*ret_program = (struct sock_fprog){.len = (unsigned short)((size_t)size / sizeof(*code)),
+					   .filter = code};
+	return 0;
 }
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
 	static struct sock_fprog programs[8];
 	struct sock_fprog *program = &programs[keep & 7];
-	int err = program->filter ? 0 : get(keep, program);
+	int err = program->filter ? 0 : make(keep, program);
 
 	if (!err)
 		*ret_program = program;
