@@ -160,7 +160,7 @@ static void code_name(struct codec *c, struct code_name *n)
 	code_string(c, &n->package);
 	code_string(c, &n->file);
 	code_string(c, &n->src);
-	CODE_ENUM(c, n->source, NAME_MODULE_NEAR);
+	CODE_ENUM(c, n->source, NAME_STRINGS);
 	CODE_ENUM(c, n->code, CODE_KERNEL);
 	code_bool(c, &n->plumbing);
 }

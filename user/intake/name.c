@@ -158,6 +158,7 @@ void name__count(struct pic_names *names, enum name_source source)
 		[NAME_DESCRIPTION] = &names->description,
 		[NAME_MODULE] = &names->module,
 		[NAME_MODULE_NEAR] = &names->module,
+		[NAME_STRINGS] = &names->strings,
 		[NAME_NONE] = &names->none,
 	};
 

@@ -72,17 +72,24 @@ static const struct symbols *symbols_of(const struct names *names, struct image 
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */
-static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
+static const struct rts_text *rts_text_of(const struct names *names)
 {
 	struct slots *slots = &names->of.rts->image->file->slots;
-	struct rts_text *made;
+	struct rts_text *made = NULL;
 	void *text;
+	int err;
 
-	if (!slots__get(slots, &rts_text_key, &text)) {
-		if (rts_text__new(names->of.rts, &made) < 0)
-			return CODE_UNKNOWN;
-		text = slots__put(slots, &rts_text_key, made);
-	}
+	if (slots__get(slots, &rts_text_key, &text))
+		return text;
+	err = rts_text__new(names->of.rts, &made);
+	/* there may be time for it later */
+	return err == -EBUSY ? NULL : slots__put(slots, &rts_text_key, err ? NULL : made);
+}
+
+static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
+{
+	const struct rts_text *text = rts_text_of(names);
+
 	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
 	case RTS_PART_C:
 		return CODE_C;
@@ -174,15 +181,39 @@ static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, stru
 	return false;
 }
 
+/* What messages of the runtime say of its functions; false: nothing, or it is other code. */
+static bool named_by_strings(struct names *names, const struct image *image, uint64_t vaddr,
+			     struct code_name *n)
+{
+	const struct rts_text *text = image == names->of.rts->image ? rts_text_of(names) : NULL;
+	const char *name = text ? rts_text__name(text, vaddr) : NULL;
+
+	if (!name)
+		return false;
+	n->name = name;
+	n->source = NAME_STRINGS;
+	return true;
+}
+
+/* What stands before the offset of code that has no name. */
+static void offset_in(const struct image *image, enum code_class code, char *out, size_t size)
+{
+	if (code == CODE_RTS || code == CODE_GC)
+		snprintf(out, size, "[%s]", code == CODE_GC ? "GC" : "RTS");
+	else
+		snprintf(out, size, "[%.255s]", image->base);
+}
+
 /* A place that no symbol names. */
 static void name_offset(struct names *names, struct image *image, uint64_t vaddr,
 			struct code_name *n)
 {
 	uint64_t offset = vaddr;
 	struct elf_fde fde;
-	char text[320];
+	char text[320], in[300];
 
-	if (n->code == CODE_HASKELL && names__by_module(names, image, vaddr, n))
+	if (n->code == CODE_HASKELL ? names__by_module(names, image, vaddr, n)
+				    : named_by_strings(names, image, vaddr, n))
 		return;
 	/* all of a C function is one name, and all of a block of Haskell code: its beginning */
 	if (elf__find_fde(image->elf, vaddr, &fde))
@@ -190,7 +221,8 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	else if (n->code == CODE_HASKELL)
 		vaddr = describe__block(image->elf, vaddr);
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
-	snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, (unsigned long long)offset);
+	offset_in(image, n->code, in, sizeof(in));
+	snprintf(text, sizeof(text), "%s+0x%llx", in, (unsigned long long)offset);
 	n->name = intern(names, text);
 	n->source = NAME_NONE;
 }

@@ -369,7 +369,7 @@ struct pic_quality {
 
 /* The frames of all stacks, each as often as it occurs, by where their names came from. */
 struct pic_names {
-	uint64_t ipe, dwarf, exact, nearest, description, module, none;
+	uint64_t ipe, dwarf, exact, nearest, description, module, strings, none;
 };
 
 struct pic_gc {

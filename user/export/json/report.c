@@ -256,6 +256,7 @@ static void add_names(struct report *r, cJSON *target, const struct pic_names *n
 	add_u64(r, o, "nearest", names->nearest);
 	add_u64(r, o, "description", names->description);
 	add_u64(r, o, "module", names->module);
+	add_u64(r, o, "strings", names->strings);
 	add_u64(r, o, "none", names->none);
 }
 

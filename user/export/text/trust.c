@@ -94,6 +94,7 @@ static void put_names(const struct text *t)
 		{"nearest symbol (~)", n->nearest},
 		{"description", n->description},
 		{"module", n->module},
+		{"the runtime's strings", n->strings},
 		{"no name", n->none},
 	};
 	const char *comma = ": ";
