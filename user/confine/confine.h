@@ -81,6 +81,8 @@ int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ct
 int confine_job__fd(const struct confine_job *job);
 /* When it is killed, in CLOCK_MONOTONIC: to be asked again then at the latest. */
 uint64_t confine_job__deadline_ns(const struct confine_job *job);
+/* Whether it is over, so that its result can be taken without waiting. */
+bool confine_job__is_over(struct confine_job *job);
 /*
  * Never waits. -EAGAIN: it still runs. Else the job is over: fn's result; -ETIMEDOUT when it took
  * too long, and was killed; -EIO when it died, or could not be confined. On 0 *ret_out is the
@@ -185,6 +187,12 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
  */
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
 		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
+/*
+ * As confine__aside(), for a job of that user's that was started before: waits for its end, no
+ * longer than he may be waited for. -EBUSY: it goes on, and may be asked for again. Otherwise it is
+ * over, and is to be freed.
+ */
+int confine_job__await(struct confine_job *job, uid_t user, uint64_t honest_ns, void **ret_out);
 /*
  * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
  * something else. -1: no descriptor.

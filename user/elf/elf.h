@@ -114,6 +114,16 @@ uid_t elf__user(const struct elf_file *elf);
 int elf__aside(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
 	       void **ret_out);
 
+/*
+ * The same in two steps: the child is started, and nobody waits until its result is wanted.
+ * elf__await() has -EBUSY when it still runs and may not be waited for: the job goes on then.
+ * Otherwise it is over, and is to be freed by the caller.
+ */
+struct confine_job;
+int elf__start(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
+	       struct confine_job **ret_job);
+int elf__await(const struct elf_file *elf, struct confine_job *job, void **ret_out);
+
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 
 struct elf_section {

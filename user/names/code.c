@@ -52,7 +52,7 @@ static int read_symbols(const struct elf_file *elf, const struct elf_file *debug
 	return err;
 }
 
-static const struct symbols *symbols_of(const struct names *names, struct image *image)
+static const struct symbols *symbols_of(struct names *names, struct image *image)
 {
 	struct symbols *made = NULL;
 	struct slots *slots;
@@ -66,13 +66,15 @@ static const struct symbols *symbols_of(const struct names *names, struct image 
 	err = read_symbols(image->elf, image->debug_is_own ? image->debug : image->file->debug,
 			   &made);
 	/* there may be time for it later */
-	if (err == -EBUSY)
+	if (err == -EBUSY) {
+		names->incomplete = true;
 		return NULL;
+	}
 	return slots__put(slots, &symbols_key, err ? NULL : made);
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */
-static const struct rts_text *rts_text_of(const struct names *names)
+static const struct rts_text *rts_text_of(struct names *names)
 {
 	struct slots *slots = &names->of.rts->image->file->slots;
 	struct rts_text *made = NULL;
@@ -83,10 +85,14 @@ static const struct rts_text *rts_text_of(const struct names *names)
 		return text;
 	err = rts_text__new(names->of.rts, &made);
 	/* there may be time for it later */
-	return err == -EBUSY ? NULL : slots__put(slots, &rts_text_key, err ? NULL : made);
+	if (err == -EBUSY) {
+		names->incomplete = true;
+		return NULL;
+	}
+	return slots__put(slots, &rts_text_key, err ? NULL : made);
 }
 
-static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
+static enum code_class rts_class(struct names *names, uint64_t vaddr, const char *name)
 {
 	const struct rts_text *text = rts_text_of(names);
 
@@ -130,7 +136,7 @@ static bool may_be_haskell(const struct image *image)
  * assembly (gmp): that is recognised by where it ran, or by a function symbol that is no label of
  * GHC's.
  */
-static enum code_class classify(const struct names *names, struct image *image,
+static enum code_class classify(struct names *names, struct image *image,
 				const struct code_place *place, const struct symbols_hit *hit,
 				bool ghc_label)
 {

@@ -40,6 +40,8 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
+	bool partial;  /* there was no time for all of it: it may be better when it is asked for
+			  again */
 	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
 			  reader */
 };

@@ -396,6 +396,8 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot)
 
 	if (!look)
 		return -EINVAL;
+	if (target__names_fd(target) >= 0)
+		return -EINPROGRESS;
 	err = guard__take(look->guard, &out);
 	if (err == -EINPROGRESS)
 		return err;
