@@ -413,6 +413,7 @@ static void same_with_and_without_symbols(void **state)
 			rts_symbols__find(&rts[k]);
 			rts_callsites__find(&rts[k]);
 			rts_stgrun__find(&rts[k]);
+			rts_tick__find(&rts[k]);
 		}
 		assert_string_equal(rts[0].way, ways[i].rts);
 		assert_string_equal(rts[1].way, ways[i].rts);
@@ -424,6 +425,9 @@ static void same_with_and_without_symbols(void **state)
 		assert_int_equal(rts[0].stgrun.addr, rts[1].stgrun.addr);
 		assert_true(rts[0].stgrun_ret != 0);
 		assert_int_equal(rts[0].stgrun_ret, rts[1].stgrun_ret);
+		/* a threaded one has a thread for its timer */
+		if (!rts[0].threaded)
+			assert_int_equal(rts[0].tick.addr, rts[1].tick.addr);
 		check_classes(rts);
 		for (size_t k = 0; k < 2; k++) {
 			rts__free(&rts[k]);

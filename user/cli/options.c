@@ -83,6 +83,8 @@ static const struct argp_option argp_options[] = {
 	 "an unstripped twin of the target's executable (default: debug files by build-id and "
 	 "debuglink)",
 	 2},
+	{"symbols-dir", OPT_SYMBOLS_DIR, "DIR", 0,
+	 "with --replay: unstripped twins and debug files by their build-ids", 2},
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", 0,
 	 "share of one CPU that the probes may cost a target before they come off (default 2)", 2},
@@ -284,6 +286,13 @@ static void check_capture(struct argp_state *state, struct options *o)
 {
 	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
 		options__usage_error(state, "--replay: takes no process, command, log or --save");
+	if (o->replay && o->live)
+		options__usage_error(
+			state, "--replay: the session is over, and --%s cannot change it", o->live);
+	if (o->symbols_dir && !o->replay)
+		options__usage_error(state, "--symbols-dir: needs --replay");
+	if (o->symbols_dir && !*o->symbols_dir)
+		options__usage_error(state, "--symbols-dir: an empty path");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
 		options__usage_error(state, "--save: needs a session");
 	if ((o->save && !*o->save) || (o->replay && !*o->replay))
@@ -387,10 +396,24 @@ static error_t parse_view_option(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* What cannot be changed any more when a session is over. */
+static void note_live(struct options *o, int key)
+{
+	static const int live[] = {
+		'd',	  'F',	   OPT_STACKS, OPT_KERNEL_STACKS, OPT_OFF_FILE, OPT_MAX_OVERHEAD,
+		OPT_COMM, OPT_EXE, OPT_USER,   OPT_CGROUP,	  OPT_EXCLUDE};
+
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
+		for (const struct argp_option *a = argp_options; live[i] == key && a->doc; a++)
+			if (a->key == key)
+				o->live = a->name;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 
+	note_live(o, key);
 	switch (key) {
 	case ARGP_KEY_INIT:
 		/* getopt has said what is wrong; argp would add a line of advice */
@@ -417,6 +440,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_SYMBOLS:
 		o->symbols = arg;
+		break;
+	case OPT_SYMBOLS_DIR:
+		o->symbols_dir = arg;
 		break;
 	case OPT_FORCE:
 		o->force = true;

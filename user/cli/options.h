@@ -41,10 +41,12 @@ struct options {
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
-	const char *save;     /* NULL: the capture is not kept */
-	const char *replay;   /* MODE_REPLAY */
-	const char *eventlog; /* FILE, "auto", "none"; NULL: not given */
-	struct log_part part; /* MODE_EVENTLOG */
+	const char *symbols_dir; /* MODE_REPLAY */
+	const char *save;	 /* NULL: the capture is not kept */
+	const char *replay;	 /* MODE_REPLAY */
+	const char *live;	 /* an option that was given and that only a session can honour */
+	const char *eventlog;	 /* FILE, "auto", "none"; NULL: not given */
+	struct log_part part;	 /* MODE_EVENTLOG */
 	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */
 	size_t n_hide, n_only;
 	bool force;

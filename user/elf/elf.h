@@ -65,6 +65,7 @@ struct elf_segment {
 size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 */
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
 bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
+bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
 /* True if len bytes of memory from start on are in one executable segment. */
 bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */

@@ -141,8 +141,10 @@ static enum code_class classify(struct names *names, struct image *image,
 				bool ghc_label)
 {
 	uint64_t vaddr = place->vaddr;
-	enum code_class c = CODE_UNKNOWN;
+	enum code_class c = names->code_as;
 
+	if (c != CODE_UNKNOWN)
+		return c;
 	if (image == names->of.rts->image) {
 		c = rts_class(names, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)

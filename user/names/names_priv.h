@@ -25,6 +25,8 @@ struct names {
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
 	size_t ipe_images; /* how many files there were then */
+	/* What all code is that is asked for; CODE_UNKNOWN: that is to be found out. */
+	enum code_class code_as;
 	/* Something was not read, because there was no time: the name may be better later. */
 	bool incomplete;
 };
