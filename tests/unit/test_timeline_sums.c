@@ -180,7 +180,8 @@ static void test_partial_names(void **state)
 		r.h.ns += 10;
 		put(&kit, &r);
 	}
-	/* first, and when it was met 1, 2, 4, 8 and 16 times since: a sample meets its leaf twice */
+	/* first, and when it was met 1, 2, 4, 8 and 16 times since: a sample meets its leaf twice
+	 */
 	assert_int_equal(kit.named, 6);
 	kit.hurried = false;
 	for (unsigned i = 0; i < 9; i++) {

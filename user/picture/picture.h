@@ -367,7 +367,7 @@ struct pic_quality {
 	uint64_t broken[PIC_CAUSES]; /* by enum wire_cause */
 };
 
-/* The frames of all stacks, each as often as it occurs, by where their names came from. */
+/* Frames, each as often as it occurs, by where their names came from. */
 struct pic_names {
 	uint64_t ipe, dwarf, exact, nearest, description, module, strings, none;
 };
@@ -438,7 +438,8 @@ struct pic_target {
 	const struct pic_function *functions; /* by self samples, descending */
 	size_t n_functions;
 	struct pic_quality quality;
-	struct pic_names names;
+	struct pic_names names;	     /* of all stacks */
+	struct pic_names leaf_names; /* of the samples' leaves: what ran */
 	struct pic_gc gc;
 
 	const struct pic_gc_event *gcs;
