@@ -381,6 +381,11 @@ static void check_classes(struct rts rts[2])
 	}
 	assert_true(own > 300);
 	assert_true(missed * 50 <= own);
+	assert_true(rts_text__is_cmm(text[1], address(rts[0].image->elf, "stg_upd_frame_info")));
+	assert_true(rts_text__is_cmm(text[1], address(rts[0].image->elf, "stg_ap_p_fast")));
+	assert_false(
+		rts_text__is_cmm(text[1], address(rts[0].image->elf, "base_GHCziBase_map_info")));
+	assert_false(rts_text__is_cmm(text[1], address(rts[0].image->elf, "suspendThread")));
 	assert_true(named > 70);
 	assert_true(gc > 5);
 	for (size_t k = 0; k < 2; k++)

@@ -204,10 +204,16 @@ static bool named_by_strings(struct names *names, const struct image *image, uin
 }
 
 /* What stands before the offset of code that has no name. */
-static void offset_in(const struct image *image, enum code_class code, char *out, size_t size)
+static void offset_in(struct names *names, const struct image *image, uint64_t vaddr,
+		      enum code_class code, char *out, size_t size)
 {
-	if (code == CODE_RTS || code == CODE_GC)
-		snprintf(out, size, "[%s]", code == CODE_GC ? "GC" : "RTS");
+	const struct rts_text *text =
+		image == names->of.rts->image && code == CODE_HASKELL ? rts_text_of(names) : NULL;
+
+	if (code == CODE_GC)
+		snprintf(out, size, "[GC]");
+	else if (code == CODE_RTS || (text && rts_text__is_cmm(text, vaddr)))
+		snprintf(out, size, "[RTS]");
 	else
 		snprintf(out, size, "[%.255s]", image->base);
 }
@@ -229,7 +235,7 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	else if (n->code == CODE_HASKELL)
 		vaddr = describe__block(image->elf, vaddr);
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
-	offset_in(image, n->code, in, sizeof(in));
+	offset_in(names, image, vaddr, n->code, in, sizeof(in));
 	snprintf(text, sizeof(text), "%s+0x%llx", in, (unsigned long long)offset);
 	n->name = intern(names, text);
 	n->source = NAME_NONE;

@@ -23,6 +23,9 @@
 /* More than padding between two functions: code without unwind rows lies there. */
 #define MAX_PADDING 64
 
+/* All of the runtime's Cmm code has some 100 kB. */
+#define MAX_CMM (256U << 10)
+
 struct rts_text {
 	const struct elf_fde *fdes;
 	size_t n;
@@ -285,6 +288,21 @@ void rts_text__free(struct rts_text *text)
 		return;
 	free(text->name); /* and the parts */
 	free(text);
+}
+
+static bool is_rts(const struct rts_text *text, size_t i)
+{
+	return text->part[i] == RTS_PART_RTS || text->part[i] == RTS_PART_GC;
+}
+
+bool rts_text__is_cmm(const struct rts_text *text, uint64_t vaddr)
+{
+	size_t after = search__first(text->n, k, text->fdes[k].start > vaddr);
+
+	/* hot functions of the runtime may lie before all Haskell code */
+	return after && after < text->n && vaddr >= text->fdes[after - 1].end &&
+	       text->fdes[after].start - text->fdes[after - 1].end <= MAX_CMM &&
+	       is_rts(text, after - 1) && is_rts(text, after);
 }
 
 const char *rts_text__name(const struct rts_text *text, uint64_t vaddr)

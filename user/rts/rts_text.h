@@ -39,6 +39,12 @@ enum rts_part rts_text__part(const struct rts_text *text, uint64_t vaddr, const 
  */
 const char *rts_text__name(const struct rts_text *text, uint64_t vaddr);
 
+/*
+ * Whether code without unwind rows at vaddr is the runtime's own Cmm code: it lies among the
+ * runtime's C functions.
+ */
+bool rts_text__is_cmm(const struct rts_text *text, uint64_t vaddr);
+
 /* Of what a child made of n functions: parts and names are such. */
 bool rts_text__check(const uint8_t *parts, const uint16_t *names, size_t n);
 
