@@ -16,6 +16,7 @@
 
 #include "arch.h"
 #include "base/base.h"
+#include "base/search.h"
 
 #define MAX_CALLS  (8U << 20)
 #define MAX_ROUNDS 64
@@ -278,6 +279,34 @@ size_t rts_graph__caller(const struct rts_graph *graph, size_t i)
 		caller = graph->calls[c].from;
 	}
 	return caller;
+}
+
+static bool calls_named(const struct rts_graph *g, size_t i, const uint16_t *names, uint16_t name)
+{
+	size_t c = search__first(g->n_calls, k, g->calls[k].from >= i);
+
+	for (; c < g->n_calls && g->calls[c].from == i; c++)
+		if (names[g->calls[c].to] == name)
+			return true;
+	return false;
+}
+
+size_t rts_graph__between(const struct rts_graph *graph, const uint16_t *names, uint16_t caller,
+			  uint16_t callee)
+{
+	size_t found = graph->n;
+
+	for (size_t c = 0; c < graph->n_calls; c++) {
+		size_t i = graph->calls[c].to;
+
+		if (names[graph->calls[c].from] != caller || names[i] || i == found ||
+		    !calls_named(graph, i, names, callee))
+			continue;
+		if (found != graph->n)
+			return graph->n;
+		found = i;
+	}
+	return found;
 }
 
 bool rts_graph__calls(const struct rts_graph *graph, size_t from, size_t to)

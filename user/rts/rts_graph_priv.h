@@ -40,6 +40,12 @@ int rts_graph__enclose(const struct rts_graph *graph, const uint8_t *mark, uint8
 
 /* The one function that calls function i; `n` of the graph if none or several do. */
 size_t rts_graph__caller(const struct rts_graph *graph, size_t i);
+/*
+ * The one function without a name (names[i] 0) that one called `caller` calls, and that calls one
+ * called `callee`; `n` of the graph if none or several do.
+ */
+size_t rts_graph__between(const struct rts_graph *graph, const uint16_t *names, uint16_t caller,
+			  uint16_t callee);
 /* Whether function `from` branches to where function `to` begins. */
 bool rts_graph__calls(const struct rts_graph *graph, size_t from, size_t to);
 

@@ -3,7 +3,8 @@
  * Names functions of the runtime by the strings that they use: messages of failures, of traces and
  * of reports, which strip leaves. rts_strings_table.h lists which functions use a string in the
  * releases that it was made from. Compilers put a function into another one as they please, so a
- * name is given only if all strings of a function agree on it, and no other function has it.
+ * name is given only if all strings of a function agree on it, and no other function has it. Some
+ * that use none are then known by standing between two that do.
  */
 #include "rts_named_priv.h"
 
@@ -391,6 +392,30 @@ static void drop_doubles(struct search *s)
 	}
 }
 
+/* ── by who calls whom ───────────────────────────────────────────────────────────────────── */
+
+/* What is found so is no mark for others: that is for what strings say. */
+static int by_relations(const struct search *s)
+{
+	uint16_t *found = calloc(s->n + 1, sizeof(*found));
+
+	if (!found)
+		return -ENOMEM;
+	for (size_t k = 0; k < ARRAY_SIZE(rts_relations); k++) {
+		const uint16_t *r = rts_relations[k];
+		size_t i = rts_graph__between(s->graph, s->names, r[1], r[2]);
+
+		/* two that contradict each other */
+		if (i != s->n)
+			found[i] = found[i] && found[i] != r[0] ? UINT16_MAX : r[0];
+	}
+	for (size_t i = 0; i < s->n; i++)
+		if (found[i] && found[i] != UINT16_MAX)
+			s->names[i] = found[i];
+	free(found);
+	return 0;
+}
+
 int rts_named__find(const struct rts *rts, const struct elf_fde *fdes, size_t n,
 		    const struct rts_graph *graph, uint16_t *names)
 {
@@ -405,6 +430,7 @@ int rts_named__find(const struct rts *rts, const struct elf_fde *fdes, size_t n,
 		distinguish(&s, twins);
 		drop_doubles(&s);
 		by_places(&s, rts);
+		err = by_relations(&s);
 	}
 	free(s.uses);
 	return err;
