@@ -145,7 +145,8 @@ def test_twin(t, case):
     before, after = stripped["names"], report["names"]
     check(before["module"] + before["strings"] >= 0.5 * sum(before.values()), f"names of the session: {before}")
     check(after["strings"] == 0 and after["module"] == 0, f"names that are left: {after}")
-    check(after["exact"] + after["nearest"] >= 0.95 * sum(after.values()), f"names by the twin: {after}")
+    # a library may have DWARF
+    check(after["none"] <= 0.05 * (after["exact"] + after["nearest"]), f"names by the twin: {after}")
     named, called = by_strings(stripped), by_strings(report)
     check(len(named) >= 3, f"of the runtime's functions: {named}")
     check(named.items() <= called.items(), f"{named}, by symbols {called}")

@@ -245,9 +245,12 @@ static bool by_dwarf(struct names *t, struct image *image, const struct names_pl
 {
 	struct dwarf *dwarf = dwarf_of(t, image);
 	struct dwarf_place d;
+	int err = dwarf ? dwarf__find(dwarf, p->vaddr, &d) : -ENOENT;
 
+	if (err == -EBUSY)
+		t->incomplete = true;
 	/* assembly has lines, and no functions that its symbols did not name as well */
-	if (!dwarf || dwarf__find(dwarf, p->vaddr, &d))
+	if (err)
 		return false;
 	if (n->code == CODE_HASKELL && !d.haskell)
 		return false;
