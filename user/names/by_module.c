@@ -22,10 +22,28 @@ struct known {
 	bool over;
 };
 
+/*
+ * Files that are looked through ahead of their first frame, at a time: children are for others,
+ * too. Beyond these the first frame waits.
+ */
+#define MAX_AHEAD 4
+static struct known *ahead[MAX_AHEAD];
+
+static struct known **place_ahead(void)
+{
+	for (size_t i = 0; i < MAX_AHEAD; i++)
+		if (!ahead[i] || !ahead[i]->job || confine_job__is_over(ahead[i]->job))
+			return &ahead[i];
+	return NULL;
+}
+
 static void free_known(void *what)
 {
 	struct known *known = what;
 
+	for (size_t i = 0; i < MAX_AHEAD; i++)
+		if (ahead[i] == known)
+			ahead[i] = NULL;
 	confine_job__free(known->job);
 	modules__free(known->modules);
 	free(known);
@@ -73,14 +91,16 @@ static const struct modules *modules_of(struct names *names, struct image *image
 void names__prepare(struct names *names)
 {
 	struct image *image = names->of.rts->image;
+	struct known **place = place_ahead();
 	struct known *known;
 
 	/* what has symbols may need none of it */
-	if (!image || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug)
+	if (!place || !image || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug)
 		return;
 	known = known_of(names, image);
-	if (known && !known->over && !known->job)
-		modules__start(image->elf, names->of.rts->profiled, &known->job);
+	if (known && !known->over && !known->job &&
+	    modules__start(image->elf, names->of.rts->profiled, &known->job) == 0)
+		*place = known;
 }
 
 int names__preparing(const struct names *names)
