@@ -453,7 +453,7 @@ static void pandoc(void **state)
 	struct image image = {.base = "pandoc", .is_exe = true};
 	struct callsites c = {0};
 	struct rts rts = {.image = &image};
-	struct elf_sym sym;
+	struct elf_sym sym = {0};
 
 	(void)state;
 	if (access(path, R_OK) != 0)
