@@ -44,6 +44,29 @@ static void t_greedy(void **state)
 	shares__free(shares);
 }
 
+static void t_gone(void **state)
+{
+	struct shares *shares;
+
+	(void)state;
+	assert_int_equal(shares__new(1000, 1000, &shares), 0);
+	assert_int_equal(shares__use(shares, 1, ANNA, 10), 0);
+	assert_int_equal(shares__use(shares, 1, ANNA, 10), 0);
+	assert_int_equal(shares__use(shares, 1, BERT, 10), 0);
+	assert_int_equal(shares__use(shares, 2, BERT, 5), 0);
+	shares__forget(shares, 1);
+	assert_int_equal(shares__of(shares, ANNA).things, 0);
+	assert_int_equal(shares__of(shares, BERT).things, 1);
+	assert_int_equal(shares__of(shares, BERT).bytes, 5);
+	assert_int_equal(shares__all(shares).things, 1);
+	assert_int_equal(shares__all(shares).bytes, 5);
+	/* what is gone is nobody's to leave */
+	shares__leave(shares, 1, ANNA);
+	shares__forget(shares, 1);
+	assert_int_equal(shares__all(shares).things, 1);
+	shares__free(shares);
+}
+
 static void t_bytes(void **state)
 {
 	struct shares *shares;
@@ -107,10 +130,8 @@ static void t_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_greedy),
-		cmocka_unit_test(t_bytes),
-		cmocka_unit_test(t_shared),
-		cmocka_unit_test(t_over),
+		cmocka_unit_test(t_greedy), cmocka_unit_test(t_gone), cmocka_unit_test(t_bytes),
+		cmocka_unit_test(t_shared), cmocka_unit_test(t_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

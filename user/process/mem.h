@@ -68,11 +68,6 @@ int mem__guard(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, voi
 void mem__guard_free(void *out, size_t size);
 
 /*
- * From now on a wait in mem__guard, or in confine__aside(), ends soon after `fd` becomes readable:
- * the daemon is asked to do something else. -1: no descriptor.
- */
-void guard__hurry_by(int fd);
-/*
  * All guards together shall be over by then (CLOCK_MONOTONIC): each gets a share of what is left,
  * so that one that hangs leaves something for the others. 0: no such limit.
  */

@@ -175,6 +175,12 @@ int target__pidfd(const struct target *target);
 /* True while the process of this pid is the one that was opened (pidfd alive, start time equal). */
 bool target__alive(const struct target *target);
 
+/*
+ * False: an exec has come since it was opened, and it is another program. True where that cannot be
+ * seen, too.
+ */
+bool target__runs_same(const struct target *target);
+
 /* True if the last look (target__take_check) showed a runtime that was not initialised at all. */
 bool target__untouched(const struct target *target);
 

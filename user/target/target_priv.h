@@ -4,6 +4,7 @@
 #define SAFESCOPED_TARGET_PRIV_H
 
 #include "process/image.h"
+#include "process/proc.h"
 #include "rts/check.h"
 #include "rts/rts.h"
 #include "target.h"
@@ -17,7 +18,7 @@ struct snapshot_look;
 
 struct target {
 	struct target_info info;
-	uint64_t start_ticks; /* distinguishes a reused pid */
+	struct proc_stat first; /* as it was when it was opened */
 	int pidfd;
 	char exe[4096];
 	char build_id[41];
