@@ -271,8 +271,8 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 }
 
 /*
- * While user space is held up its probes come off without its doing (user/kernel/keeper.h): they
- * count as off from before that on, until user space has put the target's entry here anew.
+ * While user space is held up its probes come off without its doing (user/kernel/keeper_priv.h):
+ * they count as off from before that on, until user space has put the target's entry here anew.
  */
 SS_INLINE void target_held_up(struct wire_target *t, u64 now)
 {

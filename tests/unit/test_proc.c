@@ -26,7 +26,7 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "process/mem.h"
-#include "process/patience.h"
+#include "process/patience_priv.h"
 #include "process/proc.h"
 #include "wire.h"
 
@@ -335,7 +335,7 @@ static void test_exec(void **state)
 		poll(NULL, 0, 1);
 		assert_int_equal(proc__stat(pid, 0, &now), 0);
 		assert_int_not_equal(now.state, 'Z');
-	} while (strcmp(now.comm, "sleep") || !now.start_stack);
+	} while (strcmp(now.comm, "sleep") != 0 || !now.start_stack);
 	assert_int_equal(now.start_ticks, before.start_ticks);
 	assert_int_not_equal(now.start_stack, before.start_stack);
 	assert_int_not_equal(now.start_code, before.start_code);
@@ -583,7 +583,9 @@ static void test_patience(void **state)
 		patience__hung(&p, pid, 0, now);
 	assert_int_equal(patience__ask(&p, 9999, 2000, now, &ms), -EBUSY);
 	assert_int_equal(patience__ask(&p, 100, 2000, now, &ms), 0);
-	patience__free(&p);
+	for (pid_t pid = 1; pid < 10000; pid++)
+		patience__well(&p, pid);
+	assert_null(p.entries);
 }
 
 static void test_read(void **state)

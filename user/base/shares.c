@@ -87,13 +87,6 @@ static struct use *find_use(const struct shares *shares, uint64_t thing, uid_t u
 	return use;
 }
 
-/* ── reading ─────────────────────────────────────────────────────────────────────────────── */
-
-struct shares_use shares__all(const struct shares *shares)
-{
-	return shares->all;
-}
-
 struct shares_use shares__of(const struct shares *shares, uid_t uid)
 {
 	const struct user *user = find_user(shares, uid);

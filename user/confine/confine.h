@@ -144,8 +144,7 @@ int confine_pool__new(const struct confine_service *service, void *ctx,
  */
 int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *question, size_t len,
 		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
-/* The running child for a user; 0: none. */
-pid_t confine_pool__pid(const struct confine_pool *pool, uid_t user);
+/* Ends its children. The daemon's own pools live as long as it does. */
 void confine_pool__free(struct confine_pool *pool);
 
 /* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */

@@ -154,8 +154,6 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot);
 bool target__looks(const struct target *target);
 /* Readable when it is over, for poll(); -1: this kernel cannot tell, so ask now and then. */
 int target__look_fd(const struct target *target);
-/* When it is killed, CLOCK_MONOTONIC; 0: none goes on. */
-uint64_t target__look_due_ns(const struct target *target);
 /* Ends the look that goes on, if there is one. */
 void target__cancel(struct target *target);
 

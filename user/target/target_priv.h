@@ -56,8 +56,6 @@ int live__check(struct target *target, enum target_verdict *ret_verdict);
 
 /* snapshot.c: one that goes on. As guard__fd() and guard__due_ns(); NULL is fine for the last. */
 int snapshot_look__fd(const struct snapshot_look *look);
-uint64_t snapshot_look__due_ns(const struct snapshot_look *look);
-void snapshot_look__free(struct snapshot_look *look);
 
 /* ccs_target.c: what was read of the target's cost-centre stacks. */
 void ccs_table__free(struct ccs_table *table);
