@@ -140,9 +140,12 @@ static void many_that_work(void **state)
 		assert_int_equal(
 			confine_pool__ask(p, honest, "x", 1, LONG_MS, HONEST_NS, answer, &len), 0);
 	/* after the first one, which has the child's beginning in it, 400 ms of each count */
-	while (confine__may_wait(busy) && n++ < 20)
-		assert_int_equal(
-			confine_pool__ask(p, busy, "work", 4, LONG_MS, HONEST_NS, answer, &len), 0);
+	while (confine__may_wait(busy) && n++ < 20) {
+		int err = confine_pool__ask(p, busy, "work", 4, LONG_MS, HONEST_NS, answer, &len);
+
+		/* where processors are busy the work may take longer than he is waited for */
+		assert_true(!err || err == -ETIMEDOUT);
+	}
 	assert_in_range(n, 1, 5);
 	assert_int_equal(confine_pool__ask(p, busy, "x", 1, LONG_MS, HONEST_NS, answer, &len),
 			 -ETIMEDOUT);
