@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit/cfi_rule.h"
 #include "elf/elf.h"
 #include "elf/symbols.h"
 #include "names/decode_priv.h"
@@ -44,12 +45,12 @@ static void try_rows(void *data, size_t size)
 		return;
 	for (uint64_t k = 0; k <= rows.n_buckets; k++)
 		for (int d = -1; d <= 1; d++)
-			cfi__rule(&rows, rows.base + (k << WIRE_UNWIND_BUCKET_SHIFT) + d);
+			cfi_rule(&rows, rows.base + (k << WIRE_UNWIND_BUCKET_SHIFT) + d);
 	for (uint32_t i = 0; i < rows.n_rows; i++) {
 		uint64_t row = rows.words[rows.n_buckets + i];
 
 		/* what was put in is what is found */
-		require(cfi__rule(&rows, rows.base + (row >> 32)) == (uint32_t)row);
+		require(cfi_rule(&rows, rows.base + (row >> 32)) == (uint32_t)row);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ahead: finds what goes on at the cuts of a replay in windows, and what comes after them. */
-#include "ahead.h"
+#include "ahead_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* replay_windows: cuts a replayed session as the live one would have been cut. */
-#include "replay_windows.h"
+#include "replay_windows_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ahead.h"
+#include "ahead_priv.h"
 #include "base/base.h"
 #include "timeline/timeline.h"
 

@@ -87,14 +87,9 @@ uint64_t confine_job__deadline_ns(const struct confine_job *job);
  * caller's (confine__free_out), once. The job is to be freed in any case.
  */
 int confine_job__result(struct confine_job *job, void **ret_out);
-/* The same, and waits for the child's end or its deadline. Never -EAGAIN. */
-int confine_job__wait(struct confine_job *job, void **ret_out);
 /* Kills the child if it still runs. */
 void confine_job__free(struct confine_job *job);
 
-/* All of it in one: starts the job, waits, frees it. */
-int confine__run(const struct confine *how, int timeout_ms, int (*fn)(void *ctx, void *out),
-		 void *ctx, size_t size, void **ret_out);
 void confine__free_out(void *out, size_t size);
 
 /* ── a server ────────────────────────────────────────────────────────────────────────────── */
@@ -149,8 +144,7 @@ int confine_pool__new(const struct confine_service *service, void *ctx,
  */
 int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *question, size_t len,
 		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
-/* The running child for a user; 0: none. */
-pid_t confine_pool__pid(const struct confine_pool *pool, uid_t user);
+/* Ends its children. The daemon's own pools live as long as it does. */
 void confine_pool__free(struct confine_pool *pool);
 
 /* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */
@@ -161,7 +155,7 @@ void confine_pool__free(struct confine_pool *pool);
  * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
  * it stands still; and once jobs of his, honest or not, have taken CONFINE_TURN_ALL_NS of a turn,
  * the next one waits for another turn. Who has used it up is not waited for. Root's are nobody's
- * attack, and always waited for.
+ * attack: of these limits only the last one holds for them, so that others get their turn.
  */
 #define CONFINE_USER_NS	    3000000000ULL
 #define CONFINE_TURN_NS	    1000000000ULL
@@ -178,18 +172,24 @@ void confine__last_turn(void);
 void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
 
 /*
- * As confine__run(), but waits no longer than how->user may be waited for, and than the daemon has
- * nothing else to do. `honest_ns`: what does not count against the user. -EBUSY: that user has been
- * waited for too long; like -ETIMEDOUT it says nothing of the bytes. In a confined child, fn runs
- * there.
+ * Starts a job, waits for it, and frees it; waits no longer than how->user may be waited for, and
+ * than the daemon has nothing else to do. `honest_ns`: what does not count against the user.
+ * -EBUSY: that user has been waited for too long; like -ETIMEDOUT it says nothing of the bytes. In
+ * a confined child, fn runs there.
  */
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
 		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
 /*
- * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
- * something else. -1: no descriptor.
+ * As confine_job__result(), but waits: for the child's end, its deadline, or `until_ns`; a little
+ * longer at most once something else came up (confine__hurry_by). Never -EAGAIN.
  */
-void confine__hurry_by(int fd);
+int confine__wait(struct confine_job *job, uint64_t until_ns, void **ret_out);
+/*
+ * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
+ * something else. `is_urgent` may take what came, and say that there is time for it (NULL: there
+ * never is). fd -1: no descriptor.
+ */
+void confine__hurry_by(int fd, bool (*is_urgent)(void *ctx), void *ctx);
 /* confine__aside() runs its function in this process: for fuzzers, which have no time for others.
  */
 void confine__run_inside(void);

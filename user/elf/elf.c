@@ -302,11 +302,6 @@ int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size)
 	return 0;
 }
 
-bool elf__shrank(const struct elf_file *elf)
-{
-	return elf_map__shrank(&elf->map);
-}
-
 bool elf__has_sections(const struct elf_file *elf)
 {
 	return elf->n_sections > 1;

@@ -5,10 +5,10 @@
  *
  * The file is mapped, never copied; every offset and size is checked against the mapping before
  * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
- * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros instead
- * (elf__shrank shows it). The file may also be overwritten at any time: what is read from it twice
- * may differ, so a caller checks the value that it uses, and a name is read before the next
- * allocation depends on its length.
+ * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros
+ * instead. The file may also be overwritten at any time: what is read from it twice may differ, so
+ * a caller checks the value that it uses, and a name is read before the next allocation depends on
+ * its length.
  *
  * Not through libelf, though it is at hand (libdw reads DWARF with it, in a helper process, see
  * names/dwarf_priv.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
@@ -50,8 +50,6 @@ void elf__free(struct elf_file *elf);
 int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class);
 
 const char *elf__name(const struct elf_file *elf);
-/* True once a part of the file turned out to be gone, and reads as zeros. */
-bool elf__shrank(const struct elf_file *elf);
 bool elf__is_pie_or_dso(const struct elf_file *elf); /* ET_DYN */
 /* Hex, at most 40 digits and NUL; false if there is none. */
 bool elf__build_id(const struct elf_file *elf, char out[41]);

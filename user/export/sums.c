@@ -47,11 +47,6 @@ int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owne
 	return add_rows(sums, lane, owner, false);
 }
 
-int sums__add_states(struct sums *sums, const struct pic_lane *lane, uint32_t owner)
-{
-	return add_rows(sums, lane, owner, true);
-}
-
 static int add_centres(struct sums *sums, const struct pic_target *target, uint32_t owner)
 {
 	int err = 0;

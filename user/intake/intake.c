@@ -38,7 +38,7 @@ int intake__new(const struct intake_opts *opts, struct picture *pic, struct inta
 	return 0;
 }
 
-void seen__free(struct seen *s)
+static void free_seen(struct seen *s)
 {
 	struct seen_thread *th, *next;
 
@@ -77,7 +77,7 @@ void intake__free(struct intake *in)
 		return;
 	HASH_CLEAR(hh, in->by_pid);
 	for (size_t i = 0; i < in->n_targets; i++)
-		seen__free(in->targets[i]);
+		free_seen(in->targets[i]);
 	free(in->targets);
 	stacks__free(&in->parts);
 	stacks__free(&in->old_parts);
@@ -336,7 +336,7 @@ int target__take_out(struct intake *in, size_t i)
 	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
 	if (newest == s)
 		HASH_DEL(in->by_pid, s);
-	seen__free(s);
+	free_seen(s);
 	return newest == s ? find_older(in, pid) : 0;
 }
 

@@ -41,7 +41,6 @@ struct intake {
 int tap__report(struct intake *in, int err, const struct intake_input *input);
 
 int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread);
-void seen__free(struct seen *s);
 /* Target number i is not in the picture, or in it no more. */
 int target__take_out(struct intake *in, size_t i);
 /* The parts of stacks that *pic will have. */

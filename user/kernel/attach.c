@@ -253,6 +253,7 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
 	struct attached *a = kernel__find(kernel, info->pid);
 	struct wire_target wire = info->wire;
+	int err;
 
 	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON ||
 	    info->reach != ORIGIN_OWNED)
@@ -263,8 +264,14 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	wire.main_cap = wire.capabilities = wire.n_capabilities = wire.stgrun_ret = 0;
 	wire.epoch = 1;
 	wire.user = 0;
-	if (users__add_program(kernel, &key, account) ||
-	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire, BPF_ANY))
+	err = users__add_program(kernel, &key, account);
+	if (!err) {
+		err = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire,
+					  BPF_ANY);
+		if (err)
+			users__remove_program(kernel, &key);
+	}
+	if (err)
 		log_debug("%s: not learnt: there is no room for it", info->comm);
 }
 
@@ -272,8 +279,9 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
 {
 	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
 
-	if (program->ino)
-		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key);
+	if (program->ino &&
+	    bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key) == 0)
+		users__remove_program(kernel, &key);
 }
 
 void kernel__detach(struct kernel *kernel, pid_t pid)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 
 #define CALIBRATE_ROUNDS 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The daemon's side of the keeper. */
-#include "keeper.h"
+#include "keeper_priv.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -18,7 +18,7 @@
 
 #include "base/base.h"
 #include "confine/caps.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 
 /* The daemon is looked after this often. What counts is how often it was seen to stand still, and

@@ -2,7 +2,7 @@
 /*
  * kernel: the BPF object's life: what this kernel allows, load, attach to targets, drain the ring,
  * read the maps, keep the probes within their budget. Everything it holds is a file descriptor, and
- * those that make programs run are held by a process of their own (keeper.h): a killed daemon
+ * those that make programs run are held by a process of their own (keeper_priv.h): a killed daemon
  * leaves nothing behind, and one that stands still slows nobody down.
  */
 #ifndef SAFESCOPED_KERNEL_H
@@ -62,7 +62,7 @@ struct kernel_opts {
 
 /*
  * Loads and attaches what is not bound to a target: sampler, scheduler, process events. Starts the
- * keeper (keeper.h), a process that holds all programs.
+ * keeper (keeper_priv.h), a process that holds all programs.
  */
 int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel);
 /* Takes everything off, and does not wait for it; the maps can still be read. */

@@ -223,6 +223,8 @@ void users__sweep_threads(struct kernel *kernel);
 int users__add_open(struct kernel *kernel, uint32_t slot);
 /* The same for a program. Also -ENOMEM. */
 int users__add_program(struct kernel *kernel, const struct wire_program_key *key, uid_t uid);
+/* It is in the map no more. */
+void users__remove_program(struct kernel *kernel, const struct wire_program_key *key);
 
 /* ── budget.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -135,8 +135,14 @@ void users__sweep_threads(struct kernel *kernel)
 		key = next;
 		/* before it may go: a key that is gone has no next one */
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (bpf_map_lookup_elem(fd, &key, &thread) ||
-		    kernel__find(kernel, (pid_t)thread.tgid) ||
+		if (bpf_map_lookup_elem(fd, &key, &thread))
+			continue;
+		/* just being made, for nobody knows yet whom */
+		if (!thread.tgid) {
+			kernel->threads_left = true;
+			continue;
+		}
+		if (kernel__find(kernel, (pid_t)thread.tgid) ||
 		    bpf_map_lookup_elem(targets, &thread.tgid, &target) == 0)
 			continue;
 		if (bpf_map_delete_elem(fd, &key) == 0)
@@ -188,7 +194,7 @@ int users__add_open(struct kernel *kernel, uint32_t slot)
 
 /* ── programs ────────────────────────────────────────────────────────────────────────────── */
 
-/* Two programs of one number are one too few counted. */
+/* Two programs of one number are one too few counted. Each is on the account of one user. */
 static uint64_t number_of(const struct wire_program_key *key)
 {
 	return key->ino ^ (uint64_t)key->dev << 40;
@@ -205,4 +211,9 @@ int users__add_program(struct kernel *kernel, const struct wire_program_key *key
 		return 0;
 	err = shares__ask(programs, uid, 0);
 	return err ? err : shares__use(programs, number_of(key), uid, 0);
+}
+
+void users__remove_program(struct kernel *kernel, const struct wire_program_key *key)
+{
+	shares__forget(kernel->users->programs, number_of(key));
 }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "places.h"
-#include "rotate.h"
+#include "places_priv.h"
+#include "rotate_priv.h"
 
 #define COLUMNS_MAX 10000 /* of the environment: wider is a mistake */
 

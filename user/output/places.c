@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "places.h"
+#include "places_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

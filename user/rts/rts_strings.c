@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "confine/confine.h"
 #include "ghc_version.h"

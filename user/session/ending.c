@@ -64,7 +64,7 @@ static void set_losses(struct session *s)
 	if (differ)
 		log_verbose("%llu samples: unwind rows and StgRun's place in the C stack disagree",
 			    (unsigned long long)differ);
-	if (lost || feed__bad_records(s->feed) || feed__error(s->feed))
+	if (lost || feed__lost_some(s->feed))
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
@@ -215,6 +215,7 @@ int ending__read(struct session *s, uint64_t now)
 	set_losses(s);
 	s->lost_before = kernel__lost_records(s->kernel);
 	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
+	feed__cut(s->feed);
 	return err;
 }
 
@@ -230,7 +231,7 @@ int ending__finish(struct session *s)
 	/* whatever the targets' memory does; names, which are read later, included */
 	guard__all_until(end + GUARDS_NS);
 	if (!s->switched_off)
-		member__last_snapshots(s, end + GUARDS_NS);
+		snapshots__last(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
 	member__sweep(s);
 	records__drain(s);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* loop: waits for whatever happens in a session, and looks after it, until the session is over. */
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "confine/confine.h"
@@ -30,8 +29,7 @@ struct loop {
 	struct progress progress;
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
 	uint64_t swept_ns, flushed_ns, counted_ns;
-	unsigned signals; /* how many came */
-	bool write_now;	  /* the window so far */
+	bool write_now; /* the window so far */
 };
 
 /* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
@@ -91,27 +89,6 @@ static void wait_for_something(struct loop *l, uint64_t now)
 }
 
 /* ── what came ───────────────────────────────────────────────────────────────────────────── */
-
-/*
- * A command gets the terminal's own signals itself; those that were sent to us it gets from us. The
- * first one is the command's, and we go on to its end; a second one ends the session.
- */
-static void take_signal(struct loop *l)
-{
-	struct session *s = l->s;
-	struct signal_taken taken;
-
-	if (signals__came(&s->write_fd))
-		l->write_now = true;
-	if (!signals__take(s->signal_fd, &taken))
-		return;
-	if (s->opts->kind != SESSION_COMMAND || l->signals++) {
-		s->stopped = true;
-		return;
-	}
-	if (!taken.by_terminal && !command__ended(s->command))
-		kill(command__pid(s->command), taken.number);
-}
 
 /* Those whose pidfd says that they are gone. */
 static void end_members(struct loop *l)
@@ -174,7 +151,7 @@ static void look_after_windows(struct loop *l, uint64_t now)
 	err = windows__cut(s, now, l->write_now);
 	l->write_now = false;
 	if (err) {
-		feed__failed(s->feed, err);
+		feed__failed(s->feed);
 		s->stopped = true;
 	}
 }
@@ -238,7 +215,9 @@ void loop__run(struct session *s)
 		/* all else that may take its time comes after it */
 		if (switched__off(s, time__monotonic_ns()))
 			break;
-		take_signal(&l);
+		signalled__take(s);
+		if (signals__came(&s->write_fd))
+			l.write_now = true;
 		member__take_looks(s, time__monotonic_ns());
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());

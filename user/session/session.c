@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "confine/confine.h"
 #include "picture/picture.h"
-#include "process/mem.h"
 #include "session_priv.h"
 
 /* A command that was no Haskell program is a failure, and how it ended is reported. */
@@ -49,7 +49,7 @@ static int run_to_end(struct session *s)
 		log_error("signals: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
-	guard__hurry_by(s->signal_fd);
+	confine__hurry_by(s->signal_fd, signalled__is_urgent, s);
 	kernel__features(&s->features);
 	err = kernel__require(&s->features);
 	if (!err)
@@ -75,7 +75,7 @@ static int run_to_end(struct session *s)
 	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);
 	if (s->windows) {
-		windows__finish(s->windows);
+		windows__finish(s);
 		err = outputs__write_window(s->outputs, pic);
 	} else {
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
@@ -113,7 +113,7 @@ static void close_all(struct session *s)
 	windows__free(s->windows);
 	outputs__free(s->outputs);
 	spare_fds__close(s);
-	guard__hurry_by(-1);
+	confine__hurry_by(-1, NULL, NULL);
 	fd__close(&s->signal_fd);
 	fd__close(&s->write_fd);
 }

@@ -9,6 +9,7 @@
 #include "session.h"
 
 #include "base/base.h"
+#include "base/hash.h"
 #include "capture/capture.h"
 #include "kernel/kernel.h"
 #include "target/target.h"
@@ -61,6 +62,7 @@ struct session {
 	size_t n_snapshots;	/* of members: wanted, and not there yet */
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
+	unsigned n_signals;	/* that a command has got from us */
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
 	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
@@ -118,6 +120,18 @@ int rights__give_up(const struct kernel_features *features);
  */
 bool switched__off(struct session *s, uint64_t now);
 
+/* ── signalled.c: what signals ask of the session ────────────────────────────────────────── */
+
+/*
+ * Takes a signal, if one came. A command gets the terminal's own signals itself; those that were
+ * sent to us it gets from us. The first one is the command's, and we go on to its end; a second one
+ * ends the session.
+ */
+void signalled__take(struct session *s);
+/* For confine__hurry_by(), ctx: the session. A command's first signal is passed on, and there is as
+ * much time as before. */
+bool signalled__is_urgent(void *ctx);
+
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 
 /* Passes on records and counters, and counts what the intake refuses. */
@@ -128,11 +142,12 @@ void feed__free(struct feed *feed);
 void feed__record(struct feed *feed, const void *record, size_t size);
 /* A callback of kernel__sites(); ctx: the feed. */
 int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
-/* Something of the session was lost by this error, outside of the feed. */
-void feed__failed(struct feed *feed, int err);
-/* The first error by which something was lost; 0: none. */
-int feed__error(const struct feed *feed);
-/* How many records contradicted themselves. */
+/* Something was lost outside of the feed. */
+void feed__failed(struct feed *feed);
+/* Whether anything was refused, or lost, since the last cut. */
+bool feed__lost_some(const struct feed *feed);
+void feed__cut(struct feed *feed);
+/* How many records of the whole session contradicted themselves. */
 uint64_t feed__bad_records(const struct feed *feed);
 
 /* ── held.c: records that wait ───────────────────────────────────────────────────────────── */
@@ -322,10 +337,28 @@ void missing__note_start(struct session *s, struct member *m);
  * detached. */
 void missing__note_refused(struct session *s, const struct member *m);
 
+/* ── snapshots.c: what members' threads are doing ────────────────────────────────────────── */
+
+/*
+ * Threads that sleep in a call since before the probes cause no event that shows it. Records that
+ * come meanwhile are taken after the snapshot, as it is of an earlier time.
+ */
+void snapshots__want(struct session *s, struct member *m);
+/* Begins it, if there is room for another look. */
+void snapshots__start(struct session *s, struct member *m, uint64_t now);
+/* Takes it, if it is over; `at_end`: of the session. */
+void snapshots__take(struct session *s, struct member *m, bool at_end);
+/* There will be none, or there is one: nothing waits for it any more. */
+void snapshots__over(struct session *s, struct member *m);
+/* Of all members, at the session's end; until then at the latest. */
+void snapshots__last(struct session *s, uint64_t until_ns);
+
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 
-/* Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are
- * on already. */
+/*
+ * Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are on
+ * already. One that turns out to run another program by now has ended after this.
+ */
 int member__attach(struct session *s, struct member *m, bool armed);
 /* Takes in the looks that are over, before the records that came meanwhile. */
 void member__take_looks(struct session *s, uint64_t now);
@@ -333,8 +366,6 @@ void member__take_looks(struct session *s, uint64_t now);
 void member__start_looks(struct session *s, uint64_t now);
 /* When the next of them is due; 0: none. */
 uint64_t member__next_due(const struct session *s);
-/* What the threads of all members are doing now, at the end; until then at the latest. */
-void member__last_snapshots(struct session *s, uint64_t until_ns);
 /* Its maps have changed: names and unwind rows of what is new. */
 void member__read_maps(struct session *s, struct member *m);
 /* At the beginning of each turn of the loop: rows of one of those that have not got all of theirs.
@@ -354,6 +385,58 @@ bool member__forget(struct session *s, struct member *m);
 void member__sweep(struct session *s);
 /* Of those that ended first only sums stay, if there are many. Frees members. */
 void member__retire(struct session *s);
+
+/* ── candidates.c: processes that are to be looked at ────────────────────────────────────── */
+
+struct candidate {
+	pid_t pid;
+	uint64_t due_ns;
+	uint64_t give_up_ns; /* 0: the next look is the late one, for what dlopen() has loaded */
+	unsigned tries;
+	bool reported; /* by the kernel: `program` */
+	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
+	struct wire_proc_new program;
+	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */
+	struct target *target;
+	uid_t user; /* while has_user: on whose account it is looked at */
+	bool has_user;
+	/* candidates.c: in which turn it was looked at last, and who comes first of one user's */
+	uint64_t turn, place;
+	UT_hash_handle hh;
+};
+
+/* At most one for a process. */
+struct candidates;
+
+int candidates__new(struct candidates **ret_candidates);
+/* Their targets too. */
+void candidates__free(struct candidates *candidates);
+struct candidate *candidates__find(const struct candidates *candidates, pid_t pid);
+/* The first one (prev NULL), then the one after `prev`. NULL: no more. */
+struct candidate *candidates__next(const struct candidates *candidates,
+				   const struct candidate *prev);
+/* In place of an earlier one of the process, which has no target any more. NULL, with a line: there
+ * is no room for it. */
+struct candidate *candidates__add(struct candidates *candidates, const struct wire_proc_new *rec,
+				  uint64_t due_ns, uint64_t give_up_ns);
+void candidates__drop(struct candidates *candidates, struct candidate *c);
+
+/* Takes the target over; the candidate has none. */
+void candidates__set_target(struct candidates *candidates, struct candidate *c,
+			    struct target *target);
+/* Gives it back: no look of it may be known to looks__… any more. NULL: it has none. */
+struct target *candidates__take_target(struct candidates *candidates, struct candidate *c);
+/* How many have one. */
+size_t candidates__n_checked(const struct candidates *candidates);
+
+/* Whether there may be something to do for it. */
+bool candidate__is_due(const struct candidate *c, uint64_t now);
+/* From now on each of them is due once again. */
+void candidates__new_turn(struct candidates *candidates);
+/* Of those that are due, each once in a turn, one whose user has had least, and of his the one that
+ * has waited longest. NULL: no more. */
+struct candidate *candidates__next_due(struct candidates *candidates, const struct served *served,
+				       uint64_t now);
 
 /* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 
@@ -444,9 +527,10 @@ uint64_t windows__next_due(const struct session *s);
 int windows__cut(struct session *s, uint64_t now, bool at_once);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);
-/* Waits for children for a while, and ends those that go on. */
-void windows__finish(struct windows *w);
-/* The same, and frees. NULL is fine. */
+/* Waits for children for a while, for one that writes to standard output until a signal comes; then
+ * ends those that go on. */
+void windows__finish(struct session *s);
+/* Ends children, and frees. NULL is fine. */
 void windows__free(struct windows *w);
 /* Some window is not in any file, or was not complete. NULL: there are none. */
 bool windows__partial(const struct windows *w);

@@ -15,8 +15,8 @@
 
 /* Windows that are written at the same time; with as many at work another one is dropped. */
 #define MAX_WRITERS 2
-/* At the end of the session nobody waits longer for them. */
-#define LAST_WAIT_MS 1500
+/* At the end of the session nobody waits longer for those that make files. */
+#define LAST_WAIT_NS 1500000000ULL
 /* They give way to what is profiled. */
 #define WRITER_NICE 10
 
@@ -25,15 +25,18 @@ struct windows {
 	pid_t writers[MAX_WRITERS]; /* 0: none */
 	uint64_t dropped;	    /* that are not in any file */
 	bool partial;		    /* one that was not complete */
+	bool on_stdout;		    /* they follow each other there */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)
 {
+	const char *path = s->opts->output->path;
 	struct windows *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
 	w->every_ns = s->opts->window_ns;
+	w->on_stdout = path && !strcmp(path, "-");
 	w->next_ns = time__monotonic_ns() + w->every_ns;
 	*ret_windows = w;
 	return 0;
@@ -70,37 +73,50 @@ static bool has_ended(struct windows *w, pid_t *writer, int options)
 	return true;
 }
 
-void windows__collect(struct session *s)
+static size_t count_writers(struct windows *w)
 {
-	for (size_t i = 0; s->windows && i < MAX_WRITERS; i++)
-		if (s->windows->writers[i])
-			has_ended(s->windows, &s->windows->writers[i], WNOHANG);
+	size_t n = 0;
+
+	for (size_t i = 0; i < MAX_WRITERS; i++)
+		n += w->writers[i] && !has_ended(w, &w->writers[i], WNOHANG);
+	return n;
 }
 
-void windows__finish(struct windows *w)
+void windows__collect(struct session *s)
 {
-	for (unsigned ms = 0; ms < LAST_WAIT_MS; ms += 20) {
-		size_t left = 0;
+	if (s->windows)
+		count_writers(s->windows);
+}
 
-		for (size_t i = 0; i < MAX_WRITERS; i++)
-			left += w->writers[i] && !has_ended(w, &w->writers[i], WNOHANG);
-		if (!left)
-			break;
-		poll(NULL, 0, 20);
-	}
+/* A file is whole or not at all. */
+static void end_writers(struct windows *w)
+{
 	for (size_t i = 0; i < MAX_WRITERS; i++) {
 		if (!w->writers[i])
 			continue;
-		/* a file is whole or not at all */
 		kill(w->writers[i], SIGKILL);
 		has_ended(w, &w->writers[i], 0);
 	}
 }
 
+void windows__finish(struct session *s)
+{
+	struct windows *w = s->windows;
+	uint64_t until = time__monotonic_ns() + LAST_WAIT_NS;
+
+	/* what stands on a stream is not taken back: its reader is waited for, until a signal */
+	while (count_writers(w) && (w->on_stdout || time__monotonic_ns() < until)) {
+		poll(NULL, 0, 20);
+		if (w->on_stdout && signals__came(&s->signal_fd))
+			break;
+	}
+	end_writers(w);
+}
+
 void windows__free(struct windows *w)
 {
 	if (w)
-		windows__finish(w);
+		end_writers(w);
 	free(w);
 }
 
@@ -118,9 +134,7 @@ _Noreturn static void write_window(struct session *s, const struct picture *pic)
 static void start_writer(struct session *s, const struct picture *pic)
 {
 	struct windows *w = s->windows;
-	const char *path = s->opts->output->path;
-	/* on standard output they follow each other */
-	size_t max = path && !strcmp(path, "-") ? 1 : MAX_WRITERS;
+	size_t max = w->on_stdout ? 1 : MAX_WRITERS;
 	pid_t *writer = NULL, pid;
 
 	windows__collect(s);

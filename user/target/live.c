@@ -141,13 +141,6 @@ int target__look_fd(const struct target *t)
 	return t->snapshot ? snapshot_look__fd(t->snapshot) : -1;
 }
 
-uint64_t target__look_due_ns(const struct target *t)
-{
-	if (t->checking)
-		return check__due_ns(t->checking);
-	return t->snapshot ? snapshot_look__due_ns(t->snapshot) : 0;
-}
-
 bool target__looks(const struct target *t)
 {
 	return t->checking || t->snapshot;

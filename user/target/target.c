@@ -78,7 +78,7 @@ static int open_process(struct target *t, pid_t pid)
 		target__refuse(t, "no such process; --list shows the GHC programs that run");
 		return -ESRCH;
 	}
-	t->start_ticks = st.start_ticks;
+	t->first = st;
 	t->info.start_time_ns = proc__ticks_to_ns(st.start_ticks);
 	memcpy(t->info.comm, st.comm, sizeof(t->info.comm));
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)

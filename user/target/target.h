@@ -154,8 +154,6 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot);
 bool target__looks(const struct target *target);
 /* Readable when it is over, for poll(); -1: this kernel cannot tell, so ask now and then. */
 int target__look_fd(const struct target *target);
-/* When it is killed, CLOCK_MONOTONIC; 0: none goes on. */
-uint64_t target__look_due_ns(const struct target *target);
 /* Ends the look that goes on, if there is one. */
 void target__cancel(struct target *target);
 
@@ -174,6 +172,12 @@ int target__pidfd(const struct target *target);
 
 /* True while the process of this pid is the one that was opened (pidfd alive, start time equal). */
 bool target__alive(const struct target *target);
+
+/*
+ * False: an exec has come since it was opened, and it is another program. True where that cannot be
+ * seen, too.
+ */
+bool target__runs_same(const struct target *target);
 
 /* True if the last look (target__take_check) showed a runtime that was not initialised at all. */
 bool target__untouched(const struct target *target);

@@ -356,18 +356,3 @@ void cfi_rows__free(struct cfi_rows *rows)
 	free(rows->words);
 	memset(rows, 0, sizeof(*rows));
 }
-
-uint32_t cfi__rule(const struct cfi_rows *rows, uint64_t vaddr)
-{
-	uint64_t rel = vaddr - rows->base, bucket = rel >> WIRE_UNWIND_BUCKET_SHIFT;
-	const uint64_t *row = rows->words + rows->n_buckets;
-	size_t first, n;
-
-	if (vaddr < rows->base || bucket >= rows->n_buckets)
-		return WIRE_CFI_NONE;
-	/* the row before the bucket's first may reach into it */
-	first = (uint32_t)rows->words[bucket];
-	n = rows->words[bucket] >> 32;
-	first += search__first(n, i, row[first + i] >> 32 > rel);
-	return first ? (uint32_t)row[first - 1] : WIRE_CFI_NONE;
-}

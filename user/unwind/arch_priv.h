@@ -6,8 +6,8 @@
  * of arch_x86_64.c; the rules that it may give, their registers and their encoding are in wire.h,
  * and the kernel side that follows them is in bpf/unwind.bpf.h.
  */
-#ifndef SAFESCOPED_UNWIND_ARCH_H
-#define SAFESCOPED_UNWIND_ARCH_H
+#ifndef SAFESCOPED_UNWIND_ARCH_PRIV_H
+#define SAFESCOPED_UNWIND_ARCH_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * time, which doubles each time that it hangs again; and what was waited in vain for all processes
  * together is held to a share of the time, so that many of them cannot fill it by turns.
  */
-#ifndef SAFESCOPED_PROCESS_PATIENCE_H
-#define SAFESCOPED_PROCESS_PATIENCE_H
+#ifndef SAFESCOPED_PROCESS_PATIENCE_PRIV_H
+#define SAFESCOPED_PROCESS_PATIENCE_PRIV_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +40,5 @@ int patience__ask(struct patience *p, pid_t pid, int timeout_ms, uint64_t now_ns
 void patience__hung(struct patience *p, pid_t pid, uint64_t waited_ns, uint64_t now_ns);
 /* It did not hang. */
 void patience__well(struct patience *p, pid_t pid);
-void patience__free(struct patience *p);
 
 #endif

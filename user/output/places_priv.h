@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* places: where a format's file goes, and what may be there already. Private to the output room. */
-#ifndef SAFESCOPED_OUTPUT_PLACES_H
-#define SAFESCOPED_OUTPUT_PLACES_H
+/* places: where a format's file goes, and what may be there already. */
+#ifndef SAFESCOPED_OUTPUT_PLACES_PRIV_H
+#define SAFESCOPED_OUTPUT_PLACES_PRIV_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rotate: removes the files of a session's oldest windows. Part of the output room. */
-#ifndef SAFESCOPED_OUTPUT_ROTATE_H
-#define SAFESCOPED_OUTPUT_ROTATE_H
+/* rotate: removes the files of a session's oldest windows. */
+#ifndef SAFESCOPED_OUTPUT_ROTATE_PRIV_H
+#define SAFESCOPED_OUTPUT_ROTATE_PRIV_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -2,10 +2,10 @@
 /*
  * ahead: what a replay in windows looks for in the capture before it begins. At a cut, each thread
  * is told what comes next of it: what it does just then is known by that, as in a session without
- * windows. Part of the capture room.
+ * windows.
  */
-#ifndef SAFESCOPED_CAPTURE_AHEAD_H
-#define SAFESCOPED_CAPTURE_AHEAD_H
+#ifndef SAFESCOPED_CAPTURE_AHEAD_PRIV_H
+#define SAFESCOPED_CAPTURE_AHEAD_PRIV_H
 
 #include <stddef.h>
 #include <stdint.h>

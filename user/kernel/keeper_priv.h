@@ -16,8 +16,8 @@
  * it turns the kernel's account of programs' run time on and off (CAP_SYS_ADMIN, of which its
  * filter leaves no more than that), so that the daemon need not have it.
  */
-#ifndef SAFESCOPED_KERNEL_KEEPER_H
-#define SAFESCOPED_KERNEL_KEEPER_H
+#ifndef SAFESCOPED_KERNEL_KEEPER_PRIV_H
+#define SAFESCOPED_KERNEL_KEEPER_PRIV_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

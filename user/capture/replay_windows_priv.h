@@ -2,10 +2,10 @@
 /*
  * replay_windows: a replay in windows. A live session asks the kernel at each cut what its threads
  * are just doing; a capture says it with the records of what they did, which come later. So these
- * are looked for first, in a pass of its own (ahead.h). Part of the capture room.
+ * are looked for first, in a pass of its own (ahead_priv.h).
  */
-#ifndef SAFESCOPED_CAPTURE_REPLAY_WINDOWS_H
-#define SAFESCOPED_CAPTURE_REPLAY_WINDOWS_H
+#ifndef SAFESCOPED_CAPTURE_REPLAY_WINDOWS_PRIV_H
+#define SAFESCOPED_CAPTURE_REPLAY_WINDOWS_PRIV_H
 
 #include <stddef.h>
 #include <stdint.h>

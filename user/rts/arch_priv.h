@@ -9,8 +9,8 @@
  * of the rooms elf and unwind, and in bpf/arch.bpf.h: the registers that Haskell code keeps Sp and
  * BaseReg in, and where the kernel has a thread's registers.
  */
-#ifndef SAFESCOPED_RTS_ARCH_H
-#define SAFESCOPED_RTS_ARCH_H
+#ifndef SAFESCOPED_RTS_ARCH_PRIV_H
+#define SAFESCOPED_RTS_ARCH_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>
