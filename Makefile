@@ -146,7 +146,7 @@ $(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
 
 $(OUT)/obj/user/export/pprof.o: | $(PPROF).h
 
-$(OUT)/obj/user/export/html/source.o: user/export/html/page.css user/export/html/page.js
+$(OUT)/obj/user/export/html/source.o: $(wildcard user/export/html/page/*)
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
