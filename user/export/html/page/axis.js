@@ -72,10 +72,8 @@ function paintOverview() {
 	g.strokeRect(left + 0.5, 0.5, Math.max(right - left, 2) - 1, height - 1);
 	if (view.range) {
 		g.fillStyle = theme.mark;
-		g.globalAlpha = 0.3;
-		g.fillRect(shareOf(view.range[0]) * width, 0,
-			Math.max((shareOf(view.range[1]) - shareOf(view.range[0])) * width, 1), height);
-		g.globalAlpha = 1;
+		g.fillRect(shareOf(view.range[0]) * width, height - 4,
+			Math.max((shareOf(view.range[1]) - shareOf(view.range[0])) * width, 2), 4);
 	}
 }
 
@@ -136,7 +134,7 @@ function allFindings() {
 }
 
 function showRow(lane) {
-	const row = rows.find(function (r) { return r.lane === lane; });
+	const row = laneRows.find(function (r) { return r.lane === lane; });
 	if (row)
 		box.scrollTop = Math.max(0, row.top - box.clientHeight / 2);
 }
@@ -209,13 +207,13 @@ function dragOverview() {
 }
 
 function rowAt(event) {
-	const y = event.clientY - canvas.getBoundingClientRect().top + box.scrollTop;
-	return rows.find(function (r) { return y >= r.top && y < r.top + r.height; });
+	const y = event.clientY - lanesCanvas.getBoundingClientRect().top + box.scrollTop;
+	return laneRows.find(function (r) { return y >= r.top && y < r.top + r.height; });
 }
 
 function dragLanes(event) {
 	if (event.shiftKey)
-		return dragRange(canvas)(event);
+		return dragRange(lanesCanvas)(event);
 	const width = bandWidth(), from = view.from, to = view.to, x = event.clientX, top = box.scrollTop, y = event.clientY;
 	return {
 		move: function (e) {
@@ -223,7 +221,7 @@ function dragLanes(event) {
 			lookAt(from + by, to + by);
 			box.scrollTop = top + y - e.clientY;
 		},
-		click: function (e) { clickRow(rowAt(e), nsAt(xIn(canvas, e), width)); },
+		click: function (e) { clickRow(rowAt(e), nsAt(xIn(lanesCanvas, e), width)); },
 	};
 }
 
@@ -239,13 +237,13 @@ function onWheel(event) {
 function startMouse() {
 	onDrag(overview, dragOverview);
 	onDrag(ruler, dragRange(ruler));
-	onDrag(canvas, dragLanes);
-	for (const element of [ruler, canvas])
+	onDrag(lanesCanvas, dragLanes);
+	for (const element of [ruler, lanesCanvas])
 		element.addEventListener("wheel", onWheel, {passive: false});
-	canvas.addEventListener("mousemove", function (e) {
-		hover(rowAt(e), nsAt(xIn(canvas, e), bandWidth()));
+	lanesCanvas.addEventListener("mousemove", function (e) {
+		hover(rowAt(e), nsAt(xIn(lanesCanvas, e), bandWidth()));
 	});
-	canvas.addEventListener("mouseleave", function () { hover(null, 0); });
+	lanesCanvas.addEventListener("mouseleave", function () { hover(null, 0); });
 	ruler.addEventListener("mousemove", function (e) {
 		const x = xIn(ruler, e), near = markers.find(function (m) { return Math.abs(m.x - x) < 9; });
 		byId("look").textContent = near ? near.title : "";

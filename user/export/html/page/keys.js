@@ -29,11 +29,11 @@ function focusRow(by) {
 	let i = focusLane;
 	do
 		i += by;
-	while (rows[i] && rows[i].label.tagName !== "BUTTON");
-	if (!rows[i])
+	while (laneRows[i] && laneRows[i].label.tagName !== "BUTTON");
+	if (!laneRows[i])
 		return;
-	rows[i].label.focus({preventScroll: true});
-	const row = rows[i];
+	laneRows[i].label.focus({preventScroll: true});
+	const row = laneRows[i];
 	if (row.top < box.scrollTop)
 		box.scrollTop = row.top;
 	else if (row.top + row.height > box.scrollTop + box.clientHeight)
@@ -49,7 +49,7 @@ function growRange(by) {
 }
 
 function enter() {
-	const row = rows[focusLane], middle = (view.from + view.to) / 2;
+	const row = laneRows[focusLane], middle = (view.from + view.to) / 2;
 	if (row && row.lane)
 		chooseSlice(sliceAt(row.lane, middle));
 	else if (row && row.head)

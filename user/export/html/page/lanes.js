@@ -7,17 +7,17 @@ const ROW = 20, CURVE = 36, HEAD = 22;
 const OWN_ROWS = 12;		/* of a kind, before the rest is folded away */
 const OPEN_PROCESSES = 4;	/* of a whole host */
 
-const box = byId("lanes"), canvas = byId("canvas"), labels = byId("labels");
+const box = byId("lanes"), lanesCanvas = byId("canvas"), labels = byId("labels");
 const folded = new Map();	/* of a head's key: whether it is */
-let rows = [];			/* {top, height, paint, …} of what is not folded away */
+let laneRows = [];			/* {top, height, paint, …} of what is not folded away */
 let focusLane = -1;		/* index of the row that the keys move */
 
 /* ── which rows there are ── */
 
 function addRow(row) {
-	const last = rows[rows.length - 1];
+	const last = laneRows[laneRows.length - 1];
 	row.top = last ? last.top + last.height : 0;
-	rows.push(row);
+	laneRows.push(row);
 }
 
 /* Returns whether what belongs to the head is shown. */
@@ -67,7 +67,7 @@ function addProcess(no, rank) {
 
 function arrangeRows() {
 	const quiet = lanesOf(-1, THREAD, true);
-	rows = [];
+	laneRows = [];
 	processesInOrder().forEach(addProcess);
 	if (quiet.length && addHead("housekeeping", "housekeeping: " + counted(quiet.length, "OS thread", "OS threads") +
 		" that mostly wait for something to do", true))
@@ -81,9 +81,9 @@ function foldUnfold(key) {
 	folded.set(key, !folded.get(key));
 	arrangeRows();
 	changed("moved");
-	const head = rows.findIndex(function (r) { return r.head === key; });
-	if (head >= 0 && rows[head].label)
-		rows[head].label.focus();
+	const head = laneRows.findIndex(function (r) { return r.head === key; });
+	if (head >= 0 && laneRows[head].label)
+		laneRows[head].label.focus();
 }
 
 function putLabel(row, i) {
@@ -111,14 +111,14 @@ function putLabel(row, i) {
 }
 
 function putLabels() {
-	const last = rows[rows.length - 1];
+	const last = laneRows[laneRows.length - 1];
 	labels.textContent = "";
 	byId("rows").style.height = (last ? last.top + last.height : ROW) + "px";
-	rows.forEach(putLabel);
+	laneRows.forEach(putLabel);
 }
 
 function markLabels() {
-	for (const row of rows)
+	for (const row of laneRows)
 		if (row.lane)
 			row.label.setAttribute("aria-pressed", String(view.lanes.has(row.lane.no)));
 }
@@ -133,7 +133,7 @@ function amount(n, unit) {
 /* ── slices and bins ── */
 
 /* By pixel and face: how much of the pixel. */
-let columns = new Float32Array(0);
+let pixelColumns = new Float32Array(0);
 
 function xOf(ns, width) {
 	return (ns - view.from) / (view.to - view.from) * width;
@@ -145,8 +145,8 @@ function nsAt(x, width) {
 
 /* What slices narrower than a pixel, or bins, were put into. */
 function paintColumns(g, y, height, width) {
-	paintStrip(g, columns, y, width, height, HEIGHTS);
-	columns.fill(0, 0, width * N_FACES);
+	paintStrip(g, pixelColumns, y, width, height, HEIGHTS);
+	pixelColumns.fill(0, 0, width * N_FACES);
 }
 
 /* Of the whole: what the file has prepared. */
@@ -158,7 +158,7 @@ function paintBins(g, lane, y, height, width) {
 		for (let b = Math.max(from, 0); b < to && b < lane.at.length; b++) {
 			const at = lane.at[b], n = lane.bins[at];
 			for (let k = 0; k < n; k++)
-				columns[x * N_FACES + lane.bins[at + 1 + 2 * k]] += lane.bins[at + 2 + 2 * k] / 100 / (to - from);
+				pixelColumns[x * N_FACES + lane.bins[at + 1 + 2 * k]] += lane.bins[at + 2 + 2 * k] / 100 / (to - from);
 		}
 	}
 	paintColumns(g, y, height, width);
@@ -186,7 +186,7 @@ function paintSlice(g, lane, no, left, right, y, height) {
 	g.fillRect(right - 0.5, y, 0.5, height);
 }
 
-/* Slices that are wide enough are painted one by one; the others share columns, which come first. */
+/* Slices that are wide enough are painted one by one; the others share pixelColumns, which come first. */
 function paintSlices(g, lane, y, height, width, only) {
 	const scale = width / (view.to - view.from), wide = [], faces = data.states[lane.kind];
 	let narrow = false;
@@ -204,7 +204,7 @@ function paintSlices(g, lane, y, height, width, only) {
 				continue;
 			}
 			const x = Math.min(Math.max(Math.floor(middle), 0), width - 1);
-			columns[x * N_FACES + faces[details.state[no]][2]] += ns;
+			pixelColumns[x * N_FACES + faces[details.state[no]][2]] += ns;
 			narrow = true;
 		}
 	});
@@ -279,22 +279,30 @@ function paintMarks(g, row, y, width) {
 	}
 }
 
-/* Of each column from the lowest to the highest value in it. */
+/* Of each column the mean, and faintly from the lowest to the highest value in it. */
 function paintCurve(g, row, y, width) {
-	const curve = row.curve, max = Math.max(curve.max, 1), bottom = y + row.height - 3, high = row.height - 6;
+	const curve = row.curve, max = Math.max(curve.max, 1), bottom = y + row.height - 3, high = (row.height - 6) / max;
 	const first = Math.max(firstOf(curve.n, function (i) { return curve.times[i] > view.from; }) - 1, 0);
 	const step = (view.to - view.from) / width;
-	let i = first, value = curve.times[first] <= view.from ? curve.values[first] : 0;
-	g.fillStyle = theme.ink;
+	let i = first, value = curve.times[first] <= view.from ? curve.values[first] : 0, last = -1;
 	for (let x = 0; x < width; x++) {
 		const end = view.from + (x + 1) * step;
-		let low = value, top = value;
+		let low = value, top = value, at = end - step, sum = 0;
 		for (; i < curve.n && curve.times[i] < end; i++) {
+			sum += value * Math.max(curve.times[i] - at, 0);
+			at = Math.max(curve.times[i], at);
 			value = curve.values[i];
 			low = Math.min(low, value);
 			top = Math.max(top, value);
 		}
-		g.fillRect(x, bottom - top / max * high, 1, Math.max((top - low) / max * high, 1));
+		const mean = (sum + value * (end - at)) / step, from = last < 0 ? mean : last;
+		g.globalAlpha = 0.3;
+		g.fillStyle = theme.soft;
+		g.fillRect(x, bottom - top * high, 1, (top - low) * high);
+		g.globalAlpha = 1;
+		g.fillStyle = theme.ink;
+		g.fillRect(x, bottom - Math.max(mean, from) * high, 1, Math.max(Math.abs(mean - from) * high, 1));
+		last = mean;
 	}
 }
 
@@ -303,7 +311,7 @@ const MOST_ARROWS = 60;
 
 function paintArrows(g, top, width) {
 	const places = new Map();
-	for (const row of rows)
+	for (const row of laneRows)
 		if (row.lane && row.lane.kind === CAPABILITY)
 			places.set(row.lane.target + "," + row.lane.id, row.top - top + ROW / 2);
 	data.targets.forEach(function (target, no) {
@@ -330,20 +338,23 @@ function bandWidth() {
 	return Math.max(100, Math.floor(box.clientWidth - labels.offsetWidth));
 }
 
+/* What is selected stays as it is; the rest is shaded. */
 function paintRange(g, height, width) {
 	if (!view.range)
 		return;
 	const left = xOf(view.range[0], width), right = xOf(view.range[1], width);
-	g.fillStyle = theme.mark;
-	g.globalAlpha = 0.13;
-	g.fillRect(left, 0, Math.max(right - left, 1), height);
+	g.fillStyle = theme.soft;
+	g.globalAlpha = 0.28;
+	g.fillRect(0, 0, left, height);
+	g.fillRect(right, 0, width - right, height);
 	g.globalAlpha = 1;
+	g.fillStyle = theme.mark;
 	g.fillRect(left - 0.5, 0, 1, height);
 	g.fillRect(right - 0.5, 0, 1, height);
 }
 
 function paintSelectedSlice(g, top, width) {
-	const slice = view.slice, row = slice && rows.find(function (r) { return r.lane === slice.lane; });
+	const slice = view.slice, row = slice && laneRows.find(function (r) { return r.lane === slice.lane; });
 	if (!row)
 		return;
 	const left = xOf(slice.chunk.start[slice.i], width), right = xOf(slice.chunk.start[slice.i + 1], width);
@@ -355,10 +366,10 @@ function paintSelectedSlice(g, top, width) {
 
 function paintLanes() {
 	const width = bandWidth(), height = Math.max(box.clientHeight, ROW), top = box.scrollTop;
-	const g = sized(canvas, width, Math.min(height, byId("rows").offsetHeight));
-	if (columns.length < width * N_FACES)
-		columns = new Float32Array(width * N_FACES);
-	for (const row of rows) {
+	const g = sized(lanesCanvas, width, Math.min(height, byId("rows").offsetHeight));
+	if (pixelColumns.length < width * N_FACES)
+		pixelColumns = new Float32Array(width * N_FACES);
+	for (const row of laneRows) {
 		const y = row.top - top;
 		if (y > height || y + row.height < 0)
 			continue;

@@ -95,7 +95,8 @@ function putBasis(sums) {
 	if (view.range)
 		text = duration(view.range[1] - view.range[0]) + " from " + moment(view.range[0], 1) + ", " + lanes + states +
 			": " + counted(sums.slices, "slice", "slices") + " and " + counted(sums.n_samples, "sample", "samples") +
-			" within it. Where slices end at samples, and at the range's ends, times are as exact as the samples are.";
+			" within it. Times are exact where slices end at events, else as exact as the samples are; calls too short " +
+			"for a slice of their own are in the slices around them.";
 	byId("basis").textContent = text;
 	byId("zoom-range").disabled = !view.range;
 	byId("clear").disabled = nothingIsSelected();
@@ -136,7 +137,7 @@ function startDetails() {
 	setTimeout(readAhead, 0);
 }
 
-function start() {
+function startPage() {
 	putTitle();
 	putFindings();
 	putLegend();
@@ -172,4 +173,4 @@ function start() {
 		setTimeout(startDetails, 0);
 }
 
-start();
+startPage();

@@ -110,7 +110,7 @@ function fitted(text, width) {
 /* Round steps of time, of which some fit. */
 function stepOf(span, width) {
 	const least = span / Math.max(width / 90, 1);
-	let step = Math.pow(10, Math.floor(Math.log10(Math.max(least, 1))));
+	const step = Math.pow(10, Math.floor(Math.log10(Math.max(least, 1))));
 	for (const times of [1, 2, 5, 10])
 		if (step * times >= least)
 			return step * times;

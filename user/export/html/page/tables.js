@@ -3,7 +3,7 @@
  * tables: of the whole session those of the report, of a selection what it adds up to.
  */
 
-const MOST_ROWS = 40;
+const MOST_ROWS = 25;
 const sortedBy = new Map();	/* of a table's id: [column, descending] */
 const unfolded = new Set();	/* ids of tables that show all of their rows */
 
@@ -15,15 +15,15 @@ function putCell(row, value, column, wall, isName) {
 			cell.scope = "row";
 		return;
 	}
-	const cell = make("td", row, value === null ? "–" : unit === "share" ? (value ? percent(value, wall) : "·") :
+	const cell = make("td", row, value === null ? "–" : unit === "share" ? (value ? (100 * value / wall).toFixed(1) : "·") :
 		unit === "count" ? count(value) : unit === "when" ? moment(value, 1000) : duration(value), "number");
 	if (unit !== "count" && value !== null)
-		cell.title = unit === "share" ? duration(value) : exactly(value);
+		cell.title = exactly(value);
 }
 
 /* All states of a row in one bar, next to its name. */
 function putStates(row, values, columns, wall) {
-	const bar = make("div", make("td", row), undefined, "states");
+	const bar = make("div", make("td", row, undefined, "bar"), undefined, "states");
 	columns.forEach(function (column, i) {
 		if (column[2] === undefined || !values[i] || data.faces[column[2]][3] === 2)
 			return;
@@ -83,7 +83,7 @@ function putHead(head, table, again) {
 			again(i);
 		};
 		if (table.bars && i === 0)
-			make("th", head, "in all").scope = "col";
+			make("th", head, "in all", "bar").scope = "col";
 	});
 	if (table.go)
 		make("th", head, "").scope = "col";
@@ -103,6 +103,7 @@ function putTable(parent, table) {
 			head.querySelectorAll("button")[focus].focus();
 	}
 	again();
+	place.classList.toggle("tight", place.scrollWidth > place.clientWidth);
 	if (table.rows.length > MOST_ROWS && !unfolded.has(table.id)) {
 		const button = make("button", place, "all " + count(table.rows.length) + " rows");
 		button.type = "button";
@@ -133,7 +134,7 @@ function lanesTable(no, kind, sums) {
 		columns.push(["CPU", "ns"]);
 	for (const s of used)
 		columns.push([stateOf(kind, s)[1], "share", stateOf(kind, s)[2]]);
-	return of.length ? {id: KINDS[kind] + "-" + no, title: LANE_TITLES[kind][0], columns: columns, bars: true,
+	return of.length ? {id: KINDS[kind] + "-" + no, title: LANE_TITLES[kind][0] + ", in % of the wall time", columns: columns, bars: true,
 		rows: of.map(function (o) {
 			const row = [o.lane.name, o.wall];
 			if (kind === THREAD)
