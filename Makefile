@@ -254,6 +254,12 @@ check-vm:
 
 # ── the rest ──
 
+# For scripts/bench page.
+$(BUILD)/bench/page: scripts/benchmarks/page.c $(LIB)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@
+
 # What is generated counts as a system's header: the checkers do not report it.
 lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
 	$(Q)BPF_FLAGS='$(BPF_CFLAGS)' \

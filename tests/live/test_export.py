@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness import BUILD, Skip, Target, cases, check, check_near, profile_run, program, run
+from harness import BUILD, Skip, cases, check, check_near, profile_run, run
 from test_calls import ALWAYS, check_lanes
 
 HERE = Path(__file__).resolve().parent

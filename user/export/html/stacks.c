@@ -98,7 +98,8 @@ static int add_stack(struct building *b, struct pic_stack stack, const uint32_t 
 		err = close_frame(b, no);
 	while (!err && b->n < stack.n)
 		err = open_frame(b, map[stack.frames[b->n]], no);
-	if (err)
+	/* one without frames has no node */
+	if (err || !b->n)
 		return err;
 	b->tree->of_stack[b->order[no]] = (uint32_t)b->open[b->n - 1].node + 1;
 	b->open[b->n - 1].total += b->weights[b->order[no]];

@@ -21,10 +21,12 @@ data.lanes.forEach(function (lane, i) {
 	if (!lane.bins)
 		return;
 	/* times, faces, face, share, …: of each bin where its faces begin */
-	lane.at = [];
+	const at = [];
 	for (let k = 0; k < lane.bins.length; k += 2 + 2 * lane.bins[k + 1])
 		for (let times = lane.bins[k]; times > 0; times--)
-			lane.at.push(k + 1);
+			at.push(k + 1);
+	lane.at = Uint32Array.from(at);
+	lane.bins = Int32Array.from(lane.bins);
 });
 
 /* Points as [time since the one before, value, …] */
