@@ -17,5 +17,5 @@ export default [
 	js.configs.recommended,
 	{ rules: { eqeqeq: "error", "no-shadow": "error", "no-var": "error", "prefer-const": "error" } },
 	{ files: ["**/*.js"], languageOptions: { sourceType: "script", ecmaVersion: 2022, globals: browser } },
-	{ files: ["**/*.mjs"], languageOptions: { sourceType: "module", globals: { ...browser, ...names("readonly", "console URL TextDecoder TextEncoder setInterval clearInterval performance atob btoa") } } },
+	{ files: ["**/*.mjs"], languageOptions: { sourceType: "module", globals: { ...browser, ...names("readonly", "console URL TextDecoder TextEncoder setInterval clearInterval performance atob btoa WheelEvent MessageChannel") } } },
 ];

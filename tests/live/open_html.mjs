@@ -9,79 +9,11 @@
 // it shows: at first, with FUNCTION searched for, with a frame of the flame graph zoomed into, with a
 // finding shown, with everything, a half, a lane, all but one state selected, by keys alone; and what
 // does not fit at widths of 1280 and 800 pixels. Numbers are taken from what is displayed and from its
-// tooltips. Screenshots go into the folder SCREENSHOTS. Needs the npm package playwright-core in
-// $SAFESCOPED_NPM (default: build/npm).
+// tooltips. Screenshots go into the folder SCREENSHOTS.
 
-import { createRequire } from "node:module";
-import path from "node:path";
-import process from "node:process";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { drag, open, overflows, seen, settled, shot, tables, text, visit, wanted } from "./html_page.mjs";
 
-const [browserPath, file, wanted, shots] = process.argv.slice(2);
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
-const npm = path.resolve(process.env.SAFESCOPED_NPM || path.join(root, "build/npm"));
-const { chromium } = createRequire(path.join(npm, "package.json"))("playwright-core");
-
-const address = pathToFileURL(path.resolve(file)).href;
-const seen = { requests: [], errors: [], overflows: {} };
-
-// ── what is displayed ──
-
-const tables = (page) => page.evaluate(() => Object.fromEntries([...document.querySelectorAll("#tables table")].map((t) => [t.id, {
-	title: t.querySelector("caption").textContent,
-	columns: [...t.querySelectorAll("thead th")].map((c) => c.textContent),
-	rows: [...t.querySelectorAll("tbody tr")].map((r) => [...r.children].map((c) => ({ text: c.textContent, title: c.title }))),
-	found: t.querySelectorAll("tbody tr.hit").length,
-}])));
-
-const text = (page, id) => page.textContent(`#${id}`);
-
-// What is cut off, or wider than the place that it has.
-const overflows = (page) => page.evaluate(() => {
-	const wide = [];
-	const look = (e) => {
-		if (e.scrollWidth > e.clientWidth + 1)
-			wide.push(`${e.localName}#${e.id}.${e.className}: ${e.scrollWidth} of ${e.clientWidth}: ${e.textContent.slice(0, 60)}`);
-	};
-	look(document.documentElement);
-	document.querySelectorAll(".wide, td, th, li, p, h1, h2, h3, dl, .tools, #tools button, #legend button, #lanes, .strip").forEach(look);
-	return wide;
-});
-
-// A change has been drawn and added up.
-async function settled(page) {
-	await page.waitForTimeout(100);
-	await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
-}
-
-async function shot(page, name) {
-	if (shots)
-		await page.screenshot({ path: path.join(shots, `${name}.png`) });
-}
-
-async function open(browser, width) {
-	const page = await browser.newPage({ viewport: { width, height: 900 } });
-	page.on("request", (r) => r.url() === address || seen.requests.push(r.url()));
-	page.on("pageerror", (e) => seen.errors.push(String(e)));
-	page.on("console", (m) => m.type() === "error" && seen.errors.push(m.text()));
-	page.on("dialog", (d) => seen.errors.push(`a dialog: ${d.message()}`) && d.dismiss());
-	await page.goto(address);
-	await page.waitForSelector("html[data-ready=all]", { state: "attached" });
-	await settled(page);
-	return page;
-}
-
-// ── what a person does ──
-
-async function drag(page, id, from, to) {
-	const box = await page.locator(`#${id}`).boundingBox();
-	await page.mouse.move(box.x + box.width * from, box.y + box.height / 2);
-	await page.mouse.down();
-	await page.mouse.move(box.x + box.width * (from + to) / 2, box.y + box.height / 2);
-	await page.mouse.move(box.x + box.width * to, box.y + box.height / 2);
-	await page.mouse.up();
-	await settled(page);
-}
+seen.overflows = {};
 
 async function first(page) {
 	Object.assign(seen, await page.evaluate(() => ({
@@ -207,8 +139,7 @@ async function byKeys(page) {
 	seen.keys.whole = await text(page, "basis");
 }
 
-const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu"] });
-try {
+await visit(async (browser) => {
 	const page = await open(browser, 1280);
 	await first(page);
 	seen.overflows[1280] = await overflows(page);
@@ -230,7 +161,4 @@ try {
 	await narrow.click("#select-view");
 	await settled(narrow);
 	seen.overflows["800, selected"] = await overflows(narrow);
-} finally {
-	await browser.close();
-}
-console.log(JSON.stringify(seen));
+});
