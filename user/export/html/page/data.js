@@ -182,7 +182,7 @@ function eachStretch(lane, from, to, back) {
 /* The slice of a lane at a moment: {lane, chunk, i}, or null. */
 function sliceAt(lane, ns) {
 	let found = null;
-	eachStretch(lane, ns, ns + 1e-6, function (chunk, first) {
+	eachStretch(lane, ns, ns + 0.5, function (chunk, first) {
 		if (!found && chunk.start[first] <= ns && chunk.look[first])
 			found = {lane: lane, chunk: chunk, i: first};
 	});

@@ -64,7 +64,8 @@ function putLegend() {
 function putDropped() {
 	const out = [];
 	if (data.merged_ns)
-		out.push("Slices shorter than " + duration(data.merged_ns) + " were merged with their neighbours");
+		out.push("slices shorter than " + duration(data.merged_ns) + ", which were merged with their neighbours, in " +
+			counted(data.lanes.filter(function (lane) { return lane.merged; }).length, "lane", "lanes"));
 	if (data.small_ns)
 		out.push("frames of " + duration(data.small_ns) + " in all are shown as [too small to show]");
 	const left = {gcs: 0, marks: 0, flows: 0, curves: 0};

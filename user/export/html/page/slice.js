@@ -97,6 +97,25 @@ function putFlows(list, slice) {
 			" and came back on capability " + flow[3] + " at " + moment(flow[1], 1));
 }
 
+/* The capability of a slice; of one that waits for any, that which it got. */
+function putCapability(list, lane, no, end) {
+	if (look(no, LOOK.cap) >= 0) {
+		putPair(list, "capability", String(look(no, LOOK.cap)));
+		return;
+	}
+	if (stateOf(lane.kind, look(no, LOOK.state))[0] !== "cap_wait")
+		return;
+	/* it may have had to wait for a CPU, too, before it ran on */
+	for (let tries = 0, next = sliceAt(lane, end); next && tries < 4; tries++) {
+		const cap = look(next.chunk.look[next.i], LOOK.cap);
+		if (cap >= 0) {
+			putPair(list, "capability", cap + ", which it got then");
+			return;
+		}
+		next = sliceAt(lane, next.chunk.start[next.i + 1]);
+	}
+}
+
 function showSlice() {
 	const slice = view.slice, body = byId("slice-body");
 	byId("slice").hidden = !slice;
@@ -113,8 +132,8 @@ function showSlice() {
 	putPair(list, "boundaries", look(no, LOOK.exact) ? "events: exact" :
 		"samples, or slices that were merged: known to about the time between two samples");
 	putPair(list, "samples in it", count(chunk.samples[slice.i]));
-	if (look(no, LOOK.cap) >= 0 && lane.kind !== CAPABILITY)
-		putPair(list, "capability", String(look(no, LOOK.cap)));
+	if (lane.kind !== CAPABILITY)
+		putCapability(list, lane, no, end);
 	if (look(no, LOOK.tid) && lane.kind !== THREAD)
 		putPair(list, "OS thread", String(look(no, LOOK.tid)));
 	if (look(no, LOOK.tso) && lane.kind !== HASKELL)
