@@ -146,7 +146,7 @@ $(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
 
 $(OUT)/obj/user/export/pprof.o: | $(PPROF).h
 
-$(OUT)/obj/user/export/html/source.o: user/export/html/page.css user/export/html/page.js
+$(OUT)/obj/user/export/html/source.o: $(wildcard user/export/html/page/*)
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
@@ -253,6 +253,12 @@ check-vm:
 	$(Q)tests/run vm $(VM_KERNELS)
 
 # ── the rest ──
+
+# For scripts/bench page.
+$(BUILD)/bench/page: scripts/benchmarks/page.c $(LIB)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@
 
 # What is generated counts as a system's header: the checkers do not report it.
 lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
