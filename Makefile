@@ -75,8 +75,9 @@ BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibp
 MAIN := user/cli/main.c
 # A room may have folders (user/export has one for each large format).
 LIB_SRCS := $(filter-out $(MAIN),$(wildcard user/*/*.c user/*/*/*.c))
-PPROF := $(BUILD)/gen/pprof.pb-c
-LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o) $(OUT)/obj/gen/pprof.pb-c.o
+PROTOS := $(wildcard user/*/*.proto user/*/*/*.proto)
+PROTO_NAMES := $(basename $(notdir $(PROTOS)))
+LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o) $(PROTO_NAMES:%=$(OUT)/obj/gen/%.pb-c.o)
 MAIN_OBJ := $(MAIN:%.c=$(OUT)/obj/%.o)
 LIB := $(OUT)/libsafescoped.a
 PROGRAM := $(OUT)/safescoped
@@ -133,18 +134,19 @@ $(OUT)/obj/user/lanes/off.o: | $(SYSCALLS)
 # The skeleton is generated: the files that may include it wait for it.
 $(filter $(OUT)/obj/user/kernel/%,$(LIB_OBJS)): $(if $(wildcard $(BPF_SRC)),| $(SKEL))
 
-# pprof's messages, by protobuf-c's compiler.
-$(PPROF).c $(PPROF).h &: user/export/pprof.proto
+# The messages of formats and protocols, by protobuf-c's compiler.
+vpath %.proto $(sort $(dir $(PROTOS)))
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 	@mkdir -p $(@D)
 	$(say) PROTOC $@
 	$(Q)protoc-c --proto_path=$(<D) --c_out=$(BUILD)/gen $<
 
-$(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
+$(OUT)/obj/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(say) CC $@
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(OUT)/obj/user/export/pprof.o: | $(PPROF).h
+$(filter $(OUT)/obj/user/export/% $(OUT)/obj/user/push/%,$(LIB_OBJS)): | $(PROTO_NAMES:%=$(BUILD)/gen/%.pb-c.h)
 
 $(OUT)/obj/user/export/html/source.o: $(wildcard user/export/html/page/*)
 
@@ -261,7 +263,7 @@ $(BUILD)/bench/page: scripts/benchmarks/page.c $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@
 
 # What is generated counts as a system's header: the checkers do not report it.
-lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
+lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PROTO_NAMES:%=$(BUILD)/gen/%.pb-c.h) $(SYSCALLS)
 	$(Q)BPF_FLAGS='$(BPF_CFLAGS)' \
 		USER_FLAGS='-std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/,-isystem $(BUILD)/,$(INCLUDES)) -Itests/unit' \
 		tests/lint/run $(LINTERS)
@@ -278,5 +280,8 @@ clean:
 	$(Q)! [ -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name npm -exec rm -rf {} +
 
 FORCE:
+
+# Kept: they are made by pattern rules.
+.SECONDARY: $(PROTO_NAMES:%=$(BUILD)/gen/%.pb-c.c)
 
 -include $(LIB_OBJS:.o=.d) $(MAIN_OBJ:.o=.d) $(BPF_OBJ).d $(UNIT_BINS:=.d) $(FUZZ_BINS:=.d)

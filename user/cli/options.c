@@ -15,7 +15,8 @@ static const char doc[] =
 	"Where every moment of a running Haskell program went: Haskell functions with their real "
 	"stacks, safe and unsafe foreign calls, waiting for a capability, GC, blocked, idle. "
 	"Attaches to processes compiled by GHC as they are.\v"
-	"Formats: speedscope, folded, json, text, chrome, pprof, html. PATH of -o is a directory, "
+	"Formats: speedscope, folded, json, text, chrome, pprof, html, otlp. PATH of -o is a "
+	"directory, "
 	"a stem (PATH.speedscope.json, PATH.folded, ...; a suffix that it already has is not added "
 	"again) or - for standard output (one format); with --window a directory or -.\n\n"
 	"Exit codes: 0 complete, 1 finished but something was lost or something that was asked for "
@@ -500,4 +501,7 @@ void options__parse(int argc, char **argv, struct options *ret_options)
 					.output.weight = WEIGHT_CPU,
 					.off_path = OPTIONS_OFF_PATH};
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, ret_options);
+	ret_options->output.of_this_host = ret_options->mode == MODE_SYSTEM ||
+					   ret_options->mode == MODE_PID ||
+					   ret_options->mode == MODE_COMMAND;
 }

@@ -10,45 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zlib.h>
-
+#include "packed.h"
 #include "pprof.pb-c.h"
 #include "sums.h"
-
-/* ── gzip ────────────────────────────────────────────────────────────────────────────────── */
-
-struct zipped {
-	ProtobufCBuffer base; /* first: what protobuf-c appends to */
-	FILE *out;
-	z_stream stream;
-	int err;
-	uint8_t room[16384];
-};
-
-static void deflate_all(struct zipped *z, const uint8_t *data, size_t len, int flush)
-{
-	int done = Z_OK;
-
-	z->stream.next_in = (uint8_t *)data;
-	z->stream.avail_in = (uInt)len;
-	while (!z->err) {
-		size_t n;
-
-		z->stream.next_out = z->room;
-		z->stream.avail_out = sizeof(z->room);
-		done = deflate(&z->stream, flush);
-		n = sizeof(z->room) - z->stream.avail_out;
-		if (done == Z_STREAM_ERROR || fwrite(z->room, 1, n, z->out) != n)
-			z->err = -EIO;
-		if (z->stream.avail_out && (flush != Z_FINISH || done == Z_STREAM_END))
-			return;
-	}
-}
-
-static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
-{
-	deflate_all((struct zipped *)buffer, data, len, Z_NO_FLUSH);
-}
 
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
 
@@ -62,15 +26,8 @@ static const struct {
 	      {WEIGHT_WALL, "wall", "nanoseconds", false},
 	      {WEIGHT_WALL, "safe_call", "nanoseconds", true}};
 
-static bool is_safe_call(const struct pic_lane *lane, unsigned state)
-{
-	return lane && lane->kind == LANE_THREAD &&
-	       (state == ST_SAFE_CALL_CPU || state == ST_SAFE_CALL_BLOCKED ||
-		state == ST_SAFE_CALL);
-}
-
 struct writer {
-	struct zipped zipped;
+	struct packed *packed;
 	const struct picture *pic;
 	struct views views;
 	struct sums sums; /* by lane and state */
@@ -97,7 +54,7 @@ static int64_t string_of(struct writer *w, const char *s)
 
 static void put(struct writer *w, const Pprof__Profile *piece)
 {
-	pprof__profile__pack_to_buffer(piece, &w->zipped.base);
+	pprof__profile__pack_to_buffer(piece, packed__buffer(w->packed));
 }
 
 static void put_head(struct writer *w, enum export_weight weight)
@@ -207,7 +164,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
-		v[k] = values[k].safe_calls && !is_safe_call(lane, state)
+		v[k] = values[k].safe_calls && !(lane && state__in_safe_call(lane->kind, state))
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
 	sample.label = all;
@@ -242,7 +199,7 @@ static int put_samples(struct writer *w)
 	ids = calloc((size_t)deepest + 1, sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->sums.n && !w->zipped.err; i++)
+	for (size_t i = 0; i < w->sums.n && !packed__error(w->packed); i++)
 		put_sample(w, &w->sums.v[i], ids);
 	free(ids);
 	return 0;
@@ -283,8 +240,9 @@ static int put_all(struct writer *w, enum export_weight weight)
 			put_location(w, i, next++);
 	err = put_samples(w);
 	put_strings(w);
-	deflate_all(&w->zipped, NULL, 0, Z_FINISH);
-	return err ? err : w->err ? w->err : w->zipped.err;
+	if (!err)
+		err = w->err;
+	return err ? err : packed__finish(w->packed);
 }
 
 int pprof__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
@@ -295,16 +253,12 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	if (!w)
 		return -ENOMEM;
 	w->pic = pic;
-	w->zipped.base.append = append;
-	w->zipped.out = out;
-	/* 16 more than the window's bits: gzip's header, without a name or a time */
-	err = deflateInit2(&w->zipped.stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-			   Z_DEFAULT_STRATEGY) == Z_OK
-		      ? strtab__new(&w->strings)
-		      : -ENOMEM;
+	err = packed__new(out, &w->packed);
+	if (!err)
+		err = strtab__new(&w->strings);
 	if (!err)
 		err = put_all(w, opts->weight);
-	deflateEnd(&w->zipped.stream);
+	packed__free(w->packed);
 	views__free(&w->views);
 	sums__free(&w->sums);
 	strtab__free(w->strings);

@@ -19,6 +19,11 @@ struct sums {
 	size_t n, cap;
 };
 
+/* A thread is in a safe call. */
+bool state__in_safe_call(enum lane_kind kind, unsigned state);
+/* The lane's time is in the sums: an OS thread's; a capability's where there are none. */
+bool sums__counts(const struct view *view, bool log_alone);
+
 void sums__free(struct sums *sums);
 int sums__add(struct sums *sums, const struct sum *sum);
 /* A lane's account, but for what has no weight. */
