@@ -24,6 +24,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 AR ?= ar
+CAPSTONE ?= -lcapstone
 BPF_CLANG ?= clang
 # Debian keeps bpftool in sbin, which is not on every user's path; Ubuntu's is a wrapper that
 # fails where the package of the running kernel's own is missing. (Without the exit status of 0 make
@@ -74,7 +75,7 @@ SANITIZERS += -fno-omit-frame-pointer -DSANITIZED
 endif
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(HARDENING) $(SANITIZERS) $(INCLUDES)
 ALL_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(SANITIZERS) $(LDFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson -lcapstone -lprotobuf-c -liberty -lseccomp -lsystemd -lm $(LDLIBS)
+LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson $(CAPSTONE) -lprotobuf-c -liberty -lseccomp -lsystemd -lm $(LDLIBS)
 
 # Debian keeps <asm/types.h> in the multiarch folder, which clang does not look into for bpf.
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibpf \
@@ -95,7 +96,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-hostile check-ghc check-vm lint install uninstall clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-hostile check-ghc check-vm check-packages lint install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -253,6 +254,13 @@ check-ghc:
 	$(Q)scripts/install-deps --roots || echo 'make check-ghc: WARNING: going on without debootstrap' >&2
 	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run ghc $(GHC_SUITES)
+
+check-packages:
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo 'make check-packages: needs root (chroot, BPF programs); run: sudo make check-packages' >&2; exit 1; fi
+	$(Q)scripts/install-deps --test --packages
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
+	$(Q)DEB_SUITES='$(DEB_SUITES)' tests/run packages
 
 # Needs no privilege but to install what is missing.
 check-vm:

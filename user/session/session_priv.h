@@ -61,6 +61,7 @@ struct session {
 	size_t n_snapshots;	/* of members: wanted, and not there yet */
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
+	uint64_t n_left_out;	/* GHC programs that could not be profiled */
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
 	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
