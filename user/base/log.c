@@ -64,14 +64,19 @@ static int journal_level(enum log_level level)
 	return 7;
 }
 
+/* "DEVICE:INODE" of the journal's stream (systemd.exec(5)). */
 void log__find_journal(void)
 {
 	const char *where = getenv("JOURNAL_STREAM");
 	unsigned long long dev, ino;
 	struct stat st;
+	char *end;
 
-	if (where && sscanf(where, "%llu:%llu", &dev, &ino) == 2 && !fstat(STDERR_FILENO, &st))
-		atomic_store(&to_journal, st.st_dev == dev && st.st_ino == ino);
+	if (!where || fstat(STDERR_FILENO, &st))
+		return;
+	dev = strtoull(where, &end, 10);
+	ino = *end == ':' ? strtoull(end + 1, NULL, 10) : 0;
+	atomic_store(&to_journal, st.st_dev == dev && ino && st.st_ino == ino);
 }
 
 /* LOG_LVL_QUIET: an error, which is never suppressed. */

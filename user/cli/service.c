@@ -158,8 +158,10 @@ static bool wait_for_removal(struct service *sv)
 		poll(&p, 1, LOOK_EVERY_MS);
 		if (!signals__take(sv->signal_fd, &taken) || taken.number == SIGUSR1)
 			continue;
-		if (!is_reload(sv, &taken))
+		if (!is_reload(sv, &taken)) {
+			notify__stopping();
 			return false;
+		}
 		notify__reloading();
 		sv->waits_for_ready = true;
 		read_again(sv);
