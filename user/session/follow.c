@@ -153,10 +153,12 @@ static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
 {
 	if (s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command))
 		snprintf(s->follow->why, sizeof(s->follow->why), "%s", why);
-	if (!ghc)
+	if (!ghc) {
 		log_debug("pid %d: %s", pid, why);
-	else
-		log_warn("pid %d: left out: %s", pid, why);
+		return;
+	}
+	s->n_left_out++;
+	log_warn("pid %d: left out: %s", pid, why);
 }
 
 /* The member that the process is already. NULL: it is none. */

@@ -212,6 +212,7 @@ void loop__run(struct session *s)
 		wait_for_something(&l, now);
 		confine__new_turn();
 		keep_beating(&l);
+		alive__report(s, time__monotonic_ns());
 		/* all else that may take its time comes after it */
 		if (switched__off(s, time__monotonic_ns()))
 			break;

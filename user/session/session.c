@@ -37,6 +37,21 @@ static void finish_capture(struct session *s)
 	s->capture = NULL;
 }
 
+/* Who asked for a profile has none then. */
+static void note_nobody(struct session *s)
+{
+	if (members__count(s->members) || s->opts->kind != SESSION_SYSTEM)
+		return;
+	if (s->n_left_out)
+		log_warn("nothing was profiled: %llu GHC program%s ran, which could not be; "
+			 "safescoped --doctor has more",
+			 (unsigned long long)s->n_left_out, s->n_left_out == 1 ? "" : "s");
+	else
+		log_warn("nothing was profiled: no GHC program ran%s",
+			 s->opts->select ? " that was to be" : "");
+	intake__set_exit_code(s->in, EXIT_PARTIAL);
+}
+
 static int run_to_end(struct session *s)
 {
 	const struct picture *pic;
@@ -68,6 +83,7 @@ static int run_to_end(struct session *s)
 	loop__run(s);
 	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
 		return EXIT_FAILED;
+	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
 	if (ending__finish(s))
 		return EXIT_FAILED;

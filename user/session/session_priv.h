@@ -63,10 +63,12 @@ struct session {
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
 	unsigned n_signals;	/* that a command has got from us */
+	uint64_t n_left_out;	/* GHC programs that could not be profiled */
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
 	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
 	uint64_t switch_ns;	/* when that was last looked for */
+	uint64_t alive_ns;	/* when alive__report() last did; 0: never */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -103,6 +105,11 @@ int command__file(const struct command *c, const char **ret_path);
 int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
+
+/* ── alive.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* To whom opts->alive_fd belongs, now and then. */
+void alive__report(struct session *s, uint64_t now);
 
 /* ── rights.c ────────────────────────────────────────────────────────────────────────────── */
 

@@ -45,8 +45,8 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 static int explain(struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
-		target__refuse(t, "may not read its memory: %s; run as root (CAP_SYS_PTRACE)",
-			       strerror(-err));
+		target__refuse(t, "may not read its memory: %s; %s", strerror(-err),
+			       proc__why_denied(t->info.pid).s);
 	else if (err == -ENOTSUP)
 		target__refuse(t,
 			       "GHC %s (%s): no layout is known for it; see the README for the "

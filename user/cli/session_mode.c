@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the options to a session. What of them is only for the command line is taken out here. */
+#include <string.h>
+
+#include "base/base.h"
+#include "modes.h"
+#include "service.h"
+#include "session/session.h"
+
+void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
+{
+	const char *log = o->eventlog;
+	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
+
+	*ret_opts = (struct session_opts){
+		.off_path = o->off_path,
+		.select = o->select.n ? &o->select : NULL,
+		.kind = o->mode == MODE_PID	  ? SESSION_PIDS
+			: o->mode == MODE_COMMAND ? SESSION_COMMAND
+						  : SESSION_SYSTEM,
+		.mode = options__mode(o->mode),
+		.pids = o->pids,
+		.n_pids = o->n_pids,
+		.command = o->command,
+		.duration_ns = o->duration_ns,
+		.window_ns = o->window_ns,
+		.frequency_hz = o->frequency_hz,
+		.max_overhead_percent = o->max_overhead_percent,
+		.stacks = o->stacks,
+		.kernel_stacks = o->kernel_stacks,
+		.plumbing = o->verbose > 0,
+		.symbols = o->symbols,
+		.force = o->force,
+		.no_eventlogs = none || o->window_ns,
+		.eventlog = none || automatic ? NULL : log,
+		.eventlog_asked = log && automatic,
+		.save = o->save,
+		.propagate_exit = o->propagate_exit,
+		.output = &o->output,
+		.quiet = o->quiet,
+		.alive_fd = -1,
+	};
+}
+
+int session_mode__run(struct options **options)
+{
+	struct session_opts opts;
+	int code;
+
+	if (service__wanted(*options))
+		return service__run(options);
+	session_mode__opts(*options, &opts);
+	code = session__run(&opts);
+	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
+}
