@@ -236,8 +236,8 @@ static int make_options(const struct command_line *line, struct option_input *in
 		err = set_file(in);
 	if (!err)
 		err = set_command_line(in, line);
-	o->output.of_this_host = o->mode == MODE_SYSTEM || o->mode == MODE_PID ||
-				 o->mode == MODE_COMMAND;
+	o->output.of_this_host =
+		o->mode == MODE_SYSTEM || o->mode == MODE_PID || o->mode == MODE_COMMAND;
 	return err ? err : options__check(in);
 }
 
