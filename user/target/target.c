@@ -175,6 +175,13 @@ static int not_ghc(struct target *t, pid_t pid)
 	uint8_t class = 0;
 	int fd;
 
+	for (size_t i = 0; i < t->images.n; i++) {
+		if (!file__may_be_read_later(t->images.images[i]->file))
+			continue;
+		target__refuse(t, "there was no time to look into %s; try again",
+			       t->images.images[i]->name);
+		return -EBUSY;
+	}
 	if (exe && exe->elf_err == -EMEDIUMTYPE) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 		fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
