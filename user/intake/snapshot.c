@@ -116,6 +116,7 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 	if (!th->final)
 		return -ENOMEM;
 	*th->final = *state;
+	carried__state(s, th, state);
 	/* of one that has ended the last switch left an empty entry */
 	if (!th->end_ns)
 		th->shorts =
