@@ -14,7 +14,7 @@
 
 /* Of all descriptors that may be open. */
 #define FILES_DESCRIPTORS_PART 4
-/* A copy that was not to be had is asked for again after this time. */
+/* A copy that could not be made is tried again after this time. */
 #define FETCH_AGAIN_NS 10000000000ULL
 /* … and one that there was no time to parse. */
 #define PARSE_AGAIN_NS 500000000ULL

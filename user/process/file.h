@@ -60,7 +60,7 @@ bool file__may_be_read_later(const struct file *file);
 /*
  * fd was opened through the mounts of process pid (0: our own); O_PATH is enough. It is taken over
  * (also on failure). cache NULL: the file is shared with nobody. -ENOMEM, or errno of statx(); a
- * file that is no ELF file, or cannot be had, is no error.
+ * file that is no ELF file, or cannot be read, is no error.
  */
 int file__get(struct file_cache *cache, pid_t pid, int fd, const char *name,
 	      struct file **ret_file);

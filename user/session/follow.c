@@ -25,7 +25,7 @@
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
-/* The unwind rows of a program that is stopped for it are made for so long at most. */
+/* The unwind rows of a program that is stopped meanwhile are made for this long at most. */
 #define HELD_ROWS_NS 1000000000ULL
 
 struct follow {

@@ -8,9 +8,9 @@
 #include "process/proc.h"
 #include "session_priv.h"
 
-/* Unwind rows are made for so long in a turn of the loop; the rest follows in later turns. */
+/* Unwind rows are made for this long in a turn of the loop; the rest follows in later turns. */
 #define ROWS_NS 100000000ULL
-/* … and at least so long for each process, so that everybody gets some. */
+/* … and for at least this long for each process, so that everybody gets some. */
 #define ROWS_LEAST_NS 20000000ULL
 /* So many turns in a row may have no more time for its user's files (-EBUSY): a second or more. */
 #define ROWS_TRIES 20

@@ -24,7 +24,8 @@
 #define SESSION_MAX_ENDED 512U
 /* At once: as many as the kernel side has room for (bpf/maps.bpf.h). */
 #define SESSION_MAX_LIVE 4096U
-/* Of an ended member its eventlog stays open until the end, when it is read: of so many. */
+/* The eventlogs of this many members that have ended stay open until the end, when they are read.
+ */
 #define SESSION_MAX_ENDED_LOGS 256
 /* Kept back for the end of the session: files that it reads and writes, and helper processes. */
 #define SESSION_SPARE_FDS 32
@@ -506,7 +507,7 @@ void mapped__drain(struct session *s, uint64_t now);
 
 /*
  * Takes descriptors that nothing may use but the session's end, so that it can write what it has
- * whatever targets have used up. Without an error: what cannot be had now is not kept.
+ * whatever targets have used up. Never fails: as many as there are.
  */
 void spare_fds__open(struct session *s);
 /* Gives them back. */

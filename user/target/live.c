@@ -41,7 +41,7 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 	return 0;
 }
 
-/* The line of a check that was not to be had, and its error. */
+/* The line of a check that could not be made, and its error. */
 static int explain(struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
