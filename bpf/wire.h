@@ -351,7 +351,7 @@ struct wire_layout {
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
 /*
- * User space counts as held up when its loop has not turned for this long. A little less than what
+ * User space counts as held up when its loop has not turned for so long. A little less than what
  * the keeper waits for (user/kernel/keeper_child.c), so that no call that begins while the probes
  * come off is taken for one that was seen.
  */

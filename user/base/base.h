@@ -140,8 +140,7 @@ struct strtab;
 
 int strtab__new(struct strtab **ret_tab);
 void strtab__free(struct strtab *tab);
-/* From now on all strings together, and the table that finds them, take at most this much memory.
- */
+/* From now on all strings together take at most so much memory, what finds them included. */
 void strtab__set_max(struct strtab *tab, size_t bytes);
 /* -E2BIG for a string longer than STRTAB_MAX_STRING, or too many strings. Ends at a NUL in s. */
 int strtab__add(struct strtab *tab, const char *s, size_t len, uint32_t *ret_id);
@@ -228,7 +227,7 @@ uint64_t time__monotonic_ns(void);
 uint64_t time__realtime_ns(void);
 /*
  * How many times slower than any real machine this one is (an emulated processor): the environment
- * variable SAFESCOPED_SLOWNESS, from 1 to 100. Time limits are longer by this factor.
+ * variable SAFESCOPED_SLOWNESS, from 1 to 100. Time limits are so much longer.
  */
 unsigned int machine__slowness(void);
 

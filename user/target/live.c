@@ -95,7 +95,7 @@ static int start(struct target *t, bool last)
 	t->check_last = last;
 	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
 			   &t->checking);
-	/* that is no word about the process */
+	/* this says nothing about the process */
 	return err && err != -EBUSY ? explain(t, err) : err;
 }
 
