@@ -72,7 +72,8 @@ static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *sn
 }
 
 /*
- * An entry may outlive its thread. Where the thread has gone with an earlier window it would be taken for a new one; but one that slept then was known then.
+ * An entry may outlive its thread. Where the thread has gone with an earlier window it would be
+ * taken for a new one; but one that slept then was known then.
  */
 static bool has_gone(const struct seen *s, pid_t tid, const struct wire_thread *state)
 {
