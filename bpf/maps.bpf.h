@@ -62,8 +62,8 @@ struct {
 } programs SEC(".maps");
 
 /*
- * These two are allocated beforehand: an element that is made on demand may fail to be had with
- * interrupts off, and a switch or a call would be lost for it.
+ * These two are allocated beforehand: with interrupts off there may be no memory for an element
+ * that is made on demand, and a switch or a call would be lost.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

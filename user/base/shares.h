@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * shares: things of which there is room for so many, and which users have how much of them, so that
+ * shares: things of which there is a limited number, and how much of them each user has, so that
  * one user's processes cannot use up what others need. The one rule: a new thing is made for a user
  * only while he then has no more than half of what the others leave. Whoever comes late, and to
  * however greedy a neighbour, finds room.

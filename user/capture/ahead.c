@@ -46,7 +46,7 @@ struct state {
 	struct wire_off_stack stack;
 };
 
-/* The threads of a process as it joined; after so many records and new targets. */
+/* The threads of a process as it joined; after this many records and new targets. */
 struct snap {
 	pid_t pid;
 	uint64_t at_ns, n_records, n_targets;

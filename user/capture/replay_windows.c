@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "timeline/timeline.h"
 
-/* Without any record for so many the capture is damaged: at 60 s it is two months. */
+/* With this many and no record in any of them the capture is damaged: at 60 s it is two months. */
 #define MAX_AT_ONCE 100000
 
 void replay_windows__free(struct replay_windows *w)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "caps.h"
 #include "confine_priv.h"
 
 #define DEFAULT_MEMORY (256ULL << 20)
@@ -210,30 +211,6 @@ static int set_limits(const struct confine *how, uint64_t mapped, int top)
 
 /* ── rights ──────────────────────────────────────────────────────────────────────────────── */
 
-#define CAP_BIT(cap) (1ULL << (cap))
-
-static int get_effective(uint64_t *ret_caps)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	if (syscall(SYS_capget, &head, data))
-		return -errno;
-	*ret_caps = (uint64_t)data[1].effective << 32 | data[0].effective;
-	return 0;
-}
-
-/* Permitted and effective; none is inherited. */
-static int set_caps(uint64_t caps)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	data[0].effective = data[0].permitted = (uint32_t)caps;
-	data[1].effective = data[1].permitted = (uint32_t)(caps >> 32);
-	return syscall(SYS_capset, &head, data) ? -errno : 0;
-}
-
 static int become(uint32_t id)
 {
 	if (setresgid(id, id, id) || setresuid(id, id, id))
@@ -244,17 +221,18 @@ static int become(uint32_t id)
 static int drop_rights(const struct confine *how)
 {
 	uint64_t have = 0, keep = 0;
-	int err = get_effective(&have);
+	int err = caps__permitted(&have);
 
 	if (err)
 		return err;
 	if (how->keep & (CONFINE_MEMORY | CONFINE_PROC))
-		keep |= CAP_BIT(CAP_SYS_PTRACE);
+		keep |= CAP_BIT_OF(CAP_SYS_PTRACE);
 	if (how->keep & (CONFINE_PROC | CONFINE_FILES))
-		keep |= CAP_BIT(CAP_DAC_READ_SEARCH);
+		keep |= CAP_BIT_OF(CAP_DAC_READ_SEARCH);
 	keep &= have;
-	if (have & CAP_BIT(CAP_SETUID) && have & CAP_BIT(CAP_SETGID)) {
-		/* permitted capabilities outlive the change of user then, for set_caps() below */
+	if (have & CAP_BIT_OF(CAP_SETUID) && have & CAP_BIT_OF(CAP_SETGID)) {
+		/* permitted capabilities outlive the change of user then, for caps__reduce_to()
+		 * below */
 		if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
 			return -errno;
 		/* -EPERM, in spite of the capability: a user namespace that forbids it to all */
@@ -268,7 +246,7 @@ static int drop_rights(const struct confine *how)
 			err = 0;
 	}
 	if (!err)
-		err = set_caps(keep);
+		err = caps__reduce_to(keep);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))

@@ -103,8 +103,8 @@ struct confine_service {
 	/* Answers one question; returns the length of the answer, at most max_answer. */
 	size_t (*answer)(void *ctx, const void *question, size_t len, void *answer);
 	size_t max_question, max_answer; /* bytes of a message */
-	/* A child that was not asked for so long ends; the next question starts another one. 0:
-	 * never. */
+	/* A child that is not asked anything for this long ends; the next question starts another
+	 * one. 0: never. */
 	int idle_ms;
 };
 
@@ -127,8 +127,8 @@ void confine_server__free(struct confine_server *server);
 
 /*
  * Questions about one user's bytes are answered by a child that has seen no other user's: whoever
- * takes it over changes nothing that others are told. There are so many at a time; of more users,
- * who was not asked about for the longest time has his child ended.
+ * takes it over changes nothing that others are told. There are at most this many at a time; of
+ * more users, who was not asked about for the longest time has his child ended.
  */
 #define CONFINE_POOL_USERS 8
 

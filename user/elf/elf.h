@@ -39,9 +39,13 @@ struct elf_file;
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
  * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG,
  * also for a large file that is nearly all holes, which costs its owner nothing;
- * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already.
+ * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already. What others than root
+ * may have written is parsed aside (below), on its owner's account: -EBUSY, -ETIMEDOUT, -EIO then,
+ * which say nothing of the file.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
+/* The same for a copy that was made for `user`, whoever owns it. */
+int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */
 int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf);
 void elf__free(struct elf_file *elf);
@@ -97,11 +101,7 @@ int elf__fd(const struct elf_file *elf);
 
 /* ── reading it aside ────────────────────────────────────────────────────────────────────── */
 
-/*
- * On whose account the file is read: its owner's, unless set. CONFINE_NOBODY of bytes that the
- * caller keeps.
- */
-void elf__set_user(struct elf_file *elf, uid_t user);
+/* On whose account the file is read. CONFINE_NOBODY of bytes that the caller keeps. */
 uid_t elf__user(const struct elf_file *elf);
 /*
  * Runs fn(ctx, out), which parses the file, in a child without rights that has the file's mapping

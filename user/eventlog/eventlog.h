@@ -13,7 +13,7 @@
  * any time.
  *  - A file that is finished: the blocks are indexed first, then all buffers are merged. The
  *    order is exact up to EVENTLOG_WINDOW_BLOCKS runs of neighbouring blocks of one capability;
- *    a log with more is merged in windows of so many.
+ *    a log with more is merged in windows of this many.
  *  - A stream, or a file that still grows: blocks are held back until at most `hold_max` bytes
  *    (file: EVENTLOG_WINDOW_BLOCKS blocks) wait; then the oldest are given out. `prompt` gives
  *    out an event as soon as every buffer seen so far has reached its time.

@@ -201,6 +201,7 @@ static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
 	th->has_end = false;
 	free(th->before);
 	th->before = th->final;
+	th->carried_over = 0;
 	th->final = NULL;
 	if (th->shorts.known)
 		th->shorts_before = th->shorts;

@@ -99,6 +99,13 @@ int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
 int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
 int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
 
+/* carried.c: of a call that was open at the last cut: its record; the thread's state, or its end,
+ * when so many calls were still open. */
+void carried__record(struct seen *s, struct seen_thread *th, const struct wire_call *rec,
+		     struct seen_site *site);
+void carried__state(struct seen *s, struct seen_thread *th, const struct wire_thread *state);
+void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open);
+
 /* What a record says of the runtime's state. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);
 void thread__take_name(struct seen_thread *th, const char comm[16]);

@@ -57,7 +57,7 @@ static bool has_targets(const struct kernel *kernel, uint32_t slot)
 	return false;
 }
 
-/* One that nobody has, or nobody needs any more. 0: there is none. */
+/* A slot that nobody has, or that nobody needs any more. 0: there is none. */
 static uint32_t free_slot(const struct kernel *kernel)
 {
 	const struct wire_user *users = kernel->skel->bss->users;
@@ -117,7 +117,7 @@ void users__site_removed(struct kernel *kernel, const struct wire_site *site)
 	leave(&kernel->skel->bss->all_sites, &user->sites);
 }
 
-/* Of a process that went on without us nobody has told when its threads ended. */
+/* Nothing reported the ends of the threads of a process that went on without us. */
 void users__sweep_threads(struct kernel *kernel)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.threads),
@@ -137,7 +137,7 @@ void users__sweep_threads(struct kernel *kernel)
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
 		if (bpf_map_lookup_elem(fd, &key, &thread))
 			continue;
-		/* just being made, for nobody knows yet whom */
+		/* just being made: its process is not known yet */
 		if (!thread.tgid) {
 			kernel->threads_left = true;
 			continue;
@@ -194,7 +194,7 @@ int users__add_open(struct kernel *kernel, uint32_t slot)
 
 /* ── programs ────────────────────────────────────────────────────────────────────────────── */
 
-/* Two programs of one number are one too few counted. Each is on the account of one user. */
+/* Two programs with the same number count as one. Each is on the account of one user. */
 static uint64_t number_of(const struct wire_program_key *key)
 {
 	return key->ino ^ (uint64_t)key->dev << 40;

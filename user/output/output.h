@@ -32,8 +32,8 @@ struct output_opts {
 	/* Each window gets files of its own in the directory `path` (NULL: the working one), named
 	 * after the time at which it began; or windows follow each other on "-". */
 	bool windows;
-	/* The newest windows are kept: so many, of so many bytes in all, no older than so many ns;
-	 * 0: no limit. The files of others are removed. */
+	/* The newest windows are kept: at most this many, of this many bytes in all, no older than
+	 * this; 0: no limit. The files of others are removed. */
 	uint64_t keep, keep_bytes, keep_for_ns;
 };
 

@@ -7,7 +7,7 @@
 #include "process/mem.h"
 #include "session_priv.h"
 
-/* At the end nobody waits longer than this for memory that hangs. */
+/* At the end memory that hangs is waited for no longer than this. */
 #define GUARDS_NS 1000000000ULL
 
 static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
@@ -104,7 +104,8 @@ static void note_inferred(struct session *s)
 	}
 }
 
-/* Processes that are not in the report because their users' others take up what there is for them.
+/* Processes that were left out of the report because others of the same user took up all that he
+ * may have.
  */
 static void note_refused(struct session *s)
 {
@@ -137,7 +138,7 @@ static void note_refused(struct session *s)
 			missing__note_refused(s, m);
 }
 
-/* What the kernel side did without us. */
+/* What the kernel side did while we were held up. */
 static void note_held_up(struct session *s)
 {
 	struct kernel_held_up held_up;
@@ -228,7 +229,7 @@ int ending__finish(struct session *s)
 	int err;
 
 	spare_fds__close(s);
-	/* whatever the targets' memory does; names, which are read later, included */
+	/* whatever the targets' memory does; this includes names, which are read later */
 	guard__all_until(end + GUARDS_NS);
 	if (!s->switched_off)
 		snapshots__last(s, end + GUARDS_NS);
@@ -248,7 +249,7 @@ int ending__finish(struct session *s)
 	note_inferred(s);
 	note_refused(s);
 	note_held_up(s);
-	/* nobody pays for what takes its time from here on */
+	/* from here on no target is slowed down any more, however long it takes */
 	kernel__release(s->kernel);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);

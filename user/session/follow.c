@@ -18,19 +18,19 @@
 /* A runtime in a library is mapped by the dynamic linker, some milliseconds after the exec… */
 #define LIBRARY_WAIT_NS	   2000000ULL
 #define LIBRARY_GIVE_UP_NS 5000000000ULL
-/* … and memory that hung may be well again. */
+/* … and memory that hung may answer again. */
 #define HUNG_WAIT_NS 1000000000ULL
-/* … and among the looks there may be room again. */
+/* … and there may be room for another look again. */
 #define ROOM_WAIT_NS 2000000ULL
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
-/* The unwind rows of a program that is stopped for it are made for so long at most. */
+/* The unwind rows of a program that is stopped meanwhile are made for this long at most. */
 #define HELD_ROWS_NS 1000000000ULL
 
 struct follow {
 	struct candidates *candidates;
-	/* the command's child has its probes already, this one among them */
+	/* the command's child has its probes already, `suspend` among them */
 	bool armed;
 	struct target_probe suspend;
 	char why[512];
@@ -65,7 +65,7 @@ const char *follow__why(const struct session *s)
 	return s->follow->why;
 }
 
-/* Its check is not waited for any more. The target, which is the caller's then. */
+/* Cancels its check. Returns the target, which is the caller's then. */
 static struct target *take_target(struct session *s, struct candidate *c)
 {
 	if (c->target)
@@ -122,7 +122,7 @@ bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
 	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	/* nobody's server is asked */
+	/* no file server is asked */
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
 		return false;
 	*ret_ino = st.stx_ino;
@@ -133,7 +133,7 @@ bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
 
 /*
  * Whether what was looked at is the program of the record: an exec may have come in between, and
- * what is known of the one program does not hold for the other. To be asked after the look.
+ * what is known of the one program does not hold for the other. To be called after the look.
  */
 static bool is_program(pid_t pid, const struct wire_proc_new *rec)
 {
@@ -148,7 +148,7 @@ static bool is_program(pid_t pid, const struct wire_proc_new *rec)
 	       strncmp(stat.comm, rec->comm, sizeof(rec->comm)) == 0;
 }
 
-/* What is no target, and why: in a host's session that is nothing to stop for. */
+/* Reports what is not a target, and why; a session of a whole host goes on. */
 static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
 {
 	if (s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command))
@@ -161,7 +161,7 @@ static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
 	log_warn("pid %d: left out: %s", pid, why);
 }
 
-/* The member that the process is already. NULL: it is none. */
+/* The member that the process already is. NULL: none. */
 static const struct member *member_of(struct session *s, pid_t pid)
 {
 	struct member *m = members__find_live(s->members, pid);
@@ -222,7 +222,7 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
-/* It is none to be profiled, by this error. */
+/* It is not to be profiled; err says why. */
 static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
 		     const char *why, int err)
 {
@@ -235,7 +235,8 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 	return err;
 }
 
-/* A process that runs already shows that its runtime is one before it joins. Takes the target over.
+/* A process that already runs joins only when its memory has shown that there is a runtime. Takes
+ * the target over.
  */
 static int await_check(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool running,
 		       struct target *target)
@@ -386,7 +387,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 			command__let_go(s->command);
 		return;
 	}
-	/* nobody waits but the program itself */
+	/* only the program itself waits for it */
 	if (held)
 		s->rows_until_ns = now + HELD_ROWS_NS;
 	/* its records follow this one: it has to be in the timeline before them */
@@ -472,7 +473,7 @@ void follow__look(struct session *s, uint64_t now, bool maps_reported)
 		if (!look_again(s, c, now, maps_reported))
 			drop(s, c);
 		after = time__monotonic_ns();
-		/* whoever is alone takes nothing from others */
+		/* a user who is alone takes no time from others */
 		if (has_user)
 			served__add(s->served, user, after - began);
 		if (after - now > TURN_NS)

@@ -90,7 +90,7 @@ static void wait_for_something(struct loop *l, uint64_t now)
 
 /* ── what came ───────────────────────────────────────────────────────────────────────────── */
 
-/* Those whose pidfd says that they are gone. */
+/* Ends members whose pidfd reports that they have exited. */
 static void end_members(struct loop *l)
 {
 	struct session *s = l->s;
@@ -186,7 +186,8 @@ static bool is_over(const struct loop *l, uint64_t now)
 	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
-/* What the kernel side still has is the session's to report. */
+/* Reports that we are alive. If that fails, the session ends with what the kernel side still has.
+ */
 static void keep_beating(struct loop *l)
 {
 	struct session *s = l->s;
@@ -213,7 +214,7 @@ void loop__run(struct session *s)
 		confine__new_turn();
 		keep_beating(&l);
 		alive__report(s, time__monotonic_ns());
-		/* all else that may take its time comes after it */
+		/* whatever may take long comes after this */
 		if (switched__off(s, time__monotonic_ns()))
 			break;
 		signalled__take(s);

@@ -8,11 +8,12 @@
 #include "process/proc.h"
 #include "session_priv.h"
 
-/* Unwind rows are made for so long in a turn of the loop; the rest follows in later turns. */
+/* Unwind rows are made for this long in a turn of the loop; the rest follows in later turns. */
 #define ROWS_NS 100000000ULL
-/* … and at least so long for each process, so that everybody gets some. */
+/* … and for at least this long for each process, so that everybody gets some. */
 #define ROWS_LEAST_NS 20000000ULL
-/* So many turns in a row may have no more time for its user's files (-EBUSY): a second or more. */
+/* Rows are given up after this many turns in a row without time for its user's files (-EBUSY): a
+ * second or more. */
 #define ROWS_TRIES 20
 
 /* How often one that began in the session is looked at: at once, then less and less often. */
@@ -159,7 +160,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	if (!m->ready)
 		held__begin(m->held, now);
 	m->from_start = m->program.flags & WIRE_PROC_TARGET;
-	/* if it has just begun: those of its executable and of the dynamic linker */
+	/* if it has just begun, these are its executable's and the dynamic linker's */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
 	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info, m->account);
@@ -192,7 +193,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	return 0;
 }
 
-/* What it holds open and mapped goes; nothing is asked of it any more. */
+/* Closes and unmaps what it holds; nothing is asked of it any more. */
 static void release(struct session *s, struct member *m)
 {
 	looks__cancel(s->looks, m->target);
@@ -224,7 +225,7 @@ static bool keep_waiting(struct member *m, uint64_t now, int err)
 	return true;
 }
 
-/* What a check said, or why there was none. */
+/* Acts on the result of a check, or on the error that prevented it. */
 static void checked(struct session *s, struct member *m, uint64_t now, int err,
 		    enum target_verdict verdict)
 {

@@ -29,7 +29,7 @@ static const int needed[] = {
 	CAP_FOWNER,
 };
 
-/* The one that stood for several of those before they had numbers of their own. */
+/* CAP_SYS_ADMIN covered these before they had numbers of their own. */
 #define OLD_STYLE                                                                                  \
 	(CAP_BIT_OF(CAP_BPF) | CAP_BIT_OF(CAP_PERFMON) | CAP_BIT_OF(CAP_CHECKPOINT_RESTORE))
 
@@ -112,8 +112,8 @@ static const int refused[] = {
 };
 
 /*
- * Of ptrace() what lets go of the command, which was stopped before: PTRACE_DETACH. A rule has one
- * comparison of an argument: two of them leave out one value.
+ * Of ptrace() only PTRACE_DETACH is left, to let go of the command, which was stopped before. A
+ * rule has one comparison for an argument, so two rules are needed to leave out one value.
  */
 static int refuse_ptrace(scmp_filter_ctx f)
 {

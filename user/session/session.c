@@ -8,7 +8,7 @@
 #include "picture/picture.h"
 #include "session_priv.h"
 
-/* A command that was no Haskell program is a failure, and how it ended is reported. */
+/* That the command was not a Haskell program is a failure; how it ended is reported in any case. */
 static int judge_command(struct session *s)
 {
 	int status = command__status(s->command);
@@ -26,7 +26,7 @@ static int judge_command(struct session *s)
 	return -ENOEXEC;
 }
 
-/* If the capture cannot be finished, the outputs, which come later, show it. */
+/* If the capture cannot be finished, the outputs, which are written later, say so. */
 static void finish_capture(struct session *s)
 {
 	if (!s->capture)
@@ -70,7 +70,7 @@ static int run_to_end(struct session *s)
 	if (!err)
 		err = open__all(s);
 	if (err) {
-		/* where it is a word about memory or descriptors, few rooms have their own */
+		/* few rooms print a line of their own about memory or descriptors */
 		if (err != -ECANCELED && !log__said_error())
 			log_error("the session cannot begin: %s", strerror(-err));
 		return EXIT_FAILED;
@@ -103,7 +103,7 @@ static int run_to_end(struct session *s)
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
 
-/* As a shell has it. */
+/* As a shell reports it. */
 static int code_of_command(struct session *s)
 {
 	int status = command__status(s->command);

@@ -18,20 +18,22 @@
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
 /*
- * Of members that have ended so many have their own place in the report, of earlier ones the sums
- * of their programs do; twice as many may have to wait for that.
+ * This many members that have ended have a place of their own in the report; earlier ones are only
+ * in the sums of their programs. Up to twice as many may wait for that.
  */
 #define SESSION_MAX_ENDED 512U
 /* At once: as many as the kernel side has room for (bpf/maps.bpf.h). */
 #define SESSION_MAX_LIVE 4096U
-/* Of an ended member its eventlog stays open until the end, when it is read: of so many. */
+/* The eventlogs of this many members that have ended stay open until the end, when they are read.
+ */
 #define SESSION_MAX_ENDED_LOGS 256
 /* Kept back for the end of the session: files that it reads and writes, and helper processes. */
 #define SESSION_SPARE_FDS 32
 /* A process that has just been exec'd has no capabilities before hs_init. */
 #define READY_TIMEOUT_NS 10000000000ULL
 
-/* Looks take no longer in one turn of the loop: the rest comes in the next one, after all else. */
+/* Looks take no longer than this in one turn of the loop: the rest comes in the next one, after all
+ * else. */
 #define TURN_NS 200000000ULL
 
 /* The parts of a session, made by open.c and freed by session.c. */
@@ -122,8 +124,9 @@ int rights__give_up(const struct kernel_features *features);
 /* ── switched.c: the operator's switch ───────────────────────────────────────────────────── */
 
 /*
- * True: there is a file opts->off_path. What the session has put on is off then, at once, and it is
- * stopped. The file is looked for five times a second, however often this is asked.
+ * True: there is a file opts->off_path. Everything that the session has attached is off then, at
+ * once, and the session is stopped. The file is looked for five times a second, however often this
+ * is asked.
  */
 bool switched__off(struct session *s, uint64_t now);
 
@@ -185,8 +188,8 @@ bool held__is_over(const struct held *held);
 /* ── looks.c: looks into memory ──────────────────────────────────────────────────────────── */
 
 /*
- * Looks that go on while the loop turns (target.h), so many at a time. A user's may be half of what
- * others leave (base/shares.h): memory that hangs keeps nobody else waiting.
+ * Looks that go on while the loop turns (target.h), up to LOOKS_MAX at a time. A user's may be half
+ * of what others leave (base/shares.h): memory that hangs keeps nobody else waiting.
  */
 struct looks;
 #define LOOKS_MAX 16
@@ -194,7 +197,7 @@ struct looks;
 int looks__new(struct looks **ret_looks);
 /* Those that go on are ended by their targets. */
 void looks__free(struct looks *looks);
-/* As target__start_check(); -EDQUOT: so many of the user's go on, to be tried again soon. */
+/* As target__start_check(); -EDQUOT: too many of the user's go on; to be tried again soon. */
 int looks__check(struct looks *looks, struct target *target, bool last, char *reason,
 		 size_t reason_size);
 /* As target__take_check(). */
@@ -247,13 +250,13 @@ struct member {
 	bool ready;		      /* its layout is confirmed */
 	bool forgotten;		      /* it was no target: nothing of it is in the timeline */
 	bool from_start;	      /* no call of it was made before its probes were on */
-	bool calls_missed;	      /* it began in the session, and that is not known */
-	struct held *held;	      /* its records until it is ready */
-	struct kernel_cost cost;      /* of one that has ended and is detached */
+	bool calls_missed; /* it began in the session, and whether calls were missed is not known */
+	struct held *held; /* its records until it is ready */
+	struct kernel_cost cost; /* of one that has ended and is detached */
 	/* member.c: when to look next whether it is ready, and until when to be patient */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries;
-	bool last_check; /* what does not look right by the check that goes on is wrong */
+	bool last_check; /* what does not look right in the check that goes on is wrong */
 	/* the snapshot of its threads: wanted, until when, and when it was begun */
 	bool snapshot_due;
 	bool announced; /* the first one is over, and the user has been told */
@@ -273,8 +276,8 @@ int members__new(struct members **ret_members);
 /* Frees the members' targets too; their logs must be gone. */
 void members__free(struct members *members);
 /*
- * Takes the target over (also on failure); the member is not live yet. -EDQUOT: so many of the same
- * user's are live that others would find no room (counted); -E2BIG, -ENOMEM.
+ * Takes the target over (also on failure); the member is not live yet. -EDQUOT: of the same user
+ * too many are live to leave others room (counted); -E2BIG, -ENOMEM.
  */
 int members__add(struct members *members, struct target *target, pid_t pid, uid_t account,
 		 bool ready, struct member **ret_member);
@@ -312,10 +315,10 @@ int members__leave_gone(struct members *members, pid_t pid);
 /* Nothing is held for it any more, and it may be forgotten. */
 void members__set_released(struct members *members, struct member *m);
 size_t members__count_released(const struct members *members);
-/* Of those the last `stay` that joined stay, the others are freed. */
+/* Frees them, except for the `stay` that joined last. */
 void members__forget_released(struct members *members, size_t stay);
 
-/* Processes of which no members were made for want of room, by user. */
+/* Processes that did not become members for want of room, by user. */
 struct members_refused {
 	uid_t uid;
 	uint64_t n;
@@ -375,7 +378,7 @@ void member__start_looks(struct session *s, uint64_t now);
 uint64_t member__next_due(const struct session *s);
 /* Its maps have changed: names and unwind rows of what is new. */
 void member__read_maps(struct session *s, struct member *m);
-/* At the beginning of each turn of the loop: rows of one of those that have not got all of theirs.
+/* At the beginning of each turn of the loop: makes rows for one of those that lack some.
  */
 void member__more_rows(struct session *s);
 /* It is no target any more: "exited", "exec", "left". */
@@ -431,7 +434,7 @@ void candidates__drop(struct candidates *candidates, struct candidate *c);
 /* Takes the target over; the candidate has none. */
 void candidates__set_target(struct candidates *candidates, struct candidate *c,
 			    struct target *target);
-/* Gives it back: no look of it may be known to looks__… any more. NULL: it has none. */
+/* Gives it back; its look must have been cancelled (looks__cancel). NULL: it has none. */
 struct target *candidates__take_target(struct candidates *candidates, struct candidate *c);
 /* How many have one. */
 size_t candidates__n_checked(const struct candidates *candidates);
@@ -512,8 +515,8 @@ void mapped__drain(struct session *s, uint64_t now);
 /* ── spare.c: descriptors for the end ─────────────────────────────────────────────────────── */
 
 /*
- * Takes descriptors that nothing may use but the session's end, so that it can write what it has
- * whatever targets have used up. Without an error: what cannot be had now is not kept.
+ * Keeps descriptors back for the end of the session, so that it can write what it has whatever
+ * targets have used up: as many as there are, up to SESSION_SPARE_FDS.
  */
 void spare_fds__open(struct session *s);
 /* Gives them back. */
@@ -534,8 +537,8 @@ uint64_t windows__next_due(const struct session *s);
 int windows__cut(struct session *s, uint64_t now, bool at_once);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);
-/* Waits for children for a while, for one that writes to standard output until a signal comes; then
- * ends those that go on. */
+/* Waits a while for the children, and until a signal comes for one that writes to standard output;
+ * then ends those that are left. */
 void windows__finish(struct session *s);
 /* Ends children, and frees. NULL is fine. */
 void windows__free(struct windows *w);

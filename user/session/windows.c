@@ -17,14 +17,14 @@
 #define MAX_WRITERS 2
 /* At the end of the session nobody waits longer for those that make files. */
 #define LAST_WAIT_NS 1500000000ULL
-/* They give way to what is profiled. */
+/* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
 struct windows {
 	uint64_t every_ns, next_ns;
 	pid_t writers[MAX_WRITERS]; /* 0: none */
-	uint64_t dropped;	    /* that are not in any file */
-	bool partial;		    /* one that was not complete */
+	uint64_t dropped;	    /* windows that are not in any file */
+	bool partial;		    /* some window was not complete */
 	bool on_stdout;		    /* they follow each other there */
 };
 

@@ -41,7 +41,7 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 	return 0;
 }
 
-/* The line of a check that was not to be had, and its error. */
+/* The line of a check that could not be made, and its error. */
 static int explain(struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
@@ -95,7 +95,7 @@ static int start(struct target *t, bool last)
 	t->check_last = last;
 	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
 			   &t->checking);
-	/* that is no word about the process */
+	/* this says nothing about the process */
 	return err && err != -EBUSY ? explain(t, err) : err;
 }
 

@@ -134,7 +134,7 @@ void target__free(struct target *target);
  *
  * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
  * not ready. Errors as of target__open(), with their line in `reason` (NULL: on standard error);
- * -EBUSY: no child can be had now, or the memory hung not long ago.
+ * -EBUSY: no child can be started now, or the memory hung not long ago.
  */
 int target__start_check(struct target *target, bool last, char *reason, size_t reason_size);
 /*
@@ -189,7 +189,7 @@ uid_t target__account(const struct target *target);
 /*
  * How many mappings of code, as last read, are of files that were not opened, so that what runs
  * there has no names: there was no room for them, or, where they are on a file system that is not a
- * local one, a copy was not to be had.
+ * local one, no copy could be made.
  */
 struct target_left_out {
 	size_t no_room, not_copied;

@@ -127,9 +127,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct fde_ref *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
+	return CMP(x->start, y->start) ?: CMP(x->at, y->at);
 }
 
 static int put(struct builder *b, uint64_t vaddr, uint32_t rule)
