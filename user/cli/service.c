@@ -108,6 +108,8 @@ static bool read_again(struct service *sv)
 	struct options *next = NULL;
 	int err = options__again(*sv->options, &next);
 
+	if (err == -ENOMEM)
+		log_error("no memory");
 	if (err)
 		log_error("%s: not taken; it goes on with what was there before",
 			  (*sv->options)->config_path);
