@@ -228,6 +228,12 @@ static int wait_for_end(struct service *sv)
 	}
 }
 
+static void report_to_parent(void *ctx)
+{
+	/* a pipe that is full says as much */
+	(void)!write(*(const int *)ctx, "", 1);
+}
+
 static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive_fd)
 {
 	const struct options *o = *sv->options;
@@ -241,7 +247,8 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	session_mode__opts(o, &opts);
-	opts.alive_fd = alive_fd;
+	opts.alive = report_to_parent;
+	opts.alive_ctx = &alive_fd;
 	/* the time that it was off counts, too */
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;
