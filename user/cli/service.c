@@ -23,6 +23,8 @@
 #include "session/session.h"
 
 #define LOOK_EVERY_MS 200
+/* Of the child, beside EXIT_…. */
+#define EXIT_SWITCHED_OFF 3
 /*
  * For the service manager's watchdog the service is alive as long as its child is. That reports
  * itself each second from its loop; before and after that it looks at all processes, or writes its
@@ -239,6 +241,7 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	const struct options *o = *sv->options;
 	struct session_opts opts;
 	uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
+	int code;
 
 	close(sv->signal_fd);
 	close(sv->alive_fd);
@@ -252,7 +255,8 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	/* the time that it was off counts, too */
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;
-	_exit(session__run(&opts));
+	code = session__run(&opts);
+	_exit(code == SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF : code);
 }
 
 static int run_child(struct service *sv)
@@ -305,7 +309,7 @@ int service__run(struct options **options)
 	}
 	while (!err && wait_for_removal(&sv)) {
 		code = run_child(&sv);
-		if (code != SESSION_SWITCHED_OFF && !sv.next)
+		if (code != EXIT_SWITCHED_OFF && !sv.next)
 			break;
 		code = 0;
 		use_next(&sv);
