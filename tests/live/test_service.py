@@ -219,8 +219,7 @@ def test_quiet_log(t):
     """What is routine is in no log: window after window there is no line."""
     folder = t.dir / "windows"
     folder.mkdir()
-    target = t.target("Calls", 60, "safe_sleep_1ms=1000000")
-    target.go()
+    target = t.target("Server", ready="waiting")
     process, log = journal(t, "--pid", target.pid, "--window", "0.5", "-f", "json", "-o", folder)
     try:
         deadline = time.monotonic() + 60 * SLOWNESS
