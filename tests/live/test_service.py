@@ -184,6 +184,17 @@ def test_switched_off(t):
     check(set(s.frequencies()) == {97}, f"windows of {s.frequencies()} Hz")
 
 
+def test_ready_without_windows(t):
+    """A session that is one is ready for its manager, too, and alive."""
+    manager = Manager(t)
+    target = t.target("Server", ready="waiting")
+    session = t.session("--pid", target.pid, "-f", "json", "-o", t.dir / "one.json", env={"NOTIFY_SOCKET": manager.path})
+    manager.wait_for("READY")
+    manager.wait_for("WATCHDOG")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"it said {session.err.seen}")
+
+
 def journal(t, *args, mine=True):
     """The lines on a standard error that the environment calls the journal's, or another one."""
     read, write = os.pipe()
@@ -208,8 +219,7 @@ def test_quiet_log(t):
     """What is routine is in no log: window after window there is no line."""
     folder = t.dir / "windows"
     folder.mkdir()
-    target = t.target("Calls", 60, "safe_sleep_1ms=1000000")
-    target.go()
+    target = t.target("Server", ready="waiting")
     process, log = journal(t, "--pid", target.pid, "--window", "0.5", "-f", "json", "-o", folder)
     try:
         deadline = time.monotonic() + 60 * SLOWNESS

@@ -18,6 +18,9 @@ from harness import BUILD, ROOT, Skip, cases, check, run  # noqa: E402 pylint: d
 
 SUITES = os.environ.get("DEB_SUITES", "bookworm trixie").split()
 CLEAN_ROOT = Path(__file__).resolve().parent / "clean-root"
+CAPS = re.search(r"^CapabilityBoundingSet=(.*)$", (ROOT / "scripts" / "safescoped.service").read_text(), re.M).group(1).split()
+CAP_NUMBERS = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_SYSLOG": 34, "CAP_PERFMON": 38, "CAP_BPF": 39,
+               "CAP_CHECKPOINT_RESTORE": 40}  # linux/capability.h
 PATHS = ("usr/bin/safescoped", "lib/systemd/system/safescoped.service", "etc/safescoped.conf",
          "usr/share/man/man8/safescoped.8.gz", "usr/share/bash-completion/completions/safescoped",
          "usr/share/zsh/vendor-completions/_safescoped", "usr/share/safescoped/safescoped.schema.json")
@@ -101,6 +104,86 @@ def test_in_a_clean_root(t, suite):
     debian.apt("purge", "-y", "safescoped")
     left = [p for p in debian.ours() if not p.startswith("var/log/")]
     check(not left, f"left behind: {left}")
+
+
+# Run by the booted system; each `= NAME` begins what comes after it.
+SCRIPT = r"""
+show() { echo "= $1"; shift; "$@" 2>&1; }
+show before systemctl is-enabled safescoped
+sed -i 's/^window 60/window 1/' /etc/safescoped.conf
+mkdir -p /etc/systemd/system/safescoped.service.d
+printf '[Service]\nWatchdogSec=6\nRestartSec=1\n' >/etc/systemd/system/safescoped.service.d/test.conf
+show enable systemctl enable --now safescoped
+show status systemctl show safescoped -p ActiveState -p StatusText -p User
+processes() {
+	for p in $(cat /sys/fs/cgroup/system.slice/safescoped.service/cgroup.procs); do
+		awk '/^(Uid|CapEff|Seccomp):/ { printf "%s%s ", $1, $2 } END { print "" }' /proc/$p/status
+	done
+}
+show processes processes
+for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done
+show windows ls /var/lib/safescoped/
+echo 'windw 3' >>/etc/safescoped.conf
+show wrong systemctl reload safescoped
+sed -i '/windw/d; s/^frequency 19/frequency 29/' /etc/safescoped.conf
+show reload systemctl reload safescoped
+touch /run/safescoped/off
+sleep 3
+show off systemctl show safescoped -p StatusText
+rm /run/safescoped/off
+sleep 3
+show on systemctl show safescoped -p StatusText -p NRestarts
+child=$(cat /proc/$(systemctl show -P MainPID safescoped)/task/*/children)
+kill -STOP $child
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 1; done
+show watchdog systemctl show safescoped -p NRestarts -p ActiveState -p StatusText
+show stop systemctl stop safescoped
+show stopped systemctl show safescoped -p ActiveState -p Result
+show windows_at_end ls /var/lib/safescoped/
+show journal journalctl -u safescoped --no-pager -o cat -p 3
+show all journalctl -u safescoped --no-pager -o short-precise
+"""
+
+
+def boot(debian, script):
+    """{the name: the lines that it printed}"""
+    path = debian.root / "script"
+    path.write_text(f"#!/bin/sh\n{script}")
+    done = subprocess.run([Path(__file__).resolve().parent / "boot", debian.root, path], capture_output=True, text=True)
+    if done.returncode == 2:
+        raise Skip(done.stderr.strip())
+    said = {}
+    for line in (debian.root / "out" / "log").read_text().splitlines():
+        if line.startswith("= "):
+            said[line[2:]] = lines = []
+        else:
+            lines.append(line)
+    return said
+
+
+def test_under_systemd(t):
+    """The unit as a real service manager runs it: its user, its rights, reload, off, watchdog, stop, and what the journal has."""
+    debian = Debian(t, SUITES[0])
+    shutil.copy(package()[0], debian.root / "safescoped.deb")
+    debian.apt("update")
+    debian.apt("install", "-y", "--no-install-recommends", "systemd", "systemd-sysv", "/safescoped.deb")
+    (debian.root / "usr/sbin/policy-rc.d").unlink()
+    said = boot(debian, SCRIPT)
+    check(said["before"] == ["disabled"], f"it began by itself: {said['before']}")
+    check(set(said["status"]) == {"ActiveState=active", "StatusText=Profiling", "User=safescoped"}, f"{said['status']} {said['all']}")
+    caps = sum(1 << CAP_NUMBERS[c] for c in CAPS)
+    processes = [dict(word.split(":") for word in line.split()) for line in said["processes"]]
+    check(len(processes) >= 3 and all(p["Uid"] != "0" and p["Seccomp"] == "2" for p in processes), f"{processes}")
+    check(any(int(p["CapEff"], 16) == caps for p in processes), f"no process has its capabilities: {processes}")
+    check(all(int(p["CapEff"], 16) & ~caps == 0 for p in processes), f"{processes}")
+    first, last = set(said["windows"]), set(said["windows_at_end"])
+    check(len(first) >= 4 and first < last, f"windows: {said['windows']}, {said['windows_at_end']}")
+    check(not said["wrong"] and not said["reload"], f"{said['wrong']} {said['reload']}")
+    check(said["off"] == ["StatusText=Switched off"] and set(said["on"]) == {"StatusText=Profiling", "NRestarts=0"},
+          f"{said['off']} {said['on']}")
+    check(set(said["watchdog"]) == {"NRestarts=1", "ActiveState=active", "StatusText=Profiling"}, f"{said['watchdog']} {said['all']}")
+    check(set(said["stopped"]) == {"ActiveState=inactive", "Result=success"}, f"{said['stopped']} {said['all']}")
+    check(any(line.startswith("/etc/safescoped.conf:") and "windw" in line for line in said["journal"]), f"{said['journal']}")
 
 
 if __name__ == "__main__":

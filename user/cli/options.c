@@ -57,10 +57,20 @@ static _Noreturn void exit_wrong(const char *text)
 	exit(EX_USAGE);
 }
 
+static _Noreturn void exit_without_memory(void)
+{
+	log_error("no memory");
+	exit(EXIT_FAILED);
+}
+
 static void take_setting(struct command_line *line, int key, const char *arg)
 {
-	if (ARRAY_RESERVE(line->v, line->cap, line->n + 1, MAX_SETTINGS))
+	int err = ARRAY_RESERVE(line->v, line->cap, line->n + 1, MAX_SETTINGS);
+
+	if (err == -E2BIG)
 		exit_wrong("too many options");
+	if (err)
+		exit_without_memory();
 	line->v[line->n++] = (struct setting){key, arg};
 }
 
@@ -279,8 +289,9 @@ static int make_loudly(const struct command_line *line, struct options **ret_opt
 
 	while (rest && *rest)
 		log_error("%s", strsep(&rest, "\n"));
-	if (err == -ENOMEM)
-		log_error("no memory");
+	/* what is wrong is known, and there was no room to write it down */
+	if (err && wrong.err)
+		err = -ENOMEM;
 	buf__free(&wrong);
 	return err;
 }
@@ -298,8 +309,10 @@ struct options *options__parse(int argc, char **argv)
 	program_invocation_name = program_invocation_short_name = name;
 	line = read_command_line(argc, argv);
 	err = make_loudly(line, &o);
+	if (err == -ENOMEM)
+		exit_without_memory();
 	if (err)
-		exit(err == -ENOMEM ? EXIT_FAILED : EX_USAGE);
+		exit(EX_USAGE);
 	if (has_key(line, OPT_CHECK_CONFIG)) {
 		options__free(o);
 		exit(EXIT_COMPLETE);

@@ -110,6 +110,8 @@ static bool read_again(struct service *sv)
 	struct options *next = NULL;
 	int err = options__again(*sv->options, &next);
 
+	if (err == -ENOMEM)
+		log_error("no memory");
 	if (err)
 		log_error("%s: not taken; it goes on with what was there before",
 			  (*sv->options)->config_path);
@@ -228,6 +230,12 @@ static int wait_for_end(struct service *sv)
 	}
 }
 
+static void report_to_parent(void *ctx)
+{
+	/* a pipe that is full says as much */
+	(void)!write(*(const int *)ctx, "", 1);
+}
+
 static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive_fd)
 {
 	const struct options *o = *sv->options;
@@ -242,7 +250,8 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	session_mode__opts(o, &opts);
-	opts.alive_fd = alive_fd;
+	opts.alive = report_to_parent;
+	opts.alive_ctx = &alive_fd;
 	/* the time that it was off counts, too */
 	if (end_ns)
 		opts.duration_ns = end_ns > now ? end_ns - now : 1;

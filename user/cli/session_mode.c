@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "modes.h"
+#include "notify.h"
 #include "service.h"
 #include "session/session.h"
 
@@ -38,18 +39,32 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.propagate_exit = o->propagate_exit,
 		.output = &o->output,
 		.quiet = o->quiet,
-		.alive_fd = -1,
 	};
+}
+
+/* Also where it is no service of ours, a manager may have started it as one. */
+static void report_alive(void *ctx)
+{
+	bool *was_ready = ctx;
+
+	if (!*was_ready)
+		notify__ready("Profiling");
+	else
+		notify__alive();
+	*was_ready = true;
 }
 
 int session_mode__run(struct options **options)
 {
 	struct session_opts opts;
+	bool was_ready = false;
 	int code;
 
 	if (service__wanted(*options))
 		return service__run(options);
 	session_mode__opts(*options, &opts);
+	opts.alive = report_alive;
+	opts.alive_ctx = &was_ready;
 	code = session__run(&opts);
 	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }

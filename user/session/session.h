@@ -54,9 +54,10 @@ struct session_opts {
 
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
-	/* Written to once everything is attached, and each second while the session goes on; it
-	 * must not block. -1: nobody watches. */
-	int alive_fd;
+	/* Called once everything is attached, and each second while the loop turns. NULL: nobody
+	 * watches. */
+	void (*alive)(void *ctx);
+	void *alive_ctx;
 	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
 	bool propagate_exit;
 };

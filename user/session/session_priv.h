@@ -110,7 +110,7 @@ uint64_t command__cpu_ns(const struct command *c);
 
 /* ── alive.c ─────────────────────────────────────────────────────────────────────────────── */
 
-/* To whom opts->alive_fd belongs, now and then. */
+/* Calls opts->alive now and then. */
 void alive__report(struct session *s, uint64_t now);
 
 /* ── rights.c ────────────────────────────────────────────────────────────────────────────── */
