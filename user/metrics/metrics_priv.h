@@ -98,7 +98,7 @@ struct metrics {
 
 /* ── text (text.c, daemon.c) ─────────────────────────────────────────────────────────────── */
 
-/* Adds text from elsewhere as a label's value, without its quotes. */
+/* Adds text from elsewhere as a label's value, without its quotes; a long one is cut. */
 void label__add(struct buf *out, const char *value);
 /* "# HELP" and "# TYPE" lines; `type` is counter, gauge or histogram. */
 void family__begin(struct buf *out, const char *name, const char *type, const char *help);

@@ -13,6 +13,9 @@
 
 /* So much busier another place must be. */
 #define BUSIER 2
+/* Bytes; what is shown may be less. */
+#define NAME_BYTES  256
+#define PLACE_BYTES 64
 
 static void free_slot(struct site_slot *slot)
 {
@@ -79,10 +82,13 @@ static struct site_slot *find(struct sites *sites, const struct figures_site *s)
 /* False without memory: it stays among the others. */
 static bool fill_slot(struct site_slot *slot, const struct figures_site *s)
 {
+	size_t len = strlen(s->place);
+
 	*slot = (struct site_slot){.addr = s->addr, .interruptible = s->interruptible};
-	slot->function = strdup(s->function);
-	slot->caller = strdup(s->caller);
-	slot->place = strdup(s->place);
+	slot->function = strndup(s->function, NAME_BYTES);
+	slot->caller = strndup(s->caller, NAME_BYTES);
+	/* its end is what tells two of them apart */
+	slot->place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
 	slot->used = slot->function && slot->caller && slot->place;
 	if (!slot->used)
 		free_slot(slot);

@@ -7,24 +7,30 @@
 
 #include "metrics_priv.h"
 
+/* Bytes of a value of a label: names that somebody else made as long as he could must not crowd
+ * others out. */
+#define LABEL_MAX 128
+
 /* ── the format ──────────────────────────────────────────────────────────────────────────── */
 
+/* Of text without control characters. */
 static void add_escaped(struct buf *out, const char *value)
 {
-	for (const char *p = value; *p; p++) {
-		switch (*p) {
-		case '\\':
-			buf__adds(out, "\\\\");
-			break;
-		case '"':
-			buf__adds(out, "\\\"");
-			break;
-		case '\n':
-			buf__adds(out, "\\n");
-			break;
-		default:
-			buf__addc(out, *p);
-		}
+	size_t most = out->len + LABEL_MAX, left = strlen(value);
+
+	while (left && !out->err) {
+		bool escaped = *value == '\\' || *value == '"';
+		uint32_t cp;
+		size_t len = text__decode(value, left, &cp);
+
+		len = len ? len : 1;
+		if (out->len + len + escaped > most)
+			return;
+		if (escaped)
+			buf__addc(out, '\\');
+		buf__add(out, value, len);
+		value += len;
+		left -= len;
 	}
 }
 
