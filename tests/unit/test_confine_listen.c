@@ -338,8 +338,8 @@ static void stays_beside_a_fork(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_connections),   cmocka_unit_test(nothing_else),
-		cmocka_unit_test(others_cannot_listen), cmocka_unit_test(is_handed_a_file),
+		cmocka_unit_test(takes_connections),	 cmocka_unit_test(nothing_else),
+		cmocka_unit_test(others_cannot_listen),	 cmocka_unit_test(is_handed_a_file),
 		cmocka_unit_test(ends_when_it_is_freed), cmocka_unit_test(stays_beside_a_fork),
 	};
 

@@ -366,8 +366,7 @@ static void check_events(const struct scraped *s, const struct picture *pic)
 	assert_true(near(sum_of(s, "safescoped_safe_call_capability_wait_seconds_total", ""), wait,
 			 EXACT));
 	assert_true(sum_of(s, "safescoped_gc_collections_total", "") == (double)gcs);
-	assert_true(near(sum_of(s, "safescoped_gc_pause_seconds_total", ""), pause,
-			 ROUNDED));
+	assert_true(near(sum_of(s, "safescoped_gc_pause_seconds_total", ""), pause, ROUNDED));
 }
 
 /*
@@ -389,7 +388,8 @@ static void parts_add_up(void **state)
 			struct scraped end = watch(names[k], windows[i], 0, &w);
 
 			assert_true(windows[i] ? w.windows > 0 : !w.windows);
-			/* how time on the CPU is divided each window estimates by its own samples */
+			/* how time on the CPU is divided each window estimates by its own samples
+			 */
 			check_states(&end, pic, LANE_THREAD, windows[i] != 0, 0);
 			if (!windows[i])
 				check_states(&end, pic, LANE_CAPABILITY, false, 0);
@@ -460,8 +460,11 @@ static void readings_change_nothing(void **state)
 
 static struct pic_target target_of(pid_t pid, const char *comm)
 {
-	return (struct pic_target){
-		.pid = pid, .comm = comm, .exe = "/bin/x", .ghc_version = "9.0.2", .way = "rts_thr"};
+	return (struct pic_target){.pid = pid,
+				   .comm = comm,
+				   .exe = "/bin/x",
+				   .ghc_version = "9.0.2",
+				   .way = "rts_thr"};
 }
 
 static void give(struct metrics *m, uint32_t no, pid_t pid, uint64_t haskell_ns, bool ended,
@@ -482,8 +485,8 @@ static void estimates_that_sink(void **state)
 	static const struct {
 		int ms;
 		double shown;
-	} steps[] = {{10, .010}, {5, .010},  {12, .012}, {-11, .012}, {0, .012},
-		     {1, .012},  {2, .013}, {-3, .014}, {4, .018}};
+	} steps[] = {{10, .010}, {5, .010}, {12, .012}, {-11, .012}, {0, .012},
+		     {1, .012},	 {2, .013}, {-3, .014}, {4, .018}};
 	struct metrics *m;
 
 	(void)state;
@@ -595,8 +598,9 @@ static void find_nasty_place(void *ctx, pid_t pid, struct metrics_place *ret_pla
 /* The reader above refuses what is not escaped. */
 static void names_of_any_bytes(void **state)
 {
-	static const char *const names[] = {"a\"b", "a\\", "a\nb", "\xff\xfe", "\xe2\x80\xae", "{}",
-					    "",	    "a,b=\"c\"} 1\nx 2", "\x1b[2J"};
+	static const char *const names[] = {"a\"b",	    "a\\", "a\nb", "\xff\xfe",
+					    "\xe2\x80\xae", "{}",  "",	   "a,b=\"c\"} 1\nx 2",
+					    "\x1b[2J"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

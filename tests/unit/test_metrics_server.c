@@ -313,9 +313,10 @@ static void addresses(void **state)
 	static const char *const good[] = {"9464",	":9464",       "127.0.0.1:9464",
 					   "[::1]:1",	"localhost:0", "0.0.0.0:65535",
 					   "unix:/a/b", "unix:a"};
-	static const char *const bad[] = {"",	 ":",	     "a",	 "65536",	 "::1:80", "[::1]",
-					  "1:a", "unix:",    "-1",	 "example.org:80", "1 ",
-					  ":+1", "[]:80",    "[a]:80",	 "127.0.0.1",	   "::"};
+	static const char *const bad[] = {"",	   ":",	  "a",	   "65536",  "::1:80",
+					  "[::1]", "1:a", "unix:", "-1",     "example.org:80",
+					  "1 ",	   ":+1", "[]:80", "[a]:80", "127.0.0.1",
+					  "::"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
@@ -331,8 +332,7 @@ static void loopback_only(void **state)
 	char *text, want[64];
 	size_t len;
 
-	snprintf(want, sizeof(want), " 0100007F:%04X 00000000:0000 0A ",
-		 ntohs(kit->addr.sin_port));
+	snprintf(want, sizeof(want), " 0100007F:%04X 00000000:0000 0A ", ntohs(kit->addr.sin_port));
 	assert_int_equal(proc__text("/proc/net/tcp", 1 << 24, &text, &len), 0);
 	assert_non_null(strstr(text, want));
 	free(text);

@@ -102,8 +102,8 @@ static const struct argp_option argp_options[] = {
 	 "with --window: only as many as take up no more than this (500M, 2G)", 3},
 	{"keep-for", OPT_KEEP_FOR, "TIME", 0,
 	 "with --window: only those that began no longer ago (12h, 7d)", 3},
-	{"metrics", OPT_METRICS, "[ADDR]:PORT|unix:PATH", 0,
-	 "answer Prometheus there: /metrics, /healthz, /readyz (without ADDR: 127.0.0.1)", 3},
+	{"metrics", OPT_METRICS, "ADDRESS", 0,
+	 "answer Prometheus at PORT (of 127.0.0.1), HOST:PORT or unix:PATH", 3},
 	{"lanes", OPT_LANES, "LIST", 0,
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",

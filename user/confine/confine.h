@@ -69,11 +69,11 @@ struct confine {
 	uint64_t memory;  /* bytes beyond what is mapped now; 0: 256 MB */
 	/* seconds of CPU time, then it is killed; 0: 20; CONFINE_NO_END: never */
 	uint32_t cpu_s;
-	uint32_t keep;	  /* enum confine_keep */
-	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
-	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
+	uint32_t keep;	/* enum confine_keep */
+	uid_t user;	/* whose bytes or process these are; CONFINE_NOBODY */
+	const int *fds; /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
-	int nice;	  /* of its processor time: 19 gives way to all others */
+	int nice;	    /* of its processor time: 19 gives way to all others */
 	uint32_t more_fds;  /* that it may have open beside those; CONFINE_LISTEN only */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
 };
@@ -145,9 +145,9 @@ void confine_server__free(struct confine_server *server);
 struct confine_resident;
 
 /*
- * Starts run(ctx, fd) in a child, which goes on until that returns, the daemon ends, or it is freed.
- * `fd` is its end of a pair of sockets that keep messages whole (SOCK_SEQPACKET) and do not block;
- * the daemon may hand descriptors over (SCM_RIGHTS). -EBUSY as confine__start.
+ * Starts run(ctx, fd) in a child, which goes on until that returns, the daemon ends, or it is
+ * freed. `fd` is its end of a pair of sockets that keep messages whole (SOCK_SEQPACKET) and do not
+ * block; the daemon may hand descriptors over (SCM_RIGHTS). -EBUSY as confine__start.
  */
 int confine_resident__start(const struct confine *how, int (*run)(void *ctx, int fd), void *ctx,
 			    struct confine_resident **ret_resident);

@@ -45,8 +45,8 @@ static const int files[] = {
  * to. recvmsg() is for the daemon's messages, eventfd2() for libmicrohttpd's own wake-ups.
  */
 static const int listening[] = {
-	SCMP_SYS(accept4),  SCMP_SYS(recvfrom),	  SCMP_SYS(recvmsg),	SCMP_SYS(sendto),
-	SCMP_SYS(sendmsg),  SCMP_SYS(shutdown),	  SCMP_SYS(setsockopt), SCMP_SYS(getsockopt),
+	SCMP_SYS(accept4),  SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),    SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg),  SCMP_SYS(shutdown), SCMP_SYS(setsockopt), SCMP_SYS(getsockopt),
 	SCMP_SYS(eventfd2), SCMP_SYS(writev),
 };
 

@@ -16,8 +16,8 @@ static const struct {
 	const char *name, *label, *type, *help;
 	enum unit unit;
 } table[METRICS_VALUES] = {
-	[METRICS_TARGETS] = {"safescoped_targets", "", "gauge",
-			     "Processes that are profiled now.", PLAIN},
+	[METRICS_TARGETS] = {"safescoped_targets", "", "gauge", "Processes that are profiled now.",
+			     PLAIN},
 	[METRICS_TARGETS_STARTING] = {"safescoped_targets_starting", "", "gauge",
 				      "Of these, those whose runtime is not initialised yet.",
 				      PLAIN},

@@ -342,11 +342,11 @@ int serve__run(void *ctx, int channel)
 
 	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
 		s.clients[i].fd = -1;
-	s.mhd = MHD_start_daemon(
-		MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, &s,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &s, MHD_OPTION_END);
+	s.mhd = MHD_start_daemon(MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+				 on_request, &s, MHD_OPTION_CONNECTION_LIMIT,
+				 (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				 (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+				 on_connection, &s, MHD_OPTION_END);
 	if (!s.mhd)
 		return -ENOMEM;
 	while (!s.over && !err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * server: the endpoint that Prometheus scrapes. HTTP is spoken by libmicrohttpd in a process
- * without rights (confine.h, CONFINE_LISTEN), which has the listening socket and nothing else of the
- * daemon; the daemon hands finished texts over, and never waits for it.
+ * without rights (confine.h, CONFINE_LISTEN), which has the listening socket and nothing else of
+ * the daemon; the daemon hands finished texts over, and never waits for it.
  *
  *   /metrics  the text; no older than the daemon said it may be: for a newer one it is asked
  *   /healthz  200 while the session's loop turns

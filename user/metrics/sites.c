@@ -101,8 +101,7 @@ static const struct figures_site *busiest(struct sites *sites, const struct figu
 	const struct figures_site *best = NULL;
 
 	for (size_t i = 0; i < f->n_sites; i++)
-		if (!find(sites, &f->sites[i]) &&
-		    (!best || f->sites[i].wall_ns > best->wall_ns))
+		if (!find(sites, &f->sites[i]) && (!best || f->sites[i].wall_ns > best->wall_ns))
 			best = &f->sites[i];
 	return best;
 }

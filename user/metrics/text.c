@@ -248,8 +248,7 @@ static const struct family {
 	{"safescoped_capability_wait_seconds_total", "counter",
 	 "How long OS threads waited for a capability.", write_cap_wait},
 	{"safescoped_safe_call_capability_wait_seconds_total", "counter",
-	 "How long threads waited for a capability after safe calls that ended.",
-	 write_call_waits},
+	 "How long threads waited for a capability after safe calls that ended.", write_call_waits},
 	{"safescoped_safe_call_seconds", "histogram",
 	 "Safe foreign calls that ended, by place: the busiest ones of a process, and the sum of "
 	 "all others.",

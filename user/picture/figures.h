@@ -43,7 +43,7 @@ struct figures_gc {
 };
 
 struct figures {
-	bool ended; /* the process has */
+	bool ended;  /* the process has */
 	uint32_t no; /* of the process: no other one of the session has it */
 	/* who it is; lives as long as the picture of the time */
 	const struct pic_target *target;

@@ -456,7 +456,7 @@ bool windows__partial(const struct windows *w);
 
 struct windows_state {
 	uint64_t made, dropped; /* so far */
-	uint64_t writing_ns; /* when the oldest one ended that is being written; 0: none is */
+	uint64_t writing_ns;	/* when the oldest one ended that is being written; 0: none is */
 };
 /* NULL: there are none. */
 void windows__state(const struct windows *w, struct windows_state *ret_state);

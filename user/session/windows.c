@@ -22,11 +22,11 @@
 
 struct windows {
 	uint64_t every_ns, next_ns;
-	pid_t writers[MAX_WRITERS]; /* 0: none */
+	pid_t writers[MAX_WRITERS];	/* 0: none */
 	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
 	uint64_t made;
-	uint64_t dropped;	    /* that are not in any file */
-	bool partial;		    /* one that was not complete */
+	uint64_t dropped; /* that are not in any file */
+	bool partial;	  /* one that was not complete */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)

@@ -33,8 +33,8 @@ struct timeline {
 	struct intake *in;
 	struct target *v; /* as the intake had them when it was looked at last */
 	size_t n, cap;
-	struct log_build *alone; /* of the process that is known by its log alone; NULL: none */
-	struct picture *half;	 /* of a cut that failed: there may be pointers into it */
+	struct log_build *alone;     /* of the process that is known by its log alone; NULL: none */
+	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
 	timeline_figures_fn figures; /* NULL: nobody wants them */
 	void *figures_ctx;
 	bool finished;
