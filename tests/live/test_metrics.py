@@ -61,10 +61,14 @@ def parse(text):
 
 
 def scrape(where):
-    status, text = get(where, "/metrics")
-    check(status == 200, f"/metrics: {status} {text}")
-    promtool(text)
-    return parse(text)
+    for _ in range(10):
+        status, text = get(where, "/metrics")
+        if status == 200:
+            promtool(text)
+            return parse(text)
+        # the first figures are not there after three seconds: a machine may be busy
+        check(status == 503, f"/metrics: {status} {text}")
+    raise Failure(f"/metrics: {status} {text}")
 
 
 def promtool(text):

@@ -83,6 +83,8 @@ static int echo(void *ctx, int channel)
 	for (;;) {
 		struct pollfd p[] = {{.fd = channel, .events = POLLIN},
 				     {.fd = listen_fd, .events = POLLIN}};
+		struct sockaddr_in from;
+		socklen_t len = sizeof(from);
 		char text[16];
 		ssize_t n;
 		int fd;
@@ -91,7 +93,8 @@ static int echo(void *ctx, int channel)
 			continue;
 		if (p[0].revents)
 			return recv(channel, text, sizeof(text), 0) == 0 ? 0 : -EPROTO;
-		fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = accept4(listen_fd, (struct sockaddr *)&from, &len,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
 			return -errno;
 		wait_for(fd, POLLIN);
@@ -198,7 +201,10 @@ static void nothing_else(void **state)
 /* Who only reads bytes of others cannot accept. */
 static int fn_accept(void *ctx, void *out)
 {
-	*(int *)out = error_of(accept4(*(int *)ctx, NULL, NULL, 0));
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+
+	*(int *)out = error_of(accept4(*(int *)ctx, (struct sockaddr *)&from, &len, 0));
 	return 0;
 }
 
