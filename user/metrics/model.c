@@ -20,6 +20,7 @@ int metrics__new(struct metrics **ret_metrics)
 
 static void forget(struct metrics *m, struct model_target *t)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
 	HASH_DEL(m->targets, t);
 	sites__free(&t->sites);
 	free(t->labels);
