@@ -198,6 +198,8 @@ void scrape__turn(struct session *s, uint64_t now)
 	log_debug("metrics: %zu bytes in %.1f ms", sc->text.len, (double)sc->took_ns / 1e6);
 	if (!err)
 		err = metrics_server__give(s->opts->metrics, sc->text.data, sc->text.len, every);
+	/* it may be some megabytes */
+	buf__free(&sc->text);
 	if (err)
 		log_warn("metrics: %s", strerror(-err));
 }
