@@ -602,6 +602,7 @@ static void it_has_no_rights(void **state)
 	char path[64], *text;
 	size_t len;
 
+	turn(kit);
 	assert_int_equal(status_of(get(kit, "/healthz")), 200);
 	snprintf(path, sizeof(path), "/proc/%d/status", metrics_server__pid(kit->server));
 	assert_int_equal(proc__text(path, 65536, &text, &len), 0);
@@ -622,6 +623,7 @@ static void it_ends(void **state)
 	uint64_t until = time__monotonic_ns() + LONG_NS;
 	int err = 0;
 
+	turn(kit);
 	assert_int_equal(status_of(get(kit, "/healthz")), 200);
 	kill(metrics_server__pid(kit->server), SIGKILL);
 	while (!err && time__monotonic_ns() < until) {
