@@ -18,10 +18,10 @@
  * stay what they are. If any of this fails otherwise, the child does not run.
  *
  * Three forms: a job runs one function and leaves its result in shared memory; a server answers
- * questions for as long as there are some; a resident stays for as long as the daemon, and gets and
- * sends messages. What comes back was written by a process that may have
- * been taken over: the caller checks it as it would check the file itself. A job's result is handed
- * over when the child is gone, so that nobody changes it any more.
+ * questions for as long as there are some; a peer works by itself, and both send messages when they
+ * like. What comes back was written by a process that may have been taken over: the caller checks
+ * it as it would check the file itself. A job's result is handed over when the child is gone, so
+ * that nobody changes it any more.
  *
  * A child in uninterruptible sleep cannot be killed. It is written off and never waited for; there
  * may be so many of these for each user and in all, and then nothing is started any more (-EBUSY)
@@ -58,7 +58,7 @@ enum confine_keep {
 	 * and connects none, and its descriptors are limited to `more_fds`. It can send what it has
 	 * in memory to whoever connects: it is to be started before there is anything of others.
 	 */
-	CONFINE_LISTEN = 1 << 3,
+	CONFINE_LISTEN = 1 << 4,
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -140,22 +140,22 @@ void confine_server__stop(struct confine_server *server);
 pid_t confine_server__pid(const struct confine_server *server);
 void confine_server__free(struct confine_server *server);
 
-/* ── a resident ──────────────────────────────────────────────────────────────────────────── */
+/* ── a peer ──────────────────────────────────────────────────────────────────────────────── */
 
-struct confine_resident;
+struct confine_peer;
 
 /*
- * Starts run(ctx, fd) in a child, which goes on until that returns, the daemon ends, or it is
- * freed. `fd` is its end of a pair of sockets that keep messages whole (SOCK_SEQPACKET) and do not
- * block; the daemon may hand descriptors over (SCM_RIGHTS). -EBUSY as confine__start.
+ * Starts run(ctx, fd) in a child, which ends when it returns. `fd` is its end of a pair of sockets
+ * that keep packets whole. -EBUSY as confine__start.
  */
-int confine_resident__start(const struct confine *how, int (*run)(void *ctx, int fd), void *ctx,
-			    struct confine_resident **ret_resident);
-/* The daemon's end; the resident's. At its end of file the child has ended, or is about to. */
-int confine_resident__fd(const struct confine_resident *resident);
-pid_t confine_resident__pid(const struct confine_resident *resident);
-/* Kills the child, if this process is the one that started it. */
-void confine_resident__free(struct confine_resident *resident);
+int confine_peer__start(const struct confine *how, void (*run)(void *ctx, int fd), void *ctx,
+			struct confine_peer **ret_peer);
+/* The caller's end: never blocks, and is readable, with nothing to read, once the child has ended.
+ */
+int confine_peer__fd(const struct confine_peer *peer);
+pid_t confine_peer__pid(const struct confine_peer *peer);
+/* Kills the child if it still runs. NULL is fine. */
+void confine_peer__free(struct confine_peer *peer);
 
 /* ── a server for each user ──────────────────────────────────────────────────────────────── */
 

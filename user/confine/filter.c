@@ -110,8 +110,8 @@ static int add_confined(scmp_filter_ctx f, const void *keep)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[16];
-	struct sock_fprog *program = &programs[keep & 15];
+	static struct sock_fprog programs[32];
+	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
 	int err = program->filter ? 0
 				  : filter_program__make(SCMP_ACT_ERRNO(EPERM), add_confined, &keep,
 							 program);

@@ -99,10 +99,10 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 		const char *name = kernel__loss_name((enum wire_counter)i);
 
 		if (name)
-			metrics__set_lost(m, name,
-					  kernel__counter(s->kernel, (enum wire_counter)i));
+			metrics__set_labelled(m, METRICS_LOST, name,
+					      kernel__counter(s->kernel, (enum wire_counter)i));
 	}
-	metrics__set_lost(m, "bad_record", feed__bad_records(s->feed));
+	metrics__set_labelled(m, METRICS_LOST, "bad_record", feed__bad_records(s->feed));
 	if (!first)
 		return;
 	/* what it is for all targets is told of each */
