@@ -46,6 +46,14 @@ def get(where, path):
         return e.code, e.read().decode()
 
 
+def wait_until(where, path, wanted):
+    for _ in range(150):
+        if get(where, path)[0] == wanted:
+            return
+        time.sleep(0.2)
+    raise Failure(f"{path} is not {wanted}")
+
+
 def parse(text):
     """{(name, labels): value}, labels as a frozenset of pairs"""
     series = {}
@@ -196,7 +204,8 @@ def test_figures(t):
     session = t.session("--pid", programs.option, "-v", "-v", "-f", "json", "-o", t.stem, "--metrics", "0", *ALWAYS)
     session.wait_attached()
     where = address(session)
-    check(get(where, "/readyz")[0] == 200 and get(where, "/healthz")[0] == 200, "it is not ready")
+    wait_until(where, "/readyz", 200)
+    check(get(where, "/healthz")[0] == 200, "it is ready, and not healthy")
     programs.go()
     before = scrape_until_end(where, programs)
     truth, said = programs.truth()
@@ -322,21 +331,14 @@ def test_off_file(t):
     check(session.err.until("safescoped: metrics: ", 30), "it does not say where it listens")
     where = address(session)
 
-    def until(path, wanted):
-        for _ in range(150):
-            if get(where, path)[0] == wanted:
-                return
-            time.sleep(0.2)
-        raise Failure(f"{path} is not {wanted}")
-
-    until("/healthz", 200)
+    wait_until(where, "/healthz", 200)
     check(get(where, "/readyz")[0] == 503, "it is ready without any session")
     switch.unlink()
-    until("/readyz", 200)
+    wait_until(where, "/readyz", 200)
     scrape(where)
     switch.write_text("")
-    until("/readyz", 503)
-    until("/healthz", 200)
+    wait_until(where, "/readyz", 503)
+    wait_until(where, "/healthz", 200)
     session.signal(signal.SIGTERM)
     session.wait()
 
