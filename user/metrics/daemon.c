@@ -57,6 +57,11 @@ static const struct {
 		 NS},
 };
 
+bool daemon__grows(enum metrics_value which)
+{
+	return !strcmp(table[which].type, "counter");
+}
+
 static void write_value(const struct metrics *m, unsigned i, const char *before, struct buf *out)
 {
 	if (!before || strcmp(before, table[i].name) != 0)

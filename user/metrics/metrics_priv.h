@@ -105,5 +105,7 @@ void family__begin(struct buf *out, const char *name, const char *type, const ch
 void seconds__add(struct buf *out, uint64_t ns);
 
 void daemon__write(const struct metrics *m, struct buf *out);
+/* It is a counter: an estimate that sinks leaves it as it is. */
+bool daemon__grows(enum metrics_value which);
 
 #endif

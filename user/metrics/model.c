@@ -49,7 +49,7 @@ void metrics__set_places(struct metrics *m, metrics_place_fn fn, void *ctx)
 
 void metrics__set(struct metrics *m, enum metrics_value which, uint64_t value)
 {
-	m->values[which] = value;
+	m->values[which] = daemon__grows(which) ? MAX(m->values[which], value) : value;
 	m->known[which] = true;
 }
 
