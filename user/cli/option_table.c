@@ -93,6 +93,8 @@ const struct option_row option_rows[] = {
 	 "with --window: only as many as take up no more than this (500M, 2G)", 3, NULL},
 	{"keep-for", OPT_KEEP_FOR, "TIME", 0,
 	 "with --window: only those that began no longer ago (12h, 7d)", 3, NULL},
+	{"metrics", OPT_METRICS, "ADDRESS", 0,
+	 "answer Prometheus at PORT (of 127.0.0.1), HOST:PORT or unix:PATH", 3, NULL},
 	{"lanes", OPT_LANES, "LIST", OPTION_LANES,
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",

@@ -41,6 +41,7 @@ enum {
 	OPT_CONFIG,
 	OPT_CHECK_CONFIG,
 	OPT_COMPLETION,
+	OPT_METRICS,
 };
 
 /* What a completion offers for the value, besides the words in `arg`; and where an option may be
