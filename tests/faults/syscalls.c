@@ -267,6 +267,9 @@ static int serve(struct run *r, int listener)
 			memset(call, 0, sizeof(*call));
 			if (seccomp_notify_receive(listener, call) == 0)
 				answer(r, listener, call, say);
+		} else if (fds[0].revents) {
+			/* nobody is left who could ask, but the last ones still go */
+			poll(NULL, 0, 10);
 		}
 		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
 			break;

@@ -143,7 +143,7 @@ static void many_that_work(void **state)
 	/* the first answer has the child's beginning in it */
 	assert_int_equal(confine_pool__ask(p, honest, "x", 1, LONG_MS, HONEST_NS, answer, &len), 0);
 	confine__new_turn();
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 100; i++)
 		assert_int_equal(
 			confine_pool__ask(p, honest, "x", 1, LONG_MS, HONEST_NS, answer, &len), 0);
 	/* after the first one, which has the child's beginning in it, 400 ms of each count */

@@ -50,7 +50,7 @@ static int read_program(int fd, struct sock_filter **ret_code, size_t *ret_size)
 	struct sock_filter *code;
 	size_t size, got = 0;
 
-	if (end <= 0 || end / (off_t)sizeof(*code) > BPF_MAXINSNS)
+	if (end <= 0 || end % (off_t)sizeof(*code) || end / (off_t)sizeof(*code) > BPF_MAXINSNS)
 		return -EINVAL;
 	size = (size_t)end;
 	code = malloc(size);
