@@ -130,7 +130,7 @@ static void try_heads(const void *data, size_t size)
 {
 	static const uint8_t file[1 << 16];
 	struct elf_lazy lazy = {0};
-	struct elf_file elf = {.data = file, .size = sizeof(file), .lazy = &lazy};
+	struct elf_file elf = {.data = file, .size = sizeof(file), .lazy = &lazy, .roots = true};
 	struct elf_section section;
 	struct elf_sym sym;
 

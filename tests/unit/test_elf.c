@@ -472,7 +472,7 @@ static void many_files(void **state)
 static void heads_are_checked(void **state)
 {
 	struct elf_file *elf;
-	struct elf_heads h;
+	struct elf_heads h = {0};
 	uint64_t *const offsets[] = {&h.segments[0].offset,
 				     &h.segments[0].filesz,
 				     &h.section_names.offset,

@@ -133,6 +133,7 @@ int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_
 	elf->data = data;
 	elf->size = elf->stored = size;
 	elf->user = CONFINE_NOBODY;
+	elf->roots = true;
 	err = elf_heads__parse(elf);
 	if (err)
 		elf__free(elf);

@@ -69,7 +69,7 @@ struct elf_file {
 	size_t size;
 	uint64_t stored; /* bytes on the disk */
 	uid_t user;	 /* on whose account it is read */
-	bool roots;	 /* only root can have written it */
+	bool roots;	 /* only root can have written it, or the caller keeps the bytes */
 	struct elf_map map;
 	struct elf_heads heads;
 	Elf64_Shdr *sections; /* heads.n_sections of them; a copy: it cannot change any more */

@@ -19,8 +19,7 @@
 
 #define SUFFIX	  ".eventlog"
 #define MAX_FDS	  4096
-#define MAX_TRIES 4 /* a program writes one log: many files of such a name are there to delay us   \
-		     */
+#define MAX_TRIES 4 /* a program writes one log: more files of such names only delay us */
 #define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
 
 struct member_log {
