@@ -287,47 +287,37 @@ static int make_segs(struct cover_list *list, uint64_t start)
 	return err ? err : pop_until(list, stack, &depth, UINT64_MAX);
 }
 
-/* The call at `t`, of times that do not decrease; NULL: none. */
-static struct cover *cover_at(struct cover_list *list, size_t *seg, uint64_t t)
+static void mark_callback(struct cover_list *list, size_t *seg, uint64_t t)
 {
 	while (*seg + 1 < list->n_segs && list->segs[*seg + 1].start <= t)
 		++*seg;
-	if (list->segs[*seg].cover < 0 || list->segs[*seg].start > t)
-		return NULL;
-	return &list->v[list->segs[*seg].cover];
+	if (list->segs[*seg].cover >= 0 && list->segs[*seg].start <= t)
+		list->v[list->segs[*seg].cover].callback = true;
 }
 
 /*
- * Haskell code within a call is a callback, and so is whatever another Haskell thread than the
- * caller does there: an unsafe call's C code. A thread still in suspendThread has its capability
- * too, but runs the RTS's code for the caller.
+ * Haskell code within a call is a callback. A thread still in suspendThread has its capability too,
+ * but runs the RTS's code; and in a callback that waits for a capability it has none and no
+ * suspended thread.
  */
-static bool in_callback(const struct ev *ev, const struct cover *call)
-{
-	if (ev->where != WIRE_WHERE_HASKELL)
-		return false;
-	return ev->code == CODE_HASKELL ||
-	       (call->ev && call->ev->tso && ev->tso && ev->tso != call->ev->tso);
-}
-
-/* In a callback that waits for a capability a thread has none, and no suspended Haskell thread. */
 static void mark_callbacks(const struct seen_thread *th, const struct ev *offs,
 			   struct cover_list *list)
 {
 	size_t seg = 0;
 
 	for (size_t i = 0; i < th->samples.n; i++) {
-		struct cover *call = cover_at(list, &seg, th->samples.v[i].t0);
+		const struct ev *s = &th->samples.v[i];
 
-		if (call && in_callback(&th->samples.v[i], call))
-			call->callback = true;
+		if (s->where == WIRE_WHERE_HASKELL && s->code == CODE_HASKELL)
+			mark_callback(list, &seg, s->t0);
 	}
 	seg = 0;
 	for (size_t i = 0; i < th->offs.n; i++) {
-		struct cover *call = cover_at(list, &seg, offs[i].t0);
+		const struct ev *off = &offs[i];
 
-		if (call && (offs[i].where == WIRE_WHERE_NO_CAP || in_callback(&offs[i], call)))
-			call->callback = true;
+		if ((off->where == WIRE_WHERE_HASKELL && off->code == CODE_HASKELL) ||
+		    off->where == WIRE_WHERE_NO_CAP)
+			mark_callback(list, &seg, off->t0);
 	}
 }
 
