@@ -486,6 +486,7 @@ static void slow_readers(void **state)
 	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct kit *kit = *state;
 	int fds[2 * SERVER_CONNECTIONS];
+	uint64_t until = time__monotonic_ns() + LONG_NS;
 	size_t len = 4 << 20;
 	char *text = malloc(len);
 
@@ -500,8 +501,11 @@ static void slow_readers(void **state)
 			send_all(fds[i], request, strlen(request));
 		turn(kit);
 	}
-	assert_int_equal(status_of(get(kit, "/healthz")), 200);
-	assert_int_equal(strlen(body_of(get(kit, "/metrics"))), len);
+	/* one that takes its time may have to make room for those that come after it, and comes
+	 * again */
+	while (strlen(body_of(get(kit, "/metrics"))) != len)
+		assert_true(time__monotonic_ns() < until);
+	assert_true(is_served_soon(kit));
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd__close(&fds[i]);
 	free(text);
