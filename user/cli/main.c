@@ -44,6 +44,7 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.save = o->save,
 		.propagate_exit = o->propagate_exit,
 		.output = &o->output,
+		.push = o->push.n ? &o->push : NULL,
 		.quiet = o->quiet,
 	};
 

@@ -103,6 +103,20 @@ static const struct argp_option argp_options[] = {
 	 "with --window: only as many as take up no more than this (500M, 2G)", 3},
 	{"keep-for", OPT_KEEP_FOR, "TIME", 0,
 	 "with --window: only those that began no longer ago (12h, 7d)", 3},
+	{"push", OPT_PUSH, "URL", 0,
+	 "send it, or each window, to otlp+http://HOST, otlp+https://HOST, pyroscope+http://HOST "
+	 "or "
+	 "pyroscope+https://HOST; files only if -f or -o is given (several: to each)",
+	 3},
+	{"push-headers", OPT_PUSH_HEADERS, "FILE", 0,
+	 "lines 'Name: value' that go with each request of the --push before it", 3},
+	{"push-ca", OPT_PUSH_CA, "FILE", 0,
+	 "certificates that the --push before it trusts, instead of the system's", 3},
+	{"push-queue", OPT_PUSH_QUEUE, "DIR", 0,
+	 "what is not taken is kept there (default " PUSH_QUEUE_DIR ")", 3},
+	{"push-queue-bytes", OPT_PUSH_QUEUE_BYTES, "SIZE", 0,
+	 "as much of it, for each --push; then the oldest go (default 256M)", 3},
+	{"push-timeout", OPT_PUSH_TIMEOUT, "TIME", 0, "of one attempt (default 30s)", 3},
 	{"lanes", OPT_LANES, "LIST", 0,
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",
@@ -330,13 +344,14 @@ static void check(struct argp_state *state, struct options *o)
 	check_capture(state, o);
 	check_mode(state, o);
 	check_windows(state, o);
+	options__check_push(state, o);
 	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)
 		options__usage_error(state,
 				     "--comm, --exe, --user, --cgroup, --exclude: only for all "
 				     "processes of the host, or with --list");
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
-	if (!out->n_formats) {
+	if (!out->n_formats && (!o->push.n || out->path)) {
 		out->formats[out->n_formats++] = &export_speedscope;
 		out->formats[out->n_formats++] = &export_text;
 	}

@@ -34,6 +34,12 @@ enum {
 	OPT_CGROUP,
 	OPT_EXCLUDE,
 	OPT_PROPAGATE_EXIT,
+	OPT_PUSH,
+	OPT_PUSH_HEADERS,
+	OPT_PUSH_CA,
+	OPT_PUSH_QUEUE,
+	OPT_PUSH_QUEUE_BYTES,
+	OPT_PUSH_TIMEOUT,
 };
 
 /* Prints one line, without argp's advice on another one, and exits. */
@@ -47,6 +53,11 @@ uint64_t options__parse_duration(struct argp_state *state, const char *what, con
 /* A number from min to max; anything else is wrong usage. */
 double options__parse_number(struct argp_state *state, const char *what, const char *arg,
 			     double min, double max);
+/* Bytes, with a unit of 1024s: 500M; anything else is wrong usage. */
+uint64_t options__parse_size(struct argp_state *state, const char *what, const char *arg);
+/* The options of --push. ARGP_ERR_UNKNOWN: not one of them. */
+error_t options__parse_push(int key, char *arg, struct argp_state *state);
+void options__check_push(struct argp_state *state, const struct options *o);
 /* The options of long sessions. ARGP_ERR_UNKNOWN: not one of them. */
 error_t options__parse_service(int key, char *arg, struct argp_state *state);
 

@@ -10,8 +10,7 @@
 
 #define WINDOW_LEAST_NS 100000000ULL
 
-/* Bytes, with a unit of 1024s. */
-static uint64_t parse_size(struct argp_state *state, const char *what, const char *arg)
+uint64_t options__parse_size(struct argp_state *state, const char *what, const char *arg)
 {
 	static const char units[] = "KMGT";
 	const char *unit;
@@ -65,7 +64,7 @@ static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 		add_rule(state, select__kind(arg, len), arg + len + 1, true);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return options__parse_push(key, arg, state);
 	}
 }
 
@@ -89,7 +88,7 @@ error_t options__parse_service(int key, char *arg, struct argp_state *state)
 		o->output.keep = (uint64_t)options__parse_number(state, "--keep", arg, 1, 1e6);
 		break;
 	case OPT_KEEP_BYTES:
-		o->output.keep_bytes = parse_size(state, "--keep-bytes", arg);
+		o->output.keep_bytes = options__parse_size(state, "--keep-bytes", arg);
 		break;
 	case OPT_KEEP_FOR:
 		o->output.keep_for_ns = options__parse_duration(state, "--keep-for", arg);

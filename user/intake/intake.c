@@ -495,6 +495,22 @@ int intake__add_missing(struct intake *in, pid_t pid, const char *text)
 			   &input);
 }
 
+int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n)
+{
+	struct pic_session *session = picture__edit_session(in->pic);
+	struct pic_push *copy = n ? picture__alloc(in->pic, n, sizeof(*copy)) : NULL;
+
+	if (n && !copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = pushes[i];
+		copy[i].url = picture__string(in->pic, pushes[i].url);
+	}
+	session->pushes = copy;
+	session->n_pushes = n;
+	return 0;
+}
+
 void intake__set_exit_code(struct intake *in, int exit_code)
 {
 	const struct intake_input input = {.kind = TI_EXIT_CODE, .a = (uint32_t)exit_code};

@@ -50,6 +50,7 @@ struct session {
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
+	struct push *push;		   /* NULL: nothing is pushed */
 	struct windows *windows;	   /* NULL: the session is one */
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
@@ -445,9 +446,9 @@ int windows__cut(struct session *s, uint64_t now, bool at_once);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);
 /* Waits for children for a while, and ends those that go on. */
-void windows__finish(struct windows *w);
-/* The same, and frees. NULL is fine. */
-void windows__free(struct windows *w);
+void windows__finish(struct session *s);
+/* The same, and frees. */
+void windows__free(struct session *s);
 /* Some window is not in any file, or was not complete. NULL: there are none. */
 bool windows__partial(const struct windows *w);
 

@@ -399,6 +399,24 @@ static void add_ended(struct report *r, cJSON *root)
 	}
 }
 
+static void add_pushes(struct report *r, cJSON *session)
+{
+	cJSON *list = r->session->n_pushes ? add_array(r, session, "pushes") : NULL;
+
+	for (size_t i = 0; i < r->session->n_pushes; i++) {
+		const struct pic_push *push = &r->session->pushes[i];
+		cJSON *o = add_object(r, list, NULL);
+
+		add_string(r, o, "url", push->url);
+		add_u64(r, o, "delivered", push->delivered);
+		add_u64(r, o, "failures", push->failures);
+		add_u64(r, o, "refused", push->refused);
+		add_u64(r, o, "rejected_profiles", push->rejected);
+		add_u64(r, o, "dropped", push->dropped);
+		add_u64(r, o, "queued", push->queued);
+	}
+}
+
 static void add_session(struct report *r, cJSON *root)
 {
 	const struct pic_session *session = r->session;
@@ -414,6 +432,7 @@ static void add_session(struct report *r, cJSON *root)
 	add_int(r, o, "exit", session->exit_code);
 	if (session->bpf_ns_known)
 		add_u64(r, o, "bpf_ns", session->bpf_ns);
+	add_pushes(r, o);
 }
 
 int json__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
