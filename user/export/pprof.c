@@ -143,6 +143,8 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	put(w, &piece);
 }
 
+#define MAX_LABELS 8
+
 /* text: NULL if it is a number. */
 static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, const char *text,
 		      int64_t n)
@@ -165,8 +167,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
-	Pprof__Label labels[5],
-		*all[] = {&labels[0], &labels[1], &labels[2], &labels[3], &labels[4]};
+	Pprof__Label labels[MAX_LABELS], *all[MAX_LABELS];
 	int64_t v[ARRAY_SIZE(values)];
 	char name[32];
 
@@ -178,6 +179,8 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 		v[k] = values[k].safe_calls && !(lane && state__in_safe_call(lane->kind, state))
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
+	for (size_t i = 0; i < MAX_LABELS; i++)
+		all[i] = &labels[i];
 	sample.label = all;
 	add_label(w, &sample, "process", or_empty(target->comm), 0);
 	add_label(w, &sample, "process_id", NULL, target->pid);
@@ -191,6 +194,12 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	}
 	if (lane)
 		add_label(w, &sample, "state", state__name(lane->kind, state), 0);
+	if (*or_empty(target->service))
+		add_label(w, &sample, "service", target->service, 0);
+	if (*or_empty(target->container))
+		add_label(w, &sample, "container", target->container, 0);
+	if (*or_empty(target->pod))
+		add_label(w, &sample, "pod", target->pod, 0);
 	sample.n_location_id = stack.n;
 	sample.location_id = ids;
 	sample.n_value = ARRAY_SIZE(v);

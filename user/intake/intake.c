@@ -148,6 +148,12 @@ struct pic_stack intake__part(const struct intake *in, uint32_t part)
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */
 
+/* A capture may be older than the member. */
+static const char *text_of(struct intake *in, const char *text)
+{
+	return picture__string(in->pic, text ? text : "");
+}
+
 static void take_info(struct intake *in, struct seen *s, const struct target_info *info)
 {
 	char comm[sizeof(info->comm) + 1] = {0};
@@ -159,6 +165,9 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->comm = picture__string(in->pic, comm);
 	pub->exe = picture__string(in->pic, info->exe);
 	pub->build_id = picture__string(in->pic, info->build_id);
+	pub->container = text_of(in, info->container);
+	pub->pod = text_of(in, info->pod);
+	pub->service = text_of(in, info->service);
 	pub->ghc_version = picture__string(in->pic, info->ghc_version);
 	pub->way = picture__string(in->pic, info->way);
 	pub->version_known = info->version_known;

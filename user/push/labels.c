@@ -76,6 +76,9 @@ int push_labels__query(const struct picture *pic, const struct pic_target *targe
 	put_label(ret_query, "pid", pid, &first);
 	put_label(ret_query, "exe", program, &first);
 	put_label(ret_query, "ghc_version", target->ghc_version, &first);
+	put_label(ret_query, "service", target->service, &first);
+	put_label(ret_query, "container", target->container, &first);
+	put_label(ret_query, "pod", target->pod, &first);
 	put_encoded(ret_query, "}", 1);
 	/* whole seconds, in which all of it lies */
 	buf__addf(ret_query, "&from=%" PRIu64 "&until=%" PRIu64 "&format=pprof",

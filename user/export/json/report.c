@@ -34,6 +34,9 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_string(r, o, "comm", t->comm);
 	add_name(r, o, "exe", t->exe);
 	add_name(r, o, "build_id", t->build_id);
+	add_name(r, o, "container", t->container);
+	add_name(r, o, "pod", t->pod);
+	add_name(r, o, "service", t->service);
 	add_name(r, o, "end", t->end);
 	how = add_object(r, o, "exit");
 	add_known(r, how, "code",
