@@ -237,7 +237,8 @@ def test_real_pprof(t, what):
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")
-    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-tagfocus=state=haskell", t.dir / "p.pb.gz")
+    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-nodefraction=0",
+                   "-tagfocus=state=haskell", t.dir / "p.pb.gz")
     shown = int(re.search(r"accounting for (\d+)ns", focused)[1])
     haskell = sum(l["states"]["haskell"] for l in report.target()["lanes"] if l["kind"] == "thread")
     check_near("the wall time in Haskell code in us, by its label", shown / 1000, haskell / 1000, 10)
@@ -253,7 +254,7 @@ def test_html_in_a_browser(t):
     shutil.copy(program("Calls"), evil)
     target = Target([evil, 2, "safe_half_2ms=300", "unsafe_spin_1ms=300", "+RTS", "-N2"])
     t.started.append(target)
-    session = t.attach(target, *ALWAYS, "-F", "499", "-f", "json,html")
+    session = t.attach(target, *ALWAYS, "-F", "499", "-f", "json,html", "--weight", "wall")
     target.go()
     target.result()
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")

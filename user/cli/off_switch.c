@@ -19,6 +19,8 @@
 #include "base/base.h"
 
 #define LOOK_EVERY_MS 200
+/* Of the child, beside EXIT_…. */
+#define EXIT_SWITCHED_OFF 3
 
 /* False: a signal, or the end of the time, ended it all. */
 static bool wait_for_removal(const char *path, int signal_fd, uint64_t end_ns)
@@ -59,6 +61,13 @@ static int wait_for_end(pid_t pid, int pidfd, int signal_fd)
 	}
 }
 
+static int run_session(const struct session_opts *opts)
+{
+	int code = session__run(opts);
+
+	return code == SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF : code;
+}
+
 static int run_child(const struct session_opts *opts, int signal_fd)
 {
 	pid_t parent = getpid(), pid;
@@ -74,7 +83,7 @@ static int run_child(const struct session_opts *opts, int signal_fd)
 		close(signal_fd);
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		/* it may have ended before that */
-		_exit(getppid() == parent ? session__run(opts) : EXIT_FAILED);
+		_exit(getppid() == parent ? run_session(opts) : EXIT_FAILED);
 	}
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	code = wait_for_end(pid, pidfd, signal_fd);
@@ -102,7 +111,7 @@ int off_switch__run(const struct session_opts *opts)
 		if (end_ns)
 			rest.duration_ns = end_ns > now ? end_ns - now : 1;
 		code = run_child(&rest, signal_fd);
-		if (code != SESSION_SWITCHED_OFF)
+		if (code != EXIT_SWITCHED_OFF)
 			break;
 		code = 0;
 	}

@@ -51,7 +51,7 @@ enum confine_keep {
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
-	CONFINE_NETWORK = 1 << 3, /* no capability; but connections by IPv4 and IPv6, descriptors
+	CONFINE_NETWORK = 1 << 4, /* no capability; but connections by IPv4 and IPv6, descriptors
 				     that it is handed, threads, copies of itself, and reading
 				     `reads`: for what sends. It can send what it knows: it is
 				     started before there is anything to know. */

@@ -3,21 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
-#include <stdlib.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "confine_priv.h"
-
-/* It takes milliseconds. */
-#define WRITE_CPU_S 5
+#include "filter_program.h"
 
 /* What memory, descriptors that it was given, and its own end need. */
 static const int always[] = {
@@ -168,74 +162,18 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 	return err;
 }
 
-/* Writes the program to a descriptor. */
-static int write_program(unsigned int keep, int fd)
+static int add_confined(scmp_filter_ctx f, const void *keep)
 {
-	/* an error, not death: libdw asks for its file's path, and goes on without it */
-	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int err = f ? add_rules(f, keep) : -ENOMEM;
-
-	if (!err)
-		err = seccomp_export_bpf(f, fd);
-	if (f)
-		seccomp_release(f);
-	return err;
-}
-
-/*
- * In a child: libseccomp 2.5.4 crashes, or goes on for ever, where it gets no memory while it
- * exports.
- */
-static int write_aside(unsigned int keep, int fd)
-{
-	const struct rlimit cpu = {.rlim_cur = WRITE_CPU_S, .rlim_max = WRITE_CPU_S};
-	int status;
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		_exit(setrlimit(RLIMIT_CPU, &cpu) || write_program(keep, fd));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return status ? -ENOMEM : 0;
-}
-
-static int make(unsigned int keep, struct sock_fprog *ret_program)
-{
-	int fd = memfd_create("filter", MFD_CLOEXEC), err;
-	struct sock_filter *code = NULL;
-	off_t size = 0;
-
-	if (fd < 0)
-		return -errno;
-	err = write_aside(keep, fd);
-	if (!err)
-		size = lseek(fd, 0, SEEK_END);
-	if (!err && (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS))
-		err = -EINVAL;
-	if (!err) {
-		code = malloc((size_t)size);
-		err = code ? 0 : -ENOMEM;
-	}
-	if (!err && pread(fd, code, (size_t)size, 0) != size)
-		err = -EIO;
-	fd__close(&fd);
-	if (err) {
-		free(code);
-		return err;
-	}
-	*ret_program = (struct sock_fprog){.len = (unsigned short)((size_t)size / sizeof(*code)),
-					   .filter = code};
-	return 0;
+	return add_rules(f, *(const unsigned int *)keep);
 }
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[16];
+	static struct sock_fprog programs[32];
 	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
-	int err = program->filter ? 0 : make(keep, program);
+	int err = program->filter ? 0
+				  : filter_program__make(SCMP_ACT_ERRNO(EPERM), add_confined, &keep,
+							 program);
 
 	if (!err)
 		*ret_program = program;

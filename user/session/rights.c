@@ -2,12 +2,15 @@
 /* rights: what the daemon gives up once its programs are loaded. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 
 #include "confine/caps.h"
+#include "confine/filter_program.h"
 #include "session_priv.h"
 
 /* What the rest of a session needs. */
@@ -132,17 +135,27 @@ static int refuse_ptrace(scmp_filter_ctx f)
 #endif
 }
 
-static int refuse_calls(void)
+static int add_refused(scmp_filter_ctx f, const void *unused)
 {
-	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
-	int err = f ? refuse_ptrace(f) : -ENOMEM;
+	int err = refuse_ptrace(f);
 
+	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(refused) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
-	if (!err)
-		err = seccomp_load(f);
-	if (f)
-		seccomp_release(f);
+	return err;
+}
+
+/* Of a process that cannot gain rights: PR_SET_NO_NEW_PRIVS. */
+static int refuse_calls(void)
+{
+	struct sock_fprog program;
+	int err = filter_program__make(SCMP_ACT_ALLOW, add_refused, NULL, &program);
+
+	if (err)
+		return err;
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		err = -errno;
+	free(program.filter);
 	return err;
 }
 

@@ -61,7 +61,7 @@ struct session_opts {
 };
 
 /* What session__run returns beside EXIT_…: it ended by opts->off_path. */
-#define SESSION_SWITCHED_OFF 3
+#define SESSION_SWITCHED_OFF 256 /* no program's exit status */
 
 /*
  * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).
