@@ -422,6 +422,7 @@ def test_rights(t, which):
         check(status["Uid"][0] != "0" and len(set(status["Uid"])) == 1, f"Uid {status['Uid']}")
         check(status["Groups"] == [] and status["Gid"][0] != "0", f"Gid {status['Gid']} {status['Groups']}")
         check(all(int(status[c][0], 16) == 0 for c in ("CapPrm", "CapEff", "CapInh", "CapAmb")), f"{status}")
+        check(os.getpriority(os.PRIO_PROCESS, pid) == 10, "it does not give way to others")
         check(status["NoNewPrivs"] == ["1"] and status["Seccomp"] == ["2"], "no filter")
         open_ones = {os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir()}
         outside = [o for o in open_ones if not o.startswith(("socket:", "anon_inode:", "pipe:")) and not o.endswith(".push")]

@@ -9,10 +9,13 @@
 #include <string.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "picture/make.h"
 #include "push/push_priv.h"
 
@@ -379,6 +382,57 @@ static void test_bad_headers(void **state)
 	assert_int_equal(push_headers__read(dir, &h), -EINVAL);
 }
 
+/* ── a sender that was taken over ────────────────────────────────────────────────────────── */
+
+static void send_bytes(int fd, const void *data, size_t len)
+{
+	if (send(fd, data, len, MSG_NOSIGNAL) != (ssize_t)len)
+		_exit(1);
+}
+
+static void hostile_sender(void *ctx, int fd)
+{
+	struct sender_answer a = {.outcome = SENDER_ANSWERED, .id = 1, .rejected = INT64_MIN};
+	char rest;
+
+	(void)ctx;
+	memset(a.text, 'x', sizeof(a.text));
+	send_bytes(fd, &a, sizeof(a));
+	a.outcome = SENDER_OUTCOMES;
+	send_bytes(fd, &a, sizeof(a));
+	send_bytes(fd, &a, sizeof(a) - 1);
+	send_bytes(fd, "", 1);
+	/* until it is killed */
+	while (recv(fd, &rest, 1, 0) > 0)
+		;
+}
+
+static int next_answer(struct confine_peer *peer, struct sender_answer *ret)
+{
+	struct pollfd p = {.fd = confine_peer__fd(peer), .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	return sender__answer(peer, ret);
+}
+
+static void test_hostile_answers(void **state)
+{
+	const struct confine how = {
+		.name = "test", .user = CONFINE_NOBODY, .keep = CONFINE_NETWORK};
+	struct confine_peer *peer;
+	struct sender_answer a;
+
+	(void)state;
+	assert_int_equal(confine_peer__start(&how, hostile_sender, NULL, &peer), 0);
+	assert_int_equal(next_answer(peer, &a), 0);
+	assert_int_equal(strlen(a.text), sizeof(a.text) - 1);
+	assert_int_equal(a.rejected, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(next_answer(peer, &a), -EPIPE);
+	assert_int_equal(sender__answer(peer, &a), -EAGAIN);
+	confine_peer__free(peer);
+}
+
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
@@ -389,7 +443,7 @@ int main(void)
 		WITH_DIR(test_vanished),	WITH_DIR(test_whose),
 		cmocka_unit_test(test_backoff), cmocka_unit_test(test_urls),
 		cmocka_unit_test(test_labels),	WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),
+		WITH_DIR(test_bad_headers),	cmocka_unit_test(test_hostile_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

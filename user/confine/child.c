@@ -359,6 +359,8 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	/* first of all: what may hang from here on holds nothing any more */
 	close_others(how, fd, &top);
 	default_signals();
+	if (how->nice)
+		setpriority(PRIO_PROCESS, 0, how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
 	err = unmap_shared(own);
 	/* while it may still open a file */

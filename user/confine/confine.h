@@ -68,6 +68,7 @@ struct confine {
 	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
 	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
+	int nice;	    /* of its processor time: 19 gives way to all others */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
 	/* CONFINE_NETWORK: files and folders that it reads as anybody may; NULL ends the list. A
 	 * kernel without Landlock lets it read what anybody may. */

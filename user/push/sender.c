@@ -22,6 +22,8 @@
 /* Beyond the request's own timeout. */
 #define HANGS_S 30
 #define PAUSE_S 1
+/* It gives way to what is profiled. */
+#define SENDER_NICE 10
 
 /* What names are resolved by, and whom the system trusts. */
 static const char *const sender_reads[] = {
@@ -120,6 +122,7 @@ int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer
 		.memory = SENDER_MEMORY,
 		.cpu_s = UINT32_MAX,
 		.keep = CONFINE_NETWORK,
+		.nice = SENDER_NICE,
 		.user = CONFINE_NOBODY,
 		.reads = sender_reads,
 	};
