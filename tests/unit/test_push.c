@@ -122,6 +122,23 @@ static void test_order(void **state)
 	queue__free(q);
 }
 
+/* A second file of the same time does not take the place of the first one, which may be on its way.
+ */
+static void test_same_time(void **state)
+{
+	struct queue *q = open_queue(1000);
+
+	(void)state;
+	put_file(q, 7, 0, 'a', 10);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(hold_first(q), 'a');
+	put_file(q, 7, 0, 'b', 10);
+	queue__let_go(q, true);
+	assert_int_equal(queue__look(q), 0);
+	assert_int_equal(take_first(q), 'b');
+	queue__free(q);
+}
+
 /* What is let go without being removed comes again. */
 static void test_kept(void **state)
 {
@@ -186,7 +203,6 @@ static void test_too_large(void **state)
 static void test_vanished(void **state)
 {
 	struct queue *q = open_queue(1000);
-	char path[PATH_MAX];
 
 	(void)state;
 	put_file(q, 1, 0, 'a', 10);
@@ -194,13 +210,11 @@ static void test_vanished(void **state)
 	put_file(q, 3, 0, 'c', 10);
 	assert_int_equal(queue__look(q), 0);
 	assert_int_equal(hold_first(q), 'a');
-	assert_int_equal(queue__path(q, 1, 0, path), 0);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(in_dir("a/queue/00000000000000000001-00000.push")), 0);
 	assert_int_equal(queue__look(q), 0);
 	queue__let_go(q, true);
 	assert_int_equal(queue__state(q).n, 2);
-	assert_int_equal(queue__path(q, 2, 0, path), 0);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(in_dir("a/queue/00000000000000000002-00000.push")), 0);
 	assert_int_equal(take_first(q), 'c');
 	assert_int_equal(queue__state(q).dropped, 0);
 	queue__free(q);
@@ -438,12 +452,19 @@ static void test_hostile_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DIR(test_order),		WITH_DIR(test_kept),
-		WITH_DIR(test_oldest_go),	WITH_DIR(test_too_large),
-		WITH_DIR(test_vanished),	WITH_DIR(test_whose),
-		cmocka_unit_test(test_backoff), cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_labels),	WITH_DIR(test_headers),
-		WITH_DIR(test_bad_headers),	cmocka_unit_test(test_hostile_answers),
+		WITH_DIR(test_order),
+		WITH_DIR(test_same_time),
+		WITH_DIR(test_kept),
+		WITH_DIR(test_oldest_go),
+		WITH_DIR(test_too_large),
+		WITH_DIR(test_vanished),
+		WITH_DIR(test_whose),
+		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_labels),
+		WITH_DIR(test_headers),
+		WITH_DIR(test_bad_headers),
+		cmocka_unit_test(test_hostile_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ struct queue;
 /* Makes the directory. Prints a line on failure; -EBUSY: another process has it. */
 int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue);
 void queue__free(struct queue *queue);
-/* The path of a new file: the n-th of a window. */
+/* The path of a new file: the n-th of a window, or the next one that is not there. */
 int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
 /* Reads the directory anew; the oldest files go while there are too many bytes. */
 int queue__look(struct queue *queue);

@@ -17,6 +17,7 @@
 #define NAME_FORMAT "%020" PRIu64 "-%05u.push"
 #define NAME_SHAPE  "00000000000000000000-00000.push"
 #define NAME_SIZE   sizeof(NAME_SHAPE)
+#define MAX_NUMBER  100000U
 
 #define MAX_FILES ((size_t)1 << 20)
 
@@ -125,9 +126,17 @@ void queue__free(struct queue *q)
 
 int queue__path(const struct queue *q, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX])
 {
-	int len = snprintf(ret_path, PATH_MAX, "%s/" NAME_FORMAT, q->path, unix_ns, n % 100000);
+	/* what has the name may be on its way: its removal must not be another one's */
+	for (unsigned i = 0; i < MAX_NUMBER; i++) {
+		int len = snprintf(ret_path, PATH_MAX, "%s/" NAME_FORMAT, q->path, unix_ns,
+				   (n + i) % MAX_NUMBER);
 
-	return len < 0 || len >= PATH_MAX ? -ENAMETOOLONG : 0;
+		if (len < 0 || len >= PATH_MAX)
+			return -ENAMETOOLONG;
+		if (access(ret_path, F_OK))
+			return errno == ENOENT ? 0 : -errno;
+	}
+	return -EEXIST;
 }
 
 static bool is_name(const char *name)
