@@ -93,6 +93,20 @@ const struct option_row option_rows[] = {
 	 "with --window: only as many as take up no more than this (500M, 2G)", 3, NULL},
 	{"keep-for", OPT_KEEP_FOR, "TIME", 0,
 	 "with --window: only those that began no longer ago (12h, 7d)", 3, NULL},
+	{"push", OPT_PUSH, "URL", OPTION_MANY,
+	 "send it, or each window, to otlp+http://HOST, otlp+https://HOST, pyroscope+http://HOST "
+	 "or "
+	 "pyroscope+https://HOST; files only if -f or -o is given (several: to each)",
+	 3, NULL},
+	{"push-headers", OPT_PUSH_HEADERS, "FILE", OPTION_FILE | OPTION_MANY,
+	 "lines 'Name: value' that go with each request of the --push before it", 3, NULL},
+	{"push-ca", OPT_PUSH_CA, "FILE", OPTION_FILE | OPTION_MANY,
+	 "certificates that the --push before it trusts, instead of the system's", 3, NULL},
+	{"push-queue", OPT_PUSH_QUEUE, "DIR", OPTION_DIR, "what is not taken is kept there", 3,
+	 PUSH_QUEUE_DIR},
+	{"push-queue-bytes", OPT_PUSH_QUEUE_BYTES, "SIZE", 0,
+	 "as much of it, for each --push; then the oldest go", 3, "256M"},
+	{"push-timeout", OPT_PUSH_TIMEOUT, "TIME", 0, "of one attempt to send", 3, "30s"},
 	{"lanes", OPT_LANES, "LIST", OPTION_LANES,
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",

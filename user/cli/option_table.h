@@ -41,6 +41,12 @@ enum {
 	OPT_CONFIG,
 	OPT_CHECK_CONFIG,
 	OPT_COMPLETION,
+	OPT_PUSH,
+	OPT_PUSH_HEADERS,
+	OPT_PUSH_CA,
+	OPT_PUSH_QUEUE,
+	OPT_PUSH_QUEUE_BYTES,
+	OPT_PUSH_TIMEOUT,
 };
 
 /* What a completion offers for the value, besides the words in `arg`; and where an option may be

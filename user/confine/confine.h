@@ -17,10 +17,11 @@
  * Where the daemon has no rights itself, or its user namespace no other ids, its user and groups
  * stay what they are. If any of this fails otherwise, the child does not run.
  *
- * Two forms: a job runs one function and leaves its result in shared memory; a server answers
- * questions for as long as there are some. What comes back was written by a process that may have
- * been taken over: the caller checks it as it would check the file itself. A job's result is handed
- * over when the child is gone, so that nobody changes it any more.
+ * Three forms: a job runs one function and leaves its result in shared memory; a server answers
+ * questions for as long as there are some; a peer works by itself, and both send messages when they
+ * like. What comes back was written by a process that may have been taken over: the caller checks
+ * it as it would check the file itself. A job's result is handed over when the child is gone, so
+ * that nobody changes it any more.
  *
  * A child in uninterruptible sleep cannot be killed. It is written off and never waited for; there
  * may be so many of these for each user and in all, and then nothing is started any more (-EBUSY)
@@ -50,6 +51,10 @@ enum confine_keep {
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
+	CONFINE_NETWORK = 1 << 4, /* no capability; but connections by IPv4 and IPv6, descriptors
+				     that it is handed, threads, copies of itself, and reading
+				     `reads`: for what sends. It can send what it knows: it is
+				     started before there is anything to know. */
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -63,7 +68,11 @@ struct confine {
 	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
 	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
+	int nice;	    /* of its processor time: 19 gives way to all others */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
+	/* CONFINE_NETWORK: files and folders that it reads as anybody may; NULL ends the list. A
+	 * kernel without Landlock lets it read what anybody may. */
+	const char *const *reads;
 };
 
 /* ── a job ───────────────────────────────────────────────────────────────────────────────── */
@@ -122,6 +131,22 @@ void confine_server__stop(struct confine_server *server);
 /* The running child; 0: none. */
 pid_t confine_server__pid(const struct confine_server *server);
 void confine_server__free(struct confine_server *server);
+
+/* ── a peer ──────────────────────────────────────────────────────────────────────────────── */
+
+struct confine_peer;
+
+/*
+ * Starts run(ctx, fd) in a child, which ends when it returns. `fd` is its end of a pair of sockets
+ * that keep packets whole. -EBUSY as confine__start.
+ */
+int confine_peer__start(const struct confine *how, void (*run)(void *ctx, int fd), void *ctx,
+			struct confine_peer **ret_peer);
+/* The caller's end: never blocks, and is readable, with nothing to read, once the child has ended.
+ */
+int confine_peer__fd(const struct confine_peer *peer);
+/* Kills the child if it still runs. NULL is fine. */
+void confine_peer__free(struct confine_peer *peer);
 
 /* ── a server for each user ──────────────────────────────────────────────────────────────── */
 
