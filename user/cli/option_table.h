@@ -47,6 +47,7 @@ enum {
 	OPT_PUSH_QUEUE,
 	OPT_PUSH_QUEUE_BYTES,
 	OPT_PUSH_TIMEOUT,
+	OPT_METRICS,
 };
 
 /* What a completion offers for the value, besides the words in `arg`; and where an option may be

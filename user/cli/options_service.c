@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "metrics/server.h"
 #include "options_priv.h"
 
 #define WINDOW_LEAST_NS 100000000ULL
@@ -93,6 +94,14 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 		if (!*arg)
 			return options__wrong(in, "--off-file: an empty path");
 		o->off_path = arg;
+		return 0;
+	case OPT_METRICS:
+		if (!metrics_server__is_address(arg))
+			return options__wrong(in,
+					      "--metrics %s: not PORT, ADDRESS:PORT with an "
+					      "address of numbers, or unix:PATH",
+					      arg);
+		o->metrics = arg;
 		return 0;
 	case OPT_KEEP:
 		err = options__parse_number(in, "--keep", arg, 1, 1e6, &number);

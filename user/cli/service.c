@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "metrics/server.h"
 #include "modes.h"
 #include "notify.h"
 #include "session/session.h"
@@ -44,7 +45,8 @@ struct service {
 	int alive_fd;		 /* what it reports by */
 	uint64_t alive_until_ns; /* unless it reports itself again */
 	uint64_t notified_ns, notify_every_ns;
-	bool waits_for_ready; /* the service manager does */
+	bool waits_for_ready;		/* the service manager does */
+	struct metrics_server *metrics; /* NULL: none */
 };
 
 bool service__wanted(const struct options *options)
@@ -94,14 +96,35 @@ static void take_reports(struct service *sv)
 
 /* ── the configuration ───────────────────────────────────────────────────────────────────── */
 
+static bool same_address(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static int open_metrics(struct service *sv)
+{
+	const char *address = (*sv->options)->metrics;
+
+	return address ? metrics_server__open(address, &sv->metrics) : 0;
+}
+
+/* Where metrics cannot be had at a new address, the service goes on without them. */
 static void use_next(struct service *sv)
 {
+	bool moved;
+
 	if (!sv->next)
 		return;
+	moved = !same_address((*sv->options)->metrics, sv->next->metrics);
 	options__free(*sv->options);
 	*sv->options = sv->next;
 	sv->next = NULL;
 	options__set_log_level(*sv->options);
+	if (!moved)
+		return;
+	metrics_server__free(sv->metrics);
+	sv->metrics = NULL;
+	open_metrics(sv);
 }
 
 /* False: it goes on as it is. */
@@ -152,6 +175,8 @@ static bool wait_for_removal(struct service *sv)
 
 		if (end_ns && now >= end_ns)
 			return false;
+		if (sv->metrics)
+			metrics_server__turn(sv->metrics, false, now);
 		if (!was_there)
 			log_info("%s exists: nothing is profiled until it is removed",
 				 (*sv->options)->off_path);
@@ -250,6 +275,7 @@ static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	session_mode__opts(o, &opts);
+	opts.metrics = sv->metrics;
 	opts.alive = report_to_parent;
 	opts.alive_ctx = &alive_fd;
 	/* the time that it was off counts, too */
@@ -303,10 +329,12 @@ int service__run(struct options **options)
 
 	if (!err)
 		err = signals__add_usr1(sv.signal_fd);
-	if (err) {
+	if (err)
 		log_error("signals: %s", strerror(-err));
+	else
+		err = open_metrics(&sv);
+	if (err)
 		code = EXIT_FAILED;
-	}
 	while (!err && wait_for_removal(&sv)) {
 		code = run_child(&sv);
 		if (code != EXIT_SWITCHED_OFF && !sv.next)
@@ -315,6 +343,7 @@ int service__run(struct options **options)
 		use_next(&sv);
 	}
 	options__free(sv.next);
+	metrics_server__free(sv.metrics);
 	fd__close(&sv.signal_fd);
 	return code;
 }

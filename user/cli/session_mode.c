@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "metrics/server.h"
 #include "modes.h"
 #include "notify.h"
 #include "service.h"
@@ -57,15 +58,20 @@ static void report_alive(void *ctx)
 
 int session_mode__run(struct options **options)
 {
+	struct metrics_server *metrics = NULL;
 	struct session_opts opts;
 	bool was_ready = false;
 	int code;
 
 	if (service__wanted(*options))
 		return service__run(options);
+	if ((*options)->metrics && metrics_server__open((*options)->metrics, &metrics))
+		return EXIT_FAILED;
 	session_mode__opts(*options, &opts);
+	opts.metrics = metrics;
 	opts.alive = report_alive;
 	opts.alive_ctx = &was_ready;
 	code = session__run(&opts);
+	metrics_server__free(metrics);
 	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }

@@ -193,22 +193,24 @@ static int limit(int what, uint64_t value)
 static int set_limits(const struct confine *how, uint64_t mapped, int top)
 {
 	uint64_t memory = mapped + (how->memory ? how->memory : DEFAULT_MEMORY);
-	/* to read /proc it opens one or two at a time; a connection is more than one, with what
-	 * finds out where it leads to */
-	unsigned int own = how->keep & CONFINE_NETWORK			? 32
-			   : how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16
-									: 0;
+	/* to read /proc it opens one or two at a time */
+	unsigned int fds =
+		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
+	uint64_t cpu_s = how->cpu_s ? how->cpu_s : DEFAULT_CPU_S;
 	int err;
+
+	if (how->keep & (CONFINE_LISTEN | CONFINE_NETWORK))
+		fds += how->more_fds;
 
 	err = limit(RLIMIT_CORE, 0);
 	if (!err)
-		err = limit(RLIMIT_CPU, how->cpu_s ? how->cpu_s : DEFAULT_CPU_S);
+		err = limit(RLIMIT_CPU, cpu_s == CONFINE_NO_END ? RLIM_INFINITY : cpu_s);
 	if (!err)
 		err = limit(RLIMIT_NPROC, how->keep & CONFINE_NETWORK ? NETWORK_THREADS : 0);
 	if (!err)
 		err = limit(RLIMIT_FSIZE, how->file_size);
 	if (!err && !SANITIZED)
-		err = limit(RLIMIT_NOFILE, (unsigned int)(top + 1) + own);
+		err = limit(RLIMIT_NOFILE, fds);
 	if (!err && !SANITIZED)
 		err = limit(RLIMIT_AS, memory);
 	return err;

@@ -43,18 +43,26 @@
 #define CONFINE_MAX_LOST_USER 4
 
 #define CONFINE_MAX_FDS 4
+#define CONFINE_NO_END	UINT32_MAX
 
-/* What it keeps, for those that read other processes. Either one means no Landlock, which would
- * forbid it too. */
+/* What it keeps, for those that read other processes. Either of the first two means no Landlock,
+ * which would forbid it too. */
 enum confine_keep {
 	CONFINE_MEMORY = 1 << 0, /* CAP_SYS_PTRACE and process_vm_readv() */
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
-	CONFINE_NETWORK = 1 << 4, /* no capability; but connections by IPv4 and IPv6, descriptors
+	CONFINE_NETWORK = 1 << 3, /* no capability; but connections by IPv4 and IPv6, descriptors
 				     that it is handed, threads, copies of itself, and reading
 				     `reads`: for what sends. It can send what it knows: it is
 				     started before there is anything to know. */
+	/*
+	 * What a server needs of a listening socket that it was given, and of the connections that
+	 * it takes from there: accept, receive, send, shut down, options. It makes no socket, binds
+	 * and connects none, and its descriptors are limited to `more_fds`. It can send what it has
+	 * in memory to whoever connects: it is to be started before there is anything of others.
+	 */
+	CONFINE_LISTEN = 1 << 4,
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -63,12 +71,14 @@ enum confine_keep {
 struct confine {
 	const char *name; /* as ps shows it: at most 15 bytes */
 	uint64_t memory;  /* bytes beyond what is mapped now; 0: 256 MB */
-	uint32_t cpu_s;	  /* seconds of CPU time, then it is killed; 0: 20 */
-	uint32_t keep;	  /* enum confine_keep */
-	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
-	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
+	/* seconds of CPU time, then it is killed; 0: 20; CONFINE_NO_END: never */
+	uint32_t cpu_s;
+	uint32_t keep;	/* enum confine_keep */
+	uid_t user;	/* whose bytes or process these are; CONFINE_NOBODY */
+	const int *fds; /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
-	int nice;	    /* of its processor time: 19 gives way to all others */
+	int nice;	   /* of its processor time: 19 gives way to all others */
+	uint32_t more_fds; /* that it may have open beside those; CONFINE_LISTEN, CONFINE_NETWORK */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
 	/* CONFINE_NETWORK: files and folders that it reads as anybody may; NULL ends the list. A
 	 * kernel without Landlock lets it read what anybody may. */
@@ -145,6 +155,7 @@ int confine_peer__start(const struct confine *how, void (*run)(void *ctx, int fd
 /* The caller's end: never blocks, and is readable, with nothing to read, once the child has ended.
  */
 int confine_peer__fd(const struct confine_peer *peer);
+pid_t confine_peer__pid(const struct confine_peer *peer);
 /* Kills the child if it still runs. NULL is fine. */
 void confine_peer__free(struct confine_peer *peer);
 

@@ -55,6 +55,11 @@ int confine_peer__fd(const struct confine_peer *peer)
 	return peer->fd;
 }
 
+pid_t confine_peer__pid(const struct confine_peer *peer)
+{
+	return peer->pid;
+}
+
 void confine_peer__free(struct confine_peer *peer)
 {
 	if (!peer)

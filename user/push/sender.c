@@ -22,6 +22,8 @@
 /* Beyond the request's own timeout. */
 #define HANGS_S 30
 #define PAUSE_S 1
+/* A connection is more than one, with what finds out where it leads to. */
+#define SENDER_FDS 32
 /* It gives way to what is profiled. */
 #define SENDER_NICE 10
 
@@ -120,9 +122,10 @@ int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer
 	const struct confine how = {
 		.name = "safescoped:push",
 		.memory = SENDER_MEMORY,
-		.cpu_s = UINT32_MAX,
+		.cpu_s = CONFINE_NO_END,
 		.keep = CONFINE_NETWORK,
 		.nice = SENDER_NICE,
+		.more_fds = SENDER_FDS,
 		.user = CONFINE_NOBODY,
 		.reads = sender_reads,
 	};
