@@ -222,7 +222,7 @@ static void set_pushes(struct session *s)
 		};
 	}
 	if (intake__set_pushes(s->in, pushes, n))
-		feed__failed(s->feed, -ENOMEM);
+		feed__failed(s->feed);
 }
 
 int ending__read_maps(struct session *s)
