@@ -284,7 +284,9 @@ static void test_resource(void **state)
 	assert_string_equal(resource_text(r, 0, "host.name"), "box");
 	assert_string_equal(resource_text(r, 0, "host.id"), "0123456789abcdef");
 	assert_string_equal(resource_text(r, 0, "process.runtime.name"), "ghc");
-	assert_string_equal(resource_text(r, 0, "service.name"), service_target.comm);
+	assert_string_equal(resource_text(r, 0, "service.name"), "demo");
+	assert_string_equal(resource_text(r, 0, "container.id"), service_target.container);
+	assert_string_equal(resource_text(r, 0, "k8s.pod.uid"), service_target.pod);
 	assert_string_equal(resource_text(r, 0, "process.executable.path"), service_target.exe);
 	assert_null(resource_text(nowhere, 0, "host.name"));
 	assert_null(resource_text(nowhere, 0, "host.id"));

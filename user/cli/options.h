@@ -12,6 +12,7 @@
 #include "logs/logs.h"
 #include "output/output.h"
 #include "process/select.h"
+#include "push/push.h"
 
 #define OPTIONS_MAX_PIDS  256
 #define OPTIONS_MAX_GLOBS 64
@@ -60,7 +61,8 @@ struct options {
 	double max_overhead_percent;
 	enum intake_stacks stacks;
 	bool kernel_stacks;
-	bool propagate_exit; /* MODE_COMMAND */
+	bool propagate_exit;   /* MODE_COMMAND */
+	struct push_opts push; /* n 0: nothing is pushed */
 	bool quiet;
 	int verbose; /* how many times -v was given */
 };

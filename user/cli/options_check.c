@@ -107,7 +107,7 @@ static int check_output(struct option_input *in)
 
 	if (!out->n_formats && o->mode == MODE_LIST)
 		out->formats[out->n_formats++] = &export_text;
-	if (!out->n_formats) {
+	if (!out->n_formats && (!o->push.n || out->path)) {
 		out->formats[out->n_formats++] = &export_speedscope;
 		out->formats[out->n_formats++] = &export_text;
 	}
@@ -136,5 +136,7 @@ int options__check(struct option_input *in)
 		err = check_mode(in);
 	if (!err)
 		err = check_windows(in);
+	if (!err)
+		err = options__check_push(in);
 	return err ? err : check_output(in);
 }

@@ -37,6 +37,13 @@ int options__set(struct option_input *in, int key, const char *arg);
 int options__set_view(struct option_input *in, int key, const char *arg);
 /* Those of long sessions. */
 int options__set_service(struct option_input *in, int key, const char *arg);
+/* Those of --push. */
+int options__set_push(struct option_input *in, int key, const char *arg);
+/* Whether they go together. */
+int options__check_push(struct option_input *in);
+/* Bytes, with a unit of 1024s: 500M. -EINVAL: anything else, which is noted. */
+int options__parse_size(struct option_input *in, const char *what, const char *arg,
+			uint64_t *ret_bytes);
 
 /* Once all are set: what does not go together (-EINVAL, noted), and what follows from others. */
 int options__check(struct option_input *in);

@@ -10,9 +10,8 @@
 
 #define WINDOW_LEAST_NS 100000000ULL
 
-/* Bytes, with a unit of 1024s. */
-static int parse_size(struct option_input *in, const char *what, const char *arg,
-		      uint64_t *ret_bytes)
+int options__parse_size(struct option_input *in, const char *what, const char *arg,
+			uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
 	const char *unit;
@@ -64,7 +63,7 @@ static int set_select(struct option_input *in, int key, const char *arg)
 				arg);
 		return add_rule(in, select__kind(arg, len), arg + len + 1, true);
 	default:
-		return -ENOENT;
+		return options__set_push(in, key, arg);
 	}
 }
 
@@ -110,7 +109,7 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 			o->output.keep = (uint64_t)number;
 		return err;
 	case OPT_KEEP_BYTES:
-		return parse_size(in, "--keep-bytes", arg, &o->output.keep_bytes);
+		return options__parse_size(in, "--keep-bytes", arg, &o->output.keep_bytes);
 	case OPT_KEEP_FOR:
 		return options__parse_duration(in, "--keep-for", arg, &o->output.keep_for_ns);
 	default:

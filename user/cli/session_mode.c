@@ -39,6 +39,7 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.save = o->save,
 		.propagate_exit = o->propagate_exit,
 		.output = &o->output,
+		.push = o->push.n ? &o->push : NULL,
 		.quiet = o->quiet,
 	};
 }

@@ -52,6 +52,10 @@ enum confine_keep {
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
+	CONFINE_NETWORK = 1 << 3, /* no capability; but connections by IPv4 and IPv6, descriptors
+				     that it is handed, threads, copies of itself, and reading
+				     `reads`: for what sends. It can send what it knows: it is
+				     started before there is anything to know. */
 	/*
 	 * What a server needs of a listening socket that it was given, and of the connections that
 	 * it takes from there: accept, receive, send, shut down, options. It makes no socket, binds
@@ -73,9 +77,12 @@ struct confine {
 	uid_t user;	/* whose bytes or process these are; CONFINE_NOBODY */
 	const int *fds; /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
-	int nice;	    /* of its processor time: 19 gives way to all others */
-	uint32_t more_fds;  /* that it may have open beside those; CONFINE_LISTEN only */
+	int nice;	   /* of its processor time: 19 gives way to all others */
+	uint32_t more_fds; /* that it may have open beside those; CONFINE_LISTEN, CONFINE_NETWORK */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
+	/* CONFINE_NETWORK: files and folders that it reads as anybody may; NULL ends the list. A
+	 * kernel without Landlock lets it read what anybody may. */
+	const char *const *reads;
 };
 
 /* ── a job ───────────────────────────────────────────────────────────────────────────────── */

@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 
 #include "base/base.h"
 #include "confine_priv.h"
@@ -32,6 +36,55 @@ static const int proc[] = {
 static const int files[] = {
 	SCMP_SYS(openat2),
 	SCMP_SYS(sendmsg),
+};
+
+/* Connections, threads, and what the C library does for both. */
+static const int network[] = {
+	SCMP_SYS(connect),
+	SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(sendmmsg),
+	SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmsg),
+	SCMP_SYS(getsockopt),
+	SCMP_SYS(setsockopt),
+	SCMP_SYS(getsockname),
+	SCMP_SYS(getpeername),
+	SCMP_SYS(shutdown),
+	SCMP_SYS(socketpair),
+	SCMP_SYS(pipe2),
+	SCMP_SYS(eventfd2),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(select),
+	SCMP_SYS(pselect6),
+
+	SCMP_SYS(fcntl),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(sigaltstack),
+	SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),
+	SCMP_SYS(wait4),
+	SCMP_SYS(alarm),
+	SCMP_SYS(setitimer),
+	SCMP_SYS(sched_yield),
+	SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(getuid),
+	SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),
+	SCMP_SYS(getegid),
+	SCMP_SYS(getppid),
+	SCMP_SYS(uname),
+	SCMP_SYS(sysinfo),
+	SCMP_SYS(access),
+	SCMP_SYS(faccessat),
+	SCMP_SYS(faccessat2),
+	SCMP_SYS(readlink),
+	SCMP_SYS(readlinkat),
+	SCMP_SYS(getdents64),
+	SCMP_SYS(statx),
+	SCMP_SYS(getrusage),
+	SCMP_SYS(set_tid_address),
 };
 
 /*
@@ -70,6 +123,36 @@ static int add_open(scmp_filter_ctx f)
 	return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, only_read);
 }
 
+/* A thread, or a copy of the process; neither has a namespace of its own. */
+#define NEW_NAMESPACES                                                                             \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
+static int add_network(scmp_filter_ctx f)
+{
+	const struct {
+		int call;
+		struct scmp_arg_cmp cmp;
+	} rules[] = {
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET)},
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO)},
+		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)},
+		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)},
+		/* to read it: there is no new one */
+		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)},
+	};
+	int err = allow(f, network, ARRAY_SIZE(network));
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules) && !err; i++)
+		err = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, rules[i].call, 1, &rules[i].cmp);
+	/* its flags are in memory, where no filter sees them; the C library goes on with clone() */
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return err ? err : add_open(f);
+}
+
 /* Whether a descriptor blocks, and is closed by an exec; none is made by it. */
 static int add_flags(scmp_filter_ctx f)
 {
@@ -96,6 +179,8 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 		err = allow(f, files, ARRAY_SIZE(files));
 	if (!err && (keep & (CONFINE_PROC | CONFINE_FILES)))
 		err = add_open(f);
+	if (!err && (keep & CONFINE_NETWORK))
+		err = add_network(f);
 	if (!err && (keep & CONFINE_LISTEN))
 		err = allow(f, listening, ARRAY_SIZE(listening));
 	if (!err && (keep & CONFINE_LISTEN))

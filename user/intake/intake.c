@@ -148,6 +148,12 @@ struct pic_stack intake__part(const struct intake *in, uint32_t part)
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */
 
+/* A capture may be older than the member. */
+static const char *text_of(struct intake *in, const char *text)
+{
+	return picture__string(in->pic, text ? text : "");
+}
+
 static void take_info(struct intake *in, struct seen *s, const struct target_info *info)
 {
 	char comm[sizeof(info->comm) + 1] = {0};
@@ -159,6 +165,9 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->comm = picture__string(in->pic, comm);
 	pub->exe = picture__string(in->pic, info->exe);
 	pub->build_id = picture__string(in->pic, info->build_id);
+	pub->container = text_of(in, info->container);
+	pub->pod = text_of(in, info->pod);
+	pub->service = text_of(in, info->service);
 	pub->ghc_version = picture__string(in->pic, info->ghc_version);
 	pub->way = picture__string(in->pic, info->way);
 	pub->version_known = info->version_known;
@@ -493,6 +502,22 @@ int intake__add_missing(struct intake *in, pid_t pid, const char *text)
 
 	return tap__report(in, s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT,
 			   &input);
+}
+
+int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n)
+{
+	struct pic_session *session = picture__edit_session(in->pic);
+	struct pic_push *copy = n ? picture__alloc(in->pic, n, sizeof(*copy)) : NULL;
+
+	if (n && !copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = pushes[i];
+		copy[i].url = picture__string(in->pic, pushes[i].url);
+	}
+	session->pushes = copy;
+	session->n_pushes = n;
+	return 0;
 }
 
 void intake__set_exit_code(struct intake *in, int exit_code)

@@ -202,6 +202,29 @@ static void set_cost(struct session *s, uint64_t now)
 	}
 }
 
+/* Of the end of the picture that is being made. */
+static void set_pushes(struct session *s)
+{
+	struct push_stats stats[PUSH_MAX_DESTINATIONS];
+	struct pic_push pushes[PUSH_MAX_DESTINATIONS];
+	size_t n = push__count(s->push);
+
+	for (size_t i = 0; i < n; i++) {
+		push__stats(s->push, i, &stats[i]);
+		pushes[i] = (struct pic_push){
+			.url = stats[i].url,
+			.delivered = stats[i].delivered,
+			.failures = stats[i].failures,
+			.refused = stats[i].refused,
+			.rejected = stats[i].rejected,
+			.dropped = stats[i].dropped,
+			.queued = stats[i].queued,
+		};
+	}
+	if (intake__set_pushes(s->in, pushes, n))
+		feed__failed(s->feed);
+}
+
 int ending__read_maps(struct session *s)
 {
 	int err = kernel__sites(s->kernel, feed__site, s->feed);
@@ -219,6 +242,7 @@ int ending__read(struct session *s, uint64_t now)
 	err = ending__read_maps(s);
 	set_cost(s, now);
 	set_losses(s);
+	set_pushes(s);
 	s->lost_before = kernel__lost_records(s->kernel);
 	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
 	feed__cut(s->feed);
@@ -249,6 +273,7 @@ int ending__finish(struct session *s)
 	err = ending__read_maps(s);
 	set_cost(s, end);
 	set_losses(s);
+	set_pushes(s);
 	note_inferred(s);
 	note_refused(s);
 	note_held_up(s);

@@ -14,7 +14,7 @@
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS 6
+#define FIXED_FDS (6 + PUSH_MAX_DESTINATIONS)
 
 /* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
 struct waits {
@@ -55,8 +55,9 @@ static int reserve_waits(struct waits *w, size_t n)
 static int time_to_wait(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
-	const uint64_t dues[] = {l->end_ns, member__next_due(s), follow__next_due(s),
-				 mapped__next_due(s), windows__next_due(s)};
+	const uint64_t dues[] = {
+		l->end_ns,	     member__next_due(s),  follow__next_due(s),
+		mapped__next_due(s), windows__next_due(s), push__next_due(s->push)};
 	uint64_t first = now + DRAIN_EVERY_NS;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
@@ -81,6 +82,8 @@ static void wait_for_something(struct loop *l, uint64_t now)
 	add_wait(w, command__pidfd(s->command), NULL);
 	add_wait(w, mapped__fd(s), NULL);
 	add_wait(w, kernel__watch_fd(s->kernel), NULL);
+	for (size_t i = 0; i < push__count(s->push); i++)
+		add_wait(w, push__fd(s->push, i), NULL);
 	for (size_t i = 0; i < looks__count(s->looks); i++)
 		add_wait(w, looks__fd(s->looks, i), NULL);
 	while ((m = members__next_live(s->members, m)))
@@ -230,6 +233,7 @@ void loop__run(struct session *s)
 		look_after_members(&l, now);
 		look_after_capture(&l, now);
 		look_after_windows(&l, now);
+		push__turn(s->push, now);
 		scrape__turn(s, now);
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);

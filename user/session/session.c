@@ -8,6 +8,11 @@
 #include "picture/picture.h"
 #include "session_priv.h"
 
+/* How long the end of a session in windows waits for what is pushed: from when it ended on, but at
+ * least so long. */
+#define PUSH_SERVICE_NS 1700000000ULL
+#define PUSH_LEAST_NS	200000000ULL
+
 /* That the command was not a Haskell program is a failure; how it ended is reported in any case. */
 static int judge_command(struct session *s)
 {
@@ -52,9 +57,30 @@ static void note_nobody(struct session *s)
 	intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
+/*
+ * Sends the last picture, and what is left. A service goes on with the rest when it is started
+ * again, and has to end soon. False: something did not arrive.
+ */
+static bool push_last(struct session *s, const struct picture *pic, uint64_t ended_ns)
+{
+	const struct export_opts opts = outputs__export_opts(s->outputs);
+	uint64_t now = time__monotonic_ns();
+	uint64_t until = s->windows ? MAX(ended_ns + PUSH_SERVICE_NS, now + PUSH_LEAST_NS)
+				    : now + PUSH_LAST_NS;
+	int err;
+
+	if (!s->push)
+		return true;
+	err = push__put(s->push, pic, &opts);
+	push__finish(s->push, until, s->signal_fd);
+	return !err && !push__lost(s->push) && (s->windows || !push__has_more(s->push));
+}
+
 static int run_to_end(struct session *s)
 {
 	const struct picture *pic;
+	uint64_t ended_ns;
+	bool pushed;
 	int err;
 
 	err = signals__open(&s->signal_fd);
@@ -65,6 +91,9 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	}
 	confine__hurry_by(s->signal_fd, signalled__is_urgent, s);
+	/* what it starts knows nothing but what is there now */
+	if (s->opts->push && push__open(s->opts->push, &s->push))
+		return EXIT_FAILED;
 	kernel__features(&s->features);
 	err = kernel__require(&s->features);
 	if (!err)
@@ -83,6 +112,7 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	}
 	loop__run(s);
+	ended_ns = time__monotonic_ns();
 	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
 		return EXIT_FAILED;
 	note_nobody(s);
@@ -92,15 +122,15 @@ static int run_to_end(struct session *s)
 	finish_capture(s);
 	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);
-	if (s->windows) {
-		windows__finish(s);
+	windows__finish(s);
+	if (s->windows)
 		err = outputs__write_window(s->outputs, pic);
-	} else {
+	else
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
-	}
+	pushed = push_last(s, pic, ended_ns);
 	if (s->switched_off)
 		return SESSION_SWITCHED_OFF;
-	if (!err && windows__partial(s->windows))
+	if (!err && (windows__partial(s->windows) || !pushed))
 		return EXIT_PARTIAL;
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
@@ -129,7 +159,8 @@ static void close_all(struct session *s)
 	served__free(s->served);
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
-	windows__free(s->windows);
+	windows__free(s);
+	push__free(s->push);
 	outputs__free(s->outputs);
 	spare_fds__close(s);
 	confine__hurry_by(-1, NULL, NULL);

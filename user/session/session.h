@@ -16,6 +16,7 @@
 #include "intake/intake.h"
 #include "output/output.h"
 #include "process/select.h"
+#include "push/push.h"
 
 struct metrics_server;
 
@@ -56,6 +57,7 @@ struct session_opts {
 
 	const char *off_path; /* when there is a file of this name the session ends */
 
+	const struct push_opts *push;	  /* NULL: nothing is pushed */
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
 	/* Called once everything is attached, and each second while the loop turns. NULL: nobody

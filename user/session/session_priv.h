@@ -53,6 +53,7 @@ struct session {
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
+	struct push *push;		   /* NULL: nothing is pushed */
 	struct windows *windows;	   /* NULL: the session is one */
 	struct scrape *scrape;		   /* NULL: nobody asks for metrics */
 	uint64_t lost_before, sent_before; /* records, at the last cut */
@@ -543,8 +544,8 @@ void windows__collect(struct session *s);
 /* Waits a while for the children, and until a signal comes for one that writes to standard output;
  * then ends those that are left. */
 void windows__finish(struct session *s);
-/* Ends children, and frees. NULL is fine. */
-void windows__free(struct windows *w);
+/* Ends children, and frees. */
+void windows__free(struct session *s);
 /* Some window is not in any file, or was not complete. NULL: there are none. */
 bool windows__partial(const struct windows *w);
 

@@ -20,6 +20,9 @@
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
+/* What of a window could not be written: bits of a writer's exit status. */
+enum { FILES_FAILED = 1, PUSH_FAILED = 2 };
+
 struct windows {
 	uint64_t every_ns, next_ns;
 	pid_t writers[MAX_WRITERS];	/* 0: none */
@@ -71,42 +74,50 @@ static void drop(struct windows *w, const char *why)
 
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
 
-static bool has_ended(struct windows *w, pid_t *writer, int options)
+static bool has_ended(struct session *s, pid_t *writer, int options)
 {
+	struct windows *w = s->windows;
 	int status = 0;
 	pid_t got = waitpid(*writer, &status, options);
 
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
-	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+	if (got < 0 || !WIFEXITED(status) || (WEXITSTATUS(status) & FILES_FAILED))
 		drop(w, "its files could not be made");
+	else if (WEXITSTATUS(status))
+		drop(w, "it could not be queued for a push");
+	if (s->push)
+		push__look(s->push);
 	*writer = 0;
 	return true;
 }
 
-static size_t count_writers(struct windows *w)
+static size_t count_writers(struct session *s)
 {
+	struct windows *w = s->windows;
 	size_t n = 0;
 
 	for (size_t i = 0; i < MAX_WRITERS; i++)
-		n += w->writers[i] && !has_ended(w, &w->writers[i], WNOHANG);
+		n += w->writers[i] && !has_ended(s, &w->writers[i], WNOHANG);
 	return n;
 }
 
 void windows__collect(struct session *s)
 {
 	if (s->windows)
-		count_writers(s->windows);
+		count_writers(s);
 }
 
 /* A file is whole or not at all. */
-static void end_writers(struct windows *w)
+static void end_writers(struct session *s)
 {
+	struct windows *w = s->windows;
+
 	for (size_t i = 0; i < MAX_WRITERS; i++) {
 		if (!w->writers[i])
 			continue;
 		kill(w->writers[i], SIGKILL);
-		has_ended(w, &w->writers[i], 0);
+		has_ended(s, &w->writers[i], 0);
 	}
 }
 
@@ -115,31 +126,38 @@ void windows__finish(struct session *s)
 	struct windows *w = s->windows;
 	uint64_t until = time__monotonic_ns() + LAST_WAIT_NS;
 
+	if (!w)
+		return;
 	/* what stands on a stream is not taken back: its reader is waited for, until a signal */
-	while (count_writers(w) && (w->on_stdout || time__monotonic_ns() < until)) {
+	while (count_writers(s) && (w->on_stdout || time__monotonic_ns() < until)) {
 		poll(NULL, 0, 20);
 		if (w->on_stdout && signals__came(&s->signal_fd))
 			break;
 	}
-	end_writers(w);
+	end_writers(s);
 }
 
-void windows__free(struct windows *w)
+void windows__free(struct session *s)
 {
-	if (w)
-		end_writers(w);
-	free(w);
+	if (s->windows)
+		end_writers(s);
+	free(s->windows);
+	s->windows = NULL;
 }
 
 /* The child holds nothing of the session: neither the kernel side nor processes. */
 _Noreturn static void write_window(struct session *s, const struct picture *pic)
 {
-	int err;
+	const struct export_opts opts = outputs__export_opts(s->outputs);
+	int failed = 0;
 
 	syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
-	err = outputs__write_window(s->outputs, pic);
-	_exit(err ? 1 : 0);
+	if (outputs__write_window(s->outputs, pic))
+		failed |= FILES_FAILED;
+	if (s->push && push__put(s->push, pic, &opts))
+		failed |= PUSH_FAILED;
+	_exit(failed);
 }
 
 static void start_writer(struct session *s, const struct picture *pic)

@@ -86,6 +86,8 @@ static int open_process(struct target *t, pid_t pid)
 	memcpy(t->info.comm, st.comm, sizeof(t->info.comm));
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
+	/* where it is not known nothing is lost but its name */
+	(void)cgroup__of(pid, &t->cgroup);
 	err = proc__account(pid, &t->images.uid);
 	if (err < 0) {
 		target__refuse(t, "cannot tell whose it is: %s; is it still running?",
@@ -357,6 +359,9 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 	t->info.pid = pid;
 	t->images.uid = getuid();
 	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
+	t->info.container = t->cgroup.container;
+	t->info.pod = t->cgroup.pod;
+	t->info.service = t->cgroup.service;
 	if (opts) {
 		t->cache = opts->cache;
 		t->images.cache = target_cache__files(opts->cache);

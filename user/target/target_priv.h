@@ -3,6 +3,7 @@
 #ifndef SAFESCOPED_TARGET_PRIV_H
 #define SAFESCOPED_TARGET_PRIV_H
 
+#include "process/cgroup.h"
 #include "process/image.h"
 #include "process/proc.h"
 #include "rts/check.h"
@@ -22,6 +23,7 @@ struct target {
 	int pidfd;
 	char exe[4096];
 	char build_id[41];
+	struct cgroup cgroup;
 	char *symbols_path; /* --symbols, or NULL */
 	bool force;
 	bool starting, sample, unchecked;

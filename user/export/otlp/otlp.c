@@ -86,7 +86,21 @@ static void add_number(struct resource *r, const char *key, int64_t n)
 	value->int_value = n;
 }
 
-/* A service has its name from whoever runs it; else it is the program's. */
+/* "nginx.service" is the service nginx; what a user's own manager runs is no service of the host's.
+ */
+static void add_service(struct resource *r, const struct pic_target *target, const char *program)
+{
+	const char *unit = or_empty(target->service), *end = strstr(unit, ".service");
+	char name[128];
+
+	if (end && strncmp(unit, "user@", 5) != 0) {
+		snprintf(name, sizeof(name), "%.*s", (int)(end - unit), unit);
+		add_text(r, "service.name", name);
+	} else {
+		add_text(r, "service.name", *or_empty(target->comm) ? target->comm : program);
+	}
+}
+
 static void make_resource(const struct writer *w, const struct pic_target *target,
 			  struct resource *r)
 {
@@ -94,7 +108,7 @@ static void make_resource(const struct writer *w, const struct pic_target *targe
 
 	otlp__resource__init(&r->message);
 	r->message.attributes = r->all;
-	add_text(r, "service.name", *or_empty(target->comm) ? target->comm : program);
+	add_service(r, target, program);
 	add_text(r, "host.name", w->opts->host_name);
 	add_text(r, "host.id", w->opts->host_id);
 	if (target->pid)
@@ -103,6 +117,8 @@ static void make_resource(const struct writer *w, const struct pic_target *targe
 	add_text(r, "process.executable.path", target->exe);
 	add_text(r, "process.runtime.name", "ghc");
 	add_text(r, "process.runtime.version", target->ghc_version);
+	add_text(r, "container.id", target->container);
+	add_text(r, "k8s.pod.uid", target->pod);
 }
 
 static void free_resource(struct resource *r)
