@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "elf/elf.h"
 
 /* By their unwind rows, ascending. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Names functions of the runtime by the strings that they use: messages of failures, of traces and
- * of reports, which strip leaves. rts_strings_table.h lists which functions use a string in the
- * releases that it was made from. Compilers put a function into another one as they please, so a
- * name is given only if all strings of a function agree on it, and no other function has it. Some
+ * of reports, which strip leaves. rts_strings_table_priv.h lists which functions use a string in
+ * the releases that it was made from. Compilers put a function into another one as they please, so
+ * a name is given only if all strings of a function agree on it, and no other function has it. Some
  * that use none are then known by standing between two that do.
  */
 #include "rts_named_priv.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "base/search.h"
 
@@ -24,7 +24,7 @@ struct rts_string {
 	uint16_t names[2];
 };
 
-#include "rts_strings_table.h"
+#include "rts_strings_table_priv.h"
 
 #define MAX_TEXT 128
 #define MAX_USES (1U << 20)

@@ -13,7 +13,7 @@
 #include "confine/confine.h"
 #include "rts_graph_priv.h"
 #include "rts_named_priv.h"
-#include "rts_names_table.h"
+#include "rts_names_table_priv.h"
 
 /* Functions in a row that no list knows and that still lie inside the runtime. */
 #define MAX_UNLISTED 24

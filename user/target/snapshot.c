@@ -325,7 +325,7 @@ struct snapshot_look {
 	size_t room, size;
 };
 
-void snapshot_look__free(struct snapshot_look *look)
+static void free_look(struct snapshot_look *look)
 {
 	if (!look)
 		return;
@@ -337,7 +337,7 @@ void target__cancel(struct target *t)
 {
 	check__free(t->checking);
 	t->checking = NULL;
-	snapshot_look__free(t->snapshot);
+	free_look(t->snapshot);
 	t->snapshot = NULL;
 }
 
