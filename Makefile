@@ -148,6 +148,8 @@ $(OUT)/obj/user/export/pprof.o: | $(PPROF).h
 
 $(OUT)/obj/user/export/html/source.o: user/export/html/page.css user/export/html/page.js
 
+$(OUT)/obj/user/diff/page.o: user/diff/page.css user/diff/page.js
+
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(say) CC $@

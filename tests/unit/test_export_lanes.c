@@ -167,7 +167,8 @@ static void check_stacks(const cJSON *root)
 		frame = cJSON_GetObjectItem(frames, id);
 		assert_string_equal(string(frame, "name"), string(e, "name"));
 		cJSON_ArrayForEach (caller, callers) {
-			assert_true(atoi(string(frame, "parent")) < atoi(frame->string));
+			assert_true(strtol(string(frame, "parent"), NULL, 10) <
+				    strtol(frame->string, NULL, 10));
 			frame = cJSON_GetObjectItem(frames, string(frame, "parent"));
 			assert_string_equal(string(frame, "name"), caller->valuestring);
 		}

@@ -65,6 +65,8 @@ static int run(const struct options *o)
 		return log_mode__run(o);
 	case MODE_REPLAY:
 		return replay_mode__run(o);
+	case MODE_DIFF:
+		return diff_mode__run(o);
 	case MODE_PID:
 		return run_session(o, SESSION_PIDS);
 	case MODE_COMMAND:

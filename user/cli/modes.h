@@ -20,4 +20,7 @@ int log_mode__run(const struct options *options);
 /* --replay FILE: the outputs of a session that --save kept. Needs no privilege. */
 int replay_mode__run(const struct options *options);
 
+/* --diff A B: what changed from one session to the other. Needs no privilege. */
+int diff_mode__run(const struct options *options);
+
 #endif

@@ -28,7 +28,7 @@ static const char doc[] =
 	"  safescoped -- hledger -f big.journal balance";
 
 static const char args_doc[] =
-	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
+	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--diff A B\n--list\n--doctor";
 
 static const struct argp_option argp_options[] = {
 	{NULL, 0, NULL, 0, "What is profiled:", 1},
@@ -58,6 +58,15 @@ static const struct argp_option argp_options[] = {
 	{"only", OPT_ONLY, "GLOB", 0, "with a log alone: leave all other cost centres out", 1},
 	{"replay", OPT_REPLAY, "FILE", 0,
 	 "make the output of a session that --save kept, on any machine", 1},
+	{"diff", OPT_DIFF, NULL, 0,
+	 "with two captures or JSON reports: what is slower or faster in the second one than in "
+	 "the "
+	 "first, told from noise (text; of captures also folded, html)",
+	 1},
+	{"per", OPT_PER, "FUNCTION|gc", 0,
+	 "with --diff: for each safe call of this function, or each collection (default: for each "
+	 "second of CPU time)",
+	 1},
 	{"list", OPT_LIST, NULL, 0,
 	 "the GHC processes of this host and what can be learnt of each (also -f json)", 1},
 	{"doctor", OPT_DOCTOR, NULL, 0,
@@ -318,6 +327,29 @@ static void check_mode(struct argp_state *state, struct options *o)
 		options__usage_error(state, "--doctor: prints to standard output, as text");
 }
 
+static void check_diff(struct argp_state *state, struct options *o)
+{
+	struct output_opts *out = &o->output;
+
+	if (o->per && (o->mode != MODE_DIFF || !*o->per))
+		options__usage_error(state,
+				     "--per: needs --diff, and the name of a function, or gc");
+	if (o->mode != MODE_DIFF)
+		return;
+	if (o->n_diff < ARRAY_SIZE(o->diff))
+		options__usage_error(state, "--diff: takes two captures or reports");
+	if (o->n_pids || o->command || o->eventlog || o->save || o->window_ns)
+		options__usage_error(state,
+				     "--diff: takes no process, command, log, --save or --window");
+	if (!out->n_formats)
+		out->formats[out->n_formats++] = &export_text;
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] != &export_text && out->formats[i] != &export_folded &&
+		    out->formats[i] != &export_html)
+			options__usage_error(state,
+					     "--diff: takes the formats text, folded and html");
+}
+
 static void check(struct argp_state *state, struct options *o)
 {
 	struct output_opts *out = &o->output;
@@ -325,6 +357,7 @@ static void check(struct argp_state *state, struct options *o)
 	/* else a script whose command is an empty variable would profile the whole host */
 	if (state->quoted && !o->command)
 		options__usage_error(state, "--: a command belongs after it");
+	check_diff(state, o);
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);
@@ -443,17 +476,27 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_REPLAY:
 		if (o->mode != MODE_SYSTEM)
-			options__usage_error(state, "only one of --list, --doctor and --replay");
+			options__usage_error(state,
+					     "only one of --list, --doctor, --replay and --diff");
 		o->mode = MODE_REPLAY;
 		o->replay = arg;
 		break;
 	case OPT_LIST:
 	case OPT_DOCTOR:
+	case OPT_DIFF:
 		if (o->mode != MODE_SYSTEM)
-			options__usage_error(state, "only one of --list, --doctor and --replay");
-		o->mode = key == OPT_LIST ? MODE_LIST : MODE_DOCTOR;
+			options__usage_error(state,
+					     "only one of --list, --doctor, --replay and --diff");
+		o->mode = key == OPT_LIST ? MODE_LIST : key == OPT_DOCTOR ? MODE_DOCTOR : MODE_DIFF;
+		break;
+	case OPT_PER:
+		o->per = arg;
 		break;
 	case ARGP_KEY_ARG:
+		if (o->mode == MODE_DIFF && o->n_diff < ARRAY_SIZE(o->diff) && !state->quoted) {
+			o->diff[o->n_diff++] = arg;
+			break;
+		}
 		/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 		if (state->quoted && state->next > state->quoted)
 			return ARGP_ERR_UNKNOWN;
@@ -478,7 +521,7 @@ const char *options__mode(enum mode mode)
 	static const char *const names[] = {
 		[MODE_SYSTEM] = "system", [MODE_PID] = "pid",	    [MODE_COMMAND] = "command",
 		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor", [MODE_EVENTLOG] = "eventlog",
-		[MODE_REPLAY] = "replay",
+		[MODE_REPLAY] = "replay", [MODE_DIFF] = "diff",
 	};
 
 	return names[mode];

@@ -26,7 +26,8 @@ enum mode {
 	MODE_LIST,
 	MODE_DOCTOR,
 	MODE_EVENTLOG,
-	MODE_REPLAY
+	MODE_REPLAY,
+	MODE_DIFF
 };
 
 struct options {
@@ -41,8 +42,11 @@ struct options {
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
-	const char *save;     /* NULL: the capture is not kept */
-	const char *replay;   /* MODE_REPLAY */
+	const char *save;    /* NULL: the capture is not kept */
+	const char *replay;  /* MODE_REPLAY */
+	const char *diff[2]; /* MODE_DIFF */
+	size_t n_diff;
+	const char *per;      /* MODE_DIFF: the event that is counted; NULL: CPU time */
 	const char *eventlog; /* FILE, "auto", "none"; NULL: not given */
 	struct log_part part; /* MODE_EVENTLOG */
 	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */

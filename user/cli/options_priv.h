@@ -34,6 +34,8 @@ enum {
 	OPT_CGROUP,
 	OPT_EXCLUDE,
 	OPT_PROPAGATE_EXIT,
+	OPT_DIFF,
+	OPT_PER,
 };
 
 /* Prints one line, without argp's advice on another one, and exits. */
