@@ -81,7 +81,7 @@ def test_two_builds(t, what):
 
 
 @cases((), ("--per", "changed_fetch"))
-def test_the_same_twice(t, *per):
+def test_the_same_twice(t, per):
     a, b = Session.of(t, "a", "thr"), Session.of(t, "again", "thr")
     for one, other in ((a.capture, b.capture), (a.report, b.capture), (b.report, a.report)):
         said = changes(diff(one, other, *per))

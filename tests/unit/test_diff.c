@@ -35,11 +35,14 @@ static double uniform(void)
 /* As many as come in a time in which `mean` come on average. */
 static uint64_t poisson(double mean)
 {
+	double t = -log(1 - uniform());
 	uint64_t n = 0;
 
 	/* arrivals one after the other: a sum of exponential times */
-	for (double t = -log(1 - uniform()); t < mean; t -= log(1 - uniform()))
+	while (t < mean) {
+		t -= log(1 - uniform());
 		n++;
+	}
 	return n;
 }
 
@@ -304,21 +307,23 @@ static void test_no_report(void **state)
 /* A name that is too long ends at a character's end. */
 static void test_long_name(void **state)
 {
-	char json[4096] =
+	static const char head[] =
 		"{\"safescope\":{},\"targets\":[{\"lanes\":[{\"kind\":\"thread\",\"cpu_ns\":1}],"
 		"\"functions\":[{\"kind\":\"haskell\",\"self_ns\":1,\"name\":\"a";
+	char json[sizeof(head) + 1024];
 	struct diff_report *r;
+	size_t len = sizeof(head) - 1;
 	uint32_t cp;
 
 	(void)state;
-	for (int i = 0; i < 200; i++)
-		strcat(json, "λ");
-	strcat(json, "\"}]}]}");
+	memcpy(json, head, len);
+	for (int i = 0; i < 200; i++, len += strlen("λ"))
+		memcpy(json + len, "λ", strlen("λ"));
+	memcpy(json + len, "\"}]}]}", sizeof("\"}]}]}"));
 	assert_int_equal(read(json, &r), 0);
 	assert_in_range(strlen(r->functions[0].name), 200, sizeof(r->functions[0].name) - 1);
 	for (const char *s = r->functions[0].name; *s;) {
-		size_t len = text__decode(s, strlen(s), &cp);
-
+		len = text__decode(s, strlen(s), &cp);
 		assert_true(len > 0);
 		s += len;
 	}
@@ -358,6 +363,13 @@ static void test_stacks(void **state)
 	free(b);
 }
 
+static void spoil(struct diff_function *f)
+{
+	size_t len = strlen(f->name);
+
+	snprintf(f->name + len, sizeof(f->name) - len, "\033[2J<b>");
+}
+
 /* What a program calls itself, or its functions, is shown and obeyed by nobody. */
 static void test_hostile(void **state)
 {
@@ -373,8 +385,8 @@ static void test_hostile(void **state)
 
 	(void)state;
 	for (int i = 0; i < FUNCTIONS; i++) {
-		strcat(a->functions[i].name, "\033[2J<b>");
-		strcat(b->functions[i].name, "\033[2J<b>");
+		spoil(&a->functions[i]);
+		spoil(&b->functions[i]);
 	}
 	assert_int_equal(diff__new(a, b, NULL, &d), 0);
 	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);

@@ -23,10 +23,12 @@
 
 /* Of one run in so many a difference is reported that is none. */
 #define ONE_IN 100
-/* Samples, in both sessions together, below which nothing is said of a function, and in each below
- * which it does not help to find the scale and the spread. */
+/* Samples, in both sessions together, below which nothing is said of a function; where they come in
+ * groups, groups. */
+#define FEW_TOGETHER 30
+/* In each session: with fewer a function does not help to find the scale and the spread. */
 #define FEW_SAMPLES 20
-/* So many functions are needed to find the scale, or the spread. */
+/* So many functions are needed to find the scale. */
 #define FOR_SCALE 5
 /* A scale that is no more standard deviations from 1 is none. */
 #define SCALE_LIMIT 2
@@ -35,6 +37,10 @@
 #define OF_MEDIAN_DISTANCE 1.4826
 #define MEDIAN_VARIES	   1.2533
 #define FOR_SPREAD	   9
+/* What the spread is taken for before anything is known of it, and how many functions that counts
+ * for: of programs whose functions take turns, and of those with phases. */
+#define PRIOR_SPREAD 2.0
+#define PRIOR_COUNTS 10
 /* The median of the square of a normally distributed number. */
 #define MEDIAN_SQUARE 0.4549
 /* What runs of one program differ by: measured in windows of the demo on a machine that others
@@ -106,8 +112,8 @@ static double sampled(const struct basis *b, const struct measured *m, int side)
 {
 	double each = b->pair->each_ns[side] * b->unit / b->t[side];
 	double share = MIN((double)m->ns / cpu_of(b, side), 1), v = value(b, m, side);
-	/* of none, or few, one group of them more is possible */
-	double variance = ((double)m->n + b->pair->spread) * each * each;
+	/* of none, or few, two groups of them more are possible */
+	double variance = ((double)m->n + 2 * b->pair->spread) * each * each;
 
 	return b->counted ? variance + v * v / b->t[side] : variance * (1 - share);
 }
@@ -136,8 +142,10 @@ static void find_spread(struct basis *b, const struct judged *functions, size_t 
 				    (sampled(b, &j->m[0], 0) + sampled(b, &j->m[1], 1) +
 				     of_runs(b, x, y, varies(b, j)));
 	}
-	b->known_by = k;
-	b->pair->spread = k < FOR_SPREAD ? BURSTS : MAX(1, median(room, k) / MEDIAN_SQUARE);
+	b->known_by = k + PRIOR_COUNTS;
+	b->pair->spread = MAX(1, (PRIOR_COUNTS * PRIOR_SPREAD +
+				  (k ? (double)k * median(room, k) / MEDIAN_SQUARE : 0)) /
+					 (double)b->known_by);
 }
 
 int judge__basis(struct basis *b, const struct judged *functions, size_t n)
@@ -188,8 +196,7 @@ void judge__expect(struct basis *b, size_t n)
 			high = mid;
 	}
 	/* as Student's distribution has it, for as many degrees of freedom as such a median has */
-	b->pair->limit = high + (high * high * high + high) /
-					(2 * (double)MAX(b->known_by, (size_t)FOR_SPREAD));
+	b->pair->limit = high + (high * high * high + high) / (2 * (double)b->known_by);
 }
 
 /* ── the judgements ──────────────────────────────────────────────────────────────────────── */
@@ -218,7 +225,7 @@ void judge__cpu(const struct basis *b, const struct judged *j, struct diff_row *
 	      b->pair->spread * (sampled(b, &j->m[0], 0) + sampled(b, &j->m[1], 1)) +
 		      of_runs(b, row->a, row->b, varies(b, j)),
 	      LEAST_SELF);
-	if ((double)(j->m[0].n + j->m[1].n) < FEW_SAMPLES * b->pair->spread ||
+	if ((double)(j->m[0].n + j->m[1].n) < FEW_TOGETHER * b->pair->spread ||
 	    fabs(row->effect_ns) < LEAST_PART * whole(b))
 		row->verdict = 0;
 }
