@@ -187,9 +187,9 @@ def test_chrome_file(t, what):
         check(total == busy(lane), f"tid {lane['tid']}: the slices add up to {total}, not {busy(lane)}")
 
 
-# Some states' titles, as in the manual page.
-TITLES = {"haskell": "Haskell", "unsafe_call_cpu": "unsafe call", "safe_call_cpu": "safe call", "gc_work": "GC",
-          "safe_call_blocked": "safe call, blocked", "cap_wait": "waiting for a capability", "preempted": "preempted"}
+# Titles, as in the manual page, of states whose boundaries are events: slices of others are for drawing.
+TITLES = {"safe_call_blocked": "safe call, blocked", "cap_wait": "waiting for a capability", "preempted": "preempted",
+          "unsafe_call_blocked": "unsafe call, blocked", "gc_wait": "waiting for GC"}
 
 
 @cases("calls", "deep")
@@ -202,8 +202,11 @@ def test_real_catapult(t, what):
     check(not got["warnings"], f"it warns: {got['warnings'][:5]}")
     lanes = {l["tid"]: l for l in made.report.target()["lanes"] if l["kind"] == "thread"}
     threads = {t["tid"]: t for p in got["processes"] if "OS threads" in p["name"] for t in p["threads"]}
-    check(set(lanes) == set(threads), f"threads {sorted(threads)}, in the report {sorted(lanes)}")
+    check(set(threads) <= set(lanes), f"threads {sorted(threads)}, in the report {sorted(lanes)}")
     for tid, lane in lanes.items():
+        if tid not in threads:
+            check(busy(lane) == 0, f"tid {tid} is missing")
+            continue
         states = threads[tid]["rows"].get("0", {})
         check_near(f"tid {tid} in ns", sum(s["ns"] for s in states.values()), busy(lane), 100)
         for state, title in TITLES.items():

@@ -54,7 +54,7 @@ static int run_session(const struct options *o, enum session_kind kind)
 	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }
 
-static int run(const struct options *o)
+static int run_mode(const struct options *o)
 {
 	switch (o->mode) {
 	case MODE_LIST:
@@ -75,6 +75,11 @@ static int run(const struct options *o)
 		break;
 	}
 	return run_session(o, SESSION_SYSTEM);
+}
+
+static int run(const struct options *o)
+{
+	return o->top ? top_mode__run(o, run_mode) : run_mode(o);
 }
 
 /* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */

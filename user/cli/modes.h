@@ -20,6 +20,10 @@ int log_mode__run(const struct options *options);
 /* --replay FILE: the outputs of a session that --save kept. Needs no privilege. */
 int replay_mode__run(const struct options *options);
 
+/*
+ * --top: a live screen of what `run_inside` runs, a session or a replay. Needs a terminal.
+ */
+int top_mode__run(const struct options *options, int (*run_inside)(const struct options *options));
 /* --diff A B: what changed from one session to the other. Needs no privilege. */
 int diff_mode__run(const struct options *options);
 

@@ -9,6 +9,8 @@
 #include "base/base.h"
 #include "options_priv.h"
 
+#define TOP_EVERY_NS 1000000000ULL
+
 const char *argp_program_version = "safescoped " SAFESCOPED_VERSION;
 
 static const char doc[] =
@@ -79,6 +81,10 @@ static const struct argp_option argp_options[] = {
 	{"window", OPT_WINDOW, "TIME", 0,
 	 "a whole report for each such part of the session, in the directory of --output (also "
 	 "with --replay)",
+	 2},
+	{"top", OPT_TOP, NULL, 0,
+	 "a live screen: processes, states, functions, calls, collections, renewed each second or "
+	 "--window; h shows the keys (also with --replay)",
 	 2},
 	{"off-file", OPT_OFF_FILE, "PATH", 0,
 	 "while this file exists nothing is profiled (default " OPTIONS_OFF_PATH ")", 2},
@@ -231,6 +237,21 @@ static void parse_stacks(struct argp_state *state, struct options *o, const char
 	o->stacks = (enum intake_stacks)parse_word(state, "--stacks", arg, strlen(arg), words);
 }
 
+static void check_top(struct argp_state *state, struct options *o)
+{
+	if (!o->top)
+		return;
+	if (o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_REPLAY)
+		options__usage_error(state,
+				     "--top: needs a session without a command, or --replay");
+	if (o->output.path && !strcmp(o->output.path, "-"))
+		options__usage_error(state,
+				     "-o -: standard output is the screen; give a directory");
+	if (!o->window_ns)
+		o->window_ns = TOP_EVERY_NS;
+	o->output.windows = true;
+}
+
 static void check_windows(struct argp_state *state, const struct options *o)
 {
 	const struct output_opts *out = &o->output;
@@ -361,6 +382,7 @@ static void check(struct argp_state *state, struct options *o)
 	check_eventlog(state, o);
 	check_capture(state, o);
 	check_mode(state, o);
+	check_top(state, o);
 	check_windows(state, o);
 	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)
 		options__usage_error(state,
@@ -491,6 +513,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_PER:
 		o->per = arg;
+		break;
+	case OPT_TOP:
+		o->top = true;
 		break;
 	case ARGP_KEY_ARG:
 		if (o->mode == MODE_DIFF && o->n_diff < ARRAY_SIZE(o->diff) && !state->quoted) {

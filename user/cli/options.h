@@ -38,6 +38,7 @@ struct options {
 	uint64_t duration_ns; /* 0: until stopped */
 	struct select_rules select;
 	const char *off_path; /* while this file exists nothing is profiled */
+	bool top;	      /* a live screen, of windows */
 	uint64_t window_ns;   /* 0: the session is one */
 	uint32_t frequency_hz;
 	struct output_opts output;

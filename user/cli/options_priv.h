@@ -36,6 +36,7 @@ enum {
 	OPT_PROPAGATE_EXIT,
 	OPT_DIFF,
 	OPT_PER,
+	OPT_TOP,
 };
 
 /* Prints one line, without argp's advice on another one, and exits. */
