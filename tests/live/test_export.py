@@ -244,6 +244,13 @@ def test_real_pprof(t, what):
     taken = report.target()["stacks"]["samples"]
     check(taken * 0.99 - 3 <= count <= taken, f"{count} samples, {taken} taken")
     check(f"process_id:[{target.pid}]" in samples, "no label of the process")
+    tags = tool("go", "tool", "pprof", "-tags", "-unit=ns", "-sample_index=wall", t.dir / "p.pb.gz")
+    check({"capability", "haskell_thread", "thread", "thread_id", "state"} <= set(re.findall(r"(?m)^ *(\w+): Total", tags)),
+          f"labels: {tags}")
+    check(re.search(r"\): Haskell thread \d+", tags), f"no Haskell thread: {tags}")
+    # what held a capability is divided among them: not more than all that was not idle
+    held = sum(int(n) for n in re.findall(r"(\d+)\.0ns \([^)]*\): \d+$", tags.partition(" capability: Total")[2].partition("\n\n")[0], re.M))
+    check(0 < held <= sum(busy(l) for l in report.target()["lanes"] if l["kind"] == "thread") * 1.01, f"capabilities held for {held} ns")
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")

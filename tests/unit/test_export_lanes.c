@@ -253,12 +253,21 @@ static void check_ids(const Pprof__Profile *p)
 	}
 }
 
+static bool has_label(const Pprof__Profile *p, const Pprof__Sample *sample, const char *key,
+		      const char *text)
+{
+	for (size_t i = 0; i < sample->n_label; i++)
+		if (!strcmp(p->string_table[sample->label[i]->key], key))
+			return !strcmp(p->string_table[sample->label[i]->str], text);
+	return false;
+}
+
 static void test_pprof(void **state)
 {
 	size_t len;
 	char *text = kit_render("pprof", &lanes, &plain, &len);
 	Pprof__Profile *p = unzip_profile(text, len);
-	int64_t wall = 0, cpu = 0, safe = 0, haskell = 0;
+	int64_t wall = 0, cpu = 0, safe = 0, haskell = 0, of_cap[2] = {0};
 
 	(void)state;
 	assert_string_equal(p->string_table[0], "");
@@ -277,7 +286,13 @@ static void test_pprof(void **state)
 		assert_string_equal(p->string_table[p->sample[i]->label[4]->key], "state");
 		if (!strcmp(p->string_table[p->sample[i]->label[4]->str], "haskell"))
 			haskell += p->sample[i]->value[2];
+		for (unsigned cap = 0; cap < 2; cap++)
+			if (has_label(p, p->sample[i], "capability", cap ? "1" : "0"))
+				of_cap[cap] += p->sample[i]->value[2];
 	}
+	/* as its slices had them: one before the call, the other one after it, none meanwhile */
+	assert_int_equal(of_cap[0], 12 * MS);
+	assert_int_equal(of_cap[1], 25 * MS);
 	assert_int_equal(cpu, 37 * MS);
 	assert_int_equal(wall, 90 * MS);
 	assert_int_equal(safe, 48 * MS);

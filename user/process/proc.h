@@ -24,6 +24,8 @@ struct proc_stat {
 	char comm[16];
 	char state;
 	uint64_t start_ticks; /* since boot, in clock ticks */
+	uint64_t cpu_ticks;   /* on a CPU so far, in user and kernel mode; of a process: all its
+				 threads */
 };
 /* The text of a stat file. -EINVAL. */
 int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat);

@@ -54,6 +54,7 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	/* The name is not escaped and may hold ") R 1 …": it ends at the last parenthesis. */
 	const char *close = memrchr(text, ')', len);
 	struct proc_stat st = {0};
+	uint64_t times[2];
 	const char *p;
 	size_t n;
 
@@ -63,15 +64,21 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	memcpy(st.comm, open + 1, n);
 	st.state = close[2];
 
-	/* state is field 3, starttime field 22 (proc(5)) */
+	/* state is field 3, utime field 14, stime field 15, starttime field 22 (proc(5)) */
 	p = close + 1;
-	for (int field = 3; field < 22; field++) {
+	for (int field = 3; field <= 22; field++) {
+		uint64_t *number = field == 14	 ? &times[0]
+				   : field == 15 ? &times[1]
+				   : field == 22 ? &st.start_ticks
+						 : NULL;
+
 		skip_spaces(&p, end);
-		while (p < end && *p != ' ')
+		if (number && !take_number(&p, end, 10, number))
+			return -EINVAL;
+		while (!number && p < end && *p != ' ')
 			p++;
 	}
-	skip_spaces(&p, end);
-	if (!take_number(&p, end, 10, &st.start_ticks))
+	if (__builtin_add_overflow(times[0], times[1], &st.cpu_ticks))
 		return -EINVAL;
 	*ret_stat = st;
 	return 0;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "chrome_priv.h"
+#include "export/totals.h"
 
 /* What viewers open in seconds. */
 #define MAX_BYTES (UINT64_C(90) << 20)
@@ -246,51 +247,22 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, ui
 	}
 }
 
-struct place {
-	uint64_t cpu_ns;
-	uint32_t target_no;
-};
-
-static int by_cpu(const void *pa, const void *pb)
-{
-	const struct place *a = pa, *b = pb;
-
-	return CMP(b->cpu_ns, a->cpu_ns) ?: CMP(a->target_no, b->target_no);
-}
-
-/* The processes that used the CPU most come first. */
-static void order_processes(const struct picture *pic, struct place *places, uint32_t n)
-{
-	for (uint32_t t = 0; t < n; t++) {
-		const struct pic_lanes *threads = &picture__target(pic, t)->lanes[LANE_THREAD];
-
-		places[t].target_no = t;
-		for (size_t i = 0; i < threads->n; i++)
-			if (threads->v[i].cpu_ns != UINT64_MAX)
-				places[t].cpu_ns += threads->v[i].cpu_ns;
-	}
-	qsort(places, n, sizeof(*places), by_cpu);
-}
-
 static int put_all_groups(struct chrome *w)
 {
-	uint32_t n = (uint32_t)picture__n_targets(w->pic);
+	uint32_t n = (uint32_t)picture__n_targets(w->pic), *order;
 	uint8_t *groups = calloc(n + 1, sizeof(*groups));
-	struct place *places = calloc(n + 1, sizeof(*places));
+	int err = groups ? totals__order(w->pic, &order) : -ENOMEM;
 
-	if (!groups || !places) {
-		free(groups);
-		free(places);
-		return -ENOMEM;
+	if (!err) {
+		for (size_t i = 0; i < w->views.n; i++)
+			groups[w->views.v[i].target_no] |=
+				(uint8_t)(1U << group_of(&w->views.v[i]));
+		for (uint32_t i = 0; i < n; i++)
+			put_groups(w, order[i], groups[order[i]], i);
+		free(order);
 	}
-	order_processes(w->pic, places, n);
-	for (size_t i = 0; i < w->views.n; i++)
-		groups[w->views.v[i].target_no] |= (uint8_t)(1U << group_of(&w->views.v[i]));
-	for (uint32_t i = 0; i < n; i++)
-		put_groups(w, places[i].target_no, groups[places[i].target_no], i);
-	free(places);
 	free(groups);
-	return 0;
+	return err;
 }
 
 static uint64_t cost(const struct picture *pic, enum lane_kind kind, const struct pic_slice *slice)
