@@ -69,31 +69,44 @@ static int take_functions(struct top_process *p, const struct pic_target *t)
 	return 0;
 }
 
+static void take_safe(struct top_call *to, const struct pic_call *from)
+{
+	to->safe = true;
+	copy(to->function, sizeof(to->function), from->function);
+	copy(to->caller, sizeof(to->caller), from->caller);
+	to->n = from->calls;
+	to->total_ns = from->wall_ns + from->open_wall_ns;
+	to->cpu_ns = from->cpu_ns;
+	to->blocked_ns = from->blocked_ns;
+}
+
+static void take_unsafe(struct top_call *to, const struct pic_unsafe *from)
+{
+	copy(to->function, sizeof(to->function), from->function);
+	copy(to->caller, sizeof(to->caller), from->caller);
+	to->n = from->samples;
+	to->total_ns = from->cpu_ns + from->blocked_ns;
+	to->cpu_ns = from->cpu_ns;
+	to->blocked_ns = from->blocked_ns;
+}
+
 /* Both lists are by time: they are taken in turns, the longer one first. */
 static void take_calls(struct top_process *p, const struct pic_target *t)
 {
 	size_t safe = 0, unsafe = 0;
 
-	while (p->n_calls < TOP_CALLS && (safe < t->n_calls || unsafe < t->n_unsafe_calls)) {
-		const struct pic_call *a = safe < t->n_calls ? &t->calls[safe] : NULL;
-		const struct pic_unsafe *b =
-			unsafe < t->n_unsafe_calls ? &t->unsafe_calls[unsafe] : NULL;
-		uint64_t a_ns = a ? a->wall_ns + a->open_wall_ns : 0;
-		uint64_t b_ns = b ? b->cpu_ns + b->blocked_ns : 0;
-		struct top_call *to = &p->list[p->n_calls];
+	while (p->n_calls < TOP_CALLS) {
+		struct top_call a = {0}, b = {0};
 
-		if (!a_ns && !b_ns)
+		if (safe < t->n_calls)
+			take_safe(&a, &t->calls[safe]);
+		if (unsafe < t->n_unsafe_calls)
+			take_unsafe(&b, &t->unsafe_calls[unsafe]);
+		if (!a.total_ns && !b.total_ns)
 			break;
-		p->n_calls++;
-		to->safe = a && a_ns >= b_ns;
-		copy(to->function, sizeof(to->function), to->safe ? a->function : b->function);
-		copy(to->caller, sizeof(to->caller), to->safe ? a->caller : b->caller);
-		to->n = to->safe ? a->calls : b->samples;
-		to->total_ns = MAX(a_ns, b_ns);
-		to->cpu_ns = to->safe ? a->cpu_ns : b->cpu_ns;
-		to->blocked_ns = to->safe ? a->blocked_ns : b->blocked_ns;
-		safe += to->safe;
-		unsafe += !to->safe;
+		p->list[p->n_calls++] = a.total_ns >= b.total_ns ? a : b;
+		safe += a.total_ns >= b.total_ns;
+		unsafe += a.total_ns < b.total_ns;
 	}
 }
 
