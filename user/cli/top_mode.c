@@ -9,14 +9,15 @@
 struct top_mode {
 	const struct options *options; /* as given: what reports are */
 	struct options screen;	       /* the same, with the screen as its only output */
-	int (*run)(const struct options *options);
+	int (*run)(struct options **options);
 };
 
 static int run(void *ctx)
 {
-	const struct top_mode *mode = ctx;
+	struct top_mode *mode = ctx;
+	struct options *screen = &mode->screen;
 
-	return mode->run(&mode->screen);
+	return mode->run(&screen);
 }
 
 static int write_report(void *ctx, const struct picture *pic)
@@ -39,7 +40,7 @@ static int write_report(void *ctx, const struct picture *pic)
 	return err;
 }
 
-int top_mode__run(const struct options *options, int (*run_inside)(const struct options *options))
+int top_mode__run(const struct options *options, int (*run_inside)(struct options **options))
 {
 	struct top_mode mode = {.options = options, .screen = *options, .run = run_inside};
 	const struct top_opts opts = {
@@ -60,5 +61,7 @@ int top_mode__run(const struct options *options, int (*run_inside)(const struct 
 	mode.screen.output.formats[0] = &export_top;
 	mode.screen.output.n_formats = 1;
 	mode.screen.output.path = "-";
+	/* read again, it would have other outputs */
+	mode.screen.config_path = NULL;
 	return top__run(&opts);
 }

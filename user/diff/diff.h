@@ -65,7 +65,7 @@ struct diff_report {
 
 /*
  * Reads a JSON report, in a process without rights, which parses it. -EBADMSG: it is none; -EINVAL:
- * one without any time on the CPU, such as of a log alone; others as confine__run().
+ * one without any time on the CPU, such as of a log alone; others as confine__aside().
  */
 int diff_report__read(const char *json, size_t len, struct diff_report **ret_report);
 void diff_report__free(struct diff_report *report);

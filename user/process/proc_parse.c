@@ -47,6 +47,17 @@ static void skip_spaces(const char **p, const char *end)
 		(*p)++;
 }
 
+/* And the spaces before the next one. */
+static void skip_fields(const char **p, const char *end, int n)
+{
+	for (int i = 0; i < n; i++) {
+		skip_spaces(p, end);
+		while (*p < end && **p != ' ')
+			(*p)++;
+	}
+	skip_spaces(p, end);
+}
+
 int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 {
 	const char *end = text + len;
@@ -54,7 +65,7 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	/* The name is not escaped and may hold ") R 1 …": it ends at the last parenthesis. */
 	const char *close = memrchr(text, ')', len);
 	struct proc_stat st = {0};
-	uint64_t times[2];
+	uint64_t user, system;
 	const char *p;
 	size_t n;
 
@@ -64,22 +75,21 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	memcpy(st.comm, open + 1, n);
 	st.state = close[2];
 
-	/* state is field 3, utime field 14, stime field 15, starttime field 22 (proc(5)) */
+	/* state is field 3, utime 14, stime 15, starttime 22 (proc(5)) */
 	p = close + 1;
-	for (int field = 3; field <= 22; field++) {
-		uint64_t *number = field == 14	 ? &times[0]
-				   : field == 15 ? &times[1]
-				   : field == 22 ? &st.start_ticks
-						 : NULL;
-
-		skip_spaces(&p, end);
-		if (number && !take_number(&p, end, 10, number))
-			return -EINVAL;
-		while (!number && p < end && *p != ' ')
-			p++;
-	}
-	if (__builtin_add_overflow(times[0], times[1], &st.cpu_ticks))
+	skip_fields(&p, end, 14 - 3);
+	if (!take_number(&p, end, 10, &user) || !take_char(&p, end, ' ') ||
+	    !take_number(&p, end, 10, &system) ||
+	    __builtin_add_overflow(user, system, &st.cpu_ticks))
 		return -EINVAL;
+	skip_fields(&p, end, 22 - 16);
+	if (!take_number(&p, end, 10, &st.start_ticks))
+		return -EINVAL;
+	/* from 26 on: startcode, endcode, startstack */
+	skip_fields(&p, end, 26 - 23);
+	if (take_number(&p, end, 10, &st.start_code) && take_char(&p, end, ' ') &&
+	    take_number(&p, end, 10, &st.end_code) && take_char(&p, end, ' '))
+		take_number(&p, end, 10, &st.start_stack);
 	*ret_stat = st;
 	return 0;
 }
@@ -93,12 +103,7 @@ int proc__parse_exit(const char *text, size_t len, int *ret_status)
 		return -EINVAL;
 	/* state is field 3, exit_code field 52, the last one (proc(5)) */
 	p++;
-	for (int field = 3; field < 52; field++) {
-		skip_spaces(&p, end);
-		while (p < end && *p != ' ')
-			p++;
-	}
-	skip_spaces(&p, end);
+	skip_fields(&p, end, 52 - 3);
 	if (!take_number(&p, end, 10, &v) || v > 0xffff)
 		return -EINVAL;
 	*ret_status = (int)v;

@@ -6,12 +6,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "export/faces.h"
 #include "top_priv.h"
 
 #define LINE_MAX_BYTES 8192
 #define BOLD	       "\033[1m"
 #define REVERSE	       "\033[7m"
 #define PLAIN	       "\033[0m"
+#define LEGEND_COLUMNS 3
+#define LEGEND_WIDTH   22
 
 /* A screen that is being made: each line is cut at the terminal's width, none is below its last
  * row. */
@@ -330,8 +333,6 @@ static void put_help(struct sheet *s)
 		">               the next part at once (of a replay)",
 		"h, ?            this page",
 	};
-	const char *letter, *meaning;
-	char line[160];
 
 	put_title(s, "keys");
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -342,10 +343,17 @@ static void put_help(struct sheet *s)
 			end(s);
 		}
 	put_title(s, "states: capitals run, small letters wait");
-	for (size_t i = 0; export__bar_letter(i, &letter, &meaning); i++)
+	for (size_t i = 0; i < FACES; i += LEGEND_COLUMNS)
 		if (begin(s, "")) {
-			snprintf(line, sizeof(line), "  %s %s", letter, meaning);
-			put(s, line, 0, false);
+			for (size_t k = i; k < FACES && k < i + LEGEND_COLUMNS; k++) {
+				char item[64];
+
+				snprintf(item, sizeof(item), "%s %s", face_looks[k].letter,
+					 face_looks[k].title);
+				gap(s);
+				gap(s);
+				put(s, item, LEGEND_WIDTH, false);
+			}
 			end(s);
 		}
 }

@@ -51,7 +51,7 @@ void chrome__slice(struct chrome *w, struct chrome_track at, const char *name, u
 		   uint64_t end_ns);
 /* `cname` of what has one; else nothing. */
 void chrome__put_colour(struct chrome *w, const char *colour);
-/* The colour of a state; NULL: it is not drawn. */
+/* The colour of a state, of which Perfetto makes its own from the name; NULL: it is not drawn. */
 const char *chrome__colour(enum lane_kind kind, unsigned state);
 /* An event of metadata, which names or orders a track or a group. */
 void chrome__name(struct chrome *w, struct chrome_track at, const char *kind, const char *name);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "chrome_priv.h"
+#include "export/faces.h"
 
 /* Pids are below 2^22. */
 #define GROUP_STEP  UINT64_C(10000000)
@@ -59,6 +60,11 @@ void chrome__slice(struct chrome *w, struct chrome_track at, const char *name, u
 	chrome__begin(w, 'X', at, name, "", start_ns);
 	fputs(",\"dur\":", w->out);
 	put_us(w->out, end_ns - MAX(start_ns, w->views.start_ns));
+}
+
+const char *chrome__colour(enum lane_kind kind, unsigned state)
+{
+	return face_looks[face__of(kind, state)].chrome;
 }
 
 void chrome__put_colour(struct chrome *w, const char *colour)
