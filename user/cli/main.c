@@ -12,7 +12,7 @@
 #include "modes.h"
 #include "options.h"
 
-static int run(struct options **options)
+static int run_mode(struct options **options)
 {
 	const struct options *o = *options;
 
@@ -25,12 +25,19 @@ static int run(struct options **options)
 		return log_mode__run(o);
 	case MODE_REPLAY:
 		return replay_mode__run(o);
+	case MODE_DIFF:
+		return diff_mode__run(o);
 	case MODE_PID:
 	case MODE_COMMAND:
 	case MODE_SYSTEM:
 		break;
 	}
 	return session_mode__run(options);
+}
+
+static int run(struct options **options)
+{
+	return (*options)->top ? top_mode__run(*options, run_mode) : run_mode(options);
 }
 
 /* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */

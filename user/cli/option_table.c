@@ -40,6 +40,14 @@ const struct option_row option_rows[] = {
 	 "with a log alone: leave all other cost centres out", 1, NULL},
 	{"replay", OPT_REPLAY, "FILE", OPTION_FILE | OPTION_NOT_IN_FILE,
 	 "make the output of a session that --save kept, on any machine", 1, NULL},
+	{"diff", OPT_DIFF, NULL, OPTION_NOT_IN_FILE,
+	 "with two captures or JSON reports: what is slower or faster in the second one than in "
+	 "the first, told from noise (text; of captures also folded, html)",
+	 1, NULL},
+	{"per", OPT_PER, "FUNCTION|gc", OPTION_NOT_IN_FILE,
+	 "with --diff: for each safe call of this function, or each collection (default: for each "
+	 "second of CPU time)",
+	 1, NULL},
 	{"list", OPT_LIST, NULL, OPTION_NOT_IN_FILE,
 	 "the GHC processes of this host and what can be learnt of each (also -f json)", 1, NULL},
 	{"doctor", OPT_DOCTOR, NULL, OPTION_NOT_IN_FILE,
@@ -60,6 +68,10 @@ const struct option_row option_rows[] = {
 	{"window", OPT_WINDOW, "TIME", 0,
 	 "a whole report for each such part of the session, in the directory of --output (also "
 	 "with --replay)",
+	 2, NULL},
+	{"top", OPT_TOP, NULL, OPTION_NOT_IN_FILE,
+	 "a live screen: processes, states, functions, calls, collections, renewed each second or "
+	 "--window; h shows the keys (also with --replay)",
 	 2, NULL},
 	{"off-file", OPT_OFF_FILE, "PATH", OPTION_FILE | OPTION_LIVE,
 	 "while this file exists nothing is profiled", 2, OPTIONS_OFF_PATH},

@@ -49,6 +49,9 @@ enum {
 	OPT_PUSH_QUEUE_BYTES,
 	OPT_PUSH_TIMEOUT,
 	OPT_METRICS,
+	OPT_DIFF,
+	OPT_PER,
+	OPT_TOP,
 };
 
 /* What a completion offers for the value, besides the words in `arg`; and where an option may be

@@ -34,7 +34,7 @@ static const char doc[] =
 	"  safescoped -- hledger -f big.journal balance";
 
 static const char args_doc[] =
-	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
+	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--diff A B\n--list\n--doctor";
 
 struct setting {
 	int key;
@@ -46,6 +46,8 @@ struct command_line {
 	struct setting *v;
 	size_t n, cap;
 	char **command;
+	const char *diff[2]; /* the arguments, with --diff */
+	size_t n_diff;
 	bool dashes; /* there was a -- */
 };
 
@@ -74,13 +76,25 @@ static void take_setting(struct command_line *line, int key, const char *arg)
 	line->v[line->n++] = (struct setting){key, arg};
 }
 
-static error_t take_argument(struct argp_state *state, const char *arg)
+static bool has_key(const struct command_line *line, int key)
+{
+	for (size_t i = 0; i < line->n; i++)
+		if (line->v[i].key == key)
+			return true;
+	return false;
+}
+
+static error_t take_argument(struct command_line *line, struct argp_state *state, const char *arg)
 {
 	char text[512];
 
 	/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 	if (state->quoted && state->next > state->quoted)
 		return ARGP_ERR_UNKNOWN;
+	if (has_key(line, OPT_DIFF) && line->n_diff < ARRAY_SIZE(line->diff)) {
+		line->diff[line->n_diff++] = arg;
+		return 0;
+	}
 	snprintf(text, sizeof(text),
 		 "%s: unexpected; a process is given as --pid PID, a command after --", arg);
 	exit_wrong(text);
@@ -101,7 +115,7 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 	case OPT_COMPLETION:
 		exit(completion__print(arg));
 	case ARGP_KEY_ARG:
-		return take_argument(state, arg);
+		return take_argument(line, state, arg);
 	case ARGP_KEY_ARGS:
 		line->command = state->argv + state->next;
 		return 0;
@@ -218,14 +232,6 @@ static const char *config_of(const struct command_line *line)
 	return path;
 }
 
-static bool has_key(const struct command_line *line, int key)
-{
-	for (size_t i = 0; i < line->n; i++)
-		if (line->v[i].key == key)
-			return true;
-	return false;
-}
-
 static int set_command_line(struct option_input *in, const struct command_line *line)
 {
 	const char *file = in->file;
@@ -248,6 +254,8 @@ static int make_options(const struct command_line *line, struct option_input *in
 
 	o->line = line;
 	o->command = line->command;
+	o->diff[0] = line->diff[0];
+	o->diff[1] = line->diff[1];
 	o->config_path = config_of(line);
 	set_defaults(in);
 	if (o->config_path)
@@ -367,7 +375,7 @@ const char *options__mode(enum mode mode)
 	static const char *const names[] = {
 		[MODE_SYSTEM] = "system", [MODE_PID] = "pid",	    [MODE_COMMAND] = "command",
 		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor", [MODE_EVENTLOG] = "eventlog",
-		[MODE_REPLAY] = "replay",
+		[MODE_REPLAY] = "replay", [MODE_DIFF] = "diff",
 	};
 
 	return names[mode];

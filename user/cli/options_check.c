@@ -4,6 +4,52 @@
 
 #include "options_priv.h"
 
+#define TOP_EVERY_NS 1000000000ULL
+
+static int check_diff(struct option_input *in)
+{
+	struct options *o = in->o;
+	struct output_opts *out = &o->output;
+
+	if (o->per && (o->mode != MODE_DIFF || !*o->per))
+		return options__wrong(in,
+				      "--per: needs --diff, and the name of a function, or gc");
+	if (o->mode != MODE_DIFF)
+		return 0;
+	if (!o->diff[0] || !o->diff[1])
+		return options__wrong(in, "--diff: takes two captures or reports");
+	if (o->n_pids || o->command || o->eventlog || o->save || o->window_ns || o->push.n)
+		return options__wrong(
+			in, "--diff: takes no process, command, log, --save, --window or --push");
+	if (!out->n_formats)
+		out->formats[out->n_formats++] = &export_text;
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] != &export_text && out->formats[i] != &export_folded &&
+		    out->formats[i] != &export_html)
+			return options__wrong(in,
+					      "--diff: takes the formats text, folded and html");
+	return 0;
+}
+
+static int check_top(struct option_input *in)
+{
+	struct options *o = in->o;
+
+	if (!o->top)
+		return 0;
+	if (o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_REPLAY)
+		return options__wrong(in, "--top: needs a session without a command, or --replay");
+	if (o->output.path && !strcmp(o->output.path, "-"))
+		return options__wrong(in,
+				      "-o -: standard output is the screen; give a directory");
+	if (o->push.n)
+		return options__wrong(in, "--top: nothing is pushed from a screen");
+	if (!o->window_ns)
+		o->window_ns = TOP_EVERY_NS;
+	o->output.windows = true;
+	return 0;
+}
+
 static int check_windows(struct option_input *in)
 {
 	const struct options *o = in->o;
@@ -133,14 +179,18 @@ static int check_output(struct option_input *in)
 
 int options__check(struct option_input *in)
 {
-	int err = check_eventlog(in);
+	int err = check_diff(in);
 
+	if (!err)
+		err = check_eventlog(in);
 	if (!err)
 		err = check_capture(in);
 	if (!err)
 		err = check_list(in);
 	if (!err)
 		err = check_mode(in);
+	if (!err)
+		err = check_top(in);
 	if (!err)
 		err = check_windows(in);
 	if (!err)

@@ -159,7 +159,7 @@ static int add_glob(struct option_input *in, const char *what, const char *arg, 
 static int set_mode(struct option_input *in, enum mode mode)
 {
 	if (in->o->mode != MODE_SYSTEM)
-		return options__wrong(in, "only one of --list, --doctor and --replay");
+		return options__wrong(in, "only one of --list, --doctor, --replay and --diff");
 	in->o->mode = mode;
 	return 0;
 }
@@ -247,6 +247,14 @@ int options__set(struct option_input *in, int key, const char *arg)
 		return set_mode(in, MODE_LIST);
 	case OPT_DOCTOR:
 		return set_mode(in, MODE_DOCTOR);
+	case OPT_DIFF:
+		return set_mode(in, MODE_DIFF);
+	case OPT_PER:
+		o->per = arg;
+		return 0;
+	case OPT_TOP:
+		o->top = true;
+		return 0;
 	case OPT_CONFIG:
 		/* looked at before the others */
 		return 0;

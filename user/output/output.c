@@ -247,9 +247,23 @@ int output__flush(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
+/* A picture, or what else there is to write. */
+struct source {
+	const struct picture *pic;
+	output_write *write; /* NULL: the picture */
+	void *ctx;
+};
+
+static int put(const struct source *source, const struct export_format *format, FILE *out,
+	       const struct export_opts *opts)
+{
+	return source->write ? source->write(source->ctx, format, out, opts)
+			     : format->write(out, source->pic, opts);
+}
+
 /* With a command, standard output is the command's, and the report goes to standard error. */
 static int write_stream(const struct output *o, const struct outputs *all,
-			const struct picture *pic, const struct export_opts *opts)
+			const struct source *source, const struct export_opts *opts)
 {
 	bool beside = all->opts->beside_command;
 	FILE *out = beside ? stderr : stdout;
@@ -260,7 +274,7 @@ static int write_stream(const struct output *o, const struct outputs *all,
 	its.colour = output__has_colour(output__terminal_width(fd));
 	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
 	errno = 0;
-	err = o->format->write(out, pic, &its);
+	err = put(source, o->format, out, &its);
 	why = errno;
 	if (!err)
 		err = output__flush(out);
@@ -274,15 +288,16 @@ static int write_stream(const struct output *o, const struct outputs *all,
 	return err;
 }
 
-static int write_file(const struct output *o, const struct outputs *all, const struct picture *pic,
-		      const struct export_opts *opts, bool (*stop)(void *ctx), void *ctx)
+static int write_file(const struct output *o, const struct outputs *all,
+		      const struct source *source, const struct export_opts *opts,
+		      bool (*stop)(void *ctx), void *ctx)
 {
 	struct outfile *out;
 	int err = outfile__open(o->path, all->owner, all->group, &out);
 
 	if (err)
 		return err;
-	err = o->format->write(outfile__stream(out), pic, opts);
+	err = put(source, o->format, outfile__stream(out), opts);
 	if (err && outfile__error(out))
 		err = outfile__error(out);
 	if (err)
@@ -307,8 +322,8 @@ static void say_written(const struct output *o)
 		log_info("%s: %s", o->path, hint);
 }
 
-int outputs__write(const struct outputs *outputs, const struct picture *pic,
-		   bool (*stop)(void *ctx), void *ctx)
+static int write_all(const struct outputs *outputs, const struct source *source,
+		     bool (*stop)(void *ctx), void *ctx)
 {
 	const struct export_opts opts = outputs__export_opts(outputs);
 	int err = 0, first = 0;
@@ -319,9 +334,9 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		if (stop && stop(ctx)) {
 			err = -ECANCELED;
 		} else if (!strcmp(o->path, "-")) {
-			err = write_stream(o, outputs, pic, &opts);
+			err = write_stream(o, outputs, source, &opts);
 		} else {
-			err = write_file(o, outputs, pic, &opts, stop, ctx);
+			err = write_file(o, outputs, source, &opts, stop, ctx);
 			if (!err && !outputs->opts->windows)
 				say_written(o);
 			else if (!err)
@@ -333,6 +348,21 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 	if (err == -ECANCELED)
 		log_error("interrupted: the rest of the output was dropped");
 	return first;
+}
+
+int outputs__write(const struct outputs *outputs, const struct picture *pic,
+		   bool (*stop)(void *ctx), void *ctx)
+{
+	const struct source source = {.pic = pic};
+
+	return write_all(outputs, &source, stop, ctx);
+}
+
+int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx)
+{
+	const struct source source = {.write = write, .ctx = ctx};
+
+	return write_all(outputs, &source, NULL, NULL);
 }
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */

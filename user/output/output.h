@@ -62,6 +62,11 @@ struct export_opts outputs__export_opts(const struct outputs *outputs);
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
 
+/* The same for what is no picture: `write` puts it in one format. */
+typedef int output_write(void *ctx, const struct export_format *format, FILE *out,
+			 const struct export_opts *opts);
+int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx);
+
 /* The same for one window, whose files are named after its start. May remove older windows' files.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
