@@ -79,8 +79,8 @@ void metrics__set(struct metrics *metrics, enum metrics_value which, uint64_t va
 
 /* Numbers of the daemon that there are several of, by a label, as daemon.c has it. */
 enum metrics_group {
-	METRICS_LOST,		 /* by cause */
-	METRICS_PUSH_DELIVERED,	 /* these by URL: struct push_stats */
+	METRICS_LOST,		/* by cause */
+	METRICS_PUSH_DELIVERED, /* these by URL: struct push_stats */
 	METRICS_PUSH_FAILURES,
 	METRICS_PUSH_REFUSED,
 	METRICS_PUSH_REJECTED,

@@ -155,10 +155,9 @@ static void set_pushes(const struct session *s, struct metrics *m)
 		metrics__set_labelled(m, METRICS_PUSH_DROPPED, p.url, p.dropped);
 		metrics__set_labelled(m, METRICS_PUSH_QUEUED, p.url, p.queued);
 		metrics__set_labelled(m, METRICS_PUSH_QUEUED_BYTES, p.url, p.queued_bytes);
-		metrics__set_labelled(m, METRICS_PUSH_LAG_NS, p.url,
-				      p.oldest_unix_ns && p.oldest_unix_ns < now
-					      ? now - p.oldest_unix_ns
-					      : 0);
+		metrics__set_labelled(
+			m, METRICS_PUSH_LAG_NS, p.url,
+			p.oldest_unix_ns && p.oldest_unix_ns < now ? now - p.oldest_unix_ns : 0);
 	}
 }
 
