@@ -53,9 +53,9 @@ struct options {
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
-	const char *save;    /* NULL: the capture is not kept */
-	const char *replay;  /* MODE_REPLAY */
-	const char *diff[2]; /* MODE_DIFF; NULL: fewer were given */
+	const char *save;     /* NULL: the capture is not kept */
+	const char *replay;   /* MODE_REPLAY */
+	const char *diff[2];  /* MODE_DIFF; NULL: fewer were given */
 	const char *per;      /* MODE_DIFF: the event that is counted; NULL: CPU time */
 	const char *eventlog; /* FILE, "auto", "none"; NULL: not given */
 	struct log_part part; /* MODE_EVENTLOG */
