@@ -12,8 +12,7 @@ static int check_diff(struct option_input *in)
 	struct output_opts *out = &o->output;
 
 	if (o->per && (o->mode != MODE_DIFF || !*o->per))
-		return options__wrong(in,
-				      "--per: needs --diff, and the name of a function, or gc");
+		return options__wrong(in, "--per: needs --diff, and the name of a function, or gc");
 	if (o->mode != MODE_DIFF)
 		return 0;
 	if (!o->diff[0] || !o->diff[1])
@@ -40,8 +39,7 @@ static int check_top(struct option_input *in)
 	if (o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_REPLAY)
 		return options__wrong(in, "--top: needs a session without a command, or --replay");
 	if (o->output.path && !strcmp(o->output.path, "-"))
-		return options__wrong(in,
-				      "-o -: standard output is the screen; give a directory");
+		return options__wrong(in, "-o -: standard output is the screen; give a directory");
 	if (o->push.n)
 		return options__wrong(in, "--top: nothing is pushed from a screen");
 	if (!o->window_ns)

@@ -142,7 +142,7 @@
 			(by ? by > 0 ? ", more" : ", less" : ", may be noise");
 	}
 
-	function at(event) {
+	function under(event) {
 		const box = canvas.getBoundingClientRect(), x = event.clientX - box.left;
 		for (const i of t.rows[Math.floor((event.clientY - box.top) / ROW)] || []) {
 			const where = place(i, box.width);
@@ -185,12 +185,12 @@
 	find.oninput = function () { search(find.value); };
 	whole.onclick = function () { zoom(0); };
 	canvas.onmousemove = function (event) {
-		const i = at(event);
+		const i = under(event);
 		describe(i < 0 ? state.zoom : i);
 	};
 	canvas.onmouseleave = function () { describe(state.zoom); };
 	canvas.onclick = function (event) {
-		const i = at(event);
+		const i = under(event);
 		if (i >= 0)
 			zoom(i);
 	};

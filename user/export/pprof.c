@@ -326,8 +326,8 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
 		v[k] = values[k].safe_calls &&
-				       !(lane && state__in_safe_call(lane->kind,
-								     sum->owner % LANE_STATES))
+				       !(lane &&
+					 state__in_safe_call(lane->kind, sum->owner % LANE_STATES))
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
 	for (; end < w->n_parts && w->by_sum[end]->key.owner == sum->owner &&
