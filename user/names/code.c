@@ -75,13 +75,16 @@ static const struct symbols *symbols_of(const struct names *names, struct image 
 static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
 {
 	struct slots *slots = &names->of.rts->image->file->slots;
-	struct rts_text *made;
+	struct rts_text *made = NULL;
 	void *text;
+	int err;
 
 	if (!slots__get(slots, &rts_text_key, &text)) {
-		if (rts_text__new(names->of.rts, &made) < 0)
+		err = rts_text__new(names->of.rts, &made);
+		/* there may be time for it later */
+		if (err == -EBUSY)
 			return CODE_UNKNOWN;
-		text = slots__put(slots, &rts_text_key, made);
+		text = slots__put(slots, &rts_text_key, err ? NULL : made);
 	}
 	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
 	case RTS_PART_C:
@@ -103,7 +106,6 @@ static enum code_class rts_class(const struct names *names, uint64_t vaddr, cons
 static bool may_be_haskell(const struct image *image)
 {
 	struct slots *slots = &image->file->slots;
-	struct elf_section names;
 	void *may_be;
 
 	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
@@ -111,10 +113,7 @@ static bool may_be_haskell(const struct image *image)
 	if (!slots__get(slots, &haskell_key, &may_be))
 		may_be =
 			slots__put(slots, &haskell_key,
-				   elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
-						   memmem(names.data, names.size, "libHS", 5)
-					   ? image->file
-					   : NULL);
+				   elf__mentions(image->elf, "libHS") ? image->file : NULL);
 	return may_be != NULL;
 }
 
@@ -201,10 +200,8 @@ const char *names__library_of(const struct names *names, const char *name,
 {
 	for (size_t i = 0; i < names->of.images->n; i++) {
 		const struct image *image = names->of.images->images[i];
-		struct elf_sym sym;
 
-		if (image != not_this && image->elf &&
-		    elf__find_symbol(image->elf, name, &sym, NULL) == 0)
+		if (image != not_this && image->elf && elf__exports(image->elf, name))
 			return image->base;
 	}
 	return "";

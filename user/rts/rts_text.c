@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "base/search.h"
+#include "confine/confine.h"
 #include "rts_graph_priv.h"
 #include "rts_names_table_priv.h"
 
@@ -163,40 +164,84 @@ static int by_calls(struct rts_text *t, const struct rts *rts, uint8_t *mark)
 	return err == -E2BIG ? 0 : err;
 }
 
-int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
+
+struct job {
+	const struct rts *rts;
+	struct rts_text *text;
+};
+
+/* In the child: the part of each function. */
+static int read_parts(void *ctx, void *ret_out)
 {
-	struct rts_text *t = calloc(1, sizeof(*t));
+	const struct job *job = ctx;
+	const struct image *image = job->rts->image;
+	struct rts_text *t = job->text;
 	struct marks m = {.text = t};
 	int err = -ENOMEM;
 
-	if (!t)
-		return -ENOMEM;
-	/* Without rows everything is unknown, which is no error. */
-	if (elf__fdes(rts->image->elf, &t->fdes, &t->n) < 0)
-		t->n = 0;
-	t->whole_file = strncmp(rts->image->base, "libHSrts", 8) == 0;
-	t->part = malloc(t->n + 1);
+	t->part = ret_out;
 	m.listed = calloc(t->n + 1, 1);
 	m.specific = calloc(t->n + 1, 1);
-	if (!t->part || !m.listed || !m.specific)
+	if (!m.listed || !m.specific)
 		goto out;
-	memset(t->part, t->whole_file ? RTS_PART_RTS : RTS_PART_C, t->n + 1);
-	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
-	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
-	if (rts->image->debug && !rts->image->debug_is_own)
-		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &m);
+	memset(t->part, t->whole_file ? RTS_PART_RTS : RTS_PART_C, t->n);
+	elf__symbols(image->elf, ELF_SYMTAB, on_symbol, &m);
+	elf__symbols(image->elf, ELF_DYNSYM, on_symbol, &m);
+	if (image->debug && !image->debug_is_own)
+		elf__symbols(image->debug, ELF_SYMTAB, on_symbol, &m);
+	err = 0;
 	if (m.n_listed > 0)
 		classify(&m);
-	else if (rts->suspend.addr && rts->resume.addr && by_calls(t, rts, m.listed) < 0)
-		goto out;
-	*ret_text = t;
-	t = NULL;
-	err = 0;
+	else if (job->rts->suspend.addr && job->rts->resume.addr)
+		err = by_calls(t, job->rts, m.listed);
 out:
+	/* where this is not a child's */
+	t->part = NULL;
 	free(m.listed);
 	free(m.specific);
-	rts_text__free(t);
 	return err;
+}
+
+static int take_parts(struct rts_text *t, const uint8_t *parts)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (parts[i] > RTS_PART_GC)
+			return -EIO;
+	t->part = malloc(t->n);
+	if (!t->part)
+		return -ENOMEM;
+	memcpy(t->part, parts, t->n);
+	return 0;
+}
+
+int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
+{
+	struct rts_text *t = calloc(1, sizeof(*t));
+	struct job job = {.rts = rts, .text = t};
+	void *out = NULL;
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	/* without rows everything is unknown, which is no error */
+	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
+	if (err && err != -EBUSY) {
+		t->n = 0;
+		err = 0;
+	}
+	t->whole_file = strncmp(rts->image->base, "libHSrts", 8) == 0;
+	if (!err && t->n)
+		err = elf__aside(rts->image->elf, read_parts, &job, t->n, &out);
+	if (out)
+		err = take_parts(t, out);
+	confine__free_out(out, t->n);
+	if (err) {
+		rts_text__free(t);
+		return err;
+	}
+	*ret_text = t;
+	return 0;
 }
 
 void rts_text__free(struct rts_text *text)

@@ -16,6 +16,10 @@
 
 struct rts_text;
 
+/*
+ * Read aside (elf__aside(), whose errors it gives): -EBUSY says nothing of the file. -ENOMEM. A
+ * file without unwind rows has parts of no code.
+ */
 int rts_text__new(const struct rts *rts, struct rts_text **ret_text);
 void rts_text__free(struct rts_text *text);
 
