@@ -192,12 +192,14 @@ void confine_pool__free(struct confine_pool *pool);
  * a tenth of the time that passes is given back. No more than CONFINE_TURN_NS of it may be in one
  * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
  * it stands still; and once jobs of his, honest or not, have taken CONFINE_TURN_ALL_NS of a turn,
- * the next one waits for another turn. Who has used it up is not waited for. Root's are nobody's
- * attack: of these limits only the last one holds for them, so that others get their turn.
+ * the next one waits for another turn; so it is when those of all users together have taken
+ * CONFINE_TURN_SUM_NS. Who has used it up is not waited for. Root's are nobody's attack: of these
+ * limits only those for a turn's jobs hold for them, so that others get their turn.
  */
 #define CONFINE_USER_NS	    3000000000ULL
 #define CONFINE_TURN_NS	    1000000000ULL
 #define CONFINE_TURN_ALL_NS 1200000000ULL
+#define CONFINE_TURN_SUM_NS 1600000000ULL
 #define CONFINE_HONEST_NS   100000000ULL
 
 bool confine__may_wait(uid_t user);

@@ -175,12 +175,33 @@ int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sy
 		     enum elf_symtab *ret_which);
 
 /*
+ * Whether the file defines a symbol of that name (without a version) for others. Their table is
+ * made once, aside; while there is no time for that, and where it cannot be read, it is false.
+ */
+bool elf__exports(const struct elf_file *elf, const char *name);
+
+/*
  * The name of the symbol that a PLT entry at vaddr, or a GOT slot at vaddr, is bound to through a
  * relocation. NULL if there is none. Handles .plt, .plt.sec and .plt.got by decoding the entry's
  * indirect jump.
  */
 const char *elf__plt_symbol(const struct elf_file *elf, uint64_t vaddr);
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr);
+
+/* ── what the dynamic linker brings ──────────────────────────────────────────────────────── */
+
+/* Whether the names that it needs hold that text: those of libraries and of symbols. */
+bool elf__mentions(const struct elf_file *elf, const char *text);
+
+struct elf_needs {
+	char library[256]; /* a file's name: no path */
+	char path[4096];   /* directories, parted by colons, with $ORIGIN as it is there; "": none */
+};
+/*
+ * The first library that it needs whose name begins so, and the run path. -ENOENT: none. Read
+ * aside, whose errors it gives.
+ */
+int elf__needs(const struct elf_file *elf, const char *begins, struct elf_needs *ret_needs);
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
 

@@ -116,7 +116,6 @@ static enum code_class rts_class(struct names *names, uint64_t vaddr, const char
 static bool may_be_haskell(const struct image *image)
 {
 	struct slots *slots = &image->file->slots;
-	struct elf_section names;
 	void *may_be;
 
 	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
@@ -124,10 +123,7 @@ static bool may_be_haskell(const struct image *image)
 	if (!slots__get(slots, &haskell_key, &may_be))
 		may_be =
 			slots__put(slots, &haskell_key,
-				   elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
-						   memmem(names.data, names.size, "libHS", 5)
-					   ? image->file
-					   : NULL);
+				   elf__mentions(image->elf, "libHS") ? image->file : NULL);
 	return may_be != NULL;
 }
 
@@ -247,10 +243,8 @@ const char *names__library_of(const struct names *names, const char *name,
 {
 	for (size_t i = 0; i < names->of.images->n; i++) {
 		const struct image *image = names->of.images->images[i];
-		struct elf_sym sym;
 
-		if (image != not_this && image->elf &&
-		    elf__find_symbol(image->elf, name, &sym, NULL) == 0)
+		if (image != not_this && image->elf && elf__exports(image->elf, name))
 			return image->base;
 	}
 	return "";
