@@ -66,7 +66,7 @@ SANITIZERS += -fno-omit-frame-pointer -DSANITIZED
 endif
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(HARDENING) $(SANITIZERS) $(INCLUDES)
 ALL_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(SANITIZERS) $(LDFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson -lcapstone -lprotobuf-c -liberty -lseccomp -lm $(LDLIBS)
+LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson -lcapstone -lprotobuf-c -liberty -lseccomp -lmicrohttpd -lm $(LDLIBS)
 
 # Debian keeps <asm/types.h> in the multiarch folder, which clang does not look into for bpf.
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibpf \

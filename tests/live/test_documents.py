@@ -114,7 +114,8 @@ def formats():
 @cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
        ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",),
        ("--comm", "x", "--pid", "1"), ("--exclude", "x"), ("--keep", "3"), ("--keep-bytes", "5x"), ("--keep-for", "1h2"),
-       ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"))
+       ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"), ("--metrics", "example.org:80"),
+       ("--metrics", "70000"), ("--metrics", "unix:"), ("--metrics", "9464", "--list"))
 def test_wrong_usage_is_one_line(t, args):
     # if it were accepted, this would be no session
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "metrics/server.h"
 #include "modes.h"
 #include "off_switch.h"
 #include "options.h"
@@ -20,8 +21,10 @@ static int run_session(const struct options *o, enum session_kind kind)
 {
 	const char *log = o->eventlog;
 	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
-	int code;
+	struct metrics_server *metrics = NULL;
+	int code = o->metrics ? metrics_server__open(o->metrics, &metrics) : 0;
 	const struct session_opts opts = {
+		.metrics = metrics,
 		.off_path = o->off_path,
 		.select = o->select.n ? &o->select : NULL,
 		.kind = kind,
@@ -47,10 +50,14 @@ static int run_session(const struct options *o, enum session_kind kind)
 		.quiet = o->quiet,
 	};
 
+	if (code)
+		return EXIT_FAILED;
 	/* one that is kept, or starts a program, has one life only */
 	if (o->window_ns && kind != SESSION_COMMAND && !o->save)
-		return off_switch__run(&opts);
-	code = session__run(&opts);
+		code = off_switch__run(&opts);
+	else
+		code = session__run(&opts);
+	metrics_server__free(metrics);
 	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
 }
 

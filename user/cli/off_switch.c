@@ -17,17 +17,21 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "metrics/server.h"
 
 #define LOOK_EVERY_MS 200
 
 /* False: a signal, or the end of the time, ended it all. */
-static bool wait_for_removal(const char *path, int signal_fd, uint64_t end_ns)
+static bool wait_for_removal(const char *path, struct metrics_server *metrics, int signal_fd,
+			     uint64_t end_ns)
 {
 	struct pollfd p = {.fd = signal_fd, .events = POLLIN};
 	struct signal_taken taken;
 	bool was_there = false;
 
 	while (access(path, F_OK) == 0) {
+		if (metrics)
+			metrics_server__turn(metrics, false, time__monotonic_ns());
 		if (end_ns && time__monotonic_ns() >= end_ns)
 			return false;
 		if (!was_there)
@@ -96,7 +100,7 @@ int off_switch__run(const struct session_opts *opts)
 		log_error("signals: %s", strerror(-err));
 		code = EXIT_FAILED;
 	}
-	while (!err && wait_for_removal(opts->off_path, signal_fd, end_ns)) {
+	while (!err && wait_for_removal(opts->off_path, opts->metrics, signal_fd, end_ns)) {
 		/* the time that it was off counts, too */
 		now = time__monotonic_ns();
 		if (end_ns)

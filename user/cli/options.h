@@ -38,6 +38,7 @@ struct options {
 	struct select_rules select;
 	const char *off_path; /* while this file exists nothing is profiled */
 	uint64_t window_ns;   /* 0: the session is one */
+	const char *metrics;  /* where they are asked for; NULL: nowhere */
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;

@@ -34,6 +34,7 @@ enum {
 	OPT_CGROUP,
 	OPT_EXCLUDE,
 	OPT_PROPAGATE_EXIT,
+	OPT_METRICS,
 };
 
 /* Prints one line, without argp's advice on another one, and exits. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "metrics/server.h"
 #include "options_priv.h"
 
 #define WINDOW_LEAST_NS 100000000ULL
@@ -84,6 +85,14 @@ error_t options__parse_service(int key, char *arg, struct argp_state *state)
 		if (!*arg)
 			options__usage_error(state, "--off-file: an empty path");
 		o->off_path = arg;
+		break;
+	case OPT_METRICS:
+		if (!metrics_server__is_address(arg))
+			options__usage_error(state,
+					     "--metrics %s: not PORT, ADDRESS:PORT with an address "
+					     "of numbers, or unix:PATH",
+					     arg);
+		o->metrics = arg;
 		break;
 	case OPT_KEEP:
 		o->output.keep = (uint64_t)options__parse_number(state, "--keep", arg, 1, 1e6);

@@ -192,11 +192,15 @@ static int set_limits(const struct confine *how, uint64_t mapped, int top)
 	/* to read /proc it opens one or two at a time */
 	unsigned int fds =
 		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
+	uint64_t cpu_s = how->cpu_s ? how->cpu_s : DEFAULT_CPU_S;
 	int err;
+
+	if (how->keep & CONFINE_LISTEN)
+		fds += how->more_fds;
 
 	err = limit(RLIMIT_CORE, 0);
 	if (!err)
-		err = limit(RLIMIT_CPU, how->cpu_s ? how->cpu_s : DEFAULT_CPU_S);
+		err = limit(RLIMIT_CPU, cpu_s == CONFINE_NO_END ? RLIM_INFINITY : cpu_s);
 	if (!err)
 		err = limit(RLIMIT_NPROC, 0);
 	if (!err)
@@ -332,6 +336,8 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	/* first of all: what may hang from here on holds nothing any more */
 	close_others(how, fd, &top);
 	default_signals();
+	if (how->nice)
+		setpriority(PRIO_PROCESS, 0, how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
 	err = unmap_shared(own);
 	/* while it may still open a file */

@@ -17,8 +17,9 @@
  * Where the daemon has no rights itself, or its user namespace no other ids, its user and groups
  * stay what they are. If any of this fails otherwise, the child does not run.
  *
- * Two forms: a job runs one function and leaves its result in shared memory; a server answers
- * questions for as long as there are some. What comes back was written by a process that may have
+ * Three forms: a job runs one function and leaves its result in shared memory; a server answers
+ * questions for as long as there are some; a resident stays for as long as the daemon, and gets and
+ * sends messages. What comes back was written by a process that may have
  * been taken over: the caller checks it as it would check the file itself. A job's result is handed
  * over when the child is gone, so that nobody changes it any more.
  *
@@ -42,14 +43,22 @@
 #define CONFINE_MAX_LOST_USER 4
 
 #define CONFINE_MAX_FDS 4
+#define CONFINE_NO_END	UINT32_MAX
 
-/* What it keeps, for those that read other processes. Either one means no Landlock, which would
- * forbid it too. */
+/* What it keeps, for those that read other processes. Either of the first two means no Landlock,
+ * which would forbid it too. */
 enum confine_keep {
 	CONFINE_MEMORY = 1 << 0, /* CAP_SYS_PTRACE and process_vm_readv() */
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
+	/*
+	 * What a server needs of a listening socket that it was given, and of the connections that
+	 * it takes from there: accept, receive, send, shut down, options. It makes no socket, binds
+	 * and connects none, and its descriptors are limited to `more_fds`. It can send what it has
+	 * in memory to whoever connects: it is to be started before there is anything of others.
+	 */
+	CONFINE_LISTEN = 1 << 3,
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -58,11 +67,14 @@ enum confine_keep {
 struct confine {
 	const char *name; /* as ps shows it: at most 15 bytes */
 	uint64_t memory;  /* bytes beyond what is mapped now; 0: 256 MB */
-	uint32_t cpu_s;	  /* seconds of CPU time, then it is killed; 0: 20 */
-	uint32_t keep;	  /* enum confine_keep */
-	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
-	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
+	/* seconds of CPU time, then it is killed; 0: 20; CONFINE_NO_END: never */
+	uint32_t cpu_s;
+	uint32_t keep;	/* enum confine_keep */
+	uid_t user;	/* whose bytes or process these are; CONFINE_NOBODY */
+	const int *fds; /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
+	int nice;	    /* of its processor time: 19 gives way to all others */
+	uint32_t more_fds;  /* that it may have open beside those; CONFINE_LISTEN only */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
 };
 
@@ -127,6 +139,23 @@ void confine_server__stop(struct confine_server *server);
 /* The running child; 0: none. */
 pid_t confine_server__pid(const struct confine_server *server);
 void confine_server__free(struct confine_server *server);
+
+/* ── a resident ──────────────────────────────────────────────────────────────────────────── */
+
+struct confine_resident;
+
+/*
+ * Starts run(ctx, fd) in a child, which goes on until that returns, the daemon ends, or it is
+ * freed. `fd` is its end of a pair of sockets that keep messages whole (SOCK_SEQPACKET) and do not
+ * block; the daemon may hand descriptors over (SCM_RIGHTS). -EBUSY as confine__start.
+ */
+int confine_resident__start(const struct confine *how, int (*run)(void *ctx, int fd), void *ctx,
+			    struct confine_resident **ret_resident);
+/* The daemon's end; the resident's. At its end of file the child has ended, or is about to. */
+int confine_resident__fd(const struct confine_resident *resident);
+pid_t confine_resident__pid(const struct confine_resident *resident);
+/* Kills the child, if this process is the one that started it. */
+void confine_resident__free(struct confine_resident *resident);
 
 /* ── a server for each user ──────────────────────────────────────────────────────────────── */
 

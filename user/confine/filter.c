@@ -40,6 +40,16 @@ static const int files[] = {
 	SCMP_SYS(sendmsg),
 };
 
+/*
+ * A server of a listening socket: connections come from there, and nothing else can be connected
+ * to. recvmsg() is for the daemon's messages, eventfd2() for libmicrohttpd's own wake-ups. writev()
+ * is left out: it would bring SIGPIPE, which the others need not.
+ */
+static const int listening[] = {
+	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),    SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg), SCMP_SYS(shutdown), SCMP_SYS(setsockopt), SCMP_SYS(eventfd2),
+};
+
 static int allow(scmp_filter_ctx f, const int *calls, size_t n)
 {
 	int err = 0;
@@ -66,6 +76,18 @@ static int add_open(scmp_filter_ctx f)
 	return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, only_read);
 }
 
+/* Whether a descriptor blocks, and is closed by an exec; none is made by it. */
+static int add_flags(scmp_filter_ctx f)
+{
+	static const int commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands) && !err; i++)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i]));
+	return err;
+}
+
 static int add_rules(scmp_filter_ctx f, unsigned int keep)
 {
 	int err = allow(f, always, ARRAY_SIZE(always));
@@ -80,6 +102,10 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 		err = allow(f, files, ARRAY_SIZE(files));
 	if (!err && (keep & (CONFINE_PROC | CONFINE_FILES)))
 		err = add_open(f);
+	if (!err && (keep & CONFINE_LISTEN))
+		err = allow(f, listening, ARRAY_SIZE(listening));
+	if (!err && (keep & CONFINE_LISTEN))
+		err = add_flags(f);
 	return err;
 }
 
@@ -148,8 +174,8 @@ static int make(unsigned int keep, struct sock_fprog *ret_program)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[8];
-	struct sock_fprog *program = &programs[keep & 7];
+	static struct sock_fprog programs[16];
+	struct sock_fprog *program = &programs[keep & 15];
 	int err = program->filter ? 0 : make(keep, program);
 
 	if (!err)

@@ -162,7 +162,7 @@ static void note_held_up(struct session *s)
 /* ── cost ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Of our helper processes. The command is a child too, and its time is not ours. */
-static uint64_t helpers_cpu_ns(const struct session *s)
+uint64_t ending__helpers_cpu_ns(const struct session *s)
 {
 	uint64_t all = usage__children_cpu_ns(), command = command__cpu_ns(s->command);
 
@@ -175,7 +175,7 @@ static void set_cost(struct session *s, uint64_t now)
 	const struct member *m;
 
 	usage__own(&user_cpu, &max_rss);
-	user_cpu += helpers_cpu_ns(s);
+	user_cpu += ending__helpers_cpu_ns(s);
 	for (size_t at = 0; (m = next_shown(s, &at));) {
 		const struct kernel_cost *ended = &m->cost;
 		struct kernel_cost k;
@@ -201,6 +201,13 @@ static void set_cost(struct session *s, uint64_t now)
 	}
 }
 
+int ending__read_maps(struct session *s)
+{
+	int err = kernel__sites(s->kernel, feed__site, s->feed);
+
+	return err ? err : kernel__threads(s->kernel, on_thread, s);
+}
+
 int ending__read(struct session *s, uint64_t now)
 {
 	int err;
@@ -208,9 +215,7 @@ int ending__read(struct session *s, uint64_t now)
 	member__sweep(s);
 	records__drain(s);
 	records__gc_off(s);
-	err = kernel__sites(s->kernel, feed__site, s->feed);
-	if (!err)
-		err = kernel__threads(s->kernel, on_thread, s);
+	err = ending__read_maps(s);
 	set_cost(s, now);
 	set_losses(s);
 	s->lost_before = kernel__lost_records(s->kernel);
@@ -239,9 +244,7 @@ int ending__finish(struct session *s)
 		held__give(members__at(s->members, i)->held, s->feed);
 	while ((m = members__next_live(s->members, m)))
 		missing__note_start(s, m);
-	err = kernel__sites(s->kernel, feed__site, s->feed);
-	if (!err)
-		err = kernel__threads(s->kernel, on_thread, s);
+	err = ending__read_maps(s);
 	set_cost(s, end);
 	set_losses(s);
 	note_inferred(s);

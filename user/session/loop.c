@@ -249,6 +249,7 @@ void loop__run(struct session *s)
 		look_after_members(&l, now);
 		look_after_capture(&l, now);
 		look_after_windows(&l, now);
+		scrape__turn(s, now);
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);
 	}

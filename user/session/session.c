@@ -61,6 +61,8 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	}
 	err = s->opts->window_ns ? windows__new(s, &s->windows) : 0;
+	if (!err && s->opts->metrics)
+		err = scrape__new(s, &s->scrape);
 	if (err) {
 		log_error("no memory");
 		return EXIT_FAILED;
@@ -103,6 +105,7 @@ static void close_all(struct session *s)
 	kernel__close(s->kernel);
 	logs__free(s);
 	timeline__free(s->tl);
+	scrape__free(s->scrape);
 	feed__free(s->feed);
 	members__free(s->members);
 	follow__free(s->follow);

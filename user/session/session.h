@@ -17,6 +17,8 @@
 #include "output/output.h"
 #include "process/select.h"
 
+struct metrics_server;
+
 /* Whom the session is about, and when it ends by itself. */
 enum session_kind {
 	SESSION_SYSTEM,	 /* every GHC process of the host: never */
@@ -49,6 +51,8 @@ struct session_opts {
 				 process writes */
 	bool eventlog_asked;  /* that one is joined was asked for: it is missing if there is none */
 	const char *save;     /* the capture to make; NULL: none */
+
+	struct metrics_server *metrics; /* who asks for the session's metrics; NULL: nobody */
 
 	const char *off_path; /* when there is a file of this name the session ends */
 

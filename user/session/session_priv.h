@@ -51,6 +51,7 @@ struct session {
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
 	struct windows *windows;	   /* NULL: the session is one */
+	struct scrape *scrape;		   /* NULL: nobody asks for metrics */
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
@@ -268,6 +269,8 @@ struct member *members__next_live(const struct members *members, const struct me
 size_t members__count_live(const struct members *members);
 /* Those of them that are not ready. */
 size_t members__count_starting(const struct members *members);
+/* How many have become live so far. */
+uint64_t members__n_joined(const struct members *members);
 /* The live member of this pid; there is at most one. NULL: none. */
 struct member *members__find_live(const struct members *members, pid_t pid);
 
@@ -451,6 +454,13 @@ void windows__free(struct windows *w);
 /* Some window is not in any file, or was not complete. NULL: there are none. */
 bool windows__partial(const struct windows *w);
 
+struct windows_state {
+	uint64_t made, dropped; /* so far */
+	uint64_t writing_ns;	/* when the oldest one ended that is being written; 0: none is */
+};
+/* NULL: there are none. */
+void windows__state(const struct windows *w, struct windows_state *ret_state);
+
 /* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
 
 /* Opens the kernel side, the timeline and the outputs; the first members join. Prints a line on
@@ -463,5 +473,21 @@ void loop__run(struct session *s);
 int ending__finish(struct session *s);
 /* At a cut: what the kernel's maps know of now, losses and cost. */
 int ending__read(struct session *s, uint64_t now);
+/* Only calls' counters and threads' states. */
+int ending__read_maps(struct session *s);
+/* CPU time of the session's helper processes that have ended. */
+uint64_t ending__helpers_cpu_ns(const struct session *s);
+
+/* ── scrape.c: the session as metrics ────────────────────────────────────────────────────── */
+
+/* What the session has seen so far, for whoever asks opts->metrics. */
+struct scrape;
+
+/* Once the timeline is open. */
+int scrape__new(struct session *s, struct scrape **ret_scrape);
+/* In each turn of the loop: writes a text if one is wanted, though not too often. */
+void scrape__turn(struct session *s, uint64_t now);
+/* After the timeline is freed. NULL is fine. */
+void scrape__free(struct scrape *scrape);
 
 #endif

@@ -22,9 +22,11 @@
 
 struct windows {
 	uint64_t every_ns, next_ns;
-	pid_t writers[MAX_WRITERS]; /* 0: none */
-	uint64_t dropped;	    /* that are not in any file */
-	bool partial;		    /* one that was not complete */
+	pid_t writers[MAX_WRITERS];	/* 0: none */
+	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
+	uint64_t made;
+	uint64_t dropped; /* that are not in any file */
+	bool partial;	  /* one that was not complete */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)
@@ -47,6 +49,15 @@ uint64_t windows__next_due(const struct session *s)
 bool windows__partial(const struct windows *w)
 {
 	return w && (w->dropped || w->partial);
+}
+
+void windows__state(const struct windows *w, struct windows_state *ret_state)
+{
+	*ret_state = (struct windows_state){.made = w ? w->made : 0, .dropped = w ? w->dropped : 0};
+	for (size_t i = 0; w && i < MAX_WRITERS; i++)
+		if (w->writers[i] &&
+		    (!ret_state->writing_ns || w->ended_ns[i] < ret_state->writing_ns))
+			ret_state->writing_ns = w->ended_ns[i];
 }
 
 static void drop(struct windows *w, const char *why)
@@ -138,6 +149,7 @@ static void start_writer(struct session *s, const struct picture *pic)
 		drop(w, strerror(errno));
 	else
 		*writer = pid;
+	w->ended_ns[writer - w->writers] = picture__session(pic)->end_ns;
 }
 
 /* ── cuts ────────────────────────────────────────────────────────────────────────────────── */
@@ -155,6 +167,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;
 	begun = now = time__monotonic_ns();
+	w->made++;
 	err = ending__read(s, now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);
