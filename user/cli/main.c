@@ -15,6 +15,7 @@
 #include "off_switch.h"
 #include "options.h"
 #include "session/session.h"
+#include "show/show.h"
 
 /* What of a session's options is only for the command line is taken out of them here. */
 static int run_session(const struct options *o, enum session_kind kind)
@@ -80,6 +81,41 @@ static int run(const struct options *o)
 		break;
 	}
 	return run_session(o, SESSION_SYSTEM);
+}
+
+/* ── the page in a browser ───────────────────────────────────────────────────────────────── */
+
+struct opened {
+	struct show *show;
+	char *page; /* the file; NULL: there is none (yet) */
+};
+
+static void remember_page(void *ctx, const struct export_format *format, const char *path)
+{
+	struct opened *opened = ctx;
+
+	if (format != &export_html)
+		return;
+	free(opened->page);
+	opened->page = strdup(path);
+}
+
+/* What ends the program then is no failure of its own: its exit status is the session's. */
+static int run_and_show(struct options *o)
+{
+	struct opened opened = {0};
+	int code, err = show__open(&opened.show);
+
+	if (err)
+		return EXIT_FAILED;
+	o->output.written = remember_page;
+	o->output.written_ctx = &opened;
+	code = run(o);
+	if (opened.page && !show__page(opened.show, opened.page))
+		err = show__wait(opened.show, opened.page);
+	show__free(opened.show);
+	free(opened.page);
+	return err && code == 0 ? EXIT_FAILED : code;
 }
 
 /* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */
@@ -156,5 +192,5 @@ int main(int argc, char **argv)
 	/* before anything is done as root that was meant for somebody else */
 	if (output__owner(&owner, &group))
 		return EX_USAGE;
-	return run(&options);
+	return options.open ? run_and_show(&options) : run(&options);
 }

@@ -104,6 +104,10 @@ static const struct argp_option argp_options[] = {
 	 "with --window: only those that began no longer ago (12h, 7d)", 3},
 	{"metrics", OPT_METRICS, "ADDRESS", 0,
 	 "answer Prometheus at PORT (of 127.0.0.1), HOST:PORT or unix:PATH", 3},
+	{"open", OPT_OPEN, NULL, 0,
+	 "afterwards serve the html page on 127.0.0.1 until Ctrl-C, and open a browser where there "
+	 "is a display",
+	 3},
 	{"lanes", OPT_LANES, "LIST", 0,
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",
@@ -331,6 +335,7 @@ static void check(struct argp_state *state, struct options *o)
 	check_capture(state, o);
 	check_mode(state, o);
 	check_windows(state, o);
+	options__check_open(state, o);
 	if (o->metrics && o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_COMMAND)
 		options__usage_error(state, "--metrics: needs a session");
 	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)

@@ -35,6 +35,7 @@ enum {
 	OPT_EXCLUDE,
 	OPT_PROPAGATE_EXIT,
 	OPT_METRICS,
+	OPT_OPEN,
 };
 
 /* Prints one line, without argp's advice on another one, and exits. */
@@ -50,5 +51,7 @@ double options__parse_number(struct argp_state *state, const char *what, const c
 			     double min, double max);
 /* The options of long sessions. ARGP_ERR_UNKNOWN: not one of them. */
 error_t options__parse_service(int key, char *arg, struct argp_state *state);
+/* --open needs one html page, in a file; it is added to what is written. */
+void options__check_open(struct argp_state *state, struct options *o);
 
 #endif

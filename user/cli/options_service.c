@@ -70,6 +70,27 @@ static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
+void options__check_open(struct argp_state *state, struct options *o)
+{
+	struct output_opts *out = &o->output;
+
+	if (!o->open)
+		return;
+	if (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->window_ns)
+		options__usage_error(state, "--open: needs a session that is one, --replay or "
+					    "--eventlog");
+	if (out->path && !strcmp(out->path, "-"))
+		options__usage_error(state, "--open: the page needs a file; not with -o -");
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] == &export_html)
+			return;
+	if (!out->n_formats)
+		out->formats[out->n_formats++] = &export_text;
+	if (out->n_formats == OUTPUT_MAX_FORMATS)
+		options__usage_error(state, "--open: too many formats beside html");
+	out->formats[out->n_formats++] = &export_html;
+}
+
 error_t options__parse_service(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -93,6 +114,9 @@ error_t options__parse_service(int key, char *arg, struct argp_state *state)
 					     "of numbers, or unix:PATH",
 					     arg);
 		o->metrics = arg;
+		break;
+	case OPT_OPEN:
+		o->open = true;
 		break;
 	case OPT_KEEP:
 		o->output.keep = (uint64_t)options__parse_number(state, "--keep", arg, 1, 1e6);
