@@ -168,6 +168,31 @@ def test_replayed_page(t, name):
     check_visit(visit(t, t.dir / "p.html", report["targets"][0]["functions"][0]["name"]), report)
 
 
+def test_in_firefox(t):
+    """The same tables as in Chromium, of the whole session and of all of its slices."""
+    firefox = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
+    must_have(firefox or "/nonexistent", "Firefox")
+    subprocess.run([SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", "html", "-o", t.dir / "p"],
+                   capture_output=True, timeout=120, check=False)
+    profile, shot = t.dir / "firefox", BUILD / "screenshots" / "firefox.png"
+    profile.mkdir()
+    shot.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["node", "--experimental-websocket", HERE / "open_firefox.mjs", firefox, t.dir / "p.html", profile, shot],
+                          capture_output=True, text=True, timeout=300)
+    check(done.returncode == 0, f"Firefox: {done.stderr[-1500:]}")
+    seen = json.loads(done.stdout)
+    check(not seen["errors"] and seen["ready"] == "all" and seen["painted"], f"in Firefox: {seen['errors']}, {seen['ready']}")
+    check(not seen["wide"] and not seen["scrolls"], f"too wide in Firefox: {seen['wide']}")
+    other = visit(t, t.dir / "p.html", "safe_half_2ms")
+
+    def texts(tables):
+        return {name: [[cell["text"] for cell in row] for row in table["rows"]] for name, table in tables.items()}
+
+    check(seen["basis"] == other["basis"] and seen["tables"] == texts(other["tables"]), "other tables than in Chromium")
+    check(seen["selected"]["basis"] == other["everything"]["basis"], f"selected: {seen['selected']['basis']}")
+    check(seen["selected"]["tables"] == texts(other["everything"]["tables"]), "other tables of what is selected")
+
+
 def test_live_page(t):
     """What a program calls itself is text."""
     evil = t.dir / "<b>bold<!--"

@@ -111,6 +111,7 @@ static int run_and_show(struct options *o)
 	o->output.written = remember_page;
 	o->output.written_ctx = &opened;
 	code = run(o);
+	o->output.written_ctx = NULL;
 	if (opened.page && !show__page(opened.show, opened.page))
 		err = show__wait(opened.show, opened.page);
 	show__free(opened.show);

@@ -88,7 +88,8 @@ function foldUnfold(key) {
 
 function putLabel(row, i) {
 	if (row.head) {
-		row.label = make("button", labels, (folded.get(row.head) ? "▸ " : "▾ ") + row.title, "head");
+		row.label = make("button", labels, (folded.get(row.head) ? "▸ " : "▾ ") + row.title,
+			/^(process|housekeeping)/.test(row.head) ? "head" : "head sub");
 		row.label.setAttribute("aria-expanded", String(!folded.get(row.head)));
 		row.label.onclick = function () { foldUnfold(row.head); };
 	} else if (row.lane) {

@@ -6,6 +6,8 @@
 const MOST_ROWS = 25;
 const sortedBy = new Map();	/* of a table's id: [column, descending] */
 const unfolded = new Set();	/* ids of tables that show all of their rows */
+/* Of a whole host, the busiest ones first: their numbers. */
+const unfoldedProcesses = new Set(processesInOrder().slice(0, 2));
 
 function putCell(row, value, column, wall, isName) {
 	const unit = column[1];
@@ -227,16 +229,23 @@ function putTables(sums) {
 	parent.textContent = "";
 	if (!whole)
 		putSelected(parent, sums);
-	data.targets.forEach(function (target, no) {
-		const part = make("section", parent), made = [];
+	processesInOrder().forEach(function (no) {
+		const target = data.targets[no];
+		const part = make(severalProcesses ? "details" : "section", parent), made = [];
 		for (const kind of [THREAD, CAPABILITY, HASKELL])
 			made.push(lanesTable(no, kind, all));
 		if (whole)
 			for (const table of target.tables || [])
 				made.push(Object.assign({}, table, {id: table.id + "-" + no}));
 		made.push(gcTable(no));
-		if (severalProcesses && made.some(Boolean))
-			make("h2", part, target.name);
+		if (severalProcesses) {
+			make("summary", part, target.name, "process");
+			part.hidden = !made.some(Boolean);
+			part.open = unfoldedProcesses.has(no);
+			part.addEventListener("toggle", function () {
+				unfoldedProcesses[part.open ? "add" : "delete"](no);
+			});
+		}
 		made.filter(Boolean).forEach(function (table) { putTable(part, table); });
 		if (whole)
 			putList(part, "Missing", target.missing);
