@@ -180,6 +180,22 @@ function gcTable(no) {
 		go: function (values) { chooseGc(values[8]); }};
 }
 
+/* ── the program's own marks ── */
+
+function markTable(no) {
+	const list = (data.targets[no].marks || []).filter(function (mark) {
+		return !view.range || (mark[0] >= view.range[0] && mark[0] <= view.range[1]);
+	});
+	if (!list.length)
+		return null;
+	return {id: "marks-" + no, title: "The program's own marks", columns: [["mark", "text"], ["at", "when"]],
+		rows: list.map(function (mark) { return [mark[1], mark[0]]; }),
+		go: function (values) {
+			const half = (view.to - view.from) / 20;
+			lookAround(values[1] - half, values[1] + half);
+		}};
+}
+
 /* ── functions and calls of a selection ── */
 
 function functionTable(sums) {
@@ -237,7 +253,7 @@ function putTables(sums) {
 		if (whole)
 			for (const table of target.tables || [])
 				made.push(Object.assign({}, table, {id: table.id + "-" + no}));
-		made.push(gcTable(no));
+		made.push(gcTable(no), markTable(no));
 		if (severalProcesses) {
 			make("summary", part, target.name, "process");
 			part.hidden = !made.some(Boolean);
