@@ -237,7 +237,8 @@ def test_real_pprof(t, what):
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")
-    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-tagfocus=state=haskell", t.dir / "p.pb.gz")
+    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-nodefraction=0",
+                   "-tagfocus=state=haskell", t.dir / "p.pb.gz")
     shown = int(re.search(r"accounting for (\d+)ns", focused)[1])
     haskell = sum(l["states"]["haskell"] for l in report.target()["lanes"] if l["kind"] == "thread")
     check_near("the wall time in Haskell code in us, by its label", shown / 1000, haskell / 1000, 10)

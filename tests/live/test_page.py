@@ -232,11 +232,9 @@ def test_walk(t):
     check([cell["text"] for cell in held["calls"]["rows"][0][:1]] == ["faulty_take_lock"], f"unsafe calls at that moment: {held['calls']['rows']}")
     # 4. when the longest pause was, and what ran then
     pause = seen["longest"]["pause"]
-    start = report.json["session"]["start_unix_ns"] + number(pause["at"])
-    ends = truth["longest_at_ns"] + truth["longest_ns"]
-    locked = [truth["longest_ns"] * 0.5, truth["longest_ns"] * 1.2]
-    check(locked[0] <= number(pause["waited before"]) <= locked[1], f"waited {pause['waited before']['text']}, the lock was held {truth}")
-    check(abs(start - ends) < 2e9, f"the collection began at {start}, the longest lock was given back at {ends}")
+    start, waited = report.json["session"]["start_unix_ns"] + number(pause["at"]), number(pause["waited before"])
+    locked = max(min(start, at + ns) - max(start - waited, at) for at, ns in truth["locks"])
+    check(waited > 100e6 and locked > 0.7 * waited, f"it waited {waited} ns before {start}, {locked} ns of it for a lock: {truth['locks']}")
     check(pause["longest for capability"]["text"] == "1", f"it waited for capability {pause['longest for capability']['text']}")
     check(seen["longest"]["calls"]["rows"][0][0]["text"] == "faulty_take_lock", f"what ran then: {seen['longest']['calls']['rows']}")
     # 5. which thread waited for which capability

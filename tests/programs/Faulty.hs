@@ -5,7 +5,7 @@
 -- `digest` uses the CPU and allocates, and so asks for collections. On capability 1 `rebuild` sleeps for
 -- 150 ms in an unsafe call, six times: no collection can begin meanwhile, and `fetch`, whose safe calls of
 -- 40 ms belong there, too, cannot get its capability back. Prints what faulty.c measured.
-module Main (main) where
+module Main (digest, fetch, main, rebuild) where
 
 import Control.Concurrent
 import Control.Exception
@@ -31,8 +31,9 @@ digestUntil done !n = do
   unless end (digestUntil done (n + 1))
 {-# NOINLINE digestUntil #-}
 
-rebuild :: IO ()
-rebuild = replicateM_ 6 (takeLock 150 >> threadDelay 100000)
+rebuild :: IORef Bool -> Int -> IO ()
+rebuild done 0 = writeIORef done True
+rebuild done n = takeLock 150 >> threadDelay 100000 >> rebuild done (n - 1)
 {-# NOINLINE rebuild #-}
 
 fetch :: IORef Bool -> IO ()
@@ -49,6 +50,6 @@ main = do
   finished <- newEmptyMVar
   _ <- forkOn 0 (digestUntil done 0 >> putMVar finished ())
   _ <- forkOn 1 (fetch done >> putMVar finished ())
-  _ <- forkOn 1 (rebuild >> writeIORef done True >> putMVar finished ())
+  _ <- forkOn 1 (rebuild done 6 >> putMVar finished ())
   replicateM_ 3 (takeMVar finished)
   printTally

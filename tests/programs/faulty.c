@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The foreign functions of Faulty.hs, and what they measure. */
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tally.h"
 
+#define LOCKS	 16
 #define QUERIERS 16
 
-static uint64_t locks, queries, queried_ns, longest_ns, longest_at_ns; /* the latter: since 1970 */
+static struct {
+	uint64_t at_ns, ns; /* since 1970 */
+} locks[LOCKS];
+static uint64_t queries, queried_ns;
 static long queriers[QUERIERS];
-static unsigned n_queriers;
+static unsigned n_locks, n_queriers;
 
 /* Sleeps for so many ms with its capability in hand. */
 void faulty_take_lock(int ms);
@@ -19,11 +24,10 @@ void faulty_take_lock(int ms)
 
 	tally__sleep((uint64_t)ms * 1000000);
 	ns = tally__clock(CLOCK_MONOTONIC) - start;
-	locks++;
-	if (ns > longest_ns) {
-		longest_ns = ns;
-		longest_at_ns = at;
-	}
+	if (n_locks == LOCKS)
+		abort();
+	locks[n_locks].at_ns = at;
+	locks[n_locks++].ns = ns;
 }
 
 /* By one Haskell thread only, which may be run by several OS threads. */
@@ -46,11 +50,12 @@ void faulty_query(int ms)
 void faulty_print(void);
 void faulty_print(void)
 {
-	printf("{\"locks\": %llu, \"queries\": %llu, \"queried_ns\": %llu, \"longest_ns\": %llu, "
-	       "\"longest_at_ns\": %llu, \"queriers\": [",
-	       (unsigned long long)locks, (unsigned long long)queries,
-	       (unsigned long long)queried_ns, (unsigned long long)longest_ns,
-	       (unsigned long long)longest_at_ns);
+	printf("{\"queries\": %llu, \"queried_ns\": %llu, \"locks\": [",
+	       (unsigned long long)queries, (unsigned long long)queried_ns);
+	for (unsigned i = 0; i < n_locks; i++)
+		printf("%s[%llu, %llu]", i ? ", " : "", (unsigned long long)locks[i].at_ns,
+		       (unsigned long long)locks[i].ns);
+	printf("], \"queriers\": [");
 	for (unsigned i = 0; i < n_queriers; i++)
 		printf("%s%ld", i ? ", " : "", queriers[i]);
 	printf("]}\n");

@@ -58,9 +58,9 @@ static struct confine how_to_listen(const int *fd)
 }
 
 /* False: it has ended, or says nothing for a minute. */
-static bool heard(const struct confine_resident *r, void *message, size_t size)
+static bool heard(const struct confine_peer *r, void *message, size_t size)
 {
-	struct pollfd p = {.fd = confine_resident__fd(r), .events = POLLIN};
+	struct pollfd p = {.fd = confine_peer__fd(r), .events = POLLIN};
 
 	return poll(&p, 1, LONG_MS) > 0 && recv(p.fd, message, size, 0) == (ssize_t)size;
 }
@@ -76,7 +76,7 @@ static void wait_for(int fd, short events)
 /* ── what it can do ──────────────────────────────────────────────────────────────────────── */
 
 /* Takes connections, says what they say, and ends with the daemon's end of the channel. */
-static int echo(void *ctx, int channel)
+static void echo(void *ctx, int channel)
 {
 	int listen_fd = *(int *)ctx;
 
@@ -92,11 +92,11 @@ static int echo(void *ctx, int channel)
 		if (poll(p, 2, -1) < 0)
 			continue;
 		if (p[0].revents)
-			return recv(channel, text, sizeof(text), 0) == 0 ? 0 : -EPROTO;
+			return;
 		fd = accept4(listen_fd, (struct sockaddr *)&from, &len,
 			     SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
-			return -errno;
+			return;
 		wait_for(fd, POLLIN);
 		n = recv(fd, text, sizeof(text), 0);
 		if (n > 0)
@@ -104,7 +104,7 @@ static int echo(void *ctx, int channel)
 		shutdown(fd, SHUT_RDWR);
 		close(fd);
 		if (n < 0)
-			return -errno;
+			return;
 	}
 }
 
@@ -113,11 +113,11 @@ static void takes_connections(void **state)
 	struct sockaddr_in addr;
 	int fd = listening(&addr), client;
 	struct confine how = how_to_listen(&fd);
-	struct confine_resident *r;
+	struct confine_peer *r;
 	char text[8] = "";
 
 	(void)state;
-	assert_int_equal(confine_resident__start(&how, echo, &fd, &r), 0);
+	assert_int_equal(confine_peer__start(&how, echo, &fd, &r), 0);
 	for (int i = 0; i < 20; i++) {
 		client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		assert_int_equal(connect(client, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -126,7 +126,7 @@ static void takes_connections(void **state)
 		assert_memory_equal(text, "hello", 5);
 		close(client);
 	}
-	confine_resident__free(r);
+	confine_peer__free(r);
 	close(fd);
 }
 
@@ -142,7 +142,7 @@ static int error_of(long result)
 	return result < 0 ? errno : 0;
 }
 
-static int try_all(void *ctx, int channel)
+static void try_all(void *ctx, int channel)
 {
 	int listen_fd = *(int *)ctx, fds[2], n = 0;
 	struct sockaddr_in addr = {.sin_family = AF_INET,
@@ -166,7 +166,6 @@ static int try_all(void *ctx, int channel)
 		n++;
 	t.many_fds = n;
 	send(channel, &t, sizeof(t), MSG_NOSIGNAL);
-	return 0;
 }
 
 static void nothing_else(void **state)
@@ -174,13 +173,13 @@ static void nothing_else(void **state)
 	struct sockaddr_in addr;
 	int fd = listening(&addr);
 	struct confine how = how_to_listen(&fd);
-	struct confine_resident *r;
+	struct confine_peer *r;
 	struct tried t;
 
 	(void)state;
 	if (SANITIZED)
 		skip();
-	assert_int_equal(confine_resident__start(&how, try_all, &fd, &r), 0);
+	assert_int_equal(confine_peer__start(&how, try_all, &fd, &r), 0);
 	assert_true(heard(r, &t, sizeof(t)));
 	assert_int_equal(t.make_socket, EPERM);
 	assert_int_equal(t.pair, EPERM);
@@ -194,7 +193,7 @@ static void nothing_else(void **state)
 	assert_int_equal(t.duplicate, EPERM);
 	/* those that may be open beside its own, and numbers below that were free */
 	assert_true(t.many_fds >= 4 && t.many_fds < 64);
-	confine_resident__free(r);
+	confine_peer__free(r);
 	close(fd);
 }
 
@@ -220,7 +219,7 @@ static void others_cannot_listen(void **state)
 		skip();
 	how.keep = 0;
 	how.cpu_s = 0;
-	assert_int_equal(confine__run(&how, LONG_MS, fn_accept, &fd, sizeof(int), &out), 0);
+	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_accept, &fd, sizeof(int), &out), 0);
 	assert_int_equal(*(int *)out, EPERM);
 	confine__free_out(out, sizeof(int));
 	close(fd);
@@ -229,7 +228,7 @@ static void others_cannot_listen(void **state)
 /* ── messages, and its end ───────────────────────────────────────────────────────────────── */
 
 /* Reads the file that it is handed, and sends what it has. */
-static int read_handed(void *ctx, int channel)
+static void read_handed(void *ctx, int channel)
 {
 	union {
 		struct cmsghdr head;
@@ -246,12 +245,11 @@ static int read_handed(void *ctx, int channel)
 	(void)ctx;
 	wait_for(channel, POLLIN);
 	if (recvmsg(channel, &head, 0) <= 0 || !CMSG_FIRSTHDR(&head))
-		return -EIO;
+		return;
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&head)), sizeof(fd));
 	if (pread(fd, text, sizeof(text), 0) < 0)
-		return -errno;
+		return;
 	send(channel, text, sizeof(text), MSG_NOSIGNAL);
-	return 0;
 }
 
 static void is_handed_a_file(void **state)
@@ -270,17 +268,17 @@ static void is_handed_a_file(void **state)
 	struct sockaddr_in addr;
 	int fd = listening(&addr), file = memfd_create("test", MFD_CLOEXEC);
 	struct confine how = how_to_listen(&fd);
-	struct confine_resident *r;
+	struct confine_peer *r;
 	char text[16] = "";
 
 	(void)state;
 	assert_int_equal(write(file, "handed over", 11), 11);
-	assert_int_equal(confine_resident__start(&how, read_handed, NULL, &r), 0);
+	assert_int_equal(confine_peer__start(&how, read_handed, NULL, &r), 0);
 	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
-	assert_int_equal(sendmsg(confine_resident__fd(r), &head, 0), 1);
+	assert_int_equal(sendmsg(confine_peer__fd(r), &head, 0), 1);
 	assert_true(heard(r, text, sizeof(text)));
 	assert_string_equal(text, "handed over");
-	confine_resident__free(r);
+	confine_peer__free(r);
 	close(file);
 	close(fd);
 }
@@ -301,43 +299,16 @@ static void ends_when_it_is_freed(void **state)
 	struct sockaddr_in addr;
 	int fd = listening(&addr);
 	struct confine how = how_to_listen(&fd);
-	struct confine_resident *r;
+	struct confine_peer *r;
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(confine_resident__start(&how, echo, &fd, &r), 0);
-	pid = confine_resident__pid(r);
-	confine_resident__free(r);
+	assert_int_equal(confine_peer__start(&how, echo, &fd, &r), 0);
+	pid = confine_peer__pid(r);
+	confine_peer__free(r);
 	assert_true(has_ended(pid));
 	while (confine__reap())
 		usleep(1000);
-	close(fd);
-}
-
-/* A process that is forked from the daemon has the channel, too, and leaves it running. */
-static void stays_beside_a_fork(void **state)
-{
-	struct sockaddr_in addr;
-	int fd = listening(&addr), status, client;
-	struct confine how = how_to_listen(&fd);
-	struct confine_resident *r;
-	char text[8];
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(confine_resident__start(&how, echo, &fd, &r), 0);
-	pid = fork();
-	if (pid == 0) {
-		confine_resident__free(r);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(client, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(send(client, "again", 5, 0), 5);
-	assert_int_equal(recv(client, text, 5, MSG_WAITALL), 5);
-	close(client);
-	confine_resident__free(r);
 	close(fd);
 }
 
@@ -346,7 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_connections),	 cmocka_unit_test(nothing_else),
 		cmocka_unit_test(others_cannot_listen),	 cmocka_unit_test(is_handed_a_file),
-		cmocka_unit_test(ends_when_it_is_freed), cmocka_unit_test(stays_beside_a_fork),
+		cmocka_unit_test(ends_when_it_is_freed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -486,6 +486,7 @@ static void slow_readers(void **state)
 	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct kit *kit = *state;
 	int fds[2 * SERVER_CONNECTIONS];
+	uint64_t until = time__monotonic_ns() + LONG_NS;
 	size_t len = 4 << 20;
 	char *text = malloc(len);
 
@@ -500,8 +501,11 @@ static void slow_readers(void **state)
 			send_all(fds[i], request, strlen(request));
 		turn(kit);
 	}
-	assert_int_equal(status_of(get(kit, "/healthz")), 200);
-	assert_int_equal(strlen(body_of(get(kit, "/metrics"))), len);
+	/* one that takes its time may have to make room for those that come after it, and comes
+	 * again */
+	while (strlen(body_of(get(kit, "/metrics"))) != len)
+		assert_true(time__monotonic_ns() < until);
+	assert_true(is_served_soon(kit));
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd__close(&fds[i]);
 	free(text);
@@ -602,6 +606,7 @@ static void it_has_no_rights(void **state)
 	char path[64], *text;
 	size_t len;
 
+	turn(kit);
 	assert_int_equal(status_of(get(kit, "/healthz")), 200);
 	snprintf(path, sizeof(path), "/proc/%d/status", metrics_server__pid(kit->server));
 	assert_int_equal(proc__text(path, 65536, &text, &len), 0);
@@ -622,6 +627,7 @@ static void it_ends(void **state)
 	uint64_t until = time__monotonic_ns() + LONG_NS;
 	int err = 0;
 
+	turn(kit);
 	assert_int_equal(status_of(get(kit, "/healthz")), 200);
 	kill(metrics_server__pid(kit->server), SIGKILL);
 	while (!err && time__monotonic_ns() < until) {

@@ -10,60 +10,14 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "metrics/server.h"
 #include "modes.h"
-#include "off_switch.h"
 #include "options.h"
-#include "session/session.h"
 #include "show/show.h"
 
-/* What of a session's options is only for the command line is taken out of them here. */
-static int run_session(const struct options *o, enum session_kind kind)
+static int run(struct options **options)
 {
-	const char *log = o->eventlog;
-	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
-	struct metrics_server *metrics = NULL;
-	int code = o->metrics ? metrics_server__open(o->metrics, &metrics) : 0;
-	const struct session_opts opts = {
-		.metrics = metrics,
-		.off_path = o->off_path,
-		.select = o->select.n ? &o->select : NULL,
-		.kind = kind,
-		.mode = options__mode(o->mode),
-		.pids = o->pids,
-		.n_pids = o->n_pids,
-		.command = o->command,
-		.duration_ns = o->duration_ns,
-		.window_ns = o->window_ns,
-		.frequency_hz = o->frequency_hz,
-		.max_overhead_percent = o->max_overhead_percent,
-		.stacks = o->stacks,
-		.kernel_stacks = o->kernel_stacks,
-		.plumbing = o->verbose > 0,
-		.symbols = o->symbols,
-		.force = o->force,
-		.no_eventlogs = none || o->window_ns,
-		.eventlog = none || automatic ? NULL : log,
-		.eventlog_asked = log && automatic,
-		.save = o->save,
-		.propagate_exit = o->propagate_exit,
-		.output = &o->output,
-		.quiet = o->quiet,
-	};
+	const struct options *o = *options;
 
-	if (code)
-		return EXIT_FAILED;
-	/* one that is kept, or starts a program, has one life only */
-	if (o->window_ns && kind != SESSION_COMMAND && !o->save)
-		code = off_switch__run(&opts);
-	else
-		code = session__run(&opts);
-	metrics_server__free(metrics);
-	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
-}
-
-static int run(const struct options *o)
-{
 	switch (o->mode) {
 	case MODE_LIST:
 		return list__run(o);
@@ -74,13 +28,11 @@ static int run(const struct options *o)
 	case MODE_REPLAY:
 		return replay_mode__run(o);
 	case MODE_PID:
-		return run_session(o, SESSION_PIDS);
 	case MODE_COMMAND:
-		return run_session(o, SESSION_COMMAND);
 	case MODE_SYSTEM:
 		break;
 	}
-	return run_session(o, SESSION_SYSTEM);
+	return session_mode__run(options);
 }
 
 /* ── the page in a browser ───────────────────────────────────────────────────────────────── */
@@ -101,17 +53,18 @@ static void remember_page(void *ctx, const struct export_format *format, const c
 }
 
 /* What ends the program then is no failure of its own: its exit status is the session's. */
-static int run_and_show(struct options *o)
+static int run_and_show(struct options **options)
 {
+	struct output_opts *output = &(*options)->output;
 	struct opened opened = {0};
 	int code, err = show__open(&opened.show);
 
 	if (err)
 		return EXIT_FAILED;
-	o->output.written = remember_page;
-	o->output.written_ctx = &opened;
-	code = run(o);
-	o->output.written_ctx = NULL;
+	output->written = remember_page;
+	output->written_ctx = &opened;
+	code = run(options);
+	output->written_ctx = NULL;
 	if (opened.page && !show__page(opened.show, opened.page))
 		err = show__wait(opened.show, opened.page);
 	show__free(opened.show);
@@ -174,24 +127,24 @@ static void hold_standard_fds(void)
 
 int main(int argc, char **argv)
 {
-	struct options options;
+	struct options *options;
 	uid_t owner;
 	gid_t group;
+	int code;
 
 	/* all output is UTF-8, whatever the user's locale is */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	hold_standard_fds();
 	give_capstone_memory();
-	options__parse(argc, argv, &options);
-	if (options.quiet)
-		log__set_level(LOG_LVL_QUIET);
-	else if (options.verbose > 1)
-		log__set_level(LOG_LVL_DEBUG);
-	else if (options.verbose == 1)
-		log__set_level(LOG_LVL_VERBOSE);
+	log__find_journal();
+	options = options__parse(argc, argv);
+	options__set_log_level(options);
 	signals__ignore_harmless();
 	/* before anything is done as root that was meant for somebody else */
 	if (output__owner(&owner, &group))
-		return EX_USAGE;
-	return options.open ? run_and_show(&options) : run(&options);
+		code = EX_USAGE;
+	else
+		code = options->open ? run_and_show(&options) : run(&options);
+	options__free(options);
+	return code;
 }

@@ -2,7 +2,7 @@
 /* figures: the sums of a process since the last cut, without a picture or out of one. */
 #include "picture/figures.h"
 
-#include "hist.h"
+#include "hist_priv.h"
 #include "lanes_priv.h"
 
 /* ── time by state ───────────────────────────────────────────────────────────────────────── */

@@ -57,6 +57,11 @@ static const struct {
 		 NS},
 };
 
+bool daemon__grows(enum metrics_value which)
+{
+	return !strcmp(table[which].type, "counter");
+}
+
 static void write_value(const struct metrics *m, unsigned i, const char *before, struct buf *out)
 {
 	if (!before || strcmp(before, table[i].name) != 0)
@@ -69,14 +74,23 @@ static void write_value(const struct metrics *m, unsigned i, const char *before,
 	buf__addc(out, '\n');
 }
 
-static void write_lost(const struct metrics *m, struct buf *out)
+/* The same of numbers by a label: an entry of enum metrics_group, and its line here. */
+static const struct {
+	const char *name, *label, *type, *help;
+} groups[METRICS_GROUPS] = {
+	[METRICS_LOST] = {"safescoped_lost_total", "cause", "counter",
+			  "What was lost, by cause, as in the report."},
+};
+
+static void write_group(const struct metrics *m, enum metrics_group which, struct buf *out)
 {
-	family__begin(out, "safescoped_lost_total", "counter",
-		      "What was lost, by cause, as in the report.");
-	for (size_t i = 0; i < m->n_lost; i++) {
-		buf__adds(out, "safescoped_lost_total{cause=\"");
-		label__add(out, m->lost[i].cause);
-		buf__addf(out, "\"} %" PRIu64 "\n", m->lost[i].n);
+	family__begin(out, groups[which].name, groups[which].type, groups[which].help);
+	for (size_t i = 0; i < m->n_labelled; i++) {
+		if (m->labelled[i].group != which)
+			continue;
+		buf__addf(out, "%s{%s=\"", groups[which].name, groups[which].label);
+		label__add(out, m->labelled[i].label);
+		buf__addf(out, "\"} %" PRIu64 "\n", m->labelled[i].value);
 	}
 }
 
@@ -92,5 +106,6 @@ void daemon__write(const struct metrics *m, struct buf *out)
 		write_value(m, i, before, out);
 		before = table[i].name;
 	}
-	write_lost(m, out);
+	for (unsigned i = 0; i < METRICS_GROUPS; i++)
+		write_group(m, (enum metrics_group)i, out);
 }

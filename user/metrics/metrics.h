@@ -76,8 +76,16 @@ enum metrics_value {
 	METRICS_VALUES,
 };
 void metrics__set(struct metrics *metrics, enum metrics_value which, uint64_t value);
-/* A total by cause; `cause` stays the caller's, and must live as long. */
-void metrics__set_lost(struct metrics *metrics, const char *cause, uint64_t n);
+
+/* Numbers of the daemon that there are several of, by a label, as daemon.c has it. */
+enum metrics_group {
+	METRICS_LOST, /* by cause */
+	METRICS_GROUPS,
+};
+/* The label is copied; there are so many of all groups together, and more are left out. */
+#define METRICS_MAX_LABELLED 64
+void metrics__set_labelled(struct metrics *metrics, enum metrics_group which, const char *label,
+			   uint64_t value);
 
 /* ── the text ────────────────────────────────────────────────────────────────────────────── */
 

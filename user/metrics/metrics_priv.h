@@ -79,12 +79,11 @@ struct model_target {
 	bool queued_known;
 };
 
-struct lost {
-	const char *cause;
-	uint64_t n;
+struct labelled {
+	enum metrics_group group;
+	char label[128];
+	uint64_t value;
 };
-
-#define MAX_CAUSES 32
 
 struct metrics {
 	struct model_target *targets;
@@ -92,8 +91,8 @@ struct metrics {
 	void *place_ctx;
 	uint64_t values[METRICS_VALUES];
 	bool known[METRICS_VALUES];
-	struct lost lost[MAX_CAUSES];
-	size_t n_lost;
+	struct labelled labelled[METRICS_MAX_LABELLED];
+	size_t n_labelled;
 };
 
 /* ── text (text.c, daemon.c) ─────────────────────────────────────────────────────────────── */
@@ -106,5 +105,7 @@ void family__begin(struct buf *out, const char *name, const char *type, const ch
 void seconds__add(struct buf *out, uint64_t ns);
 
 void daemon__write(const struct metrics *m, struct buf *out);
+/* It is a counter: an estimate that sinks leaves it as it is. */
+bool daemon__grows(enum metrics_value which);
 
 #endif

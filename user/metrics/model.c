@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* model: what was seen of each process so far. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "metrics_priv.h"
 
@@ -47,20 +49,25 @@ void metrics__set_places(struct metrics *m, metrics_place_fn fn, void *ctx)
 
 void metrics__set(struct metrics *m, enum metrics_value which, uint64_t value)
 {
-	m->values[which] = value;
+	m->values[which] = daemon__grows(which) ? MAX(m->values[which], value) : value;
 	m->known[which] = true;
 }
 
-void metrics__set_lost(struct metrics *m, const char *cause, uint64_t n)
+void metrics__set_labelled(struct metrics *m, enum metrics_group which, const char *label,
+			   uint64_t value)
 {
-	size_t i = 0;
+	struct labelled *l = m->labelled;
 
-	while (i < m->n_lost && m->lost[i].cause != cause)
-		i++;
-	if (i == MAX_CAUSES)
+	while (l < m->labelled + m->n_labelled &&
+	       (l->group != which || strcmp(l->label, label) != 0))
+		l++;
+	if (l == m->labelled + METRICS_MAX_LABELLED || strlen(label) >= sizeof(l->label))
 		return;
-	m->n_lost = MAX(m->n_lost, i + 1);
-	m->lost[i] = (struct lost){cause, MAX(n, m->lost[i].n)};
+	if (l == m->labelled + m->n_labelled)
+		m->n_labelled++;
+	l->group = which;
+	snprintf(l->label, sizeof(l->label), "%s", label);
+	l->value = value;
 }
 
 /* ── labels ──────────────────────────────────────────────────────────────────────────────── */

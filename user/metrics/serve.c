@@ -230,7 +230,7 @@ static bool take_message(struct serve *s)
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
 	int fd = -1;
 
@@ -335,10 +335,10 @@ static int turn(struct serve *s)
 	return 0;
 }
 
-int serve__run(void *ctx, int channel)
+void serve__run(void *ctx, int channel)
 {
 	struct serve s = {.listen_fd = *(const int *)ctx, .channel = channel};
-	int err = 0;
+	int err;
 
 	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
 		s.clients[i].fd = -1;
@@ -347,9 +347,7 @@ int serve__run(void *ctx, int channel)
 				 (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 				 (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
 				 on_connection, &s, MHD_OPTION_END);
-	if (!s.mhd)
-		return -ENOMEM;
+	err = s.mhd ? 0 : -ENOMEM;
 	while (!s.over && !err)
 		err = turn(&s);
-	return err;
 }

@@ -23,7 +23,7 @@
 
 struct metrics_server {
 	struct listener listener;
-	struct confine_resident *resident;
+	struct confine_peer *peer;
 	pid_t opener;
 	uint64_t beat_ns;
 	bool wanted, ready, over;
@@ -48,7 +48,7 @@ int metrics_server__open(const char *address, struct metrics_server **ret_server
 	}
 	s->opener = getpid();
 	how.fds = &s->listener.fd;
-	err = confine_resident__start(&how, serve__run, &s->listener.fd, &s->resident);
+	err = confine_peer__start(&how, serve__run, &s->listener.fd, &s->peer);
 	if (err) {
 		log_error("--metrics %s: its process cannot be started: %s", address,
 			  strerror(-err));
@@ -64,14 +64,14 @@ void metrics_server__free(struct metrics_server *s)
 {
 	if (!s)
 		return;
-	confine_resident__free(s->resident);
+	confine_peer__free(s->peer);
 	listener__close(&s->listener, s->opener == getpid());
 	free(s);
 }
 
 pid_t metrics_server__pid(const struct metrics_server *s)
 {
-	return confine_resident__pid(s->resident);
+	return confine_peer__pid(s->peer);
 }
 
 /* ── messages ────────────────────────────────────────────────────────────────────────────── */
@@ -93,7 +93,7 @@ static int send_message(struct metrics_server *s, struct server_message *msg, in
 		head.msg_control = &control;
 		head.msg_controllen = sizeof(control);
 	}
-	if (sendmsg(confine_resident__fd(s->resident), &head, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (sendmsg(confine_peer__fd(s->peer), &head, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return -errno;
 	return 0;
 }
@@ -104,8 +104,7 @@ static void read_wishes(struct metrics_server *s)
 	char byte[8];
 
 	for (int i = 0; i < READS; i++) {
-		ssize_t n =
-			recv(confine_resident__fd(s->resident), byte, sizeof(byte), MSG_DONTWAIT);
+		ssize_t n = recv(confine_peer__fd(s->peer), byte, sizeof(byte), MSG_DONTWAIT);
 
 		if (n < 0)
 			return;

@@ -44,7 +44,7 @@ static int closure_type(pid_t pid, uint64_t addr)
 	return (int)type;
 }
 
-bool check__tso(pid_t pid, const struct layout *l, uint64_t tso)
+static bool is_tso(pid_t pid, const struct layout *l, uint64_t tso)
 {
 	uint64_t stack, sp, low;
 	uint32_t words;
@@ -172,7 +172,7 @@ static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check
 
 		if (mem__read_u64(c->pid, slot, &before) < 0)
 			return false;
-		if (before && !check__tso(c->pid, l, before)) {
+		if (before && !is_tso(c->pid, l, before)) {
 			/* It may have moved in between, if the capability holds another one now. */
 			if (mem__read_u64(c->pid, slot, &after) < 0 || after == before)
 				return false;
@@ -184,7 +184,7 @@ static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check
 		for (uint32_t n = 0; incall && n < 64; n++) {
 			slot = incall + l->wire.incall_suspended_tso;
 			if (mem__read_u64(c->pid, slot, &before) == 0 && before &&
-			    check__tso(c->pid, l, before))
+			    is_tso(c->pid, l, before))
 				r->tsos++;
 			if (mem__read_u64(c->pid, incall + l->incall_next, &incall) < 0)
 				break;
@@ -429,11 +429,6 @@ int check__start(pid_t pid, const struct rts *rts, const struct images *images, 
 int check__fd(const struct check *check)
 {
 	return check->guard ? guard__fd(check->guard) : -1;
-}
-
-uint64_t check__due_ns(const struct check *check)
-{
-	return check->guard ? guard__due_ns(check->guard) : 0;
 }
 
 int check__take(struct check *check, struct check_result *ret_result, bool *ret_version_known)

@@ -19,7 +19,7 @@ struct entry {
 	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
 };
 
-/* A process that became no member. */
+/* A process that did not become a member. */
 struct gone {
 	pid_t pid;
 	UT_hash_handle hh;

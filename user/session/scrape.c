@@ -89,7 +89,6 @@ static void set_members(const struct session *s, struct metrics *m)
 
 static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 {
-	const struct member *first = members__next_live(s->members, NULL);
 	struct kernel_cost cost;
 
 	metrics__set(m, METRICS_RECORDS, kernel__counter(s->kernel, WIRE_CNT_RECORDS));
@@ -99,14 +98,12 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 		const char *name = kernel__loss_name((enum wire_counter)i);
 
 		if (name)
-			metrics__set_lost(m, name,
-					  kernel__counter(s->kernel, (enum wire_counter)i));
+			metrics__set_labelled(m, METRICS_LOST, name,
+					      kernel__counter(s->kernel, (enum wire_counter)i));
 	}
-	metrics__set_lost(m, "bad_record", feed__bad_records(s->feed));
-	if (!first)
-		return;
-	/* what it is for all targets is told of each */
-	kernel__cost(s->kernel, first->pid, now, &cost);
+	metrics__set_labelled(m, METRICS_LOST, "bad_record", feed__bad_records(s->feed));
+	/* nobody's own: what it is for all of them */
+	kernel__cost(s->kernel, 0, now, &cost);
 	if (cost.bpf_known)
 		metrics__set(m, METRICS_BPF_NS, cost.bpf_ns);
 }

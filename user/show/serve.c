@@ -149,7 +149,7 @@ static bool take_message(struct serve *s)
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
 	struct MHD_Response *page = NULL;
 	int fd = -1;
@@ -233,7 +233,7 @@ static int turn(struct serve *s)
 	return 0;
 }
 
-int show_serve__run(void *ctx, int channel)
+void show_serve__run(void *ctx, int channel)
 {
 	struct serve s = {.start = ctx, .channel = channel};
 	int err = 0;
@@ -244,8 +244,7 @@ int show_serve__run(void *ctx, int channel)
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SHOW_IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
 	if (!s.mhd)
-		return -ENOMEM;
+		return;
 	while (!s.over && !err)
 		err = turn(&s);
-	return err;
 }

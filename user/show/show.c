@@ -22,7 +22,7 @@
 #include "show_priv.h"
 
 struct show {
-	struct confine_resident *resident;
+	struct confine_peer *peer;
 	struct show_start start;
 	uint16_t port;
 	char address[96];
@@ -73,7 +73,7 @@ static int start(struct show *s)
 				    .fds = &s->start.listen_fd,
 				    .n_fds = 1};
 
-	return confine_resident__start(&how, show_serve__run, &s->start, &s->resident);
+	return confine_peer__start(&how, show_serve__run, &s->start, &s->peer);
 }
 
 int show__open(struct show **ret_show)
@@ -104,7 +104,7 @@ void show__free(struct show *s)
 {
 	if (!s)
 		return;
-	confine_resident__free(s->resident);
+	confine_peer__free(s->peer);
 	fd__close(&s->start.listen_fd);
 	free(s);
 }
@@ -116,7 +116,7 @@ const char *show__address(const struct show *s)
 
 pid_t show__pid(const struct show *s)
 {
-	return confine_resident__pid(s->resident);
+	return confine_peer__pid(s->peer);
 }
 
 /* ── the page ────────────────────────────────────────────────────────────────────────────── */
@@ -211,7 +211,7 @@ static int send_page(struct show *s, int fd, uint64_t size)
 				    .msg_controllen = sizeof(control)};
 
 	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	return sendmsg(confine_resident__fd(s->resident), &head, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return sendmsg(confine_peer__fd(s->peer), &head, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int show__page(struct show *s, const char *path)
@@ -257,7 +257,7 @@ int show__wait(struct show *s, const char *path)
 
 	if (err)
 		return err;
-	fds[1].fd = confine_resident__fd(s->resident);
+	fds[1].fd = confine_peer__fd(s->peer);
 	print_address(s);
 	show__open_browser(path);
 	for (;;) {

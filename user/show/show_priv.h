@@ -22,9 +22,9 @@ struct show_message {
 	uint64_t size; /* of the page, not 0 */
 };
 
-/* Serves until the daemon's end of `channel` is closed; as confine_resident__start calls it. ctx:
+/* Serves until the daemon's end of `channel` is closed; as confine_peer__start calls it. ctx:
  * struct show_start. */
-int show_serve__run(void *ctx, int channel);
+void show_serve__run(void *ctx, int channel);
 
 /* The other process; for tests. */
 pid_t show__pid(const struct show *show);

@@ -70,7 +70,8 @@ struct timeline_cut {
 /*
  * What the session would be if it ended at at_ns, which is no earlier than what has come in; it
  * goes on as if there had been no cut. The differences of successive cuts add up to the whole
- * session, to the nanosecond. -EINVAL: the timeline is finished.
+ * session, to the nanosecond: the tests prove by this that a ledger can be cut at any moment; the
+ * program itself cuts by timeline__window(). -EINVAL: the timeline is finished.
  */
 int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_cut);
 void timeline_cut__free(struct timeline_cut *cut);
