@@ -126,6 +126,10 @@ const struct option_row option_rows[] = {
 	 NULL},
 	{"metrics", OPT_METRICS, "ADDRESS", 0,
 	 "answer Prometheus at PORT (of 127.0.0.1), HOST:PORT or unix:PATH", 3, NULL},
+	{"open", OPT_OPEN, NULL, OPTION_NOT_IN_FILE,
+	 "afterwards serve the html page on 127.0.0.1 until Ctrl-C, and open a browser where there "
+	 "is a display",
+	 3, NULL},
 	{"lanes", OPT_LANES, "LIST", OPTION_LANES,
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",

@@ -52,6 +52,7 @@ enum {
 	OPT_DIFF,
 	OPT_PER,
 	OPT_TOP,
+	OPT_OPEN,
 };
 
 /* What a completion offers for the value, besides the words in `arg`; and where an option may be

@@ -63,6 +63,7 @@ struct options {
 	struct log_part part;	 /* MODE_EVENTLOG */
 	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */
 	size_t n_hide, n_only;
+	bool open; /* the page is served when it is there */
 	bool force;
 	double max_overhead_percent;
 	enum intake_stacks stacks;

@@ -151,6 +151,31 @@ static int check_mode(struct option_input *in)
 	return 0;
 }
 
+/* --open needs one html page, in a file; it is added to what is written. */
+static int check_open(struct option_input *in)
+{
+	const struct options *o = in->o;
+	struct output_opts *out = &in->o->output;
+
+	if (!o->open)
+		return 0;
+	if (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_DIFF || o->top ||
+	    o->window_ns)
+		return options__wrong(
+			in, "--open: not with --list, --doctor, --diff, --top or --window");
+	if (out->path && !strcmp(out->path, "-"))
+		return options__wrong(in, "--open: the page needs a file; not with -o -");
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] == &export_html)
+			return 0;
+	if (!out->n_formats)
+		out->formats[out->n_formats++] = &export_text;
+	if (out->n_formats == OUTPUT_MAX_FORMATS)
+		return options__wrong(in, "--open: too many formats beside html");
+	out->formats[out->n_formats++] = &export_html;
+	return 0;
+}
+
 static int check_output(struct option_input *in)
 {
 	struct options *o = in->o;
@@ -193,5 +218,7 @@ int options__check(struct option_input *in)
 		err = check_windows(in);
 	if (!err)
 		err = options__check_push(in);
+	if (!err)
+		err = check_open(in);
 	return err ? err : check_output(in);
 }

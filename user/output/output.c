@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +69,21 @@ int output__owner(uid_t *ret_owner, gid_t *ret_group)
 		  "use sudo itself",
 		  uid ? uid : "(unset)", gid ? gid : "(unset)");
 	return -EINVAL;
+}
+
+int output__become(uid_t uid, gid_t gid)
+{
+	struct passwd *pw = getpwuid(uid);
+
+	if (pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid))
+		return -errno;
+	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
+		return -errno;
+	/* a program of the user's must not write into root's home */
+	if (pw && (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1) ||
+		   setenv("LOGNAME", pw->pw_name, 1)))
+		return -errno;
+	return 0;
 }
 
 /* A process may call itself anything. */
@@ -341,6 +358,9 @@ static int write_all(const struct outputs *outputs, const struct source *source,
 				say_written(o);
 			else if (!err)
 				log_verbose("%s", o->path);
+			if (!err && outputs->opts->written)
+				outputs->opts->written(outputs->opts->written_ctx, o->format,
+						       o->path);
 		}
 		if (err && !first)
 			first = err;

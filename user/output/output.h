@@ -35,6 +35,9 @@ struct output_opts {
 	/* The newest windows are kept: at most this many, of this many bytes in all, no older than
 	 * this; 0: no limit. The files of others are removed. */
 	uint64_t keep, keep_bytes, keep_for_ns;
+	/* Called for each file that was written; NULL: nobody wants to know. */
+	void (*written)(void *ctx, const struct export_format *format, const char *path);
+	void *written_ctx;
 };
 
 struct outputs;
@@ -76,6 +79,8 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic);
  * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
  */
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
+/* In a child: becomes that user, with his groups and home. */
+int output__become(uid_t uid, gid_t gid);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
 /* The same; if it is not a terminal, COLUMNS of the environment, if that is a number. */

@@ -282,47 +282,6 @@ out:
 	return err;
 }
 
-static int take_parts(struct rts_text *t, const uint8_t *parts)
-{
-	for (size_t i = 0; i < t->n; i++)
-		if (parts[i] > RTS_PART_GC)
-			return -EIO;
-	t->part = malloc(t->n);
-	if (!t->part)
-		return -ENOMEM;
-	memcpy(t->part, parts, t->n);
-	return 0;
-}
-
-int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
-{
-	struct rts_text *t = calloc(1, sizeof(*t));
-	struct job job = {.rts = rts, .text = t};
-	void *out = NULL;
-	int err;
-
-	if (!t)
-		return -ENOMEM;
-	/* without rows everything is unknown, which is no error */
-	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
-	if (err && err != -EBUSY) {
-		t->n = 0;
-		err = 0;
-	}
-	t->whole_file = strncmp(rts->image->base, "libHSrts", 8) == 0;
-	if (!err && t->n)
-		err = elf__aside(rts->image->elf, read_parts, &job, t->n, &out);
-	if (out)
-		err = take_parts(t, out);
-	confine__free_out(out, t->n);
-	if (err) {
-		rts_text__free(t);
-		return err;
-	}
-	*ret_text = t;
-	return 0;
-}
-
 void rts_text__free(struct rts_text *text)
 {
 	if (!text)
