@@ -63,11 +63,14 @@ class Terminal:
     def text(self):
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def wait_for(self, what, pattern, seconds=60):
+    def wait_until(self, what, is_there, seconds=60):
         end = time.monotonic() + seconds * SLOWNESS
-        while not re.search(pattern, self.text):
+        while not is_there():
             check(time.monotonic() < end and self.process.poll() is None, f"no {what} on the screen:\n{self.text}")
             self.read()
+
+    def wait_for(self, what, pattern, seconds=60):
+        self.wait_until(what, lambda: re.search(pattern, self.text), seconds)
         return re.search(pattern, self.text)
 
     def press(self, keys):
@@ -137,9 +140,11 @@ def test_replay(t):
         term.wait_for(f"window {i}", rf"safescoped {clock}: 1 process")
         term.read(0.3)
         check_frame(term, report)
-        if i == 2:
+        if i == 2 or i + 1 == len(want):
             break
+        before = term.text
         term.press(">")
+        term.wait_until("change", lambda: term.text != before)
     term.press("q")
     check(term.end() == 0, f"it ended with {term.process.returncode}")
     term.check_given_back()

@@ -40,7 +40,7 @@ const struct option_row option_rows[] = {
 	 "with a log alone: leave all other cost centres out", 1, NULL},
 	{"replay", OPT_REPLAY, "FILE", OPTION_FILE | OPTION_NOT_IN_FILE,
 	 "make the output of a session that --save kept, on any machine", 1, NULL},
-	{"diff", OPT_DIFF, NULL, OPTION_NOT_IN_FILE,
+	{"diff", OPT_DIFF, "A B", OPTION_FILE | OPTION_NOT_IN_FILE,
 	 "with two captures or JSON reports: what is slower or faster in the second one than in "
 	 "the first, told from noise (text; of captures also folded, html)",
 	 1, NULL},

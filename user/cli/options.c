@@ -46,8 +46,7 @@ struct command_line {
 	struct setting *v;
 	size_t n, cap;
 	char **command;
-	const char *diff[2]; /* the arguments, with --diff */
-	size_t n_diff;
+	const char *diff_with; /* what follows --diff A; NULL: nothing */
 	bool dashes; /* there was a -- */
 };
 
@@ -91,8 +90,8 @@ static error_t take_argument(struct command_line *line, struct argp_state *state
 	/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 	if (state->quoted && state->next > state->quoted)
 		return ARGP_ERR_UNKNOWN;
-	if (has_key(line, OPT_DIFF) && line->n_diff < ARRAY_SIZE(line->diff)) {
-		line->diff[line->n_diff++] = arg;
+	if (has_key(line, OPT_DIFF) && !line->diff_with) {
+		line->diff_with = arg;
 		return 0;
 	}
 	snprintf(text, sizeof(text),
@@ -254,8 +253,7 @@ static int make_options(const struct command_line *line, struct option_input *in
 
 	o->line = line;
 	o->command = line->command;
-	o->diff[0] = line->diff[0];
-	o->diff[1] = line->diff[1];
+	o->diff[1] = line->diff_with;
 	o->config_path = config_of(line);
 	set_defaults(in);
 	if (o->config_path)

@@ -248,6 +248,7 @@ int options__set(struct option_input *in, int key, const char *arg)
 	case OPT_DOCTOR:
 		return set_mode(in, MODE_DOCTOR);
 	case OPT_DIFF:
+		o->diff[0] = arg;
 		return set_mode(in, MODE_DIFF);
 	case OPT_PER:
 		o->per = arg;
