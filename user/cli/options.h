@@ -59,6 +59,7 @@ struct options {
 	size_t n_hide, n_only;
 	bool force;
 	double max_overhead_percent;
+	double max_cpu_percent; /* 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool propagate_exit;   /* MODE_COMMAND */
