@@ -91,6 +91,8 @@ const struct option_row option_rows[] = {
 	{"force", OPT_FORCE, NULL, 0, "accept --symbols of another build-id", 2, NULL},
 	{"max-overhead", OPT_MAX_OVERHEAD, "PERCENT", OPTION_LIVE,
 	 "share of one CPU that the probes may cost a target before they come off", 2, "2"},
+	{"max-cpu", OPT_MAX_CPU, "PERCENT", 0,
+	 "share of one CPU that safescoped itself may take before it takes fewer samples", 2, NULL},
 	{"propagate-exit", OPT_PROPAGATE_EXIT, NULL, OPTION_NOT_IN_FILE,
 	 "with a command: end with its exit status, or with 128 and the signal's number if one "
 	 "killed it",

@@ -66,6 +66,7 @@ struct options {
 	bool open; /* the page is served when it is there */
 	bool force;
 	double max_overhead_percent;
+	double max_cpu_percent; /* 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool propagate_exit;   /* MODE_COMMAND */

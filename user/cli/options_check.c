@@ -103,6 +103,11 @@ static int check_capture(struct option_input *in)
 		return options__wrong(in, "--symbols-dir: an empty path");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
 		return options__wrong(in, "--save: needs a session");
+	if (o->save && o->max_cpu_percent > 0)
+		return options__wrong(in, "--max-cpu: not with --save");
+	if (o->max_cpu_percent > 0 && o->mode != MODE_SYSTEM && o->mode != MODE_PID &&
+	    o->mode != MODE_COMMAND)
+		return options__wrong(in, "--max-cpu: needs a session");
 	if ((o->save && !*o->save) || (o->replay && !*o->replay))
 		return options__wrong(in, "--save, --replay: an empty path");
 	return 0;

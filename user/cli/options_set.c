@@ -234,6 +234,8 @@ int options__set(struct option_input *in, int key, const char *arg)
 	case OPT_MAX_OVERHEAD:
 		return options__parse_number(in, "--max-overhead", arg, 0, 1e6,
 					     &o->max_overhead_percent);
+	case OPT_MAX_CPU:
+		return options__parse_number(in, "--max-cpu", arg, 0.01, 1e6, &o->max_cpu_percent);
 	case OPT_SAVE:
 		o->save = arg;
 		return 0;

@@ -63,6 +63,7 @@ enum metrics_value {
 	METRICS_TARGETS_LEFT_OUT, /* for want of room */
 	METRICS_RECORDS,
 	METRICS_SAMPLES,
+	METRICS_SAMPLE_EVERY, /* one in so many is taken */
 	METRICS_PROBE_HITS,
 	METRICS_BPF_NS,
 	METRICS_CPU_NS,	    /* of the daemon itself */

@@ -91,6 +91,7 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 {
 	struct kernel_cost cost;
 
+	metrics__set(m, METRICS_SAMPLE_EVERY, MAX(s->sparing.every, 1U));
 	metrics__set(m, METRICS_RECORDS, kernel__counter(s->kernel, WIRE_CNT_RECORDS));
 	metrics__set(m, METRICS_SAMPLES, kernel__counter(s->kernel, WIRE_CNT_SAMPLES));
 	metrics__set(m, METRICS_PROBE_HITS, kernel__counter(s->kernel, WIRE_CNT_PROBE_HITS));

@@ -41,6 +41,7 @@ struct session_opts {
 
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;
+	double max_cpu_percent; /* of one CPU, for safescoped itself; 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool plumbing; /* see struct intake_opts */
