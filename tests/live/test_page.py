@@ -3,6 +3,7 @@
 """The html page in a browser: used as a person would, its numbers compared with the JSON report's."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -35,6 +36,12 @@ def number(cell):
     """Of a displayed cell: its tooltip is exact where the text is rounded."""
     text = (cell["title"] or cell["text"]).replace("\u202f", "")
     return None if cell["text"] == "–" else int(text.removesuffix(" ns"))
+
+
+def seconds(text):
+    """At the beginning of a displayed text."""
+    n, unit = re.match(r"([\d.]+) (\w+)", text).groups()
+    return float(n) * {"s": 1, "ms": 1e-3}[unit]
 
 
 def column(table, name):
@@ -208,6 +215,35 @@ def test_live_page(t):
           f"its heading is {seen['heading']}")
     check("b" not in seen["elements"], f"elements: {seen['elements']}")
     check_visit(seen, t.report().json)
+
+
+def test_several_processes(t):
+    """Two programs on one CPU: each alone has its own share of everything, and waits for the other."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    targets = [Target(["taskset", "-c", cpu, program("Calls"), 1, f"unsafe_spin_1ms={n}"]) for n in (400, 1200)]
+    t.started.extend(targets)
+    session = t.attach(targets[0], "--pid", targets[1].pid, *ALWAYS, "-F", "499", "-f", "json,html")
+    for target in targets:
+        target.go()
+    for target in targets:
+        target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    seen = visit(t, t.dir / "p.html", script="several_html.mjs")
+    reports = {f"Calls (pid {r['pid']})": r for r in t.report().json["targets"]}
+    check(seen["offered"][0] == "all" and sorted(seen["offered"][1:]) == sorted(reports), f"to choose from: {seen['offered']}")
+    for name, report in reports.items():
+        one, lanes = seen["processes"][name], [lane for lane in report["lanes"] if lane["kind"] == "thread"]
+        check(f"all OS threads of {name}:" in one["basis"], f"{name}: {one['basis']}")
+        check_near(f"{name}: CPU of the flame graph", seconds(one["flame"]), sum(lane["cpu_ns"] for lane in lanes) / 1e9, 0.01)
+        shown = {row[0]["text"]: number(row[3]) for id, table in one["tables"].items() if id.startswith("table-thread-")
+                 for row in table["rows"]}
+        check(shown == {f"{lane['tid']} {lane['name']}": lane["cpu_ns"] for lane in lanes}, f"{name}: threads {shown}")
+        check(not one["overflows"], f"too wide: {one['overflows']}")
+    check(seen["again"]["basis"] == seen["whole"]["basis"] and seen["again"]["tables"] == seen["whole"]["tables"],
+          "after all processes again the page is not as it was")
+    for own, other in (list(reports), list(reports)[::-1]):
+        waits = [text for lane, text in seen["waits"] if lane.endswith(f" of {own}")]
+        check(waits and any(f" of {other} for " in text for text in waits), f"{own} waited for {waits}")
 
 
 # ── a walk ──
