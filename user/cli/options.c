@@ -106,7 +106,7 @@ static const struct argp_option argp_options[] = {
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",
 	 3},
-	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
+	{"weight", OPT_WEIGHT, "wall|cpu|samples|alloc", 0,
 	 "what flame graphs (folded, html) and pprof's default value count (default cpu)", 3},
 	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3},
 	{"verbose", 'v', NULL, 0, "report more (twice: debug)", 3},
@@ -206,7 +206,9 @@ static void parse_lanes(struct argp_state *state, struct output_opts *o, const c
 static void parse_weight(struct argp_state *state, struct output_opts *o, const char *arg)
 {
 	static const char *const words[] = {
-		[WEIGHT_WALL] = "wall", [WEIGHT_CPU] = "cpu", [WEIGHT_SAMPLES] = "samples", NULL};
+		[WEIGHT_WALL] = "wall",	      [WEIGHT_CPU] = "cpu",
+		[WEIGHT_SAMPLES] = "samples", [WEIGHT_ALLOC] = "alloc",
+		NULL};
 
 	o->weight = (enum export_weight)parse_word(state, "--weight", arg, strlen(arg), words);
 }

@@ -2,7 +2,8 @@
 /*
  * pprof (profile.proto, gzipped), for `go tool pprof` and what reads its files. A sample is a stack
  * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
- * that passed in safe calls; idle time is left out.
+ * that passed in safe calls; idle time is left out. What Haskell threads have allocated is in
+ * samples of the process, with nothing else.
  *
  * Protobuf messages may be written in pieces, which their reader puts together: each sample,
  * location and string is a piece, and no more than one is in memory at a time.
@@ -60,7 +61,9 @@ static const struct {
 } values[] = {{WEIGHT_SAMPLES, "samples", "count", false},
 	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", false},
 	      {WEIGHT_WALL, "wall", "nanoseconds", false},
-	      {WEIGHT_WALL, "safe_call", "nanoseconds", true}};
+	      {WEIGHT_WALL, "safe_call", "nanoseconds", true},
+	      /* as Go's profiles call it; the last one: without allocation there is none */
+	      {WEIGHT_ALLOC, "alloc_space", "bytes", false}};
 
 static bool is_safe_call(const struct pic_lane *lane, unsigned state)
 {
@@ -76,6 +79,7 @@ struct writer {
 	struct sums sums; /* by lane and state */
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
+	size_t n_values;
 	int err;
 };
 
@@ -108,7 +112,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 	char comment[128];
 	int64_t comment_id;
 
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+	for (size_t i = 0; i < w->n_values; i++) {
 		pprof__value_type__init(&type[i]);
 		type[i].type = string_of(w, values[i].name);
 		type[i].unit = string_of(w, values[i].unit);
@@ -118,7 +122,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 	}
 	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
 	comment_id = string_of(w, comment);
-	head.n_sample_type = ARRAY_SIZE(values);
+	head.n_sample_type = w->n_values;
 	head.sample_type = all;
 	head.time_nanos = (int64_t)session->start_unix_ns;
 	head.duration_nanos = (int64_t)(session->end_ns - session->start_ns);
@@ -202,11 +206,11 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	int64_t v[ARRAY_SIZE(values)];
 	char name[32];
 
-	if (!stack.n && !sum->by[WEIGHT_SAMPLES])
+	if (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC])
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
-	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
+	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = values[k].safe_calls && !is_safe_call(lane, state)
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
@@ -225,7 +229,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 		add_label(w, &sample, "state", state__name(lane->kind, state), 0);
 	sample.n_location_id = stack.n;
 	sample.location_id = ids;
-	sample.n_value = ARRAY_SIZE(v);
+	sample.n_value = w->n_values;
 	sample.value = v;
 	piece.n_sample = 1;
 	piece.sample = &one;
@@ -275,6 +279,10 @@ static int put_all(struct writer *w, enum export_weight weight)
 		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)
 		return err;
+	w->n_values = ARRAY_SIZE(values) - 1;
+	for (size_t i = 0; i < picture__n_targets(w->pic); i++)
+		if (picture__target(w->pic, i)->alloc.known)
+			w->n_values = ARRAY_SIZE(values);
 	put_head(w, weight);
 	put_mappings(w);
 	for (uint32_t i = 0, next = 0; i < picture__n_frames(w->pic); i++)

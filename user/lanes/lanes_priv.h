@@ -75,6 +75,12 @@ struct overlaps {
 	struct pic_overlaps sums;
 };
 
+/* What was allocated, as far as the picture has it by now. */
+struct allocated {
+	struct ledger *ledger; /* of bytes */
+	struct pic_alloc sums;
+};
+
 struct lanes {
 	struct lanes_opts opts;
 	struct intake *in;
@@ -82,6 +88,7 @@ struct lanes {
 	struct seen *seen;
 	struct ledger *ledger[LANE_KINDS];
 	struct ledger *gc_sync; /* one account: see pic_gc.sync_rows */
+	struct allocated allocated;
 	struct holds holds;
 	struct overlaps overlaps;
 	struct thread_lane *threads; /* by number */
@@ -387,5 +394,11 @@ int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_
 int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack);
 /* Rows, and the sums of states, of an account; the rows become the picture's. */
 int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane);
+
+/* ── allocation (alloc.c) ────────────────────────────────────────────────────────────────── */
+
+/* Books what has come in up to that time, and lets go of it. */
+int allocated__take(struct lanes *l, uint64_t until);
+int allocated__fill(struct lanes *l);
 
 #endif

@@ -13,6 +13,9 @@ struct seen;
 /* By the rows of the threads' lanes, which are in the picture already; so are the next ones. */
 int functions__fill(struct picture *pic, struct pic_target *target);
 
+/* Functions by what they have allocated: by target->alloc.rows. */
+int allocators__fill(struct picture *pic, struct pic_target *target);
+
 /* What a collection that is known from its request on waited for in the capability that it waited
  * for most: the time in an unsafe call with this stack; 0: none. */
 struct unsafe_hold {

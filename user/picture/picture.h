@@ -387,6 +387,60 @@ struct pic_gc {
 	uint64_t observed_count, observed_pause_ns;
 };
 
+/* ── allocation ──────────────────────────────────────────────────────────────────────────── */
+
+/* What a stack has allocated. */
+struct pic_alloc_row {
+	uint64_t bytes, samples;
+	uint32_t stack;
+};
+
+struct pic_allocator {
+	uint32_t frame;
+	uint64_t self_bytes, total_bytes;
+	uint64_t self_samples, total_samples;
+};
+
+/* What its functions have allocated themselves. */
+struct pic_alloc_module {
+	const char *module, *package; /* "": code of no module */
+	uint64_t bytes, samples;
+};
+
+/* Why a collection came. */
+enum pic_gc_reason {
+	GC_REASON_UNKNOWN,
+	GC_REASON_NURSERY, /* a capability's nursery was used up */
+	GC_REASON_LARGE,   /* large objects had reached their limit */
+	GC_REASON_FORCED,  /* the program called for it */
+	GC_REASON_IDLE,	   /* nothing was left to run */
+	GC_REASON_OTHER,   /* a heap profile's timer */
+	GC_REASONS,
+};
+
+/*
+ * What Haskell threads allocated, as the runtime counts it, from one collection's end to a later
+ * one's. A sample is a thread that had used up its capability's nursery, or made large objects.
+ */
+struct pic_alloc {
+	bool known;
+	uint64_t from_ns, to_ns; /* what comes before and after is not known */
+	uint64_t bytes, large_bytes; /* the latter: of the former */
+	uint64_t collections, reasons[GC_REASONS];
+	/* Samples and what they add up to, which in a window is another sum than `bytes`: what was
+	 * allocated before it and sampled in it counts, too. */
+	uint64_t samples, sampled_bytes;
+	uint64_t whole_stacks;	  /* of the samples */
+	uint64_t unsampled_bytes; /* at the session's end: in rows, but of no sample */
+	bool caps_left_out;	  /* there are more capabilities than are read */
+	const struct pic_alloc_row *rows; /* by bytes, descending */
+	size_t n_rows;
+	const struct pic_allocator *allocators; /* functions, by bytes of their own, descending */
+	size_t n_allocators;
+	const struct pic_alloc_module *modules; /* by bytes, descending */
+	size_t n_modules;
+};
+
 /* What was so at the same time in several lanes. */
 struct pic_overlaps {
 	uint64_t active_ns; /* a capability had something to do */
@@ -440,6 +494,7 @@ struct pic_target {
 	struct pic_quality quality;
 	struct pic_names names;
 	struct pic_gc gc;
+	struct pic_alloc alloc;
 
 	const struct pic_gc_event *gcs;
 	size_t n_gcs;

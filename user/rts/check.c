@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "check_alloc_priv.h"
 #include "check_caps_priv.h"
 #include "check_tls_priv.h"
 #include "process/mem.h"
@@ -268,6 +269,8 @@ static int run(void *ctx, void *out)
 	for (int i = 0; i < TRIES; i++) {
 		look(c, r);
 		if (r->verdict == CHECK_OK) {
+			for (int k = 0; k < TRIES && !r->alloc_checked; k++)
+				r->alloc_checked = check__alloc(c->pid, c->rts, r);
 			r->rts_opts = read_rts_opts(c);
 			r->n_capabilities = c->rts->n_capabilities.addr;
 			if (!r->n_capabilities && c->rts->threaded)
@@ -295,6 +298,7 @@ bool check_result__is_one(const struct check_result *r)
 	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
 	       (unsigned int)r->caps_found <= FOUND_STRINGS && r->rts_opts <= RTS_OPTS_KINDS &&
 	       is_bool(&r->caps_array) && is_bool(&r->tls_checked) &&
+	       is_bool(&r->alloc_checked) &&
 	       memchr(r->why, 0, sizeof(r->why));
 }
 

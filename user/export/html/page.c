@@ -165,7 +165,11 @@ static void put_head(const struct page *p)
 static void put_session(const struct page *p)
 {
 	static const char *const weights[WEIGHTS] = {
-		[WEIGHT_WALL] = "wall", [WEIGHT_CPU] = "cpu", [WEIGHT_SAMPLES] = "samples"};
+		[WEIGHT_WALL] = "wall",
+		[WEIGHT_CPU] = "cpu",
+		[WEIGHT_SAMPLES] = "samples",
+		[WEIGHT_ALLOC] = "alloc",
+	};
 	const struct pic_session *s = picture__session(p->pic);
 	uint64_t ns = s->end_ns > s->start_ns ? s->end_ns - s->start_ns : 0;
 

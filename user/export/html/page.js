@@ -50,7 +50,19 @@
 		return String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 	}
 
+	function bytes(n) {
+		if (n < 1e3)
+			return n + " B";
+		if (n < 1e6)
+			return three(n / 1e3) + " kB";
+		if (n < 1e9)
+			return three(n / 1e6) + " MB";
+		return three(n / 1e9) + " GB";
+	}
+
 	function weight(n) {
+		if (data.weight === "alloc")
+			return bytes(n);
 		return data.weight === "samples" ? count(n) + (n === 1 ? " sample" : " samples") : duration(n);
 	}
 
@@ -218,7 +230,8 @@
 		const bar = make("div", document.body);
 		bar.id = "bar";
 		const select = make("select", bar), input = make("input", bar), whole = make("button", bar, "whole");
-		const weights = {wall: "wall time but idleness", cpu: "time on the CPU", samples: "samples"};
+		const weights = {wall: "wall time but idleness", cpu: "time on the CPU", samples: "samples",
+			alloc: "bytes allocated"};
 		make("span", bar, weights[data.weight] + "; click: zoom", "soft");
 		input.type = "search";
 		input.placeholder = "find functions";

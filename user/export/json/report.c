@@ -187,17 +187,12 @@ static void add_unsafe(struct report *r, cJSON *calls, const struct pic_unsafe *
 
 static void add_function(struct report *r, cJSON *functions, const struct pic_function *f)
 {
-	static const char *const kinds[] = {
-		[TF_HASKELL] = "haskell", [TF_FOREIGN] = "foreign", [TF_RTS] = "rts",
-		[TF_GC] = "gc",		  [TF_KERNEL] = "kernel",   [TF_STATE] = "state",
-		[TF_MARK] = "mark",
-	};
 	cJSON *o = add_object(r, functions, NULL);
 
 	add_string(r, o, "name", f->name);
 	add_name(r, o, "module", f->module);
 	add_name(r, o, "package", f->package);
-	add_string(r, o, "kind", (size_t)f->kind < ARRAY_SIZE(kinds) ? kinds[f->kind] : NULL);
+	add_string(r, o, "kind", json__frame_kind(f->kind));
 	add_u64(r, o, "self_samples", f->self_samples);
 	add_u64(r, o, "total_samples", f->total_samples);
 	add_u64(r, o, "self_ns", f->self_ns);
@@ -358,6 +353,7 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 	for (size_t i = 0; i < t->n_unsafe_calls; i++)
 		add_unsafe(r, list, &t->unsafe_calls[i]);
 	add_gc(r, o, &t->gc);
+	json__allocation(r, o, t);
 	list = add_array(r, o, "functions");
 	for (size_t i = 0; i < t->n_functions; i++)
 		add_function(r, list, &t->functions[i]);
