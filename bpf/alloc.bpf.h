@@ -176,7 +176,8 @@ SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, 
 	if (!c.cap || !alloc_may(st, now))
 		return;
 	tso = heap_ran_last(0, &t->layout, c.cap, 0);
-	if (!tso || !heap_has_run(0, &t->layout, tso))
+	/* later the collection has seen to that */
+	if (!tso || (st->started && !heap_has_run(0, &t->layout, tso)))
 		return;
 	s->rts.cap = c.cap;
 	s->rts.cap_no = c.no;
@@ -275,17 +276,25 @@ SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struc
 	if (!s)
 		return 0;
 	if (alloc_leader(t, s, task)) {
-		if (point == WIRE_GC_SYNC || !st->asked)
+		if (point == WIRE_GC_SYNC || !st->asked) {
+			st->started = 0;
 			alloc_asked(t, st, s, task, point, now);
-		if (point == WIRE_GC_START) {
-			st->large_words += heap_new_large(0, &t->layout, s->rts.cap);
+		}
+		if (point != WIRE_GC_END)
+			st->new_large = heap_new_large(0, &t->layout, s->rts.cap);
+		/* the probe on the start may be off */
+		if (point == WIRE_GC_START || (point == WIRE_GC_END && !st->started)) {
+			st->started = point == WIRE_GC_START;
 			alloc_stopped(t, st, s, task, now);
 		}
-		if (point == WIRE_GC_END)
+		if (point == WIRE_GC_END) {
+			st->large_words += st->new_large;
 			heap_send(regs, t, st, s, task, now);
+		}
 	}
 	if (point == WIRE_GC_END) {
-		st->asked = st->sampled = st->stopped = 0;
+		st->asked = st->started = st->sampled = st->stopped = 0;
+		st->new_large = 0;
 		st->reason = WIRE_ALLOC_UNKNOWN;
 	}
 	scratch_release(s);

@@ -164,8 +164,10 @@ SS_INLINE u64 heap_checked_code(struct mem *mem, u64 sp)
 		return 0;
 	if (type == STG_RET_FUN)
 		return info;
-	/* a word of another kind of frame is no pointer to a thunk, and then this is read in vain */
-	if (mem_read(mem, &type, sizeof(type), info - 8) || type < HEAP_THUNK || type > HEAP_THUNK_LAST)
+	/* a word of another kind of frame is no pointer to a thunk, and then this is read in vain
+	 */
+	if (mem_read(mem, &type, sizeof(type), info - 8) || type < HEAP_THUNK ||
+	    type > HEAP_THUNK_LAST)
 		return 0;
 	return info;
 }

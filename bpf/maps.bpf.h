@@ -13,7 +13,7 @@ const volatile __u32 wire_version = WIRE_VERSION;
 const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wake user space */
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
 const volatile __u32 alloc_stacks_per_sec = 1000; /* stacks of allocation, likewise */
-const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
+const volatile __u32 kernel_stacks = 0;		  /* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 

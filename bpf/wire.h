@@ -502,13 +502,16 @@ struct wire_heap_state {
 	__u64 large_words;
 	__u64 tokens; /* samples of allocation still allowed in this period */
 	__u64 period_ns;
-	__u32 asked;   /* the request has been seen */
-	__u32 reason;  /* and this was it */
+	__u64 new_large; /* words of this collection's */
+	__u32 asked;	 /* its request has been seen, */
+	__u32 started;	 /* and its start */
+	__u32 reason;
 	__u32 sampled; /* the capability that a sample was taken of, plus one … */
 	__u32 stopped; /* … and another one, plus one; 0: none */
+	__u32 _pad;
 	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
 };
-WIRE_ASSERT_SIZE(struct wire_heap_state, 552);
+WIRE_ASSERT_SIZE(struct wire_heap_state, 568);
 
 /* Value of `call_sites`; only ever added to. */
 struct wire_site {

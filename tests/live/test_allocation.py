@@ -56,7 +56,7 @@ def test_split(t, way):
 
 
 def test_large(t):
-    truth, whole, allocation = ended_with(t, "large", 3, rts=("-A1m",))
+    truth, whole, allocation = ended_with(t, "large", 3, rts=("-A8m",))
     check_whole(allocation, whole)
     check(allocation["large_bytes"] >= 0.9 * whole, f"{allocation['large_bytes']} of {whole} bytes are large objects")
     check_share(truth, allocation, "AllocA.bigA", "AllocB.bigB")
@@ -64,7 +64,7 @@ def test_large(t):
 
 def test_mixed(t):
     """Whichever of the two asks for collections, each has what it allocated."""
-    truth, whole, allocation = ended_with(t, "mixed", 3, rts=("-A1m",))
+    truth, whole, allocation = ended_with(t, "mixed", 3, rts=("-A8m",))
     check_whole(allocation, whole)
     check_near("large objects", allocation["large_bytes"], truth["a"], 0.02 * whole)
     check_share(truth, allocation, "AllocA.bigA", "AllocB.buildB")

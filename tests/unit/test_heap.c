@@ -197,8 +197,8 @@ static void test_checked_code(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allocated),   cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_who),	    cmocka_unit_test(test_generations),
+		cmocka_unit_test(test_allocated),    cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_who),	     cmocka_unit_test(test_generations),
 		cmocka_unit_test(test_checked_code),
 	};
 

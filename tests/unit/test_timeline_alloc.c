@@ -31,15 +31,14 @@ struct heap_end {
 	struct wire_heap_cap caps[2];
 };
 
-static struct heap_end end_of(uint64_t ns, uint64_t number, uint64_t a, uint64_t b,
-				 uint64_t large)
+static struct heap_end end_of(uint64_t ns, uint64_t number, uint64_t a, uint64_t b, uint64_t large)
 {
 	struct heap_end r = {.heap = {.number = number,
-				     .large_words = large / 8,
-				     .reason = WIRE_ALLOC_NURSERY,
-				     .n_caps = 2,
-				     .all_caps = 2},
-			    .caps = {{.allocated = a, .no = 0}, {.allocated = b, .no = 1}}};
+				      .large_words = large / 8,
+				      .reason = WIRE_ALLOC_NURSERY,
+				      .n_caps = 2,
+				      .all_caps = 2},
+			     .caps = {{.allocated = a, .no = 0}, {.allocated = b, .no = 1}}};
 
 	r.heap.h = (struct wire_hdr){
 		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_HEAP, .size = sizeof(r)};

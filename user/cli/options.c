@@ -205,10 +205,11 @@ static void parse_lanes(struct argp_state *state, struct output_opts *o, const c
 
 static void parse_weight(struct argp_state *state, struct output_opts *o, const char *arg)
 {
-	static const char *const words[] = {
-		[WEIGHT_WALL] = "wall",	      [WEIGHT_CPU] = "cpu",
-		[WEIGHT_SAMPLES] = "samples", [WEIGHT_ALLOC] = "alloc",
-		NULL};
+	static const char *const words[] = {[WEIGHT_WALL] = "wall",
+					    [WEIGHT_CPU] = "cpu",
+					    [WEIGHT_SAMPLES] = "samples",
+					    [WEIGHT_ALLOC] = "alloc",
+					    NULL};
 
 	o->weight = (enum export_weight)parse_word(state, "--weight", arg, strlen(arg), words);
 }

@@ -2,11 +2,11 @@
 /*
  * Folded stacks: `COMM-PID;NAME-TID;root;…;leaf N`, read by flamegraph.pl, inferno, speedscope.
  *
- * N is in microseconds (samples or bytes with --weight samples, alloc). Idle time is left out: a flame graph in
- * which sleeping worker threads are the widest tower hides all that happened. Of an eventlog alone
- * the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that GHC wrote the
- * cost centres' (`COMM-PID`): no OS thread's lane has them. Long names and deep paths lose their
- * middle, unless -v asks for all.
+ * N is in microseconds (samples or bytes with --weight samples, alloc). Idle time is left out: a
+ * flame graph in which sleeping worker threads are the widest tower hides all that happened. Of an
+ * eventlog alone the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that
+ * GHC wrote the cost centres' (`COMM-PID`): no OS thread's lane has them. Long names and deep paths
+ * lose their middle, unless -v asks for all.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -30,8 +30,7 @@ void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct e
 /* What a sample takes of the bytes that wait. */
 static uint64_t take(struct seen_allocs *a, const struct alloc_open *open)
 {
-	struct alloc_cap *cap =
-		open->ev.left < SEEN_ALLOC_CAPS ? &a->caps[open->ev.left] : NULL;
+	struct alloc_cap *cap = open->ev.left < SEEN_ALLOC_CAPS ? &a->caps[open->ev.left] : NULL;
 	uint64_t bytes = 0;
 
 	if (open->reason != WIRE_ALLOC_LARGE && cap) {
@@ -124,7 +123,9 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8;
 	struct alloc_reading reading = {
 		.ns = rec->h.ns,
-		.since_ns = a->known ? a->read_ns : from_0 ? s->pub->attach_ns : rec->h.ns,
+		.since_ns = a->known ? a->read_ns
+			    : from_0 ? s->pub->attach_ns
+				     : rec->h.ns,
 		.reason = rec->reason,
 		.caps_left_out = rec->all_caps > rec->n_caps,
 	};
@@ -135,8 +136,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	for (uint32_t i = 0; i < rec->n_caps; i++) {
 		if (caps[i].no >= SEEN_ALLOC_CAPS || caps[i].allocated >= MAX_ALLOCATED)
 			continue;
-		more[caps[i].no] +=
-			advance(a, &a->caps[caps[i].no], caps[i].allocated, from_0);
+		more[caps[i].no] += advance(a, &a->caps[caps[i].no], caps[i].allocated, from_0);
 		reading.bytes += more[caps[i].no];
 	}
 	if (a->known && large >= a->large)

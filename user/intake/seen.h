@@ -222,13 +222,13 @@ struct alloc_reading {
  * waits for the capability's next sample: all that readings have is in a note, or pending.
  */
 struct seen_allocs {
-	bool known;		/* there has been a collection's end */
-	struct alloc_note *v;	/* in time order */
+	bool known;	      /* there has been a collection's end */
+	struct alloc_note *v; /* in time order */
 	size_t n, cap;
 	struct alloc_reading *readings; /* in time order */
 	size_t n_readings, readings_cap;
-	uint64_t read_ns;	/* the last one's */
-	uint64_t large;		/* bytes by then, since some time */
+	uint64_t read_ns; /* the last one's */
+	uint64_t large;	  /* bytes by then, since some time */
 	uint64_t pending_large;
 	struct alloc_cap {
 		bool known;

@@ -74,7 +74,8 @@ static int book_rest(struct lanes *l)
 	int err = rest ? picture__add_stack(l->pic, &mark, 1, &stack) : 0;
 
 	l->allocated.sums.unsampled_bytes = rest;
-	return err || !rest ? err : ledger__weight(l->allocated.ledger, OWNER, stack, (int64_t)rest, 0);
+	return err || !rest ? err
+			    : ledger__weight(l->allocated.ledger, OWNER, stack, (int64_t)rest, 0);
 }
 
 int allocated__fill(struct lanes *l)

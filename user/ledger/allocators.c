@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* allocators: functions, and modules, by the bytes that they, and what they called, have allocated. */
+/* allocators: functions, and modules, by the bytes that they, and what they called, have allocated.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

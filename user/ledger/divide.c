@@ -274,9 +274,9 @@ int ledger__weights(const struct ledger *ledger, struct ledger_weight **ret_weig
 		const struct line *l = &lines[i];
 
 		if (l->key.kind == BOOKING_WEIGHT && l->n > 0)
-			weights[kept++] = (struct ledger_weight){(uint64_t)l->n,
-								 (uint64_t)MAX(l->times, 0),
-								 l->key.owner, l->key.stack};
+			weights[kept++] =
+				(struct ledger_weight){(uint64_t)l->n, (uint64_t)MAX(l->times, 0),
+						       l->key.owner, l->key.stack};
 	}
 	free(lines);
 	if (!weights)

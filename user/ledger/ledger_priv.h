@@ -35,7 +35,8 @@ struct booking {
 	UT_hash_handle hh;
 	struct booking_key key;
 	int64_t n; /* ns, samples, or bytes */
-	/* of BOOKING_OFF: how often it was booked, and the most at once; of BOOKING_WEIGHT: samples */
+	/* of BOOKING_OFF: how often it was booked, and the most at once; of BOOKING_WEIGHT: samples
+	 */
 	int64_t times;
 	uint64_t longest;
 };

@@ -424,15 +424,15 @@ enum pic_gc_reason {
  */
 struct pic_alloc {
 	bool known;
-	uint64_t from_ns, to_ns; /* what comes before and after is not known */
+	uint64_t from_ns, to_ns;     /* what comes before and after is not known */
 	uint64_t bytes, large_bytes; /* the latter: of the former */
 	uint64_t collections, reasons[GC_REASONS];
 	/* Samples and what they add up to, which in a window is another sum than `bytes`: what was
 	 * allocated before it and sampled in it counts, too. */
 	uint64_t samples, sampled_bytes;
-	uint64_t whole_stacks;	  /* of the samples */
-	uint64_t unsampled_bytes; /* at the session's end: in rows, but of no sample */
-	bool caps_left_out;	  /* there are more capabilities than are read */
+	uint64_t whole_stacks;		  /* of the samples */
+	uint64_t unsampled_bytes;	  /* at the session's end: in rows, but of no sample */
+	bool caps_left_out;		  /* there are more capabilities than are read */
 	const struct pic_alloc_row *rows; /* by bytes, descending */
 	size_t n_rows;
 	const struct pic_allocator *allocators; /* functions, by bytes of their own, descending */

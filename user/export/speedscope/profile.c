@@ -9,8 +9,8 @@ void speedscope__put_head(struct speedscope *w, const char *name, const char *un
 	fputs("{\"type\":\"sampled\",\"name\":", w->out);
 	json__put_string(w->out, name);
 	fprintf(w->out,
-		",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n\"samples\":[",
-		unit, end);
+		",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n\"samples\":[", unit,
+		end);
 }
 
 void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma)

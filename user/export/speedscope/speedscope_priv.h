@@ -24,12 +24,12 @@ struct speedscope {
 	struct sums sums; /* by target */
 	const char *sum_title;
 	enum export_weight weight; /* of the profile that comes first, if it is allocation */
-	uint32_t *map;		/* of a picture's frame: index in the file */
-	uint32_t n_frames;	/* in the file, of the picture's */
-	uint32_t process_frame; /* several targets: index of the first one's frame */
-	struct lane_frames {	/* of a kind: the first n views of it, and one for all others */
-		size_t first;	/* view */
-		uint32_t frame; /* of the first view */
+	uint32_t *map;		   /* of a picture's frame: index in the file */
+	uint32_t n_frames;	   /* in the file, of the picture's */
+	uint32_t process_frame;	   /* several targets: index of the first one's frame */
+	struct lane_frames {	   /* of a kind: the first n views of it, and one for all others */
+		size_t first;	   /* view */
+		uint32_t frame;	   /* of the first view */
 		uint32_t n, others;
 	} lane_frames[LANE_KINDS];
 	uint32_t next_frame; /* after all that have an index already */

@@ -64,9 +64,10 @@ static int put_functions(const struct text *t, uint64_t whole)
 		table__cell(table, human__bytes(a->self_bytes).s);
 		table__cell(table, name);
 		name += *name == '~';
-		table__cell(table, frame->kind == TF_RTS				  ? "(RTS)"
-				   : len && !strncmp(name, module, len) && name[len] == '.' ? ""
-											  : module);
+		table__cell(table, frame->kind == TF_RTS ? "(RTS)"
+				   : len && !strncmp(name, module, len) && name[len] == '.'
+					   ? ""
+					   : module);
 	}
 	return text__print(t, NULL, table, n, "functions");
 }
