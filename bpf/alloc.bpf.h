@@ -210,7 +210,7 @@ static long heap_cap(u32 i, void *ctx)
 		bytes = ~0ULL;
 	out->allocated = bytes;
 	out->no = i;
-	out->_pad = 0;
+	out->nursery = heap_nursery(0, &c->t->layout, cap) / HEAP_BLOCK_SIZE;
 	c->done = i + 1;
 	if (bytes != ~0ULL && (i + 1 == c->st->sampled || i + 1 == c->st->stopped ||
 			       !c->st->before[i & (WIRE_HEAP_CAPS - 1)]))

@@ -354,7 +354,7 @@ WIRE_ASSERT_SIZE(struct wire_heap_gen, 40);
 struct wire_heap_cap {
 	__u64 allocated; /* bytes, since the runtime began; ~0: not read */
 	__u32 no;
-	__u32 _pad;
+	__u32 nursery; /* its blocks of 4 kB; 0: not known */
 };
 WIRE_ASSERT_SIZE(struct wire_heap_cap, 16);
 

@@ -18,7 +18,8 @@ CAPTURES = ROOT / "tests" / "data" / "capture"
 # Options that argp adds to the table.
 BY_ARGP = {("help", "?"), ("usage", None), ("version", "V")}
 # Fields that may be absent.
-OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "target/allocation", "target/cost_centre_stacks", "target/marks", "target/windows")
+OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "target/allocation", "target/heap", "target/cost_centre_stacks",
+            "target/marks", "target/windows")
 
 
 def in_the_table():

@@ -211,6 +211,56 @@ static void test_windows(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A collection each second: every tenth is a major one, after which 1 MB more is live. */
+static void test_heap(void **state)
+{
+	const struct pic_heap *heap;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct heap_end r = end_of(T0 + i * 1000000000, i, (i + 1) * MB, 0, 0);
+		bool major = i % 10 == 9;
+
+		r.heap.n_gens = 2;
+		r.heap.generation = major;
+		r.heap.live_words = ((major ? 100 : 200) + i / 10) * MB / 8;
+		r.heap.copied_words = MB / 80;
+		r.heap.gens[1].n_words = r.heap.live_words - 100;
+		r.heap.gens[1].n_large_words = 100;
+		r.heap.gens[1].n_blocks = 7;
+		r.caps[0].nursery = 256;
+		assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	}
+	heap = &finish_at(&kit, T0 + 20000 * UINT64_C(1000000000))->heap;
+	assert_true(heap->known);
+	assert_int_equal(heap->majors, 2000);
+	assert_true(heap->last.major);
+	assert_int_equal(heap->last.live_bytes, 2099 * MB);
+	assert_int_equal(heap->most_live_bytes, 2199 * MB);
+	assert_int_equal(heap->nursery_bytes, 1 << 20);
+	assert_int_equal(heap->n_gens, 2);
+	assert_int_equal(heap->gens[1].live_bytes, 2099 * MB);
+	assert_int_equal(heap->gens[1].large_bytes, 800);
+	assert_int_equal(heap->gens[1].block_bytes, 7 * 4096);
+	assert_int_equal(heap->futile_majors, 0);
+	/* each minute six of them; exactly a line */
+	assert_true(heap->growth_known);
+	assert_true(heap->growth > 5.999e6 && heap->growth < 6.001e6);
+	assert_true(heap->growth_error < 1000);
+	/* of each MB that is allocated a tenth is copied */
+	assert_int_equal(heap->minor_bytes, 18000 * MB);
+	assert_in_range(heap->minor_copied_bytes, 1799 * MB, 1800 * MB);
+	/* few enough to be drawn, in order, up to the last one */
+	assert_in_range(heap->n_points, 1000, 4097);
+	assert_int_equal(heap->points[0].ns, T0);
+	for (size_t i = 1; i < heap->n_points; i++)
+		assert_true(heap->points[i].ns > heap->points[i - 1].ns);
+	assert_int_equal(heap->points[heap->n_points - 1].ns, T0 + 19999 * UINT64_C(1000000000));
+	timeline__free(kit.tl);
+}
+
 static int give(struct kit *kit, const struct heap_end *r)
 {
 	return intake__record(kit->in, r, sizeof(*r));
@@ -259,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_by_capability), cmocka_unit_test(test_large),
 		cmocka_unit_test(test_large_divided), cmocka_unit_test(test_from_then_on),
 		cmocka_unit_test(test_windows),	      cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_heap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

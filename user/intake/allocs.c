@@ -11,6 +11,9 @@
  * none is taken to have gone back, fit into 64 bits. */
 #define MAX_ALLOCATED (UINT64_C(1) << 56)
 
+/* GHC's blocks (rts/include/rts/Constants.h). */
+#define BLOCK_SIZE 4096
+
 /* ── samples ─────────────────────────────────────────────────────────────────────────────── */
 
 void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct ev *ev)
@@ -114,6 +117,32 @@ static int add_reading(struct intake *in, struct seen_allocs *a,
 	return err;
 }
 
+/* A count of words, or of blocks, as bytes; one that cannot be is 0. */
+static uint64_t bytes_of(uint64_t n, uint64_t size)
+{
+	return n < MAX_ALLOCATED / size ? n * size : 0;
+}
+
+static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
+{
+	_Static_assert(PIC_HEAP_GENS == WIRE_HEAP_GENS, "all that are read are shown");
+	r->live = bytes_of(rec->live_words, 8);
+	r->copied = bytes_of(rec->copied_words, 8);
+	r->slop = bytes_of(rec->slop_words, 8);
+	r->generation = rec->generation < 256 ? (int32_t)rec->generation : -1;
+	r->n_gens = rec->n_gens;
+	for (uint32_t i = 0; i < rec->n_gens; i++) {
+		const struct wire_heap_gen *from = &rec->gens[i];
+		struct pic_heap_gen *to = &r->gens[i];
+
+		to->large_bytes = bytes_of(from->n_large_words, 8);
+		to->live_bytes = bytes_of(from->n_words, 8) + to->large_bytes;
+		to->compact_bytes = bytes_of(from->n_compact_blocks, BLOCK_SIZE);
+		to->block_bytes = bytes_of(from->n_blocks, BLOCK_SIZE) +
+				  bytes_of(from->n_large_blocks, BLOCK_SIZE) + to->compact_bytes;
+	}
+}
+
 int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		 const struct wire_heap_cap *caps)
 {
@@ -138,7 +167,9 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 			continue;
 		more[caps[i].no] += advance(a, &a->caps[caps[i].no], caps[i].allocated, from_0);
 		reading.bytes += more[caps[i].no];
+		reading.nursery += (uint64_t)caps[i].nursery * BLOCK_SIZE;
 	}
+	read_heap(rec, &reading);
 	if (a->known && large >= a->large)
 		reading.large = large - a->large;
 	else if (a->known || from_0)

@@ -211,6 +211,11 @@ struct alloc_reading {
 	uint64_t large;	 /* of these, in large objects */
 	uint32_t reason; /* enum wire_alloc_reason: of the collection */
 	bool caps_left_out;
+	/* the heap by then */
+	uint64_t live, copied, slop, nursery;
+	uint32_t n_gens;
+	int32_t generation; /* the oldest one collected; -1: not known */
+	struct pic_heap_gen gens[PIC_HEAP_GENS];
 };
 
 /* Capabilities of which allocation is counted: no more are read. */

@@ -53,8 +53,10 @@ int allocated__take(struct lanes *l, uint64_t until)
 		if (seen->v[i].ev.t1 <= until)
 			err = book_note(l, &seen->v[i]);
 	for (size_t i = 0; !err && i < seen->n_readings; i++)
-		if (seen->readings[i].ns <= until)
+		if (seen->readings[i].ns <= until) {
 			add_reading(&l->allocated.sums, &seen->readings[i]);
+			err = heap_curve__add(&l->allocated.heap, &seen->readings[i]);
+		}
 	seen__forget_allocs(l->in, l->seen, until);
 	return err;
 }
@@ -104,5 +106,6 @@ int allocated__fill(struct lanes *l)
 	pub->alloc = l->allocated.sums;
 	pub->alloc.rows = rows;
 	pub->alloc.n_rows = n;
-	return allocators__fill(l->pic, pub);
+	err = allocators__fill(l->pic, pub);
+	return err ? err : heap_curve__fill(&l->allocated.heap, l->pic, &pub->heap);
 }

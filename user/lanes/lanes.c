@@ -14,6 +14,7 @@ static void free_books(struct lanes *l)
 	ledger__free(l->gc_sync);
 	l->gc_sync = NULL;
 	ledger__free(l->allocated.ledger);
+	heap_curve__free(&l->allocated.heap);
 	l->allocated = (struct allocated){0};
 }
 

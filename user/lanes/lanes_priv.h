@@ -75,10 +75,24 @@ struct overlaps {
 	struct pic_overlaps sums;
 };
 
+/* Points of a curve: all, or every stride-th of those that were seen. */
+struct heap_points {
+	struct pic_heap_point *v;
+	size_t n, cap;
+	uint64_t stride, seen; /* stride 0: all */
+};
+
+struct heap_curve {
+	struct pic_heap heap; /* but for its points, and the growth */
+	struct pic_heap_point last;
+	struct heap_points points, majors;
+};
+
 /* What was allocated, as far as the picture has it by now. */
 struct allocated {
 	struct ledger *ledger; /* of bytes */
 	struct pic_alloc sums;
+	struct heap_curve heap;
 };
 
 struct lanes {
@@ -400,5 +414,11 @@ int lane__take_account(struct lanes *l, struct ledger_account *account, struct p
 /* Books what has come in up to that time, and lets go of it. */
 int allocated__take(struct lanes *l, uint64_t until);
 int allocated__fill(struct lanes *l);
+
+/* ── the heap (heap.c) ───────────────────────────────────────────────────────────────────── */
+
+void heap_curve__free(struct heap_curve *c);
+int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r);
+int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap *ret_heap);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of the JSON report is about allocation. */
+/* What of the JSON report is about allocation and the heap. */
 #include "export/alloc.h"
 #include "json_priv.h"
 
@@ -75,4 +75,60 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 		add_u64(r, module, "bytes", alloc->modules[i].bytes);
 		add_u64(r, module, "samples", alloc->modules[i].samples);
 	}
+}
+
+/* ── the heap ────────────────────────────────────────────────────────────────────────────── */
+
+static void add_points(struct report *r, cJSON *o, const struct pic_heap *heap)
+{
+	struct buf text;
+
+	begin_text(&text);
+	for (size_t i = 0; i < heap->n_points; i++) {
+		const struct pic_heap_point *p = &heap->points[i];
+
+		buf__addf(&text, "%s[%" PRIu64 ",%" PRIu64 ",%d", i ? "," : "",
+			  p->ns - MIN(p->ns, r->session->start_ns), p->live_bytes, p->major);
+		for (uint32_t g = 0; g < heap->n_gens; g++)
+			buf__addf(&text, ",%" PRIu64, p->gens[g]);
+		buf__addc(&text, ']');
+	}
+	add_text(r, o, "points", &text);
+}
+
+void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
+{
+	const struct pic_heap *heap = &t->heap;
+	cJSON *o, *list, *growth;
+
+	if (!heap->known)
+		return;
+	o = add_object(r, target, "heap");
+	add_u64(r, o, "majors", heap->majors);
+	add_bool(r, o, "after_major", heap->last.major);
+	add_time(r, o, "live_ns", heap->last.ns);
+	add_u64(r, o, "live_bytes", heap->last.live_bytes);
+	add_u64(r, o, "most_live_bytes", heap->most_live_bytes);
+	add_u64(r, o, "slop_bytes", heap->slop_bytes);
+	add_known(r, o, "nursery_bytes", known_if(heap->nursery_bytes, heap->nursery_bytes));
+	add_u64(r, o, "copied_bytes", heap->copied_bytes);
+	add_real(r, o, "survival", heap__survival(heap));
+	add_u64(r, o, "futile_majors", heap->futile_majors);
+	if (heap->growth_known) {
+		growth = add_object(r, o, "growth");
+		add(r, growth, "bytes_per_minute", cJSON_CreateNumber(heap->growth));
+		add(r, growth, "error", cJSON_CreateNumber(heap->growth_error));
+	} else {
+		add_null(r, o, "growth");
+	}
+	list = add_array(r, o, "generations");
+	for (uint32_t i = 0; i < heap->n_gens; i++) {
+		cJSON *gen = add_object(r, list, NULL);
+
+		add_u64(r, gen, "live_bytes", heap->gens[i].live_bytes);
+		add_u64(r, gen, "large_bytes", heap->gens[i].large_bytes);
+		add_u64(r, gen, "block_bytes", heap->gens[i].block_bytes);
+		add_u64(r, gen, "compact_bytes", heap->gens[i].compact_bytes);
+	}
+	add_points(r, o, heap);
 }

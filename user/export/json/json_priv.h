@@ -127,8 +127,9 @@ static inline void add_text(struct report *r, cJSON *object, const char *key, st
 
 /* "haskell", "rts", … */
 const char *json__frame_kind(enum pic_frame_kind kind);
-/* allocation; nothing where none was seen. */
+/* allocation, and heap; nothing where no collection's end was seen. */
 void json__allocation(struct report *r, cJSON *target, const struct pic_target *t);
+void json__heap(struct report *r, cJSON *target, const struct pic_target *t);
 
 /* ── parts (log.c) ───────────────────────────────────────────────────────────────────────── */
 

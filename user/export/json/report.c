@@ -354,6 +354,7 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 		add_unsafe(r, list, &t->unsafe_calls[i]);
 	add_gc(r, o, &t->gc);
 	json__allocation(r, o, t);
+	json__heap(r, o, t);
 	list = add_array(r, o, "functions");
 	for (size_t i = 0; i < t->n_functions; i++)
 		add_function(r, list, &t->functions[i]);
