@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Allocation against the truth: the runtime's own counters, of each thread and of the process."""
+"""Allocation against the truth: the runtime's own counters, of each thread and of the process, and
+what GHC's profiler counts."""
 
+import json
 import re
 
-from harness import cases, check, check_near, profile_run, run
+from harness import GHC_ROOT, Skip, cases, check, check_near, profile_run, run
+
+# Points of a share.
+CENTRES = 1.5
 
 
 def ended_with(t, *args, way="thr", rts=()):
@@ -16,6 +21,22 @@ def ended_with(t, *args, way="thr", rts=()):
     found = re.search(r'\("bytes allocated", "(\d+)"\)', stats.read_text())
     check(found, f"+RTS -t wrote {stats.read_text()[:200]}")
     return truth, int(found.group(1)), report.target()["allocation"]
+
+
+def ghc_bytes(path):
+    """{(label, module): bytes} of a profile that `-pj` wrote."""
+    profile = json.loads(path.read_text())
+    centres = {c["id"]: (c["label"], c["module"]) for c in profile["cost_centres"]}
+    found = {}
+
+    def add(node):
+        centre = centres[node["id"]]
+        found[centre] = found.get(centre, 0) + node["alloc"]
+        for child in node["children"]:
+            add(child)
+
+    add(profile["profile"])
+    return found
 
 
 def total(allocation, function):
@@ -77,6 +98,27 @@ def test_capabilities(t, way):
     check_whole(allocation, whole)
     if way == "thr":
         check_share(truth, allocation, "AllocA.buildA", "AllocB.buildB")
+
+
+@cases("p", "thr_p")
+def test_centres(t, way):
+    """The shares of cost centres, as in the alloc column of GHC's report."""
+    if GHC_ROOT:
+        raise Skip("its files are in another root")
+    options = ("--max-overhead", "100")
+    _, report, _ = profile_run(t, "Alloc", "split", 4, way=way, options=options,
+                               rts=("-A256k", "-pj", f"-po{t.dir}/ghc"))
+    want = ghc_bytes(t.dir / "ghc.prof")
+    got = {(c["label"], c["module"]): c["self_bytes"] for c in report.target()["cost_centres"]}
+    whole_want, whole_got = sum(want.values()), sum(got.values())
+    compared = [(c, 100 * got.get(c, 0) / whole_got, 100 * n / whole_want) for c, n in want.items()]
+    compared = [(c, mine, theirs) for c, mine, theirs in compared if theirs > 2]
+    check(len(compared) >= 2, f"too simple a program: {want}")
+    # two standard errors of a share of three quarters
+    error = 2 * 43 * report.target()["allocation"]["error"]
+    wrong = [(c, f"{mine:.1f} %, should be {theirs:.1f} %") for c, mine, theirs in compared
+             if abs(mine - theirs) > CENTRES + error]
+    check(not wrong, f"{wrong}")
 
 
 if __name__ == "__main__":

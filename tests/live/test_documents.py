@@ -19,7 +19,7 @@ CAPTURES = ROOT / "tests" / "data" / "capture"
 BY_ARGP = {("help", "?"), ("usage", None), ("version", "V")}
 # Fields that may be absent.
 OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "target/allocation", "target/heap", "target/cost_centre_stacks",
-            "target/marks", "target/windows")
+            "target/marks", "target/windows", "cost_centre/self_bytes", "cost_centre/total_bytes")
 
 
 def in_the_table():

@@ -6,12 +6,31 @@
 /* The one owner in its ledger. */
 #define OWNER 0
 
+/* The cost-centre stack that the thread was in; 0: none. */
+static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
+{
+	struct centres_bytes *by = &a->by_centre;
+	int err = ccs ? ARRAY_RESERVE(by->v, by->cap, ccs, LEDGER_MAX_ROWS) : 0;
+
+	/* beyond that many there are sums by stack still */
+	if (err == -E2BIG || !ccs)
+		return 0;
+	while (!err && by->n < ccs)
+		by->v[by->n++] = 0;
+	if (!err)
+		by->v[ccs - 1] += bytes;
+	return err;
+}
+
 static int book_note(struct lanes *l, const struct alloc_note *note)
 {
 	struct allocated *a = &l->allocated;
 	uint32_t stack;
 	int err = stack__compose(l->in, l->seen, ST_HASKELL, &note->ev, &stack);
 
+	if (err)
+		return err;
+	err = book_centre(a, note->ev.ccs, note->bytes);
 	if (err)
 		return err;
 	a->sums.samples++;

@@ -15,6 +15,7 @@ static void free_books(struct lanes *l)
 	l->gc_sync = NULL;
 	ledger__free(l->allocated.ledger);
 	heap_curve__free(&l->allocated.heap);
+	free(l->allocated.by_centre.v);
 	l->allocated = (struct allocated){0};
 }
 
@@ -445,7 +446,7 @@ static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	if (!err)
 		err = functions__fill(l->pic, s->pub);
 	if (!err)
-		err = centres__fill(l->pic, s);
+		err = centres__fill(l->pic, s, &l->allocated.by_centre);
 	if (!err)
 		err = report_left_out(l);
 	if (!err && s->left_out)

@@ -7,6 +7,7 @@
 #include "intake/seen.h"
 #include "lanes.h"
 #include "ledger/ledger.h"
+#include "ledger/sums.h"
 #include "picture/slices.h"
 
 #define MAX_NESTED 64 /* safe calls within each other that a lane follows */
@@ -91,6 +92,7 @@ struct heap_curve {
 /* What was allocated, as far as the picture has it by now. */
 struct allocated {
 	struct ledger *ledger; /* of bytes */
+	struct centres_bytes by_centre;
 	struct pic_alloc sums;
 	struct heap_curve heap;
 };

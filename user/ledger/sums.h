@@ -27,7 +27,12 @@ struct unsafe_hold {
 int unsafe__fill(struct picture *pic, struct pic_target *target, const struct unsafe_hold *holds,
 		 size_t n_holds);
 
+/* What was allocated in each cost-centre stack, by its number, from 1: v[0] is that of number 1. */
+struct centres_bytes {
+	uint64_t *v;
+	size_t n, cap;
+};
 /* Cost centres, and the tree of their stacks. */
-int centres__fill(struct picture *pic, const struct seen *seen);
+int centres__fill(struct picture *pic, const struct seen *seen, const struct centres_bytes *bytes);
 
 #endif

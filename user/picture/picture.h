@@ -269,7 +269,8 @@ struct pic_cost_centre {
 	const char *label, *module, *src_loc;
 	const char *kind; /* "program", "caf", "idle", "gc", "system", "overhead", … */
 	uint64_t self_ticks, total_ticks;
-	bool from_log;	   /* else from the process's memory */
+	uint64_t self_bytes, total_bytes; /* allocated, by samples; 0 of a log */
+	bool from_log;			  /* else from the process's memory */
 	bool from_samples; /* no tick of the RTS's timer was seen: samples of ours were counted */
 };
 

@@ -236,6 +236,10 @@ static void add_cost_centres(struct report *r, cJSON *target, const struct pic_t
 		add_string(r, o, "kind", c->kind);
 		add_u64(r, o, "self_ticks", c->self_ticks);
 		add_u64(r, o, "total_ticks", c->total_ticks);
+		if (t->alloc.known) {
+			add_u64(r, o, "self_bytes", c->self_bytes);
+			add_u64(r, o, "total_bytes", c->total_bytes);
+		}
 		add_string(r, o, "source", c->from_log ? "eventlog" : "memory");
 		add_string(r, o, "counted", c->from_samples ? "samples" : "ticks");
 	}
