@@ -5,7 +5,8 @@
 #include "export/alloc.h"
 #include "text_priv.h"
 
-#define CURVE 60 /* columns */
+#define CURVE  60 /* columns */
+#define N_BARS 8
 
 /* Growth is reported with its sign. */
 static void put_growth(const struct text *t, const struct pic_heap *heap)
@@ -42,7 +43,7 @@ static void put_live(const struct text *t)
 /* Each column is the most that was live in its part of the time. */
 static void put_curve(const struct text *t)
 {
-	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const bars[N_BARS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	const struct pic_heap *heap = &t->target->heap;
 	uint64_t most[CURVE] = {0}, start, span, last = 0;
 
@@ -64,7 +65,7 @@ static void put_curve(const struct text *t)
 		/* nothing was collected meanwhile */
 		last = most[i] ? most[i] : last;
 		part = (double)MIN(last, heap->most_live_bytes) / (double)heap->most_live_bytes;
-		fputs(bars[MIN((size_t)(part * ARRAY_SIZE(bars)), ARRAY_SIZE(bars) - 1)], t->out);
+		fputs(bars[MIN((size_t)(part * N_BARS), (size_t)N_BARS - 1)], t->out);
 	}
 	fprintf(t->out, " live, 0 to %s\n", human__bytes(heap->most_live_bytes).s);
 }
