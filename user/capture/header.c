@@ -121,8 +121,11 @@ static int parse(const cJSON *root, struct header *h)
 	get_text(root, "mode", h->mode, sizeof(h->mode));
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		item = cJSON_GetObjectItemCaseSensitive(part, sizes[i].name);
-		if (!item && sizes[i].newer)
+		if (!item) {
+			if (!sizes[i].newer)
+				return -EBADMSG;
 			continue;
+		}
 		if (!cJSON_IsNumber(item))
 			return -EBADMSG;
 		if (item->valuedouble != sizes[i].size)
