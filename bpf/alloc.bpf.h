@@ -59,7 +59,7 @@ SS_INLINE int alloc_send(struct wire_target *t, struct scratch *s, struct task_s
 	if (t->flags & WIRE_TARGET_PROFILED)
 		mem_u64(0, &rec->rts.cccs, tso + t->layout.tso_cccs);
 	rec->reason = reason;
-	rec->_pad = 0;
+	rec->flags = 0;
 	g.w = &s->walk;
 	g.scan = &s->scan;
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
@@ -72,6 +72,8 @@ SS_INLINE int alloc_send(struct wire_target *t, struct scratch *s, struct task_s
 		stg_fail(&g, cause);
 	} else {
 		code = heap_checked_code(0, s->walk.sp);
+		if (heap_in_primitive(0, s->walk.sp))
+			rec->flags = WIRE_ALLOC_PRIMITIVE;
 		if (code)
 			stg_put(&g, WIRE_FRAME_HS_IP, code);
 		stg_run(&g, 1);

@@ -25,6 +25,8 @@
 /* rts/include/rts/storage/ClosureTypes.h: THUNK to THUNK_STATIC */
 #define HEAP_THUNK	15
 #define HEAP_THUNK_LAST 21
+/* The runtime's code in assembler is one piece of less than that. */
+#define HEAP_NEAR (1ULL << 20)
 /* rts/Task.h: InCall.tso, of a thread that was called from outside */
 #define HEAP_INCALL_TSO 0
 /* rts/include/rts/storage/GC.h, nursery: 4 kB blocks */
@@ -170,6 +172,29 @@ SS_INLINE u64 heap_checked_code(struct mem *mem, u64 sp)
 	    type > HEAP_THUNK_LAST)
 		return 0;
 	return info;
+}
+
+/*
+ * Whether the topmost frame is that of a primitive operation, which is tried again after the
+ * collection: a word of it is where (GHC rts/HeapStackCheck.cmm, stg_gc_prim and the like), and
+ * that is the runtime's code, as the frame's own is.
+ */
+SS_INLINE int heap_in_primitive(struct mem *mem, u64 sp)
+{
+	u64 frame[4] = {}, layout = 0;
+	u32 type = 0, n;
+	int found = 0;
+
+	if (mem_read(mem, frame, sizeof(frame), sp) ||
+	    mem_read(mem, &type, sizeof(type), frame[0] - 8) || type != STG_RET_SMALL ||
+	    mem_u64(mem, &layout, frame[0] - 16))
+		return 0;
+	n = layout & 63;
+#pragma GCC unroll 3
+	for (u32 i = 1; i < 4; i++)
+		if (i <= n && n < 4 && frame[i] - frame[0] + HEAP_NEAR < 2 * HEAP_NEAR)
+			found = 1;
+	return found;
 }
 
 /* Why the holder of the capability, in that in-call, asks for a collection. */

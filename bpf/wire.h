@@ -325,6 +325,11 @@ enum wire_alloc_reason {
 	WIRE_ALLOC_OTHER = 6,	/* a timer's: heap profiles */
 };
 
+enum wire_alloc_flag {
+	WIRE_ALLOC_PRIMITIVE = 1, /* it was in a primitive operation, as those are that make large
+				     objects */
+};
+
 /*
  * A sample of allocation: the Haskell thread that a capability ran last, whose allocation made it
  * ask for a collection. Before that collection's WIRE_HEAP, which has how much the capability has
@@ -334,7 +339,7 @@ struct wire_alloc {
 	struct wire_hdr h;
 	struct wire_rts rts; /* of the capability and the Haskell thread */
 	__u32 reason;	     /* enum wire_alloc_reason, up to _STOPPED */
-	__u32 _pad;
+	__u32 flags;	     /* enum wire_alloc_flag */
 	struct wire_stack stack;
 	__u64 frames[];
 };

@@ -3,7 +3,8 @@
 -- Alloc MODE SECONDS: functions of AllocA and AllocB allocate, turn by turn, until the time is up.
 --
 --   split  lists, three times as many elements in A as in B
---   large  large objects only, three times as many in A
+--   large  large objects only, three times as many in A; with -A3m a collection comes after 63 of
+--          them, each time at another one of the four
 --   mixed  large objects in A, lists in B, as many bytes of each
 --   caps   each capability has a thread: the first one's builds lists in A, the others' in B, and
 --          these do so much else meanwhile that they never fill a nursery first
@@ -75,7 +76,7 @@ main = do
   let end = start + read seconds
   (a, b) <- case mode of
     "split" -> one end (lists buildA 3000) (lists buildB 1000)
-    "large" -> one end (void (bigA 3 65536)) (void (bigB 1 65536))
+    "large" -> one end (void (bigA 3 50000)) (void (bigB 1 50000))
     "mixed" -> one end (void (bigA 1 65536)) (lists buildB 1640)
     "caps" -> onCaps end
     _ -> fail "Alloc split|large|mixed|caps SECONDS"

@@ -194,12 +194,32 @@ static void test_checked_code(void **state)
 	free(f);
 }
 
+static void test_in_primitive(void **state)
+{
+	struct fixture *f = make();
+	u64 sp = image_alloc(&f->im, 4), info = image_info(&f->im, STG_RET_SMALL, 2);
+
+	(void)state;
+	image_put(&f->im, sp, info);
+	assert_false(heap_in_primitive(&f->im.mem, sp));
+	image_put(&f->im, sp + 16, info + 4096);
+	assert_true(heap_in_primitive(&f->im.mem, sp));
+	image_put(&f->im, sp + 16, info + 2 * HEAP_NEAR);
+	assert_false(heap_in_primitive(&f->im.mem, sp));
+	/* the word after the frame is another one's */
+	image_put(&f->im, sp + 24, info);
+	assert_false(heap_in_primitive(&f->im.mem, sp));
+	image_put(&f->im, sp, image_info(&f->im, STG_RET_FUN, 2));
+	assert_false(heap_in_primitive(&f->im.mem, sp));
+	free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_allocated),    cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_who),	     cmocka_unit_test(test_generations),
-		cmocka_unit_test(test_checked_code),
+		cmocka_unit_test(test_checked_code), cmocka_unit_test(test_in_primitive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, uint32_t reaso
 	struct {
 		struct wire_alloc alloc;
 		uint64_t frames[2];
-	} r = {.alloc = {.reason = reason}};
+	} r = {.alloc = {.reason = reason & 0xff, .flags = reason >> 8}};
 
 	r.alloc.h = (struct wire_hdr){
 		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOC, .size = sizeof(r)};
@@ -128,6 +128,30 @@ static void test_large(void **state)
 	assert_int_equal(t->alloc.large_bytes, 7 * MB);
 	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 4 * MB);
 	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 7 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
+	timeline__free(kit.tl);
+}
+
+/* Nurseries are always used up first: who makes large objects shows then, from the ninth on. */
+static void test_large_never_asks(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	for (uint64_t i = 0; i < 20; i++) {
+		bool primitive = i % 4 == 3;
+
+		put_alloc(&kit, T0 + i * 1000 + 1, 0,
+			  WIRE_ALLOC_NURSERY | (primitive ? WIRE_ALLOC_PRIMITIVE << 8 : 0),
+			  primitive ? 2 : 1);
+		put_heap(&kit, T0 + i * 1000 + 2, i, (i + 1) * 2 * MB, 0, (i + 1) * MB);
+	}
+	t = finish_at(&kit, END);
+	/* the first of them was as others are */
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 20 * MB + 1 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 18 * MB);
 	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
 	timeline__free(kit.tl);
 }
@@ -307,9 +331,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_capability), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_large_divided), cmocka_unit_test(test_from_then_on),
-		cmocka_unit_test(test_windows),	      cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_large_divided), cmocka_unit_test(test_large_never_asks),
+		cmocka_unit_test(test_from_then_on),  cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_hostile),	      cmocka_unit_test(test_heap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

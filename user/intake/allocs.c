@@ -11,6 +11,9 @@
  * none is taken to have gone back, fit into 64 bits. */
 #define MAX_ALLOCATED (UINT64_C(1) << 56)
 
+/* So many collections without a request from large objects, and there will hardly be one. */
+#define MAX_UNASKED 8
+
 /* GHC's blocks (rts/include/rts/Constants.h). */
 #define BLOCK_SIZE 4096
 
@@ -27,20 +30,35 @@ void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct e
 		.ev = *ev,
 		.reason = rec->reason,
 		.whole = rec->stack.end == WIRE_END_COMPLETE,
+		.primitive = rec->flags & WIRE_ALLOC_PRIMITIVE,
 	};
+}
+
+/*
+ * Whether a sample stands for large objects. Where nurseries are always used up before large
+ * objects reach their limit, the threads that make some show when they find the nursery used up.
+ */
+static bool is_large(const struct seen_allocs *a, const struct alloc_open *open)
+{
+	return open->reason == WIRE_ALLOC_LARGE ||
+	       (open->reason == WIRE_ALLOC_NURSERY && open->primitive && a->pending_large &&
+		a->unasked >= MAX_UNASKED);
 }
 
 /* What a sample takes of the bytes that wait. */
 static uint64_t take(struct seen_allocs *a, const struct alloc_open *open)
 {
 	struct alloc_cap *cap = open->ev.left < SEEN_ALLOC_CAPS ? &a->caps[open->ev.left] : NULL;
+	bool large = is_large(a, open);
 	uint64_t bytes = 0;
 
-	if (open->reason != WIRE_ALLOC_LARGE && cap) {
+	if (open->reason == WIRE_ALLOC_LARGE)
+		a->unasked = 0;
+	if (!large && cap) {
 		bytes += cap->pending;
 		cap->pending = 0;
 	}
-	if (open->reason == WIRE_ALLOC_LARGE || open->reason == WIRE_ALLOC_UNKNOWN) {
+	if (large || open->reason == WIRE_ALLOC_UNKNOWN) {
 		bytes += a->pending_large;
 		a->pending_large = 0;
 	}
@@ -177,6 +195,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	reading.large = MIN(reading.large, reading.bytes);
 	a->large = large;
 	divide(a, more, reading.bytes, reading.large);
+	a->unasked += a->unasked < MAX_UNASKED;
 	/* what it stands for began before anything was counted */
 	if (!a->known && !from_0)
 		a->n_open = 0;

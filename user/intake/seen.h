@@ -235,6 +235,7 @@ struct seen_allocs {
 	uint64_t read_ns; /* the last one's */
 	uint64_t large;	  /* bytes by then, since some time */
 	uint64_t pending_large;
+	uint32_t unasked; /* collections since large objects asked for one */
 	struct alloc_cap {
 		bool known;
 		uint64_t bytes; /* by the last reading */
@@ -244,7 +245,7 @@ struct seen_allocs {
 	struct alloc_open {
 		struct ev ev;
 		uint32_t reason; /* enum wire_alloc_reason */
-		bool whole;
+		bool whole, primitive;
 	} open[2];
 	unsigned n_open;
 };

@@ -19,10 +19,23 @@ static bool is_code(const struct pic_frame *frame)
 	return frame->kind != TF_STATE && frame->kind != TF_MARK;
 }
 
+/* The frame that allocates: the runtime does it on somebody's behalf. */
+static uint32_t own_frame(const struct picture *pic, struct pic_stack stack)
+{
+	for (uint32_t i = stack.n; i-- > 0;) {
+		const struct pic_frame *frame = picture__frame(pic, stack.frames[i]);
+
+		if (is_code(frame) && frame->kind != TF_RTS)
+			return i;
+	}
+	return stack.n - 1;
+}
+
 static void add_row(const struct picture *pic, struct tally *tallies,
 		    const struct pic_alloc_row *row)
 {
 	struct pic_stack stack = picture__stack(pic, row->stack);
+	uint32_t own = own_frame(pic, stack);
 
 	for (uint32_t i = 0; i < stack.n; i++) {
 		struct tally *tally = &tallies[stack.frames[i]];
@@ -34,7 +47,7 @@ static void add_row(const struct picture *pic, struct tally *tallies,
 			tally->a.total_samples += row->samples;
 			tally->seen = row;
 		}
-		if (i + 1 == stack.n) {
+		if (i == own) {
 			tally->a.self_bytes += row->bytes;
 			tally->a.self_samples += row->samples;
 		}
