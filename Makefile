@@ -11,7 +11,10 @@
 #                  (GHC_SUITES: the Debian releases, trixie and sid)
 # make check-vm    the live tests' core on other kernels, in virtual machines (VM_KERNELS: 6.1 6.12)
 # make lint        format, tidy (both clang), cppcheck, shellcheck, pylint, mandoc, rooms (LINTERS="NAME…": only these)
-# make install     PREFIX (/usr/local), DESTDIR
+# make install     PREFIX (/usr/local), SYSCONFDIR (/etc), DESTDIR: the program, its manual page, completions,
+#                  unit for systemd, schema and example of a configuration
+# make uninstall   the same, removed
+# make check-packages  as root: the packages, built, checked, and used in clean roots (DEB_SUITES)
 #
 # SANITIZE=1 builds with address and undefined-behaviour sanitizers, in build/sanitize.
 # V=1 shows the commands. CC chooses the compiler of the user side (gcc, clang).
@@ -21,6 +24,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 AR ?= ar
+CAPSTONE ?= -lcapstone
 BPF_CLANG ?= clang
 # Debian keeps bpftool in sbin, which is not on every user's path; Ubuntu's is a wrapper that
 # fails where the package of the running kernel's own is missing. (Without the exit status of 0 make
@@ -28,6 +32,11 @@ BPF_CLANG ?= clang
 BPFTOOL ?= $(firstword $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools*/*/bpftool; \
 	do $$t version >/dev/null 2>&1 && echo $$t; done; exit 0) bpftool)
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+DEB_SUITES ?= bookworm trixie
 GHC_SUITES ?= trixie sid
 VM_KERNELS ?= 6.1 6.12
 UNIT ?= *
@@ -66,7 +75,7 @@ SANITIZERS += -fno-omit-frame-pointer -DSANITIZED
 endif
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(HARDENING) $(SANITIZERS) $(INCLUDES)
 ALL_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(SANITIZERS) $(LDFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson -lcapstone -lprotobuf-c -liberty -lseccomp -lm $(LDLIBS)
+LIBS := -lbpf -ldw -lelf -lz -lzstd -lcjson $(CAPSTONE) -lprotobuf-c -liberty -lseccomp -lcurl -lsystemd -lmicrohttpd -lm $(LDLIBS)
 
 # Debian keeps <asm/types.h> in the multiarch folder, which clang does not look into for bpf.
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibpf \
@@ -75,8 +84,9 @@ BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Werror -D__TARGET_ARCH_x86 -Ibp
 MAIN := user/cli/main.c
 # A room may have folders (user/export has one for each large format).
 LIB_SRCS := $(filter-out $(MAIN),$(wildcard user/*/*.c user/*/*/*.c))
-PPROF := $(BUILD)/gen/pprof.pb-c
-LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o) $(OUT)/obj/gen/pprof.pb-c.o
+PROTOS := $(wildcard user/*/*.proto user/*/*/*.proto)
+PROTO_NAMES := $(basename $(notdir $(PROTOS)))
+LIB_OBJS := $(LIB_SRCS:%.c=$(OUT)/obj/%.o) $(PROTO_NAMES:%=$(OUT)/obj/gen/%.pb-c.o)
 MAIN_OBJ := $(MAIN:%.c=$(OUT)/obj/%.o)
 LIB := $(OUT)/libsafescoped.a
 PROGRAM := $(OUT)/safescoped
@@ -87,7 +97,7 @@ SKEL := $(BUILD)/bpf/safescope.skel.h
 UNIT_BINS := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/test_$(UNIT).c))
 FUZZ_BINS := $(patsubst tests/fuzz/%.c,$(OUT)/bin/%,$(wildcard tests/fuzz/fuzz_$(FUZZ).c))
 
-.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-hostile check-ghc check-vm lint install clean FORCE
+.PHONY: all archive bpf unit unit-bins fuzz fuzz-bins faults faults-bins check check-hostile check-ghc check-vm check-packages lint install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -133,20 +143,21 @@ $(OUT)/obj/user/lanes/off.o: | $(SYSCALLS)
 # The skeleton is generated: the files that may include it wait for it.
 $(filter $(OUT)/obj/user/kernel/%,$(LIB_OBJS)): $(if $(wildcard $(BPF_SRC)),| $(SKEL))
 
-# pprof's messages, by protobuf-c's compiler.
-$(PPROF).c $(PPROF).h &: user/export/pprof.proto
+# The messages of formats and protocols, by protobuf-c's compiler.
+vpath %.proto $(sort $(dir $(PROTOS)))
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 	@mkdir -p $(@D)
 	$(say) PROTOC $@
 	$(Q)protoc-c --proto_path=$(<D) --c_out=$(BUILD)/gen $<
 
-$(OUT)/obj/gen/pprof.pb-c.o: $(PPROF).c $(OUT)/flags
+$(OUT)/obj/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(say) CC $@
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(OUT)/obj/user/export/pprof.o: | $(PPROF).h
+$(filter $(OUT)/obj/user/export/% $(OUT)/obj/user/push/%,$(LIB_OBJS)): | $(PROTO_NAMES:%=$(BUILD)/gen/%.pb-c.h)
 
-$(OUT)/obj/user/export/html/source.o: user/export/html/page.css user/export/html/page.js
+$(OUT)/obj/user/export/html/source.o: $(wildcard user/export/html/page/*)
 
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
@@ -246,6 +257,13 @@ check-ghc:
 	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)tests/run ghc $(GHC_SUITES)
 
+check-packages:
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo 'make check-packages: needs root (chroot, BPF programs); run: sudo make check-packages' >&2; exit 1; fi
+	$(Q)scripts/install-deps --test --packages
+	$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
+	$(Q)DEB_SUITES='$(DEB_SUITES)' tests/run packages
+
 # Needs no privilege but to install what is missing.
 check-vm:
 	$(Q)scripts/install-deps --test --vm
@@ -254,23 +272,65 @@ check-vm:
 
 # ── the rest ──
 
+# For scripts/bench page.
+$(BUILD)/bench/page: scripts/benchmarks/page.c $(LIB)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@
+
 # What is generated counts as a system's header: the checkers do not report it.
-lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PPROF).h $(SYSCALLS)
+lint: $(if $(wildcard $(BPF_SRC)),$(SKEL)) $(PROTO_NAMES:%=$(BUILD)/gen/%.pb-c.h) $(SYSCALLS)
 	$(Q)BPF_FLAGS='$(BPF_CFLAGS)' \
 		USER_FLAGS='-std=gnu11 -D_GNU_SOURCE $(subst -I$(BUILD)/,-isystem $(BUILD)/,$(INCLUDES)) -Itests/unit' \
 		tests/lint/run $(LINTERS)
 
-install: $(PROGRAM)
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 0755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/safescoped
-	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/safescoped
-	install -m 0644 scripts/safescoped.8 $(DESTDIR)$(PREFIX)/share/man/man8/safescoped.8
-	install -m 0644 scripts/safescoped.schema.json $(DESTDIR)$(PREFIX)/share/safescoped/safescoped.schema.json
+# What the program itself makes from its table of options.
+COMPLETIONS := $(OUT)/gen/completion.bash $(OUT)/gen/completion.zsh
+$(OUT)/gen/completion.%: $(PROGRAM)
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)$(PROGRAM) --completion $* > $@
+
+# The unit, which names the paths of Debian, for those of this installation.
+$(OUT)/gen/safescoped.service: scripts/safescoped.service FORCE
+	@mkdir -p $(@D)
+	$(Q)sed 's|/usr/bin/|$(PREFIX)/bin/|; s|/etc/safescoped|$(SYSCONFDIR)/safescoped|' $< > $@
+
+# FROM:MODE:TO
+INSTALLED := \
+	$(PROGRAM):0755:$(PREFIX)/bin/safescoped \
+	scripts/safescoped.8:0644:$(PREFIX)/share/man/man8/safescoped.8 \
+	scripts/safescoped.schema.json:0644:$(PREFIX)/share/safescoped/safescoped.schema.json \
+	scripts/safescoped.conf:0644:$(PREFIX)/share/doc/safescoped/examples/safescoped.conf \
+	$(OUT)/gen/safescoped.service:0644:$(UNITDIR)/safescoped.service \
+	$(OUT)/gen/completion.bash:0644:$(BASHDIR)/safescoped \
+	$(OUT)/gen/completion.zsh:0644:$(ZSHDIR)/_safescoped
+
+CONFIG := $(DESTDIR)$(SYSCONFDIR)/safescoped.conf
+
+# A configuration that is there already is its owner's.
+install: $(PROGRAM) $(COMPLETIONS) $(OUT)/gen/safescoped.service
+	$(Q)for f in $(INSTALLED); do \
+		to="$(DESTDIR)$${f##*:}" from="$${f%%:*}" mode="$${f#*:}"; \
+		echo "  INSTALL  $$to"; \
+		install -D -m "$${mode%%:*}" "$$from" "$$to" || exit 1; \
+	done
+	$(Q)[ -e "$(CONFIG)" ] || install -D -m 0644 scripts/safescoped.conf "$(CONFIG)"
+
+# A configuration that was changed stays.
+uninstall:
+	$(Q)for f in $(INSTALLED); do rm -f "$(DESTDIR)$${f##*:}"; done
+	$(Q)rmdir "$(DESTDIR)$(PREFIX)/share/safescoped" "$(DESTDIR)$(PREFIX)/share/doc/safescoped/examples" \
+		"$(DESTDIR)$(PREFIX)/share/doc/safescoped" 2>/dev/null || :
+	$(Q)if cmp -s scripts/safescoped.conf "$(CONFIG)"; then rm "$(CONFIG)"; fi
 
 # build/npm stays: it came over the network.
 clean:
 	$(Q)! [ -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name npm -exec rm -rf {} +
 
 FORCE:
+
+# Kept: they are made by pattern rules.
+.SECONDARY: $(PROTO_NAMES:%=$(BUILD)/gen/%.pb-c.c)
 
 -include $(LIB_OBJS:.o=.d) $(MAIN_OBJ:.o=.d) $(BPF_OBJ).d $(UNIT_BINS:=.d) $(FUZZ_BINS:=.d)

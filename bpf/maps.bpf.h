@@ -72,8 +72,8 @@ struct {
 } programs SEC(".maps");
 
 /*
- * These two are allocated beforehand: an element that is made on demand may fail to be had with
- * interrupts off, and a switch or a call would be lost for it.
+ * These two are allocated beforehand: with interrupts off there may be no memory for an element
+ * that is made on demand, and a switch or a call would be lost.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -117,17 +117,20 @@ struct {
 	__uint(max_entries, 16 << 20);
 } ring SEC(".maps");
 
-/* Templates for new map values, too large for the stack. Never written to. */
+/*
+ * Templates for new map values, too large for the stack: one for each slot of `users`, so that an
+ * entry has its user from the moment it is there. Nothing else in them is ever written.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, WIRE_MAX_USERS);
 	__type(key, u32);
 	__type(value, struct wire_thread);
 } zero_thread SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, WIRE_MAX_USERS);
 	__type(key, u32);
 	__type(value, struct wire_site);
 } zero_site SEC(".maps");
@@ -285,8 +288,8 @@ SS_INLINE struct wire_target *target_of(struct task_struct *task)
 }
 
 /*
- * While user space is held up its probes come off without its doing (user/kernel/keeper.h): they
- * count as off from before that on, until user space has put the target's entry here anew.
+ * While user space is held up its probes come off without its doing (user/kernel/keeper_priv.h):
+ * they count as off from before that on, until user space has put the target's entry here anew.
  */
 SS_INLINE void target_held_up(struct wire_target *t, u64 now)
 {
@@ -343,42 +346,61 @@ SS_INLINE void thread_drop(u32 tid)
 		user_leaves(&all_threads, &user_at(slot)->threads);
 }
 
-/*
- * `epoch`: a new entry's, see struct wire_thread. Not from the sampler: it may have interrupted an
- * update of the same map.
- */
-SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
+/* An entry has no tgid before all else is in it. */
+SS_INLINE void thread_begin(struct wire_thread *th, u32 tgid, u32 epoch)
 {
-	struct wire_thread *th = thread_find(tid), *zero;
-	struct wire_user *user;
-	u32 key = 0, slot;
+	if (th->tgid)
+		return;
+	th->epoch = epoch;
+	ss_barrier(epoch);
+	th->tgid = tgid;
+}
 
-	if (th && th->tgid == tgid)
-		return th;
-	/* of a thread that had the number before */
-	if (th)
-		thread_drop(tid);
-	zero = bpf_map_lookup_elem(&zero_thread, &key);
+SS_INLINE struct wire_thread *thread_add(u32 tgid, u32 tid, u32 epoch)
+{
+	u32 slot = user_of(tgid);
+	struct wire_thread *zero = bpf_map_lookup_elem(&zero_thread, &slot), *th;
+	struct wire_user *user = user_at(slot);
+
 	if (!zero)
 		return 0;
-	slot = user_of(tgid);
-	user = user_at(slot);
 	if (!user_takes(&all_threads, &user->threads, WIRE_MAX_THREADS)) {
 		__sync_fetch_and_add(&user->refused_threads, 1);
 		return 0;
 	}
+	zero->user = slot;
 	if (bpf_map_update_elem(&threads, &tid, zero, BPF_NOEXIST)) {
 		user_leaves(&all_threads, &user_at(slot)->threads);
+		/* a switch may have made it just now */
+		th = thread_find(tid);
+		if (th && th->tgid == tgid)
+			return th;
 		count(WIRE_CNT_LOST_THREADS);
 		return 0;
 	}
 	th = thread_find(tid);
-	if (!th)
-		return 0;
-	th->tgid = tgid;
-	th->user = slot;
-	th->epoch = epoch;
+	if (th)
+		thread_begin(th, tgid, epoch);
 	return th;
+}
+
+/*
+ * `epoch`: a new entry's, see struct wire_thread. Not from the sampler: it may have interrupted an
+ * update of the same map. A switch may find an entry that the probe it preempts is making: it
+ * completes it.
+ */
+SS_INLINE struct wire_thread *thread_get(u32 tgid, u32 tid, u32 epoch)
+{
+	struct wire_thread *th = thread_find(tid);
+
+	if (th) {
+		thread_begin(th, tgid, epoch);
+		if (th->tgid == tgid)
+			return th;
+		/* of a thread that had the number before */
+		thread_drop(tid);
+	}
+	return thread_add(tgid, tid, epoch);
 }
 
 /* `seen` may be NULL. */

@@ -11,19 +11,20 @@ SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
 {
 	struct wire_site *site = bpf_map_lookup_elem(&call_sites, key), *zero;
 	struct wire_user *user;
-	u32 k = 0, slot;
+	u32 slot;
 
 	if (site)
 		return site;
-	zero = bpf_map_lookup_elem(&zero_site, &k);
+	slot = user_of(key->tgid);
+	zero = bpf_map_lookup_elem(&zero_site, &slot);
 	if (!zero)
 		return 0;
-	slot = user_of(key->tgid);
 	user = user_at(slot);
 	if (!user_takes(&all_sites, &user->sites, WIRE_MAX_SITES)) {
 		__sync_fetch_and_add(&user->refused_calls, 1);
 		return 0;
 	}
+	zero->user = slot;
 	if (bpf_map_update_elem(&call_sites, key, zero, BPF_NOEXIST)) {
 		user_leaves(&all_sites, &user_at(slot)->sites);
 		/* another thread may have made it just now */
@@ -32,10 +33,7 @@ SS_INLINE struct wire_site *site_get(const struct wire_site_key *key)
 			count(WIRE_CNT_LOST_SITES);
 		return site;
 	}
-	site = bpf_map_lookup_elem(&call_sites, key);
-	if (site)
-		site->user = slot;
-	return site;
+	return bpf_map_lookup_elem(&call_sites, key);
 }
 
 /* Lets *slot become v where `less` (min) or more (max) than what is there. */

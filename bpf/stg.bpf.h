@@ -41,7 +41,7 @@ enum stg_type {
 #define STG_RESYNC_WORDS 32
 /* So many words are taken for the first frame before the walk gives up … */
 #define STG_ATTEMPTS 3
-/* … if it breaks within so many frames: deeper, the break has another reason. */
+/* … if it breaks within this many frames: deeper, the break has another reason. */
 #define STG_FALSE_START 8
 /* Chunks hopped over at most; a chunk is 32 kB by default, so this is 64 MB of stack. */
 #define STG_MAX_HOPS 2048

@@ -13,6 +13,8 @@
 #include "sample.bpf.h"
 #include "tick.bpf.h"
 
+#define PF_EXITING 4 /* include/linux/sched.h; set before sched_process_exit is reported */
+
 /*
  * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for those
  * that `matter`: whoever sleeps with a capability in hand is in an unsafe call, and no other record
@@ -82,6 +84,20 @@ SS_INLINE u8 off_flags(struct wire_thread *seen, u64 sp)
 	return flags;
 }
 
+/*
+ * Of a thread that ends no entry is made: it would stay, since what the thread has is removed at
+ * its exit, after which it is switched out once more at least.
+ */
+SS_INLINE struct wire_thread *switch_thread(const struct task_struct *task, u32 epoch)
+{
+	struct wire_thread *seen;
+
+	if (!(task->flags & PF_EXITING))
+		return thread_get(task->tgid, task->pid, epoch);
+	seen = thread_find(task->pid);
+	return seen && seen->tgid == (u32)task->tgid ? seen : 0;
+}
+
 SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *task, u64 now,
 			  u32 state)
 {
@@ -90,7 +106,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	struct scratch *s;
 	struct pt_regs *u;
 
-	seen = thread_get(task->tgid, task->pid, 0);
+	seen = switch_thread(task, 0);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;
@@ -128,7 +144,7 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 	struct scratch *s;
 	int first;
 
-	seen = thread_get(task->tgid, task->pid, t->epoch);
+	seen = switch_thread(task, t->epoch);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
 	if (!seen || !s)
 		return;

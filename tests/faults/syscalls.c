@@ -16,6 +16,7 @@
  * may trace, as ever.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <seccomp.h>
@@ -161,7 +162,10 @@ static bool is_program(const struct run *r, pid_t tid)
 	return strcmp(exe, r->exe) == 0;
 }
 
-/* Half of a read or a write, done for the program. The number of bytes; -1: it cannot be done so.
+/*
+ * Half of a read or a write, done for the program. The number of bytes; -1: it cannot be done so,
+ * as a write to a memory file, of which the kernel does all or nothing: libseccomp, which writes
+ * such ones, has no second try.
  */
 static int64_t do_half(const struct seccomp_notif *call)
 {
@@ -182,7 +186,8 @@ static int64_t do_half(const struct seccomp_notif *call)
 		return -1;
 	}
 	if (nr == SYS_write || nr == SYS_pwrite64) {
-		if (process_vm_readv((pid_t)call->pid, &local, 1, &remote, 1, 0) == (ssize_t)size)
+		if (fcntl(fd, F_GET_SEALS) < 0 &&
+		    process_vm_readv((pid_t)call->pid, &local, 1, &remote, 1, 0) == (ssize_t)size)
 			n = nr == SYS_write ? write(fd, data, size)
 					    : pwrite(fd, data, size, (off_t)call->data.args[3]);
 	} else if (nr == SYS_read || nr == SYS_pread64) {
@@ -262,6 +267,9 @@ static int serve(struct run *r, int listener)
 			memset(call, 0, sizeof(*call));
 			if (seccomp_notify_receive(listener, call) == 0)
 				answer(r, listener, call, say);
+		} else if (fds[0].revents) {
+			/* nobody is left who could ask, but the last ones still go */
+			poll(NULL, 0, 10);
 		}
 		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
 			break;

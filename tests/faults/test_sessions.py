@@ -13,7 +13,7 @@ from test_bad_luck import bpf_objects, changed_code, wait_gone
 class Beside:
     """A program that works while a session looks at it, and what there is in the kernel."""
 
-    PLAN = {"safe_sleep_1ms": 400, "safe_spin_20us": 1000}
+    PLAN = {"safe_sleep_1ms": 800, "safe_spin_20us": 1000}
 
     def __init__(self, t):
         self.before = bpf_objects()

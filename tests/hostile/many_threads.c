@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Preloaded: starts MANY_THREADS threads that sleep, as soon as there is a file named by
- * MANY_THREADS_WHEN, and then makes one of the name with ".done" behind it.
+ * Preloaded: starts MANY_THREADS threads that sleep, or with MANY_THREADS_END end at once, one
+ * after the other, as soon as there is a file named by MANY_THREADS_WHEN, and then makes one of
+ * that name with ".done" added.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,10 +20,16 @@ static void *asleep(void *ctx)
 	return NULL;
 }
 
+static void *at_once(void *ctx)
+{
+	return ctx;
+}
+
 static void *start_all(void *ctx)
 {
 	const char *when = ctx, *count = getenv("MANY_THREADS");
 	long n = count ? strtol(count, NULL, 10) : 0;
+	int ends = getenv("MANY_THREADS_END") != NULL;
 	pthread_attr_t attr;
 	pthread_t thread;
 	char path[4096];
@@ -32,8 +39,9 @@ static void *start_all(void *ctx)
 		usleep(10000);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
-	while (n-- && pthread_create(&thread, &attr, asleep, NULL) == 0)
-		;
+	while (n-- && pthread_create(&thread, &attr, ends ? at_once : asleep, NULL) == 0)
+		if (ends)
+			pthread_join(thread, NULL);
 	snprintf(path, sizeof(path), "%s.%s", when, n < 0 ? "done" : "failed");
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd >= 0)

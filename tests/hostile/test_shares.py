@@ -133,23 +133,31 @@ def test_many_processes_use_up_unwind_rows(t):
 THREADS = 16384 // 2 + 200
 
 
-def test_one_process_has_many_threads(t):
-    """They use up what its user may have, and nothing of others."""
+def many_threads(t, trigger, *settings):
+    """A Haskell program of an ordinary user's that starts so many threads when there is a file `trigger`."""
     library = build("libmany_threads.so", sources=["many_threads.c"], flags=["-shared", "-fPIC", "-pthread"])
-    folder = OUT / "many_threads"
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o777)
-    trigger = folder / "go"
-    attacker = start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MANY_THREADS={THREADS}", f"MANY_THREADS_WHEN={trigger}",
-                                   haskell("Calls"), 1, "safe_sleep_1ms=10"]))
-    session = whole_host(t)
+    trigger.parent.mkdir(exist_ok=True)
+    trigger.parent.chmod(0o777)
+    return start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MANY_THREADS_WHEN={trigger}", *settings,
+                               haskell("Calls"), 1, "safe_sleep_1ms=10"]))
+
+
+def wait_for_threads(trigger):
     trigger.touch()
     deadline = time.monotonic() + 60
-    while not list(folder.glob("go.*")) and time.monotonic() < deadline:
+    while not list(trigger.parent.glob("go.*")) and time.monotonic() < deadline:
         time.sleep(0.1)
-    if not (folder / "go.done").exists():
-        raise Skip(f"{THREADS} threads cannot be had here")
+    if not (trigger.parent / "go.done").exists():
+        raise Skip("so many threads cannot be had here")
     time.sleep(1)
+
+
+def test_one_process_has_many_threads(t):
+    """They use up what its user may have, and nothing of others."""
+    trigger = OUT / "many_threads" / "go"
+    attacker = many_threads(t, trigger, f"MANY_THREADS={THREADS}")
+    session = whole_host(t)
+    wait_for_threads(trigger)
     other = victim(t)
     other.go()
     check(other.wait() == 0, "the other user's program failed")
@@ -158,6 +166,20 @@ def test_one_process_has_many_threads(t):
     check(not missing(report.target(other.pid), "threads of user"), f"it lacks threads: {report.target(other.pid)['missing']}")
     told = missing(report.target(attacker.pid), f"threads of user {NOBODY}")
     check(told, f"the report does not say what was left out: {report.target(attacker.pid)['missing']}")
+
+
+def test_threads_that_end_make_room(t):
+    """One after the other, more of them than the kernel side has room for: the last ones are followed as the first."""
+    trigger = OUT / "ending_threads" / "go"
+    target = many_threads(t, trigger, f"MANY_THREADS={2 * THREADS}", "MANY_THREADS_END=1")
+    session = whole_host(t)
+    wait_for_threads(trigger)
+    target.go()
+    check(target.wait() == 0, "the program failed")
+    got = finish(t, session).target(target.pid)
+    check(not missing(got, "threads of user"), f"threads that ended took up all the room: {got['missing']}")
+    calls = sum(c["calls"] for c in got["safe_calls"] if c["function"] == "safe_sleep_1ms")
+    check(calls == 10, f"{calls} of its 10 calls were counted")
 
 
 def accounted(report, path):

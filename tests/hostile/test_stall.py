@@ -4,6 +4,7 @@
 kernel reads the page with every fork of the host waiting, so that none may be placed there."""
 
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -87,8 +88,10 @@ def test_server_that_does_not_answer(t, case):
     check(got["stacks"]["samples"] > 0 and got["safe_calls"], "the other program was not seen")
 
 
+HUNG = 30
 # Below every program: the first place of its code that somebody reads.
 LOWEST = 0x10000
+OTHER_USER = 65533
 
 
 def hanging(t, point, at=LOWEST):
@@ -102,6 +105,44 @@ def hanging(t, point, at=LOWEST):
     where = [f"MAP_AT={at:x}"] if at else []
     return start(t, as_nobody(["env", f"LD_PRELOAD={library}", f"MAP_MANY={folder}", "MAP_FIRST=0", "MAP_COUNT=1", *where,
                                haskell("Calls"), "1", "safe_sleep_1ms=100000"]))
+
+
+def seconds_until(what, condition, limit=60):
+    began = time.monotonic()
+    while not condition():
+        check(time.monotonic() - began < limit, f"{what}: not within {limit} s")
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def test_memory_of_many_hangs(t):
+    """Nobody else waits for it: neither who begins meanwhile, nor the session's end."""
+    point = mounted(t)
+    hung = [hanging(t, point) for _ in range(HUNG)]
+    Stall(t, point)
+    began = time.monotonic()
+    session = whole_host(t)
+    begun = time.monotonic() - began
+    own = OUT / "Calls.own"
+    shutil.copy(haskell("Calls"), own)
+    began = time.monotonic()
+    other = start(t, as_nobody([own, "1", "safe_sleep_1ms=100000"], OTHER_USER))
+    other.go()
+    seconds_until("the other program's probes are on", lambda: changed_code(other.pid))
+    attached = time.monotonic() - began
+    time.sleep(2)
+    began = time.monotonic()
+    session.signal(signal.SIGTERM)
+    code = session.wait()
+    ended = time.monotonic() - began
+    print(f"   {len(hung)} hang: the session began in {begun:.2f} s, the other program was probed after {attached:.2f} s, "
+          f"SIGTERM took {ended:.2f} s", flush=True)
+    check(code in (0, 1), f"safescoped ended with {code}: {session.err.seen}")
+    check(begun < IN_TIME and attached < IN_TIME and ended < IN_TIME, "somebody had to wait")
+    got = t.report().target(other.pid)
+    check(got["stacks"]["samples"] > 0 and got["safe_calls"], "the other program was not seen")
+    held = [m for m in got["missing"] if "held up" in m]
+    check(not held, f"the session's loop stood still: {held}")
 
 
 def test_file_that_is_not_had(t):

@@ -108,7 +108,7 @@ async function loadImporter() {
 	try {
 		vm.runInContext(script, context, { filename: name });
 	} catch (error) {
-		if (error !== enough) throw new Error(`${PACKAGE}: its page cannot be run: ${error.message}`);
+		if (error !== enough) throw new Error(`${PACKAGE}: its page cannot be run: ${error.message}`, { cause: error });
 	}
 	return [await context.__importer, context];
 }

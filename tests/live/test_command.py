@@ -150,7 +150,7 @@ def test_its_status_is_not_ours(t):
 def test_its_status_is_ours_if_asked(t, case):
     """A script that runs a Haskell program and then ends in some way."""
     end, want = case
-    script = f"{program('Calls', 'thr')} 1 safe_sleep_1ms=20; {end}"
+    script = f"{program('Calls', 'thr')} 1 safe_sleep_1ms=500; {end}"
     code, _, err = finish(start(t, ["sh", "-c", script], "--propagate-exit"))
     check(code == want, f"ended with {code}, the command with {want}: {err}")
     report = t.report().target()

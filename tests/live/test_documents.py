@@ -12,20 +12,20 @@ import time
 from harness import ROOT, SAFESCOPED, SCHEMA, Report, cases, check, run, schema, schema_errors
 
 MANUAL = ROOT / "scripts" / "safescoped.8"
-OPTIONS = ROOT / "user" / "cli" / "options.c"
+OPTIONS = ROOT / "user" / "cli" / "option_table.c"
 GOLDEN = ROOT / "tests" / "data" / "export"
 CAPTURES = ROOT / "tests" / "data" / "capture"
 # Options that argp adds to the table.
 BY_ARGP = {("help", "?"), ("usage", None), ("version", "V")}
 # Fields that may be absent.
-OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "target/allocation", "target/heap", "target/cost_centre_stacks",
-            "target/marks", "target/windows", "cost_centre/self_bytes", "cost_centre/total_bytes")
+OPTIONAL = ("schema/ended_programs", "session/bpf_ns", "session/pushes", "target/allocation", "target/heap",
+            "target/cost_centre_stacks", "target/marks", "target/windows", "cost_centre/self_bytes", "cost_centre/total_bytes")
 
 
 def in_the_table():
     """{(long name, letter)}"""
-    table = OPTIONS.read_text().partition("argp_options[] = {")[2].partition("{0}")[0]
-    found = re.findall(r'{(?:"([a-z-]+)"|NULL), (?:\'(.)\'|OPT_\w+),', table)
+    table = OPTIONS.read_text().partition("option_rows[] = {")[2].partition("{0}")[0]
+    found = re.findall(r'{(?:"([a-z-]+)"|NULL),\s+(?:\'(.)\'|OPT_\w+),', table)
     return {(name or None, letter or None) for name, letter in found} | BY_ARGP
 
 
@@ -63,8 +63,8 @@ def test_options(t):
 
 def arguments_in_the_table():
     """{name: its argument}, of those that have one"""
-    table = OPTIONS.read_text().partition("argp_options[] = {")[2].partition("{0}")[0]
-    return dict(re.findall(r'{"([a-z-]+)", (?:\'.\'|OPT_\w+), "([^"]+)"', table))
+    table = OPTIONS.read_text().partition("option_rows[] = {")[2].partition("{0}")[0]
+    return dict(re.findall(r'{"([a-z-]+)",\s+(?:\'.\'|OPT_\w+),\s+"([^"]+)"', table))
 
 
 def arguments_in_the_manual():
@@ -115,7 +115,8 @@ def formats():
 @cases(("--format=nosuch",), ("--nosuch",), ("-d", "5x"), ("-d", "-1"), ("-d", ""), ("-d", "1h2"), ("-d", "1e"), ("--duration",),
        ("--propagate-exit",), ("-f", "json", "-o", "-", "--", "true"), ("--pid", "x"), ("stray",), ("--weight=nosuch",),
        ("--comm", "x", "--pid", "1"), ("--exclude", "x"), ("--keep", "3"), ("--keep-bytes", "5x"), ("--keep-for", "1h2"),
-       ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"))
+       ("--window", "1s", "--keep", "2", "-f", "json", "-o", "-"), ("--window", "10ms"), ("--metrics", "example.org:80"),
+       ("--metrics", "70000"), ("--metrics", "unix:"), ("--metrics", "9464", "--list"))
 def test_wrong_usage_is_one_line(t, args):
     # if it were accepted, this would be no session
     lines = said("-e", t.dir / "nothing-here", *args) if args[0] == "-d" else said(*args)
@@ -250,12 +251,38 @@ def test_schema_refuses(t):
         check(len(schema_errors(report)) == 1, f"{schema_errors(report)}")
 
 
+INSTALLED = {
+    "usr/bin/safescoped", "usr/share/man/man8/safescoped.8", "usr/share/safescoped/safescoped.schema.json",
+    "usr/share/doc/safescoped/examples/safescoped.conf", "usr/lib/systemd/system/safescoped.service",
+    "usr/share/bash-completion/completions/safescoped", "usr/share/zsh/site-functions/_safescoped", "etc/safescoped.conf"}
+
+
+def make(t, goal):
+    """The files below DESTDIR after it."""
+    subprocess.run(["make", "-s", goal, f"DESTDIR={t.dir}", "PREFIX=/usr"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return {str(p.relative_to(t.dir)) for p in t.dir.rglob("*") if p.is_file()}
+
+
 def test_installed(t):
-    subprocess.run(["make", "-s", "install", f"DESTDIR={t.dir}", "PREFIX=/usr"], cwd=ROOT, check=True,
+    """All of it goes again, but a configuration that was changed stays."""
+    config = t.dir / "etc" / "safescoped.conf"
+    found = make(t, "install")
+    check(found == INSTALLED, f"installed: {found ^ INSTALLED}")
+    check("--config /etc/safescoped.conf" in (t.dir / "usr/lib/systemd/system/safescoped.service").read_text(), "the unit")
+    subprocess.run([t.dir / "usr/bin/safescoped", "--check-config", "--config", config], check=True)
+    check(make(t, "uninstall") == set(), "not all is gone")
+    config.write_text("window 5\n")
+    check(make(t, "install") == INSTALLED and config.read_text() == "window 5\n", "the configuration was replaced")
+    check(make(t, "uninstall") == {"etc/safescoped.conf"}, "the configuration is gone")
+
+
+def test_installed_elsewhere(t):
+    """The unit names the paths of the installation."""
+    subprocess.run(["make", "-s", "install", f"DESTDIR={t.dir}", "PREFIX=/opt/x", "SYSCONFDIR=/opt/x/etc"], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
-    found = {str(p.relative_to(t.dir)) for p in t.dir.rglob("*") if p.is_file()}
-    check(found == {"usr/bin/safescoped", "usr/share/man/man8/safescoped.8",
-                    "usr/share/safescoped/safescoped.schema.json"}, f"installed: {found}")
+    unit = (t.dir / "opt/x/lib/systemd/system/safescoped.service").read_text()
+    check("ExecStart=/opt/x/bin/safescoped --config /opt/x/etc/safescoped.conf" in unit, "the unit names other paths")
+    check((t.dir / "opt/x/etc/safescoped.conf").is_file() and not (t.dir / "etc").exists(), "the configuration is elsewhere")
 
 
 if __name__ == "__main__":

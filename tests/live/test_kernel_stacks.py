@@ -61,7 +61,7 @@ def test_asleep_in_a_call(t, kind):
 def test_as_the_kernel_says(t):
     """The stack of a thread that sleeps in the kernel, next to what /proc says of it."""
     target = t.target("Calls", 1, "safe_sleep_20ms=100")
-    session = t.attach(target, "-F", "99", "--kernel-stacks")
+    session = t.attach(target, "-F", "99", "--kernel-stacks", "--weight", "wall")
     target.go()
     want = None
     deadline = time.monotonic() + 10

@@ -102,12 +102,19 @@ def pprof(path):
     return cpu, wall
 
 
-def html(path):
-    """{graph: ns}"""
-    data = json.loads(re.search(r'id="data">\n(.*?)\n</script>', path.read_text(), re.S)[1])
+def html(path, cpu):
+    """{lane, or "all threads" and the process: ns} from the page's accounts."""
+    text = path.read_text()
+    data, details = (json.loads(re.search(rf'id="{name}">\n(.*?)\n</script>', text, re.S)[1]) for name in ("data", "details"))
     sums = {}
-    for graph in data["profiles"]:
-        add(sums, lane_name(graph["name"]) or graph["name"], sum(graph["nodes"][2::3]))
+    for lane, rows in zip(data["lanes"], details["rows"]):
+        states = data["states"][lane["kind"]]
+        ns = sum(ns for state, ns in zip(rows[1::4], rows[2::4]) if (state % 2 if cpu else not states[state // 2][4]))
+        process = data["targets"][lane["target"]]["short"] if len(data["targets"]) > 1 else ""
+        if lane["counted"]:
+            add(sums, "all threads" + (f" of {process}" if process else ""), ns)
+        if lane["shown"]:
+            add(sums, lane_name(lane["name"] + (f" ({process.replace(' (pid', ', pid')}" if process else "")) or lane["name"], ns)
     return sums
 
 
@@ -147,7 +154,7 @@ def compare(stem, label):
         what = f"{label}, {'CPU' if cpu else 'wall'}"
         compare_threads(f"{what}: folded", folded(path.with_suffix(".folded")), want, cpu)
         compare_threads(f"{what}: pprof", in_pprof[not cpu], want, cpu)
-        compare_html(what, html(path.with_suffix(".html")), want, cpu)
+        compare_html(what, html(path.with_suffix(".html"), cpu), want, cpu)
     compare_speedscope(label, stem.with_suffix(".speedscope.json"), want)
     for target in want.targets:
         compare_report(label, target, want)

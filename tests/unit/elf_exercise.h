@@ -54,7 +54,7 @@ static inline size_t elf_exercise(struct elf_file *elf)
 	char id[41];
 	size_t i, n;
 
-	ex.sum += strlen(elf__name(elf)) + elf__is_pie_or_dso(elf) + elf__shrank(elf);
+	ex.sum += strlen(elf__name(elf)) + elf__is_pie_or_dso(elf);
 	if (elf__build_id(elf, id)) {
 		n = strlen(id);
 		if (n == 0 || n > 40 || n % 2 != 0)

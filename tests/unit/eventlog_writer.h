@@ -199,10 +199,17 @@ static inline int w_subscribe_all(struct eventlog *log, eventlog_fn fn, void *ct
 	return eventlog__subscribe(log, ids, EL_IDS, fn, ctx);
 }
 
+static inline int w_open(const char *path, struct el_input **ret_in)
+{
+	int fd = el_input__open_path(path, NULL, NULL);
+
+	return fd < 0 ? fd : el_input__take(fd, NULL, NULL, ret_in);
+}
+
 static inline int w_read_path(struct eventlog *log, const char *path)
 {
 	struct el_input *in;
-	int err = el_input__open(path, NULL, NULL, &in);
+	int err = w_open(path, &in);
 
 	if (!err) {
 		err = eventlog__read(log, in);

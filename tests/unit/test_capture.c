@@ -136,7 +136,7 @@ static int replay(struct replay **ret_replay)
 static void assert_same(const struct picture *a, const struct picture *b)
 {
 	static const char *const formats[] = {"speedscope", "folded", "json", "text",
-					      "chrome",	    "pprof",  "html"};
+					      "chrome",	    "pprof",  "html", "otlp"};
 	const struct export_opts eopts = {.verbose = true};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {

@@ -15,6 +15,7 @@
 #include <elfutils/libdw.h>
 #include <cmocka.h>
 
+#include "cfi_rule.h"
 #include "unwind/cfi.h"
 #include "unwind/cfi_asm_priv.h"
 #include "wire.h"
@@ -271,7 +272,7 @@ static void compare(const char *path)
 	for (unsigned i = 0; i < PCS; i++) {
 		const struct elf_fde *fde = &f.fdes[random64(&seed) % f.n_fdes];
 		uint64_t pc = fde->start + random64(&seed) % (fde->end - fde->start);
-		uint32_t rule = cfi__rule(&f.rows, pc);
+		uint32_t rule = cfi_rule(&f.rows, pc);
 		struct answer want = {0}, got;
 
 		if (!ask_libdw(f.cfi, pc, &want))
@@ -347,9 +348,9 @@ static void test_outside(void **state)
 
 	(void)state;
 	assert_true(open_file(file_of("libc.so.6", "printf", buf), false, &f));
-	assert_int_equal(cfi__rule(&f.rows, 0), WIRE_CFI_NONE);
-	assert_int_equal(cfi__rule(&f.rows, f.fdes[f.n_fdes - 1].end), WIRE_CFI_NONE);
-	assert_int_equal(cfi__rule(&f.rows, UINT64_MAX), WIRE_CFI_NONE);
+	assert_int_equal(cfi_rule(&f.rows, 0), WIRE_CFI_NONE);
+	assert_int_equal(cfi_rule(&f.rows, f.fdes[f.n_fdes - 1].end), WIRE_CFI_NONE);
+	assert_int_equal(cfi_rule(&f.rows, UINT64_MAX), WIRE_CFI_NONE);
 	close_file(&f);
 }
 
@@ -364,7 +365,7 @@ struct wanted {
 static int on_range(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 {
 	struct wanted *w = ctx;
-	uint32_t row = cfi__rule(&w->f->rows, start);
+	uint32_t row = cfi_rule(&w->f->rows, start);
 
 	(void)end;
 	if (WIRE_CFI_KIND(row) != WIRE_CFI_RSP)
@@ -481,7 +482,7 @@ static void test_gmp_inner_loops(void **state)
 		return;
 	if (elf__find_symbol(f.mine, "__gmpn_mul_basecase", &sym, NULL) == 0 &&
 	    !elf__has_fde(f.mine, sym.value))
-		assert_int_equal(cfi__rule(&f.rows, sym.value), WIRE_CFI_RSP | 1 << 4);
+		assert_int_equal(cfi_rule(&f.rows, sym.value), WIRE_CFI_RSP | 1 << 4);
 	close_file(&f);
 }
 

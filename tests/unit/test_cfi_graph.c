@@ -18,6 +18,7 @@
 
 #include "base/base.h"
 #include "confine/confine.h"
+#include "cfi_rule.h"
 #include "unwind/cfi.h"
 #include "unwind/cfi_graph_priv.h"
 #include "wire.h"
@@ -45,7 +46,7 @@ static int compare(void *ctx, uint64_t start, uint64_t end, uint32_t rule)
 	assert_true(start >= c->end && end > start);
 	c->end = end;
 	for (uint64_t at = start; at < end; at++) {
-		uint32_t theirs = cfi__rule(&c->rows, at);
+		uint32_t theirs = cfi_rule(&c->rows, at);
 		enum wire_cfi kind = (enum wire_cfi)WIRE_CFI_KIND(theirs);
 
 		if (same_rule(rule, theirs))
@@ -263,7 +264,7 @@ static void test_shapes(void **state)
 	assert_int_equal(cfi__new(elf, false, &rows), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t vaddr = (uint64_t)(cases[i].at - __executable_start);
-		uint32_t rule = cfi__rule(&rows, vaddr);
+		uint32_t rule = cfi_rule(&rows, vaddr);
 
 		if (rule != cases[i].rule)
 			fail_msg("%s: 0x%x, should be 0x%x", cases[i].name, rule, cases[i].rule);

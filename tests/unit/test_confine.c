@@ -35,7 +35,7 @@
 #define SANITIZED 0
 #endif
 
-static const struct confine plain = {.name = "test", .user = CONFINE_NOBODY};
+static const struct confine plain = {.name = "test"};
 
 /* ── what the kernel says of one ─────────────────────────────────────────────────────────── */
 
@@ -232,7 +232,7 @@ static void may_do_nothing(void **state)
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	a.fd = fds[1];
 	a.other = other_process();
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_try, &a, sizeof(*t), &out), 0);
 	t = out;
 	assert_int_not_equal(t->open_file, 0);
 	assert_int_not_equal(t->write_file, 0);
@@ -250,7 +250,7 @@ static void may_do_nothing(void **state)
 		struct confine how = plain;
 
 		how.keep = CONFINE_MEMORY;
-		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_try, &a, sizeof(*t), &out), 0);
 		t = out;
 		assert_int_equal(t->read_other, 0);
 		assert_int_not_equal(t->open_file, 0);
@@ -259,7 +259,7 @@ static void may_do_nothing(void **state)
 		assert_int_equal(t->use_fd, EBADF);
 		confine__free_out(out, sizeof(*t));
 		how.keep = CONFINE_PROC;
-		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_try, &a, sizeof(*t), &out), 0);
 		t = out;
 		assert_int_equal(t->read_other, 0);
 		assert_int_equal(t->open_proc, 0);
@@ -271,7 +271,7 @@ static void may_do_nothing(void **state)
 		struct confine how = plain;
 
 		how.keep = CONFINE_FILES;
-		assert_int_equal(confine__run(&how, LONG_MS, fn_try, &a, sizeof(*t), &out), 0);
+		assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_try, &a, sizeof(*t), &out), 0);
 		t = out;
 		assert_int_equal(t->open_file, 0);
 		assert_int_not_equal(t->write_file, 0);
@@ -299,7 +299,8 @@ static void changes_nothing_of_ours(void **state)
 
 	(void)state;
 	assert_true(shared != MAP_FAILED);
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_write_shared, shared, 4, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_write_shared, shared, 4, &out),
+			 -EIO);
 	assert_int_equal(*shared, 0);
 	munmap(shared, 4096);
 }
@@ -339,13 +340,13 @@ static void within_limits(void **state)
 	if (SANITIZED)
 		skip();
 	how.memory = 64U << 20;
-	assert_int_equal(confine__run(&how, LONG_MS, fn_eat, &enough, sizeof(*got), &out), 0);
+	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_eat, &enough, sizeof(*got), &out), 0);
 	got = out;
 	assert_in_range(*got, 16U << 20, 64U << 20);
 	confine__free_out(out, sizeof(*got));
 
 	how.cpu_s = 1;
-	assert_int_equal(confine__run(&how, LONG_MS, fn_spin, &count, 4, &out), -EIO);
+	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_spin, &count, 4, &out), -EIO);
 }
 
 /* ── how it ends ─────────────────────────────────────────────────────────────────────────── */
@@ -403,25 +404,26 @@ static void results(void **state)
 	void *out = NULL;
 
 	(void)state;
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_sum, &n, sizeof(uint64_t), &out), 0);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_sum, &n, sizeof(uint64_t), &out), 0);
 	assert_int_equal(*(uint64_t *)out, 500500);
 	confine__free_out(out, sizeof(uint64_t));
 	confine__free_out(NULL, 4);
 	value = -ENOEXEC;
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_return, &value, 8, &out), -ENOEXEC);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -ENOEXEC);
 	value = 7;
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_return, &value, 8, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -EIO);
 	value = -70000;
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_return, &value, 8, &out), -EIO);
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_crash, NULL, 8, &out), -EIO);
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_exit, NULL, 8, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_return, &value, 8, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_crash, NULL, 8, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_exit, NULL, 8, &out), -EIO);
 	value = 0x7f;
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_forge, &value, 8, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_forge, &value, 8, &out), -EIO);
 	value = 0x80;
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_forge, &value, 8, &out), -EIO);
-	assert_int_equal(confine__run(&plain, 100, fn_hang, NULL, 8, &out), -ETIMEDOUT);
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_sum, &n, SIZE_MAX - 8, &out), -EINVAL);
-	assert_int_equal(confine__run(&plain, LONG_MS, fn_sum, &n, 1ULL << 62, &out), -ENOMEM);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_forge, &value, 8, &out), -EIO);
+	assert_int_equal(confine__aside(&plain, 100, 0, fn_hang, NULL, 8, &out), -ETIMEDOUT);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_sum, &n, SIZE_MAX - 8, &out),
+			 -EINVAL);
+	assert_int_equal(confine__aside(&plain, LONG_MS, 0, fn_sum, &n, 1ULL << 62, &out), -ENOMEM);
 }
 
 static void not_waited_for(void **state)
@@ -450,7 +452,7 @@ static void not_waited_for(void **state)
 	p = (struct pollfd){.fd = confine_job__fd(jobs[0]), .events = POLLIN};
 	if (p.fd >= 0)
 		assert_int_equal(poll(&p, 1, LONG_MS), 1);
-	assert_int_equal(confine_job__wait(jobs[0], &out), 0);
+	assert_int_equal(confine__wait(jobs[0], UINT64_MAX, &out), 0);
 	assert_int_equal(*(uint64_t *)out, 55);
 	confine__free_out(out, 8);
 	confine_job__free(jobs[0]);
@@ -606,6 +608,17 @@ static void turns(void **state)
 	/* after the last one there is only the limit in all */
 	confine__last_turn();
 	assert_true(confine__may_wait(how.user));
+	/* root's may take long, but not all of a turn */
+	how.user = 0;
+	confine__new_turn();
+	confine__waited(0, 1000000000000ULL, 0);
+	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
+	for (int i = 0; i < 20 && confine__may_wait(0); i++)
+		assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_too_slow, NULL, 8, &out), 0);
+	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_sum, &n, 8, &out), -EBUSY);
+	confine__last_turn();
+	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
+	how.user = 90001;
 	confine__waited(how.user, CONFINE_USER_NS, 0);
 	assert_false(confine__may_wait(how.user));
 }

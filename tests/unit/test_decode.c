@@ -150,7 +150,7 @@ static void inside(void **state)
 	void *out;
 
 	(void)state;
-	assert_int_equal(confine__run(&how, 60000, fn_inside, NULL, 8, &out), 0);
+	assert_int_equal(confine__aside(&how, 60000, 0, fn_inside, NULL, 8, &out), 0);
 	assert_int_equal(*(uint64_t *)out, SITE_RET);
 	confine__free_out(out, 8);
 }

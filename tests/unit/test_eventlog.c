@@ -226,6 +226,33 @@ static void t_damaged_at_random(void **state)
 	w_free(&w);
 }
 
+/* A file may claim any size: what comes after a hole is lost without being read. */
+static void t_hole(void **state)
+{
+	const uint64_t hole = 1ULL << 42;
+	struct eventlog_stats whole;
+	struct writer w = {0};
+	struct eventlog *log;
+	static struct seen a;
+	int fd;
+
+	(void)state;
+	sample_log(&w, 4, 30);
+	whole = read_file(w.data, w.len, &a);
+	fd = w_file(w.data, w.len);
+	assert_int_equal(ftruncate(fd, (off_t)(w.len + hole)), 0);
+	assert_int_equal(eventlog__new(NULL, &log), 0);
+	assert_int_equal(eventlog__open_fd(log, fd), 0);
+	assert_int_equal(eventlog__finish(log), 0);
+	assert_int_equal(eventlog__stats(log)->bytes_in, w.len + hole);
+	assert_int_equal(eventlog__stats(log)->blocks, whole.blocks);
+	assert_int_equal(eventlog__stats(log)->event_bytes, whole.event_bytes);
+	assert_int_equal(eventlog__stats(log)->lost_bytes, whole.lost_bytes + hole);
+	eventlog__free(log);
+	close(fd);
+	w_free(&w);
+}
+
 /* Bytes missing in the middle of one block: the others are whole, most of that one too. */
 static void t_lost_bytes(void **state)
 {
@@ -346,6 +373,7 @@ int main(void)
 		cmocka_unit_test(t_header_rules),
 		cmocka_unit_test(t_not_a_log),
 		cmocka_unit_test(t_truncated_everywhere),
+		cmocka_unit_test(t_hole),
 		cmocka_unit_test(t_damaged_at_random),
 		cmocka_unit_test(t_lost_bytes),
 		cmocka_unit_test(t_lengths_not_trusted),

@@ -254,7 +254,7 @@ static unsigned differences(const char *file)
 	assert_int_equal(el_profile__info(a.profile).unknown_centres, 0);
 	assert_int_equal(el_profile__info(a.profile).interval_ns, 1000000);
 	snprintf(path, sizeof(path), "%s/prof.prof", dir);
-	assert_int_equal(el_input__open(path, NULL, NULL, &in), 0);
+	assert_int_equal(w_open(path, &in), 0);
 	assert_int_equal(prof__read(in, &prof, &info), 0);
 	el_input__free(in);
 	assert_int_equal(info.skipped, 0);

@@ -473,8 +473,8 @@ static void test_text_no_blanks_at_the_ends(void **state)
 
 static void test_a_full_disk_is_reported(void **state)
 {
-	static const char *const formats[] = {"speedscope", "chrome", "folded",
-					      "pprof",	    "json",   "text"};
+	static const char *const formats[] = {"speedscope", "chrome", "folded", "pprof",
+					      "json",	    "text",   "otlp"};
 
 	struct picture *pic = kit_picture(&service, NULL);
 

@@ -16,27 +16,30 @@
 #include "export/html/html_priv.h"
 #include "test_export_pictures.h"
 
-#define DATA_BEGIN "<script type=\"application/json\" id=\"data\">\n"
-#define DATA_END   "\n</script>"
-
-static char *render(const struct sketch *sketch, const struct export_opts *opts)
+/* Not inlined: gcc 12 then takes what a stream allocated for a local of kit_render's. */
+__attribute__((noinline)) static char *render(const struct sketch *sketch,
+					      const struct export_opts *opts)
 {
 	size_t len;
 
 	return kit_render("html", sketch, opts, &len);
 }
 
-/* The page's data, which end where the page says: a browser would find no earlier end. */
-static cJSON *data_of(char *page)
+/* The data in the element of that id, which end where the page says: a browser would find no
+ * earlier end. NULL: there is no such element. */
+static cJSON *data_of(char *page, const char *id)
 {
-	char *data = strstr(page, DATA_BEGIN), *end;
+	char mark[64], *data, *end;
 	cJSON *root;
 
-	assert_non_null(data);
-	data += strlen(DATA_BEGIN);
+	snprintf(mark, sizeof(mark), "<script type=\"application/json\" id=\"%s\">", id);
+	data = strstr(page, mark);
+	if (!data)
+		return NULL;
+	data += strlen(mark);
 	end = strchr(data, '<');
 	assert_non_null(end);
-	assert_memory_equal(end - 1, DATA_END, strlen(DATA_END));
+	assert_memory_equal(end, "</script>", strlen("</script>"));
 	*end = '\0';
 	assert_null(strpbrk(data, "<>&"));
 	root = cJSON_Parse(data);
@@ -45,71 +48,152 @@ static cJSON *data_of(char *page)
 	return root;
 }
 
-static double check_profile(const cJSON *profile, int n_frames)
+/* What the rows of the lanes that count add up to. */
+struct added {
+	double wall, cpu, samples;
+};
+
+static const cJSON *field(const cJSON *object, const char *name)
 {
-	const cJSON *node = cJSON_GetObjectItem(profile, "nodes")->child;
-	double sum = 0;
-	int deepest = 0;
+	const cJSON *value = cJSON_GetObjectItem(object, name);
 
-	assert_non_null(node);
-	for (; node; node = node->next->next->next) {
-		int depth = node->valueint, frame = node->next->valueint;
-
-		/* its parent is the last one before it that is less deep */
-		assert_true(depth >= 0 && depth <= deepest);
-		deepest = depth + 1;
-		assert_true(frame >= 0 && frame < n_frames);
-		assert_true(node->next->next->valuedouble >= 0);
-		sum += node->next->next->valuedouble;
-	}
-	return sum;
+	assert_non_null(value);
+	return value;
 }
 
-/* Returns the sum of the profiles of all threads; those of lanes come to the same. */
-static double check_page(const struct sketch *sketch, const struct export_opts *opts)
+static void check_nodes(const cJSON *details, int n_frames)
 {
-	char *page = render(sketch, opts);
-	cJSON *root = data_of(page);
-	const cJSON *frames = cJSON_GetObjectItem(root, "frames"), *profile, *item;
-	const cJSON *targets = cJSON_GetObjectItem(root, "targets");
-	double all = 0, lanes = 0;
-	int n_targets = 0;
+	const cJSON *node = field(details, "nodes")->child;
+	int deepest = 0;
 
-	/* nothing is asked of any network */
+	for (; node; node = node->next->next) {
+		/* its parent is the last one before it that is less deep */
+		assert_true(node->valueint >= 0 && node->valueint <= deepest);
+		deepest = node->valueint + 1;
+		assert_true(node->next->valueint >= 0 && node->next->valueint < n_frames);
+	}
+}
+
+static void add_rows(const cJSON *rows, int kind, int n_nodes, struct added *sums)
+{
+	for (const cJSON *row = rows->child; row; row = row->next->next->next->next) {
+		unsigned state = (unsigned)row->next->valueint;
+		double ns = row->next->next->valuedouble;
+
+		assert_true(row->valueint >= 0 && row->valueint <= n_nodes);
+		assert_true(state / 2 < state__count((enum lane_kind)kind));
+		sums->wall += state__is_idle((enum lane_kind)kind, state / 2) ? 0 : ns;
+		sums->cpu += state % 2 ? ns : 0;
+		sums->samples += row->next->next->next->valuedouble;
+	}
+}
+
+/* The slices that a lane is drawn with are in elements of their own, and have its length. */
+static double drawn_ns(char *page, int lane, int n_looks)
+{
+	double sum = 0;
+
+	for (int part = 0;; part++) {
+		char id[64];
+		cJSON *slices;
+
+		snprintf(id, sizeof(id), "slices-%d-%d", lane, part);
+		slices = data_of(page, id);
+		if (!slices)
+			return sum;
+		for (const cJSON *s = slices->child->next; s; s = s->next->next->next) {
+			assert_true(s->valuedouble > 0);
+			assert_true(s->next->valueint >= 0 && s->next->valueint <= n_looks);
+			sum += s->next->valueint ? s->valuedouble : 0;
+		}
+		cJSON_Delete(slices);
+	}
+}
+
+/* Runs of bins: how often, how many faces, and the face and share of each. Together they are as
+ * long as what is drawn, but for what is rounded. */
+static void check_bins(const cJSON *lane, double bin_ns, double ns)
+{
+	double sum = 0, n = 0;
+
+	for (const cJSON *run = field(lane, "bins")->child; run;) {
+		double times = run->valuedouble;
+		int faces = run->next->valueint;
+
+		assert_true(times > 0 && faces >= 0);
+		run = run->next->next;
+		for (; faces > 0; faces--, run = run->next->next)
+			sum += times * run->next->valuedouble / 100 * bin_ns;
+		n += times;
+	}
+	assert_true(n > 0);
+	assert_true(sum <= ns + n * bin_ns * 0.1 && sum >= ns - n * bin_ns * 0.1);
+}
+
+static void check_tables(const cJSON *target)
+{
+	const cJSON *table, *row;
+
+	cJSON_ArrayForEach (table, field(target, "tables")) {
+		int columns = cJSON_GetArraySize(field(table, "columns"));
+
+		cJSON_ArrayForEach (row, field(table, "rows"))
+			assert_int_equal(cJSON_GetArraySize(row), columns);
+	}
+}
+
+/* Nothing is asked of any network. */
+static void check_alone(const char *page)
+{
 	assert_null(strstr(page, "http:"));
 	assert_null(strstr(page, "https:"));
 	assert_null(strstr(page, " src="));
+	assert_null(strstr(page, " href="));
 	assert_non_null(strstr(page, "default-src 'none'"));
-	cJSON_ArrayForEach (profile, cJSON_GetObjectItem(root, "profiles")) {
-		const char *name = cJSON_GetObjectItem(profile, "name")->valuestring;
-		double sum = check_profile(profile, cJSON_GetArraySize(frames));
-
-		if (!strncmp(name, "all threads", 11))
-			all += sum;
-		else if (name[0] >= '0' && name[0] <= '9')
-			lanes += sum;
-	}
-	assert_true(all == lanes);
-	cJSON_ArrayForEach (item, targets) {
-		const cJSON *table, *row;
-
-		cJSON_ArrayForEach (table, cJSON_GetObjectItem(item, "tables")) {
-			int columns = cJSON_GetArraySize(cJSON_GetObjectItem(table, "columns"));
-
-			cJSON_ArrayForEach (row, cJSON_GetObjectItem(table, "rows"))
-				assert_int_equal(cJSON_GetArraySize(row), columns);
-		}
-		n_targets++;
-	}
-	assert_int_equal(n_targets, sketch->n_targets);
-	cJSON_Delete(root);
-	free(page);
-	return all;
 }
 
-static double busy_ns(const struct sketch *sketch)
+/* Returns the sums of what counts; all slices are there. */
+static struct added check_page(const struct sketch *sketch, const struct export_opts *opts)
 {
-	double sum = 0;
+	char *page = render(sketch, opts);
+	cJSON *root = data_of(page, "data"), *details = data_of(page, "details");
+	const cJSON *lane, *target, *rows;
+	struct added sums = {0};
+	int n_nodes, no = 0, n_looks;
+
+	assert_non_null(root);
+	assert_non_null(details);
+	check_alone(page);
+	check_nodes(details, cJSON_GetArraySize(field(details, "frames")));
+	n_nodes = cJSON_GetArraySize(field(details, "nodes")) / 2;
+	n_looks = cJSON_GetArraySize(field(details, "looks")) / 6;
+	rows = field(details, "rows")->child;
+	cJSON_ArrayForEach (lane, field(root, "lanes")) {
+		int kind = field(lane, "kind")->valueint;
+
+		if (field(lane, "counted")->valueint)
+			add_rows(rows, kind, n_nodes, &sums);
+		if (cJSON_GetObjectItem(lane, "bins"))
+			check_bins(lane, field(root, "bin_ns")->valuedouble,
+				   drawn_ns(page, no, n_looks));
+		assert_int_equal(cJSON_GetArraySize(field(lane, "states")),
+				 state__count((enum lane_kind)kind));
+		rows = rows->next;
+		no++;
+	}
+	assert_null(rows);
+	assert_int_equal(cJSON_GetArraySize(field(root, "targets")), sketch->n_targets);
+	cJSON_ArrayForEach (target, field(root, "targets"))
+		check_tables(target);
+	cJSON_Delete(root);
+	cJSON_Delete(details);
+	free(page);
+	return sums;
+}
+
+static struct added wanted(const struct sketch *sketch)
+{
+	struct added sums = {0};
 
 	for (size_t t = 0; t < sketch->n_targets; t++) {
 		const struct pic_lanes *lanes = &sketch->targets[t].lanes[LANE_THREAD];
@@ -117,27 +201,36 @@ static double busy_ns(const struct sketch *sketch)
 		for (size_t i = 0; i < lanes->n; i++)
 			for (size_t k = 0; k < lanes->v[i].n_slices; k++) {
 				const struct pic_slice *s = &lanes->v[i].slices[k];
+				double ns = (double)(s->end_ns - s->start_ns);
 
-				if (s->state != ST_IDLE && sketch->stacks[s->stack].n)
-					sum += (double)(s->end_ns - s->start_ns);
+				sums.wall += s->state == ST_IDLE ? 0 : ns;
+				sums.cpu += state__on_cpu(LANE_THREAD, s->state) ? ns : 0;
+				sums.samples += s->samples;
 			}
 	}
-	return sum;
+	return sums;
+}
+
+static void check_sums(const struct sketch *sketch, const struct export_opts *opts)
+{
+	const struct added want = wanted(sketch), got = check_page(sketch, opts);
+
+	assert_true(got.wall == want.wall);
+	assert_true(got.cpu == want.cpu);
+	assert_true(got.samples == want.samples);
 }
 
 static void test_pages(void **state)
 {
-	const struct export_opts wall = {.weight = WEIGHT_WALL};
-	const struct export_opts cpu = {.weight = WEIGHT_CPU};
-	const struct export_opts samples = {.weight = WEIGHT_SAMPLES};
+	const struct export_opts all = {0}, capabilities = {.lanes = EXPORT_LANES_CAPABILITY};
 
 	(void)state;
-	assert_true(check_page(&service, &wall) == busy_ns(&service));
-	assert_true(check_page(&service, &cpu) > 0);
-	assert_true(check_page(&service, &cpu) < busy_ns(&service));
-	assert_true(check_page(&service, &samples) > 0);
-	assert_true(check_page(&hostile, &wall) == busy_ns(&hostile));
-	assert_true(check_page(&empty, &wall) == 0);
+	check_sums(&service, &all);
+	check_sums(&hostile, &all);
+	check_sums(&empty, &all);
+	/* threads count, whether they are shown or not */
+	check_sums(&service, &capabilities);
+	assert_true(wanted(&service).cpu > 0 && wanted(&service).cpu < wanted(&service).wall);
 }
 
 /* Whatever a program calls itself and its functions. */
@@ -180,70 +273,94 @@ static void test_names_stay_text(void **state)
 	char *page;
 
 	(void)state;
-	assert_true(check_page(&sketch, &wall) == 9);
+	assert_true(check_page(&sketch, &wall).wall == 9);
 	page = render(&sketch, &wall);
-	root = data_of(page);
-	frame = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "frames"), 1);
+	root = data_of(page, "details");
+	frame = cJSON_GetArrayItem(field(root, "frames"), 1);
 	assert_string_equal(frame->child->valuestring, evil);
 	cJSON_Delete(root);
 	free(page);
 }
 
-/* ── trees ───────────────────────────────────────────────────────────────────────────────── */
+/* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
-#define WIDE 3000 /* stacks */
-#define DEEP 12	  /* frames in each */
+#define WIDE	 3000	    /* stacks */
+#define DEEP	 12	    /* frames in each */
+#define N_STACKS (WIDE + 8) /* with those that a picture has of its own */
 
-static uint64_t sum_of(const struct html_tree *tree)
+/* Each stack's node is the last of its frames that is there, or an HTML_SMALL below that. */
+static void check_node(const struct html_stacks *tree, uint32_t node, const uint32_t *frames)
 {
-	uint64_t sum = 0;
+	const struct html_node *n = &tree->nodes[node - 1];
+	uint32_t depth = n->depth;
 
-	for (size_t i = 0; i < tree->n; i++)
-		sum += tree->nodes[i].self;
-	return sum;
+	assert_true(node >= 1 && node <= tree->n);
+	if (n->frame != HTML_SMALL)
+		assert_int_equal(n->frame, frames[depth]);
+	/* upwards: the last one before it that is less deep */
+	while (depth-- > 0) {
+		while (n->depth != depth)
+			n--;
+		assert_int_equal(n->frame, frames[depth]);
+	}
+}
+
+static void frames_of(uint32_t i, uint32_t *frames)
+{
+	/* each shares its root with some */
+	for (uint32_t d = 0; d < DEEP; d++)
+		frames[d] = d ? i * DEEP + d : i / 100 * 100 * DEEP;
 }
 
 static void test_trees_are_bounded(void **state)
 {
-	static uint32_t frames[DEEP], map[WIDE * DEEP];
-	static struct sum sums[WIDE];
+	static uint32_t frames[DEEP], map[WIDE * DEEP], stacks[WIDE];
+	static uint64_t weights[N_STACKS];
 	static const size_t bounds[] = {DEEP + 2, 50, 1000, WIDE * DEEP};
-	struct html_tree tree;
+	struct html_stacks tree;
 	struct picture *pic;
-	uint64_t total = 0;
+	uint64_t least;
 
 	(void)state;
-	assert_int_equal(picture__new(WIDE, &pic), 0);
+	assert_int_equal(picture__new(WIDE + 1, &pic), 0);
 	for (uint32_t i = 0; i < WIDE * DEEP; i++)
 		map[i] = i;
-	/* the first is as heavy as all others; each shares its root with some */
+	/* the first is as heavy as all others */
 	for (uint32_t i = 0; i < WIDE; i++) {
-		for (uint32_t d = 0; d < DEEP; d++)
-			frames[d] = d ? i * DEEP + d : i / 100 * 100 * DEEP;
-		sums[i].by[WEIGHT_CPU] = i ? 10 + i % 7 : 40000;
-		assert_int_equal(picture__add_stack(pic, frames, DEEP, &sums[i].stack), 0);
-		total += sums[i].by[WEIGHT_CPU];
+		frames_of(i, frames);
+		assert_int_equal(picture__add_stack(pic, frames, DEEP, &stacks[i]), 0);
+		assert_true(stacks[i] < N_STACKS);
+		weights[stacks[i]] = i ? 10 + i % 7 : 40000;
 	}
 	for (size_t b = 0; b < ARRAY_SIZE(bounds); b++) {
-		assert_int_equal(
-			html_tree__build(pic, sums, WIDE, WEIGHT_CPU, map, bounds[b], &tree), 0);
+		assert_int_equal(html_stacks__build(pic, weights, N_STACKS, map, bounds[b], 1,
+						    &tree, &least),
+				 0);
 		assert_true(tree.n > 0 && tree.n <= bounds[b]);
-		assert_int_equal(sum_of(&tree), total);
-		assert_int_equal(tree.total, total);
-		/* what is heavy stays */
-		assert_int_equal(tree.nodes[DEEP - 1].self, 40000);
-		html_tree__free(&tree);
+		for (uint32_t i = 0; i < WIDE; i++) {
+			frames_of(i, frames);
+			check_node(&tree, html_stacks__node(&tree, stacks[i]), frames);
+		}
+		/* what is heavy stays whole */
+		assert_int_equal(tree.nodes[html_stacks__node(&tree, stacks[0]) - 1].depth,
+				 DEEP - 1);
+		assert_true((tree.small_ns != 0) == (least > 1));
+		html_stacks__free(&tree);
 	}
 	/* all of it: what the stacks share is there once */
-	assert_int_equal(html_tree__build(pic, sums, WIDE, WEIGHT_CPU, map, WIDE * DEEP, &tree), 0);
+	assert_int_equal(
+		html_stacks__build(pic, weights, N_STACKS, map, WIDE * DEEP, 1, &tree, &least), 0);
 	assert_int_equal(tree.n, WIDE * (DEEP - 1) + WIDE / 100);
-	html_tree__free(&tree);
+	assert_int_equal(tree.small_ns, 0);
+	html_stacks__free(&tree);
 	/* no tree is that small */
-	sums[0].by[WEIGHT_CPU] = 1;
-	assert_int_equal(html_tree__build(pic, sums, 1, WEIGHT_CPU, map, 1, &tree), -E2BIG);
-	assert_int_equal(html_tree__build(pic, sums, 0, WEIGHT_CPU, map, 1, &tree), 0);
+	memset(weights, 0, sizeof(weights));
+	weights[stacks[0]] = 1;
+	assert_int_equal(html_stacks__build(pic, weights, N_STACKS, map, 1, 1, &tree, &least),
+			 -E2BIG);
+	assert_int_equal(html_stacks__build(pic, weights, 0, map, 1, 1, &tree, &least), 0);
 	assert_int_equal(tree.n, 0);
-	html_tree__free(&tree);
+	html_stacks__free(&tree);
 	picture__free(pic);
 }
 

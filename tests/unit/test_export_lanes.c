@@ -264,6 +264,51 @@ static void test_pprof(void **state)
 	free(text);
 }
 
+static const Pprof__Location *location_of(const Pprof__Profile *p, uint64_t id)
+{
+	for (size_t i = 0; i < p->n_location; i++)
+		if (p->location[i]->id == id)
+			return p->location[i];
+	return NULL;
+}
+
+/* One process of several: its samples, and the frames that they have. */
+static void test_pprof_of_one(void **state)
+{
+	struct export_opts one = plain;
+	int64_t wall[2] = {0};
+	size_t used = 0;
+
+	(void)state;
+	for (uint32_t t = 0; t < 2; t++) {
+		Pprof__Profile *p;
+		size_t len;
+		char *text;
+
+		one.target = t + 1;
+		text = kit_render("pprof", &lanes, &one, &len);
+		p = unzip_profile(text, len);
+		assert_int_equal(p->n_mapping, 1);
+		assert_true(p->n_sample > 0);
+		for (size_t i = 0; i < p->n_sample; i++) {
+			const Pprof__Sample *s = p->sample[i];
+
+			assert_int_equal(s->label[1]->num, lanes_targets[t].pid);
+			wall[t] += s->value[2];
+			for (size_t k = 0; k < s->n_location_id; k++)
+				assert_non_null(location_of(p, s->location_id[k]));
+		}
+		for (size_t i = 0; i < p->n_location; i++)
+			assert_int_equal(p->location[i]->mapping_id, p->mapping[0]->id);
+		used += p->n_location;
+		pprof__profile__free_unpacked(p, NULL);
+		free(text);
+	}
+	assert_int_equal(wall[0], 90 * MS);
+	assert_true(wall[1] > 0);
+	assert_true(used < 2 * (size_t)ARRAY_SIZE(lanes_frames));
+}
+
 /* ── a session of hours ──────────────────────────────────────────────────────────────────── */
 
 #define MANY 1500000
@@ -453,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_chrome_rules),
 		cmocka_unit_test(test_chrome_covers),
 		cmocka_unit_test(test_pprof),
+		cmocka_unit_test(test_pprof_of_one),
 		cmocka_unit_test(test_many_slices),
 		cmocka_unit_test(test_lanes_of_all_formats),
 		cmocka_unit_test(test_idle_threads_are_last),

@@ -216,7 +216,9 @@ static void test_page(void **state)
 	const struct export_opts opts = {0};
 	size_t len;
 	char *page = render("html", &evil, &opts, &len);
-	char *data = strstr(page, "id=\"data\">"), *end;
+	char *data = strstr(page, "id=\"details\">"), *end;
+	const cJSON *frame;
+	bool any = false;
 	cJSON *root;
 
 	(void)state;
@@ -228,10 +230,13 @@ static void test_page(void **state)
 	*end = '\0';
 	root = cJSON_Parse(data);
 	assert_non_null(root);
-	end = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "frames"), 1)->child->valuestring;
-	assert_non_null(strstr(end, "\\u{202e}"));
-	assert_non_null(strstr(end, "\\x9b"));
-	assert_shown("a frame of the page", end, strlen(end), "");
+	cJSON_ArrayForEach (frame, cJSON_GetObjectItem(root, "frames")) {
+		const char *name = frame->child->valuestring;
+
+		any = any || (strstr(name, "\\u{202e}") && strstr(name, "\\x9b"));
+		assert_shown("a frame of the page", name, strlen(name), "");
+	}
+	assert_true(any);
 	cJSON_Delete(root);
 	free(page);
 }

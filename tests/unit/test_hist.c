@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "hist.bpf.h"
-#include "lanes/hist.h"
+#include "lanes/hist_priv.h"
 
 static void check(uint64_t ns)
 {

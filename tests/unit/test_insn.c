@@ -237,6 +237,24 @@ static bool is_suspend(void *ctx, uint64_t target)
 	return target == SITE_SUSPEND;
 }
 
+/* The site, from both steps. */
+static int site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
+		     bool (*accepts)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
+{
+	size_t back = 0;
+	uint64_t site;
+
+	while ((back = insn__site_candidate(code, len, ret_addr, back, accepts, ctx, &site))) {
+		size_t after = (size_t)(ret_addr - site);
+
+		if (!insn__is_straight(insn, code + len - after, after, site))
+			continue;
+		*ret_site = site;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 static void site_from_each_return_address(void **state)
 {
 	static const uint64_t rets[] = {SITE_RET, 0x40c649, 0x40c65e};
@@ -246,8 +264,8 @@ static void site_from_each_return_address(void **state)
 
 	for (i = 0; i < ARRAY_SIZE(rets); i++) {
 		site = 0;
-		assert_int_equal(insn__site_back(*state, site_code, rets[i] - SITE_ADDR, rets[i],
-						 is_suspend, &asked, &site),
+		assert_int_equal(site_back(*state, site_code, rets[i] - SITE_ADDR, rets[i],
+					   is_suspend, &asked, &site),
 				 0);
 		assert_int_equal(site, SITE_RET);
 	}
@@ -274,32 +292,30 @@ static void no_site(void **state)
 	uint64_t site = 7;
 
 	/* one byte beside an instruction's start: forward decoding does not land there */
-	assert_int_equal(insn__site_back(*state, site_code, 0x40c64a - SITE_ADDR, 0x40c64a,
-					 is_suspend, &asked, &site),
+	assert_int_equal(site_back(*state, site_code, 0x40c64a - SITE_ADDR, 0x40c64a, is_suspend,
+				   &asked, &site),
 			 -ENOENT);
 	/* the call is not in the bytes */
-	assert_int_equal(insn__site_back(*state, site_code + 9, 0x40c649 - SITE_RET, 0x40c649,
-					 is_suspend, &asked, &site),
+	assert_int_equal(site_back(*state, site_code + 9, 0x40c649 - SITE_RET, 0x40c649, is_suspend,
+				   &asked, &site),
 			 -ENOENT);
 	/* a return lies between */
 	memcpy(code, site_code, sizeof(code));
 	code[22] = 0xc3;
 	code[23] = 0x90;
 	code[24] = 0x90;
-	assert_int_equal(insn__site_back(*state, code, 0x40c649 - SITE_ADDR, 0x40c649, is_suspend,
-					 &asked, &site),
-			 -ENOENT);
+	assert_int_equal(
+		site_back(*state, code, 0x40c649 - SITE_ADDR, 0x40c649, is_suspend, &asked, &site),
+		-ENOENT);
 	/* too far back */
 	memset(far, 0x90, sizeof(far));
 	memcpy(far, site_code + 4, 5);
-	assert_int_equal(
-		insn__site_back(*state, far, 5 + 200, SITE_RET + 200, is_suspend, &asked, &site),
-		0);
+	assert_int_equal(site_back(*state, far, 5 + 200, SITE_RET + 200, is_suspend, &asked, &site),
+			 0);
 	assert_int_equal(site, SITE_RET);
 	site = 7;
-	assert_int_equal(
-		insn__site_back(*state, far, 5 + 300, SITE_RET + 300, is_suspend, &asked, &site),
-		-ENOENT);
+	assert_int_equal(site_back(*state, far, 5 + 300, SITE_RET + 300, is_suspend, &asked, &site),
+			 -ENOENT);
 	assert_int_equal(site, 7);
 }
 
@@ -336,7 +352,7 @@ static void bytes_at_random(void **state)
 			assert_int_equal(call.next, UINT64_MAX);
 			insn__set_before(*state, code, len - (size_t)(UINT64_MAX - call.at), &call);
 		}
-		insn__site_back(*state, code, len, round, is_suspend, &asked, &site);
+		site_back(*state, code, len, round, is_suspend, &asked, &site);
 		free(code);
 	}
 	assert_true(asked > 0);

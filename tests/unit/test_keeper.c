@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "kernel/keeper.h"
+#include "kernel/keeper_priv.h"
 
 /* Far longer than anything here takes on a machine that does other things as well. */
 #define PATIENCE_MS 60000

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "output/places.h"
+#include "output/places_priv.h"
 #include "test_export_pictures.h"
 
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */

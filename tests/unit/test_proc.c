@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "process/mem.h"
-#include "process/patience.h"
+#include "process/patience_priv.h"
 #include "process/proc.h"
 #include "wire.h"
 
@@ -283,6 +284,9 @@ static void test_self(void **state)
 	now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 	assert_true(proc__ticks_to_ns(st.start_ticks) <= now);
 	assert_true(now - proc__ticks_to_ns(st.start_ticks) < 600ULL * 1000000000ULL);
+	assert_true((uintptr_t)test_self >= st.start_code && (uintptr_t)test_self < st.end_code);
+	assert_true((uintptr_t)&st < st.start_stack);
+	assert_true(st.start_stack < getauxval(AT_EXECFN));
 
 	assert_int_equal(proc__ns_pid(getpid(), 0, &ns), 0);
 	assert_int_equal(proc__threads(getpid(), &tids, &n), 0);
@@ -305,6 +309,40 @@ static void test_self(void **state)
 	close(fd);
 	proc_maps__free(&maps);
 	assert_int_equal(proc__stat(999999999, 0, &st), -ESRCH);
+}
+
+/* An exec changes nothing of a process but what its program's image shows. */
+static void test_exec(void **state)
+{
+	struct proc_stat before, now;
+	int go[2];
+	char word;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(go), 0);
+	pid = fork();
+	if (!pid) {
+		if (read(go[0], &word, 1) == 1)
+			execl("/bin/sleep", "sleep", "1000", NULL);
+		_exit(1);
+	}
+	assert_int_equal(proc__stat(pid, 0, &before), 0);
+	assert_int_equal(proc__stat(pid, 0, &now), 0);
+	assert_int_equal(before.start_stack, now.start_stack);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	do {
+		poll(NULL, 0, 1);
+		assert_int_equal(proc__stat(pid, 0, &now), 0);
+		assert_int_not_equal(now.state, 'Z');
+	} while (strcmp(now.comm, "sleep") != 0 || !now.start_stack);
+	assert_int_equal(now.start_ticks, before.start_ticks);
+	assert_int_not_equal(now.start_stack, before.start_stack);
+	assert_int_not_equal(now.start_code, before.start_code);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(go[0]);
+	close(go[1]);
 }
 
 static int fn_sum(void *ctx, void *out)
@@ -492,10 +530,10 @@ static void test_guard_hurries(void **state)
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(write(fds[1], "x", 1), 1);
-	guard__hurry_by(fds[0]);
+	confine__hurry_by(fds[0], NULL, NULL);
 	assert_int_equal(mem__guard(6, GUARD_PROC, 60000, fn_hang, NULL, 8, &out), -ETIMEDOUT);
 	assert_true(time__monotonic_ns() - start < 30 * 1000000000ULL);
-	guard__hurry_by(-1);
+	confine__hurry_by(-1, NULL, NULL);
 	/* one that hangs leaves something of the time for the next */
 	guard__all_until(time__monotonic_ns() + 20 * 1000000000ULL);
 	assert_int_equal(mem__guard(7, GUARD_PROC, 60000, fn_hang, NULL, 8, &out), -ETIMEDOUT);
@@ -545,7 +583,9 @@ static void test_patience(void **state)
 		patience__hung(&p, pid, 0, now);
 	assert_int_equal(patience__ask(&p, 9999, 2000, now, &ms), -EBUSY);
 	assert_int_equal(patience__ask(&p, 100, 2000, now, &ms), 0);
-	patience__free(&p);
+	for (pid_t pid = 1; pid < 10000; pid++)
+		patience__well(&p, pid);
+	assert_null(p.entries);
 }
 
 static void test_read(void **state)
@@ -619,6 +659,7 @@ int main(void)
 		cmocka_unit_test(test_account),
 		cmocka_unit_test(test_syscall),
 		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_guard_sleeps),
 		cmocka_unit_test(test_guard),
 		cmocka_unit_test(test_guard_has_nothing),

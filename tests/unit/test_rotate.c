@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "output/output.h"
-#include "output/rotate.h"
+#include "output/rotate_priv.h"
 
 #define STEM "safescope-prog-1"
 

@@ -253,7 +253,7 @@ static void tapped_new(struct tapped *t)
 
 static void tapped_free(struct tapped *t)
 {
-	assert_int_equal(feed__error(t->feed), 0);
+	assert_int_equal(feed__lost_some(t->feed), feed__bad_records(t->feed) > 0);
 	held__free(t->held);
 	feed__free(t->feed);
 	timeline__free(t->kit.tl);
@@ -394,18 +394,78 @@ static void damaged_records_are_not_held(void **state)
 	tapped_free(&t);
 }
 
-static void the_first_failure_is_kept(void **state)
+/* What was lost is lost from one window: those after it are complete. */
+static void losses_belong_to_one_window(void **state)
 {
 	struct tapped t;
+	union rec r;
 
 	(void)state;
 	tapped_new(&t);
-	feed__failed(t.feed, -ENOMEM);
-	feed__failed(t.feed, -E2BIG);
-	assert_int_equal(feed__error(t.feed), -ENOMEM);
+	assert_false(feed__lost_some(t.feed));
+	feed__failed(t.feed);
+	assert_true(feed__lost_some(t.feed));
+	feed__cut(t.feed);
+	assert_false(feed__lost_some(t.feed));
+	mk_sample(&r, PID + 1, T0, WIRE_WHERE_HASKELL, 0ULL);
+	feed__record(t.feed, &r, r.h.size);
+	assert_false(feed__lost_some(t.feed));
+	feed__record(t.feed, &r, r.h.size - 1);
+	assert_true(feed__lost_some(t.feed));
+	feed__cut(t.feed);
+	assert_false(feed__lost_some(t.feed));
+	assert_int_equal(feed__bad_records(t.feed), 1);
 	held__free(t.held);
 	feed__free(t.feed);
 	timeline__free(t.kit.tl);
+}
+
+/* ── candidates ──────────────────────────────────────────────────────────────────────────── */
+
+static struct candidate *candidate(struct candidates *set, pid_t pid, uid_t user, uint64_t due)
+{
+	const struct wire_proc_new rec = {.h = {.tgid = (uint32_t)pid}};
+	struct candidate *c = candidates__add(set, &rec, due, T0);
+
+	assert_non_null(c);
+	assert_ptr_equal(candidates__find(set, pid), c);
+	c->user = user;
+	c->has_user = true;
+	return c;
+}
+
+/* Who has had least comes first, of one user who has waited longest; each once in a turn. */
+static void candidates_take_turns(void **state)
+{
+	struct candidate *a, *b, *c;
+	struct candidates *set;
+	struct served *served;
+
+	(void)state;
+	assert_int_equal(candidates__new(&set), 0);
+	assert_int_equal(served__new(&served), 0);
+	a = candidate(set, 1, 1000, 10);
+	b = candidate(set, 2, 1000, 10);
+	c = candidate(set, 3, 1001, 10);
+	candidate(set, 4, 1002, 100);
+	served__add(served, 1000, 5);
+	candidates__new_turn(set);
+	assert_ptr_equal(candidates__next_due(set, served, 50), c);
+	assert_ptr_equal(candidates__next_due(set, served, 50), a);
+	assert_ptr_equal(candidates__next_due(set, served, 50), b);
+	assert_null(candidates__next_due(set, served, 50));
+	/* one that was dropped is looked at no more, and a new one comes after those that wait */
+	candidates__drop(set, c);
+	assert_null(candidates__find(set, 3));
+	c = candidate(set, 5, 1000, 10);
+	candidates__new_turn(set);
+	assert_ptr_equal(candidates__next_due(set, served, 50), a);
+	candidates__new_turn(set);
+	assert_ptr_equal(candidates__next_due(set, served, 50), b);
+	assert_ptr_equal(candidates__next_due(set, served, 50), c);
+	assert_ptr_equal(candidates__next_due(set, served, 50), a);
+	candidates__free(set);
+	served__free(served);
 }
 
 int main(void)
@@ -424,7 +484,8 @@ int main(void)
 		cmocka_unit_test(held_no_more_than_its_maximum),
 		cmocka_unit_test(held_and_dropped),
 		cmocka_unit_test(damaged_records_are_not_held),
-		cmocka_unit_test(the_first_failure_is_kept),
+		cmocka_unit_test(losses_belong_to_one_window),
+		cmocka_unit_test(candidates_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "base/shares.h"
 
-enum { ANNA = 1000, BERT = 1001, CARL = 4000000000U };
+enum { ANNA = 1000, BERT = 1001, CARL = 4000000000U, NOBODY = 65534 };
 
 /* Takes new things, numbered from `first`, until one is refused; how many. */
 static uint64_t take_all(struct shares *shares, uid_t uid, uint64_t first, uint64_t bytes)
@@ -25,6 +25,16 @@ static uint64_t take_all(struct shares *shares, uid_t uid, uint64_t first, uint6
 	return n;
 }
 
+/* What of `max` bytes is in use, by half of what is left for somebody who has nothing. */
+static uint64_t bytes_in_use(const struct shares *shares, uint64_t max)
+{
+	uint64_t half = 0;
+
+	while (shares__ask(shares, NOBODY, half + 1) == 0)
+		half++;
+	return max - 2 * half;
+}
+
 static void t_greedy(void **state)
 {
 	struct shares *shares;
@@ -35,12 +45,33 @@ static void t_greedy(void **state)
 	assert_int_equal(take_all(shares, BERT, 10000, 1), 250);
 	assert_int_equal(take_all(shares, CARL, 20000, 1), 125);
 	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
-	assert_int_equal(shares__all(shares).things, 875);
 	/* what one lets go of is the others' */
 	for (uint64_t i = 0; i < 500; i++)
 		shares__leave(shares, i, ANNA);
 	assert_int_equal(shares__of(shares, ANNA).things, 0);
 	assert_int_equal(take_all(shares, BERT, 30000, 1), 437 - 250);
+	shares__free(shares);
+}
+
+static void t_gone(void **state)
+{
+	struct shares *shares;
+
+	(void)state;
+	assert_int_equal(shares__new(1000, 1000, &shares), 0);
+	assert_int_equal(shares__use(shares, 1, ANNA, 10), 0);
+	assert_int_equal(shares__use(shares, 1, ANNA, 10), 0);
+	assert_int_equal(shares__use(shares, 1, BERT, 10), 0);
+	assert_int_equal(shares__use(shares, 2, BERT, 6), 0);
+	shares__forget(shares, 1);
+	assert_int_equal(shares__of(shares, ANNA).things, 0);
+	assert_int_equal(shares__of(shares, BERT).things, 1);
+	assert_int_equal(shares__of(shares, BERT).bytes, 6);
+	assert_int_equal(bytes_in_use(shares, 1000), 6);
+	/* what is gone is nobody's to leave */
+	shares__leave(shares, 1, ANNA);
+	shares__forget(shares, 1);
+	assert_int_equal(bytes_in_use(shares, 1000), 6);
 	shares__free(shares);
 }
 
@@ -55,7 +86,7 @@ static void t_bytes(void **state)
 	assert_int_equal(take_all(shares, ANNA, 0, 100), 5);
 	assert_int_equal(take_all(shares, BERT, 100, 100), 2);
 	assert_int_equal(shares__of(shares, ANNA).bytes, 500);
-	assert_int_equal(shares__all(shares).bytes, 700);
+	assert_int_equal(bytes_in_use(shares, 1000), 700);
 	shares__free(shares);
 }
 
@@ -71,20 +102,19 @@ static void t_shared(void **state)
 		assert_int_equal(shares__use(shares, i, BERT, 10), 0);
 		assert_int_equal(shares__use(shares, i, BERT, 10), 0);
 	}
-	assert_int_equal(shares__all(shares).things, 5);
-	assert_int_equal(shares__all(shares).bytes, 50);
+	assert_int_equal(bytes_in_use(shares, 1000), 50);
 	assert_int_equal(shares__of(shares, BERT).things, 5);
 	assert_int_equal(shares__ask(shares, ANNA, 1), -EDQUOT);
 	/* the thing stays while somebody uses it, and is only theirs */
 	shares__leave(shares, 0, ANNA);
 	shares__leave(shares, 0, ANNA);
 	assert_int_equal(shares__of(shares, ANNA).things, 4);
-	assert_int_equal(shares__all(shares).things, 5);
+	assert_int_equal(bytes_in_use(shares, 1000), 50);
 	shares__leave(shares, 0, BERT);
 	assert_int_equal(shares__of(shares, BERT).things, 5);
 	shares__leave(shares, 0, BERT);
 	assert_int_equal(shares__of(shares, BERT).things, 4);
-	assert_int_equal(shares__all(shares).things, 4);
+	assert_int_equal(bytes_in_use(shares, 1000), 40);
 	shares__leave(shares, 77, CARL);
 	shares__free(shares);
 	shares__free(NULL);
@@ -107,10 +137,8 @@ static void t_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_greedy),
-		cmocka_unit_test(t_bytes),
-		cmocka_unit_test(t_shared),
-		cmocka_unit_test(t_over),
+		cmocka_unit_test(t_greedy), cmocka_unit_test(t_gone), cmocka_unit_test(t_bytes),
+		cmocka_unit_test(t_shared), cmocka_unit_test(t_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "elf/elf.h"
+#include "elf/elf_priv.h"
 #include "elf/symbols.h"
 
 #define TINY "tests/data/tiny.elf" /* see tiny.c beside it */
@@ -251,12 +252,41 @@ static void ghc_program(void **state)
 	elf__free(elf);
 }
 
+/* ── heads from a process without rights ─────────────────────────────────────────────────── */
+
+static void same_heads(const char *path)
+{
+	struct elf_file *here, *aside;
+
+	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &here), 0);
+	assert_int_equal(elf__open_copy(open(path, O_RDONLY | O_CLOEXEC), path, 4711, &aside), 0);
+	assert_int_equal(elf__user(aside), 4711);
+	assert_memory_equal(&here->heads, &aside->heads, sizeof(here->heads));
+	assert_memory_equal(here->sections, aside->sections,
+			    here->heads.n_sections * sizeof(*here->sections));
+	elf__free(here);
+	elf__free(aside);
+}
+
+static void heads_aside(void **state)
+{
+	struct elf_file *elf = NULL;
+	int fd = memfd_create("none", MFD_CLOEXEC);
+
+	(void)state;
+	same_heads("tests/data/tiny.elf");
+	same_heads("/proc/self/exe");
+	assert_int_equal(write(fd, "#!/bin/sh", 9), 9);
+	assert_int_equal(elf__open_copy(fd, "script", 4711, &elf), -ENOEXEC);
+	assert_null(elf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(best_of_several), cmocka_unit_test(not_across_sections),
 		cmocka_unit_test(known_file),	   cmocka_unit_test(stripped_and_debug_file),
-		cmocka_unit_test(ghc_program),
+		cmocka_unit_test(ghc_program),	   cmocka_unit_test(heads_aside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,63 @@ static void test_call(void **state)
 	timeline__free(kit.tl);
 }
 
+static void put_state(struct kit *kit, uint64_t open_since, uint64_t blocked_ns)
+{
+	struct wire_thread state = {.tgid = PID, .epoch = 1, .on_since_ns = T0 + 1};
+
+	if (open_since) {
+		state.depth = 1;
+		state.open[0] = (struct wire_open){
+			.start_ns = open_since, .site = SITE(1), .incall = 0x1000};
+	}
+	state.blocked_ns = blocked_ns;
+	assert_int_equal(intake__thread_state(kit->in, 7, &state), 0);
+}
+
+/*
+ * Whenever a call ends and whatever shows it, a record or only the counters: what windows have of
+ * it adds up to what the counters have. `seen_open`: the states at the cut showed it.
+ */
+static void call_over_a_cut(bool seen_open, bool recorded, bool at_exit)
+{
+	const uint64_t cut = T0 + 2000000000ULL, begin = cut - 300000, end = cut + 100000;
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_target *t;
+	uint64_t wall;
+	union rec r;
+
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_call(&r, 7, T0 + 1000, T0 + 51000, SITE(1), STOP));
+	put_counters(&kit, 1, 50000);
+	put_state(&kit, seen_open ? begin : 0, 0);
+	t = window(&kit, cut, &pic);
+	assert_int_equal(t->calls[0].calls, 1);
+	assert_int_equal(t->calls[0].open_at_end, seen_open);
+	wall = t->calls[0].wall_ns + t->calls[0].open_wall_ns;
+	assert_int_equal(wall, seen_open ? 350000 : 50000);
+	picture__free(pic);
+	if (recorded)
+		put(&kit, mk_call(&r, 7, begin, end, SITE(1), STOP));
+	put_counters(&kit, 2, 450000);
+	if (at_exit)
+		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, end + 1000));
+	else
+		put_state(&kit, 0, 0);
+	t = finish(&kit);
+	assert_int_equal(t->calls[0].calls, 1);
+	assert_int_equal(wall + t->calls[0].wall_ns, 450000);
+	timeline__free(kit.tl);
+}
+
+static void test_call_over_a_cut(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		call_over_a_cut(i & 1, i & 2, i & 4);
+}
+
 /* A process's end that was held back, too. */
 static void test_end(void **state)
 {
@@ -344,9 +401,13 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_collection), cmocka_unit_test(test_call),
-		cmocka_unit_test(test_end),	   cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_room),	   cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_collection),
+		cmocka_unit_test(test_call),
+		cmocka_unit_test(test_call_over_a_cut),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_any),
 	};
 

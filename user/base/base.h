@@ -41,6 +41,9 @@ enum log_level { LOG_LVL_QUIET, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_VERBOSE, LOG
 /* Set once, at start. The default is LOG_LVL_INFO. */
 void log__set_level(enum log_level level);
 enum log_level log__level(void);
+/* Where standard error is the journal's, messages have their level in front from now on and not the
+ * program's name, which the journal knows (sd-daemon(3)). */
+void log__find_journal(void);
 /* A line without an end is on the terminal, or no more: the next message wipes it. */
 void log__set_line(bool shown);
 /* Whether the user has been told of a failure by log_error(). */

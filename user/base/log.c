@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base.h"
 
 #define LOG_PREFIX   "safescoped: "
+#define MAX_PREFIX   32
 #define LOG_MAX_LINE 4096
 #define WIPE	     "\r\033[K"
 
@@ -17,6 +20,7 @@ static _Atomic int log_level_now = LOG_LVL_INFO;
 static _Atomic bool error_said;
 /* A line without an end is on the terminal. */
 static _Atomic bool line_shown;
+static _Atomic bool to_journal;
 
 void log__set_level(enum log_level level)
 {
@@ -43,14 +47,50 @@ static void put(const char *line, size_t len)
 	}
 }
 
-static void __attribute__((format(printf, 1, 0))) vlog(const char *fmt, va_list ap)
+/* As syslog(3) numbers them: <3> is an error. */
+static int journal_level(enum log_level level)
+{
+	switch (level) {
+	case LOG_LVL_QUIET:
+		return 3;
+	case LOG_LVL_WARN:
+		return 4;
+	case LOG_LVL_INFO:
+	case LOG_LVL_VERBOSE:
+		return 6;
+	case LOG_LVL_DEBUG:
+		break;
+	}
+	return 7;
+}
+
+/* "DEVICE:INODE" of the journal's stream (systemd.exec(5)). */
+void log__find_journal(void)
+{
+	const char *where = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+	char *end;
+
+	if (!where || fstat(STDERR_FILENO, &st))
+		return;
+	dev = strtoull(where, &end, 10);
+	ino = *end == ':' ? strtoull(end + 1, NULL, 10) : 0;
+	atomic_store(&to_journal, st.st_dev == dev && ino && st.st_ino == ino);
+}
+
+/* LOG_LVL_QUIET: an error, which is never suppressed. */
+static void __attribute__((format(printf, 2, 0)))
+vlog(enum log_level level, const char *fmt, va_list ap)
 {
 	char text[LOG_MAX_LINE], line[LOG_MAX_LINE] = LOG_PREFIX;
-	const size_t prefix = sizeof(LOG_PREFIX) - 1;
 	int saved = errno;
-	size_t len;
+	size_t len, prefix;
 	int n;
 
+	if (atomic_load(&to_journal))
+		snprintf(line, MAX_PREFIX, "<%d>", journal_level(level));
+	prefix = strlen(line);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	if (n < 0)
 		n = 0;
@@ -82,7 +122,7 @@ void log_error(const char *fmt, ...)
 
 	atomic_store_explicit(&error_said, true, memory_order_relaxed);
 	va_start(ap, fmt);
-	vlog(fmt, ap);
+	vlog(LOG_LVL_QUIET, fmt, ap);
 	va_end(ap);
 }
 
@@ -94,7 +134,7 @@ void log_error(const char *fmt, ...)
 		if ((int)log__level() < (int)(MIN_LEVEL))                                          \
 			return;                                                                    \
 		va_start(ap, fmt);                                                                 \
-		vlog(fmt, ap);                                                                     \
+		vlog(MIN_LEVEL, fmt, ap);                                                          \
 		va_end(ap);                                                                        \
 	}
 

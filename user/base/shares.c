@@ -87,13 +87,6 @@ static struct use *find_use(const struct shares *shares, uint64_t thing, uid_t u
 	return use;
 }
 
-/* ── reading ─────────────────────────────────────────────────────────────────────────────── */
-
-struct shares_use shares__all(const struct shares *shares)
-{
-	return shares->all;
-}
-
 struct shares_use shares__of(const struct shares *shares, uid_t uid)
 {
 	const struct user *user = find_user(shares, uid);
@@ -207,18 +200,13 @@ int shares__use(struct shares *shares, uint64_t no, uid_t uid, uint64_t bytes)
 	return 0;
 }
 
-void shares__leave(struct shares *shares, uint64_t no, uid_t uid)
+static void end_use(struct shares *shares, struct use *use)
 {
-	struct use *use = find_use(shares, no, uid);
-	struct thing *thing;
-	struct user *user;
+	struct thing *thing = find_thing(shares, use->key.thing);
+	struct user *user = find_user(shares, (uid_t)use->key.uid);
 
-	if (!use || --use->times)
-		return;
 	HASH_DEL(shares->uses, use);
 	free(use);
-	thing = find_thing(shares, no);
-	user = find_user(shares, uid);
 	user->has.things--;
 	user->has.bytes -= thing->bytes;
 	if (!--thing->users) {
@@ -226,4 +214,23 @@ void shares__leave(struct shares *shares, uint64_t no, uid_t uid)
 		shares->all.bytes -= thing->bytes;
 	}
 	tidy(shares, thing, user);
+}
+
+void shares__leave(struct shares *shares, uint64_t no, uid_t uid)
+{
+	struct use *use = find_use(shares, no, uid);
+
+	if (use && !--use->times)
+		end_use(shares, use);
+}
+
+void shares__forget(struct shares *shares, uint64_t no)
+{
+	struct use *use, *next;
+
+	for (use = shares->uses; use; use = next) {
+		next = use->hh.next;
+		if (use->key.thing == no)
+			end_use(shares, use);
+	}
 }

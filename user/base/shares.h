@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * shares: things of which there is room for so many, and which users have how much of them, so that
+ * shares: things of which there is a limited number, and how much of them each user has, so that
  * one user's processes cannot use up what others need. The one rule: a new thing is made for a user
  * only while he then has no more than half of what the others leave. Whoever comes late, and to
  * however greedy a neighbour, finds room.
@@ -27,12 +27,13 @@ int shares__ask(const struct shares *shares, uid_t uid, uint64_t bytes);
 int shares__use(struct shares *shares, uint64_t thing, uid_t uid, uint64_t bytes);
 /* And once less. No error if he does not. */
 void shares__leave(struct shares *shares, uint64_t thing, uid_t uid);
+/* The thing is gone: nobody uses it any more. */
+void shares__forget(struct shares *shares, uint64_t thing);
 
-/* How many things are used, and of what size together: by anybody, and by one user. */
+/* How many things a user uses, and of what size together. */
 struct shares_use {
 	uint64_t things, bytes;
 };
-struct shares_use shares__all(const struct shares *shares);
 struct shares_use shares__of(const struct shares *shares, uid_t uid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ahead: finds what goes on at the cuts of a replay in windows, and what comes after them. */
-#include "ahead.h"
+#include "ahead_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ struct state {
 	struct wire_off_stack stack;
 };
 
-/* The threads of a process as it joined; after so many records and new targets. */
+/* The threads of a process as it joined; after this many records and new targets. */
 struct snap {
 	pid_t pid;
 	uint64_t at_ns, n_records, n_targets;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* blocks: a capture's blocks, one after the other, past what is damaged. Private to the room. */
+/* blocks: a capture's blocks, one after the other, past what is damaged. */
 #ifndef SAFESCOPED_CAPTURE_BLOCKS_PRIV_H
 #define SAFESCOPED_CAPTURE_BLOCKS_PRIV_H
 

@@ -86,9 +86,9 @@ struct replay_hooks {
 	 */
 	void (*at)(void *ctx, struct timeline *tl, uint64_t ns, bool last);
 	/*
-	 * The session comes in windows of so many ns (0: it is one): each but the last one is given
-	 * here, whose it is then, and the last one is the replay's picture. What it returns other
-	 * than 0 ends the replay. Logs are not joined.
+	 * The session comes in windows of this many ns (0: it is one): each but the last one is
+	 * given here, whose it is then, and the last one is the replay's picture. What it returns
+	 * other than 0 ends the replay. Logs are not joined.
 	 */
 	uint64_t window_ns;
 	int (*window)(void *ctx, struct picture *pic);

@@ -105,7 +105,7 @@ static void code_string(struct codec *c, const char **s)
 		       "a member of " #type " was added: list it below, then change the size")
 
 MEMBERS_OF(struct target_probe, 152);
-MEMBERS_OF(struct target_info, 1176);
+MEMBERS_OF(struct target_info, 1200);
 MEMBERS_OF(struct code_name, 56);
 MEMBERS_OF(struct target_site, 96);
 MEMBERS_OF(struct target_ccs, 40);
@@ -151,6 +151,9 @@ static void code_info(struct codec *c, struct target_info *i)
 	CODE(c, i->wire);
 	code_string(c, &i->only_sampled);
 	CODE(c, i->rts_opts);
+	code_string(c, &i->container);
+	code_string(c, &i->pod);
+	code_string(c, &i->service);
 }
 
 static void code_name(struct codec *c, struct code_name *n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * codec: inputs of a timeline as bytes and back. Private to the capture room.
+ * codec: inputs of a timeline as bytes and back.
  *
  * One function for each struct names its members once, for both directions. An input is
  *     u16 kind  u16 fields (bit n: field n of the list in code__input)  u32 bytes that follow

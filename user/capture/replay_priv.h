@@ -4,7 +4,7 @@
 #define SAFESCOPED_CAPTURE_REPLAY_PRIV_H
 
 #include "codec_priv.h"
-#include "replay_windows.h"
+#include "replay_windows_priv.h"
 
 struct answer;
 struct answers;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* replay_windows: cuts a replayed session as the live one would have been cut. */
-#include "replay_windows.h"
+#include "replay_windows_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ahead.h"
+#include "ahead_priv.h"
 #include "base/base.h"
 #include "timeline/timeline.h"
 
-/* Without any record for so many the capture is damaged: at 60 s it is two months. */
+/* With this many and no record in any of them the capture is damaged: at 60 s it is two months. */
 #define MAX_AT_ONCE 100000
 
 void replay_windows__free(struct replay_windows *w)

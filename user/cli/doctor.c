@@ -2,7 +2,9 @@
 /* --doctor: what this kernel, these privileges and a process allow, and what the rest needs. */
 #include "modes.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,31 +41,61 @@ __attribute__((format(printf, 5, 6))) static void report(struct doctor *d, bool 
 
 /* ── this kernel and these privileges ────────────────────────────────────────────────────── */
 
+struct cap_use {
+	const char *name, *use;
+	int cap;
+	enum need need;
+};
+
+/* Without CAP_SYS_ADMIN, which is nearly root, all of them are enough. */
+static const struct cap_use caps[] = {
+	{"CAP_BPF", "loads the BPF programs", CAP_BPF, NEEDED},
+	{"CAP_PERFMON", "samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
+	{"CAP_SYS_PTRACE", "reads other processes' memory", CAP_SYS_PTRACE, NEEDED},
+	{"CAP_DAC_READ_SEARCH",
+	 "opens other users' processes' memory, and executables that only their owner may read",
+	 CAP_DAC_READ_SEARCH, OPTIONAL},
+	{"CAP_CHECKPOINT_RESTORE",
+	 "opens the files that a process maps whatever has become of their names",
+	 CAP_CHECKPOINT_RESTORE, OPTIONAL},
+	{"CAP_SYSLOG", "names kernel functions", CAP_SYSLOG, OPTIONAL},
+	{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
+};
+
+/* The line that gives the program what it lacks, for all who may start it. */
+static void report_setcap(struct doctor *d, bool lacking)
+{
+	char line[512] = "setcap ", self[PATH_MAX];
+	size_t len = strlen(line);
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
+		if (caps[i].cap != CAP_SYS_ADMIN)
+			len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s",
+						i ? "," : "", caps[i].name);
+	for (char *c = line; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	self[MAX(n, 0)] = '\0';
+	report(d, !lacking, OPTIONAL, "setcap", "%s%s+ep %s",
+	       lacking ? "gives an ordinary user all of these: sudo " : "these, without root: ",
+	       line, n > 0 ? self : "/usr/local/bin/safescoped");
+}
+
 static void report_caps(struct doctor *d, const struct kernel_features *f)
 {
-	static const struct {
-		const char *name, *use;
-		int cap;
-		enum need need;
-	} caps[] = {
-		{"CAP_BPF", "loads the BPF programs", CAP_BPF, NEEDED},
-		{"CAP_PERFMON", "samples, and attaches to the scheduler", CAP_PERFMON, NEEDED},
-		{"CAP_SYS_PTRACE", "reads other processes' memory", CAP_SYS_PTRACE, NEEDED},
-		{"CAP_CHECKPOINT_RESTORE",
-		 "opens the files that a process maps whatever has become of their names",
-		 CAP_CHECKPOINT_RESTORE, OPTIONAL},
-		{"CAP_DAC_READ_SEARCH", "reads executables that only their owner may read",
-		 CAP_DAC_READ_SEARCH, OPTIONAL},
-		{"CAP_SYSLOG", "names kernel functions", CAP_SYSLOG, OPTIONAL},
-		{"CAP_SYS_ADMIN", "measures the programs' own run time", CAP_SYS_ADMIN, OPTIONAL},
-	};
+	bool lacking = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
 		bool has = kernel__has_cap(f, caps[i].cap);
 
+		lacking |= !has && caps[i].cap != CAP_SYS_ADMIN;
 		report(d, has, caps[i].need, caps[i].name, "%s%s", caps[i].use,
-		       has ? "" : "; run as root (sudo safescoped …)");
+		       has			      ? ""
+		       : caps[i].cap == CAP_SYS_ADMIN ? "; only root has it (sudo safescoped …)"
+						      : "; run as root (sudo safescoped …), or "
+							"see setcap");
 	}
+	report_setcap(d, lacking);
 }
 
 static void report_uprobes(struct doctor *d, const struct kernel_features *f)

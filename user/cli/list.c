@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/base.h"
+#include "confine/caps.h"
 #include "process/cgroup.h"
 #include "process/select.h"
 #include "target/target.h"
@@ -343,6 +345,14 @@ static int print(const struct list *list, const struct options *options)
 	return err;
 }
 
+static bool sees_all(void)
+{
+	const uint64_t needed = CAP_BIT_OF(CAP_SYS_PTRACE) | CAP_BIT_OF(CAP_DAC_READ_SEARCH);
+	uint64_t have = 0;
+
+	return caps__permitted(&have) || (have & needed) == needed;
+}
+
 int list__run(const struct options *options)
 {
 	struct list list = {.select = &options->select};
@@ -356,8 +366,9 @@ int list__run(const struct options *options)
 	if (err) {
 		log_error("the processes cannot be listed: %s", strerror(-err));
 	} else {
-		if (geteuid() != 0)
-			log_info("without root only processes of this user are seen");
+		if (!sees_all())
+			log_info("without root, or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, only "
+				 "processes of this user are seen");
 		if (list.n)
 			qsort(list.rows, list.n, sizeof(*list.rows), by_pid);
 		err = print(&list, options);

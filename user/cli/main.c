@@ -5,57 +5,17 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "modes.h"
-#include "off_switch.h"
 #include "options.h"
-#include "session/session.h"
 
-/* What of a session's options is only for the command line is taken out of them here. */
-static int run_session(const struct options *o, enum session_kind kind)
+static int run(struct options **options)
 {
-	const char *log = o->eventlog;
-	bool none = log && !strcmp(log, "none"), automatic = !log || !strcmp(log, "auto");
-	int code;
-	const struct session_opts opts = {
-		.off_path = o->off_path,
-		.select = o->select.n ? &o->select : NULL,
-		.kind = kind,
-		.mode = options__mode(o->mode),
-		.pids = o->pids,
-		.n_pids = o->n_pids,
-		.command = o->command,
-		.duration_ns = o->duration_ns,
-		.window_ns = o->window_ns,
-		.frequency_hz = o->frequency_hz,
-		.max_overhead_percent = o->max_overhead_percent,
-		.stacks = o->stacks,
-		.kernel_stacks = o->kernel_stacks,
-		.plumbing = o->verbose > 0,
-		.symbols = o->symbols,
-		.force = o->force,
-		.no_eventlogs = none || o->window_ns,
-		.eventlog = none || automatic ? NULL : log,
-		.eventlog_asked = log && automatic,
-		.save = o->save,
-		.propagate_exit = o->propagate_exit,
-		.output = &o->output,
-		.quiet = o->quiet,
-	};
+	const struct options *o = *options;
 
-	/* one that is kept, or starts a program, has one life only */
-	if (o->window_ns && kind != SESSION_COMMAND && !o->save)
-		return off_switch__run(&opts);
-	code = session__run(&opts);
-	return code == SESSION_SWITCHED_OFF ? EXIT_PARTIAL : code;
-}
-
-static int run(const struct options *o)
-{
 	switch (o->mode) {
 	case MODE_LIST:
 		return list__run(o);
@@ -66,13 +26,11 @@ static int run(const struct options *o)
 	case MODE_REPLAY:
 		return replay_mode__run(o);
 	case MODE_PID:
-		return run_session(o, SESSION_PIDS);
 	case MODE_COMMAND:
-		return run_session(o, SESSION_COMMAND);
 	case MODE_SYSTEM:
 		break;
 	}
-	return run_session(o, SESSION_SYSTEM);
+	return session_mode__run(options);
 }
 
 /* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */
@@ -130,24 +88,21 @@ static void hold_standard_fds(void)
 
 int main(int argc, char **argv)
 {
-	struct options options;
+	struct options *options;
 	uid_t owner;
 	gid_t group;
+	int code;
 
 	/* all output is UTF-8, whatever the user's locale is */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	hold_standard_fds();
 	give_capstone_memory();
-	options__parse(argc, argv, &options);
-	if (options.quiet)
-		log__set_level(LOG_LVL_QUIET);
-	else if (options.verbose > 1)
-		log__set_level(LOG_LVL_DEBUG);
-	else if (options.verbose == 1)
-		log__set_level(LOG_LVL_VERBOSE);
+	log__find_journal();
+	options = options__parse(argc, argv);
+	options__set_log_level(options);
 	signals__ignore_harmless();
 	/* before anything is done as root that was meant for somebody else */
-	if (output__owner(&owner, &group))
-		return EX_USAGE;
-	return run(&options);
+	code = output__owner(&owner, &group) ? EX_USAGE : run(&options);
+	options__free(options);
+	return code;
 }

@@ -8,6 +8,8 @@
 
 #include "options.h"
 
+struct session_opts;
+
 /* How long --list and --doctor look for one process's eventlog. */
 #define MODES_TRAITS_TIMEOUT_MS 500
 
@@ -17,6 +19,11 @@ int list__run(const struct options *options);
 int doctor__run(const struct options *options);
 /* --eventlog FILE without a process: a log, or a report of GHC's, alone. Needs no privilege. */
 int log_mode__run(const struct options *options);
+/* A session of the host, of processes or of a command. *options may be replaced by those of a
+ * configuration that is read again. */
+int session_mode__run(struct options **options);
+/* What of them is for a session. Points into `options`. */
+void session_mode__opts(const struct options *options, struct session_opts *ret_opts);
 /* --replay FILE: the outputs of a session that --save kept. Needs no privilege. */
 int replay_mode__run(const struct options *options);
 

@@ -12,11 +12,13 @@
 #include "logs/logs.h"
 #include "output/output.h"
 #include "process/select.h"
+#include "push/push.h"
 
 #define OPTIONS_MAX_PIDS  256
 #define OPTIONS_MAX_GLOBS 64
 
-#define OPTIONS_OFF_PATH "/run/safescoped/off"
+#define OPTIONS_OFF_PATH    "/run/safescoped/off"
+#define OPTIONS_CONFIG_PATH "/etc/safescoped.conf"
 
 /* What to do. */
 enum mode {
@@ -29,7 +31,14 @@ enum mode {
 	MODE_REPLAY
 };
 
+struct config;
+struct command_line;
+
+/* The strings are the command line's, and the configuration file's as it was read. */
 struct options {
+	const struct command_line *line;
+	const char *config_path; /* NULL: no file was given */
+	struct config *config;
 	enum mode mode;
 	char **command; /* MODE_COMMAND: argv of what to start, NULL at its end */
 	pid_t pids[OPTIONS_MAX_PIDS];
@@ -38,6 +47,7 @@ struct options {
 	struct select_rules select;
 	const char *off_path; /* while this file exists nothing is profiled */
 	uint64_t window_ns;   /* 0: the session is one */
+	const char *metrics;  /* where they are asked for; NULL: nowhere */
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
@@ -51,7 +61,8 @@ struct options {
 	double max_overhead_percent;
 	enum intake_stacks stacks;
 	bool kernel_stacks;
-	bool propagate_exit; /* MODE_COMMAND */
+	bool propagate_exit;   /* MODE_COMMAND */
+	struct push_opts push; /* n 0: nothing is pushed */
 	bool quiet;
 	int verbose; /* how many times -v was given */
 };
@@ -59,7 +70,20 @@ struct options {
 /* "pid", "system", …: session.mode of the report. */
 const char *options__mode(enum mode mode);
 
-/* Exits by itself on --help, --version and wrong usage (64). */
-void options__parse(int argc, char **argv, struct options *ret_options);
+/*
+ * Reads the command line, and the file that it names. Exits by itself on --help, --version,
+ * --completion and wrong usage (64), and after --check-config. The caller frees the options.
+ */
+struct options *options__parse(int argc, char **argv);
+/*
+ * The same command line, with what is in the file now. Needs `old`->config_path. -EINVAL: something
+ * is wrong, or the file cannot be read, which is printed; -ENOMEM.
+ */
+int options__again(const struct options *old, struct options **ret_options);
+/* Whether they were made of the same lines. */
+bool options__same(const struct options *a, const struct options *b);
+/* How much is logged from now on. */
+void options__set_log_level(const struct options *options);
+void options__free(struct options *options);
 
 #endif

@@ -3,51 +3,55 @@
 #ifndef SAFESCOPED_CLI_OPTIONS_PRIV_H
 #define SAFESCOPED_CLI_OPTIONS_PRIV_H
 
-#include <argp.h>
-
+#include "base/base.h"
+#include "option_table.h"
 #include "options.h"
 
-enum {
-	OPT_SYMBOLS = 1000,
-	OPT_FORCE,
-	OPT_MAX_OVERHEAD,
-	OPT_WEIGHT,
-	OPT_LANES,
-	OPT_STACKS,
-	OPT_KERNEL_STACKS,
-	OPT_LIST,
-	OPT_DOCTOR,
-	OPT_FROM,
-	OPT_TO,
-	OPT_HIDE,
-	OPT_ONLY,
-	OPT_SAVE,
-	OPT_REPLAY,
-	OPT_WINDOW,
-	OPT_KEEP,
-	OPT_KEEP_BYTES,
-	OPT_KEEP_FOR,
-	OPT_OFF_FILE,
-	OPT_COMM,
-	OPT_EXE,
-	OPT_USER,
-	OPT_CGROUP,
-	OPT_EXCLUDE,
-	OPT_PROPAGATE_EXIT,
+/* What is made of the options, and where the one that is looked at stands. */
+struct option_input {
+	struct options *o;
+	const char *file; /* NULL: the command line */
+	unsigned line;	  /* 0: the file as a whole */
+	struct buf wrong; /* what is wrong, a line each */
 };
 
-/* Prints one line, without argp's advice on another one, and exits. */
-void options__usage_error(struct argp_state *state, const char *fmt, ...)
-	__attribute__((noreturn, format(printf, 2, 3)));
+/* Notes what is wrong, with the place. Returns -EINVAL. */
+int options__wrong(struct option_input *in, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* "10", "1.5s", "200ms", "5m", "1h30m", "7d", "3us", "40ns"; a number alone is seconds. False: not
  * a time. */
 bool options__parse_time(const char *arg, uint64_t *ret_ns);
-/* In ns, at least 1 ms; anything else is wrong usage. */
-uint64_t options__parse_duration(struct argp_state *state, const char *what, const char *arg);
-/* A number from min to max; anything else is wrong usage. */
-double options__parse_number(struct argp_state *state, const char *what, const char *arg,
-			     double min, double max);
-/* The options of long sessions. ARGP_ERR_UNKNOWN: not one of them. */
-error_t options__parse_service(int key, char *arg, struct argp_state *state);
+/* In ns, at least 1 ms. -EINVAL: anything else, which is noted. */
+int options__parse_duration(struct option_input *in, const char *what, const char *arg,
+			    uint64_t *ret_ns);
+/* A number from min to max. -EINVAL: anything else, which is noted. */
+int options__parse_number(struct option_input *in, const char *what, const char *arg, double min,
+			  double max, double *ret_number);
+
+/*
+ * Sets the option with that key. `arg`, which must live as long as the options, is NULL exactly
+ * where the table gives it no value. -EINVAL: it is wrong, which is noted.
+ */
+int options__set(struct option_input *in, int key, const char *arg);
+/* Those of what is written and shown. -ENOENT, as below: not one of them. */
+int options__set_view(struct option_input *in, int key, const char *arg);
+/* Those of long sessions. */
+int options__set_service(struct option_input *in, int key, const char *arg);
+/* Those of --push. */
+int options__set_push(struct option_input *in, int key, const char *arg);
+/* Whether they go together. */
+int options__check_push(struct option_input *in);
+/* Bytes, with a unit of 1024s: 500M. -EINVAL: anything else, which is noted. */
+int options__parse_size(struct option_input *in, const char *what, const char *arg,
+			uint64_t *ret_bytes);
+
+/* Once all are set: what does not go together (-EINVAL, noted), and what follows from others. */
+int options__check(struct option_input *in);
+
+/*
+ * What the file alone makes. -EINVAL: `wrong`, which the caller frees, has a line for everything
+ * that is wrong in it; -ENOMEM.
+ */
+int options__read_config(const char *path, struct buf *wrong, struct options **ret_options);
 
 #endif

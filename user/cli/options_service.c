@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "metrics/server.h"
 #include "options_priv.h"
 
 #define WINDOW_LEAST_NS 100000000ULL
 
-/* Bytes, with a unit of 1024s. */
-static uint64_t parse_size(struct argp_state *state, const char *what, const char *arg)
+int options__parse_size(struct option_input *in, const char *what, const char *arg,
+			uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
 	const char *unit;
@@ -25,25 +25,25 @@ static uint64_t parse_size(struct argp_state *state, const char *what, const cha
 		is *= 1024;
 	if (errno || end == arg || (*end && (!unit || end[1])) || !isfinite(v) || v * is < 1 ||
 	    v * is > 1e18)
-		options__usage_error(state, "%s %s: not a size, such as 500M or 2G", what, arg);
-	return (uint64_t)(v * is);
+		return options__wrong(in, "%s %s: not a size, such as 500M or 2G", what, arg);
+	*ret_bytes = (uint64_t)(v * is);
+	return 0;
 }
 
-static void add_rule(struct argp_state *state, enum select_kind kind, const char *text,
-		     bool exclude)
+static int add_rule(struct option_input *in, enum select_kind kind, const char *text, bool exclude)
 {
-	struct options *o = state->input;
-	int err = select__add(&o->select, kind, text, exclude);
+	int err = select__add(&in->o->select, kind, text, exclude);
 
 	if (err == -ENOENT)
-		options__usage_error(state, "%s: no such user", text);
+		return options__wrong(in, "%s: no such user", text);
 	if (err)
-		options__usage_error(
-			state, "more than %d of --comm, --exe, --user, --cgroup and --exclude",
+		return options__wrong(
+			in, "more than %d of --comm, --exe, --user, --cgroup and --exclude",
 			SELECT_MAX_RULES);
+	return 0;
 }
 
-static error_t parse_select_option(int key, char *arg, struct argp_state *state)
+static int set_select(struct option_input *in, int key, const char *arg)
 {
 	size_t len;
 
@@ -52,50 +52,67 @@ static error_t parse_select_option(int key, char *arg, struct argp_state *state)
 	case OPT_EXE:
 	case OPT_USER:
 	case OPT_CGROUP:
-		add_rule(state, (enum select_kind)(key - OPT_COMM), arg, false);
-		return 0;
+		return add_rule(in, (enum select_kind)(key - OPT_COMM), arg, false);
 	case OPT_EXCLUDE:
 		len = strcspn(arg, "=");
 		if (!arg[len] || select__kind(arg, len) == SELECT_KINDS)
-			options__usage_error(
-				state,
+			return options__wrong(
+				in,
 				"--exclude %s: KIND=GLOB, where KIND is comm, exe, user "
 				"or cgroup",
 				arg);
-		add_rule(state, select__kind(arg, len), arg + len + 1, true);
-		return 0;
+		return add_rule(in, select__kind(arg, len), arg + len + 1, true);
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return options__set_push(in, key, arg);
 	}
 }
 
-error_t options__parse_service(int key, char *arg, struct argp_state *state)
+static int set_window(struct option_input *in, const char *arg)
 {
-	struct options *o = state->input;
+	uint64_t ns = 0;
+	int err = options__parse_duration(in, "--window", arg, &ns);
+
+	if (err)
+		return err;
+	if (ns < WINDOW_LEAST_NS)
+		return options__wrong(in, "--window %s: less than 100ms", arg);
+	in->o->window_ns = ns;
+	in->o->output.windows = true;
+	return 0;
+}
+
+int options__set_service(struct option_input *in, int key, const char *arg)
+{
+	struct options *o = in->o;
+	double number = 0;
+	int err;
 
 	switch (key) {
 	case OPT_WINDOW:
-		o->window_ns = options__parse_duration(state, "--window", arg);
-		if (o->window_ns < WINDOW_LEAST_NS)
-			options__usage_error(state, "--window %s: less than 100ms", arg);
-		o->output.windows = true;
-		break;
+		return set_window(in, arg);
 	case OPT_OFF_FILE:
 		if (!*arg)
-			options__usage_error(state, "--off-file: an empty path");
+			return options__wrong(in, "--off-file: an empty path");
 		o->off_path = arg;
-		break;
+		return 0;
+	case OPT_METRICS:
+		if (!metrics_server__is_address(arg))
+			return options__wrong(in,
+					      "--metrics %s: not PORT, ADDRESS:PORT with an "
+					      "address of numbers, or unix:PATH",
+					      arg);
+		o->metrics = arg;
+		return 0;
 	case OPT_KEEP:
-		o->output.keep = (uint64_t)options__parse_number(state, "--keep", arg, 1, 1e6);
-		break;
+		err = options__parse_number(in, "--keep", arg, 1, 1e6, &number);
+		if (!err)
+			o->output.keep = (uint64_t)number;
+		return err;
 	case OPT_KEEP_BYTES:
-		o->output.keep_bytes = parse_size(state, "--keep-bytes", arg);
-		break;
+		return options__parse_size(in, "--keep-bytes", arg, &o->output.keep_bytes);
 	case OPT_KEEP_FOR:
-		o->output.keep_for_ns = options__parse_duration(state, "--keep-for", arg);
-		break;
+		return options__parse_duration(in, "--keep-for", arg, &o->output.keep_for_ns);
 	default:
-		return parse_select_option(key, arg, state);
+		return set_select(in, key, arg);
 	}
-	return 0;
 }

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values of options: numbers and times, and the message about a wrong one. */
+/* Values of options: numbers and times, and what is noted of a wrong one. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
-#include "base/base.h"
 #include "options_priv.h"
 
-void options__usage_error(struct argp_state *state, const char *fmt, ...)
+int options__wrong(struct option_input *in, const char *fmt, ...)
 {
 	char text[512];
 	va_list args;
 
-	(void)state;
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	log_error("%s", text);
-	exit(EX_USAGE);
+	/* a line each: what was given may hold anything */
+	for (char *c = text; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	if (in->file && in->line)
+		buf__addf(&in->wrong, "%s:%u: ", in->file, in->line);
+	else if (in->file)
+		buf__addf(&in->wrong, "%s: ", in->file);
+	buf__addf(&in->wrong, "%s\n", text);
+	return -EINVAL;
 }
 
 /* ── times ───────────────────────────────────────────────────────────────────────────────── */
@@ -73,19 +78,21 @@ bool options__parse_time(const char *arg, uint64_t *ret_ns)
 	return true;
 }
 
-uint64_t options__parse_duration(struct argp_state *state, const char *what, const char *arg)
+int options__parse_duration(struct option_input *in, const char *what, const char *arg,
+			    uint64_t *ret_ns)
 {
 	uint64_t ns;
 
 	if (!options__parse_time(arg, &ns) || ns < 1000000 || ns > 100000000000000000ULL)
-		options__usage_error(state,
-				     "%s %s: not a time from 1ms to 1157d, such as 10s, 5m, 1h30m",
-				     what, arg);
-	return ns;
+		return options__wrong(in,
+				      "%s %s: not a time from 1ms to 1157d, such as 10s, 5m, 1h30m",
+				      what, arg);
+	*ret_ns = ns;
+	return 0;
 }
 
-double options__parse_number(struct argp_state *state, const char *what, const char *arg,
-			     double min, double max)
+int options__parse_number(struct option_input *in, const char *what, const char *arg, double min,
+			  double max, double *ret_number)
 {
 	char *end;
 	double v;
@@ -93,7 +100,7 @@ double options__parse_number(struct argp_state *state, const char *what, const c
 	errno = 0;
 	v = strtod(arg, &end);
 	if (errno || end == arg || *end || !isfinite(v) || v < min || v > max)
-		options__usage_error(state, "%s %s: not a number from %g to %g", what, arg, min,
-				     max);
-	return v;
+		return options__wrong(in, "%s %s: not a number from %g to %g", what, arg, min, max);
+	*ret_number = v;
+	return 0;
 }

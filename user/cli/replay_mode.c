@@ -31,6 +31,7 @@ struct replay_mode {
 	const struct options *options;
 	struct joined_logs logs;
 	struct outputs *outputs; /* NULL: not planned yet */
+	struct push *push;	 /* NULL: nothing is pushed */
 	int exit_code;
 };
 
@@ -40,6 +41,27 @@ static int join(void *ctx, struct timeline *tl, pid_t pid, const char *path, int
 	struct replay_mode *mode = ctx;
 
 	return joined_logs__join(&mode->logs, tl, pid, path, fd, how);
+}
+
+static int push_picture(struct replay_mode *mode, const struct picture *pic)
+{
+	const struct export_opts opts = outputs__export_opts(mode->outputs);
+	int err = push__put(mode->push, pic, &opts);
+
+	push__look(mode->push);
+	push__turn(mode->push, time__monotonic_ns());
+	return err;
+}
+
+static void finish_push(struct replay_mode *mode)
+{
+	if (!mode->push)
+		return;
+	push__finish(mode->push, time__monotonic_ns() + PUSH_LAST_NS, -1);
+	if (push__lost(mode->push) || push__has_more(mode->push))
+		mode->exit_code = MAX(mode->exit_code, EXIT_PARTIAL);
+	push__free(mode->push);
+	mode->push = NULL;
 }
 
 /* -ECANCELED: nothing can be written, and that is said. */
@@ -59,6 +81,8 @@ static int write_picture(struct replay_mode *mode, const struct picture *pic)
 		err = outputs__write_window(mode->outputs, pic);
 	else
 		err = outputs__write(mode->outputs, pic, NULL, NULL);
+	if (!err && mode->push)
+		err = push_picture(mode, pic);
 	if (err)
 		mode->exit_code = EXIT_FAILED;
 	return 0;
@@ -86,13 +110,18 @@ int replay_mode__run(const struct options *options)
 	int err;
 
 	signals__ignore_pipe();
-	if (open_capture(options->replay, &in))
+	if (options->push.n && push__open(&options->push, &mode.push))
 		return EXIT_FAILED;
+	if (open_capture(options->replay, &in)) {
+		push__free(mode.push);
+		return EXIT_FAILED;
+	}
 	err = replay__read(in, options->replay, &hooks, &replay);
 	fclose(in);
 	if (err) {
 		joined_logs__free(&mode.logs);
 		outputs__free(mode.outputs);
+		push__free(mode.push);
 		return EXIT_FAILED;
 	}
 	if (!replay__notes(replay)->complete)
@@ -101,6 +130,7 @@ int replay_mode__run(const struct options *options)
 		log_warn("%s: is damaged: what could not be read is left out", options->replay);
 	if (write_picture(&mode, replay__picture(replay)))
 		mode.exit_code = EXIT_FAILED;
+	finish_push(&mode);
 	replay__free(replay);
 	joined_logs__free(&mode.logs);
 	outputs__free(mode.outputs);

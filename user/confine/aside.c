@@ -11,14 +11,20 @@
 #define HURRY_MS 200
 
 /* Of the program, as the signals are. */
-static int hurry = -1;
+static struct {
+	int fd;
+	bool (*is_urgent)(void *ctx);
+	void *ctx;
+} hurry = {.fd = -1};
 
-void confine__hurry_by(int fd)
+void confine__hurry_by(int fd, bool (*is_urgent)(void *ctx), void *ctx)
 {
-	hurry = fd;
+	hurry.fd = fd;
+	hurry.is_urgent = is_urgent;
+	hurry.ctx = ctx;
 }
 
-/* True once there is something on hurry_fd. */
+/* True once something else came up. */
 static bool wait_a_while(const struct confine_job *job, int hurry_fd, uint64_t until)
 {
 	struct pollfd fds[] = {{.fd = confine_job__fd(job), .events = POLLIN},
@@ -28,15 +34,16 @@ static bool wait_a_while(const struct confine_job *job, int hurry_fd, uint64_t u
 
 	/* without a pidfd, by asking again and again */
 	poll(fds, ARRAY_SIZE(fds), fds[0].fd < 0 ? MIN(ms, 1) : ms);
-	return fds[1].revents & POLLIN;
+	return fds[1].revents & POLLIN && (!hurry.is_urgent || hurry.is_urgent(hurry.ctx));
 }
 
-static int wait_for(struct confine_job *job, uint64_t until, void **ret_out)
+int confine__wait(struct confine_job *job, uint64_t until, void **ret_out)
 {
-	int hurry_fd = hurry, err;
+	int hurry_fd = hurry.fd, err;
 
+	until = MIN(until, confine_job__deadline_ns(job));
 	while ((err = confine_job__result(job, ret_out)) == -EAGAIN) {
-		if (time__monotonic_ns() >= until)
+		if (time__monotonic_ns() >= until && until < confine_job__deadline_ns(job))
 			return -ETIMEDOUT;
 		if (wait_a_while(job, hurry_fd, until)) {
 			hurry_fd = -1;
@@ -78,7 +85,7 @@ int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns
 	until = confine_job__deadline_ns(job);
 	if (patience < UINT64_MAX)
 		until = MIN(until, began + (honest_ns + patience) * machine__slowness());
-	err = wait_for(job, until, ret_out);
+	err = confine__wait(job, until, ret_out);
 	confine_job__free(job);
 	took = time__monotonic_ns() - began;
 	/* many jobs that each take as long as an honest one are a burden too */

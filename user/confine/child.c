@@ -14,14 +14,18 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "caps.h"
 #include "confine_priv.h"
 
 #define DEFAULT_MEMORY (256ULL << 20)
 #define DEFAULT_CPU_S  20
+/* Of one user: in a user namespace without free ids there may be others. */
+#define NETWORK_THREADS 64
 /* Longer than any program of ours has maps for. */
 #define MAX_MAPS_TEXT (8U << 20)
 #define TEXT_STEP     16384
@@ -192,13 +196,17 @@ static int set_limits(const struct confine *how, uint64_t mapped, int top)
 	/* to read /proc it opens one or two at a time */
 	unsigned int fds =
 		(unsigned int)(top + 1) + (how->keep & (CONFINE_PROC | CONFINE_FILES) ? 16 : 0);
+	uint64_t cpu_s = how->cpu_s ? how->cpu_s : DEFAULT_CPU_S;
 	int err;
+
+	if (how->keep & (CONFINE_LISTEN | CONFINE_NETWORK))
+		fds += how->more_fds;
 
 	err = limit(RLIMIT_CORE, 0);
 	if (!err)
-		err = limit(RLIMIT_CPU, how->cpu_s ? how->cpu_s : DEFAULT_CPU_S);
+		err = limit(RLIMIT_CPU, cpu_s == CONFINE_NO_END ? RLIM_INFINITY : cpu_s);
 	if (!err)
-		err = limit(RLIMIT_NPROC, 0);
+		err = limit(RLIMIT_NPROC, how->keep & CONFINE_NETWORK ? NETWORK_THREADS : 0);
 	if (!err)
 		err = limit(RLIMIT_FSIZE, how->file_size);
 	if (!err && !SANITIZED)
@@ -210,30 +218,6 @@ static int set_limits(const struct confine *how, uint64_t mapped, int top)
 
 /* ── rights ──────────────────────────────────────────────────────────────────────────────── */
 
-#define CAP_BIT(cap) (1ULL << (cap))
-
-static int get_effective(uint64_t *ret_caps)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	if (syscall(SYS_capget, &head, data))
-		return -errno;
-	*ret_caps = (uint64_t)data[1].effective << 32 | data[0].effective;
-	return 0;
-}
-
-/* Permitted and effective; none is inherited. */
-static int set_caps(uint64_t caps)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	data[0].effective = data[0].permitted = (uint32_t)caps;
-	data[1].effective = data[1].permitted = (uint32_t)(caps >> 32);
-	return syscall(SYS_capset, &head, data) ? -errno : 0;
-}
-
 static int become(uint32_t id)
 {
 	if (setresgid(id, id, id) || setresuid(id, id, id))
@@ -244,17 +228,18 @@ static int become(uint32_t id)
 static int drop_rights(const struct confine *how)
 {
 	uint64_t have = 0, keep = 0;
-	int err = get_effective(&have);
+	int err = caps__permitted(&have);
 
 	if (err)
 		return err;
 	if (how->keep & (CONFINE_MEMORY | CONFINE_PROC))
-		keep |= CAP_BIT(CAP_SYS_PTRACE);
+		keep |= CAP_BIT_OF(CAP_SYS_PTRACE);
 	if (how->keep & (CONFINE_PROC | CONFINE_FILES))
-		keep |= CAP_BIT(CAP_DAC_READ_SEARCH);
+		keep |= CAP_BIT_OF(CAP_DAC_READ_SEARCH);
 	keep &= have;
-	if (have & CAP_BIT(CAP_SETUID) && have & CAP_BIT(CAP_SETGID)) {
-		/* permitted capabilities outlive the change of user then, for set_caps() below */
+	if (have & CAP_BIT_OF(CAP_SETUID) && have & CAP_BIT_OF(CAP_SETGID)) {
+		/* permitted capabilities outlive the change of user then, for caps__reduce_to()
+		 * below */
 		if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
 			return -errno;
 		/* -EPERM, in spite of the capability: a user namespace that forbids it to all */
@@ -268,7 +253,7 @@ static int drop_rights(const struct confine *how)
 			err = 0;
 	}
 	if (!err)
-		err = set_caps(keep);
+		err = caps__reduce_to(keep);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
@@ -276,15 +261,35 @@ static int drop_rights(const struct confine *how)
 	return err;
 }
 
-/* What is handled is forbidden, since no rule allows it. `may_read`: all else is. */
-static int no_files(bool may_read)
+#define LANDLOCK_READ ((uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR))
+
+/* What is not there is not read. */
+static int may_read_beneath(int ruleset, const char *path)
+{
+	struct landlock_path_beneath_attr attr = {
+		.allowed_access = LANDLOCK_READ,
+		.parent_fd = open(path, O_PATH | O_CLOEXEC),
+	};
+	struct stat st;
+	int err = 0;
+
+	if (attr.parent_fd < 0)
+		return 0;
+	if (fstat(attr.parent_fd, &st) == 0 && !S_ISDIR(st.st_mode))
+		attr.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0))
+		err = -errno;
+	close(attr.parent_fd);
+	return err;
+}
+
+/* What is handled is forbidden, but for what a rule allows. `may_read`: all reading is not. */
+static int no_files(bool may_read, const char *const *reads)
 {
 	/* the rights of the first version, 5.13; every later kernel knows them */
 	uint64_t all = (1ULL << 13) - 1;
-	struct landlock_ruleset_attr attr = {
-		.handled_access_fs = may_read ? all & ~(uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE |
-								  LANDLOCK_ACCESS_FS_READ_DIR)
-					      : all};
+	struct landlock_ruleset_attr attr = {.handled_access_fs =
+						     may_read ? all & ~LANDLOCK_READ : all};
 	int fd =
 		(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
 	int err = 0;
@@ -292,7 +297,9 @@ static int no_files(bool may_read)
 	/* a kernel without it */
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	if (syscall(SYS_landlock_restrict_self, fd, 0))
+	for (; !err && reads && *reads; reads++)
+		err = may_read_beneath(fd, *reads);
+	if (!err && syscall(SYS_landlock_restrict_self, fd, 0))
 		err = -errno;
 	fd__close(&fd);
 	return err;
@@ -332,6 +339,8 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	/* first of all: what may hang from here on holds nothing any more */
 	close_others(how, fd, &top);
 	default_signals();
+	if (how->nice)
+		setpriority(PRIO_PROCESS, 0, how->nice);
 	prctl(PR_SET_NAME, how->name ? how->name : "safescoped:aside");
 	err = unmap_shared(own);
 	/* while it may still open a file */
@@ -343,7 +352,8 @@ int confine_child__enter(const struct confine *how, pid_t parent, int fd, struct
 	if (!err)
 		err = die_with(parent);
 	if (!err && !(how->keep & (CONFINE_MEMORY | CONFINE_PROC)))
-		err = no_files(how->keep & CONFINE_FILES);
+		err = no_files(how->keep & CONFINE_FILES,
+			       how->keep & CONFINE_NETWORK ? how->reads : NULL);
 	if (!err)
 		err = set_limits(how, mapped, top);
 	if (!err && !SANITIZED)

@@ -17,10 +17,11 @@
  * Where the daemon has no rights itself, or its user namespace no other ids, its user and groups
  * stay what they are. If any of this fails otherwise, the child does not run.
  *
- * Two forms: a job runs one function and leaves its result in shared memory; a server answers
- * questions for as long as there are some. What comes back was written by a process that may have
- * been taken over: the caller checks it as it would check the file itself. A job's result is handed
- * over when the child is gone, so that nobody changes it any more.
+ * Three forms: a job runs one function and leaves its result in shared memory; a server answers
+ * questions for as long as there are some; a peer works by itself, and both send messages when they
+ * like. What comes back was written by a process that may have been taken over: the caller checks
+ * it as it would check the file itself. A job's result is handed over when the child is gone, so
+ * that nobody changes it any more.
  *
  * A child in uninterruptible sleep cannot be killed. It is written off and never waited for; there
  * may be so many of these for each user and in all, and then nothing is started any more (-EBUSY)
@@ -42,14 +43,26 @@
 #define CONFINE_MAX_LOST_USER 4
 
 #define CONFINE_MAX_FDS 4
+#define CONFINE_NO_END	UINT32_MAX
 
-/* What it keeps, for those that read other processes. Either one means no Landlock, which would
- * forbid it too. */
+/* What it keeps, for those that read other processes. Either of the first two means no Landlock,
+ * which would forbid it too. */
 enum confine_keep {
 	CONFINE_MEMORY = 1 << 0, /* CAP_SYS_PTRACE and process_vm_readv() */
 	CONFINE_PROC = 1 << 1,	 /* the same, CAP_DAC_READ_SEARCH, and opening files to read them */
 	CONFINE_FILES = 1 << 2,	 /* CAP_DAC_READ_SEARCH, opening files, handing descriptors over:
 				    for what copies and does not parse. Landlock lets it read. */
+	CONFINE_NETWORK = 1 << 3, /* no capability; but connections by IPv4 and IPv6, descriptors
+				     that it is handed, threads, copies of itself, and reading
+				     `reads`: for what sends. It can send what it knows: it is
+				     started before there is anything to know. */
+	/*
+	 * What a server needs of a listening socket that it was given, and of the connections that
+	 * it takes from there: accept, receive, send, shut down, options. It makes no socket, binds
+	 * and connects none, and its descriptors are limited to `more_fds`. It can send what it has
+	 * in memory to whoever connects: it is to be started before there is anything of others.
+	 */
+	CONFINE_LISTEN = 1 << 4,
 };
 
 /* The user of `struct confine` when it is nobody in particular. */
@@ -58,12 +71,18 @@ enum confine_keep {
 struct confine {
 	const char *name; /* as ps shows it: at most 15 bytes */
 	uint64_t memory;  /* bytes beyond what is mapped now; 0: 256 MB */
-	uint32_t cpu_s;	  /* seconds of CPU time, then it is killed; 0: 20 */
-	uint32_t keep;	  /* enum confine_keep */
-	uid_t user;	  /* whose bytes or process these are; CONFINE_NOBODY */
-	const int *fds;	  /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
+	/* seconds of CPU time, then it is killed; 0: 20; CONFINE_NO_END: never */
+	uint32_t cpu_s;
+	uint32_t keep;	/* enum confine_keep */
+	uid_t user;	/* whose bytes or process these are; CONFINE_NOBODY */
+	const int *fds; /* stay open, under the same numbers; at most CONFINE_MAX_FDS */
 	size_t n_fds;
+	int nice;	   /* of its processor time: 19 gives way to all others */
+	uint32_t more_fds; /* that it may have open beside those; CONFINE_LISTEN, CONFINE_NETWORK */
 	uint64_t file_size; /* how much it may write to a descriptor; 0: nothing */
+	/* CONFINE_NETWORK: files and folders that it reads as anybody may; NULL ends the list. A
+	 * kernel without Landlock lets it read what anybody may. */
+	const char *const *reads;
 };
 
 /* ── a job ───────────────────────────────────────────────────────────────────────────────── */
@@ -87,14 +106,9 @@ uint64_t confine_job__deadline_ns(const struct confine_job *job);
  * caller's (confine__free_out), once. The job is to be freed in any case.
  */
 int confine_job__result(struct confine_job *job, void **ret_out);
-/* The same, and waits for the child's end or its deadline. Never -EAGAIN. */
-int confine_job__wait(struct confine_job *job, void **ret_out);
 /* Kills the child if it still runs. */
 void confine_job__free(struct confine_job *job);
 
-/* All of it in one: starts the job, waits, frees it. */
-int confine__run(const struct confine *how, int timeout_ms, int (*fn)(void *ctx, void *out),
-		 void *ctx, size_t size, void **ret_out);
 void confine__free_out(void *out, size_t size);
 
 /* ── a server ────────────────────────────────────────────────────────────────────────────── */
@@ -108,8 +122,8 @@ struct confine_service {
 	/* Answers one question; returns the length of the answer, at most max_answer. */
 	size_t (*answer)(void *ctx, const void *question, size_t len, void *answer);
 	size_t max_question, max_answer; /* bytes of a message */
-	/* A child that was not asked for so long ends; the next question starts another one. 0:
-	 * never. */
+	/* A child that is not asked anything for this long ends; the next question starts another
+	 * one. 0: never. */
 	int idle_ms;
 };
 
@@ -128,12 +142,29 @@ void confine_server__stop(struct confine_server *server);
 pid_t confine_server__pid(const struct confine_server *server);
 void confine_server__free(struct confine_server *server);
 
+/* ── a peer ──────────────────────────────────────────────────────────────────────────────── */
+
+struct confine_peer;
+
+/*
+ * Starts run(ctx, fd) in a child, which ends when it returns. `fd` is its end of a pair of sockets
+ * that keep packets whole. -EBUSY as confine__start.
+ */
+int confine_peer__start(const struct confine *how, void (*run)(void *ctx, int fd), void *ctx,
+			struct confine_peer **ret_peer);
+/* The caller's end: never blocks, and is readable, with nothing to read, once the child has ended.
+ */
+int confine_peer__fd(const struct confine_peer *peer);
+pid_t confine_peer__pid(const struct confine_peer *peer);
+/* Kills the child if it still runs. NULL is fine. */
+void confine_peer__free(struct confine_peer *peer);
+
 /* ── a server for each user ──────────────────────────────────────────────────────────────── */
 
 /*
  * Questions about one user's bytes are answered by a child that has seen no other user's: whoever
- * takes it over changes nothing that others are told. There are so many at a time; of more users,
- * who was not asked about for the longest time has his child ended.
+ * takes it over changes nothing that others are told. There are at most this many at a time; of
+ * more users, who was not asked about for the longest time has his child ended.
  */
 #define CONFINE_POOL_USERS 8
 
@@ -149,8 +180,7 @@ int confine_pool__new(const struct confine_service *service, void *ctx,
  */
 int confine_pool__ask(struct confine_pool *pool, uid_t user, const void *question, size_t len,
 		      int timeout_ms, uint64_t honest_ns, void *answer, size_t *ret_len);
-/* The running child for a user; 0: none. */
-pid_t confine_pool__pid(const struct confine_pool *pool, uid_t user);
+/* Ends its children. The daemon's own pools live as long as it does. */
 void confine_pool__free(struct confine_pool *pool);
 
 /* ── how long a user's bytes are waited for ──────────────────────────────────────────────── */
@@ -161,7 +191,7 @@ void confine_pool__free(struct confine_pool *pool);
  * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
  * it stands still; and once jobs of his, honest or not, have taken CONFINE_TURN_ALL_NS of a turn,
  * the next one waits for another turn. Who has used it up is not waited for. Root's are nobody's
- * attack, and always waited for.
+ * attack: of these limits only the last one holds for them, so that others get their turn.
  */
 #define CONFINE_USER_NS	    3000000000ULL
 #define CONFINE_TURN_NS	    1000000000ULL
@@ -178,18 +208,24 @@ void confine__last_turn(void);
 void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
 
 /*
- * As confine__run(), but waits no longer than how->user may be waited for, and than the daemon has
- * nothing else to do. `honest_ns`: what does not count against the user. -EBUSY: that user has been
- * waited for too long; like -ETIMEDOUT it says nothing of the bytes. In a confined child, fn runs
- * there.
+ * Starts a job, waits for it, and frees it; waits no longer than how->user may be waited for, and
+ * than the daemon has nothing else to do. `honest_ns`: what does not count against the user.
+ * -EBUSY: that user has been waited for too long; like -ETIMEDOUT it says nothing of the bytes. In
+ * a confined child, fn runs there.
  */
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
 		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
 /*
- * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
- * something else. -1: no descriptor.
+ * As confine_job__result(), but waits: for the child's end, its deadline, or `until_ns`; a little
+ * longer at most once something else came up (confine__hurry_by). Never -EAGAIN.
  */
-void confine__hurry_by(int fd);
+int confine__wait(struct confine_job *job, uint64_t until_ns, void **ret_out);
+/*
+ * From now on such a wait ends soon after `fd` becomes readable: the daemon is asked to do
+ * something else. `is_urgent` may take what came, and say that there is time for it (NULL: there
+ * never is). fd -1: no descriptor.
+ */
+void confine__hurry_by(int fd, bool (*is_urgent)(void *ctx), void *ctx);
 /* confine__aside() runs its function in this process: for fuzzers, which have no time for others.
  */
 void confine__run_inside(void);

@@ -3,17 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
-#include <stdlib.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 
 #include "base/base.h"
 #include "confine_priv.h"
-
-/* It takes milliseconds. */
-#define WRITE_CPU_S 5
+#include "filter_program.h"
 
 /* What memory, descriptors that it was given, and its own end need. */
 static const int always[] = {
@@ -38,6 +36,65 @@ static const int proc[] = {
 static const int files[] = {
 	SCMP_SYS(openat2),
 	SCMP_SYS(sendmsg),
+};
+
+/* Connections, threads, and what the C library does for both. */
+static const int network[] = {
+	SCMP_SYS(connect),
+	SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(sendmmsg),
+	SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmsg),
+	SCMP_SYS(getsockopt),
+	SCMP_SYS(setsockopt),
+	SCMP_SYS(getsockname),
+	SCMP_SYS(getpeername),
+	SCMP_SYS(shutdown),
+	SCMP_SYS(socketpair),
+	SCMP_SYS(pipe2),
+	SCMP_SYS(eventfd2),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(select),
+	SCMP_SYS(pselect6),
+
+	SCMP_SYS(fcntl),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(sigaltstack),
+	SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),
+	SCMP_SYS(wait4),
+	SCMP_SYS(alarm),
+	SCMP_SYS(setitimer),
+	SCMP_SYS(sched_yield),
+	SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(getuid),
+	SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),
+	SCMP_SYS(getegid),
+	SCMP_SYS(getppid),
+	SCMP_SYS(uname),
+	SCMP_SYS(sysinfo),
+	SCMP_SYS(access),
+	SCMP_SYS(faccessat),
+	SCMP_SYS(faccessat2),
+	SCMP_SYS(readlink),
+	SCMP_SYS(readlinkat),
+	SCMP_SYS(getdents64),
+	SCMP_SYS(statx),
+	SCMP_SYS(getrusage),
+	SCMP_SYS(set_tid_address),
+};
+
+/*
+ * A server of a listening socket: connections come from there, and nothing else can be connected
+ * to. recvmsg() is for the daemon's messages, eventfd2() for libmicrohttpd's own wake-ups. writev()
+ * is left out: it would bring SIGPIPE, which the others need not.
+ */
+static const int listening[] = {
+	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),    SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg), SCMP_SYS(shutdown), SCMP_SYS(setsockopt), SCMP_SYS(eventfd2),
 };
 
 static int allow(scmp_filter_ctx f, const int *calls, size_t n)
@@ -66,6 +123,48 @@ static int add_open(scmp_filter_ctx f)
 	return seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, only_read);
 }
 
+/* A thread, or a copy of the process; neither has a namespace of its own. */
+#define NEW_NAMESPACES                                                                             \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
+static int add_network(scmp_filter_ctx f)
+{
+	const struct {
+		int call;
+		struct scmp_arg_cmp cmp;
+	} rules[] = {
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET)},
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO)},
+		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)},
+		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)},
+		/* to read it: there is no new one */
+		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)},
+	};
+	int err = allow(f, network, ARRAY_SIZE(network));
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules) && !err; i++)
+		err = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, rules[i].call, 1, &rules[i].cmp);
+	/* its flags are in memory, where no filter sees them; the C library goes on with clone() */
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return err ? err : add_open(f);
+}
+
+/* Whether a descriptor blocks, and is closed by an exec; none is made by it. */
+static int add_flags(scmp_filter_ctx f)
+{
+	static const int commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands) && !err; i++)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i]));
+	return err;
+}
+
 static int add_rules(scmp_filter_ctx f, unsigned int keep)
 {
 	int err = allow(f, always, ARRAY_SIZE(always));
@@ -80,77 +179,28 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 		err = allow(f, files, ARRAY_SIZE(files));
 	if (!err && (keep & (CONFINE_PROC | CONFINE_FILES)))
 		err = add_open(f);
+	if (!err && (keep & CONFINE_NETWORK))
+		err = add_network(f);
+	if (!err && (keep & CONFINE_LISTEN))
+		err = allow(f, listening, ARRAY_SIZE(listening));
+	if (!err && (keep & CONFINE_LISTEN))
+		err = add_flags(f);
 	return err;
 }
 
-/* Writes the program to a descriptor. */
-static int write_program(unsigned int keep, int fd)
+static int add_confined(scmp_filter_ctx f, const void *keep)
 {
-	/* an error, not death: libdw asks for its file's path, and goes on without it */
-	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int err = f ? add_rules(f, keep) : -ENOMEM;
-
-	if (!err)
-		err = seccomp_export_bpf(f, fd);
-	if (f)
-		seccomp_release(f);
-	return err;
-}
-
-/*
- * In a child: libseccomp 2.5.4 crashes, or goes on for ever, where it gets no memory while it
- * exports.
- */
-static int write_aside(unsigned int keep, int fd)
-{
-	const struct rlimit cpu = {.rlim_cur = WRITE_CPU_S, .rlim_max = WRITE_CPU_S};
-	int status;
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		_exit(setrlimit(RLIMIT_CPU, &cpu) || write_program(keep, fd));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return status ? -ENOMEM : 0;
-}
-
-static int make(unsigned int keep, struct sock_fprog *ret_program)
-{
-	int fd = memfd_create("filter", MFD_CLOEXEC), err;
-	struct sock_filter *code = NULL;
-	off_t size = 0;
-
-	if (fd < 0)
-		return -errno;
-	err = write_aside(keep, fd);
-	if (!err)
-		size = lseek(fd, 0, SEEK_END);
-	if (!err && (size <= 0 || size / (off_t)sizeof(*code) > BPF_MAXINSNS))
-		err = -EINVAL;
-	if (!err) {
-		code = malloc((size_t)size);
-		err = code ? 0 : -ENOMEM;
-	}
-	if (!err && pread(fd, code, (size_t)size, 0) != size)
-		err = -EIO;
-	fd__close(&fd);
-	if (err) {
-		free(code);
-		return err;
-	}
-	*ret_program = (struct sock_fprog){.len = (unsigned short)((size_t)size / sizeof(*code)),
-					   .filter = code};
-	return 0;
+	return add_rules(f, *(const unsigned int *)keep);
 }
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[8];
-	struct sock_fprog *program = &programs[keep & 7];
-	int err = program->filter ? 0 : make(keep, program);
+	static struct sock_fprog programs[32];
+	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
+	/* an error, not death: libdw asks for its file's path, and goes on without it */
+	int err = program->filter ? 0
+				  : filter_program__make(SCMP_ACT_ERRNO(EPERM), add_confined, &keep,
+							 program);
 
 	if (!err)
 		*ret_program = program;

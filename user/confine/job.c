@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One function, run once without rights, with a deadline. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -179,20 +178,6 @@ int confine_job__result(struct confine_job *job, void **ret_out)
 	return 0;
 }
 
-int confine_job__wait(struct confine_job *job, void **ret_out)
-{
-	while (look(job) == -EAGAIN) {
-		uint64_t now = time__monotonic_ns();
-		struct pollfd p = {.fd = job->pidfd, .events = POLLIN};
-		uint64_t left = job->deadline_ns > now ? job->deadline_ns - now : 0;
-		/* without a pidfd, by asking again and again */
-		int ms = job->pidfd < 0 ? 1 : (int)MIN(left / 1000000ULL + 1, 1000ULL);
-
-		poll(&p, job->pidfd >= 0, ms);
-	}
-	return confine_job__result(job, ret_out);
-}
-
 void confine_job__free(struct confine_job *job)
 {
 	if (!job)
@@ -202,19 +187,6 @@ void confine_job__free(struct confine_job *job)
 	fd__close(&job->pidfd);
 	unmap(job);
 	free(job);
-}
-
-int confine__run(const struct confine *how, int timeout_ms, int (*fn)(void *ctx, void *out),
-		 void *ctx, size_t size, void **ret_out)
-{
-	struct confine_job *job;
-	int err = confine__start(how, timeout_ms, fn, ctx, size, &job);
-
-	if (err)
-		return err;
-	err = confine_job__wait(job, ret_out);
-	confine_job__free(job);
-	return err;
 }
 
 void confine__free_out(void *out, size_t size)

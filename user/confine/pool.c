@@ -122,14 +122,6 @@ int confine_pool__ask(struct confine_pool *p, uid_t user, const void *question, 
 	return ask_patiently(e, question, len, timeout_ms, honest_ns, answer, ret_len);
 }
 
-pid_t confine_pool__pid(const struct confine_pool *p, uid_t user)
-{
-	for (size_t i = 0; i < CONFINE_POOL_USERS; i++)
-		if (p->entries[i].server && p->entries[i].user == user)
-			return confine_server__pid(p->entries[i].server);
-	return 0;
-}
-
 void confine_pool__free(struct confine_pool *p)
 {
 	if (!p)

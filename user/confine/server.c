@@ -109,7 +109,7 @@ void confine_server__stop(struct confine_server *s)
 	fd__close(&s->fd);
 }
 
-/* It ended by itself, since it was not asked for so long. */
+/* It ended by itself, since it was not asked anything for too long. */
 static bool was_idle(struct confine_server *s)
 {
 	int status = 0;

@@ -60,15 +60,13 @@ void confine__last_turn(void)
 
 uint64_t confine__patience_ns(uid_t user)
 {
-	const struct user *u;
-	uint64_t left;
+	const struct user *u = find(user);
+	uint64_t left = CONFINE_USER_NS - MIN(u->used_ns, CONFINE_USER_NS);
 
-	if (user == 0)
-		return UINT64_MAX;
-	u = find(user);
-	left = CONFINE_USER_NS - MIN(u->used_ns, CONFINE_USER_NS);
 	if (turn && u->turn_all_ns >= CONFINE_TURN_ALL_NS * machine__slowness())
 		return 0;
+	if (user == 0)
+		return UINT64_MAX;
 	return turn ? MIN(left, CONFINE_TURN_NS - MIN(u->turn_ns, CONFINE_TURN_NS)) : left;
 }
 
@@ -81,7 +79,7 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns)
 {
 	struct user *u;
 
-	if (user == 0 || took_ns <= honest_ns)
+	if (took_ns <= honest_ns)
 		return;
 	u = find(user);
 	u->used_ns += took_ns - honest_ns;
@@ -90,6 +88,5 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns)
 
 void confine_users__took(uid_t user, uint64_t took_ns)
 {
-	if (user != 0)
-		find(user)->turn_all_ns += took_ns;
+	find(user)->turn_all_ns += took_ns;
 }

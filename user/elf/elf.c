@@ -1,146 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* elf: opening a file, its segments, sections and notes. */
+/* elf: opening a file, and what its heads say. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "arch.h"
 #include "confine/confine.h"
 #include "elf_priv.h"
 
 #define SPARSE_MIN_SIZE (32LL << 20)
 #define SPARSE_PART	16
-
-static int check_header(const struct elf_file *elf, Elf64_Ehdr *ret_header)
-{
-	Elf64_Ehdr h;
-
-	if (!elf_get(elf, 0, h.e_ident, EI_NIDENT) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
-		return -ENOEXEC;
-	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
-		return -EMEDIUMTYPE;
-	if (!elf_get(elf, 0, &h, sizeof(h)))
-		return -EINVAL;
-	if (!elf_arch__is_ours(h.e_machine))
-		return -EMEDIUMTYPE;
-	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
-		return -EINVAL;
-	*ret_header = h;
-	return 0;
-}
-
-/* The part of a range that is in the file; size 0 if none is. */
-static struct elf_range clip(const struct elf_file *elf, uint64_t offset, uint64_t size)
-{
-	struct elf_range range = {0};
-
-	if (offset < elf->size) {
-		range.offset = offset;
-		range.size = MIN(size, elf->size - offset);
-	}
-	return range;
-}
-
-static void add_segment(struct elf_file *elf, const Elf64_Phdr *p)
-{
-	struct elf_segment *seg;
-	struct elf_range range = clip(elf, p->p_offset, p->p_filesz);
-	uint64_t end;
-
-	if (elf->n_segments == ELF_MAX_SEGMENTS || p->p_memsz == 0 ||
-	    __builtin_add_overflow(p->p_vaddr, p->p_memsz, &end))
-		return;
-	seg = &elf->segments[elf->n_segments++];
-	seg->vaddr = p->p_vaddr;
-	seg->memsz = p->p_memsz;
-	seg->offset = range.offset;
-	seg->filesz = MIN(range.size, p->p_memsz);
-	seg->exec = (p->p_flags & PF_X) != 0;
-	seg->write = (p->p_flags & PF_W) != 0;
-}
-
-static int read_segments(struct elf_file *elf, const Elf64_Ehdr *h)
-{
-	size_t i;
-
-	if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum > ELF_MAX_PHDRS)
-		return -EINVAL;
-	for (i = 0; i < h->e_phnum; i++) {
-		Elf64_Phdr p;
-		uint64_t at;
-
-		if (__builtin_add_overflow(h->e_phoff, i * sizeof(p), &at) ||
-		    !elf_get(elf, at, &p, sizeof(p)))
-			break;
-		if (p.p_type == PT_LOAD) {
-			add_segment(elf, &p);
-		} else if (p.p_type == PT_NOTE && elf->n_notes < ARRAY_SIZE(elf->notes)) {
-			elf->note_aligns[elf->n_notes] = p.p_align;
-			elf->notes[elf->n_notes++] = clip(elf, p.p_offset, p.p_filesz);
-		} else if (p.p_type == PT_DYNAMIC) {
-			elf->dynamic = clip(elf, p.p_offset, p.p_filesz);
-		} else if (p.p_type == PT_GNU_EH_FRAME) {
-			elf->eh_frame_hdr = p.p_vaddr;
-		} else if (p.p_type == PT_TLS) {
-			elf->has_tls = true;
-			elf->tls_memsz = p.p_memsz;
-			elf->tls_align = p.p_align;
-		}
-	}
-	return elf->n_segments > 0 ? 0 : -EINVAL;
-}
-
-/* Sections are a help, not a need: a file whose section table is damaged has none. */
-static int read_sections(struct elf_file *elf, const Elf64_Ehdr *h)
-{
-	uint64_t n = h->e_shnum, names = h->e_shstrndx;
-	Elf64_Shdr first, *names_section;
-
-	if (h->e_shoff == 0 || h->e_shentsize != sizeof(Elf64_Shdr) ||
-	    !elf_get(elf, h->e_shoff, &first, sizeof(first)))
-		return 0;
-	/* Numbers that do not fit into the header stand in section 0. */
-	if (n == 0)
-		n = first.sh_size;
-	if (names == SHN_XINDEX)
-		names = first.sh_link;
-	if (n == 0 || n > ELF_MAX_SECTIONS || !elf_in_file(elf, h->e_shoff, n * sizeof(Elf64_Shdr)))
-		return 0;
-
-	elf->sections = calloc(n, sizeof(Elf64_Shdr));
-	if (!elf->sections)
-		return -ENOMEM;
-	memcpy(elf->sections, elf->data + h->e_shoff, n * sizeof(Elf64_Shdr));
-	elf->n_sections = n;
-	if (names < n) {
-		names_section = &elf->sections[names];
-		if (names_section->sh_type == SHT_STRTAB)
-			elf->section_names =
-				clip(elf, names_section->sh_offset, names_section->sh_size);
-	}
-	return 0;
-}
-
-static int parse(struct elf_file *elf)
-{
-	Elf64_Ehdr h;
-	int err;
-
-	err = check_header(elf, &h);
-	if (err)
-		return err;
-	elf->type = h.e_type;
-	err = read_segments(elf, &h);
-	if (err)
-		return err;
-	err = read_sections(elf, &h);
-	if (err)
-		return err;
-	elf_symbols__init(elf);
-	return 0;
-}
 
 static int new_elf(const char *name, struct elf_file **ret_elf)
 {
@@ -176,7 +46,17 @@ static bool is_nearly_empty(const struct stat *st)
 	return st->st_size >= SPARSE_MIN_SIZE && st->st_blocks < st->st_size / 512 / SPARSE_PART;
 }
 
-int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
+/*
+ * Root is trusted (see user/README.md, "Threat model"): nobody attacks by a file that only root has
+ * written, and most of what a host runs is such.
+ */
+static bool is_roots(const struct stat *st)
+{
+	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* user NULL: its owner. */
+static int open_fd(int fd, const char *name, const uid_t *user, struct elf_file **ret_elf)
 {
 	struct elf_file *elf = NULL;
 	struct stat st;
@@ -207,14 +87,15 @@ int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
 	err = new_elf(name, &elf);
 	if (err)
 		goto out;
-	elf->user = st.st_uid;
+	elf->user = user ? *user : st.st_uid;
 	elf->stored = MIN((uint64_t)st.st_blocks * 512, (uint64_t)st.st_size);
 	err = elf_map__open(fd, (size_t)st.st_size, &elf->map);
 	if (err)
 		goto out;
 	elf->data = elf->map.data;
 	elf->size = elf->map.size;
-	err = parse(elf);
+	elf->roots = !user && is_roots(&st);
+	err = elf->roots ? elf_heads__parse(elf) : elf_heads__parse_aside(elf);
 	/* the reader of DWARF changes it, in a copy */
 	if (!err && has_debug_info(elf)) {
 		elf->map.fd = fd;
@@ -227,6 +108,16 @@ out:
 	else
 		*ret_elf = elf;
 	return err;
+}
+
+int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf)
+{
+	return open_fd(fd, name, NULL, ret_elf);
+}
+
+int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf)
+{
+	return open_fd(fd, name, &user, ret_elf);
 }
 
 int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf)
@@ -242,7 +133,8 @@ int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_
 	elf->data = data;
 	elf->size = elf->stored = size;
 	elf->user = CONFINE_NOBODY;
-	err = parse(elf);
+	elf->roots = true;
+	err = elf_heads__parse(elf);
 	if (err)
 		elf__free(elf);
 	else
@@ -302,89 +194,30 @@ int elf__writable(const struct elf_file *elf, void **ret_data, size_t *ret_size)
 	return 0;
 }
 
-bool elf__shrank(const struct elf_file *elf)
-{
-	return elf_map__shrank(&elf->map);
-}
-
 bool elf__has_sections(const struct elf_file *elf)
 {
-	return elf->n_sections > 1;
+	return elf->heads.n_sections > 1;
 }
 
 bool elf__is_pie_or_dso(const struct elf_file *elf)
 {
-	return elf->type == ET_DYN;
-}
-
-/* Looks for NT_GNU_BUILD_ID among the notes in a range. */
-static bool find_build_id(const struct elf_file *elf, struct elf_range range, uint64_t align,
-			  char out[41])
-{
-	uint64_t at = range.offset, end = range.offset + range.size;
-
-	align = align == 8 ? 8 : 4;
-	while (end - at >= sizeof(Elf64_Nhdr)) {
-		static const char digits[] = "0123456789abcdef";
-		uint64_t name, desc, next;
-		Elf64_Nhdr note;
-		size_t i, n;
-
-		if (!elf_get(elf, at, &note, sizeof(note)))
-			return false;
-		/* n_namesz and n_descsz are 32 bits wide and the file ends below 2^30: no overflow.
-		 */
-		name = at + sizeof(note);
-		desc = name + (((uint64_t)note.n_namesz + align - 1) & ~(align - 1));
-		next = desc + (((uint64_t)note.n_descsz + align - 1) & ~(align - 1));
-		if (desc + note.n_descsz > end)
-			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz > 0 &&
-		    memcmp(elf->data + name, "GNU", 4) == 0) {
-			n = MIN((size_t)note.n_descsz, (size_t)20);
-			for (i = 0; i < n; i++) {
-				uint8_t byte = elf->data[desc + i];
-
-				out[2 * i] = digits[byte >> 4];
-				out[2 * i + 1] = digits[byte & 15];
-			}
-			out[2 * n] = '\0';
-			return true;
-		}
-		if (next > end)
-			return false;
-		at = next;
-	}
-	return false;
+	return elf->heads.type == ET_DYN;
 }
 
 bool elf__build_id(const struct elf_file *elf, char out[41])
 {
-	size_t i;
-
-	for (i = 0; i < elf->n_notes; i++) {
-		if (find_build_id(elf, elf->notes[i], elf->note_aligns[i], out))
-			return true;
-	}
-	/* A separate debug file's segments may point anywhere: its sections have it. */
-	for (i = 0; i < elf->n_sections; i++) {
-		const Elf64_Shdr *s = &elf->sections[i];
-
-		if (s->sh_type == SHT_NOTE &&
-		    find_build_id(elf, clip(elf, s->sh_offset, s->sh_size), s->sh_addralign, out))
-			return true;
-	}
-	return false;
+	memcpy(out, elf->heads.build_id, sizeof(elf->heads.build_id));
+	return out[0] != '\0';
 }
 
 size_t elf__n_segments(const struct elf_file *elf)
 {
-	return elf->n_segments;
+	return elf->heads.n_segments;
 }
 
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i)
 {
-	return i < elf->n_segments ? &elf->segments[i] : NULL;
+	return i < elf->heads.n_segments ? &elf->heads.segments[i] : NULL;
 }
 
 void elf__done_with(const struct elf_file *elf, uint64_t vaddr, size_t len)
@@ -402,23 +235,23 @@ void elf__done(const struct elf_file *elf)
 
 bool elf__tls(const struct elf_file *elf, uint64_t *ret_memsz, uint64_t *ret_align)
 {
-	if (!elf->has_tls)
+	if (!elf->heads.has_tls)
 		return false;
-	*ret_memsz = elf->tls_memsz;
-	*ret_align = elf->tls_align;
+	*ret_memsz = elf->heads.tls_memsz;
+	*ret_align = elf->heads.tls_align;
 	return true;
 }
 
 int elf__section(const struct elf_file *elf, const char *name, struct elf_section *ret_section)
 {
-	const char *names = (const char *)elf->data + elf->section_names.offset;
+	const char *names = (const char *)elf->data + elf->heads.section_names.offset;
 	size_t len = strlen(name), i;
 
-	for (i = 0; i < elf->n_sections; i++) {
+	for (i = 0; i < elf->heads.n_sections; i++) {
 		const Elf64_Shdr *s = &elf->sections[i];
 
-		if (s->sh_type == SHT_NULL || s->sh_name >= elf->section_names.size ||
-		    elf->section_names.size - s->sh_name <= len ||
+		if (s->sh_type == SHT_NULL || s->sh_name >= elf->heads.section_names.size ||
+		    elf->heads.section_names.size - s->sh_name <= len ||
 		    memcmp(names + s->sh_name, name, len + 1) != 0)
 			continue;
 		ret_section->vaddr = s->sh_addr;

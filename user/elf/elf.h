@@ -5,10 +5,10 @@
  *
  * The file is mapped, never copied; every offset and size is checked against the mapping before
  * it is used; whatever is damaged is left out. A file that shrinks, or cannot be read any more,
- * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros instead
- * (elf__shrank shows it). The file may also be overwritten at any time: what is read from it twice
- * may differ, so a caller checks the value that it uses, and a name is read before the next
- * allocation depends on its length.
+ * while it is mapped would raise SIGBUS: see elf_map_priv.h for how such pages become zeros
+ * instead. The file may also be overwritten at any time: what is read from it twice may differ, so
+ * a caller checks the value that it uses, and a name is read before the next allocation depends on
+ * its length.
  *
  * Not through libelf, though it is at hand (libdw reads DWARF with it, in a helper process, see
  * names/dwarf_priv.h). Over a mapping, libelf 0.188 leaves all headers and tables where they are
@@ -39,9 +39,13 @@ struct elf_file;
  * Takes the descriptor over (also on failure). `name` is for messages. -ENOEXEC: no ELF;
  * -EMEDIUMTYPE: ELF, but not 64-bit little-endian, or of another processor than arch.h's; -EFBIG,
  * also for a large file that is nearly all holes, which costs its owner nothing;
- * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already.
+ * -EINVAL: damaged beyond use; -ENFILE: too many files are mapped already. What others than root
+ * may have written is parsed aside (below), on its owner's account: -EBUSY, -ETIMEDOUT, -EIO then,
+ * which say nothing of the file.
  */
 int elf__open_fd(int fd, const char *name, struct elf_file **ret_elf);
+/* The same for a copy that was made for `user`, whoever owns it. */
+int elf__open_copy(int fd, const char *name, uid_t user, struct elf_file **ret_elf);
 /* The same over bytes that the caller keeps (tests, fuzzing). */
 int elf__open_bytes(const void *data, size_t size, const char *name, struct elf_file **ret_elf);
 void elf__free(struct elf_file *elf);
@@ -50,8 +54,6 @@ void elf__free(struct elf_file *elf);
 int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class);
 
 const char *elf__name(const struct elf_file *elf);
-/* True once a part of the file turned out to be gone, and reads as zeros. */
-bool elf__shrank(const struct elf_file *elf);
 bool elf__is_pie_or_dso(const struct elf_file *elf); /* ET_DYN */
 /* Hex, at most 40 digits and NUL; false if there is none. */
 bool elf__build_id(const struct elf_file *elf, char out[41]);
@@ -99,11 +101,7 @@ int elf__fd(const struct elf_file *elf);
 
 /* ── reading it aside ────────────────────────────────────────────────────────────────────── */
 
-/*
- * On whose account the file is read: its owner's, unless set. CONFINE_NOBODY of bytes that the
- * caller keeps.
- */
-void elf__set_user(struct elf_file *elf, uid_t user);
+/* On whose account the file is read. CONFINE_NOBODY of bytes that the caller keeps. */
 uid_t elf__user(const struct elf_file *elf);
 /*
  * Runs fn(ctx, out), which parses the file, in a child without rights that has the file's mapping

@@ -12,11 +12,6 @@
 /* What reading an honest megabyte takes. The holes of a sparse file are none. */
 #define NS_PER_MB 2000000ULL
 
-void elf__set_user(struct elf_file *elf, uid_t user)
-{
-	elf->user = user;
-}
-
 uid_t elf__user(const struct elf_file *elf)
 {
 	return elf->user;

@@ -9,8 +9,8 @@ bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len)
 {
 	size_t i;
 
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
+	for (i = 0; i < elf->heads.n_segments; i++) {
+		const struct elf_segment *seg = &elf->heads.segments[i];
 
 		if (seg->exec && start >= seg->vaddr && start - seg->vaddr < seg->memsz &&
 		    len <= seg->memsz - (start - seg->vaddr))
@@ -30,7 +30,7 @@ static size_t from_sections(const struct elf_file *elf, struct elf_code *ranges,
 {
 	size_t n = 0, i;
 
-	for (i = 0; i < elf->n_sections && n < max; i++) {
+	for (i = 0; i < elf->heads.n_sections && n < max; i++) {
 		const Elf64_Shdr *s = &elf->sections[i];
 
 		if (!(s->sh_flags & SHF_EXECINSTR) || s->sh_size == 0 ||
@@ -46,11 +46,11 @@ size_t elf__code_ranges(const struct elf_file *elf, struct elf_code *ranges, siz
 {
 	size_t n = from_sections(elf, ranges, max), kept = 0, i;
 
-	for (i = 0; n == 0 && i < elf->n_segments && kept < max; i++) {
-		if (!elf->segments[i].exec)
+	for (i = 0; n == 0 && i < elf->heads.n_segments && kept < max; i++) {
+		if (!elf->heads.segments[i].exec)
 			continue;
-		ranges[kept].start = elf->segments[i].vaddr;
-		ranges[kept++].end = elf->segments[i].vaddr + elf->segments[i].memsz;
+		ranges[kept].start = elf->heads.segments[i].vaddr;
+		ranges[kept++].end = elf->heads.segments[i].vaddr + elf->heads.segments[i].memsz;
 	}
 	n = MAX(n, kept);
 	if (n == 0)
@@ -67,8 +67,8 @@ bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *
 {
 	size_t i;
 
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
+	for (i = 0; i < elf->heads.n_segments; i++) {
+		const struct elf_segment *seg = &elf->heads.segments[i];
 
 		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz) {
 			*ret_offset = seg->offset + (vaddr - seg->vaddr);
@@ -82,8 +82,8 @@ const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len)
 {
 	size_t i;
 
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
+	for (i = 0; i < elf->heads.n_segments; i++) {
+		const struct elf_segment *seg = &elf->heads.segments[i];
 
 		if (vaddr >= seg->vaddr && vaddr - seg->vaddr < seg->filesz &&
 		    len <= seg->filesz - (vaddr - seg->vaddr))

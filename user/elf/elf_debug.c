@@ -7,10 +7,11 @@
 
 static bool begins_with(const struct elf_file *elf, const Elf64_Shdr *s, const char *prefix)
 {
-	const char *names = (const char *)elf->data + elf->section_names.offset;
+	const char *names = (const char *)elf->data + elf->heads.section_names.offset;
 	size_t len = strlen(prefix);
 
-	return s->sh_name < elf->section_names.size && elf->section_names.size - s->sh_name > len &&
+	return s->sh_name < elf->heads.section_names.size &&
+	       elf->heads.section_names.size - s->sh_name > len &&
 	       memcmp(names + s->sh_name, prefix, len) == 0;
 }
 
@@ -43,7 +44,7 @@ void elf__debug_size(const struct elf_file *elf, struct elf_debug_size *ret_size
 {
 	struct elf_debug_size size = {0};
 
-	for (size_t i = 0; i < elf->n_sections; i++) {
+	for (size_t i = 0; i < elf->heads.n_sections; i++) {
 		const Elf64_Shdr *s = &elf->sections[i];
 		uint64_t inflated = 0;
 

@@ -247,18 +247,18 @@ bool eh_find(const struct elf_file *elf, struct eh_cursor *ret_section)
 		ret_section->end = s.data ? s.size : 0;
 		return s.data != NULL;
 	}
-	data = elf->eh_frame_hdr ? elf__at(elf, elf->eh_frame_hdr, 16) : NULL;
+	data = elf->heads.eh_frame_hdr ? elf__at(elf, elf->heads.eh_frame_hdr, 16) : NULL;
 	if (!data)
 		return false;
 	hdr.data = data;
-	hdr.vaddr = elf->eh_frame_hdr;
+	hdr.vaddr = elf->heads.eh_frame_hdr;
 	hdr.end = 16;
 	eh_take(&hdr, head, sizeof(head)); /* version, then three encodings */
 	vaddr = eh_take_address(&hdr, head[1]);
 	if (hdr.err || head[0] != 1)
 		return false;
-	for (i = 0; i < elf->n_segments; i++) {
-		const struct elf_segment *seg = &elf->segments[i];
+	for (i = 0; i < elf->heads.n_segments; i++) {
+		const struct elf_segment *seg = &elf->heads.segments[i];
 
 		if (vaddr < seg->vaddr || vaddr - seg->vaddr >= seg->filesz)
 			continue;

@@ -53,9 +53,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct elf_fde *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->end > y->end) - (x->end < y->end);
+	return CMP(x->start, y->start) ?: CMP(x->end, y->end);
 }
 
 /* ── read aside ──────────────────────────────────────────────────────────────────────────── */

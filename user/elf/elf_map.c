@@ -23,7 +23,6 @@ struct map_slot {
 	_Atomic uintptr_t start; /* 0: not in use */
 	_Atomic uintptr_t end;
 	_Atomic bool taken;
-	_Atomic bool shrank;
 };
 
 static struct map_slot map_slots[MAP_SLOTS];
@@ -46,7 +45,6 @@ static bool patch(uintptr_t addr)
 		if (mmap((void *)page, end - page, PROT_READ,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 			return false;
-		atomic_store(&map_slots[i].shrank, true);
 		return true;
 	}
 	return false;
@@ -108,7 +106,6 @@ static int take_slot(uintptr_t start, uintptr_t end)
 		if (atomic_load(&map_slots[i].taken) ||
 		    !atomic_compare_exchange_strong(&map_slots[i].taken, &expected, true))
 			continue;
-		atomic_store(&map_slots[i].shrank, false);
 		atomic_store(&map_slots[i].end, end);
 		atomic_store(&map_slots[i].start, start);
 		return i;
@@ -187,9 +184,4 @@ int elf_map__make_writable(const struct elf_map *map)
 		 map->fd, 0) == MAP_FAILED)
 		return -ENOTSUP;
 	return 0;
-}
-
-bool elf_map__shrank(const struct elf_map *map)
-{
-	return map->total != 0 && atomic_load(&map_slots[map->slot].shrank);
 }

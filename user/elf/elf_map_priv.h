@@ -36,6 +36,5 @@ void elf_map__drop(const struct elf_map *map, size_t offset, size_t len);
  * that notes in them what it has done. -ENOTSUP: they are not the mapping's, or its file is closed.
  */
 int elf_map__make_writable(const struct elf_map *map);
-bool elf_map__shrank(const struct elf_map *map);
 
 #endif

@@ -45,7 +45,7 @@ static int collect(const struct elf_file *elf, struct elf_range range)
 
 size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, size_t max)
 {
-	const struct elf_range range = elf->relocs[0];
+	const struct elf_range range = elf->heads.relocs[0];
 	uint64_t n = range.size / sizeof(Elf64_Rela), i;
 	size_t found = 0;
 
@@ -63,7 +63,7 @@ size_t elf__tls_slots(const struct elf_file *elf, struct elf_tls_slot *slots, si
 	return found;
 }
 
-/* Relocations of so much are looked through at once: it takes a millisecond or two. */
+/* Of root's files so many are looked through at once: it takes a millisecond or two. */
 #define GOT_INLINE (2U << 20)
 
 struct got_out {
@@ -78,8 +78,8 @@ static void collect_all(const struct elf_file *elf)
 	struct elf_lazy *lazy = elf->lazy;
 
 	/* Without memory for all of them, those collected so far still serve. */
-	if (collect(elf, elf->relocs[1]) == 0)
-		collect(elf, elf->relocs[0]);
+	if (collect(elf, elf->heads.relocs[1]) == 0)
+		collect(elf, elf->heads.relocs[0]);
 	if (lazy->n_got > 0)
 		qsort(lazy->got, lazy->n_got, sizeof(*lazy->got), by_slot);
 }
@@ -120,7 +120,7 @@ static void read_slots(const struct elf_file *elf)
 	void *out = NULL;
 	int err;
 
-	if (elf->relocs[0].size + elf->relocs[1].size <= GOT_INLINE) {
+	if (elf->roots && elf->heads.relocs[0].size + elf->heads.relocs[1].size <= GOT_INLINE) {
 		collect_all(elf);
 		elf->lazy->got_done = true;
 		return;
@@ -143,8 +143,7 @@ const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr)
 		read_slots(elf);
 	at = search__first(lazy->n_got, i, lazy->got[i].slot >= vaddr);
 	if (at == lazy->n_got || lazy->got[at].slot != vaddr ||
-	    !elf_symbols__at(&elf->symtabs[ELF_DYNSYM], lazy->got[at].sym, &sym) ||
-	    sym.name[0] == '\0')
+	    !elf_symbols__at(elf, ELF_DYNSYM, lazy->got[at].sym, &sym) || sym.name[0] == '\0')
 		return NULL;
 	return sym.name;
 }

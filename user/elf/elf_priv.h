@@ -22,11 +22,28 @@ struct elf_range {
 	uint64_t offset, size; /* checked: inside the file */
 };
 
-struct elf_symtab_ref {
-	const uint8_t *syms; /* n Elf64_Sym, not aligned */
-	size_t n;
-	const char *strs; /* strs[strs_size - 1] is NUL, unless strs_size is 0 */
-	size_t strs_size;
+/* The last byte of the strings was NUL when they were looked at. */
+struct elf_table {
+	struct elf_range syms; /* whole Elf64_Sym, not aligned */
+	struct elf_range strs;
+};
+
+/*
+ * What the file's header and its tables say. It may come from another process that has parsed them:
+ * elf_heads__check() before it is used.
+ */
+struct elf_heads {
+	uint16_t type;
+	bool has_tls;
+	char build_id[41]; /* hex; "": none */
+	uint64_t n_segments, n_sections;
+	struct elf_segment segments[ELF_MAX_SEGMENTS];
+	struct elf_range section_names;
+	struct elf_range dynamic; /* PT_DYNAMIC */
+	uint64_t eh_frame_hdr;	  /* PT_GNU_EH_FRAME, address; 0: none */
+	uint64_t tls_memsz, tls_align;
+	struct elf_table symtabs[2]; /* by enum elf_symtab */
+	struct elf_range relocs[2];  /* .rela.dyn without its RELATIVE head, .rela.plt */
 };
 
 /* A slot that the dynamic linker fills with a symbol's address. */
@@ -52,22 +69,10 @@ struct elf_file {
 	size_t size;
 	uint64_t stored; /* bytes on the disk */
 	uid_t user;	 /* on whose account it is read */
+	bool roots;	 /* only root can have written it, or the caller keeps the bytes */
 	struct elf_map map;
-	uint16_t type;
-	struct elf_segment segments[ELF_MAX_SEGMENTS];
-	size_t n_segments;
-	Elf64_Shdr *sections; /* a copy: what was checked cannot change any more */
-	size_t n_sections;
-	struct elf_range section_names;
-	struct elf_range notes[8]; /* PT_NOTE */
-	uint64_t note_aligns[8];
-	size_t n_notes;
-	struct elf_range dynamic; /* PT_DYNAMIC */
-	uint64_t eh_frame_hdr;	  /* PT_GNU_EH_FRAME, address; 0: none */
-	uint64_t tls_memsz, tls_align;
-	bool has_tls;
-	struct elf_symtab_ref symtabs[2]; /* by enum elf_symtab */
-	struct elf_range relocs[2];	  /* .rela.dyn without its RELATIVE head, .rela.plt */
+	struct elf_heads heads;
+	Elf64_Shdr *sections; /* heads.n_sections of them; a copy: it cannot change any more */
 	struct elf_lazy *lazy;
 };
 
@@ -85,9 +90,17 @@ static inline bool elf_get(const struct elf_file *elf, uint64_t offset, void *ou
 	return true;
 }
 
+/* elf_heads.c: parses `data`: fills in heads and sections. Errors as elf__open_fd(). */
+int elf_heads__parse(struct elf_file *elf);
+/* The same in a child without rights. */
+int elf_heads__parse_aside(struct elf_file *elf);
+/* Whether all of them are of a file of this size. */
+bool elf_heads__check(const struct elf_heads *heads, uint64_t size);
+
 /* elf_symbols.c: finds both symbol tables and the relocations. */
 void elf_symbols__init(struct elf_file *elf);
 /* The symbol at an index; false if there is none or it has no readable name. */
-bool elf_symbols__at(const struct elf_symtab_ref *tab, size_t i, struct elf_sym *ret_sym);
+bool elf_symbols__at(const struct elf_file *elf, enum elf_symtab which, size_t i,
+		     struct elf_sym *ret_sym);
 
 #endif

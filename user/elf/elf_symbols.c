@@ -13,14 +13,14 @@ struct dynamic {
 
 static void read_dynamic(const struct elf_file *elf, struct dynamic *d)
 {
-	uint64_t at = elf->dynamic.offset;
+	uint64_t at = elf->heads.dynamic.offset;
 	size_t i;
 
 	memset(d, 0, sizeof(*d));
 	for (i = 0; i < ELF_MAX_DYNAMIC; i++) {
 		Elf64_Dyn dyn;
 
-		if (elf->dynamic.size / sizeof(dyn) <= i ||
+		if (elf->heads.dynamic.size / sizeof(dyn) <= i ||
 		    !elf_get(elf, at + i * sizeof(dyn), &dyn, sizeof(dyn)) || dyn.d_tag == DT_NULL)
 			return;
 		switch (dyn.d_tag) {
@@ -62,9 +62,10 @@ static void read_dynamic(const struct elf_file *elf, struct dynamic *d)
 
 /* Both tables must be in the file; a string table is used up to its last NUL. */
 static void set_table(const struct elf_file *elf, struct elf_range syms, struct elf_range strs,
-		      struct elf_symtab_ref *tab)
+		      struct elf_table *tab)
 {
 	const char *s, *last;
+	uint64_t n = MIN(syms.size / sizeof(Elf64_Sym), (uint64_t)ELF_MAX_SYMBOLS);
 
 	memset(tab, 0, sizeof(*tab));
 	if (!elf_in_file(elf, syms.offset, syms.size) || !elf_in_file(elf, strs.offset, strs.size))
@@ -73,28 +74,26 @@ static void set_table(const struct elf_file *elf, struct elf_range syms, struct 
 	last = strs.size > 0 ? memrchr(s, '\0', strs.size) : NULL;
 	if (!last)
 		return;
-	tab->syms = elf->data + syms.offset;
-	tab->n = MIN(syms.size / sizeof(Elf64_Sym), (uint64_t)ELF_MAX_SYMBOLS);
-	tab->strs = s;
-	tab->strs_size = (size_t)(last - s) + 1;
+	tab->syms = (struct elf_range){syms.offset, n * sizeof(Elf64_Sym)};
+	tab->strs = (struct elf_range){strs.offset, (uint64_t)(last - s) + 1};
 }
 
-static bool table_by_section(const struct elf_file *elf, uint32_t type, struct elf_symtab_ref *tab)
+static bool table_by_section(const struct elf_file *elf, uint32_t type, struct elf_table *tab)
 {
 	size_t i;
 
-	for (i = 0; i < elf->n_sections; i++) {
+	for (i = 0; i < elf->heads.n_sections; i++) {
 		const Elf64_Shdr *s = &elf->sections[i], *strs;
 
 		if (s->sh_type != type || s->sh_entsize != sizeof(Elf64_Sym) ||
-		    (s->sh_flags & SHF_COMPRESSED) || s->sh_link >= elf->n_sections)
+		    (s->sh_flags & SHF_COMPRESSED) || s->sh_link >= elf->heads.n_sections)
 			continue;
 		strs = &elf->sections[s->sh_link];
 		if (strs->sh_type != SHT_STRTAB || (strs->sh_flags & SHF_COMPRESSED))
 			continue;
 		set_table(elf, (struct elf_range){s->sh_offset, s->sh_size},
 			  (struct elf_range){strs->sh_offset, strs->sh_size}, tab);
-		if (tab->n > 0)
+		if (tab->syms.size > 0)
 			return true;
 	}
 	return false;
@@ -132,7 +131,7 @@ static uint64_t count_gnu_hash(const struct elf_file *elf, uint64_t vaddr)
 }
 
 static void table_by_dynamic(const struct elf_file *elf, const struct dynamic *d,
-			     struct elf_symtab_ref *tab)
+			     struct elf_table *tab)
 {
 	struct elf_range syms = {0}, strs = {.size = d->strsz};
 	uint32_t hash[2];
@@ -171,23 +170,26 @@ void elf_symbols__init(struct elf_file *elf)
 	struct dynamic d;
 
 	read_dynamic(elf, &d);
-	table_by_section(elf, SHT_SYMTAB, &elf->symtabs[ELF_SYMTAB]);
-	if (!table_by_section(elf, SHT_DYNSYM, &elf->symtabs[ELF_DYNSYM]) && d.symtab && d.strtab)
-		table_by_dynamic(elf, &d, &elf->symtabs[ELF_DYNSYM]);
-	set_relocs(elf, d.rela, d.relasz, d.relacount, &elf->relocs[0]);
-	set_relocs(elf, d.jmprel, d.pltrelsz, 0, &elf->relocs[1]);
+	table_by_section(elf, SHT_SYMTAB, &elf->heads.symtabs[ELF_SYMTAB]);
+	if (!table_by_section(elf, SHT_DYNSYM, &elf->heads.symtabs[ELF_DYNSYM]) && d.symtab &&
+	    d.strtab)
+		table_by_dynamic(elf, &d, &elf->heads.symtabs[ELF_DYNSYM]);
+	set_relocs(elf, d.rela, d.relasz, d.relacount, &elf->heads.relocs[0]);
+	set_relocs(elf, d.jmprel, d.pltrelsz, 0, &elf->heads.relocs[1]);
 }
 
-bool elf_symbols__at(const struct elf_symtab_ref *tab, size_t i, struct elf_sym *ret_sym)
+bool elf_symbols__at(const struct elf_file *elf, enum elf_symtab which, size_t i,
+		     struct elf_sym *ret_sym)
 {
+	const struct elf_table *tab = &elf->heads.symtabs[which];
 	Elf64_Sym sym;
 
-	if (i >= tab->n)
+	if (i >= elf__n_symbols(elf, which))
 		return false;
-	memcpy(&sym, tab->syms + i * sizeof(sym), sizeof(sym));
-	if (sym.st_name >= tab->strs_size)
+	memcpy(&sym, elf->data + tab->syms.offset + i * sizeof(sym), sizeof(sym));
+	if (sym.st_name >= tab->strs.size)
 		return false;
-	ret_sym->name = tab->strs + sym.st_name;
+	ret_sym->name = (const char *)elf->data + tab->strs.offset + sym.st_name;
 	ret_sym->value = sym.st_value;
 	ret_sym->size = sym.st_size;
 	ret_sym->type = ELF64_ST_TYPE(sym.st_info);
@@ -199,15 +201,14 @@ bool elf_symbols__at(const struct elf_symtab_ref *tab, size_t i, struct elf_sym 
 int elf__symbols(const struct elf_file *elf, enum elf_symtab which,
 		 int (*fn)(void *ctx, const struct elf_sym *sym), void *ctx)
 {
-	const struct elf_symtab_ref *tab = &elf->symtabs[which];
-	size_t i;
+	size_t n = elf__n_symbols(elf, which), i;
 
 	/* Symbol 0 is the null symbol. */
-	for (i = 1; i < tab->n; i++) {
+	for (i = 1; i < n; i++) {
 		struct elf_sym sym;
 		int ret;
 
-		if (!elf_symbols__at(tab, i, &sym))
+		if (!elf_symbols__at(elf, which, i, &sym))
 			continue;
 		ret = fn(ctx, &sym);
 		if (ret)
@@ -218,13 +219,13 @@ int elf__symbols(const struct elf_file *elf, enum elf_symtab which,
 
 size_t elf__n_symbols(const struct elf_file *elf, enum elf_symtab which)
 {
-	return elf->symtabs[which].n;
+	return elf->heads.symtabs[which].syms.size / sizeof(Elf64_Sym);
 }
 
 int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 		struct elf_sym *ret_sym)
 {
-	return elf_symbols__at(&elf->symtabs[which], index, ret_sym) ? 0 : -ENOENT;
+	return elf_symbols__at(elf, which, index, ret_sym) ? 0 : -ENOENT;
 }
 
 static bool same_name(const char *symbol, const char *name, size_t len)
@@ -240,12 +241,12 @@ int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sy
 	size_t len = strlen(name), t, i;
 
 	for (t = 0; t < ARRAY_SIZE(order); t++) {
-		const struct elf_symtab_ref *tab = &elf->symtabs[order[t]];
+		size_t n = elf__n_symbols(elf, order[t]);
 		struct elf_sym sym, found;
 		bool have = false;
 
-		for (i = 1; i < tab->n; i++) {
-			if (!elf_symbols__at(tab, i, &sym) || sym.shndx == SHN_UNDEF ||
+		for (i = 1; i < n; i++) {
+			if (!elf_symbols__at(elf, order[t], i, &sym) || sym.shndx == SHN_UNDEF ||
 			    !same_name(sym.name, name, len))
 				continue;
 			if (!have || sym.bind != STB_LOCAL)

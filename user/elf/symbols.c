@@ -75,9 +75,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->index > y->index) - (x->index < y->index);
+	return CMP(x->start, y->start) ?: CMP(x->index, y->index);
 }
 
 /* Of several symbols at one address the one with the highest rank gives the name. */

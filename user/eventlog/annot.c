@@ -408,18 +408,14 @@ static int span_compare(const void *a, const void *b)
 {
 	const struct el_span *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end;
+	return CMP(x->start, y->start) ?: CMP(y->end, x->end);
 }
 
 static int ccall_compare(const void *a, const void *b)
 {
 	const struct el_ccall *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->depth < y->depth ? -1 : x->depth > y->depth;
+	return CMP(x->start, y->start) ?: CMP(x->depth, y->depth);
 }
 
 /* Told stacks repeat: each text is taken apart once. */

@@ -71,7 +71,7 @@ struct annot_words {
 	uint64_t fn, site, tid;
 };
 
-/* The verb that it begins with, and what is behind; AV_NONE: any other message. */
+/* The verb that it begins with, and what follows it; AV_NONE: any other message. */
 enum annot_verb annot__verb(struct el_str text, struct el_str *ret_rest);
 /* Its words too; AV_MALFORMED if they make no sense. */
 enum annot_verb annot__words(struct el_str text, struct annot_words *w);

@@ -13,7 +13,7 @@
  * any time.
  *  - A file that is finished: the blocks are indexed first, then all buffers are merged. The
  *    order is exact up to EVENTLOG_WINDOW_BLOCKS runs of neighbouring blocks of one capability;
- *    a log with more is merged in windows of so many.
+ *    a log with more is merged in windows of this many.
  *  - A stream, or a file that still grows: blocks are held back until at most `hold_max` bytes
  *    (file: EVENTLOG_WINDOW_BLOCKS blocks) wait; then the oldest are given out. `prompt` gives
  *    out an event as soon as every buffer seen so far has reached its time.
@@ -93,12 +93,6 @@ const struct eventlog_stats *eventlog__stats(const struct eventlog *log);
 
 /* ── where a log comes from ──────────────────────────────────────────────────────────────── */
 
-/*
- * A file, gzip (told by its first bytes, in files as in streams), a FIFO, "-" for standard input,
- * a Unix socket to connect to: opened, and its first bytes looked at. `stop` (may be NULL) is asked
- * before each wait; true ends the reading as if the log ended there. -ECANCELED: it said so before
- * a socket's server took the connection.
- */
 struct el_input;
 enum el_input_kind {
 	EL_INPUT_LOG,
@@ -106,10 +100,15 @@ enum el_input_kind {
 	EL_INPUT_EMPTY,
 	EL_INPUT_OTHER,
 };
-int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
-/* The two parts of that: the descriptor, the caller's, or negative; and what it holds, which the
- * input owns from then on, failed or not. */
+/*
+ * Opens a file, gzip (told by its first bytes, in files as in streams), a FIFO, "-" for standard
+ * input, a Unix socket to connect to. The descriptor, the caller's, or negative. `stop` (may be
+ * NULL) is asked before each wait; -ECANCELED: it said so before a socket's server took the
+ * connection.
+ */
 int el_input__open_path(const char *path, bool (*stop)(void *ctx), void *ctx);
+/* Looks at the first bytes of what the descriptor holds, which the input owns from then on, failed
+ * or not. When `stop` says so the reading ends as if the log ended there. */
 int el_input__take(int fd, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in);
 void el_input__free(struct el_input *in);
 /* A descriptor connected to the Unix socket at `path`, the caller's, which never blocks; or
@@ -120,8 +119,6 @@ enum el_input_kind el_input__kind(const struct el_input *in);
 bool el_input__stopped(const struct el_input *in);
 /* Packed data that make no sense were left out, with all after them. */
 bool el_input__is_damaged(const struct el_input *in);
-/* It comes from whoever writes it now, and may never end. */
-bool el_input__is_stream(const struct el_input *in);
 
 /* Reads it all, and finishes. */
 int eventlog__read(struct eventlog *log, struct el_input *in);

@@ -241,13 +241,6 @@ static bool is_regular(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
-int el_input__open(const char *path, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in)
-{
-	int fd = el_input__open_path(path, stop, ctx);
-
-	return fd < 0 ? fd : el_input__take(fd, stop, ctx, ret_in);
-}
-
 int el_input__take(int fd, bool (*stop)(void *ctx), void *ctx, struct el_input **ret_in)
 {
 	struct el_input *in = calloc(1, sizeof(*in));
@@ -297,11 +290,6 @@ bool el_input__stopped(const struct el_input *in)
 bool el_input__is_damaged(const struct el_input *in)
 {
 	return in->damaged;
-}
-
-bool el_input__is_stream(const struct el_input *in)
-{
-	return in->stream;
 }
 
 enum el_input_kind el_input__kind(const struct el_input *in)

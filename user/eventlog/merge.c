@@ -145,7 +145,7 @@ static void lose(struct eventlog *log, uint64_t bytes)
 	log->stats.damages++;
 }
 
-/* Keeps the rest in memory and reads more of the extent behind it. */
+/* Keeps the rest in memory and appends more of the extent to it. */
 static int cursor_load(struct eventlog *log, struct cursor *c)
 {
 	size_t keep = c->p ? (size_t)(c->lim - c->p) : 0;

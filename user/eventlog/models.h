@@ -109,7 +109,8 @@ struct el_sched_info {
 
 struct el_sched_opts {
 	const struct el_window *window; /* NULL: all */
-	size_t thread_lanes; /* keep lanes of so many threads (the first ones); 0: totals only */
+	size_t thread_lanes; /* keep the lanes of this many threads (the first ones); 0: totals only
+			      */
 	/* Each finished safe call; may be NULL. Not 0 ends the reading. */
 	int (*on_call)(void *ctx, uint32_t thread, uint64_t start, uint64_t end, uint16_t cap,
 		       uint16_t cap_after);
@@ -193,7 +194,7 @@ struct el_series {
 	uint64_t id;   /* of a ticky counter; of the kind's curves else */
 	struct el_point *p;
 	size_t n, cap;
-	uint64_t max_value, last, every; /* every: one point in so many was kept */
+	uint64_t max_value, last, every; /* every: one point in this many was kept */
 };
 
 enum el_series_kind {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "reader_priv.h"
@@ -155,19 +156,39 @@ int eventlog__open_fd(struct eventlog *log, int fd)
 	return 0;
 }
 
+/* How much of the file was written. No runtime leaves a hole in a log, and to read one takes as
+ * long as to read as many bytes. */
+static uint64_t written(int fd, uint64_t size)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR), hole = lseek(fd, 0, SEEK_HOLE);
+
+	lseek(fd, at, SEEK_SET);
+	return hole >= 0 ? MIN((uint64_t)hole, size) : size;
+}
+
 static int file_advance(struct eventlog *log, bool last)
 {
+	uint64_t size, end;
 	struct stat st;
+	int err;
 
 	if (fstat(log->fd, &st))
 		return -errno;
+	size = (uint64_t)MAX(st.st_size, 0);
+	end = written(log->fd, size);
 	/* A file that shrinks is read as far as it goes; the rest shows up as lost. */
-	if (st.st_size > 0 && (uint64_t)st.st_size > log->avail) {
-		log->avail = (uint64_t)st.st_size;
+	if (end > log->avail) {
+		log->avail = end;
 		log->win_len = 0;
 	}
 	log->stats.bytes_in = log->avail;
-	return advance(log, last);
+	err = advance(log, last);
+	if (!err && last && end < size) {
+		log->stats.bytes_in += size - end;
+		log->stats.lost_bytes += size - end;
+		log->stats.damages++;
+	}
+	return err;
 }
 
 int eventlog__poll(struct eventlog *log)

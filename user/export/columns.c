@@ -45,8 +45,11 @@ static const struct column functions[] = {
 	{"function", "function", CELL_NAME, FUNCTION(function.name), FUNCTION(function.approximate),
 	 0},
 	{"module", NULL, CELL_TEXT, FUNCTION(function.module), 0, 0},
-	{NULL, "self", CELL_COUNT, FUNCTION(function.self_samples), 0, 0},
-	{NULL, "with what it calls", CELL_COUNT, FUNCTION(function.total_samples), 0, 0},
+	{NULL, "module", CELL_TEXT, FUNCTION(function.file), 0, 0},
+	{NULL, "CPU, itself", CELL_NS, FUNCTION(function.self_ns), 0, 0},
+	{NULL, "CPU, with what it calls", CELL_NS, FUNCTION(function.total_ns), 0, 0},
+	{NULL, "samples, itself", CELL_COUNT, FUNCTION(function.self_samples), 0, 0},
+	{NULL, "samples, with what it calls", CELL_COUNT, FUNCTION(function.total_samples), 0, 0},
 };
 const struct columns function_columns = {functions, ARRAY_SIZE(functions)};
 

@@ -14,10 +14,11 @@ const struct export_format export_text = {"text", ".txt", text__write};
 const struct export_format export_chrome = {"chrome", ".trace.json", chrome__write};
 const struct export_format export_pprof = {"pprof", ".pb.gz", pprof__write};
 const struct export_format export_html = {"html", ".html", html__write};
+const struct export_format export_otlp = {"otlp", ".otlp.pb.gz", otlp__write};
 
 static const struct export_format *const formats[] = {
 	&export_speedscope, &export_folded, &export_json, &export_text,
-	&export_chrome,	    &export_pprof,  &export_html,
+	&export_chrome,	    &export_pprof,  &export_html, &export_otlp,
 };
 
 const struct export_format *export__find(const char *name, size_t len)

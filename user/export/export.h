@@ -25,6 +25,10 @@ struct export_opts {
 	bool verbose;	/* -v: frames that are folded away by default, more rows */
 	bool colour;	/* text only; the caller has looked at NO_COLOR and the terminal */
 	unsigned width; /* of the page that text is for; 0: not known */
+	/* pprof only: of this process alone, by its number in the picture plus 1; 0: of all. */
+	uint32_t target;
+	/* The machine that the session was on; NULL: not known, a replay may be on another one. */
+	const char *host_name, *host_id;
 };
 
 /* One format. write returns 0 or a negative errno and leaves the stream open. */
@@ -41,6 +45,7 @@ extern const struct export_format export_text;
 extern const struct export_format export_chrome;
 extern const struct export_format export_pprof;
 extern const struct export_format export_html;
+extern const struct export_format export_otlp;
 
 /* NULL if there is no such format. */
 const struct export_format *export__find(const char *name, size_t len);

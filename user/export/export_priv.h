@@ -16,7 +16,7 @@
 
 /* The formats' writers, for export.c. */
 typedef int export_write(FILE *out, const struct picture *pic, const struct export_opts *opts);
-export_write chrome__write, folded__write, html__write, json__write, pprof__write,
+export_write chrome__write, folded__write, html__write, json__write, otlp__write, pprof__write,
 	speedscope__write, text__write;
 
 static inline bool export__shows(const struct export_opts *opts, enum lane_kind kind)

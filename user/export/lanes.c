@@ -25,7 +25,7 @@ struct view_label {
 	const char *text;
 };
 
-static const char *label_of(const struct views *views, uint32_t target_no, uint64_t tso)
+const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso)
 {
 	const struct label_key key = {.tso = tso, .target_no = target_no};
 	const struct view_label *label;
@@ -38,7 +38,7 @@ static int add_label(struct views *views, const struct pic_lane *lane, uint32_t 
 {
 	struct view_label *label;
 
-	if (!lane->name || !*lane->name || *label_of(views, target_no, lane->tso))
+	if (!lane->name || !*lane->name || *views__label(views, target_no, lane->tso))
 		return 0;
 	label = calloc(1, sizeof(*label));
 	if (!label)
@@ -200,7 +200,7 @@ void views__limit(struct views *views, const struct picture *pic, uint64_t budge
 
 struct view_name views__thread(const struct views *views, uint32_t target_no, uint64_t tso)
 {
-	const char *label = label_of(views, target_no, tso);
+	const char *label = views__label(views, target_no, tso);
 	struct view_name out;
 
 	snprintf(out.s, sizeof(out.s), "Haskell thread %" PRIu64 "%s%.180s%s", tso,

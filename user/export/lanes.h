@@ -55,6 +55,8 @@ struct view_name {
 	char s[224];
 };
 struct view_name view__name(const struct view *view, bool several);
+/* A Haskell thread's label; "" if it has none that is known. */
+const char *views__label(const struct views *views, uint32_t target_no, uint64_t tso);
 /* "Haskell thread 7 (main)": with its label, if it has one that is known. */
 struct view_name views__thread(const struct views *views, uint32_t target_no, uint64_t tso);
 

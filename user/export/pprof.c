@@ -11,45 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zlib.h>
-
+#include "packed.h"
 #include "pprof.pb-c.h"
 #include "sums.h"
-
-/* ── gzip ────────────────────────────────────────────────────────────────────────────────── */
-
-struct zipped {
-	ProtobufCBuffer base; /* first: what protobuf-c appends to */
-	FILE *out;
-	z_stream stream;
-	int err;
-	uint8_t room[16384];
-};
-
-static void deflate_all(struct zipped *z, const uint8_t *data, size_t len, int flush)
-{
-	int done = Z_OK;
-
-	z->stream.next_in = (uint8_t *)data;
-	z->stream.avail_in = (uInt)len;
-	while (!z->err) {
-		size_t n;
-
-		z->stream.next_out = z->room;
-		z->stream.avail_out = sizeof(z->room);
-		done = deflate(&z->stream, flush);
-		n = sizeof(z->room) - z->stream.avail_out;
-		if (done == Z_STREAM_ERROR || fwrite(z->room, 1, n, z->out) != n)
-			z->err = -EIO;
-		if (z->stream.avail_out && (flush != Z_FINISH || done == Z_STREAM_END))
-			return;
-	}
-}
-
-static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
-{
-	deflate_all((struct zipped *)buffer, data, len, Z_NO_FLUSH);
-}
 
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
 
@@ -65,20 +29,14 @@ static const struct {
 	      /* as Go's profiles call it; the last one: without allocation there is none */
 	      {WEIGHT_ALLOC, "alloc_space", "bytes", false}};
 
-static bool is_safe_call(const struct pic_lane *lane, unsigned state)
-{
-	return lane && lane->kind == LANE_THREAD &&
-	       (state == ST_SAFE_CALL_CPU || state == ST_SAFE_CALL_BLOCKED ||
-		state == ST_SAFE_CALL);
-}
-
 struct writer {
-	struct zipped zipped;
+	struct packed *packed;
 	const struct picture *pic;
 	struct views views;
 	struct sums sums; /* by lane and state */
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
+	uint32_t only; /* a process; UINT32_MAX: all of them */
 	size_t n_values;
 	int err;
 };
@@ -101,7 +59,7 @@ static int64_t string_of(struct writer *w, const char *s)
 
 static void put(struct writer *w, const Pprof__Profile *piece)
 {
-	pprof__profile__pack_to_buffer(piece, &w->zipped.base);
+	pprof__profile__pack_to_buffer(piece, packed__buffer(w->packed));
 }
 
 static void put_head(struct writer *w, enum export_weight weight)
@@ -135,13 +93,20 @@ static void put_head(struct writer *w, enum export_weight weight)
 	put(w, &head);
 }
 
+static bool is_wanted(const struct writer *w, uint32_t target)
+{
+	return w->only == UINT32_MAX || w->only == target;
+}
+
 static void put_mappings(struct writer *w)
 {
-	for (size_t i = 0; i < picture__n_targets(w->pic); i++) {
+	for (uint32_t i = 0; i < picture__n_targets(w->pic); i++) {
 		const struct pic_target *target = picture__target(w->pic, i);
 		Pprof__Profile piece = PPROF__PROFILE__INIT;
 		Pprof__Mapping mapping = PPROF__MAPPING__INIT, *one = &mapping;
 
+		if (!is_wanted(w, i))
+			continue;
 		mapping.id = i + 1;
 		mapping.filename = string_of(w, target->exe);
 		mapping.build_id = string_of(w, target->build_id);
@@ -171,13 +136,18 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	location.n_line = 1;
 	location.line = &one_line;
 	/* one process: its executable stands for all that it maps */
-	location.mapping_id = picture__n_targets(w->pic) == 1;
+	if (w->only != UINT32_MAX)
+		location.mapping_id = (uint64_t)w->only + 1;
+	else
+		location.mapping_id = picture__n_targets(w->pic) == 1;
 	piece.n_location = 1;
 	piece.location = &one_location;
 	piece.n_function = 1;
 	piece.function = &one_function;
 	put(w, &piece);
 }
+
+#define MAX_LABELS 8
 
 /* text: NULL if it is a number. */
 static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, const char *text,
@@ -196,24 +166,26 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	uint32_t owner = sum->owner / LANE_STATES, state = sum->owner % LANE_STATES;
 	const struct view *view = owner < w->views.n ? &w->views.v[owner] : NULL;
 	const struct pic_lane *lane = view ? view->lane : NULL;
-	const struct pic_target *target =
-		view ? view->target : picture__target(w->pic, owner - w->views.n);
+	uint32_t target_no = view ? view->target_no : owner - (uint32_t)w->views.n;
+	const struct pic_target *target = picture__target(w->pic, target_no);
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
-	Pprof__Label labels[5],
-		*all[] = {&labels[0], &labels[1], &labels[2], &labels[3], &labels[4]};
+	Pprof__Label labels[MAX_LABELS], *all[MAX_LABELS];
 	int64_t v[ARRAY_SIZE(values)];
 	char name[32];
 
-	if (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC])
+	if (!is_wanted(w, target_no) ||
+	    (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC]))
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < w->n_values; k++)
-		v[k] = values[k].safe_calls && !is_safe_call(lane, state)
+		v[k] = values[k].safe_calls && !(lane && state__in_safe_call(lane->kind, state))
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
+	for (size_t i = 0; i < MAX_LABELS; i++)
+		all[i] = &labels[i];
 	sample.label = all;
 	add_label(w, &sample, "process", or_empty(target->comm), 0);
 	add_label(w, &sample, "process_id", NULL, target->pid);
@@ -227,6 +199,12 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	}
 	if (lane)
 		add_label(w, &sample, "state", state__name(lane->kind, state), 0);
+	if (*or_empty(target->service))
+		add_label(w, &sample, "service", target->service, 0);
+	if (*or_empty(target->container))
+		add_label(w, &sample, "container", target->container, 0);
+	if (*or_empty(target->pod))
+		add_label(w, &sample, "pod", target->pod, 0);
 	sample.n_location_id = stack.n;
 	sample.location_id = ids;
 	sample.n_value = w->n_values;
@@ -246,9 +224,44 @@ static int put_samples(struct writer *w)
 	ids = calloc((size_t)deepest + 1, sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->sums.n && !w->zipped.err; i++)
+	for (size_t i = 0; i < w->sums.n && !packed__error(w->packed); i++)
 		put_sample(w, &w->sums.v[i], ids);
 	free(ids);
+	return 0;
+}
+
+/* Of frames that a process's samples have, by their numbers in `map`; NULL without memory. */
+static bool *used_frames(const struct writer *w, uint32_t n)
+{
+	bool *used = calloc((size_t)n + 1, sizeof(*used));
+
+	for (size_t i = 0; used && i < w->sums.n; i++) {
+		uint32_t owner = w->sums.v[i].owner / LANE_STATES;
+		struct pic_stack stack = picture__stack(w->pic, w->sums.v[i].stack);
+
+		if (is_wanted(w, owner < w->views.n ? w->views.v[owner].target_no
+						    : owner - (uint32_t)w->views.n))
+			for (uint32_t k = 0; k < stack.n; k++)
+				used[w->map[stack.frames[k]]] = true;
+	}
+	return used;
+}
+
+static int put_locations(struct writer *w, uint32_t n)
+{
+	bool *used = used_frames(w, n);
+
+	if (!used)
+		return -ENOMEM;
+	for (uint32_t i = 0, next = 0; i < picture__n_frames(w->pic); i++) {
+		/* numbered in order of first use, so a new number is always the next one */
+		if (w->map[i] != next)
+			continue;
+		if (used[next] || w->only == UINT32_MAX)
+			put_location(w, i, next);
+		next++;
+	}
+	free(used);
 	return 0;
 }
 
@@ -285,14 +298,13 @@ static int put_all(struct writer *w, enum export_weight weight)
 			w->n_values = ARRAY_SIZE(values);
 	put_head(w, weight);
 	put_mappings(w);
-	for (uint32_t i = 0, next = 0; i < picture__n_frames(w->pic); i++)
-		/* numbered in order of first use, so a new number is always the next one */
-		if (w->map[i] == next)
-			put_location(w, i, next++);
-	err = put_samples(w);
+	err = put_locations(w, n);
+	if (!err)
+		err = put_samples(w);
 	put_strings(w);
-	deflate_all(&w->zipped, NULL, 0, Z_FINISH);
-	return err ? err : w->err ? w->err : w->zipped.err;
+	if (!err)
+		err = w->err;
+	return err ? err : packed__finish(w->packed);
 }
 
 int pprof__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
@@ -303,16 +315,13 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	if (!w)
 		return -ENOMEM;
 	w->pic = pic;
-	w->zipped.base.append = append;
-	w->zipped.out = out;
-	/* 16 more than the window's bits: gzip's header, without a name or a time */
-	err = deflateInit2(&w->zipped.stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-			   Z_DEFAULT_STRATEGY) == Z_OK
-		      ? strtab__new(&w->strings)
-		      : -ENOMEM;
+	w->only = opts->target - 1;
+	err = packed__new(out, &w->packed);
+	if (!err)
+		err = strtab__new(&w->strings);
 	if (!err)
 		err = put_all(w, opts->weight);
-	deflateEnd(&w->zipped.stream);
+	packed__free(w->packed);
 	views__free(&w->views);
 	sums__free(&w->sums);
 	strtab__free(w->strings);

@@ -47,11 +47,6 @@ int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owne
 	return add_rows(sums, lane, owner, false);
 }
 
-int sums__add_states(struct sums *sums, const struct pic_lane *lane, uint32_t owner)
-{
-	return add_rows(sums, lane, owner, true);
-}
-
 static int add_centres(struct sums *sums, const struct pic_target *target, uint32_t owner)
 {
 	int err = 0;
@@ -126,6 +121,20 @@ static uint32_t owner_of_target(const struct views *views, size_t t, enum sums_o
 	return (uint32_t)((views->n + t) * (owner == SUMS_BY_STATE ? LANE_STATES : 1));
 }
 
+bool state__in_safe_call(enum lane_kind kind, unsigned state)
+{
+	return kind == LANE_THREAD && (state == ST_SAFE_CALL_CPU || state == ST_SAFE_CALL_BLOCKED ||
+				       state == ST_SAFE_CALL);
+}
+
+bool sums__counts(const struct view *view, bool log_alone)
+{
+	enum lane_kind kind = view->lane->kind;
+
+	return kind == LANE_THREAD ||
+	       (kind == LANE_CAPABILITY && (log_alone || !view->target->lanes[LANE_THREAD].n));
+}
+
 int sums__collect(const struct picture *pic, const struct views *views, enum sums_owner owner,
 		  struct sums *ret_sums, const char **ret_title)
 {
@@ -139,9 +148,7 @@ int sums__collect(const struct picture *pic, const struct views *views, enum sum
 	for (size_t i = 0; !err && i < views->n; i++) {
 		const struct view *view = &views->v[i];
 
-		if (view->lane->kind != LANE_THREAD &&
-		    (view->lane->kind != LANE_CAPABILITY ||
-		     (!log_alone && view->target->lanes[LANE_THREAD].n)))
+		if (!sums__counts(view, log_alone))
 			continue;
 		err = add_rows(&sums, view->lane,
 			       owner == SUMS_BY_TARGET ? view->target_no : (uint32_t)i,

@@ -19,12 +19,15 @@ struct sums {
 	size_t n, cap;
 };
 
+/* A thread is in a safe call. */
+bool state__in_safe_call(enum lane_kind kind, unsigned state);
+/* The lane's time is in the sums: an OS thread's; a capability's where there are none. */
+bool sums__counts(const struct view *view, bool log_alone);
+
 void sums__free(struct sums *sums);
 int sums__add(struct sums *sums, const struct sum *sum);
 /* A lane's account, but for what has no weight. */
 int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owner);
-/* The same, with the state for an owner: `owner` times LANE_STATES, and the state. */
-int sums__add_states(struct sums *sums, const struct pic_lane *lane, uint32_t owner);
 /* One for each (owner, stack), in that order. */
 void sums__merge(struct sums *sums);
 

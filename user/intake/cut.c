@@ -119,6 +119,9 @@ static int move_target(struct intake *in, struct seen *s, uint64_t at_ns)
 		.comm = moved_text(in, old->comm),
 		.exe = moved_text(in, old->exe),
 		.build_id = moved_text(in, old->build_id),
+		.container = moved_text(in, old->container),
+		.pod = moved_text(in, old->pod),
+		.service = moved_text(in, old->service),
 		.ghc_version = moved_text(in, old->ghc_version),
 		.way = moved_text(in, old->way),
 		.version_known = old->version_known,
@@ -201,6 +204,7 @@ static int cut_thread(struct intake *in, struct seen_thread *th, uint64_t at_ns)
 	th->has_end = false;
 	free(th->before);
 	th->before = th->final;
+	th->carried_over = 0;
 	th->final = NULL;
 	if (th->shorts.known)
 		th->shorts_before = th->shorts;

@@ -8,7 +8,7 @@
 #include "base/search.h"
 #include "intake_priv.h"
 
-/* How far a thread can be behind a probe's instruction, and how long behind its time, at the trap.
+/* How far a thread can be behind a probe's instruction, and how long after its time, at the trap.
  */
 #define GC_PROBE_BYTES 16
 #define GC_PROBE_NS    200000

@@ -38,7 +38,7 @@ int intake__new(const struct intake_opts *opts, struct picture *pic, struct inta
 	return 0;
 }
 
-void seen__free(struct seen *s)
+static void free_seen(struct seen *s)
 {
 	struct seen_thread *th, *next;
 
@@ -79,7 +79,7 @@ void intake__free(struct intake *in)
 		return;
 	HASH_CLEAR(hh, in->by_pid);
 	for (size_t i = 0; i < in->n_targets; i++)
-		seen__free(in->targets[i]);
+		free_seen(in->targets[i]);
 	free(in->targets);
 	stacks__free(&in->parts);
 	stacks__free(&in->old_parts);
@@ -150,6 +150,12 @@ struct pic_stack intake__part(const struct intake *in, uint32_t part)
 
 /* ── targets ─────────────────────────────────────────────────────────────────────────────── */
 
+/* A capture may be older than the member. */
+static const char *text_of(struct intake *in, const char *text)
+{
+	return picture__string(in->pic, text ? text : "");
+}
+
 static void take_info(struct intake *in, struct seen *s, const struct target_info *info)
 {
 	char comm[sizeof(info->comm) + 1] = {0};
@@ -161,6 +167,9 @@ static void take_info(struct intake *in, struct seen *s, const struct target_inf
 	pub->comm = picture__string(in->pic, comm);
 	pub->exe = picture__string(in->pic, info->exe);
 	pub->build_id = picture__string(in->pic, info->build_id);
+	pub->container = text_of(in, info->container);
+	pub->pod = text_of(in, info->pod);
+	pub->service = text_of(in, info->service);
 	pub->ghc_version = picture__string(in->pic, info->ghc_version);
 	pub->way = picture__string(in->pic, info->way);
 	pub->version_known = info->version_known;
@@ -338,7 +347,7 @@ int target__take_out(struct intake *in, size_t i)
 	memmove(&in->targets[i], &in->targets[i + 1], (in->n_targets - i) * sizeof(*in->targets));
 	if (newest == s)
 		HASH_DEL(in->by_pid, s);
-	seen__free(s);
+	free_seen(s);
 	return newest == s ? find_older(in, pid) : 0;
 }
 
@@ -495,6 +504,22 @@ int intake__add_missing(struct intake *in, pid_t pid, const char *text)
 
 	return tap__report(in, s ? picture__add_missing(in->pic, s->pub, "%s", text) : -ENOENT,
 			   &input);
+}
+
+int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n)
+{
+	struct pic_session *session = picture__edit_session(in->pic);
+	struct pic_push *copy = n ? picture__alloc(in->pic, n, sizeof(*copy)) : NULL;
+
+	if (n && !copy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = pushes[i];
+		copy[i].url = picture__string(in->pic, pushes[i].url);
+	}
+	session->pushes = copy;
+	session->n_pushes = n;
+	return 0;
 }
 
 void intake__set_exit_code(struct intake *in, int exit_code)

@@ -17,6 +17,7 @@
 #include "wire.h"
 
 struct intake;
+struct pic_push;
 struct picture;
 struct seen;
 
@@ -131,6 +132,8 @@ int intake__set_lost(struct intake *in, pid_t pid, const char *cause, uint64_t n
 int intake__set_lost_share(struct intake *in, pid_t pid, double share);
 int intake__add_missing(struct intake *in, pid_t pid, const char *text);
 void intake__set_exit_code(struct intake *in, int exit_code);
+/* Copied into the picture that is being made; a capture has none of it. */
+int intake__set_pushes(struct intake *in, const struct pic_push *pushes, size_t n);
 
 /* Nothing more comes: the session ended at end_ns. */
 int intake__close(struct intake *in, uint64_t end_ns);

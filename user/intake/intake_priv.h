@@ -41,7 +41,6 @@ struct intake {
 int tap__report(struct intake *in, int err, const struct intake_input *input);
 
 int target__thread(struct seen *s, pid_t tid, struct seen_thread **ret_thread);
-void seen__free(struct seen *s);
 /* Target number i is not in the picture, or in it no more. */
 int target__take_out(struct intake *in, size_t i);
 /* The parts of stacks that *pic will have. */
@@ -111,6 +110,13 @@ int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec);
 int notes__flow(struct seen *s, pid_t tid, const struct ev *call);
 int notes__queued(struct seen *s, uint64_t ns, uint64_t queued);
 int notes__starved(struct seen *s, uint64_t ns, uint64_t queued);
+
+/* carried.c: of a call that was open at the last cut: its record; the thread's state, or its end,
+ * when so many calls were still open. */
+void carried__record(struct seen *s, struct seen_thread *th, const struct wire_call *rec,
+		     struct seen_site *site);
+void carried__state(struct seen *s, struct seen_thread *th, const struct wire_thread *state);
+void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open);
 
 /* What a record says of the runtime's state. */
 void ev__take_rts(struct ev *ev, const struct wire_rts *rts);

@@ -197,30 +197,6 @@ static uint64_t call_begin(const struct wire_call *rec)
 	return rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
 }
 
-/* A call that was open at the last cut: what came before that is in the earlier windows. */
-static void count_before(struct seen *s, const struct seen_thread *th, const struct wire_call *rec,
-			 struct seen_site *site)
-{
-	struct call_part *part = &site->before[rec->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0];
-	uint64_t cut = s->pub->attach_ns, start = MAX(call_begin(rec), s->joined_ns), off = 0;
-	const struct wire_thread *th_then = th->before;
-
-	part->wall_ns += cut - MIN(start, cut);
-	for (uint32_t i = 0; th_then && i < th_then->depth; i++) {
-		const struct wire_open *open = &th_then->open[i];
-
-		if (open->start_ns != rec->start_ns)
-			continue;
-		if (th_then->off_since_ns && th_then->off_since_ns < cut)
-			off = cut - th_then->off_since_ns;
-		part->blocked_ns +=
-			th_then->blocked_ns - MIN(open->blocked_ns, th_then->blocked_ns);
-		part->runnable_ns +=
-			th_then->runnable_ns - MIN(open->runnable_ns, th_then->runnable_ns);
-		*(th_then->off_state ? &part->blocked_ns : &part->runnable_ns) += off;
-	}
-}
-
 static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, struct view *view)
 {
 	struct wire_call rec;
@@ -256,7 +232,7 @@ static int take_call(struct intake *in, struct seen *s, struct seen_thread *th, 
 	/* one that was over by then is none of those: its record comes late */
 	if (!err && s->was_cut && ev.site && rec.start_ns < s->pub->attach_ns &&
 	    rec.h.ns > s->pub->attach_ns)
-		count_before(s, th, &rec, s->site_v[ev.site - 1]);
+		carried__record(s, th, &rec, s->site_v[ev.site - 1]);
 	if (!err)
 		err = notes__flow(s, th->tid, &ev);
 	return err ? err : keep(in, s, th, &th->calls, &ev);
@@ -329,6 +305,7 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 		return 0;
 	case WIRE_THREAD_EXIT:
 		th->end_ns = rec->h.ns;
+		carried__exit(s, th, rec->open_calls);
 		thread__take_name(th, rec->comm);
 		th->shorts = (struct short_calls){true, rec->short_calls, rec->short_wall_ns,
 						  rec->short_blocked_ns, rec->short_runnable_ns};

@@ -92,6 +92,7 @@ struct seen_thread {
 	/* both as they were at the last cut; NULL: there was none, or nothing was known */
 	struct wire_thread *before;
 	struct short_calls shorts_before;
+	uint32_t carried_over; /* bit i: before->open[i] has ended, see carried.c */
 };
 
 /* ── places ──────────────────────────────────────────────────────────────────────────────── */

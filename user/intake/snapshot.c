@@ -72,8 +72,8 @@ static int take_snapshot(struct intake *in, pid_t pid, const struct snapshot *sn
 }
 
 /*
- * A thread's last switch, after its exit, leaves an entry. Where the thread has gone with an
- * earlier window it would be taken for a new one; but one that slept then was known then.
+ * An entry may outlive its thread. Where the thread has gone with an earlier window it would be
+ * taken for a new one; but one that slept then was known then.
  */
 static bool has_gone(const struct seen *s, pid_t tid, const struct wire_thread *state)
 {
@@ -116,7 +116,8 @@ static int take_state(struct intake *in, pid_t tid, const struct wire_thread *st
 	if (!th->final)
 		return -ENOMEM;
 	*th->final = *state;
-	/* of one that has ended the last switch left an empty entry */
+	carried__state(s, th, state);
+	/* of one that has ended its own record has them */
 	if (!th->end_ns)
 		th->shorts =
 			(struct short_calls){true, state->short_calls, state->short_wall_ns,

@@ -66,17 +66,12 @@ static const struct el_match_call *call_of(const struct join *j, const struct pi
 {
 	uint64_t tolerance = NEAR_NS + j->b->in.offset_error_ns;
 	uint64_t start = log_time(j->b, f->start_ns), end = log_time(j->b, f->end_ns);
-	size_t at = join__first_call(j, f->tso, start > tolerance ? start - tolerance : 0);
+	size_t from = join__first_call(j, f->tso, start > tolerance ? start - tolerance : 0);
+	size_t n = join__first_call(j, f->tso, end + tolerance + 1) - from;
+	/* a thread's calls do not overlap: they end in the order in which they begin */
+	size_t i = search__first(n, k, j->calls[from + k].end + tolerance >= end);
 
-	for (; at < j->n_calls && j->calls[at].thread == f->tso; at++) {
-		const struct el_match_call *c = &j->calls[at];
-
-		if (c->start > end + tolerance)
-			return NULL;
-		if (c->end + tolerance >= end)
-			return c;
-	}
-	return NULL;
+	return i < n ? &j->calls[from + i] : NULL;
 }
 
 /* One that never came back for the log: at a program's end resumeThread is entered and not left. */

@@ -14,9 +14,7 @@ static int by_thread(const void *pa, const void *pb)
 {
 	const struct el_match_call *a = pa, *b = pb;
 
-	if (a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	return (a->start > b->start) - (a->start < b->start);
+	return CMP(a->thread, b->thread) ?: CMP(a->start, b->start);
 }
 
 static int sort_calls(struct join *j)

@@ -15,7 +15,7 @@
 #define FOLLOW_FAMILY 1
 #define FOLLOW_ALL    2
 
-/* What others of the file went through already. */
+/* Takes over the state of the others that share its file's probes. */
 static void join_group(struct kernel *kernel, struct attached *a)
 {
 	const struct attached *b = NULL;
@@ -66,8 +66,9 @@ static int add_probes(struct kernel *kernel, struct attached *a, const struct ta
 			continue;
 		err = probes__get(kernel, (enum probe_kind)i, at, info->probe_file, pid,
 				  &a->probes[i]);
-		/* each of these only adds to the answer: a failure is reported, and is no end */
-		/* of one that has ended its end is all there is to report */
+		/* each of these only adds to the picture: a failure is reported, and the others go
+		 * on */
+		/* of one that has ended there is nothing to report but its end */
 		if (err && !has_ended(info->pid))
 			log_warn("pid %d: no probe on %s (%s+0x%llx): %s", info->pid, all[i].what,
 				 at->path, (unsigned long long)at->offset, strerror(-err));
@@ -99,7 +100,7 @@ static void begin_probes(struct kernel *kernel, struct attached *a, const struct
 }
 
 /*
- * A file that its user may have written any time is probed only once the process has shown that
+ * A file that its user may write at any time is probed only once the process has shown that
  * there is a runtime in it. Our own child is stopped at its exec, and is not asked.
  */
 static bool must_wait(const struct target_info *info, __u32 flags)
@@ -129,7 +130,7 @@ static int add_target(struct kernel *kernel, const struct target_info *info,
 	return 0;
 }
 
-/* Another one tries again for those that share the probes. */
+/* Another target takes over trying again, for those that share the probes. */
 static void hand_over(struct kernel *kernel, const struct attached *a)
 {
 	struct attached *b = NULL;
@@ -253,6 +254,7 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
 	struct attached *a = kernel__find(kernel, info->pid);
 	struct wire_target wire = info->wire;
+	int err;
 
 	if (!kernel->all || !program->ino || !a || a->state != PROBES_ON ||
 	    info->reach != ORIGIN_OWNED)
@@ -263,8 +265,14 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 	wire.main_cap = wire.capabilities = wire.n_capabilities = wire.stgrun_ret = 0;
 	wire.epoch = 1;
 	wire.user = 0;
-	if (users__add_program(kernel, &key, account) ||
-	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire, BPF_ANY))
+	err = users__add_program(kernel, &key, account);
+	if (!err) {
+		err = bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.programs), &key, &wire,
+					  BPF_ANY);
+		if (err)
+			users__remove_program(kernel, &key);
+	}
+	if (err)
 		log_debug("%s: not learnt: there is no room for it", info->comm);
 }
 
@@ -272,8 +280,9 @@ void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program)
 {
 	struct wire_program_key key = {.ino = program->ino, .dev = program->dev};
 
-	if (program->ino)
-		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key);
+	if (program->ino &&
+	    bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.programs), &key) == 0)
+		users__remove_program(kernel, &key);
 }
 
 void kernel__detach(struct kernel *kernel, pid_t pid)
@@ -281,7 +290,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 	struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)pid;
 
-	/* one that the programs took in by themselves has an entry only */
+	/* one that the programs adopted by themselves has nothing but an entry */
 	unwind__forget(kernel, pid);
 	__atomic_fetch_and(target__word(kernel, key), ~(1ULL << (key % 64)), __ATOMIC_SEQ_CST);
 	if (bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.targets), &key) == 0) {

@@ -17,7 +17,7 @@
 #define BUDGET_WINDOW_NS  100000000ULL
 #define BUDGET_FIRST_NS	  1000000000ULL
 #define BUDGET_LONGEST_NS 30000000000ULL
-/* One burst is no reason; so many windows in a row are. */
+/* One burst is no reason; this many windows in a row are. */
 #define BUDGET_WINDOWS_OVER 3
 /* Of the budget: what three probes for each collection may cost before there are two, */
 #define GC_LIGHT_SHARE 0.25
@@ -73,7 +73,7 @@ void budget__enter(struct kernel *kernel, struct attached *a, enum probe_state s
 	a->gc_checked_hits = cost_of(kernel, a->pid).gc_hits;
 }
 
-/* Who shares the probes goes the same way, and waits for the first to try again. */
+/* Those that share the probes do as the first one does, and wait for it to try again. */
 static void enter_group(struct kernel *kernel, struct attached *a, enum probe_state state,
 			uint64_t now)
 {
@@ -133,9 +133,9 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 }
 
 /*
- * Collections so many are short, and then the probe on their end alone shows as much for a third of
- * the cost: the runtime itself notes when each began. Samples of allocation need the one on the
- * request as well, which stays for longer. `percent` is what they cost now.
+ * So many collections are short ones, and then the probe on their ends alone shows as much for a
+ * third of the cost: the runtime itself notes when each began. Samples of allocation need the one
+ * on the request as well, which stays for longer. `percent` is what they cost now.
  */
 static void lighten(struct kernel *kernel, struct attached *a, double percent)
 {

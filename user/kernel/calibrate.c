@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 
 #define CALIBRATE_ROUNDS 8
@@ -52,7 +52,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
 
-/* The least of several rounds: what other programs on the machine add is no part of it. */
+/* The least of several rounds: what other programs on the machine add does not count. */
 static uint64_t least_per_call(void)
 {
 	uint64_t least = UINT64_MAX;

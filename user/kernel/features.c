@@ -14,7 +14,7 @@
 #include "kernel_priv.h"
 #include "process/proc.h"
 
-/* /proc/self/status is the longest. */
+/* enough for /proc/self/status, the longest */
 #define TEXT_MAX 65536
 
 /* The beginning of a small file of /proc or /sys. "": it cannot be read. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
@@ -33,7 +33,7 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 	struct attached *a = NULL;
 	uint64_t since = kernel->beat_ns, pause = PAUSE_FIRST_NS;
 
-	/* not back yet since the last time: that one goes on */
+	/* they are not back since the last time: that pause goes on */
 	if (!kernel->held_up_until_ns) {
 		if (kernel->held_up.times && since - kernel->held_up_since_ns < FORGOTTEN_NS)
 			pause = MIN(2 * kernel->held_up_pause_ns, PAUSE_LONGEST_NS);
@@ -51,7 +51,7 @@ static void hold_up(struct kernel *kernel, uint64_t now)
 		target__put_seen(kernel, a, false);
 		budget__enter(kernel, a, PROBES_HELD_UP, since);
 	}
-	/* the keeper has done that already, but for what it was given since */
+	/* the keeper has already done so, except for what it was given since */
 	for (struct probe *p = kernel->probes; p; p = p->hh.next) {
 		p->held_up |= p->on;
 		probe__off(kernel, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The daemon's side of the keeper. */
-#include "keeper.h"
+#include "keeper_priv.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -71,7 +71,7 @@ int keeper__new(struct keeper **ret_keeper)
 	fd__close(&sockets[1]);
 	fd__close(&daemon);
 	k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0);
-	/* what other children are there for needs none of it */
+	/* other children need none of it */
 	madvise(page, sizeof(*k->page), MADV_DONTFORK);
 	*ret_keeper = k;
 	return 0;
@@ -151,7 +151,7 @@ static uint32_t new_id(struct keeper *k)
 	if (k->n_used >= k->max_used)
 		return 0;
 	for (;;) {
-		/* 0 is nobody's */
+		/* no link has the id 0 */
 		k->next_id = k->next_id + 1 < KEEPER_MAX ? k->next_id + 1 : 1;
 		if (!(k->used[k->next_id / 32] & 1U << k->next_id % 32))
 			break;
@@ -191,7 +191,8 @@ void keeper__drop(struct keeper *k, uint32_t id, uint64_t *ret_number)
 		*ret_number = msg.number = ++k->numbers;
 	err = send_msg(k, &msg, -1);
 	if (err)
-		/* it has ended, with all that it held; or it stands still, and all goes with it */
+		/* it has ended, and all that it held is gone; or it hangs, and is killed with all
+		 * that it holds */
 		keeper__release(k);
 	free_id(k, id);
 }

@@ -18,13 +18,13 @@
 
 #include "base/base.h"
 #include "confine/caps.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 
 /* The daemon is looked after this often. What counts is how often it was seen to stand still, and
  * not for how long: a machine that sleeps does not run the daemon either. */
 #define LOOK_NS 250000000ULL
-/* So many times in a row: two seconds, ten seconds. */
+/* Standing still this many times in a row is two seconds, and ten. */
 #define PROBES_AFTER (8 * machine__slowness())
 #define ALL_AFTER    (40 * machine__slowness())
 
@@ -43,7 +43,8 @@ struct keeping {
 
 /* ── giving up rights ────────────────────────────────────────────────────────────────────── */
 
-/* The daemon's are closed: it shall be able to end by itself. The two that stay are 0 and 1. */
+/* The daemon's descriptors are closed, so that they end with the daemon. The two that stay are 0
+ * and 1. */
 static int close_others(struct keeping *k)
 {
 	int fds[2] = {k->socket, k->daemon};
@@ -73,7 +74,7 @@ static int close_others(struct keeping *k)
 }
 
 #if !defined(SANITIZED)
-/* Descriptors come and are closed, by several threads; nothing else. */
+/* Several threads receive descriptors and close them, and do nothing else. */
 static int restrict_calls(void)
 {
 	static const int calls[] = {
@@ -162,7 +163,7 @@ static void look_after(struct keeping *k)
 	k->beats = beats;
 	if (k->still != PROBES_AFTER && k->still != ALL_AFTER)
 		return;
-	/* told first: what it then finds on has been given to us since */
+	/* reported first: whatever it then finds attached has been given to us since */
 	if (k->still == ALL_AFTER)
 		atomic_store(&k->page->all_off, 1);
 	atomic_fetch_add(&k->page->taken, 1);

@@ -2,7 +2,7 @@
 /*
  * kernel: the BPF object's life: what this kernel allows, load, attach to targets, drain the ring,
  * read the maps, keep the probes within their budget. Everything it holds is a file descriptor, and
- * those that make programs run are held by a process of their own (keeper.h): a killed daemon
+ * those that make programs run are held by a process of their own (keeper_priv.h): a killed daemon
  * leaves nothing behind, and one that stands still slows nobody down.
  */
 #ifndef SAFESCOPED_KERNEL_H
@@ -21,7 +21,7 @@ struct kernel_features {
 	bool btf; /* /sys/kernel/btf/vmlinux */
 	bool ringbuf;
 	bool uprobes;	   /* the uprobe PMU or uprobe_multi */
-	bool uprobe_multi; /* links that filter by process rightly (6.6.35, 6.9.5, 6.10) */
+	bool uprobe_multi; /* links whose filter by process works (6.6.35, 6.9.5, 6.10) */
 	bool perf_event;   /* the cpu-clock sampler */
 	bool perf_uprobes; /* the uprobe PMU: what is used without uprobe_multi */
 	bool sched;	   /* BTF of the scheduler's and the process tracepoints */
@@ -62,7 +62,7 @@ struct kernel_opts {
 
 /*
  * Loads and attaches what is not bound to a target: sampler, scheduler, process events. Starts the
- * keeper (keeper.h), a process that holds all programs.
+ * keeper (keeper_priv.h), a process that holds all programs.
  */
 int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel);
 /* Takes everything off, and does not wait for it; the maps can still be read. */
@@ -98,9 +98,9 @@ void kernel__learn(struct kernel *kernel, const struct wire_proc_new *program,
 void kernel__unlearn(struct kernel *kernel, const struct wire_proc_new *program);
 /*
  * Brings the unwind rows of what the target maps: before kernel__attach, and again when its
- * mappings have changed. Without them C frames are not known; a failure is no end. That there was
- * no room for some of them is no failure, either. -EAGAIN: at until_ns (CLOCK_MONOTONIC) there were
- * files left of which rows have not been made; to be called again.
+ * mappings have changed. Without them C frames are not known; the session goes on after a failure.
+ * That there was no room for some of them is not a failure. -EAGAIN: at until_ns (CLOCK_MONOTONIC)
+ * there were files left of which rows have not been made; to be called again.
  */
 int kernel__unwind(struct kernel *kernel, const struct target *target, uint64_t until_ns);
 /* Mappings whose rows were left out: of the process, beyond those that one process may have, and
@@ -119,7 +119,7 @@ struct kernel_refused {
 	uint64_t threads, calls;
 };
 void kernel__refused(const struct kernel *kernel, uid_t uid, struct kernel_refused *ret_refused);
-/* Forgets it; its map entries go too. No error if it is unknown. */
+/* Forgets the target; its map entries go too. Does nothing if it is unknown. */
 void kernel__detach(struct kernel *kernel, pid_t pid);
 
 /*
@@ -155,7 +155,7 @@ int kernel__sweep_sites(struct kernel *kernel, bool (*gone)(void *ctx, uint32_t 
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx);
 
-/* The stack of the stay off the CPU that a thread is still in. -ENOENT. */
+/* The stack of the off-CPU interval that a thread is still in. -ENOENT. */
 int kernel__off_stack(struct kernel *kernel, pid_t tid, struct wire_off_stack *ret_stack);
 
 /* Code that a process has mapped; addresses are its own, the file as the kernel names it. */

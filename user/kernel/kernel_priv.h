@@ -110,7 +110,7 @@ void probes__free(struct kernel *kernel);
 
 /* ── reaper.c: detaching in the background ───────────────────────────────────────────────── */
 
-/* In the keeper. A perf uprobe's detach takes 100 ms: nobody shall wait for it. */
+/* In the keeper. A perf uprobe's detach takes 100 ms: nobody is to wait for it. */
 int reaper__new(struct reaper **ret_reaper);
 /* Closes the link. */
 void reaper__add(struct reaper *reaper, int fd);
@@ -128,7 +128,7 @@ enum probe_state {
 	PROBES_ON,
 	PROBES_OFF,
 	PROBES_TRIAL,
-	PROBES_HELD_UP, /* off, and no matter of the budget: see held_up.c */
+	PROBES_HELD_UP, /* off, but not because of the budget: see held_up.c */
 };
 
 struct attached {
@@ -222,6 +222,8 @@ void users__sweep_threads(struct kernel *kernel);
 int users__add_open(struct kernel *kernel, uint32_t slot);
 /* The same for a program. Also -ENOMEM. */
 int users__add_program(struct kernel *kernel, const struct wire_program_key *key, uid_t uid);
+/* It is in the map no more. */
+void users__remove_program(struct kernel *kernel, const struct wire_program_key *key);
 
 /* ── budget.c ────────────────────────────────────────────────────────────────────────────── */
 

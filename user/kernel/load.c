@@ -10,7 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
@@ -136,7 +136,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->multi = opts->features->uprobe_multi;
 	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
-	/* first: it has nothing of what is opened later */
+	/* first, so that it has nothing of what is opened later */
 	err = keeper__new(&kernel->keeper);
 	if (!err)
 		err = unwind__new(&kernel->unwind);
@@ -148,7 +148,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 		goto fail;
 	if (kernel->all)
 		kernel__follow(kernel, 0);
-	/* without it the budget knows the traps only, and the report says so */
+	/* without it the budget knows only the traps, and the report says so */
 	err = run_time__new(kernel->skel->obj, kernel->keeper, &kernel->run_time);
 	if (err)
 		goto fail;
@@ -194,7 +194,7 @@ void kernel__close(struct kernel *kernel)
 	safescope_bpf__destroy(kernel->skel);
 	unwind__free(kernel->unwind);
 	users__free(kernel->users);
-	/* last: it has had time to end */
+	/* last, so that it has had time to end */
 	keeper__free(kernel->keeper);
 	free(kernel->record);
 	free(kernel);

@@ -23,7 +23,7 @@ int kernel__sites(struct kernel *kernel,
 		return -ENOMEM;
 	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
 		if (bpf_map_lookup_elem(fd, &next, site) == 0) {
-			site->user = 0; /* nobody else's business */
+			site->user = 0; /* only of use to the kernel side */
 			err = fn(ctx, &next, site);
 		}
 		key = next;

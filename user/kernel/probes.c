@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 

@@ -8,7 +8,8 @@
 #include "base/base.h"
 #include "kernel_priv.h"
 
-/* Each waits for the kernel's grace periods, which all of them share: so it is as long for many. */
+/* Each waits for the kernel's grace periods, which all of them share: so many take no longer than
+ * one. */
 #define REAPER_THREADS 128
 #define REAPER_MAX     (1U << 20)
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "keeper.h"
+#include "keeper_priv.h"
 #include "kernel_priv.h"
 
 static int open_clock(int cpu, uint32_t frequency_hz)

@@ -38,8 +38,8 @@ struct unwind_user {
 	uint32_t *files;
 	size_t n, cap;
 	struct kernel_left_out left_out;
-	/* when a file's rows were more than its user may have, he had so much: no other file is
-	 * read before he has less; 0: none were */
+	/* how much its user had when a file's rows were more than he may have: no other file is
+	 * read before he has less; 0: that has not happened */
 	uint64_t full_at;
 };
 
@@ -227,7 +227,7 @@ static int put_new(struct kernel *kernel)
 	return err;
 }
 
-/* Whether the user may use rows that nobody else uses. They are not made to find out that not. */
+/* Whether the user may use rows that nobody else uses. Asked before they are made. */
 static int ask(const struct unwind *u, struct unwind_user *user, uint64_t bytes)
 {
 	uint64_t has = shares__of(u->shares, user->uid).bytes;

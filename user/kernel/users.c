@@ -57,7 +57,7 @@ static bool has_targets(const struct kernel *kernel, uint32_t slot)
 	return false;
 }
 
-/* One that nobody has, or nobody needs any more. 0: there is none. */
+/* A slot that nobody has, or that nobody needs any more. 0: there is none. */
 static uint32_t free_slot(const struct kernel *kernel)
 {
 	const struct wire_user *users = kernel->skel->bss->users;
@@ -117,7 +117,7 @@ void users__site_removed(struct kernel *kernel, const struct wire_site *site)
 	leave(&kernel->skel->bss->all_sites, &user->sites);
 }
 
-/* Of a process that went on without us nobody has told when its threads ended. */
+/* Nothing reported the ends of the threads of a process that went on without us. */
 void users__sweep_threads(struct kernel *kernel)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.threads),
@@ -135,8 +135,14 @@ void users__sweep_threads(struct kernel *kernel)
 		key = next;
 		/* before it may go: a key that is gone has no next one */
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (bpf_map_lookup_elem(fd, &key, &thread) ||
-		    kernel__find(kernel, (pid_t)thread.tgid) ||
+		if (bpf_map_lookup_elem(fd, &key, &thread))
+			continue;
+		/* just being made: its process is not known yet */
+		if (!thread.tgid) {
+			kernel->threads_left = true;
+			continue;
+		}
+		if (kernel__find(kernel, (pid_t)thread.tgid) ||
 		    bpf_map_lookup_elem(targets, &thread.tgid, &target) == 0)
 			continue;
 		if (bpf_map_delete_elem(fd, &key) == 0)
@@ -188,7 +194,7 @@ int users__add_open(struct kernel *kernel, uint32_t slot)
 
 /* ── programs ────────────────────────────────────────────────────────────────────────────── */
 
-/* Two programs of one number are one too few counted. */
+/* Two programs with the same number count as one. Each is on the account of one user. */
 static uint64_t number_of(const struct wire_program_key *key)
 {
 	return key->ino ^ (uint64_t)key->dev << 40;
@@ -205,4 +211,9 @@ int users__add_program(struct kernel *kernel, const struct wire_program_key *key
 		return 0;
 	err = shares__ask(programs, uid, 0);
 	return err ? err : shares__use(programs, number_of(key), uid, 0);
+}
+
+void users__remove_program(struct kernel *kernel, const struct wire_program_key *key)
+{
+	shares__forget(kernel->users->programs, number_of(key));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* calls: the safe calls of a target, one row for each call site, from the kernel's counters. */
-#include "hist.h"
+#include "hist_priv.h"
 #include "lanes_priv.h"
 
 /* Of one site, by whether its calls are interruptible. */

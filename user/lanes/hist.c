@@ -3,7 +3,7 @@
  * hist: reading the kernel's histogram of call durations (wire.h, WIRE_HIST_*): slot 0 holds all
  * below 2^WIRE_HIST_MIN_LOG2, then 8 slots for each power of two, the last holds the rest.
  */
-#include "hist.h"
+#include "hist_priv.h"
 
 #define STEPS	  8
 #define LAST_SLOT ((unsigned)WIRE_HIST_SLOTS - 1)

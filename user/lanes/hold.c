@@ -79,14 +79,14 @@ void holding__cut(struct holding *h, size_t n_gone)
 	*h = (struct holding){.gc = h->gc - MIN(h->gc, n_gone), .in_unsafe = h->in_unsafe};
 }
 
-struct hold holds__of(const struct holds *holds, size_t gc)
+static struct hold hold_of(const struct holds *holds, size_t gc)
 {
 	return gc < holds->n ? holds->v[gc] : (struct hold){0};
 }
 
 void holds__fill(const struct holds *holds, size_t gc, struct pic_gc_event *event)
 {
-	struct hold hold = holds__of(holds, gc);
+	struct hold hold = hold_of(holds, gc);
 
 	event->haskell_ns = hold.haskell_ns;
 	event->no_cpu_ns = hold.no_cpu_ns;
@@ -104,7 +104,7 @@ int holds__fill_unsafe(const struct holds *holds, const struct seen_gcs *gcs, st
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < gcs->n; i++) {
-		struct hold hold = holds__of(holds, i);
+		struct hold hold = hold_of(holds, i);
 
 		if (gcs->v[i].synced && gcs->v[i].work)
 			v[n++] = (struct unsafe_hold){hold.unsafe_ns, hold.unsafe_stack, hold.cap};

@@ -41,8 +41,6 @@ int holds__see(struct holds *holds, const struct seen_gcs *gcs, struct holding *
 /* The first n_gone collections are forgotten, and what their capabilities did. */
 void holds__cut(struct holds *holds, size_t n_gone);
 void holding__cut(struct holding *h, size_t n_gone);
-/* Zeroed: nothing is known that the collection waited for. */
-struct hold holds__of(const struct holds *holds, size_t gc);
 /* The event's part of it. */
 void holds__fill(const struct holds *holds, size_t gc, struct pic_gc_event *event);
 /* Unsafe calls, and how long collections waited for them, into the picture. */

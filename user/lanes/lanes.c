@@ -217,7 +217,7 @@ static int copy_of(const struct lanes *l, struct lanes **ret_copy)
 
 int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading)
 {
-	struct lanes *copy;
+	struct lanes *copy = NULL;
 	int err = copy_of(l, &copy);
 
 	if (err)

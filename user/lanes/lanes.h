@@ -12,6 +12,7 @@
 
 #include "picture/picture.h"
 
+struct figures;
 struct intake;
 struct ledger;
 struct lanes;
@@ -50,6 +51,13 @@ struct reading {
  */
 int lanes__read(const struct lanes *l, uint64_t at_ns, struct reading *ret_reading);
 void reading__free(struct reading *r);
+/*
+ * The process's figures since the last cut (picture/figures.h), up to at_ns. `made`: the picture of
+ * that time has just been made, and they are those of the picture; else as by a reading. The caller
+ * frees.
+ */
+int lanes__figures(const struct lanes *l, uint64_t at_ns, bool made, struct figures *ret_figures);
+void figures__free(struct figures *f);
 
 /* Makes the rest, up to end_ns, and puts all of it into the picture. */
 int lanes__finish(struct lanes *l, uint64_t end_ns, size_t max_slices);

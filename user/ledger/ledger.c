@@ -247,21 +247,3 @@ int ledger__copy(const struct ledger *ledger, struct ledger **ret_copy)
 	*ret_copy = copy;
 	return 0;
 }
-
-/* All lines of a are in b. */
-static bool is_in(const struct ledger *a, const struct ledger *b)
-{
-	struct booking *x, *y, *next;
-
-	HASH_ITER (hh, a->table, x, next) {
-		HASH_FIND(hh, b->table, &x->key, sizeof(x->key), y);
-		if (x->n != (y ? y->n : 0))
-			return false;
-	}
-	return true;
-}
-
-bool ledger__equal(const struct ledger *a, const struct ledger *b)
-{
-	return is_in(a, b) && is_in(b, a);
-}

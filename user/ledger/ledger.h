@@ -101,8 +101,6 @@ int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n);
 int ledger__copy(const struct ledger *ledger, struct ledger **ret_copy);
 /* Adds what `other` holds, `sign` (1 or -1) times. */
 int ledger__add(struct ledger *ledger, const struct ledger *other, int sign);
-/* Whether both hold the same, line by line. */
-bool ledger__equal(const struct ledger *a, const struct ledger *b);
 
 struct ledger_reason {
 	uint64_t ns;

@@ -59,7 +59,7 @@ static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE
 					&got);
 	if (err)
 		return err;
-	/* one string, and nothing behind it */
+	/* one string, and nothing after it */
 	if (got == 0 || strnlen(ret_plain, got) != got - 1)
 		return -EIO;
 	return ret_plain[0] ? 0 : -ENOENT;
@@ -69,7 +69,7 @@ static int ask(uid_t user, const char *name, size_t len, char ret_plain[DEMANGLE
 
 struct cached {
 	UT_hash_handle hh;
-	char *plain; /* NULL: the symbol is shown; behind the name */
+	char *plain; /* NULL: the symbol is shown; after the name */
 	/* what one user's helper said is for his processes: his number, then the name */
 	char key[];
 };

@@ -134,11 +134,6 @@ void modules__free(struct modules *modules)
 	free(modules);
 }
 
-size_t modules__count(const struct modules *modules)
-{
-	return modules->n;
-}
-
 int modules__find(const struct modules *modules, uint64_t vaddr, struct modules_hit *ret_hit)
 {
 	const struct modules_raw *p;

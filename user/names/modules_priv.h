@@ -45,7 +45,6 @@ int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret
 void modules__free(struct modules *modules);
 /* -ENOENT: the code at vaddr is of no module that is known. */
 int modules__find(const struct modules *modules, uint64_t vaddr, struct modules_hit *ret_hit);
-size_t modules__count(const struct modules *modules);
 
 /*
  * What comes of a child: the pieces ascend and do not overlap, each begins at its module's base or

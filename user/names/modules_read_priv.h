@@ -4,7 +4,7 @@
  *
  * What the compiler leaves and strip does not touch, in GHC 8.10 to 9.14:
  *
- * - For each constructor an info table in the module's own code, behind all of its bindings'
+ * - For each constructor an info table in the module's own code, after all of its bindings'
  *   (GHC.StgToCmm.codeGen), with the description "package:Module.Con". After the last one the next
  *   module begins. The constructors' functions are, all in a row, the first of the bindings before
  *   9.2, so that the module's beginning is known too, and the last ones later.
@@ -140,7 +140,7 @@ struct mod_workers {
 	uint32_t n;	     /* how many closures of constructors are in a row there */
 };
 
-/* 1: they are right before the constructors' info tables, behind other code; 0: not; -1: too few.
+/* 1: they are right before the constructors' info tables, after other code; 0: not; -1: too few.
  */
 int mod_workers__behind(const struct mod_image *img, const struct mod_marks *marks,
 			const struct mod_cons *cons);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * modules_workers: the functions that constructors have as values. GHC makes them for all of a
- * module's constructors in one go, in front of its other bindings before 9.2 and behind them later
+ * module's constructors in one go, before its other bindings up to 9.0 and after them from 9.2 on
  * (GHC.CoreToStg.Prep, mkDataConWorkers). In front they are where the module begins.
  */
 #include <string.h>

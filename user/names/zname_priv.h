@@ -50,7 +50,7 @@ struct zname {
  */
 int zname__decode(const char *sym, struct zname *out);
 
-/* "text-1.2.5.0-2zQ…": without what Cabal puts behind the version. In place. */
+/* "text-1.2.5.0-2zQ…": without what Cabal adds to the version. In place. */
 void zname__drop_hash(char *package);
 
 /*

@@ -3,18 +3,20 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "places.h"
-#include "rotate.h"
+#include "places_priv.h"
+#include "rotate_priv.h"
 
 #define COLUMNS_MAX 10000 /* of the environment: wider is a mistake */
 
@@ -30,6 +32,8 @@ struct outputs {
 	size_t n;
 	struct output each[OUTPUT_MAX_FORMATS];
 	char stem[128]; /* of windows' files: the time follows */
+	struct utsname uname;
+	char host_id[64]; /* "": not known */
 };
 
 /* Digits and nothing else; (uid_t)-1 is no user. */
@@ -150,6 +154,32 @@ static int plan(struct outputs *all, const char *stem)
 	return 0;
 }
 
+/* machine-id(5): 32 hexadecimal digits, the same at each start of the machine. */
+static void read_host(struct outputs *all)
+{
+	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, all->host_id, sizeof(all->host_id) - 1);
+
+	fd__close(&fd);
+	all->host_id[MAX(n, (ssize_t)0)] = '\0';
+	all->host_id[strspn(all->host_id, "0123456789abcdef")] = '\0';
+	if (uname(&all->uname))
+		all->uname.nodename[0] = '\0';
+}
+
+struct export_opts outputs__export_opts(const struct outputs *outputs)
+{
+	const struct output_opts *opts = outputs->opts;
+
+	return (struct export_opts){
+		.weight = opts->weight,
+		.lanes = opts->lanes,
+		.verbose = opts->verbose,
+		.host_name = opts->of_this_host ? outputs->uname.nodename : NULL,
+		.host_id = opts->of_this_host ? outputs->host_id : NULL,
+	};
+}
+
 int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 		  struct outputs **ret_outputs)
 {
@@ -165,6 +195,7 @@ int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 	err = output__owner(&all->owner, &all->group);
 	plain_stem(comm, pid, all->stem, sizeof(all->stem));
 	default_stem(comm, pid, stem, sizeof(stem));
+	read_host(all);
 	if (!err)
 		err = plan(all, stem);
 	if (err) {
@@ -279,11 +310,7 @@ static void say_written(const struct output *o)
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx)
 {
-	struct export_opts opts = {
-		.weight = outputs->opts->weight,
-		.lanes = outputs->opts->lanes,
-		.verbose = outputs->opts->verbose,
-	};
+	const struct export_opts opts = outputs__export_opts(outputs);
 	int err = 0, first = 0;
 
 	for (size_t i = 0; i < outputs->n && err != -ECANCELED; i++) {

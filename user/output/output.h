@@ -28,11 +28,12 @@ struct output_opts {
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
+	bool of_this_host; /* what is shown was seen here: formats that name the host name it */
 	/* Each window gets files of its own in the directory `path` (NULL: the working one), named
 	 * after the time at which it began; or windows follow each other on "-". */
 	bool windows;
-	/* The newest windows are kept: so many, of so many bytes in all, no older than so many ns;
-	 * 0: no limit. The files of others are removed. */
+	/* The newest windows are kept: at most this many, of this many bytes in all, no older than
+	 * this; 0: no limit. The files of others are removed. */
 	uint64_t keep, keep_bytes, keep_for_ns;
 };
 
@@ -51,6 +52,8 @@ int output__may_replace(const char *path, const struct export_format *format);
 int outputs__plan(const struct output_opts *opts, const char *comm, pid_t pid,
 		  struct outputs **ret_outputs);
 void outputs__free(struct outputs *outputs);
+/* What the formats are made with; valid while the outputs are there. */
+struct export_opts outputs__export_opts(const struct outputs *outputs);
 /*
  * Writes all of them; one that fails does not keep the others from being written, and its error is
  * returned. `stop` (may be NULL) is asked before each, and before a file takes its name:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "places.h"
+#include "places_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,8 @@ static const struct kind {
 	{&export_chrome, "{\"traceEvents\":", "", "open it in https://ui.perfetto.dev"},
 	{&export_html, "<!DOCTYPE html>", "safescoped", "open it in a browser"},
 	{&export_pprof, "\x1f\x8b", "", "go tool pprof -http=: %s"},
+	{&export_otlp, "\x1f\x8b", "",
+	 "POST it to http://COLLECTOR:4318/v1development/profiles, as protobuf and gzip"},
 	{&export_folded, "", FOLDED, "flamegraph.pl --countname µs %s > flamegraph.svg"},
 	{&export_json, "{", "\"safescope\":", "jq . %s"},
 	{&export_text, "safescoped: ", "", "less %s"},

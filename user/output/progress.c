@@ -17,7 +17,7 @@ void progress__init(struct progress *p, bool quiet)
 	memset(p, 0, sizeof(*p));
 	p->shown = !quiet && isatty(STDERR_FILENO);
 	p->plain = !quiet && !p->shown && log__level() >= LOG_LVL_VERBOSE;
-	/* the first of them after so long, too */
+	/* the first of them after this time, too */
 	p->last_ns = p->plain ? time__monotonic_ns() : 0;
 }
 

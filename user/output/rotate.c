@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* rotate: finds the files of windows, and removes the oldest. */
-#include "rotate.h"
+#include "rotate_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

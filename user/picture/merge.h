@@ -10,7 +10,7 @@
 #include "picture.h"
 
 #define MERGE_PARTS 3
-#define MERGE_FACES 8 /* of a part; what comes when there are so many is no candidate */
+#define MERGE_FACES 8 /* of a part; what comes when there are this many is no candidate */
 
 struct merge_part {
 	struct pic_slice faces[MERGE_FACES];

@@ -517,6 +517,9 @@ enum pic_rts_opts {
 struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
+	/* Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the service
+	 * ("nginx.service"); "" or NULL: none, or not known. */
+	const char *container, *pod, *service;
 	const char *ghc_version, *way;
 	bool version_known, threaded, profiled, layout_checked;
 	enum pic_rts_opts rts_opts;
@@ -592,6 +595,17 @@ struct pic_ended {
 	uint64_t gcs, gc_pause_ns;	   /* of those whose both ends were seen */
 };
 
+/* A server that this session's pictures are pushed to, and what became of them since it began. */
+struct pic_push {
+	const char *url;    /* scheme, host and port */
+	uint64_t delivered; /* requests that it took */
+	uint64_t failures;  /* attempts that did not succeed, and were made again */
+	uint64_t refused;   /* requests that it will never take */
+	uint64_t rejected;  /* profiles in delivered requests that it did not take */
+	uint64_t dropped;   /* requests that were too old when the queue was full */
+	uint64_t queued;    /* requests that wait */
+};
+
 struct pic_session {
 	const char *version;	   /* of safescoped */
 	const char *mode;	   /* "pid", "system", … */
@@ -603,6 +617,8 @@ struct pic_session {
 	 * cannot be found out, so that theirs are not known. */
 	uint64_t bpf_ns;
 	bool bpf_ns_known;
+	const struct pic_push *pushes;
+	size_t n_pushes;
 	const struct pic_ended *ended; /* in the order in which the first of each ended */
 	size_t n_ended;
 };

@@ -64,19 +64,29 @@ int proc__exit_status(pid_t pid, int pidfd, int *ret_status)
 
 /* ── why not ─────────────────────────────────────────────────────────────────────────────── */
 
-static bool may_trace(void)
+static bool has_cap(int cap)
 {
 	char *text = NULL, *line;
 	size_t len;
-	bool may = true;
+	bool has = true;
 
 	if (proc__text("/proc/self/status", 1 << 16, &text, &len))
 		return true;
 	line = strstr(text, "\nCapEff:");
 	if (line)
-		may = strtoull(line + 8, NULL, 16) >> CAP_SYS_PTRACE & 1;
+		has = strtoull(line + 8, NULL, 16) >> cap & 1;
 	free(text);
-	return may;
+	return has;
+}
+
+/* Whether its files in /proc are not ours to open, as their mode and owner go. */
+static bool is_other_users(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	return !stat(path, &st) && st.st_uid != geteuid();
 }
 
 /* Whether the namespace is known to be another one, or, of what cannot be seen, ours is not the
@@ -108,11 +118,14 @@ struct proc_denied proc__why_denied(pid_t pid)
 	char *modules = NULL;
 	size_t len;
 
-	if (!may_trace()) {
+	if (!has_cap(CAP_SYS_PTRACE)) {
 		snprintf(why.s, sizeof(why.s), "%s",
 			 geteuid() ? "run as root (CAP_SYS_PTRACE)"
 				   : "this root has no CAP_SYS_PTRACE (a container's?): add it "
 				     "(docker run --cap-add SYS_PTRACE)");
+	} else if (!has_cap(CAP_DAC_READ_SEARCH) && is_other_users(pid)) {
+		snprintf(why.s, sizeof(why.s),
+			 "another user's: run as root, or with CAP_DAC_READ_SEARCH as well");
 	} else if (in_other_user_namespace(pid)) {
 		snprintf(why.s, sizeof(why.s),
 			 "it is in a user namespace over which this CAP_SYS_PTRACE has no power: "

@@ -27,7 +27,7 @@ int fetch__stat_path(const char *path, struct stat *ret_st);
 /*
  * Looks a path up below the directory `root`, which is its root, in a confined child: on its way
  * there may be a file system whose server does not answer. *ret_fd: O_PATH, of whatever is there,
- * the caller's. `user`: on whose account it is waited for. -EREMOTEIO: it was not to be had in
+ * the caller's. `user`: on whose account it is waited for. -EREMOTEIO: it could not be read in
  * time.
  */
 int fetch__find(int root, const char *path, uid_t user, int *ret_fd);
@@ -42,7 +42,7 @@ struct fetched {
 /*
  * path_fd (O_PATH is enough; stays the caller's) was opened through the mounts of process pid (0:
  * our own), and `st` is what fetch__stat() says of it. `user`: on whose account it is copied.
- * -EREMOTEIO: it was not to be had in time, or is too large, or there is no room for a copy;
+ * -EREMOTEIO: it could not be read in time, or is too large, or there is no room for a copy;
  * -EINVAL: not a regular file.
  */
 int fetch__open(pid_t pid, int path_fd, const struct stat *st, uid_t user,

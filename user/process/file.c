@@ -14,8 +14,10 @@
 
 /* Of all descriptors that may be open. */
 #define FILES_DESCRIPTORS_PART 4
-/* A copy that was not to be had is asked for again after this time. */
+/* A copy that could not be made is tried again after this time. */
 #define FETCH_AGAIN_NS 10000000000ULL
+/* … and one that there was no time to parse. */
+#define PARSE_AGAIN_NS 500000000ULL
 
 struct file_cache {
 	struct shares *shares; /* of those that processes map, by address */
@@ -100,6 +102,11 @@ static void drop_oldest(struct file_cache *cache)
 	cache->n_unused--;
 }
 
+bool file__may_be_read_later(const struct file *file)
+{
+	return file->elf_err == -EBUSY || file->elf_err == -ETIMEDOUT;
+}
+
 /* Whom a copy of the file is made for. */
 static uid_t account_of(pid_t pid, const uid_t *uid)
 {
@@ -116,17 +123,20 @@ static void load(struct file *file, pid_t pid, const uid_t *uid, int path_fd, co
 {
 	struct fetched fetched = {.fd = -1};
 
+	file->again_ns = 0;
 	file->elf_err = fetch__open(pid, path_fd, st, account_of(pid, uid), &fetched);
 	if (!file->elf_err)
-		file->elf_err = elf__open_fd(fetched.fd, name, &file->elf);
-	if (!file->elf_err && fetched.is_copy)
-		elf__set_user(file->elf, fetched.user);
+		file->elf_err = fetched.is_copy
+					? elf__open_copy(fetched.fd, name, fetched.user, &file->elf)
+					: elf__open_fd(fetched.fd, name, &file->elf);
 	if (file->elf_err)
 		fetch__release(&fetched);
 	else
 		file->fetched = fetched;
 	if (file->elf_err == -EREMOTEIO)
 		file->again_ns = time__monotonic_ns() + FETCH_AGAIN_NS;
+	else if (file__may_be_read_later(file))
+		file->again_ns = time__monotonic_ns() + PARSE_AGAIN_NS;
 }
 
 static int new_file(const struct stat *st, struct file **ret_file)
@@ -167,7 +177,7 @@ static int get(struct file_cache *cache, pid_t pid, const uid_t *uid, int fd, co
 	if (file) {
 		if (!file->refs++)
 			cache->n_unused--;
-		if (file->elf_err == -EREMOTEIO && time__monotonic_ns() >= file->again_ns)
+		if (file->again_ns && time__monotonic_ns() >= file->again_ns)
 			load(file, pid, uid, fd, &st, name);
 	} else {
 		err = new_file(&st, &file);

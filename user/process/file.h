@@ -44,7 +44,7 @@ struct file {
 				   the host's own paths, and by nobody who could not have
 				   written the file itself */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
-	uint64_t again_ns;	/* -EREMOTEIO: when it is asked for again */
+	uint64_t again_ns;	/* when it is asked for again; 0: not to be */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */
 	bool debug_tried, debug_given;
 	struct slots slots; /* what rooms above have made of it; freed before the ELF files */
@@ -54,10 +54,13 @@ struct file {
 	struct file_cache *cache; /* NULL: of one process alone */
 };
 
+/* There was no time for it; that it has no `elf` says nothing. */
+bool file__may_be_read_later(const struct file *file);
+
 /*
  * fd was opened through the mounts of process pid (0: our own); O_PATH is enough. It is taken over
  * (also on failure). cache NULL: the file is shared with nobody. -ENOMEM, or errno of statx(); a
- * file that is no ELF file, or cannot be had, is no error.
+ * file that is no ELF file, or cannot be read, is no error.
  */
 int file__get(struct file_cache *cache, pid_t pid, int fd, const char *name,
 	      struct file **ret_file);

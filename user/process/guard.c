@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A confined child that reads a process's memory, and how long to wait for it. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +8,9 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "mem.h"
-#include "patience.h"
+#include "patience_priv.h"
 #include "proc.h"
 
-/* How long a wait goes on after something else came up. */
-#define HURRY_MS 200
 /* With an end set for all: of what is left, the part that one guard gets; and the least. */
 #define SHARE	 4
 #define LEAST_MS 20
@@ -30,15 +27,8 @@ struct guard {
 /* Children are the program's, and so is what is known of them. */
 static struct {
 	struct patience patience;
-	int hurry_fd;
 	uint64_t all_until_ns;
-} all = {.hurry_fd = -1};
-
-void guard__hurry_by(int fd)
-{
-	all.hurry_fd = fd;
-	confine__hurry_by(fd);
-}
+} all;
 
 void guard__all_until(uint64_t ns)
 {
@@ -159,11 +149,6 @@ int guard__fd(const struct guard *g)
 	return confine_job__fd(g->job);
 }
 
-uint64_t guard__due_ns(const struct guard *g)
-{
-	return confine_job__deadline_ns(g->job);
-}
-
 void guard__free(struct guard *g)
 {
 	if (!g)
@@ -172,74 +157,38 @@ void guard__free(struct guard *g)
 	free(g);
 }
 
-static void hung(const struct guard *g)
+/* What its end says of the process. */
+static void judge(const struct guard *g, int err)
 {
 	uint64_t now = time__monotonic_ns();
 
-	patience__hung(&all.patience, g->of, g->waited_for ? now - g->began_ns : 0, now);
+	if (err == -ETIMEDOUT)
+		patience__hung(&all.patience, g->of, g->waited_for ? now - g->began_ns : 0, now);
+	else
+		patience__well(&all.patience, g->of);
 }
 
-/* As guard__take(), but frees nothing. */
-static int look(const struct guard *g, void **ret_out)
+int guard__take(struct guard *g, void **ret_out)
 {
 	int err = confine_job__result(g->job, ret_out);
 
 	if (err == -EAGAIN)
 		return -EINPROGRESS;
-	if (err == -ETIMEDOUT)
-		hung(g);
-	else
-		patience__well(&all.patience, g->of);
+	judge(g, err);
+	guard__free(g);
 	return err;
-}
-
-int guard__take(struct guard *g, void **ret_out)
-{
-	int err = look(g, ret_out);
-
-	if (err != -EINPROGRESS)
-		guard__free(g);
-	return err;
-}
-
-/* ── waiting for one ─────────────────────────────────────────────────────────────────────── */
-
-/* True once there is something on hurry_fd. */
-static bool wait_a_while(const struct guard *g, int hurry_fd, uint64_t now, uint64_t until)
-{
-	struct pollfd fds[] = {{.fd = guard__fd(g), .events = POLLIN},
-			       {.fd = hurry_fd, .events = POLLIN}};
-	int ms = until > now ? (int)((until - now) / 1000000ULL) + 1 : 0;
-
-	/* without a pidfd, by asking again and again */
-	poll(fds, ARRAY_SIZE(fds), fds[0].fd < 0 ? MIN(ms, 1) : ms);
-	return fds[1].revents & POLLIN;
 }
 
 int mem__guard(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, void *ctx, size_t size,
 	       void **ret_out)
 {
-	int hurry_fd = all.hurry_fd, err;
-	uint64_t until;
 	struct guard *g;
+	int err = start(of, what, timeout_ms, true, fn, ctx, size, &g);
 
-	err = start(of, what, timeout_ms, true, fn, ctx, size, &g);
 	if (err)
 		return err;
-	until = guard__due_ns(g);
-	while ((err = look(g, ret_out)) == -EINPROGRESS) {
-		uint64_t now = time__monotonic_ns();
-
-		if (now >= until && hurry_fd != all.hurry_fd) {
-			hung(g);
-			err = -ETIMEDOUT;
-			break;
-		}
-		if (wait_a_while(g, hurry_fd, now, until)) {
-			hurry_fd = -1;
-			until = MIN(until, time__monotonic_ns() + HURRY_MS * 1000000ULL);
-		}
-	}
+	err = confine__wait(g->job, UINT64_MAX, ret_out);
+	judge(g, err);
 	guard__free(g);
 	return err;
 }

@@ -41,7 +41,7 @@ struct image {
 enum image_lack {
 	IMAGE_LACKS_NOTHING = 0,
 	IMAGE_NO_ROOM,	  /* the process's files, or its user's, are too many or too large */
-	IMAGE_NOT_COPIED, /* fetch.h: on a file system that is not a local one, and not to be had */
+	IMAGE_NOT_COPIED, /* fetch.h: on a file system that is not a local one, and not copied */
 };
 
 /* One executable mapping of a file. */

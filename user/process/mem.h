@@ -51,8 +51,6 @@ int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, v
 		 size_t size, struct guard **ret_guard);
 /* Readable once it has ended; -1: this kernel cannot tell, so ask now and then. */
 int guard__fd(const struct guard *guard);
-/* When its time is up, CLOCK_MONOTONIC. */
-uint64_t guard__due_ns(const struct guard *guard);
 /*
  * Never waits. -EINPROGRESS: it goes on. Otherwise it is over, and the guard is freed: fn's result
  * (0, or a negative errno above -4096), with *ret_out the caller's on 0 (mem__guard_free);
@@ -67,11 +65,6 @@ int mem__guard(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, voi
 	       void **ret_out);
 void mem__guard_free(void *out, size_t size);
 
-/*
- * From now on a wait in mem__guard, or in confine__aside(), ends soon after `fd` becomes readable:
- * the daemon is asked to do something else. -1: no descriptor.
- */
-void guard__hurry_by(int fd);
 /*
  * All guards together shall be over by then (CLOCK_MONOTONIC): each gets a share of what is left,
  * so that one that hangs leaves something for the others. 0: no such limit.

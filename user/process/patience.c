@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How long to wait for a process whose memory may hang. */
-#include "patience.h"
+#include "patience_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -95,17 +95,4 @@ void patience__well(struct patience *p, pid_t pid)
 
 	if (e)
 		drop(p, e);
-}
-
-void patience__free(struct patience *p)
-{
-	struct patience_entry *e = p->entries, *next;
-
-	/* the list of them stays */
-	HASH_CLEAR(hh, p->entries);
-	for (; e; e = next) {
-		next = e->hh.next;
-		free(e);
-	}
-	*p = (struct patience){0};
 }

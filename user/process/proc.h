@@ -24,6 +24,9 @@ struct proc_stat {
 	char comm[16];
 	char state;
 	uint64_t start_ticks; /* since boot, in clock ticks */
+	/* Of the program: an exec changes them. 0: there is none (any more); some are 0 or 1 for
+	 * whoever may not trace the process. */
+	uint64_t start_code, end_code, start_stack;
 };
 /* The text of a stat file. -EINVAL. */
 int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat);

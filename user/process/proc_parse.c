@@ -47,6 +47,17 @@ static void skip_spaces(const char **p, const char *end)
 		(*p)++;
 }
 
+/* And the spaces before the next one. */
+static void skip_fields(const char **p, const char *end, int n)
+{
+	for (int i = 0; i < n; i++) {
+		skip_spaces(p, end);
+		while (*p < end && **p != ' ')
+			(*p)++;
+	}
+	skip_spaces(p, end);
+}
+
 int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 {
 	const char *end = text + len;
@@ -65,14 +76,14 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 
 	/* state is field 3, starttime field 22 (proc(5)) */
 	p = close + 1;
-	for (int field = 3; field < 22; field++) {
-		skip_spaces(&p, end);
-		while (p < end && *p != ' ')
-			p++;
-	}
-	skip_spaces(&p, end);
+	skip_fields(&p, end, 22 - 3);
 	if (!take_number(&p, end, 10, &st.start_ticks))
 		return -EINVAL;
+	/* from 26 on: startcode, endcode, startstack */
+	skip_fields(&p, end, 26 - 23);
+	if (take_number(&p, end, 10, &st.start_code) && take_char(&p, end, ' ') &&
+	    take_number(&p, end, 10, &st.end_code) && take_char(&p, end, ' '))
+		take_number(&p, end, 10, &st.start_stack);
 	*ret_stat = st;
 	return 0;
 }
@@ -86,12 +97,7 @@ int proc__parse_exit(const char *text, size_t len, int *ret_status)
 		return -EINVAL;
 	/* state is field 3, exit_code field 52, the last one (proc(5)) */
 	p++;
-	for (int field = 3; field < 52; field++) {
-		skip_spaces(&p, end);
-		while (p < end && *p != ' ')
-			p++;
-	}
-	skip_spaces(&p, end);
+	skip_fields(&p, end, 52 - 3);
 	if (!take_number(&p, end, 10, &v) || v > 0xffff)
 		return -EINVAL;
 	*ret_status = (int)v;

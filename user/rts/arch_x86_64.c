@@ -6,7 +6,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 
 #define OP_CALL 0xe8

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "base/search.h"
 #include "insn.h"
@@ -103,11 +103,7 @@ static int by_pair(const void *a, const void *b)
 {
 	const struct callsite *x = a, *y = b;
 
-	if (x->suspend != y->suspend)
-		return x->suspend < y->suspend ? -1 : 1;
-	if (x->resume != y->resume)
-		return x->resume < y->resume ? -1 : 1;
-	return (x->site > y->site) - (x->site < y->site);
+	return CMP(x->suspend, y->suspend) ?: CMP(x->resume, y->resume) ?: CMP(x->site, y->site);
 }
 
 static bool same_pair(const struct callsite *a, const struct callsite *b)
@@ -124,11 +120,7 @@ static int by_offsets(const void *a, const void *b)
 {
 	const struct callsite *x = a, *y = b;
 
-	if (x->current_tso != y->current_tso)
-		return x->current_tso < y->current_tso ? -1 : 1;
-	if (x->stackobj != y->stackobj)
-		return x->stackobj < y->stackobj ? -1 : 1;
-	return (x->sp > y->sp) - (x->sp < y->sp);
+	return CMP(x->current_tso, y->current_tso) ?: CMP(x->stackobj, y->stackobj) ?: CMP(x->sp, y->sp);
 }
 
 static void count_offsets(struct callsites *c)

@@ -434,11 +434,6 @@ int check__fd(const struct check *check)
 	return check->guard ? guard__fd(check->guard) : -1;
 }
 
-uint64_t check__due_ns(const struct check *check)
-{
-	return check->guard ? guard__due_ns(check->guard) : 0;
-}
-
 int check__take(struct check *check, struct check_result *ret_result, bool *ret_version_known)
 {
 	void *out;

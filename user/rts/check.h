@@ -66,7 +66,6 @@ int check__start(pid_t pid, const struct rts *rts, const struct images *images, 
 		 int timeout_ms, bool patient, struct check **ret_check);
 /* -1, and 0: it is over already. As guard__fd() and guard__due_ns(). */
 int check__fd(const struct check *check);
-uint64_t check__due_ns(const struct check *check);
 /* -EINPROGRESS: it goes on. Otherwise check__run()'s result, and the check is freed. */
 int check__take(struct check *check, struct check_result *ret_result, bool *ret_version_known);
 /* NULL is fine. */
@@ -82,8 +81,5 @@ struct task_list {
 /* All Tasks that can be reached, by all_tasks or from the capabilities. */
 void check__tasks(pid_t pid, const struct rts *rts, const struct layout *layout,
 		  const uint64_t *caps, uint32_t n_caps, struct task_list *ret_list);
-
-/* True if tso is a TSO whose stackobj is a STACK that its sp lies in. */
-bool check__tso(pid_t pid, const struct layout *layout, uint64_t tso);
 
 #endif

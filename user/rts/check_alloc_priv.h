@@ -8,6 +8,9 @@
 
 #include "check.h"
 
+/* check.c: true if tso is a TSO whose stackobj is a STACK that its sp lies in. */
+bool check__tso(pid_t pid, const struct layout *layout, uint64_t tso);
+
 /* The capabilities of *r. */
 bool check__alloc(pid_t pid, const struct rts *rts, const struct check_result *r);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * insn: what the finder must know of single instructions. Decodes bytes that somebody else wrote;
- * every walk has an end. One thread at a time may use a struct insn. Like arch.h, this is made anew
- * for each processor; what it says of registers and bytes is for x86-64.
+ * every walk has an end. One thread at a time may use a struct insn. Like arch_priv.h, this is made
+ * anew for each processor; what it says of registers and bytes is for x86-64.
  */
 #ifndef SAFESCOPED_RTS_INSN_H
 #define SAFESCOPED_RTS_INSN_H
@@ -102,19 +102,13 @@ int insn__find_call_before(struct insn *insn, const uint8_t *code, size_t len, u
 int insn__set_before(struct insn *insn, const uint8_t *code, size_t len, struct insn_call *call);
 
 /*
- * A safe call's site from the return address of the call of the foreign function, of
- * resumeThread, or of suspendThread itself: the nearest `call rel32` before it whose target
+ * A safe call's site from the return address of the call of the foreign function, of resumeThread,
+ * or of suspendThread itself, in two steps: the nearest `call rel32` before it whose target
  * is_suspend() accepts, from which decoding forward in a straight line lands exactly on ret_addr.
- * `code` holds the len bytes just before ret_addr; the last INSN_SITE_WINDOW of them are looked
- * at. ret_site: the return address of the suspendThread call. -ENOENT.
- */
-int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
-		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site);
-
-/*
- * The two steps of that, for who has the code decoded elsewhere. The nearest call that is_suspend()
- * accepts, more than `back` bytes before ret_addr (first 0): how many, with *ret_site the address
- * after it; 0: none. It decodes nothing.
+ * `code` holds the len bytes just before ret_addr; the last INSN_SITE_WINDOW of them are looked at.
+ *
+ * The nearest call that is_suspend() accepts, more than `back` bytes before ret_addr (first 0): how
+ * many, with *ret_site the address after it; 0: none. It decodes nothing.
  */
 size_t insn__site_candidate(const uint8_t *code, size_t len, uint64_t ret_addr, size_t back,
 			    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx,

@@ -437,20 +437,3 @@ size_t insn__site_candidate(const uint8_t *code, size_t len, uint64_t ret_addr, 
 	}
 	return 0;
 }
-
-int insn__site_back(struct insn *insn, const uint8_t *code, size_t len, uint64_t ret_addr,
-		    bool (*is_suspend)(void *ctx, uint64_t target), void *ctx, uint64_t *ret_site)
-{
-	size_t back = 0;
-	uint64_t site;
-
-	while ((back = insn__site_candidate(code, len, ret_addr, back, is_suspend, ctx, &site))) {
-		size_t after = (size_t)(ret_addr - site);
-
-		if (!insn__is_straight(insn, code + len - after, after, site))
-			continue;
-		*ret_site = site;
-		return 0;
-	}
-	return -ENOENT;
-}

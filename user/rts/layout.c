@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 #include "ghc_version.h"
-#include "layout_table.h"
+#include "layout_table_priv.h"
 
 int layout__find(const char *version, bool threaded, bool profiled, enum layout_variant variant,
 		 struct layout *ret_layout, bool *ret_known)

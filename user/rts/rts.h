@@ -55,7 +55,7 @@ struct rts {
 	uint64_t stgrun_ret;	 /* the return address of StgRun's one call */
 	uint32_t gct_clock;	 /* where a gc_thread has gc_sync_start_elapsed, and after it
 				    gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
-	bool tls_known;		 /* my_task_tls is what the file says */
+	bool tls_known;		 /* the file has my_task_tls */
 	int64_t my_task_tls;	 /* my_task relative to a thread's fs base */
 	struct rts_probe probes[RTS_PROBED];
 	struct callsites callsites; /* n 0, votes 0: not looked for, the symbols have it */

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "rts_find_priv.h"
 

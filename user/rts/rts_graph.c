@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 
 #define MAX_CALLS  (8U << 20)

@@ -4,7 +4,7 @@
  * address of that call is a constant of the process, by which the C frames below Haskell code are
  * found (rts/StgCRun.c).
  */
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "rts_find_priv.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "confine/confine.h"
 #include "ghc_version.h"
@@ -272,7 +272,7 @@ uint64_t rts_strings__ending_in(const struct elf_file *elf, const char *tail, si
 	return found == 1 ? vaddr : 0;
 }
 
-/* Strings of so much are looked through at once: it takes a millisecond or two. */
+/* Up to this many bytes of strings are looked through at once: it takes a millisecond or two. */
 #define MAYBE_INLINE (8U << 20)
 
 static int search_message(void *ctx, void *out)

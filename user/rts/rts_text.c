@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "base/search.h"
 #include "rts_graph_priv.h"
-#include "rts_names_table.h"
+#include "rts_names_table_priv.h"
 
 /* Functions in a row that no list knows and that still lie inside the runtime. */
 #define MAX_UNLISTED 24

@@ -18,9 +18,9 @@
 
 #include "session_priv.h"
 
-/* The program is not stopped longer, whatever is not ready by then. */
+/* The program is stopped for no longer than this, whatever is not ready by then. */
 #define HOLD_MAX_NS 5000000000ULL
-/* The child may stop on its way to the exec, by a signal: so often it is looked after. */
+/* On its way to the exec a signal may stop the child: it is looked after this often. */
 #define EXEC_LOOK_MS 10
 
 enum hold {
@@ -33,7 +33,7 @@ struct command {
 	const char *name; /* as the user gave it */
 	pid_t pid;	  /* 0: the fork failed */
 	int pidfd;
-	int go_fd; /* closing it without a word ends a child that still waits */
+	int go_fd; /* closing it without writing to it ends a child that still waits */
 	int failed_fd;
 	int file_fd;
 	char path[PATH_MAX];
@@ -80,7 +80,7 @@ static int find_program(const char *name, char out[PATH_MAX])
 
 /* ── the child ───────────────────────────────────────────────────────────────────────────── */
 
-/* The user who ran sudo, with that user's groups and home; else whoever we are. */
+/* Becomes the user who ran sudo, with that user's groups and home; else stays who we are. */
 static int become_user(uid_t uid, gid_t gid)
 {
 	struct passwd *pw = getpwuid(uid);
@@ -136,7 +136,7 @@ static void hold(struct command *c)
 		log_debug("%s: cannot be stopped at its start: %s", c->name, strerror(errno));
 }
 
-/* It must be stopped; it gets the signal with which it was (0: none). */
+/* The child must be stopped; it gets the signal that stopped it (0: none). */
 static void detach(struct command *c, int sig)
 {
 	if (c->hold != HOLD_OFF && ptrace(PTRACE_DETACH, c->pid, 0, sig) && errno != ESRCH)
@@ -144,7 +144,7 @@ static void detach(struct command *c, int sig)
 	c->hold = HOLD_OFF;
 }
 
-/* At its exec it stays stopped; of any other stop, by a signal, we want nothing. */
+/* At its exec it stays stopped; any other stop, by a signal, is none of our business. */
 static void on_stop(struct command *c, int status)
 {
 	if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
@@ -183,7 +183,8 @@ void command__let_go(struct command *c)
 	if (!command__holds(c))
 		return;
 	c->let_go = true;
-	/* the kernel reports the exec just before it stops; later it is let go when that is seen */
+	/* the kernel reports the exec just before the stop: when the stop is seen later, it is let
+	 * go */
 	for (int i = 0; i < EXEC_LOOK_MS && !collect(c, WNOHANG) && c->hold != HOLD_OFF; i++)
 		poll(NULL, 0, 1);
 }

@@ -7,7 +7,7 @@
 #include "process/mem.h"
 #include "session_priv.h"
 
-/* At the end nobody waits longer than this for memory that hangs. */
+/* At the end memory that hangs is waited for no longer than this. */
 #define GUARDS_NS 1000000000ULL
 
 static int on_thread(void *ctx, pid_t tid, const struct wire_thread *thread)
@@ -64,7 +64,7 @@ static void set_losses(struct session *s)
 	if (differ)
 		log_verbose("%llu samples: unwind rows and StgRun's place in the C stack disagree",
 			    (unsigned long long)differ);
-	if (lost || feed__bad_records(s->feed) || feed__error(s->feed))
+	if (lost || feed__lost_some(s->feed))
 		intake__set_exit_code(s->in, EXIT_PARTIAL);
 }
 
@@ -104,7 +104,8 @@ static void note_inferred(struct session *s)
 	}
 }
 
-/* Processes that are not in the report because their users' others take up what there is for them.
+/* Processes that were left out of the report because others of the same user took up all that he
+ * may have.
  */
 static void note_refused(struct session *s)
 {
@@ -137,7 +138,7 @@ static void note_refused(struct session *s)
 			missing__note_refused(s, m);
 }
 
-/* What the kernel side did without us. */
+/* What the kernel side did while we were held up. */
 static void note_held_up(struct session *s)
 {
 	struct kernel_held_up held_up;
@@ -162,7 +163,7 @@ static void note_held_up(struct session *s)
 /* ── cost ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Of our helper processes. The command is a child too, and its time is not ours. */
-static uint64_t helpers_cpu_ns(const struct session *s)
+uint64_t ending__helpers_cpu_ns(const struct session *s)
 {
 	uint64_t all = usage__children_cpu_ns(), command = command__cpu_ns(s->command);
 
@@ -175,7 +176,7 @@ static void set_cost(struct session *s, uint64_t now)
 	const struct member *m;
 
 	usage__own(&user_cpu, &max_rss);
-	user_cpu += helpers_cpu_ns(s);
+	user_cpu += ending__helpers_cpu_ns(s);
 	for (size_t at = 0; (m = next_shown(s, &at));) {
 		const struct kernel_cost *ended = &m->cost;
 		struct kernel_cost k;
@@ -201,6 +202,36 @@ static void set_cost(struct session *s, uint64_t now)
 	}
 }
 
+/* Of the end of the picture that is being made. */
+static void set_pushes(struct session *s)
+{
+	struct push_stats stats[PUSH_MAX_DESTINATIONS];
+	struct pic_push pushes[PUSH_MAX_DESTINATIONS];
+	size_t n = push__count(s->push);
+
+	for (size_t i = 0; i < n; i++) {
+		push__stats(s->push, i, &stats[i]);
+		pushes[i] = (struct pic_push){
+			.url = stats[i].url,
+			.delivered = stats[i].delivered,
+			.failures = stats[i].failures,
+			.refused = stats[i].refused,
+			.rejected = stats[i].rejected,
+			.dropped = stats[i].dropped,
+			.queued = stats[i].queued,
+		};
+	}
+	if (intake__set_pushes(s->in, pushes, n))
+		feed__failed(s->feed);
+}
+
+int ending__read_maps(struct session *s)
+{
+	int err = kernel__sites(s->kernel, feed__site, s->feed);
+
+	return err ? err : kernel__threads(s->kernel, on_thread, s);
+}
+
 int ending__read(struct session *s, uint64_t now)
 {
 	int err;
@@ -208,13 +239,13 @@ int ending__read(struct session *s, uint64_t now)
 	member__sweep(s);
 	records__drain(s);
 	records__gc_off(s);
-	err = kernel__sites(s->kernel, feed__site, s->feed);
-	if (!err)
-		err = kernel__threads(s->kernel, on_thread, s);
+	err = ending__read_maps(s);
 	set_cost(s, now);
 	set_losses(s);
+	set_pushes(s);
 	s->lost_before = kernel__lost_records(s->kernel);
 	s->sent_before = kernel__counter(s->kernel, WIRE_CNT_RECORDS);
+	feed__cut(s->feed);
 	return err;
 }
 
@@ -227,10 +258,10 @@ int ending__finish(struct session *s)
 	int err;
 
 	spare_fds__close(s);
-	/* whatever the targets' memory does; names, which are read later, included */
+	/* whatever the targets' memory does; this includes names, which are read later */
 	guard__all_until(end + GUARDS_NS);
 	if (!s->switched_off)
-		member__last_snapshots(s, end + GUARDS_NS);
+		snapshots__last(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
 	member__sweep(s);
 	records__drain(s);
@@ -239,15 +270,14 @@ int ending__finish(struct session *s)
 		held__give(members__at(s->members, i)->held, s->feed);
 	while ((m = members__next_live(s->members, m)))
 		missing__note_start(s, m);
-	err = kernel__sites(s->kernel, feed__site, s->feed);
-	if (!err)
-		err = kernel__threads(s->kernel, on_thread, s);
+	err = ending__read_maps(s);
 	set_cost(s, end);
 	set_losses(s);
+	set_pushes(s);
 	note_inferred(s);
 	note_refused(s);
 	note_held_up(s);
-	/* nobody pays for what takes its time from here on */
+	/* from here on no target is slowed down any more, however long it takes */
 	kernel__release(s->kernel);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);

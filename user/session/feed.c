@@ -7,8 +7,8 @@
 
 struct feed {
 	struct intake *in;
-	int err; /* the first one */
 	uint64_t bad_records;
+	bool lost_some; /* since the last cut */
 };
 
 int feed__new(struct intake *in, struct feed **ret_feed)
@@ -27,20 +27,17 @@ void feed__free(struct feed *feed)
 	free(feed);
 }
 
-void feed__failed(struct feed *feed, int err)
+void feed__failed(struct feed *feed)
 {
-	if (!feed->err)
-		feed->err = err;
+	feed->lost_some = true;
 }
 
 void feed__record(struct feed *feed, const void *record, size_t size)
 {
 	int err = intake__record(feed->in, record, size);
 
-	if (err == -EBADMSG)
-		feed->bad_records++;
-	else if (err == -ENOMEM)
-		feed__failed(feed, err);
+	feed->bad_records += err == -EBADMSG;
+	feed->lost_some |= err == -EBADMSG || err == -ENOMEM;
 }
 
 int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_site *site)
@@ -51,9 +48,14 @@ int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_sit
 	return err == -ENOMEM ? err : 0;
 }
 
-int feed__error(const struct feed *feed)
+bool feed__lost_some(const struct feed *feed)
 {
-	return feed->err;
+	return feed->lost_some;
+}
+
+void feed__cut(struct feed *feed)
+{
+	feed->lost_some = false;
 }
 
 uint64_t feed__bad_records(const struct feed *feed)

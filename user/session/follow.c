@@ -10,49 +10,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "process/proc.h"
 #include "session_priv.h"
 
-#define CANDIDATES_MAX 65536
 /* Most forks exec within milliseconds: the exec is what to look at then. */
 #define FORK_WAIT_NS 100000000ULL
 /* A runtime in a library is mapped by the dynamic linker, some milliseconds after the exec… */
 #define LIBRARY_WAIT_NS	   2000000ULL
 #define LIBRARY_GIVE_UP_NS 5000000000ULL
-/* … and memory that hung may be well again. */
+/* … and memory that hung may answer again. */
 #define HUNG_WAIT_NS 1000000000ULL
-/* … and among the looks there may be room again. */
+/* … and there may be room for another look again. */
 #define ROOM_WAIT_NS 2000000ULL
 /* … or by dlopen(), when a program in another language loads what it needs. */
 #define DLOPEN_WAIT_NS 1000000000ULL
 
-/* The unwind rows of a program that is stopped for it are made for so long at most. */
+/* The unwind rows of a program that is stopped meanwhile are made for this long at most. */
 #define HELD_ROWS_NS 1000000000ULL
 
-/* A process that is to be looked at. */
-struct candidate {
-	pid_t pid;
-	uint64_t due_ns;
-	uint64_t give_up_ns; /* 0: the next look is the late one, for what dlopen() has loaded */
-	unsigned tries;
-	bool reported; /* by the kernel: `program` */
-	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
-	struct wire_proc_new program;
-	struct target *target; /* its runtime is to be checked before it joins; NULL: not yet */
-	uid_t user;	       /* while has_user: on whose account it is looked at */
-	bool has_user;
-	uint64_t turn; /* in which it was looked at last */
-	UT_hash_handle hh;
-};
-
 struct follow {
-	struct candidate *candidates; /* by pid */
-	size_t n_checked;	      /* that have a target */
-	uint64_t turn;
-	/* the command's child has its probes already, this one among them */
+	struct candidates *candidates;
+	/* the command's child has its probes already, `suspend` among them */
 	bool armed;
 	struct target_probe suspend;
 	char why[512];
@@ -61,26 +39,24 @@ struct follow {
 int follow__new(struct follow **ret_follow)
 {
 	struct follow *f = calloc(1, sizeof(*f));
+	int err;
 
 	if (!f)
 		return -ENOMEM;
+	err = candidates__new(&f->candidates);
+	if (err) {
+		free(f);
+		return err;
+	}
 	*ret_follow = f;
 	return 0;
 }
 
 void follow__free(struct follow *f)
 {
-	struct candidate *c = f ? f->candidates : NULL, *next;
-
 	if (!f)
 		return;
-	/* the list of them stays */
-	HASH_CLEAR(hh, f->candidates);
-	for (; c; c = next) {
-		next = c->hh.next;
-		target__free(c->target);
-		free(c);
-	}
+	candidates__free(f->candidates);
 	free(f);
 }
 
@@ -89,89 +65,18 @@ const char *follow__why(const struct session *s)
 	return s->follow->why;
 }
 
-/* ── the set of candidates ───────────────────────────────────────────────────────────────── */
-
-static struct candidate *find(const struct follow *f, pid_t pid)
-{
-	struct candidate *c;
-
-	HASH_FIND(hh, f->candidates, &pid, sizeof(pid), c);
-	return c;
-}
-
-static struct candidate *add(struct follow *f, pid_t pid)
-{
-	struct candidate *c =
-		HASH_COUNT(f->candidates) < CANDIDATES_MAX ? calloc(1, sizeof(*c)) : NULL;
-
-	if (!c)
-		return NULL;
-	c->pid = pid;
-	HASH_ADD(hh, f->candidates, pid, sizeof(c->pid), c);
-	if (!c->hh.tbl) { /* uthash found no memory */
-		free(c);
-		return NULL;
-	}
-	return c;
-}
-
-/* Its check is not waited for any more. The target, which is the caller's then. */
+/* Cancels its check. Returns the target, which is the caller's then. */
 static struct target *take_target(struct session *s, struct candidate *c)
 {
-	struct target *target = c->target;
-
-	if (!target)
-		return NULL;
-	looks__cancel(s->looks, target);
-	s->follow->n_checked--;
-	c->target = NULL;
-	return target;
+	if (c->target)
+		looks__cancel(s->looks, c->target);
+	return candidates__take_target(s->follow->candidates, c);
 }
 
 static void drop(struct session *s, struct candidate *c)
 {
 	target__free(take_target(s, c));
-	HASH_DEL(s->follow->candidates, c);
-	free(c);
-}
-
-/* Behind those that wait already. */
-static void move_last(struct session *s, struct candidate *c)
-{
-	struct follow *f = s->follow;
-
-	HASH_DEL(f->candidates, c);
-	HASH_ADD(hh, f->candidates, pid, sizeof(c->pid), c);
-	if (c->hh.tbl)
-		return;
-	/* uthash found no memory */
-	target__free(take_target(s, c));
-	free(c);
-}
-
-/* In place of an earlier one of the process. NULL: there is no room for it. */
-static struct candidate *add_candidate(struct session *s, const struct wire_proc_new *rec,
-				       uint64_t due, uint64_t give_up)
-{
-	struct follow *f = s->follow;
-	pid_t pid = (pid_t)rec->h.tgid;
-	struct candidate *c = find(f, pid);
-
-	if (c)
-		target__free(take_target(s, c));
-	else
-		c = add(f, pid);
-	if (!c) {
-		log_warn("pid %d: not looked at: too many processes begin", pid);
-		return NULL;
-	}
-	c->due_ns = due;
-	c->give_up_ns = give_up;
-	c->tries = 0;
-	c->program = *rec;
-	c->reported = true;
-	c->running = c->has_user = false;
-	return c;
+	candidates__drop(s->follow->candidates, c);
 }
 
 /* ── the command's program ───────────────────────────────────────────────────────────────── */
@@ -217,7 +122,7 @@ bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
 	struct statx st;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	/* nobody's server is asked */
+	/* no file server is asked */
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
 		return false;
 	*ret_ino = st.stx_ino;
@@ -228,7 +133,7 @@ bool follow__exe(pid_t pid, uint64_t *ret_ino, uint32_t *ret_dev)
 
 /*
  * Whether what was looked at is the program of the record: an exec may have come in between, and
- * what is known of the one program does not hold for the other. To be asked after the look.
+ * what is known of the one program does not hold for the other. To be called after the look.
  */
 static bool is_program(pid_t pid, const struct wire_proc_new *rec)
 {
@@ -243,18 +148,20 @@ static bool is_program(pid_t pid, const struct wire_proc_new *rec)
 	       strncmp(stat.comm, rec->comm, sizeof(rec->comm)) == 0;
 }
 
-/* What is no target, and why: in a host's session that is nothing to stop for. */
+/* Reports what is not a target, and why; a session of a whole host goes on. */
 static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
 {
 	if (s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command))
 		snprintf(s->follow->why, sizeof(s->follow->why), "%s", why);
-	if (!ghc)
+	if (!ghc) {
 		log_debug("pid %d: %s", pid, why);
-	else
-		log_warn("pid %d: left out: %s", pid, why);
+		return;
+	}
+	s->n_left_out++;
+	log_warn("pid %d: left out: %s", pid, why);
 }
 
-/* The member that the process is already. NULL: it is none. */
+/* The member that the process already is. NULL: none. */
 static const struct member *member_of(struct session *s, pid_t pid)
 {
 	struct member *m = members__find_live(s->members, pid);
@@ -315,7 +222,7 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
-/* It is none to be profiled, by this error. */
+/* It is not to be profiled; err says why. */
 static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
 		     const char *why, int err)
 {
@@ -328,17 +235,19 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 	return err;
 }
 
-/* A process that runs already shows that its runtime is one before it joins. Takes the target over.
+/* A process that already runs joins only when its memory has shown that there is a runtime. Takes
+ * the target over.
  */
 static int await_check(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool running,
 		       struct target *target)
 {
 	struct wire_proc_new none = {.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid}};
 	uint64_t now = time__monotonic_ns();
-	struct candidate *c = find(s->follow, pid);
+	struct candidates *all = s->follow->candidates;
+	struct candidate *c = candidates__find(all, pid);
 
 	if (!c)
-		c = add_candidate(s, rec ? rec : &none, now, now + LIBRARY_GIVE_UP_NS);
+		c = candidates__add(all, rec ? rec : &none, now, now + LIBRARY_GIVE_UP_NS);
 	if (!c) {
 		target__free(target);
 		return -ENOMEM;
@@ -346,9 +255,8 @@ static int await_check(struct session *s, pid_t pid, const struct wire_proc_new 
 	target__free(take_target(s, c));
 	c->reported = rec != NULL;
 	c->running = running;
-	c->target = target;
 	c->due_ns = now;
-	s->follow->n_checked++;
+	candidates__set_target(all, c, target);
 	return -EINPROGRESS;
 }
 
@@ -445,13 +353,14 @@ void follow__on_mapped(struct session *s, pid_t pid)
 	const struct wire_proc_new rec = {
 		.h = {.tgid = (uint32_t)pid, .tid = (uint32_t)pid, .ns = time__monotonic_ns()}};
 
-	if (!find(s->follow, pid))
-		add_candidate(s, &rec, rec.h.ns, rec.h.ns + LIBRARY_GIVE_UP_NS);
+	if (!candidates__find(s->follow->candidates, pid))
+		candidates__add(s->follow->candidates, &rec, rec.h.ns,
+				rec.h.ns + LIBRARY_GIVE_UP_NS);
 }
 
 void follow__running(struct session *s, pid_t pid)
 {
-	struct candidate *c = find(s->follow, pid);
+	const struct candidate *c = candidates__find(s->follow->candidates, pid);
 
 	/* its check goes on */
 	if (c && c->target)
@@ -466,7 +375,8 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
 	bool held = (pid_t)rec->h.tgid == command__pid(s->command) && command__holds(s->command);
-	struct candidate *before = find(s->follow, (pid_t)rec->h.tgid);
+	struct candidates *all = s->follow->candidates;
+	struct candidate *before = candidates__find(all, (pid_t)rec->h.tgid);
 	int err = -EAGAIN;
 
 	/* what was looked at is another program, or another process */
@@ -477,7 +387,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 			command__let_go(s->command);
 		return;
 	}
-	/* nobody waits but the program itself */
+	/* only the program itself waits for it */
 	if (held)
 		s->rows_until_ns = now + HELD_ROWS_NS;
 	/* its records follow this one: it has to be in the timeline before them */
@@ -487,8 +397,8 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 		command__let_go(s->command);
 	/* what holds no runtime may load one later: look_again() knows whether that is reported */
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
-		add_candidate(s, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
-			      now + LIBRARY_GIVE_UP_NS);
+		candidates__add(all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,
+				now + LIBRARY_GIVE_UP_NS);
 }
 
 bool follow__wants(const struct session *s, pid_t pid)
@@ -537,62 +447,33 @@ static bool look_again(struct session *s, struct candidate *c, uint64_t now, boo
 	return true;
 }
 
-/* When there may be something to do for it; its check wakes the loop by itself. */
-static bool is_due(const struct candidate *c, uint64_t now)
-{
-	return (c->target && target__looks(c->target)) || now >= c->due_ns;
-}
-
-static uint64_t served_of(const struct session *s, struct candidate *c)
-{
-	if (!c->has_user && proc__account(c->pid, &c->user))
-		c->user = 0;
-	c->has_user = true;
-	return served__of(s->served, c->user);
-}
-
-/* Of those that are due and whose turn it is, the one whose user has had least. NULL: no more. */
-static struct candidate *next_due(const struct session *s, uint64_t now)
-{
-	struct candidate *c, *best = NULL;
-
-	for (c = s->follow->candidates; c; c = c->hh.next) {
-		if (c->turn == s->follow->turn || !is_due(c, now))
-			continue;
-		if (!best || served_of(s, c) < served_of(s, best))
-			best = c;
-	}
-	return best;
-}
-
 void follow__check(struct session *s, uint64_t now)
 {
+	struct candidates *all = s->follow->candidates;
 	struct candidate *c, *next;
 
-	for (c = s->follow->n_checked ? s->follow->candidates : NULL; c; c = next) {
-		next = c->hh.next;
-		if (c->target && is_due(c, now) && !look_again(s, c, now, true))
+	for (c = candidates__n_checked(all) ? candidates__next(all, NULL) : NULL; c; c = next) {
+		next = candidates__next(all, c);
+		if (c->target && candidate__is_due(c, now) && !look_again(s, c, now, true))
 			drop(s, c);
 	}
 }
 
 void follow__look(struct session *s, uint64_t now, bool maps_reported)
 {
-	struct candidate *c;
+	struct candidates *all = s->follow->candidates;
 	uint64_t began = now, after;
+	struct candidate *c;
 
-	s->follow->turn++;
-	while ((c = next_due(s, now))) {
+	candidates__new_turn(all);
+	while ((c = candidates__next_due(all, s->served, now))) {
 		bool has_user = c->has_user;
 		uid_t user = c->user;
 
-		c->turn = s->follow->turn;
 		if (!look_again(s, c, now, maps_reported))
 			drop(s, c);
-		else
-			move_last(s, c);
 		after = time__monotonic_ns();
-		/* whoever is alone takes nothing from others */
+		/* a user who is alone takes no time from others */
 		if (has_user)
 			served__add(s->served, user, after - began);
 		if (after - now > TURN_NS)
@@ -603,15 +484,15 @@ void follow__look(struct session *s, uint64_t now, bool maps_reported)
 
 bool follow__looks(const struct session *s)
 {
-	return s->follow->n_checked;
+	return candidates__n_checked(s->follow->candidates);
 }
 
 uint64_t follow__next_due(const struct session *s)
 {
-	const struct candidate *c;
+	const struct candidate *c = NULL;
 	uint64_t due = 0;
 
-	for (c = s->follow->candidates; c; c = c->hh.next)
+	while ((c = candidates__next(s->follow->candidates, c)))
 		if (!(c->target && target__looks(c->target)) && (!due || c->due_ns < due))
 			due = c->due_ns;
 	return due;

@@ -2,7 +2,7 @@
 /*
  * logs: the eventlogs that the members of a session write. One is opened while its process lives,
  * so that it can be read after the process's end, whatever has become of its name; it is read when
- * the session ends, and only what falls into the session goes further. A log that comes by a FIFO
+ * the session ends, and only what falls into the session is used. A log that comes by a FIFO
  * or a socket is put into a file until then.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define SUFFIX	  ".eventlog"
 #define MAX_FDS	  4096
-#define MAX_TRIES 4 /* a program writes one log: many so called are there to delay us */
+#define MAX_TRIES 4 /* a program writes one log: more files of such names only delay us */
 #define MAX_LOOKS 5 /* the RTS opens its log at its start: a later one is the program's doing */
 
 struct member_log {
@@ -57,7 +57,7 @@ static int take_log(void *ctx, int number, const char *path)
 	return !s->err || ++s->tries == MAX_TRIES;
 }
 
-/* The first one that is the process's own; why not, of the last one that is none. */
+/* The first one that is the process's own; if none is, why the last one was not. */
 static int find(pid_t pid, char *ret_path, size_t size, int *ret_fd)
 {
 	struct search s = {.pid = pid, .path = ret_path, .size = size, .fd = -1, .err = -ENOENT};
@@ -82,7 +82,7 @@ static int find_by_content(struct member *m, char *ret_path, size_t size, int *r
 	return open_file__own(m->pid, traits.eventlog_number, ret_fd);
 }
 
-/* A stream can be read only once: its log is the session's first member's. */
+/* A stream can be read only once: its log belongs to the session's first member. */
 static int open_stream(const struct session *s, const char *path, struct log_stream **ret_stream,
 		       int *ret_fd)
 {
@@ -188,7 +188,7 @@ static int join(struct session *s, struct member *m, struct logs_held *held)
 	return 0;
 }
 
-/* Of a log that was there, but not joined. */
+/* Why a log that was found was not opened, as `missing` has it. */
 static const char *refusal(int err)
 {
 	if (err == -EPERM)

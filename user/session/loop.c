@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* loop: waits for whatever happens in a session, and looks after it, until the session is over. */
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "confine/confine.h"
@@ -15,7 +14,7 @@
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS 6
+#define FIXED_FDS (6 + PUSH_MAX_DESTINATIONS)
 
 /* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
 struct waits {
@@ -30,8 +29,7 @@ struct loop {
 	struct progress progress;
 	uint64_t began_ns, end_ns; /* end_ns 0: none is set */
 	uint64_t swept_ns, flushed_ns, counted_ns;
-	unsigned signals; /* how many came */
-	bool write_now;	  /* the window so far */
+	bool write_now; /* the window so far */
 };
 
 /* ── waiting ─────────────────────────────────────────────────────────────────────────────── */
@@ -57,8 +55,9 @@ static int reserve_waits(struct waits *w, size_t n)
 static int time_to_wait(const struct loop *l, uint64_t now)
 {
 	const struct session *s = l->s;
-	const uint64_t dues[] = {l->end_ns, member__next_due(s), follow__next_due(s),
-				 mapped__next_due(s), windows__next_due(s)};
+	const uint64_t dues[] = {
+		l->end_ns,	     member__next_due(s),  follow__next_due(s),
+		mapped__next_due(s), windows__next_due(s), push__next_due(s->push)};
 	uint64_t first = now + DRAIN_EVERY_NS;
 
 	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
@@ -83,6 +82,8 @@ static void wait_for_something(struct loop *l, uint64_t now)
 	add_wait(w, command__pidfd(s->command), NULL);
 	add_wait(w, mapped__fd(s), NULL);
 	add_wait(w, kernel__watch_fd(s->kernel), NULL);
+	for (size_t i = 0; i < push__count(s->push); i++)
+		add_wait(w, push__fd(s->push, i), NULL);
 	for (size_t i = 0; i < looks__count(s->looks); i++)
 		add_wait(w, looks__fd(s->looks, i), NULL);
 	while ((m = members__next_live(s->members, m)))
@@ -92,28 +93,7 @@ static void wait_for_something(struct loop *l, uint64_t now)
 
 /* ── what came ───────────────────────────────────────────────────────────────────────────── */
 
-/*
- * A command gets the terminal's own signals itself; those that were sent to us it gets from us. The
- * first one is the command's, and we go on to its end; a second one ends the session.
- */
-static void take_signal(struct loop *l)
-{
-	struct session *s = l->s;
-	struct signal_taken taken;
-
-	if (signals__came(&s->write_fd))
-		l->write_now = true;
-	if (!signals__take(s->signal_fd, &taken))
-		return;
-	if (s->opts->kind != SESSION_COMMAND || l->signals++) {
-		s->stopped = true;
-		return;
-	}
-	if (!taken.by_terminal && !command__ended(s->command))
-		kill(command__pid(s->command), taken.number);
-}
-
-/* Those whose pidfd says that they are gone. */
+/* Ends members whose pidfd reports that they have exited. */
 static void end_members(struct loop *l)
 {
 	struct session *s = l->s;
@@ -174,7 +154,7 @@ static void look_after_windows(struct loop *l, uint64_t now)
 	err = windows__cut(s, now, l->write_now);
 	l->write_now = false;
 	if (err) {
-		feed__failed(s->feed, err);
+		feed__failed(s->feed);
 		s->stopped = true;
 	}
 }
@@ -209,7 +189,8 @@ static bool is_over(const struct loop *l, uint64_t now)
 	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
-/* What the kernel side still has is the session's to report. */
+/* Reports that we are alive. If that fails, the session ends with what the kernel side still has.
+ */
 static void keep_beating(struct loop *l)
 {
 	struct session *s = l->s;
@@ -235,10 +216,13 @@ void loop__run(struct session *s)
 		wait_for_something(&l, now);
 		confine__new_turn();
 		keep_beating(&l);
-		/* all else that may take its time comes after it */
+		alive__report(s, time__monotonic_ns());
+		/* whatever may take long comes after this */
 		if (switched__off(s, time__monotonic_ns()))
 			break;
-		take_signal(&l);
+		signalled__take(s);
+		if (signals__came(&s->write_fd))
+			l.write_now = true;
 		member__take_looks(s, time__monotonic_ns());
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());
@@ -249,6 +233,8 @@ void loop__run(struct session *s)
 		look_after_members(&l, now);
 		look_after_capture(&l, now);
 		look_after_windows(&l, now);
+		push__turn(s->push, now);
+		scrape__turn(s, now);
 		kernel__budget(s->kernel, now);
 		show_progress(&l, now);
 	}

@@ -17,7 +17,8 @@
 /* The maps of a process that maps and unmaps all the time (a JIT) are read again this often. */
 #define MAPS_EVERY_NS	   200000000ULL
 #define MAPS_EVERY_ANON_NS 1000000000ULL
-/* A host that compiles starts thousands of programs a second, each of which maps several files. */
+/* A host that runs a build starts thousands of programs a second, each of which maps several files.
+ */
 #define WAKE_EVERY_NS 5000000ULL
 /* After a loss every process is looked at again, this often at most. */
 #define RESCAN_EVERY_NS 10000000000ULL
@@ -72,7 +73,7 @@ void mapped__free(struct mapped *m)
 	free(m);
 }
 
-/* Without memory for it the file is only looked at again. */
+/* Without memory for it the file is merely looked at again. */
 static void remember_plain(struct mapped *m, const struct file_key *key)
 {
 	struct plain_file *f = calloc(1, sizeof(*f));

@@ -8,11 +8,12 @@
 #include "process/proc.h"
 #include "session_priv.h"
 
-/* Unwind rows are made for so long in a turn of the loop; the rest follows in later turns. */
+/* Unwind rows are made for this long in a turn of the loop; the rest follows in later turns. */
 #define ROWS_NS 100000000ULL
-/* … and at least so long for each process, so that everybody gets some. */
+/* … and for at least this long for each process, so that everybody gets some. */
 #define ROWS_LEAST_NS 20000000ULL
-/* So many turns in a row may have no more time for its user's files (-EBUSY): a second or more. */
+/* Rows are given up after this many turns in a row without time for its user's files (-EBUSY): a
+ * second or more. */
 #define ROWS_TRIES 20
 
 /* How often one that began in the session is looked at: at once, then less and less often. */
@@ -43,136 +44,6 @@ static int namer_read_ccs(void *ctx, const uint64_t *addrs, size_t n)
 static int namer_ccs(void *ctx, uint64_t addr, struct target_ccs *ret_ccs)
 {
 	return target__ccs(ctx, addr, ret_ccs);
-}
-
-/* ── snapshots ───────────────────────────────────────────────────────────────────────────── */
-
-/*
- * Threads that sleep in a call since before the probes cause no event that shows it. Records that
- * come meanwhile are taken after the snapshot, as it is of an earlier time.
- */
-static void want_snapshot(struct session *s, struct member *m)
-{
-	m->snapshot_due = true;
-	m->snapshot_until_ns = time__monotonic_ns() + SNAPSHOT_TIMEOUT_MS * 1000000ULL;
-	held__begin(m->held, m->snapshot_until_ns - SNAPSHOT_TIMEOUT_MS * 1000000ULL);
-	s->n_snapshots++;
-}
-
-/* There will be none, or there is one: nothing waits for it any more. */
-static void snapshot_over(struct session *s, struct member *m)
-{
-	const struct target_info *info = target__info(m->target);
-
-	if (!m->snapshot_due)
-		return;
-	m->snapshot_due = false;
-	s->n_snapshots--;
-	held__give(m->held, s->feed);
-	if (m->announced)
-		return;
-	m->announced = true;
-	log_verbose("attached: pid %d, GHC %s %s, %u capabilities", info->pid, info->ghc_version,
-		    info->way, info->capabilities);
-}
-
-static void no_snapshot(struct session *s, struct member *m, int err)
-{
-	if (target__alive(m->target)) {
-		log_warn("pid %d: no snapshot of its threads: %s", m->pid, strerror(-err));
-		intake__add_missing(s->in, m->pid,
-				    "the snapshot of sleeping threads failed: their states before "
-				    "their first event are unknown");
-	}
-	snapshot_over(s, m);
-}
-
-/* Begins it, if there is room for another look. */
-static void start_snapshot(struct session *s, struct member *m, uint64_t now)
-{
-	int err;
-
-	m->snapshot_ns = time__monotonic_ns();
-	err = looks__snapshot(s->looks, m->target, SNAPSHOT_TIMEOUT_MS);
-	if (err == -EDQUOT && now < m->snapshot_until_ns)
-		return;
-	if (err)
-		no_snapshot(s, m, err == -EDQUOT ? -ETIMEDOUT : err);
-}
-
-/* What the threads were in when it joined. */
-static void enter_open_calls(struct session *s, const struct member *m,
-			     const struct snapshot *snapshot)
-{
-	bool refused = false;
-
-	for (size_t i = 0; i < snapshot->n; i++) {
-		const struct snap_thread *t = &snapshot->threads[i];
-
-		if (t->rts.where == WIRE_WHERE_SAFE_CALL &&
-		    kernel__open_call(s->kernel, m->pid, t->tid, m->attach_ns, t->site,
-				      t->incall) == -EDQUOT)
-			refused = true;
-	}
-	if (refused)
-		intake__add_missing(s->in, m->pid,
-				    "calls that threads were in when it joined: so many threads of "
-				    "its user's are in such calls that others would find no room");
-}
-
-static void take_snapshot(struct session *s, struct member *m, bool at_end)
-{
-	struct snapshot snapshot;
-	int err = looks__snapshot_taken(s->looks, m->target, &snapshot);
-
-	if (err == -EINPROGRESS)
-		return;
-	if (err) {
-		no_snapshot(s, m, err);
-		return;
-	}
-	if (!at_end)
-		enter_open_calls(s, m, &snapshot);
-	err = intake__snapshot(s->in, m->pid, &snapshot, m->snapshot_ns, at_end);
-	if (err)
-		log_warn("pid %d: the snapshot is left out: %s", m->pid, strerror(-err));
-	snapshot__free(&snapshot);
-	snapshot_over(s, m);
-}
-
-void member__last_snapshots(struct session *s, uint64_t until_ns)
-{
-	struct member *m = NULL;
-	uint64_t now;
-	size_t left;
-
-	while ((m = members__next_live(s->members, m))) {
-		looks__cancel(s->looks, m->target);
-		snapshot_over(s, m);
-		want_snapshot(s, m);
-		m->snapshot_until_ns = until_ns;
-	}
-	do {
-		now = time__monotonic_ns();
-		left = 0;
-		while ((m = members__next_live(s->members, m))) {
-			if (!m->snapshot_due)
-				continue;
-			if (!target__looks(m->target))
-				start_snapshot(s, m, now);
-			else
-				take_snapshot(s, m, true);
-			left += m->snapshot_due;
-		}
-		if (left)
-			looks__wait(s->looks, -1, 10);
-		kernel__beat(s->kernel);
-	} while (left && now < until_ns);
-	while ((m = members__next_live(s->members, m))) {
-		looks__cancel(s->looks, m->target);
-		if (m->snapshot_due)
-			no_snapshot(s, m, -ETIMEDOUT);
-	}
 }
 
 /* ── code ────────────────────────────────────────────────────────────────────────────────── */
@@ -252,8 +123,8 @@ static void on_ready(struct session *s, struct member *m)
 	/* for what it has mapped since it was looked at */
 	m->maps_due_ns = time__monotonic_ns();
 	logs__look(s, m);
-	want_snapshot(s, m);
-	start_snapshot(s, m, m->maps_due_ns);
+	snapshots__want(s, m);
+	snapshots__start(s, m, m->maps_due_ns);
 	missing__note(s, m);
 	kernel__learn(s->kernel, &m->program, info, m->account);
 }
@@ -289,7 +160,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	if (!m->ready)
 		held__begin(m->held, now);
 	m->from_start = m->program.flags & WIRE_PROC_TARGET;
-	/* if it has just begun: those of its executable and of the dynamic linker */
+	/* if it has just begun, these are its executable's and the dynamic linker's */
 	load_rows(s, m);
 	/* the entry of an armed child was made from the file: this one is made from the process */
 	err = armed ? kernel__update(s->kernel, info) : kernel__attach(s->kernel, info, m->account);
@@ -305,6 +176,11 @@ static int attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->probed_ns = time__monotonic_ns();
+	/* before its entry was there: from now on that is reported */
+	if (!target__runs_same(m->target)) {
+		log_verbose("pid %d: has become another program while it was looked at", m->pid);
+		return -ESTALE;
+	}
 	/* already now: the next process of the program may begin before this one is ready */
 	if (!(m->program.flags & WIRE_PROC_TARGET))
 		kernel__learn(s->kernel, &m->program, info, m->account);
@@ -317,7 +193,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 	return 0;
 }
 
-/* What it holds open and mapped goes; nothing is asked of it any more. */
+/* Closes and unmaps what it holds; nothing is asked of it any more. */
 static void release(struct session *s, struct member *m)
 {
 	looks__cancel(s->looks, m->target);
@@ -328,15 +204,6 @@ static void release(struct session *s, struct member *m)
 	m->target = NULL;
 	if (!m->log)
 		members__set_released(s->members, m);
-}
-
-int member__attach(struct session *s, struct member *m, bool armed)
-{
-	int err = attach(s, m, armed);
-
-	if (err && s->opts->kind != SESSION_PIDS)
-		release(s, m);
-	return err;
 }
 
 /* ── becoming ready ──────────────────────────────────────────────────────────────────────── */
@@ -358,7 +225,7 @@ static bool keep_waiting(struct member *m, uint64_t now, int err)
 	return true;
 }
 
-/* What a check said, or why there was none. */
+/* Acts on the result of a check, or on the error that prevented it. */
 static void checked(struct session *s, struct member *m, uint64_t now, int err,
 		    enum target_verdict verdict)
 {
@@ -437,7 +304,7 @@ void member__take_looks(struct session *s, uint64_t now)
 		if (!target__looks(m->target))
 			continue;
 		if (m->ready)
-			take_snapshot(s, m, false);
+			snapshots__take(s, m, false);
 		else
 			take_check(s, m, now);
 	}
@@ -454,7 +321,7 @@ void member__start_looks(struct session *s, uint64_t now)
 		if (target__looks(m->target))
 			continue;
 		if (m->snapshot_due)
-			start_snapshot(s, m, now);
+			snapshots__start(s, m, now);
 		else if (!m->ready && now >= m->retry_ns)
 			start_check(s, m, now);
 		if (time__monotonic_ns() - now > TURN_NS)
@@ -484,7 +351,7 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	int err;
 
 	looks__cancel(s->looks, m->target);
-	snapshot_over(s, m);
+	snapshots__over(s, m);
 	members__set_ended(s->members, m);
 	if (s->opts->kind == SESSION_PIDS)
 		return;
@@ -495,7 +362,7 @@ static void leave(struct session *s, struct member *m, uint64_t at_ns)
 	kernel__detach(s->kernel, m->pid);
 	err = members__leave_counters(s->members, m);
 	if (err)
-		feed__failed(s->feed, err);
+		feed__failed(s->feed);
 }
 
 void member__end(struct session *s, struct member *m, const char *how, uint64_t at_ns)
@@ -553,6 +420,20 @@ bool member__forget(struct session *s, struct member *m)
 	return true;
 }
 
+int member__attach(struct session *s, struct member *m, bool armed)
+{
+	int err = attach(s, m, armed);
+
+	if (err == -ESTALE) {
+		if (!member__forget(s, m))
+			member__end(s, m, "exec", m->probed_ns);
+		return 0;
+	}
+	if (err && s->opts->kind != SESSION_PIDS)
+		release(s, m);
+	return err;
+}
+
 static bool has_left_counters(void *ctx, uint32_t tgid)
 {
 	const struct session *s = ctx;
@@ -576,7 +457,7 @@ void member__sweep(struct session *s)
 		return;
 	err = kernel__sweep_sites(s->kernel, has_left_counters, on_left_site, s);
 	if (err)
-		feed__failed(s->feed, err);
+		feed__failed(s->feed);
 	while ((m = members__take_left(s->members)))
 		release(s, m);
 }
@@ -589,6 +470,6 @@ void member__retire(struct session *s)
 		return;
 	err = intake__retire_settled(s->in, SESSION_MAX_ENDED);
 	if (err)
-		feed__failed(s->feed, err);
+		feed__failed(s->feed);
 	members__forget_released(s->members, SESSION_MAX_ENDED);
 }

@@ -19,7 +19,7 @@ struct entry {
 	UT_hash_handle hh_left; /* of those whose counters are still in the kernel, by pid */
 };
 
-/* A process that became no member. */
+/* A process that did not become a member. */
 struct gone {
 	pid_t pid;
 	UT_hash_handle hh;
@@ -28,6 +28,7 @@ struct gone {
 struct members {
 	struct entry **all;
 	size_t n, cap, n_starting;
+	uint64_t n_joined;
 	struct entry *live, *left;
 	struct gone *gone; /* whose counters are still in the kernel, by pid */
 	size_t n_released;
@@ -167,6 +168,11 @@ struct member *members__find_live(const struct members *members, pid_t pid)
 
 /* ── changing a member ───────────────────────────────────────────────────────────────────── */
 
+uint64_t members__n_joined(const struct members *members)
+{
+	return members->n_joined;
+}
+
 int members__set_live(struct members *members, struct member *m)
 {
 	struct entry *e = entry_of(m);
@@ -180,6 +186,7 @@ int members__set_live(struct members *members, struct member *m)
 		return -ENOMEM;
 	}
 	m->live = true;
+	members->n_joined++;
 	members->n_starting += !m->ready;
 	return 0;
 }

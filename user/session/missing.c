@@ -60,7 +60,8 @@ static void note_symbols(struct session *s, const struct member *m)
 		    "help");
 }
 
-/* --stacks can ask for what only a profiled program has; of a host's programs only some are. */
+/* --stacks can ask for what only profiled programs have, and only some of a host's programs are
+ * profiled. */
 static void note_stacks(struct session *s, const struct member *m)
 {
 	enum intake_stacks stacks = s->opts->stacks;

@@ -107,7 +107,8 @@ static int open_pid(struct session *s, pid_t pid)
 	return err;
 }
 
-/* The looks that have begun, so that who waits for the session to begin finds it complete. */
+/* Waits for the looks that have begun, so that whoever waits for the session to begin finds it
+ * complete. */
 static void first_looks(struct session *s)
 {
 	uint64_t now = time__monotonic_ns(), until = now + FIRST_LOOKS_NS;
@@ -126,7 +127,7 @@ static void first_looks(struct session *s)
 	}
 }
 
-/* One that ends meanwhile is no failure of the others. */
+/* One that ends meanwhile does not make the others fail. */
 static int attach_one(struct session *s, struct member *m)
 {
 	int err = member__attach(s, m, false);

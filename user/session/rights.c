@@ -2,12 +2,15 @@
 /* rights: what the daemon gives up once its programs are loaded. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 
 #include "confine/caps.h"
+#include "confine/filter_program.h"
 #include "session_priv.h"
 
 /* What the rest of a session needs. */
@@ -26,7 +29,7 @@ static const int needed[] = {
 	CAP_FOWNER,
 };
 
-/* The one that stood for several of those before they had numbers of their own. */
+/* CAP_SYS_ADMIN covered these before they had numbers of their own. */
 #define OLD_STYLE                                                                                  \
 	(CAP_BIT_OF(CAP_BPF) | CAP_BIT_OF(CAP_PERFMON) | CAP_BIT_OF(CAP_CHECKPOINT_RESTORE))
 
@@ -109,8 +112,8 @@ static const int refused[] = {
 };
 
 /*
- * Of ptrace() what lets go of the command, which was stopped before: PTRACE_DETACH. A rule has one
- * comparison of an argument: two of them leave out one value.
+ * Of ptrace() only PTRACE_DETACH is left, to let go of the command, which was stopped before. A
+ * rule has one comparison for an argument, so two rules are needed to leave out one value.
  */
 static int refuse_ptrace(scmp_filter_ctx f)
 {
@@ -132,17 +135,27 @@ static int refuse_ptrace(scmp_filter_ctx f)
 #endif
 }
 
-static int refuse_calls(void)
+static int add_refused(scmp_filter_ctx f, const void *unused)
 {
-	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
-	int err = f ? refuse_ptrace(f) : -ENOMEM;
+	int err = refuse_ptrace(f);
 
+	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(refused) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
-	if (!err)
-		err = seccomp_load(f);
-	if (f)
-		seccomp_release(f);
+	return err;
+}
+
+/* Of a process that cannot gain rights: PR_SET_NO_NEW_PRIVS. */
+static int refuse_calls(void)
+{
+	struct sock_fprog program;
+	int err = filter_program__make(SCMP_ACT_ALLOW, add_refused, NULL, &program);
+
+	if (err)
+		return err;
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		err = -errno;
+	free(program.filter);
 	return err;
 }
 

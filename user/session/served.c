@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "session_priv.h"
 
-/* With more users all is forgotten, and begins anew. */
+/* With more users than this, everything is forgotten and counting begins anew. */
 #define USERS_MAX 4096
 
 struct served_user {
@@ -40,7 +40,7 @@ uint64_t served__of(const struct served *served, uid_t uid)
 	return user ? user->ns : 0;
 }
 
-/* Without memory for it the user only comes earlier than is just. */
+/* Without memory for it the user merely comes earlier than would be fair. */
 void served__add(struct served *served, uid_t uid, uint64_t ns)
 {
 	struct served_user *user;

@@ -4,11 +4,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "confine/confine.h"
 #include "picture/picture.h"
-#include "process/mem.h"
 #include "session_priv.h"
 
-/* A command that was no Haskell program is a failure, and how it ended is reported. */
+/* How long the end of a session in windows waits for what is pushed: from when it ended on, but at
+ * least so long. */
+#define PUSH_SERVICE_NS 1700000000ULL
+#define PUSH_LEAST_NS	200000000ULL
+
+/* That the command was not a Haskell program is a failure; how it ended is reported in any case. */
 static int judge_command(struct session *s)
 {
 	int status = command__status(s->command);
@@ -26,7 +31,7 @@ static int judge_command(struct session *s)
 	return -ENOEXEC;
 }
 
-/* If the capture cannot be finished, the outputs, which come later, show it. */
+/* If the capture cannot be finished, the outputs, which are written later, say so. */
 static void finish_capture(struct session *s)
 {
 	if (!s->capture)
@@ -37,9 +42,45 @@ static void finish_capture(struct session *s)
 	s->capture = NULL;
 }
 
+/* Who asked for a profile has none then. */
+static void note_nobody(struct session *s)
+{
+	if (members__count(s->members) || s->opts->kind != SESSION_SYSTEM)
+		return;
+	if (s->n_left_out)
+		log_warn("nothing was profiled: %llu GHC program%s ran, which could not be; "
+			 "safescoped --doctor has more",
+			 (unsigned long long)s->n_left_out, s->n_left_out == 1 ? "" : "s");
+	else
+		log_warn("nothing was profiled: no GHC program ran%s",
+			 s->opts->select ? " that was to be" : "");
+	intake__set_exit_code(s->in, EXIT_PARTIAL);
+}
+
+/*
+ * Sends the last picture, and what is left. A service goes on with the rest when it is started
+ * again, and has to end soon. False: something did not arrive.
+ */
+static bool push_last(struct session *s, const struct picture *pic, uint64_t ended_ns)
+{
+	const struct export_opts opts = outputs__export_opts(s->outputs);
+	uint64_t now = time__monotonic_ns();
+	uint64_t until = s->windows ? MAX(ended_ns + PUSH_SERVICE_NS, now + PUSH_LEAST_NS)
+				    : now + PUSH_LAST_NS;
+	int err;
+
+	if (!s->push)
+		return true;
+	err = push__put(s->push, pic, &opts);
+	push__finish(s->push, until, s->signal_fd);
+	return !err && !push__lost(s->push) && (s->windows || !push__has_more(s->push));
+}
+
 static int run_to_end(struct session *s)
 {
 	const struct picture *pic;
+	uint64_t ended_ns;
+	bool pushed;
 	int err;
 
 	err = signals__open(&s->signal_fd);
@@ -49,45 +90,52 @@ static int run_to_end(struct session *s)
 		log_error("signals: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
-	guard__hurry_by(s->signal_fd);
+	confine__hurry_by(s->signal_fd, signalled__is_urgent, s);
+	/* what it starts knows nothing but what is there now */
+	if (s->opts->push && push__open(s->opts->push, &s->push))
+		return EXIT_FAILED;
 	kernel__features(&s->features);
 	err = kernel__require(&s->features);
 	if (!err)
 		err = open__all(s);
 	if (err) {
-		/* where it is a word about memory or descriptors, few rooms have their own */
+		/* few rooms print a line of their own about memory or descriptors */
 		if (err != -ECANCELED && !log__said_error())
 			log_error("the session cannot begin: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	err = s->opts->window_ns ? windows__new(s, &s->windows) : 0;
+	if (!err && s->opts->metrics)
+		err = scrape__new(s, &s->scrape);
 	if (err) {
 		log_error("no memory");
 		return EXIT_FAILED;
 	}
 	loop__run(s);
+	ended_ns = time__monotonic_ns();
 	if (s->opts->kind == SESSION_COMMAND && judge_command(s))
 		return EXIT_FAILED;
+	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
 	if (ending__finish(s))
 		return EXIT_FAILED;
 	finish_capture(s);
 	progress__task(s->opts->quiet, NULL);
 	pic = timeline__picture(s->tl);
-	if (s->windows) {
-		windows__finish(s->windows);
+	windows__finish(s);
+	if (s->windows)
 		err = outputs__write_window(s->outputs, pic);
-	} else {
+	else
 		err = outputs__write(s->outputs, pic, signals__came, &s->signal_fd);
-	}
+	pushed = push_last(s, pic, ended_ns);
 	if (s->switched_off)
 		return SESSION_SWITCHED_OFF;
-	if (!err && windows__partial(s->windows))
+	if (!err && (windows__partial(s->windows) || !pushed))
 		return EXIT_PARTIAL;
 	return err ? EXIT_FAILED : picture__session(pic)->exit_code;
 }
 
-/* As a shell has it. */
+/* As a shell reports it. */
 static int code_of_command(struct session *s)
 {
 	int status = command__status(s->command);
@@ -103,6 +151,7 @@ static void close_all(struct session *s)
 	kernel__close(s->kernel);
 	logs__free(s);
 	timeline__free(s->tl);
+	scrape__free(s->scrape);
 	feed__free(s->feed);
 	members__free(s->members);
 	follow__free(s->follow);
@@ -110,10 +159,11 @@ static void close_all(struct session *s)
 	served__free(s->served);
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
-	windows__free(s->windows);
+	windows__free(s);
+	push__free(s->push);
 	outputs__free(s->outputs);
 	spare_fds__close(s);
-	guard__hurry_by(-1);
+	confine__hurry_by(-1, NULL, NULL);
 	fd__close(&s->signal_fd);
 	fd__close(&s->write_fd);
 }

@@ -16,6 +16,9 @@
 #include "intake/intake.h"
 #include "output/output.h"
 #include "process/select.h"
+#include "push/push.h"
+
+struct metrics_server;
 
 /* Whom the session is about, and when it ends by itself. */
 enum session_kind {
@@ -50,16 +53,23 @@ struct session_opts {
 	bool eventlog_asked;  /* that one is joined was asked for: it is missing if there is none */
 	const char *save;     /* the capture to make; NULL: none */
 
+	struct metrics_server *metrics; /* who asks for the session's metrics; NULL: nobody */
+
 	const char *off_path; /* when there is a file of this name the session ends */
 
+	const struct push_opts *push;	  /* NULL: nothing is pushed */
 	const struct output_opts *output; /* also which lanes are made */
 	bool quiet;			  /* no progress line */
+	/* Called once everything is attached, and each second while the loop turns. NULL: nobody
+	 * watches. */
+	void (*alive)(void *ctx);
+	void *alive_ctx;
 	/* SESSION_COMMAND: once it has ended, its exit status is ours. */
 	bool propagate_exit;
 };
 
 /* What session__run returns beside EXIT_…: it ended by opts->off_path. */
-#define SESSION_SWITCHED_OFF 3
+#define SESSION_SWITCHED_OFF 256 /* no program's exit status */
 
 /*
  * Runs it to its end and writes the outputs; returns the process's exit code (base.h, EXIT_…).

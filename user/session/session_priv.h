@@ -9,6 +9,7 @@
 #include "session.h"
 
 #include "base/base.h"
+#include "base/hash.h"
 #include "capture/capture.h"
 #include "kernel/kernel.h"
 #include "target/target.h"
@@ -17,20 +18,22 @@
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
 /*
- * Of members that have ended so many have their own place in the report, of earlier ones the sums
- * of their programs do; twice as many may have to wait for that.
+ * This many members that have ended have a place of their own in the report; earlier ones are only
+ * in the sums of their programs. Up to twice as many may wait for that.
  */
 #define SESSION_MAX_ENDED 512U
 /* At once: as many as the kernel side has room for (bpf/maps.bpf.h). */
 #define SESSION_MAX_LIVE 4096U
-/* Of an ended member its eventlog stays open until the end, when it is read: of so many. */
+/* The eventlogs of this many members that have ended stay open until the end, when they are read.
+ */
 #define SESSION_MAX_ENDED_LOGS 256
 /* Kept back for the end of the session: files that it reads and writes, and helper processes. */
 #define SESSION_SPARE_FDS 32
 /* A process that has just been exec'd has no capabilities before hs_init. */
 #define READY_TIMEOUT_NS 10000000000ULL
 
-/* Looks take no longer in one turn of the loop: the rest comes in the next one, after all else. */
+/* Looks take no longer than this in one turn of the loop: the rest comes in the next one, after all
+ * else. */
 #define TURN_NS 200000000ULL
 
 /* The parts of a session, made by open.c and freed by session.c. */
@@ -50,7 +53,9 @@ struct session {
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
+	struct push *push;		   /* NULL: nothing is pushed */
 	struct windows *windows;	   /* NULL: the session is one */
+	struct scrape *scrape;		   /* NULL: nobody asks for metrics */
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
@@ -61,10 +66,13 @@ struct session {
 	size_t n_snapshots;	/* of members: wanted, and not there yet */
 	uint64_t rows_until_ns; /* in this turn of the loop: member__more_rows */
 	uint64_t n_too_short;	/* processes that ended before they could be looked at */
+	unsigned n_signals;	/* that a command has got from us */
+	uint64_t n_left_out;	/* GHC programs that could not be profiled */
 	bool stopped;		/* by a signal, or what follows */
 	bool cut_short;		/* the kernel side has gone */
 	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
 	uint64_t switch_ns;	/* when that was last looked for */
+	uint64_t alive_ns;	/* when alive__report() last did; 0: never */
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -102,6 +110,11 @@ int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
 
+/* ── alive.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Calls opts->alive now and then. */
+void alive__report(struct session *s, uint64_t now);
+
 /* ── rights.c ────────────────────────────────────────────────────────────────────────────── */
 
 /*
@@ -113,10 +126,23 @@ int rights__give_up(const struct kernel_features *features);
 /* ── switched.c: the operator's switch ───────────────────────────────────────────────────── */
 
 /*
- * True: there is a file opts->off_path. What the session has put on is off then, at once, and it is
- * stopped. The file is looked for five times a second, however often this is asked.
+ * True: there is a file opts->off_path. Everything that the session has attached is off then, at
+ * once, and the session is stopped. The file is looked for five times a second, however often this
+ * is asked.
  */
 bool switched__off(struct session *s, uint64_t now);
+
+/* ── signalled.c: what signals ask of the session ────────────────────────────────────────── */
+
+/*
+ * Takes a signal, if one came. A command gets the terminal's own signals itself; those that were
+ * sent to us it gets from us. The first one is the command's, and we go on to its end; a second one
+ * ends the session.
+ */
+void signalled__take(struct session *s);
+/* For confine__hurry_by(), ctx: the session. A command's first signal is passed on, and there is as
+ * much time as before. */
+bool signalled__is_urgent(void *ctx);
 
 /* ── feed.c: what the intake takes from the kernel side ──────────────────────────────────── */
 
@@ -128,11 +154,12 @@ void feed__free(struct feed *feed);
 void feed__record(struct feed *feed, const void *record, size_t size);
 /* A callback of kernel__sites(); ctx: the feed. */
 int feed__site(void *ctx, const struct wire_site_key *key, const struct wire_site *site);
-/* Something of the session was lost by this error, outside of the feed. */
-void feed__failed(struct feed *feed, int err);
-/* The first error by which something was lost; 0: none. */
-int feed__error(const struct feed *feed);
-/* How many records contradicted themselves. */
+/* Something was lost outside of the feed. */
+void feed__failed(struct feed *feed);
+/* Whether anything was refused, or lost, since the last cut. */
+bool feed__lost_some(const struct feed *feed);
+void feed__cut(struct feed *feed);
+/* How many records of the whole session contradicted themselves. */
 uint64_t feed__bad_records(const struct feed *feed);
 
 /* ── held.c: records that wait ───────────────────────────────────────────────────────────── */
@@ -163,8 +190,8 @@ bool held__is_over(const struct held *held);
 /* ── looks.c: looks into memory ──────────────────────────────────────────────────────────── */
 
 /*
- * Looks that go on while the loop turns (target.h), so many at a time. A user's may be half of what
- * others leave (base/shares.h): memory that hangs keeps nobody else waiting.
+ * Looks that go on while the loop turns (target.h), up to LOOKS_MAX at a time. A user's may be half
+ * of what others leave (base/shares.h): memory that hangs keeps nobody else waiting.
  */
 struct looks;
 #define LOOKS_MAX 16
@@ -172,7 +199,7 @@ struct looks;
 int looks__new(struct looks **ret_looks);
 /* Those that go on are ended by their targets. */
 void looks__free(struct looks *looks);
-/* As target__start_check(); -EDQUOT: so many of the user's go on, to be tried again soon. */
+/* As target__start_check(); -EDQUOT: too many of the user's go on; to be tried again soon. */
 int looks__check(struct looks *looks, struct target *target, bool last, char *reason,
 		 size_t reason_size);
 /* As target__take_check(). */
@@ -225,13 +252,13 @@ struct member {
 	bool ready;		      /* its layout is confirmed */
 	bool forgotten;		      /* it was no target: nothing of it is in the timeline */
 	bool from_start;	      /* no call of it was made before its probes were on */
-	bool calls_missed;	      /* it began in the session, and that is not known */
-	struct held *held;	      /* its records until it is ready */
-	struct kernel_cost cost;      /* of one that has ended and is detached */
+	bool calls_missed; /* it began in the session, and whether calls were missed is not known */
+	struct held *held; /* its records until it is ready */
+	struct kernel_cost cost; /* of one that has ended and is detached */
 	/* member.c: when to look next whether it is ready, and until when to be patient */
 	uint64_t retry_ns, give_up_ns;
 	unsigned tries;
-	bool last_check; /* what does not look right by the check that goes on is wrong */
+	bool last_check; /* what does not look right in the check that goes on is wrong */
 	/* the snapshot of its threads: wanted, until when, and when it was begun */
 	bool snapshot_due;
 	bool announced; /* the first one is over, and the user has been told */
@@ -251,8 +278,8 @@ int members__new(struct members **ret_members);
 /* Frees the members' targets too; their logs must be gone. */
 void members__free(struct members *members);
 /*
- * Takes the target over (also on failure); the member is not live yet. -EDQUOT: so many of the same
- * user's are live that others would find no room (counted); -E2BIG, -ENOMEM.
+ * Takes the target over (also on failure); the member is not live yet. -EDQUOT: of the same user
+ * too many are live to leave others room (counted); -E2BIG, -ENOMEM.
  */
 int members__add(struct members *members, struct target *target, pid_t pid, uid_t account,
 		 bool ready, struct member **ret_member);
@@ -268,6 +295,8 @@ struct member *members__next_live(const struct members *members, const struct me
 size_t members__count_live(const struct members *members);
 /* Those of them that are not ready. */
 size_t members__count_starting(const struct members *members);
+/* How many have become live so far. */
+uint64_t members__n_joined(const struct members *members);
 /* The live member of this pid; there is at most one. NULL: none. */
 struct member *members__find_live(const struct members *members, pid_t pid);
 
@@ -290,10 +319,10 @@ int members__leave_gone(struct members *members, pid_t pid);
 /* Nothing is held for it any more, and it may be forgotten. */
 void members__set_released(struct members *members, struct member *m);
 size_t members__count_released(const struct members *members);
-/* Of those the last `stay` that joined stay, the others are freed. */
+/* Frees them, except for the `stay` that joined last. */
 void members__forget_released(struct members *members, size_t stay);
 
-/* Processes of which no members were made for want of room, by user. */
+/* Processes that did not become members for want of room, by user. */
 struct members_refused {
 	uid_t uid;
 	uint64_t n;
@@ -322,10 +351,28 @@ void missing__note_start(struct session *s, struct member *m);
  * detached. */
 void missing__note_refused(struct session *s, const struct member *m);
 
+/* ── snapshots.c: what members' threads are doing ────────────────────────────────────────── */
+
+/*
+ * Threads that sleep in a call since before the probes cause no event that shows it. Records that
+ * come meanwhile are taken after the snapshot, as it is of an earlier time.
+ */
+void snapshots__want(struct session *s, struct member *m);
+/* Begins it, if there is room for another look. */
+void snapshots__start(struct session *s, struct member *m, uint64_t now);
+/* Takes it, if it is over; `at_end`: of the session. */
+void snapshots__take(struct session *s, struct member *m, bool at_end);
+/* There will be none, or there is one: nothing waits for it any more. */
+void snapshots__over(struct session *s, struct member *m);
+/* Of all members, at the session's end; until then at the latest. */
+void snapshots__last(struct session *s, uint64_t until_ns);
+
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 
-/* Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are
- * on already. */
+/*
+ * Its part of the timeline, its probes, and if it is ready its snapshot. `armed`: the probes are on
+ * already. One that turns out to run another program by now has ended after this.
+ */
 int member__attach(struct session *s, struct member *m, bool armed);
 /* Takes in the looks that are over, before the records that came meanwhile. */
 void member__take_looks(struct session *s, uint64_t now);
@@ -333,11 +380,9 @@ void member__take_looks(struct session *s, uint64_t now);
 void member__start_looks(struct session *s, uint64_t now);
 /* When the next of them is due; 0: none. */
 uint64_t member__next_due(const struct session *s);
-/* What the threads of all members are doing now, at the end; until then at the latest. */
-void member__last_snapshots(struct session *s, uint64_t until_ns);
 /* Its maps have changed: names and unwind rows of what is new. */
 void member__read_maps(struct session *s, struct member *m);
-/* At the beginning of each turn of the loop: rows of one of those that have not got all of theirs.
+/* At the beginning of each turn of the loop: makes rows for one of those that lack some.
  */
 void member__more_rows(struct session *s);
 /* It is no target any more: "exited", "exec", "left". */
@@ -354,6 +399,58 @@ bool member__forget(struct session *s, struct member *m);
 void member__sweep(struct session *s);
 /* Of those that ended first only sums stay, if there are many. Frees members. */
 void member__retire(struct session *s);
+
+/* ── candidates.c: processes that are to be looked at ────────────────────────────────────── */
+
+struct candidate {
+	pid_t pid;
+	uint64_t due_ns;
+	uint64_t give_up_ns; /* 0: the next look is the late one, for what dlopen() has loaded */
+	unsigned tries;
+	bool reported; /* by the kernel: `program` */
+	bool running;  /* it ran before it was seen: it joins when its runtime was checked */
+	struct wire_proc_new program;
+	/* Its runtime is to be checked before it joins; NULL: not yet. The set changes it only. */
+	struct target *target;
+	uid_t user; /* while has_user: on whose account it is looked at */
+	bool has_user;
+	/* candidates.c: in which turn it was looked at last, and who comes first of one user's */
+	uint64_t turn, place;
+	UT_hash_handle hh;
+};
+
+/* At most one for a process. */
+struct candidates;
+
+int candidates__new(struct candidates **ret_candidates);
+/* Their targets too. */
+void candidates__free(struct candidates *candidates);
+struct candidate *candidates__find(const struct candidates *candidates, pid_t pid);
+/* The first one (prev NULL), then the one after `prev`. NULL: no more. */
+struct candidate *candidates__next(const struct candidates *candidates,
+				   const struct candidate *prev);
+/* In place of an earlier one of the process, which has no target any more. NULL, with a line: there
+ * is no room for it. */
+struct candidate *candidates__add(struct candidates *candidates, const struct wire_proc_new *rec,
+				  uint64_t due_ns, uint64_t give_up_ns);
+void candidates__drop(struct candidates *candidates, struct candidate *c);
+
+/* Takes the target over; the candidate has none. */
+void candidates__set_target(struct candidates *candidates, struct candidate *c,
+			    struct target *target);
+/* Gives it back; its look must have been cancelled (looks__cancel). NULL: it has none. */
+struct target *candidates__take_target(struct candidates *candidates, struct candidate *c);
+/* How many have one. */
+size_t candidates__n_checked(const struct candidates *candidates);
+
+/* Whether there may be something to do for it. */
+bool candidate__is_due(const struct candidate *c, uint64_t now);
+/* From now on each of them is due once again. */
+void candidates__new_turn(struct candidates *candidates);
+/* Of those that are due, each once in a turn, one whose user has had least, and of his the one that
+ * has waited longest. NULL: no more. */
+struct candidate *candidates__next_due(struct candidates *candidates, const struct served *served,
+				       uint64_t now);
 
 /* ── follow.c: processes that begin ──────────────────────────────────────────────────────── */
 
@@ -422,8 +519,8 @@ void mapped__drain(struct session *s, uint64_t now);
 /* ── spare.c: descriptors for the end ─────────────────────────────────────────────────────── */
 
 /*
- * Takes descriptors that nothing may use but the session's end, so that it can write what it has
- * whatever targets have used up. Without an error: what cannot be had now is not kept.
+ * Keeps descriptors back for the end of the session, so that it can write what it has whatever
+ * targets have used up: as many as there are, up to SESSION_SPARE_FDS.
  */
 void spare_fds__open(struct session *s);
 /* Gives them back. */
@@ -444,12 +541,20 @@ uint64_t windows__next_due(const struct session *s);
 int windows__cut(struct session *s, uint64_t now, bool at_once);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);
-/* Waits for children for a while, and ends those that go on. */
-void windows__finish(struct windows *w);
-/* The same, and frees. NULL is fine. */
-void windows__free(struct windows *w);
+/* Waits a while for the children, and until a signal comes for one that writes to standard output;
+ * then ends those that are left. */
+void windows__finish(struct session *s);
+/* Ends children, and frees. */
+void windows__free(struct session *s);
 /* Some window is not in any file, or was not complete. NULL: there are none. */
 bool windows__partial(const struct windows *w);
+
+struct windows_state {
+	uint64_t made, dropped; /* so far */
+	uint64_t writing_ns;	/* when the oldest one ended that is being written; 0: none is */
+};
+/* NULL: there are none. */
+void windows__state(const struct windows *w, struct windows_state *ret_state);
 
 /* ── open.c, loop.c, ending.c: the session from beginning to end ─────────────────────────── */
 
@@ -463,5 +568,21 @@ void loop__run(struct session *s);
 int ending__finish(struct session *s);
 /* At a cut: what the kernel's maps know of now, losses and cost. */
 int ending__read(struct session *s, uint64_t now);
+/* Only calls' counters and threads' states. */
+int ending__read_maps(struct session *s);
+/* CPU time of the session's helper processes that have ended. */
+uint64_t ending__helpers_cpu_ns(const struct session *s);
+
+/* ── scrape.c: the session as metrics ────────────────────────────────────────────────────── */
+
+/* What the session has seen so far, for whoever asks opts->metrics. */
+struct scrape;
+
+/* Once the timeline is open. */
+int scrape__new(struct session *s, struct scrape **ret_scrape);
+/* In each turn of the loop: writes a text if one is wanted, though not too often. */
+void scrape__turn(struct session *s, uint64_t now);
+/* After the timeline is freed. NULL is fine. */
+void scrape__free(struct scrape *scrape);
 
 #endif

@@ -15,25 +15,33 @@
 
 /* Windows that are written at the same time; with as many at work another one is dropped. */
 #define MAX_WRITERS 2
-/* At the end of the session nobody waits longer for them. */
-#define LAST_WAIT_MS 1500
-/* They give way to what is profiled. */
+/* At the end of the session nobody waits longer for those that make files. */
+#define LAST_WAIT_NS 1500000000ULL
+/* Writers give way to what is profiled. */
 #define WRITER_NICE 10
+
+/* What of a window could not be written: bits of a writer's exit status. */
+enum { FILES_FAILED = 1, PUSH_FAILED = 2 };
 
 struct windows {
 	uint64_t every_ns, next_ns;
-	pid_t writers[MAX_WRITERS]; /* 0: none */
-	uint64_t dropped;	    /* that are not in any file */
-	bool partial;		    /* one that was not complete */
+	pid_t writers[MAX_WRITERS];	/* 0: none */
+	uint64_t ended_ns[MAX_WRITERS]; /* the window that each writes */
+	uint64_t made;
+	uint64_t dropped; /* windows that are not in any file */
+	bool partial;	  /* some window was not complete */
+	bool on_stdout;	  /* they follow each other there */
 };
 
 int windows__new(struct session *s, struct windows **ret_windows)
 {
+	const char *path = s->opts->output->path;
 	struct windows *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
 	w->every_ns = s->opts->window_ns;
+	w->on_stdout = path && !strcmp(path, "-");
 	w->next_ns = time__monotonic_ns() + w->every_ns;
 	*ret_windows = w;
 	return 0;
@@ -49,6 +57,15 @@ bool windows__partial(const struct windows *w)
 	return w && (w->dropped || w->partial);
 }
 
+void windows__state(const struct windows *w, struct windows_state *ret_state)
+{
+	*ret_state = (struct windows_state){.made = w ? w->made : 0, .dropped = w ? w->dropped : 0};
+	for (size_t i = 0; w && i < MAX_WRITERS; i++)
+		if (w->writers[i] &&
+		    (!ret_state->writing_ns || w->ended_ns[i] < ret_state->writing_ns))
+			ret_state->writing_ns = w->ended_ns[i];
+}
+
 static void drop(struct windows *w, const char *why)
 {
 	w->dropped++;
@@ -57,70 +74,96 @@ static void drop(struct windows *w, const char *why)
 
 /* ── the writers ─────────────────────────────────────────────────────────────────────────── */
 
-static bool has_ended(struct windows *w, pid_t *writer, int options)
+static bool has_ended(struct session *s, pid_t *writer, int options)
 {
+	struct windows *w = s->windows;
 	int status = 0;
 	pid_t got = waitpid(*writer, &status, options);
 
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
-	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+	if (got < 0 || !WIFEXITED(status) || (WEXITSTATUS(status) & FILES_FAILED))
 		drop(w, "its files could not be made");
+	else if (WEXITSTATUS(status))
+		drop(w, "it could not be queued for a push");
+	if (s->push)
+		push__look(s->push);
 	*writer = 0;
 	return true;
 }
 
-void windows__collect(struct session *s)
+static size_t count_writers(struct session *s)
 {
-	for (size_t i = 0; s->windows && i < MAX_WRITERS; i++)
-		if (s->windows->writers[i])
-			has_ended(s->windows, &s->windows->writers[i], WNOHANG);
+	struct windows *w = s->windows;
+	size_t n = 0;
+
+	for (size_t i = 0; i < MAX_WRITERS; i++)
+		n += w->writers[i] && !has_ended(s, &w->writers[i], WNOHANG);
+	return n;
 }
 
-void windows__finish(struct windows *w)
+void windows__collect(struct session *s)
 {
-	for (unsigned ms = 0; ms < LAST_WAIT_MS; ms += 20) {
-		size_t left = 0;
+	if (s->windows)
+		count_writers(s);
+}
 
-		for (size_t i = 0; i < MAX_WRITERS; i++)
-			left += w->writers[i] && !has_ended(w, &w->writers[i], WNOHANG);
-		if (!left)
-			break;
-		poll(NULL, 0, 20);
-	}
+/* A file is whole or not at all. */
+static void end_writers(struct session *s)
+{
+	struct windows *w = s->windows;
+
 	for (size_t i = 0; i < MAX_WRITERS; i++) {
 		if (!w->writers[i])
 			continue;
-		/* a file is whole or not at all */
 		kill(w->writers[i], SIGKILL);
-		has_ended(w, &w->writers[i], 0);
+		has_ended(s, &w->writers[i], 0);
 	}
 }
 
-void windows__free(struct windows *w)
+void windows__finish(struct session *s)
 {
-	if (w)
-		windows__finish(w);
-	free(w);
+	struct windows *w = s->windows;
+	uint64_t until = time__monotonic_ns() + LAST_WAIT_NS;
+
+	if (!w)
+		return;
+	/* what stands on a stream is not taken back: its reader is waited for, until a signal */
+	while (count_writers(s) && (w->on_stdout || time__monotonic_ns() < until)) {
+		poll(NULL, 0, 20);
+		if (w->on_stdout && signals__came(&s->signal_fd))
+			break;
+	}
+	end_writers(s);
+}
+
+void windows__free(struct session *s)
+{
+	if (s->windows)
+		end_writers(s);
+	free(s->windows);
+	s->windows = NULL;
 }
 
 /* The child holds nothing of the session: neither the kernel side nor processes. */
 _Noreturn static void write_window(struct session *s, const struct picture *pic)
 {
-	int err;
+	const struct export_opts opts = outputs__export_opts(s->outputs);
+	int failed = 0;
 
 	syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
-	err = outputs__write_window(s->outputs, pic);
-	_exit(err ? 1 : 0);
+	if (outputs__write_window(s->outputs, pic))
+		failed |= FILES_FAILED;
+	if (s->push && push__put(s->push, pic, &opts))
+		failed |= PUSH_FAILED;
+	_exit(failed);
 }
 
 static void start_writer(struct session *s, const struct picture *pic)
 {
 	struct windows *w = s->windows;
-	const char *path = s->opts->output->path;
-	/* on standard output they follow each other */
-	size_t max = path && !strcmp(path, "-") ? 1 : MAX_WRITERS;
+	size_t max = w->on_stdout ? 1 : MAX_WRITERS;
 	pid_t *writer = NULL, pid;
 
 	windows__collect(s);
@@ -138,6 +181,7 @@ static void start_writer(struct session *s, const struct picture *pic)
 		drop(w, strerror(errno));
 	else
 		*writer = pid;
+	w->ended_ns[writer - w->writers] = picture__session(pic)->end_ns;
 }
 
 /* ── cuts ────────────────────────────────────────────────────────────────────────────────── */
@@ -155,6 +199,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;
 	begun = now = time__monotonic_ns();
+	w->made++;
 	err = ending__read(s, now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);

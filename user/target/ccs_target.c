@@ -15,9 +15,9 @@
 
 #define MAX_KEPT	   (1U << 18)
 #define READ_TIMEOUT_MS	   1000
-#define WHOLE_TREE_NS	   100000000ULL	 /* the child's time for what was not asked for */
+#define WHOLE_TREE_NS	   100000000ULL /* how long the child may take for what was not asked for */
 #define WHOLE_TREE_EACH_NS 2000000000ULL /* how often */
-/* A target whose memory hangs costs so many time limits and no more. */
+/* After this many time limits a target whose memory hangs is not read any more. */
 #define MAX_TIMEOUTS 3
 
 struct kept {

@@ -28,6 +28,8 @@ static bool file_is_runtime(struct file *file)
 
 	if (slots__get(&file->slots, &runtime_key, &holds))
 		return holds != NULL;
+	if (file__may_be_read_later(file))
+		return false;
 	found = file->elf ? rts__maybe_in(file->elf) : 0;
 	/* there may be time for it later */
 	if (found == -EBUSY)

@@ -41,12 +41,12 @@ static int judge(struct target *t, bool last, enum target_verdict *ret_verdict)
 	return 0;
 }
 
-/* The line of a check that was not to be had, and its error. */
+/* The line of a check that could not be made, and its error. */
 static int explain(struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
-		target__refuse(t, "may not read its memory: %s; run as root (CAP_SYS_PTRACE)",
-			       strerror(-err));
+		target__refuse(t, "may not read its memory: %s; %s", strerror(-err),
+			       proc__why_denied(t->info.pid).s);
 	else if (err == -ENOTSUP)
 		target__refuse(t,
 			       "GHC %s (%s): no layout is known for it; see the README for the "
@@ -95,7 +95,7 @@ static int start(struct target *t, bool last)
 	t->check_last = last;
 	err = check__start(t->info.pid, &t->rts, &t->images, t->rts.version, CHECK_TIMEOUT_MS, last,
 			   &t->checking);
-	/* that is no word about the process */
+	/* this says nothing about the process */
 	return err && err != -EBUSY ? explain(t, err) : err;
 }
 
@@ -139,13 +139,6 @@ int target__look_fd(const struct target *t)
 	if (t->checking)
 		return check__fd(t->checking);
 	return t->snapshot ? snapshot_look__fd(t->snapshot) : -1;
-}
-
-uint64_t target__look_due_ns(const struct target *t)
-{
-	if (t->checking)
-		return check__due_ns(t->checking);
-	return t->snapshot ? snapshot_look__due_ns(t->snapshot) : 0;
 }
 
 bool target__looks(const struct target *t)

@@ -85,12 +85,12 @@ void probe__place(const struct target *target, enum rts_probed which, bool entry
 	memset(ret_probe, 0, sizeof(*ret_probe));
 	if (target->info.probe_file < 0 || !place_in_file(target, place, &vaddr))
 		return;
-	/* inside the function, whatever the process that read the file has chosen */
+	/* inside the function, whatever the child that read the file has chosen */
 	code = chosen->known ? rts__function_code(image->elf, vaddr, &len, &offset) : NULL;
 	if (!code || choice.offset >= len)
 		return;
 	if (entry_state && (choice.stack != 0 || !choice.args_intact)) {
-		/* Better a dear probe than a wrong argument. */
+		/* Better an expensive probe than a wrong argument. */
 		memset(&choice, 0, sizeof(choice));
 		snprintf(choice.text, sizeof(choice.text), "(first instruction)");
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Says why a process is no target. */
+/* Reports why a process is not a target. */
 #include <stdarg.h>
 #include <stdio.h>
 

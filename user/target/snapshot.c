@@ -325,7 +325,7 @@ struct snapshot_look {
 	size_t room, size;
 };
 
-void snapshot_look__free(struct snapshot_look *look)
+static void free_look(struct snapshot_look *look)
 {
 	if (!look)
 		return;
@@ -337,7 +337,7 @@ void target__cancel(struct target *t)
 {
 	check__free(t->checking);
 	t->checking = NULL;
-	snapshot_look__free(t->snapshot);
+	free_look(t->snapshot);
 	t->snapshot = NULL;
 }
 
@@ -411,11 +411,6 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot)
 int snapshot_look__fd(const struct snapshot_look *look)
 {
 	return guard__fd(look->guard);
-}
-
-uint64_t snapshot_look__due_ns(const struct snapshot_look *look)
-{
-	return guard__due_ns(look->guard);
 }
 
 void snapshot__free(struct snapshot *snapshot)

@@ -14,11 +14,14 @@
 #include "base/base.h"
 #include "elf/arch.h"
 #include "process/debugfile.h"
+#include "process/fetch.h"
 #include "names/names.h"
 #include "target_priv.h"
 
 #define RUNTIME_LIBRARY "libHSrts"
-/* Code that a packer unpacked is not less than this. */
+/* Of an executable's run path this many directories are looked into. */
+#define RUN_PATHS_MAX 16
+/* Code that a packer has unpacked is at least this long. */
 #define PACKED_MIN (64U << 10)
 
 void target__free(struct target *target)
@@ -78,11 +81,13 @@ static int open_process(struct target *t, pid_t pid)
 		target__refuse(t, "no such process; --list shows the GHC programs that run");
 		return -ESRCH;
 	}
-	t->start_ticks = st.start_ticks;
+	t->first = st;
 	t->info.start_time_ns = proc__ticks_to_ns(st.start_ticks);
 	memcpy(t->info.comm, st.comm, sizeof(t->info.comm));
 	if (proc__ns_pid(pid, 0, &t->info.ns_pid) < 0)
 		t->info.ns_pid = pid;
+	/* where it is not known nothing is lost but its name */
+	(void)cgroup__of(pid, &t->cgroup);
 	err = proc__account(pid, &t->images.uid);
 	if (err < 0) {
 		target__refuse(t, "cannot tell whose it is: %s; is it still running?",
@@ -175,6 +180,13 @@ static int not_ghc(struct target *t, pid_t pid)
 	uint8_t class = 0;
 	int fd;
 
+	for (size_t i = 0; i < t->images.n; i++) {
+		if (!file__may_be_read_later(t->images.images[i]->file))
+			continue;
+		target__refuse(t, "there was no time to look into %s; try again",
+			       t->images.images[i]->name);
+		return -EBUSY;
+	}
 	if (exe && exe->elf_err == -EMEDIUMTYPE) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 		fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -200,7 +212,7 @@ static int not_ghc(struct target *t, pid_t pid)
 	return -ENOEXEC;
 }
 
-/* For a user who wants to look with another tool. */
+/* Prints a place, for users who want to look at it with another tool. */
 static void log_place(const struct target *t, const char *what, const struct rts_place *place)
 {
 	const struct callsites *c = &t->rts.callsites;
@@ -262,53 +274,79 @@ static bool awaits_library(const struct target *t)
 /*
  * Where the dynamic linker will find the runtime: the string table of the executable has both its
  * name and the directories of its run path. A wrong guess does no harm: whoever uses it compares
- * it with what the process maps.
+ * it with what the process maps. The path may lead to anybody's file server.
  */
-static void add_library_in(struct target *t, const char *dirs, const char *name)
+static bool add_library(struct target *t, int root, const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (fetch__find(root, path, elf__user(images__exe(&t->images)->elf), &fd))
+		return false;
+	if (fetch__stat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		images__of_file(&t->images, fd, path, path, false);
+	close(fd);
+	return true;
+}
+
+/* In the first of the directories that has it; *left of them are tried at most. */
+static bool add_library_in(struct target *t, int root, const char *dirs, const char *name,
+			   size_t *left)
 {
 	char path[4096], dir[4096];
 	const char *slash = strrchr(t->exe, '/');
-	struct stat st;
 
-	for (const char *p = dirs; *p;) {
+	for (const char *p = dirs; *p && *left; (*left)--) {
 		size_t len = strcspn(p, ":");
 		bool origin = len >= 7 && strncmp(p, "$ORIGIN", 7) == 0;
-		int fd, n;
+		int n;
 
 		snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - t->exe) : 1,
 			 slash ? t->exe : ".");
 		n = snprintf(path, sizeof(path), "%s%.*s/%s", origin ? dir : "",
 			     (int)(len - (origin ? 7 : 0)), p + (origin ? 7 : 0), name);
 		p += len + (p[len] == ':');
-		if (n < 0 || n >= (int)sizeof(path))
-			continue;
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		if (fd < 0)
-			continue;
-		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-			images__of_file(&t->images, fd, path, path, false);
-		close(fd);
-		return;
+		if (n >= 0 && n < (int)sizeof(path) && add_library(t, root, path))
+			return true;
 	}
+	return false;
+}
+
+/* The next string of the table, copied: the file may be changed meanwhile. False: no more. One that
+ * is too long is "". */
+static bool next_string(const struct elf_section *table, size_t *at, char *out, size_t size)
+{
+	const char *p = (const char *)table->data + *at;
+	size_t left = table->size - MIN(*at, table->size), len = strnlen(p, left);
+
+	if (!left)
+		return false;
+	*at += len + 1;
+	snprintf(out, size, "%.*s", len < size ? (int)len : 0, p);
+	return true;
 }
 
 static void add_runtime_library(struct target *t)
 {
 	const struct image *exe = images__exe(&t->images);
+	char text[4096], name[sizeof(text)] = "";
+	size_t left = RUN_PATHS_MAX;
 	struct elf_section strings;
-	const char *name = NULL, *p, *end;
+	bool added = false;
+	int root;
 
 	if (!exe || !exe->elf || !awaits_library(t) ||
 	    elf__section(exe->elf, ".dynstr", &strings) < 0)
 		return;
-	end = (const char *)strings.data + strings.size;
-	for (p = (const char *)strings.data; p < end; p += strnlen(p, (size_t)(end - p)) + 1)
-		if (strncmp(p, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1) == 0)
-			name = p;
-	for (p = (const char *)strings.data; name && p < end;
-	     p += strnlen(p, (size_t)(end - p)) + 1)
-		if (memchr(p, '/', strnlen(p, (size_t)(end - p))))
-			add_library_in(t, p, name);
+	for (size_t at = 0; next_string(&strings, &at, text, sizeof(text));)
+		if (strncmp(text, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1) == 0)
+			memcpy(name, text, sizeof(name));
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t at = 0; name[0] && root >= 0 && !added && left &&
+			    next_string(&strings, &at, text, sizeof(text));)
+		if (strchr(text, '/'))
+			added = add_library_in(t, root, text, name, &left);
+	fd__close(&root);
 }
 
 static int new_target(pid_t pid, const struct target_opts *opts, struct target **ret_target)
@@ -321,6 +359,9 @@ static int new_target(pid_t pid, const struct target_opts *opts, struct target *
 	t->info.pid = pid;
 	t->images.uid = getuid();
 	t->info.ghc_version = t->info.way = t->info.exe = t->info.build_id = "";
+	t->info.container = t->cgroup.container;
+	t->info.pod = t->cgroup.pod;
+	t->info.service = t->cgroup.service;
 	if (opts) {
 		t->cache = opts->cache;
 		t->images.cache = target_cache__files(opts->cache);

@@ -56,6 +56,8 @@ struct target_info {
 	 */
 	int probe_file;
 	enum origin_reach reach;
+	/* Where it runs, by its control group; "": not known (process/cgroup.h). */
+	const char *container, *pod, *service;
 	const char *no_probes;	  /* why there are none, though there are places; else NULL */
 	const char *only_sampled; /* TARGET_SAMPLED: why; else NULL */
 	struct wire_target wire;  /* ready for the kernel's `targets` map */
@@ -134,7 +136,7 @@ void target__free(struct target *target);
  *
  * After TARGET_NOT_READY: looks again. `last`: what does not look right now is wrong; else it is
  * not ready. Errors as of target__open(), with their line in `reason` (NULL: on standard error);
- * -EBUSY: no child can be had now, or the memory hung not long ago.
+ * -EBUSY: no child can be started now, or the memory hung not long ago.
  */
 int target__start_check(struct target *target, bool last, char *reason, size_t reason_size);
 /*
@@ -154,8 +156,6 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot);
 bool target__looks(const struct target *target);
 /* Readable when it is over, for poll(); -1: this kernel cannot tell, so ask now and then. */
 int target__look_fd(const struct target *target);
-/* When it is killed, CLOCK_MONOTONIC; 0: none goes on. */
-uint64_t target__look_due_ns(const struct target *target);
 /* Ends the look that goes on, if there is one. */
 void target__cancel(struct target *target);
 
@@ -175,6 +175,12 @@ int target__pidfd(const struct target *target);
 /* True while the process of this pid is the one that was opened (pidfd alive, start time equal). */
 bool target__alive(const struct target *target);
 
+/*
+ * False: an exec has come since it was opened, and it is another program. True where that cannot be
+ * seen, too.
+ */
+bool target__runs_same(const struct target *target);
+
 /* True if the last look (target__take_check) showed a runtime that was not initialised at all. */
 bool target__untouched(const struct target *target);
 
@@ -185,7 +191,7 @@ uid_t target__account(const struct target *target);
 /*
  * How many mappings of code, as last read, are of files that were not opened, so that what runs
  * there has no names: there was no room for them, or, where they are on a file system that is not a
- * local one, a copy was not to be had.
+ * local one, no copy could be made.
  */
 struct target_left_out {
 	size_t no_room, not_copied;

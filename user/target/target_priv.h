@@ -3,7 +3,9 @@
 #ifndef SAFESCOPED_TARGET_PRIV_H
 #define SAFESCOPED_TARGET_PRIV_H
 
+#include "process/cgroup.h"
 #include "process/image.h"
+#include "process/proc.h"
 #include "rts/check.h"
 #include "rts/rts.h"
 #include "target.h"
@@ -17,10 +19,11 @@ struct snapshot_look;
 
 struct target {
 	struct target_info info;
-	uint64_t start_ticks; /* distinguishes a reused pid */
+	struct proc_stat first; /* as it was when it was opened */
 	int pidfd;
 	char exe[4096];
 	char build_id[41];
+	struct cgroup cgroup;
 	char *symbols_path; /* --symbols, or NULL */
 	bool force;
 	bool starting, sample, unchecked;
@@ -55,8 +58,6 @@ int live__check(struct target *target, enum target_verdict *ret_verdict);
 
 /* snapshot.c: one that goes on. As guard__fd() and guard__due_ns(); NULL is fine for the last. */
 int snapshot_look__fd(const struct snapshot_look *look);
-uint64_t snapshot_look__due_ns(const struct snapshot_look *look);
-void snapshot_look__free(struct snapshot_look *look);
 
 /* ccs_target.c: what was read of the target's cost-centre stacks. */
 void ccs_table__free(struct ccs_table *table);

@@ -13,7 +13,19 @@ bool target__alive(const struct target *target)
 
 	if (poll(&pfd, 1, 0) != 0)
 		return false;
-	return proc__stat(target->info.pid, 0, &st) == 0 && st.start_ticks == target->start_ticks;
+	return proc__stat(target->info.pid, 0, &st) == 0 &&
+	       st.start_ticks == target->first.start_ticks;
+}
+
+bool target__runs_same(const struct target *target)
+{
+	const struct proc_stat *first = &target->first;
+	struct proc_stat now;
+
+	if (proc__stat(target->info.pid, 0, &now) || !first->start_stack || !now.start_stack)
+		return true;
+	return now.start_code == first->start_code && now.end_code == first->end_code &&
+	       now.start_stack == first->start_stack;
 }
 
 int target__refresh_maps(struct target *target)

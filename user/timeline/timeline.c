@@ -5,6 +5,7 @@
 #include "findings/findings.h"
 #include "intake/seen.h"
 #include "join/join.h"
+#include "picture/figures.h"
 #include "picture/make.h"
 
 #define DEFAULT_DEPTH	1000
@@ -23,6 +24,7 @@ struct target {
 	uint32_t no; /* seen->no: what was forgotten since is known by it */
 	struct lanes *lanes;
 	struct log_build *log; /* NULL: none */
+	bool figures_final;    /* nothing comes any more, and its figures were given */
 };
 
 struct timeline {
@@ -31,8 +33,10 @@ struct timeline {
 	struct intake *in;
 	struct target *v; /* as the intake had them when it was looked at last */
 	size_t n, cap;
-	struct log_build *alone; /* of the process that is known by its log alone; NULL: none */
-	struct picture *half;	 /* of a cut that failed: there may be pointers into it */
+	struct log_build *alone;     /* of the process that is known by its log alone; NULL: none */
+	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
+	timeline_figures_fn figures; /* NULL: nobody wants them */
+	void *figures_ctx;
 	bool finished;
 };
 
@@ -292,6 +296,48 @@ static int make_room(void *ctx)
 	return err;
 }
 
+/* ── figures ─────────────────────────────────────────────────────────────────────────────── */
+
+void timeline__set_figures(struct timeline *tl, timeline_figures_fn fn, void *ctx)
+{
+	tl->figures = fn;
+	tl->figures_ctx = ctx;
+}
+
+static int give_figures(const struct timeline *tl, const struct lanes *lanes, uint64_t at_ns,
+			bool closed)
+{
+	struct figures figures;
+	int err = tl->figures ? lanes__figures(lanes, at_ns, closed, &figures) : -ENOENT;
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	tl->figures(tl->figures_ctx, &figures, closed);
+	figures__free(&figures);
+	return 0;
+}
+
+int timeline__figures(struct timeline *tl, uint64_t at_ns)
+{
+	int err = tl->finished ? -EINVAL : look_at_targets(tl);
+
+	for (size_t i = 0; !err && i < tl->n; i++) {
+		struct target *t = &tl->v[i];
+
+		if (!t->figures_final)
+			err = give_figures(tl, t->lanes, at_ns, false);
+		t->figures_final = t->seen->settled;
+	}
+	return err;
+}
+
+int timeline__fold(struct timeline *tl)
+{
+	return tl->finished ? -EINVAL : make_room(tl);
+}
+
+/* ── what goes ───────────────────────────────────────────────────────────────────────────── */
+
 /* The lanes that are made of a target so far, or new ones; they are the caller's. */
 static int take_lanes(struct timeline *tl, struct seen *seen, struct lanes **ret_lanes)
 {
@@ -319,6 +365,8 @@ static int retire(void *ctx, struct seen *seen)
 
 	if (!err)
 		err = lanes__finish(lanes, seen->end_ns, MIN_LANE_SLICES);
+	if (!err)
+		err = give_figures(tl, lanes, UINT64_MAX, true);
 	lanes__free(lanes);
 	seen__made(tl->in, seen);
 	err2 = picture__retire_target(tl->pic, seen->pub, kept);
@@ -380,6 +428,8 @@ static int finish_target(struct timeline *tl, struct target *t, uint64_t end_ns,
 {
 	int err = lanes__finish(t->lanes, end_ns, max_slices);
 
+	if (!err)
+		err = give_figures(tl, t->lanes, UINT64_MAX, true);
 	if (!err && t->log)
 		err = log_build__join(t->log, seen__end(t->seen, end_ns));
 	if (!err)
@@ -437,6 +487,8 @@ static int make_window(struct timeline *tl, uint64_t at_ns)
 		err = ccs__resolve(tl->in, t->seen);
 		if (!err)
 			err = lanes__window(t->lanes, at_ns, max);
+		if (!err)
+			err = give_figures(tl, t->lanes, at_ns, true);
 		if (!err)
 			err = findings__make(tl->pic, t->seen->pub);
 	}

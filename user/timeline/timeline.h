@@ -18,6 +18,7 @@
 #include "intake/intake.h"
 #include "lanes/lanes.h"
 
+struct figures;
 struct join_log;
 struct picture;
 struct timeline;
@@ -69,10 +70,29 @@ struct timeline_cut {
 /*
  * What the session would be if it ended at at_ns, which is no earlier than what has come in; it
  * goes on as if there had been no cut. The differences of successive cuts add up to the whole
- * session, to the nanosecond. -EINVAL: the timeline is finished.
+ * session, to the nanosecond: the tests prove by this that a ledger can be cut at any moment; the
+ * program itself cuts by timeline__window(). -EINVAL: the timeline is finished.
  */
 int timeline__cut(struct timeline *tl, uint64_t at_ns, struct timeline_cut *ret_cut);
 void timeline_cut__free(struct timeline_cut *cut);
+
+/*
+ * Whoever wants figures of processes (picture/figures.h) gets them by this callback, which only
+ * reads them. `closed`: those of a part of the session that is over for this process, by a cut, the
+ * session's end, or because only sums stay of the process; they are given once, and what comes
+ * later is counted anew. NULL: nobody does.
+ */
+typedef void (*timeline_figures_fn)(void *ctx, const struct figures *figures, bool closed);
+void timeline__set_figures(struct timeline *tl, timeline_figures_fn fn, void *ctx);
+/*
+ * Gives the figures of each process since the last cut, as if the session ended at at_ns; nothing
+ * changes by it. As for timeline__window, what the kernel side knows at that moment should have
+ * been taken before. Of a process that is settled they are given once.
+ */
+int timeline__figures(struct timeline *tl, uint64_t at_ns);
+/* Makes lanes of the records that there are, as is done when there are many: a reading takes as
+ * long as there are records. */
+int timeline__fold(struct timeline *tl);
 
 /*
  * The session so far as a picture of its own, which is the caller's (picture__free); at at_ns,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <capstone/capstone.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 
 #define OP_DEREF       0x06
 #define OP_PLUS_UCONST 0x23

@@ -127,9 +127,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct fde_ref *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
+	return CMP(x->start, y->start) ?: CMP(x->at, y->at);
 }
 
 static int put(struct builder *b, uint64_t vaddr, uint32_t rule)
@@ -355,19 +353,4 @@ void cfi_rows__free(struct cfi_rows *rows)
 {
 	free(rows->words);
 	memset(rows, 0, sizeof(*rows));
-}
-
-uint32_t cfi__rule(const struct cfi_rows *rows, uint64_t vaddr)
-{
-	uint64_t rel = vaddr - rows->base, bucket = rel >> WIRE_UNWIND_BUCKET_SHIFT;
-	const uint64_t *row = rows->words + rows->n_buckets;
-	size_t first, n;
-
-	if (vaddr < rows->base || bucket >= rows->n_buckets)
-		return WIRE_CFI_NONE;
-	/* the row before the bucket's first may reach into it */
-	first = (uint32_t)rows->words[bucket];
-	n = rows->words[bucket] >> 32;
-	first += search__first(n, i, row[first + i] >> 32 > rel);
-	return first ? (uint32_t)row[first - 1] : WIRE_CFI_NONE;
 }

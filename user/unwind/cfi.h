@@ -40,7 +40,5 @@ int cfi__new(struct elf_file *elf, bool c_only, struct cfi_rows *ret_rows);
  */
 bool cfi_rows__check(const struct cfi_rows *rows);
 void cfi_rows__free(struct cfi_rows *rows);
-/* The rule for an address as in the file: WIRE_CFI_NONE if there is no row. */
-uint32_t cfi__rule(const struct cfi_rows *rows, uint64_t vaddr);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "base/base.h"
 #include "cfi_node_priv.h"
 #include "wire.h"

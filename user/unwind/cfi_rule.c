@@ -2,7 +2,7 @@
 /* cfi_rule: what call frame instructions said, as one of the few rules that the kernel follows. */
 #include "cfi_run_priv.h"
 
-#include "arch.h"
+#include "arch_priv.h"
 #include "wire.h"
 
 static uint32_t rule(enum wire_cfi kind, int64_t offset, uint32_t bp)

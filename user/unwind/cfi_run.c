@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "arch.h"
+#include "arch_priv.h"
 #include "cfi_run_priv.h"
 
 #define OP_ADVANCE	       0x40 /* the low six bits are an operand */

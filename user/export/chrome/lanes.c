@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "chrome_priv.h"
+#include "export/faces.h"
 
 /* What viewers open in seconds. */
 #define MAX_BYTES (UINT64_C(160) << 20)
@@ -40,59 +41,6 @@ static struct chrome_track track_of(const struct chrome *w, const struct view *v
 			 1;
 	return at;
 }
-
-/* ── colours ─────────────────────────────────────────────────────────────────────────────── */
-
-/*
- * Names that chrome://tracing has colours for (catapult, base/color_scheme.html). Green runs, red
- * and orange hold others up, yellow waits for a capability, grey waits for the world, blue could
- * run. Perfetto makes colours of the names of slices, and so has its own, as constant.
- */
-static const char *const colours[LANE_KINDS][LANE_STATES] = {
-	[LANE_THREAD] =
-		{
-			[ST_HASKELL] = "thread_state_running",
-			[ST_UNSAFE_CALL_CPU] = "bad",
-			[ST_SAFE_CALL_CPU] = "rail_response",
-			[ST_GC_WORK] = "rail_animation",
-			[ST_RTS] = "olive",
-			[ST_FOREIGN_CPU] = "rail_idle",
-			[ST_HASKELL_BLOCKED] = "thread_state_uninterruptible",
-			[ST_UNSAFE_CALL_BLOCKED] = "terrible",
-			[ST_SAFE_CALL_BLOCKED] = "generic_work",
-			[ST_CAP_WAIT] = "yellow",
-			[ST_GC_WAIT] = "thread_state_iowait",
-			[ST_RTS_BLOCKED] = "grey",
-			[ST_FOREIGN_BLOCKED] = "grey",
-			[ST_PREEMPTED] = "thread_state_runnable",
-			[ST_UNKNOWN] = "black",
-		},
-	[LANE_CAPABILITY] =
-		{
-			[CS_HASKELL] = "thread_state_running",
-			[CS_UNSAFE_CALL] = "terrible",
-			[CS_PREEMPTED] = "thread_state_runnable",
-			[CS_GC] = "rail_animation",
-			[CS_RTS] = "olive",
-			[CS_DISABLED] = "grey",
-			[CS_UNKNOWN] = "black",
-		},
-	[LANE_HASKELL] =
-		{
-			[HS_RUNNING] = "thread_state_running",
-			[HS_UNSAFE_CALL] = "terrible",
-			[HS_SAFE_CALL] = "rail_response",
-			[HS_RUNNABLE] = "thread_state_runnable",
-			[HS_BLOCKED_MVAR] = "thread_state_sleeping",
-			[HS_BLOCKED_STM] = "thread_state_sleeping",
-			[HS_BLOCKED_BLACKHOLE] = "bad",
-			[HS_BLOCKED_IO] = "grey",
-			[HS_BLOCKED_DELAY] = "grey",
-			[HS_BLOCKED_OTHER] = "grey",
-			[HS_GC] = "rail_animation",
-			[HS_UNKNOWN] = "black",
-		},
-};
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -177,7 +125,7 @@ static struct view_name title_of(const struct drawing *d, const struct pic_slice
 
 static void put_colour(const struct drawing *d, unsigned state)
 {
-	const char *colour = colours[d->view->lane->kind][state];
+	const char *colour = face_looks[face__of(d->view->lane->kind, state)].chrome;
 
 	if (colour)
 		fprintf(d->w->out, ",\"cname\":\"%s\"", colour);

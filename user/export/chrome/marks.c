@@ -84,14 +84,15 @@ static void put_gc(struct chrome *w, struct chrome_track at, const struct pic_gc
 		request = MAX(start > gc->sync_ns ? start - gc->sync_ns : 0, after);
 	if (request < start) {
 		put_gc_slice(w, at, "waiting for the capabilities",
-			     ",\"cat\":\"gc\",\"cname\":\"thread_state_iowait\"", request, start);
+			     ",\"cat\":\"gc\",\"cname\":\"thread_state_uninterruptible\"", request,
+			     start);
 		fputc('}', w->out);
 	}
 	if (gc->generation >= 0)
 		snprintf(name, sizeof(name), "GC, generation %" PRId32, gc->generation);
 	if (start < end) {
-		put_gc_slice(w, at, name, ",\"cat\":\"gc\",\"cname\":\"rail_animation\"", start,
-			     end);
+		put_gc_slice(w, at, name, ",\"cat\":\"gc\",\"cname\":\"detailed_memory_dump\"",
+			     start, end);
 		put_gc_args(w, gc);
 	}
 	chrome__begin(w, 'i', at, name, ",\"cat\":\"gc\",\"s\":\"p\"", start);

@@ -1,168 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One page for a browser, with all that it needs in it: flame graphs of all threads and of each
- * lane, with zoom and search, and the report's tables. It loads nothing and asks nobody. What comes
- * from targets is JSON in an element that is no program, and the page's own program puts it into
+ * One page for a browser, with all that it needs in it: the session on a time axis, and below it
+ * the flame graph and the tables of what is selected. It loads nothing and asks nobody. What comes
+ * from targets is JSON in elements that are no programs, and the page's own program puts it into
  * the document as text only.
  *
- * The page stays small: each graph has at most so many frames, what is too small to show is one
- * frame, and as many lanes, the busiest first, have a graph of their own.
+ * The document has three parts, so that the first view does not wait for the last byte: what the
+ * lanes look like as a whole, and the program; then stacks and accounts; then the slices, an
+ * element for each lane, which is read when somebody zooms in that far.
+ *
+ * The page stays small: stacks, accounts and slices have a budget each. Too many slices are merged,
+ * too light frames become one frame, and the page says which.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/faces.h"
 #include "html_priv.h"
 
-#define SUMS	  64	/* graphs of a process's threads */
-#define LANES	  24	/* graphs of lanes of each kind */
-#define SUM_NODES 40000 /* for all sums together, but no less than the next for each */
-#define NODES	  5000
+#define MAX_NODES 250000
+#define MAX_ROWS  120000
 
-struct page {
-	FILE *out;
-	const struct picture *pic;
-	enum export_weight weight;
-	const char *sum_title;
-	struct views views; /* those that are shown */
-	struct sums sums;   /* by target */
-	struct sums lanes;  /* by view */
-	bool any_graph;
-	uint32_t *map;	    /* of a picture's frame: its number */
-	uint32_t *of_index; /* the numbers in the page, in the order of their use */
-	uint32_t *index;    /* of a number in there, from 1; 0: not used */
-	uint32_t n_used;
-};
+/* ── what the page is told about states ──────────────────────────────────────────────────── */
 
-/* ── frames ──────────────────────────────────────────────────────────────────────────────── */
-
-/* Frame 0 of the page stands for what is too small. */
-static uint32_t page_frame(struct page *p, uint32_t number)
+/* [letter, words, colour, what it is: it runs 0, waits 1, rests 2] */
+static void put_faces(const struct html *h)
 {
-	if (number == HTML_SMALL)
-		return 0;
-	if (!p->index[number]) {
-		p->of_index[p->n_used++] = number;
-		p->index[number] = p->n_used;
+	fputs("\"faces\":[", h->out);
+	for (unsigned f = 0; f < FACES; f++)
+		fprintf(h->out, "%s[\"%s\",\"%s\",\"%s\",%d]", f ? "," : "", face_looks[f].letter,
+			face_looks[f].title, face_looks[f].page,
+			f >= FACE_RESTING   ? 2
+			: f >= FACE_WAITING ? 1
+					    : 0);
+	fputs("],\n\"states\":[", h->out);
+	for (unsigned k = 0; k < LANE_KINDS; k++) {
+		enum lane_kind kind = (enum lane_kind)k;
+
+		fputs(k ? ",[" : "[", h->out);
+		for (unsigned s = 0; s < state__count(kind); s++)
+			fprintf(h->out, "%s[\"%s\",\"%s\",%u,%d,%d]", s ? "," : "",
+				state__name(kind, s), state__title(kind, s),
+				(unsigned)face__of(kind, s), state__on_cpu(kind, s),
+				state__is_idle(kind, s));
+		fputc(']', h->out);
 	}
-	return p->index[number];
+	fputs("],\n", h->out);
 }
 
-/* [name, what groups colours, enum pic_frame_kind] */
-static void put_frames(const struct page *p)
+static uint64_t merged_ns(const struct html *h)
 {
-	uint32_t *frames = p->index; /* of the numbers, which are all in the page by now */
+	uint64_t merged = h->views.grain_ns;
 
-	for (uint32_t i = picture__n_frames(p->pic); i-- > 0;)
-		frames[p->map[i]] = i;
-	fprintf(p->out, "\"frames\":[[\"[too small to show]\",\"\",%d]", TF_MARK);
-	for (uint32_t i = 0; i < p->n_used; i++) {
-		const struct pic_frame *frame = picture__frame(p->pic, frames[p->of_index[i]]);
-
-		fputs(",\n[", p->out);
-		json__put_in_html(p->out, frame__name(frame));
-		fputc(',', p->out);
-		json__put_in_html(p->out, frame->file);
-		fprintf(p->out, ",%d]", frame->kind);
-	}
-	fputc(']', p->out);
+	for (size_t i = 0; i < h->n_lanes; i++)
+		if (h->lanes[i].view)
+			merged = MAX(merged, h->lanes[i].view->lane->merged_ns);
+	return merged;
 }
 
-/* ── graphs ──────────────────────────────────────────────────────────────────────────────── */
-
-/* Three numbers for each node: depth, frame, its own weight. */
-static void put_tree(struct page *p, const char *name, const struct html_tree *tree)
-{
-	fputs(p->any_graph ? ",\n{\"name\":" : "\n{\"name\":", p->out);
-	p->any_graph = true;
-	json__put_in_html(p->out, name);
-	fputs(",\"nodes\":[", p->out);
-	for (size_t i = 0; i < tree->n; i++) {
-		const struct html_node *node = &tree->nodes[i];
-
-		if (i)
-			fputc_unlocked(',', p->out);
-		put_u64(p->out, node->depth);
-		fputc_unlocked(',', p->out);
-		put_u64(p->out, page_frame(p, node->frame));
-		fputc_unlocked(',', p->out);
-		put_u64(p->out, node->self);
-	}
-	fputs("]}", p->out);
-}
-
-static struct view_name name_of(const struct page *p, bool is_lane, uint32_t owner)
-{
-	bool several = picture__n_targets(p->pic) > 1;
-	struct view_name name;
-
-	if (is_lane)
-		return view__name(&p->views.v[owner], several);
-	snprintf(name.s, sizeof(name.s), "%s%s%s", p->sum_title, several ? " of " : "",
-		 several ? pic_target__name(picture__target(p->pic, owner)).s : "");
-	return name;
-}
-
-/* A graph for each owner, each of at most so many frames; those without a weight are left out. */
-static int put_graphs(struct page *p, struct sums *sums, bool is_lane, size_t most)
-{
-	sums__arrange(sums, p->pic, p->map, p->weight, false);
-	for (size_t i = 0, end = 0; i < sums->n; i = end) {
-		uint32_t owner = sums->v[i].owner;
-		struct html_tree tree;
-		int err;
-
-		while (end < sums->n && sums->v[end].owner == owner)
-			end++;
-		if (!is_lane && owner >= SUMS)
-			break;
-		err = html_tree__build(p->pic, &sums->v[i], end - i, p->weight, p->map, most,
-				       &tree);
-		if (err)
-			return err;
-		put_tree(p, name_of(p, is_lane, owner).s, &tree);
-		html_tree__free(&tree);
-	}
-	return 0;
-}
-
-/* Of all processes together, and of the first lanes of each kind. */
-static int collect(struct page *p, const struct export_opts *opts)
-{
-	size_t of_kind[LANE_KINDS] = {0};
-	int err = views__collect(p->pic, &p->views);
-
-	if (!err)
-		err = sums__collect(p->pic, &p->views, SUMS_BY_TARGET, &p->sums, &p->sum_title);
-	views__keep(&p->views, opts);
-	for (size_t i = 0; i < p->views.n && !err; i++) {
-		const struct pic_lane *lane = p->views.v[i].lane;
-
-		if (of_kind[lane->kind]++ < LANES)
-			err = sums__add_lane(&p->lanes, lane, (uint32_t)i);
-	}
-	return err;
-}
-
-/* ── the page ────────────────────────────────────────────────────────────────────────────── */
-
-static void put_head(const struct page *p)
-{
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	      "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; "
-	      "form-action 'none'\">\n"
-	      "<meta name=\"viewport\" content=\"width=device-width\">\n"
-	      "<title>safescoped</title>\n<style>\n",
-	      p->out);
-	fputs(html_css, p->out);
-	fputs("</style>\n</head>\n<body>\n<noscript>This page draws its data by a program within "
-	      "it: JavaScript is off.</noscript>\n"
-	      "<script type=\"application/json\" id=\"data\">\n",
-	      p->out);
-}
-
-static void put_session(const struct page *p)
+static void put_session(const struct html *h)
 {
 	static const char *const weights[WEIGHTS] = {
 		[WEIGHT_WALL] = "wall",
@@ -170,57 +67,203 @@ static void put_session(const struct page *p)
 		[WEIGHT_SAMPLES] = "samples",
 		[WEIGHT_ALLOC] = "alloc",
 	};
-	const struct pic_session *s = picture__session(p->pic);
+	const struct pic_session *s = picture__session(h->pic);
 	uint64_t ns = s->end_ns > s->start_ns ? s->end_ns - s->start_ns : 0;
 
-	fputs("{\"version\":", p->out);
-	json__put_in_html(p->out, s->version);
-	fprintf(p->out,
+	fputs("{\"version\":", h->out);
+	json__put_in_html(h->out, s->version);
+	fprintf(h->out,
 		",\"start_unix_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
-		",\"frequency_hz\":%" PRIu32 ",\"weight\":\"%s\",\n",
-		s->start_unix_ns, ns, s->frequency_hz, weights[p->weight]);
+		",\"frequency_hz\":%" PRIu32 ",\"weight\":\"%s\",\"log_alone\":%d,"
+		"\"merged_ns\":%" PRIu64 ",\"small_ns\":%" PRIu64 ",\n\"axis\":[",
+		s->start_unix_ns, ns, s->frequency_hz, weights[h->opts->weight],
+		session__log_alone(h->pic), merged_ns(h), h->stacks.small_ns);
+	html__put_int(h->out, html__time(h, h->views.start_ns));
+	fputc(',', h->out);
+	html__put_int(h->out, html__time(h, h->views.end_ns));
+	fputs("],\n", h->out);
 }
 
-static int put_page(struct page *p)
+/* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
+
+/* [name, what groups colours, where it is in the source, enum pic_frame_kind]; frame 0 stands for
+ * what is too small. */
+static void put_frame(FILE *out, const struct pic_frame *frame)
 {
-	size_t n = MIN(MAX(picture__n_targets(p->pic), 1), (size_t)SUMS);
+	fputs(",\n[", out);
+	json__put_in_html(out, frame__name(frame));
+	fputc(',', out);
+	json__put_in_html(out, frame->file);
+	fputc(',', out);
+	json__put_in_html(out, or_empty(frame->src));
+	fprintf(out, ",%d]", frame->kind);
+}
+
+static int put_stacks(const struct html *h, uint32_t n_numbers)
+{
+	uint32_t *page = calloc((size_t)n_numbers + 1, sizeof(*page));
+	uint32_t *frames = calloc((size_t)n_numbers + 1, sizeof(*frames));
+	uint32_t n = 0;
+	bool any = false;
+
+	if (!page || !frames) {
+		free(page);
+		free(frames);
+		return -ENOMEM;
+	}
+	for (uint32_t i = picture__n_frames(h->pic); i-- > 0;)
+		frames[h->map[i]] = i;
+	fprintf(h->out, "\"frames\":[[\"[too small to show]\",\"\",\"\",%d]", TF_MARK);
+	for (size_t i = 0; i < h->stacks.n; i++) {
+		uint32_t number = h->stacks.nodes[i].frame;
+
+		if (number == HTML_SMALL || page[number])
+			continue;
+		page[number] = ++n;
+		put_frame(h->out, picture__frame(h->pic, frames[number]));
+	}
+	/* two numbers for each node: depth, frame */
+	fputs("],\n\"nodes\":[", h->out);
+	for (size_t i = 0; i < h->stacks.n; i++) {
+		const struct html_node *node = &h->stacks.nodes[i];
+
+		html__comma(h->out, &any);
+		put_u64(h->out, node->depth);
+		fputc_unlocked(',', h->out);
+		put_u64(h->out, node->frame == HTML_SMALL ? 0 : page[node->frame]);
+	}
+	fputs("]", h->out);
+	free(page);
+	free(frames);
+	return 0;
+}
+
+/* Stacks and accounts that fit: lighter frames are left out until they do. */
+static int make_stacks(struct html *h)
+{
+	uint32_t n_stacks = 0;
+	uint64_t *weights = NULL, least = 1;
+	ssize_t rows = 0;
+	int err = html_slices__weigh(h, &weights, &n_stacks);
+
+	while (!err) {
+		html_stacks__free(&h->stacks);
+		err = html_stacks__build(h->pic, weights, n_stacks, h->map, MAX_NODES, least,
+					 &h->stacks, &least);
+		if (err)
+			break;
+		rows = html_lanes__account(h);
+		if (rows <= MAX_ROWS || least > UINT64_MAX / 4 || h->stacks.n <= h->n_lanes)
+			break;
+		least = MAX(least * 2, (uint64_t)1000);
+	}
+	free(weights);
+	return err ? err : rows < 0 ? (int)rows : 0;
+}
+
+/* ── the page ────────────────────────────────────────────────────────────────────────────── */
+
+struct part {
+	const char *mark; /* in the page's source */
+	int (*put)(const struct html *h, uint32_t n_numbers);
+};
+
+static int put_css(const struct html *h, uint32_t n_numbers)
+{
+	(void)n_numbers;
+	fputs(html_css, h->out);
+	return 0;
+}
+
+static int put_js(const struct html *h, uint32_t n_numbers)
+{
+	(void)n_numbers;
+	fputs(html_js, h->out);
+	return 0;
+}
+
+static int put_data(const struct html *h, uint32_t n_numbers)
+{
+	(void)n_numbers;
+	put_session(h);
+	put_faces(h);
+	html_lanes__put(h);
+	fputs(",\n", h->out);
+	html__put_targets(h);
+	fputs("}", h->out);
+	return 0;
+}
+
+static int put_details(const struct html *h, uint32_t n_numbers)
+{
 	int err;
 
-	put_head(p);
-	put_session(p);
-	fputs("\"profiles\":[", p->out);
-	err = put_graphs(p, &p->sums, false, MAX(SUM_NODES / n, (size_t)NODES));
-	if (!err)
-		err = put_graphs(p, &p->lanes, true, NODES);
+	fputc('{', h->out);
+	err = put_stacks(h, n_numbers);
 	if (err)
 		return err;
-	fputs("],\n", p->out);
-	put_frames(p);
-	fputs(",\n", p->out);
-	html__put_targets(p->out, p->pic, &p->views);
-	fputs("}\n</script>\n<script>\n", p->out);
-	fputs(html_js, p->out);
-	fputs("</script>\n</body>\n</html>\n", p->out);
+	fputs(",\n", h->out);
+	html_lanes__put_rows(h);
+	fputs(",\n", h->out);
+	html_slices__put_looks(h);
+	fputs("}", h->out);
 	return 0;
+}
+
+static int put_slices(const struct html *h, uint32_t n_numbers)
+{
+	(void)n_numbers;
+	html_slices__put(h);
+	return 0;
+}
+
+static const struct part parts[] = {
+	{"@STYLE@\n", put_css},	      {"@DATA@\n", put_data},	  {"@PROGRAM@\n", put_js},
+	{"@DETAILS@\n", put_details}, {"@SLICES@\n", put_slices},
+};
+
+/* The page as it is in the source, with these in the places of their marks. */
+static int put_page(const struct html *h, uint32_t n_numbers)
+{
+	const char *rest = html_page;
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && !err; i++) {
+		const char *mark = strstr(rest, parts[i].mark);
+
+		if (!mark)
+			return -EINVAL;
+		fwrite(rest, 1, (size_t)(mark - rest), h->out);
+		err = parts[i].put(h, n_numbers);
+		rest = mark + strlen(parts[i].mark);
+	}
+	fputs(rest, h->out);
+	return err;
 }
 
 int html__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	struct page p = {.out = out, .pic = pic, .weight = opts->weight};
+	struct html h = {
+		.out = out, .pic = pic, .opts = opts, .zero_ns = picture__session(pic)->start_ns};
 	uint32_t n = 0;
-	int err = collect(&p, opts);
+	int err = views__collect(pic, &h.views);
 
 	if (!err)
-		err = frames__number_alike(pic, FRAME_FILE, &p.map, &n);
-	p.of_index = calloc((size_t)n + 1, sizeof(*p.of_index));
-	p.index = calloc((size_t)n + 1, sizeof(*p.index));
+		err = frames__number_alike(pic, FRAME_FILE, &h.map, &n);
 	if (!err)
-		err = p.of_index && p.index ? put_page(&p) : -ENOMEM;
-	views__free(&p.views);
-	sums__free(&p.sums);
-	sums__free(&p.lanes);
-	free(p.map);
-	free(p.of_index);
-	free(p.index);
+		err = html_lanes__collect(&h);
+	if (!err)
+		err = html_slices__choose(&h);
+	if (!err)
+		err = make_stacks(&h);
+	if (!err)
+		err = html_slices__number(&h);
+	if (!err)
+		err = put_page(&h, n);
+	html_slices__free(&h);
+	html_lanes__free(&h);
+	html_stacks__free(&h.stacks);
+	views__free(&h.views);
+	free(h.map);
 	return export__result(out, err);
 }

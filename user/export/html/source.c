@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* page.css and page.js as they lie beside this file, for the assembler to take in: the build is
- * made from the top folder. */
+/* The files of the folder page as they lie there, for the assembler to take in: the build is made
+ * from the top folder. */
 #include "html_priv.h"
+
+#define PART(file) ".incbin \"user/export/html/page/" file "\"\n"
 
 /* clang-format off */
 __asm__(".pushsection .rodata\n"
-	".globl html_css, html_js\n"
-	"html_css: .incbin \"user/export/html/page.css\"\n"
+	".globl html_page, html_css, html_js\n"
+	"html_page: " PART("page.html")
 	".byte 0\n"
-	"html_js: .incbin \"user/export/html/page.js\"\n"
+	"html_css: " PART("page.css")
+	".byte 0\n"
+	"html_js: "
+	PART("base.js")
+	PART("data.js")
+	PART("view.js")
+	PART("sums.js")
+	PART("paint.js")
+	PART("lanes.js")
+	PART("axis.js")
+	PART("slice.js")
+	PART("flame.js")
+	PART("tables.js")
+	PART("keys.js")
+	PART("page.js")
 	".byte 0\n"
 	".popsection\n");
 /* clang-format on */

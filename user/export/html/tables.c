@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tables of the html page, all of one shape: {"title", "columns": [[title, unit, state]],
- * "rows": [[cell]], "more": rows left out}. Units: "text", "ns", "count", and "share", which is
- * nanoseconds in a state, shown as a share of the row's wall time. null: not known.
+ * The tables of the html page that the report has, too, all of one shape: {"id", "title",
+ * "columns": [[title, unit]], "rows": [[cell]], "more": rows left out}. Units: "text", "ns",
+ * "count". null: not known. What lanes add up to the page makes itself, from their sums.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,24 +24,20 @@ struct table_out {
 
 /* ── cells ───────────────────────────────────────────────────────────────────────────────── */
 
-static void begin(struct table_out *t, const char *title)
+static void begin(struct table_out *t, const char *id, const char *title)
 {
-	fputs(t->any ? ",\n{\"title\":" : "\n{\"title\":", t->out);
+	fprintf(t->out, "%s\n{\"id\":\"%s\",\"title\":", t->any ? "," : "", id);
 	json__put_in_html(t->out, title);
 	fputs(",\"columns\":[", t->out);
 	t->any = true;
 	t->cells = t->rows = 0;
 }
 
-/* `state`: NULL if it is not one's. */
-static void add_column(struct table_out *t, const char *title, const char *unit, const char *state)
+static void add_column(struct table_out *t, const char *title, const char *unit)
 {
 	fputs(t->cells++ ? ",[" : "[", t->out);
 	json__put_in_html(t->out, title);
-	fprintf(t->out, ",\"%s\"", unit);
-	if (state)
-		fprintf(t->out, ",\"%s\"", state);
-	fputc(']', t->out);
+	fprintf(t->out, ",\"%s\"]", unit);
 }
 
 static void begin_rows(struct table_out *t)
@@ -80,9 +76,10 @@ static bool is_text(const struct column *c)
 	return c->cell == CELL_TEXT || c->cell == CELL_NAME;
 }
 
-static void begin_declared(struct table_out *t, const char *title, const struct columns *columns)
+static void begin_declared(struct table_out *t, const char *id, const char *title,
+			   const struct columns *columns)
 {
-	begin(t, title);
+	begin(t, id, title);
 	for (size_t i = 0; i < columns->n; i++) {
 		const struct column *c = &columns->v[i];
 
@@ -90,8 +87,7 @@ static void begin_declared(struct table_out *t, const char *title, const struct 
 			add_column(t, c->page,
 				   is_text(c)		   ? "text"
 				   : c->cell == CELL_COUNT ? "count"
-							   : "ns",
-				   NULL);
+							   : "ns");
 	}
 	begin_rows(t);
 }
@@ -110,61 +106,11 @@ static void add_row(struct table_out *t, const struct columns *columns, const vo
 	}
 }
 
-/* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
-
-static void put_lanes(struct table_out *t, const struct views *views, uint32_t target_no,
-		      enum lane_kind kind)
-{
-	static const char *const titles[LANE_KINDS][2] = {
-		[LANE_CAPABILITY] = {"What each capability was used for", "capability"},
-		[LANE_THREAD] = {"Where the time went", "OS thread"},
-		[LANE_HASKELL] = {"What Haskell threads did", "Haskell thread"},
-	};
-	uint32_t shown = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < views->n; i++) {
-		const struct pic_lane *lane = views->v[i].lane;
-
-		if (lane->kind != kind || views->v[i].target_no != target_no)
-			continue;
-		for (unsigned s = 0; s < state__count(kind); s++)
-			shown |= lane->states_ns[s] ? 1u << s : 0;
-		n++;
-	}
-	if (!n)
-		return;
-	begin(t, titles[kind][0]);
-	add_column(t, titles[kind][1], "text", NULL);
-	add_column(t, "wall", "ns", NULL);
-	if (kind == LANE_THREAD)
-		add_column(t, "CPU", "ns", NULL);
-	for (unsigned s = 0; s < state__count(kind); s++)
-		if (shown >> s & 1)
-			add_column(t, state__title(kind, s), "share", state__name(kind, s));
-	begin_rows(t);
-	for (size_t i = 0; i < views->n && t->rows < t->most; i++) {
-		const struct pic_lane *lane = views->v[i].lane;
-
-		if (lane->kind != kind || views->v[i].target_no != target_no)
-			continue;
-		begin_row(t);
-		add_text(t, view__name(&views->v[i], false).s);
-		add_number(t, lane->end_ns - lane->start_ns);
-		if (kind == LANE_THREAD)
-			add_number(t, lane->cpu_ns);
-		for (unsigned s = 0; s < state__count(kind); s++)
-			if (shown >> s & 1)
-				add_number(t, lane->states_ns[s]);
-	}
-	end(t, n);
-}
-
 /* ── calls, functions, cost centres ──────────────────────────────────────────────────────── */
 
 static void put_safe_calls(struct table_out *t, const struct pic_target *target)
 {
-	begin_declared(t, "Safe calls", &call_columns);
+	begin_declared(t, "safe_calls", "Safe calls", &call_columns);
 	for (size_t i = 0; i < target->n_calls && t->rows < t->most; i++) {
 		struct call_row row = {.call = target->calls[i], .seen = "all"};
 		char seen[32];
@@ -179,7 +125,7 @@ static void put_safe_calls(struct table_out *t, const struct pic_target *target)
 
 static void put_unsafe_calls(struct table_out *t, const struct pic_target *target)
 {
-	begin_declared(t, "Unsafe calls (sampled)", &unsafe_columns);
+	begin_declared(t, "unsafe_calls", "Unsafe calls (sampled)", &unsafe_columns);
 	for (size_t i = 0; i < target->n_unsafe_calls && t->rows < t->most; i++)
 		add_row(t, &unsafe_columns, &target->unsafe_calls[i]);
 	end(t, target->n_unsafe_calls);
@@ -187,7 +133,7 @@ static void put_unsafe_calls(struct table_out *t, const struct pic_target *targe
 
 static void put_functions(struct table_out *t, const struct pic_target *target)
 {
-	begin_declared(t, "Functions, by samples on the CPU", &function_columns);
+	begin_declared(t, "functions", "Functions, by samples on the CPU", &function_columns);
 	for (size_t i = 0; i < target->n_functions && t->rows < t->most; i++)
 		add_row(t, &function_columns,
 			&(struct function_row){.function = target->functions[i]});
@@ -202,7 +148,7 @@ static void put_cost_centres(struct table_out *t, const struct pic_target *targe
 		n += target->cost_centres[i].total_ticks != 0;
 	if (!n)
 		return;
-	begin_declared(t, "Cost centres", &centre_columns);
+	begin_declared(t, "cost_centres", "Cost centres", &centre_columns);
 	for (size_t i = 0; i < target->n_cost_centres && t->rows < t->most; i++)
 		if (target->cost_centres[i].total_ticks)
 			add_row(t, &centre_columns,
@@ -228,49 +174,51 @@ static void put_name(FILE *out, const struct pic_target *target)
 			 target->capabilities == 1 ? "capability" : "capabilities");
 	fputs("{\"name\":", out);
 	json__put_in_html(out, name);
+	fputs(",\"short\":", out);
+	json__put_in_html(out, pic_target__name(target).s);
 }
 
-static void put_target(struct table_out *t, const struct pic_target *target,
-		       const struct views *views, uint32_t target_no, bool log_alone)
+/* `own`: with tables and events of its own. */
+static void put_target(const struct html *h, struct table_out *t, uint32_t target_no, size_t n,
+		       bool own)
 {
+	const struct pic_target *target = picture__target(h->pic, target_no);
+
 	t->any = false;
 	put_name(t->out, target);
-	fputs(",\"findings\":[", t->out);
-	for (size_t i = 0; i < target->n_findings && i < PARAGRAPHS; i++) {
-		fputs(i ? "," : "", t->out);
-		json__put_in_html(t->out, target->findings[i].text);
+	if (!own) {
+		fputc('}', t->out);
+		return;
 	}
-	fputs("],\"missing\":[", t->out);
+	html__put_findings(h, target, target_no);
+	html__put_events(h, target, n);
+	fputs(",\n\"missing\":[", t->out);
 	for (size_t i = 0; i < target->n_missing && i < PARAGRAPHS; i++) {
 		fputs(i ? "," : "", t->out);
 		json__put_in_html(t->out, target->missing[i]);
 	}
 	fputs("],\"tables\":[", t->out);
-	put_lanes(t, views, target_no, LANE_THREAD);
-	put_lanes(t, views, target_no, LANE_CAPABILITY);
-	put_lanes(t, views, target_no, LANE_HASKELL);
 	if (target->n_calls)
 		put_safe_calls(t, target);
 	if (target->n_unsafe_calls)
 		put_unsafe_calls(t, target);
 	/* With a log alone functions are cost centres, which have a table of their own. */
-	if (target->n_functions && !log_alone)
+	if (target->n_functions && !session__log_alone(h->pic))
 		put_functions(t, target);
 	put_cost_centres(t, target);
 	fputs("]}", t->out);
 }
 
-void html__put_targets(FILE *out, const struct picture *pic, const struct views *views)
+void html__put_targets(const struct html *h)
 {
-	size_t n = picture__n_targets(pic);
-	struct table_out t = {.out = out};
+	size_t n = picture__n_targets(h->pic);
+	struct table_out t = {.out = h->out};
 
-	fputs("\"targets\":[", out);
-	for (size_t i = 0; i < n && i < TARGETS; i++) {
+	fputs("\"targets\":[", h->out);
+	for (size_t i = 0; i < n && i < UINT32_MAX; i++) {
 		t.most = MIN(MAX(ROWS_OF_ALL / n, (size_t)ROWS_LEAST), (size_t)ROWS);
-		fputs(i ? ",\n" : "\n", out);
-		put_target(&t, picture__target(pic, i), views, (uint32_t)i,
-			   session__log_alone(pic));
+		fputs(i ? ",\n" : "\n", h->out);
+		put_target(h, &t, (uint32_t)i, MIN(n, (size_t)TARGETS), i < TARGETS);
 	}
-	fprintf(out, "],\"more_targets\":%zu", n > TARGETS ? n - TARGETS : 0);
+	fputs("]", h->out);
 }

@@ -34,6 +34,9 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 	add_string(r, o, "comm", t->comm);
 	add_name(r, o, "exe", t->exe);
 	add_name(r, o, "build_id", t->build_id);
+	add_name(r, o, "container", t->container);
+	add_name(r, o, "pod", t->pod);
+	add_name(r, o, "service", t->service);
 	add_name(r, o, "end", t->end);
 	how = add_object(r, o, "exit");
 	add_known(r, how, "code",
@@ -400,6 +403,24 @@ static void add_ended(struct report *r, cJSON *root)
 	}
 }
 
+static void add_pushes(struct report *r, cJSON *session)
+{
+	cJSON *list = r->session->n_pushes ? add_array(r, session, "pushes") : NULL;
+
+	for (size_t i = 0; i < r->session->n_pushes; i++) {
+		const struct pic_push *push = &r->session->pushes[i];
+		cJSON *o = add_object(r, list, NULL);
+
+		add_string(r, o, "url", push->url);
+		add_u64(r, o, "delivered", push->delivered);
+		add_u64(r, o, "failures", push->failures);
+		add_u64(r, o, "refused", push->refused);
+		add_u64(r, o, "rejected_profiles", push->rejected);
+		add_u64(r, o, "dropped", push->dropped);
+		add_u64(r, o, "queued", push->queued);
+	}
+}
+
 static void add_session(struct report *r, cJSON *root)
 {
 	const struct pic_session *session = r->session;
@@ -415,6 +436,7 @@ static void add_session(struct report *r, cJSON *root)
 	add_int(r, o, "exit", session->exit_code);
 	if (session->bpf_ns_known)
 		add_u64(r, o, "bpf_ns", session->bpf_ns);
+	add_pushes(r, o);
 }
 
 int json__write(FILE *out, const struct picture *pic, const struct export_opts *opts)

@@ -6,102 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/faces.h"
 #include "text_priv.h"
 
 #define BAR_MIN	  16
 #define BAR_MAX	  100
 #define LABEL_MAX 32
 
-/* Capitals for what runs, small letters for what is waited in or for. */
-struct face {
-	const char *letter, *title;
-	unsigned colour; /* of a terminal's 256, as the background; 0: faint instead */
-};
-
-enum {
-	HASKELL,
-	UNSAFE,
-	SAFE,
-	GC,
-	RTS,
-	OTHER,
-	IN_UNSAFE,
-	IN_SAFE,
-	FOR_CAP,
-	FOR_GC,
-	IN_RTS,
-	IN_OTHER,
-	FOR_PAGE,
-	FOR_CPU,
-	IDLE,
-	DISABLED,
-	UNKNOWN,
-	FACES,
-	WAITING = IN_UNSAFE, /* the first that is */
-	RESTING = IDLE,	     /* the first that neither runs nor waits */
-};
-
-static const struct face faces[FACES] = {
-	[HASKELL] = {"H", "Haskell", 71},
-	[UNSAFE] = {"U", "unsafe calls", 208},
-	[SAFE] = {"S", "safe calls", 39},
-	[GC] = {"G", "GC", 170},
-	[RTS] = {"R", "RTS", 247},
-	[OTHER] = {"F", "foreign code", 180},
-	[IN_UNSAFE] = {"u", "in unsafe calls", 216},
-	[IN_SAFE] = {"s", "in safe calls", 153},
-	[FOR_CAP] = {"c", "for a capability", 228},
-	[FOR_GC] = {"g", "for GC", 219},
-	[IN_RTS] = {"r", "in the RTS", 252},
-	[IN_OTHER] = {"f", "in foreign code", 187},
-	[FOR_PAGE] = {"m", "for memory", 151},
-	[FOR_CPU] = {"p", "for a CPU", 203},
-	[IDLE] = {"·", "idle", 0},
-	[DISABLED] = {"-", "disabled", 0},
-	[UNKNOWN] = {"?", "unknown", 0},
-};
-static const uint8_t of_thread[ST_MAX] = {
-	[ST_HASKELL] = HASKELL,
-	[ST_UNSAFE_CALL_CPU] = UNSAFE,
-	[ST_SAFE_CALL_CPU] = SAFE,
-	[ST_GC_WORK] = GC,
-	[ST_RTS] = RTS,
-	[ST_FOREIGN_CPU] = OTHER,
-	[ST_HASKELL_BLOCKED] = FOR_PAGE,
-	[ST_UNSAFE_CALL_BLOCKED] = IN_UNSAFE,
-	[ST_SAFE_CALL_BLOCKED] = IN_SAFE,
-	[ST_CAP_WAIT] = FOR_CAP,
-	[ST_GC_WAIT] = FOR_GC,
-	[ST_RTS_BLOCKED] = IN_RTS,
-	[ST_IDLE] = IDLE,
-	[ST_FOREIGN_BLOCKED] = IN_OTHER,
-	[ST_PREEMPTED] = FOR_CPU,
-	[ST_SAFE_CALL] = IN_SAFE,
-	[ST_UNKNOWN] = UNKNOWN,
-};
-static const uint8_t of_capability[CS_MAX] = {
-	[CS_HASKELL] = HASKELL,	  [CS_UNSAFE_CALL] = UNSAFE,
-	[CS_PREEMPTED] = FOR_CPU, [CS_GC] = GC,
-	[CS_RTS] = RTS,		  [CS_IDLE] = IDLE,
-	[CS_DISABLED] = DISABLED, [CS_UNKNOWN] = UNKNOWN,
-};
-
 static void add_faces(uint64_t *ns, const uint64_t *states_ns, enum lane_kind kind)
 {
 	for (unsigned s = 0; s < state__count(kind); s++)
-		ns[kind == LANE_CAPABILITY ? of_capability[s] : of_thread[s]] += states_ns[s];
+		ns[face__of(kind, s)] += states_ns[s];
 }
 
 static const char *paint(uint32_t cp, char *out, size_t size)
 {
 	for (unsigned i = 0; i < FACES; i++) {
-		const char *letter = faces[i].letter;
+		const char *letter = face_looks[i].letter;
 
 		if (utf8__next(&letter) != cp)
 			continue;
-		if (!faces[i].colour)
+		if (!face_looks[i].terminal)
 			return "\033[0;2m";
-		snprintf(out, size, "\033[38;5;16;48;5;%um", faces[i].colour);
+		snprintf(out, size, "\033[38;5;16;48;5;%um", face_looks[i].terminal);
 		return out;
 	}
 	return "";
@@ -124,7 +51,7 @@ static void make_bar(struct buf *bar, const uint64_t *ns, size_t width)
 		sum += (double)ns[i];
 		end = (size_t)(sum / all * (double)width + 0.5);
 		for (; at < end; at++)
-			buf__adds(bar, faces[i].letter);
+			buf__adds(bar, face_looks[i].letter);
 	}
 	buf__addc(bar, '\0');
 }
@@ -208,14 +135,14 @@ static void put_legend(const struct bars *b)
 	for (unsigned i = 0; i < FACES; i++)
 		all += b->ns[i];
 	for (unsigned i = 0; i < FACES; i++) {
-		unsigned in = i < WAITING ? 0 : i < RESTING ? 1 : 2;
+		unsigned in = i < FACE_WAITING ? 0 : i < FACE_RESTING ? 1 : 2;
 		double share = human__percent(b->ns[i], all);
 		char item[96], colour[32];
 		size_t len;
 
 		if (share < TEXT_SHARE_SHOWN)
 			continue;
-		snprintf(item, sizeof(item), " %s %.1f %%", faces[i].title, share);
+		snprintf(item, sizeof(item), " %s %.1f %%", face_looks[i].title, share);
 		len = 1 + width_of(item) + (in != group ? strlen(heads[in]) : 0);
 		if (!at || at + 2 + len > b->t->width) {
 			fputs(!at ? "  " : in != group ? ";\n    " : ",\n    ", b->t->out);
@@ -227,12 +154,12 @@ static void put_legend(const struct bars *b)
 		if (in != group)
 			fputs(heads[in], b->t->out);
 		if (b->t->opts->colour) {
-			const char *letter = faces[i].letter;
+			const char *letter = face_looks[i].letter;
 
 			fputs(paint(utf8__next(&letter), colour, sizeof(colour)), b->t->out);
 		}
-		fprintf(b->t->out, "%s%s%s", faces[i].letter, b->t->opts->colour ? "\033[0m" : "",
-			item);
+		fprintf(b->t->out, "%s%s%s", face_looks[i].letter,
+			b->t->opts->colour ? "\033[0m" : "", item);
 		at += len;
 		group = in;
 	}

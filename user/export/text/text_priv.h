@@ -23,7 +23,7 @@ struct text {
 	struct strtab *strings; /* text__safe's */
 	uint64_t wall_ns;	/* what was seen of the process */
 	unsigned width;
-	size_t rows;	/* at most so many in a table */
+	size_t rows;	/* at most this many in a table */
 	bool several;	/* processes: what they have in common is reported once */
 	bool brief;	/* the one screen that answers; else all there is */
 	bool log_alone; /* nothing was attached to: an eventlog, or a report, is all there is */

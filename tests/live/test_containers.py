@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The files for containers: their linters, the program's real libraries, Kubernetes' own schemas."""
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness import BUILD, ROOT, SAFESCOPED, Skip, check, run
+from test_rights import CAPS
+
+MODULES = BUILD / "npm" / "node_modules"
+CONTAINERFILE = ROOT / "scripts" / "Containerfile"
+MANIFEST = ROOT / "scripts" / "kubernetes.yaml"
+
+
+def module(name):
+    if not (MODULES / name).is_dir() or not shutil.which("node"):
+        raise Skip(f"no node, or no {name} (npm)")
+    return MODULES / name
+
+
+def objects():
+    """All of the manifest, read by the YAML reader of the system's Python."""
+    done = subprocess.run(["/usr/bin/python3", "-c", "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))"],
+                          input=MANIFEST.read_text(), capture_output=True, text=True)
+    if done.returncode:
+        raise Skip(f"no python3-yaml: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def of_kind(kind):
+    found = [o for o in objects() if o["kind"] == kind]
+    check(len(found) == 1, f"{len(found)} of kind {kind}")
+    return found[0]
+
+
+def against_schemas(what):
+    module("kubernetes-models")
+    done = subprocess.run(["node", ROOT / "tests" / "live" / "check_kubernetes.cjs", MODULES], input=json.dumps(what),
+                          capture_output=True, text=True)
+    return done.returncode, (done.stdout + done.stderr).splitlines()
+
+
+def test_manifest(t):
+    """Its objects are Kubernetes'."""
+    code, lines = against_schemas(objects())
+    check(code == 0 and lines == ["Namespace ConfigMap DaemonSet"], f"{lines}")
+    wrong = copy.deepcopy(of_kind("DaemonSet"))
+    wrong["spec"]["template"]["spec"]["containers"][0]["args"] = "--config"
+    code, lines = against_schemas([wrong])
+    check(code == 1 and "args" in lines[0], f"what is wrong is accepted: {lines}")
+
+
+def test_manifest_rights(t):
+    """The host's processes, the capabilities that are proved to be needed, and nothing else."""
+    pod = of_kind("DaemonSet")["spec"]["template"]["spec"]
+    allowed = pod["containers"][0]["securityContext"]
+    check(pod["hostPID"] is True and not {"hostNetwork", "hostIPC"} & set(pod), f"{pod.keys()}")
+    check(allowed["capabilities"]["drop"] == ["ALL"], f"{allowed}")
+    check([f"CAP_{c}" for c in allowed["capabilities"]["add"]] == CAPS, f"{allowed}")
+    check(not allowed["privileged"] and not allowed["allowPrivilegeEscalation"] and allowed["readOnlyRootFilesystem"], f"{allowed}")
+
+
+def test_manifest_configuration(t):
+    """The configuration in it is right, and lies where the container looks for it."""
+    files = of_kind("ConfigMap")["data"]
+    path = t.dir / "safescoped.conf"
+    path.write_text(files["safescoped.conf"])
+    done = subprocess.run([SAFESCOPED, "--check-config", "--config", path], capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    container = of_kind("DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+    mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+    check(container["args"] == ["--config", f"{mounts['config']}/safescoped.conf"], f"{container['args']}")
+    check(f"output {mounts['state']}\n" in files["safescoped.conf"], "its reports are lost with it")
+
+
+def packages(text):
+    """What each `apt-get install` of the Containerfile brings."""
+    found = re.findall(r"apt-get install -y --no-install-recommends ((?:.|\\\n)*?)&&", text)
+    return [set(words.replace("\\", " ").split()) for words in found]
+
+
+def test_containerfile(t):
+    done = subprocess.run(["node", module("dockerfilelint") / "bin" / "dockerfilelint", "-o", "json", CONTAINERFILE],
+                          capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    check(found["totalIssues"] == 0, f"{found}")
+
+
+def test_containerfile_packages(t):
+    """What it installs to build is what the package needs; what it installs to run, the program's libraries."""
+    build, runs = packages(CONTAINERFILE.read_text())
+    control = (ROOT / "scripts" / "debian" / "control").read_text()
+    wanted = re.search(r"^Build-Depends: (.*(?:\n .*)*)", control, re.M).group(1)
+    wanted = {re.sub(r" .*", "", w.strip()) for w in wanted.split(",")} - {"debhelper-compat"}
+    check(build - wanted == {"gcc", "libc6-dev", "linux-libc-dev", "make"} and wanted <= build, f"{build ^ wanted}")
+    if 'VERSION_ID="12"' not in Path("/etc/os-release").read_text():
+        raise Skip("another release than the image's")
+    dynamic = subprocess.run(["readelf", "-d", SAFESCOPED], capture_output=True, text=True, check=True).stdout
+    libraries = set(re.findall(r"\(NEEDED\).*\[(\S+)\]", dynamic)) - {"libc.so.6", "libm.so.6"}
+    owners = subprocess.run(["dpkg", "-S", *(f"/*/{name}" for name in libraries)], capture_output=True, text=True).stdout
+    have = {line.split(":")[0] for line in owners.splitlines() if "/x86_64-linux-gnu/" in line}
+    check(have == runs, f"the program needs {have}, the image has {runs}")
+
+
+if __name__ == "__main__":
+    run(globals(), kernel=False)

@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--metrics: what promtool and a real Prometheus read is what GHC counts, and what the report of the same session has."""
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+from harness import Failure, Report, check, check_near, run
+from test_calls import ALWAYS
+
+CALLS = ("safe_half_2ms=2500", "safe_spin_20us=5000", "unsafe_spin_1ms=1000", "safe_sleep_1ms=1000")
+SERIES = re.compile(r"([a-z_]+)(?:\{(.*)\})? ([0-9.]+)")
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+SECOND = 1e9
+# Figures are at most so old (five seconds), and a scrape waits for them.
+FRESH_S = 6
+
+
+# ── scraping ──
+
+
+def address(session):
+    """Where it listens, as it says before it is attached."""
+    for line in session.err.seen:
+        found = re.match(r"safescoped: metrics: http://([0-9.:]+)/metrics$", line)
+        if found:
+            return found.group(1)
+    raise Failure(f"it did not say where it listens: {session.err.seen}")
+
+
+def get(where, path):
+    """(status, body)"""
+    try:
+        with urllib.request.urlopen(f"http://{where}{path}", timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode()
+
+
+def wait_until(where, path, wanted):
+    for _ in range(150):
+        if get(where, path)[0] == wanted:
+            return
+        time.sleep(0.2)
+    raise Failure(f"{path} is not {wanted}")
+
+
+def parse(text):
+    """{(name, labels): value}, labels as a frozenset of pairs"""
+    series = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        found = SERIES.fullmatch(line)
+        check(found, f"not a series: {line}")
+        key = (found.group(1), frozenset(LABEL.findall(found.group(2) or "")))
+        check(key not in series, f"twice: {line}")
+        series[key] = float(found.group(3))
+    return series
+
+
+def scrape(where):
+    for _ in range(10):
+        status, text = get(where, "/metrics")
+        if status == 200:
+            promtool(text)
+            return parse(text)
+        # the first figures are not there after three seconds: a machine may be busy
+        check(status == 503, f"/metrics: {status} {text}")
+    raise Failure(f"/metrics: {status} {text}")
+
+
+def promtool(text):
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60,
+                          check=False)
+    check(done.returncode == 0 and not done.stdout and not done.stderr, f"promtool: {done.stdout}{done.stderr}")
+
+
+def total(series, name, **labels):
+    wanted = set(labels.items())
+    return sum(v for (n, l), v in series.items() if n == "safescoped_" + name and wanted <= l)
+
+
+def has_grown(before, now):
+    for (name, labels), value in before.items():
+        if not name.endswith(("_total", "_count", "_sum", "_bucket")):
+            continue
+        check((name, labels) in now, f"{name} {set(labels)} has gone")
+        check(now[name, labels] >= value, f"{name} {set(labels)} went from {value} to {now[name, labels]}")
+
+
+class Programs:
+    """One that makes counted calls, one that collects, and one that keeps the session going when these have ended."""
+
+    def __init__(self, t):
+        self.statistics = t.dir / "ghc"
+        self.keeper = t.target("Calls", "1", "safe_sleep_1ms=1")
+        self.calls = t.target("Calls", "2", *CALLS, rts=("-N2",))
+        self.work = t.target("Work", "alloc", "9", rts=("-N2", "-A1m", f"-t{self.statistics}", "--machine-readable"))
+        self.pids = [self.keeper.pid, self.calls.pid, self.work.pid]
+        self.option = ",".join(map(str, self.pids))
+
+    def go(self):
+        self.calls.go()
+        self.work.go()
+
+    def running(self):
+        return self.calls.process.poll() is None or self.work.process.poll() is None
+
+    def truth(self):
+        """What the calls counted, and what GHC did."""
+        check(self.work.wait() == 0, "Work failed")
+        text = self.statistics.read_text()
+        return self.calls.result(), {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
+
+
+def scrape_until_end(where, programs, every=0.5):
+    """Scrapes while the programs run; the last scrape."""
+    before = {}
+    while programs.running():
+        now = scrape(where)
+        has_grown(before, now)
+        before = now
+        time.sleep(every)
+    return before
+
+
+def settled(where, pids, before):
+    """A scrape that was read after the processes had ended."""
+    ended = time.time()
+    for _ in range(100):
+        now = scrape(where)
+        has_grown(before, now)
+        before = now
+        if now["safescoped_figures_time_seconds", frozenset()] > ended + 3:
+            for pid in pids:
+                check(total(now, "target_info", pid=str(pid)) == 1, "the last values of a process that ended are gone")
+            return now
+        time.sleep(0.5)
+    raise Failure("no newer figures came")
+
+
+# ── comparisons ──
+
+
+def same_collections(series, targets, pid):
+    """As the reports of the session have them, in all generations together."""
+    got, want = total(series, "gc_collections_total", pid=str(pid)), sum(t["gc"]["count"] for t in targets)
+    check(got == want, f"{got} collections, the report has {want}")
+    # one that ends at a cut may be reported after it
+    check_near("GC pauses", total(series, "gc_pause_seconds_total", pid=str(pid)) * SECOND,
+               sum(t["gc"]["pause_ns"] for t in targets), 1000 if len(targets) == 1 else 5e6)
+
+
+def same_calls(series, targets, pid, truth):
+    """As the reports have them, and as the program counted them."""
+    for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
+        own = [c for t in targets for c in t["safe_calls"] if c["function"] == function]
+        got = total(series, "safe_call_seconds_count", pid=str(pid), function=function)
+        check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
+        check(got == sum(c["calls"] for c in own), f"{got} calls of {function}, the report has {own}")
+        # of a call that goes on at a cut each window has its part
+        check_near(f"time in {function}", total(series, "safe_call_seconds_sum", pid=str(pid), function=function) * SECOND,
+                   sum(c["wall_ns"] + (c["open_wall_ns"] if len(targets) > 1 else 0) for c in own),
+                   1000 if len(targets) == 1 else 10e6 * len(targets))
+        buckets = [(labels, v) for (name, labels), v in series.items()
+                   if name == "safescoped_safe_call_seconds_bucket" and {("pid", str(pid)), ("function", function)} <= labels]
+        check(sum(v for labels, v in buckets if ("le", "+Inf") in labels) == got, f"buckets of {function}: {buckets}")
+
+
+def states_are_near(series, report, pid):
+    states = report.states(pid)
+    for state, ns in states.items():
+        got = total(series, "thread_seconds_total", pid=str(pid), state=state) * SECOND
+        # what was guessed at a reading, and turned out otherwise, is never taken back
+        check_near(f"state {state}", got, ns, 0.02 * sum(states.values()) + 100e6)
+
+
+def as_ghc_counts(series, pid, said):
+    """Those before the attach are GHC's only, and of the last one, as it ends, nobody may see the end."""
+    got = total(series, "gc_collections_total", pid=str(pid))
+    check(said["num_GCs"] > 50 and 0 <= said["num_GCs"] - got <= 4, f"{got} collections of {said['num_GCs']}")
+    check_near("GC time as GHC has it", total(series, "gc_pause_seconds_total", pid=str(pid)) * SECOND,
+               said["GC_wall_seconds"] * SECOND, 0.05 * said["GC_wall_seconds"] * SECOND + 20000 * said["num_GCs"])
+    oldest = total(series, "gc_collections_total", pid=str(pid), generation="1")
+    check(0 <= said["major_gcs"] - oldest <= 4, f"{oldest} major collections of {said['major_gcs']}")
+
+
+# ── tests ──
+
+
+def test_figures(t):
+    """Without windows: scraped while it goes on, and at the end the same as the report, and as GHC's own statistics."""
+    programs = Programs(t)
+    session = t.session("--pid", programs.option, "-v", "-v", "-f", "json", "-o", t.stem, "--metrics", "0", *ALWAYS)
+    session.wait_attached()
+    where = address(session)
+    wait_until(where, "/readyz", 200)
+    check(get(where, "/healthz")[0] == 200, "it is ready, and not healthy")
+    programs.go()
+    before = scrape_until_end(where, programs)
+    truth, said = programs.truth()
+    series = settled(where, programs.pids, before)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen[-5:]}")
+    report = t.report()
+    same_calls(series, [report.target(programs.calls.pid)], programs.calls.pid, truth)
+    same_collections(series, [report.target(programs.work.pid)], programs.work.pid)
+    as_ghc_counts(series, programs.work.pid, said)
+    for pid in programs.pids[1:]:
+        states_are_near(series, report, pid)
+    check(total(series, "lost_total") == 0 and total(series, "targets_joined_total") == 3, "it lost something")
+    check(total(series, "samples_total") > 0 and total(series, "records_total") > 0, "no samples are counted")
+    check(total(series, "thread_seconds_total", pid=str(programs.keeper.pid)) > 1, "the other process has no figures")
+
+
+def test_windows(t):
+    """Windows cut the reports; the counters go on, and are the sums of all windows."""
+    folder = t.dir / "windows"
+    folder.mkdir()
+    programs = Programs(t)
+    session = t.session("--pid", programs.option, "-v", "-v", "-f", "json", "-o", folder, "--window", "1",
+                        "--metrics", "127.0.0.1:0", *ALWAYS)
+    session.wait_attached()
+    where = address(session)
+    programs.go()
+    before = scrape_until_end(where, programs, 0.3)
+    truth, said = programs.truth()
+    series = settled(where, programs.pids, before)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen[-5:]}")
+    reports = [Report(p) for p in sorted(folder.glob("*.json"))]
+    check(len(reports) >= 8, f"{len(reports)} windows")
+    targets = {pid: [x for r in reports for x in r.json["targets"] if x["pid"] == pid] for pid in programs.pids}
+    same_calls(series, targets[programs.calls.pid], programs.calls.pid, truth)
+    same_collections(series, targets[programs.work.pid], programs.work.pid)
+    as_ghc_counts(series, programs.work.pid, said)
+    check(0 < total(series, "windows_total") <= len(reports), f"{len(reports)} windows, the metrics have "
+          f"{total(series, 'windows_total')}")
+    check(total(series, "windows_dropped_total") == 0 and total(series, "window_lag_seconds") < 5, "windows are late")
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def prometheus(t, where):
+    """A server that scrapes there every two seconds; its address."""
+    check(shutil.which("prometheus"), "prometheus is not there; scripts/install-deps --test brings it")
+    own = f"127.0.0.1:{free_port()}"
+    config = t.dir / "prometheus.yml"
+    config.write_text(json.dumps({"global": {"scrape_interval": "2s", "scrape_timeout": "2s"},
+                                  "scrape_configs": [{"job_name": "safescoped",
+                                                      "static_configs": [{"targets": [where]}]}]}))
+    with open(t.dir / "prometheus.log", "w", encoding="utf-8") as log:
+        server = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={t.dir / 'data'}",
+                                   f"--web.listen-address={own}"], stdout=log, stderr=log)
+    t.finally_do(lambda: (server.kill(), server.wait()))
+    for _ in range(150):
+        with contextlib.suppress(OSError):
+            if get(own, "/-/ready")[0] == 200:
+                return own
+        time.sleep(0.2)
+    raise Failure(f"prometheus does not begin: {(t.dir / 'prometheus.log').read_text()[-500:]}")
+
+
+def query(server, text):
+    """{labels: value} of an instant query"""
+    status, body = get(server, "/api/v1/query?query=" + urllib.request.quote(text))
+    check(status == 200, f"{text}: {body}")
+    return {tuple(sorted(r["metric"].items())): float(r["value"][1]) for r in json.loads(body)["data"]["result"]}
+
+
+def test_prometheus(t):
+    """A real server scrapes it all, refuses nothing, and has the report's numbers."""
+    programs = Programs(t)
+    session = t.session("--pid", programs.option, "-v", "-v", "-f", "json", "-o", t.stem, "--metrics", ":0", *ALWAYS)
+    session.wait_attached()
+    server = prometheus(t, address(session))
+    programs.go()
+    truth, said = programs.truth()
+    pid = f'pid="{programs.calls.pid}"'
+    until = time.monotonic() + 2 * FRESH_S
+    while time.monotonic() < until + 40:
+        calls = query(server, f"sum by (function) (safescoped_safe_call_seconds_count{{{pid}}})")
+        health = json.loads(get(server, "/api/v1/targets")[1])["data"]["activeTargets"]
+        if (calls.get((("function", "safe_half_2ms"),)) == truth["safe_half_2ms"]["calls"] and time.monotonic() > until
+                and health[0]["health"] == "up"):
+            break
+        time.sleep(0.5)
+    for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
+        got = calls.get((("function", function),))
+        check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
+    check([(h["health"], h["lastError"]) for h in health] == [("up", "")], f"{health}")
+    median = query(server, "histogram_quantile(0.5, sum by (le) (safescoped_safe_call_seconds_bucket"
+                           f'{{{pid},function="safe_half_2ms"}}))')
+    check(median and all(0.001 < v < 0.017 for v in median.values()), f"the median of calls of 2 ms: {median}")
+    collections = sum(query(server, f'safescoped_gc_collections_total{{pid="{programs.work.pid}"}}').values())
+    check(0 <= said["num_GCs"] - collections <= 4, f"{collections} collections of {said['num_GCs']}")
+    types = json.loads(get(server, "/api/v1/metadata")[1])["data"]
+    check(types["safescoped_safe_call_seconds"][0]["type"] == "histogram"
+          and types["safescoped_gc_pause_seconds_total"][0]["type"] == "counter", f"{types}")
+    log = (t.dir / "prometheus.log").read_text().splitlines()
+    refused = [l for l in log if "scrape" in l and ("level=warn" in l or "level=error" in l)]
+    check(not refused, f"prometheus refuses something: {refused[:3]}")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen[-5:]}")
+    want = t.report().target(programs.work.pid)["gc"]["count"]
+    check(collections == want, f"{collections} collections in Prometheus, the report has {want}")
+
+
+def test_off_file(t):
+    """Switched off it is healthy, and not ready; the same address answers all the time."""
+    switch, folder = t.dir / "off", t.dir / "windows"
+    folder.mkdir()
+    target = t.target("Calls", "1", "safe_sleep_1ms=100000")
+    switch.write_text("")
+    session = t.session("--pid", target.pid, "-v", "-f", "json", "-o", folder, "--window", "1", "--off-file", switch,
+                        "--metrics", "0")
+    check(session.err.until("safescoped: metrics: ", 30), "it does not say where it listens")
+    where = address(session)
+
+    wait_until(where, "/healthz", 200)
+    check(get(where, "/readyz")[0] == 503, "it is ready without any session")
+    switch.unlink()
+    wait_until(where, "/readyz", 200)
+    scrape(where)
+    switch.write_text("")
+    wait_until(where, "/readyz", 503)
+    wait_until(where, "/healthz", 200)
+    session.signal(signal.SIGTERM)
+    session.wait()
+
+
+def flood(where, stop):
+    """Connections by the thousand: silent ones, halves of requests, garbage, readers that do not read."""
+    host, port = where.split(":")
+    held, n = [], 0
+    while not stop.is_set():
+        with contextlib.suppress(OSError):
+            s = socket.socket()
+            s.setblocking(False)
+            s.connect_ex((host, int(port)))
+            held.append(s)
+            text = (b"", b"GET /metrics HTTP/1.1\r\nHost: ", b"\x00\xff" * 1000, b"GET /metrics HTTP/1.1\r\n\r\n")[n % 4]
+            s.send(text)
+        n += 1
+        if len(held) > 400:
+            held.pop(0).close()
+        if n % 20 == 0:
+            time.sleep(0.02)
+    for s in held:
+        s.close()
+    return n
+
+
+def test_hostile(t):
+    """Meanwhile the profile is whole, the daemon no larger, and who asks politely is answered."""
+    target = t.target("Calls", "2", *CALLS, rts=("-N2",))
+    session = t.attach(target, "--metrics", "0", *ALWAYS, formats="json")
+    where = address(session)
+    stop = threading.Event()
+    attackers = [threading.Thread(target=flood, args=(where, stop)) for _ in range(2)]
+    for a in attackers:
+        a.start()
+    answered = 0
+    try:
+        target.go()
+        while target.process.poll() is None:
+            with contextlib.suppress(OSError):
+                answered += get(where, "/metrics")[0] == 200
+            time.sleep(0.2)
+    finally:
+        stop.set()
+        for a in attackers:
+            a.join()
+    truth = target.result()
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    report = t.report()
+    check(answered > 0, "nobody was answered meanwhile")
+    for function in ("safe_half_2ms", "safe_spin_20us", "safe_sleep_1ms"):
+        got = report.call(function)["calls"]
+        check(got == truth[function]["calls"], f"{got} calls of {function}, made were {truth[function]['calls']}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The configuration file, and the completions in real shells; nothing here needs the kernel."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+
+from harness import ROOT, SAFESCOPED, Skip, cases, check, run
+from test_documents import CAPTURES, MANUAL, in_the_help
+
+WINDOWS = "window 60\n"
+
+
+def check_config(t, text, *args):
+    """(exit code, the lines that it printed, without the program's name)"""
+    path = t.dir / "conf"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = subprocess.run([SAFESCOPED, "--check-config", "--config", path, *args], capture_output=True, text=True,
+                          timeout=60)
+    check(not done.stdout, f"on standard output: {done.stdout}")
+    return done.returncode, [line.removeprefix("safescoped: ") for line in done.stderr.splitlines()]
+
+
+GOOD = {
+    "empty": "", "comments": "# nothing\n\n   \t\n", "blank": WINDOWS, "equals": "window=60", "both": "window = 60\r\n",
+    "blanks": "  window\t60  \n", "no_value": "kernel-stacks\nverbose\nverbose\n",
+    "blanks_in_value": "exclude user=root\nexclude = comm=a b\n", "more": WINDOWS + "keep 3\nkeep-for 7d\nkeep-bytes 2G\n"}
+WRONG = {
+    "unknown": ("windw 60", "windw: no such option"), "without": ("pid", "needs a value"),
+    "with": ("kernel-stacks yes", "takes no value"), "a_mode": ("list", "command line only"),
+    "another": ("config /etc/x", "command line only"), "no_name": ("= 60", ": no such option"),
+    "too_small": ("frequency 0", "frequency"), "too_large": ("frequency 1e9", "frequency"),
+    "user": ("user nobody-of-this-name", "no such user"), "letter": ("F 99", "no such option"),
+    "dashes": ("--window 60", "no such option"), "escape": ("weight \x1b[31m", "weight")}
+NO_TEXT = {"nul": (b"window 60\0\n", "not a text"), "long": (b"#" * (2 << 20), "too large"),
+           "many": (b"force\n" * 20000, "too large")}
+
+
+@cases(*GOOD)
+def test_good(t, case):
+    code, lines = check_config(t, GOOD[case])
+    check(code == 0 and not lines, f"ended with {code}: {lines}")
+
+
+@cases(*WRONG)
+def test_wrong_line(t, case):
+    """It is named with its file and number, whatever stands around it."""
+    line, why = WRONG[case]
+    code, lines = check_config(t, f"# one\n{WINDOWS}\n{line}\nkeep 3\n")
+    check(code == 64 and len(lines) == 1, f"ended with {code}: {lines}")
+    check(lines[0].startswith(f"{t.dir / 'conf'}:4: ") and why in lines[0] and "\x1b" not in lines[0], f"it said {lines}")
+
+
+def test_all_wrong_lines(t):
+    code, lines = check_config(t, "windw 60\nkeep 3\nfrequency x\n\nlanes thread,fiber\n")
+    numbers = [re.match(r".*?:(\d+): ", line).group(1) for line in lines]
+    check(code == 64 and numbers == ["1", "3", "5"], f"ended with {code}: {lines}")
+
+
+def test_together(t):
+    """What no line is wrong by itself for."""
+    code, lines = check_config(t, "keep 3\n")
+    check(code == 64 and len(lines) == 1 and lines[0].startswith(f"{t.dir / 'conf'}: --keep"), f"it said {lines}")
+
+
+@cases(*NO_TEXT)
+def test_no_configuration(t, case):
+    data, why = NO_TEXT[case]
+    code, lines = check_config(t, data)
+    check(code == 64 and len(lines) == 1 and why in lines[0], f"it said {lines}")
+
+
+def test_not_a_file(t):
+    for path in (t.dir, "/dev/null", t.dir / "none"):
+        done = subprocess.run([SAFESCOPED, "--check-config", f"--config={path}"], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 64 and str(path) in done.stderr and done.stderr.count("\n") == 1,
+              f"{path}: ended with {done.returncode}: {done.stderr}")
+
+
+def replayed(t, text, *args):
+    """The names of the files that a replay with this configuration makes."""
+    (t.dir / "conf").write_text(text)
+    shutil.rmtree(t.dir / "out", ignore_errors=True)
+    (t.dir / "out").mkdir()
+    done = subprocess.run([SAFESCOPED, "--replay", CAPTURES / "calls", "--config", t.dir / "conf", *args],
+                          capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr}")
+    return sorted(p.name for p in (t.dir / "out").iterdir())
+
+
+def test_which_comes_first(t):
+    """What the command line says replaces the file's, wherever --config stands."""
+    text = f"format json\noutput {t.dir / 'out' / 'one'}\n"
+    check(replayed(t, text) == ["one.json"], "the file's options are not those of the session")
+    check(replayed(t, text, "-f", "folded") == ["one.folded"], "the command line does not come after the file")
+    check(replayed(t, text, "-o", t.dir / "out" / "two") == ["two.json"], "the command line does not come after the file")
+
+
+def test_example(t):
+    """The example is valid as it is, and with every line of it that is commented out."""
+    text = (ROOT / "scripts" / "safescoped.conf").read_text()
+    options = re.sub(r"^#(?=[a-z-]+( |$))", "", text, flags=re.M)
+    check(options != text, "nothing in it is commented out")
+    for what in (text, options):
+        code, lines = check_config(t, what)
+        check(code == 0 and not lines, f"ended with {code}: {lines}")
+
+
+def test_defaults(t):
+    """The usage text's defaults stand in the manual page, too."""
+    usage = subprocess.run([SAFESCOPED, "--help"], capture_output=True, text=True, check=True).stdout
+    items = re.findall(r"^ +(?:-\w, )? *--([a-z-]+)((?:.|\n(?! +-|\n))*)", usage, re.M)
+    defaults = {name: found.group(1) for name, text in items if (found := re.search(r"\(default\s+([^) ;:]+)\)", text))}
+    check({"frequency", "off-file", "weight", "max-overhead"} <= set(defaults), f"the usage text is not read: {defaults}")
+    for name, value in defaults.items():
+        item = re.search(rf"^\.It [^\n]*Fl Fl {name}\b.*?(?=^\.It |^\.El)", MANUAL.read_text(), re.M | re.S).group(0)
+        check(value in re.sub(r"\.(Cm|Pa|Fl) ", "", item) and "default" in item, f"--{name}: no default of {value} in {item}")
+
+
+# ── shells ──
+
+
+class Shell:
+    """An interactive shell at a terminal of its own."""
+
+    def __init__(self, t, *command, env):
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", "COLUMNS": "200", **env})
+        self.text = ""
+        t.finally_do(self.end)
+
+    def end(self):
+        os.close(self.fd)
+        os.kill(self.pid, 9)
+        os.waitpid(self.pid, 0)
+
+    def type(self, keys):
+        self.text = ""
+        os.write(self.fd, keys.encode())
+
+    def wait_for(self, what):
+        deadline = time.monotonic() + 60
+        while what not in self.text:
+            check(time.monotonic() < deadline, f"no {what!r} in {self.text!r}")
+            if select.select([self.fd], [], [], 1)[0]:
+                self.text += os.read(self.fd, 65536).decode(errors="replace")
+
+
+def completion_file(t, shell, name):
+    path = t.dir / name
+    path.write_text(subprocess.run([SAFESCOPED, "--completion", shell], capture_output=True, text=True, check=True).stdout)
+    return path
+
+
+def shell_of(t, name):
+    """With the completion loaded, and a program of that name on its path."""
+    if not shutil.which(name):
+        raise Skip(f"no {name}")
+    env = {"PATH": f"{t.dir}:{os.environ['PATH']}"}
+    (t.dir / "safescoped").symlink_to(SAFESCOPED)
+    (t.dir / "profile-of-mine.conf").touch()
+    if name == "bash":
+        file = completion_file(t, name, "completion.bash")
+        shell = Shell(t, "bash", "--norc", "--noprofile", "-i", env=env)
+        shell.type(f"bind 'set bell-style none'; source {file}; cd {t.dir}; PS1=; echo rea''dy\n")
+    else:
+        completion_file(t, name, "_safescoped")
+        shell = Shell(t, "zsh", "-f", "-i", env=env)
+        shell.type(f"fpath=({t.dir} $fpath); autoload -U compinit; compinit -u -D; unsetopt beep prompt_cr; "
+                   f"cd {t.dir}; PS1=; echo rea''dy\n")
+    shell.wait_for("ready")
+    return shell
+
+
+# What is typed before the tabulator, and what it becomes.
+TYPED = (("safescoped --wei", "--weight"), ("safescoped --weight sam", "samples"), ("safescoped --weight=sam", "samples"),
+         ("safescoped -f json,spee", "json,speedscope"), ("safescoped --lanes cap", "capability"),
+         ("safescoped --config profile-of", "profile-of-mine.conf"), ("safescoped --stacks st", "stg"),
+         ("safescoped --check-c", "--check-config"), ("safescoped -e no", "none"), ("safescoped --user dae", "daemon"))
+
+
+@cases("bash", "zsh")
+def test_completion(t, name):
+    shell = shell_of(t, name)
+    for typed, want in TYPED:
+        shell.type(f"{typed}\t")
+        shell.wait_for(want)
+        shell.type("\x15echo bar''rier\n")  # Ctrl-U: the line is not run
+        shell.wait_for("barrier")
+
+
+def test_completion_of_all(t):
+    """Each shell is offered every option that the usage text has."""
+    names = {name for name, _ in in_the_help() if name}
+    for shell, form in (("bash", r"--([a-z-]+)[ \"]"), ("zsh", r"--([a-z-]+)[=\[ ]")):
+        text = completion_file(t, shell, f"all-{shell}").read_text()
+        found = set(re.findall(form, text.partition("local all=")[2] if shell == "bash" else text))
+        check(names <= found, f"{shell}: not offered: {names - found}")
+
+
+def test_completion_of_other_shells(t):
+    done = subprocess.run([SAFESCOPED, "--completion", "tcsh"], capture_output=True, text=True)
+    check(done.returncode == 64 and done.stderr.count("\n") == 1 and not done.stdout, f"{done}")
+
+
+if __name__ == "__main__":
+    run(globals(), kernel=False)

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The html page in a browser: used as a person would, its numbers compared with the JSON report's."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness import BUILD, ROOT, SAFESCOPED, Target, cases, check, check_near, program, run
+from test_calls import ALWAYS
+from test_export import must_have
+
+HERE = Path(__file__).resolve().parent
+
+
+def visit(t, page, wanted):
+    """What open_html.mjs saw."""
+    must_have(BUILD / "npm" / "node_modules" / "playwright-core", "playwright-core")
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    must_have(browser or "/nonexistent", "Chromium")
+    shots = BUILD / "screenshots" / re.sub(r"\W+", "-", t.name)
+    shots.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["node", HERE / "open_html.mjs", browser, page, wanted, shots], capture_output=True, text=True,
+                          timeout=300)
+    check(done.returncode == 0, f"the browser: {done.stderr[-1500:]}")
+    seen = json.loads(done.stdout)
+    check(not seen["requests"], f"it asked for {seen['requests']}")
+    check(not seen["errors"], f"errors: {seen['errors']}")
+    return seen
+
+
+def number(cell):
+    """Of a displayed cell: its tooltip is exact where the text is rounded."""
+    text = (cell["title"] or cell["text"]).replace("\u202f", "")
+    return None if cell["text"] == "–" else int(text.removesuffix(" ns"))
+
+
+def column(table, name):
+    i = table["columns"].index(name)
+    return [row[i] for row in table["rows"]]
+
+
+def names(table):
+    return [row[0]["text"] for row in table["rows"]]
+
+
+STATES = {"thread": "table-thread-0", "capability": "table-capability-0", "haskell": "table-haskell-0"}
+
+
+def lanes_of(report, kind):
+    """{what the page calls it: lane}"""
+    called = {"thread": "{tid} {name}", "capability": "capability {no}"}[kind]
+    return {called.format(**lane): lane for lane in report["lanes"] if lane["kind"] == kind}
+
+
+def check_states(tables, report, what, states=True):
+    """The tables of lanes have the report's wall time, CPU time and states. (Calls that are too short for a slice of
+    their own are in the accounts alone: states of slices differ from those.)"""
+    ns = 0 if states else 5000
+    for kind in ("thread", "capability"):
+        table = tables[STATES[kind]]
+        lanes = lanes_of(report, kind)
+        check(set(names(table)) == set(lanes), f"{what}: {names(table)}, should be {sorted(lanes)}")
+        for row in table["rows"]:
+            lane = lanes[row[0]["text"]]
+            cells = dict(zip(table["columns"], row))
+            check_near(f"{what}: {row[0]['text']}, wall", number(cells["wall"]), lane["wall_ns"], ns)
+            if kind == "thread":
+                check_near(f"{what}: {row[0]['text']}, CPU", number(cells["CPU"]), lane["cpu_ns"], ns)
+            if not states:
+                continue
+            first = table["columns"].index("CPU" if kind == "thread" else "wall") + 1
+            shown = sorted(number(cell) for cell in row[first:] if cell["text"] != "·")
+            want = sorted(state for state in lane["states"].values() if state)
+            check(shown == want, f"{what}: {row[0]['text']} has states {shown}, should be {want}")
+
+
+def check_whole(seen, report):
+    """All that the page shows for the whole session is in the report."""
+    tables = seen["tables"]
+    check("the whole session" in seen["basis"].lower() and "accounts" in seen["basis"], f"basis: {seen['basis']}")
+    check_states(tables, report, "the whole")
+    calls = tables["table-safe_calls-0"]
+    got = {(f, c): (number(n), number(total)) for f, c, n, total in
+           zip(names(calls), [c["text"] for c in column(calls, "called from")], column(calls, "calls"), column(calls, "total"))}
+    want = {(c["function"], c["caller"] or ""): (c["calls"], c["wall_ns"]) for c in report["safe_calls"]}
+    check(len(got) == len(calls["rows"]) and set(got.items()) <= set(want.items()), f"safe calls {got}, should be {want}")
+    functions = tables["table-functions-0"]
+    want = {(f["name"], f["self_ns"], f["total_ns"], f["self_samples"], f["total_samples"]) for f in report["functions"]}
+    for row in functions["rows"]:
+        got = (row[0]["text"], *(number(cell) for cell in row[2:6]))
+        check(got in want, f"function {got} is not in the report")
+    check([f["text"] for f in report["findings"]] == seen["findings"] or
+          all(any(f["text"] in text for text in seen["findings"]) for f in report["findings"]),
+          f"findings {seen['findings']}")
+
+
+def check_ranges(seen, report, duration):
+    """Everything selected: slices add up to what the accounts have. A half: as long as that in each lane."""
+    check("slices and" in seen["everything"]["basis"], f"basis: {seen['everything']['basis']}")
+    check_states(seen["everything"]["tables"], report, "everything selected", states=False)
+    half = re.match(r"([\d.]+) (\w+) from ([\d.]+) s", seen["half"]["basis"])
+    length, start = float(half[1]) * {"s": 1e9, "ms": 1e6}[half[2]], float(half[3]) * 1e9
+    check_near("half of the session", length / duration, 0.5, 0.02)
+    for kind in ("thread", "capability"):
+        lanes = lanes_of(report, kind)
+        for row in seen["half"]["tables"][STATES[kind]]["rows"]:
+            lane, wall = lanes[row[0]["text"]], number(row[2])
+            want = min(lane["end_ns"], start + length) - max(lane["start_ns"], start)
+            # the length is displayed with three digits
+            check_near(f"{row[0]['text']} in half of the session", wall, want, 0.01 * length)
+    check(seen["half"]["label"].startswith(f"{half[1]} {half[2]} in view"), f"zoomed to {seen['half']['label']}")
+
+
+def check_selections(seen):
+    lane = seen["lanes"][0]
+    check(seen["lane"]["pressed"] == "true" and lane in seen["lane"]["basis"], f"{lane}: {seen['lane']['basis']}")
+    kind = "capability" if lane.startswith("capability") else "thread"
+    check(names(seen["lane"]["tables"][STATES[kind]]) == [lane], "a lane selected, and others in the table")
+    check(seen["states"][0] in seen["without"]["basis"], f"a state left out: {seen['without']['basis']}")
+    left_out = seen["without"]["tables"][STATES["thread"]]["columns"]
+    check(seen["states"][0] not in left_out, f"{seen['states'][0]} is left out, and in {left_out}")
+    check(seen["cleared"]["basis"] == seen["basis"] and seen["cleared"]["tables"] == seen["tables"],
+          "after all selections the page is not as it was")
+
+
+def check_keys(seen, report):
+    """By keys alone: a lane, its slice with exact times, the next one, a range, and back."""
+    keys = seen["keys"]
+    check(keys["focus"] == "lanes" and keys["outline"] not in ("none", ""), f"the lanes in focus: {keys}")
+    check(keys["lane"] in seen["lanes"], f"the first lane: {keys['lane']}")
+    times = [[int(ns.replace("\u202f", "")) for ns in re.findall(r"([\d\u202f]+) ns", text)] for text in (keys["slice"], keys["next"])]
+    for start, end, takes in (t[:3] for t in times):
+        check(0 < end - start == takes, f"a slice from {start} to {end} takes {takes}")
+    check(times[0][1] == times[1][0], f"the next slice begins at {times[1][0]}, not {times[0][1]}")
+    check(re.search(r"boundaries\n(events: exact|samples)", keys["slice"]), f"its boundaries: {keys['slice']}")
+    check("slices and" in keys["basis"] and keys["whole"] == seen["basis"], f"a range by keys: {keys}")
+    check(report["lanes"], "no lanes")
+
+
+def check_rest(seen):
+    check(not any(seen["overflows"].values()), f"too wide: {seen['overflows']}")
+    share = re.compile(r"([\d.]+) % of the whole")
+    check(seen["zoomed"] == seen["pointed"] and share.search(seen["pointed"]),
+          f"pointed at {seen['pointed']!r}, zoomed into {seen['zoomed']!r}")
+    check(seen["found"]["flame"].startswith("found: ") and any(table["found"] for table in seen["found"]["tables"].values()),
+          f"search: {seen['found']['flame']}")
+    check(all(table["found"] == 0 for table in seen["tables"].values()), "rows are marked, and nothing is searched for")
+
+
+def check_visit(seen, whole):
+    report = whole["targets"][0]
+    check_whole(seen, report)
+    check_ranges(seen, report, whole["session"]["duration_ns"])
+    check_selections(seen)
+    check_keys(seen, report)
+    check_rest(seen)
+
+
+@cases("calls", "centres")
+def test_replayed_page(t, name):
+    done = subprocess.run([SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / name, "-f", "html,json", "-o", t.dir / "p"],
+                          capture_output=True, text=True, timeout=120)
+    check(done.returncode in (0, 1), f"the replay ended with {done.returncode}: {done.stderr}")
+    report = json.loads((t.dir / "p.json").read_text())
+    check_visit(visit(t, t.dir / "p.html", report["targets"][0]["functions"][0]["name"]), report)
+
+
+def test_live_page(t):
+    """What a program calls itself is text."""
+    evil = t.dir / "<b>bold<!--"
+    shutil.copy(program("Calls"), evil)
+    target = Target([evil, 2, "safe_half_2ms=300", "unsafe_spin_1ms=300", "+RTS", "-N2"])
+    t.started.append(target)
+    session = t.attach(target, *ALWAYS, "-F", "499", "-f", "json,html")
+    target.go()
+    target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    seen = visit(t, t.dir / "p.html", "safe_half_2ms")
+    check(seen["heading"].startswith(f"<b>bold<!-- (pid {target.pid})") and seen["title"] == seen["heading"],
+          f"its heading is {seen['heading']}")
+    check("b" not in seen["elements"], f"elements: {seen['elements']}")
+    check_visit(seen, t.report().json)
+
+
+if __name__ == "__main__":
+    run(globals())

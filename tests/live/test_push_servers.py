@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--push to servers that misbehave: each window arrives exactly once, or is counted. What is pushed is a replay in
+windows, whose files -f otlp writes as well: what arrives is compared with them byte for byte."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from bad_server import CLOSE, HANG, Server, answer, partial, slowly
+from harness import ROOT, SAFESCOPED, Skip, cases, check, run
+
+CAPTURE = ROOT / "tests" / "data" / "capture" / "calls"
+SECRET = "Bearer 2f6c1ab0"
+
+
+class Pushed:
+    """A replay in windows that was pushed."""
+
+    def __init__(self, t, *urls, options=(), env=None, name="first", wait=True):
+        self.files = t.dir / name
+        self.files.mkdir()
+        self.queue = t.dir / "queue"
+        pushes = [word for url in urls for word in (("--push", url) if isinstance(url, str) else ("--push", *url))]
+        self.command = [SAFESCOPED, "--replay", CAPTURE, "--window", "0.2", "-f", "otlp", "-o", self.files, "-v",
+                        *pushes, "--push-queue", self.queue, *options]
+        self.process = subprocess.Popen([str(c) for c in self.command], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
+        t.finally_do(self.kill)
+        self.said = ""
+        if wait:
+            self.wait()
+
+    def wait(self):
+        self.said += self.process.communicate(timeout=120)[1]
+        self.code = self.process.returncode
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def windows(self):
+        """Their files, in order of time."""
+        return [p.read_bytes() for p in sorted(self.files.iterdir())]
+
+    def queued(self):
+        """What is in the queue, in order of time: a line comes first."""
+        return [p.read_bytes().partition(b"\n")[2] for p in sorted(self.queue.rglob("*.push"))]
+
+    def check_all(self, server, code=0):
+        """Each arrived once, in order, and nothing is left."""
+        self.check_taken(server, self.windows(), code)
+        check(not self.queued(), "something is still queued")
+
+    def check_taken(self, server, wanted, code=0):
+        check(self.code == code, f"it ended with {self.code}, should be {code}: {self.said}")
+        check(len(wanted) > 3, f"{len(wanted)} windows")
+        got = server.taken()
+        check(got == wanted, f"taken were {len(got)}, in order {[wanted.index(b) if b in wanted else None for b in got]}"
+              f" of {len(wanted)}: {self.said}")
+
+
+def test_request(t):
+    server = Server(t)
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server)
+    for request in server.requests:
+        check(request.line == "POST /v1development/profiles HTTP/1.1", request.line)
+        check(request.headers["content-type"] == "application/x-protobuf"
+              and request.headers["content-encoding"] == "gzip", f"{request.headers}")
+    check("not taken" not in pushed.said and "refused" not in pushed.said, pushed.said)
+
+
+@cases("400", "401", "404", "413", "302", "501")
+def test_refused(t, status):
+    """What is refused for good is not sent again; it is counted, and said once."""
+    server = Server(t, [answer(200), answer(int(status), b"\x12\x07no good", headers=["Location: /elsewhere"])])
+    pushed = Pushed(t, server.url())
+    windows = pushed.windows()
+    pushed.check_taken(server, windows[:1] + windows[2:], code=1)
+    check(not pushed.queued(), "something is still queued")
+    check(len(server.requests) == len(windows), "it was sent again")
+    check(f"refused for good: HTTP {status}: no good (1 so far)" in pushed.said, pushed.said)
+
+
+@cases("408", "429", "502", "503", "504", "500")
+def test_tried_again(t, status):
+    server = Server(t, [answer(200), answer(int(status), b"later", "text/plain"), answer(int(status))])
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server)
+    check(len(server.requests) == len(pushed.windows()) + 2, f"{len(server.requests)} requests")
+    check(pushed.said.count(f"HTTP {status}: later; what is not taken is kept") == 1, pushed.said)
+    check("it takes profiles again" in pushed.said, pushed.said)
+    waits = [b.at - a.at for a, b in zip(server.requests, server.requests[1:])]
+    # a second, then two, less up to a half of it
+    check(waits[1] >= 0.5 and waits[2] >= 1, f"it waited for {waits}")
+
+
+def test_always_500(t):
+    """A server that fails at one file does not keep the others from it for ever."""
+    server = Server(t, [answer(500)] * 5)
+    pushed = Pushed(t, server.url())
+    pushed.check_taken(server, pushed.windows()[1:], code=1)
+    check(len(server.requests) == len(pushed.windows()) + 4, f"{len(server.requests)} requests")
+
+
+@cases("429", "503")
+def test_retry_after(t, status):
+    server = Server(t, [answer(int(status), headers=["Retry-After: 3"])])
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server)
+    waited = server.requests[1].at - server.requests[0].at
+    check(waited >= 3, f"it waited for {waited} s, though it was asked to wait for 3")
+
+
+def test_partial_success(t):
+    server = Server(t, [answer(200, partial(3, "too \x1b[31mold"))])
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server, code=1)
+    check("3 profiles were rejected: too" in pushed.said and "\x1b" not in pushed.said, pushed.said)
+
+
+def test_warning(t):
+    """A partial success in which nothing was rejected."""
+    server = Server(t, [answer(200, partial(0, "nearly full"))] * 2)
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server)
+    check(pushed.said.count("taken, with: nearly full") == 1, pushed.said)
+
+
+@cases("body", "type", "empty", "long")
+def test_strange_success(t, what):
+    """The status counts; what else is said is not believed."""
+    act = {"body": answer(200, b"\xff" * 100), "type": answer(200, b"<html>", "text/html"), "empty": answer(204, b""),
+           "long": answer(200, b"\x00" * 3000000)}[what]
+    server = Server(t, [act] * 2)
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server)
+    # nothing at all is OTLP's answer, too
+    check(pushed.said.count("an answer that is not OTLP's") == (what != "empty"), pushed.said)
+
+
+@cases("garbage", "close", "hang", "half")
+def test_no_answer(t, what):
+    act = {"garbage": b"\x16\x03\x01 what is this\r\n\r\n", "close": CLOSE, "hang": HANG,
+           "half": b"HTTP/1.1 "}[what]
+    server = Server(t, [answer(200), act])
+    pushed = Pushed(t, server.url(), options=("--push-timeout", "1"))
+    pushed.check_all(server)
+    # a connection that was kept may be closed: that is no failure
+    check(pushed.said.count("what is not taken is kept, and tried again") == (what != "close"), pushed.said)
+
+
+def test_slow(t):
+    server = Server(t, [slowly(answer(200))] * 3)
+    pushed = Pushed(t, server.url())
+    pushed.check_all(server)
+    check(len(server.requests) == len(pushed.windows()), "it was sent again")
+
+
+def test_hanging_beside_a_good_one(t):
+    """One destination does not wait for the other; what the one did not take is still there."""
+    bad, good = Server(t, [HANG] * 100), Server(t)
+    pushed = Pushed(t, bad.url(), good.url(), options=("--push-timeout", "60"), wait=False)
+    deadline = time.monotonic() + 60
+    while len(good.taken()) < 5 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    pushed.kill()
+    check(good.taken() == pushed.windows(), f"{len(good.taken())} of {len(pushed.windows())} arrived")
+    check(pushed.queued() == pushed.windows(), "the other's are not queued")
+    check(not bad.taken(), "the bad server took something")
+
+
+def test_down_and_back(t):
+    """Nobody listens at first."""
+    gone = Server(t)
+    gone.stop()
+    pushed = Pushed(t, gone.url(), wait=False)
+    time.sleep(3)
+    check(len(pushed.queued()) > 3, f"{len(pushed.queued())} files are queued")
+    server = Server(t, port=gone.port)
+    pushed.wait()
+    pushed.check_all(server)
+
+
+def test_killed(t):
+    """What is queued when it is killed is sent by the next one, before its own."""
+    gone = Server(t)
+    gone.stop()
+    first = Pushed(t, gone.url(), wait=False)
+    deadline = time.monotonic() + 60
+    while (not first.queued() or first.queued() != first.windows()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    check(first.process.poll() is None, "it has ended")
+    first.kill()
+    windows = first.windows()
+    check(first.queued() == windows, "the queue is not whole")
+    # what is named like a window's file is one
+    queue = next(first.queue.rglob("*.push")).parent
+    (queue / "notes.txt").write_text("mine")
+    server = Server(t, port=gone.port)
+    second = Pushed(t, gone.url(), name="second", options=("--window", "0.3"))
+    check(second.code == 0, f"it ended with {second.code}: {second.said}")
+    got = server.taken()
+    check(sorted(got) == sorted(windows + second.windows()), f"{len(got)} arrived: {second.said}")
+    check(got[0] == windows[0], "the oldest was not the first")
+    check(os.listdir(queue) == ["notes.txt"], f"left is {os.listdir(queue)}")
+
+
+def test_full_queue(t):
+    """The oldest go, and are counted."""
+    gone = Server(t)
+    gone.stop()
+    pushed = Pushed(t, gone.url(), options=("--push-queue-bytes", "6K"), wait=False)
+    time.sleep(2)
+    left = pushed.queued()
+    check(0 < sum(map(len, left)) <= 6144, f"{sum(map(len, left))} bytes are queued")
+    server = Server(t, port=gone.port)
+    pushed.wait()
+    windows = pushed.windows()
+    # the first one was being sent: it was held
+    check(set(server.taken()) <= set(windows) and server.taken()[1:] == windows[-len(left) + 1:],
+          f"{len(server.taken())} arrived of {len(left)}")
+    check(pushed.code == 1 and f"{len(windows) - len(left)} dropped" in pushed.said, f"{pushed.code}: {pushed.said}")
+
+
+def test_disk_full(t):
+    disk = t.dir / "queue"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], check=False).returncode:
+        raise Skip("no mounts")
+    t.finally_do(lambda: subprocess.run(["umount", "-l", disk], check=True))
+    gone = Server(t)
+    gone.stop()
+    pushed = Pushed(t, gone.url(), wait=False)
+    time.sleep(2)
+    left = pushed.queued()
+    server = Server(t, port=gone.port)
+    pushed.wait()
+    windows = pushed.windows()
+    check(0 < len(left) < len(windows), f"{len(left)} of {len(windows)} are queued")
+    check(server.taken() == left and set(left) <= set(windows), "what arrived is not what was queued")
+    check(pushed.code == 2 and "No space left on device" in pushed.said, f"{pushed.code}: {pushed.said}")
+
+
+def test_one_queue_for_one_session(t):
+    gone = Server(t)
+    gone.stop()
+    first = Pushed(t, gone.url(), wait=False)
+    deadline = time.monotonic() + 60
+    while not first.queued() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    second = Pushed(t, gone.url(), name="second")
+    check(second.code == 2 and "another session pushes from there" in second.said, second.said)
+    first.kill()
+
+
+# ── headers, credentials, TLS, proxies ──
+
+
+def test_headers(t):
+    server = Server(t)
+    file = t.dir / "headers"
+    file.write_text(f"# ours\n\nAuthorization: {SECRET}\r\nX-Scope-OrgID: team a\n")
+    pushed = Pushed(t, (server.url(), "--push-headers", file), wait=False)
+    shown = Path(f"/proc/{pushed.process.pid}/cmdline").read_bytes()
+    pushed.wait()
+    pushed.check_all(server)
+    check(all(r.headers["authorization"] == SECRET and r.headers["x-scope-orgid"] == "team a" for r in server.requests),
+          f"{server.requests[0].headers}")
+    check(SECRET.encode() not in shown and SECRET not in pushed.said, "the secret is shown")
+    check(all(SECRET.encode() not in p.read_bytes() for p in pushed.queue.rglob("*") if p.is_file()), "it is in a file")
+
+
+@cases("no colon", "Bad Name: x", "X: a\x01b", ": x", "Host : x")
+def test_bad_headers(t, line):
+    file = t.dir / "headers"
+    file.write_text(f"Fine: x\n{line}{SECRET}\n")
+    pushed = Pushed(t, ("otlp+http://127.0.0.1:1", "--push-headers", file))
+    check(pushed.code == 2 and "line 2 is no header" in pushed.said, f"{pushed.code}: {pushed.said}")
+    check(SECRET not in pushed.said, "the line is shown")
+
+
+@cases("http://h", "otlp://h", "otlp+ftp://h", "otlp+http://u:p@h", "otlp+http://h/?a=b", "otlp+http://", "otlp+http://h:x")
+def test_bad_urls(t, url):
+    pushed = Pushed(t, url)
+    check(pushed.code == 64 and "--push" in pushed.said, f"{pushed.code}: {pushed.said}")
+
+
+def test_path(t):
+    """As of a collector behind a reverse proxy."""
+    server = Server(t)
+    pushed = Pushed(t, server.url() + "/otlp/")
+    pushed.check_all(server)
+    check(server.requests[0].line == "POST /otlp/v1development/profiles HTTP/1.1", server.requests[0].line)
+
+
+def certificate(t):
+    if not shutil.which("openssl"):
+        check(os.environ.get("CI") != "true", "openssl is not installed")
+        raise Skip("openssl is not installed")
+    file, key = t.dir / "cert.pem", t.dir / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", file], check=True, capture_output=True)
+    both = t.dir / "both.pem"
+    both.write_text(file.read_text() + key.read_text())
+    return file, both
+
+
+def test_tls(t):
+    """A certificate is trusted only if it is known, and only for its own name."""
+    file, both = certificate(t)
+    server = Server(t, certificate=both)
+    trusted = Pushed(t, (server.url("otlp+https", "localhost"), "--push-ca", file))
+    trusted.check_all(server)
+    for name, url, options in (("unknown", server.url("otlp+https", "localhost"), ()),
+                               ("name", server.url("otlp+https"), ("--push-ca", file))):
+        other = Pushed(t, (url, *options), name=name, wait=False)
+        deadline = time.monotonic() + 30
+        while len(other.queued()) < 5 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        other.kill()
+        check(other.queued() == other.windows(), f"{name}: not all are queued")
+        check(re.search("certificate|SSL", other.process.stderr.read()), f"{name}: nothing was said")
+        shutil.rmtree(other.queue)
+    check(len(server.requests) == len(trusted.windows()), "something was sent to a server that is not trusted")
+
+
+def test_proxy(t):
+    """By the environment, as other programs have it."""
+    proxy = Server(t)
+    pushed = Pushed(t, "otlp+http://collector.invalid:4318",
+                    env={"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": ""})
+    pushed.check_all(proxy)
+    check(proxy.requests[0].line == "POST http://collector.invalid:4318/v1development/profiles HTTP/1.1",
+          proxy.requests[0].line)
+
+
+# ── Pyroscope ──
+
+
+def raw_samples(path):
+    """What Go's own reader has of the samples: their values, and the names of their frames."""
+    if not shutil.which("go"):
+        check(os.environ.get("CI") != "true", "go is not installed")
+        raise Skip("go is not installed")
+    done = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True, text=True, check=True)
+    samples, _, rest = done.stdout.partition("Samples:\n")[2].partition("Locations\n")
+    names = dict(re.findall(r"^ *(\d+): 0x0 M=1 (.*)$", rest.partition("Mappings\n")[0], re.M))
+    return [(tuple(map(int, line.partition(":")[0].split())), [names[i] for i in line.partition(":")[2].split()])
+            for line in samples.splitlines() if re.match(r" *\d+ +\d+ +\d+ +\d+:", line)]
+
+
+def test_pyroscope(t):
+    """Each process's pprof, with its labels and time; an answer is a status."""
+    server = Server(t, [answer(200, b"", "text/plain"), answer(503), answer(422, b"bad sample", "text/plain")])
+    pushed = Pushed(t, server.url("pyroscope+http"), options=("-f", "otlp,pprof", "--window", "0.5"))
+    windows = sorted(p for p in pushed.files.iterdir() if not p.name.endswith(".otlp.pb.gz"))
+    check(pushed.code == 1 and "refused for good: HTTP 422: bad sample" in pushed.said, f"{pushed.code}: {pushed.said}")
+    taken = server.taken()
+    check(len(taken) == len(windows) - 1 and len(server.requests) == len(windows) + 1, f"{len(server.requests)} requests")
+    for body, window in zip(taken, [windows[0], *windows[2:]]):
+        (t.dir / "body").write_bytes(body)
+        check(raw_samples(t.dir / "body") == raw_samples(window), f"{window.name}: another profile")
+    line = server.requests[0].line
+    check(re.fullmatch(r"POST /ingest\?name=Calls%7Bpid%3D22085%2Cexe%3DCalls%2Cghc_version%3D9\.0\.2%7D"
+                       r"&from=\d{10}&until=\d{10}&format=pprof HTTP/1\.1", line), line)
+    begin = int(re.search(r"from=(\d+)", line)[1])
+    check(0 < int(re.search(r"until=(\d+)", line)[1]) - begin <= 2, line)
+    name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(begin))
+    check(name in windows[0].name, f"{name}, but the file is {windows[0].name}")
+
+
+# ── the process that sends ──
+
+
+def children_of(pid):
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue
+        if int(text.rsplit(") ", 1)[1].split()[1]) == pid:
+            found += [int(stat.parent.name), *children_of(int(stat.parent.name))]
+    return found
+
+
+def status_of(pid):
+    text = Path(f"/proc/{pid}/status").read_text()
+    return {line.partition(":")[0]: line.partition(":")[2].split() for line in text.splitlines()}
+
+
+def runs(pid):
+    try:
+        return status_of(pid)["State"][0] not in "ZX"
+    except OSError:
+        return False
+
+
+@cases("worker", "first")
+def test_rights(t, which):
+    """It has none. Whoever kills the one that works finds another one in its place; without the first one, which
+    starts it, nothing is sent, and nothing is lost."""
+    server = Server(t, [HANG] * 100)
+    pushed = Pushed(t, server.url(), wait=False)
+    deadline = time.monotonic() + 60
+    while not server.requests and time.monotonic() < deadline:
+        time.sleep(0.1)
+    senders = children_of(pushed.process.pid)
+    check(len(senders) == 2, f"{len(senders)} processes")
+    first, worker = senders
+    for pid in senders:
+        status = status_of(pid)
+        check(status["Uid"][0] != "0" and len(set(status["Uid"])) == 1, f"Uid {status['Uid']}")
+        check(status["Groups"] == [] and status["Gid"][0] != "0", f"Gid {status['Gid']} {status['Groups']}")
+        check(all(int(status[c][0], 16) == 0 for c in ("CapPrm", "CapEff", "CapInh", "CapAmb")), f"{status}")
+        check(os.getpriority(os.PRIO_PROCESS, pid) == 10, "it does not give way to others")
+        check(status["NoNewPrivs"] == ["1"] and status["Seccomp"] == ["2"], "no filter")
+        open_ones = {os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir()}
+        outside = [o for o in open_ones if not o.startswith(("socket:", "anon_inode:", "pipe:")) and not o.endswith(".push")]
+        check(not outside, f"open are {outside}")
+    os.kill(first if which == "first" else worker, 9)
+    with server.lock:
+        server.script.clear()
+    pushed.wait()
+    deadline = time.monotonic() + 10
+    while any(map(runs, senders)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check(not any(map(runs, senders)), "a process is left")
+    if which == "worker":
+        pushed.check_all(server)
+        check("the process that sends died" in pushed.said, pushed.said)
+    else:
+        check(pushed.code == 1 and pushed.queued() == pushed.windows(), f"{pushed.code}: {pushed.said}")
+        check("the process that sends has ended" in pushed.said, pushed.said)
+
+
+if __name__ == "__main__":
+    run(globals(), kernel=False)

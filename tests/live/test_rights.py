@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Without root: with the unit's capabilities an ordinary user has all that root has, and each of them is needed."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness import ROOT, SAFESCOPED, Skip, Target, cases, check, program, run
+from test_calls import ALWAYS
+
+NOBODY = 65534
+UNIT = (ROOT / "scripts" / "safescoped.service").read_text()
+CAPS = re.search(r"^CapabilityBoundingSet=(.*)$", UNIT, re.M).group(1).split()
+ALWAYS_NEEDED = ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"]
+
+
+def as_nobody(caps):
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    sets = ",".join(["-all", *("+" + c.removeprefix("CAP_").lower() for c in caps)])
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", f"--bounding-set={sets}",
+            f"--inh-caps={sets}", f"--ambient-caps={sets}"]
+
+
+def place(t):
+    """A folder that anybody can enter and nobody owns, with a copy of the program."""
+    folder = Path(tempfile.mkdtemp(prefix="safescoped-test-"))
+    t.finally_do(lambda: shutil.rmtree(folder))
+    folder.chmod(0o755)
+    os.chown(folder, NOBODY, NOBODY)
+    shutil.copy(SAFESCOPED, folder / "safescoped")
+    (folder / "safescoped").chmod(0o755)
+    return folder
+
+
+def start(t, folder, caps, *args):
+    process = subprocess.Popen([*as_nobody(caps), str(folder / "safescoped"), *map(str, args)], cwd=folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    t.finally_do(lambda: (process.kill(), process.communicate()))
+    return process
+
+
+def ended(process, timeout=90):
+    """(its exit code, standard output, standard error)"""
+    out, err = process.communicate(timeout=timeout)
+    check("Sanitizer" not in err, err)
+    return process.returncode, out, err
+
+
+def profile(t, folder, caps, target, *options):
+    """(exit code, the report or None, what was said) of a session while the target works."""
+    process = start(t, folder, caps, "--pid", target.pid, "-v", "-f", "json", "-o", folder / "p.json", *ALWAYS, *options)
+    said = ""
+    while "attached" not in said and process.poll() is None:
+        said += process.stderr.readline()
+    target.go()
+    truth = target.result()
+    code, _, err = ended(process)
+    path = folder / "p.json"
+    return code, truth, json.loads(path.read_text()) if path.exists() else None, said + err
+
+
+def calls_of(report, function):
+    return sum(c["calls"] or 0 for c in report["targets"][0]["safe_calls"] if c["function"] == function)
+
+
+@cases("thr", "dyn")
+def test_as_root(t, way):
+    """Another user's program: its calls are counted exactly, with their names, and nothing is lost."""
+    folder = place(t)
+    target = t.target("Calls", 2, "safe_half_2ms=200", "safe_sleep_1ms=300", way=way, rts=("-N2",))
+    code, truth, report, said = profile(t, folder, CAPS, target)
+    check(code == 0 and report, f"ended with {code}: {said}")
+    for function in ("safe_half_2ms", "safe_sleep_1ms"):
+        check(calls_of(report, function) == truth[function]["calls"], f"{function}: {calls_of(report, function)} calls")
+    check(os.stat(folder / "p.json").st_uid == NOBODY, "the report is not its user's")
+
+
+def listed(command, cwd):
+    done = subprocess.run([*map(str, command), "--list", "-f", "json"], capture_output=True, text=True, cwd=cwd, timeout=60)
+    check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr}")
+    return {p["pid"]: p for p in json.loads(done.stdout)["processes"]}
+
+
+def test_list(t):
+    """The same rows as root's."""
+    folder = place(t)
+    targets = [t.target("Server", ready="waiting", way=way) for way in ("thr", "dyn")]
+    root, own = listed([SAFESCOPED], folder), listed([*as_nobody(CAPS), folder / "safescoped"], folder)
+    for target in targets:
+        check(target.pid in root and own.get(target.pid) == root[target.pid], f"{own.get(target.pid)}, and root has {root}")
+
+
+def test_host(t):
+    """A session of the whole host: what runs already, and what begins meanwhile."""
+    folder = place(t)
+    early = t.target("Server", ready="waiting")
+    process = start(t, folder, CAPS, "-v", "-d", "8", "-f", "json", "-o", folder / "host.json", *ALWAYS)
+    said = ""
+    while "processes" not in said and process.poll() is None:
+        said += process.stderr.readline()
+    late = Target([program("Calls", "thr"), "1", "safe_sleep_1ms=200"])
+    t.started.append(late)
+    late.go()
+    late.result()
+    code, _, err = ended(process)
+    check(code in (0, 1), f"ended with {code}: {said + err}")
+    pids = {target["pid"] for target in json.loads((folder / "host.json").read_text())["targets"]}
+    check({early.pid, late.pid} <= pids, f"{pids}, and not {early.pid}, {late.pid}: {said + err}")
+
+
+def test_doctor(t):
+    """It finds nothing that is needed missing, and prints the line that brings the rest."""
+    folder = place(t)
+    for caps, code in ((CAPS, 0), ([], 2)):
+        done = subprocess.run([*as_nobody(caps), folder / "safescoped", "--doctor"], capture_output=True, text=True, timeout=60)
+        check(done.returncode == code, f"ended with {done.returncode}: {done.stdout}")
+        for cap in CAPS:
+            check(re.search(rf"^{'ok' if caps else '(?i:missing)'} +{cap} ", done.stdout, re.M), f"{cap}: {done.stdout}")
+        line = re.search(r"setcap (\S+) (\S+)$", done.stdout, re.M)
+        check(line and line.group(2) == str(folder / "safescoped"), f"no line for setcap: {done.stdout}")
+        check(line.group(1).removesuffix("+ep").upper().split(",") == CAPS, f"the unit and the line differ: {line.group(1)}")
+
+
+def test_setcap(t):
+    """The doctor's line makes it so: an ordinary user who has nothing else profiles another's program."""
+    if not shutil.which("setcap"):
+        raise Skip("no setcap")
+    folder = place(t)
+    done = subprocess.run([*as_nobody([]), folder / "safescoped", "--doctor"], capture_output=True, text=True, timeout=60)
+    line = re.search(r"setcap (\S+) (\S+)$", done.stdout, re.M)
+    subprocess.run(["setcap", line.group(1), line.group(2)], check=True)
+    target = t.target("Calls", 2, "safe_sleep_1ms=300")
+    process = subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", folder / "safescoped",
+                                "--pid", str(target.pid), "-v", "-f", "json", "-o", folder / "p.json", *ALWAYS],
+                               cwd=folder, stderr=subprocess.PIPE, text=True)
+    t.finally_do(lambda: (process.kill(), process.wait()))
+    said = ""
+    while "attached" not in said and process.poll() is None:
+        said += process.stderr.readline()
+    target.go()
+    truth = target.result()
+    said += process.communicate(timeout=90)[1]
+    check(process.returncode == 0, f"ended with {process.returncode}: {said}")
+    report = json.loads((folder / "p.json").read_text())
+    check(calls_of(report, "safe_sleep_1ms") == truth["safe_sleep_1ms"]["calls"], f"{calls_of(report, 'safe_sleep_1ms')} calls")
+
+
+# ── one taken away ──
+
+
+def without(cap):
+    check(cap in CAPS, f"the unit has no {cap}")
+    return [c for c in CAPS if c != cap]
+
+
+@cases(*ALWAYS_NEEDED)
+def test_needed(t, cap):
+    """Nothing begins without it, and the one line says which is missing."""
+    folder = place(t)
+    target = t.target("Server", ready="waiting")
+    code, _, err = ended(start(t, folder, without(cap), "--pid", target.pid, "-d", "1", "-f", "json", "-o", folder / "p.json"))
+    lines = [line for line in err.splitlines() if line]
+    check(code == 2 and len(lines) == 1 and cap in lines[0], f"ended with {code}: {err}")
+
+
+def test_other_users(t):
+    """Without CAP_DAC_READ_SEARCH another user's process cannot be read."""
+    folder = place(t)
+    target = t.target("Server", ready="waiting")
+    code, _, err = ended(start(t, folder, without("CAP_DAC_READ_SEARCH"), "--pid", target.pid, "-d", "1", "-f", "json",
+                               "-o", folder / "p.json"))
+    check(code != 0 and "CAP_DAC_READ_SEARCH" in err, f"ended with {code}: {err}")
+
+
+def renamed_library(t):
+    """A program whose library of C functions is gone from the disk once it runs."""
+    folder = t.dir / "lib"
+    folder.mkdir()
+    found = subprocess.run(["ldd", program("Server", "dyn")], capture_output=True, text=True, check=True).stdout
+    rts = re.search(r"(libHSrts\S+) => (\S+)", found)
+    shutil.copy(rts.group(2), folder / rts.group(1))
+    target = t.target("Server", ready="waiting", way="dyn", env={"LD_LIBRARY_PATH": str(folder)})
+    check(str(folder) in Path(f"/proc/{target.pid}/maps").read_text(), "it has another library")
+    (folder / rts.group(1)).unlink()
+    return target
+
+
+def test_files_that_are_gone(t):
+    """Without CAP_CHECKPOINT_RESTORE the runtime's library is not found once its name is gone."""
+    folder = place(t)
+    target = renamed_library(t)
+    for caps, good in ((CAPS, True), (without("CAP_CHECKPOINT_RESTORE"), False)):
+        code, _, err = ended(start(t, folder, caps, "--pid", target.pid, "-d", "1", "-f", "json", "-o", folder / "p.json"))
+        check((code == 0) == good, f"{caps}: ended with {code}: {err}")
+
+
+def kernel_names(folder):
+    return re.findall(r"(\w+)_\[k\]", (folder / "p.folded").read_text())
+
+
+def test_kernel_names(t):
+    """Without CAP_SYSLOG the kernel's functions have no names."""
+    folder = place(t)
+    for caps, good in ((CAPS, True), (without("CAP_SYSLOG"), False)):
+        target = t.target("Calls", 1, "safe_sleep_1ms=400")
+        process = start(t, folder, caps, "--pid", target.pid, "-v", "-f", "folded", "--weight", "wall", "--kernel-stacks",
+                        "-o", folder / "p.folded")
+        said = ""
+        while "attached" not in said and process.poll() is None:
+            said += process.stderr.readline()
+        target.go()
+        target.result()
+        code, _, err = ended(process)
+        check(code == 0, f"ended with {code}: {said + err}")
+        named = any("nanosleep" in name for name in kernel_names(folder))
+        check(named == good, f"{caps}: {set(kernel_names(folder))}")
+
+
+def test_all_are_proved(t):
+    """Every capability of the unit has its test here, and it has no user that makes them superfluous."""
+    proved = [*ALWAYS_NEEDED, "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG"]
+    check(CAPS == proved, f"the unit has {CAPS}")
+    check(f"AmbientCapabilities={' '.join(CAPS)}\n" in UNIT and "DynamicUser=yes\n" in UNIT, "the unit's other lines")
+
+
+# ── what cannot be profiled ──
+
+
+def test_nothing_to_profile(t):
+    """A session of nobody does not end with 0."""
+    done = subprocess.run([SAFESCOPED, "--comm", "no-such-program", "-d", "0.5", "-f", "json", "-o", t.dir / "x.json"],
+                          capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and "nothing was profiled" in done.stderr, f"ended with {done.returncode}: {done.stderr}")
+    check(json.loads((t.dir / "x.json").read_text())["session"]["exit"] == 1, "the report says another exit code")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The service: what its manager learns, its configuration read again, its log, its unit."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from harness import ROOT, SAFESCOPED, SLOWNESS, Skip, check, run
+from test_windows import follow_each_other, windows
+
+UNIT = ROOT / "scripts" / "safescoped.service"
+# Of all, a service may be exposed so much (systemd-analyze).
+EXPOSURE = 3.0
+
+
+class Manager:
+    """The service manager's end of NOTIFY_SOCKET (sd_notify(3)): messages with the times at which they came."""
+
+    def __init__(self, t):
+        self.path = str(t.dir / "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.messages = []
+        t.finally_do(self.socket.close)
+
+    def take(self, seconds):
+        """What comes in this time; False: nothing did."""
+        self.socket.settimeout(max(0.01, seconds))
+        try:
+            text = self.socket.recv(65536).decode()
+        except TimeoutError:
+            return False
+        self.messages.append((time.monotonic(), dict(line.split("=", 1) for line in text.splitlines())))
+        return True
+
+    def wait_for(self, key, timeout=60 * SLOWNESS):
+        """The next message with that key, after those that were taken."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if self.take(deadline - time.monotonic()) and key in self.messages[-1][1]:
+                return self.messages[-1][1]
+        check(False, f"no {key} within {timeout} s; there came {self.messages}")
+
+    def count(self, key, seconds):
+        """How many with that key come in this time."""
+        before, end = len(self.messages), time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.take(end - time.monotonic())
+        return sum(key in m for _, m in self.messages[before:])
+
+
+class Service:
+    def __init__(self, t, *options, env=None):
+        self.t = t
+        self.manager = Manager(t)
+        self.config = t.dir / "safescoped.conf"
+        self.folder = t.dir / "windows"
+        self.folder.mkdir()
+        self.off = t.dir / "off"
+        self.configure(1, 49)
+        self.target = t.target("Calls", 60, "safe_sleep_1ms=1000000")
+        self.target.go()
+        self.session = t.session("--config", self.config, "--pid", self.target.pid, *options,
+                                 env={"NOTIFY_SOCKET": self.manager.path, **(env or {})})
+
+    def configure(self, window, frequency, *more):
+        lines = [f"window {window}", f"frequency {frequency}", "format json", f"output {self.folder}", f"off-file {self.off}", *more]
+        self.config.write_text("".join(f"{line}\n" for line in lines))
+
+    def child(self):
+        """The session's process."""
+        text = Path(f"/proc/{self.session.pid}/task/{self.session.pid}/children").read_text().split()
+        check(len(text) == 1, f"the service has children {text}")
+        return int(text[0])
+
+    def frequencies(self):
+        return [report.json["session"]["frequency_hz"] for report in windows(self.folder)]
+
+    def wait_for_windows(self, enough):
+        deadline = time.monotonic() + 60 * SLOWNESS
+        while not enough(self.frequencies()):
+            check(time.monotonic() < deadline, f"windows of {self.frequencies()} Hz; it said {self.session.err.seen}")
+            time.sleep(0.2)
+
+    def end(self):
+        self.session.signal(signal.SIGTERM)
+        code = self.session.wait()
+        check(code == 0, f"it ended with {code}: {self.session.err.seen}")
+        return self.session.err.seen
+
+
+def test_ready_and_stopping(t):
+    """READY once everything is attached, and not before; STOPPING when it is to end."""
+    s = Service(t)
+    ready = s.manager.wait_for("READY")
+    check(ready["READY"] == "1" and "rofil" in ready["STATUS"], f"{ready}")
+    check(len(s.manager.messages) == 1, f"before it: {s.manager.messages}")
+    # what is attached is in its maps: the kernel has the programs
+    check(any("bpf" in os.readlink(f"/proc/{s.child()}/fd/{fd}") for fd in os.listdir(f"/proc/{s.child()}/fd")),
+          "it was ready before it had loaded anything")
+    s.end()
+    s.manager.wait_for("STOPPING")
+
+
+def test_watchdog(t):
+    """It comes in time, and only while the session's own loop turns."""
+    s = Service(t, env={"WATCHDOG_USEC": "6000000"})
+    s.manager.wait_for("READY")
+    check(s.manager.count("WATCHDOG", 7) >= 1, f"{s.manager.messages}")
+    child = s.child()
+    os.kill(child, signal.SIGSTOP)
+    try:
+        # the last word that it was alive is two seconds old then; after ten the session would end
+        s.manager.count("WATCHDOG", 2.5)
+        still = s.manager.count("WATCHDOG", 3)
+    finally:
+        os.kill(child, signal.SIGCONT)
+    check(still == 0, f"{still} signs of life of what stood still")
+    s.manager.wait_for("WATCHDOG")
+    s.session.signal(signal.SIGTERM)
+    check(s.session.wait() in (0, 1), f"it said {s.session.err.seen}")
+
+
+def test_reload(t):
+    """SIGHUP: the new configuration holds from then on, and the window so far is written."""
+    s = Service(t)
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 2)
+    s.configure(1, 97)
+    s.session.signal(signal.SIGHUP)
+    s.manager.wait_for("RELOADING")
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: hz.count(97) >= 2)
+    lines = s.end()
+    check(any("read again" in line for line in lines), f"it said {lines}")
+    hz = s.frequencies()
+    check(hz == sorted(hz) and set(hz) == {49, 97}, f"windows of {hz} Hz")
+    all_windows = windows(s.folder)
+    follow_each_other([w for w in all_windows if w.json["session"]["frequency_hz"] == 49])
+    follow_each_other([w for w in all_windows if w.json["session"]["frequency_hz"] == 97])
+
+
+def test_wrong_reload(t):
+    """A configuration that is wrong is reported with its line, and not taken; nor is one that did not change."""
+    s = Service(t)
+    s.manager.wait_for("READY")
+    child = s.child()
+    for text, why in ((s.config.read_text() + "windw 3\n", f"{s.config}:6: windw"), ("frequency 49\n", "without windows"),
+                      (None, "cannot be read"), (s.config.read_text() + "# a word\n", "nothing has changed")):
+        if text is None:
+            s.config.unlink()
+        else:
+            s.config.write_text(text)
+        s.session.signal(signal.SIGHUP)
+        s.manager.wait_for("RELOADING")
+        s.manager.wait_for("READY")
+        check(s.session.err.until(why, 30) is not None, f"no word of {why!r}: {s.session.err.seen}")
+        check(s.child() == child, f"{why}: another session has begun")
+    have = len(s.frequencies())
+    s.wait_for_windows(lambda hz: len(hz) > have + 1)
+    s.end()
+    check(set(s.frequencies()) == {49}, f"windows of {s.frequencies()} Hz")
+
+
+def test_switched_off(t):
+    """It begins while the off file is there, is ready all the same, reads its configuration, and goes on when it is gone."""
+    (t.dir / "off").touch()
+    s = Service(t, env={"WATCHDOG_USEC": "3000000"})
+    check("off" in s.manager.wait_for("READY")["STATUS"], f"{s.manager.messages}")
+    s.configure(1, 97)
+    s.session.signal(signal.SIGHUP)
+    s.manager.wait_for("RELOADING")
+    s.manager.wait_for("READY")
+    check(s.manager.count("WATCHDOG", 3) >= 1 and not s.frequencies(), f"{s.manager.messages}, {s.frequencies()}")
+    s.off.unlink()
+    s.wait_for_windows(lambda hz: len(hz) >= 2)
+    s.end()
+    check(set(s.frequencies()) == {97}, f"windows of {s.frequencies()} Hz")
+
+
+def test_ready_without_windows(t):
+    """A session that is one is ready for its manager, too, and alive."""
+    manager = Manager(t)
+    target = t.target("Server", ready="waiting")
+    session = t.session("--pid", target.pid, "-f", "json", "-o", t.dir / "one.json", env={"NOTIFY_SOCKET": manager.path})
+    manager.wait_for("READY")
+    manager.wait_for("WATCHDOG")
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"it said {session.err.seen}")
+
+
+def journal(t, *args, mine=True):
+    """The lines on a standard error that the environment calls the journal's, or another one."""
+    read, write = os.pipe()
+    st = os.fstat(write)
+    env = {**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino + (0 if mine else 1)}"}
+    process = subprocess.Popen([SAFESCOPED, *map(str, args)], stderr=write, env=env)
+    os.close(write)
+    return process, os.fdopen(read)
+
+
+def test_journal(t):
+    """An error has its level in front, for the journal alone."""
+    (t.dir / "conf").write_text("windw 3\n")
+    for mine, form in ((True, r"<3>.*conf:1: windw"), (False, r"safescoped: .*conf:1: windw")):
+        process, log = journal(t, "--check-config", "--config", t.dir / "conf", mine=mine)
+        with log:
+            lines = log.read().splitlines()
+        check(process.wait(60) == 64 and len(lines) == 1 and re.match(form, lines[0]), f"it said {lines}")
+
+
+def test_quiet_log(t):
+    """What is routine is in no log: window after window there is no line."""
+    folder = t.dir / "windows"
+    folder.mkdir()
+    target = t.target("Server", ready="waiting")
+    process, log = journal(t, "--pid", target.pid, "--window", "0.5", "-f", "json", "-o", folder)
+    try:
+        deadline = time.monotonic() + 60 * SLOWNESS
+        while len(windows(folder)) < 4 and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        process.send_signal(signal.SIGTERM)
+    with log:
+        text = log.read()
+    check(process.wait(60) == 0 and len(windows(folder)) >= 4 and not text, f"it said {text}")
+
+
+def test_unit(t):
+    """systemd finds nothing wrong in it, and exposes it little."""
+    if not shutil.which("systemd-analyze"):
+        raise Skip("no systemd-analyze")
+    unit = t.dir / "safescoped.service"
+    unit.write_text(UNIT.read_text().replace("/usr/bin/safescoped", str(SAFESCOPED)).replace("Documentation=", "#"))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    own = [line for line in (done.stdout + done.stderr).splitlines() if "safescoped" in line]
+    check(done.returncode == 0 and not own, f"it ended with {done.returncode}: {own}")
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", unit], capture_output=True, text=True)
+    found = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
+    check(found and float(found.group(1)) <= EXPOSURE, f"exposed: {found and found.group(1)}: {done.stderr}")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,833 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Metrics: the text's format, read by a reader of this test's own; counters that never sink,
+ * wherever a session is cut and whenever it is read, and that add up to what its picture has.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "capture/capture.h"
+#include "lanes/lanes.h"
+#include "metrics/metrics_priv.h"
+#include "picture/make.h"
+#include "timeline/timeline.h"
+
+#define MS UINT64_C(1000000)
+
+/* ── a reader of the format ──────────────────────────────────────────────────────────────── */
+
+struct series {
+	char *key; /* name and labels */
+	char *name;
+	double value;
+	bool counter;
+};
+
+struct scraped {
+	struct series *v;
+	size_t n, cap;
+};
+
+static void scraped_free(struct scraped *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->v[i].key);
+		free(s->v[i].name);
+	}
+	free(s->v);
+	*s = (struct scraped){0};
+}
+
+static const struct series *find(const struct scraped *s, const char *key)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->v[i].key, key))
+			return &s->v[i];
+	return NULL;
+}
+
+static double value_of(const struct scraped *s, const char *key)
+{
+	const struct series *found = find(s, key);
+
+	if (!found)
+		print_message("          no series %s\n", key);
+	assert_non_null(found);
+	return found->value;
+}
+
+/* Of all series with this name and this in their labels. */
+static double sum_of(const struct scraped *s, const char *name, const char *label)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->v[i].name, name) && strstr(s->v[i].key, label))
+			sum += s->v[i].value;
+	return sum;
+}
+
+static size_t name_length(const char *p)
+{
+	size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz_");
+
+	assert_true(n > 0);
+	return n;
+}
+
+/* After the brace; returns what follows the closing one. */
+static const char *skip_labels(const char *p)
+{
+	while (*p != '}') {
+		p += name_length(p);
+		assert_int_equal(*p++, '=');
+		assert_int_equal(*p++, '"');
+		for (; *p != '"'; p++) {
+			uint32_t cp;
+			size_t len = text__decode(p, strlen(p), &cp);
+
+			assert_true(len > 0);
+			assert_false(text__is_hidden(cp));
+			p += len - 1;
+			if (*p != '\\')
+				continue;
+			p++;
+			assert_true(*p == '\\' || *p == '"' || *p == 'n');
+		}
+		p++;
+		if (*p == ',')
+			p++;
+		else
+			assert_int_equal(*p, '}');
+	}
+	return p + 1;
+}
+
+/* The family's name is a prefix of the series'; a histogram's have a suffix. */
+static bool is_of(const char *name, const char *family, const char *type)
+{
+	size_t len = strlen(family);
+	const char *suffix = name + len;
+
+	if (strncmp(name, family, len) != 0)
+		return false;
+	if (strcmp(type, "histogram") != 0)
+		return !*suffix;
+	return !strcmp(suffix, "_bucket") || !strcmp(suffix, "_sum") || !strcmp(suffix, "_count");
+}
+
+static void add_series(struct scraped *s, const char *line, const char *family, const char *type)
+{
+	size_t len = name_length(line);
+	const char *rest = line[len] == '{' ? skip_labels(line + len + 1) : line + len;
+	struct series new = {.key = strndup(line, (size_t)(rest - line)),
+			     .name = strndup(line, len),
+			     .counter = strcmp(type, "gauge") != 0};
+	char *end;
+
+	assert_true(is_of(new.name, family, type));
+	assert_int_equal(*rest++, ' ');
+	new.value = strtod(rest, &end);
+	assert_true(end > rest && !*end);
+	assert_null(find(s, new.key));
+	assert_int_equal(ARRAY_RESERVE(s->v, s->cap, s->n + 1, 1 << 20), 0);
+	s->v[s->n++] = new;
+}
+
+/* Each family once: its help, its type, its series. */
+static struct scraped read_text(char *text)
+{
+	char family[128] = "", type[16] = "", name[130];
+	struct scraped s = {0};
+	struct buf seen = {0};
+	char *line = text, *next;
+
+	for (; *line; line = next) {
+		next = strchr(line, '\n');
+		assert_non_null(next);
+		*next++ = '\0';
+		if (!strncmp(line, "# HELP ", 7)) {
+			assert_int_equal(sscanf(line, "# HELP %127s", family), 1);
+			snprintf(name, sizeof(name), " %s ", family);
+			assert_null(seen.data ? strstr(seen.data, name) : NULL);
+			assert_int_equal(buf__adds(&seen, name), 0);
+			type[0] = '\0';
+		} else if (!strncmp(line, "# TYPE ", 7)) {
+			assert_int_equal(sscanf(line, "# TYPE %129s %15s", name, type), 2);
+			assert_string_equal(name, family);
+		} else {
+			assert_true(type[0]);
+			add_series(&s, line, family, type);
+		}
+	}
+	buf__free(&seen);
+	return s;
+}
+
+static struct scraped scrape(const struct metrics *m)
+{
+	struct buf out = {0};
+	struct scraped s;
+
+	assert_int_equal(metrics__write(m, &out), 0);
+	s = read_text(out.data);
+	buf__free(&out);
+	return s;
+}
+
+/* Every histogram: its buckets grow, and the last one is its count. */
+static void check_histograms(const struct scraped *s)
+{
+	double before = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct series *one = &s->v[i];
+
+		if (strstr(one->key, "_bucket{")) {
+			n++;
+			assert_true(one->value >= before);
+			before = one->value;
+		} else if (strstr(one->key, "_count{")) {
+			assert_true(one->value == before);
+			assert_int_equal(n, FIGURES_HIST);
+			before = 0;
+			n = 0;
+		}
+	}
+}
+
+/* What there was before is there, and no counter is lower. */
+static void check_grown(const struct scraped *before, const struct scraped *now)
+{
+	for (size_t i = 0; i < before->n; i++) {
+		if (!before->v[i].counter)
+			continue;
+		if (value_of(now, before->v[i].key) < before->v[i].value)
+			print_message("          %s\n", before->v[i].key);
+		assert_true(value_of(now, before->v[i].key) >= before->v[i].value);
+	}
+}
+
+/* ── sessions that were recorded ─────────────────────────────────────────────────────────── */
+
+struct watched {
+	struct metrics *m;
+	uint64_t every_ns, next_ns;
+	struct scraped last;
+	unsigned readings, windows;
+	bool set;
+};
+
+static void at(void *ctx, struct timeline *tl, uint64_t ns, bool last)
+{
+	struct watched *w = ctx;
+	struct scraped now;
+
+	if (!w->set) {
+		timeline__set_figures(tl, metrics__take, w->m);
+		/* one that has ended when it is first seen is not shown */
+		assert_int_equal(timeline__figures(tl, ns), 0);
+	}
+	w->set = true;
+	if (!w->next_ns)
+		w->next_ns = ns + w->every_ns;
+	if (!w->every_ns || (ns < w->next_ns && !last))
+		return;
+	w->next_ns = ns + w->every_ns;
+	assert_int_equal(timeline__figures(tl, ns), 0);
+	now = scrape(w->m);
+	check_histograms(&now);
+	check_grown(&w->last, &now);
+	scraped_free(&w->last);
+	w->last = now;
+	w->readings++;
+}
+
+static int window(void *ctx, struct picture *pic)
+{
+	struct watched *w = ctx;
+
+	w->windows++;
+	picture__free(pic);
+	return 0;
+}
+
+static struct replay *replay(const char *name, const struct replay_hooks *hooks)
+{
+	const char *slash = strrchr(__FILE__, '/');
+	struct replay *r;
+	char path[1024];
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%.*s/../data/capture/%s", slash ? (int)(slash - __FILE__) : 1,
+		 slash ? __FILE__ : ".", name);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	assert_int_equal(replay__read(in, name, hooks, &r), 0);
+	fclose(in);
+	return r;
+}
+
+/* What the metrics have when the session is over. */
+static struct scraped watch(const char *name, uint64_t window_ns, uint64_t every_ns,
+			    struct watched *ret_watched)
+{
+	struct watched w = {.every_ns = every_ns};
+	const struct replay_hooks hooks = {
+		.ctx = &w, .at = at, .window_ns = window_ns, .window = window};
+	struct scraped end;
+
+	assert_int_equal(metrics__new(&w.m), 0);
+	replay__free(replay(name, &hooks));
+	end = scrape(w.m);
+	check_histograms(&end);
+	check_grown(&w.last, &end);
+	scraped_free(&w.last);
+	metrics__free(w.m);
+	*ret_watched = w;
+	return end;
+}
+
+static bool near(double a, uint64_t ns, double rest)
+{
+	double seconds = (double)ns / 1e9, gap = a > seconds ? a - seconds : seconds - a;
+
+	return gap <= rest;
+}
+
+#define EXACT	1e-9
+#define ROUNDED 1e-8 /* a sum of doubles */
+
+static uint64_t lanes_ns(const struct picture *pic, enum lane_kind kind, unsigned state)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < picture__n_targets(pic); i++) {
+		const struct pic_lanes *lanes = &picture__target(pic, i)->lanes[kind];
+
+		for (size_t k = 0; k < lanes->n; k++)
+			ns += lanes->v[k].states_ns[state];
+	}
+	return ns;
+}
+
+/* `more`: so many seconds may be shown that turned out to be of another state. */
+static void check_states(const struct scraped *s, const struct picture *pic, enum lane_kind kind,
+			 bool off_only, double more)
+{
+	const char *name = kind == LANE_THREAD ? "safescoped_thread_seconds_total"
+					       : "safescoped_capability_seconds_total";
+	char state[64];
+	double shown;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < state__count(kind); i++) {
+		uint64_t ns = lanes_ns(pic, kind, i);
+
+		if (off_only && state__on_cpu(kind, i))
+			continue;
+		snprintf(state, sizeof(state), "state=\"%s\"", state__name(kind, i));
+		n += ns > 0;
+		shown = sum_of(s, name, state);
+		if (!near(shown - more / 2, ns, more / 2 + ROUNDED))
+			print_message("          %s: %" PRIu64 " ns, shown %.9f\n", state, ns,
+				      shown);
+		assert_true(near(shown - more / 2, ns, more / 2 + ROUNDED));
+	}
+	assert_true(n > 0);
+}
+
+static void check_events(const struct scraped *s, const struct picture *pic)
+{
+	uint64_t calls = 0, wall = 0, wait = 0, gcs = 0, pause = 0;
+
+	for (size_t k = 0; k < picture__n_targets(pic); k++) {
+		const struct pic_target *t = picture__target(pic, k);
+
+		gcs += t->gc.count;
+		pause += t->gc.pause_ns;
+		for (size_t i = 0; i < t->n_calls; i++) {
+			calls += t->calls[i].calls;
+			wall += t->calls[i].wall_ns;
+			wait += t->calls[i].cap_wait_ns;
+		}
+	}
+	assert_true(gcs > 0);
+	assert_true(sum_of(s, "safescoped_safe_call_seconds_count", "") == (double)calls);
+	assert_true(near(sum_of(s, "safescoped_safe_call_seconds_sum", ""), wall, ROUNDED));
+	assert_true(near(sum_of(s, "safescoped_safe_call_capability_wait_seconds_total", ""), wait,
+			 EXACT));
+	assert_true(sum_of(s, "safescoped_gc_collections_total", "") == (double)gcs);
+	assert_true(near(sum_of(s, "safescoped_gc_pause_seconds_total", ""), pause, ROUNDED));
+}
+
+/*
+ * Without readings: the parts that are over add up to the session. (A replay's first record comes
+ * with all windows before it: they are long enough to have none of the session.)
+ */
+static void parts_add_up(void **state)
+{
+	static const uint64_t windows[] = {0, 500 * MS, 97300000, 50 * MS, 61 * MS};
+	static const char *const names[] = {"calls", "centres"};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
+		struct replay *whole = replay(names[k], NULL);
+		const struct picture *pic = replay__picture(whole);
+
+		for (size_t i = 0; i < ARRAY_SIZE(windows); i++) {
+			struct watched w;
+			struct scraped end = watch(names[k], windows[i], 0, &w);
+
+			assert_true(windows[i] ? w.windows > 0 : !w.windows);
+			/* how time on the CPU is divided each window estimates by its own samples
+			 */
+			check_states(&end, pic, LANE_THREAD, windows[i] != 0, 0);
+			if (!windows[i])
+				check_states(&end, pic, LANE_CAPABILITY, false, 0);
+			check_events(&end, pic);
+			scraped_free(&end);
+		}
+		replay__free(whole);
+	}
+}
+
+/* Read at any time, with cuts and without: no counter sinks, and at the end it is all there. */
+static void readings_never_sink(void **state)
+{
+	static const uint64_t windows[] = {0, 500 * MS, 61 * MS};
+	static const uint64_t every[] = {7 * MS, 50 * MS, 331 * MS};
+	struct replay *whole = replay("calls", NULL);
+	const struct picture *pic = replay__picture(whole);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(every); k++) {
+			struct watched w;
+			struct scraped end = watch("calls", windows[i], every[k], &w);
+
+			assert_true(w.readings >= 2);
+			check_events(&end, pic);
+			/* a capture does not have threads' states at the readings, as a session
+			 * has: what they do since their last record is guessed, and what was too
+			 * much stays until the sums have caught up */
+			check_states(&end, pic, LANE_THREAD, true, 100);
+			scraped_free(&end);
+		}
+	replay__free(whole);
+}
+
+/* A reading changes nothing: the picture is the same, slice by slice. */
+static void readings_change_nothing(void **state)
+{
+	struct watched w = {.every_ns = 20 * MS};
+	const struct replay_hooks hooks = {.ctx = &w, .at = at};
+	struct replay *plain = replay("calls", NULL), *watched;
+	const struct pic_target *a, *b;
+
+	(void)state;
+	assert_int_equal(metrics__new(&w.m), 0);
+	watched = replay("calls", &hooks);
+	a = picture__target(replay__picture(plain), 0);
+	b = picture__target(replay__picture(watched), 0);
+	assert_true(w.readings > 10);
+	for (unsigned kind = 0; kind < LANE_KINDS; kind++) {
+		assert_int_equal(a->lanes[kind].n, b->lanes[kind].n);
+		for (size_t i = 0; i < a->lanes[kind].n; i++) {
+			const struct pic_lane *x = &a->lanes[kind].v[i], *y = &b->lanes[kind].v[i];
+
+			assert_memory_equal(x->states_ns, y->states_ns, sizeof(x->states_ns));
+			assert_int_equal(x->n_slices, y->n_slices);
+			for (size_t k = 0; k < x->n_slices; k++)
+				assert_int_equal(x->slices[k].end_ns, y->slices[k].end_ns);
+		}
+	}
+	scraped_free(&w.last);
+	metrics__free(w.m);
+	replay__free(plain);
+	replay__free(watched);
+}
+
+/* ── made-up processes ───────────────────────────────────────────────────────────────────── */
+
+static struct pic_target target_of(pid_t pid, const char *comm)
+{
+	return (struct pic_target){.pid = pid,
+				   .comm = comm,
+				   .exe = "/bin/x",
+				   .ghc_version = "9.0.2",
+				   .way = "rts_thr"};
+}
+
+static void give(struct metrics *m, uint32_t no, pid_t pid, uint64_t haskell_ns, bool ended,
+		 bool closed)
+{
+	struct pic_target t = target_of(pid, "prog");
+	struct figures f = {.no = no, .target = &t, .ended = ended};
+
+	f.thread_ns[ST_HASKELL] = haskell_ns;
+	metrics__take(m, &f, closed);
+}
+
+#define HASKELL "safescoped_thread_seconds_total{pid=\"1\",program=\"prog\",state=\"haskell\"}"
+
+static void estimates_that_sink(void **state)
+{
+	/* of the part that goes on (negative: it is over), and what is shown then */
+	static const struct {
+		int ms;
+		double shown;
+	} steps[] = {{10, .010}, {5, .010}, {12, .012}, {-11, .012}, {0, .012},
+		     {1, .012},	 {2, .013}, {-3, .014}, {4, .018}};
+	struct metrics *m;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct scraped s;
+
+		give(m, 7, 1, (uint64_t)abs(steps[i].ms) * MS, false, steps[i].ms < 0);
+		s = scrape(m);
+		assert_true(near(value_of(&s, HASKELL), (uint64_t)(steps[i].shown * 1e9), EXACT));
+		scraped_free(&s);
+	}
+	metrics__free(m);
+}
+
+static void stale_processes_go(void **state)
+{
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	give(m, 0, 1, 10 * MS, false, false);
+	give(m, 0, 1, 11 * MS, true, true);
+	metrics__forget_stale(m, 1000);
+	s = scrape(m);
+	assert_true(near(value_of(&s, HASKELL), 11 * MS, EXACT));
+	scraped_free(&s);
+	metrics__forget_stale(m, 1000 + METRICS_STALE_NS - 1);
+	/* still given, since the session has it in its picture */
+	give(m, 0, 1, 0, true, false);
+	s = scrape(m);
+	assert_non_null(find(&s, HASKELL));
+	scraped_free(&s);
+	metrics__forget_stale(m, 1000 + METRICS_STALE_NS);
+	give(m, 0, 1, 12 * MS, true, false);
+	s = scrape(m);
+	assert_null(find(&s, HASKELL));
+	assert_true(sum_of(&s, "safescoped_target_info", "") == 0);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* The same pid, another program: never two series of the same name. */
+static void another_program(void **state)
+{
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	give(m, 0, 1, 10 * MS, false, false);
+	give(m, 0, 1, 10 * MS, true, false);
+	give(m, 1, 1, 3 * MS, false, false);
+	/* the one before is still in the session's picture */
+	give(m, 0, 1, 10 * MS, true, false);
+	s = scrape(m);
+	assert_true(near(value_of(&s, HASKELL), 3 * MS, EXACT));
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+static void only_so_many_processes(void **state)
+{
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	for (unsigned i = 0; i < METRICS_MAX_TARGETS + 100; i++)
+		give(m, i, (pid_t)i + 1, MS, false, false);
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_target_info", "") == METRICS_MAX_TARGETS);
+	scraped_free(&s);
+	/* those that end make room */
+	give(m, 3, 4, MS, true, false);
+	give(m, 5000, 5001, MS, false, false);
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_target_info", "") == METRICS_MAX_TARGETS);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"5001\"") == 1);
+	assert_true(sum_of(&s, "safescoped_target_info", "pid=\"4\"") == 0);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* Programs that begin and end by the thousand leave nothing. */
+static void short_lives(void **state)
+{
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	for (unsigned i = 0; i < 10000; i++)
+		give(m, i, (pid_t)i + 1, MS, true, i % 2);
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_target_info", "") == 0);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+static void find_nasty_place(void *ctx, pid_t pid, struct metrics_place *ret_place)
+{
+	(void)ctx;
+	assert_int_equal(pid, 1);
+	*ret_place = (struct metrics_place){.container = "", .pod = "p", .service = "a\"b\\c\n"};
+}
+
+/* The reader above refuses what is not escaped. */
+static void names_of_any_bytes(void **state)
+{
+	static const char *const names[] = {"a\"b",	    "a\\", "a\nb", "\xff\xfe",
+					    "\xe2\x80\xae", "{}",  "",	   "a,b=\"c\"} 1\nx 2",
+					    "\x1b[2J"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct pic_target t = target_of(1, names[i]);
+		struct figures_site site = {
+			.addr = 1, .function = names[i], .caller = names[i], .place = names[i]};
+		struct figures f = {.no = 1, .target = &t, .sites = &site, .n_sites = 1};
+		struct metrics *m;
+		struct scraped s;
+
+		t.exe = t.way = t.ghc_version = names[i];
+		site.hist[3] = 1;
+		assert_int_equal(metrics__new(&m), 0);
+		metrics__set_places(m, find_nasty_place, NULL);
+		metrics__take(m, &f, false);
+		s = scrape(m);
+		assert_true(sum_of(&s, "safescoped_target_info", "pod=\"p\"") == 1);
+		assert_true(sum_of(&s, "safescoped_target_info", "service=\"a\\\"b\\\\c\\\\x0a\"") +
+				    sum_of(&s, "safescoped_target_info",
+					   "service=\"a\\\"b\\\\c\\\\u{a}\"") ==
+			    1);
+		assert_true(sum_of(&s, "safescoped_safe_call_seconds_count", "") == 1);
+		scraped_free(&s);
+		metrics__free(m);
+	}
+}
+
+/* ── places of safe calls ────────────────────────────────────────────────────────────────── */
+
+#define SITES 30
+
+static double count_of(const struct scraped *s, unsigned n)
+{
+	char label[32];
+
+	snprintf(label, sizeof(label), "site=\"f+%u\"", n);
+	return sum_of(s, "safescoped_safe_call_seconds_count", label);
+}
+
+/*
+ * As many places as there are slots have series; the others are one. Which ones are the busiest
+ * changes, and neither all of them together nor any of them sinks.
+ */
+static void busiest_places(void **state)
+{
+	struct figures_site v[SITES] = {0};
+	struct figures f = {.sites = v, .n_sites = SITES};
+	char names[SITES][16];
+	struct sites sites = {0};
+	uint64_t calls = 0, shown = 0, others = 0;
+	unsigned seed = 11, moved = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < SITES; i++) {
+		snprintf(names[i], sizeof(names[i]), "f+%u", i);
+		v[i].addr = i + 1;
+		v[i].function = v[i].caller = v[i].place = names[i];
+	}
+	for (unsigned step = 0; step < 2000; step++) {
+		bool closed = step % 37 == 36;
+		uint64_t sum;
+		unsigned used = 0;
+
+		/* each has its time in which it is busy */
+		for (unsigned i = 0; i < SITES; i++) {
+			unsigned n = (unsigned)rand_r(&seed) % (step / 100 % SITES == i ? 90 : 3);
+
+			v[i].hist[0] += n;
+			v[i].wall_ns += n * MS;
+			calls += n;
+		}
+		if (step % 10 == 9)
+			sites__choose(&sites, &f);
+		sites__take(&sites, &f, closed);
+		sum = sites.others.hist[0].shown;
+		for (unsigned i = 0; i < METRICS_MAX_SITES; i++) {
+			used += sites.slots[i].used;
+			sum += sites.slots[i].used ? sites.slots[i].sums.hist[0].shown : 0;
+		}
+		assert_int_equal(used, METRICS_MAX_SITES);
+		/* every call is in one of them, and in one only */
+		assert_int_equal(sum, calls);
+		assert_true(sum >= shown);
+		assert_true(sites.others.hist[0].shown >= others);
+		moved += sites.others.hist[0].shown > others + 100;
+		shown = sum;
+		others = sites.others.hist[0].shown;
+		for (unsigned i = 0; closed && i < SITES; i++) {
+			v[i].hist[0] = 0;
+			v[i].wall_ns = 0;
+		}
+	}
+	assert_true(moved > 5);
+	sites__free(&sites);
+}
+
+/* The first ones are those that are busiest then. */
+static void first_places(void **state)
+{
+	struct figures_site v[SITES] = {0};
+	struct pic_target t = target_of(1, "prog");
+	struct figures f = {.target = &t, .sites = v, .n_sites = SITES};
+	char names[SITES][16];
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	for (unsigned i = 0; i < SITES; i++) {
+		snprintf(names[i], sizeof(names[i]), "f+%u", i);
+		v[i] = (struct figures_site){.addr = i + 1,
+					     .function = "f",
+					     .caller = "g",
+					     .place = names[i],
+					     .wall_ns = i * MS};
+		v[i].hist[5] = i;
+	}
+	assert_int_equal(metrics__new(&m), 0);
+	metrics__take(m, &f, false);
+	s = scrape(m);
+	for (unsigned i = 0; i < SITES; i++)
+		assert_true(count_of(&s, i) == (i >= SITES - METRICS_MAX_SITES ? i : 0));
+	assert_true(2 * sum_of(&s, "safescoped_safe_call_seconds_count", "[others]") ==
+		    (SITES - METRICS_MAX_SITES) * (SITES - METRICS_MAX_SITES - 1));
+	/* 1.048576 ms: 2^20 ns */
+	assert_true(2 * sum_of(&s, "safescoped_safe_call_seconds_bucket", "le=\"0.001048576\"") ==
+		    SITES * (SITES - 1));
+	assert_true(sum_of(&s, "safescoped_safe_call_seconds_bucket", "le=\"0.000262144\"") == 0);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* ── the daemon ──────────────────────────────────────────────────────────────────────────── */
+
+static void own_numbers(void **state)
+{
+	static const char cause[] = "lost \"ring\"";
+	struct metrics *m;
+	struct scraped s;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	s = scrape(m);
+	assert_true(value_of(&s, "safescoped_build_info{version=\"" SAFESCOPED_VERSION "\"}") == 1);
+	assert_null(find(&s, "safescoped_targets"));
+	scraped_free(&s);
+	for (unsigned i = 0; i < METRICS_VALUES; i++)
+		metrics__set(m, (enum metrics_value)i, 1500000000 + i);
+	metrics__set(m, METRICS_BPF_NS, 5);
+	metrics__set(m, METRICS_TARGETS, 5);
+	metrics__set_labelled(m, METRICS_LOST, cause, 4);
+	metrics__set_labelled(m, METRICS_LOST, cause, 5);
+	s = scrape(m);
+	assert_true(value_of(&s, "safescoped_lost_total{cause=\"lost \\\"ring\\\"\"}") == 5);
+	/* a gauge sinks, and a counter, which may be estimated, does not */
+	assert_true(value_of(&s, "safescoped_targets") == 5);
+	assert_true(near(value_of(&s, "safescoped_bpf_seconds_total"), 1500000000 + METRICS_BPF_NS,
+			 EXACT));
+	assert_true(near(value_of(&s, "safescoped_cpu_seconds_total{process=\"helpers\"}"),
+			 1500000000 + METRICS_HELPERS_NS, EXACT));
+	assert_int_equal(s.n, METRICS_VALUES + 2);
+	scraped_free(&s);
+	/* of those there are so many only */
+	for (unsigned i = 0; i < 3 * METRICS_MAX_LABELLED; i++) {
+		char label[16];
+
+		snprintf(label, sizeof(label), "cause %u", i);
+		metrics__set_labelled(m, METRICS_LOST, label, 1);
+	}
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_lost_total", "cause ") == METRICS_MAX_LABELLED - 1);
+	scraped_free(&s);
+	metrics__free(m);
+}
+
+/* The longest there may be has room. */
+static void longest_text(void **state)
+{
+	struct figures_site v[SITES] = {0};
+	char name[20000], labels[40000];
+	struct buf out = {0};
+	struct metrics *m;
+
+	(void)state;
+	memset(name, '\x01', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	memset(labels, 'x', sizeof(labels) - 1);
+	labels[sizeof(labels) - 1] = '\0';
+	assert_int_equal(metrics__new(&m), 0);
+	for (unsigned i = 0; i < SITES; i++) {
+		v[i] = (struct figures_site){
+			.addr = i + 1, .function = labels, .caller = labels, .place = name};
+		v[i].hist[0] = UINT64_MAX / 64;
+		v[i].wall_ns = UINT64_MAX / 64;
+	}
+	for (unsigned i = 0; i < METRICS_MAX_TARGETS; i++) {
+		struct pic_target t = target_of((pid_t)i + 1, "\x01\x01\x01\x01\x01\x01\x01\x01");
+		struct figures f = {.no = i, .target = &t, .sites = v, .n_sites = SITES};
+
+		t.exe = name;
+		for (unsigned k = 0; k < ST_MAX; k++)
+			f.thread_ns[k] = UINT64_MAX / 2;
+		metrics__take(m, &f, false);
+	}
+	buf__init(&out, METRICS_MAX_TEXT);
+	assert_int_equal(metrics__write(m, &out), 0);
+	buf__free(&out);
+	metrics__free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_add_up),
+		cmocka_unit_test(readings_never_sink),
+		cmocka_unit_test(readings_change_nothing),
+		cmocka_unit_test(estimates_that_sink),
+		cmocka_unit_test(stale_processes_go),
+		cmocka_unit_test(another_program),
+		cmocka_unit_test(only_so_many_processes),
+		cmocka_unit_test(short_lives),
+		cmocka_unit_test(names_of_any_bytes),
+		cmocka_unit_test(busiest_places),
+		cmocka_unit_test(first_places),
+		cmocka_unit_test(own_numbers),
+		cmocka_unit_test(longest_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

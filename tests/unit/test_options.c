@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of options, and what a configuration file's lines are. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/config.h"
+#include "cli/options_priv.h"
+
+static bool by_itself(int key)
+{
+	/* looked at by the command line's parser */
+	return key == OPT_CHECK_CONFIG || key == OPT_COMPLETION || key == 'h';
+}
+
+/* Whatever the value is, some file knows the option. */
+static void test_every_row_is_handled(void **state)
+{
+	static struct options o;
+
+	(void)state;
+	for (const struct option_row *row = option_rows; row->doc; row++) {
+		struct option_input in = {.o = &o};
+
+		memset(&o, 0, sizeof(o));
+		if (row->key && !by_itself(row->key))
+			assert_int_not_equal(options__set(&in, row->key, row->arg ? "" : NULL),
+					     -ENOENT);
+		buf__free(&in.wrong);
+	}
+}
+
+static void test_rows_are_unique(void **state)
+{
+	(void)state;
+	for (const struct option_row *row = option_rows; row->doc; row++) {
+		if (row->key)
+			assert_ptr_equal(option_table__of_key(row->key), row);
+		if (option_table__is_long(row))
+			assert_ptr_equal(option_table__find(row->name), row);
+	}
+	assert_null(option_table__find("nosuch"));
+	assert_null(option_table__find(""));
+}
+
+static void test_defaults_are_right(void **state)
+{
+	static struct options o;
+
+	(void)state;
+	for (const struct option_row *row = option_rows; row->doc; row++) {
+		struct option_input in = {.o = &o};
+
+		if (row->def)
+			assert_int_equal(options__set(&in, row->key, row->def), 0);
+		buf__free(&in.wrong);
+	}
+}
+
+static void lines_of(const char *text, const char *const want[][2], size_t n)
+{
+	struct config *c = NULL;
+
+	assert_int_equal(config__parse(text, strlen(text), &c), 0);
+	assert_int_equal(c->n, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(c->lines[i].name, want[i][0]);
+		if (want[i][1])
+			assert_string_equal(c->lines[i].value, want[i][1]);
+		else
+			assert_null(c->lines[i].value);
+	}
+	config__free(c);
+}
+
+static void test_lines(void **state)
+{
+	static const char *const want[][2] = {
+		{"a", NULL}, {"b", "1 2"}, {"c", "=d"},	 {"e", "f=g"},
+		{"h", ""},   {"", "i"},	   {"j", "# k"},
+	};
+
+	(void)state;
+	lines_of("a\n b  1 2 \r\n#x\n\n c = =d\ne=f=g\nh =\n=i\nj # k", want, ARRAY_SIZE(want));
+	lines_of("", NULL, 0);
+	lines_of("\n\n", NULL, 0);
+}
+
+static void test_line_numbers(void **state)
+{
+	struct config *c = NULL;
+
+	(void)state;
+	assert_int_equal(config__parse("\na\n\n#\nb", 7, &c), 0);
+	assert_int_equal(c->n, 2);
+	assert_int_equal(c->lines[0].number, 2);
+	assert_int_equal(c->lines[1].number, 5);
+	config__free(c);
+}
+
+static void test_limits(void **state)
+{
+	struct config *c = NULL;
+	char *text = malloc(CONFIG_MAX_BYTES + 1);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, '#', CONFIG_MAX_BYTES + 1);
+	assert_int_equal(config__parse(text, CONFIG_MAX_BYTES, &c), 0);
+	config__free(c);
+	assert_int_equal(config__parse(text, CONFIG_MAX_BYTES + 1, &c), -EFBIG);
+	for (size_t i = 0; i < CONFIG_MAX_LINES + 1; i++)
+		memcpy(text + 2 * i, "a\n", 2);
+	assert_int_equal(config__parse(text, 2UL * CONFIG_MAX_LINES, &c), 0);
+	config__free(c);
+	assert_int_equal(config__parse(text, 2UL * CONFIG_MAX_LINES + 2, &c), -EFBIG);
+	assert_int_equal(config__parse("a\0b", 3, &c), -EILSEQ);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_row_is_handled), cmocka_unit_test(test_rows_are_unique),
+		cmocka_unit_test(test_defaults_are_right),   cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_line_numbers),	     cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

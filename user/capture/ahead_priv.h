@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ahead: what a replay in windows looks for in the capture before it begins. At a cut, each thread
+ * is told what comes next of it: what it does just then is known by that, as in a session without
+ * windows.
+ */
+#ifndef SAFESCOPED_CAPTURE_AHEAD_PRIV_H
+#define SAFESCOPED_CAPTURE_AHEAD_PRIV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ahead;
+struct intake;
+struct intake_input;
+
+/* There is a cut at first_ns and every every_ns from there. */
+int ahead__new(uint64_t first_ns, uint64_t every_ns, struct ahead **ret_ahead);
+void ahead__free(struct ahead *ahead);
+/* One input, in the order in which they are taken later. -ENOMEM. */
+int ahead__look(struct ahead *ahead, const struct intake_input *input);
+/* After the last of them. */
+void ahead__looked(struct ahead *ahead);
+/* Then, as inputs are taken: another target has joined. */
+void ahead__joined(struct ahead *ahead);
+/* When the session ended; 0: not known. */
+uint64_t ahead__end(const struct ahead *ahead);
+/*
+ * The number, from 1, of the last record of the time before the cut at cut_ns, if one of later time
+ * came before it; else one that is earlier. For one cut after the other.
+ */
+uint64_t ahead__last_before(struct ahead *ahead, uint64_t cut_ns);
+/*
+ * Tells the intake what its threads do at the cut at cut_ns, when record number n_records is the
+ * next one. For one cut after the other. -ENOMEM.
+ */
+int ahead__give(struct ahead *ahead, struct intake *in, uint64_t cut_ns, uint64_t n_records);
+
+#endif

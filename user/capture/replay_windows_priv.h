@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * replay_windows: a replay in windows. A live session asks the kernel at each cut what its threads
+ * are just doing; a capture says it with the records of what they did, which come later. So these
+ * are looked for first, in a pass of its own (ahead_priv.h).
+ */
+#ifndef SAFESCOPED_CAPTURE_REPLAY_WINDOWS_PRIV_H
+#define SAFESCOPED_CAPTURE_REPLAY_WINDOWS_PRIV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ahead;
+struct intake_input;
+struct picture;
+struct timeline;
+
+struct replay_windows {
+	uint64_t every_ns;			     /* 0: there are none */
+	uint64_t next_ns;			     /* the next cut */
+	int (*take)(void *ctx, struct picture *pic); /* whose the picture is then */
+	void *ctx;
+	int stopped;	     /* by an error that ends the replay */
+	uint64_t latest_ns;  /* of the records so far */
+	uint64_t n_records;  /* so far, with the one that comes next */
+	struct ahead *ahead; /* what the first pass has found */
+};
+
+void replay_windows__free(struct replay_windows *w);
+/* One input of the first pass. -ENOMEM. */
+int replay_windows__look(struct replay_windows *w, const struct intake_input *input);
+/* After the first pass. */
+void replay_windows__looked(struct replay_windows *w);
+/* Another target has joined. */
+void replay_windows__joined(struct replay_windows *w);
+/*
+ * A record of `ns` (UINT64_MAX: damaged) comes next: makes the windows that end before it, and for
+ * which no record is still to come. -EBADMSG, and none is made: they would be so many that `ns`
+ * cannot be true.
+ */
+int replay_windows__record(struct replay_windows *w, struct timeline *tl, uint64_t ns);
+/* The records have all come: makes the windows that end before `ns`, the session's end; UINT64_MAX:
+ * before that which the first pass has found, if it has. As above. */
+int replay_windows__end(struct replay_windows *w, struct timeline *tl, uint64_t ns);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * config: a configuration file, as lines of names and values. A line is `NAME`, `NAME VALUE` or
+ * `NAME = VALUE`; the value is the rest of the line without the blanks around it. Empty lines, and
+ * those whose first character other than a blank is `#`, are left out. Private to the cli room.
+ */
+#ifndef SAFESCOPED_CLI_CONFIG_H
+#define SAFESCOPED_CLI_CONFIG_H
+
+#include <stddef.h>
+
+#define CONFIG_MAX_BYTES (1U << 20)
+#define CONFIG_MAX_LINES 10000
+
+struct config_line {
+	unsigned number; /* in the file, from 1 */
+	const char *name;
+	const char *value; /* NULL: there is none */
+};
+
+struct config {
+	char *text; /* what the lines point into */
+	struct config_line *lines;
+	size_t n;
+};
+
+/*
+ * The caller frees it. -EFBIG: larger than CONFIG_MAX_BYTES, or more than CONFIG_MAX_LINES that
+ * are not empty; -EINVAL: not a regular file; -EILSEQ: a NUL byte, as no text has; else open()'s
+ * and read()'s errors.
+ */
+int config__read(const char *path, struct config **ret_config);
+/* The same of bytes in memory. */
+int config__parse(const char *data, size_t len, struct config **ret_config);
+void config__free(struct config *config);
+
+#endif

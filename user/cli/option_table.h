@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * option_table: every option, once. The command line, the usage text, the configuration file and
+ * the shells' completions are made from it; the tests compare it with the manual page. Private to
+ * the cli room.
+ */
+#ifndef SAFESCOPED_CLI_OPTION_TABLE_H
+#define SAFESCOPED_CLI_OPTION_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Keys of options that have no letter. */
+enum {
+	OPT_SYMBOLS = 1000,
+	OPT_FORCE,
+	OPT_MAX_OVERHEAD,
+	OPT_WEIGHT,
+	OPT_LANES,
+	OPT_STACKS,
+	OPT_KERNEL_STACKS,
+	OPT_LIST,
+	OPT_DOCTOR,
+	OPT_FROM,
+	OPT_TO,
+	OPT_HIDE,
+	OPT_ONLY,
+	OPT_SAVE,
+	OPT_REPLAY,
+	OPT_WINDOW,
+	OPT_KEEP,
+	OPT_KEEP_BYTES,
+	OPT_KEEP_FOR,
+	OPT_OFF_FILE,
+	OPT_COMM,
+	OPT_EXE,
+	OPT_USER,
+	OPT_CGROUP,
+	OPT_EXCLUDE,
+	OPT_PROPAGATE_EXIT,
+	OPT_CONFIG,
+	OPT_CHECK_CONFIG,
+	OPT_COMPLETION,
+	OPT_PUSH,
+	OPT_PUSH_HEADERS,
+	OPT_PUSH_CA,
+	OPT_PUSH_QUEUE,
+	OPT_PUSH_QUEUE_BYTES,
+	OPT_PUSH_TIMEOUT,
+	OPT_METRICS,
+};
+
+/* What a completion offers for the value, besides the words in `arg`; and where an option may be
+ * given. */
+enum option_flags {
+	OPTION_FILE = 1 << 0,
+	OPTION_DIR = 1 << 1,
+	OPTION_PID = 1 << 2,
+	OPTION_USER_NAME = 1 << 3,
+	OPTION_FORMATS = 1 << 4, /* a comma-separated list of the formats */
+	OPTION_LANES = 1 << 5,	 /* … of the kinds of lanes */
+	/* Only on the command line, not in the configuration file. */
+	OPTION_NOT_IN_FILE = 1 << 6,
+	OPTION_MANY = 1 << 7, /* each time that it is given adds to what it was before */
+};
+
+struct option_row {
+	const char *name; /* without the dashes; NULL: it has a letter only, or is a heading */
+	int key;	  /* the letter, or OPT_…; 0: a heading, the text in `doc` */
+	const char *arg;  /* what the usage text calls its value; those of its parts, separated by
+			     `|`, that are in lower case are values. NULL: it has none */
+	unsigned flags;
+	const char *doc;
+	int group;	 /* of the usage text */
+	const char *def; /* the value that holds where the option is not given; NULL: none, or
+			    it depends on others */
+};
+
+/* The rows in the order of the usage text; the array's end has neither name, key nor doc. */
+extern const struct option_row option_rows[];
+
+/* The option of that name; NULL: there is none. */
+const struct option_row *option_table__find(const char *name);
+/* The one with that key. */
+const struct option_row *option_table__of_key(int key);
+/* Whether the row is an option that may be written as --NAME. */
+bool option_table__is_long(const struct option_row *row);
+/* … as -X. */
+bool option_table__has_letter(const struct option_row *row);
+
+#endif

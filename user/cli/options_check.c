@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Options that do not go together, and what follows from those that were given. */
+#include <string.h>
+
+#include "options_priv.h"
+
+static int check_windows(struct option_input *in)
+{
+	const struct options *o = in->o;
+	const struct output_opts *out = &o->output;
+
+	if (o->window_ns &&
+	    (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
+		return options__wrong(in, "--window: needs a session, or --replay");
+	if (o->window_ns && o->eventlog && strcmp(o->eventlog, "none") != 0)
+		return options__wrong(in, "--window: eventlogs are not joined with windows");
+	if ((out->keep || out->keep_bytes || out->keep_for_ns) &&
+	    (!o->window_ns || (out->path && !strcmp(out->path, "-"))))
+		return options__wrong(in, "--keep, --keep-bytes, --keep-for: need --window, and a "
+					  "directory");
+	return 0;
+}
+
+/* A log without a process is looked at by itself. */
+static int check_eventlog(struct option_input *in)
+{
+	struct options *o = in->o;
+	const struct log_part *part = &o->part;
+	bool file =
+		o->eventlog && strcmp(o->eventlog, "auto") != 0 && strcmp(o->eventlog, "none") != 0;
+
+	if (o->eventlog && !*o->eventlog)
+		return options__wrong(in, "--eventlog: an empty path");
+	if (file && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR))
+		return options__wrong(in, "--eventlog FILE: not with --list or --doctor");
+	if (file && o->n_pids > 1)
+		return options__wrong(in,
+				      "--eventlog FILE: belongs to one process; more were given");
+	if (file && !o->n_pids && !o->command && o->mode != MODE_REPLAY)
+		o->mode = MODE_EVENTLOG;
+	if (o->mode != MODE_EVENTLOG && (part->from_ns || part->to_ns || part->from_marker ||
+					 part->to_marker || o->n_hide || o->n_only))
+		return options__wrong(in, "--from, --to, --hide, --only: need --eventlog FILE");
+	return 0;
+}
+
+static int check_capture(struct option_input *in)
+{
+	const struct options *o = in->o;
+
+	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
+		return options__wrong(in, "--replay: takes no process, command, log or --save");
+	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
+		return options__wrong(in, "--save: needs a session");
+	if ((o->save && !*o->save) || (o->replay && !*o->replay))
+		return options__wrong(in, "--save, --replay: an empty path");
+	return 0;
+}
+
+static int check_list(struct option_input *in)
+{
+	const struct options *o = in->o;
+	const struct output_opts *out = &o->output;
+
+	if (o->mode != MODE_LIST)
+		return 0;
+	if (o->n_pids || o->command)
+		return options__wrong(in, "--list: takes no process and no command");
+	if (out->n_formats > 1 ||
+	    (out->n_formats && out->formats[0] != &export_json && out->formats[0] != &export_text))
+		return options__wrong(in, "--list: takes one of the formats text and json");
+	return 0;
+}
+
+static int check_mode(struct option_input *in)
+{
+	struct options *o = in->o;
+	const struct output_opts *out = &o->output;
+
+	if (o->mode == MODE_DOCTOR && o->command)
+		return options__wrong(in, "--doctor: takes no command");
+	if (o->propagate_exit && !o->command)
+		return options__wrong(in, "--propagate-exit: needs a command");
+	if (o->command && o->n_pids)
+		return options__wrong(in, "either --pid or a command");
+	if (o->mode == MODE_SYSTEM && o->command)
+		o->mode = MODE_COMMAND;
+	else if (o->mode == MODE_SYSTEM && o->n_pids)
+		o->mode = MODE_PID;
+	if (o->symbols && (o->mode == MODE_SYSTEM || o->mode == MODE_LIST))
+		return options__wrong(in, "--symbols: needs --pid or a command");
+	if (o->metrics && o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_COMMAND)
+		return options__wrong(in, "--metrics: needs a session");
+	if (o->mode == MODE_DOCTOR && (out->n_formats || out->path))
+		return options__wrong(in, "--doctor: prints to standard output, as text");
+	if (o->select.n && o->mode != MODE_SYSTEM && o->mode != MODE_LIST)
+		return options__wrong(in,
+				      "--comm, --exe, --user, --cgroup, --exclude: only for all "
+				      "processes of the host, or with --list");
+	return 0;
+}
+
+static int check_output(struct option_input *in)
+{
+	struct options *o = in->o;
+	struct output_opts *out = &o->output;
+
+	if (!out->n_formats && o->mode == MODE_LIST)
+		out->formats[out->n_formats++] = &export_text;
+	if (!out->n_formats && (!o->push.n || out->path)) {
+		out->formats[out->n_formats++] = &export_speedscope;
+		out->formats[out->n_formats++] = &export_text;
+	}
+	if (!out->lanes)
+		out->lanes = EXPORT_LANES_THREAD | EXPORT_LANES_CAPABILITY |
+			     (o->mode == MODE_EVENTLOG ? EXPORT_LANES_HASKELL : 0);
+	if (out->path && !strcmp(out->path, "-") && out->n_formats > 1)
+		return options__wrong(in, "-o -: takes one format; choose it with -f");
+	out->beside_command = o->command != NULL;
+	if (out->path && !strcmp(out->path, "-") && o->command)
+		return options__wrong(in, "-o -: standard output is the command's; give a file");
+	if (out->path && !out->path[0])
+		return options__wrong(in, "-o: an empty path");
+	return 0;
+}
+
+int options__check(struct option_input *in)
+{
+	int err = check_eventlog(in);
+
+	if (!err)
+		err = check_capture(in);
+	if (!err)
+		err = check_list(in);
+	if (!err)
+		err = check_mode(in);
+	if (!err)
+		err = check_windows(in);
+	if (!err)
+		err = options__check_push(in);
+	return err ? err : check_output(in);
+}

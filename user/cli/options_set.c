@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What each option sets. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options_priv.h"
+
+static int set_pids(struct option_input *in, const char *arg)
+{
+	struct options *o = in->o;
+	const char *p = arg;
+
+	do {
+		char *end;
+		long pid;
+
+		errno = 0;
+		pid = strtol(p, &end, 10);
+		if (errno || end == p || pid < 1 || pid > 0x3fffffff || (*end && *end != ','))
+			return options__wrong(in, "--pid %s: not a list of process ids", arg);
+		for (size_t i = 0; i < o->n_pids; i++)
+			if (o->pids[i] == pid)
+				pid = 0;
+		if (pid && o->n_pids == OPTIONS_MAX_PIDS)
+			return options__wrong(in, "--pid: more than %d processes",
+					      OPTIONS_MAX_PIDS);
+		if (pid)
+			o->pids[o->n_pids++] = (pid_t)pid;
+		p = *end ? end + 1 : NULL;
+	} while (p);
+	return 0;
+}
+
+/* The word's number in the list, which ends with NULL. */
+static int parse_word(struct option_input *in, const char *what, const char *arg, size_t len,
+		      const char *const *words, unsigned *ret_number)
+{
+	char all[64] = "";
+
+	for (unsigned i = 0; words[i]; i++) {
+		if (strlen(words[i]) == len && !strncmp(words[i], arg, len)) {
+			*ret_number = i;
+			return 0;
+		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 !i		? ""
+			 : words[i + 1] ? ", "
+					: " or ",
+			 words[i]);
+	}
+	return options__wrong(in, "%s %.*s: %s", what, (int)len, arg, all);
+}
+
+/* Steps over the next part of a comma-separated list; false: there are no more. */
+static bool next_part(const char **list, const char **ret_part, size_t *ret_len)
+{
+	*ret_part = *list;
+	if (!*list)
+		return false;
+	*ret_len = strcspn(*list, ",");
+	*list = (*list)[*ret_len] ? *list + *ret_len + 1 : NULL;
+	return true;
+}
+
+static int set_formats(struct option_input *in, const char *arg)
+{
+	struct output_opts *o = &in->o->output;
+	const char *name;
+	size_t len;
+
+	o->n_formats = 0;
+	while (next_part(&arg, &name, &len)) {
+		const struct export_format *format = export__find(name, len);
+
+		if (!format)
+			return options__wrong(in, "--format %.*s: no such format; there are %s",
+					      (int)len, name, export__names());
+		for (size_t i = 0; i < o->n_formats; i++)
+			if (o->formats[i] == format)
+				format = NULL;
+		if (format && o->n_formats < OUTPUT_MAX_FORMATS)
+			o->formats[o->n_formats++] = format;
+	}
+	return 0;
+}
+
+static int set_lanes(struct option_input *in, const char *arg)
+{
+	static const char *const words[] = {[LANE_CAPABILITY] = "capability",
+					    [LANE_THREAD] = "thread",
+					    [LANE_HASKELL] = "haskell",
+					    NULL};
+	const char *name;
+	unsigned kind = 0, lanes = 0;
+	size_t len;
+
+	while (next_part(&arg, &name, &len)) {
+		int err = parse_word(in, "--lanes", name, len, words, &kind);
+
+		if (err)
+			return err;
+		lanes |= 1U << kind;
+	}
+	in->o->output.lanes = lanes;
+	return 0;
+}
+
+static int set_weight(struct option_input *in, const char *arg)
+{
+	static const char *const words[] = {[WEIGHT_WALL] = "wall",
+					    [WEIGHT_CPU] = "cpu",
+					    [WEIGHT_SAMPLES] = "samples",
+					    [WEIGHT_ALLOC] = "alloc",
+					    NULL};
+	unsigned weight = 0;
+	int err = parse_word(in, "--weight", arg, strlen(arg), words, &weight);
+
+	if (!err)
+		in->o->output.weight = (enum export_weight)weight;
+	return err;
+}
+
+static int set_stacks(struct option_input *in, const char *arg)
+{
+	static const char *const words[] = {[STACKS_AUTO] = "auto",
+					    [STACKS_STG] = "stg",
+					    [STACKS_CCS] = "ccs",
+					    [STACKS_BOTH] = "both",
+					    NULL};
+	unsigned stacks = 0;
+	int err = parse_word(in, "--stacks", arg, strlen(arg), words, &stacks);
+
+	if (!err)
+		in->o->stacks = (enum intake_stacks)stacks;
+	return err;
+}
+
+/* One end of the part of a log: a time, or else the beginning of a marker. */
+static int set_end(struct option_input *in, const char *what, const char *arg, uint64_t *ns,
+		   const char **marker)
+{
+	if (!*arg)
+		return options__wrong(in, "%s: an empty text", what);
+	*ns = 0;
+	*marker = NULL;
+	if (!options__parse_time(arg, ns))
+		*marker = arg;
+	return 0;
+}
+
+static int add_glob(struct option_input *in, const char *what, const char *arg, const char **globs,
+		    size_t *n)
+{
+	if (*n == OPTIONS_MAX_GLOBS)
+		return options__wrong(in, "%s: given more than %d times", what, OPTIONS_MAX_GLOBS);
+	globs[(*n)++] = arg;
+	return 0;
+}
+
+static int set_mode(struct option_input *in, enum mode mode)
+{
+	if (in->o->mode != MODE_SYSTEM)
+		return options__wrong(in, "only one of --list, --doctor and --replay");
+	in->o->mode = mode;
+	return 0;
+}
+
+int options__set_view(struct option_input *in, int key, const char *arg)
+{
+	struct options *o = in->o;
+
+	switch (key) {
+	case OPT_KERNEL_STACKS:
+		o->kernel_stacks = true;
+		return 0;
+	case OPT_STACKS:
+		return set_stacks(in, arg);
+	case OPT_LANES:
+		return set_lanes(in, arg);
+	case OPT_WEIGHT:
+		return set_weight(in, arg);
+	case OPT_FROM:
+		return set_end(in, "--from", arg, &o->part.from_ns, &o->part.from_marker);
+	case OPT_TO:
+		return set_end(in, "--to", arg, &o->part.to_ns, &o->part.to_marker);
+	case OPT_HIDE:
+		return add_glob(in, "--hide", arg, o->hide, &o->n_hide);
+	case OPT_ONLY:
+		return add_glob(in, "--only", arg, o->only, &o->n_only);
+	case 'f':
+		return set_formats(in, arg);
+	case 'o':
+		o->output.path = arg;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'v':
+		o->verbose++;
+		o->output.verbose = true;
+		return 0;
+	default:
+		return options__set_service(in, key, arg);
+	}
+}
+
+int options__set(struct option_input *in, int key, const char *arg)
+{
+	struct options *o = in->o;
+	double number = 0;
+	int err;
+
+	switch (key) {
+	case 'p':
+		return set_pids(in, arg);
+	case 'd':
+		return options__parse_duration(in, "--duration", arg, &o->duration_ns);
+	case 'F':
+		err = options__parse_number(in, "--frequency", arg, 1, 9999, &number);
+		if (!err)
+			o->frequency_hz = (uint32_t)number;
+		return err;
+	case 'e':
+		o->eventlog = arg;
+		return 0;
+	case OPT_SYMBOLS:
+		o->symbols = arg;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
+	case OPT_MAX_OVERHEAD:
+		return options__parse_number(in, "--max-overhead", arg, 0, 1e6,
+					     &o->max_overhead_percent);
+	case OPT_SAVE:
+		o->save = arg;
+		return 0;
+	case OPT_PROPAGATE_EXIT:
+		o->propagate_exit = true;
+		return 0;
+	case OPT_REPLAY:
+		o->replay = arg;
+		return set_mode(in, MODE_REPLAY);
+	case OPT_LIST:
+		return set_mode(in, MODE_LIST);
+	case OPT_DOCTOR:
+		return set_mode(in, MODE_DOCTOR);
+	case OPT_CONFIG:
+		/* looked at before the others */
+		return 0;
+	default:
+		return options__set_view(in, key, arg);
+	}
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * service: each session runs in a child. When the off file appears the child ends, and everything
+ * that it attached goes with it; when the file is removed another child begins. So it is with a new
+ * configuration: the child writes the window so far and ends, and the next one has the new options.
+ */
+#include "service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "metrics/server.h"
+#include "modes.h"
+#include "notify.h"
+#include "session/session.h"
+
+#define LOOK_EVERY_MS 200
+/* Of the child, beside EXIT_…. */
+#define EXIT_SWITCHED_OFF 3
+/*
+ * For the service manager's watchdog the service is alive as long as its child is. That reports
+ * itself each second from its loop; before and after that it looks at all processes, or writes its
+ * last window, and reports nothing for so long.
+ */
+#define STILL_LEAST_NS 2000000000ULL
+#define BEGINNING_NS   300000000000ULL
+#define ENDING_NS      60000000000ULL
+
+struct service {
+	struct options **options;
+	struct options *next; /* those of the next child; NULL: the same */
+	uint64_t began_ns;
+	int signal_fd;
+	pid_t pid; /* the child; 0: there is none */
+	int pidfd;
+	int alive_fd;		 /* what it reports by */
+	uint64_t alive_until_ns; /* unless it reports itself again */
+	uint64_t notified_ns, notify_every_ns;
+	bool waits_for_ready;		/* the service manager does */
+	struct metrics_server *metrics; /* NULL: none */
+};
+
+bool service__wanted(const struct options *options)
+{
+	return options->window_ns && !options->save &&
+	       (options->mode == MODE_SYSTEM || options->mode == MODE_PID);
+}
+
+static uint64_t end_of(const struct service *sv)
+{
+	uint64_t duration = (*sv->options)->duration_ns;
+
+	return duration ? sv->began_ns + duration : 0;
+}
+
+/* ── the service manager ─────────────────────────────────────────────────────────────────── */
+
+static void report_ready(struct service *sv, const char *status)
+{
+	if (sv->waits_for_ready)
+		notify__ready(status);
+	sv->waits_for_ready = false;
+}
+
+static void report_alive(struct service *sv)
+{
+	uint64_t now = time__monotonic_ns();
+
+	if (!sv->notify_every_ns || now - sv->notified_ns < sv->notify_every_ns ||
+	    now >= sv->alive_until_ns)
+		return;
+	notify__alive();
+	sv->notified_ns = now;
+}
+
+/* What the child has reported since. */
+static void take_reports(struct service *sv)
+{
+	char reports[64];
+	ssize_t n = read(sv->alive_fd, reports, sizeof(reports));
+
+	if (n <= 0)
+		return;
+	sv->alive_until_ns = time__monotonic_ns() + MAX(STILL_LEAST_NS, sv->notify_every_ns);
+	report_ready(sv, "Profiling");
+}
+
+/* ── the configuration ───────────────────────────────────────────────────────────────────── */
+
+static bool same_address(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static int open_metrics(struct service *sv)
+{
+	const char *address = (*sv->options)->metrics;
+
+	return address ? metrics_server__open(address, &sv->metrics) : 0;
+}
+
+/* Where metrics cannot be had at a new address, the service goes on without them. */
+static void use_next(struct service *sv)
+{
+	bool moved;
+
+	if (!sv->next)
+		return;
+	moved = !same_address((*sv->options)->metrics, sv->next->metrics);
+	options__free(*sv->options);
+	*sv->options = sv->next;
+	sv->next = NULL;
+	options__set_log_level(*sv->options);
+	if (!moved)
+		return;
+	metrics_server__free(sv->metrics);
+	sv->metrics = NULL;
+	open_metrics(sv);
+}
+
+/* False: it goes on as it is. */
+static bool read_again(struct service *sv)
+{
+	struct options *next = NULL;
+	int err = options__again(*sv->options, &next);
+
+	if (err == -ENOMEM)
+		log_error("no memory");
+	if (err)
+		log_error("%s: not taken; it goes on with what was there before",
+			  (*sv->options)->config_path);
+	else if (!service__wanted(next))
+		log_error("%s: without windows, or with --save, it has to be started anew; it goes "
+			  "on with what was there before",
+			  next->config_path);
+	else if (options__same(*sv->options, next))
+		log_info("%s: nothing has changed", next->config_path);
+	else
+		log_info("%s: read again", next->config_path);
+	if (err || !service__wanted(next) || options__same(*sv->options, next)) {
+		options__free(next);
+		return false;
+	}
+	options__free(sv->next);
+	sv->next = next;
+	return true;
+}
+
+/* Whether the signal means that. A terminal that is gone ends us, as it does other programs. */
+static bool is_reload(const struct service *sv, const struct signal_taken *taken)
+{
+	return taken->number == SIGHUP && !taken->by_terminal && (*sv->options)->config_path;
+}
+
+/* ── without a child ─────────────────────────────────────────────────────────────────────── */
+
+/* False: a signal, or the end of the time, ended it all. */
+static bool wait_for_removal(struct service *sv)
+{
+	struct pollfd p = {.fd = sv->signal_fd, .events = POLLIN};
+	struct signal_taken taken;
+	bool was_there = false;
+
+	while (access((*sv->options)->off_path, F_OK) == 0) {
+		uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
+
+		if (end_ns && now >= end_ns)
+			return false;
+		if (sv->metrics)
+			metrics_server__turn(sv->metrics, false, now);
+		if (!was_there)
+			log_info("%s exists: nothing is profiled until it is removed",
+				 (*sv->options)->off_path);
+		was_there = true;
+		report_ready(sv, "Switched off");
+		sv->alive_until_ns = UINT64_MAX;
+		report_alive(sv);
+		poll(&p, 1, LOOK_EVERY_MS);
+		if (!signals__take(sv->signal_fd, &taken) || taken.number == SIGUSR1)
+			continue;
+		if (!is_reload(sv, &taken)) {
+			notify__stopping();
+			return false;
+		}
+		notify__reloading();
+		sv->waits_for_ready = true;
+		read_again(sv);
+		use_next(sv);
+	}
+	return true;
+}
+
+/* ── the child ───────────────────────────────────────────────────────────────────────────── */
+
+static void take_signal(struct service *sv)
+{
+	struct signal_taken taken;
+
+	if (!signals__take(sv->signal_fd, &taken))
+		return;
+	if (is_reload(sv, &taken)) {
+		notify__reloading();
+		sv->waits_for_ready = true;
+		if (!read_again(sv)) {
+			report_ready(sv, "Profiling");
+			return;
+		}
+		taken.number = SIGTERM;
+	} else if (taken.number != SIGUSR1) {
+		notify__stopping();
+		/* whoever ends it wants no other one */
+		options__free(sv->next);
+		sv->next = NULL;
+	}
+	if (taken.number != SIGUSR1)
+		sv->alive_until_ns = time__monotonic_ns() + ENDING_NS;
+	/* the terminal sends its own signals to the child, too */
+	if (!taken.by_terminal)
+		kill(sv->pid, taken.number);
+}
+
+/* Until the child ends; its exit code. */
+static int wait_for_end(struct service *sv)
+{
+	struct pollfd fds[] = {{.fd = sv->signal_fd, .events = POLLIN},
+			       {.fd = sv->pidfd, .events = POLLIN},
+			       {.fd = sv->alive_fd, .events = POLLIN}};
+	int status;
+
+	for (;;) {
+		/* without a pidfd the child is polled */
+		int ms = sv->pidfd < 0	       ? LOOK_EVERY_MS
+			 : sv->notify_every_ns ? (int)(sv->notify_every_ns / 1000000) + 1
+					       : -1;
+
+		poll(fds, ARRAY_SIZE(fds), ms);
+		if (waitpid(sv->pid, &status, WNOHANG) == sv->pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+		if (fds[2].revents & POLLIN)
+			take_reports(sv);
+		else if (fds[2].revents)
+			/* it ends, and has closed it */
+			fds[2].fd = -1;
+		report_alive(sv);
+		take_signal(sv);
+	}
+}
+
+static void report_to_parent(void *ctx)
+{
+	/* a pipe that is full says as much */
+	(void)!write(*(const int *)ctx, "", 1);
+}
+
+static _Noreturn void be_child(const struct service *sv, pid_t parent, int alive_fd)
+{
+	const struct options *o = *sv->options;
+	struct session_opts opts;
+	uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
+	int code;
+
+	close(sv->signal_fd);
+	close(sv->alive_fd);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* it may have ended before that */
+	if (getppid() != parent)
+		_exit(EXIT_FAILED);
+	session_mode__opts(o, &opts);
+	opts.metrics = sv->metrics;
+	opts.alive = report_to_parent;
+	opts.alive_ctx = &alive_fd;
+	/* the time that it was off counts, too */
+	if (end_ns)
+		opts.duration_ns = end_ns > now ? end_ns - now : 1;
+	code = session__run(&opts);
+	_exit(code == SESSION_SWITCHED_OFF ? EXIT_SWITCHED_OFF : code);
+}
+
+static int run_child(struct service *sv)
+{
+	pid_t parent = getpid();
+	int fds[2], code;
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK)) {
+		log_error("the session cannot begin: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	sv->alive_fd = fds[0];
+	fflush(NULL);
+	sv->pid = fork();
+	if (!sv->pid)
+		be_child(sv, parent, fds[1]);
+	fd__close(&fds[1]);
+	if (sv->pid < 0) {
+		log_error("the session cannot begin: %s", strerror(errno));
+		fd__close(&sv->alive_fd);
+		return EXIT_FAILED;
+	}
+	sv->alive_until_ns = time__monotonic_ns() + BEGINNING_NS;
+	sv->pidfd = (int)syscall(SYS_pidfd_open, sv->pid, 0);
+	code = wait_for_end(sv);
+	fd__close(&sv->pidfd);
+	fd__close(&sv->alive_fd);
+	return code;
+}
+
+int service__run(struct options **options)
+{
+	struct service sv = {
+		.options = options,
+		.began_ns = time__monotonic_ns(),
+		.signal_fd = -1,
+		.pidfd = -1,
+		.alive_fd = -1,
+		.notify_every_ns = notify__alive_every_ns() / 3,
+		.waits_for_ready = true,
+	};
+	int code = 0;
+	int err = signals__open(&sv.signal_fd);
+
+	if (!err)
+		err = signals__add_usr1(sv.signal_fd);
+	if (err)
+		log_error("signals: %s", strerror(-err));
+	else
+		err = open_metrics(&sv);
+	if (err)
+		code = EXIT_FAILED;
+	while (!err && wait_for_removal(&sv)) {
+		code = run_child(&sv);
+		if (code != EXIT_SWITCHED_OFF && !sv.next)
+			break;
+		code = 0;
+		use_next(&sv);
+	}
+	options__free(sv.next);
+	metrics_server__free(sv.metrics);
+	fd__close(&sv.signal_fd);
+	return code;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * page: what is there at once, and what follows when all of the document is there.
+ */
+
+function putTitle() {
+	const names = data.targets.map(function (t) { return t.name; });
+	document.title = names.length === 1 ? names[0] : "safescoped: " + names.length + " processes";
+	byId("title").textContent = names.length === 1 ? names[0] : counted(names.length, "Haskell process", "Haskell processes");
+	byId("about").textContent = "safescoped " + data.version +
+		(data.duration_ns ? ", " + duration(data.duration_ns) : "") +
+		(data.frequency_hz ? " at " + data.frequency_hz + " Hz" : "") +
+		(data.start_unix_ns ? ", from " + new Date(data.start_unix_ns / 1e6).toLocaleString() : "");
+}
+
+function putFindings() {
+	const list = allFindings();
+	byId("findings").hidden = !list.length;
+	list.forEach(function (finding, i) {
+		const item = make("li", byId("findings-list"));
+		make("span", item, (severalProcesses ? processName(finding.target) + ": " : "") + finding.text +
+			(finding.where && !finding.text.includes(finding.where) ? " (" + finding.where + ")" : "") + " ");
+		if (!finding.at)
+			return;
+		const button = make("button", item, "show");
+		button.type = "button";
+		button.setAttribute("aria-label", "show finding " + (i + 1) + " on the time axis");
+		button.title = "its longest part: " + duration(finding.at[1] - finding.at[0]) + " at " + moment(finding.at[0], 1000);
+		button.onclick = function () { goTo(finding); };
+	});
+}
+
+function facesInUse() {
+	const used = new Set();
+	for (const lane of data.lanes)
+		lane.states.forEach(function (ns, s) {
+			if (ns && lane.shown)
+				used.add(stateOf(lane.kind, s)[2]);
+		});
+	return [...used].sort(function (a, b) { return a - b; });
+}
+
+/* The legend is the filter, too. */
+function putLegend() {
+	let group = -1;
+	for (const face of facesInUse()) {
+		const f = data.faces[face];
+		if (f[3] !== group)
+			make("span", byId("legend"), ["on the CPU:", "waiting:", ""][f[3]], "soft");
+		group = f[3];
+		const button = make("button", byId("legend")), swatch = make("span", button, f[0], "swatch");
+		button.type = "button";
+		button.dataset.face = face;
+		swatch.style.background = f[2];
+		swatch.style.color = INKS[face];
+		swatch.setAttribute("aria-hidden", "true");
+		make("span", button, f[1]);
+		button.setAttribute("aria-pressed", "true");
+		button.title = "click: leave it out, or take it in again";
+		button.onclick = function () { toggleFace(face); };
+	}
+}
+
+function putDropped() {
+	const out = [];
+	if (data.merged_ns)
+		out.push("slices shorter than " + duration(data.merged_ns) + ", which were merged with their neighbours, in " +
+			counted(data.lanes.filter(function (lane) { return lane.merged; }).length, "lane", "lanes"));
+	if (data.small_ns)
+		out.push("frames of " + duration(data.small_ns) + " in all are shown as [too small to show]");
+	const left = {gcs: 0, marks: 0, flows: 0, curves: 0};
+	for (const target of data.targets)
+		for (const what of Object.keys(target.left_out || {}))
+			left[what] += target.left_out[what];
+	if (left.gcs)
+		out.push(counted(left.gcs, "collection", "collections") + " shorter than those shown");
+	if (left.marks)
+		out.push(counted(left.marks, "later mark", "later marks"));
+	if (left.flows)
+		out.push(counted(left.flows, "shorter arrow", "shorter arrows"));
+	if (left.curves)
+		out.push(counted(left.curves, "curve", "curves"));
+	const merged = data.lanes.filter(function (lane) { return lane.lanes && !lane.id && lane.id !== 0 && lane.counted; });
+	if (merged.length)
+		out.push("of some lanes there are sums only");
+	byId("dropped").textContent = out.length ? "What is not drawn here: " + out.join("; ") +
+		". Sums have all of it." : "All slices are here: nothing was left out.";
+}
+
+function putBasis(sums) {
+	const names = [...view.lanes].map(function (no) { return laneName(data.lanes[no]); });
+	const lanes = names.length ? (names.length > 4 ? counted(names.length, "lane", "lanes") : names.join(", ")) :
+		"all " + (data.log_alone ? "lanes" : "OS threads");
+	const states = view.hidden.size ? ", without " + [...view.hidden].map(function (f) { return data.faces[f][1]; }).join(", ") : "";
+	let text = "The whole session, " + lanes + states + ": the program's accounts, as in the report, to the nanosecond.";
+	if (view.range)
+		text = duration(view.range[1] - view.range[0]) + " from " + moment(view.range[0], 1) + ", " + lanes + states +
+			": " + counted(sums.slices, "slice", "slices") + " and " + counted(sums.n_samples, "sample", "samples") +
+			" within it. Times are exact where slices end at events, else as exact as the samples are; calls too short " +
+			"for a slice of their own are in the slices around them.";
+	byId("basis").textContent = text;
+	byId("zoom-range").disabled = !view.range;
+	byId("clear").disabled = nothingIsSelected();
+}
+
+function showSelection() {
+	markLabels();
+	for (const button of byId("legend").querySelectorAll("button"))
+		button.setAttribute("aria-pressed", String(!view.hidden.has(Number(button.dataset.face))));
+	if (!details.ready)
+		return;
+	const sums = addUp();
+	putBasis(sums);
+	setFlame(sums);
+	putTables(sums);
+}
+
+/* Slices are read before they are needed, a part at a time. */
+function readAhead() {
+	const lane = data.lanes.find(function (l) { return l.bins && !l.complete; });
+	if (!lane) {
+		document.documentElement.dataset.ready = "all";
+		return;
+	}
+	if (!readMore(lane))
+		lane.complete = true;
+	setTimeout(readAhead, 0);
+}
+
+function startDetails() {
+	readDetails();
+	linkNodes();
+	search(byId("search").value);
+	startFlame();
+	showSelection();
+	paintTimeline();
+	document.documentElement.dataset.ready = "details";
+	setTimeout(readAhead, 0);
+}
+
+function startPage() {
+	putTitle();
+	putFindings();
+	putLegend();
+	putDropped();
+	measureActivity();
+	arrangeRows();
+	startMouse();
+	startKeys();
+	watchers.moved.push(paintTimeline);
+	/* A drag selects many ranges: what they add up to waits for it to pause. */
+	let timer = 0;
+	watchers.selected.push(function () {
+		clearTimeout(timer);
+		timer = setTimeout(showSelection, 60);
+	});
+	watchers.found.push(function () {
+		if (!details.ready)
+			return;
+		measureFound();
+		describe(-1);
+		paintFlame();
+		showSelection();
+	});
+	byId("search").oninput = function () {
+		search(byId("search").value);
+		changed("moved");
+		changed("found");
+	};
+	paintTimeline();
+	if (document.readyState === "loading")
+		document.addEventListener("DOMContentLoaded", function () { setTimeout(startDetails, 0); });
+	else
+		setTimeout(startDetails, 0);
+}
+
+startPage();

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * slice: what is under the pointer, and all that is known of what was clicked.
+ */
+
+function gcText(gc) {
+	return "collection" + (gc[3] === null ? "" : " " + count(gc[3])) + (gc[4] >= 0 ? " of generation " + gc[4] : "") +
+		" from " + moment(gc[0], 1) + ", " + duration(gc[1] - gc[0]) + (gc[2] === null ? "" :
+		"; before that " + duration(gc[2]) + " of waiting for the capabilities" + (gc[6] < 0 ? "" : ", longest for capability " + gc[6]));
+}
+
+function gcAt(gcs, ns) {
+	const slack = (view.to - view.from) / bandWidth() * 2;
+	return gcs.find(function (gc) { return gc[0] - (gc[2] || 0) - slack <= ns && ns <= gc[1] + slack; });
+}
+
+function curveAt(curve, ns) {
+	const after = firstOf(curve.n, function (i) { return curve.times[i] > ns; });
+	return after ? curve.values[after - 1] : 0;
+}
+
+function sliceLine(slice) {
+	const chunk = slice.chunk, no = chunk.look[slice.i], state = stateOf(slice.lane.kind, look(no, LOOK.state));
+	const node = codeOf(look(no, LOOK.node));
+	return laneName(slice.lane) + ": " + state[1] + ", " + duration(chunk.start[slice.i + 1] - chunk.start[slice.i]) +
+		" from " + moment(chunk.start[slice.i], 1) + (look(no, LOOK.exact) ? "" : " (sampled)") +
+		(node ? "\n" + frameName(node) : "");
+}
+
+function hover(row, ns) {
+	let text = "";
+	if (row && row.lane && details.ready) {
+		const slice = sliceAt(row.lane, ns);
+		text = slice ? sliceLine(slice) : laneName(row.lane) + ": nothing at " + moment(ns, 1);
+	} else if (row && row.gcs) {
+		const gc = gcAt(row.gcs, ns);
+		text = gc ? gcText(gc) : "";
+	} else if (row && row.curve) {
+		text = row.curve.name + ": " + amount(curveAt(row.curve, ns), row.curve.unit) + " at " + moment(ns, 1000);
+	} else if (row && row.marks) {
+		const slack = (view.to - view.from) / bandWidth() * 8;
+		const near = row.marks.find(function (m) { return Math.abs(m[0] - ns) < slack; });
+		text = near ? near[1] + " at " + moment(near[0], 1) : "";
+	}
+	byId("look").textContent = text;
+}
+
+function clickRow(row, ns) {
+	if (row && row.lane && details.ready)
+		chooseSlice(sliceAt(row.lane, ns));
+	else if (row && row.gcs && gcAt(row.gcs, ns))
+		chooseGc(gcAt(row.gcs, ns));
+}
+
+function chooseGc(gc) {
+	lookAround(gc[0] - (gc[2] || 0), gc[1]);
+	selectRange(gc[0] - (gc[2] || 0), gc[1]);
+}
+
+function chooseSlice(slice) {
+	view.slice = slice;
+	changed("moved");
+	showSlice();
+}
+
+/* The next one of the lane, or the one before. */
+function stepSlice(by) {
+	const slice = view.slice;
+	if (!slice)
+		return;
+	const at = slice.chunk.start[slice.i + (by > 0 ? 1 : 0)], next = sliceAt(slice.lane, by > 0 ? at : at - 0.5);
+	if (!next)
+		return;
+	chooseSlice(next);
+	const from = next.chunk.start[next.i], to = next.chunk.start[next.i + 1];
+	if (from < view.from || to > view.to)
+		lookAt((from + to) / 2 - (view.to - view.from) / 2, (from + to) / 2 + (view.to - view.from) / 2);
+}
+
+function putPair(list, name, text) {
+	make("dt", list, name);
+	make("dd", list, text);
+}
+
+function threadName(target, tso) {
+	const lane = data.lanes.find(function (l) { return l.kind === HASKELL && l.target === target && l.id === tso; });
+	return lane ? lane.name : "Haskell thread " + tso;
+}
+
+function putFlows(list, slice) {
+	const start = slice.chunk.start[slice.i], end = slice.chunk.start[slice.i + 1], lane = slice.lane;
+	const flow = lane.kind === THREAD && (data.targets[lane.target].flows || []).find(function (f) {
+		return f[5] === lane.id && f[0] <= end && f[1] >= start;
+	});
+	if (flow)
+		putPair(list, "safe call", flow[4] + " left capability " + flow[2] + " at " + moment(flow[0], 1) +
+			" and came back on capability " + flow[3] + " at " + moment(flow[1], 1));
+}
+
+/* The capability of a slice; of one that waits for any, that which it got. */
+function putCapability(list, lane, no, end) {
+	if (look(no, LOOK.cap) >= 0) {
+		putPair(list, "capability", String(look(no, LOOK.cap)));
+		return;
+	}
+	if (stateOf(lane.kind, look(no, LOOK.state))[0] !== "cap_wait")
+		return;
+	/* it may have had to wait for a CPU, too, before it ran on */
+	for (let tries = 0, next = sliceAt(lane, end); next && tries < 4; tries++) {
+		const cap = look(next.chunk.look[next.i], LOOK.cap);
+		if (cap >= 0) {
+			putPair(list, "capability", cap + ", which it got then");
+			return;
+		}
+		next = sliceAt(lane, next.chunk.start[next.i + 1]);
+	}
+}
+
+function showSlice() {
+	const slice = view.slice, body = byId("slice-body");
+	byId("slice").hidden = !slice;
+	body.textContent = "";
+	if (!slice)
+		return;
+	const lane = slice.lane, chunk = slice.chunk, no = chunk.look[slice.i], list = make("dl", body);
+	const start = chunk.start[slice.i], end = chunk.start[slice.i + 1], state = stateOf(lane.kind, look(no, LOOK.state));
+	byId("slice-title").textContent = state[1] + ", " + duration(end - start);
+	putPair(list, "lane", laneName(lane));
+	putPair(list, "from", exactly(start) + " (" + moment(start, 1) + ")");
+	putPair(list, "to", exactly(end) + " (" + moment(end, 1) + ")");
+	putPair(list, "takes", exactly(end - start));
+	putPair(list, "boundaries", look(no, LOOK.exact) ? "events: exact" :
+		"samples, or slices that were merged: known to about the time between two samples");
+	putPair(list, "samples in it", count(chunk.samples[slice.i]));
+	if (lane.kind !== CAPABILITY)
+		putCapability(list, lane, no, end);
+	if (look(no, LOOK.tid) && lane.kind !== THREAD)
+		putPair(list, "OS thread", String(look(no, LOOK.tid)));
+	if (look(no, LOOK.tso) && lane.kind !== HASKELL)
+		putPair(list, "Haskell thread", threadName(lane.target, look(no, LOOK.tso)));
+	putFlows(list, slice);
+	const nodes = stackOf(look(no, LOOK.node));
+	make("h3", body, nodes.length ? "Stack, the leaf first" : "No stack is known");
+	const stack = make("ol", body);
+	for (const node of nodes) {
+		const frame = details.frames[details.frame[node]];
+		make("li", stack, frame[0] + (frame[2] ? "  (" + frame[2] + ")" : frame[1] && frame[1] !== "state" ? "  (" + frame[1] + ")" : ""));
+	}
+	const close = make("button", body, "close");
+	close.type = "button";
+	close.onclick = function () { chooseSlice(null); };
+}

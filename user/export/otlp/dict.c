@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "dict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* ── places by what they have ────────────────────────────────────────────────────────────── */
+
+struct key {
+	uint64_t a, b;
+};
+
+struct known {
+	UT_hash_handle hh;
+	struct key key;
+	int32_t place;
+};
+
+/* Entries of one table, by their keys; v is what there is of them, place 0 included. */
+struct places {
+	struct known *hash;
+	void *v;
+	size_t n, cap;
+};
+
+struct attribute {
+	int32_t key, text;
+	int64_t number;
+	bool is_text;
+};
+
+struct mapping {
+	int32_t path, build_id; /* the latter: an attribute */
+};
+
+struct function {
+	int32_t name, file;
+};
+
+struct location {
+	int32_t mapping, function, type; /* the last: an attribute */
+	int64_t line;
+};
+
+/* A stack's locations are its part of `frames`. */
+struct stack {
+	size_t at;
+	uint32_t n;
+};
+
+struct dict {
+	const struct picture *pic;
+	struct strtab *strings;
+	struct places attributes, mappings, functions, locations, stacks;
+	int32_t *frames;
+	size_t n_frames, cap_frames;
+	void *messages[16]; /* arrays that the message consists of */
+	size_t n_messages;
+	int err;
+};
+
+static int32_t failed(struct dict *d, int err)
+{
+	if (!d->err)
+		d->err = err;
+	return 0;
+}
+
+/* True: the entry is there. False: *ret_place is its place, and the caller's to fill in; 0: there
+ * is no memory for it. */
+static bool find(struct dict *d, struct places *t, struct key key, size_t size, int32_t *ret_place)
+{
+	struct known *known;
+	int err;
+
+	HASH_FIND(hh, t->hash, &key, sizeof(key), known);
+	if (known) {
+		*ret_place = known->place;
+		return true;
+	}
+	*ret_place = 0;
+	err = array__reserve(&t->v, &t->cap, t->n + 1, EXPORT_MAX_ENTRIES, size);
+	known = err ? NULL : calloc(1, sizeof(*known));
+	if (!err && !known)
+		err = -ENOMEM;
+	if (!err) {
+		known->key = key;
+		known->place = (int32_t)t->n;
+		err = HASH_INSERT(t->hash, key, sizeof(known->key), known);
+	}
+	if (err) {
+		failed(d, err);
+		return true;
+	}
+	*ret_place = (int32_t)t->n++;
+	return false;
+}
+
+/* Place 0 of a table. */
+static int add_zero(struct places *t, size_t size)
+{
+	int err = array__reserve(&t->v, &t->cap, 1, EXPORT_MAX_ENTRIES, size);
+
+	if (!err) {
+		memset(t->v, 0, size);
+		t->n = 1;
+	}
+	return err;
+}
+
+static void free_places(struct places *t)
+{
+	HASH_FREE(t->hash);
+	free(t->v);
+}
+
+/* ── strings and attributes ──────────────────────────────────────────────────────────────── */
+
+int32_t dict__string(struct dict *d, const char *s)
+{
+	char *safe = text__escaped(or_empty(s));
+	uint32_t id = 0;
+	int err = safe ? strtab__add(d->strings, safe, MIN(strlen(safe), STRTAB_MAX_STRING), &id)
+		       : -ENOMEM;
+
+	free(safe);
+	return err ? failed(d, err) : (int32_t)id;
+}
+
+static int32_t add_attribute(struct dict *d, const struct attribute *a)
+{
+	const struct key key = {.a = (uint64_t)(uint32_t)a->key << 1 | a->is_text,
+				.b = a->is_text ? (uint64_t)a->text : (uint64_t)a->number};
+	int32_t place;
+
+	if (!find(d, &d->attributes, key, sizeof(*a), &place))
+		((struct attribute *)d->attributes.v)[place] = *a;
+	return place;
+}
+
+int32_t dict__text(struct dict *d, const char *key, const char *value)
+{
+	const struct attribute a = {
+		.key = dict__string(d, key), .text = dict__string(d, value), .is_text = true};
+
+	return add_attribute(d, &a);
+}
+
+int32_t dict__number(struct dict *d, const char *key, int64_t value)
+{
+	const struct attribute a = {.key = dict__string(d, key), .number = value};
+
+	return add_attribute(d, &a);
+}
+
+/* ── code ────────────────────────────────────────────────────────────────────────────────── */
+
+int32_t dict__mapping(struct dict *d, const char *path, const char *build_id)
+{
+	const char *name = "process.executable.build_id.gnu";
+	const struct mapping m = {
+		.path = dict__string(d, path),
+		.build_id = *or_empty(build_id) ? dict__text(d, name, build_id) : 0,
+	};
+	const struct key key = {.a = (uint64_t)m.path, .b = (uint64_t)m.build_id};
+	int32_t place;
+
+	if (!*or_empty(path))
+		return 0;
+	if (!find(d, &d->mappings, key, sizeof(m), &place))
+		((struct mapping *)d->mappings.v)[place] = m;
+	return place;
+}
+
+/* Of OTLP's well-known values "native" and "kernel" fit; it has none for Haskell, and none for a
+ * frame that is no code. */
+static const char *type_of(const struct pic_frame *frame)
+{
+	switch (frame->kind) {
+	case TF_HASKELL:
+		return "haskell";
+	case TF_FOREIGN:
+	case TF_RTS:
+	case TF_GC:
+		return "native";
+	case TF_KERNEL:
+		return "kernel";
+	case TF_STATE:
+	case TF_MARK:
+		break;
+	}
+	return "synthetic";
+}
+
+/* Of a frame without a module, `file` is the library or program that its code is from. */
+static int32_t mapping_of(struct dict *d, const struct pic_frame *frame, int32_t mapping,
+			  const char *exe)
+{
+	bool native = frame->kind == TF_FOREIGN || frame->kind == TF_RTS || frame->kind == TF_GC;
+
+	if (frame->kind == TF_HASKELL)
+		return mapping;
+	if (!native)
+		return 0;
+	if (*or_empty(frame->module) || !*or_empty(frame->file) || !strcmp(frame->file, exe))
+		return mapping;
+	return strstr(frame->file, ".so") ? dict__mapping(d, frame->file, "") : mapping;
+}
+
+static int32_t function_of(struct dict *d, const struct pic_frame *frame, int64_t *ret_line)
+{
+	size_t len;
+	char *file;
+	struct function f = {.name = dict__string(d, frame__name(frame))};
+	struct key key;
+	int32_t place;
+
+	*ret_line = src__line(frame->src, &len);
+	file = len ? strndup(frame->src, len) : strdup(or_empty(frame->file));
+	if (!file)
+		return failed(d, -ENOMEM);
+	f.file = dict__string(d, file);
+	free(file);
+	key = (struct key){.a = (uint64_t)f.name, .b = (uint64_t)f.file};
+	if (!find(d, &d->functions, key, sizeof(f), &place))
+		((struct function *)d->functions.v)[place] = f;
+	return place;
+}
+
+static int32_t location_of(struct dict *d, uint32_t index, int32_t mapping, const char *exe)
+{
+	const struct pic_frame *frame = picture__frame(d->pic, index);
+	const struct key key = {.a = index, .b = (uint64_t)mapping};
+	struct location l;
+	int32_t place;
+
+	if (!frame)
+		return 0;
+	if (find(d, &d->locations, key, sizeof(l), &place))
+		return place;
+	l.mapping = mapping_of(d, frame, mapping, exe);
+	l.function = function_of(d, frame, &l.line);
+	l.type = dict__text(d, "profile.frame.type", type_of(frame));
+	((struct location *)d->locations.v)[place] = l;
+	return place;
+}
+
+int32_t dict__stack(struct dict *d, uint32_t stack, int32_t mapping, const char *exe)
+{
+	const struct pic_stack frames = picture__stack(d->pic, stack);
+	const struct key key = {.a = stack, .b = (uint64_t)mapping};
+	int32_t place;
+	int err;
+
+	if (!frames.n || find(d, &d->stacks, key, sizeof(struct stack), &place))
+		return frames.n ? place : 0;
+	((struct stack *)d->stacks.v)[place] = (struct stack){.at = d->n_frames};
+	err = ARRAY_RESERVE(d->frames, d->cap_frames, d->n_frames + frames.n, EXPORT_MAX_ENTRIES);
+	if (err)
+		return failed(d, err);
+	for (uint32_t i = frames.n; i-- > 0;)
+		d->frames[d->n_frames++] = location_of(d, frames.frames[i], mapping, exe);
+	((struct stack *)d->stacks.v)[place].n = frames.n;
+	return place;
+}
+
+/* ── the message ─────────────────────────────────────────────────────────────────────────── */
+
+/* Zeroed, freed with the dictionary; NULL without memory. */
+static void *new_array(struct dict *d, size_t n, size_t size)
+{
+	void *v = d->n_messages < ARRAY_SIZE(d->messages) ? calloc(n + 1, size) : NULL;
+
+	if (v)
+		d->messages[d->n_messages++] = v;
+	else
+		failed(d, -ENOMEM);
+	return v;
+}
+
+/*
+ * The messages of a table and the array of pointers to them, as protobuf-c wants them, in one
+ * array: TYPE **, then its TYPEs. NULL without memory.
+ */
+#define NEW_MESSAGES(d, table, type)                                                               \
+	((type **)new_array(d, (table)->n, sizeof(type *) + sizeof(type)))
+#define MESSAGES_OF(pointers, table, type) ((type *)((pointers) + (table)->n + 1))
+
+static int put_attributes(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	const struct attribute *v = d->attributes.v;
+	Otlp__KeyValueAndUnit **all = NEW_MESSAGES(d, &d->attributes, Otlp__KeyValueAndUnit);
+	Otlp__AnyValue *values = new_array(d, d->attributes.n, sizeof(*values));
+
+	if (!all || !values)
+		return d->err;
+	for (size_t i = 0; i < d->attributes.n; i++) {
+		Otlp__KeyValueAndUnit *one =
+			&MESSAGES_OF(all, &d->attributes, Otlp__KeyValueAndUnit)[i];
+
+		otlp__key_value_and_unit__init(one);
+		all[i] = one;
+		if (!i)
+			continue;
+		otlp__any_value__init(&values[i]);
+		one->key_strindex = v[i].key;
+		one->value = &values[i];
+		if (v[i].is_text) {
+			values[i].value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+			values[i].string_value =
+				(char *)strtab__get(d->strings, (uint32_t)v[i].text);
+		} else {
+			values[i].value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+			values[i].int_value = v[i].number;
+		}
+	}
+	m->attribute_table = all;
+	m->n_attribute_table = d->attributes.n;
+	return 0;
+}
+
+static int put_mappings(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	struct mapping *v = d->mappings.v;
+	Otlp__Mapping **all = NEW_MESSAGES(d, &d->mappings, Otlp__Mapping);
+
+	if (!all)
+		return d->err;
+	for (size_t i = 0; i < d->mappings.n; i++) {
+		Otlp__Mapping *one = &MESSAGES_OF(all, &d->mappings, Otlp__Mapping)[i];
+
+		otlp__mapping__init(one);
+		one->filename_strindex = v[i].path;
+		one->attribute_indices = &v[i].build_id;
+		one->n_attribute_indices = v[i].build_id != 0;
+		all[i] = one;
+	}
+	m->mapping_table = all;
+	m->n_mapping_table = d->mappings.n;
+	return 0;
+}
+
+static int put_functions(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	const struct function *v = d->functions.v;
+	Otlp__Function **all = NEW_MESSAGES(d, &d->functions, Otlp__Function);
+
+	if (!all)
+		return d->err;
+	for (size_t i = 0; i < d->functions.n; i++) {
+		Otlp__Function *one = &MESSAGES_OF(all, &d->functions, Otlp__Function)[i];
+
+		otlp__function__init(one);
+		one->name_strindex = one->system_name_strindex = v[i].name;
+		one->filename_strindex = v[i].file;
+		all[i] = one;
+	}
+	m->function_table = all;
+	m->n_function_table = d->functions.n;
+	return 0;
+}
+
+static int put_locations(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	struct location *v = d->locations.v;
+	Otlp__Location **all = NEW_MESSAGES(d, &d->locations, Otlp__Location);
+	Otlp__Line **lines = NEW_MESSAGES(d, &d->locations, Otlp__Line);
+
+	if (!all || !lines)
+		return d->err;
+	for (size_t i = 0; i < d->locations.n; i++) {
+		Otlp__Location *one = &MESSAGES_OF(all, &d->locations, Otlp__Location)[i];
+
+		otlp__location__init(one);
+		all[i] = one;
+		if (!i)
+			continue;
+		lines[i] = &MESSAGES_OF(lines, &d->locations, Otlp__Line)[i];
+		otlp__line__init(lines[i]);
+		lines[i]->function_index = v[i].function;
+		lines[i]->line = v[i].line;
+		one->mapping_index = v[i].mapping;
+		one->lines = &lines[i];
+		one->n_lines = 1;
+		one->attribute_indices = &v[i].type;
+		one->n_attribute_indices = 1;
+	}
+	m->location_table = all;
+	m->n_location_table = d->locations.n;
+	return 0;
+}
+
+static int put_stacks(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	const struct stack *v = d->stacks.v;
+	Otlp__Stack **all = NEW_MESSAGES(d, &d->stacks, Otlp__Stack);
+
+	if (!all)
+		return d->err;
+	for (size_t i = 0; i < d->stacks.n; i++) {
+		Otlp__Stack *one = &MESSAGES_OF(all, &d->stacks, Otlp__Stack)[i];
+
+		otlp__stack__init(one);
+		one->location_indices = v[i].n ? d->frames + v[i].at : NULL;
+		one->n_location_indices = v[i].n;
+		all[i] = one;
+	}
+	m->stack_table = all;
+	m->n_stack_table = d->stacks.n;
+	return 0;
+}
+
+/* After all that put strings there. */
+static int put_strings(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	uint32_t n = strtab__count(d->strings);
+	char **all = new_array(d, n, sizeof(*all));
+
+	if (!all)
+		return d->err;
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = (char *)strtab__get(d->strings, i);
+	m->string_table = all;
+	m->n_string_table = n;
+	return 0;
+}
+
+static int put_no_links(struct dict *d, Otlp__ProfilesDictionary *m)
+{
+	Otlp__Link **all = new_array(d, 1, sizeof(*all));
+	Otlp__Link *zero = new_array(d, 1, sizeof(*zero));
+
+	if (!all || !zero)
+		return d->err;
+	otlp__link__init(zero);
+	all[0] = zero;
+	m->link_table = all;
+	m->n_link_table = 1;
+	return 0;
+}
+
+int dict__message(struct dict *d, Otlp__ProfilesDictionary *ret_message)
+{
+	static int (*const puts[])(struct dict * d, Otlp__ProfilesDictionary * m) = {
+		put_attributes, put_mappings, put_functions, put_locations,
+		put_stacks,	put_strings,  put_no_links,
+	};
+	Otlp__ProfilesDictionary m = OTLP__PROFILES_DICTIONARY__INIT;
+	int err = d->err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(puts) && !err; i++)
+		err = puts[i](d, &m);
+	if (!err)
+		*ret_message = m;
+	return err;
+}
+
+/* ── life ────────────────────────────────────────────────────────────────────────────────── */
+
+int dict__new(const struct picture *pic, struct dict **ret_dict)
+{
+	struct dict *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->pic = pic;
+	err = strtab__new(&d->strings);
+	if (!err)
+		err = add_zero(&d->attributes, sizeof(struct attribute));
+	if (!err)
+		err = add_zero(&d->mappings, sizeof(struct mapping));
+	if (!err)
+		err = add_zero(&d->functions, sizeof(struct function));
+	if (!err)
+		err = add_zero(&d->locations, sizeof(struct location));
+	if (!err)
+		err = add_zero(&d->stacks, sizeof(struct stack));
+	if (err) {
+		dict__free(d);
+		return err;
+	}
+	*ret_dict = d;
+	return 0;
+}
+
+void dict__free(struct dict *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->n_messages; i++)
+		free(d->messages[i]);
+	free_places(&d->attributes);
+	free_places(&d->mappings);
+	free_places(&d->functions);
+	free_places(&d->locations);
+	free_places(&d->stacks);
+	free(d->frames);
+	strtab__free(d->strings);
+	free(d);
+}
+
+int dict__error(const struct dict *d)
+{
+	return d->err;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * OTLP profiles: the body of a request to an OpenTelemetry receiver, gzipped, as --push sends it.
+ * Each process is a resource, with a profile for each type of value.
+ *
+ * Protobuf messages may be written in pieces, which their reader puts together: each process is a
+ * piece, and the dictionary, which knows what all of them refer to, is the last one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../packed.h"
+#include "samples.h"
+
+#define MAX_ATTRIBUTES 16
+
+static const struct {
+	const char *name, *unit;
+	bool sampled; /* has a period: what one sample stands for */
+} types[OTLP_TYPES] = {
+	[OTLP_SAMPLES] = {"samples", "count", true},
+	[OTLP_CPU] = {"cpu", "nanoseconds", true},
+	[OTLP_OFF_CPU] = {"off_cpu", "nanoseconds", false},
+	[OTLP_SAFE_CALL] = {"safe_call", "nanoseconds", false},
+};
+
+struct writer {
+	const struct picture *pic;
+	const struct export_opts *opts;
+	struct packed *packed;
+	struct views views;
+	struct dict *dict;
+	Otlp__ValueType type[OTLP_TYPES];
+};
+
+static void put(struct writer *w, const Otlp__ExportRequest *piece)
+{
+	otlp__export_request__pack_to_buffer(piece, packed__buffer(w->packed));
+}
+
+/* ── the resource ────────────────────────────────────────────────────────────────────────── */
+
+struct resource {
+	Otlp__Resource message;
+	Otlp__KeyValue pairs[MAX_ATTRIBUTES], *all[MAX_ATTRIBUTES];
+	Otlp__AnyValue values[MAX_ATTRIBUTES];
+	char *texts[MAX_ATTRIBUTES]; /* the values', freed with it */
+	int err;
+};
+
+static Otlp__AnyValue *add_pair(struct resource *r, const char *key)
+{
+	size_t i = r->message.n_attributes++;
+
+	otlp__key_value__init(&r->pairs[i]);
+	otlp__any_value__init(&r->values[i]);
+	r->pairs[i].key = (char *)key;
+	r->pairs[i].value = &r->values[i];
+	r->all[i] = &r->pairs[i];
+	return &r->values[i];
+}
+
+/* Unless there is none. */
+static void add_text(struct resource *r, const char *key, const char *text)
+{
+	char *safe = *or_empty(text) ? text__escaped(text) : NULL;
+	Otlp__AnyValue *value;
+
+	if (!*or_empty(text))
+		return;
+	if (!safe) {
+		r->err = -ENOMEM;
+		return;
+	}
+	r->texts[r->message.n_attributes] = safe;
+	value = add_pair(r, key);
+	value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	value->string_value = safe;
+}
+
+static void add_number(struct resource *r, const char *key, int64_t n)
+{
+	Otlp__AnyValue *value = add_pair(r, key);
+
+	value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	value->int_value = n;
+}
+
+/* "nginx.service" is the service nginx; what a user's own manager runs is no service of the host's.
+ */
+static void add_service(struct resource *r, const struct pic_target *target, const char *program)
+{
+	const char *unit = or_empty(target->service), *end = strstr(unit, ".service");
+	char name[128];
+
+	if (end && strncmp(unit, "user@", 5) != 0) {
+		snprintf(name, sizeof(name), "%.*s", (int)(end - unit), unit);
+		add_text(r, "service.name", name);
+	} else {
+		add_text(r, "service.name", *or_empty(target->comm) ? target->comm : program);
+	}
+}
+
+static void make_resource(const struct writer *w, const struct pic_target *target,
+			  struct resource *r)
+{
+	const char *program = path__base(or_empty(target->exe));
+
+	otlp__resource__init(&r->message);
+	r->message.attributes = r->all;
+	add_service(r, target, program);
+	add_text(r, "host.name", w->opts->host_name);
+	add_text(r, "host.id", w->opts->host_id);
+	if (target->pid)
+		add_number(r, "process.pid", target->pid);
+	add_text(r, "process.executable.name", program);
+	add_text(r, "process.executable.path", target->exe);
+	add_text(r, "process.runtime.name", "ghc");
+	add_text(r, "process.runtime.version", target->ghc_version);
+	add_text(r, "container.id", target->container);
+	add_text(r, "k8s.pod.uid", target->pod);
+}
+
+static void free_resource(struct resource *r)
+{
+	for (size_t i = 0; i < MAX_ATTRIBUTES; i++)
+		free(r->texts[i]);
+}
+
+/* ── a profile ───────────────────────────────────────────────────────────────────────────── */
+
+/* Of splitmix64: each bit of what comes in changes half of what comes out. */
+static uint64_t mix(uint64_t seed, uint64_t n)
+{
+	uint64_t z = seed + n * 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/* The same for the same profile, however often it is sent; no other one has it. */
+static void make_id(const struct writer *w, const struct pic_target *target, enum otlp_type type,
+		    uint64_t ret_id[2])
+{
+	const struct pic_session *session = picture__session(w->pic);
+	const char *host = or_empty(w->opts->host_id);
+
+	for (uint64_t half = 0; half < 2; half++) {
+		uint64_t id = mix(half, session->start_unix_ns);
+
+		id = mix(id, target->start_time_ns);
+		id = mix(id, (uint64_t)target->pid);
+		id = mix(id, type + 1);
+		for (const char *c = host; *c; c++)
+			id = mix(id, (unsigned char)*c);
+		ret_id[half] = id;
+	}
+}
+
+struct profile {
+	Otlp__Profile message;
+	Otlp__Sample *samples, **all;
+	uint64_t id[2];
+};
+
+static int make_samples(struct otlp_samples *samples, enum otlp_type type, struct profile *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < samples->n; i++)
+		n += samples->v[i].values[type] != 0;
+	p->samples = calloc(n + 1, sizeof(*p->samples));
+	p->all = calloc(n + 1, sizeof(*p->all));
+	if (!p->samples || !p->all)
+		return -ENOMEM;
+	n = 0;
+	for (size_t i = 0; i < samples->n; i++) {
+		struct otlp_sample *s = &samples->v[i];
+		Otlp__Sample *to = &p->samples[n];
+
+		if (!s->values[type])
+			continue;
+		otlp__sample__init(to);
+		to->stack_index = s->stack;
+		to->attribute_indices = s->attributes;
+		while (to->n_attribute_indices < OTLP_ATTRIBUTES &&
+		       s->attributes[to->n_attribute_indices])
+			to->n_attribute_indices++;
+		to->values = &s->values[type];
+		to->n_values = 1;
+		p->all[n++] = to;
+	}
+	p->message.samples = p->all;
+	p->message.n_samples = n;
+	return 0;
+}
+
+static int make_profile(struct writer *w, const struct pic_target *target,
+			struct otlp_samples *samples, enum otlp_type type, struct profile *p)
+{
+	const struct pic_session *session = picture__session(w->pic);
+
+	otlp__profile__init(&p->message);
+	make_id(w, target, type, p->id);
+	p->message.sample_type = &w->type[type];
+	p->message.time_unix_nano = session->start_unix_ns;
+	p->message.duration_nano = session->end_ns - MIN(session->start_ns, session->end_ns);
+	if (types[type].sampled && session->frequency_hz) {
+		p->message.period_type = &w->type[OTLP_CPU];
+		p->message.period = 1000000000 / session->frequency_hz;
+	}
+	p->message.profile_id.data = (uint8_t *)p->id;
+	p->message.profile_id.len = sizeof(p->id);
+	return make_samples(samples, type, p);
+}
+
+/* ── a process ───────────────────────────────────────────────────────────────────────────── */
+
+static void put_process(struct writer *w, struct resource *resource, struct profile *profiles)
+{
+	Otlp__ExportRequest piece = OTLP__EXPORT_REQUEST__INIT;
+	Otlp__ResourceProfiles its = OTLP__RESOURCE_PROFILES__INIT, *all_its = &its;
+	Otlp__ScopeProfiles scoped = OTLP__SCOPE_PROFILES__INIT, *all_scoped = &scoped;
+	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
+	Otlp__Profile *all[OTLP_TYPES];
+
+	for (size_t i = 0; i < OTLP_TYPES; i++)
+		if (profiles[i].message.n_samples)
+			all[scoped.n_profiles++] = &profiles[i].message;
+	if (!scoped.n_profiles)
+		return;
+	scope.name = (char *)"safescoped";
+	scope.version = (char *)picture__session(w->pic)->version;
+	scoped.scope = &scope;
+	scoped.profiles = all;
+	its.resource = &resource->message;
+	its.n_scope_profiles = 1;
+	its.scope_profiles = &all_scoped;
+	piece.n_resource_profiles = 1;
+	piece.resource_profiles = &all_its;
+	put(w, &piece);
+}
+
+static int write_process(struct writer *w, uint32_t target_no)
+{
+	const struct pic_target *target = picture__target(w->pic, target_no);
+	int32_t mapping = dict__mapping(w->dict, target->exe, target->build_id);
+	struct profile profiles[OTLP_TYPES] = {0};
+	struct resource resource = {.err = 0};
+	struct otlp_samples samples = {0};
+	int err;
+
+	make_resource(w, target, &resource);
+	err = resource.err;
+	if (!err)
+		err = otlp_samples__collect(w->pic, &w->views, target_no, w->dict, mapping,
+					    &samples);
+	for (unsigned i = 0; !err && i < OTLP_TYPES; i++)
+		err = make_profile(w, target, &samples, (enum otlp_type)i, &profiles[i]);
+	if (!err)
+		put_process(w, &resource, profiles);
+	for (size_t i = 0; i < OTLP_TYPES; i++) {
+		free(profiles[i].samples);
+		free(profiles[i].all);
+	}
+	otlp_samples__free(&samples);
+	free_resource(&resource);
+	return err;
+}
+
+/* ── all of them ─────────────────────────────────────────────────────────────────────────── */
+
+static int write_all(struct writer *w)
+{
+	Otlp__ExportRequest piece = OTLP__EXPORT_REQUEST__INIT;
+	Otlp__ProfilesDictionary dictionary;
+	int err = 0;
+
+	for (size_t i = 0; i < OTLP_TYPES; i++) {
+		otlp__value_type__init(&w->type[i]);
+		w->type[i].type_strindex = dict__string(w->dict, types[i].name);
+		w->type[i].unit_strindex = dict__string(w->dict, types[i].unit);
+	}
+	for (size_t i = 0; !err && i < picture__n_targets(w->pic); i++) {
+		err = write_process(w, (uint32_t)i);
+		if (!err)
+			err = packed__error(w->packed);
+	}
+	if (!err)
+		err = dict__message(w->dict, &dictionary);
+	if (err)
+		return err;
+	piece.dictionary = &dictionary;
+	put(w, &piece);
+	return packed__finish(w->packed);
+}
+
+int otlp__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
+{
+	struct writer w = {.pic = pic, .opts = opts};
+	int err = packed__new(out, &w.packed);
+
+	if (!err)
+		err = dict__new(pic, &w.dict);
+	if (!err)
+		err = views__collect(pic, &w.views);
+	if (!err)
+		err = write_all(&w);
+	views__free(&w.views);
+	dict__free(w.dict);
+	packed__free(w.packed);
+	return export__result(out, err);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../sums.h"
+#include "parts.h"
+
+struct collecting {
+	const struct picture *pic;
+	const struct pic_target *target;
+	struct dict *dict;
+	int32_t mapping;
+	struct otlp_samples samples;
+};
+
+/* ── one sample ──────────────────────────────────────────────────────────────────────────── */
+
+static int by_number(const void *a, const void *b)
+{
+	return (*(const int32_t *)a > *(const int32_t *)b) -
+	       (*(const int32_t *)a < *(const int32_t *)b);
+}
+
+static bool has_value(const int64_t *values)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < OTLP_TYPES; i++)
+		has |= values[i] != 0;
+	return has;
+}
+
+static int add(struct collecting *c, uint32_t stack, const int32_t *attributes, size_t n,
+	       const int64_t *values)
+{
+	struct otlp_samples *all = &c->samples;
+	struct otlp_sample *s;
+	int err = ARRAY_RESERVE(all->v, all->cap, all->n + 1, EXPORT_MAX_ENTRIES);
+	if (err)
+		return err;
+	s = &all->v[all->n++];
+	*s = (struct otlp_sample){.stack = dict__stack(c->dict, stack, c->mapping,
+						       path__base(or_empty(c->target->exe)))};
+	for (size_t i = 0; i < n; i++)
+		s->attributes[i] = attributes[i];
+	/* equal ones look the same then */
+	if (n)
+		qsort(s->attributes, n, sizeof(*s->attributes), by_number);
+	memcpy(s->values, values, sizeof(s->values));
+	return 0;
+}
+
+static int add_part(struct collecting *c, const struct view *view, const struct part *part)
+{
+	const struct pic_lane *lane = view->lane;
+	const struct pic_row *row = part->row;
+	bool idle = state__is_idle(lane->kind, row->state);
+	const int64_t ns = (int64_t)part->ns;
+	const int64_t values[OTLP_TYPES] = {
+		[OTLP_SAMPLES] = (int64_t)part->samples,
+		[OTLP_CPU] = row->on_cpu ? ns : 0,
+		[OTLP_OFF_CPU] = !row->on_cpu && !idle ? ns : 0,
+		[OTLP_SAFE_CALL] = state__in_safe_call(lane->kind, row->state) ? ns : 0,
+	};
+	int32_t attributes[OTLP_ATTRIBUTES];
+	size_t n = 0;
+
+	if (!has_value(values))
+		return 0;
+	if (lane->kind == LANE_THREAD && lane->tid)
+		attributes[n++] = dict__number(c->dict, "thread.id", lane->tid);
+	if (lane->kind == LANE_THREAD && *or_empty(lane->name))
+		attributes[n++] = dict__text(c->dict, "thread.name", lane->name);
+	attributes[n++] = dict__text(c->dict, "ghc.state", state__name(lane->kind, row->state));
+	if (part->cap != NO_CAP)
+		attributes[n++] = dict__number(c->dict, "ghc.capability", part->cap);
+	if (*part->label)
+		attributes[n++] = dict__text(c->dict, "ghc.thread.label", part->label);
+	return add(c, row->stack, attributes, n, values);
+}
+
+static int add_lane(struct collecting *c, const struct views *views, const struct view *view)
+{
+	struct parts parts = {0};
+	int err = parts__of(views, view, &parts);
+
+	for (size_t i = 0; !err && i < parts.n; i++)
+		err = add_part(c, view, &parts.v[i]);
+	parts__free(&parts);
+	return err;
+}
+
+/* Of a report that GHC wrote there is nothing else. */
+static int add_centres(struct collecting *c)
+{
+	const struct pic_target *target = c->target;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < target->n_cc_nodes; i++) {
+		const struct pic_cc_node *node = &target->cc_nodes[i];
+		const int64_t values[OTLP_TYPES] = {
+			[OTLP_SAMPLES] = (int64_t)node->ticks,
+			[OTLP_CPU] = (int64_t)(node->ticks * target->tick_ns),
+		};
+
+		if (node->stack && has_value(values))
+			err = add(c, node->stack, NULL, 0, values);
+	}
+	return err;
+}
+
+/* ── all of a process ────────────────────────────────────────────────────────────────────── */
+
+static int cmp_samples(const void *pa, const void *pb)
+{
+	const struct otlp_sample *a = pa, *b = pb;
+
+	if (a->stack != b->stack)
+		return a->stack < b->stack ? -1 : 1;
+	for (size_t i = 0; i < OTLP_ATTRIBUTES; i++)
+		if (a->attributes[i] != b->attributes[i])
+			return a->attributes[i] < b->attributes[i] ? -1 : 1;
+	return 0;
+}
+
+static void merge(struct otlp_samples *s)
+{
+	size_t kept = 0;
+
+	if (!s->n)
+		return;
+	qsort(s->v, s->n, sizeof(*s->v), cmp_samples);
+	for (size_t i = 1; i < s->n; i++) {
+		if (cmp_samples(&s->v[kept], &s->v[i])) {
+			s->v[++kept] = s->v[i];
+			continue;
+		}
+		for (size_t k = 0; k < OTLP_TYPES; k++)
+			s->v[kept].values[k] += s->v[i].values[k];
+	}
+	s->n = kept + 1;
+}
+
+int otlp_samples__collect(const struct picture *pic, const struct views *views, uint32_t target_no,
+			  struct dict *dict, int32_t mapping, struct otlp_samples *ret_samples)
+{
+	bool log_alone = session__log_alone(pic);
+	struct collecting c = {
+		.pic = pic,
+		.target = picture__target(pic, target_no),
+		.dict = dict,
+		.mapping = mapping,
+	};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < views->n; i++) {
+		const struct view *view = &views->v[i];
+
+		if (view->target_no == target_no && sums__counts(view, log_alone))
+			err = add_lane(&c, views, view);
+	}
+	if (!err && log_alone && !c.target->lanes[LANE_CAPABILITY].n)
+		err = add_centres(&c);
+	if (!err)
+		err = dict__error(dict);
+	if (err) {
+		otlp_samples__free(&c.samples);
+		return err;
+	}
+	merge(&c.samples);
+	*ret_samples = c.samples;
+	return 0;
+}
+
+void otlp_samples__free(struct otlp_samples *samples)
+{
+	free(samples->v);
+	*samples = (struct otlp_samples){0};
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * samples: what a process's time and samples add up to by stack, thread, state, capability and
+ * label: OTLP's samples, each with a value for every type that they are sent in.
+ */
+#ifndef SAFESCOPED_OTLP_SAMPLES_H
+#define SAFESCOPED_OTLP_SAMPLES_H
+
+#include "../lanes.h"
+#include "dict.h"
+
+/* One Profile for each of these. Idle time is in none of them. */
+enum otlp_type { OTLP_SAMPLES, OTLP_CPU, OTLP_OFF_CPU, OTLP_SAFE_CALL, OTLP_TYPES };
+
+#define OTLP_ATTRIBUTES 5
+
+struct otlp_sample {
+	int32_t stack;
+	int32_t attributes[OTLP_ATTRIBUTES]; /* ascending, without 0; those that are left are 0 */
+	int64_t values[OTLP_TYPES];
+};
+
+struct otlp_samples {
+	struct otlp_sample *v; /* no two have the same stack and attributes */
+	size_t n, cap;
+};
+
+/* Of the target of that number in the picture, whose executable has that mapping. */
+int otlp_samples__collect(const struct picture *pic, const struct views *views, uint32_t target_no,
+			  struct dict *dict, int32_t mapping, struct otlp_samples *ret_samples);
+void otlp_samples__free(struct otlp_samples *samples);
+
+#endif

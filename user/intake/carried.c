@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * carried: safe calls that were open at the last cut. A window has their part up to its end; the
+ * kernel's counters have a call whole, once it has ended: what the earlier windows have is taken
+ * off them then, and only of a call that they have.
+ */
+#include "intake_priv.h"
+
+static void add(struct seen *s, struct call_part *part, const struct wire_thread *then,
+		const struct wire_open *open)
+{
+	uint64_t cut = s->pub->attach_ns, off = 0;
+	uint64_t start = MAX(open->start_ns + open->handover_ns, s->joined_ns);
+
+	part->wall_ns += cut - MIN(start, cut);
+	part->blocked_ns += then->blocked_ns - MIN(open->blocked_ns, then->blocked_ns);
+	part->runnable_ns += then->runnable_ns - MIN(open->runnable_ns, then->runnable_ns);
+	if (then->off_since_ns && then->off_since_ns < cut)
+		off = cut - then->off_since_ns;
+	*(then->off_state ? &part->blocked_ns : &part->runnable_ns) += off;
+}
+
+static uint32_t depth_of(const struct wire_thread *state)
+{
+	return state ? MIN(state->depth, (uint32_t)WIRE_OPEN_MAX) : 0;
+}
+
+void carried__record(struct seen *s, struct seen_thread *th, const struct wire_call *rec,
+		     struct seen_site *site)
+{
+	struct call_part *part = &site->before[rec->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0];
+	uint64_t begin = rec->start_ns + MIN(rec->handover_ns, rec->h.ns - rec->start_ns);
+	uint64_t cut = s->pub->attach_ns;
+
+	/* a replay has no states, but knows the record before its time */
+	if (!th->before) {
+		part->wall_ns += cut - MIN(MAX(begin, s->joined_ns), cut);
+		return;
+	}
+	/* one that had ended when the states were read is in no earlier window */
+	for (uint32_t i = 0; i < depth_of(th->before); i++) {
+		if (th->before->open[i].start_ns != rec->start_ns || th->carried_over >> i & 1)
+			continue;
+		add(s, part, th->before, &th->before->open[i]);
+		th->carried_over |= 1U << i;
+	}
+}
+
+/* Those that have ended without a record: they were short, or it was lost. */
+static void ended(struct seen *s, struct seen_thread *th, uint32_t i)
+{
+	const struct wire_open *open = &th->before->open[i];
+	struct seen_site *site;
+
+	HASH_FIND(hh, s->sites, &open->site, sizeof(open->site), site);
+	if (site && !(th->carried_over >> i & 1))
+		add(s, &site->before[open->flags & WIRE_CALL_INTERRUPTIBLE ? 1 : 0], th->before,
+		    open);
+	th->carried_over |= 1U << i;
+}
+
+void carried__state(struct seen *s, struct seen_thread *th, const struct wire_thread *state)
+{
+	for (uint32_t i = 0; i < depth_of(th->before); i++)
+		if (i >= depth_of(state) || state->open[i].start_ns != th->before->open[i].start_ns)
+			ended(s, th, i);
+}
+
+void carried__exit(struct seen *s, struct seen_thread *th, uint32_t open)
+{
+	for (uint32_t i = open; i < depth_of(th->before); i++)
+		ended(s, th, i);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* daemon: the daemon's own numbers: what each is called, and what it means. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "metrics_priv.h"
+
+enum unit { PLAIN, NS };
+
+/*
+ * To add a number: an entry of enum metrics_value, its line here, and metrics__set() where it is
+ * known. Entries that share a name are of one family and follow each other; help is the first
+ * one's.
+ */
+static const struct {
+	const char *name, *label, *type, *help;
+	enum unit unit;
+} table[METRICS_VALUES] = {
+	[METRICS_TARGETS] = {"safescoped_targets", "", "gauge", "Processes that are profiled now.",
+			     PLAIN},
+	[METRICS_TARGETS_STARTING] = {"safescoped_targets_starting", "", "gauge",
+				      "Of these, those whose runtime is not initialised yet.",
+				      PLAIN},
+	[METRICS_TARGETS_JOINED] = {"safescoped_targets_joined_total", "", "counter",
+				    "Processes that were profiled so far.", PLAIN},
+	[METRICS_TARGETS_LEFT_OUT] =
+		{"safescoped_targets_left_out_total", "", "counter",
+		 "Processes that were not profiled because their user has as many as one may.",
+		 PLAIN},
+	[METRICS_RECORDS] = {"safescoped_records_total", "", "counter",
+			     "Records that the kernel side sent.", PLAIN},
+	[METRICS_SAMPLES] = {"safescoped_samples_total", "", "counter",
+			     "Samples of threads of profiled processes.", PLAIN},
+	[METRICS_PROBE_HITS] = {"safescoped_probe_hits_total", "", "counter",
+				"Hits of probes in profiled processes.", PLAIN},
+	[METRICS_BPF_NS] = {"safescoped_bpf_seconds_total", "", "counter",
+			    "Estimated run time of the kernel side's programs.", NS},
+	[METRICS_CPU_NS] = {"safescoped_cpu_seconds_total", "{process=\"daemon\"}", "counter",
+			    "CPU time of safescoped itself, and of its helper processes that have "
+			    "ended.",
+			    NS},
+	[METRICS_HELPERS_NS] = {"safescoped_cpu_seconds_total", "{process=\"helpers\"}", "counter",
+				"", NS},
+	[METRICS_RESIDENT_BYTES] = {"safescoped_resident_memory_bytes", "", "gauge",
+				    "Resident memory of the daemon.", PLAIN},
+	[METRICS_START_UNIX_NS] = {"safescoped_session_start_time_seconds", "", "gauge",
+				   "When the session began, in seconds since 1970.", NS},
+	[METRICS_READ_UNIX_NS] = {"safescoped_figures_time_seconds", "", "gauge",
+				  "When these figures were read, in seconds since 1970.", NS},
+	[METRICS_WINDOWS] = {"safescoped_windows_total", "", "counter",
+			     "Windows of the session that have ended.", PLAIN},
+	[METRICS_WINDOWS_DROPPED] = {"safescoped_windows_dropped_total", "", "counter",
+				     "Windows of which no file could be made.", PLAIN},
+	[METRICS_WINDOW_LAG_NS] =
+		{"safescoped_window_lag_seconds", "", "gauge",
+		 "How long ago the oldest window ended that is still being written (0: none is).",
+		 NS},
+};
+
+bool daemon__grows(enum metrics_value which)
+{
+	return !strcmp(table[which].type, "counter");
+}
+
+static void write_value(const struct metrics *m, unsigned i, const char *before, struct buf *out)
+{
+	if (!before || strcmp(before, table[i].name) != 0)
+		family__begin(out, table[i].name, table[i].type, table[i].help);
+	buf__addf(out, "%s%s ", table[i].name, table[i].label);
+	if (table[i].unit == NS)
+		seconds__add(out, m->values[i]);
+	else
+		buf__addf(out, "%" PRIu64, m->values[i]);
+	buf__addc(out, '\n');
+}
+
+/* The same of numbers by a label: an entry of enum metrics_group, and its line here. */
+static const struct {
+	const char *name, *label, *type, *help;
+} groups[METRICS_GROUPS] = {
+	[METRICS_LOST] = {"safescoped_lost_total", "cause", "counter",
+			  "What was lost, by cause, as in the report."},
+};
+
+static void write_group(const struct metrics *m, enum metrics_group which, struct buf *out)
+{
+	family__begin(out, groups[which].name, groups[which].type, groups[which].help);
+	for (size_t i = 0; i < m->n_labelled; i++) {
+		if (m->labelled[i].group != which)
+			continue;
+		buf__addf(out, "%s{%s=\"", groups[which].name, groups[which].label);
+		label__add(out, m->labelled[i].label);
+		buf__addf(out, "\"} %" PRIu64 "\n", m->labelled[i].value);
+	}
+}
+
+void daemon__write(const struct metrics *m, struct buf *out)
+{
+	const char *before = NULL;
+
+	family__begin(out, "safescoped_build_info", "gauge", "The version; always 1.");
+	buf__adds(out, "safescoped_build_info{version=\"" SAFESCOPED_VERSION "\"} 1\n");
+	for (unsigned i = 0; i < METRICS_VALUES; i++) {
+		if (!m->known[i])
+			continue;
+		write_value(m, i, before, out);
+		before = table[i].name;
+	}
+	for (unsigned i = 0; i < METRICS_GROUPS; i++)
+		write_group(m, (enum metrics_group)i, out);
+}

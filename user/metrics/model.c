@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* model: what was seen of each process so far. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics_priv.h"
+
+/* Which places of safe calls are the busiest is looked at no more often. */
+#define CHOOSE_EVERY_NS 60000000000ULL
+
+int metrics__new(struct metrics **ret_metrics)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	*ret_metrics = m;
+	return 0;
+}
+
+static void forget(struct metrics *m, struct model_target *t)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
+	HASH_DEL(m->targets, t);
+	sites__free(&t->sites);
+	free(t->labels);
+	free(t->info);
+	free(t);
+}
+
+void metrics__free(struct metrics *m)
+{
+	struct model_target *t, *next;
+
+	if (!m)
+		return;
+	HASH_ITER (hh, m->targets, t, next)
+		forget(m, t);
+	free(m);
+}
+
+void metrics__set_places(struct metrics *m, metrics_place_fn fn, void *ctx)
+{
+	m->place = fn;
+	m->place_ctx = ctx;
+}
+
+void metrics__set(struct metrics *m, enum metrics_value which, uint64_t value)
+{
+	m->values[which] = daemon__grows(which) ? MAX(m->values[which], value) : value;
+	m->known[which] = true;
+}
+
+void metrics__set_labelled(struct metrics *m, enum metrics_group which, const char *label,
+			   uint64_t value)
+{
+	struct labelled *l = m->labelled;
+
+	while (l < m->labelled + m->n_labelled &&
+	       (l->group != which || strcmp(l->label, label) != 0))
+		l++;
+	if (l == m->labelled + METRICS_MAX_LABELLED || strlen(label) >= sizeof(l->label))
+		return;
+	if (l == m->labelled + m->n_labelled)
+		m->n_labelled++;
+	l->group = which;
+	snprintf(l->label, sizeof(l->label), "%s", label);
+	l->value = value;
+}
+
+/* ── labels ──────────────────────────────────────────────────────────────────────────────── */
+
+static void add_label(struct buf *out, const char *name, const char *value)
+{
+	if (!value || !*value)
+		return;
+	if (out->len)
+		buf__addc(out, ',');
+	buf__addf(out, "%s=\"", name);
+	label__add(out, value);
+	buf__addc(out, '"');
+}
+
+static char *labels_of(const struct pic_target *pub)
+{
+	struct buf out = {0};
+
+	buf__addf(&out, "pid=\"%d\"", pub->pid);
+	add_label(&out, "program", pub->comm);
+	if (out.err)
+		buf__free(&out);
+	return out.data;
+}
+
+/* With a label at least: it is put behind others. */
+static char *info_of(const struct metrics *m, const struct pic_target *pub)
+{
+	struct metrics_place place = {"", "", ""};
+	struct buf out = {0};
+
+	if (m->place)
+		m->place(m->place_ctx, pub->pid, &place);
+	buf__adds(&out, "way=\"");
+	label__add(&out, pub->way ? pub->way : "");
+	buf__addc(&out, '"');
+	add_label(&out, "ghc_version", pub->ghc_version);
+	add_label(&out, "exe", pub->exe);
+	add_label(&out, "service", place.service);
+	add_label(&out, "container", place.container);
+	add_label(&out, "pod", place.pod);
+	if (out.err)
+		buf__free(&out);
+	return out.data;
+}
+
+/* ── processes ───────────────────────────────────────────────────────────────────────────── */
+
+/* Makes room for one more: of those that have ended the first one goes. False: there is none. */
+static bool make_room(struct metrics *m)
+{
+	struct model_target *t, *next;
+
+	if (HASH_COUNT(m->targets) < METRICS_MAX_TARGETS)
+		return true;
+	HASH_ITER (hh, m->targets, t, next)
+		if (t->ended) {
+			forget(m, t);
+			return true;
+		}
+	return false;
+}
+
+/* It executes another program: two series of the same labels would be one too many. */
+static void forget_pid(struct metrics *m, pid_t pid)
+{
+	struct model_target *t, *next;
+
+	HASH_ITER (hh, m->targets, t, next)
+		if (t->pid == pid)
+			forget(m, t);
+}
+
+static int add_target(struct metrics *m, const struct figures *f, struct model_target **ret_target)
+{
+	struct model_target *t;
+
+	forget_pid(m, f->target->pid);
+	if (!make_room(m))
+		return -E2BIG;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->no = f->no;
+	t->pid = f->target->pid;
+	t->labels = labels_of(f->target);
+	t->info = info_of(m, f->target);
+	if (!t->labels || !t->info) {
+		free(t->labels);
+		free(t->info);
+		free(t);
+		return -ENOMEM;
+	}
+	t->part_ns = t->chosen_ns = time__monotonic_ns();
+	HASH_ADD(hh, m->targets, no, sizeof(t->no), t);
+	if (!t->hh.tbl) {
+		free(t->labels);
+		free(t->info);
+		free(t);
+		return -ENOMEM;
+	}
+	*ret_target = t;
+	return 0;
+}
+
+static void take_gc(struct gc_sums *to, const struct figures_gc *gc, bool closed)
+{
+	sum__take(&to->count, gc->count, closed);
+	sum__take(&to->pause_ns, gc->pause_ns, closed);
+	sum__take(&to->sync_ns, gc->sync_ns, closed);
+}
+
+static void take_sites(struct model_target *t, const struct figures *f, bool closed)
+{
+	uint64_t now = time__monotonic_ns(), since = closed ? 0 : t->part_ns;
+
+	if (now - MAX(t->chosen_ns, since) >= CHOOSE_EVERY_NS) {
+		sites__choose(&t->sites, f);
+		t->chosen_ns = now;
+	}
+	sites__take(&t->sites, f, closed);
+	if (closed)
+		t->part_ns = now;
+}
+
+void metrics__take(void *metrics, const struct figures *f, bool closed)
+{
+	struct metrics *m = metrics;
+	struct model_target *t;
+
+	HASH_FIND(hh, m->targets, &f->no, sizeof(f->no), t);
+	/* one that has ended, and was forgotten or never shown, does not begin now */
+	if (!t && (f->ended || add_target(m, f, &t)))
+		return;
+	t->ended = f->ended;
+	for (unsigned i = 0; i < ST_MAX; i++)
+		sum__take(&t->thread_ns[i], f->thread_ns[i], closed);
+	for (unsigned i = 0; i < CS_MAX; i++)
+		sum__take(&t->cap_ns[i], f->cap_ns[i], closed);
+	for (unsigned i = 0; i < FIGURES_GENERATIONS; i++)
+		take_gc(&t->gc[i], &f->gc[i], closed);
+	take_gc(&t->gc[FIGURES_GENERATIONS], &f->gc_unknown, closed);
+	take_sites(t, f, closed);
+	t->queued_known |= f->queued_known;
+	if (f->queued_known)
+		t->queued = f->queued;
+}
+
+void metrics__forget_stale(struct metrics *m, uint64_t now_ns)
+{
+	struct model_target *t, *next;
+
+	HASH_ITER (hh, m->targets, t, next) {
+		if (t->ended && !t->ended_ns)
+			t->ended_ns = now_ns;
+		else if (t->ended && now_ns - t->ended_ns >= METRICS_STALE_NS)
+			forget(m, t);
+	}
+}

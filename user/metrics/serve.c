@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * serve: the process that speaks HTTP. It takes connections itself, so that it decides which one
+ * goes when there are too many; libmicrohttpd does the rest. One thread, one poll().
+ */
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "metrics.h"
+#include "server_priv.h"
+
+/* The daemon has so long to bring a newer text; after that the one that there is has to do. */
+#define WAIT_NS 3000000000ULL
+/* It is asked again after this, since a message may not have found room. */
+#define ASK_AGAIN_NS 1000000000ULL
+#define TURN_MS	     1000
+/* Nobody makes room for others before he has had so long: who sends his request at once is served,
+ * however many others there are. */
+#define GRACE_NS 200000000ULL
+/* One request's line and headers, and what libmicrohttpd needs beside them. */
+#define CONNECTION_BYTES 8192
+/* Connections that are taken in a turn: there are others to be served. */
+#define ACCEPTS 16
+/* libmicrohttpd's own, and what a message brings. */
+#define OTHER_FDS 8
+#define MAX_FDS	  (SERVER_CONNECTIONS + OTHER_FDS)
+
+struct client {
+	int fd; /* -1: none */
+	uint64_t since_ns;
+	struct MHD_Connection *waiting; /* for a newer text; NULL: it is not */
+	bool waited;
+};
+
+struct serve {
+	int listen_fd, channel;
+	struct MHD_Daemon *mhd;
+	struct client clients[SERVER_CONNECTIONS];
+	struct served served;
+	uint64_t asked_ns; /* when the daemon was asked last; 0: not since it gave a text */
+	bool over;
+};
+
+/* ── clients ─────────────────────────────────────────────────────────────────────────────── */
+
+static struct client *find(struct serve *s, int fd)
+{
+	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
+		if (s->clients[i].fd == fd)
+			return &s->clients[i];
+	return NULL;
+}
+
+static struct client *client_of(struct serve *s, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	return info ? find(s, info->connect_fd) : NULL;
+}
+
+static void wake(struct client *c)
+{
+	struct MHD_Connection *waiting = c->waiting;
+
+	c->waiting = NULL;
+	if (waiting)
+		MHD_resume_connection(waiting);
+}
+
+/* libmicrohttpd finds it closed, and lets go of it. */
+static void hang_up(struct client *c)
+{
+	shutdown(c->fd, SHUT_RDWR);
+	wake(c);
+}
+
+/* Those that have had their time. */
+static void hang_up_late(struct serve *s, uint64_t now)
+{
+	for (size_t i = 0; i < SERVER_CONNECTIONS; i++) {
+		struct client *c = &s->clients[i];
+
+		if (c->fd < 0)
+			continue;
+		if (now - c->since_ns >= SERVER_CONNECTION_MS * 1000000ULL)
+			hang_up(c);
+		else if (c->waiting && now - c->since_ns >= WAIT_NS)
+			wake(c);
+	}
+}
+
+/* NULL: there is room for another one. */
+static struct client *oldest(struct serve *s)
+{
+	struct client *c = &s->clients[0];
+
+	if (find(s, -1))
+		return NULL;
+	for (size_t i = 1; i < SERVER_CONNECTIONS; i++)
+		if (s->clients[i].since_ns < c->since_ns)
+			c = &s->clients[i];
+	return c;
+}
+
+/* How long nobody new is taken: whoever came last has had no time for his request. 0: now. */
+static int ms_until_room(struct serve *s, uint64_t now)
+{
+	const struct client *c = oldest(s);
+
+	return c && now - c->since_ns < GRACE_NS
+		       ? (int)((GRACE_NS - (now - c->since_ns)) / 1000000) + 1
+		       : 0;
+}
+
+static void take_clients(struct serve *s, uint64_t now)
+{
+	for (int i = 0; i < ACCEPTS; i++) {
+		struct client *c = find(s, -1), *old = oldest(s);
+		struct sockaddr_storage addr = {0};
+		socklen_t len = sizeof(addr);
+		int fd;
+
+		/* the oldest makes room; its place is free once libmicrohttpd has seen it */
+		if (old)
+			hang_up(old);
+		if (!c)
+			return;
+		fd = accept4(s->listen_fd, (struct sockaddr *)&addr, &len,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			return;
+		*c = (struct client){.fd = fd, .since_ns = now};
+		/* it closes the descriptor when it fails, too */
+		if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, len) != MHD_YES)
+			c->fd = -1;
+	}
+}
+
+/* ── libmicrohttpd's callbacks ───────────────────────────────────────────────────────────── */
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **unused,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct serve *s = ctx;
+	struct client *c = client_of(s, connection);
+
+	(void)unused;
+	if (c && code == MHD_CONNECTION_NOTIFY_CLOSED)
+		*c = (struct client){.fd = -1};
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path,
+				  const char *method, const char *version, const char *body,
+				  size_t *body_size, void **unused)
+{
+	struct serve *s = ctx;
+	struct client *c = client_of(s, connection);
+
+	(void)version;
+	(void)body;
+	(void)unused;
+	/* an answer is queued at the headers: a body is never read */
+	*body_size = 0;
+	if (!c)
+		return MHD_NO;
+	switch (http__answer(&s->served, connection, method, path, c->waited)) {
+	case HTTP_ANSWERED:
+		return MHD_YES;
+	case HTTP_LATER:
+		c->waited = true;
+		c->waiting = connection;
+		MHD_suspend_connection(connection);
+		return MHD_YES;
+	case HTTP_FAILED:
+		break;
+	}
+	return MHD_NO;
+}
+
+/* ── the daemon's messages ───────────────────────────────────────────────────────────────── */
+
+static void wake_all(struct serve *s)
+{
+	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
+		wake(&s->clients[i]);
+}
+
+static void take_text(struct serve *s, const struct server_message *msg, int fd)
+{
+	struct MHD_Response *text = NULL;
+	void *data = MAP_FAILED;
+
+	if (msg->size && msg->size <= METRICS_MAX_TEXT)
+		data = mmap(NULL, msg->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data != MAP_FAILED)
+		text = http__text(data, msg->size);
+	if (!text) {
+		if (data != MAP_FAILED)
+			munmap(data, msg->size);
+		return;
+	}
+	if (s->served.text)
+		MHD_destroy_response(s->served.text);
+	s->served.text = text;
+	s->served.text_ns = time__monotonic_ns();
+	s->served.fresh_ns = msg->fresh_ns;
+	s->asked_ns = 0;
+	wake_all(s);
+}
+
+/* False: there is no message. */
+static bool take_message(struct serve *s)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct server_message msg = {0};
+	struct iovec iov = {.iov_base = &msg, .iov_len = sizeof(msg)};
+	struct msghdr head = {.msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
+	int fd = -1;
+
+	if (n < 0)
+		return errno == EINTR;
+	s->over = n == 0;
+	if (s->over)
+		return false;
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	if (n == (ssize_t)sizeof(msg)) {
+		s->served.beat_ns = time__monotonic_ns();
+		s->served.ready = msg.ready;
+	}
+	if (n == (ssize_t)sizeof(msg) && msg.kind == SERVER_TEXT && fd >= 0)
+		take_text(s, &msg, fd);
+	fd__close(&fd);
+	return true;
+}
+
+/* As long as somebody waits for a newer text the daemon is asked for it. */
+static void pass_wish_on(struct serve *s, uint64_t now)
+{
+	bool wanted = s->served.want;
+
+	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
+		wanted |= s->clients[i].waiting != NULL;
+	s->served.want = false;
+	if (!wanted || (s->asked_ns && now - s->asked_ns < ASK_AGAIN_NS))
+		return;
+	s->asked_ns = now;
+	/* where there is no room the daemon has not read what was sent before */
+	(void)!send(s->channel, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* ── the loop ────────────────────────────────────────────────────────────────────────────── */
+
+struct sets {
+	fd_set read, write, except;
+};
+
+/* What libmicrohttpd waits for, as poll() takes it. */
+static size_t add_waits(const struct sets *sets, int max, struct pollfd *fds, size_t room)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd <= max && n < room; fd++) {
+		short events = (short)((FD_ISSET(fd, &sets->read) ? POLLIN : 0) |
+				       (FD_ISSET(fd, &sets->write) ? POLLOUT : 0));
+
+		if (events)
+			fds[n++] = (struct pollfd){.fd = fd, .events = events};
+	}
+	return n;
+}
+
+static void take_results(const struct pollfd *fds, size_t n, struct sets *sets)
+{
+	FD_ZERO(&sets->read);
+	FD_ZERO(&sets->write);
+	FD_ZERO(&sets->except);
+	for (size_t i = 0; i < n; i++) {
+		bool gone = fds[i].revents & (POLLERR | POLLHUP);
+
+		if (fds[i].events & POLLIN && (gone || fds[i].revents & POLLIN))
+			FD_SET(fds[i].fd, &sets->read);
+		if (fds[i].events & POLLOUT && (gone || fds[i].revents & POLLOUT))
+			FD_SET(fds[i].fd, &sets->write);
+	}
+}
+
+static int turn(struct serve *s)
+{
+	struct pollfd fds[MAX_FDS + 2] = {{.fd = s->channel, .events = POLLIN},
+					  {.fd = s->listen_fd, .events = POLLIN}};
+	int full_ms = ms_until_room(s, time__monotonic_ns()), max = -1;
+	MHD_UNSIGNED_LONG_LONG ms;
+	struct sets sets;
+	size_t n;
+
+	FD_ZERO(&sets.read);
+	FD_ZERO(&sets.write);
+	FD_ZERO(&sets.except);
+	if (MHD_get_fdset(s->mhd, &sets.read, &sets.write, &sets.except, &max) != MHD_YES)
+		return -EIO;
+	n = add_waits(&sets, max, fds + 2, MAX_FDS);
+	if (MHD_get_timeout(s->mhd, &ms) != MHD_YES || ms > TURN_MS)
+		ms = TURN_MS;
+	fds[1].events = full_ms ? 0 : POLLIN;
+	ms = full_ms ? MIN(ms, (MHD_UNSIGNED_LONG_LONG)full_ms) : ms;
+	if (poll(fds, n + 2, (int)ms) < 0)
+		return errno == EINTR ? 0 : -errno;
+	while (take_message(s))
+		;
+	take_results(fds + 2, n, &sets);
+	hang_up_late(s, time__monotonic_ns());
+	if (fds[1].revents & POLLIN)
+		take_clients(s, time__monotonic_ns());
+	if (MHD_run_from_select(s->mhd, &sets.read, &sets.write, &sets.except) != MHD_YES)
+		return -EIO;
+	pass_wish_on(s, time__monotonic_ns());
+	return 0;
+}
+
+void serve__run(void *ctx, int channel)
+{
+	struct serve s = {.listen_fd = *(const int *)ctx, .channel = channel};
+	int err;
+
+	for (size_t i = 0; i < SERVER_CONNECTIONS; i++)
+		s.clients[i].fd = -1;
+	s.mhd = MHD_start_daemon(MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+				 on_request, &s, MHD_OPTION_CONNECTION_LIMIT,
+				 (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				 (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+				 on_connection, &s, MHD_OPTION_END);
+	err = s.mhd ? 0 : -ENOMEM;
+	while (!s.over && !err)
+		err = turn(&s);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* server: the daemon's side of the endpoint. */
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "metrics.h"
+#include "server_priv.h"
+
+#define BEAT_EVERY_NS 1000000000ULL
+/* Texts that are still being sent to slow clients, and the one to come. */
+#define SERVE_MEMORY (4ULL * METRICS_MAX_TEXT + (32U << 20))
+/* As many messages are read in a turn. */
+#define READS 16
+
+struct metrics_server {
+	struct listener listener;
+	struct confine_peer *peer;
+	pid_t opener;
+	uint64_t beat_ns;
+	bool wanted, ready, over;
+};
+
+int metrics_server__open(const char *address, struct metrics_server **ret_server)
+{
+	struct metrics_server *s = calloc(1, sizeof(*s));
+	struct confine how = {.name = "safescoped:http",
+			      .memory = SERVE_MEMORY,
+			      .cpu_s = CONFINE_NO_END,
+			      .keep = CONFINE_LISTEN,
+			      .user = CONFINE_NOBODY,
+			      .nice = 19,
+			      .more_fds = SERVER_CONNECTIONS + 16,
+			      .n_fds = 1};
+	int err = s ? listener__open(address, &s->listener) : -ENOMEM;
+
+	if (err) {
+		free(s);
+		return err;
+	}
+	s->opener = getpid();
+	how.fds = &s->listener.fd;
+	err = confine_peer__start(&how, serve__run, &s->listener.fd, &s->peer);
+	if (err) {
+		log_error("--metrics %s: its process cannot be started: %s", address,
+			  strerror(-err));
+		metrics_server__free(s);
+		return err;
+	}
+	log_info("metrics: %s", s->listener.shown);
+	*ret_server = s;
+	return 0;
+}
+
+void metrics_server__free(struct metrics_server *s)
+{
+	if (!s)
+		return;
+	confine_peer__free(s->peer);
+	listener__close(&s->listener, s->opener == getpid());
+	free(s);
+}
+
+pid_t metrics_server__pid(const struct metrics_server *s)
+{
+	return confine_peer__pid(s->peer);
+}
+
+/* ── messages ────────────────────────────────────────────────────────────────────────────── */
+
+static int send_message(struct metrics_server *s, struct server_message *msg, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS}};
+	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
+	struct msghdr head = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	msg->ready = s->ready;
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		head.msg_control = &control;
+		head.msg_controllen = sizeof(control);
+	}
+	if (sendmsg(confine_peer__fd(s->peer), &head, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return -errno;
+	return 0;
+}
+
+/* What it wants. That it is gone shows here, too. */
+static void read_wishes(struct metrics_server *s)
+{
+	char byte[8];
+
+	for (int i = 0; i < READS; i++) {
+		ssize_t n = recv(confine_peer__fd(s->peer), byte, sizeof(byte), MSG_DONTWAIT);
+
+		if (n < 0)
+			return;
+		s->over |= n == 0;
+		s->wanted |= n > 0;
+	}
+}
+
+int metrics_server__turn(struct metrics_server *s, bool ready, uint64_t now_ns)
+{
+	struct server_message msg = {.kind = SERVER_BEAT};
+	int err;
+
+	if (s->over)
+		return 0;
+	read_wishes(s);
+	if (s->ready == ready && now_ns - s->beat_ns < BEAT_EVERY_NS && !s->over)
+		return 0;
+	s->ready = ready;
+	s->beat_ns = now_ns;
+	err = s->over ? -EPIPE : send_message(s, &msg, -1);
+	/* one that is held up finds the next beat */
+	if (err != -EPIPE && err != -ECONNRESET)
+		return 0;
+	s->over = true;
+	s->wanted = false;
+	return -EPIPE;
+}
+
+bool metrics_server__wanted(const struct metrics_server *s)
+{
+	return s->wanted;
+}
+
+/* ── texts ───────────────────────────────────────────────────────────────────────────────── */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Sealed: what the other process maps is what was written, and stays as long as it. */
+static int make_memfd(const char *text, size_t len, int *ret_fd)
+{
+	int fd = memfd_create("metrics", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err = fd < 0 ? -errno : write_all(fd, text, len);
+
+	if (!err &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
+		err = -errno;
+	if (err)
+		fd__close(&fd);
+	else
+		*ret_fd = fd;
+	return err;
+}
+
+int metrics_server__give(struct metrics_server *s, const char *text, size_t len, uint64_t fresh_ns)
+{
+	struct server_message msg = {.kind = SERVER_TEXT, .size = len, .fresh_ns = fresh_ns};
+	int fd = -1, err;
+
+	s->wanted = false;
+	if (s->over || !len)
+		return -EINVAL;
+	err = make_memfd(text, len, &fd);
+	if (!err)
+		err = send_message(s, &msg, fd);
+	fd__close(&fd);
+	return err;
+}

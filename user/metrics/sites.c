@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sites: the busiest places of a process's safe calls, and the sum of all others.
+ *
+ * Neither the sums of a place that has a slot nor those of the others ever sink. A place that gets
+ * a slot late leaves there what was counted among the others; one that loses its slot adds its sums
+ * to theirs, and its series ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics_priv.h"
+
+/* So much busier another place must be. */
+#define BUSIER 2
+/* Bytes; what is shown may be less. */
+#define NAME_BYTES  256
+#define PLACE_BYTES 64
+
+static void free_slot(struct site_slot *slot)
+{
+	free(slot->function);
+	free(slot->caller);
+	free(slot->place);
+	*slot = (struct site_slot){0};
+}
+
+void sites__free(struct sites *sites)
+{
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++)
+		free_slot(&sites->slots[i]);
+}
+
+/* ── sums ────────────────────────────────────────────────────────────────────────────────── */
+
+static uint64_t without(uint64_t a, uint64_t b)
+{
+	return a - MIN(a, b);
+}
+
+/* What of *a is not in *b. */
+static struct figures_site difference(const struct figures_site *a, const struct figures_site *b)
+{
+	struct figures_site d = *a;
+
+	d.wall_ns = without(a->wall_ns, b->wall_ns);
+	d.cap_wait_ns = without(a->cap_wait_ns, b->cap_wait_ns);
+	for (size_t i = 0; i < FIGURES_HIST; i++)
+		d.hist[i] = without(a->hist[i], b->hist[i]);
+	return d;
+}
+
+static void add(struct figures_site *to, const struct figures_site *s)
+{
+	to->wall_ns += s->wall_ns;
+	to->cap_wait_ns += s->cap_wait_ns;
+	for (size_t i = 0; i < FIGURES_HIST; i++)
+		to->hist[i] += s->hist[i];
+}
+
+static void take(struct site_sums *sums, const struct figures_site *part, bool closed)
+{
+	sum__take(&sums->wall_ns, part->wall_ns, closed);
+	sum__take(&sums->cap_wait_ns, part->cap_wait_ns, closed);
+	for (size_t i = 0; i < FIGURES_HIST; i++)
+		sum__take(&sums->hist[i], part->hist[i], closed);
+}
+
+static struct site_slot *find(struct sites *sites, const struct figures_site *s)
+{
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
+		struct site_slot *slot = &sites->slots[i];
+
+		if (slot->used && slot->addr == s->addr && slot->interruptible == s->interruptible)
+			return slot;
+	}
+	return NULL;
+}
+
+/* ── slots ───────────────────────────────────────────────────────────────────────────────── */
+
+/* False without memory: it stays among the others. */
+static bool fill_slot(struct site_slot *slot, const struct figures_site *s)
+{
+	size_t len = strlen(s->place);
+
+	*slot = (struct site_slot){.addr = s->addr, .interruptible = s->interruptible};
+	slot->function = strndup(s->function, NAME_BYTES);
+	slot->caller = strndup(s->caller, NAME_BYTES);
+	/* its end is what tells two of them apart */
+	slot->place = strdup(s->place + (len > PLACE_BYTES ? len - PLACE_BYTES : 0));
+	slot->used = slot->function && slot->caller && slot->place;
+	if (!slot->used)
+		free_slot(slot);
+	return slot->used;
+}
+
+/* The busiest place without a slot. */
+static const struct figures_site *busiest(struct sites *sites, const struct figures *f)
+{
+	const struct figures_site *best = NULL;
+
+	for (size_t i = 0; i < f->n_sites; i++)
+		if (!find(sites, &f->sites[i]) && (!best || f->sites[i].wall_ns > best->wall_ns))
+			best = &f->sites[i];
+	return best;
+}
+
+/*
+ * As long as one is free no place has ever been among the others, unless there was no memory for
+ * its slot.
+ */
+static void fill_free_slots(struct sites *sites, const struct figures *f)
+{
+	for (size_t i = 0; i < METRICS_MAX_SITES && !sites->has_others; i++) {
+		const struct figures_site *s;
+
+		if (sites->slots[i].used)
+			continue;
+		s = busiest(sites, f);
+		if (!s || !fill_slot(&sites->slots[i], s))
+			return;
+	}
+}
+
+static void add_sum(struct sum *to, const struct sum *s)
+{
+	to->closed += s->closed;
+	to->shown += s->shown;
+}
+
+/* The part that goes on is in no sum that is closed: it comes again, without a slot. */
+static void leave_to_others(struct sites *sites, const struct site_slot *slot)
+{
+	struct site_sums *to = &sites->others;
+
+	sites->has_others = true;
+	add_sum(&to->wall_ns, &slot->sums.wall_ns);
+	add_sum(&to->cap_wait_ns, &slot->sums.cap_wait_ns);
+	for (size_t i = 0; i < FIGURES_HIST; i++)
+		add_sum(&to->hist[i], &slot->sums.hist[i]);
+}
+
+void sites__choose(struct sites *sites, const struct figures *f)
+{
+	const struct figures_site *s = busiest(sites, f);
+	struct site_slot *least = &sites->slots[0], new;
+
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++) {
+		if (!sites->slots[i].used)
+			return;
+		if (sites->slots[i].part_ns < least->part_ns)
+			least = &sites->slots[i];
+	}
+	if (!s || s->wall_ns / BUSIER <= least->part_ns || !fill_slot(&new, s))
+		return;
+	new.before = *s;
+	new.before.function = new.before.caller = new.before.place = NULL;
+	leave_to_others(sites, least);
+	free_slot(least);
+	*least = new;
+}
+
+void sites__take(struct sites *sites, const struct figures *f, bool closed)
+{
+	struct figures_site others = {0};
+	uint64_t cap_wait_ns = 0;
+
+	fill_free_slots(sites, f);
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++)
+		sites->slots[i].part_ns = 0;
+	for (size_t i = 0; i < f->n_sites; i++) {
+		const struct figures_site *s = &f->sites[i];
+		struct site_slot *slot = find(sites, s);
+		struct figures_site own;
+
+		cap_wait_ns += s->cap_wait_ns;
+		if (!slot) {
+			add(&others, s);
+			sites->has_others = true;
+			continue;
+		}
+		own = difference(s, &slot->before);
+		slot->part_ns = s->wall_ns;
+		take(&slot->sums, &own, closed);
+		add(&others, &slot->before);
+	}
+	take(&sites->others, &others, closed);
+	sum__take(&sites->cap_wait_ns, cap_wait_ns, closed);
+	for (size_t i = 0; closed && i < METRICS_MAX_SITES; i++)
+		sites->slots[i].before = (struct figures_site){0};
+}

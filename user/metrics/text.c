@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* text: the exposition format: all series of a family together, under its name and help. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics_priv.h"
+
+/* Bytes of a value of a label: names that somebody else made as long as he could must not crowd
+ * others out. */
+#define LABEL_MAX 128
+
+/* ── the format ──────────────────────────────────────────────────────────────────────────── */
+
+/* Of text without control characters. */
+static void add_escaped(struct buf *out, const char *value)
+{
+	size_t most = out->len + LABEL_MAX, left = strlen(value);
+
+	while (left && !out->err) {
+		bool escaped = *value == '\\' || *value == '"';
+		uint32_t cp;
+		size_t len = text__decode(value, left, &cp);
+
+		len = len ? len : 1;
+		if (out->len + len + escaped > most)
+			return;
+		if (escaped)
+			buf__addc(out, '\\');
+		buf__add(out, value, len);
+		value += len;
+		left -= len;
+	}
+}
+
+void label__add(struct buf *out, const char *value)
+{
+	/* it has to be UTF-8, and people read it */
+	char *text = text__escaped(value);
+
+	if (text)
+		add_escaped(out, text);
+	else
+		out->err = out->err ? out->err : -ENOMEM;
+	free(text);
+}
+
+void family__begin(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf__addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void seconds__add(struct buf *out, uint64_t ns)
+{
+	const uint64_t second = 1000000000;
+
+	buf__addf(out, "%" PRIu64 ".%09" PRIu64, ns / second, ns % second);
+}
+
+/* "name{labels" */
+static void begin(struct buf *out, const char *name, const struct model_target *t)
+{
+	buf__addf(out, "%s{%s", name, t->labels);
+}
+
+static void end_seconds(struct buf *out, uint64_t ns)
+{
+	buf__adds(out, "} ");
+	seconds__add(out, ns);
+	buf__addc(out, '\n');
+}
+
+static void end_number(struct buf *out, uint64_t n)
+{
+	buf__addf(out, "} %" PRIu64 "\n", n);
+}
+
+/* ── states ──────────────────────────────────────────────────────────────────────────────── */
+
+static void write_states(struct buf *out, const char *name, const struct model_target *t,
+			 enum lane_kind kind, const struct sum *sums, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!sums[i].shown)
+			continue;
+		begin(out, name, t);
+		buf__addf(out, ",state=\"%s\"", state__name(kind, i));
+		end_seconds(out, sums[i].shown);
+	}
+}
+
+static void write_threads(struct buf *out, const char *name, const struct model_target *t)
+{
+	write_states(out, name, t, LANE_THREAD, t->thread_ns, ST_MAX);
+}
+
+static void write_caps(struct buf *out, const char *name, const struct model_target *t)
+{
+	write_states(out, name, t, LANE_CAPABILITY, t->cap_ns, CS_MAX);
+}
+
+static void write_cap_wait(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	end_seconds(out, t->thread_ns[ST_CAP_WAIT].shown);
+}
+
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+static void begin_generation(struct buf *out, const char *name, const struct model_target *t,
+			     unsigned i)
+{
+	begin(out, name, t);
+	if (i == FIGURES_GENERATIONS)
+		buf__adds(out, ",generation=\"unknown\"");
+	else
+		buf__addf(out, ",generation=\"%u\"", i);
+}
+
+static void write_gc_count(struct buf *out, const char *name, const struct model_target *t)
+{
+	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
+		if (!t->gc[i].count.shown)
+			continue;
+		begin_generation(out, name, t, i);
+		end_number(out, t->gc[i].count.shown);
+	}
+}
+
+static void write_gc_pause(struct buf *out, const char *name, const struct model_target *t)
+{
+	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
+		if (!t->gc[i].count.shown)
+			continue;
+		begin_generation(out, name, t, i);
+		end_seconds(out, t->gc[i].pause_ns.shown);
+	}
+}
+
+static void write_gc_sync(struct buf *out, const char *name, const struct model_target *t)
+{
+	for (unsigned i = 0; i <= FIGURES_GENERATIONS; i++) {
+		if (!t->gc[i].count.shown)
+			continue;
+		begin_generation(out, name, t, i);
+		end_seconds(out, t->gc[i].sync_ns.shown);
+	}
+}
+
+/* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
+
+/* NULL: the sum of all that have no series. */
+static void begin_site(struct buf *out, const char *name, const char *suffix,
+		       const struct model_target *t, const struct site_slot *slot)
+{
+	buf__adds(out, name);
+	buf__adds(out, suffix);
+	buf__addf(out, "{%s,function=\"", t->labels);
+	label__add(out, slot ? slot->function : "[others]");
+	buf__adds(out, "\",caller=\"");
+	label__add(out, slot ? slot->caller : "");
+	/* one function may call another one in two places */
+	if (slot) {
+		buf__adds(out, "\",site=\"");
+		label__add(out, slot->place);
+	}
+	buf__addc(out, '"');
+	if (slot && slot->interruptible)
+		buf__adds(out, ",interruptible=\"true\"");
+}
+
+static void write_hist(struct buf *out, const char *name, const struct model_target *t,
+		       const struct site_slot *slot, const struct site_sums *sums)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < FIGURES_HIST_BOUNDS; i++) {
+		n += sums->hist[i].shown;
+		begin_site(out, name, "_bucket", t, slot);
+		buf__adds(out, ",le=\"");
+		seconds__add(out, 1ULL << (FIGURES_HIST_FIRST_LOG2 + i * FIGURES_HIST_LOG2_STEP));
+		buf__adds(out, "\"");
+		end_number(out, n);
+	}
+	n += sums->hist[FIGURES_HIST_BOUNDS].shown;
+	begin_site(out, name, "_bucket", t, slot);
+	buf__adds(out, ",le=\"+Inf\"");
+	end_number(out, n);
+	begin_site(out, name, "_sum", t, slot);
+	end_seconds(out, sums->wall_ns.shown);
+	begin_site(out, name, "_count", t, slot);
+	end_number(out, n);
+}
+
+static void write_calls(struct buf *out, const char *name, const struct model_target *t)
+{
+	for (size_t i = 0; i < METRICS_MAX_SITES; i++)
+		if (t->sites.slots[i].used)
+			write_hist(out, name, t, &t->sites.slots[i], &t->sites.slots[i].sums);
+	if (t->sites.has_others)
+		write_hist(out, name, t, NULL, &t->sites.others);
+}
+
+static void write_call_waits(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	end_seconds(out, t->sites.cap_wait_ns.shown);
+}
+
+/* ── the rest ────────────────────────────────────────────────────────────────────────────── */
+
+static void write_info(struct buf *out, const char *name, const struct model_target *t)
+{
+	begin(out, name, t);
+	buf__addf(out, ",%s", t->info);
+	end_number(out, 1);
+}
+
+static void write_queued(struct buf *out, const char *name, const struct model_target *t)
+{
+	if (!t->queued_known || t->ended)
+		return;
+	begin(out, name, t);
+	end_number(out, t->queued);
+}
+
+static const struct family {
+	const char *name, *type, *help;
+	void (*write)(struct buf *out, const char *name, const struct model_target *t);
+} families[] = {
+	{"safescoped_target_info", "gauge",
+	 "Processes that are profiled, or ended within the last five minutes; always 1.",
+	 write_info},
+	{"safescoped_gc_collections_total", "counter",
+	 "Garbage collections that ended, by the oldest generation that they collected (3: that "
+	 "one and all above).",
+	 write_gc_count},
+	{"safescoped_gc_pause_seconds_total", "counter",
+	 "How long the program stood still in them, from all capabilities stopped to the end.",
+	 write_gc_pause},
+	{"safescoped_gc_sync_seconds_total", "counter",
+	 "How long they waited for the capabilities to stop.", write_gc_sync},
+	{"safescoped_thread_seconds_total", "counter",
+	 "What OS threads did, all of a process added up, by state.", write_threads},
+	{"safescoped_capability_seconds_total", "counter",
+	 "What capabilities did, all of a process added up, by state.", write_caps},
+	{"safescoped_capability_wait_seconds_total", "counter",
+	 "How long OS threads waited for a capability.", write_cap_wait},
+	{"safescoped_safe_call_capability_wait_seconds_total", "counter",
+	 "How long threads waited for a capability after safe calls that ended.", write_call_waits},
+	{"safescoped_safe_call_seconds", "histogram",
+	 "Safe foreign calls that ended, by place: the busiest ones of a process, and the sum of "
+	 "all others.",
+	 write_calls},
+	{"safescoped_run_queue_length", "gauge",
+	 "Haskell threads in the run queues of all capabilities, at the last tick of the program's "
+	 "timer.",
+	 write_queued},
+};
+
+int metrics__write(const struct metrics *m, struct buf *out)
+{
+	struct model_target *t, *next;
+
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+		const struct family *f = &families[i];
+
+		family__begin(out, f->name, f->type, f->help);
+		HASH_ITER (hh, m->targets, t, next)
+			f->write(out, f->name, t);
+	}
+	daemon__write(m, out);
+	return out->err;
+}

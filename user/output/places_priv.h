@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* places: where a format's file goes, and what may be there already. */
+#ifndef SAFESCOPED_OUTPUT_PLACES_PRIV_H
+#define SAFESCOPED_OUTPUT_PLACES_PRIV_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "output.h"
+
+/*
+ * The path of a format's file, "-" for a standard stream. `stem` is the name made from the session;
+ * n_files: how many files there will be. A path that was given is a stem, too: it gets the format's
+ * suffix unless it already has it; another format's suffix is replaced. -ENAMETOOLONG.
+ */
+int place__choose(const struct output_opts *opts, const struct export_format *format,
+		  size_t n_files, const char *stem, char path[PATH_MAX]);
+/* A directory, or a path that ends with a slash. */
+bool place__is_directory(const char *path);
+/* How to open such a file, for people: "open it in a browser". Constant; `%s` stands for the path.
+ */
+const char *place__hint(const struct export_format *format);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* destination: what is sent next, and what an answer means. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "push_priv.h"
+
+#define CA_MAX (4U << 20)
+/* A server that fails at one file in particular would keep all others waiting. */
+#define MOST_500 5U
+
+struct destination {
+	struct push_url url;
+	struct push_headers headers;
+	char *ca;
+	struct sender_opts sending;
+	struct confine_peer *peer; /* NULL: there is none any more */
+	struct queue *queue;
+	bool busy; /* with the file that the queue holds */
+	uint64_t task;
+	uint64_t due_ns; /* not before then; 0: at once */
+	unsigned failed; /* attempts in a row */
+	unsigned n_500;	 /* of the first file */
+	bool strange;	 /* an answer was not the protocol's; reported */
+	uint64_t delivered, failures, refused, rejected;
+};
+
+/* ── what an answer means ────────────────────────────────────────────────────────────────── */
+
+static const char *status_text(const struct sender_answer *a, char *text, size_t size)
+{
+	if (a->outcome == SENDER_DIED)
+		snprintf(text, size, "the process that sends died");
+	else if (a->outcome == SENDER_ANSWERED)
+		snprintf(text, size, "HTTP %u%s%s", a->status, *a->text ? ": " : "", a->text);
+	else
+		snprintf(text, size, "%s", *a->text ? a->text : "the file cannot be read");
+	return text;
+}
+
+/* What is refused now is refused for ever, but for what these statuses say. */
+static bool is_worth_another_try(struct destination *d, const struct sender_answer *a)
+{
+	if (a->outcome != SENDER_ANSWERED)
+		return a->outcome != SENDER_BAD_FILE;
+	switch (a->status) {
+	case 408:
+	case 429:
+	case 502:
+	case 503:
+	case 504:
+		return true;
+	case 500:
+		return ++d->n_500 < MOST_500;
+	default:
+		return false;
+	}
+}
+
+static void done(struct destination *d)
+{
+	queue__let_go(d->queue, true);
+	d->n_500 = 0;
+	d->failed = 0;
+	d->due_ns = 0;
+}
+
+static void on_delivered(struct destination *d, const struct sender_answer *a)
+{
+	if (d->failed)
+		log_info("push to %s: it takes profiles again", d->url.shown);
+	d->delivered++;
+	if (a->rejected) {
+		d->rejected += (uint64_t)a->rejected;
+		log_warn("push to %s: %" PRId64 " profiles were rejected%s%s", d->url.shown,
+			 a->rejected, *a->text ? ": " : "", a->text);
+	} else if (*a->text && !d->strange) {
+		d->strange = true;
+		log_warn("push to %s: taken, with: %s", d->url.shown, a->text);
+	}
+	done(d);
+}
+
+static void on_refused(struct destination *d, const struct sender_answer *a)
+{
+	char why[320];
+
+	status_text(a, why, sizeof(why));
+	/* one line, and then every tenth time as many */
+	d->refused++;
+	for (uint64_t n = 1; n <= d->refused; n *= 10)
+		if (n == d->refused)
+			log_warn("push to %s: refused for good: %s (%" PRIu64 " so far)",
+				 d->url.shown, why, d->refused);
+	done(d);
+}
+
+static void on_failed(struct destination *d, const struct sender_answer *a, uint64_t now)
+{
+	uint32_t random = 0;
+	uint64_t wait;
+	char why[320];
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = (uint32_t)now;
+	d->failures++;
+	d->failed++;
+	wait = backoff__ns(d->failed, random, a->retry_after_s);
+	d->due_ns = now + wait;
+	queue__let_go(d->queue, false);
+	status_text(a, why, sizeof(why));
+	if (d->failed == 1)
+		log_warn("push to %s: %s; what is not taken is kept, and tried again", d->url.shown,
+			 why);
+	log_verbose("push to %s: %s; again in %s", d->url.shown, why, human__duration(wait).s);
+}
+
+static void take_answer(struct destination *d, const struct sender_answer *a, uint64_t now)
+{
+	/* of an attempt that was given up: or it died without one */
+	if (!d->busy || (a->outcome != SENDER_DIED && a->id != d->task))
+		return;
+	d->busy = false;
+	if (a->outcome == SENDER_ANSWERED && a->status >= 200 && a->status < 300)
+		on_delivered(d, a);
+	else if (is_worth_another_try(d, a))
+		on_failed(d, a, now);
+	else
+		on_refused(d, a);
+}
+
+/* ── turns ───────────────────────────────────────────────────────────────────────────────── */
+
+static void take_answers(struct destination *d, uint64_t now)
+{
+	struct sender_answer answer;
+	int err;
+
+	while (d->peer && (err = sender__answer(d->peer, &answer)) != -EAGAIN) {
+		if (!err) {
+			take_answer(d, &answer, now);
+			continue;
+		}
+		log_error("push to %s: the process that sends has ended; what is not taken is "
+			  "kept for the next session",
+			  d->url.shown);
+		confine_peer__free(d->peer);
+		d->peer = NULL;
+		d->busy = false;
+		queue__let_go(d->queue, false);
+	}
+}
+
+static void send_next(struct destination *d, uint64_t now)
+{
+	struct sender_task task = {.id = d->task + 1};
+	int fd;
+
+	if (d->busy || !d->peer || now < d->due_ns || queue__hold_first(d->queue, &fd))
+		return;
+	if (sender__send(d->peer, &task, fd) == 0) {
+		d->task = task.id;
+		d->busy = true;
+	} else {
+		queue__let_go(d->queue, false);
+		d->due_ns = now + BACKOFF_FIRST_NS;
+	}
+	close(fd);
+}
+
+void destination__turn(struct destination *d, uint64_t now)
+{
+	take_answers(d, now);
+	send_next(d, now);
+}
+
+uint64_t destination__next_due(const struct destination *d)
+{
+	return d->peer && !d->busy && queue__state(d->queue).n ? MAX(d->due_ns, 1) : 0;
+}
+
+int destination__fd(const struct destination *d)
+{
+	return d->peer ? confine_peer__fd(d->peer) : -1;
+}
+
+bool destination__is_idle(const struct destination *d)
+{
+	return !d->peer || (!d->busy && !queue__state(d->queue).n);
+}
+
+void destination__look(struct destination *d)
+{
+	uint64_t before = queue__state(d->queue).dropped, dropped;
+	int err = queue__look(d->queue);
+
+	if (err)
+		log_error("push to %s: its queue cannot be read: %s", d->url.shown, strerror(-err));
+	dropped = queue__state(d->queue).dropped;
+	if (dropped > before)
+		log_warn("push to %s: the queue is full: %" PRIu64 " of its oldest files were "
+			 "dropped (%" PRIu64 " so far)",
+			 d->url.shown, dropped - before, dropped);
+}
+
+/* ── what is put ─────────────────────────────────────────────────────────────────────────── */
+
+static int put_file(const struct destination *d, unsigned n, const char *query,
+		    const struct export_format *format, const struct picture *pic,
+		    const struct export_opts *opts)
+{
+	char path[PATH_MAX];
+	struct outfile *out;
+	int err = queue__path(d->queue, picture__session(pic)->start_unix_ns, n, path);
+
+	if (!err)
+		err = outfile__open(path, (uid_t)-1, (gid_t)-1, &out);
+	if (err)
+		return err;
+	fprintf(outfile__stream(out), "%s\n", query);
+	err = format->write(outfile__stream(out), pic, opts);
+	if (err && outfile__error(out))
+		err = outfile__error(out);
+	if (!err)
+		return outfile__commit(out);
+	log_error("%s: cannot be written: %s", path, strerror(-err));
+	outfile__abort(out);
+	return err;
+}
+
+/* Pyroscope has a request for each process. */
+static int put_processes(const struct destination *d, const struct picture *pic,
+			 const struct export_opts *opts)
+{
+	struct export_opts its = *opts;
+	int first = 0;
+
+	for (uint32_t i = 0; i < picture__n_targets(pic); i++) {
+		struct buf query;
+		int err;
+
+		buf__init(&query, PUSH_QUERY_MAX - 2);
+		its.target = i + 1;
+		err = push_labels__query(pic, picture__target(pic, i), opts, &query);
+		if (!err)
+			err = put_file(d, i, query.data, &export_pprof, pic, &its);
+		else
+			log_error("push to %s: %s", d->url.shown, strerror(-err));
+		buf__free(&query);
+		first = first ? first : err;
+	}
+	return first;
+}
+
+int destination__put(const struct destination *d, const struct picture *pic,
+		     const struct export_opts *opts)
+{
+	if (d->url.protocol == PUSH_PYROSCOPE)
+		return put_processes(d, pic, opts);
+	/* there is nothing to report */
+	if (!picture__n_targets(pic))
+		return 0;
+	return put_file(d, 0, "", &export_otlp, pic, opts);
+}
+
+/* ── the end ─────────────────────────────────────────────────────────────────────────────── */
+
+void destination__stats(const struct destination *d, struct push_stats *ret_stats)
+{
+	struct queue_state state = queue__state(d->queue);
+
+	*ret_stats = (struct push_stats){
+		.delivered = d->delivered,
+		.failures = d->failures,
+		.refused = d->refused,
+		.rejected = d->rejected,
+		.dropped = state.dropped,
+		.queued = state.n,
+		.queued_bytes = state.bytes,
+		.oldest_unix_ns = state.oldest_unix_ns,
+	};
+	snprintf(ret_stats->url, sizeof(ret_stats->url), "%s", d->url.shown);
+}
+
+void destination__report(const struct destination *d)
+{
+	struct queue_state state = queue__state(d->queue);
+	char lost[160] = "", left[96] = "";
+
+	if (d->refused || d->rejected || state.dropped)
+		snprintf(lost, sizeof(lost),
+			 "; %" PRIu64 " refused, %" PRIu64 " profiles rejected, %" PRIu64
+			 " dropped",
+			 d->refused, d->rejected, state.dropped);
+	if (state.n)
+		snprintf(left, sizeof(left), "; %" PRIu64 " are still queued (%s)", state.n,
+			 human__bytes(state.bytes).s);
+	if (*lost || *left)
+		log_warn("push to %s: %" PRIu64 " delivered%s%s", d->url.shown, d->delivered, lost,
+			 left);
+	else
+		log_verbose("push to %s: %" PRIu64 " delivered", d->url.shown, d->delivered);
+}
+
+/* ── life ────────────────────────────────────────────────────────────────────────────────── */
+
+/* The queue's directory: of each destination its own, whatever is in the URL. */
+static int open_queue(struct destination *d, const struct push_opts *opts)
+{
+	/* systemd.exec(5); several are parted by colons */
+	const char *state = getenv("STATE_DIRECTORY");
+	char path[PATH_MAX];
+	size_t len;
+
+	if (opts->queue_dir)
+		len = (size_t)snprintf(path, sizeof(path), "%s/", opts->queue_dir);
+	else if (state && *state)
+		len = (size_t)snprintf(path, sizeof(path), "%.*s/push/",
+				       (int)MIN(strcspn(state, ":"), sizeof(path)), state);
+	else
+		len = (size_t)snprintf(path, sizeof(path), "%s/", PUSH_QUEUE_DIR);
+	if (len >= sizeof(path))
+		return -ENAMETOOLONG;
+	for (const char *c = d->url.shown; *c && len + 1 < sizeof(path); c++) {
+		bool plain = (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') ||
+			     (*c >= 'a' && *c <= 'z') || *c == '.' || *c == '-' || *c == '+';
+
+		path[len++] = plain ? *c : '_';
+	}
+	if (len + 1 >= sizeof(path))
+		return -ENAMETOOLONG;
+	path[len] = '\0';
+	return queue__open(path, opts->queue_bytes ? opts->queue_bytes : PUSH_QUEUE_BYTES,
+			   &d->queue);
+}
+
+static int open_sender(struct destination *d, const struct push_opts *opts)
+{
+	uint64_t timeout = opts->timeout_ns ? opts->timeout_ns : PUSH_TIMEOUT_NS;
+	bool otlp = d->url.protocol == PUSH_OTLP;
+	int err;
+
+	d->sending = (struct sender_opts){
+		.url = d->url.request,
+		.content_type = otlp ? "application/x-protobuf" : "application/octet-stream",
+		/* of pprof it is a part of the format */
+		.content_encoding = otlp ? "gzip" : NULL,
+		.headers = &d->headers,
+		.ca = d->ca,
+		.timeout_ms = (uint32_t)MIN(timeout / 1000000, (uint64_t)INT32_MAX),
+		.otlp = otlp,
+	};
+	err = sender__start(&d->sending, &d->peer);
+	if (err)
+		log_error("push to %s: no process can be started: %s", d->url.shown,
+			  strerror(-err));
+	return err;
+}
+
+int destination__open(const struct push_to *to, const struct push_opts *opts,
+		      struct destination **ret_destination)
+{
+	struct destination *d = calloc(1, sizeof(*d));
+	const char *why = "no memory";
+	size_t len;
+	int err = d ? push_url__parse(to->url, &d->url, &why) : -ENOMEM;
+
+	if (err)
+		log_error("push to %s: %s", to->url, why);
+	if (!err)
+		err = push_headers__read(to->headers, &d->headers);
+	if (!err && to->ca)
+		err = push_file__read(to->ca, CA_MAX, &d->ca, &len);
+	if (!err)
+		err = open_queue(d, opts);
+	if (!err)
+		err = open_sender(d, opts);
+	/* from here on only the sender knows them */
+	if (d)
+		push_headers__free(&d->headers);
+	if (err) {
+		destination__free(d);
+		return err;
+	}
+	*ret_destination = d;
+	return 0;
+}
+
+void destination__free(struct destination *d)
+{
+	if (!d)
+		return;
+	confine_peer__free(d->peer);
+	queue__free(d->queue);
+	push_headers__free(&d->headers);
+	push_url__free(&d->url);
+	free(d->ca);
+	free(d);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of the push room only. Each section is one file. */
+#ifndef SAFESCOPED_PUSH_PRIV_H
+#define SAFESCOPED_PUSH_PRIV_H
+
+#include <limits.h>
+
+#include "push.h"
+
+/* ── url.c ───────────────────────────────────────────────────────────────────────────────── */
+
+enum push_protocol { PUSH_OTLP, PUSH_PYROSCOPE };
+
+struct push_url {
+	enum push_protocol protocol;
+	char *request; /* where to post to: "http://host:4318/v1development/profiles" */
+	char *shown;   /* for people: "otlp+http://host:4318" */
+};
+
+/* -EINVAL, and *ret_why says why; -ENOMEM. The caller frees by push_url__free(). */
+int push_url__parse(const char *text, struct push_url *ret_url, const char **ret_why);
+void push_url__free(struct push_url *url);
+
+/* ── file.c ──────────────────────────────────────────────────────────────────────────────── */
+
+/* All of a regular file of at most `max` bytes, with a NUL at its end. The caller frees. Prints a
+ * line on failure. */
+int push_file__read(const char *path, size_t max, char **ret_text, size_t *ret_len);
+
+/* ── headers.c ───────────────────────────────────────────────────────────────────────────── */
+
+#define HEADERS_MAX 64
+
+struct push_headers {
+	char *text; /* that the lines are in */
+	char *lines[HEADERS_MAX];
+	size_t n;
+};
+
+/* Reads "Name: value" lines; empty ones and those that begin with # are left out. Prints a line on
+ * failure. path NULL: there are none. */
+int push_headers__read(const char *path, struct push_headers *ret_headers);
+void push_headers__free(struct push_headers *headers);
+
+/* ── labels.c ────────────────────────────────────────────────────────────────────────────── */
+
+struct buf;
+
+/* Adds the query of a request to Pyroscope with the process's profile: "name=…&from=…&until=…". */
+int push_labels__query(const struct picture *pic, const struct pic_target *target,
+		       const struct export_opts *opts, struct buf *ret_query);
+
+/* ── backoff.c ───────────────────────────────────────────────────────────────────────────── */
+
+#define BACKOFF_FIRST_NS 1000000000ULL
+#define BACKOFF_MOST_NS	 120000000000ULL
+/* No server may keep us waiting for longer. */
+#define BACKOFF_ASKED_MOST_NS 3600000000000ULL
+
+/*
+ * How long to wait after so many failures in a row (from 1 on): twice as long each time, less up to
+ * a half of it, by `random`, so that not all come back at once. At least as long as the server
+ * asked for, in seconds.
+ */
+uint64_t backoff__ns(unsigned failures, uint32_t random, uint64_t asked_s);
+
+/* ── queue.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * A directory of files, named by when their windows began. Each is there whole or not at all. The
+ * first one may be held, while it is being sent: it is not dropped then.
+ */
+struct queue;
+
+/* Makes the directory. Prints a line on failure; -EBUSY: another process has it. */
+int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue);
+void queue__free(struct queue *queue);
+/* The path of a new file: the n-th of a window, or the next one that is not there. */
+int queue__path(const struct queue *queue, uint64_t unix_ns, unsigned n, char ret_path[PATH_MAX]);
+/* Reads the directory anew; the oldest files go while there are too many bytes. */
+int queue__look(struct queue *queue);
+/* Opens the oldest file, and holds it. -ENOENT: there is none. One that cannot be read goes. */
+int queue__hold_first(struct queue *queue, int *ret_fd);
+/* The held file is let go: it stays, or is removed. */
+void queue__let_go(struct queue *queue, bool remove);
+
+struct queue_state {
+	uint64_t n, bytes, oldest_unix_ns, dropped;
+};
+struct queue_state queue__state(const struct queue *queue);
+
+/* ── post.c: in the sender ───────────────────────────────────────────────────────────────── */
+
+struct sender_opts;
+struct sender_answer;
+
+struct post;
+
+/* Connections stay open from one request to the next. NULL: no memory. */
+struct post *post__new(const struct sender_opts *opts);
+/* Sends the file; the answer is filled in but for its id. */
+void post__file(struct post *post, int fd, struct sender_answer *ret_answer);
+
+/* ── sender.c ────────────────────────────────────────────────────────────────────────────── */
+
+struct confine_peer;
+
+/*
+ * A queued file is a line and what follows it: the query of the request ("" for none), then its
+ * body.
+ */
+#define PUSH_QUERY_MAX 4096
+
+struct sender_opts {
+	const char *url;
+	const char *content_type, *content_encoding; /* the latter NULL: none */
+	const struct push_headers *headers;
+	const char *ca; /* certificates, as text; NULL: the system's */
+	uint32_t timeout_ms;
+	bool otlp; /* answers are OTLP's */
+};
+
+/* To the sender, with the file's descriptor. */
+struct sender_task {
+	uint64_t id;
+};
+
+enum sender_outcome {
+	SENDER_ANSWERED, /* `status` is HTTP's */
+	SENDER_FAILED,	 /* there was no answer: `text` has why */
+	SENDER_BAD_FILE, /* it cannot be sent */
+	SENDER_DIED,	 /* it is running again */
+	SENDER_OUTCOMES
+};
+
+/* From the sender, which may have been taken over. */
+struct sender_answer {
+	uint64_t id;
+	int64_t rejected;	/* profiles that the server did not take */
+	uint64_t retry_after_s; /* 0: it said nothing of it */
+	uint32_t outcome;	/* enum sender_outcome */
+	uint32_t status;
+	char text[256]; /* what it said, or what failed; other people's */
+};
+
+/* The options are to live until it has begun: for ever, in its copy. */
+int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer);
+/* -EAGAIN: not now; other errors are for good. */
+int sender__send(struct confine_peer *peer, const struct sender_task *task, int fd);
+/* -EAGAIN: there is none; -EPIPE: it has ended. What comes is checked. */
+int sender__answer(struct confine_peer *peer, struct sender_answer *ret_answer);
+
+/* ── destination.c ───────────────────────────────────────────────────────────────────────── */
+
+/* One queue, one sender. */
+struct destination;
+
+int destination__open(const struct push_to *to, const struct push_opts *opts,
+		      struct destination **ret_destination);
+void destination__free(struct destination *d);
+int destination__put(const struct destination *d, const struct picture *pic,
+		     const struct export_opts *opts);
+void destination__look(struct destination *d);
+void destination__turn(struct destination *d, uint64_t now);
+uint64_t destination__next_due(const struct destination *d);
+int destination__fd(const struct destination *d);
+/* Nothing is being sent, and nothing is queued; or nothing can be sent any more. */
+bool destination__is_idle(const struct destination *d);
+/* Prints what there is to say at the end. */
+void destination__report(const struct destination *d);
+void destination__stats(const struct destination *d, struct push_stats *ret_stats);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sender: the process that sends files, and the daemon's end of its socket. The process is two: one
+ * works, and one starts it again when it dies of what a server sent.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "push_priv.h"
+
+/* TLS, HTTP/2, and threads' stacks. */
+#define SENDER_MEMORY (512ULL << 20)
+/* Beyond the request's own timeout. */
+#define HANGS_S 30
+#define PAUSE_S 1
+/* A connection is more than one, with what finds out where it leads to. */
+#define SENDER_FDS 32
+/* It gives way to what is profiled. */
+#define SENDER_NICE 10
+
+/* What names are resolved by, and whom the system trusts. */
+static const char *const sender_reads[] = {
+	"/etc",
+	"/run/systemd/resolve",
+	"/run/resolvconf",
+	"/run/NetworkManager",
+	"/usr/share/ca-certificates",
+	"/usr/local/share/ca-certificates",
+	"/usr/share/zoneinfo",
+	NULL,
+};
+
+/* ── in the sender ───────────────────────────────────────────────────────────────────────── */
+
+/* The next task, and its file. False: the daemon has gone. */
+static bool take_task(int fd, struct sender_task *ret_task, int *ret_file)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = ret_task, .iov_len = sizeof(*ret_task)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.room,
+			     .msg_controllen = sizeof(control.room)};
+	const struct cmsghdr *head;
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	head = n == sizeof(*ret_task) ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (!head || head->cmsg_type != SCM_RIGHTS)
+		return false;
+	memcpy(ret_file, CMSG_DATA(head), sizeof(*ret_file));
+	return true;
+}
+
+static bool give_answer(int fd, const struct sender_answer *answer)
+{
+	return send(fd, answer, sizeof(*answer), MSG_NOSIGNAL) == sizeof(*answer);
+}
+
+static void work(const struct sender_opts *opts, int fd)
+{
+	struct post *post = post__new(opts);
+	struct sender_answer answer;
+	struct sender_task task;
+	int file;
+
+	if (!post)
+		_exit(1);
+	while (take_task(fd, &task, &file)) {
+		alarm(opts->timeout_ms / 1000 + HANGS_S);
+		post__file(post, file, &answer);
+		alarm(0);
+		close(file);
+		answer.id = task.id;
+		if (!give_answer(fd, &answer))
+			break;
+	}
+}
+
+static void run(void *ctx, int fd)
+{
+	const struct sender_answer died = {.outcome = SENDER_DIED};
+
+	/* threads get no memory pools of their own, each of which reserves 64 MB */
+	mallopt(M_ARENA_MAX, 1);
+	for (;;) {
+		int status = 0;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			work(ctx, fd);
+			_exit(0);
+		}
+		if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+		    !WEXITSTATUS(status))
+			return;
+		if (!give_answer(fd, &died))
+			return;
+		sleep(PAUSE_S);
+	}
+}
+
+/* ── the daemon's end ────────────────────────────────────────────────────────────────────── */
+
+int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer)
+{
+	const struct confine how = {
+		.name = "safescoped:push",
+		.memory = SENDER_MEMORY,
+		.cpu_s = CONFINE_NO_END,
+		.keep = CONFINE_NETWORK,
+		.nice = SENDER_NICE,
+		.more_fds = SENDER_FDS,
+		.user = CONFINE_NOBODY,
+		.reads = sender_reads,
+	};
+
+	return confine_peer__start(&how, run, (void *)opts, ret_peer);
+}
+
+int sender__send(struct confine_peer *peer, const struct sender_task *task, int fd)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {.room = {0}};
+	struct iovec iov = {.iov_base = (void *)task, .iov_len = sizeof(*task)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.room,
+			     .msg_controllen = sizeof(control.room)};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+	ssize_t n;
+
+	*head = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+				 .cmsg_type = SCM_RIGHTS,
+				 .cmsg_len = CMSG_LEN(sizeof(fd))};
+	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	n = sendmsg(confine_peer__fd(peer), &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n == sizeof(*task) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+int sender__answer(struct confine_peer *peer, struct sender_answer *ret_answer)
+{
+	ssize_t n = recv(confine_peer__fd(peer), ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (n <= 0)
+		return -EPIPE;
+	if (n != sizeof(*ret_answer) || ret_answer->outcome >= SENDER_OUTCOMES)
+		return -EPIPE;
+	ret_answer->text[sizeof(ret_answer->text) - 1] = '\0';
+	ret_answer->rejected = MAX(ret_answer->rejected, (int64_t)0);
+	return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* url: where to post to, from a destination's URL; by libcurl's own parser. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "base/base.h"
+#include "push_priv.h"
+
+static const struct protocol {
+	const char *prefix;
+	enum push_protocol protocol;
+	const char *path; /* of the request, below the URL's own */
+	const char *port; /* unless the URL has one */
+} protocols[] = {
+	{"otlp+", PUSH_OTLP, "/v1development/profiles", "4318"},
+	{"pyroscope+", PUSH_PYROSCOPE, "/ingest", "4040"},
+};
+
+static const struct protocol *protocol_of(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (!strncmp(text, protocols[i].prefix, strlen(protocols[i].prefix)))
+			return &protocols[i];
+	return NULL;
+}
+
+static bool has(CURLU *u, CURLUPart part)
+{
+	char *text = NULL;
+	bool there = curl_url_get(u, part, &text, 0) == CURLUE_OK && text && *text;
+
+	curl_free(text);
+	return there;
+}
+
+/* NULL: it may be used. */
+static const char *judge(CURLU *u)
+{
+	if (has(u, CURLUPART_USER) || has(u, CURLUPART_PASSWORD))
+		return "credentials belong into a file of headers, not into a URL";
+	if (has(u, CURLUPART_QUERY) || has(u, CURLUPART_FRAGMENT))
+		return "takes no query and no fragment";
+	return NULL;
+}
+
+/* The caller frees; NULL without memory. */
+static char *text_of(const char *prefix, CURLU *u, const char *path)
+{
+	char *url = NULL, *text = NULL;
+	size_t len;
+
+	if (curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK)
+		return NULL;
+	len = strlen(url);
+	while (len && url[len - 1] == '/')
+		len--;
+	if (asprintf(&text, "%s%.*s%s", prefix, (int)len, url, path) < 0)
+		text = NULL;
+	curl_free(url);
+	return text;
+}
+
+static int set_port(CURLU *u, const char *port)
+{
+	if (has(u, CURLUPART_PORT))
+		return 0;
+	return curl_url_set(u, CURLUPART_PORT, port, 0) == CURLUE_OK ? 0 : -ENOMEM;
+}
+
+int push_url__parse(const char *text, struct push_url *ret_url, const char **ret_why)
+{
+	const struct protocol *p = protocol_of(text);
+	const char *http = p ? text + strlen(p->prefix) : "";
+	struct push_url url = {.protocol = p ? p->protocol : PUSH_OTLP};
+	CURLU *u;
+	int err;
+
+	*ret_why = "otlp+http://HOST, otlp+https://HOST, pyroscope+http://HOST or "
+		   "pyroscope+https://HOST is meant";
+	if (strncmp(http, "http://", 7) != 0 && strncmp(http, "https://", 8) != 0)
+		return -EINVAL;
+	u = curl_url();
+	if (!u)
+		return -ENOMEM;
+	err = curl_url_set(u, CURLUPART_URL, http, 0) == CURLUE_OK ? 0 : -EINVAL;
+	if (!err) {
+		const char *why = judge(u);
+
+		*ret_why = why ? why : "";
+		err = why ? -EINVAL : set_port(u, p->port);
+	}
+	if (!err) {
+		url.request = text_of("", u, p->path);
+		url.shown = text_of(p->prefix, u, "");
+		err = url.request && url.shown ? 0 : -ENOMEM;
+	}
+	curl_url_cleanup(u);
+	if (err)
+		push_url__free(&url);
+	else
+		*ret_url = url;
+	return err;
+}
+
+void push_url__free(struct push_url *url)
+{
+	free(url->request);
+	free(url->shown);
+	url->request = url->shown = NULL;
+}
+
+const char *push__url_error(const char *text)
+{
+	struct push_url url;
+	const char *why;
+	int err = push_url__parse(text, &url, &why);
+
+	if (!err)
+		push_url__free(&url);
+	return !err ? NULL : err == -ENOMEM ? "no memory" : why;
+}

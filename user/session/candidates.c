@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* candidates: processes that are to be looked at, and whose turn it is. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "process/proc.h"
+#include "session_priv.h"
+
+#define CANDIDATES_MAX 65536
+
+struct candidates {
+	struct candidate *all; /* by pid */
+	size_t n_checked;
+	uint64_t turn;
+	uint64_t last; /* of candidate.place */
+};
+
+int candidates__new(struct candidates **ret_candidates)
+{
+	struct candidates *cs = calloc(1, sizeof(*cs));
+
+	if (!cs)
+		return -ENOMEM;
+	*ret_candidates = cs;
+	return 0;
+}
+
+void candidates__free(struct candidates *cs)
+{
+	struct candidate *c = NULL;
+
+	while (cs && (c = candidates__next(cs, c))) {
+		target__free(c->target);
+		c->target = NULL;
+	}
+	if (cs)
+		HASH_FREE(cs->all);
+	free(cs);
+}
+
+struct candidate *candidates__find(const struct candidates *cs, pid_t pid)
+{
+	struct candidate *c;
+
+	HASH_FIND(hh, cs->all, &pid, sizeof(pid), c);
+	return c;
+}
+
+struct candidate *candidates__next(const struct candidates *cs, const struct candidate *prev)
+{
+	return prev ? prev->hh.next : cs->all;
+}
+
+static struct candidate *add(struct candidates *cs, pid_t pid)
+{
+	struct candidate *c = HASH_COUNT(cs->all) < CANDIDATES_MAX ? calloc(1, sizeof(*c)) : NULL;
+
+	if (!c)
+		return NULL;
+	c->pid = pid;
+	return HASH_INSERT(cs->all, pid, sizeof(c->pid), c) ? NULL : c;
+}
+
+struct candidate *candidates__add(struct candidates *cs, const struct wire_proc_new *rec,
+				  uint64_t due_ns, uint64_t give_up_ns)
+{
+	pid_t pid = (pid_t)rec->h.tgid;
+	struct candidate *c = candidates__find(cs, pid);
+
+	if (!c)
+		c = add(cs, pid);
+	if (!c) {
+		log_warn("pid %d: not looked at: too many processes begin", pid);
+		return NULL;
+	}
+	c->due_ns = due_ns;
+	c->give_up_ns = give_up_ns;
+	c->tries = 0;
+	c->program = *rec;
+	c->reported = true;
+	c->running = c->has_user = false;
+	c->place = ++cs->last;
+	return c;
+}
+
+void candidates__drop(struct candidates *cs, struct candidate *c)
+{
+	target__free(candidates__take_target(cs, c));
+	HASH_DEL(cs->all, c);
+	free(c);
+}
+
+/* ── targets ─────────────────────────────────────────────────────────────────────────────── */
+
+void candidates__set_target(struct candidates *cs, struct candidate *c, struct target *target)
+{
+	c->target = target;
+	cs->n_checked++;
+}
+
+struct target *candidates__take_target(struct candidates *cs, struct candidate *c)
+{
+	struct target *target = c->target;
+
+	if (target)
+		cs->n_checked--;
+	c->target = NULL;
+	return target;
+}
+
+size_t candidates__n_checked(const struct candidates *cs)
+{
+	return cs->n_checked;
+}
+
+/* ── turns ───────────────────────────────────────────────────────────────────────────────── */
+
+bool candidate__is_due(const struct candidate *c, uint64_t now)
+{
+	/* a check wakes the loop by itself */
+	return (c->target && target__looks(c->target)) || now >= c->due_ns;
+}
+
+static uint64_t served_of(const struct served *served, struct candidate *c)
+{
+	if (!c->has_user && proc__account(c->pid, &c->user))
+		c->user = 0;
+	c->has_user = true;
+	return served__of(served, c->user);
+}
+
+void candidates__new_turn(struct candidates *cs)
+{
+	cs->turn++;
+}
+
+static bool comes_before(const struct served *served, struct candidate *a, struct candidate *b)
+{
+	uint64_t had_a = served_of(served, a), had_b = served_of(served, b);
+
+	return had_a < had_b || (had_a == had_b && a->place < b->place);
+}
+
+struct candidate *candidates__next_due(struct candidates *cs, const struct served *served,
+				       uint64_t now)
+{
+	struct candidate *c = NULL, *best = NULL;
+
+	while ((c = candidates__next(cs, c))) {
+		if (c->turn == cs->turn || !candidate__is_due(c, now))
+			continue;
+		if (!best || comes_before(served, c, best))
+			best = c;
+	}
+	if (best) {
+		best->turn = cs->turn;
+		best->place = ++cs->last;
+	}
+	return best;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * scrape: the session as metrics, for whoever asks.
+ *
+ * Nothing is read while nobody asks. Who does gets figures that are at most EVERY_NS old, or on a
+ * host with so much to add up that it would take more than a hundredth of the time, so much older;
+ * safescoped_figures_time_seconds shows it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "metrics/metrics.h"
+#include "metrics/server.h"
+#include "picture/picture.h"
+#include "process/cgroup.h"
+#include "process/proc.h"
+#include "session_priv.h"
+
+#define EVERY_NS 5000000000ULL
+/* A reading takes at most one part in so many of the time. */
+#define READING_PART 100
+/* One that took longer has many records to go through; the next one begins with a fold. */
+#define FOLD_NS 50000000ULL
+
+struct scrape {
+	struct metrics *metrics;
+	struct cgroup cgroup; /* of the process that was asked for last */
+	struct buf text;
+	uint64_t next_ns; /* no reading before that */
+	uint64_t took_ns;
+	bool ended; /* the server has */
+};
+
+/* ── its life ────────────────────────────────────────────────────────────────────────────── */
+
+static void find_place(void *ctx, pid_t pid, struct metrics_place *ret_place)
+{
+	struct scrape *sc = ctx;
+
+	if (cgroup__of(pid, &sc->cgroup) == 0)
+		*ret_place = (struct metrics_place){.container = sc->cgroup.container,
+						    .pod = sc->cgroup.pod,
+						    .service = sc->cgroup.service};
+}
+
+int scrape__new(struct session *s, struct scrape **ret_scrape)
+{
+	const struct pic_session *session = picture__session(timeline__picture(s->tl));
+	struct scrape *sc = calloc(1, sizeof(*sc));
+	int err = sc ? metrics__new(&sc->metrics) : -ENOMEM;
+
+	if (err) {
+		free(sc);
+		return err;
+	}
+	buf__init(&sc->text, METRICS_MAX_TEXT);
+	metrics__set(sc->metrics, METRICS_START_UNIX_NS, session->start_unix_ns);
+	metrics__set_places(sc->metrics, find_place, sc);
+	timeline__set_figures(s->tl, metrics__take, sc->metrics);
+	*ret_scrape = sc;
+	return 0;
+}
+
+void scrape__free(struct scrape *sc)
+{
+	if (!sc)
+		return;
+	metrics__free(sc->metrics);
+	buf__free(&sc->text);
+	free(sc);
+}
+
+/* ── the daemon's own numbers ────────────────────────────────────────────────────────────── */
+
+static void set_members(const struct session *s, struct metrics *m)
+{
+	const struct members_refused *refused;
+	uint64_t n_refused = 0;
+
+	for (size_t i = 0; (refused = members__refused(s->members, i)); i++)
+		n_refused += refused->n;
+	metrics__set(m, METRICS_TARGETS, members__count_live(s->members));
+	metrics__set(m, METRICS_TARGETS_STARTING, members__count_starting(s->members));
+	metrics__set(m, METRICS_TARGETS_JOINED, members__n_joined(s->members));
+	metrics__set(m, METRICS_TARGETS_LEFT_OUT, n_refused);
+}
+
+static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
+{
+	struct kernel_cost cost;
+
+	metrics__set(m, METRICS_RECORDS, kernel__counter(s->kernel, WIRE_CNT_RECORDS));
+	metrics__set(m, METRICS_SAMPLES, kernel__counter(s->kernel, WIRE_CNT_SAMPLES));
+	metrics__set(m, METRICS_PROBE_HITS, kernel__counter(s->kernel, WIRE_CNT_PROBE_HITS));
+	for (int i = 0; i < WIRE_CNT_MAX; i++) {
+		const char *name = kernel__loss_name((enum wire_counter)i);
+
+		if (name)
+			metrics__set_labelled(m, METRICS_LOST, name,
+					      kernel__counter(s->kernel, (enum wire_counter)i));
+	}
+	metrics__set_labelled(m, METRICS_LOST, "bad_record", feed__bad_records(s->feed));
+	/* nobody's own: what it is for all of them */
+	kernel__cost(s->kernel, 0, now, &cost);
+	if (cost.bpf_known)
+		metrics__set(m, METRICS_BPF_NS, cost.bpf_ns);
+}
+
+static void set_own(const struct session *s, struct metrics *m)
+{
+	uint64_t cpu_ns, max_rss, pages = 0;
+	char *text = NULL, *at;
+	size_t len;
+
+	usage__own(&cpu_ns, &max_rss);
+	metrics__set(m, METRICS_CPU_NS, cpu_ns);
+	metrics__set(m, METRICS_HELPERS_NS, ending__helpers_cpu_ns(s));
+	/* size, resident, … in pages */
+	if (proc__text("/proc/self/statm", 4096, &text, &len) == 0) {
+		at = strchr(text, ' ');
+		pages = at ? strtoull(at, NULL, 10) : 0;
+	}
+	free(text);
+	if (pages)
+		metrics__set(m, METRICS_RESIDENT_BYTES, pages * (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+static void set_windows(const struct session *s, struct metrics *m, uint64_t now)
+{
+	struct windows_state state;
+
+	if (!s->windows)
+		return;
+	windows__state(s->windows, &state);
+	metrics__set(m, METRICS_WINDOWS, state.made);
+	metrics__set(m, METRICS_WINDOWS_DROPPED, state.dropped);
+	metrics__set(m, METRICS_WINDOW_LAG_NS,
+		     state.writing_ns && state.writing_ns < now ? now - state.writing_ns : 0);
+}
+
+/* ── a text ──────────────────────────────────────────────────────────────────────────────── */
+
+static int read_figures(struct session *s, const struct scrape *sc)
+{
+	int err = 0;
+
+	/* a replay would not do it at the same moment, and its picture is to be the same */
+	if (sc->took_ns > FOLD_NS && !s->capture)
+		err = timeline__fold(s->tl);
+	if (!err)
+		err = ending__read_maps(s);
+	if (!err)
+		err = timeline__figures(s->tl, time__monotonic_ns());
+	return err ? err : intake__forget_states(s->in);
+}
+
+static int write_text(struct session *s, struct scrape *sc, uint64_t now)
+{
+	int err = read_figures(s, sc);
+
+	if (err)
+		return err;
+	metrics__forget_stale(sc->metrics, now);
+	metrics__set(sc->metrics, METRICS_READ_UNIX_NS, time__realtime_ns());
+	set_members(s, sc->metrics);
+	set_kernel(s, sc->metrics, now);
+	set_own(s, sc->metrics);
+	set_windows(s, sc->metrics, now);
+	buf__reset(&sc->text);
+	return metrics__write(sc->metrics, &sc->text);
+}
+
+void scrape__turn(struct session *s, uint64_t now)
+{
+	struct scrape *sc = s->scrape;
+	uint64_t every;
+	int err;
+
+	if (!sc || sc->ended)
+		return;
+	sc->ended = metrics_server__turn(s->opts->metrics, true, now) == -EPIPE;
+	if (sc->ended) {
+		log_error("metrics: the process that answers for them has ended; nobody gets them "
+			  "from now on");
+		return;
+	}
+	if (!metrics_server__wanted(s->opts->metrics) || now < sc->next_ns)
+		return;
+	err = write_text(s, sc, now);
+	sc->took_ns = time__monotonic_ns() - now;
+	every = MAX(EVERY_NS, sc->took_ns * READING_PART);
+	sc->next_ns = now + every;
+	log_debug("metrics: %zu bytes in %.1f ms", sc->text.len, (double)sc->took_ns / 1e6);
+	if (!err)
+		err = metrics_server__give(s->opts->metrics, sc->text.data, sc->text.len, every);
+	/* it may be some megabytes */
+	buf__free(&sc->text);
+	if (err)
+		log_warn("metrics: %s", strerror(-err));
+}
