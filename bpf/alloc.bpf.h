@@ -12,7 +12,8 @@
 #include "maps.bpf.h"
 #include "heap.bpf.h"
 
-#define ALLOC_PERIOD_NS 1000000000ULL
+#define ALLOC_PERIOD_NS 100000000ULL
+#define ALLOC_MOST_EVERY 65536
 
 SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
 {
@@ -27,17 +28,31 @@ SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
 	return bpf_map_lookup_elem(&heaps, &tgid);
 }
 
-/* A walk costs the pause some microseconds: so many a second, as of stacks at switch-out. */
-SS_INLINE int alloc_may(struct wire_heap_state *st, u64 now)
+/*
+ * A walk costs the pause some microseconds: about so many a second, as of stacks at switch-out.
+ * Where there are more collections, one in `every` is sampled, at random: to choose by time would
+ * prefer those that were long in coming.
+ */
+SS_INLINE void alloc_pace(struct wire_heap_state *st, u64 now)
 {
+	u32 most = alloc_stacks_per_sec / (1000000000ULL / ALLOC_PERIOD_NS);
+
+	if (!st->every)
+		st->every = 1;
 	if (now - st->period_ns >= ALLOC_PERIOD_NS) {
+		if (st->taken < most / 2 && st->every > 1)
+			st->every /= 2;
 		st->period_ns = now;
-		st->tokens = alloc_stacks_per_sec;
+		st->taken = 0;
+	} else if (st->taken >= most && st->every < ALLOC_MOST_EVERY) {
+		st->every *= 2;
+		st->taken = 0;
 	}
-	if (!st->tokens)
-		return 0;
-	st->tokens--;
-	return 1;
+}
+
+SS_INLINE int alloc_may(struct wire_heap_state *st)
+{
+	return st->every <= 1 || bpf_get_prandom_u32() % st->every == 0;
 }
 
 /* s->rts: the capability. False: there is no thread to be sampled. */
@@ -108,11 +123,14 @@ SS_INLINE void alloc_asked(struct wire_target *t, struct wire_heap_state *st, st
 	st->reason = heap_reason(0, l, s->rts.cap, s->th.incall);
 	if (point == WIRE_GC_END && st->reason == WIRE_ALLOC_OTHER)
 		st->reason = WIRE_ALLOC_UNKNOWN;
-	if (st->reason > WIRE_ALLOC_LARGE || !alloc_may(st, now))
+	alloc_pace(st, now);
+	if (st->reason > WIRE_ALLOC_LARGE || !alloc_may(st))
 		return;
 	tso = heap_ran_last(0, l, s->rts.cap, by_hp_lim);
-	if (alloc_send(t, s, task, tso, st->reason, now))
+	if (alloc_send(t, s, task, tso, st->reason, now)) {
 		st->sampled = s->rts.cap_no + 1;
+		st->taken++;
+	}
 }
 
 /* ── other capabilities ──────────────────────────────────────────────────────────────────── */
@@ -122,7 +140,7 @@ struct alloc_ctx {
 	const struct wire_heap_state *st;
 	u64 array;
 	u64 most, cap; /* the one that has allocated most since its last sample */
-	u32 n, no;
+	u32 n, no, every;
 };
 
 static long alloc_look(u32 i, void *ctx)
@@ -140,7 +158,8 @@ static long alloc_look(u32 i, void *ctx)
 		return 0;
 	bytes += heap_in_use(0, l, cap);
 	nursery = heap_nursery(0, l, cap);
-	if (bytes < before || !nursery || bytes - before < nursery || bytes - before <= c->most)
+	if (bytes < before || !nursery || bytes - before < nursery * c->every ||
+	    bytes - before <= c->most)
 		return 0;
 	c->most = bytes - before;
 	c->cap = cap;
@@ -174,8 +193,9 @@ SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, 
 		return;
 	c.t = t;
 	c.st = st;
+	c.every = st->every ? st->every : 1;
 	ss_loop(WIRE_HEAP_CAPS, alloc_look, &c);
-	if (!c.cap || !alloc_may(st, now))
+	if (!c.cap)
 		return;
 	tso = heap_ran_last(0, &t->layout, c.cap, 0);
 	/* later the collection has seen to that */
@@ -183,8 +203,10 @@ SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, 
 		return;
 	s->rts.cap = c.cap;
 	s->rts.cap_no = c.no;
-	if (alloc_send(t, s, task, tso, WIRE_ALLOC_STOPPED, now))
+	if (alloc_send(t, s, task, tso, WIRE_ALLOC_STOPPED, now)) {
 		st->stopped = c.no + 1;
+		st->taken++;
+	}
 }
 
 /* ── the heap at the end ─────────────────────────────────────────────────────────────────── */
@@ -239,6 +261,7 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 		rec->number = gcs;
 	rec->large_words = st->large_words;
 	rec->reason = st->reason;
+	rec->flags = st->large_seen ? WIRE_HEAP_LARGE_SEEN : 0;
 	rec->n_gens = heap_generations(0, &t->layout, s->rts.cap, rec->gens);
 	c.t = t;
 	c.st = st;
@@ -282,8 +305,10 @@ SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struc
 			st->started = 0;
 			alloc_asked(t, st, s, task, point, now);
 		}
-		if (point != WIRE_GC_END)
+		if (point != WIRE_GC_END) {
 			st->new_large = heap_new_large(0, &t->layout, s->rts.cap);
+			st->large_seen = 1;
+		}
 		/* the probe on the start may be off */
 		if (point == WIRE_GC_START || (point == WIRE_GC_END && !st->started)) {
 			st->started = point == WIRE_GC_START;
@@ -296,7 +321,7 @@ SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struc
 	}
 	if (point == WIRE_GC_END) {
 		st->asked = st->started = st->sampled = st->stopped = 0;
-		st->new_large = 0;
+		st->new_large = st->large_seen = 0;
 		st->reason = WIRE_ALLOC_UNKNOWN;
 	}
 	scratch_release(s);

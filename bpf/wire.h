@@ -345,6 +345,11 @@ struct wire_alloc {
 };
 WIRE_ASSERT_SIZE(struct wire_alloc, 88);
 
+enum wire_heap_flag {
+	WIRE_HEAP_LARGE_SEEN = 1, /* large_words has this collection's: its request or its start was
+				     seen */
+};
+
 #define WIRE_HEAP_CAPS 64
 #define WIRE_HEAP_GENS 4
 
@@ -377,7 +382,7 @@ struct wire_heap {
 	__u32 n_gens;	  /* of gens[]; 0: not known */
 	__u32 n_caps;	  /* of caps[] */
 	__u32 all_caps;	  /* that exist; more than n_caps: the rest was left out */
-	__u32 _pad;
+	__u32 flags;	  /* enum wire_heap_flag */
 	struct wire_heap_gen gens[WIRE_HEAP_GENS];
 	struct wire_heap_cap caps[];
 };
@@ -505,15 +510,16 @@ WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 /* Value of `heaps`, keyed by tgid: what is between the probes of a collection, and between two. */
 struct wire_heap_state {
 	__u64 large_words;
-	__u64 tokens; /* samples of allocation still allowed in this period */
 	__u64 period_ns;
+	__u32 taken; /* samples of allocation in this period */
+	__u32 every; /* of so many collections one is sampled */
 	__u64 new_large; /* words of this collection's */
 	__u32 asked;	 /* its request has been seen, */
 	__u32 started;	 /* and its start */
 	__u32 reason;
 	__u32 sampled; /* the capability that a sample was taken of, plus one … */
 	__u32 stopped; /* … and another one, plus one; 0: none */
-	__u32 _pad;
+	__u32 large_seen;
 	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
 };
 WIRE_ASSERT_SIZE(struct wire_heap_state, 568);

@@ -83,6 +83,7 @@ def test_split(t, way):
 def test_large(t):
     truth, whole, allocation = ended_with(t, "large", 3, rts=("-A3m",))
     check_whole(allocation, whole)
+    check_near("bytes with known large objects", allocation["large_of_bytes"], whole, 0.01 * whole)
     check(allocation["large_bytes"] >= 0.9 * whole, f"{allocation['large_bytes']} of {whole} bytes are large objects")
     check_share(truth, allocation, "AllocA.bigA", "AllocB.bigB")
 
@@ -97,11 +98,15 @@ def test_mixed(t):
 
 @cases("thr", "thr.stripped")
 def test_capabilities(t, way):
-    """Four, three of which never fill their nurseries first."""
+    """Four, three of which never fill their nurseries first: these are sampled where others stop them, which
+    is in the right thread and near what allocates."""
     truth, whole, allocation = ended_with(t, "caps", 4, way=way, rts=("-N4", "-A1m"))
     check_whole(allocation, whole)
+    check(allocation["stopped_bytes"] >= 0.1 * whole, f"the others were stopped: {allocation['stopped_bytes']} of {whole} bytes")
     if way == "thr":
-        check_share(truth, allocation, "AllocA.buildA", "AllocB.buildB")
+        check_share(truth, allocation, "AllocA.listsA1", "AllocB.listsB1")
+        built = total(allocation, "AllocA.buildA") + total(allocation, "AllocB.buildB")
+        check(built + allocation["stopped_bytes"] >= 0.95 * whole, f"{built} of {whole} bytes are in the two functions that build")
 
 
 @cases("p", "thr_p")

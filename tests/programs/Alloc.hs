@@ -26,13 +26,6 @@ import AllocB
 import Ready
 import SplitA
 
-lists :: (Int -> [Int] -> [Int]) -> Int -> IO ()
-lists build n = do
-  l <- evaluate (build n [])
-  _ <- evaluate (length l)
-  pure ()
-{-# NOINLINE lists #-}
-
 until' :: Double -> IO (Int64, Int64) -> (Int64, Int64) -> IO (Int64, Int64)
 until' end act (a, b) = do
   (x, y) <- act
@@ -59,10 +52,10 @@ onCaps end = do
   results <- forM [0 .. n - 1] $ \i -> do
     result <- newEmptyMVar
     _ <- forkOn i $ do
-      let act | i == 0 = (,) <$> allocates (lists buildA 1000) <*> pure 0
+      let act | i == 0 = (,) <$> allocates (listsA 1000) <*> pure 0
               | otherwise = do
                   _ <- evaluate (workA 20000 1)
-                  (,) 0 <$> allocates (lists buildB 1000)
+                  (,) 0 <$> allocates (listsB 1000)
       until' end act (0, 0) >>= putMVar result
     pure result
   all' <- mapM takeMVar results
@@ -75,9 +68,9 @@ main = do
   start <- getMonotonicTime
   let end = start + read seconds
   (a, b) <- case mode of
-    "split" -> one end (lists buildA 3000) (lists buildB 1000)
+    "split" -> one end (listsA 3000) (listsB 1000)
     "large" -> one end (void (bigA 3 50000)) (void (bigB 1 50000))
-    "mixed" -> one end (void (bigA 1 65536)) (lists buildB 1640)
+    "mixed" -> one end (void (bigA 1 65536)) (listsB 1640)
     "caps" -> onCaps end
     _ -> fail "Alloc split|large|mixed|caps SECONDS"
   putStrLn $ "{\"a\": " ++ show a ++ ", \"b\": " ++ show b ++ "}"

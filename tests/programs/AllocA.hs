@@ -2,8 +2,9 @@
 {-# LANGUAGE UnboxedTuples #-}
 -- SPDX-License-Identifier: GPL-2.0-or-later
 -- Two of the functions of Alloc.hs that allocate; AllocB has their twins.
-module AllocA (buildA, bigA) where
+module AllocA (buildA, listsA, bigA) where
 
+import Control.Exception (evaluate)
 import GHC.Exts
 import GHC.IO (IO (..))
 
@@ -14,10 +15,18 @@ buildA 0 l = l
 buildA n l = buildA (n - 1) (n : l)
 {-# NOINLINE buildA #-}
 
--- | So many arrays of that many bytes.
+-- | Such a list, and its length.
+listsA :: Int -> IO ()
+listsA n = do
+  l <- evaluate (buildA n [])
+  _ <- evaluate (length l)
+  pure ()
+{-# NOINLINE listsA #-}
+
+-- | So many arrays of that many bytes, each written to.
 bigA :: Int -> Int -> IO Int
 bigA 0 size = pure size
 bigA n size@(I# bytes) = do
-  IO (\s -> case newByteArray# bytes s of (# s1, _ #) -> (# s1, () #))
+  IO (\s -> case newByteArray# bytes s of (# s1, a #) -> (# setByteArray# a 0# bytes 1# s1, () #))
   bigA (n - 1) size
 {-# NOINLINE bigA #-}

@@ -40,7 +40,8 @@ static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t all
 			.generation = major,
 			.n_gens = 2,
 			.n_caps = 1,
-			.all_caps = 1},
+			.all_caps = 1,
+			.flags = WIRE_HEAP_LARGE_SEEN},
 	       .cap = {.allocated = allocated, .nursery = 1024}};
 
 	r.heap.gens[1].n_words = live / 8;

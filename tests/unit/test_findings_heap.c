@@ -94,6 +94,7 @@ static void test_large_objects(void **state)
 
 	(void)state;
 	t.alloc.large_bytes = 830 * MB;
+	t.alloc.large_of_bytes = t.alloc.bytes;
 	/* most of it, but none asked for a collection */
 	none(&t);
 	t.alloc.reasons[GC_REASON_LARGE] = 400;

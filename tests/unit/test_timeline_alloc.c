@@ -37,7 +37,8 @@ static struct heap_end end_of(uint64_t ns, uint64_t number, uint64_t a, uint64_t
 				      .large_words = large / 8,
 				      .reason = WIRE_ALLOC_NURSERY,
 				      .n_caps = 2,
-				      .all_caps = 2},
+				      .all_caps = 2,
+				      .flags = WIRE_HEAP_LARGE_SEEN},
 			     .caps = {{.allocated = a, .no = 0}, {.allocated = b, .no = 1}}};
 
 	r.heap.h = (struct wire_hdr){
@@ -126,6 +127,7 @@ static void test_large(void **state)
 	t = finish_at(&kit, END);
 	assert_int_equal(t->alloc.bytes, 12 * MB);
 	assert_int_equal(t->alloc.large_bytes, 7 * MB);
+	assert_int_equal(t->alloc.large_of_bytes, 12 * MB);
 	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 4 * MB);
 	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 7 * MB);
 	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);

@@ -101,13 +101,13 @@ static void find_large(struct finder *f)
 {
 	const struct pic_alloc *alloc = &f->t->alloc;
 
-	if (!finding__share(alloc->large_bytes, alloc->bytes, LARGE_PERCENT) ||
+	if (!finding__share(alloc->large_bytes, alloc->large_of_bytes, LARGE_PERCENT) ||
 	    !finding__share(alloc->reasons[GC_REASON_LARGE], alloc->collections, LARGE_PERCENT))
 		return;
 	finding__add(f, "large_objects", f->t->gc.pause_ns, NULL,
 		     "Large objects are %.0f %% of what is allocated (%s a second), and asked for "
 		     "%s of %s: buffers that are used again make fewer, or a higher limit: %s",
-		     human__percent(alloc->large_bytes, alloc->bytes), human__bytes(rate(alloc)).s,
+		     human__percent(alloc->large_bytes, alloc->large_of_bytes), human__bytes(rate(alloc)).s,
 		     human__count(alloc->reasons[GC_REASON_LARGE]).s,
 		     finding__counted(alloc->collections, "collection", "collections").s,
 		     finding__rts(f, "-AL256m"));

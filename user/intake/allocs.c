@@ -52,8 +52,6 @@ static uint64_t take(struct seen_allocs *a, const struct alloc_open *open)
 	bool large = is_large(a, open);
 	uint64_t bytes = 0;
 
-	if (open->reason == WIRE_ALLOC_LARGE)
-		a->unasked = 0;
 	if (!large && cap) {
 		bytes += cap->pending;
 		cap->pending = 0;
@@ -76,7 +74,11 @@ static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
 		struct alloc_note *note = &a->v[a->n];
 
 		*note = (struct alloc_note){
-			.ev = open->ev, .bytes = take(a, open), .whole = open->whole};
+			.ev = open->ev,
+			.bytes = take(a, open),
+			.whole = open->whole,
+			.stopped = open->reason == WIRE_ALLOC_STOPPED,
+		};
 		note->ev.t0 = note->ev.t1 = ns;
 		a->n += note->bytes != 0;
 		in->n_records += note->bytes != 0;
@@ -130,6 +132,7 @@ static int add_reading(struct intake *in, struct seen_allocs *a,
 		last->ns = reading->ns;
 		last->bytes += reading->bytes;
 		last->large += reading->large;
+		last->large_of += reading->large_of;
 		err = 0;
 	}
 	return err;
@@ -193,14 +196,17 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	else if (a->known || from_0)
 		reading.large = large;
 	reading.large = MIN(reading.large, reading.bytes);
+	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? reading.bytes : 0;
 	a->large = large;
 	divide(a, more, reading.bytes, reading.large);
-	a->unasked += a->unasked < MAX_UNASKED;
+	/* not every request is sampled */
+	a->unasked = rec->reason == WIRE_ALLOC_LARGE ? 0 : MIN(a->unasked + 1, MAX_UNASKED);
 	/* what it stands for began before anything was counted */
 	if (!a->known && !from_0)
 		a->n_open = 0;
 	a->known = true;
 	a->read_ns = rec->h.ns;
+	a->live = reading.live;
 	err = add_reading(in, a, &reading);
 	return err ? err : close_samples(in, s, rec->h.ns);
 }

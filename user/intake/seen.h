@@ -202,14 +202,16 @@ struct seen_gcs {
 struct alloc_note {
 	struct ev ev; /* its stack, thread and capability; t0 and t1: the collection's end */
 	uint64_t bytes;
-	bool whole; /* the stack is */
+	bool whole;   /* the stack is */
+	bool stopped; /* for another capability's collection */
 };
 
 /* What was allocated from one collection's end to the next one's. */
 struct alloc_reading {
 	uint64_t ns, since_ns; /* this end, and the one before */
 	uint64_t bytes;
-	uint64_t large;	 /* of these, in large objects */
+	uint64_t large;	 /* of these, in large objects … */
+	uint64_t large_of; /* … of so many bytes: of the rest that is not known */
 	uint32_t reason; /* enum wire_alloc_reason: of the collection */
 	bool caps_left_out;
 	/* the heap by then */
@@ -234,6 +236,7 @@ struct seen_allocs {
 	struct alloc_reading *readings; /* in time order */
 	size_t n_readings, readings_cap;
 	uint64_t read_ns; /* the last one's */
+	uint64_t live;	  /* bytes then */
 	uint64_t large;	  /* bytes by then, since some time */
 	uint64_t pending_large;
 	uint32_t unasked; /* collections since large objects asked for one */

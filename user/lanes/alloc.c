@@ -36,6 +36,7 @@ static int book_note(struct lanes *l, const struct alloc_note *note)
 	a->sums.samples++;
 	a->sums.sampled_bytes += note->bytes;
 	a->sums.whole_stacks += note->whole;
+	a->sums.stopped_bytes += note->stopped ? note->bytes : 0;
 	return ledger__weight(a->ledger, OWNER, stack, (int64_t)note->bytes, 1);
 }
 
@@ -58,6 +59,7 @@ static void add_reading(struct pic_alloc *sums, const struct alloc_reading *r)
 	sums->to_ns = r->ns;
 	sums->bytes += r->bytes;
 	sums->large_bytes += r->large;
+	sums->large_of_bytes += r->large_of;
 	sums->collections++;
 	sums->reasons[reason_of(r->reason)]++;
 	sums->caps_left_out |= r->caps_left_out;

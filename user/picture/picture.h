@@ -426,11 +426,17 @@ enum pic_gc_reason {
 struct pic_alloc {
 	bool known;
 	uint64_t from_ns, to_ns;     /* what comes before and after is not known */
-	uint64_t bytes, large_bytes; /* the latter: of the former */
+	uint64_t bytes;
+	/* In large objects, of `large_of_bytes`: of the rest of `bytes` that is not known, as the
+	 * probes were taken off that would have shown it. */
+	uint64_t large_bytes, large_of_bytes;
 	uint64_t collections, reasons[GC_REASONS];
 	/* Samples and what they add up to, which in a window is another sum than `bytes`: what was
 	 * allocated before it and sampled in it counts, too. */
 	uint64_t samples, sampled_bytes;
+	/* Of `sampled_bytes`: by samples of capabilities that others stopped, each at its next heap
+	 * check: that is where it was, and near what had allocated. */
+	uint64_t stopped_bytes;
 	uint64_t whole_stacks;		  /* of the samples */
 	uint64_t unsampled_bytes;	  /* at the session's end: in rows, but of no sample */
 	bool caps_left_out;		  /* there are more capabilities than are read */

@@ -55,10 +55,12 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_time(r, o, "to_ns", alloc->to_ns);
 	add_u64(r, o, "bytes", alloc->bytes);
 	add_u64(r, o, "large_bytes", alloc->large_bytes);
+	add_u64(r, o, "large_of_bytes", alloc->large_of_bytes);
 	add_collections(r, o, alloc);
 	add_u64(r, o, "samples", alloc->samples);
 	add_u64(r, o, "whole_stacks", alloc->whole_stacks);
 	add_u64(r, o, "sampled_bytes", alloc->sampled_bytes);
+	add_u64(r, o, "stopped_bytes", alloc->stopped_bytes);
 	add_u64(r, o, "unsampled_bytes", alloc->unsampled_bytes);
 	add_known(r, o, "bytes_per_sample",
 		  known_if(alloc->samples, alloc->sampled_bytes / MAX(alloc->samples, 1)));

@@ -7,6 +7,8 @@
 
 /* Fewer say little: ten percent of error. */
 #define FEW_SAMPLES 100
+/* Percent of the bytes: below, it hardly changes who is first. */
+#define MANY_STOPPED 10
 
 static uint64_t rate(const struct pic_alloc *alloc)
 {
@@ -29,6 +31,11 @@ static void put_quality(const struct text *t)
 	if (alloc->samples < FEW_SAMPLES)
 		fputs("; too few to rely on: a smaller allocation area makes more (+RTS -A1m)",
 		      t->out);
+	if (human__percent(alloc->stopped_bytes, alloc->sampled_bytes) >= MANY_STOPPED)
+		fprintf(t->out,
+			"; %.0f %% of the bytes are of capabilities that others stopped, whose "
+			"functions are those that ran on next",
+			human__percent(alloc->stopped_bytes, alloc->sampled_bytes));
 	fputc('\n', t->out);
 }
 
@@ -106,9 +113,12 @@ int text__allocation(const struct text *t)
 
 	if (!alloc->known || !alloc->bytes)
 		return 0;
-	snprintf(title, sizeof(title), "Allocation: %s, %s a second; large objects %.1f %%",
-		 human__bytes(alloc->bytes).s, human__bytes(rate(alloc)).s,
-		 human__percent(alloc->large_bytes, alloc->bytes));
+	snprintf(title, sizeof(title), "Allocation: %s, %s a second", human__bytes(alloc->bytes).s,
+		 human__bytes(rate(alloc)).s);
+	if (alloc->large_of_bytes)
+		snprintf(title + strlen(title), sizeof(title) - strlen(title),
+			 "; large objects %.1f %%",
+			 human__percent(alloc->large_bytes, alloc->large_of_bytes));
 	text__section(t, title);
 	err = text__wrapped(t, put_quality);
 	if (!err && alloc->n_allocators)
