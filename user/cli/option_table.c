@@ -136,7 +136,7 @@ const struct option_row option_rows[] = {
 	 "comma-separated lanes to show: thread, capability, haskell (default thread,capability; "
 	 "of an eventlog alone all)",
 	 3, NULL},
-	{"weight", OPT_WEIGHT, "wall|cpu|samples", 0,
+	{"weight", OPT_WEIGHT, "wall|cpu|samples|alloc", 0,
 	 "what flame graphs (folded, html) and pprof's default value count", 3, "cpu"},
 	{"quiet", 'q', NULL, 0, "no progress, no warnings", 3, NULL},
 	{"verbose", 'v', NULL, OPTION_MANY, "report more (twice: debug)", 3, NULL},

@@ -109,8 +109,11 @@ static int set_lanes(struct option_input *in, const char *arg)
 
 static int set_weight(struct option_input *in, const char *arg)
 {
-	static const char *const words[] = {
-		[WEIGHT_WALL] = "wall", [WEIGHT_CPU] = "cpu", [WEIGHT_SAMPLES] = "samples", NULL};
+	static const char *const words[] = {[WEIGHT_WALL] = "wall",
+					    [WEIGHT_CPU] = "cpu",
+					    [WEIGHT_SAMPLES] = "samples",
+					    [WEIGHT_ALLOC] = "alloc",
+					    NULL};
 	unsigned weight = 0;
 	int err = parse_word(in, "--weight", arg, strlen(arg), words, &weight);
 

@@ -9,7 +9,8 @@
 
 #include "picture/picture.h"
 
-enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES, WEIGHTS };
+/* Nanoseconds but for idleness, nanoseconds on the CPU, samples; bytes allocated. */
+enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES, WEIGHT_ALLOC, WEIGHTS };
 
 /* Kinds of lanes. */
 #define EXPORT_LANES_THREAD	(1U << LANE_THREAD)

@@ -3,7 +3,8 @@
  * pprof (profile.proto, gzipped), for `go tool pprof` and what reads its files. A sample is a stack
  * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
  * that passed in safe calls; idle time is left out. Which capability it had, and which Haskell
- * thread it ran, the account does not say: its time is divided as the thread's slices are.
+ * thread it ran, the account does not say: its time is divided as the thread's slices are. What
+ * Haskell threads have allocated is in samples of the process, with nothing else.
  *
  * Protobuf messages may be written in pieces, which their reader puts together: each sample,
  * location and string is a piece, and no more than one is in memory at a time.
@@ -28,7 +29,9 @@ static const struct {
 } values[] = {{WEIGHT_SAMPLES, "samples", "count", false},
 	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", false},
 	      {WEIGHT_WALL, "wall", "nanoseconds", false},
-	      {WEIGHT_WALL, "safe_call", "nanoseconds", true}};
+	      {WEIGHT_WALL, "safe_call", "nanoseconds", true},
+	      /* as Go's profiles call it; the last one: without allocation there is none */
+	      {WEIGHT_ALLOC, "alloc_space", "bytes", false}};
 
 /* How long the slices of a thread with that stack and state had a capability and a Haskell thread.
  */
@@ -53,6 +56,7 @@ struct writer {
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
 	uint32_t only; /* a process; UINT32_MAX: all of them */
+	size_t n_values;
 	int err;
 };
 
@@ -85,7 +89,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 	char comment[128];
 	int64_t comment_id;
 
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+	for (size_t i = 0; i < w->n_values; i++) {
 		pprof__value_type__init(&type[i]);
 		type[i].type = string_of(w, values[i].name);
 		type[i].unit = string_of(w, values[i].unit);
@@ -95,7 +99,7 @@ static void put_head(struct writer *w, enum export_weight weight)
 	}
 	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
 	comment_id = string_of(w, comment);
-	head.n_sample_type = ARRAY_SIZE(values);
+	head.n_sample_type = w->n_values;
 	head.sample_type = all;
 	head.time_nanos = (int64_t)session->start_unix_ns;
 	head.duration_nanos = (int64_t)(session->end_ns - session->start_ns);
@@ -297,7 +301,7 @@ static void put_values(struct writer *w, const struct sum *sum, const struct par
 	add_labels(w, &sample, sum, part);
 	sample.n_location_id = n_ids;
 	sample.location_id = ids;
-	sample.n_value = ARRAY_SIZE(values);
+	sample.n_value = w->n_values;
 	sample.value = (int64_t *)v;
 	piece.n_sample = 1;
 	piece.sample = &one;
@@ -320,11 +324,12 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	int64_t v[ARRAY_SIZE(values)];
 	uint64_t whole = 0, so_far = 0;
 
-	if (!is_wanted(w, target_of(w, sum)) || (!stack.n && !sum->by[WEIGHT_SAMPLES]))
+	if (!is_wanted(w, target_of(w, sum)) ||
+	    (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC]))
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
-	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
+	for (size_t k = 0; k < w->n_values; k++)
 		v[k] = values[k].safe_calls &&
 				       !(lane &&
 					 state__in_safe_call(lane->kind, sum->owner % LANE_STATES))
@@ -340,7 +345,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 		uint64_t to = so_far + w->by_sum[i]->ns;
 		int64_t its[ARRAY_SIZE(values)], any = 0;
 
-		for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
+		for (size_t k = 0; k < w->n_values; k++) {
 			its[k] = upto(v[k], to, whole) - upto(v[k], so_far, whole);
 			any |= its[k];
 		}
@@ -428,6 +433,10 @@ static int put_all(struct writer *w, enum export_weight weight)
 		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)
 		return err;
+	w->n_values = ARRAY_SIZE(values) - 1;
+	for (size_t i = 0; i < picture__n_targets(w->pic); i++)
+		if (picture__target(w->pic, i)->alloc.known)
+			w->n_values = ARRAY_SIZE(values);
 	put_head(w, weight);
 	put_mappings(w);
 	err = put_locations(w, n);

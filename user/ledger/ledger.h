@@ -86,6 +86,13 @@ int ledger__reason(struct ledger *ledger, uint32_t owner, uint32_t state, uint32
 		   uint32_t function, int64_t ns);
 
 /*
+ * Something else than time that stacks add up to, exact: bytes, and of how many samples they are.
+ * Its lines are read by ledger__weights() and are in no account.
+ */
+int ledger__weight(struct ledger *ledger, uint32_t owner, uint32_t stack, int64_t n,
+		   int64_t samples);
+
+/*
  * Owners below n become to[owner], all that was booked for them included: threads that nobody
  * asks for singly any more. UINT32_MAX: stays as it is.
  */
@@ -127,6 +134,14 @@ void ledger_accounts__free(struct ledger_account *accounts, uint32_t n_owners);
 int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *states_ns,
 		     unsigned n_states, const uint32_t *stacks, struct pic_row **ret_rows,
 		     size_t *ret_n);
+
+/* What a stack has of a weight. */
+struct ledger_weight {
+	uint64_t n, samples;
+	uint32_t owner, stack;
+};
+/* By owner and stack, ascending; the caller frees. What is not positive is left out. */
+int ledger__weights(const struct ledger *ledger, struct ledger_weight **ret_weights, size_t *ret_n);
 
 /* Bookings that found no room, and went to full_stack. */
 uint64_t ledger__left_out(const struct ledger *ledger);

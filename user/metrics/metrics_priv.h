@@ -77,6 +77,9 @@ struct model_target {
 	struct sites sites;
 	uint64_t queued;
 	bool queued_known;
+	struct sum allocated_bytes;
+	uint64_t live_bytes;
+	bool live_known;
 };
 
 struct labelled {

@@ -300,6 +300,28 @@ static void put_counter(struct chrome *w, const struct pic_target *target,
 	}
 }
 
+/* What is live: the curve that reports have, with its parts by generation. */
+static void put_heap(struct chrome *w, const struct pic_heap *heap, struct chrome_track at)
+{
+	at.tid = 0;
+	for (size_t i = 0; i < heap->n_points; i++) {
+		const struct pic_heap_point *p = &heap->points[i];
+
+		if (p->ns < w->views.start_ns || p->ns > w->views.end_ns)
+			continue;
+		chrome__begin(w, 'C', at, "heap: live", "", p->ns);
+		fprintf(w->out, ",\"args\":{\"bytes\":%" PRIu64 "}}", p->live_bytes);
+		if (!heap->n_gens)
+			continue;
+		chrome__begin(w, 'C', at, "heap: live by generation", "", p->ns);
+		fputs(",\"args\":{", w->out);
+		for (uint32_t g = 0; g < heap->n_gens; g++)
+			fprintf(w->out, "%s\"generation %" PRIu32 "\":%" PRIu64, g ? "," : "", g,
+				p->gens[g]);
+		fputs("}}", w->out);
+	}
+}
+
 int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
 {
 	const struct pic_target *target = picture__target(w->pic, target_no);
@@ -311,5 +333,6 @@ int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
 	put_user_marks(w, target, at);
 	for (size_t i = 0; i < target->n_counters; i++)
 		put_counter(w, target, &target->counters[i], at);
+	put_heap(w, &target->heap, at);
 	return capabilities ? put_flows(w, target, target_no, at) : 0;
 }

@@ -97,10 +97,10 @@ static void put_header(const struct text *t)
 static int put_target(const struct text *t)
 {
 	static text_part *const parts[] = {
-		text__findings,	  text__threads,      text__capabilities, text__haskell_threads,
-		text__gc,	  text__functions,    text__cost_centres, text__cost_centre_stacks,
-		text__safe_calls, text__unsafe_calls, text__windows,	  text__heap,
-		text__trust,
+		text__findings,	  text__threads,     text__capabilities, text__haskell_threads,
+		text__gc,	  text__functions,   text__cost_centres, text__cost_centre_stacks,
+		text__allocation, text__heap_curves, text__safe_calls,	 text__unsafe_calls,
+		text__windows,	  text__heap,	     text__trust,
 	};
 	int err = text__wrapped(t, put_header);
 
