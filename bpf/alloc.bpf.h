@@ -12,7 +12,7 @@
 #include "maps.bpf.h"
 #include "heap.bpf.h"
 
-#define ALLOC_PERIOD_NS 100000000ULL
+#define ALLOC_PERIOD_NS	 100000000ULL
 #define ALLOC_MOST_EVERY 65536
 
 SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)

@@ -511,8 +511,8 @@ WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 struct wire_heap_state {
 	__u64 large_words;
 	__u64 period_ns;
-	__u32 taken; /* samples of allocation in this period */
-	__u32 every; /* of so many collections one is sampled */
+	__u32 taken;	 /* samples of allocation in this period */
+	__u32 every;	 /* of so many collections one is sampled */
 	__u64 new_large; /* words of this collection's */
 	__u32 asked;	 /* its request has been seen, */
 	__u32 started;	 /* and its start */

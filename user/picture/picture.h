@@ -425,7 +425,7 @@ enum pic_gc_reason {
  */
 struct pic_alloc {
 	bool known;
-	uint64_t from_ns, to_ns;     /* what comes before and after is not known */
+	uint64_t from_ns, to_ns; /* what comes before and after is not known */
 	uint64_t bytes;
 	/* In large objects, of `large_of_bytes`: of the rest of `bytes` that is not known, as the
 	 * probes were taken off that would have shown it. */
