@@ -154,6 +154,8 @@ def check_rest(seen):
           f"pointed at {seen['pointed']!r}, zoomed into {seen['zoomed']!r}")
     check(seen["found"]["flame"].startswith("found: ") and any(table["found"] for table in seen["found"]["tables"].values()),
           f"search: {seen['found']['flame']}")
+    dark, paper, after = seen["inks"]
+    check(paper == "#000" and dark == after != paper, f"colours in the dark, on paper and then: {seen['inks']}")
     check(all(table["found"] == 0 for table in seen["tables"].values()), "rows are marked, and nothing is searched for")
 
 

@@ -23,6 +23,16 @@ dark.addEventListener("change", function () {
 	changed("moved");
 	changed("selected");
 });
+/* Paper is light; and there is no next picture to wait for. */
+function paintFor(paper) {
+	document.documentElement.toggleAttribute("data-print", paper);
+	readTheme();
+	paintTimeline();
+	if (flame.total)
+		paintFlame();
+}
+window.addEventListener("beforeprint", function () { paintFor(true); });
+window.addEventListener("afterprint", function () { paintFor(false); });
 
 function faceColour(face) {
 	return data.faces[face][2];

@@ -67,8 +67,11 @@ function putRows(body, table) {
 			const x = a[sort[0]] === null ? -1 : a[sort[0]], y = b[sort[0]] === null ? -1 : b[sort[0]];
 			return (x < y ? -1 : x > y ? 1 : 0) * (sort[1] ? -1 : 1);
 		});
-	list.slice(0, unfolded.has(table.id) ? list.length : MOST_ROWS).forEach(function (values, i) {
-		putRow(body, table, values, i);
+	/* what is searched for is shown wherever it is in the list */
+	let hits = 0;
+	list.forEach(function (values, i) {
+		if (i < MOST_ROWS || unfolded.has(table.id) || (isFound(table, values) && ++hits <= MOST_ROWS))
+			putRow(body, table, values, i);
 	});
 }
 
