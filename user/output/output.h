@@ -71,6 +71,8 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic);
  * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
  */
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
+/* The same without the line. */
+int output__find_owner(uid_t *ret_owner, gid_t *ret_group);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
 /* The same; if it is not a terminal, COLUMNS of the environment, if that is a number. */
