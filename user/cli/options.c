@@ -205,12 +205,13 @@ static int set_file(struct option_input *in)
 
 	in->file = o->config_path;
 	in->line = 0;
-	err = config__read(o->config_path, &o->config);
+	err = config__read(o->config_path, o->push.owner, &o->config);
 	if (err == -ENOMEM)
 		return err;
 	if (err)
 		return options__wrong(in, "cannot be read: %s",
 				      err == -EINVAL   ? "not a regular file"
+				      : err == -EPERM ? "another user may write it"
 				      : err == -EFBIG  ? "too large for a configuration"
 				      : err == -EILSEQ ? "not a text"
 						       : strerror(-err));
@@ -251,6 +252,11 @@ static int make_options(const struct command_line *line, struct option_input *in
 	struct options *o = in->o;
 	int err = 0;
 
+	gid_t group;
+
+	/* what is wrong with it is reported where files are written */
+	if (output__find_owner(&o->push.owner, &group))
+		o->push.owner = (uid_t)-1;
 	o->line = line;
 	o->command = line->command;
 	o->diff[1] = line->diff_with;

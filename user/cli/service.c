@@ -177,7 +177,7 @@ static bool wait_for_removal(struct service *sv)
 	struct signal_taken taken;
 	bool was_there = false;
 
-	while (access((*sv->options)->off_path, F_OK) == 0) {
+	while (session__is_off((*sv->options)->off_path)) {
 		uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
 
 		if (end_ns && now >= end_ns)

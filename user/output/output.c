@@ -53,7 +53,7 @@ static bool parse_id(const char *s, uint32_t *ret_id)
 	return true;
 }
 
-int output__owner(uid_t *ret_owner, gid_t *ret_group)
+int output__find_owner(uid_t *ret_owner, gid_t *ret_group)
 {
 	const char *uid = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
 	const char *gid = geteuid() == 0 ? getenv("SUDO_GID") : NULL;
@@ -63,12 +63,19 @@ int output__owner(uid_t *ret_owner, gid_t *ret_group)
 		*ret_group = (gid_t)-1;
 		return 0;
 	}
-	if (uid && gid && parse_id(uid, ret_owner) && parse_id(gid, ret_group))
-		return 0;
-	log_error("SUDO_UID=%s, SUDO_GID=%s: not the ids of the user who ran sudo; unset both, or "
-		  "use sudo itself",
-		  uid ? uid : "(unset)", gid ? gid : "(unset)");
-	return -EINVAL;
+	return uid && gid && parse_id(uid, ret_owner) && parse_id(gid, ret_group) ? 0 : -EINVAL;
+}
+
+int output__owner(uid_t *ret_owner, gid_t *ret_group)
+{
+	int err = output__find_owner(ret_owner, ret_group);
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+
+	if (err)
+		log_error("SUDO_UID=%s, SUDO_GID=%s: not the ids of the user who ran sudo; unset "
+			  "both, or use sudo itself",
+			  uid ? uid : "(unset)", gid ? gid : "(unset)");
+	return err;
 }
 
 int output__become(uid_t uid, gid_t gid)

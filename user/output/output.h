@@ -79,6 +79,8 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic);
  * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
  */
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
+/* The same without the line. */
+int output__find_owner(uid_t *ret_owner, gid_t *ret_group);
 /* In a child: becomes that user, with his groups and home. */
 int output__become(uid_t uid, gid_t gid);
 /* Width of the terminal that fd is; 0: it is none. */
