@@ -154,7 +154,7 @@ await visit(async (browser) => {
 	/* global theme */
 	seen.inks = [await page.evaluate(() => theme.ink)];
 	for (const event of ["beforeprint", "afterprint"])
-		seen.inks.push(await page.evaluate((name) => dispatchEvent(new Event(name)) && theme.ink, event));
+		seen.inks.push(await page.evaluate((name) => window.dispatchEvent(new window.Event(name)) && theme.ink, event));
 	await page.emulateMedia({ colorScheme: "light", media: "print" });
 	await settled(page);
 	await shot(page, "print");
