@@ -66,8 +66,8 @@ uint64_t confine__patience_ns(uid_t user)
 	uint64_t left = CONFINE_USER_NS - MIN(u->used_ns, CONFINE_USER_NS);
 	uint64_t sum = CONFINE_TURN_SUM_NS * machine__slowness();
 
-	if (turn && (u->turn_all_ns >= CONFINE_TURN_ALL_NS * machine__slowness() ||
-		     turn_sum_ns >= sum))
+	if (turn &&
+	    (u->turn_all_ns >= CONFINE_TURN_ALL_NS * machine__slowness() || turn_sum_ns >= sum))
 		return 0;
 	if (user == 0)
 		return UINT64_MAX;

@@ -184,7 +184,7 @@ bool elf__mentions(const struct elf_file *elf, const char *text);
 
 struct elf_needs {
 	char library[256]; /* a file's name: no path */
-	char path[4096];   /* directories, parted by colons, with $ORIGIN as it is there; "": none */
+	char path[4096]; /* directories, parted by colons, with $ORIGIN as it is there; "": none */
 };
 /*
  * The first library that it needs whose name begins so, and the run path. -ENOENT: none. Read

@@ -111,9 +111,8 @@ static bool may_be_haskell(const struct image *image)
 	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
 		return true;
 	if (!slots__get(slots, &haskell_key, &may_be))
-		may_be =
-			slots__put(slots, &haskell_key,
-				   elf__mentions(image->elf, "libHS") ? image->file : NULL);
+		may_be = slots__put(slots, &haskell_key,
+				    elf__mentions(image->elf, "libHS") ? image->file : NULL);
 	return may_be != NULL;
 }
 
