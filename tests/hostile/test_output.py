@@ -151,7 +151,7 @@ def test_rotation_beside_files_of_others(t):
     check(code in (0, 1), f"ended with {code}: {said}")
     windows = all_below(shared)
     check(len(windows) > 2, f"{windows}: the test shows nothing")
-    theirs = shared / (windows[0][:windows[0].index("-2")] + "-20991231T235959.000Z.json")
+    theirs = shared / (windows[0].rpartition("-")[0] + "-20991231T235959.000Z.json")
     with theirs.open("wb") as out:
         out.write(bytes(32 << 20))
     os.chown(theirs, NOBODY, NOBODY)

@@ -618,6 +618,17 @@ static void turns(void **state)
 	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_sum, &n, 8, &out), -EBUSY);
 	confine__last_turn();
 	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
+	/* nor is there all of it for each of many users */
+	confine__new_turn();
+	for (how.user = 90010; how.user < 90012; how.user++)
+		assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_too_slow, NULL, 8, &out),
+				 -ETIMEDOUT);
+	assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_sum, &n, 8, &out), -EBUSY);
+	assert_int_equal(confine__patience_ns(0), 0);
+	confine__new_turn();
+	assert_true(confine__may_wait(how.user));
+	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
+	confine__last_turn();
 	how.user = 90001;
 	confine__waited(how.user, CONFINE_USER_NS, 0);
 	assert_false(confine__may_wait(how.user));

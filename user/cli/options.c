@@ -211,7 +211,7 @@ static int set_file(struct option_input *in)
 	if (err)
 		return options__wrong(in, "cannot be read: %s",
 				      err == -EINVAL   ? "not a regular file"
-				      : err == -EPERM ? "another user may write it"
+				      : err == -EPERM  ? "another user may write it"
 				      : err == -EFBIG  ? "too large for a configuration"
 				      : err == -EILSEQ ? "not a text"
 						       : strerror(-err));

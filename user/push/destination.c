@@ -146,8 +146,8 @@ static void take_answers(struct destination *d, uint64_t now)
 	int err;
 
 	/* one that has been taken over may send without end */
-	for (int i = 0; i < MOST_ANSWERS && d->peer &&
-			(err = sender__answer(d->peer, &answer)) != -EAGAIN;
+	for (int i = 0;
+	     i < MOST_ANSWERS && d->peer && (err = sender__answer(d->peer, &answer)) != -EAGAIN;
 	     i++) {
 		if (!err) {
 			take_answer(d, &answer, now);

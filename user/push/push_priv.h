@@ -72,7 +72,8 @@ uint64_t backoff__ns(unsigned failures, uint32_t random, uint64_t asked_s);
  */
 struct queue;
 
-/* Makes the directory (dir__open_own(), whose errors it gives). Prints a line on failure; -EBUSY: another process has it. */
+/* Makes the directory (dir__open_own(), whose errors it gives). Prints a line on failure; -EBUSY:
+ * another process has it. */
 int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue);
 void queue__free(struct queue *queue);
 /* The path of a new file: the n-th of a window, or the next one that is not there. */
