@@ -274,8 +274,8 @@ check-vm:
 
 # ── the rest ──
 
-# For scripts/bench page.
-$(BUILD)/bench/page: scripts/benchmarks/page.c $(LIB)
+# For scripts/bench page and names.
+$(BUILD)/bench/page $(BUILD)/bench/names: $(BUILD)/bench/%: scripts/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@

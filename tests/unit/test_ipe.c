@@ -307,11 +307,9 @@ static void not_entries(void **state)
 {
 	static const struct {
 		const char *table, *desc;
-	} others[] = {{"Data.Text.foo_info", "a pattern"},
-		      {"some text", "14"},
-		      {"", ""},
-		      {"Data.Text.foo_info", "1400"},
-		      {"_info", "14"}};
+	} others[] = {
+		{"Data.Text.foo_info", "a pattern"}, {"some text", "14"}, {"", ""},
+		{"Data.Text.foo_info", "1400"},	     {"_info", "14"},	  {"\x01\x7f_info", "14"}};
 	struct world *w = world_new();
 
 	(void)state;

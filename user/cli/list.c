@@ -18,7 +18,7 @@
 #include "process/cgroup.h"
 #include "process/proc.h"
 #include "process/select.h"
-#include "target/target.h"
+#include "target/sources.h"
 
 #define LIST_MAX   65536
 #define NO_PROGRAM "no GHC program runs here"
@@ -32,6 +32,7 @@ struct row {
 	bool version_known;
 	uint32_t capabilities;
 	const char *linking, *symbols;
+	unsigned names; /* target__name_sources() */
 	uint32_t threads;
 	uint64_t cpu_ns; /* that it used so far */
 	char eventlog[256];
@@ -59,6 +60,16 @@ static void name_user(uid_t uid, char *out, size_t size)
 		snprintf(out, size, "%u", uid);
 }
 
+/* What a process's Haskell code has names from, in the order in which they are asked. */
+static const struct {
+	enum name_source source;
+	const char *title, *key;
+} sources[] = {
+	{NAME_IPE, "info table map", "ipe"}, {NAME_DWARF, "DWARF", "dwarf"},
+	{NAME_EXACT, "symbols", "exact"},    {NAME_DESCRIPTION, "descriptions", "description"},
+	{NAME_MODULE, "modules", "module"},
+};
+
 static int describe(struct row *r, struct target *target, enum target_verdict verdict)
 {
 	const struct target_info *info = target__info(target);
@@ -78,6 +89,7 @@ static int describe(struct row *r, struct target *target, enum target_verdict ve
 	r->capabilities = info->capabilities;
 	r->linking = traits.linking;
 	r->symbols = traits.symbols;
+	r->names = target__name_sources(target);
 	r->threads = traits.threads;
 	memcpy(r->eventlog, traits.eventlog, sizeof(r->eventlog));
 	r->profilable = verdict == TARGET_OK ? "yes" : verdict == TARGET_REFUSED ? "no" : "not yet";
@@ -143,6 +155,15 @@ static int by_cpu(const void *a, const void *b)
 
 /* ── printing ────────────────────────────────────────────────────────────────────────────── */
 
+/* That is asked first; "" without any. */
+static const char *first_source(const struct row *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		if (r->names & 1U << sources[i].source)
+			return sources[i].title;
+	return "";
+}
+
 static void put_row(struct table *t, const struct row *r)
 {
 	table__cellf(t, "%d", r->pid);
@@ -162,6 +183,7 @@ static void put_row(struct table *t, const struct row *r)
 	table__cellf(t, "%u", r->threads);
 	table__cell(t, r->linking);
 	table__cell(t, r->symbols);
+	table__cell(t, first_source(r));
 	table__cell(t, r->eventlog[0] ? "yes" : "no");
 	table__cell(t, r->profilable);
 }
@@ -193,8 +215,8 @@ static int print_table(const struct list *list, FILE *out)
 		{"CPU", COL_RIGHT, NULL, 0},	 {"GHC", COL_LEFT, NULL, 0},
 		{"way", COL_LEFT, NULL, 0},	 {"caps", COL_RIGHT, NULL, 0},
 		{"threads", COL_RIGHT, NULL, 0}, {"linking", COL_LEFT, NULL, 0},
-		{"symbols", COL_LEFT, NULL, 0},	 {"eventlog", COL_LEFT, NULL, 0},
-		{"profile", COL_LEFT, NULL, 0},
+		{"symbols", COL_LEFT, NULL, 0},	 {"names by", COL_LEFT, NULL, 0},
+		{"eventlog", COL_LEFT, NULL, 0}, {"profile", COL_LEFT, NULL, 0},
 	};
 	unsigned width = out == stdout ? output__page_width(STDOUT_FILENO) : 0;
 	bool colour = out == stdout && output__has_colour(output__terminal_width(STDOUT_FILENO));
@@ -240,6 +262,17 @@ static bool put_number(cJSON *object, const char *key, uint32_t n, bool null_if_
 			       : cJSON_AddNumberToObject(object, key, n) != NULL;
 }
 
+static bool put_sources(cJSON *object, unsigned names)
+{
+	cJSON *array = cJSON_AddArrayToObject(object, "names");
+	bool ok = array != NULL;
+
+	for (size_t i = 0; ok && i < ARRAY_SIZE(sources); i++)
+		if (names & 1U << sources[i].source)
+			ok = cJSON_AddItemToArray(array, cJSON_CreateString(sources[i].key));
+	return ok;
+}
+
 static bool put_process(cJSON *array, const struct row *r)
 {
 	cJSON *o = cJSON_CreateObject(), *ghc;
@@ -261,7 +294,7 @@ static bool put_process(cJSON *array, const struct row *r)
 	       put_number(o, "threads", r->threads, true) &&
 	       cJSON_AddNumberToObject(o, "cpu_ns", (double)r->cpu_ns) &&
 	       put_string(o, "linking", r->linking, true) &&
-	       put_string(o, "symbols", r->symbols, true) &&
+	       put_string(o, "symbols", r->symbols, true) && put_sources(o, r->names) &&
 	       put_string(o, "eventlog", r->eventlog, true) &&
 	       put_string(o, "cgroup", r->cgroup.path, true) &&
 	       put_string(o, "container", r->cgroup.container, true) &&

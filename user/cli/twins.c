@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 #include "names/twin.h"
-#include "wire.h"
 
 #define MAX_TWINS 1024
 
@@ -138,23 +137,23 @@ static bool is_wanted(const struct target_info *info, const struct code_name *na
 	       name->source != NAME_IPE && name->source != NAME_DWARF && name->source != NAME_EXACT;
 }
 
-static void rename_code(struct twins *twins, const struct target_info *info, uint64_t frame,
-			struct code_name *name)
+/* NULL: there is none that has a better name. */
+static struct twin *for_name(struct twins *twins, const struct target_info *info,
+			     const struct code_name *name, uint64_t *ret_bias)
 {
 	const struct twin_marks marks = {info->suspend.addr, info->resume.addr};
-	struct twin *twin;
-	uint64_t bias;
+	struct twin *twin = is_wanted(info, name) ? twin_of(twins, info) : NULL;
 
-	if (!is_wanted(info, name))
-		return;
-	twin = twin_of(twins, info);
-	if (twin && !twin__bias(twin, &marks, &bias))
-		twin__name(twin, bias, frame, name);
+	return twin && !twin__bias(twin, &marks, ret_bias) ? twin : NULL;
 }
 
 void twins__name(void *ctx, const struct target_info *info, uint64_t frame, struct code_name *name)
 {
-	rename_code(ctx, info, frame, name);
+	uint64_t bias = 0;
+	struct twin *twin = for_name(ctx, info, name, &bias);
+
+	if (twin)
+		twin__name(twin, bias, frame, name);
 }
 
 /* "[prog]+0x1234": where the function begins in the file. */
@@ -180,12 +179,16 @@ static void rename_function(struct twins *twins, const struct target_info *info,
 
 void twins__site(void *ctx, const struct target_info *info, uint64_t addr, struct target_site *site)
 {
+	uint64_t bias = 0;
+	struct twin *twin;
+
 	(void)addr;
 	rename_function(ctx, info, site);
-	if (site->caller.name && site->site)
-		rename_code(ctx, info,
-			    (uint64_t)WIRE_FRAME_HS_CALL << WIRE_FRAME_KIND_SHIFT | site->site,
-			    &site->caller);
+	if (!site->caller.name || !site->site)
+		return;
+	twin = for_name(ctx, info, &site->caller, &bias);
+	if (twin)
+		twin__caller(twin, bias, site->site, &site->caller);
 }
 
 void twins__report(const struct twins *twins)

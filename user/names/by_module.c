@@ -115,6 +115,11 @@ int names__preparing(const struct names *names)
 	return job && !confine_job__is_over(job) ? confine_job__fd(job) : -1;
 }
 
+bool names__has_modules(struct names *names, struct image *image)
+{
+	return modules_of(names, image) != NULL;
+}
+
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, struct code_name *n)
 {
 	const struct modules *modules = modules_of(names, image);

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "demangle_priv.h"
 #include "describe_priv.h"
+#include "hs_name_priv.h"
 #include "names_priv.h"
 #include "process/debugfile.h"
 #include "process/file.h"
@@ -338,6 +339,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	n->name = intern(names, z.name);
 	n->module = intern(names, z.module);
 	n->package = intern(names, z.package);
+	names->ahead = hit.start > vaddr;
 }
 
 static void name_code(struct names *names, uint64_t addr, bool is_return, bool in_c,
@@ -363,6 +365,18 @@ static void name_code(struct names *names, uint64_t addr, bool is_return, bool i
 void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)
 {
 	name_code(names, addr, is_return, false, ret_name);
+}
+
+void names__caller(struct names *names, uint64_t addr, struct code_name *ret_name)
+{
+	char text[HS_NAME_LEN];
+
+	names->ahead = false;
+	names__code(names, addr, true, ret_name);
+	if (!names->ahead)
+		return;
+	snprintf(text, sizeof(text), "<before %.400s>", ret_name->name);
+	ret_name->name = intern(names, text);
 }
 
 void names__c_code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)

@@ -367,6 +367,7 @@ static bool looks_like_ent(const struct reader *r, const uint8_t *p)
 	return true;
 }
 
+/* False: it is no text, or has no end. */
 static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRING])
 {
 	size_t have = get_some(r, addr, (uint8_t *)text, MAX_STRING - 1), len;
@@ -374,8 +375,8 @@ static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRI
 	text[have] = '\0';
 	len = strlen(text);
 	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < 0x20)
-			text[i] = ' ';
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return false;
 	return len < have;
 }
 

@@ -223,3 +223,27 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	(void)HASH_INSERT(names->cache, frame, sizeof(c->frame), c);
 }
+
+/* Symbols of imports alone name nothing in a program. */
+static bool has_symbols(const struct names *names, const struct image *image)
+{
+	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug ||
+	       names->of.rts->suspend.found == FOUND_DYNSYM;
+}
+
+unsigned names__sources(struct names *names)
+{
+	struct image *image = images__exe(names->of.images) ?: names->of.rts->image;
+	unsigned sources = 0;
+
+	if (!image || !image->elf || !names->of.rts->image)
+		return 0;
+	sources |= names__has_ipe(names) << NAME_IPE;
+	sources |= names__has_dwarf(names, image) << NAME_DWARF;
+	sources |= names->of.rts->profiled << NAME_DESCRIPTION;
+	if (has_symbols(names, image))
+		sources |= 1U << NAME_EXACT;
+	else
+		sources |= names__has_modules(names, image) << NAME_MODULE;
+	return sources;
+}

@@ -58,6 +58,13 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
  */
 int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site);
 
+/*
+ * What names its Haskell code: bits 1 << enum name_source, of which the lower one comes first for
+ * each piece of code. NAME_NEAREST, NAME_MODULE_NEAR and NAME_STRINGS are not among them. Reads
+ * what takes long, as long as the process's user is waited for.
+ */
+unsigned names__sources(struct names *names);
+
 /* Interns text that lives as long as the names; "" without memory. */
 const char *names__intern(struct names *names, const char *text, size_t len);
 

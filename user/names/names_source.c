@@ -95,6 +95,11 @@ static const struct ipe *ipe_of(struct names *t)
 	return ipe;
 }
 
+bool names__has_ipe(struct names *names)
+{
+	return ipe_of(names) != NULL;
+}
+
 static bool by_ipe(struct names *t, const struct names_place *p, struct code_name *n)
 {
 	const struct ipe *ipe = ipe_of(t);
@@ -165,6 +170,11 @@ static struct dwarf *dwarf_of(struct names *names, struct image *image)
 	return read_dwarf(names, &image->slots, image->debug);
 }
 
+bool names__has_dwarf(struct names *names, struct image *image)
+{
+	return dwarf_of(names, image) != NULL;
+}
+
 /* GHC makes one compilation unit for each module: any of its symbols has it. */
 static void set_module(struct names *names, const struct symbols *symbols,
 		       const struct dwarf_place *d, struct code_name *n)
@@ -187,16 +197,21 @@ static void set_module(struct names *names, const struct symbols *symbols,
 }
 
 /* A procedure that only its place distinguishes from others. */
-static void name_by_place(const struct dwarf_place *d, char *out)
+static void name_by_place(const struct dwarf_place *d, const char *binding, char *out)
 {
+	const char *dot = *binding ? "." : "";
 	char label[HS_NAME_LEN];
 
-	if (d->proc_line && d->proc_file[0]) {
-		snprintf(out, HS_NAME_LEN, "<%.200s:%u>", path__base(d->proc_file), d->proc_line);
-		return;
+	if (d->proc_line && d->proc_file[0] && d->nth > 1) {
+		snprintf(out, HS_NAME_LEN, "%s%s<%.200s:%u#%u>", binding, dot,
+			 path__base(d->proc_file), d->proc_line, d->nth);
+	} else if (d->proc_line && d->proc_file[0]) {
+		snprintf(out, HS_NAME_LEN, "%s%s<%.200s:%u>", binding, dot,
+			 path__base(d->proc_file), d->proc_line);
+	} else {
+		hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);
+		snprintf(out, HS_NAME_LEN, "%s%s%.200s", binding, dot, label);
 	}
-	hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);
-	snprintf(out, HS_NAME_LEN, "%s", label);
 }
 
 static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
@@ -214,8 +229,8 @@ static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
 		return false;
 	} else {
 		set_module(t, p->symbols, d, n);
-		if (made_up)
-			name_by_place(d, name);
+		if (made_up || d->inner)
+			name_by_place(d, made_up ? "" : d->name, name);
 		else
 			snprintf(name, sizeof(name), "%s", d->name);
 	}

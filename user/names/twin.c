@@ -124,6 +124,17 @@ bool twin__name(struct twin *twin, uint64_t bias, uint64_t frame, struct code_na
 	return take(&found, name);
 }
 
+bool twin__caller(struct twin *twin, uint64_t bias, uint64_t addr, struct code_name *name)
+{
+	struct code_name found;
+
+	if (addr < bias)
+		return false;
+	twin->names->code_as = CODE_HASKELL;
+	names__caller(twin->names, addr - bias, &found);
+	return take(&found, name);
+}
+
 bool twin__function(struct twin *twin, uint64_t offset, struct code_name *name)
 {
 	struct code_name found;

@@ -35,6 +35,8 @@ int twin__bias(const struct twin *twin, const struct twin_marks *marks, uint64_t
  * stays in any case.
  */
 bool twin__name(struct twin *twin, uint64_t bias, uint64_t frame, struct code_name *name);
+/* The Haskell code that makes the call which returns to addr. The same. */
+bool twin__caller(struct twin *twin, uint64_t bias, uint64_t addr, struct code_name *name);
 /* The C function that begins at an offset of the file. The same. */
 bool twin__function(struct twin *twin, uint64_t offset, struct code_name *name);
 
