@@ -74,7 +74,10 @@ def test_manifest_configuration(t):
     check(done.returncode == 0, done.stderr)
     container = of_kind("DaemonSet")["spec"]["template"]["spec"]["containers"][0]
     mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
-    check(container["args"] == ["--config", f"{mounts['config']}/safescoped.conf"], f"{container['args']}")
+    node, = container["env"]
+    check(node["valueFrom"]["fieldRef"]["fieldPath"] == "spec.nodeName", f"{node}")
+    check(container["args"] == ["--config", f"{mounts['config']}/safescoped.conf", "--host-name", f"$({node['name']})"],
+          f"{container['args']}")
     conf = dict(line.split(" ", 1) for line in files["safescoped.conf"].splitlines() if not line.startswith("#"))
     check(conf["output"] == mounts["state"] and conf["push-queue"].startswith(mounts["state"]), "what it keeps is lost with it")
     port, = container["ports"]

@@ -106,6 +106,8 @@ const struct option_row option_rows[] = {
 	 "where to (default safescope-COMM-PID-TIME here; text goes to standard output, with a "
 	 "command to standard error)",
 	 3, NULL},
+	{"host-name", OPT_HOST_NAME, "NAME", 0,
+	 "what formats that name the host call it (default: its own name)", 3, NULL},
 	{"keep", OPT_KEEP, "N", 0, "with --window: keep only the last N windows", 3, NULL},
 	{"keep-bytes", OPT_KEEP_BYTES, "SIZE", 0,
 	 "with --window: only as many as take up no more than this (500M, 2G)", 3, NULL},

@@ -7,6 +7,9 @@
 
 #include "options_priv.h"
 
+/* As hostname(7) has it, with its domain. */
+#define HOST_NAME_LENGTH 253
+
 static int set_pids(struct option_input *in, const char *arg)
 {
 	struct options *o = in->o;
@@ -206,6 +209,14 @@ int options__set_view(struct option_input *in, int key, const char *arg)
 	}
 }
 
+static int set_host_name(struct option_input *in, const char *arg)
+{
+	if (!*arg || strlen(arg) > HOST_NAME_LENGTH)
+		return options__wrong(in, "--host-name: 1 to %d bytes", HOST_NAME_LENGTH);
+	in->o->output.host_name = arg;
+	return 0;
+}
+
 int options__set(struct option_input *in, int key, const char *arg)
 {
 	struct options *o = in->o;
@@ -239,6 +250,8 @@ int options__set(struct option_input *in, int key, const char *arg)
 					     &o->max_overhead_percent);
 	case OPT_MAX_CPU:
 		return options__parse_number(in, "--max-cpu", arg, 0.01, 1e6, &o->max_cpu_percent);
+	case OPT_HOST_NAME:
+		return set_host_name(in, arg);
 	case OPT_SAVE:
 		o->save = arg;
 		return 0;

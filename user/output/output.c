@@ -199,7 +199,9 @@ struct export_opts outputs__export_opts(const struct outputs *outputs)
 		.weight = opts->weight,
 		.lanes = opts->lanes,
 		.verbose = opts->verbose,
-		.host_name = opts->of_this_host ? outputs->uname.nodename : NULL,
+		.host_name = opts->host_name	  ? opts->host_name
+			     : opts->of_this_host ? outputs->uname.nodename
+						  : NULL,
 		.host_id = opts->of_this_host ? outputs->host_id : NULL,
 	};
 }

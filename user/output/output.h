@@ -28,7 +28,8 @@ struct output_opts {
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
-	bool of_this_host; /* what is shown was seen here: formats that name the host name it */
+	bool of_this_host;     /* what is shown was seen here: formats that name the host name it */
+	const char *host_name; /* by this name, wherever it was seen; NULL: the machine's own */
 	/* Each window gets files of its own in the directory `path` (NULL: the working one), named
 	 * after the time at which it began; or windows follow each other on "-". */
 	bool windows;
