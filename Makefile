@@ -159,6 +159,8 @@ $(filter $(OUT)/obj/user/export/% $(OUT)/obj/user/push/%,$(LIB_OBJS)): | $(PROTO
 
 $(OUT)/obj/user/export/html/source.o: $(wildcard user/export/html/page/*)
 
+$(OUT)/obj/user/diff/page.o: user/diff/page.css user/diff/page.js
+
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(say) CC $@

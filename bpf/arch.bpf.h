@@ -27,6 +27,9 @@
 /* At a function's entry, where its return address lies at ARCH_SP. System V ABI, AMD64. */
 #define ARCH_ARG1(regs) ((regs)->di)
 #define ARCH_ARG2(regs) ((regs)->si)
+#define ARCH_ARG3(regs) ((regs)->dx)
+#define ARCH_ARG4(regs) ((regs)->cx)
+#define ARCH_ARG5(regs) ((regs)->r8)
 #define ARCH_ARG6(regs) ((regs)->r9)
 
 /* Of a struct task_struct: what thread-local variables are relative to. */

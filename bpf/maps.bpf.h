@@ -12,7 +12,8 @@
 const volatile __u32 wire_version = WIRE_VERSION;
 const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wake user space */
 const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
-const volatile __u32 kernel_stacks = 0;		/* 1: kernel frames on top */
+const volatile __u32 alloc_stacks_per_sec = 1000; /* stacks of allocation, likewise */
+const volatile __u32 kernel_stacks = 0;		  /* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
@@ -20,6 +21,9 @@ const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up
 
 /* When user space's loop turned last; 0: it has not begun. */
 __u64 beat_ns;
+
+/* One sample in so many is taken, by chance; 0: all. */
+__u32 sample_every;
 
 /* What users have of the maps: by slot (struct wire_user), and all together. User space takes from
  * it what it removes. */
@@ -52,6 +56,15 @@ struct {
 	__type(key, u32);
 	__type(value, struct wire_cost);
 } costs SEC(".maps");
+
+/* Made as a target's first collection is seen; user space removes it with the target. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, WIRE_MAX_TARGETS);
+	__type(key, u32);
+	__type(value, struct wire_heap_state);
+} heaps SEC(".maps");
 
 /* Executables that were looked at: who runs one of them is a target from its first instruction. */
 struct {
@@ -124,6 +137,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct wire_site);
 } zero_site SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wire_heap_state);
+} zero_heap SEC(".maps");
 
 /* A record in the making: a head of at most SCRATCH_HEAD bytes, then frames. */
 #define SCRATCH_HEAD 136
@@ -288,6 +308,28 @@ SS_INLINE u64 target_now(struct wire_target *t)
 
 	target_held_up(t, now);
 	return now;
+}
+
+/* A slot that no other program uses until it is given back. NULL: none free. */
+SS_INLINE struct scratch *scratch_claim(void)
+{
+	u32 first = bpf_get_smp_processor_id() * 4;
+
+#pragma GCC unroll 4
+	for (u32 i = 0; i < 4; i++) {
+		u32 k = (first + i) & (CALL_SLOTS - 1);
+		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
+
+		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
+			return s;
+	}
+	count(WIRE_CNT_LOST_SCRATCH);
+	return 0;
+}
+
+SS_INLINE void scratch_release(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->busy, 0);
 }
 
 SS_INLINE struct wire_thread *thread_find(u32 tid)

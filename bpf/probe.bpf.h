@@ -13,6 +13,7 @@
 #include "off.bpf.h"
 #include "site.bpf.h"
 #include "tick.bpf.h"
+#include "alloc.bpf.h"
 
 SS_INLINE void probe_hit_of(u32 tgid, u32 gc)
 {
@@ -29,28 +30,6 @@ SS_INLINE void probe_hit_of(u32 tgid, u32 gc)
 SS_INLINE void probe_hit(u32 tgid)
 {
 	probe_hit_of(tgid, 0);
-}
-
-/* A slot that no other program uses until it is given back. NULL: none free. */
-SS_INLINE struct scratch *scratch_claim(void)
-{
-	u32 first = bpf_get_smp_processor_id() * 4;
-
-#pragma GCC unroll 4
-	for (u32 i = 0; i < 4; i++) {
-		u32 k = (first + i) & (CALL_SLOTS - 1);
-		struct scratch *s = bpf_map_lookup_elem(&call_scratch, &k);
-
-		if (s && !__sync_val_compare_and_swap(&s->busy, 0, 1))
-			return s;
-	}
-	count(WIRE_CNT_LOST_SCRATCH);
-	return 0;
-}
-
-SS_INLINE void scratch_release(struct scratch *s)
-{
-	__sync_lock_test_and_set(&s->busy, 0);
 }
 
 /* A thread that hits a probe is on the CPU, whatever the switches showed. */
@@ -304,8 +283,8 @@ SS_INLINE int probe_tick(struct wire_target *t, struct task_struct *task, u64 no
 	return 0;
 }
 
-SS_INLINE int probe_gc(struct user_regs *regs, const struct wire_target *t,
-		       struct task_struct *task, u32 point, u64 now)
+SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
+		       u32 point, u64 now)
 {
 	struct wire_gc rec = {};
 	u32 gcs = 0;
@@ -330,7 +309,7 @@ SS_INLINE int probe_gc(struct user_regs *regs, const struct wire_target *t,
 		count(WIRE_CNT_LOST_RING);
 	else
 		count(WIRE_CNT_RECORDS);
-	return 0;
+	return alloc_probe(regs, t, task, point, now);
 }
 
 #endif

@@ -14,7 +14,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 
 /* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
 #define WIRE_MAX_PIDS (4u << 20)
@@ -151,6 +151,8 @@ enum wire_type {
 	WIRE_PROC_NEW = 10,   /* struct wire_proc_new: any process runs a new program */
 	WIRE_READY = 11,      /* struct wire_thread_event: an unconfirmed target's first call */
 	WIRE_TSO = 14,	      /* struct wire_tso: an OS thread runs another Haskell thread */
+	WIRE_ALLOC = 15,      /* struct wire_alloc: who has used up a capability's nursery */
+	WIRE_HEAP = 16,	      /* struct wire_heap: the heap at a collection's end */
 };
 
 /* Every record starts with it. `size` is the whole record's, header included. */
@@ -312,6 +314,80 @@ WIRE_ASSERT_SIZE(struct wire_gc, 64);
 
 #define WIRE_GC_NO_NUMBER (~0ULL)
 
+/* Why a collection came. Only the first three are about what the thread allocated. */
+enum wire_alloc_reason {
+	WIRE_ALLOC_UNKNOWN = 0, /* only its end was seen */
+	WIRE_ALLOC_NURSERY = 1, /* the capability's nursery is used up */
+	WIRE_ALLOC_LARGE = 2,	/* large objects have reached their limit (+RTS -AL) */
+	WIRE_ALLOC_STOPPED = 3, /* no reason: stopped for another capability's collection */
+	WIRE_ALLOC_FORCED = 4,	/* the program called for it: performGC */
+	WIRE_ALLOC_IDLE = 5,	/* nothing was left to run */
+	WIRE_ALLOC_OTHER = 6,	/* a timer's: heap profiles */
+};
+
+enum wire_alloc_flag {
+	WIRE_ALLOC_PRIMITIVE = 1, /* it was in a primitive operation, as those are that make large
+				     objects */
+};
+
+/*
+ * A sample of allocation: the Haskell thread that a capability ran last, whose allocation made it
+ * ask for a collection. Before that collection's WIRE_HEAP, which has how much the capability has
+ * allocated.
+ */
+struct wire_alloc {
+	struct wire_hdr h;
+	struct wire_rts rts; /* of the capability and the Haskell thread */
+	__u32 reason;	     /* enum wire_alloc_reason, up to _STOPPED */
+	__u32 flags;	     /* enum wire_alloc_flag */
+	struct wire_stack stack;
+	__u64 frames[];
+};
+WIRE_ASSERT_SIZE(struct wire_alloc, 88);
+
+enum wire_heap_flag {
+	WIRE_HEAP_LARGE_SEEN = 1, /* large_words has this collection's: its request or its start was
+				     seen */
+};
+
+#define WIRE_HEAP_CAPS 64
+#define WIRE_HEAP_GENS 4
+
+/* One generation (rts/include/rts/storage/GC.h), in words and in blocks of 4 kB. */
+struct wire_heap_gen {
+	__u64 n_blocks, n_words; /* of small objects */
+	__u64 n_large_blocks, n_large_words;
+	__u64 n_compact_blocks;
+};
+WIRE_ASSERT_SIZE(struct wire_heap_gen, 40);
+
+struct wire_heap_cap {
+	__u64 allocated; /* bytes, since the runtime began; ~0: not read */
+	__u32 no;
+	__u32 nursery; /* its blocks of 4 kB; 0: not known */
+};
+WIRE_ASSERT_SIZE(struct wire_heap_cap, 16);
+
+/*
+ * The heap at a collection's end, all capabilities being held. Live, copied and wasted words are
+ * stat_endGC's arguments, which has all generations in the first and the last.
+ */
+struct wire_heap {
+	struct wire_hdr h;
+	__u64 number;	   /* as in struct wire_gc */
+	__u64 large_words; /* of large objects allocated since the target's entry was made */
+	__u64 live_words, copied_words, slop_words;
+	__u32 generation; /* the oldest one collected */
+	__u32 reason;	  /* enum wire_alloc_reason */
+	__u32 n_gens;	  /* of gens[]; 0: not known */
+	__u32 n_caps;	  /* of caps[] */
+	__u32 all_caps;	  /* that exist; more than n_caps: the rest was left out */
+	__u32 flags;	  /* enum wire_heap_flag */
+	struct wire_heap_gen gens[WIRE_HEAP_GENS];
+	struct wire_heap_cap caps[];
+};
+WIRE_ASSERT_SIZE(struct wire_heap, 248);
+
 /* ── maps ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Offsets into the structs of one GHC's runtime, in bytes (source: the layout table). */
@@ -346,7 +422,10 @@ struct wire_layout {
 	__u16 cap_n_run_queue;
 	__u16 alt_task_incall; /* unconfirmed targets: where task_incall may lie as well; 0: none */
 	__u16 tso_label;       /* 0: this release has none */
-	__u16 _pad[3];
+	/* what allocation is read by; 0: it is not confirmed, and not used */
+	__u16 cap_nursery;	   /* Capability.r.rNursery; then rCurrentNursery, rCurrentAlloc */
+	__u16 cap_run_queue;	   /* Capability.run_queue_hd, then run_queue_tl */
+	__u16 cap_total_allocated; /* in words */
 };
 WIRE_ASSERT_SIZE(struct wire_layout, 64);
 
@@ -427,6 +506,23 @@ WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 #define WIRE_HIST_MIN_LOG2 4
 #define WIRE_HIST_MAX_LOG2 43 /* 2.4 hours; the last slot holds all above */
 #define WIRE_HIST_SLOTS	   ((WIRE_HIST_MAX_LOG2 - WIRE_HIST_MIN_LOG2) * 8 + 2)
+
+/* Value of `heaps`, keyed by tgid: what is between the probes of a collection, and between two. */
+struct wire_heap_state {
+	__u64 large_words;
+	__u64 period_ns;
+	__u32 taken;	 /* samples of allocation in this period */
+	__u32 every;	 /* of so many collections one is sampled */
+	__u64 new_large; /* words of this collection's */
+	__u32 asked;	 /* its request has been seen, */
+	__u32 started;	 /* and its start */
+	__u32 reason;
+	__u32 sampled; /* the capability that a sample was taken of, plus one … */
+	__u32 stopped; /* … and another one, plus one; 0: none */
+	__u32 large_seen;
+	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
+};
+WIRE_ASSERT_SIZE(struct wire_heap_state, 568);
 
 /* Value of `call_sites`; only ever added to. */
 struct wire_site {

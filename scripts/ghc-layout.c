@@ -31,6 +31,7 @@
 #define CAPABILITY(field) offsetof(Capability, field)
 #define SPARE_WORKERS	  CAPABILITY(spare_workers)
 #define RETURNING_TASKS	  CAPABILITY(returning_tasks_hd)
+#define RUN_QUEUE	  CAPABILITY(run_queue_hd)
 #else
 /* As far as `mut_lists`, whose place is installed. */
 struct described_capability {
@@ -84,7 +85,32 @@ SAME(mut_lists, OFFSET_Capability_mut_lists);
 /* spare_workers, n_spare_workers, lock, returning_tasks_hd */
 #define SPARE_WORKERS	  (OFFSET_Capability_lock - 16)
 #define RETURNING_TASKS	  (OFFSET_Capability_lock + sizeof(Mutex))
+#define RUN_QUEUE	  CAPABILITY(run_queue[0])
 #endif
+
+/*
+ * What bpf/heap.bpf.h has as constants, since it has been the same from 8.10 to 9.14: a release in
+ * which it is not has to have it in the table.
+ */
+#define FIXED(place, at)                                                                           \
+	_Static_assert((place) == (at), #place " is not where 8.10 to 9.14 have it")
+FIXED(offsetof(StgRegTable, rCurrentNursery), offsetof(StgRegTable, rNursery) + 8);
+FIXED(offsetof(StgRegTable, rCurrentAlloc), offsetof(StgRegTable, rNursery) + 16);
+FIXED(offsetof(StgRegTable, rHpLim), offsetof(StgRegTable, rCCCS) - 8);
+FIXED(offsetof(InCall, tso), 0);
+FIXED(offsetof(nursery, n_blocks), 8);
+FIXED(offsetof(bdescr, start), 0);
+FIXED(offsetof(bdescr, free), 8);
+FIXED(offsetof(bdescr, link), 16);
+FIXED(offsetof(bdescr, gen), 32);
+FIXED(offsetof(generation, no), 0);
+FIXED(offsetof(generation, n_blocks), 16);
+FIXED(offsetof(generation, n_words), 24);
+FIXED(offsetof(generation, n_large_blocks), 40);
+FIXED(offsetof(generation, n_large_words), 48);
+FIXED(offsetof(generation, n_new_large_words), 56);
+FIXED(offsetof(generation, n_compact_blocks), 72);
+FIXED(offsetof(generation, to), 120);
 
 static void put(const char *key, size_t value)
 {
@@ -101,6 +127,9 @@ int main(void)
 	put("Capability.r.rCurrentTSO", CAPABILITY(r) + offsetof(StgRegTable, rCurrentTSO));
 	put("Capability.r.rCCCS", CAPABILITY(r) + offsetof(StgRegTable, rCCCS));
 	put("Capability.n_run_queue", CAPABILITY(n_run_queue));
+	put("Capability.r.rNursery", CAPABILITY(r) + offsetof(StgRegTable, rNursery));
+	put("Capability.run_queue_hd", RUN_QUEUE);
+	put("Capability.total_allocated", OFFSET_Capability_total_allocated);
 	put("Capability.suspended_ccalls", CAPABILITY(suspended_ccalls));
 #if defined(THREADED_RTS)
 	put("Capability.spare_workers", SPARE_WORKERS);

@@ -297,12 +297,79 @@ static void shrinks(void **state)
 	elf__free(elf);
 }
 
+/*
+ * With -g1 GHC notes only the first block of a function: all of its code is its own, up to the next
+ * one, and has lines.
+ */
+static void ghc_blocks(void **state)
+{
+	static const char source[] = "module Main (main, work) where\n"
+				     "import System.IO\n"
+				     "work :: Handle -> [String] -> IO Int\n"
+				     "work h xs = do\n"
+				     "  mapM_ (hPutStrLn h) xs\n"
+				     "  n <- hFileSize h\n"
+				     "  pure (fromIntegral n + length xs)\n"
+				     "{-# NOINLINE work #-}\n"
+				     "main :: IO ()\n"
+				     "main = work stderr [] >>= print\n";
+	char dir[] = "/tmp/safescoped-dwarf-XXXXXX", command[256], path[64];
+	struct elf_file *elf = NULL;
+	static const char *const workers[] = {"Main_zdwwork_info", "Main_work1_info",
+					      "Main_main2_info"};
+	const char *worker = NULL;
+	struct dwarf_place place;
+	struct elf_sym sym = {0};
+	struct dwarf *dwarf;
+	size_t lines = 0, n = 0;
+	uint64_t from;
+	FILE *f;
+	bool have;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/T.hs", dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(source, f);
+	fclose(f);
+	snprintf(command, sizeof(command), "cd %s && ghc -v0 -O -g1 T.hs -o T >/dev/null 2>&1",
+		 dir);
+	have = system(command) == 0;
+	snprintf(path, sizeof(path), "%s/T", dir);
+	if (have)
+		assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &elf), 0);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+	if (!have)
+		skip();
+	assert_int_equal(dwarf__new(elf, &dwarf), 0);
+	/* what optimisation makes of it, by GHC's version */
+	for (size_t i = 0; i < ARRAY_SIZE(workers) && !worker; i++)
+		if (elf__find_symbol(elf, workers[i], &sym, NULL) == 0)
+			worker = workers[i];
+	assert_non_null(worker);
+	from = sym.value;
+	/* far beyond its first block, which ends before its first call comes back */
+	for (; n < 160; n += 16) {
+		assert_int_equal(dwarf__find(dwarf, from + n, &place), 0);
+		assert_true(place.haskell);
+		assert_int_equal(place.proc, from);
+		assert_string_equal(place.linkage, worker);
+		lines += place.line >= 3 && place.line <= 7;
+	}
+	assert_true(lines >= 5);
+	dwarf__free(dwarf);
+	elf__free(elf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_helper), cmocka_unit_test(compressed),
-		cmocka_unit_test(boasts),    cmocka_unit_test(many),
-		cmocka_unit_test(damaged),   cmocka_unit_test(shrinks),
+		cmocka_unit_test(by_helper),  cmocka_unit_test(compressed),
+		cmocka_unit_test(boasts),     cmocka_unit_test(many),
+		cmocka_unit_test(damaged),    cmocka_unit_test(shrinks),
+		cmocka_unit_test(ghc_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,8 +62,8 @@ static const struct pic_counter counters[] = {{.name = EVIL,
 					       .max_value = 1}};
 static const struct pic_window window = {.label = EVIL, .count = 1};
 static const struct pic_cost_centre centres[] = {
-	{EVIL, EVIL, EVIL, "program", 5, 5, true, false},
-	{EVIL, EVIL, EVIL, EVIL, 5, 5, true, false},
+	{EVIL, EVIL, EVIL, "program", 5, 5, 0, 0, true, false},
+	{EVIL, EVIL, EVIL, EVIL, 5, 5, 0, 0, true, false},
 };
 static const struct pic_cc_node node = {
 	.parent = UINT32_MAX, .stack = 1, .ticks = 5, .inherited_ticks = 5};

@@ -9,27 +9,31 @@
 
 #include "codec_priv.h"
 
-/* What the structs of records and of the kernel's maps measure: other sizes, other records. */
+/* What the structs of records and of the kernel's maps measure: other sizes, other records. A
+ * capture that has none of the `newer` ones may be older than these. */
 static const struct {
 	const char *name;
 	uint32_t size;
+	bool newer;
 } sizes[] = {
-	{"hdr", sizeof(struct wire_hdr)},
-	{"rts", sizeof(struct wire_rts)},
-	{"stack", sizeof(struct wire_stack)},
-	{"sample", sizeof(struct wire_sample)},
-	{"off", sizeof(struct wire_off)},
-	{"call", sizeof(struct wire_call)},
-	{"tick", sizeof(struct wire_tick)},
-	{"tick_cap", sizeof(struct wire_tick_cap)},
-	{"thread_event", sizeof(struct wire_thread_event)},
-	{"gc", sizeof(struct wire_gc)},
-	{"site_key", sizeof(struct wire_site_key)},
-	{"site", sizeof(struct wire_site)},
-	{"thread", sizeof(struct wire_thread)},
-	{"off_stack", sizeof(struct wire_off_stack)},
-	{"target", sizeof(struct wire_target)},
-	{"cost", sizeof(struct intake_cost)},
+	{"hdr", sizeof(struct wire_hdr), false},
+	{"rts", sizeof(struct wire_rts), false},
+	{"stack", sizeof(struct wire_stack), false},
+	{"sample", sizeof(struct wire_sample), false},
+	{"off", sizeof(struct wire_off), false},
+	{"call", sizeof(struct wire_call), false},
+	{"tick", sizeof(struct wire_tick), false},
+	{"tick_cap", sizeof(struct wire_tick_cap), false},
+	{"thread_event", sizeof(struct wire_thread_event), false},
+	{"gc", sizeof(struct wire_gc), false},
+	{"site_key", sizeof(struct wire_site_key), false},
+	{"site", sizeof(struct wire_site), false},
+	{"thread", sizeof(struct wire_thread), false},
+	{"off_stack", sizeof(struct wire_off_stack), false},
+	{"target", sizeof(struct wire_target), false},
+	{"cost", sizeof(struct intake_cost), false},
+	{"alloc", sizeof(struct wire_alloc), true},
+	{"heap", sizeof(struct wire_heap), true},
 };
 
 /* A session's options; `max`: larger ones are for no memory that there is. */
@@ -117,6 +121,11 @@ static int parse(const cJSON *root, struct header *h)
 	get_text(root, "mode", h->mode, sizeof(h->mode));
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		item = cJSON_GetObjectItemCaseSensitive(part, sizes[i].name);
+		if (!item) {
+			if (!sizes[i].newer)
+				return -EBADMSG;
+			continue;
+		}
 		if (!cJSON_IsNumber(item))
 			return -EBADMSG;
 		if (item->valuedouble != sizes[i].size)

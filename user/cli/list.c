@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "confine/caps.h"
 #include "process/cgroup.h"
+#include "process/proc.h"
 #include "process/select.h"
 #include "target/target.h"
 
@@ -32,6 +33,7 @@ struct row {
 	uint32_t capabilities;
 	const char *linking, *symbols;
 	uint32_t threads;
+	uint64_t cpu_ns; /* that it used so far */
 	char eventlog[256];
 	const char *profilable; /* "yes", "not yet", "no" */
 	char why[512];
@@ -99,6 +101,7 @@ static int on_process(void *ctx, pid_t pid)
 	struct list *list = ctx;
 	struct target_opts opts = {.cache = list->cache};
 	enum target_verdict verdict;
+	struct proc_stat stat;
 	struct target *target;
 	struct row *r;
 	int err;
@@ -110,8 +113,10 @@ static int on_process(void *ctx, pid_t pid)
 		return err;
 	r = &list->rows[list->n];
 	memset(r, 0, sizeof(*r));
-	/* left empty if it cannot be read */
+	/* left empty if they cannot be read */
 	(void)cgroup__of(pid, &r->cgroup);
+	if (proc__stat(pid, 0, &stat) == 0)
+		r->cpu_ns = proc__ticks_to_ns(stat.cpu_ticks);
 	opts.reason = r->why;
 	opts.reason_size = sizeof(r->why);
 	err = target__open(pid, &opts, &target, &verdict);
@@ -128,11 +133,12 @@ static int on_process(void *ctx, pid_t pid)
 	return err;
 }
 
-static int by_pid(const void *a, const void *b)
+/* As reports have them: who used the CPU most comes first. */
+static int by_cpu(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+	return CMP(y->cpu_ns, x->cpu_ns) ?: CMP(x->pid, y->pid);
 }
 
 /* ── printing ────────────────────────────────────────────────────────────────────────────── */
@@ -146,6 +152,7 @@ static void put_row(struct table *t, const struct row *r)
 		table__cell(t, "");
 	table__cell(t, r->user);
 	table__cell(t, r->comm);
+	table__cell(t, human__duration(r->cpu_ns).s);
 	table__cellf(t, "%s%s", r->ghc, r->version_known || !r->ghc[0] ? "" : "?");
 	table__cell(t, r->way);
 	if (r->capabilities)
@@ -183,10 +190,11 @@ static int print_table(const struct list *list, FILE *out)
 	static const struct table_column cols[] = {
 		{"PID", COL_RIGHT, NULL, 0},	 {"inside", COL_RIGHT, NULL, 0},
 		{"user", COL_LEFT, NULL, 0},	 {"command", COL_LEFT, NULL, 0},
-		{"GHC", COL_LEFT, NULL, 0},	 {"way", COL_LEFT, NULL, 0},
-		{"caps", COL_RIGHT, NULL, 0},	 {"threads", COL_RIGHT, NULL, 0},
-		{"linking", COL_LEFT, NULL, 0},	 {"symbols", COL_LEFT, NULL, 0},
-		{"eventlog", COL_LEFT, NULL, 0}, {"profile", COL_LEFT, NULL, 0},
+		{"CPU", COL_RIGHT, NULL, 0},	 {"GHC", COL_LEFT, NULL, 0},
+		{"way", COL_LEFT, NULL, 0},	 {"caps", COL_RIGHT, NULL, 0},
+		{"threads", COL_RIGHT, NULL, 0}, {"linking", COL_LEFT, NULL, 0},
+		{"symbols", COL_LEFT, NULL, 0},	 {"eventlog", COL_LEFT, NULL, 0},
+		{"profile", COL_LEFT, NULL, 0},
 	};
 	unsigned width = out == stdout ? output__page_width(STDOUT_FILENO) : 0;
 	bool colour = out == stdout && output__has_colour(output__terminal_width(STDOUT_FILENO));
@@ -251,6 +259,7 @@ static bool put_process(cJSON *array, const struct row *r)
 	       put_string(ghc, "way", r->way, true) &&
 	       put_number(o, "capabilities", r->capabilities, true) &&
 	       put_number(o, "threads", r->threads, true) &&
+	       cJSON_AddNumberToObject(o, "cpu_ns", (double)r->cpu_ns) &&
 	       put_string(o, "linking", r->linking, true) &&
 	       put_string(o, "symbols", r->symbols, true) &&
 	       put_string(o, "eventlog", r->eventlog, true) &&
@@ -370,7 +379,7 @@ int list__run(const struct options *options)
 			log_info("without root, or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, only "
 				 "processes of this user are seen");
 		if (list.n)
-			qsort(list.rows, list.n, sizeof(*list.rows), by_pid);
+			qsort(list.rows, list.n, sizeof(*list.rows), by_cpu);
 		err = print(&list, options);
 	}
 	for (size_t i = 0; i < list.n; i++)

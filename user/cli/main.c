@@ -14,7 +14,7 @@
 #include "options.h"
 #include "show/show.h"
 
-static int run(struct options **options)
+static int run_mode(struct options **options)
 {
 	const struct options *o = *options;
 
@@ -27,12 +27,19 @@ static int run(struct options **options)
 		return log_mode__run(o);
 	case MODE_REPLAY:
 		return replay_mode__run(o);
+	case MODE_DIFF:
+		return diff_mode__run(o);
 	case MODE_PID:
 	case MODE_COMMAND:
 	case MODE_SYSTEM:
 		break;
 	}
 	return session_mode__run(options);
+}
+
+static int run(struct options **options)
+{
+	return (*options)->top ? top_mode__run(*options, run_mode) : run_mode(options);
 }
 
 /* ── the page in a browser ───────────────────────────────────────────────────────────────── */

@@ -109,8 +109,11 @@ static int set_lanes(struct option_input *in, const char *arg)
 
 static int set_weight(struct option_input *in, const char *arg)
 {
-	static const char *const words[] = {
-		[WEIGHT_WALL] = "wall", [WEIGHT_CPU] = "cpu", [WEIGHT_SAMPLES] = "samples", NULL};
+	static const char *const words[] = {[WEIGHT_WALL] = "wall",
+					    [WEIGHT_CPU] = "cpu",
+					    [WEIGHT_SAMPLES] = "samples",
+					    [WEIGHT_ALLOC] = "alloc",
+					    NULL};
 	unsigned weight = 0;
 	int err = parse_word(in, "--weight", arg, strlen(arg), words, &weight);
 
@@ -159,7 +162,7 @@ static int add_glob(struct option_input *in, const char *what, const char *arg, 
 static int set_mode(struct option_input *in, enum mode mode)
 {
 	if (in->o->mode != MODE_SYSTEM)
-		return options__wrong(in, "only one of --list, --doctor and --replay");
+		return options__wrong(in, "only one of --list, --doctor, --replay and --diff");
 	in->o->mode = mode;
 	return 0;
 }
@@ -225,12 +228,17 @@ int options__set(struct option_input *in, int key, const char *arg)
 	case OPT_SYMBOLS:
 		o->symbols = arg;
 		return 0;
+	case OPT_SYMBOLS_DIR:
+		o->symbols_dir = arg;
+		return 0;
 	case OPT_FORCE:
 		o->force = true;
 		return 0;
 	case OPT_MAX_OVERHEAD:
 		return options__parse_number(in, "--max-overhead", arg, 0, 1e6,
 					     &o->max_overhead_percent);
+	case OPT_MAX_CPU:
+		return options__parse_number(in, "--max-cpu", arg, 0.01, 1e6, &o->max_cpu_percent);
 	case OPT_SAVE:
 		o->save = arg;
 		return 0;
@@ -244,6 +252,15 @@ int options__set(struct option_input *in, int key, const char *arg)
 		return set_mode(in, MODE_LIST);
 	case OPT_DOCTOR:
 		return set_mode(in, MODE_DOCTOR);
+	case OPT_DIFF:
+		o->diff[0] = arg;
+		return set_mode(in, MODE_DIFF);
+	case OPT_PER:
+		o->per = arg;
+		return 0;
+	case OPT_TOP:
+		o->top = true;
+		return 0;
 	case OPT_CONFIG:
 		/* looked at before the others */
 		return 0;

@@ -9,7 +9,8 @@
 
 #include "picture/picture.h"
 
-enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES, WEIGHTS };
+/* Nanoseconds but for idleness, nanoseconds on the CPU, samples; bytes allocated. */
+enum export_weight { WEIGHT_WALL, WEIGHT_CPU, WEIGHT_SAMPLES, WEIGHT_ALLOC, WEIGHTS };
 
 /* Kinds of lanes. */
 #define EXPORT_LANES_THREAD	(1U << LANE_THREAD)
@@ -100,6 +101,14 @@ void table__cell(struct table *t, const char *text);
 void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Columns without a text in any row are left out. */
 int table__print(struct table *t, FILE *out, unsigned width, bool colour);
+
+/* ── bars (text/bars.c) ──────────────────────────────────────────────────────────────────── */
+
+struct buf;
+/* Sets *bar to so many letters, one for each state, in proportion to the times. -ENOMEM. */
+int export__bar(struct buf *bar, enum lane_kind kind, const uint64_t *states_ns, size_t width);
+/* The escape sequence, in `out` or constant, with which a letter of it is in colours. */
+const char *export__bar_colour(uint32_t letter, char *out, size_t size);
 
 /* ── text (utf8.c) ───────────────────────────────────────────────────────────────────────── */
 

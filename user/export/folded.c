@@ -2,11 +2,11 @@
 /*
  * Folded stacks: `COMM-PID;NAME-TID;root;…;leaf N`, read by flamegraph.pl, inferno, speedscope.
  *
- * N is in microseconds (samples with --weight samples). Idle time is left out: a flame graph in
- * which sleeping worker threads are the widest tower hides all that happened. Of an eventlog alone
- * the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that GHC wrote the
- * cost centres' (`COMM-PID`): no OS thread's lane has them. Long names and deep paths lose their
- * middle, unless -v asks for all.
+ * N is in microseconds (samples or bytes with --weight samples, alloc). Idle time is left out: a
+ * flame graph in which sleeping worker threads are the widest tower hides all that happened. Of an
+ * eventlog alone the capabilities' stacks are there too (`COMM-PID;capability-N`), of a report that
+ * GHC wrote the cost centres' (`COMM-PID`): no OS thread's lane has them. Long names and deep paths
+ * lose their middle, unless -v asks for all.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -227,7 +227,7 @@ static void put_line(const struct writer *w, const struct sum *sum, uint64_t n)
 /* What is left of a division goes to the next line, so that the sum of all lines stays right. */
 static void put_lines(struct writer *w)
 {
-	uint64_t unit = w->weight == WEIGHT_SAMPLES ? 1 : 1000;
+	uint64_t unit = w->weight == WEIGHT_SAMPLES || w->weight == WEIGHT_ALLOC ? 1 : 1000;
 	uint64_t carry = unit / 2; /* rounds the sum so far to the nearest unit */
 	bool log_alone = session__log_alone(w->pic);
 	struct sum *v = w->sums.v;

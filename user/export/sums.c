@@ -54,10 +54,27 @@ static int add_centres(struct sums *sums, const struct pic_target *target, uint3
 	for (size_t i = 0; !err && i < target->n_cc_nodes; i++) {
 		const struct pic_cc_node *node = &target->cc_nodes[i];
 		uint64_t ns = node->ticks * target->tick_ns;
-		const struct sum sum = {owner, node->stack, {ns, ns, node->ticks}};
+		const struct sum sum = {owner, node->stack, {ns, ns, node->ticks, 0}};
 
 		if (node->ticks && node->stack)
 			err = sums__add(sums, &sum);
+	}
+	return err;
+}
+
+/* Of no lane: which OS threads ran the Haskell threads meanwhile is not asked. */
+static int add_allocated(struct sums *sums, const struct pic_alloc *alloc, uint32_t owner)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < alloc->n_rows; i++) {
+		const struct sum sum = {
+			.owner = owner,
+			.stack = alloc->rows[i].stack,
+			.by = {[WEIGHT_ALLOC] = alloc->rows[i].bytes},
+		};
+
+		err = sums__add(sums, &sum);
 	}
 	return err;
 }
@@ -137,11 +154,14 @@ int sums__collect(const struct picture *pic, const struct views *views, enum sum
 			       owner == SUMS_BY_TARGET ? view->target_no : (uint32_t)i,
 			       owner == SUMS_BY_STATE);
 	}
-	for (size_t t = 0; !err && log_alone && t < picture__n_targets(pic); t++) {
+	for (size_t t = 0; !err && t < picture__n_targets(pic); t++) {
 		const struct pic_target *target = picture__target(pic, t);
+		uint32_t no = owner_of_target(views, t, owner);
 
-		if (!target->lanes[LANE_CAPABILITY].n)
-			err = add_centres(&sums, target, owner_of_target(views, t, owner));
+		if (log_alone && !target->lanes[LANE_CAPABILITY].n)
+			err = add_centres(&sums, target, no);
+		if (!err)
+			err = add_allocated(&sums, &target->alloc, no);
 	}
 	if (err) {
 		sums__free(&sums);

@@ -39,7 +39,8 @@ enum sums_owner {
 /*
  * All processes, merged: their OS threads; of a log alone, which knows of those in annotated calls
  * only, the capabilities too; of a report that GHC wrote, which has no lanes, its ticks, each worth
- * the time between two. *ret_title: "all threads", "all capabilities", "all cost centres".
+ * the time between two. What was allocated is by process, whichever the owner. *ret_title: "all
+ * threads", "all capabilities", "all cost centres".
  */
 int sums__collect(const struct picture *pic, const struct views *views, enum sums_owner owner,
 		  struct sums *ret_sums, const char **ret_title);

@@ -58,6 +58,7 @@ void findings__unsafe(struct finder *f);       /* unsafe.c */
 void findings__loops(struct finder *f);	       /* loops.c */
 void findings__safe(struct finder *f);	       /* safe.c */
 void findings__gc(struct finder *f);	       /* gc.c */
+void findings__heap(struct finder *f);	       /* heap.c */
 void findings__capabilities(struct finder *f); /* caps.c */
 void findings__haskell(struct finder *f);      /* haskell.c */
 

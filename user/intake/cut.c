@@ -318,6 +318,8 @@ static int cut_target(struct intake *in, struct seen *s, uint64_t at_ns)
 	if (!err)
 		err = move_centres(in, &s->ccs);
 	cut_notes(s, at_ns);
+	if (!err)
+		err = allocs__cut(in, s, at_ns);
 	for (size_t i = 0; i < s->n_flows; i++)
 		s->flows[i].function = moved_text(in, s->flows[i].function);
 	for (struct seen_thread *th = s->thread_list; !err && th; th = th->next) {

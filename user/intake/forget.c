@@ -132,5 +132,6 @@ void seen__made(struct intake *in, struct seen *s)
 		seen__forget(in, th, UINT64_MAX);
 		seen__fit(th);
 	}
+	seen__forget_allocs(in, s, UINT64_MAX);
 	HASH_FREE(s->addrs);
 }

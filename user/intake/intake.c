@@ -63,6 +63,8 @@ static void free_seen(struct seen *s)
 	free(s->free_numbers);
 	free(s->ticks);
 	free(s->gcs.v);
+	free(s->allocs.v);
+	free(s->allocs.readings);
 	free(s->cap_notes);
 	free(s->tso_notes);
 	free(s->flows);

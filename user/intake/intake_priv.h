@@ -64,6 +64,7 @@ struct raw_stack {
 	uint64_t ip;		/* 0: none */
 	uint64_t site;		/* 0: none */
 	const struct wire_rts *rts;
+	bool sampled; /* on the CPU */
 };
 int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev);
 
@@ -86,13 +87,25 @@ void ccs__count_sample(struct seen *s, uint32_t id);
 int ccs__note_tick(struct seen *s, uint64_t ns, uint16_t cap, uint32_t id);
 void ccs__free(struct seen_centres *centres);
 
-/* ── what records say beside threads' lanes (gcs.c, notes.c) ─────────────────────────────── */
+/* ── collections (gcs.c) ─────────────────────────────────────────────────────────────────── */
 
 int gcs__record(struct seen *s, const struct wire_gc *rec);
 /* The collection whose end this is goes on now. */
 int gcs__ahead(struct seen *s, const struct wire_gc *rec);
 /* An off-CPU interval of the thread that leads a collection may move the collection's edge. */
 void gcs__off(struct seen *s, const struct wire_off *rec);
+/* ── allocation (allocs.c) ───────────────────────────────────────────────────────────────── */
+
+/* A sample; *ev has its stack. */
+void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct ev *ev);
+/* `caps`: rec->n_caps of them. */
+int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
+		 const struct wire_heap_cap *caps);
+/* What is of the time before at_ns goes; what stays is numbered anew. */
+int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns);
+
+/* ── notes (notes.c) ─────────────────────────────────────────────────────────────────────── */
+
 int notes__caps(struct seen *s, uint64_t ns, uint32_t n, uint64_t disabled);
 int notes__tso(struct intake *in, struct seen *s, const struct wire_tso *rec);
 int notes__flow(struct seen *s, pid_t tid, const struct ev *call);

@@ -144,6 +144,7 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev__take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
+	raw.sampled = true;
 	raw.site = rec.site;
 	err = in->ahead ? 0 : count_cost(s, &rec.rts);
 	if (!err)
@@ -246,6 +247,38 @@ static int take_gc(struct seen *s, const struct view *view)
 	return gcs__record(s, &rec);
 }
 
+static int take_alloc(struct intake *in, struct seen *s, struct view *view)
+{
+	struct wire_alloc rec;
+	struct raw_stack raw = {.head = &rec.stack, .frames = view->frames, .rts = &rec.rts};
+	struct ev ev = {0};
+	int err;
+
+	fixed_part(view, &rec, sizeof(rec));
+	if (stack_part(view, sizeof(rec), &rec.stack) || rec.reason > WIRE_ALLOC_STOPPED)
+		return -EBADMSG;
+	ev.t0 = ev.t1 = rec.h.ns;
+	ev.syscall = WIRE_NO_SYSCALL;
+	ev__take_rts(&ev, &rec.rts);
+	err = stack__take(in, s, &raw, &ev);
+	if (!err)
+		allocs__sample(s, &rec, &ev);
+	return err;
+}
+
+static int take_heap(struct intake *in, struct seen *s, const struct view *view)
+{
+	struct wire_heap_cap caps[WIRE_HEAP_CAPS];
+	struct wire_heap rec;
+
+	fixed_part(view, &rec, sizeof(rec));
+	if (rec.n_caps > WIRE_HEAP_CAPS || rec.n_gens > WIRE_HEAP_GENS ||
+	    view->size - sizeof(rec) < rec.n_caps * sizeof(*caps))
+		return -EBADMSG;
+	memcpy(caps, view->rec + sizeof(rec), rec.n_caps * sizeof(*caps));
+	return allocs__heap(in, s, &rec, caps);
+}
+
 static int take_tso(struct intake *in, struct seen *s, const struct view *view)
 {
 	struct wire_tso rec;
@@ -326,6 +359,8 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 		[WIRE_PROC_EXIT] = sizeof(struct wire_thread_event),
 		[WIRE_GC] = sizeof(struct wire_gc),
 		[WIRE_TSO] = sizeof(struct wire_tso),
+		[WIRE_ALLOC] = sizeof(struct wire_alloc),
+		[WIRE_HEAP] = sizeof(struct wire_heap),
 	};
 
 	return h->type < ARRAY_SIZE(least) && least[h->type] && h->size <= size &&
@@ -405,6 +440,10 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_tso(in, s, &view);
 	/* before the thread is looked up: threads that have ended may go by it */
 	err = in->n_records >= in->room_at ? make_room(in) : 0;
+	if (!err && h.type == WIRE_ALLOC)
+		return take_alloc(in, s, &view);
+	if (!err && h.type == WIRE_HEAP)
+		return take_heap(in, s, &view);
 	if (!err)
 		err = thread_of(s, &h, &th);
 	if (err)

@@ -107,6 +107,8 @@ struct seen_addr {
 	bool gc_sync;
 	bool signal_return; /* NAMES_SIGNAL_RETURN */
 	uint8_t kernel;	    /* enum kernel_frame */
+	bool partial;	    /* the name may be better when it is asked for again */
+	uint32_t met;	    /* how often it was met since, while it is partial */
 };
 
 /* Where safe calls are made. */
@@ -196,6 +198,64 @@ struct seen_gcs {
 	uint64_t start_addr, end_addr; /* of the probes; 0: there is none */
 };
 
+/* ── allocation ──────────────────────────────────────────────────────────────────────────── */
+
+/* A sample of allocation, once the collection's end has shown how many bytes it stands for. */
+struct alloc_note {
+	struct ev ev; /* its stack, thread and capability; t0 and t1: the collection's end */
+	uint64_t bytes;
+	bool whole;   /* the stack is */
+	bool stopped; /* for another capability's collection */
+};
+
+/* What was allocated from one collection's end to the next one's. */
+struct alloc_reading {
+	uint64_t ns, since_ns; /* this end, and the one before */
+	uint64_t bytes;
+	uint64_t large;	   /* of these, in large objects … */
+	uint64_t large_of; /* … of so many bytes: of the rest that is not known */
+	uint32_t reason;   /* enum wire_alloc_reason: of the collection */
+	bool caps_left_out;
+	/* the heap by then */
+	uint64_t live, copied, slop, nursery;
+	uint32_t n_gens;
+	int32_t generation; /* the oldest one collected; -1: not known */
+	struct pic_heap_gen gens[PIC_HEAP_GENS];
+};
+
+/* Capabilities of which allocation is counted: no more are read. */
+#define SEEN_ALLOC_CAPS WIRE_HEAP_CAPS
+
+/*
+ * Bytes go to samples by the capability that allocated them; those of large objects, of which
+ * nothing says whose they are, by what each capability has allocated at all. What is `pending`
+ * waits for the capability's next sample: all that readings have is in a note, or pending.
+ */
+struct seen_allocs {
+	bool known;	      /* there has been a collection's end */
+	struct alloc_note *v; /* in time order */
+	size_t n, cap;
+	struct alloc_reading *readings; /* in time order */
+	size_t n_readings, readings_cap;
+	uint64_t read_ns; /* the last one's */
+	uint64_t live;	  /* bytes then */
+	uint64_t large;	  /* bytes by then, since some time */
+	uint64_t pending_large;
+	uint32_t unasked; /* collections since large objects asked for one */
+	struct alloc_cap {
+		bool known;
+		uint64_t bytes; /* by the last reading */
+		uint64_t pending;
+	} caps[SEEN_ALLOC_CAPS];
+	/* samples of which the collection goes on */
+	struct alloc_open {
+		struct ev ev;
+		uint32_t reason; /* enum wire_alloc_reason */
+		bool whole, primitive;
+	} open[2];
+	unsigned n_open;
+};
+
 /* How many capabilities there were, and which of the first 64 were disabled, from `ns` on. */
 struct cap_note {
 	uint64_t ns, disabled;
@@ -257,6 +317,7 @@ struct seen {
 	size_t n_ticks, ticks_cap;
 
 	struct seen_gcs gcs;
+	struct seen_allocs allocs;
 	struct cap_note *cap_notes; /* in time order, no two neighbours the same */
 	size_t n_cap_notes, cap_notes_cap;
 	struct tso_info *tso_infos;
@@ -288,6 +349,10 @@ uint64_t seen__end(const struct seen *s, uint64_t end_ns);
 void seen__sort(struct seen_thread *th);
 /* Lets go of the thread's records that end by t. */
 void seen__forget(struct intake *in, struct seen_thread *th, uint64_t t);
+/* Lets go of the samples of allocation up to t, and of the readings. */
+void seen__forget_allocs(struct intake *in, struct seen *s, uint64_t t);
+/* Bytes that were allocated and have no sample yet. */
+uint64_t seen__unsampled_bytes(const struct seen *s);
 /* Of the notes of Haskell threads those stay of which `keep` says so. */
 void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct tso_note *note),
 			    void *ctx);

@@ -298,6 +298,7 @@ void kernel__detach(struct kernel *kernel, pid_t pid)
 		kernel->threads_left = true;
 	}
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.costs), &key);
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.heaps), &key);
 	if (a)
 		remove_target(kernel, a);
 }

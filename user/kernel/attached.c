@@ -108,19 +108,24 @@ bool attached__has_gc(const struct attached *a)
 	return false;
 }
 
-bool gc_probes__light(const struct attached *a)
+enum gc_probes gc_probes__set_now(const struct attached *a)
 {
-	return a->probes[PROBE_GC_START] && !a->probes[PROBE_GC_START]->on;
+	const struct probe *start = a->probes[PROBE_GC_START], *sync = a->probes[PROBE_GC_SYNC];
+
+	if (!start || start->on)
+		return GC_PROBES_ALL;
+	return sync && sync->on ? GC_PROBES_REQUESTS : GC_PROBES_ENDS;
 }
 
-void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light)
+void gc_probes__set(struct kernel *kernel, struct attached *a, enum gc_probes probes)
 {
 	int err = 0;
 
 	for (int i = PROBE_GC_SYNC; i <= PROBE_GC_START; i++) {
+		enum gc_probes least = i == PROBE_GC_SYNC ? GC_PROBES_REQUESTS : GC_PROBES_ALL;
 		struct probe *p = a->probes[i];
 
-		if (p && light)
+		if (p && probes > least)
 			probe__off(kernel, p);
 		else if (p && !err)
 			err = probe__on(kernel, p);

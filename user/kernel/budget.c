@@ -19,10 +19,12 @@
 #define BUDGET_LONGEST_NS 30000000000ULL
 /* One burst is no reason; this many windows in a row are. */
 #define BUDGET_WINDOWS_OVER 3
-/* Of the budget: what three probes for each collection may cost before there is one … */
+/* Of the budget: what three probes for each collection may cost before there are two, */
 #define GC_LIGHT_SHARE 0.25
-#define GC_PROBES      3
-/* … and how long it must have been half of that before there are three again. */
+/* what these may before there is one … */
+#define GC_LIGHTER_SHARE 0.5
+#define GC_PROBES	 3
+/* … and how long it must have been half of the first before there are three again. */
 #define GC_WINDOWS_CALM 20
 
 static struct wire_cost cost_of(struct kernel *kernel, pid_t pid)
@@ -42,11 +44,10 @@ static uint64_t hits_of(struct kernel *kernel, pid_t pid)
 	return cost.probe_hits - MIN(cost.gc_hits, cost.probe_hits);
 }
 
-/* What one hit costs: the trap, and the two programs' mean run time. */
-static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *one,
-			     struct bpf_program *other)
+/* What one hit costs: the trap, and the programs' mean run time. */
+static uint64_t cost_per_hit(struct kernel *kernel, struct bpf_program *const *programs, size_t n)
 {
-	return kernel->trap_ns + run_time__mean(kernel->run_time, one, other);
+	return kernel->trap_ns + run_time__mean(kernel->run_time, programs, n);
 }
 
 static void enter(struct attached *a, enum probe_state state, uint64_t now)
@@ -109,9 +110,10 @@ static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, do
 
 static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 {
+	struct bpf_program *const programs[] = {kernel->skel->progs.on_suspend,
+						kernel->skel->progs.on_resume};
 	uint64_t hits = hits_of(kernel, a->pid), window = now - a->checked_ns;
-	uint64_t each =
-		cost_per_hit(kernel, kernel->skel->progs.on_suspend, kernel->skel->progs.on_resume);
+	uint64_t each = cost_per_hit(kernel, programs, ARRAY_SIZE(programs));
 	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
 
@@ -132,35 +134,41 @@ static void check(struct kernel *kernel, struct attached *a, uint64_t now)
 
 /*
  * So many collections are short ones, and then the probe on their ends alone shows as much for a
- * third of the cost: the runtime itself notes when each began. `percent` is what they cost now.
+ * third of the cost: the runtime itself notes when each began. Samples of allocation need the one
+ * on the request as well, which stays for longer. `percent` is what they cost now.
  */
 static void lighten(struct kernel *kernel, struct attached *a, double percent)
 {
-	bool light = gc_probes__light(a);
-	double all = light ? GC_PROBES * percent : percent;
+	static const int on[] = {
+		[GC_PROBES_ALL] = GC_PROBES, [GC_PROBES_REQUESTS] = 2, [GC_PROBES_ENDS] = 1};
+	enum gc_probes now = gc_probes__set_now(a);
+	double all = GC_PROBES * percent / on[now], max = kernel->max_overhead_percent;
+	bool samples = a->wire.layout.cap_nursery && a->probes[PROBE_GC_SYNC];
 	const struct attached *b = NULL;
 
 	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
 		return;
-	a->gc_calm = all > GC_LIGHT_SHARE / 2 * kernel->max_overhead_percent ? 0 : a->gc_calm + 1;
-	if (!light && all > GC_LIGHT_SHARE * kernel->max_overhead_percent) {
-		gc_probes__set_light(kernel, a, true);
-		return;
-	}
-	if (!light)
+	a->gc_calm = all > GC_LIGHT_SHARE / 2 * max ? 0 : a->gc_calm + 1;
+	if (now == GC_PROBES_ALL && all > GC_LIGHT_SHARE * max)
+		gc_probes__set(kernel, a, samples ? GC_PROBES_REQUESTS : GC_PROBES_ENDS);
+	else if (now == GC_PROBES_REQUESTS && percent > GC_LIGHTER_SHARE * max)
+		gc_probes__set(kernel, a, GC_PROBES_ENDS);
+	if (now == GC_PROBES_ALL)
 		return;
 	while ((b = kernel__next(kernel, b)))
 		if (b->probes[PROBE_GC_START] == a->probes[PROBE_GC_START] &&
 		    b->gc_calm < GC_WINDOWS_CALM)
 			return;
-	gc_probes__set_light(kernel, a, false);
+	gc_probes__set(kernel, a, GC_PROBES_ALL);
 }
 
 static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
 {
+	struct bpf_program *const programs[] = {kernel->skel->progs.on_gc_sync,
+						kernel->skel->progs.on_gc_start,
+						kernel->skel->progs.on_gc_end};
 	uint64_t hits = cost_of(kernel, a->pid).gc_hits, window = now - a->gc_checked_ns;
-	uint64_t each = cost_per_hit(kernel, kernel->skel->progs.on_gc_start,
-				     kernel->skel->progs.on_gc_end);
+	uint64_t each = cost_per_hit(kernel, programs, ARRAY_SIZE(programs));
 	double percent =
 		100.0 * (double)(hits - a->gc_checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;

@@ -199,9 +199,8 @@ void run_time__free(struct run_time *r);
 void run_time__turn(struct run_time *r, uint64_t now);
 /* Of all programs so far, in ns, estimated. False: not known. */
 bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns);
-/* Mean of a run of two programs, in ns; 0: not known. */
-uint64_t run_time__mean(const struct run_time *r, struct bpf_program *one,
-			struct bpf_program *other);
+/* Mean of a run of these programs, in ns; 0: not known. */
+uint64_t run_time__mean(const struct run_time *r, struct bpf_program *const *programs, size_t n);
 
 /* ── unwind.c ────────────────────────────────────────────────────────────────────────────── */
 
@@ -251,9 +250,17 @@ void call_probes__off(struct kernel *kernel, struct attached *a);
 /* Those on collections' ends, for good. */
 void gc_probes__off(struct kernel *kernel, struct attached *a);
 bool gc_probes__are_off(const struct attached *a);
-/* Only that on the end, which has the start by the runtime's own clock; or all of them. */
-void gc_probes__set_light(struct kernel *kernel, struct attached *a, bool light);
-bool gc_probes__light(const struct attached *a);
+/*
+ * Which probes on collections are on. The one on the end has the start by the runtime's own clock;
+ * the one on the request shows who allocates, and why a collection is asked for.
+ */
+enum gc_probes {
+	GC_PROBES_ALL,
+	GC_PROBES_REQUESTS, /* and ends */
+	GC_PROBES_ENDS,
+};
+void gc_probes__set(struct kernel *kernel, struct attached *a, enum gc_probes probes);
+enum gc_probes gc_probes__set_now(const struct attached *a);
 bool attached__has_gc(const struct attached *a);
 /* Whether both have the same call probes; true for a target and itself. */
 bool attached__share(const struct attached *a, const struct attached *b);

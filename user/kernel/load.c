@@ -222,6 +222,10 @@ static struct wire_stack *stack_of(void *record, size_t size, uint64_t **ret_fra
 		head = sizeof(struct wire_call);
 		stack = &((struct wire_call *)record)->stack;
 		break;
+	case WIRE_ALLOC:
+		head = sizeof(struct wire_alloc);
+		stack = &((struct wire_alloc *)record)->stack;
+		break;
 	default:
 		return NULL;
 	}

@@ -115,13 +115,15 @@ bool run_time__sum(const struct run_time *r, uint64_t now, uint64_t *ret_ns)
 	return true;
 }
 
-uint64_t run_time__mean(const struct run_time *r, struct bpf_program *one,
-			struct bpf_program *other)
+uint64_t run_time__mean(const struct run_time *r, struct bpf_program *const *programs, size_t n)
 {
-	uint64_t ns1, runs1, ns2, runs2;
+	uint64_t ns = 0, runs = 0, one_ns, one_runs;
 
-	if (r->failed || !read_one(one, &ns1, &runs1) || !read_one(other, &ns2, &runs2) ||
-	    runs1 + runs2 == 0)
-		return 0;
-	return (ns1 + ns2) / (runs1 + runs2);
+	for (size_t i = 0; i < n; i++) {
+		if (r->failed || !read_one(programs[i], &one_ns, &one_runs))
+			return 0;
+		ns += one_ns;
+		runs += one_runs;
+	}
+	return runs ? ns / runs : 0;
 }

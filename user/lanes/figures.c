@@ -121,6 +121,21 @@ static int add_sites(const struct seen *s, uint64_t at_ns, struct figures *f)
 	return 0;
 }
 
+/* ── allocation ──────────────────────────────────────────────────────────────────────────── */
+
+/* Readings that the lanes have not taken yet are the later ones. */
+static void add_allocated(const struct lanes *l, uint64_t at_ns, struct figures *f)
+{
+	const struct seen_allocs *allocs = &l->seen->allocs;
+
+	f->allocated_bytes = l->allocated.sums.bytes;
+	f->live_known = allocs->known;
+	f->live_bytes = allocs->live;
+	for (size_t i = 0; i < allocs->n_readings; i++)
+		if (allocs->readings[i].ns <= at_ns)
+			f->allocated_bytes += allocs->readings[i].bytes;
+}
+
 /* ── all of it ───────────────────────────────────────────────────────────────────────────── */
 
 static int fill(const struct lanes *l, uint64_t at_ns, bool made, struct figures *ret)
@@ -138,6 +153,7 @@ static int fill(const struct lanes *l, uint64_t at_ns, bool made, struct figures
 		err = read_states(l, at_ns, ret);
 	}
 	add_gcs(s, at_ns, ret);
+	add_allocated(l, at_ns, ret);
 	ret->queued_known = s->queued.n > 0;
 	if (ret->queued_known)
 		ret->queued = s->queued.v[s->queued.n - 1].value;

@@ -13,6 +13,10 @@ static void free_books(struct lanes *l)
 	}
 	ledger__free(l->gc_sync);
 	l->gc_sync = NULL;
+	ledger__free(l->allocated.ledger);
+	heap_curve__free(&l->allocated.heap);
+	free(l->allocated.by_centre.v);
+	l->allocated = (struct allocated){0};
 }
 
 static int new_books(struct lanes *l)
@@ -23,7 +27,9 @@ static int new_books(struct lanes *l)
 
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++)
 		err = ledger__new(&books, &l->ledger[k]);
-	return err ? err : ledger__new(&books, &l->gc_sync);
+	if (!err)
+		err = ledger__new(&books, &l->gc_sync);
+	return err ? err : ledger__new(&books, &l->allocated.ledger);
 }
 
 int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *seen,
@@ -49,6 +55,14 @@ int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *se
 	else
 		*ret_lanes = l;
 	return err;
+}
+
+void lanes__set_frequency(struct lanes *l, uint32_t frequency_hz)
+{
+	l->opts.frequency_hz = frequency_hz;
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		ledger__set_frequency(l->ledger[k], frequency_hz);
+	ledger__set_frequency(l->gc_sync, frequency_hz);
 }
 
 void lanes__free(struct lanes *l)
@@ -148,6 +162,8 @@ int lanes__fold(struct lanes *l, size_t max_slices)
 		err = prepare(l);
 	for (struct seen_thread *th = l->seen->thread_list; !err && th; th = th->next)
 		err = thread__fold(l, &l->threads[th->no]);
+	if (!err)
+		err = allocated__take(l, UINT64_MAX);
 	until = known_until(l);
 	return err ? err : advance(l, until, false);
 }
@@ -402,6 +418,7 @@ static int report_left_out(struct lanes *l)
 
 	for (unsigned k = 0; k < LANE_KINDS; k++)
 		n += ledger__left_out(l->ledger[k]);
+	n += ledger__left_out(l->allocated.ledger);
 	return n ? picture__add_missing(l->pic, l->seen->pub,
 					"the stacks of %llu pieces of time: there were too many "
 					"different ones; the sums are right",
@@ -431,9 +448,13 @@ static int make(struct lanes *l, uint64_t end_ns, size_t max_slices)
 	if (!err)
 		err = gcs__fill(l);
 	if (!err)
+		err = allocated__take(l, l->goes_on ? end_ns : UINT64_MAX);
+	if (!err)
+		err = allocated__fill(l);
+	if (!err)
 		err = functions__fill(l->pic, s->pub);
 	if (!err)
-		err = centres__fill(l->pic, s);
+		err = centres__fill(l->pic, s, &l->allocated.by_centre);
 	if (!err)
 		err = report_left_out(l);
 	if (!err && s->left_out)

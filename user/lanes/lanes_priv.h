@@ -7,6 +7,7 @@
 #include "intake/seen.h"
 #include "lanes.h"
 #include "ledger/ledger.h"
+#include "ledger/sums.h"
 #include "picture/slices.h"
 
 #define MAX_NESTED 64 /* safe calls within each other that a lane follows */
@@ -75,6 +76,27 @@ struct overlaps {
 	struct pic_overlaps sums;
 };
 
+/* Points of a curve: all, or every stride-th of those that were seen. */
+struct heap_points {
+	struct pic_heap_point *v;
+	size_t n, cap;
+	uint64_t stride, seen; /* stride 0: all */
+};
+
+struct heap_curve {
+	struct pic_heap heap; /* but for its points, and the growth */
+	struct pic_heap_point last;
+	struct heap_points points, majors;
+};
+
+/* What was allocated, as far as the picture has it by now. */
+struct allocated {
+	struct ledger *ledger; /* of bytes */
+	struct centres_bytes by_centre;
+	struct pic_alloc sums;
+	struct heap_curve heap;
+};
+
 struct lanes {
 	struct lanes_opts opts;
 	struct intake *in;
@@ -82,6 +104,7 @@ struct lanes {
 	struct seen *seen;
 	struct ledger *ledger[LANE_KINDS];
 	struct ledger *gc_sync; /* one account: see pic_gc.sync_rows */
+	struct allocated allocated;
 	struct holds holds;
 	struct overlaps overlaps;
 	struct thread_lane *threads; /* by number */
@@ -387,5 +410,17 @@ int off__fill(struct lanes *l, const struct ledger_account *account, struct pic_
 int lane__unsampled(struct lanes *l, enum lane_kind kind, unsigned state, uint32_t *ret_stack);
 /* Rows, and the sums of states, of an account; the rows become the picture's. */
 int lane__take_account(struct lanes *l, struct ledger_account *account, struct pic_lane *lane);
+
+/* ── allocation (alloc.c) ────────────────────────────────────────────────────────────────── */
+
+/* Books what has come in up to that time, and lets go of it. */
+int allocated__take(struct lanes *l, uint64_t until);
+int allocated__fill(struct lanes *l);
+
+/* ── the heap (heap.c) ───────────────────────────────────────────────────────────────────── */
+
+void heap_curve__free(struct heap_curve *c);
+int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r);
+int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap *ret_heap);
 
 #endif

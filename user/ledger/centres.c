@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* centres: cost centres, and the tree of their stacks, with what ticked or was sampled in them. */
+/* centres: cost centres, and the tree of their stacks, with what ticked, was sampled or
+ * allocated in them. */
 #include "intake/seen.h"
 #include "sums.h"
 
@@ -9,6 +10,7 @@
 struct sum {
 	const struct seen_cc *cc;
 	uint64_t self, total;
+	uint64_t self_bytes, total_bytes;
 	size_t stamp;
 	bool shown;
 	uint32_t index; /* in the picture */
@@ -17,6 +19,7 @@ struct sum {
 struct summing {
 	struct picture *pic;
 	const struct seen *s;
+	const struct centres_bytes *bytes;
 	struct sum *sums; /* by the centres' index */
 	uint32_t *node;	  /* by the stacks' number: 1 + its node in the picture */
 	struct pic_cc_node *nodes;
@@ -55,28 +58,38 @@ static bool is_overhead(const struct seen_cc *cc)
 	return cost_centre__is_overhead(&centre);
 }
 
-/* A stack's own ticks go to its centre, and once to each that is around it. */
+/* A stack's own ticks, and bytes, go to its centre, and once to each that is around it. */
+static void add_stack(struct summing *m, const struct seen_ccs *ccs, uint64_t self, uint64_t bytes)
+{
+	struct sum *own = &m->sums[ccs->centre->index];
+
+	own->self += self;
+	own->self_bytes += bytes;
+	for (const struct seen_ccs *up = ccs; up && up->centre; up = ccs__at(m->s, up->parent)) {
+		struct sum *sum = &m->sums[up->centre->index];
+
+		sum->cc = up->centre;
+		sum->shown = true;
+		/* what is around them did not cause them */
+		if (up != ccs && is_overhead(ccs->centre))
+			continue;
+		if (sum->stamp != ccs->id) {
+			sum->total += self;
+			sum->total_bytes += bytes;
+		}
+		sum->stamp = ccs->id;
+	}
+}
+
 static void add_up(struct summing *m)
 {
 	for (size_t i = 0; i < m->s->ccs.n; i++) {
-		const struct seen_ccs *ccs = m->s->ccs.v[i], *up;
+		const struct seen_ccs *ccs = m->s->ccs.v[i];
 		uint64_t self = self_of(m->s, ccs);
+		uint64_t bytes = i < m->bytes->n ? m->bytes->v[i] : 0;
 
-		if (!self || !ccs->centre)
-			continue;
-		m->sums[ccs->centre->index].self += self;
-		for (up = ccs; up && up->centre; up = ccs__at(m->s, up->parent)) {
-			struct sum *sum = &m->sums[up->centre->index];
-
-			sum->cc = up->centre;
-			sum->shown = true;
-			/* what is around them did not cause them */
-			if (up != ccs && is_overhead(ccs->centre))
-				continue;
-			if (sum->stamp != i + 1)
-				sum->total += self;
-			sum->stamp = i + 1;
-		}
+		if ((self || bytes) && ccs->centre)
+			add_stack(m, ccs, self, bytes);
 	}
 }
 
@@ -87,6 +100,7 @@ static int by_self(const void *pa, const void *pb)
 
 	return CMP(b->self, a->self)
 		       ?: CMP(b->total, a->total)
+		       ?: CMP(b->self_bytes, a->self_bytes)
 		       ?: strcmp(x->module, y->module)
 		       ?: strcmp(x->label, y->label)
 		       ?: strcmp(x->src_loc, y->src_loc);
@@ -117,6 +131,8 @@ static int fill_centres(struct summing *m)
 			.kind = kind_of(key),
 			.self_ticks = sorted[i]->self,
 			.total_ticks = sorted[i]->total,
+			.self_bytes = sorted[i]->self_bytes,
+			.total_bytes = sorted[i]->total_bytes,
 			.from_samples = !m->s->ccs.ticked,
 		};
 	}
@@ -173,9 +189,9 @@ static int fill_nodes(struct summing *m)
 	return 0;
 }
 
-int centres__fill(struct picture *pic, const struct seen *seen)
+int centres__fill(struct picture *pic, const struct seen *seen, const struct centres_bytes *bytes)
 {
-	struct summing m = {.pic = pic, .s = seen};
+	struct summing m = {.pic = pic, .s = seen, .bytes = bytes};
 	int err = -ENOMEM;
 
 	if (!seen->ccs.n)

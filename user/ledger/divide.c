@@ -170,7 +170,7 @@ static int take_off(struct divider *d, const struct line *l)
 	struct pic_row row = {.stack = l->key.stack, .state = l->key.state};
 	int err;
 
-	if (l->n <= 0)
+	if (l->n <= 0 || l->key.kind == BOOKING_WEIGHT)
 		return 0;
 	if (l->key.kind == BOOKING_OFF) {
 		row.ns = (uint64_t)l->n;
@@ -257,6 +257,32 @@ int ledger__accounts(const struct ledger *ledger, uint32_t n_owners,
 		return err;
 	}
 	*ret_accounts = accounts;
+	return 0;
+}
+
+int ledger__weights(const struct ledger *ledger, struct ledger_weight **ret_weights, size_t *ret_n)
+{
+	struct ledger_weight *weights;
+	struct line *lines = NULL;
+	size_t n = 0, kept = 0;
+	int err = sorted_lines(ledger, &lines, &n);
+
+	if (err)
+		return err;
+	weights = calloc(n + 1, sizeof(*weights));
+	for (size_t i = 0; weights && i < n; i++) {
+		const struct line *l = &lines[i];
+
+		if (l->key.kind == BOOKING_WEIGHT && l->n > 0)
+			weights[kept++] =
+				(struct ledger_weight){(uint64_t)l->n, (uint64_t)MAX(l->times, 0),
+						       l->key.owner, l->key.stack};
+	}
+	free(lines);
+	if (!weights)
+		return -ENOMEM;
+	*ret_weights = weights;
+	*ret_n = kept;
 	return 0;
 }
 

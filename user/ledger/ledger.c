@@ -29,6 +29,11 @@ void ledger__free(struct ledger *ledger)
 	free(ledger);
 }
 
+void ledger__set_frequency(struct ledger *ledger, uint32_t frequency_hz)
+{
+	ledger->opts.frequency_hz = frequency_hz;
+}
+
 uint64_t ledger__left_out(const struct ledger *ledger)
 {
 	return ledger->left_out;
@@ -77,6 +82,7 @@ static void generalize(struct ledger *l, struct booking_key *key)
 	case BOOKING_SAMPLE:
 	case BOOKING_GUESS:
 	case BOOKING_OFF:
+	case BOOKING_WEIGHT:
 		key->stack = l->opts.full_stack;
 		break;
 	case BOOKING_REASON:
@@ -181,6 +187,16 @@ int ledger__reason(struct ledger *ledger, uint32_t owner, uint32_t state, uint32
 		.owner = owner, .detail = syscall, .class = LEDGER_CLASSES};
 
 	return book_class(ledger, BOOKING_REASON, &off, state, function, ns);
+}
+
+int ledger__weight(struct ledger *ledger, uint32_t owner, uint32_t stack, int64_t n,
+		   int64_t samples)
+{
+	const struct booking_key key = {
+		.owner = owner, .stack = stack, .kind = BOOKING_WEIGHT, .class = LEDGER_CLASSES};
+	const struct booking b = {.n = n, .times = samples};
+
+	return add(ledger, key, &b, 1);
 }
 
 int ledger__merge_owners(struct ledger *ledger, const uint32_t *to, uint32_t n)

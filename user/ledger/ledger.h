@@ -46,6 +46,8 @@ struct ledger_opts {
 
 int ledger__new(const struct ledger_opts *opts, struct ledger **ret_ledger);
 void ledger__free(struct ledger *ledger);
+/* For the next reading: the lowest that the sampler had since the last one. */
+void ledger__set_frequency(struct ledger *ledger, uint32_t frequency_hz);
 
 /* ── booking ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -82,6 +84,13 @@ int ledger__on(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t s
 /* What an owner waited for in a state: a second view of the same time. */
 int ledger__reason(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t syscall,
 		   uint32_t function, int64_t ns);
+
+/*
+ * Something else than time that stacks add up to, exact: bytes, and of how many samples they are.
+ * Its lines are read by ledger__weights() and are in no account.
+ */
+int ledger__weight(struct ledger *ledger, uint32_t owner, uint32_t stack, int64_t n,
+		   int64_t samples);
 
 /*
  * Owners below n become to[owner], all that was booked for them included: threads that nobody
@@ -125,6 +134,14 @@ void ledger_accounts__free(struct ledger_account *accounts, uint32_t n_owners);
 int ledger_rows__fit(const struct pic_row *rows, size_t n, const uint64_t *states_ns,
 		     unsigned n_states, const uint32_t *stacks, struct pic_row **ret_rows,
 		     size_t *ret_n);
+
+/* What a stack has of a weight. */
+struct ledger_weight {
+	uint64_t n, samples;
+	uint32_t owner, stack;
+};
+/* By owner and stack, ascending; the caller frees. What is not positive is left out. */
+int ledger__weights(const struct ledger *ledger, struct ledger_weight **ret_weights, size_t *ret_n);
 
 /* Bookings that found no room, and went to full_stack. */
 uint64_t ledger__left_out(const struct ledger *ledger);

@@ -17,6 +17,7 @@ enum booking_kind {
 	BOOKING_GUESS,
 	BOOKING_OFF,
 	BOOKING_REASON, /* stack: the function; detail: the system call */
+	BOOKING_WEIGHT,
 };
 
 /* `detail` of a BOOKING_OFF that is on the CPU. */
@@ -33,8 +34,9 @@ struct booking_key {
 struct booking {
 	UT_hash_handle hh;
 	struct booking_key key;
-	int64_t n; /* ns, or samples */
-	/* of BOOKING_OFF: how often it was booked, and the most at once */
+	int64_t n; /* ns, samples, or bytes */
+	/* of BOOKING_OFF: how often it was booked, and the most at once; of BOOKING_WEIGHT: samples
+	 */
 	int64_t times;
 	uint64_t longest;
 };

@@ -13,6 +13,9 @@ struct seen;
 /* By the rows of the threads' lanes, which are in the picture already; so are the next ones. */
 int functions__fill(struct picture *pic, struct pic_target *target);
 
+/* Functions by what they have allocated: by target->alloc.rows. */
+int allocators__fill(struct picture *pic, struct pic_target *target);
+
 /* What a collection that is known from its request on waited for in the capability that it waited
  * for most: the time in an unsafe call with this stack; 0: none. */
 struct unsafe_hold {
@@ -24,7 +27,12 @@ struct unsafe_hold {
 int unsafe__fill(struct picture *pic, struct pic_target *target, const struct unsafe_hold *holds,
 		 size_t n_holds);
 
+/* What was allocated in each cost-centre stack, by its number, from 1: v[0] is that of number 1. */
+struct centres_bytes {
+	uint64_t *v;
+	size_t n, cap;
+};
 /* Cost centres, and the tree of their stacks. */
-int centres__fill(struct picture *pic, const struct seen *seen);
+int centres__fill(struct picture *pic, const struct seen *seen, const struct centres_bytes *bytes);
 
 #endif

@@ -212,6 +212,10 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 		take_gc(&t->gc[i], &f->gc[i], closed);
 	take_gc(&t->gc[FIGURES_GENERATIONS], &f->gc_unknown, closed);
 	take_sites(t, f, closed);
+	sum__take(&t->allocated_bytes, f->allocated_bytes, closed);
+	t->live_known |= f->live_known;
+	if (f->live_known)
+		t->live_bytes = f->live_bytes;
 	t->queued_known |= f->queued_known;
 	if (f->queued_known)
 		t->queued = f->queued;

@@ -14,9 +14,9 @@
 /* ── the format ──────────────────────────────────────────────────────────────────────────── */
 
 /* Of text without control characters. */
-static void add_escaped(struct buf *out, const char *value)
+static void add_escaped(struct buf *out, const char *value, size_t max)
 {
-	size_t most = out->len + LABEL_MAX, left = strlen(value);
+	size_t most = out->len + max, left = strlen(value);
 
 	while (left && !out->err) {
 		bool escaped = *value == '\\' || *value == '"';
@@ -34,16 +34,26 @@ static void add_escaped(struct buf *out, const char *value)
 	}
 }
 
-void label__add(struct buf *out, const char *value)
+static void add_label(struct buf *out, const char *value, size_t max)
 {
 	/* it has to be UTF-8, and people read it */
 	char *text = text__escaped(value);
 
 	if (text)
-		add_escaped(out, text);
+		add_escaped(out, text, max);
 	else
 		out->err = out->err ? out->err : -ENOMEM;
 	free(text);
+}
+
+void label__add(struct buf *out, const char *value)
+{
+	add_label(out, value, LABEL_MAX);
+}
+
+void label__add_whole(struct buf *out, const char *value)
+{
+	add_label(out, value, SIZE_MAX / 2);
 }
 
 void family__begin(struct buf *out, const char *name, const char *type, const char *help)
@@ -148,6 +158,22 @@ static void write_gc_sync(struct buf *out, const char *name, const struct model_
 	}
 }
 
+static void write_allocated(struct buf *out, const char *name, const struct model_target *t)
+{
+	if (!t->live_known)
+		return;
+	begin(out, name, t);
+	end_number(out, t->allocated_bytes.shown);
+}
+
+static void write_live(struct buf *out, const char *name, const struct model_target *t)
+{
+	if (!t->live_known || t->ended)
+		return;
+	begin(out, name, t);
+	end_number(out, t->live_bytes);
+}
+
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
 /* NULL: the sum of all that have no series. */
@@ -241,6 +267,11 @@ static const struct family {
 	 write_gc_pause},
 	{"safescoped_gc_sync_seconds_total", "counter",
 	 "How long they waited for the capabilities to stop.", write_gc_sync},
+	{"safescoped_allocated_bytes_total", "counter",
+	 "What Haskell threads allocated, as the runtime counts it at the ends of collections.",
+	 write_allocated},
+	{"safescoped_heap_live_bytes", "gauge",
+	 "What was live after the last collection, as the runtime counts it.", write_live},
 	{"safescoped_thread_seconds_total", "counter",
 	 "What OS threads did, all of a process added up, by state.", write_threads},
 	{"safescoped_capability_seconds_total", "counter",

@@ -37,7 +37,7 @@ struct unit {
 	uint64_t start, end; /* of all its code; end 0: not known */
 	struct block *blocks;
 	size_t n, cap;
-	bool indexed;
+	bool indexed, haskell;
 };
 
 struct dwarf_reader {
@@ -145,6 +145,7 @@ static int index_unit(struct dwarf_reader *r, struct unit *u)
 	u->indexed = true;
 	if (!dwarf_offdie(r->dw, u->die, &cu))
 		return 0;
+	u->haskell = dwarf_srclang(&cu) == LANG_HASKELL;
 	err = index_die(u, &cu, 0, 0);
 	if (u->n)
 		qsort(u->blocks, u->n, sizeof(*u->blocks), by_start);
@@ -168,6 +169,22 @@ static const struct block *find_block(const struct unit *u, uint64_t vaddr)
 			return NULL;
 	}
 	return NULL;
+}
+
+/*
+ * GHC notes only blocks that came from source, and with -g1 only the first one of each function. A
+ * function's blocks lie together: what is after one of them, and before another function's, is its
+ * own.
+ */
+static bool find_gap(const struct unit *u, uint64_t vaddr, struct block *ret_block)
+{
+	size_t after = search__first(u->n, k, u->blocks[k].start > vaddr);
+
+	if (!u->haskell || !after)
+		return false;
+	*ret_block = u->blocks[after - 1];
+	ret_block->end = after < u->n ? u->blocks[after].start : u->end;
+	return vaddr < ret_block->end;
 }
 
 /* ── one address ─────────────────────────────────────────────────────────────────────────── */
@@ -337,6 +354,7 @@ int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_plac
 		for (size_t i = 0; i < r->n; i++) {
 			struct unit *u = &r->units[i];
 			const struct block *b;
+			struct block gap;
 			int err;
 
 			if (pass == 0 ? (!u->end || vaddr < u->start || vaddr >= u->end) : u->end)
@@ -345,6 +363,8 @@ int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_plac
 			if (err)
 				return err;
 			b = find_block(u, vaddr);
+			if (!b && find_gap(u, vaddr, &gap))
+				b = &gap;
 			if (b)
 				return answer(r, u, b, vaddr, ret_place);
 		}

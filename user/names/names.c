@@ -202,11 +202,15 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	}
 	if (kind_is_code(frame))
 		names__want_mapped(names, frame & WIRE_FRAME_ADDR_MASK);
+	names->incomplete = false;
 	name_frame(names, frame, &n);
 	names__intern_all(names, &n);
+	n.partial = names->incomplete;
 	*ret_name = n;
-	/* What is not mapped yet may be later (dlopen): that name is not kept. */
-	if (strcmp(n.name, "[unmapped]") == 0)
+	/* What is not mapped yet may be later (dlopen), and there may be time for what takes long:
+	 * that name is not kept.
+	 */
+	if (names->incomplete || strcmp(n.name, "[unmapped]") == 0)
 		return;
 	if (HASH_COUNT(names->cache) >= MAX_CACHED)
 		clear_cache(names);

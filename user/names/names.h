@@ -36,6 +36,14 @@ int names__new(const struct names_of *of, struct names **ret_names);
 void names__free(struct names *names);
 
 /*
+ * Begins to read what takes long, if it will be needed: frames that are named meanwhile wait for
+ * it, as long as the process's user is waited for.
+ */
+void names__prepare(struct names *names);
+/* While that goes on, a descriptor that is readable once it is over; else -1. */
+int names__preparing(const struct names *names);
+
+/*
  * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
  * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
  */

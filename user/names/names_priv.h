@@ -25,6 +25,10 @@ struct names {
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
 	size_t ipe_images; /* how many files there were then */
+	/* What all code is that is asked for; CODE_UNKNOWN: that is to be found out. */
+	enum code_class code_as;
+	/* Something was not read, because there was no time: the name may be better later. */
+	bool incomplete;
 };
 
 static inline void names__want_mapped(const struct names *names, uint64_t addr)
@@ -65,6 +69,8 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
  */
 bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n);
+
+/* ── by_module.c ─────────────────────────────────────────────────────────────────────────── */
 
 /* By the module that the code is of, where strip left no more: "Data.Map.Internal+0x1a30". */
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,

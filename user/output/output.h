@@ -65,6 +65,11 @@ struct export_opts outputs__export_opts(const struct outputs *outputs);
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
 
+/* The same for what is no picture: `write` puts it in one format. */
+typedef int output_write(void *ctx, const struct export_format *format, FILE *out,
+			 const struct export_opts *opts);
+int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx);
+
 /* The same for one window, whose files are named after its start. May remove older windows' files.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
@@ -74,6 +79,8 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic);
  * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
  */
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
+/* The same without the line. */
+int output__find_owner(uid_t *ret_owner, gid_t *ret_group);
 /* In a child: becomes that user, with his groups and home. */
 int output__become(uid_t uid, gid_t gid);
 /* Width of the terminal that fd is; 0: it is none. */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "check_alloc_priv.h"
 #include "check_caps_priv.h"
 #include "check_tls_priv.h"
 #include "process/mem.h"
@@ -44,7 +45,7 @@ static int closure_type(pid_t pid, uint64_t addr)
 	return (int)type;
 }
 
-static bool is_tso(pid_t pid, const struct layout *l, uint64_t tso)
+bool check__tso(pid_t pid, const struct layout *l, uint64_t tso)
 {
 	uint64_t stack, sp, low;
 	uint32_t words;
@@ -172,7 +173,7 @@ static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check
 
 		if (mem__read_u64(c->pid, slot, &before) < 0)
 			return false;
-		if (before && !is_tso(c->pid, l, before)) {
+		if (before && !check__tso(c->pid, l, before)) {
 			/* It may have moved in between, if the capability holds another one now. */
 			if (mem__read_u64(c->pid, slot, &after) < 0 || after == before)
 				return false;
@@ -184,7 +185,7 @@ static bool check_tsos(struct check_ctx *c, const struct layout *l, struct check
 		for (uint32_t n = 0; incall && n < 64; n++) {
 			slot = incall + l->wire.incall_suspended_tso;
 			if (mem__read_u64(c->pid, slot, &before) == 0 && before &&
-			    is_tso(c->pid, l, before))
+			    check__tso(c->pid, l, before))
 				r->tsos++;
 			if (mem__read_u64(c->pid, incall + l->incall_next, &incall) < 0)
 				break;
@@ -268,6 +269,8 @@ static int run(void *ctx, void *out)
 	for (int i = 0; i < TRIES; i++) {
 		look(c, r);
 		if (r->verdict == CHECK_OK) {
+			for (int k = 0; k < TRIES && !r->alloc_checked; k++)
+				r->alloc_checked = check__alloc(c->pid, c->rts, r);
 			r->rts_opts = read_rts_opts(c);
 			r->n_capabilities = c->rts->n_capabilities.addr;
 			if (!r->n_capabilities && c->rts->threaded)
@@ -294,7 +297,7 @@ bool check_result__is_one(const struct check_result *r)
 	return (unsigned int)r->verdict <= CHECK_FAILED &&
 	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
 	       (unsigned int)r->caps_found <= FOUND_STRINGS && r->rts_opts <= RTS_OPTS_KINDS &&
-	       is_bool(&r->caps_array) && is_bool(&r->tls_checked) &&
+	       is_bool(&r->caps_array) && is_bool(&r->tls_checked) && is_bool(&r->alloc_checked) &&
 	       memchr(r->why, 0, sizeof(r->why));
 }
 

@@ -41,6 +41,9 @@ struct check_result {
 	uint32_t tasks, tsos;	 /* how many were confirmed */
 	/* Which RTS options the program takes: its RtsOptsEnabledEnum plus one, 0: not known. */
 	uint8_t rts_opts;
+	/* the nursery's and the run queue's places, and what was allocated, are where the layout
+	 * has them */
+	bool alloc_checked;
 	char why[160];
 };
 

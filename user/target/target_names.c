@@ -43,6 +43,11 @@ int target__open_names(struct target *t)
 	return names__new(&of, &t->names);
 }
 
+void target__prepare_names(struct target *target)
+{
+	names__prepare(target->names);
+}
+
 void target__name(struct target *target, uint64_t frame, struct code_name *ret_name)
 {
 	names__frame(target->names, frame, ret_name);

@@ -43,6 +43,8 @@ void target__fill_wire(struct target *t)
 	t->info.layout_checked = true;
 	t->info.rts_opts = c->rts_opts;
 	w->layout = c->layout.wire;
+	if (!c->alloc_checked)
+		w->layout.cap_nursery = w->layout.cap_run_queue = w->layout.cap_total_allocated = 0;
 	w->flags = WIRE_TARGET_UPDATEES | (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0) |
 		   (c->caps_array ? WIRE_TARGET_CAPS_ARRAY : 0);

@@ -62,7 +62,11 @@ static uint64_t merged_ns(const struct html *h)
 static void put_session(const struct html *h)
 {
 	static const char *const weights[WEIGHTS] = {
-		[WEIGHT_WALL] = "wall", [WEIGHT_CPU] = "cpu", [WEIGHT_SAMPLES] = "samples"};
+		[WEIGHT_WALL] = "wall",
+		[WEIGHT_CPU] = "cpu",
+		[WEIGHT_SAMPLES] = "samples",
+		[WEIGHT_ALLOC] = "alloc",
+	};
 	const struct pic_session *s = picture__session(h->pic);
 	uint64_t ns = s->end_ns > s->start_ns ? s->end_ns - s->start_ns : 0;
 
@@ -190,6 +194,26 @@ static int put_data(const struct html *h, uint32_t n_numbers)
 	return 0;
 }
 
+/* What was allocated, by process: [node, bytes, …], or nothing where that is not known. */
+static void put_allocated(const struct html *h)
+{
+	fputs("\"allocated\":[", h->out);
+	for (size_t t = 0; t < picture__n_targets(h->pic); t++) {
+		const struct pic_alloc *alloc = &picture__target(h->pic, t)->alloc;
+		bool any = false;
+
+		fputs(t ? ",\n[" : "\n[", h->out);
+		for (size_t i = 0; i < alloc->n_rows; i++) {
+			html__comma(h->out, &any);
+			put_u64(h->out, html_stacks__node(&h->stacks, alloc->rows[i].stack));
+			fputc_unlocked(',', h->out);
+			put_u64(h->out, alloc->rows[i].bytes);
+		}
+		fputc_unlocked(']', h->out);
+	}
+	fputc_unlocked(']', h->out);
+}
+
 static int put_details(const struct html *h, uint32_t n_numbers)
 {
 	int err;
@@ -200,6 +224,8 @@ static int put_details(const struct html *h, uint32_t n_numbers)
 		return err;
 	fputs(",\n", h->out);
 	html_lanes__put_rows(h);
+	fputs(",\n", h->out);
+	put_allocated(h);
 	fputs(",\n", h->out);
 	html_slices__put_looks(h);
 	fputs("}", h->out);

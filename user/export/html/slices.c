@@ -260,8 +260,21 @@ static void weigh_target(struct weights *w, const struct pic_target *target)
 			      target->cc_nodes[i].ticks * target->tick_ns);
 }
 
+/* Bytes have no time: as much as if the program had spent all of it on allocation. */
+static void weigh_allocated(struct weights *w, const struct pic_alloc *alloc, uint64_t session_ns)
+{
+	uint64_t all = alloc->sampled_bytes + alloc->unsampled_bytes;
+
+	for (size_t i = 0; i < alloc->n_rows; i++)
+		weigh(w, alloc->rows[i].stack,
+		      (uint64_t)((double)alloc->rows[i].bytes / (double)MAX(all, (uint64_t)1) *
+				 (double)session_ns));
+}
+
 int html_slices__weigh(const struct html *h, uint64_t **ret_weights, uint32_t *ret_n)
 {
+	const struct pic_session *session = picture__session(h->pic);
+	uint64_t session_ns = session->end_ns - MIN(session->start_ns, session->end_ns);
 	struct weights w = {0};
 
 	for (size_t i = 0; i < h->views.n; i++) {
@@ -273,16 +286,18 @@ int html_slices__weigh(const struct html *h, uint64_t **ret_weights, uint32_t *r
 	}
 	for (size_t i = 0; i < h->n_lanes; i++) {
 		struct walk walk = {.grain_ns = h->views.grain_ns};
-		struct pic_slice s;
+		struct pic_slice slice;
 
 		if (!is_drawn(&h->lanes[i]))
 			continue;
 		walk.lane = h->lanes[i].view->lane;
-		while (walk__next(&walk, &s))
-			weigh(&w, s.stack, s.end_ns - s.start_ns);
+		while (walk__next(&walk, &slice))
+			weigh(&w, slice.stack, slice.end_ns - slice.start_ns);
 	}
 	for (size_t t = 0; t < picture__n_targets(h->pic); t++)
 		weigh_target(&w, picture__target(h->pic, t));
+	for (size_t t = 0; t < picture__n_targets(h->pic); t++)
+		weigh_allocated(&w, &picture__target(h->pic, t)->alloc, session_ns);
 	if (w.err) {
 		free(w.v);
 		return w.err;

@@ -123,6 +123,14 @@ static inline void add_text(struct report *r, cJSON *object, const char *key, st
 	buf__free(text);
 }
 
+/* ── parts (allocation.c) ────────────────────────────────────────────────────────────────── */
+
+/* "haskell", "rts", … */
+const char *json__frame_kind(enum pic_frame_kind kind);
+/* allocation, and heap; nothing where no collection's end was seen. */
+void json__allocation(struct report *r, cJSON *target, const struct pic_target *t);
+void json__heap(struct report *r, cJSON *target, const struct pic_target *t);
+
 /* ── parts (log.c) ───────────────────────────────────────────────────────────────────────── */
 
 /* The tree of cost-centre stacks, by indices into cost_centres. */

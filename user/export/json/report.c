@@ -190,17 +190,12 @@ static void add_unsafe(struct report *r, cJSON *calls, const struct pic_unsafe *
 
 static void add_function(struct report *r, cJSON *functions, const struct pic_function *f)
 {
-	static const char *const kinds[] = {
-		[TF_HASKELL] = "haskell", [TF_FOREIGN] = "foreign", [TF_RTS] = "rts",
-		[TF_GC] = "gc",		  [TF_KERNEL] = "kernel",   [TF_STATE] = "state",
-		[TF_MARK] = "mark",
-	};
 	cJSON *o = add_object(r, functions, NULL);
 
 	add_string(r, o, "name", f->name);
 	add_name(r, o, "module", f->module);
 	add_name(r, o, "package", f->package);
-	add_string(r, o, "kind", (size_t)f->kind < ARRAY_SIZE(kinds) ? kinds[f->kind] : NULL);
+	add_string(r, o, "kind", json__frame_kind(f->kind));
 	add_u64(r, o, "self_samples", f->self_samples);
 	add_u64(r, o, "total_samples", f->total_samples);
 	add_u64(r, o, "self_ns", f->self_ns);
@@ -244,14 +239,19 @@ static void add_cost_centres(struct report *r, cJSON *target, const struct pic_t
 		add_string(r, o, "kind", c->kind);
 		add_u64(r, o, "self_ticks", c->self_ticks);
 		add_u64(r, o, "total_ticks", c->total_ticks);
+		if (t->alloc.known) {
+			add_u64(r, o, "self_bytes", c->self_bytes);
+			add_u64(r, o, "total_bytes", c->total_bytes);
+		}
 		add_string(r, o, "source", c->from_log ? "eventlog" : "memory");
 		add_string(r, o, "counted", c->from_samples ? "samples" : "ticks");
 	}
 }
 
-static void add_names(struct report *r, cJSON *target, const struct pic_names *names)
+static void add_names(struct report *r, cJSON *target, const char *title,
+		      const struct pic_names *names)
 {
-	cJSON *o = add_object(r, target, "names");
+	cJSON *o = add_object(r, target, title);
 
 	add_u64(r, o, "ipe", names->ipe);
 	add_u64(r, o, "dwarf", names->dwarf);
@@ -259,6 +259,7 @@ static void add_names(struct report *r, cJSON *target, const struct pic_names *n
 	add_u64(r, o, "nearest", names->nearest);
 	add_u64(r, o, "description", names->description);
 	add_u64(r, o, "module", names->module);
+	add_u64(r, o, "strings", names->strings);
 	add_u64(r, o, "none", names->none);
 }
 
@@ -361,6 +362,8 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 	for (size_t i = 0; i < t->n_unsafe_calls; i++)
 		add_unsafe(r, list, &t->unsafe_calls[i]);
 	add_gc(r, o, &t->gc);
+	json__allocation(r, o, t);
+	json__heap(r, o, t);
 	list = add_array(r, o, "functions");
 	for (size_t i = 0; i < t->n_functions; i++)
 		add_function(r, list, &t->functions[i]);
@@ -368,7 +371,8 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 	json__cost_centre_stacks(r, o, t);
 	json__windows(r, o, t);
 	add_ledger(r, o, t);
-	add_names(r, o, &t->names);
+	add_names(r, o, "names", &t->names);
+	add_names(r, o, "leaf_names", &t->leaf_names);
 	add_stacks(r, o, &t->quality);
 	json__eventlog(r, o, t);
 	add_own_cost(r, o, t);

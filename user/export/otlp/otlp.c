@@ -22,6 +22,7 @@ static const struct {
 	[OTLP_CPU] = {"cpu", "nanoseconds", true},
 	[OTLP_OFF_CPU] = {"off_cpu", "nanoseconds", false},
 	[OTLP_SAFE_CALL] = {"safe_call", "nanoseconds", false},
+	[OTLP_ALLOC] = {"alloc_space", "bytes", false},
 };
 
 struct writer {

@@ -111,6 +111,23 @@ static int add_centres(struct collecting *c)
 	return err;
 }
 
+/* Of no thread: which OS threads ran the Haskell threads meanwhile is not asked. */
+static int add_allocated(struct collecting *c)
+{
+	const struct pic_alloc *alloc = &c->target->alloc;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < alloc->n_rows; i++) {
+		const int64_t values[OTLP_TYPES] = {
+			[OTLP_ALLOC] = (int64_t)alloc->rows[i].bytes,
+		};
+
+		if (has_value(values))
+			err = add(c, alloc->rows[i].stack, NULL, 0, values);
+	}
+	return err;
+}
+
 /* ── all of a process ────────────────────────────────────────────────────────────────────── */
 
 static int cmp_samples(const void *pa, const void *pb)
@@ -163,6 +180,8 @@ int otlp_samples__collect(const struct picture *pic, const struct views *views, 
 	}
 	if (!err && log_alone && !c.target->lanes[LANE_CAPABILITY].n)
 		err = add_centres(&c);
+	if (!err)
+		err = add_allocated(&c);
 	if (!err)
 		err = dict__error(dict);
 	if (err) {

@@ -10,7 +10,7 @@
 #include "dict.h"
 
 /* One Profile for each of these. Idle time is in none of them. */
-enum otlp_type { OTLP_SAMPLES, OTLP_CPU, OTLP_OFF_CPU, OTLP_SAFE_CALL, OTLP_TYPES };
+enum otlp_type { OTLP_SAMPLES, OTLP_CPU, OTLP_OFF_CPU, OTLP_SAFE_CALL, OTLP_ALLOC, OTLP_TYPES };
 
 #define OTLP_ATTRIBUTES 5
 

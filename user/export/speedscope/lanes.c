@@ -343,7 +343,7 @@ static int put_lane(struct speedscope *w, const struct view *view)
 	snprintf(name, sizeof(name), "%s%s%s%s", view__name(view, w->n_targets > 1).s,
 		 merged ? ", under " : "", merged ? human__duration(merged).s : "",
 		 merged ? " merged" : "");
-	speedscope__put_head(w, name, w->views.end_ns - w->views.start_ns);
+	speedscope__put_head(w, name, "nanoseconds", w->views.end_ns - w->views.start_ns);
 	err = put_slices(w, view);
 	fputs("]}", w->out);
 	return err;
@@ -401,7 +401,7 @@ static int put_head(struct speedscope *w)
 
 int speedscope__write(FILE *out, const struct picture *pic, const struct export_opts *opts)
 {
-	struct speedscope w = {.out = out, .pic = pic};
+	struct speedscope w = {.out = out, .pic = pic, .weight = opts->weight};
 	int err = prepare(&w, opts);
 
 	w.texts = calloc(STACK_TEXTS, sizeof(*w.texts));

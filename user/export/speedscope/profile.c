@@ -4,13 +4,12 @@
 
 #include "speedscope_priv.h"
 
-void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end)
+void speedscope__put_head(struct speedscope *w, const char *name, const char *unit, uint64_t end)
 {
 	fputs("{\"type\":\"sampled\",\"name\":", w->out);
 	json__put_string(w->out, name);
 	fprintf(w->out,
-		",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64
-		",\n\"samples\":[",
+		",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n\"samples\":[", unit,
 		end);
 }
 

@@ -23,12 +23,13 @@ struct speedscope {
 	struct views views;
 	struct sums sums; /* by target */
 	const char *sum_title;
-	uint32_t *map;		/* of a picture's frame: index in the file */
-	uint32_t n_frames;	/* in the file, of the picture's */
-	uint32_t process_frame; /* several targets: index of the first one's frame */
-	struct lane_frames {	/* of a kind: the first n views of it, and one for all others */
-		size_t first;	/* view */
-		uint32_t frame; /* of the first view */
+	enum export_weight weight; /* of the profile that comes first, if it is allocation */
+	uint32_t *map;		   /* of a picture's frame: index in the file */
+	uint32_t n_frames;	   /* in the file, of the picture's */
+	uint32_t process_frame;	   /* several targets: index of the first one's frame */
+	struct lane_frames {	   /* of a kind: the first n views of it, and one for all others */
+		size_t first;	   /* view */
+		uint32_t frame;	   /* of the first view */
 		uint32_t n, others;
 	} lane_frames[LANE_KINDS];
 	uint32_t next_frame; /* after all that have an index already */
@@ -38,8 +39,8 @@ struct speedscope {
 	int err;		    /* of putting stacks */
 };
 
-/* A profile up to its samples. */
-void speedscope__put_head(struct speedscope *w, const char *name, uint64_t end);
+/* A profile up to its samples; `unit`: "nanoseconds", "bytes". */
+void speedscope__put_head(struct speedscope *w, const char *name, const char *unit, uint64_t end);
 /* The frames of a stack; comma: one goes in front. */
 void speedscope__put_stack(struct speedscope *w, struct pic_stack stack, bool comma);
 /* Of a row or a slice: without its state, which is shown above it. */

@@ -231,7 +231,7 @@ static int put_profile(const struct profile *p, const char *title)
 	for (size_t i = 0; i < sums->n; i++)
 		total += sums->v[i].by[p->weight];
 	fputs(p->first ? "" : ",\n", w->out);
-	speedscope__put_head(w, title, total);
+	speedscope__put_head(w, title, p->weight == WEIGHT_ALLOC ? "bytes" : "nanoseconds", total);
 	for (size_t i = 0; i < sums->n; i++)
 		put_sample(p, &sums->v[i], !i);
 	fputs("],\n\"weights\":[", w->out);
@@ -266,11 +266,15 @@ static int put_all(struct speedscope *w, enum export_weight weight, const char *
 
 int speedscope__put_sums(struct speedscope *w)
 {
-	bool first = true;
-	int err = put_all(w, WEIGHT_CPU, "CPU time", &first);
+	bool first = true, alloc_first = w->weight == WEIGHT_ALLOC;
+	int err = alloc_first ? put_all(w, WEIGHT_ALLOC, "allocation", &first) : 0;
 
 	if (!err)
+		err = put_all(w, WEIGHT_CPU, "CPU time", &first);
+	if (!err)
 		err = put_all(w, WEIGHT_WALL, "wall time", &first);
+	if (!err && !alloc_first)
+		err = put_all(w, WEIGHT_ALLOC, "allocation", &first);
 	for (unsigned k = 0; !err && k < LANE_KINDS; k++) {
 		struct sums sums = {0};
 		struct profile p = {.w = w,

@@ -129,6 +129,8 @@ int text__threads(const struct text *t);
 int text__capabilities(const struct text *t);
 int text__haskell_threads(const struct text *t);
 int text__gc(const struct text *t);
+int text__allocation(const struct text *t);
+int text__heap_curves(const struct text *t);
 int text__functions(const struct text *t);
 int text__cost_centres(const struct text *t);
 int text__cost_centre_stacks(const struct text *t);

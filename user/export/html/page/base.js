@@ -40,6 +40,16 @@ function duration(ns) {
 	return three(ns / 1e9) + " s";
 }
 
+function bytes(n) {
+	if (n < 1e3)
+		return Math.round(n) + " B";
+	if (n < 1e6)
+		return three(n / 1e3) + " kB";
+	if (n < 1e9)
+		return three(n / 1e6) + " MB";
+	return three(n / 1e9) + " GB";
+}
+
 function count(n) {
 	return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }

@@ -56,7 +56,7 @@ function laneName(lane) {
 
 /* stacks: null until all of the document is there. parent, frame, depth: by node; node 0 is the root. */
 const details = {ready: false, frames: [], n: 1, parent: null, frame: null, depth: null, call: null,
-	rows: [], looks: null, node: null, state: null};
+	rows: [], allocated: [], looks: null, node: null, state: null};
 
 function readDetails() {
 	const element = byId("details"), raw = JSON.parse(element.textContent), n = raw.nodes.length / 2 + 1;
@@ -79,6 +79,7 @@ function readDetails() {
 			details.call[i] = details.call[parent] || (kind === FRAME_FOREIGN ? i : 0);
 	}
 	details.rows = raw.rows;
+	details.allocated = raw.allocated;
 	details.looks = Float64Array.from(raw.looks);
 	/* of these two by the look alone: they are asked for most */
 	details.node = new Uint32Array(raw.looks.length / LOOK.size);

@@ -8,6 +8,8 @@ const flame = {canvas: byId("flame-canvas"), look: byId("flame-look"), total: nu
 	zoom: 0, at: 0, places: [], colours: [], found: 0};
 
 function weighted(n) {
+	if (view.weight === "alloc")
+		return bytes(n);
 	return view.weight === "samples" ? counted(Math.round(n), "sample", "samples") : duration(n);
 }
 
@@ -107,7 +109,9 @@ function describe(node) {
 	if (node < 0) {
 		flame.look.textContent = found.text
 			? "found: " + weighted(flame.found) + ", " + percent(flame.found, whole)
-			: weighted(whole) + " in all; click a frame: zoom";
+			: weighted(whole) + " in all" +
+				(view.weight === "alloc" ? ", of the whole session: bytes belong to processes, and to no lane" : "") +
+				"; click a frame: zoom";
 		return;
 	}
 	const frame = details.frames[details.frame[node]];
@@ -145,6 +149,10 @@ function moveFlame(key) {
 
 function startFlame() {
 	const select = byId("weight");
+	if (details.allocated.some(function (rows) { return rows.length; }))
+		select.querySelector("option[value=alloc]").hidden = false;
+	else if (view.weight === "alloc")
+		view.weight = "cpu";
 	select.value = view.weight;
 	select.onchange = function () {
 		view.weight = select.value;

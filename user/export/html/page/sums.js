@@ -23,7 +23,8 @@ function laneSums(lane) {
 
 function addTo(sums, node, state, onCpu, ns, samples) {
 	const wall = state[4] ? 0 : ns, cpu = onCpu ? ns : 0;
-	sums.self[node] += view.weight === "cpu" ? cpu : view.weight === "wall" ? wall : samples;
+	if (view.weight !== "alloc")
+		sums.self[node] += view.weight === "cpu" ? cpu : view.weight === "wall" ? wall : samples;
 	sums.cpu[node] += cpu;
 	sums.samples[node] += onCpu ? samples : 0;
 	sums.n_samples += samples;
@@ -72,8 +73,19 @@ function addSlices(sums, lane) {
 		sums.of.set(lane.no, of);
 }
 
+/* Of the processes whose lanes are selected. */
+function addAllocated(sums) {
+	const wanted = new Set(lanesThatCount().map(function (lane) { return lane.target; }));
+	details.allocated.forEach(function (rows, target) {
+		for (let k = 0; wanted.has(target) && k < rows.length; k += 2)
+			sums.self[rows[k]] += rows[k + 1];
+	});
+}
+
 function addUp() {
 	const sums = emptySums();
+	if (view.weight === "alloc")
+		addAllocated(sums);
 	for (const lane of lanesThatCount())
 		if (view.range)
 			addSlices(sums, lane);

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Allocation against the truth: the runtime's own counters, of each thread and of the process, and
+what GHC's profiler counts."""
+
+import json
+import re
+from pathlib import Path
+
+from harness import GHC_ROOT, Skip, cases, check, check_near, profile_run, run
+
+# Points of a share.
+CENTRES = 1.5
+
+
+def ended_with(t, *args, way="thr", rts=()):
+    """A whole run: (bytes by function as the threads counted them, all bytes as +RTS -t has them,
+    the report's allocation)."""
+    name = f"/tmp/stats-{t.name.replace('[', '-').strip(']')}" if GHC_ROOT else str(t.dir / "stats")
+    stats = Path(f"{GHC_ROOT or ''}{name}")
+    t.finally_do(lambda: GHC_ROOT and stats.unlink(missing_ok=True))
+    truth, report, _ = profile_run(t, "Alloc", *args, way=way,
+                                   rts=(f"-t{name}", "--machine-readable", *rts),
+                                   options=("--max-overhead", "100"))
+    found = re.search(r'\("bytes allocated", "(\d+)"\)', stats.read_text())
+    check(found, f"+RTS -t wrote {stats.read_text()[:200]}")
+    return truth, int(found.group(1)), report.target()["allocation"]
+
+
+def ghc_bytes(path):
+    """{(label, module): bytes} of a profile that `-pj` wrote."""
+    profile = json.loads(path.read_text())
+    centres = {c["id"]: (c["label"], c["module"]) for c in profile["cost_centres"]}
+    found = {}
+
+    def add(node):
+        centre = centres[node["id"]]
+        found[centre] = found.get(centre, 0) + node["alloc"]
+        for child in node["children"]:
+            add(child)
+
+    add(profile["profile"])
+    return found
+
+
+def total(allocation, function):
+    """What a function and its worker have allocated: the one or the other is in each stack."""
+    return max([f["total_bytes"] for f in allocation["functions"]
+                if f["name"].lstrip("~").replace("$w", "") == function], default=0)
+
+
+def check_whole(allocation, whole):
+    """All that the runtime counts is counted, and is in a sample or known not to be."""
+    check_near("bytes", allocation["bytes"], whole, 0.01 * whole)
+    check(allocation["sampled_bytes"] + allocation["unsampled_bytes"] == allocation["bytes"],
+          f"{allocation['sampled_bytes']} + {allocation['unsampled_bytes']} of {allocation['bytes']} bytes")
+    check(allocation["sampled_bytes"] >= 0.97 * whole, f"{allocation['unsampled_bytes']} of {whole} bytes have no sample")
+    check(allocation["whole_stacks"] >= 0.99 * allocation["samples"],
+          f"{allocation['whole_stacks']} of {allocation['samples']} stacks are whole")
+
+
+def check_share(truth, allocation, a, b):
+    """Within four standard errors: less often than once in ten thousand runs that is not so."""
+    got_a, got_b = total(allocation, a), total(allocation, b)
+    whole = allocation["bytes"]
+    check(got_a + got_b >= 0.95 * whole, f"{got_a} + {got_b} of {whole} bytes are in the two functions: "
+          f"{[(f['name'], f['self_bytes']) for f in allocation['functions'][:8]]}")
+    want = truth["a"] / (truth["a"] + truth["b"])
+    error = 4 * (want * (1 - want) / allocation["samples"]) ** 0.5
+    check(abs(got_a / (got_a + got_b) - want) <= error + 0.01,
+          f"{a} has {100 * got_a / (got_a + got_b):.1f} %, should be {100 * want:.1f} ± {100 * error:.1f}")
+
+
+@cases("thr", "v", "thr_p", "dyn")
+def test_split(t, way):
+    truth, whole, allocation = ended_with(t, "split", 3, way=way, rts=("-A1m",))
+    check_whole(allocation, whole)
+    check(allocation["collections"]["nursery"] >= 0.9 * sum(allocation["collections"].values()),
+          f"{allocation['collections']}")
+    check_share(truth, allocation, "AllocA.buildA", "AllocB.buildB")
+
+
+def test_large(t):
+    truth, whole, allocation = ended_with(t, "large", 3, rts=("-A3m",))
+    check_whole(allocation, whole)
+    check_near("bytes with known large objects", allocation["large_of_bytes"], whole, 0.01 * whole)
+    check(allocation["large_bytes"] >= 0.9 * whole, f"{allocation['large_bytes']} of {whole} bytes are large objects")
+    check_share(truth, allocation, "AllocA.bigA", "AllocB.bigB")
+
+
+def test_mixed(t):
+    """The lists use the nursery up before large objects ask for collections: each has what it allocated."""
+    truth, whole, allocation = ended_with(t, "mixed", 3, rts=("-A8m",))
+    check_whole(allocation, whole)
+    check_near("large objects", allocation["large_bytes"], truth["a"], 0.02 * whole)
+    check_share(truth, allocation, "AllocA.bigA", "AllocB.buildB")
+
+
+@cases("thr", "thr.stripped")
+def test_capabilities(t, way):
+    """Four, three of which never fill their nurseries first: these are sampled where others stop them, which
+    is in the right thread and near what allocates."""
+    truth, whole, allocation = ended_with(t, "caps", 4, way=way, rts=("-N4", "-A1m"))
+    check_whole(allocation, whole)
+    check(allocation["stopped_bytes"] >= 0.1 * whole, f"the others were stopped: {allocation['stopped_bytes']} of {whole} bytes")
+    if way == "thr":
+        check_share(truth, allocation, "AllocA.listsA1", "AllocB.listsB1")
+        built = total(allocation, "AllocA.buildA") + total(allocation, "AllocB.buildB")
+        check(built + allocation["stopped_bytes"] >= 0.95 * whole, f"{built} of {whole} bytes are in the two functions that build")
+
+
+@cases("p", "thr_p")
+def test_centres(t, way):
+    """The shares of cost centres, as in the alloc column of GHC's report."""
+    if GHC_ROOT:
+        raise Skip("its files are in another root")
+    options = ("--max-overhead", "100")
+    _, report, _ = profile_run(t, "Alloc", "split", 4, way=way, options=options,
+                               rts=("-A256k", "-pj", f"-po{t.dir}/ghc"))
+    want = ghc_bytes(t.dir / "ghc.prof")
+    got = {(c["label"], c["module"]): c["self_bytes"] for c in report.target()["cost_centres"]}
+    whole_want, whole_got = sum(want.values()), sum(got.values())
+    compared = [(c, 100 * got.get(c, 0) / whole_got, 100 * n / whole_want) for c, n in want.items()]
+    compared = [(c, mine, theirs) for c, mine, theirs in compared if theirs > 2]
+    check(len(compared) >= 2, f"too simple a program: {want}")
+    # two standard errors of a share of three quarters
+    error = 2 * 43 * report.target()["allocation"]["error"]
+    wrong = [(c, f"{mine:.1f} %, should be {theirs:.1f} %") for c, mine, theirs in compared
+             if abs(mine - theirs) > CENTRES + error]
+    check(not wrong, f"{wrong}")
+
+
+if __name__ == "__main__":
+    run(globals())

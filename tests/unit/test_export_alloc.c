@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Allocation and the heap in the formats: what is there adds up to what was counted. */
+#include <cjson/cJSON.h>
+#include <zlib.h>
+
+#include "export/export.h"
+#include "pprof.pb-c.h"
+#include "test_timeline_kit.h"
+
+#define MB 1000000ULL
+
+static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, unsigned leaf)
+{
+	struct {
+		struct wire_alloc alloc;
+		uint64_t frames[2];
+	} r = {.alloc = {.reason = WIRE_ALLOC_NURSERY}};
+
+	r.alloc.h = (struct wire_hdr){
+		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOC, .size = sizeof(r)};
+	r.alloc.rts.where = WIRE_WHERE_HASKELL;
+	r.alloc.rts.cap_no = cap;
+	r.alloc.stack.nframes = 2;
+	r.alloc.stack.end = WIRE_END_COMPLETE;
+	r.frames[0] = RET(HS(leaf));
+	r.frames[1] = RET(HS(0));
+	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
+}
+
+static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t allocated,
+		     uint64_t live, bool major)
+{
+	struct {
+		struct wire_heap heap;
+		struct wire_heap_cap cap;
+	} r = {.heap = {.number = number,
+			.reason = WIRE_ALLOC_NURSERY,
+			.live_words = live / 8,
+			.copied_words = MB / 8,
+			.generation = major,
+			.n_gens = 2,
+			.n_caps = 1,
+			.all_caps = 1,
+			.flags = WIRE_HEAP_LARGE_SEEN},
+	       .cap = {.allocated = allocated, .nursery = 1024}};
+
+	r.heap.gens[1].n_words = live / 8;
+	r.heap.gens[1].n_blocks = live / 4096 + 1;
+	r.heap.h = (struct wire_hdr){
+		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_HEAP, .size = sizeof(r)};
+	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
+}
+
+/* 15 MB: 8 by h1, 6 by h2, 1 by nobody who was seen. */
+static struct picture *make(struct kit *kit)
+{
+	union rec r;
+
+	kit_new(kit);
+	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(kit, mk_sample(&r, 7, T0 + 5000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put_alloc(kit, T0 + 100000, 0, 1);
+	put_heap(kit, T0 + 110000, 0, 4 * MB, 20 * MB, false);
+	put_alloc(kit, T0 + 200000, 0, 1);
+	put_heap(kit, T0 + 210000, 1, 8 * MB, 30 * MB, false);
+	put_alloc(kit, T0 + 300000, 0, 2);
+	put_heap(kit, T0 + 310000, 2, 14 * MB, 10 * MB, true);
+	put_heap(kit, T0 + 410000, 3, 15 * MB, 15 * MB, false);
+	put(kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 500000));
+	assert_int_equal(timeline__finish(kit->tl, END), 0);
+	return (struct picture *)timeline__picture(kit->tl);
+}
+
+static char *render(const struct picture *pic, const char *format, enum export_weight weight,
+		    bool verbose, size_t *ret_len)
+{
+	const struct export_opts opts = {.weight = weight, .verbose = verbose};
+	const struct export_format *f = export__find(format, strlen(format));
+	char *text = NULL;
+	FILE *out = open_memstream(&text, ret_len);
+
+	assert_non_null(f);
+	assert_non_null(out);
+	assert_int_equal(f->write(out, pic, &opts), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void test_folded(void **state)
+{
+	struct kit kit;
+	size_t len;
+	char *text = render(make(&kit), "folded", WEIGHT_ALLOC, false, &len);
+
+	(void)state;
+	assert_string_equal(text, "prog-100;Main.h0;Main.h1 8000000\n"
+				  "prog-100;Main.h0;Main.h2 6000000\n"
+				  "prog-100;[no sample] 1000000\n");
+	free(text);
+	/* by time there is nothing of it */
+	text = render(kit.pic, "folded", WEIGHT_CPU, false, &len);
+	assert_null(strstr(text, "h2"));
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static const cJSON *at(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	assert_non_null(item);
+	return item;
+}
+
+static void test_speedscope(void **state)
+{
+	const cJSON *profile, *weight;
+	double sum = 0;
+	struct kit kit;
+	size_t len;
+	char *text = render(make(&kit), "speedscope", WEIGHT_ALLOC, false, &len);
+	cJSON *root = cJSON_Parse(text);
+
+	(void)state;
+	assert_non_null(root);
+	profile = cJSON_GetArrayItem(at(root, "profiles"), 0);
+	assert_string_equal(at(profile, "unit")->valuestring, "bytes");
+	assert_string_equal(at(profile, "name")->valuestring, "allocation, all threads");
+	cJSON_ArrayForEach (weight, at(profile, "weights"))
+		sum += weight->valuedouble;
+	assert_true(sum == 15e6);
+	assert_true(at(profile, "endValue")->valuedouble == 15e6);
+	profile = cJSON_GetArrayItem(at(root, "profiles"), 1);
+	assert_string_equal(at(profile, "unit")->valuestring, "nanoseconds");
+	cJSON_Delete(root);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static void test_pprof(void **state)
+{
+	uint8_t *data = calloc(1, 1 << 20);
+	int64_t sums[8] = {0};
+	Pprof__Profile *profile;
+	struct kit kit;
+	size_t len;
+	char *text = render(make(&kit), "pprof", WEIGHT_ALLOC, false, &len);
+	z_stream z = {.next_in = (uint8_t *)text,
+		      .avail_in = (uInt)len,
+		      .next_out = data,
+		      .avail_out = 1 << 20};
+
+	(void)state;
+	assert_non_null(data);
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	profile = pprof__profile__unpack(NULL, z.total_out, data);
+	assert_non_null(profile);
+	assert_int_equal(profile->n_sample_type, 5);
+	assert_string_equal(profile->string_table[profile->sample_type[4]->type], "alloc_space");
+	assert_string_equal(profile->string_table[profile->sample_type[4]->unit], "bytes");
+	assert_int_equal(profile->default_sample_type, profile->sample_type[4]->type);
+	for (size_t i = 0; i < profile->n_sample; i++)
+		for (size_t k = 0; k < 5; k++)
+			sums[k] += profile->sample[i]->value[k];
+	assert_int_equal(sums[0], 1);
+	assert_int_equal(sums[4], 15 * MB);
+	pprof__profile__free_unpacked(profile, NULL);
+	inflateEnd(&z);
+	free(data);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static void test_json(void **state)
+{
+	const cJSON *target, *o;
+	struct kit kit;
+	size_t len;
+	char *text = render(make(&kit), "json", WEIGHT_CPU, false, &len);
+	cJSON *root = cJSON_Parse(text);
+
+	(void)state;
+	assert_non_null(root);
+	target = cJSON_GetArrayItem(at(root, "targets"), 0);
+	o = at(target, "allocation");
+	assert_true(at(o, "bytes")->valuedouble == 15e6);
+	assert_true(at(o, "sampled_bytes")->valuedouble == 14e6);
+	assert_true(at(o, "unsampled_bytes")->valuedouble == 1e6);
+	assert_int_equal(at(o, "samples")->valueint, 3);
+	assert_int_equal(at(at(o, "collections"), "nursery")->valueint, 4);
+	assert_true(at(o, "error")->valuedouble > 0.577 && at(o, "error")->valuedouble < 0.578);
+	o = cJSON_GetArrayItem(at(o, "functions"), 0);
+	assert_string_equal(at(o, "name")->valuestring, "Main.h1");
+	assert_true(at(o, "self_bytes")->valuedouble == 8e6);
+	o = at(target, "heap");
+	assert_true(at(o, "live_bytes")->valuedouble == 10e6);
+	assert_true(cJSON_IsTrue(at(o, "after_major")));
+	assert_true(at(o, "most_live_bytes")->valuedouble == 30e6);
+	assert_true(at(o, "nursery_bytes")->valuedouble == 1 << 22);
+	assert_true(cJSON_IsNull(at(o, "growth")));
+	assert_int_equal(cJSON_GetArraySize(at(o, "generations")), 2);
+	assert_int_equal(cJSON_GetArraySize(at(o, "points")), 4);
+	/* when, live, major, and the two generations */
+	o = cJSON_GetArrayItem(at(o, "points"), 2);
+	assert_int_equal(cJSON_GetArraySize(o), 5);
+	assert_int_equal(cJSON_GetArrayItem(o, 0)->valueint, 310000);
+	assert_int_equal(cJSON_GetArrayItem(o, 1)->valueint, 10000000);
+	assert_int_equal(cJSON_GetArrayItem(o, 2)->valueint, 1);
+	assert_int_equal(cJSON_GetArrayItem(o, 4)->valueint, 10000000);
+	cJSON_Delete(root);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static void assert_has(const char *text, const char *what)
+{
+	if (!strstr(text, what))
+		fail_msg("`%s` is not in:\n%s", what, text);
+}
+
+static void test_text(void **state)
+{
+	struct kit kit;
+	size_t len;
+	char *text = render(make(&kit), "text", WEIGHT_CPU, false, &len);
+
+	(void)state;
+	/* in 410 µs */
+	assert_has(text, "Allocation: 15.0 MB, 36.6 GB a second; large objects 0.0 %");
+	assert_has(text, "by 3 samples, each of about 4.67 MB, which leaves shares uncertain by "
+			 "57.7 %; too few to rely on");
+	assert_has(text, "53.3");
+	assert_has(text, "8.00 MB");
+	assert_has(text, "10.0 MB live after the last of 1 major collection; at most 30.0 MB");
+	assert_has(text, "█");
+	free(text);
+	text = render(kit.pic, "text", WEIGHT_CPU, true, &len);
+	assert_has(text, "Allocation, by module");
+	assert_has(text, "nurseries");
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static void test_chrome(void **state)
+{
+	size_t n = 0, len;
+	struct kit kit;
+	char *text = render(make(&kit), "chrome", WEIGHT_CPU, false, &len);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *event;
+
+	(void)state;
+	assert_non_null(root);
+	cJSON_ArrayForEach (event, at(root, "traceEvents"))
+		n += !strcmp(at(event, "ph")->valuestring, "C") &&
+		     !strcmp(at(event, "name")->valuestring, "heap: live");
+	assert_int_equal(n, 4);
+	cJSON_Delete(root);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded), cmocka_unit_test(test_speedscope),
+		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_json),
+		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What allocates, and what of the heap stays. */
+#include "test_findings_kit.h"
+
+#define MB	   UINT64_C(1000000)
+#define GB	   UINT64_C(1000000000)
+#define SECONDS(n) (T0 + (n)*UINT64_C(1000000000))
+
+static struct pic_lane *busy(void)
+{
+	static struct pic_slice slices[] = {SLICE(0, 1000, S_HASKELL, ST_HASKELL, 0, 90)};
+	static struct pic_lane lane;
+
+	lane = (struct pic_lane){.tid = 1,
+				 .start_ns = T0,
+				 .end_ns = AT(1000),
+				 .slices = slices,
+				 .n_slices = ARRAY_SIZE(slices)};
+	return &lane;
+}
+
+/* The number that a frame has in each picture of these tests. */
+static uint32_t number_of(uint32_t frame)
+{
+	struct picture *pic;
+	uint32_t number = 0;
+
+	assert_int_equal(picture__new(16, &pic), 0);
+	for (uint32_t i = 0; i <= frame; i++)
+		assert_int_equal(picture__add_frame(pic, &frames[i], &number), 0);
+	picture__free(pic);
+	return number;
+}
+
+static struct pic_alloc allocation(const struct pic_allocator *first)
+{
+	return (struct pic_alloc){
+		.known = true,
+		.from_ns = T0,
+		.to_ns = AT(1000),
+		.bytes = GB,
+		.collections = 500,
+		.reasons = {[GC_REASON_NURSERY] = 500},
+		.samples = 500,
+		.sampled_bytes = GB,
+		.allocators = first,
+		.n_allocators = 1,
+	};
+}
+
+static void none(const struct pic_target *t)
+{
+	struct found found;
+
+	find(t, busy(), 1, &found);
+	assert_int_equal(found.n, 0);
+	picture__free(found.pic);
+}
+
+static void test_one_allocator(void **state)
+{
+	struct pic_allocator first = {.frame = number_of(F_LOAD), .self_bytes = 620 * MB};
+	struct pic_target t = {.gc = {.known = true, .pause_ns = 100 * MS},
+			       .alloc = allocation(&first)};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "one_allocator");
+	assert_says(f, "Main.load allocates 62 % of 1.00 GB a second");
+	assert_says(f, "10 % of the time");
+	assert_string_equal(f->where, "Main.load (app/Load.hs:7)");
+	picture__free(found.pic);
+	/* it costs little; there are few samples; others allocate, too */
+	t.gc.pause_ns = 49 * MS;
+	none(&t);
+	t.gc.pause_ns = 100 * MS;
+	t.alloc.samples = 99;
+	none(&t);
+	t.alloc.samples = 500;
+	first.self_bytes = 499 * MB;
+	none(&t);
+}
+
+static void test_large_objects(void **state)
+{
+	struct pic_allocator first = {.frame = number_of(F_LOAD), .self_bytes = 100 * MB};
+	struct pic_target t = {.gc = {.known = true, .pause_ns = 100 * MS},
+			       .rts_opts = RTS_OPTS_ALL,
+			       .alloc = allocation(&first)};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	t.alloc.large_bytes = 830 * MB;
+	t.alloc.large_of_bytes = t.alloc.bytes;
+	/* most of it, but none asked for a collection */
+	none(&t);
+	t.alloc.reasons[GC_REASON_LARGE] = 400;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "large_objects");
+	assert_says(f, "83 % of what is allocated");
+	assert_says(f, "400 of 500 collections");
+	assert_says(f, "+RTS -AL256m");
+	picture__free(found.pic);
+	t.alloc.large_bytes = 490 * MB;
+	none(&t);
+}
+
+/* Major collections, one each second. */
+static void test_growth(void **state)
+{
+	struct pic_heap_point points[10];
+	struct pic_target t = {.heap = {.known = true,
+					.majors = ARRAY_SIZE(points),
+					.growth_known = true,
+					.growth = 600e6,
+					.growth_error = 100e6,
+					.points = points,
+					.n_points = ARRAY_SIZE(points)}};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++)
+		points[i] = (struct pic_heap_point){
+			.ns = SECONDS(i), .live_bytes = (100 + 10 * i) * MB, .major = true};
+	t.heap.last = points[ARRAY_SIZE(points) - 1];
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "heap_grows");
+	assert_says(f, "grows by 600 MB a minute (± 100 MB)");
+	assert_says(f, "190 MB in the end");
+	picture__free(found.pic);
+	/* that it grows is as likely as that it does not */
+	t.heap.growth_error = 600e6;
+	none(&t);
+	/* it grows by a tenth */
+	t.heap.growth_error = 1e6;
+	t.heap.last.live_bytes = 1900 * MB;
+	none(&t);
+	t.heap.last.live_bytes = 190 * MB;
+	t.heap.majors = 5;
+	none(&t);
+}
+
+static void test_futile(void **state)
+{
+	struct pic_gc_event gcs[5];
+	struct pic_target t = {.gcs = gcs,
+			       .n_gcs = ARRAY_SIZE(gcs),
+			       .rts_opts = RTS_OPTS_ALL,
+			       .heap = {.known = true,
+					.majors = 5,
+					.futile_majors = 4,
+					.last = {.live_bytes = 80 * MB, .major = true}}};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i] = (struct pic_gc_event){.start_ns = AT(100 * i),
+					       .end_ns = AT(100 * i + 5),
+					       .sync_ns = UINT64_MAX,
+					       .generation = 1};
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "futile_major_gcs");
+	assert_says(f, "4 of 5 major collections freed less than 3 %");
+	assert_says(f, "25.0 ms");
+	assert_says(f, "+RTS -F4");
+	picture__free(found.pic);
+	t.heap.futile_majors = 3;
+	none(&t);
+	/* they are short */
+	t.heap.futile_majors = 5;
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i].end_ns = gcs[i].start_ns + MS;
+	none(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_allocator),
+		cmocka_unit_test(test_large_objects),
+		cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_futile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

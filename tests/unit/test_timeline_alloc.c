@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Allocation: samples and what they stand for; nothing is lost, whoever asked for collections. */
+#include "picture/make.h"
+#include "test_timeline_kit.h"
+
+#define MB 1000000ULL
+
+/* A sample of capability `cap`: h(leaf), called from h(0). */
+static void put_alloc(struct kit *kit, uint64_t ns, uint32_t cap, uint32_t reason, unsigned leaf)
+{
+	struct {
+		struct wire_alloc alloc;
+		uint64_t frames[2];
+	} r = {.alloc = {.reason = reason & 0xff, .flags = reason >> 8}};
+
+	r.alloc.h = (struct wire_hdr){
+		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOC, .size = sizeof(r)};
+	r.alloc.rts.where = WIRE_WHERE_HASKELL;
+	r.alloc.rts.cap_no = cap;
+	r.alloc.rts.tso = 8;
+	r.alloc.rts.tso_id = 1;
+	r.alloc.stack.nframes = 2;
+	r.alloc.stack.end = WIRE_END_COMPLETE;
+	r.frames[0] = RET(HS(leaf));
+	r.frames[1] = RET(HS(0));
+	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
+}
+
+struct heap_end {
+	struct wire_heap heap;
+	struct wire_heap_cap caps[2];
+};
+
+static struct heap_end end_of(uint64_t ns, uint64_t number, uint64_t a, uint64_t b, uint64_t large)
+{
+	struct heap_end r = {.heap = {.number = number,
+				      .large_words = large / 8,
+				      .reason = WIRE_ALLOC_NURSERY,
+				      .n_caps = 2,
+				      .all_caps = 2,
+				      .flags = WIRE_HEAP_LARGE_SEEN},
+			     .caps = {{.allocated = a, .no = 0}, {.allocated = b, .no = 1}}};
+
+	r.heap.h = (struct wire_hdr){
+		.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_HEAP, .size = sizeof(r)};
+	return r;
+}
+
+/* What both capabilities have allocated by then, and large objects among it. */
+static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t a, uint64_t b,
+		     uint64_t large)
+{
+	struct heap_end r = end_of(ns, number, a, b, large);
+
+	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
+}
+
+static const struct pic_target *finish_at(struct kit *kit, uint64_t end)
+{
+	assert_int_equal(timeline__finish(kit->tl, end), 0);
+	kit->pic = timeline__picture(kit->tl);
+	return picture__target(kit->pic, 0);
+}
+
+static uint64_t self_of(const struct picture *pic, const struct pic_target *t, const char *name)
+{
+	for (size_t i = 0; i < t->alloc.n_allocators; i++)
+		if (!strcmp(picture__frame(pic, t->alloc.allocators[i].frame)->name, name))
+			return t->alloc.allocators[i].self_bytes;
+	return 0;
+}
+
+static uint64_t rows_of(const struct pic_target *t)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < t->alloc.n_rows; i++)
+		bytes += t->alloc.rows[i].bytes;
+	return bytes;
+}
+
+/* A sample takes what its own capability has allocated since that one's last sample. */
+static void test_by_capability(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 2000, 0, 4 * MB, 1 * MB, 0);
+	put_alloc(&kit, T0 + 3000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 4000, 1, 8 * MB, 2 * MB, 0);
+	put_alloc(&kit, T0 + 5000, 1, WIRE_ALLOC_NURSERY, 2);
+	put_heap(&kit, T0 + 6000, 2, 9 * MB, 6 * MB, 0);
+	t = finish_at(&kit, END);
+	assert_true(t->alloc.known);
+	assert_int_equal(t->alloc.bytes, 15 * MB);
+	assert_int_equal(t->alloc.samples, 3);
+	assert_int_equal(t->alloc.whole_stacks, 3);
+	assert_int_equal(t->alloc.collections, 3);
+	assert_int_equal(t->alloc.reasons[GC_REASON_NURSERY], 3);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 8 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 6 * MB);
+	assert_int_equal(t->alloc.sampled_bytes, 14 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
+	assert_int_equal(rows_of(t), 15 * MB);
+	/* by bytes; h0 has called both */
+	assert_string_equal(picture__frame(kit.pic, t->alloc.allocators[0].frame)->name, "Main.h1");
+	assert_int_equal(t->alloc.n_modules, 1);
+	assert_int_equal(t->alloc.modules[0].bytes, 14 * MB);
+	timeline__free(kit.tl);
+}
+
+/* Large objects have samples of their own, and take nothing from those who fill nurseries. */
+static void test_large(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 2000, 0, 7 * MB, 0, 3 * MB);
+	put_alloc(&kit, T0 + 3000, 0, WIRE_ALLOC_LARGE, 2);
+	put_heap(&kit, T0 + 4000, 1, 12 * MB, 0, 7 * MB);
+	t = finish_at(&kit, END);
+	assert_int_equal(t->alloc.bytes, 12 * MB);
+	assert_int_equal(t->alloc.large_bytes, 7 * MB);
+	assert_int_equal(t->alloc.large_of_bytes, 12 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 4 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 7 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
+	timeline__free(kit.tl);
+}
+
+/* Nurseries are always used up first: who makes large objects shows then, from the ninth on. */
+static void test_large_never_asks(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	for (uint64_t i = 0; i < 20; i++) {
+		bool primitive = i % 4 == 3;
+
+		put_alloc(&kit, T0 + i * 1000 + 1, 0,
+			  WIRE_ALLOC_NURSERY | (primitive ? WIRE_ALLOC_PRIMITIVE << 8 : 0),
+			  primitive ? 2 : 1);
+		put_heap(&kit, T0 + i * 1000 + 2, i, (i + 1) * 2 * MB, 0, (i + 1) * MB);
+	}
+	t = finish_at(&kit, END);
+	/* the first of them was as others are */
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 20 * MB + 1 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 18 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 1 * MB);
+	timeline__free(kit.tl);
+}
+
+/* Two capabilities: which of them the large objects are of is not known, but all is there. */
+static void test_large_divided(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_alloc(&kit, T0 + 1001, 1, WIRE_ALLOC_STOPPED, 2);
+	put_heap(&kit, T0 + 2000, 0, 6 * MB + 8, 3 * MB, 3 * MB);
+	t = finish_at(&kit, END);
+	assert_int_equal(t->alloc.samples, 2);
+	assert_int_equal(t->alloc.bytes, 9 * MB + 8);
+	assert_in_range(self_of(kit.pic, t, "Main.h1"), 4 * MB, 4 * MB + 8);
+	assert_in_range(self_of(kit.pic, t, "Main.h2"), 2 * MB, 2 * MB + 8);
+	assert_int_equal(t->alloc.unsampled_bytes, 3 * MB);
+	assert_int_equal(rows_of(t), t->alloc.bytes);
+	timeline__free(kit.tl);
+}
+
+/* A process that has run before: what it allocated by then is nobody's; a new capability's is. */
+static void test_from_then_on(void **state)
+{
+	struct heap_end one = end_of(T0 + 2000, 41, 400 * MB, 0, 0);
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	one.heap.n_caps = one.heap.all_caps = 1;
+	one.heap.h.size -= sizeof(one.caps[0]);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	assert_int_equal(intake__record(kit.in, &one, one.heap.h.size), 0);
+	put_alloc(&kit, T0 + 3000, 0, WIRE_ALLOC_NURSERY, 2);
+	put_heap(&kit, T0 + 4000, 42, 404 * MB, 2 * MB, 0);
+	t = finish_at(&kit, END);
+	assert_int_equal(t->alloc.bytes, 6 * MB);
+	assert_int_equal(t->alloc.from_ns, T0 + 2000);
+	assert_int_equal(t->alloc.to_ns, T0 + 4000);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 0);
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 4 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 2 * MB);
+	timeline__free(kit.tl);
+}
+
+/* Windows add up to the byte; what waits for a sample goes on to the next one. */
+static void test_windows(void **state)
+{
+	const struct pic_target *t;
+	struct picture *first;
+	uint64_t bytes, rows;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 2000, 0, 4 * MB, 3 * MB, 0);
+	/* of this one the end comes after the cut */
+	put_alloc(&kit, T0 + 9000, 0, WIRE_ALLOC_NURSERY, 1);
+	assert_int_equal(timeline__window(kit.tl, T0 + 10000, &first), 0);
+	t = picture__target(first, 0);
+	bytes = t->alloc.bytes;
+	rows = rows_of(t);
+	assert_int_equal(bytes, 7 * MB);
+	assert_int_equal(rows, 4 * MB);
+	assert_int_equal(t->alloc.unsampled_bytes, 0);
+	put_heap(&kit, T0 + 11000, 1, 9 * MB, 3 * MB, 0);
+	put_alloc(&kit, T0 + 12000, 1, WIRE_ALLOC_NURSERY, 2);
+	put_heap(&kit, T0 + 13000, 2, 10 * MB, 4 * MB, 0);
+	t = finish_at(&kit, END);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 5 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), 4 * MB);
+	assert_int_equal(bytes + t->alloc.bytes, 14 * MB);
+	assert_int_equal(rows + rows_of(t), 14 * MB);
+	picture__free(first);
+	timeline__free(kit.tl);
+}
+
+/* A collection each second: every tenth is a major one, after which 1 MB more is live. */
+static void test_heap(void **state)
+{
+	const struct pic_heap *heap;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct heap_end r = end_of(T0 + i * 1000000000, i, (i + 1) * MB, 0, 0);
+		bool major = i % 10 == 9;
+
+		r.heap.n_gens = 2;
+		r.heap.generation = major;
+		r.heap.live_words = ((major ? 100 : 200) + i / 10) * MB / 8;
+		r.heap.copied_words = MB / 80;
+		r.heap.gens[1].n_words = r.heap.live_words - 100;
+		r.heap.gens[1].n_large_words = 100;
+		r.heap.gens[1].n_blocks = 7;
+		r.caps[0].nursery = 256;
+		assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	}
+	heap = &finish_at(&kit, T0 + 20000 * UINT64_C(1000000000))->heap;
+	assert_true(heap->known);
+	assert_int_equal(heap->majors, 2000);
+	assert_true(heap->last.major);
+	assert_int_equal(heap->last.live_bytes, 2099 * MB);
+	assert_int_equal(heap->most_live_bytes, 2199 * MB);
+	assert_int_equal(heap->nursery_bytes, 1 << 20);
+	assert_int_equal(heap->n_gens, 2);
+	assert_int_equal(heap->gens[1].live_bytes, 2099 * MB);
+	assert_int_equal(heap->gens[1].large_bytes, 800);
+	assert_int_equal(heap->gens[1].block_bytes, 7 * 4096);
+	assert_int_equal(heap->futile_majors, 0);
+	/* each minute six of them; exactly a line */
+	assert_true(heap->growth_known);
+	assert_true(heap->growth > 5.999e6 && heap->growth < 6.001e6);
+	assert_true(heap->growth_error < 1000);
+	/* of each MB that is allocated a tenth is copied */
+	assert_int_equal(heap->minor_bytes, 18000 * MB);
+	assert_in_range(heap->minor_copied_bytes, 1799 * MB, 1800 * MB);
+	/* few enough to be drawn, in order, up to the last one */
+	assert_in_range(heap->n_points, 1000, 4097);
+	assert_int_equal(heap->points[0].ns, T0);
+	for (size_t i = 1; i < heap->n_points; i++)
+		assert_true(heap->points[i].ns > heap->points[i - 1].ns);
+	assert_int_equal(heap->points[heap->n_points - 1].ns, T0 + 19999 * UINT64_C(1000000000));
+	timeline__free(kit.tl);
+}
+
+static int give(struct kit *kit, const struct heap_end *r)
+{
+	return intake__record(kit->in, r, sizeof(*r));
+}
+
+/* Numbers that contradict themselves. */
+static void test_hostile(void **state)
+{
+	struct heap_end good = end_of(T0 + 2000, 0, MB, MB, 0), r = good;
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	r.heap.n_caps = 3;
+	assert_int_equal(give(&kit, &r), -EBADMSG);
+	r.heap.n_caps = WIRE_HEAP_CAPS + 1;
+	assert_int_equal(give(&kit, &r), -EBADMSG);
+	r = good;
+	r.heap.n_gens = WIRE_HEAP_GENS + 1;
+	assert_int_equal(give(&kit, &r), -EBADMSG);
+	r = good;
+	r.heap.large_words = UINT64_MAX / 8;
+	assert_int_equal(give(&kit, &r), -EBADMSG);
+	r = good;
+	r.heap.reason = WIRE_ALLOC_OTHER + 1;
+	assert_int_equal(give(&kit, &r), -EBADMSG);
+	/* what no capability is, and what none can have, is left out */
+	r = good;
+	r.caps[0].no = WIRE_HEAP_CAPS;
+	r.caps[1].allocated = UINT64_MAX;
+	assert_int_equal(give(&kit, &r), 0);
+	/* one that goes back counts for nothing until it is beyond */
+	put_heap(&kit, T0 + 3000, 1, 5 * MB, 0, 4 * MB);
+	put_heap(&kit, T0 + 4000, 2, 1 * MB, 0, 0);
+	put_heap(&kit, T0 + 5000, 3, 6 * MB, 0, 0);
+	t = finish_at(&kit, END);
+	assert_int_equal(t->alloc.bytes, 6 * MB);
+	assert_int_equal(rows_of(t), 6 * MB);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_by_capability), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_large_divided), cmocka_unit_test(test_large_never_asks),
+		cmocka_unit_test(test_from_then_on),  cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_hostile),	      cmocka_unit_test(test_heap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

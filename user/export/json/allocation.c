@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What of the JSON report is about allocation and the heap. */
+#include "export/alloc.h"
+#include "json_priv.h"
+
+const char *json__frame_kind(enum pic_frame_kind kind)
+{
+	static const char *const kinds[] = {
+		[TF_HASKELL] = "haskell", [TF_FOREIGN] = "foreign", [TF_RTS] = "rts",
+		[TF_GC] = "gc",		  [TF_KERNEL] = "kernel",   [TF_STATE] = "state",
+		[TF_MARK] = "mark",
+	};
+
+	return (size_t)kind < ARRAY_SIZE(kinds) ? kinds[kind] : NULL;
+}
+
+static void add_collections(struct report *r, cJSON *o, const struct pic_alloc *alloc)
+{
+	static const char *const names[GC_REASONS] = {
+		[GC_REASON_UNKNOWN] = "unknown", [GC_REASON_NURSERY] = "nursery",
+		[GC_REASON_LARGE] = "large",	 [GC_REASON_FORCED] = "forced",
+		[GC_REASON_IDLE] = "idle",	 [GC_REASON_OTHER] = "other",
+	};
+	cJSON *reasons = add_object(r, o, "collections");
+
+	for (unsigned i = 0; i < GC_REASONS; i++)
+		add_u64(r, reasons, names[i], alloc->reasons[i]);
+}
+
+static void add_allocator(struct report *r, cJSON *functions, const struct pic_allocator *a)
+{
+	const struct pic_frame *frame = picture__frame(r->pic, a->frame);
+	cJSON *o = add_object(r, functions, NULL);
+
+	add_string(r, o, "name", frame__name(frame));
+	add_name(r, o, "module", frame->module);
+	add_name(r, o, "package", frame->package);
+	add_string(r, o, "kind", json__frame_kind(frame->kind));
+	add_u64(r, o, "self_bytes", a->self_bytes);
+	add_u64(r, o, "total_bytes", a->total_bytes);
+	add_u64(r, o, "self_samples", a->self_samples);
+	add_u64(r, o, "total_samples", a->total_samples);
+	add_bool(r, o, "approximate", frame->approximate);
+}
+
+void json__allocation(struct report *r, cJSON *target, const struct pic_target *t)
+{
+	const struct pic_alloc *alloc = &t->alloc;
+	cJSON *o, *list;
+
+	if (!alloc->known)
+		return;
+	o = add_object(r, target, "allocation");
+	add_time(r, o, "from_ns", alloc->from_ns);
+	add_time(r, o, "to_ns", alloc->to_ns);
+	add_u64(r, o, "bytes", alloc->bytes);
+	add_u64(r, o, "large_bytes", alloc->large_bytes);
+	add_u64(r, o, "large_of_bytes", alloc->large_of_bytes);
+	add_collections(r, o, alloc);
+	add_u64(r, o, "samples", alloc->samples);
+	add_u64(r, o, "whole_stacks", alloc->whole_stacks);
+	add_u64(r, o, "sampled_bytes", alloc->sampled_bytes);
+	add_u64(r, o, "stopped_bytes", alloc->stopped_bytes);
+	add_u64(r, o, "unsampled_bytes", alloc->unsampled_bytes);
+	add_known(r, o, "bytes_per_sample",
+		  known_if(alloc->samples, alloc->sampled_bytes / MAX(alloc->samples, 1)));
+	add_real(r, o, "error", alloc__error(alloc));
+	list = add_array(r, o, "functions");
+	for (size_t i = 0; i < alloc->n_allocators; i++)
+		add_allocator(r, list, &alloc->allocators[i]);
+	list = add_array(r, o, "modules");
+	for (size_t i = 0; i < alloc->n_modules; i++) {
+		cJSON *module = add_object(r, list, NULL);
+
+		add_name(r, module, "module", alloc->modules[i].module);
+		add_name(r, module, "package", alloc->modules[i].package);
+		add_u64(r, module, "bytes", alloc->modules[i].bytes);
+		add_u64(r, module, "samples", alloc->modules[i].samples);
+	}
+}
+
+/* ── the heap ────────────────────────────────────────────────────────────────────────────── */
+
+static void add_points(struct report *r, cJSON *o, const struct pic_heap *heap)
+{
+	struct buf text;
+
+	begin_text(&text);
+	for (size_t i = 0; i < heap->n_points; i++) {
+		const struct pic_heap_point *p = &heap->points[i];
+
+		buf__addf(&text, "%s[%" PRIu64 ",%" PRIu64 ",%d", i ? "," : "",
+			  p->ns - MIN(p->ns, r->session->start_ns), p->live_bytes, p->major);
+		for (uint32_t g = 0; g < heap->n_gens; g++)
+			buf__addf(&text, ",%" PRIu64, p->gens[g]);
+		buf__addc(&text, ']');
+	}
+	add_text(r, o, "points", &text);
+}
+
+void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
+{
+	const struct pic_heap *heap = &t->heap;
+	cJSON *o, *list, *growth;
+
+	if (!heap->known)
+		return;
+	o = add_object(r, target, "heap");
+	add_u64(r, o, "majors", heap->majors);
+	add_bool(r, o, "after_major", heap->last.major);
+	add_time(r, o, "live_ns", heap->last.ns);
+	add_u64(r, o, "live_bytes", heap->last.live_bytes);
+	add_u64(r, o, "most_live_bytes", heap->most_live_bytes);
+	add_u64(r, o, "slop_bytes", heap->slop_bytes);
+	add_known(r, o, "nursery_bytes", known_if(heap->nursery_bytes, heap->nursery_bytes));
+	add_u64(r, o, "copied_bytes", heap->copied_bytes);
+	add_real(r, o, "survival", heap__survival(heap));
+	add_u64(r, o, "futile_majors", heap->futile_majors);
+	if (heap->growth_known) {
+		growth = add_object(r, o, "growth");
+		add(r, growth, "bytes_per_minute", cJSON_CreateNumber(heap->growth));
+		add(r, growth, "error", cJSON_CreateNumber(heap->growth_error));
+	} else {
+		add_null(r, o, "growth");
+	}
+	list = add_array(r, o, "generations");
+	for (uint32_t i = 0; i < heap->n_gens; i++) {
+		cJSON *gen = add_object(r, list, NULL);
+
+		add_u64(r, gen, "live_bytes", heap->gens[i].live_bytes);
+		add_u64(r, gen, "large_bytes", heap->gens[i].large_bytes);
+		add_u64(r, gen, "block_bytes", heap->gens[i].block_bytes);
+		add_u64(r, gen, "compact_bytes", heap->gens[i].compact_bytes);
+	}
+	add_points(r, o, heap);
+}

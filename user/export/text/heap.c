@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The text report on the heap: what is live, how it grows, how much of it is waste; a curve. */
+#include <math.h>
+
+#include "export/alloc.h"
+#include "text_priv.h"
+
+#define CURVE  60 /* columns */
+#define N_BARS 8
+
+/* Growth is reported with its sign. */
+static void put_growth(const struct text *t, const struct pic_heap *heap)
+{
+	double growth = fabs(heap->growth), error = heap->growth_error;
+
+	fprintf(t->out, ", %s%s ± %s a minute", heap->growth < 0 ? "−" : "+",
+		human__bytes((uint64_t)MIN(growth, 1e18)).s,
+		human__bytes((uint64_t)MIN(error, 1e18)).s);
+}
+
+static void put_live(const struct text *t)
+{
+	const struct pic_heap *heap = &t->target->heap;
+
+	fprintf(t->out, "  %s live after the last", human__bytes(heap->last.live_bytes).s);
+	if (heap->majors)
+		fprintf(t->out, " of %s major %s", human__count(heap->majors).s,
+			plural(heap->majors, "collection", "collections"));
+	else
+		fputs(" collection; none was a major one, and what has died is among it", t->out);
+	if (heap->growth_known)
+		put_growth(t, heap);
+	fprintf(t->out, "; at most %s", human__bytes(heap->most_live_bytes).s);
+	if (heap__survival(heap) >= 0)
+		fprintf(t->out, "; %.1f %% of what is allocated survives the youngest generation",
+			100 * heap__survival(heap));
+	if (heap->slop_bytes)
+		fprintf(t->out, "; %s of its blocks are not live",
+			human__bytes(heap->slop_bytes).s);
+	fputc('\n', t->out);
+}
+
+/* Each column is the most that was live in its part of the time. */
+static void put_curve(const struct text *t)
+{
+	static const char *const bars[N_BARS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	const struct pic_heap *heap = &t->target->heap;
+	uint64_t most[CURVE] = {0}, start, span, last = 0;
+
+	if (heap->n_points < 2 || !heap->most_live_bytes)
+		return;
+	start = heap->points[0].ns;
+	span = heap->points[heap->n_points - 1].ns - start;
+	for (size_t i = 0; span && i < heap->n_points; i++) {
+		const struct pic_heap_point *p = &heap->points[i];
+		size_t at = (size_t)((double)(p->ns - start) / (double)span * (CURVE - 1));
+
+		most[MIN(at, (size_t)CURVE - 1)] =
+			MAX(most[MIN(at, (size_t)CURVE - 1)], p->live_bytes);
+	}
+	fputs("  ", t->out);
+	for (size_t i = 0; span && i < CURVE; i++) {
+		double part;
+
+		/* nothing was collected meanwhile */
+		last = most[i] ? most[i] : last;
+		part = (double)MIN(last, heap->most_live_bytes) / (double)heap->most_live_bytes;
+		fputs(bars[MIN((size_t)(part * N_BARS), (size_t)N_BARS - 1)], t->out);
+	}
+	fprintf(t->out, " live, 0 to %s\n", human__bytes(heap->most_live_bytes).s);
+}
+
+static int put_generations(const struct text *t)
+{
+	static const struct table_column columns[] = {
+		{"generation", COL_LEFT, NULL, 0},     {"live", COL_RIGHT, NULL, 0},
+		{"large objects", COL_RIGHT, NULL, 0}, {"compact", COL_RIGHT, NULL, 0},
+		{"blocks", COL_RIGHT, NULL, 0},
+	};
+	const struct pic_heap *heap = &t->target->heap;
+	struct table *table;
+	int err = table__new(columns, ARRAY_SIZE(columns), &table);
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < heap->n_gens; i++) {
+		table__cellf(table, "%" PRIu32, i);
+		table__cell(table, human__bytes(heap->gens[i].live_bytes).s);
+		table__cell(table, human__bytes(heap->gens[i].large_bytes).s);
+		table__cell(table, human__bytes(heap->gens[i].compact_bytes).s);
+		table__cell(table, human__bytes(heap->gens[i].block_bytes).s);
+	}
+	if (heap->nursery_bytes) {
+		table__cell(table, "nurseries");
+		for (size_t i = 1; i + 1 < ARRAY_SIZE(columns); i++)
+			table__cell(table, "");
+		table__cell(table, human__bytes(heap->nursery_bytes).s);
+	}
+	return text__print(t, NULL, table, 0, "");
+}
+
+int text__heap_curves(const struct text *t)
+{
+	const struct pic_heap *heap = &t->target->heap;
+	int err;
+
+	if (!heap->known)
+		return 0;
+	text__section(t, "Heap");
+	err = text__wrapped(t, put_live);
+	if (!err)
+		put_curve(t);
+	if (!err && !t->brief && heap->n_gens)
+		err = put_generations(t);
+	return err;
+}

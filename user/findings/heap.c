@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* findings: a heap that grows without end, major collections that free nothing, large objects one
+ * after the other, one function that allocates most. */
+#include "findings_priv.h"
+
+/* Of what is live in the end, in the time between the first major collection and the last; less may
+ * be a cache that fills up. */
+#define GROWTH_PERCENT 20
+/* So many major collections have to agree, over so long a time, on no less than this. */
+#define GROWTH_MAJORS  6
+#define GROWTH_SPAN_NS 5000000000ULL
+#define GROWTH_LIVE    10000000ULL
+
+/* Some major collection may come at a bad moment. */
+#define FUTILE_MAJORS	    3
+#define FUTILE_PERCENT	    80
+#define FUTILE_WALL_PERCENT 2
+
+/* Allocation costs little but by its collections. */
+#define ALLOC_GC_PERCENT 5
+#define LARGE_PERCENT	 50
+#define ONE_PERCENT	 50
+/* Fewer say little: ten percent of error. */
+#define LEAST_SAMPLES 100
+
+/* How long major collections paused the program. */
+static uint64_t majors_ns(const struct pic_target *t)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < t->n_gcs; i++)
+		if (t->gcs[i].generation > 0)
+			ns += t->gcs[i].end_ns - t->gcs[i].start_ns;
+	return ns;
+}
+
+static uint64_t span_of_majors(const struct pic_heap *heap)
+{
+	uint64_t first = 0, last = 0;
+
+	for (size_t i = 0; i < heap->n_points; i++) {
+		if (!heap->points[i].major)
+			continue;
+		first = first ? first : heap->points[i].ns;
+		last = heap->points[i].ns;
+	}
+	return last - first;
+}
+
+static void find_growth(struct finder *f)
+{
+	const struct pic_heap *heap = &f->t->heap;
+	uint64_t span = span_of_majors(heap), live = heap->last.live_bytes;
+	double least = heap->growth - heap->growth_error;
+
+	if (!heap->growth_known || heap->majors < GROWTH_MAJORS || span < GROWTH_SPAN_NS ||
+	    live < GROWTH_LIVE ||
+	    least * ((double)span / 60e9) * 100 < (double)live * GROWTH_PERCENT)
+		return;
+	finding__add(f, "heap_grows", f->t->gc.pause_ns, NULL,
+		     "The heap grows by %s a minute (± %s), and what is live after major "
+		     "collections was %s in the end: something is kept that is not needed any "
+		     "more, or a cache has no limit",
+		     human__bytes((uint64_t)heap->growth).s,
+		     human__bytes((uint64_t)heap->growth_error).s, human__bytes(live).s);
+}
+
+static void find_futile(struct finder *f)
+{
+	const struct pic_heap *heap = &f->t->heap;
+	uint64_t ns = majors_ns(f->t);
+
+	if (heap->futile_majors < FUTILE_MAJORS ||
+	    !finding__share(heap->futile_majors, heap->majors, FUTILE_PERCENT) ||
+	    !finding__share(ns, f->wall_ns, FUTILE_WALL_PERCENT))
+		return;
+	finding__add(f, "futile_major_gcs", ns, NULL,
+		     "%s of %s freed less than %d %% of what was live (%s), and paused the program "
+		     "for %s: fewer come with a larger factor: %s",
+		     human__count(heap->futile_majors).s,
+		     finding__counted(heap->majors, "major collection", "major collections").s,
+		     MAJOR_FREED_LITTLE_PERCENT, human__bytes(heap->last.live_bytes).s,
+		     human__duration(ns).s, finding__rts(f, "-F4"));
+}
+
+static uint64_t rate(const struct pic_alloc *alloc)
+{
+	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
+
+	return ns ? (uint64_t)((double)alloc->bytes / ((double)ns / 1e9)) : 0;
+}
+
+/* The function that has allocated most itself. */
+static const struct pic_allocator *first_of(const struct pic_alloc *alloc)
+{
+	return alloc->n_allocators && alloc->allocators[0].self_bytes ? &alloc->allocators[0]
+								      : NULL;
+}
+
+static void find_large(struct finder *f)
+{
+	const struct pic_alloc *alloc = &f->t->alloc;
+
+	if (!finding__share(alloc->large_bytes, alloc->large_of_bytes, LARGE_PERCENT) ||
+	    !finding__share(alloc->reasons[GC_REASON_LARGE], alloc->collections, LARGE_PERCENT))
+		return;
+	finding__add(f, "large_objects", f->t->gc.pause_ns, NULL,
+		     "Large objects are %.0f %% of what is allocated (%s a second), and asked for "
+		     "%s of %s: buffers that are used again make fewer, or a higher limit: %s",
+		     human__percent(alloc->large_bytes, alloc->large_of_bytes),
+		     human__bytes(rate(alloc)).s, human__count(alloc->reasons[GC_REASON_LARGE]).s,
+		     finding__counted(alloc->collections, "collection", "collections").s,
+		     finding__rts(f, "-AL256m"));
+}
+
+static void find_one(struct finder *f)
+{
+	const struct pic_alloc *alloc = &f->t->alloc;
+	const struct pic_allocator *first = first_of(alloc);
+	const struct pic_frame *frame;
+
+	if (!first || !finding__share(first->self_bytes, alloc->sampled_bytes, ONE_PERCENT))
+		return;
+	frame = picture__frame(f->pic, first->frame);
+	finding__add(f, "one_allocator", f->t->gc.pause_ns, finding__place(f, frame),
+		     "%s allocates %.0f %% of %s a second, and collections paused the program for "
+		     "%.0f %% of the time",
+		     frame->name, human__percent(first->self_bytes, alloc->sampled_bytes),
+		     human__bytes(rate(alloc)).s, human__percent(f->t->gc.pause_ns, f->wall_ns));
+}
+
+void findings__heap(struct finder *f)
+{
+	find_growth(f);
+	find_futile(f);
+	if (!f->t->alloc.known || f->t->alloc.samples < LEAST_SAMPLES ||
+	    !finding__share(f->t->gc.pause_ns, f->wall_ns, ALLOC_GC_PERCENT))
+		return;
+	find_large(f);
+	find_one(f);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * allocs: what was allocated, and by whom, from the probes on collections. At each collection's end
+ * comes how much every capability has allocated; a sample stands for all that its capability has
+ * allocated since its last one. So samples add up to what the runtime counts, whichever capability
+ * was the first to ask for collections, and however many samples are missing.
+ */
+#include "intake_priv.h"
+
+/* More than a capability can have allocated: the number is damaged. All of them together, of which
+ * none is taken to have gone back, fit into 64 bits. */
+#define MAX_ALLOCATED (UINT64_C(1) << 56)
+
+/* So many collections without a request from large objects, and there will hardly be one. */
+#define MAX_UNASKED 8
+
+/* GHC's blocks (rts/include/rts/Constants.h). */
+#define BLOCK_SIZE 4096
+
+/* ── samples ─────────────────────────────────────────────────────────────────────────────── */
+
+void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct ev *ev)
+{
+	struct seen_allocs *a = &s->allocs;
+
+	/* the leader's is the first one; an end that was lost leaves older ones here */
+	if (rec->reason != WIRE_ALLOC_STOPPED || a->n_open == ARRAY_SIZE(a->open))
+		a->n_open = 0;
+	a->open[a->n_open++] = (struct alloc_open){
+		.ev = *ev,
+		.reason = rec->reason,
+		.whole = rec->stack.end == WIRE_END_COMPLETE,
+		.primitive = rec->flags & WIRE_ALLOC_PRIMITIVE,
+	};
+}
+
+/*
+ * Whether a sample stands for large objects. Where nurseries are always used up before large
+ * objects reach their limit, the threads that make some show when they find the nursery used up.
+ */
+static bool is_large(const struct seen_allocs *a, const struct alloc_open *open)
+{
+	return open->reason == WIRE_ALLOC_LARGE ||
+	       (open->reason == WIRE_ALLOC_NURSERY && open->primitive && a->pending_large &&
+		a->unasked >= MAX_UNASKED);
+}
+
+/* What a sample takes of the bytes that wait. */
+static uint64_t take(struct seen_allocs *a, const struct alloc_open *open)
+{
+	struct alloc_cap *cap = open->ev.left < SEEN_ALLOC_CAPS ? &a->caps[open->ev.left] : NULL;
+	bool large = is_large(a, open);
+	uint64_t bytes = 0;
+
+	if (!large && cap) {
+		bytes += cap->pending;
+		cap->pending = 0;
+	}
+	if (large || open->reason == WIRE_ALLOC_UNKNOWN) {
+		bytes += a->pending_large;
+		a->pending_large = 0;
+	}
+	return bytes;
+}
+
+/* Without room for another note its bytes wait for the next one. */
+static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
+{
+	struct seen_allocs *a = &s->allocs;
+	int err = ARRAY_RESERVE(a->v, a->cap, a->n + a->n_open, in->opts.max_records);
+
+	for (unsigned i = 0; !err && i < a->n_open; i++) {
+		const struct alloc_open *open = &a->open[i];
+		struct alloc_note *note = &a->v[a->n];
+
+		*note = (struct alloc_note){
+			.ev = open->ev,
+			.bytes = take(a, open),
+			.whole = open->whole,
+			.stopped = open->reason == WIRE_ALLOC_STOPPED,
+		};
+		note->ev.t0 = note->ev.t1 = ns;
+		a->n += note->bytes != 0;
+		in->n_records += note->bytes != 0;
+	}
+	a->n_open = 0;
+	return err == -E2BIG ? 0 : err;
+}
+
+/* ── readings ────────────────────────────────────────────────────────────────────────────── */
+
+/* How much a capability has allocated since the last reading. */
+static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t bytes, bool from_0)
+{
+	/* one that is new since then has begun with nothing */
+	uint64_t before = cap->known ? cap->bytes : a->known || from_0 ? 0 : bytes;
+
+	cap->bytes = MAX(bytes, cap->bytes);
+	cap->known = true;
+	return bytes > before ? bytes - before : 0;
+}
+
+/* `large` of what all have allocated was large objects: each capability's share of them. */
+static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, uint64_t large)
+{
+	uint64_t sum = 0, given = 0;
+
+	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++) {
+		uint64_t part;
+
+		if (!more[i])
+			continue;
+		sum += more[i];
+		part = (uint64_t)((unsigned __int128)large * sum / all) - given;
+		given += part;
+		a->caps[i].pending += more[i] - part;
+	}
+	a->pending_large += large;
+}
+
+static int add_reading(struct intake *in, struct seen_allocs *a,
+		       const struct alloc_reading *reading)
+{
+	struct alloc_reading *last = a->n_readings ? &a->readings[a->n_readings - 1] : NULL;
+	int err = ARRAY_RESERVE(a->readings, a->readings_cap, a->n_readings + 1,
+				in->opts.max_records);
+
+	if (!err) {
+		a->readings[a->n_readings++] = *reading;
+		in->n_records++;
+	} else if (err == -E2BIG && last) {
+		last->ns = reading->ns;
+		last->bytes += reading->bytes;
+		last->large += reading->large;
+		last->large_of += reading->large_of;
+		err = 0;
+	}
+	return err;
+}
+
+/* A count of words, or of blocks, as bytes; one that cannot be is 0. */
+static uint64_t bytes_of(uint64_t n, uint64_t size)
+{
+	return n < MAX_ALLOCATED / size ? n * size : 0;
+}
+
+static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
+{
+	_Static_assert(PIC_HEAP_GENS == WIRE_HEAP_GENS, "all that are read are shown");
+	r->live = bytes_of(rec->live_words, 8);
+	r->copied = bytes_of(rec->copied_words, 8);
+	r->slop = bytes_of(rec->slop_words, 8);
+	r->generation = rec->generation < 256 ? (int32_t)rec->generation : -1;
+	r->n_gens = rec->n_gens;
+	for (uint32_t i = 0; i < rec->n_gens; i++) {
+		const struct wire_heap_gen *from = &rec->gens[i];
+		struct pic_heap_gen *to = &r->gens[i];
+
+		to->large_bytes = bytes_of(from->n_large_words, 8);
+		to->live_bytes = bytes_of(from->n_words, 8) + to->large_bytes;
+		to->compact_bytes = bytes_of(from->n_compact_blocks, BLOCK_SIZE);
+		to->block_bytes = bytes_of(from->n_blocks, BLOCK_SIZE) +
+				  bytes_of(from->n_large_blocks, BLOCK_SIZE) + to->compact_bytes;
+	}
+}
+
+int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
+		 const struct wire_heap_cap *caps)
+{
+	struct seen_allocs *a = &s->allocs;
+	/* the count is that of collections before: nothing that was allocated is older */
+	bool from_0 = rec->number == 0;
+	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8;
+	struct alloc_reading reading = {
+		.ns = rec->h.ns,
+		.since_ns = a->known ? a->read_ns
+			    : from_0 ? s->pub->attach_ns
+				     : rec->h.ns,
+		.reason = rec->reason,
+		.caps_left_out = rec->all_caps > rec->n_caps,
+	};
+	int err;
+
+	if (rec->reason > WIRE_ALLOC_OTHER || large > MAX_ALLOCATED)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < rec->n_caps; i++) {
+		if (caps[i].no >= SEEN_ALLOC_CAPS || caps[i].allocated >= MAX_ALLOCATED)
+			continue;
+		more[caps[i].no] += advance(a, &a->caps[caps[i].no], caps[i].allocated, from_0);
+		reading.bytes += more[caps[i].no];
+		reading.nursery += (uint64_t)caps[i].nursery * BLOCK_SIZE;
+	}
+	read_heap(rec, &reading);
+	if (a->known && large >= a->large)
+		reading.large = large - a->large;
+	else if (a->known || from_0)
+		reading.large = large;
+	reading.large = MIN(reading.large, reading.bytes);
+	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? reading.bytes : 0;
+	a->large = large;
+	divide(a, more, reading.bytes, reading.large);
+	/* not every request is sampled */
+	a->unasked = rec->reason == WIRE_ALLOC_LARGE ? 0 : MIN(a->unasked + 1, MAX_UNASKED);
+	/* what it stands for began before anything was counted */
+	if (!a->known && !from_0)
+		a->n_open = 0;
+	a->known = true;
+	a->read_ns = rec->h.ns;
+	a->live = reading.live;
+	err = add_reading(in, a, &reading);
+	return err ? err : close_samples(in, s, rec->h.ns);
+}
+
+/* ── letting go ──────────────────────────────────────────────────────────────────────────── */
+
+void seen__forget_allocs(struct intake *in, struct seen *s, uint64_t t)
+{
+	struct seen_allocs *a = &s->allocs;
+	size_t kept = 0, before = a->n + a->n_readings;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->v[i].ev.t1 > t)
+			a->v[kept++] = a->v[i];
+	a->n = kept;
+	kept = 0;
+	for (size_t i = 0; i < a->n_readings; i++)
+		if (a->readings[i].ns > t)
+			a->readings[kept++] = a->readings[i];
+	a->n_readings = kept;
+	in->n_records -= before - a->n - a->n_readings;
+}
+
+int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns)
+{
+	struct seen_allocs *a = &s->allocs;
+	int err = 0;
+
+	seen__forget_allocs(in, s, at_ns);
+	for (size_t i = 0; !err && i < a->n; i++)
+		err = seen__renumber(in, &a->v[i].ev);
+	for (unsigned i = 0; !err && i < a->n_open; i++)
+		err = seen__renumber(in, &a->open[i].ev);
+	return err;
+}
+
+uint64_t seen__unsampled_bytes(const struct seen *s)
+{
+	uint64_t bytes = s->allocs.pending_large;
+
+	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++)
+		bytes += s->allocs.caps[i].pending;
+	return bytes;
+}

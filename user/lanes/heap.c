@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heap: curves of the heap from collections' ends, with a bounded number of points, and what they
+ * show. */
+#include <math.h>
+
+#include "lanes_priv.h"
+
+/* As many as a screen has columns, and more. */
+#define MAX_POINTS 4096
+/* Fewer major collections say nothing of growth. */
+#define MIN_GROWTH 4
+
+void heap_curve__free(struct heap_curve *c)
+{
+	free(c->points.v);
+	free(c->majors.v);
+	*c = (struct heap_curve){0};
+}
+
+/* Every other one goes as soon as there is no room, and from then on every other one that comes. */
+static int add_point(struct heap_points *p, const struct pic_heap_point *point)
+{
+	size_t kept = 0;
+	int err;
+
+	if (p->stride && p->seen++ % p->stride)
+		return 0;
+	if (p->n == MAX_POINTS) {
+		for (size_t i = 0; i < p->n; i += 2)
+			p->v[kept++] = p->v[i];
+		p->n = kept;
+		p->stride = p->stride ? 2 * p->stride : 2;
+		p->seen = 1;
+	}
+	err = ARRAY_RESERVE(p->v, p->cap, p->n + 1, MAX_POINTS);
+	if (!err)
+		p->v[p->n++] = *point;
+	return err;
+}
+
+static bool is_major(const struct alloc_reading *r)
+{
+	/* without a look at the generations: there are two unless more are asked for */
+	return r->generation >= 0 && (uint32_t)r->generation + 1 >= (r->n_gens ? r->n_gens : 2);
+}
+
+int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r)
+{
+	struct pic_heap *h = &c->heap;
+	struct pic_heap_point point = {.ns = r->ns, .live_bytes = r->live, .major = is_major(r)};
+	uint64_t before = c->last.live_bytes;
+	int err;
+
+	for (uint32_t i = 0; i < r->n_gens; i++)
+		point.gens[i] = r->gens[i].live_bytes;
+	memcpy(h->gens, r->gens, sizeof(h->gens));
+	h->n_gens = r->n_gens;
+	h->slop_bytes = r->slop;
+	h->nursery_bytes = r->nursery;
+	h->copied_bytes += r->copied;
+	h->most_live_bytes = MAX(h->most_live_bytes, r->live);
+	if (r->generation == 0) {
+		h->minor_bytes += r->bytes;
+		h->minor_copied_bytes += r->copied;
+	}
+	if (point.major || !h->majors)
+		h->last = point;
+	h->majors += point.major;
+	/* of what survived the collection before this one, little is gone */
+	if (point.major && before &&
+	    point.live_bytes >= before - before / 100 * MAJOR_FREED_LITTLE_PERCENT)
+		h->futile_majors++;
+	h->known = true;
+	c->last = point;
+	err = add_point(&c->points, &point);
+	return err || !point.major ? err : add_point(&c->majors, &point);
+}
+
+/* ── growth ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Student's t for 95 %, by degrees of freedom. */
+static double student(size_t freedom)
+{
+	static const double t[] = {0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
+
+	return freedom < ARRAY_SIZE(t) ? t[freedom] : 2.0 + 2.5 / (double)freedom;
+}
+
+/* A straight line by least squares through what is live after major collections. */
+static void find_growth(const struct heap_points *p, struct pic_heap *h)
+{
+	double x0, y0 = 0, mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0, rest;
+	size_t n = p->n;
+
+	if (n < MIN_GROWTH)
+		return;
+	x0 = (double)p->v[0].ns;
+	for (size_t i = 0; i < n; i++) {
+		mean_x += ((double)p->v[i].ns - x0) / 60e9 / (double)n;
+		y0 += (double)p->v[i].live_bytes / (double)n;
+	}
+	mean_y = y0;
+	for (size_t i = 0; i < n; i++) {
+		double x = ((double)p->v[i].ns - x0) / 60e9 - mean_x;
+		double y = (double)p->v[i].live_bytes - mean_y;
+
+		xx += x * x;
+		xy += x * y;
+		yy += y * y;
+	}
+	if (xx <= 0)
+		return;
+	h->growth_known = true;
+	h->growth = xy / xx;
+	rest = yy - h->growth * xy;
+	h->growth_error = student(n - 2) * sqrt((rest > 0 ? rest : 0) / (double)(n - 2) / xx);
+}
+
+int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap *ret_heap)
+{
+	struct pic_heap_point *points;
+	size_t n = c->points.n;
+
+	points = picture__alloc(pic, n + 1, sizeof(*points));
+	if (!points)
+		return -ENOMEM;
+	if (n)
+		memcpy(points, c->points.v, n * sizeof(*points));
+	/* the curve ends where the heap does */
+	if (n && points[n - 1].ns < c->last.ns)
+		points[n++] = c->last;
+	*ret_heap = c->heap;
+	ret_heap->points = points;
+	ret_heap->n_points = n;
+	find_growth(&c->majors, ret_heap);
+	return 0;
+}
