@@ -4,15 +4,19 @@
 
 import http.client
 import os
+import pwd
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
-from harness import ROOT, SAFESCOPED, Failure, check, run
+from harness import ROOT, SAFESCOPED, Failure, Skip, check, run
+from test_export import must_have
 
+NOBODY = pwd.getpwnam("nobody")
 CAPTURE = ROOT / "tests" / "data" / "capture" / "calls"
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)(/[0-9a-f]{32}/)\n")
 
@@ -20,11 +24,12 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)(/[0-9a-f]{32}/)\n")
 class Opened:
     """A replay whose page is served."""
 
-    def __init__(self, t, *options):
+    def __init__(self, t, *options, prefix=(), env=None):
         # without a display no browser is opened
-        environ = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
-        self.process = subprocess.Popen([SAFESCOPED, "--replay", CAPTURE, "--open", "-o", t.dir / "p", *options],
-                                        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environ)
+        environ = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY") and not k.startswith("SUDO_")}
+        self.process = subprocess.Popen([*prefix, SAFESCOPED, "--replay", CAPTURE, "--open", "-o", t.dir / "p", *options],
+                                        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                                        env={**environ, **(env or {})})
         self.said = []
         t.started.append(self)
         for line in self.process.stderr:
@@ -62,6 +67,11 @@ class Opened:
         self.process.wait()
 
 
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_served(t):
     opened = Opened(t, "-f", "html")
     status, headers, body = opened.ask(opened.path)
@@ -76,8 +86,11 @@ def test_served(t):
     check("ssh -N -L" in opened.said[-2] and f"127.0.0.1:{opened.port}" in opened.said[-2], f"said: {opened.said}")
     opened.process.send_signal(signal.SIGINT)
     check(opened.process.wait(20) == 0, f"it ended with {opened.process.returncode}")
-    with socket.socket() as s:
-        check(s.connect_ex(("127.0.0.1", opened.port)) != 0, "somebody listens still")
+    # the process that serves is killed; when it is gone is the kernel's to decide
+    deadline = time.monotonic() + 20
+    while listens(opened.port) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check(not listens(opened.port), "somebody listens still")
 
 
 def test_only_here(t):
@@ -116,6 +129,45 @@ def test_text_beside_the_page(t):
     check((t.dir / "p.html").exists(), "no page was written")
     done.process.send_signal(signal.SIGTERM)
     check(done.process.wait(20) == 0, f"it ended with {done.process.returncode}")
+
+
+OPENER = "/usr/bin/xdg-open"
+
+
+def opened_by(t, **env):
+    """What a browser's starter was called with, as whom and where its home is; None: it was not called."""
+    must_have(OPENER, "xdg-utils")
+    share, starter = t.dir / "share", t.dir / "starter"
+    shutil.rmtree(share, ignore_errors=True)
+    share.mkdir()
+    os.chown(share, NOBODY.pw_uid, NOBODY.pw_gid)
+    starter.write_text("#!/bin/sh\n{ id -u; id -G; echo $HOME; head -c 15 \"$1\"; echo; echo \"$@\"; } >/mnt/new\nmv /mnt/new /mnt/seen\n")
+    starter.chmod(0o755)
+    # a file of the user's, where he can read it: the folders above may be closed to others
+    enter = f'mount --bind "{starter}" {OPENER} && mount --bind "{share}" /mnt && exec "$0" "$@"'
+    opened = Opened(t, "-f", "html", "-o", "/mnt/p.html", env=env,
+                    prefix=("unshare", "--mount", "--propagation", "private", "sh", "-c", enter))
+    deadline = time.monotonic() + (20 if len(env) == 3 else 1)
+    while not (share / "seen").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    opened.process.send_signal(signal.SIGINT)
+    check(opened.process.wait(20) == 0, f"it ended with {opened.process.returncode}")
+    return (share / "seen").read_text().splitlines() if (share / "seen").exists() else None
+
+
+def test_browser(t):
+    """Where there is a display the user who ran sudo gets a browser, as himself; root gets none."""
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    sudo = {"SUDO_UID": str(NOBODY.pw_uid), "SUDO_GID": str(NOBODY.pw_gid)}
+    for display in ({"DISPLAY": ":7"}, {"WAYLAND_DISPLAY": "wayland-7"}):
+        seen = opened_by(t, **sudo, **display)
+        check(seen, f"no browser was opened with {display}")
+        check(seen[0] == str(NOBODY.pw_uid) and "0" not in seen[1].split() and seen[2] == NOBODY.pw_dir, f"it runs as {seen}")
+        check(seen[3] == "<!DOCTYPE html>" and seen[4:] == ["/mnt/p.html"], f"it opens {seen[3:]}")
+    check(opened_by(t) is None, "a browser was opened without a display")
+    check(opened_by(t, **sudo) is None, "a browser was opened without a display")
+    check(opened_by(t, DISPLAY=":7") is None, "root's browser was opened")
 
 
 def test_wrong_usage(t):
