@@ -107,8 +107,8 @@ static void find_large(struct finder *f)
 	finding__add(f, "large_objects", f->t->gc.pause_ns, NULL,
 		     "Large objects are %.0f %% of what is allocated (%s a second), and asked for "
 		     "%s of %s: buffers that are used again make fewer, or a higher limit: %s",
-		     human__percent(alloc->large_bytes, alloc->large_of_bytes), human__bytes(rate(alloc)).s,
-		     human__count(alloc->reasons[GC_REASON_LARGE]).s,
+		     human__percent(alloc->large_bytes, alloc->large_of_bytes),
+		     human__bytes(rate(alloc)).s, human__count(alloc->reasons[GC_REASON_LARGE]).s,
 		     finding__counted(alloc->collections, "collection", "collections").s,
 		     finding__rts(f, "-AL256m"));
 }

@@ -56,7 +56,8 @@ struct figures {
 	/* Haskell threads in run queues at the last tick that saw them; false: none did yet */
 	uint64_t queued;
 	bool queued_known;
-	uint64_t allocated_bytes; /* by collections' ends; 0 where the runtime's count is not known */
+	uint64_t allocated_bytes; /* by collections' ends; 0 where the runtime's count is not known
+				   */
 	/* after the last collection that was seen to end, in any part; false: there is none */
 	uint64_t live_bytes;
 	bool live_known;

@@ -425,7 +425,7 @@ enum pic_gc_reason {
  */
 struct pic_alloc {
 	bool known;
-	uint64_t from_ns, to_ns;     /* what comes before and after is not known */
+	uint64_t from_ns, to_ns; /* what comes before and after is not known */
 	uint64_t bytes;
 	/* In large objects, of `large_of_bytes`: of the rest of `bytes` that is not known, as the
 	 * probes were taken off that would have shown it. */
@@ -523,7 +523,8 @@ enum pic_rts_opts {
 struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
-	/* Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the service
+	/* Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
+	 * service
 	 * ("nginx.service"); "" or NULL: none, or not known. */
 	const char *container, *pod, *service;
 	const char *ghc_version, *way;
