@@ -29,11 +29,11 @@ SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
 }
 
 /*
- * A walk costs the pause some microseconds: about so many a second, as of stacks at switch-out.
- * Where there are more collections, one in `every` is sampled, at random: to choose by time would
+ * A look costs the pause some microseconds: about so many a second, as of stacks at switch-out.
+ * Where there are more collections, one in `every` is looked at, at random: to choose by time would
  * prefer those that were long in coming.
  */
-SS_INLINE void alloc_pace(struct wire_heap_state *st, u64 now)
+SS_INLINE int alloc_may(struct wire_heap_state *st, u64 now)
 {
 	u32 most = alloc_stacks_per_sec / (1000000000ULL / ALLOC_PERIOD_NS);
 
@@ -48,11 +48,10 @@ SS_INLINE void alloc_pace(struct wire_heap_state *st, u64 now)
 		st->every *= 2;
 		st->taken = 0;
 	}
-}
-
-SS_INLINE int alloc_may(struct wire_heap_state *st)
-{
-	return st->every <= 1 || bpf_get_prandom_u32() % st->every == 0;
+	if (st->every > 1 && bpf_get_prandom_u32() % st->every)
+		return 0;
+	st->taken++;
+	return 1;
 }
 
 /* s->rts: the capability. False: there is no thread to be sampled. */
@@ -118,19 +117,14 @@ SS_INLINE void alloc_asked(struct wire_target *t, struct wire_heap_state *st, st
 			(point == WIRE_GC_START && !(t->flags & WIRE_TARGET_THREADED));
 	u64 tso;
 
-	st->asked = 1;
-	st->sampled = st->stopped = 0;
 	st->reason = heap_reason(0, l, s->rts.cap, s->th.incall);
 	if (point == WIRE_GC_END && st->reason == WIRE_ALLOC_OTHER)
 		st->reason = WIRE_ALLOC_UNKNOWN;
-	alloc_pace(st, now);
-	if (st->reason > WIRE_ALLOC_LARGE || !alloc_may(st))
+	if (st->reason > WIRE_ALLOC_LARGE)
 		return;
 	tso = heap_ran_last(0, l, s->rts.cap, by_hp_lim);
-	if (alloc_send(t, s, task, tso, st->reason, now)) {
+	if (alloc_send(t, s, task, tso, st->reason, now))
 		st->sampled = s->rts.cap_no + 1;
-		st->taken++;
-	}
 }
 
 /* ── other capabilities ──────────────────────────────────────────────────────────────────── */
@@ -203,10 +197,8 @@ SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, 
 		return;
 	s->rts.cap = c.cap;
 	s->rts.cap_no = c.no;
-	if (alloc_send(t, s, task, tso, WIRE_ALLOC_STOPPED, now)) {
+	if (alloc_send(t, s, task, tso, WIRE_ALLOC_STOPPED, now))
 		st->stopped = c.no + 1;
-		st->taken++;
-	}
 }
 
 /* ── the heap at the end ─────────────────────────────────────────────────────────────────── */
@@ -261,6 +253,8 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 		rec->number = gcs;
 	rec->large_words = st->large_words;
 	rec->reason = st->reason;
+	rec->skipped_copied_words = st->skipped_copied_words;
+	rec->skipped = st->looked ? st->skipped : 0;
 	rec->flags = st->large_seen ? WIRE_HEAP_LARGE_SEEN : 0;
 	rec->n_gens = heap_generations(0, &t->layout, s->rts.cap, rec->gens);
 	c.t = t;
@@ -287,43 +281,78 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 		count(WIRE_CNT_RECORDS);
 }
 
+/* One that is not looked at: what adds up over collections, and is gone after each. */
+SS_INLINE void alloc_skip(struct user_regs *regs, struct wire_target *t, struct wire_heap_state *st,
+			  u32 point)
+{
+	if (point == WIRE_GC_END) {
+		st->large_words += st->new_large;
+		st->skipped_copied_words += ARCH_ARG4(regs);
+		st->skipped++;
+	} else if (st->cap) {
+		st->new_large = heap_new_large(0, &t->layout, st->cap);
+		st->large_seen = 1;
+	}
+}
+
+SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
+			     struct wire_heap_state *st, struct scratch *s,
+			     struct task_struct *task, u32 point, u32 first, u64 now)
+{
+	st->cap = s->rts.cap;
+	if (first)
+		alloc_asked(t, st, s, task, point, now);
+	if (point != WIRE_GC_END) {
+		st->new_large = heap_new_large(0, &t->layout, s->rts.cap);
+		st->large_seen = 1;
+	}
+	/* the probe on the start may be off */
+	if (st->looked && (point == WIRE_GC_START || (point == WIRE_GC_END && !st->started))) {
+		st->started = point == WIRE_GC_START;
+		alloc_stopped(t, st, s, task, now);
+	}
+	if (point != WIRE_GC_END)
+		return;
+	st->large_words += st->new_large;
+	heap_send(regs, t, st, s, task, now);
+	st->skipped_copied_words = 0;
+	if (st->looked)
+		st->skipped = 0;
+}
+
 /* At one of a collection's probes. */
 SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
 			    u32 point, u64 now)
 {
 	struct wire_heap_state *st;
 	struct scratch *s;
+	u32 first;
 
 	if ((t->flags & WIRE_TARGET_UNCONFIRMED) || !heap_known(&t->layout))
 		return 0;
 	st = alloc_state(task->tgid);
-	s = st ? scratch_claim() : 0;
-	if (!s)
+	if (!st)
 		return 0;
-	if (alloc_leader(t, s, task)) {
-		if (point == WIRE_GC_SYNC || !st->asked) {
-			st->started = 0;
-			alloc_asked(t, st, s, task, point, now);
-		}
-		if (point != WIRE_GC_END) {
-			st->new_large = heap_new_large(0, &t->layout, s->rts.cap);
-			st->large_seen = 1;
-		}
-		/* the probe on the start may be off */
-		if (point == WIRE_GC_START || (point == WIRE_GC_END && !st->started)) {
-			st->started = point == WIRE_GC_START;
-			alloc_stopped(t, st, s, task, now);
-		}
-		if (point == WIRE_GC_END) {
-			st->large_words += st->new_large;
-			heap_send(regs, t, st, s, task, now);
-		}
-	}
-	if (point == WIRE_GC_END) {
-		st->asked = st->started = st->sampled = st->stopped = 0;
-		st->new_large = st->large_seen = 0;
+	first = point == WIRE_GC_SYNC || !st->begun;
+	if (first) {
+		st->begun = 1;
+		st->looked = alloc_may(st, now);
+		st->started = st->sampled = st->stopped = st->large_seen = 0;
+		st->new_large = 0;
 		st->reason = WIRE_ALLOC_UNKNOWN;
 	}
+	if (point == WIRE_GC_END)
+		st->begun = 0;
+	/* the curves have all major collections */
+	if (!st->looked && (point != WIRE_GC_END || !(u32)ARCH_ARG6(regs))) {
+		alloc_skip(regs, t, st, point);
+		return 0;
+	}
+	s = scratch_claim();
+	if (!s)
+		return 0;
+	if (alloc_leader(t, s, task))
+		alloc_look_at(regs, t, st, s, task, point, first && st->looked, now);
 	scratch_release(s);
 	return 0;
 }

@@ -369,7 +369,8 @@ struct wire_heap_cap {
 WIRE_ASSERT_SIZE(struct wire_heap_cap, 16);
 
 /*
- * The heap at a collection's end, all capabilities being held. Live, copied and wasted words are
+ * The heap at a collection's end, all capabilities being held. Of very many collections some have
+ * none of their own; major ones have. Live, copied and wasted words are
  * stat_endGC's arguments, which has all generations in the first and the last.
  */
 struct wire_heap {
@@ -377,16 +378,19 @@ struct wire_heap {
 	__u64 number;	   /* as in struct wire_gc */
 	__u64 large_words; /* of large objects allocated since the target's entry was made */
 	__u64 live_words, copied_words, slop_words;
-	__u32 generation; /* the oldest one collected */
-	__u32 reason;	  /* enum wire_alloc_reason */
-	__u32 n_gens;	  /* of gens[]; 0: not known */
-	__u32 n_caps;	  /* of caps[] */
-	__u32 all_caps;	  /* that exist; more than n_caps: the rest was left out */
-	__u32 flags;	  /* enum wire_heap_flag */
+	__u64 skipped_copied_words; /* by the skipped ones */
+	__u32 generation;	    /* the oldest one collected */
+	__u32 reason;		    /* enum wire_alloc_reason */
+	__u32 n_gens;		    /* of gens[]; 0: not known */
+	__u32 n_caps;		    /* of caps[] */
+	__u32 all_caps;		    /* that exist; more than n_caps: the rest was left out */
+	__u32 flags;		    /* enum wire_heap_flag */
+	__u32 skipped; /* collections before it without a record, as it is one in so many */
+	__u32 _pad;
 	struct wire_heap_gen gens[WIRE_HEAP_GENS];
 	struct wire_heap_cap caps[];
 };
-WIRE_ASSERT_SIZE(struct wire_heap, 248);
+WIRE_ASSERT_SIZE(struct wire_heap, 264);
 
 /* ── maps ────────────────────────────────────────────────────────────────────────────────── */
 
@@ -511,18 +515,22 @@ WIRE_ASSERT_SIZE(struct wire_site_key, 16);
 struct wire_heap_state {
 	__u64 large_words;
 	__u64 period_ns;
-	__u32 taken;	 /* samples of allocation in this period */
-	__u32 every;	 /* of so many collections one is sampled */
+	__u32 taken;	 /* collections that were looked at in this period */
+	__u32 every;	 /* of so many collections one is looked at */
+	__u64 cap;	 /* any of the capabilities */
 	__u64 new_large; /* words of this collection's */
-	__u32 asked;	 /* its request has been seen, */
-	__u32 started;	 /* and its start */
+	__u64 skipped_copied_words;
+	__u32 skipped; /* collections that were not looked at, and are in no record yet */
+	__u32 begun;   /* one of its probes has been hit, */
+	__u32 looked;  /* it is one of those, */
+	__u32 started; /* and its start has been seen */
 	__u32 reason;
 	__u32 sampled; /* the capability that a sample was taken of, plus one … */
 	__u32 stopped; /* … and another one, plus one; 0: none */
 	__u32 large_seen;
 	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
 };
-WIRE_ASSERT_SIZE(struct wire_heap_state, 568);
+WIRE_ASSERT_SIZE(struct wire_heap_state, 592);
 
 /* Value of `call_sites`; only ever added to. */
 struct wire_site {

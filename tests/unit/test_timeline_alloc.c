@@ -158,6 +158,29 @@ static void test_large_never_asks(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Most collections have no record: they count, and what they copied does. */
+static void test_skipped(void **state)
+{
+	struct heap_end r = end_of(T0 + 2000, 0, 4 * MB, 0, 0);
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_alloc(&kit, T0 + 1000, 0, WIRE_ALLOC_NURSERY, 1);
+	r.heap.skipped = 3;
+	r.heap.copied_words = 1000;
+	r.heap.skipped_copied_words = 3000;
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	t = finish_at(&kit, END);
+	assert_int_equal(t->alloc.collections, 4);
+	assert_int_equal(t->alloc.reasons[GC_REASON_NURSERY], 4);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 4 * MB);
+	assert_int_equal(t->heap.copied_bytes, 32000);
+	assert_int_equal(t->heap.minor_copied_bytes, 32000);
+	timeline__free(kit.tl);
+}
+
 /* Two capabilities: which of them the large objects are of is not known, but all is there. */
 static void test_large_divided(void **state)
 {
@@ -332,10 +355,15 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_capability), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_large_divided), cmocka_unit_test(test_large_never_asks),
-		cmocka_unit_test(test_from_then_on),  cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_hostile),	      cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_by_capability),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_skipped),
+		cmocka_unit_test(test_large_divided),
+		cmocka_unit_test(test_large_never_asks),
+		cmocka_unit_test(test_from_then_on),
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_heap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

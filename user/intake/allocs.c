@@ -133,6 +133,8 @@ static int add_reading(struct intake *in, struct seen_allocs *a,
 		last->bytes += reading->bytes;
 		last->large += reading->large;
 		last->large_of += reading->large_of;
+		last->skipped += 1 + reading->skipped;
+		last->skipped_copied += reading->copied + reading->skipped_copied;
 		err = 0;
 	}
 	return err;
@@ -150,6 +152,7 @@ static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
 	r->live = bytes_of(rec->live_words, 8);
 	r->copied = bytes_of(rec->copied_words, 8);
 	r->slop = bytes_of(rec->slop_words, 8);
+	r->skipped_copied = bytes_of(rec->skipped_copied_words, 8);
 	r->generation = rec->generation < 256 ? (int32_t)rec->generation : -1;
 	r->n_gens = rec->n_gens;
 	for (uint32_t i = 0; i < rec->n_gens; i++) {
@@ -177,6 +180,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 			    : from_0 ? s->pub->attach_ns
 				     : rec->h.ns,
 		.reason = rec->reason,
+		.skipped = rec->skipped,
 		.caps_left_out = rec->all_caps > rec->n_caps,
 	};
 	int err;

@@ -60,8 +60,9 @@ static void add_reading(struct pic_alloc *sums, const struct alloc_reading *r)
 	sums->bytes += r->bytes;
 	sums->large_bytes += r->large;
 	sums->large_of_bytes += r->large_of;
-	sums->collections++;
-	sums->reasons[reason_of(r->reason)]++;
+	/* it was chosen among these at random */
+	sums->collections += 1 + (uint64_t)r->skipped;
+	sums->reasons[reason_of(r->reason)] += 1 + (uint64_t)r->skipped;
 	sums->caps_left_out |= r->caps_left_out;
 }
 

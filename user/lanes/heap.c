@@ -57,11 +57,11 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r)
 	h->n_gens = r->n_gens;
 	h->slop_bytes = r->slop;
 	h->nursery_bytes = r->nursery;
-	h->copied_bytes += r->copied;
+	h->copied_bytes += r->copied + r->skipped_copied;
 	h->most_live_bytes = MAX(h->most_live_bytes, r->live);
 	if (r->generation == 0) {
 		h->minor_bytes += r->bytes;
-		h->minor_copied_bytes += r->copied;
+		h->minor_copied_bytes += r->copied + r->skipped_copied;
 	}
 	if (point.major || !h->majors)
 		h->last = point;
