@@ -24,6 +24,7 @@ struct sketch {
 	size_t n_targets;
 	const struct pic_frame *frames;
 	uint32_t n_frames;
+	const struct pic_place *places; /* of the frames; NULL: none is known */
 	const struct pic_stack *stacks;
 	uint32_t n_stacks;
 };
@@ -99,7 +100,8 @@ static inline struct picture *kit_picture(const struct sketch *sketch, const uin
 	frames = picture__alloc(pic, sketch->n_frames, sizeof(*frames));
 	stacks = picture__alloc(pic, sketch->n_stacks, sizeof(*stacks));
 	for (uint32_t i = 0; i < sketch->n_frames; i++)
-		if (picture__add_frame(pic, &sketch->frames[i], &frames[i]))
+		if (picture__add_frame(pic, &sketch->frames[i], &frames[i]) ||
+		    (sketch->places && picture__set_place(pic, frames[i], &sketch->places[i])))
 			abort();
 	for (uint32_t i = 0; i < sketch->n_stacks; i++) {
 		uint32_t v[64];

@@ -312,6 +312,63 @@ static const Pprof__Location *location_of(const Pprof__Profile *p, uint64_t id)
 	return NULL;
 }
 
+static const Pprof__Mapping *mapping_of(const Pprof__Profile *p, const char *function)
+{
+	for (size_t i = 0; i < p->n_location; i++) {
+		const Pprof__Location *l = p->location[i];
+
+		if (strcmp(p->string_table[p->function[i]->name], function) != 0)
+			continue;
+		for (size_t k = 0; k < p->n_mapping; k++)
+			if (p->mapping[k]->id == l->mapping_id) {
+				assert_in_range(l->address, p->mapping[k]->memory_start,
+						p->mapping[k]->memory_limit - 1);
+				return p->mapping[k];
+			}
+		assert_int_equal(l->mapping_id, 0);
+		assert_int_equal(l->address, 0);
+	}
+	return NULL;
+}
+
+/* Files are told apart by where they are mapped, and an executable is known by its path. */
+static void test_pprof_places(void **state)
+{
+#define EXE  0x400000, 0x500000, 0x1000, "/bin/service", "00ff"
+#define LIBC 0x7f0000000000, 0x7f0000010000, 0x26000, "/lib/libc.so.6", ""
+	static const struct pic_place places[ARRAY_SIZE(lanes_frames)] = {
+		[F_FIB] = {0x400010, EXE},
+		[F_SLEEP] = {0x7f000000ffff, LIBC},
+		/* outside of its mapping: it is not known */
+		[F_EVIL] = {0x500000, EXE},
+	};
+	struct sketch placed = lanes;
+	const Pprof__Mapping *m;
+	Pprof__Profile *p;
+	size_t len;
+	char *text;
+
+	(void)state;
+	placed.places = places;
+	text = kit_render("pprof", &placed, &plain, &len);
+	p = unzip_profile(text, len);
+	check_ids(p);
+	assert_int_equal(p->n_mapping, 3);
+	assert_ptr_equal(mapping_of(p, "Main.fib"), p->mapping[0]);
+	assert_string_equal(p->string_table[p->mapping[0]->build_id], "00ff");
+	assert_int_equal(p->mapping[0]->file_offset, 0x1000);
+	/* of the second process: nothing was seen of it */
+	assert_string_equal(p->string_table[p->mapping[1]->filename], "/bin/evil");
+	assert_int_equal(p->mapping[1]->memory_limit, 0);
+	m = mapping_of(p, "usleep");
+	assert_non_null(m);
+	assert_string_equal(p->string_table[m->filename], "/lib/libc.so.6");
+	assert_int_equal(m->memory_start, 0x7f0000000000);
+	assert_null(mapping_of(p, "Main.main"));
+	pprof__profile__free_unpacked(p, NULL);
+	free(text);
+}
+
 /* One process of several: its samples, and the frames that they have. */
 static void test_pprof_of_one(void **state)
 {
@@ -338,8 +395,6 @@ static void test_pprof_of_one(void **state)
 			for (size_t k = 0; k < s->n_location_id; k++)
 				assert_non_null(location_of(p, s->location_id[k]));
 		}
-		for (size_t i = 0; i < p->n_location; i++)
-			assert_int_equal(p->location[i]->mapping_id, p->mapping[0]->id);
 		used += p->n_location;
 		pprof__profile__free_unpacked(p, NULL);
 		free(text);
@@ -538,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_chrome_rules),
 		cmocka_unit_test(test_chrome_covers),
 		cmocka_unit_test(test_pprof),
+		cmocka_unit_test(test_pprof_places),
 		cmocka_unit_test(test_pprof_of_one),
 		cmocka_unit_test(test_many_slices),
 		cmocka_unit_test(test_lanes_of_all_formats),

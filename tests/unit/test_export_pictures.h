@@ -94,6 +94,7 @@ static struct pic_lane service_lanes[] = {
 		.n_slices = ARRAY_SIZE(service_main),
 	},
 	{
+		.kind = LANE_THREAD,
 		.tid = 4243,
 		.name = "ghc_worker",
 		.start_ns = T0 + 250 * MS,
@@ -177,12 +178,19 @@ static const struct pic_function service_functions[] = {
 };
 
 static const struct pic_finding service_findings[] = {
-	{"unsafe_call_held_up_gc",
-	 "GC waited 300 ms in 2 collections for capability 1, inside the unsafe call take_lock, "
-	 "called from Main.serve: a candidate for `safe`",
-	 "Main.serve (app/Main.hs:30)", 300 * MS},
-	{"gc_share", "Garbage collection took 40 % of the program's CPU time (200 ms)", "",
-	 200 * MS},
+	{.id = "f1",
+	 .kind = "unsafe_call_held_up_gc",
+	 .text = "GC waited 300 ms in 2 collections for capability 1, inside the unsafe call "
+		 "take_lock, called from Main.serve: a candidate for `safe`",
+	 .where = "Main.serve (app/Main.hs:30)",
+	 .ns = 300 * MS,
+	 .longest = {T0 + 310 * MS, T0 + 500 * MS, NULL}},
+	{.id = "f2",
+	 .kind = "gc_share",
+	 .text = "Garbage collection took 40 % of the program's CPU time (200 ms)",
+	 .where = "",
+	 .ns = 200 * MS,
+	 .longest = {T0 + 500 * MS, T0 + 510 * MS + 7, &service_lanes[1]}},
 };
 
 static const char *service_missing[] = {
@@ -329,10 +337,12 @@ static const struct pic_call hostile_call = {
 };
 
 static const struct pic_finding hostile_finding = {
-	"kind\"",
-	"  the  call \x1b[31m\xff\xff of a\nb, which has a name that is much too long"
-	"_for_one_line_of_a_terminal_and_has_no_blank_in_it_at_all_and_goes_on_and_on_and_on_and",
-	"\x1b]0;", UINT64_MAX};
+	.kind = "kind\"",
+	.text = "  the  call \x1b[31m\xff\xff of a\nb, which has a name that is much too long"
+		"_for_one_line_of_a_terminal_and_has_no_blank_in_it_at_all_and_goes_on_and_on_and_"
+		"on_and",
+	.where = "\x1b]0;",
+	.ns = UINT64_MAX};
 
 static const struct pic_target hostile_targets[] = {
 	{

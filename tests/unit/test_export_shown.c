@@ -67,7 +67,8 @@ static const struct pic_cost_centre centres[] = {
 };
 static const struct pic_cc_node node = {
 	.parent = UINT32_MAX, .stack = 1, .ticks = 5, .inherited_ticks = 5};
-static const struct pic_finding finding = {EVIL, EVIL, EVIL, 1};
+static const struct pic_finding finding = {
+	.id = EVIL, .kind = EVIL, .text = EVIL, .where = EVIL, .ns = 1, .longest = {1, 2, NULL}};
 static const char *missing[] = {EVIL};
 
 static struct pic_target two[] = {{

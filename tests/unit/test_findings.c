@@ -140,6 +140,10 @@ static void test_capability_wait(void **state)
 	f = the_only(&found, "capability_wait");
 	assert_int_equal(f->ns, 200 * MS);
 	assert_says(f, "150 ms of it after query, called from Main.loop (20 calls)");
+	assert_string_equal(f->id, "f1");
+	assert_int_equal(f->longest.start_ns, AT(500));
+	assert_int_equal(f->longest.end_ns, AT(700));
+	assert_int_equal(f->longest.lane->tid, 1);
 	picture__free(found.pic);
 }
 

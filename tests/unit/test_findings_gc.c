@@ -39,6 +39,9 @@ static void test_gc_was_held_up(void **state)
 	assert_says(f, "GC waited 345 ms in 2 collections for capability 1 (longest 300 ms)");
 	assert_says(f, "take_lock, called from Main.load");
 	assert_says(f, "390 ms in all");
+	assert_int_equal(f->longest.start_ns, AT(100));
+	assert_int_equal(f->longest.end_ns, AT(400));
+	assert_null(f->longest.lane);
 	picture__free(found.pic);
 	/* nothing is known of the requests: what is left is that it slept */
 	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
@@ -47,6 +50,9 @@ static void test_gc_was_held_up(void **state)
 	f = the_only(&found, "blocking_unsafe_call");
 	assert_int_equal(f->ns, 390 * MS);
 	assert_says(f, "(2 times, longest 340 ms)");
+	/* the longest slice that is at the place */
+	assert_int_equal(f->longest.end_ns - f->longest.start_ns, 340 * MS);
+	assert_int_equal(f->longest.lane->kind, LANE_THREAD);
 	picture__free(found.pic);
 	/* a request that would have been before time began */
 	gcs[0].sync_ns = UINT64_MAX - 1;

@@ -106,8 +106,8 @@ static void code_string(struct codec *c, const char **s)
 
 MEMBERS_OF(struct target_probe, 152);
 MEMBERS_OF(struct target_info, 1200);
-MEMBERS_OF(struct code_name, 56);
-MEMBERS_OF(struct target_site, 96);
+MEMBERS_OF(struct code_name, 104);
+MEMBERS_OF(struct target_site, 144);
 MEMBERS_OF(struct target_ccs, 40);
 MEMBERS_OF(struct snap_thread, 1648);
 
@@ -175,6 +175,19 @@ static void code_name(struct codec *c, struct code_name *n)
 	n->partial = flags & 2;
 }
 
+/* Comes last: without it nothing is written. */
+static void code_at(struct codec *c, struct code_at *at)
+{
+	if (c->out && !at->end)
+		return;
+	CODE(c, at->address);
+	CODE(c, at->start);
+	CODE(c, at->end);
+	CODE(c, at->offset);
+	code_string(c, &at->path);
+	code_string(c, &at->build_id);
+}
+
 static void code_site(struct codec *c, struct target_site *s)
 {
 	code_string(c, &s->function);
@@ -183,6 +196,7 @@ static void code_site(struct codec *c, struct target_site *s)
 	code_string(c, &s->file);
 	CODE(c, s->offset);
 	CODE(c, s->site);
+	code_at(c, &s->caller.at);
 }
 
 static void code_ccs(struct codec *c, struct target_ccs *s)
@@ -340,8 +354,10 @@ static void code_input(struct codec *c, uint16_t fields, struct intake_input *in
 		code_info(c, &d->info);
 	if (HAS(FIELD_SNAPSHOT))
 		code_snapshot(c, &d->snapshot, d);
-	if (HAS(FIELD_NAME))
+	if (HAS(FIELD_NAME)) {
 		code_name(c, &d->name);
+		code_at(c, &d->name.at);
+	}
 	if (HAS(FIELD_SITE))
 		code_site(c, &d->site);
 	if (HAS(FIELD_CCS))

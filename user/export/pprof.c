@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "base/search.h"
+#include "binaries.h"
 #include "packed.h"
 #include "pprof.pb-c.h"
 #include "sums.h"
@@ -53,6 +54,7 @@ struct writer {
 	struct part *parts; /* those of one sum beside each other */
 	const struct part **by_sum;
 	size_t n_parts;
+	struct binaries binaries;
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
 	uint32_t only; /* a process; UINT32_MAX: all of them */
@@ -124,28 +126,49 @@ static uint32_t target_of(const struct writer *w, const struct sum *sum)
 	return owner < w->views.n ? w->views.v[owner].target_no : (uint32_t)(owner - w->views.n);
 }
 
-static void put_mappings(struct writer *w)
+static void put_mapping(struct writer *w, uint32_t no)
 {
-	for (uint32_t i = 0; i < picture__n_targets(w->pic); i++) {
-		const struct pic_target *target = picture__target(w->pic, i);
-		Pprof__Profile piece = PPROF__PROFILE__INIT;
-		Pprof__Mapping mapping = PPROF__MAPPING__INIT, *one = &mapping;
+	const struct binary *its = &w->binaries.v[no];
+	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	Pprof__Mapping mapping = PPROF__MAPPING__INIT, *one = &mapping;
 
-		if (!is_wanted(w, i))
-			continue;
-		mapping.id = i + 1;
-		mapping.filename = string_of(w, target->exe);
-		mapping.build_id = string_of(w, target->build_id);
-		mapping.has_functions = true;
-		piece.n_mapping = 1;
-		piece.mapping = &one;
-		put(w, &piece);
-	}
+	mapping.id = (uint64_t)no + 1;
+	mapping.memory_start = its->start;
+	mapping.memory_limit = its->end;
+	mapping.file_offset = its->offset;
+	mapping.filename = string_of(w, its->path);
+	mapping.build_id = string_of(w, its->build_id);
+	mapping.has_functions = true;
+	piece.n_mapping = 1;
+	piece.mapping = &one;
+	put(w, &piece);
+}
+
+/* The executable first, as its readers take the first one for it. */
+static int put_mappings(struct writer *w, const bool *used)
+{
+	const struct binaries *m = &w->binaries;
+	bool all = w->only == UINT32_MAX;
+	uint32_t exe = all ? 0 : m->of_target[w->only];
+	bool *wanted = calloc(m->n + 1, sizeof(*wanted));
+
+	if (!wanted)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < picture__n_frames(w->pic); i++)
+		wanted[m->of_frame[i]] |= used[w->map[i]];
+	if (exe)
+		put_mapping(w, exe - 1);
+	for (uint32_t i = 0; i < m->n; i++)
+		if (i + 1 != exe && (all || wanted[i + 1]))
+			put_mapping(w, i);
+	free(wanted);
+	return 0;
 }
 
 static void put_location(struct writer *w, uint32_t index, uint32_t number)
 {
 	const struct pic_frame *frame = picture__frame(w->pic, index);
+	const struct pic_place *place = picture__place(w->pic, index);
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	Pprof__Location location = PPROF__LOCATION__INIT, *one_location = &location;
 	Pprof__Function function = PPROF__FUNCTION__INIT, *one_function = &function;
@@ -161,11 +184,9 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	function.filename = string_of(w, len ? file : frame->file);
 	location.n_line = 1;
 	location.line = &one_line;
-	/* one process: its executable stands for all that it maps */
-	if (w->only != UINT32_MAX)
-		location.mapping_id = (uint64_t)w->only + 1;
-	else
-		location.mapping_id = picture__n_targets(w->pic) == 1;
+	location.mapping_id = w->binaries.of_frame[index];
+	if (place)
+		location.address = place->address;
 	piece.n_location = 1;
 	piece.location = &one_location;
 	piece.n_function = 1;
@@ -386,12 +407,8 @@ static bool *used_frames(const struct writer *w, uint32_t n)
 	return used;
 }
 
-static int put_locations(struct writer *w, uint32_t n)
+static void put_locations(struct writer *w, const bool *used)
 {
-	bool *used = used_frames(w, n);
-
-	if (!used)
-		return -ENOMEM;
 	for (uint32_t i = 0, next = 0; i < picture__n_frames(w->pic); i++) {
 		/* numbered in order of first use, so a new number is always the next one */
 		if (w->map[i] != next)
@@ -400,8 +417,6 @@ static int put_locations(struct writer *w, uint32_t n)
 			put_location(w, i, next);
 		next++;
 	}
-	free(used);
-	return 0;
 }
 
 /* All others have put theirs by now. */
@@ -423,12 +438,15 @@ static int put_all(struct writer *w, enum export_weight weight)
 {
 	const char *title;
 	uint32_t n;
+	bool *used;
 	int err = views__collect(w->pic, &w->views);
 
 	if (!err)
 		err = sums__collect(w->pic, &w->views, SUMS_BY_STATE, &w->sums, &title);
 	if (!err)
 		err = find_parts(w);
+	if (!err)
+		err = binaries__collect(w->pic, &w->binaries);
 	if (!err)
 		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)
@@ -437,9 +455,13 @@ static int put_all(struct writer *w, enum export_weight weight)
 	for (size_t i = 0; i < picture__n_targets(w->pic); i++)
 		if (picture__target(w->pic, i)->alloc.known)
 			w->n_values = ARRAY_SIZE(values);
+	used = used_frames(w, n);
+	if (!used)
+		return -ENOMEM;
 	put_head(w, weight);
-	put_mappings(w);
-	err = put_locations(w, n);
+	err = put_mappings(w, used);
+	put_locations(w, used);
+	free(used);
 	if (!err)
 		err = put_samples(w);
 	put_strings(w);
@@ -467,6 +489,7 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	sums__free(&w->sums);
 	HASH_FREE(w->parts);
 	free(w->by_sum);
+	binaries__free(&w->binaries);
 	strtab__free(w->strings);
 	free(w->map);
 	free(w);

@@ -26,6 +26,17 @@ static void measure(struct finder *f)
 	f->wall_ns = end > start ? end - start : 0;
 }
 
+/* They go on counting where those of the processes before ended. */
+static void number(struct finder *f)
+{
+	size_t before = 0;
+
+	for (size_t i = 0; i < picture__n_targets(f->pic); i++)
+		before += picture__target(f->pic, i)->n_findings;
+	for (size_t i = 0; i < f->n; i++)
+		f->v[i].id = finding__text(f, "f%zu", before + i + 1);
+}
+
 int findings__make(struct picture *pic, struct pic_target *target)
 {
 	static void (*const all[])(struct finder * f) = {
@@ -50,6 +61,10 @@ int findings__make(struct picture *pic, struct pic_target *target)
 	if (f.err || !f.n)
 		return f.err;
 	qsort(f.v, f.n, sizeof(*f.v), by_time);
+	findings__find_moments(&f);
+	number(&f);
+	if (f.err)
+		return f.err;
 	v = picture__alloc(pic, f.n, sizeof(*v));
 	if (!v)
 		return -ENOMEM;

@@ -54,6 +54,9 @@ const char *finding__gc_waited(struct finder *f, uint64_t ns, uint64_t gcs, cons
 /* The leafmost frame that is Haskell code, or (c) C code in user space; UINT32_MAX: none. */
 uint32_t finding__leaf(const struct picture *pic, uint32_t stack, bool c);
 
+/* Gives each its longest moment (moments.c). */
+void findings__find_moments(struct finder *f);
+
 void findings__unsafe(struct finder *f);       /* unsafe.c */
 void findings__loops(struct finder *f);	       /* loops.c */
 void findings__safe(struct finder *f);	       /* safe.c */

@@ -13,7 +13,10 @@ static int move_frame(struct intake *in, uint32_t *frame)
 {
 	const struct pic_frame *old = picture__frame(in->old_pic, *frame);
 
-	return old ? picture__add_frame(in->pic, old, frame) : 0;
+	const struct pic_place *place = picture__place(in->old_pic, *frame);
+	int err = old ? picture__add_frame(in->pic, old, frame) : 0;
+
+	return err || !place ? err : picture__set_place(in->pic, *frame, place);
 }
 
 static const char *moved_text(struct intake *in, const char *text)

@@ -134,6 +134,14 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 		.kind = frame_kind(name->code, kind),
 		.approximate = is_near(name->source),
 	};
+	const struct pic_place place = {
+		.address = name->at.address,
+		.start = name->at.start,
+		.end = name->at.end,
+		.offset = name->at.offset,
+		.path = name->at.path,
+		.build_id = name->at.build_id,
+	};
 	struct buf buf;
 	int err;
 
@@ -144,6 +152,8 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 		frame.file = group(frame.kind, name);
 		err = picture__add_frame(in->pic, &frame, ret_frame);
 	}
+	if (!err && place.end)
+		err = picture__set_place(in->pic, *ret_frame, &place);
 	buf__free(&buf);
 	return err;
 }

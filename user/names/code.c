@@ -342,6 +342,21 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	names->ahead = hit.start > vaddr;
 }
 
+static void set_place(struct names *names, const struct image_map *map, uint64_t addr,
+		      struct code_name *n)
+{
+	char build_id[41] = "";
+
+	if (map->image->elf)
+		elf__build_id(map->image->elf, build_id);
+	n->at = (struct code_at){.address = addr,
+				 .start = map->start,
+				 .end = map->end,
+				 .offset = map->offset,
+				 .path = map->image->name,
+				 .build_id = intern(names, build_id)};
+}
+
 static void name_code(struct names *names, uint64_t addr, bool is_return, bool in_c,
 		      struct code_name *ret_name)
 {
@@ -353,6 +368,7 @@ static void name_code(struct names *names, uint64_t addr, bool is_return, bool i
 
 	if (map && map->image) {
 		name_in_image(names, map, at, in_c, &n);
+		set_place(names, map, at, &n);
 	} else if (map) {
 		/* [vdso] is C code; code in anonymous memory is GHCi's or another JIT's */
 		n.name = intern(names, map->special[0] ? map->special : "[anonymous code]");

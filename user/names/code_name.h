@@ -30,6 +30,15 @@ enum code_class {
 	CODE_KERNEL,
 };
 
+/* Where an address is: in an executable mapping of a file. */
+struct code_at {
+	uint64_t address;	     /* of the instruction: in a call, where a call returns to */
+	uint64_t start, end, offset; /* the mapping, and where it begins in the file; end 0: it is
+					in no file, or not known */
+	const char *path;	     /* as mapped */
+	const char *build_id;	     /* in hexadecimal; "" if none */
+};
+
 /* The decoded name of an address. Strings are interned: equal strings have equal pointers. */
 struct code_name {
 	const char *name;    /* "fib", "$wgo", "usleep"; with its module, where only that is known;
@@ -44,6 +53,7 @@ struct code_name {
 			  again */
 	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
 			  reader */
+	struct code_at at;
 };
 
 /* A safe call's site. */

@@ -100,7 +100,8 @@ static void name_c_frame(struct names *names, uint64_t addr, bool is_return, str
 				.file = intern(names, map->image->base),
 				.src = "",
 				.source = NAME_EXACT,
-				.code = CODE_C};
+				.code = CODE_C,
+				.at = n->at};
 }
 
 /* The upper bits, which a frame has no room for, are those of all kernel addresses. */

@@ -22,6 +22,8 @@ void names__intern_all(struct names *names, struct code_name *n)
 	n->package = intern(names, n->package);
 	n->file = intern(names, n->file);
 	n->src = intern(names, n->src);
+	n->at.path = n->at.end ? intern(names, n->at.path) : "";
+	n->at.build_id = n->at.end ? intern(names, n->at.build_id) : "";
 }
 
 /*

@@ -95,6 +95,30 @@ int frames__add(struct frame_table *tab, const struct pic_frame *frame, uint32_t
 	return insert_frame(tab, &key, frame->src, ret_id);
 }
 
+int frames__set_place(struct frame_table *tab, uint32_t id, const struct pic_place *place)
+{
+	struct pic_place *its = id < tab->n ? &tab->entries[id]->place : NULL;
+	uint32_t path, build_id;
+	int err;
+
+	if (!its || its->end || place->address < place->start || place->address >= place->end)
+		return 0;
+	err = add_string(tab->strings, place->path, &path);
+	if (!err)
+		err = add_string(tab->strings, place->build_id, &build_id);
+	if (err)
+		return err;
+	*its = *place;
+	its->path = strtab__get(tab->strings, path);
+	its->build_id = strtab__get(tab->strings, build_id);
+	return 0;
+}
+
+const struct pic_place *frames__place(const struct frame_table *tab, uint32_t id)
+{
+	return id < tab->n && tab->entries[id]->place.end ? &tab->entries[id]->place : NULL;
+}
+
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
 static int insert_stack(struct stack_table *tab, const uint32_t *frames, uint32_t n,

@@ -16,6 +16,7 @@ struct frame_entry {
 	UT_hash_handle hh;
 	struct frame_key key;
 	uint32_t id;
+	struct pic_place place; /* end 0: not known */
 };
 
 struct frame_table {
@@ -30,6 +31,9 @@ int frames__new(struct frame_table *tab);
 void frames__free(struct frame_table *tab);
 /* The strings of *frame are copied. -E2BIG: too many frames. */
 int frames__add(struct frame_table *tab, const struct pic_frame *frame, uint32_t *ret_id);
+/* As picture__set_place, picture__place. */
+int frames__set_place(struct frame_table *tab, uint32_t id, const struct pic_place *place);
+const struct pic_place *frames__place(const struct frame_table *tab, uint32_t id);
 
 struct stack_entry {
 	UT_hash_handle hh;

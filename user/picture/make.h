@@ -28,6 +28,8 @@ int picture__retire_target(struct picture *pic, struct pic_target *target, size_
 const char *picture__string(struct picture *pic, const char *s);
 /* The strings of *frame are copied. -E2BIG: too many frames. */
 int picture__add_frame(struct picture *pic, const struct pic_frame *frame, uint32_t *ret_frame);
+/* Where a frame was seen; what is there already stays. The strings are copied. */
+int picture__set_place(struct picture *pic, uint32_t frame, const struct pic_place *place);
 /* A frame without code: kind TF_STATE or TF_MARK. */
 int picture__add_text(struct picture *pic, enum pic_frame_kind kind, const char *name,
 		      uint32_t *ret_frame);

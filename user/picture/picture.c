@@ -234,6 +234,11 @@ int picture__add_frame(struct picture *pic, const struct pic_frame *frame, uint3
 	return frames__add(&pic->frames, frame, ret_frame);
 }
 
+int picture__set_place(struct picture *pic, uint32_t frame, const struct pic_place *place)
+{
+	return frames__set_place(&pic->frames, frame, place);
+}
+
 int picture__add_text(struct picture *pic, enum pic_frame_kind kind, const char *name,
 		      uint32_t *ret_frame)
 {
@@ -366,6 +371,11 @@ const struct pic_target *picture__target(const struct picture *pic, size_t i)
 const struct pic_frame *picture__frame(const struct picture *pic, uint32_t index)
 {
 	return index < pic->frames.n ? &pic->frames.v[index] : NULL;
+}
+
+const struct pic_place *picture__place(const struct picture *pic, uint32_t frame)
+{
+	return frames__place(&pic->frames, frame);
 }
 
 uint32_t picture__n_frames(const struct picture *pic)

@@ -115,6 +115,14 @@ struct pic_frame {
 	bool approximate;
 };
 
+/* Where code is: in an executable mapping of a file. */
+struct pic_place {
+	uint64_t address;	     /* in the process */
+	uint64_t start, end, offset; /* the mapping, and where it begins in the file */
+	const char *path;	     /* the file's, as the process maps it */
+	const char *build_id;	     /* in hexadecimal; "": it has none */
+};
+
 /* One interned stack: frame indices, root first. Stack 0 is empty. */
 struct pic_stack {
 	const uint32_t *frames;
@@ -288,11 +296,19 @@ struct pic_cc_node {
 	uint64_t ticks, inherited_ticks;
 };
 
+/* A part of the session; end_ns 0: there is none. */
+struct pic_moment {
+	uint64_t start_ns, end_ns;
+	const struct pic_lane *lane; /* where; NULL: it is no single one's */
+};
+
 struct pic_finding {
-	const char *kind;  /* "unsafe_call_held_up_gc", … */
-	const char *text;  /* one sentence, with its numbers */
-	const char *where; /* the place in the code; "" if none */
-	uint64_t ns;	   /* the time it is about: findings are sorted by it */
+	const char *id;		   /* "f1", …: one of a kind in the session */
+	const char *kind;	   /* "unsafe_call_held_up_gc", … */
+	const char *text;	   /* one sentence, with its numbers */
+	const char *where;	   /* the place in the code; "" if none */
+	uint64_t ns;		   /* the time it is about: findings are sorted by it */
+	struct pic_moment longest; /* the longest part of that, as far as slices show it */
 };
 
 struct pic_eventlog {
@@ -643,6 +659,8 @@ const struct pic_target *picture__target(const struct picture *pic, size_t i);
 /* NULL for an index that no frame has, UINT32_MAX for one. */
 const struct pic_frame *picture__frame(const struct picture *pic, uint32_t index);
 uint32_t picture__n_frames(const struct picture *pic);
+/* Where the frame was first seen, as an instruction of it; NULL: in no file, or not known. */
+const struct pic_place *picture__place(const struct picture *pic, uint32_t frame);
 /* An empty one for an index that no stack has. */
 struct pic_stack picture__stack(const struct picture *pic, uint32_t index);
 

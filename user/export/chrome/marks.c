@@ -2,7 +2,8 @@
 /*
  * Chrome trace: what is no lane's slice. Collections have a track of their own above the
  * capabilities' and a mark each; safe calls are flows (arrows) from the capability that was left to
- * the one that was got back; then the program's own marks, and counters.
+ * the one that was got back; then the program's own marks, findings where they are longest, and
+ * counters.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -171,6 +172,25 @@ static void put_user_marks(struct chrome *w, const struct pic_target *target,
 	}
 }
 
+/* ── findings ────────────────────────────────────────────────────────────────────────────── */
+
+static void put_findings(struct chrome *w, const struct pic_target *target, struct chrome_track at)
+{
+	for (size_t i = 0; i < target->n_findings; i++) {
+		const struct pic_finding *finding = &target->findings[i];
+
+		if (!finding->longest.end_ns)
+			continue;
+		chrome__begin(w, 'i', at, finding->kind, ",\"cat\":\"finding\",\"s\":\"p\"",
+			      finding->longest.start_ns);
+		fputs(",\"args\":{\"id\":", w->out);
+		json__put_string(w->out, or_empty(finding->id));
+		fputs(",\"text\":", w->out);
+		json__put_string(w->out, finding->text);
+		fputs("}}", w->out);
+	}
+}
+
 /* ── flows ───────────────────────────────────────────────────────────────────────────────── */
 
 /* A part of a lane in which slices are drawn. */
@@ -331,6 +351,7 @@ int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
 	if (err)
 		return err;
 	put_user_marks(w, target, at);
+	put_findings(w, target, at);
 	for (size_t i = 0; i < target->n_counters; i++)
 		put_counter(w, target, &target->counters[i], at);
 	put_heap(w, &target->heap, at);

@@ -136,7 +136,7 @@ void html_slices__put(const struct html *h);
 /* "gcs":…,"marks":…,"flows":…,"counters":… of a process, of which there are `n`. */
 void html__put_events(const struct html *h, const struct pic_target *target, size_t n);
 /* "findings":[…] */
-void html__put_findings(const struct html *h, const struct pic_target *target, uint32_t target_no);
+void html__put_findings(const struct html *h, const struct pic_target *target);
 /* "targets":[…]: what they are, findings, events, tables, what is missing. */
 void html__put_targets(const struct html *h);
 

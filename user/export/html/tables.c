@@ -199,7 +199,7 @@ static void put_target(const struct html *h, struct table_out *t, uint32_t targe
 		fputc('}', t->out);
 		return;
 	}
-	html__put_findings(h, target, target_no);
+	html__put_findings(h, target);
 	html__put_events(h, target, n);
 	fputs(",\n\"missing\":[", t->out);
 	for (size_t i = 0; i < target->n_missing && i < PARAGRAPHS; i++) {

@@ -23,6 +23,39 @@ static const char *rts_opts_name(enum pic_rts_opts opts)
 	return names[opts];
 }
 
+/* Which lane of its process it is. */
+static void add_which(struct report *r, cJSON *o, const struct pic_lane *lane)
+{
+	static const char *const kinds[LANE_KINDS] = {[LANE_CAPABILITY] = "capability",
+						      [LANE_THREAD] = "thread",
+						      [LANE_HASKELL] = "haskell"};
+
+	add_string(r, o, "kind", kinds[lane->kind]);
+	if (lane->kind == LANE_CAPABILITY)
+		add_u64(r, o, "no", lane->cap);
+	else if (lane->kind == LANE_THREAD)
+		add_int(r, o, "tid", lane->tid);
+	else
+		add_u64(r, o, "tso", lane->tso);
+}
+
+static void add_moment(struct report *r, cJSON *o, const struct pic_moment *moment)
+{
+	cJSON *longest;
+
+	if (!moment->end_ns) {
+		add_null(r, o, "longest");
+		return;
+	}
+	longest = add_object(r, o, "longest");
+	add_time(r, longest, "start_ns", moment->start_ns);
+	add_time(r, longest, "end_ns", moment->end_ns);
+	if (moment->lane)
+		add_which(r, add_object(r, longest, "lane"), moment->lane);
+	else
+		add_null(r, longest, "lane");
+}
+
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 {
 	bool ticks = *or_empty(t->found_tick) && strcmp(t->found_tick, "none") != 0;
@@ -64,10 +97,12 @@ static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
 		const struct pic_finding *f = &t->findings[i];
 		cJSON *finding = add_object(r, findings, NULL);
 
+		add_name(r, finding, "id", f->id);
 		add_string(r, finding, "kind", f->kind);
 		add_string(r, finding, "text", f->text);
 		add_u64(r, finding, "ns", f->ns);
 		add_string(r, finding, "where", f->where);
+		add_moment(r, finding, &f->longest);
 	}
 }
 
@@ -96,19 +131,12 @@ static uint64_t held_on_cpu(const struct pic_lane *lane)
 
 static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane)
 {
-	static const char *const kinds[LANE_KINDS] = {[LANE_CAPABILITY] = "capability",
-						      [LANE_THREAD] = "thread",
-						      [LANE_HASKELL] = "haskell"};
 	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
 
-	add_string(r, o, "kind", kinds[lane->kind]);
-	if (lane->kind == LANE_CAPABILITY) {
-		add_u64(r, o, "no", lane->cap);
-	} else if (lane->kind == LANE_THREAD) {
-		add_int(r, o, "tid", lane->tid);
+	add_which(r, o, lane);
+	if (lane->kind == LANE_THREAD) {
 		add_string(r, o, "name", or_empty(lane->name));
-	} else {
-		add_u64(r, o, "tso", lane->tso);
+	} else if (lane->kind == LANE_HASKELL) {
 		add_string(r, o, "label", lane->name);
 		add_bool(r, o, "bound", lane->bound);
 	}

@@ -26,15 +26,22 @@ static const char *rest_of_place(const struct pic_finding *finding)
 static int put_finding(const struct text *t, const char *bullet, const struct pic_finding *finding)
 {
 	const char *place = rest_of_place(finding);
-	char *text = NULL;
+	const struct pic_moment *m = &finding->longest;
+	struct buf text;
 	int err;
 
-	if (!*place)
-		return text__paragraph(t, bullet, finding->text);
-	if (asprintf(&text, *place == '(' ? "%s %s" : "%s [%s]", finding->text, place) < 0)
-		return -ENOMEM;
-	err = text__paragraph(t, bullet, text);
-	free(text);
+	buf__init(&text, STRTAB_MAX_STRING);
+	buf__adds(&text, finding->text);
+	if (*place)
+		buf__addf(&text, *place == '(' ? " %s" : " [%s]", place);
+	/* of several processes there is no room for more */
+	if (m->end_ns && (t->n_of <= 1 || t->opts->verbose))
+		buf__addf(&text, " (the longest at %.3f s)",
+			  (double)(m->start_ns - MIN(m->start_ns, t->session->start_ns)) / 1e9);
+	err = buf__addc(&text, '\0');
+	if (!err)
+		err = text__paragraph(t, bullet, text.data);
+	buf__free(&text);
 	return err;
 }
 
