@@ -159,6 +159,8 @@ $(filter $(OUT)/obj/user/export/% $(OUT)/obj/user/push/%,$(LIB_OBJS)): | $(PROTO
 
 $(OUT)/obj/user/export/html/source.o: $(wildcard user/export/html/page/*)
 
+$(OUT)/obj/user/diff/page.o: user/diff/page.css user/diff/page.js
+
 $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(say) CC $@
@@ -272,8 +274,8 @@ check-vm:
 
 # ── the rest ──
 
-# For scripts/bench page.
-$(BUILD)/bench/page: scripts/benchmarks/page.c $(LIB)
+# For scripts/bench page and names.
+$(BUILD)/bench/page $(BUILD)/bench/names: $(BUILD)/bench/%: scripts/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@

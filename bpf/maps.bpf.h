@@ -22,6 +22,9 @@ const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up
 /* When user space's loop turned last; 0: it has not begun. */
 __u64 beat_ns;
 
+/* One sample in so many is taken, by chance; 0: all. */
+__u32 sample_every;
+
 /* What users have of the maps: by slot (struct wire_user), and all together. User space takes from
  * it what it removes. */
 struct wire_user users[WIRE_MAX_USERS];

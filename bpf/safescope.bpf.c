@@ -22,7 +22,9 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_target *t = target_of(task);
 
-	return t ? sample_take(ctx, t, task, target_now(t)) : 0;
+	if (!t || (sample_every > 1 && bpf_get_prandom_u32() % sample_every))
+		return 0;
+	return sample_take(ctx, t, task, target_now(t));
 }
 
 SEC("tp_btf/sched_switch")

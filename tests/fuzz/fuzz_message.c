@@ -16,6 +16,8 @@
 #include "elf/symbols.h"
 #include "names/decode_priv.h"
 #include "rts/rts.h"
+#include "rts/rts_named_priv.h"
+#include "rts/rts_text.h"
 #include "unwind/cfi.h"
 #include "wire.h"
 
@@ -106,6 +108,21 @@ static void try_rts(const void *data, size_t size)
 		require(callsites__at(&rts.callsites, sites[i].site) == &sites[i]);
 }
 
+/* Names first, and as many parts. */
+static void try_rts_text(const void *data, size_t size)
+{
+	size_t n = size / (sizeof(uint16_t) + 1);
+	const uint16_t *names = data;
+	const uint8_t *parts = (const uint8_t *)(names + n);
+
+	if (!rts_text__check(parts, names, n))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		require(parts[i] <= RTS_PART_GC);
+		require(!names[i] || rts_named__text(names[i]));
+	}
+}
+
 static void try_decoded(const void *data, size_t size)
 {
 	struct decode_question q = {.what = (uint32_t)size % 3, .len = 64, .addr = 1ULL << 40};
@@ -180,6 +197,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 4:
 		try_decoded(copy, size - 1);
+		break;
+	case 5:
+		try_rts_text(copy, size - 1);
 		break;
 	default:
 		try_rts(copy, size - 1);

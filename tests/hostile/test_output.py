@@ -85,5 +85,96 @@ def test_full_disk(t):
     check(all_below(disk) == [], f"left behind: {all_below(disk)}")
 
 
+# ── files that say what is to be done ──────────────────────────────────────────────────────
+
+
+def given(path, text, uid=0, mode=0o600):
+    path.write_text(text)
+    path.chmod(mode)
+    os.chown(path, uid, uid)
+    return path
+
+
+@cases("attacker's", "writable", "group's", "headers", "certificates")
+def test_configuration_of_another_user(t, case):
+    """Who writes root's configuration reads what root may read, and sends it where he likes."""
+    shared, private = sticky(t)
+    uid = NOBODY if case not in ("writable", "group's") else 0
+    mode = {"writable": 0o666, "group's": 0o660}.get(case, 0o600)
+    url = "otlp+http://127.0.0.1:9"
+    if case in ("headers", "certificates"):
+        path = given(shared / "file", "X-It: is\n", uid, mode)
+        option = "--push-headers" if case == "headers" else "--push-ca"
+        code, said = write("--replay", CAPTURE, "--push", url, option, path, "--push-queue", private / "queue")
+        wanted = 2
+    else:
+        path = given(shared / "conf", f"format json\noutput {private}/x.json\n", uid, mode)
+        code, said = write("--config", path, "-d", "0.1")
+        wanted = 64
+    check(code == wanted and "may write it" in said, f"ended with {code}: {said}")
+    check("x.json" not in all_below(private), f"root's folder holds {all_below(private)}")
+
+
+def test_own_configuration(t):
+    """Root's, and the sudoer's own."""
+    _, private = sticky(t)
+    path = given(private / "conf", "windw 1\n")
+    code, said = write("--check-config", "--config", path)
+    check(code == 64 and "no such option" in said, f"ended with {code}: {said}")
+    os.chown(path, NOBODY, NOBODY)
+    code, said = write("--check-config", "--config", path, prefix=("env", f"SUDO_UID={NOBODY}", f"SUDO_GID={NOBODY}"))
+    check(code == 64 and "no such option" in said, f"ended with {code}: {said}")
+
+
+@cases("his", "within his", "link", "behind a link", "writable", "writable before")
+def test_queue_where_others_write(t, case):
+    """Who can put another folder in its place gets all profiles, or gives what is sent."""
+    shared, private = sticky(t)
+    for folder, uid, mode in (("his", NOBODY, 0o755), ("his/ours", 0, 0o700), ("all", 0, 0o777), ("all/ours", 0, 0o700)):
+        (shared / folder).mkdir()
+        (shared / folder).chmod(mode)
+        os.chown(shared / folder, uid, uid)
+    attacker_links(private, shared / "link")
+    place = {"his": "his", "within his": "his/ours/queue", "link": "link", "behind a link": "link/queue", "writable": "all",
+             "writable before": "all/ours"}[case]
+    before = all_below(shared)
+    code, said = write("--replay", CAPTURE, "--push", "otlp+http://127.0.0.1:9", "--push-queue", shared / place)
+    check(code == 2 and "others may write there" in said, f"ended with {code}: {said}")
+    check(not all_below(private), f"root's folder holds {all_below(private)}")
+    check(all_below(shared) == before, f"it made {set(all_below(shared)) - set(before)}")
+
+
+def test_rotation_beside_files_of_others(t):
+    """A file that is called as a window's is, large and from the far future: no window of root's goes for it."""
+    shared, _ = sticky(t)
+    code, said = write("--replay", CAPTURE, "--window", "0.2", "-f", "json", "-o", shared)
+    check(code in (0, 1), f"ended with {code}: {said}")
+    windows = all_below(shared)
+    check(len(windows) > 2, f"{windows}: the test shows nothing")
+    theirs = shared / (windows[0].rpartition("-")[0] + "-20991231T235959.000Z.json")
+    with theirs.open("wb") as out:
+        out.write(bytes(32 << 20))
+    os.chown(theirs, NOBODY, NOBODY)
+    code, said = write("--replay", CAPTURE, "--window", "0.2", "-f", "json", "-o", shared, "--keep-bytes", "16M")
+    check(code in (0, 1), f"ended with {code}: {said}")
+    check(all_below(shared) == sorted([*windows, theirs.name]), f"{all_below(shared)} are left of {windows}")
+
+
+@cases("file", "link")
+def test_off_file_of_another_user(t, case):
+    """Whoever may make files in a folder for all cannot end root's sessions."""
+    shared, private = sticky(t)
+    if case == "file":
+        given(shared / "off", "", NOBODY)
+    else:
+        attacker_links(given(private / "roots", ""), shared / "off")
+    code, said = write("--off-file", shared / "off", "-f", "json", "-o", t.stem, "--", program("Calls"), 1, "safe_sleep_1ms=200")
+    check(code == 0 and "switched off" not in said, f"ended with {code}: {said}")
+    (shared / "off").unlink()
+    given(shared / "off", "")
+    code, said = write("--off-file", shared / "off", "-f", "json", "-o", t.stem, "--", program("Calls"), 1, "safe_sleep_1ms=200")
+    check(code in (1, 2) and "switched off" in said, f"with root's own: ended with {code}: {said}")
+
+
 if __name__ == "__main__":
     run(globals())

@@ -12,10 +12,13 @@ const js = createRequire(path.join(npm, "package.json"))("@eslint/js");
 
 const names = (kind, list) => Object.fromEntries(list.split(" ").map((name) => [name, kind]));
 const browser = names("readonly", "document window getComputedStyle requestAnimationFrame setTimeout clearTimeout");
+// In node, or in what is sent to a page.
+const both = names("readonly", "console URL TextDecoder TextEncoder setInterval clearInterval performance atob btoa Buffer " +
+	"WebSocket WheelEvent KeyboardEvent MessageChannel navigator innerWidth");
 
 export default [
 	js.configs.recommended,
 	{ rules: { eqeqeq: "error", "no-shadow": "error", "no-var": "error", "prefer-const": "error" } },
 	{ files: ["**/*.js"], languageOptions: { sourceType: "script", ecmaVersion: 2022, globals: browser } },
-	{ files: ["**/*.mjs"], languageOptions: { sourceType: "module", globals: { ...browser, ...names("readonly", "console URL TextDecoder TextEncoder setInterval clearInterval performance atob btoa WheelEvent MessageChannel") } } },
+	{ files: ["**/*.mjs"], languageOptions: { sourceType: "module", globals: { ...browser, ...both } } },
 ];

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import queue
+import signal
 import socket
 import subprocess
 import threading
@@ -123,9 +124,10 @@ class Collector:
                 time.sleep(0.1)
         raise Failure("the collector does not listen")
 
-    def stop(self):
+    def stop(self, number=signal.SIGKILL):
+        """SIGTERM: it ends the requests that it has begun."""
         if self.process:
-            self.process.kill()
+            self.process.send_signal(number)
             self.process.wait()
         self.process = None
 

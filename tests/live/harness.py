@@ -39,6 +39,8 @@ SLOWNESS = float(os.environ.get("SAFESCOPED_SLOWNESS", "1"))
 WAYS = {
     "v": [],
     "thr": ["-threaded"],
+    # for programs of which there are two
+    "slower": ["-threaded", "-DSLOWER"],
     "p": ["-prof", "-fprof-auto-top"],
     "thr_p": ["-threaded", "-prof", "-fprof-auto-top"],
     "dyn": ["-threaded", "-dynamic"],

@@ -5,7 +5,9 @@
 # is: none ignored, none read as a differential one, and the flame graph's width is the sum of all
 # counts.
 #
-#     tests/live/import_folded.sh FILE [SVG]
+#     tests/live/import_folded.sh [-d] FILE [SVG]
+#
+# With -d the file is a differential one, of two columns.
 #
 # Prints "N lines, TOTAL in all" and exits 0; 1 with a message if the tool refuses the file or
 # understands it otherwise; 2 if the tool is not there. It is looked for in $FLAMEGRAPH, in PATH
@@ -13,8 +15,13 @@
 # speedscope's reader of folded stacks is the second opinion: import_speedscope.mjs takes FILE too.
 set -eu
 
+differential=
+if [ "${1:-}" = -d ]; then
+	differential=1
+	shift
+fi
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then
-	echo "usage: $0 FILE [SVG]" >&2
+	echo "usage: $0 [-d] FILE [SVG]" >&2
 	exit 2
 fi
 file=$1
@@ -55,7 +62,7 @@ if [ -s "$tmp/err" ]; then
 fi
 
 # It draws a second number as a difference, and says nothing.
-if grep -qE '[[:space:]][0-9]+(\.[0-9]*)?[[:space:]]+[0-9]+(\.[0-9]*)?$' "$file"; then
+if [ -z "$differential" ] && grep -qE '[[:space:]][0-9]+(\.[0-9]*)?[[:space:]]+[0-9]+(\.[0-9]*)?$' "$file"; then
 	refuse "a line ends in two numbers, which flamegraph.pl takes for a differential profile"
 fi
 lines=$(wc -l <"$file")

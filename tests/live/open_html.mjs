@@ -151,6 +151,10 @@ await visit(async (browser) => {
 	await page.emulateMedia({ colorScheme: "dark" });
 	await settled(page);
 	await shot(page, "dark");
+	/* global theme */
+	seen.inks = [await page.evaluate(() => theme.ink)];
+	for (const event of ["beforeprint", "afterprint"])
+		seen.inks.push(await page.evaluate((name) => window.dispatchEvent(new window.Event(name)) && theme.ink, event));
 	await page.emulateMedia({ colorScheme: "light", media: "print" });
 	await settled(page);
 	await shot(page, "print");

@@ -83,13 +83,14 @@ def test_ticks(t, way):
 
 @cases("p.stripped", "thr_p.stripped")
 def test_samples(t, way):
-    """Without a probe on the RTS's timer: by its thread's going to sleep, or by samples. GHC's ticks pass while the thread waits for a CPU, too: on a busy
-    machine that is many for one centre, and more runs are added until it is none's."""
+    """Without symbols: by the timer's thread's going to sleep, by what the timer calls, or by samples. GHC's ticks
+    pass while the thread waits for a CPU, too: on a busy machine that is many for one centre, and more runs are added
+    until it is none's."""
     got, want, wrong = {}, {}, None
     for _ in range(4):
         more, target = profiled(t, "Centres", 2.8, way=way, rts=("-V0.00025",), options=("-F", "3999"))
         centres = target["cost_centres"]
-        counted = "ticks" if target["found_by"]["tick"] == "ghc_ticker" else "samples"
+        counted = "samples" if target["found_by"]["tick"] == "none" else "ticks"
         check({(c["source"], c["counted"]) for c in centres} == {("memory", counted)}, f"{centres[:1]}")
         add(got, {key(c): c["self_ticks"] for c in centres})
         add(want, more)

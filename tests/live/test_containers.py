@@ -74,8 +74,20 @@ def test_manifest_configuration(t):
     check(done.returncode == 0, done.stderr)
     container = of_kind("DaemonSet")["spec"]["template"]["spec"]["containers"][0]
     mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
-    check(container["args"] == ["--config", f"{mounts['config']}/safescoped.conf"], f"{container['args']}")
-    check(f"output {mounts['state']}\n" in files["safescoped.conf"], "its reports are lost with it")
+    node, = container["env"]
+    check(node["valueFrom"]["fieldRef"]["fieldPath"] == "spec.nodeName", f"{node}")
+    check(container["args"] == ["--config", f"{mounts['config']}/safescoped.conf", "--host-name", f"$({node['name']})"],
+          f"{container['args']}")
+    conf = dict(line.split(" ", 1) for line in files["safescoped.conf"].splitlines() if not line.startswith("#"))
+    check(conf["output"] == mounts["state"] and conf["push-queue"].startswith(mounts["state"]), "what it keeps is lost with it")
+    port, = container["ports"]
+    check(conf["metrics"] == f"0.0.0.0:{port['containerPort']}", f"{conf}, {port}")
+    asks = {probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
+    check(asks == {"startupProbe": ("/healthz", port["name"]), "livenessProbe": ("/healthz", port["name"]),
+                   "readinessProbe": ("/readyz", port["name"])}, f"{asks}")
+    template = of_kind("DaemonSet")["spec"]["template"]["metadata"]
+    check(template["annotations"]["prometheus.io/port"] == str(port["containerPort"]), f"{template}")
 
 
 def packages(text):
@@ -104,7 +116,8 @@ def test_containerfile_packages(t):
     libraries = set(re.findall(r"\(NEEDED\).*\[(\S+)\]", dynamic)) - {"libc.so.6", "libm.so.6"}
     owners = subprocess.run(["dpkg", "-S", *(f"/*/{name}" for name in libraries)], capture_output=True, text=True).stdout
     have = {line.split(":")[0] for line in owners.splitlines() if "/x86_64-linux-gnu/" in line}
-    check(have == runs, f"the program needs {have}, the image has {runs}")
+    # what nothing is linked with: the certificates that a server's is verified by
+    check(have | {"ca-certificates"} == runs, f"the program needs {have}, the image has {runs}")
 
 
 if __name__ == "__main__":

@@ -143,19 +143,17 @@ IDLE_GROUP = 30000000
 
 
 def slices_of(track, events):
-    """[(row, begin, end)] of a track, whose slices must be closed inner first and none be empty."""
+    """[(row, slice, begin, end)] of a track: in time order, each within those that are open, and none empty."""
     found, stack, at = [], [], 0
     for e in events:
-        check(ns(e) >= at, f"{track}: {e['name']} goes back in time")
-        at = ns(e)
-        if e["ph"] == "B":
-            stack.append(e)
-            continue
-        check(stack and stack[-1]["name"] == e["name"], f"{track}: {e['name']} ends within {stack}")
-        begin = stack.pop()
-        check(ns(begin) < at, f"{track}: an empty slice {e['name']}")
-        found.append((len(stack), begin, e))
-    check(not stack, f"{track}: {len(stack)} slices have no end")
+        begin, end = ns(e), ns(e) + round(e["dur"] * 1000)
+        check(at <= begin < end, f"{track}: {e['name']} goes back in time or is empty")
+        at = begin
+        while stack and stack[-1] <= begin:
+            stack.pop()
+        check(not stack or end <= stack[-1], f"{track}: {e['name']} ends after what it is in")
+        found.append((len(stack), e, begin, end))
+        stack.append(end)
     return found
 
 
@@ -167,12 +165,12 @@ def test_chrome_file(t, what):
     for e in trace["traceEvents"]:
         check({"ph", "pid", "tid", "name"} <= set(e), f"an event without its fields: {e}")
         track = (e["pid"], e["tid"])
-        check(e["ph"] in "MBEisfC", f"phase {e['ph']}")
+        check(e["ph"] in "MXisfC", f"phase {e['ph']}")
         if e["ph"] == "M":
             names[(e["name"], *track)] = e["args"]
             continue
         check(e["ts"] >= 0, f"before the axis: {e}")
-        if e["ph"] in "BE":
+        if e["ph"] == "X":
             tracks.setdefault(track, []).append(e)
         elif e["ph"] in "sf":
             flows.setdefault(e["id"], []).append(e)
@@ -183,32 +181,44 @@ def test_chrome_file(t, what):
     for lane in made.report.target()["lanes"]:
         if lane["kind"] != "thread":
             continue
-        of_state = {}
         # idle threads are a group of their own, whose pid is not the process's
         track = next((key for key in ((made.pid + shift, lane["tid"]) for shift in (0, IDLE_GROUP)) if key in slices), None)
-        for row, begin, end in slices.get(track, []):
-            if row == 0:
-                state = end["args"]["state"]
-                of_state[state] = of_state.get(state, 0) + ns(end) - ns(begin)
-        check(sum(of_state.values()) == busy(lane),
-              f"tid {lane['tid']}: the slices add up to {sum(of_state.values())}, not {busy(lane)}")
+        total = sum(end - begin for row, _, begin, end in slices.get(track, []) if row == 0)
+        check(total == busy(lane), f"tid {lane['tid']}: the slices add up to {total}, not {busy(lane)}")
 
 
-@cases("calls")
-def test_real_chrome_importer(t, what):
-    """speedscope has a reader of its own for Chrome's format: one profile for each track."""
-    must_have(BUILD / "npm" / "node_modules" / "speedscope", "speedscope")
+# Titles, as in the manual page, of states whose boundaries are events: slices of others are for drawing.
+TITLES = {"safe_call_blocked": "safe call, blocked", "cap_wait": "waiting for a capability", "preempted": "preempted",
+          "unsafe_call_blocked": "unsafe call, blocked", "gc_wait": "waiting for GC"}
+
+
+@cases("calls", "deep")
+def test_real_catapult(t, what):
+    """chrome://tracing's own importer: it warns of nothing, takes states for states and functions for parts of them,
+    and finds the whole stack of each."""
+    must_have(BUILD / "npm" / "node_modules" / "traceviewer", "catapult's importer")
     made = Run.of(t, what)
-    trace = json.loads((made.dir / "p.trace.json").read_text())
-    states = {e["name"] for e in trace["traceEvents"] if e.get("cat") == "thread"}
-    got = json.loads(tool("node", HERE / "import_speedscope.mjs", made.dir / "p.trace.json"))
-    for lane in made.report.target()["lanes"]:
-        if lane["kind"] != "thread" or busy(lane) == 0:
+    got = json.loads(tool("node", HERE / "import_catapult.mjs", made.dir / "p.trace.json"))
+    check(not got["warnings"], f"it warns: {got['warnings'][:5]}")
+    lanes = {l["tid"]: l for l in made.report.target()["lanes"] if l["kind"] == "thread"}
+    threads = {t["tid"]: t for p in got["processes"] if "OS threads" in p["name"] for t in p["threads"]}
+    check(set(threads) <= set(lanes), f"threads {sorted(threads)}, in the report {sorted(lanes)}")
+    for tid, lane in lanes.items():
+        if tid not in threads:
+            check(busy(lane) == 0, f"tid {tid} is missing")
             continue
-        profile = [p for p in got["profiles"] if p["name"].endswith(f"(tid {lane['tid']})")]
-        check(profile, f"no profile for thread {lane['tid']} in {[p['name'] for p in got['profiles']]}")
-        shown = sum(f["total"] for f in profile[0]["frames"] if f["name"] in states)
-        check_near(f"its total of thread {lane['tid']} in us", shown, busy(lane) / 1000, 1)
+        states = threads[tid]["rows"].get("0", {})
+        check_near(f"tid {tid} in ns", sum(s["ns"] for s in states.values()), busy(lane), 100)
+        for state, title in TITLES.items():
+            check_near(f"tid {tid}, {state}", states.get(title, {"ns": 0})["ns"], lane["states"][state], 100)
+        check(set(threads[tid]["rows"]) <= {"0", "1"}, f"tid {tid} has rows {list(threads[tid]['rows'])}")
+        check(not any(s["hashed"] for s in states.values()), f"tid {tid}: a state without a colour in {states}")
+    functions = [f for p in got["processes"] for t in p["threads"] for f in t["rows"].get("1", {}).items()]
+    check(functions and all(f["stacks"] == f["slices"] for _, f in functions), f"functions without stacks: {functions}")
+    # the first of the report's functions, and whoever calls it
+    heavy = made.report.target()["functions"][0]["name"]
+    check(any(heavy in frame for _, f in functions for frame in f["stack"]), f"{heavy} is in no stack")
+    check(max(len(f["stack"]) for _, f in functions) > 3, "no stack is deep")
 
 
 @cases("calls", "deep")
@@ -234,10 +244,17 @@ def test_real_pprof(t, what):
     taken = report.target()["stacks"]["samples"]
     check(taken * 0.99 - 3 <= count <= taken, f"{count} samples, {taken} taken")
     check(f"process_id:[{target.pid}]" in samples, "no label of the process")
+    tags = tool("go", "tool", "pprof", "-tags", "-unit=ns", "-sample_index=wall", t.dir / "p.pb.gz")
+    check({"capability", "haskell_thread", "thread", "thread_id", "state"} <= set(re.findall(r"(?m)^ *(\w+): Total", tags)),
+          f"labels: {tags}")
+    check(re.search(r"\): Haskell thread \d+", tags), f"no Haskell thread: {tags}")
+    # what held a capability is divided among them: not more than all that was not idle
+    held = sum(int(n) for n in re.findall(r"(\d+)\.0ns \([^)]*\): \d+$", tags.partition(" capability: Total")[2].partition("\n\n")[0], re.M))
+    check(0 < held <= sum(busy(l) for l in report.target()["lanes"] if l["kind"] == "thread") * 1.01, f"capabilities held for {held} ns")
     heavy = report.target()["functions"][0]["name"]
     top = tool("go", "tool", "pprof", "-top", t.dir / "p.pb.gz")
     check(heavy in rest and heavy in top, f"{heavy} is not in it")
-    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-nodefraction=0",
+    focused = tool("go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=wall", "-nodefraction=0", "-nodecount=1000000",
                    "-tagfocus=state=haskell", t.dir / "p.pb.gz")
     shown = int(re.search(r"accounting for (\d+)ns", focused)[1])
     haskell = sum(l["states"]["haskell"] for l in report.target()["lanes"] if l["kind"] == "thread")

@@ -12,11 +12,11 @@ import time
 from harness import SAFESCOPED, Skip, Target, cases, check, program, run
 
 WANT = {
-    "thr": dict(way="rts_thr", linking="dynamic", symbols="full"),
-    "v": dict(way="rts_v", linking="dynamic", symbols="full"),
-    "thr_p": dict(way="rts_thr_p", linking="dynamic", symbols="full"),
-    "p": dict(way="rts_p", linking="dynamic", symbols="full"),
-    "dyn": dict(way="rts_thr_dyn", linking="dynamic Haskell", symbols="dynamic only"),
+    "thr": dict(way="rts_thr", linking="dynamic", symbols="full", names=["exact"]),
+    "v": dict(way="rts_v", linking="dynamic", symbols="full", names=["exact"]),
+    "thr_p": dict(way="rts_thr_p", linking="dynamic", symbols="full", names=["exact", "description"]),
+    "p": dict(way="rts_p", linking="dynamic", symbols="full", names=["exact", "description"]),
+    "dyn": dict(way="rts_thr_dyn", linking="dynamic Haskell", symbols="dynamic only", names=["exact"]),
 }
 
 
@@ -44,7 +44,7 @@ def test_each_way(t, way):
                       ready="ready" if name == "Calls" else "waiting", rts=rts)
     row = rows().get(target.pid)
     check(row, "a GHC program is not in the list")
-    for key in ("linking", "symbols"):
+    for key in ("linking", "symbols", "names"):
         check(row[key] == WANT[way][key], f"{key} is {row[key]!r}, should be {WANT[way][key]!r}")
     check(row["ghc"]["way"] == WANT[way]["way"], f"the way is {row['ghc']['way']}")
     check(row["ghc"]["version"] == ghc_version(), f"the version is {row['ghc']['version']}")
@@ -63,7 +63,7 @@ def test_stripped(t):
     target = Target([stripped], ready="waiting")
     t.started.append(target)
     row = rows()[target.pid]
-    check(row["symbols"] == "none", f"symbols are {row['symbols']!r}")
+    check(row["symbols"] == "none" and row["names"] == ["module"], f"the row is {row}")
     check(row["ghc"]["way"] == "rts_thr" and row["profilable"] == "yes", f"the row is {row}")
 
 

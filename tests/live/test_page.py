@@ -3,26 +3,27 @@
 """The html page in a browser: used as a person would, its numbers compared with the JSON report's."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from harness import BUILD, ROOT, SAFESCOPED, Target, cases, check, check_near, program, run
+from harness import BUILD, ROOT, SAFESCOPED, Target, cases, check, check_near, profile_run, program, run
 from test_calls import ALWAYS
 from test_export import must_have
 
 HERE = Path(__file__).resolve().parent
 
 
-def visit(t, page, wanted):
-    """What open_html.mjs saw."""
+def visit(t, page, wanted="", script="open_html.mjs"):
+    """What the visit saw."""
     must_have(BUILD / "npm" / "node_modules" / "playwright-core", "playwright-core")
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     must_have(browser or "/nonexistent", "Chromium")
     shots = BUILD / "screenshots" / re.sub(r"\W+", "-", t.name)
     shots.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(["node", HERE / "open_html.mjs", browser, page, wanted, shots], capture_output=True, text=True,
+    done = subprocess.run(["node", HERE / script, browser, page, wanted, shots], capture_output=True, text=True,
                           timeout=300)
     check(done.returncode == 0, f"the browser: {done.stderr[-1500:]}")
     seen = json.loads(done.stdout)
@@ -35,6 +36,12 @@ def number(cell):
     """Of a displayed cell: its tooltip is exact where the text is rounded."""
     text = (cell["title"] or cell["text"]).replace("\u202f", "")
     return None if cell["text"] == "–" else int(text.removesuffix(" ns"))
+
+
+def seconds(text):
+    """At the beginning of a displayed text."""
+    n, unit = re.match(r"([\d.]+) (\w+)", text).groups()
+    return float(n) * {"s": 1, "ms": 1e-3}[unit]
 
 
 def column(table, name):
@@ -147,6 +154,8 @@ def check_rest(seen):
           f"pointed at {seen['pointed']!r}, zoomed into {seen['zoomed']!r}")
     check(seen["found"]["flame"].startswith("found: ") and any(table["found"] for table in seen["found"]["tables"].values()),
           f"search: {seen['found']['flame']}")
+    dark, paper, after = seen["inks"]
+    check(paper == "#000" and dark == after != paper, f"colours in the dark, on paper and then: {seen['inks']}")
     check(all(table["found"] == 0 for table in seen["tables"].values()), "rows are marked, and nothing is searched for")
 
 
@@ -168,6 +177,31 @@ def test_replayed_page(t, name):
     check_visit(visit(t, t.dir / "p.html", report["targets"][0]["functions"][0]["name"]), report)
 
 
+def test_in_firefox(t):
+    """The same tables as in Chromium, of the whole session and of all of its slices."""
+    firefox = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
+    must_have(firefox or "/nonexistent", "Firefox")
+    subprocess.run([SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / "calls", "-f", "html", "-o", t.dir / "p"],
+                   capture_output=True, timeout=120, check=False)
+    profile, shot = t.dir / "firefox", BUILD / "screenshots" / "firefox.png"
+    profile.mkdir()
+    shot.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["node", "--experimental-websocket", HERE / "open_firefox.mjs", firefox, t.dir / "p.html", profile, shot],
+                          capture_output=True, text=True, timeout=300)
+    check(done.returncode == 0, f"Firefox: {done.stderr[-1500:]}")
+    seen = json.loads(done.stdout)
+    check(not seen["errors"] and seen["ready"] == "all" and seen["painted"], f"in Firefox: {seen['errors']}, {seen['ready']}")
+    check(not seen["wide"] and not seen["scrolls"], f"too wide in Firefox: {seen['wide']}")
+    other = visit(t, t.dir / "p.html", "safe_half_2ms")
+
+    def texts(tables):
+        return {name: [[cell["text"] for cell in row] for row in table["rows"]] for name, table in tables.items()}
+
+    check(seen["basis"] == other["basis"] and seen["tables"] == texts(other["tables"]), "other tables than in Chromium")
+    check(seen["selected"]["basis"] == other["everything"]["basis"], f"selected: {seen['selected']['basis']}")
+    check(seen["selected"]["tables"] == texts(other["everything"]["tables"]), "other tables of what is selected")
+
+
 def test_live_page(t):
     """What a program calls itself is text."""
     evil = t.dir / "<b>bold<!--"
@@ -183,6 +217,71 @@ def test_live_page(t):
           f"its heading is {seen['heading']}")
     check("b" not in seen["elements"], f"elements: {seen['elements']}")
     check_visit(seen, t.report().json)
+
+
+def test_several_processes(t):
+    """Two programs on one CPU: each alone has its own share of everything, and waits for the other."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    targets = [Target(["taskset", "-c", cpu, program("Calls"), 1, f"unsafe_spin_1ms={n}"]) for n in (400, 1200)]
+    t.started.extend(targets)
+    session = t.attach(targets[0], "--pid", targets[1].pid, *ALWAYS, "-F", "499", "-f", "json,html")
+    for target in targets:
+        target.go()
+    for target in targets:
+        target.result()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+    seen = visit(t, t.dir / "p.html", script="several_html.mjs")
+    reports = {f"Calls (pid {r['pid']})": r for r in t.report().json["targets"]}
+    check(seen["offered"][0] == "all" and sorted(seen["offered"][1:]) == sorted(reports), f"to choose from: {seen['offered']}")
+    for name, report in reports.items():
+        one, lanes = seen["processes"][name], [lane for lane in report["lanes"] if lane["kind"] == "thread"]
+        check(f"all OS threads of {name}:" in one["basis"], f"{name}: {one['basis']}")
+        check_near(f"{name}: CPU of the flame graph", seconds(one["flame"]), sum(lane["cpu_ns"] for lane in lanes) / 1e9, 0.01)
+        shown = {row[0]["text"]: number(row[3]) for id, table in one["tables"].items() if id.startswith("table-thread-")
+                 for row in table["rows"]}
+        check(shown == {f"{lane['tid']} {lane['name']}": lane["cpu_ns"] for lane in lanes}, f"{name}: threads {shown}")
+        check(not one["overflows"], f"too wide: {one['overflows']}")
+    check(seen["again"]["basis"] == seen["whole"]["basis"] and seen["again"]["tables"] == seen["whole"]["tables"],
+          "after all processes again the page is not as it was")
+    for own, other in (list(reports), list(reports)[::-1]):
+        waits = [text for lane, text in seen["waits"] if lane.endswith(f" of {own}")]
+        check(waits and any(f" of {other} for " in text for text in waits), f"{own} waited for {waits}")
+
+
+# ── a walk ──
+
+
+def test_walk(t):
+    """Somebody who knows nothing of the program finds its faults on the page alone, and the numbers that it
+    measured itself. (What allocates, and what changed between two builds, the page does not answer yet.)"""
+    truth, report, target = profile_run(t, "Faulty", rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", "json,html"))
+    seen = visit(t, t.dir / "p.html", script="walk_html.mjs")
+    # 1. which function uses the CPU
+    haskell = [row for row in seen["functions"]["rows"] if row[0]["text"].startswith(("Main.", "~Main."))]
+    check("digest" in haskell[0][0]["text"], f"the function that uses the CPU: {[row[0]['text'] for row in haskell[:5]]}")
+    # 2. which foreign call blocks, and from where
+    call = {title: cell["text"] for title, cell in seen["call"].items()}
+    check(call["function"] == "faulty_query" and "fetch" in call["called from"], f"the call that blocks: {call}")
+    check(int(call["calls"]) == truth["queries"], f"{call['calls']} calls, the program counted {truth['queries']}")
+    check_near("how long it took", number(seen["call"]["total"]), truth["queried_ns"], 0.02 * truth["queried_ns"])
+    # 3. what held the collections up
+    held = seen["heldUp"]
+    check("faulty_take_lock" in held["said"] and "rebuild" in held["said"] and "capability 1" in held["said"], f"the finding: {held['said']}")
+    check([cell["text"] for cell in held["calls"]["rows"][0][:1]] == ["faulty_take_lock"], f"unsafe calls at that moment: {held['calls']['rows']}")
+    # 4. when the longest pause was, and what ran then
+    pause = seen["longest"]["pause"]
+    start, waited = report.json["session"]["start_unix_ns"] + number(pause["at"]), number(pause["waited before"])
+    locked = max(min(start, at + ns) - max(start - waited, at) for at, ns in truth["locks"])
+    check(waited > 100e6 and locked > 0.7 * waited, f"it waited {waited} ns before {start}, {locked} ns of it for a lock: {truth['locks']}")
+    check(pause["longest for capability"]["text"] == "1", f"it waited for capability {pause['longest for capability']['text']}")
+    check(seen["longest"]["calls"]["rows"][0][0]["text"] == "faulty_take_lock", f"what ran then: {seen['longest']['calls']['rows']}")
+    # 5. which thread waited for which capability
+    waiting = seen["waiting"]
+    tid = int(waiting["most"]["OS thread"]["text"].split()[0])
+    check(tid in truth["queriers"], f"thread {tid} waited most, the calls were made by {truth['queriers']}")
+    check(waiting["slice"].startswith("waiting for a capability") and "capability\n1" in waiting["slice"] and "fetch" in waiting["slice"],
+          f"its longest wait: {waiting['slice']}")
+    check(target.pid, "no process")
 
 
 if __name__ == "__main__":

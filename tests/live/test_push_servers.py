@@ -377,6 +377,13 @@ def test_pyroscope(t):
     check(name in windows[0].name, f"{name}, but the file is {windows[0].name}")
 
 
+def test_host_name(t):
+    """A replay's host is not known, unless somebody says so."""
+    server = Server(t)
+    Pushed(t, server.url("pyroscope+http"), options=("--host-name", "node 7,b"))
+    check(server.requests and all("?name=Calls%7Bhost%3Dnode%207_b%2Cpid%3D" in r.line for r in server.requests), server.requests[0].line)
+
+
 # ── the process that sends ──
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -79,6 +80,39 @@ def test_as_root(t, way):
     for function in ("safe_half_2ms", "safe_sleep_1ms"):
         check(calls_of(report, function) == truth[function]["calls"], f"{function}: {calls_of(report, function)} calls")
     check(os.stat(folder / "p.json").st_uid == NOBODY, "the report is not its user's")
+
+
+def own_target(t, folder, *args):
+    """A program of the same ordinary user's."""
+    path = folder / "calls"
+    if not path.exists():
+        shutil.copy(program("Calls"), path)
+        path.chmod(0o755)
+    target = Target(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", path, "1", *args])
+    t.started.append(target)
+    return target
+
+
+def test_three(t):
+    """With no more than three of them a user has all of it for programs of his own: by pid, in the list, of the host."""
+    folder = place(t)
+    target = own_target(t, folder, "safe_half_2ms=100", "safe_sleep_1ms=300")
+    check(target.pid in listed([*as_nobody(ALWAYS_NEEDED), folder / "safescoped"], folder), "it is not in the list")
+    code, truth, report, said = profile(t, folder, ALWAYS_NEEDED, target)
+    check(code == 0 and report, f"ended with {code}: {said}")
+    target = own_target(t, folder, "safe_half_2ms=100", "safe_sleep_1ms=300")
+    process = start(t, folder, ALWAYS_NEEDED, "--comm", "calls", "-v", "-f", "json", "-o", folder / "host.json", *ALWAYS)
+    said = ""
+    while "processes" not in said and process.poll() is None:
+        said += process.stderr.readline()
+    target.go()
+    again = target.result()
+    process.send_signal(signal.SIGINT)
+    code, _, err = ended(process)
+    check(code == 0, f"ended with {code}: {said + err}")
+    for counted, made in ((report, truth), (json.loads((folder / "host.json").read_text()), again)):
+        for function in ("safe_half_2ms", "safe_sleep_1ms"):
+            check(calls_of(counted, function) == made[function]["calls"], f"{function}: {calls_of(counted, function)} calls")
 
 
 def listed(command, cwd):

@@ -180,6 +180,9 @@ def test_switched_off(t):
     check(s.manager.count("WATCHDOG", 3) >= 1 and not s.frequencies(), f"{s.manager.messages}, {s.frequencies()}")
     s.off.unlink()
     s.wait_for_windows(lambda hz: len(hz) >= 2)
+    check(s.manager.wait_for("STATUS")["STATUS"] == "Profiling", f"{s.manager.messages}")
+    s.off.touch()
+    check(s.manager.wait_for("STATUS") == {"STATUS": "Switched off"}, f"{s.manager.messages}")
     s.end()
     check(set(s.frequencies()) == {97}, f"windows of {s.frequencies()} Hz")
 

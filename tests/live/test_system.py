@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """safescoped without --pid: every GHC process of the host, those that begin and end meanwhile too."""
 
+import json
 import os
 import re
 import shutil
@@ -299,6 +300,53 @@ def test_many(t):
     print(f"  a hundred targets: attached in {attached:.2f} s, ended in {detached:.2f} s", flush=True)
     check(attached < 10, f"attaching took {attached:.1f} s")
     check(detached < 10, f"ending took {detached:.1f} s")
+
+
+def storm(command, a_second, seconds):
+    """So many programs a second, each from its exec to its end: {pid: the calls that it counted}."""
+    begun, started = time.monotonic(), []
+    for i in range(int(a_second * seconds)):
+        time.sleep(max(0, begun + i / a_second - time.monotonic()))
+        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        started.append(process)
+    truths = {}
+    for process in started:
+        out, _ = process.communicate(timeout=120)
+        check(process.returncode == 0, f"a program of the storm ended with {process.returncode}")
+        truths[process.pid] = json.loads(out.splitlines()[-1])
+    return truths
+
+
+def test_storm(t):
+    """Two hundred targets, and twenty short programs a second: every call is counted, each target has its cost, and of
+    those that ended before the daemon had a processor to look at them on, it reports how many."""
+    own = t.dir / "storm"
+    shutil.copy(program("Calls", "thr"), own)
+    targets = [Target([own, "1", "safe_sleep_1ms=5"], ready=None) for _ in range(200)]
+    t.started.extend(targets)
+    for target in targets:
+        target.wait_for("ready", 120)
+    session = whole_host(t, "--comm", "storm")
+    truths = storm([own, "1", "safe_sleep_1ms=20", "safe_sleep_20ms=8"], 20, 5)
+    for target in targets:
+        target.go()
+    truths |= {target.pid: target.result() for target in targets}
+    session.signal(signal.SIGINT)
+    code = session.wait(120)
+    check(code == 0, f"safescoped ended with {code}: {session.err.seen[-5:]}")
+    report = t.report()
+    seen = {x["pid"] for x in report.json["targets"]}
+    missed = [int(text.split()[0]) for text in report.json["targets"][0]["missing"] if "ended before they could be looked at" in text]
+    check(seen <= truths.keys() and len(seen) + sum(missed) == len(truths) and len(seen) >= 250,
+          f"{len(seen)} targets of {len(truths)}, missed by the report: {missed}")
+    for pid in seen:
+        truth = truths[pid]
+        compare(report, pid, truth)
+        cost = report.target(pid)["cost"]
+        check(cost and cost["probe_hits"] >= 2 * truth["safe_sleep_1ms"]["calls"] and cost["trap_ns_estimated"] > 0,
+              f"pid {pid} has no cost of its own: {cost}")
 
 
 def test_nothing_is_left(t):

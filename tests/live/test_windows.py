@@ -109,6 +109,19 @@ def test_signals(t):
     check(len(windows(folder)) == 2, f"{len(windows(folder))} windows")
 
 
+def test_max_cpu(t):
+    """Where the daemon takes more than it may, it takes fewer samples, and the windows have the frequency that is left."""
+    target = t.target("Calls", 2, "safe_sleep_1ms=20000")
+    session, folder = attach(t, target, "-F", "997", "--max-cpu", "0.01", window="0.5")
+    target.go()
+    time.sleep(13)
+    session.signal(signal.SIGTERM)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    hz = [report.json["session"]["frequency_hz"] for report in windows(folder)]
+    check(hz[0] == 997 and hz[-1] <= 249 and hz == sorted(hz, reverse=True), f"windows of {hz} Hz")
+    check(sum("more than --max-cpu 0.01: fewer samples" in l for l in session.err.seen) == 1, f"it said {session.err.seen}")
+
+
 def test_keep(t):
     target = t.target("Calls", 2, "safe_sleep_1ms=20000")
     session, folder = attach(t, target, "--keep", "2", window="0.5")

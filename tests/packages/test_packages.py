@@ -10,11 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
-from harness import BUILD, ROOT, Skip, cases, check, run  # noqa: E402 pylint: disable=wrong-import-position
+from collector import Collector, free_port  # noqa: E402 pylint: disable=wrong-import-position
+from harness import BUILD, ROOT, SAFESCOPED, Skip, cases, check, run  # noqa: E402 pylint: disable=wrong-import-position
 
 SUITES = os.environ.get("DEB_SUITES", "bookworm trixie").split()
 CLEAN_ROOT = Path(__file__).resolve().parent / "clean-root"
@@ -111,6 +113,7 @@ SCRIPT = r"""
 show() { echo "= $1"; shift; "$@" 2>&1; }
 show before systemctl is-enabled safescoped
 sed -i 's/^window 60/window 1/' /etc/safescoped.conf
+printf 'push %s\nmetrics 127.0.0.1:%s\n' $URL $PORT >>/etc/safescoped.conf
 mkdir -p /etc/systemd/system/safescoped.service.d
 printf '[Service]\nWatchdogSec=6\nRestartSec=1\n' >/etc/systemd/system/safescoped.service.d/test.conf
 show enable systemctl enable --now safescoped
@@ -123,6 +126,10 @@ processes() {
 show processes processes
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done
 show windows ls /var/lib/safescoped/
+ask() { bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT; printf 'GET $1 HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"; }
+show ready ask /readyz
+show metrics ask /metrics
+show queued find /var/lib/safescoped/push/ -name '*.push'
 echo 'windw 3' >>/etc/safescoped.conf
 show wrong systemctl reload safescoped
 sed -i '/windw/d; s/^frequency 19/frequency 29/' /etc/safescoped.conf
@@ -145,10 +152,10 @@ show all journalctl -u safescoped --no-pager -o short-precise
 """
 
 
-def boot(debian, script):
+def boot(debian, script, **variables):
     """{the name: the lines that it printed}"""
     path = debian.root / "script"
-    path.write_text(f"#!/bin/sh\n{script}")
+    path.write_text("#!/bin/sh\n" + "".join(f"{name}={value}\n" for name, value in variables.items()) + script)
     done = subprocess.run([Path(__file__).resolve().parent / "boot", debian.root, path], capture_output=True, text=True)
     if done.returncode == 2:
         raise Skip(done.stderr.strip())
@@ -161,14 +168,44 @@ def boot(debian, script):
     return said
 
 
+def queue_windows(t, debian, url):
+    """Windows that a session before had to leave in the queue, since nobody took them; how many."""
+    queue, files = debian.root / "var/lib/safescoped/push", t.dir / "files"
+    files.mkdir()
+    queue.mkdir(parents=True)
+    replay = subprocess.Popen([SAFESCOPED, "--replay", ROOT / "tests" / "data" / "capture" / "calls", "--window", "0.2", "-f", "json",
+                               "-o", files, "--push", url, "--push-queue", queue], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    t.finally_do(lambda: (replay.kill(), replay.wait()))
+    check("is kept" in replay.stderr.readline(), "somebody took them")
+    deadline = time.monotonic() + 60
+    while len(list(queue.rglob("*.push"))) < 4:
+        check(time.monotonic() < deadline, "they are not in the queue")
+        time.sleep(0.2)
+    replay.terminate()
+    replay.communicate(timeout=60)
+    return len(list(queue.rglob("*.push")))
+
+
 def test_under_systemd(t):
-    """The unit as a real service manager runs it: its user, its rights, reload, off, watchdog, stop, and what the journal has."""
+    """The unit as a real service manager runs it: its user, its rights, reload, off, watchdog, stop, what the journal has; it
+    sends what is queued to a real collector, and answers for metrics."""
+    collector = Collector(t)
+    collector.stop()
     debian = Debian(t, SUITES[0])
     shutil.copy(package()[0], debian.root / "safescoped.deb")
     debian.apt("update")
     debian.apt("install", "-y", "--no-install-recommends", "systemd", "systemd-sysv", "/safescoped.deb")
     (debian.root / "usr/sbin/policy-rc.d").unlink()
-    said = boot(debian, SCRIPT)
+    n = queue_windows(t, debian, collector.url)
+    collector.start()
+    said = boot(debian, SCRIPT, URL=collector.url, PORT=free_port())
+    # it passes nothing on of a window in which nobody did anything
+    check(0 < collector.sink.seen.qsize() <= n and not said["queued"],
+          f"of {n} windows {collector.sink.seen.qsize()} came; {said['queued']} are left; {said['all']}")
+    check(all(said[what][0].split()[1] == "200" for what in ("ready", "metrics")), f"{said['ready']} {said['metrics']}")
+    delivered = [line.split()[-1] for line in said["metrics"] if line.startswith("safescoped_push_delivered_total{")]
+    check(len(delivered) == 1 and int(delivered[0]) >= n, f"{delivered} of {n} were delivered: {said['metrics']}")
     check(said["before"] == ["disabled"], f"it began by itself: {said['before']}")
     check(set(said["status"]) == {"ActiveState=active", "StatusText=Profiling", "User=safescoped"}, f"{said['status']} {said['all']}")
     caps = sum(1 << CAP_NUMBERS[c] for c in CAPS)

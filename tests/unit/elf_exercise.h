@@ -49,6 +49,7 @@ static inline size_t elf_exercise(struct elf_file *elf)
 	const struct elf_fde *fdes;
 	struct elf_section section;
 	struct elf_sym sym;
+	struct elf_needs needs;
 	enum elf_symtab which;
 	uint64_t a, b;
 	char id[41];
@@ -84,6 +85,9 @@ static inline size_t elf_exercise(struct elf_file *elf)
 	ex.sum += elf__n_symbols(elf, ELF_SYMTAB) + elf__n_symbols(elf, ELF_DYNSYM);
 	if (elf__find_symbol(elf, "tiny_calls", &sym, &which) == 0)
 		ex.sum += sym.value;
+	ex.sum += elf__exports(elf, "tiny_calls") + elf__exports(elf, "");
+	if (elf__needs(elf, "libc", &needs) == 0)
+		ex.sum += strlen(needs.library) + strlen(needs.path);
 	if (elf__fdes(elf, &fdes, &n) == 0) {
 		for (i = 0; i < n; i++) {
 			if (fdes[i].end <= fdes[i].start ||

@@ -328,13 +328,30 @@ static void stripped_programs(void **state)
 		skip();
 }
 
+struct wanted {
+	uint64_t vaddr;
+	const char *name;
+	bool seen;
+};
+
+/* Compilers' parts of a function are the function: "evacuate.part.0". */
+static int on_symbol(void *ctx, const struct elf_sym *sym)
+{
+	struct wanted *w = ctx;
+	size_t len = strcspn(sym->name, ".");
+
+	w->seen |= sym->value == w->vaddr && len == strlen(w->name) &&
+		   !strncmp(sym->name, w->name, len);
+	return 0;
+}
+
 /*
- * The runtime's C functions: without names all of them but a few at the edges, and no other's.
- * The collector's cannot be distinguished from the rest then.
+ * The runtime's C functions: without symbols all of them but a few at the edges, and no other's.
+ * Names that they have then are those of the twin's symbols.
  */
 static void check_classes(struct rts rts[2])
 {
-	size_t n, own = 0, missed = 0;
+	size_t n, own = 0, missed = 0, named = 0, gc = 0;
 	const struct elf_fde *fdes;
 	struct rts_text *text[2];
 
@@ -345,15 +362,32 @@ static void check_classes(struct rts rts[2])
 		enum rts_part by_name = rts_text__part(text[0], fdes[i].start, "");
 		enum rts_part by_calls = rts_text__part(text[1], fdes[i].start, "");
 
+		struct wanted w = {.vaddr = fdes[i].start};
+
+		w.name = rts_text__name(text[1], w.vaddr);
+		assert_null(rts_text__name(text[0], w.vaddr));
+		if (w.name) {
+			elf__symbols(rts[0].image->elf, ELF_SYMTAB, on_symbol, &w);
+			assert_true(w.seen);
+			named++;
+			gc += by_calls == RTS_PART_GC;
+		}
 		if (by_name == RTS_PART_RTS || by_name == RTS_PART_GC) {
 			own++;
-			missed += by_calls != RTS_PART_RTS;
+			missed += by_calls != RTS_PART_RTS && by_calls != RTS_PART_GC;
 		} else {
 			assert_int_equal(by_calls, by_name);
 		}
 	}
 	assert_true(own > 300);
 	assert_true(missed * 50 <= own);
+	assert_true(rts_text__is_cmm(text[1], address(rts[0].image->elf, "stg_upd_frame_info")));
+	assert_true(rts_text__is_cmm(text[1], address(rts[0].image->elf, "stg_ap_p_fast")));
+	assert_false(
+		rts_text__is_cmm(text[1], address(rts[0].image->elf, "base_GHCziBase_map_info")));
+	assert_false(rts_text__is_cmm(text[1], address(rts[0].image->elf, "suspendThread")));
+	assert_true(named > 70);
+	assert_true(gc > 5);
 	for (size_t k = 0; k < 2; k++)
 		rts_text__free(text[k]);
 }
@@ -384,6 +418,7 @@ static void same_with_and_without_symbols(void **state)
 			rts_symbols__find(&rts[k]);
 			rts_callsites__find(&rts[k]);
 			rts_stgrun__find(&rts[k]);
+			rts_tick__find(&rts[k]);
 		}
 		assert_string_equal(rts[0].way, ways[i].rts);
 		assert_string_equal(rts[1].way, ways[i].rts);
@@ -395,6 +430,9 @@ static void same_with_and_without_symbols(void **state)
 		assert_int_equal(rts[0].stgrun.addr, rts[1].stgrun.addr);
 		assert_true(rts[0].stgrun_ret != 0);
 		assert_int_equal(rts[0].stgrun_ret, rts[1].stgrun_ret);
+		/* a threaded one has a thread for its timer */
+		if (!rts[0].threaded)
+			assert_int_equal(rts[0].tick.addr, rts[1].tick.addr);
 		check_classes(rts);
 		for (size_t k = 0; k < 2; k++) {
 			rts__free(&rts[k]);
@@ -415,7 +453,7 @@ static void pandoc(void **state)
 	struct image image = {.base = "pandoc", .is_exe = true};
 	struct callsites c = {0};
 	struct rts rts = {.image = &image};
-	struct elf_sym sym;
+	struct elf_sym sym = {0};
 
 	(void)state;
 	if (access(path, R_OK) != 0)

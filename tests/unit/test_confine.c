@@ -618,9 +618,54 @@ static void turns(void **state)
 	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_sum, &n, 8, &out), -EBUSY);
 	confine__last_turn();
 	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
+	/* nor is there all of it for each of many users */
+	confine__new_turn();
+	for (how.user = 90010; how.user < 90012; how.user++)
+		assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_too_slow, NULL, 8, &out),
+				 -ETIMEDOUT);
+	assert_int_equal(confine__aside(&how, LONG_MS, 1, fn_sum, &n, 8, &out), -EBUSY);
+	assert_int_equal(confine__patience_ns(0), 0);
+	confine__new_turn();
+	assert_true(confine__may_wait(how.user));
+	assert_int_equal(confine__patience_ns(0), UINT64_MAX);
+	confine__last_turn();
 	how.user = 90001;
 	confine__waited(how.user, CONFINE_USER_NS, 0);
 	assert_false(confine__may_wait(how.user));
+}
+
+/* A job that goes on is asked for again when its user may be waited for no longer. */
+static void awaited(void **state)
+{
+	const struct confine how = {.name = "test", .user = 90003};
+	struct confine_job *job;
+	uint32_t n = 10;
+	void *out;
+
+	(void)state;
+	confine__new_turn();
+	assert_int_equal(confine__start(&how, LONG_MS, fn_too_slow, NULL, 8, &job), 0);
+	assert_false(confine_job__is_over(job));
+	assert_int_equal(confine_job__await(job, how.user, 1, &out), -EBUSY);
+	/* he is not waited for any more in this turn */
+	assert_int_equal(confine_job__await(job, how.user, 1, &out), -EBUSY);
+	confine__new_turn();
+	assert_int_equal(confine_job__await(job, how.user, CONFINE_HONEST_NS, &out), 0);
+	confine__free_out(out, 8);
+	assert_true(confine_job__is_over(job));
+	confine_job__free(job);
+
+	assert_int_equal(confine__start(&how, LONG_MS, fn_sum, &n, 8, &job), 0);
+	while (!confine_job__is_over(job))
+		poll(NULL, 0, 1);
+	confine__waited(how.user, CONFINE_USER_NS, 0);
+	assert_false(confine__may_wait(how.user));
+	/* what is over is not waited for */
+	assert_int_equal(confine_job__await(job, how.user, 1, &out), 0);
+	assert_int_equal(*(uint64_t *)out, 55);
+	confine__free_out(out, 8);
+	confine_job__free(job);
+	confine__last_turn();
 }
 
 int main(void)
@@ -637,6 +682,7 @@ int main(void)
 		cmocka_unit_test(idle),
 		cmocka_unit_test(users),
 		cmocka_unit_test(turns),
+		cmocka_unit_test(awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

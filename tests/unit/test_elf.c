@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ELF reader: on a small known file, on this test's own executable, and on damaged files. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -290,6 +291,34 @@ static void own_executable(void **state)
 	elf__free(elf);
 }
 
+/* What readelf says of tiny.elf's .dynsym, and the dynamic linker of this executable. */
+static void exports_and_needs(void **state)
+{
+	struct tiny *tiny = *state;
+	struct elf_needs needs = {.library = "unchanged"};
+	struct elf_file *elf;
+
+	assert_int_equal(elf__open_bytes(tiny->data, tiny->size, "tiny", &elf), 0);
+	assert_true(elf__exports(elf, "tiny_calls"));
+	assert_true(elf__exports(elf, "tiny_object"));
+	assert_true(elf__exports(elf, "tiny_string"));
+	assert_false(elf__exports(elf, "imported"));
+	assert_false(elf__exports(elf, "tiny_local"));
+	assert_false(elf__exports(elf, "tiny_call"));
+	assert_false(elf__exports(elf, ""));
+	assert_true(elf__mentions(elf, "imported_data"));
+	assert_false(elf__mentions(elf, "libc"));
+	assert_int_equal(elf__needs(elf, "tiny_", &needs), -ENOENT);
+	assert_string_equal(needs.library, "unchanged");
+	elf__free(elf);
+	elf = open_path("/proc/self/exe");
+	assert_int_equal(elf__needs(elf, "libcmocka", &needs), 0);
+	assert_string_equal(needs.library, "libcmocka.so.0");
+	assert_non_null(dlopen(needs.library, RTLD_LAZY | RTLD_NOLOAD));
+	assert_int_equal(elf__needs(elf, "libHSrts", &needs), -ENOENT);
+	elf__free(elf);
+}
+
 static void what_is_no_elf(void **state)
 {
 	struct tiny *tiny = *state;
@@ -530,6 +559,7 @@ int main(void)
 		cmocka_unit_test(unwind_ranges),
 		cmocka_unit_test(without_sections),
 		cmocka_unit_test(own_executable),
+		cmocka_unit_test(exports_and_needs),
 		cmocka_unit_test(what_is_no_elf),
 		cmocka_unit_test(truncated_anywhere),
 		cmocka_unit_test(bytes_changed_at_random),

@@ -282,6 +282,49 @@ static void test_names_stay_text(void **state)
 	free(page);
 }
 
+/* Of a host with thousands of threads most have no lane of their own on the page; what they did
+ * counts. */
+static void test_many_lanes(void **state)
+{
+	enum { MANY = 1700 };
+	static struct pic_slice slices[MANY];
+	static struct pic_lane lanes[MANY];
+	static const struct pic_frame frames[] = {{.name = "Main.work", .file = "Main"}};
+	static const uint32_t one[] = {0};
+	static const struct pic_stack stacks[] = {{0}, {.frames = one, .n = 1}};
+	const struct pic_target target = {
+		.comm = "many", .pid = 42, .lanes[LANE_THREAD] = LANES(lanes)};
+	const struct sketch sketch = {
+		.session = {.version = "1", .end_ns = MANY + 9},
+		.targets = &target,
+		.n_targets = 1,
+		.frames = frames,
+		.n_frames = 1,
+		.stacks = stacks,
+		.n_stacks = 2,
+	};
+	const struct export_opts all = {0};
+	cJSON *root;
+	char *page;
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		slices[i] = (struct pic_slice)SLICE(0, i + 9ULL, 1, ST_HASKELL, 0, 0);
+		lanes[i] = (struct pic_lane){.tid = (pid_t)(i + 1),
+					     .name = "worker",
+					     .end_ns = i + 9,
+					     .states_ns = {[ST_HASKELL] = i + 9},
+					     .slices = &slices[i],
+					     .n_slices = 1};
+	}
+	check_sums(&sketch, &all);
+	page = render(&sketch, &all);
+	root = data_of(page, "data");
+	assert_true(cJSON_GetArraySize(field(root, "lanes")) < MANY);
+	cJSON_Delete(root);
+	free(page);
+}
+
 /* ── stacks ──────────────────────────────────────────────────────────────────────────────── */
 
 #define WIDE	 3000	    /* stacks */
@@ -383,6 +426,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_names_stay_text),
+		cmocka_unit_test(test_many_lanes),
 		cmocka_unit_test(test_trees_are_bounded),
 		cmocka_unit_test(test_a_full_disk_is_reported),
 	};

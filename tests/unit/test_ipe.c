@@ -307,11 +307,9 @@ static void not_entries(void **state)
 {
 	static const struct {
 		const char *table, *desc;
-	} others[] = {{"Data.Text.foo_info", "a pattern"},
-		      {"some text", "14"},
-		      {"", ""},
-		      {"Data.Text.foo_info", "1400"},
-		      {"_info", "14"}};
+	} others[] = {
+		{"Data.Text.foo_info", "a pattern"}, {"some text", "14"}, {"", ""},
+		{"Data.Text.foo_info", "1400"},	     {"_info", "14"},	  {"\x01\x7f_info", "14"}};
 	struct world *w = world_new();
 
 	(void)state;
@@ -327,6 +325,36 @@ static void not_entries(void **state)
 	}
 	make_ents(w, false);
 	check_all(w, "9.4.2");
+	world_free(w);
+}
+
+static void put_ent(struct world *w, uint64_t info, const char *table)
+{
+	uint8_t *e = w->data + w->data_len;
+
+	put64(e, 0, info);
+	put64(e, 8, keep(w, table, strlen(table) + 1));
+	put64(e, 16, keep(w, "30", 3));
+	for (size_t at = 24; at <= 48; at += 8)
+		put64(e, at, keep(w, "Cmm", 4));
+	w->data_len += 56;
+}
+
+/* The runtime's Cmm modules have one name: what is between two of their entries is not theirs. */
+static void cmm_modules(void **state)
+{
+	static const char *const tables[] = {"stg_raise_ret_info", "stg_ap_p_info", "foo_info",
+					     "bar_info"};
+	struct world *w = world_new();
+	const struct ipe_raw *e = w->out.entries;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		put_ent(w, CODE + 0x1000 * i, tables[i]);
+	assert_int_equal(ipe_read(ipe_layout__find("9.4.2"), &w->source, &w->out), 0);
+	assert_int_equal(w->out.n, ARRAY_SIZE(tables));
+	assert_int_not_equal(e[0].node, e[1].node);
+	assert_int_equal(e[2].node, e[3].node);
 	world_free(w);
 }
 
@@ -419,8 +447,9 @@ static void damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms),  cmocka_unit_test(not_entries), cmocka_unit_test(versions),
-		cmocka_unit_test(limits), cmocka_unit_test(damage),
+		cmocka_unit_test(forms),       cmocka_unit_test(not_entries),
+		cmocka_unit_test(cmm_modules), cmocka_unit_test(versions),
+		cmocka_unit_test(limits),      cmocka_unit_test(damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

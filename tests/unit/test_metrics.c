@@ -735,6 +735,25 @@ static void first_places(void **state)
 
 /* ── the daemon ──────────────────────────────────────────────────────────────────────────── */
 
+/* Two that differ beyond what a process's name may have are two. */
+static void pushes_by_url(struct metrics *m)
+{
+	char url[METRICS_MAX_LABEL + 1];
+	struct scraped s;
+
+	for (size_t n = METRICS_MAX_LABEL - 2; n <= METRICS_MAX_LABEL; n++) {
+		memset(url, 'x', n);
+		url[n] = '\0';
+		metrics__set_labelled(m, METRICS_PUSH_DELIVERED, url, n);
+	}
+	metrics__set_labelled(m, METRICS_PUSH_LAG_NS, "otlp+http://a:1", 2500000000);
+	s = scrape(m);
+	assert_true(sum_of(&s, "safescoped_push_delivered_total", "url=\"xxx") ==
+		    2 * METRICS_MAX_LABEL - 3);
+	assert_true(value_of(&s, "safescoped_push_lag_seconds{url=\"otlp+http://a:1\"}") == 2.5);
+	scraped_free(&s);
+}
+
 static void own_numbers(void **state)
 {
 	static const char cause[] = "lost \"ring\"";
@@ -762,7 +781,9 @@ static void own_numbers(void **state)
 	assert_true(near(value_of(&s, "safescoped_cpu_seconds_total{process=\"helpers\"}"),
 			 1500000000 + METRICS_HELPERS_NS, EXACT));
 	assert_int_equal(s.n, METRICS_VALUES + 2);
+	assert_true(sum_of(&s, "safescoped_push_delivered_total", "") == 0);
 	scraped_free(&s);
+	pushes_by_url(m);
 	/* of those there are so many only */
 	for (unsigned i = 0; i < 3 * METRICS_MAX_LABELLED; i++) {
 		char label[16];
@@ -771,7 +792,7 @@ static void own_numbers(void **state)
 		metrics__set_labelled(m, METRICS_LOST, label, 1);
 	}
 	s = scrape(m);
-	assert_true(sum_of(&s, "safescoped_lost_total", "cause ") == METRICS_MAX_LABELLED - 1);
+	assert_true(sum_of(&s, "safescoped_lost_total", "cause ") == METRICS_MAX_LABELLED - 4);
 	scraped_free(&s);
 	metrics__free(m);
 }

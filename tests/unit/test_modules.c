@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "elf/elf.h"
+#include "confine/confine.h"
 #include "names/modules_priv.h"
 #include "names/modules_read_priv.h"
 
@@ -173,13 +174,23 @@ static void put_types(struct world *w)
 	}
 }
 
+/* In one step, or in two. */
 static struct modules *read_modules(struct world *w)
 {
+	static bool in_two;
+	struct confine_job *job;
 	struct modules *modules;
 	struct elf_file *elf;
 
 	assert_int_equal(elf__open_bytes(w->bytes, sizeof(w->bytes), "test", &elf), 0);
-	assert_int_equal(modules__new(elf, false, &modules), 0);
+	in_two = !in_two;
+	if (in_two) {
+		assert_int_equal(modules__start(elf, false, &job), 0);
+		assert_int_equal(modules__await(elf, job, &modules), 0);
+		confine_job__free(job);
+	} else {
+		assert_int_equal(modules__new(elf, false, &modules), 0);
+	}
 	elf__free(elf);
 	return modules;
 }

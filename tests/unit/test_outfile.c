@@ -345,6 +345,81 @@ static void test_disk_full(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
+static void put(const char *path, mode_t mode)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static int open_own(const char *path, uid_t user)
+{
+	int fd = -1, err = fd__open_own(path, user, &fd);
+
+	assert_int_equal(err == 0, fd >= 0);
+	fd__close(&fd);
+	return err;
+}
+
+static void test_own_files(void **state)
+{
+	(void)state;
+	put("mine", 0644);
+	put("group", 0664);
+	put("all", 0646);
+	assert_int_equal(open_own("mine", NOBODY), 0);
+	assert_int_equal(open_own("group", NOBODY), -EPERM);
+	assert_int_equal(open_own("all", NOBODY), -EPERM);
+	assert_int_equal(open_own(".", NOBODY), -EINVAL);
+	assert_int_equal(open_own("none", NOBODY), -ENOENT);
+	if (geteuid())
+		return;
+	assert_int_equal(chown("mine", 65534, 65534), 0);
+	assert_int_equal(open_own("mine", NOBODY), -EPERM);
+	assert_int_equal(open_own("mine", 65533), -EPERM);
+	assert_int_equal(open_own("mine", 65534), 0);
+}
+
+static int open_own_dir(const char *path)
+{
+	int fd = -1, err = dir__open_own(path, &fd);
+
+	assert_int_equal(err == 0, fd >= 0);
+	fd__close(&fd);
+	return err;
+}
+
+static void test_own_directories(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mkdir("a", 0700), 0);
+	assert_int_equal(open_own_dir("a"), 0);
+	/* what is not there is made, the last one for us alone */
+	assert_int_equal(open_own_dir("a/b//c/"), 0);
+	assert_int_equal(stat("a/b/c", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(chmod("a/b", 01777), 0);
+	assert_int_equal(open_own_dir("a/b/c"), 0);
+	assert_int_equal(chmod("a/b", 0777), 0);
+	assert_int_equal(open_own_dir("a/b/c"), -EPERM);
+	assert_int_equal(open_own_dir("a/b/new"), -EPERM);
+	assert_int_equal(access("a/b/new", F_OK), -1);
+	assert_int_equal(symlink("a", "link"), 0);
+	assert_int_equal(open_own_dir("link/"), 0);
+	assert_int_equal(rmdir("a/b/c"), 0);
+	assert_int_equal(rmdir("a/b"), 0);
+	if (geteuid())
+		return;
+	assert_int_equal(lchown("link", 65534, 65534), 0);
+	assert_int_equal(open_own_dir("link"), -EPERM);
+	assert_int_equal(chown("a", 65534, 65534), 0);
+	assert_int_equal(open_own_dir("a"), -EPERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +435,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_owner, enter, leave),
 		cmocka_unit_test_setup_teardown(test_devices, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disk_full, enter, leave),
+		cmocka_unit_test_setup_teardown(test_own_files, enter, leave),
+		cmocka_unit_test_setup_teardown(test_own_directories, enter, leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,7 @@ static void parse_stat(const char *text, int want_err, const char *want_comm, ch
 	assert_string_equal(st.comm, want_comm);
 	assert_int_equal(st.state, want_state);
 	assert_int_equal(st.start_ticks, want_ticks);
+	assert_int_equal(st.cpu_ticks, 11 + 12);
 }
 
 #define AFTER_STATE " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 424242 20 21\n"
@@ -71,6 +72,9 @@ static void test_stat(void **state)
 	parse_stat("1 (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 99999999999999999999999",
 		   -EINVAL, NULL, 0, 0);
 	parse_stat("1 (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -1 ", -EINVAL, NULL, 0, 0);
+	parse_stat("1 (c) S 1 2 3 4 5 6 7 8 9 10 x 12 13 14 15 16 17 18 5 ", -EINVAL, NULL, 0, 0);
+	parse_stat("1 (c) S 1 2 3 4 5 6 7 8 9 10 11 18446744073709551615 13 14 15 16 17 18 5 ",
+		   -EINVAL, NULL, 0, 0);
 }
 
 static struct proc_maps parse_maps(const char *text, size_t len)

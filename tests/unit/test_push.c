@@ -352,7 +352,7 @@ static void test_labels(void **state)
 static int read_headers(const char *text, size_t len, struct push_headers *ret)
 {
 	put_text(in_dir("headers"), text, len);
-	return push_headers__read(in_dir("headers"), ret);
+	return push_headers__read(in_dir("headers"), (uid_t)-1, ret);
 }
 
 static void test_headers(void **state)
@@ -368,7 +368,7 @@ static void test_headers(void **state)
 	assert_string_equal(h.lines[2], "x:y");
 	push_headers__free(&h);
 	push_headers__free(&h);
-	assert_int_equal(push_headers__read(NULL, &h), 0);
+	assert_int_equal(push_headers__read(NULL, (uid_t)-1, &h), 0);
 	assert_int_equal(h.n, 0);
 	assert_int_equal(read_headers("", 0, &h), 0);
 	assert_int_equal(h.n, 0);
@@ -392,8 +392,8 @@ static void test_bad_headers(void **state)
 		memcpy(large + i * 4, "a:b\n", 4);
 	assert_int_equal(read_headers(large, 4000, &h), -E2BIG);
 	free(large);
-	assert_int_equal(push_headers__read(in_dir("none"), &h), -ENOENT);
-	assert_int_equal(push_headers__read(dir, &h), -EINVAL);
+	assert_int_equal(push_headers__read(in_dir("none"), (uid_t)-1, &h), -ENOENT);
+	assert_int_equal(push_headers__read(dir, (uid_t)-1, &h), -EINVAL);
 }
 
 /* ── a sender that was taken over ────────────────────────────────────────────────────────── */

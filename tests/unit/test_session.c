@@ -5,6 +5,7 @@
 #include "session/session_priv.h"
 #include "test_timeline_kit.h"
 #include "intake/tap.h"
+#include "picture/make.h"
 
 /* ── the set of members ──────────────────────────────────────────────────────────────────── */
 
@@ -468,6 +469,51 @@ static void candidates_take_turns(void **state)
 	served__free(served);
 }
 
+/* Down while it takes too much, up only where twice as many would not be too many at once. */
+static void samples_are_spared(void **state)
+{
+	uint32_t every = 1;
+
+	(void)state;
+	assert_int_equal(sparing__next(1, 1.0, 1.0), 1);
+	assert_int_equal(sparing__next(1, 0, 1.0), 1);
+	for (int i = 0; i < 100; i++) {
+		uint32_t next = sparing__next(every, 1.01, 1.0);
+
+		assert_true(next == 2 * every || (next == every && every >= 32));
+		every = next;
+	}
+	assert_int_equal(sparing__next(every, 0.5, 1.0), every);
+	assert_int_equal(sparing__next(every, 0.26, 1.0), every);
+	for (int i = 0; i < 10; i++)
+		every = sparing__next(every, 0.24, 1.0);
+	assert_int_equal(every, 1);
+}
+
+/* A window has the lowest frequency of its time, the next one that of its begin. */
+static void frequencies_of_windows(void **state)
+{
+	const struct timeline_opts opts = {.frequency_hz = 99, .start_ns = T0};
+	struct picture *pic;
+	struct timeline *tl;
+
+	(void)state;
+	assert_int_equal(timeline__new(&opts, "0", "system", &tl), 0);
+	assert_int_equal(picture__session(timeline__picture(tl))->frequency_hz, 99);
+	timeline__set_frequency(tl, 24);
+	timeline__set_frequency(tl, 49);
+	assert_int_equal(timeline__window(tl, T0 + 1000, &pic), 0);
+	assert_int_equal(picture__session(pic)->frequency_hz, 24);
+	picture__free(pic);
+	timeline__set_frequency(tl, 99);
+	assert_int_equal(timeline__window(tl, T0 + 2000, &pic), 0);
+	assert_int_equal(picture__session(pic)->frequency_hz, 49);
+	picture__free(pic);
+	assert_int_equal(timeline__finish(tl, T0 + 3000), 0);
+	assert_int_equal(picture__session(timeline__picture(tl))->frequency_hz, 99);
+	timeline__free(tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +532,8 @@ int main(void)
 		cmocka_unit_test(damaged_records_are_not_held),
 		cmocka_unit_test(losses_belong_to_one_window),
 		cmocka_unit_test(candidates_take_turns),
+		cmocka_unit_test(samples_are_spared),
+		cmocka_unit_test(frequencies_of_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

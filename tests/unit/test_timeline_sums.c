@@ -166,6 +166,35 @@ static const struct pic_frame *frame_named(const struct picture *pic, const char
 	return NULL;
 }
 
+/* A name that there was no time for is asked for again, more and more seldom. */
+static void test_partial_names(void **state)
+{
+	struct kit kit;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	mk_sample(&r, 7, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
+	kit.hurried = true;
+	for (unsigned i = 0; i < 9; i++) {
+		r.h.ns += 10;
+		put(&kit, &r);
+	}
+	/* first, and when it was met 1, 2, 4, 8 and 16 times since: a sample meets its leaf twice
+	 */
+	assert_int_equal(kit.named, 6);
+	kit.hurried = false;
+	for (unsigned i = 0; i < 9; i++) {
+		r.h.ns += 10;
+		put(&kit, &r);
+	}
+	assert_int_equal(kit.named, 7);
+	finish(&kit);
+	assert_int_equal(frame_named(kit.pic, "[prog]+0x10")->kind, TF_HASKELL);
+	assert_int_equal(frame_named(kit.pic, "Main.h1")->kind, TF_HASKELL);
+	timeline__free(kit.tl);
+}
+
 static void test_frames(void **state)
 {
 	const struct pic_target *t;
@@ -594,14 +623,14 @@ static void test_stack_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stacks),		cmocka_unit_test(test_no_unsafe_calls),
-		cmocka_unit_test(test_depth_cap),	cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_calls),		cmocka_unit_test(test_unsafe_calls),
-		cmocka_unit_test(test_functions),	cmocka_unit_test(test_quality),
-		cmocka_unit_test(test_cost_of_several), cmocka_unit_test(test_session),
-		cmocka_unit_test(test_forget),		cmocka_unit_test(test_cuts),
-		cmocka_unit_test(test_record_limit),	cmocka_unit_test(test_stack_limit),
-		cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_stacks),	      cmocka_unit_test(test_no_unsafe_calls),
+		cmocka_unit_test(test_depth_cap),     cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_partial_names), cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_unsafe_calls),  cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_quality),	      cmocka_unit_test(test_cost_of_several),
+		cmocka_unit_test(test_session),	      cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_cuts),	      cmocka_unit_test(test_record_limit),
+		cmocka_unit_test(test_stack_limit),   cmocka_unit_test(test_folding),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,6 +204,11 @@ void fd__close(int *fd);
  * descriptor never blocks. -EINVAL: not a regular file; else open()'s errors.
  */
 int fd__open_regular(const char *path, int *ret_fd);
+/*
+ * The same of a file that says what we are to do: root's, our own user's, or `user`'s ((uid_t)-1:
+ * nobody's), and writable by nobody else: else -EPERM.
+ */
+int fd__open_own(const char *path, uid_t user, int *ret_fd);
 /* As many descriptors as this process may have (RLIMIT_NOFILE), from now on: a host has more
  * processes and files than the usual limit lets a program open. */
 void fd__raise_limit(void);
@@ -222,6 +227,14 @@ uint64_t fd__limit(void);
  * else open()'s errors.
  */
 int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_name);
+
+/*
+ * Opens a directory into which, and in whose place, nobody but root and our own user can put
+ * anything: each one on the way is theirs, and others may write there only where it is sticky. What
+ * of it is not there is made, the last part for our user alone. -EPERM: another user could; else
+ * open()'s errors.
+ */
+int dir__open_own(const char *path, int *ret_dir);
 
 /* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 

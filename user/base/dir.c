@@ -20,6 +20,9 @@
 
 struct walk {
 	uid_t user; /* whose links are followed besides ours and root's */
+	/* nobody else may be able to put another directory in the place of one on the way; what is
+	 * not there is made */
+	bool own;
 	unsigned links;
 	int at; /* O_PATH */
 	char rest[PATH_MAX];
@@ -63,6 +66,24 @@ static int follow(struct walk *w, int link, const struct stat *st, const char *r
 	return start(w);
 }
 
+/* In a sticky directory nobody removes or renames what is another user's. */
+static bool is_own(const struct stat *st)
+{
+	return (st->st_uid == 0 || st->st_uid == geteuid()) &&
+	       (!(st->st_mode & 022) || st->st_mode & S_ISVTX);
+}
+
+static int open_part(struct walk *w, const char *name, bool last)
+{
+	int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 || errno != ENOENT || !w->own)
+		return fd;
+	if (mkdirat(w->at, name, last ? 0700 : 0755) && errno != EEXIST)
+		return -1;
+	return openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /* One part of the path. */
 static int step(struct walk *w)
 {
@@ -75,13 +96,15 @@ static int step(struct walk *w)
 		w->rest[0] = '\0';
 		return 0;
 	}
-	fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	fd = open_part(w, name, !rest[strspn(rest, "/")]);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st)) {
 		err = -errno;
 	} else if (S_ISLNK(st.st_mode)) {
 		err = follow(w, fd, &st, rest);
+	} else if (S_ISDIR(st.st_mode) && w->own && !is_own(&st)) {
+		err = -EPERM;
 	} else if (S_ISDIR(st.st_mode)) {
 		fd__close(&w->at);
 		w->at = fd;
@@ -119,4 +142,29 @@ int dir__open_of(const char *path, uid_t user, int *ret_dir, const char **ret_na
 	*ret_dir = dir;
 	*ret_name = name;
 	return 0;
+}
+
+int dir__open_own(const char *path, int *ret_dir)
+{
+	struct walk w = {.user = (uid_t)-1, .own = true, .at = -1};
+	int err = 0, dir, n;
+
+	/* what leads to the working directory matters, too */
+	if (*path != '/' && !getcwd(w.rest, sizeof(w.rest)))
+		return -errno;
+	n = (int)strlen(w.rest);
+	if ((size_t)n + strlen(path) + 2 > sizeof(w.rest))
+		return -ENAMETOOLONG;
+	snprintf(w.rest + n, sizeof(w.rest) - (size_t)n, "%s%s", n ? "/" : "", path);
+	err = start(&w);
+	while (!err && w.rest[0])
+		err = step(&w);
+	if (!err) {
+		dir = openat(w.at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = dir < 0 ? -errno : 0;
+	}
+	fd__close(&w.at);
+	if (!err)
+		*ret_dir = dir;
+	return err;
 }

@@ -43,6 +43,25 @@ int fd__open_regular(const char *path, int *ret_fd)
 	return err;
 }
 
+int fd__open_own(const char *path, uid_t user, int *ret_fd)
+{
+	int fd = -1, err = fd__open_regular(path, &fd);
+	struct stat st;
+
+	if (err)
+		return err;
+	if (fstat(fd, &st))
+		err = -errno;
+	else if ((st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != user) ||
+		 (st.st_mode & (S_IWGRP | S_IWOTH)))
+		err = -EPERM;
+	if (err)
+		fd__close(&fd);
+	else
+		*ret_fd = fd;
+	return err;
+}
+
 static struct rlimit fd_limit_before;
 static bool fd_limit_raised;
 

@@ -70,7 +70,7 @@ void capture__abort(struct capture *capture, bool keep);
 
 struct replay;
 
-/* What a replay's caller does himself. Either function may be NULL. */
+/* What a replay's caller does himself. Any function may be NULL. */
 struct replay_hooks {
 	void *ctx;
 	/*
@@ -85,6 +85,14 @@ struct replay_hooks {
 	 * record so far is later.
 	 */
 	void (*at)(void *ctx, struct timeline *tl, uint64_t ns, bool last);
+	/*
+	 * What the session called a frame, or a safe call's site at addr, in the process that
+	 * `info` describes: may be made better, its strings then live until replay__free.
+	 */
+	void (*name)(void *ctx, const struct target_info *info, uint64_t frame,
+		     struct code_name *name);
+	void (*site)(void *ctx, const struct target_info *info, uint64_t addr,
+		     struct target_site *site);
 	/*
 	 * The session comes in windows of this many ns (0: it is one): each but the last one is
 	 * given here, whose it is then, and the last one is the replay's picture. What it returns

@@ -158,14 +158,21 @@ static void code_info(struct codec *c, struct target_info *i)
 
 static void code_name(struct codec *c, struct code_name *n)
 {
+	uint8_t flags;
+
 	code_string(c, &n->name);
 	code_string(c, &n->module);
 	code_string(c, &n->package);
 	code_string(c, &n->file);
 	code_string(c, &n->src);
-	CODE_ENUM(c, n->source, NAME_MODULE_NEAR);
+	CODE_ENUM(c, n->source, NAME_STRINGS);
 	CODE_ENUM(c, n->code, CODE_KERNEL);
-	code_bool(c, &n->plumbing);
+	flags = (uint8_t)(n->plumbing | n->partial << 1);
+	CODE(c, flags);
+	if (flags > 3)
+		c->bad = true;
+	n->plumbing = flags & 1;
+	n->partial = flags & 2;
 }
 
 static void code_site(struct codec *c, struct target_site *s)

@@ -32,6 +32,7 @@ static int add_target(struct replay *r, const struct intake_input *in)
 		return -ENOMEM;
 	t->replay = r;
 	t->no = (uint32_t)r->n_targets;
+	t->info = *in->info;
 	namer.ctx = t;
 	if (in->n & TN_SITE)
 		namer.site = replay__site;
@@ -47,6 +48,20 @@ static int add_target(struct replay *r, const struct intake_input *in)
 	r->targets[r->n_targets++] = t;
 	replay_windows__joined(&r->windows);
 	return 0;
+}
+
+static int update_target(struct replay *r, const struct intake_input *in)
+{
+	if (!in->info)
+		return -EBADMSG;
+	/* the latest one of that number */
+	for (size_t i = r->n_targets; i > 0; i--) {
+		if (r->targets[i - 1]->info.pid != in->info->pid)
+			continue;
+		r->targets[i - 1]->info = *in->info;
+		break;
+	}
+	return intake__update_target(r->in, in->info);
 }
 
 static int add_site_counters(struct replay *r, const struct intake_input *in)
@@ -184,7 +199,7 @@ static int apply(struct replay *r, const struct intake_input *in)
 	case TI_TARGET:
 		return add_target(r, in);
 	case TI_UPDATE_TARGET:
-		return in->info ? intake__update_target(r->in, in->info) : -EBADMSG;
+		return update_target(r, in);
 	case TI_RECORD:
 		return add_record(r, in);
 	case TI_SNAPSHOT:

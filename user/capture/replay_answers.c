@@ -57,6 +57,8 @@ static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t
 void replay__name(void *ctx, uint64_t frame, struct code_name *ret_name)
 {
 	const struct answer *answer = ask(ctx, TI_NAME, frame);
+	const struct replay_target *t = ctx;
+	const struct replay_hooks *hooks = &t->replay->hooks;
 
 	*ret_name = (struct code_name){.name = "[not in the capture]",
 				       .module = "",
@@ -64,17 +66,24 @@ void replay__name(void *ctx, uint64_t frame, struct code_name *ret_name)
 				       .file = "",
 				       .src = "",
 				       .source = NAME_NONE};
-	if (answer)
-		*ret_name = answer->name;
+	if (!answer)
+		return;
+	*ret_name = answer->name;
+	if (hooks->name)
+		hooks->name(hooks->ctx, &t->info, frame, ret_name);
 }
 
 int replay__site(void *ctx, uint64_t addr, struct target_site *ret_site)
 {
 	const struct answer *answer = ask(ctx, TI_SITE, addr);
+	const struct replay_target *t = ctx;
+	const struct replay_hooks *hooks = &t->replay->hooks;
 
 	if (!answer || answer->err)
 		return answer ? answer->err : -ENOENT;
 	*ret_site = answer->site;
+	if (hooks->site)
+		hooks->site(hooks->ctx, &t->info, addr, ret_site);
 	return 0;
 }
 

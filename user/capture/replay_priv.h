@@ -12,6 +12,7 @@ struct answers;
 struct replay_target {
 	struct replay *replay;
 	uint32_t no;
+	struct target_info info; /* as last seen */
 };
 
 /* Of a log whose TI_LOG is still to come. */

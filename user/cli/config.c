@@ -98,7 +98,7 @@ int config__parse(const char *data, size_t len, struct config **ret_config)
 	return 0;
 }
 
-int config__read(const char *path, struct config **ret_config)
+int config__read(const char *path, uid_t user, struct config **ret_config)
 {
 	struct buf text;
 	char part[READ_STEP];
@@ -106,7 +106,7 @@ int config__read(const char *path, struct config **ret_config)
 	ssize_t n;
 
 	buf__init(&text, CONFIG_MAX_BYTES);
-	err = fd__open_regular(path, &fd);
+	err = fd__open_own(path, user, &fd);
 	while (!err) {
 		n = read(fd, part, sizeof(part));
 		if (n < 0 && errno == EINTR)

@@ -8,6 +8,7 @@
 #define SAFESCOPED_CLI_CONFIG_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #define CONFIG_MAX_BYTES (1U << 20)
 #define CONFIG_MAX_LINES 10000
@@ -29,7 +30,7 @@ struct config {
  * are not empty; -EINVAL: not a regular file; -EILSEQ: a NUL byte, as no text has; else open()'s
  * and read()'s errors.
  */
-int config__read(const char *path, struct config **ret_config);
+int config__read(const char *path, uid_t user, struct config **ret_config);
 /* The same of bytes in memory. */
 int config__parse(const char *data, size_t len, struct config **ret_config);
 void config__free(struct config *config);

@@ -16,8 +16,9 @@
 #include "base/base.h"
 #include "confine/caps.h"
 #include "process/cgroup.h"
+#include "process/proc.h"
 #include "process/select.h"
-#include "target/target.h"
+#include "target/sources.h"
 
 #define LIST_MAX   65536
 #define NO_PROGRAM "no GHC program runs here"
@@ -31,7 +32,9 @@ struct row {
 	bool version_known;
 	uint32_t capabilities;
 	const char *linking, *symbols;
+	unsigned names; /* target__name_sources() */
 	uint32_t threads;
+	uint64_t cpu_ns; /* that it used so far */
 	char eventlog[256];
 	const char *profilable; /* "yes", "not yet", "no" */
 	char why[512];
@@ -57,6 +60,16 @@ static void name_user(uid_t uid, char *out, size_t size)
 		snprintf(out, size, "%u", uid);
 }
 
+/* What a process's Haskell code has names from, in the order in which they are asked. */
+static const struct {
+	enum name_source source;
+	const char *title, *key;
+} sources[] = {
+	{NAME_IPE, "info table map", "ipe"}, {NAME_DWARF, "DWARF", "dwarf"},
+	{NAME_EXACT, "symbols", "exact"},    {NAME_DESCRIPTION, "descriptions", "description"},
+	{NAME_MODULE, "modules", "module"},
+};
+
 static int describe(struct row *r, struct target *target, enum target_verdict verdict)
 {
 	const struct target_info *info = target__info(target);
@@ -76,6 +89,7 @@ static int describe(struct row *r, struct target *target, enum target_verdict ve
 	r->capabilities = info->capabilities;
 	r->linking = traits.linking;
 	r->symbols = traits.symbols;
+	r->names = target__name_sources(target);
 	r->threads = traits.threads;
 	memcpy(r->eventlog, traits.eventlog, sizeof(r->eventlog));
 	r->profilable = verdict == TARGET_OK ? "yes" : verdict == TARGET_REFUSED ? "no" : "not yet";
@@ -99,6 +113,7 @@ static int on_process(void *ctx, pid_t pid)
 	struct list *list = ctx;
 	struct target_opts opts = {.cache = list->cache};
 	enum target_verdict verdict;
+	struct proc_stat stat;
 	struct target *target;
 	struct row *r;
 	int err;
@@ -110,8 +125,10 @@ static int on_process(void *ctx, pid_t pid)
 		return err;
 	r = &list->rows[list->n];
 	memset(r, 0, sizeof(*r));
-	/* left empty if it cannot be read */
+	/* left empty if they cannot be read */
 	(void)cgroup__of(pid, &r->cgroup);
+	if (proc__stat(pid, 0, &stat) == 0)
+		r->cpu_ns = proc__ticks_to_ns(stat.cpu_ticks);
 	opts.reason = r->why;
 	opts.reason_size = sizeof(r->why);
 	err = target__open(pid, &opts, &target, &verdict);
@@ -128,14 +145,24 @@ static int on_process(void *ctx, pid_t pid)
 	return err;
 }
 
-static int by_pid(const void *a, const void *b)
+/* As reports have them: who used the CPU most comes first. */
+static int by_cpu(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+	return CMP(y->cpu_ns, x->cpu_ns) ?: CMP(x->pid, y->pid);
 }
 
 /* ── printing ────────────────────────────────────────────────────────────────────────────── */
+
+/* That is asked first; "" without any. */
+static const char *first_source(const struct row *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		if (r->names & 1U << sources[i].source)
+			return sources[i].title;
+	return "";
+}
 
 static void put_row(struct table *t, const struct row *r)
 {
@@ -146,6 +173,7 @@ static void put_row(struct table *t, const struct row *r)
 		table__cell(t, "");
 	table__cell(t, r->user);
 	table__cell(t, r->comm);
+	table__cell(t, human__duration(r->cpu_ns).s);
 	table__cellf(t, "%s%s", r->ghc, r->version_known || !r->ghc[0] ? "" : "?");
 	table__cell(t, r->way);
 	if (r->capabilities)
@@ -155,6 +183,7 @@ static void put_row(struct table *t, const struct row *r)
 	table__cellf(t, "%u", r->threads);
 	table__cell(t, r->linking);
 	table__cell(t, r->symbols);
+	table__cell(t, first_source(r));
 	table__cell(t, r->eventlog[0] ? "yes" : "no");
 	table__cell(t, r->profilable);
 }
@@ -183,9 +212,10 @@ static int print_table(const struct list *list, FILE *out)
 	static const struct table_column cols[] = {
 		{"PID", COL_RIGHT, NULL, 0},	 {"inside", COL_RIGHT, NULL, 0},
 		{"user", COL_LEFT, NULL, 0},	 {"command", COL_LEFT, NULL, 0},
-		{"GHC", COL_LEFT, NULL, 0},	 {"way", COL_LEFT, NULL, 0},
-		{"caps", COL_RIGHT, NULL, 0},	 {"threads", COL_RIGHT, NULL, 0},
-		{"linking", COL_LEFT, NULL, 0},	 {"symbols", COL_LEFT, NULL, 0},
+		{"CPU", COL_RIGHT, NULL, 0},	 {"GHC", COL_LEFT, NULL, 0},
+		{"way", COL_LEFT, NULL, 0},	 {"caps", COL_RIGHT, NULL, 0},
+		{"threads", COL_RIGHT, NULL, 0}, {"linking", COL_LEFT, NULL, 0},
+		{"symbols", COL_LEFT, NULL, 0},	 {"names by", COL_LEFT, NULL, 0},
 		{"eventlog", COL_LEFT, NULL, 0}, {"profile", COL_LEFT, NULL, 0},
 	};
 	unsigned width = out == stdout ? output__page_width(STDOUT_FILENO) : 0;
@@ -232,6 +262,17 @@ static bool put_number(cJSON *object, const char *key, uint32_t n, bool null_if_
 			       : cJSON_AddNumberToObject(object, key, n) != NULL;
 }
 
+static bool put_sources(cJSON *object, unsigned names)
+{
+	cJSON *array = cJSON_AddArrayToObject(object, "names");
+	bool ok = array != NULL;
+
+	for (size_t i = 0; ok && i < ARRAY_SIZE(sources); i++)
+		if (names & 1U << sources[i].source)
+			ok = cJSON_AddItemToArray(array, cJSON_CreateString(sources[i].key));
+	return ok;
+}
+
 static bool put_process(cJSON *array, const struct row *r)
 {
 	cJSON *o = cJSON_CreateObject(), *ghc;
@@ -251,8 +292,9 @@ static bool put_process(cJSON *array, const struct row *r)
 	       put_string(ghc, "way", r->way, true) &&
 	       put_number(o, "capabilities", r->capabilities, true) &&
 	       put_number(o, "threads", r->threads, true) &&
+	       cJSON_AddNumberToObject(o, "cpu_ns", (double)r->cpu_ns) &&
 	       put_string(o, "linking", r->linking, true) &&
-	       put_string(o, "symbols", r->symbols, true) &&
+	       put_string(o, "symbols", r->symbols, true) && put_sources(o, r->names) &&
 	       put_string(o, "eventlog", r->eventlog, true) &&
 	       put_string(o, "cgroup", r->cgroup.path, true) &&
 	       put_string(o, "container", r->cgroup.container, true) &&
@@ -370,7 +412,7 @@ int list__run(const struct options *options)
 			log_info("without root, or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, only "
 				 "processes of this user are seen");
 		if (list.n)
-			qsort(list.rows, list.n, sizeof(*list.rows), by_pid);
+			qsort(list.rows, list.n, sizeof(*list.rows), by_cpu);
 		err = print(&list, options);
 	}
 	for (size_t i = 0; i < list.n; i++)

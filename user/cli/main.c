@@ -5,14 +5,16 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "modes.h"
 #include "options.h"
+#include "show/show.h"
 
-static int run(struct options **options)
+static int run_mode(struct options **options)
 {
 	const struct options *o = *options;
 
@@ -25,12 +27,56 @@ static int run(struct options **options)
 		return log_mode__run(o);
 	case MODE_REPLAY:
 		return replay_mode__run(o);
+	case MODE_DIFF:
+		return diff_mode__run(o);
 	case MODE_PID:
 	case MODE_COMMAND:
 	case MODE_SYSTEM:
 		break;
 	}
 	return session_mode__run(options);
+}
+
+static int run(struct options **options)
+{
+	return (*options)->top ? top_mode__run(*options, run_mode) : run_mode(options);
+}
+
+/* ── the page in a browser ───────────────────────────────────────────────────────────────── */
+
+struct opened {
+	struct show *show;
+	char *page; /* the file; NULL: there is none (yet) */
+};
+
+static void remember_page(void *ctx, const struct export_format *format, const char *path)
+{
+	struct opened *opened = ctx;
+
+	if (format != &export_html)
+		return;
+	free(opened->page);
+	opened->page = strdup(path);
+}
+
+/* What ends the program then is no failure of its own: its exit status is the session's. */
+static int run_and_show(struct options **options)
+{
+	struct output_opts *output = &(*options)->output;
+	struct opened opened = {0};
+	int code, err = show__open(&opened.show);
+
+	if (err)
+		return EXIT_FAILED;
+	output->written = remember_page;
+	output->written_ctx = &opened;
+	code = run(options);
+	output->written_ctx = NULL;
+	if (opened.page && !show__page(opened.show, opened.page))
+		err = show__wait(opened.show, opened.page);
+	show__free(opened.show);
+	free(opened.page);
+	return err && code == 0 ? EXIT_FAILED : code;
 }
 
 /* ── memory for capstone, which writes to what it asked for without looking whether it got it ── */
@@ -102,7 +148,10 @@ int main(int argc, char **argv)
 	options__set_log_level(options);
 	signals__ignore_harmless();
 	/* before anything is done as root that was meant for somebody else */
-	code = output__owner(&owner, &group) ? EX_USAGE : run(&options);
+	if (output__owner(&owner, &group))
+		code = EX_USAGE;
+	else
+		code = options->open ? run_and_show(&options) : run(&options);
 	options__free(options);
 	return code;
 }

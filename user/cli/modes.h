@@ -27,4 +27,11 @@ void session_mode__opts(const struct options *options, struct session_opts *ret_
 /* --replay FILE: the outputs of a session that --save kept. Needs no privilege. */
 int replay_mode__run(const struct options *options);
 
+/*
+ * --top: a live screen of what `run_inside` runs, a session or a replay. Needs a terminal.
+ */
+int top_mode__run(const struct options *options, int (*run_inside)(struct options **options));
+/* --diff A B: what changed from one session to the other. Needs no privilege. */
+int diff_mode__run(const struct options *options);
+
 #endif

@@ -11,6 +11,11 @@ void notify__ready(const char *status)
 	sd_notifyf(0, "READY=1\nSTATUS=%s", status);
 }
 
+void notify__status(const char *status)
+{
+	sd_notifyf(0, "STATUS=%s", status);
+}
+
 void notify__reloading(void)
 {
 	/* the time tells this reload's READY=1 from an earlier one's (sd_notify(3)) */

@@ -10,6 +10,8 @@
 
 /* It works, or has taken its new configuration; `status` is what systemctl shows. */
 void notify__ready(const char *status);
+/* What systemctl shows, of one that is ready. */
+void notify__status(const char *status);
 /* It reads its configuration; notify__ready() follows, whatever became of it. */
 void notify__reloading(void);
 void notify__stopping(void);

@@ -14,7 +14,9 @@
 enum {
 	OPT_SYMBOLS = 1000,
 	OPT_FORCE,
+	OPT_SYMBOLS_DIR,
 	OPT_MAX_OVERHEAD,
+	OPT_MAX_CPU,
 	OPT_WEIGHT,
 	OPT_LANES,
 	OPT_STACKS,
@@ -47,7 +49,12 @@ enum {
 	OPT_PUSH_QUEUE,
 	OPT_PUSH_QUEUE_BYTES,
 	OPT_PUSH_TIMEOUT,
+	OPT_HOST_NAME,
 	OPT_METRICS,
+	OPT_DIFF,
+	OPT_PER,
+	OPT_TOP,
+	OPT_OPEN,
 };
 
 /* What a completion offers for the value, besides the words in `arg`; and where an option may be
@@ -62,6 +69,7 @@ enum option_flags {
 	/* Only on the command line, not in the configuration file. */
 	OPTION_NOT_IN_FILE = 1 << 6,
 	OPTION_MANY = 1 << 7, /* each time that it is given adds to what it was before */
+	OPTION_LIVE = 1 << 8, /* only a session can honour it: --replay refuses it */
 };
 
 struct option_row {

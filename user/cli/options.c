@@ -34,7 +34,7 @@ static const char doc[] =
 	"  safescoped -- hledger -f big.journal balance";
 
 static const char args_doc[] =
-	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--list\n--doctor";
+	"\n-- COMMAND [ARG...]\n--eventlog FILE\n--replay FILE\n--diff A B\n--list\n--doctor";
 
 struct setting {
 	int key;
@@ -46,7 +46,8 @@ struct command_line {
 	struct setting *v;
 	size_t n, cap;
 	char **command;
-	bool dashes; /* there was a -- */
+	const char *diff_with; /* what follows --diff A; NULL: nothing */
+	bool dashes;	       /* there was a -- */
 };
 
 /* ── the command line ────────────────────────────────────────────────────────────────────── */
@@ -74,13 +75,25 @@ static void take_setting(struct command_line *line, int key, const char *arg)
 	line->v[line->n++] = (struct setting){key, arg};
 }
 
-static error_t take_argument(struct argp_state *state, const char *arg)
+static bool has_key(const struct command_line *line, int key)
+{
+	for (size_t i = 0; i < line->n; i++)
+		if (line->v[i].key == key)
+			return true;
+	return false;
+}
+
+static error_t take_argument(struct command_line *line, struct argp_state *state, const char *arg)
 {
 	char text[512];
 
 	/* what follows -- is taken as a whole, by ARGP_KEY_ARGS */
 	if (state->quoted && state->next > state->quoted)
 		return ARGP_ERR_UNKNOWN;
+	if (has_key(line, OPT_DIFF) && !line->diff_with) {
+		line->diff_with = arg;
+		return 0;
+	}
 	snprintf(text, sizeof(text),
 		 "%s: unexpected; a process is given as --pid PID, a command after --", arg);
 	exit_wrong(text);
@@ -101,7 +114,7 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
 	case OPT_COMPLETION:
 		exit(completion__print(arg));
 	case ARGP_KEY_ARG:
-		return take_argument(state, arg);
+		return take_argument(line, state, arg);
 	case ARGP_KEY_ARGS:
 		line->command = state->argv + state->next;
 		return 0;
@@ -159,6 +172,14 @@ static void set_defaults(struct option_input *in)
 			options__set(in, row->key, row->def);
 }
 
+/* An option that was given: by the table's defaults a replay is not changed. */
+static int set_given(struct option_input *in, const struct option_row *row, const char *arg)
+{
+	if (row->flags & OPTION_LIVE)
+		in->o->live = row->name;
+	return options__set(in, row->key, arg);
+}
+
 static int set_line(struct option_input *in, const struct config_line *line)
 {
 	const struct option_row *row = option_table__find(line->name);
@@ -173,7 +194,7 @@ static int set_line(struct option_input *in, const struct config_line *line)
 				      row->arg);
 	if (!row->arg && line->value)
 		return options__wrong(in, "%s: takes no value", line->name);
-	return options__set(in, row->key, line->value);
+	return set_given(in, row, line->value);
 }
 
 /* All that is wrong in it is noted. */
@@ -184,12 +205,13 @@ static int set_file(struct option_input *in)
 
 	in->file = o->config_path;
 	in->line = 0;
-	err = config__read(o->config_path, &o->config);
+	err = config__read(o->config_path, o->push.owner, &o->config);
 	if (err == -ENOMEM)
 		return err;
 	if (err)
 		return options__wrong(in, "cannot be read: %s",
 				      err == -EINVAL   ? "not a regular file"
+				      : err == -EPERM  ? "another user may write it"
 				      : err == -EFBIG  ? "too large for a configuration"
 				      : err == -EILSEQ ? "not a text"
 						       : strerror(-err));
@@ -210,14 +232,6 @@ static const char *config_of(const struct command_line *line)
 	return path;
 }
 
-static bool has_key(const struct command_line *line, int key)
-{
-	for (size_t i = 0; i < line->n; i++)
-		if (line->v[i].key == key)
-			return true;
-	return false;
-}
-
 static int set_command_line(struct option_input *in, const struct command_line *line)
 {
 	const char *file = in->file;
@@ -225,7 +239,7 @@ static int set_command_line(struct option_input *in, const struct command_line *
 
 	in->file = NULL;
 	for (size_t i = 0; i < line->n && !err; i++)
-		err = options__set(in, line->v[i].key, line->v[i].arg);
+		err = set_given(in, option_table__of_key(line->v[i].key), line->v[i].arg);
 	/* else a script whose command is an empty variable would profile the whole host */
 	if (!err && line->dashes && !line->command)
 		err = options__wrong(in, "--: a command belongs after it");
@@ -238,8 +252,14 @@ static int make_options(const struct command_line *line, struct option_input *in
 	struct options *o = in->o;
 	int err = 0;
 
+	gid_t group;
+
+	/* what is wrong with it is reported where files are written */
+	if (output__find_owner(&o->push.owner, &group))
+		o->push.owner = (uid_t)-1;
 	o->line = line;
 	o->command = line->command;
+	o->diff[1] = line->diff_with;
 	o->config_path = config_of(line);
 	set_defaults(in);
 	if (o->config_path)
@@ -359,7 +379,7 @@ const char *options__mode(enum mode mode)
 	static const char *const names[] = {
 		[MODE_SYSTEM] = "system", [MODE_PID] = "pid",	    [MODE_COMMAND] = "command",
 		[MODE_LIST] = "list",	  [MODE_DOCTOR] = "doctor", [MODE_EVENTLOG] = "eventlog",
-		[MODE_REPLAY] = "replay",
+		[MODE_REPLAY] = "replay", [MODE_DIFF] = "diff",
 	};
 
 	return names[mode];

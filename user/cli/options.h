@@ -28,7 +28,8 @@ enum mode {
 	MODE_LIST,
 	MODE_DOCTOR,
 	MODE_EVENTLOG,
-	MODE_REPLAY
+	MODE_REPLAY,
+	MODE_DIFF
 };
 
 struct config;
@@ -46,19 +47,26 @@ struct options {
 	uint64_t duration_ns; /* 0: until stopped */
 	struct select_rules select;
 	const char *off_path; /* while this file exists nothing is profiled */
+	bool top;	      /* a live screen, of windows */
 	uint64_t window_ns;   /* 0: the session is one */
 	const char *metrics;  /* where they are asked for; NULL: nowhere */
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
-	const char *save;     /* NULL: the capture is not kept */
-	const char *replay;   /* MODE_REPLAY */
-	const char *eventlog; /* FILE, "auto", "none"; NULL: not given */
-	struct log_part part; /* MODE_EVENTLOG */
+	const char *symbols_dir; /* MODE_REPLAY */
+	const char *save;	 /* NULL: the capture is not kept */
+	const char *replay;	 /* MODE_REPLAY */
+	const char *live;	 /* an option that was given and that only a session can honour */
+	const char *diff[2];	 /* MODE_DIFF; NULL: fewer were given */
+	const char *per;	 /* MODE_DIFF: the event that is counted; NULL: CPU time */
+	const char *eventlog;	 /* FILE, "auto", "none"; NULL: not given */
+	struct log_part part;	 /* MODE_EVENTLOG */
 	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */
 	size_t n_hide, n_only;
+	bool open; /* the page is served when it is there */
 	bool force;
 	double max_overhead_percent;
+	double max_cpu_percent; /* 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool propagate_exit;   /* MODE_COMMAND */

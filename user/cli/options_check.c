@@ -4,6 +4,50 @@
 
 #include "options_priv.h"
 
+#define TOP_EVERY_NS 1000000000ULL
+
+static int check_diff(struct option_input *in)
+{
+	struct options *o = in->o;
+	struct output_opts *out = &o->output;
+
+	if (o->per && (o->mode != MODE_DIFF || !*o->per))
+		return options__wrong(in, "--per: needs --diff, and the name of a function, or gc");
+	if (o->mode != MODE_DIFF)
+		return 0;
+	if (!o->diff[0] || !o->diff[1])
+		return options__wrong(in, "--diff: takes two captures or reports");
+	if (o->n_pids || o->command || o->eventlog || o->save || o->window_ns || o->push.n)
+		return options__wrong(
+			in, "--diff: takes no process, command, log, --save, --window or --push");
+	if (!out->n_formats)
+		out->formats[out->n_formats++] = &export_text;
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] != &export_text && out->formats[i] != &export_folded &&
+		    out->formats[i] != &export_html)
+			return options__wrong(in,
+					      "--diff: takes the formats text, folded and html");
+	return 0;
+}
+
+static int check_top(struct option_input *in)
+{
+	struct options *o = in->o;
+
+	if (!o->top)
+		return 0;
+	if (o->mode != MODE_SYSTEM && o->mode != MODE_PID && o->mode != MODE_REPLAY)
+		return options__wrong(in, "--top: needs a session without a command, or --replay");
+	if (o->output.path && !strcmp(o->output.path, "-"))
+		return options__wrong(in, "-o -: standard output is the screen; give a directory");
+	if (o->push.n)
+		return options__wrong(in, "--top: nothing is pushed from a screen");
+	if (!o->window_ns)
+		o->window_ns = TOP_EVERY_NS;
+	o->output.windows = true;
+	return 0;
+}
+
 static int check_windows(struct option_input *in)
 {
 	const struct options *o = in->o;
@@ -50,8 +94,20 @@ static int check_capture(struct option_input *in)
 
 	if (o->replay && (o->n_pids || o->command || o->eventlog || o->save))
 		return options__wrong(in, "--replay: takes no process, command, log or --save");
+	if (o->replay && o->live)
+		return options__wrong(
+			in, "--replay: the session is over, and --%s cannot change it", o->live);
+	if (o->symbols_dir && !o->replay)
+		return options__wrong(in, "--symbols-dir: needs --replay");
+	if (o->symbols_dir && !*o->symbols_dir)
+		return options__wrong(in, "--symbols-dir: an empty path");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))
 		return options__wrong(in, "--save: needs a session");
+	if (o->save && o->max_cpu_percent > 0)
+		return options__wrong(in, "--max-cpu: not with --save");
+	if (o->max_cpu_percent > 0 && o->mode != MODE_SYSTEM && o->mode != MODE_PID &&
+	    o->mode != MODE_COMMAND)
+		return options__wrong(in, "--max-cpu: needs a session");
 	if ((o->save && !*o->save) || (o->replay && !*o->replay))
 		return options__wrong(in, "--save, --replay: an empty path");
 	return 0;
@@ -100,6 +156,31 @@ static int check_mode(struct option_input *in)
 	return 0;
 }
 
+/* --open needs one html page, in a file; it is added to what is written. */
+static int check_open(struct option_input *in)
+{
+	const struct options *o = in->o;
+	struct output_opts *out = &in->o->output;
+
+	if (!o->open)
+		return 0;
+	if (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_DIFF || o->top ||
+	    o->window_ns)
+		return options__wrong(
+			in, "--open: not with --list, --doctor, --diff, --top or --window");
+	if (out->path && !strcmp(out->path, "-"))
+		return options__wrong(in, "--open: the page needs a file; not with -o -");
+	for (size_t i = 0; i < out->n_formats; i++)
+		if (out->formats[i] == &export_html)
+			return 0;
+	if (!out->n_formats)
+		out->formats[out->n_formats++] = &export_text;
+	if (out->n_formats == OUTPUT_MAX_FORMATS)
+		return options__wrong(in, "--open: too many formats beside html");
+	out->formats[out->n_formats++] = &export_html;
+	return 0;
+}
+
 static int check_output(struct option_input *in)
 {
 	struct options *o = in->o;
@@ -126,8 +207,10 @@ static int check_output(struct option_input *in)
 
 int options__check(struct option_input *in)
 {
-	int err = check_eventlog(in);
+	int err = check_diff(in);
 
+	if (!err)
+		err = check_eventlog(in);
 	if (!err)
 		err = check_capture(in);
 	if (!err)
@@ -135,8 +218,12 @@ int options__check(struct option_input *in)
 	if (!err)
 		err = check_mode(in);
 	if (!err)
+		err = check_top(in);
+	if (!err)
 		err = check_windows(in);
 	if (!err)
 		err = options__check_push(in);
+	if (!err)
+		err = check_open(in);
 	return err ? err : check_output(in);
 }

@@ -103,6 +103,9 @@ int options__set_service(struct option_input *in, int key, const char *arg)
 					      arg);
 		o->metrics = arg;
 		return 0;
+	case OPT_OPEN:
+		o->open = true;
+		return 0;
 	case OPT_KEEP:
 		err = options__parse_number(in, "--keep", arg, 1, 1e6, &number);
 		if (!err)

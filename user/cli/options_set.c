@@ -7,6 +7,9 @@
 
 #include "options_priv.h"
 
+/* As hostname(7) has it, with its domain. */
+#define HOST_NAME_LENGTH 253
+
 static int set_pids(struct option_input *in, const char *arg)
 {
 	struct options *o = in->o;
@@ -162,7 +165,7 @@ static int add_glob(struct option_input *in, const char *what, const char *arg, 
 static int set_mode(struct option_input *in, enum mode mode)
 {
 	if (in->o->mode != MODE_SYSTEM)
-		return options__wrong(in, "only one of --list, --doctor and --replay");
+		return options__wrong(in, "only one of --list, --doctor, --replay and --diff");
 	in->o->mode = mode;
 	return 0;
 }
@@ -206,6 +209,14 @@ int options__set_view(struct option_input *in, int key, const char *arg)
 	}
 }
 
+static int set_host_name(struct option_input *in, const char *arg)
+{
+	if (!*arg || strlen(arg) > HOST_NAME_LENGTH)
+		return options__wrong(in, "--host-name: 1 to %d bytes", HOST_NAME_LENGTH);
+	in->o->output.host_name = arg;
+	return 0;
+}
+
 int options__set(struct option_input *in, int key, const char *arg)
 {
 	struct options *o = in->o;
@@ -228,12 +239,19 @@ int options__set(struct option_input *in, int key, const char *arg)
 	case OPT_SYMBOLS:
 		o->symbols = arg;
 		return 0;
+	case OPT_SYMBOLS_DIR:
+		o->symbols_dir = arg;
+		return 0;
 	case OPT_FORCE:
 		o->force = true;
 		return 0;
 	case OPT_MAX_OVERHEAD:
 		return options__parse_number(in, "--max-overhead", arg, 0, 1e6,
 					     &o->max_overhead_percent);
+	case OPT_MAX_CPU:
+		return options__parse_number(in, "--max-cpu", arg, 0.01, 1e6, &o->max_cpu_percent);
+	case OPT_HOST_NAME:
+		return set_host_name(in, arg);
 	case OPT_SAVE:
 		o->save = arg;
 		return 0;
@@ -247,6 +265,15 @@ int options__set(struct option_input *in, int key, const char *arg)
 		return set_mode(in, MODE_LIST);
 	case OPT_DOCTOR:
 		return set_mode(in, MODE_DOCTOR);
+	case OPT_DIFF:
+		o->diff[0] = arg;
+		return set_mode(in, MODE_DIFF);
+	case OPT_PER:
+		o->per = arg;
+		return 0;
+	case OPT_TOP:
+		o->top = true;
+		return 0;
 	case OPT_CONFIG:
 		/* looked at before the others */
 		return 0;

@@ -10,6 +10,7 @@
 #include "capture/capture.h"
 #include "logs/logs.h"
 #include "picture/make.h"
+#include "twins.h"
 
 static int open_capture(const char *path, FILE **ret_in)
 {
@@ -30,6 +31,7 @@ static int open_capture(const char *path, FILE **ret_in)
 struct replay_mode {
 	const struct options *options;
 	struct joined_logs logs;
+	struct twins *twins;	 /* NULL: none are given */
 	struct outputs *outputs; /* NULL: not planned yet */
 	struct push *push;	 /* NULL: nothing is pushed */
 	int exit_code;
@@ -41,6 +43,22 @@ static int join(void *ctx, struct timeline *tl, pid_t pid, const char *path, int
 	struct replay_mode *mode = ctx;
 
 	return joined_logs__join(&mode->logs, tl, pid, path, fd, how);
+}
+
+static void name_frame(void *ctx, const struct target_info *info, uint64_t frame,
+		       struct code_name *name)
+{
+	const struct replay_mode *mode = ctx;
+
+	twins__name(mode->twins, info, frame, name);
+}
+
+static void name_site(void *ctx, const struct target_info *info, uint64_t addr,
+		      struct target_site *site)
+{
+	const struct replay_mode *mode = ctx;
+
+	twins__site(mode->twins, info, addr, site);
 }
 
 static int push_picture(struct replay_mode *mode, const struct picture *pic)
@@ -99,7 +117,7 @@ static int take_window(void *ctx, struct picture *pic)
 int replay_mode__run(const struct options *options)
 {
 	struct replay_mode mode = {.options = options};
-	const struct replay_hooks hooks = {
+	struct replay_hooks hooks = {
 		.ctx = &mode,
 		.join = options->window_ns ? NULL : join,
 		.window_ns = options->window_ns,
@@ -110,10 +128,19 @@ int replay_mode__run(const struct options *options)
 	int err;
 
 	signals__ignore_pipe();
-	if (options->push.n && push__open(&options->push, &mode.push))
+	if (twins__new(options, &mode.twins))
 		return EXIT_FAILED;
+	if (mode.twins) {
+		hooks.name = name_frame;
+		hooks.site = name_site;
+	}
+	if (options->push.n && push__open(&options->push, &mode.push)) {
+		twins__free(mode.twins);
+		return EXIT_FAILED;
+	}
 	if (open_capture(options->replay, &in)) {
 		push__free(mode.push);
+		twins__free(mode.twins);
 		return EXIT_FAILED;
 	}
 	err = replay__read(in, options->replay, &hooks, &replay);
@@ -122,8 +149,10 @@ int replay_mode__run(const struct options *options)
 		joined_logs__free(&mode.logs);
 		outputs__free(mode.outputs);
 		push__free(mode.push);
+		twins__free(mode.twins);
 		return EXIT_FAILED;
 	}
+	twins__report(mode.twins);
 	if (!replay__notes(replay)->complete)
 		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
 	if (replay__notes(replay)->damaged_blocks)
@@ -134,5 +163,6 @@ int replay_mode__run(const struct options *options)
 	replay__free(replay);
 	joined_logs__free(&mode.logs);
 	outputs__free(mode.outputs);
+	twins__free(mode.twins);
 	return mode.exit_code;
 }

@@ -46,6 +46,7 @@ struct service {
 	uint64_t alive_until_ns; /* unless it reports itself again */
 	uint64_t notified_ns, notify_every_ns;
 	bool waits_for_ready;		/* the service manager does */
+	const char *state;		/* as it was reported last; NULL: not yet */
 	struct metrics_server *metrics; /* NULL: none */
 };
 
@@ -64,11 +65,17 @@ static uint64_t end_of(const struct service *sv)
 
 /* ── the service manager ─────────────────────────────────────────────────────────────────── */
 
-static void report_ready(struct service *sv, const char *status)
+static const char profiling[] = "Profiling", switched_off[] = "Switched off";
+
+/* One of these; what has been reported before is not reported again. */
+static void report_state(struct service *sv, const char *state)
 {
 	if (sv->waits_for_ready)
-		notify__ready(status);
+		notify__ready(state);
+	else if (sv->state != state)
+		notify__status(state);
 	sv->waits_for_ready = false;
+	sv->state = state;
 }
 
 static void report_alive(struct service *sv)
@@ -91,7 +98,7 @@ static void take_reports(struct service *sv)
 	if (n <= 0)
 		return;
 	sv->alive_until_ns = time__monotonic_ns() + MAX(STILL_LEAST_NS, sv->notify_every_ns);
-	report_ready(sv, "Profiling");
+	report_state(sv, profiling);
 }
 
 /* ── the configuration ───────────────────────────────────────────────────────────────────── */
@@ -170,7 +177,7 @@ static bool wait_for_removal(struct service *sv)
 	struct signal_taken taken;
 	bool was_there = false;
 
-	while (access((*sv->options)->off_path, F_OK) == 0) {
+	while (session__is_off((*sv->options)->off_path)) {
 		uint64_t now = time__monotonic_ns(), end_ns = end_of(sv);
 
 		if (end_ns && now >= end_ns)
@@ -181,7 +188,7 @@ static bool wait_for_removal(struct service *sv)
 			log_info("%s exists: nothing is profiled until it is removed",
 				 (*sv->options)->off_path);
 		was_there = true;
-		report_ready(sv, "Switched off");
+		report_state(sv, switched_off);
 		sv->alive_until_ns = UINT64_MAX;
 		report_alive(sv);
 		poll(&p, 1, LOOK_EVERY_MS);
@@ -211,7 +218,7 @@ static void take_signal(struct service *sv)
 		notify__reloading();
 		sv->waits_for_ready = true;
 		if (!read_again(sv)) {
-			report_ready(sv, "Profiling");
+			report_state(sv, profiling);
 			return;
 		}
 		taken.number = SIGTERM;

@@ -28,6 +28,7 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.window_ns = o->window_ns,
 		.frequency_hz = o->frequency_hz,
 		.max_overhead_percent = o->max_overhead_percent,
+		.max_cpu_percent = o->max_cpu_percent,
 		.stacks = o->stacks,
 		.kernel_stacks = o->kernel_stacks,
 		.plumbing = o->verbose > 0,

@@ -67,10 +67,30 @@ static int run_here(int (*fn)(void *ctx, void *out), void *ctx, size_t size, voi
 	return err;
 }
 
+/* Until the job's own deadline, or the user's. `began`: of the wait. */
+static int wait_within(struct confine_job *job, uint64_t began, uint64_t honest_ns,
+		       uint64_t patience_ns, void **ret_out)
+{
+	uint64_t until = confine_job__deadline_ns(job);
+
+	if (patience_ns < UINT64_MAX)
+		until = MIN(until, began + (honest_ns + patience_ns) * machine__slowness());
+	return confine__wait(job, until, ret_out);
+}
+
+static void account(uid_t user, uint64_t began, uint64_t honest_ns)
+{
+	uint64_t took = time__monotonic_ns() - began;
+
+	/* many jobs that each take as long as an honest one are a burden too */
+	confine__waited(user, took, honest_ns - honest_ns / 4);
+	confine_users__took(user, took);
+}
+
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
 		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out)
 {
-	uint64_t began = time__monotonic_ns(), until, patience, took;
+	uint64_t began = time__monotonic_ns(), patience;
 	struct confine_job *job;
 	int err;
 
@@ -82,14 +102,25 @@ int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns
 	err = confine__start(how, timeout_ms, fn, ctx, size, &job);
 	if (err)
 		return err;
-	until = confine_job__deadline_ns(job);
-	if (patience < UINT64_MAX)
-		until = MIN(until, began + (honest_ns + patience) * machine__slowness());
-	err = confine__wait(job, until, ret_out);
+	err = wait_within(job, began, honest_ns, patience, ret_out);
 	confine_job__free(job);
-	took = time__monotonic_ns() - began;
-	/* many jobs that each take as long as an honest one are a burden too */
-	confine__waited(how->user, took, honest_ns - honest_ns / 4);
-	confine_users__took(how->user, took);
+	account(how->user, began, honest_ns);
 	return err;
+}
+
+int confine_job__await(struct confine_job *job, uid_t user, uint64_t honest_ns, void **ret_out)
+{
+	uint64_t began = time__monotonic_ns(), patience;
+	int err = confine_job__result(job, ret_out);
+
+	if (err != -EAGAIN)
+		return err;
+	patience = confine__patience_ns(user);
+	if (!patience)
+		return -EBUSY;
+	err = wait_within(job, began, honest_ns, patience, ret_out);
+	account(user, began, honest_ns);
+	/* it is not over, and only this wait was too long */
+	return err == -ETIMEDOUT && time__monotonic_ns() < confine_job__deadline_ns(job) ? -EBUSY
+											 : err;
 }

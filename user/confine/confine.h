@@ -100,6 +100,8 @@ int confine__start(const struct confine *how, int timeout_ms, int (*fn)(void *ct
 int confine_job__fd(const struct confine_job *job);
 /* When it is killed, in CLOCK_MONOTONIC: to be asked again then at the latest. */
 uint64_t confine_job__deadline_ns(const struct confine_job *job);
+/* Whether it is over, so that its result can be taken without waiting. */
+bool confine_job__is_over(struct confine_job *job);
 /*
  * Never waits. -EAGAIN: it still runs. Else the job is over: fn's result; -ETIMEDOUT when it took
  * too long, and was killed; -EIO when it died, or could not be confined. On 0 *ret_out is the
@@ -190,12 +192,14 @@ void confine_pool__free(struct confine_pool *pool);
  * a tenth of the time that passes is given back. No more than CONFINE_TURN_NS of it may be in one
  * turn of the daemon's loop, which has others to serve, and a watch that takes the probes off when
  * it stands still; and once jobs of his, honest or not, have taken CONFINE_TURN_ALL_NS of a turn,
- * the next one waits for another turn. Who has used it up is not waited for. Root's are nobody's
- * attack: of these limits only the last one holds for them, so that others get their turn.
+ * the next one waits for another turn; so it is when those of all users together have taken
+ * CONFINE_TURN_SUM_NS. Who has used it up is not waited for. Root's are nobody's attack: of these
+ * limits only those for a turn's jobs hold for them, so that others get their turn.
  */
 #define CONFINE_USER_NS	    3000000000ULL
 #define CONFINE_TURN_NS	    1000000000ULL
 #define CONFINE_TURN_ALL_NS 1200000000ULL
+#define CONFINE_TURN_SUM_NS 1600000000ULL
 #define CONFINE_HONEST_NS   100000000ULL
 
 bool confine__may_wait(uid_t user);
@@ -215,6 +219,12 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns);
  */
 int confine__aside(const struct confine *how, int timeout_ms, uint64_t honest_ns,
 		   int (*fn)(void *ctx, void *out), void *ctx, size_t size, void **ret_out);
+/*
+ * As confine__aside(), for a job of that user's that was started before: waits for its end, no
+ * longer than he may be waited for. -EBUSY: it goes on, and may be asked for again. Otherwise it is
+ * over, and is to be freed.
+ */
+int confine_job__await(struct confine_job *job, uid_t user, uint64_t honest_ns, void **ret_out);
 /*
  * As confine_job__result(), but waits: for the child's end, its deadline, or `until_ns`; a little
  * longer at most once something else came up (confine__hurry_by). Never -EAGAIN.

@@ -165,6 +165,11 @@ static int look(struct confine_job *job)
 	return 0;
 }
 
+bool confine_job__is_over(struct confine_job *job)
+{
+	return look(job) == 0;
+}
+
 int confine_job__result(struct confine_job *job, void **ret_out)
 {
 	int err = look(job);

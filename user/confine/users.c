@@ -16,6 +16,7 @@ static struct user {
 static size_t n_users;
 static uint64_t turn; /* 0: there are none */
 static uint64_t turns;
+static uint64_t turn_sum_ns; /* of all users together */
 
 static void give_back(struct user *u, uint64_t now)
 {
@@ -51,6 +52,7 @@ static struct user *find(uid_t id)
 void confine__new_turn(void)
 {
 	turn = ++turns;
+	turn_sum_ns = 0;
 }
 
 void confine__last_turn(void)
@@ -62,12 +64,17 @@ uint64_t confine__patience_ns(uid_t user)
 {
 	const struct user *u = find(user);
 	uint64_t left = CONFINE_USER_NS - MIN(u->used_ns, CONFINE_USER_NS);
+	uint64_t sum = CONFINE_TURN_SUM_NS * machine__slowness();
 
-	if (turn && u->turn_all_ns >= CONFINE_TURN_ALL_NS * machine__slowness())
+	if (turn &&
+	    (u->turn_all_ns >= CONFINE_TURN_ALL_NS * machine__slowness() || turn_sum_ns >= sum))
 		return 0;
 	if (user == 0)
 		return UINT64_MAX;
-	return turn ? MIN(left, CONFINE_TURN_NS - MIN(u->turn_ns, CONFINE_TURN_NS)) : left;
+	if (!turn)
+		return left;
+	left = MIN(left, CONFINE_TURN_NS - MIN(u->turn_ns, CONFINE_TURN_NS));
+	return MIN(left, sum - turn_sum_ns);
 }
 
 bool confine__may_wait(uid_t user)
@@ -89,4 +96,5 @@ void confine__waited(uid_t user, uint64_t took_ns, uint64_t honest_ns)
 void confine_users__took(uid_t user, uint64_t took_ns)
 {
 	find(user)->turn_all_ns += took_ns;
+	turn_sum_ns += took_ns;
 }

@@ -148,6 +148,7 @@ void elf__free(struct elf_file *elf)
 		return;
 	if (elf->lazy) {
 		free(elf->lazy->got);
+		free(elf->lazy->exports);
 		free(elf->lazy->fdes);
 		free(elf->lazy);
 	}

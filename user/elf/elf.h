@@ -67,6 +67,7 @@ struct elf_segment {
 size_t elf__n_segments(const struct elf_file *elf); /* PT_LOAD only, at most 64 */
 const struct elf_segment *elf__segment(const struct elf_file *elf, size_t i);
 bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *ret_offset);
+bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr);
 /* True if len bytes of memory from start on are in one executable segment. */
 bool elf__in_code(const struct elf_file *elf, uint64_t start, uint64_t len);
 /* The bytes at vaddr if all `len` of them are in a segment's file part; NULL otherwise. */
@@ -111,6 +112,16 @@ uid_t elf__user(const struct elf_file *elf);
  */
 int elf__aside(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
 	       void **ret_out);
+
+/*
+ * The same in two steps: the child is started, and nobody waits until its result is wanted.
+ * elf__await() has -EBUSY when it still runs and may not be waited for: the job goes on then.
+ * Otherwise it is over, and is to be freed by the caller.
+ */
+struct confine_job;
+int elf__start(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
+	       struct confine_job **ret_job);
+int elf__await(const struct elf_file *elf, struct confine_job *job, void **ret_out);
 
 /* ── sections ────────────────────────────────────────────────────────────────────────────── */
 
@@ -164,12 +175,33 @@ int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sy
 		     enum elf_symtab *ret_which);
 
 /*
+ * Whether the file defines a symbol of that name (without a version) for others. Their table is
+ * made once, aside; while there is no time for that, and where it cannot be read, it is false.
+ */
+bool elf__exports(const struct elf_file *elf, const char *name);
+
+/*
  * The name of the symbol that a PLT entry at vaddr, or a GOT slot at vaddr, is bound to through a
  * relocation. NULL if there is none. Handles .plt, .plt.sec and .plt.got by decoding the entry's
  * indirect jump.
  */
 const char *elf__plt_symbol(const struct elf_file *elf, uint64_t vaddr);
 const char *elf__got_symbol(const struct elf_file *elf, uint64_t vaddr);
+
+/* ── what the dynamic linker brings ──────────────────────────────────────────────────────── */
+
+/* Whether the names that it needs hold that text: those of libraries and of symbols. */
+bool elf__mentions(const struct elf_file *elf, const char *text);
+
+struct elf_needs {
+	char library[256]; /* a file's name: no path */
+	char path[4096]; /* directories, parted by colons, with $ORIGIN as it is there; "": none */
+};
+/*
+ * The first library that it needs whose name begins so, and the run path. -ENOENT: none. Read
+ * aside, whose errors it gives.
+ */
+int elf__needs(const struct elf_file *elf, const char *begins, struct elf_needs *ret_needs);
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
 

@@ -17,12 +17,34 @@ uid_t elf__user(const struct elf_file *elf)
 	return elf->user;
 }
 
+static struct confine how_of(const struct elf_file *elf)
+{
+	return (struct confine){
+		.name = "safescoped:elf", .memory = ASIDE_MEMORY, .user = elf->user};
+}
+
+static uint64_t honest_ns(const struct elf_file *elf)
+{
+	return CONFINE_HONEST_NS + (elf->stored >> 20) * NS_PER_MB;
+}
+
 int elf__aside(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
 	       void **ret_out)
 {
-	const struct confine how = {
-		.name = "safescoped:elf", .memory = ASIDE_MEMORY, .user = elf->user};
+	const struct confine how = how_of(elf);
 
-	return confine__aside(&how, ASIDE_MS, CONFINE_HONEST_NS + (elf->stored >> 20) * NS_PER_MB,
-			      fn, ctx, size, ret_out);
+	return confine__aside(&how, ASIDE_MS, honest_ns(elf), fn, ctx, size, ret_out);
+}
+
+int elf__start(const struct elf_file *elf, int (*fn)(void *ctx, void *out), void *ctx, size_t size,
+	       struct confine_job **ret_job)
+{
+	const struct confine how = how_of(elf);
+
+	return confine__start(&how, ASIDE_MS, fn, ctx, size, ret_job);
+}
+
+int elf__await(const struct elf_file *elf, struct confine_job *job, void **ret_out)
+{
+	return confine_job__await(job, elf->user, honest_ns(elf), ret_out);
 }

@@ -78,6 +78,21 @@ bool elf__vaddr_to_offset(const struct elf_file *elf, uint64_t vaddr, uint64_t *
 	return false;
 }
 
+bool elf__offset_to_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *ret_vaddr)
+{
+	size_t i;
+
+	for (i = 0; i < elf->heads.n_segments; i++) {
+		const struct elf_segment *seg = &elf->heads.segments[i];
+
+		if (offset >= seg->offset && offset - seg->offset < seg->filesz) {
+			*ret_vaddr = seg->vaddr + (offset - seg->offset);
+			return true;
+		}
+	}
+	return false;
+}
+
 const uint8_t *elf__at(const struct elf_file *elf, uint64_t vaddr, size_t len)
 {
 	size_t i;

@@ -52,11 +52,20 @@ struct elf_got {
 	uint32_t sym; /* index into .dynsym */
 };
 
+/* A symbol that the file defines for others. */
+struct elf_export {
+	uint32_t hash; /* of its name */
+	uint32_t sym;  /* index into .dynsym */
+};
+
 /* What is only made when it is first asked for. */
 struct elf_lazy {
 	struct elf_got *got;
 	size_t n_got, cap_got;
 	bool got_done;
+	struct elf_export *exports; /* ascending by hash */
+	size_t n_exports;
+	bool exports_done;
 	struct elf_fde *fdes;
 	size_t n_fdes, cap_fdes;
 	bool fdes_done;
@@ -102,5 +111,7 @@ void elf_symbols__init(struct elf_file *elf);
 /* The symbol at an index; false if there is none or it has no readable name. */
 bool elf_symbols__at(const struct elf_file *elf, enum elf_symtab which, size_t i,
 		     struct elf_sym *ret_sym);
+/* Whether that is its name, of len bytes, but for a version. */
+bool elf_symbols__is_called(const struct elf_sym *sym, const char *name, size_t len);
 
 #endif

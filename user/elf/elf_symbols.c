@@ -228,10 +228,11 @@ int elf__symbol(const struct elf_file *elf, enum elf_symtab which, size_t index,
 	return elf_symbols__at(elf, which, index, ret_sym) ? 0 : -ENOENT;
 }
 
-static bool same_name(const char *symbol, const char *name, size_t len)
+bool elf_symbols__is_called(const struct elf_sym *sym, const char *name, size_t len)
 {
 	/* "memcpy@@GLIBC_2.14": what .symtab calls a symbol that has a version */
-	return strncmp(symbol, name, len) == 0 && (symbol[len] == '\0' || symbol[len] == '@');
+	return strncmp(sym->name, name, len) == 0 &&
+	       (sym->name[len] == '\0' || sym->name[len] == '@');
 }
 
 int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sym *ret_sym,
@@ -247,7 +248,7 @@ int elf__find_symbol(const struct elf_file *elf, const char *name, struct elf_sy
 
 		for (i = 1; i < n; i++) {
 			if (!elf_symbols__at(elf, order[t], i, &sym) || sym.shndx == SHN_UNDEF ||
-			    !same_name(sym.name, name, len))
+			    !elf_symbols__is_called(&sym, name, len))
 				continue;
 			if (!have || sym.bind != STB_LOCAL)
 				found = sym;

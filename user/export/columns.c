@@ -19,8 +19,7 @@ static const struct column calls[] = {
 	{"p99", "p99", CELL_NS, CALL(p99_ns), 0, 4},
 	{"max", "max", CELL_NS, CALL(max_ns), 0, 6},
 	{"cap wait", "then waited for a capability", CELL_NS, CALL(cap_wait_ns), CALL(exact), 0},
-	{"", NULL, CELL_TEXT, offsetof(struct call_row, notes), 0, 7},
-	{NULL, "seen", CELL_TEXT, offsetof(struct call_row, seen), 0, 0},
+	{"", "notes", CELL_TEXT, offsetof(struct call_row, notes), 0, 7},
 };
 const struct columns call_columns = {calls, ARRAY_SIZE(calls)};
 

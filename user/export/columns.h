@@ -34,8 +34,7 @@ struct columns {
 struct call_row {
 	struct pic_call call;
 	uint64_t mean_ns;
-	const char *notes; /* text */
-	const char *seen;  /* page */
+	const char *notes;
 };
 struct function_row {
 	struct pic_function function;

@@ -102,6 +102,14 @@ void table__cellf(struct table *t, const char *fmt, ...) __attribute__((format(p
 /* Columns without a text in any row are left out. */
 int table__print(struct table *t, FILE *out, unsigned width, bool colour);
 
+/* ── bars (text/bars.c) ──────────────────────────────────────────────────────────────────── */
+
+struct buf;
+/* Sets *bar to so many letters, one for each state, in proportion to the times. -ENOMEM. */
+int export__bar(struct buf *bar, enum lane_kind kind, const uint64_t *states_ns, size_t width);
+/* The escape sequence, in `out` or constant, with which a letter of it is in colours. */
+const char *export__bar_colour(uint32_t letter, char *out, size_t size);
+
 /* ── text (utf8.c) ───────────────────────────────────────────────────────────────────────── */
 
 /* The string as valid UTF-8; NULL without memory. The caller frees. */

@@ -10,7 +10,7 @@ const struct face_look face_looks[FACES] = {
 	[FACE_OTHER] = {"F", "foreign code", 137, "#a07b3c", "bad"},
 	[FACE_IN_UNSAFE] = {"u", "in unsafe calls", 216, "#f2a477", "rail_animation"},
 	[FACE_IN_SAFE] = {"s", "in safe calls", 153, "#9fd0f0", "thread_state_runnable"},
-	[FACE_FOR_CAP] = {"c", "for a capability", 227, "#f0e442", "yellow"},
+	[FACE_FOR_CAP] = {"c", "for a capability", 227, "#f0e442", "startup"},
 	[FACE_FOR_GC] = {"g", "for GC", 218, "#e9c0d8", "thread_state_uninterruptible"},
 	[FACE_IN_RTS] = {"r", "in the RTS", 251, "#c4c9ce", "cq_build_abandoned"},
 	[FACE_IN_OTHER] = {"f", "in foreign code", 187, "#dccba4", "thread_state_unknown"},
@@ -18,9 +18,9 @@ const struct face_look face_looks[FACES] = {
 	[FACE_FOR_CPU] = {"p", "for a CPU", 214, "#e69f00", "thread_state_iowait"},
 	[FACE_FOR_THREAD] = {"v", "for another thread", 182, "#cbb7e8", "cq_build_failed"},
 	[FACE_FOR_VALUE] = {"b", "for a value", 95, "#7a4b58", "black"},
-	[FACE_FOR_WORLD] = {"w", "for I/O or time", 152, "#bcdcdc", "grey"},
+	[FACE_FOR_WORLD] = {"w", "for I/O or time", 152, "#bcdcdc", "thread_state_sleeping"},
 	[FACE_IDLE] = {"·", "idle", 0, "#f4f4f4", NULL},
-	[FACE_DISABLED] = {"-", "disabled", 0, "#d8d8d8", "grey"},
+	[FACE_DISABLED] = {"-", "disabled", 0, "#d8d8d8", "cq_build_abandoned"},
 	[FACE_UNKNOWN] = {"?", "unknown", 0, "#555555", "black"},
 };
 

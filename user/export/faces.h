@@ -42,9 +42,11 @@ enum face {
 
 struct face_look {
 	const char *letter, *title;
-	unsigned terminal;  /* of a terminal's 256 colours, as the background; 0: faint instead */
-	const char *page;   /* "#rrggbb" */
-	const char *chrome; /* a name that catapult has a colour for; NULL: a gap */
+	unsigned terminal; /* of a terminal's 256 colours, as the background; 0: faint instead */
+	const char *page;  /* "#rrggbb" */
+	/* a name that catapult has a colour for, and has had since 2016: it refuses a file with
+	 * another one; NULL: a gap */
+	const char *chrome;
 };
 
 extern const struct face_look face_looks[FACES];

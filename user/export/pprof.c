@@ -2,15 +2,19 @@
 /*
  * pprof (profile.proto, gzipped), for `go tool pprof` and what reads its files. A sample is a stack
  * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
- * that passed in safe calls; idle time is left out. What Haskell threads have allocated is in
- * samples of the process, with nothing else.
+ * that passed in safe calls; idle time is left out. Which capability it had, and which Haskell
+ * thread it ran, the account does not say: its time is divided as the thread's slices are. What
+ * Haskell threads have allocated is in samples of the process, with nothing else.
  *
  * Protobuf messages may be written in pieces, which their reader puts together: each sample,
  * location and string is a piece, and no more than one is in memory at a time.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/search.h"
 #include "packed.h"
 #include "pprof.pb-c.h"
 #include "sums.h"
@@ -29,11 +33,26 @@ static const struct {
 	      /* as Go's profiles call it; the last one: without allocation there is none */
 	      {WEIGHT_ALLOC, "alloc_space", "bytes", false}};
 
+/* How long the slices of a thread with that stack and state had a capability and a Haskell thread.
+ */
+struct part {
+	UT_hash_handle hh;
+	struct part_key {
+		uint32_t owner, stack; /* as in a sum */
+		uint64_t tso;
+		uint32_t cap, pad;
+	} key;
+	uint64_t ns;
+};
+
 struct writer {
 	struct packed *packed;
 	const struct picture *pic;
 	struct views views;
-	struct sums sums; /* by lane and state */
+	struct sums sums;   /* by lane and state */
+	struct part *parts; /* those of one sum beside each other */
+	const struct part **by_sum;
+	size_t n_parts;
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
 	uint32_t only; /* a process; UINT32_MAX: all of them */
@@ -98,6 +117,13 @@ static bool is_wanted(const struct writer *w, uint32_t target)
 	return w->only == UINT32_MAX || w->only == target;
 }
 
+static uint32_t target_of(const struct writer *w, const struct sum *sum)
+{
+	size_t owner = sum->owner / LANE_STATES;
+
+	return owner < w->views.n ? w->views.v[owner].target_no : (uint32_t)(owner - w->views.n);
+}
+
 static void put_mappings(struct writer *w)
 {
 	for (uint32_t i = 0; i < picture__n_targets(w->pic); i++) {
@@ -147,8 +173,6 @@ static void put_location(struct writer *w, uint32_t index, uint32_t number)
 	put(w, &piece);
 }
 
-#define MAX_LABELS 8
-
 /* text: NULL if it is a number. */
 static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, const char *text,
 		      int64_t n)
@@ -161,57 +185,174 @@ static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, 
 	label->num = n;
 }
 
-static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
+/* ── capabilities and Haskell threads ────────────────────────────────────────────────────── */
+
+static int add_slice(struct writer *w, const struct pic_slice *slice, uint32_t view)
+{
+	struct part_key key = {.owner = view * LANE_STATES + slice->state,
+			       .stack = slice->stack,
+			       .tso = slice->tso,
+			       .cap = slice->cap};
+	struct part *part;
+
+	HASH_FIND(hh, w->parts, &key, sizeof(key), part);
+	if (part) {
+		part->ns += slice->end_ns - slice->start_ns;
+		return 0;
+	}
+	part = calloc(1, sizeof(*part));
+	if (!part)
+		return -ENOMEM;
+	part->key = key;
+	part->ns = slice->end_ns - slice->start_ns;
+	return HASH_INSERT(w->parts, key, sizeof(part->key), part);
+}
+
+static int cmp_parts(const void *pa, const void *pb)
+{
+	const struct part_key *a = &(*(const struct part *const *)pa)->key,
+			      *b = &(*(const struct part *const *)pb)->key;
+
+	return CMP(a->owner, b->owner) ?: CMP(a->stack, b->stack)
+		       ?: CMP(a->cap, b->cap) ?: CMP(a->tso, b->tso);
+}
+
+static int find_parts(struct writer *w)
+{
+	int err = 0;
+
+	for (uint32_t v = 0; v < w->views.n; v++) {
+		const struct pic_lane *lane = w->views.v[v].lane;
+
+		for (size_t i = 0; lane->kind == LANE_THREAD && i < lane->n_slices && !err; i++)
+			if (lane->slices[i].end_ns > lane->slices[i].start_ns)
+				err = add_slice(w, &lane->slices[i], v);
+	}
+	w->by_sum = calloc(HASH_COUNT(w->parts) + 1, sizeof(const struct part *));
+	if (err || !w->by_sum)
+		return err ? err : -ENOMEM;
+	for (const struct part *part = w->parts; part; part = part->hh.next)
+		w->by_sum[w->n_parts++] = part;
+	if (w->n_parts)
+		qsort(w->by_sum, w->n_parts, sizeof(const struct part *), cmp_parts);
+	return 0;
+}
+
+static bool is_before(const struct part *part, const struct sum *sum)
+{
+	return part->key.owner < sum->owner ||
+	       (part->key.owner == sum->owner && part->key.stack < sum->stack);
+}
+
+/* ── samples ─────────────────────────────────────────────────────────────────────────────── */
+
+#define LABELS 10
+
+/* part: NULL if that is not known. */
+static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum *sum,
+		       const struct part *part)
 {
 	uint32_t owner = sum->owner / LANE_STATES, state = sum->owner % LANE_STATES;
 	const struct view *view = owner < w->views.n ? &w->views.v[owner] : NULL;
-	const struct pic_lane *lane = view ? view->lane : NULL;
-	uint32_t target_no = view ? view->target_no : owner - (uint32_t)w->views.n;
-	const struct pic_target *target = picture__target(w->pic, target_no);
-	struct pic_stack stack = picture__stack(w->pic, sum->stack);
-	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
-	Pprof__Label labels[MAX_LABELS], *all[MAX_LABELS];
-	int64_t v[ARRAY_SIZE(values)];
+	const struct pic_target *target = picture__target(w->pic, target_of(w, sum));
+	uint32_t cap = UINT32_MAX;
 	char name[32];
 
-	if (!is_wanted(w, target_no) ||
+	add_label(w, sample, "process", or_empty(target->comm), 0);
+	add_label(w, sample, "process_id", NULL, target->pid);
+	if (*or_empty(target->service))
+		add_label(w, sample, "service", target->service, 0);
+	if (*or_empty(target->container))
+		add_label(w, sample, "container", target->container, 0);
+	if (*or_empty(target->pod))
+		add_label(w, sample, "pod", target->pod, 0);
+	if (!view)
+		return;
+	if (view->lane->kind == LANE_THREAD) {
+		snprintf(name, sizeof(name), "%.16s", or_empty(view->lane->name));
+		add_label(w, sample, "thread", name, 0);
+		add_label(w, sample, "thread_id", NULL, view->lane->tid);
+	} else {
+		add_label(w, sample, "thread", view__name(view, false).s, 0);
+		cap = view->lane->cap;
+	}
+	add_label(w, sample, "state", state__name(view->lane->kind, state), 0);
+	if (part && part->key.cap != NO_CAP)
+		cap = part->key.cap;
+	/* a number that is 0 would be none to its readers */
+	snprintf(name, sizeof(name), "%" PRIu32, cap);
+	if (cap != UINT32_MAX)
+		add_label(w, sample, "capability", name, 0);
+	if (part && part->key.tso)
+		add_label(w, sample, "haskell_thread",
+			  views__thread(&w->views, view->target_no, part->key.tso).s, 0);
+}
+
+static void put_values(struct writer *w, const struct sum *sum, const struct part *part,
+		       const int64_t *v, uint64_t *ids, size_t n_ids)
+{
+	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	Pprof__Sample sample = PPROF__SAMPLE__INIT, *one = &sample;
+	Pprof__Label labels[LABELS], *all[LABELS];
+
+	for (size_t i = 0; i < LABELS; i++)
+		all[i] = &labels[i];
+	sample.label = all;
+	add_labels(w, &sample, sum, part);
+	sample.n_location_id = n_ids;
+	sample.location_id = ids;
+	sample.n_value = w->n_values;
+	sample.value = (int64_t *)v;
+	piece.n_sample = 1;
+	piece.sample = &one;
+	put(w, &piece);
+}
+
+/* What of `all` is the parts' from the first one to where they are `to` of `whole`: rounded ends,
+ * so that all parts together are the whole. */
+static int64_t upto(int64_t all, uint64_t to, uint64_t whole)
+{
+	return (int64_t)((__int128)all * to / whole);
+}
+
+static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
+{
+	uint32_t owner = sum->owner / LANE_STATES;
+	const struct pic_lane *lane = owner < w->views.n ? w->views.v[owner].lane : NULL;
+	struct pic_stack stack = picture__stack(w->pic, sum->stack);
+	size_t first = search__first(w->n_parts, i, !is_before(w->by_sum[i], sum)), end = first;
+	int64_t v[ARRAY_SIZE(values)];
+	uint64_t whole = 0, so_far = 0;
+
+	if (!is_wanted(w, target_of(w, sum)) ||
 	    (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC]))
 		return;
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < w->n_values; k++)
-		v[k] = values[k].safe_calls && !(lane && state__in_safe_call(lane->kind, state))
+		v[k] = values[k].safe_calls &&
+				       !(lane &&
+					 state__in_safe_call(lane->kind, sum->owner % LANE_STATES))
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
-	for (size_t i = 0; i < MAX_LABELS; i++)
-		all[i] = &labels[i];
-	sample.label = all;
-	add_label(w, &sample, "process", or_empty(target->comm), 0);
-	add_label(w, &sample, "process_id", NULL, target->pid);
-	if (view && view->lane->kind == LANE_THREAD) {
-		snprintf(name, sizeof(name), "%.16s", or_empty(view->lane->name));
-		add_label(w, &sample, "thread", name, 0);
-		add_label(w, &sample, "thread_id", NULL, view->lane->tid);
-	} else if (view) {
-		add_label(w, &sample, "thread", view__name(view, false).s, 0);
-		add_label(w, &sample, "capability", NULL, view->lane->cap);
+	for (; end < w->n_parts && w->by_sum[end]->key.owner == sum->owner &&
+	       w->by_sum[end]->key.stack == sum->stack;
+	     end++)
+		whole += w->by_sum[end]->ns;
+	if (first == end)
+		put_values(w, sum, NULL, v, ids, stack.n);
+	for (size_t i = first; i < end; i++) {
+		uint64_t to = so_far + w->by_sum[i]->ns;
+		int64_t its[ARRAY_SIZE(values)], any = 0;
+
+		for (size_t k = 0; k < w->n_values; k++) {
+			its[k] = upto(v[k], to, whole) - upto(v[k], so_far, whole);
+			any |= its[k];
+		}
+		so_far = to;
+		if (any)
+			put_values(w, sum, w->by_sum[i], its, ids, stack.n);
 	}
-	if (lane)
-		add_label(w, &sample, "state", state__name(lane->kind, state), 0);
-	if (*or_empty(target->service))
-		add_label(w, &sample, "service", target->service, 0);
-	if (*or_empty(target->container))
-		add_label(w, &sample, "container", target->container, 0);
-	if (*or_empty(target->pod))
-		add_label(w, &sample, "pod", target->pod, 0);
-	sample.n_location_id = stack.n;
-	sample.location_id = ids;
-	sample.n_value = w->n_values;
-	sample.value = v;
-	piece.n_sample = 1;
-	piece.sample = &one;
-	put(w, &piece);
 }
 
 static int put_samples(struct writer *w)
@@ -236,11 +377,9 @@ static bool *used_frames(const struct writer *w, uint32_t n)
 	bool *used = calloc((size_t)n + 1, sizeof(*used));
 
 	for (size_t i = 0; used && i < w->sums.n; i++) {
-		uint32_t owner = w->sums.v[i].owner / LANE_STATES;
 		struct pic_stack stack = picture__stack(w->pic, w->sums.v[i].stack);
 
-		if (is_wanted(w, owner < w->views.n ? w->views.v[owner].target_no
-						    : owner - (uint32_t)w->views.n))
+		if (is_wanted(w, target_of(w, &w->sums.v[i])))
 			for (uint32_t k = 0; k < stack.n; k++)
 				used[w->map[stack.frames[k]]] = true;
 	}
@@ -289,6 +428,8 @@ static int put_all(struct writer *w, enum export_weight weight)
 	if (!err)
 		err = sums__collect(w->pic, &w->views, SUMS_BY_STATE, &w->sums, &title);
 	if (!err)
+		err = find_parts(w);
+	if (!err)
 		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)
 		return err;
@@ -324,6 +465,8 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	packed__free(w->packed);
 	views__free(&w->views);
 	sums__free(&w->sums);
+	HASH_FREE(w->parts);
+	free(w->by_sum);
 	strtab__free(w->strings);
 	free(w->map);
 	free(w);

@@ -55,6 +55,47 @@ static int by_name(const void *pa, const void *pb)
 		      ((const struct totals_unknown *)pb)->frame);
 }
 
+uint64_t totals__cpu_ns(const struct pic_target *target)
+{
+	const struct pic_lanes *threads = &target->lanes[LANE_THREAD];
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < threads->n; i++)
+		if (threads->v[i].cpu_ns != UINT64_MAX)
+			ns += threads->v[i].cpu_ns;
+	return ns;
+}
+
+static int by_cpu(const void *pa, const void *pb, void *arg)
+{
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	const uint64_t *cpu_ns = arg;
+
+	return CMP(cpu_ns[b], cpu_ns[a]) ?: CMP(a, b);
+}
+
+int totals__order(const struct picture *pic, uint32_t **ret_numbers)
+{
+	size_t n = picture__n_targets(pic);
+	uint32_t *numbers = calloc(n + 1, sizeof(*numbers));
+	uint64_t *cpu_ns = calloc(n + 1, sizeof(*cpu_ns));
+
+	if (!numbers || !cpu_ns) {
+		free(numbers);
+		free(cpu_ns);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		numbers[i] = i;
+		cpu_ns[i] = totals__cpu_ns(picture__target(pic, i));
+	}
+	if (n)
+		qsort_r(numbers, n, sizeof(*numbers), by_cpu, cpu_ns);
+	free(cpu_ns);
+	*ret_numbers = numbers;
+	return 0;
+}
+
 struct totals totals__of(const struct picture *pic, const struct pic_target *target)
 {
 	struct totals t = {0};

@@ -23,6 +23,11 @@ struct totals {
 	size_t n_unknown;
 };
 
+/* CPU time of its OS threads, as far as it is known: processes come in its order. */
+uint64_t totals__cpu_ns(const struct pic_target *target);
+/* The numbers of all processes of a picture in that order; freed by the caller. -ENOMEM. */
+int totals__order(const struct picture *pic, uint32_t **ret_numbers);
+
 struct totals totals__of(const struct picture *pic, const struct pic_target *target);
 
 #endif

@@ -64,6 +64,7 @@ struct raw_stack {
 	uint64_t ip;		/* 0: none */
 	uint64_t site;		/* 0: none */
 	const struct wire_rts *rts;
+	bool sampled; /* on the CPU */
 };
 int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev);
 

@@ -158,6 +158,7 @@ void name__count(struct pic_names *names, enum name_source source)
 		[NAME_DESCRIPTION] = &names->description,
 		[NAME_MODULE] = &names->module,
 		[NAME_MODULE_NEAR] = &names->module,
+		[NAME_STRINGS] = &names->strings,
 		[NAME_NONE] = &names->none,
 	};
 
@@ -190,18 +191,13 @@ static int ask_site(struct intake *in, struct seen *s, uint64_t addr, struct tar
 	return err;
 }
 
-static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr **ret_addr)
+static int fill_addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *addr)
 {
 	unsigned kind = (unsigned)(frame >> WIRE_FRAME_KIND_SHIFT);
 	struct code_name name = {.source = NAME_NONE};
-	struct seen_addr *addr = calloc(1, sizeof(*addr));
-	int err;
 
-	if (!addr)
-		return -ENOMEM;
 	ask_name(in, s, frame, &name);
 	complete_name(&name);
-	addr->key = frame;
 	addr->code = (uint8_t)name.code;
 	addr->source = (uint8_t)name.source;
 	addr->fold = !in->opts.plumbing &&
@@ -211,7 +207,19 @@ static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct se
 	addr->signal_return = !strcmp(name.name, NAMES_SIGNAL_RETURN);
 	if (name.code == CODE_KERNEL)
 		addr->kernel = kframe__of(name.name);
-	err = add_named(in, &name, kind, &addr->frame);
+	addr->partial = name.partial;
+	return add_named(in, &name, kind, &addr->frame);
+}
+
+static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr **ret_addr)
+{
+	struct seen_addr *addr = calloc(1, sizeof(*addr));
+	int err;
+
+	if (!addr)
+		return -ENOMEM;
+	addr->key = frame;
+	err = fill_addr(in, s, frame, addr);
 	if (err) {
 		free(addr);
 		return err;
@@ -222,21 +230,31 @@ static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct se
 	return err;
 }
 
+/* The 1st, 2nd, 4th, 8th… time that it is met. */
+static bool is_time_to_ask(struct seen_addr *addr)
+{
+	if (!addr->partial)
+		return false;
+	addr->met++;
+	return (addr->met & (addr->met - 1)) == 0;
+}
+
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name)
 {
 	struct seen_addr *addr;
-	int err;
+	int err = 0;
 
 	HASH_FIND(hh, s->addrs, &frame, sizeof(frame), addr);
 	if (!addr && HASH_COUNT(s->addrs) >= MAX_ADDRS) {
 		*ret_name = (struct seen_addr){.frame = picture__mark(in->pic, MARK_TOO_MANY)};
 		return 0;
 	}
-	if (!addr) {
+	if (!addr)
 		err = new_addr(in, s, frame, &addr);
-		if (err)
-			return err;
-	}
+	else if (is_time_to_ask(addr))
+		err = fill_addr(in, s, frame, addr);
+	if (err)
+		return err;
 	*ret_name = *addr;
 	return 0;
 }

@@ -144,6 +144,7 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	ev.syscall = WIRE_NO_SYSCALL;
 	ev__take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
+	raw.sampled = true;
 	raw.site = rec.site;
 	err = in->ahead ? 0 : count_cost(s, &rec.rts);
 	if (!err)

@@ -107,6 +107,8 @@ struct seen_addr {
 	bool gc_sync;
 	bool signal_return; /* NAMES_SIGNAL_RETURN */
 	uint8_t kernel;	    /* enum kernel_frame */
+	bool partial;	    /* the name may be better when it is asked for again */
+	uint32_t met;	    /* how often it was met since, while it is partial */
 };
 
 /* Where safe calls are made. */

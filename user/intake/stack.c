@@ -275,6 +275,8 @@ static int take_ip(struct taker *t)
 	if (err)
 		return err;
 	t->ev->code = name.code;
+	if (raw->sampled)
+		name__count(&t->s->pub->leaf_names, (enum name_source)name.source);
 	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP || first == WIRE_FRAME_KERNEL ||
 	    (name.code == CODE_HASKELL && in_safe_call(t)))
 		return 0;

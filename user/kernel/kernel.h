@@ -216,6 +216,8 @@ struct kernel_cost {
  * on collections' ends are held against it by themselves, and come off for good.
  */
 void kernel__budget(struct kernel *kernel, uint64_t now_ns);
+/* From now on one sample in so many is taken; 1: all. */
+void kernel__sample_every(struct kernel *kernel, uint32_t n);
 /*
  * A target whose probes on collections' ends came off, because they cost more than the budget; each
  * is reported once. 0: none.

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
+#include "safescope.skel.h"
 
 static int open_clock(int cpu, uint32_t frequency_hz)
 {
@@ -62,4 +63,9 @@ int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keepe
 		}
 	}
 	return 0;
+}
+
+void kernel__sample_every(struct kernel *kernel, uint32_t n)
+{
+	kernel->skel->bss->sample_every = n;
 }

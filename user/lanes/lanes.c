@@ -57,6 +57,14 @@ int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *se
 	return err;
 }
 
+void lanes__set_frequency(struct lanes *l, uint32_t frequency_hz)
+{
+	l->opts.frequency_hz = frequency_hz;
+	for (unsigned k = 0; k < LANE_KINDS; k++)
+		ledger__set_frequency(l->ledger[k], frequency_hz);
+	ledger__set_frequency(l->gc_sync, frequency_hz);
+}
+
 void lanes__free(struct lanes *l)
 {
 	if (!l)

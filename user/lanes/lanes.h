@@ -27,6 +27,8 @@ struct lanes_opts {
 int lanes__new(const struct lanes_opts *opts, struct intake *in, struct seen *seen,
 	       struct lanes **ret_lanes);
 void lanes__free(struct lanes *l);
+/* For the next reading: the lowest that the sampler had since the last one. */
+void lanes__set_frequency(struct lanes *l, uint32_t frequency_hz);
 
 /*
  * Makes of each lane what can be made for good, with at most max_slices in each, and lets go of the

@@ -29,6 +29,11 @@ void ledger__free(struct ledger *ledger)
 	free(ledger);
 }
 
+void ledger__set_frequency(struct ledger *ledger, uint32_t frequency_hz)
+{
+	ledger->opts.frequency_hz = frequency_hz;
+}
+
 uint64_t ledger__left_out(const struct ledger *ledger)
 {
 	return ledger->left_out;

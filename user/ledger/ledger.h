@@ -46,6 +46,8 @@ struct ledger_opts {
 
 int ledger__new(const struct ledger_opts *opts, struct ledger **ret_ledger);
 void ledger__free(struct ledger *ledger);
+/* For the next reading: the lowest that the sampler had since the last one. */
+void ledger__set_frequency(struct ledger *ledger, uint32_t frequency_hz);
 
 /* ── booking ─────────────────────────────────────────────────────────────────────────────── */
 

@@ -31,6 +31,9 @@ static const struct {
 			     "Records that the kernel side sent.", PLAIN},
 	[METRICS_SAMPLES] = {"safescoped_samples_total", "", "counter",
 			     "Samples of threads of profiled processes.", PLAIN},
+	[METRICS_SAMPLE_EVERY] = {"safescoped_sample_every", "", "gauge",
+				  "One sample in so many is taken, to stay below --max-cpu.",
+				  PLAIN},
 	[METRICS_PROBE_HITS] = {"safescoped_probe_hits_total", "", "counter",
 				"Hits of probes in profiled processes.", PLAIN},
 	[METRICS_BPF_NS] = {"safescoped_bpf_seconds_total", "", "counter",
@@ -62,35 +65,68 @@ bool daemon__grows(enum metrics_value which)
 	return !strcmp(table[which].type, "counter");
 }
 
+static void add_number(struct buf *out, enum unit unit, uint64_t value)
+{
+	if (unit == NS)
+		seconds__add(out, value);
+	else
+		buf__addf(out, "%" PRIu64, value);
+	buf__addc(out, '\n');
+}
+
 static void write_value(const struct metrics *m, unsigned i, const char *before, struct buf *out)
 {
 	if (!before || strcmp(before, table[i].name) != 0)
 		family__begin(out, table[i].name, table[i].type, table[i].help);
 	buf__addf(out, "%s%s ", table[i].name, table[i].label);
-	if (table[i].unit == NS)
-		seconds__add(out, m->values[i]);
-	else
-		buf__addf(out, "%" PRIu64, m->values[i]);
-	buf__addc(out, '\n');
+	add_number(out, table[i].unit, m->values[i]);
 }
 
 /* The same of numbers by a label: an entry of enum metrics_group, and its line here. */
 static const struct {
 	const char *name, *label, *type, *help;
+	enum unit unit;
 } groups[METRICS_GROUPS] = {
 	[METRICS_LOST] = {"safescoped_lost_total", "cause", "counter",
-			  "What was lost, by cause, as in the report."},
+			  "What was lost, by cause, as in the report.", PLAIN},
+	[METRICS_PUSH_DELIVERED] = {"safescoped_push_delivered_total", "url", "counter",
+				    "Requests that the server took.", PLAIN},
+	[METRICS_PUSH_FAILURES] = {"safescoped_push_failures_total", "url", "counter",
+				   "Attempts that did not succeed, and are made again.", PLAIN},
+	[METRICS_PUSH_REFUSED] = {"safescoped_push_refused_total", "url", "counter",
+				  "Requests that the server will never take: they are lost.",
+				  PLAIN},
+	[METRICS_PUSH_REJECTED] = {"safescoped_push_rejected_profiles_total", "url", "counter",
+				   "Profiles in delivered requests that the server did not take.",
+				   PLAIN},
+	[METRICS_PUSH_DROPPED] =
+		{"safescoped_push_dropped_total", "url", "counter",
+		 "Requests that were the oldest when the queue was full: they are lost.", PLAIN},
+	[METRICS_PUSH_QUEUED] = {"safescoped_push_queued", "url", "gauge",
+				 "Requests that wait in the queue.", PLAIN},
+	[METRICS_PUSH_QUEUED_BYTES] = {"safescoped_push_queued_bytes", "url", "gauge",
+				       "Their size on the disk.", PLAIN},
+	[METRICS_PUSH_LAG_NS] = {"safescoped_push_lag_seconds", "url", "gauge",
+				 "How long ago the oldest of them began (0: none waits).", NS},
 };
 
 static void write_group(const struct metrics *m, enum metrics_group which, struct buf *out)
 {
-	family__begin(out, groups[which].name, groups[which].type, groups[which].help);
+	bool begun = false;
+
 	for (size_t i = 0; i < m->n_labelled; i++) {
-		if (m->labelled[i].group != which)
+		const struct labelled *l = &m->labelled[i];
+
+		if (l->group != which)
 			continue;
+		if (!begun)
+			family__begin(out, groups[which].name, groups[which].type,
+				      groups[which].help);
+		begun = true;
 		buf__addf(out, "%s{%s=\"", groups[which].name, groups[which].label);
-		label__add(out, m->labelled[i].label);
-		buf__addf(out, "\"} %" PRIu64 "\n", m->labelled[i].value);
+		label__add_whole(out, l->label);
+		buf__adds(out, "\"} ");
+		add_number(out, groups[which].unit, l->value);
 	}
 }
 

@@ -63,6 +63,7 @@ enum metrics_value {
 	METRICS_TARGETS_LEFT_OUT, /* for want of room */
 	METRICS_RECORDS,
 	METRICS_SAMPLES,
+	METRICS_SAMPLE_EVERY, /* one in so many is taken */
 	METRICS_PROBE_HITS,
 	METRICS_BPF_NS,
 	METRICS_CPU_NS,	    /* of the daemon itself */
@@ -79,11 +80,21 @@ void metrics__set(struct metrics *metrics, enum metrics_value which, uint64_t va
 
 /* Numbers of the daemon that there are several of, by a label, as daemon.c has it. */
 enum metrics_group {
-	METRICS_LOST, /* by cause */
+	METRICS_LOST,		/* by cause */
+	METRICS_PUSH_DELIVERED, /* these by URL: struct push_stats */
+	METRICS_PUSH_FAILURES,
+	METRICS_PUSH_REFUSED,
+	METRICS_PUSH_REJECTED,
+	METRICS_PUSH_DROPPED,
+	METRICS_PUSH_QUEUED,
+	METRICS_PUSH_QUEUED_BYTES,
+	METRICS_PUSH_LAG_NS,
 	METRICS_GROUPS,
 };
-/* The label is copied; there are so many of all groups together, and more are left out. */
-#define METRICS_MAX_LABELLED 64
+/* The label is copied; there are so many of all groups together, and more are left out. So is a
+ * label of METRICS_MAX_LABEL bytes or more. */
+#define METRICS_MAX_LABELLED 128
+#define METRICS_MAX_LABEL    256
 void metrics__set_labelled(struct metrics *metrics, enum metrics_group which, const char *label,
 			   uint64_t value);
 

@@ -14,9 +14,9 @@
 /* ── the format ──────────────────────────────────────────────────────────────────────────── */
 
 /* Of text without control characters. */
-static void add_escaped(struct buf *out, const char *value)
+static void add_escaped(struct buf *out, const char *value, size_t max)
 {
-	size_t most = out->len + LABEL_MAX, left = strlen(value);
+	size_t most = out->len + max, left = strlen(value);
 
 	while (left && !out->err) {
 		bool escaped = *value == '\\' || *value == '"';
@@ -34,16 +34,26 @@ static void add_escaped(struct buf *out, const char *value)
 	}
 }
 
-void label__add(struct buf *out, const char *value)
+static void add_label(struct buf *out, const char *value, size_t max)
 {
 	/* it has to be UTF-8, and people read it */
 	char *text = text__escaped(value);
 
 	if (text)
-		add_escaped(out, text);
+		add_escaped(out, text, max);
 	else
 		out->err = out->err ? out->err : -ENOMEM;
 	free(text);
+}
+
+void label__add(struct buf *out, const char *value)
+{
+	add_label(out, value, LABEL_MAX);
+}
+
+void label__add_whole(struct buf *out, const char *value)
+{
+	add_label(out, value, SIZE_MAX / 2);
 }
 
 void family__begin(struct buf *out, const char *name, const char *type, const char *help)

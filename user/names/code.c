@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "demangle_priv.h"
 #include "describe_priv.h"
+#include "hs_name_priv.h"
 #include "names_priv.h"
 #include "process/debugfile.h"
 #include "process/file.h"
@@ -52,7 +53,7 @@ static int read_symbols(const struct elf_file *elf, const struct elf_file *debug
 	return err;
 }
 
-static const struct symbols *symbols_of(const struct names *names, struct image *image)
+static const struct symbols *symbols_of(struct names *names, struct image *image)
 {
 	struct symbols *made = NULL;
 	struct slots *slots;
@@ -66,23 +67,36 @@ static const struct symbols *symbols_of(const struct names *names, struct image 
 	err = read_symbols(image->elf, image->debug_is_own ? image->debug : image->file->debug,
 			   &made);
 	/* there may be time for it later */
-	if (err == -EBUSY)
+	if (err == -EBUSY) {
+		names->incomplete = true;
 		return NULL;
+	}
 	return slots__put(slots, &symbols_key, err ? NULL : made);
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */
-static enum code_class rts_class(const struct names *names, uint64_t vaddr, const char *name)
+static const struct rts_text *rts_text_of(struct names *names)
 {
 	struct slots *slots = &names->of.rts->image->file->slots;
-	struct rts_text *made;
+	struct rts_text *made = NULL;
 	void *text;
+	int err;
 
-	if (!slots__get(slots, &rts_text_key, &text)) {
-		if (rts_text__new(names->of.rts, &made) < 0)
-			return CODE_UNKNOWN;
-		text = slots__put(slots, &rts_text_key, made);
+	if (slots__get(slots, &rts_text_key, &text))
+		return text;
+	err = rts_text__new(names->of.rts, &made);
+	/* there may be time for it later */
+	if (err == -EBUSY) {
+		names->incomplete = true;
+		return NULL;
 	}
+	return slots__put(slots, &rts_text_key, err ? NULL : made);
+}
+
+static enum code_class rts_class(struct names *names, uint64_t vaddr, const char *name)
+{
+	const struct rts_text *text = rts_text_of(names);
+
 	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
 	case RTS_PART_C:
 		return CODE_C;
@@ -103,18 +117,13 @@ static enum code_class rts_class(const struct names *names, uint64_t vaddr, cons
 static bool may_be_haskell(const struct image *image)
 {
 	struct slots *slots = &image->file->slots;
-	struct elf_section names;
 	void *may_be;
 
 	if (image->is_exe || strncmp(image->base, "libHS", 5) == 0)
 		return true;
 	if (!slots__get(slots, &haskell_key, &may_be))
-		may_be =
-			slots__put(slots, &haskell_key,
-				   elf__section(image->elf, ".dynstr", &names) == 0 && names.data &&
-						   memmem(names.data, names.size, "libHS", 5)
-					   ? image->file
-					   : NULL);
+		may_be = slots__put(slots, &haskell_key,
+				    elf__mentions(image->elf, "libHS") ? image->file : NULL);
 	return may_be != NULL;
 }
 
@@ -123,13 +132,15 @@ static bool may_be_haskell(const struct image *image)
  * assembly (gmp): that is recognised by where it ran, or by a function symbol that is no label of
  * GHC's.
  */
-static enum code_class classify(const struct names *names, struct image *image,
+static enum code_class classify(struct names *names, struct image *image,
 				const struct code_place *place, const struct symbols_hit *hit,
 				bool ghc_label)
 {
 	uint64_t vaddr = place->vaddr;
-	enum code_class c = CODE_UNKNOWN;
+	enum code_class c = names->code_as;
 
+	if (c != CODE_UNKNOWN)
+		return c;
 	if (image == names->of.rts->image) {
 		c = rts_class(names, vaddr, hit ? hit->name : "");
 		if (c != CODE_UNKNOWN)
@@ -174,15 +185,45 @@ static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, stru
 	return false;
 }
 
+/* What messages of the runtime say of its functions; false: nothing, or it is other code. */
+static bool named_by_strings(struct names *names, const struct image *image, uint64_t vaddr,
+			     struct code_name *n)
+{
+	const struct rts_text *text = image == names->of.rts->image ? rts_text_of(names) : NULL;
+	const char *name = text ? rts_text__name(text, vaddr) : NULL;
+
+	if (!name)
+		return false;
+	n->name = name;
+	n->source = NAME_STRINGS;
+	return true;
+}
+
+/* What stands before the offset of code that has no name. */
+static void offset_in(struct names *names, const struct image *image, uint64_t vaddr,
+		      enum code_class code, char *out, size_t size)
+{
+	const struct rts_text *text =
+		image == names->of.rts->image && code == CODE_HASKELL ? rts_text_of(names) : NULL;
+
+	if (code == CODE_GC)
+		snprintf(out, size, "[GC]");
+	else if (code == CODE_RTS || (text && rts_text__is_cmm(text, vaddr)))
+		snprintf(out, size, "[RTS]");
+	else
+		snprintf(out, size, "[%.255s]", image->base);
+}
+
 /* A place that no symbol names. */
 static void name_offset(struct names *names, struct image *image, uint64_t vaddr,
 			struct code_name *n)
 {
 	uint64_t offset = vaddr;
 	struct elf_fde fde;
-	char text[320];
+	char text[320], in[300];
 
-	if (n->code == CODE_HASKELL && names__by_module(names, image, vaddr, n))
+	if (n->code == CODE_HASKELL ? names__by_module(names, image, vaddr, n)
+				    : named_by_strings(names, image, vaddr, n))
 		return;
 	/* all of a C function is one name, and all of a block of Haskell code: its beginning */
 	if (elf__find_fde(image->elf, vaddr, &fde))
@@ -190,7 +231,8 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	else if (n->code == CODE_HASKELL)
 		vaddr = describe__block(image->elf, vaddr);
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
-	snprintf(text, sizeof(text), "[%.255s]+0x%llx", image->base, (unsigned long long)offset);
+	offset_in(names, image, vaddr, n->code, in, sizeof(in));
+	snprintf(text, sizeof(text), "%s+0x%llx", in, (unsigned long long)offset);
 	n->name = intern(names, text);
 	n->source = NAME_NONE;
 }
@@ -201,10 +243,8 @@ const char *names__library_of(const struct names *names, const char *name,
 {
 	for (size_t i = 0; i < names->of.images->n; i++) {
 		const struct image *image = names->of.images->images[i];
-		struct elf_sym sym;
 
-		if (image != not_this && image->elf &&
-		    elf__find_symbol(image->elf, name, &sym, NULL) == 0)
+		if (image != not_this && image->elf && elf__exports(image->elf, name))
 			return image->base;
 	}
 	return "";
@@ -299,6 +339,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	n->name = intern(names, z.name);
 	n->module = intern(names, z.module);
 	n->package = intern(names, z.package);
+	names->ahead = hit.start > vaddr;
 }
 
 static void name_code(struct names *names, uint64_t addr, bool is_return, bool in_c,
@@ -324,6 +365,18 @@ static void name_code(struct names *names, uint64_t addr, bool is_return, bool i
 void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)
 {
 	name_code(names, addr, is_return, false, ret_name);
+}
+
+void names__caller(struct names *names, uint64_t addr, struct code_name *ret_name)
+{
+	char text[HS_NAME_LEN];
+
+	names->ahead = false;
+	names__code(names, addr, true, ret_name);
+	if (!names->ahead)
+		return;
+	snprintf(text, sizeof(text), "<before %.400s>", ret_name->name);
+	ret_name->name = intern(names, text);
 }
 
 void names__c_code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name)

@@ -18,6 +18,7 @@ enum name_source {
 	NAME_DESCRIPTION, /* the closure's description, in profiled programs */
 	NAME_MODULE,	  /* Data.Map.Internal+0x1a30: only the module is known */
 	NAME_MODULE_NEAR, /* the same, and it may be the neighbouring module's */
+	NAME_STRINGS,	  /* a function of the runtime, by the strings that it uses */
 };
 
 enum code_class {
@@ -39,6 +40,8 @@ struct code_name {
 	const char *src;     /* source file:line; "" if not known */
 	enum name_source source;
 	enum code_class code;
+	bool partial;  /* there was no time for all of it: it may be better when it is asked for
+			  again */
 	bool plumbing; /* a return frame or closure of the runtime's own that means nothing to a
 			  reader */
 };

@@ -34,6 +34,9 @@ struct dwarf_place {
 	uint32_t line;		   /* 0: not known */
 	uint32_t proc_line;	   /* where the function's source begins; 0: not known */
 	bool haskell;		   /* GHC made it */
+	bool inner;		   /* GHC's: another function is what the name means */
+	uint32_t nth;		   /* of the functions of that name at proc_line, if it is inner or
+				      its name is made up; 0: it is neither */
 	char name[256];		   /* DW_AT_name: of GHC's the source binding, or a made-up label */
 	char linkage[256];	   /* the symbol, even if no symbol table has it; "" */
 	char file[256];		   /* of `line` */

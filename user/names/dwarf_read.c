@@ -8,7 +8,9 @@
 
 #include "base/base.h"
 #include "base/search.h"
+#include "hs_name_priv.h"
 #include "names/dwarf_priv.h"
+#include "zname_priv.h"
 
 #define MAX_CUS	   (1U << 20)
 #define MAX_BLOCKS (8U << 20) /* of one unit */
@@ -17,6 +19,8 @@
 #define MAX_BACK 64
 /* Notes of one function that are looked at. */
 #define MAX_NOTES 4096
+/* Functions of a unit times its blocks: beyond that they are not numbered, which takes too long. */
+#define MAX_NUMBERING (1ULL << 27)
 
 /* GHC/CmmToAsm/Dwarf/Constants.hs: a span of source that a block came from */
 #define TAG_GHC_SRC_NOTE     0x5b00
@@ -32,12 +36,23 @@ struct block {
 	Dwarf_Off die;	/* its own */
 };
 
+/* A function that GHC made. */
+struct proc {
+	Dwarf_Off die;
+	uint64_t start;
+	const char *name; /* "": made up */
+	uint32_t line, nth;
+	bool exported, inner;
+};
+
 struct unit {
 	Dwarf_Off die;
 	uint64_t start, end; /* of all its code; end 0: not known */
 	struct block *blocks;
 	size_t n, cap;
-	bool indexed;
+	struct proc *procs; /* ascending by die */
+	size_t n_procs, procs_cap;
+	bool indexed, haskell, numbered;
 };
 
 struct dwarf_reader {
@@ -145,6 +160,7 @@ static int index_unit(struct dwarf_reader *r, struct unit *u)
 	u->indexed = true;
 	if (!dwarf_offdie(r->dw, u->die, &cu))
 		return 0;
+	u->haskell = dwarf_srclang(&cu) == LANG_HASKELL;
 	err = index_die(u, &cu, 0, 0);
 	if (u->n)
 		qsort(u->blocks, u->n, sizeof(*u->blocks), by_start);
@@ -168,6 +184,22 @@ static const struct block *find_block(const struct unit *u, uint64_t vaddr)
 			return NULL;
 	}
 	return NULL;
+}
+
+/*
+ * GHC notes only blocks that came from source, and with -g1 only the first one of each function. A
+ * function's blocks lie together: what is after one of them, and before another function's, is its
+ * own.
+ */
+static bool find_gap(const struct unit *u, uint64_t vaddr, struct block *ret_block)
+{
+	size_t after = search__first(u->n, k, u->blocks[k].start > vaddr);
+
+	if (!u->haskell || !after)
+		return false;
+	*ret_block = u->blocks[after - 1];
+	ret_block->end = after < u->n ? u->blocks[after].start : u->end;
+	return vaddr < ret_block->end;
 }
 
 /* ── one address ─────────────────────────────────────────────────────────────────────────── */
@@ -309,8 +341,107 @@ static void find_proc(Dwarf_Die *cu, const struct unit *u, Dwarf_Die *proc, stru
 	}
 }
 
-static int answer(struct dwarf_reader *r, const struct unit *u, const struct block *b,
-		  uint64_t vaddr, struct dwarf_place *p)
+/* ── functions of one name ───────────────────────────────────────────────────────────────── */
+
+static int list_procs(struct dwarf_reader *r, struct unit *u, Dwarf_Die *cu)
+{
+	for (size_t i = 0; i < u->n; i++) {
+		const struct block *b = &u->blocks[i];
+		struct dwarf_place place = {.haskell = true};
+		struct proc *p;
+		struct zname z;
+		Dwarf_Die die;
+		int err;
+
+		if (b->die != b->proc || !dwarf_offdie(r->dw, b->proc, &die))
+			continue;
+		err = array__reserve((void **)&u->procs, &u->procs_cap, u->n_procs + 1, MAX_BLOCKS,
+				     sizeof(*p));
+		if (err)
+			return err;
+		find_proc(cu, u, &die, &place);
+		p = &u->procs[u->n_procs++];
+		*p = (struct proc){.die = b->proc, .start = b->start, .line = place.proc_line};
+		p->exported = zname__decode(place.linkage, &z) == 0 && z.is_haskell;
+		p->name = hs_name__is_made_up(place.name) ? "" : string_attr(&die, DW_AT_name);
+		p->name = p->name ?: "";
+	}
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct proc *x = a, *y = b;
+
+	return strcmp(x->name, y->name) ?: CMP(x->start, y->start);
+}
+
+static int by_line(const void *a, const void *b)
+{
+	const struct proc *x = a, *y = b;
+
+	return strcmp(x->name, y->name) ?: CMP(x->line, y->line) ?: CMP(x->start, y->start);
+}
+
+static int by_proc_die(const void *a, const void *b)
+{
+	const struct proc *x = a, *y = b;
+
+	return CMP(x->die, y->die);
+}
+
+/*
+ * GHC names a function after the source binding that its code is from, and so all closures within
+ * that binding: it is the one that has a symbol, or else the last one, which the code of what it
+ * holds comes before. Those inside are numbered where they begin in the same line.
+ */
+static void number_procs(struct unit *u)
+{
+	struct proc *v = u->procs;
+	size_t end;
+
+	qsort(v, u->n_procs, sizeof(*v), by_name);
+	for (size_t i = 0; i < u->n_procs; i = end) {
+		bool has_binding = !v[i].name[0];
+
+		for (end = i; end < u->n_procs && !strcmp(v[end].name, v[i].name); end++)
+			has_binding |= v[end].exported;
+		for (size_t k = i; k < end; k++)
+			v[k].inner = v[k].name[0] && !v[k].exported && (has_binding || k + 1 < end);
+	}
+	qsort(v, u->n_procs, sizeof(*v), by_line);
+	for (size_t i = 0, nth = 0; i < u->n_procs; i++) {
+		if (i == 0 || v[i].line != v[i - 1].line || strcmp(v[i].name, v[i - 1].name) != 0)
+			nth = 0;
+		if (v[i].inner || (!v[i].name[0] && !v[i].exported))
+			v[i].nth = (uint32_t)++nth;
+	}
+	qsort(v, u->n_procs, sizeof(*v), by_proc_die);
+}
+
+static void find_number(struct dwarf_reader *r, struct unit *u, Dwarf_Die *cu, Dwarf_Off proc,
+			struct dwarf_place *p)
+{
+	size_t n = 0, at;
+
+	if (!u->numbered) {
+		u->numbered = true;
+		for (size_t i = 0; i < u->n; i++)
+			n += u->blocks[i].die == u->blocks[i].proc;
+		if (n > MAX_NUMBERING / (u->n + 1) || list_procs(r, u, cu))
+			u->n_procs = 0;
+		if (u->n_procs)
+			number_procs(u);
+	}
+	at = search__first(u->n_procs, k, u->procs[k].die >= proc);
+	if (at == u->n_procs || u->procs[at].die != proc)
+		return;
+	p->inner = u->procs[at].inner;
+	p->nth = u->procs[at].nth;
+}
+
+static int answer(struct dwarf_reader *r, struct unit *u, const struct block *b, uint64_t vaddr,
+		  struct dwarf_place *p)
 {
 	Dwarf_Die cu, proc, die;
 
@@ -326,6 +457,8 @@ static int answer(struct dwarf_reader *r, const struct unit *u, const struct blo
 		p->cu_end = u->end;
 	}
 	find_proc(&cu, u, &proc, p);
+	if (p->haskell)
+		find_number(r, u, &cu, b->proc, p);
 	find_line(&cu, &die, vaddr, p);
 	return 0;
 }
@@ -337,6 +470,7 @@ int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_plac
 		for (size_t i = 0; i < r->n; i++) {
 			struct unit *u = &r->units[i];
 			const struct block *b;
+			struct block gap;
 			int err;
 
 			if (pass == 0 ? (!u->end || vaddr < u->start || vaddr >= u->end) : u->end)
@@ -345,6 +479,8 @@ int dwarf_reader__find(struct dwarf_reader *r, uint64_t vaddr, struct dwarf_plac
 			if (err)
 				return err;
 			b = find_block(u, vaddr);
+			if (!b && find_gap(u, vaddr, &gap))
+				b = &gap;
 			if (b)
 				return answer(r, u, b, vaddr, ret_place);
 		}
@@ -375,8 +511,10 @@ void dwarf_reader__free(struct dwarf_reader *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->n; i++)
+	for (size_t i = 0; i < r->n; i++) {
 		free(r->units[i].blocks);
+		free(r->units[i].procs);
+	}
 	free(r->units);
 	dwarf_end(r->dw);
 	elf_end(r->elf);

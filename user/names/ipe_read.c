@@ -367,6 +367,7 @@ static bool looks_like_ent(const struct reader *r, const uint8_t *p)
 	return true;
 }
 
+/* False: it is no text, or has no end. */
 static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRING])
 {
 	size_t have = get_some(r, addr, (uint8_t *)text, MAX_STRING - 1), len;
@@ -374,8 +375,8 @@ static bool get_string(const struct reader *r, uint64_t addr, char text[MAX_STRI
 	text[have] = '\0';
 	len = strlen(text);
 	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < 0x20)
-			text[i] = ' ';
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return false;
 	return len < have;
 }
 
@@ -466,12 +467,23 @@ static int by_info(const void *a, const void *b)
 	return x->info < y->info ? -1 : x->info > y->info;
 }
 
-/* Single entries do not have the buffer that they are of; the module stands for it. */
+/* A module of the runtime's Cmm code: its labels all begin so. */
+static bool is_runtimes(const struct ipe_out *out, const struct ipe_raw *e)
+{
+	return strncmp(out->strings + e->table, "stg_", 4) == 0;
+}
+
+/*
+ * Single entries do not have the buffer that they are of; the module stands for it. The runtime's
+ * Cmm modules have all one name, and what lies between two of them is anybody's: each entry stands
+ * for itself there.
+ */
 static void number_modules(struct ipe_out *out)
 {
 	for (uint32_t i = 0; i < out->n; i++) {
-		if (i == 0 || strcmp(out->strings + out->entries[i].module,
-				     out->strings + out->entries[i - 1].module) != 0)
+		if (i == 0 || is_runtimes(out, &out->entries[i]) ||
+		    strcmp(out->strings + out->entries[i].module,
+			   out->strings + out->entries[i - 1].module) != 0)
 			out->n_nodes++;
 		out->entries[i].node = out->n_nodes;
 	}

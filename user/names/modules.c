@@ -110,19 +110,41 @@ static void log_pieces(const struct elf_file *elf, const struct modules *m)
 	}
 }
 
+/* Frees what the child shared. */
+static int take_out(const struct elf_file *elf, void *shared, struct modules **ret_modules)
+{
+	int err = take(shared, ret_modules);
+
+	confine__free_out(shared, SHARED_SIZE);
+	if (!err)
+		log_pieces(elf, *ret_modules);
+	return err;
+}
+
 int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret_modules)
 {
 	struct job job = {.elf = elf, .profiled = profiled};
 	void *shared;
 	int err = elf__aside(elf, run, &job, SHARED_SIZE, &shared);
 
-	if (err)
-		return err;
-	err = take(shared, ret_modules);
-	confine__free_out(shared, SHARED_SIZE);
-	if (!err)
-		log_pieces(elf, *ret_modules);
-	return err;
+	return err ? err : take_out(elf, shared, ret_modules);
+}
+
+int modules__start(const struct elf_file *elf, bool profiled, struct confine_job **ret_job)
+{
+	struct job job = {.elf = elf, .profiled = profiled};
+
+	/* the child has its own copy of `job` */
+	return elf__start(elf, run, &job, SHARED_SIZE, ret_job);
+}
+
+int modules__await(const struct elf_file *elf, struct confine_job *job,
+		   struct modules **ret_modules)
+{
+	void *shared;
+	int err = elf__await(elf, job, &shared);
+
+	return err ? err : take_out(elf, shared, ret_modules);
 }
 
 void modules__free(struct modules *modules)

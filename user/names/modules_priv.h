@@ -42,6 +42,16 @@ struct modules;
  * of which -EBUSY says nothing of the file.
  */
 int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret_modules);
+
+/*
+ * The same in two steps, see elf__start(): a large program takes half a second. After
+ * modules__await() the job is to be freed by confine_job__free(), unless it had -EBUSY.
+ */
+struct confine_job;
+int modules__start(const struct elf_file *elf, bool profiled, struct confine_job **ret_job);
+int modules__await(const struct elf_file *elf, struct confine_job *job,
+		   struct modules **ret_modules);
+
 void modules__free(struct modules *modules);
 /* -ENOENT: the code at vaddr is of no module that is known. */
 int modules__find(const struct modules *modules, uint64_t vaddr, struct modules_hit *ret_hit);

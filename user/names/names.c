@@ -202,11 +202,15 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	}
 	if (kind_is_code(frame))
 		names__want_mapped(names, frame & WIRE_FRAME_ADDR_MASK);
+	names->incomplete = false;
 	name_frame(names, frame, &n);
 	names__intern_all(names, &n);
+	n.partial = names->incomplete;
 	*ret_name = n;
-	/* What is not mapped yet may be later (dlopen): that name is not kept. */
-	if (strcmp(n.name, "[unmapped]") == 0)
+	/* What is not mapped yet may be later (dlopen), and there may be time for what takes long:
+	 * that name is not kept.
+	 */
+	if (names->incomplete || strcmp(n.name, "[unmapped]") == 0)
 		return;
 	if (HASH_COUNT(names->cache) >= MAX_CACHED)
 		clear_cache(names);
@@ -218,4 +222,28 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	/* without memory it is looked up again */
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the analyzer loses track of uthash */
 	(void)HASH_INSERT(names->cache, frame, sizeof(c->frame), c);
+}
+
+/* Symbols of imports alone name nothing in a program. */
+static bool has_symbols(const struct names *names, const struct image *image)
+{
+	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug ||
+	       names->of.rts->suspend.found == FOUND_DYNSYM;
+}
+
+unsigned names__sources(struct names *names)
+{
+	struct image *image = images__exe(names->of.images) ?: names->of.rts->image;
+	unsigned sources = 0;
+
+	if (!image || !image->elf || !names->of.rts->image)
+		return 0;
+	sources |= names__has_ipe(names) << NAME_IPE;
+	sources |= names__has_dwarf(names, image) << NAME_DWARF;
+	sources |= names->of.rts->profiled << NAME_DESCRIPTION;
+	if (has_symbols(names, image))
+		sources |= 1U << NAME_EXACT;
+	else
+		sources |= names__has_modules(names, image) << NAME_MODULE;
+	return sources;
 }

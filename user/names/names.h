@@ -36,6 +36,14 @@ int names__new(const struct names_of *of, struct names **ret_names);
 void names__free(struct names *names);
 
 /*
+ * Begins to read what takes long, if it will be needed: frames that are named meanwhile wait for
+ * it, as long as the process's user is waited for.
+ */
+void names__prepare(struct names *names);
+/* While that goes on, a descriptor that is readable once it is over; else -1. */
+int names__preparing(const struct names *names);
+
+/*
  * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
  * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
  */
@@ -49,6 +57,13 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
  * -ENOENT: not in a safe call's code.
  */
 int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret_site);
+
+/*
+ * What names its Haskell code: bits 1 << enum name_source, of which the lower one comes first for
+ * each piece of code. NAME_NEAREST, NAME_MODULE_NEAR and NAME_STRINGS are not among them. Reads
+ * what takes long, as long as the process's user is waited for.
+ */
+unsigned names__sources(struct names *names);
 
 /* Interns text that lives as long as the names; "" without memory. */
 const char *names__intern(struct names *names, const char *text, size_t len);

@@ -25,6 +25,12 @@ struct names {
 	/* of names_source.c: read when the first Haskell frame is named, again with new files */
 	struct ipe *ipe;
 	size_t ipe_images; /* how many files there were then */
+	/* What all code is that is asked for; CODE_UNKNOWN: that is to be found out. */
+	enum code_class code_as;
+	/* The code of the binding that the last name is of begins further on. */
+	bool ahead;
+	/* Something was not read, because there was no time: the name may be better later. */
+	bool incomplete;
 };
 
 static inline void names__want_mapped(const struct names *names, uint64_t addr)
@@ -56,6 +62,9 @@ struct names_place {
 	const struct zname *label;     /* hit's name taken apart; NULL: no label of GHC's */
 };
 
+/* Whether the process has provenance, and the file DWARF that can be read. */
+bool names__has_ipe(struct names *names);
+bool names__has_dwarf(struct names *names, struct image *image);
 /* By provenance, else by DWARF. n->code and n->file are known. */
 bool names__best(struct names *names, const struct image_map *map, const struct names_place *place,
 		 struct code_name *n);
@@ -66,9 +75,12 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
 bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n);
 
+/* ── by_module.c ─────────────────────────────────────────────────────────────────────────── */
+
 /* By the module that the code is of, where strip left no more: "Data.Map.Internal+0x1a30". */
 bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,
 		      struct code_name *n);
+bool names__has_modules(struct names *names, struct image *image);
 
 /* ── code.c ──────────────────────────────────────────────────────────────────────────────── */
 
@@ -76,6 +88,11 @@ bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,
 void names__code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name);
 /* The same for code that was met where C code is for sure. */
 void names__c_code(struct names *names, uint64_t addr, bool is_return, struct code_name *ret_name);
+/*
+ * The Haskell code that makes the call which returns to addr. What has the name of a binding that
+ * begins further on, and may be another one's, is "<before bar>".
+ */
+void names__caller(struct names *names, uint64_t addr, struct code_name *ret_name);
 /* The base name of the file that defines a symbol which `not_this` imports; "". */
 const char *names__library_of(const struct names *names, const char *name,
 			      const struct image *not_this);

@@ -14,7 +14,6 @@
 #include "dwarf_priv.h"
 #include "hs_name_priv.h"
 #include "ipe_priv.h"
-#include "modules_priv.h"
 
 /* Reading it all takes 10 ms for an ordinary program, and most of a second for GHC itself. */
 #define IPE_TIMEOUT_MS 3000
@@ -96,6 +95,11 @@ static const struct ipe *ipe_of(struct names *t)
 	return ipe;
 }
 
+bool names__has_ipe(struct names *names)
+{
+	return ipe_of(names) != NULL;
+}
+
 static bool by_ipe(struct names *t, const struct names_place *p, struct code_name *n)
 {
 	const struct ipe *ipe = ipe_of(t);
@@ -137,27 +141,38 @@ static void free_dwarf(void *dwarf)
 
 static const struct slot_key dwarf_key = {.free = free_dwarf};
 
-static struct dwarf *read_dwarf(struct slots *slots, const struct elf_file *elf)
+static struct dwarf *read_dwarf(struct names *names, struct slots *slots,
+				const struct elf_file *elf)
 {
-	struct dwarf *made;
+	struct dwarf *made = NULL;
 	void *dwarf;
+	int err;
 
 	if (slots__get(slots, &dwarf_key, &dwarf))
 		return dwarf;
-	if (!dwarf__is_in(elf) || dwarf__new(elf, &made) < 0)
-		made = NULL;
-	return slots__put(slots, &dwarf_key, made);
+	err = dwarf__is_in(elf) ? dwarf__new(elf, &made) : -ENOENT;
+	/* there may be time for it later */
+	if (err == -EBUSY) {
+		names->incomplete = true;
+		return NULL;
+	}
+	return slots__put(slots, &dwarf_key, err ? NULL : made);
 }
 
-static struct dwarf *dwarf_of(struct image *image)
+static struct dwarf *dwarf_of(struct names *names, struct image *image)
 {
 	struct file *file = image->file;
 	struct dwarf *dwarf =
-		read_dwarf(&file->slots, dwarf__is_in(file->elf) ? file->elf : file->debug);
+		read_dwarf(names, &file->slots, dwarf__is_in(file->elf) ? file->elf : file->debug);
 
 	if (dwarf || !image->debug_is_own)
 		return dwarf;
-	return read_dwarf(&image->slots, image->debug);
+	return read_dwarf(names, &image->slots, image->debug);
+}
+
+bool names__has_dwarf(struct names *names, struct image *image)
+{
+	return dwarf_of(names, image) != NULL;
 }
 
 /* GHC makes one compilation unit for each module: any of its symbols has it. */
@@ -182,16 +197,21 @@ static void set_module(struct names *names, const struct symbols *symbols,
 }
 
 /* A procedure that only its place distinguishes from others. */
-static void name_by_place(const struct dwarf_place *d, char *out)
+static void name_by_place(const struct dwarf_place *d, const char *binding, char *out)
 {
+	const char *dot = *binding ? "." : "";
 	char label[HS_NAME_LEN];
 
-	if (d->proc_line && d->proc_file[0]) {
-		snprintf(out, HS_NAME_LEN, "<%.200s:%u>", path__base(d->proc_file), d->proc_line);
-		return;
+	if (d->proc_line && d->proc_file[0] && d->nth > 1) {
+		snprintf(out, HS_NAME_LEN, "%s%s<%.200s:%u#%u>", binding, dot,
+			 path__base(d->proc_file), d->proc_line, d->nth);
+	} else if (d->proc_line && d->proc_file[0]) {
+		snprintf(out, HS_NAME_LEN, "%s%s<%.200s:%u>", binding, dot,
+			 path__base(d->proc_file), d->proc_line);
+	} else {
+		hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);
+		snprintf(out, HS_NAME_LEN, "%s%s%.200s", binding, dot, label);
 	}
-	hs_name__occurrence(d->linkage[0] ? d->linkage : d->name, label);
-	snprintf(out, HS_NAME_LEN, "%s", label);
 }
 
 static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
@@ -209,8 +229,8 @@ static bool haskell_by_dwarf(struct names *t, const struct names_place *p,
 		return false;
 	} else {
 		set_module(t, p->symbols, d, n);
-		if (made_up)
-			name_by_place(d, name);
+		if (made_up || d->inner)
+			name_by_place(d, made_up ? "" : d->name, name);
 		else
 			snprintf(name, sizeof(name), "%s", d->name);
 	}
@@ -238,11 +258,14 @@ static bool c_by_dwarf(struct names *t, const struct names_place *p, const struc
 static bool by_dwarf(struct names *t, struct image *image, const struct names_place *p,
 		     struct code_name *n)
 {
-	struct dwarf *dwarf = dwarf_of(image);
+	struct dwarf *dwarf = dwarf_of(t, image);
 	struct dwarf_place d;
+	int err = dwarf ? dwarf__find(dwarf, p->vaddr, &d) : -ENOENT;
 
+	if (err == -EBUSY)
+		t->incomplete = true;
 	/* assembly has lines, and no functions that its symbols did not name as well */
-	if (!dwarf || dwarf__find(dwarf, p->vaddr, &d))
+	if (err)
 		return false;
 	if (n->code == CODE_HASKELL && !d.haskell)
 		return false;
@@ -285,54 +308,5 @@ bool names__described(struct names *names, struct image *image, uint64_t vaddr, 
 	n->module = intern(names, module);
 	n->package = "";
 	n->source = NAME_DESCRIPTION;
-	return true;
-}
-
-/* ── modules ─────────────────────────────────────────────────────────────────────────────── */
-
-static void free_modules(void *modules)
-{
-	modules__free(modules);
-}
-
-/* By the runtime's way: that is another file's, and not of all processes the same that map this. */
-static const struct slot_key modules_keys[2] = {{.free = free_modules}, {.free = free_modules}};
-
-static const struct modules *modules_of(const struct names *names, struct image *image)
-{
-	const struct slot_key *key = &modules_keys[names->of.rts->profiled];
-	struct slots *slots = &image->file->slots;
-	struct modules *made = NULL;
-	void *modules;
-	int err;
-
-	if (slots__get(slots, key, &modules))
-		return modules;
-	err = modules__new(image->elf, names->of.rts->profiled, &made);
-	/* there may be time for it later */
-	if (err == -EBUSY)
-		return NULL;
-	if (err && err != -ENOENT)
-		log_verbose("%s: its modules cannot be found: %s", image->name, strerror(-err));
-	return slots__put(slots, key, err ? NULL : made);
-}
-
-bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, struct code_name *n)
-{
-	const struct modules *modules = modules_of(names, image);
-	struct modules_hit hit;
-	char text[400];
-
-	if (!modules || modules__find(modules, vaddr, &hit))
-		return false;
-	vaddr = MAX(describe__block(image->elf, vaddr), hit.base);
-	snprintf(text, sizeof(text), "%.300s+0x%llx", hit.module,
-		 (unsigned long long)(vaddr - hit.base));
-	n->name = intern(names, text);
-	n->module = intern(names, hit.module);
-	snprintf(text, sizeof(text), "%s", strcmp(hit.package, "main") != 0 ? hit.package : "");
-	zname__drop_hash(text);
-	n->package = intern(names, text);
-	n->source = hit.uncertain ? NAME_MODULE_NEAR : NAME_MODULE;
 	return true;
 }

@@ -166,7 +166,7 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	}
 	s.function = intern(names, s.function);
 	s.library = intern(names, s.library);
-	names__code(names, s.site, true, &s.caller);
+	names__caller(names, s.site, &s.caller);
 	s.file = names__intern(names, map->image->base, strlen(map->image->base));
 	if (elf__vaddr_to_offset(map->image->elf, s.site - map->bias, &offset))
 		s.offset = offset;

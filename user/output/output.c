@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +53,7 @@ static bool parse_id(const char *s, uint32_t *ret_id)
 	return true;
 }
 
-int output__owner(uid_t *ret_owner, gid_t *ret_group)
+int output__find_owner(uid_t *ret_owner, gid_t *ret_group)
 {
 	const char *uid = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
 	const char *gid = geteuid() == 0 ? getenv("SUDO_GID") : NULL;
@@ -61,12 +63,34 @@ int output__owner(uid_t *ret_owner, gid_t *ret_group)
 		*ret_group = (gid_t)-1;
 		return 0;
 	}
-	if (uid && gid && parse_id(uid, ret_owner) && parse_id(gid, ret_group))
-		return 0;
-	log_error("SUDO_UID=%s, SUDO_GID=%s: not the ids of the user who ran sudo; unset both, or "
-		  "use sudo itself",
-		  uid ? uid : "(unset)", gid ? gid : "(unset)");
-	return -EINVAL;
+	return uid && gid && parse_id(uid, ret_owner) && parse_id(gid, ret_group) ? 0 : -EINVAL;
+}
+
+int output__owner(uid_t *ret_owner, gid_t *ret_group)
+{
+	int err = output__find_owner(ret_owner, ret_group);
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+
+	if (err)
+		log_error("SUDO_UID=%s, SUDO_GID=%s: not the ids of the user who ran sudo; unset "
+			  "both, or use sudo itself",
+			  uid ? uid : "(unset)", gid ? gid : "(unset)");
+	return err;
+}
+
+int output__become(uid_t uid, gid_t gid)
+{
+	struct passwd *pw = getpwuid(uid);
+
+	if (pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid))
+		return -errno;
+	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
+		return -errno;
+	/* a program of the user's must not write into root's home */
+	if (pw && (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1) ||
+		   setenv("LOGNAME", pw->pw_name, 1)))
+		return -errno;
+	return 0;
 }
 
 /* A process may call itself anything. */
@@ -175,7 +199,9 @@ struct export_opts outputs__export_opts(const struct outputs *outputs)
 		.weight = opts->weight,
 		.lanes = opts->lanes,
 		.verbose = opts->verbose,
-		.host_name = opts->of_this_host ? outputs->uname.nodename : NULL,
+		.host_name = opts->host_name	  ? opts->host_name
+			     : opts->of_this_host ? outputs->uname.nodename
+						  : NULL,
 		.host_id = opts->of_this_host ? outputs->host_id : NULL,
 	};
 }
@@ -247,9 +273,23 @@ int output__flush(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
+/* A picture, or what else there is to write. */
+struct source {
+	const struct picture *pic;
+	output_write *write; /* NULL: the picture */
+	void *ctx;
+};
+
+static int put(const struct source *source, const struct export_format *format, FILE *out,
+	       const struct export_opts *opts)
+{
+	return source->write ? source->write(source->ctx, format, out, opts)
+			     : format->write(out, source->pic, opts);
+}
+
 /* With a command, standard output is the command's, and the report goes to standard error. */
 static int write_stream(const struct output *o, const struct outputs *all,
-			const struct picture *pic, const struct export_opts *opts)
+			const struct source *source, const struct export_opts *opts)
 {
 	bool beside = all->opts->beside_command;
 	FILE *out = beside ? stderr : stdout;
@@ -260,7 +300,7 @@ static int write_stream(const struct output *o, const struct outputs *all,
 	its.colour = output__has_colour(output__terminal_width(fd));
 	/* a format reports only that writing failed; errno has kept why, unless nothing set it */
 	errno = 0;
-	err = o->format->write(out, pic, &its);
+	err = put(source, o->format, out, &its);
 	why = errno;
 	if (!err)
 		err = output__flush(out);
@@ -274,15 +314,16 @@ static int write_stream(const struct output *o, const struct outputs *all,
 	return err;
 }
 
-static int write_file(const struct output *o, const struct outputs *all, const struct picture *pic,
-		      const struct export_opts *opts, bool (*stop)(void *ctx), void *ctx)
+static int write_file(const struct output *o, const struct outputs *all,
+		      const struct source *source, const struct export_opts *opts,
+		      bool (*stop)(void *ctx), void *ctx)
 {
 	struct outfile *out;
 	int err = outfile__open(o->path, all->owner, all->group, &out);
 
 	if (err)
 		return err;
-	err = o->format->write(outfile__stream(out), pic, opts);
+	err = put(source, o->format, outfile__stream(out), opts);
 	if (err && outfile__error(out))
 		err = outfile__error(out);
 	if (err)
@@ -307,8 +348,8 @@ static void say_written(const struct output *o)
 		log_info("%s: %s", o->path, hint);
 }
 
-int outputs__write(const struct outputs *outputs, const struct picture *pic,
-		   bool (*stop)(void *ctx), void *ctx)
+static int write_all(const struct outputs *outputs, const struct source *source,
+		     bool (*stop)(void *ctx), void *ctx)
 {
 	const struct export_opts opts = outputs__export_opts(outputs);
 	int err = 0, first = 0;
@@ -319,13 +360,16 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		if (stop && stop(ctx)) {
 			err = -ECANCELED;
 		} else if (!strcmp(o->path, "-")) {
-			err = write_stream(o, outputs, pic, &opts);
+			err = write_stream(o, outputs, source, &opts);
 		} else {
-			err = write_file(o, outputs, pic, &opts, stop, ctx);
+			err = write_file(o, outputs, source, &opts, stop, ctx);
 			if (!err && !outputs->opts->windows)
 				say_written(o);
 			else if (!err)
 				log_verbose("%s", o->path);
+			if (!err && outputs->opts->written)
+				outputs->opts->written(outputs->opts->written_ctx, o->format,
+						       o->path);
 		}
 		if (err && !first)
 			first = err;
@@ -333,6 +377,21 @@ int outputs__write(const struct outputs *outputs, const struct picture *pic,
 	if (err == -ECANCELED)
 		log_error("interrupted: the rest of the output was dropped");
 	return first;
+}
+
+int outputs__write(const struct outputs *outputs, const struct picture *pic,
+		   bool (*stop)(void *ctx), void *ctx)
+{
+	const struct source source = {.pic = pic};
+
+	return write_all(outputs, &source, stop, ctx);
+}
+
+int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx)
+{
+	const struct source source = {.write = write, .ctx = ctx};
+
+	return write_all(outputs, &source, NULL, NULL);
 }
 
 /* ── windows ─────────────────────────────────────────────────────────────────────────────── */

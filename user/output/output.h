@@ -28,13 +28,17 @@ struct output_opts {
 	enum export_weight weight;
 	unsigned lanes; /* EXPORT_LANES_… */
 	bool verbose;
-	bool of_this_host; /* what is shown was seen here: formats that name the host name it */
+	bool of_this_host;     /* what is shown was seen here: formats that name the host name it */
+	const char *host_name; /* by this name, wherever it was seen; NULL: the machine's own */
 	/* Each window gets files of its own in the directory `path` (NULL: the working one), named
 	 * after the time at which it began; or windows follow each other on "-". */
 	bool windows;
 	/* The newest windows are kept: at most this many, of this many bytes in all, no older than
 	 * this; 0: no limit. The files of others are removed. */
 	uint64_t keep, keep_bytes, keep_for_ns;
+	/* Called for each file that was written; NULL: nobody wants to know. */
+	void (*written)(void *ctx, const struct export_format *format, const char *path);
+	void *written_ctx;
 };
 
 struct outputs;
@@ -62,6 +66,11 @@ struct export_opts outputs__export_opts(const struct outputs *outputs);
 int outputs__write(const struct outputs *outputs, const struct picture *pic,
 		   bool (*stop)(void *ctx), void *ctx);
 
+/* The same for what is no picture: `write` puts it in one format. */
+typedef int output_write(void *ctx, const struct export_format *format, FILE *out,
+			 const struct export_opts *opts);
+int outputs__write_by(const struct outputs *outputs, output_write *write, void *ctx);
+
 /* The same for one window, whose files are named after its start. May remove older windows' files.
  */
 int outputs__write_window(struct outputs *outputs, const struct picture *pic);
@@ -71,6 +80,10 @@ int outputs__write_window(struct outputs *outputs, const struct picture *pic);
  * SUDO_GID; both -1: nobody did. -EINVAL if these are not two numbers of sudo's; prints a line.
  */
 int output__owner(uid_t *ret_owner, gid_t *ret_group);
+/* The same without the line. */
+int output__find_owner(uid_t *ret_owner, gid_t *ret_group);
+/* In a child: becomes that user, with his groups and home. */
+int output__become(uid_t uid, gid_t gid);
 /* Width of the terminal that fd is; 0: it is none. */
 unsigned output__terminal_width(int fd);
 /* The same; if it is not a terminal, COLUMNS of the environment, if that is a number. */

@@ -68,14 +68,22 @@ static int by_time(const void *a, const void *b)
 	return same_time(a, b);
 }
 
-static int add(struct files *files, int dir, const char *name, const char *stem)
+/* Where others may write, their files neither count nor go: one of a terabyte, and from the far
+ * future, would have all of ours removed. */
+static bool is_ours(const struct stat *st, uid_t owner)
+{
+	return S_ISREG(st->st_mode) && st->st_nlink == 1 &&
+	       (st->st_uid == 0 || st->st_uid == geteuid() || st->st_uid == owner);
+}
+
+static int add(struct files *files, int dir, const char *name, const char *stem, uid_t owner)
 {
 	struct file file;
 	struct stat st;
 	int err;
 
 	if (!time_in(name, stem) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
-	    !S_ISREG(st.st_mode))
+	    !is_ours(&st, owner))
 		return 0;
 	err = ARRAY_RESERVE(files->v, files->cap, files->n + 1, MAX_FILES);
 	if (err)
@@ -90,7 +98,7 @@ static int add(struct files *files, int dir, const char *name, const char *stem)
 	return 0;
 }
 
-static int list(int dir, const char *stem, struct files *ret_files)
+static int list(int dir, const char *stem, uid_t owner, struct files *ret_files)
 {
 	/* a descriptor of its own: closedir() closes it */
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
@@ -103,7 +111,7 @@ static int list(int dir, const char *stem, struct files *ret_files)
 		return err;
 	}
 	while (!err && (e = readdir(d)))
-		err = add(ret_files, dir, e->d_name, stem);
+		err = add(ret_files, dir, e->d_name, stem, owner);
 	closedir(d);
 	if (ret_files->n)
 		qsort(ret_files->v, ret_files->n, sizeof(*ret_files->v), by_time);
@@ -152,7 +160,7 @@ void rotate__files(const struct output_opts *opts, const char *stem, uid_t owner
 		return;
 	err = dir__open_of(path, owner, &dir, &base);
 	if (!err)
-		err = list(dir, stem, &files);
+		err = list(dir, stem, owner, &files);
 	if (!err)
 		err = remove_oldest(opts, &files, dir);
 	if (err)

@@ -370,9 +370,9 @@ struct pic_quality {
 	uint64_t broken[PIC_CAUSES]; /* by enum wire_cause */
 };
 
-/* The frames of all stacks, each as often as it occurs, by where their names came from. */
+/* Frames, each as often as it occurs, by where their names came from. */
 struct pic_names {
-	uint64_t ipe, dwarf, exact, nearest, description, module, none;
+	uint64_t ipe, dwarf, exact, nearest, description, module, strings, none;
 };
 
 struct pic_gc {
@@ -419,9 +419,10 @@ enum pic_rts_opts {
 struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
-	/* Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
-	 * service
-	 * ("nginx.service"); "" or NULL: none, or not known. */
+	/*
+	 * Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
+	 * service ("nginx.service"); "" or NULL: none, or not known.
+	 */
 	const char *container, *pod, *service;
 	const char *ghc_version, *way;
 	bool version_known, threaded, profiled, layout_checked;
@@ -445,7 +446,8 @@ struct pic_target {
 	const struct pic_function *functions; /* by self samples, descending */
 	size_t n_functions;
 	struct pic_quality quality;
-	struct pic_names names;
+	struct pic_names names;	     /* of all stacks */
+	struct pic_names leaf_names; /* of the samples' leaves: what ran */
 	struct pic_gc gc;
 	struct pic_alloc alloc;
 	struct pic_heap heap;

@@ -149,6 +149,11 @@ int guard__fd(const struct guard *g)
 	return confine_job__fd(g->job);
 }
 
+uint64_t guard__due_ns(const struct guard *g)
+{
+	return confine_job__deadline_ns(g->job);
+}
+
 void guard__free(struct guard *g)
 {
 	if (!g)

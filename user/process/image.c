@@ -326,7 +326,8 @@ int images__of_file(struct images *images, int fd, const char *path, const char 
 	image->bias = bias;
 	for (size_t i = 0; image->elf && i < elf__n_segments(image->elf); i++) {
 		const struct elf_segment *seg = elf__segment(image->elf, i);
-		uint64_t end = seg->vaddr + seg->filesz;
+		/* of a debug file no bytes are there, but its symbols are */
+		uint64_t end = seg->vaddr + seg->memsz;
 
 		if (!seg->exec || end <= seg->vaddr || end + bias < end)
 			continue;

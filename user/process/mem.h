@@ -51,6 +51,8 @@ int guard__start(pid_t of, enum guard_reads what, int timeout_ms, guard_fn fn, v
 		 size_t size, struct guard **ret_guard);
 /* Readable once it has ended; -1: this kernel cannot tell, so ask now and then. */
 int guard__fd(const struct guard *guard);
+/* When it is killed, CLOCK_MONOTONIC. */
+uint64_t guard__due_ns(const struct guard *guard);
 /*
  * Never waits. -EINPROGRESS: it goes on. Otherwise it is over, and the guard is freed: fn's result
  * (0, or a negative errno above -4096), with *ret_out the caller's on 0 (mem__guard_free);

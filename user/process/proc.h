@@ -24,6 +24,8 @@ struct proc_stat {
 	char comm[16];
 	char state;
 	uint64_t start_ticks; /* since boot, in clock ticks */
+	uint64_t cpu_ticks;   /* on a CPU so far, in user and kernel mode; of a process: all its
+				 threads */
 	/* Of the program: an exec changes them. 0: there is none (any more); some are 0 or 1 for
 	 * whoever may not trace the process. */
 	uint64_t start_code, end_code, start_stack;

@@ -65,6 +65,7 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	/* The name is not escaped and may hold ") R 1 …": it ends at the last parenthesis. */
 	const char *close = memrchr(text, ')', len);
 	struct proc_stat st = {0};
+	uint64_t user, system;
 	const char *p;
 	size_t n;
 
@@ -74,9 +75,14 @@ int proc__parse_stat(const char *text, size_t len, struct proc_stat *ret_stat)
 	memcpy(st.comm, open + 1, n);
 	st.state = close[2];
 
-	/* state is field 3, starttime field 22 (proc(5)) */
+	/* state is field 3, utime 14, stime 15, starttime 22 (proc(5)) */
 	p = close + 1;
-	skip_fields(&p, end, 22 - 3);
+	skip_fields(&p, end, 14 - 3);
+	if (!take_number(&p, end, 10, &user) || !take_char(&p, end, ' ') ||
+	    !take_number(&p, end, 10, &system) ||
+	    __builtin_add_overflow(user, system, &st.cpu_ticks))
+		return -EINVAL;
+	skip_fields(&p, end, 22 - 16);
 	if (!take_number(&p, end, 10, &st.start_ticks))
 		return -EINVAL;
 	/* from 26 on: startcode, endcode, startstack */

@@ -15,6 +15,8 @@
 #define CA_MAX (4U << 20)
 /* A server that fails at one file in particular would keep all others waiting. */
 #define MOST_500 5U
+/* Taken in one turn: an honest sender has one for each file. */
+#define MOST_ANSWERS 16
 
 struct destination {
 	struct push_url url;
@@ -143,7 +145,10 @@ static void take_answers(struct destination *d, uint64_t now)
 	struct sender_answer answer;
 	int err;
 
-	while (d->peer && (err = sender__answer(d->peer, &answer)) != -EAGAIN) {
+	/* one that has been taken over may send without end */
+	for (int i = 0;
+	     i < MOST_ANSWERS && d->peer && (err = sender__answer(d->peer, &answer)) != -EAGAIN;
+	     i++) {
 		if (!err) {
 			take_answer(d, &answer, now);
 			continue;
@@ -375,9 +380,9 @@ int destination__open(const struct push_to *to, const struct push_opts *opts,
 	if (err)
 		log_error("push to %s: %s", to->url, why);
 	if (!err)
-		err = push_headers__read(to->headers, &d->headers);
+		err = push_headers__read(to->headers, opts->owner, &d->headers);
 	if (!err && to->ca)
-		err = push_file__read(to->ca, CA_MAX, &d->ca, &len);
+		err = push_file__read(to->ca, CA_MAX, opts->owner, &d->ca, &len);
 	if (!err)
 		err = open_queue(d, opts);
 	if (!err)

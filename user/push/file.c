@@ -28,16 +28,17 @@ static int read_all(int fd, size_t max, char *text, size_t *ret_len)
 	return 0;
 }
 
-int push_file__read(const char *path, size_t max, char **ret_text, size_t *ret_len)
+int push_file__read(const char *path, size_t max, uid_t user, char **ret_text, size_t *ret_len)
 {
 	char *text = malloc(max + 2);
-	int fd = -1, err = text ? fd__open_regular(path, &fd) : -ENOMEM;
+	int fd = -1, err = text ? fd__open_own(path, user, &fd) : -ENOMEM;
 
 	if (!err)
 		err = read_all(fd, max, text, ret_len);
 	fd__close(&fd);
 	if (err) {
-		log_error("%s: cannot be read: %s", path, strerror(-err));
+		log_error("%s: cannot be read: %s", path,
+			  err == -EPERM ? "others may write it" : strerror(-err));
 		free(text);
 		return err;
 	}

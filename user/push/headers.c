@@ -67,7 +67,7 @@ static int parse(const char *path, struct push_headers *h)
 	return 0;
 }
 
-int push_headers__read(const char *path, struct push_headers *ret_headers)
+int push_headers__read(const char *path, uid_t user, struct push_headers *ret_headers)
 {
 	struct push_headers h = {.n = 0};
 	size_t len = 0;
@@ -77,7 +77,7 @@ int push_headers__read(const char *path, struct push_headers *ret_headers)
 		*ret_headers = h;
 		return 0;
 	}
-	err = push_file__read(path, FILE_MAX, &h.text, &len);
+	err = push_file__read(path, FILE_MAX, user, &h.text, &len);
 	if (!err && memchr(h.text, '\0', len)) {
 		log_error("%s: not text", path);
 		err = -EINVAL;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "export/export.h"
 
@@ -37,6 +38,7 @@ struct push_opts {
 	const char *queue_dir; /* NULL: PUSH_QUEUE_DIR */
 	uint64_t queue_bytes;  /* of each destination; 0: PUSH_QUEUE_BYTES */
 	uint64_t timeout_ns;   /* of one attempt; 0: PUSH_TIMEOUT_NS */
+	uid_t owner;	       /* whose files are taken besides root's and our own user's */
 };
 
 struct push;

@@ -23,9 +23,9 @@ void push_url__free(struct push_url *url);
 
 /* ── file.c ──────────────────────────────────────────────────────────────────────────────── */
 
-/* All of a regular file of at most `max` bytes, with a NUL at its end. The caller frees. Prints a
- * line on failure. */
-int push_file__read(const char *path, size_t max, char **ret_text, size_t *ret_len);
+/* All of a file of at most `max` bytes, with a NUL at its end; opened as fd__open_own() does. The
+ * caller frees. Prints a line on failure. */
+int push_file__read(const char *path, size_t max, uid_t user, char **ret_text, size_t *ret_len);
 
 /* ── headers.c ───────────────────────────────────────────────────────────────────────────── */
 
@@ -39,7 +39,7 @@ struct push_headers {
 
 /* Reads "Name: value" lines; empty ones and those that begin with # are left out. Prints a line on
  * failure. path NULL: there are none. */
-int push_headers__read(const char *path, struct push_headers *ret_headers);
+int push_headers__read(const char *path, uid_t user, struct push_headers *ret_headers);
 void push_headers__free(struct push_headers *headers);
 
 /* ── labels.c ────────────────────────────────────────────────────────────────────────────── */
@@ -72,7 +72,8 @@ uint64_t backoff__ns(unsigned failures, uint32_t random, uint64_t asked_s);
  */
 struct queue;
 
-/* Makes the directory. Prints a line on failure; -EBUSY: another process has it. */
+/* Makes the directory (dir__open_own(), whose errors it gives). Prints a line on failure; -EBUSY:
+ * another process has it. */
 int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue);
 void queue__free(struct queue *queue);
 /* The path of a new file: the n-th of a window, or the next one that is not there. */

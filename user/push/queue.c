@@ -37,37 +37,17 @@ struct queue {
 
 /* ── the directory ───────────────────────────────────────────────────────────────────────── */
 
-/* With those above it. */
-static int make_directory(const char *path)
-{
-	char *copy = strdup(path);
-	int err = copy ? 0 : -ENOMEM;
-
-	for (char *at = copy ? copy + 1 : NULL; !err && at && *at; at++) {
-		if (*at != '/')
-			continue;
-		*at = '\0';
-		if (mkdir(copy, 0755) && errno != EEXIST)
-			err = -errno;
-		*at = '/';
-	}
-	free(copy);
-	if (!err && mkdir(path, 0700) && errno != EEXIST)
-		err = -errno;
-	return err;
-}
-
 /* Ours alone: what is in it is sent in our name. */
 static int open_directory(const char *path, int *ret_dir)
 {
-	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
 	struct stat st;
+	int dir, err = dir__open_own(path, &dir);
 
-	if (dir < 0)
-		return -errno;
+	if (err)
+		return err;
 	if (fstat(dir, &st))
 		err = -errno;
-	else if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022))
+	else if (st.st_mode & 022)
 		err = -EPERM;
 	else if (flock(dir, LOCK_EX | LOCK_NB))
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
@@ -83,7 +63,8 @@ static const char *why_not(int err)
 	if (err == -EBUSY)
 		return "another session pushes from there; choose another place with --push-queue";
 	if (err == -EPERM)
-		return "others may write there; choose another place with --push-queue";
+		return "others may write there, or on the way there; choose another place with "
+		       "--push-queue";
 	return strerror(-err);
 }
 
@@ -98,8 +79,6 @@ int queue__open(const char *dir, uint64_t max_bytes, struct queue **ret_queue)
 		q->path = strdup(dir);
 	}
 	if (q && q->path)
-		err = make_directory(dir);
-	if (!err)
 		err = open_directory(dir, &q->dir);
 	if (!err)
 		err = queue__look(q);

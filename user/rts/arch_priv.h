@@ -38,6 +38,16 @@ typedef bool (*rts_arch_load_fn)(void *ctx, uint64_t target);
 void rts_arch__loads(const uint8_t *code, size_t len, uint64_t addr, rts_arch_load_fn fn,
 		     void *ctx);
 
+/*
+ * The same for what looks like an instruction that has an address in [lo, hi] as an operand: lea,
+ * or any instruction's constant.
+ */
+void rts_arch__addresses(const uint8_t *code, size_t len, uint64_t addr, uint64_t lo, uint64_t hi,
+			 rts_arch_load_fn fn, void *ctx);
+
+/* How many places look like an atomic compare-and-exchange. */
+size_t rts_arch__n_exchanges(const uint8_t *code, size_t len);
+
 /* Bytes of an operand by which an instruction refers to data. */
 #define RTS_ARCH_OPERAND 4
 /* The offset, from `from` on, of the next operand that may refer to target; len: there is none. */

@@ -66,6 +66,44 @@ void rts_arch__loads(const uint8_t *code, size_t len, uint64_t addr, rts_arch_lo
 	}
 }
 
+/* lea disp32(%rip),%r64: REX.W, 8d, a modrm of mod 00 and rm 101. */
+static bool is_lea(const uint8_t *code, size_t operand)
+{
+	return operand >= 3 && (code[operand - 3] & 0xfb) == 0x48 && code[operand - 2] == 0x8d &&
+	       (code[operand - 1] & 0xc7) == 0x05;
+}
+
+void rts_arch__addresses(const uint8_t *code, size_t len, uint64_t addr, uint64_t lo, uint64_t hi,
+			 rts_arch_load_fn fn, void *ctx)
+{
+	for (size_t at = 1; at + RTS_ARCH_OPERAND <= len; at++) {
+		uint64_t targets[2];
+
+		rts_arch__operand(code + at, addr + at, targets);
+		if (targets[0] >= lo && targets[0] <= hi && !fn(ctx, targets[0]))
+			return;
+		if (targets[1] >= lo && targets[1] <= hi && is_lea(code, at) &&
+		    !fn(ctx, targets[1]))
+			return;
+	}
+}
+
+/* lock cmpxchg: f0, REX or none, 0f b1 */
+size_t rts_arch__n_exchanges(const uint8_t *code, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; at + 4 <= len; at++) {
+		const uint8_t *op = code + at + 1;
+
+		if (code[at] != 0xf0)
+			continue;
+		op += (*op & 0xf0) == 0x40;
+		n += op[0] == 0x0f && op + 1 < code + len && op[1] == 0xb1;
+	}
+	return n;
+}
+
 /* Absolute, or relative to the operand's own end. */
 void rts_arch__operand(const uint8_t *code, uint64_t addr, uint64_t ret_targets[2])
 {

@@ -13,8 +13,8 @@
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
-	rts_symbols__find, rts_callsites__find, rts_shape__check,   rts_stgrun__find,
-	rts_gc__find,	   rts_gc__clock,	rts_probed__choose,
+	rts_symbols__find, rts_callsites__find, rts_shape__check, rts_stgrun__find,
+	rts_gc__find,	   rts_gc__clock,	rts_tick__find,	  rts_probed__choose,
 };
 
 /*

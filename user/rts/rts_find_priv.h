@@ -34,6 +34,9 @@ void rts_gc__find(struct rts *rts);
 /* gct_clock, by the code of the functions that note the clock. */
 void rts_gc__clock(struct rts *rts);
 
+/* What the timer calls, where neither symbols nor a thread of its own show it. */
+void rts_tick__find(struct rts *rts);
+
 /* StgRun by its code where it has no symbol, and the return address of its call. */
 void rts_stgrun__find(struct rts *rts);
 

@@ -10,6 +10,7 @@
 
 #include "arch_priv.h"
 #include "base/base.h"
+#include "rts_code_priv.h"
 #include "rts_find_priv.h"
 
 #define END_FORMAT_TAIL "(Gen: %2d)\n"
@@ -24,136 +25,6 @@
 /* A gc_thread is about 700 bytes, and as many again for each generation. */
 #define MAX_FIELD 4096
 
-struct code {
-	struct elf_file *elf;
-	const struct elf_fde *fdes;
-	size_t n;
-};
-
-static const uint8_t *bytes(const struct code *c, size_t i, size_t *ret_len)
-{
-	*ret_len = c->fdes[i].end - c->fdes[i].start;
-	return elf__at(c->elf, c->fdes[i].start, *ret_len);
-}
-
-/* Does what its name says for all code of one function. */
-static void each_branch(const struct code *c, size_t i, rts_arch_branch_fn fn, void *ctx)
-{
-	size_t len;
-	const uint8_t *code = bytes(c, i, &len);
-
-	if (code)
-		rts_arch__branches(code, len, c->fdes[i].start, RTS_ARCH_CALL | RTS_ARCH_JUMP, fn,
-				   ctx);
-}
-
-static void each_load(const struct code *c, size_t i, rts_arch_load_fn fn, void *ctx)
-{
-	size_t len;
-	const uint8_t *code = bytes(c, i, &len);
-
-	if (code)
-		rts_arch__loads(code, len, c->fdes[i].start, fn, ctx);
-}
-
-/* What is looked for in a function, and how often it was seen. */
-struct look {
-	const struct elf_file *elf;
-	uint64_t vaddr;
-	const char *string;
-	size_t size;
-	size_t seen;
-};
-
-static bool on_string(void *ctx, uint64_t target)
-{
-	struct look *look = ctx;
-	const uint8_t *data = elf__at(look->elf, target, look->size);
-
-	look->seen += data && memcmp(data, look->string, look->size) == 0;
-	return !look->seen;
-}
-
-static bool on_load(void *ctx, uint64_t target)
-{
-	struct look *look = ctx;
-
-	look->seen += target == look->vaddr;
-	return true;
-}
-
-static bool on_branch(void *ctx, uint64_t target, uint64_t next)
-{
-	struct look *look = ctx;
-
-	(void)next;
-	look->seen += target == look->vaddr;
-	return true;
-}
-
-static bool loads_string(const struct code *c, size_t i, const char *string, size_t size)
-{
-	struct look look = {.elf = c->elf, .string = string, .size = size};
-
-	each_load(c, i, on_string, &look);
-	return look.seen > 0;
-}
-
-/* How many branches of a function lead to vaddr. */
-static size_t calls(const struct code *c, size_t i, uint64_t vaddr)
-{
-	struct look look = {.vaddr = vaddr};
-
-	each_branch(c, i, on_branch, &look);
-	return look.seen;
-}
-
-static size_t loads(const struct code *c, size_t i, uint64_t vaddr)
-{
-	struct look look = {.vaddr = vaddr};
-
-	each_load(c, i, on_load, &look);
-	return look.seen;
-}
-
-/* How often a function refers to vaddr: calls() or loads(). */
-typedef size_t (*refers_fn)(const struct code *c, size_t i, uint64_t vaddr);
-
-/* The one function that refers to vaddr, or does so at one place only; n if none or several. */
-static size_t only_one(const struct code *c, refers_fn refers, uint64_t vaddr, bool at_one_place)
-{
-	size_t found = c->n;
-
-	for (size_t i = 0; i < c->n; i++) {
-		size_t times = refers(c, i, vaddr);
-
-		if (!times)
-			continue;
-		if (found != c->n || (at_one_place && times > 1))
-			return c->n;
-		found = i;
-	}
-	return found;
-}
-
-/* The one function that loads the string at vaddr. */
-static size_t user_of(const struct code *c, uint64_t vaddr)
-{
-	return only_one(c, loads, vaddr, false);
-}
-
-/* The one function that calls that at vaddr, at one place. */
-static size_t caller_of(const struct code *c, uint64_t vaddr)
-{
-	return only_one(c, calls, vaddr, true);
-}
-
-/* The function that starts at vaddr; n if there is none. */
-static size_t starts_at(const struct code *c, uint64_t vaddr)
-{
-	return elf_fdes__starting_at(c->fdes, c->n, vaddr);
-}
-
 /* The search for the one function that is called by `caller`, and nowhere else, and rings. */
 struct bell {
 	const struct code *c;
@@ -165,15 +36,15 @@ static bool on_callee(void *ctx, uint64_t target, uint64_t next)
 {
 	struct bell *b = ctx;
 	const struct code *c = b->c;
-	size_t i = starts_at(c, target);
+	size_t i = code__starts_at(c, target);
 
 	(void)next;
 	if (i == c->n || i == b->found || c->fdes[i].end - target > MAX_BELL ||
-	    !loads_string(c, i, BELL, sizeof(BELL)))
+	    !code__loads_string(c, i, BELL, sizeof(BELL)))
 		return true;
 	if (++b->ringers > MAX_RINGERS) {
 		b->given_up = true;
-	} else if (caller_of(c, target) == b->caller) {
+	} else if (code__caller_of(c, target) == b->caller) {
 		b->given_up = b->found != c->n;
 		b->found = i;
 	}
@@ -185,7 +56,7 @@ static size_t bell_of(const struct code *c, size_t caller)
 	struct bell b = {.c = c, .caller = caller, .found = c->n};
 
 	if (c->fdes[caller].end - c->fdes[caller].start <= MAX_CALLER)
-		each_branch(c, caller, on_callee, &b);
+		code__each_branch(c, caller, on_callee, &b);
 	return b.given_up ? c->n : b.found;
 }
 
@@ -196,12 +67,12 @@ static size_t sync_of(const struct code *c, size_t start)
 
 	for (size_t i = 0; i < c->n; i++) {
 		size_t len;
-		const uint8_t *code = bytes(c, i, &len);
+		const uint8_t *code = code__bytes(c, i, &len);
 		struct rts_arch_note note;
 
 		if (i == start || !code ||
 		    rts_arch__note(code, len, c->fdes[i].start, &note) != len ||
-		    !calls(c, start, note.clock))
+		    !code__calls(c, start, note.clock))
 			continue;
 		if (found != c->n)
 			return c->n;
@@ -229,8 +100,8 @@ void rts_gc__find(struct rts *rts)
 	format = rts_strings__ending_in(c.elf, END_FORMAT_TAIL, sizeof(END_FORMAT_TAIL));
 	if (!format || elf__fdes(c.elf, &c.fdes, &c.n) < 0)
 		return;
-	end = user_of(&c, format);
-	collect = end == c.n ? c.n : caller_of(&c, c.fdes[end].start);
+	end = code__user_of(&c, format);
+	collect = end == c.n ? c.n : code__caller_of(&c, c.fdes[end].start);
 	start = collect == c.n ? c.n : bell_of(&c, collect);
 	if (start == c.n || start == end)
 		return;
@@ -251,17 +122,17 @@ void rts_gc__clock(struct rts *rts)
 
 	if (!rts->gc_sync.addr || !rts->gc_start.addr || elf__fdes(c.elf, &c.fdes, &c.n) < 0)
 		return;
-	sync = starts_at(&c, rts->gc_sync.addr - bias);
-	start = starts_at(&c, rts->gc_start.addr - bias);
+	sync = code__starts_at(&c, rts->gc_sync.addr - bias);
+	start = code__starts_at(&c, rts->gc_start.addr - bias);
 	if (sync == c.n || start == c.n)
 		return;
-	code = bytes(&c, sync, &len);
+	code = code__bytes(&c, sync, &len);
 	if (!code || !rts_arch__note(code, len, c.fdes[sync].start, &note) ||
-	    !calls(&c, start, note.clock) || note.field > MAX_FIELD)
+	    !code__calls(&c, start, note.clock) || note.field > MAX_FIELD)
 		return;
 	/* stat_startGC notes the clock that stat_startGCSync reads, in the field after that one's
 	 */
-	code = bytes(&c, start, &len);
+	code = code__bytes(&c, start, &len);
 	if (code && rts_arch__stores_result(code, len, note.field + 8))
 		rts->gct_clock = note.field;
 }

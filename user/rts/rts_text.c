@@ -10,7 +10,9 @@
 
 #include "base/base.h"
 #include "base/search.h"
+#include "confine/confine.h"
 #include "rts_graph_priv.h"
+#include "rts_named_priv.h"
 #include "rts_names_table_priv.h"
 
 /* Functions in a row that no list knows and that still lie inside the runtime. */
@@ -21,11 +23,14 @@
 /* More than padding between two functions: code without unwind rows lies there. */
 #define MAX_PADDING 64
 
+/* All of the runtime's Cmm code has some 100 kB. */
+#define MAX_CMM (256U << 10)
+
 struct rts_text {
 	const struct elf_fde *fdes;
 	size_t n;
-	uint8_t *part; /* enum rts_part of each */
-	bool whole_file;
+	uint8_t *part;	/* enum rts_part of each */
+	uint16_t *name; /* rts_named_priv.h; 0 where there are symbols */
 };
 
 enum listed { UNLISTED = 0, LISTED_RTS, LISTED_GC };
@@ -150,51 +155,129 @@ static void classify(struct marks *m)
 	}
 }
 
-/* Without any name (a stripped file): by who calls whom. */
-static int by_calls(struct rts_text *t, const struct rts *rts, uint8_t *mark)
+/* Without a symbol table: by strings and by who calls whom, beginning with what is known. */
+static int by_calls(struct rts_text *t, const struct rts *rts, uint8_t *mark, uint8_t *gc)
 {
 	uint64_t bias = rts->image->bias;
 	const uint64_t seeds[] = {rts->suspend.addr - bias, rts->resume.addr - bias};
-	int err = rts_graph__mark(rts->image->elf, t->fdes, t->n, seeds, ARRAY_SIZE(seeds), mark);
+	struct rts_graph *graph;
+	int err = rts_graph__new(rts->image->elf, t->fdes, t->n, &graph);
 
-	for (size_t i = 0; i < t->n && err == 0; i++)
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	err = rts_named__find(rts, t->fdes, t->n, graph, t->name);
+	for (size_t i = 0; i < t->n && !err; i++) {
+		const char *name = rts_named__text(t->name[i]);
+
+		mark[i] = name || t->part[i] != RTS_PART_C;
+		gc[i] = t->part[i] == RTS_PART_GC || (name && listed(name) == LISTED_GC);
+	}
+	if (!err && rts->suspend.addr && rts->resume.addr)
+		err = rts_graph__mark(graph, seeds, ARRAY_SIZE(seeds), mark);
+	if (!err)
+		err = rts_graph__enclose(graph, mark, gc);
+	rts_graph__free(graph);
+	for (size_t i = 0; i < t->n && !err; i++)
 		if (mark[i])
-			t->part[i] = RTS_PART_RTS;
+			t->part[i] = gc[i] ? RTS_PART_GC : RTS_PART_RTS;
 	return err == -E2BIG ? 0 : err;
+}
+
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
+
+static size_t size_of(size_t n)
+{
+	return (n + 1) * (sizeof(uint8_t) + sizeof(uint16_t));
+}
+
+/* Names, then parts. */
+static void lay_out(struct rts_text *t, void *out)
+{
+	t->name = out;
+	t->part = (uint8_t *)(t->name + t->n + 1);
+}
+
+struct job {
+	const struct rts *rts;
+	const struct elf_fde *fdes;
+	size_t n;
+};
+
+static bool has_table(const struct image *image)
+{
+	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || (image->debug && !image->debug_is_own);
+}
+
+/* In the child. */
+static int read_text(void *ctx, void *out)
+{
+	const struct job *job = ctx;
+	const struct image *image = job->rts->image;
+	struct rts_text t = {.fdes = job->fdes, .n = job->n};
+	struct marks m = {.text = &t};
+	int err = -ENOMEM;
+
+	lay_out(&t, out);
+	m.listed = calloc(t.n + 1, 1);
+	m.specific = calloc(t.n + 1, 1);
+	if (!m.listed || !m.specific)
+		goto out;
+	err = 0;
+	memset(t.part, strncmp(image->base, "libHSrts", 8) == 0 ? RTS_PART_RTS : RTS_PART_C,
+	       t.n + 1);
+	elf__symbols(image->elf, ELF_SYMTAB, on_symbol, &m);
+	elf__symbols(image->elf, ELF_DYNSYM, on_symbol, &m);
+	if (image->debug && !image->debug_is_own)
+		elf__symbols(image->debug, ELF_SYMTAB, on_symbol, &m);
+	classify(&m);
+	if (!has_table(image))
+		err = by_calls(&t, job->rts, m.listed, m.specific);
+out:
+	free(m.listed);
+	free(m.specific);
+	return err;
+}
+
+bool rts_text__check(const uint8_t *parts, const uint16_t *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (parts[i] > RTS_PART_GC || names[i] > rts_named__last())
+			return false;
+	return true;
 }
 
 int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 {
 	struct rts_text *t = calloc(1, sizeof(*t));
-	struct marks m = {.text = t};
-	int err = -ENOMEM;
+	struct job job = {.rts = rts};
+	void *out = NULL, *kept;
+	int err;
 
 	if (!t)
 		return -ENOMEM;
-	/* Without rows everything is unknown, which is no error. */
-	if (elf__fdes(rts->image->elf, &t->fdes, &t->n) < 0)
-		t->n = 0;
-	t->whole_file = strncmp(rts->image->base, "libHSrts", 8) == 0;
-	t->part = malloc(t->n + 1);
-	m.listed = calloc(t->n + 1, 1);
-	m.specific = calloc(t->n + 1, 1);
-	if (!t->part || !m.listed || !m.specific)
+	err = elf__fdes(rts->image->elf, &t->fdes, &t->n);
+	if (err == -EBUSY)
 		goto out;
-	memset(t->part, t->whole_file ? RTS_PART_RTS : RTS_PART_C, t->n + 1);
-	elf__symbols(rts->image->elf, ELF_SYMTAB, on_symbol, &m);
-	elf__symbols(rts->image->elf, ELF_DYNSYM, on_symbol, &m);
-	if (rts->image->debug && !rts->image->debug_is_own)
-		elf__symbols(rts->image->debug, ELF_SYMTAB, on_symbol, &m);
-	if (m.n_listed > 0)
-		classify(&m);
-	else if (rts->suspend.addr && rts->resume.addr && by_calls(t, rts, m.listed) < 0)
+	/* Without rows everything is unknown, which is no error. */
+	if (err)
+		t->n = 0;
+	job.fdes = t->fdes;
+	job.n = t->n;
+	err = elf__aside(rts->image->elf, read_text, &job, size_of(t->n), &out);
+	if (err)
+		goto out;
+	kept = malloc(size_of(t->n));
+	if (kept) {
+		memcpy(kept, out, size_of(t->n));
+		lay_out(t, kept);
+	}
+	confine__free_out(out, size_of(t->n));
+	err = !kept ? -ENOMEM : rts_text__check(t->part, t->name, t->n) ? 0 : -EIO;
+	if (err)
 		goto out;
 	*ret_text = t;
 	t = NULL;
-	err = 0;
 out:
-	free(m.listed);
-	free(m.specific);
 	rts_text__free(t);
 	return err;
 }
@@ -203,8 +286,30 @@ void rts_text__free(struct rts_text *text)
 {
 	if (!text)
 		return;
-	free(text->part);
+	free(text->name); /* and the parts */
 	free(text);
+}
+
+static bool is_rts(const struct rts_text *text, size_t i)
+{
+	return text->part[i] == RTS_PART_RTS || text->part[i] == RTS_PART_GC;
+}
+
+bool rts_text__is_cmm(const struct rts_text *text, uint64_t vaddr)
+{
+	size_t after = search__first(text->n, k, text->fdes[k].start > vaddr);
+
+	/* hot functions of the runtime may lie before all Haskell code */
+	return after && after < text->n && vaddr >= text->fdes[after - 1].end &&
+	       text->fdes[after].start - text->fdes[after - 1].end <= MAX_CMM &&
+	       is_rts(text, after - 1) && is_rts(text, after);
+}
+
+const char *rts_text__name(const struct rts_text *text, uint64_t vaddr)
+{
+	size_t i = fde_at(text, vaddr);
+
+	return i == text->n ? NULL : rts_named__text(text->name[i]);
 }
 
 enum rts_part rts_text__part(const struct rts_text *text, uint64_t vaddr, const char *name)

@@ -2,10 +2,8 @@
 /* The child that becomes the command's program. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,22 +78,6 @@ static int find_program(const char *name, char out[PATH_MAX])
 
 /* ── the child ───────────────────────────────────────────────────────────────────────────── */
 
-/* Becomes the user who ran sudo, with that user's groups and home; else stays who we are. */
-static int become_user(uid_t uid, gid_t gid)
-{
-	struct passwd *pw = getpwuid(uid);
-
-	if (pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid))
-		return -errno;
-	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
-		return -errno;
-	/* a program of the user's must not write into root's home */
-	if (pw && (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1) ||
-		   setenv("LOGNAME", pw->pw_name, 1)))
-		return -errno;
-	return 0;
-}
-
 static void child_main(const struct command *c, char *const *argv, int go, int failed)
 {
 	uid_t uid;
@@ -110,7 +92,7 @@ static void child_main(const struct command *c, char *const *argv, int go, int f
 		_exit(0);
 	err = output__owner(&uid, &gid);
 	if (!err && uid != (uid_t)-1)
-		err = become_user(uid, gid);
+		err = output__become(uid, gid);
 	if (!err) {
 		execv(c->path, argv);
 		err = -errno;

@@ -236,6 +236,7 @@ void loop__run(struct session *s)
 		push__turn(s->push, now);
 		scrape__turn(s, now);
 		kernel__budget(s->kernel, now);
+		sparing__turn(s, now);
 		show_progress(&l, now);
 	}
 	confine__last_turn();

@@ -157,6 +157,7 @@ static int attach(struct session *s, struct member *m, bool armed)
 		return err;
 	}
 	m->attach_ns = now;
+	target__prepare_names(m->target);
 	if (!m->ready)
 		held__begin(m->held, now);
 	m->from_start = m->program.flags & WIRE_PROC_TARGET;

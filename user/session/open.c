@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "confine/confine.h"
 #include "session_priv.h"
 
 /* How often a process of --pid whose runtime is not initialised is looked at. */
@@ -107,6 +108,13 @@ static int open_pid(struct session *s, pid_t pid)
 	return err;
 }
 
+/* Before the loop begins: probes are on, and the watch waits for us, too. */
+static void turn(struct session *s)
+{
+	kernel__beat(s->kernel);
+	confine__new_turn();
+}
+
 /* Waits for the looks that have begun, so that whoever waits for the session to begin finds it
  * complete. */
 static void first_looks(struct session *s)
@@ -116,7 +124,7 @@ static void first_looks(struct session *s)
 	/* a signal is the loop's to take */
 	while ((follow__looks(s) || s->n_snapshots) && now < until && !s->stopped &&
 	       !looks__wait(s->looks, s->signal_fd, 2)) {
-		kernel__beat(s->kernel);
+		turn(s);
 		now = time__monotonic_ns();
 		if (switched__off(s, now))
 			return;
@@ -158,7 +166,7 @@ static int open_pids(struct session *s)
 
 		progress__task(o->quiet, "attaching to pid %d …", m->pid);
 		err = attach_one(s, m);
-		kernel__beat(s->kernel);
+		turn(s);
 	}
 	progress__task(o->quiet, NULL);
 	if (!err && !members__count_live(s->members)) {

@@ -91,6 +91,7 @@ static void set_kernel(const struct session *s, struct metrics *m, uint64_t now)
 {
 	struct kernel_cost cost;
 
+	metrics__set(m, METRICS_SAMPLE_EVERY, MAX(s->sparing.every, 1U));
 	metrics__set(m, METRICS_RECORDS, kernel__counter(s->kernel, WIRE_CNT_RECORDS));
 	metrics__set(m, METRICS_SAMPLES, kernel__counter(s->kernel, WIRE_CNT_SAMPLES));
 	metrics__set(m, METRICS_PROBE_HITS, kernel__counter(s->kernel, WIRE_CNT_PROBE_HITS));
@@ -140,6 +141,27 @@ static void set_windows(const struct session *s, struct metrics *m, uint64_t now
 		     state.writing_ns && state.writing_ns < now ? now - state.writing_ns : 0);
 }
 
+static void set_pushes(const struct session *s, struct metrics *m)
+{
+	uint64_t now = time__realtime_ns();
+
+	for (size_t i = 0; i < push__count(s->push); i++) {
+		struct push_stats p;
+
+		push__stats(s->push, i, &p);
+		metrics__set_labelled(m, METRICS_PUSH_DELIVERED, p.url, p.delivered);
+		metrics__set_labelled(m, METRICS_PUSH_FAILURES, p.url, p.failures);
+		metrics__set_labelled(m, METRICS_PUSH_REFUSED, p.url, p.refused);
+		metrics__set_labelled(m, METRICS_PUSH_REJECTED, p.url, p.rejected);
+		metrics__set_labelled(m, METRICS_PUSH_DROPPED, p.url, p.dropped);
+		metrics__set_labelled(m, METRICS_PUSH_QUEUED, p.url, p.queued);
+		metrics__set_labelled(m, METRICS_PUSH_QUEUED_BYTES, p.url, p.queued_bytes);
+		metrics__set_labelled(
+			m, METRICS_PUSH_LAG_NS, p.url,
+			p.oldest_unix_ns && p.oldest_unix_ns < now ? now - p.oldest_unix_ns : 0);
+	}
+}
+
 /* ── a text ──────────────────────────────────────────────────────────────────────────────── */
 
 static int read_figures(struct session *s, const struct scrape *sc)
@@ -168,6 +190,7 @@ static int write_text(struct session *s, struct scrape *sc, uint64_t now)
 	set_kernel(s, sc->metrics, now);
 	set_own(s, sc->metrics);
 	set_windows(s, sc->metrics, now);
+	set_pushes(s, sc->metrics);
 	buf__reset(&sc->text);
 	return metrics__write(sc->metrics, &sc->text);
 }

@@ -41,6 +41,7 @@ struct session_opts {
 
 	uint32_t frequency_hz; /* samples per second and CPU */
 	double max_overhead_percent;
+	double max_cpu_percent; /* of one CPU, for safescoped itself; 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool plumbing; /* see struct intake_opts */
@@ -76,5 +77,8 @@ struct session_opts {
  * What fails is printed. Signals and RLIMIT_NOFILE of the process are changed for good.
  */
 int session__run(const struct session_opts *opts);
+/* Whether that file is there, and root's or our own user's: others switch nothing off, wherever
+ * they may make files. */
+bool session__is_off(const char *off_path);
 
 #endif

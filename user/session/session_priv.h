@@ -73,6 +73,10 @@ struct session {
 	bool switched_off;	/* by opts->off_path: nothing is to be on any more */
 	uint64_t switch_ns;	/* when that was last looked for */
 	uint64_t alive_ns;	/* when alive__report() last did; 0: never */
+	struct sparing {
+		uint32_t every; /* one sample in so many is taken; 0: nobody has looked yet */
+		uint64_t looked_ns, cpu_ns;
+	} sparing;
 };
 
 /* ── command.c: the program of SESSION_COMMAND ───────────────────────────────────────────── */
@@ -109,6 +113,13 @@ int command__file(const struct command *c, const char **ret_path);
 int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
+
+/* ── sparing.c ───────────────────────────────────────────────────────────────────────────── */
+
+/* To be called in each turn of the loop: takes fewer samples beyond opts->max_cpu_percent. */
+void sparing__turn(struct session *s, uint64_t now);
+/* One sample in how many is to be taken, where it is one in `every` and that took `percent`. */
+uint32_t sparing__next(uint32_t every, double percent, double max_percent);
 
 /* ── alive.c ─────────────────────────────────────────────────────────────────────────────── */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "names/names.h"
 #include "target_priv.h"
 
 #define CHECK_TIMEOUT_MS 2000
@@ -134,10 +135,22 @@ int target__take_check(struct target *t, char *reason, size_t reason_size,
 	return 0;
 }
 
+/* While a snapshot waits for what names need. */
+int target__names_fd(const struct target *t)
+{
+	if (!t->snapshot || time__monotonic_ns() >= snapshot_look__due_ns(t->snapshot))
+		return -1;
+	return names__preparing(t->names);
+}
+
 int target__look_fd(const struct target *t)
 {
+	int names_fd = target__names_fd(t);
+
 	if (t->checking)
 		return check__fd(t->checking);
+	if (names_fd >= 0)
+		return names_fd;
 	return t->snapshot ? snapshot_look__fd(t->snapshot) : -1;
 }
 

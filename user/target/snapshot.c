@@ -396,6 +396,8 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot)
 
 	if (!look)
 		return -EINVAL;
+	if (target__names_fd(target) >= 0)
+		return -EINPROGRESS;
 	err = guard__take(look->guard, &out);
 	if (err == -EINPROGRESS)
 		return err;
@@ -411,6 +413,11 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot)
 int snapshot_look__fd(const struct snapshot_look *look)
 {
 	return guard__fd(look->guard);
+}
+
+uint64_t snapshot_look__due_ns(const struct snapshot_look *look)
+{
+	return guard__due_ns(look->guard);
 }
 
 void snapshot__free(struct snapshot *snapshot)

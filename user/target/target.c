@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,17 +265,13 @@ static void fill_info(struct target *t)
 static bool awaits_library(const struct target *t)
 {
 	const struct image *exe = images__exe(&t->images);
-	struct elf_section strings;
 
-	return exe && exe->elf && elf__section(exe->elf, ".dynstr", &strings) == 0 &&
-	       strings.data &&
-	       memmem(strings.data, strings.size, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1);
+	return exe && exe->elf && elf__mentions(exe->elf, RUNTIME_LIBRARY);
 }
 
 /*
- * Where the dynamic linker will find the runtime: the string table of the executable has both its
- * name and the directories of its run path. A wrong guess does no harm: whoever uses it compares
- * it with what the process maps. The path may lead to anybody's file server.
+ * Where the dynamic linker will find the runtime. A wrong guess does no harm: whoever uses it
+ * compares it with what the process maps. The path may lead to anybody's file server.
  */
 static bool add_library(struct target *t, int root, const char *path)
 {
@@ -289,63 +286,32 @@ static bool add_library(struct target *t, int root, const char *path)
 	return true;
 }
 
-/* In the first of the directories that has it; *left of them are tried at most. */
-static bool add_library_in(struct target *t, int root, const char *dirs, const char *name,
-			   size_t *left)
-{
-	char path[4096], dir[4096];
-	const char *slash = strrchr(t->exe, '/');
-
-	for (const char *p = dirs; *p && *left; (*left)--) {
-		size_t len = strcspn(p, ":");
-		bool origin = len >= 7 && strncmp(p, "$ORIGIN", 7) == 0;
-		int n;
-
-		snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - t->exe) : 1,
-			 slash ? t->exe : ".");
-		n = snprintf(path, sizeof(path), "%s%.*s/%s", origin ? dir : "",
-			     (int)(len - (origin ? 7 : 0)), p + (origin ? 7 : 0), name);
-		p += len + (p[len] == ':');
-		if (n >= 0 && n < (int)sizeof(path) && add_library(t, root, path))
-			return true;
-	}
-	return false;
-}
-
-/* The next string of the table, copied: the file may be changed meanwhile. False: no more. One that
- * is too long is "". */
-static bool next_string(const struct elf_section *table, size_t *at, char *out, size_t size)
-{
-	const char *p = (const char *)table->data + *at;
-	size_t left = table->size - MIN(*at, table->size), len = strnlen(p, left);
-
-	if (!left)
-		return false;
-	*at += len + 1;
-	snprintf(out, size, "%.*s", len < size ? (int)len : 0, p);
-	return true;
-}
-
+/* In the first of the directories that has it. */
 static void add_runtime_library(struct target *t)
 {
 	const struct image *exe = images__exe(&t->images);
-	char text[4096], name[sizeof(text)] = "";
+	const char *slash = strrchr(t->exe, '/');
+	struct elf_needs needs;
 	size_t left = RUN_PATHS_MAX;
-	struct elf_section strings;
 	bool added = false;
 	int root;
 
-	if (!exe || !exe->elf || !awaits_library(t) ||
-	    elf__section(exe->elf, ".dynstr", &strings) < 0)
+	if (!exe || !exe->elf || elf__needs(exe->elf, RUNTIME_LIBRARY, &needs))
 		return;
-	for (size_t at = 0; next_string(&strings, &at, text, sizeof(text));)
-		if (strncmp(text, RUNTIME_LIBRARY, sizeof(RUNTIME_LIBRARY) - 1) == 0)
-			memcpy(name, text, sizeof(name));
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t at = 0; name[0] && root >= 0 && !added && left &&
-			    next_string(&strings, &at, text, sizeof(text));)
-		if (strchr(text, '/'))
-			added = add_library_in(t, root, text, name, &left);
+	for (const char *p = needs.path; *p && root >= 0 && !added && left; left--) {
+		size_t len = strcspn(p, ":");
+		bool origin = len >= 7 && strncmp(p, "$ORIGIN", 7) == 0;
+		char path[PATH_MAX];
+		int n;
+
+		n = snprintf(path, sizeof(path), "%.*s%.*s/%s",
+			     origin && slash ? (int)(slash - t->exe) : 0, t->exe,
+			     (int)(len - (origin ? 7 : 0)), p + (origin ? 7 : 0), needs.library);
+		p += len + (p[len] == ':');
+		if (len && n >= 0 && n < (int)sizeof(path))
+			added = add_library(t, root, path);
+	}
 	fd__close(&root);
 }
 

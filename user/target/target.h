@@ -244,6 +244,12 @@ int discover__all(struct target_cache *cache, int (*fn)(void *ctx, pid_t pid), v
 /* ── names ───────────────────────────────────────────────────────────────────────────────── */
 
 /*
+ * Begins to read what names need and takes long. A snapshot is not there before it is, within its
+ * time limit: what is learnt by it has names.
+ */
+void target__prepare_names(struct target *target);
+
+/*
  * Names a frame (see wire.h, enum wire_frame_kind). Never fails: an address in no mapping gets
  * "[unmapped]". A WIRE_FRAME_SITE is named after the foreign function that is called there.
  */

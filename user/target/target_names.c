@@ -2,6 +2,7 @@
 /* The names of a target's frames and sites. */
 #include "base/base.h"
 #include "names/names.h"
+#include "sources.h"
 #include "target_priv.h"
 
 #define MAPS_WANTED_EVERY_NS 50000000ULL
@@ -43,9 +44,19 @@ int target__open_names(struct target *t)
 	return names__new(&of, &t->names);
 }
 
+void target__prepare_names(struct target *target)
+{
+	names__prepare(target->names);
+}
+
 void target__name(struct target *target, uint64_t frame, struct code_name *ret_name)
 {
 	names__frame(target->names, frame, ret_name);
+}
+
+unsigned target__name_sources(struct target *target)
+{
+	return target->names ? names__sources(target->names) : 0;
 }
 
 int target__site(struct target *target, uint64_t ret_addr, struct target_site *ret_site)

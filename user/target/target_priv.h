@@ -56,8 +56,12 @@ __attribute__((format(printf, 2, 3))) void target__refuse(struct target *t, cons
 /* live.c: the check, waited for; what does not look right is wrong. Errors with their line. */
 int live__check(struct target *target, enum target_verdict *ret_verdict);
 
-/* snapshot.c: one that goes on. As guard__fd() and guard__due_ns(); NULL is fine for the last. */
+/* live.c: readable once a snapshot need not wait for names any more; -1: it waits for none. */
+int target__names_fd(const struct target *target);
+
+/* snapshot.c: one that goes on. As guard__fd() and guard__due_ns(). */
 int snapshot_look__fd(const struct snapshot_look *look);
+uint64_t snapshot_look__due_ns(const struct snapshot_look *look);
 
 /* ccs_target.c: what was read of the target's cost-centre stacks. */
 void ccs_table__free(struct ccs_table *table);

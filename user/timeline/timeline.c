@@ -37,6 +37,7 @@ struct timeline {
 	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
 	timeline_figures_fn figures; /* NULL: nobody wants them */
 	void *figures_ctx;
+	uint32_t next_hz; /* of the sampler from the next window on; 0: as now */
 	bool finished;
 };
 
@@ -117,6 +118,21 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 fail:
 	timeline__free(tl);
 	return err;
+}
+
+static void use_frequency(struct timeline *tl, uint32_t frequency_hz)
+{
+	tl->opts.frequency_hz = frequency_hz;
+	picture__edit_session(tl->pic)->frequency_hz = frequency_hz;
+	for (size_t i = 0; i < tl->n; i++)
+		lanes__set_frequency(tl->v[i].lanes, frequency_hz);
+}
+
+void timeline__set_frequency(struct timeline *tl, uint32_t frequency_hz)
+{
+	tl->next_hz = frequency_hz;
+	if (frequency_hz < tl->opts.frequency_hz)
+		use_frequency(tl, frequency_hz);
 }
 
 static void free_target(struct target *t)
@@ -539,6 +555,8 @@ int timeline__window(struct timeline *tl, uint64_t at_ns, struct picture **ret_p
 		picture__free(made);
 		made = NULL;
 	}
+	if (tl->next_hz)
+		use_frequency(tl, tl->next_hz);
 	*ret_picture = made;
 	return 0;
 }

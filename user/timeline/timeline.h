@@ -42,6 +42,12 @@ int timeline__new(const struct timeline_opts *opts, const char *version, const c
 		  struct timeline **ret_timeline);
 void timeline__free(struct timeline *tl);
 
+/*
+ * The sampler has another frequency from now on. The report of a window, or of the session, has the
+ * lowest of its time. A capture does not have it: where there is one, the frequency stays.
+ */
+void timeline__set_frequency(struct timeline *tl, uint32_t frequency_hz);
+
 /* Where everything of the session goes in. */
 struct intake *timeline__intake(const struct timeline *tl);
 

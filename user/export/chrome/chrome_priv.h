@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the Chrome trace format share: events.c, marks.c, lanes.c. */
+/* What the files of the Chrome trace format share. */
 #ifndef SAFESCOPED_EXPORT_CHROME_H
 #define SAFESCOPED_EXPORT_CHROME_H
 
 #include "export/lanes.h"
 
+struct chrome_node;
+
 struct chrome {
 	FILE *out;
 	const struct picture *pic;
 	struct views views;
-	bool any; /* an event was written */
+	struct chrome_node *nodes; /* stacks.c */
+	bool any;		   /* an event was written */
+	int err;
 };
 
 /* Tracks of a group: a capability's is its number + 1, as viewers take 0 for the idle task. */
@@ -39,12 +43,35 @@ uint64_t chrome__pid(const struct chrome *w, uint32_t target_no, enum chrome_gro
 #define CHROME_NO_TS UINT64_MAX
 void chrome__begin(struct chrome *w, char phase, struct chrome_track at, const char *name,
 		   const char *head, uint64_t ns);
+/*
+ * A complete event up to its arguments, of at least a nanosecond. The digits are chosen so that a
+ * reader that cuts off what is below a nanosecond gets the same ones as a reader that rounds.
+ */
+void chrome__slice(struct chrome *w, struct chrome_track at, const char *name, uint64_t start_ns,
+		   uint64_t end_ns);
+/* `cname` of what has one; else nothing. */
+void chrome__put_colour(struct chrome *w, const char *colour);
+/* The colour of a state, of which Perfetto makes its own from the name; NULL: it is not drawn. */
+const char *chrome__colour(enum lane_kind kind, unsigned state);
 /* An event of metadata, which names or orders a track or a group. */
 void chrome__name(struct chrome *w, struct chrome_track at, const char *kind, const char *name);
 void chrome__order(struct chrome *w, struct chrome_track at, const char *kind, int64_t index);
 
+/* ── stacks (stacks.c) ───────────────────────────────────────────────────────────────────── */
+
+#define CHROME_MAX_NODES (UINT32_C(1) << 20)
+
+/* What a slice with that stack has as its `sf`; 0: none, or there are too many frames. Without
+ * memory w->err is set. */
+uint32_t chrome__stack(struct chrome *w, struct pic_stack stack);
+/* All that were asked for, as a member of the trace's object. */
+void chrome__put_stacks(struct chrome *w);
+void chrome__free_stacks(struct chrome *w);
+
 /* Collections, marks of the program, safe calls as flows between capabilities (if those are there),
  * counters. */
 int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities);
+/* About how many bytes all that takes for all processes. */
+uint64_t chrome__marks_bytes(const struct chrome *w, bool capabilities);
 
 #endif

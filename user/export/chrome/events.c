@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "chrome_priv.h"
+#include "export/faces.h"
 
 /* Pids are below 2^22. */
 #define GROUP_STEP  UINT64_C(10000000)
@@ -24,6 +25,20 @@ uint64_t chrome__pid(const struct chrome *w, uint32_t target_no, enum chrome_gro
 	return (uint64_t)pid + offset[group] + repeats * REPEAT_STEP;
 }
 
+/*
+ * Perfetto multiplies by 1000 in floating point and cuts off the rest: of 1.001 it makes 1000. One
+ * more digit then keeps it at the nanosecond meant.
+ */
+static void put_us(FILE *out, uint64_t ns)
+{
+	uint64_t us = ns / 1000;
+	unsigned rest = (unsigned)(ns % 1000);
+
+	put_u64(out, us);
+	if (rest)
+		fprintf(out, ".%03u%s", rest, (uint64_t)((double)ns / 1000 * 1000) < ns ? "1" : "");
+}
+
 void chrome__begin(struct chrome *w, char phase, struct chrome_track at, const char *name,
 		   const char *head, uint64_t ns)
 {
@@ -35,8 +50,27 @@ void chrome__begin(struct chrome *w, char phase, struct chrome_track at, const c
 	fputs(head, w->out);
 	if (ns == CHROME_NO_TS)
 		return;
-	ns -= MIN(ns, w->views.start_ns);
-	fprintf(w->out, ",\"ts\":%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+	fputs(",\"ts\":", w->out);
+	put_us(w->out, ns - MIN(ns, w->views.start_ns));
+}
+
+void chrome__slice(struct chrome *w, struct chrome_track at, const char *name, uint64_t start_ns,
+		   uint64_t end_ns)
+{
+	chrome__begin(w, 'X', at, name, "", start_ns);
+	fputs(",\"dur\":", w->out);
+	put_us(w->out, end_ns - MAX(start_ns, w->views.start_ns));
+}
+
+const char *chrome__colour(enum lane_kind kind, unsigned state)
+{
+	return face_looks[face__of(kind, state)].chrome;
+}
+
+void chrome__put_colour(struct chrome *w, const char *colour)
+{
+	if (colour)
+		fprintf(w->out, ",\"cname\":\"%s\"", colour);
 }
 
 void chrome__name(struct chrome *w, struct chrome_track at, const char *kind, const char *name)

@@ -5,23 +5,27 @@
  *
  * A lane is a track of slices in two rows: what state it is in, and below it the function that ran
  * or waited. Idleness is a gap. Times are microseconds with three digits of nanoseconds, from the
- * session's start: a viewer keeps them as doubles. Slices are pairs of events (ph B, E), not
- * complete ones (X): a viewer that adds a duration to a start gets an end that differs in its last
- * bit from the next one's start, and takes neighbours for nested.
+ * session's start: a viewer keeps them as doubles. Slices are complete events (ph X). Their ends
+ * differ from the next one's start in the last bit; catapult therefore compares in the unit of
+ * `displayTimeUnit`, Perfetto has whole nanoseconds.
+ *
+ * A slice's stack is there twice: for catapult whole and shared (stacks.c), for Perfetto, which
+ * knows nothing but a slice's own arguments, its innermost frames.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chrome_priv.h"
-#include "export/faces.h"
+#include "export/totals.h"
 
 /* What viewers open in seconds. */
-#define MAX_BYTES (UINT64_C(160) << 20)
-/* Bytes of an event, but for its stack. */
-#define EVENT_BYTES 400
-/* Frames that an event's argument names, from the leaf on. */
-#define STACK_FRAMES 10
+#define MAX_BYTES (UINT64_C(90) << 20)
+/* Of a slice and of a name, as they are on average. */
+#define EVENT_BYTES 155
+#define NAME_BYTES  26
+/* Callers that an event's argument names, from the innermost on. */
+#define CALLERS 10
 
 static enum chrome_group group_of(const struct view *view)
 {
@@ -44,15 +48,24 @@ static struct chrome_track track_of(const struct chrome *w, const struct view *v
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────── */
 
-/* The lane as it is drawn: the slices that are open. */
+/* A slice of the lower row. */
+struct function {
+	const char *name;
+	uint64_t start_ns, end_ns;
+	struct pic_slice longest; /* of its parts: its stack is shown */
+};
+
+/* The lane as it is drawn: the state that is open. It is written with all its functions when its
+ * end is known, and before them: viewers take the first of two slices that begin together for the
+ * outer one. */
 struct drawing {
 	struct chrome *w;
 	const struct view *view;
 	struct chrome_track at;
-	struct pic_slice state;	   /* neighbours that look alike are one slice */
-	struct pic_slice function; /* the longest of the slice's parts: its stack is shown */
-	const char *name;	   /* of the function; NULL: none is open */
+	struct pic_slice state; /* neighbours that look alike are one slice */
 	bool open;
+	struct function *functions; /* within it */
+	size_t n, cap;
 };
 
 /* The frames without the state at the leaf, which is the row above. */
@@ -82,109 +95,94 @@ static bool same_state(const struct drawing *d, const struct pic_slice *slice)
 	       (d->view->lane->kind != LANE_CAPABILITY || last->tso == slice->tso);
 }
 
+/* `sf`, and as an argument the innermost callers. */
 static void put_stack(struct chrome *w, const struct pic_slice *slice)
 {
 	struct pic_stack stack = code_of(w->pic, slice);
-	uint32_t end = stack.n > STACK_FRAMES ? stack.n - STACK_FRAMES : 0;
+	uint32_t callers = stack.n ? stack.n - 1 : 0;
+	uint32_t end = callers > CALLERS ? callers - CALLERS : 0;
+	uint32_t sf = chrome__stack(w, stack);
 
-	fputs(",\"args\":{\"stack\":[", w->out);
-	for (uint32_t i = stack.n; i > end; i--) {
-		if (i < stack.n)
-			fputc_unlocked(',', w->out);
-		json__put_string(w->out, picture__frame(w->pic, stack.frames[i - 1])->name);
+	if (sf)
+		fprintf(w->out, ",\"sf\":%" PRIu32, sf);
+	if (callers) {
+		fputs(",\"args\":{\"called_from\":[", w->out);
+		for (uint32_t i = callers; i > end; i--) {
+			if (i < callers)
+				fputc_unlocked(',', w->out);
+			json__put_string(w->out,
+					 frame__name(picture__frame(w->pic, stack.frames[i - 1])));
+		}
+		if (end)
+			fprintf(w->out, ",\"%" PRIu32 " more\"", end);
+		fputs("]}", w->out);
 	}
-	if (end)
-		fprintf(w->out, ",\"%" PRIu32 " more\"", end);
-	fputs("]}}", w->out);
+	fputc_unlocked('}', w->out);
 }
 
-static void put_args(struct chrome *w, enum lane_kind kind, const struct pic_slice *slice)
-{
-	fprintf(w->out, ",\"args\":{\"state\":\"%s\",\"exact\":%s", state__name(kind, slice->state),
-		slice->exact ? "true" : "false");
-	if (kind == LANE_CAPABILITY && slice->tso)
-		fprintf(w->out, ",\"thread\":%" PRIu64, slice->tso);
-	if (kind != LANE_CAPABILITY && slice->cap != NO_CAP)
-		fprintf(w->out, ",\"capability\":%u", slice->cap);
-	if (kind != LANE_THREAD && slice->tid)
-		fprintf(w->out, ",\"os_thread\":%d", (int)slice->tid);
-	fputs("}}", w->out);
-}
-
-/* A capability that runs Haskell is named after the thread that it runs. */
-static struct view_name title_of(const struct drawing *d, const struct pic_slice *slice)
+static void put_args(const struct drawing *d, bool titled)
 {
 	enum lane_kind kind = d->view->lane->kind;
-	struct view_name title;
+	const struct pic_slice *slice = &d->state;
+	FILE *out = d->w->out;
 
-	if (kind == LANE_CAPABILITY && slice->state == CS_HASKELL && slice->tso)
-		return views__thread(&d->w->views, d->view->target_no, slice->tso);
-	snprintf(title.s, sizeof(title.s), "%s", state__title(kind, slice->state));
-	return title;
-}
-
-static void put_colour(const struct drawing *d, unsigned state)
-{
-	const char *colour = face_looks[face__of(d->view->lane->kind, state)].chrome;
-
-	if (colour)
-		fprintf(d->w->out, ",\"cname\":\"%s\"", colour);
-}
-
-static void close_function(struct drawing *d, uint64_t at_ns)
-{
-	if (!d->name)
-		return;
-	chrome__begin(d->w, 'E', d->at, d->name, "", at_ns);
-	put_stack(d->w, &d->function);
-	d->name = NULL;
+	fprintf(out, ",\"args\":{\"exact\":%s", slice->exact ? "true" : "false");
+	if (!titled)
+		fprintf(out, ",\"state\":\"%s\"", state__title(kind, slice->state));
+	if (kind == LANE_CAPABILITY && slice->tso)
+		fprintf(out, ",\"thread\":%" PRIu64, slice->tso);
+	if (kind != LANE_CAPABILITY && slice->cap != NO_CAP)
+		fprintf(out, ",\"capability\":%u", slice->cap);
+	if (kind != LANE_THREAD && slice->tid)
+		fprintf(out, ",\"os_thread\":%d", (int)slice->tid);
+	fputs("}}", out);
 }
 
 static void close_state(struct drawing *d)
 {
+	const struct pic_slice *state = &d->state;
+	enum lane_kind kind = d->view->lane->kind;
+	/* a capability that runs Haskell is named after the thread that it runs */
+	bool titled = kind != LANE_CAPABILITY || state->state != CS_HASKELL || !state->tso;
+
 	if (!d->open)
 		return;
-	close_function(d, d->state.end_ns);
-	chrome__begin(d->w, 'E', d->at, title_of(d, &d->state).s, "", d->state.end_ns);
-	/* catapult takes the end's colour, and without one gives the slice its own */
-	put_colour(d, d->state.state);
-	put_args(d->w, d->view->lane->kind, &d->state);
+	chrome__slice(d->w, d->at,
+		      titled ? state__title(kind, state->state)
+			     : views__thread(&d->w->views, d->view->target_no, state->tso).s,
+		      state->start_ns, state->end_ns);
+	chrome__put_colour(d->w, chrome__colour(kind, state->state));
+	put_args(d, titled);
+	for (size_t i = 0; i < d->n; i++) {
+		const struct function *f = &d->functions[i];
+
+		chrome__slice(d->w, d->at, f->name, f->start_ns, f->end_ns);
+		put_stack(d->w, &f->longest);
+	}
+	d->n = 0;
 	d->open = false;
-}
-
-static void open_state(struct drawing *d, const struct pic_slice *slice)
-{
-	static const char *const categories[LANE_KINDS] = {
-		[LANE_CAPABILITY] = ",\"cat\":\"capability\"",
-		[LANE_THREAD] = ",\"cat\":\"thread\"",
-		[LANE_HASKELL] = ",\"cat\":\"haskell\"",
-	};
-	enum lane_kind kind = d->view->lane->kind;
-
-	d->state = *slice;
-	d->open = true;
-	chrome__begin(d->w, 'B', d->at, title_of(d, slice).s, categories[kind], slice->start_ns);
-	put_colour(d, slice->state);
-	fputc_unlocked('}', d->w->out);
 }
 
 static void take_function(struct drawing *d, const struct pic_slice *slice)
 {
 	const char *name = function_of(d->w->pic, slice);
-	uint64_t ns = slice->end_ns - slice->start_ns;
+	struct function *last = d->n ? &d->functions[d->n - 1] : NULL;
+	int err;
 
-	if (d->name && name && !strcmp(d->name, name)) {
-		if (ns > d->function.end_ns - d->function.start_ns)
-			d->function = *slice;
-		return;
-	}
-	close_function(d, slice->start_ns);
 	if (!name)
 		return;
-	d->name = name;
-	d->function = *slice;
-	chrome__begin(d->w, 'B', d->at, name, ",\"cat\":\"function\"", slice->start_ns);
-	fputc_unlocked('}', d->w->out);
+	if (last && last->end_ns == slice->start_ns && !strcmp(last->name, name)) {
+		last->end_ns = slice->end_ns;
+		if (slice->end_ns - slice->start_ns > last->longest.end_ns - last->longest.start_ns)
+			last->longest = *slice;
+		return;
+	}
+	err = ARRAY_RESERVE(d->functions, d->cap, d->n + 1, EXPORT_MAX_ENTRIES);
+	if (err)
+		d->w->err = err;
+	else
+		d->functions[d->n++] =
+			(struct function){name, slice->start_ns, slice->end_ns, *slice};
 }
 
 static void put_slice(struct drawing *d, const struct pic_slice *slice)
@@ -198,7 +196,8 @@ static void put_slice(struct drawing *d, const struct pic_slice *slice)
 		d->state.exact = d->state.exact && slice->exact;
 	} else {
 		close_state(d);
-		open_state(d, slice);
+		d->state = *slice;
+		d->open = true;
 	}
 	take_function(d, slice);
 }
@@ -214,6 +213,7 @@ static void put_lane(struct chrome *w, const struct view *view, size_t rank)
 	while (walk__next(&walk, &slice))
 		put_slice(&d, &slice);
 	close_state(&d);
+	free(d.functions);
 }
 
 /* ── groups ──────────────────────────────────────────────────────────────────────────────── */
@@ -247,51 +247,22 @@ static void put_groups(struct chrome *w, uint32_t target_no, unsigned groups, ui
 	}
 }
 
-struct place {
-	uint64_t cpu_ns;
-	uint32_t target_no;
-};
-
-static int by_cpu(const void *pa, const void *pb)
-{
-	const struct place *a = pa, *b = pb;
-
-	return CMP(b->cpu_ns, a->cpu_ns) ?: CMP(a->target_no, b->target_no);
-}
-
-/* The processes that used the CPU most come first. */
-static void order_processes(const struct picture *pic, struct place *places, uint32_t n)
-{
-	for (uint32_t t = 0; t < n; t++) {
-		const struct pic_lanes *threads = &picture__target(pic, t)->lanes[LANE_THREAD];
-
-		places[t].target_no = t;
-		for (size_t i = 0; i < threads->n; i++)
-			if (threads->v[i].cpu_ns != UINT64_MAX)
-				places[t].cpu_ns += threads->v[i].cpu_ns;
-	}
-	qsort(places, n, sizeof(*places), by_cpu);
-}
-
 static int put_all_groups(struct chrome *w)
 {
-	uint32_t n = (uint32_t)picture__n_targets(w->pic);
+	uint32_t n = (uint32_t)picture__n_targets(w->pic), *order;
 	uint8_t *groups = calloc(n + 1, sizeof(*groups));
-	struct place *places = calloc(n + 1, sizeof(*places));
+	int err = groups ? totals__order(w->pic, &order) : -ENOMEM;
 
-	if (!groups || !places) {
-		free(groups);
-		free(places);
-		return -ENOMEM;
+	if (!err) {
+		for (size_t i = 0; i < w->views.n; i++)
+			groups[w->views.v[i].target_no] |=
+				(uint8_t)(1U << group_of(&w->views.v[i]));
+		for (uint32_t i = 0; i < n; i++)
+			put_groups(w, order[i], groups[order[i]], i);
+		free(order);
 	}
-	order_processes(w->pic, places, n);
-	for (size_t i = 0; i < w->views.n; i++)
-		groups[w->views.v[i].target_no] |= (uint8_t)(1U << group_of(&w->views.v[i]));
-	for (uint32_t i = 0; i < n; i++)
-		put_groups(w, places[i].target_no, groups[places[i].target_no], i);
-	free(places);
 	free(groups);
-	return 0;
+	return err;
 }
 
 static uint64_t cost(const struct picture *pic, enum lane_kind kind, const struct pic_slice *slice)
@@ -301,7 +272,7 @@ static uint64_t cost(const struct picture *pic, enum lane_kind kind, const struc
 	if (slice__is_gap(kind, slice))
 		return 0;
 	return EVENT_BYTES +
-	       (stack.n ? EVENT_BYTES + 24 * (uint64_t)MIN(stack.n, STACK_FRAMES) : 0);
+	       (stack.n ? EVENT_BYTES + NAME_BYTES * (uint64_t)MIN(stack.n - 1, CALLERS) : 0);
 }
 
 static void put_tail(struct chrome *w)
@@ -311,8 +282,9 @@ static void put_tail(struct chrome *w)
 
 	for (size_t i = 0; i < w->views.n; i++)
 		merged = MAX(merged, w->views.v[i].lane->merged_ns);
-	fputs("\n],\n\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"exporter\":\"safescoped ",
-	      w->out);
+	fputs("\n],\n", w->out);
+	chrome__put_stacks(w);
+	fputs(",\n\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"exporter\":\"safescoped ", w->out);
 	/* inside of a string already */
 	for (const char *p = or_empty(session->version); *p; p++)
 		if (*p >= ' ' && *p < 0x7f && *p != '"' && *p != '\\')
@@ -326,19 +298,24 @@ int chrome__write(FILE *out, const struct picture *pic, const struct export_opts
 {
 	struct chrome w = {.out = out, .pic = pic};
 	uint32_t n_targets = (uint32_t)picture__n_targets(pic);
+	uint64_t marks;
 	int err = views__collect(pic, &w.views);
 
 	if (err)
 		return err;
 	views__keep(&w.views, opts);
-	views__limit(&w.views, pic, MAX_BYTES, cost, "chrome", "");
+	marks = chrome__marks_bytes(&w, export__shows(opts, LANE_CAPABILITY));
+	views__limit(&w.views, pic, MAX_BYTES - MIN(marks, MAX_BYTES / 2), cost, "chrome", "");
 	fputs("{\"traceEvents\":[", out);
 	err = put_all_groups(&w);
-	for (size_t i = 0; i < w.views.n; i++)
+	for (size_t i = 0; i < w.views.n && !err; i++) {
 		put_lane(&w, &w.views.v[i], i);
+		err = w.err;
+	}
 	for (uint32_t t = 0; !err && t < n_targets; t++)
 		err = chrome__put_marks(&w, t, export__shows(opts, LANE_CAPABILITY));
 	put_tail(&w);
+	chrome__free_stacks(&w);
 	views__free(&w.views);
 	return export__result(out, err);
 }

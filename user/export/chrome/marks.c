@@ -11,12 +11,49 @@
 #include "base/search.h"
 #include "chrome_priv.h"
 
-/* Beyond these a viewer shows nothing but arrows, or lines: the longest ones are kept. */
-#define MAX_FLOWS 20000
-#define MAX_GCS	  50000
-#define MAX_MARKS 50000
-/* Of one counter. */
-#define MAX_POINTS 50000
+/* Of all processes. Beyond these a viewer shows nothing but arrows, or lines: the longest are kept.
+ */
+#define MAX_FLOWS  20000
+#define MAX_GCS	   50000
+#define MAX_MARKS  50000
+#define MAX_POINTS 200000
+/* What each of them has in the file, on average. */
+#define FLOW_BYTES  280
+#define GC_BYTES    400
+#define MARK_BYTES  160
+#define POINT_BYTES 110
+
+/* What a process may have of `max`. */
+static size_t share(const struct chrome *w, size_t max)
+{
+	return max / MAX(picture__n_targets(w->pic), (size_t)1) + 1;
+}
+
+/* How many points of a counter are one. */
+static size_t stride_of(const struct chrome *w, const struct pic_target *target, size_t n_points)
+{
+	return n_points / (share(w, MAX_POINTS) / MAX(target->n_counters, (size_t)1) + 1) + 1;
+}
+
+uint64_t chrome__marks_bytes(const struct chrome *w, bool capabilities)
+{
+	uint64_t bytes = 0;
+
+	for (size_t t = 0; t < picture__n_targets(w->pic); t++) {
+		const struct pic_target *target = picture__target(w->pic, t);
+
+		bytes += GC_BYTES * MIN(target->n_gcs, share(w, MAX_GCS));
+		bytes += MARK_BYTES * MIN(target->n_marks, share(w, MAX_MARKS));
+		if (capabilities)
+			bytes += FLOW_BYTES * MIN(target->n_flows, share(w, MAX_FLOWS));
+		for (size_t i = 0; i < target->n_counters; i++) {
+			size_t n = target->counters[i].n_points;
+
+			bytes += POINT_BYTES * (n / stride_of(w, target, n));
+		}
+	}
+	return bytes;
+}
 
 /* ── the longest of many ─────────────────────────────────────────────────────────────────── */
 
@@ -51,15 +88,6 @@ static int shortest_kept(const struct pic_target *target, size_t n, size_t max,
 
 /* ── collections ─────────────────────────────────────────────────────────────────────────── */
 
-static void put_gc_slice(struct chrome *w, struct chrome_track at, const char *name,
-			 const char *head, uint64_t start, uint64_t end)
-{
-	chrome__begin(w, 'B', at, name, head, start);
-	fputc('}', w->out);
-	/* with its colour again, which is what catapult takes */
-	chrome__begin(w, 'E', at, name, head, end);
-}
-
 static void put_gc_args(struct chrome *w, const struct pic_gc_event *gc)
 {
 	const char *comma = "";
@@ -78,24 +106,25 @@ static void put_gc(struct chrome *w, struct chrome_track at, const struct pic_gc
 		   uint64_t after)
 {
 	uint64_t start = MAX(gc->start_ns, after), end = MAX(gc->end_ns, start), request = start;
+	const char *colour = chrome__colour(LANE_THREAD, ST_GC_WORK);
 	char name[64] = "GC";
 
 	if (gc->sync_ns != UINT64_MAX)
 		request = MAX(start > gc->sync_ns ? start - gc->sync_ns : 0, after);
 	if (request < start) {
-		put_gc_slice(w, at, "waiting for the capabilities",
-			     ",\"cat\":\"gc\",\"cname\":\"thread_state_uninterruptible\"", request,
-			     start);
+		chrome__slice(w, at, "waiting for the capabilities", request, start);
+		chrome__put_colour(w, chrome__colour(LANE_THREAD, ST_GC_WAIT));
 		fputc('}', w->out);
 	}
 	if (gc->generation >= 0)
 		snprintf(name, sizeof(name), "GC, generation %" PRId32, gc->generation);
 	if (start < end) {
-		put_gc_slice(w, at, name, ",\"cat\":\"gc\",\"cname\":\"detailed_memory_dump\"",
-			     start, end);
+		chrome__slice(w, at, name, start, end);
+		chrome__put_colour(w, colour);
 		put_gc_args(w, gc);
 	}
 	chrome__begin(w, 'i', at, name, ",\"cat\":\"gc\",\"s\":\"p\"", start);
+	chrome__put_colour(w, colour);
 	fputc('}', w->out);
 }
 
@@ -107,7 +136,7 @@ static uint64_t gc_ns(const struct pic_target *target, size_t i)
 static int put_gcs(struct chrome *w, const struct pic_target *target, struct chrome_track at)
 {
 	uint64_t shortest, after = w->views.start_ns;
-	int err = shortest_kept(target, target->n_gcs, MAX_GCS, gc_ns, &shortest);
+	int err = shortest_kept(target, target->n_gcs, share(w, MAX_GCS), gc_ns, &shortest);
 
 	if (err || !target->n_gcs)
 		return err;
@@ -127,7 +156,7 @@ static int put_gcs(struct chrome *w, const struct pic_target *target, struct chr
 static void put_user_marks(struct chrome *w, const struct pic_target *target,
 			   struct chrome_track at)
 {
-	for (size_t i = 0; i < MIN(target->n_marks, (size_t)MAX_MARKS); i++) {
+	for (size_t i = 0; i < MIN(target->n_marks, share(w, MAX_MARKS)); i++) {
 		const struct pic_mark *mark = &target->marks[i];
 		bool on_cap = mark->cap != UINT32_MAX;
 		char head[48];
@@ -144,18 +173,50 @@ static void put_user_marks(struct chrome *w, const struct pic_target *target,
 
 /* ── flows ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Whether a slice of the capability's lane is drawn there: an arrow ends at one or nowhere. */
-static bool drawn_at(const struct pic_lanes *caps, uint32_t cap, uint64_t ns)
+/* A part of a lane in which slices are drawn. */
+struct span {
+	uint64_t start_ns, end_ns;
+};
+
+/* Those of a capability's lane. */
+struct drawn {
+	uint32_t cap;
+	struct span *v;
+	size_t n, size;
+};
+
+static int find_drawn(const struct chrome *w, const struct pic_lane *lane, struct drawn *d)
 {
-	for (size_t i = 0; i < caps->n; i++) {
-		const struct pic_lane *lane = &caps->v[i];
+	struct walk walk = {.lane = lane, .grain_ns = w->views.grain_ns};
+	struct pic_slice slice;
+	int err = 0;
+
+	d->cap = lane->cap;
+	while (!err && walk__next(&walk, &slice)) {
+		if (slice__is_gap(LANE_CAPABILITY, &slice))
+			continue;
+		if (d->n && d->v[d->n - 1].end_ns == slice.start_ns) {
+			d->v[d->n - 1].end_ns = slice.end_ns;
+			continue;
+		}
+		err = ARRAY_RESERVE(d->v, d->size, d->n + 1, EXPORT_MAX_ENTRIES);
+		if (!err)
+			d->v[d->n++] = (struct span){slice.start_ns, slice.end_ns};
+	}
+	return err;
+}
+
+/* An arrow ends at a slice or nowhere. */
+static bool drawn_at(const struct drawn *drawn, size_t n, uint32_t cap, uint64_t ns)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct drawn *d = &drawn[i];
 		size_t k;
 
-		if (lane->cap != cap)
+		if (d->cap != cap)
 			continue;
-		k = search__first(lane->n_slices, s, lane->slices[s].end_ns > ns);
-		return k < lane->n_slices && lane->slices[k].start_ns <= ns &&
-		       !slice__is_gap(LANE_CAPABILITY, &lane->slices[k]);
+		k = search__first(d->n, s, d->v[s].end_ns > ns);
+		return k < d->n && d->v[k].start_ns <= ns;
 	}
 	return false;
 }
@@ -188,25 +249,34 @@ static int put_flows(struct chrome *w, const struct pic_target *target, uint32_t
 		     struct chrome_track at)
 {
 	const struct pic_lanes *caps = &target->lanes[LANE_CAPABILITY];
-	uint64_t shortest;
-	int err = shortest_kept(target, target->n_flows, MAX_FLOWS, flow_ns, &shortest);
+	struct drawn *drawn = calloc(caps->n + 1, sizeof(*drawn));
+	uint64_t shortest = 0;
+	int err = drawn ? shortest_kept(target, target->n_flows, share(w, MAX_FLOWS), flow_ns,
+					&shortest)
+			: -ENOMEM;
 
+	for (size_t i = 0; i < caps->n && !err; i++)
+		err = find_drawn(w, &caps->v[i], &drawn[i]);
 	for (size_t i = 0; i < target->n_flows && !err; i++) {
 		const struct pic_flow *flow = &target->flows[i];
 
 		if (flow_ns(target, i) >= MAX(shortest, 1) && flow->start_ns &&
-		    drawn_at(caps, flow->cap_from, flow->start_ns - 1) &&
-		    drawn_at(caps, flow->cap_to, flow->back_ns))
+		    drawn_at(drawn, caps->n, flow->cap_from, flow->start_ns - 1) &&
+		    drawn_at(drawn, caps->n, flow->cap_to, flow->back_ns))
 			put_flow(w, at, flow, (uint64_t)target_no << 32 | i);
 	}
+	for (size_t i = 0; drawn && i < caps->n; i++)
+		free(drawn[i].v);
+	free(drawn);
 	return err;
 }
 
 /* ── counters ────────────────────────────────────────────────────────────────────────────── */
 
-static void put_counter(struct chrome *w, const struct pic_counter *counter, struct chrome_track at)
+static void put_counter(struct chrome *w, const struct pic_target *target,
+			const struct pic_counter *counter, struct chrome_track at)
 {
-	size_t stride = counter->n_points / MAX_POINTS + 1;
+	size_t stride = stride_of(w, target, counter->n_points);
 	const char *kind = counter->kind == TC_HEAP_PROFILE ? "heap profile: "
 			   : counter->kind == TC_TICKY	    ? "ticky: "
 							    : "";
@@ -262,7 +332,7 @@ int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
 		return err;
 	put_user_marks(w, target, at);
 	for (size_t i = 0; i < target->n_counters; i++)
-		put_counter(w, &target->counters[i], at);
+		put_counter(w, target, &target->counters[i], at);
 	put_heap(w, &target->heap, at);
 	return capabilities ? put_flows(w, target, target_no, at) : 0;
 }

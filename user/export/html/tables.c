@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "export/calls.h"
 #include "export/columns.h"
 #include "html_priv.h"
 
@@ -108,18 +109,26 @@ static void add_row(struct table_out *t, const struct columns *columns, const vo
 
 /* ── calls, functions, cost centres ──────────────────────────────────────────────────────── */
 
+static void put_safe_call(struct table_out *t, const struct pic_call *call)
+{
+	struct call_row row = {.call = *call};
+	struct buf notes;
+
+	buf__init(&notes, 1024);
+	call__add_notes(&notes, call);
+	row.notes = or_empty(notes.data);
+	add_row(t, &call_columns, &row);
+	buf__free(&notes);
+}
+
+/* By wall time, those of the I/O manager after all others. */
 static void put_safe_calls(struct table_out *t, const struct pic_target *target)
 {
 	begin_declared(t, "safe_calls", "Safe calls", &call_columns);
-	for (size_t i = 0; i < target->n_calls && t->rows < t->most; i++) {
-		struct call_row row = {.call = target->calls[i], .seen = "all"};
-		char seen[32];
-
-		snprintf(seen, sizeof(seen), "%.0f %% of the time", 100 * row.call.observed_share);
-		if (!row.call.exact)
-			row.seen = seen;
-		add_row(t, &call_columns, &row);
-	}
+	for (int io_manager = 0; io_manager <= 1; io_manager++)
+		for (size_t i = 0; i < target->n_calls && t->rows < t->most; i++)
+			if (call__is_io_manager(&target->calls[i]) == io_manager)
+				put_safe_call(t, &target->calls[i]);
 	end(t, target->n_calls);
 }
 

@@ -248,9 +248,10 @@ static void add_cost_centres(struct report *r, cJSON *target, const struct pic_t
 	}
 }
 
-static void add_names(struct report *r, cJSON *target, const struct pic_names *names)
+static void add_names(struct report *r, cJSON *target, const char *title,
+		      const struct pic_names *names)
 {
-	cJSON *o = add_object(r, target, "names");
+	cJSON *o = add_object(r, target, title);
 
 	add_u64(r, o, "ipe", names->ipe);
 	add_u64(r, o, "dwarf", names->dwarf);
@@ -258,6 +259,7 @@ static void add_names(struct report *r, cJSON *target, const struct pic_names *n
 	add_u64(r, o, "nearest", names->nearest);
 	add_u64(r, o, "description", names->description);
 	add_u64(r, o, "module", names->module);
+	add_u64(r, o, "strings", names->strings);
 	add_u64(r, o, "none", names->none);
 }
 
@@ -369,7 +371,8 @@ static void add_target(struct report *r, cJSON *targets, const struct pic_target
 	json__cost_centre_stacks(r, o, t);
 	json__windows(r, o, t);
 	add_ledger(r, o, t);
-	add_names(r, o, &t->names);
+	add_names(r, o, "names", &t->names);
+	add_names(r, o, "leaf_names", &t->leaf_names);
 	add_stacks(r, o, &t->quality);
 	json__eventlog(r, o, t);
 	add_own_cost(r, o, t);

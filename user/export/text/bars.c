@@ -56,6 +56,20 @@ static void make_bar(struct buf *bar, const uint64_t *ns, size_t width)
 	buf__addc(bar, '\0');
 }
 
+int export__bar(struct buf *bar, enum lane_kind kind, const uint64_t *states_ns, size_t width)
+{
+	uint64_t ns[FACES] = {0};
+
+	add_faces(ns, states_ns, kind);
+	make_bar(bar, ns, width);
+	return bar->err;
+}
+
+const char *export__bar_colour(uint32_t letter, char *out, size_t size)
+{
+	return paint(letter, out, size);
+}
+
 /* ── the table ───────────────────────────────────────────────────────────────────────────── */
 
 struct bar_row {

@@ -5,53 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/calls.h"
 #include "text_priv.h"
 
 #define UNSAFE_SHOWN   0.1 /* percent of the session */
 #define HANDOVER_SHOWN 1.0 /* percent of a call's time with its hand-over */
 
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
-
-static void add_note(struct buf *notes, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void add_note(struct buf *notes, const char *fmt, ...)
-{
-	char note[96];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(note, sizeof(note), fmt, args);
-	va_end(args);
-	buf__addf(notes, "%s%s", notes->len ? ", " : "", note);
-}
-
-/* base, GHC.Event.Manager, .EPoll and so on; since 9.10 GHC.Internal.Event. */
-static bool is_io_manager(const struct pic_call *call)
-{
-	const char *caller = or_empty(call->caller);
-
-	caller += *caller == '~';
-	return !strncmp(caller, "GHC.Event.", 10) || !strncmp(caller, "GHC.Internal.Event.", 19);
-}
-
-static void add_notes(struct buf *notes, const struct pic_call *call)
-{
-	if (is_io_manager(call))
-		add_note(notes, "I/O manager");
-	if (call->open_at_end && call->open_wall_ns)
-		add_note(notes, "%s open for %s", human__count(call->open_at_end).s,
-			 human__duration(call->open_wall_ns).s);
-	else if (call->open_at_end)
-		add_note(notes, "%s open", human__count(call->open_at_end).s);
-	if (call->open_at_start)
-		add_note(notes, "%s begun before", human__count(call->open_at_start).s);
-	if (call->abandoned)
-		add_note(notes, "%s abandoned", human__count(call->abandoned).s);
-	if (!call->exact && call->observed_share < 1)
-		add_note(notes, "seen %.0f %% of the time", 100 * call->observed_share);
-	if (call->interruptible)
-		add_note(notes, "interruptible");
-}
 
 struct safe_ref {
 	const struct pic_target *target;
@@ -60,7 +20,6 @@ struct safe_ref {
 	bool io_manager;
 };
 
-/* The I/O manager waits all the time: its calls come last. */
 static int by_wall(const void *pa, const void *pb)
 {
 	const struct safe_ref *a = pa, *b = pb;
@@ -76,7 +35,7 @@ static int by_wall(const void *pa, const void *pb)
  * nothing. */
 static bool is_news(const struct text *t, const struct pic_call *call)
 {
-	return !t->brief || call->calls || !is_io_manager(call);
+	return !t->brief || call->calls || !call__is_io_manager(call);
 }
 
 static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t *ret_n)
@@ -93,13 +52,10 @@ static int sort_safe_calls(const struct text *t, struct safe_ref **ret_v, size_t
 	for (size_t i = 0; i < t->n_of; i++) {
 		for (size_t k = 0; k < t->of[i]->n_calls; k++) {
 			const struct pic_call *call = &t->of[i]->calls[k];
-			uint64_t ns = call->wall_ns == UINT64_MAX ? 0 : call->wall_ns;
 
-			if (!is_news(t, call))
-				continue;
-			if (__builtin_add_overflow(ns, call->open_wall_ns, &ns))
-				ns = UINT64_MAX;
-			v[n++] = (struct safe_ref){t->of[i], call, ns, is_io_manager(call)};
+			if (is_news(t, call))
+				v[n++] = (struct safe_ref){t->of[i], call, call__ns(call),
+							   call__is_io_manager(call)};
 		}
 	}
 	qsort(v, n, sizeof(*v), by_wall);
@@ -128,7 +84,7 @@ static void add_safe_call(const struct text *t, struct table *table, const struc
 	struct buf notes;
 
 	buf__init(&notes, 1024);
-	add_notes(&notes, &row.call);
+	call__add_notes(&notes, &row.call);
 	row.notes = notes.data;
 	if (row.call.calls && row.call.wall_ns != UINT64_MAX)
 		row.mean_ns = row.call.wall_ns / row.call.calls;

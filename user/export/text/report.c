@@ -3,8 +3,10 @@
  * The report for people: what was profiled, where the time went, which functions and calls took
  * it, and how far all that can be trusted.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "export/totals.h"
 #include "text_priv.h"
 
 #define WIDTH_OF_A_FILE 160 /* not a terminal: long names matter more than a narrow page */
@@ -134,6 +136,26 @@ static void put_session(const struct text *t, size_t n)
 	fputc('\n', t->out);
 }
 
+/* A part for each process, those that used the CPU most first. */
+static int put_targets(struct text *t, size_t n)
+{
+	uint32_t *order;
+	int err = totals__order(t->pic, &order);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < n && !err; i++) {
+		fputs("\n\n", t->out);
+		t->target = picture__target(t->pic, order[i]);
+		t->wall_ns = seen_ns(t);
+		t->of = &t->target;
+		t->n_of = 1;
+		err = put_target(t);
+	}
+	free(order);
+	return err;
+}
+
 static int put_several(struct text *t, size_t n)
 {
 	int err = text__overview_of_all(t);
@@ -143,15 +165,7 @@ static int put_several(struct text *t, size_t n)
 	err = text__targets(t);
 	if (!err)
 		err = text__common_cost(t);
-	for (size_t i = 0; i < n && !err; i++) {
-		fputs("\n\n", t->out);
-		t->target = picture__target(t->pic, i);
-		t->wall_ns = seen_ns(t);
-		t->of = &t->target;
-		t->n_of = 1;
-		err = put_target(t);
-	}
-	return err;
+	return err ? err : put_targets(t, n);
 }
 
 static int put_all(struct text *t, size_t n)

@@ -81,9 +81,8 @@ static void put_found(const struct text *t)
 	fputs(*comma == ',' ? ")\n" : "\n", t->out);
 }
 
-static void put_names(const struct text *t)
+static void put_shares(const struct text *t, const char *of, const struct pic_names *n)
 {
-	const struct pic_names *n = &t->target->names;
 	const struct {
 		const char *title;
 		uint64_t n;
@@ -94,6 +93,7 @@ static void put_names(const struct text *t)
 		{"nearest symbol (~)", n->nearest},
 		{"description", n->description},
 		{"module", n->module},
+		{"the runtime's strings", n->strings},
 		{"no name", n->none},
 	};
 	const char *comma = ": ";
@@ -103,8 +103,7 @@ static void put_names(const struct text *t)
 		total += sources[i].n;
 	if (!total)
 		return;
-	fprintf(t->out, "Names of %s %s in stacks", human__count(total).s,
-		plural(total, "frame", "frames"));
+	fprintf(t->out, "Names of %s %s", human__count(total).s, of);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		if (!sources[i].n)
 			continue;
@@ -113,6 +112,12 @@ static void put_names(const struct text *t)
 		comma = ", ";
 	}
 	fputc('\n', t->out);
+}
+
+static void put_names(const struct text *t)
+{
+	put_shares(t, "frames in stacks", &t->target->names);
+	put_shares(t, "samples, of what ran", &t->target->leaf_names);
 }
 
 static void put_stacks(const struct text *t)

@@ -106,7 +106,9 @@ function paintRuler() {
 	for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
 		const x = xOf(t, width);
 		g.fillRect(x, height - 8, 1, 8);
-		g.fillText(moment(t, step), x + 3, height - 9, 86);
+		const text = moment(t, step), room = width - x - 4;
+		if (g.measureText(text).width <= room)
+			g.fillText(text, x + 3, height - 9);
 	}
 	paintMarkers(g, width);
 	if (view.range) {

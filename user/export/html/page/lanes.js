@@ -88,7 +88,8 @@ function foldUnfold(key) {
 
 function putLabel(row, i) {
 	if (row.head) {
-		row.label = make("button", labels, (folded.get(row.head) ? "▸ " : "▾ ") + row.title, "head");
+		row.label = make("button", labels, (folded.get(row.head) ? "▸ " : "▾ ") + row.title,
+			/^(process|housekeeping)/.test(row.head) ? "head" : "head sub");
 		row.label.setAttribute("aria-expanded", String(!folded.get(row.head)));
 		row.label.onclick = function () { foldUnfold(row.head); };
 	} else if (row.lane) {
@@ -309,8 +310,17 @@ function paintCurve(g, row, y, width) {
 /* Safe calls that left one capability and came back on another, if there are not too many in view. */
 const MOST_ARROWS = 60;
 
+function sayArrows(shown, more) {
+	const calls = "safe calls that came back on another capability than they left";
+	const text = more ? "Not drawn: " + count(more) + " " + calls + "; zoom in" :
+		shown ? "Lines from capability to capability: " + calls : "";
+	if (byId("arrows").textContent !== text)
+		byId("arrows").textContent = text;
+}
+
 function paintArrows(g, top, width) {
 	const places = new Map();
+	let shown = 0, more = 0;
 	for (const row of laneRows)
 		if (row.lane && row.lane.kind === CAPABILITY)
 			places.set(row.lane.target + "," + row.lane.id, row.top - top + ROW / 2);
@@ -318,8 +328,11 @@ function paintArrows(g, top, width) {
 		const seen = (target.flows || []).filter(function (f) {
 			return f[1] >= view.from && f[0] <= view.to && places.has(no + "," + f[2]) && places.has(no + "," + f[3]);
 		});
-		if (seen.length > MOST_ARROWS)
+		if (seen.length > MOST_ARROWS) {
+			more += seen.length;
 			return;
+		}
+		shown += seen.length;
 		g.strokeStyle = g.fillStyle = theme.mark;
 		for (const flow of seen) {
 			const x = xOf(flow[1], width), y = places.get(no + "," + flow[3]);
@@ -330,6 +343,7 @@ function paintArrows(g, top, width) {
 			g.fillRect(x - 2, y - 2, 4, 4);
 		}
 	});
+	sayArrows(shown, more);
 }
 
 /* ── all of it ── */

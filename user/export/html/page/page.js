@@ -13,12 +13,21 @@ function putTitle() {
 		(data.start_unix_ns ? ", from " + new Date(data.start_unix_ns / 1e6).toLocaleString() : "");
 }
 
+/* Options of programs are not broken at their hyphens. */
+function putWords(element, text) {
+	for (const part of text.split(/((?:^|(?<=\s))[-+]\S+)/))
+		if (/^[-+]/.test(part))
+			make("span", element, part, "word");
+		else
+			element.append(part);
+}
+
 function putFindings() {
 	const list = allFindings();
 	byId("findings").hidden = !list.length;
 	list.forEach(function (finding, i) {
 		const item = make("li", byId("findings-list"));
-		make("span", item, (severalProcesses ? processName(finding.target) + ": " : "") + finding.text +
+		putWords(make("span", item), (severalProcesses ? processName(finding.target) + ": " : "") + finding.text +
 			(finding.where && !finding.text.includes(finding.where) ? " (" + finding.where + ")" : "") + " ");
 		if (!finding.at)
 			return;
@@ -89,8 +98,9 @@ function putDropped() {
 
 function putBasis(sums) {
 	const names = [...view.lanes].map(function (no) { return laneName(data.lanes[no]); });
-	const lanes = names.length ? (names.length > 4 ? counted(names.length, "lane", "lanes") : names.join(", ")) :
-		"all " + (data.log_alone ? "lanes" : "OS threads");
+	const all = "all " + (data.log_alone ? "lanes" : "OS threads"), process = severalProcesses ? selectedProcess() : -1;
+	const lanes = process >= 0 ? all + " of " + processName(process) :
+		names.length > 4 ? counted(names.length, "lane", "lanes") : names.join(", ") || all;
 	const states = view.hidden.size ? ", without " + [...view.hidden].map(function (f) { return data.faces[f][1]; }).join(", ") : "";
 	let text = "The whole session, " + lanes + states + ": the program's accounts, as in the report, to the nanosecond.";
 	if (view.range)
@@ -103,8 +113,42 @@ function putBasis(sums) {
 	byId("clear").disabled = nothingIsSelected();
 }
 
+/* Of several processes, one can be selected with all that counts of it. */
+function lanesOfProcess(no) {
+	return data.lanes.filter(function (lane) { return lane.counted && lane.target === no; });
+}
+
+const SOME_LANES = "some";
+
+function putProcesses() {
+	const select = byId("process");
+	byId("of-process").hidden = !severalProcesses;
+	make("option", select, "all").value = "";
+	processesInOrder().forEach(function (no) {
+		if (lanesOfProcess(no).length)
+			make("option", select, data.targets[no].short).value = no;
+	});
+	const some = make("option", select, "some lanes");
+	some.value = SOME_LANES;
+	some.hidden = some.disabled = true;
+	select.onchange = function () { selectLanes(select.value ? lanesOfProcess(Number(select.value)) : []); };
+}
+
+/* The one that is selected; -1: none is, or only some of its lanes. */
+function selectedProcess() {
+	const no = view.lanes.size ? data.lanes[[...view.lanes][0]].target : -1, lanes = no < 0 ? [] : lanesOfProcess(no);
+	const whole = lanes.length === view.lanes.size && lanes.every(function (lane) { return view.lanes.has(lane.no); });
+	return whole ? no : -1;
+}
+
+function markProcess() {
+	const no = selectedProcess();
+	byId("process").value = no >= 0 ? no : view.lanes.size ? SOME_LANES : "";
+}
+
 function showSelection() {
 	markLabels();
+	markProcess();
 	for (const button of byId("legend").querySelectorAll("button"))
 		button.setAttribute("aria-pressed", String(!view.hidden.has(Number(button.dataset.face))));
 	if (!details.ready)
@@ -142,6 +186,7 @@ function startPage() {
 	putTitle();
 	putFindings();
 	putLegend();
+	putProcesses();
 	putDropped();
 	measureActivity();
 	arrangeRows();

@@ -23,6 +23,16 @@ dark.addEventListener("change", function () {
 	changed("moved");
 	changed("selected");
 });
+/* Paper is light; and there is no next picture to wait for. */
+function paintFor(paper) {
+	document.documentElement.toggleAttribute("data-print", paper);
+	readTheme();
+	paintTimeline();
+	if (flame.total)
+		paintFlame();
+}
+window.addEventListener("beforeprint", function () { paintFor(true); });
+window.addEventListener("afterprint", function () { paintFor(false); });
 
 function faceColour(face) {
 	return data.faces[face][2];
@@ -37,8 +47,8 @@ const INKS = data.faces.map(function (face) {
 
 /* The same as a pixel of an image. */
 const PIXELS = Uint32Array.from(data.faces, function (face) {
-	const v = parseInt(face[2].slice(1), 16), bytes = Uint8Array.of(v >> 16, v >> 8 & 255, v & 255, 255);
-	return new Uint32Array(bytes.buffer)[0];
+	const v = parseInt(face[2].slice(1), 16), rgba = Uint8Array.of(v >> 16, v >> 8 & 255, v & 255, 255);
+	return new Uint32Array(rgba.buffer)[0];
 });
 
 /* How high a face is in a lane: it runs, waits, rests. */

@@ -116,6 +116,32 @@ function putCapability(list, lane, no, end) {
 	}
 }
 
+const MOST_OTHERS = 5;
+const PREEMPTED = faceOf("p");
+
+/* Which threads of the programs that were profiled had a CPU while this one waited for one, the longest first. */
+function putOthers(list, lane, start, end) {
+	const others = [];
+	for (const other of data.lanes) {
+		if (other.kind !== THREAD || other === lane || !other.bins)
+			continue;
+		const states = data.states[THREAD];
+		let ns = 0;
+		eachStretch(other, start, end, function (chunk, first, last) {
+			for (let i = first; i < last; i++)
+				if (chunk.look[i] && states[details.state[chunk.look[i]]][3])
+					ns += Math.min(chunk.start[i + 1], end) - Math.max(chunk.start[i], start);
+		});
+		if (ns)
+			others.push({name: laneName(other), ns: ns});
+	}
+	others.sort(function (a, b) { return b.ns - a.ns; });
+	putPair(list, "on a CPU meanwhile", others.length ? others.slice(0, MOST_OTHERS).map(function (o) {
+		return o.name + " for " + duration(o.ns);
+	}).join(", ") + (others.length > MOST_OTHERS ? ", and " + counted(others.length - MOST_OTHERS, "other", "others") : "") :
+		"no thread of what was profiled");
+}
+
 function showSlice() {
 	const slice = view.slice, body = byId("slice-body");
 	byId("slice").hidden = !slice;
@@ -139,6 +165,8 @@ function showSlice() {
 	if (look(no, LOOK.tso) && lane.kind !== HASKELL)
 		putPair(list, "Haskell thread", threadName(lane.target, look(no, LOOK.tso)));
 	putFlows(list, slice);
+	if (state[2] === PREEMPTED)
+		putOthers(list, lane, start, end);
 	const nodes = stackOf(look(no, LOOK.node));
 	make("h3", body, nodes.length ? "Stack, the leaf first" : "No stack is known");
 	const stack = make("ol", body);

@@ -96,8 +96,8 @@ function addUp() {
 
 /* ── functions ── */
 
-/* By process if need be: [{frame, self, total, self_samples, total_samples}], those first that used most of
- * the CPU. A function that calls itself counts once. */
+/* [{frame, self, total, self_samples, total_samples}], those first that used most of the CPU. A function that
+ * calls itself counts once. */
 function functionsOf(sums) {
 	const n = details.frames.length, cpu = sums.cpu, samples = sums.samples;
 	const total = Float64Array.from(cpu), total_samples = Float64Array.from(samples);

@@ -6,6 +6,8 @@
 const MOST_ROWS = 25;
 const sortedBy = new Map();	/* of a table's id: [column, descending] */
 const unfolded = new Set();	/* ids of tables that show all of their rows */
+/* Of a whole host, the busiest ones first: their numbers. */
+const unfoldedProcesses = new Set(processesInOrder().slice(0, 2));
 
 function putCell(row, value, column, wall, isName) {
 	const unit = column[1];
@@ -65,8 +67,11 @@ function putRows(body, table) {
 			const x = a[sort[0]] === null ? -1 : a[sort[0]], y = b[sort[0]] === null ? -1 : b[sort[0]];
 			return (x < y ? -1 : x > y ? 1 : 0) * (sort[1] ? -1 : 1);
 		});
-	list.slice(0, unfolded.has(table.id) ? list.length : MOST_ROWS).forEach(function (values, i) {
-		putRow(body, table, values, i);
+	/* what is searched for is shown wherever it is in the list */
+	let hits = 0;
+	list.forEach(function (values, i) {
+		if (i < MOST_ROWS || unfolded.has(table.id) || (isFound(table, values) && ++hits <= MOST_ROWS))
+			putRow(body, table, values, i);
 	});
 }
 
@@ -178,6 +183,22 @@ function gcTable(no) {
 		go: function (values) { chooseGc(values[8]); }};
 }
 
+/* ── the program's own marks ── */
+
+function markTable(no) {
+	const list = (data.targets[no].marks || []).filter(function (mark) {
+		return !view.range || (mark[0] >= view.range[0] && mark[0] <= view.range[1]);
+	});
+	if (!list.length)
+		return null;
+	return {id: "marks-" + no, title: "The program's own marks", columns: [["mark", "text"], ["at", "when"]],
+		rows: list.map(function (mark) { return [mark[1], mark[0]]; }),
+		go: function (values) {
+			const half = (view.to - view.from) / 20;
+			lookAround(values[1] - half, values[1] + half);
+		}};
+}
+
 /* ── functions and calls of a selection ── */
 
 function functionTable(sums) {
@@ -227,16 +248,23 @@ function putTables(sums) {
 	parent.textContent = "";
 	if (!whole)
 		putSelected(parent, sums);
-	data.targets.forEach(function (target, no) {
-		const part = make("section", parent), made = [];
+	processesInOrder().forEach(function (no) {
+		const target = data.targets[no];
+		const part = make(severalProcesses ? "details" : "section", parent), made = [];
 		for (const kind of [THREAD, CAPABILITY, HASKELL])
 			made.push(lanesTable(no, kind, all));
 		if (whole)
 			for (const table of target.tables || [])
 				made.push(Object.assign({}, table, {id: table.id + "-" + no}));
-		made.push(gcTable(no));
-		if (severalProcesses && made.some(Boolean))
-			make("h2", part, target.name);
+		made.push(gcTable(no), markTable(no));
+		if (severalProcesses) {
+			make("summary", part, target.name, "process");
+			part.hidden = !made.some(Boolean);
+			part.open = unfoldedProcesses.has(no);
+			part.addEventListener("toggle", function () {
+				unfoldedProcesses[part.open ? "add" : "delete"](no);
+			});
+		}
 		made.filter(Boolean).forEach(function (table) { putTable(part, table); });
 		if (whole)
 			putList(part, "Missing", target.missing);

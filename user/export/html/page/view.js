@@ -68,6 +68,12 @@ function toggleLane(lane) {
 	changed("selected");
 }
 
+function selectLanes(lanes) {
+	view.lanes = new Set(lanes.map(function (lane) { return lane.no; }));
+	changed("moved");
+	changed("selected");
+}
+
 function toggleFace(face) {
 	if (!view.hidden.delete(face))
 		view.hidden.add(face);

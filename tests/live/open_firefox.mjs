@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Opens a page of the html format in a headless Firefox, by its own protocol (WebDriver BiDi), and prints
+// what was seen: errors, all tables of the whole session and of what is selected by a key, whether pixels
+// were painted, what is too wide, and how long a step of zooming takes.
+//
+//     node --experimental-websocket tests/live/open_firefox.mjs BROWSER FILE PROFILE [SCREENSHOT]
+//
+// PROFILE is an empty folder for Firefox's files.
+
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+
+const [browserPath, file, profile, shot] = process.argv.slice(2);
+
+// ── the protocol ──
+
+function start() {
+	const child = spawn(browserPath, ["--headless", "--no-remote", "--remote-debugging-port", "0", "--profile", profile,
+		"--width", "1280", "--height", "900", "about:blank"],
+		{ stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, HOME: profile } });
+	return new Promise((done, failed) => {
+		let said = "";
+		child.on("exit", () => failed(new Error(`Firefox ended: ${said}`)));
+		child.stderr.on("data", (data) => {
+			said += data;
+			const found = /WebDriver BiDi listening on (ws:\S+)/.exec(said);
+			if (found)
+				done({ child, address: `${found[1]}/session` });
+		});
+	});
+}
+
+async function connect(address) {
+	const socket = new WebSocket(address), waiting = new Map(), events = [];
+	let last = 0;
+	await new Promise((done, failed) => {
+		socket.onopen = done;
+		socket.onerror = failed;
+	});
+	socket.onmessage = (event) => {
+		const message = JSON.parse(event.data);
+		if (message.type === "event")
+			events.push(message);
+		else if (message.type === "error")
+			waiting.get(message.id)[1](new Error(message.message));
+		else
+			waiting.get(message.id)[0](message.result);
+	};
+	const send = (method, params) => new Promise((done, failed) => {
+		waiting.set(++last, [done, failed]);
+		socket.send(JSON.stringify({ id: last, method, params }));
+	});
+	return { send, events, close: () => socket.close() };
+}
+
+// ── in the page ──
+
+const inPage = async () => {
+	const later = (ms) => new Promise((done) => setTimeout(done, ms));
+	const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+	const tables = () => Object.fromEntries([...document.querySelectorAll("#tables table")].map((t) => [t.id,
+		[...t.querySelectorAll("tbody tr")].map((r) => [...r.children].map((c) => c.textContent))]));
+	const canvas = document.querySelector("#canvas"), seen = { agent: navigator.userAgent };
+	for (let i = 0; i < 600 && document.documentElement.dataset.ready !== "all"; i++)
+		await later(50);
+	seen.ready = document.documentElement.dataset.ready;
+	seen.width = innerWidth;
+	seen.basis = document.querySelector("#basis").textContent;
+	seen.tables = tables();
+	seen.painted = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v !== 0);
+	seen.wide = [...document.querySelectorAll(".wide, .tools, p, li, #lanes")].filter((e) => e.scrollWidth > e.clientWidth + 1)
+		.map((e) => e.textContent.slice(0, 60));
+	seen.scrolls = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+	seen.steps = [];
+	const box = canvas.getBoundingClientRect();
+	for (let i = 0; i < 20; i++) {
+		const begun = performance.now();
+		canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: i < 10 ? -150 : 150, clientX: box.x + 200, clientY: box.y + 9, cancelable: true }));
+		await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+		seen.steps.push(performance.now() - begun);
+	}
+	key("0");
+	key("s");
+	await later(500);
+	seen.selected = { basis: document.querySelector("#basis").textContent, tables: tables() };
+	return JSON.stringify(seen);
+};
+
+const { child, address } = await start();
+try {
+	const session = await connect(address);
+	await session.send("session.new", { capabilities: {} });
+	await session.send("session.subscribe", { events: ["log.entryAdded", "network.beforeRequestSent"] });
+	const context = (await session.send("browsingContext.getTree", {})).contexts[0].context;
+	await session.send("browsingContext.setViewport", { context, viewport: { width: 1280, height: 900 } });
+	await session.send("browsingContext.navigate", { context, url: pathToFileURL(path.resolve(file)).href, wait: "complete" });
+	const got = await session.send("script.evaluate", { expression: `(${inPage})()`, target: { context }, awaitPromise: true });
+	if (got.type === "exception")
+		throw new Error(got.exceptionDetails.text);
+	const seen = JSON.parse(got.result.value);
+	seen.errors = session.events.filter((e) => e.method === "log.entryAdded" && e.params.level === "error").map((e) => e.params.text);
+	if (shot) {
+		const { data } = await session.send("browsingContext.captureScreenshot", { context });
+		fs.writeFileSync(shot, Buffer.from(data, "base64"));
+	}
+	console.log(JSON.stringify(seen));
+	session.close();
+} finally {
+	child.removeAllListeners("exit");
+	child.kill();
+	await new Promise((done) => child.on("close", done));
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--diff: two builds of a program with a known change, and the same build twice."""
+
+import json
+import re
+import shutil
+import subprocess
+
+from harness import BUILD, SAFESCOPED, cases, check, check_near, run
+from test_export import HERE, must_have, tool
+
+CPU_SECONDS = 3
+STEADY = tuple(f"steady{i}" for i in range(1, 7))
+
+
+class Session:
+    """A run of the program until it has used so much CPU time, with its capture, report and own account."""
+
+    made = {}
+
+    def __init__(self, t, name, way):
+        target = t.target("Changed", CPU_SECONDS, way=way)
+        self.capture = t.dir / f"{name}.capture"
+        session = t.attach(target, "-F", "997", "--save", self.capture, "-f", "json")
+        target.go()
+        self.truth = target.result(300)
+        check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+        self.report = t.dir / f"{name}.json"
+        (t.dir / "p.json").rename(self.report)
+
+    @classmethod
+    def of(cls, t, name, way):
+        """Kept for all tests of it, but for one that is tried again."""
+        key = (name, way)
+        if key not in cls.made or t.name in cls.made[key].users:
+            cls.made[key] = cls(t, name, way)
+            cls.made[key].users = set()
+        cls.made[key].users.add(t.name)
+        return cls.made[key]
+
+
+def diff(*args, code=0):
+    done = subprocess.run([SAFESCOPED, "--diff", *map(str, args)], capture_output=True, text=True, timeout=120)
+    check(done.returncode == code, f"{args}: ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def changes(text):
+    """What it says of what changed, line by line."""
+    return [l.strip(" ·") for l in text.partition("What changed\n")[2].partition("\n\n")[0].splitlines()]
+
+
+UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def two_times(line):
+    """(a, b) in ns of "…: 1.00 ms → 2.00 ms (…"."""
+    found = re.search(r": ([\d.]+) (\S+) → ([\d.]+) (\S+) \(", line)
+    check(found, f"no two times in {line!r}")
+    return float(found[1]) * UNITS[found[2]], float(found[3]) * UNITS[found[4]]
+
+
+@cases("capture", "report")
+def test_two_builds(t, what):
+    """One function takes twice as long, and a call sleeps for three times as long; all else is what it was."""
+    a, b = Session.of(t, "a", "thr"), Session.of(t, "b", "slower")
+    said = changes(diff(getattr(a, what), getattr(b, what), "--per", "changed_fetch"))
+    slower = [l for l in said if l.startswith("slower: ")]
+    check(len(slower) == 1 and re.match(r"slower: ~?Main\.(\$w)?changed\b", slower[0]), f"slower is {slower} of {said}")
+    check(not any(l.startswith("faster: ") for l in said), f"faster is something: {said}")
+    check(any(l.startswith("calls take longer: changed_fetch") for l in said), f"not that calls take longer: {said}")
+    for session, got in zip((a, b), two_times(slower[0])):
+        want = session.truth["changed_ns"] / session.truth["rounds"]
+        check_near("the function's time in a round, by the program's clock, in ns", got, want, 0.12 * want)
+    # by CPU time its share of all is judged by those that did not change
+    said = changes(diff(getattr(a, what), getattr(b, what)))
+    slower = [l for l in said if l.startswith("slower: ")]
+    check(len(slower) == 1 and "changed" in slower[0], f"slower, by CPU time, is {slower} of {said}")
+    check(not any(f in l for l in said for f in STEADY), f"by CPU time: {said}")
+
+
+@cases((), ("--per", "changed_fetch"))
+def test_the_same_twice(t, per):
+    a, b = Session.of(t, "a", "thr"), Session.of(t, "again", "thr")
+    for one, other in ((a.capture, b.capture), (a.report, b.capture), (b.report, a.report)):
+        said = changes(diff(one, other, *per))
+        check(said == ["nothing: all differences may be noise"], f"of the same program it says {said}")
+
+
+def test_folded_and_page(t):
+    """Two columns, as flamegraph.pl takes them for a differential flame graph; and a page in a browser."""
+    a, b = Session.of(t, "a", "thr"), Session.of(t, "b", "slower")
+    diff(a.capture, b.capture, "--per", "changed_fetch", "-f", "folded,html", "-o", t.dir / "d")
+    totals = {}
+    for line in (t.dir / "d.folded").read_text().splitlines():
+        match = re.fullmatch(r"(.+) (\d+) (\d+)", line)
+        check(match, f"not two columns: {line!r}")
+        function = next((f for f in (*STEADY, "changed") if re.search(rf"Main\.(\$w)?{f};|Main\.(\$w)?{f}$", match[1])), None)
+        if function:
+            old = totals.get(function, (0, 0))
+            totals[function] = old[0] + int(match[2]), old[1] + int(match[3])
+    # the first one's for as many rounds as the second one did
+    of_a, of_b = totals["changed"]
+    check_near("changed, in µs of the second session's CPU time", of_b, b.truth["changed_ns"] / 1e3, b.truth["changed_ns"] / 1e4)
+    check(1.7 <= of_b / of_a <= 2.3, f"changed took {of_a} and {of_b} µs for the same work")
+    for f in STEADY:
+        check(0.6 <= totals[f][1] / totals[f][0] <= 1.6, f"{f} took {totals[f]} µs for the same work")
+    tool("sh", HERE / "import_folded.sh", "-d", t.dir / "d.folded", t.dir / "d.svg")
+    svg = (t.dir / "d.svg").read_text()
+    shown = re.findall(r"<title>[^<]*changed \([^<]*; ([+-][\d.]+)%\)</title>", svg)
+    check(shown and all(float(s) > 0 for s in shown), f"flamegraph.pl shows {shown} of the function that changed")
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    must_have(BUILD / "npm" / "node_modules" / "playwright-core", "playwright-core")
+    must_have(browser or "/nonexistent", "Chromium")
+    seen = json.loads(tool("node", HERE / "open_diff.mjs", browser, t.dir / "d.html"))
+    check(not seen["requests"] and not seen["errors"], f"it asked for {seen['requests']}, errors: {seen['errors']}")
+    check("slower: " in seen["text"] and "changed" in seen["text"], f"its text: {seen['text'][:500]}")
+    described = [d for d in seen["described"] if re.match(r"~?Main\.(\$w)?changed\n", d)]
+    check(described and all(", more" in d for d in described), f"it describes {described} of {seen['described']}")
+    check(not any(", more" in d or ", less" in d for d in seen["described"] for f in STEADY if d.startswith(f"Main.{f}")
+                  or d.startswith(f"Main.$w{f}")), f"it describes {seen['described']}")
+
+
+def test_other_files(t):
+    """What cannot be compared is said, with the reason."""
+    (t.dir / "none").write_text("nothing")
+    (t.dir / "empty.json").write_text('{"safescope": {}, "targets": []}')
+    (t.dir / "broken.json").write_text("{")
+    for name in ("none", "empty.json", "broken.json", "nosuch"):
+        done = subprocess.run([SAFESCOPED, "--diff", t.dir / name, t.dir / name], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 2 and len(done.stderr.splitlines()) == 1 and name in done.stderr and not done.stdout,
+              f"{name}: ended with {done.returncode}: {done.stderr}")
+    for args in (("x",), ("x", "y", "z"), ("x", "y", "-f", "chrome"), ("x", "y", "--pid", "1"), ("x", "y", "--per", "")):
+        diff(*args, code=64)
+
+
+if __name__ == "__main__":
+    run(globals())

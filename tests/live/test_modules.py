@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The modules of a program without symbols: of each frame that is sampled in a stripped program, the
+package and the module, held to what the symbols of its twin say by binutils."""
+
+import bisect
+import re
+import subprocess
+
+from harness import SAFESCOPED, Report, cases, check, program, run
+
+# Of the samples' frames. Debian's libraries for GHC are linked by sections, of which only what is
+# used stays, and few of them have a mark: there the module is a guess, and is marked as one.
+RIGHT_PACKAGE = 0.99
+RIGHT_OWN_MODULE = 0.95
+WRONG_AND_SURE = 0.01
+
+Z_NAMES = {"Z": "Z", "C": ":", "L": "(", "R": ")", "M": "[", "N": "]", "z": "z", "a": "&", "b": "|", "c": "^",
+           "d": "$", "e": "=", "g": ">", "h": "#", "i": ".", "l": "<", "m": "-", "n": "!", "p": "+", "q": "'",
+           "r": "\\", "s": "/", "t": "*", "u": "_", "v": "%"}
+
+
+def zdecode(text):
+    return re.sub(r"[zZ](\w)", lambda m: Z_NAMES.get(m[1], m[0]), text)
+
+
+def code_of(twin):
+    """[(address, (package, module) or None)] of the code of a program with symbols, ascending."""
+    symbols = []
+    listed = subprocess.run(["nm", "-n", twin], capture_output=True, text=True, check=True).stdout
+    for line in listed.splitlines():
+        fields = line.split()
+        if len(fields) != 3 or fields[1] not in "tT":
+            continue
+        m = re.match(r"(?:([A-Za-z][A-Za-z0-9]*)_)?([A-Z][A-Za-z0-9]*)_\w+_info$", fields[2])
+        # "Main_Foo_info" is of Main, not of Foo in a package Main
+        if m and m[1] and not m[1][0].islower() and "zm" not in m[1]:
+            m = re.match(r"()([A-Z][A-Za-z0-9]*)_", fields[2])
+        symbols.append((int(fields[0], 16), (zdecode(m[1] or ""), zdecode(m[2])) if m else None))
+    return symbols
+
+
+def owners(symbols, address):
+    """Whose code it may be: a local closure's comes before the binding that holds it."""
+    after = bisect.bisect_right(symbols, address, key=lambda s: s[0])
+    if after and symbols[after - 1][0] == address:
+        return {symbols[after - 1][1]}
+    return {s[1] for s in symbols[max(0, after - 1):after + 1]}
+
+
+def bases_of(said):
+    """{(package, module): where its code begins}, as safescoped says with -v -v."""
+    bases = {}
+    for line in said:
+        m = re.search(r": code of ([^:]+):(\S+) at 0x\w+, counted from 0x(\w+)", line)
+        if m:
+            bases["" if m[1] == "main" else m[1], m[2]] = int(m[3], 16)
+    return bases
+
+
+@cases("v", "thr")
+def test_modules(t, way):
+    twin = program("Shelf", way)
+    target = t.target("Shelf", 3, way=f"{way}.stripped")
+    session = t.attach(target, "-v", "-v", "-F", "499", "--max-overhead", "1000")
+    target.go()
+    check(target.wait() == 0, "the test program failed")
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen[-3:]}")
+    report = t.report().target(target.pid)
+    symbols, bases = code_of(twin), bases_of(session.err.seen)
+    check(len({m for _, m in bases}) > 20, f"the modules that were found: {sorted(bases)}")
+    sums = {"all": 0, "package": 0, "own": 0, "own module": 0, "wrong and sure": 0, "module": 0}
+    wrong = []
+    for f in report["functions"]:
+        m = re.fullmatch(r"(~?)(\S+)\+0x([0-9a-f]+)", f["name"])
+        if f["kind"] != "haskell" or not m or f["name"].startswith("["):
+            continue
+        check(f["module"] == m[2], f"{f['name']} is in module {f['module']}")
+        key = (f["package"] or "", f["module"])
+        check(key in bases, f"{key} is not among what was found")
+        truth = owners(symbols, bases[key] + int(m[3], 16))
+        n = f["total_samples"]
+        sums["all"] += n
+        sums["package"] += n if key[0] in {o[0] for o in truth if o} else 0
+        sums["module"] += n if key in truth else 0
+        if any(o and o[0] == "" for o in truth):
+            sums["own"] += n
+            sums["own module"] += n if key in truth else 0
+        if key not in truth and not m[1]:
+            sums["wrong and sure"] += n
+        if key not in truth:
+            wrong.append((n, f["name"], f["package"], truth))
+    wrong = sorted(wrong, key=lambda w: -w[0])[:8]
+    print(f"  {way}: {sums}")
+    check(sums["all"] >= 1000, f"hardly any frame has a module: {sums}")
+    check(sums["package"] >= RIGHT_PACKAGE * sums["all"], f"package: {sums}: {wrong}")
+    check(sums["own module"] >= RIGHT_OWN_MODULE * sums["own"], f"own module: {sums}: {wrong}")
+    check(sums["wrong and sure"] <= WRONG_AND_SURE * sums["all"], f"wrong: {sums}: {wrong}")
+    leaves = report["leaf_names"]
+    check(leaves["module"] >= 0.5 * sum(leaves.values()), f"names of what ran: {leaves}")
+
+
+def session_of(t, target):
+    """Its report, and the capture beside it."""
+    capture = t.dir / "capture"
+    session = t.attach(target, "-F", "999", "--max-overhead", "1000", "--save", capture)
+    target.go()
+    check(target.wait() == 0, "the test program failed")
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen[-3:]}")
+    return t.report().target(target.pid), capture
+
+
+def replay(t, capture, *options):
+    out = t.dir / "replay.json"
+    done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, *options],
+                          capture_output=True, text=True)
+    check(done.returncode == 0, f"the replay: {done.stderr}")
+    return Report(out).target()
+
+
+def by_strings(report):
+    """{function: samples} of the runtime's functions that have a name."""
+    return {f["name"]: f["total_samples"] for f in report["functions"]
+            if f["kind"] in ("gc", "rts") and re.fullmatch(r"\w+", f["name"])}
+
+
+@cases("symbols", "debug file", "directory")
+def test_twin(t, case):
+    """What had no symbols in the session is named by a twin in a replay, and what the session called
+    the runtime's functions, by their strings, the twin's symbols call the same."""
+    twin = program("Work", "thr")
+    target = t.target("Work", "alloc", 2, "+RTS", "-A256k", way="thr.stripped")
+    stripped, capture = session_of(t, target)
+    debug = t.dir / "debug"
+    subprocess.run(["objcopy", "--only-keep-debug", twin, debug], check=True)
+    if case == "directory":
+        build_id = stripped["build_id"]
+        place = t.dir / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+        place.parent.mkdir(parents=True)
+        debug.rename(place)
+        options = ("--symbols-dir", t.dir)
+    else:
+        options = ("--symbols", twin if case == "symbols" else debug)
+    report = replay(t, capture, *options)
+    before, after = stripped["names"], report["names"]
+    check(before["module"] + before["strings"] >= 0.5 * sum(before.values()), f"names of the session: {before}")
+    check(after["strings"] == 0 and after["module"] == 0, f"names that are left: {after}")
+    # a library may have DWARF
+    check(after["none"] <= 0.05 * (after["exact"] + after["nearest"]), f"names by the twin: {after}")
+    named, called = by_strings(stripped), by_strings(report)
+    check(len(named) >= 3, f"of the runtime's functions: {named}")
+    check(named.items() <= called.items(), f"{named}, by symbols {called}")
+    check(sum(named.values()) >= 0.6 * sum(called.values()), f"{named} of {called}")
+
+
+def test_twin_of_another(t):
+    """Another program's symbols name nothing, and that is said."""
+    target = t.target("Work", "alloc", 1, way="thr.stripped")
+    stripped, capture = session_of(t, target)
+    out = t.dir / "replay.json"
+    done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, "--symbols",
+                           program("Shelf", "thr")], capture_output=True, text=True)
+    check("--force" in done.stderr, f"it said {done.stderr}")
+    check(Report(out).target()["names"] == stripped["names"], "another program gave names")
+
+
+if __name__ == "__main__":
+    run(globals())

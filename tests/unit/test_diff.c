@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --diff: reports are read whatever is in them, noise is not taken for change, change is found, and
+ * stacks of two sessions come together.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "diff/diff.h"
+
+#define S 1000000000ULL
+
+/* ── sessions made up ────────────────────────────────────────────────────────────────────── */
+
+#define FUNCTIONS 24
+#define HZ	  99
+
+static uint64_t seed = 1;
+
+static double uniform(void)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (double)(seed >> 11) / 9007199254740992.0;
+}
+
+/* As many as come in a time in which `mean` come on average. */
+static uint64_t poisson(double mean)
+{
+	double t = -log(1 - uniform());
+	uint64_t n = 0;
+
+	/* arrivals one after the other: a sum of exponential times */
+	while (t < mean) {
+		t -= log(1 - uniform());
+		n++;
+	}
+	return n;
+}
+
+/* CPU seconds of a function for each round: the larger ones are few, as they are in programs. */
+static double cost_of(unsigned i)
+{
+	return 0.004 / (1 + i);
+}
+
+/*
+ * So many rounds, of which function 3 takes `factor` times as long; each sample stands for the time
+ * between two, and two for each three are `burst` times one.
+ */
+static struct diff_report *session(unsigned rounds, double factor, unsigned burst)
+{
+	struct diff_report *r = calloc(1, sizeof(*r));
+	double seconds = 0;
+
+	assert_non_null(r);
+	r->duration_ns = rounds * S / 50;
+	r->frequency_hz = HZ;
+	r->n_programs = 1;
+	strcpy(r->programs[0].comm, "made up");
+	for (unsigned i = 0; i < FUNCTIONS; i++) {
+		struct diff_function *f = &r->functions[r->n_functions++];
+		double cpu = rounds * cost_of(i) * (i == 3 ? factor : 1);
+
+		snprintf(f->name, sizeof(f->name), "Mod%u.f%u", i % 5, i);
+		snprintf(f->module, sizeof(f->module), "Mod%u", i % 5);
+		f->samples = burst * poisson(cpu * HZ / burst);
+		f->ns = (uint64_t)((double)f->samples / HZ * S);
+		seconds += (double)f->samples / HZ;
+	}
+	r->programs[0].cpu_ns = (uint64_t)(seconds * S);
+	r->programs[0].gcs = 4 * rounds;
+	r->programs[0].gc_cpu_ns = 4 * rounds * 1000000ULL;
+	r->programs[0].gc_pause_ns = 4 * rounds * 1100000ULL;
+	strcpy(r->calls[0].function, "fetch");
+	strcpy(r->calls[0].caller, "Mod0.f0");
+	r->calls[0].safe = true;
+	r->calls[0].calls = rounds;
+	r->calls[0].cpu_ns = rounds * 20000ULL;
+	r->calls[0].p50_ns = 1015808;
+	r->n_calls = 1;
+	return r;
+}
+
+static const struct diff_row *find(const struct diff *d, enum diff_section section,
+				   const char *name)
+{
+	for (size_t i = 0; i < d->pairs[0].n_rows; i++)
+		if (d->pairs[0].rows[i].section == section &&
+		    !strcmp(d->pairs[0].rows[i].name, name))
+			return &d->pairs[0].rows[i];
+	fail_msg("no row %s", name);
+	return NULL;
+}
+
+static size_t count_changes(const struct diff *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->pairs[0].n_rows; i++)
+		n += d->pairs[0].rows[i].verdict != 0;
+	return n;
+}
+
+/* ── noise and change ────────────────────────────────────────────────────────────────────── */
+
+/* One run in a hundred may report what is none: of so many, not more than chance allows. */
+static void same_program(unsigned burst, const char *per)
+{
+	unsigned wrong = 0;
+
+	for (int i = 0; i < 200; i++) {
+		struct diff_report *a = session(3000, 1, burst);
+		struct diff_report *b = session(i % 2 ? 900 : 3000, 1, burst);
+		struct diff *d;
+
+		assert_int_equal(diff__new(a, b, per, &d), 0);
+		wrong += count_changes(d) > 0;
+		diff__free(d);
+		free(a);
+		free(b);
+	}
+	assert_in_range(wrong, 0, 8);
+}
+
+static void test_same_program(void **state)
+{
+	(void)state;
+	same_program(1, NULL);
+	same_program(1, "fetch");
+	/* samples that come in groups, as they do in a program with phases */
+	same_program(6, NULL);
+}
+
+static void check_change(const char *per, double factor)
+{
+	double a_want, whole = 0;
+
+	for (unsigned i = 0; i < FUNCTIONS; i++)
+		whole += cost_of(i);
+	for (int i = 0; i < 20; i++) {
+		struct diff_report *a = session(3000, 1, 1), *b = session(3000, factor, 1);
+		const struct diff_row *row;
+		struct diff *d;
+
+		assert_int_equal(diff__new(a, b, per, &d), 0);
+		row = find(d, DIFF_FUNCTIONS, "Mod3.f3");
+		assert_int_equal(row->verdict, factor > 1 ? 1 : -1);
+		/* of a round, or of a second of A's CPU time */
+		a_want = cost_of(3) * S / (!per ? whole : !strcmp(per, "gc") ? 4 : 1);
+		assert_true(fabs(row->a / a_want - 1) < 0.25);
+		assert_true(fabs(row->b / row->a / factor - 1) < 0.4);
+		/* all others are what they were, although their share is not */
+		for (size_t k = 0; k < d->pairs[0].n_rows; k++) {
+			const struct diff_row *other = &d->pairs[0].rows[k];
+
+			if (other->section == DIFF_FUNCTIONS && other != row)
+				assert_int_equal(other->verdict, 0);
+		}
+		diff__free(d);
+		free(a);
+		free(b);
+	}
+}
+
+static void test_change(void **state)
+{
+	(void)state;
+	check_change(NULL, 3);
+	check_change("fetch", 3);
+	check_change("gc", 3);
+	check_change("fetch", 0.3);
+}
+
+static void test_calls_and_collections(void **state)
+{
+	struct diff_report *a = session(3000, 1, 1), *b = session(3000, 1, 1);
+	struct diff *d;
+
+	(void)state;
+	b->calls[0].p50_ns *= 2;
+	b->calls[0].cpu_ns *= 3;
+	b->programs[0].gcs *= 2;
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	assert_int_equal(find(d, DIFF_CALLS, "fetch")->verdict, 0);
+	assert_int_equal(find(d, DIFF_CALL_TIME, "fetch")->verdict, 1);
+	assert_int_equal(find(d, DIFF_CALL_CPU, "fetch")->verdict, 0); /* 20 µs: does not matter */
+	assert_int_equal(find(d, DIFF_GCS, "")->verdict, 1);
+	assert_int_equal(find(d, DIFF_GC_PAUSE, "")->verdict, -1);
+	diff__free(d);
+	/* a machine that is busy with other things: what waits is not compared, nor what spins */
+	b->programs[0].preempted_ns = b->programs[0].cpu_ns / 2;
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	assert_int_equal(find(d, DIFF_GC_PAUSE, "")->verdict, 0);
+	assert_int_equal(find(d, DIFF_GC_CPU, "")->verdict, -1);
+	diff__free(d);
+	b->programs[0].parallel = true;
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	assert_int_equal(find(d, DIFF_GC_CPU, "")->verdict, 0);
+	diff__free(d);
+	free(a);
+	free(b);
+}
+
+static void test_pairs(void **state)
+{
+	struct diff_report *a = session(300, 1, 1), *b = session(300, 1, 1);
+	struct diff *d;
+
+	(void)state;
+	strcpy(b->programs[0].comm, "other");
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	diff__free(d);
+	assert_int_equal(diff__new(a, b, "nosuch", &d), -ERANGE);
+	/* of several programs names count */
+	b->programs[1] = b->programs[0];
+	b->n_programs = 2;
+	assert_int_equal(diff__new(a, b, NULL, &d), -ENOENT);
+	strcpy(b->programs[1].comm, "made up");
+	b->programs[1].cpu_ns = S;
+	/* without functions */
+	assert_int_equal(diff__new(a, b, NULL, &d), -ENOENT);
+	memset(a->functions, 0, sizeof(a->functions));
+	a->n_functions = 0;
+	b->n_programs = 1;
+	assert_int_equal(diff__new(a, b, NULL, &d), -ERANGE);
+	free(a);
+	free(b);
+}
+
+/* ── reports ─────────────────────────────────────────────────────────────────────────────── */
+
+static int read(const char *json, struct diff_report **ret)
+{
+	return diff_report__read(json, strlen(json), ret);
+}
+
+static void test_report(void **state)
+{
+	static const char json[] =
+		"{\"safescope\":{},\"session\":{\"duration_ns\":5e9,\"frequency_hz\":99},"
+		"\"targets\":["
+		"{\"comm\":\"x\",\"capabilities\":2,\"gc\":{\"count\":7,\"pause_ns\":70},\"lanes\":"
+		"["
+		"{\"kind\":\"thread\",\"cpu_ns\":300,\"states\":{\"preempted\":5,\"gc_work\":6}},"
+		"{\"kind\":\"capability\",\"cpu_ns\":999},{\"kind\":\"thread\",\"cpu_ns\":null}],"
+		"\"functions\":[{\"name\":\"A.f\",\"module\":\"A\",\"kind\":\"haskell\","
+		"\"self_samples\":3,\"self_ns\":30},{\"name\":\"g\",\"module\":null,\"kind\":"
+		"\"gc\","
+		"\"self_samples\":1,\"self_ns\":10},{\"name\":\"[s]\",\"kind\":\"state\",\"self_"
+		"ns\":1},"
+		"{\"name\":7,\"kind\":\"foreign\",\"self_ns\":1e300,\"self_samples\":-5}],"
+		"\"safe_calls\":[{\"function\":\"c\",\"caller\":null,\"calls\":4,\"p50_ns\":null}],"
+		"\"unsafe_calls\":[{\"function\":\"u\",\"caller\":\"A.f\",\"samples\":2,\"cpu_ns\":"
+		"20}]},"
+		"{\"comm\":\"x\",\"lanes\":[{\"kind\":\"thread\",\"cpu_ns\":100}]},{\"comm\":\"y\"}"
+		"]}";
+	struct diff_report *r;
+
+	(void)state;
+	assert_int_equal(read(json, &r), 0);
+	assert_int_equal(r->duration_ns, 5 * S);
+	assert_int_equal(r->n_programs, 2);
+	assert_string_equal(r->programs[0].comm, "x");
+	assert_int_equal(r->programs[0].processes, 2);
+	assert_int_equal(r->programs[0].cpu_ns, 400);
+	assert_int_equal(r->programs[0].preempted_ns, 5);
+	assert_int_equal(r->programs[0].gc_cpu_ns, 6);
+	assert_int_equal(r->programs[0].gcs, 7);
+	assert_true(r->programs[0].parallel);
+	assert_int_equal(r->n_functions, 3);
+	assert_string_equal(r->functions[0].name, "A.f");
+	assert_int_equal(r->functions[0].ns, 30);
+	assert_int_equal(r->functions[1].kind, DIFF_GC);
+	assert_string_equal(r->functions[2].name, "");
+	assert_int_equal(r->functions[2].samples, 0);
+	assert_true(r->functions[2].ns <= (uint64_t)1 << 48);
+	assert_int_equal(r->n_calls, 2);
+	assert_true(r->calls[0].safe && !r->calls[1].safe);
+	assert_string_equal(r->calls[1].caller, "A.f");
+	diff_report__free(r);
+}
+
+static void test_no_report(void **state)
+{
+	struct diff_report *r;
+
+	(void)state;
+	assert_int_equal(read("", &r), -EBADMSG);
+	assert_int_equal(read("{", &r), -EBADMSG);
+	assert_int_equal(read("[]", &r), -EBADMSG);
+	assert_int_equal(read("{\"safescope\":{},\"targets\":3}", &r), -EBADMSG);
+	assert_int_equal(read("{\"safescope\":{},\"targets\":[]}", &r), -EINVAL);
+	assert_int_equal(read("{\"safescope\":{},\"targets\":[1,[],{\"lanes\":[5,{}]}]}", &r),
+			 -EINVAL);
+	diff_report__free(NULL);
+}
+
+/* A name that is too long ends at a character's end. */
+static void test_long_name(void **state)
+{
+	static const char head[] =
+		"{\"safescope\":{},\"targets\":[{\"lanes\":[{\"kind\":\"thread\",\"cpu_ns\":1}],"
+		"\"functions\":[{\"kind\":\"haskell\",\"self_ns\":1,\"name\":\"a";
+	char json[sizeof(head) + 1024];
+	struct diff_report *r;
+	size_t len = sizeof(head) - 1;
+	uint32_t cp;
+
+	(void)state;
+	memcpy(json, head, len);
+	for (int i = 0; i < 200; i++, len += strlen("λ"))
+		memcpy(json + len, "λ", strlen("λ"));
+	memcpy(json + len, "\"}]}]}", sizeof("\"}]}]}"));
+	assert_int_equal(read(json, &r), 0);
+	assert_in_range(strlen(r->functions[0].name), 200, sizeof(r->functions[0].name) - 1);
+	for (const char *s = r->functions[0].name; *s;) {
+		len = text__decode(s, strlen(s), &cp);
+		assert_true(len > 0);
+		s += len;
+	}
+	diff_report__free(r);
+}
+
+/* ── output ──────────────────────────────────────────────────────────────────────────────── */
+
+static void test_stacks(void **state)
+{
+	static const char *const folded[2] = {
+		"made_up-12;worker-13;Main.main;Mod3.f3 "
+		"1000\nmade_up-12;other-14;Main.main;Mod3.f3 500\n"
+		"made_up-12;worker-13;Main.main 10\nmade_up-12;worker-13;gone 4\n",
+		"made_up-77;w-1;Main.main;Mod3.f3 4000\nmade_up-77;w-1;Main.main;new one "
+		"7\nnonsense\n"};
+	struct diff_report *a = session(3000, 1, 1), *b = session(6000, 1, 1);
+	struct diff_stacks *stacks;
+	char *text = NULL;
+	size_t len = 0;
+	struct diff *d;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_true(fabs(d->pairs[0].work - 2) < 1e-9);
+	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);
+	assert_int_equal(diff_stacks__put_folded(out, stacks), 0);
+	fclose(out);
+	/* threads together; the first one's for twice the work, which the second one did */
+	assert_string_equal(text, "made_up;Main.main 20 0\nmade_up;Main.main;Mod3.f3 3000 4000\n"
+				  "made_up;Main.main;new one 0 7\nmade_up;gone 8 0\n");
+	free(text);
+	diff_stacks__free(stacks);
+	diff__free(d);
+	free(a);
+	free(b);
+}
+
+static void spoil(struct diff_function *f)
+{
+	size_t len = strlen(f->name);
+
+	snprintf(f->name + len, sizeof(f->name) - len, "\033[2J<b>");
+}
+
+/* What a program calls itself, or its functions, is shown and obeyed by nobody. */
+static void test_hostile(void **state)
+{
+	static const char *const folded[2] = {"made_up-1;t-1;</script><b>&\"\\;f 100000\n",
+					      "made_up-1;t-1;</script><b>&\"\\;f 900000\n"};
+	static const char *const names[2] = {"a\033[2J", "<b>"};
+	struct diff_report *a = session(3000, 1, 1), *b = session(3000, 5, 1);
+	struct diff_stacks *stacks;
+	char *text = NULL;
+	size_t len = 0;
+	struct diff *d;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	for (int i = 0; i < FUNCTIONS; i++) {
+		spoil(&a->functions[i]);
+		spoil(&b->functions[i]);
+	}
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);
+	assert_int_equal(diff__put_text(out, d, names, true, false, 100), 0);
+	assert_int_equal(diff__put_page(out, d, stacks, names), 0);
+	fclose(out);
+	assert_null(strchr(text, '\033'));
+	assert_non_null(strstr(text, "slower: Mod3.f3\\u{1b}[2J<b>"));
+	assert_non_null(strstr(text, "slower: Mod3.f3\\u{1b}[2J&lt;b&gt;"));
+	/* of the page there is the end of its own two scripts */
+	assert_null(strstr(strstr(text, "<!DOCTYPE"), "</script><b>"));
+	assert_null(strstr(strstr(text, "<!DOCTYPE"), "<b>"));
+	free(text);
+	diff_stacks__free(stacks);
+	diff__free(d);
+	free(a);
+	free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_program),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_calls_and_collections),
+		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_no_report),
+		cmocka_unit_test(test_long_name),
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

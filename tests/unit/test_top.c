@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --top: what the screen shows of a window, on terminals of all sizes, whatever programs call
+ * themselves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "test_export_lanes.h"
+#include "top/top_priv.h"
+
+static struct top_frame *frame_of(const struct sketch *sketch)
+{
+	struct top_frame *frame = malloc(sizeof(*frame));
+	struct picture *pic = kit_picture(sketch, NULL);
+	const struct export_opts opts = {0};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_true(frame && out);
+	assert_int_equal(export_top.write(out, pic, &opts), 0);
+	fclose(out);
+	picture__free(pic);
+	assert_int_equal(len, sizeof(*frame));
+	memcpy(frame, text, len);
+	free(text);
+	assert_true(top_frame__check(frame));
+	return frame;
+}
+
+/* Of the processes of a session with lanes of all kinds. */
+static void test_frame(void **state)
+{
+	struct top_frame *frame = frame_of(&lanes);
+	const struct top_process *p = &frame->processes[0];
+	uint64_t wall = 0;
+
+	(void)state;
+	assert_int_equal(frame->n_all, lanes.n_targets);
+	assert_int_equal(frame->n_processes, lanes.n_targets);
+	assert_int_equal(frame->length_ns, lanes.session.end_ns - lanes.session.start_ns);
+	assert_string_equal(p->comm, "service");
+	assert_int_equal(p->pid, 4242);
+	for (unsigned s = 0; s < ST_MAX; s++)
+		wall += p->states_ns[s];
+	for (size_t i = 0; i < lanes.targets[0].lanes[LANE_THREAD].n; i++) {
+		const struct pic_lane *lane = &lanes.targets[0].lanes[LANE_THREAD].v[i];
+
+		if (!lane->housekeeping)
+			for (unsigned s = 0; s < ST_MAX; s++)
+				wall -= lane->states_ns[s];
+	}
+	assert_int_equal(wall, 0);
+	free(frame);
+}
+
+/* What came by a pipe is a frame, or none. */
+static void test_check(void **state)
+{
+	struct top_frame *frame = frame_of(&lanes);
+
+	(void)state;
+	frame->magic++;
+	assert_false(top_frame__check(frame));
+	frame->magic--;
+	frame->n_processes = TOP_PROCESSES + 1;
+	assert_false(top_frame__check(frame));
+	frame->n_processes = 1;
+	frame->length_ns = 0;
+	assert_false(top_frame__check(frame));
+	frame->length_ns = 1;
+	frame->processes[0].n_functions = TOP_FUNCTIONS + 1;
+	assert_false(top_frame__check(frame));
+	frame->processes[0].n_functions = TOP_FUNCTIONS;
+	frame->processes[0].n_calls = TOP_CALLS;
+	memset(frame->processes[0].functions, 'x', sizeof(frame->processes[0].functions));
+	memset(frame->processes[0].list, 'x', sizeof(frame->processes[0].list));
+	memset(frame->processes[0].comm, 'x', sizeof(frame->processes[0].comm));
+	assert_true(top_frame__check(frame));
+	assert_int_equal(strlen(frame->processes[0].comm), sizeof(frame->processes[0].comm) - 1);
+	free(frame);
+}
+
+/* ── drawing ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Only sequences that place, clear and colour; no line beyond the columns, none below the rows. */
+static void check_screen(const char *s, unsigned columns, unsigned rows)
+{
+	size_t width = 0;
+
+	while (*s) {
+		uint32_t cp;
+		size_t len;
+
+		if (*s == '\033') {
+			size_t n = strspn(s + 2, "0123456789;");
+
+			assert_int_equal(s[1], '[');
+			assert_non_null(strchr("HKJm", s[2 + n]));
+			if (s[2 + n] == 'H') {
+				assert_in_range(strtoul(s + 2, NULL, 10), 1, rows);
+				width = 0;
+			}
+			s += 3 + n;
+			continue;
+		}
+		len = text__decode(s, strlen(s), &cp);
+		assert_true(len > 0 && !text__is_hidden(cp));
+		width += text__width_of(cp);
+		assert_in_range(width, 0, columns);
+		s += len;
+	}
+}
+
+static struct top_frame *full_frame(void)
+{
+	struct top_frame *frame = frame_of(&lanes);
+
+	frame->n_processes = frame->n_all = TOP_PROCESSES;
+	for (unsigned i = 0; i < TOP_PROCESSES; i++) {
+		struct top_process *p = &frame->processes[i];
+
+		p->pid = (int32_t)(100 + i);
+		p->cpu_ns = 1000000ULL * (i % 7);
+		p->call_ns = 1000000ULL * (i % 11);
+		p->gc_ns = 1000000ULL * (i % 13);
+		p->gcs = p->calls = 3;
+		snprintf(p->comm, sizeof(p->comm), "%c\033[2J\u202e%u", 'z' - i % 26, i);
+		p->n_functions = TOP_FUNCTIONS;
+		p->n_calls = TOP_CALLS;
+		for (unsigned k = 0; k < TOP_FUNCTIONS; k++)
+			snprintf(p->functions[k].name, sizeof(p->functions[k].name),
+				 "Mod.λ\033]0;title\a\n%u.%u", i, k);
+		for (unsigned k = 0; k < TOP_CALLS; k++) {
+			snprintf(p->list[k].function, sizeof(p->list[k].function), "f\x9b%u", k);
+			p->list[k].safe = k % 2;
+			p->list[k].n = k;
+		}
+	}
+	assert_true(top_frame__check(frame));
+	return frame;
+}
+
+static void test_all_sizes(void **state)
+{
+	struct top_frame *frame = full_frame();
+	struct buf out;
+
+	(void)state;
+	buf__init(&out, 1 << 22);
+	for (unsigned columns = 1; columns <= 220; columns += columns < 100 ? 1 : 17)
+		for (unsigned rows = 1; rows <= 70; rows += rows < 30 ? 1 : 9)
+			for (unsigned how = 0; how < 8; how++) {
+				struct top_view view = {.frame = how == 7 ? NULL : frame,
+							.help = how & 1,
+							.colour = how & 2,
+							.frozen = how & 4,
+							.columns = columns,
+							.rows = rows,
+							.message = " \033[2J"};
+
+				view.selected = 150;
+				assert_int_equal(top__draw(&view, &out), 0);
+				check_screen(out.data, columns, rows);
+			}
+	buf__free(&out);
+	free(frame);
+}
+
+static void check_order(struct top_view *view, enum top_sort sort)
+{
+	const struct top_process *order[TOP_PROCESSES];
+	size_t n;
+
+	view->sort = sort;
+	n = top__order(view, order);
+	assert_int_equal(n, TOP_PROCESSES);
+	for (size_t i = 1; i < n; i++) {
+		const struct top_process *a = order[i - 1], *b = order[i];
+
+		assert_true(sort == TOP_BY_CPU	   ? a->cpu_ns >= b->cpu_ns
+			    : sort == TOP_BY_CALLS ? a->call_ns >= b->call_ns
+			    : sort == TOP_BY_GC	   ? a->gc_ns >= b->gc_ns
+						   : strcmp(a->comm, b->comm) <= 0);
+	}
+}
+
+/* The selected process is on the screen, wherever it is in the order. */
+static void test_sorts(void **state)
+{
+	struct top_frame *frame = full_frame();
+	struct top_view view = {.frame = frame, .columns = 120, .rows = 30};
+	struct buf out;
+	char marked[32];
+
+	(void)state;
+	buf__init(&out, 1 << 22);
+	for (unsigned sort = 0; sort < TOP_SORTS; sort++) {
+		check_order(&view, (enum top_sort)sort);
+		for (unsigned i = 0; i < TOP_PROCESSES; i++) {
+			view.selected = frame->processes[i].pid;
+			assert_int_equal(top__draw(&view, &out), 0);
+			snprintf(marked, sizeof(marked), ">%7d ", view.selected);
+			assert_non_null(strstr(out.data, marked));
+			/* and what is below is its own */
+			snprintf(marked, sizeof(marked), "%d.0", view.selected - 100);
+			assert_non_null(strstr(out.data, marked));
+		}
+	}
+	buf__free(&out);
+	free(frame);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_frame),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_sorts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which programs, functions, modules, calls and collections of two reports belong together. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "diff_priv.h"
+
+/* A median is one of a histogram's bounds, which are a sixteenth apart. */
+#define MEDIAN_VARIES 0.06
+#define CPU_VARIES    0.05
+
+#define SECOND_NS 1e9
+
+/* ── what belongs together ───────────────────────────────────────────────────────────────── */
+
+/* One thing that either report may have: of functions, modules and calls alike. */
+struct item {
+	uint32_t program; /* of its report */
+	uint32_t side;
+	uint32_t kind;
+	const char *name, *at;
+	struct measured m;
+	uint64_t cpu_ns, p50_ns, p50_of; /* safe calls; the last: of how many */
+};
+
+struct items {
+	struct item *v;
+	size_t n;
+};
+
+/* Those of a pair's two programs, the same ones beside each other. */
+static int cmp_items(const void *pa, const void *pb)
+{
+	const struct item *a = pa, *b = pb;
+
+	return strcmp(a->name, b->name) ?: strcmp(a->at, b->at) ?: CMP(a->kind, b->kind);
+}
+
+/* Waits by looking again and again, or gives its CPU away. */
+static bool waits(const struct diff_function *f)
+{
+	static const char *const names[] = {"sched_yield", "pthread_",	 "__pthread",	  "__lll",
+					    "__futex",	   "__GI___lll", "__GI___pthread"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (f->kind == DIFF_FOREIGN && !strncmp(f->name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* Takes as long as others let it. */
+static bool spins(const struct item *item, const struct diff_pair *pair)
+{
+	if (item->kind == DIFF_GC)
+		return pair->a->parallel || pair->b->parallel;
+	return item->kind == DIFF_RTS || item->kind == DIFF_KERNEL;
+}
+
+/* The same ones from i on: what they are together; returns where the next ones begin. */
+static size_t gather(const struct items *items, size_t i, const struct diff_pair *pair,
+		     struct judged *ret)
+{
+	size_t end = i;
+
+	*ret = (struct judged){.spins = spins(&items->v[i], pair)};
+	for (; end < items->n && !cmp_items(&items->v[i], &items->v[end]); end++) {
+		struct measured *m = &ret->m[items->v[end].side];
+
+		m->n += items->v[end].m.n;
+		m->ns += items->v[end].m.ns;
+	}
+	return end;
+}
+
+static const struct diff_program *side_of(const struct diff_pair *pair, int side)
+{
+	return side ? pair->b : pair->a;
+}
+
+static const struct diff_report *report_of(const struct diff *d, int side)
+{
+	return side ? d->b : d->a;
+}
+
+static uint32_t program_of(const struct diff *d, const struct diff_pair *pair, int side)
+{
+	return (uint32_t)(side_of(pair, side) - report_of(d, side)->programs);
+}
+
+static const char *module_of(const struct diff_function *f)
+{
+	static const char *const kinds[DIFF_KINDS] = {
+		"(Haskell, module not known)", "(foreign code)", "(RTS)", "(GC)", "(kernel)"};
+
+	if (waits(f))
+		return "(locks and yields)";
+	return *f->module && f->kind <= DIFF_FOREIGN ? f->module : kinds[f->kind];
+}
+
+static int collect_functions(const struct diff *d, const struct diff_pair *pair, bool modules,
+			     struct items *ret)
+{
+	*ret = (struct items){
+		.v = calloc(d->a->n_functions + d->b->n_functions + 1, sizeof(*ret->v))};
+	if (!ret->v)
+		return -ENOMEM;
+	for (int side = 0; side < 2; side++) {
+		const struct diff_report *r = report_of(d, side);
+
+		for (uint32_t i = 0; i < r->n_functions; i++) {
+			const struct diff_function *f = &r->functions[i];
+
+			if (f->program == program_of(d, pair, side))
+				ret->v[ret->n++] =
+					(struct item){.side = (uint32_t)side,
+						      .kind = waits(f) ? DIFF_RTS : f->kind,
+						      .name = modules ? module_of(f) : f->name,
+						      .at = modules ? "" : module_of(f),
+						      .m = {f->samples, f->ns}};
+		}
+	}
+	qsort(ret->v, ret->n, sizeof(*ret->v), cmp_items);
+	return 0;
+}
+
+static int collect_calls(const struct diff *d, const struct diff_pair *pair, bool safe,
+			 struct items *ret)
+{
+	*ret = (struct items){.v = calloc(d->a->n_calls + d->b->n_calls + 1, sizeof(*ret->v))};
+	if (!ret->v)
+		return -ENOMEM;
+	for (int side = 0; side < 2; side++) {
+		const struct diff_report *r = report_of(d, side);
+
+		for (uint32_t i = 0; i < r->n_calls; i++) {
+			const struct diff_call *c = &r->calls[i];
+			struct item item = {.side = (uint32_t)side,
+					    .kind = DIFF_FOREIGN,
+					    .name = c->function,
+					    .at = c->caller,
+					    .cpu_ns = c->cpu_ns,
+					    .p50_ns = c->p50_ns,
+					    .p50_of = c->calls};
+
+			if (c->program != program_of(d, pair, side) || c->safe != safe)
+				continue;
+			item.m = safe ? (struct measured){c->calls, 0}
+				      : (struct measured){c->samples, c->cpu_ns};
+			ret->v[ret->n++] = item;
+		}
+	}
+	qsort(ret->v, ret->n, sizeof(*ret->v), cmp_items);
+	return 0;
+}
+
+/* ── rows ────────────────────────────────────────────────────────────────────────────────── */
+
+static struct diff_row *add_row(struct diff_pair *pair, enum diff_section section, const char *name,
+				const char *at)
+{
+	struct diff_row *row = &pair->rows[pair->n_rows++];
+
+	*row = (struct diff_row){.section = section, .name = name, .at = at};
+	return row;
+}
+
+static void add_cpu(struct basis *b, const struct items *items, enum diff_section section)
+{
+	for (size_t i = 0; i < items->n;) {
+		const struct item *first = &items->v[i];
+		struct judged j;
+
+		i = gather(items, i, b->pair, &j);
+		judge__cpu(b, &j, add_row(b->pair, section, first->name, first->at));
+	}
+}
+
+/* The median of whichever site had most of the calls. */
+static double median_of(const struct item *v, size_t n, uint32_t side)
+{
+	uint64_t most = 0, ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].side == side && v[i].p50_of > most) {
+			most = v[i].p50_of;
+			ns = v[i].p50_ns;
+		}
+	return (double)ns;
+}
+
+static double cpu_each(const struct item *v, size_t n, uint32_t side, uint64_t calls)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ns += v[i].side == side ? (double)v[i].cpu_ns : 0;
+	return calls ? ns / (double)calls : 0;
+}
+
+static void add_calls(struct basis *b, const struct items *items)
+{
+	for (size_t i = 0, end; i < items->n; i = end) {
+		const struct item *first = &items->v[i];
+		struct diff_row *row;
+		struct judged j;
+		uint64_t n[2];
+
+		end = gather(items, i, b->pair, &j);
+		n[0] = j.m[0].n;
+		n[1] = j.m[1].n;
+		judge__count(b, j.m, add_row(b->pair, DIFF_CALLS, first->name, first->at));
+		if (!n[0] || !n[1])
+			continue;
+		row = add_row(b->pair, DIFF_CALL_TIME, first->name, first->at);
+		row->a = median_of(first, end - i, 0);
+		row->b = median_of(first, end - i, 1);
+		if (row->a > 0 && row->b > 0)
+			judge__each(b, n, MEDIAN_VARIES, row);
+		else
+			b->pair->n_rows--;
+		row = add_row(b->pair, DIFF_CALL_CPU, first->name, first->at);
+		row->a = cpu_each(first, end - i, 0, n[0]);
+		row->b = cpu_each(first, end - i, 1, n[1]);
+		judge__each(b, n, CPU_VARIES, row);
+	}
+}
+
+static void add_gcs(struct basis *b)
+{
+	const struct diff_program *p[2] = {b->pair->a, b->pair->b};
+	const struct measured m[2] = {{p[0]->gcs, 0}, {p[1]->gcs, 0}};
+	const uint64_t n[2] = {p[0]->gcs, p[1]->gcs};
+	struct diff_row *row;
+
+	if (!n[0] || !n[1])
+		return;
+	judge__count(b, m, add_row(b->pair, DIFF_GCS, "", ""));
+	row = add_row(b->pair, DIFF_GC_CPU, "", "");
+	row->a = (double)p[0]->gc_cpu_ns / (double)n[0];
+	row->b = (double)p[1]->gc_cpu_ns / (double)n[1];
+	judge__each(b, n, judge__gc_varies(b), row);
+	row = add_row(b->pair, DIFF_GC_PAUSE, "", "");
+	row->a = (double)p[0]->gc_pause_ns / (double)n[0];
+	row->b = (double)p[1]->gc_pause_ns / (double)n[1];
+	judge__each(b, n, judge__gc_varies(b) + b->pair->load, row);
+}
+
+static int cmp_rows(const void *pa, const void *pb)
+{
+	const struct diff_row *a = pa, *b = pb;
+	double x = fabs(a->effect_ns), y = fabs(b->effect_ns);
+
+	return CMP(a->section, b->section)
+		       ?: CMP(y, x) ?: CMP(MAX(b->a, b->b), MAX(a->a, a->b))
+		       ?: strcmp(a->name, b->name) ?: strcmp(a->at, b->at);
+}
+
+/* ── pairs ───────────────────────────────────────────────────────────────────────────────── */
+
+/* How often the event came that is counted. */
+static uint64_t count_events(const struct diff *d, const struct diff_pair *pair, int side)
+{
+	const struct diff_report *r = report_of(d, side);
+	uint64_t n = 0;
+
+	if (!strcmp(d->per, "gc"))
+		return side_of(pair, side)->gcs;
+	for (uint32_t i = 0; i < r->n_calls; i++)
+		if (r->calls[i].safe && r->calls[i].program == program_of(d, pair, side) &&
+		    !strcmp(r->calls[i].function, d->per))
+			n += r->calls[i].calls;
+	return n;
+}
+
+static int find_basis(struct basis *b, const struct diff *d, const struct items *functions)
+{
+	struct judged *judged = calloc(functions->n + 1, sizeof(*judged));
+	size_t n = 0;
+	int err;
+
+	if (!judged)
+		return -ENOMEM;
+	for (size_t i = 0; i < functions->n; n++)
+		i = gather(functions, i, b->pair, &judged[n]);
+	b->counted = d->per != NULL;
+	b->unit = b->counted ? 1 : SECOND_NS;
+	for (int side = 0; side < 2; side++)
+		b->t[side] = b->counted ? (double)count_events(d, b->pair, side)
+					: (double)side_of(b->pair, side)->cpu_ns;
+	err = judge__basis(b, judged, n);
+	free(judged);
+	return err;
+}
+
+static int compare(const struct diff *d, struct diff_pair *pair)
+{
+	struct items functions = {0}, modules = {0}, safe = {0}, unsafe = {0};
+	struct basis b = {.pair = pair};
+	size_t n;
+	int err = collect_functions(d, pair, false, &functions);
+
+	if (!err)
+		err = collect_functions(d, pair, true, &modules);
+	if (!err)
+		err = collect_calls(d, pair, true, &safe);
+	if (!err)
+		err = collect_calls(d, pair, false, &unsafe);
+	if (!err)
+		err = find_basis(&b, d, &functions);
+	n = functions.n + modules.n + unsafe.n + 3 * safe.n + 3;
+	if (!err) {
+		pair->rows = calloc(n, sizeof(*pair->rows));
+		err = pair->rows ? 0 : -ENOMEM;
+	}
+	if (!err) {
+		/* each thing is in both, as a rule */
+		judge__expect(&b, n / 2);
+		add_cpu(&b, &functions, DIFF_FUNCTIONS);
+		add_cpu(&b, &modules, DIFF_MODULES);
+		add_cpu(&b, &unsafe, DIFF_UNSAFE);
+		add_calls(&b, &safe);
+		add_gcs(&b);
+		qsort(pair->rows, pair->n_rows, sizeof(*pair->rows), cmp_rows);
+	}
+	free(functions.v);
+	free(modules.v);
+	free(safe.v);
+	free(unsafe.v);
+	return err;
+}
+
+static const struct diff_program *find_program(const struct diff_report *r, const char *comm)
+{
+	for (uint32_t i = 0; i < r->n_programs; i++)
+		if (!strcmp(r->programs[i].comm, comm))
+			return &r->programs[i];
+	return NULL;
+}
+
+static int add_pairs(struct diff *d)
+{
+	bool one = d->a->n_programs == 1 && d->b->n_programs == 1;
+	int err = 0;
+
+	for (uint32_t i = 0; i < d->a->n_programs && !err; i++) {
+		const struct diff_program *a = &d->a->programs[i];
+		const struct diff_program *b =
+			one ? &d->b->programs[0] : find_program(d->b, a->comm);
+		struct diff_pair *pair = &d->pairs[d->n_pairs];
+
+		if (!b || !a->cpu_ns || !b->cpu_ns)
+			continue;
+		*pair = (struct diff_pair){.a = a, .b = b};
+		err = compare(d, pair);
+		/* of several programs those without such an event, or samples, are left out */
+		if (!err || (err == -ERANGE && one))
+			d->n_pairs++;
+		else if (err == -ERANGE)
+			err = 0;
+	}
+	return err;
+}
+
+int diff__new(const struct diff_report *a, const struct diff_report *b, const char *per,
+	      struct diff **ret_diff)
+{
+	struct diff *d = calloc(1, sizeof(*d));
+	int err = -ENOMEM;
+
+	if (d)
+		d->pairs = calloc(a->n_programs + 1, sizeof(*d->pairs));
+	if (d && d->pairs) {
+		d->a = a;
+		d->b = b;
+		d->per = per;
+		err = add_pairs(d);
+	}
+	if (!err && !d->n_pairs)
+		err = -ENOENT;
+	if (err)
+		diff__free(d);
+	else
+		*ret_diff = d;
+	return err;
+}
+
+void diff__free(struct diff *diff)
+{
+	if (!diff)
+		return;
+	for (size_t i = 0; i < diff->n_pairs; i++)
+		free(diff->pairs[i].rows);
+	free(diff->pairs);
+	free(diff);
+}

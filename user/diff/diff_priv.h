@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by compare.c (what is compared) and judge.c (what of it is a change). */
+#ifndef SAFESCOPED_DIFF_PRIV_H
+#define SAFESCOPED_DIFF_PRIV_H
+
+#include "diff.h"
+
+/* What one session has of something that is compared. */
+struct measured {
+	uint64_t n;  /* samples, calls, collections */
+	uint64_t ns; /* 0 for counts */
+};
+
+/* What a program's two sessions are compared by. */
+struct basis {
+	struct diff_pair *pair;
+	bool counted;	     /* an event is counted, not CPU time */
+	double t[2];	     /* how much work: ns of CPU time, the second one's scaled; or events */
+	double unit;	     /* the work that rows are for, in that unit: a second, or an event */
+	uint64_t samples[2]; /* of all functions */
+	size_t known_by;     /* so many functions the spread was found by */
+};
+
+struct judged {
+	struct measured m[2];
+	bool spins; /* takes as long as others let it: the collector, locks */
+};
+
+/* Given pair, counted, t and unit: finds all but the limit, from all functions. -ERANGE: without
+ * samples, or without work. */
+int judge__basis(struct basis *basis, const struct judged *functions, size_t n);
+/* How many comparisons there will be. */
+void judge__expect(struct basis *basis, size_t n);
+
+/* Each fills a row's a, b, noise, effect and verdict. */
+void judge__cpu(const struct basis *basis, const struct judged *j, struct diff_row *row);
+void judge__count(const struct basis *basis, const struct measured m[2], struct diff_row *row);
+/* a and b are set: a duration each, of n[] things; cv: how much it varies by itself. */
+void judge__each(const struct basis *basis, const uint64_t n[2], double cv, struct diff_row *row);
+/* How much the collector's times vary by themselves. */
+double judge__gc_varies(const struct basis *basis);
+
+#endif

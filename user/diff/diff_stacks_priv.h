@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by stacks.c and page.c: both sessions' stacks in one list. */
+#ifndef SAFESCOPED_DIFF_STACKS_PRIV_H
+#define SAFESCOPED_DIFF_STACKS_PRIV_H
+
+#include "diff.h"
+
+struct diff_stack {
+	const char *path; /* "COMM;root;…;leaf" */
+	double us[2];	  /* of both sessions, the first one's for the second one's work */
+};
+
+struct entry;
+
+struct diff_stacks {
+	struct entry *entries;
+	struct diff_stack *v; /* by path */
+	size_t n;
+	char **programs; /* of each pair: the frame that its stacks begin with */
+	size_t n_programs;
+};
+
+#endif

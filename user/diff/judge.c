@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is a change, and what may be noise.
+ *
+ * Time on the CPU is known by samples. The variance of n of them is n times the spread: the median
+ * square of all functions' differences, over that of a normal distribution, which functions that
+ * did change hardly move. To that comes that one program does not take the same time twice, in
+ * proportion to the time: caches, other programs, the order of events. A change is beyond so many
+ * standard deviations that of all comparisons together one in a hundred runs would have one there
+ * (Bonferroni's bound), and of a spread that was found from few functions more (Student's
+ * distribution).
+ *
+ * The sessions are brought to the same work. Where no event is counted the median function is taken
+ * not to have changed: in shares of CPU time all others shrink when one grows. What is not known of
+ * that median is part of the variance of everything.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "diff_priv.h"
+
+/* Of one run in so many a difference is reported that is none. */
+#define ONE_IN 100
+/* Samples, in both sessions together, below which nothing is said of a function; where they come in
+ * groups, groups. */
+#define FEW_TOGETHER 30
+/* In each session: with fewer a function does not help to find the scale and the spread. */
+#define FEW_SAMPLES 20
+/* So many functions are needed to find the scale. */
+#define FOR_SCALE 5
+/* A scale that is no more standard deviations from 1 is none. */
+#define SCALE_LIMIT 2
+/* A normal distribution's standard deviation is so many times the median distance from its middle;
+ * its median varies so many times as much as its mean. */
+#define OF_MEDIAN_DISTANCE 1.4826
+#define MEDIAN_VARIES	   1.2533
+#define FOR_SPREAD	   9
+/* What the spread is taken for before anything is known of it, and how many functions that counts
+ * for: of programs whose functions take turns, and of those with phases. */
+#define PRIOR_SPREAD 2.0
+#define PRIOR_COUNTS 10
+/* The median of the square of a normally distributed number. */
+#define MEDIAN_SQUARE 0.4549
+/* What runs of one program differ by: measured in windows of the demo on a machine that others
+ * load. The second is for what spins, as long as others hold it up. */
+#define VARIES	     0.04
+#define SPINS_VARIES 0.3
+#define COUNT_VARIES 0.05
+/* The same, for each unit that the load differs by (its logarithm). */
+#define LOAD_VARIES 0.1
+/* Events come in bursts: so many times the variance of those that come one by one. */
+#define BURSTS 4
+/* What does not matter: less than this part of all CPU time, or of the thing itself. */
+#define LEAST_PART 0.005
+#define LEAST_SELF 0.1
+#define LEAST_EACH 0.25
+/* Of fewer calls or collections there is no usual time. */
+#define FEW_EVENTS 30
+
+static int cmp_double(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+
+	return CMP(a, b);
+}
+
+static double median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), cmp_double);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* ── the basis ───────────────────────────────────────────────────────────────────────────── */
+
+static double cpu_of(const struct basis *b, int side)
+{
+	return (double)(side ? b->pair->b : b->pair->a)->cpu_ns;
+}
+
+static void find_scale(struct basis *b, const struct judged *functions, size_t n, double *room)
+{
+	size_t k = 0;
+	double middle;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct measured *m = functions[i].m;
+
+		if (!functions[i].spins && m[0].n >= FEW_SAMPLES && m[1].n >= FEW_SAMPLES)
+			room[k++] = log((double)m[1].ns / cpu_of(b, 1) /
+					((double)m[0].ns / cpu_of(b, 0)));
+	}
+	if (k < FOR_SCALE)
+		return;
+	middle = median(room, k);
+	for (size_t i = 0; i < k; i++)
+		room[i] = fabs(room[i] - middle);
+	b->pair->unknown = MEDIAN_VARIES * OF_MEDIAN_DISTANCE * median(room, k) / sqrt((double)k);
+	if (fabs(middle) > SCALE_LIMIT * b->pair->unknown)
+		b->t[1] *= exp(middle);
+}
+
+/* A time on the CPU, for the unit of work. */
+static double value(const struct basis *b, const struct measured *m, int side)
+{
+	return (double)m->ns * b->unit / b->t[side];
+}
+
+/* The variance that the number of its samples gives it; of a share of all of them less. */
+static double sampled(const struct basis *b, const struct measured *m, int side)
+{
+	double each = b->pair->each_ns[side] * b->unit / b->t[side];
+	double share = MIN((double)m->ns / cpu_of(b, side), 1), v = value(b, m, side);
+	/* of none, or few, two groups of them more are possible */
+	double variance = ((double)m->n + 2 * b->pair->spread) * each * each;
+
+	return b->counted ? variance + v * v / b->t[side] : variance * (1 - share);
+}
+
+static double varies(const struct basis *b, const struct judged *j)
+{
+	return j->spins ? b->pair->spins_varies : b->pair->varies;
+}
+
+/* The variance of what varies so much by itself. */
+static double of_runs(const struct basis *basis, double a, double b, double cv)
+{
+	return cv * cv * (a * a + b * b) / 2 + basis->pair->unknown * basis->pair->unknown * b * b;
+}
+
+static void find_spread(struct basis *b, const struct judged *functions, size_t n, double *room)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct judged *j = &functions[i];
+		double x = value(b, &j->m[0], 0), y = value(b, &j->m[1], 1);
+
+		if (j->m[0].n + j->m[1].n >= FEW_SAMPLES)
+			room[k++] = (y - x) * (y - x) /
+				    (sampled(b, &j->m[0], 0) + sampled(b, &j->m[1], 1) +
+				     of_runs(b, x, y, varies(b, j)));
+	}
+	b->known_by = k + PRIOR_COUNTS;
+	b->pair->spread = MAX(1, (PRIOR_COUNTS * PRIOR_SPREAD +
+				  (k ? (double)k * median(room, k) / MEDIAN_SQUARE : 0)) /
+					 (double)b->known_by);
+}
+
+int judge__basis(struct basis *b, const struct judged *functions, size_t n)
+{
+	struct diff_pair *pair = b->pair;
+	double *room = calloc(n + 1, sizeof(*room));
+	double kept[2];
+
+	if (!room)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		for (int side = 0; side < 2; side++)
+			b->samples[side] += functions[i].m[side].n;
+	if (!b->samples[0] || !b->samples[1] || b->t[0] <= 0 || b->t[1] <= 0) {
+		free(room);
+		return -ERANGE;
+	}
+	for (int side = 0; side < 2; side++)
+		pair->each_ns[side] = cpu_of(b, side) / (double)b->samples[side];
+	kept[0] = (double)pair->a->preempted_ns / (double)pair->a->cpu_ns;
+	kept[1] = (double)pair->b->preempted_ns / (double)pair->b->cpu_ns;
+	pair->load = fabs(log((1 + kept[1]) / (1 + kept[0])));
+	pair->varies = VARIES + LOAD_VARIES * pair->load;
+	pair->spins_varies = SPINS_VARIES + pair->load;
+	pair->scale = pair->spread = 1;
+	if (!b->counted) {
+		find_scale(b, functions, n, room);
+		/* the more it shrank, the more CPU time the work took */
+		pair->scale = cpu_of(b, 1) / b->t[1];
+	}
+	pair->work = b->t[1] / b->t[0];
+	find_spread(b, functions, n, room);
+	free(room);
+	return 0;
+}
+
+void judge__expect(struct basis *b, size_t n)
+{
+	double alpha = 1.0 / ONE_IN / (double)MAX(n, (size_t)1), low = 0, high = 40;
+
+	/* erfc falls: the number of standard deviations beyond which alpha lies */
+	for (int i = 0; i < 60; i++) {
+		double mid = (low + high) / 2;
+
+		if (erfc(mid / sqrt(2)) > alpha)
+			low = mid;
+		else
+			high = mid;
+	}
+	/* as Student's distribution has it, for as many degrees of freedom as such a median has */
+	b->pair->limit = high + (high * high * high + high) / (2 * (double)b->known_by);
+}
+
+/* ── the judgements ──────────────────────────────────────────────────────────────────────── */
+
+static void judge(const struct basis *b, struct diff_row *row, double variance, double least)
+{
+	double diff = row->b - row->a;
+	bool large = MAX(row->a, row->b) >= (1 + least) * MIN(row->a, row->b);
+
+	row->noise = b->pair->limit * sqrt(variance);
+	row->verdict = large && fabs(diff) > row->noise ? (diff > 0) - (diff < 0) : 0;
+}
+
+/* What is all CPU time of the unit of work. */
+static double whole(const struct basis *b)
+{
+	return cpu_of(b, 0) * b->unit / b->t[0];
+}
+
+void judge__cpu(const struct basis *b, const struct judged *j, struct diff_row *row)
+{
+	row->a = value(b, &j->m[0], 0);
+	row->b = value(b, &j->m[1], 1);
+	row->effect_ns = row->b - row->a;
+	judge(b, row,
+	      b->pair->spread * (sampled(b, &j->m[0], 0) + sampled(b, &j->m[1], 1)) +
+		      of_runs(b, row->a, row->b, varies(b, j)),
+	      LEAST_SELF);
+	if ((double)(j->m[0].n + j->m[1].n) < FEW_TOGETHER * b->pair->spread ||
+	    fabs(row->effect_ns) < LEAST_PART * whole(b))
+		row->verdict = 0;
+}
+
+void judge__count(const struct basis *b, const struct measured m[2], struct diff_row *row)
+{
+	double variance = 0;
+
+	row->a = (double)m[0].n * b->unit / b->t[0];
+	row->b = (double)m[1].n * b->unit / b->t[1];
+	for (int side = 0; side < 2; side++)
+		variance += BURSTS * (double)(m[side].n + 1) * b->unit / b->t[side] * b->unit /
+			    b->t[side];
+	judge(b, row,
+	      variance + of_runs(b, row->a, row->b, COUNT_VARIES + LOAD_VARIES * b->pair->load),
+	      LEAST_EACH);
+	if (m[0].n + m[1].n < FEW_EVENTS)
+		row->verdict = 0;
+}
+
+void judge__each(const struct basis *b, const uint64_t n[2], double cv, struct diff_row *row)
+{
+	double rate = (double)n[1] * b->unit / b->t[1];
+
+	row->effect_ns = (row->b - row->a) * rate;
+	judge(b, row, of_runs(b, row->a, row->b, cv + LOAD_VARIES * b->pair->load), LEAST_EACH);
+	if (MIN(n[0], n[1]) < FEW_EVENTS || fabs(row->effect_ns) < LEAST_PART * whole(b))
+		row->verdict = 0;
+}
+
+double judge__gc_varies(const struct basis *b)
+{
+	return b->pair->a->parallel || b->pair->b->parallel ? b->pair->spins_varies : COUNT_VARIES;
+}

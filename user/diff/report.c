@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A JSON report, read by a process without rights: it may be anybody's. What that process hands
+ * over is one struct with room for everything, and is checked.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "diff.h"
+
+#define TIMEOUT_MS 120000
+/* cJSON takes some twenty times the text. */
+#define MEMORY ((uint64_t)8 << 30)
+/* No count or time is larger: sums of all that a report may hold then fit. */
+#define MAX_VALUE ((uint64_t)1 << 48)
+
+struct source {
+	const char *json;
+	size_t len;
+};
+
+/* ── in the process that reads ───────────────────────────────────────────────────────────── */
+
+static uint64_t number(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0))
+		return 0;
+	return item->valuedouble < (double)MAX_VALUE ? (uint64_t)item->valuedouble : MAX_VALUE;
+}
+
+static const char *string(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static void copy(char *to, size_t size, const char *from)
+{
+	size_t len = strnlen(from, size - 1);
+
+	/* no character is cut */
+	while (from[len] && len && ((unsigned char)from[len] & 0xc0) == 0x80)
+		len--;
+	memcpy(to, from, len);
+	to[len] = '\0';
+}
+
+static void read_lanes(struct diff_program *p, const cJSON *target)
+{
+	const cJSON *lane;
+
+	cJSON_ArrayForEach (lane, cJSON_GetObjectItemCaseSensitive(target, "lanes")) {
+		const cJSON *states = cJSON_GetObjectItemCaseSensitive(lane, "states");
+
+		if (strcmp(string(lane, "kind"), "thread") != 0)
+			continue;
+		p->cpu_ns += number(lane, "cpu_ns");
+		p->preempted_ns += number(states, "preempted");
+		p->gc_cpu_ns += number(states, "gc_work");
+	}
+}
+
+static void read_functions(struct diff_report *r, uint32_t program, const cJSON *target)
+{
+	static const char *const kinds[DIFF_KINDS] = {"haskell", "foreign", "rts", "gc", "kernel"};
+	const cJSON *f;
+
+	cJSON_ArrayForEach (f, cJSON_GetObjectItemCaseSensitive(target, "functions")) {
+		struct diff_function *to = &r->functions[r->n_functions];
+		uint32_t kind = 0;
+
+		while (kind < DIFF_KINDS && strcmp(string(f, "kind"), kinds[kind]) != 0)
+			kind++;
+		if (kind == DIFF_KINDS || !number(f, "self_ns"))
+			continue;
+		if (r->n_functions == DIFF_MAX_FUNCTIONS) {
+			r->cut = true;
+			return;
+		}
+		r->n_functions++;
+		to->program = program;
+		to->kind = kind;
+		copy(to->name, sizeof(to->name), string(f, "name"));
+		copy(to->module, sizeof(to->module), string(f, "module"));
+		to->samples = number(f, "self_samples");
+		to->ns = number(f, "self_ns");
+	}
+}
+
+static void read_calls(struct diff_report *r, uint32_t program, const cJSON *target, bool safe)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach (
+		c, cJSON_GetObjectItemCaseSensitive(target, safe ? "safe_calls" : "unsafe_calls")) {
+		struct diff_call *to = &r->calls[r->n_calls];
+
+		if (r->n_calls == DIFF_MAX_CALLS) {
+			r->cut = true;
+			return;
+		}
+		r->n_calls++;
+		to->program = program;
+		to->safe = safe;
+		copy(to->function, sizeof(to->function), string(c, "function"));
+		copy(to->caller, sizeof(to->caller), string(c, "caller"));
+		to->calls = number(c, "calls");
+		to->cpu_ns = number(c, "cpu_ns");
+		to->p50_ns = number(c, "p50_ns");
+		to->samples = number(c, "samples");
+	}
+}
+
+static void read_target(struct diff_report *r, const cJSON *target)
+{
+	const cJSON *gc = cJSON_GetObjectItemCaseSensitive(target, "gc");
+	char comm[sizeof(r->programs[0].comm)];
+	struct diff_program *p;
+	uint32_t i = 0;
+
+	copy(comm, sizeof(comm), string(target, "comm"));
+	while (i < r->n_programs && strcmp(r->programs[i].comm, comm) != 0)
+		i++;
+	if (i == DIFF_MAX_PROGRAMS) {
+		r->cut = true;
+		return;
+	}
+	r->n_programs = MAX(r->n_programs, i + 1);
+	p = &r->programs[i];
+	memcpy(p->comm, comm, sizeof(comm));
+	p->processes++;
+	p->parallel |= number(target, "capabilities") > 1;
+	p->gcs += number(gc, "count");
+	p->gc_pause_ns += number(gc, "pause_ns");
+	read_lanes(p, target);
+	read_functions(r, i, target);
+	read_calls(r, i, target, true);
+	read_calls(r, i, target, false);
+}
+
+static int read_report(void *ctx, void *out)
+{
+	const struct source *source = ctx;
+	struct diff_report *r = out;
+	cJSON *root = cJSON_ParseWithLength(source->json, source->len);
+	const cJSON *session = cJSON_GetObjectItemCaseSensitive(root, "session"), *target;
+	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(root, "targets");
+
+	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "safescope")) ||
+	    !cJSON_IsArray(targets))
+		return -EBADMSG;
+	r->duration_ns = number(session, "duration_ns");
+	r->frequency_hz = number(session, "frequency_hz");
+	cJSON_ArrayForEach (target, targets)
+		read_target(r, target);
+	return 0;
+}
+
+/* ── here ────────────────────────────────────────────────────────────────────────────────── */
+
+static void limit(uint64_t *value)
+{
+	*value = MIN(*value, MAX_VALUE);
+}
+
+/* Nothing in it is trusted. */
+static int check(struct diff_report *r)
+{
+	uint64_t cpu_ns = 0;
+
+	if (r->n_programs > DIFF_MAX_PROGRAMS || r->n_functions > DIFF_MAX_FUNCTIONS ||
+	    r->n_calls > DIFF_MAX_CALLS)
+		return -EIO;
+	for (uint32_t i = 0; i < r->n_programs; i++) {
+		struct diff_program *p = &r->programs[i];
+
+		p->comm[sizeof(p->comm) - 1] = '\0';
+		limit(&p->cpu_ns);
+		limit(&p->preempted_ns);
+		limit(&p->gc_cpu_ns);
+		limit(&p->gcs);
+		limit(&p->gc_pause_ns);
+		cpu_ns += p->cpu_ns;
+	}
+	for (uint32_t i = 0; i < r->n_functions; i++) {
+		struct diff_function *f = &r->functions[i];
+
+		f->name[sizeof(f->name) - 1] = f->module[sizeof(f->module) - 1] = '\0';
+		limit(&f->samples);
+		limit(&f->ns);
+		if (f->program >= r->n_programs || f->kind >= DIFF_KINDS)
+			return -EIO;
+	}
+	for (uint32_t i = 0; i < r->n_calls; i++) {
+		struct diff_call *c = &r->calls[i];
+
+		c->function[sizeof(c->function) - 1] = c->caller[sizeof(c->caller) - 1] = '\0';
+		limit(&c->calls);
+		limit(&c->cpu_ns);
+		limit(&c->p50_ns);
+		limit(&c->samples);
+		if (c->program >= r->n_programs)
+			return -EIO;
+	}
+	return cpu_ns ? 0 : -EINVAL;
+}
+
+int diff_report__read(const char *json, size_t len, struct diff_report **ret_report)
+{
+	struct source source = {.json = json, .len = len};
+	const struct confine by = {
+		.name = "safescoped:diff", .memory = MEMORY, .cpu_s = 120, .user = CONFINE_NOBODY};
+	void *out;
+	int err;
+
+	if (len > DIFF_MAX_REPORT)
+		return -EFBIG;
+	/* there is nothing else that waits meanwhile */
+	err = confine__aside(&by, TIMEOUT_MS, TIMEOUT_MS * 1000000ULL, read_report, &source,
+			     sizeof(struct diff_report), &out);
+	if (err)
+		return err;
+	err = check(out);
+	if (err)
+		diff_report__free(out);
+	else
+		*ret_report = out;
+	return err;
+}
+
+void diff_report__free(struct diff_report *report)
+{
+	if (report)
+		confine__free_out(report, sizeof(*report));
+}

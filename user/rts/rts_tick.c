@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The function that the runtime's timer calls, in a non-threaded runtime without symbols: it has no
+ * thread for its timer, by whose name ticks are known otherwise, but a signal (SIGVTALRM by
+ * timer_create(); rts/posix/Itimer.c, in 9.0 and before). initTicker makes the timer and says
+ * "timer_create" if that fails; initTimer (rts/Timer.c) alone calls it, and gives it one function's
+ * address: handle_tick.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "rts_code_priv.h"
+#include "rts_find_priv.h"
+
+#define FAILURE "timer_create"
+/* initTimer has 60 bytes. */
+#define MAX_INIT_TIMER 512
+
+/* The functions whose address one takes. */
+struct taken {
+	const struct code *c;
+	size_t function, n;
+};
+
+static bool on_address(void *ctx, uint64_t target)
+{
+	struct taken *t = ctx;
+	size_t i = code__starts_at(t->c, target);
+
+	if (i != t->c->n && i != t->function) {
+		t->function = i;
+		t->n++;
+	}
+	return true;
+}
+
+void rts_tick__find(struct rts *rts)
+{
+	struct code c = {.elf = rts->image->elf};
+	size_t init_ticker, init_timer, len;
+	uint64_t failure;
+	const uint8_t *code;
+	struct taken taken;
+
+	if (rts->tick.addr || rts->threaded || !rts->way[0])
+		return;
+	failure = rts_strings__ending_in(c.elf, FAILURE, sizeof(FAILURE));
+	if (!failure || elf__fdes(c.elf, &c.fdes, &c.n) < 0 || !c.n)
+		return;
+	init_ticker = code__user_of(&c, failure);
+	init_timer = init_ticker == c.n ? c.n : code__caller_of(&c, c.fdes[init_ticker].start);
+	code = init_timer == c.n ? NULL : code__bytes(&c, init_timer, &len);
+	if (!code || len > MAX_INIT_TIMER)
+		return;
+	taken = (struct taken){.c = &c, .function = c.n};
+	rts_arch__addresses(code, len, c.fdes[init_timer].start, c.fdes[0].start,
+			    c.fdes[c.n - 1].start, on_address, &taken);
+	if (taken.n != 1)
+		return;
+	rts->tick.addr = image__addr(rts->image, c.fdes[taken.function].start);
+	rts->tick.found = FOUND_STRINGS;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the screen shows of a window, as one struct. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "top_priv.h"
+
+/* One screen a process. */
+static struct {
+	bool *wanted; /* in memory that both processes share */
+	int (*report)(void *ctx, const struct picture *pic);
+	void *ctx;
+} wish;
+
+void top_report__set(bool *wanted, int (*report)(void *ctx, const struct picture *pic), void *ctx)
+{
+	wish.wanted = wanted;
+	wish.report = report;
+	wish.ctx = ctx;
+}
+
+/* As much as there is room for, no part of a character. */
+static void copy(char *to, size_t size, const char *from)
+{
+	size_t len = from ? strnlen(from, size - 1) : 0;
+
+	while (len && from[len] && ((unsigned char)from[len] & 0xc0) == 0x80)
+		len--;
+	if (len)
+		memcpy(to, from, len);
+	to[len] = '\0';
+}
+
+static int by_self(const void *pa, const void *pb)
+{
+	const struct pic_function *a = *(const struct pic_function *const *)pa,
+				  *b = *(const struct pic_function *const *)pb;
+
+	return CMP(b->self_ns, a->self_ns) ?: CMP(b->total_ns, a->total_ns) ?: CMP(a, b);
+}
+
+static int take_functions(struct top_process *p, const struct pic_target *t)
+{
+	const struct pic_function **all =
+		calloc(t->n_functions + 1, sizeof(const struct pic_function *));
+	size_t n = 0;
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_functions; i++)
+		if (t->functions[i].kind < TF_STATE && t->functions[i].self_ns)
+			all[n++] = &t->functions[i];
+	if (n)
+		qsort(all, n, sizeof(const struct pic_function *), by_self);
+	for (size_t i = 0; i < MIN(n, (size_t)TOP_FUNCTIONS); i++) {
+		struct top_function *f = &p->functions[p->n_functions++];
+		bool rts = all[i]->kind == TF_RTS || all[i]->kind == TF_GC;
+
+		copy(f->name, sizeof(f->name), all[i]->name);
+		copy(f->module, sizeof(f->module),
+		     rts				 ? "(RTS)"
+		     : all[i]->module && *all[i]->module ? all[i]->module
+							 : all[i]->file);
+		f->self_ns = all[i]->self_ns;
+		f->total_ns = all[i]->total_ns;
+	}
+	free(all);
+	return 0;
+}
+
+static void take_safe(struct top_call *to, const struct pic_call *from)
+{
+	to->safe = true;
+	copy(to->function, sizeof(to->function), from->function);
+	copy(to->caller, sizeof(to->caller), from->caller);
+	to->n = from->calls;
+	to->total_ns = from->wall_ns + from->open_wall_ns;
+	to->cpu_ns = from->cpu_ns;
+	to->blocked_ns = from->blocked_ns;
+}
+
+static void take_unsafe(struct top_call *to, const struct pic_unsafe *from)
+{
+	copy(to->function, sizeof(to->function), from->function);
+	copy(to->caller, sizeof(to->caller), from->caller);
+	to->n = from->samples;
+	to->total_ns = from->cpu_ns + from->blocked_ns;
+	to->cpu_ns = from->cpu_ns;
+	to->blocked_ns = from->blocked_ns;
+}
+
+/* Both lists are by time: they are taken in turns, the longer one first. */
+static void take_calls(struct top_process *p, const struct pic_target *t)
+{
+	size_t safe = 0, unsafe = 0;
+
+	while (p->n_calls < TOP_CALLS) {
+		struct top_call a = {0}, b = {0};
+
+		if (safe < t->n_calls)
+			take_safe(&a, &t->calls[safe]);
+		if (unsafe < t->n_unsafe_calls)
+			take_unsafe(&b, &t->unsafe_calls[unsafe]);
+		if (!a.total_ns && !b.total_ns)
+			break;
+		p->list[p->n_calls++] = a.total_ns >= b.total_ns ? a : b;
+		safe += a.total_ns >= b.total_ns;
+		unsafe += a.total_ns < b.total_ns;
+	}
+}
+
+static int take_process(struct top_process *p, const struct pic_target *t)
+{
+	const struct pic_lanes *threads = &t->lanes[LANE_THREAD];
+
+	copy(p->comm, sizeof(p->comm), t->comm);
+	p->pid = t->pid;
+	for (size_t i = 0; i < threads->n; i++) {
+		const struct pic_lane *lane = &threads->v[i];
+
+		p->threads += (uint32_t)lane->threads;
+		p->cpu_ns += lane->cpu_ns == UINT64_MAX ? 0 : lane->cpu_ns;
+		for (unsigned s = 0; s < ST_MAX && !lane->housekeeping; s++)
+			p->states_ns[s] += lane->states_ns[s];
+	}
+	for (size_t i = 0; i < t->n_calls; i++) {
+		p->calls += t->calls[i].calls;
+		p->call_ns += t->calls[i].wall_ns + t->calls[i].open_wall_ns;
+	}
+	p->gcs = t->gc.count;
+	p->gc_ns = t->gc.pause_ns;
+	take_calls(p, t);
+	return take_functions(p, t);
+}
+
+struct busy {
+	uint64_t cpu_ns;
+	const struct pic_target *target;
+};
+
+static int by_cpu(const void *pa, const void *pb)
+{
+	const struct busy *a = pa, *b = pb;
+
+	return CMP(b->cpu_ns, a->cpu_ns) ?: CMP(a->target, b->target);
+}
+
+static int take_processes(struct top_frame *frame, const struct picture *pic)
+{
+	size_t n = picture__n_targets(pic);
+	struct busy *busy = calloc(n + 1, sizeof(*busy));
+	int err = 0;
+
+	if (!busy)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct pic_lanes *threads;
+
+		busy[i].target = picture__target(pic, i);
+		threads = &busy[i].target->lanes[LANE_THREAD];
+		for (size_t k = 0; k < threads->n; k++)
+			if (threads->v[k].cpu_ns != UINT64_MAX)
+				busy[i].cpu_ns += threads->v[k].cpu_ns;
+	}
+	if (n)
+		qsort(busy, n, sizeof(*busy), by_cpu);
+	frame->n_all = (uint32_t)n;
+	for (size_t i = 0; i < MIN(n, (size_t)TOP_PROCESSES) && !err; i++)
+		err = take_process(&frame->processes[frame->n_processes++], busy[i].target);
+	free(busy);
+	return err;
+}
+
+static int write_frame(FILE *out, const struct picture *pic, const struct export_opts *opts)
+{
+	const struct pic_session *session = picture__session(pic);
+	struct top_frame *frame = calloc(1, sizeof(*frame));
+	int err = frame ? 0 : -ENOMEM;
+
+	(void)opts;
+	if (!err)
+		err = take_processes(frame, pic);
+	if (!err) {
+		frame->magic = TOP_MAGIC;
+		frame->start_unix_ns = session->start_unix_ns;
+		frame->length_ns = session->end_ns - session->start_ns;
+		frame->frequency_hz = session->frequency_hz;
+		if (fwrite(frame, sizeof(*frame), 1, out) != 1 || fflush(out))
+			err = -EIO;
+	}
+	free(frame);
+	if (wish.wanted && __atomic_exchange_n(wish.wanted, false, __ATOMIC_ACQ_REL))
+		wish.report(wish.ctx, pic);
+	return err;
+}
+
+const struct export_format export_top = {"top", ".top", write_frame};
+
+bool top_frame__check(struct top_frame *frame)
+{
+	if (frame->magic != TOP_MAGIC || frame->n_processes > TOP_PROCESSES || !frame->length_ns)
+		return false;
+	for (uint32_t i = 0; i < frame->n_processes; i++) {
+		struct top_process *p = &frame->processes[i];
+
+		if (p->n_functions > TOP_FUNCTIONS || p->n_calls > TOP_CALLS)
+			return false;
+		p->comm[sizeof(p->comm) - 1] = '\0';
+		for (uint32_t k = 0; k < p->n_functions; k++) {
+			p->functions[k].name[sizeof(p->functions[k].name) - 1] = '\0';
+			p->functions[k].module[sizeof(p->functions[k].module) - 1] = '\0';
+		}
+		for (uint32_t k = 0; k < p->n_calls; k++) {
+			p->list[k].function[sizeof(p->list[k].function) - 1] = '\0';
+			p->list[k].caller[sizeof(p->list[k].caller) - 1] = '\0';
+		}
+	}
+	return true;
+}
