@@ -8,6 +8,7 @@
 #include "off.bpf.h"
 #include "tso.bpf.h"
 #include "kstack.bpf.h"
+#include "heap.bpf.h"
 
 /* XOL slots, kernel/events/uprobes.c */
 #define UPROBE_SLOT_BYTES 128
@@ -84,6 +85,30 @@ SS_INLINE int sample_known(const struct wire_target *t, const struct wire_thread
 	return !(t->flags & WIRE_TARGET_PROBES_OFF) && t->epoch == 1;
 }
 
+/* Smaller nurseries have enough collections. */
+#define SAMPLE_LARGE_NURSERY (4ULL << 20)
+
+/* Of a thread that runs Haskell code. */
+SS_NOINLINE int sample_allocated(struct wire_target *t, struct scratch *s, struct task_struct *task,
+				 u64 now)
+{
+	const struct wire_sample *sample = (const struct wire_sample *)s->rec;
+	struct wire_allocated rec = {};
+
+	if (!heap_known(&t->layout) ||
+	    heap_nursery(0, &t->layout, sample->rts.cap) < SAMPLE_LARGE_NURSERY ||
+	    heap_allocated(0, &t->layout, sample->rts.cap, &rec.allocated))
+		return 0;
+	fill_header(&rec.h, WIRE_ALLOCATED, now, task->tgid, task->pid);
+	rec.h.size = sizeof(rec);
+	rec.cap_no = sample->rts.cap_no;
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring_wakeup()))
+		count(WIRE_CNT_LOST_RING);
+	else
+		count(WIRE_CNT_RECORDS);
+	return 0;
+}
+
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t,
 			  struct task_struct *task, u64 now)
 {
@@ -142,6 +167,8 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 		rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &rec->stack);
 	ring_send(rec, sizeof(*rec), s->walk.n);
+	if (rec->rts.where == WIRE_WHERE_HASKELL && !(t->flags & WIRE_TARGET_UNCONFIRMED))
+		sample_allocated(t, s, task, now);
 	if (seen && follow_tsos) {
 		s->rts = rec->rts;
 		tso_note(t, seen, s, &s->rts, task->tgid, task->pid, now);

@@ -153,6 +153,7 @@ enum wire_type {
 	WIRE_TSO = 14,	      /* struct wire_tso: an OS thread runs another Haskell thread */
 	WIRE_ALLOC = 15,      /* struct wire_alloc: who has used up a capability's nursery */
 	WIRE_HEAP = 16,	      /* struct wire_heap: the heap at a collection's end */
+	WIRE_ALLOCATED = 17,  /* struct wire_allocated: right after a WIRE_SAMPLE */
 };
 
 /* Every record starts with it. `size` is the whole record's, header included. */
@@ -349,6 +350,18 @@ enum wire_heap_flag {
 	WIRE_HEAP_LARGE_SEEN = 1, /* large_words has this collection's: its request or its start was
 				     seen */
 };
+
+/*
+ * What the capability that a sample's thread holds has allocated by then. Only where nurseries are
+ * so large that collections may be rare: then these are samples of allocation, too.
+ */
+struct wire_allocated {
+	struct wire_hdr h; /* the time and the thread of the sample */
+	__u64 allocated;   /* bytes, but for the block that it is in */
+	__u32 cap_no;
+	__u32 _pad;
+};
+WIRE_ASSERT_SIZE(struct wire_allocated, 40);
 
 #define WIRE_HEAP_CAPS 64
 #define WIRE_HEAP_GENS 4

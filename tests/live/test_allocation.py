@@ -109,6 +109,14 @@ def test_capabilities(t, way):
         check(built + allocation["stopped_bytes"] >= 0.95 * whole, f"{built} of {whole} bytes are in the two functions that build")
 
 
+def test_rare_collections(t):
+    """A nursery that is seldom used up: what the sampler sees between collections makes the samples."""
+    truth, whole, allocation = ended_with(t, "split", 4, rts=("-A512m",))
+    check_whole(allocation, whole)
+    check(allocation["tick_samples"] >= 0.5 * allocation["samples"], f"{allocation['tick_samples']} of {allocation['samples']}")
+    check_share(truth, allocation, "AllocA.listsA1", "AllocB.listsB1")
+
+
 @cases("p", "thr_p")
 def test_centres(t, way):
     """The shares of cost centres, as in the alloc column of GHC's report."""

@@ -3,6 +3,7 @@
 #include "picture/make.h"
 #include "test_timeline_kit.h"
 
+#define MS 1000000ULL
 #define MB 1000000ULL
 
 /* A sample of capability `cap`: h(leaf), called from h(0). */
@@ -178,6 +179,65 @@ static void test_skipped(void **state)
 	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 4 * MB);
 	assert_int_equal(t->heap.copied_bytes, 32000);
 	assert_int_equal(t->heap.minor_copied_bytes, 32000);
+	timeline__free(kit.tl);
+}
+
+static void put_tick(struct kit *kit, uint64_t ns, unsigned leaf, uint64_t allocated)
+{
+	const struct wire_allocated r = {
+		.h = {.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOCATED, .size = sizeof(r)},
+		.allocated = allocated};
+	union rec sample;
+
+	put(kit, mk_sample(&sample, 7, ns, WIRE_WHERE_HASKELL, HS(leaf), IP(HS(leaf)), STOP));
+	assert_int_equal(intake__record(kit->in, &r, sizeof(r)), 0);
+}
+
+/* Collections are rare: the sampler's ticks stand for what was allocated between them. */
+static void test_ticks(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	/* too early to know that they are */
+	put_tick(&kit, T0 + MS, 2, 1 * MB);
+	put_tick(&kit, T0 + 60 * MS, 1, 10 * MB);
+	put_tick(&kit, T0 + 70 * MS, 2, 14 * MB);
+	put_tick(&kit, T0 + 80 * MS, 1, 16 * MB);
+	put_alloc(&kit, T0 + 90 * MS, 0, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 91 * MS, 0, 21 * MB, 0, 7 * MB);
+	put_tick(&kit, T0 + 100 * MS, 2, 24 * MB);
+	t = finish_at(&kit, T0 + 200 * MS);
+	assert_int_equal(t->alloc.bytes, 24 * MB);
+	assert_int_equal(t->alloc.tick_samples, 3);
+	assert_int_equal(t->alloc.tick_bytes, (4 + 2 + 3) * MB);
+	assert_int_equal(t->alloc.sampled_bytes + t->alloc.unsampled_bytes, 24 * MB);
+	assert_int_equal(self_of(kit.pic, t, "Main.h2"), (4 + 3) * MB);
+	assert_int_equal(t->alloc.large_bytes, 7 * MB);
+	assert_int_equal(t->alloc.large_of_bytes, 21 * MB);
+	assert_int_equal(t->alloc.collections, 1);
+	timeline__free(kit.tl);
+}
+
+/* Collections are near each other: ticks are no samples. */
+static void test_no_ticks(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	for (uint64_t i = 0; i < 20; i++) {
+		put_tick(&kit, T0 + (20 * i + 5) * MS, 2, (10 * i + 5) * MB);
+		put_alloc(&kit, T0 + (20 * i + 9) * MS, 0, WIRE_ALLOC_NURSERY, 1);
+		put_heap(&kit, T0 + (20 * i + 10) * MS, i, (10 * i + 10) * MB, 0, 0);
+	}
+	t = finish_at(&kit, T0 + 500 * MS);
+	assert_int_equal(t->alloc.bytes, 200 * MB);
+	assert_int_equal(t->alloc.tick_samples, 0);
+	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 200 * MB);
 	timeline__free(kit.tl);
 }
 
@@ -358,6 +418,8 @@ int main(void)
 		cmocka_unit_test(test_by_capability),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_skipped),
+		cmocka_unit_test(test_ticks),
+		cmocka_unit_test(test_no_ticks),
 		cmocka_unit_test(test_large_divided),
 		cmocka_unit_test(test_large_never_asks),
 		cmocka_unit_test(test_from_then_on),

@@ -34,6 +34,7 @@ static const struct {
 	{"cost", sizeof(struct intake_cost), false},
 	{"alloc", sizeof(struct wire_alloc), true},
 	{"heap", sizeof(struct wire_heap), true},
+	{"allocated", sizeof(struct wire_allocated), true},
 };
 
 /* A session's options; `max`: larger ones are for no memory that there is. */

@@ -14,6 +14,9 @@
 /* So many collections without a request from large objects, and there will hardly be one. */
 #define MAX_UNASKED 8
 
+/* Where collections are that far apart, the sampler's ticks are samples of allocation, too. */
+#define RARE_NS 50000000ULL
+
 /* GHC's blocks (rts/include/rts/Constants.h). */
 #define BLOCK_SIZE 4096
 
@@ -94,10 +97,12 @@ static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t b
 {
 	/* one that is new since then has begun with nothing */
 	uint64_t before = cap->known ? cap->bytes : a->known || from_0 ? 0 : bytes;
+	uint64_t unread = from_0 ? cap->unread : 0;
 
 	cap->bytes = MAX(bytes, cap->bytes);
 	cap->known = true;
-	return bytes > before ? bytes - before : 0;
+	cap->unread = 0;
+	return unread + (bytes > before ? bytes - before : 0);
 }
 
 /* `large` of what all have allocated was large objects: each capability's share of them. */
@@ -133,6 +138,7 @@ static int add_reading(struct intake *in, struct seen_allocs *a,
 		last->bytes += reading->bytes;
 		last->large += reading->large;
 		last->large_of += reading->large_of;
+		last->ticked &= reading->ticked;
 		last->skipped += 1 + reading->skipped;
 		last->skipped_copied += reading->copied + reading->skipped_copied;
 		err = 0;
@@ -173,12 +179,12 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	struct seen_allocs *a = &s->allocs;
 	/* the count is that of collections before: nothing that was allocated is older */
 	bool from_0 = rec->number == 0;
-	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8;
+	uint64_t more[SEEN_ALLOC_CAPS] = {0}, large = rec->large_words * 8, all;
 	struct alloc_reading reading = {
 		.ns = rec->h.ns,
-		.since_ns = a->known ? a->read_ns
-			    : from_0 ? s->pub->attach_ns
-				     : rec->h.ns,
+		.since_ns = from_0	 ? s->pub->attach_ns
+			    : a->read_ns ? a->read_ns
+					 : rec->h.ns,
 		.reason = rec->reason,
 		.skipped = rec->skipped,
 		.caps_left_out = rec->all_caps > rec->n_caps,
@@ -199,10 +205,16 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		reading.large = large - a->large;
 	else if (a->known || from_0)
 		reading.large = large;
-	reading.large = MIN(reading.large, reading.bytes);
-	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? reading.bytes : 0;
+	all = reading.bytes + a->ticked;
+	reading.large = MIN(reading.large, all);
+	reading.large_of = rec->flags & WIRE_HEAP_LARGE_SEEN ? all : 0;
 	a->large = large;
-	divide(a, more, reading.bytes, reading.large);
+	/* ticks have taken what there was by then, of either kind */
+	divide(a, more, reading.bytes,
+	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0);
+	a->ticked = 0;
+	a->rare = rec->h.ns - MIN(a->heap_ns, rec->h.ns) >= RARE_NS;
+	a->heap_ns = rec->h.ns;
 	/* not every request is sampled */
 	a->unasked = rec->reason == WIRE_ALLOC_LARGE ? 0 : MIN(a->unasked + 1, MAX_UNASKED);
 	/* what it stands for began before anything was counted */
@@ -213,6 +225,78 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	a->live = reading.live;
 	err = add_reading(in, a, &reading);
 	return err ? err : close_samples(in, s, rec->h.ns);
+}
+
+/* ── ticks ───────────────────────────────────────────────────────────────────────────────── */
+
+void allocs__note_sample(struct seen *s, const struct wire_sample *rec, const struct ev *ev)
+{
+	struct alloc_cap *cap =
+		rec->rts.cap_no < SEEN_ALLOC_CAPS ? &s->allocs.caps[rec->rts.cap_no] : NULL;
+
+	if (!cap)
+		return;
+	cap->sample = *ev;
+	cap->sample_tid = (int32_t)rec->h.tid;
+	cap->sample_whole = rec->stack.end == WIRE_END_COMPLETE;
+}
+
+/* Whether collections are too rare by then to show who allocates. */
+static bool is_rare(const struct seen *s, uint64_t ns)
+{
+	const struct seen_allocs *a = &s->allocs;
+	uint64_t since = a->heap_ns ? a->heap_ns : s->pub->attach_ns;
+
+	return (a->heap_ns && a->rare) || ns - MIN(since, ns) >= RARE_NS;
+}
+
+static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap *cap, uint64_t ns)
+{
+	int err = ARRAY_RESERVE(a->v, a->cap, a->n + 1, in->opts.max_records);
+	struct alloc_note *note;
+
+	/* without room its bytes wait */
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	note = &a->v[a->n++];
+	*note = (struct alloc_note){.ev = cap->sample,
+				    .bytes = cap->pending,
+				    .whole = cap->sample_whole,
+				    .ticked = true};
+	note->ev.t0 = note->ev.t1 = ns;
+	cap->pending = 0;
+	in->n_records++;
+	return 0;
+}
+
+int allocs__tick(struct intake *in, struct seen *s, const struct wire_allocated *rec)
+{
+	struct seen_allocs *a = &s->allocs;
+	struct alloc_cap *cap = rec->cap_no < SEEN_ALLOC_CAPS ? &a->caps[rec->cap_no] : NULL;
+	struct alloc_reading reading = {.ns = rec->h.ns, .ticked = true};
+	int err;
+
+	if (rec->allocated >= MAX_ALLOCATED)
+		return -EBADMSG;
+	if (!cap || !cap->sample_tid || cap->sample_tid != (int32_t)rec->h.tid ||
+	    cap->sample.t0 != rec->h.ns || !is_rare(s, rec->h.ns))
+		return 0;
+	cap->sample_tid = 0;
+	if (!cap->known && !a->known) {
+		cap->known = true;
+		cap->bytes = cap->unread = rec->allocated;
+		a->read_ns = a->read_ns ? a->read_ns : rec->h.ns;
+		return 0;
+	}
+	reading.bytes = advance(a, cap, rec->allocated, false);
+	if (!reading.bytes)
+		return 0;
+	reading.since_ns = a->read_ns ? a->read_ns : rec->h.ns;
+	cap->pending += reading.bytes;
+	a->ticked += reading.bytes;
+	a->read_ns = rec->h.ns;
+	err = add_reading(in, a, &reading);
+	return err ? err : note_tick(in, a, cap, rec->h.ns);
 }
 
 /* ── letting go ──────────────────────────────────────────────────────────────────────────── */
@@ -242,6 +326,9 @@ int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns)
 	seen__forget_allocs(in, s, at_ns);
 	for (size_t i = 0; !err && i < a->n; i++)
 		err = seen__renumber(in, &a->v[i].ev);
+	/* what would follow is of this very moment */
+	for (unsigned i = 0; i < SEEN_ALLOC_CAPS; i++)
+		a->caps[i].sample_tid = 0;
 	for (unsigned i = 0; !err && i < a->n_open; i++)
 		err = seen__renumber(in, &a->open[i].ev);
 	return err;

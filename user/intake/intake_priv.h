@@ -99,6 +99,9 @@ void gcs__off(struct seen *s, const struct wire_off *rec);
 /* A sample; *ev has its stack. */
 void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct ev *ev);
 /* `caps`: rec->n_caps of them. */
+/* A sample of a thread that runs Haskell code: a WIRE_ALLOCATED may follow. */
+void allocs__note_sample(struct seen *s, const struct wire_sample *rec, const struct ev *ev);
+int allocs__tick(struct intake *in, struct seen *s, const struct wire_allocated *rec);
 int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		 const struct wire_heap_cap *caps);
 /* What is of the time before at_ns goes; what stays is numbered anew. */

@@ -160,6 +160,8 @@ static int take_sample(struct intake *in, struct seen *s, struct seen_thread *th
 	count_quality(&s->pub->quality, &rec.stack, ev.flags & EV_GAP, in_haskell);
 	if (in_haskell && ev.site)
 		s->site_v[ev.site - 1]->called_back = true;
+	if (ev.where == WIRE_WHERE_HASKELL)
+		allocs__note_sample(s, &rec, &ev);
 	return keep(in, s, th, &th->samples, &ev);
 }
 
@@ -279,6 +281,14 @@ static int take_heap(struct intake *in, struct seen *s, const struct view *view)
 	return allocs__heap(in, s, &rec, caps);
 }
 
+static int take_allocated(struct intake *in, struct seen *s, const struct view *view)
+{
+	struct wire_allocated rec;
+
+	fixed_part(view, &rec, sizeof(rec));
+	return allocs__tick(in, s, &rec);
+}
+
 static int take_tso(struct intake *in, struct seen *s, const struct view *view)
 {
 	struct wire_tso rec;
@@ -361,6 +371,7 @@ static bool size_fits(const struct wire_hdr *h, size_t size)
 		[WIRE_TSO] = sizeof(struct wire_tso),
 		[WIRE_ALLOC] = sizeof(struct wire_alloc),
 		[WIRE_HEAP] = sizeof(struct wire_heap),
+		[WIRE_ALLOCATED] = sizeof(struct wire_allocated),
 	};
 
 	return h->type < ARRAY_SIZE(least) && least[h->type] && h->size <= size &&
@@ -444,6 +455,8 @@ static int take_record(struct intake *in, const void *rec, size_t size)
 		return take_alloc(in, s, &view);
 	if (!err && h.type == WIRE_HEAP)
 		return take_heap(in, s, &view);
+	if (!err && h.type == WIRE_ALLOCATED)
+		return take_allocated(in, s, &view);
 	if (!err)
 		err = thread_of(s, &h, &th);
 	if (err)

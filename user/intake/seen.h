@@ -206,9 +206,13 @@ struct alloc_note {
 	uint64_t bytes;
 	bool whole;   /* the stack is */
 	bool stopped; /* for another capability's collection */
+	bool ticked;  /* it is one of the sampler's: what it stands for was allocated since the last
+		       * one
+		       */
 };
 
-/* What was allocated from one collection's end to the next one's. */
+/* What was allocated from one collection's end, or one of the sampler's ticks, to the next one's.
+ */
 struct alloc_reading {
 	uint64_t ns, since_ns; /* this end, and the one before */
 	uint64_t bytes;
@@ -218,6 +222,7 @@ struct alloc_reading {
 	uint32_t skipped;	 /* those since the one before of which there is nothing else … */
 	uint64_t skipped_copied; /* … but what they copied */
 	bool caps_left_out;
+	bool ticked; /* a tick's, which knows nothing of what follows */
 	/* the heap by then */
 	uint64_t live, copied, slop, nursery;
 	uint32_t n_gens;
@@ -240,7 +245,10 @@ struct seen_allocs {
 	struct alloc_reading *readings; /* in time order */
 	size_t n_readings, readings_cap;
 	uint64_t read_ns; /* the last one's */
-	uint64_t live;	  /* bytes then */
+	uint64_t live;	  /* bytes after the last collection */
+	uint64_t heap_ns; /* when that ended; 0: there has been none */
+	bool rare;	  /* it was long in coming */
+	uint64_t ticked;  /* bytes in the readings of ticks since then */
 	uint64_t large;	  /* bytes by then, since some time */
 	uint64_t pending_large;
 	uint32_t unasked; /* collections since large objects asked for one */
@@ -248,6 +256,11 @@ struct seen_allocs {
 		bool known;
 		uint64_t bytes; /* by the last reading */
 		uint64_t pending;
+		uint64_t unread; /* bytes by its first tick, if nothing was known of it before */
+		/* the last sample of a thread that held it, for what follows it */
+		struct ev sample;
+		int32_t sample_tid; /* 0: there is none */
+		bool sample_whole;
 	} caps[SEEN_ALLOC_CAPS];
 	/* samples of which the collection goes on */
 	struct alloc_open {

@@ -37,6 +37,8 @@ static int book_note(struct lanes *l, const struct alloc_note *note)
 	a->sums.sampled_bytes += note->bytes;
 	a->sums.whole_stacks += note->whole;
 	a->sums.stopped_bytes += note->stopped ? note->bytes : 0;
+	a->sums.tick_samples += note->ticked;
+	a->sums.tick_bytes += note->ticked ? note->bytes : 0;
 	return ledger__weight(a->ledger, OWNER, stack, (int64_t)note->bytes, 1);
 }
 
@@ -59,6 +61,8 @@ static void add_reading(struct pic_alloc *sums, const struct alloc_reading *r)
 	sums->to_ns = r->ns;
 	sums->bytes += r->bytes;
 	sums->large_bytes += r->large;
+	if (r->ticked)
+		return;
 	sums->large_of_bytes += r->large_of;
 	/* it was chosen among these at random */
 	sums->collections += 1 + (uint64_t)r->skipped;
@@ -77,7 +81,8 @@ int allocated__take(struct lanes *l, uint64_t until)
 	for (size_t i = 0; !err && i < seen->n_readings; i++)
 		if (seen->readings[i].ns <= until) {
 			add_reading(&l->allocated.sums, &seen->readings[i]);
-			err = heap_curve__add(&l->allocated.heap, &seen->readings[i]);
+			if (!err && !seen->readings[i].ticked)
+				err = heap_curve__add(&l->allocated.heap, &seen->readings[i]);
 		}
 	seen__forget_allocs(l->in, l->seen, until);
 	return err;

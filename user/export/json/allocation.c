@@ -61,6 +61,8 @@ void json__allocation(struct report *r, cJSON *target, const struct pic_target *
 	add_u64(r, o, "whole_stacks", alloc->whole_stacks);
 	add_u64(r, o, "sampled_bytes", alloc->sampled_bytes);
 	add_u64(r, o, "stopped_bytes", alloc->stopped_bytes);
+	add_u64(r, o, "tick_samples", alloc->tick_samples);
+	add_u64(r, o, "tick_bytes", alloc->tick_bytes);
 	add_u64(r, o, "unsampled_bytes", alloc->unsampled_bytes);
 	add_known(r, o, "bytes_per_sample",
 		  known_if(alloc->samples, alloc->sampled_bytes / MAX(alloc->samples, 1)));

@@ -28,6 +28,11 @@ static void put_quality(const struct text *t)
 	fprintf(t->out, "  by %s %s, each of about %s, which leaves shares uncertain by %.1f %%",
 		human__count(alloc->samples).s, plural(alloc->samples, "sample", "samples"),
 		human__bytes(alloc->sampled_bytes / alloc->samples).s, 100 * alloc__error(alloc));
+	if (alloc->tick_samples)
+		fprintf(t->out,
+			"; %s of these are the sampler's ticks, as collections are rare: they "
+			"prefer functions that take long",
+			human__count(alloc->tick_samples).s);
 	if (alloc->samples < FEW_SAMPLES)
 		fputs("; too few to rely on: a smaller allocation area makes more (+RTS -A1m)",
 		      t->out);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heap: what of a process's picture is about its memory: who allocates, and how its heap grows. */
+#ifndef SAFESCOPED_PICTURE_HEAP_H
+#define SAFESCOPED_PICTURE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ── allocation ──────────────────────────────────────────────────────────────────────────── */
+
+/* What a stack has allocated. */
+struct pic_alloc_row {
+	uint64_t bytes, samples;
+	uint32_t stack;
+};
+
+struct pic_allocator {
+	uint32_t frame;
+	uint64_t self_bytes, total_bytes;
+	uint64_t self_samples, total_samples;
+};
+
+/* What its functions have allocated themselves. */
+struct pic_alloc_module {
+	const char *module, *package; /* "": code of no module */
+	uint64_t bytes, samples;
+};
+
+/* Why a collection came. */
+enum pic_gc_reason {
+	GC_REASON_UNKNOWN,
+	GC_REASON_NURSERY, /* a capability's nursery was used up */
+	GC_REASON_LARGE,   /* large objects had reached their limit */
+	GC_REASON_FORCED,  /* the program called for it */
+	GC_REASON_IDLE,	   /* nothing was left to run */
+	GC_REASON_OTHER,   /* a heap profile's timer */
+	GC_REASONS,
+};
+
+/*
+ * What Haskell threads allocated, as the runtime counts it, from one collection's end to a later
+ * one's. A sample is a thread that had used up its capability's nursery, or made large objects.
+ */
+struct pic_alloc {
+	bool known;
+	uint64_t from_ns, to_ns; /* what comes before and after is not known */
+	uint64_t bytes;
+	/* In large objects, of `large_of_bytes`: of the rest of `bytes` that is not known, as the
+	 * probes were taken off that would have shown it. */
+	uint64_t large_bytes, large_of_bytes;
+	uint64_t collections, reasons[GC_REASONS];
+	/* Samples and what they add up to, which in a window is another sum than `bytes`: what was
+	 * allocated before it and sampled in it counts, too. */
+	uint64_t samples, sampled_bytes;
+	/* Of `sampled_bytes`: by samples of capabilities that others stopped, each at its next heap
+	 * check: that is where it was, and near what had allocated. */
+	uint64_t stopped_bytes;
+	/* Of both, by the sampler's ticks, which take part where collections are rare: a tick
+	 * stands for what its capability has allocated since the last one, and prefers functions
+	 * that take long over it. */
+	uint64_t tick_samples, tick_bytes;
+	uint64_t whole_stacks;		  /* of the samples */
+	uint64_t unsampled_bytes;	  /* at the session's end: in rows, but of no sample */
+	bool caps_left_out;		  /* there are more capabilities than are read */
+	const struct pic_alloc_row *rows; /* by bytes, descending */
+	size_t n_rows;
+	const struct pic_allocator *allocators; /* functions, by bytes of their own, descending */
+	size_t n_allocators;
+	const struct pic_alloc_module *modules; /* by bytes, descending */
+	size_t n_modules;
+};
+
+/* ── the heap ────────────────────────────────────────────────────────────────────────────── */
+
+/* Generations that are read. */
+#define PIC_HEAP_GENS 4
+
+/* Of one generation; youngest first. */
+struct pic_heap_gen {
+	uint64_t live_bytes;	/* small objects and large ones */
+	uint64_t large_bytes;	/* of these */
+	uint64_t block_bytes;	/* the blocks that they are in, and compact regions' */
+	uint64_t compact_bytes; /* of these */
+};
+
+/* At a collection's end. What died since an older generation was collected last counts as live. */
+struct pic_heap_point {
+	uint64_t ns, live_bytes;
+	uint64_t gens[PIC_HEAP_GENS]; /* live bytes of each */
+	bool major;
+};
+
+struct pic_heap {
+	bool known;
+	uint64_t majors; /* collections of all generations */
+	/* after the last of them, or the last collection if there was none */
+	struct pic_heap_point last;
+	uint64_t most_live_bytes;
+	/* at the last collection's end */
+	struct pic_heap_gen gens[PIC_HEAP_GENS];
+	uint32_t n_gens;	/* 0: not known */
+	uint64_t slop_bytes;	/* in blocks of all generations, and not live */
+	uint64_t nursery_bytes; /* of all capabilities together; 0: not known */
+	uint64_t copied_bytes;
+	/* collections of the youngest generation alone: what was allocated for them, and copied */
+	uint64_t minor_bytes, minor_copied_bytes;
+	/* What is live after major collections, each minute more, and half the width of the
+	 * interval that has it in 19 of 20 cases. Only if growth_known. */
+	bool growth_known;
+	double growth, growth_error;
+	/* major collections that freed less than MAJOR_FREED_LITTLE_PERCENT of what was live */
+	uint64_t futile_majors;
+	const struct pic_heap_point *points; /* in time order; not all, if there are many */
+	size_t n_points;
+};
+
+#define MAJOR_FREED_LITTLE_PERCENT 3
+
+#endif
