@@ -57,13 +57,19 @@ export async function shot(page, name) {
 		await page.screenshot({ path: path.join(shots, `${name}.png`) });
 }
 
-export async function open(browser, width) {
+// A page of ours.
+export async function load(browser, width, from) {
 	const page = await browser.newPage({ viewport: { width, height: 900 } });
-	page.on("request", (r) => r.url() === address || seen.requests.push(r.url()));
+	page.on("request", (r) => r.url() === from || seen.requests.push(r.url()));
 	page.on("pageerror", (e) => seen.errors.push(String(e)));
 	page.on("console", (m) => m.type() === "error" && seen.errors.push(m.text()));
 	page.on("dialog", (d) => seen.errors.push(`a dialog: ${d.message()}`) && d.dismiss());
-	await page.goto(address);
+	await page.goto(from);
+	return page;
+}
+
+export async function open(browser, width) {
+	const page = await load(browser, width, address);
 	await page.waitForSelector("html[data-ready=all]", { state: "attached" });
 	await settled(page);
 	return page;

@@ -2,7 +2,7 @@
 //
 // Opens a page of the html format in a headless Firefox, by its own protocol (WebDriver BiDi), and prints
 // what was seen: errors, all tables of the whole session and of what is selected by a key, whether pixels
-// were painted, what is too wide, and how long a step of zooming takes.
+// were painted, what is too wide at widths of 1280 and 800 pixels, and how long a step of zooming takes.
 //
 //     node --experimental-websocket tests/live/open_firefox.mjs BROWSER FILE PROFILE [SCREENSHOT]
 //
@@ -59,6 +59,16 @@ async function connect(address) {
 
 // ── in the page ──
 
+// What does not fit, a moment after the page got its width.
+const tooWide = async () => {
+	await new Promise((done) => setTimeout(done, 500));
+	const root = document.documentElement, wide = root.scrollWidth > root.clientWidth ? ["the page"] : [];
+	for (const e of document.querySelectorAll(".wide, .tools, p, li, td, th, h1, h2, h3, dl, .strip, #lanes"))
+		if (e.scrollWidth > e.clientWidth + 1)
+			wide.push(e.textContent.slice(0, 60));
+	return JSON.stringify(wide);
+};
+
 const inPage = async () => {
 	const later = (ms) => new Promise((done) => setTimeout(done, ms));
 	const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
@@ -72,9 +82,6 @@ const inPage = async () => {
 	seen.basis = document.querySelector("#basis").textContent;
 	seen.tables = tables();
 	seen.painted = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v !== 0);
-	seen.wide = [...document.querySelectorAll(".wide, .tools, p, li, #lanes")].filter((e) => e.scrollWidth > e.clientWidth + 1)
-		.map((e) => e.textContent.slice(0, 60));
-	seen.scrolls = document.documentElement.scrollWidth > document.documentElement.clientWidth;
 	seen.steps = [];
 	const box = canvas.getBoundingClientRect();
 	for (let i = 0; i < 20; i++) {
@@ -95,13 +102,21 @@ try {
 	const session = await connect(address);
 	await session.send("session.new", { capabilities: {} });
 	await session.send("session.subscribe", { events: ["log.entryAdded", "network.beforeRequestSent"] });
+	const evaluate = async (context, program) => {
+		const got = await session.send("script.evaluate", { expression: `(${program})()`, target: { context }, awaitPromise: true });
+		if (got.type === "exception")
+			throw new Error(got.exceptionDetails.text);
+		return JSON.parse(got.result.value);
+	};
 	const context = (await session.send("browsingContext.getTree", {})).contexts[0].context;
 	await session.send("browsingContext.setViewport", { context, viewport: { width: 1280, height: 900 } });
 	await session.send("browsingContext.navigate", { context, url: pathToFileURL(path.resolve(file)).href, wait: "complete" });
-	const got = await session.send("script.evaluate", { expression: `(${inPage})()`, target: { context }, awaitPromise: true });
-	if (got.type === "exception")
-		throw new Error(got.exceptionDetails.text);
-	const seen = JSON.parse(got.result.value);
+	const seen = await evaluate(context, inPage);
+	seen.wide = {};
+	for (const width of [1280, 800]) {
+		await session.send("browsingContext.setViewport", { context, viewport: { width, height: 900 } });
+		seen.wide[width] = await evaluate(context, tooWide);
+	}
 	seen.errors = session.events.filter((e) => e.method === "log.entryAdded" && e.params.level === "error").map((e) => e.params.text);
 	if (shot) {
 		const { data } = await session.send("browsingContext.captureScreenshot", { context });

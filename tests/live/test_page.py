@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness import BUILD, ROOT, SAFESCOPED, Target, cases, check, check_near, profile_run, program, run
 from test_calls import ALWAYS
+from test_diff import Session as Build, diff
 from test_export import must_have
 
 HERE = Path(__file__).resolve().parent
@@ -35,7 +36,7 @@ def visit(t, page, wanted="", script="open_html.mjs"):
 def number(cell):
     """Of a displayed cell: its tooltip is exact where the text is rounded."""
     text = (cell["title"] or cell["text"]).replace("\u202f", "")
-    return None if cell["text"] == "–" else int(text.removesuffix(" ns"))
+    return None if cell["text"] == "–" else int(text.removesuffix(" ns").removesuffix(" bytes"))
 
 
 def seconds(text):
@@ -191,7 +192,7 @@ def test_in_firefox(t):
     check(done.returncode == 0, f"Firefox: {done.stderr[-1500:]}")
     seen = json.loads(done.stdout)
     check(not seen["errors"] and seen["ready"] == "all" and seen["painted"], f"in Firefox: {seen['errors']}, {seen['ready']}")
-    check(not seen["wide"] and not seen["scrolls"], f"too wide in Firefox: {seen['wide']}")
+    check(not any(seen["wide"].values()), f"too wide in Firefox: {seen['wide']}")
     other = visit(t, t.dir / "p.html", "safe_half_2ms")
 
     def texts(tables):
@@ -253,9 +254,12 @@ def test_several_processes(t):
 
 def test_walk(t):
     """Somebody who knows nothing of the program finds its faults on the page alone, and the numbers that it
-    measured itself. (What allocates, and what changed between two builds, the page does not answer yet.)"""
+    measured itself."""
     truth, report, target = profile_run(t, "Faulty", rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", "json,html"))
-    seen = visit(t, t.dir / "p.html", script="walk_html.mjs")
+    shutil.move(t.dir / "p.html", t.dir / "faulty.html")
+    old, new = Build(t, "old", "thr"), Build(t, "new", "slower")
+    diff(old.capture, new.capture, "-f", "html", "-o", t.dir / "changed")
+    seen = visit(t, t.dir / "faulty.html", t.dir / "changed.html", script="walk_html.mjs")
     # 1. which function uses the CPU
     haskell = [row for row in seen["functions"]["rows"] if row[0]["text"].startswith(("Main.", "~Main."))]
     check("digest" in haskell[0][0]["text"], f"the function that uses the CPU: {[row[0]['text'] for row in haskell[:5]]}")
@@ -282,6 +286,18 @@ def test_walk(t):
     check(waiting["slice"].startswith("waiting for a capability") and "capability\n1" in waiting["slice"] and "fetch" in waiting["slice"],
           f"its longest wait: {waiting['slice']}")
     check(target.pid, "no process")
+    # 6. what allocates
+    allocating = seen["allocating"]
+    first = {title: cell for title, cell in zip(allocating["table"]["columns"], allocating["table"]["rows"][0])}
+    check("pile" in first["function"]["text"], f"what allocates most: {allocating['table']['rows'][:3]}")
+    allocated = max(number(row[3]) for row in allocating["table"]["rows"] if "pile" in row[0]["text"])
+    check_near("what it allocated", allocated, truth["allocated"], 0.1 * truth["allocated"])
+    check(any(re.search("pile.*\n.*B, ", text) for text in allocating["stack"]), f"the graph of bytes: {allocating['stack']}")
+    # 7. what changed between two builds
+    lines = [line for line in seen["changed"]["text"].splitlines() if "slower: " in line]
+    check(len(lines) == 1 and re.search(r"slower: ~?Main\.(\$w)?changed\b", lines[0]), f"what got slower: {lines}")
+    frames = [text for text in seen["changed"]["described"] if re.match(r"~?Main\.(\$w)?changed\n", text)]
+    check(frames and all(", more" in text for text in frames), f"the graph says {frames}")
 
 
 if __name__ == "__main__":

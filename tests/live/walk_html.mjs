@@ -6,13 +6,21 @@
 //   2. which foreign call blocks, and from where;
 //   3. what held the collections up;
 //   4. when the longest pause was, and what ran then;
-//   5. which thread waited for which capability.
+//   5. which thread waited for which capability;
+//   6. what allocates;
 //
-//     node tests/live/walk_html.mjs BROWSER FILE "" [SCREENSHOTS]
+// and then through a page that compares two builds of tests/programs/Changed.hs, to find
+//
+//   7. what changed between them.
+//
+//     node tests/live/walk_html.mjs BROWSER FILE COMPARISON [SCREENSHOTS]
 //
 // Prints one JSON object with what the page answered.
 
-import { open, seen, settled, shot, tables, text, visit } from "./html_page.mjs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { load, open, seen, settled, shot, tables, text, visit, wanted } from "./html_page.mjs";
 
 // The cells of a table's row, by the titles of its columns.
 const row = (table, i) => Object.fromEntries(table.columns.map((title, k) => [title, table.rows[i][k]]));
@@ -75,6 +83,34 @@ async function waiting(page) {
 	return { most, slice: await page.evaluate(() => document.querySelector("#slice").innerText) };
 }
 
+async function allocating(page) {
+	await page.selectOption("#weight", "alloc");
+	await settled(page);
+	const all = await text(page, "flame-look"), graph = await page.locator("#flame-canvas").boundingBox();
+	// from the root down, where the graph is widest
+	const stack = [];
+	for (let y = 9; y < graph.height && stack.length < 40; y += 18) {
+		await page.locator("#flame-canvas").hover({ position: { x: 5, y } });
+		stack.push(await text(page, "flame-look"));
+	}
+	await shot(page, "6-allocation");
+	return { all, stack, table: (await tables(page))["table-allocation-0"] };
+}
+
+const GRAPH_ROW = 18;
+
+async function comparing(browser) {
+	const page = await load(browser, 1280, pathToFileURL(path.resolve(wanted)).href);
+	const graph = await page.locator("canvas").boundingBox(), described = new Set();
+	for (let y = GRAPH_ROW / 2; y < graph.height; y += GRAPH_ROW)
+		for (let x = 5; x < graph.width; x += 30) {
+			await page.mouse.move(graph.x + x, graph.y + y);
+			described.add(await text(page, "look"));
+		}
+	await shot(page, "7-changed");
+	return { text: await page.textContent("pre"), described: [...described] };
+}
+
 await visit(async (browser) => {
 	const page = await open(browser, 1280), first = await tables(page);
 	seen.functions = first["table-functions-0"];
@@ -84,4 +120,7 @@ await visit(async (browser) => {
 	seen.longest = await longestPause(page);
 	await back(page);
 	seen.waiting = await waiting(page);
+	await back(page);
+	seen.allocating = await allocating(page);
+	seen.changed = await comparing(browser);
 });

@@ -47,11 +47,11 @@ void faulty_query(int ms)
 	queried_ns += tally__clock(CLOCK_MONOTONIC) - start;
 }
 
-void faulty_print(void);
-void faulty_print(void)
+void faulty_print(int64_t allocated);
+void faulty_print(int64_t allocated)
 {
-	printf("{\"queries\": %llu, \"queried_ns\": %llu, \"locks\": [",
-	       (unsigned long long)queries, (unsigned long long)queried_ns);
+	printf("{\"allocated\": %lld, \"queries\": %llu, \"queried_ns\": %llu, \"locks\": [",
+	       (long long)allocated, (unsigned long long)queries, (unsigned long long)queried_ns);
 	for (unsigned i = 0; i < n_locks; i++)
 		printf("%s[%llu, %llu]", i ? ", " : "", (unsigned long long)locks[i].at_ns,
 		       (unsigned long long)locks[i].ns);

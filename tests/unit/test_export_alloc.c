@@ -261,12 +261,78 @@ static void test_chrome(void **state)
 	timeline__free(kit.tl);
 }
 
+/* What the page has in the element of that id. */
+static cJSON *data_of(const char *page, const char *id)
+{
+	char mark[64];
+	const char *data;
+	cJSON *root;
+
+	snprintf(mark, sizeof(mark), "<script type=\"application/json\" id=\"%s\">", id);
+	data = strstr(page, mark);
+	assert_non_null(data);
+	root = cJSON_Parse(data + strlen(mark));
+	assert_non_null(root);
+	return root;
+}
+
+static const cJSON *named(const cJSON *list, const char *key, const char *name)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach (item, list)
+		if (!strcmp(at(item, key)->valuestring, name))
+			return item;
+	fail_msg("there is no %s", name);
+	return NULL;
+}
+
+static double cell(const cJSON *table, int row, int column)
+{
+	return cJSON_GetArrayItem(cJSON_GetArrayItem(at(table, "rows"), row), column)->valuedouble;
+}
+
+static void test_page(void **state)
+{
+	struct kit kit;
+	size_t len;
+	char *text = render(make(&kit), "html", WEIGHT_CPU, false, &len);
+	cJSON *data = data_of(text, "data"), *details = data_of(text, "details");
+	const cJSON *target = cJSON_GetArrayItem(at(data, "targets"), 0), *table, *curve, *rows;
+	double sum = 0;
+
+	(void)state;
+	rows = cJSON_GetArrayItem(at(details, "allocated"), 0);
+	for (int i = 1; i < cJSON_GetArraySize(rows); i += 2)
+		sum += cJSON_GetArrayItem(rows, i)->valuedouble;
+	assert_true(sum == 15e6);
+	table = named(at(target, "tables"), "id", "allocation");
+	assert_string_equal(
+		cJSON_GetArrayItem(cJSON_GetArrayItem(at(table, "rows"), 0), 0)->valuestring,
+		"Main.h1");
+	assert_true(cell(table, 0, 2) == 8e6 && cell(table, 0, 3) == 8e6 && cell(table, 0, 4) == 2);
+	assert_true(cell(table, 1, 2) == 6e6 && cell(table, 1, 4) == 1);
+	curve = named(at(target, "curves"), "name", "live heap");
+	assert_true(at(curve, "max")->valuedouble == 30e6);
+	/* [time since the one before, bytes, …] */
+	rows = at(curve, "points");
+	assert_int_equal(cJSON_GetArraySize(rows), 8);
+	assert_true(cJSON_GetArrayItem(rows, 1)->valuedouble == 20e6);
+	assert_true(cJSON_GetArrayItem(rows, 2)->valuedouble == 100e3);
+	assert_true(cJSON_GetArrayItem(rows, 7)->valuedouble == 15e6);
+	cJSON_Delete(data);
+	cJSON_Delete(details);
+	free(text);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folded), cmocka_unit_test(test_speedscope),
 		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_json),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,29 @@ static void put_points(const struct html *h, const struct pic_counter *counter, 
 	}
 }
 
+/* What was live after each collection; of too many the highest, as above. */
+static void put_heap(const struct html *h, const struct pic_heap *heap, size_t most, bool first)
+{
+	size_t stride = heap->n_points / MAX(most, (size_t)1) + 1;
+	uint64_t at = h->zero_ns;
+	bool any = false;
+
+	fprintf(h->out, "%s\n{\"name\":\"live heap\",\"unit\":\"bytes\",\"max\":%llu,\"points\":[",
+		first ? "" : ",", (unsigned long long)heap->most_live_bytes);
+	for (size_t i = 0; i < heap->n_points; i += stride) {
+		uint64_t bytes = 0;
+
+		for (size_t k = i; k < MIN(i + stride, heap->n_points); k++)
+			bytes = MAX(bytes, heap->points[k].live_bytes);
+		html__comma(h->out, &any);
+		html__put_int(h->out, (int64_t)(heap->points[i].ns - at));
+		fputc_unlocked(',', h->out);
+		put_u64(h->out, bytes);
+		at = heap->points[i].ns;
+	}
+	fputs("]}", h->out);
+}
+
 static size_t put_curves(const struct html *h, const struct pic_target *target, size_t most)
 {
 	size_t n = MIN(target->n_counters, (size_t)CURVES);
@@ -235,6 +258,8 @@ static size_t put_curves(const struct html *h, const struct pic_target *target, 
 		put_points(h, counter, most / MAX(n, (size_t)1));
 		fputs("]}", h->out);
 	}
+	if (target->heap.known && target->heap.n_points)
+		put_heap(h, &target->heap, most, n == 0);
 	fputc(']', h->out);
 	return target->n_counters - n;
 }

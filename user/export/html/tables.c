@@ -2,7 +2,7 @@
 /*
  * The tables of the html page that the report has, too, all of one shape: {"id", "title",
  * "columns": [[title, unit]], "rows": [[cell]], "more": rows left out}. Units: "text", "ns",
- * "count". null: not known. What lanes add up to the page makes itself, from their sums.
+ * "count", "bytes". null: not known. What lanes add up to the page makes itself, from their sums.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -165,6 +165,36 @@ static void put_cost_centres(struct table_out *t, const struct pic_target *targe
 	end(t, n);
 }
 
+/* ── allocation ──────────────────────────────────────────────────────────────────────────── */
+
+static void put_allocators(struct table_out *t, const struct picture *pic,
+			   const struct pic_alloc *alloc)
+{
+	static const char *const columns[][2] = {
+		{"function", "text"},		{"module", "text"},
+		{"allocated, itself", "bytes"}, {"allocated, with what it calls", "bytes"},
+		{"samples, itself", "count"},	{"samples, with what it calls", "count"},
+	};
+
+	begin(t, "allocation", "What allocates, by samples of allocation");
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		add_column(t, columns[i][0], columns[i][1]);
+	begin_rows(t);
+	for (size_t i = 0; i < alloc->n_allocators && t->rows < t->most; i++) {
+		const struct pic_allocator *a = &alloc->allocators[i];
+		const struct pic_frame *frame = picture__frame(pic, a->frame);
+
+		begin_row(t);
+		add_text(t, frame__name(frame));
+		add_text(t, frame->file);
+		add_number(t, a->self_bytes);
+		add_number(t, a->total_bytes);
+		add_number(t, a->self_samples);
+		add_number(t, a->total_samples);
+	}
+	end(t, alloc->n_allocators);
+}
+
 /* ── a process ───────────────────────────────────────────────────────────────────────────── */
 
 static void put_name(FILE *out, const struct pic_target *target)
@@ -214,6 +244,8 @@ static void put_target(const struct html *h, struct table_out *t, uint32_t targe
 	/* With a log alone functions are cost centres, which have a table of their own. */
 	if (target->n_functions && !session__log_alone(h->pic))
 		put_functions(t, target);
+	if (target->alloc.n_allocators)
+		put_allocators(t, h->pic, &target->alloc);
 	put_cost_centres(t, target);
 	fputs("]}", t->out);
 }

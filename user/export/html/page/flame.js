@@ -149,7 +149,7 @@ function moveFlame(key) {
 
 function startFlame() {
 	const select = byId("weight");
-	if (details.allocated.some(function (rows) { return rows.length; }))
+	if (anyAllocated())
 		select.querySelector("option[value=alloc]").hidden = false;
 	else if (view.weight === "alloc")
 		view.weight = "cpu";

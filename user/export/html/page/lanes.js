@@ -125,10 +125,7 @@ function markLabels() {
 }
 
 function amount(n, unit) {
-	if (unit !== "bytes")
-		return count(n) + (unit ? " " + unit : "");
-	const step = n >= 1 ? Math.min(4, Math.floor(Math.log2(n) / 10)) : 0;
-	return (step ? three(n / Math.pow(1024, step)) : n) + [" B", " KiB", " MiB", " GiB", " TiB"][step];
+	return unit === "bytes" ? bytes(n) : count(n) + (unit ? " " + unit : "");
 }
 
 /* ── slices and bins ── */

@@ -108,6 +108,8 @@ function putBasis(sums) {
 			": " + counted(sums.slices, "slice", "slices") + " and " + counted(sums.n_samples, "sample", "samples") +
 			" within it. Times are exact where slices end at events, else as exact as the samples are; calls too short " +
 			"for a slice of their own are in the slices around them.";
+	if ((view.range || view.hidden.size) && anyAllocated())
+		text += " What was allocated is known for the whole session only.";
 	byId("basis").textContent = text;
 	byId("zoom-range").disabled = !view.range;
 	byId("clear").disabled = nothingIsSelected();

@@ -82,6 +82,10 @@ function addAllocated(sums) {
 	});
 }
 
+function anyAllocated() {
+	return details.allocated.some(function (rows) { return rows.length; });
+}
+
 function addUp() {
 	const sums = emptySums();
 	if (view.weight === "alloc")

@@ -18,9 +18,9 @@ function putCell(row, value, column, wall, isName) {
 		return;
 	}
 	const cell = make("td", row, value === null ? "–" : unit === "share" ? (value ? (100 * value / wall).toFixed(1) : "·") :
-		unit === "count" ? count(value) : unit === "when" ? moment(value, 1000) : duration(value), "number");
+		unit === "count" ? count(value) : unit === "bytes" ? bytes(value) : unit === "when" ? moment(value, 1000) : duration(value), "number");
 	if (unit !== "count" && value !== null)
-		cell.title = exactly(value);
+		cell.title = unit === "bytes" ? count(value) + " bytes" : exactly(value);
 }
 
 /* All states of a row in one bar, next to its name. */
@@ -253,8 +253,9 @@ function putTables(sums) {
 		const part = make(severalProcesses ? "details" : "section", parent), made = [];
 		for (const kind of [THREAD, CAPABILITY, HASKELL])
 			made.push(lanesTable(no, kind, all));
-		if (whole)
-			for (const table of target.tables || [])
+		/* what was allocated belongs to no moment and no lane */
+		for (const table of target.tables || [])
+			if (whole || (table.id === "allocation" && lanesThatCount().some(function (lane) { return lane.target === no; })))
 				made.push(Object.assign({}, table, {id: table.id + "-" + no}));
 		made.push(gcTable(no), markTable(no));
 		if (severalProcesses) {
