@@ -195,7 +195,7 @@ class Profiles:
             for profile in profiles:
                 for s in profile["samples"]:
                     stack = self.entry("stackTable", s.get("stackIndex", 0)).get("locationIndices", [])
-                    yield (resource["process.pid"], self.type(profile)[0], self.attributes(s["attributeIndices"]),
+                    yield (resource["process.pid"], self.type(profile)[0], self.attributes(s.get("attributeIndices", [])),
                            sum(map(int, s["values"])), [self.frame(i) for i in stack])
 
     def frame(self, index):
