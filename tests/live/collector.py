@@ -211,7 +211,7 @@ class Profiles:
         sums = {}
         for pid, kind, attributes, value, _ in self.samples():
             of_type = sums.setdefault(kind, {})
-            key = (pid, attributes.get("thread.id", 0), attributes["ghc.state"])
+            key = (pid, attributes.get("thread.id", 0), attributes.get("ghc.state"))
             of_type[key] = of_type.get(key, 0) + value
         return sums
 
