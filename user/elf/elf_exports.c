@@ -110,6 +110,8 @@ bool elf__exports(const struct elf_file *elf, const char *name)
 		return false;
 	if (!lazy->exports_done)
 		read_table(elf);
+	if (!lazy->exports)
+		return false;
 	at = search__first(lazy->n_exports, i, lazy->exports[i].hash >= hash);
 	for (size_t i = at; i < lazy->n_exports && i - at < SAME_HASH; i++) {
 		struct elf_sym sym;

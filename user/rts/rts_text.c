@@ -208,7 +208,7 @@ static int take_parts(struct rts_text *t, const uint8_t *parts)
 	for (size_t i = 0; i < t->n; i++)
 		if (parts[i] > RTS_PART_GC)
 			return -EIO;
-	t->part = malloc(t->n);
+	t->part = malloc(t->n + 1);
 	if (!t->part)
 		return -ENOMEM;
 	memcpy(t->part, parts, t->n);
