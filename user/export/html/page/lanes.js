@@ -125,7 +125,7 @@ function markLabels() {
 }
 
 function amount(n, unit) {
-	return unit === "bytes" ? bytes(n) : count(n) + (unit ? " " + unit : "");
+	return /^bytes/.test(unit) ? bytes(n) + unit.slice("bytes".length) : count(n) + (unit ? " " + unit : "");
 }
 
 /* ── slices and bins ── */
