@@ -22,7 +22,7 @@
 struct bench {
 	const char *path;
 	struct images images;
-	const struct elf_file *elf;
+	struct elf_file *elf;
 	struct rts rts;
 	struct symbols *symbols;
 	struct modules *modules;
@@ -139,7 +139,6 @@ int main(int argc, char **argv)
 	rts_text__free(b.text);
 	modules__free(b.modules);
 	symbols__free(b.symbols);
-	rts__free(&b.rts);
 	images__free(&b.images);
 	return err ? 1 : 0;
 }

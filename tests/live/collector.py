@@ -195,7 +195,7 @@ class Profiles:
             for profile in profiles:
                 for s in profile["samples"]:
                     stack = self.entry("stackTable", s.get("stackIndex", 0)).get("locationIndices", [])
-                    yield (resource["process.pid"], self.type(profile)[0], self.attributes(s["attributeIndices"]),
+                    yield (resource["process.pid"], self.type(profile)[0], self.attributes(s.get("attributeIndices", [])),
                            sum(map(int, s["values"])), [self.frame(i) for i in stack])
 
     def frame(self, index):
@@ -211,7 +211,7 @@ class Profiles:
         sums = {}
         for pid, kind, attributes, value, _ in self.samples():
             of_type = sums.setdefault(kind, {})
-            key = (pid, attributes.get("thread.id", 0), attributes["ghc.state"])
+            key = (pid, attributes.get("thread.id", 0), attributes.get("ghc.state"))
             of_type[key] = of_type.get(key, 0) + value
         return sums
 

@@ -53,6 +53,8 @@ def test_a_file(t, way):
     its = report.target()
     check(resource["process.pid"] == target.pid and resource["process.runtime.version"] == its["ghc"]["version"]
           and resource["process.executable.path"] == its["exe"] and resource["host.name"], f"the resource: {resource}")
+    allocated = sum(profiles.sums().get("alloc_space", {}).values())
+    check(allocated == (its.get("allocation") or {"bytes": 0})["bytes"], f"{allocated} bytes of {its.get('allocation')}")
     taken = sum(profiles.sums()["samples"].values())
     check(its["stacks"]["samples"] * 0.99 - 3 <= taken <= its["stacks"]["samples"], f"{taken} samples")
     seen = {frame for *_, stack in profiles.samples() for frame in stack}
@@ -60,7 +62,8 @@ def test_a_file(t, way):
     check(spin == [("unsafe_spin_1ms", "native", its["exe"])], f"unsafe_spin_1ms is {spin}")
     # ~: the name of the nearest symbol
     check(any(kind == "haskell" and name.removeprefix("~").startswith("Main.") for name, kind, _ in seen), "no Haskell code in it")
-    caps = {a.get("ghc.capability") for _, kind, a, _, _ in profiles.samples() if a["ghc.state"] == "unsafe_call_cpu"}
+    caps = {a.get("ghc.capability") for _, kind, a, _, _ in profiles.samples()
+            if a.get("ghc.state") == "unsafe_call_cpu"}
     check(caps and caps <= ({0, 1} if way == "thr" else {0}), f"unsafe calls ran on the capabilities {caps}")
     check(gzip.decompress(body), "it is empty")
 
@@ -128,8 +131,12 @@ def test_one_session(t):
     session.wait_attached()
     target.go()
     check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
-    (resource, profiles), = collector.next().resources()
-    check(resource["process.pid"] == target.pid and len(profiles) == 4, f"{resource}, {len(profiles)} profiles")
+    request = collector.next()
+    (resource, profiles), = request.resources()
+    kinds = sorted(request.type(p)[0] for p in profiles)
+    # alloc_space: if it collected garbage meanwhile
+    check(resource["process.pid"] == target.pid and [k for k in kinds if k != "alloc_space"] ==
+          ["cpu", "off_cpu", "safe_call", "samples"] and len(kinds) <= 5, f"{resource}: {kinds}")
     check(abs(int(profiles[0]["durationNano"]) - 2e9) < 1e9, f"it lasted for {profiles[0]['durationNano']} ns")
     check(not queued(t) and collector.sink.seen.empty(), "it came twice")
     check(not list(t.dir.glob("safescope-*")), "files were written")

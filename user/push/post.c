@@ -10,7 +10,6 @@
 #include <curl/curl.h>
 
 #include "base/base.h"
-#include "otlp.pb-c.h"
 #include "push_priv.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
@@ -191,52 +190,17 @@ static CURLcode perform(struct post *p)
 
 /* ── the answer ──────────────────────────────────────────────────────────────────────────── */
 
-static bool is_type(struct post *p, const char *wanted)
+static void read_answer(struct post *p, struct sender_answer *a)
 {
 	char *type = NULL;
 
-	return curl_easy_getinfo(p->curl, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK && type &&
-	       !strncasecmp(type, wanted, strlen(wanted));
-}
-
-static void keep_text(struct sender_answer *a, const char *text, size_t len)
-{
-	snprintf(a->text, sizeof(a->text), "%.*s", (int)MIN(len, sizeof(a->text) - 1), text);
-}
-
-static void read_success(struct post *p, struct sender_answer *a)
-{
-	Otlp__ExportResponse *r;
-
-	if (!p->opts->otlp)
-		return;
-	r = is_type(p, "application/x-protobuf")
-		    ? otlp__export_response__unpack(NULL, p->answer_len, p->answer)
-		    : NULL;
-	if (!r) {
-		keep_text(a, "an answer that is not OTLP's", SIZE_MAX);
-		return;
-	}
-	if (r->partial_success) {
-		a->rejected = MAX(r->partial_success->rejected_profiles, (int64_t)0);
-		keep_text(a, r->partial_success->error_message, SIZE_MAX);
-	}
-	otlp__export_response__free_unpacked(r, NULL);
-}
-
-/* Why, as far as it says so in a way that is known. */
-static void read_error(struct post *p, struct sender_answer *a)
-{
-	Otlp__Status *status = is_type(p, "application/x-protobuf")
-				       ? otlp__status__unpack(NULL, p->answer_len, p->answer)
-				       : NULL;
-
-	if (status)
-		keep_text(a, status->message, SIZE_MAX);
-	else if (is_type(p, "text/plain") || is_type(p, "application/json"))
-		keep_text(a, (const char *)p->answer, p->answer_len);
-	if (status)
-		otlp__status__free_unpacked(status, NULL);
+	if (curl_easy_getinfo(p->curl, CURLINFO_CONTENT_TYPE, &type) != CURLE_OK)
+		type = NULL;
+	answer__read(&(struct answer_body){.otlp = p->opts->otlp,
+					   .type = type,
+					   .data = p->answer,
+					   .len = p->answer_len},
+		     a);
 }
 
 void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
@@ -252,7 +216,7 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	code = perform(p);
 	if (code != CURLE_OK) {
 		a->outcome = SENDER_FAILED;
-		keep_text(a, p->error[0] ? p->error : curl_easy_strerror(code), SIZE_MAX);
+		answer__keep_text(a, p->error[0] ? p->error : curl_easy_strerror(code), SIZE_MAX);
 		return;
 	}
 	a->outcome = SENDER_ANSWERED;
@@ -261,8 +225,5 @@ void post__file(struct post *p, int fd, struct sender_answer *ret_answer)
 	if (curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK &&
 	    retry_after > 0)
 		a->retry_after_s = (uint64_t)retry_after;
-	if (status >= 200 && status < 300)
-		read_success(p, a);
-	else
-		read_error(p, a);
+	read_answer(p, a);
 }

@@ -102,6 +102,20 @@ struct post *post__new(const struct sender_opts *opts);
 /* Sends the file; the answer is filled in but for its id. */
 void post__file(struct post *post, int fd, struct sender_answer *ret_answer);
 
+/* ── answer.c: in the sender ─────────────────────────────────────────────────────────────── */
+
+struct answer_body {
+	bool otlp;	  /* it is to be OTLP's */
+	const char *type; /* its media type; NULL: none */
+	const uint8_t *data;
+	size_t len;
+};
+
+/* What it says, of an answer whose status is known. */
+void answer__read(const struct answer_body *body, struct sender_answer *answer);
+/* Of `text` what fits, up to its end or `len` bytes. */
+void answer__keep_text(struct sender_answer *answer, const char *text, size_t len);
+
 /* ── sender.c ────────────────────────────────────────────────────────────────────────────── */
 
 struct confine_peer;
@@ -143,6 +157,9 @@ struct sender_answer {
 	uint32_t status;
 	char text[256]; /* what it said, or what failed; other people's */
 };
+
+/* Whether `n` bytes that came from there can be one; its text and counts are put right. */
+bool sender__check(struct sender_answer *answer, size_t n);
 
 /* The options are to live until it has begun: for ever, in its copy. */
 int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer);

@@ -19,6 +19,8 @@
 
 /* TLS, HTTP/2, and threads' stacks. */
 #define SENDER_MEMORY (512ULL << 20)
+/* Profiles that a server may say it did not take: sums of them do not overflow. */
+#define REJECTED_MOST INT32_MAX
 /* Beyond the request's own timeout. */
 #define HANGS_S 30
 #define PAUSE_S 1
@@ -155,6 +157,15 @@ int sender__send(struct confine_peer *peer, const struct sender_task *task, int 
 	return n == sizeof(*task) ? 0 : n < 0 ? -errno : -EIO;
 }
 
+bool sender__check(struct sender_answer *answer, size_t n)
+{
+	if (n != sizeof(*answer) || answer->outcome >= SENDER_OUTCOMES)
+		return false;
+	answer->text[sizeof(answer->text) - 1] = '\0';
+	answer->rejected = MIN(MAX(answer->rejected, (int64_t)0), (int64_t)REJECTED_MOST);
+	return true;
+}
+
 int sender__answer(struct confine_peer *peer, struct sender_answer *ret_answer)
 {
 	ssize_t n = recv(confine_peer__fd(peer), ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
@@ -163,9 +174,5 @@ int sender__answer(struct confine_peer *peer, struct sender_answer *ret_answer)
 		return -EAGAIN;
 	if (n <= 0)
 		return -EPIPE;
-	if (n != sizeof(*ret_answer) || ret_answer->outcome >= SENDER_OUTCOMES)
-		return -EPIPE;
-	ret_answer->text[sizeof(ret_answer->text) - 1] = '\0';
-	ret_answer->rejected = MAX(ret_answer->rejected, (int64_t)0);
-	return 0;
+	return sender__check(ret_answer, (size_t)n) ? 0 : -EPIPE;
 }

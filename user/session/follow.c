@@ -222,6 +222,13 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
+static bool has_ended(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return proc__stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X';
+}
+
 /* It is not to be profiled; err says why. */
 static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *rec, bool ghc,
 		     const char *why, int err)
@@ -229,7 +236,8 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 	if (rec && (rec->flags & WIRE_PROC_TARGET)) {
 		kernel__detach(s->kernel, pid);
 		members__leave_gone(s->members, pid);
-		s->n_too_short += err == -ESRCH;
+		/* what is left of one that ends looks like no program of GHC's */
+		s->n_too_short += err == -ESRCH || has_ended(pid);
 	}
 	refuse(s, pid, ghc, why);
 	return err;
