@@ -139,6 +139,7 @@ def check_keys(seen, report):
     keys = seen["keys"]
     check(keys["focus"] == "lanes" and keys["outline"] not in ("none", ""), f"the lanes in focus: {keys}")
     check(keys["lane"] in seen["lanes"], f"the first lane: {keys['lane']}")
+    check(keys["stops"] == 1, f"Tab stops at {keys['stops']} lanes")
     times = [[int(ns.replace("\u202f", "")) for ns in re.findall(r"([\d\u202f]+) ns", text)] for text in (keys["slice"], keys["next"])]
     for start, end, takes in (t[:3] for t in times):
         check(0 < end - start == takes, f"a slice from {start} to {end} takes {takes}")
