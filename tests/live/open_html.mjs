@@ -130,6 +130,8 @@ async function byKeys(page) {
 	await page.keyboard.press("+");
 	await settled(page);
 	seen.keys.label = await text(page, "ruler-label");
+	// one more Tab leaves them, however many there are
+	seen.keys.stops = await page.locator("#labels button:not([tabindex='-1'])").count();
 	await page.keyboard.press("s");
 	await settled(page);
 	seen.keys.basis = await text(page, "basis");

@@ -139,6 +139,7 @@ def check_keys(seen, report):
     keys = seen["keys"]
     check(keys["focus"] == "lanes" and keys["outline"] not in ("none", ""), f"the lanes in focus: {keys}")
     check(keys["lane"] in seen["lanes"], f"the first lane: {keys['lane']}")
+    check(keys["stops"] == 1, f"Tab stops at {keys['stops']} lanes")
     times = [[int(ns.replace("\u202f", "")) for ns in re.findall(r"([\d\u202f]+) ns", text)] for text in (keys["slice"], keys["next"])]
     for start, end, takes in (t[:3] for t in times):
         check(0 < end - start == takes, f"a slice from {start} to {end} takes {takes}")
@@ -293,6 +294,9 @@ def test_walk(t):
     allocated = max(number(row[3]) for row in allocating["table"]["rows"] if "pile" in row[0]["text"])
     check_near("what it allocated", allocated, truth["allocated"], 0.1 * truth["allocated"])
     check(any(re.search("pile.*\n.*B, ", text) for text in allocating["stack"]), f"the graph of bytes: {allocating['stack']}")
+    about, unit = re.search(r"About ([\d.]+) (.)B were allocated", allocating["basis"]).groups()
+    check_near("what was allocated in a range of all", float(about) * {"k": 1e3, "M": 1e6, "G": 1e9}[unit], truth["allocated"],
+               0.1 * truth["allocated"])
     # 7. what changed between two builds
     lines = [line for line in seen["changed"]["text"].splitlines() if "slower: " in line]
     check(len(lines) == 1 and re.search(r"slower: ~?Main\.(\$w)?changed\b", lines[0]), f"what got slower: {lines}")

@@ -94,7 +94,10 @@ async function allocating(page) {
 		stack.push(await text(page, "flame-look"));
 	}
 	await shot(page, "6-allocation");
-	return { all, stack, table: (await tables(page))["table-allocation-0"] };
+	await page.click("#select-view");
+	await settled(page);
+	const basis = await text(page, "basis");
+	return { basis, all, stack, table: (await tables(page))["table-allocation-0"] };
 }
 
 const GRAPH_ROW = 18;

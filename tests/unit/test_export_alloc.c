@@ -320,6 +320,14 @@ static void test_page(void **state)
 	assert_true(cJSON_GetArrayItem(rows, 1)->valuedouble == 20e6);
 	assert_true(cJSON_GetArrayItem(rows, 2)->valuedouble == 100e3);
 	assert_true(cJSON_GetArrayItem(rows, 7)->valuedouble == 15e6);
+	/* 4, 6 and 1 MB, each in 100 µs; [ns, bytes a second, …] */
+	curve = named(at(target, "curves"), "name", "allocation");
+	assert_true(at(curve, "max")->valuedouble == 60e9);
+	rows = at(curve, "points");
+	assert_int_equal(cJSON_GetArraySize(rows), 8);
+	assert_true(cJSON_GetArrayItem(rows, 1)->valuedouble == 40e9);
+	assert_true(cJSON_GetArrayItem(rows, 3)->valuedouble == 60e9);
+	assert_true(cJSON_GetArrayItem(rows, 5)->valuedouble == 10e9);
 	cJSON_Delete(data);
 	cJSON_Delete(details);
 	free(text);

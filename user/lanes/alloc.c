@@ -82,7 +82,8 @@ int allocated__take(struct lanes *l, uint64_t until)
 		if (seen->readings[i].ns <= until) {
 			add_reading(&l->allocated.sums, &seen->readings[i]);
 			if (!err && !seen->readings[i].ticked)
-				err = heap_curve__add(&l->allocated.heap, &seen->readings[i]);
+				err = heap_curve__add(&l->allocated.heap, &seen->readings[i],
+						      l->allocated.sums.bytes);
 		}
 	seen__forget_allocs(l->in, l->seen, until);
 	return err;

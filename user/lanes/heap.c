@@ -44,10 +44,13 @@ static bool is_major(const struct alloc_reading *r)
 	return r->generation >= 0 && (uint32_t)r->generation + 1 >= (r->n_gens ? r->n_gens : 2);
 }
 
-int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r)
+int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_t allocated)
 {
 	struct pic_heap *h = &c->heap;
-	struct pic_heap_point point = {.ns = r->ns, .live_bytes = r->live, .major = is_major(r)};
+	struct pic_heap_point point = {.ns = r->ns,
+				       .live_bytes = r->live,
+				       .allocated_bytes = allocated,
+				       .major = is_major(r)};
 	uint64_t before = c->last.live_bytes;
 	int err;
 

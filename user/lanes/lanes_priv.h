@@ -420,7 +420,8 @@ int allocated__fill(struct lanes *l);
 /* ── the heap (heap.c) ───────────────────────────────────────────────────────────────────── */
 
 void heap_curve__free(struct heap_curve *c);
-int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r);
+/* With all that was allocated by then. */
+int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_t allocated);
 int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap *ret_heap);
 
 #endif

@@ -87,6 +87,7 @@ struct pic_heap_gen {
 /* At a collection's end. What died since an older generation was collected last counts as live. */
 struct pic_heap_point {
 	uint64_t ns, live_bytes;
+	uint64_t allocated_bytes;     /* by then, since pic_alloc.from_ns */
 	uint64_t gens[PIC_HEAP_GENS]; /* live bytes of each */
 	bool major;
 };

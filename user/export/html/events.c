@@ -16,7 +16,8 @@
 #define MAX_POINTS 60000
 #define LEAST	   200
 /* Of a process, the first ones: a heap profile has many bands. */
-#define CURVES 24
+#define CURVES		 24
+#define ALLOCATION_PARTS 1000
 
 static size_t most_of(size_t most, size_t n_targets)
 {
@@ -235,6 +236,42 @@ static void put_heap(const struct html *h, const struct pic_heap *heap, size_t m
 	fputs("]}", h->out);
 }
 
+static void put_point(const struct html *h, uint64_t *at, uint64_t ns, uint64_t value, bool *any)
+{
+	html__comma(h->out, any);
+	html__put_int(h->out, (int64_t)(ns - *at));
+	fputc_unlocked(',', h->out);
+	put_u64(h->out, value);
+	*at = ns;
+}
+
+/* In bytes a second, from one collection's end to another's, which are not nearer to each other
+ * than a part of the whole: else one that follows at once would be all that the curve shows. */
+static void put_allocation(const struct html *h, const struct pic_heap *heap)
+{
+	const struct pic_heap_point *from = heap->points, *last = from + heap->n_points - 1;
+	uint64_t least = (last->ns - from->ns) / ALLOCATION_PARTS, at = h->zero_ns, max = 0;
+	bool any = false;
+
+	fputs(",\n{\"name\":\"allocation\",\"unit\":\"bytes a second\",\"points\":[", h->out);
+	for (const struct pic_heap_point *to = from + 1; to <= last; to++) {
+		double s = (double)(to->ns - from->ns) / 1e9;
+		uint64_t rate;
+
+		if ((to->ns - from->ns < least && to < last) || s <= 0)
+			continue;
+		rate = (uint64_t)((double)(to->allocated_bytes - from->allocated_bytes) / s);
+		max = MAX(max, rate);
+		put_point(h, &at, from->ns, rate, &any);
+		from = to;
+	}
+	/* what comes after is not known */
+	put_point(h, &at, last->ns, 0, &any);
+	fputs("],\"max\":", h->out);
+	put_u64(h->out, max);
+	fputc('}', h->out);
+}
+
 static size_t put_curves(const struct html *h, const struct pic_target *target, size_t most)
 {
 	size_t n = MIN(target->n_counters, (size_t)CURVES);
@@ -260,6 +297,8 @@ static size_t put_curves(const struct html *h, const struct pic_target *target, 
 	}
 	if (target->heap.known && target->heap.n_points)
 		put_heap(h, &target->heap, most, n == 0);
+	if (target->heap.known && target->heap.n_points > 1)
+		put_allocation(h, &target->heap);
 	fputc(']', h->out);
 	return target->n_counters - n;
 }

@@ -107,8 +107,21 @@ function putLabel(row, i) {
 	row.label.style.height = row.height + "px";
 	if (row.label.tagName === "BUTTON") {
 		row.label.type = "button";
-		row.label.onfocus = function () { focusLane = i; };
+		row.label.tabIndex = -1;
+		row.label.onfocus = function () {
+			focusLane = i;
+			putTabStop();
+		};
 	}
+}
+
+/* Tab goes to one of all the labels, and on from there to what is below the lanes; arrows go to the others. */
+function putTabStop() {
+	const row = laneRows[focusLane] || laneRows.find(function (r) { return r.label.tagName === "BUTTON"; });
+	for (const label of labels.querySelectorAll("button[tabindex='0']"))
+		label.tabIndex = -1;
+	if (row)
+		row.label.tabIndex = 0;
 }
 
 function putLabels() {
@@ -116,6 +129,7 @@ function putLabels() {
 	labels.textContent = "";
 	byId("rows").style.height = (last ? last.top + last.height : ROW) + "px";
 	laneRows.forEach(putLabel);
+	putTabStop();
 }
 
 function markLabels() {
@@ -125,7 +139,7 @@ function markLabels() {
 }
 
 function amount(n, unit) {
-	return unit === "bytes" ? bytes(n) : count(n) + (unit ? " " + unit : "");
+	return /^bytes/.test(unit) ? bytes(n) + unit.slice("bytes".length) : count(n) + (unit ? " " + unit : "");
 }
 
 /* ── slices and bins ── */

@@ -96,6 +96,12 @@ function putDropped() {
 		". Sums have all of it." : "All slices are here: nothing was left out.";
 }
 
+function allocated(range) {
+	const sum = range ? allocatedIn(range[0], range[1]) : null;
+	return (sum === null ? "" : " About " + bytes(sum) + " were allocated meanwhile.") +
+		" Who allocated is known for the whole session only.";
+}
+
 function putBasis(sums) {
 	const names = [...view.lanes].map(function (no) { return laneName(data.lanes[no]); });
 	const all = "all " + (data.log_alone ? "lanes" : "OS threads"), process = severalProcesses ? selectedProcess() : -1;
@@ -109,7 +115,7 @@ function putBasis(sums) {
 			" within it. Times are exact where slices end at events, else as exact as the samples are; calls too short " +
 			"for a slice of their own are in the slices around them.";
 	if ((view.range || view.hidden.size) && anyAllocated())
-		text += " What was allocated is known for the whole session only.";
+		text += allocated(view.range);
 	byId("basis").textContent = text;
 	byId("zoom-range").disabled = !view.range;
 	byId("clear").disabled = nothingIsSelected();

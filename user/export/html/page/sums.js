@@ -82,6 +82,18 @@ function addAllocated(sums) {
 	});
 }
 
+/* By the processes whose lanes are selected, by their curves; null: no curve shows it. */
+function allocatedIn(from, to) {
+	const wanted = new Set(lanesThatCount().map(function (lane) { return lane.target; }));
+	let sum = null;
+	data.targets.forEach(function (target, no) {
+		const curve = wanted.has(no) && (target.curves || []).find(function (c) { return c.unit === "bytes a second"; });
+		for (let i = 0; curve && i + 1 < curve.n; i++)
+			sum += curve.values[i] * Math.max(Math.min(curve.times[i + 1], to) - Math.max(curve.times[i], from), 0) / 1e9;
+	});
+	return sum;
+}
+
 function anyAllocated() {
 	return details.allocated.some(function (rows) { return rows.length; });
 }
