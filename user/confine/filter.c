@@ -134,14 +134,14 @@ static int add_network(scmp_filter_ctx f)
 		int call;
 		struct scmp_arg_cmp cmp;
 	} rules[] = {
-		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET)},
-		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6)},
-		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD)},
-		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO)},
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET, 0)},
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6, 0)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD, 0)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO, 0)},
 		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)},
-		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)},
+		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0)},
 		/* to read it: there is no new one */
-		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)},
+		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0)},
 	};
 	int err = allow(f, network, ARRAY_SIZE(network));
 
