@@ -161,7 +161,7 @@ static int add_flags(scmp_filter_ctx f)
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-				       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i]));
+				       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i], 0));
 	return err;
 }
 
