@@ -219,7 +219,7 @@ static void others_cannot_listen(void **state)
 		skip();
 	how.keep = 0;
 	how.cpu_s = 0;
-	assert_int_equal(confine__run(&how, LONG_MS, fn_accept, &fd, sizeof(int), &out), 0);
+	assert_int_equal(confine__aside(&how, LONG_MS, 0, fn_accept, &fd, sizeof(int), &out), 0);
 	assert_int_equal(*(int *)out, EPERM);
 	confine__free_out(out, sizeof(int));
 	close(fd);

@@ -416,8 +416,10 @@ enum pic_rts_opts {
 struct pic_target {
 	pid_t pid, ns_pid;
 	const char *comm, *exe, *build_id;
-	/* Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
-	 * service ("nginx.service"); "" or NULL: none, or not known. */
+	/*
+	 * Where it runs: the container's id, the Kubernetes pod's uid, systemd's name of the
+	 * service ("nginx.service"); "" or NULL: none, or not known.
+	 */
 	const char *container, *pod, *service;
 	const char *ghc_version, *way;
 	bool version_known, threaded, profiled, layout_checked;
