@@ -261,6 +261,55 @@ def test_real_pprof(t, what):
     check_near("the wall time in Haskell code in us, by its label", shown / 1000, haskell / 1000, 10)
 
 
+def build_id(path):
+    found = re.search(r"Build ID: ([0-9a-f]+)", tool("readelf", "-n", path))
+    return found[1] if found else ""
+
+
+def symbols_at(path, offset_of, addresses):
+    """What binutils calls the code at addresses, of which offset_of makes offsets in the file."""
+    loads = [[int(x, 16) for x in re.findall(r"0x[0-9a-f]+", line)]
+             for line in re.findall(r"^ +LOAD +(.*)$", tool("readelf", "-lW", path), re.M)]
+
+    def vaddr(address):
+        offset = offset_of(address)
+        return next(offset - load[0] + load[1] for load in loads if load[0] <= offset < load[0] + load[3])
+
+    shown = tool("addr2line", "-f", "-e", path, *(hex(vaddr(a)) for a in addresses)).splitlines()
+    return dict(zip(addresses, shown[::2]))
+
+
+def test_pprof_files(t):
+    """Mappings are the process's, build-ids the files', and an address is in the function that is named."""
+    target = t.target("Calls", 2, "safe_half_2ms=100", "unsafe_spin_1ms=200", rts=("-N2",))
+    session = t.attach(target, "-F", "499", "-f", "json,pprof")
+    exe = os.readlink(f"/proc/{target.pid}/exe")
+    maps = {(int(m[1], 16), int(m[2], 16), int(m[3], 16)): m[4] for m in
+            re.finditer(r"(?m)^([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+ *(/.*)$", Path(f"/proc/{target.pid}/maps").read_text())}
+    target.go()
+    target.result()
+    check(session.wait() == 0, f"it ended with an error: {session.err.seen}")
+    raw = tool("go", "tool", "pprof", "-raw", t.dir / "p.pb.gz")
+    mapped = {}
+    for m in re.finditer(r"(?m)^(\d+): 0x([0-9a-f]+)/0x([0-9a-f]+)/0x([0-9a-f]+) (\S+) ?([0-9a-f]*) ", raw.partition("Mappings\n")[2]):
+        place = tuple(int(x, 16) for x in m.groups()[1:4])
+        check(maps.get(place) == m[5], f"{m[0]}: is mapped nowhere like that: {maps}")
+        check(m[6] == build_id(m[5]), f"{m[0]}: the build-id is {build_id(m[5])}")
+        mapped[int(m[1])] = (place, m[5])
+    check(mapped and mapped[min(mapped)][1] == exe and any("libc" in path for _, path in mapped.values()),
+          f"files: {mapped}")
+    named = {}
+    for m in re.finditer(r"(?m)^ +\d+: 0x([0-9a-f]+) M=(\d+) (\S+) ", raw.partition("Locations\n")[2]):
+        address, (place, path) = int(m[1], 16), mapped[int(m[2])]
+        check(place[0] <= address < place[1], f"{m[0]}: is outside of {path}")
+        named[m[3]] = (address, path)
+    own = {name: address for name, (address, path) in named.items() if name in ("safe_half_2ms", "unsafe_spin_1ms")}
+    check(len(own) == 2, f"functions: {named}")
+    place = mapped[min(mapped)][0]
+    for address, symbol in symbols_at(exe, lambda a: a - place[0] + place[2], own.values()).items():
+        check(own.get(symbol) == address, f"at {address:x} is {symbol}: {own}")
+
+
 @cases(*PROGRAMS)
 def test_folded_file(t, what):
     made = Run.of(t, what)

@@ -126,7 +126,8 @@ def test_stacks(t, case):
     got = t.report().target(target.pid)
     check_identity(got, way)
     check(got["capabilities"] == (2 if rts else 1), f"{got['capabilities']} capabilities, RTS options {rts}")
-    check_complete(got["stacks"], 300)
+    # of a busy machine the program and its collector get a part
+    check_complete(got["stacks"], 60)
 
 
 @cases("option", "debuglink")

@@ -573,6 +573,82 @@ static void only_so_many_processes(void **state)
 	metrics__free(m);
 }
 
+/* pid 1 to 9999 are one user's, 10000 to 19999 another one's, and so on. */
+static uid_t user_of_pid(void *ctx, pid_t pid)
+{
+	(void)ctx;
+	return (uid_t)pid / 10000;
+}
+
+static double shown_of(struct metrics *m, const char *pid)
+{
+	struct scraped s = scrape(m);
+	double n = sum_of(&s, "safescoped_target_info", pid);
+
+	scraped_free(&s);
+	return n;
+}
+
+static double hidden_of(struct metrics *m)
+{
+	struct scraped s;
+	double n;
+
+	metrics__forget_stale(m, 1000);
+	s = scrape(m);
+	n = value_of(&s, "safescoped_targets_hidden");
+	scraped_free(&s);
+	return n;
+}
+
+/* One user's processes take no room that another one's need. */
+static void users_share_the_room(void **state)
+{
+	const unsigned n = METRICS_MAX_TARGETS + 100;
+	struct metrics *m;
+
+	(void)state;
+	assert_int_equal(metrics__new(&m), 0);
+	metrics__set_places(m, NULL, user_of_pid, NULL);
+	for (unsigned i = 0; i < n; i++)
+		give(m, i, (pid_t)i + 1, MS, false, false);
+	assert_true(hidden_of(m) == 100);
+	for (unsigned i = 0; i < n; i++)
+		give(m, n + i, (pid_t)(10000 + i), MS, false, false);
+	assert_true(shown_of(m, "") == METRICS_MAX_TARGETS);
+	assert_true(shown_of(m, "pid=\"1\"") == 1);
+	assert_true(shown_of(m, "pid=\"10000\"") == 1);
+	give(m, 2 * n, 20000, MS, false, false);
+	assert_true(shown_of(m, "pid=\"20000\"") == 1);
+	/* all are given again and again: who has his place keeps it */
+	for (unsigned k = 0; k < 3; k++) {
+		struct scraped s;
+
+		hidden_of(m);
+		for (unsigned i = 0; i < n; i++) {
+			give(m, i, (pid_t)i + 1, MS, false, false);
+			give(m, n + i, (pid_t)(10000 + i), MS, false, false);
+		}
+		give(m, 2 * n, 20000, MS, false, false);
+		assert_true(hidden_of(m) == 2.0 * n + 1 - METRICS_MAX_TARGETS);
+		s = scrape(m);
+		for (unsigned i = 0; i < METRICS_MAX_TARGETS / 2 - 1; i++) {
+			char pid[32];
+
+			snprintf(pid, sizeof(pid), "pid=\"%u\"", 10000 + i);
+			assert_true(sum_of(&s, "safescoped_target_info", pid) == 1);
+		}
+		assert_true(sum_of(&s, "safescoped_target_info", "pid=\"20000\"") == 1);
+		scraped_free(&s);
+	}
+	/* what has ended goes first, whoever has more */
+	give(m, 2 * n, 20000, MS, true, false);
+	give(m, 2 * n + 1, 30000, MS, false, false);
+	assert_true(shown_of(m, "pid=\"20000\"") == 0);
+	assert_true(shown_of(m, "pid=\"30000\"") == 1);
+	metrics__free(m);
+}
+
 /* Programs that begin and end by the thousand leave nothing. */
 static void short_lives(void **state)
 {
@@ -615,7 +691,7 @@ static void names_of_any_bytes(void **state)
 		t.exe = t.way = t.ghc_version = names[i];
 		site.hist[3] = 1;
 		assert_int_equal(metrics__new(&m), 0);
-		metrics__set_places(m, find_nasty_place, NULL);
+		metrics__set_places(m, find_nasty_place, NULL, NULL);
 		metrics__take(m, &f, false);
 		s = scrape(m);
 		assert_true(sum_of(&s, "safescoped_target_info", "pod=\"p\"") == 1);
@@ -842,6 +918,7 @@ int main(void)
 		cmocka_unit_test(stale_processes_go),
 		cmocka_unit_test(another_program),
 		cmocka_unit_test(only_so_many_processes),
+		cmocka_unit_test(users_share_the_room),
 		cmocka_unit_test(short_lives),
 		cmocka_unit_test(names_of_any_bytes),
 		cmocka_unit_test(busiest_places),

@@ -134,14 +134,14 @@ static int add_network(scmp_filter_ctx f)
 		int call;
 		struct scmp_arg_cmp cmp;
 	} rules[] = {
-		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET)},
-		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6)},
-		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD)},
-		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO)},
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET, 0)},
+		{SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_INET6, 0)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONREAD, 0)},
+		{SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, FIONBIO, 0)},
 		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)},
-		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)},
+		{SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG, 0)},
 		/* to read it: there is no new one */
-		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)},
+		{SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0, 0)},
 	};
 	int err = allow(f, network, ARRAY_SIZE(network));
 
@@ -161,7 +161,7 @@ static int add_flags(scmp_filter_ctx f)
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-				       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i]));
+				       SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i], 0));
 	return err;
 }
 

@@ -27,6 +27,10 @@ static const struct {
 		{"safescoped_targets_left_out_total", "", "counter",
 		 "Processes that were not profiled because their user has as many as one may.",
 		 PLAIN},
+	[METRICS_TARGETS_HIDDEN] = {"safescoped_targets_hidden", "", "gauge",
+				    "Processes that are profiled and have no series here: there "
+				    "are too many.",
+				    PLAIN},
 	[METRICS_RECORDS] = {"safescoped_records_total", "", "counter",
 			     "Records that the kernel side sent.", PLAIN},
 	[METRICS_SAMPLES] = {"safescoped_samples_total", "", "counter",

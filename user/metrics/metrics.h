@@ -10,7 +10,9 @@
  *
  * There are only so many series: METRICS_MAX_TARGETS processes, of each the busiest
  * METRICS_MAX_SITES places of safe calls and the sum of all others, and states by name. A process
- * that has ended stays for METRICS_STALE_NS, so that its last values are scraped once more.
+ * that has ended stays for METRICS_STALE_NS, so that its last values are scraped once more. Where
+ * there is no room, the user with the most processes gives way to one with less than that; how many
+ * are not shown is a number of its own.
  */
 #ifndef SAFESCOPED_METRICS_H
 #define SAFESCOPED_METRICS_H
@@ -48,7 +50,10 @@ struct metrics_place {
 };
 /* Asked once for each process, as it is first shown. */
 typedef void (*metrics_place_fn)(void *ctx, pid_t pid, struct metrics_place *ret_place);
-void metrics__set_places(struct metrics *metrics, metrics_place_fn fn, void *ctx);
+/* On whose account it runs; asked often. */
+typedef uid_t (*metrics_user_fn)(void *ctx, pid_t pid);
+void metrics__set_places(struct metrics *metrics, metrics_place_fn place, metrics_user_fn user,
+			 void *ctx);
 
 /* ── the daemon ──────────────────────────────────────────────────────────────────────────── */
 
@@ -61,6 +66,7 @@ enum metrics_value {
 	METRICS_TARGETS_STARTING, /* of them, whose runtime is not initialised yet */
 	METRICS_TARGETS_JOINED,	  /* so far */
 	METRICS_TARGETS_LEFT_OUT, /* for want of room */
+	METRICS_TARGETS_HIDDEN,	  /* set by metrics__forget_stale() */
 	METRICS_RECORDS,
 	METRICS_SAMPLES,
 	METRICS_SAMPLE_EVERY, /* one in so many is taken */

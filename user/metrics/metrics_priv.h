@@ -67,6 +67,7 @@ struct model_target {
 	UT_hash_handle hh;
 	uint32_t no;
 	pid_t pid;
+	uid_t user;
 	char *labels; /* `pid="12",program="ledgerd"`, escaped */
 	char *info;   /* the labels of its info metric, beside these */
 	bool ended;
@@ -88,9 +89,19 @@ struct labelled {
 	uint64_t value;
 };
 
+/* How many processes of a user there are in the model. */
+struct model_user {
+	UT_hash_handle hh;
+	uid_t id;
+	size_t n;
+};
+
 struct metrics {
 	struct model_target *targets;
+	struct model_user *users;
+	uint64_t hidden; /* processes of this reading that found no room */
 	metrics_place_fn place;
+	metrics_user_fn user;
 	void *place_ctx;
 	uint64_t values[METRICS_VALUES];
 	bool known[METRICS_VALUES];

@@ -20,8 +20,55 @@ int metrics__new(struct metrics **ret_metrics)
 	return 0;
 }
 
+/* ── users ───────────────────────────────────────────────────────────────────────────────── */
+
+static struct model_user *user_of(const struct metrics *m, uid_t id)
+{
+	struct model_user *u;
+
+	HASH_FIND(hh, m->users, &id, sizeof(id), u);
+	return u;
+}
+
+static size_t count_of(const struct metrics *m, uid_t id)
+{
+	const struct model_user *u = user_of(m, id);
+
+	return u ? u->n : 0;
+}
+
+static int count_up(struct metrics *m, uid_t id)
+{
+	struct model_user *u = user_of(m, id);
+
+	if (u) {
+		u->n++;
+		return 0;
+	}
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->id = id;
+	u->n = 1;
+	return HASH_INSERT(m->users, id, sizeof(u->id), u);
+}
+
+static void count_down(struct metrics *m, uid_t id)
+{
+	struct model_user *u = user_of(m, id);
+
+	if (!u || --u->n)
+		return;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
+	HASH_DEL(m->users, u);
+	free(u);
+}
+
+/* ── their processes ─────────────────────────────────────────────────────────────────────── */
+
 static void forget(struct metrics *m, struct model_target *t)
 {
+	count_down(m, t->user);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of uthash */
 	HASH_DEL(m->targets, t);
 	sites__free(&t->sites);
@@ -41,9 +88,10 @@ void metrics__free(struct metrics *m)
 	free(m);
 }
 
-void metrics__set_places(struct metrics *m, metrics_place_fn fn, void *ctx)
+void metrics__set_places(struct metrics *m, metrics_place_fn place, metrics_user_fn user, void *ctx)
 {
-	m->place = fn;
+	m->place = place;
+	m->user = user;
 	m->place_ctx = ctx;
 }
 
@@ -117,19 +165,42 @@ static char *info_of(const struct metrics *m, const struct pic_target *pub)
 
 /* ── processes ───────────────────────────────────────────────────────────────────────────── */
 
-/* Makes room for one more: of those that have ended the first one goes. False: there is none. */
-static bool make_room(struct metrics *m)
+/* Of those that have ended, or of all, one of the user who has most: the newest. NULL: there is
+ * none. */
+static struct model_target *first_to_go(const struct metrics *m, bool ended)
 {
-	struct model_target *t, *next;
+	struct model_target *t, *next, *best = NULL;
+	size_t most = 0;
+
+	HASH_ITER (hh, m->targets, t, next) {
+		size_t n = count_of(m, t->user);
+
+		if ((ended && !t->ended) || n < most || (best && n == most && t->no < best->no))
+			continue;
+		best = t;
+		most = n;
+	}
+	return best;
+}
+
+/*
+ * Makes room for one more of the user's. What has ended goes first. Else nobody who has fewer than
+ * another one is refused for his sake: that one's goes. False: there is no room.
+ */
+static bool make_room(struct metrics *m, uid_t user)
+{
+	struct model_target *t;
 
 	if (HASH_COUNT(m->targets) < METRICS_MAX_TARGETS)
 		return true;
-	HASH_ITER (hh, m->targets, t, next)
-		if (t->ended) {
-			forget(m, t);
-			return true;
-		}
-	return false;
+	t = first_to_go(m, true);
+	if (!t) {
+		t = first_to_go(m, false);
+		if (!t || count_of(m, t->user) <= count_of(m, user) + 1)
+			return false;
+	}
+	forget(m, t);
+	return true;
 }
 
 /* It executes another program: two series of the same labels would be one too many. */
@@ -144,26 +215,26 @@ static void forget_pid(struct metrics *m, pid_t pid)
 
 static int add_target(struct metrics *m, const struct figures *f, struct model_target **ret_target)
 {
+	uid_t user = m->user ? m->user(m->place_ctx, f->target->pid) : 0;
 	struct model_target *t;
 
 	forget_pid(m, f->target->pid);
-	if (!make_room(m))
+	if (!make_room(m, user))
 		return -E2BIG;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
 	t->no = f->no;
 	t->pid = f->target->pid;
+	t->user = user;
 	t->labels = labels_of(f->target);
 	t->info = info_of(m, f->target);
-	if (!t->labels || !t->info) {
-		free(t->labels);
-		free(t->info);
-		free(t);
-		return -ENOMEM;
-	}
 	t->part_ns = t->chosen_ns = time__monotonic_ns();
-	HASH_ADD(hh, m->targets, no, sizeof(t->no), t);
+	if (t->labels && t->info && !count_up(m, user)) {
+		HASH_ADD(hh, m->targets, no, sizeof(t->no), t);
+		if (!t->hh.tbl)
+			count_down(m, user);
+	}
 	if (!t->hh.tbl) {
 		free(t->labels);
 		free(t->info);
@@ -201,8 +272,12 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 
 	HASH_FIND(hh, m->targets, &f->no, sizeof(f->no), t);
 	/* one that has ended, and was forgotten or never shown, does not begin now */
-	if (!t && (f->ended || add_target(m, f, &t)))
+	if (!t && f->ended)
 		return;
+	if (!t && add_target(m, f, &t)) {
+		m->hidden += !closed;
+		return;
+	}
 	t->ended = f->ended;
 	for (unsigned i = 0; i < ST_MAX; i++)
 		sum__take(&t->thread_ns[i], f->thread_ns[i], closed);
@@ -225,6 +300,8 @@ void metrics__forget_stale(struct metrics *m, uint64_t now_ns)
 {
 	struct model_target *t, *next;
 
+	metrics__set(m, METRICS_TARGETS_HIDDEN, m->hidden);
+	m->hidden = 0;
 	HASH_ITER (hh, m->targets, t, next) {
 		if (t->ended && !t->ended_ns)
 			t->ended_ns = now_ns;

@@ -25,6 +25,7 @@
 #define FOLD_NS 50000000ULL
 
 struct scrape {
+	const struct session *s;
 	struct metrics *metrics;
 	struct cgroup cgroup; /* of the process that was asked for last */
 	struct buf text;
@@ -45,6 +46,14 @@ static void find_place(void *ctx, pid_t pid, struct metrics_place *ret_place)
 						    .service = sc->cgroup.service};
 }
 
+static uid_t find_user(void *ctx, pid_t pid)
+{
+	const struct scrape *sc = ctx;
+	const struct member *m = members__find_live(sc->s->members, pid);
+
+	return m ? m->account : (uid_t)-1;
+}
+
 int scrape__new(struct session *s, struct scrape **ret_scrape)
 {
 	const struct pic_session *session = picture__session(timeline__picture(s->tl));
@@ -57,7 +66,8 @@ int scrape__new(struct session *s, struct scrape **ret_scrape)
 	}
 	buf__init(&sc->text, METRICS_MAX_TEXT);
 	metrics__set(sc->metrics, METRICS_START_UNIX_NS, session->start_unix_ns);
-	metrics__set_places(sc->metrics, find_place, sc);
+	sc->s = s;
+	metrics__set_places(sc->metrics, find_place, find_user, sc);
 	timeline__set_figures(s->tl, metrics__take, sc->metrics);
 	*ret_scrape = sc;
 	return 0;
