@@ -259,7 +259,7 @@ def test_walk(t):
     truth, report, target = profile_run(t, "Faulty", rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", "json,html"))
     shutil.move(t.dir / "p.html", t.dir / "faulty.html")
     old, new = Build(t, "old", "thr"), Build(t, "new", "slower")
-    diff(old.capture, new.capture, "-f", "html", "-o", t.dir / "changed")
+    diff(old.capture, new.capture, "--per", "changed_fetch", "-f", "html", "-o", t.dir / "changed")
     seen = visit(t, t.dir / "faulty.html", t.dir / "changed.html", script="walk_html.mjs")
     # 1. which function uses the CPU
     haskell = [row for row in seen["functions"]["rows"] if row[0]["text"].startswith(("Main.", "~Main."))]
