@@ -47,7 +47,7 @@ struct command_line {
 	size_t n, cap;
 	char **command;
 	const char *diff_with; /* what follows --diff A; NULL: nothing */
-	bool dashes; /* there was a -- */
+	bool dashes;	       /* there was a -- */
 };
 
 /* ── the command line ────────────────────────────────────────────────────────────────────── */
