@@ -144,7 +144,7 @@ def test_replay(t):
             break
         before = term.text
         term.press(">")
-        term.wait_until("change", lambda old=before: term.text != old)
+        term.wait_until("change", lambda was=before: term.text != was)
     term.press("q")
     check(term.end() == 0, f"it ended with {term.process.returncode}")
     term.check_given_back()

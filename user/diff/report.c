@@ -155,12 +155,15 @@ static int read_report(void *ctx, void *out)
 	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(root, "targets");
 
 	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "safescope")) ||
-	    !cJSON_IsArray(targets))
+	    !cJSON_IsArray(targets)) {
+		cJSON_Delete(root);
 		return -EBADMSG;
+	}
 	r->duration_ns = number(session, "duration_ns");
 	r->frequency_hz = number(session, "frequency_hz");
 	cJSON_ArrayForEach (target, targets)
 		read_target(r, target);
+	cJSON_Delete(root);
 	return 0;
 }
 

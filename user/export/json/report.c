@@ -23,25 +23,13 @@ static const char *rts_opts_name(enum pic_rts_opts opts)
 	return names[opts];
 }
 
-/* Which lane of its process it is. */
-static void add_which(struct report *r, cJSON *o, const struct pic_lane *lane)
-{
-	static const char *const kinds[LANE_KINDS] = {[LANE_CAPABILITY] = "capability",
-						      [LANE_THREAD] = "thread",
-						      [LANE_HASKELL] = "haskell"};
-
-	add_string(r, o, "kind", kinds[lane->kind]);
-	if (lane->kind == LANE_CAPABILITY)
-		add_u64(r, o, "no", lane->cap);
-	else if (lane->kind == LANE_THREAD)
-		add_int(r, o, "tid", lane->tid);
-	else
-		add_u64(r, o, "tso", lane->tso);
-}
+static const char *const lane_kinds[LANE_KINDS] = {
+	[LANE_CAPABILITY] = "capability", [LANE_THREAD] = "thread", [LANE_HASKELL] = "haskell"};
 
 static void add_moment(struct report *r, cJSON *o, const struct pic_moment *moment)
 {
-	cJSON *longest;
+	const struct pic_lane *its = moment->lane;
+	cJSON *longest, *lane;
 
 	if (!moment->end_ns) {
 		add_null(r, o, "longest");
@@ -50,10 +38,16 @@ static void add_moment(struct report *r, cJSON *o, const struct pic_moment *mome
 	longest = add_object(r, o, "longest");
 	add_time(r, longest, "start_ns", moment->start_ns);
 	add_time(r, longest, "end_ns", moment->end_ns);
-	if (moment->lane)
-		add_which(r, add_object(r, longest, "lane"), moment->lane);
-	else
+	if (!its) {
 		add_null(r, longest, "lane");
+		return;
+	}
+	lane = add_object(r, longest, "lane");
+	add_string(r, lane, "kind", lane_kinds[its->kind]);
+	add_u64(r, lane, "id",
+		its->kind == LANE_CAPABILITY ? its->cap
+		: its->kind == LANE_THREAD   ? (uint64_t)its->tid
+					     : its->tso);
 }
 
 static void add_identity(struct report *r, cJSON *o, const struct pic_target *t)
@@ -133,10 +127,14 @@ static void add_lane(struct report *r, cJSON *lanes, const struct pic_lane *lane
 {
 	cJSON *o = add_object(r, lanes, NULL), *states, *sampled;
 
-	add_which(r, o, lane);
-	if (lane->kind == LANE_THREAD) {
+	add_string(r, o, "kind", lane_kinds[lane->kind]);
+	if (lane->kind == LANE_CAPABILITY) {
+		add_u64(r, o, "no", lane->cap);
+	} else if (lane->kind == LANE_THREAD) {
+		add_int(r, o, "tid", lane->tid);
 		add_string(r, o, "name", or_empty(lane->name));
-	} else if (lane->kind == LANE_HASKELL) {
+	} else {
+		add_u64(r, o, "tso", lane->tso);
 		add_string(r, o, "label", lane->name);
 		add_bool(r, o, "bound", lane->bound);
 	}
