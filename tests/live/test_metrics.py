@@ -159,6 +159,9 @@ def same_collections(series, targets, pid):
     # one that ends at a cut may be reported after it
     check_near("GC pauses", total(series, "gc_pause_seconds_total", pid=str(pid)) * SECOND,
                sum(t["gc"]["pause_ns"] for t in targets), 1000 if len(targets) == 1 else 5e6)
+    want = sum(t["allocation"]["bytes"] for t in targets if "allocation" in t)
+    check(want > 0, "nothing is known to be allocated")
+    check_near("bytes allocated", total(series, "allocated_bytes_total", pid=str(pid)), want, 0.01 * want)
 
 
 def same_calls(series, targets, pid, truth):

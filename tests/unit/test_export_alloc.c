@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "export/export.h"
+#include "otlp.pb-c.h"
 #include "pprof.pb-c.h"
 #include "test_timeline_kit.h"
 
@@ -168,6 +169,82 @@ static void test_pprof(void **state)
 	pprof__profile__free_unpacked(profile, NULL);
 	inflateEnd(&z);
 	free(data);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+static void test_otlp(void **state)
+{
+	const Otlp__ExportRequest *request;
+	const Otlp__ScopeProfiles *scope;
+	uint8_t *data = calloc(1, 1 << 20);
+	int64_t sum = 0;
+	size_t n = 0, len;
+	struct kit kit;
+	char *text = render(make(&kit), "otlp", WEIGHT_CPU, false, &len);
+	z_stream z = {.next_in = (uint8_t *)text,
+		      .avail_in = (uInt)len,
+		      .next_out = data,
+		      .avail_out = 1 << 20};
+
+	(void)state;
+	assert_non_null(data);
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	request = otlp__export_request__unpack(NULL, z.total_out, data);
+	assert_non_null(request);
+	scope = request->resource_profiles[0]->scope_profiles[0];
+	for (size_t i = 0; i < scope->n_profiles; i++) {
+		const Otlp__Profile *p = scope->profiles[i];
+		char *const *strings = request->dictionary->string_table;
+
+		if (strcmp(strings[p->sample_type->type_strindex], "alloc_space") != 0)
+			continue;
+		n++;
+		assert_string_equal(strings[p->sample_type->unit_strindex], "bytes");
+		for (size_t k = 0; k < p->n_samples; k++)
+			sum += p->samples[k]->values[0];
+	}
+	assert_int_equal(n, 1);
+	assert_int_equal(sum, 15 * MB);
+	otlp__export_request__free_unpacked((Otlp__ExportRequest *)request, NULL);
+	inflateEnd(&z);
+	free(data);
+	free(text);
+	timeline__free(kit.tl);
+}
+
+/* The page's flame graph by bytes: what is below the nodes of all stacks is all. */
+static void test_html(void **state)
+{
+	static const char mark[] = "<script type=\"application/json\" id=\"details\">";
+	struct kit kit;
+	double sum = 0;
+	int n_nodes;
+	size_t len;
+	char *text = render(make(&kit), "html", WEIGHT_ALLOC, false, &len), *data, *end;
+	const cJSON *item;
+	cJSON *root;
+
+	(void)state;
+	assert_non_null(strstr(text, "\"weight\":\"alloc\""));
+	data = strstr(text, mark);
+	assert_non_null(data);
+	data += strlen(mark);
+	end = strchr(data, '<');
+	assert_non_null(end);
+	*end = '\0';
+	root = cJSON_Parse(data);
+	assert_non_null(root);
+	n_nodes = cJSON_GetArraySize(at(root, "nodes")) / 2;
+	assert_int_equal(cJSON_GetArraySize(at(root, "allocated")), 1);
+	item = cJSON_GetArrayItem(at(root, "allocated"), 0)->child;
+	for (; item; item = item->next->next) {
+		assert_in_range(item->valueint, 1, n_nodes);
+		sum += item->next->valuedouble;
+	}
+	assert_true(sum == 15e6);
+	cJSON_Delete(root);
 	free(text);
 	timeline__free(kit.tl);
 }
@@ -338,7 +415,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folded), cmocka_unit_test(test_speedscope),
-		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_json),
+		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_otlp),
+		cmocka_unit_test(test_html),   cmocka_unit_test(test_json),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
 		cmocka_unit_test(test_page),
 	};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Allocation: samples and what they stand for; nothing is lost, whoever asked for collections. */
 #include "picture/make.h"
+#include "picture/figures.h"
 #include "test_timeline_kit.h"
 
 #define MS 1000000ULL
@@ -221,6 +222,36 @@ static void test_ticks(void **state)
 	timeline__free(kit.tl);
 }
 
+/* Ticks that cannot be, or that follow no sample of their own. */
+static void test_hostile_ticks(void **state)
+{
+	struct wire_allocated r = {.h = {.ns = T0 + 60 * MS,
+					 .tgid = PID,
+					 .tid = 7,
+					 .type = WIRE_ALLOCATED,
+					 .size = sizeof(r)},
+				   .allocated = UINT64_MAX};
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	put_tick(&kit, T0 + 55 * MS, 1, 10 * MB);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), -EBADMSG);
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r) - 1), -EBADMSG);
+	r.allocated = 50 * MB;
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	r.cap_no = WIRE_HEAP_CAPS;
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	/* it went back */
+	put_tick(&kit, T0 + 65 * MS, 1, 5 * MB);
+	put_tick(&kit, T0 + 75 * MS, 1, 12 * MB);
+	t = finish_at(&kit, T0 + 200 * MS);
+	assert_int_equal(t->alloc.bytes, 2 * MB);
+	assert_int_equal(t->alloc.tick_samples, 1);
+	timeline__free(kit.tl);
+}
+
 /* Collections are near each other: ticks are no samples. */
 static void test_no_ticks(void **state)
 {
@@ -238,6 +269,41 @@ static void test_no_ticks(void **state)
 	assert_int_equal(t->alloc.bytes, 200 * MB);
 	assert_int_equal(t->alloc.tick_samples, 0);
 	assert_int_equal(self_of(kit.pic, t, "Main.h1"), 200 * MB);
+	timeline__free(kit.tl);
+}
+
+static void take_figures(void *ctx, const struct figures *f, bool closed)
+{
+	struct figures *to = ctx;
+
+	assert_false(closed);
+	*to = *f;
+}
+
+/* What metrics are made of, whether lanes have taken it yet or not. */
+static void test_figures(void **state)
+{
+	struct heap_end r = end_of(T0 + 4000, 1, 6 * MB, 3 * MB, 0);
+	struct figures f = {0};
+	struct kit kit;
+
+	(void)state;
+	kit_new(&kit);
+	timeline__set_figures(kit.tl, take_figures, &f);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 1000), 0);
+	assert_false(f.live_known);
+	put_heap(&kit, T0 + 2000, 0, 4 * MB, 0, 0);
+	r.heap.live_words = 1000;
+	assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 5000), 0);
+	assert_true(f.live_known);
+	assert_int_equal(f.allocated_bytes, 9 * MB);
+	assert_int_equal(f.live_bytes, 8000);
+	assert_int_equal(timeline__fold(kit.tl), 0);
+	put_heap(&kit, T0 + 6000, 2, 7 * MB, 3 * MB, 0);
+	assert_int_equal(timeline__figures(kit.tl, T0 + 7000), 0);
+	assert_int_equal(f.allocated_bytes, 10 * MB);
+	finish_at(&kit, END);
 	timeline__free(kit.tl);
 }
 
@@ -418,7 +484,9 @@ int main(void)
 		cmocka_unit_test(test_by_capability),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_skipped),
+		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_ticks),
+		cmocka_unit_test(test_hostile_ticks),
 		cmocka_unit_test(test_no_ticks),
 		cmocka_unit_test(test_large_divided),
 		cmocka_unit_test(test_large_never_asks),

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "test_export_lanes.h"
+#include "export/faces.h"
 #include "top/top_priv.h"
 
 static struct top_frame *frame_of(const struct sketch *sketch)
@@ -174,6 +175,24 @@ static void test_all_sizes(void **state)
 	free(frame);
 }
 
+/* Of however many processes: a small screen has room for all keys and states. */
+static void test_help(void **state)
+{
+	struct top_frame *frame = full_frame();
+	const struct top_view view = {.frame = frame, .help = true, .columns = 80, .rows = 24};
+	struct buf out;
+
+	(void)state;
+	buf__init(&out, 1 << 20);
+	assert_int_equal(top__draw(&view, &out), 0);
+	assert_int_equal(buf__addc(&out, '\0'), 0);
+	for (unsigned i = 0; i < FACES; i++)
+		if (!strstr(out.data, face_looks[i].title))
+			fail_msg("%s is not on the page", face_looks[i].title);
+	buf__free(&out);
+	free(frame);
+}
+
 static void check_order(struct top_view *view, enum top_sort sort)
 {
 	const struct top_process *order[TOP_PROCESSES];
@@ -221,9 +240,8 @@ static void test_sorts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frame),
-		cmocka_unit_test(test_check),
-		cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_frame),	  cmocka_unit_test(test_check),
+		cmocka_unit_test(test_all_sizes), cmocka_unit_test(test_help),
 		cmocka_unit_test(test_sorts),
 	};
 

@@ -123,6 +123,22 @@ static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, ui
 	a->pending_large += large;
 }
 
+/* There is no room for the next one: the heap is as the later collection left it. */
+static void merge_reading(struct alloc_reading *last, const struct alloc_reading *next)
+{
+	struct alloc_reading sum = next->ticked ? *last : *next;
+	bool two = !last->ticked && !next->ticked;
+
+	sum.since_ns = last->since_ns;
+	sum.ns = next->ns;
+	sum.bytes = last->bytes + next->bytes;
+	sum.large = last->large + next->large;
+	sum.large_of = last->large_of + next->large_of;
+	sum.skipped = last->skipped + next->skipped + two;
+	sum.skipped_copied = last->skipped_copied + next->skipped_copied + (two ? last->copied : 0);
+	*last = sum;
+}
+
 static int add_reading(struct intake *in, struct seen_allocs *a,
 		       const struct alloc_reading *reading)
 {
@@ -134,13 +150,7 @@ static int add_reading(struct intake *in, struct seen_allocs *a,
 		a->readings[a->n_readings++] = *reading;
 		in->n_records++;
 	} else if (err == -E2BIG && last) {
-		last->ns = reading->ns;
-		last->bytes += reading->bytes;
-		last->large += reading->large;
-		last->large_of += reading->large_of;
-		last->ticked &= reading->ticked;
-		last->skipped += 1 + reading->skipped;
-		last->skipped_copied += reading->copied + reading->skipped_copied;
+		merge_reading(last, reading);
 		err = 0;
 	}
 	return err;

@@ -219,7 +219,7 @@ struct alloc_reading {
 	uint64_t large;		 /* of these, in large objects … */
 	uint64_t large_of;	 /* … of so many bytes: of the rest that is not known */
 	uint32_t reason;	 /* enum wire_alloc_reason: of the collection */
-	uint32_t skipped;	 /* those since the one before of which there is nothing else … */
+	uint64_t skipped;	 /* those since the one before of which there is nothing else … */
 	uint64_t skipped_copied; /* … but what they copied */
 	bool caps_left_out;
 	bool ticked; /* a tick's, which knows nothing of what follows */

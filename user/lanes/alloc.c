@@ -65,8 +65,8 @@ static void add_reading(struct pic_alloc *sums, const struct alloc_reading *r)
 		return;
 	sums->large_of_bytes += r->large_of;
 	/* it was chosen among these at random */
-	sums->collections += 1 + (uint64_t)r->skipped;
-	sums->reasons[reason_of(r->reason)] += 1 + (uint64_t)r->skipped;
+	sums->collections += 1 + r->skipped;
+	sums->reasons[reason_of(r->reason)] += 1 + r->skipped;
 	sums->caps_left_out |= r->caps_left_out;
 }
 

@@ -382,7 +382,8 @@ int top__draw(const struct top_view *view, struct buf *out)
 	body.rows = view->rows > 1 ? view->rows - 1 : view->rows;
 	s.view = &body;
 	put_head(&s);
-	selected = put_processes(&s);
+	/* the help needs most of a small screen */
+	selected = view->help ? NULL : put_processes(&s);
 	left = body.rows > s.row ? body.rows - s.row : 0;
 	if (view->help) {
 		put_help(&s);
