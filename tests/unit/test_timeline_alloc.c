@@ -187,7 +187,8 @@ static void put_tick(struct kit *kit, uint64_t ns, unsigned leaf, uint64_t alloc
 {
 	const struct wire_allocated r = {
 		.h = {.ns = ns, .tgid = PID, .tid = 7, .type = WIRE_ALLOCATED, .size = sizeof(r)},
-		.allocated = allocated};
+		.allocated = allocated,
+		.cap_no = 1};
 	union rec sample;
 
 	put(kit, mk_sample(&sample, 7, ns, WIRE_WHERE_HASKELL, HS(leaf), IP(HS(leaf)), STOP));
@@ -207,8 +208,8 @@ static void test_ticks(void **state)
 	put_tick(&kit, T0 + 60 * MS, 1, 10 * MB);
 	put_tick(&kit, T0 + 70 * MS, 2, 14 * MB);
 	put_tick(&kit, T0 + 80 * MS, 1, 16 * MB);
-	put_alloc(&kit, T0 + 90 * MS, 0, WIRE_ALLOC_NURSERY, 1);
-	put_heap(&kit, T0 + 91 * MS, 0, 21 * MB, 0, 7 * MB);
+	put_alloc(&kit, T0 + 90 * MS, 1, WIRE_ALLOC_NURSERY, 1);
+	put_heap(&kit, T0 + 91 * MS, 0, 0, 21 * MB, 7 * MB);
 	put_tick(&kit, T0 + 100 * MS, 2, 24 * MB);
 	t = finish_at(&kit, T0 + 200 * MS);
 	assert_int_equal(t->alloc.bytes, 24 * MB);
@@ -230,7 +231,8 @@ static void test_hostile_ticks(void **state)
 					 .tid = 7,
 					 .type = WIRE_ALLOCATED,
 					 .size = sizeof(r)},
-				   .allocated = UINT64_MAX};
+				   .allocated = UINT64_MAX,
+				   .cap_no = 1};
 	const struct pic_target *t;
 	struct kit kit;
 
@@ -262,8 +264,8 @@ static void test_no_ticks(void **state)
 	kit_new(&kit);
 	for (uint64_t i = 0; i < 20; i++) {
 		put_tick(&kit, T0 + (20 * i + 5) * MS, 2, (10 * i + 5) * MB);
-		put_alloc(&kit, T0 + (20 * i + 9) * MS, 0, WIRE_ALLOC_NURSERY, 1);
-		put_heap(&kit, T0 + (20 * i + 10) * MS, i, (10 * i + 10) * MB, 0, 0);
+		put_alloc(&kit, T0 + (20 * i + 9) * MS, 1, WIRE_ALLOC_NURSERY, 1);
+		put_heap(&kit, T0 + (20 * i + 10) * MS, i, 0, (10 * i + 10) * MB, 0);
 	}
 	t = finish_at(&kit, T0 + 500 * MS);
 	assert_int_equal(t->alloc.bytes, 200 * MB);
@@ -276,8 +278,8 @@ static void take_figures(void *ctx, const struct figures *f, bool closed)
 {
 	struct figures *to = ctx;
 
-	assert_false(closed);
-	*to = *f;
+	if (!closed)
+		*to = *f;
 }
 
 /* What metrics are made of, whether lanes have taken it yet or not. */

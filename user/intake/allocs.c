@@ -97,12 +97,10 @@ static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t b
 {
 	/* one that is new since then has begun with nothing */
 	uint64_t before = cap->known ? cap->bytes : a->known || from_0 ? 0 : bytes;
-	uint64_t unread = from_0 ? cap->unread : 0;
 
 	cap->bytes = MAX(bytes, cap->bytes);
 	cap->known = true;
-	cap->unread = 0;
-	return unread + (bytes > before ? bytes - before : 0);
+	return bytes > before ? bytes - before : 0;
 }
 
 /* `large` of what all have allocated was large objects: each capability's share of them. */
@@ -183,6 +181,14 @@ static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
 	}
 }
 
+/* How long no collection had been seen to end. */
+static uint64_t without_end(const struct seen *s, uint64_t ns)
+{
+	uint64_t since = s->allocs.heap_ns ? s->allocs.heap_ns : s->pub->attach_ns;
+
+	return ns - MIN(since, ns);
+}
+
 int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 		 const struct wire_heap_cap *caps)
 {
@@ -204,10 +210,16 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	if (rec->reason > WIRE_ALLOC_OTHER || large > MAX_ALLOCATED)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < rec->n_caps; i++) {
+		struct alloc_cap *cap;
+		uint64_t bytes;
+
 		if (caps[i].no >= SEEN_ALLOC_CAPS || caps[i].allocated >= MAX_ALLOCATED)
 			continue;
-		more[caps[i].no] += advance(a, &a->caps[caps[i].no], caps[i].allocated, from_0);
-		reading.bytes += more[caps[i].no];
+		cap = &a->caps[caps[i].no];
+		bytes = advance(a, cap, caps[i].allocated, from_0) + (from_0 ? cap->unread : 0);
+		cap->unread = 0;
+		more[caps[i].no] += bytes;
+		reading.bytes += bytes;
 		reading.nursery += (uint64_t)caps[i].nursery * BLOCK_SIZE;
 	}
 	read_heap(rec, &reading);
@@ -223,7 +235,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	divide(a, more, reading.bytes,
 	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0);
 	a->ticked = 0;
-	a->rare = rec->h.ns - MIN(a->heap_ns, rec->h.ns) >= RARE_NS;
+	a->rare = without_end(s, rec->h.ns) >= RARE_NS;
 	a->heap_ns = rec->h.ns;
 	/* not every request is sampled */
 	a->unasked = rec->reason == WIRE_ALLOC_LARGE ? 0 : MIN(a->unasked + 1, MAX_UNASKED);
@@ -254,10 +266,7 @@ void allocs__note_sample(struct seen *s, const struct wire_sample *rec, const st
 /* Whether collections are too rare by then to show who allocates. */
 static bool is_rare(const struct seen *s, uint64_t ns)
 {
-	const struct seen_allocs *a = &s->allocs;
-	uint64_t since = a->heap_ns ? a->heap_ns : s->pub->attach_ns;
-
-	return (a->heap_ns && a->rare) || ns - MIN(since, ns) >= RARE_NS;
+	return s->allocs.rare || without_end(s, ns) >= RARE_NS;
 }
 
 static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap *cap, uint64_t ns)
