@@ -108,7 +108,10 @@ function putTable(parent, table) {
 			head.querySelectorAll("button")[focus].focus();
 	}
 	again();
-	place.classList.toggle("tight", place.scrollWidth > place.clientWidth);
+	/* one after the other, as far as is needed */
+	for (const how of ["snug", "upright", "tight"])
+		if (place.scrollWidth > place.clientWidth)
+			place.classList.add(how);
 	if (table.rows.length > MOST_ROWS && !unfolded.has(table.id)) {
 		const button = make("button", place, "all " + count(table.rows.length) + " rows");
 		button.type = "button";
