@@ -37,11 +37,15 @@ static const char program[] = "module Main (main) where\n"
 			      "main :: IO ()\n"
 			      "main = print (alpha 9) >> gamma (M.fromList [(1, \"x\")])\n";
 
-static int sh(const char *format, const char *more)
+__attribute__((format(printf, 1, 2))) static int sh(const char *format, ...)
 {
-	char command[4096];
-	int n = snprintf(command, sizeof(command), format, dir, more);
+	char command[512];
+	va_list args;
+	int n;
 
+	va_start(args, format);
+	n = vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
 	return n < 0 || (size_t)n >= sizeof(command) ? -1 : system(command);
 }
 
@@ -53,7 +57,7 @@ static struct elf_file *compiled(const char *flags)
 	if (system("command -v ghc nm >/dev/null 2>&1") != 0)
 		return NULL;
 	if (sh("cd %s && ghc -v0 -fforce-recomp %s -o T Main.hs >/dev/null 2>&1 && nm T >symbols",
-	       flags))
+	       dir, flags))
 		return NULL;
 	snprintf(path, sizeof(path), "%s/T", dir);
 	assert_int_equal(elf__open_fd(open(path, O_RDONLY | O_CLOEXEC), path, &elf), 0);
@@ -184,7 +188,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return sh("rm -rf %s", "");
+	return sh("rm -rf %s", dir);
 }
 
 int main(void)
