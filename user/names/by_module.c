@@ -12,7 +12,6 @@
 
 #include "base/base.h"
 #include "confine/confine.h"
-#include "describe_priv.h"
 #include "modules_priv.h"
 
 /* Of one file. */
@@ -128,7 +127,7 @@ bool names__by_module(struct names *names, struct image *image, uint64_t vaddr, 
 
 	if (!modules || modules__find(modules, vaddr, &hit))
 		return false;
-	vaddr = MAX(describe__block(image->elf, vaddr), hit.base);
+	vaddr = MAX(names__block(names, image, vaddr), hit.base);
 	snprintf(text, sizeof(text), "%.300s+0x%llx", hit.module,
 		 (unsigned long long)(vaddr - hit.base));
 	n->name = intern(names, text);

@@ -10,7 +10,6 @@
 
 #include "base/base.h"
 #include "demangle_priv.h"
-#include "describe_priv.h"
 #include "hs_name_priv.h"
 #include "names_priv.h"
 #include "process/debugfile.h"
@@ -229,7 +228,7 @@ static void name_offset(struct names *names, struct image *image, uint64_t vaddr
 	if (elf__find_fde(image->elf, vaddr, &fde))
 		vaddr = fde.start;
 	else if (n->code == CODE_HASKELL)
-		vaddr = describe__block(image->elf, vaddr);
+		vaddr = names__block(names, image, vaddr);
 	elf__vaddr_to_offset(image->elf, vaddr, &offset);
 	offset_in(names, image, vaddr, n->code, in, sizeof(in));
 	snprintf(text, sizeof(text), "%s+0x%llx", in, (unsigned long long)offset);

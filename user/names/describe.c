@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* describe: reads info tables out of a file's code. */
+/* describe: the info tables in a file's code, found by a child without rights. */
 #include "describe_priv.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/search.h"
+#include "confine/confine.h"
+#include "hs_name_priv.h"
 
 /* rts/include/rts/storage/ClosureTypes.h: the same numbers from 8.10 to 9.14 */
 #define TYPE_FUN	  8
@@ -20,6 +24,7 @@
 #define MAX_TEXT	  400
 #define MAX_FIELDS	  1024
 #define BLOCK_MAX_BACK	  4096
+#define LOWEST		  64 /* no code lies below */
 
 /* InfoTables.h, StgInfoTable with StgProfInfo and tables next to code, before the entry code */
 struct prof_table {
@@ -69,18 +74,18 @@ static const char *text_at(const struct elf_file *elf, uint64_t vaddr)
 	return NULL;
 }
 
-/* The description of the info table whose entry code is at vaddr, whatever closure it is of. */
-static const char *description_at(const struct elf_file *elf, uint64_t vaddr, uint32_t *ret_type)
+/*
+ * The description of the info table that ends at `code`, which is at vaddr, whatever closure it is
+ * of. `room`: bytes before it that can be read.
+ */
+static const char *description_at(const struct elf_file *elf, const uint8_t *code, uint64_t vaddr,
+				  size_t room, uint32_t *ret_type)
 {
-	const uint8_t *p = vaddr < sizeof(struct prof_table)
-				   ? NULL
-				   : elf__at(elf, vaddr - sizeof(struct prof_table),
-					     sizeof(struct prof_table));
 	struct prof_table t;
 
-	if (!p)
+	if (room < sizeof(t))
 		return NULL;
-	memcpy(&t, p, sizeof(t));
+	memcpy(&t, code - sizeof(t), sizeof(t));
 	if (t.pad0 || t.pad1 || !t.desc_off || !t.type_off || !t.type || t.type > TYPE_LAST)
 		return NULL;
 	*ret_type = t.type;
@@ -99,39 +104,22 @@ static bool parted_by_c(struct elf_file *elf, uint64_t from, uint64_t vaddr)
 	return after > 0 && fdes[after - 1].start > from;
 }
 
-const char *describe__closure(struct elf_file *elf, uint64_t vaddr)
-{
-	for (uint64_t at = vaddr & ~7ULL; at + DESCRIBE_MAX_BACK > vaddr && at >= 64; at -= 8) {
-		uint32_t type = 0;
-		const char *text = description_at(elf, at, &type);
-
-		if (!text)
-			continue;
-		/* the runtime's own closures have no brackets, and what follows is its own */
-		if (text[0] != '<' || type < TYPE_FUN || type > TYPE_THUNK_LAST)
-			return NULL;
-		return parted_by_c(elf, at, vaddr) ? NULL : text;
-	}
-	return NULL;
-}
-
 /* The two words before entry code: layout; type and SRT (StgInfoTable with tables next to code). */
-static bool looks_like_table(const struct elf_file *elf, uint64_t vaddr)
+static bool looks_like_table(const uint8_t *code)
 {
-	const uint8_t *p = elf__at(elf, vaddr - 16, 16);
 	uint64_t layout, size;
 	uint32_t type;
 	int32_t srt;
 
-	if (!p)
+	memcpy(&type, code - 8, sizeof(type));
+	if (type < TYPE_FUN || type > TYPE_STOP_FRAME)
 		return false;
-	memcpy(&layout, p, sizeof(layout));
-	memcpy(&type, p + 8, sizeof(type));
-	memcpy(&srt, p + 12, sizeof(srt));
+	memcpy(&layout, code - 16, sizeof(layout));
+	memcpy(&srt, code - 4, sizeof(srt));
 	/* an SRT is a closure, hence aligned as info tables are */
 	if (srt & 7)
 		return false;
-	if (type >= TYPE_FUN && type <= TYPE_THUNK_LAST)
+	if (type <= TYPE_THUNK_LAST)
 		return (layout & 0xffffffff) < MAX_FIELDS && layout >> 32 < MAX_FIELDS;
 	if (type == TYPE_RET_BIG)
 		return layout && layout <= INT32_MAX;
@@ -142,10 +130,205 @@ static bool looks_like_table(const struct elf_file *elf, uint64_t vaddr)
 	return size <= 58 && layout >> 6 >> size == 0;
 }
 
-uint64_t describe__block(struct elf_file *elf, uint64_t vaddr)
+/* ── read aside ──────────────────────────────────────────────────────────────────────────── */
+
+/* More tables than the largest programs have; and what their descriptions take. */
+#define MAX_BLOCKS   (4U << 20)
+#define MAX_CLOSURES (1U << 20)
+#define MAX_TEXTS    (32U << 20)
+#define NO_TEXT	     UINT32_MAX
+
+/* A table that has a description. */
+struct closure {
+	uint32_t at;   /* its entry code: in words, from the base */
+	uint32_t text; /* in the texts: module, NUL, name, NUL; NO_TEXT: not a program's own closure
+			*/
+};
+
+struct describe {
+	uint64_t base;		  /* of `at` and `blocks` */
+	uint32_t *blocks;	  /* where there is a table in front of code: ascending, in words */
+	struct closure *closures; /* ascending */
+	char *texts;
+	size_t n_blocks, n_closures, text_len;
+};
+
+struct out {
+	uint64_t n_blocks, n_closures, text_len;
+	uint32_t blocks[MAX_BLOCKS];
+	struct closure closures[MAX_CLOSURES];
+	char texts[MAX_TEXTS];
+};
+
+struct job {
+	const struct elf_file *elf;
+	uint64_t base;
+	bool profiled;
+};
+
+static uint32_t put_text(struct out *out, const char *module, const char *name)
 {
-	for (uint64_t at = vaddr & ~7ULL; at + BLOCK_MAX_BACK > vaddr && at >= 64; at -= 8)
-		if (looks_like_table(elf, at))
-			return parted_by_c(elf, at, vaddr) ? vaddr : at;
-	return vaddr;
+	size_t m = strlen(module) + 1, n = strlen(name) + 1;
+	uint32_t at = (uint32_t)out->text_len;
+
+	if (m + n > MAX_TEXTS - out->text_len)
+		return NO_TEXT;
+	memcpy(out->texts + at, module, m);
+	memcpy(out->texts + at + m, name, n);
+	out->text_len += m + n;
+	return at;
+}
+
+static void put_closure(const struct job *job, const uint8_t *code, uint64_t at, size_t room,
+			struct out *out)
+{
+	char module[256], name[HS_NAME_LEN];
+	uint32_t type = 0;
+	const char *text = description_at(job->elf, code, at, room, &type);
+	struct closure *c;
+
+	if (!text || out->n_closures == MAX_CLOSURES)
+		return;
+	c = &out->closures[out->n_closures++];
+	*c = (struct closure){.at = (uint32_t)((at - job->base) / 8), .text = NO_TEXT};
+	/* the runtime's own closures have no brackets, and what follows is its own */
+	if (text[0] == '<' && type >= TYPE_FUN && type <= TYPE_THUNK_LAST &&
+	    hs_name__description(text, module, sizeof(module), name))
+		c->text = put_text(out, module, name);
+}
+
+/* Every word of the code may be the first after a table. */
+static void read_segment(const struct job *job, const struct elf_segment *seg, struct out *out)
+{
+	const uint8_t *code = elf__at(job->elf, seg->vaddr, seg->filesz);
+	uint64_t at = (MAX(seg->vaddr + 16, (uint64_t)LOWEST) + 7) & ~7ULL;
+
+	for (; code && at < seg->vaddr + seg->filesz; at += 8) {
+		uint64_t word = (at - job->base) / 8, room = at - seg->vaddr;
+
+		if (word > UINT32_MAX)
+			return;
+		if (out->n_blocks < MAX_BLOCKS && looks_like_table(code + room))
+			out->blocks[out->n_blocks++] = (uint32_t)word;
+		if (job->profiled)
+			put_closure(job, code + room, at, room, out);
+	}
+}
+
+/* In the child. */
+static int read_tables(void *ctx, void *ret_out)
+{
+	const struct job *job = ctx;
+
+	for (size_t i = 0; i < elf__n_segments(job->elf); i++)
+		if (elf__segment(job->elf, i)->exec)
+			read_segment(job, elf__segment(job->elf, i), ret_out);
+	elf__done(job->elf);
+	return 0;
+}
+
+/* Both strings of each closure lie in the texts. */
+static bool check(const struct out *out)
+{
+	if (out->n_blocks > MAX_BLOCKS || out->n_closures > MAX_CLOSURES ||
+	    out->text_len > MAX_TEXTS || (out->text_len && out->texts[out->text_len - 1]))
+		return false;
+	for (size_t i = 0; i < out->n_closures; i++) {
+		uint32_t at = out->closures[i].text;
+
+		if (at != NO_TEXT &&
+		    (at >= out->text_len || at + strlen(out->texts + at) + 1 >= out->text_len))
+			return false;
+	}
+	return true;
+}
+
+static void *copy(const void *from, size_t size)
+{
+	void *to = malloc(size + 1);
+
+	return to ? memcpy(to, from, size) : NULL;
+}
+
+static int take(struct describe *d, const struct out *out)
+{
+	if (!check(out))
+		return -EIO;
+	d->n_blocks = out->n_blocks;
+	d->n_closures = out->n_closures;
+	d->text_len = out->text_len;
+	d->blocks = copy(out->blocks, d->n_blocks * sizeof(*d->blocks));
+	d->closures = copy(out->closures, d->n_closures * sizeof(*d->closures));
+	d->texts = copy(out->texts, d->text_len);
+	return d->blocks && d->closures && d->texts ? 0 : -ENOMEM;
+}
+
+static uint64_t base_of(const struct elf_file *elf)
+{
+	uint64_t base = UINT64_MAX;
+
+	for (size_t i = 0; i < elf__n_segments(elf); i++)
+		if (elf__segment(elf, i)->exec)
+			base = MIN(base, elf__segment(elf, i)->vaddr);
+	return base & ~7ULL;
+}
+
+int describe__new(const struct elf_file *elf, bool profiled, struct describe **ret_describe)
+{
+	struct describe *d = calloc(1, sizeof(*d));
+	struct job job = {.elf = elf, .base = base_of(elf), .profiled = profiled};
+	void *out = NULL;
+	int err = d ? elf__aside(elf, read_tables, &job, sizeof(struct out), &out) : -ENOMEM;
+
+	if (!err) {
+		d->base = job.base;
+		err = take(d, out);
+	}
+	confine__free_out(out, sizeof(struct out));
+	if (err)
+		describe__free(d);
+	else
+		*ret_describe = d;
+	return err;
+}
+
+void describe__free(struct describe *d)
+{
+	if (!d)
+		return;
+	free(d->blocks);
+	free(d->closures);
+	free(d->texts);
+	free(d);
+}
+
+/* ── what is asked ───────────────────────────────────────────────────────────────────────── */
+
+uint64_t describe__block(const struct describe *d, struct elf_file *elf, uint64_t vaddr)
+{
+	uint64_t word = (vaddr - d->base) / 8, at;
+	size_t after = search__first(d->n_blocks, i, d->blocks[i] > word);
+
+	if (vaddr < d->base || !after)
+		return vaddr;
+	at = d->base + d->blocks[after - 1] * 8ULL;
+	return at > vaddr || vaddr - at >= BLOCK_MAX_BACK || parted_by_c(elf, at, vaddr) ? vaddr
+											 : at;
+}
+
+bool describe__closure(const struct describe *d, struct elf_file *elf, uint64_t vaddr,
+		       const char **ret_module, const char **ret_name)
+{
+	uint64_t word = (vaddr - d->base) / 8, at;
+	size_t after = search__first(d->n_closures, i, d->closures[i].at > word);
+	const struct closure *c = d->closures + after - 1;
+
+	if (vaddr < d->base || !after || c->text == NO_TEXT)
+		return false;
+	at = d->base + c->at * 8ULL;
+	if (at > vaddr || vaddr - at >= DESCRIBE_MAX_BACK || parted_by_c(elf, at, vaddr))
+		return false;
+	*ret_module = d->texts + c->text;
+	*ret_name = *ret_module + strlen(*ret_module) + 1;
+	return true;
 }

@@ -21,16 +21,28 @@ uint32_t describe__type(const struct elf_file *elf, uint64_t vaddr);
 bool describe__is_plumbing(uint32_t type);
 bool describe__is_thunk(uint32_t type);
 
+/* The tables of one file. */
+struct describe;
+
 /*
- * The description ("<Main.go_s3ab>") of the closure whose code vaddr lies in, of a profiled
- * program: that of the nearest function or thunk before it. NULL: none.
+ * Reads all of its code aside (elf__aside(), whose errors it gives: -EBUSY says nothing of the
+ * file). `profiled`: with descriptions.
  */
-const char *describe__closure(struct elf_file *elf, uint64_t vaddr);
+int describe__new(const struct elf_file *elf, bool profiled, struct describe **ret_describe);
+void describe__free(struct describe *describe);
+
+/*
+ * What the description ("<Main.go_s3ab>") of the closure says whose code vaddr lies in, of a
+ * profiled program: that of the nearest function or thunk before it. Strings of `describe`. False:
+ * there is none. `elf`: the same file.
+ */
+bool describe__closure(const struct describe *describe, struct elf_file *elf, uint64_t vaddr,
+		       const char **ret_module, const char **ret_name);
 
 /*
  * Where the block of Haskell code begins that vaddr lies in: after the nearest info table of a
  * function, thunk or return frame. It is recognised by its shape; vaddr itself if there is none.
  */
-uint64_t describe__block(struct elf_file *elf, uint64_t vaddr);
+uint64_t describe__block(const struct describe *describe, struct elf_file *elf, uint64_t vaddr);
 
 #endif

@@ -75,6 +75,9 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
 bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n);
 
+/* Where the block of Haskell code begins that vaddr lies in; vaddr itself if that is not known. */
+uint64_t names__block(struct names *names, struct image *image, uint64_t vaddr);
+
 /* ── by_module.c ─────────────────────────────────────────────────────────────────────────── */
 
 /* By the module that the code is of, where strip left no more: "Data.Map.Internal+0x1a30". */

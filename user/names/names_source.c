@@ -292,16 +292,44 @@ bool names__best(struct names *names, const struct image_map *map, const struct 
 
 /* ── descriptions ────────────────────────────────────────────────────────────────────────── */
 
+static void free_describe(void *describe)
+{
+	describe__free(describe);
+}
+
+/* Those of the profiled way have descriptions, too. */
+static const struct slot_key describe_keys[2] = {{.free = free_describe}, {.free = free_describe}};
+
+static const struct describe *describe_of(const struct names *names, struct image *image)
+{
+	bool profiled = names->of.rts->profiled;
+	const struct slot_key *key = &describe_keys[profiled];
+	struct slots *slots = &image->file->slots;
+	struct describe *made = NULL;
+	void *describe;
+	int err;
+
+	if (slots__get(slots, key, &describe))
+		return describe;
+	err = describe__new(image->elf, profiled, &made);
+	/* there may be time for it later */
+	if (err == -EBUSY)
+		return NULL;
+	if (err)
+		log_verbose("%s: its info tables cannot be read: %s", image->name, strerror(-err));
+	return slots__put(slots, key, err ? NULL : made);
+}
+
 bool names__described(struct names *names, struct image *image, uint64_t vaddr, bool binding,
 		      struct code_name *n)
 {
-	char module[256], name[HS_NAME_LEN];
-	const char *text;
+	const struct describe *describe;
+	const char *module, *name;
 
 	if (n->code != CODE_HASKELL || !names->of.rts->profiled)
 		return false;
-	text = describe__closure(image->elf, vaddr);
-	if (!text || !hs_name__description(text, module, sizeof(module), name) ||
+	describe = describe_of(names, image);
+	if (!describe || !describe__closure(describe, image->elf, vaddr, &module, &name) ||
 	    (binding && hs_name__is_anonymous(name)))
 		return false;
 	n->name = intern(names, name);
@@ -309,4 +337,11 @@ bool names__described(struct names *names, struct image *image, uint64_t vaddr, 
 	n->package = "";
 	n->source = NAME_DESCRIPTION;
 	return true;
+}
+
+uint64_t names__block(struct names *names, struct image *image, uint64_t vaddr)
+{
+	const struct describe *describe = describe_of(names, image);
+
+	return describe ? describe__block(describe, image->elf, vaddr) : vaddr;
 }

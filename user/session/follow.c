@@ -222,11 +222,15 @@ static int decide(struct session *s, pid_t pid, const struct wire_proc_new *rec,
 	return join(s, target, verdict == TARGET_OK, rec, taken, armed);
 }
 
+/* Or is about to: its memory goes first, and with it the link to its program. */
 static bool has_ended(pid_t pid)
 {
 	struct proc_stat stat;
+	uint64_t ino;
+	uint32_t dev;
 
-	return proc__stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X';
+	return proc__stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	       !follow__exe(pid, &ino, &dev);
 }
 
 /* It is not to be profiled; err says why. */
