@@ -159,7 +159,7 @@ class Server:
         except (urllib.error.URLError, OSError):
             return False
 
-    def stop(self):
+    def kill(self):
         self.process.kill()
         self.process.wait()
 
@@ -188,7 +188,7 @@ def test_twin(t, case):
     report = replay(t, capture, *options)
     if server:
         # what it gave is kept: it is not asked again
-        server.stop()
+        server.kill()
         again = replay(t, capture, *options)
         check(again["names"] == report["names"], f"names from the cache: {again['names']}")
     before, after = stripped["names"], report["names"]
