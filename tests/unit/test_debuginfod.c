@@ -107,7 +107,7 @@ static void start_server(struct world *w, enum answer answer, const char *path)
 
 static void begin(struct world *w, enum answer answer, const char *path, int timeout_ms)
 {
-	struct debuginfod_opts opts = {.n = 1, .cache = w->cache, .timeout_ms = timeout_ms};
+	struct debuginfod_opts opts = {.n = 1, .timeout_ms = timeout_ms};
 	struct elf_file *elf;
 
 	memset(w, 0, sizeof(*w));
@@ -119,6 +119,7 @@ static void begin(struct world *w, enum answer answer, const char *path, int tim
 	elf__free(elf);
 	start_server(w, answer, path);
 	opts.urls[0] = w->url;
+	opts.cache = w->cache;
 	assert_int_equal(debuginfod__new(&opts, &w->debuginfod), 0);
 }
 
