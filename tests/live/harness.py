@@ -526,6 +526,8 @@ def run(module, kernel=True):
     """Runs a file's tests, or those whose names contain one of the arguments. `kernel`: they need
     to load BPF programs."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # a replay would ask these servers
+    os.environ.pop("DEBUGINFOD_URLS", None)
     # What nohup, or a shell in the background, ignores would be ignored by all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for ignored in (signal.SIGHUP, signal.SIGQUIT):

@@ -4,10 +4,16 @@
 package and the module, held to what the symbols of its twin say by binutils."""
 
 import bisect
+import os
 import re
+import shutil
+import socket
 import subprocess
+import time
+import urllib.error
+import urllib.request
 
-from harness import SAFESCOPED, Report, cases, check, program, run
+from harness import SAFESCOPED, Report, Skip, cases, check, program, run
 
 # Of the samples' frames. Debian's libraries for GHC are linked by sections, of which only what is
 # used stays, and few of them have a mark: there the module is a guess, and is marked as one.
@@ -113,7 +119,8 @@ def session_of(t, target):
 def replay(t, capture, *options):
     out = t.dir / "replay.json"
     done = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "json", "-o", out, *options],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True,
+                          env={**os.environ, "DEBUGINFOD_CACHE_PATH": str(t.dir / "cache")})
     check(done.returncode == 0, f"the replay: {done.stderr}")
     return Report(out).target()
 
@@ -124,14 +131,47 @@ def by_strings(report):
             if f["kind"] in ("gc", "rts") and re.fullmatch(r"\w+", f["name"])}
 
 
-@cases("symbols", "debug file", "directory")
+class Server:
+    """Debian's debuginfod, which has one file."""
+
+    def __init__(self, t, file, kind, build_id):
+        if not shutil.which("debuginfod"):
+            raise Skip("no debuginfod; run: scripts/install-deps --test")
+        folder = t.dir / "served"
+        folder.mkdir()
+        shutil.copy(file, folder)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        self.process = subprocess.Popen(["debuginfod", "-F", "-p", str(port), "-d", ":memory:", folder],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        t.started.append(self)
+        deadline = time.monotonic() + 30
+        while not self.has(f"/buildid/{build_id}/{kind}"):
+            check(time.monotonic() < deadline, f"the server does not know the {kind} of {build_id}")
+            time.sleep(0.2)
+
+    def has(self, path):
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@cases("symbols", "debug file", "directory", "server", "server's executable")
 def test_twin(t, case):
     """What had no symbols in the session is named by a twin in a replay, and what the session called
     the runtime's functions, by their strings, the twin's symbols call the same."""
     twin = program("Work", "thr")
     target = t.target("Work", "alloc", 2, "+RTS", "-A256k", way="thr.stripped")
     stripped, capture = session_of(t, target)
-    debug = t.dir / "debug"
+    debug, server = t.dir / "debug", None
     subprocess.run(["objcopy", "--only-keep-debug", twin, debug], check=True)
     if case == "directory":
         build_id = stripped["build_id"]
@@ -139,9 +179,18 @@ def test_twin(t, case):
         place.parent.mkdir(parents=True)
         debug.rename(place)
         options = ("--symbols-dir", t.dir)
+    elif case.startswith("server"):
+        kind = "executable" if case.endswith("executable") else "debuginfo"
+        server = Server(t, twin if kind == "executable" else debug, kind, stripped["build_id"])
+        options = ("--debuginfod", server.url)
     else:
         options = ("--symbols", twin if case == "symbols" else debug)
     report = replay(t, capture, *options)
+    if server:
+        # what it gave is kept: it is not asked again
+        server.kill()
+        again = replay(t, capture, *options)
+        check(again["names"] == report["names"], f"names from the cache: {again['names']}")
     before, after = stripped["names"], report["names"]
     check(before["module"] + before["strings"] >= 0.5 * sum(before.values()), f"names of the session: {before}")
     check(after["strings"] == 0 and after["module"] == 0, f"names that are left: {after}")

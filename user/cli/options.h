@@ -14,8 +14,9 @@
 #include "process/select.h"
 #include "push/push.h"
 
-#define OPTIONS_MAX_PIDS  256
-#define OPTIONS_MAX_GLOBS 64
+#define OPTIONS_MAX_PIDS    256
+#define OPTIONS_MAX_GLOBS   64
+#define OPTIONS_MAX_SERVERS 8
 
 #define OPTIONS_OFF_PATH    "/run/safescoped/off"
 #define OPTIONS_CONFIG_PATH "/etc/safescoped.conf"
@@ -53,14 +54,16 @@ struct options {
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
-	const char *symbols_dir; /* MODE_REPLAY */
-	const char *save;	 /* NULL: the capture is not kept */
-	const char *replay;	 /* MODE_REPLAY */
-	const char *live;	 /* an option that was given and that only a session can honour */
-	const char *diff[2];	 /* MODE_DIFF; NULL: fewer were given */
-	const char *per;	 /* MODE_DIFF: the event that is counted; NULL: CPU time */
-	const char *eventlog;	 /* FILE, "auto", "none"; NULL: not given */
-	struct log_part part;	 /* MODE_EVENTLOG */
+	const char *symbols_dir;		     /* MODE_REPLAY */
+	const char *debuginfod[OPTIONS_MAX_SERVERS]; /* MODE_REPLAY */
+	size_t n_debuginfod;
+	const char *save;     /* NULL: the capture is not kept */
+	const char *replay;   /* MODE_REPLAY */
+	const char *live;     /* an option that was given and that only a session can honour */
+	const char *diff[2];  /* MODE_DIFF; NULL: fewer were given */
+	const char *per;      /* MODE_DIFF: the event that is counted; NULL: CPU time */
+	const char *eventlog; /* FILE, "auto", "none"; NULL: not given */
+	struct log_part part; /* MODE_EVENTLOG */
 	const char *hide[OPTIONS_MAX_GLOBS], *only[OPTIONS_MAX_GLOBS]; /* cost centres */
 	size_t n_hide, n_only;
 	bool open; /* the page is served when it is there */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "debuginfod/debuginfod.h"
 #include "options_priv.h"
 
 /* As hostname(7) has it, with its domain. */
@@ -162,6 +163,20 @@ static int add_glob(struct option_input *in, const char *what, const char *arg, 
 	return 0;
 }
 
+static int add_server(struct option_input *in, const char *url)
+{
+	struct options *o = in->o;
+	const char *why = debuginfod__url_error(url);
+
+	if (why)
+		return options__wrong(in, "--debuginfod %s: %s", url, why);
+	if (o->n_debuginfod == OPTIONS_MAX_SERVERS)
+		return options__wrong(in, "--debuginfod: given more than %d times",
+				      OPTIONS_MAX_SERVERS);
+	o->debuginfod[o->n_debuginfod++] = url;
+	return 0;
+}
+
 static int set_mode(struct option_input *in, enum mode mode)
 {
 	if (in->o->mode != MODE_SYSTEM)
@@ -242,6 +257,8 @@ int options__set(struct option_input *in, int key, const char *arg)
 	case OPT_SYMBOLS_DIR:
 		o->symbols_dir = arg;
 		return 0;
+	case OPT_DEBUGINFOD:
+		return add_server(in, arg);
 	case OPT_FORCE:
 		o->force = true;
 		return 0;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* download: one file after the other by libcurl. Runs in the process that has the network. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "base/base.h"
+#include "debuginfod_priv.h"
+
+#define CONNECT_TIMEOUT_MS 10000L
+#define MAX_REDIRECTS	   5L
+#define NEWS_EVERY_NS	   500000000ULL
+
+struct download {
+	const struct debuginfod_opts *opts;
+	CURL *curl;
+	int channel, file;
+	uint64_t at, told_ns;
+	char error[CURL_ERROR_SIZE];
+};
+
+static bool send_news(const struct download *d, const struct download_news *news)
+{
+	return send(d->channel, news, sizeof(*news), MSG_NOSIGNAL) == sizeof(*news);
+}
+
+static size_t take_bytes(char *data, size_t size, size_t n, void *ctx)
+{
+	struct download *d = ctx;
+	size_t len = size * n, done = 0;
+
+	if (len > DEBUGINFOD_MAX_FILE - d->at)
+		return 0;
+	while (done < len) {
+		ssize_t put = pwrite(d->file, data + done, len - done, (off_t)(d->at + done));
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return 0;
+		done += (size_t)put;
+	}
+	d->at += len;
+	return len;
+}
+
+static int report_progress(void *ctx, curl_off_t total, curl_off_t now, curl_off_t up_total,
+			   curl_off_t up)
+{
+	struct download *d = ctx;
+	uint64_t ns = time__monotonic_ns();
+	struct download_news news = {.bytes = (uint64_t)MAX(now, (curl_off_t)0),
+				     .total = (uint64_t)MAX(total, (curl_off_t)0)};
+
+	(void)up_total;
+	(void)up;
+	if (ns - d->told_ns < NEWS_EVERY_NS)
+		return 0;
+	d->told_ns = ns;
+	return send_news(d, &news) ? 0 : 1;
+}
+
+#define SET(what, value) (bad |= curl_easy_setopt(d->curl, (what), (value)) != CURLE_OK)
+
+static int set_options(struct download *d)
+{
+	bool bad = false;
+
+	SET(CURLOPT_USERAGENT, "safescoped/" SAFESCOPED_VERSION);
+	SET(CURLOPT_WRITEFUNCTION, take_bytes);
+	SET(CURLOPT_WRITEDATA, d);
+	SET(CURLOPT_XFERINFOFUNCTION, report_progress);
+	SET(CURLOPT_XFERINFODATA, d);
+	SET(CURLOPT_NOPROGRESS, 0L);
+	SET(CURLOPT_ERRORBUFFER, d->error);
+	SET(CURLOPT_FAILONERROR, 1L);
+	SET(CURLOPT_FOLLOWLOCATION, 1L);
+	SET(CURLOPT_MAXREDIRS, MAX_REDIRECTS);
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, MIN((long)d->opts->timeout_ms, CONNECT_TIMEOUT_MS));
+	SET(CURLOPT_TIMEOUT_MS, (long)d->opts->timeout_ms);
+#if LIBCURL_VERSION_NUM >= 0x075500
+	SET(CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+#else
+	SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+	SET(CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+	return bad ? -ENOMEM : 0;
+}
+
+/* -ENOENT: this server does not have it. */
+static int from_one(struct download *d, const char *server, const struct download_task *task,
+		    struct download_news *news)
+{
+	char url[DEBUGINFOD_URL_MAX + BUILD_ID_MAX + 32];
+	size_t len = strlen(server);
+	long status = 0;
+	CURLcode code;
+
+	while (len && server[len - 1] == '/')
+		len--;
+	snprintf(url, sizeof(url), "%.*s/buildid/%s/%s", (int)len, server, task->build_id,
+		 debuginfod_kind__name((enum debuginfod_kind)task->kind));
+	d->at = 0;
+	d->error[0] = '\0';
+	if (curl_easy_setopt(d->curl, CURLOPT_URL, url) != CURLE_OK)
+		return -ENOMEM;
+	code = curl_easy_perform(d->curl);
+	curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (code == CURLE_OK)
+		return 0;
+	if (status == 404)
+		return -ENOENT;
+	snprintf(news->text, sizeof(news->text), "%.*s: %s", 80, server,
+		 d->error[0] ? d->error : curl_easy_strerror(code));
+	return code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EIO;
+}
+
+static void from_all(struct download *d, const struct download_task *task,
+		     struct download_news *news)
+{
+	news->done = 1;
+	news->err = -ENOENT;
+	for (size_t i = 0; i < d->opts->n; i++) {
+		int err = from_one(d, d->opts->urls[i], task, news);
+
+		/* a server that fails may have had it */
+		if (err != -ENOENT)
+			news->err = err;
+		if (!err)
+			break;
+	}
+	news->bytes = news->total = d->at;
+}
+
+void download__run(const struct debuginfod_opts *opts, int channel, int file)
+{
+	struct download d = {
+		.opts = opts, .channel = channel, .file = file, .curl = curl_easy_init()};
+	struct download_task task;
+	ssize_t n;
+
+	if (!d.curl || set_options(&d))
+		return;
+	for (;;) {
+		struct download_news news = {0};
+
+		do
+			n = recv(channel, &task, sizeof(task), 0);
+		while (n < 0 && errno == EINTR);
+		if (n != sizeof(task))
+			break;
+		task.build_id[sizeof(task.build_id) - 1] = '\0';
+		from_all(&d, &task, &news);
+		if (!send_news(&d, &news))
+			break;
+	}
+	curl_easy_cleanup(d.curl);
+}
