@@ -135,6 +135,10 @@ static void test_counts(void **state)
 	assert_string_equal(human__bytes(999).s, "999 B");
 	assert_true(human__percent(1, 0) == 0);
 	assert_true(human__percent(1, 4) == 25);
+	assert_int_equal(human__whole(2.75), 2);
+	assert_int_equal(human__whole(-1), 0);
+	assert_int_equal(human__whole(0.0 / 0.0), 0);
+	assert_int_equal(human__whole(1e300), 1000000000000000000);
 }
 
 /* ── tables ──────────────────────────────────────────────────────────────────────────────── */
