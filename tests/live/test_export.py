@@ -234,7 +234,7 @@ def test_real_pprof(t, what):
     samples, _, rest = raw.partition("Samples:\n")[2].partition("Locations\n")
     cpu = count = 0
     for line in samples.splitlines():
-        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+: ", line)
+        match = re.match(r"\s*(\d+)\s+(\d+)(?:\s+\d+)+: ", line)
         if match:
             count += int(match.group(1))
             cpu += int(match.group(2))

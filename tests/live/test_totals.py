@@ -124,6 +124,9 @@ def speedscope(path):
     frames = [(f["name"], f.get("file", "")) for f in file["shared"]["frames"]]
     cpu, wall, summed, drawn = {}, {}, {}, {}
     for profile in file["profiles"]:
+        # what was allocated is in one of its own
+        if profile["unit"] == "bytes":
+            continue
         lane = lane_name(profile["name"])
         for stack, ns in zip(profile["samples"], profile["weights"]):
             if not stack:
