@@ -115,7 +115,7 @@ SS_INLINE u64 heap_new_large(struct mem *mem, const struct wire_layout *l, u64 c
 
 /*
  * The Haskell thread that the capability ran last, and put back into its queue: at the tail if it
- * was to let others run, which HpLim says until all capabilities are stopped (rts/Schedule.c,
+ * was to let others run, which HpLim shows until all capabilities are stopped (rts/Schedule.c,
  * scheduleHandleHeapOverflow), else at the head. 0: there is none.
  */
 SS_INLINE u64 heap_ran_last(struct mem *mem, const struct wire_layout *l, u64 cap, int by_hp_lim)

@@ -22,7 +22,7 @@ static void check_answer(const struct sender_answer *a)
 	check(a->rejected >= 0 && strnlen(a->text, sizeof(a->text)) < sizeof(a->text));
 }
 
-/* What a server said; nothing but the status says whether it took the file. */
+/* A server's answer; nothing but the status decides whether it took the file. */
 static void read_answer(const uint8_t *data, size_t size)
 {
 	static const char *const types[] = {NULL, "application/x-protobuf", "text/plain",
@@ -43,7 +43,7 @@ static void read_answer(const uint8_t *data, size_t size)
 	check_answer(&a);
 }
 
-/* What the sender, which may have been taken over, says. */
+/* Messages of the sender, which may have been taken over. */
 static void take_message(const uint8_t *data, size_t size)
 {
 	struct sender_answer a;

@@ -85,7 +85,7 @@ def test_full_disk(t):
     check(all_below(disk) == [], f"left behind: {all_below(disk)}")
 
 
-# ── files that say what is to be done ──────────────────────────────────────────────────────
+# ── files that give orders ──────────────────────────────────────────────────────
 
 
 def given(path, text, uid=0, mode=0o600):

@@ -25,7 +25,7 @@ def slowly(whole, pause=0.02):
     return [(whole[i:i + 4], pause) for i in range(0, len(whole), 4)]
 
 
-HANG = "hang"  # reads the request, and says nothing
+HANG = "hang"  # reads the request, and never answers
 CLOSE = "close"  # reads the request, and closes the connection
 
 

@@ -65,7 +65,7 @@ def must_have(path, what):
 
 def split(profiles):
     """The sum of all threads, the OS threads' lanes, the other lanes. (test_totals.py has the sums of lanes.)"""
-    first, *lanes = [p for p in profiles if not p["name"].startswith(("sums of ", "CPU time"))]
+    first, *lanes = [p for p in profiles if not p["name"].startswith(("sums of ", "CPU time", "allocation, "))]
     threads = [p for p in lanes if re.match(r"\d+ ", p["name"])]
     return first, threads, [p for p in lanes if p not in threads]
 
@@ -108,7 +108,8 @@ def test_speedscope_file(t, what):
     check(all(f["name"] for f in frames), "a frame without a name")
     for profile in file["profiles"]:
         name = profile["name"]
-        check(profile["type"] == "sampled" and profile["unit"] == "nanoseconds", f"{name}: type or unit")
+        unit = "bytes" if name.startswith("allocation, ") else "nanoseconds"
+        check(profile["type"] == "sampled" and profile["unit"] == unit, f"{name}: type or unit")
         check(len(profile["samples"]) == len(profile["weights"]), f"{name}: samples and weights differ in number")
         check(all(0 <= i < len(frames) for s in profile["samples"] for i in s), f"{name}: a frame that is none")
         check(all(w >= 0 for w in profile["weights"]), f"{name}: a negative weight")
@@ -234,7 +235,7 @@ def test_real_pprof(t, what):
     samples, _, rest = raw.partition("Samples:\n")[2].partition("Locations\n")
     cpu = count = 0
     for line in samples.splitlines():
-        match = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+: ", line)
+        match = re.match(r"\s*(\d+)\s+(\d+)(?:\s+\d+)+: ", line)
         if match:
             count += int(match.group(1))
             cpu += int(match.group(2))

@@ -112,12 +112,12 @@ def test_without_rights(t):
     check(status["Seccomp"] == "2" and status["NoNewPrivs"] == "1", "no system call filter")
     if os.geteuid() == 0:
         check("0" not in status["Uid"].split(), f"its user: {status['Uid']}")
-    # whoever is slow, or says nothing, keeps nobody from the page
+    # whoever is slow, or sends nothing, keeps nobody from the page
     idle = [socket.create_connection(("127.0.0.1", opened.port)) for _ in range(8)]
     check(opened.ask(opened.path)[0] == 200, "idle connections keep others out")
     for s in idle:
         s.close()
-    # without it nothing is served any more, and the session says so and ends
+    # without it nothing is served any more, and the session reports it and ends
     os.kill(int(server.name), signal.SIGKILL)
     check(opened.process.wait(20) not in (0, None), "its server was killed, and it goes on")
 

@@ -352,9 +352,9 @@ def raw_samples(path):
         raise Skip("go is not installed")
     done = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True, text=True, check=True)
     samples, _, rest = done.stdout.partition("Samples:\n")[2].partition("Locations\n")
-    names = dict(re.findall(r"^ *(\d+): 0x0 M=1 (.*)$", rest.partition("Mappings\n")[0], re.M))
+    names = dict(re.findall(r"^ *(\d+): 0x[0-9a-f]+ (?:M=\d+ )?(.*)$", rest.partition("Mappings\n")[0], re.M))
     return [(tuple(map(int, line.partition(":")[0].split())), [names[i] for i in line.partition(":")[2].split()])
-            for line in samples.splitlines() if re.match(r" *\d+ +\d+ +\d+ +\d+:", line)]
+            for line in samples.splitlines() if re.match(r" *\d+(?: +\d+)+:", line)]
 
 
 def test_pyroscope(t):

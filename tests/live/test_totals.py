@@ -92,7 +92,7 @@ def pprof(path):
     """{(pid, tid): ns} of CPU and of all. Samples and their labels take turns in what Go's reader prints."""
     cpu, wall, values = {}, {}, ()
     for line in tool("go", "tool", "pprof", "-raw", path).splitlines():
-        sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+: ", line)
+        sample = re.match(r"\s*(\d+)\s+(\d+)\s+(\d+)(?:\s+\d+)+: ", line)
         label = re.search(r"process_id:\[(\d+)\] thread_id:\[(\d+)\]", line)
         if sample:
             values = int(sample[2]), int(sample[3])
@@ -124,6 +124,9 @@ def speedscope(path):
     frames = [(f["name"], f.get("file", "")) for f in file["shared"]["frames"]]
     cpu, wall, summed, drawn = {}, {}, {}, {}
     for profile in file["profiles"]:
+        # what was allocated is in one of its own
+        if profile["unit"] == "bytes":
+            continue
         lane = lane_name(profile["name"])
         for stack, ns in zip(profile["samples"], profile["weights"]):
             if not stack:

@@ -291,7 +291,7 @@ static void own_executable(void **state)
 	elf__free(elf);
 }
 
-/* What readelf says of tiny.elf's .dynsym, and the dynamic linker of this executable. */
+/* What readelf prints of tiny.elf's .dynsym, and the dynamic linker of this executable. */
 static void exports_and_needs(void **state)
 {
 	struct tiny *tiny = *state;
@@ -497,7 +497,8 @@ static void many_files(void **state)
 	elf__free(NULL);
 }
 
-/* What a child says is not believed: each offset is of the file, each count within its bounds. */
+/* What a child reports is not believed: each offset is of the file, each count within its bounds.
+ */
 static void heads_are_checked(void **state)
 {
 	struct elf_file *elf;

@@ -25,7 +25,7 @@ __attribute__((noinline)) static char *render(const struct sketch *sketch,
 	return kit_render("html", sketch, opts, &len);
 }
 
-/* The data in the element of that id, which end where the page says: a browser would find no
+/* The data in the element of that id, which end where the page has its end: a browser would find no
  * earlier end. NULL: there is no such element. */
 static cJSON *data_of(char *page, const char *id)
 {

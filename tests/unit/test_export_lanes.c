@@ -331,7 +331,7 @@ static const Pprof__Mapping *mapping_of(const Pprof__Profile *p, const char *fun
 	return NULL;
 }
 
-/* Files are told apart by where they are mapped, and an executable is known by its path. */
+/* Files are distinguished by where they are mapped, and an executable is known by its path. */
 static void test_pprof_places(void **state)
 {
 #define EXE  0x400000, 0x500000, 0x1000, "/bin/service", "00ff"

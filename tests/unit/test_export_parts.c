@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the exporters share: safe text, numbers for people, tables, sums by stack.
+ * What the exporters share: safe text, numbers for people, tables, sums by stack, carriers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <cjson/cJSON.h>
 
+#include "export/carriers.h"
 #include "export/sums.h"
 #include "test_export_kit.h"
 
@@ -135,6 +136,10 @@ static void test_counts(void **state)
 	assert_string_equal(human__bytes(999).s, "999 B");
 	assert_true(human__percent(1, 0) == 0);
 	assert_true(human__percent(1, 4) == 25);
+	assert_int_equal(human__whole(2.75), 2);
+	assert_int_equal(human__whole(-1), 0);
+	assert_int_equal(human__whole(0.0 / 0.0), 0);
+	assert_int_equal(human__whole(1e300), 1000000000000000000);
 }
 
 /* ── tables ──────────────────────────────────────────────────────────────────────────────── */
@@ -308,6 +313,71 @@ static void test_causes(void **state)
 	assert_null(broken__title(UINT32_MAX));
 }
 
+/* ── carriers ────────────────────────────────────────────────────────────────────────────── */
+
+/* A lane's slices by state and stack, and within these by capability and Haskell thread. */
+static void test_carriers(void **state)
+{
+	static const struct pic_slice slices[] = {
+		{.start_ns = 10,
+		 .end_ns = 30,
+		 .samples = 2,
+		 .tso = 7,
+		 .stack = 4,
+		 .cap = 1,
+		 .state = 2},
+		{.start_ns = 30, .end_ns = 35, .tso = 7, .stack = 4, .cap = 0, .state = 2},
+		{.start_ns = 35, .end_ns = 36, .samples = 1, .stack = 4, .cap = NO_CAP, .state = 3},
+		{.start_ns = 40,
+		 .end_ns = 47,
+		 .samples = 1,
+		 .tso = 7,
+		 .stack = 4,
+		 .cap = 1,
+		 .state = 2},
+		{.start_ns = 50, .end_ns = 52, .tso = 9, .stack = 4, .cap = 1, .state = 2},
+		{.start_ns = 60, .end_ns = 61, .tso = 9, .stack = 5, .cap = 1, .state = 2},
+	};
+	const struct pic_lane lane = {.slices = (struct pic_slice *)slices,
+				      .n_slices = ARRAY_SIZE(slices)};
+	const struct pic_lane idle = {0};
+	struct carriers carriers;
+	const struct carrier *its;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(carriers__of(&lane, &carriers), 0);
+	its = carriers__find(&carriers, 2, 4, &n);
+	assert_int_equal(n, 3);
+	assert_true(its[0].cap == 0 && its[0].tso == 7 && its[0].ns == 5 && its[0].samples == 0);
+	assert_true(its[1].cap == 1 && its[1].tso == 7 && its[1].ns == 27 && its[1].samples == 3);
+	assert_true(its[2].cap == 1 && its[2].tso == 9 && its[2].ns == 2);
+	its = carriers__find(&carriers, 3, 4, &n);
+	assert_true(n == 1 && its->cap == NO_CAP && its->tso == 0 && its->ns == 1);
+	assert_null(carriers__find(&carriers, 3, 5, &n));
+	assert_int_equal(n, 0);
+	carriers__free(&carriers);
+	carriers__free(&carriers);
+
+	assert_int_equal(carriers__of(&idle, &carriers), 0);
+	assert_null(carriers__find(&carriers, 2, 4, &n));
+	assert_int_equal(n, 0);
+	carriers__free(&carriers);
+}
+
+/* Shares of what no product of 64 bits holds add up to the whole. */
+static void test_carriers_divide(void **state)
+{
+	uint64_t whole = UINT64_MAX - 5, all = UINT64_MAX - 1, third = all / 3;
+	uint64_t a = carriers__upto(whole, third, all), b = carriers__upto(whole, 2 * third, all);
+
+	(void)state;
+	assert_true(a > whole / 3 - 2 && a <= whole / 3);
+	assert_true(b > a && b - a > whole / 3 - 2);
+	assert_true(carriers__upto(whole, all, all) == whole);
+	assert_int_equal(carriers__upto(whole, 0, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +392,8 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_frame_numbers),
 		cmocka_unit_test(test_causes),
+		cmocka_unit_test(test_carriers),
+		cmocka_unit_test(test_carriers_divide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,7 @@ static void test_who(void **state)
 	/* it was to let the other one run */
 	image_put(&f->im, f->cap + f->l.cap_cccs - HEAP_HP_LIM, 0);
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 1), tail);
-	/* HpLim says nothing once all are to stop */
+	/* HpLim means nothing once all are to stop */
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 0), head);
 	image_put(&f->im, head, f->cap);
 	assert_int_equal(heap_ran_last(&f->im.mem, &f->l, f->cap, 0), 0);

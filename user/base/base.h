@@ -165,6 +165,8 @@ struct human human__count(uint64_t n);
 struct human human__bytes(uint64_t bytes);
 /* part of whole in percent; 0 if there is no whole. */
 double human__percent(uint64_t part, uint64_t whole);
+/* Without its fraction; from 0 to 10^18, to which numbers beyond are cut. 0 for what is none. */
+uint64_t human__whole(double number);
 
 /* ── signals ─────────────────────────────────────────────────────────────────────────────── */
 

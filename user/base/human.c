@@ -79,3 +79,10 @@ double human__percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
+
+uint64_t human__whole(double number)
+{
+	const double most = 1e18;
+
+	return number > 0 ? (uint64_t)MIN(number, most) : 0;
+}

@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/search.h"
 #include "binaries.h"
+#include "carriers.h"
 #include "packed.h"
 #include "pprof.pb-c.h"
 #include "sums.h"
@@ -34,26 +33,12 @@ static const struct {
 	      /* as Go's profiles call it; the last one: without allocation there is none */
 	      {WEIGHT_ALLOC, "alloc_space", "bytes", false}};
 
-/* How long the slices of a thread with that stack and state had a capability and a Haskell thread.
- */
-struct part {
-	UT_hash_handle hh;
-	struct part_key {
-		uint32_t owner, stack; /* as in a sum */
-		uint64_t tso;
-		uint32_t cap, pad;
-	} key;
-	uint64_t ns;
-};
-
 struct writer {
 	struct packed *packed;
 	const struct picture *pic;
 	struct views views;
-	struct sums sums;   /* by lane and state */
-	struct part *parts; /* those of one sum beside each other */
-	const struct part **by_sum;
-	size_t n_parts;
+	struct sums sums;	   /* by lane and state */
+	struct carriers *carriers; /* of each view; of none but threads there are any */
 	struct binaries binaries;
 	struct strtab *strings;
 	uint32_t *map; /* of a picture's frame: its location, from 0 */
@@ -206,72 +191,33 @@ static void add_label(struct writer *w, Pprof__Sample *sample, const char *key, 
 	label->num = n;
 }
 
-/* ── capabilities and Haskell threads ────────────────────────────────────────────────────── */
-
-static int add_slice(struct writer *w, const struct pic_slice *slice, uint32_t view)
-{
-	struct part_key key = {.owner = view * LANE_STATES + slice->state,
-			       .stack = slice->stack,
-			       .tso = slice->tso,
-			       .cap = slice->cap};
-	struct part *part;
-
-	HASH_FIND(hh, w->parts, &key, sizeof(key), part);
-	if (part) {
-		part->ns += slice->end_ns - slice->start_ns;
-		return 0;
-	}
-	part = calloc(1, sizeof(*part));
-	if (!part)
-		return -ENOMEM;
-	part->key = key;
-	part->ns = slice->end_ns - slice->start_ns;
-	return HASH_INSERT(w->parts, key, sizeof(part->key), part);
-}
-
-static int cmp_parts(const void *pa, const void *pb)
-{
-	const struct part_key *a = &(*(const struct part *const *)pa)->key,
-			      *b = &(*(const struct part *const *)pb)->key;
-
-	return CMP(a->owner, b->owner) ?: CMP(a->stack, b->stack)
-		       ?: CMP(a->cap, b->cap) ?: CMP(a->tso, b->tso);
-}
-
-static int find_parts(struct writer *w)
+static int find_carriers(struct writer *w)
 {
 	int err = 0;
 
-	for (uint32_t v = 0; v < w->views.n; v++) {
-		const struct pic_lane *lane = w->views.v[v].lane;
-
-		for (size_t i = 0; lane->kind == LANE_THREAD && i < lane->n_slices && !err; i++)
-			if (lane->slices[i].end_ns > lane->slices[i].start_ns)
-				err = add_slice(w, &lane->slices[i], v);
-	}
-	w->by_sum = calloc(HASH_COUNT(w->parts) + 1, sizeof(const struct part *));
-	if (err || !w->by_sum)
-		return err ? err : -ENOMEM;
-	for (const struct part *part = w->parts; part; part = part->hh.next)
-		w->by_sum[w->n_parts++] = part;
-	if (w->n_parts)
-		qsort(w->by_sum, w->n_parts, sizeof(const struct part *), cmp_parts);
-	return 0;
+	w->carriers = calloc(w->views.n + 1, sizeof(*w->carriers));
+	if (!w->carriers)
+		return -ENOMEM;
+	for (size_t v = 0; v < w->views.n && !err; v++)
+		if (w->views.v[v].lane->kind == LANE_THREAD)
+			err = carriers__of(w->views.v[v].lane, &w->carriers[v]);
+	return err;
 }
 
-static bool is_before(const struct part *part, const struct sum *sum)
+static void free_carriers(struct writer *w)
 {
-	return part->key.owner < sum->owner ||
-	       (part->key.owner == sum->owner && part->key.stack < sum->stack);
+	for (size_t v = 0; w->carriers && v < w->views.n; v++)
+		carriers__free(&w->carriers[v]);
+	free(w->carriers);
 }
 
 /* ── samples ─────────────────────────────────────────────────────────────────────────────── */
 
 #define LABELS 10
 
-/* part: NULL if that is not known. */
+/* carrier: NULL if that is not known. */
 static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum *sum,
-		       const struct part *part)
+		       const struct carrier *carrier)
 {
 	uint32_t owner = sum->owner / LANE_STATES, state = sum->owner % LANE_STATES;
 	const struct view *view = owner < w->views.n ? &w->views.v[owner] : NULL;
@@ -298,18 +244,18 @@ static void add_labels(struct writer *w, Pprof__Sample *sample, const struct sum
 		cap = view->lane->cap;
 	}
 	add_label(w, sample, "state", state__name(view->lane->kind, state), 0);
-	if (part && part->key.cap != NO_CAP)
-		cap = part->key.cap;
+	if (carrier && carrier->cap != NO_CAP)
+		cap = carrier->cap;
 	/* a number that is 0 would be none to its readers */
 	snprintf(name, sizeof(name), "%" PRIu32, cap);
 	if (cap != UINT32_MAX)
 		add_label(w, sample, "capability", name, 0);
-	if (part && part->key.tso)
+	if (carrier && carrier->tso)
 		add_label(w, sample, "haskell_thread",
-			  views__thread(&w->views, view->target_no, part->key.tso).s, 0);
+			  views__thread(&w->views, view->target_no, carrier->tso).s, 0);
 }
 
-static void put_values(struct writer *w, const struct sum *sum, const struct part *part,
+static void put_values(struct writer *w, const struct sum *sum, const struct carrier *carrier,
 		       const int64_t *v, uint64_t *ids, size_t n_ids)
 {
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
@@ -319,7 +265,7 @@ static void put_values(struct writer *w, const struct sum *sum, const struct par
 	for (size_t i = 0; i < LABELS; i++)
 		all[i] = &labels[i];
 	sample.label = all;
-	add_labels(w, &sample, sum, part);
+	add_labels(w, &sample, sum, carrier);
 	sample.n_location_id = n_ids;
 	sample.location_id = ids;
 	sample.n_value = w->n_values;
@@ -329,11 +275,34 @@ static void put_values(struct writer *w, const struct sum *sum, const struct par
 	put(w, &piece);
 }
 
-/* What of `all` is the parts' from the first one to where they are `to` of `whole`: rounded ends,
- * so that all parts together are the whole. */
-static int64_t upto(int64_t all, uint64_t to, uint64_t whole)
+/* As its slices are divided among capabilities and Haskell threads. */
+static void put_divided(struct writer *w, const struct sum *sum, const int64_t *v, uint64_t *ids,
+			size_t n_ids)
 {
-	return (int64_t)((__int128)all * to / whole);
+	uint32_t owner = sum->owner / LANE_STATES;
+	uint64_t whole = 0, so_far = 0;
+	const struct carrier *its = NULL;
+	size_t n = 0;
+
+	if (owner < w->views.n)
+		its = carriers__find(&w->carriers[owner], sum->owner % LANE_STATES, sum->stack, &n);
+	for (size_t i = 0; i < n; i++)
+		whole += its[i].ns;
+	if (!whole)
+		put_values(w, sum, NULL, v, ids, n_ids);
+	for (size_t i = 0; i < n && whole; i++) {
+		uint64_t to = so_far + its[i].ns;
+		int64_t part[ARRAY_SIZE(values)], any = 0;
+
+		for (size_t k = 0; k < w->n_values; k++) {
+			part[k] = (int64_t)(carriers__upto((uint64_t)v[k], to, whole) -
+					    carriers__upto((uint64_t)v[k], so_far, whole));
+			any |= part[k];
+		}
+		so_far = to;
+		if (any)
+			put_values(w, sum, &its[i], part, ids, n_ids);
+	}
 }
 
 static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
@@ -341,9 +310,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	uint32_t owner = sum->owner / LANE_STATES;
 	const struct pic_lane *lane = owner < w->views.n ? w->views.v[owner].lane : NULL;
 	struct pic_stack stack = picture__stack(w->pic, sum->stack);
-	size_t first = search__first(w->n_parts, i, !is_before(w->by_sum[i], sum)), end = first;
 	int64_t v[ARRAY_SIZE(values)];
-	uint64_t whole = 0, so_far = 0;
 
 	if (!is_wanted(w, target_of(w, sum)) ||
 	    (!stack.n && !sum->by[WEIGHT_SAMPLES] && !sum->by[WEIGHT_ALLOC]))
@@ -356,24 +323,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 					 state__in_safe_call(lane->kind, sum->owner % LANE_STATES))
 			       ? 0
 			       : (int64_t)sum->by[values[k].weight];
-	for (; end < w->n_parts && w->by_sum[end]->key.owner == sum->owner &&
-	       w->by_sum[end]->key.stack == sum->stack;
-	     end++)
-		whole += w->by_sum[end]->ns;
-	if (first == end)
-		put_values(w, sum, NULL, v, ids, stack.n);
-	for (size_t i = first; i < end; i++) {
-		uint64_t to = so_far + w->by_sum[i]->ns;
-		int64_t its[ARRAY_SIZE(values)], any = 0;
-
-		for (size_t k = 0; k < w->n_values; k++) {
-			its[k] = upto(v[k], to, whole) - upto(v[k], so_far, whole);
-			any |= its[k];
-		}
-		so_far = to;
-		if (any)
-			put_values(w, sum, w->by_sum[i], its, ids, stack.n);
-	}
+	put_divided(w, sum, v, ids, stack.n);
 }
 
 static int put_samples(struct writer *w)
@@ -444,7 +394,7 @@ static int put_all(struct writer *w, enum export_weight weight)
 	if (!err)
 		err = sums__collect(w->pic, &w->views, SUMS_BY_STATE, &w->sums, &title);
 	if (!err)
-		err = find_parts(w);
+		err = find_carriers(w);
 	if (!err)
 		err = binaries__collect(w->pic, &w->binaries);
 	if (!err)
@@ -485,10 +435,9 @@ int pprof__write(FILE *out, const struct picture *pic, const struct export_opts 
 	if (!err)
 		err = put_all(w, opts->weight);
 	packed__free(w->packed);
+	free_carriers(w);
 	views__free(&w->views);
 	sums__free(&w->sums);
-	HASH_FREE(w->parts);
-	free(w->by_sum);
 	binaries__free(&w->binaries);
 	strtab__free(w->strings);
 	free(w->map);

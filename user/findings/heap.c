@@ -61,8 +61,8 @@ static void find_growth(struct finder *f)
 		     "The heap grows by %s a minute (± %s), and what is live after major "
 		     "collections was %s in the end: something is kept that is not needed any "
 		     "more, or a cache has no limit",
-		     human__bytes((uint64_t)heap->growth).s,
-		     human__bytes((uint64_t)heap->growth_error).s, human__bytes(live).s);
+		     human__bytes(human__whole(heap->growth)).s,
+		     human__bytes(human__whole(heap->growth_error)).s, human__bytes(live).s);
 }
 
 static void find_futile(struct finder *f)
@@ -87,7 +87,7 @@ static uint64_t rate(const struct pic_alloc *alloc)
 {
 	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
 
-	return ns ? (uint64_t)((double)alloc->bytes / ((double)ns / 1e9)) : 0;
+	return ns ? human__whole((double)alloc->bytes / ((double)ns / 1e9)) : 0;
 }
 
 /* The function that has allocated most itself. */

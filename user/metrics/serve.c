@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "http/waits.h"
 #include "metrics.h"
 #include "server_priv.h"
 
@@ -268,71 +268,29 @@ static void pass_wish_on(struct serve *s, uint64_t now)
 
 /* ── the loop ────────────────────────────────────────────────────────────────────────────── */
 
-struct sets {
-	fd_set read, write, except;
-};
-
-/* What libmicrohttpd waits for, as poll() takes it. */
-static size_t add_waits(const struct sets *sets, int max, struct pollfd *fds, size_t room)
-{
-	size_t n = 0;
-
-	for (int fd = 0; fd <= max && n < room; fd++) {
-		short events = (short)((FD_ISSET(fd, &sets->read) ? POLLIN : 0) |
-				       (FD_ISSET(fd, &sets->write) ? POLLOUT : 0));
-
-		if (events)
-			fds[n++] = (struct pollfd){.fd = fd, .events = events};
-	}
-	return n;
-}
-
-static void take_results(const struct pollfd *fds, size_t n, struct sets *sets)
-{
-	FD_ZERO(&sets->read);
-	FD_ZERO(&sets->write);
-	FD_ZERO(&sets->except);
-	for (size_t i = 0; i < n; i++) {
-		bool gone = fds[i].revents & (POLLERR | POLLHUP);
-
-		if (fds[i].events & POLLIN && (gone || fds[i].revents & POLLIN))
-			FD_SET(fds[i].fd, &sets->read);
-		if (fds[i].events & POLLOUT && (gone || fds[i].revents & POLLOUT))
-			FD_SET(fds[i].fd, &sets->write);
-	}
-}
-
 static int turn(struct serve *s)
 {
 	struct pollfd fds[MAX_FDS + 2] = {{.fd = s->channel, .events = POLLIN},
 					  {.fd = s->listen_fd, .events = POLLIN}};
-	int full_ms = ms_until_room(s, time__monotonic_ns()), max = -1;
-	MHD_UNSIGNED_LONG_LONG ms;
-	struct sets sets;
+	int full_ms = ms_until_room(s, time__monotonic_ns()), ms = TURN_MS, err;
 	size_t n;
 
-	FD_ZERO(&sets.read);
-	FD_ZERO(&sets.write);
-	FD_ZERO(&sets.except);
-	if (MHD_get_fdset(s->mhd, &sets.read, &sets.write, &sets.except, &max) != MHD_YES)
-		return -EIO;
-	n = add_waits(&sets, max, fds + 2, MAX_FDS);
-	if (MHD_get_timeout(s->mhd, &ms) != MHD_YES || ms > TURN_MS)
-		ms = TURN_MS;
+	err = waits__get(s->mhd, fds + 2, MAX_FDS, &ms, &n);
+	if (err)
+		return err;
 	fds[1].events = full_ms ? 0 : POLLIN;
-	ms = full_ms ? MIN(ms, (MHD_UNSIGNED_LONG_LONG)full_ms) : ms;
-	if (poll(fds, n + 2, (int)ms) < 0)
+	ms = full_ms ? MIN(ms, full_ms) : ms;
+	if (poll(fds, n + 2, ms) < 0)
 		return errno == EINTR ? 0 : -errno;
 	while (take_message(s))
 		;
-	take_results(fds + 2, n, &sets);
 	hang_up_late(s, time__monotonic_ns());
 	if (fds[1].revents & POLLIN)
 		take_clients(s, time__monotonic_ns());
-	if (MHD_run_from_select(s->mhd, &sets.read, &sets.write, &sets.except) != MHD_YES)
-		return -EIO;
-	pass_wish_on(s, time__monotonic_ns());
-	return 0;
+	err = waits__run(s->mhd, fds + 2, n);
+	if (!err)
+		pass_wish_on(s, time__monotonic_ns());
+	return err;
 }
 
 void serve__run(void *ctx, int channel)

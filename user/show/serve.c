@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "http/waits.h"
 #include "show_priv.h"
 
 /* One request's line and headers, and what libmicrohttpd needs beside them. */
@@ -173,64 +173,20 @@ static bool take_message(struct serve *s)
 
 /* ── the loop ────────────────────────────────────────────────────────────────────────────── */
 
-struct sets {
-	fd_set read, write, except;
-};
-
-/* What libmicrohttpd waits for, as poll() takes it. */
-static size_t add_waits(const struct sets *sets, int max, struct pollfd *fds, size_t room)
-{
-	size_t n = 0;
-
-	for (int fd = 0; fd <= max && n < room; fd++) {
-		short events = (short)((FD_ISSET(fd, &sets->read) ? POLLIN : 0) |
-				       (FD_ISSET(fd, &sets->write) ? POLLOUT : 0));
-
-		if (events)
-			fds[n++] = (struct pollfd){.fd = fd, .events = events};
-	}
-	return n;
-}
-
-static void take_results(const struct pollfd *fds, size_t n, struct sets *sets)
-{
-	FD_ZERO(&sets->read);
-	FD_ZERO(&sets->write);
-	FD_ZERO(&sets->except);
-	for (size_t i = 0; i < n; i++) {
-		bool gone = fds[i].revents & (POLLERR | POLLHUP);
-
-		if (fds[i].events & POLLIN && (gone || fds[i].revents & POLLIN))
-			FD_SET(fds[i].fd, &sets->read);
-		if (fds[i].events & POLLOUT && (gone || fds[i].revents & POLLOUT))
-			FD_SET(fds[i].fd, &sets->write);
-	}
-}
-
 static int turn(struct serve *s)
 {
 	struct pollfd fds[MAX_FDS + 1] = {{.fd = s->channel, .events = POLLIN}};
-	MHD_UNSIGNED_LONG_LONG ms;
-	struct sets sets;
-	int max = -1;
+	int ms = TURN_MS, err;
 	size_t n;
 
-	FD_ZERO(&sets.read);
-	FD_ZERO(&sets.write);
-	FD_ZERO(&sets.except);
-	if (MHD_get_fdset(s->mhd, &sets.read, &sets.write, &sets.except, &max) != MHD_YES)
-		return -EIO;
-	n = add_waits(&sets, max, fds + 1, MAX_FDS);
-	if (MHD_get_timeout(s->mhd, &ms) != MHD_YES || ms > TURN_MS)
-		ms = TURN_MS;
-	if (poll(fds, n + 1, (int)ms) < 0)
+	err = waits__get(s->mhd, fds + 1, MAX_FDS, &ms, &n);
+	if (err)
+		return err;
+	if (poll(fds, n + 1, ms) < 0)
 		return errno == EINTR ? 0 : -errno;
 	while (take_message(s))
 		;
-	take_results(fds + 1, n, &sets);
-	if (MHD_run_from_select(s->mhd, &sets.read, &sets.write, &sets.except) != MHD_YES)
-		return -EIO;
-	return 0;
+	return waits__run(s->mhd, fds + 1, n);
 }
 
 void show_serve__run(void *ctx, int channel)

@@ -14,7 +14,7 @@ static uint64_t rate(const struct pic_alloc *alloc)
 {
 	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
 
-	return ns ? (uint64_t)((double)alloc->bytes / ((double)ns / 1e9)) : 0;
+	return ns ? human__whole((double)alloc->bytes / ((double)ns / 1e9)) : 0;
 }
 
 static void put_quality(const struct text *t)

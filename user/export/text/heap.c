@@ -14,8 +14,7 @@ static void put_growth(const struct text *t, const struct pic_heap *heap)
 	double growth = fabs(heap->growth), error = heap->growth_error;
 
 	fprintf(t->out, ", %s%s ± %s a minute", heap->growth < 0 ? "−" : "+",
-		human__bytes((uint64_t)MIN(growth, 1e18)).s,
-		human__bytes((uint64_t)MIN(error, 1e18)).s);
+		human__bytes(human__whole(growth)).s, human__bytes(human__whole(error)).s);
 }
 
 static void put_live(const struct text *t)

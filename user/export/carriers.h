@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * carriers: which capability and Haskell thread a lane's time belongs to. The account's rows have
+ * neither; the slices do. What a row has is divided as the slices of its state and stack are.
+ */
+#ifndef SAFESCOPED_EXPORT_CARRIERS_H
+#define SAFESCOPED_EXPORT_CARRIERS_H
+
+#include "picture/picture.h"
+
+/* What the slices of one state and stack add up to on one capability and for one Haskell thread. */
+struct carrier {
+	uint64_t ns, samples;
+	uint64_t tso; /* 0: none, or not known */
+	uint32_t stack;
+	uint16_t cap; /* NO_CAP: none, or not known */
+	uint8_t state;
+};
+
+struct carriers {
+	struct carrier *v;
+	size_t n, room;
+};
+
+/* Of a lane. -ENOMEM, -E2BIG. The caller frees. */
+int carriers__of(const struct pic_lane *lane, struct carriers *ret_carriers);
+void carriers__free(struct carriers *carriers);
+/* Those of a state and stack, by capability and Haskell thread. NULL and *ret_n = 0: none. */
+const struct carrier *carriers__find(const struct carriers *carriers, unsigned state,
+				     uint32_t stack, size_t *ret_n);
+/*
+ * `whole` times `done` of `all`, without overflow; 0 where `all` is. Differences of two of these
+ * are parts that add up to the whole.
+ */
+uint64_t carriers__upto(uint64_t whole, uint64_t done, uint64_t all);
+
+#endif
