@@ -62,9 +62,14 @@ def test_a_file(t, way):
     check(spin == [("unsafe_spin_1ms", "native", its["exe"])], f"unsafe_spin_1ms is {spin}")
     # ~: the name of the nearest symbol
     check(any(kind == "haskell" and name.removeprefix("~").startswith("Main.") for name, kind, _ in seen), "no Haskell code in it")
-    caps = {a.get("ghc.capability") for _, kind, a, _, _ in profiles.samples()
-            if a.get("ghc.state") == "unsafe_call_cpu"}
-    check(caps and caps <= ({0, 1} if way == "thr" else {0}), f"unsafe calls ran on the capabilities {caps}")
+    caps = {}
+    for _, kind, a, ns, _ in profiles.samples():
+        if a.get("ghc.state") == "unsafe_call_cpu" and kind == "cpu":
+            caps[a.get("ghc.capability")] = caps.get(a.get("ghc.capability"), 0) + ns
+    # None: the moment was not drawn, and with it who ran it is not known
+    unknown = caps.pop(None, 0)
+    check(caps and caps.keys() <= ({0, 1} if way == "thr" else {0}), f"unsafe calls ran on the capabilities {caps}")
+    check(unknown <= 0.02 * sum(caps.values()), f"no capability is known for {unknown} ns of unsafe calls, of {caps}")
     check(gzip.decompress(body), "it is empty")
 
 
@@ -107,7 +112,7 @@ def finish(session, number=signal.SIGTERM):
 
 def test_windows(t):
     collector = Collector(t)
-    target = t.target("Calls", *CALLS, rts=("-N2",))
+    target = t.target("Calls", *CALLS, "safe_sleep_1ms=3000", rts=("-N2",))  # three seconds, whatever the machine
     session, folder = start(t, target, "--push", collector.url)
     target.go()
     target.result()
