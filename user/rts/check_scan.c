@@ -13,7 +13,8 @@
 #define SCAN_BUF 65536
 /* A static executable's .data may hold much else: Debian's pandoc has 12 MB of it. */
 #define SCAN_MAX (32U << 20)
-/* How far from `capabilities` its neighbours in rts/Capability.c are looked for. */
+/* How far from `capabilities`, before it and after it, its neighbours in rts/Capability.c are
+ * looked for. */
 #define NEAR 64
 /* From 9.6 on some releases have the array itself there, with room for 256 (MAX_N_CAPABILITIES). */
 #define ARRAY_ROOM 256
@@ -230,12 +231,14 @@ static uint32_t references(const struct rts *rts, uint64_t addr)
  */
 uint64_t check__scan_n_caps(pid_t pid, const struct rts *rts, const struct check_result *r)
 {
+	size_t room = r->capabilities && r->caps_array ? ARRAY_ROOM * sizeof(uint64_t) : 0;
 	uint64_t at = (r->capabilities ? r->capabilities : r->caps[0]) - NEAR, best = 0;
-	uint32_t words[2 * NEAR / 4], most = 0;
+	uint32_t words[(NEAR + ARRAY_ROOM * sizeof(uint64_t) + NEAR) / 4], most = 0;
+	size_t len = NEAR + room + NEAR;
 
-	if (mem__read(pid, at, words, sizeof(words)) < 0)
+	if (mem__read(pid, at, words, len) < 0)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+	for (size_t i = 0; i < len / 4; i++) {
 		uint32_t n;
 
 		if (words[i] != r->n_caps)
