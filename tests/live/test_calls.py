@@ -172,8 +172,9 @@ def test_busy_machine(t, case):
     check(calls == want["calls"] == 480, f"{calls} calls, the program made {want['calls']}")
     check_near(f"{function}: wall", wall, want["wall_ns"], 0.01 * want["wall_ns"])
     check(wall >= want["wall_ns"] - CLOCKS_NS * calls, f"wall {wall} is below the program's own clock, {want['wall_ns']}")
-    # Else nothing was tried.
-    check(handover > 0, f"no hand-over: {call}")
+    # Else nothing was tried. Whether the thread that wakes up runs at once is the scheduler's choice: with calls of
+    # 5 ms it may never do.
+    check(handover > 0 or function == "safe_spin_5ms", f"no hand-over: {call}")
     check(call["cpu_ns"] + call["blocked_ns"] <= wall, f"CPU and blocked time is more than wall: {call}")
     # All that the caller saw is one of these, but for the few instructions before and after.
     total = wall + handover + call["cap_wait_ns"]
