@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* finding: one more, and the words that the families share. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +81,7 @@ struct human finding__rate(uint64_t n, uint64_t ns)
 	/* two digits: it is an average */
 	while (rate / unit >= 100)
 		unit *= 10;
-	return human__count((uint64_t)(rate / unit + 0.5) * (uint64_t)unit);
+	return human__count(human__whole(floor(rate / unit + 0.5) * unit));
 }
 
 bool finding__share(uint64_t part, uint64_t whole, unsigned percent)

@@ -177,8 +177,8 @@ static struct spin measure(const struct finder *f)
 	for (size_t i = 0; i < ARRAY_SIZE(spinning); i++)
 		spin.by_name[i] = less(spin.by_name[i], sync.by_name[i]);
 	if (spin.all_samples)
-		spin.ns = (uint64_t)((double)spin.work_ns * (double)spin.samples /
-				     (double)spin.all_samples);
+		spin.ns = human__whole((double)spin.work_ns * (double)spin.samples /
+				       (double)spin.all_samples);
 	return spin;
 }
 

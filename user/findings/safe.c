@@ -61,7 +61,7 @@ static uint64_t own_cpu_ns(const struct finder *f, const struct pic_call *call)
 static void look_for_cheap(struct finder *f, const struct pic_call *call)
 {
 	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, work, overhead;
-	uint64_t cpu, wall = (uint64_t)((double)f->wall_ns * call->observed_share);
+	uint64_t cpu, wall = human__whole((double)f->wall_ns * call->observed_share);
 	const char *took = "less than 0.5 µs";
 
 	if (!call->calls || !wall || call->called_back || call->p99_ns > UNSAFE_MOST_NS ||

@@ -260,7 +260,7 @@ static void put_allocation(const struct html *h, const struct pic_heap *heap)
 
 		if ((to->ns - from->ns < least && to < last) || s <= 0)
 			continue;
-		rate = (uint64_t)((double)(to->allocated_bytes - from->allocated_bytes) / s);
+		rate = human__whole((double)(to->allocated_bytes - from->allocated_bytes) / s);
 		max = MAX(max, rate);
 		put_point(h, &at, from->ns, rate, &any);
 		from = to;
