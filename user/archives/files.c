@@ -13,6 +13,7 @@
 #include "archives.h"
 #include "base/base.h"
 #include "files_priv.h"
+#include "process/fetch.h"
 #include "process/origin.h"
 
 /* GHC's libraries lie two below its own directory. */
@@ -23,6 +24,7 @@
 struct walk {
 	struct archives *archives;
 	size_t dirs;
+	dev_t local; /* a file system that is known to be a local one */
 };
 
 static bool ends_with(const char *name, const char *end)
@@ -37,24 +39,39 @@ static bool is_archive(const char *name)
 	return strncmp(name, "lib", 3) == 0 && ends_with(name, ".a");
 }
 
-/* Nobody may hold up who reads it: that is looked at before it is opened. */
-static int open_local(int dir, const char *name, int flags, int *ret_fd)
+/* Nobody may hold up who reads it. */
+static bool is_local(struct walk *w, int fd)
 {
-	char path[64];
 	struct origin origin;
-	int at = openat(dir, name, O_PATH | O_CLOEXEC), fd, err = 0;
+	struct stat st;
+
+	if (fetch__stat(fd, &st))
+		return false;
+	if (st.st_dev == w->local)
+		return true;
+	origin__of(0, fd, geteuid(), &origin);
+	if (origin.reach == ORIGIN_FOREIGN)
+		return false;
+	w->local = st.st_dev;
+	return true;
+}
+
+/* That is looked at before it is opened. */
+static int open_local(struct walk *w, int dir, const char *name, int flags, int *ret_fd)
+{
+	int at = openat(dir, name, O_PATH | O_CLOEXEC), err = 0;
+	char path[64];
 
 	if (at < 0)
 		return -errno;
-	origin__of(0, at, geteuid(), &origin);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-	fd = origin.reach == ORIGIN_FOREIGN
-		     ? -1
-		     : open(path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		err = origin.reach == ORIGIN_FOREIGN ? -EREMOTEIO : -errno;
+	if (is_local(w, at)) {
+		*ret_fd = open(path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		err = *ret_fd < 0 ? -errno : 0;
+	} else {
+		err = -EREMOTEIO;
+	}
 	fd__close(&at);
-	*ret_fd = fd;
 	return err;
 }
 
@@ -85,9 +102,10 @@ static int map_file(struct archives *a, int fd, const char *name)
 	return 0;
 }
 
-static int add_file(struct archives *a, int dir, const char *name)
+static int add_file(struct walk *w, int dir, const char *name)
 {
-	int fd = -1, err = open_local(dir, name, 0, &fd);
+	struct archives *a = w->archives;
+	int fd = -1, err = open_local(w, dir, name, 0, &fd);
 
 	if (!err)
 		err = map_file(a, fd, name);
@@ -149,7 +167,7 @@ static int walk_names(struct walk *w, int fd, char *const *names, size_t n, unsi
 
 	for (size_t i = 0; i < n && !err; i++) {
 		if (is_archive(names[i]) && !is_dir(fd, names[i]))
-			err = add_file(w->archives, fd, names[i]);
+			err = add_file(w, fd, names[i]);
 		else if (depth < MAX_DEPTH && w->dirs < MAX_DIRS && is_dir(fd, names[i]))
 			err = walk_dir(w, fd, names[i], depth + 1);
 		/* one below that cannot be read is as if it were empty */
@@ -164,7 +182,7 @@ static int walk_dir(struct walk *w, int at, const char *name, unsigned depth)
 {
 	char **names = NULL;
 	size_t n = 0;
-	int fd = -1, copy, err = open_local(at, name, O_DIRECTORY, &fd);
+	int fd = -1, copy, err = open_local(w, at, name, O_DIRECTORY, &fd);
 
 	if (err)
 		return err;
@@ -191,10 +209,10 @@ int archives__open(const char *const *dirs, size_t n, struct archives **ret_arch
 
 		err = walk_dir(&walk, AT_FDCWD, dirs[i], 0);
 		if (!err && a->n == before && !a->left_out)
-			err = -ENOENT;
+			err = -ENODATA;
 		if (err)
 			log_error("--archives %s: %s", dirs[i],
-				  err == -ENOENT      ? "there are no archives (lib….a)"
+				  err == -ENODATA     ? "there are no archives (lib….a)"
 				  : err == -EREMOTEIO ? "not on a local file system"
 						      : strerror(-err));
 	}
