@@ -15,7 +15,7 @@
 /* How often eight bytes occur is counted in so many places, by their hash. */
 #define COUNT_BITS 22
 /* Sections with one anchor: more of them are all alike, and none is known by its bytes alone. */
-#define MAX_ALIKE 64
+#define MAX_ALIKE 16
 /* What the code is held against first. */
 #define FILTER_BITS 23
 

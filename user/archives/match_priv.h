@@ -32,7 +32,7 @@ const uint8_t *code__at(const struct code *code, uint64_t vaddr, uint64_t len);
 
 /* Fixed bytes without which a section is not looked for. */
 #define MATCH_MIN_FIXED 16
-#define MATCH_MAX	(1U << 20)
+#define MATCH_MAX	(4U << 20)
 
 struct match {
 	uint64_t start;

@@ -357,6 +357,16 @@ static enum verdict judge_sure(const struct placing *p, const struct match *m)
 		       : MAY_BE;
 }
 
+/* Whether judge_known() may say that it is there: most matches in large programs are no more than
+ * that, and this is found out quickly. */
+static bool may_win(const struct placing *p, const struct match *m)
+{
+	const struct section *s = &p->all->v[m->section];
+
+	return p->n_at[m->section] == 1 && !p->done[m->section] &&
+	       (!section__member(p->all, s)->haskell || has_neighbour(p, m));
+}
+
 static enum verdict judge_known(const struct placing *p, const struct match *m)
 {
 	const struct section *s = &p->all->v[m->section];
@@ -404,11 +414,12 @@ static int take_those(struct placing *p, judge_fn judge)
 	int err = 0;
 
 	for (size_t i = 0, end; i < m->n && !err; i = end) {
+		bool any = may_win(p, &m->v[i]);
 		size_t one;
 
-		for (end = i + 1; end < m->n && m->v[end].start == m->v[i].start;)
-			end++;
-		if (taken_at(p, m->v[i].start))
+		for (end = i + 1; end < m->n && m->v[end].start == m->v[i].start; end++)
+			any |= may_win(p, &m->v[end]);
+		if ((judge == judge_known && !any) || taken_at(p, m->v[i].start))
 			continue;
 		one = only_one(p, i, end, judge);
 		if (one != end)
