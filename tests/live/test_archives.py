@@ -104,7 +104,7 @@ def test_the_c_library_alone(t):
     known = known_in(said)
     wrong = {hex(a): (n, names.get(a)) for a, n in known.items() if n not in names.get(a, ())}
     check(len(known) > 500 and not wrong, f"of {len(known)} names {len(wrong)} are wrong: {list(wrong.items())[:8]}")
-    check("malloc" in known.values() and "memcpy" in {n.strip("_") for n in known.values()}, f"{sorted(known.values())}")
+    check({"malloc", "clock_gettime", "__gmpn_mul_1"} <= set(known.values()), f"{len(known)} names")
 
 
 def test_list(t):

@@ -75,8 +75,11 @@ static inline uint32_t kit_add_symbol(struct kit_object *o, const char *name, ui
 	struct kit_symbol *s = &o->symbols[o->n_symbols];
 
 	assert(o->n_symbols < KIT_SYMBOLS);
-	*s = (struct kit_symbol){
-		.section = section, .value = value, .size = size, .type = STT_FUNC, .bind = STB_GLOBAL};
+	*s = (struct kit_symbol){.section = section,
+				 .value = value,
+				 .size = size,
+				 .type = STT_FUNC,
+				 .bind = STB_GLOBAL};
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	if (section == KIT_UNDEFINED)
 		s->type = STT_NOTYPE;
@@ -171,8 +174,9 @@ static inline size_t kit_write_object(const struct kit_object *o, uint8_t *out)
 		const struct kit_symbol *s = &o->symbols[i];
 		Elf64_Sym sym = {.st_name = (uint32_t)strings,
 				 .st_info = ELF64_ST_INFO(s->bind, s->type),
-				 .st_shndx = (uint16_t)(s->section == KIT_UNDEFINED ? SHN_UNDEF
-										    : s->section + 1),
+				 .st_shndx =
+					 (uint16_t)(s->section == KIT_UNDEFINED ? SHN_UNDEF
+										: s->section + 1),
 				 .st_value = s->value,
 				 .st_size = s->size};
 
@@ -202,8 +206,8 @@ static inline size_t kit_write_archive(const struct kit_object *objects, size_t 
 		size_t size = kit_write_object(&objects[i], out + at + 60);
 		char head[128];
 
-		snprintf(head, sizeof(head), "m%zu.o/%11s%-12d%-6d%-6d%-8o%-10zu`\n", i, "", 0, 0, 0,
-			 0100644U, size);
+		snprintf(head, sizeof(head), "m%zu.o/%11s%-12d%-6d%-6d%-8o%-10zu`\n", i, "", 0, 0,
+			 0, 0100644U, size);
 		memcpy(out + at, head, 60);
 		at += 60 + size;
 		if (at & 1)

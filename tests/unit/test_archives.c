@@ -101,7 +101,8 @@ static void finds_a_section_in_which_the_linker_wrote(void **state)
 {
 	struct world *w = *state;
 	struct kit_object *o = &w->objects[0];
-	uint32_t s = kit_add_section(o, 256, 1), far = kit_add_symbol(o, "far", KIT_UNDEFINED, 0, 0);
+	uint32_t s = kit_add_section(o, 256, 1),
+		 far = kit_add_symbol(o, "far", KIT_UNDEFINED, 0, 0);
 
 	kit_add_symbol(o, "one", s, 0, 100);
 	kit_add_symbol(o, "two", s, 112, 144);
@@ -308,8 +309,8 @@ static void survives_damage(void **state)
 		w->out = (struct known_out){.v = w->known, .strings = w->strings};
 		w->err = known__read(&file, 1, false, &code, &w->out);
 		if (!w->err)
-			assert_true(known__check(w->known, w->out.n, w->strings,
-						 w->out.strings_len));
+			assert_true(
+				known__check(w->known, w->out.n, w->strings, w->out.strings_len));
 		free(copy);
 	}
 }

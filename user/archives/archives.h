@@ -38,16 +38,16 @@ void archives__free(struct archives *archives);
 struct archives_known;
 
 /*
- * Looks for them in the file's code, in a child; `profiled`: GHC's libraries of the profiled way are
- * meant, and not the others. Waits for nothing. The archives and the file must outlive the job.
+ * Looks for them in the file's code, in a child; `profiled`: GHC's libraries of the profiled way
+ * are meant, and not the others. Waits for nothing. The archives and the file must outlive the job.
  * confine__start()'s errors.
  */
 int archives__start(const struct archives *archives, const struct elf_file *elf, bool profiled,
 		    struct confine_job **ret_job);
 /*
  * Its result; waits as long as the file's owner may be waited for. -EBUSY: it goes on, and may be
- * asked for again. Otherwise it is over and is to be freed by confine_job__free(). -ENOENT: the file
- * has none of them; -EIO, -ETIMEDOUT, -ENOMEM, -E2BIG: it is not known.
+ * asked for again. Otherwise it is over and is to be freed by confine_job__free(). -ENOENT: the
+ * file has none of them; -EIO, -ETIMEDOUT, -ENOMEM, -E2BIG: it is not known.
  */
 int archives__await(const struct archives *archives, const struct elf_file *elf,
 		    struct confine_job *job, struct archives_known **ret_known);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The symbols of sections of code, by section and by name. Shared by the files of this room only. */
+/* The symbols of sections of code, by section and by name. Shared by the files of this room only.
+ */
 #ifndef SAFESCOPED_ARCHIVES_DEFS_PRIV_H
 #define SAFESCOPED_ARCHIVES_DEFS_PRIV_H
 

@@ -18,7 +18,7 @@
 #define CPU_S	   15
 #define MEMORY	   (1ULL << 30)
 /* What reading an honest megabyte of archives takes. */
-#define NS_PER_MB 5000000ULL
+#define NS_PER_MB  5000000ULL
 #define MAX_RANGES 64
 
 struct archives_known {

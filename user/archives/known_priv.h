@@ -15,9 +15,9 @@
 #define KNOWN_MAX_STRINGS (48U << 20)
 
 struct known_raw {
-	uint64_t start, size;	   /* as in the file; size 0: not known */
+	uint64_t start, size;	       /* as in the file; size 0: not known */
 	uint64_t section, section_end; /* where its section is */
-	uint32_t name;		   /* offset into the strings; 0, "": it has several that mean others */
+	uint32_t name; /* offset into the strings; 0, "": it has several that mean others */
 	uint8_t type, bind;
 	uint16_t pad;
 };

@@ -185,8 +185,7 @@ static int add_spot(struct placing *p, struct placed from, uint64_t value)
 	spot = calloc(1, sizeof(*spot));
 	if (!spot)
 		return -ENOMEM;
-	*spot = (struct spot){
-		.vaddr = vaddr, .section = from.section, .value = (uint32_t)value};
+	*spot = (struct spot){.vaddr = vaddr, .section = from.section, .value = (uint32_t)value};
 	return HASH_INSERT(p->spots, vaddr, sizeof(spot->vaddr), spot);
 }
 
@@ -280,7 +279,7 @@ static bool is_another(const struct placing *p, const struct reference *ref)
 }
 
 enum verdict {
-	NOT_IT,	 /* something else is known of what it defines or refers to */
+	NOT_IT, /* something else is known of what it defines or refers to */
 	MAY_BE,
 	IT_IS,
 };
@@ -383,7 +382,8 @@ static enum verdict judge_known(const struct placing *p, const struct match *m)
 
 typedef enum verdict (*judge_fn)(const struct placing *p, const struct match *m);
 
-/* The matches from `i` on that begin in one place: the one that is there; `end`: it is not known. */
+/* The matches from `i` on that begin in one place: the one that is there; `end`: it is not known.
+ */
 static size_t only_one(const struct placing *p, size_t i, size_t end, judge_fn judge)
 {
 	const struct match *v = p->matches->v;
@@ -394,8 +394,8 @@ static size_t only_one(const struct placing *p, size_t i, size_t end, judge_fn j
 	for (size_t k = i; k < end; k++)
 		size = MAX(size, p->all->v[v[k].section].size);
 	for (size_t k = i; k < end; k++) {
-		enum verdict verdict = p->all->v[v[k].section].size == size ? judge(p, &v[k])
-									    : NOT_IT;
+		enum verdict verdict =
+			p->all->v[v[k].section].size == size ? judge(p, &v[k]) : NOT_IT;
 
 		if (verdict == NOT_IT)
 			continue;

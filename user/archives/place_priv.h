@@ -3,14 +3,15 @@
  * Which of the sections that match somewhere are really there.
  *
  * Taken at once is a section with many fixed bytes that matches in one place only, where no other
- * one does that has other symbols. The linker wrote into it where the symbols are that it refers to:
- * so other sections are known to be there without regard to how small they are, as long as their
- * own bytes are the same.
+ * one does that has other symbols. The linker wrote into it where the symbols are that it refers
+ * to: so other sections are known to be there without regard to how small they are, as long as
+ * their own bytes are the same.
  *
- * Of the rest, a section needs a witness: of C code, what it refers to is where that is known to be;
- * or the section stands next to another one of its object file that was taken, as the linker puts
- * them. A program's own functions may have the same bytes as one of GHC's libraries that was not
- * linked: GHC makes the same code of the same expression, and what it refers to is the same as well.
+ * Of the rest, a section needs a witness: of C code, what it refers to is where that is known to
+ * be; or the section stands next to another one of its object file that was taken, as the linker
+ * puts them. A program's own functions may have the same bytes as one of GHC's libraries that was
+ * not linked: GHC makes the same code of the same expression, and what it refers to is the same as
+ * well.
  *
  * What remains has no name, and neither has a place in which two sections may be that have other
  * symbols.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sections of code in archives' members, and which of their bytes the linker leaves as they are.
- * Everything points into the archives' bytes, of which every offset was checked. libelf takes
+ * The sections of code in archives' members, and which of their bytes the linker leaves as they
+ * are. Everything points into the archives' bytes, of which every offset was checked. libelf takes
  * archives and members apart; nothing of it is left afterwards.
  *
  * Shared by the files of this room only.
@@ -25,9 +25,9 @@ struct member {
 	uint32_t size;
 	uint32_t symbols, n_symbols; /* Elf64_Sym */
 	uint32_t strings, strings_len;
-	uint32_t more_shndx;	 /* where section numbers are that a symbol has no room for; 0: none */
-	uint32_t first, n;	 /* its sections */
-	bool haskell;		 /* GHC's libraries', the runtime left out */
+	uint32_t more_shndx; /* where section numbers are that a symbol has no room for; 0: none */
+	uint32_t first, n;   /* its sections */
+	bool haskell;	     /* GHC's libraries', the runtime left out */
 };
 
 /* A section of code. */
@@ -54,8 +54,8 @@ struct sections {
 };
 
 /*
- * Adds those of an archive, which must stay where it is; `haskell`: GHC has made them. -ENOEXEC: it is none; -E2BIG: there are too
- * many; -ENOMEM. What is damaged in it is left out.
+ * Adds those of an archive, which must stay where it is; `haskell`: GHC has made them. -ENOEXEC: it
+ * is none; -E2BIG: there are too many; -ENOMEM. What is damaged in it is left out.
  */
 int sections__read(struct sections *all, const void *archive, size_t size, bool haskell);
 void sections__free(struct sections *all);

@@ -403,8 +403,8 @@ int list__run(const struct options *options)
 	fd__raise_limit();
 	err = target_cache__new(&list.cache);
 
-	if (!err && target_cache__open_archives(list.cache, options->archives,
-						options->n_archives)) {
+	if (!err &&
+	    target_cache__open_archives(list.cache, options->archives, options->n_archives)) {
 		target_cache__free(list.cache);
 		return EXIT_FAILED;
 	}

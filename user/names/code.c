@@ -95,14 +95,13 @@ static const struct rts_text *rts_text_of(struct names *names)
 
 /* A symbol, and where those around it are. */
 struct found {
-	const struct symbols *symbols;	      /* the file's; NULL: it has none */
+	const struct symbols *symbols;	       /* the file's; NULL: it has none */
 	const struct archives_known *archives; /* the hit is one of these; NULL: of the file's */
 	struct symbols_hit hit;
 };
 
 /* The file's own symbol if there is one, else that of an archive, else the nearest one. */
-static bool find_symbol(struct names *names, struct image *image, uint64_t vaddr,
-			struct found *ret)
+static bool find_symbol(struct names *names, struct image *image, uint64_t vaddr, struct found *ret)
 {
 	const struct archives_known *archives;
 	struct symbols_hit hit;
@@ -366,9 +365,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 		name_offset(names, image, vaddr, n);
 		return;
 	}
-	n->source = !hit->exact	     ? NAME_NEAREST
-		    : found.archives ? NAME_ARCHIVE
-				     : NAME_EXACT;
+	n->source = !hit->exact ? NAME_NEAREST : found.archives ? NAME_ARCHIVE : NAME_EXACT;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
 		names__c_symbol(names, hit, n);
