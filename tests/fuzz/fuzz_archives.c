@@ -15,11 +15,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_as(const uint8_t *archive, size_t len, const struct code *code, bool haskell)
+static void read_as(const uint8_t *archive, size_t len, const struct code *code,
+		    enum archive_kind kind)
 {
 	static struct known_raw known[KNOWN_MAX];
 	static char strings[KNOWN_MAX_STRINGS];
-	struct archive_file file = {.size = len, .ghc = haskell};
+	struct archive_file file = {.size = len, .kind = kind};
 	struct known_out out = {.v = known, .strings = strings};
 
 	/* so long that what is read beyond is seen */
@@ -49,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	range.bytes = data + len;
 	range.len = size - len;
-	read_as(data, len, &code, false);
-	read_as(data, len, &code, true);
+	read_as(data, len, &code, ARCHIVE_OTHER);
+	read_as(data, len, &code, ARCHIVE_HASKELL);
 	return 0;
 }

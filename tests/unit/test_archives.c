@@ -78,8 +78,9 @@ static void look(struct world *w)
 	struct archive_file file;
 
 	w->archive_size = kit_write_archive(w->objects, w->n_objects, w->archive);
-	file = (struct archive_file){
-		.data = w->archive, .size = w->archive_size, .ghc = w->haskell};
+	file = (struct archive_file){.data = w->archive,
+				     .size = w->archive_size,
+				     .kind = w->haskell ? ARCHIVE_HASKELL : ARCHIVE_OTHER};
 	w->out = (struct known_out){.v = w->known, .strings = w->strings};
 	w->err = known__read(&file, 1, false, &code, &w->out);
 	assert_true(w->err == 0 || w->err == -ENOENT);
@@ -342,6 +343,7 @@ static void checks_what_a_child_hands_over(void **state)
 	BAD(section, 0x18);
 	BAD(section_end, 0x48);
 	BAD(name, sizeof(strings));
+	BAD(rts, 2);
 	BAD(pad, 1);
 #undef BAD
 }

@@ -59,6 +59,8 @@ void archives_known__free(struct archives_known *known);
  */
 int archives_known__lookup(const struct archives_known *known, uint64_t vaddr,
 			   struct symbols_hit *ret_hit);
+/* Whether the function that was found there is the runtime's. */
+bool archives_known__is_rts(const struct archives_known *known, uint64_t vaddr);
 /* The next one after vaddr in the same section, `skip` of them passed over, as symbols__after(). */
 int archives_known__after(const struct archives_known *known, uint64_t vaddr, size_t skip,
 			  struct symbols_hit *ret_hit);

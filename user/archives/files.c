@@ -75,12 +75,17 @@ static int open_local(struct walk *w, int dir, const char *name, int flags, int 
 	return err;
 }
 
+static enum archive_kind kind_of(const char *name)
+{
+	if (strncmp(name, "libHS", 5) != 0)
+		return ARCHIVE_OTHER;
+	return strncmp(name, "libHSrts", 8) == 0 ? ARCHIVE_RTS : ARCHIVE_HASKELL;
+}
+
 /* -E2BIG: there is no room for it. */
 static int map_file(struct archives *a, int fd, const char *name)
 {
-	struct archive_file file = {.ghc = !strncmp(name, "libHS", 5),
-				    .rts = !strncmp(name, "libHSrts", 8),
-				    .profiled = ends_with(name, "_p.a")};
+	struct archive_file file = {.kind = kind_of(name), .profiled = ends_with(name, "_p.a")};
 	struct stat st;
 	int err;
 

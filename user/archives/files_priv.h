@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "sections_priv.h"
+
 struct archive_file {
 	void *data;
 	size_t size;
-	bool ghc;      /* one of GHC's libraries */
-	bool profiled; /* of the profiled way */
-	bool rts;      /* the runtime */
+	enum archive_kind kind;
+	bool profiled; /* of GHC's profiled way */
 };
 
 struct archives {

@@ -100,7 +100,7 @@ bool known__check(const struct known_raw *v, size_t n, const char *strings, size
 
 		if (r->section >= r->section_end || r->start < r->section ||
 		    r->start >= r->section_end || r->size > r->section_end - r->start ||
-		    r->name >= len || r->pad)
+		    r->name >= len || r->rts > 1 || r->pad)
 			return false;
 		if (i && (r->start <= r[-1].start ||
 			  (r->section != r[-1].section && r->section < r[-1].section_end) ||
@@ -203,6 +203,13 @@ int archives_known__lookup(const struct archives_known *known, uint64_t vaddr,
 	if (!r || vaddr >= r->section_end)
 		return -ENOENT;
 	return fill(known, r, r->start == vaddr || vaddr - r->start < r->size, ret_hit);
+}
+
+bool archives_known__is_rts(const struct archives_known *known, uint64_t vaddr)
+{
+	size_t after = up_to(known, vaddr);
+
+	return after && vaddr < known->v[after - 1].section_end && known->v[after - 1].rts;
 }
 
 int archives_known__after(const struct archives_known *known, uint64_t vaddr, size_t skip,

@@ -17,9 +17,10 @@
 struct known_raw {
 	uint64_t start, size;	       /* as in the file; size 0: not known */
 	uint64_t section, section_end; /* where its section is */
-	uint32_t name; /* offset into the strings; 0, "": it has several that mean others */
+	uint32_t name;		       /* offset into the strings */
 	uint8_t type, bind;
-	uint16_t pad;
+	uint8_t rts; /* 1: the runtime's */
+	uint8_t pad;
 };
 
 struct known_out {

@@ -43,21 +43,23 @@ static int by_value(const void *a, const void *b)
 	return CMP(x->sym.value, y->sym.value) ?: CMP(y->order, x->order);
 }
 
-static int add(struct known_out *out, const struct placed *place, uint64_t size,
+static int add(struct known_out *out, const struct defs *defs, const struct placed *place,
 	       const struct member_symbol *sym)
 {
+	const struct section *s = &defs->all->v[place->section];
 	size_t len = strnlen(sym->name, MAX_NAME);
 
 	if (out->n >= KNOWN_MAX || len >= KNOWN_MAX_STRINGS - out->strings_len)
 		return -E2BIG;
 	out->v[out->n++] = (struct known_raw){
 		.start = place->start + sym->value,
-		.size = MIN(sym->size, size - sym->value),
+		.size = MIN(sym->size, s->size - sym->value),
 		.section = place->start,
-		.section_end = place->start + size,
+		.section_end = place->start + s->size,
 		.name = out->strings_len,
 		.type = sym->type,
 		.bind = sym->bind,
+		.rts = section__member(defs->all, s)->rts,
 	};
 	memcpy(out->strings + out->strings_len, sym->name, len);
 	out->strings[out->strings_len + len] = '\0';
@@ -83,7 +85,7 @@ static int add_section(const struct defs *defs, const struct placed *place, stru
 	qsort(named, n, sizeof(*named), by_value);
 	for (size_t i = 0; i < n && !err; i++)
 		if (!i || named[i].sym.value != named[i - 1].sym.value)
-			err = add(out, place, defs->all->v[place->section].size, &named[i].sym);
+			err = add(out, defs, place, &named[i].sym);
 	free(named);
 	return err;
 }
@@ -94,10 +96,9 @@ static int read_archives(const struct archive_file *files, size_t n, bool profil
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i++) {
-		if (files[i].ghc && files[i].profiled != profiled)
+		if (files[i].kind != ARCHIVE_OTHER && files[i].profiled != profiled)
 			continue;
-		err = sections__read(all, files[i].data, files[i].size,
-				     files[i].ghc && !files[i].rts);
+		err = sections__read(all, files[i].data, files[i].size, files[i].kind);
 		/* no archive, whatever its name */
 		if (err == -ENOEXEC)
 			err = 0;

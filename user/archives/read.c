@@ -216,9 +216,10 @@ static int add_sections(struct reader *r, Elf *elf)
 	return err;
 }
 
-static int read_member(struct sections *all, Elf *elf, bool haskell)
+static int read_member(struct sections *all, Elf *elf, enum archive_kind kind)
 {
-	struct reader r = {.all = all, .m.haskell = haskell};
+	struct reader r = {
+		.all = all, .m.haskell = kind == ARCHIVE_HASKELL, .m.rts = kind == ARCHIVE_RTS};
 	GElf_Ehdr ehdr;
 	size_t size;
 	int err;
@@ -241,7 +242,7 @@ static int read_member(struct sections *all, Elf *elf, bool haskell)
 	return err;
 }
 
-int sections__read(struct sections *all, const void *archive, size_t size, bool haskell)
+int sections__read(struct sections *all, const void *archive, size_t size, enum archive_kind kind)
 {
 	Elf_Cmd cmd = ELF_C_READ_MMAP; /* as elf_memory() */
 	Elf *elf, *member;
@@ -257,7 +258,7 @@ int sections__read(struct sections *all, const void *archive, size_t size, bool 
 	while (!err && cmd != ELF_C_NULL && (member = elf_begin(-1, cmd, elf))) {
 		/* the table of symbols, and that of long names, are no objects */
 		if (elf_kind(member) == ELF_K_ELF)
-			err = read_member(all, member, haskell);
+			err = read_member(all, member, kind);
 		cmd = elf_next(member);
 		elf_end(member);
 	}

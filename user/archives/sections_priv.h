@@ -27,7 +27,7 @@ struct member {
 	uint32_t strings, strings_len;
 	uint32_t more_shndx; /* where section numbers are that a symbol has no room for; 0: none */
 	uint32_t first, n;   /* its sections */
-	bool haskell;	     /* GHC's libraries', the runtime left out */
+	bool haskell, rts;   /* GHC's libraries'; its runtime's */
 };
 
 /* A section of code. */
@@ -43,6 +43,9 @@ struct section {
 
 #define NO_ORDER UINT32_MAX
 
+/* Of one of GHC's libraries, or of its runtime. */
+enum archive_kind { ARCHIVE_OTHER = 0, ARCHIVE_HASKELL, ARCHIVE_RTS };
+
 struct sections {
 	struct member *members;
 	size_t n_members, members_cap;
@@ -54,10 +57,10 @@ struct sections {
 };
 
 /*
- * Adds those of an archive, which must stay where it is; `haskell`: GHC has made them. -ENOEXEC: it
- * is none; -E2BIG: there are too many; -ENOMEM. What is damaged in it is left out.
+ * Adds those of an archive, which must stay where it is; `kind`: whose its members are. -ENOEXEC:
+ * it is none; -E2BIG: there are too many; -ENOMEM. What is damaged in it is left out.
  */
-int sections__read(struct sections *all, const void *archive, size_t size, bool haskell);
+int sections__read(struct sections *all, const void *archive, size_t size, enum archive_kind kind);
 void sections__free(struct sections *all);
 
 static inline const struct member *section__member(const struct sections *all,

@@ -23,7 +23,8 @@
 /* Code whose class is asked for. */
 struct code_place {
 	uint64_t vaddr;
-	bool in_c; /* it was met where C code is for sure */
+	bool in_c;			       /* it was met where C code is for sure */
+	const struct archives_known *archives; /* what its symbol is from; NULL: the file itself */
 };
 
 static void free_symbols(void *symbols)
@@ -128,11 +129,26 @@ static int find_after(const struct found *found, uint64_t vaddr, size_t skip,
 			       : symbols__after(found->symbols, vaddr, skip, ret_hit);
 }
 
-static enum code_class rts_class(struct names *names, uint64_t vaddr, const char *name)
+/* In the runtime's file. */
+static enum rts_part rts_part(struct names *names, const struct code_place *place,
+			      const struct symbols_hit *hit)
 {
-	const struct rts_text *text = rts_text_of(names);
+	const struct rts_text *text;
 
-	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
+	/* of an archive's function it is known whose it is; others are judged by their neighbours
+	 */
+	if (place->archives && hit->exact && elf__has_fde(names->of.rts->image->elf, place->vaddr))
+		return archives_known__is_rts(place->archives, place->vaddr)
+			       ? rts_text__part_of(hit->name)
+			       : RTS_PART_C;
+	text = rts_text_of(names);
+	return text ? rts_text__part(text, place->vaddr, hit ? hit->name : "") : RTS_PART_UNKNOWN;
+}
+
+static enum code_class rts_class(struct names *names, const struct code_place *place,
+				 const struct symbols_hit *hit)
+{
+	switch (rts_part(names, place, hit)) {
 	case RTS_PART_C:
 		return CODE_C;
 	case RTS_PART_RTS:
@@ -177,7 +193,7 @@ static enum code_class classify(struct names *names, struct image *image,
 	if (c != CODE_UNKNOWN)
 		return c;
 	if (image == names->of.rts->image) {
-		c = rts_class(names, vaddr, hit ? hit->name : "");
+		c = rts_class(names, place, hit);
 		if (c != CODE_UNKNOWN)
 			return c;
 	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
@@ -314,7 +330,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 {
 	struct image *image = map->image;
 	uint64_t vaddr = addr - map->bias;
-	const struct code_place place = {.vaddr = vaddr, .in_c = in_c};
+	struct code_place place = {.vaddr = vaddr, .in_c = in_c};
 	struct symbols_hit *hit;
 	struct found found;
 	struct elf_fde fde;
@@ -335,6 +351,7 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 		return;
 	}
 	hit = &found.hit;
+	place.archives = found.archives;
 	label = zname__decode(hit->name, &z) == 0;
 	n->code = classify(names, image, &place, hit, label);
 	if (names__best(names, map,
