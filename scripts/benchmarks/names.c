@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * names FILE: each step by which a program's names are learnt from its file, as
+ * names FILE [DIRECTORY…]: each step by which a program's names are learnt from its file, as
  * "step<TAB>milliseconds<TAB>kB": the most memory that there was meanwhile, beyond what was there
- * before. The steps run in this process, so that their memory is its own.
+ * before. The steps run in this process, so that their memory is its own. The last one is made with
+ * the archives of these directories.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archives/archives.h"
+#include "archives/files_priv.h"
+#include "archives/known_priv.h"
 #include "base/base.h"
 #include "confine/confine.h"
 #include "elf/symbols.h"
@@ -21,6 +25,9 @@
 
 struct bench {
 	const char *path;
+	const char *const *dirs; /* of archives */
+	size_t n_dirs;
+	struct archives *archives;
 	struct images images;
 	struct elf_file *elf;
 	struct rts rts;
@@ -67,6 +74,27 @@ static int find_modules(struct bench *b)
 static int name_runtime(struct bench *b)
 {
 	return rts_text__new(&b->rts, &b->text);
+}
+
+static int find_functions(struct bench *b)
+{
+	struct elf_code codes[64];
+	struct code_range ranges[64];
+	struct code code = {.ranges = ranges};
+	struct known_out out = {.v = calloc(KNOWN_MAX, sizeof(*out.v)),
+				.strings = malloc(KNOWN_MAX_STRINGS)};
+	size_t n = elf__code_ranges(b->elf, codes, ARRAY_SIZE(codes));
+	int err = out.v && out.strings ? archives__open(b->dirs, b->n_dirs, &b->archives) : -ENOMEM;
+
+	for (size_t i = 0; i < n; i++)
+		ranges[code.n++] = (struct code_range){
+			elf__at(b->elf, codes[i].start, codes[i].end - codes[i].start),
+			codes[i].start, codes[i].end - codes[i].start};
+	if (!err)
+		err = known__read(b->archives->files, b->archives->n, b->rts.profiled, &code, &out);
+	free(out.v);
+	free(out.strings);
+	return err;
 }
 
 /* In kB, of /proc/self/status. */
@@ -130,12 +158,17 @@ int main(int argc, char **argv)
 	struct bench b = {0};
 	int err = 0;
 
-	if (argc != 2)
+	if (argc < 2)
 		return 2;
 	b.path = argv[1];
+	b.dirs = (const char *const *)argv + 2;
+	b.n_dirs = (size_t)argc - 2;
 	confine__run_inside();
 	for (size_t i = 0; !err && i < ARRAY_SIZE(steps); i++)
 		err = run(&b, steps[i].what, steps[i].step);
+	if (!err && b.n_dirs)
+		err = run(&b, "functions of archives", find_functions);
+	archives__free(b.archives);
 	rts_text__free(b.text);
 	modules__free(b.modules);
 	symbols__free(b.symbols);

@@ -49,6 +49,7 @@ WAYS = {
     "O0": ["-threaded", "-O0"],
     # the C code has no unwind rows
     "bare": ["-threaded"],
+    "static": ["-threaded", "-static", "-optl-static"],
     # GHC 9.4 and later can always log.
     "thr_l": ["-threaded"] if GHC_ROOT else ["-threaded", "-eventlog"],
 }

@@ -396,8 +396,8 @@ static void check_json(const struct sketch *sketch)
 		{"found_by", "suspendThread resumeThread tick capabilities"},
 		{"gc", "count pause_ns pause_at_most_ns max_pause_ns observed_ns observed_count "
 		       "observed_pause_ns wait_ns exact"},
-		{"names", "ipe dwarf exact nearest description module strings none"},
-		{"leaf_names", "ipe dwarf exact nearest description module strings none"},
+		{"names", "ipe dwarf exact nearest description module strings archive none"},
+		{"leaf_names", "ipe dwarf exact nearest description module strings archive none"},
 		{"ledger", "cpu_ns wall_ns without_sample_ns housekeeping_ns unknown"},
 		{"stacks", "samples complete elided gap resynchronised truncated broken"},
 		{"cost", "probe_hits bpf_ns trap_ns_estimated user_cpu_ns max_rss_bytes "

@@ -66,8 +66,8 @@ static const struct {
 	const char *title, *key;
 } sources[] = {
 	{NAME_IPE, "info table map", "ipe"}, {NAME_DWARF, "DWARF", "dwarf"},
-	{NAME_EXACT, "symbols", "exact"},    {NAME_DESCRIPTION, "descriptions", "description"},
-	{NAME_MODULE, "modules", "module"},
+	{NAME_EXACT, "symbols", "exact"},    {NAME_ARCHIVE, "archives", "archive"},
+	{NAME_MODULE, "modules", "module"},  {NAME_DESCRIPTION, "descriptions", "description"},
 };
 
 static int describe(struct row *r, struct target *target, enum target_verdict verdict)
@@ -403,6 +403,11 @@ int list__run(const struct options *options)
 	fd__raise_limit();
 	err = target_cache__new(&list.cache);
 
+	if (!err &&
+	    target_cache__open_archives(list.cache, options->archives, options->n_archives)) {
+		target_cache__free(list.cache);
+		return EXIT_FAILED;
+	}
 	if (!err)
 		err = discover__all(list.cache, on_process, &list);
 	if (err) {

@@ -17,6 +17,7 @@
 #define OPTIONS_MAX_PIDS    256
 #define OPTIONS_MAX_GLOBS   64
 #define OPTIONS_MAX_SERVERS 8
+#define OPTIONS_MAX_DIRS    8
 
 #define OPTIONS_OFF_PATH    "/run/safescoped/off"
 #define OPTIONS_CONFIG_PATH "/etc/safescoped.conf"
@@ -57,6 +58,8 @@ struct options {
 	const char *symbols_dir;		     /* MODE_REPLAY */
 	const char *debuginfod[OPTIONS_MAX_SERVERS]; /* MODE_REPLAY */
 	size_t n_debuginfod;
+	const char *archives[OPTIONS_MAX_DIRS];
+	size_t n_archives;
 	const char *save;     /* NULL: the capture is not kept */
 	const char *replay;   /* MODE_REPLAY */
 	const char *live;     /* an option that was given and that only a session can honour */

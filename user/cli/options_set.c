@@ -177,6 +177,18 @@ static int add_server(struct option_input *in, const char *url)
 	return 0;
 }
 
+static int add_archives(struct option_input *in, const char *dir)
+{
+	struct options *o = in->o;
+
+	if (!*dir)
+		return options__wrong(in, "--archives: an empty path");
+	if (o->n_archives == OPTIONS_MAX_DIRS)
+		return options__wrong(in, "--archives: given more than %d times", OPTIONS_MAX_DIRS);
+	o->archives[o->n_archives++] = dir;
+	return 0;
+}
+
 static int set_mode(struct option_input *in, enum mode mode)
 {
 	if (in->o->mode != MODE_SYSTEM)
@@ -259,6 +271,8 @@ int options__set(struct option_input *in, int key, const char *arg)
 		return 0;
 	case OPT_DEBUGINFOD:
 		return add_server(in, arg);
+	case OPT_ARCHIVES:
+		return add_archives(in, arg);
 	case OPT_FORCE:
 		o->force = true;
 		return 0;

@@ -34,6 +34,8 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.plumbing = o->verbose > 0,
 		.symbols = o->symbols,
 		.force = o->force,
+		.archives = o->archives,
+		.n_archives = o->n_archives,
 		.no_eventlogs = none || o->window_ns,
 		.eventlog = none || automatic ? NULL : log,
 		.eventlog_asked = log && automatic,

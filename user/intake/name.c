@@ -169,6 +169,7 @@ void name__count(struct pic_names *names, enum name_source source)
 		[NAME_MODULE] = &names->module,
 		[NAME_MODULE_NEAR] = &names->module,
 		[NAME_STRINGS] = &names->strings,
+		[NAME_ARCHIVE] = &names->archive,
 		[NAME_NONE] = &names->none,
 	};
 

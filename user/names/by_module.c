@@ -87,7 +87,7 @@ static const struct modules *modules_of(struct names *names, struct image *image
 	return known->modules;
 }
 
-void names__prepare(struct names *names)
+static void start_modules(struct names *names)
 {
 	struct image *image = names->of.rts->image;
 	struct known **place = place_ahead();
@@ -102,6 +102,12 @@ void names__prepare(struct names *names)
 		*place = known;
 }
 
+void names__prepare(struct names *names)
+{
+	start_modules(names);
+	names__start_archives(names);
+}
+
 int names__preparing(const struct names *names)
 {
 	struct image *image = names->of.rts->image;
@@ -111,7 +117,7 @@ int names__preparing(const struct names *names)
 	if (image && slots__get(&image->file->slots, &keys[names->of.rts->profiled], &known) &&
 	    known)
 		job = ((struct known *)known)->job;
-	return job && !confine_job__is_over(job) ? confine_job__fd(job) : -1;
+	return job && !confine_job__is_over(job) ? confine_job__fd(job) : names__archives_fd(names);
 }
 
 bool names__has_modules(struct names *names, struct image *image)

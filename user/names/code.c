@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "archives/archives.h"
 #include "base/base.h"
 #include "demangle_priv.h"
 #include "hs_name_priv.h"
@@ -22,7 +23,8 @@
 /* Code whose class is asked for. */
 struct code_place {
 	uint64_t vaddr;
-	bool in_c; /* it was met where C code is for sure */
+	bool in_c;			       /* it was met where C code is for sure */
+	const struct archives_known *archives; /* what its symbol is from; NULL: the file itself */
 };
 
 static void free_symbols(void *symbols)
@@ -92,11 +94,61 @@ static const struct rts_text *rts_text_of(struct names *names)
 	return slots__put(slots, &rts_text_key, err ? NULL : made);
 }
 
-static enum code_class rts_class(struct names *names, uint64_t vaddr, const char *name)
-{
-	const struct rts_text *text = rts_text_of(names);
+/* A symbol, and where those around it are. */
+struct found {
+	const struct symbols *symbols;	       /* the file's; NULL: it has none */
+	const struct archives_known *archives; /* the hit is one of these; NULL: of the file's */
+	struct symbols_hit hit;
+};
 
-	switch (text ? rts_text__part(text, vaddr, name) : RTS_PART_UNKNOWN) {
+/* The file's own symbol if there is one, else that of an archive, else the nearest one. */
+static bool find_symbol(struct names *names, struct image *image, uint64_t vaddr, struct found *ret)
+{
+	const struct archives_known *archives;
+	struct symbols_hit hit;
+	bool near;
+
+	*ret = (struct found){.symbols = symbols_of(names, image)};
+	near = ret->symbols && symbols__lookup(ret->symbols, vaddr, &ret->hit) == 0;
+	if (near && ret->hit.exact)
+		return true;
+	archives = names__archives(names, image);
+	if (archives && archives_known__lookup(archives, vaddr, &hit) == 0 &&
+	    (hit.exact || !near)) {
+		ret->archives = archives;
+		ret->hit = hit;
+		return true;
+	}
+	return near;
+}
+
+static int find_after(const struct found *found, uint64_t vaddr, size_t skip,
+		      struct symbols_hit *ret_hit)
+{
+	return found->archives ? archives_known__after(found->archives, vaddr, skip, ret_hit)
+			       : symbols__after(found->symbols, vaddr, skip, ret_hit);
+}
+
+/* In the runtime's file. */
+static enum rts_part rts_part(struct names *names, const struct code_place *place,
+			      const struct symbols_hit *hit)
+{
+	const struct rts_text *text;
+
+	/* of an archive's function it is known whose it is; others are judged by their neighbours
+	 */
+	if (place->archives && hit->exact && elf__has_fde(names->of.rts->image->elf, place->vaddr))
+		return archives_known__is_rts(place->archives, place->vaddr)
+			       ? rts_text__part_of(hit->name)
+			       : RTS_PART_C;
+	text = rts_text_of(names);
+	return text ? rts_text__part(text, place->vaddr, hit ? hit->name : "") : RTS_PART_UNKNOWN;
+}
+
+static enum code_class rts_class(struct names *names, const struct code_place *place,
+				 const struct symbols_hit *hit)
+{
+	switch (rts_part(names, place, hit)) {
 	case RTS_PART_C:
 		return CODE_C;
 	case RTS_PART_RTS:
@@ -141,7 +193,7 @@ static enum code_class classify(struct names *names, struct image *image,
 	if (c != CODE_UNKNOWN)
 		return c;
 	if (image == names->of.rts->image) {
-		c = rts_class(names, vaddr, hit ? hit->name : "");
+		c = rts_class(names, place, hit);
 		if (c != CODE_UNKNOWN)
 			return c;
 	} else if (!may_be_haskell(image) || elf__has_fde(image->elf, vaddr)) {
@@ -158,16 +210,16 @@ static enum code_class classify(struct names *names, struct image *image,
  * GHC puts the closures that a binding holds in front of it (GHC.StgToCmm.Closure: a body's code
  * is emitted before the code that allocates it), so the binding after it says more than the symbol
  * before, which for a module's first closures is another module's or a C function; a
- * constructor's entry code is never meant. hit and z are put right where there is such a binding.
+ * constructor's entry code is never meant. found->hit and z are put right where there is such a
+ * binding.
  */
-static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, struct symbols_hit *hit,
-			     struct zname *z)
+static bool prefer_enclosing(struct found *found, uint64_t vaddr, struct zname *z)
 {
 	struct symbols_hit after;
 	struct zname first, za;
 
 	for (size_t skip = 0; skip < MAX_ENCLOSING; skip++) {
-		if (symbols__after(symbols, vaddr, skip, &after) < 0)
+		if (find_after(found, vaddr, skip, &after) < 0)
 			return false;
 		if (zname__decode(after.name, &za) < 0 || !za.is_haskell)
 			return false;
@@ -176,7 +228,7 @@ static bool prefer_enclosing(const struct symbols *symbols, uint64_t vaddr, stru
 		if (strcmp(za.module, first.module) != 0 || strcmp(za.package, first.package) != 0)
 			return false;
 		if (za.kind == ZNAME_INFO) {
-			*hit = after;
+			found->hit = after;
 			*z = za;
 			return true;
 		}
@@ -278,9 +330,9 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 {
 	struct image *image = map->image;
 	uint64_t vaddr = addr - map->bias;
-	const struct code_place place = {.vaddr = vaddr, .in_c = in_c};
-	const struct symbols *symbols;
-	struct symbols_hit hit;
+	struct code_place place = {.vaddr = vaddr, .in_c = in_c};
+	struct symbols_hit *hit;
+	struct found found;
 	struct elf_fde fde;
 	struct zname z;
 	bool label;
@@ -294,25 +346,26 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 		n->name = intern(names, text);
 		return;
 	}
-	symbols = symbols_of(names, image);
-	if (!symbols || symbols__lookup(symbols, vaddr, &hit) < 0) {
+	if (!find_symbol(names, image, vaddr, &found)) {
 		name_without_symbol(names, map, &place, n);
 		return;
 	}
-	label = zname__decode(hit.name, &z) == 0;
-	n->code = classify(names, image, &place, &hit, label);
+	hit = &found.hit;
+	place.archives = found.archives;
+	label = zname__decode(hit->name, &z) == 0;
+	n->code = classify(names, image, &place, hit, label);
 	if (names__best(names, map,
 			&(struct names_place){.addr = addr,
 					      .vaddr = vaddr,
-					      .symbols = symbols,
-					      .hit = &hit,
+					      .symbols = found.symbols,
+					      .hit = hit,
 					      .label = label ? &z : NULL},
 			n))
 		return;
-	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && !hit.exact) {
+	if (n->code == CODE_HASKELL && (!label || z.is_haskell) && !hit->exact) {
 		if (names__described(names, image, vaddr, true, n))
 			return;
-		if (!prefer_enclosing(symbols, vaddr, &hit, &z) && !label) {
+		if (!prefer_enclosing(&found, vaddr, &z) && !label) {
 			if (names__described(names, image, vaddr, false, n))
 				return;
 			/* after a C function, and no module's symbol follows */
@@ -323,22 +376,22 @@ static void name_in_image(struct names *names, const struct image_map *map, uint
 	/* a nameless function begins after the nearest symbol: unwind rows show it, or that C code
 	 * follows a label of GHC's
 	 */
-	if (n->code != CODE_HASKELL && !hit.exact &&
-	    ((elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit.start) ||
+	if (n->code != CODE_HASKELL && !hit->exact &&
+	    ((elf__find_fde(image->elf, vaddr, &fde) && fde.start > hit->start) ||
 	     (n->code == CODE_C && in_c && label && z.is_haskell))) {
 		name_offset(names, image, vaddr, n);
 		return;
 	}
-	n->source = hit.exact ? NAME_EXACT : NAME_NEAREST;
+	n->source = !hit->exact ? NAME_NEAREST : found.archives ? NAME_ARCHIVE : NAME_EXACT;
 	/* C's Foo_bar_info may look like a label of GHC's: only in Haskell code it is one. */
 	if (n->code != CODE_HASKELL && !z.is_rts) {
-		names__c_symbol(names, &hit, n);
+		names__c_symbol(names, hit, n);
 		return;
 	}
 	n->name = intern(names, z.name);
 	n->module = intern(names, z.module);
 	n->package = intern(names, z.package);
-	names->ahead = hit.start > vaddr;
+	names->ahead = hit->start > vaddr;
 }
 
 static void set_place(struct names *names, const struct image_map *map, uint64_t addr,

@@ -19,6 +19,7 @@ enum name_source {
 	NAME_MODULE,	  /* Data.Map.Internal+0x1a30: only the module is known */
 	NAME_MODULE_NEAR, /* the same, and it may be the neighbouring module's */
 	NAME_STRINGS,	  /* a function of the runtime, by the strings that it uses */
+	NAME_ARCHIVE,	  /* a symbol of a static archive whose bytes are there */
 };
 
 enum code_class {

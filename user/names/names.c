@@ -242,9 +242,11 @@ unsigned names__sources(struct names *names)
 	sources |= names__has_ipe(names) << NAME_IPE;
 	sources |= names__has_dwarf(names, image) << NAME_DWARF;
 	sources |= names->of.rts->profiled << NAME_DESCRIPTION;
-	if (has_symbols(names, image))
+	if (has_symbols(names, image)) {
 		sources |= 1U << NAME_EXACT;
-	else
+	} else {
+		sources |= (names__archives(names, image) != NULL) << NAME_ARCHIVE;
 		sources |= names__has_modules(names, image) << NAME_MODULE;
+	}
 	return sources;
 }

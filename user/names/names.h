@@ -14,6 +14,7 @@
 
 #include "code_name.h"
 
+struct archives;
 struct images;
 struct kallsyms;
 struct rts;
@@ -27,6 +28,7 @@ struct names_of {
 	void (*want_mapped)(void *ctx, uint64_t addr);
 	/* The kernel's functions; NULL: their addresses are not shown. */
 	const struct kallsyms *(*kernel)(void *ctx);
+	const struct archives *archives; /* of what is linked statically; NULL: there are none */
 	void *ctx;
 };
 

@@ -85,6 +85,16 @@ bool names__by_module(struct names *names, struct image *image, uint64_t vaddr,
 		      struct code_name *n);
 bool names__has_modules(struct names *names, struct image *image);
 
+/* ── by_archive.c ────────────────────────────────────────────────────────────────────────── */
+
+struct archives_known;
+
+/* Begins to look for functions of archives; the descriptor of what goes on, -1: nothing does. */
+void names__start_archives(struct names *names);
+int names__archives_fd(const struct names *names);
+/* What a file without symbols has of them; NULL: nothing, or that is not known yet. */
+const struct archives_known *names__archives(struct names *names, struct image *image);
+
 /* ── code.c ──────────────────────────────────────────────────────────────────────────────── */
 
 /* The name of the code at addr; a return address is named by the call before it. */

@@ -388,7 +388,7 @@ struct pic_quality {
 
 /* Frames, each as often as it occurs, by where their names came from. */
 struct pic_names {
-	uint64_t ipe, dwarf, exact, nearest, description, module, strings, none;
+	uint64_t ipe, dwarf, exact, nearest, description, module, strings, archive, none;
 };
 
 struct pic_gc {

@@ -312,6 +312,18 @@ const char *rts_text__name(const struct rts_text *text, uint64_t vaddr)
 	return i == text->n ? NULL : rts_named__text(text->name[i]);
 }
 
+enum rts_part rts_text__part_of(const char *name)
+{
+	char plain[128];
+	size_t len = strcspn(name, ".");
+
+	if (len >= sizeof(plain))
+		return RTS_PART_RTS;
+	memcpy(plain, name, len);
+	plain[len] = '\0';
+	return listed(plain) == LISTED_GC || is_gc_name(plain) ? RTS_PART_GC : RTS_PART_RTS;
+}
+
 enum rts_part rts_text__part(const struct rts_text *text, uint64_t vaddr, const char *name)
 {
 	size_t i = fde_at(text, vaddr);

@@ -33,6 +33,9 @@ enum rts_part {
 /* vaddr is an address in the runtime's file; `name` of the symbol there may be "". */
 enum rts_part rts_text__part(const struct rts_text *text, uint64_t vaddr, const char *name);
 
+/* Of a function that is known to be the runtime's own: RTS_PART_RTS or RTS_PART_GC, by its name. */
+enum rts_part rts_text__part_of(const char *name);
+
 /*
  * What the function at vaddr is called, by the strings that it uses and by who calls it: for files
  * without a symbol table. NULL: not known. A literal.

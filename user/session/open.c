@@ -236,6 +236,9 @@ int open__all(struct session *s)
 		log_error("no memory");
 		return err;
 	}
+	err = target_cache__open_archives(s->cache, s->opts->archives, s->opts->n_archives);
+	if (err)
+		return err;
 	switch (s->opts->kind) {
 	case SESSION_COMMAND:
 		return open_command(s);

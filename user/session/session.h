@@ -46,8 +46,10 @@ struct session_opts {
 	bool kernel_stacks;
 	bool plumbing; /* see struct intake_opts */
 
-	const char *symbols;  /* an unstripped twin of the executable; NULL: none */
-	bool force;	      /* a twin with another build-id is accepted */
+	const char *symbols;	     /* an unstripped twin of the executable; NULL: none */
+	bool force;		     /* a twin with another build-id is accepted */
+	const char *const *archives; /* directories of static archives */
+	size_t n_archives;
 	bool no_eventlogs;    /* none is joined */
 	const char *eventlog; /* the log to join, a file, FIFO or socket; NULL: whatever log each
 				 process writes */

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "archives/archives.h"
 #include "names/kallsyms.h"
 #include "process/file.h"
 #include "target_priv.h"
 
 struct target_cache {
 	struct file_cache *files;
+	struct archives *archives;
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
 };
@@ -32,12 +34,23 @@ void target_cache__free(struct target_cache *cache)
 		return;
 	file_cache__free(cache->files);
 	kallsyms__free(cache->kallsyms);
+	archives__free(cache->archives);
 	free(cache);
 }
 
 struct file_cache *target_cache__files(const struct target_cache *cache)
 {
 	return cache ? cache->files : NULL;
+}
+
+int target_cache__open_archives(struct target_cache *cache, const char *const *dirs, size_t n)
+{
+	return n ? archives__open(dirs, n, &cache->archives) : 0;
+}
+
+const struct archives *target_cache__archives(const struct target_cache *cache)
+{
+	return cache ? cache->archives : NULL;
 }
 
 const struct kallsyms *target_cache__kallsyms(struct target_cache *cache)

@@ -76,6 +76,11 @@ struct target_cache;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
 /*
+ * From now on what was linked from the static archives in these directories has their names
+ * (archives.h). To be called once, before targets are opened. Failures are printed.
+ */
+int target_cache__open_archives(struct target_cache *cache, const char *const *dirs, size_t n);
+/*
  * False: the kernel shows no addresses of its functions, and WIRE_FRAME_KERNEL frames have no
  * names. Reads them, so to be called when the kernel side is loaded: its programs have names too.
  */

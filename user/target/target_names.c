@@ -38,6 +38,7 @@ int target__open_names(struct target *t)
 		.rts = &t->rts,
 		.want_mapped = want_mapped,
 		.kernel = kernel_names,
+		.archives = target_cache__archives(t->cache),
 		.ctx = t,
 	};
 

@@ -10,6 +10,7 @@
 #include "rts/rts.h"
 #include "target.h"
 
+struct archives;
 struct ccs_table;
 struct file_cache;
 struct kallsyms;
@@ -48,6 +49,9 @@ struct target {
 struct file_cache *target_cache__files(const struct target_cache *cache);
 /* The kernel's functions, read at the first call; NULL: their addresses are not shown. */
 const struct kallsyms *target_cache__kallsyms(struct target_cache *cache);
+
+/* NULL: there are none. */
+const struct archives *target_cache__archives(const struct target_cache *cache);
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
  * asked for it. */

@@ -286,6 +286,7 @@ static void add_names(struct report *r, cJSON *target, const char *title,
 	add_u64(r, o, "description", names->description);
 	add_u64(r, o, "module", names->module);
 	add_u64(r, o, "strings", names->strings);
+	add_u64(r, o, "archive", names->archive);
 	add_u64(r, o, "none", names->none);
 }
 

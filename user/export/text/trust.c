@@ -94,6 +94,7 @@ static void put_shares(const struct text *t, const char *of, const struct pic_na
 		{"description", n->description},
 		{"module", n->module},
 		{"the runtime's strings", n->strings},
+		{"static archive", n->archive},
 		{"no name", n->none},
 	};
 	const char *comma = ": ";
