@@ -171,8 +171,9 @@ static void put_programs(FILE *out, const struct diff *d, const struct diff_stac
 		fprintf(out,
 			"%s{\"limit\":%.3f,\"each_us\":[%.3f,%.3f],\"varies\":%.4f,"
 			"\"spins_varies\":%.4f,\"unknown\":%.4f,\"name\":",
-			i ? "," : "", p->limit, p->spread * p->each_ns[0] / 1e3 * p->work,
-			p->spread * p->each_ns[1] / 1e3, p->varies, p->spins_varies, p->unknown);
+			i ? "," : "", p->cpu.limit, p->cpu.spread * p->cpu.each[0] / 1e3 * p->work,
+			p->cpu.spread * p->cpu.each[1] / 1e3, p->varies, p->spins_varies,
+			p->unknown);
 		put_string(out, stacks->programs[i]);
 		fputc('}', out);
 	}
