@@ -7,6 +7,7 @@
 #include "otlp.pb-c.h"
 #include "pprof.pb-c.h"
 #include "test_timeline_kit.h"
+#include "top/top_priv.h"
 
 #define MB 1000000ULL
 
@@ -411,6 +412,49 @@ static void test_page(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The screen has what the report has; without collections it has nothing of it. */
+static void test_top(void **state)
+{
+	struct kit kit;
+	const struct picture *pic = make(&kit);
+	const struct pic_alloc *alloc = &picture__target(pic, 0)->alloc;
+	const struct export_opts opts = {0};
+	const struct top_process *p;
+	struct top_view view = {.columns = 120, .rows = 40, .sort = TOP_BY_ALLOC};
+	struct top_frame *frame;
+	struct buf screen;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	assert_int_equal(export_top.write(out, pic, &opts), 0);
+	assert_int_equal(fclose(out), 0);
+	frame = (struct top_frame *)text;
+	assert_int_equal(len, sizeof(*frame));
+	assert_true(top_frame__check(frame));
+	p = &frame->processes[0];
+	assert_true(p->alloc_known);
+	assert_int_equal(p->alloc_rate, 15 * MB * 1000000000 / (alloc->to_ns - alloc->from_ns));
+	assert_int_equal(p->alloc_bytes, 15 * MB);
+	assert_int_equal(p->live_bytes, 10 * MB);
+	assert_int_equal(p->n_allocators, 2);
+	assert_string_equal(p->allocators[0].name, "Main.h1");
+	assert_int_equal(p->allocators[0].self, 8 * MB);
+	assert_string_equal(p->allocators[1].name, "Main.h2");
+	assert_int_equal(p->allocators[1].total, 6 * MB);
+	buf__init(&screen, 1 << 20);
+	view.frame = frame;
+	assert_int_equal(top__draw(&view, &screen), 0);
+	assert_int_equal(buf__addc(&screen, '\0'), 0);
+	assert_non_null(strstr(screen.data, "(by allocation)"));
+	assert_non_null(strstr(screen.data, "   53.3     53.3  Main.h1"));
+	assert_non_null(strstr(screen.data, "live: 10.0 MB"));
+	buf__free(&screen);
+	free(text);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,7 +462,7 @@ int main(void)
 		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_otlp),
 		cmocka_unit_test(test_html),   cmocka_unit_test(test_json),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_page),   cmocka_unit_test(test_top),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
