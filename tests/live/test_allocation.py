@@ -117,6 +117,22 @@ def test_rare_collections(t):
     check_share(truth, allocation, "AllocA.listsA1", "AllocB.listsB1")
 
 
+def test_leak(t):
+    """A heap that grows at a known rate: after each major collection there is what the program has kept, and what
+    it was there before."""
+    rate = 5000000
+    truth, report, _ = profile_run(t, "Alloc", "leak", 8, rate, rts=("-A1m",), options=("--max-overhead", "100"))
+    heap = report.target()["heap"]
+    growth = heap["growth"]
+    want = truth["kept"] / truth["seconds"] * 60
+    check(heap["majors"] >= 6 and growth, f"{heap['majors']} major collections, growth: {growth}")
+    check_near("bytes more each minute", growth["bytes_per_minute"], want, 0.05 * want)
+    check(growth["error"] < 0.1 * want, f"± {growth['error']:.0f} of {want:.0f}")
+    check_near("live in the end", heap["live_bytes"], truth["kept"], 0.1 * truth["kept"] + 1e6)
+    found = {f["kind"] for f in report.target()["findings"]}
+    check("heap_grows" in found, f"it finds {found}")
+
+
 @cases("p", "thr_p")
 def test_centres(t, way):
     """The shares of cost centres, as in the alloc column of GHC's report."""

@@ -271,8 +271,9 @@ static void test_whole_allocation(void **state)
 	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
 	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
 	assert_int_equal(find(d, DIFF_ALLOC, "in large objects")->verdict, 1);
-	assert_true(fabs(find(d, DIFF_ALLOC, "in large objects")->b / find(d, DIFF_ALLOC, "in all")->b -
-			 0.5) < 1e-6);
+	assert_true(
+		fabs(find(d, DIFF_ALLOC, "in large objects")->b / find(d, DIFF_ALLOC, "in all")->b -
+		     0.5) < 1e-6);
 	diff__free(d);
 	/* of two collections the end is not known well enough */
 	b->programs[0].alloc_gcs = b->programs[0].alloc_samples = 2;
@@ -471,9 +472,10 @@ static void test_stacks(void **state)
 		"made_up-12;worker-13;Main.main 10\nmade_up-12;worker-13;gone 4\n",
 		"made_up-77;w-1;Main.main;Mod3.f3 4000\nmade_up-77;w-1;Main.main;new one "
 		"7\nnonsense\n"};
+	static const char *const names[2] = {"a", "b"};
 	struct diff_report *a = session(3000, 1, 1), *b = session(6000, 1, 1);
 	struct diff_stacks *stacks;
-	char *text = NULL;
+	char *text = NULL, *each;
 	size_t len = 0;
 	struct diff *d;
 	FILE *out = open_memstream(&text, &len);
@@ -481,12 +483,24 @@ static void test_stacks(void **state)
 	(void)state;
 	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
 	assert_true(fabs(d->pairs[0].work - 2) < 1e-9);
-	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);
+	assert_int_equal(diff_stacks__new(d, folded, false, &stacks), 0);
 	assert_int_equal(diff_stacks__put_folded(out, stacks), 0);
 	fclose(out);
 	/* threads together; the first one's for twice the work, which the second one did */
 	assert_string_equal(text, "made_up;Main.main 20 0\nmade_up;Main.main;Mod3.f3 3000 4000\n"
 				  "made_up;Main.main;new one 0 7\nmade_up;gone 8 0\n");
+	free(text);
+	diff_stacks__free(stacks);
+	/* as bytes: what a sample stands for is in bytes, too */
+	assert_int_equal(diff_stacks__new(d, folded, true, &stacks), 0);
+	out = open_memstream(&text, &len);
+	assert_int_equal(diff__put_page(out, d, stacks, names), 0);
+	fclose(out);
+	each = strstr(text, "\"bytes\":true");
+	assert_non_null(each);
+	each = strstr(each, "\"each\":[");
+	assert_non_null(each);
+	assert_in_range(strtod(each + strlen("\"each\":["), NULL), NURSERY, 5 * NURSERY);
 	free(text);
 	diff_stacks__free(stacks);
 	diff__free(d);
@@ -520,7 +534,7 @@ static void test_hostile(void **state)
 		spoil(&b->functions[i]);
 	}
 	assert_int_equal(diff__new(a, b, NULL, &d), 0);
-	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);
+	assert_int_equal(diff_stacks__new(d, folded, false, &stacks), 0);
 	assert_int_equal(diff__put_text(out, d, names, true, false, 100), 0);
 	assert_int_equal(diff__put_page(out, d, stacks, names), 0);
 	fclose(out);

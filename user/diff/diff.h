@@ -163,8 +163,8 @@ int diff__put_text(FILE *out, const struct diff *diff, const char *const names[2
  * (stacks.c).
  */
 struct diff_stacks;
-/* Both as the folded format has them, of the weight cpu: microseconds. */
-int diff_stacks__new(const struct diff *diff, const char *const folded[2],
+/* Both as the folded format has them, of the weight cpu, microseconds, or alloc, bytes. */
+int diff_stacks__new(const struct diff *diff, const char *const folded[2], bool alloc,
 		     struct diff_stacks **ret_stacks);
 void diff_stacks__free(struct diff_stacks *stacks);
 int diff_stacks__put_folded(FILE *out, const struct diff_stacks *stacks);
