@@ -251,6 +251,7 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 	rec->number = WIRE_GC_NO_NUMBER;
 	if (t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats))
 		rec->number = gcs;
+	rec->held = heap_held(0, t->stats);
 	rec->large_words = st->large_words;
 	rec->reason = st->reason;
 	rec->skipped_copied_words = st->skipped_copied_words;

@@ -43,6 +43,10 @@
 #define HEAP_GEN_NEW_LARGE	56 /* of the youngest: words since the last collection */
 #define HEAP_GEN_COMPACT_BLOCKS 72
 #define HEAP_GEN_TO		120 /* where its survivors go: the next one; the oldest, itself */
+/* rts/include/RtsAPI.h, RTSStats: max_mem_in_use_bytes, gc.mem_in_use_bytes */
+#define HEAP_STATS_MOST	    48
+#define HEAP_STATS_HELD	    208
+#define HEAP_MEGABLOCK_LOG2 20
 
 SS_INLINE int heap_known(const struct wire_layout *l)
 {
@@ -217,6 +221,22 @@ SS_INLINE u32 heap_reason(struct mem *mem, const struct wire_layout *l, u64 cap,
 	if (!link)
 		return WIRE_ALLOC_NURSERY;
 	return heap_new_large(mem, l, cap) ? WIRE_ALLOC_LARGE : WIRE_ALLOC_OTHER;
+}
+
+/*
+ * Megablocks of 1 MB that the runtime held from the system at the end of the collection before, by
+ * its RTSStats; 0: not known. Whole megablocks, and no more than there ever were: what is neither
+ * is something else.
+ */
+SS_INLINE u32 heap_held(struct mem *mem, u64 stats)
+{
+	u64 held = 0, most = 0;
+
+	if (!stats || mem_u64(mem, &held, stats + HEAP_STATS_HELD) ||
+	    mem_u64(mem, &most, stats + HEAP_STATS_MOST) || held > most || most >> 52 ||
+	    ((held | most) & ((1ULL << HEAP_MEGABLOCK_LOG2) - 1)))
+		return 0;
+	return held >> HEAP_MEGABLOCK_LOG2;
 }
 
 /* Reads the generations, youngest first; how many. */

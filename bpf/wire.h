@@ -14,7 +14,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 
 /* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
 #define WIRE_MAX_PIDS (4u << 20)
@@ -399,7 +399,7 @@ struct wire_heap {
 	__u32 all_caps;		    /* that exist; more than n_caps: the rest was left out */
 	__u32 flags;		    /* enum wire_heap_flag */
 	__u32 skipped; /* collections before it without a record, as it is one in so many */
-	__u32 _pad;
+	__u32 held;    /* megablocks (1 MB) after the collection before; 0: not known */
 	struct wire_heap_gen gens[WIRE_HEAP_GENS];
 	struct wire_heap_cap caps[];
 };

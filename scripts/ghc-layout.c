@@ -111,6 +111,8 @@ FIXED(offsetof(generation, n_large_words), 48);
 FIXED(offsetof(generation, n_new_large_words), 56);
 FIXED(offsetof(generation, n_compact_blocks), 72);
 FIXED(offsetof(generation, to), 120);
+FIXED(offsetof(RTSStats, max_mem_in_use_bytes), 48);
+FIXED(offsetof(RTSStats, gc.mem_in_use_bytes), 208);
 
 static void put(const char *key, size_t value)
 {

@@ -43,6 +43,7 @@ static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t all
 			.n_gens = 2,
 			.n_caps = 1,
 			.all_caps = 1,
+			.held = 40 + (uint32_t)number,
 			.flags = WIRE_HEAP_LARGE_SEEN},
 	       .cap = {.allocated = allocated, .nursery = 1024}};
 
@@ -276,12 +277,15 @@ static void test_json(void **state)
 	assert_true(cJSON_IsTrue(at(o, "after_major")));
 	assert_true(at(o, "most_live_bytes")->valuedouble == 30e6);
 	assert_true(at(o, "nursery_bytes")->valuedouble == 1 << 22);
+	assert_true(at(o, "held_bytes")->valuedouble == 43 << 20);
+	assert_true(at(o, "most_held_bytes")->valuedouble == 43 << 20);
 	assert_true(cJSON_IsNull(at(o, "growth")));
 	assert_int_equal(cJSON_GetArraySize(at(o, "generations")), 2);
 	assert_int_equal(cJSON_GetArraySize(at(o, "points")), 4);
-	/* when, live, major, and the two generations */
+	/* when, live, major, the two generations, and what is held */
 	o = cJSON_GetArrayItem(at(o, "points"), 2);
-	assert_int_equal(cJSON_GetArraySize(o), 5);
+	assert_int_equal(cJSON_GetArraySize(o), 6);
+	assert_int_equal(cJSON_GetArrayItem(o, 5)->valueint, 42 << 20);
 	assert_int_equal(cJSON_GetArrayItem(o, 0)->valueint, 310000);
 	assert_int_equal(cJSON_GetArrayItem(o, 1)->valueint, 10000000);
 	assert_int_equal(cJSON_GetArrayItem(o, 2)->valueint, 1);
@@ -322,6 +326,7 @@ static void test_text(void **state)
 
 static void test_chrome(void **state)
 {
+	uint64_t held = 0;
 	size_t n = 0, len;
 	struct kit kit;
 	char *text = render(make(&kit), "chrome", WEIGHT_CPU, false, &len);
@@ -330,10 +335,17 @@ static void test_chrome(void **state)
 
 	(void)state;
 	assert_non_null(root);
-	cJSON_ArrayForEach (event, at(root, "traceEvents"))
-		n += !strcmp(at(event, "ph")->valuestring, "C") &&
-		     !strcmp(at(event, "name")->valuestring, "heap: live");
+	cJSON_ArrayForEach (event, at(root, "traceEvents")) {
+		const char *name = at(event, "name")->valuestring;
+
+		if (strcmp(at(event, "ph")->valuestring, "C") != 0)
+			continue;
+		n += !strcmp(name, "heap: live");
+		if (!strcmp(name, "heap: held from the system"))
+			held = (uint64_t)at(at(event, "args"), "bytes")->valuedouble;
+	}
 	assert_int_equal(n, 4);
+	assert_int_equal(held, 43 << 20);
 	cJSON_Delete(root);
 	free(text);
 	timeline__free(kit.tl);
@@ -399,6 +411,9 @@ static void test_page(void **state)
 	assert_true(cJSON_GetArrayItem(rows, 2)->valuedouble == 100e3);
 	assert_true(cJSON_GetArrayItem(rows, 7)->valuedouble == 15e6);
 	/* 4, 6 and 1 MB, each in 100 µs; [ns, bytes a second, …] */
+	curve = named(at(target, "curves"), "name", "held from the system");
+	assert_true(at(curve, "max")->valuedouble == 43 << 20);
+	assert_int_equal(cJSON_GetArraySize(at(curve, "points")), 8);
 	curve = named(at(target, "curves"), "name", "allocation");
 	assert_true(at(curve, "max")->valuedouble == 60e9);
 	rows = at(curve, "points");

@@ -168,6 +168,28 @@ static void test_generations(void **state)
 	free(f);
 }
 
+/* What is no number of megablocks, or more than there were ever, is another release's. */
+static void test_held(void **state)
+{
+	struct fixture *f = make();
+	u64 stats = image_alloc(&f->im, 32);
+
+	(void)state;
+	image_put(&f->im, stats + HEAP_STATS_HELD, 5 << 20);
+	image_put(&f->im, stats + HEAP_STATS_MOST, 7 << 20);
+	assert_int_equal(heap_held(&f->im.mem, stats), 5);
+	assert_int_equal(heap_held(&f->im.mem, 0), 0);
+	assert_int_equal(heap_held(&f->im.mem, 8), 0);
+	image_put(&f->im, stats + HEAP_STATS_HELD, (5 << 20) + 1);
+	assert_int_equal(heap_held(&f->im.mem, stats), 0);
+	image_put(&f->im, stats + HEAP_STATS_HELD, 8 << 20);
+	assert_int_equal(heap_held(&f->im.mem, stats), 0);
+	image_put(&f->im, stats + HEAP_STATS_HELD, 1ULL << 60);
+	image_put(&f->im, stats + HEAP_STATS_MOST, 1ULL << 60);
+	assert_int_equal(heap_held(&f->im.mem, stats), 0);
+	free(f);
+}
+
 /* The function or the thunk in which a heap check failed, where a frame has it. */
 static void test_checked_code(void **state)
 {
@@ -220,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_allocated),    cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_who),	     cmocka_unit_test(test_generations),
 		cmocka_unit_test(test_checked_code), cmocka_unit_test(test_in_primitive),
+		cmocka_unit_test(test_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -408,6 +408,8 @@ static void test_heap(void **state)
 		r.heap.gens[1].n_large_words = 100;
 		r.heap.gens[1].n_blocks = 7;
 		r.caps[0].nursery = 256;
+		/* one is not read */
+		r.heap.held = i == 19999 ? 0 : 300 + (uint32_t)(i % 100);
 		assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
 	}
 	heap = &finish_at(&kit, T0 + 20000 * UINT64_C(1000000000))->heap;
@@ -417,6 +419,8 @@ static void test_heap(void **state)
 	assert_int_equal(heap->last.live_bytes, 2099 * MB);
 	assert_int_equal(heap->most_live_bytes, 2199 * MB);
 	assert_int_equal(heap->nursery_bytes, 1 << 20);
+	assert_int_equal(heap->held_bytes, 398 << 20);
+	assert_int_equal(heap->most_held_bytes, 399 << 20);
 	assert_int_equal(heap->n_gens, 2);
 	assert_int_equal(heap->gens[1].live_bytes, 2099 * MB);
 	assert_int_equal(heap->gens[1].large_bytes, 800);

@@ -18,7 +18,8 @@
 #define RARE_NS 50000000ULL
 
 /* GHC's blocks (rts/include/rts/Constants.h). */
-#define BLOCK_SIZE 4096
+#define BLOCK_SIZE     4096
+#define MEGABLOCK_SIZE (UINT64_C(1) << 20)
 
 /* ── samples ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -168,6 +169,7 @@ static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
 	r->slop = bytes_of(rec->slop_words, 8);
 	r->skipped_copied = bytes_of(rec->skipped_copied_words, 8);
 	r->generation = rec->generation < 256 ? (int32_t)rec->generation : -1;
+	r->held = rec->held * MEGABLOCK_SIZE;
 	r->n_gens = rec->n_gens;
 	for (uint32_t i = 0; i < rec->n_gens; i++) {
 		const struct wire_heap_gen *from = &rec->gens[i];
@@ -245,6 +247,7 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	a->known = true;
 	a->read_ns = rec->h.ns;
 	a->live = reading.live;
+	a->held = reading.held ? reading.held : a->held;
 	err = add_reading(in, a, &reading);
 	return err ? err : close_samples(in, s, rec->h.ns);
 }

@@ -50,6 +50,7 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	struct pic_heap_point point = {.ns = r->ns,
 				       .live_bytes = r->live,
 				       .allocated_bytes = allocated,
+				       .held_bytes = r->held,
 				       .major = is_major(r)};
 	uint64_t before = c->last.live_bytes;
 	int err;
@@ -60,6 +61,8 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	h->n_gens = r->n_gens;
 	h->slop_bytes = r->slop;
 	h->nursery_bytes = r->nursery;
+	h->held_bytes = r->held ? r->held : h->held_bytes;
+	h->most_held_bytes = MAX(h->most_held_bytes, r->held);
 	h->copied_bytes += r->copied + r->skipped_copied;
 	h->most_live_bytes = MAX(h->most_live_bytes, r->live);
 	if (r->generation == 0) {
