@@ -258,6 +258,9 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 	rec->skipped = st->looked ? st->skipped : 0;
 	rec->flags = st->large_seen ? WIRE_HEAP_LARGE_SEEN : 0;
 	rec->n_gens = heap_generations(0, &t->layout, s->rts.cap, rec->gens);
+	/* it has looked at each of them, which takes far longer */
+	if (rec->n_gens && rec->generation + 1 == rec->n_gens)
+		rec->n_threads = heap_count_threads(0, &t->layout, s->rts.cap);
 	c.t = t;
 	c.st = st;
 	c.caps = (struct wire_heap_cap *)(s->rec + sizeof(*rec));

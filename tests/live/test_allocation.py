@@ -136,6 +136,8 @@ def test_leak(t):
     check_near("live in the end", heap["live_bytes"], truth["kept"], 0.1 * truth["kept"] + 1e6)
     found = {f["kind"] for f in target["findings"]}
     check("heap_grows" in found, f"it finds {found}")
+    # the main one, and those that wait for files and timers
+    check(301 <= heap["haskell_threads"] <= 306, f"{heap['haskell_threads']} Haskell threads")
     # a collection is known by the next one, and the last one has none
     most = stats["max_mem_in_use_bytes"]
     check_near("the most that was held from the system", heap["most_held_bytes"], most, 0.1 * most)

@@ -13,7 +13,7 @@
 --   caps   each capability has a thread: the first one's builds lists in A, the others' in B, and
 --          these do so much else meanwhile that they never fill a nursery first
 --   leak   FACTOR bytes a second are kept, in cells of six words, among garbage, with a major
---          collection each half of a second
+--          collection each half of a second, while 300 threads wait
 --
 -- Prints the bytes that each has allocated by the runtime's own counter for the thread, as one line
 -- of JSON; of a leak the bytes that are kept, and the seconds.
@@ -94,10 +94,13 @@ leak ref rate start end = go 0 (start + 0.5)
 
 leaking :: Double -> Double -> Double -> IO ()
 leaking rate start end = do
+  gate <- newEmptyMVar
+  replicateM_ 300 (forkIO (takeMVar gate))
   ref <- newIORef []
   kept <- leak ref rate start end
   now <- getMonotonicTime
   n <- length <$> readIORef ref
+  replicateM_ 300 (putMVar gate ())
   putStrLn $ "{\"kept\": " ++ show (48 * min n kept) ++ ", \"seconds\": " ++ show (now - start) ++ "}"
 
 -- | What A and B have allocated when it is over, and the rounds that were counted.

@@ -44,6 +44,7 @@ static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t all
 			.n_caps = 1,
 			.all_caps = 1,
 			.held = 40 + (uint32_t)number,
+			.n_threads = major ? WIRE_HEAP_THREADS : 0,
 			.flags = WIRE_HEAP_LARGE_SEEN},
 	       .cap = {.allocated = allocated, .nursery = 1024}};
 
@@ -279,6 +280,7 @@ static void test_json(void **state)
 	assert_true(at(o, "nursery_bytes")->valuedouble == 1 << 22);
 	assert_true(at(o, "held_bytes")->valuedouble == 43 << 20);
 	assert_true(at(o, "most_held_bytes")->valuedouble == 43 << 20);
+	assert_int_equal(at(o, "haskell_threads")->valueint, WIRE_HEAP_THREADS);
 	assert_true(cJSON_IsNull(at(o, "growth")));
 	assert_int_equal(cJSON_GetArraySize(at(o, "generations")), 2);
 	assert_int_equal(cJSON_GetArraySize(at(o, "points")), 4);

@@ -410,6 +410,7 @@ static void test_heap(void **state)
 		r.caps[0].nursery = 256;
 		/* one is not read */
 		r.heap.held = i == 19999 ? 0 : 300 + (uint32_t)(i % 100);
+		r.heap.n_threads = major ? 7 + (uint16_t)(i / 10 % 5) : 0;
 		assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
 	}
 	heap = &finish_at(&kit, T0 + 20000 * UINT64_C(1000000000))->heap;
@@ -421,6 +422,8 @@ static void test_heap(void **state)
 	assert_int_equal(heap->nursery_bytes, 1 << 20);
 	assert_int_equal(heap->held_bytes, 398 << 20);
 	assert_int_equal(heap->most_held_bytes, 399 << 20);
+	assert_int_equal(heap->haskell_threads, 7 + 1999 % 5);
+	assert_int_equal(heap->most_haskell_threads, 11);
 	assert_int_equal(heap->n_gens, 2);
 	assert_int_equal(heap->gens[1].live_bytes, 2099 * MB);
 	assert_int_equal(heap->gens[1].large_bytes, 800);

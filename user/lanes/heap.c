@@ -63,6 +63,8 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	h->nursery_bytes = r->nursery;
 	h->held_bytes = r->held ? r->held : h->held_bytes;
 	h->most_held_bytes = MAX(h->most_held_bytes, r->held);
+	h->haskell_threads = r->threads ? r->threads : h->haskell_threads;
+	h->most_haskell_threads = MAX(h->most_haskell_threads, r->threads);
 	h->copied_bytes += r->copied + r->skipped_copied;
 	h->most_live_bytes = MAX(h->most_live_bytes, r->live);
 	if (r->generation == 0) {

@@ -117,6 +117,9 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 	add_known(r, o, "nursery_bytes", known_if(heap->nursery_bytes, heap->nursery_bytes));
 	add_known(r, o, "held_bytes", known_if(heap->held_bytes, heap->held_bytes));
 	add_known(r, o, "most_held_bytes", known_if(heap->held_bytes, heap->most_held_bytes));
+	add_known(r, o, "haskell_threads", known_if(heap->haskell_threads, heap->haskell_threads));
+	add_known(r, o, "most_haskell_threads",
+		  known_if(heap->haskell_threads, heap->most_haskell_threads));
 	add_u64(r, o, "copied_bytes", heap->copied_bytes);
 	add_real(r, o, "survival", heap__survival(heap));
 	add_u64(r, o, "futile_majors", heap->futile_majors);

@@ -46,6 +46,10 @@ static void put_live(const struct text *t)
 			human__bytes(heap->slop_bytes).s);
 	if (heap->held_bytes)
 		put_held(t, heap);
+	if (heap->haskell_threads)
+		fprintf(t->out, "; %s%s Haskell %s", human__count(heap->haskell_threads).s,
+			heap->haskell_threads == PIC_HEAP_THREADS ? " or more" : "",
+			plural(heap->haskell_threads, "thread", "threads"));
 	fputc('\n', t->out);
 }
 
