@@ -487,6 +487,43 @@ static void test_hostile(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A program that keeps more and more, and exits: its last collection finds nothing. */
+static void test_exit(void **state)
+{
+	for (int exits = 0; exits < 2; exits++) {
+		const struct pic_heap *heap;
+		struct kit kit;
+		union rec ev;
+
+		kit_new(&kit);
+		for (uint64_t i = 0; i < 11; i++) {
+			struct heap_end r = end_of(T0 + i * 1000000000, i, (i + 1) * MB, 0, 0);
+
+			r.heap.n_gens = 2;
+			r.heap.generation = 1;
+			r.heap.live_words = i == 10 ? 0 : (i + 1) * MB / 8;
+			r.heap.gens[1].n_words = r.heap.live_words;
+			r.heap.n_threads = i == 10 ? 1 : 5;
+			assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+		}
+		if (exits)
+			put(&kit, mk_event(&ev, WIRE_PROC_EXIT, 7, T0 + 10500000000));
+		heap = &finish_at(&kit, T0 + UINT64_C(11000000000))->heap;
+		assert_int_equal(heap->majors, exits ? 10 : 11);
+		assert_int_equal(heap->last.live_bytes, exits ? 10 * MB : 0);
+		assert_int_equal(heap->gens[1].live_bytes, exits ? 10 * MB : 0);
+		assert_int_equal(heap->haskell_threads, exits ? 5 : 1);
+		assert_int_equal(heap->n_points, 11);
+		assert_true(heap->growth_known);
+		if (exits)
+			assert_true(heap->growth > 59.9e6 && heap->growth < 60.1e6);
+		else
+			assert_true(heap->growth < 50e6);
+		timeline__free(kit.tl);
+	}
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_exit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
