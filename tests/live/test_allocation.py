@@ -122,6 +122,19 @@ def test_rare_collections(t):
     check_share(truth, allocation, "AllocA.listsA1", "AllocB.listsB1")
 
 
+@cases("thr.stripped", "v.stripped")
+def test_stripped(t, way):
+    """A twin without symbols: its modules have the shares that its functions had with them."""
+    truth, whole, allocation = ended_with(t, "split", 3, way=way, rts=("-A1m",))
+    check_whole(allocation, whole)
+    got = {m["module"]: m["bytes"] for m in allocation["modules"]}
+    a, b = got.get("AllocA", 0), got.get("AllocB", 0)
+    check(a + b >= 0.95 * whole, f"{a} + {b} of {whole} bytes are in the two modules: {got}")
+    want = truth["a"] / (truth["a"] + truth["b"])
+    error = 4 * (want * (1 - want) / allocation["samples"]) ** 0.5
+    check(abs(a / (a + b) - want) <= error + 0.01, f"AllocA has {100 * a / (a + b):.1f} %, should be {100 * want:.1f} %")
+
+
 def test_leak(t):
     """A heap that grows at a known rate: after each major collection there is what the program has kept, and what
     it was there before."""
@@ -133,6 +146,7 @@ def test_leak(t):
     check(heap["majors"] >= 6 and growth, f"{heap['majors']} major collections, growth: {growth}")
     check_near("bytes more each minute", growth["bytes_per_minute"], want, 0.05 * want)
     check(growth["error"] < 0.1 * want, f"± {growth['error']:.0f} of {want:.0f}")
+    check(heap["after_major"], "what is live is not of a major collection")
     check_near("live in the end", heap["live_bytes"], truth["kept"], 0.1 * truth["kept"] + 1e6)
     found = {f["kind"] for f in target["findings"]}
     check("heap_grows" in found, f"it finds {found}")

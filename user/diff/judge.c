@@ -30,7 +30,7 @@
 #define FEW_TOGETHER 30
 /* In each session: with fewer a function does not help to find the scale and the spread. */
 #define FEW_SAMPLES 20
-/* So many functions are needed to find the scale. */
+/* So many functions are needed to find the scale, and the spread of allocation. */
 #define FOR_SCALE 5
 /* A scale that is no more standard deviations from 1 is none. */
 #define SCALE_LIMIT 2
@@ -38,7 +38,6 @@
  * its median varies so many times as much as its mean. */
 #define OF_MEDIAN_DISTANCE 1.4826
 #define MEDIAN_VARIES	   1.2533
-#define FOR_SPREAD	   9
 /* What the spread is taken for before anything is known of it, and how many functions that counts
  * for: of programs whose functions take turns, and of those with phases. */
 #define PRIOR_SPREAD 2.0
@@ -159,6 +158,9 @@ static void find_spread(const struct basis *b, struct diff_measure *by,
 				    (sampled(b, by, &j->m[0], 0) + sampled(b, by, &j->m[1], 1) +
 				     of_runs(b, x, y, varies(b, j)));
 	}
+	/* what few functions allocate is one's change as likely as noise */
+	if (by->uneven && k < FOR_SCALE)
+		k = 0;
 	known_by = k + PRIOR_COUNTS;
 	by->spread = MAX(1, (PRIOR_COUNTS * PRIOR_SPREAD +
 			     (k ? (double)k * median(room, k) / MEDIAN_SQUARE : 0)) /
