@@ -275,6 +275,19 @@ static void test_whole_allocation(void **state)
 		fabs(find(d, DIFF_ALLOC, "in large objects")->b / find(d, DIFF_ALLOC, "in all")->b -
 		     0.5) < 1e-6);
 	diff__free(d);
+	/* bytes for each event are as many on a busy machine */
+	b->programs[0].preempted_ns = 2 * b->programs[0].cpu_ns;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
+	diff__free(d);
+	b->programs[0].alloc_bytes = a->programs[0].alloc_bytes / 10 * 15;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
+	diff__free(d);
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 0);
+	diff__free(d);
+	b->programs[0].preempted_ns = 0;
 	/* of two collections the end is not known well enough */
 	b->programs[0].alloc_gcs = b->programs[0].alloc_samples = 2;
 	assert_int_equal(diff__new(a, b, "fetch", &d), 0);

@@ -128,8 +128,9 @@ struct diff_pair {
 	struct diff_measure cpu, alloc;
 	/* How much a time varies by itself, as a part of it: of what runs, and of what spins. */
 	double varies, spins_varies;
-	double unknown; /* the standard deviation of the scale, as a part of it */
-	double load;	/* how differently busy the machine was: 0: alike */
+	double alloc_varies; /* of bytes, which are as many however busy the machine is */
+	double unknown;	     /* the standard deviation of the scale, as a part of it */
+	double load;	     /* how differently busy the machine was: 0: alike */
 	struct diff_row *rows;
 	size_t n_rows;
 };

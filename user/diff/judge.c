@@ -124,8 +124,10 @@ static double sampled(const struct basis *b, const struct diff_measure *by,
 	return b->counted ? variance + v * v / b->t[side] : variance * (1 - share);
 }
 
-static double varies(const struct basis *b, const struct judged *j)
+static double varies(const struct basis *b, const struct diff_measure *by, const struct judged *j)
 {
+	if (by->uneven)
+		return b->pair->alloc_varies;
 	return j->spins ? b->pair->spins_varies : b->pair->varies;
 }
 
@@ -156,7 +158,7 @@ static void find_spread(const struct basis *b, struct diff_measure *by,
 		if (j->m[0].n + j->m[1].n >= FEW_SAMPLES)
 			room[k++] = (y - x) * (y - x) /
 				    (sampled(b, by, &j->m[0], 0) + sampled(b, by, &j->m[1], 1) +
-				     of_runs(b, x, y, varies(b, j)));
+				     of_runs(b, x, y, varies(b, by, j)));
 	}
 	/* what few functions allocate is one's change as likely as noise */
 	if (by->uneven && k < FOR_SCALE)
@@ -200,6 +202,8 @@ int judge__basis(struct basis *b, const struct judged *functions, size_t n)
 	pair->load = fabs(log((1 + kept[1]) / (1 + kept[0])));
 	pair->varies = VARIES + LOAD_VARIES * pair->load;
 	pair->spins_varies = SPINS_VARIES + pair->load;
+	/* by CPU time the work is not the same where that is not */
+	pair->alloc_varies = b->counted ? VARIES : pair->varies;
 	pair->scale = 1;
 	if (!b->counted) {
 		find_scale(b, functions, n, room);
@@ -274,7 +278,7 @@ static void judge_sampled(const struct basis *b, const struct diff_measure *by,
 	row->effect = (row->b - row->a) / whole(b, by);
 	judge(by->limit, row,
 	      by->spread * (sampled(b, by, &j->m[0], 0) + sampled(b, by, &j->m[1], 1)) +
-		      of_runs(b, row->a, row->b, varies(b, j)),
+		      of_runs(b, row->a, row->b, varies(b, by, j)),
 	      LEAST_SELF);
 	if ((double)(j->m[0].n + j->m[1].n) < FEW_TOGETHER * by->spread ||
 	    fabs(row->effect) < LEAST_PART)
@@ -311,8 +315,8 @@ void judge__bytes(const struct basis *b, const double bytes[2], const double end
 	row->a = bytes[0] * per[0];
 	row->b = bytes[1] * per[1];
 	row->effect = (row->b - row->a) / whole(b, &b->pair->alloc);
-	judge(b->pair->alloc.limit, row, variance + of_runs(b, row->a, row->b, b->pair->varies),
-	      LEAST_SELF);
+	judge(b->pair->alloc.limit, row,
+	      variance + of_runs(b, row->a, row->b, b->pair->alloc_varies), LEAST_SELF);
 	if (!is_seen(b, row))
 		row->verdict = 0;
 }

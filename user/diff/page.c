@@ -178,7 +178,8 @@ static void put_programs(FILE *out, const struct diff *d, const struct diff_stac
 			"\"spins_varies\":%.4f,\"unknown\":%.4f,\"name\":",
 			i ? "," : "", by->limit > 0 ? by->limit : NO_LIMIT,
 			by->spread * by->each[0] / unit * p->work, by->spread * by->each[1] / unit,
-			p->varies, stacks->alloc ? p->varies : p->spins_varies, p->unknown);
+			stacks->alloc ? p->alloc_varies : p->varies,
+			stacks->alloc ? p->alloc_varies : p->spins_varies, p->unknown);
 		put_string(out, stacks->programs[i]);
 		fputc('}', out);
 	}
