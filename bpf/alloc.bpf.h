@@ -251,12 +251,16 @@ SS_INLINE void heap_send(struct user_regs *regs, struct wire_target *t, struct w
 	rec->number = WIRE_GC_NO_NUMBER;
 	if (t->stats && !mem_read(0, &gcs, sizeof(gcs), t->stats))
 		rec->number = gcs;
+	rec->held = heap_held(0, t->stats);
 	rec->large_words = st->large_words;
 	rec->reason = st->reason;
 	rec->skipped_copied_words = st->skipped_copied_words;
 	rec->skipped = st->looked ? st->skipped : 0;
 	rec->flags = st->large_seen ? WIRE_HEAP_LARGE_SEEN : 0;
 	rec->n_gens = heap_generations(0, &t->layout, s->rts.cap, rec->gens);
+	/* it has looked at each of them, which takes far longer */
+	if (rec->n_gens && rec->generation + 1 == rec->n_gens)
+		rec->n_threads = heap_count_threads(0, &t->layout, s->rts.cap);
 	c.t = t;
 	c.st = st;
 	c.caps = (struct wire_heap_cap *)(s->rec + sizeof(*rec));

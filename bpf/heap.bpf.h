@@ -42,7 +42,12 @@
 #define HEAP_GEN_LARGE		40 /* n_large_blocks, n_large_words */
 #define HEAP_GEN_NEW_LARGE	56 /* of the youngest: words since the last collection */
 #define HEAP_GEN_COMPACT_BLOCKS 72
+#define HEAP_GEN_THREADS	104 /* its Haskell threads, linked by global_link */
 #define HEAP_GEN_TO		120 /* where its survivors go: the next one; the oldest, itself */
+/* rts/include/RtsAPI.h, RTSStats: max_mem_in_use_bytes, gc.mem_in_use_bytes */
+#define HEAP_STATS_MOST	    48
+#define HEAP_STATS_HELD	    208
+#define HEAP_MEGABLOCK_LOG2 20
 
 SS_INLINE int heap_known(const struct wire_layout *l)
 {
@@ -217,6 +222,68 @@ SS_INLINE u32 heap_reason(struct mem *mem, const struct wire_layout *l, u64 cap,
 	if (!link)
 		return WIRE_ALLOC_NURSERY;
 	return heap_new_large(mem, l, cap) ? WIRE_ALLOC_LARGE : WIRE_ALLOC_OTHER;
+}
+
+struct heap_threads {
+	struct mem *mem;
+	u64 gen, at, info; /* info: of TSOs; 0: none has been seen */
+	u32 link, n, whole;
+};
+
+static long heap_thread(u32 i, void *ctx)
+{
+	struct heap_threads *c = ctx;
+	u64 info = 0, to = 0;
+
+	(void)i;
+	if (mem_u64(c->mem, &info, c->at))
+		return 1;
+	if (!c->info && stg_object_type(c->mem, c->at) == STG_TSO)
+		c->info = info;
+	if (info == c->info) {
+		c->n++;
+		return mem_u64(c->mem, &c->at, c->at + c->link) != 0;
+	}
+	/* a closure of another type ends the list */
+	if (mem_u64(c->mem, &to, c->gen + HEAP_GEN_TO))
+		return 1;
+	c->whole = to == c->gen;
+	c->gen = to;
+	return c->whole || mem_u64(c->mem, &c->at, to + HEAP_GEN_THREADS);
+}
+
+/*
+ * How many Haskell threads there are, in all generations, while nothing runs; WIRE_HEAP_THREADS:
+ * that many or more; 0: not readable.
+ */
+SS_INLINE u32 heap_count_threads(struct mem *mem, const struct wire_layout *l, u64 cap)
+{
+	struct heap_threads c = {.mem = mem};
+
+	c.gen = heap_youngest(mem, l, cap);
+	c.link = l->tso_stackobj - 8;
+	if (!c.gen || mem_u64(mem, &c.at, c.gen + HEAP_GEN_THREADS))
+		return 0;
+	ss_loop(WIRE_HEAP_THREADS + WIRE_HEAP_GENS, heap_thread, &c);
+	if (c.n > WIRE_HEAP_THREADS)
+		c.n = WIRE_HEAP_THREADS;
+	return c.whole || c.n == WIRE_HEAP_THREADS ? c.n : 0;
+}
+
+/*
+ * Megablocks of 1 MB that the runtime held from the system at the end of the collection before, by
+ * its RTSStats; 0: not known. Whole megablocks, and no more than there ever were: what is neither
+ * is something else.
+ */
+SS_INLINE u32 heap_held(struct mem *mem, u64 stats)
+{
+	u64 held = 0, most = 0;
+
+	if (!stats || mem_u64(mem, &held, stats + HEAP_STATS_HELD) ||
+	    mem_u64(mem, &most, stats + HEAP_STATS_MOST) || held > most || most >> 52 ||
+	    ((held | most) & ((1ULL << HEAP_MEGABLOCK_LOG2) - 1)))
+		return 0;
+	return held >> HEAP_MEGABLOCK_LOG2;
 }
 
 /* Reads the generations, youngest first; how many. */

@@ -14,7 +14,7 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 
 /* PID_MAX_LIMIT of 64-bit machines, include/linux/threads.h (Linux 6.18) */
 #define WIRE_MAX_PIDS (4u << 20)
@@ -365,6 +365,8 @@ WIRE_ASSERT_SIZE(struct wire_allocated, 40);
 
 #define WIRE_HEAP_CAPS 64
 #define WIRE_HEAP_GENS 4
+/* As far as Haskell threads are counted. */
+#define WIRE_HEAP_THREADS 4096
 
 /* One generation (rts/include/rts/storage/GC.h), in words and in blocks of 4 kB. */
 struct wire_heap_gen {
@@ -394,12 +396,13 @@ struct wire_heap {
 	__u64 skipped_copied_words; /* by the skipped ones */
 	__u32 generation;	    /* the oldest one collected */
 	__u32 reason;		    /* enum wire_alloc_reason */
-	__u32 n_gens;		    /* of gens[]; 0: not known */
+	__u16 n_gens;		    /* of gens[]; 0: not known */
+	__u16 n_threads;	    /* Haskell threads, after a major one; 0: not known */
 	__u32 n_caps;		    /* of caps[] */
 	__u32 all_caps;		    /* that exist; more than n_caps: the rest was left out */
 	__u32 flags;		    /* enum wire_heap_flag */
 	__u32 skipped; /* collections before it without a record, as it is one in so many */
-	__u32 _pad;
+	__u32 held;    /* megablocks (1 MB) after the collection before; 0: not known */
 	struct wire_heap_gen gens[WIRE_HEAP_GENS];
 	struct wire_heap_cap caps[];
 };

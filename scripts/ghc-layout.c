@@ -110,7 +110,11 @@ FIXED(offsetof(generation, n_large_blocks), 40);
 FIXED(offsetof(generation, n_large_words), 48);
 FIXED(offsetof(generation, n_new_large_words), 56);
 FIXED(offsetof(generation, n_compact_blocks), 72);
+FIXED(offsetof(generation, threads), 104);
 FIXED(offsetof(generation, to), 120);
+FIXED(offsetof(StgTSO, global_link), offsetof(StgTSO, stackobj) - 8);
+FIXED(offsetof(RTSStats, max_mem_in_use_bytes), 48);
+FIXED(offsetof(RTSStats, gc.mem_in_use_bytes), 208);
 
 static void put(const char *key, size_t value)
 {

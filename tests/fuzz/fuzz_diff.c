@@ -25,11 +25,14 @@ static void write_all(const struct diff *diff, const char *const folded[2])
 	FILE *null = fopen("/dev/null", "w");
 
 	check(null && !diff__put_text(null, diff, names, true, true, 100));
-	if (!diff_stacks__new(diff, folded, &stacks)) {
-		check(!diff_stacks__put_folded(null, stacks));
-		check(!diff__put_page(null, diff, stacks, names));
+	for (int alloc = 0; alloc < 2; alloc++) {
+		if (!diff_stacks__new(diff, folded, alloc, &stacks)) {
+			check(!diff_stacks__put_folded(null, stacks));
+			check(!diff__put_page(null, diff, stacks, names));
+		}
+		diff_stacks__free(stacks);
+		stacks = NULL;
 	}
-	diff_stacks__free(stacks);
 	fclose(null);
 }
 

@@ -13,18 +13,23 @@ from harness import GHC_ROOT, Skip, cases, check, check_near, profile_run, run
 CENTRES = 1.5
 
 
-def ended_with(t, *args, way="thr", rts=()):
-    """A whole run: (bytes by function as the threads counted them, all bytes as +RTS -t has them,
-    the report's allocation)."""
+def ended(t, *args, way="thr", rts=()):
+    """A whole run: (what the program prints, what +RTS -t has, the report of it)."""
     name = f"/tmp/stats-{t.name.replace('[', '-').strip(']')}" if GHC_ROOT else str(t.dir / "stats")
     stats = Path(f"{GHC_ROOT or ''}{name}")
     t.finally_do(lambda: GHC_ROOT and stats.unlink(missing_ok=True))
     truth, report, _ = profile_run(t, "Alloc", *args, way=way,
                                    rts=(f"-t{name}", "--machine-readable", *rts),
                                    options=("--max-overhead", "100"))
-    found = re.search(r'\("bytes allocated", "(\d+)"\)', stats.read_text())
-    check(found, f"+RTS -t wrote {stats.read_text()[:200]}")
-    return truth, int(found.group(1)), report.target()["allocation"]
+    found = dict(re.findall(r'\("(\w[\w ]*)", "(\d+)"\)', stats.read_text()))
+    check("bytes allocated" in found, f"+RTS -t wrote {stats.read_text()[:200]}")
+    return truth, {name: int(value) for name, value in found.items()}, report.target()
+
+
+def ended_with(t, *args, way="thr", rts=()):
+    """(bytes by function as the threads counted them, all bytes, the report's allocation)."""
+    truth, stats, target = ended(t, *args, way=way, rts=rts)
+    return truth, stats["bytes allocated"], target["allocation"]
 
 
 def ghc_bytes(path):
@@ -117,6 +122,42 @@ def test_rare_collections(t):
     check_whole(allocation, whole)
     check(allocation["tick_samples"] >= 0.2 * allocation["samples"], f"{allocation['tick_samples']} of {allocation['samples']}")
     check_share(truth, allocation, "AllocA.listsA", "AllocB.listsB")
+
+
+@cases("thr.stripped", "v.stripped")
+def test_stripped(t, way):
+    """A twin without symbols: its modules have the shares that its functions had with them."""
+    truth, whole, allocation = ended_with(t, "split", 3, way=way, rts=("-A1m",))
+    check_whole(allocation, whole)
+    got = {m["module"]: m["bytes"] for m in allocation["modules"]}
+    a, b = got.get("AllocA", 0), got.get("AllocB", 0)
+    check(a + b >= 0.95 * whole, f"{a} + {b} of {whole} bytes are in the two modules: {got}")
+    want = truth["a"] / (truth["a"] + truth["b"])
+    error = 4 * (want * (1 - want) / allocation["samples"]) ** 0.5
+    check(abs(a / (a + b) - want) <= error + 0.01, f"AllocA has {100 * a / (a + b):.1f} %, should be {100 * want:.1f} %")
+
+
+def test_leak(t):
+    """A heap that grows at a known rate: after each major collection there is what the program has kept, and what
+    it was there before."""
+    rate = 5000000
+    truth, stats, target = ended(t, "leak", 8, rate, rts=("-A1m",))
+    heap = target["heap"]
+    growth = heap["growth"]
+    want = truth["kept"] / truth["seconds"] * 60
+    check(heap["majors"] >= 6 and growth, f"{heap['majors']} major collections, growth: {growth}")
+    check_near("bytes more each minute", growth["bytes_per_minute"], want, 0.05 * want)
+    check(growth["error"] < 0.1 * want, f"± {growth['error']:.0f} of {want:.0f}")
+    check(heap["after_major"], "what is live is not of a major collection")
+    check_near("live in the end", heap["live_bytes"], truth["kept"], 0.1 * truth["kept"] + 1e6)
+    found = {f["kind"] for f in target["findings"]}
+    check("heap_grows" in found, f"it finds {found}")
+    # the main one, and those that wait for files and timers
+    check(301 <= heap["haskell_threads"] <= 306, f"{heap['haskell_threads']} Haskell threads")
+    # a collection is known by the next one, and the last one has none
+    most = stats["max_mem_in_use_bytes"]
+    check_near("the most that was held from the system", heap["most_held_bytes"], most, 0.1 * most)
+    check(heap["held_bytes"] % (1 << 20) == 0 and heap["held_bytes"] > heap["live_bytes"], f"held: {heap['held_bytes']}")
 
 
 @cases("p", "thr_p")

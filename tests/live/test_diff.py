@@ -122,6 +122,72 @@ def test_folded_and_page(t):
                   or d.startswith(f"Main.$w{f}")), f"it describes {seen['described']}")
 
 
+SIZES = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+
+
+def two_sizes(line):
+    """(a, b) in bytes of "…: 1.00 MB → 2.00 MB (…"."""
+    found = re.search(r": ([\d.]+) (\S+) → ([\d.]+) (\S+) \(", line)
+    check(found, f"no two sizes in {line!r}")
+    return float(found[1]) * SIZES[found[2]], float(found[3]) * SIZES[found[4]]
+
+
+class Allocating:
+    """A run of a program that allocates so many times as much in A as in B, in each round."""
+
+    made = {}
+
+    def __init__(self, t, name, factor):
+        target = t.target("Alloc", "rounds", 4, factor, rts=("-A1m",))
+        self.capture = t.dir / f"{name}.capture"
+        session = t.attach(target, "--save", self.capture, "--max-overhead", "100", "-f", "json")
+        target.go()
+        self.truth = target.result(120)
+        check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
+
+    @classmethod
+    def of(cls, t, name, factor):
+        key = (name, factor)
+        if key not in cls.made or t.name in cls.made[key].users:
+            cls.made[key] = cls(t, name, factor)
+            cls.made[key].users = set()
+        cls.made[key].users.add(t.name)
+        return cls.made[key]
+
+
+def test_allocation(t):
+    """In each round one function allocates twice as much, and all else what it did."""
+    a, b = Allocating.of(t, "alloc-a", 3), Allocating.of(t, "alloc-b", 6)
+    text = diff(a.capture, b.capture, "--per", "getppid", "-v")
+    said = [l for l in changes(text) if "allocate" in l]
+    in_all = [l for l in said if l.startswith("more is allocated in all")]
+    more = [l for l in said if l.startswith("allocates more: ")]
+    check(len(in_all) == len(more) == 1 and len(said) == 2 and re.match(r"allocates more: AllocA\.(\$w)?buildA\b", more[0]),
+          f"of allocation it says {said}")
+    for session, got in zip((a, b), two_sizes(in_all[0])):
+        want = (session.truth["a"] + session.truth["b"]) / session.truth["rounds"]
+        check_near("bytes in a round, as the thread counts them", got, want, 0.03 * want)
+    for session, got in zip((a, b), two_sizes(more[0])):
+        want = session.truth["a"] / session.truth["rounds"]
+        check_near("the function's bytes in a round", got, want, 0.1 * want)
+    folded = diff(a.capture, b.capture, "--per", "getppid", "--weight", "alloc", "-f", "folded", "-o", "-")
+    rows = [re.fullmatch(r"(.+) (\d+) (\d+)", line) for line in folded.splitlines()]
+    check(rows and all(rows), f"not two columns: {folded[:300]}")
+    for function, factor in (("buildA", 2), ("buildB", 1)):
+        sums = [sum(int(r[i]) for r in rows if re.search(rf"\.(\$w)?{function};?", r[1])) for i in (2, 3)]
+        # the first one's for as many rounds as the second one did
+        want = b.truth["a" if function == "buildA" else "b"]
+        check_near(f"{function}, in bytes of the second session", sums[1], want, 0.1 * want)
+        check_near(f"{function}, in bytes of the first one's rounds", sums[0], want / factor, 0.15 * want)
+
+
+@cases((), ("--per", "getppid"))
+def test_the_same_allocation(t, per):
+    a, b = Allocating.of(t, "alloc-a", 3), Allocating.of(t, "alloc-again", 3)
+    said = [l for l in changes(diff(a.capture, b.capture, *per)) if "alloc" in l]
+    check(not said, f"of the same program it says {said}")
+
+
 def test_other_files(t):
     """What cannot be compared is said, with the reason."""
     (t.dir / "none").write_text("nothing")
@@ -131,7 +197,8 @@ def test_other_files(t):
         done = subprocess.run([SAFESCOPED, "--diff", t.dir / name, t.dir / name], capture_output=True, text=True, timeout=60)
         check(done.returncode == 2 and len(done.stderr.splitlines()) == 1 and name in done.stderr and not done.stdout,
               f"{name}: ended with {done.returncode}: {done.stderr}")
-    for args in (("x",), ("x", "y", "z"), ("x", "y", "-f", "chrome"), ("x", "y", "--pid", "1"), ("x", "y", "--per", "")):
+    for args in (("x",), ("x", "y", "z"), ("x", "y", "-f", "chrome"), ("x", "y", "--pid", "1"), ("x", "y", "--per", ""),
+                 ("x", "y", "--weight", "wall")):
         diff(*args, code=64)
 
 

@@ -155,7 +155,7 @@ def test_keys(t):
     folder.mkdir()
     term = terminal(t, "--replay", CAPTURE, "-f", "json", "-o", folder)
     term.wait_for("process", r"> +\d+ ")
-    for key, by in (("s", "calls"), ("g", "GC"), ("n", "name"), ("c", "CPU")):
+    for key, by in (("s", "calls"), ("g", "GC"), ("a", "allocation"), ("n", "name"), ("c", "CPU")):
         term.press(key)
         term.wait_for(f"order by {by}", rf"\(by {by}\)")
     term.press("h")

@@ -1,22 +1,30 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
+{-# LANGUAGE ForeignFunctionInterface #-}
 --
--- Alloc MODE SECONDS: functions of AllocA and AllocB allocate, turn by turn, until the time is up.
+-- Alloc MODE SECONDS [FACTOR]: functions of AllocA and AllocB allocate, turn by turn, until the time
+-- is up.
 --
 --   split  lists, three times as many elements in A as in B
+--   rounds longer lists, FACTOR times as many elements in A as in B, and a safe call of getppid after
+--          each two of them; the number of these is printed, too
 --   large  large objects only, three times as many in A; with -A3m a collection comes after 63 of
 --          them, each time at another one of the four
 --   mixed  large objects in A, lists in B, as many bytes of each
 --   caps   each capability has a thread: the first one's builds lists in A, the others' in B, and
 --          these do so much else meanwhile that they never fill a nursery first
+--   leak   FACTOR bytes a second are kept, in cells of six words, among garbage, with a major
+--          collection each half of a second, while 300 threads wait
 --
 -- Prints the bytes that each has allocated by the runtime's own counter for the thread, as one line
--- of JSON.
+-- of JSON; of a leak the bytes that are kept, and the seconds.
 module Main where
 
 import Control.Concurrent
 import Control.Exception
 import Control.Monad
 import Data.Int
+import Data.IORef
+import Foreign.C.Types
 import GHC.Clock
 import System.Environment
 import System.Mem
@@ -25,6 +33,8 @@ import AllocA
 import AllocB
 import Ready
 import SplitA
+
+foreign import ccall safe "getppid" roundIsOver :: IO CInt
 
 until' :: Double -> IO (Int64, Int64) -> (Int64, Int64) -> IO (Int64, Int64)
 until' end act (a, b) = do
@@ -61,16 +71,61 @@ onCaps end = do
   all' <- mapM takeMVar results
   pure (sum (map fst all'), sum (map snd all'))
 
-main :: IO ()
-main = do
-  [mode, seconds] <- getArgs
-  waitForGo
-  start <- getMonotonicTime
-  let end = start + read seconds
-  (a, b) <- case mode of
+-- | Two words and its header; with that of the list it makes six.
+data Kept = Kept !Int !Int
+
+keep :: Int -> [Kept] -> [Kept]
+keep 0 l = l
+keep n l = keep (n - 1) (Kept n n : l)
+{-# NOINLINE keep #-}
+
+-- | How many cells are kept, until the time is up.
+leak :: IORef [Kept] -> Double -> Double -> Double -> IO Int
+leak ref rate start end = go 0 (start + 0.5)
+  where
+    go kept next = do
+      now <- getMonotonicTime
+      let want = floor ((now - start) * rate / 48)
+      l <- readIORef ref
+      evaluate (keep (want - kept) l) >>= writeIORef ref
+      listsB 10000
+      when (now >= next) performMajorGC
+      if now >= end then pure want else go want (if now >= next then next + 0.5 else next)
+
+leaking :: Double -> Double -> Double -> IO ()
+leaking rate start end = do
+  gate <- newEmptyMVar
+  replicateM_ 300 (forkIO (takeMVar gate))
+  ref <- newIORef []
+  kept <- leak ref rate start end
+  now <- getMonotonicTime
+  n <- length <$> readIORef ref
+  replicateM_ 300 (putMVar gate ())
+  putStrLn $ "{\"kept\": " ++ show (48 * min n kept) ++ ", \"seconds\": " ++ show (now - start) ++ "}"
+
+-- | What A and B have allocated when it is over, and the rounds that were counted.
+turns :: String -> Double -> Int -> IO ((Int64, Int64), Int)
+turns mode end factor = do
+  done <- newIORef 0
+  bytes <- case mode of
     "split" -> one end (listsA 3000) (listsB 1000)
+    "rounds" -> one end (listsA (10000 * factor)) $ do
+      listsB 10000
+      _ <- roundIsOver
+      modifyIORef' done (+ 1)
     "large" -> one end (void (bigA 3 50000)) (void (bigB 1 50000))
     "mixed" -> one end (void (bigA 1 65536)) (listsB 1640)
     "caps" -> onCaps end
-    _ -> fail "Alloc split|large|mixed|caps SECONDS"
-  putStrLn $ "{\"a\": " ++ show a ++ ", \"b\": " ++ show b ++ "}"
+    _ -> fail "Alloc split|rounds|large|mixed|caps|leak SECONDS [FACTOR]"
+  (,) bytes <$> readIORef done
+
+main :: IO ()
+main = do
+  mode : seconds : more <- getArgs
+  waitForGo
+  start <- getMonotonicTime
+  let end = start + read seconds
+      factor = read (concat more)
+  if mode == "leak" then leaking (fromIntegral factor) start end else do
+    ((a, b), rounds) <- turns mode end factor
+    putStrLn $ "{\"a\": " ++ show a ++ ", \"b\": " ++ show b ++ ", \"rounds\": " ++ show rounds ++ "}"

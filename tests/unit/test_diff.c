@@ -24,23 +24,24 @@
 #define FUNCTIONS 24
 #define HZ	  99
 
-static uint64_t seed = 1;
+/* Of time, and of allocation. */
+static uint64_t seed = 1, alloc_seed = 2;
 
-static double uniform(void)
+static double uniform(uint64_t *from)
 {
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (double)(seed >> 11) / 9007199254740992.0;
+	*from = *from * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (double)(*from >> 11) / 9007199254740992.0;
 }
 
 /* As many as come in a time in which `mean` come on average. */
-static uint64_t poisson(double mean)
+static uint64_t poisson(uint64_t *from, double mean)
 {
-	double t = -log(1 - uniform());
+	double t = -log(1 - uniform(from));
 	uint64_t n = 0;
 
 	/* arrivals one after the other: a sum of exponential times */
 	while (t < mean) {
-		t -= log(1 - uniform());
+		t -= log(1 - uniform(from));
 		n++;
 	}
 	return n;
@@ -50,6 +51,37 @@ static uint64_t poisson(double mean)
 static double cost_of(unsigned i)
 {
 	return 0.004 / (1 + i);
+}
+
+#define NURSERY	  4194304.0
+#define ALLOC_ONE 1600e3 /* bytes of the first function in a round */
+
+/*
+ * Function 5 allocates `factor` times as much; samples stand for a nursery, and those of the last
+ * one, which makes large objects, for a third of it.
+ */
+static void allocate(struct diff_report *r, unsigned rounds, double factor)
+{
+	struct diff_program *p = &r->programs[0];
+
+	r->n_allocators = 0;
+	p->alloc_sampled = p->alloc_samples = 0;
+	for (unsigned i = 0; i < FUNCTIONS; i++) {
+		struct diff_function *f = &r->allocators[r->n_allocators++];
+		double bytes = rounds * ALLOC_ONE / (1 + i) * (i == 5 ? factor : 1);
+		double each = i == FUNCTIONS - 1 ? NURSERY / 3 : NURSERY;
+
+		snprintf(f->name, sizeof(f->name), "Mod%u.f%u", i % 5, i);
+		snprintf(f->module, sizeof(f->module), "Mod%u", i % 5);
+		f->samples = poisson(&alloc_seed, bytes / each);
+		f->sum = (uint64_t)((double)f->samples * each);
+		p->alloc_samples += f->samples;
+		p->alloc_sampled += f->sum;
+	}
+	p->alloc_bytes = p->alloc_sampled;
+	p->alloc_gcs = p->alloc_samples;
+	p->large_bytes = p->alloc_bytes / 10;
+	p->large_of_bytes = p->alloc_bytes;
 }
 
 /*
@@ -72,10 +104,11 @@ static struct diff_report *session(unsigned rounds, double factor, unsigned burs
 
 		snprintf(f->name, sizeof(f->name), "Mod%u.f%u", i % 5, i);
 		snprintf(f->module, sizeof(f->module), "Mod%u", i % 5);
-		f->samples = burst * poisson(cpu * HZ / burst);
-		f->ns = (uint64_t)((double)f->samples / HZ * S);
+		f->samples = burst * poisson(&seed, cpu * HZ / burst);
+		f->sum = (uint64_t)((double)f->samples / HZ * S);
 		seconds += (double)f->samples / HZ;
 	}
+	allocate(r, rounds, 1);
 	r->programs[0].cpu_ns = (uint64_t)(seconds * S);
 	r->programs[0].gcs = 4 * rounds;
 	r->programs[0].gc_cpu_ns = 4 * rounds * 1000000ULL;
@@ -180,6 +213,102 @@ static void test_change(void **state)
 	check_change("fetch", 0.3);
 }
 
+static void check_allocation(const char *per, double factor)
+{
+	double whole = 0, all = 0;
+
+	for (unsigned i = 0; i < FUNCTIONS; i++) {
+		whole += cost_of(i);
+		all += ALLOC_ONE / (1 + i);
+	}
+	for (int i = 0; i < 20; i++) {
+		struct diff_report *a = session(3000, 1, 1), *b = session(6000, 1, 1);
+		double rounds = !per ? 1 / whole : !strcmp(per, "gc") ? 0.25 : 1;
+		const struct diff_row *row;
+		struct diff *d;
+
+		allocate(b, 6000, factor);
+		assert_int_equal(diff__new(a, b, per, &d), 0);
+		row = find(d, DIFF_ALLOC_FUNCTIONS, "Mod0.f5");
+		assert_int_equal(row->verdict, factor > 1 ? 1 : -1);
+		assert_true(fabs(row->a / (ALLOC_ONE / 6 * rounds) - 1) < 0.5);
+		assert_true(fabs(row->b / row->a / factor - 1) < 0.7);
+		/* in its time it is what it was */
+		assert_int_equal(find(d, DIFF_FUNCTIONS, "Mod0.f5")->verdict, 0);
+		row = find(d, DIFF_ALLOC, "in all");
+		assert_true(fabs(row->a / (all * rounds) - 1) < 0.2);
+		for (size_t k = 0; k < d->pairs[0].n_rows; k++) {
+			const struct diff_row *other = &d->pairs[0].rows[k];
+
+			if (other->section == DIFF_ALLOC_FUNCTIONS &&
+			    strcmp(other->name, "Mod0.f5") != 0)
+				assert_int_equal(other->verdict, 0);
+		}
+		diff__free(d);
+		free(a);
+		free(b);
+	}
+}
+
+static void test_allocation(void **state)
+{
+	(void)state;
+	check_allocation(NULL, 3);
+	check_allocation("fetch", 3);
+	check_allocation("gc", 3);
+	check_allocation("fetch", 0.3);
+}
+
+/* All of it: more by as much as matters, and less than that; none; not known of one. */
+static void test_whole_allocation(void **state)
+{
+	struct diff_report *a = session(3000, 1, 1), *b = session(3000, 1, 1);
+	struct diff *d;
+
+	(void)state;
+	b->programs[0].alloc_bytes = 2 * a->programs[0].alloc_bytes;
+	b->programs[0].large_bytes = b->programs[0].large_of_bytes / 2;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
+	assert_int_equal(find(d, DIFF_ALLOC, "in large objects")->verdict, 1);
+	assert_true(
+		fabs(find(d, DIFF_ALLOC, "in large objects")->b / find(d, DIFF_ALLOC, "in all")->b -
+		     0.5) < 1e-6);
+	diff__free(d);
+	/* bytes for each event are as many on a busy machine */
+	b->programs[0].preempted_ns = 2 * b->programs[0].cpu_ns;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
+	diff__free(d);
+	b->programs[0].alloc_bytes = a->programs[0].alloc_bytes / 10 * 15;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 1);
+	diff__free(d);
+	assert_int_equal(diff__new(a, b, NULL, &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 0);
+	diff__free(d);
+	b->programs[0].preempted_ns = 0;
+	/* of two collections the end is not known well enough */
+	b->programs[0].alloc_gcs = b->programs[0].alloc_samples = 2;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 0);
+	diff__free(d);
+	/* a thousandth of what programs allocate is seen in no time */
+	a->programs[0].alloc_bytes = 1000;
+	b->programs[0].alloc_bytes = 3000;
+	b->programs[0].alloc_gcs = b->programs[0].alloc_samples = 1000;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	assert_int_equal(find(d, DIFF_ALLOC, "in all")->verdict, 0);
+	diff__free(d);
+	b->programs[0].alloc_samples = 0;
+	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
+	for (size_t i = 0; i < d->pairs[0].n_rows; i++)
+		assert_true(d->pairs[0].rows[i].section < DIFF_ALLOC);
+	diff__free(d);
+	free(a);
+	free(b);
+}
+
 static void test_calls_and_collections(void **state)
 {
 	struct diff_report *a = session(3000, 1, 1), *b = session(3000, 1, 1);
@@ -259,6 +388,12 @@ static void test_report(void **state)
 		"ns\":1},"
 		"{\"name\":7,\"kind\":\"foreign\",\"self_ns\":1e300,\"self_samples\":-5}],"
 		"\"safe_calls\":[{\"function\":\"c\",\"caller\":null,\"calls\":4,\"p50_ns\":null}],"
+		"\"allocation\":{\"bytes\":900,\"sampled_bytes\":800,\"samples\":4,\"large_bytes\":"
+		"5,"
+		"\"large_of_bytes\":50,\"collections\":{\"nursery\":3,\"large\":2},\"functions\":["
+		"{\"name\":\"A.f\",\"module\":\"A\",\"kind\":\"haskell\",\"self_samples\":4,"
+		"\"self_bytes\":800,\"self_ns\":1},{\"name\":\"[s]\",\"kind\":\"state\","
+		"\"self_bytes\":1}]},"
 		"\"unsafe_calls\":[{\"function\":\"u\",\"caller\":\"A.f\",\"samples\":2,\"cpu_ns\":"
 		"20}]},"
 		"{\"comm\":\"x\",\"lanes\":[{\"kind\":\"thread\",\"cpu_ns\":100}]},{\"comm\":\"y\"}"
@@ -278,11 +413,21 @@ static void test_report(void **state)
 	assert_true(r->programs[0].parallel);
 	assert_int_equal(r->n_functions, 3);
 	assert_string_equal(r->functions[0].name, "A.f");
-	assert_int_equal(r->functions[0].ns, 30);
+	assert_int_equal(r->functions[0].sum, 30);
 	assert_int_equal(r->functions[1].kind, DIFF_GC);
 	assert_string_equal(r->functions[2].name, "");
 	assert_int_equal(r->functions[2].samples, 0);
-	assert_true(r->functions[2].ns <= (uint64_t)1 << 48);
+	assert_true(r->functions[2].sum <= (uint64_t)1 << 48);
+	assert_int_equal(r->programs[0].alloc_bytes, 900);
+	assert_int_equal(r->programs[0].alloc_sampled, 800);
+	assert_int_equal(r->programs[0].alloc_samples, 4);
+	assert_int_equal(r->programs[0].alloc_gcs, 5);
+	assert_int_equal(r->programs[0].large_bytes, 5);
+	assert_int_equal(r->programs[0].large_of_bytes, 50);
+	assert_int_equal(r->n_allocators, 1);
+	assert_string_equal(r->allocators[0].module, "A");
+	assert_int_equal(r->allocators[0].sum, 800);
+	assert_int_equal(r->allocators[0].samples, 4);
 	assert_int_equal(r->n_calls, 2);
 	assert_true(r->calls[0].safe && !r->calls[1].safe);
 	assert_string_equal(r->calls[1].caller, "A.f");
@@ -340,9 +485,10 @@ static void test_stacks(void **state)
 		"made_up-12;worker-13;Main.main 10\nmade_up-12;worker-13;gone 4\n",
 		"made_up-77;w-1;Main.main;Mod3.f3 4000\nmade_up-77;w-1;Main.main;new one "
 		"7\nnonsense\n"};
+	static const char *const names[2] = {"a", "b"};
 	struct diff_report *a = session(3000, 1, 1), *b = session(6000, 1, 1);
 	struct diff_stacks *stacks;
-	char *text = NULL;
+	char *text = NULL, *each;
 	size_t len = 0;
 	struct diff *d;
 	FILE *out = open_memstream(&text, &len);
@@ -350,12 +496,24 @@ static void test_stacks(void **state)
 	(void)state;
 	assert_int_equal(diff__new(a, b, "fetch", &d), 0);
 	assert_true(fabs(d->pairs[0].work - 2) < 1e-9);
-	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);
+	assert_int_equal(diff_stacks__new(d, folded, false, &stacks), 0);
 	assert_int_equal(diff_stacks__put_folded(out, stacks), 0);
 	fclose(out);
 	/* threads together; the first one's for twice the work, which the second one did */
 	assert_string_equal(text, "made_up;Main.main 20 0\nmade_up;Main.main;Mod3.f3 3000 4000\n"
 				  "made_up;Main.main;new one 0 7\nmade_up;gone 8 0\n");
+	free(text);
+	diff_stacks__free(stacks);
+	/* as bytes: what a sample stands for is in bytes, too */
+	assert_int_equal(diff_stacks__new(d, folded, true, &stacks), 0);
+	out = open_memstream(&text, &len);
+	assert_int_equal(diff__put_page(out, d, stacks, names), 0);
+	fclose(out);
+	each = strstr(text, "\"bytes\":true");
+	assert_non_null(each);
+	each = strstr(each, "\"each\":[");
+	assert_non_null(each);
+	assert_in_range(strtod(each + strlen("\"each\":["), NULL), NURSERY, 5 * NURSERY);
 	free(text);
 	diff_stacks__free(stacks);
 	diff__free(d);
@@ -389,7 +547,7 @@ static void test_hostile(void **state)
 		spoil(&b->functions[i]);
 	}
 	assert_int_equal(diff__new(a, b, NULL, &d), 0);
-	assert_int_equal(diff_stacks__new(d, folded, &stacks), 0);
+	assert_int_equal(diff_stacks__new(d, folded, false, &stacks), 0);
 	assert_int_equal(diff__put_text(out, d, names, true, false, 100), 0);
 	assert_int_equal(diff__put_page(out, d, stacks, names), 0);
 	fclose(out);
@@ -411,6 +569,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_program),
 		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_allocation),
+		cmocka_unit_test(test_whole_allocation),
 		cmocka_unit_test(test_calls_and_collections),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_report),

@@ -7,6 +7,7 @@
 #include "otlp.pb-c.h"
 #include "pprof.pb-c.h"
 #include "test_timeline_kit.h"
+#include "top/top_priv.h"
 
 #define MB 1000000ULL
 
@@ -42,6 +43,8 @@ static void put_heap(struct kit *kit, uint64_t ns, uint64_t number, uint64_t all
 			.n_gens = 2,
 			.n_caps = 1,
 			.all_caps = 1,
+			.held = 40 + (uint32_t)number,
+			.n_threads = major ? WIRE_HEAP_THREADS : 0,
 			.flags = WIRE_HEAP_LARGE_SEEN},
 	       .cap = {.allocated = allocated, .nursery = 1024}};
 
@@ -275,12 +278,16 @@ static void test_json(void **state)
 	assert_true(cJSON_IsTrue(at(o, "after_major")));
 	assert_true(at(o, "most_live_bytes")->valuedouble == 30e6);
 	assert_true(at(o, "nursery_bytes")->valuedouble == 1 << 22);
+	assert_true(at(o, "held_bytes")->valuedouble == 43 << 20);
+	assert_true(at(o, "most_held_bytes")->valuedouble == 43 << 20);
+	assert_int_equal(at(o, "haskell_threads")->valueint, WIRE_HEAP_THREADS);
 	assert_true(cJSON_IsNull(at(o, "growth")));
 	assert_int_equal(cJSON_GetArraySize(at(o, "generations")), 2);
 	assert_int_equal(cJSON_GetArraySize(at(o, "points")), 4);
-	/* when, live, major, and the two generations */
+	/* when, live, major, the two generations, and what is held */
 	o = cJSON_GetArrayItem(at(o, "points"), 2);
-	assert_int_equal(cJSON_GetArraySize(o), 5);
+	assert_int_equal(cJSON_GetArraySize(o), 6);
+	assert_int_equal(cJSON_GetArrayItem(o, 5)->valueint, 42 << 20);
 	assert_int_equal(cJSON_GetArrayItem(o, 0)->valueint, 310000);
 	assert_int_equal(cJSON_GetArrayItem(o, 1)->valueint, 10000000);
 	assert_int_equal(cJSON_GetArrayItem(o, 2)->valueint, 1);
@@ -321,6 +328,7 @@ static void test_text(void **state)
 
 static void test_chrome(void **state)
 {
+	uint64_t held = 0;
 	size_t n = 0, len;
 	struct kit kit;
 	char *text = render(make(&kit), "chrome", WEIGHT_CPU, false, &len);
@@ -329,10 +337,17 @@ static void test_chrome(void **state)
 
 	(void)state;
 	assert_non_null(root);
-	cJSON_ArrayForEach (event, at(root, "traceEvents"))
-		n += !strcmp(at(event, "ph")->valuestring, "C") &&
-		     !strcmp(at(event, "name")->valuestring, "heap: live");
+	cJSON_ArrayForEach (event, at(root, "traceEvents")) {
+		const char *name = at(event, "name")->valuestring;
+
+		if (strcmp(at(event, "ph")->valuestring, "C") != 0)
+			continue;
+		n += !strcmp(name, "heap: live");
+		if (!strcmp(name, "heap: held from the system"))
+			held = (uint64_t)at(at(event, "args"), "bytes")->valuedouble;
+	}
 	assert_int_equal(n, 4);
+	assert_int_equal(held, 43 << 20);
 	cJSON_Delete(root);
 	free(text);
 	timeline__free(kit.tl);
@@ -398,6 +413,9 @@ static void test_page(void **state)
 	assert_true(cJSON_GetArrayItem(rows, 2)->valuedouble == 100e3);
 	assert_true(cJSON_GetArrayItem(rows, 7)->valuedouble == 15e6);
 	/* 4, 6 and 1 MB, each in 100 µs; [ns, bytes a second, …] */
+	curve = named(at(target, "curves"), "name", "held from the system");
+	assert_true(at(curve, "max")->valuedouble == 43 << 20);
+	assert_int_equal(cJSON_GetArraySize(at(curve, "points")), 8);
 	curve = named(at(target, "curves"), "name", "allocation");
 	assert_true(at(curve, "max")->valuedouble == 60e9);
 	rows = at(curve, "points");
@@ -411,6 +429,49 @@ static void test_page(void **state)
 	timeline__free(kit.tl);
 }
 
+/* The screen has what the report has; without collections it has nothing of it. */
+static void test_top(void **state)
+{
+	struct kit kit;
+	const struct picture *pic = make(&kit);
+	const struct pic_alloc *alloc = &picture__target(pic, 0)->alloc;
+	const struct export_opts opts = {0};
+	const struct top_process *p;
+	struct top_view view = {.columns = 120, .rows = 40, .sort = TOP_BY_ALLOC};
+	struct top_frame *frame;
+	struct buf screen;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	assert_int_equal(export_top.write(out, pic, &opts), 0);
+	assert_int_equal(fclose(out), 0);
+	frame = (struct top_frame *)text;
+	assert_int_equal(len, sizeof(*frame));
+	assert_true(top_frame__check(frame));
+	p = &frame->processes[0];
+	assert_true(p->alloc_known);
+	assert_int_equal(p->alloc_rate, 15 * MB * 1000000000 / (alloc->to_ns - alloc->from_ns));
+	assert_int_equal(p->alloc_bytes, 15 * MB);
+	assert_int_equal(p->live_bytes, 10 * MB);
+	assert_int_equal(p->n_allocators, 2);
+	assert_string_equal(p->allocators[0].name, "Main.h1");
+	assert_int_equal(p->allocators[0].self, 8 * MB);
+	assert_string_equal(p->allocators[1].name, "Main.h2");
+	assert_int_equal(p->allocators[1].total, 6 * MB);
+	buf__init(&screen, 1 << 20);
+	view.frame = frame;
+	assert_int_equal(top__draw(&view, &screen), 0);
+	assert_int_equal(buf__addc(&screen, '\0'), 0);
+	assert_non_null(strstr(screen.data, "(by allocation)"));
+	assert_non_null(strstr(screen.data, "   53.3     53.3  Main.h1"));
+	assert_non_null(strstr(screen.data, "live: 10.0 MB"));
+	buf__free(&screen);
+	free(text);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,7 +479,7 @@ int main(void)
 		cmocka_unit_test(test_pprof),  cmocka_unit_test(test_otlp),
 		cmocka_unit_test(test_html),   cmocka_unit_test(test_json),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_chrome),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_page),   cmocka_unit_test(test_top),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,13 +178,81 @@ static void test_futile(void **state)
 	none(&t);
 }
 
+/* A second with 120 collections of 1 ms each. */
+static void test_small_nursery(void **state)
+{
+	struct pic_gc_event gcs[120];
+	struct pic_target t = {.gcs = gcs,
+			       .n_gcs = ARRAY_SIZE(gcs),
+			       .capabilities = 4,
+			       .rts_opts = RTS_OPTS_SOME,
+			       .heap = {.known = true,
+					.nursery_bytes = 16 * MB,
+					.minor_bytes = 100 * MB,
+					.minor_copied_bytes = 3 * MB}};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i] = (struct pic_gc_event){
+			.start_ns = AT(8 * i), .end_ns = AT(8 * i + 1), .sync_ns = UINT64_MAX};
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "small_nursery");
+	assert_says(f, "Nurseries of 4.00 MB were used up 120 times a second");
+	assert_says(f, "for 12 % of the time");
+	assert_says(f, "3.0 % of what is allocated survives");
+	/* what the program accepts */
+	assert_says(f, "-with-rtsopts=-A64m");
+	picture__free(found.pic);
+	/* most survives; the area is large; they take little; it is not the youngest generation */
+	t.heap.minor_copied_bytes = 30 * MB;
+	none(&t);
+	t.heap.minor_copied_bytes = 3 * MB;
+	t.heap.nursery_bytes = 4 * 64 * MB;
+	none(&t);
+	t.heap.nursery_bytes = 16 * MB;
+	t.n_gcs = 90;
+	none(&t);
+	t.n_gcs = ARRAY_SIZE(gcs);
+	for (size_t i = 0; i < ARRAY_SIZE(gcs); i++)
+		gcs[i].generation = 1;
+	none(&t);
+}
+
+static void test_large_nursery(void **state)
+{
+	struct pic_target t = {.gc = {.known = true, .pause_ns = 4 * MS},
+			       .capabilities = 4,
+			       .rts_opts = RTS_OPTS_ALL,
+			       .heap = {.known = true,
+					.nursery_bytes = UINT64_C(1) << 30,
+					.held_bytes = UINT64_C(3) << 29}};
+	const struct pic_finding *f;
+	struct found found;
+
+	(void)state;
+	find(&t, busy(), 1, &found);
+	f = the_only(&found, "large_nursery");
+	assert_says(f, "Nurseries take 1.07 GB of the 1.61 GB");
+	assert_says(f, "+RTS -A64m");
+	picture__free(found.pic);
+	/* it is what makes collections cheap; there is much else; it is not known */
+	t.gc.pause_ns = 6 * MS;
+	none(&t);
+	t.gc.pause_ns = 4 * MS;
+	t.heap.held_bytes = UINT64_C(3) << 30;
+	none(&t);
+	t.heap.held_bytes = 0;
+	none(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_allocator),
-		cmocka_unit_test(test_large_objects),
-		cmocka_unit_test(test_growth),
-		cmocka_unit_test(test_futile),
+		cmocka_unit_test(test_one_allocator), cmocka_unit_test(test_large_objects),
+		cmocka_unit_test(test_growth),	      cmocka_unit_test(test_futile),
+		cmocka_unit_test(test_small_nursery), cmocka_unit_test(test_large_nursery),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,6 +168,59 @@ static void test_generations(void **state)
 	free(f);
 }
 
+/* Those of both generations, each list ending in a closure of another type. */
+static void test_threads(void **state)
+{
+	struct fixture *f = make();
+	u64 end = image_alloc(&f->im, 2), tsos[3];
+
+	(void)state;
+	image_put(&f->im, end, image_info(&f->im, 1, 0));
+	image_put(&f->im, f->gens[0] + HEAP_GEN_THREADS, end);
+	image_put(&f->im, f->gens[1] + HEAP_GEN_THREADS, end);
+	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), 0);
+	for (int i = 0; i < 3; i++) {
+		tsos[i] = add_tso(f);
+		image_put(&f->im, tsos[i] + f->l.tso_stackobj - 8, end);
+	}
+	image_put(&f->im, tsos[0] + f->l.tso_stackobj - 8, tsos[1]);
+	image_put(&f->im, f->gens[0] + HEAP_GEN_THREADS, tsos[0]);
+	image_put(&f->im, f->gens[1] + HEAP_GEN_THREADS, tsos[2]);
+	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), 3);
+	/* a list that leads nowhere; one without an end */
+	image_put(&f->im, tsos[2] + f->l.tso_stackobj - 8, 8);
+	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), 0);
+	image_put(&f->im, tsos[2] + f->l.tso_stackobj - 8, tsos[2]);
+	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), WIRE_HEAP_THREADS);
+	/* generations in a circle */
+	image_put(&f->im, tsos[2] + f->l.tso_stackobj - 8, end);
+	image_put(&f->im, f->gens[1] + HEAP_GEN_TO, f->gens[0]);
+	assert_int_equal(heap_count_threads(&f->im.mem, &f->l, f->cap), 0);
+	free(f);
+}
+
+/* What is no number of megablocks, or more than there were ever, is another release's. */
+static void test_held(void **state)
+{
+	struct fixture *f = make();
+	u64 stats = image_alloc(&f->im, 32);
+
+	(void)state;
+	image_put(&f->im, stats + HEAP_STATS_HELD, 5 << 20);
+	image_put(&f->im, stats + HEAP_STATS_MOST, 7 << 20);
+	assert_int_equal(heap_held(&f->im.mem, stats), 5);
+	assert_int_equal(heap_held(&f->im.mem, 0), 0);
+	assert_int_equal(heap_held(&f->im.mem, 8), 0);
+	image_put(&f->im, stats + HEAP_STATS_HELD, (5 << 20) + 1);
+	assert_int_equal(heap_held(&f->im.mem, stats), 0);
+	image_put(&f->im, stats + HEAP_STATS_HELD, 8 << 20);
+	assert_int_equal(heap_held(&f->im.mem, stats), 0);
+	image_put(&f->im, stats + HEAP_STATS_HELD, 1ULL << 60);
+	image_put(&f->im, stats + HEAP_STATS_MOST, 1ULL << 60);
+	assert_int_equal(heap_held(&f->im.mem, stats), 0);
+	free(f);
+}
+
 /* The function or the thunk in which a heap check failed, where a frame has it. */
 static void test_checked_code(void **state)
 {
@@ -220,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_allocated),    cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_who),	     cmocka_unit_test(test_generations),
 		cmocka_unit_test(test_checked_code), cmocka_unit_test(test_in_primitive),
+		cmocka_unit_test(test_held),	     cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

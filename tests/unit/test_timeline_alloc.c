@@ -408,6 +408,9 @@ static void test_heap(void **state)
 		r.heap.gens[1].n_large_words = 100;
 		r.heap.gens[1].n_blocks = 7;
 		r.caps[0].nursery = 256;
+		/* one is not read */
+		r.heap.held = i == 19999 ? 0 : 300 + (uint32_t)(i % 100);
+		r.heap.n_threads = major ? 7 + (uint16_t)(i / 10 % 5) : 0;
 		assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
 	}
 	heap = &finish_at(&kit, T0 + 20000 * UINT64_C(1000000000))->heap;
@@ -417,6 +420,10 @@ static void test_heap(void **state)
 	assert_int_equal(heap->last.live_bytes, 2099 * MB);
 	assert_int_equal(heap->most_live_bytes, 2199 * MB);
 	assert_int_equal(heap->nursery_bytes, 1 << 20);
+	assert_int_equal(heap->held_bytes, 398 << 20);
+	assert_int_equal(heap->most_held_bytes, 399 << 20);
+	assert_int_equal(heap->haskell_threads, 7 + 1999 % 5);
+	assert_int_equal(heap->most_haskell_threads, 11);
 	assert_int_equal(heap->n_gens, 2);
 	assert_int_equal(heap->gens[1].live_bytes, 2099 * MB);
 	assert_int_equal(heap->gens[1].large_bytes, 800);
@@ -480,6 +487,43 @@ static void test_hostile(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A program that keeps more and more, and exits: its last collection finds nothing. */
+static void test_exit(void **state)
+{
+	for (int exits = 0; exits < 2; exits++) {
+		const struct pic_heap *heap;
+		struct kit kit;
+		union rec ev;
+
+		kit_new(&kit);
+		for (uint64_t i = 0; i < 11; i++) {
+			struct heap_end r = end_of(T0 + i * 1000000000, i, (i + 1) * MB, 0, 0);
+
+			r.heap.n_gens = 2;
+			r.heap.generation = 1;
+			r.heap.live_words = i == 10 ? 0 : (i + 1) * MB / 8;
+			r.heap.gens[1].n_words = r.heap.live_words;
+			r.heap.n_threads = i == 10 ? 1 : 5;
+			assert_int_equal(intake__record(kit.in, &r, sizeof(r)), 0);
+		}
+		if (exits)
+			put(&kit, mk_event(&ev, WIRE_PROC_EXIT, 7, T0 + 10500000000));
+		heap = &finish_at(&kit, T0 + UINT64_C(11000000000))->heap;
+		assert_int_equal(heap->majors, exits ? 10 : 11);
+		assert_int_equal(heap->last.live_bytes, exits ? 10 * MB : 0);
+		assert_int_equal(heap->gens[1].live_bytes, exits ? 10 * MB : 0);
+		assert_int_equal(heap->haskell_threads, exits ? 5 : 1);
+		assert_int_equal(heap->n_points, 11);
+		assert_true(heap->growth_known);
+		if (exits)
+			assert_true(heap->growth > 59.9e6 && heap->growth < 60.1e6);
+		else
+			assert_true(heap->growth < 50e6);
+		timeline__free(kit.tl);
+	}
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_exit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,11 @@ static void test_check(void **state)
 	frame->processes[0].n_functions = TOP_FUNCTIONS + 1;
 	assert_false(top_frame__check(frame));
 	frame->processes[0].n_functions = TOP_FUNCTIONS;
+	frame->processes[0].n_allocators = TOP_FUNCTIONS + 1;
+	assert_false(top_frame__check(frame));
+	frame->processes[0].n_allocators = TOP_FUNCTIONS;
 	frame->processes[0].n_calls = TOP_CALLS;
+	memset(frame->processes[0].allocators, 'x', sizeof(frame->processes[0].allocators));
 	memset(frame->processes[0].functions, 'x', sizeof(frame->processes[0].functions));
 	memset(frame->processes[0].list, 'x', sizeof(frame->processes[0].list));
 	memset(frame->processes[0].comm, 'x', sizeof(frame->processes[0].comm));
@@ -132,13 +136,17 @@ static struct top_frame *full_frame(void)
 		p->cpu_ns = 1000000ULL * (i % 7);
 		p->call_ns = 1000000ULL * (i % 11);
 		p->gc_ns = 1000000ULL * (i % 13);
+		p->alloc_known = i % 5;
+		p->alloc_rate = p->alloc_known ? 100000000ULL * (i % 17) : 0;
+		p->alloc_bytes = p->live_bytes = p->alloc_rate;
 		p->gcs = p->calls = 3;
 		snprintf(p->comm, sizeof(p->comm), "%c\033[2J\u202e%u", 'z' - i % 26, i);
-		p->n_functions = TOP_FUNCTIONS;
+		p->n_functions = p->n_allocators = TOP_FUNCTIONS;
 		p->n_calls = TOP_CALLS;
 		for (unsigned k = 0; k < TOP_FUNCTIONS; k++)
 			snprintf(p->functions[k].name, sizeof(p->functions[k].name),
 				 "Mod.λ\033]0;title\a\n%u.%u", i, k);
+		memcpy(p->allocators, p->functions, sizeof(p->allocators));
 		for (unsigned k = 0; k < TOP_CALLS; k++) {
 			snprintf(p->list[k].function, sizeof(p->list[k].function), "f\x9b%u", k);
 			p->list[k].safe = k % 2;
@@ -207,6 +215,7 @@ static void check_order(struct top_view *view, enum top_sort sort)
 		assert_true(sort == TOP_BY_CPU	   ? a->cpu_ns >= b->cpu_ns
 			    : sort == TOP_BY_CALLS ? a->call_ns >= b->call_ns
 			    : sort == TOP_BY_GC	   ? a->gc_ns >= b->gc_ns
+			    : sort == TOP_BY_ALLOC ? a->alloc_rate >= b->alloc_rate
 						   : strcmp(a->comm, b->comm) <= 0);
 	}
 }

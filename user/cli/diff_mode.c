@@ -74,7 +74,7 @@ static int render(const struct picture *pic, const struct export_format *format,
 static int read_capture(const struct options *options, FILE *in, struct side *side)
 {
 	const struct export_opts opts = {.lanes = EXPORT_LANES_THREAD,
-					 .weight = WEIGHT_CPU,
+					 .weight = options->output.weight,
 					 .verbose = options->output.verbose};
 	struct replay *replay;
 	char *json = NULL;
@@ -154,7 +154,7 @@ static int put(void *ctx, const struct export_format *format, FILE *out,
 	if (format == &export_text)
 		return diff__put_text(out, mode->diff, names, opts->verbose, opts->colour,
 				      opts->width);
-	err = diff_stacks__new(mode->diff, folded, &stacks);
+	err = diff_stacks__new(mode->diff, folded, opts->weight == WEIGHT_ALLOC, &stacks);
 	if (err)
 		return err;
 	err = format == &export_html ? diff__put_page(out, mode->diff, stacks, names)

@@ -42,7 +42,8 @@ const struct option_row option_rows[] = {
 	 "make the output of a session that --save kept, on any machine", 1, NULL},
 	{"diff", OPT_DIFF, "A B", OPTION_FILE | OPTION_NOT_IN_FILE,
 	 "with two captures or JSON reports: what is slower or faster in the second one than in "
-	 "the first, told from noise (text; of captures also folded, html)",
+	 "the first, and what allocates more or less, told from noise (text; of captures also "
+	 "folded, html)",
 	 1, NULL},
 	{"per", OPT_PER, "FUNCTION|gc", OPTION_NOT_IN_FILE,
 	 "with --diff: for each safe call of this function, or each collection (default: for each "

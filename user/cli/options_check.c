@@ -20,6 +20,8 @@ static int check_diff(struct option_input *in)
 	if (o->n_pids || o->command || o->eventlog || o->save || o->window_ns || o->push.n)
 		return options__wrong(
 			in, "--diff: takes no process, command, log, --save, --window or --push");
+	if (out->weight != WEIGHT_CPU && out->weight != WEIGHT_ALLOC)
+		return options__wrong(in, "--diff: takes the weights cpu and alloc");
 	if (!out->n_formats)
 		out->formats[out->n_formats++] = &export_text;
 	for (size_t i = 0; i < out->n_formats; i++)

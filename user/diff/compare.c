@@ -70,7 +70,7 @@ static size_t gather(const struct items *items, size_t i, const struct diff_pair
 		struct measured *m = &ret->m[items->v[end].side];
 
 		m->n += items->v[end].m.n;
-		m->ns += items->v[end].m.ns;
+		m->sum += items->v[end].m.sum;
 	}
 	return end;
 }
@@ -100,18 +100,22 @@ static const char *module_of(const struct diff_function *f)
 	return *f->module && f->kind <= DIFF_FOREIGN ? f->module : kinds[f->kind];
 }
 
-static int collect_functions(const struct diff *d, const struct diff_pair *pair, bool modules,
-			     struct items *ret)
+/* By the time that functions take, or by what they allocate. */
+static int collect_functions(const struct diff *d, const struct diff_pair *pair, bool alloc,
+			     bool modules, struct items *ret)
 {
-	*ret = (struct items){
-		.v = calloc(d->a->n_functions + d->b->n_functions + 1, sizeof(*ret->v))};
+	uint32_t n[2] = {alloc ? d->a->n_allocators : d->a->n_functions,
+			 alloc ? d->b->n_allocators : d->b->n_functions};
+
+	*ret = (struct items){.v = calloc((size_t)n[0] + n[1] + 1, sizeof(*ret->v))};
 	if (!ret->v)
 		return -ENOMEM;
 	for (int side = 0; side < 2; side++) {
 		const struct diff_report *r = report_of(d, side);
+		const struct diff_function *list = alloc ? r->allocators : r->functions;
 
-		for (uint32_t i = 0; i < r->n_functions; i++) {
-			const struct diff_function *f = &r->functions[i];
+		for (uint32_t i = 0; i < n[side]; i++) {
+			const struct diff_function *f = &list[i];
 
 			if (f->program == program_of(d, pair, side))
 				ret->v[ret->n++] =
@@ -119,7 +123,7 @@ static int collect_functions(const struct diff *d, const struct diff_pair *pair,
 						      .kind = waits(f) ? DIFF_RTS : f->kind,
 						      .name = modules ? module_of(f) : f->name,
 						      .at = modules ? "" : module_of(f),
-						      .m = {f->samples, f->ns}};
+						      .m = {f->samples, f->sum}};
 		}
 	}
 	qsort(ret->v, ret->n, sizeof(*ret->v), cmp_items);
@@ -167,15 +171,43 @@ static struct diff_row *add_row(struct diff_pair *pair, enum diff_section sectio
 	return row;
 }
 
-static void add_cpu(struct basis *b, const struct items *items, enum diff_section section)
+static void add_sampled(struct basis *b, const struct items *items, enum diff_section section)
 {
+	bool alloc = section == DIFF_ALLOC_FUNCTIONS || section == DIFF_ALLOC_MODULES;
+
 	for (size_t i = 0; i < items->n;) {
 		const struct item *first = &items->v[i];
 		struct judged j;
 
 		i = gather(items, i, b->pair, &j);
-		judge__cpu(b, &j, add_row(b->pair, section, first->name, first->at));
+		(alloc ? judge__alloc
+		       : judge__cpu)(b, &j, add_row(b->pair, section, first->name, first->at));
 	}
+}
+
+/* What the last reading does not have any more: about as much as comes from one to the next. */
+static double ends_of(const struct diff_program *p, double bytes)
+{
+	return bytes / (double)MAX(MAX(p->alloc_gcs, p->alloc_samples), 1);
+}
+
+static void add_alloc(struct basis *b)
+{
+	double bytes[2], large[2], ends[2];
+	bool large_known = true;
+
+	for (int side = 0; side < 2; side++) {
+		const struct diff_program *p = side_of(b->pair, side);
+
+		bytes[side] = (double)p->alloc_bytes;
+		ends[side] = ends_of(p, bytes[side]);
+		large_known &= p->large_of_bytes != 0;
+		large[side] =
+			bytes[side] * (double)p->large_bytes / (double)MAX(p->large_of_bytes, 1);
+	}
+	judge__bytes(b, bytes, ends, add_row(b->pair, DIFF_ALLOC, "in all", ""));
+	if (large_known && large[0] + large[1] > 0)
+		judge__bytes(b, large, ends, add_row(b->pair, DIFF_ALLOC, "in large objects", ""));
 }
 
 /* The median of whichever site had most of the calls. */
@@ -251,7 +283,7 @@ static void add_gcs(struct basis *b)
 static int cmp_rows(const void *pa, const void *pb)
 {
 	const struct diff_row *a = pa, *b = pb;
-	double x = fabs(a->effect_ns), y = fabs(b->effect_ns);
+	double x = fabs(a->effect), y = fabs(b->effect);
 
 	return CMP(a->section, b->section)
 		       ?: CMP(y, x) ?: CMP(MAX(b->a, b->b), MAX(a->a, a->b))
@@ -275,7 +307,9 @@ static uint64_t count_events(const struct diff *d, const struct diff_pair *pair,
 	return n;
 }
 
-static int find_basis(struct basis *b, const struct diff *d, const struct items *functions)
+/* -ERANGE as judge__basis and judge__alloc_basis. */
+static int judge_all(struct basis *b, const struct items *functions,
+		     int (*by)(struct basis *basis, const struct judged *functions, size_t n))
 {
 	struct judged *judged = calloc(functions->n + 1, sizeof(*judged));
 	size_t n = 0;
@@ -285,50 +319,87 @@ static int find_basis(struct basis *b, const struct diff *d, const struct items 
 		return -ENOMEM;
 	for (size_t i = 0; i < functions->n; n++)
 		i = gather(functions, i, b->pair, &judged[n]);
+	err = by(b, judged, n);
+	free(judged);
+	return err;
+}
+
+static int find_basis(struct basis *b, const struct diff *d, const struct items *functions)
+{
 	b->counted = d->per != NULL;
 	b->unit = b->counted ? 1 : SECOND_NS;
 	for (int side = 0; side < 2; side++)
 		b->t[side] = b->counted ? (double)count_events(d, b->pair, side)
 					: (double)side_of(b->pair, side)->cpu_ns;
-	err = judge__basis(b, judged, n);
-	free(judged);
+	return judge_all(b, functions, judge__basis);
+}
+
+/* All that is compared of a pair. */
+struct things {
+	struct items functions, modules, safe, unsafe, allocators, alloc_modules;
+};
+
+static int collect(const struct diff *d, const struct diff_pair *pair, struct things *t)
+{
+	int err = collect_functions(d, pair, false, false, &t->functions);
+
+	if (!err)
+		err = collect_functions(d, pair, false, true, &t->modules);
+	if (!err)
+		err = collect_functions(d, pair, true, false, &t->allocators);
+	if (!err)
+		err = collect_functions(d, pair, true, true, &t->alloc_modules);
+	if (!err)
+		err = collect_calls(d, pair, true, &t->safe);
+	if (!err)
+		err = collect_calls(d, pair, false, &t->unsafe);
 	return err;
+}
+
+static int add_rows(struct basis *b, const struct things *t)
+{
+	int err;
+
+	add_sampled(b, &t->functions, DIFF_FUNCTIONS);
+	add_sampled(b, &t->modules, DIFF_MODULES);
+	add_sampled(b, &t->unsafe, DIFF_UNSAFE);
+	add_calls(b, &t->safe);
+	add_gcs(b);
+	err = judge_all(b, &t->allocators, judge__alloc_basis);
+	if (err)
+		return err == -ERANGE ? 0 : err;
+	add_alloc(b);
+	add_sampled(b, &t->allocators, DIFF_ALLOC_FUNCTIONS);
+	add_sampled(b, &t->alloc_modules, DIFF_ALLOC_MODULES);
+	return 0;
 }
 
 static int compare(const struct diff *d, struct diff_pair *pair)
 {
-	struct items functions = {0}, modules = {0}, safe = {0}, unsafe = {0};
 	struct basis b = {.pair = pair};
+	struct things t = {0};
 	size_t n;
-	int err = collect_functions(d, pair, false, &functions);
+	int err = collect(d, pair, &t);
 
-	if (!err)
-		err = collect_functions(d, pair, true, &modules);
-	if (!err)
-		err = collect_calls(d, pair, true, &safe);
-	if (!err)
-		err = collect_calls(d, pair, false, &unsafe);
-	if (!err)
-		err = find_basis(&b, d, &functions);
-	n = functions.n + modules.n + unsafe.n + 3 * safe.n + 3;
-	if (!err) {
-		pair->rows = calloc(n, sizeof(*pair->rows));
-		err = pair->rows ? 0 : -ENOMEM;
-	}
+	n = t.functions.n + t.modules.n + t.allocators.n + t.alloc_modules.n + t.unsafe.n +
+	    3 * t.safe.n + 5;
 	if (!err) {
 		/* each thing is in both, as a rule */
 		judge__expect(&b, n / 2);
-		add_cpu(&b, &functions, DIFF_FUNCTIONS);
-		add_cpu(&b, &modules, DIFF_MODULES);
-		add_cpu(&b, &unsafe, DIFF_UNSAFE);
-		add_calls(&b, &safe);
-		add_gcs(&b);
-		qsort(pair->rows, pair->n_rows, sizeof(*pair->rows), cmp_rows);
+		err = find_basis(&b, d, &t.functions);
 	}
-	free(functions.v);
-	free(modules.v);
-	free(safe.v);
-	free(unsafe.v);
+	if (!err) {
+		pair->rows = calloc(n, sizeof(*pair->rows));
+		err = pair->rows ? add_rows(&b, &t) : -ENOMEM;
+	}
+	if (!err)
+		qsort(pair->rows, pair->n_rows, sizeof(*pair->rows), cmp_rows);
+	free(t.functions.v);
+	free(t.modules.v);
+	free(t.allocators.v);
+	free(t.alloc_modules.v);
+	free(t.safe.v);
+	free(t.unsafe.v);
 	return err;
 }
 

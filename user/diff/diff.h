@@ -5,10 +5,10 @@
  *
  * How noise is told from change (compare.c has the formulas). Both sessions are brought to the same
  * work: a second of the first one's CPU time, or one of the events that are counted. A function's
- * time on the CPU is known by its samples, whose number varies as counts do; besides, the same
- * program does not take exactly the same time twice, and less so what spins while others hold it
- * up. A difference is a change if it is larger than all that explains, for so many comparisons at a
- * time, and large enough to matter.
+ * time on the CPU, and what it allocates, is known by its samples, whose number varies as counts
+ * do; besides, the same program does not take exactly the same time twice, and less so what spins
+ * while others hold it up. A difference is a change if it is larger than all that explains, for so
+ * many comparisons at a time, and large enough to matter.
  */
 #ifndef SAFESCOPED_DIFF_H
 #define SAFESCOPED_DIFF_H
@@ -20,9 +20,10 @@
 
 /* ── a report (report.c) ─────────────────────────────────────────────────────────────────── */
 
-#define DIFF_MAX_PROGRAMS  64
-#define DIFF_MAX_FUNCTIONS 30000
-#define DIFF_MAX_CALLS	   5000
+#define DIFF_MAX_PROGRAMS   64
+#define DIFF_MAX_FUNCTIONS  30000
+#define DIFF_MAX_ALLOCATORS 30000
+#define DIFF_MAX_CALLS	    5000
 /* Bytes of a report that is read at all. */
 #define DIFF_MAX_REPORT ((size_t)256 << 20)
 
@@ -34,6 +35,11 @@ struct diff_program {
 	uint64_t cpu_ns, preempted_ns; /* of the threads: on a CPU, and kept from one */
 	uint64_t gc_cpu_ns;	       /* collecting, on a CPU */
 	uint64_t gcs, gc_pause_ns;     /* 0: not known */
+	uint64_t alloc_bytes;	       /* 0: not known */
+	uint64_t alloc_sampled, alloc_samples;
+	uint64_t alloc_gcs; /* collections by which it is known */
+	/* in large objects, of so many of the bytes: of the others it is not known */
+	uint64_t large_bytes, large_of_bytes;
 };
 
 enum diff_kind { DIFF_HASKELL, DIFF_FOREIGN, DIFF_RTS, DIFF_GC, DIFF_KERNEL, DIFF_KINDS };
@@ -43,7 +49,8 @@ struct diff_function {
 	uint32_t kind;	/* enum diff_kind */
 	char name[232]; /* longer ones are cut */
 	char module[112];
-	uint64_t samples, ns; /* of its own, on the CPU */
+	uint64_t samples;
+	uint64_t sum; /* of its own: ns on the CPU, or bytes that it allocated */
 };
 
 struct diff_call {
@@ -56,10 +63,11 @@ struct diff_call {
 
 struct diff_report {
 	uint64_t duration_ns, frequency_hz;
-	uint32_t n_programs, n_functions, n_calls;
+	uint32_t n_programs, n_functions, n_allocators, n_calls;
 	bool cut; /* there is more than there is room for */
 	struct diff_program programs[DIFF_MAX_PROGRAMS];
 	struct diff_function functions[DIFF_MAX_FUNCTIONS];
+	struct diff_function allocators[DIFF_MAX_ALLOCATORS];
 	struct diff_call calls[DIFF_MAX_CALLS];
 };
 
@@ -73,15 +81,18 @@ void diff_report__free(struct diff_report *report);
 /* ── the comparison (compare.c) ──────────────────────────────────────────────────────────── */
 
 enum diff_section {
-	DIFF_FUNCTIONS, /* time of their own, on the CPU, for the same work */
-	DIFF_MODULES,	/* the same of all functions of a module */
-	DIFF_UNSAFE,	/* the same in unsafe calls, by function and caller */
-	DIFF_CALLS,	/* number of safe calls, for the same work */
-	DIFF_CALL_TIME, /* a safe call's median time */
-	DIFF_CALL_CPU,	/* a safe call's time on the CPU */
-	DIFF_GCS,	/* number of collections, for the same work */
-	DIFF_GC_CPU,	/* a collection's time on the CPU, of all threads */
-	DIFF_GC_PAUSE,	/* a collection's pause */
+	DIFF_FUNCTIONS,	      /* time of their own, on the CPU, for the same work */
+	DIFF_MODULES,	      /* the same of all functions of a module */
+	DIFF_UNSAFE,	      /* the same in unsafe calls, by function and caller */
+	DIFF_CALLS,	      /* number of safe calls, for the same work */
+	DIFF_CALL_TIME,	      /* a safe call's median time */
+	DIFF_CALL_CPU,	      /* a safe call's time on the CPU */
+	DIFF_GCS,	      /* number of collections, for the same work */
+	DIFF_GC_CPU,	      /* a collection's time on the CPU, of all threads */
+	DIFF_GC_PAUSE,	      /* a collection's pause */
+	DIFF_ALLOC,	      /* bytes for the same work: all, and large objects */
+	DIFF_ALLOC_FUNCTIONS, /* the same of functions themselves */
+	DIFF_ALLOC_MODULES,   /* and of all functions of a module */
 	DIFF_SECTIONS,
 };
 
@@ -89,10 +100,21 @@ struct diff_row {
 	enum diff_section section;
 	const char *name; /* function, module, "" */
 	const char *at;	  /* module, caller, "" */
-	double a, b;	  /* ns or a number, as the section has it */
+	double a, b;	  /* ns, bytes or a number, as the section has it */
 	double noise;	  /* b - a may be so far from 0 without a change */
-	double effect_ns; /* what it makes of the same work: rows are sorted by its amount */
-	int verdict;	  /* -1: less in b, 1: more, 0: may be noise, or does not matter */
+	/* What it makes of the same work, as a part of its CPU time, or of its bytes: rows are
+	 * sorted by its amount. */
+	double effect;
+	int verdict; /* -1: less in b, 1: more, 0: may be noise, or does not matter */
+};
+
+/* What samples measure: CPU time, or bytes that are allocated. */
+struct diff_measure {
+	double whole[2]; /* of each session; 0: not known */
+	double each[2];	 /* that a sample stands for */
+	bool uneven;	 /* each sample for another amount: these are means */
+	double spread;	 /* samples vary so many times as much as counts do; at least 1 */
+	double limit;	 /* so many standard deviations are a change */
 };
 
 /* A program that both have. */
@@ -103,13 +125,12 @@ struct diff_pair {
 	/* How many times the CPU time of the median function the second one's work took, which is
 	 * taken for the same; 1: too few functions, or an event is counted. */
 	double scale;
-	double spread;	   /* the samples vary so many times as much as counts do; at least 1 */
-	double limit;	   /* so many standard deviations are a change */
-	double each_ns[2]; /* the CPU time that a sample stands for */
+	struct diff_measure cpu, alloc;
 	/* How much a time varies by itself, as a part of it: of what runs, and of what spins. */
 	double varies, spins_varies;
-	double unknown; /* the standard deviation of the scale, as a part of it */
-	double load;	/* how differently busy the machine was: 0: alike */
+	double alloc_varies; /* of bytes, which are as many however busy the machine is */
+	double unknown;	     /* the standard deviation of the scale, as a part of it */
+	double load;	     /* how differently busy the machine was: 0: alike */
 	struct diff_row *rows;
 	size_t n_rows;
 };
@@ -143,8 +164,8 @@ int diff__put_text(FILE *out, const struct diff *diff, const char *const names[2
  * (stacks.c).
  */
 struct diff_stacks;
-/* Both as the folded format has them, of the weight cpu: microseconds. */
-int diff_stacks__new(const struct diff *diff, const char *const folded[2],
+/* Both as the folded format has them, of the weight cpu, microseconds, or alloc, bytes. */
+int diff_stacks__new(const struct diff *diff, const char *const folded[2], bool alloc,
 		     struct diff_stacks **ret_stacks);
 void diff_stacks__free(struct diff_stacks *stacks);
 int diff_stacks__put_folded(FILE *out, const struct diff_stacks *stacks);

@@ -7,7 +7,7 @@
 
 struct diff_stack {
 	const char *path; /* "COMM;root;…;leaf" */
-	double us[2];	  /* of both sessions, the first one's for the second one's work */
+	double sum[2]; /* of both sessions, the first one's for the second one's work: µs, bytes */
 };
 
 struct entry;
@@ -16,6 +16,7 @@ struct diff_stacks {
 	struct entry *entries;
 	struct diff_stack *v; /* by path */
 	size_t n;
+	bool alloc;	 /* bytes */
 	char **programs; /* of each pair: the frame that its stacks begin with */
 	size_t n_programs;
 };

@@ -2,7 +2,8 @@
 /*
  * What is a change, and what may be noise.
  *
- * Time on the CPU is known by samples. The variance of n of them is n times the spread: the median
+ * Time on the CPU and allocation are known by samples. The variance of n of them is n times the
+ * spread: the median
  * square of all functions' differences, over that of a normal distribution, which functions that
  * did change hardly move. To that comes that one program does not take the same time twice, in
  * proportion to the time: caches, other programs, the order of events. A change is beyond so many
@@ -12,7 +13,8 @@
  *
  * The sessions are brought to the same work. Where no event is counted the median function is taken
  * not to have changed: in shares of CPU time all others shrink when one grows. What is not known of
- * that median is part of the variance of everything.
+ * that median is part of the variance of everything. Allocation has a spread and a number of
+ * samples of its own, and is brought to the same work as CPU time is.
  */
 #include <errno.h>
 #include <math.h>
@@ -28,7 +30,7 @@
 #define FEW_TOGETHER 30
 /* In each session: with fewer a function does not help to find the scale and the spread. */
 #define FEW_SAMPLES 20
-/* So many functions are needed to find the scale. */
+/* So many functions are needed to find the scale, and the spread of allocation. */
 #define FOR_SCALE 5
 /* A scale that is no more standard deviations from 1 is none. */
 #define SCALE_LIMIT 2
@@ -36,7 +38,6 @@
  * its median varies so many times as much as its mean. */
 #define OF_MEDIAN_DISTANCE 1.4826
 #define MEDIAN_VARIES	   1.2533
-#define FOR_SPREAD	   9
 /* What the spread is taken for before anything is known of it, and how many functions that counts
  * for: of programs whose functions take turns, and of those with phases. */
 #define PRIOR_SPREAD 2.0
@@ -56,6 +57,9 @@
 #define LEAST_PART 0.005
 #define LEAST_SELF 0.1
 #define LEAST_EACH 0.25
+/* Fewer bytes for each ns of CPU time cost nothing that is seen: GHC's programs allocate a thousand
+ * times as much. */
+#define LEAST_BYTES 0.001
 /* Of fewer calls or collections there is no usual time. */
 #define FEW_EVENTS 30
 
@@ -88,8 +92,8 @@ static void find_scale(struct basis *b, const struct judged *functions, size_t n
 		const struct measured *m = functions[i].m;
 
 		if (!functions[i].spins && m[0].n >= FEW_SAMPLES && m[1].n >= FEW_SAMPLES)
-			room[k++] = log((double)m[1].ns / cpu_of(b, 1) /
-					((double)m[0].ns / cpu_of(b, 0)));
+			room[k++] = log((double)m[1].sum / cpu_of(b, 1) /
+					((double)m[0].sum / cpu_of(b, 0)));
 	}
 	if (k < FOR_SCALE)
 		return;
@@ -101,25 +105,29 @@ static void find_scale(struct basis *b, const struct judged *functions, size_t n
 		b->t[1] *= exp(middle);
 }
 
-/* A time on the CPU, for the unit of work. */
+/* What is measured, for the unit of work. */
 static double value(const struct basis *b, const struct measured *m, int side)
 {
-	return (double)m->ns * b->unit / b->t[side];
+	return (double)m->sum * b->unit / b->t[side];
 }
 
 /* The variance that the number of its samples gives it; of a share of all of them less. */
-static double sampled(const struct basis *b, const struct measured *m, int side)
+static double sampled(const struct basis *b, const struct diff_measure *by,
+		      const struct measured *m, int side)
 {
-	double each = b->pair->each_ns[side] * b->unit / b->t[side];
-	double share = MIN((double)m->ns / cpu_of(b, side), 1), v = value(b, m, side);
+	double own = by->uneven && m->n ? (double)m->sum / (double)m->n : 0;
+	double each = MAX(by->each[side], own) * b->unit / b->t[side];
+	double share = MIN((double)m->sum / by->whole[side], 1), v = value(b, m, side);
 	/* of none, or few, two groups of them more are possible */
-	double variance = ((double)m->n + 2 * b->pair->spread) * each * each;
+	double variance = ((double)m->n + 2 * by->spread) * each * each;
 
 	return b->counted ? variance + v * v / b->t[side] : variance * (1 - share);
 }
 
-static double varies(const struct basis *b, const struct judged *j)
+static double varies(const struct basis *b, const struct diff_measure *by, const struct judged *j)
 {
+	if (by->uneven)
+		return b->pair->alloc_varies;
 	return j->spins ? b->pair->spins_varies : b->pair->varies;
 }
 
@@ -129,56 +137,103 @@ static double of_runs(const struct basis *basis, double a, double b, double cv)
 	return cv * cv * (a * a + b * b) / 2 + basis->pair->unknown * basis->pair->unknown * b * b;
 }
 
-static void find_spread(struct basis *b, const struct judged *functions, size_t n, double *room)
+/* As Student's distribution has it, for as many degrees of freedom as such a median has. */
+static double limit_of(const struct basis *b, size_t known_by)
 {
-	size_t k = 0;
+	double z = b->expected;
 
+	return z + (z * z * z + z) / (2 * (double)known_by);
+}
+
+static void find_spread(const struct basis *b, struct diff_measure *by,
+			const struct judged *functions, size_t n, double *room)
+{
+	size_t k = 0, known_by;
+
+	by->spread = 1;
 	for (size_t i = 0; i < n; i++) {
 		const struct judged *j = &functions[i];
 		double x = value(b, &j->m[0], 0), y = value(b, &j->m[1], 1);
 
 		if (j->m[0].n + j->m[1].n >= FEW_SAMPLES)
 			room[k++] = (y - x) * (y - x) /
-				    (sampled(b, &j->m[0], 0) + sampled(b, &j->m[1], 1) +
-				     of_runs(b, x, y, varies(b, j)));
+				    (sampled(b, by, &j->m[0], 0) + sampled(b, by, &j->m[1], 1) +
+				     of_runs(b, x, y, varies(b, by, j)));
 	}
-	b->known_by = k + PRIOR_COUNTS;
-	b->pair->spread = MAX(1, (PRIOR_COUNTS * PRIOR_SPREAD +
-				  (k ? (double)k * median(room, k) / MEDIAN_SQUARE : 0)) /
-					 (double)b->known_by);
+	/* what few functions allocate is one's change as likely as noise */
+	if (by->uneven && k < FOR_SCALE)
+		k = 0;
+	known_by = k + PRIOR_COUNTS;
+	by->spread = MAX(1, (PRIOR_COUNTS * PRIOR_SPREAD +
+			     (k ? (double)k * median(room, k) / MEDIAN_SQUARE : 0)) /
+				    (double)known_by);
+	by->limit = limit_of(b, known_by);
+}
+
+/* -ERANGE: one session has none. */
+static int find_each(struct diff_measure *by, const uint64_t samples[2])
+{
+	for (int side = 0; side < 2; side++) {
+		if (!samples[side] || by->whole[side] <= 0)
+			return -ERANGE;
+		by->each[side] = by->whole[side] / (double)samples[side];
+	}
+	return 0;
 }
 
 int judge__basis(struct basis *b, const struct judged *functions, size_t n)
 {
 	struct diff_pair *pair = b->pair;
-	double *room = calloc(n + 1, sizeof(*room));
-	double kept[2];
+	uint64_t samples[2] = {0};
+	double *room, kept[2];
 
-	if (!room)
-		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		for (int side = 0; side < 2; side++)
-			b->samples[side] += functions[i].m[side].n;
-	if (!b->samples[0] || !b->samples[1] || b->t[0] <= 0 || b->t[1] <= 0) {
-		free(room);
-		return -ERANGE;
-	}
+			samples[side] += functions[i].m[side].n;
 	for (int side = 0; side < 2; side++)
-		pair->each_ns[side] = cpu_of(b, side) / (double)b->samples[side];
+		pair->cpu.whole[side] = cpu_of(b, side);
+	if (find_each(&pair->cpu, samples) || b->t[0] <= 0 || b->t[1] <= 0)
+		return -ERANGE;
+	room = calloc(n + 1, sizeof(*room));
+	if (!room)
+		return -ENOMEM;
 	kept[0] = (double)pair->a->preempted_ns / (double)pair->a->cpu_ns;
 	kept[1] = (double)pair->b->preempted_ns / (double)pair->b->cpu_ns;
 	pair->load = fabs(log((1 + kept[1]) / (1 + kept[0])));
 	pair->varies = VARIES + LOAD_VARIES * pair->load;
 	pair->spins_varies = SPINS_VARIES + pair->load;
-	pair->scale = pair->spread = 1;
+	/* by CPU time the work is not the same where that is not */
+	pair->alloc_varies = b->counted ? VARIES : pair->varies;
+	pair->scale = 1;
 	if (!b->counted) {
 		find_scale(b, functions, n, room);
 		/* the more it shrank, the more CPU time the work took */
 		pair->scale = cpu_of(b, 1) / b->t[1];
 	}
 	pair->work = b->t[1] / b->t[0];
-	find_spread(b, functions, n, room);
+	find_spread(b, &pair->cpu, functions, n, room);
 	free(room);
+	return 0;
+}
+
+int judge__alloc_basis(struct basis *b, const struct judged *allocators, size_t n)
+{
+	struct diff_pair *pair = b->pair;
+	struct diff_measure by = {
+		.whole = {(double)pair->a->alloc_sampled, (double)pair->b->alloc_sampled},
+		.uneven = true};
+	const uint64_t samples[2] = {pair->a->alloc_samples, pair->b->alloc_samples};
+	int err = find_each(&by, samples);
+	double *room;
+
+	if (err)
+		return err;
+	room = calloc(n + 1, sizeof(*room));
+	if (!room)
+		return -ENOMEM;
+	find_spread(b, &by, allocators, n, room);
+	free(room);
+	pair->alloc = by;
 	return 0;
 }
 
@@ -195,38 +250,74 @@ void judge__expect(struct basis *b, size_t n)
 		else
 			high = mid;
 	}
-	/* as Student's distribution has it, for as many degrees of freedom as such a median has */
-	b->pair->limit = high + (high * high * high + high) / (2 * (double)b->known_by);
+	b->expected = high;
 }
 
 /* ── the judgements ──────────────────────────────────────────────────────────────────────── */
 
-static void judge(const struct basis *b, struct diff_row *row, double variance, double least)
+static void judge(double limit, struct diff_row *row, double variance, double least)
 {
 	double diff = row->b - row->a;
 	bool large = MAX(row->a, row->b) >= (1 + least) * MIN(row->a, row->b);
 
-	row->noise = b->pair->limit * sqrt(variance);
+	row->noise = limit * sqrt(variance);
 	row->verdict = large && fabs(diff) > row->noise ? (diff > 0) - (diff < 0) : 0;
 }
 
-/* What is all CPU time of the unit of work. */
-static double whole(const struct basis *b)
+/* What is all CPU time, or all bytes, of the unit of work. */
+static double whole(const struct basis *b, const struct diff_measure *by)
 {
-	return cpu_of(b, 0) * b->unit / b->t[0];
+	return by->whole[0] * b->unit / b->t[0];
+}
+
+static void judge_sampled(const struct basis *b, const struct diff_measure *by,
+			  const struct judged *j, struct diff_row *row)
+{
+	row->a = value(b, &j->m[0], 0);
+	row->b = value(b, &j->m[1], 1);
+	row->effect = (row->b - row->a) / whole(b, by);
+	judge(by->limit, row,
+	      by->spread * (sampled(b, by, &j->m[0], 0) + sampled(b, by, &j->m[1], 1)) +
+		      of_runs(b, row->a, row->b, varies(b, by, j)),
+	      LEAST_SELF);
+	if ((double)(j->m[0].n + j->m[1].n) < FEW_TOGETHER * by->spread ||
+	    fabs(row->effect) < LEAST_PART)
+		row->verdict = 0;
 }
 
 void judge__cpu(const struct basis *b, const struct judged *j, struct diff_row *row)
 {
-	row->a = value(b, &j->m[0], 0);
-	row->b = value(b, &j->m[1], 1);
-	row->effect_ns = row->b - row->a;
-	judge(b, row,
-	      b->pair->spread * (sampled(b, &j->m[0], 0) + sampled(b, &j->m[1], 1)) +
-		      of_runs(b, row->a, row->b, varies(b, j)),
-	      LEAST_SELF);
-	if ((double)(j->m[0].n + j->m[1].n) < FEW_TOGETHER * b->pair->spread ||
-	    fabs(row->effect_ns) < LEAST_PART * whole(b))
+	judge_sampled(b, &b->pair->cpu, j, row);
+}
+
+/* Whether so many bytes more or less are seen in the program's time. */
+static bool is_seen(const struct basis *b, const struct diff_row *row)
+{
+	return fabs(row->b - row->a) >= LEAST_BYTES * whole(b, &b->pair->cpu);
+}
+
+void judge__alloc(const struct basis *b, const struct judged *j, struct diff_row *row)
+{
+	judge_sampled(b, &b->pair->alloc, j, row);
+	if (!is_seen(b, row))
+		row->verdict = 0;
+}
+
+void judge__bytes(const struct basis *b, const double bytes[2], const double ends[2],
+		  struct diff_row *row)
+{
+	double variance = 0, per[2];
+
+	for (int side = 0; side < 2; side++) {
+		per[side] = b->unit / b->t[side];
+		variance += ends[side] * per[side] * ends[side] * per[side];
+	}
+	row->a = bytes[0] * per[0];
+	row->b = bytes[1] * per[1];
+	row->effect = (row->b - row->a) / whole(b, &b->pair->alloc);
+	judge(b->pair->alloc.limit, row,
+	      variance + of_runs(b, row->a, row->b, b->pair->alloc_varies), LEAST_SELF);
+	if (!is_seen(b, row))
 		row->verdict = 0;
 }
 
@@ -239,7 +330,7 @@ void judge__count(const struct basis *b, const struct measured m[2], struct diff
 	for (int side = 0; side < 2; side++)
 		variance += BURSTS * (double)(m[side].n + 1) * b->unit / b->t[side] * b->unit /
 			    b->t[side];
-	judge(b, row,
+	judge(b->pair->cpu.limit, row,
 	      variance + of_runs(b, row->a, row->b, COUNT_VARIES + LOAD_VARIES * b->pair->load),
 	      LEAST_EACH);
 	if (m[0].n + m[1].n < FEW_EVENTS)
@@ -250,9 +341,10 @@ void judge__each(const struct basis *b, const uint64_t n[2], double cv, struct d
 {
 	double rate = (double)n[1] * b->unit / b->t[1];
 
-	row->effect_ns = (row->b - row->a) * rate;
-	judge(b, row, of_runs(b, row->a, row->b, cv + LOAD_VARIES * b->pair->load), LEAST_EACH);
-	if (MIN(n[0], n[1]) < FEW_EVENTS || fabs(row->effect_ns) < LEAST_PART * whole(b))
+	row->effect = (row->b - row->a) * rate / whole(b, &b->pair->cpu);
+	judge(b->pair->cpu.limit, row, of_runs(b, row->a, row->b, cv + LOAD_VARIES * b->pair->load),
+	      LEAST_EACH);
+	if (MIN(n[0], n[1]) < FEW_EVENTS || fabs(row->effect) < LEAST_PART)
 		row->verdict = 0;
 }
 

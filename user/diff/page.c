@@ -16,6 +16,7 @@
 #define LEAST	  20000
 #define MAX_NODES ((size_t)1 << 22)
 #define WIDTH	  130
+#define NO_LIMIT  1e9
 
 /* page.css and page.js as they lie beside this file, for the assembler to take in: the build is
  * made from the top folder. */
@@ -32,7 +33,7 @@ __asm__(".pushsection .rodata\n"
 
 struct node {
 	uint32_t depth, name, parent;
-	double us[2], left[2]; /* with its children; without those that are shown */
+	double sum[2], left[2]; /* with its children; without those that are shown */
 };
 
 struct tree {
@@ -104,8 +105,8 @@ static int add_stack(struct tree *t, const struct diff_stack *stack)
 	}
 	t->n_open = depth;
 	for (int side = 0; side < 2 && !err; side++) {
-		t->v[t->open[depth - 1]].us[side] += stack->us[side];
-		t->whole[side] += stack->us[side];
+		t->v[t->open[depth - 1]].sum[side] += stack->sum[side];
+		t->whole[side] += stack->sum[side];
 	}
 	return err;
 }
@@ -118,31 +119,31 @@ static int build(struct tree *t, const struct diff_stacks *stacks)
 		err = add_stack(t, &stacks->v[i]);
 	for (size_t i = t->n; i-- > 0 && !err;)
 		for (int side = 0; side < 2; side++) {
-			t->v[i].left[side] += t->v[i].us[side];
+			t->v[i].left[side] += t->v[i].sum[side];
 			if (t->v[i].parent != UINT32_MAX)
-				t->v[t->v[i].parent].us[side] += t->v[i].us[side];
+				t->v[t->v[i].parent].sum[side] += t->v[i].sum[side];
 		}
 	return err;
 }
 
 static bool is_shown(const struct tree *t, const struct node *node)
 {
-	return (node->us[0] + node->us[1]) * LEAST >= t->whole[0] + t->whole[1];
+	return (node->sum[0] + node->sum[1]) * LEAST >= t->whole[0] + t->whole[1];
 }
 
 /* Four numbers for each node: depth, name, and what of both it has beyond its shown children, in
- * µs. */
+ * µs or bytes. */
 static void put_tree(FILE *out, struct tree *t)
 {
 	const char *comma = "";
 
 	for (size_t i = 0; i < t->n; i++)
 		for (int side = 0; side < 2; side++)
-			t->v[i].left[side] = t->v[i].us[side];
+			t->v[i].left[side] = t->v[i].sum[side];
 	for (size_t i = t->n; i-- > 0;)
 		for (int side = 0; side < 2 && is_shown(t, &t->v[i]); side++)
 			if (t->v[i].parent != UINT32_MAX)
-				t->v[t->v[i].parent].left[side] -= t->v[i].us[side];
+				t->v[t->v[i].parent].left[side] -= t->v[i].sum[side];
 	fputs("\"names\":[", out);
 	for (uint32_t i = 0; i < strtab__count(t->names); i++) {
 		fputs(i ? ",\n" : "\n", out);
@@ -164,15 +165,21 @@ static void put_tree(FILE *out, struct tree *t)
 /* What the page needs to tell noise from change, in the order of the programs. */
 static void put_programs(FILE *out, const struct diff *d, const struct diff_stacks *stacks)
 {
-	fputs("\"programs\":[", out);
+	double unit = stacks->alloc ? 1 : 1e3;
+
+	fprintf(out, "\"bytes\":%s,\n\"programs\":[", stacks->alloc ? "true" : "false");
 	for (size_t i = 0; i < d->n_pairs; i++) {
 		const struct diff_pair *p = &d->pairs[i];
+		const struct diff_measure *by = stacks->alloc ? &p->alloc : &p->cpu;
 
+		/* nothing is known of what has no limit */
 		fprintf(out,
-			"%s{\"limit\":%.3f,\"each_us\":[%.3f,%.3f],\"varies\":%.4f,"
+			"%s{\"limit\":%.3f,\"each\":[%.3f,%.3f],\"varies\":%.4f,"
 			"\"spins_varies\":%.4f,\"unknown\":%.4f,\"name\":",
-			i ? "," : "", p->limit, p->spread * p->each_ns[0] / 1e3 * p->work,
-			p->spread * p->each_ns[1] / 1e3, p->varies, p->spins_varies, p->unknown);
+			i ? "," : "", by->limit > 0 ? by->limit : NO_LIMIT,
+			by->spread * by->each[0] / unit * p->work, by->spread * by->each[1] / unit,
+			stacks->alloc ? p->alloc_varies : p->varies,
+			stacks->alloc ? p->alloc_varies : p->spins_varies, p->unknown);
 		put_string(out, stacks->programs[i]);
 		fputc('}', out);
 	}

@@ -26,6 +26,15 @@
 			: three(abs / 1e6) + " s");
 	}
 
+	function size(bytes) {
+		const units = [" B", " kB", " MB", " GB", " TB"], sign = bytes < 0 ? "−" : "";
+		let n = Math.abs(bytes), unit = 0;
+		for (; n >= 1000 && unit + 1 < units.length; unit++)
+			n /= 1000;
+		return sign + (n >= 100 || !unit ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2)) + units[unit];
+	}
+	const amount = data.bytes ? size : duration;
+
 	/* Node 0 is the whole; a parent comes before its children. */
 	function unpack() {
 		const raw = data.nodes, n = raw.length / 4 + 1, path = [0];
@@ -65,7 +74,7 @@
 	/* How far beyond noise the node's difference is, as the text judges functions; 0: it may be noise. */
 	function beyond(i) {
 		const p = t.program[i], a = t.a[i], b = t.b[i];
-		const variance = p.each_us[0] * (a + p.each_us[0]) + p.each_us[1] * (b + p.each_us[1]) +
+		const variance = p.each[0] * (a + p.each[0]) + p.each[1] * (b + p.each[1]) +
 			p.varies * p.varies * squares(a - t.spin_a[i], b - t.spin_b[i]) +
 			p.spins_varies * p.spins_varies * squares(t.spin_a[i], t.spin_b[i]) + p.unknown * p.unknown * b * b;
 		return Math.abs(b - a) > p.limit * Math.sqrt(variance) ? (b - a) / Math.max(a, b) : 0;
@@ -137,8 +146,8 @@
 
 	function describe(i) {
 		const a = t.a[i], b = t.b[i], by = beyond(i);
-		look.textContent = title(i) + "\nA (for B's work) " + duration(a) + ", B " + duration(b) + ": " +
-			(b < a ? "" : "+") + duration(b - a) + (a ? ", " + ((b - a) / a * 100).toFixed(0) + " %" : "") +
+		look.textContent = title(i) + "\nA (for B's work) " + amount(a) + ", B " + amount(b) + ": " +
+			(b < a ? "" : "+") + amount(b - a) + (a ? ", " + ((b - a) / a * 100).toFixed(0) + " %" : "") +
 			(by ? by > 0 ? ", more" : ", less" : ", may be noise");
 	}
 
@@ -168,7 +177,7 @@
 	const side = make("select", bar), find = make("input", bar), whole = make("button", bar, "whole");
 	make("option", side, "as wide as B").value = "b";
 	make("option", side, "as wide as A").value = "a";
-	side.setAttribute("aria-label", "whose times are the widths");
+	side.setAttribute("aria-label", "whose times or bytes are the widths");
 	find.type = "search";
 	find.placeholder = "find functions";
 	find.setAttribute("aria-label", "find functions");

@@ -26,13 +26,16 @@ struct source {
 
 /* ── in the process that reads ───────────────────────────────────────────────────────────── */
 
-static uint64_t number(const cJSON *object, const char *key)
+static uint64_t value_of(const cJSON *item)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-
 	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0))
 		return 0;
 	return item->valuedouble < (double)MAX_VALUE ? (uint64_t)item->valuedouble : MAX_VALUE;
+}
+
+static uint64_t number(const cJSON *object, const char *key)
+{
+	return value_of(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
 static const char *string(const cJSON *object, const char *key)
@@ -68,31 +71,49 @@ static void read_lanes(struct diff_program *p, const cJSON *target)
 	}
 }
 
-static void read_functions(struct diff_report *r, uint32_t program, const cJSON *target)
+/* Functions into a list with room for `max`. False: there are more. */
+static bool read_functions(struct diff_function *list, uint32_t *n, uint32_t max, uint32_t program,
+			   const cJSON *functions, const char *sum)
 {
 	static const char *const kinds[DIFF_KINDS] = {"haskell", "foreign", "rts", "gc", "kernel"};
 	const cJSON *f;
 
-	cJSON_ArrayForEach (f, cJSON_GetObjectItemCaseSensitive(target, "functions")) {
-		struct diff_function *to = &r->functions[r->n_functions];
+	cJSON_ArrayForEach (f, functions) {
+		struct diff_function *to = &list[*n];
 		uint32_t kind = 0;
 
 		while (kind < DIFF_KINDS && strcmp(string(f, "kind"), kinds[kind]) != 0)
 			kind++;
-		if (kind == DIFF_KINDS || !number(f, "self_ns"))
+		if (kind == DIFF_KINDS || !number(f, sum))
 			continue;
-		if (r->n_functions == DIFF_MAX_FUNCTIONS) {
-			r->cut = true;
-			return;
-		}
-		r->n_functions++;
+		if (*n == max)
+			return false;
+		++*n;
 		to->program = program;
 		to->kind = kind;
 		copy(to->name, sizeof(to->name), string(f, "name"));
 		copy(to->module, sizeof(to->module), string(f, "module"));
 		to->samples = number(f, "self_samples");
-		to->ns = number(f, "self_ns");
+		to->sum = number(f, sum);
 	}
+	return true;
+}
+
+static void read_allocation(struct diff_report *r, uint32_t program, const cJSON *target)
+{
+	const cJSON *alloc = cJSON_GetObjectItemCaseSensitive(target, "allocation"), *reason;
+	struct diff_program *p = &r->programs[program];
+
+	p->alloc_bytes += number(alloc, "bytes");
+	p->alloc_sampled += number(alloc, "sampled_bytes");
+	p->alloc_samples += number(alloc, "samples");
+	p->large_bytes += number(alloc, "large_bytes");
+	p->large_of_bytes += number(alloc, "large_of_bytes");
+	cJSON_ArrayForEach (reason, cJSON_GetObjectItemCaseSensitive(alloc, "collections"))
+		p->alloc_gcs += value_of(reason);
+	r->cut |=
+		!read_functions(r->allocators, &r->n_allocators, DIFF_MAX_ALLOCATORS, program,
+				cJSON_GetObjectItemCaseSensitive(alloc, "functions"), "self_bytes");
 }
 
 static void read_calls(struct diff_report *r, uint32_t program, const cJSON *target, bool safe)
@@ -141,7 +162,9 @@ static void read_target(struct diff_report *r, const cJSON *target)
 	p->gcs += number(gc, "count");
 	p->gc_pause_ns += number(gc, "pause_ns");
 	read_lanes(p, target);
-	read_functions(r, i, target);
+	r->cut |= !read_functions(r->functions, &r->n_functions, DIFF_MAX_FUNCTIONS, i,
+				  cJSON_GetObjectItemCaseSensitive(target, "functions"), "self_ns");
+	read_allocation(r, i, target);
 	read_calls(r, i, target, true);
 	read_calls(r, i, target, false);
 }
@@ -174,13 +197,27 @@ static void limit(uint64_t *value)
 	*value = MIN(*value, MAX_VALUE);
 }
 
+static int check_functions(const struct diff_report *r, struct diff_function *list, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct diff_function *f = &list[i];
+
+		f->name[sizeof(f->name) - 1] = f->module[sizeof(f->module) - 1] = '\0';
+		limit(&f->samples);
+		limit(&f->sum);
+		if (f->program >= r->n_programs || f->kind >= DIFF_KINDS)
+			return -EIO;
+	}
+	return 0;
+}
+
 /* Nothing in it is trusted. */
 static int check(struct diff_report *r)
 {
 	uint64_t cpu_ns = 0;
 
 	if (r->n_programs > DIFF_MAX_PROGRAMS || r->n_functions > DIFF_MAX_FUNCTIONS ||
-	    r->n_calls > DIFF_MAX_CALLS)
+	    r->n_allocators > DIFF_MAX_ALLOCATORS || r->n_calls > DIFF_MAX_CALLS)
 		return -EIO;
 	for (uint32_t i = 0; i < r->n_programs; i++) {
 		struct diff_program *p = &r->programs[i];
@@ -191,17 +228,17 @@ static int check(struct diff_report *r)
 		limit(&p->gc_cpu_ns);
 		limit(&p->gcs);
 		limit(&p->gc_pause_ns);
+		limit(&p->alloc_bytes);
+		limit(&p->alloc_sampled);
+		limit(&p->alloc_samples);
+		limit(&p->alloc_gcs);
+		limit(&p->large_bytes);
+		limit(&p->large_of_bytes);
 		cpu_ns += p->cpu_ns;
 	}
-	for (uint32_t i = 0; i < r->n_functions; i++) {
-		struct diff_function *f = &r->functions[i];
-
-		f->name[sizeof(f->name) - 1] = f->module[sizeof(f->module) - 1] = '\0';
-		limit(&f->samples);
-		limit(&f->ns);
-		if (f->program >= r->n_programs || f->kind >= DIFF_KINDS)
-			return -EIO;
-	}
+	if (check_functions(r, r->functions, r->n_functions) ||
+	    check_functions(r, r->allocators, r->n_allocators))
+		return -EIO;
 	for (uint32_t i = 0; i < r->n_calls; i++) {
 		struct diff_call *c = &r->calls[i];
 

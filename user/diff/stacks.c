@@ -42,7 +42,7 @@ static const struct diff_pair *pair_of(const struct diff_stacks *s, const struct
 }
 
 static int add(struct diff_stacks *s, const char *comm, const char *frames, size_t len, int side,
-	       double us)
+	       double sum)
 {
 	size_t comm_len = strlen(comm), all = comm_len + len;
 	struct entry *e = calloc(1, sizeof(*e) + all + 1), *old;
@@ -55,11 +55,11 @@ static int add(struct diff_stacks *s, const char *comm, const char *frames, size
 	HASH_FIND(hh, s->entries, e->path, all, old);
 	if (old) {
 		free(e);
-		old->stack.us[side] += us;
+		old->stack.sum[side] += sum;
 		return 0;
 	}
 	e->stack.path = e->path;
-	e->stack.us[side] = us;
+	e->stack.sum[side] = sum;
 	HASH_ADD_KEYPTR(hh, s->entries, e->path, all, e);
 	err = e->hh.tbl ? 0 : -ENOMEM;
 	if (err)
@@ -73,7 +73,7 @@ static int add_line(struct diff_stacks *s, const struct diff *d, int side, const
 {
 	const char *end = memrchr(line, ' ', len), *first = memchr(line, ';', len), *second, *dash;
 	const struct diff_pair *pair;
-	uint64_t us;
+	uint64_t n;
 
 	if (!end || !first || first > end)
 		return 0;
@@ -82,11 +82,11 @@ static int add_line(struct diff_stacks *s, const struct diff *d, int side, const
 	if (!second || !dash)
 		return 0;
 	pair = pair_of(s, d, side, line, (size_t)(dash - line));
-	us = strtoull(end + 1, NULL, 10);
-	if (!pair || !us)
+	n = strtoull(end + 1, NULL, 10);
+	if (!pair || !n)
 		return 0;
 	return add(s, s->programs[pair - d->pairs], second, (size_t)(end - second), side,
-		   (double)us * (side ? 1 : pair->work));
+		   (double)n * (side ? 1 : pair->work));
 }
 
 static int add_folded(struct diff_stacks *s, const struct diff *d, int side, const char *text)
@@ -122,13 +122,17 @@ static int name_programs(struct diff_stacks *s, const struct diff *d)
 	return 0;
 }
 
-int diff_stacks__new(const struct diff *diff, const char *const folded[2],
+int diff_stacks__new(const struct diff *diff, const char *const folded[2], bool alloc,
 		     struct diff_stacks **ret_stacks)
 {
 	struct diff_stacks *s = calloc(1, sizeof(*s));
 	struct entry *e;
-	int err = s ? name_programs(s, diff) : -ENOMEM;
+	int err = -ENOMEM;
 
+	if (s) {
+		s->alloc = alloc;
+		err = name_programs(s, diff);
+	}
 	for (int side = 0; side < 2 && !err; side++)
 		err = add_folded(s, diff, side, folded[side]);
 	if (!err) {
@@ -168,7 +172,7 @@ int diff_stacks__put_folded(FILE *out, const struct diff_stacks *stacks)
 		uint64_t n[2];
 
 		for (int side = 0; side < 2; side++) {
-			carry[side] += s->us[side];
+			carry[side] += s->sum[side];
 			n[side] = (uint64_t)carry[side];
 			carry[side] -= (double)n[side];
 		}

@@ -22,29 +22,35 @@ static const struct section {
 	const char *title;
 	const char *first, *second; /* columns */
 	const char *more, *less;    /* printf formats of the name and the place */
-	bool counts;		    /* a and b are numbers, else ns */
+	enum unit { NS, COUNT, BYTES } unit;
 } sections[DIFF_SECTIONS] = {
 	[DIFF_FUNCTIONS] = {"Functions, by CPU time of their own", "function", "module",
-			    "slower: %s%s%s", "faster: %s%s%s", false},
-	[DIFF_MODULES] = {"Modules, by CPU time of their own functions", "module", "", "", "",
-			  false},
+			    "slower: %s%s%s", "faster: %s%s%s", NS},
+	[DIFF_MODULES] = {"Modules, by CPU time of their own functions", "module", "", "", "", NS},
 	[DIFF_UNSAFE] = {"Unsafe calls, by CPU time", "function", "called from",
 			 "more time in unsafe calls of %s%s%s",
-			 "less time in unsafe calls of %s%s%s", false},
+			 "less time in unsafe calls of %s%s%s", NS},
 	[DIFF_CALLS] = {"Safe calls: how many", "function", "called from", "more calls of %s%s%s",
-			"fewer calls of %s%s%s", true},
+			"fewer calls of %s%s%s", COUNT},
 	[DIFF_CALL_TIME] = {"Safe calls: the median of one's time", "function", "called from",
-			    "calls take longer: %s%s%s", "calls take less time: %s%s%s", false},
+			    "calls take longer: %s%s%s", "calls take less time: %s%s%s", NS},
 	[DIFF_CALL_CPU] = {"Safe calls: the CPU time of one", "function", "called from",
 			   "calls take more CPU time: %s%s%s", "calls take less CPU time: %s%s%s",
 			   false},
 	[DIFF_GCS] = {"Collections: how many", "", "", "more collections%s%s%s",
-		      "fewer collections%s%s%s", true},
+		      "fewer collections%s%s%s", COUNT},
 	[DIFF_GC_CPU] = {"Collections: the CPU time of one", "", "",
 			 "collections take more CPU time%s%s%s",
-			 "collections take less CPU time%s%s%s", false},
+			 "collections take less CPU time%s%s%s", NS},
 	[DIFF_GC_PAUSE] = {"Collections: the pause of one", "", "", "longer pauses%s%s%s",
-			   "shorter pauses%s%s%s", false},
+			   "shorter pauses%s%s%s", NS},
+	[DIFF_ALLOC] = {"Allocation", "", "", "more is allocated %s%s%s",
+			"less is allocated %s%s%s", BYTES},
+	[DIFF_ALLOC_FUNCTIONS] = {"Functions, by what they allocate themselves", "function",
+				  "module", "allocates more: %s%s%s", "allocates less: %s%s%s",
+				  BYTES},
+	[DIFF_ALLOC_MODULES] = {"Modules, by what their own functions allocate", "module", "", "",
+				"", BYTES},
 };
 
 struct shown {
@@ -55,10 +61,17 @@ static struct shown show(const struct section *section, double v)
 {
 	struct shown out;
 
-	if (section->counts)
+	switch (section->unit) {
+	case COUNT:
 		snprintf(out.s, sizeof(out.s), v < 100 ? "%.3g" : "%.0f", v);
-	else
-		snprintf(out.s, sizeof(out.s), "%s", human__duration((uint64_t)(v + 0.5)).s);
+		break;
+	case BYTES:
+		snprintf(out.s, sizeof(out.s), "%s", human__bytes(human__whole(v + 0.5)).s);
+		break;
+	case NS:
+		snprintf(out.s, sizeof(out.s), "%s", human__duration(human__whole(v + 0.5)).s);
+		break;
+	}
 	return out;
 }
 
@@ -94,7 +107,7 @@ static int cmp_effects(const void *pa, const void *pb)
 {
 	const struct diff_row *a = *(const struct diff_row *const *)pa,
 			      *b = *(const struct diff_row *const *)pb;
-	double x = fabs(a->effect_ns), y = fabs(b->effect_ns);
+	double x = fabs(a->effect), y = fabs(b->effect);
 
 	/* the same pair's: what says the same in another way stays in the sections' order */
 	return CMP(y, x) ?: CMP(a, b);
@@ -105,7 +118,8 @@ static int put_change(FILE *out, const struct diff_row *row)
 	const struct section *section = &sections[row->section];
 	char *name = text__escaped(row->name), *at = text__escaped(row->at);
 	/* a module that the name begins with is not shown twice */
-	bool from = row->section != DIFF_FUNCTIONS, place = *row->at;
+	bool from = row->section != DIFF_FUNCTIONS && row->section != DIFF_ALLOC_FUNCTIONS;
+	bool place = *row->at;
 
 	if (!name || !at) {
 		free(name);
@@ -135,7 +149,8 @@ static int put_changes(FILE *out, const struct diff_pair *pair)
 	int err = changed ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !err && i < pair->n_rows; i++)
-		if (pair->rows[i].verdict && pair->rows[i].section != DIFF_MODULES)
+		if (pair->rows[i].verdict && pair->rows[i].section != DIFF_MODULES &&
+		    pair->rows[i].section != DIFF_ALLOC_MODULES)
 			changed[n++] = &pair->rows[i];
 	if (!err && n)
 		qsort(changed, n, sizeof(*changed), cmp_effects);
@@ -207,9 +222,9 @@ static int put_section(FILE *out, const struct diff_pair *pair, enum diff_sectio
 	if (!rows)
 		return -ENOMEM;
 	shown = choose(&pair->rows[first], n,
-		       verbose			 ? n
-		       : which == DIFF_FUNCTIONS ? FUNCTIONS
-						 : OTHERS,
+		       verbose							  ? n
+		       : which == DIFF_FUNCTIONS || which == DIFF_ALLOC_FUNCTIONS ? FUNCTIONS
+										  : OTHERS,
 		       rows);
 	fprintf(out, "\n%s%s%s\n", colour ? "\033[1m" : "", section->title,
 		colour ? "\033[0m" : "");
@@ -267,6 +282,9 @@ static int put_basis(FILE *out, const struct diff *d, const struct diff_pair *pa
 		fputs("  the machine was busier in one of them: little can be known of waiting and "
 		      "collecting\n",
 		      out);
+	if (!pair->a->alloc_samples != !pair->b->alloc_samples)
+		fprintf(out, "  allocation is not compared: %s has no samples of it\n",
+			pair->a->alloc_samples ? "B" : "A");
 	free(comm);
 	free(per);
 	return 0;

@@ -40,8 +40,8 @@ static void number(struct finder *f)
 int findings__make(struct picture *pic, struct pic_target *target)
 {
 	static void (*const all[])(struct finder * f) = {
-		findings__unsafe, findings__loops,	  findings__safe,    findings__gc,
-		findings__heap,	  findings__capabilities, findings__haskell,
+		findings__unsafe, findings__loops,   findings__safe,	     findings__gc,
+		findings__heap,	  findings__nursery, findings__capabilities, findings__haskell,
 	};
 	struct finder f = {
 		.pic = pic,

@@ -62,6 +62,7 @@ void findings__loops(struct finder *f);	       /* loops.c */
 void findings__safe(struct finder *f);	       /* safe.c */
 void findings__gc(struct finder *f);	       /* gc.c */
 void findings__heap(struct finder *f);	       /* heap.c */
+void findings__nursery(struct finder *f);      /* nursery.c; after findings__gc */
 void findings__capabilities(struct finder *f); /* caps.c */
 void findings__haskell(struct finder *f);      /* haskell.c */
 

@@ -18,7 +18,8 @@
 #define RARE_NS 50000000ULL
 
 /* GHC's blocks (rts/include/rts/Constants.h). */
-#define BLOCK_SIZE 4096
+#define BLOCK_SIZE     4096
+#define MEGABLOCK_SIZE (UINT64_C(1) << 20)
 
 /* ── samples ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -163,11 +164,14 @@ static uint64_t bytes_of(uint64_t n, uint64_t size)
 static void read_heap(const struct wire_heap *rec, struct alloc_reading *r)
 {
 	_Static_assert(PIC_HEAP_GENS == WIRE_HEAP_GENS, "all that are read are shown");
+	_Static_assert(PIC_HEAP_THREADS == WIRE_HEAP_THREADS, "all that are counted are shown");
 	r->live = bytes_of(rec->live_words, 8);
 	r->copied = bytes_of(rec->copied_words, 8);
 	r->slop = bytes_of(rec->slop_words, 8);
 	r->skipped_copied = bytes_of(rec->skipped_copied_words, 8);
 	r->generation = rec->generation < 256 ? (int32_t)rec->generation : -1;
+	r->held = rec->held * MEGABLOCK_SIZE;
+	r->threads = MIN(rec->n_threads, (uint32_t)PIC_HEAP_THREADS);
 	r->n_gens = rec->n_gens;
 	for (uint32_t i = 0; i < rec->n_gens; i++) {
 		const struct wire_heap_gen *from = &rec->gens[i];
@@ -245,6 +249,8 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	a->known = true;
 	a->read_ns = rec->h.ns;
 	a->live = reading.live;
+	a->held = reading.held ? reading.held : a->held;
+	a->threads = reading.threads ? reading.threads : a->threads;
 	err = add_reading(in, a, &reading);
 	return err ? err : close_samples(in, s, rec->h.ns);
 }

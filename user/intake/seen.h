@@ -225,6 +225,8 @@ struct alloc_reading {
 	bool ticked; /* a tick's, which knows nothing of what follows */
 	/* the heap by then */
 	uint64_t live, copied, slop, nursery;
+	uint64_t held;	  /* at the end of the collection before; 0: not known */
+	uint32_t threads; /* Haskell ones; 0: not known */
 	uint32_t n_gens;
 	int32_t generation; /* the oldest one collected; -1: not known */
 	struct pic_heap_gen gens[PIC_HEAP_GENS];
@@ -246,6 +248,8 @@ struct seen_allocs {
 	size_t n_readings, readings_cap;
 	uint64_t read_ns; /* the last one's */
 	uint64_t live;	  /* bytes after the last collection */
+	uint64_t held;	  /* from the system, by then; 0: not known */
+	uint32_t threads; /* Haskell ones after the last major collection; 0: not known */
 	uint64_t heap_ns; /* when that ended; 0: there has been none */
 	bool rare;	  /* it was long in coming */
 	uint64_t ticked;  /* bytes in the readings of ticks since then */

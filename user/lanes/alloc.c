@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* alloc: what was allocated, booked by stack as it comes, and put into the picture. */
+#include <string.h>
+
 #include "ledger/sums.h"
 #include "lanes_priv.h"
 
@@ -114,6 +116,7 @@ int allocated__fill(struct lanes *l)
 	struct ledger_weight *weights = NULL;
 	struct pic_alloc_row *rows;
 	size_t n = 0;
+	bool exited;
 	int err = book_rest(l);
 
 	if (!err)
@@ -135,5 +138,6 @@ int allocated__fill(struct lanes *l)
 	pub->alloc.rows = rows;
 	pub->alloc.n_rows = n;
 	err = allocators__fill(l->pic, pub);
-	return err ? err : heap_curve__fill(&l->allocated.heap, l->pic, &pub->heap);
+	exited = pub->end && !strcmp(pub->end, "exited");
+	return err ? err : heap_curve__fill(&l->allocated.heap, exited, l->pic, &pub->heap);
 }

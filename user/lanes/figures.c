@@ -131,6 +131,8 @@ static void add_allocated(const struct lanes *l, uint64_t at_ns, struct figures 
 	f->allocated_bytes = l->allocated.sums.bytes;
 	f->live_known = allocs->known;
 	f->live_bytes = allocs->live;
+	f->held_bytes = allocs->held;
+	f->haskell_threads = allocs->threads;
 	for (size_t i = 0; i < allocs->n_readings; i++)
 		if (allocs->readings[i].ns <= at_ns)
 			f->allocated_bytes += allocs->readings[i].bytes;

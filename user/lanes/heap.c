@@ -50,16 +50,22 @@ int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_
 	struct pic_heap_point point = {.ns = r->ns,
 				       .live_bytes = r->live,
 				       .allocated_bytes = allocated,
+				       .held_bytes = r->held,
 				       .major = is_major(r)};
 	uint64_t before = c->last.live_bytes;
 	int err;
 
+	c->before = *h;
 	for (uint32_t i = 0; i < r->n_gens; i++)
 		point.gens[i] = r->gens[i].live_bytes;
 	memcpy(h->gens, r->gens, sizeof(h->gens));
 	h->n_gens = r->n_gens;
 	h->slop_bytes = r->slop;
 	h->nursery_bytes = r->nursery;
+	h->held_bytes = r->held ? r->held : h->held_bytes;
+	h->most_held_bytes = MAX(h->most_held_bytes, r->held);
+	h->haskell_threads = r->threads ? r->threads : h->haskell_threads;
+	h->most_haskell_threads = MAX(h->most_haskell_threads, r->threads);
 	h->copied_bytes += r->copied + r->skipped_copied;
 	h->most_live_bytes = MAX(h->most_live_bytes, r->live);
 	if (r->generation == 0) {
@@ -90,10 +96,9 @@ static double student(size_t freedom)
 }
 
 /* A straight line by least squares through what is live after major collections. */
-static void find_growth(const struct heap_points *p, struct pic_heap *h)
+static void find_growth(const struct heap_points *p, size_t n, struct pic_heap *h)
 {
 	double x0, y0 = 0, mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0, rest;
-	size_t n = p->n;
 
 	if (n < MIN_GROWTH)
 		return;
@@ -119,8 +124,29 @@ static void find_growth(const struct heap_points *p, struct pic_heap *h)
 	h->growth_error = student(n - 2) * sqrt((rest > 0 ? rest : 0) / (double)(n - 2) / xx);
 }
 
-int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap *ret_heap)
+/*
+ * A program's end has a major collection of its own, with nothing left to run (rts/Schedule.c,
+ * exitScheduler): what it leaves is nothing that the program had. What was copied has it, and so
+ * has the curve.
+ */
+static void leave_out_last(const struct heap_curve *c, struct pic_heap *h)
 {
+	const struct pic_heap *before = &c->before;
+
+	h->last = before->last;
+	h->majors = before->majors;
+	h->futile_majors = before->futile_majors;
+	memcpy(h->gens, before->gens, sizeof(h->gens));
+	h->n_gens = before->n_gens;
+	h->slop_bytes = before->slop_bytes;
+	h->nursery_bytes = before->nursery_bytes;
+	h->haskell_threads = before->haskell_threads;
+}
+
+int heap_curve__fill(const struct heap_curve *c, bool exited, struct picture *pic,
+		     struct pic_heap *ret_heap)
+{
+	bool left_out = exited && c->last.major && c->before.known;
 	struct pic_heap_point *points;
 	size_t n = c->points.n;
 
@@ -135,6 +161,11 @@ int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap 
 	*ret_heap = c->heap;
 	ret_heap->points = points;
 	ret_heap->n_points = n;
-	find_growth(&c->majors, ret_heap);
+	if (left_out)
+		leave_out_last(c, ret_heap);
+	find_growth(&c->majors,
+		    c->majors.n - (left_out && c->majors.n &&
+				   c->majors.v[c->majors.n - 1].ns == c->last.ns),
+		    ret_heap);
 	return 0;
 }

@@ -84,7 +84,7 @@ struct heap_points {
 };
 
 struct heap_curve {
-	struct pic_heap heap; /* but for its points, and the growth */
+	struct pic_heap heap, before; /* but for points and growth; before: the last collection */
 	struct pic_heap_point last;
 	struct heap_points points, majors;
 };
@@ -422,6 +422,8 @@ int allocated__fill(struct lanes *l);
 void heap_curve__free(struct heap_curve *c);
 /* With all that was allocated by then. */
 int heap_curve__add(struct heap_curve *c, const struct alloc_reading *r, uint64_t allocated);
-int heap_curve__fill(struct heap_curve *c, struct picture *pic, struct pic_heap *ret_heap);
+/* exited: the process has, by itself. */
+int heap_curve__fill(const struct heap_curve *c, bool exited, struct picture *pic,
+		     struct pic_heap *ret_heap);
 
 #endif

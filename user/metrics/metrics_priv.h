@@ -81,6 +81,8 @@ struct model_target {
 	struct sum allocated_bytes;
 	uint64_t live_bytes;
 	bool live_known;
+	uint64_t held_bytes;	  /* 0: not known */
+	uint32_t haskell_threads; /* 0: not known */
 };
 
 struct labelled {

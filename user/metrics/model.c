@@ -291,6 +291,10 @@ void metrics__take(void *metrics, const struct figures *f, bool closed)
 	t->live_known |= f->live_known;
 	if (f->live_known)
 		t->live_bytes = f->live_bytes;
+	if (f->held_bytes)
+		t->held_bytes = f->held_bytes;
+	if (f->haskell_threads)
+		t->haskell_threads = f->haskell_threads;
 	t->queued_known |= f->queued_known;
 	if (f->queued_known)
 		t->queued = f->queued;

@@ -174,6 +174,22 @@ static void write_live(struct buf *out, const char *name, const struct model_tar
 	end_number(out, t->live_bytes);
 }
 
+static void write_held(struct buf *out, const char *name, const struct model_target *t)
+{
+	if (!t->held_bytes || t->ended)
+		return;
+	begin(out, name, t);
+	end_number(out, t->held_bytes);
+}
+
+static void write_haskell_threads(struct buf *out, const char *name, const struct model_target *t)
+{
+	if (!t->haskell_threads || t->ended)
+		return;
+	begin(out, name, t);
+	end_number(out, t->haskell_threads);
+}
+
 /* ── safe calls ──────────────────────────────────────────────────────────────────────────── */
 
 /* NULL: the sum of all that have no series. */
@@ -272,6 +288,11 @@ static const struct family {
 	 write_allocated},
 	{"safescoped_heap_live_bytes", "gauge",
 	 "What was live after the last collection, as the runtime counts it.", write_live},
+	{"safescoped_heap_held_bytes", "gauge",
+	 "What the heap held from the system after the last collection but one.", write_held},
+	{"safescoped_haskell_threads", "gauge",
+	 "Haskell threads after the last major collection; 4096: that many or more.",
+	 write_haskell_threads},
 	{"safescoped_thread_seconds_total", "counter",
 	 "What OS threads did, all of a process added up, by state.", write_threads},
 	{"safescoped_capability_seconds_total", "counter",

@@ -61,6 +61,8 @@ struct figures {
 	/* after the last collection that was seen to end, in any part; false: there is none */
 	uint64_t live_bytes;
 	bool live_known;
+	uint64_t held_bytes;	  /* from the system, by then; 0: not known */
+	uint32_t haskell_threads; /* after the last major collection; 0: not known */
 };
 
 #endif

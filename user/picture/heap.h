@@ -75,6 +75,8 @@ struct pic_alloc {
 
 /* Generations that are read. */
 #define PIC_HEAP_GENS 4
+/* Haskell threads that are counted: as many, or more. */
+#define PIC_HEAP_THREADS 4096
 
 /* Of one generation; youngest first. */
 struct pic_heap_gen {
@@ -89,6 +91,7 @@ struct pic_heap_point {
 	uint64_t ns, live_bytes;
 	uint64_t allocated_bytes;     /* by then, since pic_alloc.from_ns */
 	uint64_t gens[PIC_HEAP_GENS]; /* live bytes of each */
+	uint64_t held_bytes;	      /* as in struct pic_heap */
 	bool major;
 };
 
@@ -103,6 +106,11 @@ struct pic_heap {
 	uint32_t n_gens;	/* 0: not known */
 	uint64_t slop_bytes;	/* in blocks of all generations, and not live */
 	uint64_t nursery_bytes; /* of all capabilities together; 0: not known */
+	/* Held from the system, in megablocks, at the end of the collection before the last one,
+	 * and the most at any's; 0: not known. */
+	uint64_t held_bytes, most_held_bytes;
+	/* Haskell threads after the last major collection, and the most after any; 0: not known */
+	uint32_t haskell_threads, most_haskell_threads;
 	uint64_t copied_bytes;
 	/* collections of the youngest generation alone: what was allocated for them, and copied */
 	uint64_t minor_bytes, minor_copied_bytes;

@@ -99,6 +99,8 @@ static uint64_t sorted_by(const struct top_process *p, enum top_sort sort)
 		return p->call_ns;
 	case TOP_BY_GC:
 		return p->gc_ns;
+	case TOP_BY_ALLOC:
+		return p->alloc_rate;
 	default:
 		return p->cpu_ns;
 	}
@@ -171,6 +173,7 @@ static void put_process(struct sheet *s, const struct top_process *p, bool selec
 	number(s, 9, "%.0f", rate(frame, p->calls));
 	number(s, 6, "%.0f", rate(frame, p->gcs));
 	number(s, 8, "%.1f", rate(frame, p->gc_ns) / 1e7);
+	put(s, p->alloc_known ? human__bytes(p->alloc_rate).s : "–", 9, true);
 	gap(s);
 	gap(s);
 	if (s->left > 8)
@@ -184,7 +187,7 @@ static const struct top_process *put_processes(struct sheet *s)
 	const struct top_view *view = s->view;
 	const struct top_process *order[TOP_PROCESSES], *selected = NULL;
 	size_t n = top__order(view, order), room = MAX(view->rows / 3, 1U), first = 0, at = 0;
-	static const char *const titles[TOP_SORTS] = {"CPU", "calls", "GC", "name"};
+	static const char *const titles[TOP_SORTS] = {"CPU", "calls", "GC", "allocation", "name"};
 	char line[160];
 
 	for (size_t i = 0; i < n; i++)
@@ -195,8 +198,8 @@ static const struct top_process *put_processes(struct sheet *s)
 	if (at >= room)
 		first = at - room + 1;
 	if (begin(s, REVERSE)) {
-		snprintf(line, sizeof(line), "%8s %-16s%6s%9s%6s%8s  %s", "PID", "command", "CPU %",
-			 "calls/s", "GC/s", "pause %", "threads, by state");
+		snprintf(line, sizeof(line), "%8s %-16s%6s%9s%6s%8s%9s  %s", "PID", "command",
+			 "CPU %", "calls/s", "GC/s", "pause %", "alloc/s", "threads, by state");
 		put(s, line, 0, false);
 		snprintf(line, sizeof(line), "   (by %s)", titles[view->sort]);
 		put(s, line, 0, false);
@@ -225,18 +228,24 @@ static void put_title(struct sheet *s, const char *title)
 	}
 }
 
+/* By CPU time, or by what they allocate: as the processes are sorted. */
 static void put_functions(struct sheet *s, const struct top_process *p, size_t room)
 {
+	bool alloc = s->view->sort == TOP_BY_ALLOC;
+	const struct top_function *list = alloc ? p->allocators : p->functions;
+	uint64_t whole = MAX(alloc ? p->alloc_bytes : p->cpu_ns, 1);
+	uint32_t n = alloc ? p->n_allocators : p->n_functions;
 	size_t wide;
 
-	put_title(s, " self %  total %  top functions, by CPU time");
-	for (uint32_t i = 0; i < p->n_functions && room > 0; i++, room--) {
-		const struct top_function *f = &p->functions[i];
+	put_title(s, alloc ? " self %  total %  top functions, by what they allocate"
+			   : " self %  total %  top functions, by CPU time");
+	for (uint32_t i = 0; i < n && room > 0; i++, room--) {
+		const struct top_function *f = &list[i];
 
 		if (!begin(s, ""))
 			return;
-		number(s, 7, "%.1f", 100.0 * (double)f->self_ns / (double)MAX(p->cpu_ns, 1));
-		number(s, 9, "%.1f", 100.0 * (double)f->total_ns / (double)MAX(p->cpu_ns, 1));
+		number(s, 7, "%.1f", 100.0 * (double)f->self / (double)whole);
+		number(s, 9, "%.1f", 100.0 * (double)f->total / (double)whole);
 		gap(s);
 		gap(s);
 		/* a module that the name begins with is not shown twice */
@@ -283,9 +292,11 @@ static void put_gc(struct sheet *s, const struct top_process *p)
 	if (!begin(s, ""))
 		return;
 	snprintf(line, sizeof(line),
-		 "  %.0f collections a second, paused for %.1f %% of the time, %s each",
+		 "  %.0f collections a second, paused for %.1f %% of the time, %s each%s%s",
 		 rate(frame, p->gcs), rate(frame, p->gc_ns) / 1e7,
-		 p->gcs ? human__duration(p->gc_ns / p->gcs).s : "–");
+		 p->gcs ? human__duration(p->gc_ns / p->gcs).s : "–",
+		 p->live_bytes ? "; live: " : "",
+		 p->live_bytes ? human__bytes(p->live_bytes).s : "");
 	put(s, line, 0, false);
 	end(s);
 }
@@ -327,7 +338,7 @@ static void put_help(struct sheet *s)
 	static const char *const keys[] = {
 		"q, Ctrl-C       leave",
 		"up, down, k, j  select a process",
-		"c s g n         sort by CPU, by safe calls, by collections, by name",
+		"c s g a n       sort by CPU, safe calls, collections, allocation, name",
 		"space, f        freeze, and go on",
 		"w               write a report of the next part of the session",
 		">               the next part at once (of a replay)",
@@ -365,7 +376,7 @@ static void put_bottom(struct sheet *s)
 		return;
 	put(s,
 	    *s->view->message ? s->view->message
-			      : " q quit  ↑↓ select  c s g n sort  space freeze  w write  h help",
+			      : " q quit  ↑↓ select  c s g a n sort  space freeze  w write  h help",
 	    0, false);
 	end(s);
 }

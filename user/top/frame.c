@@ -62,11 +62,39 @@ static int take_functions(struct top_process *p, const struct pic_target *t)
 		     rts				 ? "(RTS)"
 		     : all[i]->module && *all[i]->module ? all[i]->module
 							 : all[i]->file);
-		f->self_ns = all[i]->self_ns;
-		f->total_ns = all[i]->total_ns;
+		f->self = all[i]->self_ns;
+		f->total = all[i]->total_ns;
 	}
 	free(all);
 	return 0;
+}
+
+/* The picture has its allocators in their order. */
+static void take_allocation(struct top_process *p, const struct picture *pic,
+			    const struct pic_target *t)
+{
+	const struct pic_alloc *alloc = &t->alloc;
+	uint64_t ns = alloc->to_ns > alloc->from_ns ? alloc->to_ns - alloc->from_ns : 0;
+
+	p->live_bytes = t->heap.known ? t->heap.last.live_bytes : 0;
+	if (!alloc->known || !ns)
+		return;
+	p->alloc_known = true;
+	p->alloc_rate = human__whole((double)alloc->bytes / ((double)ns / 1e9));
+	p->alloc_bytes = alloc->sampled_bytes + alloc->unsampled_bytes;
+	for (size_t i = 0; i < alloc->n_allocators && p->n_allocators < TOP_FUNCTIONS; i++) {
+		const struct pic_allocator *a = &alloc->allocators[i];
+		const struct pic_frame *frame = picture__frame(pic, a->frame);
+		struct top_function *f = &p->allocators[p->n_allocators];
+
+		if (frame->kind >= TF_STATE || !a->self_bytes)
+			continue;
+		p->n_allocators++;
+		copy(f->name, sizeof(f->name), frame->name);
+		copy(f->module, sizeof(f->module), frame->kind == TF_RTS ? "(RTS)" : frame->module);
+		f->self = a->self_bytes;
+		f->total = a->total_bytes;
+	}
 }
 
 static void take_safe(struct top_call *to, const struct pic_call *from)
@@ -110,7 +138,8 @@ static void take_calls(struct top_process *p, const struct pic_target *t)
 	}
 }
 
-static int take_process(struct top_process *p, const struct pic_target *t)
+static int take_process(struct top_process *p, const struct picture *pic,
+			const struct pic_target *t)
 {
 	const struct pic_lanes *threads = &t->lanes[LANE_THREAD];
 
@@ -131,6 +160,7 @@ static int take_process(struct top_process *p, const struct pic_target *t)
 	p->gcs = t->gc.count;
 	p->gc_ns = t->gc.pause_ns;
 	take_calls(p, t);
+	take_allocation(p, pic, t);
 	return take_functions(p, t);
 }
 
@@ -167,7 +197,7 @@ static int take_processes(struct top_frame *frame, const struct picture *pic)
 		qsort(busy, n, sizeof(*busy), by_cpu);
 	frame->n_all = (uint32_t)n;
 	for (size_t i = 0; i < MIN(n, (size_t)TOP_PROCESSES) && !err; i++)
-		err = take_process(&frame->processes[frame->n_processes++], busy[i].target);
+		err = take_process(&frame->processes[frame->n_processes++], pic, busy[i].target);
 	free(busy);
 	return err;
 }
@@ -197,6 +227,14 @@ static int write_frame(FILE *out, const struct picture *pic, const struct export
 
 const struct export_format export_top = {"top", ".top", write_frame};
 
+static void end_names(struct top_function *functions, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		functions[i].name[sizeof(functions[i].name) - 1] = '\0';
+		functions[i].module[sizeof(functions[i].module) - 1] = '\0';
+	}
+}
+
 bool top_frame__check(struct top_frame *frame)
 {
 	if (frame->magic != TOP_MAGIC || frame->n_processes > TOP_PROCESSES || !frame->length_ns)
@@ -204,13 +242,12 @@ bool top_frame__check(struct top_frame *frame)
 	for (uint32_t i = 0; i < frame->n_processes; i++) {
 		struct top_process *p = &frame->processes[i];
 
-		if (p->n_functions > TOP_FUNCTIONS || p->n_calls > TOP_CALLS)
+		if (p->n_functions > TOP_FUNCTIONS || p->n_allocators > TOP_FUNCTIONS ||
+		    p->n_calls > TOP_CALLS)
 			return false;
 		p->comm[sizeof(p->comm) - 1] = '\0';
-		for (uint32_t k = 0; k < p->n_functions; k++) {
-			p->functions[k].name[sizeof(p->functions[k].name) - 1] = '\0';
-			p->functions[k].module[sizeof(p->functions[k].module) - 1] = '\0';
-		}
+		end_names(p->functions, p->n_functions);
+		end_names(p->allocators, p->n_allocators);
 		for (uint32_t k = 0; k < p->n_calls; k++) {
 			p->list[k].function[sizeof(p->list[k].function) - 1] = '\0';
 			p->list[k].caller[sizeof(p->list[k].caller) - 1] = '\0';

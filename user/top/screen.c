@@ -193,7 +193,7 @@ static void move(struct screen *s, int by)
 
 static void take_key(struct screen *s, int key)
 {
-	static const char sorts[] = "csgn";
+	static const char sorts[] = "csgan";
 	const char *sort = key ? strchr(sorts, key) : NULL;
 
 	s->view.message[0] = '\0';

@@ -19,7 +19,7 @@
 
 struct top_function {
 	char name[128], module[64];
-	uint64_t self_ns, total_ns;
+	uint64_t self, total; /* ns of CPU time, or bytes that it allocated */
 };
 
 struct top_call {
@@ -37,9 +37,14 @@ struct top_process {
 	uint64_t states_ns[ST_MAX]; /* of its threads, but for housekeeping */
 	uint64_t calls, call_ns;    /* safe ones */
 	uint64_t gcs, gc_ns;	    /* collections, and their pauses */
-	uint32_t n_functions, n_calls;
-	struct top_function functions[TOP_FUNCTIONS]; /* by self_ns */
-	struct top_call list[TOP_CALLS];	      /* by total_ns */
+	bool alloc_known;	    /* a collection shows what comes next */
+	uint64_t alloc_rate;	    /* bytes a second, from one collection to another */
+	uint64_t alloc_bytes;	    /* that `allocators` have parts of */
+	uint64_t live_bytes;	    /* after the last collection, or major one; 0: not known */
+	uint32_t n_functions, n_calls, n_allocators;
+	struct top_function functions[TOP_FUNCTIONS];  /* by self */
+	struct top_function allocators[TOP_FUNCTIONS]; /* by self */
+	struct top_call list[TOP_CALLS];	       /* by total_ns */
 };
 
 /* It has no pointers: it goes through a pipe as it is. */
@@ -52,7 +57,7 @@ struct top_frame {
 	struct top_process processes[TOP_PROCESSES];
 };
 
-#define TOP_MAGIC 0x31706f745f737373ULL
+#define TOP_MAGIC 0x32706f745f737373ULL
 
 /* Reads what came by the pipe. False: it is no frame. */
 bool top_frame__check(struct top_frame *frame);
@@ -72,7 +77,7 @@ void terminal__size(unsigned *ret_columns, unsigned *ret_rows);
 
 /* ── drawing (draw.c) ────────────────────────────────────────────────────────────────────── */
 
-enum top_sort { TOP_BY_CPU, TOP_BY_CALLS, TOP_BY_GC, TOP_BY_NAME, TOP_SORTS };
+enum top_sort { TOP_BY_CPU, TOP_BY_CALLS, TOP_BY_GC, TOP_BY_ALLOC, TOP_BY_NAME, TOP_SORTS };
 
 struct top_view {
 	const struct top_frame *frame; /* NULL: none has come */

@@ -320,7 +320,7 @@ static void put_counter(struct chrome *w, const struct pic_target *target,
 	}
 }
 
-/* What is live: the curve that reports have, with its parts by generation. */
+/* What is live: the curve that reports have, with its parts by generation; and what is held. */
 static void put_heap(struct chrome *w, const struct pic_heap *heap, struct chrome_track at)
 {
 	at.tid = 0;
@@ -331,6 +331,10 @@ static void put_heap(struct chrome *w, const struct pic_heap *heap, struct chrom
 			continue;
 		chrome__begin(w, 'C', at, "heap: live", "", p->ns);
 		fprintf(w->out, ",\"args\":{\"bytes\":%" PRIu64 "}}", p->live_bytes);
+		if (p->held_bytes) {
+			chrome__begin(w, 'C', at, "heap: held from the system", "", p->ns);
+			fprintf(w->out, ",\"args\":{\"bytes\":%" PRIu64 "}}", p->held_bytes);
+		}
 		if (!heap->n_gens)
 			continue;
 		chrome__begin(w, 'C', at, "heap: live by generation", "", p->ns);

@@ -213,29 +213,6 @@ static void put_points(const struct html *h, const struct pic_counter *counter, 
 	}
 }
 
-/* What was live after each collection; of too many the highest, as above. */
-static void put_heap(const struct html *h, const struct pic_heap *heap, size_t most, bool first)
-{
-	size_t stride = heap->n_points / MAX(most, (size_t)1) + 1;
-	uint64_t at = h->zero_ns;
-	bool any = false;
-
-	fprintf(h->out, "%s\n{\"name\":\"live heap\",\"unit\":\"bytes\",\"max\":%llu,\"points\":[",
-		first ? "" : ",", (unsigned long long)heap->most_live_bytes);
-	for (size_t i = 0; i < heap->n_points; i += stride) {
-		uint64_t bytes = 0;
-
-		for (size_t k = i; k < MIN(i + stride, heap->n_points); k++)
-			bytes = MAX(bytes, heap->points[k].live_bytes);
-		html__comma(h->out, &any);
-		html__put_int(h->out, (int64_t)(heap->points[i].ns - at));
-		fputc_unlocked(',', h->out);
-		put_u64(h->out, bytes);
-		at = heap->points[i].ns;
-	}
-	fputs("]}", h->out);
-}
-
 static void put_point(const struct html *h, uint64_t *at, uint64_t ns, uint64_t value, bool *any)
 {
 	html__comma(h->out, any);
@@ -243,6 +220,37 @@ static void put_point(const struct html *h, uint64_t *at, uint64_t ns, uint64_t 
 	fputc_unlocked(',', h->out);
 	put_u64(h->out, value);
 	*at = ns;
+}
+
+static uint64_t live_at(const struct pic_heap_point *point)
+{
+	return point->live_bytes;
+}
+
+static uint64_t held_at(const struct pic_heap_point *point)
+{
+	return point->held_bytes;
+}
+
+/* After each collection; of too many the highest, as above. */
+static void put_heap(const struct html *h, const struct pic_heap *heap, const char *name,
+		     uint64_t (*value)(const struct pic_heap_point *point), uint64_t max,
+		     size_t most)
+{
+	size_t stride = heap->n_points / MAX(most, (size_t)1) + 1;
+	uint64_t at = h->zero_ns;
+	bool any = false;
+
+	fprintf(h->out, "\n{\"name\":\"%s\",\"unit\":\"bytes\",\"max\":%llu,\"points\":[", name,
+		(unsigned long long)max);
+	for (size_t i = 0; i < heap->n_points; i += stride) {
+		uint64_t bytes = 0;
+
+		for (size_t k = i; k < MIN(i + stride, heap->n_points); k++)
+			bytes = MAX(bytes, value(&heap->points[k]));
+		put_point(h, &at, heap->points[i].ns, bytes, &any);
+	}
+	fputs("]}", h->out);
 }
 
 /* In bytes a second, from one collection's end to another's, which are not nearer to each other
@@ -274,6 +282,7 @@ static void put_allocation(const struct html *h, const struct pic_heap *heap)
 
 static size_t put_curves(const struct html *h, const struct pic_target *target, size_t most)
 {
+	const struct pic_heap *heap = &target->heap;
 	size_t n = MIN(target->n_counters, (size_t)CURVES);
 
 	fputs(",\n\"curves\":[", h->out);
@@ -295,10 +304,16 @@ static size_t put_curves(const struct html *h, const struct pic_target *target, 
 		put_points(h, counter, most / MAX(n, (size_t)1));
 		fputs("]}", h->out);
 	}
-	if (target->heap.known && target->heap.n_points)
-		put_heap(h, &target->heap, most, n == 0);
-	if (target->heap.known && target->heap.n_points > 1)
-		put_allocation(h, &target->heap);
+	if (heap->known && heap->n_points) {
+		fputs(n ? "," : "", h->out);
+		put_heap(h, heap, "live heap", live_at, heap->most_live_bytes, most);
+	}
+	if (heap->known && heap->n_points && heap->held_bytes) {
+		fputc(',', h->out);
+		put_heap(h, heap, "held from the system", held_at, heap->most_held_bytes, most);
+	}
+	if (heap->known && heap->n_points > 1)
+		put_allocation(h, heap);
 	fputc(']', h->out);
 	return target->n_counters - n;
 }

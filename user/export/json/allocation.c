@@ -95,7 +95,7 @@ static void add_points(struct report *r, cJSON *o, const struct pic_heap *heap)
 			  p->ns - MIN(p->ns, r->session->start_ns), p->live_bytes, p->major);
 		for (uint32_t g = 0; g < heap->n_gens; g++)
 			buf__addf(&text, ",%" PRIu64, p->gens[g]);
-		buf__addc(&text, ']');
+		buf__addf(&text, ",%" PRIu64 "]", p->held_bytes);
 	}
 	add_text(r, o, "points", &text);
 }
@@ -115,6 +115,11 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 	add_u64(r, o, "most_live_bytes", heap->most_live_bytes);
 	add_u64(r, o, "slop_bytes", heap->slop_bytes);
 	add_known(r, o, "nursery_bytes", known_if(heap->nursery_bytes, heap->nursery_bytes));
+	add_known(r, o, "held_bytes", known_if(heap->held_bytes, heap->held_bytes));
+	add_known(r, o, "most_held_bytes", known_if(heap->held_bytes, heap->most_held_bytes));
+	add_known(r, o, "haskell_threads", known_if(heap->haskell_threads, heap->haskell_threads));
+	add_known(r, o, "most_haskell_threads",
+		  known_if(heap->haskell_threads, heap->most_haskell_threads));
 	add_u64(r, o, "copied_bytes", heap->copied_bytes);
 	add_real(r, o, "survival", heap__survival(heap));
 	add_u64(r, o, "futile_majors", heap->futile_majors);

@@ -17,6 +17,14 @@ static void put_growth(const struct text *t, const struct pic_heap *heap)
 		human__bytes(human__whole(growth)).s, human__bytes(human__whole(error)).s);
 }
 
+/* The collector needs room to copy to, and gives memory back slowly. */
+static void put_held(const struct text *t, const struct pic_heap *heap)
+{
+	fprintf(t->out, "; %s held from the system", human__bytes(heap->held_bytes).s);
+	if (heap->most_held_bytes > heap->held_bytes)
+		fprintf(t->out, ", at most %s", human__bytes(heap->most_held_bytes).s);
+}
+
 static void put_live(const struct text *t)
 {
 	const struct pic_heap *heap = &t->target->heap;
@@ -36,6 +44,12 @@ static void put_live(const struct text *t)
 	if (heap->slop_bytes)
 		fprintf(t->out, "; %s of its blocks are not live",
 			human__bytes(heap->slop_bytes).s);
+	if (heap->held_bytes)
+		put_held(t, heap);
+	if (heap->haskell_threads)
+		fprintf(t->out, "; %s%s Haskell %s", human__count(heap->haskell_threads).s,
+			heap->haskell_threads == PIC_HEAP_THREADS ? " or more" : "",
+			plural(heap->haskell_threads, "thread", "threads"));
 	fputc('\n', t->out);
 }
 
