@@ -17,7 +17,7 @@ struct def {
 struct defs {
 	const struct sections *all;
 	struct def *v;	 /* by section, then as in the symbol table */
-	uint32_t *first; /* of each section, and behind the last one */
+	uint32_t *first; /* of each section, and after the last one */
 	uint32_t *next, *buckets;
 	size_t n;
 	unsigned bits;
