@@ -371,8 +371,8 @@ static double cell(const cJSON *table, int row, int column)
 	return cJSON_GetArrayItem(cJSON_GetArrayItem(at(table, "rows"), row), column)->valuedouble;
 }
 
-/* From one collection's end to the next request: 4, 4 and 6 MB of the thread and the capability, and
- * then what nobody was seen to allocate. */
+/* From one collection's end to the next request: 4, 4 and 6 MB of the thread and the capability,
+ * and then what nobody was seen to allocate. */
 static void check_spans(const cJSON *spans)
 {
 	static const double want[][5] = {

@@ -140,7 +140,8 @@ static void test_times(void **state)
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
 	for (uint64_t ms = 2; ms < 30; ms += 4) {
-		put(&kit, mk_sample(&r, 7, T0 + ms * MS, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+		put(&kit,
+		    mk_sample(&r, 7, T0 + ms * MS, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
 		mk_sample(&r, 8, T0 + ms * MS + 1, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP);
 		r.sample.rts.cap_no = 1;
 		r.sample.rts.cap = 0x4321;

@@ -100,8 +100,8 @@ struct replay_hooks {
 	 */
 	uint64_t window_ns;
 	int (*window)(void *ctx, struct picture *pic);
-	/* Lanes of Haskell threads are wanted: of a process that has none, as the session made none,
-	 * that is missing. */
+	/* Lanes of Haskell threads are wanted: of a process that has none, as the session made
+	 * none, that is missing. */
 	bool haskell_lanes;
 };
 

@@ -202,15 +202,16 @@ struct seen_gcs {
 
 /* A sample of allocation, once the collection's end has shown how many bytes it stands for. */
 struct alloc_note {
-	struct ev ev; /* its stack, Haskell thread and capability; t0 and t1: the collection's end */
+	struct ev
+		ev; /* its stack, Haskell thread and capability; t0 and t1: the collection's end */
 	uint64_t bytes;
 	uint64_t since_ns, until_ns; /* all of them were allocated between these */
-	int32_t tid;	   /* the OS thread; 0: not known */
-	bool whole;   /* the stack is */
-	bool stopped; /* for another capability's collection */
-	bool ticked;  /* it is one of the sampler's: what it stands for was allocated since the last
-		       * one
-		       */
+	int32_t tid;		     /* the OS thread; 0: not known */
+	bool whole;		     /* the stack is */
+	bool stopped;		     /* for another capability's collection */
+	bool ticked; /* it is one of the sampler's: what it stands for was allocated since the last
+		      * one
+		      */
 };
 
 /* What was allocated from one collection's end, or one of the sampler's ticks, to the next one's.

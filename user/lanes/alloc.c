@@ -34,7 +34,8 @@ static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
 static int put_span(struct lanes *l, const struct pic_alloc_span *span)
 {
 	struct allocated *a = &l->allocated;
-	int err = alloc_spans__put(&a->spans, span, MIN(MAX(l->max_slices, LEAST_SPANS), MOST_SPANS));
+	int err =
+		alloc_spans__put(&a->spans, span, MIN(MAX(l->max_slices, LEAST_SPANS), MOST_SPANS));
 
 	if (err == -E2BIG) {
 		a->sums.no_span_bytes += span->bytes;

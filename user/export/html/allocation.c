@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was allocated, as the page adds it up: by stack in all, and by time, thread and capability. */
+/* What was allocated, as the page adds it up: by stack in all, and by time, thread and capability.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ static void put_rows(const struct html *h, const struct pic_alloc *alloc)
 
 /* ── spans ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Those of a process by the page's nodes, as many as it has room for; *left_out: bytes in no span. */
+/* Those of a process by the page's nodes, as many as it has room for; *left_out: bytes in no span.
+ */
 static int collect(const struct html *h, const struct pic_alloc *alloc, size_t all,
 		   struct alloc_spans *spans, uint64_t *left_out)
 {

@@ -135,9 +135,9 @@ void html_slices__put(const struct html *h);
 
 /* "gcs":…,"marks":…,"flows":…,"counters":… of a process, of which there are `n`. */
 void html__put_events(const struct html *h, const struct pic_target *target, size_t n);
-/* "allocated":[[node, bytes, samples, …]], "spans":[{"whose":[capability, OS thread, Haskell thread, …],
- * "list":[end since the one before, length, index of whose, node, bytes, samples, …]}], by process.
- * -ENOMEM. */
+/* "allocated":[[node, bytes, samples, …]], "spans":[{"whose":[capability, OS thread, Haskell
+ * thread, …], "list":[end since the one before, length, index of whose, node, bytes, samples, …]}],
+ * by process. -ENOMEM. */
 int html__put_allocated(const struct html *h);
 /* "findings":[…] */
 void html__put_findings(const struct html *h, const struct pic_target *target);
