@@ -156,6 +156,7 @@ static void add_allocation(struct picture *pic, struct pic_target *target, const
 		rows[stack].bytes += bytes;
 		rows[stack].samples++;
 		target->alloc.bytes += bytes;
+		target->alloc.sampled_bytes += bytes;
 	}
 	target->alloc.known = true;
 	target->alloc.rows = rows;
