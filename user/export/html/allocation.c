@@ -9,7 +9,7 @@
 #include "picture/spans.h"
 
 /* Spans of all processes together. */
-#define MAX_SPANS   65536
+#define MAX_SPANS   32768
 #define LEAST_SPANS 64
 
 /* The capability and the threads that many spans have in common. */
