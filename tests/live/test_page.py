@@ -146,6 +146,7 @@ def check_keys(seen, report):
     check(times[0][1] == times[1][0], f"the next slice begins at {times[1][0]}, not {times[0][1]}")
     check(re.search(r"boundaries\n(events: exact|samples)", keys["slice"]), f"its boundaries: {keys['slice']}")
     check("slices and" in keys["basis"] and keys["whole"] == seen["basis"], f"a range by keys: {keys}")
+    check(not keys["left"], "nothing is selected any more, and a slice is shown")
     check(report["lanes"], "no lanes")
 
 
