@@ -18,6 +18,7 @@
 #define STACKS	     4000
 #define DEEPEST	     40
 #define POINTS	     100000
+#define SPANS	     30000
 
 static uint64_t seed = 88172645463325252ULL;
 
@@ -132,6 +133,38 @@ static void add_curve(struct picture *pic, struct pic_target *target, uint64_t e
 	target->n_counters = 1;
 }
 
+static void add_allocation(struct picture *pic, struct pic_target *target, const uint32_t *stacks,
+			   uint64_t end)
+{
+	struct pic_alloc_span *spans = picture__alloc(pic, SPANS, sizeof(*spans));
+	struct pic_alloc_row *rows = picture__alloc(pic, STACKS, sizeof(*rows));
+
+	must(spans && rows, "no memory");
+	for (uint32_t i = 0; i < STACKS; i++)
+		rows[i].stack = stacks[i];
+	for (size_t i = 0; i < SPANS; i++) {
+		uint32_t stack = (uint32_t)any_below(STACKS);
+		uint64_t bytes = 1000000 + any_below(4000000);
+
+		spans[i] = (struct pic_alloc_span){.from_ns = end / SPANS * i,
+						   .to_ns = end / SPANS * (i + 1),
+						   .bytes = bytes,
+						   .samples = 1,
+						   .tid = (pid_t)(1000 + any_below(THREADS)),
+						   .cap = (uint16_t)any_below(CAPABILITIES),
+						   .stack = stacks[stack]};
+		rows[stack].bytes += bytes;
+		rows[stack].samples++;
+		target->alloc.bytes += bytes;
+		target->alloc.sampled_bytes += bytes;
+	}
+	target->alloc.known = true;
+	target->alloc.rows = rows;
+	target->alloc.n_rows = STACKS;
+	target->alloc.spans = spans;
+	target->alloc.n_spans = SPANS;
+}
+
 int main(int argc, char **argv)
 {
 	static uint32_t stacks[STACKS];
@@ -152,6 +185,7 @@ int main(int argc, char **argv)
 		lanes_of(pic, LANE_CAPABILITY, CAPABILITIES, n, stacks, &end);
 	target->lanes[LANE_THREAD] = lanes_of(pic, LANE_THREAD, THREADS, n, stacks, &end);
 	add_curve(pic, target, end);
+	add_allocation(pic, target, stacks, end);
 	*picture__edit_session(pic) =
 		(struct pic_session){.version = "bench", .mode = "pid", .end_ns = end};
 	out = fopen(argv[2], "w");

@@ -5,7 +5,8 @@
 //     node scripts/benchmarks/page.mjs BROWSER FILE.html
 //
 // Prints JSON: ms until the first paint, until all of it is there, and of each of forty steps of zooming in
-// and out, from the input to the painted frame. Needs playwright-core in build/npm.
+// and out, from the input to the painted frame, and how much of that the page's thread had a CPU: the rest are the
+// wait for the screen's next frame, and other programs. Needs playwright-core in build/npm.
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -35,10 +36,16 @@ try {
 	const begun = Date.now();
 	await page.goto(pathToFileURL(path.resolve(file)).href, { waitUntil: "commit" });
 	await page.waitForSelector("html[data-ready=all]", { state: "attached", timeout: 120000 });
-	const seen = { all: Date.now() - begun, steps: [] };
+	const seen = { all: Date.now() - begun, steps: [], cpu: [] };
+	const inspector = await page.context().newCDPSession(page);
+	await inspector.send("Performance.enable", { timeDomain: "threadTicks" });
+	const cpu = async () => 1000 * (await inspector.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration").value;
 	seen.paint = await page.evaluate(() => performance.getEntriesByType("paint")[0].startTime);
-	for (let i = 0; i < 40; i++)
+	for (let i = 0; i < 40; i++) {
+		const before = await cpu();
 		seen.steps.push(await page.evaluate(step, i < 20 ? -150 : 150));
+		seen.cpu.push(await cpu() - before);
+	}
 	console.log(JSON.stringify(seen));
 } finally {
 	await browser.close();

@@ -139,6 +139,11 @@ async function byKeys(page) {
 	await page.keyboard.press("0");
 	await settled(page);
 	seen.keys.whole = await text(page, "basis");
+	await page.keyboard.press("Enter");
+	await page.keyboard.press("s");
+	await settled(page);
+	await page.click("#clear");
+	seen.keys.left = await page.evaluate(() => !document.querySelector("#slice").hidden);
 }
 
 await visit(async (browser) => {

@@ -38,7 +38,8 @@ async function waits(page) {
 		return found.sort((a, b) => ns(b) - ns(a)).slice(0, most).map((slice) => {
 			chooseSlice(slice);
 			const names = [...document.querySelectorAll("#slice-body dt")];
-			return [laneName(slice.lane), names.find((e) => e.textContent === "on a CPU meanwhile").nextSibling.textContent];
+			const told = (name) => names.find((e) => e.textContent === name).nextSibling.textContent;
+			return [laneName(slice.lane), told("on a CPU meanwhile"), told("preempted by")];
 		});
 	}, SLICES);
 }

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import SAFESCOPED, cases, check, run
+from harness import ROOT, SAFESCOPED, cases, check, run
 from test_calls import ALWAYS
 from test_join import ROUNDS, Joined
 
@@ -148,6 +148,20 @@ def test_disk_full(t):
     check(any("the capture ends here" in l for l in session.err.seen), f"it said {session.err.seen}")
     check(t.report().target()["stacks"]["samples"] > 100, "the session did not go on")
     check([p.name for p in disk.iterdir()] == ["capture.partial"], f"{list(disk.iterdir())}")
+
+
+def test_no_haskell_lanes(t):
+    """Asked for, and not in the capture: that is reported, and all else is there."""
+    for capture in ("calls", "centres"):
+        path = ROOT / "tests" / "data" / "capture" / capture
+        for lanes, code in (("thread,capability", 0), ("haskell", 1), ("thread,haskell", 1)):
+            got, said = replay(t, path, "--lanes", lanes, formats=("json",))
+            report = json.loads((t.dir / "again.json").read_text())
+            target = report["targets"][0]
+            missing = [m for m in target["missing"] if "lanes of Haskell threads" in m]
+            check(got == code == report["session"]["exit"], f"--lanes {lanes} of {capture}: {got}: {said}")
+            check(("made without --lanes haskell" in said) == bool(missing) == bool(code), f"--lanes {lanes} of {capture}: {said}{missing}")
+            check(target["safe_calls"], "no safe calls")
 
 
 def test_refusals(t):

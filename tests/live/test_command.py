@@ -171,6 +171,20 @@ def test_killed(t):
     check("killed by signal 9" in err and "killed by" not in out, f"the text is not beside the command's output: {out!r}")
 
 
+KILLS = {"by-it": "mkfifo in; {} <>in & read line; kill -9 $!", "with-it": "exec timeout -s KILL 3 {}"}
+
+
+@cases(*KILLS)
+def test_killed_with_the_command(t, how):
+    """By the last thing that the command does, or with it: the report has the signal all the same."""
+    script = KILLS[how].format(f"{program('Calls', 'thr')} 1 safe_sleep_1ms=100000")
+    process = start(t, ["sh", "-c", f"cd '{t.dir}' && {script}"])
+    attached(process)
+    finish(process)
+    report = t.report().target()
+    check((report["end"], report["exit"]) == ("killed", {"code": None, "signal": 9}), f"{report['end']}, {report['exit']}")
+
+
 def test_output_is_the_commands(t):
     """What it prints is all there is on standard output, with the text report too."""
     code, out, err = finish(start(t, [program("Calls", "thr"), 1, "safe_sleep_1ms=50"], formats="json,text"))

@@ -146,6 +146,7 @@ def check_keys(seen, report):
     check(times[0][1] == times[1][0], f"the next slice begins at {times[1][0]}, not {times[0][1]}")
     check(re.search(r"boundaries\n(events: exact|samples)", keys["slice"]), f"its boundaries: {keys['slice']}")
     check("slices and" in keys["basis"] and keys["whole"] == seen["basis"], f"a range by keys: {keys}")
+    check(not keys["left"], "nothing is selected any more, and a slice is shown")
     check(report["lanes"], "no lanes")
 
 
@@ -246,11 +247,35 @@ def test_several_processes(t):
     check(seen["again"]["basis"] == seen["whole"]["basis"] and seen["again"]["tables"] == seen["whole"]["tables"],
           "after all processes again the page is not as it was")
     for own, other in (list(reports), list(reports)[::-1]):
-        waits = [text for lane, text in seen["waits"] if lane.endswith(f" of {own}")]
-        check(waits and any(f" of {other} for " in text for text in waits), f"{own} waited for {waits}")
+        waits = [(text, taker) for lane, text, taker in seen["waits"] if lane.endswith(f" of {own}")]
+        check(any(f" of {other} for " in text for text, _ in waits), f"{own} waited for {waits}")
+        check(any(taker.endswith(f" of {other}") for _, taker in waits), f"{own} lost its CPU to {waits}")
 
 
 # ── a walk ──
+
+
+def allocated_in(basis):
+    about, unit = re.search(r"About ([\d.]+) (.?)B were allocated", basis).groups()
+    return float(about) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit]
+
+
+def check_allocation(seen, truth):
+    """`pile` allocates, all of it on capability 0: in the whole session, and in whatever of it is selected."""
+    for what, table in (("the whole", seen["whole"]), ("a range of all", seen["range"]["table"]),
+                        ("capability 0", seen["lanes"][0]["table"])):
+        check("pile" in names(table)[0], f"{what}: what allocates most: {names(table)[:3]}")
+        most = max(number(row[3]) for row in table["rows"] if "pile" in row[0]["text"])
+        check_near(f"{what}: what it allocated", most, truth, 0.1 * truth)
+    check(any(re.search("pile.*\n.*B, ", text) for text in seen["stack"]), f"the graph of bytes: {seen['stack']}")
+    of = [allocated_in(part["basis"]) for part in (seen["range"], *seen["lanes"])]
+    check_near("what was allocated in a range of all", of[0], truth, 0.1 * truth)
+    check_near("on capability 0", of[1], truth, 0.1 * truth)
+    check(of[2] < 0.1 * truth, f"on capability 1, where nothing allocates much: {of[2]} bytes")
+    for part in (seen["range"], *seen["lanes"]):
+        check(f"About {part['flame'].split(' in all')[0]} were allocated" in part["basis"], f"{part['basis']}, but {part['flame']}")
+    check(allocated_in(seen["without"]["basis"]) == 0 and seen["without"]["flame"].startswith("0 B") and
+          "table" not in seen["without"], f"without Haskell code: {seen['without']}")
 
 
 def test_walk(t):
@@ -288,15 +313,10 @@ def test_walk(t):
           f"its longest wait: {waiting['slice']}")
     check(target.pid, "no process")
     # 6. what allocates
-    allocating = seen["allocating"]
-    first = {title: cell for title, cell in zip(allocating["table"]["columns"], allocating["table"]["rows"][0])}
-    check("pile" in first["function"]["text"], f"what allocates most: {allocating['table']['rows'][:3]}")
-    allocated = max(number(row[3]) for row in allocating["table"]["rows"] if "pile" in row[0]["text"])
-    check_near("what it allocated", allocated, truth["allocated"], 0.1 * truth["allocated"])
-    check(any(re.search("pile.*\n.*B, ", text) for text in allocating["stack"]), f"the graph of bytes: {allocating['stack']}")
-    about, unit = re.search(r"About ([\d.]+) (.)B were allocated", allocating["basis"]).groups()
-    check_near("what was allocated in a range of all", float(about) * {"k": 1e3, "M": 1e6, "G": 1e9}[unit], truth["allocated"],
-               0.1 * truth["allocated"])
+    check_allocation(seen["allocating"], truth["allocated"])
+    # nobody can while a collection waits to begin
+    held = allocated_in(seen["heldUp"]["basis"])
+    check(held < 0.01 * truth["allocated"], f"while the collections were held up {held} bytes were allocated")
     # 7. what changed between two builds
     lines = [line for line in seen["changed"]["text"].splitlines() if "slower: " in line]
     check(len(lines) == 1 and re.search(r"slower: ~?Main\.(\$w)?changed\b", lines[0]), f"what got slower: {lines}")

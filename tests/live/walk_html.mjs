@@ -94,10 +94,27 @@ async function allocating(page) {
 		stack.push(await text(page, "flame-look"));
 	}
 	await shot(page, "6-allocation");
+	const whole = (await tables(page))["table-allocation-0"];
 	await page.click("#select-view");
 	await settled(page);
-	const basis = await text(page, "basis");
-	return { basis, all, stack, table: (await tables(page))["table-allocation-0"] };
+	const range = await allocated(page);
+	await page.click("#clear");
+	const lanes = [];
+	for (const name of ["capability 0", "capability 1"]) {
+		await page.locator("#labels button[aria-pressed]", { hasText: name }).click();
+		await settled(page);
+		lanes.push(await allocated(page));
+		await page.click("#clear");
+	}
+	await shot(page, "6-capability");
+	await page.locator("#legend button", { hasText: /Haskell$/ }).click();
+	await settled(page);
+	return { all, stack, whole, range, lanes, without: await allocated(page) };
+}
+
+// What is selected.
+async function allocated(page) {
+	return { basis: await text(page, "basis"), flame: await text(page, "flame-look"), table: (await tables(page))["table-allocation-selected"] };
 }
 
 const GRAPH_ROW = 18;

@@ -223,7 +223,7 @@ static void test_html(void **state)
 	static const char mark[] = "<script type=\"application/json\" id=\"details\">";
 	struct kit kit;
 	double sum = 0;
-	int n_nodes;
+	int n_nodes, samples = 0;
 	size_t len;
 	char *text = render(make(&kit), "html", WEIGHT_ALLOC, false, &len), *data, *end;
 	const cJSON *item;
@@ -242,11 +242,13 @@ static void test_html(void **state)
 	n_nodes = cJSON_GetArraySize(at(root, "nodes")) / 2;
 	assert_int_equal(cJSON_GetArraySize(at(root, "allocated")), 1);
 	item = cJSON_GetArrayItem(at(root, "allocated"), 0)->child;
-	for (; item; item = item->next->next) {
+	for (; item; item = item->next->next->next) {
 		assert_in_range(item->valueint, 1, n_nodes);
 		sum += item->next->valuedouble;
+		samples += item->next->next->valueint;
 	}
 	assert_true(sum == 15e6);
+	assert_int_equal(samples, 3);
 	cJSON_Delete(root);
 	free(text);
 	timeline__free(kit.tl);
@@ -384,6 +386,36 @@ static double cell(const cJSON *table, int row, int column)
 	return cJSON_GetArrayItem(cJSON_GetArrayItem(at(table, "rows"), row), column)->valuedouble;
 }
 
+/* From one collection's end to the next request: 4, 4 and 6 MB of the thread and the capability,
+ * and then what nobody was seen to allocate. */
+static void check_spans(const cJSON *spans)
+{
+	static const double want[][5] = {
+		/* to, since the one before; length; whose; bytes; samples */
+		{100000, 100000, 0, 4e6, 1},
+		{100000, 90000, 0, 4e6, 1},
+		{100000, 90000, 0, 6e6, 1},
+		{110000, 100000, 1, 1e6, 0},
+	};
+	const cJSON *list = at(spans, "list"), *whose = at(spans, "whose");
+
+	assert_int_equal(at(spans, "grain_ns")->valueint, 0);
+	assert_int_equal(at(spans, "left_out")->valueint, 0);
+	assert_int_equal(cJSON_GetArraySize(whose), 6);
+	assert_int_equal(cJSON_GetArrayItem(whose, 0)->valueint, 0);
+	assert_int_equal(cJSON_GetArrayItem(whose, 1)->valueint, 7);
+	assert_int_equal(cJSON_GetArrayItem(whose, 3)->valueint, -1);
+	assert_int_equal(cJSON_GetArrayItem(whose, 4)->valueint, 0);
+	assert_int_equal(cJSON_GetArraySize(list), 6 * ARRAY_SIZE(want));
+	for (int i = 0; i < (int)ARRAY_SIZE(want); i++) {
+		assert_true(cJSON_GetArrayItem(list, 6 * i)->valuedouble == want[i][0]);
+		assert_true(cJSON_GetArrayItem(list, 6 * i + 1)->valuedouble == want[i][1]);
+		assert_true(cJSON_GetArrayItem(list, 6 * i + 2)->valuedouble == want[i][2]);
+		assert_true(cJSON_GetArrayItem(list, 6 * i + 4)->valuedouble == want[i][3]);
+		assert_true(cJSON_GetArrayItem(list, 6 * i + 5)->valuedouble == want[i][4]);
+	}
+}
+
 static void test_page(void **state)
 {
 	struct kit kit;
@@ -391,13 +423,9 @@ static void test_page(void **state)
 	char *text = render(make(&kit), "html", WEIGHT_CPU, false, &len);
 	cJSON *data = data_of(text, "data"), *details = data_of(text, "details");
 	const cJSON *target = cJSON_GetArrayItem(at(data, "targets"), 0), *table, *curve, *rows;
-	double sum = 0;
 
 	(void)state;
-	rows = cJSON_GetArrayItem(at(details, "allocated"), 0);
-	for (int i = 1; i < cJSON_GetArraySize(rows); i += 2)
-		sum += cJSON_GetArrayItem(rows, i)->valuedouble;
-	assert_true(sum == 15e6);
+	check_spans(cJSON_GetArrayItem(at(details, "spans"), 0));
 	table = named(at(target, "tables"), "id", "allocation");
 	assert_string_equal(
 		cJSON_GetArrayItem(cJSON_GetArrayItem(at(table, "rows"), 0), 0)->valuestring,

@@ -25,8 +25,8 @@ __attribute__((noinline)) static char *render(const struct sketch *sketch,
 	return kit_render("html", sketch, opts, &len);
 }
 
-/* The data in the element of that id, which end where the page has its end: a browser would find no
- * earlier end. NULL: there is no such element. */
+/* The data in the element of that id; NULL: there is no such element. Nothing in them is taken for
+ * the element's end: a browser reads as much of them as is read here. */
 static cJSON *data_of(char *page, const char *id)
 {
 	char mark[64], *data, *end;

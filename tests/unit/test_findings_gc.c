@@ -158,6 +158,11 @@ static void test_gc_share_and_spin(void **state)
 	assert_int_equal(found.v[1].ns, 300 * MS);
 	assert_says(&found.v[1], "30 of 60 samples");
 	assert_string_equal(found.v[1].where, "sched_yield");
+	assert_says(&found.v[1], "+RTS -qg, or -with-rtsopts=-qg when it is linked");
+	picture__free(found.pic);
+	t.rts_opts = RTS_OPTS_NONE;
+	find(&t, lanes, 2, &found);
+	assert_says(&found.v[1], "-qg, which this program refuses after +RTS");
 	picture__free(found.pic);
 
 	/* what the program takes of it */
@@ -172,6 +177,25 @@ static void test_gc_share_and_spin(void **state)
 	assert_says(the_only(&found, "gc_share"), "-with-rtsopts=-A64m");
 	assert_null(strstr(found.v[0].text, "+RTS -A64m"));
 	picture__free(found.pic);
+
+	/* where it is as large already, and where the program calls for collections, it is no help
+	 */
+	t.capabilities = 2;
+	t.heap.nursery_bytes = UINT64_C(127) << 20;
+	find(&t, lanes, 1, &found);
+	assert_says(the_only(&found, "gc_share"), "-A64m");
+	picture__free(found.pic);
+	t.heap.nursery_bytes = UINT64_C(128) << 20;
+	find(&t, lanes, 1, &found);
+	assert_null(strstr(the_only(&found, "gc_share")->text, "-A64m"));
+	picture__free(found.pic);
+	t.heap.nursery_bytes = 0;
+	t.alloc.collections = 100;
+	t.alloc.reasons[GC_REASON_FORCED] = 51;
+	find(&t, lanes, 1, &found);
+	assert_null(strstr(the_only(&found, "gc_share")->text, "-A64m"));
+	picture__free(found.pic);
+	t.alloc.reasons[GC_REASON_FORCED] = 0;
 
 	/* few and long */
 	t.gc.count = 3;

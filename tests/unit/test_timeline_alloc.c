@@ -72,12 +72,16 @@ static uint64_t self_of(const struct picture *pic, const struct pic_target *t, c
 	return 0;
 }
 
+/* By time it is as much. */
 static uint64_t rows_of(const struct pic_target *t)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, spans = 0;
 
 	for (size_t i = 0; i < t->alloc.n_rows; i++)
 		bytes += t->alloc.rows[i].bytes;
+	for (size_t i = 0; i < t->alloc.n_spans; i++)
+		spans += t->alloc.spans[i].bytes;
+	assert_int_equal(spans, bytes);
 	return bytes;
 }
 

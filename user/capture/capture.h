@@ -100,6 +100,9 @@ struct replay_hooks {
 	 */
 	uint64_t window_ns;
 	int (*window)(void *ctx, struct picture *pic);
+	/* Lanes of Haskell threads are wanted: of a process that has none, as the session made
+	 * none, that is missing. */
+	bool haskell_lanes;
 };
 
 struct replay_notes {
@@ -107,6 +110,7 @@ struct replay_notes {
 	uint64_t damaged_blocks; /* were left out; UINT64_MAX: some, it is not known how many */
 	uint64_t unknown_inputs; /* of kinds that this version does not know */
 	uint64_t refused_inputs; /* contradict themselves, or what came before */
+	bool no_haskell_lanes;	 /* of a process that has none they are missing, as above */
 };
 
 /*

@@ -387,6 +387,26 @@ static void report(struct replay *r)
 	}
 }
 
+/* A log that was joined may have brought some. */
+static void report_lanes(struct replay *r)
+{
+	const struct picture *pic = timeline__picture(r->tl);
+
+	if (!r->hooks.haskell_lanes || r->header.opts.haskell_lanes)
+		return;
+	for (size_t i = 0; i < picture__n_targets(pic); i++) {
+		const struct pic_target *target = picture__target(pic, i);
+
+		if (target->lanes[LANE_HASKELL].n)
+			continue;
+		intake__add_missing(r->in, target->pid,
+				    "no lanes of Haskell threads: the capture was made without "
+				    "--lanes haskell");
+		intake__set_exit_code(r->in, 1);
+		r->notes.no_haskell_lanes = true;
+	}
+}
+
 static int begin(struct replay *r, FILE *in, const char *name)
 {
 	char *json = NULL;
@@ -443,6 +463,8 @@ int replay__read(FILE *in, const char *name, const struct replay_hooks *hooks,
 		report(r);
 		if (!r->finished)
 			err = finish(r, r->last_ns);
+		if (!err)
+			report_lanes(r);
 	}
 	if (err) {
 		log_error("%s: cannot be replayed: %s", name, strerror(-err));

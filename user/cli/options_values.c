@@ -32,7 +32,7 @@ int options__wrong(struct option_input *in, const char *fmt, ...)
 /* ── times ───────────────────────────────────────────────────────────────────────────────── */
 
 /* Takes a number with its unit from the text; one without a unit is seconds. */
-static bool take_time(const char **arg, double *ret_ns)
+static bool take_time(const char **arg, double *ret_ns, double *ret_unit_ns)
 {
 	static const struct {
 		const char *unit;
@@ -50,6 +50,7 @@ static bool take_time(const char **arg, double *ret_ns)
 		return false;
 	*arg = end;
 	*ret_ns = v * 1e9;
+	*ret_unit_ns = 1e9;
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		size_t len = strlen(units[i].unit);
 
@@ -57,6 +58,7 @@ static bool take_time(const char **arg, double *ret_ns)
 			continue;
 		*arg = end + len;
 		*ret_ns = v * units[i].ns;
+		*ret_unit_ns = units[i].ns;
 		return true;
 	}
 	return !*end;
@@ -64,12 +66,13 @@ static bool take_time(const char **arg, double *ret_ns)
 
 bool options__parse_time(const char *arg, uint64_t *ret_ns)
 {
-	double sum = 0, ns;
+	double sum = 0, ns, unit, before = INFINITY;
 
 	do {
-		/* a number without a unit stands alone */
-		if (!take_time(&arg, &ns) || (sum > 0 && arg[-1] <= '9'))
+		/* a number without a unit stands alone; a larger unit is before a smaller one */
+		if (!take_time(&arg, &ns, &unit) || (sum > 0 && arg[-1] <= '9') || unit >= before)
 			return false;
+		before = unit;
 		sum += ns;
 	} while (*arg);
 	if (sum > 1e18)

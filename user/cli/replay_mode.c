@@ -122,6 +122,7 @@ int replay_mode__run(const struct options *options)
 		.join = options->window_ns ? NULL : join,
 		.window_ns = options->window_ns,
 		.window = take_window,
+		.haskell_lanes = options->output.lanes & EXPORT_LANES_HASKELL,
 	};
 	struct replay *replay;
 	FILE *in;
@@ -157,6 +158,10 @@ int replay_mode__run(const struct options *options)
 		log_warn("%s: was not finished: it is shown as far as it goes", options->replay);
 	if (replay__notes(replay)->damaged_blocks)
 		log_warn("%s: is damaged: what could not be read is left out", options->replay);
+	if (replay__notes(replay)->no_haskell_lanes)
+		log_warn("%s: was made without --lanes haskell: there are no lanes of Haskell "
+			 "threads to show",
+			 options->replay);
 	if (write_picture(&mode, replay__picture(replay)))
 		mode.exit_code = EXIT_FAILED;
 	finish_push(&mode);

@@ -13,6 +13,8 @@
  * follows from the size of the allocation area. */
 #define MANY_PER_SECOND 20
 #define SHORT_PAUSE_NS	20000000
+/* A capability's allocation area that is as large as what would be advised. */
+#define LARGE_NURSERY (UINT64_C(64) << 20)
 /* Longer ones are felt by whoever waits for an answer. */
 #define LONG_PAUSE_NS 100000000
 
@@ -56,6 +58,18 @@ static bool many_and_short(uint64_t n, uint64_t ns, uint64_t wall_ns)
 	       ns / n <= SHORT_PAUSE_NS;
 }
 
+/* Whether they come because allocation areas are used up that are not large yet, as far as is
+ * known. */
+static bool nursery_helps(const struct pic_target *t)
+{
+	const struct pic_alloc *alloc = &t->alloc;
+	uint64_t others = alloc->reasons[GC_REASON_FORCED] + alloc->reasons[GC_REASON_IDLE] +
+			  alloc->reasons[GC_REASON_OTHER];
+
+	return others <= alloc->collections / 2 &&
+	       t->heap.nursery_bytes / MAX(t->capabilities, 1U) < LARGE_NURSERY;
+}
+
 /* A larger allocation area makes fewer collections of the youngest generation, and none of others
  * shorter: advice is for the kind that takes the time. */
 static const char *hint(struct finder *f, const struct pic_gc *gc, const struct kinds *k)
@@ -66,7 +80,7 @@ static const char *hint(struct finder *f, const struct pic_gc *gc, const struct 
 
 	if (!gc->known || !gc->count || gc->inferred)
 		return "";
-	if (minor && many_and_short(n, ns, f->wall_ns))
+	if (minor && many_and_short(n, ns, f->wall_ns) && nursery_helps(f->t))
 		return finding__text(f,
 				     "; many and short: a larger allocation area makes fewer of "
 				     "them: %s",
@@ -195,10 +209,11 @@ static void look_for_spin(struct finder *f, const struct spin *spin)
 	finding__add(
 		f, "gc_spin", spin->ns, spinning[most],
 		"Threads of the parallel collector spun without work for about %s: %s of %s in "
-		"garbage collection, most in %s; +RTS -qg or fewer threads (-qn) leave that "
-		"CPU time to the program",
+		"garbage collection, most in %s; one thread alone (or fewer: -qn) leaves that CPU "
+		"time to the program: %s",
 		human__duration(spin->ns).s, human__count(spin->samples).s,
-		finding__counted(spin->all_samples, "sample", "samples").s, spinning[most]);
+		finding__counted(spin->all_samples, "sample", "samples").s, spinning[most],
+		finding__rts(f, "-qg"));
 }
 
 void findings__gc(struct finder *f)

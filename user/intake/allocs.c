@@ -33,6 +33,8 @@ void allocs__sample(struct seen *s, const struct wire_alloc *rec, const struct e
 	a->open[a->n_open++] = (struct alloc_open){
 		.ev = *ev,
 		.reason = rec->reason,
+		/* of a capability that was stopped it is the leader's */
+		.tid = rec->reason == WIRE_ALLOC_STOPPED ? 0 : (int32_t)rec->h.tid,
 		.whole = rec->stack.end == WIRE_END_COMPLETE,
 		.primitive = rec->flags & WIRE_ALLOC_PRIMITIVE,
 	};
@@ -50,21 +52,21 @@ static bool is_large(const struct seen_allocs *a, const struct alloc_open *open)
 }
 
 /* What a sample takes of the bytes that wait. */
-static uint64_t take(struct seen_allocs *a, const struct alloc_open *open)
+static void take(struct seen_allocs *a, const struct alloc_open *open, struct alloc_note *note)
 {
 	struct alloc_cap *cap = open->ev.left < SEEN_ALLOC_CAPS ? &a->caps[open->ev.left] : NULL;
 	bool large = is_large(a, open);
-	uint64_t bytes = 0;
 
-	if (!large && cap) {
-		bytes += cap->pending;
+	if (!large && cap && cap->pending) {
+		note->bytes += cap->pending;
+		note->since_ns = MIN(note->since_ns, cap->pending_since_ns);
 		cap->pending = 0;
 	}
-	if (large || open->reason == WIRE_ALLOC_UNKNOWN) {
-		bytes += a->pending_large;
+	if ((large || open->reason == WIRE_ALLOC_UNKNOWN) && a->pending_large) {
+		note->bytes += a->pending_large;
+		note->since_ns = MIN(note->since_ns, a->large_since_ns);
 		a->pending_large = 0;
 	}
-	return bytes;
 }
 
 /* Without room for another note its bytes wait for the next one. */
@@ -79,10 +81,13 @@ static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
 
 		*note = (struct alloc_note){
 			.ev = open->ev,
-			.bytes = take(a, open),
+			.since_ns = open->ev.t1,
+			.until_ns = open->ev.t1,
+			.tid = open->tid,
 			.whole = open->whole,
 			.stopped = open->reason == WIRE_ALLOC_STOPPED,
 		};
+		take(a, open, note);
 		note->ev.t0 = note->ev.t1 = ns;
 		a->n += note->bytes != 0;
 		in->n_records += note->bytes != 0;
@@ -92,6 +97,14 @@ static int close_samples(struct intake *in, struct seen *s, uint64_t ns)
 }
 
 /* ── readings ────────────────────────────────────────────────────────────────────────────── */
+
+/* More of a capability's bytes wait, which were allocated since `since_ns`. */
+static void wait_for_sample(struct alloc_cap *cap, uint64_t bytes, uint64_t since_ns)
+{
+	if (bytes && !cap->pending)
+		cap->pending_since_ns = since_ns;
+	cap->pending += bytes;
+}
 
 /* How much a capability has allocated since the last reading. */
 static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t bytes, bool from_0)
@@ -104,8 +117,10 @@ static uint64_t advance(struct seen_allocs *a, struct alloc_cap *cap, uint64_t b
 	return bytes > before ? bytes - before : 0;
 }
 
-/* `large` of what all have allocated was large objects: each capability's share of them. */
-static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, uint64_t large)
+/* `large` of what all have allocated was large objects: each capability's share of them. What was
+ * not read before is not older than `since_ns`. */
+static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, uint64_t large,
+		   uint64_t since_ns)
 {
 	uint64_t sum = 0, given = 0;
 
@@ -117,8 +132,11 @@ static void divide(struct seen_allocs *a, const uint64_t *more, uint64_t all, ui
 		sum += more[i];
 		part = (uint64_t)((unsigned __int128)large * sum / all) - given;
 		given += part;
-		a->caps[i].pending += more[i] - part;
+		wait_for_sample(&a->caps[i], more[i] - part,
+				a->caps[i].read_ns ? a->caps[i].read_ns : since_ns);
 	}
+	if (large && !a->pending_large)
+		a->large_since_ns = a->heap_ns ? a->heap_ns : since_ns;
 	a->pending_large += large;
 }
 
@@ -237,7 +255,11 @@ int allocs__heap(struct intake *in, struct seen *s, const struct wire_heap *rec,
 	a->large = large;
 	/* ticks have taken what there was by then, of either kind */
 	divide(a, more, reading.bytes,
-	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0);
+	       all ? (uint64_t)((unsigned __int128)reading.large * reading.bytes / all) : 0,
+	       reading.since_ns);
+	for (uint32_t i = 0; i < SEEN_ALLOC_CAPS; i++)
+		if (a->caps[i].known)
+			a->caps[i].read_ns = rec->h.ns;
 	a->ticked = 0;
 	a->rare = without_end(s, rec->h.ns) >= RARE_NS;
 	a->heap_ns = rec->h.ns;
@@ -275,7 +297,8 @@ static bool is_rare(const struct seen *s, uint64_t ns)
 	return s->allocs.rare || without_end(s, ns) >= RARE_NS;
 }
 
-static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap *cap, uint64_t ns)
+static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap *cap, int32_t tid,
+		     uint64_t ns)
 {
 	int err = ARRAY_RESERVE(a->v, a->cap, a->n + 1, in->opts.max_records);
 	struct alloc_note *note;
@@ -286,6 +309,9 @@ static int note_tick(struct intake *in, struct seen_allocs *a, struct alloc_cap 
 	note = &a->v[a->n++];
 	*note = (struct alloc_note){.ev = cap->sample,
 				    .bytes = cap->pending,
+				    .since_ns = cap->pending_since_ns,
+				    .until_ns = ns,
+				    .tid = tid,
 				    .whole = cap->sample_whole,
 				    .ticked = true};
 	note->ev.t0 = note->ev.t1 = ns;
@@ -310,6 +336,7 @@ int allocs__tick(struct intake *in, struct seen *s, const struct wire_allocated 
 	if (!cap->known && !a->known) {
 		cap->known = true;
 		cap->bytes = cap->unread = rec->allocated;
+		cap->read_ns = rec->h.ns;
 		a->read_ns = a->read_ns ? a->read_ns : rec->h.ns;
 		return 0;
 	}
@@ -317,11 +344,12 @@ int allocs__tick(struct intake *in, struct seen *s, const struct wire_allocated 
 	if (!reading.bytes)
 		return 0;
 	reading.since_ns = a->read_ns ? a->read_ns : rec->h.ns;
-	cap->pending += reading.bytes;
+	wait_for_sample(cap, reading.bytes, cap->read_ns ? cap->read_ns : reading.since_ns);
+	cap->read_ns = rec->h.ns;
 	a->ticked += reading.bytes;
 	a->read_ns = rec->h.ns;
 	err = add_reading(in, a, &reading);
-	return err ? err : note_tick(in, a, cap, rec->h.ns);
+	return err ? err : note_tick(in, a, cap, (int32_t)rec->h.tid, rec->h.ns);
 }
 
 /* ── letting go ──────────────────────────────────────────────────────────────────────────── */
@@ -359,11 +387,16 @@ int allocs__cut(struct intake *in, struct seen *s, uint64_t at_ns)
 	return err;
 }
 
-uint64_t seen__unsampled_bytes(const struct seen *s)
+uint64_t seen__unsampled_bytes(const struct seen *s, uint64_t *ret_since_ns)
 {
-	uint64_t bytes = s->allocs.pending_large;
+	const struct seen_allocs *a = &s->allocs;
+	uint64_t bytes = a->pending_large, since = bytes ? a->large_since_ns : UINT64_MAX;
 
-	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++)
-		bytes += s->allocs.caps[i].pending;
+	for (size_t i = 0; i < SEEN_ALLOC_CAPS; i++) {
+		bytes += a->caps[i].pending;
+		if (a->caps[i].pending)
+			since = MIN(since, a->caps[i].pending_since_ns);
+	}
+	*ret_since_ns = since;
 	return bytes;
 }

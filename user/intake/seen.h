@@ -202,13 +202,16 @@ struct seen_gcs {
 
 /* A sample of allocation, once the collection's end has shown how many bytes it stands for. */
 struct alloc_note {
-	struct ev ev; /* its stack, thread and capability; t0 and t1: the collection's end */
+	struct ev
+		ev; /* its stack, Haskell thread and capability; t0 and t1: the collection's end */
 	uint64_t bytes;
-	bool whole;   /* the stack is */
-	bool stopped; /* for another capability's collection */
-	bool ticked;  /* it is one of the sampler's: what it stands for was allocated since the last
-		       * one
-		       */
+	uint64_t since_ns, until_ns; /* all of them were allocated between these */
+	int32_t tid;		     /* the OS thread; 0: not known */
+	bool whole;		     /* the stack is */
+	bool stopped;		     /* for another capability's collection */
+	bool ticked; /* it is one of the sampler's: what it stands for was allocated since the last
+		      * one
+		      */
 };
 
 /* What was allocated from one collection's end, or one of the sampler's ticks, to the next one's.
@@ -254,12 +257,13 @@ struct seen_allocs {
 	bool rare;	  /* it was long in coming */
 	uint64_t ticked;  /* bytes in the readings of ticks since then */
 	uint64_t large;	  /* bytes by then, since some time */
-	uint64_t pending_large;
+	uint64_t pending_large, large_since_ns;
 	uint32_t unasked; /* collections since large objects asked for one */
 	struct alloc_cap {
 		bool known;
 		uint64_t bytes; /* by the last reading */
-		uint64_t pending;
+		uint64_t read_ns;
+		uint64_t pending, pending_since_ns;
 		uint64_t unread; /* bytes by its first tick, if nothing was known of it before */
 		/* the last sample of a thread that held it, for what follows it */
 		struct ev sample;
@@ -270,6 +274,7 @@ struct seen_allocs {
 	struct alloc_open {
 		struct ev ev;
 		uint32_t reason; /* enum wire_alloc_reason */
+		int32_t tid;	 /* as in struct alloc_note */
 		bool whole, primitive;
 	} open[2];
 	unsigned n_open;
@@ -370,8 +375,8 @@ void seen__sort(struct seen_thread *th);
 void seen__forget(struct intake *in, struct seen_thread *th, uint64_t t);
 /* Lets go of the samples of allocation up to t, and of the readings. */
 void seen__forget_allocs(struct intake *in, struct seen *s, uint64_t t);
-/* Bytes that were allocated and have no sample yet. */
-uint64_t seen__unsampled_bytes(const struct seen *s);
+/* Bytes that were allocated and have no sample yet; *ret_since_ns: none of them earlier. */
+uint64_t seen__unsampled_bytes(const struct seen *s, uint64_t *ret_since_ns);
 /* Of the notes of Haskell threads those stay of which `keep` says so. */
 void seen__forget_tso_notes(struct seen *s, bool (*keep)(void *ctx, const struct tso_note *note),
 			    void *ctx);

@@ -2,11 +2,19 @@
 /* alloc: what was allocated, booked by stack as it comes, and put into the picture. */
 #include <string.h>
 
+#include "base/search.h"
 #include "ledger/sums.h"
 #include "lanes_priv.h"
 
 /* The one owner in its ledger. */
 #define OWNER 0
+
+/* Of a process, however few slices its lanes may have, or many. */
+#define LEAST_SPANS ((size_t)1024)
+#define MOST_SPANS  ((size_t)32768)
+
+/* A capability that was stopped has run Haskell code so many slices before, if it is known. */
+#define HOLDER_SLICES ((size_t)32)
 
 /* The cost-centre stack that the thread was in; 0: none. */
 static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
@@ -24,6 +32,20 @@ static int book_centre(struct allocated *a, uint32_t ccs, uint64_t bytes)
 	return err;
 }
 
+/* Too many for the lanes are too many here. */
+static int put_span(struct lanes *l, const struct pic_alloc_span *span)
+{
+	struct allocated *a = &l->allocated;
+	int err =
+		alloc_spans__put(&a->spans, span, MIN(MAX(l->max_slices, LEAST_SPANS), MOST_SPANS));
+
+	if (err == -E2BIG) {
+		a->sums.no_span_bytes += span->bytes;
+		err = 0;
+	}
+	return err;
+}
+
 static int book_note(struct lanes *l, const struct alloc_note *note)
 {
 	struct allocated *a = &l->allocated;
@@ -33,6 +55,15 @@ static int book_note(struct lanes *l, const struct alloc_note *note)
 	if (err)
 		return err;
 	err = book_centre(a, note->ev.ccs, note->bytes);
+	if (!err)
+		err = put_span(l, &(struct pic_alloc_span){.from_ns = note->since_ns,
+							   .to_ns = note->until_ns,
+							   .bytes = note->bytes,
+							   .samples = 1,
+							   .tso = note->ev.tso,
+							   .tid = note->tid,
+							   .stack = stack,
+							   .cap = note->ev.left});
 	if (err)
 		return err;
 	a->sums.samples++;
@@ -101,13 +132,66 @@ static int by_bytes(const void *pa, const void *pb)
 /* What nobody was seen to allocate; in the next window somebody may be. */
 static int book_rest(struct lanes *l)
 {
-	uint64_t rest = l->goes_on ? 0 : seen__unsampled_bytes(l->seen);
+	uint64_t since = 0, rest = l->goes_on ? 0 : seen__unsampled_bytes(l->seen, &since);
 	uint32_t mark = picture__mark(l->pic, MARK_NO_SAMPLE), stack;
 	int err = rest ? picture__add_stack(l->pic, &mark, 1, &stack) : 0;
 
 	l->allocated.sums.unsampled_bytes = rest;
-	return err || !rest ? err
-			    : ledger__weight(l->allocated.ledger, OWNER, stack, (int64_t)rest, 0);
+	if (err || !rest)
+		return err;
+	err = put_span(l, &(struct pic_alloc_span){.from_ns = since,
+						   .to_ns = l->allocated.sums.to_ns,
+						   .bytes = rest,
+						   .stack = stack,
+						   .cap = NO_CAP});
+	return err ? err : ledger__weight(l->allocated.ledger, OWNER, stack, (int64_t)rest, 0);
+}
+
+/* ── when and where ──────────────────────────────────────────────────────────────────────── */
+
+/* The OS thread that held the capability last before it was stopped; 0: not known. */
+static pid_t holder(const struct pic_lanes *caps, const struct pic_alloc_span *span)
+{
+	const struct pic_lane *lane = NULL;
+	size_t at, last;
+
+	for (size_t i = 0; i < caps->n && !lane; i++)
+		if (caps->v[i].cap == span->cap)
+			lane = &caps->v[i];
+	if (!lane)
+		return 0;
+	at = search__first(lane->n_slices, i, lane->slices[i].start_ns >= span->to_ns);
+	last = at - MIN(at, HOLDER_SLICES);
+	for (; at > last && lane->slices[at - 1].end_ns > span->from_ns; at--)
+		if (lane->slices[at - 1].tid && lane->slices[at - 1].state == CS_HASKELL)
+			return lane->slices[at - 1].tid;
+	return 0;
+}
+
+/* Those of capabilities that others stopped get their threads from the capabilities' lanes; what
+ * was allocated before a window, and sampled in it, counts in it. */
+static int fill_spans(struct lanes *l, struct pic_target *pub)
+{
+	uint64_t start = picture__session(l->pic)->start_ns;
+	struct alloc_spans *s = &l->allocated.spans;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct pic_alloc_span *span = &s->v[i];
+
+		span->to_ns = MAX(span->to_ns, start);
+		span->from_ns = MIN(MAX(span->from_ns, start), span->to_ns);
+		if (!span->tid && span->cap != NO_CAP)
+			span->tid = holder(&pub->lanes[LANE_CAPABILITY], span);
+	}
+	alloc_spans__order(s);
+	pub->alloc.span_grain_ns = s->grain_ns;
+	if (s->n && !picture__keep(l->pic, s->v))
+		return -ENOMEM;
+	pub->alloc.spans = s->n ? s->v : NULL;
+	pub->alloc.n_spans = s->n;
+	if (s->n)
+		*s = (struct alloc_spans){0};
+	return 0;
 }
 
 int allocated__fill(struct lanes *l)
@@ -137,7 +221,9 @@ int allocated__fill(struct lanes *l)
 	pub->alloc = l->allocated.sums;
 	pub->alloc.rows = rows;
 	pub->alloc.n_rows = n;
-	err = allocators__fill(l->pic, pub);
+	err = fill_spans(l, pub);
+	if (!err)
+		err = allocators__fill(l->pic, pub);
 	exited = pub->end && !strcmp(pub->end, "exited");
 	return err ? err : heap_curve__fill(&l->allocated.heap, exited, l->pic, &pub->heap);
 }

@@ -15,6 +15,7 @@ static void free_books(struct lanes *l)
 	l->gc_sync = NULL;
 	ledger__free(l->allocated.ledger);
 	heap_curve__free(&l->allocated.heap);
+	alloc_spans__free(&l->allocated.spans);
 	free(l->allocated.by_centre.v);
 	l->allocated = (struct allocated){0};
 }

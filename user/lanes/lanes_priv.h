@@ -9,6 +9,7 @@
 #include "ledger/ledger.h"
 #include "ledger/sums.h"
 #include "picture/slices.h"
+#include "picture/spans.h"
 
 #define MAX_NESTED 64 /* safe calls within each other that a lane follows */
 
@@ -93,7 +94,8 @@ struct heap_curve {
 struct allocated {
 	struct ledger *ledger; /* of bytes */
 	struct centres_bytes by_centre;
-	struct pic_alloc sums;
+	struct pic_alloc sums; /* but for its lists */
+	struct alloc_spans spans;
 	struct heap_curve heap;
 };
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* ── allocation ──────────────────────────────────────────────────────────────────────────── */
 
@@ -13,6 +14,19 @@
 struct pic_alloc_row {
 	uint64_t bytes, samples;
 	uint32_t stack;
+};
+
+/*
+ * When, and where, a part of that was allocated: between two samples of the same capability, or
+ * several that were near to each other (picture/spans.h).
+ */
+struct pic_alloc_span {
+	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC; nothing is known of when within that */
+	uint64_t bytes, samples;
+	uint64_t tso;	/* id of the Haskell thread; 0: not known */
+	pid_t tid;	/* the OS thread; 0: not known */
+	uint32_t stack; /* as in struct pic_alloc_row */
+	uint16_t cap;	/* NO_CAP: not known */
 };
 
 struct pic_allocator {
@@ -65,6 +79,11 @@ struct pic_alloc {
 	bool caps_left_out;		  /* there are more capabilities than are read */
 	const struct pic_alloc_row *rows; /* by bytes, descending */
 	size_t n_rows;
+	/* The same, divided by time, in the order of to_ns. */
+	const struct pic_alloc_span *spans;
+	size_t n_spans;
+	uint64_t span_grain_ns; /* 0, or how far samples can be apart that are in one span */
+	uint64_t no_span_bytes; /* in rows, but in no span: there would have been too many */
 	const struct pic_allocator *allocators; /* functions, by bytes of their own, descending */
 	size_t n_allocators;
 	const struct pic_alloc_module *modules; /* by bytes, descending */

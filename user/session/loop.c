@@ -13,6 +13,8 @@
 #define FLUSH_EVERY_NS 1000000000ULL
 /* … and call counters not older than this. */
 #define COUNT_EVERY_NS 5000000000ULL
+/* How long a command's processes may take to end after it. */
+#define LAST_ENDS_NS 200000000ULL
 /* Descriptors of a wait before those of the members. */
 #define FIXED_FDS (6 + PUSH_MAX_DESTINATIONS)
 
@@ -108,6 +110,29 @@ static void end_members(struct loop *l)
 			records__drain(s);
 		drained = true;
 		member__exited(s, w->members[i]);
+	}
+}
+
+/*
+ * What ends a command often ends its processes, too, or it has just ended them itself: they may not
+ * have been seen to end yet. Others of its processes may live on.
+ */
+static void wait_for_last_ends(struct loop *l)
+{
+	uint64_t now = time__monotonic_ns(), until = now + LAST_ENDS_NS;
+	struct session *s = l->s;
+	struct waits *w = &l->waits;
+
+	while (now < until && members__count_live(s->members) &&
+	       !reserve_waits(w, members__count_live(s->members))) {
+		struct member *m = NULL;
+
+		w->n = 0;
+		while ((m = members__next_live(s->members, m)))
+			add_wait(w, target__pidfd(m->target), m);
+		poll(w->fds, w->n, (int)((until - now + 999999) / 1000000));
+		end_members(l);
+		now = time__monotonic_ns();
 	}
 }
 
@@ -242,10 +267,8 @@ void loop__run(struct session *s)
 	confine__last_turn();
 	/* what a command did last may have come after the last look, and so may its end */
 	records__drain(s);
-	if (command__ended(s->command)) {
-		wait_for_something(&l, now);
-		end_members(&l);
-	}
+	if (command__ended(s->command))
+		wait_for_last_ends(&l);
 	progress__end(&l.progress);
 	free(l.waits.fds);
 	free(l.waits.members);

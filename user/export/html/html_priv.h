@@ -3,8 +3,8 @@
  * What the files of the html format share: page.c (the page, and what it consists of), stacks.c
  * (all stacks as one tree of bounded size), lanes.c (lanes, their accounts, how they look as a
  * whole), slices.c (what is drawn when somebody zooms in), events.c (collections, marks, calls,
- * curves), findings.c (what stands out, and when), tables.c (the tables), source.c (the files of
- * the folder page).
+ * curves), allocation.c (what was allocated), findings.c (what stands out, and when), tables.c (the
+ * tables), source.c (the files of the folder page).
  */
 #ifndef SAFESCOPED_EXPORT_HTML_H
 #define SAFESCOPED_EXPORT_HTML_H
@@ -135,6 +135,10 @@ void html_slices__put(const struct html *h);
 
 /* "gcs":…,"marks":…,"flows":…,"counters":… of a process, of which there are `n`. */
 void html__put_events(const struct html *h, const struct pic_target *target, size_t n);
+/* "allocated":[[node, bytes, samples, …]], "spans":[{"whose":[capability, OS thread, Haskell
+ * thread, …], "list":[end since the one before, length, index of whose, node, bytes, samples, …]}],
+ * by process. -ENOMEM. */
+int html__put_allocated(const struct html *h);
 /* "findings":[…] */
 void html__put_findings(const struct html *h, const struct pic_target *target);
 /* "targets":[…]: what they are, findings, events, tables, what is missing. */

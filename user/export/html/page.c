@@ -194,26 +194,6 @@ static int put_data(const struct html *h, uint32_t n_numbers)
 	return 0;
 }
 
-/* What was allocated, by process: [node, bytes, …], or nothing where that is not known. */
-static void put_allocated(const struct html *h)
-{
-	fputs("\"allocated\":[", h->out);
-	for (size_t t = 0; t < picture__n_targets(h->pic); t++) {
-		const struct pic_alloc *alloc = &picture__target(h->pic, t)->alloc;
-		bool any = false;
-
-		fputs(t ? ",\n[" : "\n[", h->out);
-		for (size_t i = 0; i < alloc->n_rows; i++) {
-			html__comma(h->out, &any);
-			put_u64(h->out, html_stacks__node(&h->stacks, alloc->rows[i].stack));
-			fputc_unlocked(',', h->out);
-			put_u64(h->out, alloc->rows[i].bytes);
-		}
-		fputc_unlocked(']', h->out);
-	}
-	fputc_unlocked(']', h->out);
-}
-
 static int put_details(const struct html *h, uint32_t n_numbers)
 {
 	int err;
@@ -225,7 +205,9 @@ static int put_details(const struct html *h, uint32_t n_numbers)
 	fputs(",\n", h->out);
 	html_lanes__put_rows(h);
 	fputs(",\n", h->out);
-	put_allocated(h);
+	err = html__put_allocated(h);
+	if (err)
+		return err;
 	fputs(",\n", h->out);
 	html_slices__put_looks(h);
 	fputs("}", h->out);

@@ -44,7 +44,7 @@ function shareOf(ns) {
 const activityImage = {canvas: document.createElement("canvas"), key: ""};
 
 function paintActivity(width, height) {
-	const shares = new Float32Array(width * N_FACES), running = data.faces.map(function (f) { return f[3] === 0 ? 1 : 0; });
+	const shares = new Float32Array(width * N_FACES), running = Float64Array.from(data.faces, function (f) { return f[3] === 0 ? 1 : 0; });
 	const g = sized(activityImage.canvas, width, height);
 	for (let x = 0; x < width; x++) {
 		const from = Math.floor(x / width * activity.n), to = Math.max(Math.ceil((x + 1) / width * activity.n), from + 1);
@@ -52,7 +52,7 @@ function paintActivity(width, height) {
 			for (let f = 0; f < N_FACES; f++)
 				shares[x * N_FACES + f] += activity.faces[b * N_FACES + f] / (to - from) / activity.most;
 	}
-	paintStrip(g, shares, 2, width, height - 3, running);
+	paintStrip(g, shares, 2, width, height - 3, running, ALL_FACES);
 }
 
 function paintOverview() {

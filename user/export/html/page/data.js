@@ -7,7 +7,7 @@
 const data = JSON.parse(byId("data").textContent);
 const KINDS = ["capability", "thread", "haskell"];
 const CAPABILITY = 0, THREAD = 1, HASKELL = 2;
-const FRAME_HASKELL = 0, FRAME_FOREIGN = 1, FRAME_STATE = 5;
+const FRAME_HASKELL = 0, FRAME_FOREIGN = 1, FRAME_RTS = 2, FRAME_STATE = 5;
 const N_FACES = data.faces.length;
 
 /* Of a lane's kind and state: [name, words, face, on the CPU, idle] */
@@ -56,7 +56,25 @@ function laneName(lane) {
 
 /* stacks: null until all of the document is there. parent, frame, depth: by node; node 0 is the root. */
 const details = {ready: false, frames: [], n: 1, parent: null, frame: null, depth: null, call: null,
-	rows: [], allocated: [], looks: null, node: null, state: null};
+	rows: [], allocated: [], spans: [], looks: null, node: null, state: null};
+
+/* Allocation by time: of each span its times, its node, how much, and whose it is, as a number of raw.whose. */
+function readSpans(raw) {
+	const n = raw.list.length / 6;
+	const spans = {n: n, grain: raw.grain_ns, whose: raw.whose, from: new Float64Array(n), to: new Float64Array(n),
+		of: new Uint32Array(n), node: new Uint32Array(n), bytes: new Float64Array(n), samples: new Float64Array(n)};
+	let at = 0;
+	for (let i = 0; i < n; i++) {
+		at += raw.list[6 * i];
+		spans.to[i] = at;
+		spans.from[i] = at - raw.list[6 * i + 1];
+		spans.of[i] = raw.list[6 * i + 2];
+		spans.node[i] = raw.list[6 * i + 3];
+		spans.bytes[i] = raw.list[6 * i + 4];
+		spans.samples[i] = raw.list[6 * i + 5];
+	}
+	return spans;
+}
 
 function readDetails() {
 	const element = byId("details"), raw = JSON.parse(element.textContent), n = raw.nodes.length / 2 + 1;
@@ -80,6 +98,7 @@ function readDetails() {
 	}
 	details.rows = raw.rows;
 	details.allocated = raw.allocated;
+	details.spans = raw.spans.map(readSpans);
 	details.looks = Float64Array.from(raw.looks);
 	/* of these two by the look alone: they are asked for most */
 	details.node = new Uint32Array(raw.looks.length / LOOK.size);

@@ -109,9 +109,7 @@ function describe(node) {
 	if (node < 0) {
 		flame.look.textContent = found.text
 			? "found: " + weighted(flame.found) + ", " + percent(flame.found, whole)
-			: weighted(whole) + " in all" +
-				(view.weight === "alloc" ? ", of the whole session: bytes belong to processes, and to no lane" : "") +
-				"; click a frame: zoom";
+			: weighted(whole) + " in all; click a frame: zoom";
 		return;
 	}
 	const frame = details.frames[details.frame[node]];

@@ -156,8 +156,8 @@ function nsAt(x, width) {
 }
 
 /* What slices narrower than a pixel, or bins, were put into. */
-function paintColumns(g, y, height, width) {
-	paintStrip(g, pixelColumns, y, width, height, HEIGHTS);
+function paintColumns(g, lane, y, height, width) {
+	paintStrip(g, pixelColumns, y, width, height, HEIGHTS, facesOf(lane));
 	pixelColumns.fill(0, 0, width * N_FACES);
 }
 
@@ -173,7 +173,7 @@ function paintBins(g, lane, y, height, width) {
 				pixelColumns[x * N_FACES + lane.bins[at + 1 + 2 * k]] += lane.bins[at + 2 + 2 * k] / 100 / (to - from);
 		}
 	}
-	paintColumns(g, y, height, width);
+	paintColumns(g, lane, y, height, width);
 }
 
 function sliceText(lane, no) {
@@ -198,6 +198,15 @@ function paintSlice(g, lane, no, left, right, y, height) {
 	g.fillRect(right - 0.5, y, 0.5, height);
 }
 
+/* A slice that is a few pixels wide, or a part of one. */
+function addToColumns(left, right, face, width) {
+	const from = Math.max(left, 0), to = Math.min(right, width);
+	for (let x = Math.floor(from); x < to; x++)
+		pixelColumns[x * N_FACES + face] += Math.min(right, x + 1) - Math.max(left, x);
+}
+
+const WIDE = 8;	/* pixels: thousands of rectangles would take longer than the rest of the picture */
+
 /* Slices that are wide enough are painted one by one; the others share pixelColumns, which come first. */
 function paintSlices(g, lane, y, height, width, only) {
 	const scale = width / (view.to - view.from), wide = [], faces = data.states[lane.kind];
@@ -206,22 +215,20 @@ function paintSlices(g, lane, y, height, width, only) {
 		const start = chunk.start, looks = chunk.look;
 		let left = (start[from] - view.from) * scale;
 		for (let i = from; i < to; i++) {
-			const no = looks[i], right = (start[i + 1] - view.from) * scale, ns = right - left, middle = (left + right) / 2;
-			const begin = left;
+			const no = looks[i], right = (start[i + 1] - view.from) * scale, begin = left;
 			left = right;
 			if (!no || (only >= 0 && found.below[details.node[no]] !== only))
 				continue;
-			if (ns >= 1.5) {
+			if (right - begin >= WIDE) {
 				wide.push(no, begin, right);
 				continue;
 			}
-			const x = Math.min(Math.max(Math.floor(middle), 0), width - 1);
-			pixelColumns[x * N_FACES + faces[details.state[no]][2]] += ns;
+			addToColumns(begin, right, faces[details.state[no]][2], width);
 			narrow = true;
 		}
 	});
 	if (narrow)
-		paintColumns(g, y, height, width);
+		paintColumns(g, lane, y, height, width);
 	for (let k = 0; k < wide.length; k += 3)
 		if (!view.hidden.has(faces[details.state[wide[k]]][2]))
 			paintSlice(g, lane, wide[k], Math.max(wide[k + 1], -2), Math.min(wide[k + 2], width + 2), y, height);

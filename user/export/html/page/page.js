@@ -96,10 +96,10 @@ function putDropped() {
 		". Sums have all of it." : "All slices are here: nothing was left out.";
 }
 
-function allocated(range) {
-	const sum = range ? allocatedIn(range[0], range[1]) : null;
-	return (sum === null ? "" : " About " + bytes(sum) + " were allocated meanwhile.") +
-		" Who allocated is known for the whole session only.";
+/* Bytes are counted between two samples of a capability, and taken to be spread evenly over that time. */
+function allocated(sums) {
+	return " About " + bytes(sums.n_bytes) + " were allocated meanwhile, by what was sampled there" +
+		(view.range && sums.grain ? ", to about " + duration(sums.grain) : "") + ".";
 }
 
 function putBasis(sums) {
@@ -114,8 +114,8 @@ function putBasis(sums) {
 			": " + counted(sums.slices, "slice", "slices") + " and " + counted(sums.n_samples, "sample", "samples") +
 			" within it. Times are exact where slices end at events, else as exact as the samples are; calls too short " +
 			"for a slice of their own are in the slices around them.";
-	if ((view.range || view.hidden.size) && anyAllocated())
-		text += allocated(view.range);
+	if (!nothingIsSelected() && anyAllocated())
+		text += allocated(sums);
 	byId("basis").textContent = text;
 	byId("zoom-range").disabled = !view.range;
 	byId("clear").disabled = nothingIsSelected();

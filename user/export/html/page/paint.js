@@ -52,19 +52,30 @@ const PIXELS = Uint32Array.from(data.faces, function (face) {
 });
 
 /* How high a face is in a lane: it runs, waits, rests. */
-const HEIGHTS = data.faces.map(function (face) { return [1, 0.62, 0][face[3]]; });
+const HEIGHTS = Float64Array.from(data.faces, function (face) { return [1, 0.62, 0][face[3]]; });
+const ALL_FACES = data.faces.map(function (face, f) { return f; });
+
+/* Those that a lane has somewhere, in their order. */
+function facesOf(lane) {
+	if (!lane.faces) {
+		const has = new Set(lane.states.map(function (ns, s) { return ns ? stateOf(lane.kind, s)[2] : -1; }));
+		lane.faces = ALL_FACES.filter(function (f) { return has.has(f); });
+	}
+	return lane.faces;
+}
 
 function scaleOf(height) {
 	return Math.min(window.devicePixelRatio || 1, 32000 / Math.max(height, 1));
 }
 
 /*
- * A strip of so many columns, of each of which `shares` has how much of it each face has, from the bottom
- * up. Thousands of rectangles would take longer than the rest of the picture.
+ * A strip of so many columns, of each of which `shares` has how much of it each of these faces has, from the
+ * bottom up. Thousands of rectangles would take longer than the rest of the picture.
  */
 const strip = {canvas: document.createElement("canvas"), image: null, pixels: null};
 
-function paintStrip(g, shares, y, width, height, heights) {
+function paintStrip(g, shares, y, width, height, heights, faces) {
+	const shown = Uint8Array.from(faces.filter(function (f) { return heights[f] && !view.hidden.has(f); }));
 	const scale = scaleOf(height), w = Math.round(width * scale), h = Math.max(1, Math.round(height * scale));
 	const s = strip.canvas.getContext("2d");
 	if (strip.canvas.width !== w || strip.canvas.height !== h || !strip.image) {
@@ -77,9 +88,9 @@ function paintStrip(g, shares, y, width, height, heights) {
 	for (let x = 0; x < w; x++) {
 		const base = Math.min(Math.floor(x / scale), width - 1) * N_FACES;
 		let sum = 0, low = h;
-		for (let f = 0; f < N_FACES && low > 0; f++) {
-			const share = shares[base + f];
-			if (!share || !heights[f] || view.hidden.has(f))
+		for (let k = 0; k < shown.length && low > 0; k++) {
+			const f = shown[k], share = shares[base + f];
+			if (!share)
 				continue;
 			sum += share * heights[f];
 			const high = Math.max(Math.round(h - sum * h), 0);

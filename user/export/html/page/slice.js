@@ -142,6 +142,32 @@ function putOthers(list, lane, start, end) {
 		"no thread of what was profiled");
 }
 
+function runs(slice) {
+	return slice !== null && Boolean(data.states[THREAD][details.state[slice.chunk.look[slice.i]]][3]);
+}
+
+/* It began to run at that very nanosecond. */
+function startsAt(lane, ns) {
+	const slice = sliceAt(lane, ns);
+	return runs(slice) && slice.chunk.start[slice.i] === ns && !runs(sliceAt(lane, ns - 0.5));
+}
+
+/*
+ * Who got the CPU when a thread lost it: the kernel's switch from the one to the other has one time, which ends the
+ * one's slice and begins the other's.
+ */
+function putTaker(list, lane, start) {
+	const before = sliceAt(lane, start - 0.5), threads = data.lanes.filter(function (l) { return l.kind === THREAD && l.lanes; });
+	if (!runs(before)) {
+		putPair(list, "preempted by", "nobody: it was woken, and no CPU was free");
+		return;
+	}
+	const taker = threads.find(function (l) { return l !== lane && l.bins && startsAt(l, start); });
+	const all = threads.every(function (l) { return l.bins && !l.merged; });
+	putPair(list, "preempted by", taker ? laneName(taker) : all ? "no thread of what was profiled" :
+		"not known: not all threads have all of their slices here");
+}
+
 function showSlice() {
 	const slice = view.slice, body = byId("slice-body");
 	byId("slice").hidden = !slice;
@@ -165,8 +191,10 @@ function showSlice() {
 	if (look(no, LOOK.tso) && lane.kind !== HASKELL)
 		putPair(list, "Haskell thread", threadName(lane.target, look(no, LOOK.tso)));
 	putFlows(list, slice);
-	if (state[2] === PREEMPTED)
+	if (state[2] === PREEMPTED && lane.kind === THREAD) {
+		putTaker(list, lane, start);
 		putOthers(list, lane, start, end);
+	}
 	const nodes = stackOf(look(no, LOOK.node));
 	make("h3", body, nodes.length ? "Stack, the leaf first" : "No stack is known");
 	const stack = make("ol", body);

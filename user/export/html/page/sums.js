@@ -5,9 +5,11 @@
  * lies in the range, and its samples in the same share.
  */
 
-/* self: by node, by view.weight; cpu and samples: by node, on the CPU only, for functions; of: by lane. */
+/* self: by node, by view.weight; cpu and samples: by node, on the CPU only, for functions; bytes, and of how many
+ * samples of allocation: by node; of: by lane. */
 function emptySums() {
 	return {self: new Float64Array(details.n), cpu: new Float64Array(details.n), samples: new Float64Array(details.n),
+		bytes: new Float64Array(details.n), bytes_samples: new Float64Array(details.n), n_bytes: 0, grain: 0,
 		of: new Map(), slices: 0, n_samples: 0, exact: !view.range};
 }
 
@@ -73,25 +75,60 @@ function addSlices(sums, lane) {
 		sums.of.set(lane.no, of);
 }
 
-/* Of the processes whose lanes are selected. */
-function addAllocated(sums) {
-	const wanted = new Set(lanesThatCount().map(function (lane) { return lane.target; }));
-	details.allocated.forEach(function (rows, target) {
-		for (let k = 0; wanted.has(target) && k < rows.length; k += 2)
-			sums.self[rows[k]] += rows[k + 1];
-	});
+/* ── allocation ── */
+
+function addBytes(sums, node, n, samples) {
+	sums.bytes[node] += n;
+	sums.bytes_samples[node] += samples;
+	sums.n_bytes += n;
 }
 
-/* By the processes whose lanes are selected, by their curves; null: no curve shows it. */
-function allocatedIn(from, to) {
-	const wanted = new Set(lanesThatCount().map(function (lane) { return lane.target; }));
-	let sum = null;
-	data.targets.forEach(function (target, no) {
-		const curve = wanted.has(no) && (target.curves || []).find(function (c) { return c.unit === "bytes a second"; });
-		for (let i = 0; curve && i + 1 < curve.n; i++)
-			sum += curve.values[i] * Math.max(Math.min(curve.times[i + 1], to) - Math.max(curve.times[i], from), 0) / 1e9;
+/* By the number of raw.whose that spans have: whether its capability or one of its threads is among the lanes. */
+function chosenOf(spans, lanes) {
+	const ids = [CAPABILITY, THREAD, HASKELL].map(function (kind) {
+		return new Set(lanes.filter(function (lane) { return lane.kind === kind && (lane.id || kind === CAPABILITY); })
+			.map(function (lane) { return lane.id; }));
 	});
-	return sum;
+	const chosen = new Uint8Array(spans.whose.length / 3);
+	for (let i = 0; i < chosen.length; i++)
+		chosen[i] = ids.some(function (set, kind) { return set.has(spans.whose[3 * i + kind]); }) ? 1 : 0;
+	return chosen;
+}
+
+/* A span counts as far as it lies in the range: nothing is known of when within it. One without length is at its end. */
+function addSpans(sums, target, lanes) {
+	const spans = details.spans[target], chosen = lanes && chosenOf(spans, lanes);
+	for (let i = 0; i < spans.n; i++) {
+		const from = spans.from[i], to = spans.to[i];
+		let share = 1;
+		if (chosen && !chosen[spans.of[i]])
+			continue;
+		if (view.range)
+			share = to > from ? (Math.min(to, view.range[1]) - Math.max(from, view.range[0])) / (to - from) :
+				to >= view.range[0] && to <= view.range[1] ? 1 : 0;
+		if (share > 0)
+			addBytes(sums, spans.node[i], spans.bytes[i] * share, spans.samples[i] * share);
+	}
+	sums.grain = Math.max(sums.grain, spans.grain);
+}
+
+const ALLOCATES = faceOf("H");
+
+/* By Haskell code: in no other state is anything allocated. Of a whole process what the report has. */
+function addAllocated(sums) {
+	if (view.hidden.has(ALLOCATES))
+		return;
+	details.allocated.forEach(function (rows, target) {
+		const lanes = lanesThatCount().filter(function (lane) { return lane.target === target; });
+		const all = !view.lanes.size || lanesOfProcess(target).every(function (lane) { return view.lanes.has(lane.no); });
+		if (!lanes.length && view.lanes.size)
+			return;
+		if (view.range || !all)
+			addSpans(sums, target, all ? null : lanes);
+		else
+			for (let k = 0; k < rows.length; k += 3)
+				addBytes(sums, rows[k], rows[k + 1], rows[k + 2]);
+	});
 }
 
 function anyAllocated() {
@@ -100,8 +137,9 @@ function anyAllocated() {
 
 function addUp() {
 	const sums = emptySums();
+	addAllocated(sums);
 	if (view.weight === "alloc")
-		addAllocated(sums);
+		sums.self = sums.bytes;
 	for (const lane of lanesThatCount())
 		if (view.range)
 			addSlices(sums, lane);
@@ -112,11 +150,10 @@ function addUp() {
 
 /* ── functions ── */
 
-/* [{frame, self, total, self_samples, total_samples}], those first that used most of the CPU. A function that
- * calls itself counts once. */
-function functionsOf(sums) {
-	const n = details.frames.length, cpu = sums.cpu, samples = sums.samples;
-	const total = Float64Array.from(cpu), total_samples = Float64Array.from(samples);
+/* [{frame, self, total, self_samples, total_samples}] of what is known by node, the heaviest first. A function that
+ * calls itself counts once. ownOf: which node of its stack a leaf's weight is put down to. */
+function functionsOf(weights, samples, ownOf) {
+	const n = details.frames.length, total = Float64Array.from(weights), total_samples = Float64Array.from(samples);
 	const rows = details.frames.map(function (f, i) {
 		return {frame: i, self: 0, total: 0, self_samples: 0, total_samples: 0};
 	});
@@ -135,12 +172,32 @@ function functionsOf(sums) {
 		}
 		open[frame]++;
 		path.push(frame);
-		rows[frame].self += cpu[i];
-		rows[frame].self_samples += samples[i];
+		if (weights[i] || samples[i]) {
+			const own = rows[details.frame[ownOf(i)]];
+			own.self += weights[i];
+			own.self_samples += samples[i];
+		}
 	}
 	return rows.filter(function (r) {
 		return details.frames[r.frame][3] < FRAME_STATE && (r.total > 0 || r.total_samples > 0);
 	}).sort(function (a, b) { return b.self - a.self || b.total - a.total; });
+}
+
+function itself(node) {
+	return node;
+}
+
+/* The code that allocates: the runtime's does so on somebody's behalf. In a stripped program that has no name, and
+ * the modules' code has. */
+function allocatorOf(node) {
+	for (let i = node; i > 0; i = details.parent[i]) {
+		const frame = details.frames[details.frame[i]], parent = details.parent[i];
+		const caller = parent > 0 ? details.frames[details.frame[parent]] : null;
+		const unnamed = i === node && frame[0].startsWith("[") && caller && caller[3] === FRAME_HASKELL && !caller[0].startsWith("[");
+		if (frame[3] < FRAME_STATE && frame[3] !== FRAME_RTS && !frame[0].startsWith("stg_") && !unnamed)
+			return i;
+	}
+	return node;
 }
 
 /* ── calls within a range ── */

@@ -204,14 +204,23 @@ function markTable(no) {
 
 /* ── functions and calls of a selection ── */
 
+function functionRow(r) {
+	const frame = details.frames[r.frame];
+	return [frame[0], frame[1], r.self, r.total, r.self_samples, r.total_samples];
+}
+
 function functionTable(sums) {
 	return {id: "functions-selected", title: "Functions, by samples on the CPU",
 		columns: [["function", "text"], ["module", "text"], ["CPU, itself", "ns"], ["CPU, with what it calls", "ns"],
 			["samples, itself", "count"], ["samples, with what it calls", "count"]],
-		rows: functionsOf(sums).map(function (r) {
-			const frame = details.frames[r.frame];
-			return [frame[0], frame[1], r.self, r.total, r.self_samples, r.total_samples];
-		})};
+		rows: functionsOf(sums.cpu, sums.samples, itself).map(functionRow)};
+}
+
+function allocationTable(sums) {
+	return {id: "allocation-selected", title: "What allocates, by samples of allocation",
+		columns: [["function", "text"], ["module", "text"], ["allocated, itself", "bytes"], ["allocated, with what it calls", "bytes"],
+			["samples, itself", "count"], ["samples, with what it calls", "count"]],
+		rows: sums.n_bytes ? functionsOf(sums.bytes, sums.bytes_samples, allocatorOf).map(functionRow) : []};
 }
 
 function callTable(words, title) {
@@ -236,12 +245,11 @@ function putList(parent, heading, texts) {
 }
 
 function putSelected(parent, sums) {
-	const functions = functionTable(sums);
-	if (functions.rows.length)
-		putTable(parent, functions);
-	if (!view.range)
-		return;
-	for (const table of [callTable("safe_call", "Safe calls"), callTable("unsafe_call", "Unsafe calls")])
+	const tables = [functionTable(sums)];
+	if (view.range)
+		tables.push(callTable("safe_call", "Safe calls"), callTable("unsafe_call", "Unsafe calls"));
+	tables.push(allocationTable(sums));
+	for (const table of tables)
 		if (table.rows.length)
 			putTable(parent, table);
 }
@@ -256,9 +264,8 @@ function putTables(sums) {
 		const part = make(severalProcesses ? "details" : "section", parent), made = [];
 		for (const kind of [THREAD, CAPABILITY, HASKELL])
 			made.push(lanesTable(no, kind, all));
-		/* what was allocated belongs to no moment and no lane */
 		for (const table of target.tables || [])
-			if (whole || (table.id === "allocation" && lanesThatCount().some(function (lane) { return lane.target === no; })))
+			if (whole)
 				made.push(Object.assign({}, table, {id: table.id + "-" + no}));
 		made.push(gcTable(no), markTable(no));
 		if (severalProcesses) {

@@ -86,6 +86,7 @@ function clearSelection() {
 	view.lanes.clear();
 	view.hidden.clear();
 	view.slice = null;
+	showSlice();
 	changed("moved");
 	changed("selected");
 }
