@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a static archive, and others as a program's code: four bytes say how long the
+ * Any bytes as a static archive, and others as a program's code: four bytes have how long the
  * archive is. What is found must pass the daemon's check.
  */
 #include <stddef.h>

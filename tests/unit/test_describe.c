@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Info tables found in code, against what nm says of a program that GHC has compiled: each label of
- * a function or thunk begins a block. Of a profiled program the functions that it does not export,
- * which have no symbols, are found by their descriptions. Skipped without GHC.
+ * Info tables found in code, against what nm prints of a program that GHC has compiled: each label
+ * of a function or thunk begins a block. Of a profiled program the functions that it does not
+ * export, which have no symbols, are found by their descriptions. Skipped without GHC.
  */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -28,8 +28,8 @@ struct symbols_hit;
 
 /*
  * Maps all archives (lib….a) in the directories and those below them. What cannot be read is left
- * out; a line says how much that is. -ENOENT: a directory cannot be read, or none has an archive,
- * which is printed; -ENOMEM.
+ * out; a line reports how much that is. -ENOENT: a directory cannot be read, or none has an
+ * archive, which is printed; -ENOMEM.
  */
 int archives__open(const char *const *dirs, size_t n, struct archives **ret_archives);
 void archives__free(struct archives *archives);

@@ -45,7 +45,7 @@ struct placing {
 	size_t n_todo, todo_cap;
 };
 
-/* What a relocation in a section that is at `start` says. */
+/* What a relocation in a section that is at `start` shows. */
 struct reference {
 	struct member_symbol symbol;
 	uint64_t vaddr; /* of the symbol */
@@ -356,8 +356,8 @@ static enum verdict judge_sure(const struct placing *p, const struct match *m)
 		       : MAY_BE;
 }
 
-/* Whether judge_known() may say that it is there: most matches in large programs are no more than
- * that, and this is found out quickly. */
+/* Whether judge_known() may decide that it is there: most matches in large programs are no more
+ * than that, and this is found out quickly. */
 static bool may_win(const struct placing *p, const struct match *m)
 {
 	const struct section *s = &p->all->v[m->section];

@@ -29,7 +29,7 @@
 #define PLACE_SURE_HASKELL 1024
 /* Between two sections of an object file there is no more than what aligns the second one. */
 #define PLACE_MAX_PADDING 64
-/* … that one needs which others say is there. */
+/* … that one needs which others show to be there. */
 #define PLACE_MIN_FIXED 4
 
 struct placed {

@@ -249,7 +249,7 @@ int sections__read(struct sections *all, const void *archive, size_t size, enum 
 	int err = 0;
 
 	elf_version(EV_CURRENT);
-	/* it does not write to it, and only the type of the argument says that it might */
+	/* it does not write to it, and only the type of the argument allows it to */
 	elf = elf_memory((char *)(uintptr_t)archive, size);
 	if (!elf)
 		return -ENOEXEC;

@@ -200,7 +200,7 @@ static int keep(const struct debuginfod *d, const char *build_id, const char *pa
 
 /* ── asking ──────────────────────────────────────────────────────────────────────────────── */
 
-/* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or says what it cannot. */
+/* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or sends what it cannot. */
 static int take_news(struct debuginfod *d, struct download_news *news)
 {
 	ssize_t n = recv(confine_peer__fd(d->peer), news, sizeof(*news), MSG_DONTWAIT);

@@ -3,7 +3,7 @@
  * debuginfod: debug files by their build-ids, from servers of the protocol of elfutils'
  * (debuginfod(8), "WEBAPI"), kept where its client library keeps them.
  *
- * A confined process speaks to the servers, and has nothing to tell them but what it is asked for:
+ * A confined process speaks to the servers, and has nothing for them but what it is asked for:
  * it is started before anything is known. What it brings is copied, and kept once its own build-id
  * is the one that was asked for.
  */

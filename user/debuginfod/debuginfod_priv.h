@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon and the process that downloads say to each other. */
+/* What the daemon and the process that downloads send each other. */
 #ifndef SAFESCOPED_DEBUGINFOD_PRIV_H
 #define SAFESCOPED_DEBUGINFOD_PRIV_H
 

@@ -25,14 +25,14 @@ bool describe__is_thunk(uint32_t type);
 struct describe;
 
 /*
- * Reads all of its code aside (elf__aside(), whose errors it gives: -EBUSY says nothing of the
+ * Reads all of its code aside (elf__aside(), whose errors it gives: -EBUSY means nothing of the
  * file). `profiled`: with descriptions.
  */
 int describe__new(const struct elf_file *elf, bool profiled, struct describe **ret_describe);
 void describe__free(struct describe *describe);
 
 /*
- * What the description ("<Main.go_s3ab>") of the closure says whose code vaddr lies in, of a
+ * The description ("<Main.go_s3ab>") of the closure whose code vaddr lies in, of a
  * profiled program: that of the nearest function or thunk before it. Strings of `describe`. False:
  * there is none. `elf`: the same file.
  */

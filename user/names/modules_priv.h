@@ -39,7 +39,7 @@ struct modules;
 
 /*
  * Reads the file aside. -ENOENT: it says nothing about modules; -ENOMEM, and elf__aside()'s errors,
- * of which -EBUSY says nothing of the file.
+ * of which -EBUSY means nothing of the file.
  */
 int modules__new(const struct elf_file *elf, bool profiled, struct modules **ret_modules);
 
