@@ -78,7 +78,7 @@ static void list_servers(struct twins *twins, const struct options *options,
 			opts->urls[opts->n++] = url;
 }
 
-/* Files are found without servers, too: only what was asked for must be had. */
+/* Files are found without servers, too: only for what was asked for does a failure count. */
 static int open_servers(struct twins *twins, const struct options *options)
 {
 	struct debuginfod_opts opts = {.cache = twins->cache, .timeout_ms = timeout_ms()};

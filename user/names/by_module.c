@@ -11,95 +11,55 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "confine/confine.h"
+#include "file_job_priv.h"
 #include "modules_priv.h"
 
-/* Of one file. */
-struct known {
-	struct confine_job *job; /* looks for the modules; NULL: it is over, or was never begun */
-	struct modules *modules; /* NULL: not known */
-	bool over;
-};
+static void free_modules(void *modules)
+{
+	modules__free(modules);
+}
 
 /*
- * Files that are looked through ahead of their first frame, at a time: children are for others,
- * too. Beyond these the first frame waits.
+ * Files that are looked through ahead of their first frame: children are for others, too. Beyond
+ * these the first frame waits.
  */
-#define MAX_AHEAD 4
-static struct known *ahead[MAX_AHEAD];
-
-static struct known **place_ahead(void)
-{
-	for (size_t i = 0; i < MAX_AHEAD; i++)
-		if (!ahead[i] || !ahead[i]->job || confine_job__is_over(ahead[i]->job))
-			return &ahead[i];
-	return NULL;
-}
-
-static void free_known(void *what)
-{
-	struct known *known = what;
-
-	for (size_t i = 0; i < MAX_AHEAD; i++)
-		if (ahead[i] == known)
-			ahead[i] = NULL;
-	confine_job__free(known->job);
-	modules__free(known->modules);
-	free(known);
-}
-
-/* By the runtime's way: that is another file's, and not of all processes the same that map this. */
-static const struct slot_key keys[2] = {{.free = free_known}, {.free = free_known}};
-
-/* NULL: there is no memory for it. */
-static struct known *known_of(const struct names *names, struct image *image)
-{
-	const struct slot_key *key = &keys[names->of.rts->profiled];
-	struct slots *slots = &image->file->slots;
-	void *known;
-
-	if (slots__get(slots, key, &known))
-		return known;
-	return slots__put(slots, key, calloc(1, sizeof(struct known)));
-}
+static struct file_jobs looks = {
+	.keys = {{.free = file_job__free}, {.free = file_job__free}},
+	.free_result = free_modules,
+	.what = "its modules",
+	.most = 4,
+};
 
 static const struct modules *modules_of(struct names *names, struct image *image)
 {
-	struct known *known = known_of(names, image);
+	struct file_job *job = file_job__of(&looks, names, image);
+	struct modules *modules;
 	int err;
 
-	if (!known || known->over)
-		return known ? known->modules : NULL;
-	if (known->job)
-		err = modules__await(image->elf, known->job, &known->modules);
+	if (!job || job->over)
+		return job ? job->result : NULL;
+	if (job->job)
+		err = modules__await(image->elf, job->job, &modules);
 	else
-		err = modules__new(image->elf, names->of.rts->profiled, &known->modules);
-	/* there may be time for it later */
-	if (err == -EBUSY) {
-		names->incomplete = true;
-		return NULL;
-	}
-	confine_job__free(known->job);
-	known->job = NULL;
-	known->over = true;
-	if (err && err != -ENOENT)
-		log_verbose("%s: its modules cannot be found: %s", image->name, strerror(-err));
-	return known->modules;
+		err = modules__new(image->elf, names->of.rts->profiled, &modules);
+	if (!err)
+		job->result = modules;
+	return file_job__take(job, err, names, image);
 }
 
 static void start_modules(struct names *names)
 {
 	struct image *image = names->of.rts->image;
-	struct known **place = place_ahead();
-	struct known *known;
+	struct file_job **place = file_jobs__place(&looks);
+	struct file_job *job;
 
 	/* what has symbols may need none of it */
 	if (!place || !image || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug)
 		return;
-	known = known_of(names, image);
-	if (known && !known->over && !known->job &&
-	    modules__start(image->elf, names->of.rts->profiled, &known->job) == 0)
-		*place = known;
+	job = file_job__of(&looks, names, image);
+	if (job && !job->over && !job->job &&
+	    modules__start(image->elf, names->of.rts->profiled, &job->job) == 0)
+		*place = job;
 }
 
 void names__prepare(struct names *names)
@@ -110,14 +70,9 @@ void names__prepare(struct names *names)
 
 int names__preparing(const struct names *names)
 {
-	struct image *image = names->of.rts->image;
-	void *known;
-	struct confine_job *job = NULL;
+	int fd = file_jobs__fd(&looks, names, names->of.rts->image);
 
-	if (image && slots__get(&image->file->slots, &keys[names->of.rts->profiled], &known) &&
-	    known)
-		job = ((struct known *)known)->job;
-	return job && !confine_job__is_over(job) ? confine_job__fd(job) : names__archives_fd(names);
+	return fd >= 0 ? fd : names__archives_fd(names);
 }
 
 bool names__has_modules(struct names *names, struct image *image)
