@@ -93,7 +93,7 @@ def test_hot_safe_call(t, way):
 def test_hot_safe_call_within_the_budget(t):
     """The call probes come off, and are tried again now and then: what they saw is enough."""
     _, report, _ = profile_run(t, "NullCall", 20, 30000000)
-    if report.call("null_call")["calls"] < 60000:
+    if report.call("null_call")["calls"] < 20000:
         raise Skip("the machine is so busy that the program hardly ran while its calls were counted")
     says(the_one(report, "safe_call_overhead"), "null_call", "at least")
 
@@ -243,14 +243,17 @@ def test_capability_without_a_cpu(t):
 
 
 def test_gc_share(t):
-    """With a tiny allocation area most of the CPU time is the collector's, as the runtime says."""
+    """With a tiny allocation area most of the CPU time is the collector's, as the runtime says; the probes' is
+    in it."""
     stats = t.dir / "statistics"
     _, report, _ = profile_run(t, "Work", "alloc", 2, rts=("-A64k", f"-t{stats}", "--machine-readable"),
                                options=(*ALWAYS, "-F", "499"))
     want = {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', stats.read_text())}
     finding = the_one(report, "gc_share")
-    check(0.6 * 1e9 * want["GC_cpu_seconds"] <= finding["ns"] <= 1.3 * 1e9 * want["GC_cpu_seconds"],
-          f"{finding['ns']}, the runtime says {want['GC_cpu_seconds']} s")
+    cost = report.target()["cost"]
+    probes = cost["trap_ns_estimated"] + cost["bpf_ns"]
+    check(0.6 * 1e9 * want["GC_cpu_seconds"] <= finding["ns"] <= 1.3 * 1e9 * want["GC_cpu_seconds"] + probes,
+          f"{finding['ns']}, the runtime says {want['GC_cpu_seconds']} s, the probes took {probes}")
     says(finding, "-A64m")
 
 

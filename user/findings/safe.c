@@ -18,11 +18,13 @@
 #define SAFE_CALL_UNTHREADED_NS 30
 
 /* A call that may take longer is no candidate for `unsafe`, however short most are: while it
- * lasts, no collection can begin. Users' rule is 10 µs; the probes add one or two. */
+ * lasts, no collection can begin. Users' rule is 10 µs; the probes add one or two. Where a trap
+ * takes several microseconds, so do the interrupts and samples that each hundredth call meets. */
 #define UNSAFE_MOST_NS 12000
+#define USUAL_TRAP_NS  1000
 /* More work than this, and the overhead is small beside it. */
 #define CHEAP_NS 1000
-/* What is left of a call after the probes' own time is no better known than to this. */
+/* What is left of a call after the probes' own time is no better known than to this, at best. */
 #define RESOLUTION_NS 500
 /* The overhead's share of the program's own CPU time. That time is what the probes' estimated cost
  * leaves of all, and rather too long: what a trap does to caches is not in the estimate. */
@@ -40,13 +42,33 @@
 
 /* ── calls that are too short to be safe ─────────────────────────────────────────────────── */
 
+/* One trap, estimated, with the program that runs in it. */
+static uint64_t trap_ns(const struct pic_target *t)
+{
+	uint64_t ns = t->trap_ns_estimated + (t->bpf_ns_known ? t->bpf_ns : 0);
+
+	return t->probe_hits ? ns / t->probe_hits : 0;
+}
+
 /* What the session's own probes add to each call's wall time: the return from suspendThread's trap
- * and the way into resumeThread's, which is one trap, and the program that runs in it. */
+ * and the way into resumeThread's, which is one trap. The shortest call may have been as short only
+ * because its traps were: where they take from one to several microseconds, most took longer. */
 static uint64_t bias_ns(const struct pic_target *t, const struct pic_call *call)
 {
-	uint64_t trap = t->probe_hits ? t->trap_ns_estimated / t->probe_hits : 0;
+	uint64_t trap = trap_ns(t);
 
-	return MIN(call->min_ns, 2 * trap);
+	return MAX(MIN(call->min_ns, 2 * trap), MIN(call->p50_ns, trap));
+}
+
+static uint64_t unsafe_most_ns(const struct pic_target *t)
+{
+	return UNSAFE_MOST_NS / USUAL_TRAP_NS * MAX(USUAL_TRAP_NS, trap_ns(t));
+}
+
+/* How well a call's work is known: traps differ by as much, with what else runs on the core. */
+static uint64_t uncertain_ns(const struct pic_target *t)
+{
+	return MAX(RESOLUTION_NS, trap_ns(t) / 2);
 }
 
 /* The program's CPU time while calls were counted, without what the probes took of it. */
@@ -62,9 +84,10 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 {
 	uint64_t each = f->t->threaded ? SAFE_CALL_NS : SAFE_CALL_UNTHREADED_NS, work, overhead;
 	uint64_t cpu, wall = human__whole((double)f->wall_ns * call->observed_share);
-	const char *took = "less than 0.5 µs";
+	uint64_t uncertain = uncertain_ns(f->t);
+	const char *took;
 
-	if (!call->calls || !wall || call->called_back || call->p99_ns > UNSAFE_MOST_NS ||
+	if (!call->calls || !wall || call->called_back || call->p99_ns > unsafe_most_ns(f->t) ||
 	    (double)call->calls * 1e9 < (double)CALLS_PER_SECOND * (double)wall ||
 	    finding__share(call->blocked_ns, call->wall_ns, NEVER_BLOCKS_PERCENT))
 		return;
@@ -72,11 +95,12 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 	work = call->p50_ns - MIN(call->p50_ns, bias_ns(f->t, call));
 	overhead = call->calls * each;
 	cpu = MAX(own_cpu_ns(f, call), overhead);
-	if (work > CHEAP_NS || !finding__share(overhead, cpu, OVERHEAD_PERCENT))
+	if (work > CHEAP_NS - RESOLUTION_NS + uncertain ||
+	    !finding__share(overhead, cpu, OVERHEAD_PERCENT))
 		return;
 	/* the difference of two times of a microsecond or two */
-	if (work >= RESOLUTION_NS)
-		took = finding__text(f, "about %s", human__duration(work).s);
+	took = finding__text(f, work >= uncertain ? "about %s" : "less than %s",
+			     human__duration(work >= uncertain ? work : uncertain).s);
 	finding__add(f, "safe_call_overhead", overhead, call->site,
 		     "The safe call %s%s was made %s%s times a second and took %s: leaving and "
 		     "taking back the capability costs about %s each time (calibrated, not "
@@ -85,7 +109,7 @@ static void look_for_cheap(struct finder *f, const struct pic_call *call)
 		     call->function, finding__caller(f, call->caller),
 		     call->exact ? "" : "at least ", finding__rate(call->calls, wall).s, took,
 		     human__duration(each).s,
-		     work < RESOLUTION_NS ? ", maybe as much as the work itself" : "");
+		     work < uncertain ? ", maybe as much as the work itself" : "");
 }
 
 /* ── waiting for a capability ────────────────────────────────────────────────────────────── */

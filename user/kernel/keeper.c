@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 
 /* The keeper takes a message at once, unless it is busy with a drop, of which one takes 100 ms. */
 #define SEND_MS	   1000
@@ -113,32 +114,16 @@ void keeper__free(struct keeper *k)
 
 static int send_msg(struct keeper *k, const struct keeper_msg *msg, int fd)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec io = {.iov_base = (void *)msg, .iov_len = sizeof(*msg)};
-	struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1};
 	uint64_t until = time__monotonic_ns() + SEND_MS * 1000000ULL;
+	int err;
 
 	if (k->socket < 0)
 		return -EPIPE;
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = control.room;
-		m.msg_controllen = sizeof(control.room);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	while (sendmsg(k->socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	while ((err = pass__send(k->socket, msg, sizeof(*msg), fd, MSG_DONTWAIT)) != 0) {
 		struct pollfd p = {.fd = k->socket, .events = POLLOUT};
 
-		if (errno != EINTR && errno != EAGAIN)
-			return -errno;
+		if (err != -EINTR && err != -EAGAIN)
+			return err;
 		if (time__monotonic_ns() >= until)
 			return -ETIMEDOUT;
 		poll(&p, 1, 10);

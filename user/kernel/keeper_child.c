@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "confine/caps.h"
 #include "keeper_priv.h"
 #include "kernel_priv.h"
@@ -170,18 +171,6 @@ static void look_after(struct keeping *k)
 	take_off(k, k->still == ALL_AFTER);
 }
 
-static int fd_of(struct msghdr *m)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(int)))
-		return -1;
-	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
 /* Not by libbpf, which would move a descriptor below 3, for which there is no call here. */
 static int account(void)
 {
@@ -229,24 +218,12 @@ static bool obey(struct keeping *k, const struct keeper_msg *msg, int fd)
 /* False: the daemon has ended, or a descriptor was lost; all goes then. */
 static bool take_message(struct keeping *k)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
 	struct keeper_msg msg = {0};
-	struct iovec io = {.iov_base = &msg, .iov_len = sizeof(msg)};
-	struct msghdr m = {
-		.msg_iov = &io,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room),
-	};
-	ssize_t got = recvmsg(k->socket, &m, MSG_DONTWAIT);
+	int fd, err = pass__take(k->socket, &msg, sizeof(msg), MSG_DONTWAIT, &fd);
 
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR;
-	return got == (ssize_t)sizeof(msg) && !(m.msg_flags & MSG_CTRUNC) &&
-	       obey(k, &msg, fd_of(&m));
+	if (err)
+		return err == -EAGAIN;
+	return obey(k, &msg, fd);
 }
 
 static void keep(struct keeping *k)

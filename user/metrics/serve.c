@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "http/waits.h"
 #include "metrics.h"
 #include "server_priv.h"
@@ -220,32 +221,17 @@ static void take_text(struct serve *s, const struct server_message *msg, int fd)
 /* False: there is no message. */
 static bool take_message(struct serve *s)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
 	struct server_message msg = {0};
-	struct iovec iov = {.iov_base = &msg, .iov_len = sizeof(msg)};
-	struct msghdr head = {.msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
-	int fd = -1;
+	int fd, err = pass__take(s->channel, &msg, sizeof(msg), MSG_DONTWAIT, &fd);
 
-	if (n < 0)
-		return errno == EINTR;
-	s->over = n == 0;
-	if (s->over)
+	if (err == -EBADMSG)
+		return true;
+	s->over = err == -EPIPE;
+	if (err)
 		return false;
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	if (n == (ssize_t)sizeof(msg)) {
-		s->served.beat_ns = time__monotonic_ns();
-		s->served.ready = msg.ready;
-	}
-	if (n == (ssize_t)sizeof(msg) && msg.kind == SERVER_TEXT && fd >= 0)
+	s->served.beat_ns = time__monotonic_ns();
+	s->served.ready = msg.ready;
+	if (msg.kind == SERVER_TEXT && fd >= 0)
 		take_text(s, &msg, fd);
 	fd__close(&fd);
 	return true;

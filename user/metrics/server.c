@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "confine/confine.h"
 #include "metrics.h"
 #include "server_priv.h"
@@ -78,24 +79,8 @@ pid_t metrics_server__pid(const struct metrics_server *s)
 
 static int send_message(struct metrics_server *s, struct server_message *msg, int fd)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			      .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
-	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
-	struct msghdr head = {.msg_iov = &iov, .msg_iovlen = 1};
-
 	msg->ready = s->ready;
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		head.msg_control = &control;
-		head.msg_controllen = sizeof(control);
-	}
-	if (sendmsg(confine_peer__fd(s->peer), &head, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return -errno;
-	return 0;
+	return pass__send(confine_peer__fd(s->peer), msg, sizeof(*msg), fd, MSG_DONTWAIT);
 }
 
 /* What it wants. That it is gone shows here, too. */
@@ -141,30 +126,14 @@ bool metrics_server__wanted(const struct metrics_server *s)
 
 /* ── texts ───────────────────────────────────────────────────────────────────────────────── */
 
-static int write_all(int fd, const char *text, size_t len)
+static int make_memory(const char *text, size_t len, int *ret_fd)
 {
-	while (len) {
-		ssize_t n = write(fd, text, len);
+	int fd = -1, err = pass__memory("metrics", &fd);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Sealed: what the other process maps is what was written, and stays as long as it. */
-static int make_memfd(const char *text, size_t len, int *ret_fd)
-{
-	int fd = memfd_create("metrics", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err = fd < 0 ? -errno : write_all(fd, text, len);
-
-	if (!err &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
-		err = -errno;
+	if (!err)
+		err = pass__write(fd, text, len);
+	if (!err)
+		err = pass__seal(fd);
 	if (err)
 		fd__close(&fd);
 	else
@@ -180,7 +149,7 @@ int metrics_server__give(struct metrics_server *s, const char *text, size_t len,
 	s->wanted = false;
 	if (s->over || !len)
 		return -EINVAL;
-	err = make_memfd(text, len, &fd);
+	err = make_memory(text, len, &fd);
 	if (!err)
 		err = send_message(s, &msg, fd);
 	fd__close(&fd);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "base/shares.h"
 #include "confine/confine.h"
 #include "origin.h"
@@ -192,30 +193,6 @@ struct search {
 	const char *path;
 };
 
-/* A descriptor, in a message of one byte. */
-union rights {
-	char buf[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
-static int hand_over(int to, int fd)
-{
-	char byte = 0;
-	union rights rights = {{0}};
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = rights.buf,
-			     .msg_controllen = sizeof(rights.buf)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(to, &msg, 0) == 1 ? 0 : -EIO;
-}
-
 static int look_up(void *ctx, void *out)
 {
 	const struct search *s = ctx;
@@ -226,29 +203,17 @@ static int look_up(void *ctx, void *out)
 	int fd = (int)syscall(SYS_openat2, s->root, s->path, &how, sizeof(how));
 
 	(void)out;
-	return fd < 0 ? -errno : hand_over(s->to, fd);
+	return fd < 0 ? -errno : pass__send(s->to, "", 1, fd, 0);
 }
 
 /* The one descriptor; the child is over. */
 static int receive(int from, int *ret_fd)
 {
-	char byte;
-	union rights rights;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = rights.buf,
-			     .msg_controllen = sizeof(rights.buf)};
-	struct cmsghdr *c;
 	int fd = -1, flags;
+	char byte;
 
-	if (recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+	if (pass__take(from, &byte, sizeof(byte), MSG_DONTWAIT, &fd) || fd < 0)
 		return -EIO;
-	c = CMSG_FIRSTHDR(&msg);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(fd)))
-		return -EIO;
-	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	/* a place only, as asked for: one that was opened could hang when it is closed */
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || !(flags & O_PATH)) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "confine/confine.h"
 #include "push_priv.h"
 
@@ -46,26 +47,12 @@ static const char *const sender_reads[] = {
 /* The next task, and its file. False: the daemon has gone. */
 static bool take_task(int fd, struct sender_task *ret_task, int *ret_file)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {.iov_base = ret_task, .iov_len = sizeof(*ret_task)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.room,
-			     .msg_controllen = sizeof(control.room)};
-	const struct cmsghdr *head;
-	ssize_t n;
+	int err;
 
 	do
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	head = n == sizeof(*ret_task) ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (!head || head->cmsg_type != SCM_RIGHTS)
-		return false;
-	memcpy(ret_file, CMSG_DATA(head), sizeof(*ret_file));
-	return true;
+		err = pass__take(fd, ret_task, sizeof(*ret_task), 0, ret_file);
+	while (err == -EAGAIN);
+	return !err && *ret_file >= 0;
 }
 
 static bool give_answer(int fd, const struct sender_answer *answer)
@@ -137,24 +124,7 @@ int sender__start(const struct sender_opts *opts, struct confine_peer **ret_peer
 
 int sender__send(struct confine_peer *peer, const struct sender_task *task, int fd)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {.room = {0}};
-	struct iovec iov = {.iov_base = (void *)task, .iov_len = sizeof(*task)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.room,
-			     .msg_controllen = sizeof(control.room)};
-	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-	ssize_t n;
-
-	*head = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-				 .cmsg_type = SCM_RIGHTS,
-				 .cmsg_len = CMSG_LEN(sizeof(fd))};
-	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-	n = sendmsg(confine_peer__fd(peer), &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	return n == sizeof(*task) ? 0 : n < 0 ? -errno : -EIO;
+	return pass__send(confine_peer__fd(peer), task, sizeof(*task), fd, MSG_DONTWAIT);
 }
 
 bool sender__check(struct sender_answer *answer, size_t n)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "http/waits.h"
 #include "show_priv.h"
 
@@ -139,29 +140,16 @@ static struct MHD_Response *page_of(int fd, size_t size)
 /* False: there is no message. */
 static bool take_message(struct serve *s)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
 	struct show_message msg = {0};
-	struct iovec iov = {.iov_base = &msg, .iov_len = sizeof(msg)};
-	struct msghdr head = {.msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(s->channel, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
 	struct MHD_Response *page = NULL;
-	int fd = -1;
+	int fd, err = pass__take(s->channel, &msg, sizeof(msg), MSG_DONTWAIT, &fd);
 
-	if (n < 0)
-		return errno == EINTR;
-	s->over = n == 0;
-	if (s->over)
+	if (err == -EBADMSG)
+		return true;
+	s->over = err == -EPIPE;
+	if (err)
 		return false;
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	if (n == (ssize_t)sizeof(msg) && fd >= 0 && msg.size && msg.size <= SHOW_MAX_PAGE)
+	if (fd >= 0 && msg.size && msg.size <= SHOW_MAX_PAGE)
 		page = page_of(fd, (size_t)msg.size);
 	if (page && s->page)
 		MHD_destroy_response(s->page);

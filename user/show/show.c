@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/pass.h"
 #include "confine/confine.h"
 #include "output/output.h"
 #include "show_priv.h"
@@ -121,21 +122,6 @@ pid_t show__pid(const struct show *s)
 
 /* ── the page ────────────────────────────────────────────────────────────────────────────── */
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* A copy: whoever the file belongs to may change it. */
 static int copy(int from, int to, uint64_t *ret_size)
 {
@@ -153,7 +139,7 @@ static int copy(int from, int to, uint64_t *ret_size)
 		if (!n)
 			break;
 		size += (uint64_t)n;
-		err = size > SHOW_MAX_PAGE ? -EFBIG : write_all(to, bytes, (size_t)n);
+		err = size > SHOW_MAX_PAGE ? -EFBIG : pass__write(to, bytes, (size_t)n);
 		if (err)
 			return err;
 	}
@@ -197,33 +183,20 @@ static int copy_file(const char *path, int to, uint64_t *ret_size)
 
 static int send_page(struct show *s, int fd, uint64_t size)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			      .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
 	struct show_message msg = {.size = size};
-	struct iovec iov = {.iov_base = &msg, .iov_len = sizeof(msg)};
-	const struct msghdr head = {.msg_iov = &iov,
-				    .msg_iovlen = 1,
-				    .msg_control = &control,
-				    .msg_controllen = sizeof(control)};
 
-	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	return sendmsg(confine_peer__fd(s->peer), &head, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return pass__send(confine_peer__fd(s->peer), &msg, sizeof(msg), fd, 0);
 }
 
 int show__page(struct show *s, const char *path)
 {
-	int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING), err = fd < 0 ? -errno : 0;
+	int fd = -1, err = pass__memory("page", &fd);
 	uint64_t size = 0;
 
 	if (!err)
 		err = copy_file(path, fd, &size);
-	if (!err &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
-		err = -errno;
+	if (!err)
+		err = pass__seal(fd);
 	if (!err)
 		err = send_page(s, fd, size);
 	fd__close(&fd);

@@ -233,6 +233,20 @@ static void log_place(const struct target *t, const char *what, const struct rts
 			  rts_found__name(place->found));
 }
 
+/*
+ * A threaded runtime has a thread for its timer (rts/posix/itimer/Pthread.c, later rts/posix/ticker/),
+ * which switches that are recorded anyway show: a trap for each tick of each process costs more than
+ * all else that a daemon does at rest. Ticks that came late are seen as one; for a profiled program's
+ * cost centres each of them counts.
+ */
+static void place_tick(struct target *t)
+{
+	if (t->rts.threaded && !t->rts.profiled)
+		t->info.tick = (struct target_probe){.found = FOUND_TICKER};
+	else
+		probe__place(t, RTS_TICK, false, &t->info.tick);
+}
+
 static void fill_info(struct target *t)
 {
 	struct target_info *info = &t->info;
@@ -253,7 +267,7 @@ static void fill_info(struct target *t)
 	log_place(t, "resumeThread", &t->rts.resume);
 	probe__place(t, RTS_SUSPEND, true, &info->suspend);
 	probe__place(t, RTS_RESUME, true, &info->resume);
-	probe__place(t, RTS_TICK, false, &info->tick);
+	place_tick(t);
 	/* it has a meaning only between the threads of a threaded runtime */
 	if (t->rts.threaded)
 		probe__place(t, RTS_GC_SYNC, false, &info->gc_sync);

@@ -24,7 +24,7 @@ static bool has_ticker(pid_t pid)
 	return found;
 }
 
-/* Ticks without a symbol come by the timer's thread, if there is one. */
+/* Ticks without a place for a probe come by the timer's thread, if there is one. */
 static void choose_ticks(struct target *t)
 {
 	if (t->info.tick.found == FOUND_NONE && has_ticker(t->info.pid))
@@ -86,6 +86,8 @@ void target__fill_wire_early(struct target *t)
 	w->flags = WIRE_TARGET_UNCONFIRMED | WIRE_TARGET_UPDATEES |
 		   (t->rts.threaded ? WIRE_TARGET_THREADED : 0) |
 		   (t->rts.profiled ? WIRE_TARGET_PROFILED : 0);
+	if (t->info.tick.found == FOUND_TICKER)
+		w->flags |= WIRE_TARGET_TICK_THREAD;
 	w->start_boottime_ns = t->info.start_time_ns;
 	w->call_record_ns = TARGET_CALL_RECORD_NS;
 	w->off_record_ns = TARGET_OFF_RECORD_NS;
