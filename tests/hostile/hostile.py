@@ -131,15 +131,19 @@ class Mounted:
                        capture_output=True)
 
 
-def mounted(t):
-    """The mount point of a server that may stall, with `program` in it: see slow_fs.c."""
+def file_server():
+    """The program of slow_fs.c."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
     if flags.returncode != 0:
         raise Skip("no libfuse3")
-    server = build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
+    return build("slow_fs", *flags.stdout.split(), sources=["slow_fs.c"])
+
+
+def mounted(t):
+    """The mount point of a server that may stall, with `program` in it."""
     point = OUT / t.name.replace(" ", "-")
     point.mkdir(exist_ok=True)
-    start(t, [server, program("Calls"), point])
+    start(t, [file_server(), program("Calls"), point])
     t.started.append(Mounted(point))
     return point
 

@@ -2,7 +2,9 @@
 /*
  * A FUSE file system with one file, "program", whose pages its server holds back when it likes.
  *
- *   slow_fs FILE MOUNTPOINT    serves FILE; reads wait while MOUNTPOINT.stall exists
+ *   slow_fs FILE MOUNTPOINT [OPTIONS]    serves FILE; reads wait while MOUNTPOINT.stall exists
+ *
+ * OPTIONS for mounting: without allow_other nobody but its user may look into it, root neither.
  *
  * The kernel keeps no page longer than a millisecond: whoever reads one asks the server.
  */
@@ -106,13 +108,15 @@ int main(int argc, char **argv)
 		.getattr = on_getattr,
 		.read = on_read,
 	};
-	char *options[] = {"slow_fs", "-o", "allow_other,default_permissions,fsname=slow"};
+	char *options[] = {"slow_fs", "-o", "allow_other,default_permissions,fsname=slow", NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, options);
 	struct fuse_loop_config config = {.max_idle_threads = 10};
 	pthread_t thread;
 
-	if (argc != 3)
+	if (argc < 3 || argc > 4)
 		return 2;
+	if (argc == 4)
+		options[2] = argv[3];
 	file = open(argv[1], O_RDONLY);
 	snprintf(stall, sizeof(stall), "%s.stall", argv[2]);
 	session = fuse_session_new(&args, &ops, sizeof(ops), NULL);

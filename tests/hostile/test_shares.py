@@ -206,7 +206,9 @@ def test_short_lived_programs_leave_nothing(t):
     time.sleep(3)
     before, memory = descriptors(session.pid), own_memory_mb(session.pid)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: run_one(), range(SHORT_LIVED - 100)))
+        for run in [pool.submit(run_one) for _ in range(SHORT_LIVED - 100)]:
+            run.result()
+            session.err.drain()
     time.sleep(3)
     first.go()
     first.wait()

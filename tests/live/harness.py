@@ -197,7 +197,7 @@ class Lines:
                 if not self.rest:
                     return None
                 break
-            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+            if not select.select([self.fd], [], [], max(0, left))[0]:
                 raise TimeoutError
             data = os.read(self.fd, 65536)
             if not data:
@@ -215,6 +215,14 @@ class Lines:
             line = self.next(max(0, deadline - time.monotonic()))
             if line is None or wanted in line:
                 return line
+
+    def drain(self):
+        """Takes what is there, so that whoever writes much never waits for a full pipe."""
+        try:
+            while self.next(0) is not None:
+                pass
+        except TimeoutError:
+            pass
 
     def all(self, timeout):
         deadline = time.monotonic() + timeout

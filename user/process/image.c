@@ -212,7 +212,10 @@ static const struct image_map *known(const struct reading *old, const struct pro
 	const struct image_map *was = at < old->n ? &old->maps[at] : NULL;
 	const struct proc_map *before;
 
-	if (!was || was->start != map->start || was->end != map->end || (!was->image && !was->lack))
+	if (!was || was->start != map->start || was->end != map->end)
+		return NULL;
+	/* tried again: the next time it may be opened */
+	if (!was->image && (!was->lack || was->lack == IMAGE_NOT_OPENED))
 		return NULL;
 	before = proc_maps__at(old->proc, map->start);
 	return before && before->ino == map->ino && before->dev_major == map->dev_major &&
@@ -226,6 +229,9 @@ static enum image_lack lack_of(int err, const struct image *image)
 {
 	if (err == -EDQUOT || (image && image->elf_err == -ENFILE))
 		return IMAGE_NO_ROOM;
+	/* the process has not ended, and it is no device */
+	if (err && err != -ESRCH && err != -ENOENT && err != -EINVAL)
+		return IMAGE_NOT_OPENED;
 	return image && image->elf_err == -EREMOTEIO ? IMAGE_NOT_COPIED : IMAGE_LACKS_NOTHING;
 }
 

@@ -42,6 +42,9 @@ enum image_lack {
 	IMAGE_LACKS_NOTHING = 0,
 	IMAGE_NO_ROOM,	  /* the process's files, or its user's, are too many or too large */
 	IMAGE_NOT_COPIED, /* fetch.h: on a file system that is not a local one, and not copied */
+	/* not even root may look at it (FUSE without allow_other), and something else has its name
+	 */
+	IMAGE_NOT_OPENED,
 };
 
 /* One executable mapping of a file. */

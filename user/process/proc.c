@@ -149,6 +149,8 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
 	err = place_of(link, &fd, &st);
+	if (err == -EINVAL)
+		return err;
 	if (err) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 		err = place_of(link, &fd, &st);
@@ -163,7 +165,7 @@ int proc__open_map(pid_t pid, const struct proc_map *map, char ret_path[PROC_PAT
 		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", pid, map->path);
 		err = place_of(path, &fd, &st);
 		if (err)
-			return err;
+			return err == -EINVAL ? -ESTALE : err;
 		if (!is_map_file(&st, map)) {
 			fd__close(&fd);
 			return -ESTALE;

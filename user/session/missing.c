@@ -115,6 +115,13 @@ static void note_files(struct session *s, const struct member *m)
 			 files.not_copied, FETCH_MAX_FILE >> 20, m->account);
 		add(s, m, text);
 	}
+	if (files.not_opened) {
+		snprintf(text, sizeof(text),
+			 "the code of %zu of its mappings has no names: their files could not be "
+			 "opened (their file system may permit nobody but its own user)",
+			 files.not_opened);
+		add(s, m, text);
+	}
 }
 
 static void note_kernel_refused(struct session *s, const struct member *m)

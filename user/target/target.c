@@ -58,6 +58,7 @@ void target__left_out(const struct target *target, struct target_left_out *ret_l
 {
 	ret_left_out->no_room = images__left_out(&target->images, IMAGE_NO_ROOM);
 	ret_left_out->not_copied = images__left_out(&target->images, IMAGE_NOT_COPIED);
+	ret_left_out->not_opened = images__left_out(&target->images, IMAGE_NOT_OPENED);
 }
 
 static int open_process(struct target *t, pid_t pid)
@@ -208,6 +209,13 @@ static int not_ghc(struct target *t, pid_t pid)
 		target__refuse(t, "%s", t->why_sampled);
 		return -ENOTSUP;
 	}
+	if (!exe && images__left_out(&t->images, IMAGE_NOT_OPENED)) {
+		target__refuse(
+			t,
+			"cannot open %s, which its file system may permit nobody but its own user",
+			t->exe);
+		return -EACCES;
+	}
 	target__refuse(t, "not a GHC program (no RTS found in %s); --list shows those that are",
 		       t->exe);
 	return -ENOEXEC;
@@ -234,10 +242,10 @@ static void log_place(const struct target *t, const char *what, const struct rts
 }
 
 /*
- * A threaded runtime has a thread for its timer (rts/posix/itimer/Pthread.c, later rts/posix/ticker/),
- * which switches that are recorded anyway show: a trap for each tick of each process costs more than
- * all else that a daemon does at rest. Ticks that came late are seen as one; for a profiled program's
- * cost centres each of them counts.
+ * A threaded runtime has a thread for its timer (rts/posix/itimer/Pthread.c, later
+ * rts/posix/ticker/), which switches that are recorded anyway show: a trap for each tick of each
+ * process costs more than all else that a daemon does at rest. Ticks that came late are seen as
+ * one; for a profiled program's cost centres each of them counts.
  */
 static void place_tick(struct target *t)
 {

@@ -199,7 +199,7 @@ uid_t target__account(const struct target *target);
  * local one, no copy could be made.
  */
 struct target_left_out {
-	size_t no_room, not_copied;
+	size_t no_room, not_copied, not_opened;
 };
 void target__left_out(const struct target *target, struct target_left_out *ret_left_out);
 
