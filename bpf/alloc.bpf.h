@@ -54,18 +54,19 @@ SS_INLINE int alloc_may(struct wire_heap_state *st, u64 now)
 	return 1;
 }
 
-/* s->rts: the capability. False: there is no thread to be sampled. */
-SS_INLINE int alloc_send(struct wire_target *t, struct scratch *s, struct task_struct *task,
-			 u64 tso, u32 reason, u64 now)
+/* s->rts: the capability; s->th: the thread that is looking. 0: there is none to be sampled. */
+SS_GLOBAL int alloc_send(const struct wire_target *t, struct scratch *s, u64 tso, u32 reason,
+			 u64 now)
 {
-	struct wire_alloc *rec = (struct wire_alloc *)s->rec;
+	struct wire_alloc *rec;
 	struct stg g = {};
 	u64 stack = 0, code;
 	u32 cause;
 
-	if (!tso)
+	if (!t || !s || !tso)
 		return 0;
-	fill_header(&rec->h, WIRE_ALLOC, now, task->tgid, task->pid);
+	rec = (struct wire_alloc *)s->rec;
+	fill_header(&rec->h, WIRE_ALLOC, now, s->th.tgid, s->th.tid);
 	rec->rts = s->rts;
 	rts_read_tso(0, t, tso, &rec->rts);
 	rec->rts.where = WIRE_WHERE_HASKELL;
@@ -123,7 +124,7 @@ SS_INLINE void alloc_asked(struct wire_target *t, struct wire_heap_state *st, st
 	if (st->reason > WIRE_ALLOC_LARGE)
 		return;
 	tso = heap_ran_last(0, l, s->rts.cap, by_hp_lim);
-	if (alloc_send(t, s, task, tso, st->reason, now))
+	if (alloc_send(t, s, tso, st->reason, now))
 		st->sampled = s->rts.cap_no + 1;
 }
 
@@ -197,7 +198,7 @@ SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, 
 		return;
 	s->rts.cap = c.cap;
 	s->rts.cap_no = c.no;
-	if (alloc_send(t, s, task, tso, WIRE_ALLOC_STOPPED, now))
+	if (alloc_send(t, s, tso, WIRE_ALLOC_STOPPED, now))
 		st->stopped = c.no + 1;
 }
 

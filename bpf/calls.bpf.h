@@ -21,7 +21,7 @@
 /* Index of the open call with this InCall, the topmost; -1: none. */
 SS_INLINE int calls_find(const struct wire_thread *th, u64 incall)
 {
-	int found = -1;
+	s64 found = ss_opaque(-1, incall);
 	u32 i;
 
 #pragma GCC unroll 16
@@ -29,9 +29,9 @@ SS_INLINE int calls_find(const struct wire_thread *th, u64 incall)
 		if (i >= th->depth)
 			break;
 		if (th->open[i].incall == incall)
-			found = i;
+			found = ss_opaque(i, incall);
 	}
-	return found;
+	return (int)found;
 }
 
 enum calls_result {

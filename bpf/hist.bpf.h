@@ -46,11 +46,11 @@ SS_INLINE u32 hist_slot(u64 ns)
 
 	if (ns < (1ULL << WIRE_HIST_MIN_LOG2))
 		return 0;
-	log2 = hist_log2(ns);
+	log2 = ss_opaque(hist_log2(ns), ns);
 	if (log2 >= WIRE_HIST_MAX_LOG2)
 		return WIRE_HIST_SLOTS - 1;
 	slot = 1 + (log2 - WIRE_HIST_MIN_LOG2) * 8 + ((u32)(ns >> (log2 - 3)) & 7);
-	return slot < WIRE_HIST_SLOTS ? slot : WIRE_HIST_SLOTS - 1;
+	return ss_opaque(slot < WIRE_HIST_SLOTS ? slot : WIRE_HIST_SLOTS - 1, ns);
 }
 
 #endif

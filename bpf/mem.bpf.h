@@ -33,6 +33,16 @@ SS_INLINE long mem_read(struct mem *mem, void *dst, u32 size, u64 addr)
 /* Keeps a bound that was just checked in the register that is used as an index. */
 #define ss_barrier(var) asm volatile("" : "+r"(var))
 
+/*
+ * The same value, of which the verifier knows nothing any more: else it follows what comes after an
+ * unrolled loop once for each result. `by` is any value that it does not know.
+ */
+SS_INLINE s64 ss_opaque(s64 v, u64 by)
+{
+	asm volatile("%0 ^= %1; %0 ^= %1" : "+r"(v) : "r"(by));
+	return v;
+}
+
 #else /* native */
 
 #include <stddef.h>
@@ -70,6 +80,12 @@ SS_INLINE long ss_loop(u32 n, long (*fn)(u32, void *), void *ctx)
 #define ss_barrier(var)                                                                            \
 	do {                                                                                       \
 	} while (0)
+
+SS_INLINE s64 ss_opaque(s64 v, u64 by)
+{
+	(void)by;
+	return v;
+}
 
 #endif
 

@@ -56,16 +56,20 @@ SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, 
 		o->epoch = t->epoch;
 }
 
-/* The thread is on the CPU again since `now`. */
-SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s, u32 tgid,
-		       u32 tid, u64 now)
+/* `id`: as bpf_get_current_pid_tgid() has it, of the thread. */
+SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			    u64 id, u64 now)
 {
-	struct wire_off *rec = (struct wire_off *)s->rec;
-	const struct wire_open *open = seen->epoch ? calls_top(seen) : 0;
 	struct wire_off_stack *stack = 0;
-	u32 n = 0;
+	const struct wire_open *open;
+	struct wire_off *rec;
+	u32 tid = id, n = 0;
 
-	fill_header(&rec->h, WIRE_OFF, now, tgid, tid);
+	if (!t || !seen || !s)
+		return 0;
+	rec = (struct wire_off *)s->rec;
+	open = seen->epoch ? calls_top(seen) : 0;
+	fill_header(&rec->h, WIRE_OFF, now, id >> 32, tid);
 	rec->rts = seen->off_rts;
 	rec->out_ns = seen->off_since_ns;
 	rec->wake_ns = seen->wake_ns;
@@ -100,6 +104,14 @@ SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct s
 	seen->wake_ns = 0;
 	seen->on_since_ns = now;
 	ring_send(rec, sizeof(*rec), n);
+	return 0;
+}
+
+/* The thread is on the CPU again since `now`. */
+SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s, u32 tgid,
+		       u32 tid, u64 now)
+{
+	off_end_alone(t, seen, s, (u64)tgid << 32 | tid, now);
 }
 
 /*

@@ -182,13 +182,8 @@ SS_INLINE void rts_read_thread(struct mem *mem, const struct wire_target *t, str
 		mem_u64(mem, &out->cccs, cap + l->cap_cccs);
 }
 
-/*
- * Reads the whole state into *out (which is cleared), Task and InCall into *th. While the layout is
- * not confirmed, of a runtime that is being initialised, it holds for a thread whose own structures
- * prove it: Task.id, InCall.task, and a TSO that is one.
- */
-SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
-			  struct wire_rts *out)
+SS_INLINE void rts_read_here(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			     struct wire_rts *out)
 {
 	u32 early = t->flags & WIRE_TARGET_UNCONFIRMED;
 
@@ -207,6 +202,34 @@ SS_NOINLINE void rts_read(struct mem *mem, const struct wire_target *t, struct r
 	out->cap_no = WIRE_NO_CAP;
 	out->where = WIRE_WHERE_NOT_READY;
 	th->incall = 0;
+}
+
+#ifdef __bpf__
+
+SS_GLOBAL int rts_read_alone(const struct wire_target *t, struct rts_thread *th,
+			     struct wire_rts *out)
+{
+	if (t && th && out)
+		rts_read_here(0, t, th, out);
+	return 0;
+}
+
+#endif
+
+/*
+ * Reads the whole state into *out (which is cleared), Task and InCall into *th. While the layout is
+ * not confirmed, of a runtime that is being initialised, it holds for a thread whose own structures
+ * prove it: Task.id, InCall.task, and a TSO that is one.
+ */
+SS_INLINE void rts_read(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
+			struct wire_rts *out)
+{
+#ifdef __bpf__
+	(void)mem;
+	rts_read_alone(t, th, out);
+#else
+	rts_read_here(mem, t, th, out);
+#endif
 }
 
 /*

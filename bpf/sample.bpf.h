@@ -109,6 +109,27 @@ SS_NOINLINE int sample_allocated(struct wire_target *t, struct scratch *s, struc
 	return 0;
 }
 
+/*
+ * walk_thread() with what a scratch slot holds, and s->state.site. `maps` may be NULL: then nothing
+ * has rows.
+ */
+SS_GLOBAL int walk_alone(struct scratch *s, const struct wire_target *t,
+			 const struct wire_unwind_maps *maps, const struct wire_rts *rts,
+			 struct stg_frames *frames)
+{
+	struct stg g = {};
+
+	if (!s || !t || !rts || !frames)
+		return 0;
+	g.w = &s->walk;
+	g.scan = &s->scan;
+	g.unw = &s->unw;
+	g.maps = maps;
+	g.frames = frames->v;
+	walk_thread(&g, t, &s->th, &s->state, rts, s->state.site, &s->regs);
+	return 0;
+}
+
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t,
 			  struct task_struct *task, u64 now)
 {
@@ -149,8 +170,6 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 		}
 	}
 	g.w = &s->walk;
-	g.scan = &s->scan;
-	g.unw = &s->unw;
 	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
 	g.frames = (u64 *)(s->rec + sizeof(*rec));
 	stg_init(&g, &t->layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
@@ -160,7 +179,8 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 		s->walk.owner = (u64)tgid << 32 | g.maps->generation;
 	if (kernel_stacks && in_kernel)
 		kstack_put(ctx, s, &g);
-	walk_thread(&g, t, &s->th, &s->state, &rec->rts, rec->site, &s->regs);
+	s->state.site = rec->site;
+	walk_alone(s, t, g.maps, &rec->rts, (struct stg_frames *)g.frames);
 	if (s->state.differs)
 		count(WIRE_CNT_UNWIND_DIFFERS);
 	if (seen)

@@ -49,7 +49,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 {
 	struct wire_off_stack *o = (struct wire_off_stack *)s->rec;
 	const struct wire_open *open = calls_top(seen);
-	struct stg g = {.w = &s->walk, .frames = o->frames, .scan = &s->scan, .unw = &s->unw};
+	struct stg g = {.w = &s->walk, .frames = o->frames};
 	u32 tgid = seen->tgid;
 
 	g.maps = bpf_map_lookup_elem(&unwind_maps, &tgid);
@@ -58,7 +58,8 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	walk_unprobe(0, &s->regs);
 	if (kernel_stacks)
 		kstack_put(ctx, s, &g);
-	walk_thread(&g, t, &s->th, &s->state, &seen->off_rts, open ? open->site : 0, &s->regs);
+	s->state.site = open ? open->site : 0;
+	walk_alone(s, t, g.maps, &seen->off_rts, (struct stg_frames *)g.frames);
 	rts_thread_keep(seen, &s->th);
 	stg_result(&s->walk, &o->stack);
 	seen->has_stack = !bpf_map_update_elem(&off_stacks, &tid, o, BPF_ANY);

@@ -63,7 +63,7 @@ SS_INLINE void tick_send(struct wire_target *t, struct scratch *s, u32 tgid, u32
 	/* Without -threaded; where it has no symbols nothing but its address is known. */
 	c.only = t->main_cap;
 	if (c.only)
-		n = 1;
+		n = ss_opaque(1, now);
 	else if (t->n_capabilities && t->capabilities)
 		mem_read(0, &n, sizeof(n), t->n_capabilities);
 	rec->enabled = n;

@@ -102,6 +102,8 @@ static int open_pid(struct session *s, pid_t pid)
 		if (poll(&p, 1, READY_RETRY_MS) > 0)
 			return -ECANCELED;
 	}
+	/* it goes on beside the verifier's work */
+	target__prepare_names(target);
 	err = members__add(s->members, target, pid, target__account(target), true, &m);
 	if (err)
 		log_error("pid %d: left out: %s", pid, strerror(-err));
