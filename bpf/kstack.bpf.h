@@ -27,10 +27,11 @@ static long kstack_frame(u32 i, void *ctx)
 	return 0;
 }
 
-/* `ctx`: the program's own, which the helper takes registers from. */
-SS_NOINLINE void kstack_put(void *ctx, struct scratch *s, const struct stg *g)
+/* `ctx`: the program's own, which the helper takes registers from; `frames`: s->walk's. */
+SS_NOINLINE void kstack_put(void *ctx, struct scratch *s, u64 *frames)
 {
-	struct kstack_ctx c = {.g = g, .s = s};
+	const struct stg g = {.w = &s->walk, .frames = frames};
+	struct kstack_ctx c = {.g = &g, .s = s};
 	long size = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
 
 	if (size <= 0)

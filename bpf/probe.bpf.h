@@ -278,18 +278,18 @@ SS_INLINE int probe_tick(struct wire_target *t, struct task_struct *task, u64 no
 	s = scratch_claim();
 	if (!s)
 		return 0;
-	tick_send(t, s, task->tgid, task->pid, now);
+	tick_send(t, s, (u64)task->tgid << 32 | task->pid, now);
 	scratch_release(s);
 	return 0;
 }
 
-SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
-		       u32 point, u64 now)
+/* With a frame of its own: what allocates is looked at after it, and needs the room. */
+SS_NOINLINE void gc_send(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
+			 u32 point, u64 now)
 {
 	struct wire_gc rec = {};
 	u32 gcs = 0;
 
-	probe_hit_of(task->tgid, 1);
 	rec.number = WIRE_GC_NO_NUMBER;
 	if (point == WIRE_GC_END) {
 		/* stat_endGC(cap, gct, live, copied, slop, gen, …), rts/Stats.c, 8.10 to 9.14 */
@@ -309,6 +309,13 @@ SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct tas
 		count(WIRE_CNT_LOST_RING);
 	else
 		count(WIRE_CNT_RECORDS);
+}
+
+SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
+		       u32 point, u64 now)
+{
+	probe_hit_of(task->tgid, 1);
+	gc_send(regs, t, task, point, now);
 	return alloc_probe(regs, t, task, point, now);
 }
 

@@ -178,7 +178,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	if (g.maps)
 		s->walk.owner = (u64)tgid << 32 | g.maps->generation;
 	if (kernel_stacks && in_kernel)
-		kstack_put(ctx, s, &g);
+		kstack_put(ctx, s, g.frames);
 	s->state.site = rec->site;
 	walk_alone(s, t, g.maps, &rec->rts, (struct stg_frames *)g.frames);
 	if (s->state.differs)

@@ -57,7 +57,7 @@ SS_INLINE void off_take_stack(void *ctx, struct wire_target *t, struct wire_thre
 	s->walk.updatees = !!(t->flags & WIRE_TARGET_UPDATEES);
 	walk_unprobe(0, &s->regs);
 	if (kernel_stacks)
-		kstack_put(ctx, s, &g);
+		kstack_put(ctx, s, g.frames);
 	s->state.site = open ? open->site : 0;
 	walk_alone(s, t, g.maps, &seen->off_rts, (struct stg_frames *)g.frames);
 	rts_thread_keep(seen, &s->th);

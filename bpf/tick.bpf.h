@@ -9,7 +9,7 @@
 #include "maps.bpf.h"
 
 struct tick_ctx {
-	struct wire_target *t;
+	const struct wire_target *t;
 	struct wire_tick_cap *caps;
 	u64 only; /* the one there is, else they are in the array */
 	u64 array;
@@ -50,14 +50,17 @@ static long tick_cap(u32 i, void *ctx)
 	return 0;
 }
 
-/* s->rec is used. */
-SS_INLINE void tick_send(struct wire_target *t, struct scratch *s, u32 tgid, u32 tid, u64 now)
+/* s->rec is used. `id`: as bpf_get_current_pid_tgid() has it. */
+SS_GLOBAL int tick_send(const struct wire_target *t, struct scratch *s, u64 id, u64 now)
 {
-	struct wire_tick *rec = (struct wire_tick *)s->rec;
 	struct tick_ctx c = {};
+	struct wire_tick *rec;
 	u32 n = 0, size;
 
-	fill_header(&rec->h, WIRE_TICK, now, tgid, tid);
+	if (!t || !s)
+		return 0;
+	rec = (struct wire_tick *)s->rec;
+	fill_header(&rec->h, WIRE_TICK, now, id >> 32, id);
 	c.t = t;
 	c.caps = (struct wire_tick_cap *)(s->rec + sizeof(*rec));
 	/* Without -threaded; where it has no symbols nothing but its address is known. */
@@ -83,6 +86,7 @@ SS_INLINE void tick_send(struct wire_target *t, struct scratch *s, u32 tgid, u32
 		count(WIRE_CNT_LOST_RING);
 	else
 		count(WIRE_CNT_RECORDS);
+	return 0;
 }
 
 /* ── by the timer's thread ───────────────────────────────────────────────────────────────── */
@@ -122,7 +126,7 @@ SS_INLINE void tick_thread_out(struct wire_target *t, struct wire_thread *seen, 
 	slept = seen->tick_slept;
 	seen->tick_slept = tick_waits(seen->off_syscall);
 	if (slept && seen->tick_slept)
-		tick_send(t, s, task->tgid, task->pid, now);
+		tick_send(t, s, (u64)task->tgid << 32 | task->pid, now);
 }
 
 #endif

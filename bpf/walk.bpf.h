@@ -436,28 +436,26 @@ SS_INLINE int walk_at_stgrun(const struct walk_ctx *c, const struct walk_regs *r
 	return 1;
 }
 
-/*
- * Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. *s needs no
- * preparation; s->differs is for the caller.
- */
-SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
-			   struct walk_state *s, const struct wire_rts *rts, u64 site,
-			   const struct walk_regs *regs)
+/* Where the walk of a thread begins; with a frame of its own, which is gone when it goes on. */
+SS_NOINLINE void walk_begin(const struct walk_ctx *c, const struct wire_rts *rts,
+			    const struct walk_regs *regs)
 {
-	const struct walk_ctx c = {.g = g, .t = t, .th = th, .s = s};
+	const struct wire_target *t = c->t;
+	struct rts_thread *th = c->th;
+	struct walk_state *s = c->s;
+	const struct stg *g = c->g;
 	struct unw *u = g->unw;
 	u64 landmark;
 
 	s->incall = th->incall;
 	s->tso = 0;
-	s->site = site;
 	s->landmark = 0;
 	s->rsp = regs->sp;
 	s->in_c = 1;
 	s->running = rts->where == WIRE_WHERE_HASKELL;
 	s->part = 0;
 	s->differs = 0;
-	landmark = th->incall ? walk_landmark(&c, regs->sp, 2) : 0;
+	landmark = th->incall ? walk_landmark(c, regs->sp, 2) : 0;
 	u->pc = u->ra = regs->ip;
 	u->sp = regs->sp;
 	u->bp = regs->fp;
@@ -469,7 +467,7 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 			s->in_c = 0;
 			s->landmark = landmark;
 		} else {
-			walk_at_stgrun(&c, regs);
+			walk_at_stgrun(c, regs);
 		}
 	} else if (rts->where == WIRE_WHERE_SAFE_CALL || rts->where == WIRE_WHERE_RESUMING) {
 		s->tso = rts->tso;
@@ -481,6 +479,20 @@ SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, str
 	}
 	/* Haskell code, even while the runtime does not say so yet, or any more */
 	stg_put(g, s->in_c && !landmark ? WIRE_FRAME_C_IP : WIRE_FRAME_HS_IP, regs->ip);
+}
+
+/*
+ * Any thread of a target. `site`: the innermost open safe call's, 0 if there is none. *s needs no
+ * preparation; s->differs is for the caller.
+ */
+SS_INLINE void walk_thread(const struct stg *g, const struct wire_target *t, struct rts_thread *th,
+			   struct walk_state *s, const struct wire_rts *rts, u64 site,
+			   const struct walk_regs *regs)
+{
+	const struct walk_ctx c = {.g = g, .t = t, .th = th, .s = s};
+
+	s->site = site;
+	walk_begin(&c, rts, regs);
 	ss_loop(WALK_MAX_PARTS, walk_part, (void *)&c);
 	if (g->w->end_state == WIRE_END_NONE)
 		g->w->end_state = WIRE_END_TRUNCATED;

@@ -118,7 +118,7 @@ def test_capabilities(t, way):
 
 def test_rare_collections(t):
     """A nursery that is seldom used up: what the sampler sees between collections makes the samples."""
-    truth, whole, allocation = ended_with(t, "split", 4, rts=("-A512m",))
+    truth, whole, allocation = ended_with(t, "split", 4, rts=("-A1g",))
     check_whole(allocation, whole)
     check(allocation["tick_samples"] >= 0.2 * allocation["samples"], f"{allocation['tick_samples']} of {allocation['samples']}")
     check_share(truth, allocation, "AllocA.listsA", "AllocB.listsB")
