@@ -354,6 +354,7 @@ static void check_classes(struct rts rts[2])
 	size_t n, own = 0, missed = 0, named = 0, gc = 0;
 	const struct elf_fde *fdes;
 	struct rts_text *text[2];
+	uint64_t at;
 
 	assert_int_equal(elf__fdes(rts[0].image->elf, &fdes, &n), 0);
 	for (size_t k = 0; k < 2; k++)
@@ -388,6 +389,10 @@ static void check_classes(struct rts rts[2])
 	assert_false(rts_text__is_cmm(text[1], address(rts[0].image->elf, "suspendThread")));
 	assert_true(named > 70);
 	assert_true(gc > 5);
+	/* a label within StgRun */
+	at = address(rts[0].image->elf, "StgReturn");
+	assert_string_equal(rts_text__name(text[1], at), "StgReturn");
+	assert_string_equal(rts_text__name(text[1], at - 1), "StgRun");
 	for (size_t k = 0; k < 2; k++)
 		rts_text__free(text[k]);
 }

@@ -63,8 +63,11 @@ void rts_arch__operand(const uint8_t *code, uint64_t addr, uint64_t ret_targets[
 /* The first place from p on where it stands; end if there is none. */
 const uint8_t *rts_arch__find_safe_call(const uint8_t *p, const uint8_t *end);
 
-/* Whether a function's code is StgRun's (rts/StgCRun.c). */
-bool rts_arch__is_stgrun(const uint8_t *code, size_t len);
+/*
+ * Where in StgRun's code StgReturn begins, which is a label there: Haskell code comes back to it
+ * (rts/StgCRun.c). 0: the function's code is not StgRun's.
+ */
+size_t rts_arch__stgreturn(const uint8_t *code, size_t len);
 
 /* What stat_startGCSync (rts/Stats.c) does, and no more. */
 struct rts_arch_note {

@@ -160,7 +160,7 @@ const uint8_t *rts_arch__find_safe_call(const uint8_t *p, const uint8_t *end)
  * It reserves RESERVED_C_STACK_BYTES (16384): sub $0x4000,%rsp on the way in, add $0x4000,%rsp on
  * the way out; the jump into Haskell between them is jmp *%rax.
  */
-bool rts_arch__is_stgrun(const uint8_t *code, size_t len)
+size_t rts_arch__stgreturn(const uint8_t *code, size_t len)
 {
 	static const uint8_t sub_rsp[] = {0x48, 0x81, 0xec, 0x00, 0x40, 0x00, 0x00};
 	static const uint8_t add_rsp[] = {0x48, 0x81, 0xc4, 0x00, 0x40, 0x00, 0x00};
@@ -169,9 +169,11 @@ bool rts_arch__is_stgrun(const uint8_t *code, size_t len)
 
 	in = memmem(code, len, sub_rsp, sizeof(sub_rsp));
 	if (!in)
-		return false;
+		return 0;
 	jump = memmem(in, len - (size_t)(in - code), jmp_rax, sizeof(jmp_rax));
-	return jump && memmem(jump, len - (size_t)(jump - code), add_rsp, sizeof(add_rsp));
+	if (!jump || !memmem(jump, len - (size_t)(jump - code), add_rsp, sizeof(add_rsp)))
+		return 0;
+	return (size_t)(jump - code) + sizeof(jmp_rax);
 }
 
 /* push %rbx; mov %rdi,%rbx; call CLOCK; mov %rax,FIELD(%rbx); pop %rbx; ret */

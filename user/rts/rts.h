@@ -53,6 +53,7 @@ struct rts {
 	struct rts_place config; /* rts/RtsFlags.c: rtsConfig, a RtsConfig (rts/include/RtsAPI.h) */
 	struct rts_place stats;	 /* rts/Stats.c: RTSStats, whose first word counts collections */
 	uint64_t stgrun_ret;	 /* the return address of StgRun's one call */
+	uint64_t stgreturn;	 /* StgReturn, a label in StgRun's code; 0: not known */
 	uint32_t gct_clock;	 /* where a gc_thread has gc_sync_start_elapsed, and after it
 				    gc_start_elapsed (rts/sm/GCThread.h); 0: not known */
 	bool tls_known;		 /* the file has my_task_tls */

@@ -42,6 +42,8 @@ static void shift(struct rts *rts, uint64_t by)
 			places[i]->addr += by;
 	if (rts->stgrun_ret)
 		rts->stgrun_ret += by;
+	if (rts->stgreturn)
+		rts->stgreturn += by;
 }
 
 /* ── read aside ──────────────────────────────────────────────────────────────────────────── */

@@ -19,7 +19,7 @@ static void by_code(struct rts *rts, const struct elf_fde *fdes, size_t n)
 		size_t len = fdes[i].end - fdes[i].start;
 		const uint8_t *code = elf__at(rts->image->elf, fdes[i].start, len);
 
-		if (!code || len > STGRUN_MAX || !rts_arch__is_stgrun(code, len))
+		if (!code || len > STGRUN_MAX || !rts_arch__stgreturn(code, len))
 			continue;
 		if (found)
 			return;
@@ -29,6 +29,20 @@ static void by_code(struct rts *rts, const struct elf_fde *fdes, size_t n)
 		rts->stgrun.addr = image__addr(rts->image, found);
 		rts->stgrun.found = FOUND_CALLSITES;
 	}
+}
+
+static uint64_t stgreturn(const struct elf_file *elf, const struct elf_fde *fdes, size_t n,
+			  uint64_t stgrun)
+{
+	size_t i = elf_fdes__starting_at(fdes, n, stgrun), len, at;
+	const uint8_t *code;
+
+	if (i == n)
+		return 0;
+	len = MIN(fdes[i].end - fdes[i].start, STGRUN_MAX);
+	code = elf__at(elf, stgrun, len);
+	at = code ? rts_arch__stgreturn(code, len) : 0;
+	return at ? stgrun + at : 0;
 }
 
 struct calls {
@@ -67,7 +81,7 @@ static uint64_t only_call(const struct elf_file *elf, const struct elf_fde *fdes
 void rts_stgrun__find(struct rts *rts)
 {
 	const struct elf_fde *fdes;
-	uint64_t ret;
+	uint64_t ret, at;
 	size_t n;
 
 	if (elf__fdes(rts->image->elf, &fdes, &n) < 0 || n == 0)
@@ -76,6 +90,9 @@ void rts_stgrun__find(struct rts *rts)
 		by_code(rts, fdes, n);
 	if (!rts->stgrun.addr)
 		return;
+	at = stgreturn(rts->image->elf, fdes, n, rts->stgrun.addr - rts->image->bias);
+	if (at)
+		rts->stgreturn = image__addr(rts->image, at);
 	ret = only_call(rts->image->elf, fdes, n, rts->stgrun.addr - rts->image->bias);
 	if (ret)
 		rts->stgrun_ret = image__addr(rts->image, ret);

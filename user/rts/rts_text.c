@@ -29,8 +29,9 @@
 struct rts_text {
 	const struct elf_fde *fdes;
 	size_t n;
-	uint8_t *part;	/* enum rts_part of each */
-	uint16_t *name; /* rts_named_priv.h; 0 where there are symbols */
+	uint8_t *part;	    /* enum rts_part of each */
+	uint16_t *name;	    /* rts_named_priv.h; 0 where there are symbols */
+	uint64_t stgreturn; /* 0: not known */
 };
 
 enum listed { UNLISTED = 0, LISTED_RTS, LISTED_GC };
@@ -261,6 +262,8 @@ int rts_text__new(const struct rts *rts, struct rts_text **ret_text)
 	/* Without rows everything is unknown, which is no error. */
 	if (err)
 		t->n = 0;
+	if (rts->stgreturn)
+		t->stgreturn = rts->stgreturn - rts->image->bias;
 	job.fdes = t->fdes;
 	job.n = t->n;
 	err = elf__aside(rts->image->elf, read_text, &job, size_of(t->n), &out);
@@ -308,8 +311,12 @@ bool rts_text__is_cmm(const struct rts_text *text, uint64_t vaddr)
 const char *rts_text__name(const struct rts_text *text, uint64_t vaddr)
 {
 	size_t i = fde_at(text, vaddr);
+	const char *name = i == text->n ? NULL : rts_named__text(text->name[i]);
 
-	return i == text->n ? NULL : rts_named__text(text->name[i]);
+	/* it has no rows of its own, but a symbol table has it */
+	if (name && vaddr >= text->stgreturn && fde_at(text, text->stgreturn) == i)
+		return "StgReturn";
+	return name;
 }
 
 enum rts_part rts_text__part_of(const char *name)
