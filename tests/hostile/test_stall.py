@@ -13,6 +13,8 @@ import time
 from hostile import OUT, Stall, as_nobody, build, changed_code, haskell, mounted, start, whole_host
 from harness import ATTACHED, cases, check, run
 
+# Programs that sleep most of the time are to be sampled, too.
+OFTEN = ("-F", "997")
 PT_LOAD, PT_NOTE, READ = 1, 4, 4
 
 # A shell's words: an overlay of the attacker's own, over what the server serves. The kernel calls
@@ -36,9 +38,9 @@ def test_served_program(t, case):
     kind, mode = case.split()
     target = target_on(t, mounted(t), kind)
     if mode == "host":
-        session = whole_host(t)
+        session = whole_host(t, *OFTEN)
     else:
-        session = t.session("--pid", target.pid, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
+        session = t.session("--pid", target.pid, *OFTEN, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
         session.wait_attached()
     target.go()
     for _ in range(10):
@@ -70,7 +72,7 @@ def test_server_that_does_not_answer(t, case):
     if when == "before":
         Stall(t, point)
     pids = [] if mode == "host" else ["--pid", served.pid, "--pid", other.pid]
-    session = t.session(*pids, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
+    session = t.session(*pids, *OFTEN, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
     check(session.err.until("processes" if mode == "host" else ATTACHED, 40) is not None,
           f"safescoped did not begin: {session.err.seen}")
     if when == "meanwhile":
@@ -123,7 +125,7 @@ def test_memory_of_many_hangs(t):
     hung = [hanging(t, point) for _ in range(HUNG)]
     Stall(t, point)
     began = time.monotonic()
-    session = whole_host(t)
+    session = whole_host(t, *OFTEN)
     begun = time.monotonic() - began
     own = OUT / "Calls.own"
     shutil.copy(haskell("Calls"), own)
@@ -153,7 +155,7 @@ def test_file_that_is_not_had(t):
     point = mounted(t)
     target = hanging(t, point, None)
     Stall(t, point)
-    session = t.session("--pid", target.pid, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
+    session = t.session("--pid", target.pid, *OFTEN, "--max-overhead", "1000", "-v", "-f", "json", "-o", f"{t.stem}.json")
     session.wait_attached()
     session.signal(signal.SIGINT)
     code = session.wait()
@@ -189,7 +191,7 @@ def test_sparse_programs(t):
         start(t, as_nobody([path]))
     other = start(t, [haskell("Calls"), "1", "safe_sleep_1ms=100000"])
     began = time.monotonic()
-    session = whole_host(t)
+    session = whole_host(t, *OFTEN)
     check(time.monotonic() - began < 3 * IN_TIME, f"the start took {time.monotonic() - began:.1f} s")
     other.go()
     time.sleep(2)
