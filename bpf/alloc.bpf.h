@@ -111,7 +111,7 @@ SS_INLINE int alloc_leader(struct wire_target *t, struct scratch *s, struct task
  * thread is still known, but not what it had used up.
  */
 SS_INLINE void alloc_asked(struct wire_target *t, struct wire_heap_state *st, struct scratch *s,
-			   struct task_struct *task, u32 point, u64 now)
+			   u32 point, u64 now)
 {
 	const struct wire_layout *l = &t->layout;
 	int by_hp_lim = point == WIRE_GC_SYNC ||
@@ -178,7 +178,7 @@ SS_INLINE void alloc_caps(const struct wire_target *t, u64 *ret_array, u32 *ret_
 
 /* All are stopped: one of those that others keep from asking for themselves. */
 SS_INLINE void alloc_stopped(struct wire_target *t, struct wire_heap_state *st, struct scratch *s,
-			     struct task_struct *task, u64 now)
+			     u64 now)
 {
 	struct alloc_ctx c = {};
 	u64 tso;
@@ -306,7 +306,7 @@ SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
 {
 	st->cap = s->rts.cap;
 	if (first)
-		alloc_asked(t, st, s, task, point, now);
+		alloc_asked(t, st, s, point, now);
 	if (point != WIRE_GC_END) {
 		st->new_large = heap_new_large(0, &t->layout, s->rts.cap);
 		st->large_seen = 1;
@@ -314,7 +314,7 @@ SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
 	/* the probe on the start may be off */
 	if (st->looked && (point == WIRE_GC_START || (point == WIRE_GC_END && !st->started))) {
 		st->started = point == WIRE_GC_START;
-		alloc_stopped(t, st, s, task, now);
+		alloc_stopped(t, st, s, now);
 	}
 	if (point != WIRE_GC_END)
 		return;
