@@ -44,6 +44,12 @@ enum log_level log__level(void);
 /* Where standard error is the journal's, messages have their level in front from now on and not the
  * program's name, which the journal knows (sd-daemon(3)). */
 void log__find_journal(void);
+/*
+ * Whether standard error takes a line now; waits half a second for it, unless a line waited so long
+ * in vain before and this one does not `matter`. A full pipe and a stopped terminal do not: lines
+ * are left out then, and counted, since a session that waits for its reader would stand still.
+ */
+bool log__has_room(bool matters);
 /* A line without an end is on the terminal, or no more: the next message wipes it. */
 void log__set_line(bool shown);
 /* Whether the user has been told of a failure by log_error(). */

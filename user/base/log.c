@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* log: one line a message on standard error, safe to show on a terminal whatever the text holds. */
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #define LOG_PREFIX   "safescoped: "
 #define MAX_PREFIX   32
-#define LOG_MAX_LINE 4096
+#define LOG_MAX_LINE 4096 /* PIPE_BUF: a pipe that is not full has room for one (pipe(7)) */
 #define WIPE	     "\r\033[K"
 
 /* The one setting of the process: every room logs, none of them can be handed a context for it. */
@@ -21,6 +22,12 @@ static _Atomic bool error_said;
 /* A line without an end is on the terminal. */
 static _Atomic bool line_shown;
 static _Atomic bool to_journal;
+/* Lines that were left out since the last one. */
+static _Atomic unsigned lost;
+
+/* How long a line waits for somebody to read what came before; after one that waited in vain only
+ * errors do. */
+#define WAIT_MS 500
 
 void log__set_level(enum log_level level)
 {
@@ -30,6 +37,18 @@ void log__set_level(enum log_level level)
 enum log_level log__level(void)
 {
 	return (enum log_level)atomic_load_explicit(&log_level_now, memory_order_relaxed);
+}
+
+bool log__has_room(bool matters)
+{
+	static _Atomic bool stuck;
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+	int n = poll(&p, 1, matters || !atomic_load(&stuck) ? WAIT_MS : 0);
+	/* what cannot be waited for never makes anybody wait */
+	bool room = n > 0 || (n < 0 && errno != EINTR);
+
+	atomic_store(&stuck, !room);
+	return room;
 }
 
 /* One write(2) where possible: lines of several threads or processes do not mix. */
@@ -79,18 +98,38 @@ void log__find_journal(void)
 	atomic_store(&to_journal, st.st_dev == dev && ino && st.st_ino == ino);
 }
 
+static size_t begin_line(char line[LOG_MAX_LINE], enum log_level level)
+{
+	if (atomic_load(&to_journal))
+		return (size_t)snprintf(line, MAX_PREFIX, "<%d>", journal_level(level));
+	return (size_t)snprintf(line, MAX_PREFIX, LOG_PREFIX);
+}
+
+/* Before the next line that there is room for. */
+static void report_lost(void)
+{
+	char line[LOG_MAX_LINE];
+	unsigned n = atomic_exchange(&lost, 0);
+	size_t prefix = begin_line(line, LOG_LVL_WARN);
+	int len;
+
+	if (!n)
+		return;
+	len = snprintf(line + prefix, sizeof(line) - prefix,
+		       "%u %s left out here: nobody read them in time\n", n,
+		       n == 1 ? "line was" : "lines were");
+	put(line, prefix + (size_t)len);
+}
+
 /* LOG_LVL_QUIET: an error, which is never suppressed. */
 static void __attribute__((format(printf, 2, 0)))
 vlog(enum log_level level, const char *fmt, va_list ap)
 {
-	char text[LOG_MAX_LINE], line[LOG_MAX_LINE] = LOG_PREFIX;
-	int saved = errno;
-	size_t len, prefix;
-	int n;
+	char text[LOG_MAX_LINE], line[LOG_MAX_LINE];
+	size_t len, prefix = begin_line(line, level);
+	bool matters = level == LOG_LVL_QUIET;
+	int saved = errno, n;
 
-	if (atomic_load(&to_journal))
-		snprintf(line, MAX_PREFIX, "<%d>", journal_level(level));
-	prefix = strlen(line);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	if (n < 0)
 		n = 0;
@@ -100,9 +139,15 @@ vlog(enum log_level level, const char *fmt, va_list ap)
 	text__escape(text, len, line + prefix, sizeof(line) - prefix - 1);
 	len = strlen(line);
 	line[len] = '\n';
-	if (atomic_exchange(&line_shown, false))
-		put(WIPE, sizeof(WIPE) - 1);
-	put(line, len + 1);
+	if (atomic_load(&lost) && log__has_room(matters))
+		report_lost();
+	if (log__has_room(matters)) {
+		if (atomic_exchange(&line_shown, false))
+			put(WIPE, sizeof(WIPE) - 1);
+		put(line, len + 1);
+	} else {
+		atomic_fetch_add(&lost, 1);
+	}
 	errno = saved;
 }
 

@@ -35,6 +35,8 @@ bool progress__due(const struct progress *p, uint64_t now_ns)
 /* The line on the terminal, which any message wipes first. */
 static void draw(const char *text)
 {
+	if (!log__has_room(false))
+		return;
 	fprintf(stderr, "\r\033[K%s", text);
 	fflush(stderr);
 	log__set_line(*text);
