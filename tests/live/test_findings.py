@@ -232,7 +232,8 @@ def test_capability_without_a_cpu(t):
             time.sleep(0.02)
     target.result()
     check(session.wait() == 0, f"safescoped failed: {session.err.seen}")
-    waited = sum(ns - before.get(tid, 0) for tid, ns in now.items())
+    # of the two threads that ran Haskell code; the ticker waits for the CPU, too
+    waited = sum(sorted(ns - before.get(tid, 0) for tid, ns in now.items())[-2:])
     found = [f for f in t.report().target()["findings"] if f["kind"] == MACHINE]
     check(len(found) == 1, f"findings: {t.report().target()['findings']}")
     check(0.7 * waited <= found[0]["ns"] <= 1.1 * waited + 5e7, f"{found[0]}, waited for {waited}")

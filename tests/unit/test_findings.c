@@ -236,18 +236,30 @@ static void test_idle_capability(void **state)
 static void test_no_cpu(void **state)
 {
 	struct pic_lane lanes[] = {LANE(1, SLICE(0, 1000, S_HASKELL, ST_PREEMPTED, 0, 0))};
+	struct pic_slice slices[] = {SLICE(0, 200, S_EMPTY, CS_PREEMPTED, 0, 0),
+				     SLICE(200, 600, S_EMPTY, CS_IDLE, 0, 0),
+				     SLICE(600, 700, S_EMPTY, CS_PREEMPTED, 0, 0),
+				     SLICE(700, 1000, S_EMPTY, CS_HASKELL, 0, 0)};
 	const struct pic_lane cap = {
 		.start_ns = T0,
 		.end_ns = AT(1000),
+		.slices = slices,
+		.n_slices = ARRAY_SIZE(slices),
 		.states_ns = {
 			[CS_HASKELL] = 300 * MS, [CS_PREEMPTED] = 300 * MS, [CS_IDLE] = 400 * MS}};
-	struct pic_target t = {.lanes[LANE_CAPABILITY] = {&cap, 1}};
+	struct pic_target t = {.lanes[LANE_CAPABILITY] = {&cap, 1}, .attach_ns = T0};
 	struct found found;
 
 	(void)state;
 	find(&t, lanes, 1, &found);
 	assert_int_equal(the_only(&found, "capability_preempted")->ns, 300 * MS);
 	assert_says(&found.v[0], "50 % of their busy time");
+	/* the longest one is safescoped's own doing */
+	assert_int_equal(found.v[0].longest.start_ns, AT(600));
+	picture__free(found.pic);
+	slices[2].state = CS_HASKELL;
+	find(&t, lanes, 1, &found);
+	assert_int_equal(found.v[0].longest.start_ns, AT(0));
 	picture__free(found.pic);
 }
 

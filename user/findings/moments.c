@@ -70,12 +70,23 @@ static void take(struct pic_moment *m, uint64_t start_ns, uint64_t end_ns,
 		*m = (struct pic_moment){start_ns, end_ns, lane};
 }
 
-/* The longest slice; those at the finding's place, if there are any. */
+/* Who is profiled waits for a CPU at first because safescoped, which has just begun, needs it. */
+#define BEGINNING_NS 500000000ULL
+
+static uint64_t begun_ns(const struct pic_target *t, const struct subject *subject)
+{
+	bool of_cpus = !strcmp(subject->kind, "capability_preempted");
+
+	return of_cpus && t->attach_ns ? t->attach_ns + BEGINNING_NS : 0;
+}
+
+/* The longest slice; of those at the finding's place, and of later ones, if there are any. */
 static struct pic_moment longest_slice(const struct finder *f, const struct subject *subject,
 				       const char *where)
 {
 	const struct pic_lanes *lanes = &f->t->lanes[subject->lanes];
-	struct pic_moment any = {0}, there = {0};
+	struct pic_moment any = {0}, there = {0}, later = {0};
+	uint64_t begun = begun_ns(f->t, subject);
 
 	for (size_t i = 0; i < lanes->n; i++)
 		for (size_t k = 0; k < lanes->v[i].n_slices; k++) {
@@ -84,11 +95,15 @@ static struct pic_moment longest_slice(const struct finder *f, const struct subj
 			if (!(subject->states >> s->state & 1))
 				continue;
 			take(&any, s->start_ns, s->end_ns, &lanes->v[i]);
+			if (begun && s->start_ns >= begun)
+				take(&later, s->start_ns, s->end_ns, &lanes->v[i]);
 			if (*where && is_longer(&there, s->start_ns, s->end_ns) &&
 			    is_at(f, s->stack, where))
 				take(&there, s->start_ns, s->end_ns, &lanes->v[i]);
 		}
-	return there.end_ns ? there : any;
+	if (there.end_ns)
+		return there;
+	return later.end_ns ? later : any;
 }
 
 static struct pic_moment longest_gc(const struct pic_target *target, const struct subject *subject)
