@@ -14,6 +14,11 @@ CPU_SECONDS = 3
 STEADY = tuple(f"steady{i}" for i in range(1, 7))
 
 
+# Far from any multiple of the kernel's tick (250 or 1000 Hz): near one, a program in which something happens at each
+# tick is sampled at the same places for a third of a second and more, with `perf record -a`, too.
+OFTEN = "1103"
+
+
 class Session:
     """A run of the program until it has used so much CPU time, with its capture, report and own account."""
 
@@ -22,7 +27,7 @@ class Session:
     def __init__(self, t, name, way):
         target = t.target("Changed", CPU_SECONDS, way=way)
         self.capture = t.dir / f"{name}.capture"
-        session = t.attach(target, "-F", "997", "--save", self.capture, "-f", "json")
+        session = t.attach(target, "-F", OFTEN, "--save", self.capture, "-f", "json")
         target.go()
         self.truth = target.result(300)
         check(session.wait() == 0, f"safescoped failed: {session.err.seen}")

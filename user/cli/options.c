@@ -28,7 +28,7 @@ static const char doc[] =
 	"is missing, 2 failed, 64 wrong usage.\n\n"
 	"Examples:\n"
 	"  safescoped --pid 1234 -d 10\n"
-	"  safescoped -p 1234,1235 -F 999 -f speedscope,folded,text -o out/\n"
+	"  safescoped -p 1234,1235 -F 887 -f speedscope,folded,text -o out/\n"
 	"  safescoped -d 60 -f json -o host.json\n"
 	"  safescoped -e prog.eventlog --from 'START load' --to 10s\n"
 	"  safescoped -- hledger -f big.journal balance";
