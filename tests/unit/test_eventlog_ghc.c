@@ -236,7 +236,7 @@ static unsigned printed(uint64_t ticks, uint64_t total)
 	return (unsigned)(strtod(text, NULL) * 10 + 0.5);
 }
 
-/* Figures of GHC's report that the log's tree does not have; the ticks must be equal anyhow. */
+/* Figures of GHC's report that the log's tree does not have, and sums of ticks that differ. */
 static unsigned differences(const char *file)
 {
 	struct cctree_totals totals;
@@ -263,8 +263,7 @@ static unsigned differences(const char *file)
 	assert_int_equal(cctree__inherit(tree, &totals), 0);
 	assert_true(totals.ticks > 10);
 	/* -pj does not leave out the RTS's own centres. */
-	assert_int_equal(totals.ticks + (info.has_ticks ? totals.ignored_ticks : 0),
-			 info.total_ticks);
+	differ += totals.ticks + (info.has_ticks ? totals.ignored_ticks : 0) != info.total_ticks;
 	map = map_nodes(prof, tree);
 	for (uint32_t i = 0; i < cctree__n_nodes(prof); i++) {
 		const struct cc_node *n = cctree__node(prof, i);
@@ -281,7 +280,7 @@ static unsigned differences(const char *file)
 			differ += printed(own, totals.ticks) != n->permille_time ||
 				  printed(inherited, totals.ticks) != n->permille_inherited_time;
 	}
-	assert_int_equal(seen, info.total_ticks);
+	differ += seen != info.total_ticks;
 	free(map);
 	cctree__free(prof);
 	all_free(&a);
@@ -291,7 +290,8 @@ static unsigned differences(const char *file)
 /*
  * The same run's .prof, figure by figure to the printed digit, and -pj to the tick. At a tick the
  * RTS reads the current stack twice, to count it and to log it (rts/Proftimer.c), and the program
- * may change it in between: hence a program that stays in one centre, and a second and third try.
+ * may change it in between, or end: hence a program that stays in one centre, and a second and
+ * third try.
  */
 static void prof_equal(const char *flag, const char *caps)
 {
