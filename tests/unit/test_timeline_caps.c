@@ -262,13 +262,106 @@ static void test_overlap(void **state)
 	timeline__free(kit.tl);
 }
 
+/* A thread that ran on `cap` is preempted in the scheduler, where its Task is for `task_cap`. */
+static void preempted(struct kit *kit, pid_t tid, uint64_t from, uint64_t to, uint32_t task_cap)
+{
+	union rec r;
+
+	mk_off(&r, tid, from, 0, to, WIRE_WHERE_NO_CAP, STOP);
+	r.off.prev_state = 0;
+	put(kit, with_cap(&r, task_cap, 0));
+}
+
+/*
+ * The capability of a thread that was woken for it waits for a CPU, as the thread does: but for
+ * the collection, and not while another thread has it.
+ */
+static void test_awaited(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   0, 3));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 30000));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
+	put(&kit,
+	    with_cap(mk_off(&r, 8, T0, T0 + 10000, T0 + 20000, WIRE_WHERE_NO_CAP, STOP), 1, 0));
+	put(&kit, with_cap(mk_sample(&r, 8, T0 + 22000, WIRE_WHERE_HASKELL, HS(2), IP(HS(2)), STOP),
+			   1, 4));
+	/* it gave way to the collection, and had no CPU to go on after it */
+	preempted(&kit, 8, T0 + 29000, T0 + 50000, 1);
+	put(&kit, with_cap(mk_sample(&r, 8, T0 + 52000, WIRE_WHERE_HASKELL, HS(2), IP(HS(2)), STOP),
+			   1, 4));
+	/* woken for that which 7 has taken meanwhile */
+	put(&kit,
+	    with_cap(mk_off(&r, 8, T0 + 60000, T0 + 70000, T0 + 80000, WIRE_WHERE_NO_CAP, STOP), 0,
+		     0));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 85000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   0, 3));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 80000));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
+	finish(&kit);
+	lane = cap_of(picture__target(kit.pic, 0), 1);
+	check_cap_slice(lane, 0, T0, T0 + 10000, CS_IDLE, 0, 0);
+	check_cap_slice(lane, 1, T0 + 10000, T0 + 20000, CS_PREEMPTED, 8, 0);
+	check_cap_slice(lane, 2, T0 + 20000, T0 + 29000, CS_HASKELL, 8, 4);
+	check_cap_slice(lane, 3, T0 + 29000, T0 + 30000, CS_PREEMPTED, 8, 0);
+	check_cap_slice(lane, 4, T0 + 30000, T0 + 40000, CS_GC, 0, 0);
+	check_cap_slice(lane, 5, T0 + 40000, T0 + 50000, CS_PREEMPTED, 8, 0);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
+	assert_int_equal(lane->states_ns[CS_PREEMPTED], 0);
+	timeline__free(kit.tl);
+}
+
+/* A collection's leader gives back the others' capability, and still has its own. */
+static void test_leader_preempted(void **state)
+{
+	struct kit kit;
+	union rec r;
+	const struct pic_lane *lane;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   0, 3));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 30000));
+	/* woken, as the other capability is there: for the collection */
+	put(&kit,
+	    with_cap(mk_off(&r, 7, T0 + 31000, T0 + 32000, T0 + 33000, WIRE_WHERE_NO_CAP, STOP), 1,
+		     0));
+	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
+	preempted(&kit, 7, T0 + 41000, T0 + 50000, 1);
+	put(&kit, with_cap(mk_sample(&r, 7, T0 + 52000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
+			   0, 3));
+	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
+	finish(&kit);
+	lane = cap_of(picture__target(kit.pic, 0), 0);
+	check_cap_slice(lane, 0, T0, T0 + 30000, CS_HASKELL, 7, 3);
+	check_cap_slice(lane, 4, T0 + 40000, T0 + 41000, CS_RTS, 7, 0);
+	check_cap_slice(lane, 5, T0 + 41000, T0 + 50000, CS_PREEMPTED, 7, 0);
+	assert_int_equal(lane->states_ns[CS_GC], 10000);
+	assert_int_equal(lane->states_ns[CS_PREEMPTED], 9000);
+	assert_int_equal(lane->states_ns[CS_IDLE], 0);
+	lane = cap_of(picture__target(kit.pic, 0), 1);
+	assert_int_equal(lane->states_ns[CS_PREEMPTED], 0);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_coarse),	       cmocka_unit_test(test_hand_over),
-		cmocka_unit_test(test_inferred),       cmocka_unit_test(test_states),
-		cmocka_unit_test(test_number_changes), cmocka_unit_test(test_short_calls),
-		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_coarse),		 cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_inferred),	 cmocka_unit_test(test_states),
+		cmocka_unit_test(test_number_changes),	 cmocka_unit_test(test_short_calls),
+		cmocka_unit_test(test_overlap),		 cmocka_unit_test(test_awaited),
+		cmocka_unit_test(test_leader_preempted),
 	};
 
 	return cmocka_run_group_tests_name("timeline_caps", tests, NULL, NULL);

@@ -62,9 +62,9 @@ static void look_for_preempted(struct finder *f)
 	    finding__share(preempted, f->wall_ns, PREEMPTED_PERCENT))
 		finding__add(
 			f, "capability_preempted", preempted, "",
-			"Capabilities were held for %s (%.0f %% of their busy time) by threads "
-			"that had no CPU: the machine is busy with other things, or there are "
-			"more capabilities (%zu) than CPUs",
+			"Capabilities stood still for %s (%.0f %% of their busy time) because "
+			"their threads had no CPU: the machine is busy with other things, or "
+			"there are more capabilities (%zu) than CPUs",
 			human__duration(preempted).s, human__percent(preempted, busy), f->caps->n);
 }
 

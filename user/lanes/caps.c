@@ -157,16 +157,6 @@ static enum cap_state state_of(enum thread_state state)
 	}
 }
 
-static int put_claim(void *ctx, const struct claim *c, uint64_t end)
-{
-	struct cap_builder *b = ctx;
-	struct pic_slice s = claim__slice(c, *b->cursor, end);
-
-	if (!c->s.exact)
-		b->lane->sampled_states |= 1U << s.state;
-	return put(b, c, &s);
-}
-
 /* What it is while nobody holds it, and up to when, before `end`. */
 static void unheld(struct cap_builder *b, uint64_t end, struct pic_slice *ret)
 {
@@ -200,33 +190,56 @@ static void unheld(struct cap_builder *b, uint64_t end, struct pic_slice *ret)
 	}
 }
 
-static int put_gap(void *ctx, uint64_t end, const struct claim *next)
+/* Nobody has it up to `end`; `weak`: it could run if a thread had a CPU. NULL: it could not. */
+static int put_unheld(struct cap_builder *b, uint64_t end, const struct claim *weak)
 {
 	static const struct claim nobody = {.class = LEDGER_CLASSES};
-	struct cap_builder *b = ctx;
 	uint64_t at = *b->cursor;
 	int err = 0;
 
-	(void)next;
 	while (!err && at < end) {
 		struct pic_slice s = {.start_ns = at, .cap = (uint16_t)b->lane->no};
+		const struct claim *c = &nobody;
 
 		unheld(b, end, &s);
+		if (s.state == CS_IDLE && weak) {
+			s = claim__slice(weak, at, s.end_ns);
+			c = weak;
+			b->lane->runs = false;
+		}
 		if (s.state == CS_DISABLED)
 			b->lane->sampled_states |= 1U << CS_DISABLED;
 		if (s.state == CS_IDLE)
 			b->lane->idle_ns += s.end_ns - s.start_ns;
 		at = s.end_ns;
-		err = put(b, &nobody, &s);
+		err = put(b, c, &s);
 	}
 	return err;
+}
+
+static int put_gap(void *ctx, uint64_t end, const struct claim *next)
+{
+	(void)next;
+	return put_unheld(ctx, end, NULL);
+}
+
+static int put_claim(void *ctx, const struct claim *c, uint64_t end)
+{
+	struct cap_builder *b = ctx;
+	struct pic_slice s = claim__slice(c, *b->cursor, end);
+
+	if (c->weak)
+		return put_unheld(b, end, c);
+	if (!c->s.exact)
+		b->lane->sampled_states |= 1U << s.state;
+	return put(b, c, &s);
 }
 
 /* ── one capability ──────────────────────────────────────────────────────────────────────── */
 
 /*
  * What is known only now of time that is done already: a thread that slept then had run for a
- * while before. The capability was taken for idle, and is drawn so.
+ * while before, or waited for a CPU. The capability was taken for idle, and is drawn so.
  */
 static int book_late(struct cap_builder *b, const struct claim *c)
 {
@@ -321,7 +334,11 @@ int caps__claim(struct lanes *l, const struct piece *v, size_t n)
 		enum thread_state state = (enum thread_state)v[i].s.state;
 		struct claim c = {.s = v[i].s, .state = (uint8_t)state_of(state)};
 
-		if (v[i].s.cap >= MAX_CAPS)
+		if (v[i].s.cap == NO_CAP && v[i].awaited != NO_CAP) {
+			c.s.cap = v[i].awaited;
+			c.weak = true;
+		}
+		if (c.s.cap >= MAX_CAPS)
 			continue;
 		c.class = thread__on_cpu(state) ? v[i].class : LEDGER_CLASSES;
 		err = claims__add(&l->caps->claims, &c);

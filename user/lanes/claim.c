@@ -87,7 +87,7 @@ static int gap(struct claim_walk *w, uint64_t end, const struct claim *next)
 int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until)
 {
 	const struct claim *open[MAX_OVERLAP] = {0};
-	size_t depth = 0;
+	size_t depth = 0, at;
 	int err = 0;
 
 	for (size_t i = 0; !err && i <= n; i++) {
@@ -104,7 +104,10 @@ int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t
 			break;
 		if (depth == MAX_OVERLAP)
 			memmove(open, open + 1, --depth * sizeof(open[0]));
-		open[depth++] = next;
+		at = next->weak ? 0 : depth;
+		memmove(open + at + 1, open + at, (depth - at) * sizeof(open[0]));
+		open[at] = next;
+		depth++;
 	}
 	return err;
 }

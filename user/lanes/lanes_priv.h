@@ -49,6 +49,7 @@ struct thread_lane {
 	struct slices slices;
 	uint16_t held;		  /* the capability that it is known to have held last */
 	uint16_t walk_held;	  /* thread_builder.held at end_ns */
+	uint16_t walk_had;	  /* and thread_builder.had */
 	uint16_t last_cap;	  /* that the last piece holds */
 	uint64_t last_tso;	  /* and whose Haskell thread it is */
 	uint64_t short_booked_ns; /* CPU time of short calls that is in the ledger */
@@ -141,6 +142,7 @@ struct idle {
 struct piece {
 	struct pic_slice s; /* state: enum thread_state */
 	uint8_t class;	    /* enum ledger_class of its time, if it is on the CPU */
+	uint16_t awaited;   /* the capability that can run once the thread has a CPU; NO_CAP */
 };
 
 /* ── states (state_of.c) ─────────────────────────────────────────────────────────────────── */
@@ -234,6 +236,7 @@ struct thread_builder {
 	bool edge_exact;       /* an event marked the cursor */
 	bool start_exact;      /* and the start of the last piece */
 	uint16_t held;	       /* the capability before the cursor */
+	uint16_t had;	       /* the last one that it is known to have held, or been woken for */
 	uint64_t tso;	       /* and the Haskell thread */
 	struct mutator mutator;
 };
@@ -253,6 +256,13 @@ struct finding_out {
 	uint16_t cap;
 };
 
+/* The call or collection of the part's segment number `seg`; NULL: none. */
+const struct cover *seg__cover(const struct thread_builder *b, size_t seg);
+/* Calls without a record are counted by the kernel: their time is taken out of LEDGER_RUN's. */
+void finding__set_class(struct finding_out *p, const struct cover *cover);
+/* A piece without any sample; `off` is the interval that follows it, `next` the segment. */
+int thread__emit_unsampled(struct thread_builder *b, uint64_t end, bool end_exact,
+			   const struct ev *off, const struct seg *next);
 /* The time from the cursor to its end: a piece, and its bookings. */
 int thread__emit(struct thread_builder *b, const struct finding_out *found);
 /*
@@ -296,6 +306,7 @@ struct claim {
 	uint8_t class;	/* enum ledger_class; LEDGER_CLASSES: off the CPU */
 	uint8_t state;	/* of the lane that is claimed */
 	uint8_t before; /* Haskell threads: what it was before, as far as its OS thread says */
+	bool weak;	/* capabilities: nobody has it, and it can run once the thread has a CPU */
 };
 
 struct claims {
@@ -319,7 +330,7 @@ struct claim_walk {
 /*
  * Of one owner, by start, the longer first; what is before the cursor is left out. Two threads
  * cannot have it at once, but where a claim's ends are sampled two may overlap: who begins later
- * has it, since there an event or a sample showed it in his hands.
+ * has it, since there an event or a sample showed it in his hands. A weak one has what is left.
  */
 int claims__walk(struct claim_walk *w, const struct claim *v, size_t n, uint64_t until);
 /* Of claims v[from…to) what lies beyond `until` moves to v[*kept…]. */

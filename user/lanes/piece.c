@@ -7,21 +7,21 @@
 /* ── pieces ──────────────────────────────────────────────────────────────────────────────── */
 
 static bool may_join(const struct piece *last, const struct finding_out *p, uint32_t stack,
-		     uint16_t cap, uint64_t tso)
+		     uint16_t cap, uint16_t awaited, uint64_t tso)
 {
 	return last->s.state == p->state && last->s.stack == stack && last->class == p->class &&
 	       (last->s.cap == cap || last->s.cap == SOME_CAP || cap == SOME_CAP) &&
-	       (last->s.tso == tso || !last->s.tso || !tso);
+	       last->awaited == awaited && (last->s.tso == tso || !last->s.tso || !tso);
 }
 
 static int add_piece(struct thread_builder *b, const struct finding_out *p, uint32_t stack,
-		     uint16_t cap, uint64_t tso)
+		     uint16_t cap, uint16_t awaited, uint64_t tso)
 {
 	struct piece *last = b->n ? &b->v[b->n - 1] : NULL;
 	bool end_exact = p->end_exact && !p->sampled;
 	int err;
 
-	if (last && may_join(last, p, stack, cap, tso)) {
+	if (last && may_join(last, p, stack, cap, awaited, tso)) {
 		last->s.end_ns = p->end;
 		last->s.samples += p->samples;
 		last->s.cap = last->s.cap == SOME_CAP ? cap : last->s.cap;
@@ -45,6 +45,7 @@ static int add_piece(struct thread_builder *b, const struct finding_out *p, uint
 		      .state = (uint8_t)p->state,
 		      .exact = b->start_exact && end_exact},
 		.class = (uint8_t)p->class,
+		.awaited = awaited,
 	};
 	return 0;
 }
@@ -182,13 +183,40 @@ static uint16_t cap_of(struct thread_builder *b, const struct finding_out *p)
 	return cap;
 }
 
+/*
+ * Runnable without a CPU and without a capability, which nobody else has either. Who was woken is
+ * to take the one that its Task is for (rts/Capability.c, giveCapabilityToTask). Who was preempted
+ * has given up that one (yieldCapability); or it leads a collection, gives the others' back one
+ * after the other (rts/Schedule.c, releaseAllCapabilities), and still has its own.
+ */
+static uint16_t awaited_by(struct thread_builder *b, const struct finding_out *p, uint16_t cap)
+{
+	bool woken = p->ev && !(p->ev->flags & EV_RUNNABLE);
+	const struct gc_span *gc;
+
+	if (cap < MAX_CAPS)
+		b->had = cap;
+	if (cap != NO_CAP || p->state != ST_PREEMPTED || !p->ev || p->ev->left == NO_CAP)
+		return NO_CAP;
+	if (p->ev->where != WIRE_WHERE_NO_CAP && !(p->ev->where == WIRE_WHERE_RESUMING && woken))
+		return NO_CAP;
+	/* a collection's leader takes the others' for it */
+	gc = seen__gc_at(b->l->seen, b->cursor);
+	if (gc && gc->start <= b->cursor && gc->tid == b->th->tid)
+		return NO_CAP;
+	if (woken || b->had == NO_CAP)
+		b->had = p->ev->left;
+	return b->had;
+}
+
 /* A Haskell thread stays on its OS thread until that goes back to the scheduler. */
 static uint64_t tso_of(struct thread_builder *b, const struct finding_out *p)
 {
 	/* in the runtime, but for the call that it makes */
 	bool handover = p->state == ST_RTS_BLOCKED && p->ev && (p->ev->flags & EV_HANDOVER);
+	bool without = p->state == ST_PREEMPTED && p->ev && p->ev->where == WIRE_WHERE_NO_CAP;
 
-	switch (handover ? ST_SAFE_CALL_BLOCKED : p->state) {
+	switch (handover ? ST_SAFE_CALL_BLOCKED : without ? ST_RTS : p->state) {
 	case ST_HASKELL:
 	case ST_UNSAFE_CALL_CPU:
 	case ST_SAFE_CALL_CPU:
@@ -274,6 +302,7 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	uint64_t ns = found->end > b->cursor ? found->end - b->cursor : 0;
 	struct finding_out p = *found;
 	uint32_t stack;
+	uint16_t cap;
 	int err;
 
 	if (!ns && !p.samples)
@@ -289,7 +318,8 @@ int thread__emit(struct thread_builder *b, const struct finding_out *found)
 	mutator__spent(&b->mutator, p.state, ns);
 	if (p.sampled)
 		b->lane->sampled_states |= 1U << p.state;
-	err = add_piece(b, &p, stack, cap_of(b, &p), tso_of(b, &p));
+	cap = cap_of(b, &p);
+	err = add_piece(b, &p, stack, cap, awaited_by(b, &p, cap), tso_of(b, &p));
 	b->cursor = p.end;
 	b->edge_exact = p.end_exact;
 	return err;

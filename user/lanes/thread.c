@@ -9,13 +9,6 @@
 
 /* ── on the CPU ──────────────────────────────────────────────────────────────────────────── */
 
-static const struct cover *cover_of(const struct thread_builder *b, size_t seg)
-{
-	int32_t i = seg < b->covers.n_segs ? b->covers.segs[seg].cover : -1;
-
-	return i < 0 ? NULL : &b->covers.v[i];
-}
-
 /* A copy of what an event said, with the call's own stack where the event has none. */
 static struct ev with_stack(const struct ev *ev, const struct cover *cover)
 {
@@ -39,18 +32,6 @@ static uint64_t midpoint(uint64_t a, uint64_t b)
 	return a < b ? a + (b - a) / 2 : a;
 }
 
-/* Calls without a record are counted by the kernel: their time is taken out of LEDGER_RUN's. */
-static void set_class(struct finding_out *p, const struct cover *cover)
-{
-	p->cover = cover;
-	p->on_cpu = true;
-	p->class = LEDGER_RUN;
-	if (cover && cover->gc)
-		p->class = LEDGER_GC;
-	else if (cover && cover->recorded && p->state == ST_SAFE_CALL_CPU)
-		p->class = LEDGER_CALL;
-}
-
 /* The piece up to `end`, which holds the samples up to number `last`. */
 static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, size_t last,
 			const struct cover *cover)
@@ -70,7 +51,7 @@ static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, 
 			p.state = ST_GC_WORK;
 		else if (cover && (!cover->callback || p.state == ST_UNKNOWN))
 			p.state = ST_SAFE_CALL_CPU;
-		set_class(&p, cover);
+		finding__set_class(&p, cover);
 		p.sampled = p.class == LEDGER_RUN;
 		p.end = more ? midpoint(s->t0, s[1].t0) : end;
 		p.end = MIN(MAX(p.end, b->cursor), end);
@@ -78,157 +59,6 @@ static int emit_samples(struct thread_builder *b, uint64_t end, bool end_exact, 
 		err = thread__emit(b, &p);
 	}
 	return err;
-}
-
-static bool was_mutator(const struct thread_builder *b, const struct seg *seg)
-{
-	if (b->cursor == seg->start && (seg->kind == SEG_CALL_END || seg->kind == SEG_GC_END))
-		return true;
-	return b->prev &&
-	       (b->prev->where == WIRE_WHERE_HASKELL || b->prev->where == WIRE_WHERE_RESUMING ||
-		b->prev->where == WIRE_WHERE_SAFE_CALL);
-}
-
-/* No sample, no call: what the thread did just before it left the CPU says the most. */
-static void by_off(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
-		   struct finding_out *p, struct ev *ev)
-{
-	*ev = *off;
-	p->ev = ev;
-	p->cap_known = true;
-	p->cap = off->left != NO_CAP ? off->left : SOME_CAP;
-	p->state = ev__state_on(off, seen__in_gc(b->l->seen, b->cursor, p->end));
-	if ((p->state == ST_RTS || p->state == ST_HASKELL || p->state == ST_UNSAFE_CALL_CPU) &&
-	    b->prev &&
-	    prior__state(b->l->prior, b->prev->where, off->where, p->end - b->cursor, &p->state)) {
-		if (p->state == ST_HASKELL && off->where == WIRE_WHERE_HASKELL)
-			ev->c = 0;
-		else
-			p->ev = NULL;
-		if (p->state == ST_RTS && !p->ev)
-			p->cap = off->cap;
-		return;
-	}
-	switch (off->where) {
-	case WIRE_WHERE_HASKELL:
-		/* It went into C code, if at all, at the end. */
-		p->state = ST_HASKELL;
-		ev->c = 0;
-		break;
-	case WIRE_WHERE_RESUMING:
-		if (b->cursor == seg->start && seg->kind == SEG_CALL_END)
-			break;
-		p->state = ST_HASKELL;
-		ev->c = 0;
-		break;
-	case WIRE_WHERE_RTS:
-	case WIRE_WHERE_NO_CAP:
-		/* The Haskell thread ran until it gave way to the scheduler. */
-		if (p->state == ST_RTS && was_mutator(b, seg)) {
-			p->state = ST_HASKELL;
-			p->ev = NULL;
-		}
-		break;
-	default:
-		break;
-	}
-}
-
-/* The same at the lane's end, where no off-CPU interval follows. */
-static void by_past(const struct thread_builder *b, const struct seg *seg, struct finding_out *p,
-		    struct ev *ev)
-{
-	const struct seen_thread *th = b->th;
-
-	p->ev = NULL;
-	p->state = ST_UNKNOWN;
-	if (th->has_end && !(th->at_end.flags & EV_SLEEPS))
-		*ev = th->at_end;
-	else if (b->sample)
-		*ev = th->samples.v[b->sample - 1];
-	else if (b->prev)
-		*ev = *b->prev;
-	else if (th->has_start)
-		*ev = th->at_start;
-	else
-		return;
-	p->state = ev__state_on(ev, false);
-	/* A call has ended, and so has a collection, or it would cover this piece. */
-	if (p->state == ST_GC_WORK)
-		p->state = ST_RTS;
-	if (p->state == ST_SAFE_CALL_CPU || (p->state == ST_RTS && was_mutator(b, seg)))
-		p->state = ST_HASKELL;
-}
-
-static bool is_callback(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
-			bool call_next)
-{
-	if (off)
-		return off->where != WIRE_WHERE_SAFE_CALL && off->where != WIRE_WHERE_UNKNOWN;
-	if (!call_next)
-		return false;
-	return (b->cursor == seg->start && seg->kind == SEG_CALL_END) ||
-	       (b->prev && b->prev->where == WIRE_WHERE_HASKELL && b->cursor > seg->start);
-}
-
-/* Before a safe call or a collection: the Haskell thread ran; or back in a call, after a callback.
- */
-static void by_next(const struct thread_builder *b, const struct seg *next, struct finding_out *p,
-		    struct ev *ev)
-{
-	const struct cover *begun = cover_of(b, (size_t)(next - b->covers.segs));
-	const struct ev *call = begun && next->kind == SEG_CALL_START ? begun->ev : NULL;
-	uint64_t ns = p->end - b->cursor;
-	const struct ev *near;
-
-	p->cap_known = true;
-	p->cap = b->held;
-	if (next->kind != SEG_GC_START && next->kind != SEG_CALL_START) {
-		p->state = ST_RTS;
-		return;
-	}
-	p->cap = call && call->left != NO_CAP ? call->left : SOME_CAP;
-	p->state = mutator__choose(&b->mutator, b->l->seen, b->th, b->sample, b->cursor, ns, &near);
-	if (call && p->state == ST_HASKELL) {
-		/* A safe call is made by Haskell code, and its stack is the caller's. */
-		*ev = *call;
-		ev->c = 0;
-		p->ev = ev;
-	} else if (near) {
-		*ev = *near;
-		ev->cap = ev->left = NO_CAP; /* that was then */
-		p->ev = ev;
-	}
-}
-
-/* A piece without any sample; `off` is the interval that follows it, `next` the segment. */
-static int emit_unsampled(struct thread_builder *b, uint64_t end, bool end_exact,
-			  const struct ev *off, const struct seg *next)
-{
-	const struct seg *seg = &b->covers.segs[b->seg];
-	const struct cover *cover = cover_of(b, b->seg);
-	bool call_next = next && next->kind == SEG_CALL_START;
-	struct finding_out p = {.end = end, .end_exact = end_exact, .sampled = true};
-	struct ev ev = {0};
-
-	if (cover && cover->gc) {
-		p.state = ST_GC_WORK;
-		p.sampled = false;
-	} else if (cover && !(cover->callback && is_callback(b, seg, off, call_next))) {
-		p.state = ST_SAFE_CALL_CPU;
-		p.sampled = !cover->recorded;
-		ev = *cover->ev;
-		ev.c = 0;
-		p.ev = &ev;
-	} else if (next) {
-		by_next(b, next, &p, &ev);
-	} else if (off) {
-		by_off(b, seg, off, &p, &ev);
-	} else {
-		by_past(b, seg, &p, &ev);
-	}
-	set_class(&p, cover);
-	return thread__emit(b, &p);
 }
 
 /* On the CPU up to `end`; there `off` begins (NULL: the lane ends). */
@@ -258,9 +88,9 @@ static int emit_on(struct thread_builder *b, uint64_t end, const struct ev *off)
 		       (samples->v[last].t0 < stop || (!next && samples->v[last].t0 == stop)))
 			last++;
 		if (last > b->sample)
-			err = emit_samples(b, stop, exact, last, cover_of(b, b->seg));
+			err = emit_samples(b, stop, exact, last, seg__cover(b, b->seg));
 		else
-			err = emit_unsampled(b, stop, exact, next ? NULL : off, next);
+			err = thread__emit_unsampled(b, stop, exact, next ? NULL : off, next);
 	}
 	return err;
 }
@@ -323,7 +153,7 @@ static int emit_off(struct thread_builder *b, const struct ev *off, uint64_t lan
 
 	while (b->seg + 1 < b->covers.n_segs && b->covers.segs[b->seg + 1].start <= b->cursor)
 		b->seg++;
-	cover = cover_of(b, b->seg);
+	cover = seg__cover(b, b->seg);
 	ev = with_stack(off, cover);
 	p.ev = &ev;
 	p.end = wake_time(b, off, end);
@@ -479,6 +309,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 		.edge_exact = !lane->sampled_edge,
 		.cursor = lane->end_ns,
 		.held = lane->folded ? lane->walk_held : NO_CAP,
+		.had = lane->folded ? lane->walk_had : NO_CAP,
 		.tso = lane->last_tso,
 	};
 	int64_t moved = (int64_t)(lane->short_guess_ns - lane->short_booked_ns);
@@ -500,6 +331,7 @@ static int build_part(struct lanes *l, struct thread_lane *lane, uint64_t end, b
 	lane->sampled_edge = !b.edge_exact;
 	lane->last_tso = b.tso;
 	lane->walk_held = b.held;
+	lane->walk_had = b.had;
 	lane->end_ns = end;
 	keep_last_off(&b, end);
 	cover__free(&b.covers);
