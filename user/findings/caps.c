@@ -60,12 +60,12 @@ static void look_for_preempted(struct finder *f)
 	/* of what the capabilities had to do, and enough of it to matter */
 	if (finding__share(preempted, busy, PREEMPTED_PERCENT) &&
 	    finding__share(preempted, f->wall_ns, PREEMPTED_PERCENT))
-		finding__add(
-			f, "capability_preempted", preempted, "",
-			"Capabilities stood still for %s (%.0f %% of their busy time) because "
-			"their threads had no CPU: the machine is busy with other things, or "
-			"there are more capabilities (%zu) than CPUs",
-			human__duration(preempted).s, human__percent(preempted, busy), f->caps->n);
+		finding__add(f, "capability_preempted", preempted, "",
+			     "Capabilities stood still for %s (%.0f %% of their busy time) because "
+			     "their threads had no CPU: the machine is busy with other things, or "
+			     "there are more capabilities (%zu) than CPUs",
+			     human__duration(preempted).s, human__percent(preempted, busy),
+			     f->caps->n);
 }
 
 void findings__capabilities(struct finder *f)
