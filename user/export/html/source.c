@@ -18,6 +18,7 @@ __asm__(".pushsection .rodata\n"
 	PART("view.js")
 	PART("sums.js")
 	PART("paint.js")
+	PART("bins.js")
 	PART("lanes.js")
 	PART("axis.js")
 	PART("slice.js")

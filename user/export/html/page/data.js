@@ -17,7 +17,7 @@ function stateOf(kind, state) {
 
 data.lanes.forEach(function (lane, i) {
 	lane.no = i;
-	lane.chunks = null;
+	lane.chunks = lane.fine = null;
 	if (!lane.bins)
 		return;
 	/* times, faces, face, share, …: of each bin where its faces begin */
@@ -160,9 +160,12 @@ function hasMore(lane) {
 
 function readMore(lane) {
 	const element = hasMore(lane);
-	if (element)
-		(lane.chunks = lane.chunks || []).push(readChunk(element));
-	return element !== null;
+	if (!element)
+		return false;
+	const chunk = readChunk(element);
+	(lane.chunks = lane.chunks || []).push(chunk);
+	binChunk(lane, chunk);
+	return true;
 }
 
 function chunksOf(lane) {

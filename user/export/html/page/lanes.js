@@ -205,9 +205,31 @@ function addToColumns(left, right, face, width) {
 		pixelColumns[x * N_FACES + face] += Math.min(right, x + 1) - Math.max(left, x);
 }
 
-const WIDE = 8;	/* pixels: thousands of rectangles would take longer than the rest of the picture */
+/* Slices that are as wide as a name, each by itself: of a list of looks, begins and ends in pixels. */
+function paintWide(g, lane, wide, y, height, width) {
+	const faces = data.states[lane.kind];
+	for (let k = 0; k < wide.length; k += 3)
+		if (!view.hidden.has(faces[details.state[wide[k]]][2]))
+			paintSlice(g, lane, wide[k], Math.max(wide[k + 1], -2), Math.min(wide[k + 2], width + 2), y, height);
+}
 
-/* Slices that are wide enough are painted one by one; the others share pixelColumns, which come first. */
+/* Of a lane of many slices. */
+function paintFine(g, lane, bins, y, height, width) {
+	const wide = [];
+	addBins(bins, pixelColumns, width);
+	paintColumns(g, lane, y, height, width);
+	for (let k = 0; k < bins.wide.length; k += 3) {
+		const left = xOf(bins.wide[k + 1], width), right = xOf(bins.wide[k + 2], width);
+		if (right - left >= WIDE && right > 0 && left < width)
+			wide.push(bins.wide[k], left, right);
+	}
+	paintWide(g, lane, wide, y, height, width);
+}
+
+/*
+ * Slices that are wide enough are painted one by one: thousands of rectangles would take longer than the rest of
+ * the picture. The others share pixelColumns, which come first.
+ */
 function paintSlices(g, lane, y, height, width, only) {
 	const scale = width / (view.to - view.from), wide = [], faces = data.states[lane.kind];
 	let narrow = false;
@@ -229,9 +251,16 @@ function paintSlices(g, lane, y, height, width, only) {
 	});
 	if (narrow)
 		paintColumns(g, lane, y, height, width);
-	for (let k = 0; k < wide.length; k += 3)
-		if (!view.hidden.has(faces[details.state[wide[k]]][2]))
-			paintSlice(g, lane, wide[k], Math.max(wide[k + 1], -2), Math.min(wide[k + 2], width + 2), y, height);
+	paintWide(g, lane, wide, y, height, width);
+}
+
+/* Those that were found (1), or not (0), or all (-1): by their bins, unless these are wider than a pixel. */
+function paintFound(g, lane, y, height, width, only) {
+	const bins = (view.to - view.from) / width >= BIN_NS ? binsOf(lane, only) : null;
+	if (bins)
+		paintFine(g, lane, bins, y, height, width);
+	else
+		paintSlices(g, lane, y, height, width, only);
 }
 
 function paintLane(g, row, y, width) {
@@ -241,13 +270,13 @@ function paintLane(g, row, y, width) {
 	if (found.below) {
 		const alpha = g.globalAlpha;
 		g.globalAlpha = alpha * 0.22;
-		paintSlices(g, lane, top, height, width, 0);
+		paintFound(g, lane, top, height, width, 0);
 		g.globalAlpha = alpha;
-		paintSlices(g, lane, top, height, width, 1);
+		paintFound(g, lane, top, height, width, 1);
 	} else if (lane.at && (!details.ready || (view.to - view.from) / width >= data.bin_ns)) {
 		paintBins(g, lane, top, height, width);
 	} else {
-		paintSlices(g, lane, top, height, width, -1);
+		paintFound(g, lane, top, height, width, -1);
 	}
 	g.globalAlpha = 1;
 }
