@@ -6,7 +6,8 @@
 //
 // Prints JSON: ms until the first paint, until all of it is there, and of each of forty steps of zooming in
 // and out, from the input to the painted frame, and how much of that the page's thread had a CPU: the rest are the
-// wait for the screen's next frame, and other programs. Needs playwright-core in build/npm.
+// wait for the screen's next frame, and other programs. Then the same with something searched for. Needs
+// playwright-core in build/npm.
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -36,16 +37,22 @@ try {
 	const begun = Date.now();
 	await page.goto(pathToFileURL(path.resolve(file)).href, { waitUntil: "commit" });
 	await page.waitForSelector("html[data-ready=all]", { state: "attached", timeout: 120000 });
-	const seen = { all: Date.now() - begun, steps: [], cpu: [] };
+	const seen = { all: Date.now() - begun, steps: [], cpu: [], searching: [], searchingCpu: [] };
 	const inspector = await page.context().newCDPSession(page);
 	await inspector.send("Performance.enable", { timeDomain: "threadTicks" });
 	const cpu = async () => 1000 * (await inspector.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration").value;
 	seen.paint = await page.evaluate(() => performance.getEntriesByType("paint")[0].startTime);
-	for (let i = 0; i < 40; i++) {
-		const before = await cpu();
-		seen.steps.push(await page.evaluate(step, i < 20 ? -150 : 150));
-		seen.cpu.push(await cpu() - before);
-	}
+	const zoom = async (steps, used) => {
+		for (let i = 0; i < 40; i++) {
+			const before = await cpu();
+			steps.push(await page.evaluate(step, i < 20 ? -150 : 150));
+			used.push(await cpu() - before);
+		}
+	};
+	await zoom(seen.steps, seen.cpu);
+	await page.fill("#search", "f");
+	await page.waitForTimeout(1000);
+	await zoom(seen.searching, seen.searchingCpu);
 	console.log(JSON.stringify(seen));
 } finally {
 	await browser.close();

@@ -77,8 +77,9 @@ function paintOverview() {
 	}
 }
 
-/* {x, title, go} of what can be clicked on the ruler */
+/* {x, numbers, title, go} of what can be clicked on the ruler */
 let markers = [];
+const MARKER = 16;	/* pixels that one takes */
 
 function paintMarkers(g, width) {
 	markers = [];
@@ -88,15 +89,24 @@ function paintMarkers(g, width) {
 		const x = xOf((finding.at[0] + finding.at[1]) / 2, width);
 		if (x < 0 || x > width)
 			return;
-		g.fillStyle = theme.mark;
-		g.beginPath();
-		g.moveTo(x - 6, 1);
-		g.lineTo(x + 6, 1);
-		g.lineTo(x, 13);
-		g.fill();
-		g.fillText(String(i + 1), x + 8, 7);
-		markers.push({x: x, title: finding.text, go: function () { goTo(finding); }});
+		/* of several in one place the first is gone to, and their numbers are side by side */
+		const near = markers.find(function (m) { return Math.abs(m.x - x) < MARKER; });
+		if (near) {
+			near.numbers += ", " + (i + 1);
+			near.title += "\n" + finding.text;
+		} else {
+			markers.push({x: x, numbers: String(i + 1), title: finding.text, go: function () { goTo(finding); }});
+		}
 	});
+	g.fillStyle = theme.mark;
+	for (const marker of markers) {
+		g.beginPath();
+		g.moveTo(marker.x - 6, 1);
+		g.lineTo(marker.x + 6, 1);
+		g.lineTo(marker.x, 13);
+		g.fill();
+		g.fillText(marker.numbers, marker.x + 8, 7);
+	}
 }
 
 function paintRuler() {
