@@ -303,18 +303,21 @@ static void test_off_states(void **state)
 		uint32_t syscall;
 		uint64_t ip;
 		enum thread_state expect;
+		uint32_t prev_state;
 	} cases[] = {
-		{WIRE_WHERE_HASKELL, 35, CFN(1), ST_UNSAFE_CALL_BLOCKED},
-		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, CFN(1), ST_HASKELL_BLOCKED},
-		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, HS(1), ST_HASKELL_BLOCKED},
-		{WIRE_WHERE_HASKELL, 9, RTS(1), ST_RTS_BLOCKED},
-		{WIRE_WHERE_SAFE_CALL, 35, CFN(1), ST_SAFE_CALL_BLOCKED},
-		{WIRE_WHERE_RESUMING, 202, CFN(1), ST_CAP_WAIT},
-		{WIRE_WHERE_RTS, 202, RTS(1), ST_RTS_BLOCKED},
-		{WIRE_WHERE_RTS, 202, GCFN(1), ST_GC_WAIT},
-		{WIRE_WHERE_NO_CAP, 202, CFN(1), ST_IDLE},
-		{WIRE_WHERE_FOREIGN, 202, CFN(1), ST_FOREIGN_BLOCKED},
-		{WIRE_WHERE_NOT_READY, 202, CFN(1), ST_RTS_BLOCKED},
+		{WIRE_WHERE_HASKELL, 35, CFN(1), ST_UNSAFE_CALL_BLOCKED, 1},
+		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, CFN(1), ST_HASKELL_BLOCKED, 1},
+		{WIRE_WHERE_HASKELL, WIRE_NO_SYSCALL, HS(1), ST_HASKELL_BLOCKED, 1},
+		{WIRE_WHERE_HASKELL, 9, RTS(1), ST_RTS_BLOCKED, 1},
+		{WIRE_WHERE_SAFE_CALL, 35, CFN(1), ST_SAFE_CALL_BLOCKED, 1},
+		{WIRE_WHERE_RESUMING, 202, CFN(1), ST_CAP_WAIT, 1},
+		{WIRE_WHERE_RTS, 202, RTS(1), ST_RTS_BLOCKED, 1},
+		{WIRE_WHERE_RTS, 202, GCFN(1), ST_GC_WAIT, 1},
+		{WIRE_WHERE_NO_CAP, 202, CFN(1), ST_IDLE, 1},
+		{WIRE_WHERE_FOREIGN, 202, CFN(1), ST_FOREIGN_BLOCKED, 1},
+		{WIRE_WHERE_NOT_READY, 202, CFN(1), ST_RTS_BLOCKED, 1},
+		/* held at its exec */
+		{WIRE_WHERE_NOT_READY, 59, CFN(1), ST_IDLE, 0x108},
 	};
 
 	(void)state;
@@ -327,6 +330,7 @@ static void test_off_states(void **state)
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 		mk_off(&r, 7, T0 + 100, T0 + 900, T0 + 1000, cases[i].where, STOP);
 		r.off.syscall = cases[i].syscall;
+		r.off.prev_state = cases[i].prev_state;
 		r.off.ip = cases[i].ip;
 		put(&kit, &r);
 		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 2000));

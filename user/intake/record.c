@@ -5,6 +5,8 @@
  */
 #include "intake_priv.h"
 
+#define TASK_TRACED 8 /* include/linux/sched.h, __TASK_TRACED; the same since Linux 2.6 */
+
 /* Not again for a handful of records, and never again if hardly any can go. */
 static int make_room(struct intake *in)
 {
@@ -187,6 +189,8 @@ static int take_off(struct intake *in, struct seen *s, struct seen_thread *th, s
 		ev.flags |= EV_NEVER_SEEN;
 	else if (!rec.prev_state)
 		ev.flags |= EV_RUNNABLE;
+	if (rec.prev_state & TASK_TRACED)
+		ev.flags |= EV_TRACED;
 	ev__take_rts(&ev, &rec.rts);
 	raw.ip = rec.ip;
 	raw.site = rec.site;

@@ -88,7 +88,8 @@ enum thread_state ev__state_off(const struct ev *ev, bool in_gc)
 	case WIRE_WHERE_NO_CAP:
 		return ev->code == CODE_GC || (ev->flags & EV_GC_CODE) ? ST_GC_WAIT : ST_IDLE;
 	case WIRE_WHERE_NOT_READY:
-		return ST_RTS_BLOCKED;
+		/* a command is held at its exec until it can be watched */
+		return ev->flags & EV_TRACED ? ST_IDLE : ST_RTS_BLOCKED;
 	case WIRE_WHERE_FOREIGN:
 		return ST_FOREIGN_BLOCKED;
 	default:

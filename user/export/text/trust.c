@@ -286,9 +286,12 @@ static void put_brief(const struct text *t)
 	}
 	if (t->n_of > 1 && t->session->bpf_ns_known)
 		cost += t->session->bpf_ns;
-	fprintf(t->out, "Trust: %.1f %% of %s %s whole", human__percent(whole, samples),
-		human__count(samples).s, plural(samples, "stack is", "stacks are"));
-	if (human__percent(without, cpu) >= 1)
+	if (samples)
+		fprintf(t->out, "Trust: %.1f %% of %s %s whole", human__percent(whole, samples),
+			human__count(samples).s, plural(samples, "stack is", "stacks are"));
+	else
+		fputs("Trust: there is no sample", t->out);
+	if (samples && human__percent(without, cpu) >= 1)
 		fprintf(t->out, ", %.0f %% of the CPU time has no sample",
 			human__percent(without, cpu));
 	if (known && lost)
