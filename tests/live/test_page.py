@@ -278,10 +278,37 @@ def check_allocation(seen, truth):
           "table" not in seen["without"], f"without Haskell code: {seen['without']}")
 
 
+def section(text, title):
+    """The lines of the text report below a title, up to an empty one."""
+    found = re.search(rf"^{re.escape(title)}.*\n((?:.+\n)+)", text, re.M)
+    check(found, f"no section {title!r} in {text}")
+    return found[1].splitlines()
+
+
+def check_text(text, truth):
+    """The same questions, but for the comparison (test_diff has that), on the text alone."""
+    stands_out = " ".join(line.strip() for line in section(text, "What stands out"))
+    haskell = [line for line in section(text, "Top functions") if "Main." in line]
+    check("digest" in haskell[0], f"the function that uses the CPU: {haskell}")
+    calls = [line for line in section(text, "Safe calls") if "faulty_query" in line]
+    check(len(calls) == 1 and "fetch" in calls[0] and f" {truth['queries']} " in calls[0], f"the call that blocks: {calls}")
+    check(re.search("GC waited .* for capability 1 .*inside the unsafe call faulty_take_lock, called from .*rebuild.*the longest at [0-9.]+ s",
+                    stands_out), f"what held the collections up, and when: {stands_out}")
+    waits = " ".join(line.strip() for line in section(text, "Where the time went")).partition("waited in or for: ")[2]
+    check(re.search(rf"capability 1 \([0-9.]+ ms, {truth['queriers'][0]}\)", waits), f"who waited for which capability: {waits}")
+    allocates = section(text, "Allocation:")
+    check("pile" in allocates[2], f"what allocates: {allocates}")
+
+
 def test_walk(t):
-    """Somebody who knows nothing of the program finds its faults on the page alone, and the numbers that it
-    measured itself."""
-    truth, report, target = profile_run(t, "Faulty", rts=("-N2",), options=(*ALWAYS, "-F", "499", "-f", "json,html"))
+    """Somebody who knows nothing of the program finds its faults on the page alone, and on the text alone, and the
+    numbers that it measured itself."""
+    capture = t.dir / "faulty.capture"
+    truth, report, target = profile_run(t, "Faulty", rts=("-N2",),
+                                        options=(*ALWAYS, "-F", "499", "-f", "json,html", "--save", capture))
+    shown = subprocess.run([SAFESCOPED, "--replay", capture, "-f", "text", "-o", "-"], capture_output=True, text=True, timeout=60)
+    check(shown.returncode == 0, f"the text: {shown.stderr}")
+    check_text(shown.stdout, truth)
     shutil.move(t.dir / "p.html", t.dir / "faulty.html")
     old, new = Build(t, "old", "thr"), Build(t, "new", "slower")
     diff(old.capture, new.capture, "--per", "changed_fetch", "-f", "html", "-o", t.dir / "changed")

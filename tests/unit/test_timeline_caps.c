@@ -235,6 +235,15 @@ static void test_short_calls(void **state)
 	short_calls(CFN(1), CS_UNSAFE_CALL);
 }
 
+/* A sample of Haskell code on a capability. */
+static void sampled(struct kit *kit, pid_t tid, uint64_t at, uint32_t cap)
+{
+	union rec r;
+
+	put(kit, with_cap(mk_sample(&r, tid, at, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP), cap,
+			  (uint64_t)tid));
+}
+
 /* Two that claim one capability: who is seen with it later has it, and the other again after him.
  */
 static void test_overlap(void **state)
@@ -249,9 +258,7 @@ static void test_overlap(void **state)
 		uint64_t from = T0 + (tid == 7 ? 0 : 20000);
 
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, tid, from));
-		put(&kit, with_cap(mk_sample(&r, tid, from + 1000, WIRE_WHERE_HASKELL, HS(1),
-					     IP(HS(1)), STOP),
-				   0, (uint64_t)tid));
+		sampled(&kit, tid, from + 1000, 0);
 		put(&kit, mk_event(&r, WIRE_THREAD_EXIT, tid, tid == 7 ? END : from + 10000));
 	}
 	finish(&kit);
@@ -262,13 +269,23 @@ static void test_overlap(void **state)
 	timeline__free(kit.tl);
 }
 
-/* A thread that ran on `cap` is preempted in the scheduler, where its Task is for `task_cap`. */
+/* A thread is preempted in the scheduler, where its Task is for `task_cap`. */
 static void preempted(struct kit *kit, pid_t tid, uint64_t from, uint64_t to, uint32_t task_cap)
 {
 	union rec r;
 
 	mk_off(&r, tid, from, 0, to, WIRE_WHERE_NO_CAP, STOP);
 	r.off.prev_state = 0;
+	put(kit, with_cap(&r, task_cap, 0));
+}
+
+/* It slept there, was woken, and got a CPU. */
+static void woken(struct kit *kit, pid_t tid, uint64_t from, uint64_t wake, uint64_t to,
+		  uint32_t task_cap)
+{
+	union rec r;
+
+	mk_off(&r, tid, from, wake, to, WIRE_WHERE_NO_CAP, STOP);
 	put(kit, with_cap(&r, task_cap, 0));
 }
 
@@ -286,31 +303,24 @@ static void test_awaited(void **state)
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
-	put(&kit, with_cap(mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
-			   0, 3));
+	sampled(&kit, 7, T0 + 1000, 0);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 30000));
 	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
-	put(&kit,
-	    with_cap(mk_off(&r, 8, T0, T0 + 10000, T0 + 20000, WIRE_WHERE_NO_CAP, STOP), 1, 0));
-	put(&kit, with_cap(mk_sample(&r, 8, T0 + 22000, WIRE_WHERE_HASKELL, HS(2), IP(HS(2)), STOP),
-			   1, 4));
+	woken(&kit, 8, T0, T0 + 10000, T0 + 20000, 1);
+	sampled(&kit, 8, T0 + 22000, 1);
 	/* it gave way to the collection, and had no CPU to go on after it */
 	preempted(&kit, 8, T0 + 29000, T0 + 50000, 1);
-	put(&kit, with_cap(mk_sample(&r, 8, T0 + 52000, WIRE_WHERE_HASKELL, HS(2), IP(HS(2)), STOP),
-			   1, 4));
+	sampled(&kit, 8, T0 + 52000, 1);
 	/* woken for that which 7 has taken meanwhile */
-	put(&kit,
-	    with_cap(mk_off(&r, 8, T0 + 60000, T0 + 70000, T0 + 80000, WIRE_WHERE_NO_CAP, STOP), 0,
-		     0));
-	put(&kit, with_cap(mk_sample(&r, 7, T0 + 85000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
-			   0, 3));
+	woken(&kit, 8, T0 + 60000, T0 + 70000, T0 + 80000, 0);
+	sampled(&kit, 7, T0 + 85000, 0);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 8, T0 + 80000));
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 90000));
 	finish(&kit);
 	lane = cap_of(picture__target(kit.pic, 0), 1);
 	check_cap_slice(lane, 0, T0, T0 + 10000, CS_IDLE, 0, 0);
 	check_cap_slice(lane, 1, T0 + 10000, T0 + 20000, CS_PREEMPTED, 8, 0);
-	check_cap_slice(lane, 2, T0 + 20000, T0 + 29000, CS_HASKELL, 8, 4);
+	check_cap_slice(lane, 2, T0 + 20000, T0 + 29000, CS_HASKELL, 8, 8);
 	check_cap_slice(lane, 3, T0 + 29000, T0 + 30000, CS_PREEMPTED, 8, 0);
 	check_cap_slice(lane, 4, T0 + 30000, T0 + 40000, CS_GC, 0, 0);
 	check_cap_slice(lane, 5, T0 + 40000, T0 + 50000, CS_PREEMPTED, 8, 0);
@@ -329,21 +339,17 @@ static void test_leader_preempted(void **state)
 	(void)state;
 	kit_new(&kit);
 	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	put(&kit, with_cap(mk_sample(&r, 7, T0 + 1000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
-			   0, 3));
+	sampled(&kit, 7, T0 + 1000, 0);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_START, T0 + 30000));
 	/* woken, as the other capability is there: for the collection */
-	put(&kit,
-	    with_cap(mk_off(&r, 7, T0 + 31000, T0 + 32000, T0 + 33000, WIRE_WHERE_NO_CAP, STOP), 1,
-		     0));
+	woken(&kit, 7, T0 + 31000, T0 + 32000, T0 + 33000, 1);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
 	preempted(&kit, 7, T0 + 41000, T0 + 50000, 1);
-	put(&kit, with_cap(mk_sample(&r, 7, T0 + 52000, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP),
-			   0, 3));
+	sampled(&kit, 7, T0 + 52000, 0);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
 	finish(&kit);
 	lane = cap_of(picture__target(kit.pic, 0), 0);
-	check_cap_slice(lane, 0, T0, T0 + 30000, CS_HASKELL, 7, 3);
+	check_cap_slice(lane, 0, T0, T0 + 30000, CS_HASKELL, 7, 7);
 	check_cap_slice(lane, 4, T0 + 40000, T0 + 41000, CS_RTS, 7, 0);
 	check_cap_slice(lane, 5, T0 + 41000, T0 + 50000, CS_PREEMPTED, 7, 0);
 	assert_int_equal(lane->states_ns[CS_GC], 10000);

@@ -36,7 +36,7 @@ enum ev_flag {
 	EV_CALLS_UNKNOWN = 256, /* no call probe had been on: call_start_ns says nothing */
 	EV_HANDOVER = 512,	/* off the CPU in suspendThread: in a call that has not begun yet */
 	EV_AHEAD = 1024,	/* see intake__ahead: its record is still to come */
-	EV_TRACED = 2048,	/* stopped for a tracer: our own command's, until it can be seen */
+	EV_TRACED = 2048,	/* stopped for a tracer, as a command is until it can be watched */
 };
 
 /* A sample (t0 == t1), an off-CPU interval, a safe call, or a thread in a snapshot. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * off: what a thread waited for while it was off the CPU: the foreign function and the system call
- * that it slept in, or the place in the runtime.
+ * that it slept in, the capability that it was to get back, or the place in the runtime.
  */
 #include <stdio.h>
 
@@ -34,6 +34,9 @@ int off__book(struct lanes *l, const struct thread_lane *lane, enum thread_state
 	if (ev && (state == ST_SAFE_CALL_BLOCKED || state == ST_UNSAFE_CALL_BLOCKED ||
 		   state == ST_RTS_BLOCKED || state == ST_FOREIGN_BLOCKED))
 		syscall = ev->syscall;
+	/* it waits for the one that it left (rts/Schedule.c, resumeThread: suspended_cap) */
+	if (ev && state == ST_CAP_WAIT && ev->left != NO_CAP)
+		syscall = ev->left;
 	if (site && state == ST_SAFE_CALL_BLOCKED)
 		function = site->function;
 	if (ev && state == ST_UNSAFE_CALL_BLOCKED)
@@ -62,6 +65,11 @@ static const char *text_of(struct lanes *l, const struct ledger_reason *r)
 		break;
 	case ST_HASKELL_BLOCKED:
 		return "memory (page fault)";
+	case ST_CAP_WAIT:
+		if (r->syscall == WIRE_NO_SYSCALL)
+			return state__title(LANE_THREAD, r->state);
+		snprintf(text, sizeof(text), "capability %u", r->syscall);
+		return picture__string(l->pic, text);
 	default:
 		return state__title(LANE_THREAD, r->state);
 	}

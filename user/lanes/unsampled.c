@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unsampled: what a thread did on the CPU in a piece in which no sample was taken. What comes after
- * it says the most: where it went off the CPU, or the call or collection that it went into.
+ * it shows most of that: where it went off the CPU, or the call or collection that it went into.
  */
 #include "lanes_priv.h"
 
@@ -41,7 +41,7 @@ static bool gives_others_back(const struct thread_builder *b, const struct seg *
 	       b->had != off->left;
 }
 
-/* No sample, no call: what the thread did just before it left the CPU says the most. */
+/* No sample, no call: what is known best is what the thread did just before it left the CPU. */
 static void by_off(const struct thread_builder *b, const struct seg *seg, const struct ev *off,
 		   struct finding_out *p, struct ev *ev)
 {
@@ -50,6 +50,12 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 	p->cap_known = true;
 	p->cap = off->left != NO_CAP ? off->left : SOME_CAP;
 	p->state = ev__state_on(off, seen__in_gc(b->l->seen, b->cursor, p->end));
+	if (gives_others_back(b, seg, off)) {
+		p->state = ST_RTS;
+		p->ev = NULL;
+		p->cap = b->had;
+		return;
+	}
 	if ((p->state == ST_RTS || p->state == ST_HASKELL || p->state == ST_UNSAFE_CALL_CPU) &&
 	    b->prev &&
 	    prior__state(b->l->prior, b->prev->where, off->where, p->end - b->cursor, &p->state)) {
@@ -75,14 +81,11 @@ static void by_off(const struct thread_builder *b, const struct seg *seg, const 
 		break;
 	case WIRE_WHERE_RTS:
 	case WIRE_WHERE_NO_CAP:
-		if (p->state != ST_RTS || !was_mutator(b, seg))
-			break;
-		p->ev = NULL;
 		/* The Haskell thread ran until it gave way to the scheduler. */
-		if (!gives_others_back(b, seg, off))
+		if (p->state == ST_RTS && was_mutator(b, seg)) {
 			p->state = ST_HASKELL;
-		else
-			p->cap = b->had;
+			p->ev = NULL;
+		}
 		break;
 	default:
 		break;

@@ -81,7 +81,10 @@ int ledger__guess(struct ledger *ledger, const struct ledger_place *place, uint3
 int ledger__off(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns);
 /* Time on the CPU whose stack is known by events alone. */
 int ledger__on(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t stack, int64_t ns);
-/* What an owner waited for in a state: a second view of the same time. */
+/*
+ * What an owner waited for in a state: a second view of the same time. `syscall`: the system call,
+ * or whatever else a state has, such as a capability's number.
+ */
 int ledger__reason(struct ledger *ledger, uint32_t owner, uint32_t state, uint32_t syscall,
 		   uint32_t function, int64_t ns);
 

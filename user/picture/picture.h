@@ -158,7 +158,7 @@ struct pic_row {
 
 /* A thread's time off the CPU by what it waited for. */
 struct pic_off_cpu {
-	const char *reason; /* "futex", "epoll_wait", "waiting for a capability", "sleep_c", … */
+	const char *reason; /* "futex", "epoll_wait", "capability 1", "sleep_c: nanosleep", … */
 	uint64_t ns;
 };
 

@@ -119,7 +119,7 @@ int text__ended(const struct text *t);
 /* Its own cost, as far as it is not known by process. */
 int text__common_cost(const struct text *t);
 int text__findings(const struct text *t);
-/* What awake threads waited in, a line. */
+/* What awake threads waited in or for, a line. */
 int text__waits(const struct text *t, const struct pic_lane *const *lanes, size_t awake);
 /* The OS threads, those that used or wanted a CPU first; the caller frees. `ret_awake`: so many do
  * not just sleep. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The text report's table of OS threads: where each one's time went, those first that used or
- * wanted a CPU; and what they waited in. Threads that slept all the time share one row.
+ * wanted a CPU; and what they waited in or for. Threads that slept all the time share one row.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static int by_busy(const void *pa, const void *pb)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-/* ── what they waited in ─────────────────────────────────────────────────────────────────── */
+/* ── what they waited in or for ──────────────────────────────────────────────────────────── */
 
 /* Waits that the table has columns for. */
 static bool is_column(const char *reason)
@@ -42,6 +42,7 @@ struct reason {
 	const char *text;
 	uint64_t ns;
 	size_t threads;
+	pid_t tid; /* the last of them */
 };
 
 static int by_ns(const void *pa, const void *pb)
@@ -71,6 +72,7 @@ static size_t add_reasons(struct reason *v, size_t n, const struct pic_lane *lan
 			v[n++] = (struct reason){.text = off->reason};
 		v[i].ns += off->ns;
 		v[i].threads++;
+		v[i].tid = lane->tid;
 	}
 	return n;
 }
@@ -94,12 +96,15 @@ int text__waits(const struct text *t, const struct pic_lane *const *lanes, size_
 	for (size_t i = 0; i < MIN(n, (size_t)(t->brief ? REASONS_BRIEF : REASONS)); i++) {
 		if (human__percent(v[i].ns, t->wall_ns) < REASON_SHOWN)
 			break;
-		buf__addf(&text, "%s%s %s", i ? ", " : "", v[i].text, human__duration(v[i].ns).s);
+		buf__addf(&text, "%s%s (%s", i ? ", " : "", v[i].text, human__duration(v[i].ns).s);
 		if (v[i].threads > 1)
-			buf__addf(&text, " (%zu threads)", v[i].threads);
+			buf__addf(&text, ", %zu threads", v[i].threads);
+		else if (v[i].tid)
+			buf__addf(&text, ", %d", v[i].tid);
+		buf__addf(&text, ")");
 	}
 	if (text.len)
-		err = text__paragraph(t, "  waited in: ", text.data);
+		err = text__paragraph(t, "  waited in or for: ", text.data);
 	buf__free(&text);
 	free(v);
 	return err;
