@@ -48,7 +48,7 @@ bool kernel__has_cap(const struct kernel_features *features, int cap);
 struct kernel;
 
 struct kernel_opts {
-	uint32_t frequency_hz;	     /* samples per second and CPU */
+	uint32_t frequency_hz;	     /* samples per second and CPU, in the mean */
 	double max_overhead_percent; /* of one CPU, for each target's call probes */
 	const struct kernel_features *features;
 	/*
@@ -216,6 +216,11 @@ struct kernel_cost {
  * on collections' ends are held against it by themselves, and come off for good.
  */
 void kernel__budget(struct kernel *kernel, uint64_t now_ns);
+/*
+ * To be called about ten times a second: changes the sampler's period at times, lest it keep step
+ * with what a program does.
+ */
+void kernel__vary_sampling(struct kernel *kernel, uint64_t now_ns);
 /* From now on one sample in so many is taken; 1: all. */
 void kernel__sample_every(struct kernel *kernel, uint32_t n);
 /*

@@ -35,8 +35,14 @@ int perf__link(struct bpf_program *prog, int event_fd, int *ret_fd);
 
 /* ── sampler.c ───────────────────────────────────────────────────────────────────────────── */
 
-/* On each CPU that is online; the keeper holds it. */
-int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keeper *keeper);
+struct sampler;
+/* On each CPU that is online; the keeper holds it. frequency_hz: the mean. */
+int sampler__start(struct bpf_program *prog, uint32_t frequency_hz, struct keeper *keeper,
+		   struct sampler **ret_sampler);
+/* What the keeper holds goes on. */
+void sampler__free(struct sampler *s);
+/* To be called often: gives each CPU another period at times. NULL: nothing. */
+void sampler__vary(struct sampler *s, uint64_t now_ns);
 /* True if a cpu-clock event can be opened. */
 bool sampler__works(void);
 
@@ -156,6 +162,7 @@ struct kernel {
 	struct safescope_bpf *skel;
 	struct ring_buffer *ring;
 	struct keeper *keeper;
+	struct sampler *sampler;
 	struct run_time *run_time;
 	bool multi;
 	bool all; /* every process of a file shares its probes, and execs are followed */

@@ -158,7 +158,8 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	err = attach_always(kernel->skel, kernel->keeper);
 	if (err)
 		goto fail;
-	err = sampler__start(kernel->skel->progs.on_sample, opts->frequency_hz, kernel->keeper);
+	err = sampler__start(kernel->skel->progs.on_sample, opts->frequency_hz, kernel->keeper,
+			     &kernel->sampler);
 	if (err)
 		goto fail;
 	/* without it what is dlopened is found late or not at all; everything else works */
@@ -188,6 +189,7 @@ void kernel__close(struct kernel *kernel)
 	while (kernel->targets)
 		kernel__detach(kernel, kernel->targets->pid);
 	probes__free(kernel);
+	sampler__free(kernel->sampler);
 	mappings__free(kernel->mappings);
 	ring_buffer__free(kernel->ring);
 	run_time__free(kernel->run_time);
