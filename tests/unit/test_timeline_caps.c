@@ -344,16 +344,20 @@ static void test_leader_preempted(void **state)
 	/* woken, as the other capability is there: for the collection */
 	woken(&kit, 7, T0 + 31000, T0 + 32000, T0 + 33000, 1);
 	put(&kit, mk_gc(&r, 7, WIRE_GC_END, T0 + 40000));
+	/* twice */
 	preempted(&kit, 7, T0 + 41000, T0 + 50000, 1);
-	sampled(&kit, 7, T0 + 52000, 0);
+	preempted(&kit, 7, T0 + 50500, T0 + 60000, 1);
+	sampled(&kit, 7, T0 + 62000, 0);
 	put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, END));
 	finish(&kit);
 	lane = cap_of(picture__target(kit.pic, 0), 0);
 	check_cap_slice(lane, 0, T0, T0 + 30000, CS_HASKELL, 7, 7);
 	check_cap_slice(lane, 4, T0 + 40000, T0 + 41000, CS_RTS, 7, 0);
 	check_cap_slice(lane, 5, T0 + 41000, T0 + 50000, CS_PREEMPTED, 7, 0);
+	check_cap_slice(lane, 6, T0 + 50000, T0 + 50500, CS_RTS, 7, 0);
+	check_cap_slice(lane, 7, T0 + 50500, T0 + 60000, CS_PREEMPTED, 7, 0);
 	assert_int_equal(lane->states_ns[CS_GC], 10000);
-	assert_int_equal(lane->states_ns[CS_PREEMPTED], 9000);
+	assert_int_equal(lane->states_ns[CS_PREEMPTED], 18500);
 	assert_int_equal(lane->states_ns[CS_IDLE], 0);
 	lane = cap_of(picture__target(kit.pic, 0), 1);
 	assert_int_equal(lane->states_ns[CS_PREEMPTED], 0);

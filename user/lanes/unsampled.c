@@ -32,13 +32,24 @@ static bool was_mutator(const struct thread_builder *b, const struct seg *seg)
 		b->prev->where == WIRE_WHERE_SAFE_CALL);
 }
 
-/* It has led a collection and was preempted as it woke another (see awaited_by in piece.c). */
+/* Off the CPU against its will, in the middle of giving up a capability that is not its own. */
+static bool gives_another(const struct thread_builder *b, const struct ev *off)
+{
+	return off->where == WIRE_WHERE_NO_CAP && (off->flags & EV_RUNNABLE) &&
+	       off->left != NO_CAP && b->had != NO_CAP && off->left != b->had;
+}
+
+/*
+ * It has led a collection and was preempted as it woke another (see awaited_by in piece.c); or it
+ * was before, and is again, by the same one or by the next.
+ */
 static bool gives_others_back(const struct thread_builder *b, const struct seg *seg,
 			      const struct ev *off)
 {
-	return b->cursor == seg->start && seg->kind == SEG_GC_END &&
-	       off->where == WIRE_WHERE_NO_CAP && (off->flags & EV_RUNNABLE) && b->had != NO_CAP &&
-	       b->had != off->left;
+	bool led = b->cursor == seg->start && seg->kind == SEG_GC_END;
+	bool goes_on = b->prev && b->prev->t1 == b->cursor && gives_another(b, b->prev);
+
+	return (led || goes_on) && gives_another(b, off);
 }
 
 /* No sample, no call: what is known best is what the thread did just before it left the CPU. */
