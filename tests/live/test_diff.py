@@ -14,8 +14,6 @@ CPU_SECONDS = 3
 STEADY = tuple(f"steady{i}" for i in range(1, 7))
 
 
-# Far from any multiple of the kernel's tick (250 or 1000 Hz): near one, a program in which something happens at each
-# tick is sampled at the same places for a third of a second and more, with `perf record -a`, too.
 OFTEN = "1103"
 
 

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stacks: nearly all end at the thread's start, and they hold the program's own functions."""
 
-from harness import cases, check, profile_run, run
+import re
+
+from harness import cases, check, check_near, profile_run, run
 from test_unwind import agrees, whole
 
 # What a program's own source says must be on its stacks.
@@ -44,6 +46,16 @@ def test_complete(t, case):
     check(target["ghc"]["threaded"] == (way != "v"), f"way {way}, report says {target['ghc']}")
     check(target["ghc"]["profiled"] == way.endswith("_p"), f"way {way}, report says {target['ghc']}")
     check(target["ghc"]["layout_checked"], "the layout was not checked")
+
+
+def test_in_step(t):
+    """What happens at every second period of the sampler, and takes less than a fifth of one, is sampled in all its
+    parts."""
+    truth, report, _ = profile_run(t, "Step", 2000, options=("-F", "1000"))
+    for name in "early", "late":
+        ns = sum(f["self_ns"] for f in report.target()["functions"] if re.match(rf"~?Main\.(\$w)?{name}\b", f["name"]))
+        want = truth[f"{name}_ns"]
+        check_near(name, ns, want, 0.3 * want)
 
 
 def test_deep_stacks_are_elided(t):

@@ -76,7 +76,8 @@ const struct option_row option_rows[] = {
 	 2, NULL},
 	{"off-file", OPT_OFF_FILE, "PATH", OPTION_FILE | OPTION_LIVE,
 	 "while this file exists nothing is profiled", 2, OPTIONS_OFF_PATH},
-	{"frequency", 'F', "HZ", OPTION_LIVE, "samples per second and CPU, 1 to 9999", 2, "99"},
+	{"frequency", 'F', "HZ", OPTION_LIVE, "samples per second and CPU in the mean, 1 to 9999",
+	 2, "99"},
 	{"stacks", OPT_STACKS, "auto|stg|ccs|both", OPTION_LIVE,
 	 "what the Haskell part of a stack is made of: the Haskell stack's frames, the cost "
 	 "centres, or those and below them the frames (auto: cost centres in profiled programs)",

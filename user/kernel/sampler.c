@@ -25,7 +25,7 @@
 
 /* A CPU's period is another one after so many of them, but no sooner than after VARY_EVERY_NS: each
  * change interrupts the CPU. */
-#define VARY_PERIODS 16
+#define VARY_PERIODS  16
 #define VARY_EVERY_NS 50000000ULL
 /* It is this part of the mean one shorter or longer, at the most. */
 #define VARY_PART 4
@@ -171,7 +171,7 @@ void sampler__free(struct sampler *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; s->fds && i < s->n; i++)
 		close(s->fds[i]);
 	free(s->fds);
 	free(s);
