@@ -173,7 +173,7 @@ int diff_stacks__put_folded(FILE *out, const struct diff_stacks *stacks)
 
 		for (int side = 0; side < 2; side++) {
 			carry[side] += s->sum[side];
-			n[side] = (uint64_t)carry[side];
+			n[side] = human__whole(carry[side]);
 			carry[side] -= (double)n[side];
 		}
 		if (n[0] || n[1])
