@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * walk: the generations' blocks (rts/include/rts/storage/GC.h, struct generation_; Block.h, struct
+ * bdescr_), and the closures in them. Offsets that have been the same from 8.10 to 9.14 are checked
+ * against GHC's headers by scripts/ghc-layout.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "census_priv.h"
+
+#define GENERATION_BLOCKS	   8
+#define GENERATION_LARGE_OBJECTS   32
+#define GENERATION_COMPACT_OBJECTS 64
+
+/* rts/include/rts/storage/Block.h */
+#define BLOCK_SIZE   4096
+#define BDESCR_WORDS 8 /* start, free, link, prev/u, gen, then no and flags, then blocks */
+/* A megablock's, of which the first blocks hold the descriptors. */
+#define MOST_BLOCKS_IN_GROUP (1U << 18)
+
+#define MAX_BLOCKS ((size_t)1 << 22)
+/* Of a large object what its size is known by. */
+#define HEAD_WORDS 64
+
+struct block {
+	uint64_t start, free;
+};
+
+struct walk {
+	const struct census_opts *opts;
+	struct census *census;
+	struct info_tables *tables;
+	struct block *blocks;
+	size_t n, cap;
+	uint64_t words[BLOCK_SIZE / 8];
+};
+
+static int read_at(const struct walk *w, uint64_t addr, void *buf, size_t len)
+{
+	return w->opts->read(w->opts->ctx, addr, buf, len);
+}
+
+/* ── closures ────────────────────────────────────────────────────────────────────────────── */
+
+static void count(struct walk *w, struct info_table *table, uint64_t bytes, uint64_t times)
+{
+	struct census *c = w->census;
+
+	if (!table->entry) {
+		/* the last one is of all that have none of their own */
+		if (c->n < CENSUS_MAX_ENTRIES)
+			c->n++;
+		table->entry = c->n;
+		c->entries[c->n - 1].info = c->n < CENSUS_MAX_ENTRIES ? table->info : 0;
+		c->entries[c->n - 1].type = c->n < CENSUS_MAX_ENTRIES ? table->type : 0;
+	}
+	c->entries[table->entry - 1].count += times;
+	c->entries[table->entry - 1].bytes += bytes;
+}
+
+/* What an update leaves is smaller than what was there: so is a shrunk array. */
+static bool may_leave_gap(uint8_t type)
+{
+	return type == CLOSURE_IND || type == CLOSURE_BLACKHOLE || type == CLOSURE_TSO ||
+	       type == CLOSURE_TREC_CHUNK || type == CLOSURE_ARR_WORDS ||
+	       type >= CLOSURE_SMALL_MUT_ARR_PTRS_CLEAN;
+}
+
+/* Each closure of `n` words, which are the filled part of a block, stands for `times` of them. */
+static int walk_words(struct walk *w, const uint64_t *words, uint64_t n, uint64_t times)
+{
+	struct census *c = w->census;
+	bool gap = false;
+
+	for (uint64_t at = 0; at < n;) {
+		struct info_table *table;
+		int err = info_tables__find(w->tables, words[at], &table);
+		uint64_t size =
+			err || !table ? 0 : closure__words(w->opts, table, words + at, n - at);
+
+		if (err)
+			return err;
+		if (!size) {
+			*(gap ? &c->gap_bytes : &c->unknown_bytes) += 8;
+			at++;
+			continue;
+		}
+		count(w, table, 8 * size * times, times);
+		c->counted_bytes += 8 * size;
+		gap = may_leave_gap(table->type);
+		at += size;
+	}
+	return 0;
+}
+
+static int walk_block(struct walk *w, const struct block *b, uint64_t times)
+{
+	int err = 0;
+
+	/* a closure does not cross from one block of a group to the next but in a large object */
+	for (uint64_t at = b->start; !err && at < b->free; at += BLOCK_SIZE) {
+		uint64_t len = MIN(b->free - at, (uint64_t)BLOCK_SIZE) & ~7ULL;
+
+		w->census->walked_bytes += len;
+		if (read_at(w, at, w->words, len) < 0)
+			w->census->unknown_bytes += len;
+		else
+			err = walk_words(w, w->words, len / 8, times);
+	}
+	return err;
+}
+
+/* A large object is one closure; its size is what its blocks are filled with. */
+static int count_large(struct walk *w, const struct block *b)
+{
+	struct info_table *table;
+	uint64_t info;
+	int err;
+
+	w->census->large_bytes += b->free - b->start;
+	if (read_at(w, b->start, &info, sizeof(info)) < 0) {
+		w->census->unknown_bytes += b->free - b->start;
+		return 0;
+	}
+	err = info_tables__find(w->tables, info, &table);
+	if (err)
+		return err;
+	if (!table)
+		w->census->unknown_bytes += b->free - b->start;
+	else
+		count(w, table, b->free - b->start, 1);
+	return 0;
+}
+
+/* ── blocks ──────────────────────────────────────────────────────────────────────────────── */
+
+static int keep_block(struct walk *w, const struct block *b)
+{
+	int err;
+
+	w->census->blocks_bytes += b->free - b->start;
+	if (w->n == MAX_BLOCKS) {
+		w->census->cut = true;
+		return 0;
+	}
+	err = ARRAY_RESERVE(w->blocks, w->cap, w->n + 1, MAX_BLOCKS);
+	if (!err)
+		w->blocks[w->n++] = *b;
+	return err;
+}
+
+static int count_compact(struct walk *w, const struct block *b)
+{
+	w->census->compact_bytes += b->free - b->start;
+	return 0;
+}
+
+/* The program goes on: a chain may lead anywhere, and round. */
+static int each_block(struct walk *w, uint64_t at,
+		      int (*take)(struct walk *w, const struct block *b))
+{
+	uint64_t descr[BDESCR_WORDS];
+	int err = 0;
+
+	for (size_t i = 0; !err && at; i++) {
+		struct block b;
+		uint64_t blocks;
+
+		if (i == MAX_BLOCKS || at & 63 || read_at(w, at, descr, sizeof(descr)) < 0) {
+			w->census->cut = true;
+			return 0;
+		}
+		b = (struct block){descr[0], descr[1]};
+		blocks = (uint32_t)descr[6];
+		if (b.start % BLOCK_SIZE || !blocks || blocks > MOST_BLOCKS_IN_GROUP ||
+		    b.free < b.start || b.free - b.start > blocks * BLOCK_SIZE) {
+			w->census->cut = true;
+			return 0;
+		}
+		err = take(w, &b);
+		at = descr[2];
+	}
+	return err;
+}
+
+static int list_generation(struct walk *w, uint64_t generation)
+{
+	uint64_t blocks, large, compact;
+	int err;
+
+	if (read_at(w, generation + GENERATION_BLOCKS, &blocks, sizeof(blocks)) < 0 ||
+	    read_at(w, generation + GENERATION_LARGE_OBJECTS, &large, sizeof(large)) < 0 ||
+	    read_at(w, generation + GENERATION_COMPACT_OBJECTS, &compact, sizeof(compact)) < 0)
+		return -EFAULT;
+	err = each_block(w, blocks, keep_block);
+	if (!err)
+		err = each_block(w, large, count_large);
+	return err ? err : each_block(w, compact, count_compact);
+}
+
+/* So many at most, evenly spread; each stands for as many as are left out. */
+static int walk_all(struct walk *w)
+{
+	uint64_t most = MAX(w->opts->most_bytes, (uint64_t)BLOCK_SIZE);
+	uint64_t step = w->census->blocks_bytes / most + 1;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < w->n; i += step)
+		err = walk_block(w, &w->blocks[i], MIN(step, w->n - i));
+	return err;
+}
+
+static int by_bytes(const void *pa, const void *pb)
+{
+	const struct census_entry *a = pa, *b = pb;
+
+	return CMP(b->bytes, a->bytes) ?: CMP(a->info, b->info);
+}
+
+int census__walk(const struct census_opts *opts, struct census *ret_census)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	memset(ret_census, 0, sizeof(*ret_census));
+	w->opts = opts;
+	w->census = ret_census;
+	err = info_tables__new(opts, &w->tables);
+	for (uint32_t i = 0; !err && i < MIN(opts->n_generations, CENSUS_MAX_GENERATIONS); i++)
+		err = list_generation(w, opts->generations[i]);
+	if (!err)
+		err = walk_all(w);
+	if (!err)
+		array__sort(ret_census->entries, ret_census->n, sizeof(ret_census->entries[0]),
+			    by_bytes);
+	info_tables__free(w->tables);
+	free(w->blocks);
+	free(w);
+	return err;
+}
