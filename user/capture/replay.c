@@ -192,6 +192,27 @@ static int add_log(struct replay *r, const struct intake_input *in)
 	return err;
 }
 
+static int add_census(struct replay *r, const struct intake_input *in)
+{
+	const size_t head = offsetof(struct target_census, entries);
+	struct target_census *census;
+	int err;
+
+	if (in->size < head || in->size > sizeof(*census))
+		return -EBADMSG;
+	census = calloc(1, sizeof(*census));
+	if (!census)
+		return -ENOMEM;
+	memcpy(census, in->data, in->size);
+	for (size_t i = 0; i < TARGET_CENSUS_MAX; i++)
+		census->entries[i].constructor[TARGET_CENSUS_CONSTRUCTOR - 1] = '\0';
+	err = census->n == (in->size - head) / sizeof(census->entries[0])
+		      ? intake__census(r->in, in->pid, census, in->a)
+		      : -EBADMSG;
+	free(census);
+	return err;
+}
+
 /* The functions of intake.h, each as it was reported to the tap. */
 static int apply(struct replay *r, const struct intake_input *in)
 {
@@ -214,6 +235,8 @@ static int apply(struct replay *r, const struct intake_input *in)
 		return in->size == sizeof(struct wire_off_stack)
 			       ? intake__off_stack(r->in, in->pid, in->tid, in->data)
 			       : -EBADMSG;
+	case TI_CENSUS:
+		return add_census(r, in);
 	case TI_COST:
 		return set_cost(r, in);
 	case TI_LOST:

@@ -84,6 +84,10 @@ const struct option_row option_rows[] = {
 	 2, "auto"},
 	{"kernel-stacks", OPT_KERNEL_STACKS, NULL, OPTION_LIVE, "kernel frames on top of stacks", 2,
 	 NULL},
+	{"heap-census", OPT_HEAP_CENSUS, NULL, OPTION_LIVE,
+	 "what the heap is made of, after a major collection (with --window: and again after "
+	 "SIGUSR1)",
+	 2, NULL},
 	{"symbols", OPT_SYMBOLS, "FILE", OPTION_FILE,
 	 "an unstripped twin of the target's executable (default: debug files by build-id and "
 	 "debuglink)",

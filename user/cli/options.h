@@ -75,6 +75,7 @@ struct options {
 	double max_cpu_percent; /* 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
+	bool heap_census;
 	bool propagate_exit;   /* MODE_COMMAND */
 	struct push_opts push; /* n 0: nothing is pushed */
 	bool quiet;

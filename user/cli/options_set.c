@@ -202,6 +202,9 @@ int options__set_view(struct option_input *in, int key, const char *arg)
 	struct options *o = in->o;
 
 	switch (key) {
+	case OPT_HEAP_CENSUS:
+		o->heap_census = true;
+		return 0;
 	case OPT_KERNEL_STACKS:
 		o->kernel_stacks = true;
 		return 0;

@@ -31,6 +31,7 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.max_cpu_percent = o->max_cpu_percent,
 		.stacks = o->stacks,
 		.kernel_stacks = o->kernel_stacks,
+		.heap_census = o->heap_census,
 		.plumbing = o->verbose > 0,
 		.symbols = o->symbols,
 		.force = o->force,

@@ -10,6 +10,9 @@
 #define GROWTH_MAJORS  6
 #define GROWTH_SPAN_NS 5000000000ULL
 #define GROWTH_LIVE    10000000ULL
+/* So many closure types are named, and none that has less of the growth. */
+#define MOST_GROWING	3
+#define GROWING_PERCENT 10
 
 /* Some major collection may come at a bad moment. */
 #define FUTILE_MAJORS	    3
@@ -47,6 +50,50 @@ static uint64_t span_of_majors(const struct pic_heap *heap)
 	return last - first;
 }
 
+static uint64_t grown(const struct pic_closure *c)
+{
+	return c->bytes - MIN(c->bytes, c->first_bytes);
+}
+
+/* Of those that grew from the first census to the last, the one with most after `last`, which had
+ * most so far; NULL: no more. */
+static const struct pic_closure *next_grown(const struct pic_census *c,
+					    const struct pic_closure *last)
+{
+	const struct pic_closure *best = NULL;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct pic_closure *v = &c->v[i];
+
+		if (last && (grown(v) > grown(last) || (grown(v) == grown(last) && v <= last)))
+			continue;
+		if (grown(v) && (!best || grown(v) > grown(best)))
+			best = v;
+	}
+	return best;
+}
+
+/* What most of the growth is made of; "" where there are no two censuses. */
+static const char *growing(struct finder *f)
+{
+	const struct pic_census *c = &f->t->census;
+	const struct pic_closure *v = NULL;
+	const char *text = "";
+	uint64_t all = 0;
+
+	if (c->first_ns == c->at_ns)
+		return text;
+	for (size_t i = 0; i < c->n; i++)
+		all += grown(&c->v[i]);
+	for (unsigned i = 0; i < MOST_GROWING && (v = next_grown(c, v)); i++) {
+		if (!finding__share(grown(v), all, GROWING_PERCENT))
+			break;
+		text = finding__text(f, "%s%s %s%s (+%s)", text, i ? "," : "; what grows is",
+				     v->approximate ? "~" : "", v->name, human__bytes(grown(v)).s);
+	}
+	return text;
+}
+
 static void find_growth(struct finder *f)
 {
 	const struct pic_heap *heap = &f->t->heap;
@@ -59,10 +106,11 @@ static void find_growth(struct finder *f)
 		return;
 	finding__add(f, "heap_grows", f->t->gc.pause_ns, NULL,
 		     "The heap grows by %s a minute (± %s), and what is live after major "
-		     "collections was %s in the end: something is kept that is not needed any "
+		     "collections was %s in the end%s: something is kept that is not needed any "
 		     "more, or a cache has no limit",
 		     human__bytes(human__whole(heap->growth)).s,
-		     human__bytes(human__whole(heap->growth_error)).s, human__bytes(live).s);
+		     human__bytes(human__whole(heap->growth_error)).s, human__bytes(live).s,
+		     growing(f));
 }
 
 static void find_futile(struct finder *f)

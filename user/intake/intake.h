@@ -91,6 +91,9 @@ int intake__ahead(struct intake *in, const void *rec, size_t size);
 /* The threads as they were at at_ns; at_end: the session's (or the target's) last one. */
 int intake__snapshot(struct intake *in, pid_t pid, const struct snapshot *snapshot, uint64_t at_ns,
 		     bool at_end);
+/* What its heap was made of at at_ns, which is not 0. */
+int intake__census(struct intake *in, pid_t pid, const struct target_census *census,
+		   uint64_t at_ns);
 /* The latest values replace earlier ones. */
 int intake__site_counters(struct intake *in, const struct wire_site_key *key,
 			  const struct wire_site *site);

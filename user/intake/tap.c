@@ -29,6 +29,7 @@ const char *intake_input__name(enum intake_input_kind kind)
 		[TI_SETTLE_TARGET] = "settle_target",
 		[TI_RETIRE_SETTLED] = "retire_settled",
 		[TI_CUT] = "cut",
+		[TI_CENSUS] = "census",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";

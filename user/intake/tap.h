@@ -46,6 +46,7 @@ enum intake_input_kind {
 	TI_SETTLE_TARGET = 21, /* pid; n: it is to be kept */
 	TI_RETIRE_SETTLED = 22, /* a: how many stay */
 	TI_CUT = 23,		/* a: at_ns */
+	TI_CENSUS = 24,		/* pid, data: struct target_census up to its last entry; a: at_ns */
 	TI_MAX,
 };
 

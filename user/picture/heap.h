@@ -145,4 +145,44 @@ struct pic_heap {
 
 #define MAJOR_FREED_LITTLE_PERCENT 3
 
+/* ── what it is made of ──────────────────────────────────────────────────────────────────── */
+
+enum pic_closure_kind {
+	PC_CONSTRUCTOR,
+	PC_FUNCTION, /* functions, and applications of them to some of their arguments */
+	PC_THUNK,
+	PC_ARRAY,
+	PC_THREAD, /* Haskell threads and their stacks */
+	PC_OTHER,
+	PC_KINDS,
+};
+
+/* Closures of one constructor, of one piece of code, or of one type of the runtime's. */
+struct pic_closure {
+	const char *name;    /* "Data.Map.Internal.Bin", "Main.go", "ARR_WORDS" */
+	const char *module;  /* "" if none */
+	const char *package; /* "": the main package, or none */
+	enum pic_closure_kind kind;
+	bool approximate; /* as struct pic_frame has it */
+	uint64_t count, bytes;
+	uint64_t first_bytes; /* at the picture's first census */
+};
+
+/* The last one. What was read while the program ran on may contradict itself. */
+struct pic_census {
+	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: there was none */
+	uint64_t first_ns;
+	uint64_t blocks_bytes;	/* in blocks, but for large objects and compact regions */
+	uint64_t walked_bytes;	/* of these were looked at, and stand for all */
+	uint64_t counted_bytes; /* of these are closures */
+	uint64_t gap_bytes;	/* and what an updated closure left */
+	uint64_t unknown_bytes; /* and what no sense could be made of */
+	uint64_t large_bytes;	/* large objects; they are among the closures */
+	uint64_t compact_bytes; /* compact regions; they are not */
+	uint64_t others_count, others_bytes;
+	bool cut;		     /* not all blocks were found */
+	const struct pic_closure *v; /* by bytes, descending */
+	size_t n;
+};
+
 #endif

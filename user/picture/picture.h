@@ -467,6 +467,7 @@ struct pic_target {
 	struct pic_gc gc;
 	struct pic_alloc alloc;
 	struct pic_heap heap;
+	struct pic_census census;
 
 	const struct pic_gc_event *gcs;
 	size_t n_gcs;

@@ -97,6 +97,25 @@ int looks__snapshot_taken(struct looks *looks, struct target *target, struct sna
 	return err;
 }
 
+int looks__census(struct looks *looks, struct target *target, int timeout_ms)
+{
+	int err = shares__ask(looks->shares, target__account(target), 0);
+
+	if (!err)
+		err = target__start_census(target, timeout_ms);
+	return err ? err : begin(looks, target);
+}
+
+int looks__census_taken(struct looks *looks, struct target *target,
+			struct target_census **ret_census)
+{
+	int err = target__take_census(target, ret_census);
+
+	if (err != -EINPROGRESS)
+		over(looks, target);
+	return err;
+}
+
 void looks__cancel(struct looks *looks, struct target *target)
 {
 	over(looks, target);

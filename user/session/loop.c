@@ -246,8 +246,10 @@ void loop__run(struct session *s)
 		if (switched__off(s, time__monotonic_ns()))
 			break;
 		signalled__take(s);
-		if (signals__came(&s->write_fd))
+		if (signals__came(&s->write_fd)) {
 			l.write_now = true;
+			censuses__want_all(s);
+		}
 		member__take_looks(s, time__monotonic_ns());
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());

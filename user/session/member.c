@@ -126,6 +126,7 @@ static void on_ready(struct session *s, struct member *m)
 	snapshots__want(s, m);
 	snapshots__start(s, m, m->maps_due_ns);
 	missing__note(s, m);
+	censuses__want(s, m);
 	kernel__learn(s->kernel, &m->program, info, m->account);
 }
 
@@ -304,7 +305,9 @@ void member__take_looks(struct session *s, uint64_t now)
 		next = members__next_live(s->members, m);
 		if (!target__looks(m->target))
 			continue;
-		if (m->ready)
+		if (m->census.began_ns)
+			censuses__take(s, m);
+		else if (m->ready)
 			snapshots__take(s, m, false);
 		else
 			take_check(s, m, now);

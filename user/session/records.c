@@ -51,6 +51,11 @@ static int on_record(void *ctx, const void *record, size_t size)
 	case WIRE_EXEC:
 		on_exec(s, h, size);
 		break;
+	case WIRE_HEAP:
+		if (!hold_back(s, h, size))
+			feed__record(s->feed, record, size);
+		censuses__on_heap(s, record, size);
+		break;
 	default:
 		if (!hold_back(s, h, size))
 			feed__record(s->feed, record, size);

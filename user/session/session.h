@@ -44,6 +44,7 @@ struct session_opts {
 	double max_cpu_percent; /* of one CPU, for safescoped itself; 0: no limit */
 	enum intake_stacks stacks;
 	bool kernel_stacks;
+	bool heap_census; /* after a major collection, and after each SIGUSR1 */
 	bool plumbing; /* see struct intake_opts */
 
 	const char *symbols;	     /* an unstripped twin of the executable; NULL: none */

@@ -220,6 +220,10 @@ int looks__checked(struct looks *looks, struct target *target, char *reason, siz
 int looks__snapshot(struct looks *looks, struct target *target, int timeout_ms);
 int looks__snapshot_taken(struct looks *looks, struct target *target,
 			  struct snapshot *ret_snapshot);
+/* As target__start_census(), target__take_census(). */
+int looks__census(struct looks *looks, struct target *target, int timeout_ms);
+int looks__census_taken(struct looks *looks, struct target *target,
+			struct target_census **ret_census);
 /* Before a target is freed, and whenever nothing is to be known of it any more. */
 void looks__cancel(struct looks *looks, struct target *target);
 /* How many go on, and the descriptor that is readable when the i-th is over (-1: none is). */
@@ -274,6 +278,13 @@ struct member {
 	bool snapshot_due;
 	bool announced; /* the first one is over, and the user has been told */
 	uint64_t snapshot_until_ns, snapshot_ns;
+	/* censuses.c */
+	struct census_state {
+		bool due, disturbed, failed;
+		unsigned tries, again;
+		uint64_t began_ns; /* of the one that goes on, by its collection; 0: none does */
+		uint64_t taken_ns, live_words; /* of the last one */
+	} census;
 	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
 	uint64_t maps_due_ns, maps_read_ns;
 	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */
@@ -377,6 +388,19 @@ void snapshots__take(struct session *s, struct member *m, bool at_end);
 void snapshots__over(struct session *s, struct member *m);
 /* Of all members, at the session's end; until then at the latest. */
 void snapshots__last(struct session *s, uint64_t until_ns);
+
+/* ── censuses.c ──────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * What a member's heap is made of is counted when a major collection has ended, if it is wanted
+ * (opts->heap_census), and again when much more is live.
+ */
+void censuses__want(struct session *s, struct member *m);
+void censuses__want_all(struct session *s);
+/* A collection has ended. */
+void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size);
+/* Takes the one that goes on, if it is over. */
+void censuses__take(struct session *s, struct member *m);
 
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 

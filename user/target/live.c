@@ -151,10 +151,12 @@ int target__look_fd(const struct target *t)
 		return check__fd(t->checking);
 	if (names_fd >= 0)
 		return names_fd;
-	return t->snapshot ? snapshot_look__fd(t->snapshot) : -1;
+	if (t->snapshot)
+		return snapshot_look__fd(t->snapshot);
+	return t->census ? census_look__fd(t->census) : -1;
 }
 
 bool target__looks(const struct target *t)
 {
-	return t->checking || t->snapshot;
+	return t->checking || t->snapshot || t->census;
 }

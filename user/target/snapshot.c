@@ -339,6 +339,8 @@ void target__cancel(struct target *t)
 	t->checking = NULL;
 	free_look(t->snapshot);
 	t->snapshot = NULL;
+	census_look__free(t->census);
+	t->census = NULL;
 }
 
 int target__start_snapshot(struct target *target, int timeout_ms)

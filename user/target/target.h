@@ -157,6 +157,16 @@ int target__start_snapshot(struct target *target, int timeout_ms);
 /* -EINPROGRESS; 0: free it with snapshot__free(). -ETIMEDOUT, -EIO, -ENOMEM. */
 int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot);
 
+struct target_census;
+/*
+ * What its heap is made of, while it runs on. -EAGAIN: the target is not ready; -ENOTSUP: its
+ * heap's places are not known; -EBUSY as above.
+ */
+int target__start_census(struct target *target, int timeout_ms);
+/* -EINPROGRESS; 0: *ret_census is to be freed. -ETIMEDOUT, -EIO, -EFAULT, -ENOMEM; -EINVAL: none
+ * goes on. */
+int target__take_census(struct target *target, struct target_census **ret_census);
+
 /* Whether a look goes on. */
 bool target__looks(const struct target *target);
 /* Readable when it is over, for poll(); -1: this kernel cannot tell, so ask now and then. */
@@ -302,6 +312,28 @@ struct snapshot {
 };
 
 void snapshot__free(struct snapshot *snapshot);
+
+/* ── census ──────────────────────────────────────────────────────────────────────────────── */
+
+#define TARGET_CENSUS_MAX	  1024
+#define TARGET_CENSUS_CONSTRUCTOR 104
+
+/* Closures with the same info table. */
+struct target_census_entry {
+	uint64_t info; /* its address, which is its entry code's */
+	uint64_t count, bytes;
+	uint32_t type, pad;			     /* enum closure_type, census/census.h */
+	char constructor[TARGET_CENSUS_CONSTRUCTOR]; /* "package:Module.Name"; "": it is none */
+};
+
+/* As struct census has it; those with the most bytes first. Without pointers: captures have it. */
+struct target_census {
+	uint64_t blocks_bytes, walked_bytes, counted_bytes, gap_bytes, unknown_bytes, large_bytes,
+		compact_bytes;
+	uint64_t others_count, others_bytes; /* of all without an entry */
+	uint32_t cut, n;
+	struct target_census_entry entries[TARGET_CENSUS_MAX];
+};
 
 /* ── unwind rows ─────────────────────────────────────────────────────────────────────────── */
 

@@ -17,6 +17,7 @@ struct kallsyms;
 struct names;
 struct check;
 struct snapshot_look;
+struct census_look;
 
 struct target {
 	struct target_info info;
@@ -39,10 +40,11 @@ struct target {
 	struct check_result check;
 	struct names *names;
 	struct ccs_table *ccs; /* of ccs_target.c; NULL: nothing was read */
-	/* looks that go on; at most one of the two is not NULL */
+	/* looks that go on; at most one of them is not NULL */
 	struct check *checking;
 	bool check_last;
 	struct snapshot_look *snapshot;
+	struct census_look *census;
 };
 
 /* cache.c: NULL for no cache. */
@@ -66,6 +68,11 @@ int target__names_fd(const struct target *target);
 /* snapshot.c: one that goes on. As guard__fd() and guard__due_ns(). */
 int snapshot_look__fd(const struct snapshot_look *look);
 uint64_t snapshot_look__due_ns(const struct snapshot_look *look);
+
+/* census.c: one that goes on. */
+int census_look__fd(const struct census_look *look);
+/* Kills it. NULL is fine. */
+void census_look__free(struct census_look *look);
 
 /* ccs_target.c: what was read of the target's cost-centre stacks. */
 void ccs_table__free(struct ccs_table *table);

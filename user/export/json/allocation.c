@@ -100,6 +100,50 @@ static void add_points(struct report *r, cJSON *o, const struct pic_heap *heap)
 	add_text(r, o, "points", &text);
 }
 
+static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
+{
+	static const char *const kinds[PC_KINDS] = {"constructor", "function", "thunk",
+						    "array",	   "thread",   "other"};
+	cJSON *read, *list;
+
+	if (!c->at_ns) {
+		add_null(r, o, "census_read");
+		add_array(r, o, "census");
+		return;
+	}
+	read = add_object(r, o, "census_read");
+	add_time(r, read, "at_ns", c->at_ns);
+	add_time(r, read, "first_ns", c->first_ns);
+	add_u64(r, read, "blocks_bytes", c->blocks_bytes);
+	add_u64(r, read, "walked_bytes", c->walked_bytes);
+	add_u64(r, read, "counted_bytes", c->counted_bytes);
+	add_u64(r, read, "gap_bytes", c->gap_bytes);
+	add_u64(r, read, "unknown_bytes", c->unknown_bytes);
+	add_u64(r, read, "large_bytes", c->large_bytes);
+	add_u64(r, read, "compact_bytes", c->compact_bytes);
+	add_u64(r, read, "others_count", c->others_count);
+	add_u64(r, read, "others_bytes", c->others_bytes);
+	add_bool(r, read, "cut", c->cut);
+	list = add_array(r, o, "census");
+	for (size_t i = 0; i < c->n; i++) {
+		const struct pic_closure *v = &c->v[i];
+		cJSON *closure = add_object(r, list, NULL);
+		struct buf name;
+
+		buf__init(&name, STRTAB_MAX_STRING);
+		buf__addf(&name, "%s%s%s%s", v->approximate ? "~" : "", v->package,
+			  v->package[0] ? ":" : "", v->name);
+		r->failed |= name.err != 0;
+		add_string(r, closure, "closure", name.err ? "" : name.data);
+		buf__free(&name);
+		add_name(r, closure, "module", v->module);
+		add_string(r, closure, "kind", kinds[v->kind]);
+		add_u64(r, closure, "count", v->count);
+		add_u64(r, closure, "bytes", v->bytes);
+		add_u64(r, closure, "first_bytes", v->first_bytes);
+	}
+}
+
 void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 {
 	const struct pic_heap *heap = &t->heap;
@@ -140,4 +184,5 @@ void json__heap(struct report *r, cJSON *target, const struct pic_target *t)
 		add_u64(r, gen, "compact_bytes", heap->gens[i].compact_bytes);
 	}
 	add_points(r, o, heap);
+	add_census(r, o, &t->census);
 }

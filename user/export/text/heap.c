@@ -112,6 +112,78 @@ static int put_generations(const struct text *t)
 	return text__print(t, NULL, table, 0, "");
 }
 
+/* ── the census ──────────────────────────────────────────────────────────────────────────── */
+
+static uint64_t census_bytes(const struct pic_census *c)
+{
+	uint64_t bytes = c->others_bytes;
+
+	for (size_t i = 0; i < c->n; i++)
+		bytes += c->v[i].bytes;
+	return bytes;
+}
+
+static void put_census_head(const struct text *t)
+{
+	const struct pic_census *c = &t->target->census;
+	uint64_t start = t->session->start_ns, lost = c->unknown_bytes + c->gap_bytes;
+
+	fprintf(t->out, "  Made of, %s into the session",
+		human__duration(c->at_ns - MIN(c->at_ns, start)).s);
+	if (c->walked_bytes < c->blocks_bytes)
+		fprintf(t->out, " (of %s of blocks, %s were looked at)",
+			human__bytes(c->blocks_bytes).s, human__bytes(c->walked_bytes).s);
+	if (lost)
+		fprintf(t->out, "; %.1f %% are not told apart",
+			human__percent(lost, c->walked_bytes + c->large_bytes));
+	if (c->compact_bytes)
+		fprintf(t->out, "; %s in compact regions are not looked into",
+			human__bytes(c->compact_bytes).s);
+	if (c->cut)
+		fputs("; not all blocks were found, as the program went on", t->out);
+	fputs(":\n", t->out);
+}
+
+static int put_census(const struct text *t)
+{
+	static const char *const kinds[PC_KINDS] = {"constructor", "function", "thunk",
+						    "array",	   "thread",   ""};
+	static const struct table_column columns[] = {
+		{"%", COL_RIGHT, NULL, 0},	     {"bytes", COL_RIGHT, NULL, 0},
+		{"since first", COL_RIGHT, NULL, 0}, {"count", COL_RIGHT, NULL, 0},
+		{"closure", COL_LEFT, NULL, 0},	     {"kind", COL_LEFT, NULL, 0},
+		{"package", COL_LEFT, NULL, 0},
+	};
+	const struct pic_census *c = &t->target->census;
+	uint64_t all = census_bytes(c);
+	struct table *table;
+	int err;
+
+	if (!c->at_ns || !all)
+		return 0;
+	put_census_head(t);
+	err = table__new(columns, ARRAY_SIZE(columns), &table);
+	if (err)
+		return err;
+	for (size_t i = 0; i < MIN(c->n, t->rows); i++) {
+		const struct pic_closure *v = &c->v[i];
+		uint64_t more = MAX(v->bytes, v->first_bytes) - MIN(v->bytes, v->first_bytes);
+
+		table__cellf(table, "%.1f", human__percent(v->bytes, all));
+		table__cell(table, human__bytes(v->bytes).s);
+		table__cellf(table, "%s%s",
+			     c->first_ns == c->at_ns	 ? ""
+			     : v->bytes < v->first_bytes ? "−"
+							 : "+",
+			     c->first_ns == c->at_ns ? "" : human__bytes(more).s);
+		table__cell(table, human__count(v->count).s);
+		table__cellf(table, "%s%s", v->approximate ? "~" : "", v->name);
+		table__cell(table, kinds[v->kind]);
+		table__cell(table, v->package);
+	}
+	return text__print(t, NULL, table, c->n, "closures");
+}
+
 int text__heap_curves(const struct text *t)
 {
 	const struct pic_heap *heap = &t->target->heap;
@@ -125,5 +197,5 @@ int text__heap_curves(const struct text *t)
 		put_curve(t);
 	if (!err && !t->brief && heap->n_gens)
 		err = put_generations(t);
-	return err;
+	return err ? err : put_census(t);
 }

@@ -125,7 +125,7 @@ int text__overview(const struct text *t)
 		{text__findings, 4},	 {put_time, 0},		  {text__haskell_threads, 5},
 		{text__functions, 7},	 {text__cost_centres, 5}, {text__safe_calls, 4},
 		{text__unsafe_calls, 3}, {text__gc, 0},		  {text__allocation, 5},
-		{text__heap_curves, 0},	 {text__windows, 3},	  {text__heap, 3},
+		{text__heap_curves, 8},	 {text__windows, 3},	  {text__heap, 3},
 		{text__brief_trust, 0},
 	};
 	const struct pic_target *const of[] = {t->target};
