@@ -22,8 +22,12 @@
 #define MOST_BLOCKS_IN_GROUP (1U << 18)
 
 #define MAX_BLOCKS ((size_t)1 << 22)
-/* Of a large object what its size is known by. */
-#define HEAD_WORDS 64
+/* A megablock begins with the descriptors of its blocks (Block.h, LAST_BLOCK …). */
+#define MEGABLOCK_SIZE	(1ULL << 20)
+#define DESCRIPTOR_SIZE (16U << 10)
+/* Blocks that follow one another are read together: the less time it takes, the less the program
+ * does meanwhile. */
+#define RUN_BLOCKS 64
 
 struct block {
 	uint64_t start, free;
@@ -35,7 +39,9 @@ struct walk {
 	struct info_tables *tables;
 	struct block *blocks;
 	size_t n, cap;
-	uint64_t words[BLOCK_SIZE / 8];
+	uint64_t megablock; /* whose descriptors are there; 0: none's */
+	uint8_t descriptors[DESCRIPTOR_SIZE];
+	uint64_t words[RUN_BLOCKS * BLOCK_SIZE / 8];
 };
 
 static int read_at(const struct walk *w, uint64_t addr, void *buf, size_t len)
@@ -96,19 +102,22 @@ static int walk_words(struct walk *w, const uint64_t *words, uint64_t n, uint64_
 	return 0;
 }
 
-static int walk_block(struct walk *w, const struct block *b, uint64_t times)
+/* Each closure in them stands for `times` of them; they follow one another. */
+static int walk_run(struct walk *w, const struct block *blocks, size_t n, uint64_t times)
 {
+	uint64_t first = blocks[0].start, len = blocks[n - 1].free - first;
+	bool whole = n > 1 && read_at(w, first, w->words, len) == 0;
 	int err = 0;
 
-	/* a closure does not cross from one block of a group to the next but in a large object */
-	for (uint64_t at = b->start; !err && at < b->free; at += BLOCK_SIZE) {
-		uint64_t len = MIN(b->free - at, (uint64_t)BLOCK_SIZE) & ~7ULL;
+	for (size_t i = 0; !err && i < n; i++) {
+		uint64_t filled = (blocks[i].free - blocks[i].start) & ~7ULL;
+		const uint64_t *words = whole ? w->words + (blocks[i].start - first) / 8 : w->words;
 
-		w->census->walked_bytes += len;
-		if (read_at(w, at, w->words, len) < 0)
-			w->census->unknown_bytes += len;
+		w->census->walked_bytes += filled;
+		if (!whole && read_at(w, blocks[i].start, w->words, filled) < 0)
+			w->census->unknown_bytes += filled;
 		else
-			err = walk_words(w, w->words, len / 8, times);
+			err = walk_words(w, words, filled / 8, times);
 	}
 	return err;
 }
@@ -137,24 +146,43 @@ static int count_large(struct walk *w, const struct block *b)
 
 /* ── blocks ──────────────────────────────────────────────────────────────────────────────── */
 
+/* A closure does not cross from one block of a group to the next but in a large object. */
 static int keep_block(struct walk *w, const struct block *b)
 {
-	int err;
-
 	w->census->blocks_bytes += b->free - b->start;
-	if (w->n == MAX_BLOCKS) {
-		w->census->cut = true;
-		return 0;
+	for (uint64_t at = b->start; at < b->free; at += BLOCK_SIZE) {
+		int err = ARRAY_RESERVE(w->blocks, w->cap, w->n + 1, MAX_BLOCKS);
+
+		if (err == -E2BIG)
+			w->census->cut = true;
+		if (err)
+			return err == -E2BIG ? 0 : err;
+		w->blocks[w->n++] = (struct block){at, MIN(b->free, at + BLOCK_SIZE)};
 	}
-	err = ARRAY_RESERVE(w->blocks, w->cap, w->n + 1, MAX_BLOCKS);
-	if (!err)
-		w->blocks[w->n++] = *b;
-	return err;
+	return 0;
 }
 
 static int count_compact(struct walk *w, const struct block *b)
 {
 	w->census->compact_bytes += b->free - b->start;
+	return 0;
+}
+
+/* Most that follow it in a chain are in the same megablock. */
+static int read_descriptor(struct walk *w, uint64_t at, uint64_t *descr)
+{
+	uint64_t megablock = at & ~(MEGABLOCK_SIZE - 1), offset = at - megablock;
+	const size_t size = BDESCR_WORDS * sizeof(*descr);
+
+	if (!megablock || offset + size > DESCRIPTOR_SIZE)
+		return read_at(w, at, descr, size);
+	if (w->megablock != megablock) {
+		w->megablock = 0;
+		if (read_at(w, megablock, w->descriptors, DESCRIPTOR_SIZE) < 0)
+			return read_at(w, at, descr, size);
+		w->megablock = megablock;
+	}
+	memcpy(descr, w->descriptors + offset, size);
 	return 0;
 }
 
@@ -169,7 +197,7 @@ static int each_block(struct walk *w, uint64_t at,
 		struct block b;
 		uint64_t blocks;
 
-		if (i == MAX_BLOCKS || at & 63 || read_at(w, at, descr, sizeof(descr)) < 0) {
+		if (i == MAX_BLOCKS || at & 63 || read_descriptor(w, at, descr) < 0) {
 			w->census->cut = true;
 			return 0;
 		}
@@ -201,6 +229,24 @@ static int list_generation(struct walk *w, uint64_t generation)
 	return err ? err : each_block(w, compact, count_compact);
 }
 
+static int by_start(const void *pa, const void *pb)
+{
+	const struct block *a = pa, *b = pb;
+
+	return CMP(a->start, b->start);
+}
+
+/* How many follow the i-th one without a gap. */
+static size_t run_at(const struct walk *w, size_t i)
+{
+	size_t n = 1;
+
+	while (n < RUN_BLOCKS && i + n < w->n &&
+	       w->blocks[i + n].start == w->blocks[i + n - 1].start + BLOCK_SIZE)
+		n++;
+	return n;
+}
+
 /* So many at most, evenly spread; each stands for as many as are left out. */
 static int walk_all(struct walk *w)
 {
@@ -208,8 +254,13 @@ static int walk_all(struct walk *w)
 	uint64_t step = w->census->blocks_bytes / most + 1;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < w->n; i += step)
-		err = walk_block(w, &w->blocks[i], MIN(step, w->n - i));
+	array__sort(w->blocks, w->n, sizeof(*w->blocks), by_start);
+	for (size_t i = 0; !err && step > 1 && i < w->n; i += step)
+		err = walk_run(w, &w->blocks[i], 1, MIN(step, w->n - i));
+	for (size_t i = 0, n; !err && step == 1 && i < w->n; i += n) {
+		n = run_at(w, i);
+		err = walk_run(w, &w->blocks[i], n, 1);
+	}
 	return err;
 }
 

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* censuses: counts what members' heaps are made of, after major collections, as was asked for. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "session_priv.h"
 
 #define TIMEOUT_MS 10000
-/* Another major collection came while the blocks were walked: so often it is done again. */
-#define MOST_TRIES 3
+/* So often it is made again, if it is a bad one; then the best of them counts. */
+#define MOST_TRIES 8
+/* What is not told apart, or is there beside what was live, of a good one. */
+#define BAD_PERCENT 5
+/* A program's end has a major collection, which leaves nothing that the program had: a census is
+ * taken for another's only when the process has lived on for so long, or has collected again. */
+#define LIVES_ON_NS 500000000ULL
 /* One that grows is counted again when so much more is live than the last time, to show what of it
  * grows; so often in all, and no sooner than this after the last time. */
 #define GROWN_PERCENT 25
@@ -37,12 +43,6 @@ void censuses__want_all(struct session *s)
 		censuses__want(s, m);
 }
 
-static bool has_grown(const struct census_state *c, const struct wire_heap *rec)
-{
-	return c->taken_ns && c->again < MOST_AGAIN && rec->h.ns > c->taken_ns + AGAIN_NS &&
-	       rec->live_words > c->live_words + c->live_words / 100 * GROWN_PERCENT;
-}
-
 static void give_up(struct member *m, int err)
 {
 	if (err == -EBUSY || err == -EDQUOT)
@@ -54,55 +54,164 @@ static void give_up(struct member *m, int err)
 	m->census.failed = true;
 }
 
-void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size)
+/* ── one that was taken ──────────────────────────────────────────────────────────────────── */
+
+/*
+ * 0: all is as it should be. While the next collection goes on, blocks are in no generation's list
+ * (rts/sm/GC.c, prepare_collected_gen).
+ */
+static double badness(const struct target_census *c, uint64_t live_words)
 {
-	struct member *m;
+	double live = (double)(8 * MAX(live_words, (uint64_t)1));
+	double found = (double)c->blocks_bytes + (double)c->large_bytes + (double)c->compact_bytes;
+	double unknown = (double)c->unknown_bytes / (double)MAX(c->walked_bytes, (uint64_t)1);
+
+	return unknown + fabs(found - live) / live + c->cut;
+}
+
+static void drop(struct target_census **census)
+{
+	free(*census);
+	*census = NULL;
+}
+
+static void give_best(struct session *s, struct member *m)
+{
+	struct census_state *c = &m->census;
+	int err = intake__census(s->in, m->pid, c->best, c->best_ns);
+
+	if (err)
+		log_warn("pid %d: the heap census is left out: %s", m->pid, strerror(-err));
+	c->due = false;
+	c->taken_ns = c->best_ns;
+	c->live_words = c->best_live_words;
+	drop(&c->best);
+}
+
+/* It was not the collection at the program's end. */
+static void settle(struct session *s, struct member *m)
+{
+	struct census_state *c = &m->census;
+	double fresh = badness(c->fresh, c->fresh_live_words);
+	bool good = !c->fresh_disturbed && fresh * 100 <= BAD_PERCENT;
+
+	log_debug("pid %d: heap census %.3f s after its collection: %.1f %% bad%s", m->pid,
+		  (double)(c->taken_at_ns - c->fresh_ns) / 1e9, 100 * fresh,
+		  c->fresh_disturbed ? ", and collected meanwhile" : "");
+	if (good || !c->best || fresh < badness(c->best, c->best_live_words)) {
+		drop(&c->best);
+		c->best = c->fresh;
+		c->best_ns = c->fresh_ns;
+		c->best_live_words = c->fresh_live_words;
+		c->fresh = NULL;
+	}
+	drop(&c->fresh);
+	if (good || ++c->tries >= MOST_TRIES)
+		give_best(s, m);
+}
+
+void censuses__turn(struct session *s, uint64_t now)
+{
+	struct member *m = NULL;
+
+	if (!s->opts->heap_census)
+		return;
+	while ((m = members__next_live(s->members, m)))
+		if (m->census.fresh && now - m->census.taken_at_ns >= LIVES_ON_NS &&
+		    target__alive(m->target))
+			settle(s, m);
+}
+
+void censuses__end(struct session *s, struct member *m, bool exited)
+{
+	struct census_state *c = &m->census;
+
+	if (c->fresh && !exited)
+		settle(s, m);
+	drop(&c->fresh);
+	if (c->best)
+		give_best(s, m);
+	if (!s->opts->heap_census || c->taken_ns || m->only_sampled)
+		return;
+	intake__add_missing(s->in, m->pid,
+			    c->failed ? "a heap census: its heap could not be read"
+				      : "a heap census: there was no major collection after which "
+					"it could be made");
+}
+
+void censuses__end_all(struct session *s)
+{
+	struct member *m = NULL;
+
+	while ((m = members__next_live(s->members, m)))
+		censuses__end(s, m, false);
+}
+
+void censuses__take(struct session *s, struct member *m)
+{
+	struct census_state *c = &m->census;
+	struct target_census *census;
+	int err = looks__census_taken(s->looks, m->target, &census);
+
+	if (err == -EINPROGRESS)
+		return;
+	if (err) {
+		give_up(m, err);
+	} else {
+		drop(&c->fresh);
+		c->fresh = census;
+		c->fresh_ns = c->began_ns;
+		c->fresh_live_words = c->began_live_words;
+		c->fresh_disturbed = c->disturbed;
+		c->taken_at_ns = time__monotonic_ns();
+	}
+	c->began_ns = 0;
+}
+
+/* ── collections ─────────────────────────────────────────────────────────────────────────── */
+
+static bool has_grown(const struct census_state *c, const struct wire_heap *rec)
+{
+	return c->taken_ns && c->again < MOST_AGAIN && rec->h.ns > c->taken_ns + AGAIN_NS &&
+	       rec->live_words > c->live_words + c->live_words / 100 * GROWN_PERCENT;
+}
+
+static void begin(struct session *s, struct member *m, const struct wire_heap *rec)
+{
+	struct census_state *c = &m->census;
 	int err;
 
-	if (!s->opts->heap_census || size < sizeof(*rec) || !is_major(rec))
-		return;
-	m = members__find_live(s->members, (pid_t)rec->h.tgid);
-	if (!m || !m->ready || m->snapshot_due)
-		return;
-	if (m->census.began_ns) {
-		m->census.disturbed = true;
-		return;
-	}
-	if (!m->census.due && has_grown(&m->census, rec)) {
-		m->census.again++;
+	if (!c->due && has_grown(c, rec)) {
+		c->again++;
 		censuses__want(s, m);
 	}
-	if (!m->census.due || target__looks(m->target))
+	if (!c->due || target__looks(m->target))
 		return;
 	err = looks__census(s->looks, m->target, TIMEOUT_MS);
 	if (err) {
 		give_up(m, err);
 		return;
 	}
-	m->census.began_ns = rec->h.ns;
-	m->census.live_words = rec->live_words;
-	m->census.disturbed = false;
+	c->began_ns = rec->h.ns;
+	c->began_live_words = rec->live_words;
+	c->disturbed = false;
 }
 
-void censuses__take(struct session *s, struct member *m)
+void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size)
 {
-	struct target_census *census;
-	int err = looks__census_taken(s->looks, m->target, &census);
-	uint64_t at = m->census.began_ns;
+	struct member *m;
 
-	if (err == -EINPROGRESS)
+	if (!s->opts->heap_census || size < sizeof(*rec))
 		return;
-	m->census.began_ns = 0;
-	if (err) {
-		give_up(m, err);
+	m = members__find_live(s->members, (pid_t)rec->h.tgid);
+	if (!m || !m->ready || m->snapshot_due)
 		return;
-	}
-	if (!m->census.disturbed || ++m->census.tries == MOST_TRIES) {
-		m->census.due = false;
-		m->census.taken_ns = at;
-		err = intake__census(s->in, m->pid, census, at);
-		if (err)
-			log_warn("pid %d: the heap census is left out: %s", m->pid, strerror(-err));
-	}
-	free(census);
+	if (m->census.fresh && rec->h.ns > m->census.fresh_ns)
+		settle(s, m);
+	if (!is_major(rec))
+		return;
+	if (m->census.began_ns)
+		m->census.disturbed = true;
+	else
+		begin(s, m, rec);
 }

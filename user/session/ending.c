@@ -270,6 +270,7 @@ int ending__finish(struct session *s)
 		held__give(members__at(s->members, i)->held, s->feed);
 	while ((m = members__next_live(s->members, m)))
 		missing__note_start(s, m);
+	censuses__end_all(s);
 	err = ending__read_maps(s);
 	set_cost(s, end);
 	set_losses(s);

@@ -258,6 +258,7 @@ void loop__run(struct session *s)
 		end_members(&l);
 		now = time__monotonic_ns();
 		look_after_members(&l, now);
+		censuses__turn(s, now);
 		look_after_capture(&l, now);
 		look_after_windows(&l, now);
 		push__turn(s->push, now);

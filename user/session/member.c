@@ -375,6 +375,7 @@ void member__end(struct session *s, struct member *m, const char *how, uint64_t 
 		return;
 	held__give(m->held, s->feed);
 	missing__note_start(s, m);
+	censuses__end(s, m, strncmp(how, "exited", 6) == 0);
 	intake__end_target(s->in, m->pid, how, at_ns);
 	leave(s, m, at_ns);
 }

@@ -61,6 +61,8 @@ int members__new(struct members **ret_members)
 
 static void entry__free(struct entry *e)
 {
+	free(e->m.census.fresh);
+	free(e->m.census.best);
 	held__free(e->m.held);
 	target__free(e->m.target);
 	free(e);

@@ -124,16 +124,6 @@ static void note_files(struct session *s, const struct member *m)
 	}
 }
 
-static void note_census(struct session *s, const struct member *m)
-{
-	if (!s->opts->heap_census || m->census.taken_ns || m->only_sampled)
-		return;
-	add(s, m,
-	    m->census.failed ? "a heap census: its heap could not be read"
-			     : "a heap census: there was no major collection after which it could "
-			       "be made");
-}
-
 static void note_kernel_refused(struct session *s, const struct member *m)
 {
 	struct kernel_refused refused;
@@ -163,7 +153,6 @@ void missing__note_refused(struct session *s, const struct member *m)
 
 	note_files(s, m);
 	note_kernel_refused(s, m);
-	note_census(s, m);
 	kernel__unwind_left_out(s->kernel, m->pid, &rows);
 	if (rows.process) {
 		snprintf(text, sizeof(text),

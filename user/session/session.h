@@ -45,7 +45,7 @@ struct session_opts {
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool heap_census; /* after a major collection, and after each SIGUSR1 */
-	bool plumbing; /* see struct intake_opts */
+	bool plumbing;	  /* see struct intake_opts */
 
 	const char *symbols;	     /* an unstripped twin of the executable; NULL: none */
 	bool force;		     /* a twin with another build-id is accepted */

@@ -280,10 +280,18 @@ struct member {
 	uint64_t snapshot_until_ns, snapshot_ns;
 	/* censuses.c */
 	struct census_state {
-		bool due, disturbed, failed;
+		bool due, failed;
 		unsigned tries, again;
-		uint64_t began_ns; /* of the one that goes on, by its collection; 0: none does */
-		uint64_t taken_ns, live_words; /* of the last one */
+		/* of the one that goes on, by its collection; 0: none does */
+		uint64_t began_ns, began_live_words;
+		bool disturbed; /* another major collection has come meanwhile */
+		/* the last one, as long as it may be of the program's end; when it was there */
+		struct target_census *fresh;
+		uint64_t fresh_ns, fresh_live_words, taken_at_ns;
+		bool fresh_disturbed;
+		struct target_census *best; /* of those that were not good */
+		uint64_t best_ns, best_live_words;
+		uint64_t taken_ns, live_words; /* of what was given */
 	} census;
 	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
 	uint64_t maps_due_ns, maps_read_ns;
@@ -401,6 +409,11 @@ void censuses__want_all(struct session *s);
 void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size);
 /* Takes the one that goes on, if it is over. */
 void censuses__take(struct session *s, struct member *m);
+/* To be called in each turn of the loop. */
+void censuses__turn(struct session *s, uint64_t now);
+/* Before the member's end, or the session's: gives what there is. */
+void censuses__end(struct session *s, struct member *m, bool exited);
+void censuses__end_all(struct session *s);
 
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 
