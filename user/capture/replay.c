@@ -204,8 +204,6 @@ static int add_census(struct replay *r, const struct intake_input *in)
 	if (!census)
 		return -ENOMEM;
 	memcpy(census, in->data, in->size);
-	for (size_t i = 0; i < TARGET_CENSUS_MAX; i++)
-		census->entries[i].constructor[TARGET_CENSUS_CONSTRUCTOR - 1] = '\0';
 	err = census->n == (in->size - head) / sizeof(census->entries[0])
 		      ? intake__census(r->in, in->pid, census, in->a)
 		      : -EBADMSG;

@@ -4,7 +4,8 @@
  * of one thread in one state, with its samples, its time on the CPU, its wall time, and what of
  * that passed in safe calls; idle time is left out. Which capability it had, and which Haskell
  * thread it ran, the account does not say: its time is divided as the thread's slices are. What
- * Haskell threads have allocated is in samples of the process, with nothing else.
+ * Haskell threads have allocated is in samples of the process, with nothing else, and so is what
+ * its heap was made of: a closure type is a stack of one frame.
  *
  * Protobuf messages may be written in pieces, which their reader puts together: each sample,
  * location and string is a piece, and no more than one is in memory at a time.
@@ -22,16 +23,20 @@
 /* ── what is added up ────────────────────────────────────────────────────────────────────── */
 
 #define CPU_VALUE 1
+/* What a value is of. */
+enum part { ALL, SAFE_CALLS, ALLOCATION, CENSUS_COUNT, CENSUS_BYTES };
 static const struct {
 	enum export_weight weight;
 	const char *name, *unit;
-	bool safe_calls; /* only in those */
-} values[] = {{WEIGHT_SAMPLES, "samples", "count", false},
-	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", false},
-	      {WEIGHT_WALL, "wall", "nanoseconds", false},
-	      {WEIGHT_WALL, "safe_call", "nanoseconds", true},
-	      /* as Go's profiles call it; the last one: without allocation there is none */
-	      {WEIGHT_ALLOC, "alloc_space", "bytes", false}};
+	enum part of;
+} values[] = {{WEIGHT_SAMPLES, "samples", "count", ALL},
+	      [CPU_VALUE] = {WEIGHT_CPU, "cpu", "nanoseconds", ALL},
+	      {WEIGHT_WALL, "wall", "nanoseconds", ALL},
+	      {WEIGHT_WALL, "safe_call", "nanoseconds", SAFE_CALLS},
+	      /* as Go's profiles call them; where there are none they are left out */
+	      {WEIGHT_ALLOC, "alloc_space", "bytes", ALLOCATION},
+	      {WEIGHTS, "inuse_objects", "count", CENSUS_COUNT},
+	      {WEIGHTS, "inuse_space", "bytes", CENSUS_BYTES}};
 
 struct writer {
 	struct packed *packed;
@@ -41,8 +46,9 @@ struct writer {
 	struct carriers *carriers; /* of each view; of none but threads there are any */
 	struct binaries binaries;
 	struct strtab *strings;
-	uint32_t *map; /* of a picture's frame: its location, from 0 */
-	uint32_t only; /* a process; UINT32_MAX: all of them */
+	uint32_t *map;			   /* of a picture's frame: its location, from 0 */
+	uint32_t only;			   /* a process; UINT32_MAX: all of them */
+	uint8_t value[ARRAY_SIZE(values)]; /* those that are there */
 	size_t n_values;
 	int err;
 };
@@ -77,11 +83,13 @@ static void put_head(struct writer *w, enum export_weight weight)
 	int64_t comment_id;
 
 	for (size_t i = 0; i < w->n_values; i++) {
+		uint8_t k = w->value[i];
+
 		pprof__value_type__init(&type[i]);
-		type[i].type = string_of(w, values[i].name);
-		type[i].unit = string_of(w, values[i].unit);
+		type[i].type = string_of(w, values[k].name);
+		type[i].unit = string_of(w, values[k].unit);
 		all[i] = &type[i];
-		if (values[i].weight == weight && !values[i].safe_calls)
+		if (values[k].weight == weight && values[k].of != SAFE_CALLS)
 			head.default_sample_type = type[i].type;
 	}
 	snprintf(comment, sizeof(comment), "safescoped %s, %s", session->version, session->mode);
@@ -305,6 +313,18 @@ static void put_divided(struct writer *w, const struct sum *sum, const int64_t *
 	}
 }
 
+static int64_t value_of(const uint8_t *value, const struct pic_lane *lane, const struct sum *sum)
+{
+	enum part of = values[*value].of;
+
+	if (of >= CENSUS_COUNT)
+		return 0;
+	if (of == SAFE_CALLS &&
+	    !(lane && state__in_safe_call(lane->kind, sum->owner % LANE_STATES)))
+		return 0;
+	return (int64_t)sum->by[values[*value].weight];
+}
+
 static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 {
 	uint32_t owner = sum->owner / LANE_STATES;
@@ -318,11 +338,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < w->n_values; k++)
-		v[k] = values[k].safe_calls &&
-				       !(lane &&
-					 state__in_safe_call(lane->kind, sum->owner % LANE_STATES))
-			       ? 0
-			       : (int64_t)sum->by[values[k].weight];
+		v[k] = value_of(&w->value[k], lane, sum);
 	put_divided(w, sum, v, ids, stack.n);
 }
 
@@ -369,6 +385,48 @@ static void put_locations(struct writer *w, const bool *used)
 	}
 }
 
+/* ── the census ──────────────────────────────────────────────────────────────────────────── */
+
+static void put_closure(struct writer *w, uint32_t target, const struct pic_closure *closure,
+			uint64_t id)
+{
+	const struct sum sum = {.owner = ((uint32_t)w->views.n + target) * LANE_STATES};
+	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	Pprof__Location location = PPROF__LOCATION__INIT, *one_location = &location;
+	Pprof__Function function = PPROF__FUNCTION__INIT, *one_function = &function;
+	Pprof__Line line = PPROF__LINE__INIT, *one_line = &line;
+	int64_t v[ARRAY_SIZE(values)] = {0};
+
+	function.id = location.id = line.function_id = id;
+	function.name = function.system_name = string_of(w, closure->name);
+	function.filename = string_of(w, closure->module);
+	location.n_line = 1;
+	location.line = &one_line;
+	piece.n_location = 1;
+	piece.location = &one_location;
+	piece.n_function = 1;
+	piece.function = &one_function;
+	put(w, &piece);
+	for (size_t k = 0; k < w->n_values; k++)
+		v[k] = values[w->value[k]].of == CENSUS_COUNT	? (int64_t)closure->count
+		       : values[w->value[k]].of == CENSUS_BYTES ? (int64_t)closure->bytes
+								: 0;
+	put_values(w, &sum, NULL, v, &id, 1);
+}
+
+/* n_frames: their locations have been put. */
+static void put_censuses(struct writer *w, uint32_t n_frames)
+{
+	uint64_t id = n_frames;
+
+	for (uint32_t t = 0; t < picture__n_targets(w->pic); t++) {
+		const struct pic_census *census = &picture__target(w->pic, t)->census;
+
+		for (size_t i = 0; is_wanted(w, t) && i < census->n; i++)
+			put_closure(w, t, &census->v[i], ++id);
+	}
+}
+
 /* All others have put theirs by now. */
 static void put_strings(struct writer *w)
 {
@@ -383,6 +441,19 @@ static void put_strings(struct writer *w)
 }
 
 /* ── the file ────────────────────────────────────────────────────────────────────────────── */
+
+static void choose_values(struct writer *w)
+{
+	bool alloc = false, census = false;
+
+	for (size_t i = 0; i < picture__n_targets(w->pic); i++) {
+		alloc |= picture__target(w->pic, i)->alloc.known;
+		census |= picture__target(w->pic, i)->census.at_ns != 0;
+	}
+	for (uint8_t k = 0; k < ARRAY_SIZE(values); k++)
+		if (values[k].of <= SAFE_CALLS || (values[k].of == ALLOCATION ? alloc : census))
+			w->value[w->n_values++] = k;
+}
 
 static int put_all(struct writer *w, enum export_weight weight)
 {
@@ -401,10 +472,7 @@ static int put_all(struct writer *w, enum export_weight weight)
 		err = frames__number_alike(w->pic, FRAME_SRC, &w->map, &n);
 	if (err)
 		return err;
-	w->n_values = ARRAY_SIZE(values) - 1;
-	for (size_t i = 0; i < picture__n_targets(w->pic); i++)
-		if (picture__target(w->pic, i)->alloc.known)
-			w->n_values = ARRAY_SIZE(values);
+	choose_values(w);
 	used = used_frames(w, n);
 	if (!used)
 		return -ENOMEM;
@@ -414,6 +482,7 @@ static int put_all(struct writer *w, enum export_weight weight)
 	free(used);
 	if (!err)
 		err = put_samples(w);
+	put_censuses(w, n);
 	put_strings(w);
 	if (!err)
 		err = w->err;

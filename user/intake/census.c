@@ -8,6 +8,8 @@
 #include "intake_priv.h"
 #include "picture/make.h"
 
+#define MAX_BYTES (1ULL << 48)
+
 /* As GHC's heap profiles by closure type have them (rts/ClosureFlags.c, closure_type_names). */
 static const char *const type_names[CLOSURE_TYPES] = {
 	[CLOSURE_THUNK_SELECTOR] = "THUNK_SELECTOR",
@@ -195,6 +197,25 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 	return 0;
 }
 
+/* Sums of them all are far from an overflow. */
+static bool is_sane(const struct target_census *c)
+{
+	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes,  c->counted_bytes,
+				c->gap_bytes,	  c->unknown_bytes, c->large_bytes,
+				c->compact_bytes, c->others_count,  c->others_bytes};
+
+	if (c->n > TARGET_CENSUS_MAX)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i] >= MAX_BYTES)
+			return false;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->entries[i].count >= MAX_BYTES || c->entries[i].bytes >= MAX_BYTES ||
+		    !memchr(c->entries[i].constructor, '\0', TARGET_CENSUS_CONSTRUCTOR))
+			return false;
+	return true;
+}
+
 int intake__census(struct intake *in, pid_t pid, const struct target_census *census, uint64_t at_ns)
 {
 	const struct intake_input input = {.kind = TI_CENSUS,
@@ -210,7 +231,7 @@ int intake__census(struct intake *in, pid_t pid, const struct target_census *cen
 
 	if (!s)
 		return -ENOENT;
-	if (census->n > TARGET_CENSUS_MAX || !at_ns)
+	if (!at_ns || !is_sane(census))
 		return -EBADMSG;
 	err = make(in, s, at_ns, census, &now);
 	if (!err)
