@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--heap-census: what a heap is made of, against GHC's own heap profile by closure type of the same heap."""
 
+import json
 import os
+import re
+import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, cases, check, check_near, profile_run, run
+from harness import GHC_ROOT, SAFESCOPED, cases, check, check_near, profile_run, run
+from test_export import tool
 
 
 def profile(path):
     """The last sample but that of the program's exit, which has next to nothing: closure type → bytes."""
-    samples, sample = [], None
+    samples, sample = [], {}
     for line in path.read_text().splitlines():
         if line.startswith("BEGIN_SAMPLE"):
             sample = {}
         elif line.startswith("END_SAMPLE"):
-            samples.append(sample or {})
-            sample = None
-        elif sample is not None and "\t" in line:
+            samples.append(sample)
+        elif "\t" in line:
             name, size = line.rsplit("\t", 1)
             sample[name] = sample.get(name, 0) + int(size)
     most = max(sum(s.values()) for s in samples)
@@ -40,6 +43,11 @@ def of_census(closure):
     if kind == "thunk" and name not in ("BLACKHOLE", "AP", "AP_STACK", "THUNK_SELECTOR"):
         return "THUNK"
     return name
+
+
+def replayed(capture, out):
+    subprocess.run([SAFESCOPED, "--replay", capture, "-q", "-f", "json", "-o", out], check=True, timeout=60)
+    return json.loads(Path(f"{out}.json").read_text())
 
 
 def shares(sizes):
@@ -83,6 +91,47 @@ def test_types(t, way):
     for name in largest:
         check(abs(got.get(name, 0) - want[name]) <= 3, f"{name}: {got.get(name, 0):.2f} %, should be {want[name]:.2f} %")
     print("   ", ", ".join(f"{n} {got.get(n, 0):.1f} ({want[n]:.1f})" for n in largest))
+
+
+def test_leak(t):
+    """What grows is named, with as much as the program has kept since; a replay has the same, and so has pprof."""
+    saved = t.dir / "p.capture"
+    truth, report, _ = profile_run(t, "Alloc", "leak", 9, 5000000, rts=("-A1m",),
+                                   options=("--heap-census", "--max-overhead", "100", "--save", saved, "-f", "json,pprof"))
+    target = report.target()
+    heap = target["heap"]
+    grown = max(heap["census"], key=lambda c: c["bytes"] - c["first_bytes"])
+    check(grown["closure"] in ("Main.Kept", "ghc-prim:GHC.Types.:", "ghc-internal:GHC.Internal.Types.:"), f"what grows is {grown}")
+    kept = next(c for c in heap["census"] if c["closure"] == "Main.Kept")
+    # three of a cell's six words are the element's, and there are as many elements as it has kept by then
+    share = (heap["census_read"]["at_ns"] - target["attach_ns"]) / 1e9 / truth["seconds"]
+    check_near("bytes of what is kept", kept["bytes"], truth["kept"] / 2 * share, 0.1 * truth["kept"])
+    found = next((f for f in target["findings"] if f["kind"] == "heap_grows"), None)
+    check(found and "what grows is" in found["text"] and "Main.Kept (+" in found["text"], f"found: {found}")
+    check(replayed(saved, t.dir / "again")["targets"][0]["heap"] == heap, "a replay's heap is another one")
+    shown = tool("go", "tool", "pprof", "-sample_index=inuse_space", "-unit=b", "-top", t.dir / "p.pb.gz")
+    check(re.search(rf"^\s*{kept['bytes']}B .* Main\.Kept$", shown, re.M), f"pprof shows {shown[:600]}, not {kept}")
+
+
+@cases("none", "nonmoving")
+def test_incomplete(t, what):
+    """Without a major collection there is none, and the exit code says so; of a heap that it cannot find all of, it
+    shows how much."""
+    if what == "none":
+        # but for the one at its end, which leaves nothing
+        target = t.target("Waits", "even", 1000, rts=("-A64m", "-I0"))
+        session = t.attach(target, "--heap-census")
+        target.go()
+        target.result()
+        code = session.wait()
+        heap = t.report().target().get("heap")
+        check(code == 1 and not (heap and heap["census"]), f"ended with {code}: {heap}")
+        check(any("heap census" in m for m in t.report().target()["missing"]), f"{t.report().target()['missing']}")
+        return
+    _, report, _ = profile_run(t, "Census", 4, rts=("--nonmoving-gc",), options=("--heap-census", "--max-overhead", "100"))
+    read = report.target()["heap"]["census_read"]
+    found = read["blocks_bytes"] + read["large_bytes"] + read["compact_bytes"]
+    check(read["live_bytes"] > 20e6 and found < 0.9 * read["live_bytes"], f"{read}")
 
 
 if __name__ == "__main__":

@@ -450,9 +450,9 @@ static void choose_values(struct writer *w)
 		alloc |= picture__target(w->pic, i)->alloc.known;
 		census |= picture__target(w->pic, i)->census.at_ns != 0;
 	}
-	for (uint8_t k = 0; k < ARRAY_SIZE(values); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(values); k++)
 		if (values[k].of <= SAFE_CALLS || (values[k].of == ALLOCATION ? alloc : census))
-			w->value[w->n_values++] = k;
+			w->value[w->n_values++] = (uint8_t)k;
 }
 
 static int put_all(struct writer *w, enum export_weight weight)

@@ -188,6 +188,7 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 		.unknown_bytes = c->unknown_bytes,
 		.large_bytes = c->large_bytes,
 		.compact_bytes = c->compact_bytes,
+		.live_bytes = c->live_bytes,
 		.others_count = c->others_count,
 		.others_bytes = c->others_bytes,
 		.cut = c->cut,
@@ -200,9 +201,9 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 /* Sums of them all are far from an overflow. */
 static bool is_sane(const struct target_census *c)
 {
-	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes,  c->counted_bytes,
-				c->gap_bytes,	  c->unknown_bytes, c->large_bytes,
-				c->compact_bytes, c->others_count,  c->others_bytes};
+	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes, c->counted_bytes, c->gap_bytes,
+				c->unknown_bytes, c->large_bytes,  c->compact_bytes, c->live_bytes,
+				c->others_count,  c->others_bytes};
 
 	if (c->n > TARGET_CENSUS_MAX)
 		return false;

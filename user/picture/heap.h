@@ -179,6 +179,7 @@ struct pic_census {
 	uint64_t unknown_bytes; /* and what no sense could be made of */
 	uint64_t large_bytes;	/* large objects; they are among the closures */
 	uint64_t compact_bytes; /* compact regions; they are not */
+	uint64_t live_bytes;	/* when the collection ended */
 	uint64_t others_count, others_bytes;
 	bool cut;		     /* not all blocks were found */
 	const struct pic_closure *v; /* by bytes, descending */

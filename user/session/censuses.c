@@ -78,8 +78,10 @@ static void drop(struct target_census **census)
 static void give_best(struct session *s, struct member *m)
 {
 	struct census_state *c = &m->census;
-	int err = intake__census(s->in, m->pid, c->best, c->best_ns);
+	int err;
 
+	c->best->live_bytes = 8 * c->best_live_words;
+	err = intake__census(s->in, m->pid, c->best, c->best_ns);
 	if (err)
 		log_warn("pid %d: the heap census is left out: %s", m->pid, strerror(-err));
 	c->due = false;
@@ -133,6 +135,8 @@ void censuses__end(struct session *s, struct member *m, bool exited)
 		give_best(s, m);
 	if (!s->opts->heap_census || c->taken_ns || m->only_sampled)
 		return;
+	if (s->opts->kind != SESSION_SYSTEM)
+		intake__set_exit_code(s->in, EXIT_PARTIAL);
 	intake__add_missing(s->in, m->pid,
 			    c->failed ? "a heap census: its heap could not be read"
 				      : "a heap census: there was no major collection after which "

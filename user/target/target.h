@@ -330,6 +330,7 @@ struct target_census_entry {
 struct target_census {
 	uint64_t blocks_bytes, walked_bytes, counted_bytes, gap_bytes, unknown_bytes, large_bytes,
 		compact_bytes;
+	uint64_t live_bytes; /* when the collection ended; whoever knows it fills it in */
 	uint64_t others_count, others_bytes; /* of all without an entry */
 	uint32_t cut, n;
 	struct target_census_entry entries[TARGET_CENSUS_MAX];

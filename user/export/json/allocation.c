@@ -121,6 +121,7 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 	add_u64(r, read, "unknown_bytes", c->unknown_bytes);
 	add_u64(r, read, "large_bytes", c->large_bytes);
 	add_u64(r, read, "compact_bytes", c->compact_bytes);
+	add_u64(r, read, "live_bytes", c->live_bytes);
 	add_u64(r, read, "others_count", c->others_count);
 	add_u64(r, read, "others_bytes", c->others_bytes);
 	add_bool(r, read, "cut", c->cut);

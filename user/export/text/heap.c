@@ -127,6 +127,7 @@ static void put_census_head(const struct text *t)
 {
 	const struct pic_census *c = &t->target->census;
 	uint64_t start = t->session->start_ns, lost = c->unknown_bytes + c->gap_bytes;
+	uint64_t found = c->blocks_bytes + c->large_bytes + c->compact_bytes;
 
 	fprintf(t->out, "  Made of, %s into the session",
 		human__duration(c->at_ns - MIN(c->at_ns, start)).s);
@@ -139,6 +140,9 @@ static void put_census_head(const struct text *t)
 	if (c->compact_bytes)
 		fprintf(t->out, "; %s in compact regions are not looked into",
 			human__bytes(c->compact_bytes).s);
+	if (found + found / 10 < c->live_bytes)
+		fprintf(t->out, "; %s of %s that were live were found", human__bytes(found).s,
+			human__bytes(c->live_bytes).s);
 	if (c->cut)
 		fputs("; not all blocks were found, as the program went on", t->out);
 	fputs(":\n", t->out);
