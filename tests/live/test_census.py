@@ -63,7 +63,7 @@ def profiled(t, way, rts):
     return report.target(), profile(written) if rts else None
 
 
-@cases("v", "thr", "thr_p", "dyn")
+@cases("v", "thr", "thr_p", "dyn", "thr.stripped")
 def test_types(t, way):
     """The shares of the largest closure types, with thunks that were updated when they were old, large objects and
     arrays, while the program runs on. A profiled program's is compared with a profile of the other one: with a heap
@@ -84,7 +84,7 @@ def test_types(t, way):
     want = {}
     for name, size in theirs.items():
         want[kind_of(name)] = want.get(kind_of(name), 0) + size
-    check_near("bytes in all", sum(ours.values()), sum(want.values()), 0.05 * sum(want.values()))
+    check_near("bytes in all", sum(ours.values()), sum(want.values()), (0.1 if way == "thr_p" else 0.05) * sum(want.values()))
     got, want = shares(ours), shares(want)
     largest = sorted(want, key=want.get, reverse=True)[:10]
     check(len(largest) == 10 and want[largest[9]] > 1, f"too simple a heap: {want}")
@@ -119,7 +119,7 @@ def test_incomplete(t, what):
     shows how much."""
     if what == "none":
         # but for the one at its end, which leaves nothing
-        target = t.target("Waits", "even", 1000, rts=("-A64m", "-I0"))
+        target = t.target("Step", 300, rts=("-A64m", "-I0"))
         session = t.attach(target, "--heap-census")
         target.go()
         target.result()
