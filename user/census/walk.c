@@ -247,7 +247,18 @@ static size_t run_at(const struct walk *w, size_t i)
 	return n;
 }
 
-/* So many at most, evenly spread; each stands for as many as are left out. */
+/* Any one of those from i on, of which there are n: what blocks hold may come in turns. */
+static size_t one_of(size_t i, size_t n)
+{
+	/* a round of splitmix64 */
+	uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ULL;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return i + (size_t)((x ^ (x >> 31)) % n);
+}
+
+/* So many at most, one of each few that follow one another, which stands for all of these. */
 static int walk_all(struct walk *w)
 {
 	uint64_t most = MAX(w->opts->most_bytes, (uint64_t)BLOCK_SIZE);
@@ -255,8 +266,11 @@ static int walk_all(struct walk *w)
 	int err = 0;
 
 	array__sort(w->blocks, w->n, sizeof(*w->blocks), by_start);
-	for (size_t i = 0; !err && step > 1 && i < w->n; i += step)
-		err = walk_run(w, &w->blocks[i], 1, MIN(step, w->n - i));
+	for (size_t i = 0; !err && step > 1 && i < w->n; i += step) {
+		size_t n = MIN(step, w->n - i);
+
+		err = walk_run(w, &w->blocks[one_of(i, n)], 1, n);
+	}
 	for (size_t i = 0, n; !err && step == 1 && i < w->n; i += n) {
 		n = run_at(w, i);
 		err = walk_run(w, &w->blocks[i], n, 1);
