@@ -33,7 +33,7 @@ def kind_of(name):
     for kind in "THUNK", "FUN":
         if name.startswith(kind) and name != "THUNK_SELECTOR":
             return kind
-    return name.removeprefix("main:")
+    return re.sub(r"^([^:]+-[\d.]+)-(inplace|\w{4,})(?=:)", r"\1", name.removeprefix("main:"))
 
 
 def of_census(closure):

@@ -67,6 +67,9 @@ int names__find_site(const struct names *names, uint64_t ret_addr, uint64_t *ret
  */
 unsigned names__sources(struct names *names);
 
+/* "text-1.2.5.0-HASH" without the hash that Cabal gave it, which means nothing to a reader. */
+void names__drop_hash(char *package);
+
 /* Interns text that lives as long as the names; "" without memory. */
 const char *names__intern(struct names *names, const char *text, size_t len);
 

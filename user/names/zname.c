@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "names.h"
 #include "zname_priv.h"
 
 #define MAX_SYMBOL 8192 /* the rest is not looked at */
@@ -289,6 +290,11 @@ void zname__drop_hash(char *package)
 			return;
 	}
 	*last = '\0';
+}
+
+void names__drop_hash(char *package)
+{
+	zname__drop_hash(package);
 }
 
 static bool is_number(struct text t)

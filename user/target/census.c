@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "census/census.h"
+#include "names/names.h"
 #include "process/mem.h"
 #include "target_priv.h"
 
@@ -184,12 +185,28 @@ int target__start_census(struct target *t, int timeout_ms)
 	return err;
 }
 
+/* "package-version-hash:Module.Name", without the hash. */
+static void tidy_name(char *name)
+{
+	char *colon = strchr(name, ':'), *end = name;
+
+	if (!colon)
+		return;
+	*colon = '\0';
+	names__drop_hash(name);
+	end += strlen(name);
+	*colon = ':';
+	memmove(end, colon, strlen(colon) + 1);
+}
+
 /* The child read hostile memory: what it wrote is bounded once more. */
 static void bound(struct target_census *c)
 {
 	c->n = MIN(c->n, (uint32_t)TARGET_CENSUS_MAX);
-	for (uint32_t i = 0; i < c->n; i++)
+	for (uint32_t i = 0; i < c->n; i++) {
 		c->entries[i].constructor[sizeof(c->entries[i].constructor) - 1] = '\0';
+		tidy_name(c->entries[i].constructor);
+	}
 }
 
 int target__take_census(struct target *t, struct target_census **ret_census)
