@@ -82,11 +82,14 @@ static void give_best(struct session *s, struct member *m)
 
 	c->best->live_bytes = 8 * c->best_live_words;
 	err = intake__census(s->in, m->pid, c->best, c->best_ns);
-	if (err)
+	if (err) {
 		log_warn("pid %d: the heap census is left out: %s", m->pid, strerror(-err));
+		c->failed = true;
+	} else {
+		c->taken_ns = c->best_ns;
+		c->live_words = c->best_live_words;
+	}
 	c->due = false;
-	c->taken_ns = c->best_ns;
-	c->live_words = c->best_live_words;
 	drop(&c->best);
 }
 
