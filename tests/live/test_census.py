@@ -80,7 +80,7 @@ def test_types(t, way):
         name = of_census(c)
         ours[name] = ours.get(name, 0) + c["bytes"] - (16 * c["count"] if way.endswith("_p") else 0)
     lost = read["gap_bytes"] + read["unknown_bytes"]
-    check(lost <= 0.05 * read["walked_bytes"], f"what could not be told apart: {read}")
+    check(lost <= 0.05 * read["walked_bytes"], f"what could not be identified: {read}")
     want = {}
     for name, size in theirs.items():
         want[kind_of(name)] = want.get(kind_of(name), 0) + size

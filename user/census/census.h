@@ -2,8 +2,8 @@
 /*
  * census: what a program's heap is made of, as `+RTS -hT` counts it, read from outside while the
  * program runs on. Blocks of the generations are walked closure by closure. An updated thunk is
- * smaller than it was, and what lies between it and the next closure is not told apart from that
- * one's beginning by anything but its looks: such words are passed over, and counted.
+ * smaller than it was, and nothing marks where the next closure begins: words that do not look like
+ * the beginning of one are passed over, and counted.
  *
  * All that is read is the program's own, which may be anybody's: this runs in a process without
  * rights, and every number is checked.
@@ -53,7 +53,7 @@ enum closure_type {
 
 /* Generations that are walked; more are not created but by `+RTS -G`. */
 #define CENSUS_MAX_GENERATIONS 8
-/* Info tables that are told apart; what is of others is counted together. */
+/* Info tables with an entry of their own; closures of all others are counted together. */
 #define CENSUS_MAX_ENTRIES 16384
 #define CENSUS_MAX_RANGES  64
 

@@ -313,16 +313,16 @@ static void put_divided(struct writer *w, const struct sum *sum, const int64_t *
 	}
 }
 
-static int64_t value_of(const uint8_t *value, const struct pic_lane *lane, const struct sum *sum)
+static int64_t value_of(uint8_t value, const struct pic_lane *lane, const struct sum *sum)
 {
-	enum part of = values[*value].of;
+	enum part of = values[value].of;
 
 	if (of >= CENSUS_COUNT)
 		return 0;
 	if (of == SAFE_CALLS &&
 	    !(lane && state__in_safe_call(lane->kind, sum->owner % LANE_STATES)))
 		return 0;
-	return (int64_t)sum->by[values[*value].weight];
+	return (int64_t)sum->by[values[value].weight];
 }
 
 static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
@@ -338,7 +338,7 @@ static void put_sample(struct writer *w, const struct sum *sum, uint64_t *ids)
 	for (uint32_t i = 0; i < stack.n; i++)
 		ids[i] = (uint64_t)w->map[stack.frames[stack.n - 1 - i]] + 1;
 	for (size_t k = 0; k < w->n_values; k++)
-		v[k] = value_of(&w->value[k], lane, sum);
+		v[k] = value_of(w->value[k], lane, sum);
 	put_divided(w, sum, v, ids, stack.n);
 }
 

@@ -88,8 +88,8 @@ static const char *growing(struct finder *f)
 	for (unsigned i = 0; i < MOST_GROWING && (v = next_grown(c, v)); i++) {
 		if (!finding__share(grown(v), all, GROWING_PERCENT))
 			break;
-		text = finding__text(f, "%s%s %s%s (+%s)", text, i ? "," : "; what grows is",
-				     v->approximate ? "~" : "", v->name, human__bytes(grown(v)).s);
+		text = finding__text(f, "%s%s %s (+%s)", text, i ? "," : "; what grows is", v->name,
+				     human__bytes(grown(v)).s);
 	}
 	return text;
 }

@@ -115,10 +115,9 @@ static int name_closure(struct intake *in, struct seen *s, const struct target_c
 	if (err)
 		return err;
 	frame = picture__frame(in->pic, addr.frame);
-	c->name = picture__string(in->pic, frame->name + (frame->name[0] == '~'));
+	c->name = frame->name;
 	c->module = frame->module;
 	c->package = frame->package;
-	c->approximate = frame->approximate;
 	return 0;
 }
 

@@ -159,11 +159,10 @@ enum pic_closure_kind {
 
 /* Closures of one constructor, of one piece of code, or of one type of the runtime's. */
 struct pic_closure {
-	const char *name;    /* "Data.Map.Internal.Bin", "Main.go", "ARR_WORDS" */
+	const char *name;    /* as struct pic_frame has it; "Data.Map.Internal.Bin", "ARR_WORDS" */
 	const char *module;  /* "" if none */
 	const char *package; /* "": the main package, or none */
 	enum pic_closure_kind kind;
-	bool approximate; /* as struct pic_frame has it */
 	uint64_t count, bytes;
 	uint64_t first_bytes; /* at the picture's first census */
 };

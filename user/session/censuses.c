@@ -10,7 +10,7 @@
 #define TIMEOUT_MS 10000
 /* So often it is made again, if it is a bad one; then the best of them counts. */
 #define MOST_TRIES 8
-/* What is not told apart, or is there beside what was live, of a good one. */
+/* Of a good one: what could not be identified, and how much more or less there is than was live. */
 #define BAD_PERCENT 5
 /* A program's end has a major collection, which leaves nothing that the program had: a census is
  * taken for another's only when the process has lived on for so long, or has collected again. */
@@ -60,9 +60,9 @@ static void give_up(struct member *m, int err)
  * 0: all is as it should be. While the next collection goes on, blocks are in no generation's list
  * (rts/sm/GC.c, prepare_collected_gen).
  */
-static double badness(const struct target_census *c, uint64_t live_words)
+static double badness(const struct target_census *c)
 {
-	double live = (double)(8 * MAX(live_words, (uint64_t)1));
+	double live = (double)MAX(c->live_bytes, (uint64_t)1);
 	double found = (double)c->blocks_bytes + (double)c->large_bytes + (double)c->compact_bytes;
 	double unknown = (double)c->unknown_bytes / (double)MAX(c->walked_bytes, (uint64_t)1);
 
@@ -78,16 +78,14 @@ static void drop(struct target_census **census)
 static void give_best(struct session *s, struct member *m)
 {
 	struct census_state *c = &m->census;
-	int err;
+	int err = intake__census(s->in, m->pid, c->best, c->best_ns);
 
-	c->best->live_bytes = 8 * c->best_live_words;
-	err = intake__census(s->in, m->pid, c->best, c->best_ns);
 	if (err) {
 		log_warn("pid %d: the heap census is left out: %s", m->pid, strerror(-err));
 		c->failed = true;
 	} else {
 		c->taken_ns = c->best_ns;
-		c->live_words = c->best_live_words;
+		c->live_bytes = c->best->live_bytes;
 	}
 	c->due = false;
 	drop(&c->best);
@@ -97,17 +95,16 @@ static void give_best(struct session *s, struct member *m)
 static void settle(struct session *s, struct member *m)
 {
 	struct census_state *c = &m->census;
-	double fresh = badness(c->fresh, c->fresh_live_words);
+	double fresh = badness(c->fresh);
 	bool good = !c->fresh_disturbed && fresh * 100 <= BAD_PERCENT;
 
 	log_debug("pid %d: heap census %.3f s after its collection: %.1f %% bad%s", m->pid,
 		  (double)(c->taken_at_ns - c->fresh_ns) / 1e9, 100 * fresh,
 		  c->fresh_disturbed ? ", and collected meanwhile" : "");
-	if (good || !c->best || fresh < badness(c->best, c->best_live_words)) {
+	if (good || !c->best || fresh < badness(c->best)) {
 		drop(&c->best);
 		c->best = c->fresh;
 		c->best_ns = c->fresh_ns;
-		c->best_live_words = c->fresh_live_words;
 		c->fresh = NULL;
 	}
 	drop(&c->fresh);
@@ -167,8 +164,8 @@ void censuses__take(struct session *s, struct member *m)
 	} else {
 		drop(&c->fresh);
 		c->fresh = census;
+		c->fresh->live_bytes = c->began_live_bytes;
 		c->fresh_ns = c->began_ns;
-		c->fresh_live_words = c->began_live_words;
 		c->fresh_disturbed = c->disturbed;
 		c->taken_at_ns = time__monotonic_ns();
 	}
@@ -180,7 +177,7 @@ void censuses__take(struct session *s, struct member *m)
 static bool has_grown(const struct census_state *c, const struct wire_heap *rec)
 {
 	return c->taken_ns && c->again < MOST_AGAIN && rec->h.ns > c->taken_ns + AGAIN_NS &&
-	       rec->live_words > c->live_words + c->live_words / 100 * GROWN_PERCENT;
+	       8 * rec->live_words > c->live_bytes + c->live_bytes / 100 * GROWN_PERCENT;
 }
 
 static void begin(struct session *s, struct member *m, const struct wire_heap *rec)
@@ -200,7 +197,7 @@ static void begin(struct session *s, struct member *m, const struct wire_heap *r
 		return;
 	}
 	c->began_ns = rec->h.ns;
-	c->began_live_words = rec->live_words;
+	c->began_live_bytes = 8 * rec->live_words;
 	c->disturbed = false;
 }
 

@@ -15,6 +15,8 @@
 #include "target/target.h"
 #include "timeline/timeline.h"
 
+#include "censuses_priv.h"
+
 #define SNAPSHOT_TIMEOUT_MS 2000
 #define SESSION_MAX_MEMBERS 65536
 /*
@@ -279,20 +281,7 @@ struct member {
 	bool announced; /* the first one is over, and the user has been told */
 	uint64_t snapshot_until_ns, snapshot_ns;
 	/* censuses.c */
-	struct census_state {
-		bool due, failed;
-		unsigned tries, again;
-		/* of the one that goes on, by its collection; 0: none does */
-		uint64_t began_ns, began_live_words;
-		bool disturbed; /* another major collection has come meanwhile */
-		/* the last one, as long as it may be of the program's end; when it was there */
-		struct target_census *fresh;
-		uint64_t fresh_ns, fresh_live_words, taken_at_ns;
-		bool fresh_disturbed;
-		struct target_census *best; /* of those that were not good */
-		uint64_t best_ns, best_live_words;
-		uint64_t taken_ns, live_words; /* of what was given */
-	} census;
+	struct census_state census;
 	/* mapped.c: when to read its maps again (0: no need to), and when that was last done */
 	uint64_t maps_due_ns, maps_read_ns;
 	/* logs.c: its eventlog (NULL: none was found), and how often it was looked for */
@@ -396,24 +385,6 @@ void snapshots__take(struct session *s, struct member *m, bool at_end);
 void snapshots__over(struct session *s, struct member *m);
 /* Of all members, at the session's end; until then at the latest. */
 void snapshots__last(struct session *s, uint64_t until_ns);
-
-/* ── censuses.c ──────────────────────────────────────────────────────────────────────────── */
-
-/*
- * What a member's heap is made of is counted when a major collection has ended, if it is wanted
- * (opts->heap_census), and again when much more is live.
- */
-void censuses__want(struct session *s, struct member *m);
-void censuses__want_all(struct session *s);
-/* A collection has ended. */
-void censuses__on_heap(struct session *s, const struct wire_heap *rec, size_t size);
-/* Takes the one that goes on, if it is over. */
-void censuses__take(struct session *s, struct member *m);
-/* To be called in each turn of the loop. */
-void censuses__turn(struct session *s, uint64_t now);
-/* Before the member's end, or the session's: gives what there is. */
-void censuses__end(struct session *s, struct member *m, bool exited);
-void censuses__end_all(struct session *s);
 
 /* ── member.c: one member's life ─────────────────────────────────────────────────────────── */
 

@@ -69,7 +69,7 @@ static int find_generations(struct census_job *job)
 static void read_description(const struct census_job *job, uint64_t info, char *text, size_t size)
 {
 	uint64_t at = info - (job->opts.profiled ? CON_DESC_PROFILED : CON_DESC), offset;
-	/* what is behind the page may not be there */
+	/* the next page may not be there */
 	size_t len, first;
 
 	text[0] = '\0';

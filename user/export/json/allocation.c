@@ -128,12 +128,13 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 	list = add_array(r, o, "census");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct pic_closure *v = &c->v[i];
+		bool near = v->name[0] == '~';
 		cJSON *closure = add_object(r, list, NULL);
 		struct buf name;
 
 		buf__init(&name, STRTAB_MAX_STRING);
-		buf__addf(&name, "%s%s%s%s", v->approximate ? "~" : "", v->package,
-			  v->package[0] ? ":" : "", v->name);
+		buf__addf(&name, "%s%s%s%s", near ? "~" : "", v->package, v->package[0] ? ":" : "",
+			  v->name + near);
 		r->failed |= name.err != 0;
 		add_string(r, closure, "closure", name.err ? "" : name.data);
 		buf__free(&name);

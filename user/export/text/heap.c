@@ -135,7 +135,7 @@ static void put_census_head(const struct text *t)
 		fprintf(t->out, " (of %s of blocks, %s were looked at)",
 			human__bytes(c->blocks_bytes).s, human__bytes(c->walked_bytes).s);
 	if (lost)
-		fprintf(t->out, "; %.1f %% are not told apart",
+		fprintf(t->out, "; %.1f %% could not be identified",
 			human__percent(lost, c->walked_bytes + c->large_bytes));
 	if (c->compact_bytes)
 		fprintf(t->out, "; %s in compact regions are not looked into",
@@ -181,7 +181,7 @@ static int put_census(const struct text *t)
 							 : "+",
 			     c->first_ns == c->at_ns ? "" : human__bytes(more).s);
 		table__cell(table, human__count(v->count).s);
-		table__cellf(table, "%s%s", v->approximate ? "~" : "", v->name);
+		table__cell(table, v->name);
 		table__cell(table, kinds[v->kind]);
 		table__cell(table, v->package);
 	}
