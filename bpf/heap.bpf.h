@@ -29,6 +29,8 @@
 #define HEAP_NEAR (1ULL << 20)
 /* rts/Task.h: InCall.tso, of a thread that was called from outside */
 #define HEAP_INCALL_TSO 0
+/* rts/Capability.h: from run_queue_hd to mut_lists, an array of lists of blocks */
+#define HEAP_CAP_MUT_LISTS 40
 /* rts/include/rts/storage/GC.h, nursery: 4 kB blocks */
 #define HEAP_NURSERY_BLOCKS 8
 #define HEAP_BLOCK_SIZE	    4096

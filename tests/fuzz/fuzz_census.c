@@ -41,13 +41,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				   .stack_size = 8,
 				   .stack_stack = 24,
 				   .most_bytes = 1 << 20};
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, mut_lists;
 
 	if (size < 256)
 		return 0;
 	opts.profiled = data[0] & 1;
 	opts.generations[0] = data[1] * 8ULL;
 	opts.generations[1] = data[2] * 8ULL;
+	mut_lists = data[3] * 8ULL;
+	opts.mut_lists = &mut_lists;
+	opts.n_mut_lists = 1;
 	opts.code[0] = (struct census_range){0, size / 2};
 	if (census__walk(&opts, &census))
 		return 0;

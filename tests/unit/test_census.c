@@ -106,7 +106,7 @@ static struct census *walk(struct heap *h, struct census_opts *opts)
 	opts->read = read_heap;
 	opts->ctx = h;
 	opts->generations[0] = GENERATION;
-	opts->n_generations = 1;
+	opts->n_generations = MAX(opts->n_generations, 1U);
 	opts->code[0] = (struct census_range){CODE, CODE_END};
 	opts->n_code = 1;
 	opts->stack_size = 8;
@@ -270,8 +270,55 @@ static void test_large_and_compact(void **state)
 	c = walk(h, &opts);
 	check_entry(c, array, 1, 10016);
 	assert_int_equal(c->large_bytes, 10016);
+	assert_int_equal(c->pinned_bytes, 0);
 	assert_int_equal(c->compact_bytes, 5000);
 	assert_int_equal(c->blocks_bytes, 0);
+	free(c);
+	free(h);
+}
+
+/* A block of pinned objects, whose descriptor's flags are at 46; none of the lists is a generation's
+ * of small objects. */
+static void test_pinned_and_mutable(void **state)
+{
+	struct heap *h = heap_new();
+	const uint64_t mut_lists = DESCRS - 64, lists = DESCRS - 128;
+	struct census_opts opts = {.mut_lists = &mut_lists, .n_mut_lists = 1};
+	uint64_t array;
+	struct census *c;
+
+	(void)state;
+	array = info(h, 0, CLOSURE_ARR_WORDS, 0, 0);
+	open_block(h, 32, 1);
+	put(h, 4, array, W(16), W(0), W(0));
+	put(h, 4, array, W(16), W(0), W(0));
+	fill_block(h, 1);
+	*word(h, DESCRS + 40) = 4ULL << 48;
+	/* of generation 1, in two blocks */
+	open_block(h, 256, 1);
+	put(h, 3, W(1), W(2), W(3));
+	fill_block(h, 1);
+	open_block(h, 256, 1);
+	put(h, 2, W(1), W(2));
+	fill_block(h, 1);
+	*word(h, mut_lists) = lists;
+	*word(h, lists + 8) = *word(h, GENERATION + 256);
+	c = walk(h, &opts);
+	assert_int_equal(c->large_bytes, 64);
+	assert_int_equal(c->pinned_bytes, 64);
+	assert_int_equal(c->mutable_bytes, 0); /* there is no such generation */
+	free(c);
+	opts.n_generations = 2;
+	opts.generations[1] = GENERATION + 512;
+	c = walk(h, &opts);
+	assert_int_equal(c->mutable_bytes, 40);
+	assert_int_equal(c->blocks_bytes, 0);
+	/* a chain that leads nowhere is no reason to count again */
+	*word(h, DESCRS + 64 + 16) = CODE + 32;
+	free(c);
+	c = walk(h, &opts);
+	assert_int_equal(c->mutable_bytes, 40);
+	assert_false(c->cut);
 	free(c);
 	free(h);
 }
@@ -349,6 +396,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),	 cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_profiled), cmocka_unit_test(test_large_and_compact),
+		cmocka_unit_test(test_pinned_and_mutable),
 		cmocka_unit_test(test_sampled),	 cmocka_unit_test(test_broken),
 	};
 

@@ -35,6 +35,7 @@ static const struct {
 	{"alloc", sizeof(struct wire_alloc), true},
 	{"heap", sizeof(struct wire_heap), true},
 	{"allocated", sizeof(struct wire_allocated), true},
+	{"census", sizeof(struct target_census), true},
 };
 
 /* A session's options; `max`: larger ones are for no memory that there is. */

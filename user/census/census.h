@@ -68,6 +68,9 @@ struct census_opts {
 	void *ctx;
 	uint64_t generations[CENSUS_MAX_GENERATIONS]; /* addresses of the structs */
 	uint32_t n_generations;
+	/* addresses of each capability's `mut_lists`; they must outlive the walk */
+	const uint64_t *mut_lists;
+	uint32_t n_mut_lists;
 	struct census_range code[CENSUS_MAX_RANGES]; /* where info tables' code lies, by address */
 	uint32_t n_code;
 	bool profiled;	     /* closures' headers are two words longer */
@@ -89,7 +92,10 @@ struct census {
 	uint64_t gap_bytes;	/* between an updated closure and the next one */
 	uint64_t unknown_bytes; /* and that no sense could be made of, otherwise */
 	uint64_t large_bytes;	/* of large objects, which are among the entries */
+	uint64_t pinned_bytes;	/* of these, of objects that may not be moved */
 	uint64_t compact_bytes; /* in compact regions, which are not looked into */
+	uint64_t mutable_bytes; /* of the mutable lists: a word for each old object that may point to
+				   a younger one */
 	bool cut;		/* there were more blocks than there is room for */
 	uint32_t n;
 	struct census_entry entries[CENSUS_MAX_ENTRIES]; /* most bytes first */

@@ -88,6 +88,9 @@ const struct option_row option_rows[] = {
 	 "what the heap is made of, after a major collection (with --window: and again after "
 	 "SIGUSR1)",
 	 2, NULL},
+	{"freeze", OPT_FREEZE, "TIME", OPTION_LIVE,
+	 "with --heap-census: stop the process while its heap is read, no longer than this (100ms)",
+	 2, NULL},
 	{"symbols", OPT_SYMBOLS, "FILE", OPTION_FILE,
 	 "an unstripped twin of the target's executable (default: debug files by build-id and "
 	 "debuglink)",

@@ -109,6 +109,8 @@ static int check_capture(struct option_input *in)
 		return options__wrong(in, "--save: needs a session");
 	if (o->save && o->max_cpu_percent > 0)
 		return options__wrong(in, "--max-cpu: not with --save");
+	if (o->freeze_ms && !o->heap_census)
+		return options__wrong(in, "--freeze: needs --heap-census");
 	if (o->max_cpu_percent > 0 && o->mode != MODE_SYSTEM && o->mode != MODE_PID &&
 	    o->mode != MODE_COMMAND)
 		return options__wrong(in, "--max-cpu: needs a session");

@@ -197,6 +197,16 @@ static int set_mode(struct option_input *in, enum mode mode)
 	return 0;
 }
 
+static int set_freeze(struct option_input *in, const char *arg)
+{
+	uint64_t ns = 0;
+
+	if (!options__parse_time(arg, &ns) || ns < 1000000 || ns > 10000000000ULL)
+		return options__wrong(in, "--freeze %s: a time from 1ms to 10s", arg);
+	in->o->freeze_ms = (int)(ns / 1000000);
+	return 0;
+}
+
 int options__set_view(struct option_input *in, int key, const char *arg)
 {
 	struct options *o = in->o;
@@ -205,6 +215,8 @@ int options__set_view(struct option_input *in, int key, const char *arg)
 	case OPT_HEAP_CENSUS:
 		o->heap_census = true;
 		return 0;
+	case OPT_FREEZE:
+		return set_freeze(in, arg);
 	case OPT_KERNEL_STACKS:
 		o->kernel_stacks = true;
 		return 0;

@@ -32,6 +32,7 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.stacks = o->stacks,
 		.kernel_stacks = o->kernel_stacks,
 		.heap_census = o->heap_census,
+		.freeze_ms = o->freeze_ms,
 		.plumbing = o->verbose > 0,
 		.symbols = o->symbols,
 		.force = o->force,

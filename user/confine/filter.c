@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 
 #include "base/base.h"
@@ -165,6 +166,24 @@ static int add_flags(scmp_filter_ctx f)
 	return err;
 }
 
+/* To stop another process. What does so ends by a timer, and is no parent: wait4() is for those that
+ * it traces. */
+static int add_trace(scmp_filter_ctx f)
+{
+	static const int calls[] = {SCMP_SYS(wait4), SCMP_SYS(setitimer)};
+	const struct scmp_arg_cmp seize[] = {SCMP_A0(SCMP_CMP_EQ, PTRACE_SEIZE),
+					     SCMP_A3(SCMP_CMP_EQ, 0)};
+	int err = allow(f, calls, ARRAY_SIZE(calls));
+
+	if (!err)
+		err = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, SCMP_SYS(ptrace), ARRAY_SIZE(seize),
+					     seize);
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(ptrace), 1,
+				       SCMP_A0(SCMP_CMP_EQ, PTRACE_INTERRUPT));
+	return err;
+}
+
 static int add_rules(scmp_filter_ctx f, unsigned int keep)
 {
 	int err = allow(f, always, ARRAY_SIZE(always));
@@ -185,6 +204,8 @@ static int add_rules(scmp_filter_ctx f, unsigned int keep)
 		err = allow(f, listening, ARRAY_SIZE(listening));
 	if (!err && (keep & CONFINE_LISTEN))
 		err = add_flags(f);
+	if (!err && (keep & CONFINE_TRACE))
+		err = add_trace(f);
 	return err;
 }
 
@@ -195,7 +216,7 @@ static int add_confined(scmp_filter_ctx f, const void *keep)
 
 int confine_filter__get(unsigned int keep, const struct sock_fprog **ret_program)
 {
-	static struct sock_fprog programs[32];
+	static struct sock_fprog programs[64];
 	struct sock_fprog *program = &programs[keep % ARRAY_SIZE(programs)];
 	/* an error, not death: libdw asks for its file's path, and goes on without it */
 	int err = program->filter ? 0

@@ -187,7 +187,11 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 		.unknown_bytes = c->unknown_bytes,
 		.large_bytes = c->large_bytes,
 		.compact_bytes = c->compact_bytes,
+		.pinned_bytes = c->pinned_bytes,
+		.mutable_bytes = c->mutable_bytes,
 		.live_bytes = c->live_bytes,
+		.frozen_ns = c->frozen_ns,
+		.frozen_whole = c->frozen_whole != 0,
 		.others_count = c->others_count,
 		.others_bytes = c->others_bytes,
 		.cut = c->cut,
@@ -202,6 +206,7 @@ static bool is_sane(const struct target_census *c)
 {
 	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes, c->counted_bytes, c->gap_bytes,
 				c->unknown_bytes, c->large_bytes,  c->compact_bytes, c->live_bytes,
+				c->pinned_bytes,  c->mutable_bytes, c->frozen_ns,
 				c->others_count,  c->others_bytes};
 
 	if (c->n > TARGET_CENSUS_MAX)

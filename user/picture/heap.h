@@ -177,10 +177,15 @@ struct pic_census {
 	uint64_t gap_bytes;	/* and what an updated closure left */
 	uint64_t unknown_bytes; /* and what no sense could be made of */
 	uint64_t large_bytes;	/* large objects; they are among the closures */
+	uint64_t pinned_bytes;	/* of these, objects that may not be moved */
 	uint64_t compact_bytes; /* compact regions; they are not */
+	uint64_t mutable_bytes; /* mutable lists: a word for each old object that may point to a
+				   younger one */
 	uint64_t live_bytes;	/* when the collection ended */
 	uint64_t others_count, others_bytes;
 	bool cut;		     /* not all blocks were found */
+	uint64_t frozen_ns; /* the process was stopped for it; 0: it was not */
+	bool frozen_whole;  /* until all had been read */
 	const struct pic_closure *v; /* by bytes, descending */
 	size_t n;
 };

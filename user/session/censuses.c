@@ -191,7 +191,7 @@ static void begin(struct session *s, struct member *m, const struct wire_heap *r
 	}
 	if (!c->due || target__looks(m->target))
 		return;
-	err = looks__census(s->looks, m->target, TIMEOUT_MS);
+	err = looks__census(s->looks, m->target, TIMEOUT_MS, s->opts->freeze_ms);
 	if (err) {
 		give_up(m, err);
 		return;

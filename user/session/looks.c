@@ -97,12 +97,12 @@ int looks__snapshot_taken(struct looks *looks, struct target *target, struct sna
 	return err;
 }
 
-int looks__census(struct looks *looks, struct target *target, int timeout_ms)
+int looks__census(struct looks *looks, struct target *target, int timeout_ms, int freeze_ms)
 {
 	int err = shares__ask(looks->shares, target__account(target), 0);
 
 	if (!err)
-		err = target__start_census(target, timeout_ms);
+		err = target__start_census(target, timeout_ms, freeze_ms);
 	return err ? err : begin(looks, target);
 }
 

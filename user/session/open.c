@@ -63,7 +63,7 @@ static int open_kernel(struct session *s)
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (!err)
-		err = rights__give_up(&s->features);
+		err = rights__give_up(&s->features, s->opts->freeze_ms > 0);
 	return err ? err : open_timeline(s);
 }
 

@@ -112,44 +112,67 @@ static const int refused[] = {
 };
 
 /*
- * Of ptrace() only PTRACE_DETACH is left, to let go of the command, which was stopped before. A
- * rule has one comparison for an argument, so two rules are needed to leave out one value.
+ * ptrace() for these requests. A rule has one comparison for an argument, so a range is taken apart
+ * into pieces that have a mask: each as long as its place allows.
  */
-static int refuse_ptrace(scmp_filter_ctx f)
+static int refuse_requests(scmp_filter_ctx f, uint64_t first, uint64_t last)
+{
+	int err = 0;
+
+	while (first <= last && !err) {
+		uint64_t size = first ? first & -first : 1ULL << 32;
+
+		while (first + size - 1 > last)
+			size /= 2;
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
+				       SCMP_A0_64(SCMP_CMP_MASKED_EQ, ~(size - 1), first));
+		first += size;
+	}
+	return err;
+}
+
+/*
+ * Of ptrace() only PTRACE_DETACH is left, to let go of the command, which was stopped before; and,
+ * if processes are to be stopped for a while, the two requests that do so (process/freeze.h).
+ */
+static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
 {
 #if defined(SANITIZED)
 	/* a sanitizer looks for leaks by it */
 	(void)f;
+	(void)may_stop;
 	return 0;
 #else
-	const struct scmp_arg_cmp others[] = {
-		SCMP_A0_64(SCMP_CMP_LT, PTRACE_DETACH),
-		SCMP_A0_64(SCMP_CMP_GT, PTRACE_DETACH),
-	};
+	/* in this order */
+	const uint64_t left[] = {PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT};
+	uint64_t next = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(others) && !err; i++)
-		err = seccomp_rule_add_array(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
-					     &others[i]);
+	for (size_t i = 0; i < (may_stop ? ARRAY_SIZE(left) : 1) && !err; i++) {
+		err = left[i] > next ? refuse_requests(f, next, left[i] - 1) : 0;
+		next = left[i] + 1;
+	}
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
+				       SCMP_A0_64(SCMP_CMP_GE, next));
 	return err;
 #endif
 }
 
-static int add_refused(scmp_filter_ctx f, const void *unused)
+static int add_refused(scmp_filter_ctx f, const void *may_stop)
 {
-	int err = refuse_ptrace(f);
+	int err = refuse_ptrace(f, *(const bool *)may_stop);
 
-	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(refused) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
 	return err;
 }
 
 /* Of a process that cannot gain rights: PR_SET_NO_NEW_PRIVS. */
-static int refuse_calls(void)
+static int refuse_calls(bool may_stop)
 {
 	struct sock_fprog program;
-	int err = filter_program__make(SCMP_ACT_ALLOW, add_refused, NULL, &program);
+	int err = filter_program__make(SCMP_ACT_ALLOW, add_refused, &may_stop, &program);
 
 	if (err)
 		return err;
@@ -159,14 +182,14 @@ static int refuse_calls(void)
 	return err;
 }
 
-int rights__give_up(const struct kernel_features *features)
+int rights__give_up(const struct kernel_features *features, bool may_stop)
 {
 	int err = drop_caps(features);
 
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err)
-		err = refuse_calls();
+		err = refuse_calls(may_stop);
 	if (err)
 		log_error("rights that are not needed cannot be given up: %s", strerror(-err));
 	return err;

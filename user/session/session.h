@@ -45,6 +45,7 @@ struct session_opts {
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool heap_census; /* after a major collection, and after each SIGUSR1 */
+	int freeze_ms;	  /* the process is stopped for it, no longer than this; 0: it is not */
 	bool plumbing;	  /* see struct intake_opts */
 
 	const char *symbols;	     /* an unstripped twin of the executable; NULL: none */

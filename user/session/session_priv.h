@@ -132,9 +132,10 @@ void alive__report(struct session *s, uint64_t now);
 
 /*
  * Gives up the capabilities and system calls that the rest of the session does not need, for good.
- * Before there are threads. Prints a line on failure.
+ * Before there are threads. `may_stop`: processes are to be stopped (process/freeze.h). Prints a
+ * line on failure.
  */
-int rights__give_up(const struct kernel_features *features);
+int rights__give_up(const struct kernel_features *features, bool may_stop);
 
 /* ── switched.c: the operator's switch ───────────────────────────────────────────────────── */
 
@@ -223,7 +224,7 @@ int looks__snapshot(struct looks *looks, struct target *target, int timeout_ms);
 int looks__snapshot_taken(struct looks *looks, struct target *target,
 			  struct snapshot *ret_snapshot);
 /* As target__start_census(), target__take_census(). */
-int looks__census(struct looks *looks, struct target *target, int timeout_ms);
+int looks__census(struct looks *looks, struct target *target, int timeout_ms, int freeze_ms);
 int looks__census_taken(struct looks *looks, struct target *target,
 			struct target_census **ret_census);
 /* Before a target is freed, and whenever nothing is to be known of it any more. */

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "census/census.h"
 #include "names/names.h"
+#include "process/freeze.h"
 #include "process/mem.h"
 #include "target_priv.h"
 
@@ -31,11 +32,12 @@ struct census_job {
 	struct census_mem mem;
 	struct census_opts opts;
 	struct wire_layout layout;
-	uint64_t cap;
+	uint64_t cap, mut_lists[CHECK_MAX_CAPS];
 };
 
 struct census_look {
 	struct guard *guard;
+	struct freeze *freeze; /* NULL: it runs on */
 };
 
 static int read_mem(struct mem *mem, void *dst, u32 size, u64 addr)
@@ -103,6 +105,8 @@ static void put_out(const struct census_job *job, const struct census *c, struct
 	out->unknown_bytes = c->unknown_bytes;
 	out->large_bytes = c->large_bytes;
 	out->compact_bytes = c->compact_bytes;
+	out->pinned_bytes = c->pinned_bytes;
+	out->mutable_bytes = c->mutable_bytes;
 	out->cut = c->cut;
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct census_entry *from = &c->entries[i];
@@ -130,6 +134,7 @@ static int run(void *ctx, void *out)
 	int err = census ? find_generations(job) : -ENOMEM;
 
 	job->opts.ctx = job;
+	job->opts.mut_lists = job->mut_lists;
 	if (!err)
 		err = census__walk(&job->opts, census);
 	if (!err)
@@ -153,7 +158,22 @@ static void add_code(struct census_opts *opts, const struct image_map *map)
 		opts->code[opts->n_code++] = (struct census_range){map->start, map->end};
 }
 
-int target__start_census(struct target *t, int timeout_ms)
+/* One that cannot be stopped is counted while it runs on. */
+static void freeze(struct target *t, int most_ms, struct census_look *look)
+{
+	int err = most_ms ? freeze__start(t->info.pid, most_ms, &look->freeze) : 0;
+
+	if (!err || err == -ESRCH || t->no_freeze)
+		return;
+	t->no_freeze = true;
+	log_warn("pid %d: it cannot be stopped for its heap census, which is made while it runs: "
+		 "%s",
+		 t->info.pid,
+		 err == -EPERM ? "something else traces it, or a security module forbids it"
+			       : strerror(-err));
+}
+
+int target__start_census(struct target *t, int timeout_ms, int freeze_ms)
 {
 	struct census_job job = {
 		.mem = {.mem = {.read = read_mem}, .pid = t->info.pid},
@@ -168,6 +188,9 @@ int target__start_census(struct target *t, int timeout_ms)
 		return -EAGAIN;
 	if (!heap_known(&job.layout) || !t->check.n_caps)
 		return -ENOTSUP;
+	for (uint32_t i = 0; i < t->check.n_caps; i++)
+		job.mut_lists[job.opts.n_mut_lists++] =
+			t->check.caps[i] + job.layout.cap_run_queue + HEAP_CAP_MUT_LISTS;
 	job.opts.stack_size = job.layout.stack_size;
 	job.opts.stack_stack = job.layout.stack_stack;
 	for (size_t i = 0; i < t->images.n_maps; i++)
@@ -176,10 +199,11 @@ int target__start_census(struct target *t, int timeout_ms)
 	if (!look)
 		return -ENOMEM;
 	target__cancel(t);
+	freeze(t, freeze_ms, look);
 	err = guard__start(t->info.pid, GUARD_MEMORY, timeout_ms, run, &job,
 			   sizeof(struct target_census), &look->guard);
 	if (err)
-		free(look);
+		census_look__free(look);
 	else
 		t->census = look;
 	return err;
@@ -212,6 +236,8 @@ static void bound(struct target_census *c)
 int target__take_census(struct target *t, struct target_census **ret_census)
 {
 	struct target_census *census = NULL;
+	uint64_t frozen_ns = 0;
+	bool whole = false;
 	void *out;
 	int err;
 
@@ -221,6 +247,8 @@ int target__take_census(struct target *t, struct target_census **ret_census)
 	if (err == -EINPROGRESS)
 		return err;
 	t->census->guard = NULL;
+	freeze__end(t->census->freeze, &frozen_ns, &whole);
+	t->census->freeze = NULL;
 	census_look__free(t->census);
 	t->census = NULL;
 	if (err)
@@ -228,6 +256,8 @@ int target__take_census(struct target *t, struct target_census **ret_census)
 	census = malloc(sizeof(*census));
 	if (census) {
 		memcpy(census, out, sizeof(*census));
+		census->frozen_ns = frozen_ns;
+		census->frozen_whole = whole;
 		bound(census);
 		*ret_census = census;
 	}
@@ -244,6 +274,7 @@ void census_look__free(struct census_look *look)
 {
 	if (!look)
 		return;
+	freeze__free(look->freeze);
 	guard__free(look->guard);
 	free(look);
 }

@@ -159,10 +159,11 @@ int target__take_snapshot(struct target *target, struct snapshot *ret_snapshot);
 
 struct target_census;
 /*
- * What its heap is made of, while it runs on. -EAGAIN: the target is not ready; -ENOTSUP: its
- * heap's places are not known; -EBUSY as above.
+ * What its heap is made of, while it runs on, or with freeze_ms above 0 while it is stopped, which
+ * takes no longer than that; a line is printed when it cannot be, and it runs on then. -EAGAIN: the
+ * target is not ready; -ENOTSUP: its heap's places are not known; -EBUSY as above.
  */
-int target__start_census(struct target *target, int timeout_ms);
+int target__start_census(struct target *target, int timeout_ms, int freeze_ms);
 /* -EINPROGRESS; 0: *ret_census is to be freed. -ETIMEDOUT, -EIO, -EFAULT, -ENOMEM; -EINVAL: none
  * goes on. */
 int target__take_census(struct target *target, struct target_census **ret_census);
@@ -329,8 +330,10 @@ struct target_census_entry {
 /* As struct census has it; those with the most bytes first. Without pointers: captures have it. */
 struct target_census {
 	uint64_t blocks_bytes, walked_bytes, counted_bytes, gap_bytes, unknown_bytes, large_bytes,
-		compact_bytes;
-	uint64_t live_bytes; /* when the collection ended; whoever knows it fills it in */
+		compact_bytes, pinned_bytes, mutable_bytes;
+	uint64_t frozen_ns;    /* for so long the process was stopped, at most; 0: it was not */
+	uint64_t frozen_whole; /* 1: until all had been read */
+	uint64_t live_bytes;   /* when the collection ended; whoever knows it fills it in */
 	uint64_t others_count, others_bytes; /* of all without an entry */
 	uint32_t cut, n;
 	struct target_census_entry entries[TARGET_CENSUS_MAX];

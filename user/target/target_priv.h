@@ -45,6 +45,7 @@ struct target {
 	bool check_last;
 	struct snapshot_look *snapshot;
 	struct census_look *census;
+	bool no_freeze; /* it could not be stopped, which has been reported */
 };
 
 /* cache.c: NULL for no cache. */

@@ -120,11 +120,15 @@ static void add_census(struct report *r, cJSON *o, const struct pic_census *c)
 	add_u64(r, read, "gap_bytes", c->gap_bytes);
 	add_u64(r, read, "unknown_bytes", c->unknown_bytes);
 	add_u64(r, read, "large_bytes", c->large_bytes);
+	add_u64(r, read, "pinned_bytes", c->pinned_bytes);
 	add_u64(r, read, "compact_bytes", c->compact_bytes);
+	add_u64(r, read, "mutable_bytes", c->mutable_bytes);
 	add_u64(r, read, "live_bytes", c->live_bytes);
 	add_u64(r, read, "others_count", c->others_count);
 	add_u64(r, read, "others_bytes", c->others_bytes);
 	add_bool(r, read, "cut", c->cut);
+	add_u64(r, read, "frozen_ns", c->frozen_ns);
+	add_bool(r, read, "frozen_whole", c->frozen_whole);
 	list = add_array(r, o, "census");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct pic_closure *v = &c->v[i];

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process that is stopped for a while, and what the process that does so may do. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "confine/confine.h"
+#include "process/freeze.h"
+
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum { N_THREADS = 4 };
+
+static void *spin(void *unused)
+{
+	(void)unused;
+	for (;;)
+		;
+	return NULL;
+}
+
+static pid_t start_spinning(void)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	for (int i = 1; i < N_THREADS; i++)
+		if (pthread_create(&thread, NULL, spin, NULL))
+			_exit(1);
+	spin(NULL);
+	_exit(0);
+}
+
+/* How many threads the kernel has in that state: 't' is a tracer's stop. */
+static int count(pid_t pid, char state)
+{
+	char command[128], line[16] = "";
+	FILE *in;
+
+	/* the third field: the name has no spaces here */
+	snprintf(command, sizeof(command),
+		 "cut -d' ' -f3 /proc/%d/task/*/stat 2>/dev/null | grep -c %c", pid, state);
+	in = popen(command, "r"); /* NOLINT(cert-env33-c): of this test's own words */
+	assert_non_null(in);
+	assert_non_null(fgets(line, sizeof(line), in));
+	pclose(in);
+	return (int)strtol(line, NULL, 10);
+}
+
+static void await_count(pid_t pid, char state, int wanted)
+{
+	for (int i = 0; i < 2000 && count(pid, state) != wanted; i++)
+		usleep(5000);
+	assert_int_equal(count(pid, state), wanted);
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_stops(void **state)
+{
+	uint64_t ns = 0, began;
+	bool until_now = false;
+	struct freeze *f;
+	pid_t pid = start_spinning();
+
+	(void)state;
+	await_count(pid, 'R', N_THREADS);
+	began = time__monotonic_ns();
+	assert_int_equal(freeze__start(pid, 10000, &f), 0);
+	assert_int_equal(count(pid, 't'), N_THREADS);
+	freeze__end(f, &ns, &until_now);
+	assert_true(until_now);
+	assert_true(ns > 0 && ns < time__monotonic_ns() - began);
+	await_count(pid, 'R', N_THREADS);
+	/* its time is up before it is let go */
+	assert_int_equal(freeze__start(pid, 1000, &f), 0);
+	await_count(pid, 'R', N_THREADS);
+	freeze__end(f, &ns, &until_now);
+	assert_false(until_now);
+	assert_true(ns > 0 && ns <= 1000000000);
+	/* nobody's end lets nothing go */
+	freeze__end(NULL, &ns, &until_now);
+	end(pid);
+	assert_int_equal(freeze__start(pid, 300, &f), -ESRCH);
+}
+
+/* What is stopped already stays so when it is let go; what somebody else traces is not stopped. */
+static void test_others(void **state)
+{
+	uint64_t ns = 0;
+	bool until_now = false;
+	struct freeze *f;
+	pid_t pid = start_spinning();
+	int status;
+
+	(void)state;
+	await_count(pid, 'R', N_THREADS);
+	kill(pid, SIGSTOP);
+	await_count(pid, 'T', N_THREADS);
+	assert_int_equal(freeze__start(pid, 10000, &f), 0);
+	freeze__end(f, &ns, &until_now);
+	await_count(pid, 'T', N_THREADS);
+	kill(pid, SIGCONT);
+	await_count(pid, 'R', N_THREADS);
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+	assert_int_equal(freeze__start(pid, 10000, &f), -EPERM);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, __WALL), pid);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	await_count(pid, 'R', N_THREADS);
+	end(pid);
+}
+
+/* -EPERM is the filter's; of no process the kernel would say -ESRCH. */
+static int refused(long request, long options)
+{
+	return syscall(SYS_ptrace, request, 0x7ffffff0, 0, options) < 0 && errno == EPERM;
+}
+
+/* One byte: what is wrong; 0: nothing. */
+static void try_requests(void *ctx, int fd)
+{
+	static const long others[] = {PTRACE_PEEKDATA,	 PTRACE_POKEDATA,   PTRACE_GETREGS,
+				      PTRACE_SETREGS,	 PTRACE_ATTACH,	    PTRACE_CONT,
+				      PTRACE_SETOPTIONS, PTRACE_GETREGSET,  PTRACE_SETREGSET,
+				      PTRACE_LISTEN,	 PTRACE_SETSIGINFO, PTRACE_TRACEME};
+	char wrong = 0;
+
+	(void)ctx;
+	if (refused(PTRACE_SEIZE, 0) || refused(PTRACE_INTERRUPT, 0))
+		wrong = 1;
+	if (!refused(PTRACE_SEIZE, PTRACE_O_EXITKILL))
+		wrong = 2;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (!refused(others[i], 0))
+			wrong = 3;
+	if (write(fd, &wrong, 1) != 1)
+		_exit(1);
+}
+
+static void test_requests(void **state)
+{
+	const struct confine how = {.name = "safescoped:test",
+				    .keep = CONFINE_PROC | CONFINE_TRACE,
+				    .user = CONFINE_NOBODY};
+	struct confine_peer *peer;
+	char wrong = 9;
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	assert_int_equal(confine_peer__start(&how, try_requests, NULL, &peer), 0);
+	for (int i = 0; i < 2000 && read(confine_peer__fd(peer), &wrong, 1) < 0; i++)
+		usleep(5000);
+	assert_int_equal(wrong, 0);
+	confine_peer__free(peer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stops),
+		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_requests),
+	};
+
+	return cmocka_run_group_tests_name("freeze", tests, NULL, NULL);
+}
