@@ -277,8 +277,8 @@ static void test_large_and_compact(void **state)
 	free(h);
 }
 
-/* A block of pinned objects, whose descriptor's flags are at 46; none of the lists is a generation's
- * of small objects. */
+/* A block of pinned objects, whose descriptor's flags are at 46; none of the lists is a
+ * generation's of small objects. */
 static void test_pinned_and_mutable(void **state)
 {
 	struct heap *h = heap_new();
@@ -394,10 +394,13 @@ static void test_broken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),	 cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_profiled), cmocka_unit_test(test_large_and_compact),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_profiled),
+		cmocka_unit_test(test_large_and_compact),
 		cmocka_unit_test(test_pinned_and_mutable),
-		cmocka_unit_test(test_sampled),	 cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_broken),
 	};
 
 	return cmocka_run_group_tests_name("census", tests, NULL, NULL);

@@ -30,8 +30,9 @@ static int ask(uint64_t request)
 /* 0: just these are left. */
 static int wrong_request(bool may_stop)
 {
-	static const uint64_t large[] = {1ULL << 16, 1ULL << 31, 1ULL << 32, (1ULL << 32) + 17,
-					 (1ULL << 32) + PTRACE_SEIZE, UINT64_MAX};
+	static const uint64_t large[] = {
+		1ULL << 16, 1ULL << 31, 1ULL << 32, (1ULL << 32) + 17, (1ULL << 32) + PTRACE_SEIZE,
+		UINT64_MAX};
 
 	for (uint64_t r = 0; r < 0x9000; r++) {
 		bool left = r == PTRACE_DETACH ||

@@ -94,8 +94,8 @@ struct census {
 	uint64_t large_bytes;	/* of large objects, which are among the entries */
 	uint64_t pinned_bytes;	/* of these, of objects that may not be moved */
 	uint64_t compact_bytes; /* in compact regions, which are not looked into */
-	uint64_t mutable_bytes; /* of the mutable lists: a word for each old object that may point to
-				   a younger one */
+	uint64_t mutable_bytes; /* of the mutable lists: a word for each old object that may point
+				   to a younger one */
 	bool cut;		/* there were more blocks than there is room for */
 	uint32_t n;
 	struct census_entry entries[CENSUS_MAX_ENTRIES]; /* most bytes first */

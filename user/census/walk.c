@@ -163,7 +163,8 @@ static int keep_block(struct walk *w, const struct block *b)
 			w->census->cut = true;
 		if (err)
 			return err == -E2BIG ? 0 : err;
-		w->blocks[w->n++] = (struct block){.start = at, .free = MIN(b->free, at + BLOCK_SIZE)};
+		w->blocks[w->n++] =
+			(struct block){.start = at, .free = MIN(b->free, at + BLOCK_SIZE)};
 	}
 	return 0;
 }

@@ -76,7 +76,7 @@ struct options {
 	enum intake_stacks stacks;
 	bool kernel_stacks;
 	bool heap_census;
-	int freeze_ms; /* 0: no */
+	int freeze_ms;	       /* 0: no */
 	bool propagate_exit;   /* MODE_COMMAND */
 	struct push_opts push; /* n 0: nothing is pushed */
 	bool quiet;

@@ -63,8 +63,9 @@ enum confine_keep {
 	 * in memory to whoever connects: it is to be started before there is anything of others.
 	 */
 	CONFINE_LISTEN = 1 << 4,
-	/* With CONFINE_PROC: tracing other processes and stopping them (PTRACE_SEIZE without options,
-	 * PTRACE_INTERRUPT), and nothing else that ptrace() does; waiting for them; a timer. */
+	/* With CONFINE_PROC: tracing other processes and stopping them (PTRACE_SEIZE without
+	 * options, PTRACE_INTERRUPT), and nothing else that ptrace() does; waiting for them; a
+	 * timer. */
 	CONFINE_TRACE = 1 << 5,
 };
 

@@ -166,8 +166,8 @@ static int add_flags(scmp_filter_ctx f)
 	return err;
 }
 
-/* To stop another process. What does so ends by a timer, and is no parent: wait4() is for those that
- * it traces. */
+/* To stop another process. What does so ends by a timer, and is no parent: wait4() is for those
+ * that it traces. */
 static int add_trace(scmp_filter_ctx f)
 {
 	static const int calls[] = {SCMP_SYS(wait4), SCMP_SYS(setitimer)};

@@ -204,10 +204,11 @@ static int make(struct intake *in, struct seen *s, uint64_t at_ns, const struct 
 /* Sums of them all are far from an overflow. */
 static bool is_sane(const struct target_census *c)
 {
-	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes, c->counted_bytes, c->gap_bytes,
-				c->unknown_bytes, c->large_bytes,  c->compact_bytes, c->live_bytes,
-				c->pinned_bytes,  c->mutable_bytes, c->frozen_ns,
-				c->others_count,  c->others_bytes};
+	const uint64_t all[] = {c->blocks_bytes,  c->walked_bytes,  c->counted_bytes,
+				c->gap_bytes,	  c->unknown_bytes, c->large_bytes,
+				c->compact_bytes, c->live_bytes,    c->pinned_bytes,
+				c->mutable_bytes, c->frozen_ns,	    c->others_count,
+				c->others_bytes};
 
 	if (c->n > TARGET_CENSUS_MAX)
 		return false;

@@ -184,8 +184,8 @@ struct pic_census {
 	uint64_t live_bytes;	/* when the collection ended */
 	uint64_t others_count, others_bytes;
 	bool cut;		     /* not all blocks were found */
-	uint64_t frozen_ns; /* the process was stopped for it; 0: it was not */
-	bool frozen_whole;  /* until all had been read */
+	uint64_t frozen_ns;	     /* the process was stopped for it; 0: it was not */
+	bool frozen_whole;	     /* until all had been read */
 	const struct pic_closure *v; /* by bytes, descending */
 	size_t n;
 };

@@ -135,8 +135,7 @@ static void put_census_head(const struct text *t)
 		fprintf(t->out, " (of %s of blocks, %s were looked at)",
 			human__bytes(c->blocks_bytes).s, human__bytes(c->walked_bytes).s);
 	if (c->frozen_ns)
-		fprintf(t->out, ", while it was stopped for %s%s",
-			human__duration(c->frozen_ns).s,
+		fprintf(t->out, ", while it was stopped for %s%s", human__duration(c->frozen_ns).s,
 			c->frozen_whole ? "" : ", and after that");
 	if (c->pinned_bytes || c->mutable_bytes)
 		fprintf(t->out, "; %s of pinned objects, %s of mutable lists",
