@@ -5,30 +5,31 @@ what GHC's profiler counts."""
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
-from harness import GHC_ROOT, Skip, cases, check, check_near, profile_run, run
+from harness import GHC_ROOT, SAFESCOPED, Skip, cases, check, check_near, profile_run, run
 
 # Points of a share.
 CENTRES = 1.5
 
 
-def ended(t, *args, way="thr", rts=()):
+def ended(t, *args, way="thr", rts=(), options=()):
     """A whole run: (what the program prints, what +RTS -t has, the report of it)."""
     name = f"/tmp/stats-{t.name.replace('[', '-').strip(']')}" if GHC_ROOT else str(t.dir / "stats")
     stats = Path(f"{GHC_ROOT or ''}{name}")
     t.finally_do(lambda: GHC_ROOT and stats.unlink(missing_ok=True))
     truth, report, _ = profile_run(t, "Alloc", *args, way=way,
                                    rts=(f"-t{name}", "--machine-readable", *rts),
-                                   options=("--max-overhead", "100"))
+                                   options=("--max-overhead", "100", *options))
     found = dict(re.findall(r'\("(\w[\w ]*)", "(\d+)"\)', stats.read_text()))
     check("bytes allocated" in found, f"+RTS -t wrote {stats.read_text()[:200]}")
     return truth, {name: int(value) for name, value in found.items()}, report.target()
 
 
-def ended_with(t, *args, way="thr", rts=()):
+def ended_with(t, *args, way="thr", rts=(), options=()):
     """(bytes by function as the threads counted them, all bytes, the report's allocation)."""
-    truth, stats, target = ended(t, *args, way=way, rts=rts)
+    truth, stats, target = ended(t, *args, way=way, rts=rts, options=options)
     return truth, stats["bytes allocated"], target["allocation"]
 
 
@@ -45,6 +46,18 @@ def ghc_bytes(path):
             add(child)
 
     add(profile["profile"])
+    return found
+
+
+def leaves(capture):
+    """{the leaf: bytes} of the stacks that the capture's session has sampled."""
+    folded = subprocess.run([SAFESCOPED, "--replay", capture, "--weight", "alloc", "-f", "folded", "-o", "-"],
+                            check=True, capture_output=True, text=True, timeout=120).stdout
+    found = {}
+    for line in folded.splitlines():
+        stack, _, count = line.rpartition(" ")
+        leaf = stack.split(";")[-1]
+        found[leaf] = found.get(leaf, 0) + int(count)
     return found
 
 
@@ -126,8 +139,10 @@ def test_rare_collections(t):
 
 @cases("thr.stripped", "v.stripped")
 def test_stripped(t, way):
-    """A twin without symbols: its modules have the shares that its functions had with them."""
-    truth, whole, allocation = ended_with(t, "split", 3, way=way, rts=("-A1m",))
+    """A twin without symbols: its modules have the shares that its functions had with them, and the frames of
+    heap checks are no leaves."""
+    capture = t.dir / "capture"
+    truth, whole, allocation = ended_with(t, "split", 3, way=way, rts=("-A1m",), options=("--save", capture))
     check_whole(allocation, whole)
     got = {m["module"]: m["bytes"] for m in allocation["modules"]}
     a, b = got.get("AllocA", 0), got.get("AllocB", 0)
@@ -135,6 +150,10 @@ def test_stripped(t, way):
     want = truth["a"] / (truth["a"] + truth["b"])
     error = 4 * (want * (1 - want) / allocation["samples"]) ** 0.5
     check(abs(a / (a + b) - want) <= error + 0.01, f"AllocA has {100 * a / (a + b):.1f} %, should be {100 * want:.1f} %")
+    found = leaves(capture)
+    for module, bytes_ in (("AllocA", a), ("AllocB", b)):
+        below = sum(n for leaf, n in found.items() if re.match(rf"~?{module}\b", leaf))
+        check(below == bytes_, f"{below} of {module}'s {bytes_} bytes have it as the leaf: {found}")
 
 
 def test_leak(t):

@@ -129,6 +129,13 @@ static int by_bytes(const void *pa, const void *pb)
 	return CMP(b->bytes, a->bytes) ?: CMP(a->stack, b->stack);
 }
 
+static int by_stack(const void *pa, const void *pb)
+{
+	const struct pic_alloc_row *a = pa, *b = pb;
+
+	return CMP(a->stack, b->stack);
+}
+
 /* What nobody was seen to allocate; in the next window somebody may be. */
 static int book_rest(struct lanes *l)
 {
@@ -145,6 +152,80 @@ static int book_rest(struct lanes *l)
 						   .stack = stack,
 						   .cap = NO_CAP});
 	return err ? err : ledger__weight(l->allocated.ledger, OWNER, stack, (int64_t)rest, 0);
+}
+
+/* ── the leaf ────────────────────────────────────────────────────────────────────────────── */
+
+static bool is_in_module(const struct pic_frame *frame)
+{
+	return frame->module && *frame->module;
+}
+
+/*
+ * Without the frame that a heap check leaves on top (rts/HeapStackCheck.cmm: stg_ret_p and others).
+ * Where there are symbols it is in no stack; in a stripped program it is known by having no name,
+ * while the code of all modules has. Modules come late: this is for when all names are there.
+ */
+static int cut_check(struct lanes *l, uint32_t *stack)
+{
+	struct pic_stack s = picture__stack(l->pic, *stack);
+	const struct pic_frame *top = s.n ? picture__frame(l->pic, s.frames[s.n - 1]) : NULL;
+	uint32_t cut;
+	int err;
+
+	if (s.n < 2 || top->kind != TF_HASKELL || *top->name != '[' || is_in_module(top) ||
+	    !is_in_module(picture__frame(l->pic, s.frames[s.n - 2])))
+		return 0;
+	err = picture__add_stack(l->pic, s.frames, s.n - 1, &cut);
+	if (!err && cut != picture__full_stack(l->pic))
+		*stack = cut;
+	return err;
+}
+
+/* Rows of one stack are one; *n is fewer then. */
+static void join_rows(struct pic_alloc_row *rows, size_t *n)
+{
+	size_t kept = 0;
+
+	qsort(rows, *n, sizeof(*rows), by_stack);
+	for (size_t i = 0; i < *n; i++) {
+		if (kept && rows[kept - 1].stack == rows[i].stack) {
+			rows[kept - 1].bytes += rows[i].bytes;
+			rows[kept - 1].samples += rows[i].samples;
+		} else {
+			rows[kept++] = rows[i];
+		}
+	}
+	*n = kept;
+	qsort(rows, *n, sizeof(*rows), by_bytes);
+}
+
+static int fill_rows(struct lanes *l, struct pic_alloc *alloc)
+{
+	struct ledger_weight *weights = NULL;
+	struct pic_alloc_row *rows;
+	size_t n = 0;
+	int err = ledger__weights(l->allocated.ledger, &weights, &n);
+
+	if (err)
+		return err;
+	rows = picture__alloc(l->pic, n, sizeof(*rows));
+	err = rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !err && i < n; i++) {
+		rows[i] = (struct pic_alloc_row){
+			.bytes = weights[i].n,
+			.samples = weights[i].samples,
+			.stack = weights[i].stack,
+		};
+		err = cut_check(l, &rows[i].stack);
+	}
+	free(weights);
+	if (err)
+		return err;
+	join_rows(rows, &n);
+	alloc->rows = rows;
+	alloc->n_rows = n;
+	return 0;
 }
 
 /* ── when and where ──────────────────────────────────────────────────────────────────────── */
@@ -177,7 +258,10 @@ static int fill_spans(struct lanes *l, struct pic_target *pub)
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pic_alloc_span *span = &s->v[i];
+		int err = cut_check(l, &span->stack);
 
+		if (err)
+			return err;
 		span->to_ns = MAX(span->to_ns, start);
 		span->from_ns = MIN(MAX(span->from_ns, start), span->to_ns);
 		if (!span->tid && span->cap != NO_CAP)
@@ -197,31 +281,14 @@ static int fill_spans(struct lanes *l, struct pic_target *pub)
 int allocated__fill(struct lanes *l)
 {
 	struct pic_target *pub = l->seen->pub;
-	struct ledger_weight *weights = NULL;
-	struct pic_alloc_row *rows;
-	size_t n = 0;
 	bool exited;
 	int err = book_rest(l);
 
-	if (!err)
-		err = ledger__weights(l->allocated.ledger, &weights, &n);
-	if (err)
-		return err;
-	rows = picture__alloc(l->pic, n, sizeof(*rows));
-	for (size_t i = 0; rows && i < n; i++)
-		rows[i] = (struct pic_alloc_row){
-			.bytes = weights[i].n,
-			.samples = weights[i].samples,
-			.stack = weights[i].stack,
-		};
-	free(weights);
-	if (!rows)
-		return -ENOMEM;
-	qsort(rows, n, sizeof(*rows), by_bytes);
 	pub->alloc = l->allocated.sums;
-	pub->alloc.rows = rows;
-	pub->alloc.n_rows = n;
-	err = fill_spans(l, pub);
+	if (!err)
+		err = fill_rows(l, &pub->alloc);
+	if (!err)
+		err = fill_spans(l, pub);
 	if (!err)
 		err = allocators__fill(l->pic, pub);
 	exited = pub->end && !strcmp(pub->end, "exited");

@@ -19,32 +19,24 @@ static bool is_code(const struct pic_frame *frame)
 	return frame->kind != TF_STATE && frame->kind != TF_MARK;
 }
 
-static bool is_in_module(const struct pic_frame *frame)
-{
-	return frame->module && *frame->module;
-}
-
 /*
  * The runtime's code, which allocates on somebody's behalf. Its frames of a heap check are
- * Haskell's by their kind (rts/HeapStackCheck.cmm: stg_ret_p and others). In a stripped program
- * they have no name, while the code of all modules has.
+ * Haskell's by their kind (rts/HeapStackCheck.cmm: stg_ret_p and others).
  */
-static bool is_runtime(const struct picture *pic, struct pic_stack stack, uint32_t i)
+static bool is_runtime(const struct pic_frame *frame)
 {
-	const struct pic_frame *frame = picture__frame(pic, stack.frames[i]);
-
-	if (frame->kind == TF_RTS || !strncmp(frame->name, "stg_", 4))
-		return true;
-	return i > 0 && i == stack.n - 1 && *frame->name == '[' && !is_in_module(frame) &&
-	       is_in_module(picture__frame(pic, stack.frames[i - 1]));
+	return frame->kind == TF_RTS || !strncmp(frame->name, "stg_", 4);
 }
 
 /* The frame that allocates. */
 static uint32_t own_frame(const struct picture *pic, struct pic_stack stack)
 {
-	for (uint32_t i = stack.n; i-- > 0;)
-		if (is_code(picture__frame(pic, stack.frames[i])) && !is_runtime(pic, stack, i))
+	for (uint32_t i = stack.n; i-- > 0;) {
+		const struct pic_frame *frame = picture__frame(pic, stack.frames[i]);
+
+		if (is_code(frame) && !is_runtime(frame))
 			return i;
+	}
 	return stack.n - 1;
 }
 
