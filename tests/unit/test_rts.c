@@ -394,6 +394,9 @@ static void test_gc_without_symbols(void **state)
 		bare = open_file(names[i], ".bare");
 		same_place(&target__info(whole)->gc_start, &target__info(bare)->gc_start);
 		same_place(&target__info(whole)->gc_end, &target__info(bare)->gc_end);
+		assert_int_equal(whole->rts.stats.found, FOUND_SYMTAB);
+		assert_int_equal(bare->rts.stats.found, FOUND_CODE);
+		assert_int_equal(bare->rts.stats.addr, whole->rts.stats.addr);
 		/* only between the threads of a threaded runtime */
 		if (target__info(whole)->threaded)
 			same_place(&target__info(whole)->gc_sync, &target__info(bare)->gc_sync);
@@ -412,6 +415,7 @@ static void test_gc_without_symbols(void **state)
 		assert_int_equal(target__info(other)->gc_start.found, FOUND_NONE);
 		assert_int_equal(target__info(other)->gc_end.found, FOUND_NONE);
 		assert_int_equal(target__info(other)->gc_sync.found, FOUND_NONE);
+		assert_int_equal(other->rts.stats.found, FOUND_NONE);
 		target__free(other);
 	}
 }
@@ -531,7 +535,7 @@ static void test_check_handed_over(void **state)
 	r.verdict = CHECK_FAILED + 1;
 	assert_false(check_result__is_one(&r));
 	r = good;
-	r.caps_found = FOUND_STRINGS + 1;
+	r.caps_found = FOUND_CODE + 1;
 	assert_false(check_result__is_one(&r));
 	r = good;
 	memcpy(&r.tls_checked, &two, 1);

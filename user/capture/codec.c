@@ -118,7 +118,7 @@ static void code_probe(struct codec *c, struct target_probe *p)
 	CODE(c, p->addr);
 	CODE(c, p->dev);
 	CODE(c, p->ino);
-	CODE_ENUM(c, p->found, FOUND_STRINGS);
+	CODE_ENUM(c, p->found, FOUND_CODE);
 	code_bool(c, &p->emulated);
 	CODE_TEXT(c, p->insn);
 }
@@ -140,7 +140,7 @@ static void code_info(struct codec *c, struct target_info *i)
 	code_bool(c, &i->dynamic_rts);
 	code_bool(c, &i->layout_checked);
 	CODE(c, i->capabilities);
-	CODE_ENUM(c, i->caps_found, FOUND_STRINGS);
+	CODE_ENUM(c, i->caps_found, FOUND_CODE);
 	code_probe(c, &i->suspend);
 	code_probe(c, &i->resume);
 	code_probe(c, &i->tick);

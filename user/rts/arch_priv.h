@@ -77,6 +77,10 @@ struct rts_arch_note {
 /* The length of such a function at the beginning of the code; 0: it is none. */
 size_t rts_arch__note(const uint8_t *code, size_t len, uint64_t addr,
 		      struct rts_arch_note *ret_note);
+/* Calls fn for what looks like an instruction that adds one to a 32-bit word at a fixed address,
+ * until it returns false. */
+void rts_arch__counts(const uint8_t *code, size_t len, uint64_t addr, rts_arch_load_fn fn,
+		      void *ctx);
 /* Whether some place stores a function's result into that field of a struct. */
 bool rts_arch__stores_result(const uint8_t *code, size_t len, uint32_t field);
 

@@ -206,6 +206,24 @@ size_t rts_arch__note(const uint8_t *code, size_t len, uint64_t addr,
 	return at + sizeof(tail);
 }
 
+/* addl $1,disp32(%rip) */
+void rts_arch__counts(const uint8_t *code, size_t len, uint64_t addr, rts_arch_load_fn fn,
+		      void *ctx)
+{
+	static const uint8_t add[] = {0x83, 0x05};
+	const size_t size = sizeof(add) + 4 + 1;
+
+	for (size_t at = 0; at + size <= len; at++) {
+		int32_t rel;
+
+		if (memcmp(code + at, add, sizeof(add)) != 0 || code[at + size - 1] != 1)
+			continue;
+		memcpy(&rel, code + at + sizeof(add), sizeof(rel));
+		if (!fn(ctx, addr + at + size + (uint64_t)(int64_t)rel))
+			return;
+	}
+}
+
 /* mov %rax,disp32(REG); of the registers any but rsp, which needs another form */
 bool rts_arch__stores_result(const uint8_t *code, size_t len, uint32_t field)
 {

@@ -296,7 +296,7 @@ bool check_result__is_one(const struct check_result *r)
 {
 	return (unsigned int)r->verdict <= CHECK_FAILED &&
 	       (unsigned int)r->variant < LAYOUT_VARIANTS && r->n_caps <= CHECK_MAX_CAPS &&
-	       (unsigned int)r->caps_found <= FOUND_STRINGS && r->rts_opts <= RTS_OPTS_KINDS &&
+	       (unsigned int)r->caps_found <= FOUND_CODE && r->rts_opts <= RTS_OPTS_KINDS &&
 	       is_bool(&r->caps_array) && is_bool(&r->tls_checked) && is_bool(&r->alloc_checked) &&
 	       memchr(r->why, 0, sizeof(r->why));
 }

@@ -21,6 +21,8 @@ const char *rts_found__name(enum rts_found found)
 		return "memory";
 	case FOUND_STRINGS:
 		return "strings";
+	case FOUND_CODE:
+		return "code";
 	case FOUND_NONE:
 		break;
 	}

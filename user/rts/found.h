@@ -13,6 +13,7 @@ enum rts_found {
 	FOUND_TICKER,  /* the timer's thread, by its name: no place for a probe */
 	FOUND_MEMORY,  /* by looking through the runtime's variables */
 	FOUND_STRINGS, /* by the strings that its code uses */
+	FOUND_CODE,    /* by what the code of another place does with it */
 };
 
 /* The word that reports have for it: "symtab", "ghc_ticker"; "none". */

@@ -13,8 +13,8 @@
 
 /* Order of a strategy matters: what one has found the next leaves alone. */
 static void (*const strategies[])(struct rts *rts) = {
-	rts_symbols__find, rts_callsites__find, rts_shape__check, rts_stgrun__find,
-	rts_gc__find,	   rts_gc__clock,	rts_tick__find,	  rts_probed__choose,
+	rts_symbols__find, rts_callsites__find, rts_shape__check, rts_stgrun__find,   rts_gc__find,
+	rts_gc__clock,	   rts_gc__stats,	rts_tick__find,	  rts_probed__choose,
 };
 
 /*
@@ -113,7 +113,7 @@ bool rts__check_read(const struct rts *rts, const struct callsite *sites)
 			       &rts->tls_known};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if ((unsigned int)places[i]->found > FOUND_STRINGS)
+		if ((unsigned int)places[i]->found > FOUND_CODE)
 			return false;
 	for (size_t i = 0; i < ARRAY_SIZE(bools); i++)
 		if (!is_bool(bools[i]))

@@ -34,6 +34,9 @@ void rts_gc__find(struct rts *rts);
 /* gct_clock, by the code of the functions that note the clock. */
 void rts_gc__clock(struct rts *rts);
 
+/* The runtime's statistics, by the code that counts collections. */
+void rts_gc__stats(struct rts *rts);
+
 /* What the timer calls, where neither symbols nor a thread of its own show it. */
 void rts_tick__find(struct rts *rts);
 

@@ -136,3 +136,65 @@ void rts_gc__clock(struct rts *rts)
 	if (code && rts_arch__stores_result(code, len, note.field + 8))
 		rts->gct_clock = note.field;
 }
+
+/* stat_endGC has two. */
+#define MAX_COUNTS 8
+
+struct counts {
+	uint64_t v[MAX_COUNTS];
+	size_t n;
+};
+
+static bool on_count(void *ctx, uint64_t target)
+{
+	struct counts *counts = ctx;
+
+	if (counts->n == MAX_COUNTS)
+		return false;
+	counts->v[counts->n++] = target;
+	return true;
+}
+
+/* The one place where two counts lie side by side; 0: there is none, or more than one. */
+static uint64_t pair_of(const struct counts *counts)
+{
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < counts->n; i++)
+		for (size_t k = 0; k < counts->n; k++) {
+			uint64_t at = counts->v[i];
+
+			if (at % 8 || counts->v[k] != at + 4 || at == found)
+				continue;
+			if (found)
+				return 0;
+			found = at;
+		}
+	return found;
+}
+
+/*
+ * RTSStats begins with the number of collections and that of major ones (rts/include/RtsAPI.h), and
+ * stat_endGC counts them. The live check (check_alloc.c) reads what is there once more.
+ */
+void rts_gc__stats(struct rts *rts)
+{
+	struct code c = {.elf = rts->image->elf};
+	struct counts counts = {0};
+	const uint8_t *code;
+	uint64_t found;
+	size_t end, len;
+
+	if (rts->stats.addr || !rts->gc_end.addr || elf__fdes(c.elf, &c.fdes, &c.n) < 0)
+		return;
+	end = code__starts_at(&c, rts->gc_end.addr - rts->image->bias);
+	code = end == c.n ? NULL : code__bytes(&c, end, &len);
+	if (!code)
+		return;
+	rts_arch__counts(code, len, c.fdes[end].start, on_count, &counts);
+	found = pair_of(&counts);
+	if (!found)
+		return;
+	rts->stats.addr = image__addr(rts->image, found);
+	rts->stats.found = FOUND_CODE;
+}
