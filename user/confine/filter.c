@@ -171,8 +171,8 @@ static int add_flags(scmp_filter_ctx f)
 static int add_trace(scmp_filter_ctx f)
 {
 	static const int calls[] = {SCMP_SYS(wait4), SCMP_SYS(setitimer)};
-	const struct scmp_arg_cmp seize[] = {SCMP_A0(SCMP_CMP_EQ, PTRACE_SEIZE),
-					     SCMP_A3(SCMP_CMP_EQ, 0)};
+	const struct scmp_arg_cmp seize[] = {SCMP_A0(SCMP_CMP_EQ, PTRACE_SEIZE, 0),
+					     SCMP_A3(SCMP_CMP_EQ, 0, 0)};
 	int err = allow(f, calls, ARRAY_SIZE(calls));
 
 	if (!err)
@@ -180,7 +180,7 @@ static int add_trace(scmp_filter_ctx f)
 					     seize);
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(ptrace), 1,
-				       SCMP_A0(SCMP_CMP_EQ, PTRACE_INTERRUPT));
+				       SCMP_A0(SCMP_CMP_EQ, PTRACE_INTERRUPT, 0));
 	return err;
 }
 

@@ -111,6 +111,18 @@ static const int refused[] = {
 	SCMP_SYS(listen),
 };
 
+#if defined(SANITIZED)
+
+/* A sanitizer looks for leaks by it. */
+static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
+{
+	(void)f;
+	(void)may_stop;
+	return 0;
+}
+
+#else
+
 /*
  * ptrace() for these requests. A rule has one comparison for an argument, so a range is taken apart
  * into pieces that have a mask: each as long as its place allows.
@@ -137,12 +149,6 @@ static int refuse_requests(scmp_filter_ctx f, uint64_t first, uint64_t last)
  */
 static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
 {
-#if defined(SANITIZED)
-	/* a sanitizer looks for leaks by it */
-	(void)f;
-	(void)may_stop;
-	return 0;
-#else
 	/* in this order */
 	const uint64_t left[] = {PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT};
 	uint64_t next = 0;
@@ -154,10 +160,11 @@ static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
 	}
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
-				       SCMP_A0_64(SCMP_CMP_GE, next));
+				       SCMP_A0_64(SCMP_CMP_GE, next, 0));
 	return err;
-#endif
 }
+
+#endif
 
 static int add_refused(scmp_filter_ctx f, const void *may_stop)
 {
