@@ -330,8 +330,8 @@ static void test_text(void **state)
 
 static void test_chrome(void **state)
 {
-	uint64_t held = 0;
-	size_t n = 0, len;
+	double held = 0, sampled = 0, from = 0, rate = 0, all = 0;
+	size_t n = 0, n_samples = 0, len;
 	struct kit kit;
 	char *text = render(make(&kit), "chrome", WEIGHT_CPU, false, &len);
 	cJSON *root = cJSON_Parse(text);
@@ -341,15 +341,33 @@ static void test_chrome(void **state)
 	assert_non_null(root);
 	cJSON_ArrayForEach (event, at(root, "traceEvents")) {
 		const char *name = at(event, "name")->valuestring;
+		const char *ph = at(event, "ph")->valuestring;
+		const cJSON *args = cJSON_GetObjectItem(event, "args");
 
-		if (strcmp(at(event, "ph")->valuestring, "C") != 0)
+		if (!strcmp(ph, "i") && !strcmp(at(event, "cat")->valuestring, "allocation")) {
+			n_samples++;
+			sampled += at(args, "bytes")->valuedouble;
+			assert_string_equal(name, n_samples < 3 ? "Main.h1" : "Main.h2");
+			assert_string_equal(at(args, "called_from")->child->valuestring, "Main.h0");
+		}
+		if (strcmp(ph, "C") != 0)
 			continue;
 		n += !strcmp(name, "heap: live");
 		if (!strcmp(name, "heap: held from the system"))
-			held = (uint64_t)at(at(event, "args"), "bytes")->valuedouble;
+			held = at(args, "bytes")->valuedouble;
+		if (!strcmp(name, "allocation")) {
+			all += rate * (at(event, "ts")->valuedouble - from) / 1e6;
+			from = at(event, "ts")->valuedouble;
+			rate = at(args, "bytes a second")->valuedouble;
+		}
 	}
 	assert_int_equal(n, 4);
-	assert_int_equal(held, 43 << 20);
+	assert_int_equal((uint64_t)held, 43 << 20);
+	assert_int_equal(n_samples, 3);
+	assert_int_equal((uint64_t)sampled, 14 * MB);
+	/* from the first collection's end to the last one's, after which it is not known */
+	assert_int_equal((uint64_t)(all + 0.5), 11 * MB);
+	assert_int_equal((uint64_t)rate, 0);
 	cJSON_Delete(root);
 	free(text);
 	timeline__free(kit.tl);

@@ -133,7 +133,7 @@ static void test_others(void **state)
 	end(pid);
 }
 
-/* -EPERM is the filter's; of no process the kernel would say -ESRCH. */
+/* -EPERM is the filter's; for a process that is not there the kernel returns -ESRCH. */
 static int refused(long request, long options)
 {
 	return syscall(SYS_ptrace, request, 0x7ffffff0, 0, options) < 0 && errno == EPERM;

@@ -89,7 +89,8 @@ const struct option_row option_rows[] = {
 	 "SIGUSR1)",
 	 2, NULL},
 	{"freeze", OPT_FREEZE, "TIME", OPTION_LIVE,
-	 "with --heap-census: stop the process while its heap is read, no longer than this (100ms)",
+	 "with --heap-census: stop the process while its heap is read, for no longer than this, "
+	 "such as 100ms",
 	 2, NULL},
 	{"symbols", OPT_SYMBOLS, "FILE", OPTION_FILE,
 	 "an unstripped twin of the target's executable (default: debug files by build-id and "

@@ -14,6 +14,42 @@ static inline double alloc__error(const struct pic_alloc *alloc)
 	return alloc->samples ? 1 / sqrt((double)alloc->samples) : -1;
 }
 
+/*
+ * How fast was allocated from one collection's end to another's, which are not nearer to each other
+ * than a part of the whole: else one that follows at once would be all that a curve shows.
+ */
+struct alloc_rates {
+	const struct pic_heap_point *from, *to, *last;
+	uint64_t least_ns;
+};
+
+/* Of a heap that has points; at most so many parts. */
+static inline struct alloc_rates alloc_rates__of(const struct pic_heap *heap, uint64_t parts)
+{
+	const struct pic_heap_point *first = heap->points, *last = first + heap->n_points - 1;
+
+	return (struct alloc_rates){first, first + 1, last, (last->ns - first->ns) / parts};
+}
+
+/* false: there is no more. In bytes a second, from that time on. */
+static inline bool alloc_rates__next(struct alloc_rates *r, uint64_t *ret_from_ns,
+				     uint64_t *ret_rate)
+{
+	for (; r->to <= r->last; r->to++) {
+		uint64_t ns = r->to->ns - r->from->ns;
+
+		if (!ns || (ns < r->least_ns && r->to < r->last))
+			continue;
+		*ret_from_ns = r->from->ns;
+		*ret_rate =
+			human__whole((double)(r->to->allocated_bytes - r->from->allocated_bytes) /
+				     ((double)ns / 1e9));
+		r->from = r->to++;
+		return true;
+	}
+	return false;
+}
+
 /* What of the bytes that were allocated for a collection of the youngest generation it has copied;
  * < 0: there was none. */
 static inline double heap__survival(const struct pic_heap *heap)

@@ -24,7 +24,7 @@ struct order {
 	int most_ms;
 };
 
-/* What the child has to say: once. */
+/* The child's only message. */
 struct answer {
 	int32_t err;
 	uint32_t n_threads;

@@ -4,8 +4,8 @@
  * its own traces all its threads and stops them (ptrace(2), PTRACE_SEIZE and PTRACE_INTERRUPT); it
  * reads none of its memory, and the only way by which it lets go is its end: then the kernel lets
  * all of them run on, with the signals that have come meanwhile (kernel/ptrace.c, exit_ptrace()).
- * It ends when it is told to, when the time is up, which a timer of the kernel's sees to, and when
- * the daemon ends. So there is nothing that keeps the process stopped.
+ * It ends when freeze__end() closes its connection, when the time is up (a timer of the kernel's),
+ * and when the daemon ends. So nothing keeps the process stopped.
  *
  * As after SIGSTOP and SIGCONT, a system call in which a thread waited may return EINTR
  * (signal(7)); unlike these, it is not seen by the parent.

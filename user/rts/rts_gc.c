@@ -4,7 +4,8 @@
  * prints the line of `+RTS -S`, whose format nothing else has; GarbageCollect alone calls it, and
  * also stat_startGC, which rings the bell of `+RTS -B` ("\a"). stat_startGCSync does no more than
  * to note the clock that stat_startGC reads. All of that must be so, or nothing is taken: a probe
- * in another function would report collections that never were.
+ * in another function would report collections that never were. The statistics that stat_endGC
+ * keeps are found by it.
  */
 #include <string.h>
 

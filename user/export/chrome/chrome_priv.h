@@ -61,15 +61,36 @@ void chrome__order(struct chrome *w, struct chrome_track at, const char *kind, i
 
 #define CHROME_MAX_NODES (UINT32_C(1) << 20)
 
-/* What a slice with that stack has as its `sf`; 0: none, or there are too many frames. Without
- * memory w->err is set. */
-uint32_t chrome__stack(struct chrome *w, struct pic_stack stack);
+/* The `sf` of an event with that stack; nothing if there are too many frames. Without memory w->err
+ * is set. */
+void chrome__put_stack(struct chrome *w, struct pic_stack stack);
+/* Callers that an event's argument names, from the innermost on. */
+#define CHROME_CALLERS 10
+/* That argument, `called_from`. */
+void chrome__put_callers(struct chrome *w, struct pic_stack stack);
 /* All that were asked for, as a member of the trace's object. */
 void chrome__put_stacks(struct chrome *w);
 void chrome__free_stacks(struct chrome *w);
 
+/* ── memory (memory.c) ───────────────────────────────────────────────────────────────────── */
+
+/*
+ * The heap's and allocation's counters, and of the `most` largest samples of allocation a mark
+ * each, on the capability's track (if there are any; else on that of the collections). -ENOMEM.
+ */
+int chrome__put_memory(struct chrome *w, uint32_t target_no, size_t most, bool capabilities);
+/* About how many bytes that takes. */
+uint64_t chrome__memory_bytes(const struct pic_target *target, size_t most);
+
+/* ── what is no slice of a lane (marks.c) ────────────────────────────────────────────────── */
+
+/* The shortest of n durations that is among the `max` longest, or what other sizes they have.
+ * -ENOMEM. */
+int chrome__least_kept(const struct pic_target *target, size_t n, size_t max,
+		       uint64_t (*size_of)(const struct pic_target *target, size_t i),
+		       uint64_t *ret_least);
 /* Collections, marks of the program, safe calls as flows between capabilities (if those are there),
- * counters. */
+ * counters, memory. */
 int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities);
 /* About how many bytes all that takes for all processes. */
 uint64_t chrome__marks_bytes(const struct chrome *w, bool capabilities);

@@ -24,8 +24,6 @@
 /* Of a slice and of a name, as they are on average. */
 #define EVENT_BYTES 155
 #define NAME_BYTES  26
-/* Callers that an event's argument names, from the innermost on. */
-#define CALLERS 10
 
 static enum chrome_group group_of(const struct view *view)
 {
@@ -99,23 +97,12 @@ static bool same_state(const struct drawing *d, const struct pic_slice *slice)
 static void put_stack(struct chrome *w, const struct pic_slice *slice)
 {
 	struct pic_stack stack = code_of(w->pic, slice);
-	uint32_t callers = stack.n ? stack.n - 1 : 0;
-	uint32_t end = callers > CALLERS ? callers - CALLERS : 0;
-	uint32_t sf = chrome__stack(w, stack);
 
-	if (sf)
-		fprintf(w->out, ",\"sf\":%" PRIu32, sf);
-	if (callers) {
-		fputs(",\"args\":{\"called_from\":[", w->out);
-		for (uint32_t i = callers; i > end; i--) {
-			if (i < callers)
-				fputc_unlocked(',', w->out);
-			json__put_string(w->out,
-					 frame__name(picture__frame(w->pic, stack.frames[i - 1])));
-		}
-		if (end)
-			fprintf(w->out, ",\"%" PRIu32 " more\"", end);
-		fputs("]}", w->out);
+	chrome__put_stack(w, stack);
+	if (stack.n > 1) {
+		fputs(",\"args\":{", w->out);
+		chrome__put_callers(w, stack);
+		fputc_unlocked('}', w->out);
 	}
 	fputc_unlocked('}', w->out);
 }
@@ -272,7 +259,8 @@ static uint64_t cost(const struct picture *pic, enum lane_kind kind, const struc
 	if (slice__is_gap(kind, slice))
 		return 0;
 	return EVENT_BYTES +
-	       (stack.n ? EVENT_BYTES + NAME_BYTES * (uint64_t)MIN(stack.n - 1, CALLERS) : 0);
+	       (stack.n ? EVENT_BYTES + NAME_BYTES * (uint64_t)MIN(stack.n - 1, CHROME_CALLERS)
+			: 0);
 }
 
 static void put_tail(struct chrome *w)

@@ -3,7 +3,7 @@
  * Chrome trace: what is no lane's slice. Collections have a track of their own above the
  * capabilities' and a mark each; safe calls are flows (arrows) from the capability that was left to
  * the one that was got back; then the program's own marks, findings where they are longest, and
- * counters.
+ * its counters.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,6 +17,7 @@
 #define MAX_FLOWS  20000
 #define MAX_GCS	   50000
 #define MAX_MARKS  50000
+#define MAX_ALLOCS 10000
 #define MAX_POINTS 200000
 /* What each of them has in the file, on average. */
 #define FLOW_BYTES  280
@@ -44,6 +45,7 @@ uint64_t chrome__marks_bytes(const struct chrome *w, bool capabilities)
 		const struct pic_target *target = picture__target(w->pic, t);
 
 		bytes += GC_BYTES * MIN(target->n_gcs, share(w, MAX_GCS));
+		bytes += chrome__memory_bytes(target, share(w, MAX_ALLOCS));
 		bytes += MARK_BYTES * MIN(target->n_marks, share(w, MAX_MARKS));
 		if (capabilities)
 			bytes += FLOW_BYTES * MIN(target->n_flows, share(w, MAX_FLOWS));
@@ -65,25 +67,24 @@ static int descending(const void *pa, const void *pb)
 	return (a < b) - (a > b);
 }
 
-/* The shortest of n durations that is among the `max` longest. -ENOMEM. */
-static int shortest_kept(const struct pic_target *target, size_t n, size_t max,
-			 uint64_t (*ns_of)(const struct pic_target *target, size_t i),
-			 uint64_t *ret_ns)
+int chrome__least_kept(const struct pic_target *target, size_t n, size_t max,
+		       uint64_t (*size_of)(const struct pic_target *target, size_t i),
+		       uint64_t *ret_least)
 {
-	uint64_t *ns;
+	uint64_t *sizes;
 
-	*ret_ns = 0;
+	*ret_least = 0;
 	if (n <= max)
 		return 0;
-	ns = calloc(n, sizeof(*ns));
-	if (!ns)
+	sizes = calloc(n, sizeof(*sizes));
+	if (!sizes)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		ns[i] = ns_of(target, i);
-	qsort(ns, n, sizeof(*ns), descending);
+		sizes[i] = size_of(target, i);
+	qsort(sizes, n, sizeof(*sizes), descending);
 	/* of equal ones all would be kept */
-	*ret_ns = ns[max - 1] == ns[max] ? ns[max] + 1 : ns[max - 1];
-	free(ns);
+	*ret_least = sizes[max - 1] == sizes[max] ? sizes[max] + 1 : sizes[max - 1];
+	free(sizes);
 	return 0;
 }
 
@@ -137,7 +138,7 @@ static uint64_t gc_ns(const struct pic_target *target, size_t i)
 static int put_gcs(struct chrome *w, const struct pic_target *target, struct chrome_track at)
 {
 	uint64_t shortest, after = w->views.start_ns;
-	int err = shortest_kept(target, target->n_gcs, share(w, MAX_GCS), gc_ns, &shortest);
+	int err = chrome__least_kept(target, target->n_gcs, share(w, MAX_GCS), gc_ns, &shortest);
 
 	if (err || !target->n_gcs)
 		return err;
@@ -271,8 +272,8 @@ static int put_flows(struct chrome *w, const struct pic_target *target, uint32_t
 	const struct pic_lanes *caps = &target->lanes[LANE_CAPABILITY];
 	struct drawn *drawn = calloc(caps->n + 1, sizeof(*drawn));
 	uint64_t shortest = 0;
-	int err = drawn ? shortest_kept(target, target->n_flows, share(w, MAX_FLOWS), flow_ns,
-					&shortest)
+	int err = drawn ? chrome__least_kept(target, target->n_flows, share(w, MAX_FLOWS), flow_ns,
+					     &shortest)
 			: -ENOMEM;
 
 	for (size_t i = 0; i < caps->n && !err; i++)
@@ -320,32 +321,6 @@ static void put_counter(struct chrome *w, const struct pic_target *target,
 	}
 }
 
-/* What is live: the curve that reports have, with its parts by generation; and what is held. */
-static void put_heap(struct chrome *w, const struct pic_heap *heap, struct chrome_track at)
-{
-	at.tid = 0;
-	for (size_t i = 0; i < heap->n_points; i++) {
-		const struct pic_heap_point *p = &heap->points[i];
-
-		if (p->ns < w->views.start_ns || p->ns > w->views.end_ns)
-			continue;
-		chrome__begin(w, 'C', at, "heap: live", "", p->ns);
-		fprintf(w->out, ",\"args\":{\"bytes\":%" PRIu64 "}}", p->live_bytes);
-		if (p->held_bytes) {
-			chrome__begin(w, 'C', at, "heap: held from the system", "", p->ns);
-			fprintf(w->out, ",\"args\":{\"bytes\":%" PRIu64 "}}", p->held_bytes);
-		}
-		if (!heap->n_gens)
-			continue;
-		chrome__begin(w, 'C', at, "heap: live by generation", "", p->ns);
-		fputs(",\"args\":{", w->out);
-		for (uint32_t g = 0; g < heap->n_gens; g++)
-			fprintf(w->out, "%s\"generation %" PRIu32 "\":%" PRIu64, g ? "," : "", g,
-				p->gens[g]);
-		fputs("}}", w->out);
-	}
-}
-
 int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
 {
 	const struct pic_target *target = picture__target(w->pic, target_no);
@@ -358,6 +333,8 @@ int chrome__put_marks(struct chrome *w, uint32_t target_no, bool capabilities)
 	put_findings(w, target, at);
 	for (size_t i = 0; i < target->n_counters; i++)
 		put_counter(w, target, &target->counters[i], at);
-	put_heap(w, &target->heap, at);
+	err = chrome__put_memory(w, target_no, share(w, MAX_ALLOCS), capabilities);
+	if (err)
+		return err;
 	return capabilities ? put_flows(w, target, target_no, at) : 0;
 }

@@ -45,7 +45,8 @@ static int child_of(struct chrome *w, uint32_t parent, uint32_t frame, uint32_t 
 	return err;
 }
 
-uint32_t chrome__stack(struct chrome *w, struct pic_stack stack)
+/* The number of its leaf; 0: it has none, or there are too many frames. */
+static uint32_t number_of(struct chrome *w, struct pic_stack stack)
 {
 	uint32_t id = 0;
 
@@ -85,4 +86,28 @@ void chrome__put_stacks(struct chrome *w)
 void chrome__free_stacks(struct chrome *w)
 {
 	HASH_FREE(w->nodes);
+}
+
+void chrome__put_stack(struct chrome *w, struct pic_stack stack)
+{
+	uint32_t sf = number_of(w, stack);
+
+	if (sf)
+		fprintf(w->out, ",\"sf\":%" PRIu32, sf);
+}
+
+void chrome__put_callers(struct chrome *w, struct pic_stack stack)
+{
+	uint32_t callers = stack.n ? stack.n - 1 : 0;
+	uint32_t end = callers > CHROME_CALLERS ? callers - CHROME_CALLERS : 0;
+
+	fputs("\"called_from\":[", w->out);
+	for (uint32_t i = callers; i > end; i--) {
+		if (i < callers)
+			fputc_unlocked(',', w->out);
+		json__put_string(w->out, frame__name(picture__frame(w->pic, stack.frames[i - 1])));
+	}
+	if (end)
+		fprintf(w->out, ",\"%" PRIu32 " more\"", end);
+	fputc_unlocked(']', w->out);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/alloc.h"
 #include "html_priv.h"
 
 /* Of all processes together, but no less than the next for each. */
@@ -253,28 +254,19 @@ static void put_heap(const struct html *h, const struct pic_heap *heap, const ch
 	fputs("]}", h->out);
 }
 
-/* In bytes a second, from one collection's end to another's, which are not nearer to each other
- * than a part of the whole: else one that follows at once would be all that the curve shows. */
 static void put_allocation(const struct html *h, const struct pic_heap *heap)
 {
-	const struct pic_heap_point *from = heap->points, *last = from + heap->n_points - 1;
-	uint64_t least = (last->ns - from->ns) / ALLOCATION_PARTS, at = h->zero_ns, max = 0;
+	struct alloc_rates rates = alloc_rates__of(heap, ALLOCATION_PARTS);
+	uint64_t at = h->zero_ns, max = 0, from_ns, rate;
 	bool any = false;
 
 	fputs(",\n{\"name\":\"allocation\",\"unit\":\"bytes a second\",\"points\":[", h->out);
-	for (const struct pic_heap_point *to = from + 1; to <= last; to++) {
-		double s = (double)(to->ns - from->ns) / 1e9;
-		uint64_t rate;
-
-		if ((to->ns - from->ns < least && to < last) || s <= 0)
-			continue;
-		rate = human__whole((double)(to->allocated_bytes - from->allocated_bytes) / s);
+	while (alloc_rates__next(&rates, &from_ns, &rate)) {
 		max = MAX(max, rate);
-		put_point(h, &at, from->ns, rate, &any);
-		from = to;
+		put_point(h, &at, from_ns, rate, &any);
 	}
 	/* what comes after is not known */
-	put_point(h, &at, last->ns, 0, &any);
+	put_point(h, &at, rates.last->ns, 0, &any);
 	fputs("],\"max\":", h->out);
 	put_u64(h->out, max);
 	fputc('}', h->out);
