@@ -437,6 +437,8 @@ static void test_heap(void **state)
 	assert_true(heap->growth_known);
 	assert_true(heap->growth > 5.999e6 && heap->growth < 6.001e6);
 	assert_true(heap->growth_error < 1000);
+	/* however few of them the curve has */
+	assert_int_equal(heap->growth_span_ns, 19990 * UINT64_C(1000000000));
 	/* of each MB that is allocated a tenth is copied */
 	assert_int_equal(heap->minor_bytes, 18000 * MB);
 	assert_in_range(heap->minor_copied_bytes, 1799 * MB, 1800 * MB);
@@ -519,6 +521,7 @@ static void test_exit(void **state)
 		assert_int_equal(heap->haskell_threads, exits ? 5 : 1);
 		assert_int_equal(heap->n_points, 11);
 		assert_true(heap->growth_known);
+		assert_int_equal(heap->growth_span_ns, (exits ? 9 : 10) * UINT64_C(1000000000));
 		if (exits)
 			assert_true(heap->growth > 59.9e6 && heap->growth < 60.1e6);
 		else

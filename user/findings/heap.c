@@ -37,19 +37,6 @@ static uint64_t majors_ns(const struct pic_target *t)
 	return ns;
 }
 
-static uint64_t span_of_majors(const struct pic_heap *heap)
-{
-	uint64_t first = 0, last = 0;
-
-	for (size_t i = 0; i < heap->n_points; i++) {
-		if (!heap->points[i].major)
-			continue;
-		first = first ? first : heap->points[i].ns;
-		last = heap->points[i].ns;
-	}
-	return last - first;
-}
-
 static uint64_t grown(const struct pic_closure *c)
 {
 	return c->bytes - MIN(c->bytes, c->first_bytes);
@@ -97,7 +84,7 @@ static const char *growing(struct finder *f)
 static void find_growth(struct finder *f)
 {
 	const struct pic_heap *heap = &f->t->heap;
-	uint64_t span = span_of_majors(heap), live = heap->last.live_bytes;
+	uint64_t span = heap->growth_span_ns, live = heap->last.live_bytes;
 	double least = heap->growth - heap->growth_error;
 
 	if (!heap->growth_known || heap->majors < GROWTH_MAJORS || span < GROWTH_SPAN_NS ||

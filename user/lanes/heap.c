@@ -119,6 +119,7 @@ static void find_growth(const struct heap_points *p, size_t n, struct pic_heap *
 	if (xx <= 0)
 		return;
 	h->growth_known = true;
+	h->growth_span_ns = p->v[n - 1].ns - p->v[0].ns;
 	h->growth = xy / xx;
 	rest = yy - h->growth * xy;
 	h->growth_error = student(n - 2) * sqrt((rest > 0 ? rest : 0) / (double)(n - 2) / xx);

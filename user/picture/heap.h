@@ -137,6 +137,7 @@ struct pic_heap {
 	 * interval that has it in 19 of 20 cases. Only if growth_known. */
 	bool growth_known;
 	double growth, growth_error;
+	uint64_t growth_span_ns; /* from the first of these collections to the last one */
 	/* major collections that freed less than MAJOR_FREED_LITTLE_PERCENT of what was live */
 	uint64_t futile_majors;
 	const struct pic_heap_point *points; /* in time order; not all, if there are many */

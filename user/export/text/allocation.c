@@ -30,12 +30,12 @@ static void put_quality(const struct text *t)
 		human__bytes(alloc->sampled_bytes / alloc->samples).s, 100 * alloc__error(alloc));
 	if (alloc->tick_samples)
 		fprintf(t->out,
-			"; %s of these are the sampler's ticks, as collections are rare: they "
-			"prefer functions that take long",
-			human__count(alloc->tick_samples).s);
+			"; %s of these %s the sampler's, as collections are rare: it prefers "
+			"functions that take long",
+			human__count(alloc->tick_samples).s,
+			plural(alloc->tick_samples, "is", "are"));
 	if (alloc->samples < FEW_SAMPLES)
-		fputs("; too few to rely on: a smaller allocation area makes more (+RTS -A1m)",
-		      t->out);
+		fputs("; too few to rely on: a smaller allocation area (-A1m) makes more", t->out);
 	if (human__percent(alloc->stopped_bytes, alloc->sampled_bytes) >= MANY_STOPPED)
 		fprintf(t->out,
 			"; %.0f %% of the bytes are of capabilities that others stopped, whose "
