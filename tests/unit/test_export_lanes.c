@@ -12,10 +12,8 @@
 
 #include <cmocka.h>
 #include <cjson/cJSON.h>
-#include <zlib.h>
 
 #include "export/lanes.h"
-#include "pprof.pb-c.h"
 #include "test_export_lanes.h"
 
 static const struct export_opts plain = {.weight = WEIGHT_WALL};
@@ -222,188 +220,6 @@ static void test_chrome_covers(void **state)
 
 /* ── pprof ───────────────────────────────────────────────────────────────────────────────── */
 
-static Pprof__Profile *unzip_profile(const char *text, size_t len)
-{
-	z_stream z = {.next_in = (Bytef *)text, .avail_in = (uInt)len};
-	static uint8_t raw[65536];
-	Pprof__Profile *profile;
-
-	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-	z.next_out = raw;
-	z.avail_out = sizeof(raw);
-	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-	profile = pprof__profile__unpack(NULL, sizeof(raw) - z.avail_out, raw);
-	inflateEnd(&z);
-	assert_non_null(profile);
-	return profile;
-}
-
-static void check_ids(const Pprof__Profile *p)
-{
-	for (size_t i = 0; i < p->n_location; i++) {
-		assert_int_equal(p->location[i]->id, i + 1);
-		assert_int_equal(p->function[i]->id, i + 1);
-		assert_in_range(p->location[i]->line[0]->function_id, 1, p->n_function);
-		assert_in_range(p->function[i]->name, 1, p->n_string_table - 1);
-	}
-	for (size_t i = 0; i < p->n_sample; i++) {
-		assert_int_equal(p->sample[i]->n_value, p->n_sample_type);
-		for (size_t k = 0; k < p->sample[i]->n_location_id; k++)
-			assert_in_range(p->sample[i]->location_id[k], 1, p->n_location);
-	}
-}
-
-static bool has_label(const Pprof__Profile *p, const Pprof__Sample *sample, const char *key,
-		      const char *text)
-{
-	for (size_t i = 0; i < sample->n_label; i++)
-		if (!strcmp(p->string_table[sample->label[i]->key], key))
-			return !strcmp(p->string_table[sample->label[i]->str], text);
-	return false;
-}
-
-static void test_pprof(void **state)
-{
-	size_t len;
-	char *text = kit_render("pprof", &lanes, &plain, &len);
-	Pprof__Profile *p = unzip_profile(text, len);
-	int64_t wall = 0, cpu = 0, safe = 0, haskell = 0, of_cap[2] = {0};
-
-	(void)state;
-	assert_string_equal(p->string_table[0], "");
-	assert_int_equal(p->n_sample_type, 4);
-	assert_string_equal(p->string_table[p->default_sample_type], "wall");
-	assert_int_equal(p->duration_nanos, 100 * MS);
-	assert_int_equal(p->n_mapping, 2);
-	check_ids(p);
-	for (size_t i = 0; i < p->n_sample; i++) {
-		/* of the first process only */
-		if (p->sample[i]->label[3]->num != 42)
-			continue;
-		cpu += p->sample[i]->value[1];
-		wall += p->sample[i]->value[2];
-		safe += p->sample[i]->value[3];
-		assert_string_equal(p->string_table[p->sample[i]->label[4]->key], "state");
-		if (!strcmp(p->string_table[p->sample[i]->label[4]->str], "haskell"))
-			haskell += p->sample[i]->value[2];
-		for (unsigned cap = 0; cap < 2; cap++)
-			if (has_label(p, p->sample[i], "capability", cap ? "1" : "0"))
-				of_cap[cap] += p->sample[i]->value[2];
-	}
-	/* as its slices had them: one before the call, the other one after it, none meanwhile */
-	assert_int_equal(of_cap[0], 12 * MS);
-	assert_int_equal(of_cap[1], 25 * MS);
-	assert_int_equal(cpu, 37 * MS);
-	assert_int_equal(wall, 90 * MS);
-	assert_int_equal(safe, 48 * MS);
-	assert_int_equal(haskell, 37 * MS);
-	/* the leaf comes first */
-	assert_string_equal(p->string_table[p->function[p->sample[0]->location_id[0] - 1]->name],
-			    "Main.main");
-	pprof__profile__free_unpacked(p, NULL);
-	free(text);
-}
-
-static const Pprof__Location *location_of(const Pprof__Profile *p, uint64_t id)
-{
-	for (size_t i = 0; i < p->n_location; i++)
-		if (p->location[i]->id == id)
-			return p->location[i];
-	return NULL;
-}
-
-static const Pprof__Mapping *mapping_of(const Pprof__Profile *p, const char *function)
-{
-	for (size_t i = 0; i < p->n_location; i++) {
-		const Pprof__Location *l = p->location[i];
-
-		if (strcmp(p->string_table[p->function[i]->name], function) != 0)
-			continue;
-		for (size_t k = 0; k < p->n_mapping; k++)
-			if (p->mapping[k]->id == l->mapping_id) {
-				assert_in_range(l->address, p->mapping[k]->memory_start,
-						p->mapping[k]->memory_limit - 1);
-				return p->mapping[k];
-			}
-		assert_int_equal(l->mapping_id, 0);
-		assert_int_equal(l->address, 0);
-	}
-	return NULL;
-}
-
-/* Files are distinguished by where they are mapped, and an executable is known by its path. */
-static void test_pprof_places(void **state)
-{
-#define EXE  0x400000, 0x500000, 0x1000, "/bin/service", "00ff"
-#define LIBC 0x7f0000000000, 0x7f0000010000, 0x26000, "/lib/libc.so.6", ""
-	static const struct pic_place places[ARRAY_SIZE(lanes_frames)] = {
-		[F_FIB] = {0x400010, EXE},
-		[F_SLEEP] = {0x7f000000ffff, LIBC},
-		/* outside of its mapping: it is not known */
-		[F_EVIL] = {0x500000, EXE},
-	};
-	struct sketch placed = lanes;
-	const Pprof__Mapping *m;
-	Pprof__Profile *p;
-	size_t len;
-	char *text;
-
-	(void)state;
-	placed.places = places;
-	text = kit_render("pprof", &placed, &plain, &len);
-	p = unzip_profile(text, len);
-	check_ids(p);
-	assert_int_equal(p->n_mapping, 3);
-	assert_ptr_equal(mapping_of(p, "Main.fib"), p->mapping[0]);
-	assert_string_equal(p->string_table[p->mapping[0]->build_id], "00ff");
-	assert_int_equal(p->mapping[0]->file_offset, 0x1000);
-	/* of the second process: nothing was seen of it */
-	assert_string_equal(p->string_table[p->mapping[1]->filename], "/bin/evil");
-	assert_int_equal(p->mapping[1]->memory_limit, 0);
-	m = mapping_of(p, "usleep");
-	assert_non_null(m);
-	assert_string_equal(p->string_table[m->filename], "/lib/libc.so.6");
-	assert_int_equal(m->memory_start, 0x7f0000000000);
-	assert_null(mapping_of(p, "Main.main"));
-	pprof__profile__free_unpacked(p, NULL);
-	free(text);
-}
-
-/* One process of several: its samples, and the frames that they have. */
-static void test_pprof_of_one(void **state)
-{
-	struct export_opts one = plain;
-	int64_t wall[2] = {0};
-	size_t used = 0;
-
-	(void)state;
-	for (uint32_t t = 0; t < 2; t++) {
-		Pprof__Profile *p;
-		size_t len;
-		char *text;
-
-		one.target = t + 1;
-		text = kit_render("pprof", &lanes, &one, &len);
-		p = unzip_profile(text, len);
-		assert_int_equal(p->n_mapping, 1);
-		assert_true(p->n_sample > 0);
-		for (size_t i = 0; i < p->n_sample; i++) {
-			const Pprof__Sample *s = p->sample[i];
-
-			assert_int_equal(s->label[1]->num, lanes_targets[t].pid);
-			wall[t] += s->value[2];
-			for (size_t k = 0; k < s->n_location_id; k++)
-				assert_non_null(location_of(p, s->location_id[k]));
-		}
-		used += p->n_location;
-		pprof__profile__free_unpacked(p, NULL);
-		free(text);
-	}
-	assert_int_equal(wall[0], 90 * MS);
-	assert_true(wall[1] > 0);
-	assert_true(used < 2 * (size_t)ARRAY_SIZE(lanes_frames));
-}
-
 /* ── a session of hours ──────────────────────────────────────────────────────────────────── */
 
 #define MANY 1500000
@@ -592,9 +408,6 @@ int main(void)
 		cmocka_unit_test(test_golden),
 		cmocka_unit_test(test_chrome_rules),
 		cmocka_unit_test(test_chrome_covers),
-		cmocka_unit_test(test_pprof),
-		cmocka_unit_test(test_pprof_places),
-		cmocka_unit_test(test_pprof_of_one),
 		cmocka_unit_test(test_many_slices),
 		cmocka_unit_test(test_lanes_of_all_formats),
 		cmocka_unit_test(test_idle_threads_are_last),

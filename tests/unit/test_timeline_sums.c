@@ -527,99 +527,6 @@ static void test_session(void **state)
 	timeline__free(NULL);
 }
 
-/*
- * Beyond the limit records are left out, which is reported: those of a call that may get a
- * record of its own yet cannot go. Of a thread that runs all but the last can.
- */
-static void record_limit(unsigned where, unsigned n_lost)
-{
-	struct timeline_opts opts = {.max_records = 3};
-	const struct pic_target *t;
-	struct kit kit;
-	union rec r;
-
-	kit_new_opts(&kit, &opts);
-	for (unsigned i = 0; i < 5; i++) {
-		mk_sample(&r, 7, T0 + 100 * i, where, HS(1), IP(HS(1)), STOP);
-		r.sample.call_start_ns = where == WIRE_WHERE_SAFE_CALL ? T0 : 0;
-		assert_int_equal(intake__record(kit.in, &r, r.h.size),
-				 i < 5 - n_lost ? 0 : -ENOSPC);
-	}
-	t = finish(&kit);
-	assert_int_equal(t->n_lost, n_lost != 0);
-	assert_int_equal(t->lost[0].n, n_lost);
-	timeline__free(kit.tl);
-}
-
-static void test_record_limit(void **state)
-{
-	(void)state;
-	record_limit(WIRE_WHERE_SAFE_CALL, 2);
-	record_limit(WIRE_WHERE_HASKELL, 0);
-}
-
-static void record_cycles(struct kit *kit, unsigned n)
-{
-	union rec r;
-
-	put(kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	for (uint64_t t = T0; n--; t += 1000) {
-		put(kit, mk_sample(&r, 7, t + 100, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
-		mk_off(&r, 7, t + 300, t + 550, t + 600, WIRE_WHERE_SAFE_CALL, RET(HS(1)), STOP);
-		r.off.site = SITE(1);
-		r.off.call_start_ns = t + 200;
-		put(kit, &r);
-		put(kit, mk_call(&r, 7, t + 200, t + 800, SITE(1), RET(HS(1)), STOP));
-		put(kit, mk_off(&r, 7, t + 900, t + 950, t + 950, WIRE_WHERE_NO_CAP, STOP));
-	}
-}
-
-/* With little memory lanes are made in between, and come out the same. */
-static void test_folding(void **state)
-{
-	static const size_t limits[] = {0, 16, 17, 18, 19, 100};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		struct timeline_opts opts = {.max_records = limits[i]};
-		const struct pic_target *t;
-		const struct pic_lane *lane;
-		struct kit kit;
-
-		kit_new_opts(&kit, &opts);
-		record_cycles(&kit, 500);
-		t = finish(&kit);
-		lane = lane_of(t, 7);
-		assert_int_equal(t->n_lost, 0);
-		assert_int_equal(lane->states_ns[ST_SAFE_CALL_CPU], 500 * 300);
-		assert_int_equal(lane->states_ns[ST_SAFE_CALL_BLOCKED], 500 * 250);
-		assert_int_equal(lane->states_ns[ST_PREEMPTED], 500 * 50);
-		assert_int_equal(lane->states_ns[ST_IDLE], 500 * 50);
-		assert_int_equal(t->functions[0].self_samples, 500);
-		assert_int_equal(lane->slices[0].start_ns, T0);
-		timeline__free(kit.tl);
-	}
-}
-
-static void test_stack_limit(void **state)
-{
-	struct timeline_opts opts = {.max_stacks = 3};
-	const struct pic_lane *lane;
-	struct kit kit;
-	union rec r;
-
-	(void)state;
-	kit_new_opts(&kit, &opts);
-	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
-	for (unsigned i = 0; i < 6; i++)
-		put(&kit,
-		    mk_sample(&r, 7, T0 + 100 + i, WIRE_WHERE_HASKELL, HS(i), IP(HS(i)), STOP));
-	finish(&kit);
-	lane = lane_of(picture__target(kit.pic, 0), 7);
-	check_slice(kit.pic, lane, 2, T0 + 101, END, ST_HASKELL, "[too many different stacks]");
-	timeline__free(kit.tl);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -629,8 +536,7 @@ int main(void)
 		cmocka_unit_test(test_unsafe_calls),  cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_quality),	      cmocka_unit_test(test_cost_of_several),
 		cmocka_unit_test(test_session),	      cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_cuts),	      cmocka_unit_test(test_record_limit),
-		cmocka_unit_test(test_stack_limit),   cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_cuts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
