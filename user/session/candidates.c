@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "process/proc.h"
-#include "session_priv.h"
+#include "members_priv.h"
 
 #define CANDIDATES_MAX 65536
 

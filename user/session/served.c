@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "session_priv.h"
+#include "members_priv.h"
 
 /* With more users than this, everything is forgotten and counting begins anew. */
 #define USERS_MAX 4096
