@@ -3,6 +3,9 @@
 #include "ledger/sums.h"
 #include "lanes_priv.h"
 
+/* At 1 Hz, too, a thread on the CPU has a sample within that time. */
+#define ASLEEP_NS 2000000000ULL
+
 /* ── life ────────────────────────────────────────────────────────────────────────────────── */
 
 static void free_books(struct lanes *l)
@@ -117,28 +120,42 @@ static int prepare(struct lanes *l)
 /* ── growing ─────────────────────────────────────────────────────────────────────────────── */
 
 /*
- * Up to when it is known who had what: threads of which there are records still go on where their
- * lanes end; of others nothing has been seen since they left the CPU.
+ * Whether what the thread did since its lane's end may still decide who had what. Of one without a
+ * record nothing has been seen since it left the CPU; one that has only calls, and had no sample
+ * for as long as this, sleeps in the last of them or after it. Without that the others' claims
+ * would wait for it, for hours if it waits for a client.
  */
+static bool is_awaited(const struct thread_lane *lane, uint64_t latest)
+{
+	const struct seen_thread *th = lane->seen;
+
+	if (!th)
+		return false;
+	if (th->samples.n || th->offs.n)
+		return true;
+	return th->calls.n && latest - MIN(lane->end_ns, latest) < ASLEEP_NS;
+}
+
+/* Up to when it is known who had what: threads that are awaited go on where their lanes end. */
 static uint64_t known_until(const struct lanes *l)
 {
 	const struct seen_gcs *gcs = &l->seen->gcs;
-	uint64_t until = UINT64_MAX, latest = 0;
+	uint64_t until, latest = 0;
 
+	for (size_t i = 0; i < l->n_threads; i++)
+		if (l->threads[i].seen)
+			latest = MAX(latest, l->threads[i].end_ns);
+	until = latest;
 	for (size_t i = 0; i < l->n_threads; i++) {
 		const struct thread_lane *lane = &l->threads[i];
-		const struct seen_thread *th = lane->seen;
 
-		if (!th)
-			continue;
-		if (th->samples.n || th->offs.n || th->calls.n)
+		if (is_awaited(lane, latest))
 			until = MIN(until, lane->begun ? lane->end_ns : l->seen->pub->attach_ns);
-		latest = MAX(latest, lane->end_ns);
 	}
 	/* one that is still open has no end yet */
 	if (gcs->n && !gcs->v[gcs->n - 1].end)
 		until = MIN(until, gcs->v[gcs->n - 1].start);
-	return MIN(until, latest);
+	return until;
 }
 
 /* The lanes that follow from the threads'. `last`: nothing comes after `until`. */
