@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The timeline's limits: how many records and stacks it keeps, and that folding early changes
  * nothing. */
+#include <malloc.h>
+
 #include "test_timeline_kit.h"
+
+#define SAMPLE_NS 10000000ULL
 
 /*
  * Beyond the limit records are left out, which is reported: those of a call that may get a
@@ -77,6 +81,43 @@ static void test_folding(void **state)
 	}
 }
 
+static size_t allocated(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* Bytes that are allocated after a thread ran for a while beside another one that began before it,
+ * and sleeps. */
+static size_t memory_after(unsigned n_samples)
+{
+	struct timeline_opts opts = {.max_records = 100, .max_slices = 16};
+	struct kit kit;
+	size_t before, after;
+	union rec r;
+
+	before = allocated();
+	kit_new_opts(&kit, &opts);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 8, T0));
+	put(&kit, mk_sample(&r, 8, T0 + 10, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	put(&kit, mk_call(&r, 8, T0 + 100, T0 + 200000, SITE(1), RET(HS(1)), STOP));
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (uint64_t t = T0 + 1000; n_samples--; t += SAMPLE_NS)
+		put(&kit, mk_sample(&r, 7, t, WIRE_WHERE_HASKELL, HS(n_samples % 2),
+				    IP(HS(n_samples % 2)), STOP));
+	after = allocated();
+	timeline__free(kit.tl);
+	return after - before;
+}
+
+/* A thread that sleeps does not keep what others did from being made into lanes. */
+static void test_folding_beside_a_sleeper(void **state)
+{
+	(void)state;
+	assert_true(memory_after(40000) < memory_after(4000) + (1 << 20));
+}
+
 static void test_stack_limit(void **state)
 {
 	struct timeline_opts opts = {.max_stacks = 3};
@@ -102,6 +143,7 @@ int main(void)
 		cmocka_unit_test(test_record_limit),
 		cmocka_unit_test(test_stack_limit),
 		cmocka_unit_test(test_folding),
+		cmocka_unit_test(test_folding_beside_a_sleeper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
