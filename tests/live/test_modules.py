@@ -4,11 +4,13 @@
 package and the module, held to what the symbols of its twin say by binutils."""
 
 import bisect
+import http.server
 import os
 import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -200,6 +202,63 @@ def test_twin(t, case):
     check(len(named) >= 3, f"of the runtime's functions: {named}")
     check(named.items() <= called.items(), f"{named}, by symbols {called}")
     check(sum(named.values()) >= 0.6 * sum(called.values()), f"{named} of {called}")
+
+
+class Late(http.server.BaseHTTPRequestHandler):
+    """Hands on what debuginfod has, once it may."""
+
+    def do_GET(self):
+        self.server.may.wait()
+        try:
+            with urllib.request.urlopen(self.server.behind + self.path, timeout=60) as answer:
+                body, status = answer.read(), 200
+        except urllib.error.HTTPError as e:
+            body, status = b"", e.code
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@cases("while it goes on", "at its end")
+def test_live_server(t, when):
+    """A session asks for symbols while it goes on, and waits for them at its end: what was recorded before they
+    came has their names as well, in a replay too. Neither its start nor its target waits."""
+    twin = program("Work", "thr")
+    target = t.target("Work", "alloc", 3, way="thr.stripped")
+    debug = t.dir / "debug"
+    subprocess.run(["objcopy", "--only-keep-debug", twin, debug], check=True)
+    notes = subprocess.run(["readelf", "-n", twin], capture_output=True, text=True, check=True).stdout
+    server = Server(t, debug, "debuginfo", re.search(r"Build ID: (\w+)", notes)[1])
+    late = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Late)
+    late.behind, late.may = server.url, threading.Event()
+    threading.Thread(target=late.serve_forever, daemon=True).start()
+    t.finally_do(late.shutdown)
+    t.finally_do(late.may.set)
+    session = t.session("--pid", target.pid, "-v", "-f", "json,folded", "-o", t.stem, "-F", "999",
+                        "--max-overhead", "1000", "--save", t.dir / "capture", "--debuginfod",
+                        f"http://127.0.0.1:{late.server_address[1]}",
+                        env={**os.environ, "DEBUGINFOD_CACHE_PATH": str(t.dir / "cache")})
+    session.wait_attached()
+    target.go()
+    if when == "while it goes on":
+        time.sleep(1)
+        late.may.set()
+    check(target.wait() == 0, "the test program failed")
+    late.may.set()
+    check(session.wait() == 0, f"safescoped failed: {session.err.seen[-3:]}")
+    report = t.report().target(target.pid)
+    for names in report["names"], report["leaf_names"]:
+        check(names["module"] == names["strings"] == 0, f"names that are left: {names}")
+        check(names["exact"] >= 0.5 * sum(names.values()), f"names: {names}")
+    folded = t.stem.with_suffix(".folded").read_text()
+    check("Main.$wgrowTree" in folded and "Main+0x" not in folded, "stacks have the names of before")
+    again = replay(t, t.dir / "capture")
+    check(again["names"] == report["names"], f"a replay has {again['names']}, the session {report['names']}")
+    check([f["name"] for f in again["functions"]] == [f["name"] for f in report["functions"]], "functions differ")
 
 
 def test_twin_of_another(t):

@@ -460,12 +460,9 @@ static void not_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_left),
-		cmocka_unit_test(only_what_memory_needs),
-		cmocka_unit_test(may_do_nothing),
-		cmocka_unit_test(changes_nothing_of_ours),
-		cmocka_unit_test(within_limits),
-		cmocka_unit_test(results),
+		cmocka_unit_test(nothing_is_left), cmocka_unit_test(only_what_memory_needs),
+		cmocka_unit_test(may_do_nothing),  cmocka_unit_test(changes_nothing_of_ours),
+		cmocka_unit_test(within_limits),   cmocka_unit_test(results),
 		cmocka_unit_test(not_waited_for),
 	};
 

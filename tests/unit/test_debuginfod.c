@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -123,6 +124,13 @@ static void begin(struct world *w, enum answer answer, const char *path, int tim
 	assert_int_equal(debuginfod__new(&opts, &w->debuginfod), 0);
 }
 
+/* Waits for it. */
+static int find(struct world *w, const char *build_id)
+{
+	debuginfod__wait_until(w->debuginfod, UINT64_MAX, -1);
+	return debuginfod__find(w->debuginfod, CONFINE_NOBODY, build_id, w->path);
+}
+
 static void stop_server(struct world *w)
 {
 	kill(w->server, SIGKILL);
@@ -155,17 +163,61 @@ static void downloads(void **state)
 	(void)state;
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	begin(&w, HAS_IT, self, LONG_MS);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path), 0);
+	assert_int_equal(find(&w, w.id), 0);
 	assert_true(same_bytes(w.path, self));
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_EXECUTABLE, w.path),
-			 -ENOENT);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path), 0);
 	/* with nobody to ask any more, it is still there; anything else is not */
 	stop_server(&w);
 	assert_int_equal(stat(w.path, &st), 0);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path), 0);
-	assert_true(debuginfod__fetch(w.debuginfod, "0123456789abcdef", DEBUGINFOD_DEBUGINFO,
-				      w.path) < 0);
+	assert_int_equal(find(&w, w.id), 0);
+	assert_true(find(&w, "0123456789abcdef") < 0);
+	finish(&w);
+}
+
+/* Who does not wait goes on, and finds it there later: here after the server was let go on. */
+static void downloads_meanwhile(void **state)
+{
+	char self[PATH_MAX] = "";
+	struct world w;
+	int err;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	begin(&w, HAS_IT, self, LONG_MS);
+	assert_int_equal(kill(w.server, SIGSTOP), 0);
+	assert_int_equal(debuginfod__find(w.debuginfod, 1000, w.id, w.path), -EAGAIN);
+	assert_int_equal(debuginfod__find(w.debuginfod, 1000, "0123456789abcdef", w.path), -EAGAIN);
+	assert_int_equal(debuginfod__n_over(w.debuginfod), 0);
+	assert_int_equal(kill(w.server, SIGCONT), 0);
+	while (debuginfod__n_over(w.debuginfod) < 2) {
+		struct pollfd fd = {.fd = debuginfod__fd(w.debuginfod), .events = POLLIN};
+
+		poll(&fd, 1, 50);
+		debuginfod__turn(w.debuginfod);
+	}
+	err = debuginfod__find(w.debuginfod, 1000, w.id, w.path);
+	assert_int_equal(err, 0);
+	assert_true(same_bytes(w.path, self));
+	assert_int_equal(debuginfod__find(w.debuginfod, 1000, "0123456789abcdef", w.path), -ENOENT);
+	stop_server(&w);
+	finish(&w);
+}
+
+/* One user's executables do not take up what others may ask for. */
+static void shares(void **state)
+{
+	struct world w;
+	char id[41];
+
+	(void)state;
+	begin(&w, HAS_NOT, "", LONG_MS);
+	assert_int_equal(kill(w.server, SIGSTOP), 0);
+	for (unsigned i = 0; i < DEBUGINFOD_MAX_WANTS_FOR; i++) {
+		snprintf(id, sizeof(id), "%040x", i + 1);
+		assert_int_equal(debuginfod__find(w.debuginfod, 1000, id, w.path), -EAGAIN);
+	}
+	assert_int_equal(debuginfod__find(w.debuginfod, 1000, w.id, w.path), -EDQUOT);
+	assert_int_equal(debuginfod__find(w.debuginfod, 1001, w.id, w.path), -EAGAIN);
+	stop_server(&w);
 	finish(&w);
 }
 
@@ -176,16 +228,11 @@ static void has_not(void **state)
 
 	(void)state;
 	begin(&w, HAS_NOT, "", LONG_MS);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path),
-			 -ENOENT);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path),
-			 -ENOENT);
+	assert_int_equal(find(&w, w.id), -ENOENT);
+	assert_int_equal(find(&w, w.id), -ENOENT);
 	assert_int_equal(stat(w.path, &st), -1);
-	assert_int_equal(
-		debuginfod__fetch(w.debuginfod, "../../etc/passwd", DEBUGINFOD_DEBUGINFO, w.path),
-		-ENOENT);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, "", DEBUGINFOD_DEBUGINFO, w.path),
-			 -ENOENT);
+	assert_int_equal(find(&w, "../../etc/passwd"), -ENOENT);
+	assert_int_equal(find(&w, ""), -ENOENT);
 	stop_server(&w);
 	finish(&w);
 }
@@ -201,8 +248,7 @@ static void another(void **state)
 		char command[PATH_MAX + 64];
 
 		begin(&w, HAS_IT, paths[i], LONG_MS);
-		assert_true(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path) <
-			    0);
+		assert_true(find(&w, w.id) < 0);
 		snprintf(command, sizeof(command), "test -z \"$(find %s -type f)\"", w.cache);
 		assert_int_equal(system(command), 0);
 		stop_server(&w);
@@ -216,8 +262,25 @@ static void hangs(void **state)
 
 	(void)state;
 	begin(&w, HANGS, "", 1000);
-	assert_int_equal(debuginfod__fetch(w.debuginfod, w.id, DEBUGINFOD_DEBUGINFO, w.path),
-			 -ETIMEDOUT);
+	assert_int_equal(find(&w, w.id), -ETIMEDOUT);
+	stop_server(&w);
+	finish(&w);
+}
+
+/* Whoever waits is let go when something else came up. */
+static void let_go(void **state)
+{
+	struct world w;
+	int fds[2];
+
+	(void)state;
+	begin(&w, HANGS, "", LONG_MS);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	debuginfod__wait_until(w.debuginfod, UINT64_MAX, fds[0]);
+	assert_int_equal(debuginfod__find(w.debuginfod, 1000, w.id, w.path), -EAGAIN);
+	close(fds[0]);
+	close(fds[1]);
 	stop_server(&w);
 	finish(&w);
 }
@@ -234,8 +297,10 @@ static void urls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(downloads), cmocka_unit_test(has_not), cmocka_unit_test(another),
-		cmocka_unit_test(hangs),     cmocka_unit_test(urls),
+		cmocka_unit_test(downloads), cmocka_unit_test(downloads_meanwhile),
+		cmocka_unit_test(shares),    cmocka_unit_test(has_not),
+		cmocka_unit_test(another),   cmocka_unit_test(hangs),
+		cmocka_unit_test(let_go),    cmocka_unit_test(urls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -409,16 +409,11 @@ static void test_exit_status(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat),
-		cmocka_unit_test(test_exit_status),
-		cmocka_unit_test(test_maps),
-		cmocka_unit_test(test_maps_damaged),
-		cmocka_unit_test(test_ns_pid),
-		cmocka_unit_test(test_uid),
-		cmocka_unit_test(test_account),
-		cmocka_unit_test(test_syscall),
-		cmocka_unit_test(test_self),
-		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_stat),	cmocka_unit_test(test_exit_status),
+		cmocka_unit_test(test_maps),	cmocka_unit_test(test_maps_damaged),
+		cmocka_unit_test(test_ns_pid),	cmocka_unit_test(test_uid),
+		cmocka_unit_test(test_account), cmocka_unit_test(test_syscall),
+		cmocka_unit_test(test_self),	cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_read),
 	};
 

@@ -45,6 +45,7 @@ struct kit {
 	const struct picture *pic; /* the timeline's */
 	unsigned named;		   /* calls of the namer */
 	bool hurried;		   /* it has no time for what it says */
+	bool alike;		   /* and then all has one name */
 	char strings[64][32];
 	unsigned n_strings;
 };
@@ -71,7 +72,10 @@ static inline void kit_name(void *ctx, uint64_t frame, struct code_name *ret)
 
 	kit->named++;
 	if (kit->hurried) {
-		*ret = (struct code_name){.name = "[prog]+0x10", .file = "prog", .partial = true};
+		*ret = (struct code_name){
+			.name = kit_string(kit, "[prog]+0x%u0", kit->alike ? 1 : n),
+			.file = "prog",
+			.partial = true};
 		return;
 	}
 	*ret = (struct code_name){

@@ -254,6 +254,8 @@ static int apply(struct replay *r, const struct intake_input *in)
 		return intake__settle_target(r->in, in->pid, in->n);
 	case TI_RETIRE_SETTLED:
 		return intake__retire_settled(r->in, in->a);
+	case TI_RENAME:
+		return intake__rename(r->in);
 	case TI_CUT:
 		return intake__forget_states(r->in);
 	case TI_FINISH:

@@ -30,6 +30,7 @@ struct answers {
 	UT_hash_handle hh;
 	struct question question;
 	struct answer *at, *last; /* what comes next; after the last one that one again */
+	bool given;		  /* `at` was */
 };
 
 static struct answers *find(const struct replay *r, uint32_t target, unsigned kind, uint64_t what)
@@ -49,6 +50,7 @@ static const struct answer *ask(struct replay_target *t, unsigned kind, uint64_t
 	if (!answers)
 		return NULL;
 	answer = answers->at;
+	answers->given = !answer->next;
 	if (answer->next)
 		answers->at = answer->next;
 	return answer;
@@ -127,9 +129,11 @@ static int keep_answer(struct replay *r, const struct question *question, struct
 	struct answers *answers = find(r, question->target, question->kind, question->what);
 
 	if (answers) {
-		/* all earlier ones were given already: only the last one may be asked for again */
 		answers->last->next = answer;
 		answers->last = answer;
+		if (answers->given)
+			answers->at = answer;
+		answers->given = false;
 		return 0;
 	}
 	answers = calloc(1, sizeof(*answers));

@@ -55,8 +55,8 @@ struct options {
 	uint32_t frequency_hz;
 	struct output_opts output;
 	const char *symbols;
-	const char *symbols_dir;		     /* MODE_REPLAY */
-	const char *debuginfod[OPTIONS_MAX_SERVERS]; /* MODE_REPLAY */
+	const char *symbols_dir; /* MODE_REPLAY */
+	const char *debuginfod[OPTIONS_MAX_SERVERS];
 	size_t n_debuginfod;
 	const char *archives[OPTIONS_MAX_DIRS];
 	size_t n_archives;

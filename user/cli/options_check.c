@@ -101,8 +101,9 @@ static int check_capture(struct option_input *in)
 			in, "--replay: the session is over, and --%s cannot change it", o->live);
 	if (o->symbols_dir && !o->replay)
 		return options__wrong(in, "--symbols-dir: needs --replay");
-	if (o->n_debuginfod && !o->replay)
-		return options__wrong(in, "--debuginfod: needs --replay");
+	if (o->n_debuginfod && o->mode != MODE_REPLAY && o->mode != MODE_SYSTEM &&
+	    o->mode != MODE_PID && o->mode != MODE_COMMAND)
+		return options__wrong(in, "--debuginfod: needs a session, or --replay");
 	if (o->symbols_dir && !*o->symbols_dir)
 		return options__wrong(in, "--symbols-dir: an empty path");
 	if (o->save && (o->mode == MODE_LIST || o->mode == MODE_DOCTOR || o->mode == MODE_EVENTLOG))

@@ -38,6 +38,8 @@ void session_mode__opts(const struct options *o, struct session_opts *ret_opts)
 		.force = o->force,
 		.archives = o->archives,
 		.n_archives = o->n_archives,
+		.debuginfod = o->debuginfod,
+		.n_debuginfod = o->n_debuginfod,
 		.no_eventlogs = none || o->window_ns,
 		.eventlog = none || automatic ? NULL : log,
 		.eventlog_asked = log && automatic,

@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "confine/confine.h"
 #include "debuginfod/debuginfod.h"
 #include "names/twin.h"
 
 #define MAX_TWINS 1024
-/* As debuginfod's client library, which counts from the last bytes that came. */
-#define SERVERS_TIMEOUT_S 90
 
 /* The file of one build-id. */
 struct known {
@@ -24,77 +23,13 @@ struct known {
 struct twins {
 	const char *dir;	    /* NULL: none was given */
 	struct debuginfod *servers; /* NULL: there are none */
-	char cache[PATH_MAX];
-	char *urls; /* of the environment, taken apart */
-	bool force; /* the given file is every process's */
+	bool force;		    /* the given file is every process's */
 	struct twin *given;
 	const char *given_path;
 	bool given_used;
 	struct known *known;
 	size_t n, cap;
 };
-
-/* Where debuginfod's client library keeps its files; "": there is no home. */
-static void find_cache(char cache[PATH_MAX])
-{
-	const struct {
-		const char *variable, *below;
-	} places[] = {{"DEBUGINFOD_CACHE_PATH", ""},
-		      {"XDG_CACHE_HOME", "/debuginfod_client"},
-		      {"HOME", "/.cache/debuginfod_client"}};
-
-	cache[0] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(places) && !cache[0]; i++) {
-		const char *value = getenv(places[i].variable);
-
-		if (value && *value &&
-		    snprintf(cache, PATH_MAX, "%s%s", value, places[i].below) >= PATH_MAX)
-			cache[0] = '\0';
-	}
-}
-
-static int timeout_ms(void)
-{
-	const char *text = getenv("DEBUGINFOD_TIMEOUT");
-	long s = text ? strtol(text, NULL, 10) : 0;
-
-	return (int)(s > 0 && s < 86400 ? s : SERVERS_TIMEOUT_S) * 1000;
-}
-
-/* Those of the environment, unless some are given. */
-static void list_servers(struct twins *twins, const struct options *options,
-			 struct debuginfod_opts *opts)
-{
-	const char *all = getenv("DEBUGINFOD_URLS");
-	char *rest, *url;
-
-	for (size_t i = 0; i < options->n_debuginfod; i++)
-		opts->urls[opts->n++] = options->debuginfod[i];
-	if (opts->n || !all)
-		return;
-	twins->urls = rest = strdup(all);
-	while (rest && opts->n < DEBUGINFOD_MAX_URLS && (url = strsep(&rest, " ")))
-		if (*url && !debuginfod__url_error(url))
-			opts->urls[opts->n++] = url;
-}
-
-/* Files are found without servers, too: only for what was asked for does a failure count. */
-static int open_servers(struct twins *twins, const struct options *options)
-{
-	struct debuginfod_opts opts = {.cache = twins->cache, .timeout_ms = timeout_ms()};
-	int err;
-
-	list_servers(twins, options, &opts);
-	if (!opts.n)
-		return 0;
-	find_cache(twins->cache);
-	if (!twins->cache[0]) {
-		log_warn("debuginfod: neither HOME nor DEBUGINFOD_CACHE_PATH is set");
-		return options->n_debuginfod ? -ENOENT : 0;
-	}
-	err = debuginfod__new(&opts, &twins->servers);
-	return options->n_debuginfod ? err : 0;
-}
 
 int twins__new(const struct options *options, struct twins **ret_twins)
 {
@@ -122,11 +57,12 @@ int twins__new(const struct options *options, struct twins **ret_twins)
 		twins__free(twins);
 		return err;
 	}
-	err = open_servers(twins, options);
+	err = debuginfod__open(options->debuginfod, options->n_debuginfod, &twins->servers);
 	if (err) {
 		twins__free(twins);
 		return err;
 	}
+	debuginfod__wait_until(twins->servers, UINT64_MAX, -1);
 	*ret_twins = twins;
 	return 0;
 }
@@ -140,7 +76,6 @@ void twins__free(struct twins *twins)
 	free(twins->known);
 	twin__free(twins->given);
 	debuginfod__free(twins->servers);
-	free(twins->urls);
 	free(twins);
 }
 
@@ -179,19 +114,16 @@ static struct twin *look_up(const struct twins *twins, const char *build_id)
 	return NULL;
 }
 
-/* NULL: no server has it, or it has no symbols. */
-static struct twin *download(struct twins *twins, const char *build_id, enum debuginfod_kind kind)
+/* NULL: no server has it. */
+static struct twin *download(struct twins *twins, const char *build_id)
 {
 	struct twin *twin;
 	char path[PATH_MAX];
 
-	if (debuginfod__fetch(twins->servers, build_id, kind, path) || twin__open(path, &twin))
-		return NULL;
-	if (is_of(twin, build_id))
-		return twin;
-	log_warn("%s: is of another build-id than its name says", path);
-	twin__free(twin);
-	return NULL;
+	return debuginfod__find(twins->servers, CONFINE_NOBODY, build_id, path) ||
+			       twin__open(path, &twin)
+		       ? NULL
+		       : twin;
 }
 
 static struct twin *of_build_id(struct twins *twins, const char *build_id)
@@ -208,10 +140,7 @@ static struct twin *of_build_id(struct twins *twins, const char *build_id)
 	memcpy(k->build_id, build_id, strlen(build_id) + 1);
 	k->twin = twins->dir ? look_up(twins, build_id) : NULL;
 	if (!k->twin && twins->servers)
-		k->twin = download(twins, build_id, DEBUGINFOD_DEBUGINFO);
-	/* one that was not compiled with -g has its symbols all the same */
-	if (!k->twin && twins->servers)
-		k->twin = download(twins, build_id, DEBUGINFOD_EXECUTABLE);
+		k->twin = download(twins, build_id);
 	return k->twin;
 }
 

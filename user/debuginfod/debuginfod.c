@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* debuginfod: the daemon's end: asks for files, and keeps what came. */
+/* debuginfod: the daemon's end: asks for one file after the other, and takes what came. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +12,16 @@
 #include "base/base.h"
 #include "confine/confine.h"
 #include "debuginfod_priv.h"
-#include "elf/elf.h"
 
 /* TLS, and threads' stacks. */
 #define MEMORY	  (512ULL << 20)
 #define MORE_FDS  32
 #define NICE	  10
 #define REPORT_NS 2000000000ULL
-#define COPY_SIZE 65536
-/* Linux's, for whoever is nobody else (fs.overflowuid). */
-#define NOBODY 65534
+/* The process that downloads keeps the time limit; one that does not is broken. */
+#define BROKEN_NS 5000000000ULL
+/* What came is tried to be read again after so long, if there was no time. */
+#define AGAIN_MS 50
 
 /* What names are resolved by, and whom the system trusts. */
 static const char *const reads[] = {
@@ -35,10 +34,29 @@ static const char *const reads[] = {
 	NULL,
 };
 
+/* A file that was asked for. */
+struct want {
+	char build_id[BUILD_ID_MAX];
+	uid_t account;
+	enum debuginfod_kind kind; /* that is asked for now, or was found */
+	int err;		   /* -EAGAIN: it is not over */
+};
+
 struct debuginfod {
-	struct debuginfod_opts opts;
+	struct debuginfod_opts opts; /* its strings are those below */
+	char *strings[DEBUGINFOD_MAX_URLS + 1];
 	struct confine_peer *peer; /* NULL: it has ended */
 	int file;		   /* what the peer writes to; has no name */
+	struct want *wants;
+	size_t n, cap;
+	bool asking;		/* for wants[at] */
+	bool came;		/* all of it, and it is to be kept */
+	size_t at;		/* those before it are over */
+	uint64_t until_ns;	/* when it has to be there */
+	uint64_t reported_ns;	/* when the last line about it was printed */
+	uint64_t all_bytes;	/* that were downloaded */
+	uint64_t wait_until_ns; /* 0: nobody waits */
+	int wait_fd;
 };
 
 const char *debuginfod__url_error(const char *url)
@@ -50,6 +68,8 @@ const char *debuginfod__url_error(const char *url)
 	return NULL;
 }
 
+/* ── life ────────────────────────────────────────────────────────────────────────────────── */
+
 static void run(void *ctx, int channel)
 {
 	const struct debuginfod *d = ctx;
@@ -57,35 +77,15 @@ static void run(void *ctx, int channel)
 	download__run(&d->opts, channel, d->file);
 }
 
-static int make_directory(const char *path)
+static int copy_opts(struct debuginfod *d, const struct debuginfod_opts *opts)
 {
-	char part[PATH_MAX];
-
-	if (strlen(path) >= sizeof(part))
-		return -ENAMETOOLONG;
-	for (const char *end = path + strspn(path, "/"); *end;) {
-		end += strcspn(end, "/");
-		snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
-		if (mkdir(part, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		end += strspn(end, "/");
+	d->opts = *opts;
+	for (size_t i = 0; i <= opts->n; i++) {
+		d->strings[i] = strdup(i < opts->n ? opts->urls[i] : opts->cache);
+		if (!d->strings[i])
+			return -ENOMEM;
+		*(i < opts->n ? &d->opts.urls[i] : &d->opts.cache) = d->strings[i];
 	}
-	return 0;
-}
-
-/* A file that has no name any more. */
-static int make_file(const char *dir, int *ret_fd)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	if (snprintf(path, sizeof(path), "%s/.download-XXXXXX", dir) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	*ret_fd = fd;
 	return 0;
 }
 
@@ -106,11 +106,12 @@ int debuginfod__new(const struct debuginfod_opts *opts, struct debuginfod **ret_
 
 	if (!d)
 		return -ENOMEM;
-	d->opts = *opts;
-	d->file = -1;
-	err = make_directory(opts->cache);
+	d->file = d->wait_fd = -1;
+	err = copy_opts(d, opts);
 	if (!err)
-		err = make_file(opts->cache, &d->file);
+		err = keep__make_directory(opts->cache);
+	if (!err)
+		err = keep__make_file(opts->cache, &d->file);
 	how.fds = &d->file;
 	if (!err)
 		err = confine_peer__start(&how, run, d, &d->peer);
@@ -129,76 +130,127 @@ void debuginfod__free(struct debuginfod *d)
 		return;
 	confine_peer__free(d->peer);
 	fd__close(&d->file);
+	for (size_t i = 0; i < ARRAY_SIZE(d->strings); i++)
+		free(d->strings[i]);
+	free(d->wants);
 	free(d);
 }
 
-/* ── keeping what came ───────────────────────────────────────────────────────────────────── */
-
-static int copy(int from, int to, uint64_t size)
+uint64_t debuginfod__timeout_ns(const struct debuginfod *d)
 {
-	char *buf = malloc(COPY_SIZE);
-	int err = buf ? 0 : -ENOMEM;
-
-	for (uint64_t at = 0; !err && at < size;) {
-		ssize_t n = pread(from, buf, MIN(size - at, (uint64_t)COPY_SIZE), (off_t)at);
-
-		if (n <= 0)
-			err = n < 0 ? -errno : -EIO;
-		else if (write(to, buf, (size_t)n) != n)
-			err = -EIO;
-		at += n > 0 ? (uint64_t)n : 0;
-	}
-	free(buf);
-	return err;
+	return (uint64_t)d->opts.timeout_ms * 1000000ULL * machine__slowness();
 }
 
-/* The descriptor is taken. */
-static int check_build_id(int fd, const char *build_id)
+int debuginfod__fd(const struct debuginfod *d)
 {
-	struct elf_file *elf = NULL;
-	char id[41];
-	int err = elf__open_fd(fd, "debuginfod", &elf);
-
-	if (!err && (!elf__build_id(elf, id) || strcmp(id, build_id) != 0))
-		err = -EBADMSG;
-	elf__free(elf);
-	return err;
+	return d && d->peer ? confine_peer__fd(d->peer) : -1;
 }
 
-/* The peer still has the file that it wrote to: what is kept is a copy. */
-static int keep(const struct debuginfod *d, const char *build_id, const char *path, uint64_t size)
+size_t debuginfod__n_over(const struct debuginfod *d)
 {
-	char temporary[PATH_MAX], *slash;
-	int fd, err;
+	size_t n = 0;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%d", path, getpid()) >=
-	    (int)sizeof(temporary))
-		return -ENAMETOOLONG;
-	slash = strrchr(temporary, '/');
-	*slash = '\0';
-	err = make_directory(temporary);
-	*slash = '/';
-	if (err)
-		return err;
-	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	err = copy(d->file, fd, size);
-	/* a server wrote it: by its owner it is one of those that are read aside (elf.h) */
-	if (!err && geteuid() == 0 && fchown(fd, NOBODY, NOBODY) < 0)
-		err = -errno;
-	if (err)
-		fd__close(&fd);
-	else
-		err = check_build_id(fd, build_id);
-	if (!err && rename(temporary, path) < 0)
-		err = -errno;
-	if (err)
-		unlink(temporary);
-	return err;
+	for (size_t i = 0; d && i < d->n; i++)
+		n += d->wants[i].err != -EAGAIN;
+	return n;
 }
 
 /* ── asking ──────────────────────────────────────────────────────────────────────────────── */
+
+static int path_of(const struct debuginfod *d, const struct want *w, char ret_path[PATH_MAX])
+{
+	return snprintf(ret_path, PATH_MAX, "%s/%s/%s", d->opts.cache, w->build_id,
+			debuginfod_kind__name(w->kind)) < PATH_MAX
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
+static int ask(struct debuginfod *d, const struct want *w)
+{
+	struct download_task task = {.kind = w->kind};
+
+	memcpy(task.build_id, w->build_id, sizeof(task.build_id));
+	if (ftruncate(d->file, 0) < 0)
+		return -errno;
+	if (send(confine_peer__fd(d->peer), &task, sizeof(task), MSG_NOSIGNAL) != sizeof(task))
+		return -EPIPE;
+	log_verbose("debuginfod: asked for the %s of %s", debuginfod_kind__name(w->kind),
+		    w->build_id);
+	d->reported_ns = time__monotonic_ns();
+	d->until_ns = d->reported_ns + debuginfod__timeout_ns(d) + BROKEN_NS;
+	d->asking = true;
+	return 0;
+}
+
+/* It may still be at it, or speak out of turn: nothing can be asked any more. */
+static void lose_peer(struct debuginfod *d, int err)
+{
+	log_warn("debuginfod: no more files are downloaded: %s",
+		 err == -EPIPE ? "the process that does it has ended" : strerror(-err));
+	confine_peer__free(d->peer);
+	d->peer = NULL;
+	d->asking = d->came = false;
+}
+
+static void ask_next(struct debuginfod *d)
+{
+	while (!d->asking) {
+		struct want *w;
+		int err;
+
+		while (d->at < d->n && d->wants[d->at].err != -EAGAIN)
+			d->at++;
+		if (d->at == d->n)
+			return;
+		w = &d->wants[d->at];
+		if (!d->peer) {
+			w->err = -EPIPE;
+		} else if (d->all_bytes >= DEBUGINFOD_MAX_ALL) {
+			w->err = -EDQUOT;
+		} else {
+			err = ask(d, w);
+			if (err)
+				lose_peer(d, err);
+		}
+	}
+}
+
+/* ── what came ───────────────────────────────────────────────────────────────────────────── */
+
+static void finish(struct debuginfod *d, struct want *w, int err, const char *text)
+{
+	d->asking = d->came = false;
+	/* one that was not compiled with -g has its symbols all the same */
+	if ((err == -ENOENT || err == -ENODATA) && w->kind == DEBUGINFOD_DEBUGINFO) {
+		w->kind = DEBUGINFOD_EXECUTABLE;
+		return;
+	}
+	w->err = err == -ENODATA ? -ENOENT : err;
+	if (w->err == -ENOENT)
+		log_verbose("debuginfod: no server has symbols of %s", w->build_id);
+	else if (err)
+		log_warn("debuginfod: %s: %s", w->build_id,
+			 *text		   ? text
+			 : err == -EBADMSG ? "what came is of another build-id"
+					   : strerror(-err));
+}
+
+/* Where there is no time to read it now, it is kept later. */
+static void keep(struct debuginfod *d, struct want *w)
+{
+	char path[PATH_MAX];
+	struct stat st = {0};
+	int err = path_of(d, w, path);
+
+	if (!err && fstat(d->file, &st) < 0)
+		err = -errno;
+	if (!err)
+		err = keep__file(d->file, (uint64_t)st.st_size, w->build_id, path);
+	if (err == -EBUSY)
+		return;
+	d->all_bytes += (uint64_t)st.st_size;
+	finish(d, w, err, "");
+}
 
 /* -EAGAIN: nothing yet; -EPIPE: the peer is gone, or sends what it cannot. */
 static int take_news(struct debuginfod *d, struct download_news *news)
@@ -213,87 +265,142 @@ static int take_news(struct debuginfod *d, struct download_news *news)
 	return 0;
 }
 
-static void report(const char *build_id, const struct download_news *news)
+/* Whoever waits is shown how far it is. */
+static void report(struct debuginfod *d, const struct want *w, const struct download_news *news)
 {
+	uint64_t now = time__monotonic_ns();
+
+	if (!d->wait_until_ns || now - d->reported_ns < REPORT_NS)
+		return;
+	d->reported_ns = now;
 	if (news->total > news->bytes)
-		log_info("debuginfod: %.12s: %s of %s", build_id, human__bytes(news->bytes).s,
+		log_info("debuginfod: %.12s: %s of %s", w->build_id, human__bytes(news->bytes).s,
 			 human__bytes(news->total).s);
 	else
-		log_info("debuginfod: %.12s: %s", build_id, human__bytes(news->bytes).s);
+		log_info("debuginfod: %.12s: %s", w->build_id, human__bytes(news->bytes).s);
 }
 
-static int wait_for(struct debuginfod *d, const char *build_id, struct download_news *news)
+static void take_all(struct debuginfod *d)
 {
-	uint64_t now = time__monotonic_ns(), reported = now;
-	uint64_t until = now + (uint64_t)d->opts.timeout_ms * 1000000ULL * machine__slowness();
-	struct pollfd fd = {.fd = confine_peer__fd(d->peer), .events = POLLIN};
-
-	for (;; now = time__monotonic_ns()) {
-		int err = take_news(d, news);
-
-		if (err == -EPIPE || (!err && news->done))
-			return err;
-		if (now >= until)
-			return -ETIMEDOUT;
-		if (!err && now - reported >= REPORT_NS) {
-			report(build_id, news);
-			reported = now;
-		}
-		poll(&fd, 1, (int)MIN((until - now) / 1000000ULL + 1, 1000ULL));
-	}
-}
-
-static int ask(struct debuginfod *d, const char *build_id, enum debuginfod_kind kind,
-	       struct download_news *news)
-{
-	struct download_task task = {.kind = kind};
+	struct download_news news;
 	int err;
 
-	memcpy(task.build_id, build_id, strlen(build_id));
-	if (ftruncate(d->file, 0) < 0)
-		return -errno;
-	err = send(confine_peer__fd(d->peer), &task, sizeof(task), MSG_NOSIGNAL) == sizeof(task)
-		      ? wait_for(d, build_id, news)
-		      : -EPIPE;
-	/* it may still be at it, or speak out of turn */
-	if (err) {
-		confine_peer__free(d->peer);
-		d->peer = NULL;
+	while (d->peer && !(err = take_news(d, &news))) {
+		struct want *w = d->asking && !d->came ? &d->wants[d->at] : NULL;
+
+		if (!w) {
+			lose_peer(d, -EPROTO);
+		} else if (!news.done) {
+			report(d, w, &news);
+		} else {
+			d->came = !news.err;
+			if (news.err)
+				finish(d, w, news.err, news.text);
+			return;
+		}
 	}
-	return err ? err : news->err;
+	if (d->peer && err != -EAGAIN)
+		lose_peer(d, err);
+	else if (d->asking && !d->came && time__monotonic_ns() >= d->until_ns)
+		lose_peer(d, -ETIMEDOUT);
 }
 
-int debuginfod__fetch(struct debuginfod *d, const char *build_id, enum debuginfod_kind kind,
-		      char ret_path[PATH_MAX])
+void debuginfod__turn(struct debuginfod *d)
 {
-	struct download_news news = {0};
-	struct stat st;
+	if (!d)
+		return;
+	take_all(d);
+	if (d->came)
+		keep(d, &d->wants[d->at]);
+	ask_next(d);
+}
+
+/* ── whoever wants a file ────────────────────────────────────────────────────────────────── */
+
+void debuginfod__wait_until(struct debuginfod *d, uint64_t until_ns, int fd)
+{
+	if (!d)
+		return;
+	d->wait_until_ns = until_ns;
+	d->wait_fd = fd;
+}
+
+/* The wants may move meanwhile. */
+static void wait_for(struct debuginfod *d, size_t no)
+{
+	while (d->wants[no].err == -EAGAIN) {
+		struct pollfd fds[] = {{.fd = debuginfod__fd(d), .events = POLLIN},
+				       {.fd = d->wait_fd, .events = POLLIN}};
+		uint64_t now = time__monotonic_ns();
+
+		if (now >= d->wait_until_ns)
+			return;
+		poll(fds, ARRAY_SIZE(fds),
+		     d->came ? AGAIN_MS
+			     : (int)MIN((d->wait_until_ns - now) / 1000000ULL + 1, 1000ULL));
+		if (fds[1].revents & POLLIN) {
+			d->wait_until_ns = 0;
+			return;
+		}
+		debuginfod__turn(d);
+	}
+}
+
+/* One that is kept already needs no server. */
+static bool is_kept(const struct debuginfod *d, struct want *w)
+{
+	static const enum debuginfod_kind kinds[] = {DEBUGINFOD_DEBUGINFO, DEBUGINFOD_EXECUTABLE};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		w->kind = kinds[i];
+		if (!path_of(d, w, path) && !keep__check(path, w->build_id))
+			return true;
+	}
+	w->kind = DEBUGINFOD_DEBUGINFO;
+	return false;
+}
+
+static int add_want(struct debuginfod *d, uid_t account, const char *build_id, size_t *ret_no)
+{
+	struct want w = {.account = account, .err = -EAGAIN};
+	size_t of_account = 0;
 	int err;
 
 	if (strlen(build_id) < 2 || strlen(build_id) >= BUILD_ID_MAX ||
 	    build_id[strspn(build_id, "0123456789abcdef")])
 		return -ENOENT;
-	if (snprintf(ret_path, PATH_MAX, "%s/%s/%s", d->opts.cache, build_id,
-		     debuginfod_kind__name(kind)) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	/* the client library notes what no server has by an empty file */
-	if (stat(ret_path, &st) == 0 && st.st_size > 0)
-		return 0;
-	if (!d->peer)
-		return -EPIPE;
-	log_verbose("debuginfod: asked for the %s of %s", debuginfod_kind__name(kind), build_id);
-	err = ask(d, build_id, kind, &news);
-	if (!err && fstat(d->file, &st) < 0)
-		err = -errno;
-	if (!err)
-		err = keep(d, build_id, ret_path, (uint64_t)st.st_size);
-	if (err == -ENOENT)
-		log_verbose("debuginfod: no server has the %s of %s", debuginfod_kind__name(kind),
-			    build_id);
-	else if (err)
-		log_warn("debuginfod: %s: %s", build_id,
-			 news.text[0]	   ? news.text
-			 : err == -EBADMSG ? "what came is of another build-id"
-					   : strerror(-err));
-	return err;
+	for (size_t i = 0; i < d->n; i++)
+		of_account += d->wants[i].account == account;
+	if (of_account >= DEBUGINFOD_MAX_WANTS_FOR)
+		return -EDQUOT;
+	err = ARRAY_RESERVE(d->wants, d->cap, d->n + 1, DEBUGINFOD_MAX_WANTS);
+	if (err)
+		return err;
+	memcpy(w.build_id, build_id, strlen(build_id) + 1);
+	if (is_kept(d, &w))
+		w.err = 0;
+	*ret_no = d->n;
+	d->wants[d->n++] = w;
+	return 0;
+}
+
+int debuginfod__find(struct debuginfod *d, uid_t account, const char *build_id,
+		     char ret_path[PATH_MAX])
+{
+	size_t no = 0;
+	int err = 0;
+
+	while (no < d->n && strcmp(d->wants[no].build_id, build_id) != 0)
+		no++;
+	if (no == d->n)
+		err = add_want(d, account, build_id, &no);
+	if (err)
+		return err;
+	if (d->wants[no].err == -EAGAIN)
+		debuginfod__turn(d);
+	if (d->wait_until_ns)
+		wait_for(d, no);
+	err = d->wants[no].err;
+	return err ? err : path_of(d, &d->wants[no], ret_path);
 }

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debuginfod: debug files by their build-ids, from servers of the protocol of elfutils'
+ * debuginfod: files with symbols by their build-ids, from servers of the protocol of elfutils'
  * (debuginfod(8), "WEBAPI"), kept where its client library keeps them.
  *
  * A confined process speaks to the servers, and has nothing for them but what it is asked for:
  * it is started before anything is known. What it brings is copied, and kept once its own build-id
- * is the one that was asked for.
+ * is the one that was asked for. One file after the other is downloaded while its user does
+ * something else.
  */
 #ifndef SAFESCOPED_DEBUGINFOD_H
 #define SAFESCOPED_DEBUGINFOD_H
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #define DEBUGINFOD_MAX_URLS 8
 #define DEBUGINFOD_URL_MAX  1024
 /* Of one file: the largest that the elf room reads, twice. */
 #define DEBUGINFOD_MAX_FILE (4ULL << 30)
+/* Of all files that are downloaded: executables of strangers say what is asked for. */
+#define DEBUGINFOD_MAX_ALL (16ULL << 30)
+/* Files that are asked for, and those on one user's account. */
+#define DEBUGINFOD_MAX_WANTS	 1024
+#define DEBUGINFOD_MAX_WANTS_FOR 128
 
 struct debuginfod_opts {
 	const char *urls[DEBUGINFOD_MAX_URLS]; /* asked in this order */
@@ -25,23 +33,42 @@ struct debuginfod_opts {
 	int timeout_ms;	   /* of one file, from all servers */
 };
 
-/* What a server has of a build-id: it notes files that have DWARF as debug files, and executables
- * with their symbols, and those without, as such. */
-enum debuginfod_kind { DEBUGINFOD_DEBUGINFO = 0, DEBUGINFOD_EXECUTABLE };
-
 struct debuginfod;
 
-/* Below 0 is printed. The strings are the caller's and stay. */
+/* The options' strings are copied. Below 0 is printed. */
 int debuginfod__new(const struct debuginfod_opts *opts, struct debuginfod **ret_debuginfod);
+/*
+ * The same with the directory and the time limit that the client library would take, by
+ * DEBUGINFOD_CACHE_PATH and DEBUGINFOD_TIMEOUT, and if no URLs are given with the servers of
+ * DEBUGINFOD_URLS: *ret_debuginfod is NULL if there are none, or if these cannot be asked.
+ */
+int debuginfod__open(const char *const *urls, size_t n, struct debuginfod **ret_debuginfod);
+/* NULL is fine. */
 void debuginfod__free(struct debuginfod *debuginfod);
 
 /*
- * The file of a build-id (hex digits) as a path: from the directory, or else downloaded,
- * which is waited for, with a line now and then. -ENOENT: no server has it; -ETIMEDOUT; -EIO, what
- * is wrong is printed; -EPIPE: nothing can be asked any more.
+ * The file of a build-id (hex digits) that has a symbol table: its debug file, or else the
+ * executable itself. Asked for on the account of a user (CONFINE_NOBODY: of nobody else's).
+ * -EAGAIN: it is being downloaded, or is to be; -ENOENT: no server has it; others: it cannot be
+ * had, and why is printed, once.
  */
-int debuginfod__fetch(struct debuginfod *debuginfod, const char *build_id,
-		      enum debuginfod_kind kind, char ret_path[PATH_MAX]);
+int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *build_id,
+		     char ret_path[PATH_MAX]);
+/*
+ * From now on debuginfod__find() waits for what is being downloaded, with a line now and then,
+ * until a time (CLOCK_MONOTONIC), or until the descriptor is readable (-1: there is none).
+ */
+void debuginfod__wait_until(struct debuginfod *debuginfod, uint64_t until_ns, int fd);
+/* How long one file may take. */
+uint64_t debuginfod__timeout_ns(const struct debuginfod *debuginfod);
+
+/* Readable when there is something for debuginfod__turn(), which takes it in. -1: never; NULL is
+ * fine. */
+int debuginfod__fd(const struct debuginfod *debuginfod);
+void debuginfod__turn(struct debuginfod *debuginfod);
+
+/* How many files are not downloaded any more: they are there, or cannot be had. NULL is fine. */
+size_t debuginfod__n_over(const struct debuginfod *debuginfod);
 
 /* NULL: it can be used. Else what is wrong. */
 const char *debuginfod__url_error(const char *url);

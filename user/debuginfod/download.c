@@ -20,7 +20,7 @@ struct download {
 	const struct debuginfod_opts *opts;
 	CURL *curl;
 	int channel, file;
-	uint64_t at, told_ns;
+	uint64_t at, told_ns, until_ns;
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -83,7 +83,6 @@ static int set_options(struct download *d)
 	SET(CURLOPT_MAXREDIRS, MAX_REDIRECTS);
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, MIN((long)d->opts->timeout_ms, CONNECT_TIMEOUT_MS));
-	SET(CURLOPT_TIMEOUT_MS, (long)d->opts->timeout_ms);
 #if LIBCURL_VERSION_NUM >= 0x075500
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -99,9 +98,13 @@ static int from_one(struct download *d, const char *server, const struct downloa
 		    struct download_news *news)
 {
 	char url[DEBUGINFOD_URL_MAX + BUILD_ID_MAX + 32];
+	uint64_t now = time__monotonic_ns();
 	size_t len = strlen(server);
 	long status = 0;
 	CURLcode code;
+
+	if (now >= d->until_ns)
+		return -ETIMEDOUT;
 
 	while (len && server[len - 1] == '/')
 		len--;
@@ -109,7 +112,9 @@ static int from_one(struct download *d, const char *server, const struct downloa
 		 debuginfod_kind__name((enum debuginfod_kind)task->kind));
 	d->at = 0;
 	d->error[0] = '\0';
-	if (curl_easy_setopt(d->curl, CURLOPT_URL, url) != CURLE_OK)
+	if (curl_easy_setopt(d->curl, CURLOPT_URL, url) != CURLE_OK ||
+	    curl_easy_setopt(d->curl, CURLOPT_TIMEOUT_MS,
+			     (long)((d->until_ns - now) / 1000000ULL) + 1) != CURLE_OK)
 		return -ENOMEM;
 	code = curl_easy_perform(d->curl);
 	curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -127,6 +132,8 @@ static void from_all(struct download *d, const struct download_task *task,
 {
 	news->done = 1;
 	news->err = -ENOENT;
+	d->until_ns = time__monotonic_ns() +
+		      (uint64_t)d->opts->timeout_ms * 1000000ULL * machine__slowness();
 	for (size_t i = 0; i < d->opts->n; i++) {
 		int err = from_one(d, d->opts->urls[i], task, news);
 

@@ -13,7 +13,8 @@ struct composer {
 
 static void put(struct composer *c, uint32_t frame)
 {
-	if (c->n < ARRAY_SIZE(c->v))
+	frame = intake__shown(c->in, frame);
+	if (frame != UINT32_MAX && c->n < ARRAY_SIZE(c->v))
 		c->v[c->n++] = frame;
 }
 
@@ -91,7 +92,7 @@ static void put_call(struct composer *c, const struct ev *ev, const struct seen_
 	put_hs(c, ev, site);
 	if (site) {
 		put(c, site->function);
-		if (stack.n && stack.frames[0] == site->function)
+		if (stack.n && intake__shown(c->in, stack.frames[0]) == site->function)
 			skip = 1;
 	}
 	/* blocked: what of C code is below the kernel's frames, if those are wanted */

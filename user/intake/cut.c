@@ -28,14 +28,15 @@ static int move_part(struct intake *in, uint32_t *part)
 {
 	struct pic_stack old = stacks__get(&in->old_parts, *part);
 	uint32_t frames[MAX_PART];
-	uint32_t n = MIN(old.n, (uint32_t)MAX_PART);
+	uint32_t n = MIN(old.n, (uint32_t)MAX_PART), kept = 0;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < n; i++) {
-		frames[i] = old.frames[i];
-		err = move_frame(in, &frames[i]);
+		frames[kept] = intake__shown(in, old.frames[i]);
+		if (frames[kept] != UINT32_MAX)
+			err = move_frame(in, &frames[kept++]);
 	}
-	return err ? err : stacks__add(&in->parts, frames, n, part);
+	return err ? err : stacks__add(&in->parts, frames, kept, part);
 }
 
 int seen__renumber(struct intake *in, struct ev *ev)
@@ -63,6 +64,8 @@ static int move_names(struct intake *in, struct seen *s)
 		err = move_frame(in, &addr->frame);
 		if (err)
 			return err;
+		addr->counted[0] = addr->counted[1] = 0;
+		addr->changed = false;
 	}
 	for (size_t i = 0; !err && i < s->n_sites; i++) {
 		struct seen_site *site = s->site_v[i];
@@ -384,6 +387,7 @@ int intake__cut(struct intake *in, uint64_t at_ns, struct picture *pic)
 void intake__cut_end(struct intake *in, bool failed)
 {
 	stacks__free(&in->old_parts);
+	rename__free(in);
 	in->old_pic = NULL;
 	in->closed |= failed;
 }

@@ -83,6 +83,7 @@ void intake__free(struct intake *in)
 	free(in->targets);
 	stacks__free(&in->parts);
 	stacks__free(&in->old_parts);
+	rename__free(in);
 	free(in);
 }
 

@@ -107,6 +107,11 @@ int intake__forget_states(struct intake *in);
  * first end counts; how it exited may be added to it. Also after intake__close. */
 int intake__end_target(struct intake *in, pid_t pid, const char *end, uint64_t at_ns);
 /*
+ * Names that may be better by now (code_name.partial) are asked for again, also for what was
+ * recorded under the earlier ones; only of what lanes are made already those stay. -ENOMEM.
+ */
+int intake__rename(struct intake *in);
+/*
  * Of the target that was added last with this pid, which has ended, nothing more comes but what the
  * session sets: its namer is not asked any more, and what only names were found by goes.
  */

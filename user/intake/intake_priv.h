@@ -32,6 +32,11 @@ struct intake {
 		uint64_t now, before;
 	} lost[16];
 	size_t n_lost;
+	/* by a frame's number: what is put in for it (rename.c) */
+	struct renamed {
+		uint32_t *v, n;
+	} renamed;
+	unsigned n_renames;
 	/* during a cut: what the old numbers are of */
 	struct picture *old_pic;
 	struct stack_table old_parts;
@@ -51,8 +56,11 @@ int target__end(struct intake *in, struct seen *s, const char *end, uint64_t at_
 
 /* -E2BIG: the target has too many. */
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name);
-/* A frame with a name from there is in a stack. */
-void name__count(struct pic_names *names, enum name_source source);
+/* A frame with such a name is in a stack; `leaf`: it is what ran. */
+void name__count(struct seen *s, const struct seen_addr *addr, bool leaf);
+/* Asks for the name once more. */
+int name__again(struct intake *in, struct seen *s, struct seen_addr *addr);
+int name__site_again(struct intake *in, struct seen *s, struct seen_site *site);
 int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_site **ret_site);
 
 #define MAX_PART (WIRE_FRAMES_MAX + 8) /* frames of a part of a stack */
@@ -66,6 +74,10 @@ struct raw_stack {
 	const struct wire_rts *rts;
 	bool sampled; /* on the CPU */
 };
+/* ── rename.c ────────────────────────────────────────────────────────────────────────────── */
+
+void rename__free(struct intake *in);
+
 int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev);
 
 enum kernel_frame {

@@ -158,7 +158,8 @@ static int add_named(struct intake *in, const struct code_name *name, unsigned k
 	return err;
 }
 
-void name__count(struct pic_names *names, enum name_source source)
+/* NULL: there is none. */
+static uint64_t *count_of(struct pic_names *names, enum name_source source)
 {
 	uint64_t *const counts[] = {
 		[NAME_IPE] = &names->ipe,
@@ -173,8 +174,34 @@ void name__count(struct pic_names *names, enum name_source source)
 		[NAME_NONE] = &names->none,
 	};
 
-	if ((unsigned)source < ARRAY_SIZE(counts))
-		++*counts[source];
+	return (unsigned)source < ARRAY_SIZE(counts) ? counts[source] : NULL;
+}
+
+void name__count(struct seen *s, const struct seen_addr *addr, bool leaf)
+{
+	uint64_t *count = count_of(leaf ? &s->pub->leaf_names : &s->pub->names,
+				   (enum name_source)addr->source);
+
+	if (count)
+		++*count;
+	if (addr->kept)
+		addr->kept->counted[leaf]++;
+}
+
+/* What was counted as of another source is of the one that its name is from now. */
+static void recount(struct seen *s, const struct seen_addr *addr, enum name_source was)
+{
+	for (int leaf = 0; leaf < 2; leaf++) {
+		struct pic_names *names = leaf ? &s->pub->leaf_names : &s->pub->names;
+		uint64_t *from = count_of(names, was);
+		uint64_t *to = count_of(names, (enum name_source)addr->source);
+		uint64_t n = from && to ? MIN(*from, (uint64_t)addr->counted[leaf]) : 0;
+
+		if (n) {
+			*from -= n;
+			*to += n;
+		}
+	}
 }
 
 static void ask_name(struct intake *in, struct seen *s, uint64_t frame, struct code_name *ret_name)
@@ -250,6 +277,24 @@ static bool is_time_to_ask(struct seen_addr *addr)
 	return (addr->met & (addr->met - 1)) == 0;
 }
 
+int name__again(struct intake *in, struct seen *s, struct seen_addr *addr)
+{
+	const struct seen_addr old = *addr;
+	int err = fill_addr(in, s, addr->key, addr);
+
+	if (err)
+		return err;
+	recount(s, addr, (enum name_source)old.source);
+	if (addr->frame == old.frame && addr->fold == old.fold)
+		return 0;
+	if (!addr->changed) {
+		addr->was = old.frame;
+		addr->was_folded = old.fold;
+	}
+	addr->changed = true;
+	return 0;
+}
+
 int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_addr *ret_name)
 {
 	struct seen_addr *addr;
@@ -263,10 +308,11 @@ int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_ad
 	if (!addr)
 		err = new_addr(in, s, frame, &addr);
 	else if (is_time_to_ask(addr))
-		err = fill_addr(in, s, frame, addr);
+		err = name__again(in, s, addr);
 	if (err)
 		return err;
 	*ret_name = *addr;
+	ret_name->kept = addr;
 	return 0;
 }
 
@@ -291,6 +337,7 @@ static int fill_site(struct intake *in, struct seen *s, struct seen_site *site)
 	int err;
 
 	site->caller = UINT32_MAX;
+	site->partial = false;
 	if (!site->addr || ask_site(in, s, site->addr, &found) < 0) {
 		snprintf(place, sizeof(place), "0x%llx", (unsigned long long)site->addr);
 		site->place = picture__string(in->pic, place);
@@ -303,6 +350,7 @@ static int fill_site(struct intake *in, struct seen *s, struct seen_site *site)
 	err = picture__add_frame(in->pic, &frame, &site->function);
 	if (err)
 		return err;
+	site->partial = found.caller.partial;
 	site->function_name = frame_of(in, site->function)->name;
 	site->library = frame_of(in, site->function)->file;
 	site->caller_name = "";
@@ -321,6 +369,11 @@ static int fill_site(struct intake *in, struct seen *s, struct seen_site *site)
 	site->place = err ? "" : picture__string(in->pic, buf.data);
 	buf__free(&buf);
 	return err;
+}
+
+int name__site_again(struct intake *in, struct seen *s, struct seen_site *site)
+{
+	return fill_site(in, s, site);
 }
 
 int name__site(struct intake *in, struct seen *s, uint64_t addr, struct seen_site **ret_site)

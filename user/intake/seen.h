@@ -110,6 +110,13 @@ struct seen_addr {
 	uint8_t kernel;	    /* enum kernel_frame */
 	bool partial;	    /* the name may be better when it is asked for again */
 	uint32_t met;	    /* how often it was met since, while it is partial */
+	/* It had another name, under which it may be in stacks: its frame then, unless that was
+	 * folded. */
+	bool changed, was_folded;
+	uint32_t was;
+	/* In a copy: where it is kept; NULL: nowhere. */
+	struct seen_addr *kept;
+	uint32_t counted[2]; /* in the picture's names, and in its leaf_names */
 };
 
 /* Where safe calls are made. */
@@ -120,6 +127,7 @@ struct seen_site {
 	uint32_t function, caller; /* frames; caller: UINT32_MAX if not known */
 	const char *function_name, *library, *caller_name, *place;
 	bool caller_approximate;
+	bool partial;	  /* its names may be better when they are asked for again */
 	bool manager;	  /* the code of an event manager of GHC's made the call */
 	bool called_back; /* a sample found Haskell code running inside of the call */
 	/* Of the calls that ended since the last cut what came before it, by whether they are
@@ -437,6 +445,11 @@ void intake__cut_end(struct intake *in, bool failed);
 
 /* A part as ev.hs and ev.c number them. */
 struct pic_stack intake__part(const struct intake *in, uint32_t part);
+/*
+ * The frame that is shown for one of a part, which may have got a better name since; UINT32_MAX: by
+ * that it is none that is shown.
+ */
+uint32_t intake__shown(const struct intake *in, uint32_t frame);
 /* The whole stack that a slice of that state shows; ev may be NULL: nothing is known. */
 int stack__compose(struct intake *in, const struct seen *s, enum thread_state state,
 		   const struct ev *ev, uint32_t *ret_stack);

@@ -74,11 +74,11 @@ static int take_c(struct taker *t, uint64_t frame)
 		return err;
 	if (t->in_hs) {
 		end_run(t);
-		name__count(&t->s->pub->names, (enum name_source)name.source);
+		name__count(t->s, &name, false);
 		push(t, &t->hs, name.frame);
 		return 0;
 	}
-	name__count(&t->s->pub->names, (enum name_source)name.source);
+	name__count(t->s, &name, false);
 	push(t, &t->c, name.frame);
 	/* nobody called that: a signal interrupted what comes next */
 	if (!name.signal_return)
@@ -168,7 +168,7 @@ static int take_hs(struct taker *t, uint64_t frame)
 		return 0;
 	}
 	t->at_updatee = kind == WIRE_FRAME_UPDATEE;
-	name__count(&t->s->pub->names, (enum name_source)name.source);
+	name__count(t->s, &name, false);
 	t->at_leaf = kind == WIRE_FRAME_HS_CALL || (!t->hs.n && kind == WIRE_FRAME_HS_IP);
 	push(t, &t->hs, name.frame);
 	return 0;
@@ -276,7 +276,7 @@ static int take_ip(struct taker *t)
 		return err;
 	t->ev->code = name.code;
 	if (raw->sampled)
-		name__count(&t->s->pub->leaf_names, (enum name_source)name.source);
+		name__count(t->s, &name, true);
 	if (first == WIRE_FRAME_HS_IP || first == WIRE_FRAME_C_IP || first == WIRE_FRAME_KERNEL ||
 	    (name.code == CODE_HASKELL && in_safe_call(t)))
 		return 0;

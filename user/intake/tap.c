@@ -30,6 +30,7 @@ const char *intake_input__name(enum intake_input_kind kind)
 		[TI_RETIRE_SETTLED] = "retire_settled",
 		[TI_CUT] = "cut",
 		[TI_CENSUS] = "census",
+		[TI_RENAME] = "rename",
 	};
 
 	return (unsigned)kind < TI_MAX ? names[kind] : "";

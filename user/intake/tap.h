@@ -47,6 +47,7 @@ enum intake_input_kind {
 	TI_RETIRE_SETTLED = 22, /* a: how many stay */
 	TI_CUT = 23,		/* a: at_ns */
 	TI_CENSUS = 24,		/* pid, data: struct target_census up to its last entry; a: at_ns */
+	TI_RENAME = 25,
 	TI_MAX,
 };
 

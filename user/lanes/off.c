@@ -17,10 +17,12 @@ static uint32_t called(const struct lanes *l, const struct ev *ev)
 	struct pic_stack c = intake__part(l->in, ev->c);
 
 	for (uint32_t i = 0; i < c.n; i++) {
-		const struct pic_frame *frame = picture__frame(l->pic, c.frames[i]);
+		uint32_t shown = intake__shown(l->in, c.frames[i]);
+		const struct pic_frame *frame =
+			shown == UINT32_MAX ? NULL : picture__frame(l->pic, shown);
 
-		if (frame->kind != TF_KERNEL && frame->kind != TF_MARK)
-			return c.frames[i];
+		if (frame && frame->kind != TF_KERNEL && frame->kind != TF_MARK)
+			return shown;
 	}
 	return UINT32_MAX;
 }

@@ -64,6 +64,10 @@ static void start_modules(struct names *names)
 
 void names__prepare(struct names *names)
 {
+	struct image *image = names->of.rts->image;
+
+	if (image && image->elf && image->file)
+		(void)names__awaits_download(names, image);
 	start_modules(names);
 	names__start_archives(names);
 }

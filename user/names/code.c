@@ -39,6 +39,8 @@ static void free_rts_text(void *text)
 
 /* What is kept with a file; symbols and DWARF also with an image whose debug file is its own. */
 static const struct slot_key symbols_key = {.free = free_symbols};
+/* Those without the ones that are being downloaded. */
+static const struct slot_key early_symbols_key = {.free = free_symbols};
 static const struct slot_key rts_text_key = {.free = free_rts_text};
 static const struct slot_key haskell_key; /* not NULL: the file may hold code of GHC's */
 
@@ -56,6 +58,8 @@ static int read_symbols(const struct elf_file *elf, const struct elf_file *debug
 
 static const struct symbols *symbols_of(struct names *names, struct image *image)
 {
+	bool early = names__awaits_download(names, image);
+	const struct slot_key *key = early ? &early_symbols_key : &symbols_key;
 	struct symbols *made = NULL;
 	struct slots *slots;
 	void *symbols;
@@ -63,16 +67,16 @@ static const struct symbols *symbols_of(struct names *names, struct image *image
 
 	debugfile__look(names->of.pid, image);
 	slots = image->debug_is_own ? &image->slots : &image->file->slots;
-	if (slots__get(slots, &symbols_key, &symbols))
+	names->incomplete |= early;
+	if (slots__get(slots, key, &symbols))
 		return symbols;
-	err = read_symbols(image->elf, image->debug_is_own ? image->debug : image->file->debug,
-			   &made);
+	err = read_symbols(image->elf, names__debug_file(image), &made);
 	/* there may be time for it later */
 	if (err == -EBUSY) {
 		names->incomplete = true;
 		return NULL;
 	}
-	return slots__put(slots, &symbols_key, err ? NULL : made);
+	return slots__put(slots, key, err ? NULL : made);
 }
 
 /* Made at first use, once for a file: a target that has just begun is not held up by it. */

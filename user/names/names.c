@@ -228,7 +228,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 /* Symbols of imports alone name nothing in a program. */
 static bool has_symbols(const struct names *names, const struct image *image)
 {
-	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || image->debug ||
+	return elf__n_symbols(image->elf, ELF_SYMTAB) > 1 || names__debug_file(image) ||
 	       names->of.rts->suspend.found == FOUND_DYNSYM;
 }
 

@@ -15,6 +15,7 @@
 #include "code_name.h"
 
 struct archives;
+struct debuginfod;
 struct images;
 struct kallsyms;
 struct rts;
@@ -29,6 +30,7 @@ struct names_of {
 	/* The kernel's functions; NULL: their addresses are not shown. */
 	const struct kallsyms *(*kernel)(void *ctx);
 	const struct archives *archives; /* of what is linked statically; NULL: there are none */
+	struct debuginfod *debuginfod;	 /* has files with symbols; NULL: nobody is asked */
 	void *ctx;
 };
 
@@ -39,7 +41,8 @@ void names__free(struct names *names);
 
 /*
  * Begins to read what takes long, if it will be needed: frames that are named meanwhile wait for
- * it, as long as the process's user is waited for.
+ * it, as long as the process's user is waited for. Only downloads are not waited for: what is named
+ * meanwhile may have a better name later (code_name.partial).
  */
 void names__prepare(struct names *names);
 /* While that goes on, a descriptor that is readable once it is over; else -1. */

@@ -95,6 +95,13 @@ int names__archives_fd(const struct names *names);
 /* What a file without symbols has of them; NULL: nothing, or that is not known yet. */
 const struct archives_known *names__archives(struct names *names, struct image *image);
 
+/* ── by_download.c ───────────────────────────────────────────────────────────────────────── */
+
+/* Asks for a file with the symbols of one that has none. True: it may be there later. */
+bool names__awaits_download(struct names *names, struct image *image);
+/* The file with the symbols that the image's own does not have. NULL: there is none, so far. */
+const struct elf_file *names__debug_file(const struct image *image);
+
 /* ── code.c ──────────────────────────────────────────────────────────────────────────────── */
 
 /* The name of the code at addr; a return address is named by the call before it. */

@@ -162,9 +162,12 @@ static struct dwarf *read_dwarf(struct names *names, struct slots *slots,
 static struct dwarf *dwarf_of(struct names *names, struct image *image)
 {
 	struct file *file = image->file;
-	struct dwarf *dwarf =
-		read_dwarf(names, &file->slots, dwarf__is_in(file->elf) ? file->elf : file->debug);
+	struct dwarf *dwarf;
 
+	if (!dwarf__is_in(file->elf) && names__awaits_download(names, image))
+		return NULL;
+	dwarf = read_dwarf(names, &file->slots,
+			   dwarf__is_in(file->elf) ? file->elf : file->debug ?: file->downloaded);
 	if (dwarf || !image->debug_is_own)
 		return dwarf;
 	return read_dwarf(names, &image->slots, image->debug);

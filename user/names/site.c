@@ -151,6 +151,7 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	uint64_t offset;
 	int err;
 
+	names->incomplete = false;
 	names__want_mapped(names, ret_addr);
 	err = names__find_site(names, ret_addr, &s.site);
 	if (err < 0)
@@ -170,6 +171,8 @@ int names__site(struct names *names, uint64_t ret_addr, struct target_site *ret_
 	s.file = names__intern(names, map->image->base, strlen(map->image->base));
 	if (elf__vaddr_to_offset(map->image->elf, s.site - map->bias, &offset))
 		s.offset = offset;
+	/* for what it calls, too */
+	s.caller.partial = names->incomplete;
 	*ret_site = s;
 	return 0;
 }

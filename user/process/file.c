@@ -47,6 +47,7 @@ static void file__free(struct file *file)
 {
 	slots__free(&file->slots);
 	elf__free(file->debug);
+	elf__free(file->downloaded);
 	elf__free(file->elf);
 	fetch__release(&file->fetched);
 	free(file);

@@ -43,6 +43,10 @@ struct file {
 	struct elf_file *debug; /* of debugfile.c: has the symbols that `elf` lacks; NULL. Found by
 				   the host's own paths, and by nobody who could not have
 				   written the file itself */
+	/* Where neither has: what a server has under its build-id, for names alone. NULL */
+	struct elf_file *downloaded;
+	bool download_over;	/* it is there, or there is none; else nobody has asked, or it is
+				   awaited */
 	int elf_err;		/* why, if there is no `elf`; -EREMOTEIO: see fetch.h */
 	uint64_t again_ns;	/* when it is asked for again; 0: not to be */
 	struct fetched fetched; /* what holds the copy that was read, if it is one */

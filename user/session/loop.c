@@ -16,7 +16,7 @@
 /* How long a command's processes may take to end after it. */
 #define LAST_ENDS_NS 200000000ULL
 /* Descriptors of a wait before those of the members. */
-#define FIXED_FDS (6 + PUSH_MAX_DESTINATIONS)
+#define FIXED_FDS (7 + PUSH_MAX_DESTINATIONS)
 
 /* What is waited for: a descriptor, and the member whose end it reports (NULL: something else). */
 struct waits {
@@ -83,6 +83,7 @@ static void wait_for_something(struct loop *l, uint64_t now)
 	add_wait(w, kernel__poll_fd(s->kernel), NULL);
 	add_wait(w, command__pidfd(s->command), NULL);
 	add_wait(w, mapped__fd(s), NULL);
+	add_wait(w, debuginfod__fd(s->debuginfod), NULL);
 	add_wait(w, kernel__watch_fd(s->kernel), NULL);
 	for (size_t i = 0; i < push__count(s->push); i++)
 		add_wait(w, push__fd(s->push, i), NULL);
@@ -254,6 +255,7 @@ void loop__run(struct session *s)
 		/* before the records of what was mapped */
 		mapped__drain(s, time__monotonic_ns());
 		records__drain(s);
+		symbols__turn(s);
 		records__gc_off(s);
 		end_members(&l);
 		now = time__monotonic_ns();

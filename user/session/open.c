@@ -241,6 +241,7 @@ int open__all(struct session *s)
 	err = target_cache__open_archives(s->cache, s->opts->archives, s->opts->n_archives);
 	if (err)
 		return err;
+	target_cache__ask(s->cache, s->debuginfod);
 	switch (s->opts->kind) {
 	case SESSION_COMMAND:
 		return open_command(s);

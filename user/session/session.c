@@ -94,6 +94,8 @@ static int run_to_end(struct session *s)
 	/* what it starts knows nothing but what is there now */
 	if (s->opts->push && push__open(s->opts->push, &s->push))
 		return EXIT_FAILED;
+	if (symbols__open(s))
+		return EXIT_FAILED;
 	kernel__features(&s->features);
 	err = kernel__require(&s->features);
 	if (!err)
@@ -117,6 +119,7 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
+	symbols__last(s, ended_ns);
 	if (ending__finish(s))
 		return EXIT_FAILED;
 	finish_capture(s);
@@ -159,6 +162,7 @@ static void close_all(struct session *s)
 	served__free(s->served);
 	mapped__free(s->mapped);
 	target_cache__free(s->cache);
+	debuginfod__free(s->debuginfod);
 	windows__free(s);
 	push__free(s->push);
 	outputs__free(s->outputs);

@@ -52,6 +52,8 @@ struct session_opts {
 	bool force;		     /* a twin with another build-id is accepted */
 	const char *const *archives; /* directories of static archives */
 	size_t n_archives;
+	const char *const *debuginfod; /* servers; none: those of DEBUGINFOD_URLS */
+	size_t n_debuginfod;
 	bool no_eventlogs;    /* none is joined */
 	const char *eventlog; /* the log to join, a file, FIFO or socket; NULL: whatever log each
 				 process writes */

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "capture/capture.h"
+#include "debuginfod/debuginfod.h"
 #include "kernel/kernel.h"
 #include "target/target.h"
 #include "timeline/timeline.h"
@@ -44,6 +45,7 @@ struct session {
 	struct kernel_features features;
 	struct kernel *kernel;
 	struct target_cache *cache;
+	struct debuginfod *debuginfod; /* NULL: nobody is asked for symbols */
 	struct timeline *tl;
 	struct intake *in;	 /* the timeline's */
 	struct capture *capture; /* NULL: nothing is saved */
@@ -55,9 +57,10 @@ struct session {
 	struct mapped *mapped;
 	struct command *command; /* NULL unless SESSION_COMMAND */
 	struct outputs *outputs;
-	struct push *push;		   /* NULL: nothing is pushed */
-	struct windows *windows;	   /* NULL: the session is one */
-	struct scrape *scrape;		   /* NULL: nobody asks for metrics */
+	struct push *push;	 /* NULL: nothing is pushed */
+	struct windows *windows; /* NULL: the session is one */
+	struct scrape *scrape;	 /* NULL: nobody asks for metrics */
+	size_t n_symbols;	 /* files that names were given by, or could not be (symbols.c) */
 	uint64_t lost_before, sent_before; /* records, at the last cut */
 	uint64_t start_ns;
 	int signal_fd;
@@ -175,6 +178,15 @@ bool feed__lost_some(const struct feed *feed);
 void feed__cut(struct feed *feed);
 /* How many records of the whole session contradicted themselves. */
 uint64_t feed__bad_records(const struct feed *feed);
+
+/* ── symbols.c: files with symbols that are downloaded ────────────────────────────────────── */
+
+/* Before anything is known. Below 0: they were asked for and cannot be had, and that is printed. */
+int symbols__open(struct session *s);
+/* In each turn of the loop: names what was recorded by what has come. */
+void symbols__turn(struct session *s);
+/* At the end, while targets can still be asked: waits for what is under way. */
+void symbols__last(struct session *s, uint64_t now);
 
 /* ── held.c: records that wait ───────────────────────────────────────────────────────────── */
 

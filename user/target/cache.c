@@ -11,6 +11,7 @@
 struct target_cache {
 	struct file_cache *files;
 	struct archives *archives;
+	struct debuginfod *debuginfod;
 	struct kallsyms *kallsyms;
 	bool kallsyms_tried;
 };
@@ -46,6 +47,16 @@ struct file_cache *target_cache__files(const struct target_cache *cache)
 int target_cache__open_archives(struct target_cache *cache, const char *const *dirs, size_t n)
 {
 	return n ? archives__open(dirs, n, &cache->archives) : 0;
+}
+
+void target_cache__ask(struct target_cache *cache, struct debuginfod *debuginfod)
+{
+	cache->debuginfod = debuginfod;
+}
+
+struct debuginfod *target_cache__debuginfod(const struct target_cache *cache)
+{
+	return cache ? cache->debuginfod : NULL;
 }
 
 const struct archives *target_cache__archives(const struct target_cache *cache)

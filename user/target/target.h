@@ -73,6 +73,7 @@ enum target_verdict {
 /* What was learnt of files, shared by the targets that are opened with it. Outlives none of them:
  * free it last. */
 struct target_cache;
+struct debuginfod;
 int target_cache__new(struct target_cache **ret_cache);
 void target_cache__free(struct target_cache *cache);
 /*
@@ -80,6 +81,11 @@ void target_cache__free(struct target_cache *cache);
  * (archives.h). To be called once, before targets are opened. Failures are printed.
  */
 int target_cache__open_archives(struct target_cache *cache, const char *const *dirs, size_t n);
+/*
+ * From now on files with symbols are asked for there (debuginfod.h), which outlives the cache. The
+ * same.
+ */
+void target_cache__ask(struct target_cache *cache, struct debuginfod *debuginfod);
 /*
  * False: the kernel shows no addresses of its functions, and WIRE_FRAME_KERNEL frames have no
  * names. Reads them, so to be called when the kernel side is loaded: its programs have names too.

@@ -39,6 +39,7 @@ int target__open_names(struct target *t)
 		.want_mapped = want_mapped,
 		.kernel = kernel_names,
 		.archives = target_cache__archives(t->cache),
+		.debuginfod = target_cache__debuginfod(t->cache),
 		.ctx = t,
 	};
 

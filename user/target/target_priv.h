@@ -55,6 +55,7 @@ const struct kallsyms *target_cache__kallsyms(struct target_cache *cache);
 
 /* NULL: there are none. */
 const struct archives *target_cache__archives(const struct target_cache *cache);
+struct debuginfod *target_cache__debuginfod(const struct target_cache *cache);
 
 /* The line about what is wrong, with what can be done: to standard error, or to the caller that
  * asked for it. */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names that become better while a session goes on, and what was recorded before they did. */
+#include "test_timeline_kit.h"
+
+static void put_samples(struct kit *kit, unsigned n)
+{
+	static uint64_t at;
+	union rec r;
+
+	at = n == 3 ? T0 : at;
+	for (unsigned i = 0; i < n; i++) {
+		at += 100;
+		put(kit, mk_sample(&r, 7, at, WIRE_WHERE_HASKELL, HS(1 + i % 2), IP(HS(1 + i % 2)),
+				   RET(HS(3)), STOP));
+	}
+}
+
+static uint64_t samples_of(const struct pic_target *t, const char *name)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->n_functions; i++)
+		if (!strcmp(t->functions[i].name, name))
+			n += t->functions[i].self_samples;
+	return n;
+}
+
+static void begin(struct kit *kit, bool alike)
+{
+	union rec r;
+
+	kit_new(kit);
+	kit->hurried = true;
+	kit->alike = alike;
+	put_samples(kit, 3);
+	put(kit, mk_call(&r, 7, T0 + 1000, T0 + 50000, SITE(1), RET(HS(3)), STOP));
+}
+
+/* The stacks that were recorded by then have them, too, and they are counted as what they are. */
+static void test_renamed(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit, false);
+	kit.hurried = false;
+	assert_int_equal(intake__rename(kit.in), 0);
+	put_samples(&kit, 2);
+	t = finish(&kit);
+	assert_int_equal(samples_of(t, "Main.h1"), 3);
+	assert_int_equal(samples_of(t, "Main.h2"), 2);
+	for (size_t i = 0; i < t->n_functions; i++)
+		assert_null(strstr(t->functions[i].name, "[prog]"));
+	assert_int_equal(t->names.none, 0);
+	assert_true(t->names.exact > 0);
+	assert_int_equal(t->leaf_names.exact, 5);
+	timeline__free(kit.tl);
+}
+
+/* A name that was met again, and asked for, before that. */
+static void test_renamed_after_a_meeting(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit, false);
+	kit.hurried = false;
+	put_samples(&kit, 8);
+	assert_int_equal(intake__rename(kit.in), 0);
+	t = finish(&kit);
+	assert_int_equal(samples_of(t, "Main.h1"), 6);
+	assert_int_equal(samples_of(t, "Main.h2"), 5);
+	assert_int_equal(t->leaf_names.exact, 11);
+	timeline__free(kit.tl);
+}
+
+/* Nothing says which of them a stack had meant. */
+static void test_one_name_for_two(void **state)
+{
+	const struct pic_target *t;
+	struct kit kit;
+
+	(void)state;
+	begin(&kit, true);
+	kit.hurried = false;
+	assert_int_equal(intake__rename(kit.in), 0);
+	put_samples(&kit, 2);
+	t = finish(&kit);
+	assert_int_equal(samples_of(t, "[prog]+0x10"), 3);
+	assert_int_equal(samples_of(t, "Main.h1"), 1);
+	assert_int_equal(samples_of(t, "Main.h2"), 1);
+	timeline__free(kit.tl);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_renamed),
+		cmocka_unit_test(test_renamed_after_a_meeting),
+		cmocka_unit_test(test_one_name_for_two),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

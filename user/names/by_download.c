@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * by_download: the symbols that a file lacks, from a server that has them under its build-id. The
+ * runtime is never looked for by what a server sent: it is for names alone.
+ */
+#include "names_priv.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "debuginfod/debuginfod.h"
+#include "process/debugfile.h"
+#include "process/file.h"
+
+const struct elf_file *names__debug_file(const struct image *image)
+{
+	return image->debug_is_own ? image->debug : image->file->debug ?: image->file->downloaded;
+}
+
+static void open_file(struct file *file, const char *path, const char *build_id)
+{
+	struct elf_file *elf;
+	char id[41];
+	int fd, err = fd__open_regular(path, &fd);
+
+	if (!err)
+		err = elf__open_fd(fd, path, &elf);
+	if (err) {
+		log_verbose("%s: %s", path, strerror(-err));
+		return;
+	}
+	if (elf__build_id(elf, id) && !strcmp(id, build_id) && elf__n_symbols(elf, ELF_SYMTAB) > 1)
+		file->downloaded = elf;
+	else
+		elf__free(elf);
+}
+
+bool names__awaits_download(struct names *names, struct image *image)
+{
+	struct file *file = image->file;
+	char id[41], path[PATH_MAX];
+	int err;
+
+	if (!names->of.debuginfod || file->download_over)
+		return false;
+	debugfile__look(names->of.pid, image);
+	if (image->debug || elf__n_symbols(image->elf, ELF_SYMTAB) > 1 ||
+	    !elf__build_id(image->elf, id)) {
+		/* a debug file of its own is no other process's */
+		file->download_over = !image->debug_is_own;
+		return false;
+	}
+	err = debuginfod__find(names->of.debuginfod, image->account, id, path);
+	if (err == -EAGAIN)
+		return true;
+	file->download_over = true;
+	if (!err)
+		open_file(file, path, id);
+	if (file->downloaded)
+		log_verbose("%s: symbols from %s", image->base, path);
+	return false;
+}
