@@ -22,6 +22,7 @@ int sums__add(struct sums *sums, const struct sum *sum)
 	return err;
 }
 
+/* A lane's account, but for what has no weight. */
 static int add_rows(struct sums *sums, const struct pic_lane *lane, uint32_t owner, bool by_state)
 {
 	int err = 0;
@@ -40,11 +41,6 @@ static int add_rows(struct sums *sums, const struct pic_lane *lane, uint32_t own
 			err = sums__add(sums, &sum);
 	}
 	return err;
-}
-
-int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owner)
-{
-	return add_rows(sums, lane, owner, false);
 }
 
 static int add_centres(struct sums *sums, const struct pic_target *target, uint32_t owner)

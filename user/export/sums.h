@@ -26,8 +26,6 @@ bool sums__counts(const struct view *view, bool log_alone);
 
 void sums__free(struct sums *sums);
 int sums__add(struct sums *sums, const struct sum *sum);
-/* A lane's account, but for what has no weight. */
-int sums__add_lane(struct sums *sums, const struct pic_lane *lane, uint32_t owner);
 /* One for each (owner, stack), in that order. */
 void sums__merge(struct sums *sums);
 

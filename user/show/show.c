@@ -110,16 +110,6 @@ void show__free(struct show *s)
 	free(s);
 }
 
-const char *show__address(const struct show *s)
-{
-	return s->address;
-}
-
-pid_t show__pid(const struct show *s)
-{
-	return confine_peer__pid(s->peer);
-}
-
 /* ── the page ────────────────────────────────────────────────────────────────────────────── */
 
 /* A copy: whoever the file belongs to may change it. */

@@ -26,8 +26,6 @@ int show__open(struct show **ret_show);
 /* Ends the process. NULL is fine. */
 void show__free(struct show *show);
 
-/* "http://127.0.0.1:PORT/TOKEN/", as long as `show` lives. */
-const char *show__address(const struct show *show);
 /*
  * Serves the file's bytes as they are now, instead of those before. Prints a line on failure:
  * -EFBIG, -EINVAL (not a file), and what opening and reading it give.

@@ -26,9 +26,6 @@ struct show_message {
  * struct show_start. */
 void show_serve__run(void *ctx, int channel);
 
-/* The other process; for tests. */
-pid_t show__pid(const struct show *show);
-
 /* A browser of the user who ran sudo, or of whoever we are unless that is root. False: there is no
  * display, or nobody to open it for. */
 bool show__open_browser(const char *path);
