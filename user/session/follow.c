@@ -148,10 +148,13 @@ static bool is_program(pid_t pid, const struct wire_proc_new *rec)
 	       strncmp(stat.comm, rec->comm, sizeof(rec->comm)) == 0;
 }
 
-/* Reports what is not a target, and why; a session of a whole host goes on. */
-static void refuse(struct session *s, pid_t pid, bool ghc, const char *why)
+/*
+ * Reports what is not a target, and why; a session of a whole host goes on. Of a command that has
+ * ended meanwhile its file has said more.
+ */
+static void refuse(struct session *s, pid_t pid, bool ghc, const char *why, int err)
 {
-	if (s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command))
+	if (s->opts->kind == SESSION_COMMAND && pid == command__pid(s->command) && err != -ESRCH)
 		snprintf(s->follow->why, sizeof(s->follow->why), "%s", why);
 	if (!ghc) {
 		log_debug("pid %d: %s", pid, why);
@@ -243,7 +246,7 @@ static int leave_out(struct session *s, pid_t pid, const struct wire_proc_new *r
 		/* what is left of one that ends looks like no program of GHC's */
 		s->n_too_short += err == -ESRCH || has_ended(pid);
 	}
-	refuse(s, pid, ghc, why);
+	refuse(s, pid, ghc, why, err);
 	return err;
 }
 
