@@ -76,7 +76,7 @@ static void test_renamed_after_a_meeting(void **state)
 	timeline__free(kit.tl);
 }
 
-/* Nothing says which of them a stack had meant. */
+/* Nothing shows which of them is in a stack that was recorded before. */
 static void test_one_name_for_two(void **state)
 {
 	const struct pic_target *t;

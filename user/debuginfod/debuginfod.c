@@ -20,8 +20,8 @@
 #define REPORT_NS 2000000000ULL
 /* The process that downloads keeps the time limit; one that does not is broken. */
 #define BROKEN_NS 5000000000ULL
-/* What came is tried to be read again after so long, if there was no time. */
-#define AGAIN_MS 50
+/* How soon whoever waits goes on with what came. */
+#define AGAIN_MS 5
 
 /* What names are resolved by, and whom the system trusts. */
 static const char *const reads[] = {
@@ -38,7 +38,7 @@ static const char *const reads[] = {
 struct want {
 	char build_id[BUILD_ID_MAX];
 	uid_t account;
-	enum debuginfod_kind kind; /* that is asked for now, or was found */
+	enum debuginfod_kind kind; /* the one that is asked for, in the end the one that there is */
 	int err;		   /* -EAGAIN: it is not over */
 };
 
@@ -49,13 +49,14 @@ struct debuginfod {
 	int file;		   /* what the peer writes to; has no name */
 	struct want *wants;
 	size_t n, cap;
-	bool asking;		/* for wants[at] */
-	bool came;		/* all of it, and it is to be kept */
-	size_t at;		/* those before it are over */
-	uint64_t until_ns;	/* when it has to be there */
-	uint64_t reported_ns;	/* when the last line about it was printed */
-	uint64_t all_bytes;	/* that were downloaded */
-	uint64_t wait_until_ns; /* 0: nobody waits */
+	bool asking;		 /* for wants[at] */
+	bool came;		 /* all of it, and it is to be kept */
+	struct keeping *keeping; /* that has begun */
+	size_t at;		 /* those before it are over */
+	uint64_t until_ns;	 /* when it has to be there */
+	uint64_t reported_ns;	 /* when the last line about it was printed */
+	uint64_t all_bytes;	 /* that were downloaded */
+	uint64_t wait_until_ns;	 /* 0: nobody waits */
 	int wait_fd;
 };
 
@@ -129,6 +130,7 @@ void debuginfod__free(struct debuginfod *d)
 	if (!d)
 		return;
 	confine_peer__free(d->peer);
+	keep__free(d->keeping);
 	fd__close(&d->file);
 	for (size_t i = 0; i < ARRAY_SIZE(d->strings); i++)
 		free(d->strings[i]);
@@ -182,6 +184,12 @@ static int ask(struct debuginfod *d, const struct want *w)
 	return 0;
 }
 
+static void end_keeping(struct debuginfod *d)
+{
+	keep__free(d->keeping);
+	d->keeping = NULL;
+}
+
 /* It may still be at it, or speak out of turn: nothing can be asked any more. */
 static void lose_peer(struct debuginfod *d, int err)
 {
@@ -189,6 +197,7 @@ static void lose_peer(struct debuginfod *d, int err)
 		 err == -EPIPE ? "the process that does it has ended" : strerror(-err));
 	confine_peer__free(d->peer);
 	d->peer = NULL;
+	end_keeping(d);
 	d->asking = d->came = false;
 }
 
@@ -235,20 +244,30 @@ static void finish(struct debuginfod *d, struct want *w, int err, const char *te
 					   : strerror(-err));
 }
 
-/* Where there is no time to read it now, it is kept later. */
-static void keep(struct debuginfod *d, struct want *w)
+static int begin_keeping(struct debuginfod *d, const struct want *w)
 {
 	char path[PATH_MAX];
-	struct stat st = {0};
+	struct stat st;
 	int err = path_of(d, w, path);
 
 	if (!err && fstat(d->file, &st) < 0)
 		err = -errno;
-	if (!err)
-		err = keep__file(d->file, (uint64_t)st.st_size, w->build_id, path);
-	if (err == -EBUSY)
-		return;
+	if (err)
+		return err;
 	d->all_bytes += (uint64_t)st.st_size;
+	return keep__begin(d->file, (uint64_t)st.st_size, path, &d->keeping);
+}
+
+/* A part of it in each turn; where there is no time to read it, that comes later. */
+static void keep(struct debuginfod *d, struct want *w)
+{
+	int err = d->keeping ? 0 : begin_keeping(d, w);
+
+	if (!err)
+		err = keep__go_on(d->keeping, w->build_id);
+	if (err == -EAGAIN || err == -EBUSY)
+		return;
+	end_keeping(d);
 	finish(d, w, err, "");
 }
 

@@ -20,7 +20,7 @@
 #define DEBUGINFOD_URL_MAX  1024
 /* Of one file: the largest that the elf room reads, twice. */
 #define DEBUGINFOD_MAX_FILE (4ULL << 30)
-/* Of all files that are downloaded: executables of strangers say what is asked for. */
+/* Of all files together: what is asked for depends on executables that others wrote. */
 #define DEBUGINFOD_MAX_ALL (16ULL << 30)
 /* Files that are asked for, and those on one user's account. */
 #define DEBUGINFOD_MAX_WANTS	 1024
@@ -49,8 +49,8 @@ void debuginfod__free(struct debuginfod *debuginfod);
 /*
  * The file of a build-id (hex digits) that has a symbol table: its debug file, or else the
  * executable itself. Asked for on the account of a user (CONFINE_NOBODY: of nobody else's).
- * -EAGAIN: it is being downloaded, or is to be; -ENOENT: no server has it; others: it cannot be
- * had, and why is printed, once.
+ * -EAGAIN: it is being downloaded, or is to be; -ENOENT: no server has it; others: an error,
+ * which is printed once.
  */
 int debuginfod__find(struct debuginfod *debuginfod, uid_t account, const char *build_id,
 		     char ret_path[PATH_MAX]);
@@ -67,7 +67,7 @@ uint64_t debuginfod__timeout_ns(const struct debuginfod *debuginfod);
 int debuginfod__fd(const struct debuginfod *debuginfod);
 void debuginfod__turn(struct debuginfod *debuginfod);
 
-/* How many files are not downloaded any more: they are there, or cannot be had. NULL is fine. */
+/* How many of the files that were asked for are there, or cannot be found. NULL is fine. */
 size_t debuginfod__n_over(const struct debuginfod *debuginfod);
 
 /* NULL: it can be used. Else what is wrong. */

@@ -46,11 +46,20 @@ int keep__make_directory(const char *path);
 /* A file in the directory that has no name any more. */
 int keep__make_file(const char *dir, int *ret_fd);
 /*
- * Copies a file's first bytes to a path, if it has the build-id and symbols. -EBADMSG: it is of
- * another build-id; -ENODATA: it has no symbols; -EBUSY: there was no time to read it.
+ * A file's first bytes become the file at a path: a copy, since the process that downloads can
+ * still write to what it has. The descriptor is the caller's and stays open.
  */
-int keep__file(int file, uint64_t size, const char *build_id, const char *path);
-/* The same of one that is kept there: 0, or why it is of no use. */
+struct keeping;
+int keep__begin(int file, uint64_t size, const char *path, struct keeping **ret_keeping);
+/*
+ * Copies a part of it; once all is copied it gets its name if it has the build-id and symbols.
+ * -EAGAIN: there is more to copy; -EBUSY: there was no time to read it; -EBADMSG: it is of another
+ * build-id; -ENODATA: it has no symbols.
+ */
+int keep__go_on(struct keeping *keeping, const char *build_id);
+/* NULL is fine. */
+void keep__free(struct keeping *keeping);
+/* Whether the file at a path is of use: as keep__go_on(). */
 int keep__check(const char *path, const char *build_id);
 
 #endif

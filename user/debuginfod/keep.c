@@ -2,6 +2,7 @@
 /* keep: what was downloaded becomes a file of the directory, if it is what was asked for. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "elf/elf.h"
 
 #define COPY_SIZE 65536
+/* At once: a session goes on meanwhile. */
+#define STEP_SIZE (32ULL << 20)
 /* Linux's, for whoever is nobody else (fs.overflowuid). */
 #define NOBODY 65534
 
@@ -47,22 +50,35 @@ int keep__make_file(const char *dir, int *ret_fd)
 	return 0;
 }
 
-static int copy(int from, int to, uint64_t size)
+struct keeping {
+	char path[PATH_MAX], temporary[PATH_MAX];
+	int from, to;
+	uint64_t done, size;
+	bool kept;
+};
+
+/* The next part of it. -EAGAIN: there is more. */
+static int copy(struct keeping *k)
 {
+	uint64_t until = MIN(k->size, k->done + STEP_SIZE);
 	char *buf = malloc(COPY_SIZE);
 	int err = buf ? 0 : -ENOMEM;
 
-	for (uint64_t at = 0; !err && at < size;) {
-		ssize_t n = pread(from, buf, MIN(size - at, (uint64_t)COPY_SIZE), (off_t)at);
+	while (!err && k->done < until) {
+		ssize_t n = pread(k->from, buf, MIN(until - k->done, (uint64_t)COPY_SIZE),
+				  (off_t)k->done);
 
 		if (n <= 0)
 			err = n < 0 ? -errno : -EIO;
-		else if (write(to, buf, (size_t)n) != n)
+		else if (write(k->to, buf, (size_t)n) != n)
 			err = -EIO;
-		at += n > 0 ? (uint64_t)n : 0;
+		k->done += n > 0 ? (uint64_t)n : 0;
 	}
 	free(buf);
-	return err;
+	if (err || k->done < k->size)
+		return err ? err : -EAGAIN;
+	/* a server wrote it: by its owner it is one of those that are read aside (elf.h) */
+	return geteuid() == 0 && fchown(k->to, NOBODY, NOBODY) < 0 ? -errno : 0;
 }
 
 /* The descriptor is taken. */
@@ -89,35 +105,63 @@ int keep__check(const char *path, const char *build_id)
 	return err ? err : check(fd, path, build_id);
 }
 
-/* A copy, since the process that downloads can still write to what it has. */
-int keep__file(int file, uint64_t size, const char *build_id, const char *path)
+static int open_temporary(struct keeping *k)
 {
-	char temporary[PATH_MAX], *slash;
-	int fd, err;
+	char *slash;
+	int err;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%d", path, getpid()) >=
-	    (int)sizeof(temporary))
+	if (snprintf(k->temporary, sizeof(k->temporary), "%s.%d", k->path, getpid()) >=
+	    (int)sizeof(k->temporary))
 		return -ENAMETOOLONG;
-	slash = strrchr(temporary, '/');
+	slash = strrchr(k->temporary, '/');
 	*slash = '\0';
-	err = keep__make_directory(temporary);
+	err = keep__make_directory(k->temporary);
 	*slash = '/';
 	if (err)
 		return err;
-	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	err = copy(file, fd, size);
-	/* a server wrote it: by its owner it is one of those that are read aside (elf.h) */
-	if (!err && geteuid() == 0 && fchown(fd, NOBODY, NOBODY) < 0)
-		err = -errno;
+	k->to = open(k->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return k->to < 0 ? -errno : 0;
+}
+
+int keep__begin(int file, uint64_t size, const char *path, struct keeping **ret_keeping)
+{
+	struct keeping *k = calloc(1, sizeof(*k));
+	int err;
+
+	if (!k)
+		return -ENOMEM;
+	k->from = file;
+	k->size = size;
+	k->to = -1;
+	snprintf(k->path, sizeof(k->path), "%s", path);
+	err = open_temporary(k);
 	if (err)
-		fd__close(&fd);
+		keep__free(k);
 	else
-		err = check(fd, "debuginfod", build_id);
-	if (!err && rename(temporary, path) < 0)
-		err = -errno;
-	if (err)
-		unlink(temporary);
+		*ret_keeping = k;
 	return err;
+}
+
+int keep__go_on(struct keeping *k, const char *build_id)
+{
+	int err = k->done < k->size || !k->size ? copy(k) : 0, fd;
+
+	if (err)
+		return err;
+	fd = fcntl(k->to, F_DUPFD_CLOEXEC, 0);
+	err = fd < 0 ? -errno : check(fd, "debuginfod", build_id);
+	if (!err && rename(k->temporary, k->path) < 0)
+		err = -errno;
+	k->kept = !err;
+	return err;
+}
+
+void keep__free(struct keeping *k)
+{
+	if (!k)
+		return;
+	if (k->to >= 0 && !k->kept)
+		unlink(k->temporary);
+	fd__close(&k->to);
+	free(k);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rename: better names for what was named before they could be had: their file was still being
+ * rename: better names for what was named too early: the file with its symbols was still being
  * downloaded, or there was no time to read it. Parts of stacks that were recorded by then keep
  * their frames' numbers, and another frame is put in for each when whole stacks are made of them.
  */

@@ -282,6 +282,7 @@ int ending__finish(struct session *s)
 	kernel__release(s->kernel);
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);
+	symbols__last(s, time__monotonic_ns());
 	if (!err)
 		logs__join(s);
 	if (!err)

@@ -149,8 +149,8 @@ static bool is_program(pid_t pid, const struct wire_proc_new *rec)
 }
 
 /*
- * Reports what is not a target, and why; a session of a whole host goes on. Of a command that has
- * ended meanwhile its file has said more.
+ * Reports what is not a target, and why; a session of a whole host goes on. That a command
+ * has ended meanwhile is no reason: what its file lacks is.
  */
 static void refuse(struct session *s, pid_t pid, bool ghc, const char *why, int err)
 {

@@ -62,7 +62,7 @@ struct member {
 	bool last_check; /* what does not look right in the check that goes on is wrong */
 	/* the snapshot of its threads: wanted, until when, and when it was begun */
 	bool snapshot_due;
-	bool announced; /* the first one is over, and the user has been told */
+	bool announced; /* the first one is over, which was reported */
 	uint64_t snapshot_until_ns, snapshot_ns;
 	/* censuses.c */
 	struct census_state census;

@@ -119,7 +119,6 @@ static int run_to_end(struct session *s)
 		return EXIT_FAILED;
 	note_nobody(s);
 	progress__task(s->opts->quiet, "looking up names, making the profile …");
-	symbols__last(s, ended_ns);
 	if (ending__finish(s))
 		return EXIT_FAILED;
 	finish_capture(s);

@@ -181,11 +181,11 @@ uint64_t feed__bad_records(const struct feed *feed);
 
 /* ── symbols.c: files with symbols that are downloaded ────────────────────────────────────── */
 
-/* Before anything is known. Below 0: they were asked for and cannot be had, and that is printed. */
+/* Before any target is looked at. Below 0: what the options ask for failed, which is printed. */
 int symbols__open(struct session *s);
 /* In each turn of the loop: names what was recorded by what has come. */
 void symbols__turn(struct session *s);
-/* At the end, while targets can still be asked: waits for what is under way. */
+/* At the end, before the timeline's: waits for what is under way. No target has probes any more. */
 void symbols__last(struct session *s, uint64_t now);
 
 /* ── held.c: records that wait ───────────────────────────────────────────────────────────── */
