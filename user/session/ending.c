@@ -263,7 +263,7 @@ int ending__finish(struct session *s)
 	if (!s->switched_off)
 		snapshots__last(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
-	member__sweep(s);
+	member__read_left(s);
 	records__drain(s);
 	records__gc_off(s);
 	for (size_t i = 0; i < members__count(s->members); i++)
@@ -283,6 +283,7 @@ int ending__finish(struct session *s)
 	for (size_t i = 0; i < members__count(s->members); i++)
 		kernel__detach(s->kernel, members__at(s->members, i)->pid);
 	symbols__last(s, time__monotonic_ns());
+	member__release_left(s);
 	if (!err)
 		logs__join(s);
 	if (!err)

@@ -139,6 +139,24 @@ static void wait_for_last_ends(struct loop *l)
 
 /* ── looking after ───────────────────────────────────────────────────────────────────────── */
 
+static bool is_over(const struct loop *l, uint64_t now)
+{
+	const struct session *s = l->s;
+	bool ended = false;
+
+	switch (s->opts->kind) {
+	case SESSION_COMMAND:
+		ended = command__ended(s->command);
+		break;
+	case SESSION_PIDS:
+		ended = !members__count_live(s->members);
+		break;
+	case SESSION_SYSTEM:
+		break;
+	}
+	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
+}
+
 static void look_after_members(struct loop *l, uint64_t now)
 {
 	struct session *s = l->s;
@@ -147,7 +165,8 @@ static void look_after_members(struct loop *l, uint64_t now)
 	member__start_looks(s, now);
 	member__more_rows(s);
 	follow__look(s, now, mapped__works(s));
-	if (now - l->swept_ns < SWEEP_EVERY_NS)
+	/* the session's end has more to do with those that end with it */
+	if (now - l->swept_ns < SWEEP_EVERY_NS || is_over(l, now))
 		return;
 	l->swept_ns = now;
 	member__sweep(s);
@@ -195,24 +214,6 @@ static void show_progress(struct loop *l, uint64_t now)
 			 kernel__counter(kernel, WIRE_CNT_SAMPLES),
 			 kernel__counter(kernel, WIRE_CNT_PROBE_HITS),
 			 kernel__lost_records(kernel));
-}
-
-static bool is_over(const struct loop *l, uint64_t now)
-{
-	const struct session *s = l->s;
-	bool ended = false;
-
-	switch (s->opts->kind) {
-	case SESSION_COMMAND:
-		ended = command__ended(s->command);
-		break;
-	case SESSION_PIDS:
-		ended = !members__count_live(s->members);
-		break;
-	case SESSION_SYSTEM:
-		break;
-	}
-	return ended || s->stopped || (l->end_ns && now >= l->end_ns);
 }
 
 /* Reports that we are alive. If that fails, the session ends with what the kernel side still has.

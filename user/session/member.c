@@ -453,18 +453,25 @@ static int on_left_site(void *ctx, const struct wire_site_key *key, const struct
 	return feed__site(s->feed, key, site);
 }
 
-void member__sweep(struct session *s)
+void member__read_left(struct session *s)
+{
+	if (members__any_left_counters(s->members) &&
+	    kernel__sweep_sites(s->kernel, has_left_counters, on_left_site, s))
+		feed__failed(s->feed);
+}
+
+void member__release_left(struct session *s)
 {
 	struct member *m;
-	int err;
 
-	if (!members__any_left_counters(s->members))
-		return;
-	err = kernel__sweep_sites(s->kernel, has_left_counters, on_left_site, s);
-	if (err)
-		feed__failed(s->feed);
 	while ((m = members__take_left(s->members)))
 		release(s, m);
+}
+
+void member__sweep(struct session *s)
+{
+	member__read_left(s);
+	member__release_left(s);
 }
 
 void member__retire(struct session *s)

@@ -314,6 +314,9 @@ void member__exited(struct session *s, struct member *m);
 bool member__forget(struct session *s, struct member *m);
 /* Reads the counters of those that have ended, before their pids are used again. */
 void member__sweep(struct session *s);
+/* Its two parts: what is released has no names but those that it has by then. */
+void member__read_left(struct session *s);
+void member__release_left(struct session *s);
 /* Of those that ended first only sums stay, if there are many. Frees members. */
 void member__retire(struct session *s);
 
