@@ -40,7 +40,7 @@ SS_INLINE int alloc_may(struct wire_heap_state *st, u64 now)
 	if (!st->every)
 		st->every = 1;
 	if (now - st->period_ns >= ALLOC_PERIOD_NS) {
-		if (st->taken < most / 2 && st->every > 1)
+		if (2 * st->taken < most && st->every > 1)
 			st->every /= 2;
 		st->period_ns = now;
 		st->taken = 0;

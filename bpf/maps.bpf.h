@@ -10,10 +10,15 @@
 
 /* Set before load: what is off costs nothing. */
 const volatile __u32 wire_version = WIRE_VERSION;
-const volatile __u32 wakeup_bytes = 1 << 20;	/* unread bytes in the ring that wake user space */
-const volatile __u64 off_stacks_per_sec = 1000; /* stacks at switch-out, for each target */
-const volatile __u32 alloc_stacks_per_sec = 1000; /* stacks of allocation, likewise */
-const volatile __u32 kernel_stacks = 0;		  /* 1: kernel frames on top */
+const volatile __u32 wakeup_bytes = 1 << 20; /* unread bytes in the ring that wake user space */
+/* Stacks for each target and second, at most: at switch-out, of these of threads that were
+ * preempted, and of allocation. */
+const volatile __u64 off_stacks_per_sec = 1000;
+const volatile __u64 preempted_stacks_per_sec = 500;
+const volatile __u32 alloc_stacks_per_sec = 1000;
+/* Of so many ticks of a timer's thread one is taken, by chance. */
+const volatile __u32 tick_every = 1;
+const volatile __u32 kernel_stacks = 0; /* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 

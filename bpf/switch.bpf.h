@@ -16,13 +16,15 @@
 #define PF_EXITING 4 /* include/linux/sched.h; set before sched_process_exit is reported */
 
 /*
- * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for those
- * that `matter`: whoever sleeps with a capability in hand is in an unsafe call, and no other record
- * shows in which. (A long safe call has a stack of its own, and a preempted thread has samples.)
+ * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for
+ * threads that sleep with a capability in hand: these are in an unsafe call, and no other record
+ * shows in which. (A long safe call has a stack of its own.) A preempted thread has samples; stacks
+ * of its own show where it waits for a CPU, for which as many do.
  */
-SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
+SS_INLINE int off_stack_allowed(u32 tgid, u64 now, u32 where, u32 state)
 {
 	struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
+	u64 left = off_stacks_per_sec / 2;
 
 	if (!c)
 		return 0;
@@ -30,8 +32,12 @@ SS_INLINE int off_stack_allowed(u32 tgid, u64 now, int matters)
 		c->off_period_ns = now;
 		c->off_tokens = off_stacks_per_sec;
 	}
+	if (!state)
+		left = off_stacks_per_sec - preempted_stacks_per_sec;
+	else if (where == WIRE_WHERE_HASKELL)
+		left = 0;
 	/* two CPUs may pass the test with one token left: a limit, not an account */
-	if ((s64)c->off_tokens <= (matters ? 0 : (s64)(off_stacks_per_sec / 2))) {
+	if ((s64)c->off_tokens <= (s64)left) {
 		count(WIRE_CNT_OFF_STACK_LIMIT);
 		return 0;
 	}
@@ -130,7 +136,7 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	seen->has_stack = 0;
 	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
 	if (off_wants_stack(seen->off_rts.where) &&
-	    off_stack_allowed(task->tgid, now, state && seen->off_rts.where == WIRE_WHERE_HASKELL))
+	    off_stack_allowed(task->tgid, now, seen->off_rts.where, state))
 		off_take_stack(ctx, t, seen, s, task->pid);
 	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
 	tick_thread_out(t, seen, s, task, now);

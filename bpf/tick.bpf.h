@@ -125,7 +125,7 @@ SS_INLINE void tick_thread_out(struct wire_target *t, struct wire_thread *seen, 
 		return;
 	slept = seen->tick_slept;
 	seen->tick_slept = tick_waits(seen->off_syscall);
-	if (slept && seen->tick_slept)
+	if (slept && seen->tick_slept && (tick_every <= 1 || !(bpf_get_prandom_u32() % tick_every)))
 		tick_send(t, s, (u64)task->tgid << 32 | task->pid, now);
 }
 

@@ -14,7 +14,9 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-#define BUDGET_WINDOW_NS  100000000ULL
+#define BUDGET_WINDOW_NS 100000000ULL
+/* Where nobody looks closely; a look at each of many targets is a cost, too. */
+#define BUDGET_SPARSE_NS  500000000ULL
 #define BUDGET_FIRST_NS	  1000000000ULL
 #define BUDGET_LONGEST_NS 30000000000ULL
 /* One burst is no reason; this many windows in a row are. */
@@ -149,6 +151,12 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 	if (!a->wire.gct_clock || a->gc_off || !a->probes[PROBE_GC_END])
 		return;
 	a->gc_calm = all > GC_LIGHT_SHARE / 2 * max ? 0 : a->gc_calm + 1;
+	/* who allocates is still known at the end, only not what they had used up */
+	if (kernel->sparse) {
+		if (now != GC_PROBES_ENDS)
+			gc_probes__set(kernel, a, GC_PROBES_ENDS);
+		return;
+	}
 	if (now == GC_PROBES_ALL && all > GC_LIGHT_SHARE * max)
 		gc_probes__set(kernel, a, samples ? GC_PROBES_REQUESTS : GC_PROBES_ENDS);
 	else if (now == GC_PROBES_REQUESTS && percent > GC_LIGHTER_SHARE * max)
@@ -210,16 +218,18 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 
 void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 {
+	uint64_t window = kernel->sparse ? BUDGET_SPARSE_NS : BUDGET_WINDOW_NS, gc_window;
 	struct attached *a = NULL;
 
 	run_time__turn(kernel->run_time, now_ns);
 	while ((a = kernel__next(kernel, a))) {
 		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
 			try_again(kernel, a, now_ns);
-		else if ((a->state == PROBES_ON || a->state == PROBES_TRIAL) &&
-			 now_ns - a->checked_ns >= BUDGET_WINDOW_NS)
+		else if ((a->state == PROBES_ON && now_ns - a->checked_ns >= window) ||
+			 (a->state == PROBES_TRIAL && now_ns - a->checked_ns >= BUDGET_WINDOW_NS))
 			check(kernel, a, now_ns);
-		if (now_ns - a->gc_checked_ns >= BUDGET_WINDOW_NS && attached__has_gc(a))
+		gc_window = gc_probes__set_now(a) == GC_PROBES_ENDS ? window : BUDGET_WINDOW_NS;
+		if (now_ns - a->gc_checked_ns >= gc_window && attached__has_gc(a))
 			check_gc(kernel, a, now_ns);
 	}
 }

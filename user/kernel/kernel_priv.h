@@ -170,6 +170,7 @@ struct kernel {
 	size_t n_unused;
 	uint64_t probe_uses;
 	double max_overhead_percent;
+	bool sparse; /* sampled at less than KERNEL_SPARSE_HZ */
 	uint64_t trap_ns;
 	struct attached *targets;
 	kernel_record_fn fn; /* during a drain */
@@ -261,6 +262,7 @@ bool gc_probes__are_off(const struct attached *a);
  * Which probes on collections are on. The one on the end has the start by the runtime's own clock;
  * the one on the request shows who allocates, and why a collection is asked for.
  */
+#define KERNEL_SPARSE_HZ 50 /* below it their ends are enough: nobody looks closely */
 enum gc_probes {
 	GC_PROBES_ALL,
 	GC_PROBES_REQUESTS, /* and ends */

@@ -103,6 +103,26 @@ static int open_ring(struct kernel *kernel)
 	return kernel->ring ? 0 : -errno;
 }
 
+/* RtsFlags.MiscFlags.tickInterval's default, rts/RtsFlags.c, 8.10 to 9.14: 10 ms */
+#define TICKS_PER_SEC 100
+#define LEAST_STACKS  10u
+
+/*
+ * Events of which each target has hundreds a second cost as much at any frequency of the sampler.
+ * A session with a low one, as a service has, sees no more of them than it samples; times and
+ * counts are as exact.
+ */
+static void set_rates(struct kernel *kernel, uint32_t frequency_hz)
+{
+	struct safescope_bpf__rodata *ro = kernel->skel->rodata;
+
+	if (!kernel->sparse)
+		return;
+	ro->preempted_stacks_per_sec = frequency_hz;
+	ro->alloc_stacks_per_sec = MAX(LEAST_STACKS, frequency_hz);
+	ro->tick_every = MAX(1u, TICKS_PER_SEC / frequency_hz);
+}
+
 static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 {
 	int err;
@@ -116,6 +136,7 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	kernel->skel->rodata->follow_tsos = opts->tsos;
 	kernel->skel->rodata->held_up_ns = WIRE_HELD_UP_NS * machine__slowness();
 	kernel->skel->rodata->kernel_stacks = opts->kernel_stacks;
+	set_rates(kernel, opts->frequency_hz);
 	err = prepare_uprobes(kernel->skel, kernel->multi);
 	if (err)
 		return err;
@@ -136,6 +157,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	kernel->multi = opts->features->uprobe_multi;
 	kernel->all = opts->all;
 	kernel->max_overhead_percent = opts->max_overhead_percent;
+	kernel->sparse = opts->frequency_hz < KERNEL_SPARSE_HZ;
 	/* first, so that it has nothing of what is opened later */
 	err = keeper__new(&kernel->keeper);
 	if (!err)

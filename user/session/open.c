@@ -13,6 +13,9 @@
  * hangs is given up before. */
 #define FIRST_LOOKS_NS 5000000000ULL
 
+/* Drawn in a window, before short ones are merged: some 12 MB. */
+#define WINDOW_SLICES ((size_t)1 << 18)
+
 static int open_timeline(struct session *s)
 {
 	const struct session_opts *o = s->opts;
@@ -21,6 +24,7 @@ static int open_timeline(struct session *s)
 		.stacks = o->stacks,
 		.haskell_lanes = o->output->lanes & EXPORT_LANES_HASKELL,
 		.plumbing = o->plumbing,
+		.max_slices = o->window_ns ? WINDOW_SLICES : 0,
 		.start_ns = time__monotonic_ns(),
 		.start_unix_ns = time__realtime_ns(),
 	};

@@ -17,6 +17,9 @@
 #define MAX_WRITERS 2
 /* At the end of the session nobody waits longer for those that make files. */
 #define LAST_WAIT_NS 1500000000ULL
+/* Lanes are made of so many records, some 4 MB, before a window is over. (Not while they are saved:
+ * a replay makes them when it is told to, and is to be the same.) */
+#define FOLD_RECORDS 32768
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
@@ -193,8 +196,10 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 	uint64_t begun;
 	int err;
 
-	if (!w || (now < w->next_ns && !at_once))
+	if (!w)
 		return 0;
+	if (now < w->next_ns && !at_once)
+		return s->capture ? 0 : timeline__fold_at(s->tl, FOLD_RECORDS);
 	/* on time again after a stop, without windows of no length */
 	while (w->next_ns <= now)
 		w->next_ns += w->every_ns;

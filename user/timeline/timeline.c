@@ -37,6 +37,7 @@ struct timeline {
 	struct picture *half;	     /* of a cut that failed: there may be pointers into it */
 	timeline_figures_fn figures; /* NULL: nobody wants them */
 	void *figures_ctx;
+	size_t left;	  /* records, by timeline__fold_at() */
 	uint32_t next_hz; /* of the sampler from the next window on; 0: as now */
 	bool finished;
 };
@@ -350,6 +351,17 @@ int timeline__figures(struct timeline *tl, uint64_t at_ns)
 int timeline__fold(struct timeline *tl)
 {
 	return tl->finished ? -EINVAL : make_room(tl);
+}
+
+int timeline__fold_at(struct timeline *tl, size_t n)
+{
+	int err;
+
+	if (intake__n_records(tl->in) < MAX(n, 2 * tl->left))
+		return 0;
+	err = timeline__fold(tl);
+	tl->left = intake__n_records(tl->in);
+	return err;
 }
 
 /* ── what goes ───────────────────────────────────────────────────────────────────────────── */

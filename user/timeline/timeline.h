@@ -99,6 +99,11 @@ int timeline__figures(struct timeline *tl, uint64_t at_ns);
 /* Makes lanes of the records that there are, as is done when there are many: a reading takes as
  * long as there are records. */
 int timeline__fold(struct timeline *tl);
+/*
+ * The same once `n` records are kept, or twice as many as the last time left. A session in windows
+ * so has its records' memory again and again, and never that of a whole window.
+ */
+int timeline__fold_at(struct timeline *tl, size_t n);
 
 /*
  * The session so far as a picture of its own, which is the caller's (picture__free); at at_ns,
