@@ -226,6 +226,22 @@ def test_collections_by_their_ends(t, way):
           f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
 
 
+@cases("thr", "thr.stripped", "v")
+def test_collections_at_a_low_frequency(t, way):
+    """As a service samples: one trap for a collection, since the runtime notes when it was asked for and began."""
+    if GHC_ROOT:
+        return
+    want, got = collect(t, program("Work", way), "-A256k", options=("--max-overhead", "1000", "-F", "19"), seconds=4)
+    cost = t.report().target()["cost"]
+    # (without -threaded nothing notes it)
+    check(way == "v" or cost["probe_hits"] < 1.6 * want["num_GCs"], f"{cost['probe_hits']} probes were hit in {want['num_GCs']} collections")
+    check(got["exact"], f"not exact: {got}")
+    check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
+    by_rts = 1e9 * want["GC_wall_seconds"]
+    check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts + 3000 * want["num_GCs"],
+          f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
+
+
 def test_collections_beyond_the_budget(t):
     """So many that the probes on them come off: of those before all is reported, and the rest is
     bounded. The safe calls, which are few, are counted to the end."""
