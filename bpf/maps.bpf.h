@@ -11,8 +11,8 @@
 /* Set before load: what is off costs nothing. */
 const volatile __u32 wire_version = WIRE_VERSION;
 const volatile __u32 wakeup_bytes = 1 << 20; /* unread bytes in the ring that wake user space */
-/* Stacks for each target and second, at most: at switch-out, of these of threads that were
- * preempted, and of allocation. */
+/* Stacks for each target and second, at most: at switch-out; of these, of threads that were
+ * preempted; of allocation. */
 const volatile __u64 off_stacks_per_sec = 1000;
 const volatile __u64 preempted_stacks_per_sec = 500;
 const volatile __u32 alloc_stacks_per_sec = 1000;

@@ -18,8 +18,8 @@
 /*
  * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for
  * threads that sleep with a capability in hand: these are in an unsafe call, and no other record
- * shows in which. (A long safe call has a stack of its own.) A preempted thread has samples; stacks
- * of its own show where it waits for a CPU, for which as many do.
+ * shows in which. (A long safe call has a stack of its own.) Where preempted threads wait for a
+ * CPU, some of their stacks show.
  */
 SS_INLINE int off_stack_allowed(u32 tgid, u64 now, u32 where, u32 state)
 {

@@ -44,7 +44,10 @@ def account(pid):
     found = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
         task = Path(f"/proc/{pid}/task/{tid}")
-        found[int(tid)] = ((task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0]))
+        try:
+            found[int(tid)] = ((task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0]))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a collector's thread that ends just now
     return found
 
 

@@ -258,11 +258,13 @@ void call_probes__off(struct kernel *kernel, struct attached *a);
 /* Those on collections' ends, for good. */
 void gc_probes__off(struct kernel *kernel, struct attached *a);
 bool gc_probes__are_off(const struct attached *a);
+/* A session that samples less often than this looks at nothing closely: the ends of collections,
+ * and fewer stacks (load.c), are enough. */
+#define KERNEL_SPARSE_HZ 50
 /*
  * Which probes on collections are on. The one on the end has the start by the runtime's own clock;
  * the one on the request shows who allocates, and why a collection is asked for.
  */
-#define KERNEL_SPARSE_HZ 50 /* below it their ends are enough: nobody looks closely */
 enum gc_probes {
 	GC_PROBES_ALL,
 	GC_PROBES_REQUESTS, /* and ends */
