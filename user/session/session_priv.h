@@ -405,7 +405,10 @@ struct windows;
 int windows__new(struct session *s, struct windows **ret_windows);
 /* When the next window ends; 0: there are none. */
 uint64_t windows__next_due(const struct session *s);
-/* Ends the window, if it is due or `at_once`. An error is for good. */
+/*
+ * Ends the window, if it is due or `at_once`; else makes lanes of its records once there are many.
+ * An error is for good.
+ */
 int windows__cut(struct session *s, uint64_t now, bool at_once);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);

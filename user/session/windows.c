@@ -17,8 +17,8 @@
 #define MAX_WRITERS 2
 /* At the end of the session nobody waits longer for those that make files. */
 #define LAST_WAIT_NS 1500000000ULL
-/* Lanes are made of so many records, some 4 MB, before a window is over. (Not while they are saved:
- * a replay makes them when it is told to, and is to be the same.) */
+/* Lanes are made of so many records, some 4 MB, before a window is over; not while a capture is
+ * saved, since a replay would make them at other moments and draw other slices. */
 #define FOLD_RECORDS 32768
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
