@@ -12,7 +12,10 @@
 #include "maps.bpf.h"
 #include "heap.bpf.h"
 
-#define ALLOC_PERIOD_NS	 100000000ULL
+#define ALLOC_PERIOD_NS 100000000ULL
+/* Where looks go by the samples of the target, which may be few: over a longer time, and some. */
+#define ALLOC_LONG_NS	 1000000000ULL
+#define ALLOC_LEAST	 2
 #define ALLOC_MOST_EVERY 65536
 
 SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
@@ -28,22 +31,36 @@ SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
 	return bpf_map_lookup_elem(&heaps, &tgid);
 }
 
+/* As many looks as the target has had samples. */
+SS_INLINE void alloc_set_most(struct wire_heap_state *st, u32 tgid)
+{
+	const struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
+	u64 samples = c ? c->samples : 0, n = samples - st->samples;
+
+	st->samples = samples;
+	st->most = n > ALLOC_LEAST ? n : ALLOC_LEAST;
+}
+
 /*
  * A look costs the pause some microseconds: about so many a second, as of stacks at switch-out.
  * Where there are more collections, one in `every` is looked at, at random: to choose by time would
  * prefer those that were long in coming.
  */
-SS_INLINE int alloc_may(struct wire_heap_state *st, u64 now)
+SS_INLINE int alloc_may(struct wire_heap_state *st, u32 tgid, u64 now)
 {
-	u32 most = alloc_stacks_per_sec / (1000000000ULL / ALLOC_PERIOD_NS);
+	u64 period = stacks_by_samples ? ALLOC_LONG_NS : ALLOC_PERIOD_NS;
+	u32 most = stacks_by_samples ? st->most
+				     : alloc_stacks_per_sec / (1000000000ULL / ALLOC_PERIOD_NS);
 
 	if (!st->every)
 		st->every = 1;
-	if (now - st->period_ns >= ALLOC_PERIOD_NS) {
+	if (now - st->period_ns >= period) {
 		if (2 * st->taken < most && st->every > 1)
 			st->every /= 2;
 		st->period_ns = now;
 		st->taken = 0;
+		if (stacks_by_samples)
+			alloc_set_most(st, tgid);
 	} else if (st->taken >= most && st->every < ALLOC_MOST_EVERY) {
 		st->every *= 2;
 		st->taken = 0;
@@ -341,7 +358,7 @@ SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struc
 	first = point == WIRE_GC_SYNC || !st->begun;
 	if (first) {
 		st->begun = 1;
-		st->looked = alloc_may(st, now);
+		st->looked = alloc_may(st, task->tgid, now);
 		st->started = st->sampled = st->stopped = st->large_seen = 0;
 		st->new_large = 0;
 		st->reason = WIRE_ALLOC_UNKNOWN;

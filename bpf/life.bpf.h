@@ -8,6 +8,7 @@
 
 #include "maps.bpf.h"
 #include "site.bpf.h"
+#include "hold.bpf.h"
 
 /* include/linux/sched/signal.h: the whole process ends */
 #define SIGNAL_GROUP_EXIT 4
@@ -163,6 +164,8 @@ SS_INLINE void life_exit(struct wire_target *t, struct task_struct *task, u64 no
 	int gone, known;
 
 	th = thread_find(task->pid);
+	if (th)
+		hold_end_here(th, task, now);
 	gone = task->signal->flags & SIGNAL_GROUP_EXIT;
 	known = life_calls_known(t, th, task);
 	if (th && known)
@@ -189,11 +192,15 @@ SS_INLINE void life_exec(struct wire_target *t, struct task_struct *task, u32 ol
 {
 	struct wire_program_key program = {};
 	u32 tgid = task->tgid, flags = 0;
+	struct wire_thread *th;
 
 	if (t && (t->flags & WIRE_TARGET_ARMED)) {
 		t->flags &= ~WIRE_TARGET_ARMED;
 		flags = WIRE_PROC_TARGET;
 	} else if (t) {
+		th = thread_find(old_tid);
+		if (th)
+			hold_end_here(th, task, now);
 		life_send(task, WIRE_EXEC, now, 0, 0);
 		target_remove(tgid);
 		life_forget(old_tid);

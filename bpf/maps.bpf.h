@@ -16,8 +16,12 @@ const volatile __u32 wakeup_bytes = 1 << 20; /* unread bytes in the ring that wa
 const volatile __u64 off_stacks_per_sec = 1000;
 const volatile __u64 preempted_stacks_per_sec = 500;
 const volatile __u32 alloc_stacks_per_sec = 1000;
+/* 1: of preempted threads and of allocation there are no more stacks than samples of the target. */
+const volatile __u32 stacks_by_samples = 0;
 /* Of so many ticks of a timer's thread one is taken, by chance. */
 const volatile __u32 tick_every = 1;
+/* Short stays off the CPU may wait for so long to become a record, see hold.bpf.h; 0: none does. */
+const volatile __u64 hold_for_ns = 0;
 const volatile __u32 kernel_stacks = 0; /* 1: kernel frames on top */
 
 const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
@@ -87,7 +91,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WIRE_MAX_THREADS);
 	__type(key, u32);
-	__type(value, struct wire_thread);
+	__type(value, struct wire_thread_entry);
 } threads SEC(".maps");
 
 struct {
@@ -133,7 +137,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, WIRE_MAX_USERS);
 	__type(key, u32);
-	__type(value, struct wire_thread);
+	__type(value, struct wire_thread_entry);
 } zero_thread SEC(".maps");
 
 struct {
@@ -274,13 +278,18 @@ SS_INLINE void count(u32 which)
 	count_n(which, 1);
 }
 
+SS_INLINE int target_may_be(u32 tgid)
+{
+	return *target_word(tgid) >> (tgid & 63) & 1;
+}
+
 /* The target that this process is, if it is still the one that user space looked at. */
 SS_INLINE struct wire_target *target_of(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 	struct wire_target *t;
 
-	if (!(*target_word(tgid) >> (tgid & 63) & 1))
+	if (!target_may_be(tgid))
 		return 0;
 	t = bpf_map_lookup_elem(&targets, &tgid);
 	if (!t)
@@ -340,6 +349,11 @@ SS_INLINE void scratch_release(struct scratch *s)
 SS_INLINE struct wire_thread *thread_find(u32 tid)
 {
 	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+SS_INLINE struct wire_thread_entry *thread_entry(struct wire_thread *seen)
+{
+	return (struct wire_thread_entry *)seen;
 }
 
 SS_INLINE void thread_drop(u32 tid)

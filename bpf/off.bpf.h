@@ -5,16 +5,15 @@
 
 #include "maps.bpf.h"
 #include "calls.bpf.h"
+#include "hold.bpf.h"
 
 /* Adds an off-CPU interval to the thread's totals, and to its site's if it waited for a capability.
  */
 SS_INLINE void off_account(struct wire_thread *seen, u64 now)
 {
-	u64 out = seen->off_since_ns, wake = seen->wake_ns;
+	u64 out = seen->off_since_ns, runnable = off_runnable(seen, now);
 
-	if (wake < out || wake > now)
-		wake = seen->off_state ? now : out;
-	calls_off(seen, wake - out, now - wake, seen->off_rts.flags & WIRE_RTS_SUSPENDING);
+	calls_off(seen, now - out - runnable, runnable, seen->off_rts.flags & WIRE_RTS_SUSPENDING);
 	if (seen->off_rts.where == WIRE_WHERE_RESUMING) {
 		struct wire_site_key key = {
 			.site = seen->resume_site, .tgid = seen->tgid, .flags = seen->resume_flags};
@@ -56,34 +55,45 @@ SS_INLINE void off_carry(const struct wire_target *t, struct wire_thread *seen, 
 		o->epoch = t->epoch;
 }
 
+SS_INLINE void off_on_cpu(struct wire_thread *seen, u64 now)
+{
+	seen->off_since_ns = 0;
+	seen->wake_ns = 0;
+	seen->on_since_ns = now;
+}
+
 /* `id`: as bpf_get_current_pid_tgid() has it, of the thread. */
-SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread_entry *e, struct scratch *s,
 			    u64 id, u64 now)
 {
 	struct wire_off_stack *stack = 0;
 	const struct wire_open *open;
+	struct wire_thread *seen;
 	struct wire_off *rec;
 	u32 tid = id, n = 0;
 
-	if (!t || !seen || !s)
+	if (!t || !e || !s)
 		return 0;
+	seen = &e->th;
 	rec = (struct wire_off *)s->rec;
+	if (hold_may(t, e, now)) {
+		off_account(seen, now);
+		hold_add(e, now);
+		off_carry(t, seen, tid);
+		off_on_cpu(seen, now);
+		return 0;
+	}
 	open = seen->epoch ? calls_top(seen) : 0;
-	fill_header(&rec->h, WIRE_OFF, now, id >> 32, tid);
-	rec->rts = seen->off_rts;
+	off_fill(rec, seen, id, now);
 	rec->out_ns = seen->off_since_ns;
 	rec->wake_ns = seen->wake_ns;
-	rec->ip = seen->off_ip;
-	rec->syscall = seen->off_syscall;
-	rec->prev_state = seen->off_state;
 	rec->site = open					 ? open->site
 		    : seen->off_rts.where == WIRE_WHERE_RESUMING ? seen->resume_site
 								 : 0;
 	rec->call_start_ns = open ? open->start_ns : 0;
-	rec->short_cpu_ns = calls_short_cpu(seen);
-	__builtin_memset(&rec->stack, 0, sizeof(rec->stack));
 	if (seen->off_since_ns) {
 		off_account(seen, now);
+		hold_join(e, rec, now);
 		if (seen->has_stack && now - seen->off_since_ns >= t->off_record_ns)
 			stack = bpf_map_lookup_elem(&off_stacks, &tid);
 	} else {
@@ -100,9 +110,7 @@ SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread *seen, str
 			n = 0;
 		}
 	}
-	seen->off_since_ns = 0;
-	seen->wake_ns = 0;
-	seen->on_since_ns = now;
+	off_on_cpu(seen, now);
 	ring_send(rec, sizeof(*rec), n);
 	return 0;
 }
@@ -111,7 +119,7 @@ SS_GLOBAL int off_end_alone(struct wire_target *t, struct wire_thread *seen, str
 SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct scratch *s, u32 tgid,
 		       u32 tid, u64 now)
 {
-	off_end_alone(t, seen, s, (u64)tgid << 32 | tid, now);
+	off_end_alone(t, thread_entry(seen), s, (u64)tgid << 32 | tid, now);
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "walk.bpf.h"
 #include "calls.bpf.h"
 #include "off.bpf.h"
+#include "hold.bpf.h"
 #include "site.bpf.h"
 #include "tick.bpf.h"
 #include "alloc.bpf.h"
@@ -144,6 +145,7 @@ SS_INLINE int probe_suspend(struct user_regs *regs, struct wire_target *t, struc
 	if (!seen)
 		return 0;
 	probe_on_cpu(t, seen, task, now);
+	hold_end_here(seen, task, now);
 	probe_tso(t, seen, cap, task, now);
 	seen->resume_incall = 0;
 	/* a call that was open when the session began must have ended unseen */

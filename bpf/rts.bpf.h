@@ -182,6 +182,28 @@ SS_INLINE void rts_read_thread(struct mem *mem, const struct wire_target *t, str
 		mem_u64(mem, &out->cccs, cap + l->cap_cccs);
 }
 
+/*
+ * Whether a thread that ran Haskell code when *was was read, by a Task that rts_read() had proved,
+ * does so now, on the same capability and in the same Haskell thread: all that could be read anew
+ * would be the same. 0 as well where that is not known, or the current cost centres may differ.
+ */
+SS_INLINE int rts_same(struct mem *mem, const struct wire_target *t, const struct rts_thread *th,
+		       u64 task, const struct wire_rts *was)
+{
+	const struct wire_layout *l = &t->layout;
+	u64 id = 0, holder = 0, tso = 0, tso_id = 0;
+	u8 in_haskell = 0;
+
+	if (!task || was->where != WIRE_WHERE_HASKELL || !(t->flags & WIRE_TARGET_THREADED) ||
+	    (t->flags & (WIRE_TARGET_PROFILED | WIRE_TARGET_UNCONFIRMED)))
+		return 0;
+	return !mem_u64(mem, &id, task + l->task_id) && id == th->fsbase &&
+	       !mem_u64(mem, &holder, was->cap + l->cap_running_task) && holder == task &&
+	       !mem_read(mem, &in_haskell, 1, was->cap + l->cap_in_haskell) && in_haskell &&
+	       !mem_u64(mem, &tso, was->cap + l->cap_current_tso) && tso == was->tso &&
+	       !mem_uint(mem, &tso_id, tso + l->tso_id, l->tso_id_size) && tso_id == was->tso_id;
+}
+
 SS_INLINE void rts_read_here(struct mem *mem, const struct wire_target *t, struct rts_thread *th,
 			     struct wire_rts *out)
 {

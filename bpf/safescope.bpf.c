@@ -39,7 +39,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	if (out) {
 		target_held_up(out, now);
-		switch_out(ctx, out, prev, now, preempt ? 0 : prev_state);
+		switch_out(ctx, out, prev, next, now, preempt ? 0 : prev_state);
 	}
 	if (in) {
 		target_held_up(in, now);
@@ -51,8 +51,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	if (target_of(task))
-		woken(task, bpf_ktime_get_ns());
+	if (target_may_be(task->tgid))
+		woken(task);
 	return 0;
 }
 
@@ -140,6 +140,15 @@ SEC("uprobe")
 int on_gc_end(struct user_regs *ctx)
 {
 	return on_gc(ctx, WIRE_GC_END);
+}
+
+/* Run by user space before it reads what threads are doing. */
+SEC("raw_tp")
+int on_flush(void *ctx)
+{
+	(void)ctx;
+	hold_end_all(bpf_ktime_get_ns());
+	return 0;
 }
 
 /* Attached to a function of the daemon itself, to measure what a trap costs on this machine. */

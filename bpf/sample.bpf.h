@@ -130,6 +130,15 @@ SS_GLOBAL int walk_alone(struct scratch *s, const struct wire_target *t,
 	return 0;
 }
 
+/* Other stacks of the target go by it. */
+SS_INLINE void sample_count(u32 tgid)
+{
+	struct wire_cost *c = stacks_by_samples ? bpf_map_lookup_elem(&costs, &tgid) : 0;
+
+	if (c)
+		__sync_fetch_and_add(&c->samples, 1);
+}
+
 SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t,
 			  struct task_struct *task, u64 now)
 {
@@ -148,6 +157,9 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns)
 		off_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	if (seen)
+		hold_end(seen, s, task->tgid, task->pid, now);
+	sample_count(tgid);
 	rec = (struct wire_sample *)s->rec;
 	rts_thread_of(task, seen, &s->th);
 	fill_header(&rec->h, WIRE_SAMPLE, now, task->tgid, task->pid);

@@ -10,10 +10,34 @@
 #include "maps.bpf.h"
 #include "walk.bpf.h"
 #include "off.bpf.h"
+#include "hold.bpf.h"
 #include "sample.bpf.h"
 #include "tick.bpf.h"
 
 #define PF_EXITING 4 /* include/linux/sched.h; set before sched_process_exit is reported */
+
+/* Samples that no stack was taken for are not kept in store. */
+#define OFF_STACKS_BEHIND 4
+
+/* Whether a preempted thread's stack is due: one for each sample of the target, or fewer. */
+SS_INLINE int off_stack_due(struct wire_cost *c)
+{
+	u64 due = c->samples - c->preempted;
+
+	if (!due)
+		return 0;
+	if (due > OFF_STACKS_BEHIND)
+		c->preempted = c->samples - OFF_STACKS_BEHIND;
+	c->preempted++;
+	return 1;
+}
+
+SS_INLINE int off_stack_is_due(u32 tgid)
+{
+	const struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
+
+	return c && c->samples != c->preempted;
+}
 
 /*
  * 0 if this target has used up this second's stacks at switch-out. Half of them are kept for
@@ -28,6 +52,8 @@ SS_INLINE int off_stack_allowed(u32 tgid, u64 now, u32 where, u32 state)
 
 	if (!c)
 		return 0;
+	if (stacks_by_samples && !state)
+		return off_stack_due(c);
 	if (now - c->off_period_ns >= 1000000000ULL) {
 		c->off_period_ns = now;
 		c->off_tokens = off_stacks_per_sec;
@@ -105,13 +131,74 @@ SS_INLINE struct wire_thread *switch_thread(const struct task_struct *task, u32 
 	return seen && seen->tgid == (u32)task->tgid ? seen : 0;
 }
 
-SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *task, u64 now,
-			  u32 state)
+/* Whether what is held is of the same kind as a stay that begins like this. */
+SS_INLINE int off_same(const struct wire_thread *seen, const struct wire_rts *rts, u32 syscall,
+		       u32 state)
+{
+	const struct wire_rts *was = &seen->off_rts;
+
+	return was->where == rts->where && was->cap == rts->cap && was->tso_id == rts->tso_id &&
+	       was->flags == rts->flags && !seen->off_state == !state &&
+	       (!state || seen->off_syscall == syscall);
+}
+
+/* Reads what the thread does, and takes its stack where that is worth it. */
+SS_INLINE void off_look(void *ctx, struct wire_target *t, struct wire_thread *seen,
+			struct scratch *s, struct task_struct *task, u64 now, u32 state,
+			int takes_stack)
+{
+	u32 syscall = off_syscall((struct pt_regs *)bpf_task_pt_regs(task));
+
+	rts_thread_of(task, seen, &s->th);
+	regs_of(task, &s->regs);
+	regs_unstep(task, &s->regs);
+	rts_read(0, t, &s->th, &s->rts);
+	/* zero suspended_tso: resumeThread has got its capability since */
+	thread_refine(seen, &s->th, &s->rts);
+	if (s->rts.where != WIRE_WHERE_RESUMING)
+		seen->resume_incall = 0;
+	s->rts.flags = off_flags(seen, s->regs.sp);
+	if (!off_same(seen, &s->rts, syscall, state))
+		hold_end(seen, s, task->tgid, task->pid, now);
+	seen->off_rts = s->rts;
+	thread_entry(seen)->task = s->th.task;
+	seen->off_ip = s->regs.ip;
+	seen->off_syscall = syscall;
+	seen->off_state = state;
+	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
+	if (takes_stack && off_wants_stack(seen->off_rts.where) &&
+	    off_stack_allowed(task->tgid, now, seen->off_rts.where, state))
+		off_take_stack(ctx, t, seen, s, task->pid);
+}
+
+/*
+ * Whether a stay is as the one before, of a kind that may be held: much less has to be read to find
+ * that out than to find out anew what the thread does.
+ */
+SS_NOINLINE int off_again(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
+			  struct task_struct *task, u32 state)
+{
+	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
+	u32 unknown = seen->epoch ? 0 : WIRE_RTS_CALLS_UNKNOWN;
+
+	if (!hold_for_ns || seen->depth || !seen->off_state != !state ||
+	    seen->off_rts.flags != (WIRE_RTS_IN_KERNEL | unknown))
+		return 0;
+	if (state)
+		return seen->tick_slept && seen->off_syscall == off_syscall(u);
+	rts_thread_of(task, seen, &s->th);
+	if (!rts_same(0, t, &s->th, thread_entry(seen)->task, &seen->off_rts))
+		return 0;
+	return 1;
+}
+
+SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *task,
+			  struct task_struct *next, u64 now, u32 state)
 {
 	u32 slot = SLOT_SWITCH;
 	struct wire_thread *seen;
 	struct scratch *s;
-	struct pt_regs *u;
+	int short_stay, again = 0;
 
 	seen = switch_thread(task, 0);
 	s = bpf_map_lookup_elem(&cpu_scratch, &slot);
@@ -120,24 +207,17 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	if (seen->off_since_ns)
 		off_end_unseen(t, seen, s, task->tgid, task->pid, now);
 	calls_sync(t, seen);
-	rts_thread_of(task, seen, &s->th);
-	u = (struct pt_regs *)bpf_task_pt_regs(task);
-	regs_of(task, &s->regs);
-	regs_unstep(task, &s->regs);
-	rts_read(0, t, &s->th, &seen->off_rts);
-	/* zero suspended_tso: resumeThread has got its capability since */
-	thread_refine(seen, &s->th, &seen->off_rts);
-	if (seen->off_rts.where != WIRE_WHERE_RESUMING)
-		seen->resume_incall = 0;
-	seen->off_rts.flags = off_flags(seen, s->regs.sp);
-	seen->off_ip = s->regs.ip;
-	seen->off_syscall = off_syscall(u);
-	seen->off_state = state;
 	seen->has_stack = 0;
-	/* of a thread that was preempted, too: on a busy machine that is where its time goes */
-	if (off_wants_stack(seen->off_rts.where) &&
-	    off_stack_allowed(task->tgid, now, seen->off_rts.where, state))
-		off_take_stack(ctx, t, seen, s, task->pid);
+	/* the timer's thread soon sleeps again */
+	short_stay = stacks_by_samples && !state && is_ticker(next);
+	if (state || short_stay || !off_stack_is_due(task->tgid))
+		again = off_again(t, seen, s, task, state);
+	if (!again)
+		off_look(ctx, t, seen, s, task, now, state, !short_stay);
+	/* where it stood says nothing that its samples do not, and would have to be named */
+	if (stacks_by_samples && !state && !seen->has_stack && !seen->depth &&
+	    seen->off_rts.where == WIRE_WHERE_HASKELL)
+		seen->off_ip = 0;
 	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
 	tick_thread_out(t, seen, s, task, now);
 	seen->wake_ns = state ? 0 : now;
@@ -164,12 +244,13 @@ SS_INLINE void switch_in(struct wire_target *t, struct task_struct *task, u64 no
 		seen->off_ip = ARCH_IP((struct pt_regs *)bpf_task_pt_regs(task));
 }
 
-SS_INLINE void woken(struct task_struct *task, u64 now)
+/* A target's thread has an entry; there is no need to look for the target. */
+SS_INLINE void woken(struct task_struct *task)
 {
 	struct wire_thread *seen = thread_find(task->pid);
 
-	if (seen && seen->off_since_ns && !seen->wake_ns)
-		seen->wake_ns = now;
+	if (seen && seen->tgid == (u32)task->tgid && seen->off_since_ns && !seen->wake_ns)
+		seen->wake_ns = bpf_ktime_get_ns();
 }
 
 #endif

@@ -105,6 +105,16 @@ SS_INLINE int tick_waits(u32 syscall)
 	       syscall == TICK_SYS_PPOLL;
 }
 
+/* rts/posix/: the name that the runtime gives its timer's thread, "ghc_ticker". With a frame of its
+ * own: a switch has no room to spare for the name. */
+SS_NOINLINE int is_ticker(const struct task_struct *task)
+{
+	char name[16] __attribute__((aligned(8))) = {};
+
+	bpf_probe_read_kernel(name, sizeof(name), task->comm);
+	return *(u64 *)name == 0x6b6369745f636867ULL && *(u32 *)(name + 8) == 0x7265;
+}
+
 /*
  * The thread waits for the timer, handles the tick, waits again (GHC rts/posix/itimer/Pthread.c,
  * later rts/posix/ticker/): from one such sleep to the next is one tick. While the timer is stopped
@@ -113,17 +123,11 @@ SS_INLINE int tick_waits(u32 syscall)
 SS_INLINE void tick_thread_out(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
 			       struct task_struct *task, u64 now)
 {
-	char name[16] __attribute__((aligned(8))) = {};
-	u32 slept;
+	u32 slept = seen->tick_slept;
 
 	if (!(t->flags & WIRE_TARGET_TICK_THREAD) || (t->flags & WIRE_TARGET_UNCONFIRMED) ||
-	    !seen->off_state)
+	    !seen->off_state || (!slept && !is_ticker(task)))
 		return;
-	bpf_probe_read_kernel(name, sizeof(name), task->comm);
-	/* rts/posix/: the name that the runtime gives this thread, "ghc_ticker" */
-	if (*(u64 *)name != 0x6b6369745f636867ULL || *(u32 *)(name + 8) != 0x7265)
-		return;
-	slept = seen->tick_slept;
 	seen->tick_slept = tick_waits(seen->off_syscall);
 	if (slept && seen->tick_slept && (tick_every <= 1 || !(bpf_get_prandom_u32() % tick_every)))
 		tick_send(t, s, (u64)task->tgid << 32 | task->pid, now);

@@ -544,9 +544,12 @@ struct wire_heap_state {
 	__u32 sampled; /* the capability that a sample was taken of, plus one … */
 	__u32 stopped; /* … and another one, plus one; 0: none */
 	__u32 large_seen;
+	__u32 most; /* where looks go by the samples of the target: in this period */
+	__u32 _pad;
+	__u64 samples;		      /* struct wire_cost's, as this period began */
 	__u64 before[WIRE_HEAP_CAPS]; /* what each had allocated by its last sample; 0: not known */
 };
-WIRE_ASSERT_SIZE(struct wire_heap_state, 592);
+WIRE_ASSERT_SIZE(struct wire_heap_state, 608);
 
 /* Value of `call_sites`; only ever added to. */
 struct wire_site {
@@ -617,6 +620,16 @@ struct wire_thread {
 	struct wire_open open[WIRE_OPEN_MAX];
 };
 WIRE_ASSERT_SIZE(struct wire_thread, 1120);
+
+/* Value of `threads`: with what the kernel side alone has a use for. */
+struct wire_thread_entry {
+	struct wire_thread th;
+	__u64 task;    /* its Task, as rts_read() last proved it; 0: none */
+	__u64 held_ns; /* stays off the CPU that are in no record yet; see bpf/hold.bpf.h */
+	__u64 held_runnable_ns; /* of it runnable */
+	__u64 held_since_ns;	/* when the first of them began */
+};
+WIRE_ASSERT_SIZE(struct wire_thread_entry, 1152);
 
 /* Value of `off_stacks`, keyed by tid. */
 struct wire_off_stack {
@@ -733,7 +746,9 @@ struct wire_cost {
 	__u64 off_tokens;    /* stacks at switch-out still allowed in this period */
 	__u64 off_period_ns; /* when the period began */
 	__u64 gc_hits;	     /* those of probe_hits that were on a collection's ends */
+	__u64 samples;	     /* of the sampler's; counted where stacks go by them */
+	__u64 preempted;     /* how many of these a stack of a preempted thread was taken for */
 };
-WIRE_ASSERT_SIZE(struct wire_cost, 32);
+WIRE_ASSERT_SIZE(struct wire_cost, 48);
 
 #endif

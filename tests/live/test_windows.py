@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--window: each window is a whole report, nothing is lost between two, and old ones go."""
 
+import contextlib
 import os
 import re
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import Report, SAFESCOPED, cases, check, run
+from harness import Report, SAFESCOPED, cases, check, check_near, run, stolen_ns
 from test_calls import ALWAYS
 
 CALLS = (4, "safe_half_2ms=1000", "safe_spin_20us=4000", "unsafe_spin_1ms=400", "safe_sleep_1ms=400")
@@ -51,6 +52,47 @@ def calls_of(function, field):
 
 def waited(target):
     return sum(lane["states"].get("idle", 0) for lane in target["lanes"] if lane["kind"] == "thread")
+
+
+def scheduled(pid):
+    """{tid: (ns on the CPU, ns that it waited for one)}, by the scheduler."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            found[int(task.name)] = tuple(int(n) for n in (task / "schedstat").read_text().split()[:2])
+    return found
+
+
+def test_threads_at_a_low_frequency(t):
+    """As a service samples, a thread's short stays off the CPU, between two ticks or behind the timer's thread, are no
+    records of their own. What it ran, and how long it waited for a CPU, is what the scheduler says all the same."""
+    target = t.target("Lanes", "busy", 3, rts=("-N2",))
+    session, folder = attach(t, target, "-F", "19")
+    before, stolen = scheduled(target.pid), stolen_ns()
+    target.go()
+    target.wait_for("}", 60)
+    after, stolen = scheduled(target.pid), stolen_ns() - stolen + 10000000
+    session.signal(signal.SIGINT)
+    check(session.wait() == 0, f"safescoped ended so: {session.err.seen}")
+    reports = windows(folder)
+    check(len(reports) >= 3, f"{len(reports)} windows")
+    states_are_whole(reports)
+    ran, waited = {}, 0
+    for report in reports:
+        for lane in report.target()["lanes"]:
+            if lane["kind"] == "thread":
+                ran[lane["tid"]] = ran.get(lane["tid"], 0) + lane["cpu_ns"]
+                waited += lane["states"]["preempted"]
+    of_all = {tid: [now - then for now, then in zip(ns, before.get(tid, (0, 0)))] for tid, ns in after.items()}
+    busiest = max(ns for ns, _ in of_all.values())
+    for tid, (ns, _) in of_all.items():
+        check_near(f"on the CPU, thread {tid}", ran.get(tid, 0), ns, 0.01 * busiest + stolen)
+    check_near("waited for a CPU", waited, sum(ns for _, ns in of_all.values()), 0.02 * busiest + stolen)
+    ticker = [tid for tid in of_all if Path(f"/proc/{target.pid}/task/{tid}/comm").read_text() == "ghc_ticker\n"]
+    stays = [r for report in reports for r in report.target()["lanes"] if r.get("tid") in ticker]
+    check(stays and all(lane["cpu_ns"] < 0.1 * lane["wall_ns"] for lane in stays), f"the timer's thread: {stays}")
+    target.say("end")
+    target.wait()
 
 
 @cases("thr", "thr_p")

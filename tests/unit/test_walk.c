@@ -479,6 +479,47 @@ static void test_resumed_meanwhile(void **state)
 	free(f);
 }
 
+/* What was read once is so still, by a few words: not if any of what it rests on has changed. */
+static void test_same_again(void **state)
+{
+	struct fixture *f = make();
+	const struct wire_layout *l = &f->t.layout;
+	const struct {
+		u64 at, other;
+	} words[] = {
+		{f->task + l->task_id, FSBASE + 64},
+		{f->cap + l->cap_running_task, f->task + 8},
+		{f->cap + l->cap_in_haskell, 0},
+		{f->cap + l->cap_current_tso, f->stack},
+		{f->tso + l->tso_id, 78},
+	};
+	struct wire_rts rts;
+	u64 task;
+
+	(void)state;
+	rts_read(&f->im.mem, &f->t, &f->th, &f->rts);
+	task = f->th.task;
+	assert_int_equal(task, f->task);
+	assert_true(rts_same(&f->im.mem, &f->t, &f->th, task, &f->rts));
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		u64 was = 0;
+
+		assert_int_equal(mem_u64(&f->im.mem, &was, words[i].at), 0);
+		image_put(&f->im, words[i].at, words[i].other);
+		assert_false(rts_same(&f->im.mem, &f->t, &f->th, task, &f->rts));
+		image_put(&f->im, words[i].at, was);
+	}
+	assert_true(rts_same(&f->im.mem, &f->t, &f->th, task, &f->rts));
+	assert_false(rts_same(&f->im.mem, &f->t, &f->th, 0, &f->rts));
+	rts = f->rts;
+	rts.where = WIRE_WHERE_RTS;
+	assert_false(rts_same(&f->im.mem, &f->t, &f->th, task, &rts));
+	/* its cost centres are others each time */
+	f->t.flags |= WIRE_TARGET_PROFILED;
+	assert_false(rts_same(&f->im.mem, &f->t, &f->th, task, &f->rts));
+	free(f);
+}
+
 /* The non-threaded RTS has no thread-local Task: the process's first thread runs Haskell. */
 static void test_non_threaded(void **state)
 {
@@ -508,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_resumed_meanwhile),
 		cmocka_unit_test(test_non_threaded),
+		cmocka_unit_test(test_same_again),
 		cmocka_unit_test(test_many_arguments),
 		cmocka_unit_test(test_live_rbp_comes_first),
 		cmocka_unit_test(test_thread_bottom),

@@ -306,12 +306,24 @@ static int intern_part(struct intake *in, struct part *part, uint32_t *ret_id)
 	return stacks__add(&in->parts, part->v, part->n, ret_id);
 }
 
+/* A short stay off the CPU, for example, of which a service sees a thousand a second. */
+static bool has_nothing(const struct raw_stack *raw)
+{
+	return !raw->head->nframes && raw->head->end == WIRE_END_NONE && !raw->ip && !raw->site &&
+	       !raw->rts->cccs;
+}
+
 int stack__take(struct intake *in, struct seen *s, const struct raw_stack *raw, struct ev *ev)
 {
-	struct taker *t = calloc(1, sizeof(*t));
 	struct seen_site *site;
+	struct taker *t;
 	int err = 0;
 
+	if (has_nothing(raw)) {
+		ev->flags |= EV_NO_WALK;
+		return 0;
+	}
+	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
 	t->in = in;

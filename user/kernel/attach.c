@@ -309,15 +309,15 @@ int kernel__open_call(struct kernel *kernel, pid_t pid, pid_t tid, uint64_t star
 	struct wire_open_at_start open = {.start_ns = start_ns, .site = site, .incall = incall};
 	const struct attached *a = kernel__find(kernel, pid);
 	__u32 key = (__u32)tid;
-	struct wire_thread thread;
+	struct wire_thread_entry entry;
 	int err;
 
 	if (!a)
 		return -ENOENT;
 	open.epoch = a->wire.epoch;
 	open.user = a->wire.user;
-	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &thread) == 0 &&
-	    thread.depth)
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.threads), &key, &entry) == 0 &&
+	    entry.th.depth)
 		return -EEXIST;
 	err = users__add_open(kernel, open.user);
 	return err ? err

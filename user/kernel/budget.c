@@ -16,7 +16,7 @@
 
 #define BUDGET_WINDOW_NS 100000000ULL
 /* Where nobody looks closely; a look at each of many targets is a cost, too. */
-#define BUDGET_SPARSE_NS  500000000ULL
+#define BUDGET_SPARSE_NS  1000000000ULL
 #define BUDGET_FIRST_NS	  1000000000ULL
 #define BUDGET_LONGEST_NS 30000000000ULL
 /* One burst is no reason; this many windows in a row are. */
@@ -110,12 +110,30 @@ static void take_off(struct kernel *kernel, struct attached *a, uint64_t now, do
 	enter_group(kernel, a, PROBES_OFF, now);
 }
 
-static void check(struct kernel *kernel, struct attached *a, uint64_t now)
+/* What one hit of each kind costs; the same for all targets, and asked for once a turn. */
+struct prices {
+	bool known;
+	uint64_t call_ns, gc_ns;
+};
+
+static void ask_prices(struct kernel *kernel, struct prices *prices)
 {
-	struct bpf_program *const programs[] = {kernel->skel->progs.on_suspend,
-						kernel->skel->progs.on_resume};
+	struct bpf_program *const calls[] = {kernel->skel->progs.on_suspend,
+					     kernel->skel->progs.on_resume};
+	struct bpf_program *const gcs[] = {kernel->skel->progs.on_gc_sync,
+					   kernel->skel->progs.on_gc_start,
+					   kernel->skel->progs.on_gc_end};
+
+	if (prices->known)
+		return;
+	prices->call_ns = cost_per_hit(kernel, calls, ARRAY_SIZE(calls));
+	prices->gc_ns = cost_per_hit(kernel, gcs, ARRAY_SIZE(gcs));
+	prices->known = true;
+}
+
+static void check(struct kernel *kernel, struct attached *a, uint64_t each, uint64_t now)
+{
 	uint64_t hits = hits_of(kernel, a->pid), window = now - a->checked_ns;
-	uint64_t each = cost_per_hit(kernel, programs, ARRAY_SIZE(programs));
 	double percent = 100.0 * (double)(hits - a->checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
 
@@ -170,13 +188,9 @@ static void lighten(struct kernel *kernel, struct attached *a, double percent)
 	gc_probes__set(kernel, a, GC_PROBES_ALL);
 }
 
-static void check_gc(struct kernel *kernel, struct attached *a, uint64_t now)
+static void check_gc(struct kernel *kernel, struct attached *a, uint64_t each, uint64_t now)
 {
-	struct bpf_program *const programs[] = {kernel->skel->progs.on_gc_sync,
-						kernel->skel->progs.on_gc_start,
-						kernel->skel->progs.on_gc_end};
 	uint64_t hits = cost_of(kernel, a->pid).gc_hits, window = now - a->gc_checked_ns;
-	uint64_t each = cost_per_hit(kernel, programs, ARRAY_SIZE(programs));
 	double percent =
 		100.0 * (double)(hits - a->gc_checked_hits) * (double)each / (double)window;
 	bool over = percent > kernel->max_overhead_percent;
@@ -216,21 +230,42 @@ static void try_again(struct kernel *kernel, struct attached *a, uint64_t now)
 	enter_group(kernel, a, PROBES_TRIAL, now);
 }
 
+static bool is_due(const struct kernel *kernel, const struct attached *a, uint64_t now)
+{
+	/* a first look comes soon, and so does one after a look at which it was over */
+	bool calm = kernel->sparse && !a->over && a->checked_ns > a->since_ns;
+
+	return (a->state == PROBES_ON &&
+		now - a->checked_ns >= (calm ? BUDGET_SPARSE_NS : BUDGET_WINDOW_NS)) ||
+	       (a->state == PROBES_TRIAL && now - a->checked_ns >= BUDGET_WINDOW_NS);
+}
+
+static bool is_gc_due(const struct kernel *kernel, const struct attached *a, uint64_t now)
+{
+	bool calm = kernel->sparse && !a->gc_over &&
+		    (gc_probes__set_now(a) == GC_PROBES_ENDS || !a->wire.gct_clock);
+
+	return attached__has_gc(a) &&
+	       now - a->gc_checked_ns >= (calm ? BUDGET_SPARSE_NS : BUDGET_WINDOW_NS);
+}
+
 void kernel__budget(struct kernel *kernel, uint64_t now_ns)
 {
-	uint64_t window = kernel->sparse ? BUDGET_SPARSE_NS : BUDGET_WINDOW_NS, gc_window;
+	struct prices prices = {0};
 	struct attached *a = NULL;
 
 	run_time__turn(kernel->run_time, now_ns);
 	while ((a = kernel__next(kernel, a))) {
-		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns)
+		if (a->state == PROBES_OFF && now_ns - a->since_ns >= a->retry_ns) {
 			try_again(kernel, a, now_ns);
-		else if ((a->state == PROBES_ON && now_ns - a->checked_ns >= window) ||
-			 (a->state == PROBES_TRIAL && now_ns - a->checked_ns >= BUDGET_WINDOW_NS))
-			check(kernel, a, now_ns);
-		gc_window = gc_probes__set_now(a) == GC_PROBES_ENDS ? window : BUDGET_WINDOW_NS;
-		if (now_ns - a->gc_checked_ns >= gc_window && attached__has_gc(a))
-			check_gc(kernel, a, now_ns);
+		} else if (is_due(kernel, a, now_ns)) {
+			ask_prices(kernel, &prices);
+			check(kernel, a, prices.call_ns, now_ns);
+		}
+		if (is_gc_due(kernel, a, now_ns)) {
+			ask_prices(kernel, &prices);
+			check_gc(kernel, a, prices.gc_ns, now_ns);
+		}
 	}
 }
 

@@ -2,12 +2,14 @@
 /* What this kernel and these privileges allow, found by trying. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
@@ -72,16 +74,21 @@ static int quiet_print(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
-/* What tp_btf programs attach to. */
+/* What tp_btf programs attach to (libbpf: a typedef of the tracepoint's name with this prefix). */
 static bool has_tracepoints(void)
 {
-	static const char *const names[] = {"sched_switch", "sched_wakeup", "sched_process_fork",
-					    "sched_process_exit", "sched_process_exec"};
+	static const char *const names[] = {
+		"btf_trace_sched_switch", "btf_trace_sched_wakeup", "btf_trace_sched_process_fork",
+		"btf_trace_sched_process_exit", "btf_trace_sched_process_exec"};
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool all = btf;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (libbpf_find_vmlinux_btf_id(names[i], BPF_TRACE_RAW_TP) < 0)
-			return false;
-	return true;
+	for (size_t i = 0; all && i < ARRAY_SIZE(names); i++)
+		all = btf__find_by_name_kind(btf, names[i], BTF_KIND_TYPEDEF) >= 0;
+	btf__free(btf);
+	/* it is some 10 MB, and the processes that are forked next would have them */
+	malloc_trim(0);
+	return all;
 }
 
 void kernel__features(struct kernel_features *ret_features)

@@ -136,6 +136,13 @@ typedef int (*kernel_record_fn)(void *ctx, const void *record, size_t size);
 
 /* Waits up to timeout_ms for records, hands over what there is; fn's first failure is returned. */
 int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx);
+/*
+ * Has the kernel side send what it holds back of short stays off the CPU (bpf/hold.bpf.h): to be
+ * called before the drain that a reading of threads follows.
+ */
+void kernel__flush(struct kernel *kernel);
+/* Whether the sampler's frequency is so low that events are sparse, too (KERNEL_SPARSE_HZ). */
+bool kernel__is_sparse(const struct kernel *kernel);
 /* Readable when there are enough records to be worth a drain. */
 int kernel__poll_fd(const struct kernel *kernel);
 

@@ -200,8 +200,10 @@ struct run_time;
 struct bpf_object;
 struct bpf_program;
 
-/* Of the object's programs, from now on; the keeper turns it on and off. -ENOMEM. */
-int run_time__new(struct bpf_object *object, struct keeper *keeper, struct run_time **ret_run_time);
+/* Of the object's programs, from now on; the keeper turns it on and off, less often if `sparse`.
+ * -ENOMEM. */
+int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
+		  struct run_time **ret_run_time);
 void run_time__free(struct run_time *r);
 /* To be called about ten times a second. */
 void run_time__turn(struct run_time *r, uint64_t now);

@@ -2,6 +2,7 @@
 /* Opening and closing: the object, the programs that are bound to no target, the ring. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,7 +106,10 @@ static int open_ring(struct kernel *kernel)
 
 /* RtsFlags.MiscFlags.tickInterval's default, rts/RtsFlags.c, 8.10 to 9.14: 10 ms */
 #define TICKS_PER_SEC 100
-#define LEAST_STACKS  10u
+/* What the ring holds then, as a share of what it has room for else. */
+#define SPARSE_RING_SHARE 4
+/* See bpf/hold.bpf.h. */
+#define HOLD_FOR_NS 200000000ULL
 
 /*
  * Events of which each target has hundreds a second cost as much at any frequency of the sampler.
@@ -115,11 +119,14 @@ static int open_ring(struct kernel *kernel)
 static void set_rates(struct kernel *kernel, uint32_t frequency_hz)
 {
 	struct safescope_bpf__rodata *ro = kernel->skel->rodata;
+	struct bpf_map *ring = kernel->skel->maps.ring;
 
 	if (!kernel->sparse)
 		return;
-	ro->preempted_stacks_per_sec = frequency_hz;
-	ro->alloc_stacks_per_sec = MAX(LEAST_STACKS, frequency_hz);
+	bpf_map__set_max_entries(ring, bpf_map__max_entries(ring) / SPARSE_RING_SHARE);
+	ro->wakeup_bytes /= SPARSE_RING_SHARE;
+	ro->stacks_by_samples = 1;
+	ro->hold_for_ns = HOLD_FOR_NS;
 	ro->tick_every = MAX(1u, TICKS_PER_SEC / frequency_hz);
 }
 
@@ -141,6 +148,8 @@ static int load_object(struct kernel *kernel, const struct kernel_opts *opts)
 	if (err)
 		return err;
 	err = safescope_bpf__load(kernel->skel);
+	/* the kernel's BTF, some 10 MB, is free again */
+	malloc_trim(0);
 	if (err)
 		log_error("the kernel refuses the BPF programs: %s; -vv shows the verifier's words",
 			  strerror(-err));
@@ -171,7 +180,7 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 	if (kernel->all)
 		kernel__follow(kernel, 0);
 	/* without it the budget knows only the traps, and the report says so */
-	err = run_time__new(kernel->skel->obj, kernel->keeper, &kernel->run_time);
+	err = run_time__new(kernel->skel->obj, kernel->keeper, kernel->sparse, &kernel->run_time);
 	if (err)
 		goto fail;
 	err = open_ring(kernel);
@@ -195,6 +204,11 @@ int kernel__open(const struct kernel_opts *opts, struct kernel **ret_kernel)
 fail:
 	kernel__close(kernel);
 	return err;
+}
+
+bool kernel__is_sparse(const struct kernel *kernel)
+{
+	return kernel->sparse;
 }
 
 void kernel__release(struct kernel *kernel)

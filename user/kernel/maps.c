@@ -79,23 +79,37 @@ static bool calls_known(const struct attached *a, const struct wire_thread *thre
 	       (a->wire.epoch == 1 || thread->epoch == a->wire.epoch);
 }
 
+void kernel__flush(struct kernel *kernel)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	int err;
+
+	if (!kernel->sparse)
+		return;
+	err = bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.on_flush), &run);
+	/* short stays are then counted in the next window, or at the end as time on the CPU */
+	if (err)
+		log_verbose("on_flush: cannot be run: %s", strerror(-err));
+}
+
 int kernel__threads(struct kernel *kernel,
 		    int (*fn)(void *ctx, pid_t tid, const struct wire_thread *thread), void *ctx)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.threads), err = 0;
 	__u32 key, next, *at = NULL;
-	struct wire_thread thread;
+	struct wire_thread_entry entry;
 
 	while (!err && bpf_map_get_next_key(fd, at, &next) == 0) {
-		if (bpf_map_lookup_elem(fd, &next, &thread) == 0) {
-			const struct attached *a = kernel__find(kernel, (pid_t)thread.tgid);
+		if (bpf_map_lookup_elem(fd, &next, &entry) == 0) {
+			struct wire_thread *thread = &entry.th;
+			const struct attached *a = kernel__find(kernel, (pid_t)thread->tgid);
 
-			thread.user = 0; /* nobody else's business */
-			if (calls_known(a, &thread))
-				thread.epoch = a->wire.epoch;
+			thread->user = 0; /* nobody else's business */
+			if (calls_known(a, thread))
+				thread->epoch = a->wire.epoch;
 			else
-				thread.epoch = thread.depth = 0;
-			err = fn(ctx, (pid_t)next, &thread);
+				thread->epoch = thread->depth = 0;
+			err = fn(ctx, (pid_t)next, thread);
 		}
 		key = next;
 		at = &key;

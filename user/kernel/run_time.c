@@ -14,11 +14,14 @@
 #include "kernel_priv.h"
 #include "safescope.skel.h"
 
-#define WHOLE_NS 1000000000ULL /* the account is kept for the first part of each of these, … */
+/* The account is kept for the first part of each of these, … */
+#define WHOLE_NS 1000000000ULL
 #define PART_NS	 100000000ULL
-#define AT_FIRST_NS                                                                                \
-	500000000ULL /* … and for a short session, from which there is little, longer            \
-		      */
+/* (where a session is meant to last, and turns the account on and off with less ado, of these) */
+#define SPARSE_WHOLE_NS 5000000000ULL
+#define SPARSE_PART_NS	250000000ULL
+/* … and for a short session, from which there is little, longer. */
+#define AT_FIRST_NS 500000000ULL
 
 struct run_time {
 	struct bpf_object *object;
@@ -26,6 +29,7 @@ struct run_time {
 	bool kept;   /* at present */
 	bool failed; /* it cannot be kept (CAP_SYS_ADMIN, kernel/bpf/syscall.c, bpf_enable_stats())
 		      */
+	uint64_t whole_ns, part_ns;
 	uint64_t began_ns, since_ns, since_sum;
 	uint64_t kept_ns, sum; /* of the times that have ended: how long, and what ran in them */
 };
@@ -69,7 +73,8 @@ static void end(struct run_time *r, uint64_t now)
 	r->failed = !keeper__account(r->keeper, false);
 }
 
-int run_time__new(struct bpf_object *object, struct keeper *keeper, struct run_time **ret_run_time)
+int run_time__new(struct bpf_object *object, struct keeper *keeper, bool sparse,
+		  struct run_time **ret_run_time)
 {
 	struct run_time *r = calloc(1, sizeof(*r));
 
@@ -77,6 +82,8 @@ int run_time__new(struct bpf_object *object, struct keeper *keeper, struct run_t
 		return -ENOMEM;
 	r->object = object;
 	r->keeper = keeper;
+	r->whole_ns = sparse ? SPARSE_WHOLE_NS : WHOLE_NS;
+	r->part_ns = sparse ? SPARSE_PART_NS : PART_NS;
 	r->began_ns = time__monotonic_ns();
 	begin(r, r->began_ns);
 	*ret_run_time = r;
@@ -91,7 +98,7 @@ void run_time__free(struct run_time *r)
 void run_time__turn(struct run_time *r, uint64_t now)
 {
 	uint64_t age = now > r->began_ns ? now - r->began_ns : 0;
-	bool wanted = age < AT_FIRST_NS || age % WHOLE_NS < PART_NS;
+	bool wanted = age < AT_FIRST_NS || age % r->whole_ns < r->part_ns;
 
 	if (r->failed || wanted == r->kept)
 		return;

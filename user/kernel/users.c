@@ -122,7 +122,7 @@ void users__sweep_threads(struct kernel *kernel)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.threads),
 	    targets = bpf_map__fd(kernel->skel->maps.targets);
-	struct wire_thread thread;
+	struct wire_thread_entry entry;
 	struct wire_target target;
 	__u32 key, next;
 	bool more;
@@ -135,19 +135,19 @@ void users__sweep_threads(struct kernel *kernel)
 		key = next;
 		/* before it may go: a key that is gone has no next one */
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (bpf_map_lookup_elem(fd, &key, &thread))
+		if (bpf_map_lookup_elem(fd, &key, &entry))
 			continue;
 		/* just being made: its process is not known yet */
-		if (!thread.tgid) {
+		if (!entry.th.tgid) {
 			kernel->threads_left = true;
 			continue;
 		}
-		if (kernel__find(kernel, (pid_t)thread.tgid) ||
-		    bpf_map_lookup_elem(targets, &thread.tgid, &target) == 0)
+		if (kernel__find(kernel, (pid_t)entry.th.tgid) ||
+		    bpf_map_lookup_elem(targets, &entry.th.tgid, &target) == 0)
 			continue;
 		if (bpf_map_delete_elem(fd, &key) == 0)
 			leave(&kernel->skel->bss->all_threads,
-			      &kernel->skel->bss->users[thread.user % WIRE_MAX_USERS].threads);
+			      &kernel->skel->bss->users[entry.th.user % WIRE_MAX_USERS].threads);
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.off_stacks), &key);
 		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.open_at_start), &key);
 	}

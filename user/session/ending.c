@@ -237,6 +237,7 @@ int ending__read(struct session *s, uint64_t now)
 	int err;
 
 	member__sweep(s);
+	kernel__flush(s->kernel);
 	records__drain(s);
 	records__gc_off(s);
 	err = ending__read_maps(s);
@@ -264,6 +265,7 @@ int ending__finish(struct session *s)
 		snapshots__last(s, end + GUARDS_NS);
 	end = time__monotonic_ns();
 	member__read_left(s);
+	kernel__flush(s->kernel);
 	records__drain(s);
 	records__gc_off(s);
 	for (size_t i = 0; i < members__count(s->members); i++)

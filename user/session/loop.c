@@ -7,8 +7,9 @@
 #include "session_priv.h"
 
 /* A wait is at most this long: the ring wakes nobody before it holds many records. */
-#define DRAIN_EVERY_NS 50000000ULL
-#define SWEEP_EVERY_NS 2000000000ULL
+#define DRAIN_EVERY_NS	      50000000ULL
+#define DRAIN_SPARSE_EVERY_NS 200000000ULL
+#define SWEEP_EVERY_NS	      2000000000ULL
 /* A session that is killed leaves a capture that is not much older than this … */
 #define FLUSH_EVERY_NS 1000000000ULL
 /* … and call counters not older than this. */
@@ -60,7 +61,8 @@ static int time_to_wait(const struct loop *l, uint64_t now)
 	const uint64_t dues[] = {
 		l->end_ns,	     member__next_due(s),  follow__next_due(s),
 		mapped__next_due(s), windows__next_due(s), push__next_due(s->push)};
-	uint64_t first = now + DRAIN_EVERY_NS;
+	uint64_t first =
+		now + (kernel__is_sparse(s->kernel) ? DRAIN_SPARSE_EVERY_NS : DRAIN_EVERY_NS);
 
 	for (size_t i = 0; i < ARRAY_SIZE(dues); i++)
 		if (dues[i] && dues[i] < first)

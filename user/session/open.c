@@ -13,8 +13,8 @@
  * hangs is given up before. */
 #define FIRST_LOOKS_NS 5000000000ULL
 
-/* Drawn in a window, before short ones are merged: some 12 MB. */
-#define WINDOW_SLICES ((size_t)1 << 18)
+/* Drawn in a window, before short ones are merged: some 6 MB. */
+#define WINDOW_SLICES ((size_t)1 << 17)
 
 static int open_timeline(struct session *s)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* windows: cuts the session, and has a child write each window. */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 /* Lanes are made of so many records, some 4 MB, before a window is over; not while a capture is
  * saved, since a replay would make them at other moments and draw other slices. */
 #define FOLD_RECORDS 32768
+/* After windows of this length or longer memory that is free is given back. */
+#define TRIM_NS 10000000000ULL
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
@@ -219,6 +222,9 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		drop(w, "it could not be made");
 	}
 	picture__free(pic);
+	/* until the next one is nearly over nobody needs it; a short one is over at once */
+	if (w->every_ns >= TRIM_NS)
+		malloc_trim(0);
 	log_verbose("a window: %.1f ms", (double)(time__monotonic_ns() - begun) / 1e6);
 	return 0;
 }

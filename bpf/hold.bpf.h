@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Short stays off the CPU, of which a target has hundreds a second: the timer's thread sleeps from
+ * tick to tick, and each time that it wakes it preempts a thread that runs Haskell code. Where
+ * hold_for_ns is set, these make no record each. They add up, and become one that is as long as all
+ * of them and ends where something else of the thread is reported: a longer stay, one of another
+ * kind, a sample, a call, its exit, or the end of a window. How long a thread was off the CPU, and
+ * how long of that it was runnable, is exact; the place is, to hold_for_ns.
+ */
+#ifndef SAFESCOPED_HOLD_BPF_H
+#define SAFESCOPED_HOLD_BPF_H
+
+#include "maps.bpf.h"
+#include "calls.bpf.h"
+
+/* Of a stay that ended at `now`, the time that the thread was runnable. */
+SS_INLINE u64 off_runnable(const struct wire_thread *seen, u64 now)
+{
+	u64 out = seen->off_since_ns, wake = seen->wake_ns;
+
+	if (wake < out || wake > now)
+		wake = seen->off_state ? now : out;
+	return now - wake;
+}
+
+/* Whether the stay that ends now may wait. */
+SS_INLINE int hold_may(const struct wire_target *t, const struct wire_thread_entry *e, u64 now)
+{
+	const struct wire_thread *seen = &e->th;
+	u64 out = seen->off_since_ns, since = e->held_ns ? e->held_since_ns : out;
+
+	if (!hold_for_ns || !out || seen->depth || now - since >= hold_for_ns)
+		return 0;
+	if (seen->off_state)
+		return seen->tick_slept;
+	return seen->off_rts.where == WIRE_WHERE_HASKELL && now - out < t->off_record_ns;
+}
+
+/* Atomic: a flush on another CPU may come between. */
+SS_INLINE void hold_add(struct wire_thread_entry *e, u64 now)
+{
+	u64 out = e->th.off_since_ns;
+
+	if (!e->held_ns)
+		e->held_since_ns = out;
+	__sync_fetch_and_add(&e->held_runnable_ns, off_runnable(&e->th, now));
+	__sync_fetch_and_add(&e->held_ns, now - out);
+}
+
+/* What was held, from here on the caller's. */
+SS_INLINE u64 hold_take(struct wire_thread_entry *e, u64 *ret_runnable)
+{
+	u64 all = __sync_lock_test_and_set(&e->held_ns, 0);
+	u64 runnable = __sync_lock_test_and_set(&e->held_runnable_ns, 0);
+
+	*ret_runnable = runnable < all ? runnable : all;
+	return all;
+}
+
+/* What is the same in all records of the stays that one held one is made of. */
+SS_INLINE void off_fill(struct wire_off *rec, const struct wire_thread *seen, u64 id, u64 now)
+{
+	fill_header(&rec->h, WIRE_OFF, now, id >> 32, id);
+	rec->rts = seen->off_rts;
+	rec->ip = seen->off_ip;
+	rec->syscall = seen->off_syscall;
+	rec->prev_state = seen->off_state;
+	rec->short_cpu_ns = calls_short_cpu(seen);
+	__builtin_memset(&rec->stack, 0, sizeof(rec->stack));
+}
+
+/*
+ * A record of a stay takes in those that were held: it is as much longer, and so is the part of it
+ * at whose end the thread was runnable.
+ */
+SS_INLINE void hold_join(struct wire_thread_entry *e, struct wire_off *rec, u64 now)
+{
+	u64 runnable, all;
+
+	if (!e->held_ns || !rec->out_ns)
+		return;
+	all = hold_take(e, &runnable);
+	runnable += off_runnable(&e->th, now);
+	rec->out_ns -= all;
+	if (!rec->prev_state)
+		rec->wake_ns = rec->out_ns;
+	else if (runnable)
+		rec->wake_ns = now - runnable;
+}
+
+/* Those that were held become a record that ends at `end`. `id`: as in off_end_alone(). */
+SS_GLOBAL int hold_send(struct wire_thread_entry *e, struct scratch *s, u64 id, u64 end)
+{
+	struct wire_off *rec;
+	u64 all, runnable;
+
+	if (!e || !s)
+		return 0;
+	all = hold_take(e, &runnable);
+	if (!all || all > end)
+		return 0;
+	rec = (struct wire_off *)s->rec;
+	off_fill(rec, &e->th, id, end);
+	rec->out_ns = end - all;
+	rec->wake_ns = !rec->prev_state ? rec->out_ns : runnable ? end - runnable : 0;
+	rec->site = 0;
+	rec->call_start_ns = 0;
+	ring_send(rec, sizeof(*rec), 0);
+	return 0;
+}
+
+/* Before something else of the thread, which is on the CPU, is reported. */
+SS_INLINE void hold_end(struct wire_thread *seen, struct scratch *s, u32 tgid, u32 tid, u64 now)
+{
+	struct wire_thread_entry *e = thread_entry(seen);
+
+	if (hold_for_ns && e->held_ns)
+		hold_send(e, s, (u64)tgid << 32 | tid, now);
+}
+
+/* As hold_end(), for a program that has no scratch slot in hand. */
+SS_INLINE void hold_end_here(struct wire_thread *seen, struct task_struct *task, u64 now)
+{
+	struct scratch *s;
+
+	if (!hold_for_ns || !thread_entry(seen)->held_ns)
+		return;
+	s = scratch_claim();
+	if (!s)
+		return;
+	hold_end(seen, s, task->tgid, task->pid, now);
+	scratch_release(s);
+}
+
+/* ── of all threads ──────────────────────────────────────────────────────────────────────── */
+
+struct hold_ctx {
+	struct scratch *s;
+	u64 now;
+};
+
+/* One that is off the CPU has held nothing since it left. */
+static long hold_each(void *map, u32 *tid, struct wire_thread_entry *e, struct hold_ctx *c)
+{
+	u64 out = e->th.off_since_ns;
+
+	(void)map;
+	if (e->held_ns && c->s)
+		hold_send(e, c->s, (u64)e->th.tgid << 32 | *tid,
+			  out && out < c->now ? out : c->now);
+	return 0;
+}
+
+SS_INLINE void hold_end_all(u64 now)
+{
+	struct hold_ctx c = {.s = scratch_claim(), .now = now};
+
+	if (!c.s)
+		return;
+	bpf_for_each_map_elem(&threads, hold_each, &c, 0);
+	scratch_release(c.s);
+}
+
+#endif
