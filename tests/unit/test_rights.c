@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,15 +29,17 @@ static int ask(uint64_t request)
 }
 
 /* 0: just these are left. */
-static int wrong_request(bool may_stop)
+static int wrong_request(unsigned traces)
 {
 	static const uint64_t large[] = {
 		1ULL << 16, 1ULL << 31, 1ULL << 32, (1ULL << 32) + 17, (1ULL << 32) + PTRACE_SEIZE,
 		UINT64_MAX};
 
 	for (uint64_t r = 0; r < 0x9000; r++) {
-		bool left = r == PTRACE_DETACH ||
-			    (may_stop && (r == PTRACE_SEIZE || r == PTRACE_INTERRUPT));
+		bool left =
+			r == PTRACE_DETACH ||
+			(traces & RIGHTS_STOP && (r == PTRACE_SEIZE || r == PTRACE_INTERRUPT)) ||
+			(traces & RIGHTS_COMMAND && r == PTRACE_CONT);
 
 		if (ask(r) != (left ? ESRCH : EPERM))
 			return 1;
@@ -44,11 +47,20 @@ static int wrong_request(bool may_stop)
 	for (size_t i = 0; i < ARRAY_SIZE(large); i++)
 		if (ask(large[i]) != EPERM)
 			return 2;
+	for (uint64_t at = 0; at < sizeof(struct user) + 64; at += 8) {
+		bool debug = at >= offsetof(struct user, u_debugreg) &&
+			     at < offsetof(struct user, u_debugreg) +
+					     sizeof(((struct user *)NULL)->u_debugreg);
+		int want = traces & RIGHTS_COMMAND && debug ? ESRCH : EPERM;
+
+		if (syscall(SYS_ptrace, PTRACE_POKEUSER, NO_PID, at, 0) == 0 || errno != want)
+			return 3;
+	}
 	return 0;
 }
 
 /* The status of a child that has given up its rights. */
-static int given_up(bool may_stop)
+static int given_up(unsigned traces)
 {
 	const struct kernel_features features = {0};
 	int status;
@@ -56,7 +68,7 @@ static int given_up(bool may_stop)
 
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit(rights__give_up(&features, may_stop) ? 9 : wrong_request(may_stop));
+		_exit(rights__give_up(&features, traces) ? 9 : wrong_request(traces));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
@@ -67,8 +79,8 @@ static void test_ptrace(void **state)
 	(void)state;
 	if (SANITIZED)
 		skip();
-	assert_int_equal(given_up(false), 0);
-	assert_int_equal(given_up(true), 0);
+	for (unsigned traces = 0; traces <= (RIGHTS_STOP | RIGHTS_COMMAND); traces++)
+		assert_int_equal(given_up(traces), 0);
 }
 
 int main(void)

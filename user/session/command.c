@@ -12,19 +12,24 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "session_priv.h"
 
 /* The program is stopped for no longer than this, whatever is not ready by then. */
 #define HOLD_MAX_NS 5000000000ULL
+/* The dynamic linker is waited for no longer than this, and looked after this often. */
+#define LOAD_MAX_NS  1000000000ULL
+#define LOAD_LOOK_NS 200000
 /* On its way to the exec a signal may stop the child: it is looked after this often. */
 #define EXEC_LOOK_MS 10
 
 enum hold {
 	HOLD_OFF = 0, /* it runs by itself */
 	HOLD_TRACED,  /* it will stop at its exec */
-	HOLD_STOPPED, /* it is stopped there */
+	HOLD_STOPPED, /* it is stopped there, or at its entry */
+	HOLD_LOADING, /* it is on its way from the one to the other */
 };
 
 struct command {
@@ -126,13 +131,18 @@ static void detach(struct command *c, int sig)
 	c->hold = HOLD_OFF;
 }
 
-/* At its exec it stays stopped; any other stop, by a signal, is none of our business. */
+/* At its exec and at its entry it stays stopped; any other stop, by a signal, is none of our
+ * business. */
 static void on_stop(struct command *c, int status)
 {
-	if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
+	bool at_entry = c->hold == HOLD_LOADING && status >> 8 == SIGTRAP;
+
+	if (c->hold == HOLD_LOADING)
+		entry__clear(c->pid);
+	if (at_entry || status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
 		c->hold = HOLD_STOPPED;
 		c->held_ns = time__monotonic_ns();
-	} else if (c->hold == HOLD_TRACED) {
+	} else if (c->hold != HOLD_OFF) {
 		detach(c, status >> 16 ? 0 : WSTOPSIG(status));
 	}
 }
@@ -153,6 +163,34 @@ static bool collect(struct command *c, int flags)
 	    (c->let_go || time__monotonic_ns() - c->held_ns > HOLD_MAX_NS))
 		detach(c, 0);
 	return c->ended;
+}
+
+/* The kernel reports the exec just before the stop. */
+static bool is_at_exec(struct command *c)
+{
+	for (int i = 0; i < EXEC_LOOK_MS && !collect(c, WNOHANG) && c->hold == HOLD_TRACED; i++)
+		poll(NULL, 0, 1);
+	return c->hold == HOLD_STOPPED && !c->ended;
+}
+
+bool command__load(struct command *c)
+{
+	const struct timespec look = {.tv_nsec = LOAD_LOOK_NS};
+	uint64_t until = time__monotonic_ns() + LOAD_MAX_NS;
+	int err;
+
+	if (!command__holds(c) || c->let_go || !is_at_exec(c))
+		return false;
+	err = entry__set(c->pid);
+	if (err || ptrace(PTRACE_CONT, c->pid, 0, 0)) {
+		log_debug("%s: is not stopped at its entry: %s", c->name,
+			  strerror(err ? -err : errno));
+		return false;
+	}
+	c->hold = HOLD_LOADING;
+	while (!collect(c, WNOHANG) && c->hold == HOLD_LOADING && time__monotonic_ns() < until)
+		nanosleep(&look, NULL);
+	return c->hold == HOLD_STOPPED && !c->ended;
 }
 
 bool command__holds(const struct command *c)

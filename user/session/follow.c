@@ -386,6 +386,30 @@ void follow__running(struct session *s, pid_t pid)
 
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
 
+/*
+ * The command's program, stopped at its exec, is let go; with all its libraries known, where that
+ * can be had. `err`: of the look at its exec, when a runtime that is a library was not there yet.
+ */
+static int start_loaded(struct session *s, const struct wire_proc_new *rec, int err)
+{
+	struct member *m;
+
+	/* each of these may take a second, and we are alive */
+	kernel__beat(s->kernel);
+	if (command__load(s->command)) {
+		kernel__beat(s->kernel);
+		s->rows_until_ns = time__monotonic_ns() + HELD_ROWS_NS;
+		if (err == -EAGAIN || err == -ENOEXEC)
+			err = look_at(s, (pid_t)rec->h.tgid, rec, true);
+		m = members__find_live(s->members, (pid_t)rec->h.tgid);
+		if (m)
+			member__read_maps(s, m);
+		kernel__beat(s->kernel);
+	}
+	command__let_go(s->command);
+	return err;
+}
+
 void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 {
 	uint64_t now = time__monotonic_ns();
@@ -409,7 +433,7 @@ void follow__on_new(struct session *s, const struct wire_proc_new *rec)
 	if (held || (rec->flags & WIRE_PROC_TARGET))
 		err = look_at(s, (pid_t)rec->h.tgid, rec, true);
 	if (held)
-		command__let_go(s->command);
+		err = start_loaded(s, rec, err);
 	/* what holds no runtime may load one later: look_again() knows whether that is reported */
 	if (err == -EAGAIN || err == -EBUSY || (held && err == -ENOEXEC))
 		candidates__add(all, rec, rec->flags & WIRE_PROC_FORK ? now + FORK_WAIT_NS : now,

@@ -64,10 +64,12 @@ static int open_kernel(struct session *s)
 		.tsos = o->output->lanes & EXPORT_LANES_HASKELL,
 		.kernel_stacks = o->kernel_stacks,
 	};
+	unsigned traces = (s->opts->freeze_ms ? RIGHTS_STOP : 0) |
+			  (o->kind == SESSION_COMMAND ? RIGHTS_COMMAND : 0);
 	int err = kernel__open(&opts, &s->kernel);
 
 	if (!err)
-		err = rights__give_up(&s->features, s->opts->freeze_ms > 0);
+		err = rights__give_up(&s->features, traces);
 	return err ? err : open_timeline(s);
 }
 

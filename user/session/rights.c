@@ -4,10 +4,12 @@
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 
 #include "confine/caps.h"
 #include "confine/filter_program.h"
@@ -114,10 +116,10 @@ static const int refused[] = {
 #if defined(SANITIZED)
 
 /* A sanitizer looks for leaks by it. */
-static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
+static int refuse_ptrace(scmp_filter_ctx f, unsigned traces)
 {
 	(void)f;
-	(void)may_stop;
+	(void)traces;
 	return 0;
 }
 
@@ -143,20 +145,50 @@ static int refuse_requests(scmp_filter_ctx f, uint64_t first, uint64_t last)
 	return err;
 }
 
+/* Of a command's registers only those of entry.c are to be written. */
+static int refuse_registers(scmp_filter_ctx f)
+{
+#if defined(__x86_64__)
+	const uint64_t first = offsetof(struct user, u_debugreg);
+	const uint64_t last = first + sizeof(((struct user *)NULL)->u_debugreg) - 1;
+	const struct scmp_arg_cmp request = SCMP_A0_64(SCMP_CMP_EQ, PTRACE_POKEUSER);
+	int err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 2, request,
+				   SCMP_A2_64(SCMP_CMP_LT, first));
+
+	return err ? err
+		   : seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 2, request,
+				      SCMP_A2_64(SCMP_CMP_GT, last));
+#else
+	return seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
+				SCMP_A0_64(SCMP_CMP_EQ, PTRACE_POKEUSER));
+#endif
+}
+
 /*
- * Of ptrace() only PTRACE_DETACH is left, to let go of the command, which was stopped before; and,
- * if processes are to be stopped for a while, the two requests that do so (process/freeze.h).
+ * Of ptrace() PTRACE_DETACH is left, to let go of the command, which was stopped before; two
+ * requests that take it to its entry; and, if processes are to be stopped for a while, the two that
+ * do so (process/freeze.h).
  */
-static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
+static int refuse_ptrace(scmp_filter_ctx f, unsigned traces)
 {
 	/* in this order */
-	const uint64_t left[] = {PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT};
+	const struct {
+		uint64_t request;
+		unsigned of;
+	} left[] = {{PTRACE_POKEUSER, RIGHTS_COMMAND},
+		    {PTRACE_CONT, RIGHTS_COMMAND},
+		    {PTRACE_DETACH, ~0U},
+		    {PTRACE_SEIZE, RIGHTS_STOP},
+		    {PTRACE_INTERRUPT, RIGHTS_STOP}};
 	uint64_t next = 0;
-	int err = 0;
+	int err = traces & RIGHTS_COMMAND ? refuse_registers(f) : 0;
 
-	for (size_t i = 0; i < (may_stop ? ARRAY_SIZE(left) : 1) && !err; i++) {
-		err = left[i] > next ? refuse_requests(f, next, left[i] - 1) : 0;
-		next = left[i] + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(left) && !err; i++) {
+		if (left[i].of != ~0U && !(traces & left[i].of))
+			continue;
+		if (left[i].request > next)
+			err = refuse_requests(f, next, left[i].request - 1);
+		next = left[i].request + 1;
 	}
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ptrace), 1,
@@ -166,9 +198,9 @@ static int refuse_ptrace(scmp_filter_ctx f, bool may_stop)
 
 #endif
 
-static int add_refused(scmp_filter_ctx f, const void *may_stop)
+static int add_refused(scmp_filter_ctx f, const void *traces)
 {
-	int err = refuse_ptrace(f, *(const bool *)may_stop);
+	int err = refuse_ptrace(f, *(const unsigned *)traces);
 
 	for (size_t i = 0; i < ARRAY_SIZE(refused) && !err; i++)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
@@ -176,10 +208,10 @@ static int add_refused(scmp_filter_ctx f, const void *may_stop)
 }
 
 /* Of a process that cannot gain rights: PR_SET_NO_NEW_PRIVS. */
-static int refuse_calls(bool may_stop)
+static int refuse_calls(unsigned traces)
 {
 	struct sock_fprog program;
-	int err = filter_program__make(SCMP_ACT_ALLOW, add_refused, &may_stop, &program);
+	int err = filter_program__make(SCMP_ACT_ALLOW, add_refused, &traces, &program);
 
 	if (err)
 		return err;
@@ -189,14 +221,14 @@ static int refuse_calls(bool may_stop)
 	return err;
 }
 
-int rights__give_up(const struct kernel_features *features, bool may_stop)
+int rights__give_up(const struct kernel_features *features, unsigned traces)
 {
 	int err = drop_caps(features);
 
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err)
-		err = refuse_calls(may_stop);
+		err = refuse_calls(traces);
 	if (err)
 		log_error("rights that are not needed cannot be given up: %s", strerror(-err));
 	return err;

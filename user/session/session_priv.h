@@ -102,6 +102,12 @@ int command__go(struct command *c);
  * however it does. Where it could not be stopped it runs. Any number of times.
  */
 void command__let_go(struct command *c);
+/*
+ * Lets the program, which is stopped at its exec, go on to its own first instruction, where all its
+ * libraries are mapped. True: it is stopped there, for no longer than before. False: it is where it
+ * was (it has no dynamic linker, or this processor cannot stop it), or runs.
+ */
+bool command__load(struct command *c);
 /* Whether it is, or is about to be, stopped at its exec. */
 bool command__holds(const struct command *c);
 /* True once it has ended; collects it then. */
@@ -119,6 +125,14 @@ int command__status(const struct command *c);
 /* CPU time that it used, children that it waited for included; 0 before it has ended. */
 uint64_t command__cpu_ns(const struct command *c);
 
+/* ── entry.c ─────────────────────────────────────────────────────────────────────────────── */
+
+/* The process, which is traced by us and stopped, will stop with SIGTRAP at its program's entry.
+ * -ENOENT: no dynamic linker works before that; others: this machine cannot do it. */
+int entry__set(pid_t pid);
+/* No more. The process must be stopped. */
+void entry__clear(pid_t pid);
+
 /* ── sparing.c ───────────────────────────────────────────────────────────────────────────── */
 
 /* To be called in each turn of the loop: takes fewer samples beyond opts->max_cpu_percent. */
@@ -135,10 +149,14 @@ void alive__report(struct session *s, uint64_t now);
 
 /*
  * Gives up the capabilities and system calls that the rest of the session does not need, for good.
- * Before there are threads. `may_stop`: processes are to be stopped (process/freeze.h). Prints a
- * line on failure.
+ * Before there are threads. `traces`: of enum rights_trace. Prints a line on failure.
  */
-int rights__give_up(const struct kernel_features *features, bool may_stop);
+int rights__give_up(const struct kernel_features *features, unsigned traces);
+
+enum rights_trace {
+	RIGHTS_STOP = 1,    /* processes are to be stopped (process/freeze.h) */
+	RIGHTS_COMMAND = 2, /* there is a command to be taken to its entry (entry.c) */
+};
 
 /* ── switched.c: the operator's switch ───────────────────────────────────────────────────── */
 
