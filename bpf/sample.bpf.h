@@ -32,14 +32,16 @@ SS_INLINE void regs_of(struct task_struct *task, struct walk_regs *r)
 {
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 ip = ARCH_IP(u), sp = ARCH_SP(u), fp = ARCH_FP(u), base = ARCH_BASE(u);
-	u64 saved = ARCH_SAVED(u);
+	u64 saved = ARCH_SAVED(u), rdi = ARCH_ARG1(u);
 
 	ss_barrier(saved);
+	ss_barrier(rdi);
 	ss_barrier(ip);
 	ss_barrier(sp);
 	ss_barrier(fp);
 	ss_barrier(base);
-	*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base, .saved = saved};
+	*r = (struct walk_regs){
+		.ip = ip, .sp = sp, .fp = fp, .base = base, .saved = saved, .rdi = rdi};
 }
 
 /* User registers: the interrupted ones, or those with which the kernel was entered. */
@@ -49,13 +51,15 @@ SS_INLINE void sample_regs(struct bpf_perf_event_data *ctx, struct task_struct *
 	if (ARCH_FROM_USER(&ctx->regs)) {
 		u64 ip = ARCH_IP(&ctx->regs), sp = ARCH_SP(&ctx->regs);
 		u64 fp = ARCH_FP(&ctx->regs), base = ARCH_BASE(&ctx->regs);
+		u64 rdi = ARCH_ARG1(&ctx->regs);
 
 		/* or clang loads through one of two pointers, and the verifier wants ctx itself */
 		ss_barrier(ip);
 		ss_barrier(sp);
 		ss_barrier(fp);
 		ss_barrier(base);
-		*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base};
+		ss_barrier(rdi);
+		*r = (struct walk_regs){.ip = ip, .sp = sp, .fp = fp, .base = base, .rdi = rdi};
 		*in_kernel = 0;
 	} else {
 		regs_of(task, r);

@@ -34,6 +34,7 @@ struct unw {
 	u64 pc;	    /* looked up next */
 	u64 ra;	    /* the return address that it came from */
 	u64 sp, bp; /* of the frame that pc is in */
+	u64 rdi;    /* the innermost frame's */
 	u64 find;   /* the searches' */
 	u32 lo, hi;
 	u32 file, rows; /* the file in which is searched, and where its rows begin */
@@ -313,13 +314,24 @@ SS_INLINE long unw_bp(const struct stg *g, u64 cfa, u32 slot, u64 below)
 	return mem_u64(g->mem, &u->bp, at);
 }
 
+/* A function that has taken its return address off the stack. Nothing of it is left there. */
+SS_INLINE long unw_leaf(struct unw *u, u32 leaf)
+{
+	if (!leaf || !u->rdi)
+		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_RULE);
+	u->sp += WIRE_CFI_OFFSET(u->rule);
+	u->ra = u->rdi;
+	u->pc = u->ra - 1;
+	return 0;
+}
+
 /* One frame; a callback of bpf_loop. */
 static long unw_step(u32 i, void *ctx)
 {
 	const struct stg *g = ctx;
 	struct unw *u = g->unw;
 	u64 words[2] = {}, cfa;
-	u32 kind;
+	u32 kind, leaf = !u->put;
 
 	(void)i;
 	unw_find(g);
@@ -333,6 +345,8 @@ static long unw_step(u32 i, void *ctx)
 	u->put = 1;
 	if (kind == WIRE_CFI_END)
 		return unw_stop(u, UNW_END, 0);
+	if (kind == WIRE_CFI_LEAF_RDI)
+		return unw_leaf(u, leaf);
 	/* not more than the record holds, with room for what stands below */
 	if (!g->w->in_tail && g->w->n >= g->w->leaf)
 		return unw_stop(u, UNW_FAIL, WIRE_CAUSE_C_TOO_DEEP);

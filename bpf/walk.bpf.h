@@ -38,6 +38,7 @@ struct walk_regs {
 	u64 fp;	   /* C's frame pointer, in Haskell code Sp */
 	u64 base;  /* in Haskell code BaseReg */
 	u64 saved; /* for walk_unprobe alone */
+	u64 rdi;   /* for WIRE_CFI_LEAF_RDI alone */
 };
 
 /* State of one walk: in a map, as struct stg_walk is. */
@@ -459,6 +460,7 @@ SS_NOINLINE void walk_begin(const struct walk_ctx *c, const struct wire_rts *rts
 	u->pc = u->ra = regs->ip;
 	u->sp = regs->sp;
 	u->bp = regs->fp;
+	u->rdi = regs->rdi;
 	u->bp_known = 1;
 	u->put = 0;
 	if (s->running) {

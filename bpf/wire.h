@@ -686,6 +686,8 @@ enum wire_cfi {
 	WIRE_CFI_STGRUN = 8,	 /* rsp + offset points at StgRun's 16 kB of reserved stack */
 	WIRE_CFI_END = 9,	 /* the outermost frame */
 	WIRE_CFI_UNKNOWN = 10,	 /* a rule that none of these can express */
+	WIRE_CFI_LEAF_RDI = 11,	 /* CFA = rsp + offset, and the return address is in rdi: of the
+				    thread's innermost frame alone (glibc's vfork) */
 };
 
 /* struct ucontext, x86-64: where a signal frame keeps registers, from its first byte on */

@@ -221,6 +221,10 @@ static void by_rule(uint32_t rule, uint64_t pc, struct answer *ret)
 				       memory(RSP + off + WIRE_CFI_STGRUN_IP),
 				       memory(RSP + off + WIRE_CFI_STGRUN_BP)};
 		return;
+	case WIRE_CFI_LEAF_RDI:
+		*ret = (struct answer){RSP + off, BAD,
+				       RBP}; /* evaluate() knows no registers but two */
+		return;
 	case WIRE_CFI_END:
 		ret->ra = 0;
 		return;
@@ -339,6 +343,37 @@ static void test_self(void **state)
 {
 	(void)state;
 	compare("/proc/self/exe");
+}
+
+/* vfork() has its return address in a register while the child uses its stack. */
+static void test_vfork(void **state)
+{
+	void *at = dlsym(RTLD_DEFAULT, "vfork");
+	unsigned in_register = 0;
+	char buf[4096];
+	Dl_info info;
+	struct file f;
+
+	(void)state;
+	assert_true(at && dladdr(at, &info));
+	assert_true(open_file(file_of("libc.so.6", "vfork", buf), false, &f));
+	for (size_t i = 0; i < f.n_fdes; i++) {
+		uint64_t start = (uint64_t)at - (uint64_t)info.dli_fbase;
+
+		for (uint64_t pc = f.fdes[i].start; start == f.fdes[i].start && pc < f.fdes[i].end;
+		     pc++) {
+			struct answer want = {0}, got;
+			uint32_t rule = cfi_rule(&f.rows, pc);
+
+			assert_true(ask_libdw(f.cfi, pc, &want));
+			by_rule(rule, pc, &got);
+			if (got.cfa != want.cfa || got.ra != want.ra)
+				fail_at(&f, pc, rule, &want, &got);
+			in_register += WIRE_CFI_KIND(rule) == WIRE_CFI_LEAF_RDI;
+		}
+	}
+	assert_true(in_register > 0);
+	close_file(&f);
 }
 
 static void test_outside(void **state)
@@ -491,6 +526,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_libc),	cmocka_unit_test(test_gmp),
 		cmocka_unit_test(test_crypto),	cmocka_unit_test(test_self),
+		cmocka_unit_test(test_vfork),
 		cmocka_unit_test(test_outside), cmocka_unit_test(test_asm_agrees_with_rows),
 		cmocka_unit_test(test_asm),	cmocka_unit_test(test_gmp_inner_loops),
 	};

@@ -168,6 +168,32 @@ static void test_return_address_is_behind_the_call(void **state)
 	free(f);
 }
 
+/* vfork() keeps its return address in a register; only of the innermost frame is that known. */
+static void test_return_address_in_register(void **state)
+{
+	struct fixture *f = make();
+	struct walk_regs regs = {.ip = CODE + 0x3280, .sp = STACK_TOP, .rdi = CODE + 0x1000 + 1};
+	u64 want[] = {frame(WIRE_FRAME_C_IP, CODE + 0x3280), frame(WIRE_FRAME_C_RET, CODE + 0x1001),
+		      frame(WIRE_FRAME_C_RET, CODE + 0x2001)};
+
+	(void)state;
+	add_row(f, CODE + 0x3240, rule(WIRE_CFI_LEAF_RDI, 0, 0));
+	f->rts.where = WIRE_WHERE_FOREIGN;
+	image_put(&f->im, STACK_TOP, CODE + 0x2001);
+	walk_thread(&f->g, &f->t, &f->th, &f->state, &f->rts, 0, &regs);
+	expect(f, want, 3);
+	assert_int_equal(f->w.end_state, WIRE_END_COMPLETE);
+	regs.rdi = 0;
+	stg_init(&f->g, &f->t.layout, WIRE_FRAMES_LEAF, WIRE_FRAMES_ROOT);
+	walk_thread(&f->g, &f->t, &f->th, &f->state, &f->rts, 0, &regs);
+	assert_int_not_equal(f->w.end_state, WIRE_END_COMPLETE);
+	/* a caller's: its rdi is long gone */
+	image_put(&f->im, STACK_TOP, CODE + 0x3281);
+	run(f, CODE + 0x1000, STACK_TOP, 0);
+	assert_int_not_equal(f->w.end_state, WIRE_END_COMPLETE);
+	free(f);
+}
+
 /* An interrupted program counter is no return address: looked up where it is. */
 static void test_signal_frame(void **state)
 {
@@ -486,6 +512,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_start),
 		cmocka_unit_test(test_return_address_is_behind_the_call),
+		cmocka_unit_test(test_return_address_in_register),
 		cmocka_unit_test(test_signal_frame),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_causes),

@@ -20,6 +20,8 @@
 /* System V ABI, figure 3.36: rbp, rsp */
 #define CFI_ARCH_COLUMN_FP 6
 #define CFI_ARCH_COLUMN_SP 7
+/* rdi: where glibc's vfork() keeps its return address (sysdeps/unix/sysv/linux/x86_64/vfork.S) */
+#define CFI_ARCH_COLUMN_RA 5
 #else
 #error "no unwind/arch_NAME.c for this processor"
 #endif

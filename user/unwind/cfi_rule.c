@@ -76,6 +76,17 @@ static uint32_t pack_block(const struct eh_cursor *section, const struct cfi_sta
 	return WIRE_CFI_UNKNOWN;
 }
 
+/* A return address in a register. */
+static uint32_t pack_leaf(const struct cfi_state *s)
+{
+	const struct cfi_place *r = s->regs;
+
+	if (r[CFI_RA].value != CFI_ARCH_COLUMN_RA || r[CFI_FP].how != CFI_UNSAID ||
+	    r[CFI_SP].how != CFI_UNSAID || s->by_expr || cfi_arch__reg(s->reg) != CFI_SP)
+		return WIRE_CFI_UNKNOWN;
+	return rule(WIRE_CFI_LEAF_RDI, s->offset, 0);
+}
+
 static uint32_t pack_expr(const struct eh_cursor *section, const struct cfi_expr *expr, uint32_t bp)
 {
 	struct cfi_shape e;
@@ -101,6 +112,8 @@ uint32_t cfi__pack(const struct eh_cursor *section, const struct cfi_state *s)
 
 	if (ra->how == CFI_UNDEFINED)
 		return WIRE_CFI_END;
+	if (ra->how == CFI_OTHER)
+		return pack_leaf(s);
 	if (ra->how != CFI_OFFSET || ra->value != CFI_ARCH_RA_AT || sp->how != CFI_UNSAID)
 		return pack_block(section, s);
 	bp = bp_rule(section, &s->regs[CFI_FP]);

@@ -225,8 +225,7 @@ static int run_reg_op(struct run *r, uint8_t op)
 	case OP_SAME_VALUE:
 		return set_place(r, column, CFI_UNSAID, 0);
 	case OP_REGISTER:
-		eh_take_leb128(&r->c, false);
-		return set_place(r, column, CFI_OTHER, 0);
+		return set_place(r, column, CFI_OTHER, (int64_t)eh_take_leb128(&r->c, false));
 	default:
 		return -EBADMSG;
 	}

@@ -18,7 +18,7 @@ enum cfi_how {
 	CFI_UNDEFINED,
 	CFI_EXPR,     /* at the address that the expression gives */
 	CFI_VAL_EXPR, /* is what the expression gives */
-	CFI_OTHER,    /* in another register */
+	CFI_OTHER,    /* in another register, whose DWARF number is the value */
 };
 
 struct cfi_expr {
