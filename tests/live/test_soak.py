@@ -60,6 +60,8 @@ class Programs:
             self.truth[target.pid] = target.result(SECONDS + 300)
         else:
             check(target.wait(300) == 0, "Work failed")
+        # there are some two thousand of them in an hour, with two pipes each
+        target.kill()
 
     def come_and_go(self, i):
         n = 0

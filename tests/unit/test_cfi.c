@@ -524,11 +524,15 @@ static void test_gmp_inner_loops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_libc),	cmocka_unit_test(test_gmp),
-		cmocka_unit_test(test_crypto),	cmocka_unit_test(test_self),
+		cmocka_unit_test(test_libc),
+		cmocka_unit_test(test_gmp),
+		cmocka_unit_test(test_crypto),
+		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_vfork),
-		cmocka_unit_test(test_outside), cmocka_unit_test(test_asm_agrees_with_rows),
-		cmocka_unit_test(test_asm),	cmocka_unit_test(test_gmp_inner_loops),
+		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_asm_agrees_with_rows),
+		cmocka_unit_test(test_asm),
+		cmocka_unit_test(test_gmp_inner_loops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
