@@ -16,6 +16,7 @@
 /* Where looks go by the samples of the target, which may be few: over a longer time, and some. */
 #define ALLOC_LONG_NS	 1000000000ULL
 #define ALLOC_LEAST	 2
+#define ALLOC_FIRST	 8
 #define ALLOC_MOST_EVERY 65536
 
 SS_INLINE struct wire_heap_state *alloc_state(u32 tgid)
@@ -37,6 +38,9 @@ SS_INLINE void alloc_set_most(struct wire_heap_state *st, u32 tgid)
 	const struct wire_cost *c = bpf_map_lookup_elem(&costs, &tgid);
 	u64 samples = c ? c->samples : 0, n = samples - st->samples;
 
+	/* nothing is known of the first period */
+	if (!st->period_ns)
+		n = ALLOC_FIRST;
 	st->samples = samples;
 	st->most = n > ALLOC_LEAST ? n : ALLOC_LEAST;
 }
@@ -57,10 +61,10 @@ SS_INLINE int alloc_may(struct wire_heap_state *st, u32 tgid, u64 now)
 	if (now - st->period_ns >= period) {
 		if (2 * st->taken < most && st->every > 1)
 			st->every /= 2;
-		st->period_ns = now;
-		st->taken = 0;
 		if (stacks_by_samples)
 			alloc_set_most(st, tgid);
+		st->period_ns = now;
+		st->taken = 0;
 	} else if (st->taken >= most && st->every < ALLOC_MOST_EVERY) {
 		st->every *= 2;
 		st->taken = 0;
