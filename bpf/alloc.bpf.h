@@ -13,7 +13,8 @@
 #include "heap.bpf.h"
 
 #define ALLOC_PERIOD_NS 100000000ULL
-/* Where looks go by the samples of the target, which may be few: over a longer time, and some. */
+/* Where looks go by the samples of the target, which may be few: in so long a time, so many at
+ * least, and about so many before there are samples to go by. */
 #define ALLOC_LONG_NS	 1000000000ULL
 #define ALLOC_LEAST	 2
 #define ALLOC_FIRST	 8

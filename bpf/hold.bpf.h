@@ -29,7 +29,7 @@ SS_INLINE int hold_may(const struct wire_target *t, const struct wire_thread_ent
 	const struct wire_thread *seen = &e->th;
 	u64 out = seen->off_since_ns, since = e->held_ns ? e->held_since_ns : out;
 
-	if (!hold_for_ns || !out || seen->depth || now - since >= hold_for_ns)
+	if (!hold_for_ns || hold_paused || !out || seen->depth || now - since >= hold_for_ns)
 		return 0;
 	if (seen->off_state)
 		return seen->tick_slept;

@@ -28,6 +28,9 @@ const volatile __u32 follow_tsos = 0; /* report which Haskell thread runs */
 
 const volatile __u64 held_up_ns = WIRE_HELD_UP_NS; /* how long it may be held up */
 
+/* 1: none is held at present, since user space is about to read what threads are doing. */
+__u32 hold_paused;
+
 /* When user space's loop turned last; 0: it has not begun. */
 __u64 beat_ns;
 

@@ -124,16 +124,22 @@ SS_INLINE void off_end(struct wire_target *t, struct wire_thread *seen, struct s
 
 /*
  * The thread runs, though no switch was seen: some kernels leave out the sched_switch of certain
- * threads that the CPU was taken from (seen on a 6.18 guest kernel). It was switched in between its
- * wake-up and now; a CPU that waits for work takes up what wakes at once.
+ * threads that the CPU was taken from (seen on a 6.18 guest kernel). It has been on the CPU for as
+ * long as it has run by the scheduler's account, which is exact at a switch and lags by a tick at
+ * most in between; at a low frequency the next sample may be far away.
  */
 SS_INLINE void off_end_unseen(struct wire_target *t, struct wire_thread *seen, struct scratch *s,
-			      u32 tgid, u32 tid, u64 now)
+			      struct task_struct *task, u64 now)
 {
-	u64 wake = seen->wake_ns;
+	u64 ran = task->se.sum_exec_runtime - thread_entry(seen)->out_ran_ns;
+	u64 out = seen->off_since_ns, wake = seen->wake_ns, in = now - ran;
 
 	count(WIRE_CNT_NO_SWITCH_IN);
-	off_end(t, seen, s, tgid, tid, wake > seen->off_since_ns && wake < now ? wake : now);
+	if (ran > now || in < out)
+		in = out;
+	if (wake > in && wake < now)
+		in = wake;
+	off_end(t, seen, s, task->tgid, task->pid, in);
 }
 
 #endif

@@ -44,7 +44,7 @@ SS_INLINE void probe_on_cpu(struct wire_target *t, struct wire_thread *seen,
 	s = scratch_claim();
 	if (!s)
 		return;
-	off_end_unseen(t, seen, s, task->tgid, task->pid, now);
+	off_end_unseen(t, seen, s, task, now);
 	scratch_release(s);
 }
 

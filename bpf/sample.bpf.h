@@ -160,7 +160,7 @@ SS_INLINE int sample_take(struct bpf_perf_event_data *ctx, struct wire_target *t
 		return 0;
 	seen = thread_find(task->pid);
 	if (seen && seen->off_since_ns)
-		off_end_unseen(t, seen, s, task->tgid, task->pid, now);
+		off_end_unseen(t, seen, s, task, now);
 	if (seen)
 		hold_end(seen, s, task->tgid, task->pid, now);
 	sample_count(tgid);

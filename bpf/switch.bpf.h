@@ -181,7 +181,7 @@ SS_NOINLINE int off_again(struct wire_target *t, struct wire_thread *seen, struc
 	struct pt_regs *u = (struct pt_regs *)bpf_task_pt_regs(task);
 	u32 unknown = seen->epoch ? 0 : WIRE_RTS_CALLS_UNKNOWN;
 
-	if (!hold_for_ns || seen->depth || !seen->off_state != !state ||
+	if (seen->depth || !seen->off_state != !state ||
 	    seen->off_rts.flags != (WIRE_RTS_IN_KERNEL | unknown))
 		return 0;
 	if (state)
@@ -189,6 +189,7 @@ SS_NOINLINE int off_again(struct wire_target *t, struct wire_thread *seen, struc
 	rts_thread_of(task, seen, &s->th);
 	if (!rts_same(0, t, &s->th, thread_entry(seen)->task, &seen->off_rts))
 		return 0;
+	seen->resume_incall = 0; /* as off_look() has it of Haskell code */
 	return 1;
 }
 
@@ -205,21 +206,22 @@ SS_INLINE void switch_out(void *ctx, struct wire_target *t, struct task_struct *
 	if (!seen || !s)
 		return;
 	if (seen->off_since_ns)
-		off_end_unseen(t, seen, s, task->tgid, task->pid, now);
+		off_end_unseen(t, seen, s, task, now);
 	calls_sync(t, seen);
 	seen->has_stack = 0;
 	/* the timer's thread soon sleeps again */
 	short_stay = stacks_by_samples && !state && is_ticker(next);
-	if (state || short_stay || !off_stack_is_due(task->tgid))
+	if (hold_for_ns && (state || short_stay || !off_stack_is_due(task->tgid)))
 		again = off_again(t, seen, s, task, state);
 	if (!again)
 		off_look(ctx, t, seen, s, task, now, state, !short_stay);
-	/* where it stood says nothing that its samples do not, and would have to be named */
+	/* where it stood shows no more than its samples do, and would have to be named */
 	if (stacks_by_samples && !state && !seen->has_stack && !seen->depth &&
 	    seen->off_rts.where == WIRE_WHERE_HASKELL)
 		seen->off_ip = 0;
 	tso_note(t, seen, s, &seen->off_rts, task->tgid, task->pid, now);
 	tick_thread_out(t, seen, s, task, now);
+	thread_entry(seen)->out_ran_ns = task->se.sum_exec_runtime;
 	seen->wake_ns = state ? 0 : now;
 	seen->off_since_ns = now;
 }

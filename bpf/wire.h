@@ -628,8 +628,9 @@ struct wire_thread_entry {
 	__u64 held_ns; /* stays off the CPU that are in no record yet; see bpf/hold.bpf.h */
 	__u64 held_runnable_ns; /* of it runnable */
 	__u64 held_since_ns;	/* when the first of them began */
+	__u64 out_ran_ns; /* what it had run by the last switch-out, by the scheduler's account */
 };
-WIRE_ASSERT_SIZE(struct wire_thread_entry, 1152);
+WIRE_ASSERT_SIZE(struct wire_thread_entry, 1160);
 
 /* Value of `off_stacks`, keyed by tid. */
 struct wire_off_stack {

@@ -137,8 +137,8 @@ typedef int (*kernel_record_fn)(void *ctx, const void *record, size_t size);
 /* Waits up to timeout_ms for records, hands over what there is; fn's first failure is returned. */
 int kernel__drain(struct kernel *kernel, int timeout_ms, kernel_record_fn fn, void *ctx);
 /*
- * Has the kernel side send what it holds back of short stays off the CPU (bpf/hold.bpf.h): to be
- * called before the drain that a reading of threads follows.
+ * Makes the kernel side send the short stays off the CPU that it holds (bpf/hold.bpf.h): to be
+ * called before the drain that a reading of threads follows. None is held until that is over.
  */
 void kernel__flush(struct kernel *kernel);
 /* Whether the sampler's frequency is so low that events are sparse, too (KERNEL_SPARSE_HZ). */

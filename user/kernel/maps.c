@@ -86,6 +86,7 @@ void kernel__flush(struct kernel *kernel)
 
 	if (!kernel->sparse)
 		return;
+	__atomic_store_n(&kernel->skel->bss->hold_paused, 1, __ATOMIC_SEQ_CST);
 	err = bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.on_flush), &run);
 	/* short stays are then counted in the next window, or at the end as time on the CPU */
 	if (err)
@@ -114,6 +115,7 @@ int kernel__threads(struct kernel *kernel,
 		key = next;
 		at = &key;
 	}
+	__atomic_store_n(&kernel->skel->bss->hold_paused, 0, __ATOMIC_SEQ_CST);
 	return err;
 }
 

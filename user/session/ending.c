@@ -91,7 +91,7 @@ static void note_inferred(struct session *s)
 	if (switches) {
 		snprintf(text, sizeof(text),
 			 "%llu context switch%s not reported by the kernel; %s inferred from "
-			 "wake-ups",
+			 "the CPU time of threads",
 			 switches, switches == 1 ? " was" : "es were",
 			 switches == 1 ? "its time was" : "their times were");
 		add_missing_to_all(s, text);

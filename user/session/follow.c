@@ -387,8 +387,9 @@ void follow__running(struct session *s, pid_t pid)
 /* ── what the kernel reports ─────────────────────────────────────────────────────────────── */
 
 /*
- * The command's program, stopped at its exec, is let go; with all its libraries known, where that
- * can be had. `err`: of the look at its exec, when a runtime that is a library was not there yet.
+ * The command's program, stopped at its exec, is let go; with all its libraries known, where it can
+ * be stopped at its entry. `err`: of the look at its exec, when a runtime that is a library was not
+ * there yet.
  */
 static int start_loaded(struct session *s, const struct wire_proc_new *rec, int err)
 {
