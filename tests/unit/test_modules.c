@@ -297,6 +297,80 @@ static void test_collected(void **state)
 	free(w);
 }
 
+/* An instruction's address, as a number or relative to what follows it. */
+static void address(struct world *w, uint64_t from, uint64_t to, bool relative)
+{
+	refer(w, from, relative ? to - (from + 4) : to);
+}
+
+/*
+ * A program of which nothing has Main's name; its entry leads to main() at once, or as musl's does,
+ * and main() runs a closure of Main, or another program's has none.
+ */
+static struct modules *read_program(struct world *w, bool relative, bool as_musl, bool runs,
+				    uint64_t ret_functions[3])
+{
+	uint64_t start = w->text, closure, main_at;
+	Elf64_Ehdr eh;
+
+	w->text += 256;
+	function(w, 8);
+	con(w, "own-1.0-exe:Lib.T");
+	ret_functions[0] = function(w, 8);
+	closure = w->data;
+	ret_functions[1] = function(w, 1);
+	main_at = w->text + 3;
+	w->text += 512;
+	ret_functions[2] = function(w, 8);
+	con(w, "other-2.0:A.X");
+	function(w, 64);
+	if (runs)
+		address(w, main_at + 200, closure, relative);
+	if (as_musl)
+		address(w, start + 20, start + 128, relative);
+	address(w, start + (as_musl ? 140 : 30), main_at, relative);
+	memcpy(&eh, w->bytes, sizeof(eh));
+	eh.e_entry = start;
+	memcpy(w->bytes, &eh, sizeof(eh));
+	return read_modules(w);
+}
+
+/* What is before main() is the program's, and the last of it Main's. */
+static void test_main(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 4; way++) {
+		struct world *w = world_new();
+		uint64_t functions[3];
+		struct modules *m = read_program(w, way & 1, way & 2, true, functions);
+		struct modules_hit hit;
+
+		assert_module(m, functions[0], "own-1.0-exe", "Main");
+		assert_int_equal(modules__find(m, functions[0], &hit), 0);
+		/* a module without a mark may be there */
+		assert_true(hit.uncertain);
+		assert_module(m, functions[1], "own-1.0-exe", "Main");
+		assert_int_equal(modules__find(m, functions[1], &hit), 0);
+		assert_false(hit.uncertain);
+		assert_module(m, functions[2], "other-2.0", "A");
+		modules__free(m);
+		free(w);
+	}
+}
+
+/* C's main() that starts no closure shows nothing. */
+static void test_other_main(void **state)
+{
+	struct world *w = world_new();
+	uint64_t functions[3];
+	struct modules *m = read_program(w, false, false, false, functions);
+
+	(void)state;
+	assert_module(m, functions[0], "other-2.0", "A");
+	modules__free(m);
+	free(w);
+}
+
 static void test_nothing(void **state)
 {
 	struct world *w = world_new();
@@ -383,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_constructors), cmocka_unit_test(test_references),
 		cmocka_unit_test(test_collected),    cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_check),
+		cmocka_unit_test(test_main),	     cmocka_unit_test(test_other_main),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,11 @@ bool elf__is_pie_or_dso(const struct elf_file *elf)
 	return elf->heads.type == ET_DYN;
 }
 
+uint64_t elf__entry(const struct elf_file *elf)
+{
+	return elf->heads.entry;
+}
+
 bool elf__build_id(const struct elf_file *elf, char out[41])
 {
 	memcpy(out, elf->heads.build_id, sizeof(elf->heads.build_id));

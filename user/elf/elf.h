@@ -55,6 +55,7 @@ int elf__peek(int fd, uint16_t *ret_machine, uint8_t *ret_class);
 
 const char *elf__name(const struct elf_file *elf);
 bool elf__is_pie_or_dso(const struct elf_file *elf); /* ET_DYN */
+uint64_t elf__entry(const struct elf_file *elf);     /* where a program starts; 0: nowhere */
 /* Hex, at most 40 digits and NUL; false if there is none. */
 bool elf__build_id(const struct elf_file *elf, char out[41]);
 

@@ -188,6 +188,7 @@ int elf_heads__parse(struct elf_file *elf)
 	if (err)
 		return err;
 	elf->heads.type = h.e_type;
+	elf->heads.entry = h.e_entry;
 	err = read_segments(elf, &h);
 	if (err)
 		return err;

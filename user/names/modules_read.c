@@ -23,6 +23,7 @@ struct item {
 	/* The code of the static closures before and after $trModule, else its constructors' */
 	uint64_t before, after;
 	uint64_t begins; /* 0: not known */
+	uint64_t ends;	 /* where C's main() follows; 0: not known */
 	bool surely;	 /* it begins there: one function that makes one constructor may be any */
 	bool whole;	 /* each module of its package has $trModule, so that none is missing */
 };
@@ -30,6 +31,7 @@ struct item {
 struct reader {
 	struct mod_image img;
 	struct mod_marks marks;
+	struct mod_main main;
 	struct strtab *names;
 	struct item *items;
 	size_t n;
@@ -71,6 +73,7 @@ static void merge_items(struct reader *r)
 			r->items[n++] = *it;
 			continue;
 		}
+		last->ends = MAX(last->ends, it->ends);
 		if (it->by_place) {
 			last->first = it->first;
 			continue;
@@ -170,6 +173,68 @@ static void add_places(struct reader *r)
 	}
 }
 
+/* That code may lie before or after what an item has, and is not between two places of another. */
+static bool is_apart(const struct item *it, const struct mod_source *source)
+{
+	return it->after > source->last || MAX(it->before, it->after) < source->first;
+}
+
+/*
+ * The package of code between two modules' own is theirs, where both are of one. False: it is not
+ * known, or another module's mark is among these places, so that some are of functions that were
+ * inlined elsewhere.
+ */
+static bool package_between(const struct reader *r, const struct mod_source *source,
+			    uint32_t *ret_package)
+{
+	const struct item *before = NULL, *after = NULL;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct item *it = &r->items[i];
+
+		if (it->by_place)
+			continue;
+		if (it->name.module == source->module || !is_apart(it, source))
+			return false;
+		if (it->after > source->last)
+			after = !after || it->after < after->after ? it : after;
+		else
+			before = !before || it->after > before->after ? it : before;
+	}
+	if (!after || (before && before->name.package != after->name.package))
+		return false;
+	*ret_package = after->name.package;
+	return true;
+}
+
+/* The modules that only pattern matches have a name of. */
+static int add_sources(struct reader *r)
+{
+	struct mod_source *sources;
+	size_t n_sources, n_items = r->n;
+	struct item *items;
+	int err = mod_sources__find(&r->img, r->names, &sources, &n_sources);
+
+	if (err)
+		return err;
+	items = reallocarray(r->items, r->n + n_sources + 1, sizeof(*items));
+	if (items)
+		r->items = items;
+	for (size_t i = 0; items && i < n_sources; i++) {
+		struct item it = {.name.module = sources[i].module,
+				  .by_place = true,
+				  .before = sources[i].last,
+				  .after = sources[i].first,
+				  .first = sources[i].first};
+
+		if (package_between(r, &sources[i], &it.name.package))
+			items[n_items++] = it;
+	}
+	r->n = n_items;
+	free(sources);
+	return items ? 0 : -ENOMEM;
+}
+
 /*
  * A package whose modules were collected in part lacks $trModule in some. Where it does not, no
  * module is missing that a place in the source could show.
@@ -177,13 +242,17 @@ static void add_places(struct reader *r)
 static int find_whole(struct reader *r)
 {
 	uint32_t n = strtab__count(r->names);
+	bool *lacks = calloc(n, sizeof(*lacks)), any = false;
 	size_t kept = 0;
-	bool *lacks = calloc(n, sizeof(*lacks));
+	int err = 0;
 
 	if (!lacks)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n; i++)
-		lacks[r->items[i].name.package] |= !r->items[i].has_tr && !r->items[i].by_place;
+		if (!r->items[i].has_tr && !r->items[i].by_place)
+			lacks[r->items[i].name.package] = any = true;
+	if (any)
+		err = add_sources(r);
 	for (size_t i = 0; i < r->n; i++) {
 		struct item it = r->items[i];
 
@@ -192,14 +261,38 @@ static int find_whole(struct reader *r)
 			r->items[kept++] = it;
 	}
 	r->n = kept;
+	qsort(r->items, r->n, sizeof(*r->items), by_place);
 	free(lacks);
-	return 0;
+	return err;
+}
+
+/*
+ * The program's Main, which has nothing of a name where sections were collected. What has a name
+ * before it is of the same package, and that is another one than "main" if Cabal built it.
+ */
+static int add_main(struct reader *r)
+{
+	uint64_t code = mod_marks__code_before(&r->marks, r->main.data), nearest = 0;
+	struct item it = {.data = r->main.data, .before = code, .after = code, .ends = r->main.at};
+	int err = strtab__add(r->names, "Main", strlen("Main"), &it.name.module);
+
+	if (!err)
+		err = strtab__add(r->names, "main", strlen("main"), &it.name.package);
+	for (size_t i = 0; i < r->n && !err; i++) {
+		if (r->items[i].after > code || r->items[i].after < nearest)
+			continue;
+		nearest = r->items[i].after;
+		it.name.package = r->items[i].name.package;
+	}
+	if (!err)
+		r->items[r->n++] = it;
+	return err;
 }
 
 static int make_items(struct reader *r)
 {
 	const struct mod_marks *m = &r->marks;
-	int err;
+	int err = 0;
 
 	r->items = calloc(m->n_cons + m->n_trs + m->n_locs + 1, sizeof(*r->items));
 	if (!r->items)
@@ -217,6 +310,10 @@ static int make_items(struct reader *r)
 			.data = m->trs[i].data,
 			.before = mod_marks__code_before(m, m->trs[i].data),
 			.after = MIN(mod_marks__code_after(m, m->trs[i].data), r->img.text_end)};
+	if (r->main.data)
+		err = add_main(r);
+	if (err)
+		return err;
 	merge_items(r);
 	err = find_whole(r);
 	if (!err)
@@ -278,8 +375,10 @@ static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *re
 	struct mod_between where = {.start = start, .low = MAX(start, it->before)};
 	int err;
 
-	if (it->cons) {
-		*ret_cut = (struct mod_cut){it->cons->end, it->cons->end, it->cons->end};
+	if (it->ends || it->cons) {
+		uint64_t end = it->ends ? it->ends : it->cons->end;
+
+		*ret_cut = (struct mod_cut){end, end, end};
 		return 0;
 	}
 	if (next && next->begins > start) {
@@ -319,12 +418,14 @@ static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *re
  */
 static uint64_t certain_from(const struct item *before, const struct item *it, uint64_t start)
 {
-	if (it->by_place)
+	if (it->by_place || (it->ends && !it->has_tr && !it->cons))
 		return MAX(it->after, start);
 	if (it->begins && (it->surely || it->whole))
 		return it->begins;
-	if (!it->cons || (before && before->whole && it->whole))
+	if (before && before->whole && it->whole)
 		return start;
+	if (!it->cons)
+		return MAX(it->after, start);
 	return it->first > start ? MIN(it->first, it->cons->start) : it->cons->start;
 }
 
@@ -371,8 +472,10 @@ int modules_read(const struct elf_file *elf, bool profiled, struct modules_out *
 	err = strtab__new(&r.names);
 	if (!err)
 		err = mod_marks__find(&r.img, r.names, &r.marks);
-	if (!err)
+	if (!err) {
+		mod_main__find(&r.img, &r.marks, &r.main);
 		err = make_items(&r);
+	}
 	if (err)
 		goto out;
 	n = strtab__count(r.names);

@@ -106,6 +106,12 @@ struct mod_loc {
 	uint64_t data;
 };
 
+/* The program's own code ends with Main, and then comes C's main(), which starts it. */
+struct mod_main {
+	uint64_t at;   /* main() */
+	uint64_t data; /* `:Main.main`, the closure that it runs; 0: not found */
+};
+
 /* A static closure and its code. */
 struct mod_static {
 	uint64_t data, code;
@@ -147,6 +153,24 @@ int mod_workers__behind(const struct mod_image *img, const struct mod_marks *mar
 /* Looks for them from the code at `from` on; false: not found. */
 bool mod_workers__find(const struct mod_image *img, const struct mod_marks *marks,
 		       const struct mod_cons *cons, uint64_t from, struct mod_workers *ret_workers);
+
+/* ── modules_source.c: places of pattern matches in source files ─────────────────────────────── */
+
+/* The code that refers to places in a module's source. */
+struct mod_source {
+	uint32_t module;      /* id of a strtab */
+	uint64_t first, last; /* where it does so */
+};
+
+/* One for each module that has any; the caller frees *ret_sources. -ENOMEM. */
+int mod_sources__find(const struct mod_image *img, struct strtab *names,
+		      struct mod_source **ret_sources, size_t *ret_n);
+
+/* ── modules_main.c: where the program's own code ends ───────────────────────────────────────── */
+
+/* Follows the program's entry; ret->data is 0 where it does not lead to GHC's main(). */
+void mod_main__find(const struct mod_image *img, const struct mod_marks *marks,
+		    struct mod_main *ret);
 
 /* ── modules_cut.c: where a module ends that has no mark there ───────────────────────────────── */
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * modules_source: the code that refers to a place in a source file. GHC compiles a failure of a
+ * pattern match with a string like "src/Data/Foo.hs:(12,3)-(14,20)|function bar", the file's path
+ * as the compiler was given it (GHC.HsToCore.Utils.mkErrorAppDs, GHC.HsToCore.Match), and the path
+ * of a module's source ends with the module's name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/search.h"
+#include "elf/elf.h"
+#include "modules_read_priv.h"
+
+#define MAX_STRINGS (1U << 16)
+#define MAX_REFS    (1U << 20)
+#define MAX_PATH    300
+#define FILTER_BITS 16
+
+/* A string with a place, and the module of the file that it is in. */
+struct place {
+	uint64_t vaddr;
+	uint32_t module;
+};
+
+struct ref {
+	uint32_t module;
+	uint64_t code;
+};
+
+struct sources {
+	const struct mod_image *img;
+	struct strtab *names;
+	struct place *places; /* ascending */
+	size_t n_places, cap_places;
+	struct ref *refs;
+	size_t n_refs, cap_refs;
+	/* of the places' addresses, by their hash: what most words of the code are held against */
+	uint64_t filter[(1U << FILTER_BITS) / 64];
+};
+
+static uint32_t hash(uint64_t vaddr)
+{
+	return (uint32_t)((vaddr * 0x9e3779b97f4a7c15ULL) >> (64 - FILTER_BITS));
+}
+
+/* ── the strings ─────────────────────────────────────────────────────────────────────────── */
+
+/*
+ * The module whose source is at a path that ends at `end`: its last directories that can be part of
+ * a module's name, and the file. False: it is no module's.
+ */
+static bool module_of_path(const char *path, const char *end, struct strtab *names,
+			   uint32_t *ret_id)
+{
+	char name[MAX_PATH];
+	const char *from = end;
+	size_t len;
+
+	for (const char *p = end; p > path;) {
+		const char *part = p;
+
+		while (part > path && part[-1] != '/')
+			part--;
+		if (memchr(part, '.', (size_t)(p - part)) ||
+		    !mod_name__is_module(part, (size_t)(p - part)))
+			break;
+		from = part;
+		p = part > path ? part - 1 : path;
+	}
+	len = (size_t)(end - from);
+	if (!len || len > sizeof(name))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		name[i] = from[i] == '/' ? '.' : from[i];
+	return strtab__add(names, name, len, ret_id) == 0;
+}
+
+/* The path's end before the "hs:" at `at`, without the file's ending; NULL: it is no source's. */
+static const char *end_of_path(const char *start, const char *at)
+{
+	if (at - start >= 2 && at[-1] == '.')
+		return at - 1;
+	return at - start >= 3 && at[-1] == 'l' && at[-2] == '.' ? at - 2 : NULL;
+}
+
+/* "hs:" is at `at`, in text that begins at `start`, which has that address. */
+static int take_string(struct sources *s, const char *start, const char *at, uint64_t vaddr)
+{
+	const char *string = at, *path, *end = end_of_path(start, at);
+	struct place place;
+	int err;
+
+	if (!end)
+		return 0;
+	while (string > start && at - string < MAX_PATH && string[-1] >= ' ' && string[-1] <= '~')
+		string--;
+	/* "Pattern match failure in do expression at src/Foo.hs:…" */
+	for (path = end; path > string && path[-1] != ' ';)
+		path--;
+	if ((string > start && string[-1]) || !module_of_path(path, end, s->names, &place.module))
+		return 0;
+	place.vaddr = vaddr + (uint64_t)(string - start);
+	err = ARRAY_RESERVE(s->places, s->cap_places, s->n_places + 1, MAX_STRINGS);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	s->places[s->n_places++] = place;
+	s->filter[hash(place.vaddr) / 64] |= 1ULL << hash(place.vaddr) % 64;
+	return 0;
+}
+
+static int find_strings(struct sources *s, uint64_t from, uint64_t to)
+{
+	const char *start = (const char *)elf__at(s->img->elf, from, to - from);
+	const char *end = start + (to - from), *at = start;
+	int err = 0;
+
+	while (start && !err && (at = memmem(at, (size_t)(end - at), "hs:", 3)))
+		err = take_string(s, start, at++, from);
+	return err;
+}
+
+/* Constants may be in a segment with the code, on either side of it. */
+static int find_places(struct sources *s)
+{
+	const struct mod_image *img = s->img;
+	int err = 0;
+
+	for (size_t i = 0; i < elf__n_segments(img->elf) && !err; i++) {
+		const struct elf_segment *seg = elf__segment(img->elf, i);
+		uint64_t end = seg->vaddr + seg->filesz;
+
+		if (seg->write || !seg->filesz || end < seg->vaddr)
+			continue;
+		if (img->text_start < seg->vaddr || img->text_start >= end) {
+			err = find_strings(s, seg->vaddr, end);
+			continue;
+		}
+		if (img->text_start > seg->vaddr)
+			err = find_strings(s, seg->vaddr, img->text_start);
+		if (!err && img->text_end < end)
+			err = find_strings(s, img->text_end, end);
+	}
+	return err;
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return CMP(x->vaddr, y->vaddr) ?: CMP(x->module, y->module);
+}
+
+/* ── the code ────────────────────────────────────────────────────────────────────────────── */
+
+static int refer(struct sources *s, uint64_t code, uint64_t vaddr)
+{
+	size_t i;
+	int err;
+
+	if (!(s->filter[hash(vaddr) / 64] >> hash(vaddr) % 64 & 1))
+		return 0;
+	i = search__first(s->n_places, k, s->places[k].vaddr >= vaddr);
+	if (i >= s->n_places || s->places[i].vaddr != vaddr)
+		return 0;
+	err = ARRAY_RESERVE(s->refs, s->cap_refs, s->n_refs + 1, MAX_REFS);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	s->refs[s->n_refs++] = (struct ref){s->places[i].module, code};
+	return 0;
+}
+
+/* An address is absolute or relative to what follows it, whatever instruction it is in. */
+static int find_refs(struct sources *s)
+{
+	const struct mod_image *img = s->img;
+	int err = 0;
+
+	for (uint64_t at = img->text_start; at + 4 < img->text_end && !err; at++) {
+		uint32_t v;
+
+		memcpy(&v, img->text + (at - img->text_start), sizeof(v));
+		err = refer(s, at, v);
+		if (!err)
+			err = refer(s, at, at + 4 + (uint64_t)(int64_t)(int32_t)v);
+	}
+	return err;
+}
+
+static int by_module(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	return CMP(x->module, y->module) ?: CMP(x->code, y->code);
+}
+
+/* One for a module: from its first to its last place. */
+static int put_modules(const struct sources *s, struct mod_source **ret_sources, size_t *ret_n)
+{
+	struct mod_source *found = calloc(s->n_refs + 1, sizeof(*found));
+	size_t n = 0;
+
+	if (!found)
+		return -ENOMEM;
+	qsort(s->refs, s->n_refs, sizeof(*s->refs), by_module);
+	for (size_t i = 0; i < s->n_refs; i++) {
+		const struct ref *ref = &s->refs[i];
+
+		if (!n || found[n - 1].module != ref->module)
+			found[n++] = (struct mod_source){.module = ref->module, .first = ref->code};
+		found[n - 1].last = ref->code;
+	}
+	*ret_sources = found;
+	*ret_n = n;
+	return 0;
+}
+
+int mod_sources__find(const struct mod_image *img, struct strtab *names,
+		      struct mod_source **ret_sources, size_t *ret_n)
+{
+	struct sources s = {.img = img, .names = names};
+	int err = find_places(&s);
+
+	if (!err && s.n_places) {
+		qsort(s.places, s.n_places, sizeof(*s.places), by_vaddr);
+		err = find_refs(&s);
+	}
+	if (!err)
+		err = put_modules(&s, ret_sources, ret_n);
+	free(s.places);
+	free(s.refs);
+	return err;
+}
