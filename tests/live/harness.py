@@ -39,6 +39,7 @@ SLOWNESS = float(os.environ.get("SAFESCOPED_SLOWNESS", "1"))
 WAYS = {
     "v": [],
     "thr": ["-threaded"],
+    "split": ["-threaded", "-split-sections"],
     # for programs of which there are two
     "slower": ["-threaded", "-DSLOWER"],
     "p": ["-prof", "-fprof-auto-top"],

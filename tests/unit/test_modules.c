@@ -358,6 +358,72 @@ static void test_main(void **state)
 	}
 }
 
+/* A module of which a program has no more than a pattern match that fails, between two others. */
+static void test_source(void **state)
+{
+	static const struct {
+		const char *text, *module; /* module NULL: the next one's */
+	} cases[] = {
+		{"src/Foo/Bar.hs:(1,2)-(3,4)|function f", "Foo.Bar"},
+		{"Foo.hs:1:2-3|x", "Foo"},
+		{"./a/b/Foo/Bar.lhs:1:2-3|x", "Foo.Bar"},
+		{"Pattern match failure in do expression at lib/F.hs:1:2-3", "F"},
+		{"Data/src/Foo.hs:1:2-3|x", "Foo"},
+		{"src/foo.hs:1:2-3|x", NULL},
+		{"src/Foo.c:1:2", NULL},
+		{"hs:1", NULL},
+		{".hs:1", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct world *w = world_new();
+		uint64_t f, g, text;
+		struct modules_hit hit;
+		struct modules *m;
+
+		function(w, 8);
+		con(w, "p:A.X");
+		text = string(w, cases[i].text);
+		f = function(w, 8);
+		address(w, f + 5, text, i & 1);
+		g = function(w, 8);
+		con(w, "p:B.Y");
+		function(w, 1);
+		m = read_modules(w);
+		assert_module(m, f + 8, "p", cases[i].module ? cases[i].module : "B");
+		assert_module(m, g + 64, "p", "B");
+		/* another module may be there as well */
+		assert_int_equal(modules__find(m, f + 8, &hit), 0);
+		assert_true(hit.uncertain);
+		modules__free(m);
+		free(w);
+	}
+}
+
+/* A function that was inlined takes its places along: they name nothing on both sides of a mark. */
+static void test_inlined_source(void **state)
+{
+	struct world *w = world_new();
+	struct modules *m;
+	uint64_t f, g, text;
+
+	(void)state;
+	text = string(w, "src/Foo.hs:1:2-3|x");
+	f = function(w, 8);
+	refer(w, f + 5, text);
+	con(w, "p:A.X");
+	g = function(w, 8);
+	refer(w, g + 5, text);
+	con(w, "p:B.Y");
+	function(w, 1);
+	m = read_modules(w);
+	assert_module(m, f, "p", "A");
+	assert_module(m, g, "p", "B");
+	modules__free(m);
+	free(w);
+}
+
 /* C's main() that starts no closure shows nothing. */
 static void test_other_main(void **state)
 {
@@ -458,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_collected),    cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_check),
 		cmocka_unit_test(test_main),	     cmocka_unit_test(test_other_main),
+		cmocka_unit_test(test_source),	     cmocka_unit_test(test_inlined_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,13 +14,17 @@
  * - Static closures begin with the address of their code, and data and code of a module are put out
  *   in the same order: what lies between two closures in data has its code between theirs.
  *
+ * - The program's own modules come before all libraries, Main as the last of them, and between the
+ *   two lies C's main().
+ * - Code that fails where no pattern matches refers to the path of its source.
+ *
  * Where none of these marks the place between two modules, it is cut where the smallest share of
  * the references crosses: code and data of one module refer to each other more than to the
  * neighbour's. What lies between that place and others that are nearly as good is uncertain.
  *
  * Programs linked with sections split and collected lose `$trModule` and constructors where nobody
  * refers to them: a module may be missing there, and only code between a module's own marks is
- * certain.
+ * certain. Of some modules no name is left in the file at all.
  *
  * Shared by the files of this room only.
  */

@@ -176,15 +176,19 @@ static int refer(struct sources *s, uint64_t code, uint64_t vaddr)
 static int find_refs(struct sources *s)
 {
 	const struct mod_image *img = s->img;
+	uint64_t low = s->places[0].vaddr, span = s->places[s->n_places - 1].vaddr - low;
 	int err = 0;
 
 	for (uint64_t at = img->text_start; at + 4 < img->text_end && !err; at++) {
+		uint64_t relative;
 		uint32_t v;
 
 		memcpy(&v, img->text + (at - img->text_start), sizeof(v));
-		err = refer(s, at, v);
-		if (!err)
-			err = refer(s, at, at + 4 + (uint64_t)(int64_t)(int32_t)v);
+		relative = at + 4 + (uint64_t)(int64_t)(int32_t)v;
+		if (v - low <= span)
+			err = refer(s, at, v);
+		if (!err && relative - low <= span)
+			err = refer(s, at, relative);
 	}
 	return err;
 }
@@ -204,7 +208,8 @@ static int put_modules(const struct sources *s, struct mod_source **ret_sources,
 
 	if (!found)
 		return -ENOMEM;
-	qsort(s->refs, s->n_refs, sizeof(*s->refs), by_module);
+	if (s->n_refs)
+		qsort(s->refs, s->n_refs, sizeof(*s->refs), by_module);
 	for (size_t i = 0; i < s->n_refs; i++) {
 		const struct ref *ref = &s->refs[i];
 
