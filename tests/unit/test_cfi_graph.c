@@ -176,6 +176,26 @@ __asm__(".text\n"
 	"by_haskell: push %r12\n"
 	"by_haskell_1: pop %r12\n"
 	"ret\n"
+	/* C code with rows jumps to it at its end */
+	"jumped_to: push %rbp\n"
+	/* the address of a variable, and no frame */
+	"sub $24, %rsp\n"
+	"lea 12(%rsp), %rbp\n"
+	"jumped_to_1: add $24, %rsp\n"
+	"jumped_to_2: pop %rbp\n"
+	"call bounded\n"
+	"jumped_to_3: ret\n"
+	/* after its two places the table goes on with one inside of an instruction */
+	"bounded: push %rbx\n"
+	"cmp $1, %edi\n"
+	"ja bounded_2\n"
+	"lea two_places(%rip), %rdx\n"
+	"movslq (%rdx,%rdi,4), %rax\n"
+	"add %rdx, %rax\n"
+	"jmp *%rax\n"
+	"bounded_1: mov $0x9090c390, %eax\n"
+	"bounded_2: pop %rbx\n"
+	"ret\n"
 	/* what looks like a call of it leads into Haskell code */
 	".byte 0xe8\n"
 	".long haskell_1 - . - 4\n"
@@ -185,6 +205,9 @@ __asm__(".text\n"
 	"places: .long table_1 - places\n"
 	".long table_3 - places\n"
 	".long 0x7fffffff\n"
+	"two_places: .long bounded_1 - two_places\n"
+	".long bounded_2 - two_places\n"
+	".long bounded_1 + 1 - two_places\n"
 	".previous\n");
 
 #define NAMES(X)                                                                                   \
@@ -207,6 +230,13 @@ __asm__(".text\n"
 	X(nowhere_2)                                                                               \
 	X(nowhere_3)                                                                               \
 	X(nowhere_4)                                                                               \
+	X(jumped_to)                                                                               \
+	X(jumped_to_1)                                                                             \
+	X(jumped_to_2)                                                                             \
+	X(jumped_to_3)                                                                             \
+	X(bounded)                                                                                 \
+	X(bounded_1)                                                                               \
+	X(bounded_2)                                                                               \
 	X(haskell)                                                                                 \
 	X(haskell_1)                                                                               \
 	X(by_haskell)                                                                              \
@@ -220,6 +250,18 @@ void called_by_c(void);
 void called_by_c(void)
 {
 	__asm__ volatile("call called" ::: "memory", "rax");
+}
+
+void jumps(void);
+/* With a number that has what looks like a jump into the middle of `called`. */
+void jumps(void)
+{
+	__asm__ volatile(".byte 0x48, 0xb8, 0x90, 0x90, 0xe9\n"
+			 ".long called_3 - . - 4\n"
+			 ".byte 0x90\n"
+			 ".byte 0xe9\n"
+			 ".long jumped_to - . - 4\n" ::
+				 : "memory", "rax");
 }
 
 #define RSP(depth, slot)  (WIRE_CFI_RSP | (uint32_t)(depth) << 4 | (uint32_t)(slot) << 20)
@@ -251,6 +293,13 @@ static void test_shapes(void **state)
 		{nowhere_2, "nowhere_2", WIRE_CFI_NONE},
 		{nowhere_3, "nowhere_3", RBP(2, 2)},
 		{nowhere_4, "nowhere_4", RSP(1, 0)},
+		{jumped_to, "jumped_to", RSP(1, 0)},
+		{jumped_to_1, "jumped_to_1", RSP(5, 2)},
+		{jumped_to_2, "jumped_to_2", RSP(2, 2)},
+		{jumped_to_3, "jumped_to_3", RSP(1, 0)},
+		{bounded, "bounded", RSP(1, 0)},
+		{bounded_1, "bounded_1", RSP(2, 0)},
+		{bounded_2, "bounded_2", RSP(2, 0)},
 		{by_haskell, "by_haskell", RSP(1, 0)},
 		{by_haskell_1, "by_haskell_1", RSP(2, 0)},
 		/* it is not C: whoever comes to it is in Haskell code */

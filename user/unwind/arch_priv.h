@@ -79,6 +79,8 @@ enum cfi_effect {
 	CFI_EFFECT_LOST,       /* the stack pointer is somewhere else now */
 };
 
+#define CFI_COMPARES_OTHER UINT32_MAX
+
 struct cfi_insn {
 	size_t size;
 	enum cfi_flow flow;
@@ -88,6 +90,9 @@ struct cfi_insn {
 	bool nop;
 	bool call;    /* flow goes on after it; direct: it has a target */
 	bool fp_base; /* an address is made from the frame pointer */
+	bool above;   /* a conditional jump if what was compared is larger, without a sign */
+	/* it compares something with a number: that + 1; CFI_COMPARES_OTHER; 0: it does not */
+	uint32_t compares;
 	int64_t bytes;
 	uint64_t target;
 	uint64_t loads; /* an address that it computes or has as a constant; 0: none */
@@ -97,9 +102,11 @@ struct cfi_insn {
 
 /*
  * Calls fn for what looks like a direct call, at any byte of the code: its return address is
- * `next`. With `by_ghc` only for such as GHC's native code generator makes them, which realigns the
- * stack before a call of C and after it (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
+ * `next`; of C code a jump as well, which may be the last call of a function. With `by_ghc` only
+ * for such as GHC's native code generator makes them, which realigns the stack before a call of C
+ * and after it (GHC/CmmToAsm/X86/CodeGen.hs, genCCall64).
  */
+#define CFI_ARCH_CALL_SIZE 5 /* of such an instruction */
 typedef void (*cfi_arch_call_fn)(void *ctx, uint64_t target, uint64_t next);
 void cfi_arch__calls(const uint8_t *code, size_t len, uint64_t addr, bool by_ghc,
 		     cfi_arch_call_fn fn, void *ctx);

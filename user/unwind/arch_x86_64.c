@@ -74,23 +74,32 @@ bool cfi_arch__is_plt(const struct eh_cursor *section, const struct cfi_expr *ex
 	return true;
 }
 
-void cfi_arch__calls(const uint8_t *code, size_t len, uint64_t addr, bool by_ghc,
-		     cfi_arch_call_fn fn, void *ctx)
+/* Each place with that byte, and four after it: an instruction with a relative address. */
+static void each_relative(const uint8_t *code, size_t len, uint64_t addr, uint8_t opcode,
+			  bool by_ghc, cfi_arch_call_fn fn, void *ctx)
 {
 	/* add $imm8,%rsp */
 	static const uint8_t realign[] = {0x48, 0x83, 0xc4};
 	const uint8_t *p = code, *end = code + len;
 	int32_t rel;
 
-	while (end - p >= 5 && (p = memchr(p, 0xe8, (size_t)(end - p) - 4))) {
+	while (end - p >= CFI_ARCH_CALL_SIZE && (p = memchr(p, opcode, (size_t)(end - p) - 4))) {
 		memcpy(&rel, p + 1, sizeof(rel));
-		p += 5;
+		p += CFI_ARCH_CALL_SIZE;
 		if (!by_ghc || ((size_t)(end - p) >= sizeof(realign) &&
 				memcmp(p, realign, sizeof(realign)) == 0))
 			fn(ctx, addr + (uint64_t)(p - code) + (uint64_t)(int64_t)rel,
 			   addr + (uint64_t)(p - code));
 		p -= 4;
 	}
+}
+
+void cfi_arch__calls(const uint8_t *code, size_t len, uint64_t addr, bool by_ghc,
+		     cfi_arch_call_fn fn, void *ctx)
+{
+	each_relative(code, len, addr, 0xe8, by_ghc, fn, ctx);
+	if (!by_ghc)
+		each_relative(code, len, addr, 0xe9, false, fn, ctx);
 }
 
 /* ── instructions ────────────────────────────────────────────────────────────────────────── */
@@ -205,6 +214,16 @@ static void see_operands(const cs_insn *i, struct cfi_insn *insn)
 	}
 }
 
+static uint32_t compares(const cs_insn *i)
+{
+	const cs_x86_op *op = &i->detail->x86.operands[1];
+
+	if (i->id == X86_INS_CMP && op->type == X86_OP_IMM && op->imm >= 0 &&
+	    op->imm < CFI_COMPARES_OTHER - 1)
+		return (uint32_t)op->imm + 1;
+	return i->id == X86_INS_CMP || i->id == X86_INS_TEST ? CFI_COMPARES_OTHER : 0;
+}
+
 static enum cfi_effect effect_of(struct cfi_arch *a, const cs_insn *i, struct cfi_insn *insn)
 {
 	const cs_x86 *x = &i->detail->x86;
@@ -264,6 +283,7 @@ bool cfi_arch__decode(struct cfi_arch *a, const uint8_t *code, size_t len, uint6
 	insn.size = i->size;
 	insn.nop = i->id == X86_INS_NOP;
 	see_operands(i, &insn);
+	insn.compares = compares(i);
 	if (cs_insn_group(a->handle, i, X86_GRP_RET)) {
 		insn.flow = CFI_FLOW_RET;
 	} else if (i->id == X86_INS_UD2 || i->id == X86_INS_HLT) {
@@ -271,6 +291,7 @@ bool cfi_arch__decode(struct cfi_arch *a, const uint8_t *code, size_t len, uint6
 	} else if (cs_insn_group(a->handle, i, X86_GRP_JUMP)) {
 		insn.flow = CFI_FLOW_JUMP;
 		insn.conditional = i->id != X86_INS_JMP;
+		insn.above = i->id == X86_INS_JA;
 		insn.direct = x->op_count == 1 && x->operands[0].type == X86_OP_IMM;
 		insn.target = insn.direct ? (uint64_t)x->operands[0].imm : 0;
 	} else {

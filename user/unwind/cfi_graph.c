@@ -13,6 +13,7 @@
 
 #include "arch_priv.h"
 #include "base/base.h"
+#include "cfi_calls_priv.h"
 #include "cfi_node_priv.h"
 #include "wire.h"
 
@@ -237,44 +238,30 @@ int cfi_graph__add(struct cfi_graph *f, uint64_t vaddr)
 	return f->err;
 }
 
-static void on_call(void *ctx, uint64_t target, uint64_t next)
+static bool on_call(void *ctx, uint64_t target, bool add)
 {
-	(void)next;
-	cfi_graph__add(ctx, target);
-}
+	struct cfi_graph *f = ctx;
 
-static void add_calls(struct cfi_graph *f, uint64_t start, uint64_t end, bool by_ghc)
-{
-	const uint8_t *code = end > start ? elf__at(f->elf, start, end - start) : NULL;
-
-	if (code)
-		cfi_arch__calls(code, end - start, start, by_ghc, on_call, f);
-}
-
-static void add_haskell_calls(struct cfi_graph *f)
-{
-	struct elf_code ranges[CODE_RANGES];
-	size_t n = MIN(elf__code_ranges(f->elf, ranges, CODE_RANGES), (size_t)CODE_RANGES), k = 0;
-
-	for (size_t i = 0; i < n && !f->err; i++) {
-		uint64_t at = ranges[i].start;
-
-		while (k < f->n_fdes && f->fdes[k].end <= at)
-			k++;
-		for (; k < f->n_fdes && f->fdes[k].start < ranges[i].end; k++) {
-			add_calls(f, at, f->fdes[k].start, true);
-			at = MAX(at, f->fdes[k].end);
-		}
-		add_calls(f, at, ranges[i].end, true);
-	}
+	if (add)
+		cfi_graph__add(f, target);
+	return is_free(f, target) && !f->err;
 }
 
 int cfi_graph__add_called(struct cfi_graph *f)
 {
+	const struct cfi_calls calls = {f->elf, f->fdes, f->n_fdes, f->arch, on_call, f};
+
 	f->haskell_due = true;
-	for (size_t i = 0; i < f->n_fdes && !f->err; i++)
-		add_calls(f, f->fdes[i].start, f->fdes[i].end, false);
+	cfi_calls__of_c(&calls);
 	return f->err;
+}
+
+static void add_haskell_calls(struct cfi_graph *f)
+{
+	const struct cfi_calls calls = {f->elf, f->fdes, f->n_fdes, f->arch, on_call, f};
+
+	f->haskell_due = false;
+	cfi_calls__of_haskell(&calls);
 }
 
 /* ── what an instruction does ────────────────────────────────────────────────────────────── */
@@ -327,9 +314,10 @@ static bool apply(const struct cfi_insn *i, struct graph_state *s)
 		/* with neither pointer there is no rule */
 		return s->slot && s->depth;
 	case CFI_EFFECT_FP_FROM_SP:
-		if (!s->slot || !s->depth || i->bytes % 8 || s->depth - words < 1)
+		if (!s->slot || !s->depth)
 			return false;
-		s->fp = (uint16_t)(s->depth - words);
+		/* the address of a variable is no frame */
+		s->fp = i->bytes % 8 || s->depth - words < 1 ? 0 : (uint16_t)(s->depth - words);
 		return true;
 	case CFI_EFFECT_SP_FROM_FP:
 		return s->fp && i->bytes % 8 == 0 && set_depth(s, s->fp - words);
@@ -352,7 +340,8 @@ struct line {
 	struct graph_state state;
 	uint32_t calls, origin;
 	uint64_t at;
-	uint64_t loaded; /* the address that was loaded last; 0: none */
+	uint64_t loaded;	  /* the address that was loaded last; 0: none */
+	uint32_t compared, bound; /* with what something was compared last, + 1; of a switch */
 };
 
 static void go_to(struct cfi_graph *f, const struct line *l, uint64_t target)
@@ -365,11 +354,14 @@ static void go_to(struct cfi_graph *f, const struct line *l, uint64_t target)
 
 /*
  * The places that a table has, of addresses or of offsets from itself (what compilers make of a
- * switch). Where it ends is not known: at what is no code without rows of the same neighbourhood.
+ * switch). It ends with the number that the switch compares with, if that is known, and at what is
+ * no code without rows of the same neighbourhood.
  */
 static void follow_table(struct cfi_graph *f, const struct line *l, uint64_t table, bool relative)
 {
-	for (uint64_t k = 0; k < MAX_TABLE; k++) {
+	uint64_t n = l->bound ? MIN(l->bound, MAX_TABLE) : MAX_TABLE;
+
+	for (uint64_t k = 0; k < n; k++) {
 		const uint8_t *p =
 			elf__at(f->elf, table + (relative ? 4 : 8) * k, relative ? 4 : 8);
 		uint64_t target = 0;
@@ -403,6 +395,7 @@ static bool follow_jump(struct cfi_graph *f, struct line *l, uint32_t n, const s
 	} else if (l->loaded && !same(&l->state, &entry_state)) {
 		follow_table(f, l, l->loaded, true);
 	}
+	l->bound = i->above ? l->compared : 0;
 	return i->conditional;
 }
 
@@ -439,6 +432,8 @@ static bool follow(struct cfi_graph *f, struct line *l, uint32_t n)
 	f->nodes[n].size = (uint8_t)i.size;
 	if (i.loads)
 		note_load(f, l, n, i.loads);
+	if (i.compares)
+		l->compared = i.compares;
 	switch (i.flow) {
 	case CFI_FLOW_RET:
 		f->nodes[n].end = same(&l->state, &entry_state) ? END_RETURN : END_ODD;
@@ -539,7 +534,6 @@ static int follow_all(struct cfi_graph *f)
 		add_loads(f);
 		/* Haskell code is far more, and takes its time to look through */
 		if (!f->n_work && f->haskell_due && is_enough(f)) {
-			f->haskell_due = false;
 			add_haskell_calls(f);
 		}
 		if (!f->n_work)

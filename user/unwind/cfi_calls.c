@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cfi_calls: what looks like a call, and in C code is the begin of an instruction. */
+#include "cfi_calls_priv.h"
+
+#include "arch_priv.h"
+#include "base/base.h"
+
+#define CODE_RANGES 64
+
+/* A function whose calls are looked at. */
+struct caller {
+	const struct cfi_calls *calls;
+	const struct elf_fde *function;
+	uint64_t decoded; /* the begin of an instruction of it */
+};
+
+/*
+ * Whether an instruction begins there, by decoding the function from its begin on: the same byte
+ * may be another one's operand, and what that seems to call would be followed into the middle of a
+ * function. True where it cannot be decoded.
+ */
+static bool is_insn(struct caller *c, uint64_t vaddr)
+{
+	const struct cfi_calls *calls = c->calls;
+
+	if (c->decoded > vaddr)
+		c->decoded = c->function->start;
+	while (c->decoded < vaddr) {
+		size_t len = c->function->end - c->decoded;
+		const uint8_t *code = elf__at(calls->elf, c->decoded, len);
+		struct cfi_insn i;
+
+		if (!code || !cfi_arch__decode(calls->arch, code, len, c->decoded, &i))
+			return true;
+		c->decoded += i.size;
+	}
+	return c->decoded == vaddr;
+}
+
+static void on_call_of_c(void *ctx, uint64_t target, uint64_t next)
+{
+	struct caller *c = ctx;
+
+	if (c->calls->fn(c->calls->ctx, target, false) && is_insn(c, next - CFI_ARCH_CALL_SIZE))
+		c->calls->fn(c->calls->ctx, target, true);
+}
+
+void cfi_calls__of_c(const struct cfi_calls *calls)
+{
+	for (size_t i = 0; i < calls->n_fdes; i++) {
+		const struct elf_fde *function = &calls->fdes[i];
+		struct caller c = {calls, function, function->start};
+		uint64_t len = function->end - function->start;
+		const uint8_t *code = len ? elf__at(calls->elf, function->start, len) : NULL;
+
+		if (code)
+			cfi_arch__calls(code, len, function->start, false, on_call_of_c, &c);
+	}
+}
+
+static void on_call_of_haskell(void *ctx, uint64_t target, uint64_t next)
+{
+	const struct cfi_calls *calls = ctx;
+
+	(void)next;
+	calls->fn(calls->ctx, target, true);
+}
+
+static void look_at(const struct cfi_calls *calls, uint64_t start, uint64_t end)
+{
+	const uint8_t *code = end > start ? elf__at(calls->elf, start, end - start) : NULL;
+
+	if (code)
+		cfi_arch__calls(code, end - start, start, true, on_call_of_haskell, (void *)calls);
+}
+
+void cfi_calls__of_haskell(const struct cfi_calls *calls)
+{
+	struct elf_code ranges[CODE_RANGES];
+	size_t n = MIN(elf__code_ranges(calls->elf, ranges, CODE_RANGES), (size_t)CODE_RANGES);
+	size_t k = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at = ranges[i].start;
+
+		while (k < calls->n_fdes && calls->fdes[k].end <= at)
+			k++;
+		for (; k < calls->n_fdes && calls->fdes[k].start < ranges[i].end; k++) {
+			look_at(calls, at, calls->fdes[k].start);
+			at = MAX(at, calls->fdes[k].end);
+		}
+		look_at(calls, at, ranges[i].end);
+	}
+}
