@@ -159,6 +159,26 @@ static void finds_one_with_another_instruction(void **state)
 	assert_string_equal(name_at(w, TEXT + 0x400), "one");
 }
 
+/* jmp *far@GOTPCREL(%rip), the first instruction: there is no byte for a prefix before it. */
+static void finds_one_that_begins_with_a_jump_through_the_got(void **state)
+{
+	struct world *w = *state;
+	struct kit_object *o = &w->objects[0];
+	uint32_t s = kit_add_function(o, "one", 256, 1),
+		 far = kit_add_symbol(o, "far", KIT_UNDEFINED, 0, 0);
+
+	memcpy(o->sections[s].bytes, "\xff\x25", 2);
+	kit_add_reloc(o, s, 2, R_X86_64_GOTPCRELX, far, -4);
+	place(w, 0, s, TEXT + 0x400);
+	/* jmp far; nop */
+	memcpy(w->code + 0x400, "\xe9\x12\x34\x56\x00\x90", 6);
+	look(w);
+	assert_string_equal(name_at(w, TEXT + 0x400), "one");
+	w->code[0x406] ^= 1;
+	look(w);
+	assert_null(name_at(w, TEXT + 0x400));
+}
+
 /* A small function is found by who calls it, and by nothing else. */
 static void finds_a_small_one_by_its_caller(void **state)
 {
@@ -274,6 +294,95 @@ static void believes_haskell_code_only_among_its_own(void **state)
 	assert_int_equal(w->out.n, 2);
 	assert_string_equal(name_at(w, TEXT + 0x400), "M_large_info");
 	assert_string_equal(name_at(w, TEXT + 0xc00), "M_beside_info");
+}
+
+/* Padding is the same in all code: functions that only jump elsewhere are known by nothing else. */
+static void names_none_by_its_padding(void **state)
+{
+	static const uint8_t jump[16] = {0xe9, 0,    0,	   0,	 0, 0x66, 0x66, 0x2e,
+					 0x0f, 0x1f, 0x84, 0x00, 0, 0,	  0,	0};
+	struct world *w = *state;
+	struct kit_object *o = &w->objects[0];
+	uint32_t s = kit_add_section(o, 256, 1),
+		 far = kit_add_symbol(o, "far", KIT_UNDEFINED, 0, 0);
+
+	for (uint32_t at = 0; at < 256; at += sizeof(jump)) {
+		memcpy(o->sections[s].bytes + at, jump, sizeof(jump));
+		kit_add_reloc(o, s, at + 1, R_X86_64_PLT32, far, -4);
+	}
+	kit_add_symbol(o, "jumps", s, 0, 5);
+	place(w, 0, s, TEXT + 0x400);
+	look(w);
+	assert_int_equal(w->err, -ENOENT);
+}
+
+/* ── symbols that the linker may take from elsewhere ─────────────────────────────────────── */
+
+/* A function that is there under a name of its own and, weakly, under one that another has. */
+static uint32_t add_yielding(struct world *w)
+{
+	struct kit_object *o = &w->objects[0];
+	uint32_t s = kit_add_section(o, 256, 1), own = kit_add_symbol(o, "own", s, 0, 256),
+		 weak = kit_add_symbol(o, "shared", s, 0, 256);
+
+	o->symbols[own].bind = STB_LOCAL;
+	o->symbols[weak].bind = STB_WEAK;
+	return s;
+}
+
+static void names_none_by_a_weak_symbol_that_a_strong_one_replaces(void **state)
+{
+	struct world *w = *state;
+	uint32_t yielding = add_yielding(w),
+		 strong = kit_add_function(&w->objects[1], "shared", 256, 2);
+
+	w->n_objects = 2;
+	place(w, 0, yielding, TEXT + 0x400);
+	/* whether the other one is found or not */
+	look(w);
+	assert_string_equal(name_at(w, TEXT + 0x400), "own");
+	place(w, 1, strong, TEXT + 0x1000);
+	look(w);
+	assert_string_equal(name_at(w, TEXT + 0x400), "own");
+	assert_string_equal(name_at(w, TEXT + 0x1000), "shared");
+}
+
+/* The strong one was not linked: what calls it is led to the weak one, or to the program's own. */
+static void names_by_a_weak_symbol_what_is_called_so(void **state)
+{
+	struct world *w = *state;
+	struct kit_object *o = &w->objects[2];
+	uint32_t yielding = add_yielding(w), caller = kit_add_function(o, "caller", 256, 3),
+		 callee = kit_add_symbol(o, "shared", KIT_UNDEFINED, 0, 0);
+
+	kit_add_function(&w->objects[1], "shared", 256, 2);
+	kit_add_reloc(o, caller, 100, R_X86_64_PLT32, callee, -4);
+	w->n_objects = 3;
+	place(w, 0, yielding, TEXT + 0x400);
+	w->places[2][callee] = TEXT + 0x400;
+	place(w, 2, caller, TEXT + 0x2000);
+	look(w);
+	assert_string_equal(name_at(w, TEXT + 0x400), "shared");
+	w->places[2][callee] = TEXT + 0x3000;
+	place(w, 2, caller, TEXT + 0x2000);
+	look(w);
+	assert_string_equal(name_at(w, TEXT + 0x400), "own");
+	assert_string_equal(name_at(w, TEXT + 0x2000), "caller");
+}
+
+/* Of a function that is chosen when the program starts, the name may be at an entry of lld's. */
+static void names_what_chooses_a_function_by_its_own_name(void **state)
+{
+	struct world *w = *state;
+	struct kit_object *o = &w->objects[0];
+	uint32_t s = kit_add_section(o, 256, 1), chosen = kit_add_symbol(o, "copy", s, 0, 256),
+		 own = kit_add_symbol(o, "copy_chooser", s, 0, 256);
+
+	o->symbols[chosen].type = STT_GNU_IFUNC;
+	o->symbols[own].bind = STB_LOCAL;
+	place(w, 0, s, TEXT + 0x400);
+	look(w);
+	assert_string_equal(name_at(w, TEXT + 0x400), "copy_chooser");
 }
 
 /* ── what others wrote ───────────────────────────────────────────────────────────────────── */
@@ -447,6 +556,7 @@ int main(void)
 		TEST(finds_none_that_has_another_byte),
 		TEST(finds_none_that_is_not_aligned),
 		TEST(finds_one_with_another_instruction),
+		TEST(finds_one_that_begins_with_a_jump_through_the_got),
 		TEST(finds_a_small_one_by_its_caller),
 		TEST(names_no_small_one_that_nobody_calls),
 		TEST(names_none_of_two_with_the_same_bytes),
@@ -454,6 +564,10 @@ int main(void)
 		TEST(names_none_that_is_in_two_places),
 		TEST(distinguishes_two_by_what_they_call),
 		TEST(believes_haskell_code_only_among_its_own),
+		TEST(names_none_by_its_padding),
+		TEST(names_none_by_a_weak_symbol_that_a_strong_one_replaces),
+		TEST(names_by_a_weak_symbol_what_is_called_so),
+		TEST(names_what_chooses_a_function_by_its_own_name),
 		TEST(survives_damage),
 		cmocka_unit_test(checks_what_a_child_hands_over),
 		TEST(reads_directories_in_a_child),

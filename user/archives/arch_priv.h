@@ -19,6 +19,9 @@ struct archives_field {
 /* False: the type is not known, nor what is written. */
 bool archives_arch__field(uint32_t type, struct archives_field *ret_field);
 
+/* How long the instruction is that does nothing and begins there; 0: it is another one. */
+uint32_t archives_arch__padding(const uint8_t *code, uint32_t len);
+
 /*
  * Where the symbol of a relocation is, by what the linker wrote. `field` has the bytes at its
  * place, as many as the type's field is long after the place. False: the type does not show it.

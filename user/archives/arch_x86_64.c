@@ -57,6 +57,25 @@ bool archives_arch__field(uint32_t type, struct archives_field *ret_field)
 	return true;
 }
 
+/* nop and int3; nopw and nopl with operands of any length, after prefixes (SDM, NOP). */
+uint32_t archives_arch__padding(const uint8_t *code, uint32_t len)
+{
+	static const uint8_t operands[256] = {
+		[0x00] = 1, [0x40] = 2, [0x44] = 3, [0x80] = 5, [0x84] = 6};
+	uint32_t at = 0, n;
+
+	if (len && code[0] == 0xcc)
+		return 1;
+	while (at < len && (code[at] == 0x66 || code[at] == 0x2e))
+		at++;
+	if (at < len && code[at] == 0x90)
+		return at + 1;
+	if (len - at < 3 || code[at] != 0x0f || code[at + 1] != 0x1f)
+		return 0;
+	n = operands[code[at + 2]];
+	return n && n <= len - at - 2 ? at + 2 + n : 0;
+}
+
 bool archives_arch__symbol(uint32_t type, const uint8_t *field, uint64_t place, int64_t addend,
 			   uint64_t *ret_vaddr)
 {

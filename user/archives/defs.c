@@ -147,6 +147,20 @@ uint32_t defs__find_next(const struct defs *d, uint32_t def, const char *name)
 	return find_from(d, d->next[def], name);
 }
 
+bool defs__may_yield(const struct defs *d, uint32_t def)
+{
+	struct member_symbol sym, other;
+
+	if (!defs__symbol(d, def, &sym) || sym.bind != STB_WEAK)
+		return false;
+	for (uint32_t i = defs__find(d, sym.name); i != DEFS_NONE;
+	     i = defs__find_next(d, i, sym.name))
+		if (d->v[i].section != d->v[def].section && defs__symbol(d, i, &other) &&
+		    other.bind == STB_GLOBAL)
+			return true;
+	return false;
+}
+
 bool defs__has(const struct defs *d, uint32_t section, const char *name, uint64_t value)
 {
 	for (uint32_t i = d->first[section]; i < d->first[section + 1]; i++) {

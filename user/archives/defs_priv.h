@@ -35,6 +35,12 @@ bool defs__symbol(const struct defs *defs, uint32_t def, struct member_symbol *r
 uint32_t defs__find(const struct defs *defs, const char *name);
 uint32_t defs__find_next(const struct defs *defs, uint32_t def, const char *name);
 
+/*
+ * Whether it is weak and another section has a strong one of that name, which the linker takes if
+ * it is linked.
+ */
+bool defs__may_yield(const struct defs *defs, uint32_t def);
+
 /* Whether both sections have symbols of the same names at the same places. */
 bool defs__agree(const struct defs *defs, uint32_t a, uint32_t b);
 /* Whether the section has a symbol of that name at that place. */

@@ -11,18 +11,23 @@
 /* Longer ones are cut. */
 #define MAX_NAME 1024
 
-/* Of several symbols in one place the one with the highest rank gives the name, as in
- * elf/symbols.c. */
+/*
+ * Of several symbols in one place the one with the highest rank gives the name, as in
+ * elf/symbols.c. But a function that chooses another one when the program starts has its own name
+ * rather than the other's: lld may put that name at an entry that it makes.
+ */
 static unsigned rank(const struct member_symbol *sym)
 {
 	size_t len = strlen(sym->name);
 	unsigned r = 0;
 
+	if (sym->type == STT_GNU_IFUNC)
+		return 0;
 	if (len > 5 && !strcmp(sym->name + len - 5, "_info"))
 		r += 32;
 	if (sym->bind != STB_LOCAL)
 		r += 16;
-	if (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC)
+	if (sym->type == STT_FUNC)
 		r += 8;
 	else if (sym->type == STT_OBJECT)
 		r += 4;
@@ -67,7 +72,8 @@ static int add(struct known_out *out, const struct defs *defs, const struct plac
 	return 0;
 }
 
-static int add_section(const struct defs *defs, const struct placed *place, struct known_out *out)
+static int add_section(const struct defs *defs, const struct places *places,
+		       const struct placed *place, struct known_out *out)
 {
 	uint32_t first = defs->first[place->section], end = defs->first[place->section + 1];
 	struct named *named = calloc(end - first + 1UL, sizeof(*named));
@@ -77,7 +83,8 @@ static int add_section(const struct defs *defs, const struct placed *place, stru
 	if (!named)
 		return -ENOMEM;
 	for (uint32_t i = first; i < end; i++) {
-		if (!defs__symbol(defs, i, &named[n].sym))
+		if (!places__has_name(places, defs, place, i) ||
+		    !defs__symbol(defs, i, &named[n].sym))
 			continue;
 		named[n].order = rank(&named[n].sym);
 		n++;
@@ -125,7 +132,7 @@ int known__read(const struct archive_file *files, size_t n, bool profiled, const
 	if (!err)
 		err = places__find(&defs, code, &matches, &places);
 	for (size_t i = 0; i < places.n && !err; i++)
-		err = add_section(&defs, &places.v[i], out);
+		err = add_section(&defs, &places, &places.v[i], out);
 	places__free(&places);
 	defs__free(&defs);
 	matches__free(&matches);

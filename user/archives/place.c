@@ -10,7 +10,6 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/search.h"
-#include "learnt_priv.h"
 
 /* Rounds of taking what agrees: each one knows more. */
 #define MAX_ROUNDS 16
@@ -190,9 +189,16 @@ static int add_spot(struct placing *p, struct placed from, uint64_t value)
 }
 
 /*
- * What a section that is there defines is where it is. A function that is chosen when the program
- * starts is not: whoever calls it is led to an entry of the linker's.
+ * Whether what a section defines is where the section is. A function that is chosen when the
+ * program starts is not: whoever calls it is led to an entry of the linker's. Nor is a weak one in
+ * whose place the linker may have taken another.
  */
+static bool is_a_mark(const struct placing *p, uint32_t def, const struct member_symbol *sym)
+{
+	return sym->bind != STB_LOCAL && sym->type != STT_GNU_IFUNC &&
+	       !defs__may_yield(p->defs, def);
+}
+
 static int learn(struct placing *p, struct placed from)
 {
 	int err = 0;
@@ -203,7 +209,7 @@ static int learn(struct placing *p, struct placed from)
 
 		if (!defs__symbol(p->defs, i, &sym))
 			continue;
-		if (sym.bind != STB_LOCAL && sym.type != STT_GNU_IFUNC)
+		if (is_a_mark(p, i, &sym))
 			err = learnt__add(&p->learnt, sym.name, from.start + sym.value);
 		if (!err)
 			err = add_spot(p, from, sym.value);
@@ -316,8 +322,7 @@ static bool is_elsewhere(const struct placing *p, const struct match *m)
 		const struct learnt_name *known;
 		struct member_symbol sym;
 
-		if (!defs__symbol(p->defs, i, &sym) || sym.bind == STB_LOCAL ||
-		    sym.type == STT_GNU_IFUNC)
+		if (!defs__symbol(p->defs, i, &sym) || !is_a_mark(p, i, &sym))
 			continue;
 		known = learnt__find(&p->learnt, sym.name);
 		if (known && !known->several && known->vaddr != m->start + sym.value)
@@ -351,7 +356,7 @@ static enum verdict judge_sure(const struct placing *p, const struct match *m)
 	bool haskell = section__member(p->all, s)->haskell;
 
 	return p->n_at[m->section] == 1 &&
-			       s->fixed >= (haskell ? PLACE_SURE_HASKELL : PLACE_SURE_FIXED)
+			       s->telling >= (haskell ? PLACE_SURE_HASKELL : PLACE_SURE_FIXED)
 		       ? IT_IS
 		       : MAY_BE;
 }
@@ -449,7 +454,24 @@ static int place_all(struct placing *p)
 void places__free(struct places *places)
 {
 	free(places->v);
+	learnt__free(&places->learnt);
 	memset(places, 0, sizeof(*places));
+}
+
+bool places__has_name(const struct places *places, const struct defs *defs,
+		      const struct placed *place, uint32_t def)
+{
+	const struct learnt_name *known;
+	struct member_symbol sym;
+
+	if (!defs__symbol(defs, def, &sym))
+		return false;
+	if (sym.bind != STB_WEAK || sym.type == STT_GNU_IFUNC)
+		return true;
+	known = learnt__find(&places->learnt, sym.name);
+	if (!known)
+		return !defs__may_yield(defs, def);
+	return !known->several && known->vaddr == place->start + sym.value;
 }
 
 int places__find(const struct defs *defs, const struct code *code, const struct matches *matches,
@@ -467,7 +489,9 @@ int places__find(const struct defs *defs, const struct code *code, const struct 
 	err = place_all(&p);
 	if (!err) {
 		*ret_places = p.sorted;
+		ret_places->learnt = p.learnt;
 		p.sorted = (struct places){0};
+		p.learnt = (struct learnt){0};
 	}
 out:
 	places__free(&p.sorted);

@@ -22,9 +22,11 @@
 #define SAFESCOPED_ARCHIVES_PLACE_PRIV_H
 
 #include "defs_priv.h"
+#include "learnt_priv.h"
 #include "match_priv.h"
 
-/* Fixed bytes with which a section is sure to be the one that it looks like; GHC's code. */
+/* Fixed bytes, but for padding, with which a section is sure to be the one that it looks like;
+ * GHC's code. */
 #define PLACE_SURE_FIXED   96
 #define PLACE_SURE_HASKELL 1024
 /* Between two sections of an object file there is no more than what aligns the second one. */
@@ -40,11 +42,19 @@ struct placed {
 struct places {
 	struct placed *v; /* by start; they do not overlap */
 	size_t n, cap;
+	struct learnt learnt; /* where names are */
 };
 
 /* -ENOMEM, -E2BIG. */
 int places__find(const struct defs *defs, const struct code *code, const struct matches *matches,
 		 struct places *ret_places);
 void places__free(struct places *places);
+/*
+ * Whether a symbol of a section that is there is in that place in the program, too. For a weak one
+ * the linker may have taken another's, to which then leads what refers to that name. That the
+ * program has one of its own is seen only if the archives' code refers to it.
+ */
+bool places__has_name(const struct places *places, const struct defs *defs,
+		      const struct placed *place, uint32_t def);
 
 #endif

@@ -135,6 +135,17 @@ static int sort_relocs(struct sections *all, struct section *s)
 	return err;
 }
 
+static uint32_t without_padding(const uint8_t *code, uint32_t len)
+{
+	uint32_t n = 0, padding;
+
+	for (uint32_t at = 0; at < len; at += padding ? padding : 1) {
+		padding = archives_arch__padding(code + at, len - at);
+		n += !padding;
+	}
+	return n;
+}
+
 /* False: its relocations are not all known, or not in it. */
 static bool count_fixed(const struct sections *all, struct section *s)
 {
@@ -147,13 +158,15 @@ static bool count_fixed(const struct sections *all, struct section *s)
 
 		section__reloc(all, s, i, &reloc);
 		if (!archives_arch__field((uint32_t)ELF64_R_TYPE(reloc.r_info), &field) ||
-		    reloc.r_offset > s->size || reloc.r_offset < field.before ||
-		    (uint64_t)field.len > s->size - (reloc.r_offset - field.before))
+		    reloc.r_offset > s->size ||
+		    (uint64_t)(field.len - field.before) > s->size - reloc.r_offset)
 			return false;
 	}
 	stretches__begin(&stretches, all, s);
-	while (stretches__next(&stretches, &from, &to))
+	while (stretches__next(&stretches, &from, &to)) {
 		s->fixed += to - from;
+		s->telling += without_padding(section__data(all, s) + from, to - from);
+	}
 	return true;
 }
 

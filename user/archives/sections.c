@@ -68,8 +68,9 @@ bool stretches__next(struct stretches *r, uint32_t *ret_from, uint32_t *ret_to)
 		archives_arch__field((uint32_t)ELF64_R_TYPE(reloc.r_info), &field);
 		if (!field.len)
 			continue;
-		begins = (uint32_t)reloc.r_offset - field.before;
-		r->at = MAX(r->at, begins + field.len);
+		/* an instruction without a prefix may be a section's first */
+		begins = (uint32_t)reloc.r_offset - MIN((uint32_t)reloc.r_offset, field.before);
+		r->at = MAX(r->at, (uint32_t)reloc.r_offset + field.len - field.before);
 		if (begins > from) {
 			*ret_from = from;
 			*ret_to = begins;
