@@ -274,6 +274,12 @@ check-vm:
 
 # ── the rest ──
 
+# For tests/live/test_archives.py.
+$(BUILD)/tools/by_archive: tests/live/by_archive.c $(LIB)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(LIB) $(LIBS) -o $@
+
 # For scripts/bench page and names.
 $(BUILD)/bench/page $(BUILD)/bench/names: $(BUILD)/bench/%: scripts/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)

@@ -51,6 +51,8 @@ WAYS = {
     # the C code has no unwind rows
     "bare": ["-threaded"],
     "static": ["-threaded", "-static", "-optl-static"],
+    # position independent, with a static archive in it whose functions nobody else sees
+    "pie": ["-threaded", "-dynamic", "-fPIC", "-optl-pie", "-optl-Wl,--exclude-libs,libgmp.a", "-l:libgmp.a"],
     # GHC 9.4 and later can always log.
     "thr_l": ["-threaded"] if GHC_ROOT else ["-threaded", "-eventlog"],
 }

@@ -3,12 +3,14 @@
 """Functions of static archives in programs without symbols: of each name that is given, whether the program's
 twin, which the linker left its symbols, has it in that very place, by binutils; and how much of a program is named."""
 
+import functools
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
-from harness import SAFESCOPED, Skip, cases, check, program, run
+from harness import BUILD, PROGRAMS, ROOT, SAFESCOPED, Skip, cases, check, program, run
 
 # Of the symbols' code that comes from archives; the program's own modules and objects are in none.
 NAMED_C, NAMED_CMM, NAMED_HASKELL = 0.9, 0.95, 0.5
@@ -54,9 +56,9 @@ def defined_by(archive):
     return {fields[2] for fields in map(str.split, listed.splitlines()) if len(fields) == 3 and fields[1] in "tTwWi"}
 
 
-def known_in(said):
-    """{address: name}, as safescoped says with -v -v."""
-    found = (re.search(r": by archives: 0x([0-9a-f]+) (\S+)$", line) for line in said)
+def known_in(said, file=r"\S+"):
+    """{address: name}, as safescoped says with -v -v; `file`: of the one of that name."""
+    found = (re.search(rf" {file}: by archives: 0x([0-9a-f]+) (\S+)$", line) for line in said)
     return {int(m[1], 16): m[2] for m in found if m}
 
 
@@ -69,6 +71,22 @@ def shares(known, names, sizes):
         if address in known:
             named[kind] = named.get(kind, 0) + size
     return {kind: named.get(kind, 0) / there[kind] for kind in there if kind}
+
+
+def check_names(what, known, names, at_least=1):
+    """The linker left each name in that very place."""
+    wrong = {hex(a): (n, names.get(a)) for a, n in known.items() if n not in names.get(a, ())}
+    check(len(known) >= at_least and not wrong,
+          f"{what}: of {len(known)} names {len(wrong)} are wrong: {list(wrong.items())[:8]}")
+
+
+def check_libraries(twin, said):
+    """What a program's libraries export has no other name by archives."""
+    for library in map(Path, re.findall(r"=> (/\S+)", printed_by("ldd", twin))):
+        known, names = known_in(said, re.escape(library.resolve().name)), {}
+        for address, name in re.findall(r"^(\w+) [TWi] ([^@\s]+)", printed_by("nm", "-D", library), re.M):
+            names.setdefault(int(address, 16), set()).add(name)
+        check_names(library.name, {a: n for a, n in known.items() if a in names}, names, 0)
 
 
 def session_of(t, name, args, way, *options):
@@ -89,8 +107,7 @@ def test_names(t, case):
     report, said = session_of(t, name, ("alloc", 2) if name == "Work" else (2,), way, *options)
     names, sizes = symbols_of(program(name, way))
     known = known_in(said)
-    wrong = {hex(a): (n, names.get(a)) for a, n in known.items() if n not in names.get(a, ())}
-    check(known and not wrong, f"of {len(known)} names {len(wrong)} are wrong: {list(wrong.items())[:8]}")
+    check_names(case, known, names)
     got = shares(known, names, sizes)
     leaves, frames = report["leaf_names"], report["names"]
     print(f"  {case}: {len(known)} functions; named {got}; leaves {leaves}")
@@ -111,9 +128,153 @@ def test_the_c_library_alone(t):
     _, said = session_of(t, "Work", ("alloc", 1), "static", "--archives", libc)
     names, _ = symbols_of(program("Work", "static"))
     known = known_in(said)
-    wrong = {hex(a): (n, names.get(a)) for a, n in known.items() if n not in names.get(a, ())}
-    check(len(known) > 500 and not wrong, f"of {len(known)} names {len(wrong)} are wrong: {list(wrong.items())[:8]}")
+    check_names("without GHC's archives", known, names, 501)
     check({"malloc", "clock_gettime", "__gmpn_mul_1"} <= set(known.values()), f"{len(known)} names")
+
+
+def test_position_independent(t):
+    """A program of GHC's that has libgmp.a in itself, wherever it is loaded."""
+    libc, _ = directories()
+    report, said = session_of(t, "Powers", (2,), "pie", "--archives", libc)
+    twin = program("Powers", "pie")
+    check(is_relocatable(twin), "the program is not position independent")
+    names, sizes = symbols_of(twin)
+    known = known_in(said, "Powers")
+    check_names("pie Powers", known, names, 80)
+    check_libraries(twin, said)
+    got, leaves = shares(known, names, sizes), report["leaf_names"]
+    print(f"  pie Powers: {len(known)} functions; named {got}; leaves {leaves}")
+    check(got["C"] >= NAMED_C, f"named: {got}")
+    # nearly all that it does is in libgmp
+    gmp = sum(f["self_samples"] for f in report["functions"] if f["name"].startswith("__gmpn_"))
+    check(gmp >= 0.9 * sum(leaves.values()) and leaves["archive"] >= gmp, f"libgmp's: {gmp} of {leaves}")
+
+
+# ── programs that are none of GHC's: Debian's Haskell libraries cannot be linked in these ways ──
+
+GMP, STATIC_GMP, M = ["-DGMP"], ["-Wl,-Bstatic", "-lgmp", "-Wl,-Bdynamic"], ["-lm"]
+MUSL_PIE = ["-fPIE", "-static", "-Wl,-pie", "-Wl,--no-dynamic-linker"]
+# {way: (the compiler, what is before the source, and what after)}
+LINKED = {
+    "static": ("gcc", [*GMP, "-static", "-no-pie"], ["-lgmp", *M]),
+    "static-pie": ("gcc", [*GMP, "-static-pie", "-fPIE"], ["-lgmp", *M]),
+    "pie": ("gcc", [*GMP, "-pie", "-fPIE"], [*STATIC_GMP, *M]),
+    "gold static": ("gcc", [*GMP, "-static", "-no-pie", "-fuse-ld=gold"], ["-lgmp", *M]),
+    "gold pie": ("gcc", [*GMP, "-pie", "-fPIE", "-fuse-ld=gold"], [*STATIC_GMP, *M]),
+    "lld static-pie": ("gcc", [*GMP, "-static-pie", "-fPIE", "-fuse-ld=lld"], ["-lgmp", *M]),
+    "lld pie": ("gcc", [*GMP, "-pie", "-fPIE", "-fuse-ld=lld"], [*STATIC_GMP, *M]),
+    "musl static": ("musl-gcc", ["-static", "-no-pie"], M),
+    "musl static-pie": ("musl-gcc", MUSL_PIE, M),
+    "musl lld static-pie": ("musl-gcc", [*MUSL_PIE, "-fuse-ld=lld"], M),
+}
+
+
+@functools.cache
+def by_archive():
+    """What looks for functions as a session does, in any file."""
+    tool = BUILD / "tools" / "by_archive"
+    subprocess.run(["make", "-s", tool.relative_to(ROOT)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return tool
+
+
+def compiled(*command):
+    for tool in (command[0], *(f"ld.{word[9:]}" for word in map(str, command) if word.startswith("-fuse-ld="))):
+        if not shutil.which(tool):
+            raise Skip(f"no {tool}; run: scripts/install-deps --test")
+    done = subprocess.run(command, capture_output=True, text=True)
+    check(done.returncode == 0, f"{' '.join(map(str, command))}: {done.stderr}")
+
+
+def is_relocatable(file):
+    """Whether it may be loaded anywhere."""
+    return "DYN" in re.search(r"Type: *(\w+)", printed_by("readelf", "-h", file))[1]
+
+
+def found_in(twin, *folders):
+    """{address: name}, of the file without its symbols."""
+    stripped = twin.with_name(twin.name + ".stripped")
+    subprocess.run(["strip", "-o", stripped, twin], check=True)
+    done = subprocess.run([by_archive(), stripped, *folders], capture_output=True, text=True)
+    check(done.returncode == 0, f"{twin.name}: {done.stderr[-500:]}")
+    return known_in(done.stderr.splitlines())
+
+
+def libc_of(compiler):
+    """The directory of the C library that it links."""
+    shown = subprocess.run([compiler, "-###", "-static", PROGRAMS / "archived.c"], capture_output=True, text=True)
+    found = [Path(folder) for folder in re.findall(r"-L\"?([^\s\"]+)", shown.stderr)]
+    found = [folder for folder in found if (folder / "libc.a").exists()]
+    if not found:
+        raise Skip(f"no libc.a of {compiler}; run: scripts/install-deps --test")
+    return found[0]
+
+
+@cases(*LINKED)
+def test_linked(t, way):
+    """Much of the C library, and libgmp, in each way of linking them."""
+    compiler, before, after = LINKED[way]
+    twin = t.dir / "archived"
+    compiled(compiler, "-O2", *before, "-o", twin, PROGRAMS / "archived.c", *after)
+    check(is_relocatable(twin) == way.endswith("pie"), f"it is linked otherwise: {printed_by('readelf', '-h', twin)}")
+    known = found_in(twin, libc_of(compiler))
+    names, sizes = symbols_of(twin)
+    check_names(way, known, names, 200)
+    got = shares(known, names, sizes)["C"]
+    print(f"  {way}: {len(known)} functions, {got:.4f} of {sum(sizes.values())} bytes")
+    check(got >= NAMED_C, f"named: {got}")
+
+
+def test_weak(t):
+    """The linker leaves out a weak symbol if there is a strong one, and its own code takes the strong one."""
+    twin = t.dir / "archived"
+    compiled("musl-gcc", "-O2", "-static", "-no-pie", "-o", twin, PROGRAMS / "archived.c", "-lm")
+    known = found_in(twin, libc_of("musl-gcc"))
+    names, _ = symbols_of(twin)
+    simple = [a for a, n in names.items() if "__simple_malloc" in n]
+    real = [a for a, n in names.items() if "__libc_malloc_impl" in n]
+    check(len(simple) == len(real) == 1 and simple != real, "musl's malloc is not what it was")
+    got = known.get(simple[0]), known.get(real[0])
+    check(got[0] == "__simple_malloc" and got[1], f"their names are {got}")
+
+
+# ── each way of the instructions that linkers change ──
+
+MODELS = {
+    "global-dynamic": ["-ftls-model=global-dynamic"],
+    "local-dynamic": ["-ftls-model=local-dynamic"],
+    "initial-exec": ["-ftls-model=initial-exec"],
+    "descriptors": ["-mtls-dialect=gnu2"],
+    "no-plt": ["-fno-plt"],
+    "no-plt-descriptors": ["-fno-plt", "-mtls-dialect=gnu2"],
+    "old-got": ["-Wa,-mrelax-relocations=no"],
+}
+# What there is to be changed.
+RELAXED = {"TLSGD", "TLSLD", "GOTTPOFF", "GOTPC32_TLSDESC", "TLSDESC_CALL", "GOTPCREL", "GOTPCRELX", "REX_GOTPCRELX",
+           "PLT32", "DTPOFF32"}
+HOW = [["-static", "-no-pie"], ["-static-pie"], ["-pie"], ["-pie", "-fuse-ld=gold"], ["-pie", "-fuse-ld=lld"],
+       ["-static-pie", "-fuse-ld=lld"]]
+FUNCTIONS = {"relaxed_sum", "relaxed_print", "relaxed_address", "relaxed_tail"}
+
+
+def test_relaxed(t):
+    """An archive by each model of threads' variables and of the GOT, by each linker: its functions have their names."""
+    source, seen = PROGRAMS / "relaxed.c", set()
+    others, main = t.dir / "others.o", t.dir / "main.o"
+    compiled("gcc", "-O2", "-fPIC", "-DOTHERS", "-c", source, "-o", others)
+    compiled("gcc", "-O2", "-fPIE", "-DMAIN", "-c", source, "-o", main)
+    for model, options in MODELS.items():
+        folder = t.dir / model
+        folder.mkdir()
+        compiled("gcc", "-O2", "-fPIC", *options, "-c", source, "-o", folder / "relaxed.o")
+        compiled("ar", "rc", folder / "librelaxed.a", folder / "relaxed.o", others)
+        seen |= set(re.findall(r"R_X86_64_(\w+)", printed_by("readelf", "-rW", folder / "relaxed.o")))
+        for number, how in enumerate(HOW):
+            twin = folder / f"program{number}"
+            compiled("gcc", *how, main, folder / "librelaxed.a", "-o", twin)
+            known = found_in(twin, folder)
+            check_names(f"{model} {how}", known, symbols_of(twin)[0])
+            check(FUNCTIONS <= set(known.values()), f"{model} {how}: no {FUNCTIONS - set(known.values())}")
+    check(RELAXED <= seen, f"the compiler makes no {RELAXED - seen}")
 
 
 def test_list(t):
