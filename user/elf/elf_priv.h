@@ -36,7 +36,7 @@ struct elf_heads {
 	uint16_t type;
 	bool has_tls;
 	char build_id[41]; /* hex; "": none */
-	uint64_t entry;	 /* address, as the header has it */
+	uint64_t entry;	   /* address, as the header has it */
 	uint64_t n_segments, n_sections;
 	struct elf_segment segments[ELF_MAX_SEGMENTS];
 	struct elf_range section_names;
