@@ -302,10 +302,15 @@ bool rts_text__is_cmm(const struct rts_text *text, uint64_t vaddr)
 {
 	size_t after = search__first(text->n, k, text->fdes[k].start > vaddr);
 
-	/* hot functions of the runtime may lie before all Haskell code */
-	return after && after < text->n && vaddr >= text->fdes[after - 1].end &&
-	       text->fdes[after].start - text->fdes[after - 1].end <= MAX_CMM &&
-	       is_rts(text, after - 1) && is_rts(text, after);
+	if (!after || after >= text->n || vaddr < text->fdes[after - 1].end ||
+	    text->fdes[after].start - text->fdes[after - 1].end > MAX_CMM ||
+	    !is_rts(text, after - 1))
+		return false;
+	/*
+	 * Hot functions of the runtime may lie before all Haskell code, but not StgRun. The Cmm
+	 * code is the last of the archive's since 9.4, and what C libraries bring comes next.
+	 */
+	return is_rts(text, after) || (text->stgreturn && vaddr > text->stgreturn);
 }
 
 const char *rts_text__name(const struct rts_text *text, uint64_t vaddr)
