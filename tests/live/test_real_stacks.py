@@ -109,6 +109,9 @@ def test_elm(t):
     server = Target(["env", "-C", site, elm, "reactor", "--port", str(port)], ready=None)
     under_load(t, server, f"http://127.0.0.1:{port}/", b"page99.txt")
     s = whole(t, 1000, server.pid, WHOLE_MUSL)
+    places = [f["name"] for f in t.report().target(server.pid)["functions"]
+              if f["kind"] == "haskell" and f["name"].startswith("[elm]")]
+    check(not places, f"of no package, and not the runtime's: {places}")
     check(s["gap"] <= GAPS_MUSL * s["samples"], f"C frames without rows: {s}")
 
 
