@@ -25,11 +25,22 @@ def wanted(report, states):
             if lane["kind"] == "thread" for state, ns in lane["states"].items() if ns and states(state)}
 
 
+def unknown_of(sums):
+    """A thread whose state is not known may be on a CPU or off it, which the report does not part: both together."""
+    both = {}
+    for kind in ("cpu", "off_cpu"):
+        for key in [k for k in sums.get(kind, {}) if k[2] == "unknown"]:
+            both[key] = both.get(key, 0) + sums[kind].pop(key)
+    return both
+
+
 def compare(profiles, report):
     """Each thread's time in each state, to the nanosecond."""
     sums = profiles.sums()
-    for kind, states in (("cpu", lambda s: s in ON_CPU), ("off_cpu", lambda s: s not in ON_CPU and s != "idle"),
-                         ("safe_call", lambda s: s in IN_SAFE_CALLS)):
+    sums["unknown"] = unknown_of(sums)
+    for kind, states in (("cpu", lambda s: s in ON_CPU),
+                         ("off_cpu", lambda s: s not in ON_CPU and s not in ("idle", "unknown")),
+                         ("unknown", lambda s: s == "unknown"), ("safe_call", lambda s: s in IN_SAFE_CALLS)):
         got, want = sums.get(kind, {}), wanted(report, states)
         differ = {key: (got.get(key), want.get(key)) for key in got.keys() | want.keys() if got.get(key) != want.get(key)}
         check(not differ, f"{kind}: in the profile and in the report: {differ}")
