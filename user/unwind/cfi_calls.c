@@ -11,7 +11,8 @@
 struct caller {
 	const struct cfi_calls *calls;
 	const struct elf_fde *function;
-	uint64_t decoded; /* the begin of an instruction of it */
+	uint64_t last; /* the begin of the instruction that was decoded last */
+	uint64_t next; /* and of the one after it */
 };
 
 /*
@@ -23,18 +24,19 @@ static bool is_insn(struct caller *c, uint64_t vaddr)
 {
 	const struct cfi_calls *calls = c->calls;
 
-	if (c->decoded > vaddr)
-		c->decoded = c->function->start;
-	while (c->decoded < vaddr) {
-		size_t len = c->function->end - c->decoded;
-		const uint8_t *code = elf__at(calls->elf, c->decoded, len);
+	if (vaddr < c->last)
+		c->last = c->next = c->function->start;
+	while (c->next <= vaddr) {
+		size_t len = c->function->end - c->next;
+		const uint8_t *code = elf__at(calls->elf, c->next, len);
 		struct cfi_insn i;
 
-		if (!code || !cfi_arch__decode(calls->arch, code, len, c->decoded, &i))
+		if (!code || !cfi_arch__decode(calls->arch, code, len, c->next, &i))
 			return true;
-		c->decoded += i.size;
+		c->last = c->next;
+		c->next += i.size;
 	}
-	return c->decoded == vaddr;
+	return c->last == vaddr;
 }
 
 static void on_call_of_c(void *ctx, uint64_t target, uint64_t next)
@@ -49,7 +51,7 @@ void cfi_calls__of_c(const struct cfi_calls *calls)
 {
 	for (size_t i = 0; i < calls->n_fdes; i++) {
 		const struct elf_fde *function = &calls->fdes[i];
-		struct caller c = {calls, function, function->start};
+		struct caller c = {calls, function, function->start, function->start};
 		uint64_t len = function->end - function->start;
 		const uint8_t *code = len ? elf__at(calls->elf, function->start, len) : NULL;
 
