@@ -73,6 +73,14 @@ def bases_of(said):
     return bases
 
 
+def end_of_main(said):
+    """Where the code of the module Main ends, as safescoped says with -v -v."""
+    found = (re.search(r": code of [^:]+:(\S+) at 0x(\w+), counted", line) for line in said)
+    pieces = sorted({(int(m[2], 16), m[1]) for m in found if m})
+    last = max(i for i, (_, module) in enumerate(pieces) if module == "Main")
+    return pieces[last + 1][0]
+
+
 @cases("v", "thr", "split")
 def test_modules(t, way):
     """Linked by sections, a program has no name of a module of which nobody uses a constructor and that cannot fail;
@@ -88,6 +96,10 @@ def test_modules(t, way):
     raw = program("Shelf", f"{way}.stripped").read_bytes()
     named = {module for _, module in {s[1] for s in symbols if s[1]}
              if way != "split" or module == "Main" or has_name(raw, module)}
+    main = next(int(line.split()[0], 16) for line in
+                subprocess.run(["nm", twin], capture_output=True, text=True, check=True).stdout.splitlines()
+                if line.endswith(" T main"))
+    check(end_of_main(session.err.seen) == main, f"Main ends at {end_of_main(session.err.seen):#x}, main() is at {main:#x}")
     check(len({m for _, m in bases}) > 20, f"the modules that were found: {sorted(bases)}")
     sums = {"all": 0, "package": 0, "own": 0, "own module": 0, "wrong and sure": 0, "module": 0, "named": 0}
     wrong = []

@@ -303,35 +303,63 @@ static void address(struct world *w, uint64_t from, uint64_t to, bool relative)
 	refer(w, from, relative ? to - (from + 4) : to);
 }
 
-/*
- * A program of which nothing has Main's name; its entry leads to main() at once, or as musl's does,
- * and main() runs a closure of Main, or another program's has none.
+/* lea to(%rip),%REG or mov $to,%REG of seven bytes, which ends with the address; reg: 2 rdx, 7 rdi.
  */
-static struct modules *read_program(struct world *w, bool relative, bool as_musl, bool runs,
-				    uint64_t ret_functions[3])
+static void load(struct world *w, uint64_t from, unsigned reg, uint64_t to, bool relative)
 {
-	uint64_t start = w->text, closure, main_at;
+	const uint8_t lea[] = {0x48, 0x8d, (uint8_t)(0x05 | reg << 3)},
+		      mov[] = {0x48, 0xc7, (uint8_t)(0xc0 | reg)};
+
+	memcpy(at(w, from), relative ? lea : mov, 3);
+	address(w, from + 3, to, relative);
+}
+
+static void set_entry(struct world *w, uint64_t entry)
+{
 	Elf64_Ehdr eh;
 
-	w->text += 256;
+	memcpy(&eh, w->bytes, sizeof(eh));
+	eh.e_entry = entry;
+	memcpy(w->bytes, &eh, sizeof(eh));
+}
+
+enum main_is { AFTER_MAIN, IN_FRONT, OF_C };
+
+/*
+ * A program of which nothing has Main's name. Its entry loads the address of main(), and before it
+ * another one, as a number in the middle of which something has the address of Haskell code. main()
+ * lies after Main, or in front of all code, and runs a closure of Main's; or it is C's own.
+ */
+static struct modules *read_program(struct world *w, enum main_is where, bool relative,
+				    uint64_t ret_functions[3])
+{
+	uint64_t start = w->text, main_at = start + 129, closure, other, decoy;
+
+	memset(at(w, start), 0x90, 768);
+	w->text += 768;
 	function(w, 8);
 	con(w, "own-1.0-exe:Lib.T");
 	ret_functions[0] = function(w, 8);
 	closure = w->data;
 	ret_functions[1] = function(w, 1);
-	main_at = w->text + 3;
-	w->text += 512;
+	if (where != IN_FRONT) {
+		main_at = w->text + 3;
+		memset(at(w, w->text), 0x90, 512);
+		w->text += 512;
+	}
 	ret_functions[2] = function(w, 8);
 	con(w, "other-2.0:A.X");
-	function(w, 64);
-	if (runs)
-		address(w, main_at + 200, closure, relative);
-	if (as_musl)
-		address(w, start + 20, start + 128, relative);
-	address(w, start + (as_musl ? 140 : 30), main_at, relative);
-	memcpy(&eh, w->bytes, sizeof(eh));
-	eh.e_entry = start;
-	memcpy(w->bytes, &eh, sizeof(eh));
+	other = w->data;
+	function(w, 8);
+	decoy = function(w, 64);
+	load(w, decoy, 2, other, relative);
+	if (where != OF_C)
+		load(w, main_at + 200, 2, closure, relative);
+	/* add $…,%eax */
+	*at(w, start + 10) = 0x05;
+	address(w, start + 12, decoy, relative);
+	load(w, start + 30, 7, main_at, relative);
+	set_entry(w, start);
 	return read_modules(w);
 }
 
@@ -339,10 +367,10 @@ static struct modules *read_program(struct world *w, bool relative, bool as_musl
 static void test_main(void **state)
 {
 	(void)state;
-	for (int way = 0; way < 4; way++) {
+	for (int relative = 0; relative < 2; relative++) {
 		struct world *w = world_new();
 		uint64_t functions[3];
-		struct modules *m = read_program(w, way & 1, way & 2, true, functions);
+		struct modules *m = read_program(w, AFTER_MAIN, relative, functions);
 		struct modules_hit hit;
 
 		assert_module(m, functions[0], "own-1.0-exe", "Main");
@@ -353,6 +381,55 @@ static void test_main(void **state)
 		assert_int_equal(modules__find(m, functions[1], &hit), 0);
 		assert_false(hit.uncertain);
 		assert_module(m, functions[2], "other-2.0", "A");
+		modules__free(m);
+		free(w);
+	}
+}
+
+/* C's main() that starts no closure shows nothing, nor does one in front of Main. */
+static void test_other_main(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 4; way++) {
+		struct world *w = world_new();
+		uint64_t functions[3];
+		struct modules *m = read_program(w, way & 2 ? OF_C : IN_FRONT, way & 1, functions);
+
+		assert_module(m, functions[0], "other-2.0", "A");
+		assert_module(m, functions[1], "other-2.0", "A");
+		modules__free(m);
+		free(w);
+	}
+}
+
+/* A header may have any entry. */
+static void test_entries(void **state)
+{
+	static const uint64_t entries[] = {
+		0,
+		1,
+		TEXT - 1,
+		TEXT,
+		TEXT + 4095,
+		TEXT + 4096,
+		0x7fffffffffffULL,
+		UINT64_MAX - 99,
+		UINT64_MAX,
+		UINT64_MAX - 63,
+		UINT64_MAX - 3,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		struct world *w = world_new();
+		struct modules *m;
+		uint64_t f = function(w, 8);
+
+		con(w, "p:A.X");
+		function(w, 8);
+		set_entry(w, entries[i]);
+		m = read_modules(w);
+		assert_module(m, f, "p", "A");
 		modules__free(m);
 		free(w);
 	}
@@ -420,19 +497,6 @@ static void test_inlined_source(void **state)
 	m = read_modules(w);
 	assert_module(m, f, "p", "A");
 	assert_module(m, g, "p", "B");
-	modules__free(m);
-	free(w);
-}
-
-/* C's main() that starts no closure shows nothing. */
-static void test_other_main(void **state)
-{
-	struct world *w = world_new();
-	uint64_t functions[3];
-	struct modules *m = read_program(w, false, false, false, functions);
-
-	(void)state;
-	assert_module(m, functions[0], "other-2.0", "A");
 	modules__free(m);
 	free(w);
 }
@@ -520,11 +584,12 @@ static void test_check(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_constructors), cmocka_unit_test(test_references),
-		cmocka_unit_test(test_collected),    cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_descriptions), cmocka_unit_test(test_check),
-		cmocka_unit_test(test_main),	     cmocka_unit_test(test_other_main),
-		cmocka_unit_test(test_source),	     cmocka_unit_test(test_inlined_source),
+		cmocka_unit_test(test_constructors),   cmocka_unit_test(test_references),
+		cmocka_unit_test(test_collected),      cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_descriptions),   cmocka_unit_test(test_check),
+		cmocka_unit_test(test_main),	       cmocka_unit_test(test_other_main),
+		cmocka_unit_test(test_entries),	       cmocka_unit_test(test_source),
+		cmocka_unit_test(test_inlined_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,8 @@ uint32_t archives_arch__padding(const uint8_t *code, uint32_t len)
 		[0x00] = 1, [0x40] = 2, [0x44] = 3, [0x80] = 5, [0x84] = 6};
 	uint32_t at = 0, n;
 
+	/* no instruction is longer (SDM, 2.3.11) */
+	len = MIN(len, 15U);
 	if (len && code[0] == 0xcc)
 		return 1;
 	while (at < len && (code[at] == 0x66 || code[at] == 0x2e))

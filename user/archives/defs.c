@@ -8,6 +8,9 @@
 
 #include "base/base.h"
 
+/* More definitions of one name are not looked at: there may be a strong one among them. */
+#define MAX_SAME_NAME 64
+
 static uint32_t hash(const char *name)
 {
 	uint32_t h = 2166136261U;
@@ -150,15 +153,16 @@ uint32_t defs__find_next(const struct defs *d, uint32_t def, const char *name)
 bool defs__may_yield(const struct defs *d, uint32_t def)
 {
 	struct member_symbol sym, other;
+	uint32_t i, n = 0;
 
 	if (!defs__symbol(d, def, &sym) || sym.bind != STB_WEAK)
 		return false;
-	for (uint32_t i = defs__find(d, sym.name); i != DEFS_NONE;
-	     i = defs__find_next(d, i, sym.name))
+	for (i = defs__find(d, sym.name); i != DEFS_NONE && n < MAX_SAME_NAME;
+	     i = defs__find_next(d, i, sym.name), n++)
 		if (d->v[i].section != d->v[def].section && defs__symbol(d, i, &other) &&
 		    other.bind == STB_GLOBAL)
 			return true;
-	return false;
+	return i != DEFS_NONE;
 }
 
 bool defs__has(const struct defs *d, uint32_t section, const char *name, uint64_t value)

@@ -356,7 +356,7 @@ static enum verdict judge_sure(const struct placing *p, const struct match *m)
 	bool haskell = section__member(p->all, s)->haskell;
 
 	return p->n_at[m->section] == 1 &&
-			       s->telling >= (haskell ? PLACE_SURE_HASKELL : PLACE_SURE_FIXED)
+			       s->distinct >= (haskell ? PLACE_SURE_HASKELL : PLACE_SURE_FIXED)
 		       ? IT_IS
 		       : MAY_BE;
 }

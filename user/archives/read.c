@@ -165,7 +165,7 @@ static bool count_fixed(const struct sections *all, struct section *s)
 	stretches__begin(&stretches, all, s);
 	while (stretches__next(&stretches, &from, &to)) {
 		s->fixed += to - from;
-		s->telling += without_padding(section__data(all, s) + from, to - from);
+		s->distinct += without_padding(section__data(all, s) + from, to - from);
 	}
 	return true;
 }

@@ -39,7 +39,7 @@ struct section {
 	uint32_t order;		   /* where their order by offset begins; NO_ORDER: they have it */
 	uint32_t align;		   /* a power of two */
 	uint32_t fixed;		   /* bytes that the linker does not write */
-	uint32_t telling;	   /* of those, what is no padding: that is the same in all code */
+	uint32_t distinct;	   /* of those, what is no padding: that is the same in all code */
 };
 
 #define NO_ORDER UINT32_MAX

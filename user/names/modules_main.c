@@ -2,37 +2,46 @@
 /*
  * modules_main: GHC makes a C file with main(), which gives the closure `:Main.main` of the module
  * Main to hs_main(), and links it after the program's own modules, of which Main is the last one,
- * and before all libraries (GHC.Linker.Static,
- * GHC.SysTools.ExtraObj.mkExtraObjToLinkIntoBinary; 8.10 to 9.14). So it shows where the program's
- * own package ends, even where nothing has Main's name.
+ * and before all libraries (GHC.Linker.Static, GHC.SysTools.ExtraObj.mkExtraObjToLinkIntoBinary;
+ * 8.10 to 9.14). So it shows where the program's own package ends, even where nothing has Main's
+ * name. A main() that was compiled with optimisation is in front of all code (.text.startup), and
+ * shows nothing.
  */
-#include <string.h>
-
 #include "base/base.h"
 #include "base/search.h"
 #include "elf/elf.h"
 #include "modules_read_priv.h"
+#include "rts/insn.h"
 
-/* The instructions of _start, and of musl's _start_c, that are looked at. */
-#define START_CODE 96
-/* GHC's main() copies defaultRtsConfig, a field at a time: 200 to 320 bytes. */
-#define MAIN_CODE 400
-/* No code is that near in front of main() but Haskell's: its last function, and what aligns main().
+/* The instructions of _start that are looked at; after musl's those of _start_c follow. */
+#define START_CODE 64
+/* GHC's main() copies defaultRtsConfig, a field at a time, before its only call: 200 to 320 bytes.
  */
+#define MAIN_CODE 512
+/* Addresses that _start has: main()'s, two or three others, of the constructors. */
+#define MAX_ADDRESSES 16
+/* No closure's code is that near in front of main() but Main's. */
 #define MAX_BEFORE (64U << 10)
 
 struct search {
 	const struct mod_image *img;
 	const struct mod_marks *marks;
+	struct insn *insn;
+	uint64_t addresses[MAX_ADDRESSES];
+	size_t n;
+	uint64_t at; /* what may be main() */
 	struct mod_main *ret;
 };
 
-static uint32_t word32(const struct mod_image *img, uint64_t vaddr)
+/* Decodes from there on, `len` bytes at most. */
+static void each_insn(struct search *s, uint64_t at, size_t len,
+		      bool (*fn)(void *ctx, const struct insn_seen *seen))
 {
-	uint32_t v;
+	const struct mod_image *img = s->img;
 
-	memcpy(&v, img->text + (vaddr - img->text_start), sizeof(v));
-	return v;
+	if (at >= img->text_start && at < img->text_end)
+		insn__each(s->insn, img->text + (at - img->text_start),
+			   MIN(len, (size_t)(img->text_end - at)), at, fn, s);
 }
 
 /* The static closure at vaddr whose code is shortly before `at`; NULL. */
@@ -47,58 +56,43 @@ static const struct mod_static *closure_before(const struct mod_marks *m, uint64
 	return &m->statics[i];
 }
 
-/* A function's code at `at` refers to a closure whose code is before it: as a number, or from here.
- */
-static bool is_main(const struct search *s, uint64_t at)
+/* An instruction of what may be main(), before its first call. */
+static bool on_insn_of_main(void *ctx, const struct insn_seen *seen)
 {
-	uint64_t end = at + MAIN_CODE;
+	struct search *s = ctx;
+	const struct mod_static *c = NULL;
 
-	if (at < s->img->text_start || end + 4 > s->img->text_end)
-		return false;
-	for (uint64_t p = at; p < end; p++) {
-		uint32_t v = word32(s->img, p);
-		const struct mod_static *c = closure_before(s->marks, v, at);
-
-		if (!c)
-			c = closure_before(s->marks, p + 4 + (uint64_t)(int64_t)(int32_t)v, at);
-		if (c) {
-			*s->ret = (struct mod_main){.at = at, .data = c->data};
-			return true;
-		}
-	}
-	return false;
+	if (seen->refers)
+		c = closure_before(s->marks, seen->refers, s->at);
+	if (c)
+		*s->ret = (struct mod_main){.at = s->at, .data = c->data};
+	return !c && !seen->call && !seen->branch;
 }
 
-/* Calls fn for each address that the code at `from` may have, until it returns true. */
-static bool each_address(const struct search *s, uint64_t from,
-			 bool (*fn)(const struct search *s, uint64_t to))
+/* An instruction of _start: it may load main()'s address, also from the GOT. */
+static bool on_insn_of_start(void *ctx, const struct insn_seen *seen)
 {
-	uint64_t end = from + START_CODE;
+	struct search *s = ctx;
+	size_t i = mod_image__word(s->img, seen->refers);
 
-	if (from < s->img->text_start || end + 4 > s->img->text_end)
-		return false;
-	for (uint64_t p = from; p < end; p++) {
-		uint32_t v = word32(s->img, p);
-
-		if (fn(s, v) || fn(s, p + 4 + (uint64_t)(int64_t)(int32_t)v))
-			return true;
-	}
-	return false;
+	if (seen->refers)
+		s->addresses[s->n++] = i < s->img->n_words ? s->img->words[i] : seen->refers;
+	return s->n < MAX_ADDRESSES;
 }
 
-/* musl's _start calls the function that has main()'s address. */
-static bool calls_main(const struct search *s, uint64_t at)
-{
-	return each_address(s, at, is_main);
-}
-
-void mod_main__find(const struct mod_image *img, const struct mod_marks *marks,
-		    struct mod_main *ret)
+int mod_main__find(const struct mod_image *img, const struct mod_marks *marks, struct mod_main *ret)
 {
 	struct search s = {.img = img, .marks = marks, .ret = ret};
-	uint64_t entry = elf__entry(img->elf);
+	int err = insn__new(&s.insn);
 
 	*ret = (struct mod_main){0};
-	if (!each_address(&s, entry, is_main))
-		each_address(&s, entry, calls_main);
+	if (err)
+		return err;
+	each_insn(&s, elf__entry(img->elf), START_CODE, on_insn_of_start);
+	for (size_t i = 0; i < s.n && !ret->data; i++) {
+		s.at = s.addresses[i];
+		each_insn(&s, s.at, MAIN_CODE, on_insn_of_main);
+	}
+	insn__free(s.insn);
+	return 0;
 }

@@ -173,10 +173,38 @@ static void add_places(struct reader *r)
 	}
 }
 
-/* That code may lie before or after what an item has, and is not between two places of another. */
-static bool is_apart(const struct item *it, const struct mod_source *source)
+/* Of an item with a mark: where it is, and how far those up to it reach. */
+struct marked {
+	uint64_t after, reach;
+	uint32_t package;
+};
+
+static int by_after(const void *a, const void *b)
 {
-	return it->after > source->last || MAX(it->before, it->after) < source->first;
+	const struct marked *x = a, *y = b;
+
+	return CMP(x->after, y->after) ?: CMP(x->reach, y->reach) ?: CMP(x->package, y->package);
+}
+
+/* Those of all items; ret_named has a mark for the name of each module, by its id. */
+static size_t find_marked(const struct reader *r, struct marked *ret_marked, bool *ret_named)
+{
+	uint64_t reach = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct item *it = &r->items[i];
+
+		if (it->by_place)
+			continue;
+		ret_marked[n++] =
+			(struct marked){it->after, MAX(it->before, it->after), it->name.package};
+		ret_named[it->name.module] = true;
+	}
+	qsort(ret_marked, n, sizeof(*ret_marked), by_after);
+	for (size_t i = 0; i < n; i++)
+		ret_marked[i].reach = reach = MAX(reach, ret_marked[i].reach);
+	return n;
 }
 
 /*
@@ -184,55 +212,59 @@ static bool is_apart(const struct item *it, const struct mod_source *source)
  * known, or another module's mark is among these places, so that some are of functions that were
  * inlined elsewhere.
  */
-static bool package_between(const struct reader *r, const struct mod_source *source,
+static bool package_between(const struct marked *marked, size_t n, const struct mod_source *source,
 			    uint32_t *ret_package)
 {
-	const struct item *before = NULL, *after = NULL;
+	size_t after = search__first(n, i, marked[i].after > source->last);
 
-	for (size_t i = 0; i < r->n; i++) {
-		const struct item *it = &r->items[i];
-
-		if (it->by_place)
-			continue;
-		if (it->name.module == source->module || !is_apart(it, source))
-			return false;
-		if (it->after > source->last)
-			after = !after || it->after < after->after ? it : after;
-		else
-			before = !before || it->after > before->after ? it : before;
-	}
-	if (!after || (before && before->name.package != after->name.package))
+	if (after == n || (after && (marked[after - 1].reach >= source->first ||
+				     marked[after - 1].package != marked[after].package)))
 		return false;
-	*ret_package = after->name.package;
+	*ret_package = marked[after].package;
 	return true;
 }
 
-/* The modules that only pattern matches have a name of. */
-static int add_sources(struct reader *r)
+static void put_sources(struct reader *r, const struct mod_source *sources, size_t n_sources,
+			const struct marked *marked, size_t n_marked, const bool *named)
 {
-	struct mod_source *sources;
-	size_t n_sources, n_items = r->n;
-	struct item *items;
-	int err = mod_sources__find(&r->img, r->names, &sources, &n_sources);
-
-	if (err)
-		return err;
-	items = reallocarray(r->items, r->n + n_sources + 1, sizeof(*items));
-	if (items)
-		r->items = items;
-	for (size_t i = 0; items && i < n_sources; i++) {
+	for (size_t i = 0; i < n_sources; i++) {
 		struct item it = {.name.module = sources[i].module,
 				  .by_place = true,
 				  .before = sources[i].last,
 				  .after = sources[i].first,
 				  .first = sources[i].first};
 
-		if (package_between(r, &sources[i], &it.name.package))
-			items[n_items++] = it;
+		if (!named[it.name.module] &&
+		    package_between(marked, n_marked, &sources[i], &it.name.package))
+			r->items[r->n++] = it;
 	}
-	r->n = n_items;
+}
+
+/* The modules that only pattern matches have a name of. */
+static int add_sources(struct reader *r)
+{
+	struct mod_source *sources;
+	size_t n_sources;
+	struct item *items;
+	int err = mod_sources__find(&r->img, r->names, &sources, &n_sources);
+	struct marked *marked;
+	bool *named;
+
+	if (err)
+		return err;
+	marked = calloc(r->n + 1, sizeof(*marked));
+	named = calloc(strtab__count(r->names), sizeof(*named));
+	items = reallocarray(r->items, r->n + n_sources + 1, sizeof(*items));
+	if (items)
+		r->items = items;
+	if (marked && named && items)
+		put_sources(r, sources, n_sources, marked, find_marked(r, marked, named), named);
+	else
+		err = -ENOMEM;
 	free(sources);
-	return items ? 0 : -ENOMEM;
+	free(marked);
+	free(named);
+	return err;
 }
 
 /*
@@ -472,10 +504,10 @@ int modules_read(const struct elf_file *elf, bool profiled, struct modules_out *
 	err = strtab__new(&r.names);
 	if (!err)
 		err = mod_marks__find(&r.img, r.names, &r.marks);
-	if (!err) {
-		mod_main__find(&r.img, &r.marks, &r.main);
+	if (!err)
+		err = mod_main__find(&r.img, &r.marks, &r.main);
+	if (!err)
 		err = make_items(&r);
-	}
 	if (err)
 		goto out;
 	n = strtab__count(r.names);

@@ -15,7 +15,7 @@
  *   in the same order: what lies between two closures in data has its code between theirs.
  *
  * - The program's own modules come before all libraries, Main as the last of them, and between the
- *   two lies C's main().
+ *   two lies C's main(), unless that was compiled with optimisation.
  * - Code that fails where no pattern matches refers to the path of its source.
  *
  * Where none of these marks the place between two modules, it is cut where the smallest share of
@@ -172,9 +172,9 @@ int mod_sources__find(const struct mod_image *img, struct strtab *names,
 
 /* ── modules_main.c: where the program's own code ends ───────────────────────────────────────── */
 
-/* Follows the program's entry; ret->data is 0 where it does not lead to GHC's main(). */
-void mod_main__find(const struct mod_image *img, const struct mod_marks *marks,
-		    struct mod_main *ret);
+/* Follows the program's entry; ret->data is 0 where it does not lead to GHC's main(). -ENOMEM. */
+int mod_main__find(const struct mod_image *img, const struct mod_marks *marks,
+		   struct mod_main *ret);
 
 /* ── modules_cut.c: where a module ends that has no mark there ───────────────────────────────── */
 

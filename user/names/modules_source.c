@@ -50,10 +50,9 @@ static uint32_t hash(uint64_t vaddr)
 
 /*
  * The module whose source is at a path that ends at `end`: its last directories that can be part of
- * a module's name, and the file. False: it is no module's.
+ * a module's name, and the file. -ENOENT: it is no module's.
  */
-static bool module_of_path(const char *path, const char *end, struct strtab *names,
-			   uint32_t *ret_id)
+static int module_of_path(const char *path, const char *end, struct strtab *names, uint32_t *ret_id)
 {
 	char name[MAX_PATH];
 	const char *from = end;
@@ -72,10 +71,10 @@ static bool module_of_path(const char *path, const char *end, struct strtab *nam
 	}
 	len = (size_t)(end - from);
 	if (!len || len > sizeof(name))
-		return false;
+		return -ENOENT;
 	for (size_t i = 0; i < len; i++)
 		name[i] = from[i] == '/' ? '.' : from[i];
-	return strtab__add(names, name, len, ret_id) == 0;
+	return strtab__add(names, name, len, ret_id);
 }
 
 /* The path's end before the "hs:" at `at`, without the file's ending; NULL: it is no source's. */
@@ -86,40 +85,49 @@ static const char *end_of_path(const char *start, const char *at)
 	return at - start >= 3 && at[-1] == 'l' && at[-2] == '.' ? at - 2 : NULL;
 }
 
-/* "hs:" is at `at`, in text that begins at `start`, which has that address. */
-static int take_string(struct sources *s, const char *start, const char *at, uint64_t vaddr)
+/* "hs:" is at `at`, after a path's end, in text that begins at `start`, which has that address. */
+static int take_string(struct sources *s, const char *start, const char *at, const char *end,
+		       uint64_t vaddr)
 {
-	const char *string = at, *path, *end = end_of_path(start, at);
+	const char *string = at, *path;
 	struct place place;
 	int err;
 
-	if (!end)
-		return 0;
 	while (string > start && at - string < MAX_PATH && string[-1] >= ' ' && string[-1] <= '~')
 		string--;
 	/* "Pattern match failure in do expression at src/Foo.hs:…" */
 	for (path = end; path > string && path[-1] != ' ';)
 		path--;
-	if ((string > start && string[-1]) || !module_of_path(path, end, s->names, &place.module))
+	if (string > start && string[-1])
 		return 0;
-	place.vaddr = vaddr + (uint64_t)(string - start);
 	err = ARRAY_RESERVE(s->places, s->cap_places, s->n_places + 1, MAX_STRINGS);
+	if (!err)
+		err = module_of_path(path, end, s->names, &place.module);
 	if (err)
-		return err == -E2BIG ? 0 : err;
+		return err == -ENOENT ? 0 : err;
+	place.vaddr = vaddr + (uint64_t)(string - start);
 	s->places[s->n_places++] = place;
 	s->filter[hash(place.vaddr) / 64] |= 1ULL << hash(place.vaddr) % 64;
 	return 0;
 }
 
+/* One place in a string, the first. */
 static int find_strings(struct sources *s, uint64_t from, uint64_t to)
 {
-	const char *start = (const char *)elf__at(s->img->elf, from, to - from);
-	const char *end = start + (to - from), *at = start;
+	const char *start = (const char *)elf__at(s->img->elf, from, to - from), *end, *at = start;
 	int err = 0;
 
-	while (start && !err && (at = memmem(at, (size_t)(end - at), "hs:", 3)))
-		err = take_string(s, start, at++, from);
-	return err;
+	if (!start)
+		return 0;
+	end = start + (to - from);
+	while (!err && at && (at = memmem(at, (size_t)(end - at), "hs:", 3))) {
+		const char *path_end = end_of_path(start, at);
+
+		if (path_end)
+			err = take_string(s, start, at, path_end, from);
+		at = path_end ? memchr(at, '\0', (size_t)(end - at)) : at + 1;
+	}
+	return err == -E2BIG ? 0 : err;
 }
 
 /* Constants may be in a segment with the code, on either side of it. */

@@ -91,7 +91,10 @@ struct cfi_insn {
 	bool call;    /* flow goes on after it; direct: it has a target */
 	bool fp_base; /* an address is made from the frame pointer */
 	bool above;   /* a conditional jump if what was compared is larger, without a sign */
-	/* it compares something with a number: that + 1; CFI_COMPARES_OTHER; 0: it does not */
+	/*
+	 * It compares something with a number: that + 1; CFI_COMPARES_OTHER: it may set the flags
+	 * to something else; 0: it leaves them.
+	 */
 	uint32_t compares;
 	int64_t bytes;
 	uint64_t target;

@@ -214,14 +214,26 @@ static void see_operands(const cs_insn *i, struct cfi_insn *insn)
 	}
 }
 
-static uint32_t compares(const cs_insn *i)
+static uint32_t compares(const cs_insn *i, bool jumps)
 {
 	const cs_x86_op *op = &i->detail->x86.operands[1];
 
-	if (i->id == X86_INS_CMP && op->type == X86_OP_IMM && op->imm >= 0 &&
-	    op->imm < CFI_COMPARES_OTHER - 1)
-		return (uint32_t)op->imm + 1;
-	return i->id == X86_INS_CMP || i->id == X86_INS_TEST ? CFI_COMPARES_OTHER : 0;
+	switch (i->id) {
+	case X86_INS_CMP:
+		return op->type == X86_OP_IMM && op->imm >= 0 && op->imm < CFI_COMPARES_OTHER - 1
+			       ? (uint32_t)op->imm + 1
+			       : CFI_COMPARES_OTHER;
+	case X86_INS_MOV:
+	case X86_INS_MOVZX:
+	case X86_INS_MOVSX:
+	case X86_INS_MOVSXD:
+	case X86_INS_LEA:
+	case X86_INS_NOP:
+		return 0;
+	default:
+		/* the flags may be this one's */
+		return jumps ? 0 : CFI_COMPARES_OTHER;
+	}
 }
 
 static enum cfi_effect effect_of(struct cfi_arch *a, const cs_insn *i, struct cfi_insn *insn)
@@ -283,7 +295,7 @@ bool cfi_arch__decode(struct cfi_arch *a, const uint8_t *code, size_t len, uint6
 	insn.size = i->size;
 	insn.nop = i->id == X86_INS_NOP;
 	see_operands(i, &insn);
-	insn.compares = compares(i);
+	insn.compares = compares(i, cs_insn_group(a->handle, i, X86_GRP_JUMP));
 	if (cs_insn_group(a->handle, i, X86_GRP_RET)) {
 		insn.flow = CFI_FLOW_RET;
 	} else if (i->id == X86_INS_UD2 || i->id == X86_INS_HLT) {

@@ -13,6 +13,7 @@ struct caller {
 	const struct elf_fde *function;
 	uint64_t last; /* the begin of the instruction that was decoded last */
 	uint64_t next; /* and of the one after it */
+	int err;
 };
 
 /*
@@ -42,55 +43,69 @@ static bool is_insn(struct caller *c, uint64_t vaddr)
 static void on_call_of_c(void *ctx, uint64_t target, uint64_t next)
 {
 	struct caller *c = ctx;
+	int wanted = c->err ? 0 : c->calls->fn(c->calls->ctx, target, false);
 
-	if (c->calls->fn(c->calls->ctx, target, false) && is_insn(c, next - CFI_ARCH_CALL_SIZE))
-		c->calls->fn(c->calls->ctx, target, true);
+	if (wanted > 0 && is_insn(c, next - CFI_ARCH_CALL_SIZE))
+		wanted = c->calls->fn(c->calls->ctx, target, true);
+	if (wanted < 0)
+		c->err = wanted;
 }
 
-void cfi_calls__of_c(const struct cfi_calls *calls)
+int cfi_calls__of_c(const struct cfi_calls *calls)
 {
-	for (size_t i = 0; i < calls->n_fdes; i++) {
+	int err = 0;
+
+	for (size_t i = 0; i < calls->n_fdes && !err; i++) {
 		const struct elf_fde *function = &calls->fdes[i];
-		struct caller c = {calls, function, function->start, function->start};
+		struct caller c = {calls, function, function->start, function->start, 0};
 		uint64_t len = function->end - function->start;
 		const uint8_t *code = len ? elf__at(calls->elf, function->start, len) : NULL;
 
 		if (code)
 			cfi_arch__calls(code, len, function->start, false, on_call_of_c, &c);
+		err = c.err;
 	}
+	return err;
 }
 
 static void on_call_of_haskell(void *ctx, uint64_t target, uint64_t next)
 {
-	const struct cfi_calls *calls = ctx;
+	struct caller *c = ctx;
+	int wanted = c->err ? 0 : c->calls->fn(c->calls->ctx, target, true);
 
 	(void)next;
-	calls->fn(calls->ctx, target, true);
+	if (wanted < 0)
+		c->err = wanted;
 }
 
-static void look_at(const struct cfi_calls *calls, uint64_t start, uint64_t end)
+static int look_at(const struct cfi_calls *calls, uint64_t start, uint64_t end)
 {
 	const uint8_t *code = end > start ? elf__at(calls->elf, start, end - start) : NULL;
+	struct caller c = {.calls = calls};
 
 	if (code)
-		cfi_arch__calls(code, end - start, start, true, on_call_of_haskell, (void *)calls);
+		cfi_arch__calls(code, end - start, start, true, on_call_of_haskell, &c);
+	return c.err;
 }
 
-void cfi_calls__of_haskell(const struct cfi_calls *calls)
+int cfi_calls__of_haskell(const struct cfi_calls *calls)
 {
 	struct elf_code ranges[CODE_RANGES];
 	size_t n = MIN(elf__code_ranges(calls->elf, ranges, CODE_RANGES), (size_t)CODE_RANGES);
 	size_t k = 0;
+	int err = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !err; i++) {
 		uint64_t at = ranges[i].start;
 
 		while (k < calls->n_fdes && calls->fdes[k].end <= at)
 			k++;
-		for (; k < calls->n_fdes && calls->fdes[k].start < ranges[i].end; k++) {
-			look_at(calls, at, calls->fdes[k].start);
+		for (; k < calls->n_fdes && calls->fdes[k].start < ranges[i].end && !err; k++) {
+			err = look_at(calls, at, calls->fdes[k].start);
 			at = MAX(at, calls->fdes[k].end);
 		}
-		look_at(calls, at, ranges[i].end);
+		if (!err)
+			err = look_at(calls, at, ranges[i].end);
 	}
+	return err;
 }

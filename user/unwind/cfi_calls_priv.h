@@ -19,14 +19,17 @@ struct cfi_calls {
 	const struct elf_fde *fdes; /* sorted */
 	size_t n_fdes;
 	struct cfi_arch *arch;
-	/* First asked with `add` false whether that target is wanted, then given it. */
-	bool (*fn)(void *ctx, uint64_t target, bool add);
+	/*
+	 * First asked with `add` false whether that target is wanted, then given it. 1: it is;
+	 * 0: it is not; a negative errno ends all.
+	 */
+	int (*fn)(void *ctx, uint64_t target, bool add);
 	void *ctx;
 };
 
 /* Calls, and jumps, which may be the last call of a function, of the code with rows. */
-void cfi_calls__of_c(const struct cfi_calls *calls);
+int cfi_calls__of_c(const struct cfi_calls *calls);
 /* Calls as GHC makes them in all other code. */
-void cfi_calls__of_haskell(const struct cfi_calls *calls);
+int cfi_calls__of_haskell(const struct cfi_calls *calls);
 
 #endif

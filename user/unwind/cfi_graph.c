@@ -238,13 +238,12 @@ int cfi_graph__add(struct cfi_graph *f, uint64_t vaddr)
 	return f->err;
 }
 
-static bool on_call(void *ctx, uint64_t target, bool add)
+static int on_call(void *ctx, uint64_t target, bool add)
 {
 	struct cfi_graph *f = ctx;
+	int err = add ? cfi_graph__add(f, target) : 0;
 
-	if (add)
-		cfi_graph__add(f, target);
-	return is_free(f, target) && !f->err;
+	return err ? err : is_free(f, target);
 }
 
 int cfi_graph__add_called(struct cfi_graph *f)
@@ -252,8 +251,7 @@ int cfi_graph__add_called(struct cfi_graph *f)
 	const struct cfi_calls calls = {f->elf, f->fdes, f->n_fdes, f->arch, on_call, f};
 
 	f->haskell_due = true;
-	cfi_calls__of_c(&calls);
-	return f->err;
+	return cfi_calls__of_c(&calls);
 }
 
 static void add_haskell_calls(struct cfi_graph *f)
@@ -261,7 +259,7 @@ static void add_haskell_calls(struct cfi_graph *f)
 	const struct cfi_calls calls = {f->elf, f->fdes, f->n_fdes, f->arch, on_call, f};
 
 	f->haskell_due = false;
-	cfi_calls__of_haskell(&calls);
+	f->err = cfi_calls__of_haskell(&calls);
 }
 
 /* ── what an instruction does ────────────────────────────────────────────────────────────── */
@@ -448,6 +446,7 @@ static bool follow(struct cfi_graph *f, struct line *l, uint32_t n)
 		if (i.call && i.direct)
 			cfi_graph__add(f, i.target);
 		if (i.call) {
+			l->bound = 0;
 			l->calls++;
 			l->origin = CFI_BY_CALL(n);
 		}
