@@ -45,7 +45,7 @@ void rts_arch__loads(const uint8_t *code, size_t len, uint64_t addr, rts_arch_lo
 void rts_arch__addresses(const uint8_t *code, size_t len, uint64_t addr, uint64_t lo, uint64_t hi,
 			 rts_arch_load_fn fn, void *ctx);
 
-/* How many places look like an atomic compare-and-exchange. */
+/* How many places look like an atomic exchange, with or without a comparison. */
 size_t rts_arch__n_exchanges(const uint8_t *code, size_t len);
 
 /* Bytes of an operand by which an instruction refers to data. */

@@ -96,8 +96,11 @@ size_t rts_arch__n_exchanges(const uint8_t *code, size_t len)
 	for (size_t at = 0; at + 4 <= len; at++) {
 		const uint8_t *op = code + at + 1;
 
+		/* xchg %reg,mem, of eight bytes */
+		n += (code[at] & 0xf8) == 0x48 && op[0] == 0x87 && op[1] < 0xc0;
 		if (code[at] != 0xf0)
 			continue;
+		/* lock cmpxchg */
 		op += (*op & 0xf0) == 0x40;
 		n += op[0] == 0x0f && op + 1 < code + len && op[1] == 0xb1;
 	}

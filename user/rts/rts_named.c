@@ -287,7 +287,8 @@ static bool by_callees(const struct search *s, const struct twins *twins, struct
 	return false;
 }
 
-/* Collectors that work side by side take each object atomically (rts/sm/Evac.c, copy_tag). */
+/* Collectors that work side by side take each object atomically (rts/sm/Evac.c, copy_tag and
+ * copyPart). */
 static bool by_exchanges(const struct search *s, struct twins *t)
 {
 	size_t count[2], len;
