@@ -20,9 +20,15 @@ IN_SAFE_CALLS = {"safe_call_cpu", "safe_call_blocked"}
 
 
 def wanted(report, states):
-    """{(pid, tid, state): ns} by the report."""
-    return {(target["pid"], lane["tid"], state): ns for target in report.json["targets"] for lane in target["lanes"]
-            if lane["kind"] == "thread" for state, ns in lane["states"].items() if ns and states(state)}
+    """{(pid, tid, state): ns} by the report; two threads may have had one number."""
+    sums = {}
+    for target in report.json["targets"]:
+        for lane in target["lanes"]:
+            for state, ns in lane["states"].items() if lane["kind"] == "thread" else ():
+                if ns and states(state):
+                    key = (target["pid"], lane["tid"], state)
+                    sums[key] = sums.get(key, 0) + ns
+    return sums
 
 
 def unknown_of(sums):

@@ -249,13 +249,47 @@ static void test_end_snapshot(void **state)
 	timeline__free(kit.tl);
 }
 
+/*
+ * A snapshot takes a while to be read, and has the threads that are created meanwhile. Such a one
+ * begins when it was created, and was nothing before; another one may have had its number.
+ */
+static void test_created_meanwhile(void **state)
+{
+	static const struct {
+		uint64_t shown_ns; /* its start, by /proc */
+		size_t lanes;
+	} cases[] = {{T0 + 500, 1}, {T0 + 900, 1}, {T0 + 901, 2}, {0, 2}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct snap_thread snap = kit_snap(7, WIRE_WHERE_SAFE_CALL, 'R');
+		const struct pic_target *t;
+		struct kit kit;
+		union rec r;
+
+		kit_new(&kit);
+		snap.start_time_ns = cases[i].shown_ns;
+		put_snap(&kit, &snap, 1, false);
+		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 900));
+		t = finish(&kit);
+		assert_int_equal(t->lanes[LANE_THREAD].n, cases[i].lanes);
+		if (cases[i].lanes == 1)
+			assert_int_equal(lane_of(t, 7)->start_ns, T0 + 900);
+		timeline__free(kit.tl);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_snapshot_only),	    cmocka_unit_test(test_open_at_start),
-		cmocka_unit_test(test_first_call),	    cmocka_unit_test(test_first_off),
-		cmocka_unit_test(test_first_off_was_ready), cmocka_unit_test(test_still_off),
+		cmocka_unit_test(test_snapshot_only),
+		cmocka_unit_test(test_open_at_start),
+		cmocka_unit_test(test_first_call),
+		cmocka_unit_test(test_first_off),
+		cmocka_unit_test(test_first_off_was_ready),
+		cmocka_unit_test(test_still_off),
 		cmocka_unit_test(test_end_snapshot),
+		cmocka_unit_test(test_created_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,7 +333,17 @@ static int take_event(struct intake *in, struct seen *s, struct seen_thread *th,
 	}
 }
 
-/* Whether the snapshot, or the kernel's map at a cut, showed it before its first record came. */
+/*
+ * A start by /proc is a clock tick early at most (10 ms), and some time before the record of it, as
+ * copy_process() may be interrupted between the two (kernel/fork.c). No number is used again so
+ * soon.
+ */
+#define SHOWN_EARLY_NS 100000000ULL
+
+/*
+ * Whether the snapshot, or the kernel's map at a cut, showed it before its first record came.
+ * Threads that are created while a snapshot is read are in it, and begin after the snapshot's time.
+ */
 static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
 {
 	const struct wire_thread *state = th->final ? th->final : th->before;
@@ -341,7 +351,8 @@ static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
 	if (th->born)
 		return false;
 	if (th->has_start)
-		return th->at_start.t0 >= new_ns;
+		return th->at_start.t0 >= new_ns || (th->shown_ns && th->shown_ns <= new_ns &&
+						     new_ns - th->shown_ns < SHOWN_EARLY_NS);
 	return state && MAX(state->off_since_ns, state->on_since_ns) >= new_ns;
 }
 

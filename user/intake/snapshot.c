@@ -42,10 +42,12 @@ static int snap_thread(struct intake *in, struct seen *s, const struct snap_thre
 	err = take_snap(in, s, snap, at_ns, at_end ? &th->at_end : &th->at_start);
 	if (err)
 		return err;
-	if (at_end)
+	if (at_end) {
 		th->has_end = true;
-	else
+	} else {
 		th->has_start = true;
+		th->shown_ns = snap->start_time_ns;
+	}
 	return 0;
 }
 
