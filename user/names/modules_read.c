@@ -450,8 +450,6 @@ static int end_of(struct reader *r, size_t i, uint64_t start, struct mod_cut *re
  */
 static uint64_t certain_from(const struct item *before, const struct item *it, uint64_t start)
 {
-	if (it->by_place || (it->ends && !it->has_tr && !it->cons))
-		return MAX(it->after, start);
 	if (it->begins && (it->surely || it->whole))
 		return it->begins;
 	if (before && before->whole && it->whole)

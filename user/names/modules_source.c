@@ -17,7 +17,6 @@
 #define MAX_STRINGS (1U << 16)
 #define MAX_REFS    (1U << 20)
 #define MAX_PATH    300
-#define FILTER_BITS 16
 
 /* A string with a place, and the module of the file that it is in. */
 struct place {
@@ -37,14 +36,7 @@ struct sources {
 	size_t n_places, cap_places;
 	struct ref *refs;
 	size_t n_refs, cap_refs;
-	/* of the places' addresses, by their hash: what most words of the code are held against */
-	uint64_t filter[(1U << FILTER_BITS) / 64];
 };
-
-static uint32_t hash(uint64_t vaddr)
-{
-	return (uint32_t)((vaddr * 0x9e3779b97f4a7c15ULL) >> (64 - FILTER_BITS));
-}
 
 /* ── the strings ─────────────────────────────────────────────────────────────────────────── */
 
@@ -107,7 +99,6 @@ static int take_string(struct sources *s, const char *start, const char *at, con
 		return err == -ENOENT ? 0 : err;
 	place.vaddr = vaddr + (uint64_t)(string - start);
 	s->places[s->n_places++] = place;
-	s->filter[hash(place.vaddr) / 64] |= 1ULL << hash(place.vaddr) % 64;
 	return 0;
 }
 
@@ -165,12 +156,9 @@ static int by_vaddr(const void *a, const void *b)
 
 static int refer(struct sources *s, uint64_t code, uint64_t vaddr)
 {
-	size_t i;
+	size_t i = search__first(s->n_places, k, s->places[k].vaddr >= vaddr);
 	int err;
 
-	if (!(s->filter[hash(vaddr) / 64] >> hash(vaddr) % 64 & 1))
-		return 0;
-	i = search__first(s->n_places, k, s->places[k].vaddr >= vaddr);
 	if (i >= s->n_places || s->places[i].vaddr != vaddr)
 		return 0;
 	err = ARRAY_RESERVE(s->refs, s->cap_refs, s->n_refs + 1, MAX_REFS);
