@@ -347,7 +347,7 @@ SS_INLINE void alloc_look_at(struct user_regs *regs, struct wire_target *t,
 		st->skipped = 0;
 }
 
-/* At one of a collection's probes. */
+/* At one of a collection's probes. 1: somebody was looked at, which takes its time. */
 SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struct task_struct *task,
 			    u32 point, u64 now)
 {
@@ -381,7 +381,7 @@ SS_NOINLINE int alloc_probe(struct user_regs *regs, struct wire_target *t, struc
 	if (alloc_leader(t, s, task))
 		alloc_look_at(regs, t, st, s, task, point, first && st->looked, now);
 	scratch_release(s);
-	return 0;
+	return 1;
 }
 
 #endif

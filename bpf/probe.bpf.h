@@ -317,8 +317,19 @@ SS_INLINE int probe_gc(struct user_regs *regs, struct wire_target *t, struct tas
 		       u32 point, u64 now)
 {
 	probe_hit_of(task->tgid, 1);
+	/*
+	 * A look at the thread that allocates takes, where its stack is deep, as long as the
+	 * collection itself. It is no part of the pause: it comes before the start and after
+	 * the end.
+	 */
+	if (point == WIRE_GC_END) {
+		gc_send(regs, t, task, point, now);
+		return alloc_probe(regs, t, task, point, now);
+	}
+	if (alloc_probe(regs, t, task, point, now))
+		now = bpf_ktime_get_ns();
 	gc_send(regs, t, task, point, now);
-	return alloc_probe(regs, t, task, point, now);
+	return 0;
 }
 
 #endif

@@ -172,10 +172,10 @@ def machine_readable(path):
     return {k: float(v) for k, v in re.findall(r'\("(\w+)", "([0-9.]+)"\)', text)}
 
 
-def collect(t, path, *rts, options=ALWAYS, seconds=1.2):
+def collect(t, path, *rts, work="alloc", options=ALWAYS, seconds=1.2):
     """A run of Work from its first instruction to its last: (what the runtime says, the report's gc)."""
     stats = t.dir / "statistics"
-    session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, "alloc", seconds,
+    session = t.session("-f", "json", "-o", t.dir / "p.json", *options, "--", path, work, seconds,
                         "+RTS", *rts, f"-t{stats}", "--machine-readable", "-RTS",
                         prefix=("sh", "-c", 'echo go | "$@"', "sh"))
     code = session.wait(120)
@@ -183,16 +183,27 @@ def collect(t, path, *rts, options=ALWAYS, seconds=1.2):
     return machine_readable(stats), t.report().target()["gc"]
 
 
+def preempted_ns(want):
+    """For how long others had the processor in collections, by the runtime's two clocks. As much may
+    fall between a probe and the runtime's own reading of the clock, into one figure and not the other:
+    a trap's return is where the kernel gives the processor away. The reading of the processor clock
+    itself takes the first 5 us of each collection, in the wall clock's figure only."""
+    return max(0, 1e9 * (want["GC_wall_seconds"] - want["GC_cpu_seconds"]) - 5000 * want["num_GCs"])
+
+
 @cases("thr", "v", "thr_p", "dyn", "thr.stripped", "v.stripped", "thr_p.stripped")
 def test_collections(t, way):
-    """As many as the runtime says, in as much time; without symbols too."""
+    """As many as the runtime says, in as much time; without symbols too. (Half of the time: the
+    stack is deep. What the traps take of collections of some microseconds is no part of this.)"""
     if GHC_ROOT:
         return  # a command's root is the session's own
-    want, got = collect(t, program("Work", way), *(("-N2",) if not way.startswith("v") else ()), "-A1m")
+    threads = ("-N2",) if not way.startswith("v") else ()
+    want, got = collect(t, program("Work", way), *threads, "-A1m", work="deep")
+    check(want["GC_wall_seconds"] > 0.2 * want["total_wall_seconds"], f"the test program itself is wrong: {want}")
     check(got["exact"], f"not exact: {got}")
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
-    check_near("time of collections", got["pause_ns"], 1e9 * want["GC_wall_seconds"],
-               0.03 * 1e9 * want["GC_wall_seconds"] + 3000 * want["num_GCs"])
+    by_rts = 1e9 * want["GC_wall_seconds"]
+    check_near("time of collections", got["pause_ns"], by_rts, 0.03 * by_rts + 3000 * want["num_GCs"])
 
 
 def test_many_collections(t):
@@ -205,7 +216,8 @@ def test_many_collections(t):
     check(got["exact"], f"not exact: {got}")
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     by_rts = 1e9 * want["GC_wall_seconds"]
-    check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts,
+    slack = preempted_ns(want)
+    check(0.97 * by_rts - 10000 * want["num_GCs"] - slack <= got["pause_ns"] <= 1.03 * by_rts + slack,
           f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
 
 
@@ -225,7 +237,8 @@ def test_collections_by_their_ends(t, way):
     check(got["exact"], f"not exact: {got}")
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     by_rts = 1e9 * want["GC_wall_seconds"]
-    check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts,
+    slack = preempted_ns(want)
+    check(0.97 * by_rts - 10000 * want["num_GCs"] - slack <= got["pause_ns"] <= 1.03 * by_rts + slack,
           f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
 
 
@@ -241,7 +254,8 @@ def test_collections_at_a_low_frequency(t, way):
     check(got["exact"], f"not exact: {got}")
     check(got["count"] == want["num_GCs"], f"{got['count']} collections of {want['num_GCs']}")
     by_rts = 1e9 * want["GC_wall_seconds"]
-    check(0.97 * by_rts - 10000 * want["num_GCs"] <= got["pause_ns"] <= 1.03 * by_rts + 3000 * want["num_GCs"],
+    slack = 3000 * want["num_GCs"] + preempted_ns(want)
+    check(0.97 * by_rts - 10000 * want["num_GCs"] - slack <= got["pause_ns"] <= 1.03 * by_rts + slack,
           f"paused for {got['pause_ns']} ns, the runtime says {by_rts} in {want['num_GCs']} collections")
 
 
