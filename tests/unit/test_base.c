@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -263,11 +264,19 @@ static void fd_close_is_idempotent(void **state)
 
 static void clocks_run(void **state)
 {
-	uint64_t a = time__monotonic_ns();
-	uint64_t b = time__monotonic_ns();
+	uint64_t a = time__monotonic_ns(), b, c, of_boottime;
+	struct timespec boottime;
 
 	(void)state;
+	clock_gettime(CLOCK_BOOTTIME, &boottime);
+	b = time__monotonic_ns();
 	assert_true(a > 0 && b >= a);
+	of_boottime = time__of_boottime_ns((uint64_t)boottime.tv_sec * 1000000000ULL +
+					   (uint64_t)boottime.tv_nsec);
+	c = time__monotonic_ns();
+	/* early by what passed while it was worked out, at most */
+	assert_in_range(of_boottime, a - (c - b), b);
+	assert_int_equal(time__of_boottime_ns(0), 0);
 	assert_true(time__realtime_ns() > 1600000000ULL * 1000000000ULL);
 }
 

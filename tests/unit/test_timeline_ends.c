@@ -256,9 +256,14 @@ static void test_end_snapshot(void **state)
 static void test_created_meanwhile(void **state)
 {
 	static const struct {
-		uint64_t shown_ns; /* its start, by /proc */
+		uint64_t shown_ns; /* its start, by /proc; 0: it was gone when that was read */
+		bool exited;	   /* before there was a new one */
 		size_t lanes;
-	} cases[] = {{T0 + 500, 1}, {T0 + 900, 1}, {T0 + 901, 2}, {0, 2}};
+	} cases[] = {{T0 + 500, false, 1},
+		     {T0 + 900, false, 1},
+		     {T0 + 901, false, 2},
+		     {0, false, 1},
+		     {0, true, 2}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -270,6 +275,8 @@ static void test_created_meanwhile(void **state)
 		kit_new(&kit);
 		snap.start_time_ns = cases[i].shown_ns;
 		put_snap(&kit, &snap, 1, false);
+		if (cases[i].exited)
+			put(&kit, mk_event(&r, WIRE_THREAD_EXIT, 7, T0 + 800));
 		put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0 + 900));
 		t = finish(&kit);
 		assert_int_equal(t->lanes[LANE_THREAD].n, cases[i].lanes);

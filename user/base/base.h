@@ -246,9 +246,14 @@ int dir__open_own(const char *path, int *ret_dir);
 
 /* ── clocks and resources ────────────────────────────────────────────────────────────────── */
 
-/* CLOCK_MONOTONIC and CLOCK_REALTIME in nanoseconds. */
+/* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds. */
 uint64_t time__monotonic_ns(void);
 uint64_t time__realtime_ns(void);
+/*
+ * The CLOCK_MONOTONIC time of a CLOCK_BOOTTIME one, which goes on while the machine is suspended; of
+ * a time before the last such pause it is early by that pause. 0: before either clock began.
+ */
+uint64_t time__of_boottime_ns(uint64_t boottime_ns);
 /*
  * How many times slower than any real machine this one is (an emulated processor): the environment
  * variable SAFESCOPED_SLOWNESS, from 1 to 100. Time limits are so much longer.

@@ -93,7 +93,7 @@ static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = {0};
 
-	/* Cannot fail for these two clocks with a valid pointer. */
+	/* Cannot fail for these clocks with a valid pointer. */
 	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 }
@@ -106,6 +106,15 @@ uint64_t time__monotonic_ns(void)
 uint64_t time__realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
+}
+
+uint64_t time__of_boottime_ns(uint64_t boottime_ns)
+{
+	/* in this order: what passes between the two makes the result early, not late */
+	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
+	uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - monotonic;
+
+	return boottime_ns > suspended ? boottime_ns - suspended : 0;
 }
 
 uint64_t usage__cpu_ns(const struct rusage *usage)

@@ -350,9 +350,13 @@ static bool was_shown(const struct seen_thread *th, uint64_t new_ns)
 
 	if (th->born)
 		return false;
+	/* one that was gone again when it was looked at has no start there */
+	if (th->has_start && !th->shown_ns)
+		return th->at_start.t0 >= new_ns ||
+		       (!th->end_ns && new_ns - th->at_start.t0 < SHOWN_EARLY_NS);
 	if (th->has_start)
-		return th->at_start.t0 >= new_ns || (th->shown_ns && th->shown_ns <= new_ns &&
-						     new_ns - th->shown_ns < SHOWN_EARLY_NS);
+		return th->at_start.t0 >= new_ns ||
+		       (th->shown_ns <= new_ns && new_ns - th->shown_ns < SHOWN_EARLY_NS);
 	return state && MAX(state->off_since_ns, state->on_since_ns) >= new_ns;
 }
 

@@ -78,7 +78,7 @@ struct seen_thread {
 	char name[16];
 	uint64_t start_ns; /* 0: before the attach */
 	uint64_t end_ns;   /* 0: still there */
-	uint64_t shown_ns; /* its start by the snapshot's /proc, to a clock tick; 0: not in it */
+	uint64_t shown_ns; /* its start by the snapshot's /proc, to a clock tick; 0: not known */
 	bool born;	   /* its creation was seen */
 	bool collects;	   /* the non-moving collector's: without a Task, in the collector's code */
 	bool had_records;

@@ -315,6 +315,7 @@ static int run(void *ctx, void *out)
 static void copy_thread(struct snap_thread *to, const struct snap_thread *from)
 {
 	*to = *from;
+	to->start_time_ns = time__of_boottime_ns(from->start_time_ns);
 	to->comm[sizeof(to->comm) - 1] = '\0';
 	if (to->stack.nframes > WIRE_OFF_FRAMES)
 		to->stack.nframes = WIRE_OFF_FRAMES;

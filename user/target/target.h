@@ -304,7 +304,7 @@ struct snap_thread {
 	pid_t tid;
 	char comm[16];
 	struct wire_rts rts;
-	uint64_t start_time_ns; /* CLOCK_MONOTONIC-ish: start in boot time, see target_info */
+	uint64_t start_time_ns; /* CLOCK_MONOTONIC, to a clock tick; 0: it was gone by then */
 	uint64_t site;	  /* safe call: the suspendThread call's return address; 0: not found */
 	uint64_t incall;  /* Task.incall */
 	uint32_t syscall; /* number, or WIRE_NO_SYSCALL */
