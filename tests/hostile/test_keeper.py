@@ -4,6 +4,7 @@
 in the kernel."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -33,8 +34,8 @@ def wait_until(condition, what, seconds=PATIENCE_S):
         time.sleep(0.1)
 
 
-def ours(state):
-    """[(pid, name)] of safescoped's processes in this state."""
+def ours(state, group=None):
+    """[(pid, name)] of safescoped's processes in this state, of one process group or of all."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -42,9 +43,15 @@ def ours(state):
         except OSError:
             continue
         name, fields = rest.rsplit(") ", 1)
-        if name.startswith("safescoped") and fields[0] == state:
+        at, _, pgrp = fields.split()[:3]
+        if name.startswith("safescoped") and at == state and group in (None, int(pgrp)):
             found.append((int(pid), name))
     return found
+
+
+def helpers(state):
+    """Those that look at processes, of the daemons of this run and of no other on the machine."""
+    return ours(state, os.getpgrp())
 
 
 def keeper_of(session):
@@ -181,21 +188,21 @@ def test_killed_while_something_hangs(t, how):
     session = t.session("--max-overhead", "1000", "-f", "json", "-o", f"{t.stem}.json")
     wait_probed(other, True, "the probes are on")
     mine = bpf_objects() - before
-    wait_until(lambda: ours("D"), "something of ours hangs")
+    wait_until(lambda: helpers("D"), "something of ours hangs")
     if how == "stopped first":
         session.signal(signal.SIGSTOP)
     session.signal(signal.SIGKILL)
     wait_probed(other, False, "the probes are off")
     links = {x for x in mine if x[0] == "link"}
     wait_until(lambda: not links & bpf_objects(), "no program runs")
-    hangs = ours("D")
+    hangs = helpers("D")
     if session.process.poll() is not None:
         wait_until(lambda: not mine & bpf_objects(), "nothing is left in the kernel")
     check(hangs, "what hung did not hang any more: the test has shown nothing")
     stall.kill()
     wait_until(lambda: session.process.poll() is not None, "the daemon is gone")
     wait_until(lambda: not mine & bpf_objects(), "nothing is left in the kernel")
-    wait_until(lambda: not any(pid > session.process.pid for pid, _ in ours("S") + ours("D")), "no helper is left")
+    wait_until(lambda: not any(pid > session.process.pid for pid, _ in helpers("S") + helpers("D")), "no helper is left")
 
 
 def test_starts_during_a_session(t):
