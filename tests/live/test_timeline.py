@@ -226,12 +226,13 @@ def test_collections_by_their_ends(t, way):
     """Where the probes on them cost a part of the budget, that on their ends alone is left, and shows as much."""
     if GHC_ROOT:
         return
-    collect(t, program("Work", way), "-A64k", seconds=0.3)
+    want, _ = collect(t, program("Work", way), "-A64k", options=(*ALWAYS, "-F", "199"), seconds=0.5)
     cost = t.report().target()["cost"]
-    trap_us = cost["trap_ns_estimated"] / cost["probe_hits"] / 1000
-    # enough for one trap a collection, and not for three
+    check(cost["probe_hits"] > 2.9 * want["num_GCs"], f"{cost['probe_hits']} probes were hit in {want['num_GCs']} collections")
+    # less than all three cost; with fewer probes there are more collections
+    percent = 85 * (cost["trap_ns_estimated"] + cost["bpf_ns"]) / (1e9 * want["total_wall_seconds"])
     want, got = collect(t, program("Work", way), "-A64k",
-                        options=("--max-overhead", str(round(max(20, 10 * trap_us))), "-F", "199"), seconds=3)
+                        options=("--max-overhead", f"{percent:.1f}", "-F", "199"), seconds=3)
     hits = t.report().target()["cost"]["probe_hits"]
     check(hits < 2 * want["num_GCs"], f"{hits} probes were hit in {want['num_GCs']} collections")
     check(got["exact"], f"not exact: {got}")
