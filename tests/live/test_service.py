@@ -108,6 +108,35 @@ def test_ready_and_stopping(t):
     s.manager.wait_for("STOPPING")
 
 
+def descendants(pid):
+    """It and what it has started, oldest first."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += map(int, task.read_text().split())
+    return found
+
+
+def test_all_are_stopped(t):
+    """A service manager sends SIGTERM to each process of a service: it still ends as it should."""
+    s = Service(t, "--metrics", f"unix:{t.dir / 'metrics'}", "--push", "otlp+http://127.0.0.1:9", "--push-queue", t.dir / "queue")
+    s.manager.wait_for("READY")
+    s.wait_for_windows(lambda hz: len(hz) >= 2)
+    before = len(windows(s.folder))
+    all_of_it = descendants(s.session.pid)
+    check(len(all_of_it) >= 5, f"a service, a session, a keeper, one that pushes and one that answers: {all_of_it}")
+    for pid in all_of_it:
+        os.kill(pid, signal.SIGTERM)
+    code = s.session.wait()
+    check(code in (0, 1), f"it ended with {code}: {s.session.err.seen}")
+    wrong = [line for line in s.session.err.seen if "has ended" in line or "keeper" in line or "killed" in line]
+    check(not wrong, f"it said {wrong}")
+    last = windows(s.folder)
+    check(len(last) > before, f"{before} windows before it, {len(last)} after it")
+    missing = [m for m in last[-1].target(s.target.pid)["missing"] if "keeper" in m]
+    check(not missing, f"the last window misses something by it: {missing}")
+
+
 def test_watchdog(t):
     """It comes in time, and only while the session's own loop turns."""
     s = Service(t, env={"WATCHDOG_USEC": "6000000"})

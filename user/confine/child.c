@@ -53,15 +53,19 @@ static int die_with(pid_t parent)
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-/* The daemon's handlers are not for the child. SIGBUS keeps the one of elf_map.c. */
+/*
+ * The daemon's handlers are not for the child. What a terminal sends to a group of processes, or a
+ * service manager to all of a service, is for the daemon, which ends its children by SIGKILL when it
+ * is done with them. SIGBUS keeps the one of elf_map.c.
+ */
 static void default_signals(void)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	struct sigaction ign = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
-	sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-	sigaction(SIGTERM, &dfl, NULL);
-	sigaction(SIGHUP, &dfl, NULL);
+	sigaction(SIGINT, &ign, NULL);
+	sigaction(SIGTERM, &ign, NULL);
+	sigaction(SIGHUP, &ign, NULL);
 	sigaction(SIGPIPE, &dfl, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
