@@ -207,6 +207,36 @@ def test_disk_full(t):
     check(not [n for n in os.listdir(disk) if n.startswith(".")], "a temporary file is left")
 
 
+def test_clock_is_set(t):
+    """By an hour, forward and back, as it is once a machine that has booted gets the time: windows have the kernel's time."""
+    if os.environ.get("SAFESCOPED_VM") != "1":
+        return  # the clock of this machine is not ours
+    target = t.target("Calls", 2, "safe_sleep_1ms=1000000")
+    session, folder = attach(t, target, window="3")
+    target.go()
+    for step in (0, 3600, -3600):
+        time.clock_settime(time.CLOCK_REALTIME, time.time() + step)
+        wanted = len(windows(folder)) + 3
+        deadline = time.monotonic() + 600
+        while len(windows(folder)) < wanted:
+            check(time.monotonic() < deadline, f"{len(windows(folder))} windows; it said {session.err.seen}")
+            time.sleep(1)
+    session.signal(signal.SIGINT)
+    check(session.wait() in (0, 1), f"it said {session.err.seen}")
+    said = [line for line in session.err.seen if "the clock was set" in line]
+    check(len(said) == 2 and "forward by 3600." in said[0] and "back by 3600." in said[1], f"it said {session.err.seen}")
+    spans = []
+    for path in folder.glob("*Z.json"):
+        own = Report(path).json["session"]
+        start, end = own["start_unix_ns"], own["start_unix_ns"] + own["duration_ns"]
+        made = path.stat().st_mtime_ns
+        check(end - 10_000_000 < made < end + 60_000_000_000, f"{path.name} ends at {end}, its file was made at {made}")
+        spans.append((start, end))
+    # but the last, and the two that the clock was set after
+    ends = {end for _, end in spans} - {start for start, _ in spans}
+    check(len(ends) == 3, f"windows do not begin where those before ended: {sorted(spans)}")
+
+
 def links(session):
     """What the session's processes hold attached: it is attached as long as one of them holds it."""
     family, found = [session.pid], set()

@@ -133,6 +133,31 @@ static void test_newest(void **state)
 	check(&opts, 8);
 }
 
+/* The clock was set back by an hour: what has the old time goes first, and not each new one. */
+static void test_ahead(void **state)
+{
+	struct output_opts keep = {.path = dir, .keep = 3};
+	struct output_opts keep_for = {.path = dir, .keep_for_ns = 30000000000};
+	char when[ROTATE_TIME_SIZE], ahead[2][128], now[3][128];
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		char *name = i < 2 ? ahead[i] : now[i - 2];
+
+		rotate__time(time__realtime_ns() + (i < 2 ? 3600000000000 : 0) -
+				     (6 - i) * 10000000000,
+			     when);
+		snprintf(name, 128, STEM "-%s.json", when);
+		make(name, 8192);
+	}
+	rotate__files(&keep_for, STEM, (uid_t)-1);
+	assert_true(is_there(ahead[0]) && is_there(ahead[1]));
+	assert_true(!is_there(now[0]) && is_there(now[1]) && is_there(now[2]));
+	rotate__files(&keep, STEM, (uid_t)-1);
+	assert_true(!is_there(ahead[0]) && is_there(ahead[1]));
+	assert_true(is_there(now[1]) && is_there(now[2]));
+}
+
 static void test_names_sort(void **state)
 {
 	char a[ROTATE_TIME_SIZE], b[ROTATE_TIME_SIZE];
@@ -153,6 +178,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_newest, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ahead, set_up, tear_down),
 		cmocka_unit_test(test_names_sort),
 	};
 

@@ -254,6 +254,8 @@ uint64_t time__realtime_ns(void);
  * a time before the last such pause it is early by that pause. 0: before either clock began.
  */
 uint64_t time__of_boottime_ns(uint64_t boottime_ns);
+/* Both clocks at one instant, to half a millisecond. -EAGAIN: the processor is too busy to say. */
+int time__both_ns(uint64_t *ret_monotonic_ns, uint64_t *ret_realtime_ns);
 /*
  * How many times slower than any real machine this one is (an emulated processor): the environment
  * variable SAFESCOPED_SLOWNESS, from 1 to 100. Time limits are so much longer.

@@ -117,6 +117,24 @@ uint64_t time__of_boottime_ns(uint64_t boottime_ns)
 	return boottime_ns > suspended ? boottime_ns - suspended : 0;
 }
 
+#define BOTH_WITHIN_NS 1000000ULL
+#define BOTH_TRIES     5
+
+int time__both_ns(uint64_t *ret_monotonic_ns, uint64_t *ret_realtime_ns)
+{
+	for (int i = 0; i < BOTH_TRIES; i++) {
+		uint64_t before = clock_ns(CLOCK_MONOTONIC), realtime = clock_ns(CLOCK_REALTIME);
+		uint64_t took = clock_ns(CLOCK_MONOTONIC) - before;
+
+		if (took > BOTH_WITHIN_NS)
+			continue;
+		*ret_monotonic_ns = before + took / 2;
+		*ret_realtime_ns = realtime;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
 uint64_t usage__cpu_ns(const struct rusage *usage)
 {
 	return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ULL +

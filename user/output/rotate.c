@@ -21,6 +21,7 @@
 struct file {
 	char *name;
 	const char *time; /* in there */
+	bool ahead;	  /* of the clock, which was set back since */
 	uint64_t bytes;
 };
 
@@ -63,9 +64,22 @@ static int same_time(const struct file *a, const struct file *b)
 	return strncmp(a->time, b->time, ROTATE_TIME_SIZE - 4);
 }
 
-static int by_time(const void *a, const void *b)
+/* As old as can be is what the clock says is to come: else each new window would be the oldest. */
+static int by_time(const void *pa, const void *pb)
 {
-	return same_time(a, b);
+	const struct file *a = pa, *b = pb;
+
+	return a->ahead != b->ahead ? b->ahead - a->ahead : same_time(a, b);
+}
+
+static void find_ahead(struct files *files)
+{
+	char now[ROTATE_TIME_SIZE];
+	struct file limit = {.time = now};
+
+	rotate__time(time__realtime_ns(), now);
+	for (size_t i = 0; i < files->n; i++)
+		files->v[i].ahead = same_time(&files->v[i], &limit) > 0;
 }
 
 /* Where others may write, their files neither count nor go: one of a terabyte, and from the far
@@ -113,6 +127,7 @@ static int list(int dir, const char *stem, uid_t owner, struct files *ret_files)
 	while (!err && (e = readdir(d)))
 		err = add(ret_files, dir, e->d_name, stem, owner);
 	closedir(d);
+	find_ahead(ret_files);
 	if (ret_files->n)
 		qsort(ret_files->v, ret_files->n, sizeof(*ret_files->v), by_time);
 	for (size_t i = 0; i < ret_files->n; i++)
@@ -134,14 +149,16 @@ static int remove_oldest(const struct output_opts *opts, struct files *files, in
 			    (opts->keep_bytes && files->bytes > opts->keep_bytes) ||
 			    (opts->keep_for_ns && same_time(&files->v[i], &limit) < 0);
 
-		if (!goes)
+		if (!goes && !files->v[i].ahead)
 			break;
 		for (to = i; to < files->n && !same_time(&files->v[i], &files->v[to]); to++) {
+			if (!goes)
+				continue;
 			if (unlinkat(dir, files->v[to].name, 0) && errno != ENOENT && !err)
 				err = -errno;
 			files->bytes -= files->v[to].bytes;
 		}
-		files->windows--;
+		files->windows -= goes;
 	}
 	return err;
 }

@@ -288,6 +288,7 @@ int ending__finish(struct session *s)
 	member__release_left(s);
 	if (!err)
 		logs__join(s);
+	windows__read_clock(s);
 	if (!err)
 		err = timeline__finish(s->tl, end);
 	logs__free(s);

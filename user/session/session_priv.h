@@ -428,6 +428,11 @@ uint64_t windows__next_due(const struct session *s);
  * An error is for good.
  */
 int windows__cut(struct session *s, uint64_t now, bool at_once);
+/*
+ * Before a window is made: where the wall clock was set meanwhile, the timeline learns of it. Nothing
+ * in a session without windows, which has the time of its start.
+ */
+void windows__read_clock(struct session *s);
 /* Collects children that have ended. */
 void windows__collect(struct session *s);
 /* Waits a while for the children, and until a signal comes for one that writes to standard output;

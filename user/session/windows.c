@@ -23,6 +23,8 @@
 #define FOLD_RECORDS 32768
 /* After windows of this length or longer memory that is free is given back. */
 #define TRIM_NS 10000000000ULL
+/* Less is what reading two clocks may be wrong by: the kernel adjusts both alike. */
+#define CLOCK_STEP_NS 10000000
 /* Writers give way to what is profiled. */
 #define WRITER_NICE 10
 
@@ -192,6 +194,22 @@ static void start_writer(struct session *s, const struct picture *pic)
 
 /* ── cuts ────────────────────────────────────────────────────────────────────────────────── */
 
+void windows__read_clock(struct session *s)
+{
+	uint64_t now, unix_ns, known;
+	int64_t step;
+
+	if (!s->windows || time__both_ns(&now, &unix_ns))
+		return;
+	known = timeline__unix_ns(s->tl, now);
+	step = (int64_t)(unix_ns - known);
+	if (step < CLOCK_STEP_NS && step > -CLOCK_STEP_NS)
+		return;
+	timeline__set_clock(s->tl, now, unix_ns);
+	log_info("the clock was set %s by %.3f s: so are the times of windows from this one on",
+		 step < 0 ? "back" : "forward", (double)(step < 0 ? -step : step) / 1e9);
+}
+
 int windows__cut(struct session *s, uint64_t now, bool at_once)
 {
 	struct windows *w = s->windows;
@@ -208,6 +226,7 @@ int windows__cut(struct session *s, uint64_t now, bool at_once)
 		w->next_ns += w->every_ns;
 	begun = now = time__monotonic_ns();
 	w->made++;
+	windows__read_clock(s);
 	err = ending__read(s, now);
 	if (!err)
 		err = timeline__window(s->tl, now, &pic);

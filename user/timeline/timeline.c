@@ -82,6 +82,19 @@ static int make_rooms(struct timeline *tl)
 	return err ? err : intake__new(&opts, tl->pic, &tl->in);
 }
 
+uint64_t timeline__unix_ns(const struct timeline *tl, uint64_t monotonic_ns)
+{
+	return tl->opts.start_unix_ns + (monotonic_ns - tl->opts.start_ns);
+}
+
+void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t unix_ns)
+{
+	struct pic_session *session = picture__edit_session(tl->pic);
+
+	tl->opts.start_unix_ns = unix_ns - (monotonic_ns - tl->opts.start_ns);
+	session->start_unix_ns = timeline__unix_ns(tl, session->start_ns);
+}
+
 /* Of a picture that begins at start_ns. -ENOMEM. */
 static int set_session(const struct timeline *tl, struct picture *pic, const char *version,
 		       const char *mode, uint64_t start_ns)
@@ -91,7 +104,7 @@ static int set_session(const struct timeline *tl, struct picture *pic, const cha
 	session->version = picture__string(pic, version);
 	session->mode = picture__string(pic, mode);
 	session->start_ns = start_ns;
-	session->start_unix_ns = tl->opts.start_unix_ns + (start_ns - tl->opts.start_ns);
+	session->start_unix_ns = timeline__unix_ns(tl, start_ns);
 	session->frequency_hz = tl->opts.frequency_hz;
 	/* "" for want of memory: no report may be without them */
 	return !session->mode[0] != !mode[0] || !session->version[0] != !version[0] ? -ENOMEM : 0;

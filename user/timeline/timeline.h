@@ -48,6 +48,14 @@ void timeline__free(struct timeline *tl);
  */
 void timeline__set_frequency(struct timeline *tl, uint32_t frequency_hz);
 
+/*
+ * What the wall clock shows at a time of CLOCK_MONOTONIC, where it was set since the session began:
+ * the window so far, and those after it, have their times by that. A capture does not have it.
+ */
+void timeline__set_clock(struct timeline *tl, uint64_t monotonic_ns, uint64_t unix_ns);
+/* What it shows at a time by what the timeline knows. */
+uint64_t timeline__unix_ns(const struct timeline *tl, uint64_t monotonic_ns);
+
 /* Where everything of the session goes in. */
 struct intake *timeline__intake(const struct timeline *tl);
 
