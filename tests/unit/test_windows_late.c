@@ -398,6 +398,67 @@ static void test_any(void **state)
 	free(v);
 }
 
+/* A window has the frames of its own samples and of the window's before it, not all that ever were.
+ */
+static void test_addresses(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	const struct pic_lane *lane;
+	uint32_t before = 0;
+	bool named = false;
+	union rec r;
+
+	(void)state;
+	kit_new(&kit);
+	put(&kit, mk_event(&r, WIRE_THREAD_NEW, 7, T0));
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t from = T0 + i * 10000;
+
+		for (unsigned k = 0; k < 5; k++) {
+			unsigned n = 5 * (i % 4) + k;
+
+			put(&kit, mk_sample(&r, 7, from + k * 500, WIRE_WHERE_HASKELL, HS(n),
+					    IP(HS(n)), STOP));
+		}
+		put(&kit,
+		    mk_sample(&r, 7, from + 6000, WIRE_WHERE_HASKELL, HS(30), IP(HS(30)), STOP));
+		window(&kit, from + 10000, &pic);
+		if (i == 1)
+			before = picture__n_frames(pic);
+		assert_true(i < 2 || picture__n_frames(pic) == before);
+		picture__free(pic);
+	}
+	/* met again, it has its name */
+	put(&kit, mk_sample(&r, 7, T0 + 400500, WIRE_WHERE_HASKELL, HS(1), IP(HS(1)), STOP));
+	lane = lane_of(finish(&kit), 7);
+	for (size_t i = 0; i < lane->n_slices; i++)
+		named |= strstr(stack_text(kit.pic, lane->slices[i].stack), "Main.h1") != NULL;
+	assert_true(named);
+	timeline__free(kit.tl);
+}
+
+/* Where the clock was set, the window so far and those after it have the new time. */
+static void test_clock(void **state)
+{
+	struct kit kit;
+	struct picture *pic;
+	uint64_t unix_ns;
+
+	(void)state;
+	kit_new(&kit);
+	unix_ns = timeline__unix_ns(kit.tl, T0);
+	assert_int_equal(picture__session(kit.pic)->start_unix_ns, unix_ns);
+	timeline__set_clock(kit.tl, T0 + 1000, unix_ns + 3600000001000);
+	window(&kit, CUT, &pic);
+	assert_int_equal(picture__session(pic)->start_unix_ns, unix_ns + 3600000000000);
+	picture__free(pic);
+	finish(&kit);
+	assert_int_equal(picture__session(kit.pic)->start_unix_ns,
+			 unix_ns + 3600000000000 + CUT - T0);
+	timeline__free(kit.tl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +470,8 @@ int main(void)
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_clock),
 	};
 
 	return cmocka_run_group_tests_name("windows_late", tests, NULL, NULL);

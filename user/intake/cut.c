@@ -55,12 +55,22 @@ static int move_events(struct intake *in, struct evs *evs)
 	return err;
 }
 
+/*
+ * Addresses that were not met in the window go: in months nearly all of a program's are met, and
+ * each of them would be in every window. One that is met again is named again.
+ */
 static int move_names(struct intake *in, struct seen *s)
 {
 	struct seen_addr *addr, *next;
 	int err = 0;
 
 	HASH_ITER (hh, s->addrs, addr, next) {
+		if (!addr->used) {
+			HASH_DEL(s->addrs, addr);
+			free(addr);
+			continue;
+		}
+		addr->used = false;
 		err = move_frame(in, &addr->frame);
 		if (err)
 			return err;

@@ -262,6 +262,7 @@ static int new_addr(struct intake *in, struct seen *s, uint64_t frame, struct se
 		free(addr);
 		return err;
 	}
+	addr->used = true;
 	err = HASH_INSERT(s->addrs, key, sizeof(addr->key), addr);
 	if (!err)
 		*ret_addr = addr;
@@ -311,6 +312,7 @@ int name__addr(struct intake *in, struct seen *s, uint64_t frame, struct seen_ad
 		err = name__again(in, s, addr);
 	if (err)
 		return err;
+	addr->used = true;
 	*ret_name = *addr;
 	ret_name->kept = addr;
 	return 0;

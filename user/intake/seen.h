@@ -109,6 +109,7 @@ struct seen_addr {
 	bool gc_sync;
 	bool signal_return; /* NAMES_SIGNAL_RETURN */
 	uint8_t kernel;	    /* enum kernel_frame */
+	bool used;	    /* in this window */
 	bool partial;	    /* the name may be better when it is asked for again */
 	uint32_t met;	    /* how often it was met since, while it is partial */
 	/* It had another name, under which it may be in stacks: its frame then, unless that was

@@ -21,11 +21,13 @@
 #include "wire.h"
 
 /* Names kept: beyond that the table starts afresh, and names are looked up again. */
-#define MAX_CACHED (1U << 20)
+/* Some 5 MB. Of a large program that is sampled for months nearly every address is met. */
+#define MAX_CACHED (1U << 15)
 
 struct cached {
 	uint64_t frame;
 	struct code_name name;
+	bool used; /* since the cache was full */
 	UT_hash_handle hh;
 };
 
@@ -51,6 +53,23 @@ int names__new(const struct names_of *of, struct names **ret_names)
 static void clear_cache(struct names *names)
 {
 	HASH_FREE(names->cache);
+}
+
+/* What has not been used since it was full before goes; if that is not a fourth, all goes. */
+static void make_room(struct names *names)
+{
+	struct cached *c, *next;
+
+	HASH_ITER (hh, names->cache, c, next) {
+		if (!c->used) {
+			HASH_DEL(names->cache, c);
+			free(c);
+			continue;
+		}
+		c->used = false;
+	}
+	if (HASH_COUNT(names->cache) > MAX_CACHED / 4 * 3)
+		clear_cache(names);
 }
 
 void names__free(struct names *names)
@@ -198,6 +217,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 
 	HASH_FIND(hh, names->cache, &frame, sizeof(frame), c);
 	if (c) {
+		c->used = true;
 		*ret_name = c->name;
 		return;
 	}
@@ -214,7 +234,7 @@ void names__frame(struct names *names, uint64_t frame, struct code_name *ret_nam
 	if (names->incomplete || strcmp(n.name, "[unmapped]") == 0)
 		return;
 	if (HASH_COUNT(names->cache) >= MAX_CACHED)
-		clear_cache(names);
+		make_room(names);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return;
