@@ -138,7 +138,7 @@ static void test_ahead(void **state)
 {
 	struct output_opts keep = {.path = dir, .keep = 3};
 	struct output_opts keep_for = {.path = dir, .keep_for_ns = 30000000000};
-	char when[ROTATE_TIME_SIZE], ahead[2][128], now[3][128];
+	char when[ROTATE_TIME_SIZE], ahead[2][128] = {{0}}, now[3][128] = {{0}};
 
 	(void)state;
 	for (size_t i = 0; i < 5; i++) {

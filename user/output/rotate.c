@@ -92,7 +92,7 @@ static bool is_ours(const struct stat *st, uid_t owner)
 
 static int add(struct files *files, int dir, const char *name, const char *stem, uid_t owner)
 {
-	struct file file;
+	struct file file = {0};
 	struct stat st;
 	int err;
 
