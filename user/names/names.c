@@ -20,8 +20,10 @@
 #include "process/proc.h"
 #include "wire.h"
 
-/* Names kept: beyond that the table starts afresh, and names are looked up again. */
-/* Some 5 MB. Of a large program that is sampled for months nearly every address is met. */
+/*
+ * Names kept, some 5 MB: of a large program that is sampled for months nearly every address is met.
+ * Beyond that those go that are not in use, and are looked up again.
+ */
 #define MAX_CACHED (1U << 15)
 
 struct cached {
